@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "encode/elementwise.hpp"
+
+#include "runtime/runtime.hpp"
+#include "runtime/settings.hpp"
+#include "runtime/storage.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace clutch::inline v0::detail {
+
+void make_walk(const Dims& sizes, std::span<const Dims> strides, std::int64_t* rank, std::int64_t* size, std::int64_t* stride,
+               Layout* layout, bool* wide_index) {
+  const int operands = static_cast<int>(strides.size());
+  auto at = [&](int k, int d) -> std::int64_t& { return stride[k * kMaxRank + d]; };
+  int order[kMaxRank];
+  int kept = 0;
+  for (int d = sizes.rank() - 1; d >= 0; --d)
+    if (sizes[d] != 1) order[kept++] = d;
+  // Element-wise work may go in any order: the output's smallest strides go innermost.
+  std::stable_sort(order, order + kept, [&](int a, int b) { return strides[0][a] < strides[0][b]; });
+  int n = 0;
+  for (int i = 0; i < kept; ++i) {
+    int d = order[i];
+    bool joins = n > 0;
+    for (int k = 0; k < operands && joins; ++k)
+      joins = strides[static_cast<std::size_t>(k)][d] == at(k, n - 1) * size[n - 1];
+    if (joins) {
+      size[n - 1] *= sizes[d];
+      continue;
+    }
+    size[n] = sizes[d];
+    for (int k = 0; k < operands; ++k) at(k, n) = strides[static_cast<std::size_t>(k)][d];
+    ++n;
+  }
+  if (n == 0) {
+    size[0] = 1;
+    for (int k = 0; k < operands; ++k) at(k, 0) = 1;
+    n = 1;
+  }
+  *rank = n;
+  bool unit = true, row = at(0, 0) == 1;
+  for (int k = 0; k < operands; ++k) {
+    unit = unit && at(k, 0) == 1;
+    row = row && (at(k, 0) == 0 || at(k, 0) == 1);
+  }
+  *layout = n == 1 && unit ? Layout::contiguous : row ? Layout::rows : Layout::strided;
+  std::int64_t count = 1;
+  for (int d = 0; d < n; ++d) count *= size[d];
+  *wide_index = the_settings().index64.on() || count >= INT32_MAX;
+  for (int k = 0; k < operands; ++k) {
+    std::int64_t last = 0;
+    for (int d = 0; d < n; ++d) last += (size[d] - 1) * at(k, d);
+    *wide_index = *wide_index || last >= INT32_MAX;
+  }
+}
+
+Dims broadcast_strides(const Tensor& tensor, const Dims& sizes) {
+  Dims result = Dims::filled(sizes.rank(), 0);
+  int lead = sizes.rank() - tensor.rank();
+  for (int d = 0; d < tensor.rank(); ++d)
+    if (tensor.sizes()[d] != 1) result[d + lead] = tensor.strides()[d];
+  return result;
+}
+
+ElementwiseTuning elementwise_tuning(const DeviceTraits& traits) {
+  // A tile is about 10 us of streaming on one core, so that a group outweighs its scheduling; measured with
+  // `clutch-bench --filter addcdiv/f32` on a wide-vector device. With groups of items a tile is 8 vectors an item.
+  if (traits.type == DeviceType::cpu && traits.native_width_f32 >= 4)
+    return {.width = std::min(traits.native_width_f32, 16), .tile = 8192, .local = 1};
+  std::uint64_t local = std::min<std::uint64_t>(traits.max_work_group, 128);
+  return {.width = 4, .tile = 8 * 4 * local, .local = local};
+}
+
+Geometry tile_geometry(std::uint64_t tiles, std::uint64_t local) {
+  constexpr std::uint64_t kMostGroups = 1u << 16;
+  return {.global = std::min(tiles, kMostGroups) * local, .local = local};
+}
+
+bool worth_streaming(const DeviceTraits& traits, std::uint64_t bytes) { return traits.cache_bytes > 0 && bytes > traits.cache_bytes; }
+
+namespace {
+
+/// Bytes from the storage's begin to the first and behind the last byte of a tensor.
+std::pair<std::uint64_t, std::uint64_t> extent(const Tensor& t) {
+  std::uint64_t last = 0;
+  for (int d = 0; d < t.rank(); ++d) last += static_cast<std::uint64_t>((t.sizes()[d] - 1) * t.strides()[d]);
+  std::uint64_t begin = t.storage()->offset() + t.byte_offset();
+  return {begin, begin + bytes_for(t.dtype(), last + 1)};
+}
+
+/// True if no two indices of the tensor reach the same element, by the test that sorted strides outgrow what is inside.
+bool surely_injective(const Tensor& t) {
+  int order[kMaxRank];
+  int n = 0;
+  for (int d = 0; d < t.rank(); ++d)
+    if (t.sizes()[d] > 1) order[n++] = d;
+  std::stable_sort(order, order + n, [&](int a, int b) { return t.strides()[a] < t.strides()[b]; });
+  std::int64_t reach = 0;
+  for (int i = 0; i < n; ++i) {
+    if (t.strides()[order[i]] <= reach) return false;
+    reach += (t.sizes()[order[i]] - 1) * t.strides()[order[i]];
+  }
+  return true;
+}
+
+}  // namespace
+
+void check_no_self_overlap(const Tensor& output, std::string_view op) {
+  if (output.numel() <= 1 || output.is_contiguous() || surely_injective(output)) return;
+  throw Error(ErrorCode::invalid_overlap, op,
+              fmt::format("the output of sizes {} and strides {} has elements that share memory; clone() it first", to_string(output.sizes()),
+                          to_string(output.strides())));
+}
+
+void check_overlap(const Tensor& output, const Tensor& input, std::string_view op) {
+  if (output.numel() == 0 || input.numel() == 0 || output.storage()->mem() != input.storage()->mem()) return;
+  auto [a0, a1] = extent(output);
+  auto [b0, b1] = extent(input);
+  if (a1 <= b0 || b1 <= a0) return;
+  // The same elements in the same order are fine, and so are interleaved views that never meet.
+  if (a0 == b0 && output.dtype() == input.dtype() && output.sizes() == input.sizes() && output.strides() == input.strides()) return;
+  if (output.dtype() == input.dtype() && output.strides() == input.strides() && output.sizes() == input.sizes()) {
+    auto step = static_cast<std::uint64_t>(bits(output.dtype()) / 8);
+    std::int64_t least = INT64_MAX;
+    bool all_multiples = true;
+    for (int d = 0; d < output.rank(); ++d)
+      if (output.sizes()[d] > 1) least = std::min(least, output.strides()[d]);
+    for (int d = 0; d < output.rank(); ++d)
+      if (output.sizes()[d] > 1) all_multiples = all_multiples && output.strides()[d] % least == 0;
+    std::uint64_t distance = a0 > b0 ? a0 - b0 : b0 - a0;
+    if (step > 0 && all_multiples && least != INT64_MAX && distance % step == 0 && (distance / step) % static_cast<std::uint64_t>(least) != 0) return;
+  }
+  throw Error(ErrorCode::invalid_overlap, op, "the output overlaps an input other than element for element; clone() the input first");
+}
+
+Runtime& common_runtime(std::span<const Tensor* const> tensors, std::string_view op) {
+  Runtime* found = nullptr;
+  for (const Tensor* tensor : tensors) {
+    if (!tensor->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
+    Runtime& runtime = tensor->storage()->runtime();
+    if (found && found != &runtime)
+      throw Error(ErrorCode::device_mismatch, op,
+                  fmt::format("tensors of device {}{} and of device {}{} in one call", found->device().index, found->adopted() ? " (an adopted context)" : "",
+                              runtime.device().index, runtime.adopted() ? " (an adopted context)" : ""));
+    found = &runtime;
+  }
+  return *found;
+}
+
+}  // namespace clutch::inline v0::detail

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/kernel.hpp>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace clutch::inline v0::detail {
+
+class Runtime;
+
+/// How the operands of an element-wise op lie, after dimensions that can be joined are joined.
+enum class Layout : std::uint8_t {
+  contiguous,  ///< every operand is one run of unit stride
+  rows,        ///< the output's inner stride is 1, the inputs' are 0 or 1
+  strided,
+};
+
+/// Sizes and strides of kOperands operands, output first, dimension 0 innermost: kernels/common/elementwise.clh's Shape.
+template <int kOperands>
+struct ElementwiseShape {
+  std::int64_t rank = 0;
+  std::int64_t size[kMaxRank] = {};
+  std::int64_t stride[kOperands][kMaxRank] = {};
+};
+
+/// The walk over `sizes`: joined dimensions, layout, and whether offsets need 64 bits.
+template <int kOperands>
+struct ElementwiseWalk {
+  ElementwiseShape<kOperands> shape;
+  Layout layout = Layout::contiguous;
+  bool wide_index = false;
+  std::uint64_t numel = 0;
+};
+
+void make_walk(const Dims& sizes, std::span<const Dims> strides, std::int64_t* rank, std::int64_t* size, std::int64_t* stride,
+               Layout* layout, bool* wide_index);
+
+template <int kOperands>
+ElementwiseWalk<kOperands> walk_of(const Dims& sizes, const std::array<Dims, kOperands>& strides) {
+  static_assert(sizeof(ElementwiseShape<kOperands>) == 8 * (1 + kMaxRank * (1 + kOperands)));
+  ElementwiseWalk<kOperands> walk;
+  walk.numel = static_cast<std::uint64_t>(numel(sizes));
+  make_walk(sizes, strides, &walk.shape.rank, walk.shape.size, &walk.shape.stride[0][0], &walk.layout, &walk.wide_index);
+  return walk;
+}
+
+/// Strides of `tensor` seen as broadcast to `sizes`.
+Dims broadcast_strides(const Tensor& tensor, const Dims& sizes);
+
+/// How many work-items walk how big a tile, by traits: one item with wide vectors where vectors are native and groups are
+/// threads, else a group of many items with four lanes.
+struct ElementwiseTuning {
+  int width = 1;            ///< lanes of a float vector
+  std::uint64_t tile = 1;   ///< elements of a tile
+  std::uint64_t local = 1;  ///< work-items of a group
+};
+ElementwiseTuning elementwise_tuning(const DeviceTraits& traits);
+
+/// Work-groups for that many tiles: one each, up to a bound past which groups take several in turn.
+Geometry tile_geometry(std::uint64_t tiles, std::uint64_t local);
+
+/// True if stores should bypass the cache: the operands together do not fit in it.
+bool worth_streaming(const DeviceTraits& traits, std::uint64_t bytes);
+
+/// Throws invalid_overlap if the output has elements that share memory, or overlaps the input other than element for
+/// element.
+void check_overlap(const Tensor& output, const Tensor& input, std::string_view op);
+void check_no_self_overlap(const Tensor& output, std::string_view op);
+
+/// The runtime all tensors share. Errors: device_mismatch, invalid_argument for an undefined one.
+Runtime& common_runtime(std::span<const Tensor* const> tensors, std::string_view op);
+
+}  // namespace clutch::inline v0::detail

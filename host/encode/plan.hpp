@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/error.hpp>
+#include <clutch/kernel.hpp>
+
+#include "encode/elementwise.hpp"
+#include "encode/plan_text.hpp"
+#include "program/program.hpp"
+#include "runtime/runtime.hpp"
+#include "runtime/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace clutch::inline v0::detail {
+
+/// A plan of one launch of one of the library's kernels: pure data that select() returns and prints.
+struct KernelPlan {
+  std::string_view stem;
+  std::string_view entry;
+  Layout layout = Layout::contiguous;  ///< which of the element-wise parameter lists the entry takes
+  Defines defines = {};
+  ElementwiseTuning tuning = {};
+  std::string note = {};  ///< what else there is to know: emulation, casts through scratch
+  std::string to_string() const {
+    return fmt::format("{} {}{}{}", entry, defines.to_string(), note.empty() ? "" : " # ", note);
+  }
+};
+
+/// A KernelPlan with its built kernel, as the runtime's plan cache keeps it.
+struct BuiltPlan : CachedPlan {
+  KernelHandle kernel;
+  Layout layout = Layout::contiguous;
+  ElementwiseTuning tuning;
+};
+
+inline BuiltPlan build_plan(Runtime& runtime, const KernelPlan& plan) {
+  BuiltPlan built;
+  built.text = plan.to_string();
+  built.kernel = KernelHandle(&runtime.programs().find(plan.stem, plan.entry, plan.defines));
+  built.layout = plan.layout;
+  built.tuning = plan.tuning;
+  log_line(LogLevel::debug, fmt::format("plan on device {}: {}", runtime.device().index, built.text));
+  return built;
+}
+
+/// One row of an op's ordered list of implementations. `accepts` returns an empty text or the reason why not.
+template <class Problem>
+struct Implementation {
+  std::string_view name;
+  std::string (*accepts)(const DeviceTraits&, const Problem&);
+};
+
+/// The first implementation that accepts, or the forced one. Errors: invalid_argument for an unknown forced name,
+/// not_supported if the forced one, or every one, refuses, with the reasons.
+template <class Problem>
+const Implementation<Problem>& choose(std::span<const Implementation<Problem>> list, const DeviceTraits& traits, const Problem& problem,
+                                      std::string_view forced, std::string_view op) {
+  std::string reasons;
+  for (const auto& row : list) {
+    if (!forced.empty() && row.name != forced) {
+      reasons += fmt::format("\n  {}", row.name);
+      continue;
+    }
+    std::string reason = row.accepts(traits, problem);
+    if (reason.empty()) return row;
+    if (!forced.empty()) throw Error(ErrorCode::not_supported, op, fmt::format("implementation {} refuses: {}", row.name, reason));
+    reasons += fmt::format("\n  {}: {}", row.name, reason);
+  }
+  if (!forced.empty()) throw Error(ErrorCode::invalid_argument, op, fmt::format("no implementation is named '{}'; there are:{}", forced, reasons));
+  throw Error(ErrorCode::not_supported, op, fmt::format("no implementation accepts:{}", reasons));
+}
+
+/// The plan of a problem, selected and built at its first use, and what last_plan() now returns. `tag` tells ops apart.
+template <class Problem>
+const BuiltPlan& plan_for(Runtime& runtime, char tag, const Problem& problem, std::string_view forced) {
+  const BuiltPlan& plan = runtime.plans().find<BuiltPlan>(
+      tag, problem, forced, [&] { return build_plan(runtime, select(runtime.traits(), problem, forced)); });
+  note_plan(plan.text);
+  return plan;
+}
+
+/// Number of tiles that a plan's entry walks.
+template <int kOperands>
+std::uint64_t tile_count(const BuiltPlan& plan, const ElementwiseWalk<kOperands>& walk) {
+  std::uint64_t tile = plan.tuning.tile;
+  if (plan.layout != Layout::rows) return (walk.numel + tile - 1) / tile;
+  auto inner = static_cast<std::uint64_t>(walk.shape.size[0]);
+  return walk.numel / inner * ((inner + tile - 1) / tile);
+}
+
+/// Defines of kernels/common/elementwise.clh, dtype.clh and math.clh. Without a native exact fma that one needs fp64: an op
+/// whose bits hang on it refuses in accepts().
+inline void set_common(Defines& d, const DeviceTraits& traits, const ElementwiseTuning& tuning, int operands, bool wide_index) {
+  d.set("WIDTH", tuning.width).set("TILE", static_cast<std::int64_t>(tuning.tile)).set("OPERANDS", operands);
+  d.set_text("IDX", wide_index ? "long" : "int");
+  d.set("DIV_RN", traits.divide_exact ? 0 : traits.fp64 ? 1 : 2);
+  d.set("SQRT_RN", traits.sqrt_exact ? 0 : traits.fp64 ? 1 : 2);
+  d.set("FMA_RN", traits.fma_exact || !traits.fp64 ? 0 : 1);
+}
+
+}  // namespace clutch::inline v0::detail

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/ops/addc.hpp>
+#include <clutch/ops/copy.hpp>
+
+#include "ops/addc_plan.hpp"
+#include "runtime/storage.hpp"
+
+#include <array>
+#include <cmath>
+
+namespace clutch::inline v0 {
+namespace detail {
+namespace {
+
+struct Arguments {
+  const Tensor* out;  // null: allocate
+  const Tensor* input;
+  const Tensor* tensor1;
+  const Tensor* tensor2;
+  AddcOp op;
+  const char* name;
+};
+
+struct Checked {
+  Runtime* runtime;
+  Dims sizes;
+  DType dtype;
+};
+
+// validate ----------------------------------------------------------------------------------------------------------
+
+bool is_whole(DType dtype) { return is_integral(dtype) || kind(dtype) == DTypeKind::boolean; }
+
+void check_dtype(const Arguments& a, DType dtype) {
+  auto refuse = [&](std::string_view why) {
+    throw Error(ErrorCode::invalid_dtype, a.name,
+                fmt::format("{} (input {}, tensor1 {}, tensor2 {})", why, name(a.input->dtype()), name(a.tensor1->dtype()), name(a.tensor2->dtype())));
+  };
+  if (a.op == AddcOp::quotient && is_whole(a.tensor1->dtype()) && is_whole(a.tensor2->dtype()))
+    refuse("Integer division with addcdiv is no longer supported: cast tensor1 or tensor2 to a floating dtype");
+  if (is_complex(dtype)) refuse("complex dtypes are not offered");
+  if (kind(dtype) == DTypeKind::boolean) refuse("bool is no dtype to add in");
+  if (is_floating(dtype) && bits(dtype) < 16) refuse(fmt::format("{} is for storage; cast it first", name(dtype)));
+}
+
+/// PyTorch's rule for out=: a result may be narrowed within its kind, never moved to a lower kind.
+bool can_cast(DType from, DType to) {
+  if (is_complex(from) && !is_complex(to)) return false;
+  if (is_floating(from) && is_whole(to)) return false;
+  return !(is_integral(from) && kind(to) == DTypeKind::boolean);
+}
+
+Checked validate(const Arguments& a) {
+  std::array<const Tensor*, 4> tensors{a.input, a.tensor1, a.tensor2, a.out ? a.out : a.input};
+  Checked c;
+  c.runtime = &common_runtime(tensors, a.name);
+  if (a.input->dtype() == a.tensor1->dtype() && a.input->dtype() == a.tensor2->dtype())
+    c.dtype = a.input->dtype();
+  else
+    c.dtype = result_type(std::span(tensors).first(3));
+  check_dtype(a, c.dtype);
+  if (a.input->sizes() == a.tensor1->sizes() && a.input->sizes() == a.tensor2->sizes()) {
+    c.sizes = a.input->sizes();
+  } else {
+    std::array<Dims, 3> shapes{a.input->sizes(), a.tensor1->sizes(), a.tensor2->sizes()};
+    c.sizes = broadcast_shapes(shapes, a.name);
+  }
+  if (!a.out) return c;
+  if (!(a.out->sizes() == c.sizes))
+    throw Error(ErrorCode::invalid_shape, a.name,
+                fmt::format("output with shape {} doesn't match the broadcast shape {}", to_string(a.out->sizes()), to_string(c.sizes)));
+  if (a.out->dtype() != c.dtype && !can_cast(c.dtype, a.out->dtype()))
+    throw Error(ErrorCode::invalid_dtype, a.name,
+                fmt::format("result dtype {} can't be cast to the output's {}", name(c.dtype), name(a.out->dtype())));
+  if (is_packed(a.out->dtype())) throw Error(ErrorCode::invalid_dtype, a.name, fmt::format("{} is for storage", name(a.out->dtype())));
+  check_no_self_overlap(*a.out, a.name);
+  check_overlap(*a.out, *a.input, a.name);
+  check_overlap(*a.out, *a.tensor1, a.name);
+  check_overlap(*a.out, *a.tensor2, a.name);
+  return c;
+}
+
+// select ------------------------------------------------------------------------------------------------------------
+
+std::string computes(const DeviceTraits& traits, const AddcProblem& p) {
+  if (p.dtype == DType::f64 && !traits.fp64) return "the device has no fp64";
+  bool fused = p.order == AddcOrder::fma_of_quotient || (p.op == AddcOp::product && p.order == AddcOrder::product_first);
+  if (fused && is_floating(p.dtype) && p.dtype != DType::f64 && !traits.fma_exact && !traits.fp64)
+    return "the order needs fma_exact, or fp64 to emulate it";
+  return {};
+}
+
+constexpr std::array<Implementation<AddcProblem>, 3> kImplementations{{
+    {"addc_contiguous",
+     [](const DeviceTraits& t, const AddcProblem& p) {
+       return p.layout != Layout::contiguous ? std::string("the operands are not all contiguous") : computes(t, p);
+     }},
+    {"addc_rows",
+     [](const DeviceTraits& t, const AddcProblem& p) {
+       return p.layout == Layout::strided ? std::string("an inner stride is neither 0 nor 1") : computes(t, p);
+     }},
+    {"addc_strided", computes},
+}};
+
+}  // namespace
+
+std::span<const Implementation<AddcProblem>> addc_implementations() { return kImplementations; }
+
+KernelPlan select(const DeviceTraits& traits, const AddcProblem& p, std::string_view forced) {
+  const auto& chosen = choose<AddcProblem>(kImplementations, traits, p, forced, p.op == AddcOp::quotient ? "addcdiv" : "addcmul");
+  KernelPlan plan{.stem = "addc",
+                  .entry = chosen.name,
+                  .layout = static_cast<Layout>(&chosen - kImplementations.data()),
+                  .tuning = elementwise_tuning(traits)};
+  bool emulates = !traits.fma_exact || !traits.divide_exact;
+  if (emulates && p.dtype != DType::f64) {
+    plan.tuning.width = 1;  // the emulations are scalar
+    plan.note = fmt::format("{}{}", traits.fma_exact ? "" : "fma by f64 ", traits.divide_exact ? "" : traits.fp64 ? "quotient by f64" : "quotient by integers");
+  }
+  bool integer = is_integral(p.dtype);
+  set_common(plan.defines, traits, plan.tuning, 4, p.wide_index);
+  plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype));
+  plan.defines.set_text("ACC", integer ? "ulong" : p.dtype == DType::f64 ? "double" : "float");
+  plan.defines.set("OP", static_cast<int>(p.op)).set("ORDER", integer ? 0 : static_cast<int>(p.order)).set("INTEGER", integer);
+  return plan;
+}
+
+namespace {
+
+// encode ------------------------------------------------------------------------------------------------------------
+
+void bind_value(Encoder& encoder, DType dtype, double value) {
+  if (is_integral(dtype)) {
+    // Truncated as PyTorch does; what does not fit in 64 bits has no meaning there and is 0 here.
+    encoder.value(static_cast<std::uint64_t>(std::fabs(value) < 9.2e18 ? static_cast<std::int64_t>(value) : 0));
+  } else if (dtype == DType::f64) {
+    encoder.value(value);
+  } else {
+    encoder.value(static_cast<float>(value));
+  }
+}
+
+void encode(Encoder& encoder, const BuiltPlan& plan, const Tensor& out, const Arguments& a, const ElementwiseWalk<4>& walk, double value,
+            bool streaming) {
+  encoder.output(out).input(*a.input).input(*a.tensor1).input(*a.tensor2).value(walk.numel);
+  if (plan.layout != Layout::contiguous) encoder.value(walk.shape);
+  bind_value(encoder, out.dtype(), value);
+  if (plan.layout == Layout::contiguous) encoder.value(static_cast<std::uint32_t>(streaming));
+  encoder.dispatch(plan.kernel, tile_geometry(tile_count(plan, walk), plan.tuning.local));
+}
+
+void run(const Tensor& out, const Arguments& given, const Checked& c, const AddcOptions& options, const Stream& stream) {
+  // Operands of another dtype are cast first: rounding to the result's dtype is part of PyTorch's promotion.
+  Arguments a = given;
+  std::array<Tensor, 3> casts;
+  std::array<const Tensor**, 3> slots{&a.input, &a.tensor1, &a.tensor2};
+  for (std::size_t i = 0; i < 3; ++i)
+    if ((*slots[i])->dtype() != c.dtype) {
+      casts[i] = cast(**slots[i], c.dtype, {}, stream);
+      *slots[i] = &casts[i];
+    }
+  ElementwiseWalk<4> walk = walk_of<4>(c.sizes, {out.strides(), broadcast_strides(*a.input, c.sizes), broadcast_strides(*a.tensor1, c.sizes),
+                                                 broadcast_strides(*a.tensor2, c.sizes)});
+  AddcProblem problem{c.dtype, a.op, options.order, walk.layout, walk.wide_index};
+  const BuiltPlan& plan = plan_for(*c.runtime, 'a', problem, options.implementation);
+  std::uint64_t bytes = 4 * walk.numel * static_cast<std::uint64_t>(bits(c.dtype) / 8);
+  Encoder encoder(stream, a.name);
+  encode(encoder, plan, out, a, walk, options.value, worth_streaming(claimed_traits(c.runtime->device()), bytes));
+}
+
+Tensor addc(const Arguments& a, const AddcOptions& options, const Stream& given) {
+  Checked c = validate(a);
+  Stream stream = resolve_stream(given, *c.runtime, a.name);
+  if (a.out && a.out->dtype() == c.dtype) {
+    if (a.out->numel() > 0) run(*a.out, a, c, options, stream);
+    return *a.out;
+  }
+  Tensor result = empty(c.sizes, {.dtype = c.dtype, .device = stream.device()}, stream);
+  if (result.numel() > 0) run(result, a, c, options, stream);
+  if (!a.out) return result;
+  copy_(*a.out, result, {}, stream);
+  return *a.out;
+}
+
+}  // namespace
+}  // namespace detail
+
+Tensor addcdiv(const Tensor& input, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options, const Stream& stream) {
+  return detail::addc({nullptr, &input, &tensor1, &tensor2, detail::AddcOp::quotient, "addcdiv"}, options, stream);
+}
+void addcdiv_out(const Tensor& out, const Tensor& input, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options,
+                 const Stream& stream) {
+  detail::addc({&out, &input, &tensor1, &tensor2, detail::AddcOp::quotient, "addcdiv"}, options, stream);
+}
+void addcdiv_(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options, const Stream& stream) {
+  detail::addc({&self, &self, &tensor1, &tensor2, detail::AddcOp::quotient, "addcdiv_"}, options, stream);
+}
+Tensor addcmul(const Tensor& input, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options, const Stream& stream) {
+  return detail::addc({nullptr, &input, &tensor1, &tensor2, detail::AddcOp::product, "addcmul"}, options, stream);
+}
+void addcmul_out(const Tensor& out, const Tensor& input, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options,
+                 const Stream& stream) {
+  detail::addc({&out, &input, &tensor1, &tensor2, detail::AddcOp::product, "addcmul"}, options, stream);
+}
+void addcmul_(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options, const Stream& stream) {
+  detail::addc({&self, &self, &tensor1, &tensor2, detail::AddcOp::product, "addcmul_"}, options, stream);
+}
+
+}  // namespace clutch::inline v0

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/ops/addc.hpp>
+
+#include "encode/plan.hpp"
+
+namespace clutch::inline v0::detail {
+
+enum class AddcOp : std::uint8_t { quotient, product };
+
+/// What selection of addcdiv and addcmul looks at; also the key of their cached plans.
+struct AddcProblem {
+  DType dtype = DType::f32;
+  AddcOp op = AddcOp::quotient;
+  AddcOrder order = AddcOrder::fma_of_quotient;
+  Layout layout = Layout::contiguous;
+  bool wide_index = false;
+};
+
+/// Pure. Errors: not_supported, invalid_argument.
+KernelPlan select(const DeviceTraits& traits, const AddcProblem& problem, std::string_view forced = {});
+/// Names of the implementations, best first.
+std::span<const Implementation<AddcProblem>> addc_implementations();
+
+}  // namespace clutch::inline v0::detail

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/ops/copy.hpp>
+
+#include "ops/copy_plan.hpp"
+#include "runtime/storage.hpp"
+
+#include <array>
+
+namespace clutch::inline v0 {
+namespace detail {
+namespace {
+
+// validate ----------------------------------------------------------------------------------------------------------
+
+Runtime& validate(const Tensor& to, const Tensor& from, const char* op) {
+  std::array<const Tensor*, 2> tensors{&to, &from};
+  Runtime& runtime = common_runtime(tensors, op);
+  if (!(to.sizes() == from.sizes())) {
+    std::array<Dims, 2> shapes{to.sizes(), from.sizes()};
+    if (!(broadcast_shapes(shapes, op) == to.sizes()))
+      throw Error(ErrorCode::invalid_shape, op,
+                  fmt::format("source of shape {} does not broadcast to {}", to_string(from.sizes()), to_string(to.sizes())));
+  }
+  bool packed = is_packed(to.dtype()) || is_packed(from.dtype());
+  if (packed && to.dtype() != from.dtype())
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} is for storage: no cast from {} to {}", name(is_packed(to.dtype()) ? to.dtype() : from.dtype()), name(from.dtype()), name(to.dtype())));
+  if (packed && (!to.is_contiguous() || !from.is_contiguous() || !(to.sizes() == from.sizes())))
+    throw Error(ErrorCode::invalid_shape, op, fmt::format("tensors of {} are copied between contiguous tensors of equal shape alone", name(to.dtype())));
+  check_no_self_overlap(to, op);
+  check_overlap(to, from, op);
+  return runtime;
+}
+
+// select ------------------------------------------------------------------------------------------------------------
+
+bool is_f64_kind(DType d) { return d == DType::f64 || d == DType::c128; }
+
+std::string moves(const DeviceTraits&, const CopyProblem& p) { return p.from == p.to ? "" : "the dtypes differ"; }
+std::string casts(const DeviceTraits& t, const CopyProblem& p) {
+  if (p.from == p.to) return "the dtypes are the same";
+  if ((is_f64_kind(p.from) || is_f64_kind(p.to)) && !t.fp64) return "the device has no fp64";
+  return {};
+}
+
+constexpr std::array<Implementation<CopyProblem>, 5> kImplementations{{
+    {"copy_bytes",
+     [](const DeviceTraits& t, const CopyProblem& p) { return p.layout == Layout::contiguous ? moves(t, p) : std::string("not contiguous"); }},
+    {"copy_rows",
+     [](const DeviceTraits& t, const CopyProblem& p) {
+       return p.layout == Layout::strided ? std::string("an inner stride is neither 0 nor 1") : moves(t, p);
+     }},
+    {"copy_strided", moves},
+    {"copy_cast_contiguous",
+     [](const DeviceTraits& t, const CopyProblem& p) { return p.layout == Layout::contiguous ? casts(t, p) : std::string("not contiguous"); }},
+    {"copy_cast_strided", casts},
+}};
+
+std::string_view unsigned_type(DType dtype) {
+  switch (bits(dtype)) {
+    case 8: return "uchar";
+    case 16: return "ushort";
+    case 32: return "uint";
+    case 64: return "ulong";
+    default: return "ulong2";
+  }
+}
+
+DType real_part(DType d) { return d == DType::c64 ? DType::f32 : d == DType::c128 ? DType::f64 : d; }
+int compute_kind(DType d) { return is_f64_kind(d) ? 1 : is_integral(d) || kind(d) == DTypeKind::boolean ? 2 : 0; }
+bool has_vectors(DType d) { return d == DType::f32 || d == DType::f16 || d == DType::bf16; }
+
+void set_cast(Defines& d, const CopyProblem& p, bool vectors) {
+  DType from = real_part(p.from), to = real_part(p.to);
+  d.set_text("S_NAME", name(from)).set_text("D_NAME", name(to));
+  d.set("S_KIND", compute_kind(from)).set("D_KIND", compute_kind(to));
+  d.set("S_COMPLEX", is_complex(p.from)).set("D_COMPLEX", is_complex(p.to));
+  d.set("BOOLEAN", p.to == DType::boolean).set("SATURATE", p.overflow == Overflow::saturate);
+  d.set("D_BYTES", bits(to) / 8);
+  d.set("VECTOR", vectors && has_vectors(p.from) && has_vectors(p.to));
+}
+
+}  // namespace
+
+std::span<const Implementation<CopyProblem>> copy_implementations() { return kImplementations; }
+
+KernelPlan select(const DeviceTraits& traits, const CopyProblem& p, std::string_view forced) {
+  const auto& chosen = choose<CopyProblem>(kImplementations, traits, p, forced, "copy_");
+  auto row = &chosen - kImplementations.data();
+  constexpr Layout kLayouts[] = {Layout::contiguous, Layout::rows, Layout::strided, Layout::contiguous, Layout::strided};
+  KernelPlan plan{.stem = "copy", .entry = chosen.name, .layout = kLayouts[row], .tuning = elementwise_tuning(traits)};
+  bool move = row < 3;
+  if (row == 0) plan.tuning.tile *= 4;  // counted in bytes here
+  set_common(plan.defines, traits, plan.tuning, 2, p.wide_index);
+  if (row > 0 && move) plan.defines.set_text("T", unsigned_type(p.from));
+  if (!move) set_cast(plan.defines, p, plan.tuning.width > 1);
+  return plan;
+}
+
+namespace {
+
+// encode ------------------------------------------------------------------------------------------------------------
+
+void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptions& options, const Stream& stream, const char* op) {
+  if (to.numel() == 0) return;
+  ElementwiseWalk<2> walk = walk_of<2>(to.sizes(), {to.strides(), broadcast_strides(from, to.sizes())});
+  CopyProblem problem{from.dtype(), to.dtype(), walk.layout, walk.wide_index, options.overflow};
+  if (from.dtype() == to.dtype()) {  // moves of equal size share a plan
+    constexpr DType kBySize[] = {DType::u8, DType::i16, DType::i32, DType::i64, DType::c128};
+    int size = bits(to.dtype());
+    problem.from = problem.to = kBySize[size <= 8 ? 0 : size == 16 ? 1 : size == 32 ? 2 : size == 64 ? 3 : 4];
+    problem.overflow = Overflow::nonfinite;
+  }
+  const BuiltPlan& plan = plan_for(runtime, 'c', problem, options.implementation);
+  bool bytes = plan.layout == Layout::contiguous && from.dtype() == to.dtype();
+  if (bytes) walk.numel = to.nbytes();
+  Encoder encoder(stream, op);
+  encoder.output(to).input(from).value(walk.numel);
+  if (plan.layout == Layout::contiguous)
+    encoder.value(static_cast<std::uint32_t>(worth_streaming(claimed_traits(runtime.device()), to.nbytes() + from.nbytes())));
+  else
+    encoder.value(walk.shape);
+  encoder.dispatch(plan.kernel, tile_geometry(tile_count(plan, walk), plan.tuning.local));
+}
+
+}  // namespace
+}  // namespace detail
+
+void copy_(const Tensor& destination, const Tensor& source, const CopyOptions& options, const Stream& stream) {
+  detail::Runtime& runtime = detail::validate(destination, source, "copy_");
+  detail::run(runtime, destination, source, options, detail::resolve_stream(stream, runtime, "copy_"), "copy_");
+}
+
+Tensor cast(const Tensor& source, DType dtype, const CopyOptions& options, const Stream& stream) {
+  std::array<const Tensor*, 1> tensors{&source};
+  detail::Runtime& runtime = detail::common_runtime(tensors, "cast");
+  Stream on = detail::resolve_stream(stream, runtime, "cast");
+  if (is_packed(dtype) != is_packed(source.dtype()))
+    throw Error(ErrorCode::invalid_dtype, "cast", fmt::format("no cast from {} to {}: packed dtypes are for storage", name(source.dtype()), name(dtype)));
+  Tensor result = empty(source.sizes(), {.dtype = dtype, .device = on.device()}, on);
+  detail::validate(result, source, "cast");
+  detail::run(runtime, result, source, options, on, "cast");
+  return result;
+}
+
+}  // namespace clutch::inline v0

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/ops/copy.hpp>
+
+#include "encode/plan.hpp"
+
+namespace clutch::inline v0::detail {
+
+/// What selection of copy_ and cast looks at; also the key of their cached plans.
+struct CopyProblem {
+  DType from = DType::f32;
+  DType to = DType::f32;
+  Layout layout = Layout::contiguous;
+  bool wide_index = false;
+  Overflow overflow = Overflow::nonfinite;
+};
+
+/// Pure. Errors: not_supported, invalid_argument.
+KernelPlan select(const DeviceTraits& traits, const CopyProblem& problem, std::string_view forced = {});
+std::span<const Implementation<CopyProblem>> copy_implementations();
+
+}  // namespace clutch::inline v0::detail

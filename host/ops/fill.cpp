@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/ops/fill.hpp>
+
+#include "ops/fill_plan.hpp"
+#include "runtime/storage.hpp"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace clutch::inline v0 {
+namespace detail {
+namespace {
+
+// validate ----------------------------------------------------------------------------------------------------------
+
+Runtime& validate(const Tensor& self, double value, const char* op) {
+  std::array<const Tensor*, 1> tensors{&self};
+  Runtime& runtime = common_runtime(tensors, op);
+  if (is_packed(self.dtype()) && (value != 0 || !self.is_contiguous()))
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} is for storage: contiguous tensors of it can be set to 0 alone", name(self.dtype())));
+  check_no_self_overlap(self, op);
+  return runtime;
+}
+
+void validate_arange(const Tensor& self) {
+  DType d = self.dtype();
+  bool fine = is_integral(d) || (is_floating(d) && bits(d) >= 16);
+  if (!fine) throw Error(ErrorCode::invalid_dtype, "arange_", fmt::format("{} cannot count; use f64, f32, f16, bf16 or an integer dtype", name(d)));
+}
+
+// select ------------------------------------------------------------------------------------------------------------
+
+std::string always(const DeviceTraits&, const FillProblem& p) { return p.arange ? "fills one value" : ""; }
+
+constexpr std::array<Implementation<FillProblem>, 3> kImplementations{{
+    {"fill_contiguous",
+     [](const DeviceTraits& t, const FillProblem& p) { return p.layout == Layout::contiguous ? always(t, p) : std::string("not contiguous"); }},
+    {"fill_strided", always},
+    {"fill_arange",
+     [](const DeviceTraits& t, const FillProblem& p) -> std::string {
+       if (!p.arange) return "counts up";
+       return p.dtype == DType::f64 && !t.fp64 ? "the device has no fp64" : "";
+     }},
+}};
+
+}  // namespace
+
+std::span<const Implementation<FillProblem>> fill_implementations() { return kImplementations; }
+
+KernelPlan select(const DeviceTraits& traits, const FillProblem& p, std::string_view forced) {
+  const auto& chosen = choose<FillProblem>(kImplementations, traits, p, forced, p.arange ? "arange_" : "fill_");
+  bool contiguous = chosen.name == kImplementations[0].name;
+  KernelPlan plan{.stem = "fill", .entry = chosen.name, .layout = contiguous ? Layout::contiguous : Layout::strided, .tuning = elementwise_tuning(traits)};
+  if (contiguous) plan.tuning.tile *= 4;  // counted in bytes here
+  if (p.arange && !traits.fma_exact) plan.tuning.width = 1;
+  set_common(plan.defines, traits, plan.tuning, 1, p.wide_index);
+  if (p.arange) {
+    plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype)).set("INTEGER", is_integral(p.dtype));
+    plan.defines.set_text("ACC", is_integral(p.dtype) ? "ulong" : p.dtype == DType::f64 ? "double" : "float");
+  } else {
+    constexpr std::string_view kTypes[] = {"uchar", "ushort", "uint", "ulong", "ulong2"};
+    int size = bits(p.dtype);
+    plan.defines.set_text("T", kTypes[size <= 8 ? 0 : size == 16 ? 1 : size == 32 ? 2 : size == 64 ? 3 : 4]);
+  }
+  return plan;
+}
+
+namespace {
+
+// encode ------------------------------------------------------------------------------------------------------------
+
+template <class Int>
+std::uint64_t saturated(double v) {
+  if (std::isnan(v)) return 0;
+  constexpr auto kLeast = std::numeric_limits<Int>::min(), kMost = std::numeric_limits<Int>::max();
+  Int whole = v <= static_cast<double>(kLeast) ? kLeast : v >= static_cast<double>(kMost) ? kMost : static_cast<Int>(v);
+  return static_cast<std::uint64_t>(whole);
+}
+
+/// The stored bits of a value, repeated to 16 bytes.
+std::array<std::uint8_t, 16> stored_bits(double v, DType dtype) {
+  std::array<std::uint8_t, 16> result{};
+  std::uint64_t word = 0;
+  switch (dtype) {
+    case DType::f64: word = std::bit_cast<std::uint64_t>(v); break;
+    case DType::f32: word = std::bit_cast<std::uint32_t>(static_cast<float>(v)); break;
+    case DType::i8: word = saturated<std::int8_t>(v); break;
+    case DType::u8: word = saturated<std::uint8_t>(v); break;
+    case DType::i16: word = saturated<std::int16_t>(v); break;
+    case DType::i32: word = saturated<std::int32_t>(v); break;
+    case DType::i64: word = saturated<std::int64_t>(v); break;
+    case DType::boolean: word = v != 0; break;
+    case DType::c64: word = std::bit_cast<std::uint32_t>(static_cast<float>(v)); break;  // imaginary part 0 above it
+    case DType::c128:
+      word = std::bit_cast<std::uint64_t>(v);
+      std::memcpy(result.data(), &word, 8);
+      return result;
+    case DType::f6e2m3:
+    case DType::f6e3m2:
+    case DType::f4e2m1: return result;
+    default: word = encode_small_float(v, dtype);
+  }
+  auto size = static_cast<std::size_t>(bits(dtype) / 8);
+  for (std::size_t at = 0; at < 16; at += size) std::memcpy(result.data() + at, &word, size);
+  return result;
+}
+
+void fill(const Tensor& self, double value, const FillOptions& options, const Stream& given) {
+  Runtime& runtime = validate(self, value, "fill_");
+  Stream stream = resolve_stream(given, runtime, "fill_");
+  if (self.numel() == 0) return;
+  ElementwiseWalk<1> walk = walk_of<1>(self.sizes(), {self.strides()});
+  constexpr DType kBySize[] = {DType::u8, DType::i16, DType::i32, DType::i64, DType::c128};
+  int size = bits(self.dtype());
+  DType alike = kBySize[size <= 8 ? 0 : size == 16 ? 1 : size == 32 ? 2 : size == 64 ? 3 : 4];
+  if (walk.layout != Layout::contiguous) walk.layout = Layout::strided;
+  if (walk.layout == Layout::contiguous) alike = DType::u8;
+  const BuiltPlan& plan = plan_for(runtime, 'f', FillProblem{alike, walk.layout, walk.wide_index, false}, options.implementation);
+  std::array<std::uint8_t, 16> pattern = stored_bits(value, self.dtype());
+  Encoder encoder(stream, "fill_");
+  encoder.output(self);
+  if (plan.layout == Layout::contiguous) {
+    walk.numel = self.nbytes();
+    encoder.value(walk.numel).value(pattern).value(static_cast<std::uint32_t>(worth_streaming(claimed_traits(runtime.device()), self.nbytes())));
+  } else {
+    encoder.value(walk.numel).value(walk.shape).bytes(pattern.data(), static_cast<std::size_t>(size / 8));
+  }
+  encoder.dispatch(plan.kernel, tile_geometry(tile_count(plan, walk), plan.tuning.local));
+}
+
+void arange(const Tensor& self, double start, double step, const FillOptions& options, const Stream& given) {
+  Runtime& runtime = validate(self, 0, "arange_");
+  validate_arange(self);
+  Stream stream = resolve_stream(given, runtime, "arange_");
+  if (self.numel() == 0) return;
+  // Numbered in row-major order of the sizes, so dimensions are not reordered here.
+  ElementwiseWalk<1> walk = walk_of<1>(self.sizes(), {self.strides()});
+  walk.shape = {};
+  walk.shape.rank = std::max(self.rank(), 1);
+  walk.shape.size[0] = walk.shape.stride[0][0] = 1;
+  for (int d = 0; d < self.rank(); ++d) {
+    walk.shape.size[self.rank() - 1 - d] = self.sizes()[d];
+    walk.shape.stride[0][self.rank() - 1 - d] = self.strides()[d];
+  }
+  const BuiltPlan& plan = plan_for(runtime, 'f', FillProblem{self.dtype(), Layout::strided, walk.wide_index, true}, options.implementation);
+  Encoder encoder(stream, "arange_");
+  encoder.output(self).value(walk.numel).value(walk.shape);
+  if (is_integral(self.dtype()))
+    encoder.value(saturated<std::int64_t>(start)).value(saturated<std::int64_t>(step));
+  else if (self.dtype() == DType::f64)
+    encoder.value(start).value(step);
+  else
+    encoder.value(static_cast<float>(start)).value(static_cast<float>(step));
+  encoder.dispatch(plan.kernel, tile_geometry(tile_count(plan, walk), plan.tuning.local));
+}
+
+}  // namespace
+}  // namespace detail
+
+void fill_(const Tensor& self, double value, const FillOptions& options, const Stream& stream) { detail::fill(self, value, options, stream); }
+
+void arange_(const Tensor& self, double start, double step, const FillOptions& options, const Stream& stream) {
+  detail::arange(self, start, step, options, stream);
+}
+
+}  // namespace clutch::inline v0

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/kernel.hpp>
+
+#include "program/cl_type.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace clutch::inline v0 {
+
+namespace detail {
+
+std::string_view cl_type(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return "double";
+    case DType::f32: return "float";
+    case DType::f16:
+    case DType::bf16: return "ushort";
+    case DType::i8: return "char";
+    case DType::i16: return "short";
+    case DType::i32: return "int";
+    case DType::i64: return "long";
+    case DType::c64: return "float2";
+    case DType::c128: return "double2";
+    default: return "uchar";
+  }
+}
+
+}  // namespace detail
+
+Defines::Defines(std::initializer_list<std::pair<std::string_view, std::string_view>> entries) {
+  for (const auto& [name, value] : entries) set_text(name, value);
+}
+
+Defines& Defines::set_text(std::string_view name, std::string_view value) {
+  bool good = !name.empty() && !(name[0] >= '0' && name[0] <= '9');
+  for (char c : name) good = good && ((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_');
+  if (!good || value.find('\n') != std::string_view::npos)
+    throw Error(ErrorCode::invalid_argument, "Defines", fmt::format("'{}' = '{}' is no define", name, value));
+  auto at = std::lower_bound(entries_.begin(), entries_.end(), name, [](const Entry& e, std::string_view n) { return e.name < n; });
+  if (at != entries_.end() && at->name == name) {
+    if (at->value != value)
+      throw Error(ErrorCode::invalid_argument, "Defines", fmt::format("{} is {} already, not {}", name, at->value, value));
+    return *this;
+  }
+  entries_.insert(at, {std::string(name), std::string(value)});
+  return *this;
+}
+
+Defines& Defines::set(std::string_view name, std::int64_t value) { return set_text(name, fmt::format("{}", value)); }
+
+Defines& Defines::set_type(std::string_view name, DType dtype) {
+  std::string upper(clutch::name(dtype));
+  for (char& c : upper) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  set_text(fmt::format("{}_IS_{}", name, upper), "1");
+  return set_text(name, detail::cl_type(dtype));
+}
+
+std::string Defines::to_string() const {
+  std::string text;
+  for (const auto& [name, value] : entries_) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
+  return text;
+}
+
+}  // namespace clutch::inline v0

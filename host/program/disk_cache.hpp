@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "program/sha256.hpp"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace clutch::inline v0::detail {
+
+/// Folder of everything kept between processes; empty when CLUTCH_CACHE=off. Does not exist until something is written.
+std::filesystem::path cache_folder();
+
+/// Reads an entry; nothing if it is absent, truncated, altered, or of another key or format.
+std::optional<std::string> cache_read(const std::filesystem::path& file, const Digest& key);
+/// Writes an entry under a temporary name and renames it, so that readers see all of it or none. A failure is logged once
+/// and reported as false; the library goes on without the cache.
+bool cache_write(const std::filesystem::path& file, const Digest& key, std::string_view payload);
+
+}  // namespace clutch::inline v0::detail

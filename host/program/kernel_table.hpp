@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <span>
+#include <string_view>
+
+namespace clutch::inline v0::detail {
+
+/// The text of kernels/<stem>.cl with its includes put in, and the entries found in it. Made at build time.
+struct KernelText {
+  std::string_view stem;
+  std::string_view text;
+  std::span<const std::string_view> entries;
+};
+
+std::span<const KernelText> kernel_table();
+/// Errors: internal if there is no such stem or the stem has no such entry.
+const KernelText& find_kernel_text(std::string_view stem, std::string_view entry);
+
+}  // namespace clutch::inline v0::detail

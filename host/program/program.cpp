@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/program.hpp"
+
+#include <clutch/version.hpp>
+
+#include "program/disk_cache.hpp"
+#include "program/kernel_table.hpp"
+#include "runtime/runtime.hpp"
+#include "runtime/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace clutch::inline v0 {
+namespace detail {
+namespace {
+
+std::atomic<std::uint64_t> g_built{0}, g_loaded{0}, g_saved{0};
+std::atomic<std::uint64_t> g_next_kernel{0};
+
+/// Live kernels by id, so that a thread that ends can give its borrowed ones back.
+struct LiveKernels {
+  std::mutex mutex;
+  std::unordered_map<std::uint64_t, Kernel*> by_id;
+};
+LiveKernels& live_kernels() {
+  static auto* all = new LiveKernels;
+  return *all;
+}
+
+std::string build_log(cl_program program, cl_device_id device) {
+  std::size_t size = 0;
+  if (clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS || size == 0) return {};
+  std::string text(size, '\0');
+  clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, text.data(), nullptr);
+  while (!text.empty() && (text.back() == '\0' || text.back() == '\n')) text.pop_back();
+  return text;
+}
+
+ClProgram load_binary(Runtime& runtime, const std::string& binary, const std::string& options) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
+  std::size_t size = binary.size();
+  cl_int status = CL_SUCCESS, binary_status = CL_SUCCESS;
+  cl_device_id device = runtime.device().id;
+  ClProgram program(clCreateProgramWithBinary(runtime.context(), 1, &device, &size, &bytes, &binary_status, &status));
+  if (status != CL_SUCCESS || binary_status != CL_SUCCESS) return {};
+  if (clBuildProgram(program.get(), 1, &device, options.c_str(), nullptr, nullptr) != CL_SUCCESS) return {};
+  return program;
+}
+
+ClProgram build_source(Runtime& runtime, const ProgramRequest& request, const std::string& source, const std::string& options) {
+  const char* text = source.c_str();
+  std::size_t size = source.size();
+  cl_int status = CL_SUCCESS;
+  cl_device_id device = runtime.device().id;
+  ClProgram program(clCreateProgramWithSource(runtime.context(), 1, &text, &size, &status));
+  check_cl(status, request.entry, "clCreateProgramWithSource");
+  status = clBuildProgram(program.get(), 1, &device, options.c_str(), nullptr, nullptr);
+  std::string log = build_log(program.get(), device);
+  if (status != CL_SUCCESS)
+    throw Error(ErrorCode::build_failure, request.entry,
+                fmt::format("{} does not build on device {} ({}): {}\noptions: {}\ndefines: {}\n{}", request.file, runtime.device().index,
+                            runtime.device().facts.name, cl_error_name(status), options, request.defines.to_string(),
+                            log.empty() ? "(the driver gave no log)" : log),
+                status);
+  if (!log.empty()) log_line(LogLevel::debug, fmt::format("{}: {}", request.entry, log));
+  return program;
+}
+
+std::string assemble(const ProgramRequest& request) {
+  std::string source;
+  source.reserve(request.text.size() + request.wrapper_text.size() + 1024);
+  for (const auto& [name, value] : request.defines.entries()) source += fmt::format("#define {} {}\n", name, value);
+  source += fmt::format("#line 1 \"{}\"\n{}\n{}", request.file, request.text, request.wrapper_text);
+  return source;
+}
+
+std::string build_options(const Runtime& runtime, std::string_view more) {
+  std::string options = runtime.device().opencl_version.starts_with("OpenCL 1.0") || runtime.device().opencl_version.starts_with("OpenCL 1.1")
+                            ? ""
+                            : "-cl-std=CL1.2";
+  auto single = device_value<cl_device_fp_config>(runtime.device().id, CL_DEVICE_SINGLE_FP_CONFIG);
+  if (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  if (!more.empty()) options += fmt::format(" {}", more);
+  return options;
+}
+
+}  // namespace
+
+struct ThreadKernels {
+  std::vector<std::vector<cl_kernel>> free;  // by kernel id
+  ~ThreadKernels() { Kernel::return_all(free); }
+};
+namespace {
+thread_local ThreadKernels t_kernels;
+}
+
+Kernel::Kernel(Program& program, std::string entry, std::string wrapper)
+    : program_(program), entry_(std::move(entry)), wrapper_(std::move(wrapper)), id_(g_next_kernel.fetch_add(1)) {
+  cl_kernel first = acquire();
+  cl_device_id device = program.runtime().device().id;
+  std::size_t size = 1;
+  check_cl(clGetKernelWorkGroupInfo(first, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof size, &size, nullptr), entry_, "clGetKernelWorkGroupInfo");
+  max_work_group_ = size;
+  cl_ulong local = 0;
+  if (clGetKernelWorkGroupInfo(first, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local, nullptr) == CL_SUCCESS) local_bytes_ = local;
+  cl_uint count = 0;
+  check_cl(clGetKernelInfo(first, CL_KERNEL_NUM_ARGS, sizeof count, &count, nullptr), entry_, "clGetKernelInfo");
+  argument_count_ = static_cast<int>(count);
+  give_back(first);
+  std::lock_guard lock(live_kernels().mutex);
+  live_kernels().by_id[id_] = this;
+}
+
+Kernel::~Kernel() {
+  {
+    std::lock_guard lock(live_kernels().mutex);
+    live_kernels().by_id.erase(id_);
+  }
+  for (cl_kernel kernel : owned_) clReleaseKernel(kernel);
+}
+
+cl_kernel Kernel::acquire() {
+  auto& lists = t_kernels.free;
+  if (lists.size() > id_ && !lists[id_].empty()) [[likely]] {
+    cl_kernel kernel = lists[id_].back();
+    lists[id_].pop_back();
+    return kernel;
+  }
+  std::lock_guard lock(mutex_);
+  if (!spare_.empty()) {
+    cl_kernel kernel = spare_.back();
+    spare_.pop_back();
+    return kernel;
+  }
+  cl_int status = CL_SUCCESS;
+  ClKernel made(clCreateKernel(program_.get(), wrapper_.empty() ? entry_.c_str() : wrapper_.c_str(), &status));
+  if (status == CL_INVALID_KERNEL_NAME)
+    throw Error(ErrorCode::build_failure, entry_, fmt::format("the text has no kernel named {}", entry_), status);
+  check_cl(status, entry_, "clCreateKernel");
+  owned_.push_back(made.get());
+  return made.release();
+}
+
+void Kernel::give_back(cl_kernel kernel) noexcept {
+  auto& lists = t_kernels.free;
+  if (lists.size() <= id_) lists.resize(id_ + 1);
+  lists[id_].push_back(kernel);
+}
+
+void Kernel::return_all(std::vector<std::vector<cl_kernel>>& lists) noexcept {
+  std::lock_guard lock(live_kernels().mutex);
+  for (std::size_t id = 0; id < lists.size(); ++id) {
+    if (lists[id].empty()) continue;
+    auto found = live_kernels().by_id.find(id);
+    if (found == live_kernels().by_id.end()) continue;
+    std::lock_guard inner(found->second->mutex_);
+    auto& spare = found->second->spare_;
+    spare.insert(spare.end(), lists[id].begin(), lists[id].end());
+  }
+}
+
+bool Kernel::first_launch(std::uint64_t x, std::uint64_t y, std::uint64_t z) {
+  std::uint64_t packed = x | y << 24 | z << 44 | 1ull << 63;
+  if (last_launched_.load(std::memory_order_relaxed) == packed) [[likely]]
+    return false;
+  std::lock_guard lock(mutex_);
+  last_launched_.store(packed, std::memory_order_relaxed);
+  if (std::find(launched_.begin(), launched_.end(), packed) != launched_.end()) return false;
+  launched_.push_back(packed);
+  return true;
+}
+
+Program::Program(Runtime& runtime, ClProgram program, std::filesystem::path file, const Digest& key, const Digest& saved)
+    : runtime_(runtime), program_(std::move(program)), file_(std::move(file)), key_(key), saved_(saved) {}
+
+void Program::save() noexcept {
+  if (file_.empty()) return;
+  try {
+    std::lock_guard lock(mutex_);
+    std::size_t size = 0;
+    if (clGetProgramInfo(program_.get(), CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) != CL_SUCCESS || size == 0) return;
+    std::string binary(size, '\0');
+    auto* bytes = reinterpret_cast<unsigned char*>(binary.data());
+    if (clGetProgramInfo(program_.get(), CL_PROGRAM_BINARIES, sizeof bytes, &bytes, nullptr) != CL_SUCCESS) return;
+    Digest now = sha256(binary);
+    if (now == saved_) return;
+    if (cache_write(file_, key_, binary)) {
+      g_saved.fetch_add(1);
+      saved_ = now;
+    }
+  } catch (const std::exception& e) {
+    log_once(LogLevel::warn, fmt::format("a program could not be saved: {}", e.what()));
+  }
+}
+
+std::string device_key(const Runtime& runtime) {
+  const DeviceRecord& d = runtime.device();
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", d.facts.platform_name, d.platform_version, d.facts.name, d.facts.vendor, d.driver_version,
+                     d.opencl_version, claimed_traits(d).address_bits, CLUTCH_VERSION);
+}
+
+std::unique_ptr<Program> ProgramStore::make(const ProgramRequest& request, const std::string& source, const std::string& options) {
+  std::filesystem::path folder = cache_folder(), file;
+  Digest key = sha256(fmt::format("{}\n{}\n{}", device_key(runtime_), options, source));
+  ClProgram program;
+  std::optional<std::string> binary;
+  if (!folder.empty()) {
+    file = folder / "programs" / (to_hex(key) + ".bin");
+    binary = cache_read(file, key);
+    if (binary) program = load_binary(runtime_, *binary, options);
+  }
+  bool from_cache = static_cast<bool>(program);
+  if (from_cache) {
+    g_loaded.fetch_add(1);
+  } else {
+    program = build_source(runtime_, request, source, options);
+    g_built.fetch_add(1);
+    log_line(LogLevel::info, fmt::format("built {} [{}] on device {}", request.entry, request.defines.to_string(), runtime_.device().index));
+  }
+  auto made = std::make_unique<Program>(runtime_, std::move(program), file, key, from_cache ? sha256(*binary) : Digest{});
+  made->set_kernel(std::make_unique<Kernel>(*made, std::string(request.entry), std::string(request.wrapper_name)));
+  return made;
+}
+
+Kernel& ProgramStore::find(const ProgramRequest& request) {
+  std::string source = assemble(request);
+  std::string options = build_options(runtime_, request.options);
+  std::string key = fmt::format("{}\n{}\n{}", request.entry, options, source);
+  std::shared_ptr<Slot> slot;
+  {
+    std::lock_guard lock(mutex_);
+    auto& found = slots_[key];
+    if (!found) found = std::make_shared<Slot>();
+    slot = found;
+  }
+  std::lock_guard building(slot->building);
+  if (!slot->program) slot->program = make(request, source, options);
+  return slot->program->kernel();
+}
+
+Kernel& ProgramStore::find(std::string_view stem, std::string_view entry, const Defines& defines) {
+  const KernelText& text = find_kernel_text(stem, entry);
+  Defines all = defines;
+  all.set(fmt::format("CLUTCH_ENTRY_{}", entry), 1);
+  std::string file = fmt::format("kernels/{}.cl", stem);
+  return find({.text = text.text, .file = file, .entry = entry, .defines = all});
+}
+
+const KernelText& find_kernel_text(std::string_view stem, std::string_view entry) {
+  for (const KernelText& row : kernel_table()) {
+    if (row.stem != stem) continue;
+    if (std::find(row.entries.begin(), row.entries.end(), entry) != row.entries.end()) return row;
+  }
+  throw Error(ErrorCode::internal, entry, fmt::format("kernels/{}.cl has no such entry", stem));
+}
+
+}  // namespace detail
+
+BuildCounters build_counters() noexcept { return {detail::g_built.load(), detail::g_loaded.load(), detail::g_saved.load()}; }
+
+}  // namespace clutch::inline v0

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/kernel.hpp>
+
+#include "program/sha256.hpp"
+#include "runtime/cl_api.hpp"
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace clutch::inline v0::detail {
+
+class Runtime;
+class Program;
+
+/// One entry of a built program, with its launch limits. Lives as long as its runtime.
+class Kernel {
+ public:
+  Kernel(Program& program, std::string entry, std::string wrapper);
+  ~Kernel();
+
+  Program& program() const noexcept { return program_; }
+  /// The name shown to people; the wrapper's name never is.
+  const char* name() const noexcept { return entry_.c_str(); }
+  std::uint64_t id() const noexcept { return id_; }
+  std::uint64_t max_work_group() const noexcept { return max_work_group_; }
+  int argument_count() const noexcept { return argument_count_; }
+  std::uint64_t static_local_bytes() const noexcept { return local_bytes_; }
+  /// True the first time a local size is launched: some drivers compile then, so the binary is worth saving after it.
+  bool first_launch(std::uint64_t x, std::uint64_t y, std::uint64_t z);
+
+ private:
+  friend class KernelLease;
+  cl_kernel acquire();
+  void give_back(cl_kernel kernel) noexcept;
+  static void return_all(std::vector<std::vector<cl_kernel>>& lists) noexcept;
+  friend struct ThreadKernels;
+
+  Program& program_;
+  std::string entry_, wrapper_;
+  std::uint64_t id_;
+  std::uint64_t max_work_group_ = 0, local_bytes_ = 0;
+  int argument_count_ = 0;
+  std::mutex mutex_;
+  std::vector<cl_kernel> owned_;  // all ever made; threads only borrow them
+  std::vector<cl_kernel> spare_;  // of threads that ended
+  std::vector<std::uint64_t> launched_;
+  std::atomic<std::uint64_t> last_launched_{0};
+};
+
+/// A cl_kernel for one launch, borrowed from this thread's free list from the first set-arg to the enqueue's return.
+class KernelLease {
+ public:
+  explicit KernelLease(Kernel& kernel) : kernel_(kernel), raw_(kernel.acquire()) {}
+  ~KernelLease() { kernel_.give_back(raw_); }
+  KernelLease(const KernelLease&) = delete;
+  KernelLease& operator=(const KernelLease&) = delete;
+  cl_kernel get() const noexcept { return raw_; }
+
+ private:
+  Kernel& kernel_;
+  cl_kernel raw_;
+};
+
+/// What identifies a program and how to make it.
+struct ProgramRequest {
+  std::string_view text;        ///< OpenCL C, with its own #line
+  std::string_view file;        ///< for messages where the text has no #line
+  std::string_view entry;
+  const Defines& defines;
+  std::string_view options = {};
+  std::string_view wrapper_name = {};  ///< entry of `wrapper_text`, launched instead of `entry`; empty: none
+  std::string_view wrapper_text = {};
+};
+
+class Program {
+ public:
+  /// `saved` is the digest of the binary that the disk cache has; all 0 if none.
+  Program(Runtime& runtime, ClProgram program, std::filesystem::path file, const Digest& key, const Digest& saved);
+  Runtime& runtime() const noexcept { return runtime_; }
+  cl_program get() const noexcept { return program_.get(); }
+  Kernel& kernel() noexcept { return *kernel_; }
+  void set_kernel(std::unique_ptr<Kernel> kernel) { kernel_ = std::move(kernel); }
+  /// Writes the binary to the disk cache if it differs from what is there. Never throws.
+  void save() noexcept;
+
+ private:
+  Runtime& runtime_;
+  ClProgram program_;
+  std::filesystem::path file_;
+  Digest key_;
+  Digest saved_;
+  std::mutex mutex_;
+  std::unique_ptr<Kernel> kernel_;
+};
+
+/// Programs of one runtime by (text, entry, sorted defines, options); built once, kept on disk.
+class ProgramStore {
+ public:
+  explicit ProgramStore(Runtime& runtime) : runtime_(runtime) {}
+  /// Errors: build_failure, opencl.
+  Kernel& find(const ProgramRequest& request);
+  /// An entry of the library's own kernels/<stem>.cl.
+  Kernel& find(std::string_view stem, std::string_view entry, const Defines& defines);
+
+ private:
+  struct Slot {
+    std::mutex building;
+    std::unique_ptr<Program> program;
+  };
+  std::unique_ptr<Program> make(const ProgramRequest& request, const std::string& source, const std::string& options);
+
+  Runtime& runtime_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<Slot>> slots_;
+};
+
+/// Text that identifies device, driver and our version in keys of the disk cache.
+std::string device_key(const Runtime& runtime);
+
+}  // namespace clutch::inline v0::detail

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/error.hpp>
+
+#include "runtime/cl_api.hpp"
+
+namespace clutch::inline v0 {
+
+std::string_view name(ErrorCode code) noexcept {
+  switch (code) {
+    case ErrorCode::ok: return "ok";
+    case ErrorCode::invalid_argument: return "invalid_argument";
+    case ErrorCode::invalid_shape: return "invalid_shape";
+    case ErrorCode::invalid_dtype: return "invalid_dtype";
+    case ErrorCode::device_mismatch: return "device_mismatch";
+    case ErrorCode::invalid_overlap: return "invalid_overlap";
+    case ErrorCode::invalid_setting: return "invalid_setting";
+    case ErrorCode::no_platform: return "no_platform";
+    case ErrorCode::no_device: return "no_device";
+    case ErrorCode::not_supported: return "not_supported";
+    case ErrorCode::out_of_memory: return "out_of_memory";
+    case ErrorCode::build_failure: return "build_failure";
+    case ErrorCode::opencl: return "opencl";
+    case ErrorCode::stream_failed: return "stream_failed";
+    case ErrorCode::device_lost: return "device_lost";
+    case ErrorCode::strict: return "strict";
+    case ErrorCode::io: return "io";
+    case ErrorCode::capturing: return "capturing";
+    case ErrorCode::internal: return "internal";
+  }
+  return "unknown";
+}
+
+Error::Error(ErrorCode code, std::string_view op, std::string_view message, std::int32_t cl_code)
+    : std::runtime_error(std::string(op) + ": " + std::string(message)),
+      code_(code),
+      cl_code_(cl_code),
+      op_(op),
+      message_(message) {}
+
+Error::~Error() = default;
+
+std::string_view Error::cl_name() const noexcept { return cl_code_ == 0 ? std::string_view{} : detail::cl_error_name(cl_code_); }
+
+}  // namespace clutch::inline v0

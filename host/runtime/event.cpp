@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/event.hpp>
+
+#include "runtime/runtime.hpp"
+#include "runtime/settings.hpp"
+
+#include <fmt/format.h>
+
+namespace clutch::inline v0 {
+
+namespace {
+
+cl_int status_of(const detail::EventImpl& impl) {
+  cl_int status = CL_COMPLETE;
+  detail::check_cl(clGetEventInfo(impl.event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr), "Event",
+                   "clGetEventInfo");
+  return status;
+}
+
+[[noreturn]] void throw_failed(cl_int status, std::string_view op) {
+  throw Error(ErrorCode::stream_failed, op, fmt::format("the marked work failed with {} ({})", detail::cl_error_name(status), status),
+              status);
+}
+
+}  // namespace
+
+void Event::record(const Stream& stream) {
+  Stream target = stream.empty() ? current_stream() : stream;
+  detail::StreamImpl& impl = *target.impl();
+  impl.check("Event::record");
+  cl_event raw = nullptr;
+  detail::check_cl(clEnqueueMarkerWithWaitList(impl.queue(), 0, nullptr, &raw), "Event::record", "clEnqueueMarkerWithWaitList");
+  auto made = std::make_shared<detail::EventImpl>(impl.runtime(), detail::ClEvent(raw));
+  made->stream = impl.id();
+  if (detail::the_settings().check_streams.on()) made->clock = impl.clock();
+  detail::check_cl(clFlush(impl.queue()), "Event::record", "clFlush");
+  impl_ = std::move(made);
+}
+
+bool Event::query() const {
+  if (!impl_) return true;
+  cl_int status = status_of(*impl_);
+  if (status < 0) throw_failed(status, "Event::query");
+  return status == CL_COMPLETE;
+}
+
+void Event::wait() const {
+  if (!impl_) return;
+  cl_event raw = impl_->event.get();
+  cl_int result = clWaitForEvents(1, &raw);
+  if (cl_int status = status_of(*impl_); status < 0) throw_failed(status, "Event::wait");
+  detail::check_cl(result, "Event::wait", "clWaitForEvents");
+}
+
+double elapsed_ms(const Event& start, const Event& end) {
+  if (!start.recorded() || !end.recorded())
+    throw Error(ErrorCode::invalid_argument, "elapsed_ms", "both events must have been recorded");
+  if (&start.impl()->runtime != &end.impl()->runtime)
+    throw Error(ErrorCode::invalid_argument, "elapsed_ms", "the events are of different devices");
+  if (!start.impl()->runtime.traits().device_timer)
+    throw Error(ErrorCode::not_supported, "elapsed_ms",
+                fmt::format("device {} has no usable timer (trait device_timer)", start.impl()->runtime.device().index));
+  start.wait();
+  end.wait();
+  auto time = [](const Event& event) {
+    cl_ulong ns = 0;
+    detail::check_cl(clGetEventProfilingInfo(event.impl()->event.get(), CL_PROFILING_COMMAND_END, sizeof ns, &ns, nullptr), "elapsed_ms",
+                     "clGetEventProfilingInfo");
+    return ns;
+  };
+  return (static_cast<double>(time(end)) - static_cast<double>(time(start))) * 1e-6;
+}
+
+}  // namespace clutch::inline v0

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/runtime.hpp"
+#include "runtime/storage.hpp"
+
+#include <clutch/interop_cl.hpp>
+
+#include <fmt/format.h>
+
+namespace clutch::inline v0::interop {
+
+namespace {
+
+template <class T, class Object, class Query, class What>
+T info(Query query, Object object, What what, const char* op, const char* call) {
+  T value{};
+  detail::check_cl(query(object, what, sizeof value, &value, nullptr), op, call);
+  return value;
+}
+
+constexpr const char* kWrap = "interop::wrap";
+
+const detail::StreamImpl& need(const Stream& stream, const char* op) {
+  if (stream.empty()) throw Error(ErrorCode::invalid_argument, op, "the Stream is empty");
+  return *stream.impl();
+}
+
+const detail::Storage& need(const Tensor& tensor, const char* op) {
+  if (!tensor.defined()) throw Error(ErrorCode::invalid_argument, op, "the tensor is undefined");
+  return *tensor.storage();
+}
+
+}  // namespace
+
+Stream wrap(cl_command_queue queue) {
+  if (!queue) throw Error(ErrorCode::invalid_argument, kWrap, "the queue is null");
+  auto properties = info<cl_command_queue_properties>(clGetCommandQueueInfo, queue, CL_QUEUE_PROPERTIES, kWrap, "clGetCommandQueueInfo");
+  if (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    throw Error(ErrorCode::invalid_argument, kWrap, "the queue is out of order; streams are in order");
+  auto context = info<cl_context>(clGetCommandQueueInfo, queue, CL_QUEUE_CONTEXT, kWrap, "clGetCommandQueueInfo");
+  auto device = info<cl_device_id>(clGetCommandQueueInfo, queue, CL_QUEUE_DEVICE, kWrap, "clGetCommandQueueInfo");
+  const detail::DeviceRecord* record = detail::find_record(device);
+  if (!record) throw Error(ErrorCode::no_device, kWrap, "the queue's device is not visible (or is a sub-device)");
+  detail::Runtime& runtime = detail::adopt_context(context, *record);
+  return Stream(runtime.wrap_queue(queue));
+}
+
+Tensor wrap(cl_mem buffer, const Dims& sizes, DType dtype, const Device& device, std::uint64_t byte_offset) {
+  if (!buffer) throw Error(ErrorCode::invalid_argument, kWrap, "the buffer is null");
+  auto type = info<cl_mem_object_type>(clGetMemObjectInfo, buffer, CL_MEM_TYPE, kWrap, "clGetMemObjectInfo");
+  if (type != CL_MEM_OBJECT_BUFFER) throw Error(ErrorCode::invalid_argument, kWrap, "the memory object is no buffer");
+  auto context = info<cl_context>(clGetMemObjectInfo, buffer, CL_MEM_CONTEXT, kWrap, "clGetMemObjectInfo");
+  auto bytes = info<std::size_t>(clGetMemObjectInfo, buffer, CL_MEM_SIZE, kWrap, "clGetMemObjectInfo");
+  detail::Runtime* runtime = detail::find_runtime(context);
+  if (!runtime)
+    throw Error(ErrorCode::device_mismatch, kWrap, "the buffer's context is unknown: wrap a queue of that context first");
+  if (!device.empty() && device.record() != &runtime->device())
+    throw Error(ErrorCode::device_mismatch, kWrap, fmt::format("the buffer's context is of device {}, not {}", runtime->device().index, device.index()));
+  std::uint64_t wanted = bytes_for(dtype, static_cast<std::uint64_t>(numel(sizes)));
+  if (byte_offset > bytes || wanted > bytes - byte_offset)
+    throw Error(ErrorCode::invalid_shape, kWrap, fmt::format("{} of {} at byte {} need {} bytes, the buffer has {}", to_string(sizes), name(dtype), byte_offset, byte_offset + wanted, bytes));
+  detail::check_cl(clRetainMemObject(buffer), kWrap, "clRetainMemObject");
+  auto storage = std::make_shared<detail::Storage>(*runtime, detail::ClMem(buffer), bytes);
+  Tensor flat(storage, byte_offset, {numel(sizes)}, {1}, dtype);
+  return flat.reshape(sizes);
+}
+
+Event wrap(cl_event event) {
+  if (!event) throw Error(ErrorCode::invalid_argument, kWrap, "the event is null");
+  auto context = info<cl_context>(clGetEventInfo, event, CL_EVENT_CONTEXT, kWrap, "clGetEventInfo");
+  detail::Runtime* runtime = detail::find_runtime(context);
+  if (!runtime) throw Error(ErrorCode::invalid_argument, kWrap, "the event's context is unknown: wrap a queue of that context first");
+  detail::check_cl(clRetainEvent(event), kWrap, "clRetainEvent");
+  return Event(std::make_shared<detail::EventImpl>(*runtime, detail::ClEvent(event)));
+}
+
+cl_mem mem(const Tensor& tensor) { return need(tensor, "interop::mem").mem(); }
+std::uint64_t offset(const Tensor& tensor) { return need(tensor, "interop::offset").offset() + tensor.byte_offset(); }
+cl_command_queue queue(const Stream& stream) { return need(stream, "interop::queue").queue(); }
+cl_context context(const Stream& stream) { return need(stream, "interop::context").runtime().context(); }
+
+cl_event event(const Event& event) {
+  if (!event.recorded()) throw Error(ErrorCode::invalid_argument, "interop::event", "the Event was not recorded");
+  return event.impl()->event.get();
+}
+
+cl_device_id device_id(const Device& device) {
+  if (device.empty()) throw Error(ErrorCode::invalid_argument, "interop::device_id", "the Device is empty");
+  return device.record()->id;
+}
+
+cl_platform_id platform_id(const Device& device) {
+  if (device.empty()) throw Error(ErrorCode::invalid_argument, "interop::platform_id", "the Device is empty");
+  return device.record()->platform;
+}
+
+void release(cl_context context) { detail::release_context(context); }
+
+}  // namespace clutch::inline v0::interop

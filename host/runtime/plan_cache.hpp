@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <unordered_map>
+
+namespace clutch::inline v0::detail {
+
+/// What selection decided, ready to encode. Ops derive from it.
+struct CachedPlan {
+  virtual ~CachedPlan() = default;
+  std::string text;  ///< prints itself: "addc_contiguous T=f32 ..."
+};
+
+/// Plans by problem, so that eager calls skip selection. A key is the op's tag, the bytes of its problem (a struct without
+/// padding) and the name of a forced implementation.
+class PlanCache {
+ public:
+  template <class Plan, class Problem, class Make>
+  const Plan& find(char tag, const Problem& problem, std::string_view forced, Make&& make) {
+    static_assert(std::has_unique_object_representations_v<Problem>, "padding would make equal keys differ");
+    char bytes[1 + sizeof problem + 64];
+    bytes[0] = tag;
+    std::memcpy(bytes + 1, &problem, sizeof problem);
+    std::size_t extra = std::min<std::size_t>(forced.size(), 64);
+    std::memcpy(bytes + 1 + sizeof problem, forced.data(), extra);
+    std::string_view view(bytes, 1 + sizeof problem + extra);
+    {
+      std::shared_lock lock(mutex_);
+      auto found = plans_.find(view);
+      if (found != plans_.end()) return static_cast<const Plan&>(*found->second);
+    }
+    auto made = std::make_unique<Plan>(make());  // may build programs: not under the lock
+    std::unique_lock lock(mutex_);
+    return static_cast<const Plan&>(*plans_.try_emplace(std::string(view), std::move(made)).first->second);
+  }
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
+  };
+  std::shared_mutex mutex_;
+  std::unordered_map<std::string, std::unique_ptr<CachedPlan>, Hash, std::equal_to<>> plans_;
+};
+
+}  // namespace clutch::inline v0::detail

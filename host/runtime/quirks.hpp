@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "runtime/registry.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace clutch::inline v0::detail {
+
+/// Bits of DeviceTraits::quirks.
+enum Quirk : std::uint32_t {
+  kQuirkJitPerLocalSize = 1u << 0,
+  kQuirkCommandBufferArguments = 1u << 1,
+  kQuirkCommandBufferTimes = 1u << 2,
+  kQuirkUnderclaimsRounding = 1u << 3,
+  kQuirkSlowHostTransfer = 1u << 4,
+};
+
+struct QuirkRow {
+  Quirk bit;
+  std::string_view name;
+  bool (*applies)(const DeviceRecord&);
+  std::string_view reason;
+  std::string_view source;
+};
+
+/// The one table of driver quirks. Everywhere else code asks traits.
+std::span<const QuirkRow> quirk_table();
+
+}  // namespace clutch::inline v0::detail

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/registry.hpp"
+
+#include "runtime/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#ifndef CL_DEVICE_UUID_KHR
+#define CL_DEVICE_UUID_KHR 0x106A
+#endif
+
+namespace clutch::inline v0::detail {
+
+namespace {
+
+std::string query_uuid(cl_device_id id, const std::string& extensions) {
+  if (extensions.find("cl_khr_device_uuid") == std::string::npos) return {};
+  unsigned char raw[16] = {};
+  if (clGetDeviceInfo(id, CL_DEVICE_UUID_KHR, sizeof raw, raw, nullptr) != CL_SUCCESS) return {};
+  std::string text;
+  for (unsigned char byte : raw) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+void describe(DeviceRecord& record) {
+  record.extensions = device_text(record.id, CL_DEVICE_EXTENSIONS);
+  record.driver_version = device_text(record.id, CL_DRIVER_VERSION);
+  record.opencl_version = device_text(record.id, CL_DEVICE_VERSION);
+  record.platform_version = platform_text(record.platform, CL_PLATFORM_VERSION);
+  DeviceFacts& facts = record.facts;
+  facts.platform_name = platform_text(record.platform, CL_PLATFORM_NAME);
+  facts.vendor = device_text(record.id, CL_DEVICE_VENDOR);
+  facts.name = device_text(record.id, CL_DEVICE_NAME);
+  facts.uuid = query_uuid(record.id, record.extensions);
+  auto type = device_value<cl_device_type>(record.id, CL_DEVICE_TYPE) & ~static_cast<cl_device_type>(CL_DEVICE_TYPE_DEFAULT);
+  facts.type = type & CL_DEVICE_TYPE_GPU           ? DeviceType::gpu
+               : type & CL_DEVICE_TYPE_CPU         ? DeviceType::cpu
+               : type & CL_DEVICE_TYPE_ACCELERATOR ? DeviceType::accelerator
+                                                   : DeviceType::other;
+  facts.simulator = (type & (type - 1)) != 0;
+}
+
+std::vector<std::unique_ptr<DeviceRecord>> enumerate(bool& no_platform) {
+  std::vector<std::unique_ptr<DeviceRecord>> all;
+  cl_uint count = 0;
+  if (clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS || count == 0) {
+    no_platform = true;
+    return all;
+  }
+  std::vector<cl_platform_id> platforms(count);
+  check_cl(clGetPlatformIDs(count, platforms.data(), nullptr), "devices", "clGetPlatformIDs");
+  // Loaders order platforms by what they find; sorted by name the numbers stay when a driver is added elsewhere.
+  std::stable_sort(platforms.begin(), platforms.end(), [](cl_platform_id a, cl_platform_id b) {
+    return platform_text(a, CL_PLATFORM_NAME) < platform_text(b, CL_PLATFORM_NAME);
+  });
+  int platform_number = 0;
+  for (cl_platform_id platform : platforms) {
+    cl_uint devices = 0;
+    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &devices) != CL_SUCCESS || devices == 0) continue;
+    std::vector<cl_device_id> ids(devices);
+    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, devices, ids.data(), nullptr) != CL_SUCCESS) continue;
+    for (cl_uint i = 0; i < devices; ++i) {
+      auto record = std::make_unique<DeviceRecord>();
+      record->platform = platform;
+      record->id = ids[i];
+      describe(*record);
+      record->facts.platform = platform_number;
+      record->facts.device = static_cast<int>(i);
+      all.push_back(std::move(record));
+    }
+    ++platform_number;
+  }
+  return all;
+}
+
+const Registry* make_registry() {
+  const Setting& visible = the_settings().visible_devices;
+  auto result = std::make_unique<Registry>();
+  auto all = enumerate(result->no_platform);
+  std::vector<DeviceFacts> facts;
+  for (const auto& record : all) facts.push_back(record->facts);
+  std::vector<int> shown;
+  if (visible.value == "all")
+    for (std::size_t i = 0; i < all.size(); ++i) shown.push_back(static_cast<int>(i));
+  else
+    shown = visible_devices(visible.value, facts);
+  for (int i : shown) {
+    auto& record = all[static_cast<std::size_t>(i)];
+    record->index = static_cast<int>(result->records.size());
+    result->records.push_back(std::move(record));
+  }
+  return result.release();
+}
+
+}  // namespace
+
+bool DeviceRecord::has_extension(std::string_view name) const {
+  std::string_view text = extensions;
+  for (auto at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
+    auto end = at + name.size();
+    if ((at == 0 || text[at - 1] == ' ') && (end == text.size() || text[end] == ' ')) return true;
+  }
+  return false;
+}
+
+std::vector<DeviceFacts> Registry::facts() const {
+  std::vector<DeviceFacts> result;
+  for (const auto& record : records) result.push_back(record->facts);
+  return result;
+}
+
+const Registry& registry() {
+  static const Registry* made = make_registry();
+  return *made;
+}
+
+const DeviceRecord* find_record(cl_device_id id) {
+  for (const auto& record : registry().records)
+    if (record->id == id) return record.get();
+  return nullptr;
+}
+
+}  // namespace clutch::inline v0::detail

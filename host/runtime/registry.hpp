@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "runtime/cl_api.hpp"
+#include "runtime/selector.hpp"
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace clutch::inline v0::detail {
+
+class Runtime;
+
+/// One visible device. Records live as long as the process, so that a Device is a pointer to one.
+struct DeviceRecord {
+  int index = 0;
+  DeviceFacts facts;
+  cl_platform_id platform = nullptr;
+  cl_device_id id = nullptr;
+  std::string driver_version, opencl_version, platform_version, extensions;
+
+  mutable std::once_flag claims_once, tests_once, runtime_once;
+  mutable DeviceTraits traits;       // claims after claims_once, complete after tests_once
+  mutable Runtime* runtime = nullptr;
+
+  bool has_extension(std::string_view name) const;
+};
+
+struct Registry {
+  bool no_platform = false;
+  std::vector<std::unique_ptr<DeviceRecord>> records;  // visible ones, by index
+  std::vector<DeviceFacts> facts() const;
+};
+
+/// Enumerates once; never destroyed. Errors: invalid_setting.
+const Registry& registry();
+const DeviceRecord* find_record(cl_device_id id);
+
+/// Claims alone: no self-test, no kernel.
+const DeviceTraits& claimed_traits(const DeviceRecord& record);
+/// Claims confirmed by self-tests.
+const DeviceTraits& tested_traits(const DeviceRecord& record);
+
+}  // namespace clutch::inline v0::detail

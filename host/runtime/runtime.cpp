@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/runtime.hpp"
+
+#include "runtime/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#ifndef CL_QUEUE_PRIORITY_KHR
+#define CL_QUEUE_PRIORITY_KHR 0x1096
+#endif
+
+namespace clutch::inline v0::detail {
+
+namespace {
+std::atomic<int> g_next_runtime{0};
+
+struct Adopted {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Runtime>> runtimes;
+};
+Adopted& adopted() {
+  static auto* all = new Adopted;
+  return *all;
+}
+}  // namespace
+
+Runtime::Runtime(const DeviceRecord& device, ClContext context, bool adopted)
+    : device_(device),
+      context_(std::move(context)),
+      adopted_(adopted),
+      id_(g_next_runtime.fetch_add(1)),
+      pool_(*this),
+      programs_(*this) {}
+
+Runtime::~Runtime() = default;
+
+std::shared_ptr<StreamImpl> Runtime::make_stream(StreamPriority priority) {
+  const DeviceTraits& traits = claimed_traits(device_);
+  cl_int status = CL_SUCCESS;
+  cl_command_queue raw = nullptr;
+  bool hint = priority != StreamPriority::normal && traits.priority_hints;
+  // clCreateCommandQueueWithProperties is OpenCL 2.0; only a priority needs it.
+  if (hint) {
+    cl_queue_properties level = priority == StreamPriority::high ? 1 : 4;  // CL_QUEUE_PRIORITY_{HIGH,LOW}_KHR
+    cl_queue_properties properties[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PRIORITY_KHR, level, 0};
+    raw = clCreateCommandQueueWithProperties(context(), device_.id, properties, &status);
+  } else {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    raw = clCreateCommandQueue(context(), device_.id, CL_QUEUE_PROFILING_ENABLE, &status);
+#pragma GCC diagnostic pop
+  }
+  check_cl(status, "Stream", "clCreateCommandQueue");
+  auto stream = std::make_shared<StreamImpl>(*this, ClQueue(raw), hint ? priority : StreamPriority::normal, false);
+  std::lock_guard lock(mutex_);
+  std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
+  streams_.push_back(stream);
+  return stream;
+}
+
+std::shared_ptr<StreamImpl> Runtime::default_stream() {
+  {
+    std::lock_guard lock(mutex_);
+    if (default_stream_) return default_stream_;
+    if (adopted_)  // the caller's queue, while it lives, orders the caller's work
+      for (const auto& weak : streams_)
+        if (auto stream = weak.lock(); stream && stream->wrapped()) return stream;
+  }
+  auto made = make_stream(StreamPriority::normal);
+  std::lock_guard lock(mutex_);
+  if (!default_stream_) default_stream_ = made;
+  return default_stream_;
+}
+
+std::shared_ptr<StreamImpl> Runtime::wrap_queue(cl_command_queue queue) {
+  std::lock_guard lock(mutex_);
+  for (const auto& weak : streams_)
+    if (auto stream = weak.lock(); stream && stream->queue() == queue) return stream;
+  check_cl(clRetainCommandQueue(queue), "interop::wrap", "clRetainCommandQueue");
+  auto stream = std::make_shared<StreamImpl>(*this, ClQueue(queue), StreamPriority::normal, true);
+  streams_.push_back(stream);
+  return stream;
+}
+
+void Runtime::synchronize() {
+  std::vector<std::shared_ptr<StreamImpl>> streams;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& weak : streams_)
+      if (auto stream = weak.lock()) streams.push_back(std::move(stream));
+  }
+  for (const auto& stream : streams) stream->synchronize("synchronize");
+}
+
+int Runtime::live() const {
+  std::lock_guard lock(mutex_);
+  int streams = 0;
+  for (const auto& weak : streams_)
+    if (auto stream = weak.lock(); stream && stream != default_stream_) ++streams;
+  return live_.load() + streams;
+}
+
+Runtime& runtime_of(const DeviceRecord& record) {
+  std::call_once(record.runtime_once, [&] {
+    cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(record.platform), 0};
+    cl_int status = CL_SUCCESS;
+    ClContext context(clCreateContext(properties, 1, &record.id, nullptr, nullptr, &status));
+    check_cl(status, "Runtime", "clCreateContext");
+    record.runtime = new Runtime(record, std::move(context), false);
+  });
+  return *record.runtime;
+}
+
+Runtime* find_runtime(cl_context context) {
+  for (const auto& record : registry().records)
+    if (record->runtime && record->runtime->context() == context) return record->runtime;
+  std::lock_guard lock(adopted().mutex);
+  for (const auto& runtime : adopted().runtimes)
+    if (runtime->context() == context) return runtime.get();
+  return nullptr;
+}
+
+Runtime& adopt_context(cl_context context, const DeviceRecord& record) {
+  if (Runtime* known = find_runtime(context)) return *known;
+  check_cl(clRetainContext(context), "interop::wrap", "clRetainContext");
+  auto made = std::make_unique<Runtime>(record, ClContext(context), true);
+  std::lock_guard lock(adopted().mutex);
+  for (const auto& runtime : adopted().runtimes)
+    if (runtime->context() == context) return *runtime;
+  return *adopted().runtimes.emplace_back(std::move(made));
+}
+
+void release_context(cl_context context) {
+  std::unique_ptr<Runtime> dead;
+  {
+    std::lock_guard lock(adopted().mutex);
+    auto& all = adopted().runtimes;
+    auto found = std::find_if(all.begin(), all.end(), [&](const auto& runtime) { return runtime->context() == context; });
+    if (found == all.end()) throw Error(ErrorCode::invalid_argument, "interop::release", "the context was not adopted");
+    if (int live = (*found)->live(); live > 0)
+      throw Error(ErrorCode::invalid_argument, "interop::release", fmt::format("{} tensors and streams of the context live", live));
+    dead = std::move(*found);
+    all.erase(found);
+  }
+  dead->synchronize();
+}
+
+}  // namespace clutch::inline v0::detail

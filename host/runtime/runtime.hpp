@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "program/program.hpp"
+#include "runtime/plan_cache.hpp"
+#include "runtime/pool.hpp"
+#include "runtime/registry.hpp"
+#include "runtime/stream.hpp"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace clutch::inline v0::detail {
+
+/// Everything of one context: its pool, programs, plans and streams. A device's own runtime lives as long as the process;
+/// an adopted one until interop::release().
+class Runtime {
+ public:
+  Runtime(const DeviceRecord& device, ClContext context, bool adopted);
+  ~Runtime();
+
+  const DeviceRecord& device() const noexcept { return device_; }
+  cl_context context() const noexcept { return context_.get(); }
+  bool adopted() const noexcept { return adopted_; }
+  int id() const noexcept { return id_; }
+  const DeviceTraits& traits() const { return tested_traits(device_); }
+
+  Pool& pool() noexcept { return pool_; }
+  ProgramStore& programs() noexcept { return programs_; }
+  PlanCache& plans() noexcept { return plans_; }
+
+  /// A new queue. Errors: opencl.
+  std::shared_ptr<StreamImpl> make_stream(StreamPriority priority);
+  std::shared_ptr<StreamImpl> default_stream();
+  /// The Stream of a caller's queue; the same one each time while it lives.
+  std::shared_ptr<StreamImpl> wrap_queue(cl_command_queue queue);
+  void synchronize();
+
+  void add_live(int n) noexcept { live_.fetch_add(n, std::memory_order_relaxed); }
+  /// Tensors of it that live, and streams beyond the default one.
+  int live() const;
+
+ private:
+  const DeviceRecord& device_;
+  ClContext context_;
+  bool adopted_;
+  int id_;
+  Pool pool_;
+  ProgramStore programs_;
+  PlanCache plans_;
+  std::atomic<int> live_{0};
+  mutable std::mutex mutex_;
+  std::shared_ptr<StreamImpl> default_stream_;
+  std::vector<std::weak_ptr<StreamImpl>> streams_;
+};
+
+/// The device's own runtime, made at first use. Errors: opencl, invalid_setting.
+Runtime& runtime_of(const DeviceRecord& record);
+/// The runtime of a caller's context, adopted at first use; the device's own if that is its context.
+Runtime& adopt_context(cl_context context, const DeviceRecord& record);
+/// The runtime of a context; null if it was never adopted.
+Runtime* find_runtime(cl_context context);
+void release_context(cl_context context);
+
+}  // namespace clutch::inline v0::detail

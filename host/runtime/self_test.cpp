@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/self_test.hpp"
+
+#include <clutch/kernel.hpp>
+
+#include "program/disk_cache.hpp"
+#include "runtime/runtime.hpp"
+#include "runtime/settings.hpp"
+#include "runtime/storage.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+namespace clutch::inline v0::detail {
+
+namespace {
+
+struct Results {
+  std::uint8_t fma = 0, divide = 0, sqrt = 0, denormals = 0, timer = 0;
+};
+
+struct Triple {
+  float a, b, c;
+};
+
+/// Inputs on which wrong rounding shows: ties and near-ties of fma, division and sqrt, and subnormal results.
+std::vector<Triple> crafted_inputs() {
+  std::vector<Triple> inputs;
+  auto f = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
+  const float ulp = 0x1p-23f;
+  inputs.push_back({1 + ulp, 1 + ulp, -1 - 2 * ulp});         // fma keeps 2^-46, two roundings give 0
+  inputs.push_back({1 + ulp, 1 - ulp, -1});                   // -2^-46
+  inputs.push_back({0x1.fffffep+60f, 0x1.fffffep+60f, 1});
+  inputs.push_back({1, 3, 1});
+  inputs.push_back({0x1p-126f, 3, 0});                        // subnormal quotient
+  inputs.push_back({0x1.8p-126f, 2, 0});
+  inputs.push_back({0x1.000002p-126f, 2, 0});                 // quotient is a tie between subnormals
+  inputs.push_back({0x1.000006p-126f, 2, 0});
+  inputs.push_back({f(0x00000003), 2, 0});                    // subnormal operand
+  std::uint64_t state = 0x9E3779B97F4A7C15ull;
+  auto next = [&] {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return static_cast<std::uint32_t>(state >> 32);
+  };
+  for (int i = 0; i < 4000; ++i) {
+    float a = f((next() & 0x007FFFFF) | ((97 + next() % 60) << 23));
+    float b = f((next() & 0x007FFFFF) | ((97 + next() % 60) << 23));
+    float c = -a * b;
+    if (i % 3 == 0) c = f(next() & 0x3FFFFFFF);
+    if (i % 4 == 1) a = b * f((next() & 0x00FFF000) | 0x3F800000);  // quotients with few bits: near-ties
+    inputs.push_back({a, b, c});
+  }
+  return inputs;
+}
+
+bool same(float got, float want) { return std::bit_cast<std::uint32_t>(got) == std::bit_cast<std::uint32_t>(want); }
+bool is_normal_range(const Triple& t, float result) {
+  auto fine = [](float x) { return x == 0 || std::fabs(x) >= 0x1p-126f; };
+  return fine(t.a) && fine(t.b) && fine(t.c) && fine(result);
+}
+
+Results measure(const DeviceRecord& record) {
+  Runtime& runtime = runtime_of(record);
+  Stream stream(runtime.default_stream());
+  Device device(&record);
+  std::vector<Triple> inputs = crafted_inputs();
+  auto n = static_cast<std::int64_t>(inputs.size());
+  std::vector<float> flat;
+  for (const Triple& t : inputs) flat.insert(flat.end(), {t.a, t.b, t.c});
+  Tensor in = from_host(flat, {n, 3}, device, stream);
+  Tensor out = empty({n, 4}, {.dtype = DType::f32, .device = device}, stream);
+  Kernel& kernel = runtime.programs().find("self_test", "self_test_rounding", {});
+  {
+    Encoder encoder(stream, "self_test");
+    encoder.output(out).input(in).value(static_cast<std::uint32_t>(n)).dispatch(KernelHandle(&kernel), {.global = 64, .local = 1});
+  }
+  std::vector<float> got = out.to_host<float>(stream);
+  Results r{1, 1, 1, 1, 1};
+  bool denormals = true;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Triple& t = inputs[i];
+    float quotient = t.a / t.b, product = t.a * t.b;
+    if (std::fpclassify(product) == FP_SUBNORMAL || std::fpclassify(t.a) == FP_SUBNORMAL)
+      denormals = denormals && same(got[4 * i + 3], product);
+    if (std::fpclassify(quotient) == FP_SUBNORMAL) denormals = denormals && got[4 * i + 1] != 0;
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Triple& t = inputs[i];
+    float fma = std::fma(t.a, t.b, t.c), quotient = t.a / t.b, root = std::sqrt(std::fabs(t.a));
+    if (denormals || is_normal_range(t, fma)) r.fma &= same(got[4 * i], fma);
+    if (denormals || is_normal_range(t, quotient)) r.divide &= same(got[4 * i + 1], quotient);
+    if (denormals || is_normal_range(t, root)) r.sqrt &= same(got[4 * i + 2], root);
+  }
+  r.denormals = denormals;
+
+  // The timer: a launch between two host readings must show a positive time within them.
+  using Clock = std::chrono::steady_clock;
+  auto begin = Clock::now();
+  cl_event raw = nullptr;
+  {
+    KernelLease lease(kernel);
+    cl_mem mem[2] = {out.storage()->mem(), in.storage()->mem()};
+    cl_ulong offset[2] = {out.storage()->offset(), in.storage()->offset()};
+    auto count = static_cast<cl_uint>(n);
+    clSetKernelArg(lease.get(), 0, sizeof mem[0], &mem[0]);
+    clSetKernelArg(lease.get(), 1, sizeof offset[0], &offset[0]);
+    clSetKernelArg(lease.get(), 2, sizeof mem[1], &mem[1]);
+    clSetKernelArg(lease.get(), 3, sizeof offset[1], &offset[1]);
+    clSetKernelArg(lease.get(), 4, sizeof count, &count);
+    std::size_t global = 64, local = 1;
+    check_cl(clEnqueueNDRangeKernel(stream.impl()->queue(), lease.get(), 1, nullptr, &global, &local, 0, nullptr, &raw), "self_test",
+             "clEnqueueNDRangeKernel");
+  }
+  ClEvent event(raw);
+  check_cl(clWaitForEvents(1, &raw), "self_test", "clWaitForEvents");
+  double host_ns = std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
+  cl_ulong start = 0, end = 0;
+  bool readable = clGetEventProfilingInfo(raw, CL_PROFILING_COMMAND_START, sizeof start, &start, nullptr) == CL_SUCCESS &&
+                  clGetEventProfilingInfo(raw, CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr) == CL_SUCCESS;
+  r.timer = readable && end > start && static_cast<double>(end - start) <= host_ns * 1.5;
+  return r;
+}
+
+void apply(const Results& r, DeviceTraits& t) {
+  t.fma_exact = r.fma;
+  t.divide_exact = r.divide;
+  t.sqrt_exact = r.sqrt;
+  t.denormals = r.denormals;
+  t.device_timer = r.timer;
+}
+
+}  // namespace
+
+void run_self_tests(const DeviceRecord& record, DeviceTraits& traits) {
+  const std::string& mode = the_settings().self_test.value;
+  if (mode == "off") return;
+  try {
+    Runtime& runtime = runtime_of(record);
+    std::string identity = "self-test 1|" + device_key(runtime);
+    Digest key = sha256(identity);
+    std::filesystem::path folder = cache_folder();
+    std::filesystem::path file = folder.empty() ? folder : folder / "devices" / (to_hex(key).substr(0, 32) + ".self_test");
+    Results results;
+    std::optional<std::string> kept = file.empty() || mode == "fresh" ? std::nullopt : cache_read(file, key);
+    if (kept && kept->size() == sizeof results) {
+      std::memcpy(&results, kept->data(), sizeof results);
+    } else {
+      results = measure(record);
+      if (!file.empty()) cache_write(file, key, std::string_view(reinterpret_cast<const char*>(&results), sizeof results));
+    }
+    apply(results, traits);
+  } catch (const Error& e) {
+    log_line(LogLevel::warn, fmt::format("device {} could not be self-tested, its claims are trusted: {}", record.index, e.what()));
+  }
+}
+
+}  // namespace clutch::inline v0::detail

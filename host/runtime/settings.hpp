@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/settings.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace clutch::inline v0::detail {
+
+struct Setting {
+  std::string value;
+  bool from_environment = false;
+  bool on() const { return value == "1"; }
+  std::int64_t integer() const { return std::stoll(value); }
+};
+
+/// Parsed settings; a plain value so that tests can parse made-up environments.
+struct Settings {
+#define CLUTCH_SETTING(member, NAME, type, default_value, doc) Setting member;
+#include "runtime/settings.def"
+#undef CLUTCH_SETTING
+  bool strict_forbids(std::string_view kind) const;
+};
+
+/// Parses "NAME=value" pairs, of which only CLUTCH_* count. Errors: invalid_setting.
+Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& environment);
+
+/// The process's settings, parsed once at first use. Errors: invalid_setting, at every use until the environment is right.
+const Settings& the_settings();
+
+/// Replaces the process's settings while it lives; for tests.
+class SettingsOverride {
+ public:
+  explicit SettingsOverride(Settings settings);
+  ~SettingsOverride();
+
+ private:
+  const Settings* former_;
+  Settings settings_;
+};
+
+bool log_enabled(LogLevel level) noexcept;
+void log_line(LogLevel level, std::string_view text) noexcept;
+/// Logs a text once in the process.
+void log_once(LogLevel level, const std::string& text) noexcept;
+
+/// Counts and logs a fall-back. Errors: strict if CLUTCH_STRICT names `kind`.
+void note_fallback(std::string_view kind, std::string_view op, const std::string& what);
+
+}  // namespace clutch::inline v0::detail

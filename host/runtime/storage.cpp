@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/storage.hpp"
+
+#include "runtime/runtime.hpp"
+#include "runtime/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace clutch::inline v0::detail {
+
+Storage::Storage(const std::shared_ptr<StreamImpl>& stream, std::uint64_t bytes, std::string_view op)
+    : runtime_(stream->runtime()),
+      home_(stream),
+      block_(runtime_.pool().allocate(bytes, stream->id(), current_pool(), op)),
+      mem_(block_->segment->mem.get()),
+      offset_(block_->offset),
+      bytes_(bytes),
+      last_user_(stream.get()),
+      check_races_(the_settings().check_streams.on()) {
+  runtime_.add_live(1);
+}
+
+Storage::Storage(Runtime& runtime, ClMem buffer, std::uint64_t bytes)
+    : runtime_(runtime),
+      wrapped_(std::move(buffer)),
+      mem_(wrapped_.get()),
+      bytes_(bytes),
+      check_races_(the_settings().check_streams.on()) {
+  runtime_.add_live(1);
+}
+
+Storage::~Storage() {
+  if (block_) {
+    std::vector<ClEvent> uses;
+    for (const auto& user : users_) {
+      ClEvent mark = user->mark("~Storage");
+      if (mark) uses.push_back(std::move(mark));
+    }
+    runtime_.pool().release(block_, std::move(uses));
+  }
+  runtime_.add_live(-1);
+}
+
+void Storage::note_user(const std::shared_ptr<StreamImpl>& stream) {
+  std::lock_guard lock(mutex_);
+  last_user_.store(stream.get(), std::memory_order_relaxed);
+  if (!block_ || stream == home_) return;
+  if (std::find(users_.begin(), users_.end(), stream) == users_.end()) users_.push_back(stream);
+}
+
+void Storage::check_race(StreamImpl& stream, bool writes, const char* op) {
+  std::lock_guard lock(mutex_);
+  Clock clock = stream.clock();
+  auto unordered = [&](std::uint64_t other, std::uint64_t ticket) { return other != stream.id() && ticket > clock.of(other); };
+  auto complain = [&](std::uint64_t other, const char* what, const char* other_op) {
+    throw Error(ErrorCode::invalid_argument, op,
+                fmt::format("stream {} {} a tensor that {} on stream {} {} without an event between (CLUTCH_CHECK_STREAMS)", stream.id(),
+                            writes ? "writes" : "reads", other_op, other, what));
+  };
+  if (writer_ != 0 && unordered(writer_, write_ticket_)) complain(writer_, "wrote", write_op_);
+  if (writes)
+    for (auto [other, ticket] : readers_.seen)
+      if (unordered(other, ticket)) complain(other, "reads", "an op");
+  std::uint64_t ticket = stream.ticket() + 1;
+  if (writes) {
+    writer_ = stream.id();
+    write_ticket_ = ticket;
+    write_op_ = op;
+    readers_ = {};
+  } else {
+    readers_.raise(stream.id(), ticket);
+  }
+}
+
+}  // namespace clutch::inline v0::detail

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "runtime/pool.hpp"
+#include "runtime/stream.hpp"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace clutch::inline v0::detail {
+
+/// Bytes at an offset of a cl_mem: a block of a pool's segment, or a caller's wrapped buffer.
+class Storage {
+ public:
+  /// A block of the stream's pool.
+  Storage(const std::shared_ptr<StreamImpl>& stream, std::uint64_t bytes, std::string_view op);
+  /// A caller's buffer.
+  Storage(Runtime& runtime, ClMem buffer, std::uint64_t bytes);
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  Runtime& runtime() const noexcept { return runtime_; }
+  cl_mem mem() const noexcept { return mem_; }
+  std::uint64_t offset() const noexcept { return offset_; }
+  std::uint64_t bytes() const noexcept { return bytes_; }
+
+  /// Says that work on `stream` uses the memory, so that it is not handed out again before that work is done.
+  void used_on(const std::shared_ptr<StreamImpl>& stream, bool writes, const char* op) {
+    if (stream.get() != last_user_.load(std::memory_order_relaxed)) [[unlikely]]
+      note_user(stream);
+    if (check_races_) [[unlikely]]
+      check_race(*stream, writes, op);
+  }
+
+ private:
+  void note_user(const std::shared_ptr<StreamImpl>& stream);
+  void check_race(StreamImpl& stream, bool writes, const char* op);
+
+  Runtime& runtime_;
+  std::shared_ptr<StreamImpl> home_;
+  Block* block_ = nullptr;
+  ClMem wrapped_;
+  cl_mem mem_ = nullptr;
+  std::uint64_t offset_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::atomic<StreamImpl*> last_user_{nullptr};
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<StreamImpl>> users_;
+  bool check_races_ = false;
+  std::uint64_t writer_ = 0, write_ticket_ = 0;
+  const char* write_op_ = "";
+  Clock readers_;
+};
+
+}  // namespace clutch::inline v0::detail

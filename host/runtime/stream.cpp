@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/stream.hpp"
+
+#include <clutch/event.hpp>
+
+#include "runtime/runtime.hpp"
+#include "runtime/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace clutch::inline v0 {
+namespace detail {
+
+namespace {
+
+std::atomic<std::uint64_t> g_next_stream{1};
+
+// Commands kept for naming a failure. Beyond it each submission retires up to two finished ones, so the list stays short.
+constexpr std::size_t kKeptInFlight = 32;
+
+cl_int status_of(cl_event event) {
+  cl_int status = CL_COMPLETE;
+  cl_int got = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
+  return got == CL_SUCCESS ? status : got;
+}
+
+/// This thread's current streams, one per runtime id.
+struct CurrentStreams {
+  std::vector<std::shared_ptr<StreamImpl>> by_runtime;
+};
+/// Leaves the main thread's streams alone at exit, where OpenCL may be gone already.
+struct CurrentStreamsOwner {
+  CurrentStreams* streams = new CurrentStreams;
+  ~CurrentStreamsOwner() {
+    if (::gettid() != ::getpid()) delete streams;
+  }
+};
+thread_local CurrentStreamsOwner t_streams;
+
+std::shared_ptr<StreamImpl>& current_slot(Runtime& runtime) {
+  auto& all = t_streams.streams->by_runtime;
+  auto id = static_cast<std::size_t>(runtime.id());
+  if (all.size() <= id) all.resize(id + 1);
+  return all[id];
+}
+
+std::shared_ptr<StreamImpl> current_of(Runtime& runtime) {
+  auto& slot = current_slot(runtime);
+  if (!slot) {
+    auto stream = runtime.default_stream();
+    if (runtime.adopted()) return stream;  // not kept: the caller's queue must be free to go
+    slot = std::move(stream);
+  }
+  return slot;
+}
+
+StreamImpl& need(const std::shared_ptr<StreamImpl>& impl, std::string_view op) {
+  if (!impl) throw Error(ErrorCode::invalid_argument, op, "the Stream is empty");
+  return *impl;
+}
+
+}  // namespace
+
+std::uint64_t Clock::of(std::uint64_t stream) const {
+  for (auto [id, ticket] : seen)
+    if (id == stream) return ticket;
+  return 0;
+}
+
+void Clock::raise(std::uint64_t stream, std::uint64_t ticket) {
+  for (auto& [id, known] : seen)
+    if (id == stream) {
+      known = std::max(known, ticket);
+      return;
+    }
+  seen.emplace_back(stream, ticket);
+}
+
+void Clock::merge(const Clock& other) {
+  for (auto [id, ticket] : other.seen) raise(id, ticket);
+}
+
+StreamImpl::StreamImpl(Runtime& runtime, ClQueue queue, StreamPriority priority, bool wrapped)
+    : runtime_(runtime), queue_(std::move(queue)), id_(g_next_stream.fetch_add(1)), priority_(priority), wrapped_(wrapped) {}
+
+StreamImpl::~StreamImpl() {
+  // Memory that in-flight work reads from the host must outlive that work.
+  bool keeps = std::any_of(flight_.begin(), flight_.end(), [](const InFlight& f) { return f.keep != nullptr; });
+  if (keeps || !to_save_.empty()) {
+    clFinish(queue_.get());
+    for (Program* program : to_save_) program->save();
+  }
+  ClEvent last = mark("~Stream");
+  runtime_.pool().adopt_stream(id_, std::move(last));
+}
+
+ClEvent StreamImpl::mark(std::string_view) {
+  cl_event raw = nullptr;
+  if (clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &raw) != CL_SUCCESS) return {};
+  clFlush(queue_.get());
+  return ClEvent(raw);
+}
+
+void StreamImpl::submitted(ClEvent event, const char* op, std::shared_ptr<void> keep) {
+  std::vector<std::shared_ptr<void>> done;  // freed after the lock: freeing may run callers' code
+  std::lock_guard lock(mutex_);
+  flight_.push_back({std::move(event), op, std::move(keep)});
+  if (flight_.size() > kKeptInFlight) retire(2, done);
+}
+
+void StreamImpl::retire(std::size_t most, std::vector<std::shared_ptr<void>>& done) {
+  while (!flight_.empty() && most-- > 0) {
+    InFlight& front = flight_.front();
+    cl_int status = status_of(front.event.get());
+    if (status > CL_COMPLETE) return;
+    if (status < 0) fail(status, front.op);
+    if (front.keep) done.push_back(std::move(front.keep));
+    flight_.pop_front();
+  }
+}
+
+void StreamImpl::fail(cl_int status, const char* op) {
+  if (sticky_) return;
+  ErrorCode code = is_device_lost(status) ? ErrorCode::device_lost : ErrorCode::stream_failed;
+  sticky_.emplace(code, op, fmt::format("failed on stream {} of device {} with {} ({}); Stream::reset() forgets it", id_,
+                                        runtime_.device().index, cl_error_name(status), status),
+                  status);
+  failed_.store(true, std::memory_order_release);
+}
+
+void StreamImpl::throw_sticky(std::string_view) const {
+  std::lock_guard lock(mutex_);
+  throw *sticky_;
+}
+
+void StreamImpl::save_when_idle(Program* program) {
+  std::lock_guard lock(mutex_);
+  if (std::find(to_save_.begin(), to_save_.end(), program) == to_save_.end()) to_save_.push_back(program);
+}
+
+bool StreamImpl::query() {
+  check("Stream::query");
+  std::vector<std::shared_ptr<void>> done;
+  bool idle = false;
+  {
+    std::lock_guard lock(mutex_);
+    retire(flight_.size(), done);
+    idle = flight_.empty();
+  }
+  check("Stream::query");
+  return idle;
+}
+
+void StreamImpl::synchronize(std::string_view op) {
+  check(op);
+  cl_int status = clFinish(queue_.get());
+  std::vector<std::shared_ptr<void>> done;
+  std::vector<Program*> programs;
+  {
+    std::lock_guard lock(mutex_);
+    const char* first = flight_.empty() ? "synchronize" : flight_.front().op;
+    retire(flight_.size(), done);
+    if (status != CL_SUCCESS) fail(status, first);
+    programs.swap(to_save_);
+  }
+  for (Program* program : programs) program->save();
+  check(op);
+}
+
+void StreamImpl::reset() {
+  clFinish(queue_.get());
+  std::lock_guard lock(mutex_);
+  flight_.clear();
+  sticky_.reset();
+  failed_.store(false, std::memory_order_release);
+}
+
+Clock StreamImpl::clock() const {
+  std::lock_guard lock(mutex_);
+  Clock result = clock_;
+  result.raise(id_, ticket());
+  return result;
+}
+
+void StreamImpl::learn(const Clock& other) {
+  std::lock_guard lock(mutex_);
+  clock_.merge(other);
+}
+
+Stream resolve_stream(const Stream& stream, Runtime& runtime, std::string_view op) {
+  if (stream.empty()) return Stream(current_of(runtime));
+  if (&stream.impl()->runtime() != &runtime)
+    throw Error(ErrorCode::device_mismatch, op,
+                fmt::format("the stream is of device {}{}, the tensors are of device {}{}", stream.impl()->runtime().device().index,
+                            stream.impl()->runtime().adopted() ? " (an adopted context)" : "", runtime.device().index,
+                            runtime.adopted() ? " (an adopted context)" : ""));
+  return stream;
+}
+
+}  // namespace detail
+
+namespace {
+detail::Runtime& runtime_for(const Device& device) {
+  return detail::runtime_of(*(device.empty() ? current_device() : device).record());
+}
+}  // namespace
+
+Stream::Stream(const Device& device, const StreamOptions& options) : impl_(runtime_for(device).make_stream(options.priority)) {}
+
+Device Stream::device() const { return Device(&detail::need(impl_, "Stream::device").runtime().device()); }
+std::uint64_t Stream::id() const { return detail::need(impl_, "Stream::id").id(); }
+StreamPriority Stream::priority() const { return detail::need(impl_, "Stream::priority").priority(); }
+bool Stream::query() const { return detail::need(impl_, "Stream::query").query(); }
+void Stream::synchronize() const { detail::need(impl_, "Stream::synchronize").synchronize("Stream::synchronize"); }
+void Stream::reset() const { detail::need(impl_, "Stream::reset").reset(); }
+bool Stream::is_capturing() const {
+  detail::need(impl_, "Stream::is_capturing");
+  return false;
+}
+
+void Stream::flush() const {
+  auto& impl = detail::need(impl_, "Stream::flush");
+  detail::check_cl(clFlush(impl.queue()), "Stream::flush", "clFlush");
+}
+
+void Stream::wait(const Event& event) const {
+  auto& impl = detail::need(impl_, "Stream::wait");
+  impl.check("Stream::wait");
+  if (!event.recorded()) return;
+  detail::EventImpl& other = *event.impl();
+  if (&other.runtime != &impl.runtime()) {
+    event.wait();
+    return;
+  }
+  cl_event wanted = other.event.get();
+  cl_event raw = nullptr;
+  detail::check_cl(clEnqueueBarrierWithWaitList(impl.queue(), 1, &wanted, &raw), "Stream::wait", "clEnqueueBarrierWithWaitList");
+  impl.submitted(detail::ClEvent(raw), "Stream::wait");
+  if (detail::the_settings().check_streams.on()) {
+    detail::Clock seen = other.clock;
+    impl.learn(seen);
+  }
+}
+
+Stream default_stream(const Device& device) { return Stream(runtime_for(device).default_stream()); }
+
+Stream current_stream(const Device& device) { return Stream(detail::current_of(runtime_for(device))); }
+
+void set_current_stream(const Stream& stream) {
+  auto& impl = detail::need(stream.impl(), "set_current_stream");
+  detail::current_slot(impl.runtime()) = stream.impl();
+  set_current_device(stream.device());
+}
+
+StreamGuard::StreamGuard(const Stream& stream) : device_(stream.empty() ? Device() : stream.device()) {
+  auto& impl = detail::need(stream.impl(), "StreamGuard");
+  auto& slot = detail::current_slot(impl.runtime());
+  // The slot of an adopted runtime may be empty; what is restored then is "none", so keep the runtime by the new stream.
+  former_ = slot ? Stream(slot) : impl.runtime().adopted() ? Stream() : Stream(detail::current_of(impl.runtime()));
+  runtime_ = &impl.runtime();
+  detail::current_slot(impl.runtime()) = stream.impl();
+}
+
+StreamGuard::~StreamGuard() { detail::current_slot(*runtime_) = former_.impl(); }
+
+}  // namespace clutch::inline v0

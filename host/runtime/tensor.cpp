@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/ops/copy.hpp>
+#include <clutch/ops/fill.hpp>
+#include <clutch/tensor.hpp>
+
+#include "runtime/runtime.hpp"
+#include "runtime/settings.hpp"
+#include "runtime/storage.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <ostream>
+
+namespace clutch::inline v0 {
+
+namespace {
+
+detail::Storage& storage_of(const Tensor& t, std::string_view op) {
+  if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, "the tensor is undefined");
+  return *t.storage();
+}
+
+Stream stream_for(const Stream& stream, const Device& device, std::string_view op) {
+  if (stream.empty()) return current_stream(device);
+  if (!device.empty() && !(stream.device() == device))
+    throw Error(ErrorCode::device_mismatch, op, fmt::format("a stream of device {} for a tensor on device {}", stream.device().index(), device.index()));
+  return stream;
+}
+
+void poison(const Stream& stream, const Tensor& tensor) {
+  detail::Storage& storage = *tensor.storage();
+  std::uint8_t byte = 0xFF;
+  cl_event event = nullptr;
+  detail::check_cl(clEnqueueFillBuffer(stream.impl()->queue(), storage.mem(), &byte, 1, storage.offset(), storage.bytes(), 0, nullptr, &event), "empty",
+                   "clEnqueueFillBuffer");
+  stream.impl()->submitted(detail::ClEvent(event), "empty");
+}
+
+Dims row_major(const Dims& sizes) {
+  Dims strides = Dims::filled(sizes.rank(), 1);
+  for (int d = sizes.rank() - 2; d >= 0; --d) strides[d] = strides[d + 1] * std::max<std::int64_t>(sizes[d + 1], 1);
+  return strides;
+}
+
+/// The value of stored element `i` as text.
+std::string element_text(const std::uint8_t* data, std::uint64_t i, DType dtype) {
+  auto read = [&]<class T>(T) {
+    T v;
+    std::memcpy(&v, data + i * sizeof(T), sizeof(T));
+    return v;
+  };
+  switch (dtype) {
+    case DType::f64: return fmt::format("{:.6g}", read(double{}));
+    case DType::f32: return fmt::format("{:.6g}", read(float{}));
+    case DType::i8: return fmt::format("{}", static_cast<int>(read(std::int8_t{})));
+    case DType::u8: return fmt::format("{}", static_cast<int>(read(std::uint8_t{})));
+    case DType::i16: return fmt::format("{}", read(std::int16_t{}));
+    case DType::i32: return fmt::format("{}", read(std::int32_t{}));
+    case DType::i64: return fmt::format("{}", read(std::int64_t{}));
+    case DType::boolean: return read(std::uint8_t{}) ? "true" : "false";
+    case DType::c64: {
+      auto v = read(std::complex<float>{});
+      return fmt::format("{:.6g}{:+.6g}i", v.real(), v.imag());
+    }
+    case DType::c128: {
+      auto v = read(std::complex<double>{});
+      return fmt::format("{:.6g}{:+.6g}i", v.real(), v.imag());
+    }
+    default: break;
+  }
+  auto width = static_cast<std::uint64_t>(bits(dtype));
+  std::uint32_t raw = 0;
+  for (std::uint64_t b = 0; b < width; ++b) raw |= static_cast<std::uint32_t>(data[(i * width + b) / 8] >> ((i * width + b) % 8) & 1) << b;
+  return fmt::format("{:.6g}", decode_small_float(static_cast<std::uint16_t>(raw), dtype));
+}
+
+constexpr std::int64_t kEdge = 3;         // elements shown at each end of a long dimension
+constexpr std::int64_t kShownWhole = 12;  // sizes up to which a dimension is shown whole
+
+void print_dim(std::string& text, const std::uint8_t* data, const Dims& sizes, int dim, std::uint64_t at, DType dtype) {
+  if (dim == sizes.rank()) {
+    text += element_text(data, at, dtype);
+    return;
+  }
+  text += '[';
+  std::int64_t n = sizes[dim];
+  std::uint64_t step = 1;
+  for (int d = dim + 1; d < sizes.rank(); ++d) step *= static_cast<std::uint64_t>(sizes[d]);
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (i > 0) text += ", ";
+    if (n > kShownWhole && i == kEdge) {
+      text += "..., ";
+      i = n - kEdge;
+    }
+    print_dim(text, data, sizes, dim + 1, at + static_cast<std::uint64_t>(i) * step, dtype);
+  }
+  text += ']';
+}
+
+}  // namespace
+
+Tensor empty(const Dims& sizes, const TensorOptions& options, const Stream& given) {
+  Stream stream = stream_for(given, options.device, "empty");
+  std::int64_t count = numel(sizes);
+  // A size past 2^60 bytes cannot be had anywhere and would overflow byte counts.
+  if (count > (std::int64_t{1} << 57))
+    throw Error(ErrorCode::invalid_shape, "empty", fmt::format("{} elements of {} wanted, past every device's limit", count, name(options.dtype)));
+  stream.impl()->check("empty");
+  auto storage = std::make_shared<detail::Storage>(stream.impl(), bytes_for(options.dtype, static_cast<std::uint64_t>(count)), "empty");
+  Tensor result(std::move(storage), 0, sizes, row_major(sizes), options.dtype);
+  if (count > 0 && detail::the_settings().poison_scratch.on()) poison(stream, result);
+  return result;
+}
+
+Tensor zeros(const Dims& sizes, const TensorOptions& options, const Stream& stream) {
+  Tensor result = empty(sizes, options, stream);
+  fill_(result, 0, {}, stream_for(stream, options.device, "zeros"));
+  return result;
+}
+
+Tensor full(const Dims& sizes, double value, const TensorOptions& options, const Stream& stream) {
+  Tensor result = empty(sizes, options, stream);
+  fill_(result, value, {}, stream_for(stream, options.device, "full"));
+  return result;
+}
+
+Tensor arange(double start, double end, double step, const TensorOptions& options, const Stream& stream) {
+  if (is_integral(options.dtype)) {
+    start = std::trunc(start);
+    end = std::trunc(end);
+    step = std::trunc(step);
+  }
+  if (!std::isfinite(start) || !std::isfinite(end) || !std::isfinite(step) || step == 0)
+    throw Error(ErrorCode::invalid_argument, "arange", fmt::format("start {}, end {}, step {}: all must be finite and step not 0", start, end, step));
+  if ((step > 0) != (end > start) && end != start)
+    throw Error(ErrorCode::invalid_argument, "arange", fmt::format("step {} leads away from end {} (start {})", step, end, start));
+  double count = std::ceil((end - start) / step);
+  if (count > 9e15) throw Error(ErrorCode::invalid_shape, "arange", fmt::format("{} elements", count));
+  Tensor result = empty({static_cast<std::int64_t>(count)}, options, stream);
+  arange_(result, start, step, {}, stream_for(stream, options.device, "arange"));
+  return result;
+}
+
+Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes, const TensorOptions& options, const Stream& given) {
+  std::uint64_t wanted = bytes_for(options.dtype, static_cast<std::uint64_t>(numel(sizes)));
+  if (wanted != bytes)
+    throw Error(ErrorCode::invalid_argument, "from_bytes", fmt::format("{} bytes given, {} of {} need {}", bytes, to_string(sizes), name(options.dtype), wanted));
+  Stream stream = stream_for(given, options.device, "from_bytes");
+  Tensor result = empty(sizes, options, stream);
+  if (bytes == 0) return result;
+  // The caller's memory may go at once, so the enqueued write reads a copy that lives until it is done.
+  auto staged = std::make_shared_for_overwrite<std::uint8_t[]>(bytes);
+  std::memcpy(staged.get(), data, bytes);
+  detail::Storage& storage = *result.storage();
+  cl_event event = nullptr;
+  stream.impl()->next_ticket();
+  detail::check_cl(clEnqueueWriteBuffer(stream.impl()->queue(), storage.mem(), CL_FALSE, storage.offset(), bytes, staged.get(), 0, nullptr, &event), "from_bytes",
+                   "clEnqueueWriteBuffer");
+  stream.impl()->submitted(detail::ClEvent(event), "from_bytes", staged);
+  return result;
+}
+
+Tensor Tensor::clone(const Stream& given) const {
+  detail::Storage& storage = storage_of(*this, "clone");
+  Stream stream = detail::resolve_stream(given, storage.runtime(), "clone");
+  Tensor result = empty(sizes_, {.dtype = dtype_, .device = stream.device()}, stream);
+  copy_(result, *this, {}, stream);
+  return result;
+}
+
+Tensor Tensor::contiguous(const Stream& stream) const { return contiguous_ ? *this : clone(stream); }
+
+Tensor Tensor::to(DType dtype, const CastOptions& options, const Stream& stream) const {
+  return dtype == dtype_ ? *this : cast(*this, dtype, {.overflow = options.overflow}, stream);
+}
+
+Tensor Tensor::to(const Device& target) const {
+  if (target.empty() || target == device()) return *this;
+  std::vector<std::uint8_t> bytes = to_bytes();
+  return from_bytes(bytes.data(), bytes.size(), sizes_, {.dtype = dtype_, .device = target});
+}
+
+void Tensor::check_host_type(DType wanted) const {
+  if (wanted != dtype_)
+    throw Error(ErrorCode::invalid_dtype, "to_host", fmt::format("a tensor of {} read as {}; cast it with to()", name(dtype_), name(wanted)));
+}
+
+void Tensor::read(void* destination, const Stream& given) const {
+  detail::Storage& storage = storage_of(*this, "to_host");
+  Stream stream = detail::resolve_stream(given, storage.runtime(), "to_host");
+  if (numel_ == 0) {
+    stream.synchronize();
+    return;
+  }
+  Tensor source = contiguous(stream);
+  detail::Storage& from = *source.storage();
+  from.used_on(stream.impl(), false, "to_host");
+  stream.impl()->check("to_host");
+  stream.impl()->next_ticket();
+  cl_event event = nullptr;
+  detail::check_cl(clEnqueueReadBuffer(stream.impl()->queue(), from.mem(), CL_FALSE, from.offset() + source.byte_offset(), source.nbytes(), destination, 0,
+                                       nullptr, &event),
+                   "to_host", "clEnqueueReadBuffer");
+  stream.impl()->submitted(detail::ClEvent(event), "to_host");
+  stream.synchronize();
+}
+
+template <>
+std::vector<bool> Tensor::to_host<bool>(const Stream& stream) const {
+  check_host_type(DType::boolean);
+  std::vector<std::uint8_t> bytes = to_bytes(stream);
+  return {bytes.begin(), bytes.end()};
+}
+
+std::vector<std::uint8_t> Tensor::to_bytes(const Stream& stream) const {
+  std::vector<std::uint8_t> bytes(nbytes());
+  read(bytes.data(), stream);
+  return bytes;
+}
+
+double Tensor::item(const Stream& stream) const {
+  if (numel_ != 1) throw Error(ErrorCode::invalid_shape, "item", fmt::format("a tensor of {} elements has no one item", numel_));
+  std::vector<std::uint8_t> b = to_bytes(stream);
+  auto as = [&]<class T>(T v) {
+    std::memcpy(&v, b.data(), sizeof v);
+    return static_cast<double>(v);
+  };
+  switch (dtype_) {
+    case DType::f64:
+    case DType::c128: return as(double{});
+    case DType::f32:
+    case DType::c64: return as(float{});
+    case DType::i8: return as(std::int8_t{});
+    case DType::u8:
+    case DType::boolean: return as(std::uint8_t{});
+    case DType::i16: return as(std::int16_t{});
+    case DType::i32: return as(std::int32_t{});
+    case DType::i64: return as(std::int64_t{});
+    case DType::f16:
+    case DType::bf16: return decode_small_float(static_cast<std::uint16_t>(b[0] | b[1] << 8), dtype_);
+    default: return decode_small_float(static_cast<std::uint16_t>(b[0] & ((1u << bits(dtype_)) - 1)), dtype_);
+  }
+}
+
+std::string Tensor::to_string(const Stream& stream) const {
+  if (!defined()) return "tensor(undefined)";
+  std::vector<std::uint8_t> bytes = to_bytes(stream);
+  std::string text = "tensor(";
+  if (numel_ == 0)
+    text += "[]";
+  else
+    print_dim(text, bytes.data(), sizes_, 0, 0, dtype_);
+  if (numel_ == 0 || rank() > 1) text += fmt::format(", sizes={}", clutch::to_string(sizes_));
+  return text + fmt::format(", {})", name(dtype_));
+}
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << tensor.to_string(); }
+
+DType result_type(std::span<const Tensor* const> tensors) {
+  // PyTorch's rule: a rank-0 tensor decides only where no other tensor is of its kind or a later one.
+  auto category = [](DType d) { return kind(d) == DTypeKind::boolean ? 0 : is_integral(d) ? 1 : is_floating(d) ? 2 : 3; };
+  bool has_dim = false, has_zero = false;
+  DType dim{}, zero{};
+  for (const Tensor* t : tensors) {
+    bool& has = t->rank() > 0 ? has_dim : has_zero;
+    DType& slot = t->rank() > 0 ? dim : zero;
+    slot = has ? promote_types(slot, t->dtype()) : t->dtype();
+    has = true;
+  }
+  if (!has_zero) return dim;
+  if (!has_dim) return zero;
+  return category(zero) > category(dim) ? promote_types(dim, zero) : dim;
+}
+
+}  // namespace clutch::inline v0

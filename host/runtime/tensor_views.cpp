@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/tensor.hpp>
+
+#include "runtime/runtime.hpp"
+#include "runtime/storage.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+
+namespace clutch::inline v0 {
+
+namespace {
+
+Dims contiguous_strides(const Dims& sizes) {
+  Dims strides = Dims::filled(sizes.rank(), 1);
+  for (int d = sizes.rank() - 2; d >= 0; --d) strides[d] = strides[d + 1] * std::max<std::int64_t>(sizes[d + 1], 1);
+  return strides;
+}
+
+bool is_contiguous(const Dims& sizes, const Dims& strides) {
+  std::int64_t expected = 1;
+  for (int d = sizes.rank() - 1; d >= 0; --d) {
+    if (sizes[d] == 0) return true;
+    if (sizes[d] != 1 && strides[d] != expected) return false;
+    expected *= sizes[d];
+  }
+  return true;
+}
+
+int wrap_dim(int dim, int rank, std::string_view op) {
+  int wrapped = dim < 0 ? dim + rank : dim;
+  if (wrapped < 0 || wrapped >= rank)
+    throw Error(ErrorCode::invalid_argument, op, fmt::format("dimension {} of a tensor of rank {}", dim, rank));
+  return wrapped;
+}
+
+/// Strides of a view of other sizes, by walking both shapes from the inside; false if a copy is needed.
+bool view_strides(const Tensor& t, const Dims& sizes, Dims& strides) {
+  strides = contiguous_strides(sizes);
+  if (t.numel() == 0) return true;
+  int view = sizes.rank() - 1;
+  std::int64_t base = t.rank() == 0 ? 1 : t.strides()[t.rank() - 1];
+  std::int64_t have = 1, want = 1;
+  for (int d = t.rank() - 1; d >= 0; --d) {
+    have *= t.sizes()[d];
+    bool ends = d == 0 || (t.sizes()[d - 1] != 1 && t.strides()[d - 1] != have * base);
+    if (!ends) continue;
+    while (view >= 0 && (want < have || sizes[view] == 1)) {
+      strides[view] = want * base;
+      want *= sizes[view];
+      --view;
+    }
+    if (want != have) return false;
+    if (d > 0) {
+      base = t.strides()[d - 1];
+      have = want = 1;
+    }
+  }
+  return view == -1;
+}
+
+}  // namespace
+
+void Dims::too_many() {
+  throw Error(ErrorCode::invalid_shape, "Dims", fmt::format("a tensor has at most {} dimensions", kMaxRank));
+}
+
+std::string to_string(const Dims& dims) {
+  std::string text = "(";
+  for (int d = 0; d < dims.rank(); ++d) text += fmt::format("{}{}", d ? ", " : "", dims[d]);
+  return text + (dims.rank() == 1 ? ",)" : ")");
+}
+
+std::ostream& operator<<(std::ostream& out, const Dims& dims) { return out << to_string(dims); }
+
+std::int64_t numel(const Dims& sizes) {
+  std::int64_t count = 1;
+  bool empty = false, overflow = false;
+  for (std::int64_t size : sizes) {
+    if (size < 0) throw Error(ErrorCode::invalid_shape, "numel", fmt::format("negative size in {}", to_string(sizes)));
+    empty = empty || size == 0;
+    overflow = overflow || (size > 0 && __builtin_mul_overflow(count, size, &count));
+  }
+  if (empty) return 0;
+  if (overflow) throw Error(ErrorCode::invalid_shape, "numel", fmt::format("{} has more than 2^63 elements", to_string(sizes)));
+  return count;
+}
+
+Dims broadcast_shapes(std::span<const Dims> shapes, std::string_view op) {
+  int rank = 0;
+  for (const Dims& shape : shapes) rank = std::max(rank, shape.rank());
+  Dims result = Dims::filled(rank, 1);
+  for (const Dims& shape : shapes)
+    for (int d = 0; d < shape.rank(); ++d) {
+      std::int64_t& size = result[d + rank - shape.rank()];
+      if (shape[d] == 1 || shape[d] == size) continue;
+      if (size != 1) {
+        std::string all;
+        for (const Dims& s : shapes) all += (all.empty() ? "" : ", ") + to_string(s);
+        throw Error(ErrorCode::invalid_shape, op, fmt::format("shapes {} do not broadcast", all));
+      }
+      size = shape[d];
+    }
+  return result;
+}
+
+Tensor::Tensor(std::shared_ptr<detail::Storage> storage, std::uint64_t offset, const Dims& sizes, const Dims& strides, DType dtype)
+    : storage_(std::move(storage)),
+      offset_(offset),
+      numel_(clutch::numel(sizes)),
+      sizes_(sizes),
+      strides_(strides),
+      dtype_(dtype),
+      contiguous_(clutch::is_contiguous(sizes, strides)) {}
+
+Device Tensor::device() const {
+  if (!storage_) throw Error(ErrorCode::invalid_argument, "Tensor::device", "the tensor is undefined");
+  return Device(&storage_->runtime().device());
+}
+
+std::int64_t Tensor::size(int dim) const { return sizes_[wrap_dim(dim, rank(), "Tensor::size")]; }
+std::int64_t Tensor::stride(int dim) const { return strides_[wrap_dim(dim, rank(), "Tensor::stride")]; }
+
+Tensor Tensor::as_strided(const Dims& sizes, const Dims& strides, std::int64_t offset) const {
+  if (!storage_) throw Error(ErrorCode::invalid_argument, "as_strided", "the tensor is undefined");
+  if (sizes.rank() != strides.rank())
+    throw Error(ErrorCode::invalid_shape, "as_strided", fmt::format("sizes {} and strides {} differ in rank", clutch::to_string(sizes), clutch::to_string(strides)));
+  auto width = static_cast<std::int64_t>(bits(dtype_));
+  if (offset * width % 8 != 0)
+    throw Error(ErrorCode::invalid_argument, "as_strided", fmt::format("a view of {} at element {} would begin inside a byte", name(dtype_), offset));
+  std::int64_t count = clutch::numel(sizes), last = 0;
+  for (int d = 0; d < sizes.rank(); ++d) {
+    if (strides[d] < 0) throw Error(ErrorCode::invalid_argument, "as_strided", fmt::format("negative stride in {}", clutch::to_string(strides)));
+    std::int64_t reach = 0;
+    if (count > 0 && (__builtin_mul_overflow(sizes[d] - 1, strides[d], &reach) || __builtin_add_overflow(last, reach, &last)))
+      throw Error(ErrorCode::invalid_shape, "as_strided", "strides reach past 2^63");
+  }
+  std::int64_t begin = static_cast<std::int64_t>(offset_) + offset * width / 8;
+  if (begin < 0 || (count > 0 && static_cast<std::uint64_t>(begin) + bytes_for(dtype_, static_cast<std::uint64_t>(last) + 1) > storage_->bytes()))
+    throw Error(ErrorCode::invalid_shape, "as_strided",
+                fmt::format("sizes {} with strides {} at element {} reach past the storage of {} bytes", clutch::to_string(sizes), clutch::to_string(strides), offset, storage_->bytes()));
+  return Tensor(storage_, static_cast<std::uint64_t>(begin), sizes, strides, dtype_);
+}
+
+Tensor Tensor::slice(int dim, std::int64_t begin, std::int64_t end, std::int64_t step) const {
+  int d = wrap_dim(dim, rank(), "slice");
+  if (step <= 0) throw Error(ErrorCode::invalid_argument, "slice", fmt::format("step {} must be positive", step));
+  auto clip = [&](std::int64_t i) { return std::clamp<std::int64_t>(i < 0 ? i + sizes_[d] : i, 0, sizes_[d]); };
+  begin = clip(begin);
+  end = std::max(clip(end), begin);
+  Dims sizes = sizes_, strides = strides_;
+  sizes[d] = (end - begin + step - 1) / step;
+  strides[d] *= step;
+  return as_strided(sizes, strides, begin == sizes_[d] ? 0 : begin * strides_[d]);
+}
+
+Tensor Tensor::select(int dim, std::int64_t index) const {
+  int d = wrap_dim(dim, rank(), "select");
+  std::int64_t i = index < 0 ? index + sizes_[d] : index;
+  if (i < 0 || i >= sizes_[d]) throw Error(ErrorCode::invalid_argument, "select", fmt::format("index {} of size {}", index, sizes_[d]));
+  Dims sizes = sizes_, strides = strides_;
+  std::int64_t offset = i * strides_[d];
+  sizes.erase(d);
+  strides.erase(d);
+  return as_strided(sizes, strides, offset);
+}
+
+Tensor Tensor::transpose(int dim0, int dim1) const {
+  int a = wrap_dim(dim0, rank(), "transpose"), b = wrap_dim(dim1, rank(), "transpose");
+  Dims sizes = sizes_, strides = strides_;
+  std::swap(sizes[a], sizes[b]);
+  std::swap(strides[a], strides[b]);
+  return as_strided(sizes, strides);
+}
+
+Tensor Tensor::expand(const Dims& wanted) const {
+  if (wanted.rank() < rank())
+    throw Error(ErrorCode::invalid_shape, "expand", fmt::format("{} has fewer dimensions than {}", clutch::to_string(wanted), clutch::to_string(sizes_)));
+  Dims sizes = wanted, strides = Dims::filled(wanted.rank(), 0);
+  int lead = wanted.rank() - rank();
+  for (int d = 0; d < wanted.rank(); ++d) {
+    bool own = d >= lead;
+    std::int64_t have = own ? sizes_[d - lead] : 1;
+    if (sizes[d] == -1 && own) sizes[d] = have;
+    if (sizes[d] != have && (have != 1 || sizes[d] < 0))
+      throw Error(ErrorCode::invalid_shape, "expand", fmt::format("{} does not expand to {}", clutch::to_string(sizes_), clutch::to_string(wanted)));
+    if (own && sizes[d] == have) strides[d] = strides_[d - lead];
+  }
+  return as_strided(sizes, strides);
+}
+
+Tensor Tensor::unsqueeze(int dim) const {
+  int d = wrap_dim(dim, rank() + 1, "unsqueeze");
+  Dims sizes, strides;
+  for (int i = 0; i <= rank(); ++i) {
+    if (i == d) {
+      sizes.push_back(1);
+      strides.push_back(i < rank() ? sizes_[i] * strides_[i] : 1);
+    }
+    if (i < rank()) {
+      sizes.push_back(sizes_[i]);
+      strides.push_back(strides_[i]);
+    }
+  }
+  return as_strided(sizes, strides);
+}
+
+Tensor Tensor::squeeze(int dim) const {
+  int d = wrap_dim(dim, rank(), "squeeze");
+  if (sizes_[d] != 1) return *this;
+  Dims sizes = sizes_, strides = strides_;
+  sizes.erase(d);
+  strides.erase(d);
+  return as_strided(sizes, strides);
+}
+
+Tensor Tensor::reshape(const Dims& wanted) const {
+  Dims sizes = wanted;
+  std::int64_t known = 1;
+  int open = -1;
+  for (int d = 0; d < sizes.rank(); ++d) {
+    if (sizes[d] == -1 && open < 0)
+      open = d;
+    else if (sizes[d] < 0)
+      throw Error(ErrorCode::invalid_shape, "reshape", fmt::format("{} has negative sizes; one may be -1", clutch::to_string(wanted)));
+    else
+      known *= sizes[d];
+  }
+  if (open >= 0) {
+    if (known == 0 || numel_ % known != 0)
+      throw Error(ErrorCode::invalid_shape, "reshape", fmt::format("{} elements do not fill {}", numel_, clutch::to_string(wanted)));
+    sizes[open] = numel_ / known;
+  }
+  if (clutch::numel(sizes) != numel_)
+    throw Error(ErrorCode::invalid_shape, "reshape", fmt::format("{} elements do not fill {}", numel_, clutch::to_string(wanted)));
+  Dims strides;
+  if (view_strides(*this, sizes, strides)) return as_strided(sizes, strides);
+  return contiguous().reshape(sizes);
+}
+
+}  // namespace clutch::inline v0

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/quirks.hpp"
+#include "runtime/registry.hpp"
+#include "runtime/self_test.hpp"
+
+#include <array>
+#include <cstdio>
+
+#ifndef CL_DEVICE_EXTENSIONS_WITH_VERSION
+#define CL_DEVICE_EXTENSIONS_WITH_VERSION 0x1060
+#endif
+
+namespace clutch::inline v0::detail {
+
+namespace {
+
+/// 0x00MMmmpp of an extension, from the versioned list; `unversioned` where the driver only names it; 0 if absent.
+int extension_revision(const DeviceRecord& d, std::string_view extension, int unversioned) {
+  if (!d.has_extension(extension)) return 0;
+  std::size_t size = 0;
+  if (clGetDeviceInfo(d.id, CL_DEVICE_EXTENSIONS_WITH_VERSION, 0, nullptr, &size) == CL_SUCCESS && size > 0) {
+    std::vector<cl_name_version> list(size / sizeof(cl_name_version));
+    if (clGetDeviceInfo(d.id, CL_DEVICE_EXTENSIONS_WITH_VERSION, size, list.data(), nullptr) == CL_SUCCESS)
+      for (const auto& entry : list)
+        if (extension == entry.name)
+          return static_cast<int>((CL_VERSION_MAJOR(entry.version) << 16) | (CL_VERSION_MINOR(entry.version) << 8) |
+                                  (CL_VERSION_PATCH(entry.version) & 0xFF));
+  }
+  return unversioned;
+}
+
+int opencl_c_version(const DeviceRecord& d) {
+  int major = 1, minor = 2;
+  std::string text = device_text(d.id, CL_DEVICE_OPENCL_C_VERSION);  // "OpenCL C 1.2 ..."
+  if (std::sscanf(text.c_str(), "OpenCL C %d.%d", &major, &minor) != 2) return 120;
+  return major * 100 + minor * 10;
+}
+
+void claim(const DeviceRecord& d) {
+  DeviceTraits& t = d.traits;
+  t.type = d.facts.type;
+  t.simulator = d.facts.simulator;
+  t.opencl_c = opencl_c_version(d);
+  t.address_bits = static_cast<int>(device_value<cl_uint>(d.id, CL_DEVICE_ADDRESS_BITS, 64));
+  t.compute_units = static_cast<int>(device_value<cl_uint>(d.id, CL_DEVICE_MAX_COMPUTE_UNITS, 1));
+  t.max_work_group = device_value<std::size_t>(d.id, CL_DEVICE_MAX_WORK_GROUP_SIZE, 1);
+  std::array<std::size_t, 16> items{};
+  if (clGetDeviceInfo(d.id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof items, items.data(), nullptr) == CL_SUCCESS && items[0] > 0)
+    t.max_work_group = std::min<std::uint64_t>(t.max_work_group, items[0]);
+  t.local_bytes = device_value<cl_ulong>(d.id, CL_DEVICE_LOCAL_MEM_SIZE);
+  t.local_memory_real = device_value<cl_device_local_mem_type>(d.id, CL_DEVICE_LOCAL_MEM_TYPE) == CL_LOCAL;
+  t.global_bytes = device_value<cl_ulong>(d.id, CL_DEVICE_GLOBAL_MEM_SIZE);
+  t.max_alloc_bytes = device_value<cl_ulong>(d.id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+  t.max_argument_bytes = device_value<std::size_t>(d.id, CL_DEVICE_MAX_PARAMETER_SIZE, 1024);
+  t.cache_bytes = device_value<cl_ulong>(d.id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
+  t.base_align_bits = device_value<cl_uint>(d.id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 1024);
+  t.native_width_f32 = static_cast<int>(device_value<cl_uint>(d.id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, 1));
+  t.native_width_f64 = static_cast<int>(device_value<cl_uint>(d.id, CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE));
+  t.native_width_f16 = static_cast<int>(device_value<cl_uint>(d.id, CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF));
+  if (t.native_width_f32 < 1) t.native_width_f32 = 1;
+  t.fp64 = device_value<cl_device_fp_config>(d.id, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
+  t.fp16 = d.has_extension("cl_khr_fp16");
+  t.sub_groups = d.has_extension("cl_khr_subgroups") || device_value<cl_uint>(d.id, CL_DEVICE_MAX_NUM_SUB_GROUPS) > 0;
+  t.native_atomics64 = d.has_extension("cl_khr_int64_base_atomics");
+  auto queues = device_value<cl_command_queue_properties>(d.id, CL_DEVICE_QUEUE_PROPERTIES);
+  t.out_of_order = (queues & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0;
+  t.priority_hints = d.has_extension("cl_khr_priority_hints");
+  t.command_buffer = extension_revision(d, "cl_khr_command_buffer", 0x000900);
+  auto single = device_value<cl_device_fp_config>(d.id, CL_DEVICE_SINGLE_FP_CONFIG);
+  t.fma_exact = (single & CL_FP_FMA) != 0;
+  t.divide_exact = t.sqrt_exact = (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+  t.denormals = (single & CL_FP_DENORM) != 0;
+  t.device_timer = true;
+  for (const QuirkRow& row : quirk_table())
+    if (row.applies(d)) t.quirks |= row.bit;
+}
+
+}  // namespace
+
+const DeviceTraits& claimed_traits(const DeviceRecord& record) {
+  std::call_once(record.claims_once, [&] { claim(record); });
+  return record.traits;
+}
+
+const DeviceTraits& tested_traits(const DeviceRecord& record) {
+  claimed_traits(record);
+  std::call_once(record.tests_once, [&] { run_self_tests(record, record.traits); });
+  return record.traits;
+}
+
+}  // namespace clutch::inline v0::detail

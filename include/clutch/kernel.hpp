@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace clutch::inline v0 {
+
+namespace detail {
+class Kernel;
+}
+
+/// Typed `#define`s of a program: sorted, free of repeats, part of the program's key.
+class CLUTCH_API Defines {
+ public:
+  struct Entry {
+    std::string name;
+    std::string value;
+    friend bool operator==(const Entry&, const Entry&) = default;
+  };
+  Defines() = default;
+  Defines(std::initializer_list<std::pair<std::string_view, std::string_view>> entries);
+  /// Errors: invalid_argument for a name that is no identifier or is set already to another value.
+  Defines& set(std::string_view name, std::int64_t value);
+  Defines& set_text(std::string_view name, std::string_view value);
+  /// NAME_IS_<DTYPE> = 1 and NAME = the OpenCL type that stores an element; kernels/common/dtype.clh reads both.
+  Defines& set_type(std::string_view name, DType dtype);
+  const std::vector<Entry>& entries() const noexcept { return entries_; }
+  /// "A=1 B=float"
+  std::string to_string() const;
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+/// How a kernel takes its tensors.
+enum class Addressing : std::uint8_t {
+  pointer,          ///< one `__global T*` argument at element 0, made by a wrapper around the entry
+  base_and_offset,  ///< two arguments, `__global T* base, ulong byte_offset`: what the library's own kernels take
+};
+
+/// Somebody's own kernel: OpenCL C text and the entry in it. With Addressing::pointer the entry must declare no __local
+/// variables of its own and no reqd_work_group_size (OpenCL C forbids calling such a kernel): use base_and_offset there.
+struct KernelSource {
+  std::string_view text;
+  std::string_view entry;
+  Defines defines = {};
+  std::string_view options = {};             ///< further build options
+  std::string_view file = "<kernel source>";  ///< named in build logs
+  Addressing addressing = Addressing::pointer;
+};
+
+/// Global and local sizes of up to three dimensions; local 0 in x lets the driver choose.
+struct Geometry {
+  std::uint64_t global = 1;
+  std::uint64_t local = 0;
+  std::uint64_t global_y = 1;
+  std::uint64_t local_y = 1;
+  std::uint64_t global_z = 1;
+  std::uint64_t local_z = 1;
+};
+
+/// One argument of launch(): a tensor with its direction, or a value.
+class Argument {
+ public:
+  enum class Kind : std::uint8_t { input, output, inout, value, local };
+  Kind kind = Kind::value;
+  const Tensor* tensor = nullptr;
+  std::uint32_t size = 0;             ///< of a value, in bytes; of local memory
+  const char* type = "";              ///< OpenCL C name of a value's type
+  alignas(16) unsigned char bytes[16] = {};
+};
+
+inline Argument input(const Tensor& t) { return {.kind = Argument::Kind::input, .tensor = &t}; }
+inline Argument output(const Tensor& t) { return {.kind = Argument::Kind::output, .tensor = &t}; }
+inline Argument inout(const Tensor& t) { return {.kind = Argument::Kind::inout, .tensor = &t}; }
+/// A number by its C++ type: float, double, and integers of 8 to 64 bits.
+template <class T>
+  requires std::is_arithmetic_v<T>
+Argument value(T v) {
+  static_assert(sizeof(T) <= 8 && !std::is_same_v<T, bool>);
+  Argument a{.kind = Argument::Kind::value, .size = sizeof(T)};
+  if constexpr (std::is_same_v<T, float>) a.type = "float";
+  else if constexpr (std::is_same_v<T, double>) a.type = "double";
+  else if constexpr (sizeof(T) == 1) a.type = std::is_signed_v<T> ? "char" : "uchar";
+  else if constexpr (sizeof(T) == 2) a.type = std::is_signed_v<T> ? "short" : "ushort";
+  else if constexpr (sizeof(T) == 4) a.type = std::is_signed_v<T> ? "int" : "uint";
+  else a.type = std::is_signed_v<T> ? "long" : "ulong";
+  std::memcpy(a.bytes, &v, sizeof(T));
+  return a;
+}
+/// Local memory of that many bytes for a `__local` pointer parameter.
+inline Argument local_memory(std::uint32_t bytes) { return {.kind = Argument::Kind::local, .size = bytes}; }
+
+/// Runs a kernel of the caller's on the stream: checked, cached, named and ordered like the library's own. Builds the program at
+/// first use. Errors: build_failure with log and path:line, also where (with Addressing::pointer) the arguments do not fit
+/// the entry's parameters; invalid_argument for a wrong count or size of arguments, or a geometry past the device's limits,
+/// naming the rule; device_mismatch.
+CLUTCH_API void launch(const KernelSource& source, const Geometry& geometry, std::span<const Argument> arguments,
+                       const Stream& stream = {});
+inline void launch(const KernelSource& source, const Geometry& geometry, std::initializer_list<Argument> arguments,
+                   const Stream& stream = {}) {
+  launch(source, geometry, std::span<const Argument>(arguments.begin(), arguments.size()), stream);
+}
+
+/// A built kernel of one device. A cheap value that stays valid for the process.
+class CLUTCH_API KernelHandle {
+ public:
+  KernelHandle() = default;
+  bool empty() const noexcept { return kernel_ == nullptr; }
+  /// Largest local size the device takes for this kernel.
+  std::uint64_t max_work_group() const;
+  explicit KernelHandle(detail::Kernel* kernel) noexcept : kernel_(kernel) {}
+  detail::Kernel* kernel() const noexcept { return kernel_; }
+
+ private:
+  detail::Kernel* kernel_ = nullptr;
+};
+
+/// Builds (or finds) a kernel that takes base_and_offset tensors, ahead of its first launch. Errors: build_failure.
+CLUTCH_API KernelHandle prepare(const KernelSource& source, const Stream& stream = {});
+
+/// The one vocabulary in which ops say what to run. Arguments are bound by position, in the kernel's order; dispatch() uses
+/// them up. Whether the work runs now or is recorded is the stream's business, never the op's.
+class CLUTCH_API Encoder {
+ public:
+  /// Errors: stream_failed or device_lost while the stream has a sticky failure; invalid_argument if it is empty.
+  Encoder(const Stream& stream, const char* op);
+  ~Encoder();
+  Encoder(const Encoder&) = delete;
+  Encoder& operator=(const Encoder&) = delete;
+
+  const Stream& stream() const noexcept { return stream_; }
+  const char* op() const noexcept { return op_; }
+
+  Encoder& input(const Tensor& tensor) { return bind(tensor, Argument::Kind::input); }
+  Encoder& output(const Tensor& tensor) { return bind(tensor, Argument::Kind::output); }
+  Encoder& inout(const Tensor& tensor) { return bind(tensor, Argument::Kind::inout); }
+  /// Any trivially copyable value: a number or a struct that the kernel declares alike.
+  template <class T>
+    requires std::is_trivially_copyable_v<T>
+  Encoder& value(const T& v) {
+    return bind_bytes(&v, sizeof(T));
+  }
+  /// A value whose type is known at run time only.
+  Encoder& bytes(const void* data, std::size_t size) { return bind_bytes(data, size); }
+  /// Local memory of that many bytes for a `__local` pointer parameter.
+  Encoder& local(std::size_t bytes);
+
+  /// Memory from the stream's pool; the block returns to it, in stream order, when the Tensor goes. Filled with NaN bytes
+  /// under CLUTCH_POISON_SCRATCH.
+  Tensor scratch(const Dims& sizes, DType dtype);
+
+  /// Enqueues the kernel with the bound arguments. A geometry of zero work-items enqueues nothing.
+  /// Errors: invalid_argument naming the broken launch rule; opencl; out_of_memory.
+  void dispatch(const KernelHandle& kernel, const Geometry& geometry);
+  /// Copies bytes between contiguous tensors of equal nbytes().
+  void copy(const Tensor& destination, const Tensor& source);
+  /// Runs a host library's work on mapped memory, in the stream's order: the pointers match inputs, then outputs.
+  /// Waits for the stream until graphs record it: it is a counted host fall-back.
+  /// Errors: strict under CLUTCH_STRICT=host.
+  void host_task(const std::function<void(std::span<void* const>)>& task, std::span<const Tensor> inputs,
+                 std::span<const Tensor> outputs);
+  /// Lets a library that enqueues by itself do so: `task` gets the cl_command_queue.
+  void opaque(const std::function<void(void* queue)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
+
+ private:
+  Encoder& bind(const Tensor& tensor, Argument::Kind kind);
+  Encoder& bind_bytes(const void* bytes, std::size_t size);
+  struct Bound {
+    std::uint16_t size;
+    std::uint16_t offset;  // into bytes_; kNoBytes for local memory
+  };
+  static constexpr int kMaxArguments = 64;
+  static constexpr int kMaxBytes = 1024;
+
+  Stream stream_;
+  const char* op_;
+  int count_ = 0;
+  int used_ = 0;
+  Bound bound_[kMaxArguments];
+  alignas(16) unsigned char bytes_[kMaxBytes];
+};
+
+/// How often programs were built from source and loaded from the disk cache, and how many bytes of source were compiled.
+struct BuildCounters {
+  std::uint64_t built = 0;
+  std::uint64_t loaded = 0;
+  std::uint64_t saved = 0;
+};
+CLUTCH_API BuildCounters build_counters() noexcept;
+/// How often an op took a fall-back that CLUTCH_STRICT can forbid, by kind: "host", "extension", "untuned".
+CLUTCH_API std::uint64_t fallback_count(std::string_view kind);
+
+/// Text of the plan that this thread's last op ran: "addc_contiguous f32 ...". For tests, benches and logs.
+CLUTCH_API std::string last_plan();
+
+}  // namespace clutch::inline v0

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// addcdiv and addcmul: out = input + value * (t1 op t2), rounded in the order that ORDER names.
+// Ownership: a group owns tiles of TILE consecutive elements; its items take WIDTH of them in turn, so that one item walks a
+// tile in order and many items read side by side. No local memory.
+// Needs: T (dtype of all operands), ACC (compute type), OP (0 quotient, 1 product), ORDER (0 fma_of_quotient,
+// 1 product_first, 2 unfused), INTEGER, and what the included files need.
+// Source: PyTorch 2.12, torch.addcdiv and torch.addcmul.
+#include "common/launch.clh"
+#include "common/dtype.clh"
+#include "common/math.clh"
+#include "common/elementwise.clh"
+
+#if !defined(T) || !defined(T_NAME) || !defined(ACC) || !defined(OP) || !defined(ORDER) || !defined(INTEGER)
+#error "T, T_NAME, ACC, OP, ORDER and INTEGER are not defined"
+#endif
+
+#define LOAD CLUTCH_CONCAT(load_, T_NAME)
+#define STORE CLUTCH_CONCAT(store_, T_NAME)
+#define LOADV CLUTCH_CONCAT(loadv_, T_NAME)
+#define STOREV CLUTCH_CONCAT(storev_, T_NAME)
+#define STREAMV CLUTCH_CONCAT(streamv_, T_NAME)
+#ifdef T_IS_F64
+#define V VD
+#define LANES DWIDTH
+#define DIV(x, y) ((x) / (y))
+#define FMA(a, b, c) fma(a, b, c)
+#else
+#define V VF
+#define LANES WIDTH
+#define DIV(x, y) div_rn(x, y)
+#define FMA(a, b, c) fma_rn(a, b, c)
+#endif
+
+// The same text serves scalars and vectors. value == 1 changes addcmul's first order alone: one fma without value.
+#if INTEGER
+#define COMBINE(R, x, a, b, value, one) ((x) + (value) * ((a) * (b)))
+#elif OP == 0 && ORDER == 0
+#define COMBINE(R, x, a, b, value, one) FMA((R)(value), DIV(a, b), x)
+#elif OP == 0 && ORDER == 1
+#define COMBINE(R, x, a, b, value, one) ((x) + DIV((R)(value) * (a), b))
+#elif OP == 0
+#define COMBINE(R, x, a, b, value, one) ((x) + (R)(value) * DIV(a, b))
+#elif ORDER == 0
+#define COMBINE(R, x, a, b, value, one) FMA((one) ? (a) : (R)(value), (one) ? (b) : (a) * (b), x)
+#elif ORDER == 1
+#define COMBINE(R, x, a, b, value, one) FMA((R)(value) * (a), b, x)
+#else
+#define COMBINE(R, x, a, b, value, one) ((x) + (R)(value) * ((a) * (b)))
+#endif
+
+static inline ACC combine(ACC x, ACC a, ACC b, ACC value, int one) { return COMBINE(ACC, x, a, b, value, one); }
+
+#if !INTEGER && LANES > 1
+static inline V combinev(V x, V a, V b, ACC value, int one) { return COMBINE(V, x, a, b, value, one); }
+#define VECTORS 1
+#else
+#define VECTORS 0
+#endif
+
+#ifdef CLUTCH_ENTRY_addc_contiguous
+static inline void addc_contiguous_body(CLUTCH_ID_PARAMS, __global uchar *out, __global const uchar *input, __global const uchar *t1,
+                                 __global const uchar *t2, ulong n, ACC value, uint streaming) {
+  int one = value == (ACC)1;
+  for (ulong tile = group; tile * TILE < n; tile += groups) {
+    ulong begin = tile * TILE, end = min(begin + TILE, n), tail = begin;
+#if VECTORS
+    tail = begin + (end - begin) / LANES * LANES;
+    if (streaming && ((ulong)(out + begin * sizeof(T)) % (LANES * sizeof(T))) == 0) {
+      for (ulong i = begin + lane * LANES; i < tail; i += lanes * LANES)
+        STREAMV(out, i, combinev(LOADV(input, i), LOADV(t1, i), LOADV(t2, i), value, one));
+    } else {
+      for (ulong i = begin + lane * LANES; i < tail; i += lanes * LANES)
+        STOREV(out, i, combinev(LOADV(input, i), LOADV(t1, i), LOADV(t2, i), value, one));
+    }
+#endif
+    for (ulong i = tail + lane; i < end; i += lanes)
+      STORE(out, i, combine(LOAD(input, i), LOAD(t1, i), LOAD(t2, i), value, one));
+  }
+}
+
+__kernel void addc_contiguous(CLUTCH_PREDICATE __global uchar *out, ulong out_offset, __global const uchar *input,
+                              ulong input_offset, __global const uchar *t1, ulong t1_offset, __global const uchar *t2,
+                              ulong t2_offset, ulong n, ACC value, uint streaming) {
+  CLUTCH_IF_PREDICATE
+  addc_contiguous_body(CLUTCH_IDS, out + out_offset, input + input_offset, t1 + t1_offset, t2 + t2_offset, n, value, streaming);
+}
+#endif
+
+// Rows: the output's inner stride is 1, the inputs' are 0 or 1, the outer dimensions are anything.
+#ifdef CLUTCH_ENTRY_addc_rows
+#if VECTORS
+#define LOAD_ROW(p, o, s, i) ((s) ? LOADV(p, (o) + (i)) : (V)LOAD(p, o))
+#endif
+static inline void addc_rows_body(CLUTCH_ID_PARAMS, __global uchar *out, __global const uchar *input, __global const uchar *t1,
+                           __global const uchar *t2, const Shape *shape, ulong n, ACC value) {
+  int one = value == (ACC)1;
+  ulong inner = (ulong)shape->size[0], chunks = (inner + TILE - 1) / TILE, tiles = n / inner * chunks;
+  IDX si = (IDX)shape->stride[1][0], sa = (IDX)shape->stride[2][0], sb = (IDX)shape->stride[3][0];
+  for (ulong tile = group; tile < tiles; tile += groups) {
+    ulong row = tile / chunks;
+    IDX begin = (IDX)((tile - row * chunks) * TILE), end = (IDX)min((ulong)begin + TILE, inner), tail = begin;
+    Offsets o = clutch_offsets(shape, 1, (IDX)row);
+#if VECTORS
+    tail = begin + (end - begin) / LANES * LANES;
+    for (IDX i = begin + (IDX)lane * LANES; i < tail; i += (IDX)lanes * LANES)
+      STOREV(out, o.at[0] + i,
+             combinev(LOAD_ROW(input, o.at[1], si, i), LOAD_ROW(t1, o.at[2], sa, i), LOAD_ROW(t2, o.at[3], sb, i), value, one));
+#endif
+    for (IDX i = tail + (IDX)lane; i < end; i += (IDX)lanes)
+      STORE(out, o.at[0] + i, combine(LOAD(input, o.at[1] + i * si), LOAD(t1, o.at[2] + i * sa), LOAD(t2, o.at[3] + i * sb), value, one));
+  }
+}
+
+__kernel void addc_rows(CLUTCH_PREDICATE __global uchar *out, ulong out_offset, __global const uchar *input, ulong input_offset,
+                        __global const uchar *t1, ulong t1_offset, __global const uchar *t2, ulong t2_offset, ulong n, Shape shape,
+                        ACC value) {
+  CLUTCH_IF_PREDICATE
+  addc_rows_body(CLUTCH_IDS, out + out_offset, input + input_offset, t1 + t1_offset, t2 + t2_offset, &shape, n, value);
+}
+#endif
+
+// The reference: any strides, one element at a time.
+#ifdef CLUTCH_ENTRY_addc_strided
+static inline void addc_strided_body(CLUTCH_ID_PARAMS, __global uchar *out, __global const uchar *input, __global const uchar *t1,
+                              __global const uchar *t2, const Shape *shape, ulong n, ACC value) {
+  int one = value == (ACC)1;
+  for (ulong tile = group; tile * TILE < n; tile += groups) {
+    ulong begin = tile * TILE, end = min(begin + TILE, n);
+    for (ulong i = begin + lane; i < end; i += lanes) {
+      Offsets o = clutch_offsets(shape, 0, (IDX)i);
+      STORE(out, o.at[0], combine(LOAD(input, o.at[1]), LOAD(t1, o.at[2]), LOAD(t2, o.at[3]), value, one));
+    }
+  }
+}
+
+__kernel void addc_strided(CLUTCH_PREDICATE __global uchar *out, ulong out_offset, __global const uchar *input, ulong input_offset,
+                           __global const uchar *t1, ulong t1_offset, __global const uchar *t2, ulong t2_offset, ulong n,
+                           Shape shape, ACC value) {
+  CLUTCH_IF_PREDICATE
+  addc_strided_body(CLUTCH_IDS, out + out_offset, input + input_offset, t1 + t1_offset, t2 + t2_offset, &shape, n, value);
+}
+#endif
