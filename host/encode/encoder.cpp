@@ -18,6 +18,11 @@ namespace {
 thread_local const std::string* t_plan_ref = nullptr;
 }  // namespace
 
+LastLaunch& last_launch() noexcept {
+  thread_local LastLaunch last;
+  return last;
+}
+
 void note_plan(const std::string& text) noexcept { t_plan_ref = &text; }
 
 void check_launch(const Kernel& kernel, const Geometry& g, std::uint64_t local_bytes, const char* op) {
@@ -132,6 +137,7 @@ void Encoder::dispatch(const KernelHandle& handle, const Geometry& g) {
   cl_int status = clEnqueueNDRangeKernel(stream.queue(), lease.get(), dims, nullptr, global, g.local > 0 ? local : nullptr, 0, nullptr, &event);
   detail::check_cl(status, op_, "clEnqueueNDRangeKernel");
   stream.submitted(detail::ClEvent(event), op_);
+  detail::last_launch() = {&kernel, g};
   if (kernel.first_launch(g.local, g.local_y, g.local_z)) stream.save_when_idle(&kernel.program());
 }
 

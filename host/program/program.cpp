@@ -134,13 +134,18 @@ cl_kernel Kernel::acquire() {
     spare_.pop_back();
     return kernel;
   }
+  cl_kernel made = make_bare();
+  owned_.push_back(made);
+  return made;
+}
+
+cl_kernel Kernel::make_bare() const {
   cl_int status = CL_SUCCESS;
-  ClKernel made(clCreateKernel(program_.get(), wrapper_.empty() ? entry_.c_str() : wrapper_.c_str(), &status));
+  cl_kernel made = clCreateKernel(program_.get(), wrapper_.empty() ? entry_.c_str() : wrapper_.c_str(), &status);
   if (status == CL_INVALID_KERNEL_NAME)
     throw Error(ErrorCode::build_failure, entry_, fmt::format("the text has no kernel named {}", entry_), status);
   check_cl(status, entry_, "clCreateKernel");
-  owned_.push_back(made.get());
-  return made.release();
+  return made;
 }
 
 void Kernel::give_back(cl_kernel kernel) noexcept {

@@ -34,6 +34,8 @@ class Kernel {
   std::uint64_t static_local_bytes() const noexcept { return local_bytes_; }
   /// True the first time a local size is launched: some drivers compile then, so the binary is worth saving after it.
   bool first_launch(std::uint64_t x, std::uint64_t y, std::uint64_t z);
+  /// A new cl_kernel of the entry that the caller owns.
+  cl_kernel make_bare() const;
 
  private:
   friend class KernelLease;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "encode/plan_text.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/storage.hpp"
 
@@ -91,6 +92,12 @@ cl_device_id device_id(const Device& device) {
 cl_platform_id platform_id(const Device& device) {
   if (device.empty()) throw Error(ErrorCode::invalid_argument, "interop::platform_id", "the Device is empty");
   return device.record()->platform;
+}
+
+Launched last_launch() {
+  const detail::LastLaunch& last = detail::last_launch();
+  if (!last.kernel) throw Error(ErrorCode::invalid_argument, "interop::last_launch", "this thread has enqueued no kernel");
+  return {last.kernel->make_bare(), last.geometry};
 }
 
 void release(cl_context context) { detail::release_context(context); }

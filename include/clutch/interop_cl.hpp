@@ -2,6 +2,7 @@
 #pragma once
 // The only public header that names OpenCL types. It does not choose CL_TARGET_OPENCL_VERSION for you.
 #include <clutch/event.hpp>
+#include <clutch/kernel.hpp>
 #include <clutch/tensor.hpp>
 
 #ifdef __APPLE__
@@ -32,6 +33,14 @@ CLUTCH_API cl_context context(const Stream& stream);
 CLUTCH_API cl_event event(const Event& event);
 CLUTCH_API cl_device_id device_id(const Device& device);
 CLUTCH_API cl_platform_id platform_id(const Device& device);
+
+/// The last kernel this thread enqueued and its geometry, to launch it bare. `kernel` is a new object without arguments that
+/// the caller releases. Errors: invalid_argument if this thread has enqueued none.
+struct Launched {
+  cl_kernel kernel;
+  Geometry geometry;
+};
+CLUTCH_API Launched last_launch();
 
 /// Drops what clutch keeps for an adopted context: programs, pools, the context itself.
 /// Errors: invalid_argument while tensors or streams of it live.

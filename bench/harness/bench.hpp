@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/clutch.hpp>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace clutch::bench {
+
+/// Something whose time is compared with ours: `run(reps)` does the same work that many times and returns when it is done.
+struct Peer {
+  std::string name;  ///< with version and threads where it has such
+  std::function<void(int)> run;
+};
+
+/// What a row measures, ready on one device.
+struct Work {
+  std::function<void(int)> run;       ///< enqueues `reps` calls, then waits once
+  std::vector<Peer> peers = {};
+  std::function<std::string()> check = {};  ///< after one run: empty if the result is right, else what is wrong
+  std::function<double()> measure = {};     ///< instead of run: seconds of one sample, for rows that are no loop
+};
+
+/// One line of the table.
+struct Row {
+  std::string name;      ///< "addcdiv/f32/16777216"
+  double flops = 0;      ///< really performed by one call; 0: no meaning
+  double bytes = 0;      ///< each operand counted once; 0: no meaning
+  bool reads_only = false;
+  bool in_default = true;  ///< else only with --sweep or by name
+  bool in_quick = false;
+  std::function<Work(const Device&)> prepare;
+};
+using Rows = std::vector<Row>;
+
+/// Filled by the build from the list of ops.
+void register_all(Rows& rows);
+
+/// Seconds of one call: median over samples, and the spread around it.
+struct Timing {
+  double median = 0;
+  double noise_pct = 0;  ///< 1.4826 * median absolute deviation / median
+  int samples = 0;
+};
+struct PeerTiming {
+  std::string name;
+  Timing timing;
+  double ratio = 0;  ///< median over pairs of peer time / our time
+};
+struct Measured {
+  Timing hot;
+  std::optional<Timing> cold;
+  std::vector<PeerTiming> peers;
+};
+
+struct MeasureOptions {
+  double seconds = 1.0;  ///< budget of one row
+  int pairs = 0;         ///< fixed number of pairs; 0: until the noise settles
+  bool cold = true;
+};
+
+/// Measures ours and every peer in the order A B B A, with pauses between halves.
+Measured measure(const Work& work, const Device& device, const MeasureOptions& options);
+
+/// Median; 0 for none.
+double median(std::vector<double> values);
+Timing summarize(const std::vector<double>& seconds);
+
+/// What the device can do, measured; kept beside the program cache per device and driver.
+struct Roofline {
+  std::string date;
+  std::map<std::string, double> peak_flops;  ///< by dtype name: "f32", FLOP/s
+  double launch_us = 0;                      ///< per launch, many before one finish
+  double launch_finish_us = 0;
+  double host_to_device = 0, device_to_host = 0;  ///< bytes per second
+  std::map<std::string, double> bandwidth;        ///< "triad/65536": bytes per second of that kernel at that working set
+  std::map<std::string, double> host;             ///< the cross-check on CPU devices: "triad", "fma_f32"
+  std::vector<std::string> suspect;               ///< what stayed below 0.9 of the host's loops after a second measurement
+  bool dirty = false;
+};
+
+class RooflineMeter {
+ public:
+  RooflineMeter(const Device& device, bool fresh);
+  const Roofline& all() const { return roofline_; }
+  /// Bytes per second of "read", "copy" or "triad" where the operands together take `bytes`; measured at first use.
+  double bandwidth(const std::string& kind, double bytes, bool again = false);
+  double peak(const std::string& dtype) const;
+  /// Keeps what was measured for later processes.
+  void save();
+
+ private:
+  void measure_fixed();
+  Device device_;
+  std::string file_;
+  Roofline roofline_;
+};
+
+/// A kernel of the roofline on operands of `bytes` together, as peer of memory-bound rows.
+Peer triad_peer(const Device& device, double bytes);
+
+/// The host's own limits with all its cores: bytes per second of a triad loop, FLOP/s of FMA chains.
+double host_triad(double bytes);
+double host_fma_f32();
+double host_fma_f64();
+
+struct Result {
+  Row row;
+  std::string device;
+  std::string plan;
+  Measured measured;
+  double gflops = 0, gbps = 0;
+  std::optional<double> roofline_pct;
+  bool checked = false;
+  bool suspect = false;
+  std::string error;
+};
+
+struct Context {
+  std::string device, driver, platform, git_hash, date;
+};
+
+void print_header(const Context& context, const Roofline& roofline);
+void print_result(const Result& result);
+void write_json(const std::string& path, const std::vector<Context>& contexts, const std::vector<Roofline>& rooflines, const std::vector<Result>& results);
+/// Prints rows of both; returns how many are significantly slower than in the old file.
+int compare_with(const std::string& old_path, const std::vector<Result>& results);
+
+/// Entry of the child process of the startup rows: prints milliseconds.
+int startup_probe(const std::string& selector);
+
+}  // namespace clutch::bench

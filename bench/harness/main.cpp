@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/bench.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <regex>
+
+namespace clutch::bench {
+
+namespace {
+
+struct Options {
+  std::string filter, device, json, compare;
+  bool list = false, quick = false, sweep = false, strict = false, fresh = false, no_cold = false;
+};
+
+/// Rows by name if a filter is given (any row, swept ones too), else the default or quick ones.
+std::vector<Row> choose(const Rows& all, const Options& o) {
+  auto in_set = [&](const Row& row) { return o.sweep || (o.quick ? row.in_quick : row.in_default); };
+  std::vector<Row> chosen;
+  if (o.filter.empty()) {
+    for (const Row& row : all)
+      if (in_set(row)) chosen.push_back(row);
+    return chosen;
+  }
+  std::regex pattern;
+  try {
+    pattern = std::regex(o.filter);
+  } catch (const std::regex_error& e) {
+    throw Error(ErrorCode::invalid_argument, "clutch-bench", fmt::format("--filter '{}' is no regular expression: {}", o.filter, e.what()));
+  }
+  std::vector<Row> others;
+  for (const Row& row : all)
+    if (std::regex_search(row.name, pattern)) (in_set(row) ? chosen : others).push_back(row);
+  if (chosen.empty()) chosen = others;  // a swept row asked for by name
+  if (chosen.empty())
+    throw Error(ErrorCode::invalid_argument, "clutch-bench", fmt::format("--filter '{}' matches no row; --list shows them", o.filter));
+  return chosen;
+}
+
+void judge(Result& r, RooflineMeter& meter) {
+  double time = r.measured.hot.median;
+  if (time <= 0) return;
+  r.gbps = r.row.bytes / time * 1e-9;
+  r.gflops = r.row.flops / time * 1e-9;
+  if (r.row.bytes <= 0) return;
+  auto percent = [&](bool again) {
+    double allowed = r.row.bytes / meter.bandwidth(r.row.reads_only ? "read" : "triad", r.row.bytes, again);
+    std::string dtype = r.row.name.find("/f64/") != std::string::npos ? "f64" : "f32";
+    if (r.row.flops > 0 && meter.peak(dtype) > 0) allowed = std::max(allowed, r.row.flops / meter.peak(dtype));
+    return 100 * allowed / time;
+  };
+  r.roofline_pct = percent(false);
+  if (*r.roofline_pct > 100) r.roofline_pct = percent(true);
+  r.suspect = *r.roofline_pct > 100;
+}
+
+Result run_row(const Row& row, const Device& device, const Options& o, const MeasureOptions& measuring, RooflineMeter& meter) {
+  Result result{.row = row, .device = device.name()};
+  try {
+    Work work = row.prepare(device);
+    if (work.run) {
+      work.run(1);
+      result.plan = last_plan();
+    }
+    if (work.check) {
+      std::string wrong = work.check();
+      if (!wrong.empty()) throw Error(ErrorCode::internal, row.name, "the result is wrong: " + wrong);
+      result.checked = true;
+    }
+    result.measured = measure(work, device, measuring);
+    judge(result, meter);
+    if (result.suspect) {  // once more: a noisy neighbour can slow the roofline or the row
+      result.measured = measure(work, device, measuring);
+      judge(result, meter);
+    }
+  } catch (const std::exception& e) {
+    result.error = e.what();
+  }
+  (void)o;
+  return result;
+}
+
+int run(const Options& o) {
+  Rows all;
+  register_all(all);
+  if (o.list) {
+    for (const Row& row : all) fmt::print("{}{}\n", row.name, row.in_quick ? "  (quick)" : row.in_default ? "" : "  (sweep)");
+    return 0;
+  }
+  std::vector<Row> rows = choose(all, o);
+  std::vector<Device> chosen = o.device.empty() ? std::vector<Device>{default_device()} : select_devices(o.device);
+  MeasureOptions measuring{.seconds = o.quick ? 0.3 : 1.0, .cold = !o.no_cold};
+  for (const auto& setting : settings())
+    if (setting.name == "CLUTCH_BENCH_PAIRS") measuring.pairs = std::atoi(setting.value.c_str());
+  std::vector<Context> contexts;
+  std::vector<Roofline> rooflines;
+  std::vector<Result> results;
+  int failures = 0, suspects = 0;
+  std::time_t now = std::time(nullptr);
+  for (const Device& device : chosen) {
+    DeviceGuard guard(device);
+    RooflineMeter meter(device, o.fresh);
+    Context context{device.name(), device.driver_version(), device.platform(), CLUTCH_GIT_HASH, fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now))};
+    print_header(context, meter.all());
+    contexts.push_back(context);
+    rooflines.push_back(meter.all());
+    for (const Row& row : rows) {
+      results.push_back(run_row(row, device, o, measuring, meter));
+      print_result(results.back());
+      failures += !results.back().error.empty();
+      suspects += results.back().suspect;
+      empty_cache(device);
+      rooflines.back() = meter.all();
+      if (!o.json.empty()) write_json(o.json, contexts, rooflines, results);  // also what a crash leaves
+    }
+    suspects += static_cast<int>(meter.all().suspect.size());
+    meter.save();
+  }
+  int losses = o.compare.empty() ? 0 : compare_with(o.compare, results);
+  fmt::print("\n{} rows, {} failed, {} suspect\n", results.size(), failures, suspects);
+  if (failures > 0 || losses > 0) return 1;
+  return o.strict && suspects > 0 ? 1 : 0;
+}
+
+}  // namespace
+
+}  // namespace clutch::bench
+
+int main(int argc, char** argv) {
+  // Peers must wait passively, and their run-time library reads this before main().
+  if (!std::getenv("OMP_WAIT_POLICY")) {
+    ::setenv("OMP_WAIT_POLICY", "passive", 1);
+    ::execv("/proc/self/exe", argv);
+  }
+  clutch::bench::Options o;
+  std::string probe;
+  CLI::App app{"Measures clutch's kernels on OpenCL devices, against peers and against the device's own roofline."};
+  app.add_option("--filter", o.filter, "rows whose full name this regular expression finds; no match is an error");
+  app.add_option("--device", o.device, "selector of the devices, as CLUTCH_DEVICE; default: the default device");
+  app.add_option("--json", o.json, "write results to this file, in Google Benchmark's schema");
+  app.add_option("--compare", o.compare, "compare with an earlier --json file; fails only on significant loss");
+  app.add_flag("--list", o.list, "list the rows");
+  app.add_flag("--quick", o.quick, "a few rows, short");
+  app.add_flag("--sweep", o.sweep, "every size of every row");
+  app.add_flag("--strict", o.strict, "fail when a figure stays suspect");
+  app.add_flag("--fresh-roofline", o.fresh, "measure the device's roofline again");
+  app.add_flag("--no-cold", o.no_cold, "do not measure with cold caches");
+  app.add_option("--startup-probe", probe, "internal: time the first result of this process")->group("");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return probe.empty() ? clutch::bench::run(o) : clutch::bench::startup_probe(probe);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "clutch-bench: {}\n", e.what());
+    return 2;
+  }
+}

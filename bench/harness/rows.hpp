@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "harness/bench.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace clutch::bench {
+
+/// Sizes 2^10 ... 2^25 of element-wise rows; the default and quick ones stand for launch, cache and memory.
+struct SweptSize {
+  std::int64_t n;
+  bool in_default;
+  bool in_quick;
+};
+inline std::vector<SweptSize> element_sizes() {
+  std::vector<SweptSize> sizes;
+  for (int e = 10; e <= 25; ++e)
+    sizes.push_back({std::int64_t{1} << e, e == 10 || e == 14 || e == 18 || e == 22 || e == 24, e == 10 || e == 24});
+  return sizes;
+}
+
+inline std::string row_name(std::string_view op, DType dtype, std::int64_t n) { return fmt::format("{}/{}/{}", op, name(dtype), n); }
+
+/// Says where two byte strings differ first; empty if they do not.
+inline std::string first_difference(const std::vector<std::uint8_t>& got, const std::vector<std::uint8_t>& want) {
+  if (got.size() != want.size()) return fmt::format("{} bytes, not {}", got.size(), want.size());
+  for (std::size_t i = 0; i < got.size(); ++i)
+    if (got[i] != want[i]) return fmt::format("byte {} is {:#04x}, not {:#04x}", i, got[i], want[i]);
+  return {};
+}
+
+}  // namespace clutch::bench

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a C++ programmer would write instead: OpenMP SIMD loops, -O3 -march=native, all cores.
+#include <clutch/dtype.hpp>
+
+#include <cstdint>
+#include <memory>
+
+namespace clutch::bench::omp {
+
+/// Host memory on cache lines, first touched by the threads that use it.
+class Buffer {
+ public:
+  explicit Buffer(std::uint64_t bytes);
+  void* data() const { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(void* p) const;
+  };
+  std::unique_ptr<void, Free> data_;
+};
+
+/// Name of the peer, with its threads: "omp".
+const char* name();
+
+/// out = fma(value, a / b, x), or fma(value, a * b, x); f16 and bf16 compute in f32.
+void addcdiv(DType dtype, void* out, const void* x, const void* a, const void* b, double value, long n);
+void addcmul(DType dtype, void* out, const void* x, const void* a, const void* b, double value, long n);
+void copy(void* out, const void* in, long bytes);
+void fill_f32(float* out, float value, long n);
+/// f32 to dtype, or dtype f32 from f16 where the pair says so.
+void cast(DType from, DType to, void* out, const void* in, long n);
+
+}  // namespace clutch::bench::omp
