@@ -36,7 +36,8 @@ double fma_chains() {
         for (int i = 0; i < kChains; ++i)
 #pragma GCC unroll 16
           for (int k = 0; k < kLanes; ++k) x[i][k] = x[i][k] * a[k] + b[k];  // contracted to fma
-      for (int i = 0; i < kChains; ++i) keep += x[i][0];
+      for (int i = 0; i < kChains; ++i)
+        for (int k = 0; k < kLanes; ++k) keep += x[i][k];
     }
     double t = now() - begin;
     volatile T sink = keep;

@@ -23,6 +23,9 @@ inline std::vector<SweptSize> element_sizes() {
   return sizes;
 }
 
+/// From here on a row has the device's own triad on as many bytes in its pairs: machines drift by half while rows run.
+inline constexpr std::int64_t kTriadFrom = 1 << 22;
+
 inline std::string row_name(std::string_view op, DType dtype, std::int64_t n) { return fmt::format("{}/{}/{}", op, name(dtype), n); }
 
 /// Says where two byte strings differ first; empty if they do not.

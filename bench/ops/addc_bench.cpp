@@ -59,8 +59,7 @@ Work work_of(const Device& device, Addc op, DType dtype, std::int64_t n) {
                           auto f = op == Addc::quotient ? omp::addcdiv : omp::addcmul;
                           for (int i = 0; i < reps; ++i) f(dtype, o->host[3].data(), o->host[0].data(), o->host[1].data(), o->host[2].data(), kValue, n);
                         }});
-  // The contract's yardstick for big sizes: the device's own triad on as many bytes, in the same pairs.
-  if (n >= 1 << 22) work.peers.push_back(triad_peer(device, AddcCase::bytes(n, dtype)));
+  if (n >= kTriadFrom) work.peers.push_back(triad_peer(device, AddcCase::bytes(n, dtype)));
   return work;
 }
 

@@ -48,6 +48,7 @@ Work work_of(const Device& device, DType from, DType to, std::int64_t n) {
                               omp::cast(from, to, p->host[1].data(), p->host[0].data(), n);
                           }
                         }});
+  if (n >= kTriadFrom) work.peers.push_back(triad_peer(device, CopyCase::bytes(n, from, to)));
   return work;
 }
 

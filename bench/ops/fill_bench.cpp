@@ -26,6 +26,7 @@ Work work_of(const Device& device, std::int64_t n) {
   work.peers.push_back({omp::name(), [host, n](int reps) {
                           for (int i = 0; i < reps; ++i) omp::fill_f32(static_cast<float*>(host->data()), 1.5f, n);
                         }});
+  if (n >= kTriadFrom) work.peers.push_back(triad_peer(device, cases::FillCase::bytes(n, DType::f32)));
   return work;
 }
 

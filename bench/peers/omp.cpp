@@ -15,6 +15,9 @@ namespace clutch::bench::omp {
 
 namespace {
 
+// Below this a second thread costs more than it brings; measured with `clutch-bench --sweep --filter addcdiv`.
+constexpr long kParallel = 32768;
+
 struct Bf16 {
   std::uint16_t bits;
   operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
@@ -36,18 +39,18 @@ const T* as(const void* p) {
 
 template <class T, bool kDivide>
 void addc(T* out, const T* x, const T* a, const T* b, T value, long n) {
-#pragma omp parallel for simd schedule(static)
+#pragma omp parallel for simd schedule(static) if (n >= kParallel)
   for (long i = 0; i < n; ++i) out[i] = __builtin_fma(value, kDivide ? a[i] / b[i] : a[i] * b[i], x[i]);
 }
 template <bool kDivide>
 void addc(float* out, const float* x, const float* a, const float* b, float value, long n) {
-#pragma omp parallel for simd schedule(static)
+#pragma omp parallel for simd schedule(static) if (n >= kParallel)
   for (long i = 0; i < n; ++i) out[i] = __builtin_fmaf(value, kDivide ? a[i] / b[i] : a[i] * b[i], x[i]);
 }
 
 template <bool kDivide>
 void addc_bf16(Bf16* out, const Bf16* x, const Bf16* a, const Bf16* b, float value, long n) {
-#pragma omp parallel for simd schedule(static)
+#pragma omp parallel for simd schedule(static) if (n >= kParallel)
   for (long i = 0; i < n; ++i) {
     float q = kDivide ? static_cast<float>(a[i]) / static_cast<float>(b[i]) : static_cast<float>(a[i]) * static_cast<float>(b[i]);
     out[i] = Bf16::of(__builtin_fmaf(value, q, static_cast<float>(x[i])));
@@ -74,7 +77,7 @@ void store_halves(std::uint16_t* p, Halves v) { *p = std::bit_cast<std::uint16_t
 
 template <bool kDivide>
 void addc_f16(std::uint16_t* out, const std::uint16_t* x, const std::uint16_t* a, const std::uint16_t* b, float value, long n) {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (n >= kParallel)
   for (long i = 0; i < n / kHalves; ++i) {
     long k = i * kHalves;
     Halves va = load_halves(a + k), vb = load_halves(b + k), vx = load_halves(x + k);
@@ -107,7 +110,7 @@ void Buffer::Free::operator()(void* p) const { std::free(p); }
 Buffer::Buffer(std::uint64_t bytes) : data_(std::aligned_alloc(64, (std::max<std::uint64_t>(bytes, 64) + 63) / 64 * 64)) {
   auto* p = static_cast<char*>(data_.get());
   auto n = static_cast<long>(bytes);
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (n >= kParallel)
   for (long i = 0; i < n; ++i) p[i] = 0;
 }
 
@@ -120,32 +123,32 @@ void copy(void* out, const void* in, long bytes) {
   auto* to = as<std::uint32_t>(out);
   const auto* from = as<std::uint32_t>(in);
   long n = bytes / 4;
-#pragma omp parallel for simd schedule(static)
+#pragma omp parallel for simd schedule(static) if (n >= kParallel)
   for (long i = 0; i < n; ++i) to[i] = from[i];
   std::memcpy(to + n, from + n, static_cast<std::size_t>(bytes % 4));
 }
 
 void fill_f32(float* out, float value, long n) {
-#pragma omp parallel for simd schedule(static)
+#pragma omp parallel for simd schedule(static) if (n >= kParallel)
   for (long i = 0; i < n; ++i) out[i] = value;
 }
 
 void cast(DType from, DType to, void* out, const void* in, long n) {
   if (from == DType::f32 && to == DType::bf16) {
-#pragma omp parallel for simd schedule(static)
+#pragma omp parallel for simd schedule(static) if (n >= kParallel)
     for (long i = 0; i < n; ++i) as<Bf16>(out)[i] = Bf16::of(as<float>(in)[i]);
   } else if (from == DType::f32 && to == DType::f64) {
-#pragma omp parallel for simd schedule(static)
+#pragma omp parallel for simd schedule(static) if (n >= kParallel)
     for (long i = 0; i < n; ++i) as<double>(out)[i] = static_cast<double>(as<float>(in)[i]);
   } else if (from == DType::f32 && to == DType::f16) {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (n >= kParallel)
     for (long i = 0; i < n / kHalves; ++i) {
       Halves v;
       std::memcpy(&v, as<float>(in) + i * kHalves, sizeof v);
       store_halves(as<std::uint16_t>(out) + i * kHalves, v);
     }
   } else if (from == DType::f16 && to == DType::f32) {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (n >= kParallel)
     for (long i = 0; i < n / kHalves; ++i) {
       Halves v = load_halves(as<std::uint16_t>(in) + i * kHalves);
       std::memcpy(as<float>(out) + i * kHalves, &v, sizeof v);
