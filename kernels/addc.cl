@@ -50,7 +50,8 @@
 
 static inline ACC combine(ACC x, ACC a, ACC b, ACC value, int one) { return COMBINE(ACC, x, a, b, value, one); }
 
-#if !INTEGER && LANES > 1
+// Emulated rounding is scalar.
+#if !INTEGER && LANES > 1 && DIV_RN == 0 && FMA_RN == 0
 static inline V combinev(V x, V a, V b, ACC value, int one) { return COMBINE(V, x, a, b, value, one); }
 #define VECTORS 1
 // One step of the contiguous walk: STEP elements from element i.

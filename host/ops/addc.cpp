@@ -113,10 +113,8 @@ KernelPlan select(const DeviceTraits& traits, const AddcProblem& p, std::string_
                   .layout = static_cast<Layout>(&chosen - kImplementations.data()),
                   .tuning = elementwise_tuning(traits)};
   bool emulates = !traits.fma_exact || !traits.divide_exact;
-  if (emulates && p.dtype != DType::f64) {
-    plan.tuning.width = 1;  // the emulations are scalar
+  if (emulates && p.dtype != DType::f64)
     plan.note = fmt::format("{}{}", traits.fma_exact ? "" : "fma by f64 ", traits.divide_exact ? "" : traits.fp64 ? "quotient by f64" : "quotient by integers");
-  }
   bool integer = is_integral(p.dtype);
   set_common(plan.defines, traits, plan.tuning, 4, p.wide_index);
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype));

@@ -116,7 +116,7 @@ void fill(const Tensor& self, double value, const FillOptions& options, const St
   constexpr DType kBySize[] = {DType::u8, DType::i16, DType::i32, DType::i64, DType::c128};
   int size = bits(self.dtype());
   DType alike = kBySize[size <= 8 ? 0 : size == 16 ? 1 : size == 32 ? 2 : size == 64 ? 3 : 4];
-  if (walk.layout != Layout::contiguous) walk.layout = Layout::strided;
+  if (walk.layout != Layout::contiguous || options.implementation == kImplementations[1].name) walk.layout = Layout::strided;
   if (walk.layout == Layout::contiguous) alike = DType::u8;
   const BuiltPlan& plan = plan_for(runtime, 'f', FillProblem{alike, walk.layout, walk.wide_index, false}, options.implementation);
   std::array<std::uint8_t, 16> pattern = stored_bits(value, self.dtype());

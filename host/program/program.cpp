@@ -68,11 +68,30 @@ ClProgram build_source(Runtime& runtime, const ProgramRequest& request, const st
   return program;
 }
 
+struct Mutation {
+  std::mutex mutex;
+  std::string from, to;
+  int applied = 0;
+};
+Mutation& mutation() {
+  static auto* one = new Mutation;
+  return *one;
+}
+void mutate(std::string& source) {
+  Mutation& m = mutation();
+  std::lock_guard lock(m.mutex);
+  auto at = m.from.empty() ? std::string::npos : source.find(m.from);
+  if (at == std::string::npos) return;
+  source.replace(at, m.from.size(), m.to);
+  ++m.applied;
+}
+
 std::string assemble(const ProgramRequest& request) {
   std::string source;
   source.reserve(request.text.size() + request.wrapper_text.size() + 1024);
   for (const auto& [name, value] : request.defines.entries()) source += fmt::format("#define {} {}\n", name, value);
   source += fmt::format("#line 1 \"{}\"\n{}\n{}", request.file, request.text, request.wrapper_text);
+  mutate(source);
   return source;
 }
 
@@ -198,6 +217,21 @@ void Program::save() noexcept {
   } catch (const std::exception& e) {
     log_once(LogLevel::warn, fmt::format("a program could not be saved: {}", e.what()));
   }
+}
+
+SourceMutation::SourceMutation(std::string_view from, std::string_view to) {
+  std::lock_guard lock(mutation().mutex);
+  mutation().from = from;
+  mutation().to = to;
+  mutation().applied = 0;
+}
+SourceMutation::~SourceMutation() {
+  std::lock_guard lock(mutation().mutex);
+  mutation().from.clear();
+}
+int SourceMutation::applied() const {
+  std::lock_guard lock(mutation().mutex);
+  return mutation().applied;
 }
 
 std::string device_key(const Runtime& runtime) {

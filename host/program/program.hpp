@@ -123,6 +123,17 @@ class ProgramStore {
   std::unordered_map<std::string, std::shared_ptr<Slot>> slots_;
 };
 
+/// Replaces `from` by `to` in the source of programs built while it lives: tests of the tests plant defects with it.
+class SourceMutation {
+ public:
+  SourceMutation(std::string_view from, std::string_view to);
+  ~SourceMutation();
+  SourceMutation(const SourceMutation&) = delete;
+  SourceMutation& operator=(const SourceMutation&) = delete;
+  /// How many programs had the text.
+  int applied() const;
+};
+
 /// Text that identifies device, driver and our version in keys of the disk cache.
 std::string device_key(const Runtime& runtime);
 

@@ -14,8 +14,6 @@
 namespace clutch::inline v0::detail {
 
 namespace {
-std::atomic<int> g_next_runtime{0};
-
 struct Adopted {
   std::mutex mutex;
   std::vector<std::unique_ptr<Runtime>> runtimes;
@@ -30,7 +28,6 @@ Runtime::Runtime(const DeviceRecord& device, ClContext context, bool adopted)
     : device_(device),
       context_(std::move(context)),
       adopted_(adopted),
-      id_(g_next_runtime.fetch_add(1)),
       pool_(*this),
       programs_(*this) {}
 

@@ -23,7 +23,6 @@ class Runtime {
   const DeviceRecord& device() const noexcept { return device_; }
   cl_context context() const noexcept { return context_.get(); }
   bool adopted() const noexcept { return adopted_; }
-  int id() const noexcept { return id_; }
   const DeviceTraits& traits() const { return tested_traits(device_); }
 
   Pool& pool() noexcept { return pool_; }
@@ -45,7 +44,6 @@ class Runtime {
   const DeviceRecord& device_;
   ClContext context_;
   bool adopted_;
-  int id_;
   Pool pool_;
   ProgramStore programs_;
   PlanCache plans_;

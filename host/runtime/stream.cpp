@@ -28,9 +28,9 @@ cl_int status_of(cl_event event) {
   return got == CL_SUCCESS ? status : got;
 }
 
-/// This thread's current streams, one per runtime id.
+/// This thread's current streams by device index; null where none was set.
 struct CurrentStreams {
-  std::vector<std::shared_ptr<StreamImpl>> by_runtime;
+  std::vector<std::shared_ptr<StreamImpl>> by_device;
 };
 /// Leaves the main thread's streams alone at exit, where OpenCL may be gone already.
 struct CurrentStreamsOwner {
@@ -41,21 +41,17 @@ struct CurrentStreamsOwner {
 };
 thread_local CurrentStreamsOwner t_streams;
 
-std::shared_ptr<StreamImpl>& current_slot(Runtime& runtime) {
-  auto& all = t_streams.streams->by_runtime;
-  auto id = static_cast<std::size_t>(runtime.id());
-  if (all.size() <= id) all.resize(id + 1);
-  return all[id];
+std::shared_ptr<StreamImpl>& current_slot(const DeviceRecord& device) {
+  auto& all = t_streams.streams->by_device;
+  auto index = static_cast<std::size_t>(device.index);
+  if (all.size() <= index) all.resize(index + 1);
+  return all[index];
 }
 
+/// The device's current stream if it is of this runtime (an adopted context is another), else the runtime's default one.
 std::shared_ptr<StreamImpl> current_of(Runtime& runtime) {
-  auto& slot = current_slot(runtime);
-  if (!slot) {
-    auto stream = runtime.default_stream();
-    if (runtime.adopted()) return stream;  // not kept: the caller's queue must be free to go
-    slot = std::move(stream);
-  }
-  return slot;
+  const auto& slot = current_slot(runtime.device());
+  return slot && &slot->runtime() == &runtime ? slot : runtime.default_stream();
 }
 
 StreamImpl& need(const std::shared_ptr<StreamImpl>& impl, std::string_view op) {
@@ -248,23 +244,25 @@ void Stream::wait(const Event& event) const {
 
 Stream default_stream(const Device& device) { return Stream(runtime_for(device).default_stream()); }
 
-Stream current_stream(const Device& device) { return Stream(detail::current_of(runtime_for(device))); }
+Stream current_stream(const Device& device) {
+  const detail::DeviceRecord& record = *(device.empty() ? current_device() : device).record();
+  const auto& slot = detail::current_slot(record);
+  return slot ? Stream(slot) : Stream(detail::runtime_of(record).default_stream());
+}
 
 void set_current_stream(const Stream& stream) {
   auto& impl = detail::need(stream.impl(), "set_current_stream");
-  detail::current_slot(impl.runtime()) = stream.impl();
+  detail::current_slot(impl.runtime().device()) = stream.impl();
   set_current_device(stream.device());
 }
 
 StreamGuard::StreamGuard(const Stream& stream) : device_(stream.empty() ? Device() : stream.device()) {
-  auto& impl = detail::need(stream.impl(), "StreamGuard");
-  auto& slot = detail::current_slot(impl.runtime());
-  // The slot of an adopted runtime may be empty; what is restored then is "none", so keep the runtime by the new stream.
-  former_ = slot ? Stream(slot) : impl.runtime().adopted() ? Stream() : Stream(detail::current_of(impl.runtime()));
-  runtime_ = &impl.runtime();
-  detail::current_slot(impl.runtime()) = stream.impl();
+  auto& slot = detail::current_slot(detail::need(stream.impl(), "StreamGuard").runtime().device());
+  former_ = Stream(slot);
+  of_ = stream.device();
+  slot = stream.impl();
 }
 
-StreamGuard::~StreamGuard() { detail::current_slot(*runtime_) = former_.impl(); }
+StreamGuard::~StreamGuard() { detail::current_slot(*of_.record()) = former_.impl(); }
 
 }  // namespace clutch::inline v0

@@ -187,6 +187,11 @@ void Tensor::check_host_type(DType wanted) const {
     throw Error(ErrorCode::invalid_dtype, "to_host", fmt::format("a tensor of {} read as {}; cast it with to()", name(dtype_), name(wanted)));
 }
 
+void Tensor::check_host_size(std::size_t elements) const {
+  if (elements != static_cast<std::size_t>(numel_))
+    throw Error(ErrorCode::invalid_argument, "read_into", fmt::format("room for {} elements, the tensor has {}", elements, numel_));
+}
+
 void Tensor::read(void* destination, const Stream& given) const {
   detail::Storage& storage = storage_of(*this, "to_host");
   Stream stream = detail::resolve_stream(given, storage.runtime(), "to_host");

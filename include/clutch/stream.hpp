@@ -10,8 +10,7 @@ namespace clutch::inline v0 {
 class Event;
 namespace detail {
 class StreamImpl;
-class Runtime;
-}  // namespace detail
+}
 
 enum class StreamPriority : std::uint8_t { normal, low, high };
 
@@ -72,7 +71,7 @@ class CLUTCH_API StreamGuard {
  private:
   DeviceGuard device_;
   Stream former_;
-  detail::Runtime* runtime_ = nullptr;
+  Device of_;
 };
 
 }  // namespace clutch::inline v0

@@ -142,6 +142,13 @@ class CLUTCH_API Tensor {
     read(result.data(), stream);
     return result;
   }
+  /// As to_host, into the caller's memory. Errors: also invalid_argument unless it has numel() elements.
+  template <class T>
+  void read_into(std::span<T> destination, const Stream& stream = {}) const {
+    check_host_type(dtype_of<T>);
+    check_host_size(destination.size());
+    read(destination.data(), stream);
+  }
   /// The stored bytes in row-major order. Waits.
   std::vector<std::uint8_t> to_bytes(const Stream& stream = {}) const;
   /// The only element as double; real part of complex ones. Waits. Errors: invalid_shape unless numel() is 1.
@@ -154,6 +161,7 @@ class CLUTCH_API Tensor {
 
  private:
   void check_host_type(DType wanted) const;
+  void check_host_size(std::size_t elements) const;
   void read(void* destination, const Stream& stream) const;
 
   std::shared_ptr<detail::Storage> storage_;

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/fixture.hpp"
+
+#include "runtime/settings.hpp"
+
+#include <clutch/interop_cl.hpp>
+
+#include <array>
+#include <thread>
+
+namespace clutch::testing {
+namespace {
+
+constexpr std::string_view kSaxpy = R"(__kernel void saxpy(__global float* y, __global const float* x, float a, ulong n) {
+  for (ulong i = get_global_id(0); i < n; i += get_global_size(0)) y[i] = fma(a, x[i], y[i]);
+})";
+
+TEST(Kernels, CallersKernelsTakeAnyView) {
+  CLUTCH_EACH_DEVICE(device) {
+    KernelSource saxpy{.text = kSaxpy, .entry = "saxpy"};
+    Tensor x = arange(0, 100, 1, {.device = device}), y = full({100}, 1, {.device = device});
+    launch(saxpy, {.global = 32, .local = 8}, {inout(y), input(x), value(2.0f), value(std::uint64_t{100})});
+    EXPECT_EQ(y.to_host<float>()[99], 199);
+    Tensor tail = y.slice(0, 97, 100);  // an odd offset, no sub-buffer could begin there
+    launch(saxpy, {.global = 32, .local = 8}, {inout(tail), input(x.slice(0, 1, 4)), value(1.0f), value(std::uint64_t{3})});
+    EXPECT_EQ(y.to_host<float>()[99], 202);
+    EXPECT_EQ(y.to_host<float>()[96], 193);
+    auto before = build_counters();
+    launch(saxpy, {.global = 64, .local = 8}, {inout(y), input(x), value(0.0f), value(std::uint64_t{100})});
+    EXPECT_EQ(build_counters().built, before.built) << "cached";
+  }
+}
+
+TEST(Kernels, LocalMemoryAndDefines) {
+  CLUTCH_EACH_DEVICE(device) {
+    KernelSource reverse{.text = R"(__kernel void reverse(__global T* out, __global const T* in, __local T* tile) {
+  uint i = get_local_id(0);
+  tile[i] = in[i];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  out[i] = tile[SIZE - 1 - i];
+})",
+                         .entry = "reverse",
+                         .defines = Defines().set_type("T", DType::i32).set("SIZE", 16)};
+    Tensor in = arange(0, 16, 1, {.dtype = DType::i32, .device = device}), out = empty({16}, {.dtype = DType::i32, .device = device});
+    launch(reverse, {.global = 16, .local = 16}, {output(out), input(in), local_memory(64)});
+    EXPECT_EQ(out.to_host<std::int32_t>()[0], 15);
+  }
+}
+
+TEST(Kernels, BuildFailuresSayWhereAndWhy) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor t = zeros({4}, {.device = device});
+    KernelSource broken{.text = "__kernel void broken(__global float* x) {\n  x[0] = undeclared_name;\n}", .entry = "broken", .defines = {{"MARK", "77"}}, .file = "my_kernels/broken.cl"};
+    std::string message = message_of([&] { launch(broken, {.global = 1}, {output(t)}); });
+    EXPECT_EQ(code_of([&] { launch(broken, {.global = 1}, {output(t)}); }), ErrorCode::build_failure);
+    EXPECT_NE(message.find("undeclared_name"), std::string::npos) << message;
+    EXPECT_NE(message.find("MARK=77"), std::string::npos) << message;
+    EXPECT_NE(message.find("my_kernels/broken.cl"), std::string::npos) << message;
+    KernelSource missing{.text = kSaxpy, .entry = "absent", .addressing = Addressing::base_and_offset};
+    EXPECT_EQ(code_of([&] { launch(missing, {.global = 1}, {output(t)}); }), ErrorCode::build_failure);
+    KernelSource saxpy{.text = kSaxpy, .entry = "saxpy"};
+    EXPECT_EQ(code_of([&] { launch(saxpy, {.global = 1}, {output(t)}); }), ErrorCode::build_failure) << "arguments do not fit";
+  }
+}
+
+TEST(Kernels, LaunchRulesAreChecked) {
+  CLUTCH_EACH_DEVICE(device) {
+    KernelSource saxpy{.text = kSaxpy, .entry = "saxpy"};
+    Tensor t = zeros({4}, {.device = device});
+    auto go = [&](const Geometry& g) { launch(saxpy, g, {inout(t), input(t), value(2.0f), value(std::uint64_t{4})}); };
+    EXPECT_NE(message_of([&] { go({.global = 10, .local = 4}); }).find("no multiple of local size"), std::string::npos);
+    EXPECT_EQ(code_of([&] { go({.global = 1 << 20, .local = 1 << 20}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { go({.global = 4, .local = 1, .local_y = 0}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { go({.global = 0, .local = 1}); }), ErrorCode::ok) << "nothing to do";
+    KernelSource greedy{.text = "__kernel void greedy(__global float* x, __local float* l) { l[0] = 1; x[0] = l[0]; }", .entry = "greedy"};
+    EXPECT_NE(message_of([&] { launch(greedy, {.global = 1, .local = 1}, {output(t), local_memory(0x7FFFFFFF)}); }).find("bytes of local memory"), std::string::npos);
+    KernelSource plain{.text = "__kernel void plain(__global uchar* b, ulong o, float v) { *(__global float*)(b + o) = v; }", .entry = "plain", .addressing = Addressing::base_and_offset};
+    EXPECT_NE(message_of([&] { launch(plain, {.global = 1}, {output(t)}); }).find("takes 3 arguments, 2 are bound"), std::string::npos);
+    EXPECT_EQ(code_of([&] { launch(plain, {.global = 1}, {output(t), value(1.0)}); }), ErrorCode::invalid_argument) << "a double for a float";
+    launch(plain, {.global = 1, .local = 1}, {output(t.slice(0, 2, 3)), value(9.0f)});
+    EXPECT_EQ(t.to_host<float>()[2], 9);
+    EXPECT_EQ(code_of([&] { launch(plain, {.global = 1}, {output(Tensor()), value(9.0f)}); }), ErrorCode::invalid_argument);
+  }
+}
+
+TEST(Kernels, HostTasksAndOpaqueLibraries) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor in = arange(0, 8, 1, {.device = device}), out = zeros({8}, {.device = device});
+    Stream stream = current_stream(device);
+    auto before = fallback_count("host");
+    {
+      Encoder encoder(stream, "test_host_task");
+      const Tensor inputs[] = {in.slice(0, 4, 8)}, outputs[] = {out};
+      encoder.host_task([](std::span<void* const> p) { static_cast<float*>(p[1])[0] = static_cast<const float*>(p[0])[3] * 2; }, inputs, outputs);
+    }
+    EXPECT_EQ(fallback_count("host"), before + 1);
+    EXPECT_EQ(out.to_host<float>()[0], 14);
+    {
+      Encoder encoder(stream, "test_opaque");
+      const Tensor outputs[] = {out};
+      encoder.opaque(
+          [&](void* queue) {
+            float five = 5;
+            clEnqueueFillBuffer(static_cast<cl_command_queue>(queue), interop::mem(out), &five, 4, interop::offset(out), 32, 0, nullptr, nullptr);
+          },
+          {}, outputs);
+    }
+    EXPECT_EQ(out.to_host<float>()[7], 5);
+    {
+      Encoder encoder(stream, "test_copy");
+      encoder.copy(out, in);
+      EXPECT_EQ(code_of([&] { encoder.copy(out, in.slice(0, 0, 2)); }), ErrorCode::invalid_shape);
+      Tensor scratch = encoder.scratch({100}, DType::f32);
+      EXPECT_TRUE(std::isnan(scratch.to_host<float>()[50])) << "poisoned under CLUTCH_POISON_SCRATCH";
+    }
+    EXPECT_EQ(out.to_host<float>()[6], 6);
+    auto settings = detail::the_settings();
+    settings.strict.value = "host";
+    detail::SettingsOverride strict(settings);
+    Encoder encoder(stream, "test_host_task");
+    EXPECT_EQ(code_of([&] { encoder.host_task([](auto) {}, {}, {}); }), ErrorCode::strict);
+  }
+}
+
+TEST(Kernels, DefinesAreSortedAndChecked) {
+  Defines d;
+  d.set("B", 2).set("A", 1).set_type("T", DType::bf16);
+  EXPECT_EQ(d.to_string(), "A=1 B=2 T=ushort T_IS_BF16=1");
+  EXPECT_EQ(code_of([&] { d.set("A", 3); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([&] { d.set("1A", 3); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([&] { d.set_text("C", "a\nb"); }), ErrorCode::invalid_argument);
+}
+
+TEST(Kernels, ThreadsDoNotShareKernelObjects) {
+  CLUTCH_EACH_DEVICE(device) {
+    KernelSource saxpy{.text = kSaxpy, .entry = "saxpy"};
+    std::vector<std::thread> threads;
+    std::array<float, 4> last{};
+    for (std::size_t k = 0; k < last.size(); ++k)
+      threads.emplace_back([&, k] {
+        StreamGuard guard{Stream(device)};
+        Tensor y = zeros({64}, {.device = device}), x = full({64}, static_cast<double>(k + 1), {.device = device});
+        for (int i = 0; i < 100; ++i) launch(saxpy, {.global = 8, .local = 8}, {inout(y), input(x), value(1.0f), value(std::uint64_t{64})});
+        last[k] = y.to_host<float>()[63];
+      });
+    for (auto& t : threads) t.join();
+    for (std::size_t k = 0; k < last.size(); ++k) EXPECT_EQ(last[k], 100.0f * static_cast<float>(k + 1));
+  }
+}
+
+}  // namespace
+}  // namespace clutch::testing

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/settings.hpp"
+#include "support/fixture.hpp"
+
+#include <clutch/interop_cl.hpp>
+
+#include <thread>
+
+namespace clutch::testing {
+namespace {
+
+TEST(Streams, GuardsRestoreInReverseOrderAndNest) {
+  CLUTCH_EACH_DEVICE(device) {
+    Stream before = current_stream(device);
+    Stream a(device), b(device);
+    {
+      StreamGuard one(a);
+      EXPECT_EQ(current_stream(device), a);
+      EXPECT_EQ(current_device(), device);
+      {
+        StreamGuard two(b);
+        StreamGuard three(b);
+        StreamGuard four(a);
+        EXPECT_EQ(current_stream(device), a);
+      }
+      EXPECT_EQ(current_stream(device), a);
+      std::thread([&] { EXPECT_EQ(current_stream(device), before) << "current streams are per thread"; }).join();
+    }
+    EXPECT_EQ(current_stream(device), before);
+    EXPECT_NE(a.id(), b.id());
+    EXPECT_FALSE(a.is_capturing());
+  }
+}
+
+TEST(Streams, DeviceGuardsAndDefaults) {
+  Device was = default_device();
+  for (const Device& device : test_devices()) {
+    DeviceGuard guard(device);
+    EXPECT_EQ(current_device(), device);
+    EXPECT_EQ(zeros({1}).device(), device);
+    {
+      DeviceGuard inner(test_devices().front());
+      EXPECT_EQ(current_device(), test_devices().front());
+    }
+    EXPECT_EQ(current_device(), device);
+  }
+  EXPECT_EQ(current_device(), was);
+  set_default_device(test_devices().back());
+  EXPECT_EQ(default_device(), test_devices().back());
+  set_default_device({});
+  EXPECT_EQ(default_device(), was);
+}
+
+TEST(Streams, EventsOrderStreamsAndMeasure) {
+  CLUTCH_EACH_DEVICE(device) {
+    Stream a(device), b(device);
+    Tensor t = full({1 << 20}, 1, {.device = device}, a);
+    Event start, done;
+    EXPECT_TRUE(done.query());
+    EXPECT_EQ(code_of([&] { elapsed_ms(start, done); }), ErrorCode::invalid_argument);
+    start.record(a);
+    for (int i = 0; i < 5; ++i) addcmul_(t, t, t, {.value = 0.001}, a);
+    done.record(a);
+    b.wait(done);
+    Tensor copy = t.clone(b);
+    copy.to_host<float>(b);
+    EXPECT_TRUE(done.query());
+    done.wait();
+    a.synchronize();
+    EXPECT_TRUE(a.query());
+    if (!skip_without(device, "device_timer", device.traits().device_timer)) {
+      EXPECT_GT(elapsed_ms(start, done), 0);
+    }
+  }
+}
+
+TEST(Streams, EmptyStreamsAreErrors) {
+  EXPECT_EQ(code_of([] { Stream().synchronize(); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([] { Stream().device(); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([] { set_current_stream(Stream()); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([] { Device().name(); }), ErrorCode::invalid_argument);
+}
+
+TEST(Streams, StreamsOfAnotherDeviceAreRefused) {
+  const auto& all = test_devices();
+  if (skip_without(all.front(), "second device", all.size() > 1)) return;
+  Tensor t = zeros({4}, {.device = all[0]});
+  EXPECT_EQ(code_of([&] { fill_(t, 1, {}, Stream(all[1])); }), ErrorCode::device_mismatch);
+  EXPECT_EQ(code_of([&] { empty({1}, {.device = all[0]}, Stream(all[1])); }), ErrorCode::device_mismatch);
+  Event event;
+  event.record(current_stream(all[0]));
+  Stream(all[1]).wait(event);  // across contexts the host waits
+  EXPECT_TRUE(event.query());
+  EXPECT_EQ(code_of([&] {
+              Event other;
+              other.record(current_stream(all[1]));
+              elapsed_ms(event, other);
+            }),
+            ErrorCode::invalid_argument);
+}
+
+TEST(Streams, AFailedEventSticksUntilReset) {
+  CLUTCH_EACH_DEVICE(device) {
+    Stream stream(device);
+    Tensor t = zeros({16}, {.device = device}, stream);
+    stream.synchronize();
+    cl_int status = CL_SUCCESS;
+    cl_event user = clCreateUserEvent(interop::context(stream), &status);
+    ASSERT_EQ(status, CL_SUCCESS);
+    stream.wait(interop::wrap(user));
+    fill_(t, 1, {}, stream);
+    EXPECT_FALSE(stream.query());
+    ASSERT_EQ(clSetUserEventStatus(user, -5), CL_SUCCESS);
+    clReleaseEvent(user);
+    EXPECT_EQ(code_of([&] { stream.synchronize(); }), ErrorCode::stream_failed);
+    EXPECT_EQ(code_of([&] { fill_(t, 1, {}, stream); }), ErrorCode::stream_failed) << "it sticks";
+    EXPECT_EQ(code_of([&] { stream.query(); }), ErrorCode::stream_failed);
+    EXPECT_NE(message_of([&] { stream.synchronize(); }).find("Stream::wait"), std::string::npos) << "names the first op";
+    stream.reset();
+    fill_(t, 3, {}, stream);
+    EXPECT_EQ(t.to_host<float>(stream)[7], 3);
+  }
+}
+
+TEST(Streams, UnorderedUseIsFoundOnRequest) {
+  CLUTCH_EACH_DEVICE(device) {
+    auto settings = detail::the_settings();
+    settings.check_streams.value = "1";
+    detail::SettingsOverride on(settings);
+    Stream a(device), b(device);
+    Tensor t = full({64}, 1, {.device = device}, a);
+    EXPECT_NE(message_of([&] { fill_(t, 2, {}, b); }).find("without an event between"), std::string::npos);
+    EXPECT_EQ(code_of([&] { t.clone(b); }), ErrorCode::invalid_argument);
+    Event done;
+    done.record(a);
+    b.wait(done);
+    EXPECT_EQ(code_of([&] { fill_(t, 2, {}, b); }), ErrorCode::ok);
+    EXPECT_EQ(code_of([&] { fill_(t, 3, {}, a); }), ErrorCode::invalid_argument) << "b's write is not ordered before a";
+    b.synchronize();
+  }
+}
+
+TEST(Streams, ManyLaunchesWithoutWaiting) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor t = zeros({8}, {.device = device});
+    Tensor one = full({8}, 1, {.device = device});
+    for (int i = 0; i < 2000; ++i) addcmul_(t, one, one);
+    EXPECT_EQ(t.to_host<float>()[3], 2000);
+  }
+}
+
+}  // namespace
+}  // namespace clutch::testing

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/fixture.hpp"
+
+#include <sstream>
+
+namespace clutch::testing {
+namespace {
+
+TEST(Tensors, FactoriesAndViews) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor t = arange(0, 24, 1, {.device = device}).reshape({2, 3, 4});
+    EXPECT_EQ(t.strides(), (Dims{12, 4, 1}));
+    EXPECT_EQ(t.slice(2, 1, 4, 2).contiguous().to_host<float>(), (std::vector<float>{1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23}));
+    EXPECT_EQ(t.select(-1, -1).select(0, 1).to_host<float>(), (std::vector<float>{15, 19, 23}));
+    EXPECT_EQ(t.transpose(0, 2).sizes(), (Dims{4, 3, 2}));
+    EXPECT_EQ(t.mT().reshape({-1}).to_host<float>()[1], 4);
+    EXPECT_EQ(t.slice(0, 0, 1).expand({5, 3, 4}).strides(), (Dims{0, 4, 1}));
+    EXPECT_EQ(t.unsqueeze(1).squeeze(1).sizes(), t.sizes());
+    EXPECT_TRUE(t.reshape({6, 4}).shares_storage(t)) << "a view where strides allow it";
+    EXPECT_FALSE(t.mT().reshape({24}).shares_storage(t));
+    EXPECT_TRUE(t.slice(1, 0, 2).reshape({2, 8}).shares_storage(t));
+    EXPECT_EQ(t.slice(0, 5, 9).numel(), 0);
+    EXPECT_EQ(zeros({0, 3}, {.device = device}).to_host<float>().size(), 0u);
+    EXPECT_EQ(full({}, 2.5, {.device = device}).item(), 2.5);
+    EXPECT_TRUE(zeros({4, 0, 2}, {.device = device}).is_contiguous());
+    EXPECT_FALSE(t.mT().is_contiguous());
+  }
+}
+
+TEST(Tensors, RefuseBadSizesAndIndices) {
+  CLUTCH_EACH_DEVICE(device) {
+    TensorOptions o{.device = device};
+    EXPECT_EQ(code_of([&] { empty({-1}, o); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { empty({1ll << 62, 4}, o); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { empty({1ll << 45}, o); }), ErrorCode::invalid_shape);
+    EXPECT_NE(message_of([&] { empty({1ll << 45}, o); }).find("takes at most"), std::string::npos);
+    EXPECT_EQ(code_of([&] { zeros({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, o); }), ErrorCode::invalid_shape);
+    Tensor t = zeros({2, 3}, o);
+    EXPECT_EQ(code_of([&] { t.select(2, 0); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { t.select(0, 2); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { t.slice(0, 0, 1, 0); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { t.reshape({4}); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { t.reshape({-1, -1}); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { t.expand({2, 4}); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { t.as_strided({2, 3}, {3, 2}); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { t.as_strided({2}, {-1}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { t.as_strided({1}, {1}, -1); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { t.item(); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { t.to_host<double>(); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { from_host(std::vector<float>{1, 2}, {3}, device); }), ErrorCode::invalid_argument);
+    Tensor packed = zeros({8}, {.dtype = DType::f4e2m1, .device = device});
+    EXPECT_EQ(code_of([&] { packed.slice(0, 1, 3); }), ErrorCode::invalid_argument) << "would begin inside a byte";
+    EXPECT_EQ(packed.slice(0, 2, 4).byte_offset(), 1u);
+    EXPECT_EQ(code_of([] { Tensor().device(); }), ErrorCode::invalid_argument);
+  }
+}
+
+TEST(Tensors, ReadsAndWritesInto) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor t = arange(0, 5, 1, {.device = device});
+    std::vector<float> host(5);
+    t.read_into(std::span<float>(host));
+    EXPECT_EQ(host[4], 4);
+    EXPECT_EQ(code_of([&] { t.read_into(std::span<float>(host).first(4)); }), ErrorCode::invalid_argument);
+    std::vector<float> big(300000, 1.25f);
+    Tensor b = from_host(big, {300000}, device);
+    std::fill(big.begin(), big.end(), 0.0f);  // the source may go at once
+    EXPECT_EQ(b.to_host<float>(), std::vector<float>(300000, 1.25f));
+  }
+}
+
+TEST(Tensors, Printing) {
+  CLUTCH_EACH_DEVICE(device) {
+    std::ostringstream out;
+    out << arange(0, 4, 1, {.dtype = DType::i32, .device = device}).reshape({2, 2});
+    EXPECT_EQ(out.str(), "tensor([[0, 1], [2, 3]], sizes=(2, 2), i32)");
+    EXPECT_EQ(arange(0, 100, 1, {.device = device}).to_string(), "tensor([0, 1, 2, ..., 97, 98, 99], f32)");
+    EXPECT_EQ(zeros({0}, {.device = device}).to_string(), "tensor([], sizes=(0,), f32)");
+    EXPECT_EQ(zeros({3}, {.dtype = DType::f4e2m1, .device = device}).to_string(), "tensor([0, 0, 0], f4e2m1)");
+    EXPECT_EQ(Tensor().to_string(), "tensor(undefined)");
+  }
+}
+
+TEST(Tensors, TravelBetweenDevices) {
+  const auto& all = test_devices();
+  if (skip_without(all.front(), "second device", all.size() > 1)) return;
+  Tensor here = arange(0, 1000, 1, {.device = all[0]});
+  Tensor there = here.to(all[1]);
+  EXPECT_EQ(there.device(), all[1]);
+  EXPECT_EQ(there.to_host<float>(), here.to_host<float>());
+  EXPECT_TRUE(here.to(all[0]).shares_storage(here));
+}
+
+TEST(Tensors, ResultTypeOfRank0IsWeak) {
+  const Device& device = test_devices().front();
+  auto make = [&](DType dtype, bool scalar) { return scalar ? zeros({}, {.dtype = dtype, .device = device}) : zeros({2}, {.dtype = dtype, .device = device}); };
+  auto type = [&](const Tensor& a, const Tensor& b) {
+    const Tensor* list[] = {&a, &b};
+    return result_type(list);
+  };
+  EXPECT_EQ(type(make(DType::f32, false), make(DType::i64, true)), DType::f32);
+  EXPECT_EQ(type(make(DType::i32, false), make(DType::f16, true)), DType::f16);
+  EXPECT_EQ(type(make(DType::f16, false), make(DType::f32, true)), DType::f16);
+  EXPECT_EQ(type(make(DType::u8, false), make(DType::i64, true)), DType::u8);
+  EXPECT_EQ(type(make(DType::f16, true), make(DType::f32, true)), DType::f32);
+}
+
+}  // namespace
+}  // namespace clutch::testing

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/fixture.hpp"
+
+#include "support/skips.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+namespace clutch::testing {
+
+namespace {
+
+std::string setting(std::string_view wanted) {
+  for (const auto& row : settings())
+    if (row.name == wanted) return row.value;
+  return {};
+}
+
+std::vector<std::string>& skipped() {
+  static std::vector<std::string> all;
+  return all;
+}
+
+/// Prints one command that repeats a failed test.
+class RepeatCommand : public ::testing::EmptyTestEventListener {
+  void OnTestEnd(const ::testing::TestInfo& test) override {
+    if (!test.result()->Failed()) return;
+    const char* pocl = std::getenv("POCL_DEVICES");
+    fmt::print("repeat with: {}CLUTCH_TEST_SEED={} CLUTCH_TEST_LEVEL={} CLUTCH_TEST_DEVICES='{}' {} --gtest_filter={}.{}\n", pocl ? fmt::format("POCL_DEVICES='{}' ", pocl) : "",
+               seed(), level(), setting("CLUTCH_TEST_DEVICES"), ::testing::internal::GetArgvs()[0], test.test_suite_name(), test.name());
+  }
+  void OnTestProgramEnd(const ::testing::UnitTest&) override {
+    for (const std::string& line : skipped()) fmt::print("skipped: {}\n", line);
+  }
+};
+
+}  // namespace
+
+const std::vector<Device>& test_devices() {
+  static const std::vector<Device> all = select_devices(setting("CLUTCH_TEST_DEVICES"));
+  return all;
+}
+
+std::uint64_t seed() { return std::strtoull(setting("CLUTCH_TEST_SEED").c_str(), nullptr, 10); }
+std::string level() { return setting("CLUTCH_TEST_LEVEL"); }
+
+bool skip_without(const Device& device, std::string_view trait, bool has) {
+  if (has) return false;
+  const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+  std::string name = fmt::format("{}.{}", test->test_suite_name(), test->name());
+  std::string line = fmt::format("{} on {} without {}", name, clutch::name(device.type()), trait);
+  auto& all = skipped();
+  if (std::find(all.begin(), all.end(), line) == all.end()) all.push_back(line);
+  bool listed = false;
+  for (const Skip& row : kSkips) listed = listed || (row.trait == trait && name.starts_with(row.test_prefix));
+  EXPECT_TRUE(listed) << "unlisted skip (tests/support/skips.hpp): " << line;
+  return true;
+}
+
+template <class Visit>
+void Guarded::each(Visit visit) const {
+  const Dims& sizes = view_.sizes();
+  auto width = static_cast<std::int64_t>(bits(view_.dtype()) / 8);
+  Dims index = Dims::filled(sizes.rank(), 0);
+  for (std::int64_t i = 0; i < view_.numel(); ++i) {
+    std::int64_t at = lead_;
+    for (int d = 0; d < sizes.rank(); ++d) at += index[d] * view_.strides()[d];
+    visit(static_cast<std::size_t>(i * width), static_cast<std::size_t>(at * width), static_cast<std::size_t>(width));
+    for (int d = sizes.rank() - 1; d >= 0 && ++index[d] == sizes[d]; --d) index[d] = 0;
+  }
+}
+
+Guarded::Guarded(const Device& device, DType dtype, const Dims& sizes, const Dims& given, std::int64_t lead) : lead_(lead) {
+  constexpr std::int64_t kBehind = 73;
+  Dims strides = given;
+  if (strides.empty()) {
+    strides = Dims::filled(sizes.rank(), 1);
+    for (int d = sizes.rank() - 2; d >= 0; --d) strides[d] = strides[d + 1] * std::max<std::int64_t>(sizes[d + 1], 1);
+  }
+  std::int64_t last = 0;
+  for (int d = 0; d < sizes.rank(); ++d) last += std::max<std::int64_t>(sizes[d] - 1, 0) * strides[d];
+  std::int64_t count = lead + last + 1 + kBehind;
+  bytes_.resize(bytes_for(dtype, static_cast<std::uint64_t>(count)));
+  for (std::size_t i = 0; i < bytes_.size(); ++i) bytes_[i] = static_cast<std::uint8_t>(0xA5 ^ (i * 37));
+  whole_ = from_bytes(bytes_.data(), bytes_.size(), {count}, {.dtype = dtype, .device = device});
+  view_ = whole_.as_strided(sizes, strides, lead);
+}
+
+void Guarded::set(const std::vector<std::uint8_t>& raw) {
+  each([&](std::size_t from, std::size_t to, std::size_t width) { std::copy_n(raw.begin() + static_cast<std::ptrdiff_t>(from), width, bytes_.begin() + static_cast<std::ptrdiff_t>(to)); });
+  Tensor fresh = from_bytes(bytes_.data(), bytes_.size(), whole_.sizes(), {.dtype = whole_.dtype(), .device = whole_.device()});
+  view_ = fresh.as_strided(view_.sizes(), view_.strides(), lead_);
+  whole_ = fresh;
+}
+
+std::vector<std::uint8_t> Guarded::get() const {
+  std::vector<std::uint8_t> now = whole_.to_bytes();
+  std::vector<std::uint8_t> result(static_cast<std::size_t>(view_.numel()) * static_cast<std::size_t>(bits(view_.dtype()) / 8));
+  std::vector<bool> inside(now.size());
+  each([&](std::size_t to, std::size_t from, std::size_t width) {
+    std::copy_n(now.begin() + static_cast<std::ptrdiff_t>(from), width, result.begin() + static_cast<std::ptrdiff_t>(to));
+    std::fill_n(inside.begin() + static_cast<std::ptrdiff_t>(from), width, true);
+  });
+  for (std::size_t i = 0; i < now.size(); ++i)
+    if (!inside[i] && now[i] != bytes_[i]) {
+      ADD_FAILURE() << "byte " << i << " outside the view changed (elements begin at byte " << static_cast<std::size_t>(lead_) * static_cast<std::size_t>(bits(view_.dtype()) / 8) << ")";
+      break;
+    }
+  return result;
+}
+
+std::string compare_bits(const std::vector<std::uint8_t>& got, const std::vector<std::uint8_t>& want, DType dtype, bool flushes) {
+  if (got.size() != want.size()) return fmt::format("{} bytes instead of {}", got.size(), want.size());
+  DType part = dtype == DType::c64 ? DType::f32 : dtype == DType::c128 ? DType::f64 : dtype;
+  auto width = static_cast<std::size_t>(bits(part) / 8);
+  bool any = want.size() < 8 * width;
+  for (std::size_t i = 0; i < got.size() / width; ++i) {
+    for (std::size_t b = 0; b < width; ++b) any = any || want[i * width + b] != 0;
+    if (std::equal(got.begin() + static_cast<std::ptrdiff_t>(i * width), got.begin() + static_cast<std::ptrdiff_t>((i + 1) * width), want.begin() + static_cast<std::ptrdiff_t>(i * width)))
+      continue;
+    double g = model::value_at(got.data(), i, part), w = model::value_at(want.data(), i, part);
+    if (is_floating(part) && std::isnan(g) && std::isnan(w)) continue;
+    double least = part == DType::f64 ? 0x1p-1022 : 0x1p-126;
+    if (flushes && is_floating(part) && std::fabs(w) <= least && std::fabs(g) <= least) continue;
+    return fmt::format("element {} is {} ({:#x}), not {} ({:#x})", i, g, got[i * width], w, want[i * width]);
+  }
+  return any ? "" : "the expected result is all zero and proves nothing";
+}
+
+}  // namespace clutch::testing
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  ::testing::UnitTest::GetInstance()->listeners().Append(new clutch::testing::RepeatCommand);
+  int failed = RUN_ALL_TESTS();
+  return failed;
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/clutch.hpp>
+
+#include "support/host_model.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace clutch::testing {
+
+/// Devices that CLUTCH_TEST_DEVICES selects.
+const std::vector<Device>& test_devices();
+std::uint64_t seed();
+/// "smoke", "full" or "nightly".
+std::string level();
+
+/// True, after noting the skip, if the device lacks what `trait` names. A skip that tests/support/skips.cpp does not list
+/// for the device's class fails the test.
+bool skip_without(const Device& device, std::string_view trait, bool has);
+
+/// Memory with canaries before, behind and between the elements of a strided view.
+class Guarded {
+ public:
+  /// A view of these sizes and strides (empty: contiguous) whose element 0 lies `lead` elements into its storage.
+  Guarded(const Device& device, DType dtype, const Dims& sizes, const Dims& strides = {}, std::int64_t lead = 67);
+  const Tensor& view() const { return view_; }
+  /// Fills the view's elements from contiguous raw storage.
+  void set(const std::vector<std::uint8_t>& raw);
+  /// The view's elements as contiguous raw storage; fails the test if any byte outside of them changed.
+  std::vector<std::uint8_t> get() const;
+
+ private:
+  template <class Visit>
+  void each(Visit visit) const;
+  Tensor whole_, view_;
+  std::vector<std::uint8_t> bytes_;
+  std::int64_t lead_;
+};
+
+/// Compares raw storage bit for bit, any NaN equal to any NaN. Where the device flushes subnormals (`flushes`), elements with a
+/// subnormal expected value may be 0 instead. Returns what differs first; "all zero" if nothing is proven.
+std::string compare_bits(const std::vector<std::uint8_t>& got, const std::vector<std::uint8_t>& want, DType dtype, bool flushes = false);
+
+/// Code of the Error that `f` throws; ErrorCode::ok if it throws none.
+template <class F>
+ErrorCode code_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.code();
+  }
+  return ErrorCode::ok;
+}
+/// Message of the Error that `f` throws; empty if it throws none.
+template <class F>
+std::string message_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return {};
+}
+
+}  // namespace clutch::testing
+
+/// Runs the body for every selected device, with the command that repeats it in the trace.
+#define CLUTCH_EACH_DEVICE(device)                                    \
+  for (const ::clutch::Device& device : ::clutch::testing::test_devices()) \
+    if (::testing::ScopedTrace clutch_trace(__FILE__, __LINE__, "CLUTCH_TEST_DEVICES=" + device.selector()); true)

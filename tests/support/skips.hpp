@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string_view>
+
+namespace clutch::testing {
+
+/// What may be skipped: tests whose name begins so, on devices that lack the trait. Anything else that skips fails.
+struct Skip {
+  std::string_view test_prefix;
+  std::string_view trait;
+};
+inline constexpr Skip kSkips[] = {
+    {"Addc.", "fp64"},
+    {"Copy.", "fp64"},
+    {"Fill.", "fp64"},
+    {"Streams.", "device_timer"},
+    {"Streams.", "second device"},
+    {"Tensors.", "second device"},
+    {"Kernels.", "cpu device"},
+};
+
+}  // namespace clutch::testing
