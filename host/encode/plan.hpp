@@ -74,11 +74,11 @@ const Implementation<Problem>& choose(std::span<const Implementation<Problem>> l
   throw Error(ErrorCode::not_supported, op, fmt::format("no implementation accepts:{}", reasons));
 }
 
-/// The plan of a problem, selected and built at its first use, and what last_plan() now returns. `tag` tells ops apart.
+/// The plan of a problem, selected and built at its first use, and what last_plan() now returns. `op` tells ops apart.
 template <class Problem>
-const BuiltPlan& plan_for(Runtime& runtime, char tag, const Problem& problem, std::string_view forced) {
+const BuiltPlan& plan_for(Runtime& runtime, std::string_view op, const Problem& problem, std::string_view forced) {
   const BuiltPlan& plan = runtime.plans().find<BuiltPlan>(
-      tag, problem, forced, [&] { return build_plan(runtime, select(runtime.traits(), problem, forced)); });
+      op, problem, forced, [&] { return build_plan(runtime, select(runtime.traits(), problem, forced)); });
   note_plan(plan.text);
   return plan;
 }

@@ -160,7 +160,7 @@ void run(const Tensor& out, const Arguments& given, const Checked& c, const Addc
   ElementwiseWalk<4> walk = walk_of<4>(c.sizes, {out.strides(), broadcast_strides(*a.input, c.sizes), broadcast_strides(*a.tensor1, c.sizes),
                                                  broadcast_strides(*a.tensor2, c.sizes)});
   AddcProblem problem{c.dtype, a.op, options.order, walk.layout, walk.wide_index};
-  const BuiltPlan& plan = plan_for(*c.runtime, 'a', problem, options.implementation);
+  const BuiltPlan& plan = plan_for(*c.runtime, "addc", problem, options.implementation);
   std::uint64_t bytes = 4 * walk.numel * static_cast<std::uint64_t>(bits(c.dtype) / 8);
   Encoder encoder(stream, a.name);
   encode(encoder, plan, out, a, walk, options.value, worth_streaming(claimed_traits(c.runtime->device()), bytes));

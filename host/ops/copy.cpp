@@ -110,7 +110,7 @@ void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptio
     problem.from = problem.to = kBySize[size <= 8 ? 0 : size == 16 ? 1 : size == 32 ? 2 : size == 64 ? 3 : 4];
     problem.overflow = Overflow::nonfinite;
   }
-  const BuiltPlan& plan = plan_for(runtime, 'c', problem, options.implementation);
+  const BuiltPlan& plan = plan_for(runtime, "copy", problem, options.implementation);
   bool bytes = plan.layout == Layout::contiguous && from.dtype() == to.dtype();
   if (bytes) walk.numel = to.nbytes();
   Encoder encoder(stream, op);

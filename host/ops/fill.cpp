@@ -118,7 +118,7 @@ void fill(const Tensor& self, double value, const FillOptions& options, const St
   DType alike = kBySize[size <= 8 ? 0 : size == 16 ? 1 : size == 32 ? 2 : size == 64 ? 3 : 4];
   if (walk.layout != Layout::contiguous || options.implementation == kImplementations[1].name) walk.layout = Layout::strided;
   if (walk.layout == Layout::contiguous) alike = DType::u8;
-  const BuiltPlan& plan = plan_for(runtime, 'f', FillProblem{alike, walk.layout, walk.wide_index, false}, options.implementation);
+  const BuiltPlan& plan = plan_for(runtime, "fill", FillProblem{alike, walk.layout, walk.wide_index, false}, options.implementation);
   std::array<std::uint8_t, 16> pattern = stored_bits(value, self.dtype());
   Encoder encoder(stream, "fill_");
   encoder.output(self);
@@ -145,7 +145,7 @@ void arange(const Tensor& self, double start, double step, const FillOptions& op
     walk.shape.size[self.rank() - 1 - d] = self.sizes()[d];
     walk.shape.stride[0][self.rank() - 1 - d] = self.strides()[d];
   }
-  const BuiltPlan& plan = plan_for(runtime, 'f', FillProblem{self.dtype(), Layout::strided, walk.wide_index, true}, options.implementation);
+  const BuiltPlan& plan = plan_for(runtime, "fill", FillProblem{self.dtype(), Layout::strided, walk.wide_index, true}, options.implementation);
   Encoder encoder(stream, "arange_");
   encoder.output(self).value(walk.numel).value(walk.shape);
   if (is_integral(self.dtype()))

@@ -18,19 +18,24 @@ struct CachedPlan {
   std::string text;  ///< prints itself: "addc_contiguous T=f32 ..."
 };
 
-/// Plans by problem, so that eager calls skip selection. A key is the op's tag, the bytes of its problem (a struct without
-/// padding) and the name of a forced implementation.
+/// Plans by problem, so that eager calls skip selection. A key is the bytes of the problem (a struct without padding), the
+/// op's name and the name of a forced implementation.
 class PlanCache {
  public:
   template <class Plan, class Problem, class Make>
-  const Plan& find(char tag, const Problem& problem, std::string_view forced, Make&& make) {
+  const Plan& find(std::string_view op, const Problem& problem, std::string_view forced, Make&& make) {
     static_assert(std::has_unique_object_representations_v<Problem>, "padding would make equal keys differ");
-    char bytes[1 + sizeof problem + 64];
-    bytes[0] = tag;
-    std::memcpy(bytes + 1, &problem, sizeof problem);
-    std::size_t extra = std::min<std::size_t>(forced.size(), 64);
-    std::memcpy(bytes + 1 + sizeof problem, forced.data(), extra);
-    std::string_view view(bytes, 1 + sizeof problem + extra);
+    char bytes[sizeof problem + 130];
+    std::size_t used = 0;
+    auto put = [&](const void* data, std::size_t size) {
+      std::memcpy(bytes + used, data, size);
+      used += size;
+    };
+    put(&problem, sizeof problem);
+    put(op.data(), std::min<std::size_t>(op.size(), 64));
+    put("", 1);
+    put(forced.data(), std::min<std::size_t>(forced.size(), 64));
+    std::string_view view(bytes, used);
     {
       std::shared_lock lock(mutex_);
       auto found = plans_.find(view);

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// clutch-devices: lists OpenCL devices with the strings that select them, what they can and cannot do, and what is wrong.
+#include <clutch/clutch.hpp>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace {
+
+using clutch::Device;
+using clutch::DeviceTraits;
+
+struct Ability {
+  const char* name;
+  std::function<bool(const DeviceTraits&)> has;
+};
+const std::vector<Ability>& abilities() {
+  static const std::vector<Ability> all{
+      {"fp64", [](const DeviceTraits& t) { return t.fp64; }},
+      {"fp16 arithmetic", [](const DeviceTraits& t) { return t.fp16; }},
+      {"exact fma", [](const DeviceTraits& t) { return t.fma_exact; }},
+      {"exact divide", [](const DeviceTraits& t) { return t.divide_exact; }},
+      {"exact sqrt", [](const DeviceTraits& t) { return t.sqrt_exact; }},
+      {"subnormals", [](const DeviceTraits& t) { return t.denormals; }},
+      {"sub-groups", [](const DeviceTraits& t) { return t.sub_groups; }},
+      {"local memory on chip", [](const DeviceTraits& t) { return t.local_memory_real; }},
+      {"64-bit atomics", [](const DeviceTraits& t) { return t.native_atomics64; }},
+      {"command buffers", [](const DeviceTraits& t) { return t.command_buffer != 0; }},
+      {"stream priorities", [](const DeviceTraits& t) { return t.priority_hints; }},
+      {"device timer", [](const DeviceTraits& t) { return t.device_timer; }},
+  };
+  return all;
+}
+
+std::string revision(int packed) { return packed == 0 ? "-" : fmt::format("{}.{}.{}", packed >> 16, packed >> 8 & 255, packed & 255); }
+
+/// The default device, or the reason why there is none.
+std::string default_selector(std::string& problem) {
+  try {
+    return clutch::default_device().selector();
+  } catch (const clutch::Error& e) {
+    problem = e.what();
+    return {};
+  }
+}
+
+void print_list() {
+  std::string problem, chosen = default_selector(problem);
+  if (clutch::device_count() == 0) {
+    fmt::print("{}\n", problem);
+    return;
+  }
+  for (const Device& d : clutch::devices()) {
+    const DeviceTraits& t = d.traits();
+    fmt::print("{}{}: {}\n", d.selector() == chosen ? "* " : "  ", d.index(), d.name());
+    fmt::print("     select with  CLUTCH_DEVICE={}   or {}\n", d.selector(), d.index());
+    fmt::print("     {}, {}, driver {}{}\n", clutch::name(d.type()), d.platform(), d.driver_version(), t.simulator ? ", a simulator" : "");
+    fmt::print("     {} compute units, {:.1f} GiB, buffers to {:.1f} GiB, groups to {}, {} KiB local, vectors of {} f32\n", t.compute_units,
+               static_cast<double>(t.global_bytes) / (1 << 30), static_cast<double>(t.max_alloc_bytes) / (1 << 30), t.max_work_group, t.local_bytes / 1024,
+               t.native_width_f32);
+    std::string can, cannot;
+    for (const Ability& a : abilities()) {
+      std::string& list = a.has(t) ? can : cannot;
+      list += fmt::format("{}{}", list.empty() ? "" : ", ", a.name);
+    }
+    fmt::print("     can          {}\n     cannot       {}\n\n", can, cannot.empty() ? "-" : cannot);
+  }
+  fmt::print("{}\n", problem.empty() ? "* is the default device" : problem);
+}
+
+void print_json() {
+  std::string problem, chosen = default_selector(problem);
+  nlohmann::ordered_json root;
+  root["library"] = fmt::format("clutch {}", clutch::version());
+  root["default"] = chosen.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(chosen);
+  root["devices"] = nlohmann::ordered_json::array();
+  for (const Device& d : clutch::devices()) {
+    const DeviceTraits& t = d.traits();
+    nlohmann::ordered_json row{{"index", d.index()},       {"selector", d.selector()},       {"name", d.name()},
+                               {"type", clutch::name(d.type())}, {"vendor", d.vendor()},     {"platform", d.platform()},
+                               {"driver", d.driver_version()},   {"uuid", d.uuid()},         {"compute_units", t.compute_units},
+                               {"global_bytes", t.global_bytes}, {"max_alloc_bytes", t.max_alloc_bytes}, {"max_work_group", t.max_work_group},
+                               {"local_bytes", t.local_bytes},   {"cache_bytes", t.cache_bytes}, {"opencl_c", t.opencl_c},
+                               {"native_width_f32", t.native_width_f32}, {"native_width_f64", t.native_width_f64},
+                               {"command_buffer", revision(t.command_buffer)}, {"simulator", t.simulator}};
+    for (const Ability& a : abilities()) row["can"][a.name] = a.has(t);
+    row["quirks"] = d.quirks();
+    root["devices"].push_back(std::move(row));
+  }
+  fmt::print("{}\n", root.dump(1));
+}
+
+void print_settings(bool markdown) {
+  if (markdown) {
+    fmt::print("| variable | values | default | meaning |\n|---|---|---|---|\n");
+    for (const auto& s : clutch::settings()) {
+      std::string values;
+      for (char c : s.type) values += c == '|' ? std::string(" \\| ") : std::string(1, c);
+      fmt::print("| `{}` | {} | {} | {} |\n", s.name, values, s.default_value.empty() ? "(empty)" : fmt::format("`{}`", s.default_value), s.doc);
+    }
+    return;
+  }
+  for (const auto& s : clutch::settings())
+    fmt::print("{:<26} {:<28} {}{}\n{:<26} {}\n", s.name, s.value.empty() ? "(empty)" : s.value, s.type, s.from_environment ? "  [environment]" : "", "", s.doc);
+}
+
+std::string cache_folder() {
+  for (const auto& s : clutch::settings()) {
+    if (s.name == "CLUTCH_CACHE" && s.value == "off") return {};
+    if (s.name == "CLUTCH_CACHE_DIR" && !s.value.empty()) return s.value;
+  }
+  const char* xdg = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  return xdg && *xdg ? std::string(xdg) + "/clutch" : home ? std::string(home) + "/.cache/clutch" : "";
+}
+
+/// Runs a tiny kernel on one device: the child of --doctor, so that a driver that crashes ends this process alone.
+int probe(int index) {
+  Device d = clutch::device(index);
+  clutch::Tensor t = clutch::arange(0, 1000, 1, {.device = d});
+  clutch::addcmul_(t, t, t);
+  return t.to_host<float>()[999] == 999.0f + 999.0f * 999.0f ? 0 : 3;
+}
+
+int doctor() {
+  int problems = 0;
+  auto line = [&](bool good, const std::string& text) {
+    fmt::print("{} {}\n", good ? "ok      " : "PROBLEM ", text);
+    problems += !good;
+  };
+  fmt::print("{}", clutch::build_info());
+  const char* vendors = std::getenv("OCL_ICD_VENDORS");
+  fmt::print("loader   drivers from {}\n", vendors ? vendors : "/etc/OpenCL/vendors");
+  int count = clutch::device_count();
+  line(count > 0, fmt::format("{} devices", count));
+  std::string problem, chosen = default_selector(problem);
+  line(!chosen.empty(), chosen.empty() ? problem : fmt::format("default device {}", chosen));
+  std::string folder = cache_folder();
+  std::error_code ignored;
+  if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+  bool writable = !folder.empty() && ::access(folder.c_str(), W_OK) == 0;
+  line(writable || folder.empty(), folder.empty() ? "the disk cache is off" : fmt::format("cache folder {}{}", folder, writable ? "" : " cannot be written: programs are built by each process"));
+  std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  for (const Device& d : clutch::devices()) {
+    std::fflush(stdout);
+    int status = std::system(fmt::format("'{}' --probe {} >/dev/null 2>&1", self, d.index()).c_str());
+    line(status == 0, fmt::format("device {}: a kernel {}", d.index(), status == 0 ? "ran and its result is right" : "failed, crashed or gave a wrong result"));
+    for (const std::string& quirk : d.quirks()) fmt::print("quirk    device {}: {}\n", d.index(), quirk);
+  }
+  fmt::print("{}\n", problems == 0 ? "no problems" : fmt::format("{} problems", problems));
+  return problems == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Lists OpenCL devices as clutch sees them."};
+  bool json = false, settings = false, markdown = false, run_doctor = false;
+  int index = -1;
+  app.add_flag("--json", json, "machine-readable");
+  app.add_flag("--settings", settings, "list the environment variables and what they are set to");
+  app.add_flag("--markdown", markdown, "with --settings: the README's table");
+  app.add_flag("--doctor", run_doctor, "check loader, drivers, cache folder, and run a kernel on each device");
+  app.add_option("--probe", index, "internal: run a kernel on one device")->group("");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    if (index >= 0) return probe(index);
+    if (run_doctor) return doctor();
+    if (settings)
+      print_settings(markdown);
+    else if (json)
+      print_json();
+    else
+      print_list();
+    return 0;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "clutch-devices: {}\n", e.what());
+    return 2;
+  }
+}
