@@ -28,7 +28,7 @@ class PlanCache {
     char bytes[sizeof problem + 130];
     std::size_t used = 0;
     auto put = [&](const void* data, std::size_t size) {
-      std::memcpy(bytes + used, data, size);
+      if (size > 0) std::memcpy(bytes + used, data, size);
       used += size;
     };
     put(&problem, sizeof problem);

@@ -4,12 +4,16 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
 
 namespace clutch::testing {
 namespace {
 
 std::string child(const std::string& environment, const std::string& mode) {
-  FILE* pipe = ::popen(("env " + environment + " " CHILD " " + mode + " 2>&1").c_str(), "r");
+  const char* program = std::getenv("ENVIRONMENT_CHILD");  // set by ctest
+  if (!program) throw std::runtime_error("ENVIRONMENT_CHILD must name the program environment_child");
+  FILE* pipe = ::popen(("env " + environment + " " + program + " " + mode + " 2>&1").c_str(), "r");
   std::string text;
   std::array<char, 4096> buffer{};
   while (pipe && std::fgets(buffer.data(), buffer.size(), pipe)) text += buffer.data();
