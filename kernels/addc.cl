@@ -5,10 +5,10 @@
 // Needs: T (dtype of all operands), ACC (compute type), OP (0 quotient, 1 product), ORDER (0 fma_of_quotient,
 // 1 product_first, 2 unfused), INTEGER, and what the included files need.
 // Source: PyTorch 2.12, torch.addcdiv and torch.addcmul.
-#include "common/launch.clh"
 #include "common/dtype.clh"
-#include "common/math.clh"
 #include "common/elementwise.clh"
+#include "common/launch.clh"
+#include "common/math.clh"
 
 #if !defined(T) || !defined(T_NAME) || !defined(ACC) || !defined(OP) || !defined(ORDER) || !defined(INTEGER)
 #error "T, T_NAME, ACC, OP, ORDER and INTEGER are not defined"
@@ -39,7 +39,7 @@
 #elif OP == 0 && ORDER == 1
 #define COMBINE(R, x, a, b, value, one) ((x) + DIV((R)(value) * (a), b))
 #elif OP == 0
-#define COMBINE(R, x, a, b, value, one) ((x) + (R)(value) * DIV(a, b))
+#define COMBINE(R, x, a, b, value, one) ((x) + (R)(value)*DIV(a, b))
 #elif ORDER == 0
 #define COMBINE(R, x, a, b, value, one) FMA((one) ? (a) : (R)(value), (one) ? (b) : (a) * (b), x)
 #elif ORDER == 1
@@ -57,16 +57,15 @@ static inline V combinev(V x, V a, V b, ACC value, int one) { return COMBINE(V, 
 // One step of the contiguous walk: STEP elements from element i.
 #if defined(T_IS_BF16) && defined(CLUTCH_UNALIGNED)
 #define STEP (2 * LANES)
-static inline VU step_of(__global const uchar *input, __global const uchar *t1, __global const uchar *t2, ulong i, ACC value, int one) {
+static inline VU step_of(__global const uchar* input, __global const uchar* t1, __global const uchar* t2, ulong i, ACC value, int one) {
   VU x = load_words(input, i), a = load_words(t1, i), b = load_words(t2, i);
-  return bf16_join(combinev(BF16_EVEN(x), BF16_EVEN(a), BF16_EVEN(b), value, one),
-                   combinev(BF16_ODD(x), BF16_ODD(a), BF16_ODD(b), value, one));
+  return bf16_join(combinev(BF16_EVEN(x), BF16_EVEN(a), BF16_EVEN(b), value, one), combinev(BF16_ODD(x), BF16_ODD(a), BF16_ODD(b), value, one));
 }
 #define STORE_STEP store_words
 #define STREAM_STEP stream_words
 #else
 #define STEP LANES
-static inline V step_of(__global const uchar *input, __global const uchar *t1, __global const uchar *t2, ulong i, ACC value, int one) {
+static inline V step_of(__global const uchar* input, __global const uchar* t1, __global const uchar* t2, ulong i, ACC value, int one) {
   return combinev(LOADV(input, i), LOADV(t1, i), LOADV(t2, i), value, one);
 }
 #define STORE_STEP STOREV
@@ -77,8 +76,8 @@ static inline V step_of(__global const uchar *input, __global const uchar *t1, _
 #endif
 
 #ifdef CLUTCH_ENTRY_addc_contiguous
-static inline void addc_contiguous_body(CLUTCH_ID_PARAMS, __global uchar *out, __global const uchar *input, __global const uchar *t1,
-                                 __global const uchar *t2, ulong n, ACC value, uint streaming) {
+static inline void addc_contiguous_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* input, __global const uchar* t1, __global const uchar* t2,
+                                        ulong n, ACC value, uint streaming) {
   int one = value == (ACC)1;
   for (ulong tile = group; tile * TILE < n; tile += groups) {
     ulong begin = tile * TILE, end = min(begin + TILE, n), tail = begin;
@@ -90,14 +89,12 @@ static inline void addc_contiguous_body(CLUTCH_ID_PARAMS, __global uchar *out, _
       for (ulong i = begin + lane * STEP; i < tail; i += lanes * STEP) STORE_STEP(out, i, step_of(input, t1, t2, i, value, one));
     }
 #endif
-    for (ulong i = tail + lane; i < end; i += lanes)
-      STORE(out, i, combine(LOAD(input, i), LOAD(t1, i), LOAD(t2, i), value, one));
+    for (ulong i = tail + lane; i < end; i += lanes) STORE(out, i, combine(LOAD(input, i), LOAD(t1, i), LOAD(t2, i), value, one));
   }
 }
 
-__kernel void addc_contiguous(CLUTCH_PREDICATE __global uchar *out, ulong out_offset, __global const uchar *input,
-                              ulong input_offset, __global const uchar *t1, ulong t1_offset, __global const uchar *t2,
-                              ulong t2_offset, ulong n, ACC value, uint streaming) {
+__kernel void addc_contiguous(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* input, ulong input_offset, __global const uchar* t1,
+                              ulong t1_offset, __global const uchar* t2, ulong t2_offset, ulong n, ACC value, uint streaming) {
   CLUTCH_IF_PREDICATE
   addc_contiguous_body(CLUTCH_IDS, out + out_offset, input + input_offset, t1 + t1_offset, t2 + t2_offset, n, value, streaming);
 }
@@ -108,8 +105,8 @@ __kernel void addc_contiguous(CLUTCH_PREDICATE __global uchar *out, ulong out_of
 #if VECTORS
 #define LOAD_ROW(p, o, s, i) ((s) ? LOADV(p, (o) + (i)) : (V)LOAD(p, o))
 #endif
-static inline void addc_rows_body(CLUTCH_ID_PARAMS, __global uchar *out, __global const uchar *input, __global const uchar *t1,
-                           __global const uchar *t2, const Shape *shape, ulong n, ACC value) {
+static inline void addc_rows_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* input, __global const uchar* t1, __global const uchar* t2,
+                                  const Shape* shape, ulong n, ACC value) {
   int one = value == (ACC)1;
   ulong inner = (ulong)shape->size[0], chunks = (inner + TILE - 1) / TILE, tiles = n / inner * chunks;
   IDX si = (IDX)shape->stride[1][0], sa = (IDX)shape->stride[2][0], sb = (IDX)shape->stride[3][0];
@@ -120,17 +117,15 @@ static inline void addc_rows_body(CLUTCH_ID_PARAMS, __global uchar *out, __globa
 #if VECTORS
     tail = begin + (end - begin) / LANES * LANES;
     for (IDX i = begin + (IDX)lane * LANES; i < tail; i += (IDX)lanes * LANES)
-      STOREV(out, o.at[0] + i,
-             combinev(LOAD_ROW(input, o.at[1], si, i), LOAD_ROW(t1, o.at[2], sa, i), LOAD_ROW(t2, o.at[3], sb, i), value, one));
+      STOREV(out, o.at[0] + i, combinev(LOAD_ROW(input, o.at[1], si, i), LOAD_ROW(t1, o.at[2], sa, i), LOAD_ROW(t2, o.at[3], sb, i), value, one));
 #endif
     for (IDX i = tail + (IDX)lane; i < end; i += (IDX)lanes)
       STORE(out, o.at[0] + i, combine(LOAD(input, o.at[1] + i * si), LOAD(t1, o.at[2] + i * sa), LOAD(t2, o.at[3] + i * sb), value, one));
   }
 }
 
-__kernel void addc_rows(CLUTCH_PREDICATE __global uchar *out, ulong out_offset, __global const uchar *input, ulong input_offset,
-                        __global const uchar *t1, ulong t1_offset, __global const uchar *t2, ulong t2_offset, ulong n, Shape shape,
-                        ACC value) {
+__kernel void addc_rows(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* input, ulong input_offset, __global const uchar* t1,
+                        ulong t1_offset, __global const uchar* t2, ulong t2_offset, ulong n, Shape shape, ACC value) {
   CLUTCH_IF_PREDICATE
   addc_rows_body(CLUTCH_IDS, out + out_offset, input + input_offset, t1 + t1_offset, t2 + t2_offset, &shape, n, value);
 }
@@ -138,8 +133,8 @@ __kernel void addc_rows(CLUTCH_PREDICATE __global uchar *out, ulong out_offset, 
 
 // The reference: any strides, one element at a time.
 #ifdef CLUTCH_ENTRY_addc_strided
-static inline void addc_strided_body(CLUTCH_ID_PARAMS, __global uchar *out, __global const uchar *input, __global const uchar *t1,
-                              __global const uchar *t2, const Shape *shape, ulong n, ACC value) {
+static inline void addc_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* input, __global const uchar* t1, __global const uchar* t2,
+                                     const Shape* shape, ulong n, ACC value) {
   int one = value == (ACC)1;
   for (ulong tile = group; tile * TILE < n; tile += groups) {
     ulong begin = tile * TILE, end = min(begin + TILE, n);
@@ -150,9 +145,8 @@ static inline void addc_strided_body(CLUTCH_ID_PARAMS, __global uchar *out, __gl
   }
 }
 
-__kernel void addc_strided(CLUTCH_PREDICATE __global uchar *out, ulong out_offset, __global const uchar *input, ulong input_offset,
-                           __global const uchar *t1, ulong t1_offset, __global const uchar *t2, ulong t2_offset, ulong n,
-                           Shape shape, ACC value) {
+__kernel void addc_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* input, ulong input_offset, __global const uchar* t1,
+                           ulong t1_offset, __global const uchar* t2, ulong t2_offset, ulong n, Shape shape, ACC value) {
   CLUTCH_IF_PREDICATE
   addc_strided_body(CLUTCH_IDS, out + out_offset, input + input_offset, t1 + t1_offset, t2 + t2_offset, &shape, n, value);
 }

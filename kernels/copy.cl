@@ -4,34 +4,33 @@
 // Needs: for moves T, an unsigned type of the element's size; for casts S_NAME and D_NAME (dtypes, the real one of a complex
 // type), S_KIND and D_KIND (0 f32-computed float, 1 f64, 2 integer or bool), S_COMPLEX, D_COMPLEX, SATURATE.
 // Source: PyTorch 2.12's casts; OCP 8-bit floating point specification for the f8 formats.
-#include "common/launch.clh"
 #include "common/dtype.clh"
 #include "common/elementwise.clh"
+#include "common/launch.clh"
 
 // Contiguous move: bytes, whatever they mean.
 #ifdef CLUTCH_ENTRY_copy_bytes
 #if WIDTH == 16
 #define WIDE uint16
-#define LOADWIDE(p) vload16(0, (__global const uint *)(p))
-#define STOREWIDE(v, p) vstore16(v, 0, (__global uint *)(p))
+#define LOADWIDE(p) vload16(0, (__global const uint*)(p))
+#define STOREWIDE(v, p) vstore16(v, 0, (__global uint*)(p))
 #elif WIDTH == 8
 #define WIDE uint8
-#define LOADWIDE(p) vload8(0, (__global const uint *)(p))
-#define STOREWIDE(v, p) vstore8(v, 0, (__global uint *)(p))
+#define LOADWIDE(p) vload8(0, (__global const uint*)(p))
+#define STOREWIDE(v, p) vstore8(v, 0, (__global uint*)(p))
 #else
 #define WIDE uint4
-#define LOADWIDE(p) vload4(0, (__global const uint *)(p))
-#define STOREWIDE(v, p) vstore4(v, 0, (__global uint *)(p))
+#define LOADWIDE(p) vload4(0, (__global const uint*)(p))
+#define STOREWIDE(v, p) vstore4(v, 0, (__global uint*)(p))
 #endif
-static inline void copy_bytes_body(CLUTCH_ID_PARAMS, __global uchar *out, __global const uchar *in, ulong bytes, uint streaming) {
+static inline void copy_bytes_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, ulong bytes, uint streaming) {
   int words = ((ulong)out | (ulong)in) % sizeof(uint) == 0;
   for (ulong tile = group; tile * TILE < bytes; tile += groups) {
     ulong begin = tile * TILE, end = min(begin + TILE, bytes);
     ulong tail = words ? begin + (end - begin) / sizeof(WIDE) * sizeof(WIDE) : begin;
 #ifdef CLUTCH_HAS_STREAMING
     if (streaming && (ulong)(out + begin) % sizeof(WIDE) == 0) {
-      for (ulong i = begin + lane * sizeof(WIDE); i < tail; i += lanes * sizeof(WIDE))
-        __builtin_nontemporal_store(LOADWIDE(in + i), (__global WIDE *)(out + i));
+      for (ulong i = begin + lane * sizeof(WIDE); i < tail; i += lanes * sizeof(WIDE)) __builtin_nontemporal_store(LOADWIDE(in + i), (__global WIDE*)(out + i));
     } else
 #endif
     {
@@ -41,8 +40,7 @@ static inline void copy_bytes_body(CLUTCH_ID_PARAMS, __global uchar *out, __glob
   }
 }
 
-__kernel void copy_bytes(CLUTCH_PREDICATE __global uchar *out, ulong out_offset, __global const uchar *in, ulong in_offset, ulong bytes,
-                         uint streaming) {
+__kernel void copy_bytes(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, ulong bytes, uint streaming) {
   CLUTCH_IF_PREDICATE
   copy_bytes_body(CLUTCH_IDS, out + out_offset, in + in_offset, bytes, streaming);
 }
@@ -50,18 +48,17 @@ __kernel void copy_bytes(CLUTCH_PREDICATE __global uchar *out, ulong out_offset,
 
 // Strided move.
 #ifdef CLUTCH_ENTRY_copy_strided
-static inline void copy_strided_body(CLUTCH_ID_PARAMS, __global uchar *out, __global const uchar *in, const Shape *shape, ulong n) {
+static inline void copy_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n) {
   for (ulong tile = group; tile * TILE < n; tile += groups) {
     ulong begin = tile * TILE, end = min(begin + TILE, n);
     for (ulong i = begin + lane; i < end; i += lanes) {
       Offsets o = clutch_offsets(shape, 0, (IDX)i);
-      ((__global T *)out)[o.at[0]] = ((__global const T *)in)[o.at[1]];
+      ((__global T*)out)[o.at[0]] = ((__global const T*)in)[o.at[1]];
     }
   }
 }
 
-__kernel void copy_strided(CLUTCH_PREDICATE __global uchar *out, ulong out_offset, __global const uchar *in, ulong in_offset, ulong n,
-                           Shape shape) {
+__kernel void copy_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, ulong n, Shape shape) {
   CLUTCH_IF_PREDICATE
   copy_strided_body(CLUTCH_IDS, out + out_offset, in + in_offset, &shape, n);
 }
@@ -69,15 +66,15 @@ __kernel void copy_strided(CLUTCH_PREDICATE __global uchar *out, ulong out_offse
 
 // Strided move by rows whose inner strides are 1 (output) and 0 or 1 (input).
 #ifdef CLUTCH_ENTRY_copy_rows
-static inline void copy_rows_body(CLUTCH_ID_PARAMS, __global uchar *out, __global const uchar *in, const Shape *shape, ulong n) {
+static inline void copy_rows_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n) {
   ulong inner = (ulong)shape->size[0], chunks = (inner + TILE - 1) / TILE, tiles = n / inner * chunks;
   IDX step = (IDX)shape->stride[1][0];
   for (ulong tile = group; tile < tiles; tile += groups) {
     ulong row = tile / chunks;
     IDX begin = (IDX)((tile - row * chunks) * TILE), end = (IDX)min((ulong)begin + TILE, inner);
     Offsets o = clutch_offsets(shape, 1, (IDX)row);
-    __global T *to = (__global T *)out + o.at[0];
-    __global const T *from = (__global const T *)in + o.at[1];
+    __global T* to = (__global T*)out + o.at[0];
+    __global const T* from = (__global const T*)in + o.at[1];
     if (step) {
       for (IDX i = begin + (IDX)lane; i < end; i += (IDX)lanes) to[i] = from[i];
     } else {
@@ -87,8 +84,7 @@ static inline void copy_rows_body(CLUTCH_ID_PARAMS, __global uchar *out, __globa
   }
 }
 
-__kernel void copy_rows(CLUTCH_PREDICATE __global uchar *out, ulong out_offset, __global const uchar *in, ulong in_offset, ulong n,
-                        Shape shape) {
+__kernel void copy_rows(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, ulong n, Shape shape) {
   CLUTCH_IF_PREDICATE
   copy_rows_body(CLUTCH_IDS, out + out_offset, in + in_offset, &shape, n);
 }
@@ -114,17 +110,17 @@ static inline float small_to_f32(uint code, uint mantissa_bits, int bias, float 
   if (exponent == 0) return (float)mantissa * tiny;
   return as_float(((exponent + 127 - (uint)bias) << 23) | (mantissa << (23 - mantissa_bits)));
 }
-static inline float load_f8e4m3fn(__global const uchar *base, long i) {
+static inline float load_f8e4m3fn(__global const uchar* base, long i) {
   uint raw = base[i], a = raw & 0x7F;
   float x = a == 0x7F ? as_float(0x7FC00000u) : small_to_f32(a, 3, 7, 0x1p-9f);
   return raw & 0x80 ? -x : x;
 }
-static inline float load_f8e5m2(__global const uchar *base, long i) {
+static inline float load_f8e5m2(__global const uchar* base, long i) {
   uint raw = base[i], a = raw & 0x7F;
   float x = a > 0x7C ? as_float(0x7FC00000u) : a == 0x7C ? as_float(0x7F800000u) : small_to_f32(a, 2, 15, 0x1p-16f);
   return raw & 0x80 ? -x : x;
 }
-static inline float load_f8e8m0fnu(__global const uchar *base, long i) {
+static inline float load_f8e8m0fnu(__global const uchar* base, long i) {
   uint raw = base[i];
   return as_float(raw == 255 ? 0x7FC00000u : raw == 0 ? 0x00400000u : raw << 23);
 }
@@ -185,19 +181,15 @@ static inline uint small_from_bits(uint u, uint mantissa_bits, uint bias, uint l
   uint code = drop > 25 ? 0 : (t + ((1u << (drop - 1)) - 1) + ((t >> drop) & 1)) >> drop;
   return sign | (code > largest ? over : code);
 }
-static inline void put_f32(__global uchar *base, long i, X x) { store_f32(base, i, (float)x); }
+static inline void put_f32(__global uchar* base, long i, X x) { store_f32(base, i, (float)x); }
 #ifdef cl_khr_fp64
-static inline void put_f64(__global uchar *base, long i, X x) { store_f64(base, i, (double)x); }
+static inline void put_f64(__global uchar* base, long i, X x) { store_f64(base, i, (double)x); }
 #endif
-static inline void put_f16(__global uchar *base, long i, X x) { ((__global ushort *)base)[i] = (ushort)f16_from_bits(ODD_BITS(x)); }
-static inline void put_bf16(__global uchar *base, long i, X x) { ((__global ushort *)base)[i] = (ushort)bf16_from_bits(ODD_BITS(x)); }
-static inline void put_f8e4m3fn(__global uchar *base, long i, X x) {
-  base[i] = (uchar)small_from_bits(ODD_BITS(x), 3, 7, 0x7E, 0x7F, SATURATE ? 0x7E : 0x7F);
-}
-static inline void put_f8e5m2(__global uchar *base, long i, X x) {
-  base[i] = (uchar)small_from_bits(ODD_BITS(x), 2, 15, 0x7B, 0x7F, SATURATE ? 0x7B : 0x7C);
-}
-static inline void put_f8e8m0fnu(__global uchar *base, long i, X x) {
+static inline void put_f16(__global uchar* base, long i, X x) { ((__global ushort*)base)[i] = (ushort)f16_from_bits(ODD_BITS(x)); }
+static inline void put_bf16(__global uchar* base, long i, X x) { ((__global ushort*)base)[i] = (ushort)bf16_from_bits(ODD_BITS(x)); }
+static inline void put_f8e4m3fn(__global uchar* base, long i, X x) { base[i] = (uchar)small_from_bits(ODD_BITS(x), 3, 7, 0x7E, 0x7F, SATURATE ? 0x7E : 0x7F); }
+static inline void put_f8e5m2(__global uchar* base, long i, X x) { base[i] = (uchar)small_from_bits(ODD_BITS(x), 2, 15, 0x7B, 0x7F, SATURATE ? 0x7B : 0x7C); }
+static inline void put_f8e8m0fnu(__global uchar* base, long i, X x) {
 #if S_KIND == 0
   uint a = as_uint(x) & 0x7FFFFFFFu;
 #else
@@ -218,18 +210,18 @@ static inline long whole(X x, long least, long largest) {
   return (long)x;
 }
 #endif
-static inline void put_i8(__global uchar *base, long i, X x) { store_i8(base, i, whole(x, -128, 127)); }
-static inline void put_u8(__global uchar *base, long i, X x) { store_u8(base, i, whole(x, 0, 255)); }
-static inline void put_i16(__global uchar *base, long i, X x) { store_i16(base, i, whole(x, -32768, 32767)); }
-static inline void put_i32(__global uchar *base, long i, X x) { store_i32(base, i, whole(x, -2147483647L - 1, 2147483647L)); }
-static inline void put_i64(__global uchar *base, long i, X x) { store_i64(base, i, whole(x, -9223372036854775807L - 1, 9223372036854775807L)); }
-static inline void put_bool(__global uchar *base, long i, X x) { base[i] = x != 0; }
+static inline void put_i8(__global uchar* base, long i, X x) { store_i8(base, i, whole(x, -128, 127)); }
+static inline void put_u8(__global uchar* base, long i, X x) { store_u8(base, i, whole(x, 0, 255)); }
+static inline void put_i16(__global uchar* base, long i, X x) { store_i16(base, i, whole(x, -32768, 32767)); }
+static inline void put_i32(__global uchar* base, long i, X x) { store_i32(base, i, whole(x, -2147483647L - 1, 2147483647L)); }
+static inline void put_i64(__global uchar* base, long i, X x) { store_i64(base, i, whole(x, -9223372036854775807L - 1, 9223372036854775807L)); }
+static inline void put_bool(__global uchar* base, long i, X x) { base[i] = x != 0; }
 
 #define GET CLUTCH_CONCAT(load_, S_NAME)
 #define PUT CLUTCH_CONCAT(put_, D_NAME)
 
 // Element `to` of the destination from element `from` of the source; complex elements are two reals.
-static inline void cast_one(__global uchar *out, long to, __global const uchar *in, long from) {
+static inline void cast_one(__global uchar* out, long to, __global const uchar* in, long from) {
 #if D_COMPLEX && S_COMPLEX
   PUT(out, 2 * to, GET(in, 2 * from));
   PUT(out, 2 * to + 1, GET(in, 2 * from + 1));
@@ -248,32 +240,29 @@ static inline void cast_one(__global uchar *out, long to, __global const uchar *
 
 // Contiguous cast; VECTOR says that both sides compute in f32 vectors.
 #ifdef CLUTCH_ENTRY_copy_cast_contiguous
-static inline void copy_cast_contiguous_body(CLUTCH_ID_PARAMS, __global uchar *out, __global const uchar *in, ulong n, uint streaming) {
+static inline void copy_cast_contiguous_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, ulong n, uint streaming) {
   for (ulong tile = group; tile * TILE < n; tile += groups) {
     ulong begin = tile * TILE, end = min(begin + TILE, n), tail = begin;
 #if VECTOR
     tail = begin + (end - begin) / WIDTH * WIDTH;
     if (streaming && (ulong)(out + begin * D_BYTES) % (WIDTH * D_BYTES) == 0) {
-      for (ulong i = begin + lane * WIDTH; i < tail; i += lanes * WIDTH)
-        CLUTCH_CONCAT(streamv_, D_NAME)(out, i, CLUTCH_CONCAT(loadv_, S_NAME)(in, i));
+      for (ulong i = begin + lane * WIDTH; i < tail; i += lanes * WIDTH) CLUTCH_CONCAT(streamv_, D_NAME)(out, i, CLUTCH_CONCAT(loadv_, S_NAME)(in, i));
     } else {
-      for (ulong i = begin + lane * WIDTH; i < tail; i += lanes * WIDTH)
-        CLUTCH_CONCAT(storev_, D_NAME)(out, i, CLUTCH_CONCAT(loadv_, S_NAME)(in, i));
+      for (ulong i = begin + lane * WIDTH; i < tail; i += lanes * WIDTH) CLUTCH_CONCAT(storev_, D_NAME)(out, i, CLUTCH_CONCAT(loadv_, S_NAME)(in, i));
     }
 #endif
     for (ulong i = tail + lane; i < end; i += lanes) cast_one(out, i, in, i);
   }
 }
 
-__kernel void copy_cast_contiguous(CLUTCH_PREDICATE __global uchar *out, ulong out_offset, __global const uchar *in, ulong in_offset,
-                                   ulong n, uint streaming) {
+__kernel void copy_cast_contiguous(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, ulong n, uint streaming) {
   CLUTCH_IF_PREDICATE
   copy_cast_contiguous_body(CLUTCH_IDS, out + out_offset, in + in_offset, n, streaming);
 }
 #endif
 
 #ifdef CLUTCH_ENTRY_copy_cast_strided
-static inline void copy_cast_strided_body(CLUTCH_ID_PARAMS, __global uchar *out, __global const uchar *in, const Shape *shape, ulong n) {
+static inline void copy_cast_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n) {
   for (ulong tile = group; tile * TILE < n; tile += groups) {
     ulong begin = tile * TILE, end = min(begin + TILE, n);
     for (ulong i = begin + lane; i < end; i += lanes) {
@@ -283,8 +272,7 @@ static inline void copy_cast_strided_body(CLUTCH_ID_PARAMS, __global uchar *out,
   }
 }
 
-__kernel void copy_cast_strided(CLUTCH_PREDICATE __global uchar *out, ulong out_offset, __global const uchar *in, ulong in_offset,
-                                ulong n, Shape shape) {
+__kernel void copy_cast_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, ulong n, Shape shape) {
   CLUTCH_IF_PREDICATE
   copy_cast_strided_body(CLUTCH_IDS, out + out_offset, in + in_offset, &shape, n);
 }

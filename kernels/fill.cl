@@ -2,10 +2,10 @@
 // fill_: every element becomes one value, given as its stored bits. arange_: element i becomes start + i * step.
 // Ownership: a group owns tiles of TILE elements. No local memory.
 // Needs: T, an unsigned type of the element's size (fill) or the dtype's own (arange), and what the included files need.
-#include "common/launch.clh"
 #include "common/dtype.clh"
-#include "common/math.clh"
 #include "common/elementwise.clh"
+#include "common/launch.clh"
+#include "common/math.clh"
 
 #ifndef T
 #error "T is not defined"
@@ -13,7 +13,7 @@
 
 // Contiguous: `pattern` repeats every 16 bytes, whatever the element's size.
 #ifdef CLUTCH_ENTRY_fill_contiguous
-static inline void fill_contiguous_body(CLUTCH_ID_PARAMS, __global uchar *out, ulong bytes, uint4 pattern, uint streaming) {
+static inline void fill_contiguous_body(CLUTCH_ID_PARAMS, __global uchar* out, ulong bytes, uint4 pattern, uint streaming) {
   const ulong block = TILE;
 #if WIDTH == 16
   uint16 wide = (uint16)(pattern, pattern, pattern, pattern);
@@ -37,11 +37,11 @@ static inline void fill_contiguous_body(CLUTCH_ID_PARAMS, __global uchar *out, u
       for (ulong i = begin + lane * sizeof(WIDE); i < tail; i += lanes * sizeof(WIDE)) {
 #ifdef CLUTCH_HAS_STREAMING
         if (streaming) {
-          __builtin_nontemporal_store(wide, (__global WIDE *)(out + i));
+          __builtin_nontemporal_store(wide, (__global WIDE*)(out + i));
           continue;
         }
 #endif
-        *(__global WIDE *)(out + i) = wide;
+        *(__global WIDE*)(out + i) = wide;
       }
     } else {
       tail = begin;
@@ -50,21 +50,21 @@ static inline void fill_contiguous_body(CLUTCH_ID_PARAMS, __global uchar *out, u
   }
 }
 
-__kernel void fill_contiguous(CLUTCH_PREDICATE __global uchar *out, ulong out_offset, ulong bytes, uint4 pattern, uint streaming) {
+__kernel void fill_contiguous(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, ulong bytes, uint4 pattern, uint streaming) {
   CLUTCH_IF_PREDICATE
   fill_contiguous_body(CLUTCH_IDS, out + out_offset, bytes, pattern, streaming);
 }
 #endif
 
 #ifdef CLUTCH_ENTRY_fill_strided
-static inline void fill_strided_body(CLUTCH_ID_PARAMS, __global uchar *out, const Shape *shape, ulong n, T value) {
+static inline void fill_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, const Shape* shape, ulong n, T value) {
   for (ulong tile = group; tile * TILE < n; tile += groups) {
     ulong begin = tile * TILE, end = min(begin + TILE, n);
-    for (ulong i = begin + lane; i < end; i += lanes) ((__global T *)out)[clutch_offsets(shape, 0, (IDX)i).at[0]] = value;
+    for (ulong i = begin + lane; i < end; i += lanes) ((__global T*)out)[clutch_offsets(shape, 0, (IDX)i).at[0]] = value;
   }
 }
 
-__kernel void fill_strided(CLUTCH_PREDICATE __global uchar *out, ulong out_offset, ulong n, Shape shape, T value) {
+__kernel void fill_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, ulong n, Shape shape, T value) {
   CLUTCH_IF_PREDICATE
   fill_strided_body(CLUTCH_IDS, out + out_offset, &shape, n, value);
 }
@@ -74,7 +74,7 @@ __kernel void fill_strided(CLUTCH_PREDICATE __global uchar *out, ulong out_offse
 #if !defined(T_NAME) || !defined(ACC) || !defined(INTEGER)
 #error "T_NAME, ACC and INTEGER are not defined"
 #endif
-static inline void fill_arange_body(CLUTCH_ID_PARAMS, __global uchar *out, const Shape *shape, ulong n, ACC start, ACC step) {
+static inline void fill_arange_body(CLUTCH_ID_PARAMS, __global uchar* out, const Shape* shape, ulong n, ACC start, ACC step) {
   for (ulong tile = group; tile * TILE < n; tile += groups) {
     ulong begin = tile * TILE, end = min(begin + TILE, n);
     for (ulong i = begin + lane; i < end; i += lanes) {
@@ -90,7 +90,7 @@ static inline void fill_arange_body(CLUTCH_ID_PARAMS, __global uchar *out, const
   }
 }
 
-__kernel void fill_arange(CLUTCH_PREDICATE __global uchar *out, ulong out_offset, ulong n, Shape shape, ACC start, ACC step) {
+__kernel void fill_arange(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, ulong n, Shape shape, ACC start, ACC step) {
   CLUTCH_IF_PREDICATE
   fill_arange_body(CLUTCH_IDS, out + out_offset, &shape, n, start, step);
 }

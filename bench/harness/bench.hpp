@@ -19,7 +19,7 @@ struct Peer {
 
 /// What a row measures, ready on one device.
 struct Work {
-  std::function<void(int)> run;       ///< enqueues `reps` calls, then waits once
+  std::function<void(int)> run;  ///< enqueues `reps` calls, then waits once
   std::vector<Peer> peers = {};
   std::function<std::string()> check = {};  ///< after one run: empty if the result is right, else what is wrong
   std::function<double()> measure = {};     ///< instead of run: seconds of one sample, for rows that are no loop
@@ -27,9 +27,9 @@ struct Work {
 
 /// One line of the table.
 struct Row {
-  std::string name;      ///< "addcdiv/f32/16777216"
-  double flops = 0;      ///< really performed by one call; 0: no meaning
-  double bytes = 0;      ///< each operand counted once; 0: no meaning
+  std::string name;  ///< "addcdiv/f32/16777216"
+  double flops = 0;  ///< really performed by one call; 0: no meaning
+  double bytes = 0;  ///< each operand counted once; 0: no meaning
   bool reads_only = false;
   bool in_default = true;  ///< else only with --sweep or by name
   bool in_quick = false;

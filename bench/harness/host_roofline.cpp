@@ -51,7 +51,10 @@ double fma_chains() {
 
 double host_triad(double bytes) {
   auto n = static_cast<long>(bytes / 12);
-  auto allocate = [&] { return std::unique_ptr<float, decltype(&std::free)>(static_cast<float*>(std::aligned_alloc(64, static_cast<std::size_t>((n * 4 + 63) / 64 * 64))), std::free); };
+  auto allocate = [&] {
+    return std::unique_ptr<float, decltype(&std::free)>(static_cast<float*>(std::aligned_alloc(64, static_cast<std::size_t>((n * 4 + 63) / 64 * 64))),
+                                                        std::free);
+  };
   auto a = allocate(), b = allocate(), c = allocate();
   float *pa = a.get(), *pb = b.get(), *pc = c.get();
 #pragma omp parallel for simd schedule(static)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/bench.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <unistd.h>
 
@@ -39,8 +39,7 @@ std::vector<Row> choose(const Rows& all, const Options& o) {
   for (const Row& row : all)
     if (std::regex_search(row.name, pattern)) (in_set(row) ? chosen : others).push_back(row);
   if (chosen.empty()) chosen = others;  // a swept row asked for by name
-  if (chosen.empty())
-    throw Error(ErrorCode::invalid_argument, "clutch-bench", fmt::format("--filter '{}' matches no row; --list shows them", o.filter));
+  if (chosen.empty()) throw Error(ErrorCode::invalid_argument, "clutch-bench", fmt::format("--filter '{}' matches no row; --list shows them", o.filter));
   return chosen;
 }
 

@@ -34,9 +34,7 @@ int calibrate(const std::function<void(int)>& run) {
 void pause() { std::this_thread::sleep_for(std::chrono::microseconds(300)); }
 
 /// Relative standard error of the median that these samples suggest.
-double settled(const std::vector<double>& v) {
-  return v.size() < 5 ? 1 : 1.2533 * summarize(v).noise_pct / 100 / std::sqrt(static_cast<double>(v.size()));
-}
+double settled(const std::vector<double>& v) { return v.size() < 5 ? 1 : 1.2533 * summarize(v).noise_pct / 100 / std::sqrt(static_cast<double>(v.size())); }
 
 /// Writes more than the last-level cache holds.
 class CacheFlusher {

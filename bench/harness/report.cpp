@@ -27,7 +27,8 @@ void print_header(const Context& context, const Roofline& r) {
   for (const auto& [dtype, flops] : r.peak_flops) fmt::print("{} {:.1f} GFLOP/s  ", dtype, flops * 1e-9);
   auto triad = r.bandwidth.find("triad/268435456");
   if (triad != r.bandwidth.end()) fmt::print("triad {}  ", rate_text(triad->second));
-  fmt::print("launch {:.1f} us, with finish {:.1f} us  to device {}, back {}\n", r.launch_us, r.launch_finish_us, rate_text(r.host_to_device), rate_text(r.device_to_host));
+  fmt::print("launch {:.1f} us, with finish {:.1f} us  to device {}, back {}\n", r.launch_us, r.launch_finish_us, rate_text(r.host_to_device),
+             rate_text(r.device_to_host));
   for (const std::string& line : r.suspect) fmt::print("suspect   {}\n", line);
   fmt::print("\n{:<32} {:>11} {:>11} {:>7} {:>9} {:>9} {:>6}  {}\n", "row", "hot", "cold", "noise", "GB/s", "GFLOP/s", "roof", "peers: their time / ours");
   std::fflush(stdout);
@@ -59,10 +60,19 @@ void write_json(const std::string& path, const std::vector<Context>& contexts, c
   context["devices"] = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < contexts.size(); ++i) {
     const Roofline& r = rooflines[i];
-    context["devices"].push_back({{"device", contexts[i].device}, {"platform", contexts[i].platform}, {"driver", contexts[i].driver},
-                                  {"roofline", {{"date", r.date}, {"peak_flops", r.peak_flops}, {"bandwidth", r.bandwidth}, {"launch_us", r.launch_us},
-                                                {"launch_finish_us", r.launch_finish_us}, {"host_to_device", r.host_to_device}, {"device_to_host", r.device_to_host},
-                                                {"host", r.host}, {"suspect", r.suspect}}}});
+    context["devices"].push_back({{"device", contexts[i].device},
+                                  {"platform", contexts[i].platform},
+                                  {"driver", contexts[i].driver},
+                                  {"roofline",
+                                   {{"date", r.date},
+                                    {"peak_flops", r.peak_flops},
+                                    {"bandwidth", r.bandwidth},
+                                    {"launch_us", r.launch_us},
+                                    {"launch_finish_us", r.launch_finish_us},
+                                    {"host_to_device", r.host_to_device},
+                                    {"device_to_host", r.device_to_host},
+                                    {"host", r.host},
+                                    {"suspect", r.suspect}}}});
   }
   root["benchmarks"] = nlohmann::ordered_json::array();
   for (const Result& r : results) {

@@ -94,7 +94,8 @@ struct Shape {
 };
 Shape shape_of(const Device& device) {
   const DeviceTraits& t = device.traits();
-  if (t.type == DeviceType::cpu && t.native_width_f32 >= 4) return {fmt::format("float{}", std::min(t.native_width_f32, 16)), std::min(t.native_width_f32, 16), 1};
+  if (t.type == DeviceType::cpu && t.native_width_f32 >= 4)
+    return {fmt::format("float{}", std::min(t.native_width_f32, 16)), std::min(t.native_width_f32, 16), 1};
   return {"float4", 4, std::min<std::uint64_t>(t.max_work_group, 256)};
 }
 
@@ -174,7 +175,8 @@ double measure_fma(const Device& device, const std::string& dtype) {
   if (dtype == "f64") defines.set("FP64", 1);
   if (dtype == "f16") defines.set("FP16", 1);
   Stream stream = current_stream(device);
-  KernelHandle kernel = prepare({.text = kFmaText, .entry = "roof_fma", .defines = defines, .file = "roofline", .addressing = Addressing::base_and_offset}, stream);
+  KernelHandle kernel =
+      prepare({.text = kFmaText, .entry = "roof_fma", .defines = defines, .file = "roofline", .addressing = Addressing::base_and_offset}, stream);
   std::uint64_t items = static_cast<std::uint64_t>(t.compute_units) * (shape.local == 1 ? 8 : 64 * shape.local);
   Tensor out = empty({static_cast<std::int64_t>(items) * lanes}, {.dtype = DType::f64, .device = device}, stream);
   double best = 0;
@@ -269,7 +271,8 @@ void RooflineMeter::measure_fixed() {
   Tensor out = empty({16}, {.device = device_}, stream);
   Defines defines;
   defines.set_text("V", "float4").set("STREAMING", 0);
-  KernelHandle kernel = prepare({.text = kText, .entry = "roof_empty", .defines = defines, .file = "roofline", .addressing = Addressing::base_and_offset}, stream);
+  KernelHandle kernel =
+      prepare({.text = kText, .entry = "roof_empty", .defines = defines, .file = "roofline", .addressing = Addressing::base_and_offset}, stream);
   auto launch = [&] {
     Encoder encoder(stream, "roofline");
     encoder.output(out);

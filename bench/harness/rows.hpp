@@ -18,8 +18,7 @@ struct SweptSize {
 };
 inline std::vector<SweptSize> element_sizes() {
   std::vector<SweptSize> sizes;
-  for (int e = 10; e <= 25; ++e)
-    sizes.push_back({std::int64_t{1} << e, e == 10 || e == 14 || e == 18 || e == 22 || e == 24, e == 10 || e == 24});
+  for (int e = 10; e <= 25; ++e) sizes.push_back({std::int64_t{1} << e, e == 10 || e == 14 || e == 18 || e == 22 || e == 24, e == 10 || e == 24});
   return sizes;
 }
 

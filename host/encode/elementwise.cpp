@@ -11,8 +11,8 @@
 
 namespace clutch::inline v0::detail {
 
-void make_walk(const Dims& sizes, std::span<const Dims> strides, std::int64_t* rank, std::int64_t* size, std::int64_t* stride,
-               Layout* layout, bool* wide_index) {
+void make_walk(const Dims& sizes, std::span<const Dims> strides, std::int64_t* rank, std::int64_t* size, std::int64_t* stride, Layout* layout,
+               bool* wide_index) {
   const int operands = static_cast<int>(strides.size());
   auto at = [&](int k, int d) -> std::int64_t& { return stride[k * kMaxRank + d]; };
   int order[kMaxRank];
@@ -25,8 +25,7 @@ void make_walk(const Dims& sizes, std::span<const Dims> strides, std::int64_t* r
   for (int i = 0; i < kept; ++i) {
     int d = order[i];
     bool joins = n > 0;
-    for (int k = 0; k < operands && joins; ++k)
-      joins = strides[static_cast<std::size_t>(k)][d] == at(k, n - 1) * size[n - 1];
+    for (int k = 0; k < operands && joins; ++k) joins = strides[static_cast<std::size_t>(k)][d] == at(k, n - 1) * size[n - 1];
     if (joins) {
       size[n - 1] *= sizes[d];
       continue;
@@ -68,8 +67,7 @@ Dims broadcast_strides(const Tensor& tensor, const Dims& sizes) {
 ElementwiseTuning elementwise_tuning(const DeviceTraits& traits) {
   // A tile is about 10 us of streaming on one core, so that a group outweighs its scheduling; measured with
   // `clutch-bench --filter addcdiv/f32` on a wide-vector device. With groups of items a tile is 8 vectors an item.
-  if (traits.type == DeviceType::cpu && traits.native_width_f32 >= 4)
-    return {.width = std::min(traits.native_width_f32, 16), .tile = 8192, .local = 1};
+  if (traits.type == DeviceType::cpu && traits.native_width_f32 >= 4) return {.width = std::min(traits.native_width_f32, 16), .tile = 8192, .local = 1};
   std::uint64_t local = std::min<std::uint64_t>(traits.max_work_group, 128);
   return {.width = 4, .tile = 8 * 4 * local, .local = local};
 }

@@ -35,8 +35,8 @@ struct ElementwiseWalk {
   std::uint64_t numel = 0;
 };
 
-void make_walk(const Dims& sizes, std::span<const Dims> strides, std::int64_t* rank, std::int64_t* size, std::int64_t* stride,
-               Layout* layout, bool* wide_index);
+void make_walk(const Dims& sizes, std::span<const Dims> strides, std::int64_t* rank, std::int64_t* size, std::int64_t* stride, Layout* layout,
+               bool* wide_index);
 
 template <int kOperands>
 ElementwiseWalk<kOperands> walk_of(const Dims& sizes, const std::array<Dims, kOperands>& strides) {

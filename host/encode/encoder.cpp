@@ -26,15 +26,12 @@ LastLaunch& last_launch() noexcept {
 void note_plan(const std::string& text) noexcept { t_plan_ref = &text; }
 
 void check_launch(const Kernel& kernel, const Geometry& g, std::uint64_t local_bytes, const char* op) {
-  auto refuse = [&](std::string rule) {
-    throw Error(ErrorCode::invalid_argument, op, fmt::format("launch of {}: {}", kernel.name(), rule));
-  };
+  auto refuse = [&](std::string rule) { throw Error(ErrorCode::invalid_argument, op, fmt::format("launch of {}: {}", kernel.name(), rule)); };
   std::uint64_t local = std::max<std::uint64_t>(g.local, 1) * g.local_y * g.local_z;
   if (g.local_y == 0 || g.local_z == 0) refuse("local sizes of y and z must be positive");
   if (g.local > 0 && g.global % g.local != 0) refuse(fmt::format("global size {} is no multiple of local size {}", g.global, g.local));
   if (g.global_y % g.local_y != 0 || g.global_z % g.local_z != 0) refuse("global sizes of y and z must be multiples of the local ones");
-  if (local > kernel.max_work_group())
-    refuse(fmt::format("{} work-items in a group, but the device takes {} for this kernel", local, kernel.max_work_group()));
+  if (local > kernel.max_work_group()) refuse(fmt::format("{} work-items in a group, but the device takes {} for this kernel", local, kernel.max_work_group()));
   const DeviceTraits& traits = claimed_traits(kernel.program().runtime().device());
   if (traits.address_bits == 32 && g.global >> 32 != 0) refuse("global size past the device's 32 address bits");
   std::uint64_t wanted = local_bytes + kernel.static_local_bytes();
@@ -66,8 +63,7 @@ Encoder::~Encoder() = default;
 Encoder& Encoder::bind(const Tensor& tensor, Argument::Kind kind) {
   detail::Storage& storage = storage_of(tensor, op_);
   const auto& stream = stream_.impl();
-  if (&storage.runtime() != &stream->runtime())
-    throw Error(ErrorCode::device_mismatch, op_, "a tensor and the stream are of different devices or contexts");
+  if (&storage.runtime() != &stream->runtime()) throw Error(ErrorCode::device_mismatch, op_, "a tensor and the stream are of different devices or contexts");
   storage.used_on(stream, kind != Argument::Kind::input, op_);
   cl_mem mem = storage.mem();
   bind_bytes(&mem, sizeof mem);
@@ -86,8 +82,7 @@ Encoder& Encoder::bind_bytes(const void* bytes, std::size_t size) {
 }
 
 Encoder& Encoder::local(std::size_t bytes) {
-  if (count_ == kMaxArguments || bytes > 0xFFFF'FFFF)
-    throw Error(ErrorCode::invalid_argument, op_, fmt::format("more than {} arguments", kMaxArguments));
+  if (count_ == kMaxArguments || bytes > 0xFFFF'FFFF) throw Error(ErrorCode::invalid_argument, op_, fmt::format("more than {} arguments", kMaxArguments));
   auto size = static_cast<std::uint32_t>(bytes);
   bind_bytes(&size, sizeof size);
   bound_[count_ - 1].size = kNoBytes;
@@ -108,7 +103,8 @@ void Encoder::dispatch(const KernelHandle& handle, const Geometry& g) {
   if (&kernel.program().runtime() != &stream.runtime())
     throw Error(ErrorCode::device_mismatch, op_, fmt::format("kernel {} was built for another device", kernel.name()));
   if (count != kernel.argument_count())
-    throw Error(ErrorCode::invalid_argument, op_, fmt::format("kernel {} takes {} arguments, {} are bound (a tensor binds two)", kernel.name(), kernel.argument_count(), count));
+    throw Error(ErrorCode::invalid_argument, op_,
+                fmt::format("kernel {} takes {} arguments, {} are bound (a tensor binds two)", kernel.name(), kernel.argument_count(), count));
   if (g.global == 0 || g.global_y == 0 || g.global_z == 0) return;
   std::uint64_t local_bytes = 0;
   detail::KernelLease lease(kernel);
@@ -154,14 +150,13 @@ void Encoder::copy(const Tensor& destination, const Tensor& source) {
   to.used_on(stream_.impl(), true, op_);
   cl_event event = nullptr;
   stream.next_ticket();
-  detail::check_cl(clEnqueueCopyBuffer(stream.queue(), from.mem(), to.mem(), from.offset() + source.byte_offset(),
-                                       to.offset() + destination.byte_offset(), source.nbytes(), 0, nullptr, &event),
+  detail::check_cl(clEnqueueCopyBuffer(stream.queue(), from.mem(), to.mem(), from.offset() + source.byte_offset(), to.offset() + destination.byte_offset(),
+                                       source.nbytes(), 0, nullptr, &event),
                    op_, "clEnqueueCopyBuffer");
   stream.submitted(detail::ClEvent(event), op_);
 }
 
-void Encoder::host_task(const std::function<void(std::span<void* const>)>& task, std::span<const Tensor> inputs,
-                        std::span<const Tensor> outputs) {
+void Encoder::host_task(const std::function<void(std::span<void* const>)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   detail::note_fallback("host", op_, "runs on the host");
   detail::StreamImpl& stream = *stream_.impl();
   struct Mapped {
@@ -173,14 +168,12 @@ void Encoder::host_task(const std::function<void(std::span<void* const>)>& task,
   auto unmap = [&] {
     for (const Mapped& m : mapped) {
       cl_event event = nullptr;
-      if (clEnqueueUnmapMemObject(stream.queue(), m.mem, m.pointer, 0, nullptr, &event) == CL_SUCCESS)
-        stream.submitted(detail::ClEvent(event), op_);
+      if (clEnqueueUnmapMemObject(stream.queue(), m.mem, m.pointer, 0, nullptr, &event) == CL_SUCCESS) stream.submitted(detail::ClEvent(event), op_);
     }
   };
   auto map = [&](const Tensor& tensor, bool writes) {
     detail::Storage& storage = storage_of(tensor, op_);
-    if (&storage.runtime() != &stream.runtime())
-      throw Error(ErrorCode::device_mismatch, op_, "a tensor of a host task is of another device or context");
+    if (&storage.runtime() != &stream.runtime()) throw Error(ErrorCode::device_mismatch, op_, "a tensor of a host task is of another device or context");
     storage.used_on(stream_.impl(), writes, op_);
     if (tensor.numel() == 0) {
       pointers.push_back(nullptr);
@@ -234,9 +227,7 @@ std::string wrap_entry(const KernelSource& source, std::span<const Argument> arg
         parameters += fmt::format("{}__local uchar* a{}", comma, i);
         call += fmt::format("{}(__local void*)a{}", comma, i);
         break;
-      default:
-        parameters += fmt::format("{}__global uchar* a{}, ulong o{}", comma, i, i);
-        call += fmt::format("{}(__global void*)(a{} + o{})", comma, i, i);
+      default: parameters += fmt::format("{}__global uchar* a{}, ulong o{}", comma, i, i); call += fmt::format("{}(__global void*)(a{} + o{})", comma, i, i);
     }
   }
   return fmt::format("#line 1 \"<call of {}>\"\n__kernel void {}({}) {{ {}({}); }}\n", source.entry, wrapper, parameters, source.entry, call);
@@ -253,7 +244,8 @@ detail::Runtime& runtime_of_call(std::span<const Argument> arguments, const Stre
 
 KernelHandle prepare(const KernelSource& source, const Stream& stream) {
   detail::Runtime& runtime = runtime_of_call({}, stream, source.entry);
-  return KernelHandle(&runtime.programs().find({.text = source.text, .file = source.file, .entry = source.entry, .defines = source.defines, .options = source.options}));
+  return KernelHandle(
+      &runtime.programs().find({.text = source.text, .file = source.file, .entry = source.entry, .defines = source.defines, .options = source.options}));
 }
 
 void launch(const KernelSource& source, const Geometry& geometry, std::span<const Argument> arguments, const Stream& stream) {

@@ -25,9 +25,7 @@ struct KernelPlan {
   Defines defines = {};
   ElementwiseTuning tuning = {};
   std::string note = {};  ///< what else there is to know: emulation, casts through scratch
-  std::string to_string() const {
-    return fmt::format("{} {}{}{}", entry, defines.to_string(), note.empty() ? "" : " # ", note);
-  }
+  std::string to_string() const { return fmt::format("{} {}{}{}", entry, defines.to_string(), note.empty() ? "" : " # ", note); }
 };
 
 /// A KernelPlan with its built kernel, as the runtime's plan cache keeps it.
@@ -77,8 +75,7 @@ const Implementation<Problem>& choose(std::span<const Implementation<Problem>> l
 /// The plan of a problem, selected and built at its first use, and what last_plan() now returns. `op` tells ops apart.
 template <class Problem>
 const BuiltPlan& plan_for(Runtime& runtime, std::string_view op, const Problem& problem, std::string_view forced) {
-  const BuiltPlan& plan = runtime.plans().find<BuiltPlan>(
-      op, problem, forced, [&] { return build_plan(runtime, select(runtime.traits(), problem, forced)); });
+  const BuiltPlan& plan = runtime.plans().find<BuiltPlan>(op, problem, forced, [&] { return build_plan(runtime, select(runtime.traits(), problem, forced)); });
   note_plan(plan.text);
   return plan;
 }

@@ -70,8 +70,7 @@ Checked validate(const Arguments& a) {
     throw Error(ErrorCode::invalid_shape, a.name,
                 fmt::format("output with shape {} doesn't match the broadcast shape {}", to_string(a.out->sizes()), to_string(c.sizes)));
   if (a.out->dtype() != c.dtype && !can_cast(c.dtype, a.out->dtype()))
-    throw Error(ErrorCode::invalid_dtype, a.name,
-                fmt::format("result dtype {} can't be cast to the output's {}", name(c.dtype), name(a.out->dtype())));
+    throw Error(ErrorCode::invalid_dtype, a.name, fmt::format("result dtype {} can't be cast to the output's {}", name(c.dtype), name(a.out->dtype())));
   if (is_packed(a.out->dtype())) throw Error(ErrorCode::invalid_dtype, a.name, fmt::format("{} is for storage", name(a.out->dtype())));
   check_no_self_overlap(*a.out, a.name);
   check_overlap(*a.out, *a.input, a.name);
@@ -85,8 +84,7 @@ Checked validate(const Arguments& a) {
 std::string computes(const DeviceTraits& traits, const AddcProblem& p) {
   if (p.dtype == DType::f64 && !traits.fp64) return "the device has no fp64";
   bool fused = p.order == AddcOrder::fma_of_quotient || (p.op == AddcOp::product && p.order == AddcOrder::product_first);
-  if (fused && is_floating(p.dtype) && p.dtype != DType::f64 && !traits.fma_exact && !traits.fp64)
-    return "the order needs fma_exact, or fp64 to emulate it";
+  if (fused && is_floating(p.dtype) && p.dtype != DType::f64 && !traits.fma_exact && !traits.fp64) return "the order needs fma_exact, or fp64 to emulate it";
   return {};
 }
 
@@ -95,10 +93,8 @@ constexpr std::array<Implementation<AddcProblem>, 3> kImplementations{{
      [](const DeviceTraits& t, const AddcProblem& p) {
        return p.layout != Layout::contiguous ? std::string("the operands are not all contiguous") : computes(t, p);
      }},
-    {"addc_rows",
-     [](const DeviceTraits& t, const AddcProblem& p) {
-       return p.layout == Layout::strided ? std::string("an inner stride is neither 0 nor 1") : computes(t, p);
-     }},
+    {"addc_rows", [](const DeviceTraits& t,
+                     const AddcProblem& p) { return p.layout == Layout::strided ? std::string("an inner stride is neither 0 nor 1") : computes(t, p); }},
     {"addc_strided", computes},
 }};
 
@@ -108,10 +104,7 @@ std::span<const Implementation<AddcProblem>> addc_implementations() { return kIm
 
 KernelPlan select(const DeviceTraits& traits, const AddcProblem& p, std::string_view forced) {
   const auto& chosen = choose<AddcProblem>(kImplementations, traits, p, forced, p.op == AddcOp::quotient ? "addcdiv" : "addcmul");
-  KernelPlan plan{.stem = "addc",
-                  .entry = chosen.name,
-                  .layout = static_cast<Layout>(&chosen - kImplementations.data()),
-                  .tuning = elementwise_tuning(traits)};
+  KernelPlan plan{.stem = "addc", .entry = chosen.name, .layout = static_cast<Layout>(&chosen - kImplementations.data()), .tuning = elementwise_tuning(traits)};
   bool emulates = !traits.fma_exact || !traits.divide_exact;
   if (emulates && p.dtype != DType::f64)
     plan.note = fmt::format("{}{}", traits.fma_exact ? "" : "fma by f64 ", traits.divide_exact ? "" : traits.fp64 ? "quotient by f64" : "quotient by integers");
@@ -138,8 +131,7 @@ void bind_value(Encoder& encoder, DType dtype, double value) {
   }
 }
 
-void encode(Encoder& encoder, const BuiltPlan& plan, const Tensor& out, const Arguments& a, const ElementwiseWalk<4>& walk, double value,
-            bool streaming) {
+void encode(Encoder& encoder, const BuiltPlan& plan, const Tensor& out, const Arguments& a, const ElementwiseWalk<4>& walk, double value, bool streaming) {
   encoder.output(out).input(*a.input).input(*a.tensor1).input(*a.tensor2).value(walk.numel);
   if (plan.layout != Layout::contiguous) encoder.value(walk.shape);
   bind_value(encoder, out.dtype(), value);
@@ -157,8 +149,8 @@ void run(const Tensor& out, const Arguments& given, const Checked& c, const Addc
       casts[i] = cast(**slots[i], c.dtype, {}, stream);
       *slots[i] = &casts[i];
     }
-  ElementwiseWalk<4> walk = walk_of<4>(c.sizes, {out.strides(), broadcast_strides(*a.input, c.sizes), broadcast_strides(*a.tensor1, c.sizes),
-                                                 broadcast_strides(*a.tensor2, c.sizes)});
+  ElementwiseWalk<4> walk = walk_of<4>(
+      c.sizes, {out.strides(), broadcast_strides(*a.input, c.sizes), broadcast_strides(*a.tensor1, c.sizes), broadcast_strides(*a.tensor2, c.sizes)});
   AddcProblem problem{c.dtype, a.op, options.order, walk.layout, walk.wide_index};
   const BuiltPlan& plan = plan_for(*c.runtime, "addc", problem, options.implementation);
   std::uint64_t bytes = 4 * walk.numel * static_cast<std::uint64_t>(bits(c.dtype) / 8);
@@ -186,8 +178,7 @@ Tensor addc(const Arguments& a, const AddcOptions& options, const Stream& given)
 Tensor addcdiv(const Tensor& input, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options, const Stream& stream) {
   return detail::addc({nullptr, &input, &tensor1, &tensor2, detail::AddcOp::quotient, "addcdiv"}, options, stream);
 }
-void addcdiv_out(const Tensor& out, const Tensor& input, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options,
-                 const Stream& stream) {
+void addcdiv_out(const Tensor& out, const Tensor& input, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options, const Stream& stream) {
   detail::addc({&out, &input, &tensor1, &tensor2, detail::AddcOp::quotient, "addcdiv"}, options, stream);
 }
 void addcdiv_(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options, const Stream& stream) {
@@ -196,8 +187,7 @@ void addcdiv_(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, 
 Tensor addcmul(const Tensor& input, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options, const Stream& stream) {
   return detail::addc({nullptr, &input, &tensor1, &tensor2, detail::AddcOp::product, "addcmul"}, options, stream);
 }
-void addcmul_out(const Tensor& out, const Tensor& input, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options,
-                 const Stream& stream) {
+void addcmul_out(const Tensor& out, const Tensor& input, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options, const Stream& stream) {
   detail::addc({&out, &input, &tensor1, &tensor2, detail::AddcOp::product, "addcmul"}, options, stream);
 }
 void addcmul_(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options, const Stream& stream) {

@@ -18,12 +18,13 @@ Runtime& validate(const Tensor& to, const Tensor& from, const char* op) {
   if (!(to.sizes() == from.sizes())) {
     std::array<Dims, 2> shapes{to.sizes(), from.sizes()};
     if (!(broadcast_shapes(shapes, op) == to.sizes()))
-      throw Error(ErrorCode::invalid_shape, op,
-                  fmt::format("source of shape {} does not broadcast to {}", to_string(from.sizes()), to_string(to.sizes())));
+      throw Error(ErrorCode::invalid_shape, op, fmt::format("source of shape {} does not broadcast to {}", to_string(from.sizes()), to_string(to.sizes())));
   }
   bool packed = is_packed(to.dtype()) || is_packed(from.dtype());
   if (packed && to.dtype() != from.dtype())
-    throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} is for storage: no cast from {} to {}", name(is_packed(to.dtype()) ? to.dtype() : from.dtype()), name(from.dtype()), name(to.dtype())));
+    throw Error(
+        ErrorCode::invalid_dtype, op,
+        fmt::format("{} is for storage: no cast from {} to {}", name(is_packed(to.dtype()) ? to.dtype() : from.dtype()), name(from.dtype()), name(to.dtype())));
   if (packed && (!to.is_contiguous() || !from.is_contiguous() || !(to.sizes() == from.sizes())))
     throw Error(ErrorCode::invalid_shape, op, fmt::format("tensors of {} are copied between contiguous tensors of equal shape alone", name(to.dtype())));
   check_no_self_overlap(to, op);
@@ -43,12 +44,9 @@ std::string casts(const DeviceTraits& t, const CopyProblem& p) {
 }
 
 constexpr std::array<Implementation<CopyProblem>, 5> kImplementations{{
-    {"copy_bytes",
-     [](const DeviceTraits& t, const CopyProblem& p) { return p.layout == Layout::contiguous ? moves(t, p) : std::string("not contiguous"); }},
+    {"copy_bytes", [](const DeviceTraits& t, const CopyProblem& p) { return p.layout == Layout::contiguous ? moves(t, p) : std::string("not contiguous"); }},
     {"copy_rows",
-     [](const DeviceTraits& t, const CopyProblem& p) {
-       return p.layout == Layout::strided ? std::string("an inner stride is neither 0 nor 1") : moves(t, p);
-     }},
+     [](const DeviceTraits& t, const CopyProblem& p) { return p.layout == Layout::strided ? std::string("an inner stride is neither 0 nor 1") : moves(t, p); }},
     {"copy_strided", moves},
     {"copy_cast_contiguous",
      [](const DeviceTraits& t, const CopyProblem& p) { return p.layout == Layout::contiguous ? casts(t, p) : std::string("not contiguous"); }},

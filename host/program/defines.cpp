@@ -40,8 +40,7 @@ Defines& Defines::set_text(std::string_view name, std::string_view value) {
     throw Error(ErrorCode::invalid_argument, "Defines", fmt::format("'{}' = '{}' is no define", name, value));
   auto at = std::lower_bound(entries_.begin(), entries_.end(), name, [](const Entry& e, std::string_view n) { return e.name < n; });
   if (at != entries_.end() && at->name == name) {
-    if (at->value != value)
-      throw Error(ErrorCode::invalid_argument, "Defines", fmt::format("{} is {} already, not {}", name, at->value, value));
+    if (at->value != value) throw Error(ErrorCode::invalid_argument, "Defines", fmt::format("{} is {} already, not {}", name, at->value, value));
     return *this;
   }
   entries_.insert(at, {std::string(name), std::string(value)});

@@ -79,8 +79,8 @@ bool cache_write(const fs::path& file, const Digest& key, std::string_view paylo
   if (error) {
     std::error_code ignored;
     fs::remove(temporary, ignored);
-    log_once(LogLevel::warn, fmt::format("the cache folder {} cannot be written ({}): programs are built again by each process",
-                                         file.parent_path().string(), error.message()));
+    log_once(LogLevel::warn,
+             fmt::format("the cache folder {} cannot be written ({}): programs are built again by each process", file.parent_path().string(), error.message()));
     return false;
   }
   return true;

@@ -59,11 +59,11 @@ ClProgram build_source(Runtime& runtime, const ProgramRequest& request, const st
   status = clBuildProgram(program.get(), 1, &device, options.c_str(), nullptr, nullptr);
   std::string log = build_log(program.get(), device);
   if (status != CL_SUCCESS)
-    throw Error(ErrorCode::build_failure, request.entry,
-                fmt::format("{} does not build on device {} ({}): {}\noptions: {}\ndefines: {}\n{}", request.file, runtime.device().index,
-                            runtime.device().facts.name, cl_error_name(status), options, request.defines.to_string(),
-                            log.empty() ? "(the driver gave no log)" : log),
-                status);
+    throw Error(
+        ErrorCode::build_failure, request.entry,
+        fmt::format("{} does not build on device {} ({}): {}\noptions: {}\ndefines: {}\n{}", request.file, runtime.device().index, runtime.device().facts.name,
+                    cl_error_name(status), options, request.defines.to_string(), log.empty() ? "(the driver gave no log)" : log),
+        status);
   if (!log.empty()) log_line(LogLevel::debug, fmt::format("{}: {}", request.entry, log));
   return program;
 }
@@ -96,9 +96,8 @@ std::string assemble(const ProgramRequest& request) {
 }
 
 std::string build_options(const Runtime& runtime, std::string_view more) {
-  std::string options = runtime.device().opencl_version.starts_with("OpenCL 1.0") || runtime.device().opencl_version.starts_with("OpenCL 1.1")
-                            ? ""
-                            : "-cl-std=CL1.2";
+  std::string options =
+      runtime.device().opencl_version.starts_with("OpenCL 1.0") || runtime.device().opencl_version.starts_with("OpenCL 1.1") ? "" : "-cl-std=CL1.2";
   auto single = device_value<cl_device_fp_config>(runtime.device().id, CL_DEVICE_SINGLE_FP_CONFIG);
   if (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) options += " -cl-fp32-correctly-rounded-divide-sqrt";
   if (!more.empty()) options += fmt::format(" {}", more);
@@ -161,8 +160,7 @@ cl_kernel Kernel::acquire() {
 cl_kernel Kernel::make_bare() const {
   cl_int status = CL_SUCCESS;
   cl_kernel made = clCreateKernel(program_.get(), wrapper_.empty() ? entry_.c_str() : wrapper_.c_str(), &status);
-  if (status == CL_INVALID_KERNEL_NAME)
-    throw Error(ErrorCode::build_failure, entry_, fmt::format("the text has no kernel named {}", entry_), status);
+  if (status == CL_INVALID_KERNEL_NAME) throw Error(ErrorCode::build_failure, entry_, fmt::format("the text has no kernel named {}", entry_), status);
   check_cl(status, entry_, "clCreateKernel");
   return made;
 }
@@ -236,8 +234,8 @@ int SourceMutation::applied() const {
 
 std::string device_key(const Runtime& runtime) {
   const DeviceRecord& d = runtime.device();
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", d.facts.platform_name, d.platform_version, d.facts.name, d.facts.vendor, d.driver_version,
-                     d.opencl_version, claimed_traits(d).address_bits, CLUTCH_VERSION);
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", d.facts.platform_name, d.platform_version, d.facts.name, d.facts.vendor, d.driver_version, d.opencl_version,
+                     claimed_traits(d).address_bits, CLUTCH_VERSION);
 }
 
 std::unique_ptr<Program> ProgramStore::make(const ProgramRequest& request, const std::string& source, const std::string& options) {

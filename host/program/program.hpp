@@ -72,8 +72,8 @@ class KernelLease {
 
 /// What identifies a program and how to make it.
 struct ProgramRequest {
-  std::string_view text;        ///< OpenCL C, with its own #line
-  std::string_view file;        ///< for messages where the text has no #line
+  std::string_view text;  ///< OpenCL C, with its own #line
+  std::string_view file;  ///< for messages where the text has no #line
   std::string_view entry;
   const Defines& defines;
   std::string_view options = {};

@@ -8,8 +8,7 @@ namespace clutch::inline v0::detail {
 std::string_view cl_error_name(std::int32_t code) noexcept {
   switch (code) {
 #define CLUTCH_NAME(x) \
-  case x:              \
-    return #x;
+  case x: return #x;
     CLUTCH_NAME(CL_SUCCESS)
     CLUTCH_NAME(CL_DEVICE_NOT_FOUND)
     CLUTCH_NAME(CL_DEVICE_NOT_AVAILABLE)
@@ -61,10 +60,8 @@ std::string_view cl_error_name(std::int32_t code) noexcept {
     CLUTCH_NAME(CL_INVALID_DEVICE_PARTITION_COUNT)
     CLUTCH_NAME(CL_PLATFORM_NOT_FOUND_KHR)
 #undef CLUTCH_NAME
-    case -9999:
-      return "CL_DEVICE_FAULT_NV";
-    default:
-      return "an unnamed OpenCL status";
+    case -9999: return "CL_DEVICE_FAULT_NV";
+    default: return "an unnamed OpenCL status";
   }
 }
 
@@ -75,9 +72,7 @@ bool is_out_of_memory(cl_int status) noexcept {
 bool is_device_lost(cl_int status) noexcept { return status == CL_DEVICE_NOT_AVAILABLE || status == -9999; }
 
 void throw_cl(cl_int status, std::string_view op, std::string_view call) {
-  ErrorCode code = is_device_lost(status)     ? ErrorCode::device_lost
-                   : is_out_of_memory(status) ? ErrorCode::out_of_memory
-                                              : ErrorCode::opencl;
+  ErrorCode code = is_device_lost(status) ? ErrorCode::device_lost : is_out_of_memory(status) ? ErrorCode::out_of_memory : ErrorCode::opencl;
   throw Error(code, op, fmt::format("{} failed with {} ({})", call, cl_error_name(status), status), status);
 }
 
@@ -93,9 +88,7 @@ std::string query_text(Query query, Object object, What what) {
 }
 }  // namespace
 
-std::string platform_text(cl_platform_id platform, cl_platform_info what) {
-  return query_text(clGetPlatformInfo, platform, what);
-}
+std::string platform_text(cl_platform_id platform, cl_platform_info what) { return query_text(clGetPlatformInfo, platform, what); }
 
 std::string device_text(cl_device_id device, cl_device_info what) { return query_text(clGetDeviceInfo, device, what); }
 

@@ -25,8 +25,7 @@ const DeviceRecord& need(const DeviceRecord* record, std::string_view what) {
 
 [[noreturn]] void throw_no_device(std::string_view op) {
   const Registry& r = detail::registry();
-  if (r.no_platform)
-    throw Error(ErrorCode::no_platform, op, "no OpenCL driver is installed; on Debian pocl-opencl-icd runs on any CPU");
+  if (r.no_platform) throw Error(ErrorCode::no_platform, op, "no OpenCL driver is installed; on Debian pocl-opencl-icd runs on any CPU");
   const auto& visible = detail::the_settings().visible_devices;
   throw Error(ErrorCode::no_device, op,
               visible.from_environment ? fmt::format("CLUTCH_VISIBLE_DEVICES='{}' hides every device", visible.value)
@@ -84,8 +83,8 @@ std::vector<std::string> Device::quirks() const {
 
 std::ostream& operator<<(std::ostream& out, const Device& device) {
   if (device.empty()) return out << "(no device)";
-  return out << device.index() << ": " << device.name() << " (" << name(device.type()) << ", " << device.platform() << ' '
-             << device.driver_version() << ", select with " << device.selector() << ')';
+  return out << device.index() << ": " << device.name() << " (" << name(device.type()) << ", " << device.platform() << ' ' << device.driver_version()
+             << ", select with " << device.selector() << ')';
 }
 
 int device_count() { return static_cast<int>(detail::registry().records.size()); }
@@ -94,8 +93,7 @@ Device device(int index) {
   const Registry& r = detail::registry();
   if (r.records.empty()) throw_no_device("device");
   if (index < 0 || index >= static_cast<int>(r.records.size()))
-    throw Error(ErrorCode::no_device, "device",
-                fmt::format("index {} of {} visible devices:{}", index, r.records.size(), detail::list_choices(r.facts())));
+    throw Error(ErrorCode::no_device, "device", fmt::format("index {} of {} visible devices:{}", index, r.records.size(), detail::list_choices(r.facts())));
   return Device(r.records[static_cast<std::size_t>(index)].get());
 }
 

@@ -74,8 +74,7 @@ std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name(dt
 DType promote_types(DType a, DType b) {
   if (a == b) return a;
   auto small = [](DType d) { return is_floating(d) && bits(d) <= 8; };
-  if (small(a) || small(b))
-    throw Error(ErrorCode::invalid_dtype, "promote_types", fmt::format("{} and {} do not promote", name(a), name(b)));
+  if (small(a) || small(b)) throw Error(ErrorCode::invalid_dtype, "promote_types", fmt::format("{} and {} do not promote", name(a), name(b)));
   if (kind(a) < kind(b)) std::swap(a, b);  // so that a's kind is the later of floating, integral, boolean, complex
   if (is_complex(a)) {
     if (is_complex(b) || b == DType::f64) return a == DType::c128 || b == DType::c128 || b == DType::f64 ? DType::c128 : a;

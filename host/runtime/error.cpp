@@ -31,11 +31,7 @@ std::string_view name(ErrorCode code) noexcept {
 }
 
 Error::Error(ErrorCode code, std::string_view op, std::string_view message, std::int32_t cl_code)
-    : std::runtime_error(std::string(op) + ": " + std::string(message)),
-      code_(code),
-      cl_code_(cl_code),
-      op_(op),
-      message_(message) {}
+    : std::runtime_error(std::string(op) + ": " + std::string(message)), code_(code), cl_code_(cl_code), op_(op), message_(message) {}
 
 Error::~Error() = default;
 

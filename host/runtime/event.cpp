@@ -12,14 +12,12 @@ namespace {
 
 cl_int status_of(const detail::EventImpl& impl) {
   cl_int status = CL_COMPLETE;
-  detail::check_cl(clGetEventInfo(impl.event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr), "Event",
-                   "clGetEventInfo");
+  detail::check_cl(clGetEventInfo(impl.event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr), "Event", "clGetEventInfo");
   return status;
 }
 
 [[noreturn]] void throw_failed(cl_int status, std::string_view op) {
-  throw Error(ErrorCode::stream_failed, op, fmt::format("the marked work failed with {} ({})", detail::cl_error_name(status), status),
-              status);
+  throw Error(ErrorCode::stream_failed, op, fmt::format("the marked work failed with {} ({})", detail::cl_error_name(status), status), status);
 }
 
 }  // namespace
@@ -53,10 +51,8 @@ void Event::wait() const {
 }
 
 double elapsed_ms(const Event& start, const Event& end) {
-  if (!start.recorded() || !end.recorded())
-    throw Error(ErrorCode::invalid_argument, "elapsed_ms", "both events must have been recorded");
-  if (&start.impl()->runtime != &end.impl()->runtime)
-    throw Error(ErrorCode::invalid_argument, "elapsed_ms", "the events are of different devices");
+  if (!start.recorded() || !end.recorded()) throw Error(ErrorCode::invalid_argument, "elapsed_ms", "both events must have been recorded");
+  if (&start.impl()->runtime != &end.impl()->runtime) throw Error(ErrorCode::invalid_argument, "elapsed_ms", "the events are of different devices");
   if (!start.impl()->runtime.traits().device_timer)
     throw Error(ErrorCode::not_supported, "elapsed_ms",
                 fmt::format("device {} has no usable timer (trait device_timer)", start.impl()->runtime.device().index));

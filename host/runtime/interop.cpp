@@ -35,8 +35,7 @@ const detail::Storage& need(const Tensor& tensor, const char* op) {
 Stream wrap(cl_command_queue queue) {
   if (!queue) throw Error(ErrorCode::invalid_argument, kWrap, "the queue is null");
   auto properties = info<cl_command_queue_properties>(clGetCommandQueueInfo, queue, CL_QUEUE_PROPERTIES, kWrap, "clGetCommandQueueInfo");
-  if (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
-    throw Error(ErrorCode::invalid_argument, kWrap, "the queue is out of order; streams are in order");
+  if (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) throw Error(ErrorCode::invalid_argument, kWrap, "the queue is out of order; streams are in order");
   auto context = info<cl_context>(clGetCommandQueueInfo, queue, CL_QUEUE_CONTEXT, kWrap, "clGetCommandQueueInfo");
   auto device = info<cl_device_id>(clGetCommandQueueInfo, queue, CL_QUEUE_DEVICE, kWrap, "clGetCommandQueueInfo");
   const detail::DeviceRecord* record = detail::find_record(device);
@@ -52,13 +51,13 @@ Tensor wrap(cl_mem buffer, const Dims& sizes, DType dtype, const Device& device,
   auto context = info<cl_context>(clGetMemObjectInfo, buffer, CL_MEM_CONTEXT, kWrap, "clGetMemObjectInfo");
   auto bytes = info<std::size_t>(clGetMemObjectInfo, buffer, CL_MEM_SIZE, kWrap, "clGetMemObjectInfo");
   detail::Runtime* runtime = detail::find_runtime(context);
-  if (!runtime)
-    throw Error(ErrorCode::device_mismatch, kWrap, "the buffer's context is unknown: wrap a queue of that context first");
+  if (!runtime) throw Error(ErrorCode::device_mismatch, kWrap, "the buffer's context is unknown: wrap a queue of that context first");
   if (!device.empty() && device.record() != &runtime->device())
     throw Error(ErrorCode::device_mismatch, kWrap, fmt::format("the buffer's context is of device {}, not {}", runtime->device().index, device.index()));
   std::uint64_t wanted = bytes_for(dtype, static_cast<std::uint64_t>(numel(sizes)));
   if (byte_offset > bytes || wanted > bytes - byte_offset)
-    throw Error(ErrorCode::invalid_shape, kWrap, fmt::format("{} of {} at byte {} need {} bytes, the buffer has {}", to_string(sizes), name(dtype), byte_offset, byte_offset + wanted, bytes));
+    throw Error(ErrorCode::invalid_shape, kWrap,
+                fmt::format("{} of {} at byte {} need {} bytes, the buffer has {}", to_string(sizes), name(dtype), byte_offset, byte_offset + wanted, bytes));
   detail::check_cl(clRetainMemObject(buffer), kWrap, "clRetainMemObject");
   auto storage = std::make_shared<detail::Storage>(*runtime, detail::ClMem(buffer), bytes);
   Tensor flat(storage, byte_offset, {numel(sizes)}, {1}, dtype);

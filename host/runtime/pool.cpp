@@ -125,8 +125,8 @@ Segment* Pool::new_segment(std::uint64_t bytes, const Key& key, std::string_view
     throw Error(ErrorCode::out_of_memory, op,
                 fmt::format("{} bytes wanted on device {}, which has {} bytes, of which clutch holds {} ({} in use); clCreateBuffer "
                             "failed with {} after caches were freed",
-                            bytes, runtime_.device().index, claimed_traits(runtime_.device()).global_bytes,
-                            reserved_bytes_.all.current, allocated_bytes_.all.current, cl_error_name(status)),
+                            bytes, runtime_.device().index, claimed_traits(runtime_.device()).global_bytes, reserved_bytes_.all.current,
+                            allocated_bytes_.all.current, cl_error_name(status)),
                 status);
   }
   auto* segment = new Segment{.mem = std::move(mem), .bytes = bytes, .stream = key.stream, .pool = key.pool, .small = key.small};
@@ -274,9 +274,7 @@ std::map<std::string, std::uint64_t> Pool::stats() const {
 namespace clutch::inline v0 {
 
 namespace {
-detail::Runtime& runtime_for(const Device& device) {
-  return detail::runtime_of(*(device.empty() ? current_device() : device).record());
-}
+detail::Runtime& runtime_for(const Device& device) { return detail::runtime_of(*(device.empty() ? current_device() : device).record()); }
 }  // namespace
 
 PoolId new_pool() {

@@ -18,18 +18,14 @@ constexpr std::array kTable{
              "each local size is compiled at its first launch (50 to 80 ms): few local sizes, no offsets; binaries are saved "
              "after the launch",
              "measured on 3.1; PoCL lib/CL/devices/common.c"},
-    QuirkRow{kQuirkCommandBufferArguments, "command_buffer_arguments",
-             [](const DeviceRecord& d) { return is_pocl(d) && driver_number(d) < 5; },
+    QuirkRow{kQuirkCommandBufferArguments, "command_buffer_arguments", [](const DeviceRecord& d) { return is_pocl(d) && driver_number(d) < 5; },
              "replay of cl_khr_command_buffer reads the kernel's present arguments, recording unset ones crashes",
              "measured on 3.1; fixed by PoCL commit 526263215"},
-    QuirkRow{kQuirkCommandBufferTimes, "command_buffer_times",
-             [](const DeviceRecord& d) { return is_pocl(d) && driver_number(d) < 6; },
+    QuirkRow{kQuirkCommandBufferTimes, "command_buffer_times", [](const DeviceRecord& d) { return is_pocl(d) && driver_number(d) < 6; },
              "the event of a command buffer covers its last command alone", "measured on 3.1; TODO in PoCL's source"},
     QuirkRow{kQuirkUnderclaimsRounding, "underclaims_rounding", is_rusticl,
-             "claims neither FMA nor correct divide and sqrt, yet rounds correctly: the self-test decides",
-             "measured on Mesa 22.3"},
-    QuirkRow{kQuirkSlowHostTransfer, "one_thread_copies", is_pocl,
-             "copy, fill and read commands run on one thread: kernels copy instead", "PoCL issue #716"},
+             "claims neither FMA nor correct divide and sqrt, yet rounds correctly: the self-test decides", "measured on Mesa 22.3"},
+    QuirkRow{kQuirkSlowHostTransfer, "one_thread_copies", is_pocl, "copy, fill and read commands run on one thread: kernels copy instead", "PoCL issue #716"},
 };
 
 }  // namespace

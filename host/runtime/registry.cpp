@@ -52,9 +52,8 @@ std::vector<std::unique_ptr<DeviceRecord>> enumerate(bool& no_platform) {
   std::vector<cl_platform_id> platforms(count);
   check_cl(clGetPlatformIDs(count, platforms.data(), nullptr), "devices", "clGetPlatformIDs");
   // Loaders order platforms by what they find; sorted by name the numbers stay when a driver is added elsewhere.
-  std::stable_sort(platforms.begin(), platforms.end(), [](cl_platform_id a, cl_platform_id b) {
-    return platform_text(a, CL_PLATFORM_NAME) < platform_text(b, CL_PLATFORM_NAME);
-  });
+  std::stable_sort(platforms.begin(), platforms.end(),
+                   [](cl_platform_id a, cl_platform_id b) { return platform_text(a, CL_PLATFORM_NAME) < platform_text(b, CL_PLATFORM_NAME); });
   int platform_number = 0;
   for (cl_platform_id platform : platforms) {
     cl_uint devices = 0;

@@ -20,7 +20,7 @@ struct DeviceRecord {
   std::string driver_version, opencl_version, platform_version, extensions;
 
   mutable std::once_flag claims_once, tests_once, runtime_once;
-  mutable DeviceTraits traits;       // claims after claims_once, complete after tests_once
+  mutable DeviceTraits traits;  // claims after claims_once, complete after tests_once
   mutable Runtime* runtime = nullptr;
 
   bool has_extension(std::string_view name) const;

@@ -25,11 +25,7 @@ Adopted& adopted() {
 }  // namespace
 
 Runtime::Runtime(const DeviceRecord& device, ClContext context, bool adopted)
-    : device_(device),
-      context_(std::move(context)),
-      adopted_(adopted),
-      pool_(*this),
-      programs_(*this) {}
+    : device_(device), context_(std::move(context)), adopted_(adopted), pool_(*this), programs_(*this) {}
 
 Runtime::~Runtime() = default;
 

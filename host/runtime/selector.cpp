@@ -95,8 +95,7 @@ std::vector<int> choose(Facts all, const std::vector<int>& candidates, std::stri
     return result;
   };
   if (auto index = number(word))
-    return *index < static_cast<int>(candidates.size()) ? std::vector<int>{candidates[static_cast<std::size_t>(*index)]}
-                                                         : std::vector<int>{};
+    return *index < static_cast<int>(candidates.size()) ? std::vector<int>{candidates[static_cast<std::size_t>(*index)]} : std::vector<int>{};
   if (word[0] >= '0' && word[0] <= '9' && word.find_first_not_of("0123456789.*") == std::string_view::npos)
     throw Error(ErrorCode::not_supported, "select_devices", fmt::format("'{}' in '{}' names a sub-device; select whole devices", word, selector));
   if (auto type = type_word(word)) return keep([&](const DeviceFacts& d) { return d.type == *type; });
@@ -137,8 +136,7 @@ void append_unique(std::vector<int>& to, const std::vector<int>& from) {
 std::string list_choices(Facts all) {
   std::string text;
   for (std::size_t i = 0; i < all.size(); ++i)
-    text += fmt::format("\n  {}  or  {}:{}  {}  {} ({})", i, all[i].platform, all[i].device, name(all[i].type), all[i].name,
-                        all[i].platform_name);
+    text += fmt::format("\n  {}  or  {}:{}  {}  {} ({})", i, all[i].platform, all[i].device, name(all[i].type), all[i].name, all[i].platform_name);
   return text.empty() ? "\n  (no device is visible)" : text;
 }
 
@@ -150,13 +148,11 @@ std::vector<int> match_selector(std::string_view selector, Facts all) {
   for (std::string_view entry : split(text, ';')) {
     bool discard = entry.starts_with('!');
     if (discard) entry = trim(entry.substr(1));
-    if (entry.empty())
-      throw Error(ErrorCode::invalid_argument, "select_devices", fmt::format("'{}' has an empty term", selector));
+    if (entry.empty()) throw Error(ErrorCode::invalid_argument, "select_devices", fmt::format("'{}' has an empty term", selector));
     any_accept = any_accept || !discard;
     std::vector<std::string_view> prefix;
     for (std::string_view item : split(entry, ',')) {
-      if (item.empty())
-        throw Error(ErrorCode::invalid_argument, "select_devices", fmt::format("'{}' has an empty list element", selector));
+      if (item.empty()) throw Error(ErrorCode::invalid_argument, "select_devices", fmt::format("'{}' has an empty list element", selector));
       std::vector<std::string_view> parts = split(item, ':');
       if (parts.size() > 1)
         prefix.assign(parts.begin(), parts.end() - 1);

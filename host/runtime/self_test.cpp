@@ -34,15 +34,15 @@ std::vector<Triple> crafted_inputs() {
   std::vector<Triple> inputs;
   auto f = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
   const float ulp = 0x1p-23f;
-  inputs.push_back({1 + ulp, 1 + ulp, -1 - 2 * ulp});         // fma keeps 2^-46, two roundings give 0
-  inputs.push_back({1 + ulp, 1 - ulp, -1});                   // -2^-46
+  inputs.push_back({1 + ulp, 1 + ulp, -1 - 2 * ulp});  // fma keeps 2^-46, two roundings give 0
+  inputs.push_back({1 + ulp, 1 - ulp, -1});            // -2^-46
   inputs.push_back({0x1.fffffep+60f, 0x1.fffffep+60f, 1});
   inputs.push_back({1, 3, 1});
-  inputs.push_back({0x1p-126f, 3, 0});                        // subnormal quotient
+  inputs.push_back({0x1p-126f, 3, 0});  // subnormal quotient
   inputs.push_back({0x1.8p-126f, 2, 0});
-  inputs.push_back({0x1.000002p-126f, 2, 0});                 // quotient is a tie between subnormals
+  inputs.push_back({0x1.000002p-126f, 2, 0});  // quotient is a tie between subnormals
   inputs.push_back({0x1.000006p-126f, 2, 0});
-  inputs.push_back({f(0x00000003), 2, 0});                    // subnormal operand
+  inputs.push_back({f(0x00000003), 2, 0});  // subnormal operand
   std::uint64_t state = 0x9E3779B97F4A7C15ull;
   auto next = [&] {
     state ^= state << 13;
@@ -88,8 +88,7 @@ Results measure(const DeviceRecord& record) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Triple& t = inputs[i];
     float quotient = t.a / t.b, product = t.a * t.b;
-    if (std::fpclassify(product) == FP_SUBNORMAL || std::fpclassify(t.a) == FP_SUBNORMAL)
-      denormals = denormals && same(got[4 * i + 3], product);
+    if (std::fpclassify(product) == FP_SUBNORMAL || std::fpclassify(t.a) == FP_SUBNORMAL) denormals = denormals && same(got[4 * i + 3], product);
     if (std::fpclassify(quotient) == FP_SUBNORMAL) denormals = denormals && got[4 * i + 1] != 0;
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -116,8 +115,7 @@ Results measure(const DeviceRecord& record) {
     clSetKernelArg(lease.get(), 3, sizeof offset[1], &offset[1]);
     clSetKernelArg(lease.get(), 4, sizeof count, &count);
     std::size_t global = 64, local = 1;
-    check_cl(clEnqueueNDRangeKernel(stream.impl()->queue(), lease.get(), 1, nullptr, &global, &local, 0, nullptr, &raw), "self_test",
-             "clEnqueueNDRangeKernel");
+    check_cl(clEnqueueNDRangeKernel(stream.impl()->queue(), lease.get(), 1, nullptr, &global, &local, 0, nullptr, &raw), "self_test", "clEnqueueNDRangeKernel");
   }
   ClEvent event(raw);
   check_cl(clWaitForEvents(1, &raw), "self_test", "clWaitForEvents");

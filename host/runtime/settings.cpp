@@ -26,8 +26,7 @@ struct Row {
 };
 
 constexpr std::array kRows{
-#define CLUTCH_SETTING(member, NAME, type, default_value, doc) \
-  Row{"CLUTCH_" #NAME, type, default_value, doc, &Settings::member},
+#define CLUTCH_SETTING(member, NAME, type, default_value, doc) Row{"CLUTCH_" #NAME, type, default_value, doc, &Settings::member},
 #include "runtime/settings.def"
 #undef CLUTCH_SETTING
 };
@@ -58,8 +57,7 @@ std::string refusal(const Row& row, std::string_view value) {
     for (char c : value) good = good && c >= '0' && c <= '9';
     return good ? "" : "a whole number of at most 18 digits";
   }
-  if (row.type.find('|') != std::string_view::npos)
-    return contains(split(row.type, '|'), value) ? "" : fmt::format("one of {}", row.type);
+  if (row.type.find('|') != std::string_view::npos) return contains(split(row.type, '|'), value) ? "" : fmt::format("one of {}", row.type);
   auto choices = split(row.type, ',');
   for (auto part : split(value, ','))
     if (!contains(choices, part)) return fmt::format("any of {}, joined by commas", row.type);
@@ -96,8 +94,7 @@ Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& 
       if (row.name == key) found = &row;
       names += fmt::format(" {}", row.name);
     }
-    if (!found)
-      throw Error(ErrorCode::invalid_setting, "settings", fmt::format("unknown setting {}; known settings:{}", key, names));
+    if (!found) throw Error(ErrorCode::invalid_setting, "settings", fmt::format("unknown setting {}; known settings:{}", key, names));
     if (auto valid = refusal(*found, value); !valid.empty())
       throw Error(ErrorCode::invalid_setting, "settings", fmt::format("{}='{}' is not valid: use {}", key, value, valid));
     (result.*found->member).value = value;
@@ -120,9 +117,7 @@ const Settings& the_settings() {
   return *parsed;
 }
 
-SettingsOverride::SettingsOverride(Settings settings) : settings_(std::move(settings)) {
-  former_ = g_override.exchange(&settings_);
-}
+SettingsOverride::SettingsOverride(Settings settings) : settings_(std::move(settings)) { former_ = g_override.exchange(&settings_); }
 SettingsOverride::~SettingsOverride() { g_override.store(former_); }
 
 bool log_enabled(LogLevel level) noexcept {
@@ -162,8 +157,7 @@ void log_once(LogLevel level, const std::string& text) noexcept {
 
 void note_fallback(std::string_view kind, std::string_view op, const std::string& what) {
   auto slot = fallback_slot(kind, op);
-  if (the_settings().strict_forbids(kind))
-    throw Error(ErrorCode::strict, op, fmt::format("{} (CLUTCH_STRICT={} forbids it)", what, kind));
+  if (the_settings().strict_forbids(kind)) throw Error(ErrorCode::strict, op, fmt::format("{} (CLUTCH_STRICT={} forbids it)", what, kind));
   g_fallbacks[slot].fetch_add(1, std::memory_order_relaxed);
   log_once(LogLevel::warn, fmt::format("{}: {}", op, what));
 }
@@ -194,8 +188,8 @@ std::uint64_t fallback_count(std::string_view kind) {
 std::string_view version() { return CLUTCH_VERSION; }
 
 std::string build_info() {
-  return fmt::format("clutch {}\ncompiler {}\nbuild type {}\nCLBlast {}\nLAPACKE {}\n", CLUTCH_VERSION, CLUTCH_COMPILER,
-                     CLUTCH_BUILD_TYPE, CLUTCH_CLBLAST, CLUTCH_LAPACKE);
+  return fmt::format("clutch {}\ncompiler {}\nbuild type {}\nCLBlast {}\nLAPACKE {}\n", CLUTCH_VERSION, CLUTCH_COMPILER, CLUTCH_BUILD_TYPE, CLUTCH_CLBLAST,
+                     CLUTCH_LAPACKE);
 }
 
 }  // namespace clutch::inline v0

@@ -23,11 +23,7 @@ Storage::Storage(const std::shared_ptr<StreamImpl>& stream, std::uint64_t bytes,
 }
 
 Storage::Storage(Runtime& runtime, ClMem buffer, std::uint64_t bytes)
-    : runtime_(runtime),
-      wrapped_(std::move(buffer)),
-      mem_(wrapped_.get()),
-      bytes_(bytes),
-      check_races_(the_settings().check_streams.on()) {
+    : runtime_(runtime), wrapped_(std::move(buffer)), mem_(wrapped_.get()), bytes_(bytes), check_races_(the_settings().check_streams.on()) {
   runtime_.add_live(1);
 }
 

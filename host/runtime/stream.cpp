@@ -122,9 +122,10 @@ void StreamImpl::retire(std::size_t most, std::vector<std::shared_ptr<void>>& do
 void StreamImpl::fail(cl_int status, const char* op) {
   if (sticky_) return;
   ErrorCode code = is_device_lost(status) ? ErrorCode::device_lost : ErrorCode::stream_failed;
-  sticky_.emplace(code, op, fmt::format("failed on stream {} of device {} with {} ({}); Stream::reset() forgets it", id_,
-                                        runtime_.device().index, cl_error_name(status), status),
-                  status);
+  sticky_.emplace(
+      code, op,
+      fmt::format("failed on stream {} of device {} with {} ({}); Stream::reset() forgets it", id_, runtime_.device().index, cl_error_name(status), status),
+      status);
   failed_.store(true, std::memory_order_release);
 }
 
@@ -200,9 +201,7 @@ Stream resolve_stream(const Stream& stream, Runtime& runtime, std::string_view o
 }  // namespace detail
 
 namespace {
-detail::Runtime& runtime_for(const Device& device) {
-  return detail::runtime_of(*(device.empty() ? current_device() : device).record());
-}
+detail::Runtime& runtime_for(const Device& device) { return detail::runtime_of(*(device.empty() ? current_device() : device).record()); }
 }  // namespace
 
 Stream::Stream(const Device& device, const StreamOptions& options) : impl_(runtime_for(device).make_stream(options.priority)) {}

@@ -146,7 +146,8 @@ Tensor arange(double start, double end, double step, const TensorOptions& option
 Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes, const TensorOptions& options, const Stream& given) {
   std::uint64_t wanted = bytes_for(options.dtype, static_cast<std::uint64_t>(numel(sizes)));
   if (wanted != bytes)
-    throw Error(ErrorCode::invalid_argument, "from_bytes", fmt::format("{} bytes given, {} of {} need {}", bytes, to_string(sizes), name(options.dtype), wanted));
+    throw Error(ErrorCode::invalid_argument, "from_bytes",
+                fmt::format("{} bytes given, {} of {} need {}", bytes, to_string(sizes), name(options.dtype), wanted));
   Stream stream = stream_for(given, options.device, "from_bytes");
   Tensor result = empty(sizes, options, stream);
   if (bytes == 0) return result;
@@ -156,8 +157,8 @@ Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes, cons
   detail::Storage& storage = *result.storage();
   cl_event event = nullptr;
   stream.impl()->next_ticket();
-  detail::check_cl(clEnqueueWriteBuffer(stream.impl()->queue(), storage.mem(), CL_FALSE, storage.offset(), bytes, staged.get(), 0, nullptr, &event), "from_bytes",
-                   "clEnqueueWriteBuffer");
+  detail::check_cl(clEnqueueWriteBuffer(stream.impl()->queue(), storage.mem(), CL_FALSE, storage.offset(), bytes, staged.get(), 0, nullptr, &event),
+                   "from_bytes", "clEnqueueWriteBuffer");
   stream.impl()->submitted(detail::ClEvent(event), "from_bytes", staged);
   return result;
 }
@@ -205,9 +206,9 @@ void Tensor::read(void* destination, const Stream& given) const {
   stream.impl()->check("to_host");
   stream.impl()->next_ticket();
   cl_event event = nullptr;
-  detail::check_cl(clEnqueueReadBuffer(stream.impl()->queue(), from.mem(), CL_FALSE, from.offset() + source.byte_offset(), source.nbytes(), destination, 0,
-                                       nullptr, &event),
-                   "to_host", "clEnqueueReadBuffer");
+  detail::check_cl(
+      clEnqueueReadBuffer(stream.impl()->queue(), from.mem(), CL_FALSE, from.offset() + source.byte_offset(), source.nbytes(), destination, 0, nullptr, &event),
+      "to_host", "clEnqueueReadBuffer");
   stream.impl()->submitted(detail::ClEvent(event), "to_host");
   stream.synchronize();
 }

@@ -31,8 +31,7 @@ bool is_contiguous(const Dims& sizes, const Dims& strides) {
 
 int wrap_dim(int dim, int rank, std::string_view op) {
   int wrapped = dim < 0 ? dim + rank : dim;
-  if (wrapped < 0 || wrapped >= rank)
-    throw Error(ErrorCode::invalid_argument, op, fmt::format("dimension {} of a tensor of rank {}", dim, rank));
+  if (wrapped < 0 || wrapped >= rank) throw Error(ErrorCode::invalid_argument, op, fmt::format("dimension {} of a tensor of rank {}", dim, rank));
   return wrapped;
 }
 
@@ -63,9 +62,7 @@ bool view_strides(const Tensor& t, const Dims& sizes, Dims& strides) {
 
 }  // namespace
 
-void Dims::too_many() {
-  throw Error(ErrorCode::invalid_shape, "Dims", fmt::format("a tensor has at most {} dimensions", kMaxRank));
-}
+void Dims::too_many() { throw Error(ErrorCode::invalid_shape, "Dims", fmt::format("a tensor has at most {} dimensions", kMaxRank)); }
 
 std::string to_string(const Dims& dims) {
   std::string text = "(";
@@ -126,7 +123,8 @@ std::int64_t Tensor::stride(int dim) const { return strides_[wrap_dim(dim, rank(
 Tensor Tensor::as_strided(const Dims& sizes, const Dims& strides, std::int64_t offset) const {
   if (!storage_) throw Error(ErrorCode::invalid_argument, "as_strided", "the tensor is undefined");
   if (sizes.rank() != strides.rank())
-    throw Error(ErrorCode::invalid_shape, "as_strided", fmt::format("sizes {} and strides {} differ in rank", clutch::to_string(sizes), clutch::to_string(strides)));
+    throw Error(ErrorCode::invalid_shape, "as_strided",
+                fmt::format("sizes {} and strides {} differ in rank", clutch::to_string(sizes), clutch::to_string(strides)));
   auto width = static_cast<std::int64_t>(bits(dtype_));
   if (offset * width % 8 != 0)
     throw Error(ErrorCode::invalid_argument, "as_strided", fmt::format("a view of {} at element {} would begin inside a byte", name(dtype_), offset));
@@ -140,7 +138,8 @@ Tensor Tensor::as_strided(const Dims& sizes, const Dims& strides, std::int64_t o
   std::int64_t begin = static_cast<std::int64_t>(offset_) + offset * width / 8;
   if (begin < 0 || (count > 0 && static_cast<std::uint64_t>(begin) + bytes_for(dtype_, static_cast<std::uint64_t>(last) + 1) > storage_->bytes()))
     throw Error(ErrorCode::invalid_shape, "as_strided",
-                fmt::format("sizes {} with strides {} at element {} reach past the storage of {} bytes", clutch::to_string(sizes), clutch::to_string(strides), offset, storage_->bytes()));
+                fmt::format("sizes {} with strides {} at element {} reach past the storage of {} bytes", clutch::to_string(sizes), clutch::to_string(strides),
+                            offset, storage_->bytes()));
   return Tensor(storage_, static_cast<std::uint64_t>(begin), sizes, strides, dtype_);
 }
 

@@ -23,8 +23,7 @@ int extension_revision(const DeviceRecord& d, std::string_view extension, int un
     if (clGetDeviceInfo(d.id, CL_DEVICE_EXTENSIONS_WITH_VERSION, size, list.data(), nullptr) == CL_SUCCESS)
       for (const auto& entry : list)
         if (extension == entry.name)
-          return static_cast<int>((CL_VERSION_MAJOR(entry.version) << 16) | (CL_VERSION_MINOR(entry.version) << 8) |
-                                  (CL_VERSION_PATCH(entry.version) & 0xFF));
+          return static_cast<int>((CL_VERSION_MAJOR(entry.version) << 16) | (CL_VERSION_MINOR(entry.version) << 8) | (CL_VERSION_PATCH(entry.version) & 0xFF));
   }
   return unversioned;
 }

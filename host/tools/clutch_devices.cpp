@@ -2,8 +2,8 @@
 // clutch-devices: lists OpenCL devices with the strings that select them, what they can and cannot do, and what is wrong.
 #include <clutch/clutch.hpp>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <unistd.h>
@@ -86,13 +86,25 @@ void print_json() {
   root["devices"] = nlohmann::ordered_json::array();
   for (const Device& d : clutch::devices()) {
     const DeviceTraits& t = d.traits();
-    nlohmann::ordered_json row{{"index", d.index()},       {"selector", d.selector()},       {"name", d.name()},
-                               {"type", clutch::name(d.type())}, {"vendor", d.vendor()},     {"platform", d.platform()},
-                               {"driver", d.driver_version()},   {"uuid", d.uuid()},         {"compute_units", t.compute_units},
-                               {"global_bytes", t.global_bytes}, {"max_alloc_bytes", t.max_alloc_bytes}, {"max_work_group", t.max_work_group},
-                               {"local_bytes", t.local_bytes},   {"cache_bytes", t.cache_bytes}, {"opencl_c", t.opencl_c},
-                               {"native_width_f32", t.native_width_f32}, {"native_width_f64", t.native_width_f64},
-                               {"command_buffer", revision(t.command_buffer)}, {"simulator", t.simulator}};
+    nlohmann::ordered_json row{{"index", d.index()},
+                               {"selector", d.selector()},
+                               {"name", d.name()},
+                               {"type", clutch::name(d.type())},
+                               {"vendor", d.vendor()},
+                               {"platform", d.platform()},
+                               {"driver", d.driver_version()},
+                               {"uuid", d.uuid()},
+                               {"compute_units", t.compute_units},
+                               {"global_bytes", t.global_bytes},
+                               {"max_alloc_bytes", t.max_alloc_bytes},
+                               {"max_work_group", t.max_work_group},
+                               {"local_bytes", t.local_bytes},
+                               {"cache_bytes", t.cache_bytes},
+                               {"opencl_c", t.opencl_c},
+                               {"native_width_f32", t.native_width_f32},
+                               {"native_width_f64", t.native_width_f64},
+                               {"command_buffer", revision(t.command_buffer)},
+                               {"simulator", t.simulator}};
     for (const Ability& a : abilities()) row["can"][a.name] = a.has(t);
     row["quirks"] = d.quirks();
     root["devices"].push_back(std::move(row));
@@ -111,7 +123,8 @@ void print_settings(bool markdown) {
     return;
   }
   for (const auto& s : clutch::settings())
-    fmt::print("{:<26} {:<28} {}{}\n{:<26} {}\n", s.name, s.value.empty() ? "(empty)" : s.value, s.type, s.from_environment ? "  [environment]" : "", "", s.doc);
+    fmt::print("{:<26} {:<28} {}{}\n{:<26} {}\n", s.name, s.value.empty() ? "(empty)" : s.value, s.type, s.from_environment ? "  [environment]" : "", "",
+               s.doc);
 }
 
 std::string cache_folder() {
@@ -149,7 +162,9 @@ int doctor() {
   std::error_code ignored;
   if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
   bool writable = !folder.empty() && ::access(folder.c_str(), W_OK) == 0;
-  line(writable || folder.empty(), folder.empty() ? "the disk cache is off" : fmt::format("cache folder {}{}", folder, writable ? "" : " cannot be written: programs are built by each process"));
+  line(writable || folder.empty(), folder.empty()
+                                       ? "the disk cache is off"
+                                       : fmt::format("cache folder {}{}", folder, writable ? "" : " cannot be written: programs are built by each process"));
   std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   for (const Device& d : clutch::devices()) {
     std::fflush(stdout);

@@ -23,34 +23,34 @@ CLUTCH_API std::string_view name(DeviceType type) noexcept;
 /// Sizes are in bytes, widths in lanes.
 struct DeviceTraits {
   DeviceType type = DeviceType::other;
-  int opencl_c = 120;                    ///< newest OpenCL C version times 100: 120, 300
+  int opencl_c = 120;  ///< newest OpenCL C version times 100: 120, 300
   int address_bits = 64;
-  int compute_units = 1;                 ///< never steers selection; for information
-  std::uint64_t max_work_group = 1;      ///< work-items in a work-group
-  std::uint64_t local_bytes = 0;         ///< local memory of a work-group
-  bool local_memory_real = false;        ///< dedicated on-chip memory rather than cached global memory
+  int compute_units = 1;             ///< never steers selection; for information
+  std::uint64_t max_work_group = 1;  ///< work-items in a work-group
+  std::uint64_t local_bytes = 0;     ///< local memory of a work-group
+  bool local_memory_real = false;    ///< dedicated on-chip memory rather than cached global memory
   std::uint64_t global_bytes = 0;
   std::uint64_t max_alloc_bytes = 0;     ///< largest single buffer
   std::uint64_t max_argument_bytes = 0;  ///< all arguments of one kernel together
   std::uint64_t cache_bytes = 0;         ///< last-level cache; 0 if not said
   std::uint32_t base_align_bits = 0;
-  int native_width_f32 = 1;              ///< lanes of the native vector; 0 where the type is not supported
+  int native_width_f32 = 1;  ///< lanes of the native vector; 0 where the type is not supported
   int native_width_f64 = 0;
   int native_width_f16 = 0;
   bool fp64 = false;
-  bool fp16 = false;                     ///< arithmetic in half; storage of f16 and bf16 works everywhere
+  bool fp16 = false;  ///< arithmetic in half; storage of f16 and bf16 works everywhere
   bool sub_groups = false;
   bool native_atomics64 = false;
   bool out_of_order = false;
   bool priority_hints = false;
-  int command_buffer = 0;                ///< revision of cl_khr_command_buffer times 10000 as 0x major minor patch; 0 = absent
-  bool fma_exact = false;                ///< self-test: fma() is rounded once
-  bool divide_exact = false;             ///< self-test: f32 '/' is correctly rounded, subnormal results too
-  bool sqrt_exact = false;               ///< self-test: f32 sqrt() is correctly rounded
-  bool denormals = false;                ///< self-test: f32 subnormals are kept
-  bool device_timer = false;             ///< self-test: event times grow and agree with the host's clock
-  bool simulator = false;                ///< claims several device types at once
-  std::uint32_t quirks = 0;              ///< bits of the quirk table that apply
+  int command_buffer = 0;     ///< revision of cl_khr_command_buffer times 10000 as 0x major minor patch; 0 = absent
+  bool fma_exact = false;     ///< self-test: fma() is rounded once
+  bool divide_exact = false;  ///< self-test: f32 '/' is correctly rounded, subnormal results too
+  bool sqrt_exact = false;    ///< self-test: f32 sqrt() is correctly rounded
+  bool denormals = false;     ///< self-test: f32 subnormals are kept
+  bool device_timer = false;  ///< self-test: event times grow and agree with the host's clock
+  bool simulator = false;     ///< claims several device types at once
+  std::uint32_t quirks = 0;   ///< bits of the quirk table that apply
 };
 
 /// Identity of an OpenCL device: a cheap value, equal for equal devices. Empty means "the current device" to whom it is

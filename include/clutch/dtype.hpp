@@ -77,8 +77,7 @@ constexpr bool is_complex(DType dtype) noexcept { return kind(dtype) == DTypeKin
 constexpr bool is_packed(DType dtype) noexcept { return bits(dtype) < 8; }
 /// Bytes that hold `count` contiguous elements, rounded up to a whole byte.
 constexpr std::uint64_t bytes_for(DType dtype, std::uint64_t count) noexcept {
-  return is_packed(dtype) ? (count * static_cast<std::uint64_t>(bits(dtype)) + 7) / 8
-                          : count * static_cast<std::uint64_t>(bits(dtype) / 8);
+  return is_packed(dtype) ? (count * static_cast<std::uint64_t>(bits(dtype)) + 7) / 8 : count * static_cast<std::uint64_t>(bits(dtype) / 8);
 }
 /// Finds a dtype by its name(). Errors: invalid_dtype lists the names.
 CLUTCH_API DType dtype_from_name(std::string_view name);
@@ -132,8 +131,7 @@ template <DType kFormat>
 struct float8 {
   std::uint8_t bits = 0;
   float8() = default;
-  explicit float8(double value, Overflow overflow = Overflow::nonfinite)
-      : bits(static_cast<std::uint8_t>(encode_small_float(value, kFormat, overflow))) {}
+  explicit float8(double value, Overflow overflow = Overflow::nonfinite) : bits(static_cast<std::uint8_t>(encode_small_float(value, kFormat, overflow))) {}
   explicit operator float() const { return static_cast<float>(decode_small_float(bits, kFormat)); }
   friend bool operator==(float8, float8) = default;
 };
@@ -148,21 +146,36 @@ template <DType kValue>
 struct DTypeConstant {
   static constexpr DType value = kValue;
 };
-template <> struct DTypeOf<double> : DTypeConstant<DType::f64> {};
-template <> struct DTypeOf<float> : DTypeConstant<DType::f32> {};
-template <> struct DTypeOf<float16> : DTypeConstant<DType::f16> {};
-template <> struct DTypeOf<bfloat16> : DTypeConstant<DType::bf16> {};
-template <> struct DTypeOf<float8_e4m3fn> : DTypeConstant<DType::f8e4m3fn> {};
-template <> struct DTypeOf<float8_e5m2> : DTypeConstant<DType::f8e5m2> {};
-template <> struct DTypeOf<float8_e8m0fnu> : DTypeConstant<DType::f8e8m0fnu> {};
-template <> struct DTypeOf<std::int8_t> : DTypeConstant<DType::i8> {};
-template <> struct DTypeOf<std::uint8_t> : DTypeConstant<DType::u8> {};
-template <> struct DTypeOf<std::int16_t> : DTypeConstant<DType::i16> {};
-template <> struct DTypeOf<std::int32_t> : DTypeConstant<DType::i32> {};
-template <> struct DTypeOf<std::int64_t> : DTypeConstant<DType::i64> {};
-template <> struct DTypeOf<bool> : DTypeConstant<DType::boolean> {};
-template <> struct DTypeOf<std::complex<float>> : DTypeConstant<DType::c64> {};
-template <> struct DTypeOf<std::complex<double>> : DTypeConstant<DType::c128> {};
+template <>
+struct DTypeOf<double> : DTypeConstant<DType::f64> {};
+template <>
+struct DTypeOf<float> : DTypeConstant<DType::f32> {};
+template <>
+struct DTypeOf<float16> : DTypeConstant<DType::f16> {};
+template <>
+struct DTypeOf<bfloat16> : DTypeConstant<DType::bf16> {};
+template <>
+struct DTypeOf<float8_e4m3fn> : DTypeConstant<DType::f8e4m3fn> {};
+template <>
+struct DTypeOf<float8_e5m2> : DTypeConstant<DType::f8e5m2> {};
+template <>
+struct DTypeOf<float8_e8m0fnu> : DTypeConstant<DType::f8e8m0fnu> {};
+template <>
+struct DTypeOf<std::int8_t> : DTypeConstant<DType::i8> {};
+template <>
+struct DTypeOf<std::uint8_t> : DTypeConstant<DType::u8> {};
+template <>
+struct DTypeOf<std::int16_t> : DTypeConstant<DType::i16> {};
+template <>
+struct DTypeOf<std::int32_t> : DTypeConstant<DType::i32> {};
+template <>
+struct DTypeOf<std::int64_t> : DTypeConstant<DType::i64> {};
+template <>
+struct DTypeOf<bool> : DTypeConstant<DType::boolean> {};
+template <>
+struct DTypeOf<std::complex<float>> : DTypeConstant<DType::c64> {};
+template <>
+struct DTypeOf<std::complex<double>> : DTypeConstant<DType::c128> {};
 }  // namespace detail
 
 /// The dtype that a C++ type stores: dtype_of<float> is DType::f32.

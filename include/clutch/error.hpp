@@ -12,24 +12,24 @@ namespace clutch::inline v0 {
 /// Says what kind of failure an Error reports. The numbers are the C ABI's and never change.
 enum class ErrorCode : std::int32_t {
   ok = 0,
-  invalid_argument = 1,   ///< a value outside its contract that none of the codes below names
-  invalid_shape = 2,      ///< wrong rank or sizes, shapes that do not broadcast, negative sizes
-  invalid_dtype = 3,      ///< a dtype, or a mix of dtypes, that the op refuses
-  device_mismatch = 4,    ///< tensors or streams of different devices or contexts in one call
-  invalid_overlap = 5,    ///< an output that overlaps itself or overlaps an input partially
-  invalid_setting = 6,    ///< an unknown CLUTCH_* name or a bad value of a known one
-  no_platform = 7,        ///< no OpenCL driver is installed
-  no_device = 8,          ///< a selector or the visible list leaves no device
-  not_supported = 9,      ///< the device or this version cannot do it; the message names the trait
-  out_of_memory = 10,     ///< memory is short after caches were freed; the message says wanted and had
-  build_failure = 11,     ///< a program did not compile; the message has log, defines and path:line
-  opencl = 12,            ///< another OpenCL call failed; cl_name() says with what
-  stream_failed = 13,     ///< work on a stream failed; sticks until Stream::reset()
-  device_lost = 14,       ///< the device is gone; sticks until Stream::reset()
-  strict = 15,            ///< CLUTCH_STRICT forbids the fall-back that the call would take
-  io = 16,                ///< a file could not be read or written
-  capturing = 17,         ///< the call is illegal while its stream is capturing
-  internal = 18,          ///< a defect of this library
+  invalid_argument = 1,  ///< a value outside its contract that none of the codes below names
+  invalid_shape = 2,     ///< wrong rank or sizes, shapes that do not broadcast, negative sizes
+  invalid_dtype = 3,     ///< a dtype, or a mix of dtypes, that the op refuses
+  device_mismatch = 4,   ///< tensors or streams of different devices or contexts in one call
+  invalid_overlap = 5,   ///< an output that overlaps itself or overlaps an input partially
+  invalid_setting = 6,   ///< an unknown CLUTCH_* name or a bad value of a known one
+  no_platform = 7,       ///< no OpenCL driver is installed
+  no_device = 8,         ///< a selector or the visible list leaves no device
+  not_supported = 9,     ///< the device or this version cannot do it; the message names the trait
+  out_of_memory = 10,    ///< memory is short after caches were freed; the message says wanted and had
+  build_failure = 11,    ///< a program did not compile; the message has log, defines and path:line
+  opencl = 12,           ///< another OpenCL call failed; cl_name() says with what
+  stream_failed = 13,    ///< work on a stream failed; sticks until Stream::reset()
+  device_lost = 14,      ///< the device is gone; sticks until Stream::reset()
+  strict = 15,           ///< CLUTCH_STRICT forbids the fall-back that the call would take
+  io = 16,               ///< a file could not be read or written
+  capturing = 17,        ///< the call is illegal while its stream is capturing
+  internal = 18,         ///< a defect of this library
 };
 
 /// Returns the enumerator's name, "invalid_shape" for ErrorCode::invalid_shape.

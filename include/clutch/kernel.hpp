@@ -55,7 +55,7 @@ struct KernelSource {
   std::string_view text;
   std::string_view entry;
   Defines defines = {};
-  std::string_view options = {};             ///< further build options
+  std::string_view options = {};              ///< further build options
   std::string_view file = "<kernel source>";  ///< named in build logs
   Addressing addressing = Addressing::pointer;
 };
@@ -76,8 +76,8 @@ class Argument {
   enum class Kind : std::uint8_t { input, output, inout, value, local };
   Kind kind = Kind::value;
   const Tensor* tensor = nullptr;
-  std::uint32_t size = 0;             ///< of a value, in bytes; of local memory
-  const char* type = "";              ///< OpenCL C name of a value's type
+  std::uint32_t size = 0;  ///< of a value, in bytes; of local memory
+  const char* type = "";   ///< OpenCL C name of a value's type
   alignas(16) unsigned char bytes[16] = {};
 };
 
@@ -86,16 +86,21 @@ inline Argument output(const Tensor& t) { return {.kind = Argument::Kind::output
 inline Argument inout(const Tensor& t) { return {.kind = Argument::Kind::inout, .tensor = &t}; }
 /// A number by its C++ type: float, double, and integers of 8 to 64 bits.
 template <class T>
-  requires std::is_arithmetic_v<T>
-Argument value(T v) {
+requires std::is_arithmetic_v<T> Argument value(T v) {
   static_assert(sizeof(T) <= 8 && !std::is_same_v<T, bool>);
   Argument a{.kind = Argument::Kind::value, .size = sizeof(T)};
-  if constexpr (std::is_same_v<T, float>) a.type = "float";
-  else if constexpr (std::is_same_v<T, double>) a.type = "double";
-  else if constexpr (sizeof(T) == 1) a.type = std::is_signed_v<T> ? "char" : "uchar";
-  else if constexpr (sizeof(T) == 2) a.type = std::is_signed_v<T> ? "short" : "ushort";
-  else if constexpr (sizeof(T) == 4) a.type = std::is_signed_v<T> ? "int" : "uint";
-  else a.type = std::is_signed_v<T> ? "long" : "ulong";
+  if constexpr (std::is_same_v<T, float>)
+    a.type = "float";
+  else if constexpr (std::is_same_v<T, double>)
+    a.type = "double";
+  else if constexpr (sizeof(T) == 1)
+    a.type = std::is_signed_v<T> ? "char" : "uchar";
+  else if constexpr (sizeof(T) == 2)
+    a.type = std::is_signed_v<T> ? "short" : "ushort";
+  else if constexpr (sizeof(T) == 4)
+    a.type = std::is_signed_v<T> ? "int" : "uint";
+  else
+    a.type = std::is_signed_v<T> ? "long" : "ulong";
   std::memcpy(a.bytes, &v, sizeof(T));
   return a;
 }
@@ -106,10 +111,8 @@ inline Argument local_memory(std::uint32_t bytes) { return {.kind = Argument::Ki
 /// first use. Errors: build_failure with log and path:line, also where (with Addressing::pointer) the arguments do not fit
 /// the entry's parameters; invalid_argument for a wrong count or size of arguments, or a geometry past the device's limits,
 /// naming the rule; device_mismatch.
-CLUTCH_API void launch(const KernelSource& source, const Geometry& geometry, std::span<const Argument> arguments,
-                       const Stream& stream = {});
-inline void launch(const KernelSource& source, const Geometry& geometry, std::initializer_list<Argument> arguments,
-                   const Stream& stream = {}) {
+CLUTCH_API void launch(const KernelSource& source, const Geometry& geometry, std::span<const Argument> arguments, const Stream& stream = {});
+inline void launch(const KernelSource& source, const Geometry& geometry, std::initializer_list<Argument> arguments, const Stream& stream = {}) {
   launch(source, geometry, std::span<const Argument>(arguments.begin(), arguments.size()), stream);
 }
 
@@ -148,10 +151,7 @@ class CLUTCH_API Encoder {
   Encoder& inout(const Tensor& tensor) { return bind(tensor, Argument::Kind::inout); }
   /// Any trivially copyable value: a number or a struct that the kernel declares alike.
   template <class T>
-    requires std::is_trivially_copyable_v<T>
-  Encoder& value(const T& v) {
-    return bind_bytes(&v, sizeof(T));
-  }
+  requires std::is_trivially_copyable_v<T> Encoder& value(const T& v) { return bind_bytes(&v, sizeof(T)); }
   /// A value whose type is known at run time only.
   Encoder& bytes(const void* data, std::size_t size) { return bind_bytes(data, size); }
   /// Local memory of that many bytes for a `__local` pointer parameter.
@@ -169,8 +169,7 @@ class CLUTCH_API Encoder {
   /// Runs a host library's work on mapped memory, in the stream's order: the pointers match inputs, then outputs.
   /// Waits for the stream until graphs record it: it is a counted host fall-back.
   /// Errors: strict under CLUTCH_STRICT=host.
-  void host_task(const std::function<void(std::span<void* const>)>& task, std::span<const Tensor> inputs,
-                 std::span<const Tensor> outputs);
+  void host_task(const std::function<void(std::span<void* const>)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
   /// Lets a library that enqueues by itself do so: `task` gets the cl_command_queue.
   void opaque(const std::function<void(void* queue)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
 

@@ -187,12 +187,10 @@ CLUTCH_API Tensor zeros(const Dims& sizes, const TensorOptions& options = {}, co
 CLUTCH_API Tensor full(const Dims& sizes, double value, const TensorOptions& options = {}, const Stream& stream = {});
 /// ceil((end - start) / step) elements start + i * step: exact in i64 for integer dtypes (bounds are truncated), one fma
 /// in f32 (f64 for f64) and one rounding for floating ones. Errors: invalid_argument for step 0 or a wrong sign.
-CLUTCH_API Tensor arange(double start, double end, double step = 1, const TensorOptions& options = {},
-                         const Stream& stream = {});
+CLUTCH_API Tensor arange(double start, double end, double step = 1, const TensorOptions& options = {}, const Stream& stream = {});
 /// Copies `bytes` of row-major elements to the device; `data` may be changed as soon as the call returns.
 /// Errors: invalid_argument if `bytes` is not what sizes and dtype need.
-CLUTCH_API Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes, const TensorOptions& options = {},
-                             const Stream& stream = {});
+CLUTCH_API Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes, const TensorOptions& options = {}, const Stream& stream = {});
 
 /// Copies host values to a tensor of that shape.
 template <class T>
@@ -206,8 +204,7 @@ Tensor from_host(const std::vector<T>& values, const Dims& sizes, const Device& 
 /// Copies host values to a tensor of rank 1.
 template <class T>
 Tensor from_host(std::initializer_list<T> values, const Device& device = {}, const Stream& stream = {}) {
-  return from_host(std::span<const T>(values.begin(), values.size()), {static_cast<std::int64_t>(values.size())}, device,
-                   stream);
+  return from_host(std::span<const T>(values.begin(), values.size()), {static_cast<std::int64_t>(values.size())}, device, stream);
 }
 
 /// The dtype of a result of these tensors by PyTorch's rules: tensors of rank 0 count only by their kind.

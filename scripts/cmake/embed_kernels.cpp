@@ -83,7 +83,8 @@ int main(int argc, char** argv) try {
     out << ";\n";
     rows << "    {\"" << stem << "\", text_" << i << ", entries_" << i << "},\n";
   }
-  out << "constexpr std::array<KernelText, " << argc - 3 << "> table{{\n" << rows.str() << "}};\n}  // namespace\n"
+  out << "constexpr std::array<KernelText, " << argc - 3 << "> table{{\n"
+      << rows.str() << "}};\n}  // namespace\n"
       << "std::span<const KernelText> kernel_table() { return table; }\n}  // namespace clutch::inline v0::detail\n";
   std::ofstream file(argv[2]);
   file << out.str();

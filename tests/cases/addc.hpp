@@ -62,9 +62,9 @@ struct AddcCase {
       return;
     }
     double vx = model::value_at(x, ix, dtype), va = model::value_at(a, ia, dtype), vb = model::value_at(b, ib, dtype);
-    double r = dtype == DType::f64 ? combine<double>(op, order, vx, va, vb, value)
-                                   : combine<float>(op, order, static_cast<float>(vx), static_cast<float>(va), static_cast<float>(vb),
-                                                    static_cast<float>(value));
+    double r = dtype == DType::f64
+                   ? combine<double>(op, order, vx, va, vb, value)
+                   : combine<float>(op, order, static_cast<float>(vx), static_cast<float>(va), static_cast<float>(vb), static_cast<float>(value));
     model::store_at(out, i, dtype, r);
   }
 };

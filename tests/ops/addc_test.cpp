@@ -156,7 +156,8 @@ TEST(Addc, InPlaceAndAliasedInputs) {
 
 TEST(Addc, PromotesAsPyTorch) {
   CLUTCH_EACH_DEVICE(device) {
-    Tensor h = full({3}, 1.0, {.dtype = DType::f16, .device = device}), f = full({3}, 3.0, {.device = device}), i = full({3}, 7, {.dtype = DType::i32, .device = device});
+    Tensor h = full({3}, 1.0, {.dtype = DType::f16, .device = device}), f = full({3}, 3.0, {.device = device}),
+           i = full({3}, 7, {.dtype = DType::i32, .device = device});
     EXPECT_EQ(addcdiv(h, f, f).dtype(), DType::f32);
     EXPECT_EQ(addcdiv(i, h, h).dtype(), DType::f16);
     EXPECT_EQ(addcdiv(i, h, h).to(DType::f32).select(0, 1).item(), 8.0);
@@ -184,14 +185,30 @@ TEST(Addc, RefusesBadInput) {
     EXPECT_EQ(code_of([&] { addcdiv_(make({3, 1}), a, a); }), ErrorCode::invalid_shape);
     EXPECT_NE(message_of([&] { addcdiv_(make({3, 1}), a, a); }).find("doesn't match the broadcast shape (3, 4)"), std::string::npos);
     EXPECT_EQ(code_of([&] { addcdiv(a, make({4}, DType::i32), make({4}, DType::boolean)); }), ErrorCode::invalid_dtype);
-    EXPECT_NE(message_of([&] { addcdiv(a, make({4}, DType::i32), make({4}, DType::i8)); }).find("Integer division with addcdiv is no longer supported"), std::string::npos);
-    EXPECT_EQ(code_of([&] { Tensor t = make({4}, DType::boolean); addcmul(t, t, t); }), ErrorCode::invalid_dtype);
-    EXPECT_EQ(code_of([&] { Tensor t = make({4}, DType::c64); addcmul(t, t, t); }), ErrorCode::invalid_dtype);
-    EXPECT_EQ(code_of([&] { Tensor t = make({4}, DType::f8e5m2); addcmul(t, t, t); }), ErrorCode::invalid_dtype);
+    EXPECT_NE(message_of([&] { addcdiv(a, make({4}, DType::i32), make({4}, DType::i8)); }).find("Integer division with addcdiv is no longer supported"),
+              std::string::npos);
+    EXPECT_EQ(code_of([&] {
+                Tensor t = make({4}, DType::boolean);
+                addcmul(t, t, t);
+              }),
+              ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] {
+                Tensor t = make({4}, DType::c64);
+                addcmul(t, t, t);
+              }),
+              ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] {
+                Tensor t = make({4}, DType::f8e5m2);
+                addcmul(t, t, t);
+              }),
+              ErrorCode::invalid_dtype);
     EXPECT_EQ(code_of([&] { addcdiv_out(make({3, 4}, DType::i32), a, a, a); }), ErrorCode::invalid_dtype);
     EXPECT_EQ(code_of([&] { addcdiv(Tensor(), a, a); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { addcdiv(a, a, a, {.implementation = "addc_fastest"}); }), ErrorCode::invalid_argument);
-    EXPECT_EQ(code_of([&] { addcdiv(a.mT(), a.mT(), a.slice(0, 0, 1).expand({4, 4}).slice(1, 0, 3), {.implementation = "addc_contiguous"}); }), ErrorCode::not_supported);
+    EXPECT_EQ(code_of([&] {
+                addcdiv(a.mT(), a.mT(), a.slice(0, 0, 1).expand({4, 4}).slice(1, 0, 3), {.implementation = "addc_contiguous"});
+              }),
+              ErrorCode::not_supported);
     Tensor line = make({100});
     EXPECT_EQ(code_of([&] { addcdiv_out(line.slice(0, 1, 100), line.slice(0, 0, 99), make({99}), make({99})); }), ErrorCode::invalid_overlap);
     EXPECT_EQ(code_of([&] { addcdiv_out(make({1}).expand({5}), make({5}), make({5}), make({5})); }), ErrorCode::invalid_overlap);
@@ -224,7 +241,8 @@ TEST(Addc, TwoThreadsGetTheirOwnResults) {
       threads.emplace_back([&, t] {
         Stream stream(device);
         StreamGuard guard(stream);
-        for (int i = 0; i < 20 && wrong[t].empty(); ++i) wrong[t] = run_case(device, flat(3000 + static_cast<std::int64_t>(t)), {.value = static_cast<double>(t) + 0.5});
+        for (int i = 0; i < 20 && wrong[t].empty(); ++i)
+          wrong[t] = run_case(device, flat(3000 + static_cast<std::int64_t>(t)), {.value = static_cast<double>(t) + 0.5});
       });
     for (auto& thread : threads) thread.join();
     for (const auto& w : wrong) EXPECT_EQ(w, "");
@@ -232,7 +250,8 @@ TEST(Addc, TwoThreadsGetTheirOwnResults) {
 }
 
 TEST(Addc, SelectionByTraitsAlone) {
-  DeviceTraits cpu{.type = DeviceType::cpu, .max_work_group = 4096, .native_width_f32 = 16, .fp64 = true, .fma_exact = true, .divide_exact = true, .denormals = true};
+  DeviceTraits cpu{
+      .type = DeviceType::cpu, .max_work_group = 4096, .native_width_f32 = 16, .fp64 = true, .fma_exact = true, .divide_exact = true, .denormals = true};
   detail::AddcProblem problem;
   auto plan = detail::select(cpu, problem);
   EXPECT_EQ(plan.entry, "addc_contiguous");
@@ -257,7 +276,8 @@ TEST(Addc, SelectionByTraitsAlone) {
 
 TEST(Addc, EmulatedRoundingGivesTheSameBits) {
   CLUTCH_EACH_DEVICE(device) {
-    for (auto [from, to] : {std::pair{"#define DIV_RN 0", "#define DIV_RN 2"}, std::pair{"#define DIV_RN 0", "#define DIV_RN 1"}, std::pair{"#define FMA_RN 0", "#define FMA_RN 1"}}) {
+    for (auto [from, to] : {std::pair{"#define DIV_RN 0", "#define DIV_RN 2"}, std::pair{"#define DIV_RN 0", "#define DIV_RN 1"},
+                            std::pair{"#define FMA_RN 0", "#define FMA_RN 1"}}) {
       if (std::string_view(to).ends_with("1") && skip_without(device, "fp64", device.traits().fp64)) continue;
       ForeignContext context(device);
       detail::SourceMutation emulate(from, to);
@@ -274,8 +294,8 @@ TEST(Addc, TheTestsFindPlantedDefects) {
   const Device& device = test_devices().front();
   const std::pair<const char*, const char*> defects[] = {
       {"for (ulong i = tail + lane; i < end; i += lanes)", "for (ulong i = tail + lane; i + 1 < end; i += lanes)"},  // skipped tail
-      {"LOADV(t1, i), LOADV(t2, i), value, one)", "LOADV(t2, i), LOADV(t1, i), value, one)"},                      // swapped operands
-      {"FMA((R)(value), DIV(a, b), x)", "((x) + (R)(value) * DIV(a, b))"},                                          // rounded twice
+      {"LOADV(t1, i), LOADV(t2, i), value, one)", "LOADV(t2, i), LOADV(t1, i), value, one)"},                        // swapped operands
+      {"FMA((R)(value), DIV(a, b), x)", "((x) + (R)(value) * DIV(a, b))"},                                           // rounded twice
       {"ulong begin = tile * TILE, end = min(begin + TILE, n), tail = begin;", "ulong begin = tile * TILE, end = begin + TILE, tail = begin;"},  // past the end
   };
   for (auto [from, to] : defects) {

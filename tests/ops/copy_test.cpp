@@ -27,9 +27,9 @@ std::string run_cast(const Device& device, DType from, DType to, const std::vect
 /// Every pair nightly; by default every dtype both ways with f32, and the pairs whose rounding is their own.
 bool runs(DType from, DType to) {
   if (level() != "smoke" || from == DType::f32 || to == DType::f32) return true;
-  static const std::set<std::pair<DType, DType>> kOwn{{DType::f64, DType::f16}, {DType::f64, DType::bf16}, {DType::f64, DType::f8e4m3fn}, {DType::i64, DType::bf16},
-                                                      {DType::i64, DType::f16}, {DType::f64, DType::i64},  {DType::f16, DType::i8},       {DType::i32, DType::u8},
-                                                      {DType::boolean, DType::f16}, {DType::f16, DType::bf16}};
+  static const std::set<std::pair<DType, DType>> kOwn{
+      {DType::f64, DType::f16}, {DType::f64, DType::bf16}, {DType::f64, DType::f8e4m3fn}, {DType::i64, DType::bf16},    {DType::i64, DType::f16},
+      {DType::f64, DType::i64}, {DType::f16, DType::i8},   {DType::i32, DType::u8},       {DType::boolean, DType::f16}, {DType::f16, DType::bf16}};
   return kOwn.contains({from, to});
 }
 
@@ -190,9 +190,10 @@ TEST(Copy, SelectionByTraitsAlone) {
 TEST(Copy, TheTestsFindPlantedDefects) {
   const Device& device = test_devices().front();
   const std::pair<const char*, const char*> defects[] = {
-      {"0x7FFFu + ((u >> 16) & 1u)) >> 16;\n  return (u & 0x7FFFFFFFu) > 0x7F800000u", "0x8000u) >> 16;\n  return (u & 0x7FFFFFFFu) > 0x7F800000u"},  // ties away
-      {"if (x != x) return 0;", ""},                                                                                                          // NaN to integer
-      {"((t >> drop) & 1)) >> drop", "1) >> drop"},                                                                                           // f8 ties
+      {"0x7FFFu + ((u >> 16) & 1u)) >> 16;\n  return (u & 0x7FFFFFFFu) > 0x7F800000u",
+       "0x8000u) >> 16;\n  return (u & 0x7FFFFFFFu) > 0x7F800000u"},  // ties away
+      {"if (x != x) return 0;", ""},                                  // NaN to integer
+      {"((t >> drop) & 1)) >> drop", "1) >> drop"},                   // f8 ties
   };
   const DType targets[] = {DType::bf16, DType::i64, DType::f8e4m3fn};
   for (std::size_t i = 0; i < 3; ++i) {

@@ -10,7 +10,10 @@ int main() {
   clutch::Stream stream(device);
   std::uint64_t n = 1000;
   clutch::Tensor x = clutch::arange(0, 1000, 1, {.device = device}, stream), y = clutch::full({1000}, 1, {.device = device}, stream);
-  clutch::KernelSource saxpy{.text = R"(__kernel void saxpy(__global float* y, __global const float* x, float a, ulong n) { for (ulong i = get_global_id(0); i < n; i += get_global_size(0)) y[i] = fma(a, x[i], y[i]); })", .entry = "saxpy"};
+  clutch::KernelSource saxpy{
+      .text =
+          R"(__kernel void saxpy(__global float* y, __global const float* x, float a, ulong n) { for (ulong i = get_global_id(0); i < n; i += get_global_size(0)) y[i] = fma(a, x[i], y[i]); })",
+      .entry = "saxpy"};
   clutch::launch(saxpy, {.global = 4096, .local = 64}, {clutch::inout(y), clutch::input(x), clutch::value(2.0f), clutch::value(n)}, stream);
   float last = y.to_host<float>(stream)[999];
   std::cout << last << '\n';

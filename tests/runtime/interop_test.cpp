@@ -49,7 +49,8 @@ TEST(Interop, OutOfOrderAndNullAreRefused) {
     cl_int status = CL_SUCCESS;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-    cl_command_queue queue = clCreateCommandQueue(interop::context(current_stream(device)), interop::device_id(device), CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &status);
+    cl_command_queue queue =
+        clCreateCommandQueue(interop::context(current_stream(device)), interop::device_id(device), CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &status);
 #pragma GCC diagnostic pop
     if (status != CL_SUCCESS) continue;
     EXPECT_EQ(code_of([&] { interop::wrap(queue); }), ErrorCode::invalid_argument);

@@ -50,7 +50,10 @@ TEST(Kernels, LocalMemoryAndDefines) {
 TEST(Kernels, BuildFailuresSayWhereAndWhy) {
   CLUTCH_EACH_DEVICE(device) {
     Tensor t = zeros({4}, {.device = device});
-    KernelSource broken{.text = "__kernel void broken(__global float* x) {\n  x[0] = undeclared_name;\n}", .entry = "broken", .defines = {{"MARK", "77"}}, .file = "my_kernels/broken.cl"};
+    KernelSource broken{.text = "__kernel void broken(__global float* x) {\n  x[0] = undeclared_name;\n}",
+                        .entry = "broken",
+                        .defines = {{"MARK", "77"}},
+                        .file = "my_kernels/broken.cl"};
     std::string message = message_of([&] { launch(broken, {.global = 1}, {output(t)}); });
     EXPECT_EQ(code_of([&] { launch(broken, {.global = 1}, {output(t)}); }), ErrorCode::build_failure);
     EXPECT_NE(message.find("undeclared_name"), std::string::npos) << message;
@@ -73,8 +76,13 @@ TEST(Kernels, LaunchRulesAreChecked) {
     EXPECT_EQ(code_of([&] { go({.global = 4, .local = 1, .local_y = 0}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { go({.global = 0, .local = 1}); }), ErrorCode::ok) << "nothing to do";
     KernelSource greedy{.text = "__kernel void greedy(__global float* x, __local float* l) { l[0] = 1; x[0] = l[0]; }", .entry = "greedy"};
-    EXPECT_NE(message_of([&] { launch(greedy, {.global = 1, .local = 1}, {output(t), local_memory(0x7FFFFFFF)}); }).find("bytes of local memory"), std::string::npos);
-    KernelSource plain{.text = "__kernel void plain(__global uchar* b, ulong o, float v) { *(__global float*)(b + o) = v; }", .entry = "plain", .addressing = Addressing::base_and_offset};
+    EXPECT_NE(message_of([&] {
+                launch(greedy, {.global = 1, .local = 1}, {output(t), local_memory(0x7FFFFFFF)});
+              }).find("bytes of local memory"),
+              std::string::npos);
+    KernelSource plain{.text = "__kernel void plain(__global uchar* b, ulong o, float v) { *(__global float*)(b + o) = v; }",
+                       .entry = "plain",
+                       .addressing = Addressing::base_and_offset};
     EXPECT_NE(message_of([&] { launch(plain, {.global = 1}, {output(t)}); }).find("takes 3 arguments, 2 are bound"), std::string::npos);
     EXPECT_EQ(code_of([&] { launch(plain, {.global = 1}, {output(t), value(1.0)}); }), ErrorCode::invalid_argument) << "a double for a float";
     launch(plain, {.global = 1, .local = 1}, {output(t.slice(0, 2, 3)), value(9.0f)});

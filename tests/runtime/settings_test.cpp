@@ -22,7 +22,8 @@ TEST(Settings, UnknownNamesAndBadValuesListWhatIsValid) {
   EXPECT_EQ(code_of([] { parse_settings({{"CLUTCH_DEVCE", "x"}}); }), ErrorCode::invalid_setting);
   EXPECT_NE(message_of([] { parse_settings({{"CLUTCH_DEVCE", "x"}}); }).find("CLUTCH_DEVICE"), std::string::npos);
   EXPECT_NE(message_of([] { parse_settings({{"CLUTCH_LOG", "loud"}}); }).find("off|error|warn|info|debug"), std::string::npos);
-  for (auto pair : {std::pair{"CLUTCH_INDEX64", "yes"}, std::pair{"CLUTCH_TEST_SEED", "-3"}, std::pair{"CLUTCH_STRICT", "hosts"}, std::pair{"CLUTCH_TEST_SEED", ""}})
+  for (auto pair :
+       {std::pair{"CLUTCH_INDEX64", "yes"}, std::pair{"CLUTCH_TEST_SEED", "-3"}, std::pair{"CLUTCH_STRICT", "hosts"}, std::pair{"CLUTCH_TEST_SEED", ""}})
     EXPECT_EQ(code_of([&] { parse_settings({pair}); }), ErrorCode::invalid_setting) << pair.first;
 }
 

@@ -125,7 +125,7 @@ TEST(Streams, AFailedEventSticksUntilReset) {
 TEST(Streams, UnorderedUseIsFoundOnRequest) {
   CLUTCH_EACH_DEVICE(device) {
     auto settings = detail::the_settings();
-    settings.check_streams.value = "1";
+    settings.check_streams.value.assign(1, '1');
     detail::SettingsOverride on(settings);
     Stream a(device), b(device);
     Tensor t = full({64}, 1, {.device = device}, a);

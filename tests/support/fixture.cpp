@@ -29,8 +29,9 @@ class RepeatCommand : public ::testing::EmptyTestEventListener {
   void OnTestEnd(const ::testing::TestInfo& test) override {
     if (!test.result()->Failed()) return;
     const char* pocl = std::getenv("POCL_DEVICES");
-    fmt::print("repeat with: {}CLUTCH_TEST_SEED={} CLUTCH_TEST_LEVEL={} CLUTCH_TEST_DEVICES='{}' {} --gtest_filter={}.{}\n", pocl ? fmt::format("POCL_DEVICES='{}' ", pocl) : "",
-               seed(), level(), setting("CLUTCH_TEST_DEVICES"), ::testing::internal::GetArgvs()[0], test.test_suite_name(), test.name());
+    fmt::print("repeat with: {}CLUTCH_TEST_SEED={} CLUTCH_TEST_LEVEL={} CLUTCH_TEST_DEVICES='{}' {} --gtest_filter={}.{}\n",
+               pocl ? fmt::format("POCL_DEVICES='{}' ", pocl) : "", seed(), level(), setting("CLUTCH_TEST_DEVICES"), ::testing::internal::GetArgvs()[0],
+               test.test_suite_name(), test.name());
   }
   void OnTestProgramEnd(const ::testing::UnitTest&) override {
     for (const std::string& line : skipped()) fmt::print("skipped: {}\n", line);
@@ -90,7 +91,9 @@ Guarded::Guarded(const Device& device, DType dtype, const Dims& sizes, const Dim
 }
 
 void Guarded::set(const std::vector<std::uint8_t>& raw) {
-  each([&](std::size_t from, std::size_t to, std::size_t width) { std::copy_n(raw.begin() + static_cast<std::ptrdiff_t>(from), width, bytes_.begin() + static_cast<std::ptrdiff_t>(to)); });
+  each([&](std::size_t from, std::size_t to, std::size_t width) {
+    std::copy_n(raw.begin() + static_cast<std::ptrdiff_t>(from), width, bytes_.begin() + static_cast<std::ptrdiff_t>(to));
+  });
   Tensor fresh = from_bytes(bytes_.data(), bytes_.size(), whole_.sizes(), {.dtype = whole_.dtype(), .device = whole_.device()});
   view_ = fresh.as_strided(view_.sizes(), view_.strides(), lead_);
   whole_ = fresh;
@@ -106,7 +109,8 @@ std::vector<std::uint8_t> Guarded::get() const {
   });
   for (std::size_t i = 0; i < now.size(); ++i)
     if (!inside[i] && now[i] != bytes_[i]) {
-      ADD_FAILURE() << "byte " << i << " outside the view changed (elements begin at byte " << static_cast<std::size_t>(lead_) * static_cast<std::size_t>(bits(view_.dtype()) / 8) << ")";
+      ADD_FAILURE() << "byte " << i << " outside the view changed (elements begin at byte "
+                    << static_cast<std::size_t>(lead_) * static_cast<std::size_t>(bits(view_.dtype()) / 8) << ")";
       break;
     }
   return result;
@@ -119,7 +123,8 @@ std::string compare_bits(const std::vector<std::uint8_t>& got, const std::vector
   bool any = want.size() < 8 * width;
   for (std::size_t i = 0; i < got.size() / width; ++i) {
     for (std::size_t b = 0; b < width; ++b) any = any || want[i * width + b] != 0;
-    if (std::equal(got.begin() + static_cast<std::ptrdiff_t>(i * width), got.begin() + static_cast<std::ptrdiff_t>((i + 1) * width), want.begin() + static_cast<std::ptrdiff_t>(i * width)))
+    if (std::equal(got.begin() + static_cast<std::ptrdiff_t>(i * width), got.begin() + static_cast<std::ptrdiff_t>((i + 1) * width),
+                   want.begin() + static_cast<std::ptrdiff_t>(i * width)))
       continue;
     double g = model::value_at(got.data(), i, part), w = model::value_at(want.data(), i, part);
     if (is_floating(part) && std::isnan(g) && std::isnan(w)) continue;

@@ -70,6 +70,6 @@ std::string message_of(F&& f) {
 }  // namespace clutch::testing
 
 /// Runs the body for every selected device, with the command that repeats it in the trace.
-#define CLUTCH_EACH_DEVICE(device)                                    \
+#define CLUTCH_EACH_DEVICE(device)                                         \
   for (const ::clutch::Device& device : ::clutch::testing::test_devices()) \
     if (::testing::ScopedTrace clutch_trace(__FILE__, __LINE__, "CLUTCH_TEST_DEVICES=" + device.selector()); true)

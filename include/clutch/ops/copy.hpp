@@ -23,8 +23,7 @@ struct CopyOptions {
 ///   or c128 arithmetic without fp64; invalid_dtype for casts of packed dtypes.
 /// Stream: never waits.
 /// Source: Tensor.copy_ of PyTorch 2.12 where that defines the result; out-of-range float to integer is defined here.
-CLUTCH_API void copy_(const Tensor& destination, const Tensor& source, const CopyOptions& options = {},
-                      const Stream& stream = {});
+CLUTCH_API void copy_(const Tensor& destination, const Tensor& source, const CopyOptions& options = {}, const Stream& stream = {});
 
 /// Returns source cast to a dtype, contiguous. The rules are copy_'s.
 CLUTCH_API Tensor cast(const Tensor& source, DType dtype, const CopyOptions& options = {}, const Stream& stream = {});
