@@ -125,8 +125,9 @@ static inline void addc_rows_body(CLUTCH_ID_PARAMS, __global uchar* out, __globa
 }
 
 __kernel void addc_rows(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* input, ulong input_offset, __global const uchar* t1,
-                        ulong t1_offset, __global const uchar* t2, ulong t2_offset, ulong n, Shape shape, ACC value) {
+                        ulong t1_offset, __global const uchar* t2, ulong t2_offset, ulong n, CLUTCH_SHAPE_PARAMS, ACC value) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_SHAPE(shape)
   addc_rows_body(CLUTCH_IDS, out + out_offset, input + input_offset, t1 + t1_offset, t2 + t2_offset, &shape, n, value);
 }
 #endif
@@ -146,8 +147,9 @@ static inline void addc_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __gl
 }
 
 __kernel void addc_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* input, ulong input_offset, __global const uchar* t1,
-                           ulong t1_offset, __global const uchar* t2, ulong t2_offset, ulong n, Shape shape, ACC value) {
+                           ulong t1_offset, __global const uchar* t2, ulong t2_offset, ulong n, CLUTCH_SHAPE_PARAMS, ACC value) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_SHAPE(shape)
   addc_strided_body(CLUTCH_IDS, out + out_offset, input + input_offset, t1 + t1_offset, t2 + t2_offset, &shape, n, value);
 }
 #endif

@@ -58,8 +58,9 @@ static inline void copy_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __gl
   }
 }
 
-__kernel void copy_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, ulong n, Shape shape) {
+__kernel void copy_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, ulong n, CLUTCH_SHAPE_PARAMS) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_SHAPE(shape)
   copy_strided_body(CLUTCH_IDS, out + out_offset, in + in_offset, &shape, n);
 }
 #endif
@@ -84,8 +85,9 @@ static inline void copy_rows_body(CLUTCH_ID_PARAMS, __global uchar* out, __globa
   }
 }
 
-__kernel void copy_rows(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, ulong n, Shape shape) {
+__kernel void copy_rows(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, ulong n, CLUTCH_SHAPE_PARAMS) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_SHAPE(shape)
   copy_rows_body(CLUTCH_IDS, out + out_offset, in + in_offset, &shape, n);
 }
 #endif
@@ -272,8 +274,10 @@ static inline void copy_cast_strided_body(CLUTCH_ID_PARAMS, __global uchar* out,
   }
 }
 
-__kernel void copy_cast_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, ulong n, Shape shape) {
+__kernel void copy_cast_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, ulong n,
+                                CLUTCH_SHAPE_PARAMS) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_SHAPE(shape)
   copy_cast_strided_body(CLUTCH_IDS, out + out_offset, in + in_offset, &shape, n);
 }
 #endif

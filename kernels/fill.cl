@@ -64,8 +64,9 @@ static inline void fill_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, cons
   }
 }
 
-__kernel void fill_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, ulong n, Shape shape, T value) {
+__kernel void fill_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, ulong n, CLUTCH_SHAPE_PARAMS, T value) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_SHAPE(shape)
   fill_strided_body(CLUTCH_IDS, out + out_offset, &shape, n, value);
 }
 #endif
@@ -90,8 +91,9 @@ static inline void fill_arange_body(CLUTCH_ID_PARAMS, __global uchar* out, const
   }
 }
 
-__kernel void fill_arange(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, ulong n, Shape shape, ACC start, ACC step) {
+__kernel void fill_arange(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, ulong n, CLUTCH_SHAPE_PARAMS, ACC start, ACC step) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_SHAPE(shape)
   fill_arange_body(CLUTCH_IDS, out + out_offset, &shape, n, start, step);
 }
 #endif

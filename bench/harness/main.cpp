@@ -62,7 +62,7 @@ void judge(Result& r, RooflineMeter& meter) {
   r.suspect = *r.roofline_pct > 100;
 }
 
-Result run_row(const Row& row, const Device& device, const Options& o, const MeasureOptions& measuring, RooflineMeter& meter) {
+Result run_row(const Row& row, const Device& device, const MeasureOptions& measuring, RooflineMeter& meter) {
   Result result{.row = row, .device = device.name()};
   try {
     Work work = row.prepare(device);
@@ -84,7 +84,6 @@ Result run_row(const Row& row, const Device& device, const Options& o, const Mea
   } catch (const std::exception& e) {
     result.error = e.what();
   }
-  (void)o;
   return result;
 }
 
@@ -113,7 +112,7 @@ int run(const Options& o) {
     contexts.push_back(context);
     rooflines.push_back(meter.all());
     for (const Row& row : rows) {
-      results.push_back(run_row(row, device, o, measuring, meter));
+      results.push_back(run_row(row, device, measuring, meter));
       print_result(results.back());
       failures += !results.back().error.empty();
       suspects += results.back().suspect;

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -222,21 +221,8 @@ Roofline from_json(const nlohmann::json& j) {
 
 /// Beside the program cache; empty when that is off.
 std::string roofline_file(const Device& device) {
-  std::string folder;
-  for (const auto& setting : settings()) {
-    if (setting.name == "CLUTCH_CACHE" && setting.value == "off") return {};
-    if (setting.name == "CLUTCH_CACHE_DIR") folder = setting.value;
-  }
-  if (folder.empty()) {
-    const char* xdg = std::getenv("XDG_CACHE_HOME");
-    const char* home = std::getenv("HOME");
-    if (xdg && *xdg)
-      folder = std::string(xdg) + "/clutch";
-    else if (home && *home)
-      folder = std::string(home) + "/.cache/clutch";
-    else
-      return {};
-  }
+  std::string folder = cache_directory();
+  if (folder.empty()) return {};
   auto key = std::hash<std::string>{}(device.platform() + "|" + device.name() + "|" + device.driver_version() + "|" + std::string(version()));
   return fmt::format("{}/devices/{:016x}.roofline.json", folder, key);
 }

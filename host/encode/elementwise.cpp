@@ -14,7 +14,7 @@ namespace clutch::inline v0::detail {
 void make_walk(const Dims& sizes, std::span<const Dims> strides, std::int64_t* rank, std::int64_t* size, std::int64_t* stride, Layout* layout,
                bool* wide_index) {
   const int operands = static_cast<int>(strides.size());
-  auto at = [&](int k, int d) -> std::int64_t& { return stride[k * kMaxRank + d]; };
+  auto at = [&](int k, int d) -> std::int64_t& { return stride[k * ElementwiseShape<1>::kLanes + d]; };
   int order[kMaxRank];
   int kept = 0;
   for (int d = sizes.rank() - 1; d >= 0; --d)

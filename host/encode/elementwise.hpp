@@ -18,12 +18,19 @@ enum class Layout : std::uint8_t {
   strided,
 };
 
-/// Sizes and strides of kOperands operands, output first, dimension 0 innermost: kernels/common/elementwise.clh's Shape.
+/// Sizes and strides of kOperands operands, output first, dimension 0 innermost. Kernels take it as 1 + kOperands vectors of
+/// 16 longs (kernels/common/elementwise.clh), of which kMaxRank lanes count and lane 15 of the sizes is the rank.
 template <int kOperands>
 struct ElementwiseShape {
-  std::int64_t rank = 0;
-  std::int64_t size[kMaxRank] = {};
-  std::int64_t stride[kOperands][kMaxRank] = {};
+  static constexpr int kLanes = 16;
+  std::int64_t size[kLanes] = {};
+  std::int64_t stride[kOperands][kLanes] = {};
+
+  std::int64_t& rank() { return size[kLanes - 1]; }
+  void bind(Encoder& encoder) const {
+    encoder.bytes(size, sizeof size);
+    for (const auto& of_operand : stride) encoder.bytes(of_operand, sizeof of_operand);
+  }
 };
 
 /// The walk over `sizes`: joined dimensions, layout, and whether offsets need 64 bits.
@@ -40,10 +47,10 @@ void make_walk(const Dims& sizes, std::span<const Dims> strides, std::int64_t* r
 
 template <int kOperands>
 ElementwiseWalk<kOperands> walk_of(const Dims& sizes, const std::array<Dims, kOperands>& strides) {
-  static_assert(sizeof(ElementwiseShape<kOperands>) == 8 * (1 + kMaxRank * (1 + kOperands)));
+  static_assert(kMaxRank < ElementwiseShape<kOperands>::kLanes);
   ElementwiseWalk<kOperands> walk;
   walk.numel = static_cast<std::uint64_t>(numel(sizes));
-  make_walk(sizes, strides, &walk.shape.rank, walk.shape.size, &walk.shape.stride[0][0], &walk.layout, &walk.wide_index);
+  make_walk(sizes, strides, &walk.shape.rank(), walk.shape.size, &walk.shape.stride[0][0], &walk.layout, &walk.wide_index);
   return walk;
 }
 

@@ -41,6 +41,8 @@ inline BuiltPlan build_plan(Runtime& runtime, const KernelPlan& plan) {
   built.kernel = KernelHandle(&runtime.programs().find(plan.stem, plan.entry, plan.defines));
   built.layout = plan.layout;
   built.tuning = plan.tuning;
+  // A driver may take fewer items for this kernel than for others; bodies are right for any number.
+  built.tuning.local = std::min(built.tuning.local, built.kernel.max_work_group());
   log_line(LogLevel::debug, fmt::format("plan on device {}: {}", runtime.device().index, built.text));
   return built;
 }
@@ -89,14 +91,14 @@ std::uint64_t tile_count(const BuiltPlan& plan, const ElementwiseWalk<kOperands>
   return walk.numel / inner * ((inner + tile - 1) / tile);
 }
 
-/// Defines of kernels/common/elementwise.clh, dtype.clh and math.clh. Without a native exact fma that one needs fp64: an op
-/// whose bits hang on it refuses in accepts().
+/// Defines of kernels/common/elementwise.clh, dtype.clh and math.clh, which emulates what the device does not
+/// round correctly.
 inline void set_common(Defines& d, const DeviceTraits& traits, const ElementwiseTuning& tuning, int operands, bool wide_index) {
   d.set("WIDTH", tuning.width).set("TILE", static_cast<std::int64_t>(tuning.tile)).set("OPERANDS", operands);
   d.set_text("IDX", wide_index ? "long" : "int");
   d.set("DIV_RN", traits.divide_exact ? 0 : traits.fp64 ? 1 : 2);
   d.set("SQRT_RN", traits.sqrt_exact ? 0 : traits.fp64 ? 1 : 2);
-  d.set("FMA_RN", traits.fma_exact || !traits.fp64 ? 0 : 1);
+  d.set("FMA_RN", traits.fma_exact ? 0 : traits.fp64 ? 1 : 2);
 }
 
 }  // namespace clutch::inline v0::detail

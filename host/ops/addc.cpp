@@ -83,8 +83,6 @@ Checked validate(const Arguments& a) {
 
 std::string computes(const DeviceTraits& traits, const AddcProblem& p) {
   if (p.dtype == DType::f64 && !traits.fp64) return "the device has no fp64";
-  bool fused = p.order == AddcOrder::fma_of_quotient || (p.op == AddcOp::product && p.order == AddcOrder::product_first);
-  if (fused && is_floating(p.dtype) && p.dtype != DType::f64 && !traits.fma_exact && !traits.fp64) return "the order needs fma_exact, or fp64 to emulate it";
   return {};
 }
 
@@ -107,7 +105,13 @@ KernelPlan select(const DeviceTraits& traits, const AddcProblem& p, std::string_
   KernelPlan plan{.stem = "addc", .entry = chosen.name, .layout = static_cast<Layout>(&chosen - kImplementations.data()), .tuning = elementwise_tuning(traits)};
   bool emulates = !traits.fma_exact || !traits.divide_exact;
   if (emulates && p.dtype != DType::f64)
-    plan.note = fmt::format("{}{}", traits.fma_exact ? "" : "fma by f64 ", traits.divide_exact ? "" : traits.fp64 ? "quotient by f64" : "quotient by integers");
+    plan.note = fmt::format("{}{}",
+                            traits.fma_exact ? ""
+                            : traits.fp64    ? "fma by f64 "
+                                             : "fma by integers ",
+                            traits.divide_exact ? ""
+                            : traits.fp64       ? "quotient by f64"
+                                                : "quotient by integers");
   bool integer = is_integral(p.dtype);
   set_common(plan.defines, traits, plan.tuning, 4, p.wide_index);
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype));
@@ -133,7 +137,7 @@ void bind_value(Encoder& encoder, DType dtype, double value) {
 
 void encode(Encoder& encoder, const BuiltPlan& plan, const Tensor& out, const Arguments& a, const ElementwiseWalk<4>& walk, double value, bool streaming) {
   encoder.output(out).input(*a.input).input(*a.tensor1).input(*a.tensor2).value(walk.numel);
-  if (plan.layout != Layout::contiguous) encoder.value(walk.shape);
+  if (plan.layout != Layout::contiguous) walk.shape.bind(encoder);
   bind_value(encoder, out.dtype(), value);
   if (plan.layout == Layout::contiguous) encoder.value(static_cast<std::uint32_t>(streaming));
   encoder.dispatch(plan.kernel, tile_geometry(tile_count(plan, walk), plan.tuning.local));

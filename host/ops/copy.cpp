@@ -116,7 +116,7 @@ void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptio
   if (plan.layout == Layout::contiguous)
     encoder.value(static_cast<std::uint32_t>(worth_streaming(claimed_traits(runtime.device()), to.nbytes() + from.nbytes())));
   else
-    encoder.value(walk.shape);
+    walk.shape.bind(encoder);
   encoder.dispatch(plan.kernel, tile_geometry(tile_count(plan, walk), plan.tuning.local));
 }
 

@@ -126,7 +126,9 @@ void fill(const Tensor& self, double value, const FillOptions& options, const St
     walk.numel = self.nbytes();
     encoder.value(walk.numel).value(pattern).value(static_cast<std::uint32_t>(worth_streaming(claimed_traits(runtime.device()), self.nbytes())));
   } else {
-    encoder.value(walk.numel).value(walk.shape).bytes(pattern.data(), static_cast<std::size_t>(size / 8));
+    encoder.value(walk.numel);
+    walk.shape.bind(encoder);
+    encoder.bytes(pattern.data(), static_cast<std::size_t>(size / 8));
   }
   encoder.dispatch(plan.kernel, tile_geometry(tile_count(plan, walk), plan.tuning.local));
 }
@@ -139,7 +141,7 @@ void arange(const Tensor& self, double start, double step, const FillOptions& op
   // Numbered in row-major order of the sizes, so dimensions are not reordered here.
   ElementwiseWalk<1> walk = walk_of<1>(self.sizes(), {self.strides()});
   walk.shape = {};
-  walk.shape.rank = std::max(self.rank(), 1);
+  walk.shape.rank() = std::max(self.rank(), 1);
   walk.shape.size[0] = walk.shape.stride[0][0] = 1;
   for (int d = 0; d < self.rank(); ++d) {
     walk.shape.size[self.rank() - 1 - d] = self.sizes()[d];
@@ -147,7 +149,8 @@ void arange(const Tensor& self, double start, double step, const FillOptions& op
   }
   const BuiltPlan& plan = plan_for(runtime, "fill", FillProblem{self.dtype(), Layout::strided, walk.wide_index, true}, options.implementation);
   Encoder encoder(stream, "arange_");
-  encoder.output(self).value(walk.numel).value(walk.shape);
+  encoder.output(self).value(walk.numel);
+  walk.shape.bind(encoder);
   if (is_integral(self.dtype()))
     encoder.value(saturated<std::int64_t>(start)).value(saturated<std::int64_t>(step));
   else if (self.dtype() == DType::f64)

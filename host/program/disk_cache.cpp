@@ -87,3 +87,9 @@ bool cache_write(const fs::path& file, const Digest& key, std::string_view paylo
 }
 
 }  // namespace clutch::inline v0::detail
+
+namespace clutch::inline v0 {
+
+std::string cache_directory() { return detail::cache_folder().string(); }
+
+}  // namespace clutch::inline v0

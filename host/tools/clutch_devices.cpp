@@ -127,16 +127,6 @@ void print_settings(bool markdown) {
                s.doc);
 }
 
-std::string cache_folder() {
-  for (const auto& s : clutch::settings()) {
-    if (s.name == "CLUTCH_CACHE" && s.value == "off") return {};
-    if (s.name == "CLUTCH_CACHE_DIR" && !s.value.empty()) return s.value;
-  }
-  const char* xdg = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  return xdg && *xdg ? std::string(xdg) + "/clutch" : home ? std::string(home) + "/.cache/clutch" : "";
-}
-
 /// Runs a tiny kernel on one device: the child of --doctor, so that a driver that crashes ends this process alone.
 int probe(int index) {
   Device d = clutch::device(index);
@@ -158,7 +148,7 @@ int doctor() {
   line(count > 0, fmt::format("{} devices", count));
   std::string problem, chosen = default_selector(problem);
   line(!chosen.empty(), chosen.empty() ? problem : fmt::format("default device {}", chosen));
-  std::string folder = cache_folder();
+  std::string folder = clutch::cache_directory();
   std::error_code ignored;
   if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
   bool writable = !folder.empty() && ::access(folder.c_str(), W_OK) == 0;

@@ -31,6 +31,9 @@ enum class LogLevel : int { off = 0, error = 1, warn = 2, info = 3, debug = 4 };
 /// Sends log lines of the library to `sink`; an empty function restores stderr. CLUTCH_LOG sets which levels are made.
 CLUTCH_API void set_log_sink(std::function<void(LogLevel, std::string_view)> sink);
 
+/// Folder where programs, self-tests and rooflines are kept between processes; empty when CLUTCH_CACHE=off or no home is known.
+CLUTCH_API std::string cache_directory();
+
 /// Version, compiler, build type and the optional libraries of this build, one line each.
 CLUTCH_API std::string build_info();
 /// "0.1.0"

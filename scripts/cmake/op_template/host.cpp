@@ -49,7 +49,8 @@ void run(Runtime& runtime, const Tensor& out, const Tensor& input, const @PASCAL
   ElementwiseWalk<2> walk = walk_of<2>(out.sizes(), {out.strides(), broadcast_strides(input, out.sizes())});
   const BuiltPlan& plan = plan_for(runtime, "@STEM@", @PASCAL@Problem{input.dtype(), walk.wide_index}, options.implementation);
   Encoder encoder(stream, "@STEM@");
-  encoder.output(out).input(input).value(walk.numel).value(walk.shape);
+  encoder.output(out).input(input).value(walk.numel);
+  walk.shape.bind(encoder);
   encoder.dispatch(plan.kernel, tile_geometry(tile_count(plan, walk), plan.tuning.local));
 }
 

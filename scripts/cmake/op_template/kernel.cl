@@ -19,7 +19,8 @@ static inline void @STEM@_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __
   }
 }
 
-__kernel void @STEM@_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, ulong n, Shape shape) {
+__kernel void @STEM@_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, ulong n, CLUTCH_SHAPE_PARAMS) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_SHAPE(shape)
   @STEM@_strided_body(CLUTCH_IDS, out + out_offset, in + in_offset, &shape, n);
 }
