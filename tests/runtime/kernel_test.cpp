@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/fixture.hpp"
 
+#include "ops/fill_plan.hpp"
 #include "runtime/settings.hpp"
 
 #include <clutch/interop_cl.hpp>
@@ -127,6 +128,27 @@ TEST(Kernels, HostTasksAndOpaqueLibraries) {
     detail::SettingsOverride strict(settings);
     Encoder encoder(stream, "test_host_task");
     EXPECT_EQ(code_of([&] { encoder.host_task([](auto) {}, {}, {}); }), ErrorCode::strict);
+  }
+}
+
+TEST(Kernels, WrappersTakeAPredicate) {
+  CLUTCH_EACH_DEVICE(device) {
+    detail::KernelPlan plan = detail::select(device.traits(), detail::FillProblem{});
+    plan.defines.set("CLUTCH_PREDICATED", 1);
+    Stream stream = current_stream(device);
+    KernelHandle kernel(&stream.impl()->runtime().programs().find(plan.stem, plan.entry, plan.defines));
+    Tensor t = zeros({100}, {.device = device}), predicate = zeros({1}, {.dtype = DType::i32, .device = device});
+    const std::array<float, 4> pattern{7, 7, 7, 7};
+    auto run = [&] {
+      Encoder encoder(stream, "test_predicate");
+      encoder.input(predicate).output(t).value(std::uint64_t{400}).value(pattern).value(std::uint32_t{0});
+      encoder.dispatch(kernel, {.global = 4 * std::min<std::uint64_t>(plan.tuning.local, kernel.max_work_group()),
+                                .local = std::min<std::uint64_t>(plan.tuning.local, kernel.max_work_group())});
+      return t.to_host<float>()[99];
+    };
+    EXPECT_EQ(run(), 0) << "the predicate is 0";
+    fill_(predicate, 1);
+    EXPECT_EQ(run(), 7);
   }
 }
 
