@@ -147,8 +147,9 @@ static inline uint odd_bits_of_f64(double x) {
 #endif
 static inline uint odd_bits_of_i64(long x) {
   if (x == 0) return 0;
-  uint sign = x < 0 ? 0x80000000u : 0u;
-  ulong m = x < 0 ? 0ul - (ulong)x : (ulong)x;
+  ulong bits = (ulong)x;
+  uint sign = (uint)(bits >> 32) & 0x80000000u;
+  ulong m = sign ? 0ul - bits : bits;
   int top = 63 - (int)clz(m);
   uint fraction = 0;
   if (top <= 23) {
