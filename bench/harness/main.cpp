@@ -142,7 +142,8 @@ int main(int argc, char** argv) {
   clutch::bench::Options o;
   std::string probe;
   CLI::App app{"Measures clutch's kernels on OpenCL devices, against peers and against the device's own roofline."};
-  app.add_option("--filter", o.filter, "rows whose full name this regular expression finds (swept sizes with --sweep, or when no other row matches); no match is an error");
+  app.add_option("--filter", o.filter,
+                 "rows whose full name this regular expression finds (swept sizes with --sweep, or when no other row matches); no match is an error");
   app.add_option("--device", o.device, "selector of the devices, as CLUTCH_DEVICE; default: the default device");
   app.add_option("--json", o.json, "write results to this file, in Google Benchmark's schema");
   app.add_option("--compare", o.compare, "compare with an earlier --json file; fails only on significant loss");

@@ -2,6 +2,7 @@
 #include <clutch/ops/copy.hpp>
 
 #include "ops/copy_plan.hpp"
+#include "program/cl_type.hpp"
 #include "runtime/storage.hpp"
 
 #include <array>
@@ -53,16 +54,6 @@ constexpr std::array<Implementation<CopyProblem>, 5> kImplementations{{
     {"copy_cast_strided", casts},
 }};
 
-std::string_view unsigned_type(DType dtype) {
-  switch (bits(dtype)) {
-    case 8: return "uchar";
-    case 16: return "ushort";
-    case 32: return "uint";
-    case 64: return "ulong";
-    default: return "ulong2";
-  }
-}
-
 DType real_part(DType d) { return d == DType::c64 ? DType::f32 : d == DType::c128 ? DType::f64 : d; }
 int compute_kind(DType d) { return is_f64_kind(d) ? 1 : is_integral(d) || kind(d) == DTypeKind::boolean ? 2 : 0; }
 bool has_vectors(DType d) { return d == DType::f32 || d == DType::f16 || d == DType::bf16; }
@@ -89,7 +80,7 @@ KernelPlan select(const DeviceTraits& traits, const CopyProblem& p, std::string_
   bool move = row < 3;
   if (row == 0) plan.tuning.tile *= 4;  // counted in bytes here
   set_common(plan.defines, traits, plan.tuning, 2, p.wide_index);
-  if (row > 0 && move) plan.defines.set_text("T", unsigned_type(p.from));
+  if (row > 0 && move) plan.defines.set_text("T", unsigned_cl_type(p.from));
   if (!move) set_cast(plan.defines, p, plan.tuning.width > 1);
   return plan;
 }
@@ -103,9 +94,7 @@ void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptio
   ElementwiseWalk<2> walk = walk_of<2>(to.sizes(), {to.strides(), broadcast_strides(from, to.sizes())});
   CopyProblem problem{from.dtype(), to.dtype(), walk.layout, walk.wide_index, options.overflow};
   if (from.dtype() == to.dtype()) {  // moves of equal size share a plan
-    constexpr DType kBySize[] = {DType::u8, DType::i16, DType::i32, DType::i64, DType::c128};
-    int size = bits(to.dtype());
-    problem.from = problem.to = kBySize[size <= 8 ? 0 : size == 16 ? 1 : size == 32 ? 2 : size == 64 ? 3 : 4];
+    problem.from = problem.to = dtype_of_size(to.dtype());
     problem.overflow = Overflow::nonfinite;
   }
   const BuiltPlan& plan = plan_for(runtime, "copy", problem, options.implementation);

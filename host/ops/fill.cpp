@@ -2,6 +2,7 @@
 #include <clutch/ops/fill.hpp>
 
 #include "ops/fill_plan.hpp"
+#include "program/cl_type.hpp"
 #include "runtime/storage.hpp"
 
 #include <array>
@@ -61,9 +62,7 @@ KernelPlan select(const DeviceTraits& traits, const FillProblem& p, std::string_
     plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype)).set("INTEGER", is_integral(p.dtype));
     plan.defines.set_text("ACC", is_integral(p.dtype) ? "ulong" : p.dtype == DType::f64 ? "double" : "float");
   } else {
-    constexpr std::string_view kTypes[] = {"uchar", "ushort", "uint", "ulong", "ulong2"};
-    int size = bits(p.dtype);
-    plan.defines.set_text("T", kTypes[size <= 8 ? 0 : size == 16 ? 1 : size == 32 ? 2 : size == 64 ? 3 : 4]);
+    plan.defines.set_text("T", unsigned_cl_type(p.dtype));
   }
   return plan;
 }
@@ -113,9 +112,7 @@ void fill(const Tensor& self, double value, const FillOptions& options, const St
   Stream stream = resolve_stream(given, runtime, "fill_");
   if (self.numel() == 0) return;
   ElementwiseWalk<1> walk = walk_of<1>(self.sizes(), {self.strides()});
-  constexpr DType kBySize[] = {DType::u8, DType::i16, DType::i32, DType::i64, DType::c128};
-  int size = bits(self.dtype());
-  DType alike = kBySize[size <= 8 ? 0 : size == 16 ? 1 : size == 32 ? 2 : size == 64 ? 3 : 4];
+  DType alike = dtype_of_size(self.dtype());
   if (walk.layout != Layout::contiguous || options.implementation == kImplementations[1].name) walk.layout = Layout::strided;
   if (walk.layout == Layout::contiguous) alike = DType::u8;
   const BuiltPlan& plan = plan_for(runtime, "fill", FillProblem{alike, walk.layout, walk.wide_index, false}, options.implementation);
@@ -128,7 +125,7 @@ void fill(const Tensor& self, double value, const FillOptions& options, const St
   } else {
     encoder.value(walk.numel);
     walk.shape.bind(encoder);
-    encoder.bytes(pattern.data(), static_cast<std::size_t>(size / 8));
+    encoder.bytes(pattern.data(), static_cast<std::size_t>(bits(self.dtype()) / 8));
   }
   encoder.dispatch(plan.kernel, tile_geometry(tile_count(plan, walk), plan.tuning.local));
 }

@@ -27,6 +27,23 @@ std::string_view cl_type(DType dtype) {
   }
 }
 
+namespace {
+int size_slot(DType dtype) {
+  int size = bits(dtype);
+  return size <= 8 ? 0 : size == 16 ? 1 : size == 32 ? 2 : size == 64 ? 3 : 4;
+}
+}  // namespace
+
+std::string_view unsigned_cl_type(DType dtype) {
+  constexpr std::string_view kTypes[] = {"uchar", "ushort", "uint", "ulong", "ulong2"};
+  return kTypes[size_slot(dtype)];
+}
+
+DType dtype_of_size(DType dtype) {
+  constexpr DType kBySize[] = {DType::u8, DType::i16, DType::i32, DType::i64, DType::c128};
+  return kBySize[size_slot(dtype)];
+}
+
 }  // namespace detail
 
 Defines::Defines(std::initializer_list<std::pair<std::string_view, std::string_view>> entries) {

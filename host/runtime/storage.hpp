@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <clutch/tensor.hpp>
+
 #include "runtime/pool.hpp"
 #include "runtime/stream.hpp"
 
@@ -53,5 +55,8 @@ class Storage {
   const char* write_op_ = "";
   Clock readers_;
 };
+
+/// Strides of a contiguous tensor, in elements.
+Dims contiguous_strides(const Dims& sizes);
 
 }  // namespace clutch::inline v0::detail

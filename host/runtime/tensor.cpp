@@ -38,12 +38,6 @@ void poison(const Stream& stream, const Tensor& tensor) {
   stream.impl()->submitted(detail::ClEvent(event), "empty");
 }
 
-Dims row_major(const Dims& sizes) {
-  Dims strides = Dims::filled(sizes.rank(), 1);
-  for (int d = sizes.rank() - 2; d >= 0; --d) strides[d] = strides[d + 1] * std::max<std::int64_t>(sizes[d + 1], 1);
-  return strides;
-}
-
 /// The value of stored element `i` as text.
 std::string element_text(const std::uint8_t* data, std::uint64_t i, DType dtype) {
   auto read = [&]<class T>(T) {
@@ -109,7 +103,7 @@ Tensor empty(const Dims& sizes, const TensorOptions& options, const Stream& give
     throw Error(ErrorCode::invalid_shape, "empty", fmt::format("{} elements of {} wanted, past every device's limit", count, name(options.dtype)));
   stream.impl()->check("empty");
   auto storage = std::make_shared<detail::Storage>(stream.impl(), bytes_for(options.dtype, static_cast<std::uint64_t>(count)), "empty");
-  Tensor result(std::move(storage), 0, sizes, row_major(sizes), options.dtype);
+  Tensor result(std::move(storage), 0, sizes, detail::contiguous_strides(sizes), options.dtype);
   if (count > 0 && detail::the_settings().poison_scratch.on()) poison(stream, result);
   return result;
 }

@@ -11,13 +11,16 @@
 
 namespace clutch::inline v0 {
 
-namespace {
-
+namespace detail {
 Dims contiguous_strides(const Dims& sizes) {
   Dims strides = Dims::filled(sizes.rank(), 1);
   for (int d = sizes.rank() - 2; d >= 0; --d) strides[d] = strides[d + 1] * std::max<std::int64_t>(sizes[d + 1], 1);
   return strides;
 }
+
+}  // namespace detail
+
+namespace {
 
 bool is_contiguous(const Dims& sizes, const Dims& strides) {
   std::int64_t expected = 1;
@@ -37,7 +40,7 @@ int wrap_dim(int dim, int rank, std::string_view op) {
 
 /// Strides of a view of other sizes, by walking both shapes from the inside; false if a copy is needed.
 bool view_strides(const Tensor& t, const Dims& sizes, Dims& strides) {
-  strides = contiguous_strides(sizes);
+  strides = detail::contiguous_strides(sizes);
   if (t.numel() == 0) return true;
   int view = sizes.rank() - 1;
   std::int64_t base = t.rank() == 0 ? 1 : t.strides()[t.rank() - 1];
