@@ -70,7 +70,7 @@ ClProgram build_source(Runtime& runtime, const ProgramRequest& request, const st
 
 struct Mutation {
   std::mutex mutex;
-  std::string from, to;
+  std::string from, to, after;
   int applied = 0;
 };
 Mutation& mutation() {
@@ -80,7 +80,10 @@ Mutation& mutation() {
 void mutate(std::string& source) {
   Mutation& m = mutation();
   std::lock_guard lock(m.mutex);
-  auto at = m.from.empty() ? std::string::npos : source.find(m.from);
+  if (m.from.empty()) return;
+  auto begin = m.after.empty() ? std::string::npos : source.find(m.after);
+  auto at = begin == std::string::npos ? begin : source.find(m.from, begin);
+  if (at == std::string::npos) at = source.find(m.from);
   if (at == std::string::npos) return;
   source.replace(at, m.from.size(), m.to);
   ++m.applied;
@@ -132,11 +135,8 @@ Kernel::Kernel(Program& program, std::string entry, std::string wrapper)
 }
 
 Kernel::~Kernel() {
-  {
-    std::lock_guard lock(live_kernels().mutex);
-    live_kernels().by_id.erase(id_);
-  }
-  for (cl_kernel kernel : owned_) clReleaseKernel(kernel);
+  std::lock_guard lock(live_kernels().mutex);
+  live_kernels().by_id.erase(id_);
 }
 
 cl_kernel Kernel::acquire() {
@@ -152,9 +152,7 @@ cl_kernel Kernel::acquire() {
     spare_.pop_back();
     return kernel;
   }
-  cl_kernel made = make_bare();
-  owned_.push_back(made);
-  return made;
+  return owned_.emplace_back(make_bare()).get();
 }
 
 cl_kernel Kernel::make_bare() const {
@@ -217,10 +215,11 @@ void Program::save() noexcept {
   }
 }
 
-SourceMutation::SourceMutation(std::string_view from, std::string_view to) {
+SourceMutation::SourceMutation(std::string_view from, std::string_view to, std::string_view after) {
   std::lock_guard lock(mutation().mutex);
   mutation().from = from;
   mutation().to = to;
+  mutation().after = after;
   mutation().applied = 0;
 }
 SourceMutation::~SourceMutation() {

@@ -50,7 +50,7 @@ class Kernel {
   std::uint64_t max_work_group_ = 0, local_bytes_ = 0;
   int argument_count_ = 0;
   std::mutex mutex_;
-  std::vector<cl_kernel> owned_;  // all ever made; threads only borrow them
+  std::vector<ClKernel> owned_;   // all ever made; threads only borrow them
   std::vector<cl_kernel> spare_;  // of threads that ended
   std::vector<std::uint64_t> launched_;
   std::atomic<std::uint64_t> last_launched_{0};
@@ -123,10 +123,11 @@ class ProgramStore {
   std::unordered_map<std::string, std::shared_ptr<Slot>> slots_;
 };
 
-/// Replaces `from` by `to` in the source of programs built while it lives: tests of the tests plant defects with it.
+/// Replaces `from` by `to` in the source of programs built while it lives: tests of the tests plant defects with it. The first
+/// `from` behind the text `after` is replaced, the first one at all if there is none behind it.
 class SourceMutation {
  public:
-  SourceMutation(std::string_view from, std::string_view to);
+  SourceMutation(std::string_view from, std::string_view to, std::string_view after = {});
   ~SourceMutation();
   SourceMutation(const SourceMutation&) = delete;
   SourceMutation& operator=(const SourceMutation&) = delete;

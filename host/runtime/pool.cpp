@@ -24,7 +24,8 @@ std::uint64_t round_up(std::uint64_t n, std::uint64_t to) { return (n + to - 1) 
 
 bool is_done(cl_event event) {
   cl_int status = CL_QUEUED;
-  if (clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr) != CL_SUCCESS) return true;
+  // An answer that fails proves nothing: memory in use must not be handed out.
+  if (clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr) != CL_SUCCESS) return false;
   return status <= CL_COMPLETE;
 }
 

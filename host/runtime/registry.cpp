@@ -45,21 +45,32 @@ void describe(DeviceRecord& record) {
 std::vector<std::unique_ptr<DeviceRecord>> enumerate(bool& no_platform) {
   std::vector<std::unique_ptr<DeviceRecord>> all;
   cl_uint count = 0;
-  if (clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS || count == 0) {
+  cl_int found = clGetPlatformIDs(0, nullptr, &count);
+  if (found == CL_PLATFORM_NOT_FOUND_KHR || (found == CL_SUCCESS && count == 0)) {
     no_platform = true;
     return all;
   }
+  check_cl(found, "devices", "clGetPlatformIDs");
   std::vector<cl_platform_id> platforms(count);
   check_cl(clGetPlatformIDs(count, platforms.data(), nullptr), "devices", "clGetPlatformIDs");
-  // Loaders order platforms by what they find; sorted by name the numbers stay when a driver is added elsewhere.
-  std::stable_sort(platforms.begin(), platforms.end(),
-                   [](cl_platform_id a, cl_platform_id b) { return platform_text(a, CL_PLATFORM_NAME) < platform_text(b, CL_PLATFORM_NAME); });
+  // Loaders order platforms by what they find; sorted by name the numbers stay when a driver is added elsewhere. Each name is
+  // asked for once: a comparison whose answer changes, as when a query fails, breaks sorting.
+  std::vector<std::pair<std::string, cl_platform_id>> named;
+  for (cl_platform_id platform : platforms) named.emplace_back(platform_text(platform, CL_PLATFORM_NAME), platform);
+  std::stable_sort(named.begin(), named.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   int platform_number = 0;
-  for (cl_platform_id platform : platforms) {
+  for (const auto& [platform_name, platform] : named) {
     cl_uint devices = 0;
-    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &devices) != CL_SUCCESS || devices == 0) continue;
-    std::vector<cl_device_id> ids(devices);
-    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, devices, ids.data(), nullptr) != CL_SUCCESS) continue;
+    std::vector<cl_device_id> ids;
+    cl_int status = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &devices);
+    if (status == CL_SUCCESS && devices > 0) {
+      ids.resize(devices);
+      status = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, devices, ids.data(), nullptr);
+    }
+    // One driver that fails must not hide the others.
+    if (status != CL_SUCCESS && status != CL_DEVICE_NOT_FOUND)
+      log_line(LogLevel::warn, fmt::format("platform {} is left out: clGetDeviceIDs failed with {} ({})", platform_name, cl_error_name(status), status));
+    if (status != CL_SUCCESS || devices == 0) continue;
     for (cl_uint i = 0; i < devices; ++i) {
       auto record = std::make_unique<DeviceRecord>();
       record->platform = platform;
@@ -72,25 +83,6 @@ std::vector<std::unique_ptr<DeviceRecord>> enumerate(bool& no_platform) {
     ++platform_number;
   }
   return all;
-}
-
-const Registry* make_registry() {
-  const Setting& visible = the_settings().visible_devices;
-  auto result = std::make_unique<Registry>();
-  auto all = enumerate(result->no_platform);
-  std::vector<DeviceFacts> facts;
-  for (const auto& record : all) facts.push_back(record->facts);
-  std::vector<int> shown;
-  if (visible.value == "all")
-    for (std::size_t i = 0; i < all.size(); ++i) shown.push_back(static_cast<int>(i));
-  else
-    shown = visible_devices(visible.value, facts);
-  for (int i : shown) {
-    auto& record = all[static_cast<std::size_t>(i)];
-    record->index = static_cast<int>(result->records.size());
-    result->records.push_back(std::move(record));
-  }
-  return result.release();
 }
 
 }  // namespace
@@ -110,8 +102,27 @@ std::vector<DeviceFacts> Registry::facts() const {
   return result;
 }
 
+std::unique_ptr<Registry> make_registry() {
+  const Setting& visible = the_settings().visible_devices;
+  auto result = std::make_unique<Registry>();
+  auto all = enumerate(result->no_platform);
+  std::vector<DeviceFacts> facts;
+  for (const auto& record : all) facts.push_back(record->facts);
+  std::vector<int> shown;
+  if (visible.value == "all")
+    for (std::size_t i = 0; i < all.size(); ++i) shown.push_back(static_cast<int>(i));
+  else
+    shown = visible_devices(visible.value, facts);
+  for (int i : shown) {
+    auto& record = all[static_cast<std::size_t>(i)];
+    record->index = static_cast<int>(result->records.size());
+    result->records.push_back(std::move(record));
+  }
+  return result;
+}
+
 const Registry& registry() {
-  static const Registry* made = make_registry();
+  static const Registry* made = make_registry().release();
   return *made;
 }
 

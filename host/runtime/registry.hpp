@@ -32,7 +32,9 @@ struct Registry {
   std::vector<DeviceFacts> facts() const;
 };
 
-/// Enumerates once; never destroyed. Errors: invalid_setting.
+/// Enumerates anew; its records are apart from the process's own. Errors: invalid_setting, opencl.
+std::unique_ptr<Registry> make_registry();
+/// Enumerates once; never destroyed. Errors: as make_registry().
 const Registry& registry();
 const DeviceRecord* find_record(cl_device_id id);
 

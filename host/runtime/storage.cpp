@@ -32,7 +32,10 @@ Storage::~Storage() {
     std::vector<ClEvent> uses;
     for (const auto& user : users_) {
       ClEvent mark = user->mark("~Storage");
-      if (mark) uses.push_back(std::move(mark));
+      if (mark)
+        uses.push_back(std::move(mark));
+      else
+        clFinish(user->queue());  // without a marker only waiting shows that the memory is free
     }
     runtime_.pool().release(block_, std::move(uses));
   }

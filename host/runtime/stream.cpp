@@ -91,14 +91,16 @@ StreamImpl::~StreamImpl() {
     for (Program* program : to_save_) program->save();
   }
   ClEvent last = mark("~Stream");
+  if (!last) clFinish(queue_.get());  // its memory goes to other streams
   runtime_.pool().adopt_stream(id_, std::move(last));
 }
 
 ClEvent StreamImpl::mark(std::string_view) {
   cl_event raw = nullptr;
   if (clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &raw) != CL_SUCCESS) return {};
-  clFlush(queue_.get());
-  return ClEvent(raw);
+  ClEvent marker(raw);
+  if (clFlush(queue_.get()) != CL_SUCCESS) return {};
+  return marker;
 }
 
 void StreamImpl::submitted(ClEvent event, const char* op, std::shared_ptr<void> keep) {

@@ -54,6 +54,16 @@ std::string default_selector(std::string& problem) {
   }
 }
 
+/// Null, and the reason, for a device that does not come through its self-test.
+const DeviceTraits* usable_traits(const Device& d, std::string& problem) {
+  try {
+    return &d.traits();
+  } catch (const clutch::Error& e) {
+    problem = e.what();
+    return nullptr;
+  }
+}
+
 void print_list() {
   std::string problem, chosen = default_selector(problem);
   if (clutch::device_count() == 0) {
@@ -61,8 +71,14 @@ void print_list() {
     return;
   }
   for (const Device& d : clutch::devices()) {
-    const DeviceTraits& t = d.traits();
     fmt::print("{}{}: {}\n", d.selector() == chosen ? "* " : "  ", d.index(), d.name());
+    std::string broken;
+    const DeviceTraits* traits = usable_traits(d, broken);
+    if (!traits) {
+      fmt::print("     {}, {}, driver {}\n     out of order: {}\n\n", clutch::name(d.type()), d.platform(), d.driver_version(), broken);
+      continue;
+    }
+    const DeviceTraits& t = *traits;
     fmt::print("     select with  CLUTCH_DEVICE={}   or {}\n", d.selector(), d.index());
     fmt::print("     {}, {}, driver {}{}\n", clutch::name(d.type()), d.platform(), d.driver_version(), t.simulator ? ", a simulator" : "");
     fmt::print("     {} compute units, {:.1f} GiB, buffers to {:.1f} GiB, groups to {}, {} KiB local, vectors of {} f32\n", t.compute_units,
@@ -85,7 +101,9 @@ void print_json() {
   root["default"] = chosen.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(chosen);
   root["devices"] = nlohmann::ordered_json::array();
   for (const Device& d : clutch::devices()) {
-    const DeviceTraits& t = d.traits();
+    std::string broken;
+    const DeviceTraits* traits = usable_traits(d, broken);
+    const DeviceTraits t = traits ? *traits : DeviceTraits{};
     nlohmann::ordered_json row{{"index", d.index()},
                                {"selector", d.selector()},
                                {"name", d.name()},
@@ -107,6 +125,7 @@ void print_json() {
                                {"simulator", t.simulator}};
     for (const Ability& a : abilities()) row["can"][a.name] = a.has(t);
     row["quirks"] = d.quirks();
+    if (!traits) row["out_of_order"] = broken;
     root["devices"].push_back(std::move(row));
   }
   fmt::print("{}\n", root.dump(1));

@@ -76,6 +76,7 @@ class CLUTCH_API Device {
   /// The string that selects exactly this device again, "0:0" as platform:device.
   std::string selector() const;
   /// Traits with self-tests. The first call may build and run small kernels (kept on disk afterwards), so it may wait.
+  /// Errors: those of the driver while it tests; a later call tests again.
   const DeviceTraits& traits() const;
   /// One line per row of the quirk table that applies to this device, with its reason.
   std::vector<std::string> quirks() const;

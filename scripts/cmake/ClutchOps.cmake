@@ -25,3 +25,32 @@ function(clutch_write_ops_header path)
   endforeach()
   file(CONFIGURE OUTPUT ${path} CONTENT "${text}" @ONLY)
 endfunction()
+
+# The table of the ops' descriptors: struct <PascalStem>Case of tests/cases/<stem>.hpp.
+function(clutch_write_op_cases path)
+  set(includes "")
+  set(rows "")
+  foreach(stem IN LISTS CLUTCH_OPS)
+    string(REPLACE "_" ";" words ${stem})
+    set(pascal "")
+    foreach(word IN LISTS words)
+      string(SUBSTRING ${word} 0 1 first)
+      string(SUBSTRING ${word} 1 -1 rest)
+      string(TOUPPER ${first} first)
+      string(APPEND pascal ${first}${rest})
+    endforeach()
+    string(APPEND includes "#include \"cases/${stem}.hpp\"\n")
+    string(APPEND rows "      {${pascal}Case::kStem, ${pascal}Case::problems, ${pascal}Case::kMutations},\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${path} CONTENT "// SPDX-License-Identifier: Apache-2.0
+#include \"support/op_case.hpp\"
+${includes}
+namespace clutch::cases {
+const std::vector<OpRow>& op_rows() {
+  static const std::vector<OpRow> kRows{
+${rows}  };
+  return kRows;
+}
+}  // namespace clutch::cases
+" @ONLY)
+endfunction()

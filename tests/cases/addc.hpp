@@ -4,7 +4,9 @@
 #include <clutch/ops/addc.hpp>
 
 #include "support/host_model.hpp"
+#include "support/op_case.hpp"
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <string_view>
@@ -67,6 +69,78 @@ struct AddcCase {
                    : combine<float>(op, order, static_cast<float>(vx), static_cast<float>(va), static_cast<float>(vb), static_cast<float>(value));
     model::store_at(out, i, dtype, r);
   }
+
+  /// Element of an operand that element i of the result reads, by PyTorch's broadcasting.
+  static std::size_t operand_index(std::size_t i, const Dims& result, const Dims& operand) {
+    std::size_t index = 0, scale = 1;
+    for (int d = result.rank() - 1, o = operand.rank() - 1; d >= 0; --d, --o) {
+      auto at = i % static_cast<std::size_t>(result[d]);
+      i /= static_cast<std::size_t>(result[d]);
+      if (o < 0) continue;
+      if (operand[o] != 1) index += at * scale;
+      scale *= static_cast<std::size_t>(operand[o]);
+    }
+    return index;
+  }
+
+  static Problem problem(std::string_view name, std::string_view entry, Addc op, DType dtype, const Dims& sizes, const std::array<Dims, 3>& operands,
+                         const std::array<Dims, 4>& strides, std::uint64_t seed) {
+    Problem p{.name = std::string(name), .entry = entry, .needs_fp64 = dtype == DType::f64};
+    for (std::size_t k = 0; k < 3; ++k)
+      p.inputs.push_back({dtype, operands[k], strides[k + 1], model::make_values(static_cast<std::size_t>(numel(operands[k])), dtype, seed + k)});
+    auto n = static_cast<std::size_t>(numel(sizes));
+    p.output = {dtype, sizes, strides[0], std::vector<std::uint8_t>(bytes_for(dtype, n))};
+    const double value = -1.25;
+    for (std::size_t i = 0; i < n; ++i)
+      reference(op, AddcOrder::fma_of_quotient, dtype, value, p.output.raw.data(), i, p.inputs[0].raw.data(), operand_index(i, sizes, operands[0]),
+                p.inputs[1].raw.data(), operand_index(i, sizes, operands[1]), p.inputs[2].raw.data(), operand_index(i, sizes, operands[2]));
+    p.run = [op, entry, value](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      (op == Addc::quotient ? addcdiv_out : addcmul_out)(out, in[0], in[1], in[2], {.value = value, .implementation = entry}, stream);
+    };
+    return p;
+  }
+
+  static std::vector<Problem> problems(std::uint64_t seed) {
+    const Dims flat{157}, rows{3, 41}, turned{9, 13};
+    std::vector<Problem> all;
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32})
+      all.push_back(problem(name(dtype), "addc_contiguous", is_integral(dtype) ? Addc::product : Addc::quotient, dtype, flat, {flat, flat, flat}, {}, seed));
+    for (DType dtype : {DType::f32, DType::bf16})
+      all.push_back(problem(name(dtype), "addc_rows", Addc::quotient, dtype, rows, {Dims{3, 41}, Dims{41}, Dims{3, 1}},
+                            {Dims{50, 1}, Dims{47, 1}, Dims{}, Dims{}}, seed));
+    for (DType dtype : {DType::f32, DType::f16})
+      all.push_back(
+          problem(name(dtype), "addc_strided", Addc::product, dtype, turned, {turned, turned, Dims{13}}, {Dims{1, 9}, Dims{}, Dims{2, 20}, Dims{3}}, seed));
+    // Operands of other dtypes are cast first, the result is copied: exact values, so that the model needs no promotion.
+    Problem mixed = problem("mixed dtypes", "", Addc::quotient, DType::f32, flat, {flat, flat, flat}, {}, seed);
+    mixed.inputs[1].dtype = DType::f16, mixed.output.dtype = DType::bf16;
+    mixed.inputs[1].raw = model::make_values(157, DType::f16, seed + 9);
+    mixed.output.raw.resize(2 * 157);
+    for (std::size_t i = 0; i < 157; ++i) {
+      float wide[3], result;
+      for (std::size_t k = 0; k < 3; ++k) wide[k] = static_cast<float>(model::value_at(mixed.inputs[k].raw.data(), i, mixed.inputs[k].dtype));
+      reference(Addc::quotient, AddcOrder::fma_of_quotient, DType::f32, -1.25, &result, 0, &wide[0], 0, &wide[1], 0, &wide[2], 0);
+      model::store_at(mixed.output.raw.data(), i, DType::bf16, static_cast<double>(result));
+    }
+    all.push_back(std::move(mixed));
+    return all;
+  }
+
+  static constexpr Mutation kMutations[] = {
+      {"addc_contiguous", Edit::tail, "for (ulong i = tail + lane; i < end; i += lanes)", "for (ulong i = tail + lane; i + 1 < end; i += lanes)"},
+      {"addc_contiguous", Edit::stride, "i < tail; i += lanes * STEP) STORE_STEP", "i < tail; i += 2 * lanes * STEP) STORE_STEP"},
+      {"addc_contiguous", Edit::offset, "t1 + t1_offset", "t1"},
+      {"addc_contiguous", Edit::arithmetic, "FMA((R)(value), DIV(a, b), x)", "((x) + (R)(value) * DIV(a, b))"},
+      {"addc_rows", Edit::tail, "for (IDX i = tail + (IDX)lane; i < end; i += (IDX)lanes)", "for (IDX i = tail + (IDX)lane; i + 1 < end; i += (IDX)lanes)"},
+      {"addc_rows", Edit::stride, "sa = (IDX)shape->stride[2][0]", "sa = (IDX)shape->stride[3][0]"},
+      {"addc_rows", Edit::offset, "STORE(out, o.at[0] + i, combine(LOAD(input, o.at[1] + i * si)",
+       "STORE(out, o.at[0] + i, combine(LOAD(input, o.at[0] + i * si)"},
+      {"addc_rows", Edit::arithmetic, "FMA((R)(value), DIV(a, b), x)", "FMA((R)(value), DIV(b, a), x)"},
+      {"addc_strided", Edit::tail, "i < end; i += lanes", "i + 1 < end; i += lanes"},
+      {"addc_strided", Edit::stride, "LOAD(t1, o.at[2])", "LOAD(t1, o.at[3])"},
+      {"addc_strided", Edit::offset, "t2 + t2_offset", "t2"},
+      {"addc_strided", Edit::arithmetic, "FMA((one) ? (a) : (R)(value), (one) ? (b) : (a) * (b), x)", "FMA((R)(value) * (a), b, x)"},
+  };
 };
 
 }  // namespace clutch::cases

@@ -4,6 +4,7 @@
 #include <clutch/ops/copy.hpp>
 
 #include "support/host_model.hpp"
+#include "support/op_case.hpp"
 
 #include <cstdint>
 #include <string_view>
@@ -53,6 +54,76 @@ struct CopyCase {
       model::store_at(to, i, to_type, whole < 0 ? -v : v, overflow);
     }
   }
+
+  static Problem problem(std::string_view name, std::string_view entry, DType from, DType to, const Dims& out, const Dims& in, const Dims& out_strides,
+                         const Dims& in_strides, std::uint64_t seed) {
+    Problem p{.name = std::string(name), .entry = entry, .needs_fp64 = from != to && (from == DType::f64 || to == DType::f64)};
+    auto n = static_cast<std::size_t>(numel(out)), m = static_cast<std::size_t>(numel(in));
+    p.inputs.push_back({from, in, in_strides, model::make_values(m, from, seed)});
+    std::vector<std::uint8_t> cast(bytes_for(to, m));
+    for (std::size_t i = 0; i < m; ++i) {
+      auto size = static_cast<std::size_t>(bits(to) / 8);
+      if (from == to)
+        std::memcpy(cast.data() + i * size, p.inputs[0].raw.data() + i * size, size);
+      else
+        reference(cast.data(), to, p.inputs[0].raw.data(), from, i, Overflow::nonfinite);
+    }
+    p.output = {to, out, out_strides, {}};
+    for (std::size_t i = 0; i < n; ++i) {  // broadcasting along leading dimensions, or of an innermost one of size 1
+      std::size_t at = m == n ? i : in[in.rank() - 1] == 1 ? i / static_cast<std::size_t>(out[out.rank() - 1]) : i % m;
+      auto size = static_cast<std::size_t>(bits(to) / 8);
+      p.output.raw.insert(p.output.raw.end(), cast.begin() + static_cast<std::ptrdiff_t>(at * size),
+                          cast.begin() + static_cast<std::ptrdiff_t>((at + 1) * size));
+    }
+    p.run = [entry](const Tensor& to_tensor, std::span<const Tensor> inputs, const Stream& stream) {
+      copy_(to_tensor, inputs[0], {.implementation = entry}, stream);
+    };
+    return p;
+  }
+
+  static std::vector<Problem> problems(std::uint64_t seed) {
+    const Dims flat{203}, turned{9, 13};
+    std::vector<Problem> all;
+    all.push_back(problem("f32", "copy_bytes", DType::f32, DType::f32, flat, flat, {}, {}, seed));
+    all.back().output.lead = all.back().inputs[0].lead = 64;
+    all.push_back(problem("u8", "copy_bytes", DType::u8, DType::u8, flat, flat, {}, {}, seed));
+    all.push_back(problem("i16", "copy_rows", DType::i16, DType::i16, {5, 37}, {5, 37}, {40, 1}, {39, 1}, seed));
+    all.push_back(problem("f32 broadcast", "copy_rows", DType::f32, DType::f32, {5, 37}, {5, 1}, {40, 1}, {3, 1}, seed));
+    all.push_back(problem("f64", "copy_strided", DType::f64, DType::f64, turned, turned, {1, 9}, {}, seed));
+    all.push_back(problem("f32 broadcast", "copy_strided", DType::f32, DType::f32, turned, {13}, {2, 19}, {3}, seed));
+    for (auto [from, to] : {std::pair{DType::f32, DType::bf16}, std::pair{DType::f16, DType::f32}, std::pair{DType::bf16, DType::f16},
+                            std::pair{DType::f32, DType::i32}, std::pair{DType::f64, DType::f32}, std::pair{DType::i64, DType::f16}})
+      all.push_back(problem(std::string(name(from)) + " to " + std::string(name(to)), "copy_cast_contiguous", from, to, flat, flat, {}, {}, seed));
+    for (auto [from, to] : {std::pair{DType::f32, DType::f8e4m3fn}, std::pair{DType::f8e5m2, DType::bf16}, std::pair{DType::f32, DType::f8e8m0fnu},
+                            std::pair{DType::i32, DType::f8e5m2}})
+      all.push_back(problem(std::string(name(from)) + " to " + std::string(name(to)), "copy_cast_strided", from, to, turned, turned, {1, 9}, {2, 27}, seed));
+    return all;
+  }
+
+  static constexpr Mutation kMutations[] = {
+      {"copy_bytes", Edit::tail, "for (ulong i = tail + lane; i < end; i += lanes) out[i]", "for (ulong i = tail + lane; i + 1 < end; i += lanes) out[i]"},
+      {"copy_bytes", Edit::stride, "i += lanes * sizeof(WIDE)) STOREWIDE", "i += 2 * lanes * sizeof(WIDE)) STOREWIDE"},
+      {"copy_bytes", Edit::offset, "in + in_offset", "in + in_offset + 1"},
+      {"copy_bytes", Edit::arithmetic, "out[i] = in[i]", "out[i] = in[i] + 1"},
+      {"copy_rows", Edit::tail, "i < end; i += (IDX)lanes) to[i] = from[i]", "i + 1 < end; i += (IDX)lanes) to[i] = from[i]"},
+      {"copy_rows", Edit::stride, "if (step)", "if (!step)"},
+      {"copy_rows", Edit::offset, "in + o.at[1]", "in + o.at[0]"},
+      {"copy_rows", Edit::arithmetic, "row = tile / chunks", "row = tile / (chunks + 1)"},
+      {"copy_strided", Edit::tail, "i < end; i += lanes", "i + 1 < end; i += lanes"},
+      {"copy_strided", Edit::stride, "[o.at[1]]", "[o.at[1] / 2]"},
+      {"copy_strided", Edit::offset, "in + in_offset", "in"},
+      {"copy_strided", Edit::arithmetic, "index - next * size", "index - next * size / 2"},
+      {"copy_cast_contiguous", Edit::tail, "for (ulong i = tail + lane; i < end; i += lanes) cast_one",
+       "for (ulong i = tail + lane; i + 1 < end; i += lanes) cast_one"},
+      {"copy_cast_contiguous", Edit::stride, "i += lanes) cast_one", "i += 2 * lanes) cast_one"},
+      {"copy_cast_contiguous", Edit::offset, "in + in_offset", "in + in_offset + 8"},
+      {"copy_cast_contiguous", Edit::arithmetic, "uint r = (u + 0x7FFFu + ((u >> 16) & 1u)) >> 16;\n  return (u & 0x7FFFFFFFu) > 0x7F800000u ?",
+       "uint r = (u + 0x8000u) >> 17;\n  return (u & 0x7FFFFFFFu) > 0x7F800000u ?"},
+      {"copy_cast_strided", Edit::tail, "i < end; i += lanes", "i + 1 < end; i += lanes"},
+      {"copy_cast_strided", Edit::stride, "cast_one(out, o.at[0], in, o.at[1])", "cast_one(out, o.at[0], in, o.at[0])"},
+      {"copy_cast_strided", Edit::offset, "in + in_offset", "in + in_offset + 4"},
+      {"copy_cast_strided", Edit::arithmetic, "((t >> drop) & 1)) >> drop", "1) >> drop"},
+  };
 };
 
 }  // namespace clutch::cases

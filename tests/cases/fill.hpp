@@ -4,6 +4,7 @@
 #include <clutch/ops/fill.hpp>
 
 #include "support/host_model.hpp"
+#include "support/op_case.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -32,6 +33,51 @@ struct FillCase {
       model::store_at(out, i, dtype, std::fma(static_cast<float>(i), static_cast<float>(step), static_cast<float>(start)));
     }
   }
+
+  static std::vector<Problem> problems(std::uint64_t) {
+    std::vector<Problem> all;
+    auto fill = [&](std::string_view entry, DType dtype, const Dims& sizes, const Dims& strides) {
+      Problem p{.name = std::string(name(dtype)), .entry = entry};
+      auto n = static_cast<std::size_t>(numel(sizes));
+      p.output = {dtype, sizes, strides, std::vector<std::uint8_t>(bytes_for(dtype, n))};
+      for (std::size_t i = 0; i < n; ++i) model::store_at(p.output.raw.data(), i, dtype, 1.3);
+      p.run = [entry](const Tensor& out, std::span<const Tensor>, const Stream& stream) { fill_(out, 1.3, {.implementation = entry}, stream); };
+      all.push_back(std::move(p));
+    };
+    auto count = [&](DType dtype, const Dims& sizes, const Dims& strides) {
+      Problem p{.name = "arange " + std::string(name(dtype)), .entry = "fill_arange", .needs_fp64 = dtype == DType::f64};
+      auto n = static_cast<std::size_t>(numel(sizes));
+      p.output = {dtype, sizes, strides, std::vector<std::uint8_t>(bytes_for(dtype, n))};
+      double start = is_integral(dtype) ? -7 : 0.1, step = is_integral(dtype) ? 3 : 0.3;
+      for (std::size_t i = 0; i < n; ++i) arange(p.output.raw.data(), dtype, i, start, step);
+      p.run = [start, step](const Tensor& out, std::span<const Tensor>, const Stream& stream) { arange_(out, start, step, {}, stream); };
+      all.push_back(std::move(p));
+    };
+    fill("fill_contiguous", DType::f32, {157}, {});
+    all.back().output.lead = 64;
+    fill("fill_contiguous", DType::f16, {157}, {});
+    fill("fill_strided", DType::f64, {9, 13}, {1, 9});
+    fill("fill_strided", DType::i16, {9, 13}, {40, 3});
+    count(DType::f32, {9, 13}, {1, 9});
+    count(DType::f64, {117}, {});
+    count(DType::i16, {117}, {2});
+    return all;
+  }
+
+  static constexpr Mutation kMutations[] = {
+      {"fill_contiguous", Edit::tail, "for (ulong i = tail + lane; i < end; i += lanes) out[i]", "for (ulong i = tail + lane; i + 1 < end; i += lanes) out[i]"},
+      {"fill_contiguous", Edit::stride, "i += lanes * sizeof(WIDE)", "i += 2 * lanes * sizeof(WIDE)"},
+      {"fill_contiguous", Edit::offset, "out + out_offset", "out + out_offset + 1"},
+      {"fill_contiguous", Edit::arithmetic, "narrow.b[i % 16]", "narrow.b[(i + 1) % 16]"},
+      {"fill_strided", Edit::tail, "i < end; i += lanes", "i + 1 < end; i += lanes"},
+      {"fill_strided", Edit::stride, "i * (IDX)shape->stride[k][d]", "i * (IDX)shape->stride[k][0]"},
+      {"fill_strided", Edit::offset, "out + out_offset", "out + out_offset + sizeof(T)"},
+      {"fill_strided", Edit::arithmetic, ".at[0]] = value", ".at[0]] = value + 1"},
+      {"fill_arange", Edit::tail, "i < end; i += lanes", "i + 1 < end; i += lanes"},
+      {"fill_arange", Edit::stride, "i * (IDX)shape->stride[k][d]", "i * (IDX)shape->stride[k][0]"},
+      {"fill_arange", Edit::offset, "out + out_offset", "out + out_offset + sizeof(T)"},
+      {"fill_arange", Edit::arithmetic, "fma_rn((ACC)i, step, start)", "((ACC)i * step + start)"},
+  };
 };
 
 }  // namespace clutch::cases

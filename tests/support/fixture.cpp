@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/fixture.hpp"
 
+#include "runtime/registry.hpp"
+#include "runtime/storage.hpp"
 #include "support/skips.hpp"
+
+#include <clutch/interop_cl.hpp>
 
 #include <fmt/format.h>
 
@@ -61,47 +65,66 @@ bool skip_without(const Device& device, std::string_view trait, bool has) {
   return true;
 }
 
+namespace {
+
+/// A tensor of these bytes. A simulator that follows which bytes were ever written understands writes at offset 0 alone
+/// (Oclgrind 21.10), so there it gets a buffer of its own.
+Tensor upload(const std::vector<std::uint8_t>& bytes, std::int64_t count, DType dtype, const Device& device) {
+  if (!device.record()->facts.simulator) return from_bytes(bytes.data(), bytes.size(), {count}, {.dtype = dtype, .device = device});
+  Stream stream = current_stream(device);
+  cl_int status = CL_SUCCESS;
+  cl_mem buffer = clCreateBuffer(interop::context(stream), CL_MEM_READ_WRITE, bytes.size(), nullptr, &status);
+  detail::check_cl(status, "upload", "clCreateBuffer");
+  Tensor result = interop::wrap(buffer, {count}, dtype, device);
+  clReleaseMemObject(buffer);
+  detail::check_cl(clEnqueueWriteBuffer(interop::queue(stream), buffer, CL_TRUE, 0, bytes.size(), bytes.data(), 0, nullptr, nullptr), "upload",
+                   "clEnqueueWriteBuffer");
+  return result;
+}
+
+}  // namespace
+
 template <class Visit>
 void Guarded::each(Visit visit) const {
-  const Dims& sizes = view_.sizes();
-  auto width = static_cast<std::int64_t>(bits(view_.dtype()) / 8);
-  Dims index = Dims::filled(sizes.rank(), 0);
-  for (std::int64_t i = 0; i < view_.numel(); ++i) {
+  auto width = static_cast<std::int64_t>(bits(dtype_) / 8), count = numel(sizes_);
+  Dims index = Dims::filled(sizes_.rank(), 0);
+  for (std::int64_t i = 0; i < count; ++i) {
     std::int64_t at = lead_;
-    for (int d = 0; d < sizes.rank(); ++d) at += index[d] * view_.strides()[d];
+    for (int d = 0; d < sizes_.rank(); ++d) at += index[d] * strides_[d];
     visit(static_cast<std::size_t>(i * width), static_cast<std::size_t>(at * width), static_cast<std::size_t>(width));
-    for (int d = sizes.rank() - 1; d >= 0 && ++index[d] == sizes[d]; --d) index[d] = 0;
+    for (int d = sizes_.rank() - 1; d >= 0 && ++index[d] == sizes_[d]; --d) index[d] = 0;
   }
 }
 
-Guarded::Guarded(const Device& device, DType dtype, const Dims& sizes, const Dims& given, std::int64_t lead) : lead_(lead) {
-  constexpr std::int64_t kBehind = 73;
-  Dims strides = given;
-  if (strides.empty()) {
-    strides = Dims::filled(sizes.rank(), 1);
-    for (int d = sizes.rank() - 2; d >= 0; --d) strides[d] = strides[d + 1] * std::max<std::int64_t>(sizes[d + 1], 1);
-  }
-  std::int64_t last = 0;
-  for (int d = 0; d < sizes.rank(); ++d) last += std::max<std::int64_t>(sizes[d] - 1, 0) * strides[d];
-  std::int64_t count = lead + last + 1 + kBehind;
-  bytes_.resize(bytes_for(dtype, static_cast<std::uint64_t>(count)));
-  for (std::size_t i = 0; i < bytes_.size(); ++i) bytes_[i] = static_cast<std::uint8_t>(0xA5 ^ (i * 37));
-  whole_ = from_bytes(bytes_.data(), bytes_.size(), {count}, {.dtype = dtype, .device = device});
-  view_ = whole_.as_strided(sizes, strides, lead);
-}
-
-void Guarded::set(const std::vector<std::uint8_t>& raw) {
+void Guarded::place(const std::vector<std::uint8_t>& raw) {
   each([&](std::size_t from, std::size_t to, std::size_t width) {
     std::copy_n(raw.begin() + static_cast<std::ptrdiff_t>(from), width, bytes_.begin() + static_cast<std::ptrdiff_t>(to));
   });
-  Tensor fresh = from_bytes(bytes_.data(), bytes_.size(), whole_.sizes(), {.dtype = whole_.dtype(), .device = whole_.device()});
-  view_ = fresh.as_strided(view_.sizes(), view_.strides(), lead_);
-  whole_ = fresh;
+}
+
+Guarded::Guarded(const Device& device, DType dtype, const Dims& sizes, const Dims& strides, std::int64_t lead, const std::vector<std::uint8_t>* raw)
+    : sizes_(sizes), strides_(strides), dtype_(dtype), lead_(lead) {
+  constexpr std::int64_t kBehind = 73;
+  if (strides_.empty()) strides_ = detail::contiguous_strides(sizes);
+  std::int64_t last = 0;
+  for (int d = 0; d < sizes.rank(); ++d) last += std::max<std::int64_t>(sizes[d] - 1, 0) * strides_[d];
+  std::int64_t count = lead + last + 1 + kBehind;
+  bytes_.resize(bytes_for(dtype, static_cast<std::uint64_t>(count)));
+  for (std::size_t i = 0; i < bytes_.size(); ++i) bytes_[i] = static_cast<std::uint8_t>(0xA5 ^ (i * 37));
+  if (raw) place(*raw);
+  whole_ = upload(bytes_, count, dtype, device);
+  view_ = whole_.as_strided(sizes_, strides_, lead);
+}
+
+void Guarded::set(const std::vector<std::uint8_t>& raw) {
+  place(raw);
+  whole_ = upload(bytes_, whole_.numel(), dtype_, whole_.device());
+  view_ = whole_.as_strided(sizes_, strides_, lead_);
 }
 
 std::vector<std::uint8_t> Guarded::get() const {
   std::vector<std::uint8_t> now = whole_.to_bytes();
-  std::vector<std::uint8_t> result(static_cast<std::size_t>(view_.numel()) * static_cast<std::size_t>(bits(view_.dtype()) / 8));
+  std::vector<std::uint8_t> result(static_cast<std::size_t>(view_.numel()) * static_cast<std::size_t>(bits(dtype_) / 8));
   std::vector<bool> inside(now.size());
   each([&](std::size_t to, std::size_t from, std::size_t width) {
     std::copy_n(now.begin() + static_cast<std::ptrdiff_t>(from), width, result.begin() + static_cast<std::ptrdiff_t>(to));

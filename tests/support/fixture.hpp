@@ -27,7 +27,9 @@ bool skip_without(const Device& device, std::string_view trait, bool has);
 class Guarded {
  public:
   /// A view of these sizes and strides (empty: contiguous) whose element 0 lies `lead` elements into its storage.
-  Guarded(const Device& device, DType dtype, const Dims& sizes, const Dims& strides = {}, std::int64_t lead = 67);
+  /// `raw`, if given, are the first values of the elements.
+  Guarded(const Device& device, DType dtype, const Dims& sizes, const Dims& strides = {}, std::int64_t lead = 67,
+          const std::vector<std::uint8_t>* raw = nullptr);
   const Tensor& view() const { return view_; }
   /// Fills the view's elements from contiguous raw storage.
   void set(const std::vector<std::uint8_t>& raw);
@@ -37,7 +39,10 @@ class Guarded {
  private:
   template <class Visit>
   void each(Visit visit) const;
+  void place(const std::vector<std::uint8_t>& raw);
   Tensor whole_, view_;
+  Dims sizes_, strides_;
+  DType dtype_;
   std::vector<std::uint8_t> bytes_;
   std::int64_t lead_;
 };

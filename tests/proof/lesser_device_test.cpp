@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ops on devices that have less: the fault layer takes away one thing after another, then all of them.
+#include <clutch/allocator.hpp>
+
+#include "layer/fault_layer.hpp"
+#include "support/op_runner.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+
+namespace clutch::testing {
+namespace {
+
+struct Lesser {
+  const char* name;
+  std::uint32_t lacks;
+};
+constexpr Lesser kLesser[] = {
+    {"no fp64", fault::kNoFp64},
+    {"no fp16", fault::kNoFp16},
+    {"no FMA claim", fault::kNoFmaClaim},
+    {"16 KiB local", fault::kSmallLocal},
+    {"groups of 64", fault::kSmallGroups},
+    {"one compute unit", fault::kOneUnit},
+    {"no command buffer", fault::kNoCommandBuffer},
+    {"buffers of 64 MiB", fault::kSmallAlloc},
+    {"all at once", fault::kAllLacks},
+};
+
+TEST(LesserDevice, EveryOpRunsOrSaysWhichTraitIsMissing) {
+  const fault::Controls* layer = fault::loaded();
+  ASSERT_NE(layer, nullptr) << "libclutch_fault_layer.so is not loaded (OPENCL_LAYERS)";
+  for (const Lesser& lesser : kLesser) {
+    layer->reset();
+    layer->fake_device(lesser.lacks);
+    {
+      FreshDevice fresh(test_devices().front());
+      const DeviceTraits& traits = fresh.device().traits();
+      auto check = [&](fault::Lacks what, bool gone) { EXPECT_TRUE(gone || (lesser.lacks & what) == 0) << lesser.name; };
+      check(fault::kNoFp64, !traits.fp64);
+      check(fault::kNoFp16, !traits.fp16);
+      check(fault::kSmallLocal, traits.local_bytes == 16u << 10);
+      check(fault::kSmallGroups, traits.max_work_group == 64);
+      check(fault::kOneUnit, traits.compute_units == 1);
+      check(fault::kNoCommandBuffer, traits.command_buffer == 0);
+      std::set<std::string_view> entries;
+      for (const NamedProblem& p : all_problems()) {
+        // Everything on the least device; elsewhere one problem per entry.
+        if (lesser.lacks != fault::kAllLacks && !entries.insert(p.problem->entry).second) continue;
+        if (p.problem->needs_fp64 && !traits.fp64) {
+          std::string said = message_of([&] { run_problem(fresh.device(), *p.problem); });
+          EXPECT_NE(said.find("fp64"), std::string::npos) << lesser.name << ": " << p.name << " said: " << said;
+          continue;
+        }
+        EXPECT_EQ(run_problem(fresh.device(), *p.problem), "") << lesser.name << ": " << p.name;
+      }
+      if ((lesser.lacks & fault::kSmallAlloc) != 0) {
+        EXPECT_EQ(code_of([&] { empty({17 << 20}, {.device = fresh.device()}); }), ErrorCode::invalid_shape);
+        EXPECT_EQ(code_of([&] { empty({16 << 20}, {.device = fresh.device()}); }), ErrorCode::ok);
+      }
+    }
+    layer->fake_device(0);
+  }
+}
+
+}  // namespace
+}  // namespace clutch::testing

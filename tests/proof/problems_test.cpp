@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every op's small problems, which together run every kernel entry: on each device, on all devices alike, under Oclgrind.
+#include "program/kernel_table.hpp"
+#include "support/op_runner.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <set>
+
+namespace clutch::testing {
+namespace {
+
+TEST(Problems, RunEveryEntryAndGiveTheModelsBits) {
+  CLUTCH_EACH_DEVICE(device) {
+    std::set<std::string> ran{"self_test_rounding"};
+    ASSERT_NO_THROW(detail::tested_traits(*device.record()));
+    for (const NamedProblem& p : all_problems()) {
+      ran.insert(std::string(p.problem->entry));
+      if (p.problem->needs_fp64 && skip_without(device, "fp64", device.traits().fp64)) continue;
+      EXPECT_EQ(run_problem(device, *p.problem), "") << p.name;
+    }
+    for (const detail::KernelText& text : detail::kernel_table())
+      for (std::string_view entry : text.entries)
+        EXPECT_TRUE(ran.contains(std::string(entry))) << "no problem in tests/cases/" << text.stem << ".hpp runs " << entry;
+  }
+}
+
+/// Not a test of the library: what Oclgrind must complain about, run by run_oclgrind alone.
+TEST(Oclgrind, DISABLED_PlantedDefects) {
+  const Device& device = test_devices().front();
+  ASSERT_TRUE(device.traits().simulator);
+  Tensor out = empty({64}, {.device = device}), never_written = empty({64}, {.device = device});
+  Argument arguments[] = {output(out), input(never_written)};
+  launch({.text = "__kernel void planted(__global float* out, __global const float* in) {\n"
+                  "  size_t i = get_global_id(0);\n"
+                  "  if (i < 4) out[i / 2] = (float)i;\n"
+                  "  if (i == 4) out[i] = in[i] * 2;\n"
+                  "  if (i == 5) out[1 << 28] = 1;\n"
+                  "}",
+          .entry = "planted"},
+         {.global = 64, .local = 8}, arguments);
+  synchronize(device);
+}
+
+/// Contracts of bits hold across drivers: the first device's results are every device's.
+TEST(Differential, AllDevicesGiveTheSameBits) {
+  if (skip_without(test_devices().front(), "second device", test_devices().size() > 1)) return;
+  for (const NamedProblem& p : all_problems()) {
+    std::vector<std::uint8_t> first;
+    const Device* of = nullptr;
+    for (const Device& device : test_devices()) {
+      if (p.problem->needs_fp64 && skip_without(device, "fp64", device.traits().fp64)) continue;
+      std::vector<std::uint8_t> now;
+      EXPECT_EQ(run_problem(device, *p.problem, {}, &now), "") << p.name << " on " << device.name();
+      if (!of) first = now, of = &device;
+      bool flushes = !device.traits().denormals || !of->traits().denormals;
+      EXPECT_EQ(compare_bits(now, first, p.problem->output.dtype, flushes), "") << p.name << " on " << device.name() << " and " << of->name();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace clutch::testing

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "runtime/registry.hpp"
+#include "runtime/runtime.hpp"
+#include "support/fixture.hpp"
+#include "support/op_case.hpp"
+
+#include <memory>
+#include <string>
+
+namespace clutch::testing {
+
+/// Runs a problem on guarded operands; returns what is wrong. With `raw_out` also the bytes it gave.
+std::string run_problem(const Device& device, const cases::Problem& problem, const Stream& stream = {}, std::vector<std::uint8_t>* raw_out = nullptr);
+
+/// Every problem of every op, with "stem/entry/name" before it.
+struct NamedProblem {
+  std::string name;
+  std::string_view stem;
+  const cases::Problem* problem;
+};
+const std::vector<NamedProblem>& all_problems();
+
+/// A device found, described and set up anew, with nothing shared with the process's own: the place for faults. Its tensors
+/// and streams must be gone before it is.
+class FreshDevice {
+ public:
+  /// The device that is `like`'s twin. Errors: no_device if enumeration does not find it.
+  explicit FreshDevice(const Device& like);
+  ~FreshDevice();
+  FreshDevice(const FreshDevice&) = delete;
+  FreshDevice& operator=(const FreshDevice&) = delete;
+  const Device& device() const { return device_; }
+  const detail::DeviceRecord& record() const { return *device_.record(); }
+
+ private:
+  std::unique_ptr<detail::Registry> registry_;
+  Device device_;
+};
+
+}  // namespace clutch::testing
