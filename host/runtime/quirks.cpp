@@ -11,6 +11,7 @@ namespace {
 /// Leading number of the driver's version: 3.1 for "3.1+debian".
 double driver_number(const DeviceRecord& d) { return std::strtod(d.driver_version.c_str(), nullptr); }
 bool is_pocl(const DeviceRecord& d) { return d.facts.platform_name == "Portable Computing Language"; }
+bool is_intel_cpu(const DeviceRecord& d) { return d.facts.platform_name == "Intel(R) OpenCL" && d.facts.type == DeviceType::cpu; }
 bool is_rusticl(const DeviceRecord& d) { return d.facts.platform_name == "rusticl"; }
 
 constexpr std::array kTable{
@@ -25,6 +26,9 @@ constexpr std::array kTable{
              "the event of a command buffer covers its last command alone", "measured on 3.1; TODO in PoCL's source"},
     QuirkRow{kQuirkUnderclaimsRounding, "underclaims_rounding", is_rusticl,
              "claims neither FMA nor correct divide and sqrt, yet rounds correctly: the self-test decides", "measured on Mesa 22.3"},
+    QuirkRow{kQuirkFailedWaitsPass, "failed_waits_pass", is_intel_cpu,
+             "commands that wait for a user event whose status became negative run and complete as if it had succeeded",
+             "measured on 2026.22; reproducer: Streams.AFailedEventSticksUntilReset"},
     QuirkRow{kQuirkSlowHostTransfer, "one_thread_copies", is_pocl, "copy, fill and read commands run on one thread: kernels copy instead", "PoCL issue #716"},
 };
 

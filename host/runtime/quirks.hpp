@@ -15,6 +15,7 @@ enum Quirk : std::uint32_t {
   kQuirkCommandBufferTimes = 1u << 2,
   kQuirkUnderclaimsRounding = 1u << 3,
   kQuirkSlowHostTransfer = 1u << 4,
+  kQuirkFailedWaitsPass = 1u << 5,
 };
 
 struct QuirkRow {

@@ -30,7 +30,7 @@ TEST(Problems, RunEveryEntryAndGiveTheModelsBits) {
 TEST(Oclgrind, DISABLED_PlantedDefects) {
   const Device& device = test_devices().front();
   ASSERT_TRUE(device.traits().simulator);
-  Tensor out = empty({64}, {.device = device}), never_written = empty({64}, {.device = device});
+  Tensor out = empty({64}, {.device = device}), never_written = empty({1 << 20}, {.device = device});  // a segment of its own
   Argument arguments[] = {output(out), input(never_written)};
   launch({.text = "__kernel void planted(__global float* out, __global const float* in) {\n"
                   "  size_t i = get_global_id(0);\n"

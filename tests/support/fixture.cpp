@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/fixture.hpp"
 
+#include "runtime/quirks.hpp"
 #include "runtime/registry.hpp"
 #include "runtime/storage.hpp"
 #include "support/skips.hpp"
@@ -23,9 +24,17 @@ std::string setting(std::string_view wanted) {
   return {};
 }
 
-std::vector<std::string>& skipped() {
+/// What the program says at its end of skips and known bugs, each line once.
+std::vector<std::string>& notes() {
   static std::vector<std::string> all;
   return all;
+}
+void note(std::string line) {
+  if (std::find(notes().begin(), notes().end(), line) == notes().end()) notes().push_back(std::move(line));
+}
+std::string test_name() {
+  const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+  return fmt::format("{}.{}", test->test_suite_name(), test->name());
 }
 
 /// Prints one command that repeats a failed test.
@@ -38,7 +47,7 @@ class RepeatCommand : public ::testing::EmptyTestEventListener {
                test.test_suite_name(), test.name());
   }
   void OnTestProgramEnd(const ::testing::UnitTest&) override {
-    for (const std::string& line : skipped()) fmt::print("skipped: {}\n", line);
+    for (const std::string& line : notes()) fmt::print("{}\n", line);
   }
 };
 
@@ -54,15 +63,21 @@ std::string level() { return setting("CLUTCH_TEST_LEVEL"); }
 
 bool skip_without(const Device& device, std::string_view trait, bool has) {
   if (has) return false;
-  const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-  std::string name = fmt::format("{}.{}", test->test_suite_name(), test->name());
-  std::string line = fmt::format("{} on {} without {}", name, clutch::name(device.type()), trait);
-  auto& all = skipped();
-  if (std::find(all.begin(), all.end(), line) == all.end()) all.push_back(line);
+  std::string name = test_name(), line = fmt::format("{} on {} without {}", name, clutch::name(device.type()), trait);
+  note("skipped: " + line);
   bool listed = false;
   for (const Skip& row : kSkips) listed = listed || (row.trait == trait && name.starts_with(row.test_prefix));
   EXPECT_TRUE(listed) << "unlisted skip (tests/support/skips.hpp): " << line;
   return true;
+}
+
+bool known_bug(const Device& device, std::string_view quirk) {
+  for (const auto& row : detail::quirk_table())
+    if (row.name == quirk && row.applies(*device.record())) {
+      note(fmt::format("xfail: {} on {} because of {}", test_name(), device.platform(), quirk));
+      return true;
+    }
+  return false;
 }
 
 namespace {

@@ -23,6 +23,10 @@ std::string level();
 /// for the device's class fails the test.
 bool skip_without(const Device& device, std::string_view trait, bool has);
 
+/// True, after noting it, if the device has the bug that a row of the quirk table names: the test then expects the wrong
+/// behaviour, and so reproduces it.
+bool known_bug(const Device& device, std::string_view quirk);
+
 /// Memory with canaries before, behind and between the elements of a strided view.
 class Guarded {
  public:

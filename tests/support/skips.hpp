@@ -17,6 +17,11 @@ inline constexpr Skip kSkips[] = {
     {"Streams.", "second device"},
     {"Tensors.", "second device"},
     {"Kernels.", "cpu device"},
+    {"Problems.", "fp64"},
+    {"Differential.", "fp64"},
+    {"Differential.", "second device"},
+    {"Mutations.", "PoCL"},
+    {"Itself/FaultLayer.", "command buffers"},
 };
 
 }  // namespace clutch::testing
