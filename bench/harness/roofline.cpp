@@ -103,6 +103,11 @@ class BandwidthKernel {
  public:
   BandwidthKernel(const Device& device, const std::string& kind, double bytes, bool streaming) : stream_(current_stream(device)) {
     Shape shape = shape_of(device);
+    std::string entry = "roof_" + kind;
+    Defines defines;
+    defines.set_text("V", shape.vector).set("STREAMING", streaming);
+    kernel_ = prepare({.text = kText, .entry = entry, .defines = defines, .file = "roofline", .addressing = Addressing::base_and_offset}, stream_);
+    shape.local = std::min(shape.local, kernel_.max_work_group());
     int operands = kind == "read" ? 1 : kind == "copy" ? 2 : 3;
     auto vector_bytes = static_cast<double>(4 * shape.lanes);
     n_ = std::max<std::uint64_t>(static_cast<std::uint64_t>(bytes / operands / vector_bytes), shape.local);
@@ -115,10 +120,6 @@ class BandwidthKernel {
     a_ = full({kind == "read" ? sums : elements}, 0, {.device = device});
     b_ = full({elements}, 1, {.device = device});
     c_ = kind == "triad" ? full({elements}, 2, {.device = device}) : b_;
-    std::string entry = "roof_" + kind;
-    Defines defines;
-    defines.set_text("V", shape.vector).set("STREAMING", streaming);
-    kernel_ = prepare({.text = kText, .entry = entry, .defines = defines, .file = "roofline", .addressing = Addressing::base_and_offset}, stream_);
     constexpr double kLaunch = 1e-3;  // long against a launch
     run(1, 1);
     auto begin = Clock::now();
@@ -176,6 +177,7 @@ double measure_fma(const Device& device, const std::string& dtype) {
   Stream stream = current_stream(device);
   KernelHandle kernel =
       prepare({.text = kFmaText, .entry = "roof_fma", .defines = defines, .file = "roofline", .addressing = Addressing::base_and_offset}, stream);
+  shape.local = std::min(shape.local, kernel.max_work_group());
   std::uint64_t items = static_cast<std::uint64_t>(t.compute_units) * (shape.local == 1 ? 8 : 64 * shape.local);
   Tensor out = empty({static_cast<std::int64_t>(items) * lanes}, {.dtype = DType::f64, .device = device}, stream);
   double best = 0;

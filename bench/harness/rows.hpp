@@ -27,12 +27,4 @@ inline constexpr std::int64_t kTriadFrom = 1 << 22;
 
 inline std::string row_name(std::string_view op, DType dtype, std::int64_t n) { return fmt::format("{}/{}/{}", op, name(dtype), n); }
 
-/// Says where two byte strings differ first; empty if they do not.
-inline std::string first_difference(const std::vector<std::uint8_t>& got, const std::vector<std::uint8_t>& want) {
-  if (got.size() != want.size()) return fmt::format("{} bytes, not {}", got.size(), want.size());
-  for (std::size_t i = 0; i < got.size(); ++i)
-    if (got[i] != want[i]) return fmt::format("byte {} is {:#04x}, not {:#04x}", i, got[i], want[i]);
-  return {};
-}
-
 }  // namespace clutch::bench

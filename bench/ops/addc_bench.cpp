@@ -3,6 +3,7 @@
 #include "cases/addc.hpp"
 #include "harness/rows.hpp"
 #include "peers/omp.hpp"
+#include "support/compare.hpp"
 
 #include <clutch/interop_cl.hpp>
 
@@ -49,11 +50,11 @@ Work work_of(const Device& device, Addc op, DType dtype, std::int64_t n) {
     for (int i = 0; i < reps; ++i) call(stream);
     stream.synchronize();
   };
-  work.check = [o, op, dtype, n] {
+  work.check = [o, op, dtype, n, device] {
     std::vector<std::uint8_t> want(o->raw[0].size());
     for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i)
       AddcCase::reference(op, AddcOrder::fma_of_quotient, dtype, kValue, want.data(), i, o->raw[0].data(), i, o->raw[1].data(), i, o->raw[2].data(), i);
-    return first_difference(o->out.to_bytes(), want);
+    return testing::compare_bits(o->out.to_bytes(), want, dtype, !device.traits().denormals);
   };
   work.peers.push_back({omp::name(), [o, op, dtype, n](int reps) {
                           auto f = op == Addc::quotient ? omp::addcdiv : omp::addcmul;

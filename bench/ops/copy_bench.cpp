@@ -2,6 +2,7 @@
 #include "cases/copy.hpp"
 #include "harness/rows.hpp"
 #include "peers/omp.hpp"
+#include "support/compare.hpp"
 
 namespace clutch::bench {
 
@@ -32,13 +33,13 @@ Work work_of(const Device& device, DType from, DType to, std::int64_t n) {
     for (int i = 0; i < reps; ++i) copy_(p->to, p->from, {}, stream);
     stream.synchronize();
   };
-  work.check = [p, from, to, n] {
+  work.check = [p, from, to, n, device] {
     std::vector<std::uint8_t> want(bytes_for(to, static_cast<std::uint64_t>(n)));
     if (from == to)
       want = p->raw;
     else
       for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) CopyCase::reference(want.data(), to, p->raw.data(), from, i, Overflow::nonfinite);
-    return first_difference(p->to.to_bytes(), want);
+    return testing::compare_bits(p->to.to_bytes(), want, to, !device.traits().denormals);
   };
   work.peers.push_back({omp::name(), [p, from, to, n](int reps) {
                           for (int i = 0; i < reps; ++i) {

@@ -156,15 +156,31 @@ bool StreamImpl::query() {
 
 void StreamImpl::synchronize(std::string_view op) {
   check(op);
+  std::size_t covered = 0;
+  const char* first = "synchronize";
+  {
+    std::lock_guard lock(mutex_);
+    covered = flight_.size();
+    if (covered > 0) first = flight_.front().op;
+  }
   cl_int status = clFinish(queue_.get());
   std::vector<std::shared_ptr<void>> done;
   std::vector<Program*> programs;
-  {
-    std::lock_guard lock(mutex_);
-    const char* first = flight_.empty() ? "synchronize" : flight_.front().op;
-    retire(flight_.size(), done);
-    if (status != CL_SUCCESS) fail(status, first);
-    programs.swap(to_save_);
+  // Some drivers set the status of events a moment after clFinish returned: such events are waited for one by one.
+  for (std::size_t waits = 0;; ++waits) {
+    ClEvent late;
+    {
+      std::lock_guard lock(mutex_);
+      retire(flight_.size(), done);
+      if (waits < covered && !flight_.empty() && clRetainEvent(flight_.front().event.get()) == CL_SUCCESS)
+        late = ClEvent(flight_.front().event.get());
+      else if (status != CL_SUCCESS)
+        fail(status, first);
+      if (!late) programs.swap(to_save_);
+    }
+    if (!late) break;
+    cl_event raw = late.get();
+    clWaitForEvents(1, &raw);
   }
   for (Program* program : programs) program->save();
   check(op);

@@ -3,6 +3,7 @@
 #include <clutch/clutch.hpp>
 #include <clutch/kernel.hpp>
 
+#include <algorithm>
 #include <iostream>
 
 int main() {
@@ -14,7 +15,9 @@ int main() {
       .text =
           R"(__kernel void saxpy(__global float* y, __global const float* x, float a, ulong n) { for (ulong i = get_global_id(0); i < n; i += get_global_size(0)) y[i] = fma(a, x[i], y[i]); })",
       .entry = "saxpy"};
-  clutch::launch(saxpy, {.global = 4096, .local = 64}, {clutch::inout(y), clutch::input(x), clutch::value(2.0f), clutch::value(n)}, stream);
+  // A driver may take fewer work-items for one kernel than for others.
+  std::uint64_t local = std::min<std::uint64_t>(64, clutch::prepare(saxpy, stream).max_work_group());
+  clutch::launch(saxpy, {.global = 64 * local, .local = local}, {clutch::inout(y), clutch::input(x), clutch::value(2.0f), clutch::value(n)}, stream);
   float last = y.to_host<float>(stream)[999];
   std::cout << last << '\n';
   return last == 1999 ? 0 : 1;

@@ -2,6 +2,7 @@
 #pragma once
 #include <clutch/clutch.hpp>
 
+#include "support/compare.hpp"
 #include "support/host_model.hpp"
 
 #include <gtest/gtest.h>
@@ -50,10 +51,6 @@ class Guarded {
   std::vector<std::uint8_t> bytes_;
   std::int64_t lead_;
 };
-
-/// Compares raw storage bit for bit, any NaN equal to any NaN. Where the device flushes subnormals (`flushes`), elements with a
-/// subnormal expected value may be 0 instead. Returns what differs first; "all zero" if nothing is proven.
-std::string compare_bits(const std::vector<std::uint8_t>& got, const std::vector<std::uint8_t>& want, DType dtype, bool flushes = false);
 
 /// Code of the Error that `f` throws; ErrorCode::ok if it throws none.
 template <class F>

@@ -9,6 +9,7 @@
 #error "T is not defined"
 #endif
 
+#ifdef CLUTCH_ENTRY_@STEM@_strided
 static inline void @STEM@_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n) {
   for (ulong tile = group; tile * TILE < n; tile += groups) {
     ulong begin = tile * TILE, end = min(begin + TILE, n);
@@ -24,3 +25,4 @@ __kernel void @STEM@_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_off
   CLUTCH_SHAPE(shape)
   @STEM@_strided_body(CLUTCH_IDS, out + out_offset, in + in_offset, &shape, n);
 }
+#endif
