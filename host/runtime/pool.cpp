@@ -274,10 +274,6 @@ std::map<std::string, std::uint64_t> Pool::stats() const {
 
 namespace clutch::inline v0 {
 
-namespace {
-detail::Runtime& runtime_for(const Device& device) { return detail::runtime_of(*(device.empty() ? current_device() : device).record()); }
-}  // namespace
-
 PoolId new_pool() {
   static std::atomic<std::uint64_t> next{1};
   return {0, next.fetch_add(1)};
@@ -286,7 +282,7 @@ PoolId new_pool() {
 PoolGuard::PoolGuard(PoolId pool) : former_(detail::t_pool) { detail::t_pool = pool; }
 PoolGuard::~PoolGuard() { detail::t_pool = former_; }
 
-std::map<std::string, std::uint64_t> memory_stats(const Device& device) { return runtime_for(device).pool().stats(); }
+std::map<std::string, std::uint64_t> memory_stats(const Device& device) { return detail::runtime_for(device).pool().stats(); }
 
 std::uint64_t memory_allocated(const Device& device) {
   auto stats = memory_stats(device);
@@ -300,7 +296,7 @@ std::uint64_t memory_reserved(const Device& device) {
   return found == stats.end() ? 0 : found->second;
 }
 
-void empty_cache(const Device& device) { runtime_for(device).pool().trim(true); }
-void reset_peak_memory_stats(const Device& device) { runtime_for(device).pool().reset_peaks(); }
+void empty_cache(const Device& device) { detail::runtime_for(device).pool().trim(true); }
+void reset_peak_memory_stats(const Device& device) { detail::runtime_for(device).pool().reset_peaks(); }
 
 }  // namespace clutch::inline v0

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/runtime.hpp"
 
+#include "runtime/generator.hpp"
 #include "runtime/settings.hpp"
 
 #include <fmt/format.h>
@@ -27,7 +28,21 @@ Adopted& adopted() {
 Runtime::Runtime(const DeviceRecord& device, ClContext context, bool adopted)
     : device_(device), context_(std::move(context)), adopted_(adopted), pool_(*this), programs_(*this) {}
 
-Runtime::~Runtime() = default;
+Runtime::~Runtime() { default_generator_.reset(); }  // its memory goes back to the pool
+
+std::shared_ptr<GeneratorImpl> Runtime::default_generator(const Stream& stream) {
+  {
+    std::lock_guard lock(mutex_);
+    if (default_generator_) return default_generator_;
+  }
+  auto made = std::make_shared<GeneratorImpl>(*this, GeneratorState{Generator::kDefaultSeed, 0}, stream);
+  std::lock_guard lock(mutex_);
+  if (!default_generator_) {
+    default_generator_ = std::move(made);
+    add_live(-1);  // the runtime's own, and no reason not to release the context
+  }
+  return default_generator_;
+}
 
 std::shared_ptr<StreamImpl> Runtime::make_stream(StreamPriority priority) {
   const DeviceTraits& traits = claimed_traits(device_);
@@ -105,6 +120,8 @@ Runtime& runtime_of(const DeviceRecord& record) {
   });
   return *record.runtime;
 }
+
+Runtime& runtime_for(const Device& device) { return runtime_of(*(device.empty() ? current_device() : device).record()); }
 
 Runtime* find_runtime(cl_context context) {
   for (const auto& record : registry().records)

@@ -13,6 +13,8 @@
 
 namespace clutch::inline v0::detail {
 
+class GeneratorImpl;
+
 /// Everything of one context: its pool, programs, plans and streams. A device's own runtime lives as long as the process;
 /// an adopted one until interop::release().
 class Runtime {
@@ -35,6 +37,8 @@ class Runtime {
   /// The Stream of a caller's queue; the same one each time while it lives.
   std::shared_ptr<StreamImpl> wrap_queue(cl_command_queue queue);
   void synchronize();
+  /// Made at first use, on that stream.
+  std::shared_ptr<GeneratorImpl> default_generator(const Stream& stream);
 
   void add_live(int n) noexcept { live_.fetch_add(n, std::memory_order_relaxed); }
   /// Tensors of it that live, and streams beyond the default one.
@@ -51,10 +55,13 @@ class Runtime {
   mutable std::mutex mutex_;
   std::shared_ptr<StreamImpl> default_stream_;
   std::vector<std::weak_ptr<StreamImpl>> streams_;
+  std::shared_ptr<GeneratorImpl> default_generator_;
 };
 
 /// The device's own runtime, made at first use. Errors: opencl, invalid_setting.
 Runtime& runtime_of(const DeviceRecord& record);
+/// The own runtime of a device (empty: the current one). Errors: as runtime_of().
+Runtime& runtime_for(const Device& device);
 /// The runtime of a caller's context, adopted at first use; the device's own if that is its context.
 Runtime& adopt_context(cl_context context, const DeviceRecord& record);
 /// The runtime of a context; null if it was never adopted.

@@ -218,11 +218,7 @@ Stream resolve_stream(const Stream& stream, Runtime& runtime, std::string_view o
 
 }  // namespace detail
 
-namespace {
-detail::Runtime& runtime_for(const Device& device) { return detail::runtime_of(*(device.empty() ? current_device() : device).record()); }
-}  // namespace
-
-Stream::Stream(const Device& device, const StreamOptions& options) : impl_(runtime_for(device).make_stream(options.priority)) {}
+Stream::Stream(const Device& device, const StreamOptions& options) : impl_(detail::runtime_for(device).make_stream(options.priority)) {}
 
 Device Stream::device() const { return Device(&detail::need(impl_, "Stream::device").runtime().device()); }
 std::uint64_t Stream::id() const { return detail::need(impl_, "Stream::id").id(); }
@@ -259,7 +255,7 @@ void Stream::wait(const Event& event) const {
   }
 }
 
-Stream default_stream(const Device& device) { return Stream(runtime_for(device).default_stream()); }
+Stream default_stream(const Device& device) { return Stream(detail::runtime_for(device).default_stream()); }
 
 Stream current_stream(const Device& device) {
   const detail::DeviceRecord& record = *(device.empty() ? current_device() : device).record();

@@ -7,6 +7,7 @@
 #include <clutch/event.hpp>
 #include <clutch/kernel.hpp>
 #include <clutch/ops.hpp>
+#include <clutch/random.hpp>
 #include <clutch/settings.hpp>
 #include <clutch/stream.hpp>
 #include <clutch/tensor.hpp>

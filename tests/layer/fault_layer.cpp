@@ -25,7 +25,8 @@
   X(clGetDeviceIDs)                                                                                                                                            \
   X(clGetDeviceInfo)                                                                                                                                           \
   X(clCreateSubDevices)                                                                                                                                        \
-  X(clRetainDevice) X(clReleaseDevice) X(clCreateContext) X(clRetainContext) X(clReleaseContext) X(clGetContextInfo) X(clCreateCommandQueue)                   \
+  X(clRetainDevice)                                                                                                                                            \
+  X(clReleaseDevice) X(clCreateContext) X(clRetainContext) X(clReleaseContext) X(clGetContextInfo) X(clCreateCommandQueue)                                     \
       X(clCreateCommandQueueWithProperties) X(clRetainCommandQueue) X(clReleaseCommandQueue) X(clGetCommandQueueInfo) X(clCreateBuffer) X(clCreateSubBuffer)   \
           X(clRetainMemObject) X(clReleaseMemObject) X(clGetMemObjectInfo) X(clSVMAlloc) X(clCreateProgramWithSource) X(clCreateProgramWithBinary)             \
               X(clCreateProgramWithIL) X(clBuildProgram) X(clCompileProgram) X(clLinkProgram) X(clRetainProgram) X(clReleaseProgram) X(clGetProgramInfo)       \

@@ -30,6 +30,7 @@ struct Problem {
   Operand output;  ///< raw is the expected result
   std::function<void(const Tensor& out, std::span<const Tensor> inputs, const Stream& stream)> run;
   bool needs_fp64 = false;
+  bool is_helper = false;  ///< the entry is another kernel of the call than the plan's
 };
 
 enum class Edit { tail, stride, offset, arithmetic };

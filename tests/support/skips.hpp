@@ -13,6 +13,7 @@ inline constexpr Skip kSkips[] = {
     {"Addc.", "fp64"},
     {"Copy.", "fp64"},
     {"Fill.", "fp64"},
+    {"Random.", "fp64"},
     {"Streams.", "device_timer"},
     {"Streams.", "second device"},
     {"Tensors.", "second device"},

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/ops/copy.hpp>
+#include <clutch/ops/random.hpp>
+
+#include "ops/random_plan.hpp"
+#include "runtime/generator.hpp"
+#include "runtime/storage.hpp"
+
+#include <array>
+#include <cmath>
+
+namespace clutch::inline v0 {
+namespace detail {
+namespace {
+
+constexpr std::uint64_t kChunkBlocks = 16;  // Philox blocks of a chunk: 64 words, so 64 elements of 32 bits' worth or 32 of 64
+std::uint64_t chunk_elements(DType dtype) { return dtype == DType::f64 ? 32 : 64; }
+
+struct Arguments {
+  const char* name;
+  bool normal;
+  double scale, add;  // range and low, or standard deviation and mean
+  std::optional<std::uint64_t> seed;
+  Generator generator;
+};
+
+// validate ----------------------------------------------------------------------------------------------------------
+
+Runtime& validate(const Tensor& self, const Arguments& a) {
+  std::array<const Tensor*, 1> tensors{&self};
+  Runtime& runtime = common_runtime(tensors, a.name);
+  DType d = self.dtype();
+  if (d != DType::f32 && d != DType::f64 && d != DType::f16 && d != DType::bf16)
+    throw Error(ErrorCode::invalid_dtype, a.name, fmt::format("{} given; f32, f64, f16 and bf16 are offered", name(d)));
+  if (!std::isfinite(a.scale) || !std::isfinite(a.add) || a.scale < 0)
+    throw Error(ErrorCode::invalid_argument, a.name,
+                a.normal ? fmt::format("mean {} and stddev {} must be finite, stddev not negative", a.add, a.scale)
+                         : fmt::format("low {} and high {} must be finite, low not above high", a.add, a.add + a.scale));
+  check_no_self_overlap(self, a.name);
+  if (!a.seed && !a.generator.empty() && &a.generator.impl()->runtime() != &runtime)
+    throw Error(ErrorCode::device_mismatch, a.name, "the generator is of another device or context than the tensor");
+  return runtime;
+}
+
+// select ------------------------------------------------------------------------------------------------------------
+
+constexpr std::array<Implementation<RandomProblem>, 2> kImplementations{{
+    {"random_uniform",
+     [](const DeviceTraits& t, const RandomProblem& p) -> std::string {
+       if (p.normal) return "draws a uniform distribution";
+       return p.dtype == DType::f64 && !t.fp64 ? "the device has no fp64" : "";
+     }},
+    {"random_normal",
+     [](const DeviceTraits& t, const RandomProblem& p) -> std::string {
+       if (!p.normal) return "draws a normal distribution";
+       return p.dtype == DType::f64 && !t.fp64 ? "the device has no fp64" : "";
+     }},
+}};
+
+}  // namespace
+
+KernelPlan select(const DeviceTraits& traits, const RandomProblem& p, std::string_view forced) {
+  const auto& chosen = choose<RandomProblem>(kImplementations, traits, p, forced, p.normal ? "normal_" : "uniform_");
+  KernelPlan plan{.stem = "random", .entry = chosen.name, .tuning = elementwise_tuning(traits)};
+  plan.tuning.tile = std::max<std::uint64_t>(plan.tuning.tile / 64 * 64, 64);
+  // Emulated rounding is scalar, and so is f64.
+  bool emulates = !traits.fma_exact || (p.normal && !traits.sqrt_exact);
+  if (p.dtype == DType::f64 || emulates) plan.tuning.width = 1;
+  if (emulates && p.dtype != DType::f64) plan.note = traits.fp64 ? "fma and sqrt by f64" : "fma and sqrt by integers";
+  set_common(plan.defines, traits, plan.tuning, 1, true);
+  plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype)).set_text("ACC", p.dtype == DType::f64 ? "double" : "float");
+  return plan;
+}
+
+namespace {
+
+// encode ------------------------------------------------------------------------------------------------------------
+
+void draw(const Tensor& out, Runtime& runtime, const Arguments& a, const Stream& stream) {
+  const BuiltPlan& plan = plan_for(runtime, "random", RandomProblem{out.dtype(), a.normal}, {});
+  Generator generator = a.generator;
+  if (!a.seed && generator.empty()) generator = default_generator({}, stream);
+  auto n = static_cast<std::uint64_t>(out.numel());
+  Encoder encoder(stream, a.name);
+  encoder.output(out).input(a.seed ? out : generator.impl()->state()).value(n).value(a.seed.value_or(0)).value(static_cast<std::uint32_t>(!a.seed));
+  if (out.dtype() == DType::f64)
+    encoder.value(a.scale).value(a.add);
+  else
+    encoder.value(static_cast<float>(a.scale)).value(static_cast<float>(a.add));
+  std::uint64_t tiles = (n + plan.tuning.tile - 1) / plan.tuning.tile;
+  encoder.dispatch(plan.kernel, tile_geometry(tiles, plan.tuning.local));
+  std::uint64_t chunk = chunk_elements(out.dtype());
+  if (!a.seed) generator.impl()->advance((n + chunk - 1) / chunk * kChunkBlocks, stream, a.name);
+}
+
+void fill(const Tensor& self, const Arguments& a, const Stream& given) {
+  Runtime& runtime = validate(self, a);
+  Stream stream = resolve_stream(given, runtime, a.name);
+  if (self.numel() == 0) return;
+  if (self.is_contiguous()) return draw(self, runtime, a, stream);
+  Tensor dense = empty(self.sizes(), {.dtype = self.dtype(), .device = stream.device()}, stream);
+  draw(dense, runtime, a, stream);
+  copy_(self, dense, {}, stream);
+  note_plan(plan_for(runtime, "random", RandomProblem{self.dtype(), a.normal}, {}).text);
+}
+
+Tensor make(const Dims& sizes, const RandomOptions& options, const Stream& stream) {
+  return empty(sizes, {.dtype = options.dtype, .device = options.device}, stream);
+}
+
+}  // namespace
+}  // namespace detail
+
+void uniform_(const Tensor& self, const UniformOptions& o, const Stream& stream) {
+  detail::fill(self, {"uniform_", false, o.high - o.low, o.low, o.seed, o.generator}, stream);
+}
+
+void normal_(const Tensor& self, const NormalOptions& o, const Stream& stream) {
+  detail::fill(self, {"normal_", true, o.stddev, o.mean, o.seed, o.generator}, stream);
+}
+
+Tensor rand(const Dims& sizes, const RandomOptions& o, const Stream& stream) {
+  Tensor result = detail::make(sizes, o, stream);
+  uniform_(result, {.seed = o.seed, .generator = o.generator}, stream);
+  return result;
+}
+
+Tensor randn(const Dims& sizes, const RandomOptions& o, const Stream& stream) {
+  Tensor result = detail::make(sizes, o, stream);
+  normal_(result, {.seed = o.seed, .generator = o.generator}, stream);
+  return result;
+}
+
+}  // namespace clutch::inline v0

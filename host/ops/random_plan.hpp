@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/ops/random.hpp>
+
+#include "encode/plan.hpp"
+
+namespace clutch::inline v0::detail {
+
+/// What selection of uniform_ and normal_ looks at; also the key of their cached plans.
+struct RandomProblem {
+  DType dtype = DType::f32;
+  bool normal = false;
+};
+
+/// Pure. Errors: not_supported.
+KernelPlan select(const DeviceTraits& traits, const RandomProblem& problem, std::string_view forced = {});
+
+}  // namespace clutch::inline v0::detail

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/generator.hpp"
+
+#include <clutch/kernel.hpp>
+
+#include "runtime/runtime.hpp"
+
+namespace clutch::inline v0 {
+
+namespace detail {
+
+GeneratorImpl::GeneratorImpl(Runtime& runtime, const GeneratorState& state, const Stream& stream)
+    : runtime_(runtime),
+      state_(clutch::empty({2}, {.dtype = DType::i64, .device = stream.device()}, stream)),
+      kernel_(runtime.programs().find(
+          "random", "random_state",
+          Defines{{"WIDTH", "1"}, {"DIV_RN", "0"}, {"SQRT_RN", "0"}, {"FMA_RN", "0"}, {"OPERANDS", "1"}, {"IDX", "long"}, {"TILE", "64"}})) {
+  set(state, stream, "Generator");
+}
+
+void GeneratorImpl::set(const GeneratorState& state, const Stream& stream, const char* op) { launch(state.seed, state.offset, true, stream, op); }
+
+void GeneratorImpl::advance(std::uint64_t blocks, const Stream& stream, const char* op) { launch(0, blocks, false, stream, op); }
+
+void GeneratorImpl::launch(std::uint64_t seed, std::uint64_t offset, bool set, const Stream& stream, const char* op) {
+  Encoder encoder(stream, op);
+  encoder.inout(state_).value(seed).value(offset).value(static_cast<std::uint32_t>(set));
+  encoder.dispatch(KernelHandle(&kernel_), {.global = 1, .local = 1});
+}
+
+namespace {
+GeneratorImpl& need(const std::shared_ptr<GeneratorImpl>& impl, const char* op) {
+  if (!impl) throw Error(ErrorCode::invalid_argument, op, "the Generator is empty");
+  return *impl;
+}
+}  // namespace
+
+}  // namespace detail
+
+Generator::Generator(const Device& device, std::uint64_t seed, const Stream& stream) {
+  detail::Runtime& runtime = stream.empty() ? detail::runtime_for(device) : stream.impl()->runtime();
+  Stream on = detail::resolve_stream(stream, runtime, "Generator");
+  impl_ = std::make_shared<detail::GeneratorImpl>(runtime, GeneratorState{seed, 0}, on);
+}
+
+Device Generator::device() const { return Device(&detail::need(impl_, "Generator::device").runtime().device()); }
+
+void Generator::manual_seed(std::uint64_t seed, const Stream& stream) const { set_state({seed, 0}, stream); }
+
+void Generator::set_state(const GeneratorState& state, const Stream& stream) const {
+  detail::GeneratorImpl& impl = detail::need(impl_, "Generator::set_state");
+  impl.set(state, detail::resolve_stream(stream, impl.runtime(), "Generator::set_state"), "Generator::set_state");
+}
+
+GeneratorState Generator::state(const Stream& stream) const {
+  detail::GeneratorImpl& impl = detail::need(impl_, "Generator::state");
+  std::vector<std::int64_t> words = impl.state().to_host<std::int64_t>(detail::resolve_stream(stream, impl.runtime(), "Generator::state"));
+  return {static_cast<std::uint64_t>(words[0]), static_cast<std::uint64_t>(words[1])};
+}
+
+Generator default_generator(const Device& device, const Stream& stream) {
+  detail::Runtime& runtime = stream.empty() ? detail::runtime_for(device) : stream.impl()->runtime();
+  return Generator(runtime.default_generator(detail::resolve_stream(stream, runtime, "default_generator")));
+}
+
+void manual_seed(std::uint64_t seed, const Device& device, const Stream& stream) { default_generator(device, stream).manual_seed(seed, stream); }
+
+}  // namespace clutch::inline v0

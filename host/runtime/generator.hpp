@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/random.hpp>
+#include <clutch/tensor.hpp>
+
+#include <mutex>
+
+namespace clutch::inline v0::detail {
+
+class Runtime;
+class Kernel;
+
+/// Seed and offset of a Generator in device memory: two 64-bit words.
+class GeneratorImpl {
+ public:
+  GeneratorImpl(Runtime& runtime, const GeneratorState& state, const Stream& stream);
+  Runtime& runtime() const noexcept { return runtime_; }
+  /// i64 tensor of 2 elements: seed, offset.
+  const Tensor& state() const noexcept { return state_; }
+  void set(const GeneratorState& state, const Stream& stream, const char* op);
+  /// Moves the offset on by `blocks`, in stream order.
+  void advance(std::uint64_t blocks, const Stream& stream, const char* op);
+
+ private:
+  void launch(std::uint64_t seed, std::uint64_t offset, bool set, const Stream& stream, const char* op);
+
+  Runtime& runtime_;
+  Tensor state_;
+  Kernel& kernel_;
+};
+
+}  // namespace clutch::inline v0::detail

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/random.hpp>
+#include <clutch/tensor.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace clutch::inline v0 {
+
+/// Where a call's numbers come from: a seed alone (at offset 0, no state anywhere), else a generator, else the default one.
+struct UniformOptions {
+  double low = 0;
+  double high = 1;
+  std::optional<std::uint64_t> seed = {};
+  Generator generator = {};
+};
+struct NormalOptions {
+  double mean = 0;
+  double stddev = 1;
+  std::optional<std::uint64_t> seed = {};
+  Generator generator = {};
+};
+struct RandomOptions {
+  DType dtype = DType::f32;
+  Device device = {};  ///< empty: the current device
+  std::optional<std::uint64_t> seed = {};
+  Generator generator = {};
+};
+
+/// Fills self, in row-major order, with numbers of a uniform distribution: fma(u, high - low, low), with u a multiple of
+/// 2^-24 (f32), 2^-53 (f64), 2^-11 (f16) or 2^-8 (bf16) in [0, 1); `high` itself occurs by rounding alone, never for [0, 1).
+/// Words: elements form chunks of 64, of 16 Philox blocks each. Element i takes word (i / 16) % 4 of block
+///   offset + 16 * (i / 64) + i % 16, from its top bits; for f64 chunks have 32 elements and element i takes words
+///   2 * ((i / 16) % 2), the low half, and the next. A call draws 16 * ceil(numel / chunk) blocks.
+/// Shapes: any, any strides. Dtypes: f32, f64, f16, bf16; computed in f32 (f64 for f64), rounded once.
+/// Determinism: equal bits on every device. Scratch: a contiguous copy where self is not contiguous.
+/// Errors: invalid_dtype; invalid_argument if low > high or one is not finite; device_mismatch for a generator of another
+///   device; invalid_overlap if self overlaps itself; not_supported for f64 without fp64. Stream: never waits.
+/// Source: Tensor.uniform_ of PyTorch 2.12; the numbers are not PyTorch's, whose own differ from device to device.
+CLUTCH_API void uniform_(const Tensor& self, const UniformOptions& options = {}, const Stream& stream = {});
+
+/// Fills self, in row-major order, with numbers of a normal distribution by Box and Muller: with words w, v of a block,
+/// u = w * 2^-32 + 2^-33, t = int(v) * 2^-31, r = sqrt(-2 log(u)), z = r * cos(pi t) for the first element of the pair and
+/// r * sin(pi t) for the second, then fma(z, stddev, mean). f32's |z| is at most 6.77.
+/// Words: as uniform_; words 0 and 1 give elements 0 and 1 of a block, words 2 and 3 elements 2 and 3. f64: u has the 53 bits
+///   of words 0 and 1 plus a half unit, t the 53 bits of words 2 and 3, and a block gives two elements (chunks of 32).
+/// Shapes, Dtypes, Determinism, Scratch, Errors and Stream as uniform_; invalid_argument if stddev is negative or not finite.
+/// Accuracy: log, sinpi and cospi within 1 ulp (kernels/common/math.clh), so z within 4 ulp of the exact formula.
+/// Source: Tensor.normal_ of PyTorch 2.12; G. E. P. Box and M. E. Muller, 1958.
+CLUTCH_API void normal_(const Tensor& self, const NormalOptions& options = {}, const Stream& stream = {});
+
+/// A new tensor of uniform_ in [0, 1).
+CLUTCH_API Tensor rand(const Dims& sizes, const RandomOptions& options = {}, const Stream& stream = {});
+/// A new tensor of normal_ with mean 0 and standard deviation 1.
+CLUTCH_API Tensor randn(const Dims& sizes, const RandomOptions& options = {}, const Stream& stream = {});
+
+}  // namespace clutch::inline v0

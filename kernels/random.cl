@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// uniform_ and normal_: Philox 4x32-10 blocks to floating numbers; random_state keeps the generator's seed and offset.
+// Ownership: a group owns tiles of TILE elements, a multiple of a chunk; its items take WIDTH blocks of a chunk in turn.
+// A chunk is 16 blocks: word k of block j is element 16 * k + j, so that vectors of any width store without shuffles.
+// Needs: T_NAME, ACC (float or double; WIDTH is 1 for double), and what the included files need.
+// Source: J. K. Salmon et al., SC 2011; include/clutch/ops/random.hpp has the mapping of words to elements.
+#include "common/dtype.clh"
+#include "common/elementwise.clh"
+#include "common/launch.clh"
+#include "common/math.clh"
+
+#ifdef CLUTCH_ENTRY_random_state
+// Holds {seed, offset}: sets both, or moves the offset on.
+static inline void random_state_body(__global ulong* state, ulong seed, ulong offset, uint set) {
+  if (get_global_id(0) != 0) return;
+  if (set) state[0] = seed;
+  state[1] = set ? offset : state[1] + offset;
+}
+
+__kernel void random_state(CLUTCH_PREDICATE __global uchar* state, ulong state_offset, ulong seed, ulong offset, uint set) {
+  CLUTCH_IF_PREDICATE
+  random_state_body((__global ulong*)(state + state_offset), seed, offset, set);
+}
+#endif
+
+#if defined(CLUTCH_ENTRY_random_uniform) || defined(CLUTCH_ENTRY_random_normal)
+#if !defined(T_NAME) || !defined(ACC)
+#error "T_NAME and ACC are not defined"
+#endif
+
+#ifdef T_IS_F64
+#define WORDS_EACH 2
+#define R double
+#else
+#define WORDS_EACH 1
+#define R VF
+#endif
+#define CHUNK (64 / WORDS_EACH)
+
+typedef struct {
+  VU w[4];
+} Words;
+
+// Block number `block` (lane j of a vector: block + j) of the stream of numbers that the seed selects.
+static inline Words philox(ulong seed, ulong block) {
+  uint lane[16];
+  for (uint j = 0; j < 16; ++j) lane[j] = j;
+  VU low = (VU)(uint)block;
+#if WIDTH > 1
+  low += CLUTCH_CONCAT(vload, WIDTH)(0, lane);
+#endif
+  // Blocks of a vector share their high half: chunks begin at multiples of 16 blocks behind any offset, so a carry is added.
+  VU carry = low < (VU)(uint)block ? (VU)1u : (VU)0u;
+  VU c0 = low, c1 = (VU)(uint)(block >> 32) + carry, c2 = (VU)0u, c3 = (VU)0u;
+  uint k0 = (uint)seed, k1 = (uint)(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    VU h0 = mul_hi((VU)0xD2511F53u, c0), l0 = (VU)0xD2511F53u * c0;
+    VU h1 = mul_hi((VU)0xCD9E8D57u, c2), l1 = (VU)0xCD9E8D57u * c2;
+    c0 = h1 ^ c1 ^ (VU)k0;
+    c1 = l1;
+    c2 = h0 ^ c3 ^ (VU)k1;
+    c3 = l0;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  Words r;
+  r.w[0] = c0;
+  r.w[1] = c1;
+  r.w[2] = c2;
+  r.w[3] = c3;
+  return r;
+}
+
+// Stores lanes of R from element i on, as far as n.
+static inline void put(__global uchar* out, ulong i, ulong n, R x) {
+#if defined(T_IS_F64)
+  if (i < n) store_f64(out, i, x);
+#elif WIDTH == 1
+  if (i < n) CLUTCH_CONCAT(store_, T_NAME)(out, i, x);
+#else
+  if (i + WIDTH <= n) {
+    CLUTCH_CONCAT(storev_, T_NAME)(out, i, x);
+    return;
+  }
+  float lanes[WIDTH];
+  CLUTCH_CONCAT(vstore, WIDTH)(x, 0, lanes);
+  for (uint j = 0; j < WIDTH && i + j < n; ++j) CLUTCH_CONCAT(store_, T_NAME)(out, i + j, lanes[j]);
+#endif
+}
+
+#ifdef T_IS_F64
+static inline double unit_of(uint low, uint high) { return (double)((((ulong)high << 32) | low) >> 11) * 0x1p-53; }
+#define SCALE_ADD(z, scale, add) fma(z, scale, add)
+#else
+#if defined(T_IS_F16)
+#define UNIT_SHIFT 21
+#define UNIT 0x1p-11f
+#elif defined(T_IS_BF16)
+#define UNIT_SHIFT 24
+#define UNIT 0x1p-8f
+#else
+#define UNIT_SHIFT 8
+#define UNIT 0x1p-24f
+#endif
+#define SCALE_ADD(z, scale, add) fma_rn(z, (VF)(scale), (VF)(add))
+#endif
+#endif
+
+#define RANDOM_WALK(n)                                      \
+  for (ulong tile = group; tile * TILE < n; tile += groups) \
+    for (ulong step = lane; step < TILE / CHUNK * (16 / WIDTH) && tile * TILE + step / (16 / WIDTH) * CHUNK < n; step += lanes)
+
+#ifdef CLUTCH_ENTRY_random_uniform
+static inline void random_uniform_body(CLUTCH_ID_PARAMS, __global uchar* out, ulong n, ulong seed, ulong offset, ACC range, ACC low) {
+  RANDOM_WALK(n) {
+    ulong chunk = tile * (TILE / CHUNK) + step / (16 / WIDTH), j = step % (16 / WIDTH) * WIDTH;
+    Words w = philox(seed, offset + 16 * chunk + j);
+    ulong i = chunk * CHUNK + j;
+#ifdef T_IS_F64
+    for (int k = 0; k < 2; ++k) put(out, i + 16 * k, n, SCALE_ADD(unit_of(w.w[2 * k], w.w[2 * k + 1]), range, low));
+#else
+    for (int k = 0; k < 4; ++k) put(out, i + 16 * k, n, SCALE_ADD(CLUTCH_U_TO_VF(w.w[k] >> UNIT_SHIFT) * UNIT, range, low));
+#endif
+  }
+}
+
+__kernel void random_uniform(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* state, ulong state_offset, ulong n, ulong seed,
+                             uint stateful, ACC range, ACC low) {
+  CLUTCH_IF_PREDICATE
+  __global const ulong* s = (__global const ulong*)(state + state_offset);
+  random_uniform_body(CLUTCH_IDS, out + out_offset, n, stateful ? s[0] : seed, stateful ? s[1] : 0, range, low);
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_random_normal
+static inline void random_normal_body(CLUTCH_ID_PARAMS, __global uchar* out, ulong n, ulong seed, ulong offset, ACC stddev, ACC mean) {
+  RANDOM_WALK(n) {
+    ulong chunk = tile * (TILE / CHUNK) + step / (16 / WIDTH), j = step % (16 / WIDTH) * WIDTH;
+    Words w = philox(seed, offset + 16 * chunk + j);
+    ulong i = chunk * CHUNK + j;
+#ifdef T_IS_F64
+    double c, s = sincospi_f64((double)((long)(((ulong)w.w[3] << 32) | w.w[2]) >> 11) * 0x1p-52, &c);
+    double r = sqrt(-2.0 * log_f64(unit_of(w.w[0], w.w[1]) + 0x1p-54));
+    put(out, i, n, SCALE_ADD(r * c, stddev, mean));
+    put(out, i + 16, n, SCALE_ADD(r * s, stddev, mean));
+#else
+    for (int pair = 0; pair < 2; ++pair) {
+      VF c, s = sincospi_f32(CLUTCH_I_TO_VF(CLUTCH_AS_VI(w.w[2 * pair + 1])) * 0x1p-31f, &c);
+      VF r = sqrt_rn(-2.0f * log_f32(CLUTCH_U_TO_VF(w.w[2 * pair]) * 0x1p-32f + 0x1p-33f));
+      put(out, i + 32 * pair, n, SCALE_ADD(r * c, stddev, mean));
+      put(out, i + 32 * pair + 16, n, SCALE_ADD(r * s, stddev, mean));
+    }
+#endif
+  }
+}
+
+__kernel void random_normal(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* state, ulong state_offset, ulong n, ulong seed,
+                            uint stateful, ACC stddev, ACC mean) {
+  CLUTCH_IF_PREDICATE
+  __global const ulong* s = (__global const ulong*)(state + state_offset);
+  random_normal_body(CLUTCH_IDS, out + out_offset, n, stateful ? s[0] : seed, stateful ? s[1] : 0, stddev, mean);
+}
+#endif
