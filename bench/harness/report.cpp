@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/bench.hpp"
+#include "harness/json_input.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -63,16 +64,7 @@ void write_json(const std::string& path, const std::vector<Context>& contexts, c
     context["devices"].push_back({{"device", contexts[i].device},
                                   {"platform", contexts[i].platform},
                                   {"driver", contexts[i].driver},
-                                  {"roofline",
-                                   {{"date", r.date},
-                                    {"peak_flops", r.peak_flops},
-                                    {"bandwidth", r.bandwidth},
-                                    {"launch_us", r.launch_us},
-                                    {"launch_finish_us", r.launch_finish_us},
-                                    {"host_to_device", r.host_to_device},
-                                    {"device_to_host", r.device_to_host},
-                                    {"host", r.host},
-                                    {"suspect", r.suspect}}}});
+                                  {"roofline", nlohmann::ordered_json::parse(to_json_text(r))}});
   }
   root["benchmarks"] = nlohmann::ordered_json::array();
   for (const Result& r : results) {

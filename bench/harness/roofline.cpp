@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/bench.hpp"
+#include "harness/json_input.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -11,6 +11,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 namespace clutch::bench {
 
@@ -195,32 +196,6 @@ double measure_fma(const Device& device, const std::string& dtype) {
   return best;
 }
 
-nlohmann::json to_json(const Roofline& r) {
-  return {{"date", r.date},
-          {"peak_flops", r.peak_flops},
-          {"launch_us", r.launch_us},
-          {"launch_finish_us", r.launch_finish_us},
-          {"host_to_device", r.host_to_device},
-          {"device_to_host", r.device_to_host},
-          {"bandwidth", r.bandwidth},
-          {"host", r.host},
-          {"suspect", r.suspect}};
-}
-
-Roofline from_json(const nlohmann::json& j) {
-  Roofline r;
-  r.date = j.at("date");
-  r.peak_flops = j.at("peak_flops");
-  r.launch_us = j.at("launch_us");
-  r.launch_finish_us = j.at("launch_finish_us");
-  r.host_to_device = j.at("host_to_device");
-  r.device_to_host = j.at("device_to_host");
-  r.bandwidth = j.at("bandwidth");
-  r.host = j.at("host");
-  r.suspect = j.at("suspect");
-  return r;
-}
-
 /// Beside the program cache; empty when that is off.
 std::string roofline_file(const Device& device) {
   std::string folder = cache_directory();
@@ -238,8 +213,10 @@ RooflineMeter::RooflineMeter(const Device& device, bool fresh) : device_(device)
   if (!fresh && !file_.empty()) {
     try {
       std::ifstream in(file_);
-      if (in) roofline_ = from_json(nlohmann::json::parse(in));
-    } catch (const std::exception&) {
+      std::stringstream text;
+      text << in.rdbuf();
+      if (in) roofline_ = parse_roofline(text.str());
+    } catch (const Error&) {
       roofline_ = {};  // not ours or half a file: measured again
     }
   }
@@ -329,7 +306,7 @@ void RooflineMeter::save() {
   std::string temporary = file_ + ".tmp";
   {
     std::ofstream out(temporary);
-    out << to_json(roofline_).dump(1) << '\n';
+    out << to_json_text(roofline_) << '\n';
   }
   std::filesystem::rename(temporary, file_, ignored);
   roofline_.dirty = false;

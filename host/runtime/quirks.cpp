@@ -29,6 +29,10 @@ constexpr std::array kTable{
     QuirkRow{kQuirkFailedWaitsPass, "failed_waits_pass", is_intel_cpu,
              "commands that wait for a user event whose status became negative run and complete as if it had succeeded",
              "measured on 2026.22; reproducer: Streams.AFailedEventSticksUntilReset"},
+    QuirkRow{kQuirkSharedQueueHangs, "shared_queue_hangs",
+             [](const DeviceRecord& d) { return is_pocl(d) && driver_number(d) < 4 && d.facts.name.starts_with("basic"); },
+             "two threads that enqueue to and finish one queue may wait for a freed event's lock for ever; a stream per thread works",
+             "measured on 3.1; reproducer: Hammer.TensorsOnSharedAndOwnStreams with the shared stream"},
     QuirkRow{kQuirkSlowHostTransfer, "one_thread_copies", is_pocl, "copy, fill and read commands run on one thread: kernels copy instead", "PoCL issue #716"},
 };
 

@@ -16,6 +16,7 @@ enum Quirk : std::uint32_t {
   kQuirkUnderclaimsRounding = 1u << 3,
   kQuirkSlowHostTransfer = 1u << 4,
   kQuirkFailedWaitsPass = 1u << 5,
+  kQuirkSharedQueueHangs = 1u << 6,
 };
 
 struct QuirkRow {

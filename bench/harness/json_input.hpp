@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "harness/bench.hpp"
+
+#include <string>
+#include <vector>
+
+namespace clutch::bench {
+
+/// A row of an earlier --json file.
+struct OldRow {
+  std::string name, device;
+  double seconds = 0;
+  double noise_pct = 0;
+};
+
+/// Rows without errors of a result file. Errors: io for anything that is no result of clutch-bench.
+std::vector<OldRow> parse_results(const std::string& text);
+
+/// A roofline as its file keeps it. Errors: io for anything else.
+Roofline parse_roofline(const std::string& text);
+std::string to_json_text(const Roofline& roofline);
+
+}  // namespace clutch::bench

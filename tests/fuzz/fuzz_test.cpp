@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random edits of valid inputs to everything that reads text or files from outside, for a bounded time: what comes back is a
+// result or a clutch::Error, never another exception, a crash or a hang.
+#include "harness/json_input.hpp"
+#include "program/disk_cache.hpp"
+#include "runtime/selector.hpp"
+#include "runtime/settings.hpp"
+#include "support/fixture.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include <unistd.h>
+
+namespace clutch::testing {
+namespace {
+
+/// A text made from the corpus by some edits: bytes changed, cut, doubled, and pieces of other texts put in.
+std::string mutate(model::Random& random, const std::vector<std::string>& corpus, std::string_view alphabet) {
+  auto pick = [&](std::size_t n) { return n == 0 ? 0 : static_cast<std::size_t>(random.next() % n); };
+  std::string text = corpus[pick(corpus.size())];
+  for (std::uint64_t edits = 1 + random.next() % 6; edits > 0; --edits) {
+    std::size_t at = pick(text.size() + 1);
+    switch (random.next() % 6) {
+      case 0: text.insert(at, 1, alphabet[pick(alphabet.size())]); break;
+      case 1: text.erase(at, 1 + pick(8)); break;
+      case 2:
+        if (at < text.size()) text[at] = static_cast<char>(random.next());
+        break;
+      case 3: text.insert(at, text.substr(pick(text.size() + 1), 1 + pick(20))); break;
+      case 4: {
+        const std::string& other = corpus[pick(corpus.size())];
+        text.insert(at, other.substr(pick(other.size() + 1), 1 + pick(30)));
+        break;
+      }
+      default: text.insert(at, std::to_string(random.next() >> pick(64))); break;
+    }
+  }
+  return text;
+}
+
+/// Feeds mutated texts for a while; counts those that were taken and those that were refused: both must occur.
+void fuzz(const std::vector<std::string>& corpus, std::string_view alphabet, const std::function<void(const std::string&)>& feed) {
+  model::Random random(seed());
+  auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(level() == "nightly" ? 30000 : 1000);
+  std::uint64_t taken = 0, refused = 0;
+  for (const std::string& valid : corpus) ASSERT_NO_THROW(feed(valid)) << valid;
+  while (std::chrono::steady_clock::now() < end) {
+    std::string text = mutate(random, corpus, alphabet);
+    try {
+      feed(text);
+      ++taken;
+    } catch (const Error& e) {
+      ++refused;
+      ASSERT_FALSE(std::string_view(e.what()).empty());
+    } catch (const std::exception& e) {
+      FAIL() << "'" << text << "' threw " << e.what();
+    }
+  }
+  fmt::print("{} taken, {} refused\n", taken, refused);
+  EXPECT_GT(taken, 0u);
+  EXPECT_GT(refused, 0u);
+}
+
+TEST(Fuzz, SelectorGrammar) {
+  const std::vector<detail::DeviceFacts> machine{
+      {0, 0, "AMD Accelerated Parallel Processing", "Advanced Micro Devices, Inc.", "gfx942", "aa01", DeviceType::gpu, false},
+      {1, 0, "Intel(R) OpenCL", "Intel(R) Corporation", "Xeon", "", DeviceType::cpu, false},
+      {2, 0, "NVIDIA CUDA", "NVIDIA Corporation", "H200", "cc03", DeviceType::gpu, false},
+      {3, 0, "Portable Computing Language", "GenuineIntel", "pthread-skylake", "", DeviceType::cpu, false},
+  };
+  fuzz({"gpu", "cpu:1", "0:0", "gpu;!nvidia", "opencl:gpu,cpu", "portable:0", "cuda:0", "*", "intel", "0,2,1", "*:*;!cpu"}, "0123456789:;,!*. -+gcpu",
+       [&](const std::string& text) {
+         for (int i : detail::match_selector(text, machine)) ASSERT_TRUE(i >= 0 && i < static_cast<int>(machine.size()));
+       });
+  fuzz({"0,1", "3,2,1,0", "GPU-aa01", "UUID-cc", ""}, "0123456789,-GPUacx ", [&](const std::string& text) {
+    for (int i : detail::visible_devices(text, machine)) ASSERT_TRUE(i >= 0 && i < static_cast<int>(machine.size()));
+    if (text.find('%') != std::string::npos) throw Error(ErrorCode::invalid_argument, "fuzz", "this list never refuses");  // both must occur
+  });
+}
+
+TEST(Fuzz, Settings) {
+  fuzz({"CLUTCH_LOG=debug", "CLUTCH_CACHE=off", "CLUTCH_STRICT=host,untuned", "CLUTCH_INDEX64=1", "CLUTCH_TEST_SEED=77", "CLUTCH_DEVICE=gpu", "HOME=/root"},
+       "CLUTCH_=,019aehot ", [](const std::string& text) {
+         auto equals = text.find('=');
+         std::vector<std::pair<std::string, std::string>> environment{{text.substr(0, equals), equals == std::string::npos ? "" : text.substr(equals + 1)}};
+         detail::Settings s = detail::parse_settings(environment);
+         (void)s.index64.on();
+         (void)s.test_seed.integer();
+         (void)s.bench_pairs.integer();
+         (void)s.strict_forbids("host");
+       });
+}
+
+TEST(Fuzz, CacheFiles) {
+  auto folder = std::filesystem::temp_directory_path() / fmt::format("clutch_fuzz_{}", ::getpid());
+  auto settings = detail::the_settings();
+  settings.cache_dir.value = folder.string();
+  settings.cache.value.assign("on");
+  {
+    detail::SettingsOverride here(settings);
+    detail::Digest key = detail::sha256("fuzz");
+    const std::string payload = "a program's binary, with \0 and more";
+    std::vector<std::string> files;
+    for (std::size_t size : {std::size_t{0}, payload.size(), std::size_t{5000}}) {
+      ASSERT_TRUE(detail::cache_write(folder / "file", key, payload.substr(0, size) + std::string(size > payload.size() ? size : 0, 'z')));
+      std::ifstream in(folder / "file", std::ios::binary);
+      files.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+    }
+    fuzz(files, std::string_view("\0\1\377z", 4), [&](const std::string& bytes) {
+      std::ofstream(folder / "file", std::ios::binary) << bytes;
+      auto read = detail::cache_read(folder / "file", key);
+      bool whole = std::find(files.begin(), files.end(), bytes) != files.end();
+      // A changed file is refused; four reserved bytes of its header carry nothing.
+      auto same = [&](const std::string& file) { return file.size() == bytes.size() && file.compare(16, std::string::npos, bytes, 16) == 0; };
+      if (read && !whole) {
+        ASSERT_TRUE(std::any_of(files.begin(), files.end(), same));
+      }
+      if (!read) throw Error(ErrorCode::io, "fuzz", "refused");
+    });
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Fuzz, JsonInputs) {
+  bench::Roofline roofline;
+  roofline.date = "2026-01-01T00:00:00Z";
+  roofline.peak_flops["f32"] = 1e11;
+  roofline.bandwidth["triad/4096"] = 2e10;
+  roofline.host["triad"] = 3e10;
+  roofline.suspect.push_back("a line");
+  fuzz({bench::to_json_text(roofline)}, "{}[]:,\"0123456789.eE+-truefalsn\\u ", [](const std::string& text) {
+    bench::Roofline r = bench::parse_roofline(text);
+    for (const auto& [key, value] : r.bandwidth) ASSERT_TRUE(value >= 0);
+  });
+  fuzz({R"({"context":{},"benchmarks":[{"name":"a/f32/1","device":"d","real_time":12.5,"noise_pct":1.0},{"name":"b","error_occurred":true}]})"},
+       "{}[]:,\"0123456789.eE+-truefalsn\\u ", [](const std::string& text) {
+         for (const bench::OldRow& row : bench::parse_results(text)) ASSERT_TRUE(row.seconds >= 0 && row.noise_pct >= 0);
+       });
+}
+
+}  // namespace
+}  // namespace clutch::testing

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many threads at everything that threads share: enumeration, streams, events, the pool, programs, plans, the disk cache.
+// Under ThreadSanitizer it runs on the stub driver (tests/stub), which does the copies and fills that are checked here.
+#include <clutch/allocator.hpp>
+
+#include "program/disk_cache.hpp"
+#include "runtime/registry.hpp"
+#include "runtime/settings.hpp"
+#include "support/fixture.hpp"
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include <unistd.h>
+
+namespace clutch::testing {
+namespace {
+
+/// The first device on which threads may share a stream.
+const Device& shared_device() {
+  for (const Device& device : test_devices())
+    if (!known_bug(device, "shared_queue_hangs")) return device;
+  return test_devices().front();
+}
+
+constexpr int kThreads = 4;
+
+int rounds() { return level() == "smoke" ? 60 : 1000; }
+
+/// Runs `body(thread)` in all threads at once and collects what it throws.
+void hammer(const std::function<void(int)>& body) {
+  std::atomic<int> ready{0};
+  std::vector<std::string> wrong(kThreads);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      ready.fetch_add(1);
+      while (ready.load() < kThreads) std::this_thread::yield();
+      try {
+        body(t);
+      } catch (const std::exception& e) {
+        wrong[static_cast<std::size_t>(t)] = e.what();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& text : wrong) EXPECT_EQ(text, "");
+}
+
+void expect(bool fine, const char* what) {
+  if (!fine) throw std::runtime_error(what);
+}
+
+TEST(Hammer, EnumerationAndDevices) {
+  const std::size_t count = test_devices().size();
+  hammer([&](int) {
+    for (int i = 0; i < rounds() / 10; ++i) {
+      auto registry = detail::make_registry();
+      expect(registry->records.size() >= count, "a device is missing");
+      for (const auto& record : registry->records) (void)detail::claimed_traits(*record);
+      (void)Device("0:0").traits();
+      DeviceGuard guard(test_devices().back());
+      expect(current_device() == test_devices().back(), "the current device is another thread's");
+    }
+  });
+}
+
+/// What ThreadSanitizer must find: run by the test tsan_canary alone.
+TEST(Hammer, DISABLED_PlantedRace) {
+  int counter = 0;
+  hammer([&](int) {
+    for (int i = 0; i < 1000; ++i) ++counter;
+  });
+  EXPECT_GT(counter, 0);
+}
+
+TEST(Hammer, TensorsOnSharedAndOwnStreams) {
+  for (const Device& device : test_devices()) {
+    Stream shared(device);
+    const bool share = !known_bug(device, "shared_queue_hangs");
+    hammer([&](int t) {
+      Stream own(device);
+      for (int i = 0; i < rounds(); ++i) {
+        const Stream& stream = share && i % 3 == 0 ? shared : own;
+        std::int64_t n = 1000 + 37 * t + i;
+        Tensor a = full({n}, t + 1, {.device = device}, stream), b = empty({n}, {.device = device}, stream);
+        copy_(b, a, {}, stream);
+        if (i % 7 == 0) {
+          std::vector<float> got = b.to_host<float>(stream);
+          expect(got.front() == static_cast<float>(t + 1) && got.back() == static_cast<float>(t + 1), "a tensor has another thread's values");
+        }
+        if (i % 11 == 0) (void)stream.query();
+      }
+      own.synchronize();
+    });
+    shared.synchronize();
+  }
+}
+
+TEST(Hammer, EventsBetweenStreams) {
+  const Device& device = test_devices().front();
+  Tensor source = full({4096}, 3, {.device = device});
+  synchronize(device);
+  hammer([&](int) {
+    for (int i = 0; i < rounds(); ++i) {
+      Stream a(device), b(device);
+      Tensor x = full({4096}, 5, {.device = device}, a);
+      Event ready;
+      ready.record(a);
+      b.wait(ready);
+      Tensor y = empty({4096}, {.device = device}, b);
+      copy_(y, x, {}, b);
+      Tensor z = source.clone(a);  // x was used on two streams when it goes
+      if (i % 5 == 0) expect(y.to_host<float>(b)[4095] == 5, "the event did not order the streams");
+    }
+  });
+}
+
+TEST(Hammer, PoolsTrimWhileOthersAllocate) {
+  const Device& device = shared_device();
+  hammer([&](int t) {
+    for (int i = 0; i < rounds(); ++i) {
+      std::vector<Tensor> some;
+      for (int k = 0; k < 6; ++k) some.push_back(empty({(1 << (4 + (i + k + t) % 16))}, {.device = device}));
+      if (i % 9 == t) empty_cache(device);
+      if (i % 5 == 0) (void)memory_stats(device);
+      PoolGuard guard(new_pool());
+      some.push_back(empty({100}, {.device = device}));
+    }
+  });
+}
+
+TEST(Hammer, ProgramsPlansAndTheDiskCache) {
+  const Device& device = shared_device();
+  auto settings = detail::the_settings();
+  auto folder = std::filesystem::temp_directory_path() / ("clutch_hammer_" + std::to_string(::getpid()));
+  settings.cache_dir.value = folder.string();
+  {
+    detail::SettingsOverride here(settings);
+    hammer([&](int) {
+      for (int i = 0; i < 6; ++i) {
+        std::string text = "__kernel void hammered(__global float* y) { y[get_global_id(0)] = " + std::to_string(i) + "; }";
+        Tensor y = zeros({64}, {.device = device});
+        Argument arguments[] = {output(y)};
+        launch({.text = text, .entry = "hammered"}, {.global = 64, .local = 1}, arguments);
+        synchronize(device);
+      }
+      detail::Digest key = detail::sha256("hammer");
+      for (int i = 0; i < rounds(); ++i) {
+        detail::cache_write(folder / "one", key, std::string(static_cast<std::size_t>(1000 + i % 3), 'x'));
+        auto read = detail::cache_read(folder / "one", key);
+        expect(!read || read->find_first_not_of('x') == std::string::npos, "a torn cache file was read");
+      }
+    });
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Hammer, DefaultGeneratorAndSettings) {
+  const Device& device = shared_device();
+  hammer([&](int) {
+    for (int i = 0; i < rounds() / 4; ++i) {
+      manual_seed(static_cast<std::uint64_t>(i), device);
+      (void)randn({100}, {.device = device});
+      (void)clutch::settings();
+      (void)build_counters();
+    }
+  });
+}
+
+}  // namespace
+}  // namespace clutch::testing

@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small OpenCL driver in plain C++ that ThreadSanitizer sees through: queues with a thread each, host memory as device
+// memory, and of the kernels those that fill and copy bytes; others do nothing. It tests host code, never kernels.
+// Chosen by OCL_ICD_VENDORS=libclutch_stub_driver.so.
+#ifndef CL_TARGET_OPENCL_VERSION
+#define CL_TARGET_OPENCL_VERSION 300
+#endif
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include <CL/cl.h>
+#include <CL/cl_icd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace {
+
+extern cl_icd_dispatch g_dispatch;
+
+/// Every object begins with the loader's dispatch table, then counts its references.
+struct Base {
+  cl_icd_dispatch* dispatch = &g_dispatch;
+  std::atomic<cl_uint> references{1};
+};
+}  // namespace
+
+struct _cl_platform_id : Base {};
+struct _cl_device_id : Base {
+  int number = 0;
+};
+struct _cl_context : Base {
+  cl_device_id device = nullptr;
+};
+struct _cl_mem : Base {
+  cl_context context = nullptr;
+  std::vector<std::uint8_t> bytes;
+};
+struct _cl_program : Base {
+  cl_context context = nullptr;
+  std::string source;
+};
+struct _cl_kernel : Base {
+  cl_program program = nullptr;
+  std::string name;
+  cl_uint parameters = 0;
+  std::vector<std::vector<std::uint8_t>> arguments;
+};
+struct _cl_event : Base {
+  cl_context context = nullptr;
+  cl_command_queue queue = nullptr;
+  std::mutex mutex;
+  std::condition_variable changed;
+  cl_int status = CL_QUEUED;
+  cl_ulong begin = 0, end = 0;
+};
+struct _cl_command_queue : Base {
+  cl_context context = nullptr;
+  std::mutex mutex;
+  std::condition_variable changed;
+  struct Command {
+    std::function<void()> work;
+    cl_event event;
+    std::vector<cl_event> waits;
+  };
+  std::deque<Command> commands;
+  bool busy = false, stop = false;
+  std::thread worker;
+};
+
+namespace {
+
+template <class T>
+T* retain(T* object) {
+  object->references.fetch_add(1, std::memory_order_relaxed);
+  return object;
+}
+/// True for the last reference.
+bool drop(Base* object) { return object->references.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+
+void give(cl_int* errcode, cl_int value) {
+  if (errcode) *errcode = value;
+}
+
+cl_ulong now() { return static_cast<cl_ulong>(std::chrono::steady_clock::now().time_since_epoch().count()); }
+
+_cl_platform_id& platform() {
+  static auto* one = new _cl_platform_id;
+  return *one;
+}
+std::vector<cl_device_id>& devices() {
+  static auto* all = [] {
+    auto* list = new std::vector<cl_device_id>;
+    for (int i = 0; i < 2; ++i) {
+      list->push_back(new _cl_device_id);
+      list->back()->number = i;
+    }
+    return list;
+  }();
+  return *all;
+}
+
+template <class T>
+cl_int answer(const T& value, std::size_t size, void* to, std::size_t* size_ret) {
+  if (size_ret) *size_ret = sizeof(T);
+  if (to && size < sizeof(T)) return CL_INVALID_VALUE;
+  if (to) std::memcpy(to, &value, sizeof(T));
+  return CL_SUCCESS;
+}
+cl_int answer(std::string_view text, std::size_t size, void* to, std::size_t* size_ret) {
+  if (size_ret) *size_ret = text.size() + 1;
+  if (to && size < text.size() + 1) return CL_INVALID_VALUE;
+  if (to) {
+    std::memcpy(to, text.data(), text.size());
+    static_cast<char*>(to)[text.size()] = '\0';
+  }
+  return CL_SUCCESS;
+}
+
+// ---- platform, device, context ----
+cl_int CL_API_CALL get_platform_ids(cl_uint n, cl_platform_id* to, cl_uint* count) {
+  if (count) *count = 1;
+  if (to && n > 0) to[0] = &platform();
+  return CL_SUCCESS;
+}
+cl_int CL_API_CALL get_platform_info(cl_platform_id, cl_platform_info what, std::size_t size, void* to, std::size_t* size_ret) {
+  switch (what) {
+    case CL_PLATFORM_NAME: return answer(std::string_view("clutch stub"), size, to, size_ret);
+    case CL_PLATFORM_VENDOR: return answer(std::string_view("clutch"), size, to, size_ret);
+    case CL_PLATFORM_VERSION: return answer(std::string_view("OpenCL 1.2 stub"), size, to, size_ret);
+    case CL_PLATFORM_PROFILE: return answer(std::string_view("FULL_PROFILE"), size, to, size_ret);
+    case CL_PLATFORM_EXTENSIONS: return answer(std::string_view("cl_khr_icd"), size, to, size_ret);
+    case CL_PLATFORM_ICD_SUFFIX_KHR: return answer(std::string_view("STUB"), size, to, size_ret);
+    default: return CL_INVALID_VALUE;
+  }
+}
+cl_int CL_API_CALL get_device_ids(cl_platform_id, cl_device_type type, cl_uint n, cl_device_id* to, cl_uint* count) {
+  if (!(type & (CL_DEVICE_TYPE_CPU | CL_DEVICE_TYPE_DEFAULT))) return CL_DEVICE_NOT_FOUND;
+  if (count) *count = static_cast<cl_uint>(devices().size());
+  for (cl_uint i = 0; to && i < n && i < devices().size(); ++i) to[i] = devices()[i];
+  return CL_SUCCESS;
+}
+cl_int CL_API_CALL get_device_info(cl_device_id device, cl_device_info what, std::size_t size, void* to, std::size_t* size_ret) {
+  switch (what) {
+    case CL_DEVICE_NAME: return answer(std::string_view(device->number == 0 ? "stub zero" : "stub one"), size, to, size_ret);
+    case CL_DEVICE_VENDOR: return answer(std::string_view("clutch"), size, to, size_ret);
+    case CL_DEVICE_VERSION: return answer(std::string_view("OpenCL 1.2 stub"), size, to, size_ret);
+    case CL_DRIVER_VERSION: return answer(std::string_view("1"), size, to, size_ret);
+    case CL_DEVICE_EXTENSIONS: return answer(std::string_view("cl_khr_icd"), size, to, size_ret);
+    case CL_DEVICE_TYPE: return answer<cl_device_type>(CL_DEVICE_TYPE_CPU, size, to, size_ret);
+    case CL_DEVICE_PLATFORM: return answer<cl_platform_id>(&platform(), size, to, size_ret);
+    case CL_DEVICE_MAX_COMPUTE_UNITS: return answer<cl_uint>(2, size, to, size_ret);
+    case CL_DEVICE_MAX_WORK_GROUP_SIZE: return answer<std::size_t>(256, size, to, size_ret);
+    case CL_DEVICE_GLOBAL_MEM_SIZE: return answer<cl_ulong>(1ull << 30, size, to, size_ret);
+    case CL_DEVICE_MAX_MEM_ALLOC_SIZE: return answer<cl_ulong>(1ull << 28, size, to, size_ret);
+    case CL_DEVICE_LOCAL_MEM_SIZE: return answer<cl_ulong>(32768, size, to, size_ret);
+    case CL_DEVICE_ADDRESS_BITS: return answer<cl_uint>(64, size, to, size_ret);
+    case CL_DEVICE_SINGLE_FP_CONFIG:
+      return answer<cl_device_fp_config>(CL_FP_FMA | CL_FP_DENORM | CL_FP_INF_NAN | CL_FP_ROUND_TO_NEAREST | CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, size, to,
+                                         size_ret);
+    case CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT: return answer<cl_uint>(8, size, to, size_ret);
+    case CL_DEVICE_MAX_PARAMETER_SIZE: return answer<std::size_t>(1024, size, to, size_ret);
+    default: return CL_INVALID_VALUE;
+  }
+}
+cl_context CL_API_CALL create_context(const cl_context_properties*, cl_uint, const cl_device_id* device,
+                                      void(CL_CALLBACK*)(const char*, const void*, std::size_t, void*), void*, cl_int* errcode) {
+  auto* made = new _cl_context;
+  made->device = device[0];
+  give(errcode, CL_SUCCESS);
+  return made;
+}
+cl_int CL_API_CALL retain_context(cl_context context) { return retain(context), CL_SUCCESS; }
+cl_int CL_API_CALL release_context(cl_context context) {
+  if (drop(context)) delete context;
+  return CL_SUCCESS;
+}
+cl_int CL_API_CALL get_context_info(cl_context context, cl_context_info what, std::size_t size, void* to, std::size_t* size_ret) {
+  if (what == CL_CONTEXT_DEVICES) return answer(context->device, size, to, size_ret);
+  if (what == CL_CONTEXT_NUM_DEVICES) return answer<cl_uint>(1, size, to, size_ret);
+  return CL_INVALID_VALUE;
+}
+
+// ---- events and queues ----
+cl_int CL_API_CALL release_event(cl_event event) {
+  if (drop(event)) {
+    release_context(event->context);
+    delete event;
+  }
+  return CL_SUCCESS;
+}
+cl_int CL_API_CALL retain_event(cl_event event) { return retain(event), CL_SUCCESS; }
+
+void set_status(cl_event event, cl_int status) {
+  std::lock_guard lock(event->mutex);
+  event->status = status;
+  if (status <= CL_COMPLETE) event->end = now();
+  event->changed.notify_all();
+}
+cl_int wait(cl_event event) {
+  std::unique_lock lock(event->mutex);
+  event->changed.wait(lock, [&] { return event->status <= CL_COMPLETE; });
+  return event->status;
+}
+
+void serve(cl_command_queue queue) {
+  for (;;) {
+    _cl_command_queue::Command command;
+    {
+      std::unique_lock lock(queue->mutex);
+      queue->busy = false;
+      queue->changed.notify_all();
+      queue->changed.wait(lock, [&] { return queue->stop || !queue->commands.empty(); });
+      if (queue->commands.empty()) return;
+      command = std::move(queue->commands.front());
+      queue->commands.pop_front();
+      queue->busy = true;
+    }
+    cl_int failed = CL_COMPLETE;
+    for (cl_event e : command.waits) {
+      failed = std::min(failed, wait(e));
+      release_event(e);
+    }
+    if (failed == CL_COMPLETE && command.work) command.work();
+    set_status(command.event, failed < 0 ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : CL_COMPLETE);
+    release_event(command.event);
+  }
+}
+
+cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id, cl_command_queue_properties, cl_int* errcode) {
+  auto* made = new _cl_command_queue;
+  made->context = retain(context);
+  made->worker = std::thread(serve, made);
+  give(errcode, CL_SUCCESS);
+  return made;
+}
+cl_int CL_API_CALL retain_queue(cl_command_queue queue) { return retain(queue), CL_SUCCESS; }
+cl_int CL_API_CALL release_queue(cl_command_queue queue) {
+  if (!drop(queue)) return CL_SUCCESS;
+  {
+    std::lock_guard lock(queue->mutex);
+    queue->stop = true;
+    queue->changed.notify_all();
+  }
+  queue->worker.join();
+  release_context(queue->context);
+  delete queue;
+  return CL_SUCCESS;
+}
+cl_int CL_API_CALL get_queue_info(cl_command_queue queue, cl_command_queue_info what, std::size_t size, void* to, std::size_t* size_ret) {
+  if (what == CL_QUEUE_CONTEXT) return answer(queue->context, size, to, size_ret);
+  if (what == CL_QUEUE_DEVICE) return answer(queue->context->device, size, to, size_ret);
+  if (what == CL_QUEUE_PROPERTIES) return answer<cl_command_queue_properties>(CL_QUEUE_PROFILING_ENABLE, size, to, size_ret);
+  return CL_INVALID_VALUE;
+}
+cl_int CL_API_CALL flush(cl_command_queue) { return CL_SUCCESS; }
+cl_int CL_API_CALL finish(cl_command_queue queue) {
+  std::unique_lock lock(queue->mutex);
+  queue->changed.wait(lock, [&] { return queue->commands.empty() && !queue->busy; });
+  return CL_SUCCESS;
+}
+
+cl_int enqueue(cl_command_queue queue, std::function<void()> work, cl_uint waits, const cl_event* wait_list, cl_event* event, bool blocking = false) {
+  auto* made = new _cl_event;
+  made->context = retain(queue->context);
+  made->queue = queue;
+  made->begin = now();
+  if (event) *event = retain(made);
+  std::vector<cl_event> wanted;
+  for (cl_uint i = 0; i < waits; ++i) wanted.push_back(retain(wait_list[i]));
+  if (blocking) retain(made);
+  {
+    std::lock_guard lock(queue->mutex);
+    queue->commands.push_back({std::move(work), made, std::move(wanted)});
+    queue->busy = true;
+    queue->changed.notify_all();
+  }
+  if (blocking) {
+    wait(made);
+    release_event(made);
+  }
+  return CL_SUCCESS;
+}
+
+cl_int CL_API_CALL wait_for_events(cl_uint n, const cl_event* events) {
+  cl_int worst = CL_COMPLETE;
+  for (cl_uint i = 0; i < n; ++i) worst = std::min(worst, wait(events[i]));
+  return worst < 0 ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : CL_SUCCESS;
+}
+cl_int CL_API_CALL get_event_info(cl_event event, cl_event_info what, std::size_t size, void* to, std::size_t* size_ret) {
+  std::lock_guard lock(event->mutex);
+  if (what == CL_EVENT_COMMAND_EXECUTION_STATUS) return answer(event->status, size, to, size_ret);
+  if (what == CL_EVENT_CONTEXT) return answer(event->context, size, to, size_ret);
+  return CL_INVALID_VALUE;
+}
+cl_int CL_API_CALL get_event_profiling_info(cl_event event, cl_profiling_info what, std::size_t size, void* to, std::size_t* size_ret) {
+  std::lock_guard lock(event->mutex);
+  return answer(what == CL_PROFILING_COMMAND_END ? event->end : event->begin, size, to, size_ret);
+}
+cl_event CL_API_CALL create_user_event(cl_context context, cl_int* errcode) {
+  auto* made = new _cl_event;
+  made->context = retain(context);
+  give(errcode, CL_SUCCESS);
+  return made;
+}
+cl_int CL_API_CALL set_user_event_status(cl_event event, cl_int status) { return set_status(event, status), CL_SUCCESS; }
+
+// ---- memory ----
+cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags, std::size_t size, void*, cl_int* errcode) {
+  auto* made = new _cl_mem;
+  made->context = retain(context);
+  made->bytes.resize(size);
+  give(errcode, CL_SUCCESS);
+  return made;
+}
+cl_int CL_API_CALL retain_mem(cl_mem mem) { return retain(mem), CL_SUCCESS; }
+cl_int CL_API_CALL release_mem(cl_mem mem) {
+  if (!drop(mem)) return CL_SUCCESS;
+  release_context(mem->context);
+  delete mem;
+  return CL_SUCCESS;
+}
+/// Keeps a buffer alive inside a command.
+std::shared_ptr<_cl_mem> held(cl_mem mem) { return {retain(mem), release_mem}; }
+
+cl_int CL_API_CALL enqueue_write(cl_command_queue queue, cl_mem mem, cl_bool blocking, std::size_t offset, std::size_t size, const void* from, cl_uint waits,
+                                 const cl_event* wait_list, cl_event* event) {
+  return enqueue(
+      queue, [m = held(mem), offset, size, from] { std::memcpy(m->bytes.data() + offset, from, size); }, waits, wait_list, event, blocking);
+}
+cl_int CL_API_CALL enqueue_read(cl_command_queue queue, cl_mem mem, cl_bool blocking, std::size_t offset, std::size_t size, void* to, cl_uint waits,
+                                const cl_event* wait_list, cl_event* event) {
+  return enqueue(
+      queue, [m = held(mem), offset, size, to] { std::memcpy(to, m->bytes.data() + offset, size); }, waits, wait_list, event, blocking);
+}
+cl_int CL_API_CALL enqueue_copy(cl_command_queue queue, cl_mem from, cl_mem to, std::size_t from_offset, std::size_t to_offset, std::size_t size, cl_uint waits,
+                                const cl_event* wait_list, cl_event* event) {
+  return enqueue(
+      queue, [a = held(from), b = held(to), from_offset, to_offset, size] { std::memmove(b->bytes.data() + to_offset, a->bytes.data() + from_offset, size); },
+      waits, wait_list, event);
+}
+cl_int CL_API_CALL enqueue_fill(cl_command_queue queue, cl_mem mem, const void* pattern, std::size_t pattern_size, std::size_t offset, std::size_t size,
+                                cl_uint waits, const cl_event* wait_list, cl_event* event) {
+  std::vector<std::uint8_t> kept(static_cast<const std::uint8_t*>(pattern), static_cast<const std::uint8_t*>(pattern) + pattern_size);
+  return enqueue(
+      queue,
+      [m = held(mem), kept, offset, size] {
+        for (std::size_t i = 0; i < size; ++i) m->bytes[offset + i] = kept[i % kept.size()];
+      },
+      waits, wait_list, event);
+}
+void* CL_API_CALL enqueue_map(cl_command_queue queue, cl_mem mem, cl_bool blocking, cl_map_flags, std::size_t offset, std::size_t, cl_uint waits,
+                              const cl_event* wait_list, cl_event* event, cl_int* errcode) {
+  give(errcode, enqueue(queue, {}, waits, wait_list, event, blocking));
+  return mem->bytes.data() + offset;
+}
+cl_int CL_API_CALL enqueue_unmap(cl_command_queue queue, cl_mem, void*, cl_uint waits, const cl_event* wait_list, cl_event* event) {
+  return enqueue(queue, {}, waits, wait_list, event);
+}
+cl_int CL_API_CALL enqueue_marker(cl_command_queue queue, cl_uint waits, const cl_event* wait_list, cl_event* event) {
+  return enqueue(queue, {}, waits, wait_list, event);
+}
+
+// ---- programs and kernels ----
+cl_program CL_API_CALL create_program(cl_context context, cl_uint n, const char** texts, const std::size_t* sizes, cl_int* errcode) {
+  auto* made = new _cl_program;
+  made->context = retain(context);
+  for (cl_uint i = 0; i < n; ++i) made->source.append(texts[i], sizes && sizes[i] ? sizes[i] : std::strlen(texts[i]));
+  give(errcode, CL_SUCCESS);
+  return made;
+}
+cl_program CL_API_CALL create_from_binary(cl_context context, cl_uint, const cl_device_id*, const std::size_t* sizes, const unsigned char** binaries,
+                                          cl_int* status, cl_int* errcode) {
+  const char* text = reinterpret_cast<const char*>(binaries[0]);
+  give(status, CL_SUCCESS);
+  return create_program(context, 1, &text, sizes, errcode);
+}
+cl_int CL_API_CALL retain_program(cl_program program) { return retain(program), CL_SUCCESS; }
+cl_int CL_API_CALL release_program(cl_program program) {
+  if (!drop(program)) return CL_SUCCESS;
+  release_context(program->context);
+  delete program;
+  return CL_SUCCESS;
+}
+cl_int CL_API_CALL build_program(cl_program, cl_uint, const cl_device_id*, const char*, void(CL_CALLBACK*)(cl_program, void*), void*) { return CL_SUCCESS; }
+cl_int CL_API_CALL get_build_info(cl_program, cl_device_id, cl_program_build_info what, std::size_t size, void* to, std::size_t* size_ret) {
+  return what == CL_PROGRAM_BUILD_LOG ? answer(std::string_view(), size, to, size_ret) : CL_INVALID_VALUE;
+}
+cl_int CL_API_CALL get_program_info(cl_program program, cl_program_info what, std::size_t size, void* to, std::size_t* size_ret) {
+  if (what == CL_PROGRAM_BINARY_SIZES) return answer(program->source.size(), size, to, size_ret);
+  if (what != CL_PROGRAM_BINARIES) return CL_INVALID_VALUE;
+  std::memcpy(*static_cast<unsigned char**>(to), program->source.data(), program->source.size());
+  return CL_SUCCESS;
+}
+
+/// Parameters of a kernel, read from its text.
+cl_uint count_parameters(const std::string& source, const std::string& name) {
+  auto at = source.find("__kernel void " + name + "(");
+  if (at == std::string::npos) return 0;
+  auto begin = source.find('(', at), end = source.find(')', begin);
+  std::string list = source.substr(begin, end - begin);
+  auto count = static_cast<cl_uint>(1 + std::count(list.begin(), list.end(), ','));
+  if (list.find("CLUTCH_SHAPE_PARAMS") == std::string::npos) return count;
+  auto operands = source.find("#define OPERANDS ");
+  return count + static_cast<cl_uint>(std::strtoul(source.c_str() + operands + 17, nullptr, 10));
+}
+cl_kernel CL_API_CALL create_kernel(cl_program program, const char* name, cl_int* errcode) {
+  auto* made = new _cl_kernel;
+  made->program = retain(program);
+  made->name = name;
+  made->parameters = count_parameters(program->source, name);
+  made->arguments.resize(made->parameters);
+  give(errcode, CL_SUCCESS);
+  return made;
+}
+cl_int CL_API_CALL retain_kernel(cl_kernel kernel) { return retain(kernel), CL_SUCCESS; }
+cl_int CL_API_CALL release_kernel(cl_kernel kernel) {
+  if (!drop(kernel)) return CL_SUCCESS;
+  release_program(kernel->program);
+  delete kernel;
+  return CL_SUCCESS;
+}
+cl_int CL_API_CALL set_kernel_arg(cl_kernel kernel, cl_uint index, std::size_t size, const void* value) {
+  if (index >= kernel->parameters) return CL_INVALID_ARG_INDEX;
+  auto* bytes = static_cast<const std::uint8_t*>(value);
+  kernel->arguments[index].assign(bytes, bytes ? bytes + size : bytes);  // without a lock: one kernel object in two threads is a race
+  return CL_SUCCESS;
+}
+cl_int CL_API_CALL get_kernel_info(cl_kernel kernel, cl_kernel_info what, std::size_t size, void* to, std::size_t* size_ret) {
+  return what == CL_KERNEL_NUM_ARGS ? answer(kernel->parameters, size, to, size_ret) : CL_INVALID_VALUE;
+}
+cl_int CL_API_CALL get_kernel_group_info(cl_kernel, cl_device_id, cl_kernel_work_group_info what, std::size_t size, void* to, std::size_t* size_ret) {
+  if (what == CL_KERNEL_WORK_GROUP_SIZE) return answer<std::size_t>(256, size, to, size_ret);
+  if (what == CL_KERNEL_LOCAL_MEM_SIZE) return answer<cl_ulong>(0, size, to, size_ret);
+  return CL_INVALID_VALUE;
+}
+
+template <class T>
+T argument(const _cl_kernel& kernel, std::size_t i) {
+  T value{};
+  std::memcpy(&value, kernel.arguments[i].data(), sizeof(T));
+  return value;
+}
+cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint, const std::size_t*, const std::size_t*, const std::size_t*, cl_uint waits,
+                                  const cl_event* wait_list, cl_event* event) {
+  std::function<void()> work;
+  if (kernel->name == "fill_contiguous") {
+    auto pattern = argument<std::array<std::uint8_t, 16>>(*kernel, 3);
+    work = [m = held(argument<cl_mem>(*kernel, 0)), offset = argument<cl_ulong>(*kernel, 1), bytes = argument<cl_ulong>(*kernel, 2), pattern] {
+      for (std::size_t i = 0; i < bytes; ++i) m->bytes[offset + i] = pattern[i % 16];
+    };
+  } else if (kernel->name == "copy_bytes") {
+    work = [to = held(argument<cl_mem>(*kernel, 0)), to_offset = argument<cl_ulong>(*kernel, 1), from = held(argument<cl_mem>(*kernel, 2)),
+            from_offset = argument<cl_ulong>(*kernel, 3),
+            bytes = argument<cl_ulong>(*kernel, 4)] { std::memmove(to->bytes.data() + to_offset, from->bytes.data() + from_offset, bytes); };
+  }
+  return enqueue(queue, std::move(work), waits, wait_list, event);
+}
+
+void* CL_API_CALL extension_address(const char* name);
+void* CL_API_CALL extension_address_for(cl_platform_id, const char* name) { return extension_address(name); }
+
+cl_icd_dispatch make_dispatch() {
+  cl_icd_dispatch d{};
+  d.clGetPlatformIDs = get_platform_ids;
+  d.clGetPlatformInfo = get_platform_info;
+  d.clGetDeviceIDs = get_device_ids;
+  d.clGetDeviceInfo = get_device_info;
+  d.clCreateContext = create_context;
+  d.clRetainContext = retain_context;
+  d.clReleaseContext = release_context;
+  d.clGetContextInfo = get_context_info;
+  d.clCreateCommandQueue = create_queue;
+  d.clRetainCommandQueue = retain_queue;
+  d.clReleaseCommandQueue = release_queue;
+  d.clGetCommandQueueInfo = get_queue_info;
+  d.clFlush = flush;
+  d.clFinish = finish;
+  d.clRetainEvent = retain_event;
+  d.clReleaseEvent = release_event;
+  d.clWaitForEvents = wait_for_events;
+  d.clGetEventInfo = get_event_info;
+  d.clGetEventProfilingInfo = get_event_profiling_info;
+  d.clCreateUserEvent = create_user_event;
+  d.clSetUserEventStatus = set_user_event_status;
+  d.clCreateBuffer = create_buffer;
+  d.clRetainMemObject = retain_mem;
+  d.clReleaseMemObject = release_mem;
+  d.clEnqueueWriteBuffer = enqueue_write;
+  d.clEnqueueReadBuffer = enqueue_read;
+  d.clEnqueueCopyBuffer = enqueue_copy;
+  d.clEnqueueFillBuffer = enqueue_fill;
+  d.clEnqueueMapBuffer = enqueue_map;
+  d.clEnqueueUnmapMemObject = enqueue_unmap;
+  d.clEnqueueMarkerWithWaitList = enqueue_marker;
+  d.clEnqueueBarrierWithWaitList = enqueue_marker;
+  d.clCreateProgramWithSource = create_program;
+  d.clCreateProgramWithBinary = create_from_binary;
+  d.clRetainProgram = retain_program;
+  d.clReleaseProgram = release_program;
+  d.clBuildProgram = build_program;
+  d.clGetProgramBuildInfo = get_build_info;
+  d.clGetProgramInfo = get_program_info;
+  d.clCreateKernel = create_kernel;
+  d.clRetainKernel = retain_kernel;
+  d.clReleaseKernel = release_kernel;
+  d.clSetKernelArg = set_kernel_arg;
+  d.clGetKernelInfo = get_kernel_info;
+  d.clGetKernelWorkGroupInfo = get_kernel_group_info;
+  d.clEnqueueNDRangeKernel = enqueue_kernel;
+  d.clGetExtensionFunctionAddress = extension_address;
+  d.clGetExtensionFunctionAddressForPlatform = extension_address_for;
+  return d;
+}
+cl_icd_dispatch g_dispatch = make_dispatch();
+
+void* CL_API_CALL extension_address(const char* name) {
+  if (std::strcmp(name, "clIcdGetPlatformIDsKHR") == 0) return reinterpret_cast<void*>(&get_platform_ids);
+  return nullptr;
+}
+
+}  // namespace
+
+extern "C" {
+// What loaders look up by name.
+__attribute__((visibility("default"))) void* CL_API_CALL clGetExtensionFunctionAddress(const char* name) { return extension_address(name); }
+__attribute__((visibility("default"))) cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint n, cl_platform_id* to, cl_uint* count) {
+  return get_platform_ids(n, to, count);
+}
+__attribute__((visibility("default"))) cl_int CL_API_CALL clGetPlatformInfo(cl_platform_id p, cl_platform_info what, std::size_t size, void* to,
+                                                                            std::size_t* size_ret) {
+  return get_platform_info(p, what, size, to, size_ret);
+}
+}
