@@ -14,7 +14,8 @@ namespace clutch::bench {
 /// Something whose time is compared with ours: `run(reps)` does the same work that many times and returns when it is done.
 struct Peer {
   std::string name;  ///< with version and threads where it has such
-  std::function<void(int)> run;
+  std::function<void(int)> run = {};
+  std::function<double(int)> timed = {};  ///< instead of run: seconds that so many repetitions took, by the peer's own clock
 };
 
 /// What a row measures, ready on one device.
@@ -65,6 +66,9 @@ struct MeasureOptions {
 
 /// Measures ours and every peer in the order A B B A, with pauses between halves.
 Measured measure(const Work& work, const Device& device, const MeasureOptions& options);
+
+/// Time of a batch of a millisecond or more by events around it, over the host's clock; nothing without a usable timer.
+std::optional<double> device_clock_ratio(const Work& work, const Device& device);
 
 /// Median; 0 for none.
 double median(std::vector<double> values);
@@ -117,6 +121,8 @@ struct Result {
   std::optional<double> roofline_pct;
   bool checked = false;
   bool suspect = false;
+  std::vector<std::string> doubts;           ///< why it is suspect
+  std::optional<double> device_clock_ratio;  ///< time of a batch by device events over the host's clock
   std::string error;
 };
 
@@ -127,6 +133,8 @@ struct Context {
 void print_header(const Context& context, const Roofline& roofline);
 void print_result(const Result& result);
 void write_json(const std::string& path, const std::vector<Context>& contexts, const std::vector<Roofline>& rooflines, const std::vector<Result>& results);
+/// One self-contained page: roofline plot, bars beside peers, worst and best ratios.
+void write_html(const std::string& path, const std::vector<Context>& contexts, const std::vector<Roofline>& rooflines, const std::vector<Result>& results);
 /// Prints rows of both; returns how many are significantly slower than in the old file.
 int compare_with(const std::string& old_path, const std::vector<Result>& results);
 

@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <ctime>
 #include <regex>
@@ -16,7 +17,7 @@ namespace clutch::bench {
 namespace {
 
 struct Options {
-  std::string filter, device, json, compare;
+  std::string filter, device, json, html, compare;
   bool list = false, quick = false, sweep = false, strict = false, fresh = false, no_cold = false;
 };
 
@@ -59,7 +60,17 @@ void judge(Result& r, RooflineMeter& meter) {
   };
   r.roofline_pct = percent(false);
   if (*r.roofline_pct > 100) r.roofline_pct = percent(true);
-  r.suspect = *r.roofline_pct > 100;
+  if (*r.roofline_pct > 100) r.doubts.push_back(fmt::format("{:.0f} % of its roofline", *r.roofline_pct));
+}
+
+/// The device's own clock must tell what the host's tells.
+void check_clock(Result& r, const Work& work, const Device& device) {
+  constexpr double kMost = 0.2;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    r.device_clock_ratio = device_clock_ratio(work, device);
+    if (!r.device_clock_ratio || std::fabs(*r.device_clock_ratio - 1) <= kMost) return;
+  }
+  r.doubts.push_back(fmt::format("device events tell {:.2f} of the host's time", *r.device_clock_ratio));
 }
 
 Result run_row(const Row& row, const Device& device, const MeasureOptions& measuring, RooflineMeter& meter) {
@@ -77,10 +88,13 @@ Result run_row(const Row& row, const Device& device, const MeasureOptions& measu
     }
     result.measured = measure(work, device, measuring);
     judge(result, meter);
-    if (result.suspect) {  // once more: a noisy neighbour can slow the roofline or the row
+    if (!result.doubts.empty()) {  // once more: a noisy neighbour can slow the roofline or the row
+      result.doubts.clear();
       result.measured = measure(work, device, measuring);
       judge(result, meter);
     }
+    check_clock(result, work, device);
+    result.suspect = !result.doubts.empty();
   } catch (const std::exception& e) {
     result.error = e.what();
   }
@@ -119,6 +133,7 @@ int run(const Options& o) {
       empty_cache(device);
       rooflines.back() = meter.all();
       if (!o.json.empty()) write_json(o.json, contexts, rooflines, results);  // also what a crash leaves
+      if (!o.html.empty()) write_html(o.html, contexts, rooflines, results);
     }
     suspects += static_cast<int>(meter.all().suspect.size());
     meter.save();
@@ -146,6 +161,7 @@ int main(int argc, char** argv) {
                  "rows whose full name this regular expression finds (swept sizes with --sweep, or when no other row matches); no match is an error");
   app.add_option("--device", o.device, "selector of the devices, as CLUTCH_DEVICE; default: the default device");
   app.add_option("--json", o.json, "write results to this file, in Google Benchmark's schema");
+  app.add_option("--html", o.html, "write a report to this file: one page that needs nothing else");
   app.add_option("--compare", o.compare, "compare with an earlier --json file; fails only on significant loss");
   app.add_flag("--list", o.list, "list the rows");
   app.add_flag("--quick", o.quick, "a few rows, short");

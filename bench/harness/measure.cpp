@@ -18,10 +18,13 @@ double seconds_of(const std::function<void(int)>& run, int reps) {
   return std::chrono::duration<double>(Clock::now() - begin).count() / reps;
 }
 
+double seconds_of(const Peer& peer, int reps) { return peer.timed ? peer.timed(reps) / reps : seconds_of(peer.run, reps); }
+
 /// Calls per sample so that one sample takes about 2 ms and timer and finish weigh little.
-int calibrate(const std::function<void(int)>& run) {
+template <class Run>
+int calibrate(const Run& run) {
   constexpr double kSample = 2e-3;
-  run(1);
+  seconds_of(run, 1);
   int reps = 1;
   for (;;) {
     double t = seconds_of(run, reps) * reps;
@@ -57,8 +60,8 @@ class CacheFlusher {
 PeerTiming measure_pairs(const Work& work, const Peer& peer, const MeasureOptions& options, int our_reps, std::vector<double>& ours_all) {
   std::vector<double> ours, theirs, ratios;
   auto begin = Clock::now();
-  double once = seconds_of(peer.run, 1);
-  int reps = once > 2e-3 ? 1 : calibrate(peer.run);
+  double once = seconds_of(peer, 1);
+  int reps = once > 2e-3 ? 1 : calibrate(peer);
   double our_once = seconds_of(work.run, our_reps);
   bool hopeless = once > 10 * our_once;  // three pairs and at most 10 s then
   double budget = hopeless ? std::min(options.seconds, 10.0) : options.seconds;
@@ -68,7 +71,7 @@ PeerTiming measure_pairs(const Work& work, const Peer& peer, const MeasureOption
     if (options.pairs > 0 ? pair >= options.pairs : pair >= least && (hopeless || elapsed > budget || settled(ratios) < 0.01)) break;
     double a = 0, b = 0;
     auto half_ours = [&] { a += seconds_of(work.run, our_reps) / 2, pause(); };
-    auto half_theirs = [&] { b += seconds_of(peer.run, reps) / 2, pause(); };
+    auto half_theirs = [&] { b += seconds_of(peer, reps) / 2, pause(); };
     if (pair % 2 == 0)
       half_ours(), half_theirs(), half_theirs(), half_ours();
     else
@@ -82,6 +85,26 @@ PeerTiming measure_pairs(const Work& work, const Peer& peer, const MeasureOption
 }
 
 }  // namespace
+
+std::optional<double> device_clock_ratio(const Work& work, const Device& device) {
+  if (!work.run || !device.traits().device_timer) return std::nullopt;
+  Stream stream = current_stream(device);
+  int reps = calibrate(work.run);
+  std::vector<double> ratios;
+  for (int i = 0; i < 5; ++i) {
+    Event begin, end;
+    stream.synchronize();
+    auto start = Clock::now();
+    begin.record(stream);
+    work.run(reps);
+    end.record(stream);
+    end.wait();
+    double host = std::chrono::duration<double>(Clock::now() - start).count();
+    if (host < 0.5e-3) return std::nullopt;  // markers and the wait would weigh
+    ratios.push_back(elapsed_ms(begin, end) * 1e-3 / host);
+  }
+  return median(ratios);
+}
 
 double median(std::vector<double> v) {
   if (v.empty()) return 0;

@@ -45,7 +45,7 @@ void print_result(const Result& r) {
   fmt::print("{:<32} {:>11} {:>11} {:>6.1f}% {:>9} {:>9} {:>6}  {}{}\n", r.row.name, time_text(r.measured.hot.median),
              r.measured.cold ? time_text(r.measured.cold->median) : "-", r.measured.hot.noise_pct, r.row.bytes > 0 ? fmt::format("{:.2f}", r.gbps) : "-",
              r.row.flops > 0 ? fmt::format("{:.2f}", r.gflops) : "-", r.roofline_pct ? fmt::format("{:.0f}%", *r.roofline_pct) : "-", peers,
-             r.suspect ? "  suspect" : "");
+             r.suspect ? fmt::format("  suspect: {}", fmt::join(r.doubts, "; ")) : "");
   std::fflush(stdout);
 }
 
@@ -86,6 +86,8 @@ void write_json(const std::string& path, const std::vector<Context>& contexts, c
     number("cold_time", r.measured.cold.has_value(), r.measured.cold ? r.measured.cold->median * 1e9 : 0);
     row["checked"] = r.checked;
     row["suspect"] = r.suspect;
+    row["doubts"] = r.doubts;
+    number("device_clock_ratio", r.device_clock_ratio.has_value(), r.device_clock_ratio.value_or(0));
     row["peers"] = nlohmann::ordered_json::object();
     for (const PeerTiming& p : r.measured.peers) row["peers"][p.name] = {{"real_time", p.timing.median * 1e9}, {"ratio", p.ratio}};
     if (!r.error.empty()) {

@@ -3,6 +3,7 @@
 #include "cases/addc.hpp"
 #include "harness/rows.hpp"
 #include "peers/omp.hpp"
+#include "peers/torch.hpp"
 #include "support/compare.hpp"
 
 #include <clutch/interop_cl.hpp>
@@ -61,6 +62,9 @@ Work work_of(const Device& device, Addc op, DType dtype, std::int64_t n) {
                           for (int i = 0; i < reps; ++i) f(dtype, o->host[3].data(), o->host[0].data(), o->host[1].data(), o->host[2].data(), kValue, n);
                         }});
   if (n >= kTriadFrom) work.peers.push_back(triad_peer(device, AddcCase::bytes(n, dtype)));
+  add_torch_peer(work, device,
+                 fmt::format("x, a, b = (torch.rand({}).to(device, {}) + 0.5 for _ in range(3)); out = torch.empty_like(x)", n, torch_dtype(dtype)),
+                 fmt::format("torch.{}(x, a, b, value={}, out=out)", op == Addc::quotient ? "addcdiv" : "addcmul", kValue));
   return work;
 }
 

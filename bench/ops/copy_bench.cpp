@@ -2,6 +2,7 @@
 #include "cases/copy.hpp"
 #include "harness/rows.hpp"
 #include "peers/omp.hpp"
+#include "peers/torch.hpp"
 #include "support/compare.hpp"
 
 namespace clutch::bench {
@@ -50,6 +51,8 @@ Work work_of(const Device& device, DType from, DType to, std::int64_t n) {
                           }
                         }});
   if (n >= kTriadFrom) work.peers.push_back(triad_peer(device, CopyCase::bytes(n, from, to)));
+  add_torch_peer(work, device, fmt::format("x = torch.rand({}).to(device, {}); out = torch.empty_like(x, dtype={})", n, torch_dtype(from), torch_dtype(to)),
+                 "out.copy_(x)");
   return work;
 }
 

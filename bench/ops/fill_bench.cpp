@@ -2,6 +2,7 @@
 #include "cases/fill.hpp"
 #include "harness/rows.hpp"
 #include "peers/omp.hpp"
+#include "peers/torch.hpp"
 
 namespace clutch::bench {
 
@@ -27,6 +28,7 @@ Work work_of(const Device& device, std::int64_t n) {
                           for (int i = 0; i < reps; ++i) omp::fill_f32(static_cast<float*>(host->data()), 1.5f, n);
                         }});
   if (n >= kTriadFrom) work.peers.push_back(triad_peer(device, cases::FillCase::bytes(n, DType::f32)));
+  add_torch_peer(work, device, fmt::format("x = torch.empty({}, device=device)", n), "x.fill_(1.5)");
   return work;
 }
 

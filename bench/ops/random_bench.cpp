@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/random.hpp"
 #include "harness/rows.hpp"
+#include "peers/torch.hpp"
 
 #include <random>
 
@@ -48,6 +49,8 @@ void register_random(Rows& rows) {
                                                   }});
                           }
                           if (n >= kTriadFrom) work.peers.push_back(triad_peer(device, RandomCase::bytes(n, dtype)));
+                          add_torch_peer(work, device, fmt::format("x = torch.empty({}, device=device, dtype={})", n, torch_dtype(dtype)),
+                                         normal ? "x.normal_()" : "x.uniform_()");
                           return work;
                         }});
       }

@@ -4,6 +4,7 @@
 #include <clutch/allocator.hpp>
 
 #include "program/disk_cache.hpp"
+#include "runtime/quirks.hpp"
 #include "runtime/registry.hpp"
 #include "runtime/settings.hpp"
 #include "support/fixture.hpp"
@@ -21,7 +22,7 @@ namespace {
 /// The first device on which threads may share a stream.
 const Device& shared_device() {
   for (const Device& device : test_devices())
-    if (!known_bug(device, "shared_queue_hangs")) return device;
+    if ((detail::claimed_traits(*device.record()).quirks & detail::kQuirkSharedQueueHangs) == 0) return device;
   return test_devices().front();
 }
 
