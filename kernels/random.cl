@@ -2,7 +2,7 @@
 // uniform_ and normal_: Philox 4x32-10 blocks to floating numbers; random_state keeps the generator's seed and offset.
 // Ownership: a group owns tiles of TILE elements, a multiple of a chunk; its items take WIDTH blocks of a chunk in turn.
 // A chunk is 16 blocks: word k of block j is element 16 * k + j, so that vectors of any width store without shuffles.
-// Needs: T_NAME, ACC (float or double; WIDTH is 1 for double), and what the included files need.
+// Needs: T_NAME, ACC (float or double), and what the included files need.
 // Source: J. K. Salmon et al., SC 2011; include/clutch/ops/random.hpp has the mapping of words to elements.
 #include "common/dtype.clh"
 #include "common/elementwise.clh"
@@ -89,6 +89,21 @@ static inline void put(__global uchar* out, ulong i, ulong n, R x) {
 }
 
 #ifdef T_IS_F64
+// Lanes one by one: blocks are drawn as vectors, doubles are made of them in loops that compilers widen.
+typedef struct {
+  uint w[4][WIDTH];
+} Lanes;
+static inline Lanes lanes_of(Words words) {
+  Lanes r;
+  for (int k = 0; k < 4; ++k) {
+#if WIDTH == 1
+    r.w[k][0] = words.w[k];
+#else
+    CLUTCH_CONCAT(vstore, WIDTH)(words.w[k], 0, r.w[k]);
+#endif
+  }
+  return r;
+}
 static inline double unit_of(uint low, uint high) { return (double)((((ulong)high << 32) | low) >> 11) * 0x1p-53; }
 #define SCALE_ADD(z, scale, add) fma(z, scale, add)
 #else
@@ -117,7 +132,9 @@ static inline void random_uniform_body(CLUTCH_ID_PARAMS, __global uchar* out, ul
     Words w = philox(seed, offset + 16 * chunk + j);
     ulong i = chunk * CHUNK + j;
 #ifdef T_IS_F64
-    for (int k = 0; k < 2; ++k) put(out, i + 16 * k, n, SCALE_ADD(unit_of(w.w[2 * k], w.w[2 * k + 1]), range, low));
+    Lanes words = lanes_of(w);
+    for (int k = 0; k < 2; ++k)
+      for (uint l = 0; l < WIDTH; ++l) put(out, i + 16 * k + l, n, SCALE_ADD(unit_of(words.w[2 * k][l], words.w[2 * k + 1][l]), range, low));
 #else
     for (int k = 0; k < 4; ++k) put(out, i + 16 * k, n, SCALE_ADD(CLUTCH_U_TO_VF(w.w[k] >> UNIT_SHIFT) * UNIT, range, low));
 #endif
@@ -139,10 +156,13 @@ static inline void random_normal_body(CLUTCH_ID_PARAMS, __global uchar* out, ulo
     Words w = philox(seed, offset + 16 * chunk + j);
     ulong i = chunk * CHUNK + j;
 #ifdef T_IS_F64
-    double c, s = sincospi_f64((double)((long)(((ulong)w.w[3] << 32) | w.w[2]) >> 11) * 0x1p-52, &c);
-    double r = sqrt(-2.0 * log_f64(unit_of(w.w[0], w.w[1]) + 0x1p-54));
-    put(out, i, n, SCALE_ADD(r * c, stddev, mean));
-    put(out, i + 16, n, SCALE_ADD(r * s, stddev, mean));
+    Lanes words = lanes_of(w);
+    for (uint l = 0; l < WIDTH; ++l) {
+      double c, s = sincospi_f64((double)((long)(((ulong)words.w[3][l] << 32) | words.w[2][l]) >> 11) * 0x1p-52, &c);
+      double r = sqrt(-2.0 * log_f64(unit_of(words.w[0][l], words.w[1][l]) + 0x1p-54));
+      put(out, i + l, n, SCALE_ADD(r * c, stddev, mean));
+      put(out, i + 16 + l, n, SCALE_ADD(r * s, stddev, mean));
+    }
 #else
     for (int pair = 0; pair < 2; ++pair) {
       VF c, s = sincospi_f32(CLUTCH_I_TO_VF(CLUTCH_AS_VI(w.w[2 * pair + 1])) * 0x1p-31f, &c);

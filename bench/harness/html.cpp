@@ -36,6 +36,7 @@ std::string family(const std::string& row) { return row.substr(0, row.rfind('/')
 std::string last_part(const std::string& row) { return row.substr(row.rfind('/') + 1); }
 
 std::string short_number(double v) {
+  if (v >= 0.999e12) return fmt::format("{:.3g}T", v * 1e-12);
   if (v >= 1e9) return fmt::format("{:.3g}G", v * 1e-9);
   if (v >= 1e6) return fmt::format("{:.3g}M", v * 1e-6);
   if (v >= 1e3) return fmt::format("{:.3g}k", v * 1e-3);
@@ -81,7 +82,7 @@ std::string roofline_plot(const Roofline& roof, const std::vector<const Result*>
     least_y = std::min(least_y, r->gflops * 1e9);
   }
   Axis x = axis(least_x / 2, most_x, 70, 700), y = axis(least_y, peak * 1.5, 330, 20);
-  std::string svg = "<svg viewBox=\"0 0 720 390\" role=\"img\" aria-label=\"roofline plot\">";
+  std::string svg = "<svg viewBox=\"0 0 720 370\" role=\"img\" aria-label=\"roofline plot\">";
   for (double v = x.low; v <= x.high * 1.01; v *= 10)
     svg +=
         fmt::format("<line class=\"grid\" x1=\"{0:.1f}\" y1=\"20\" x2=\"{0:.1f}\" y2=\"330\"/><text x=\"{0:.1f}\" y=\"348\" text-anchor=\"middle\">{1}</text>",
@@ -98,23 +99,20 @@ std::string roofline_plot(const Roofline& roof, const std::vector<const Result*>
   };
   roof_line(memory, "roof", fmt::format("memory {:.0f} GB/s", memory * 1e-9));
   if (bandwidth > memory * 1.2) roof_line(bandwidth, "roof cache", fmt::format("cache {:.0f} GB/s", bandwidth * 1e-9));
-  svg += fmt::format("<text class=\"note\" x=\"695\" y=\"{:.1f}\" text-anchor=\"end\">peak {}FLOP/s</text>", y.at(peak) - 6, short_number(peak));
+  svg += fmt::format("<text class=\"note\" x=\"695\" y=\"{:.1f}\" text-anchor=\"end\">peak {:.0f} GFLOP/s</text>", y.at(peak) - 6, peak * 1e-9);
   std::map<std::string, std::size_t> known;
   std::string legend;
-  double legend_x = 70;
   for (const Result* r : shown) {
     std::string name = family(r->row.name);
     bool fresh = !known.contains(name);
     std::string colour = colour_of(name, known);
     svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"{}\"><title>{}: {:.2f} GFLOP/s</title></circle>", x.at(r->row.flops / r->row.bytes),
                        y.at(r->gflops * 1e9), colour, escape(r->row.name), r->gflops);
-    if (fresh && legend_x < 640) {
-      legend += fmt::format("<circle cx=\"{:.0f}\" cy=\"378\" r=\"5\" fill=\"{}\"/><text x=\"{:.0f}\" y=\"382\">{}</text>", legend_x, colour, legend_x + 9,
-                            escape(name));
-      legend_x += 26 + 7.2 * static_cast<double>(name.size());
-    }
+    if (fresh) legend += fmt::format("<span><i style=\"background:{}\"></i>{}</span>", colour, escape(name));
   }
-  return svg + legend + "<text x=\"700\" y=\"364\" text-anchor=\"end\">FLOP per byte</text><text x=\"70\" y=\"12\">FLOP/s</text></svg>";
+  return svg +
+         "<text x=\"700\" y=\"364\" text-anchor=\"end\">FLOP per byte</text><text x=\"70\" y=\"12\">FLOP/s</text></svg></div></div><div class=\"legend\">" +
+         legend + "</div>";
 }
 
 /// Bars of a family: ours and each peer per size, as speed relative to ours (1 is ours; longer is faster).
@@ -168,6 +166,7 @@ constexpr const char* kStyle = R"(
 body{max-width:60rem;margin:0 auto;padding:1rem}
 h1{font-size:1.5rem;margin:.4rem 0}h2{font-size:1.2rem;margin:2rem 0 .4rem;border-bottom:2px solid #0072b2}h3{font-size:1rem;margin:1.2rem 0 .2rem}
 p,.meta{color:#4a5563;margin:.3rem 0}svg{width:100%;height:auto;font:12px system-ui,sans-serif}svg text{fill:#1b1f24}
+.legend span{margin-right:1rem;font-size:.8rem;white-space:nowrap}.legend i{display:inline-block;width:.7em;height:.7em;border-radius:50%;margin-right:.35em;print-color-adjust:exact;-webkit-print-color-adjust:exact}
 .grid{stroke:#dde2e8}.roof{fill:none;stroke:#1b1f24;stroke-width:2}.cache{stroke-dasharray:6 4}.one{stroke:#9aa4b0;stroke-dasharray:3 3}
 .note,.value{fill:#4a5563!important;font-size:11px}.size{font-weight:600}
 .scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.85rem}th,td{padding:.3rem .5rem;text-align:right;white-space:nowrap;border-bottom:1px solid #dde2e8}
@@ -192,12 +191,16 @@ std::string summary_table(const std::vector<const Result*>& rows) {
     }
   if (ranges.empty()) return {};
   std::string html =
-      "<h3>Worst and best against each peer</h3><p>Peer's time over ours: above 1 clutch is faster.</p><div "
+      "<h3>Worst and best against each peer</h3><p>Peer's time over ours: above 1 clutch is faster. triad is the device's own memory bound, not a "
+      "rival.</p><div "
       "class=\"scroll\"><table><thead><tr><th>rows</th><th>peer</th><th>worst</th><th>at</th><th>best</th><th>at</th></tr></thead><tbody>";
-  for (const auto& [key, range] : ranges)
-    html += fmt::format("<tr><td>{}</td><td>{}</td><td class=\"{}\">{:.2f}x</td><td>{}</td><td class=\"{}\">{:.2f}x</td><td>{}</td></tr>", escape(key.first),
-                        escape(key.second), range.worst < 1 ? "bad" : "good", range.worst, escape(range.worst_row), range.best < 1 ? "bad" : "good", range.best,
-                        escape(range.best_row));
+  for (const auto& [key, range] : ranges) {
+    bool bound = key.second == "triad";  // what the device's memory allows: no rival
+    auto verdict = [&](double ratio) { return bound ? "" : ratio < 1 ? "bad" : "good"; };
+    html +=
+        fmt::format("<tr><td>{}</td><td>{}</td><td class=\"{}\">{:.2f}x</td><td>{}</td><td class=\"{}\">{:.2f}x</td><td>{}</td></tr>", escape(key.first),
+                    escape(key.second), verdict(range.worst), range.worst, escape(range.worst_row), verdict(range.best), range.best, escape(range.best_row));
+  }
   return html + "</tbody></table></div>";
 }
 
@@ -249,7 +252,7 @@ void write_html(const std::string& path, const std::vector<Context>& contexts, c
         roof.launch_us, rows.size(), suspects + failures > 0 ? "bad" : "good", suspects, failures);
     for (const std::string& line : roof.suspect) html += fmt::format("<p class=\"bad\">suspect: {}</p>", escape(line));
     std::string plot = roofline_plot(roof, rows);
-    if (!plot.empty()) html += "<h3>Roofline</h3><div class=\"scroll\"><div class=\"wide\">" + plot + "</div></div>";
+    if (!plot.empty()) html += "<h3>Roofline</h3><div class=\"scroll\"><div class=\"wide\">" + plot;
     html += summary_table(rows);
     std::vector<std::string> families;
     for (const Result* r : rows)

@@ -63,9 +63,9 @@ KernelPlan select(const DeviceTraits& traits, const RandomProblem& p, std::strin
   const auto& chosen = choose<RandomProblem>(kImplementations, traits, p, forced, p.normal ? "normal_" : "uniform_");
   KernelPlan plan{.stem = "random", .entry = chosen.name, .tuning = elementwise_tuning(traits)};
   plan.tuning.tile = std::max<std::uint64_t>(plan.tuning.tile / 64 * 64, 64);
-  // Emulated rounding is scalar, and so is f64.
-  bool emulates = !traits.fma_exact || (p.normal && !traits.sqrt_exact);
-  if (p.dtype == DType::f64 || emulates) plan.tuning.width = 1;
+  // Emulated rounding is scalar.
+  bool emulates = !traits.fma_exact || !traits.divide_exact || !traits.sqrt_exact;
+  if (emulates) plan.tuning.width = 1;
   if (emulates && p.dtype != DType::f64) plan.note = traits.fp64 ? "fma and sqrt by f64" : "fma and sqrt by integers";
   set_common(plan.defines, traits, plan.tuning, 1, true);
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype)).set_text("ACC", p.dtype == DType::f64 ? "double" : "float");
