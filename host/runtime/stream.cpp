@@ -118,6 +118,7 @@ void StreamImpl::retire(std::size_t most, std::vector<std::shared_ptr<void>>& do
     if (status < 0) fail(status, front.op);
     if (front.keep) done.push_back(std::move(front.keep));
     flight_.pop_front();
+    ++retired_;
   }
 }
 
@@ -156,27 +157,30 @@ bool StreamImpl::query() {
 
 void StreamImpl::synchronize(std::string_view op) {
   check(op);
-  std::size_t covered = 0;
+  std::uint64_t covered = 0;  // commands that clFinish speaks for
   const char* first = "synchronize";
   {
     std::lock_guard lock(mutex_);
-    covered = flight_.size();
-    if (covered > 0) first = flight_.front().op;
+    covered = retired_ + flight_.size();
+    if (!flight_.empty()) first = flight_.front().op;
   }
   cl_int status = clFinish(queue_.get());
   std::vector<std::shared_ptr<void>> done;
   std::vector<Program*> programs;
   // Some drivers set the status of events a moment after clFinish returned: such events are waited for one by one.
-  for (std::size_t waits = 0;; ++waits) {
+  for (std::uint64_t waited_for = 0;;) {
     ClEvent late;
     {
       std::lock_guard lock(mutex_);
       retire(flight_.size(), done);
-      if (waits < covered && !flight_.empty() && clRetainEvent(flight_.front().event.get()) == CL_SUCCESS)
+      bool again = retired_ < covered && !flight_.empty() && retired_ + 1 > waited_for;
+      if (again && clRetainEvent(flight_.front().event.get()) == CL_SUCCESS) {
         late = ClEvent(flight_.front().event.get());
-      else if (status != CL_SUCCESS)
-        fail(status, first);
-      if (!late) programs.swap(to_save_);
+        waited_for = retired_ + 1;
+      } else {
+        if (status != CL_SUCCESS) fail(status, first);
+        programs.swap(to_save_);
+      }
     }
     if (!late) break;
     cl_event raw = late.get();
@@ -189,6 +193,7 @@ void StreamImpl::synchronize(std::string_view op) {
 void StreamImpl::reset() {
   clFinish(queue_.get());
   std::lock_guard lock(mutex_);
+  retired_ += flight_.size();
   flight_.clear();
   sticky_.reset();
   failed_.store(false, std::memory_order_release);

@@ -80,6 +80,7 @@ class StreamImpl {
   std::atomic<bool> failed_{false};
   mutable std::mutex mutex_;
   std::deque<InFlight> flight_;
+  std::uint64_t retired_ = 0;  // commands that left flight_ so far
   std::vector<Program*> to_save_;
   std::optional<Error> sticky_;
   Clock clock_;

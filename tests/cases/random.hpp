@@ -162,7 +162,7 @@ struct RandomCase {
   static constexpr Mutation kMutations[] = {
       {"random_uniform", Edit::tail, "for (uint j = 0; j < WIDTH && i + j < n; ++j)", "for (uint j = 0; j < WIDTH && i + j + 1 < n; ++j)"},
       {"random_uniform", Edit::stride, "put(out, i + 16 * k, n, SCALE_ADD(CLUTCH_U", "put(out, i + 16 * (k / 2), n, SCALE_ADD(CLUTCH_U"},
-      {"random_uniform", Edit::offset, "offset + 16 * chunk + j", "offset + 16 * chunk"},
+      {"random_uniform", Edit::offset, "offset + 16 * chunk + j", "offset + 17 * chunk + j"},
       {"random_uniform", Edit::arithmetic, "fma_rn(z, (VF)(scale), (VF)(add))", "(z * (VF)(scale))"},
       {"random_normal", Edit::tail, "if (i + WIDTH <= n)", "if (i + WIDTH > n) return;\n  if (i + WIDTH <= n)"},
       {"random_normal", Edit::stride, "i + 32 * pair + 16", "i + 32 * pair + 15"},
