@@ -122,7 +122,7 @@ cl_int answer(std::string_view text, std::size_t size, void* to, std::size_t* si
   if (size_ret) *size_ret = text.size() + 1;
   if (to && size < text.size() + 1) return CL_INVALID_VALUE;
   if (to) {
-    std::memcpy(to, text.data(), text.size());
+    std::copy(text.begin(), text.end(), static_cast<char*>(to));
     static_cast<char*>(to)[text.size()] = '\0';
   }
   return CL_SUCCESS;
