@@ -119,18 +119,32 @@ static inline double unit_of(uint low, uint high) { return (double)((((ulong)hig
 #endif
 #define SCALE_ADD(z, scale, add) fma_rn(z, (VF)(scale), (VF)(add))
 #endif
-#endif
+
+// The words of a step of the walk, and the element that word 0 of its first lane is.
+typedef struct {
+  Words words;
+  ulong first;
+} Step;
+static inline Step step_of(ulong seed, ulong offset, ulong tile, ulong step) {
+  ulong chunk = tile * (TILE / CHUNK) + step / (16 / WIDTH), j = step % (16 / WIDTH) * WIDTH;
+  Step r;
+  r.words = philox(seed, offset + 16 * chunk + j);
+  r.first = chunk * CHUNK + j;
+  return r;
+}
 
 #define RANDOM_WALK(n)                                      \
   for (ulong tile = group; tile * TILE < n; tile += groups) \
     for (ulong step = lane; step < TILE / CHUNK * (16 / WIDTH) && tile * TILE + step / (16 / WIDTH) * CHUNK < n; step += lanes)
 
+#endif
+
 #ifdef CLUTCH_ENTRY_random_uniform
 static inline void random_uniform_body(CLUTCH_ID_PARAMS, __global uchar* out, ulong n, ulong seed, ulong offset, ACC range, ACC low) {
   RANDOM_WALK(n) {
-    ulong chunk = tile * (TILE / CHUNK) + step / (16 / WIDTH), j = step % (16 / WIDTH) * WIDTH;
-    Words w = philox(seed, offset + 16 * chunk + j);
-    ulong i = chunk * CHUNK + j;
+    Step at = step_of(seed, offset, tile, step);
+    Words w = at.words;
+    ulong i = at.first;
 #ifdef T_IS_F64
     Lanes words = lanes_of(w);
     for (int k = 0; k < 2; ++k)
@@ -152,9 +166,9 @@ __kernel void random_uniform(CLUTCH_PREDICATE __global uchar* out, ulong out_off
 #ifdef CLUTCH_ENTRY_random_normal
 static inline void random_normal_body(CLUTCH_ID_PARAMS, __global uchar* out, ulong n, ulong seed, ulong offset, ACC stddev, ACC mean) {
   RANDOM_WALK(n) {
-    ulong chunk = tile * (TILE / CHUNK) + step / (16 / WIDTH), j = step % (16 / WIDTH) * WIDTH;
-    Words w = philox(seed, offset + 16 * chunk + j);
-    ulong i = chunk * CHUNK + j;
+    Step at = step_of(seed, offset, tile, step);
+    Words w = at.words;
+    ulong i = at.first;
 #ifdef T_IS_F64
     Lanes words = lanes_of(w);
     for (uint l = 0; l < WIDTH; ++l) {

@@ -4,17 +4,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <fstream>
-#include <sstream>
 
 namespace clutch::bench {
 
 int compare_with(const std::string& old_path, const std::vector<Result>& results) {
-  std::ifstream in(old_path);
-  if (!in) throw Error(ErrorCode::io, "clutch-bench", fmt::format("{} cannot be read", old_path));
-  std::stringstream text;
-  text << in.rdbuf();
-  std::vector<OldRow> old = parse_results(text.str());
+  std::vector<OldRow> old = parse_results(read_file(old_path));
   // A loss counts when it is more than 5 % and more than three times the noise of both runs together.
   constexpr double kLeast = 5, kNoises = 3;
   int losses = 0, common = 0;

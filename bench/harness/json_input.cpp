@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <fstream>
+#include <sstream>
 
 namespace clutch::bench {
 
@@ -65,12 +67,19 @@ Roofline parse_roofline(const std::string& text) {
   });
 }
 
-std::string to_json_text(const Roofline& r) {
-  nlohmann::ordered_json j{
+nlohmann::ordered_json to_json(const Roofline& r) {
+  return nlohmann::ordered_json{
       {"date", r.date},           {"peak_flops", r.peak_flops},         {"launch_us", r.launch_us}, {"launch_finish_us", r.launch_finish_us},
       {"bandwidth", r.bandwidth}, {"host_to_device", r.host_to_device}, {"host", r.host},           {"device_to_host", r.device_to_host},
       {"suspect", r.suspect}};
-  return j.dump(1);
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) throw Error(ErrorCode::io, "clutch-bench", fmt::format("{} cannot be read", path));
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
 }
 
 }  // namespace clutch::bench

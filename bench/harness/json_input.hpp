@@ -2,6 +2,8 @@
 #pragma once
 #include "harness/bench.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <string>
 #include <vector>
 
@@ -19,6 +21,9 @@ std::vector<OldRow> parse_results(const std::string& text);
 
 /// A roofline as its file keeps it. Errors: io for anything else.
 Roofline parse_roofline(const std::string& text);
-std::string to_json_text(const Roofline& roofline);
+nlohmann::ordered_json to_json(const Roofline& roofline);
+
+/// The whole of a file. Errors: io.
+std::string read_file(const std::string& path);
 
 }  // namespace clutch::bench

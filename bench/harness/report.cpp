@@ -61,10 +61,8 @@ void write_json(const std::string& path, const std::vector<Context>& contexts, c
   context["devices"] = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < contexts.size(); ++i) {
     const Roofline& r = rooflines[i];
-    context["devices"].push_back({{"device", contexts[i].device},
-                                  {"platform", contexts[i].platform},
-                                  {"driver", contexts[i].driver},
-                                  {"roofline", nlohmann::ordered_json::parse(to_json_text(r))}});
+    context["devices"].push_back(
+        {{"device", contexts[i].device}, {"platform", contexts[i].platform}, {"driver", contexts[i].driver}, {"roofline", to_json(r)}});
   }
   root["benchmarks"] = nlohmann::ordered_json::array();
   for (const Result& r : results) {

@@ -4,6 +4,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -11,7 +12,6 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <thread>
 
 namespace clutch::bench {
@@ -213,12 +213,9 @@ std::uint64_t bucket(double bytes) { return std::uint64_t{1} << std::lround(std:
 RooflineMeter::RooflineMeter(const Device& device, bool fresh) : device_(device), file_(roofline_file(device)) {
   if (!fresh && !file_.empty()) {
     try {
-      std::ifstream in(file_);
-      std::stringstream text;
-      text << in.rdbuf();
-      if (in) roofline_ = parse_roofline(text.str());
+      roofline_ = parse_roofline(read_file(file_));
     } catch (const Error&) {
-      roofline_ = {};  // not ours or half a file: measured again
+      roofline_ = {};  // none, not ours or half a file: measured again
     }
   }
   if (roofline_.date.empty()) measure_fixed();
@@ -308,7 +305,7 @@ void RooflineMeter::save() {
   std::string temporary = file_ + ".tmp";
   {
     std::ofstream out(temporary);
-    out << to_json_text(roofline_) << '\n';
+    out << to_json(roofline_).dump(1) << '\n';
   }
   std::filesystem::rename(temporary, file_, ignored);
   roofline_.dirty = false;

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>

@@ -44,17 +44,11 @@ Runtime& validate(const Tensor& self, const Arguments& a) {
 
 // select ------------------------------------------------------------------------------------------------------------
 
+std::string computes(const DeviceTraits& t, const RandomProblem& p) { return p.dtype == DType::f64 && !t.fp64 ? "the device has no fp64" : ""; }
+
 constexpr std::array<Implementation<RandomProblem>, 2> kImplementations{{
-    {"random_uniform",
-     [](const DeviceTraits& t, const RandomProblem& p) -> std::string {
-       if (p.normal) return "draws a uniform distribution";
-       return p.dtype == DType::f64 && !t.fp64 ? "the device has no fp64" : "";
-     }},
-    {"random_normal",
-     [](const DeviceTraits& t, const RandomProblem& p) -> std::string {
-       if (!p.normal) return "draws a normal distribution";
-       return p.dtype == DType::f64 && !t.fp64 ? "the device has no fp64" : "";
-     }},
+    {"random_uniform", [](const DeviceTraits& t, const RandomProblem& p) { return p.normal ? std::string("draws a uniform distribution") : computes(t, p); }},
+    {"random_normal", [](const DeviceTraits& t, const RandomProblem& p) { return p.normal ? computes(t, p) : std::string("draws a normal distribution"); }},
 }};
 
 }  // namespace
@@ -76,7 +70,7 @@ namespace {
 
 // encode ------------------------------------------------------------------------------------------------------------
 
-void draw(const Tensor& out, Runtime& runtime, const Arguments& a, const Stream& stream) {
+const BuiltPlan& draw(const Tensor& out, Runtime& runtime, const Arguments& a, const Stream& stream) {
   const BuiltPlan& plan = plan_for(runtime, "random", RandomProblem{out.dtype(), a.normal}, {});
   Generator generator = a.generator;
   if (!a.seed && generator.empty()) generator = default_generator({}, stream);
@@ -91,17 +85,21 @@ void draw(const Tensor& out, Runtime& runtime, const Arguments& a, const Stream&
   encoder.dispatch(plan.kernel, tile_geometry(tiles, plan.tuning.local));
   std::uint64_t chunk = chunk_elements(out.dtype());
   if (!a.seed) generator.impl()->advance((n + chunk - 1) / chunk * kChunkBlocks, stream, a.name);
+  return plan;
 }
 
 void fill(const Tensor& self, const Arguments& a, const Stream& given) {
   Runtime& runtime = validate(self, a);
   Stream stream = resolve_stream(given, runtime, a.name);
   if (self.numel() == 0) return;
-  if (self.is_contiguous()) return draw(self, runtime, a, stream);
+  if (self.is_contiguous()) {
+    draw(self, runtime, a, stream);
+    return;
+  }
   Tensor dense = empty(self.sizes(), {.dtype = self.dtype(), .device = stream.device()}, stream);
-  draw(dense, runtime, a, stream);
+  const BuiltPlan& plan = draw(dense, runtime, a, stream);
   copy_(self, dense, {}, stream);
-  note_plan(plan_for(runtime, "random", RandomProblem{self.dtype(), a.normal}, {}).text);
+  note_plan(plan.text);
 }
 
 Tensor make(const Dims& sizes, const RandomOptions& options, const Stream& stream) {

@@ -86,6 +86,11 @@ T* retain(T* object) {
   object->references.fetch_add(1, std::memory_order_relaxed);
   return object;
 }
+template <class T>
+cl_int CL_API_CALL retain_object(T* object) {
+  retain(object);
+  return CL_SUCCESS;
+}
 /// True for the last reference.
 bool drop(Base* object) { return object->references.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
@@ -181,9 +186,16 @@ cl_context CL_API_CALL create_context(const cl_context_properties*, cl_uint, con
   give(errcode, CL_SUCCESS);
   return made;
 }
-cl_int CL_API_CALL retain_context(cl_context context) { return retain(context), CL_SUCCESS; }
 cl_int CL_API_CALL release_context(cl_context context) {
   if (drop(context)) delete context;
+  return CL_SUCCESS;
+}
+/// For what holds a context and nothing else.
+template <class T>
+cl_int CL_API_CALL release_owned(T* object) {
+  if (!drop(object)) return CL_SUCCESS;
+  release_context(object->context);
+  delete object;
   return CL_SUCCESS;
 }
 cl_int CL_API_CALL get_context_info(cl_context context, cl_context_info what, std::size_t size, void* to, std::size_t* size_ret) {
@@ -193,14 +205,7 @@ cl_int CL_API_CALL get_context_info(cl_context context, cl_context_info what, st
 }
 
 // ---- events and queues ----
-cl_int CL_API_CALL release_event(cl_event event) {
-  if (drop(event)) {
-    release_context(event->context);
-    delete event;
-  }
-  return CL_SUCCESS;
-}
-cl_int CL_API_CALL retain_event(cl_event event) { return retain(event), CL_SUCCESS; }
+constexpr auto release_event = release_owned<_cl_event>;
 
 void set_status(cl_event event, cl_int status) {
   std::lock_guard lock(event->mutex);
@@ -245,7 +250,6 @@ cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id, cl_c
   give(errcode, CL_SUCCESS);
   return made;
 }
-cl_int CL_API_CALL retain_queue(cl_command_queue queue) { return retain(queue), CL_SUCCESS; }
 cl_int CL_API_CALL release_queue(cl_command_queue queue) {
   if (!drop(queue)) return CL_SUCCESS;
   {
@@ -324,13 +328,7 @@ cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags, std::size_t s
   give(errcode, CL_SUCCESS);
   return made;
 }
-cl_int CL_API_CALL retain_mem(cl_mem mem) { return retain(mem), CL_SUCCESS; }
-cl_int CL_API_CALL release_mem(cl_mem mem) {
-  if (!drop(mem)) return CL_SUCCESS;
-  release_context(mem->context);
-  delete mem;
-  return CL_SUCCESS;
-}
+constexpr auto release_mem = release_owned<_cl_mem>;
 /// Keeps a buffer alive inside a command.
 std::shared_ptr<_cl_mem> held(cl_mem mem) { return {retain(mem), release_mem}; }
 
@@ -386,13 +384,7 @@ cl_program CL_API_CALL create_from_binary(cl_context context, cl_uint, const cl_
   give(status, CL_SUCCESS);
   return create_program(context, 1, &text, sizes, errcode);
 }
-cl_int CL_API_CALL retain_program(cl_program program) { return retain(program), CL_SUCCESS; }
-cl_int CL_API_CALL release_program(cl_program program) {
-  if (!drop(program)) return CL_SUCCESS;
-  release_context(program->context);
-  delete program;
-  return CL_SUCCESS;
-}
+constexpr auto release_program = release_owned<_cl_program>;
 cl_int CL_API_CALL build_program(cl_program, cl_uint, const cl_device_id*, const char*, void(CL_CALLBACK*)(cl_program, void*), void*) { return CL_SUCCESS; }
 cl_int CL_API_CALL get_build_info(cl_program, cl_device_id, cl_program_build_info what, std::size_t size, void* to, std::size_t* size_ret) {
   return what == CL_PROGRAM_BUILD_LOG ? answer(std::string_view(), size, to, size_ret) : CL_INVALID_VALUE;
@@ -424,7 +416,6 @@ cl_kernel CL_API_CALL create_kernel(cl_program program, const char* name, cl_int
   give(errcode, CL_SUCCESS);
   return made;
 }
-cl_int CL_API_CALL retain_kernel(cl_kernel kernel) { return retain(kernel), CL_SUCCESS; }
 cl_int CL_API_CALL release_kernel(cl_kernel kernel) {
   if (!drop(kernel)) return CL_SUCCESS;
   release_program(kernel->program);
@@ -478,16 +469,16 @@ cl_icd_dispatch make_dispatch() {
   d.clGetDeviceIDs = get_device_ids;
   d.clGetDeviceInfo = get_device_info;
   d.clCreateContext = create_context;
-  d.clRetainContext = retain_context;
+  d.clRetainContext = retain_object<_cl_context>;
   d.clReleaseContext = release_context;
   d.clGetContextInfo = get_context_info;
   d.clCreateCommandQueue = create_queue;
-  d.clRetainCommandQueue = retain_queue;
+  d.clRetainCommandQueue = retain_object<_cl_command_queue>;
   d.clReleaseCommandQueue = release_queue;
   d.clGetCommandQueueInfo = get_queue_info;
   d.clFlush = flush;
   d.clFinish = finish;
-  d.clRetainEvent = retain_event;
+  d.clRetainEvent = retain_object<_cl_event>;
   d.clReleaseEvent = release_event;
   d.clWaitForEvents = wait_for_events;
   d.clGetEventInfo = get_event_info;
@@ -495,7 +486,7 @@ cl_icd_dispatch make_dispatch() {
   d.clCreateUserEvent = create_user_event;
   d.clSetUserEventStatus = set_user_event_status;
   d.clCreateBuffer = create_buffer;
-  d.clRetainMemObject = retain_mem;
+  d.clRetainMemObject = retain_object<_cl_mem>;
   d.clReleaseMemObject = release_mem;
   d.clEnqueueWriteBuffer = enqueue_write;
   d.clEnqueueReadBuffer = enqueue_read;
@@ -507,13 +498,13 @@ cl_icd_dispatch make_dispatch() {
   d.clEnqueueBarrierWithWaitList = enqueue_marker;
   d.clCreateProgramWithSource = create_program;
   d.clCreateProgramWithBinary = create_from_binary;
-  d.clRetainProgram = retain_program;
+  d.clRetainProgram = retain_object<_cl_program>;
   d.clReleaseProgram = release_program;
   d.clBuildProgram = build_program;
   d.clGetProgramBuildInfo = get_build_info;
   d.clGetProgramInfo = get_program_info;
   d.clCreateKernel = create_kernel;
-  d.clRetainKernel = retain_kernel;
+  d.clRetainKernel = retain_object<_cl_kernel>;
   d.clReleaseKernel = release_kernel;
   d.clSetKernelArg = set_kernel_arg;
   d.clGetKernelInfo = get_kernel_info;
