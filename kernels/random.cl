@@ -30,7 +30,7 @@ __kernel void random_state(CLUTCH_PREDICATE __global uchar* state, ulong state_o
 
 #ifdef T_IS_F64
 #define WORDS_EACH 2
-#define R double
+#define R VD
 #else
 #define WORDS_EACH 1
 #define R VF
@@ -73,39 +73,26 @@ static inline Words philox(ulong seed, ulong block) {
 
 // Stores lanes of R from element i on, as far as n.
 static inline void put(__global uchar* out, ulong i, ulong n, R x) {
-#if defined(T_IS_F64)
-  if (i < n) store_f64(out, i, x);
-#elif WIDTH == 1
+#if WIDTH == 1
   if (i < n) CLUTCH_CONCAT(store_, T_NAME)(out, i, x);
 #else
   if (i + WIDTH <= n) {
     CLUTCH_CONCAT(storev_, T_NAME)(out, i, x);
     return;
   }
-  float lanes[WIDTH];
+  ACC lanes[WIDTH];
   CLUTCH_CONCAT(vstore, WIDTH)(x, 0, lanes);
   for (uint j = 0; j < WIDTH && i + j < n; ++j) CLUTCH_CONCAT(store_, T_NAME)(out, i + j, lanes[j]);
 #endif
 }
 
 #ifdef T_IS_F64
-// Lanes one by one: blocks are drawn as vectors, doubles are made of them in loops that compilers widen.
-typedef struct {
-  uint w[4][WIDTH];
-} Lanes;
-static inline Lanes lanes_of(Words words) {
-  Lanes r;
-  for (int k = 0; k < 4; ++k) {
-#if WIDTH == 1
-    r.w[k][0] = words.w[k];
-#else
-    CLUTCH_CONCAT(vstore, WIDTH)(words.w[k], 0, r.w[k]);
+#if DWIDTH != WIDTH
+#error "doubles need as many lanes as words"
 #endif
-  }
-  return r;
-}
-static inline double unit_of(uint low, uint high) { return (double)((((ulong)high << 32) | low) >> 11) * 0x1p-53; }
-#define SCALE_ADD(z, scale, add) fma(z, scale, add)
+static inline VUL join_words(VU low, VU high) { return (CLUTCH_U_TO_VUL(high) << 32) | CLUTCH_U_TO_VUL(low); }
+static inline VD unit_of(VU low, VU high) { return CLUTCH_L_TO_VD(CLUTCH_AS_VL(join_words(low, high) >> 11)) * 0x1p-53; }
+#define SCALE_ADD(z, scale, add) fma(z, (VD)(scale), (VD)(add))
 #else
 #if defined(T_IS_F16)
 #define UNIT_SHIFT 21
@@ -146,9 +133,7 @@ static inline void random_uniform_body(CLUTCH_ID_PARAMS, __global uchar* out, ul
     Words w = at.words;
     ulong i = at.first;
 #ifdef T_IS_F64
-    Lanes words = lanes_of(w);
-    for (int k = 0; k < 2; ++k)
-      for (uint l = 0; l < WIDTH; ++l) put(out, i + 16 * k + l, n, SCALE_ADD(unit_of(words.w[2 * k][l], words.w[2 * k + 1][l]), range, low));
+    for (int k = 0; k < 2; ++k) put(out, i + 16 * k, n, SCALE_ADD(unit_of(w.w[2 * k], w.w[2 * k + 1]), range, low));
 #else
     for (int k = 0; k < 4; ++k) put(out, i + 16 * k, n, SCALE_ADD(CLUTCH_U_TO_VF(w.w[k] >> UNIT_SHIFT) * UNIT, range, low));
 #endif
@@ -170,13 +155,10 @@ static inline void random_normal_body(CLUTCH_ID_PARAMS, __global uchar* out, ulo
     Words w = at.words;
     ulong i = at.first;
 #ifdef T_IS_F64
-    Lanes words = lanes_of(w);
-    for (uint l = 0; l < WIDTH; ++l) {
-      double c, s = sincospi_f64((double)((long)(((ulong)words.w[3][l] << 32) | words.w[2][l]) >> 11) * 0x1p-52, &c);
-      double r = sqrt(-2.0 * log_f64(unit_of(words.w[0][l], words.w[1][l]) + 0x1p-54));
-      put(out, i + l, n, SCALE_ADD(r * c, stddev, mean));
-      put(out, i + 16 + l, n, SCALE_ADD(r * s, stddev, mean));
-    }
+    VD c, s = sincospi_f64(CLUTCH_L_TO_VD(CLUTCH_AS_VL(join_words(w.w[2], w.w[3])) >> 11) * 0x1p-52, &c);
+    VD r = sqrt(-2.0 * log_f64(unit_of(w.w[0], w.w[1]) + 0x1p-54));
+    put(out, i, n, SCALE_ADD(r * c, stddev, mean));
+    put(out, i + 16, n, SCALE_ADD(r * s, stddev, mean));
 #else
     for (int pair = 0; pair < 2; ++pair) {
       VF c, s = sincospi_f32(CLUTCH_I_TO_VF(CLUTCH_AS_VI(w.w[2 * pair + 1])) * 0x1p-31f, &c);

@@ -113,25 +113,39 @@ void check_no_self_overlap(const Tensor& output, std::string_view op) {
                           to_string(output.strides())));
 }
 
+namespace {
+
+enum class Overlap { none, same, partial };
+
+Overlap overlap_of(const Tensor& a, const Tensor& b) {
+  if (a.numel() == 0 || b.numel() == 0 || a.storage()->mem() != b.storage()->mem()) return Overlap::none;
+  auto [a0, a1] = extent(a);
+  auto [b0, b1] = extent(b);
+  if (a1 <= b0 || b1 <= a0) return Overlap::none;
+  if (a.dtype() != b.dtype() || !(a.sizes() == b.sizes()) || !(a.strides() == b.strides())) return Overlap::partial;
+  if (a0 == b0) return Overlap::same;
+  // Views of the same strides are apart if they are interleaved: their distance is no multiple of the least stride.
+  auto step = static_cast<std::uint64_t>(bits(a.dtype()) / 8);
+  std::int64_t least = INT64_MAX;
+  bool all_multiples = true;
+  for (int d = 0; d < a.rank(); ++d)
+    if (a.sizes()[d] > 1) least = std::min(least, a.strides()[d]);
+  for (int d = 0; d < a.rank(); ++d)
+    if (a.sizes()[d] > 1) all_multiples = all_multiples && a.strides()[d] % least == 0;
+  std::uint64_t distance = a0 > b0 ? a0 - b0 : b0 - a0;
+  bool interleaved = step > 0 && all_multiples && least != INT64_MAX && distance % step == 0 && (distance / step) % static_cast<std::uint64_t>(least) != 0;
+  return interleaved ? Overlap::none : Overlap::partial;
+}
+
+}  // namespace
+
 void check_overlap(const Tensor& output, const Tensor& input, std::string_view op) {
-  if (output.numel() == 0 || input.numel() == 0 || output.storage()->mem() != input.storage()->mem()) return;
-  auto [a0, a1] = extent(output);
-  auto [b0, b1] = extent(input);
-  if (a1 <= b0 || b1 <= a0) return;
-  // The same elements in the same order are fine, and so are interleaved views that never meet.
-  if (a0 == b0 && output.dtype() == input.dtype() && output.sizes() == input.sizes() && output.strides() == input.strides()) return;
-  if (output.dtype() == input.dtype() && output.strides() == input.strides() && output.sizes() == input.sizes()) {
-    auto step = static_cast<std::uint64_t>(bits(output.dtype()) / 8);
-    std::int64_t least = INT64_MAX;
-    bool all_multiples = true;
-    for (int d = 0; d < output.rank(); ++d)
-      if (output.sizes()[d] > 1) least = std::min(least, output.strides()[d]);
-    for (int d = 0; d < output.rank(); ++d)
-      if (output.sizes()[d] > 1) all_multiples = all_multiples && output.strides()[d] % least == 0;
-    std::uint64_t distance = a0 > b0 ? a0 - b0 : b0 - a0;
-    if (step > 0 && all_multiples && least != INT64_MAX && distance % step == 0 && (distance / step) % static_cast<std::uint64_t>(least) != 0) return;
-  }
-  throw Error(ErrorCode::invalid_overlap, op, "the output overlaps an input other than element for element; clone() the input first");
+  if (overlap_of(output, input) == Overlap::partial)
+    throw Error(ErrorCode::invalid_overlap, op, "the output overlaps an input other than element for element; clone() the input first");
+}
+
+void check_apart(const Tensor& output, const Tensor& other, std::string_view op) {
+  if (overlap_of(output, other) != Overlap::none) throw Error(ErrorCode::invalid_overlap, op, "two outputs share memory");
 }
 
 Runtime& common_runtime(std::span<const Tensor* const> tensors, std::string_view op) {

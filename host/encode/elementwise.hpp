@@ -75,6 +75,8 @@ bool worth_streaming(const DeviceTraits& traits, std::uint64_t bytes);
 /// Throws invalid_overlap if the output has elements that share memory, or overlaps the input other than element for
 /// element.
 void check_overlap(const Tensor& output, const Tensor& input, std::string_view op);
+/// Throws invalid_overlap if two outputs share memory.
+void check_apart(const Tensor& output, const Tensor& other, std::string_view op);
 void check_no_self_overlap(const Tensor& output, std::string_view op);
 
 /// The runtime all tensors share. Errors: device_mismatch, invalid_argument for an undefined one.

@@ -24,6 +24,7 @@ struct KernelPlan {
   Layout layout = Layout::contiguous;  ///< which of the element-wise parameter lists the entry takes
   Defines defines = {};
   ElementwiseTuning tuning = {};
+  std::string expression = {};  ///< printed traced function, where the entry takes one
   std::string note = {};  ///< what else there is to know: emulation, casts through scratch
   std::string to_string() const { return fmt::format("{} {}{}{}", entry, defines.to_string(), note.empty() ? "" : " # ", note); }
 };
@@ -38,7 +39,7 @@ struct BuiltPlan : CachedPlan {
 inline BuiltPlan build_plan(Runtime& runtime, const KernelPlan& plan) {
   BuiltPlan built;
   built.text = plan.to_string();
-  built.kernel = KernelHandle(&runtime.programs().find(plan.stem, plan.entry, plan.defines));
+  built.kernel = KernelHandle(&runtime.programs().find(plan.stem, plan.entry, plan.defines, plan.expression));
   built.layout = plan.layout;
   built.tuning = plan.tuning;
   // A driver may take fewer items for this kernel than for others; bodies are right for any number.

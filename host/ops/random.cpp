@@ -62,6 +62,7 @@ KernelPlan select(const DeviceTraits& traits, const RandomProblem& p, std::strin
   if (emulates) plan.tuning.width = 1;
   if (emulates && p.dtype != DType::f64) plan.note = traits.fp64 ? "fma and sqrt by f64" : "fma and sqrt by integers";
   set_common(plan.defines, traits, plan.tuning, 1, true);
+  if (p.dtype == DType::f64) plan.defines.set("DWIDTH", plan.tuning.width);
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype)).set_text("ACC", p.dtype == DType::f64 ? "double" : "float");
   return plan;
 }

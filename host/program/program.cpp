@@ -93,7 +93,17 @@ std::string assemble(const ProgramRequest& request) {
   std::string source;
   source.reserve(request.text.size() + request.wrapper_text.size() + 1024);
   for (const auto& [name, value] : request.defines.entries()) source += fmt::format("#define {} {}\n", name, value);
-  source += fmt::format("#line 1 \"{}\"\n{}\n{}", request.file, request.text, request.wrapper_text);
+  source += fmt::format("#line 1 \"{}\"\n", request.file);
+  constexpr std::string_view kInclude = "#include \"expression.clh\"\n";
+  auto at = request.text.find(kInclude);
+  if (at == std::string_view::npos) {
+    source += request.text;
+  } else {
+    auto line = std::count(request.text.begin() + static_cast<std::ptrdiff_t>(request.text.rfind("#line", at)), request.text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    source += fmt::format("{}#line 1 \"<traced function>\"\n{}#line {} \"{}\"\n{}", request.text.substr(0, at), request.expression, line, request.file,
+                          request.text.substr(at + kInclude.size()));
+  }
+  source += fmt::format("\n{}", request.wrapper_text);
   mutate(source);
   return source;
 }
@@ -276,12 +286,12 @@ Kernel& ProgramStore::find(const ProgramRequest& request) {
   return slot->program->kernel();
 }
 
-Kernel& ProgramStore::find(std::string_view stem, std::string_view entry, const Defines& defines) {
+Kernel& ProgramStore::find(std::string_view stem, std::string_view entry, const Defines& defines, std::string_view expression) {
   const KernelText& text = find_kernel_text(stem, entry);
   Defines all = defines;
   all.set(fmt::format("CLUTCH_ENTRY_{}", entry), 1);
   std::string file = fmt::format("kernels/{}.cl", stem);
-  return find({.text = text.text, .file = file, .entry = entry, .defines = all});
+  return find({.text = text.text, .file = file, .entry = entry, .defines = all, .expression = expression});
 }
 
 const KernelText& find_kernel_text(std::string_view stem, std::string_view entry) {

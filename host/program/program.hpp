@@ -79,6 +79,7 @@ struct ProgramRequest {
   std::string_view options = {};
   std::string_view wrapper_name = {};  ///< entry of `wrapper_text`, launched instead of `entry`; empty: none
   std::string_view wrapper_text = {};
+  std::string_view expression = {};  ///< text that stands where `text` includes expression.clh
 };
 
 class Program {
@@ -109,7 +110,7 @@ class ProgramStore {
   /// Errors: build_failure, opencl.
   Kernel& find(const ProgramRequest& request);
   /// An entry of the library's own kernels/<stem>.cl.
-  Kernel& find(std::string_view stem, std::string_view entry, const Defines& defines);
+  Kernel& find(std::string_view stem, std::string_view entry, const Defines& defines, std::string_view expression = {});
 
  private:
   struct Slot {

@@ -5,6 +5,7 @@
 #include <clutch/dtype.hpp>
 #include <clutch/error.hpp>
 #include <clutch/event.hpp>
+#include <clutch/expr.hpp>
 #include <clutch/kernel.hpp>
 #include <clutch/ops.hpp>
 #include <clutch/random.hpp>

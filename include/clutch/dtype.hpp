@@ -5,6 +5,7 @@
 #include <array>
 #include <complex>
 #include <cstdint>
+#include <initializer_list>
 #include <iosfwd>
 #include <string_view>
 
@@ -138,6 +139,23 @@ struct float8 {
 using float8_e4m3fn = float8<DType::f8e4m3fn>;
 using float8_e5m2 = float8<DType::f8e5m2>;
 using float8_e8m0fnu = float8<DType::f8e8m0fnu>;
+
+/// Up to eight dtypes, in braces: {DType::f16, DType::boolean}.
+class DTypeList {
+ public:
+  constexpr DTypeList() = default;
+  constexpr DTypeList(DType one) : count_(1), list_{one} {}
+  constexpr DTypeList(std::initializer_list<DType> list) {
+    for (DType d : list)
+      if (count_ < static_cast<int>(list_.size())) list_[static_cast<std::size_t>(count_++)] = d;
+  }
+  constexpr int size() const noexcept { return count_; }
+  constexpr DType operator[](int i) const noexcept { return list_[static_cast<std::size_t>(i)]; }
+
+ private:
+  int count_ = 0;
+  std::array<DType, 8> list_{};
+};
 
 namespace detail {
 template <class T>

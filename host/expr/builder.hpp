@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "expr/node.hpp"
+
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+
+namespace clutch::inline v0::detail {
+
+/// Collects steps, each only once and simplified, and makes the canonical function of some of them.
+class ExprBuilder {
+ public:
+  explicit ExprBuilder(std::span<const DType> inputs) : inputs_(inputs.begin(), inputs.end()) {
+    for (int i = 0; i < input_count(); ++i) {
+      compute_dtype(inputs_[static_cast<std::size_t>(i)], "ExprFunction");
+      if (compute_dtype(inputs_[static_cast<std::size_t>(i)], "ExprFunction") != inputs_[static_cast<std::size_t>(i)])
+        throw Error(ErrorCode::invalid_dtype, "ExprFunction", "an input is of none of the dtypes f32, f64, i32, i64 and boolean");
+      add({.op = ExprOp::input, .dtype = inputs_[static_cast<std::size_t>(i)], .index = i});
+    }
+  }
+  int input_count() const { return static_cast<int>(inputs_.size()); }
+  DType input_dtype(int i) const { return inputs_[static_cast<std::size_t>(i)]; }
+  const ExprStep& step(int i) const { return steps_[static_cast<std::size_t>(i)]; }
+  int step_count() const { return static_cast<int>(steps_.size()); }
+
+  /// The number of the step, or of an earlier one with the same bits.
+  int add(ExprStep step);
+  int param(const void* identity, DType dtype, double value);
+  int buffer(const ExprBody::Buffer& shape, const Tensor& tensor);
+  /// Text-made params and buffers, which have neither value nor tensor.
+  int blank_param(DType dtype) {
+    params_.push_back({nullptr, dtype, 0});
+    return static_cast<int>(params_.size()) - 1;
+  }
+  int blank_buffer(const ExprBody::Buffer& shape) {
+    buffers_.push_back({shape, {}});
+    return static_cast<int>(buffers_.size()) - 1;
+  }
+  std::shared_ptr<const ExprBody> finish(const std::vector<int>& outputs);
+
+ private:
+  bool is_constant(int step, double value) const;
+  int simplified(const ExprStep& step) const;
+
+  struct Param {
+    const void* identity;
+    DType dtype;
+    double value;
+  };
+  struct Buffer {
+    ExprBody::Buffer shape;
+    Tensor tensor;
+  };
+  std::vector<DType> inputs_;
+  std::vector<ExprStep> steps_;
+  std::vector<Param> params_;
+  std::vector<Buffer> buffers_;
+  std::unordered_map<std::string, int> known_;
+};
+
+}  // namespace clutch::inline v0::detail

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reverse-mode derivative of traced functions: the steps again, then the adjoints of those that floats flow through.
+#include "expr/node.hpp"
+
+#include <numbers>
+#include <optional>
+
+namespace clutch::inline v0 {
+namespace detail {
+namespace {
+
+/// The function's steps as expressions over its inputs, and the sum of what arrives at each.
+class Adjoints {
+ public:
+  explicit Adjoints(const ExprBody& body) : body_(body), sums_(body.steps.size()) {
+    for (const ExprStep& s : body.steps) values_.push_back(value_of(s));
+  }
+
+  void arrive(int step, const Expr& gradient) {
+    auto k = static_cast<std::size_t>(step);
+    if (!is_floating(body_.steps[k].dtype)) return;
+    sums_[k] = sums_[k] ? *sums_[k] + gradient : gradient;
+  }
+  Expr of(int step) const {
+    auto k = static_cast<std::size_t>(step);
+    return sums_[k] ? *sums_[k] : expr_constant(body_.steps[k].dtype, 0);
+  }
+  void run() {
+    for (std::size_t k = body_.steps.size(); k-- > 0;)
+      if (sums_[k]) pass(body_.steps[k], values_[k], *sums_[k]);
+  }
+
+ private:
+  Expr value_of(const ExprStep& s) {
+    ExprNode n;
+    n.op = s.op, n.dtype = s.dtype, n.target = s.target, n.index = s.index, n.bits = s.bits;
+    for (int o : s.operands) n.operands.push_back(values_[static_cast<std::size_t>(o)].node()), n.depth = std::max(n.depth, n.operands.back()->depth + 1);
+    if (s.op == ExprOp::param) {
+      n.bits = std::bit_cast<std::uint64_t>(body_.param_values[static_cast<std::size_t>(s.index)]);
+      n.identity = &body_.param_values[static_cast<std::size_t>(s.index)];
+    }
+    if (s.op == ExprOp::gather) n.tensor = body_.tensors[static_cast<std::size_t>(s.index)];
+    return Expr(std::make_shared<const ExprNode>(std::move(n)));
+  }
+
+  void pass(const ExprStep& s, const Expr& y, const Expr& g) {
+    auto x = [&](std::size_t k) -> const Expr& { return values_[static_cast<std::size_t>(s.operands[k])]; };
+    auto to = [&](std::size_t k, const Expr& gradient) { arrive(s.operands[k], gradient); };
+    auto zero = [&] { return expr_constant(s.dtype, 0); };
+    switch (s.op) {
+      case ExprOp::add: to(0, g), to(1, g); break;
+      case ExprOp::sub: to(0, g), to(1, -g); break;
+      case ExprOp::mul: to(0, g * x(1)), to(1, g * x(0)); break;
+      case ExprOp::neg: to(0, -g); break;
+      case ExprOp::abs: to(0, select(x(0) > 0, g, select(x(0) < 0, -g, zero()))); break;
+      case ExprOp::min:
+      case ExprOp::max: {
+        Expr half = g * 0.5;
+        Expr first_loses = s.op == ExprOp::min ? x(0) > x(1) : x(0) < x(1), second_loses = s.op == ExprOp::min ? x(0) < x(1) : x(0) > x(1);
+        Expr tie = x(0) == x(1);
+        to(0, select(tie, half, select(first_loses, zero(), g)));
+        to(1, select(tie, half, select(second_loses, zero(), g)));
+        break;
+      }
+      case ExprOp::div: to(0, g / x(1)), to(1, -g * (y / x(1))); break;
+      case ExprOp::fma: to(0, g * x(1)), to(1, g * x(0)), to(2, g); break;
+      case ExprOp::sqrt: to(0, g / (y * 2)); break;
+      case ExprOp::rsqrt: to(0, g * (y * y * y) * -0.5); break;
+      case ExprOp::exp: to(0, g * y); break;
+      case ExprOp::exp2: to(0, g * y * std::numbers::ln2); break;
+      case ExprOp::expm1: to(0, g * (y + 1)); break;
+      case ExprOp::log: to(0, g / x(0)); break;
+      case ExprOp::log2: to(0, g / (x(0) * std::numbers::ln2)); break;
+      case ExprOp::log1p: to(0, g / (x(0) + 1)); break;
+      case ExprOp::tanh: to(0, g * (1 - y * y)); break;
+      case ExprOp::sigmoid: to(0, g * ((1 - y) * y)); break;
+      case ExprOp::erf: to(0, g * exp(-(x(0) * x(0))) * (2 * std::numbers::inv_sqrtpi)); break;
+      case ExprOp::sin: to(0, g * cos(x(0))); break;
+      case ExprOp::cos: to(0, -(g * sin(x(0)))); break;
+      case ExprOp::pow: {
+        to(0, select(x(1) == 0, zero(), g * (x(1) * pow(x(0), x(1) - 1))));
+        to(1, select((x(0) == 0) & (x(1) >= 0), zero(), g * (y * log(x(0)))));
+        break;
+      }
+      case ExprOp::select: to(1, select(x(0), g, zero())), to(2, select(x(0), zero(), g)); break;
+      case ExprOp::cast:
+        if (is_floating(x(0).dtype())) to(0, cast(g, x(0).dtype()));
+        break;
+      default: break;  // inputs, constants, roundings to whole numbers
+    }
+  }
+
+  const ExprBody& body_;
+  std::vector<Expr> values_;
+  std::vector<std::optional<Expr>> sums_;
+};
+
+}  // namespace
+}  // namespace detail
+
+ExprFunction ExprFunction::backward() const {
+  if (!body_) throw Error(ErrorCode::invalid_argument, "ExprFunction::backward", "the function is empty");
+  const detail::ExprBody& body = *body_;
+  std::vector<DType> inputs = body.inputs;
+  detail::Adjoints adjoints(body);
+  for (int output : body.outputs) {
+    DType dtype = body.steps[static_cast<std::size_t>(output)].dtype;
+    if (!is_floating(dtype)) continue;
+    adjoints.arrive(output, detail::expr_input(static_cast<int>(inputs.size()), dtype));
+    inputs.push_back(dtype);
+  }
+  adjoints.run();
+  std::vector<Expr> gradients;
+  for (std::size_t i = 0; i < body.inputs.size(); ++i)
+    if (is_floating(body.inputs[i])) gradients.push_back(adjoints.of(static_cast<int>(i)));
+  if (gradients.empty()) throw Error(ErrorCode::invalid_dtype, "ExprFunction::backward", "no input is floating");
+  return ExprFunction(inputs, gradients);
+}
+
+}  // namespace clutch::inline v0

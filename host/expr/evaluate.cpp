@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host evaluator of traced functions, with the bits of the kernels.
+#include "expr/host_math.hpp"
+#include "expr/node.hpp"
+
+#include <cmath>
+#include <limits>
+
+namespace clutch::inline v0 {
+namespace detail {
+namespace {
+
+template <class T>
+T from_bits(std::uint64_t bits) {
+  if constexpr (sizeof(T) == 4)
+    return std::bit_cast<T>(static_cast<std::uint32_t>(bits));
+  else
+    return std::bit_cast<T>(bits);
+}
+template <class T>
+std::uint64_t to_bits(T value) {
+  if constexpr (sizeof(T) == 4)
+    return std::bit_cast<std::uint32_t>(value);
+  else
+    return std::bit_cast<std::uint64_t>(value);
+}
+
+/// Truncated, out of range to the nearest end, NaN to 0.
+std::int64_t saturate(double x, std::int64_t low, std::int64_t high) {
+  if (std::isnan(x)) return 0;
+  if (x <= static_cast<double>(low)) return low;
+  if (x >= static_cast<double>(high)) return high;
+  return static_cast<std::int64_t>(x);
+}
+
+template <class T>
+bool compare(ExprOp op, T a, T b) {
+  switch (op) {
+    case ExprOp::lt: return a < b;
+    case ExprOp::le: return a <= b;
+    case ExprOp::eq: return a == b;
+    default: return a != b;
+  }
+}
+
+template <class T>
+T on_floats(ExprOp op, T a, T b, T c) {
+  switch (op) {
+    case ExprOp::add: return a + b;
+    case ExprOp::sub: return a - b;
+    case ExprOp::mul: return a * b;
+    case ExprOp::neg: return -a;
+    case ExprOp::abs: return std::fabs(a);
+    case ExprOp::min: return a < b || a != a ? a : b;
+    case ExprOp::max: return a > b || a != a ? a : b;
+    case ExprOp::div: return a / b;
+    case ExprOp::fma: return std::fma(a, b, c);
+    case ExprOp::sqrt: return std::sqrt(a);
+#define CLUTCH_X(name) \
+  case ExprOp::name: return host_math::name(a);
+      CLUTCH_HOST_MATH(CLUTCH_X)
+#undef CLUTCH_X
+    case ExprOp::pow: return host_math::pow(a, b);
+    case ExprOp::floor: return std::floor(a);
+    case ExprOp::ceil: return std::ceil(a);
+    case ExprOp::trunc: return std::trunc(a);
+    case ExprOp::round: return std::nearbyint(a);
+    default: throw Error(ErrorCode::internal, info(op).name, "is no operation on floats");
+  }
+}
+
+template <class T>
+T on_integers(ExprOp op, T a, T b) {
+  using U = std::make_unsigned_t<T>;
+  auto ua = static_cast<U>(a), ub = static_cast<U>(b);
+  const U mask = sizeof(T) * 8 - 1;
+  T quotient = 0, rest = 0;
+  if (op >= ExprOp::floor_div && op <= ExprOp::trunc_mod) {
+    if (b == -1) {
+      quotient = static_cast<T>(U(0) - ua);
+    } else if (b != 0) {
+      quotient = a / b, rest = a % b;
+      bool floors = op == ExprOp::floor_div || op == ExprOp::floor_mod;
+      if (floors && rest != 0 && (rest < 0) != (b < 0)) --quotient, rest += b;
+    }
+  }
+  switch (op) {
+    case ExprOp::add: return static_cast<T>(ua + ub);
+    case ExprOp::sub: return static_cast<T>(ua - ub);
+    case ExprOp::mul: return static_cast<T>(ua * ub);
+    case ExprOp::neg: return static_cast<T>(U(0) - ua);
+    case ExprOp::abs: return static_cast<T>(a < 0 ? U(0) - ua : ua);
+    case ExprOp::min: return std::min(a, b);
+    case ExprOp::max: return std::max(a, b);
+    case ExprOp::floor_div:
+    case ExprOp::trunc_div: return quotient;
+    case ExprOp::floor_mod:
+    case ExprOp::trunc_mod: return rest;
+    case ExprOp::shift_left: return static_cast<T>(ua << (ub & mask));
+    case ExprOp::shift_right: return static_cast<T>(a >> (ub & mask));
+    case ExprOp::bit_and: return a & b;
+    case ExprOp::bit_or: return a | b;
+    case ExprOp::bit_xor: return a ^ b;
+    case ExprOp::bit_not: return static_cast<T>(~a);
+    default: throw Error(ErrorCode::internal, info(op).name, "is no operation on integers");
+  }
+}
+
+template <class T>
+std::uint64_t apply(const ExprStep& step, std::span<const std::uint64_t> v) {
+  T a = from_bits<T>(v[0]), b = v.size() > 1 ? from_bits<T>(v[1]) : T(), c = v.size() > 2 ? from_bits<T>(v[2]) : T();
+  if (info(step.op).kind == 'C') return compare(step.op, a, b);
+  if constexpr (std::is_floating_point_v<T>)
+    return to_bits(on_floats(step.op, a, b, c));
+  else
+    return to_bits(on_integers(step.op, a, b));
+}
+
+/// A value of a compute dtype, as a dtype stores it.
+std::uint64_t cast_bits(DType from, std::uint64_t bits, DType to) {
+  if (to == DType::boolean) return is_floating(from) ? constant_value(from, bits) != 0 : bits != 0;
+  if (is_floating(from)) {
+    double x = constant_value(from, bits);
+    switch (to) {
+      case DType::i8: return constant_bits(DType::i32, saturate(x, INT8_MIN, INT8_MAX));
+      case DType::u8: return constant_bits(DType::i32, saturate(x, 0, UINT8_MAX));
+      case DType::i16: return constant_bits(DType::i32, saturate(x, INT16_MIN, INT16_MAX));
+      case DType::i32: return constant_bits(DType::i32, saturate(x, INT32_MIN, INT32_MAX));
+      case DType::i64: return constant_bits(DType::i64, saturate(x, INT64_MIN, INT64_MAX));
+      case DType::f16:
+      case DType::bf16: return constant_bits(to, static_cast<double>(static_cast<float>(x)));
+      default: return constant_bits(to, x);
+    }
+  }
+  std::int64_t n = from == DType::i32 ? from_bits<std::int32_t>(bits) : static_cast<std::int64_t>(bits);
+  switch (to) {
+    case DType::i8: return constant_bits(DType::i32, std::int64_t{static_cast<std::int8_t>(n)});
+    case DType::u8: return constant_bits(DType::i32, std::int64_t{static_cast<std::uint8_t>(n)});
+    case DType::i16: return constant_bits(DType::i32, std::int64_t{static_cast<std::int16_t>(n)});
+    default: return constant_bits(to, n);
+  }
+}
+
+}  // namespace
+
+std::uint64_t constant_bits(DType dtype, double value) {
+  switch (dtype) {
+    case DType::f64: return to_bits(value);
+    case DType::f32: return to_bits(static_cast<float>(value));
+    case DType::f16:
+    case DType::bf16: return to_bits(static_cast<float>(decode_small_float(encode_small_float(value, dtype), dtype)));
+    case DType::boolean: return value != 0;
+    case DType::i64: return static_cast<std::uint64_t>(saturate(value, INT64_MIN, INT64_MAX));
+    default: return static_cast<std::uint32_t>(saturate(value, INT32_MIN, INT32_MAX));
+  }
+}
+
+std::uint64_t constant_bits(DType dtype, std::int64_t value) {
+  switch (dtype) {
+    case DType::f64: return to_bits(static_cast<double>(value));
+    case DType::f32: return to_bits(static_cast<float>(value));
+    case DType::f16:
+    case DType::bf16: return constant_bits(dtype, static_cast<double>(static_cast<float>(value)));
+    case DType::boolean: return value != 0;
+    case DType::i64: return static_cast<std::uint64_t>(value);
+    default: return static_cast<std::uint32_t>(value);
+  }
+}
+
+double constant_value(DType dtype, std::uint64_t bits) {
+  switch (dtype) {
+    case DType::f64: return from_bits<double>(bits);
+    case DType::f32: return static_cast<double>(from_bits<float>(bits));
+    case DType::i64: return static_cast<double>(static_cast<std::int64_t>(bits));
+    case DType::i32: return from_bits<std::int32_t>(bits);
+    default: return bits != 0;
+  }
+}
+
+std::uint64_t evaluate_step(const ExprStep& step, DType operand_dtype, std::span<const std::uint64_t> v) {
+  switch (step.op) {
+    case ExprOp::select: return v[0] ? v[1] : v[2];
+    case ExprOp::cast: return cast_bits(operand_dtype, v[0], step.target);
+    case ExprOp::constant: return step.bits;
+    default: break;
+  }
+  switch (operand_dtype) {
+    case DType::f64: return apply<double>(step, v);
+    case DType::f32: return apply<float>(step, v);
+    case DType::i64: return apply<std::int64_t>(step, v);
+    case DType::i32: return apply<std::int32_t>(step, v);
+    default: break;
+  }
+  switch (step.op) {
+    case ExprOp::bit_and: return v[0] & v[1];
+    case ExprOp::bit_or: return v[0] | v[1];
+    case ExprOp::bit_xor: return v[0] ^ v[1];
+    case ExprOp::bit_not: return !v[0];
+    default: throw Error(ErrorCode::internal, info(step.op).name, "is no operation on booleans");
+  }
+}
+
+}  // namespace detail
+
+ExprValue ExprValue::of(DType dtype, double value) {
+  return {detail::compute_dtype(dtype, "ExprValue"), detail::constant_bits(detail::compute_dtype(dtype, "ExprValue"), value)};
+}
+double ExprValue::number() const { return detail::constant_value(dtype, bits); }
+
+std::vector<ExprValue> ExprFunction::evaluate(std::span<const ExprValue> inputs, std::span<const std::int64_t> positions) const {
+  auto refuse = [](ErrorCode code, std::string_view why) { throw Error(code, "ExprFunction::evaluate", why); };
+  if (!body_) refuse(ErrorCode::invalid_argument, "the function is empty");
+  const detail::ExprBody& body = *body_;
+  if (inputs.size() != body.inputs.size()) refuse(ErrorCode::invalid_argument, fmt::format("{} values for {} inputs", inputs.size(), body.inputs.size()));
+  std::vector<std::uint64_t> values;
+  for (const detail::ExprStep& s : body.steps) {
+    std::uint64_t bits = 0;
+    switch (s.op) {
+      case detail::ExprOp::input: {
+        const ExprValue& given = inputs[static_cast<std::size_t>(s.index)];
+        if (given.dtype != s.dtype) refuse(ErrorCode::invalid_argument, fmt::format("input {} is a {}, not {}", s.index, name(s.dtype), name(given.dtype)));
+        bits = given.bits;
+        break;
+      }
+      case detail::ExprOp::param: bits = detail::constant_bits(s.dtype, body.param_values[static_cast<std::size_t>(s.index)]); break;
+      case detail::ExprOp::position: {
+        int dim = s.index < 0 ? s.index + static_cast<int>(positions.size()) : s.index;
+        if (dim < 0 || dim >= static_cast<int>(positions.size())) refuse(ErrorCode::invalid_argument, fmt::format("no position of dimension {}", s.index));
+        bits = static_cast<std::uint64_t>(positions[static_cast<std::size_t>(dim)]);
+        break;
+      }
+      case detail::ExprOp::gather: refuse(ErrorCode::not_supported, "the function reads captured tensors"); break;
+      default: {
+        std::uint64_t operands[3] = {};
+        for (std::size_t k = 0; k < s.operands.size(); ++k) operands[k] = values[static_cast<std::size_t>(s.operands[k])];
+        DType operand_dtype = s.operands.empty() ? s.dtype : body.steps[static_cast<std::size_t>(s.operands.back())].dtype;
+        bits = detail::evaluate_step(s, operand_dtype, std::span(operands, s.operands.size()));
+      }
+    }
+    values.push_back(bits);
+  }
+  std::vector<ExprValue> results;
+  for (int o : body.outputs) results.push_back({body.steps[static_cast<std::size_t>(o)].dtype, values[static_cast<std::size_t>(o)]});
+  return results;
+}
+
+}  // namespace clutch::inline v0

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traced values: what each operation takes, and how numbers and dtypes promote.
+#include "expr/node.hpp"
+
+#include <atomic>
+#include <cmath>
+
+namespace clutch::inline v0 {
+namespace detail {
+namespace {
+
+[[noreturn]] void refuse(std::string_view op, std::string_view why) { throw Error(ErrorCode::invalid_dtype, op, why); }
+
+Expr make_node(ExprNode node) {
+  int depth = 0;
+  for (const auto& operand : node.operands) depth = std::max(depth, operand->depth);
+  node.depth = depth + 1;
+  if (node.depth > kMaxExprNodes)
+    throw Error(ErrorCode::invalid_argument, "Expr", fmt::format("more than {} operations after one another in a traced function", kMaxExprNodes));
+  return Expr(std::make_shared<const ExprNode>(std::move(node)));
+}
+
+int rank_of(DType dtype) {
+  switch (dtype) {
+    case DType::boolean: return 0;
+    case DType::i32: return 1;
+    case DType::i64: return 2;
+    case DType::f32: return 3;
+    default: return 4;
+  }
+}
+DType larger(DType a, DType b) { return rank_of(a) >= rank_of(b) ? a : b; }
+bool is_real(const ExprNode& n) { return is_floating(n.dtype); }
+
+bool fits_i32(const ExprNode& n) {
+  if (n.op != ExprOp::constant && n.op != ExprOp::param) return false;
+  auto v = static_cast<std::int64_t>(n.bits);
+  return v >= INT32_MIN && v <= INT32_MAX;
+}
+
+/// A weak node as a value of a compute dtype.
+Expr adopt(const ExprNode& n, DType dtype) {
+  ExprNode made = n;
+  made.weak = false;
+  made.dtype = dtype;
+  if (n.op == ExprOp::constant)
+    made.bits = is_real(n)                  ? constant_bits(dtype, std::bit_cast<double>(n.bits))
+                : n.dtype == DType::boolean ? constant_bits(dtype, static_cast<std::int64_t>(n.bits != 0))
+                                            : constant_bits(dtype, static_cast<std::int64_t>(n.bits));
+  return make_node(std::move(made));
+}
+
+Expr convert(const Expr& x, DType dtype) {
+  const ExprNode& n = *x.node();
+  if (n.weak) return adopt(n, dtype);
+  if (n.dtype == dtype) return x;
+  ExprNode made;
+  made.op = ExprOp::cast, made.dtype = made.target = dtype, made.operands = {x.node()};
+  return make_node(std::move(made));
+}
+
+/// The dtype that operands meet in.
+DType common_dtype(std::span<const Expr> operands) {
+  DType found = DType::boolean;
+  bool any_strong = false;
+  for (const Expr& e : operands)
+    if (!e.node()->weak) found = larger(found, e.node()->dtype), any_strong = true;
+  for (const Expr& e : operands) {
+    const ExprNode& n = *e.node();
+    if (!n.weak) continue;
+    if (is_real(n))
+      found = larger(found, DType::f32);
+    else if (n.dtype != DType::boolean && !is_floating(found))
+      found = larger(found, fits_i32(n) || (any_strong && n.op == ExprOp::param) ? DType::i32 : DType::i64);
+  }
+  return found;
+}
+
+Expr build(ExprOp op, DType dtype, std::span<const Expr> operands, DType operand_dtype) {
+  ExprNode made;
+  made.op = op, made.dtype = dtype;
+  for (const Expr& e : operands) made.operands.push_back(convert(e, operand_dtype).node());
+  return make_node(std::move(made));
+}
+
+}  // namespace
+
+DType compute_dtype(DType storage, std::string_view op) {
+  switch (storage) {
+    case DType::f64:
+    case DType::f32:
+    case DType::i32:
+    case DType::i64:
+    case DType::boolean: return storage;
+    case DType::f16:
+    case DType::bf16: return DType::f32;
+    case DType::i8:
+    case DType::u8:
+    case DType::i16: return DType::i32;
+    default: throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} is no dtype to compute with; cast it first", name(storage)));
+  }
+}
+
+Expr make_expr(ExprOp op, std::initializer_list<Expr> list) {
+  std::span<const Expr> operands(list.begin(), list.size());
+  DType dtype = common_dtype(operands);
+  const ExprOpInfo& i = info(op);
+  switch (i.kind) {
+    case 'A': {
+      if (dtype == DType::boolean) dtype = DType::i32;
+      return build(op, dtype, operands, dtype);
+    }
+    case 'F': {
+      if (!is_floating(dtype)) dtype = DType::f32;
+      return build(op, dtype, operands, dtype);
+    }
+    case 'R':
+      if (!is_floating(dtype)) return strong(operands[0]);
+      return build(op, dtype, operands, dtype);
+    case 'I':
+      if (is_floating(dtype)) refuse(i.name, "takes integers; divide floats with / and floor() or trunc()");
+      if (dtype == DType::boolean) dtype = DType::i32;
+      return build(op, dtype, operands, dtype);
+    case 'B':
+      if (is_floating(dtype)) refuse(i.name, "takes integers or booleans");
+      return build(op, dtype, operands, dtype);
+    case 'C':
+      if (dtype == DType::boolean) dtype = DType::i32;
+      return build(op, DType::boolean, operands, dtype);
+    default: break;
+  }
+  throw Error(ErrorCode::internal, i.name, "is not made of operands alone");
+}
+
+Expr strong(const Expr& x) { return x.node()->weak ? convert(x, common_dtype(std::span(&x, 1))) : x; }
+
+Expr expr_constant(DType dtype, double value) {
+  ExprNode n;
+  n.dtype = dtype, n.bits = constant_bits(dtype, value);
+  return make_node(std::move(n));
+}
+
+Expr expr_input(int index, DType dtype) {
+  ExprNode n;
+  n.op = ExprOp::input, n.index = index, n.dtype = dtype;
+  return make_node(std::move(n));
+}
+
+}  // namespace detail
+
+using detail::ExprNode;
+using detail::ExprOp;
+using detail::make_expr;
+
+DType Expr::dtype() const noexcept {
+  if (!node_->weak || node_->dtype == DType::boolean) return node_->dtype;
+  return is_floating(node_->dtype) ? DType::f32 : detail::fits_i32(*node_) ? DType::i32 : DType::i64;
+}
+
+Expr Expr::boolean(bool value) {
+  ExprNode n;
+  n.weak = true, n.dtype = DType::boolean, n.bits = value;
+  return detail::make_node(std::move(n));
+}
+Expr Expr::real(double value) {
+  ExprNode n;
+  n.weak = true, n.dtype = DType::f64, n.bits = std::bit_cast<std::uint64_t>(value);
+  return detail::make_node(std::move(n));
+}
+Expr Expr::whole(std::int64_t value) {
+  ExprNode n;
+  n.weak = true, n.dtype = DType::i64, n.bits = static_cast<std::uint64_t>(value);
+  return detail::make_node(std::move(n));
+}
+
+namespace {
+Expr make_param(DType dtype, std::uint64_t bits, bool real) {
+  static std::atomic<std::uintptr_t> next{1};
+  ExprNode n;
+  n.op = ExprOp::param, n.weak = true, n.dtype = dtype, n.bits = bits, n.real = real;
+  n.identity = reinterpret_cast<const void*>(next.fetch_add(1));
+  return detail::make_node(std::move(n));
+}
+}  // namespace
+Expr param(double value) { return make_param(DType::f64, std::bit_cast<std::uint64_t>(value), true); }
+Expr param(std::int64_t value) { return make_param(DType::i64, static_cast<std::uint64_t>(value), false); }
+
+Expr operator+(const Expr& a, const Expr& b) { return make_expr(ExprOp::add, {a, b}); }
+Expr operator-(const Expr& a, const Expr& b) { return make_expr(ExprOp::sub, {a, b}); }
+Expr operator*(const Expr& a, const Expr& b) { return make_expr(ExprOp::mul, {a, b}); }
+Expr operator/(const Expr& a, const Expr& b) { return make_expr(ExprOp::div, {a, b}); }
+Expr operator-(const Expr& x) { return make_expr(ExprOp::neg, {x}); }
+Expr fma(const Expr& a, const Expr& b, const Expr& c) { return make_expr(ExprOp::fma, {a, b, c}); }
+Expr min(const Expr& a, const Expr& b) { return make_expr(ExprOp::min, {a, b}); }
+Expr max(const Expr& a, const Expr& b) { return make_expr(ExprOp::max, {a, b}); }
+Expr abs(const Expr& x) { return make_expr(ExprOp::abs, {x}); }
+Expr floor_div(const Expr& a, const Expr& b) { return make_expr(ExprOp::floor_div, {a, b}); }
+Expr trunc_div(const Expr& a, const Expr& b) { return make_expr(ExprOp::trunc_div, {a, b}); }
+Expr floor_mod(const Expr& a, const Expr& b) { return make_expr(ExprOp::floor_mod, {a, b}); }
+Expr trunc_mod(const Expr& a, const Expr& b) { return make_expr(ExprOp::trunc_mod, {a, b}); }
+Expr sqrt(const Expr& x) { return make_expr(ExprOp::sqrt, {x}); }
+Expr rsqrt(const Expr& x) { return make_expr(ExprOp::rsqrt, {x}); }
+Expr exp(const Expr& x) { return make_expr(ExprOp::exp, {x}); }
+Expr exp2(const Expr& x) { return make_expr(ExprOp::exp2, {x}); }
+Expr expm1(const Expr& x) { return make_expr(ExprOp::expm1, {x}); }
+Expr log(const Expr& x) { return make_expr(ExprOp::log, {x}); }
+Expr log2(const Expr& x) { return make_expr(ExprOp::log2, {x}); }
+Expr log1p(const Expr& x) { return make_expr(ExprOp::log1p, {x}); }
+Expr tanh(const Expr& x) { return make_expr(ExprOp::tanh, {x}); }
+Expr sigmoid(const Expr& x) { return make_expr(ExprOp::sigmoid, {x}); }
+Expr erf(const Expr& x) { return make_expr(ExprOp::erf, {x}); }
+Expr sin(const Expr& x) { return make_expr(ExprOp::sin, {x}); }
+Expr cos(const Expr& x) { return make_expr(ExprOp::cos, {x}); }
+Expr pow(const Expr& x, const Expr& y) { return make_expr(ExprOp::pow, {x, y}); }
+Expr floor(const Expr& x) { return make_expr(ExprOp::floor, {x}); }
+Expr ceil(const Expr& x) { return make_expr(ExprOp::ceil, {x}); }
+Expr trunc(const Expr& x) { return make_expr(ExprOp::trunc, {x}); }
+Expr round(const Expr& x) { return make_expr(ExprOp::round, {x}); }
+Expr operator<(const Expr& a, const Expr& b) { return make_expr(ExprOp::lt, {a, b}); }
+Expr operator<=(const Expr& a, const Expr& b) { return make_expr(ExprOp::le, {a, b}); }
+Expr operator==(const Expr& a, const Expr& b) { return make_expr(ExprOp::eq, {a, b}); }
+Expr operator!=(const Expr& a, const Expr& b) { return make_expr(ExprOp::ne, {a, b}); }
+Expr isnan(const Expr& x) { return is_floating(x.dtype()) ? x != x : Expr(false); }
+Expr operator&(const Expr& a, const Expr& b) { return make_expr(ExprOp::bit_and, {a, b}); }
+Expr operator|(const Expr& a, const Expr& b) { return make_expr(ExprOp::bit_or, {a, b}); }
+Expr operator^(const Expr& a, const Expr& b) { return make_expr(ExprOp::bit_xor, {a, b}); }
+Expr operator~(const Expr& x) { return make_expr(ExprOp::bit_not, {x}); }
+Expr operator<<(const Expr& x, const Expr& count) { return make_expr(ExprOp::shift_left, {x, count}); }
+Expr operator>>(const Expr& x, const Expr& count) { return make_expr(ExprOp::shift_right, {x, count}); }
+Expr operator!(const Expr& x) {
+  Expr s = detail::strong(x);
+  return s.dtype() == DType::boolean ? ~s : s == 0;
+}
+
+Expr select(const Expr& condition, const Expr& a, const Expr& b) {
+  Expr c = detail::strong(condition);
+  const Expr values[] = {a, b};
+  DType dtype = detail::common_dtype(values);
+  ExprNode n;
+  n.op = ExprOp::select, n.dtype = dtype;
+  n.operands = {detail::convert(c, DType::boolean).node(), detail::convert(a, dtype).node(), detail::convert(b, dtype).node()};
+  return detail::make_node(std::move(n));
+}
+
+Expr cast(const Expr& x, DType dtype) {
+  DType compute = detail::compute_dtype(dtype, "cast");
+  Expr s = x.node()->weak && compute == dtype ? detail::adopt(*x.node(), dtype) : detail::strong(x);
+  if (s.dtype() == dtype) return s;
+  ExprNode n;
+  n.op = ExprOp::cast, n.dtype = compute, n.target = dtype, n.operands = {s.node()};
+  return detail::make_node(std::move(n));
+}
+
+Captured captured(const Tensor& tensor) {
+  if (!tensor.defined() || tensor.numel() == 0) throw Error(ErrorCode::invalid_argument, "captured", "the tensor is undefined or has no elements");
+  detail::compute_dtype(tensor.dtype(), "captured");
+  return Captured(tensor);
+}
+
+Expr Captured::at(std::span<const Expr> indices) const {
+  if (static_cast<int>(indices.size()) != tensor_.rank())
+    throw Error(ErrorCode::invalid_argument, "captured", fmt::format("{} indices of a tensor of rank {}", indices.size(), tensor_.rank()));
+  ExprNode n;
+  n.op = ExprOp::gather, n.dtype = detail::compute_dtype(tensor_.dtype(), "captured"), n.tensor = tensor_;
+  for (const Expr& index : indices) {
+    Expr s = detail::strong(index);
+    if (is_floating(s.dtype())) detail::refuse("captured", "an index is no integer");
+    n.operands.push_back(detail::convert(s, DType::i64).node());
+  }
+  return detail::make_node(std::move(n));
+}
+
+Expr position(int dim) {
+  ExprNode n;
+  n.op = ExprOp::position, n.dtype = DType::i64, n.index = dim;
+  return detail::make_node(std::move(n));
+}
+
+}  // namespace clutch::inline v0

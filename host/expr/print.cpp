@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// OpenCL C of traced functions, in the vocabulary of kernels/common/expr.clh.
+#include "expr/node.hpp"
+
+#include <cmath>
+
+namespace clutch::inline v0::detail {
+namespace {
+
+std::string_view lane_type(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return "VD";
+    case DType::f32: return "VF";
+    case DType::i64: return "VL";
+    default: return "VI";
+  }
+}
+std::string_view scalar_type(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return "double";
+    case DType::f32: return "float";
+    case DType::i64: return "long";
+    default: return "int";
+  }
+}
+
+std::string constant_text(DType dtype, std::uint64_t bits) {
+  if (dtype == DType::boolean) return bits ? "(VI)CLUTCH_TRUE" : "(VI)CLUTCH_FALSE";
+  if (!is_floating(dtype)) {
+    std::int64_t n = dtype == DType::i32 ? static_cast<std::int32_t>(bits) : static_cast<std::int64_t>(bits);
+    std::int64_t least = dtype == DType::i32 ? INT32_MIN : INT64_MIN;
+    std::string_view suffix = dtype == DType::i64 ? "L" : "";
+    return n == least ? fmt::format("({})({}{} - 1)", lane_type(dtype), n + 1, suffix) : fmt::format("({}){}{}", lane_type(dtype), n, suffix);
+  }
+  double value = constant_value(dtype, bits);
+  if (std::isnan(value)) return fmt::format("CLUTCH_NAN_{}", lane_type(dtype));
+  if (std::isinf(value)) return fmt::format("{}CLUTCH_INF_{}", value < 0 ? "-" : "", lane_type(dtype));
+  return fmt::format("({}){:a}{}", lane_type(dtype), value, dtype == DType::f32 ? "f" : "");
+}
+
+std::string rounded(std::string_view value, DType to) {
+  if (to == DType::f16) return fmt::format("clutch_round_f16({})", value);
+  if (to == DType::bf16) return fmt::format("clutch_round_bf16({})", value);
+  return std::string(value);
+}
+
+std::string cast_of_int(DType from, std::string_view v, DType to) {
+  bool wide = from == DType::i64;
+  std::string narrow = wide ? fmt::format("CLUTCH_L_TO_VI({})", v) : std::string(v);
+  switch (to) {
+    case DType::i8: return fmt::format("(({} << 24) >> 24)", narrow);
+    case DType::u8: return fmt::format("({} & 255)", narrow);
+    case DType::i16: return fmt::format("(({} << 16) >> 16)", narrow);
+    case DType::i32: return narrow;
+    case DType::i64: return wide ? std::string(v) : fmt::format("CLUTCH_I_TO_VL({})", v);
+    case DType::f64: return fmt::format("CLUTCH_{}_TO_VD({})", wide ? "L" : "I", v);
+    default: return rounded(fmt::format("CLUTCH_{}_TO_VF({})", wide ? "L" : "I", v), to);
+  }
+}
+
+std::string cast_of_float(DType from, std::string_view v, DType to) {
+  bool wide = from == DType::f64;
+  auto to_int = [&](std::string_view low, std::string_view high) {
+    return wide ? fmt::format("clutch_int_of_f64({}, {}, {})", v, low, high) : fmt::format("clutch_int_of_f32({}, {}f, {}f)", v, low, high);
+  };
+  switch (to) {
+    case DType::i8: return to_int("-128.0", "127.0");
+    case DType::u8: return to_int("0.0", "255.0");
+    case DType::i16: return to_int("-32768.0", "32767.0");
+    case DType::i32: return wide ? to_int("-2147483648.0", "2147483647.0") : fmt::format("clutch_i32_of_f32({})", v);
+    case DType::i64: return fmt::format("clutch_i64_of_{}({})", name(from), v);
+    case DType::f64: return wide ? std::string(v) : fmt::format("CLUTCH_F_TO_VD({})", v);
+    default: return rounded(wide ? fmt::format("CLUTCH_D_TO_VF({})", v) : std::string(v), to);
+  }
+}
+
+/// The value of a compute dtype as a storage dtype holds it, in the latter's compute dtype.
+std::string cast_text(DType from, std::string_view v, DType to) {
+  if (to == DType::boolean) {
+    if (from == DType::boolean) return std::string(v);
+    return fmt::format("CLUTCH_BOOL_OF_{}({})", is_wide(from) ? 64 : 32, v);
+  }
+  if (from == DType::boolean) return cast_of_int(DType::i32, fmt::format("CLUTCH_INT_OF_BOOL({})", v), to);
+  return is_floating(from) ? cast_of_float(from, v, to) : cast_of_int(from, v, to);
+}
+
+/// The same, where a store follows that rounds or wraps by itself.
+std::string stored_text(DType from, std::string_view v, DType to) {
+  DType compute = compute_dtype(to, "map");
+  if (compute == from) return std::string(v);
+  if (is_floating(from) && !is_floating(compute)) return cast_text(from, v, to);
+  return cast_text(from, v, compute);
+}
+
+std::string_view infix(ExprOp op) {
+  switch (op) {
+    case ExprOp::add: return "+";
+    case ExprOp::sub: return "-";
+    case ExprOp::mul: return "*";
+    case ExprOp::bit_and: return "&";
+    case ExprOp::bit_or: return "|";
+    case ExprOp::bit_xor: return "^";
+    case ExprOp::lt: return "<";
+    case ExprOp::le: return "<=";
+    case ExprOp::eq: return "==";
+    default: return "!=";
+  }
+}
+
+std::string float_text(ExprOp op, DType dtype, std::span<const std::string> v) {
+  std::string_view suffix = name(dtype);
+  bool f32 = dtype == DType::f32;
+  switch (op) {
+    case ExprOp::add:
+    case ExprOp::sub:
+    case ExprOp::mul: return fmt::format("{} {} {}", v[0], infix(op), v[1]);
+    case ExprOp::neg: return fmt::format("-{}", v[0]);
+    case ExprOp::min:
+    case ExprOp::max: return fmt::format("clutch_{}_{}({}, {})", info(op).name, suffix, v[0], v[1]);
+    case ExprOp::div: return f32 ? fmt::format("div_rn({}, {})", v[0], v[1]) : fmt::format("{} / {}", v[0], v[1]);
+    case ExprOp::fma: return fmt::format("{}({}, {}, {})", f32 ? "fma_rn" : "fma", v[0], v[1], v[2]);
+    case ExprOp::sqrt: return fmt::format("{}({})", f32 ? "sqrt_rn" : "sqrt", v[0]);
+    case ExprOp::floor:
+    case ExprOp::ceil:
+    case ExprOp::trunc: return fmt::format("{}({})", info(op).name, v[0]);
+    case ExprOp::round: return fmt::format("rint({})", v[0]);
+    case ExprOp::pow: return fmt::format("pow_{}({}, {})", suffix, v[0], v[1]);
+    default: return fmt::format("{}_{}({})", info(op).name, suffix, v[0]);
+  }
+}
+
+std::string integer_text(ExprOp op, DType dtype, std::span<const std::string> v) {
+  int width = is_wide(dtype) ? 64 : 32;
+  std::string_view type = lane_type(dtype);
+  auto wrap = [&](std::string_view a, std::string_view sign, std::string_view b) { return fmt::format("CLUTCH_WRAP_{}({}, {}, {})", width, a, sign, b); };
+  std::string zero = fmt::format("({})0", type);
+  switch (op) {
+    case ExprOp::add:
+    case ExprOp::sub:
+    case ExprOp::mul: return wrap(v[0], infix(op), v[1]);
+    case ExprOp::neg: return wrap(zero, "-", v[0]);
+    case ExprOp::abs: return fmt::format("({0} < {1} ? {2} : {0})", v[0], zero, wrap(zero, "-", v[0]));
+    case ExprOp::min:
+    case ExprOp::max: return fmt::format("{}({}, {})", info(op).name, v[0], v[1]);
+    case ExprOp::shift_left: return fmt::format("CLUTCH_SHL_{}({}, {})", width, v[0], v[1]);
+    case ExprOp::shift_right: return fmt::format("CLUTCH_SHR_{}({}, {})", width, v[0], v[1]);
+    case ExprOp::bit_not: return fmt::format("~{}", v[0]);
+    case ExprOp::bit_and:
+    case ExprOp::bit_or:
+    case ExprOp::bit_xor: return fmt::format("{} {} {}", v[0], infix(op), v[1]);
+    default: return fmt::format("clutch_{}_{}({}, {})", info(op).name, name(dtype), v[0], v[1]);
+  }
+}
+
+std::string operation_text(const ExprStep& s, DType operand, std::span<const std::string> v) {
+  if (info(s.op).kind == 'C') {
+    std::string compared = fmt::format("({} {} {})", v[0], infix(s.op), v[1]);
+    return is_wide(operand) ? fmt::format("CLUTCH_NARROW_MASK{}", compared) : compared;
+  }
+  if (s.op == ExprOp::select) {
+    std::string condition = is_wide(s.dtype) ? fmt::format("CLUTCH_WIDE_MASK({})", v[0]) : v[0];
+    return fmt::format("{} ? {} : {}", condition, v[1], v[2]);
+  }
+  if (s.op == ExprOp::cast) return cast_text(operand, v[0], s.target);
+  if (operand == DType::boolean) return s.op == ExprOp::bit_not ? fmt::format("CLUTCH_NOT({})", v[0]) : fmt::format("{} {} {}", v[0], infix(s.op), v[1]);
+  return is_floating(operand) ? float_text(s.op, operand, v) : integer_text(s.op, operand, v);
+}
+
+/// The macros of a kernel's parameters: of the kernel, of functions that it calls, and of the calls.
+struct ParameterMacros {
+  std::string kernel, function, arguments, names;
+  void add(std::string_view in_kernel, std::string_view in_function, std::string_view argument, std::string_view name) {
+    kernel += fmt::format(", {}", in_kernel);
+    function += fmt::format(", {}", in_function);
+    arguments += fmt::format(", {}", argument);
+    names += fmt::format(", {}", name);
+  }
+  void add(std::string_view declared, std::string_view name) { add(declared, declared, name, name); }
+  void add_buffer(char letter, std::size_t i, bool written) {
+    std::string pointer = fmt::format("__global {}uchar* {}{}", written ? "" : "const ", letter, i), offset = fmt::format("{}{}_offset", letter, i);
+    std::string base = fmt::format("{}{}", letter, i);
+    add(fmt::format("{}, ulong {}", pointer, offset), pointer, fmt::format("{} + {}", base, offset), base);
+  }
+  std::string text(std::string_view what) const {
+    return fmt::format("#define CLUTCH_{0}_KERNEL_PARAMS {1}\n#define CLUTCH_{0}_PARAMS {2}\n#define CLUTCH_{0}_ARGUMENTS {3}\n#define CLUTCH_{0}_NAMES {4}\n", what,
+                       kernel, function, arguments, names);
+  }
+};
+
+std::string operand_macros(const ExprBody& body, std::size_t outputs, std::size_t inputs, std::size_t positions) {
+  ParameterMacros buffers, extra;
+  std::string strides, stride_names, spread, aligned = "0";
+  for (std::size_t k = 0; k < outputs + inputs; ++k) buffers.add_buffer('b', k, k < outputs);
+  for (std::size_t k = 0; k < outputs + inputs + positions; ++k) {
+    strides += fmt::format(", SHAPE_VECTOR s{}", k);
+    stride_names += fmt::format(", s{}", k);
+    spread += fmt::format(" CLUTCH_CONCAT(vstore, RANK_LANES)(s{0}, 0, f[{0}]);", k);
+  }
+  for (std::size_t k = 0; k < outputs; ++k) aligned += fmt::format(" | (ulong)b{}", k);
+  for (std::size_t i = 0; i < body.params.size(); ++i) extra.add(fmt::format("{} p{}", scalar_type(body.params[i]), i), fmt::format("p{}", i));
+  for (std::size_t i = 0; i < body.buffers.size(); ++i) {
+    extra.add_buffer('c', i, false);
+    for (int d = 0; d < body.buffers[i].rank; ++d)
+      extra.add(fmt::format("long c{0}_size{1}, long c{0}_stride{1}", i, d), fmt::format("c{0}_size{1}, c{0}_stride{1}", i, d));
+  }
+  return buffers.text("BUFFER") + extra.text("EXTRA") +
+         fmt::format("#define CLUTCH_STRIDE_PARAMS {}\n#define CLUTCH_STRIDE_NAMES {}\n#define CLUTCH_STRIDES(f){}\n#define CLUTCH_OUTPUT_ADDRESSES ({})\n", strides,
+                     stride_names, spread, aligned);
+}
+
+}  // namespace
+
+PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes) {
+  const ExprBody& body = *function.body();
+  const std::size_t outputs = output_dtypes.size(), inputs = input_dtypes.size();
+  PrintedExpr printed;
+  std::vector<bool> used(body.steps.size(), false);
+  for (const ExprStep& s : body.steps)
+    for (int o : s.operands) used[static_cast<std::size_t>(o)] = true;
+  for (int o : body.outputs) used[static_cast<std::size_t>(o)] = true;
+
+  std::string lines;
+  auto line = [&](std::string_view text) { lines += fmt::format(" \\\n  {}", text); };
+  for (std::size_t k = 0; k < body.steps.size(); ++k) {
+    const ExprStep& s = body.steps[k];
+    if (!used[k]) continue;
+    std::string value;
+    switch (s.op) {
+      case ExprOp::input: {
+        DType storage = input_dtypes[static_cast<std::size_t>(s.index)];
+        DType loaded = compute_dtype(storage, "map");
+        value = fmt::format("LOAD({}, {})", outputs + static_cast<std::size_t>(s.index), name(storage));
+        if (loaded != s.dtype) value = cast_text(loaded, value, s.dtype);
+        break;
+      }
+      case ExprOp::position: {
+        value = fmt::format("POSITION({})", outputs + inputs + printed.positions.size());
+        printed.positions.push_back(s.index);
+        break;
+      }
+      case ExprOp::param:
+        value = s.dtype == DType::boolean ? fmt::format("(VI)(p{} ? CLUTCH_TRUE : CLUTCH_FALSE)", s.index) : fmt::format("({})p{}", lane_type(s.dtype), s.index);
+        break;
+      case ExprOp::constant: value = constant_text(s.dtype, s.bits); break;
+      case ExprOp::gather: {
+        std::string place = "(VL)0";
+        for (std::size_t d = 0; d < s.operands.size(); ++d)
+          place += fmt::format(" + clutch_place(v{}, c{}_size{}, c{}_stride{})", s.operands[d], s.index, d, s.index, d);
+        value = fmt::format("at_{}(c{}, {})", name(body.buffers[static_cast<std::size_t>(s.index)].dtype), s.index, place);
+        break;
+      }
+      default: {
+        std::vector<std::string> operands;
+        for (int o : s.operands) operands.push_back(fmt::format("v{}", o));
+        value = operation_text(s, body.steps[static_cast<std::size_t>(s.operands.back())].dtype, operands);
+      }
+    }
+    line(fmt::format("{} v{} = {};", lane_type(s.dtype), k, value));
+  }
+  for (std::size_t i = 0; i < outputs; ++i) {
+    int o = body.outputs[i];
+    line(fmt::format("STORE({}, {}, {});", i, name(output_dtypes[i]), stored_text(body.steps[static_cast<std::size_t>(o)].dtype, fmt::format("v{}", o), output_dtypes[i])));
+  }
+  printed.text = operand_macros(body, outputs, inputs, printed.positions.size()) + fmt::format("#define CLUTCH_EXPRESSION(LOAD, POSITION, STORE){}\n", lines);
+  return printed;
+}
+
+}  // namespace clutch::inline v0::detail

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/ops/copy.hpp>
+#include <clutch/ops/map.hpp>
+
+#include "ops/map_plan.hpp"
+#include "runtime/storage.hpp"
+
+#include <array>
+
+namespace clutch::inline v0 {
+namespace detail {
+namespace {
+
+struct Checked {
+  Runtime* runtime;
+  Dims sizes;
+};
+
+// validate ----------------------------------------------------------------------------------------------------------
+
+void refuse(ErrorCode code, std::string_view why) { throw Error(code, "map", why); }
+
+/// Whether rank-0 floating tensors lower to f32: only they are f64.
+bool lowers_scalars(std::span<const Tensor> inputs) {
+  bool wide = false, dimensioned = false;
+  for (const Tensor& t : inputs)
+    if (is_floating(t.dtype()) && t.rank() > 0) dimensioned = true, wide = wide || t.dtype() == DType::f64;
+  return dimensioned && !wide;
+}
+
+Checked validate(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const Tensor> inputs) {
+  if (f.empty()) refuse(ErrorCode::invalid_argument, "the function is empty");
+  if (static_cast<int>(inputs.size()) != f.input_count())
+    refuse(ErrorCode::invalid_argument, fmt::format("{} tensors for a function of {}", inputs.size(), f.input_count()));
+  if (static_cast<int>(outputs.size()) > 0 && static_cast<int>(outputs.size()) != f.output_count())
+    refuse(ErrorCode::invalid_argument, fmt::format("{} outputs of a function that has {}", outputs.size(), f.output_count()));
+  std::vector<const Tensor*> all;
+  std::vector<Dims> shapes;
+  for (const Tensor& t : inputs) all.push_back(&t), shapes.push_back(t.sizes());
+  for (const Tensor& t : outputs) all.push_back(&t);
+  for (const Tensor& t : f.body()->tensors) all.push_back(&t);
+  if (all.empty()) refuse(ErrorCode::invalid_argument, "no tensors, so neither device nor shape; use map_out");
+  Checked c{&common_runtime(all, "map"), broadcast_shapes(shapes, "map")};
+  std::vector<DType> traced = traced_dtypes(inputs);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (traced[i] != f.input_dtype(static_cast<int>(i)))
+      refuse(ErrorCode::invalid_dtype, fmt::format("input {} of dtype {} is traced as {}, the function takes {}", i, name(inputs[i].dtype()), name(traced[i]),
+                                                   name(f.input_dtype(static_cast<int>(i)))));
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& out = outputs[i];
+    compute_dtype(out.dtype(), "map");
+    if (inputs.empty() && i == 0) c.sizes = out.sizes();
+    if (!(out.sizes() == c.sizes))
+      refuse(ErrorCode::invalid_shape, fmt::format("output with shape {} doesn't match the broadcast shape {}", to_string(out.sizes()), to_string(c.sizes)));
+    check_no_self_overlap(out, "map");
+    for (const Tensor& t : inputs) check_overlap(out, t, "map");
+    for (const Tensor& t : f.body()->tensors) check_overlap(out, t, "map");
+    for (std::size_t k = 0; k < i; ++k) check_apart(out, outputs[k], "map");
+  }
+  return c;
+}
+
+// select ------------------------------------------------------------------------------------------------------------
+
+std::string computes(const DeviceTraits& traits, const MapProblem& p) { return p.has_f64 && !traits.fp64 ? "the device has no fp64" : ""; }
+
+constexpr std::array<Implementation<MapProblem>, 3> kImplementations{{
+    {"map_contiguous", [](const DeviceTraits& t, const MapProblem& p) {
+       return p.layout != Layout::contiguous ? std::string("the operands are not all contiguous") : computes(t, p);
+     }},
+    {"map_rows",
+     [](const DeviceTraits& t, const MapProblem& p) {
+       if (p.layout == Layout::strided) return std::string("an inner stride is neither 0 nor 1");
+       return p.short_rows ? std::string("rows are shorter than a vector") : computes(t, p);
+     }},
+    {"map_strided", computes},
+}};
+
+}  // namespace
+
+std::span<const Implementation<MapProblem>> map_implementations() { return kImplementations; }
+
+KernelPlan select(const DeviceTraits& traits, const MapProblem& p, std::string_view forced) {
+  const auto& chosen = choose<MapProblem>(kImplementations, traits, p, forced, "map");
+  KernelPlan plan{.stem = "map", .entry = chosen.name, .layout = static_cast<Layout>(&chosen - kImplementations.data()), .tuning = elementwise_tuning(traits)};
+  // Emulated rounding is scalar; lanes of 64 bits are half as many.
+  if (!traits.fma_exact || !traits.divide_exact || !traits.sqrt_exact) {
+    plan.tuning.width = 1;
+    plan.note = "one lane, as rounding is emulated";
+  } else if (p.has_wide && plan.tuning.width > 1) {
+    plan.tuning.width /= 2;
+  }
+  set_common(plan.defines, traits, plan.tuning, p.outputs + p.inputs + p.positions, p.wide_index);
+  plan.defines.set("DWIDTH", plan.tuning.width).set("OUTPUTS", p.outputs).set("RANK_LANES", p.rank_lanes);
+  return plan;
+}
+
+namespace {
+
+// encode ------------------------------------------------------------------------------------------------------------
+
+/// The operands of one launch. Strides of all of them, positions last.
+struct Launch {
+  std::vector<Tensor> outputs, inputs;
+  std::vector<Dims> strides;
+  std::int64_t rank = 1;
+  std::array<std::int64_t, 16> size{};
+  std::array<std::int64_t, 16 * kMaxMapOperands> stride{};
+  MapProblem problem;
+};
+
+int rank_lanes(std::int64_t rank) { return rank <= 4 ? 4 : rank <= 8 ? 8 : 16; }
+
+/// Bytes of arguments that a launch binds.
+std::size_t argument_bytes(const Launch& l, const ExprBody& body) {
+  std::size_t bytes = 16 * (l.outputs.size() + l.inputs.size()) + 16 + 8 * body.params.size();
+  for (const auto& b : body.buffers) bytes += 16 + 16 * static_cast<std::size_t>(b.rank);
+  if (l.problem.layout != Layout::contiguous)
+    bytes += (l.strides.size() + 1) * static_cast<std::size_t>(rank_lanes(l.rank)) * (l.problem.wide_index ? 8 : 4);
+  return bytes;
+}
+
+Launch arrange(std::vector<Tensor> outputs, std::vector<Tensor> inputs, const Dims& sizes, const ExprBody& body) {
+  Launch l{.outputs = std::move(outputs), .inputs = std::move(inputs)};
+  MapProblem& p = l.problem;
+  std::vector<int> positions;
+  for (const ExprStep& s : body.steps) {
+    if (s.op == ExprOp::position) positions.push_back(s.index);
+    p.has_f64 = p.has_f64 || s.dtype == DType::f64;
+    p.has_wide = p.has_wide || is_wide(s.dtype);
+  }
+  if (l.outputs.size() + l.inputs.size() + positions.size() > kMaxMapOperands)
+    refuse(ErrorCode::invalid_argument, fmt::format("{} tensors and positions, at most {} go into one call", l.outputs.size() + l.inputs.size() + positions.size(),
+                                                    kMaxMapOperands));
+  std::size_t k = 0;
+  auto add = [&](const Tensor& t) {
+    p.dtypes[k++] = t.dtype();
+    p.has_f64 = p.has_f64 || t.dtype() == DType::f64;
+    p.has_wide = p.has_wide || is_wide(t.dtype());
+    l.strides.push_back(broadcast_strides(t, sizes));
+  };
+  for (const Tensor& t : l.outputs) add(t);
+  for (const Tensor& t : l.inputs) add(t);
+  for (int dim : positions) {
+    int d = dim < 0 ? dim + sizes.rank() : dim;
+    if (d < 0 || d >= sizes.rank()) refuse(ErrorCode::invalid_argument, fmt::format("position of dimension {} in a result of rank {}", dim, sizes.rank()));
+    Dims strides = Dims::filled(sizes.rank(), 0);
+    strides[d] = 1;
+    l.strides.push_back(strides);
+  }
+  make_walk(sizes, l.strides, &l.rank, l.size.data(), l.stride.data(), &p.layout, &p.wide_index);
+  for (std::size_t out = 1; out < l.outputs.size() && p.layout == Layout::rows; ++out)
+    if (l.stride[out * 16] != 1) p.layout = Layout::strided;
+  p.function = body.id;
+  p.outputs = static_cast<std::uint8_t>(l.outputs.size()), p.inputs = static_cast<std::uint8_t>(l.inputs.size());
+  p.positions = static_cast<std::uint8_t>(positions.size());
+  p.short_rows = l.size[0] < 16;
+  p.rank_lanes = static_cast<std::uint8_t>(p.layout == Layout::contiguous ? 4 : rank_lanes(l.rank));
+  return l;
+}
+
+template <class Index>
+void bind_lanes(Encoder& encoder, const std::int64_t* values, int lanes) {
+  Index narrow[16];
+  for (int i = 0; i < lanes; ++i) narrow[i] = static_cast<Index>(values[i]);
+  encoder.bytes(narrow, static_cast<std::size_t>(lanes) * sizeof(Index));
+}
+
+void bind_shape(Encoder& encoder, const Launch& l) {
+  encoder.value(static_cast<std::int32_t>(l.rank));
+  auto bind = [&](const std::int64_t* values) {
+    if (l.problem.wide_index)
+      bind_lanes<std::int64_t>(encoder, values, l.problem.rank_lanes);
+    else
+      bind_lanes<std::int32_t>(encoder, values, l.problem.rank_lanes);
+  };
+  bind(l.size.data());
+  for (std::size_t k = 0; k < l.strides.size(); ++k) bind(l.stride.data() + 16 * k);
+}
+
+void bind_extra(Encoder& encoder, const ExprBody& body) {
+  for (std::size_t i = 0; i < body.params.size(); ++i) {
+    std::uint64_t bits = constant_bits(body.params[i], body.param_values[i]);
+    encoder.bytes(&bits, is_wide(body.params[i]) ? 8 : 4);  // little-endian, as every OpenCL host of ours
+  }
+  for (const Tensor& t : body.tensors) {
+    if (!t.defined()) refuse(ErrorCode::invalid_argument, "a captured tensor of a parsed function is not set: use with_captured()");
+    encoder.input(t);
+    for (int d = 0; d < t.rank(); ++d) encoder.value(t.sizes()[d]).value(t.strides()[d]);
+  }
+}
+
+void launch(const Launch& l, const ExprFunction& f, Runtime& runtime, std::uint64_t n, const MapOptions& options, const Stream& stream) {
+  const BuiltPlan& plan = runtime.plans().find<BuiltPlan>("map", l.problem, options.implementation, [&] {
+    KernelPlan selected = select(runtime.traits(), l.problem, options.implementation);
+    std::span<const DType> dtypes(l.problem.dtypes);
+    selected.expression = print_opencl(f, dtypes.first(l.outputs.size()), dtypes.subspan(l.outputs.size(), l.inputs.size())).text;
+    return build_plan(runtime, selected);
+  });
+  note_plan(plan.text);
+  std::uint64_t bytes = 0;
+  for (const Tensor& t : l.outputs) bytes += t.nbytes();
+  for (const Tensor& t : l.inputs) bytes += t.nbytes();
+  Encoder encoder(stream, "map");
+  encoder.value(n);
+  if (plan.layout == Layout::contiguous)
+    encoder.value(static_cast<std::uint32_t>(worth_streaming(claimed_traits(runtime.device()), bytes)));
+  else
+    bind_shape(encoder, l);
+  for (const Tensor& t : l.outputs) encoder.output(t);
+  for (const Tensor& t : l.inputs) encoder.input(t);
+  bind_extra(encoder, *f.body());
+  std::uint64_t tile = plan.tuning.tile, inner = static_cast<std::uint64_t>(l.size[0]);
+  std::uint64_t tiles = plan.layout == Layout::rows ? n / inner * ((inner + tile - 1) / tile) : (n + tile - 1) / tile;
+  encoder.dispatch(plan.kernel, tile_geometry(tiles, plan.tuning.local));
+}
+
+void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const Tensor> given, const Checked& c, const MapOptions& options,
+         const Stream& stream) {
+  std::int64_t n = numel(c.sizes);
+  if (n == 0) return;
+  std::vector<Tensor> inputs(given.begin(), given.end());
+  bool lowers = lowers_scalars(given);
+  for (Tensor& t : inputs)
+    if (lowers && t.dtype() == DType::f64) t = cast(t, DType::f32, {}, stream);
+  Launch l = arrange({outputs.begin(), outputs.end()}, inputs, c.sizes, *f.body());
+  if (argument_bytes(l, *f.body()) <= 1000) return launch(l, f, *c.runtime, static_cast<std::uint64_t>(n), options, stream);
+  // Too many arguments for the shapes: dense copies need none.
+  std::vector<Tensor> dense_outputs;
+  for (const Tensor& t : outputs) dense_outputs.push_back(empty(c.sizes, {.dtype = t.dtype(), .device = stream.device()}, stream));
+  for (Tensor& t : inputs) t = t.expand(c.sizes).contiguous(stream);
+  Launch dense = arrange(dense_outputs, inputs, c.sizes, *f.body());
+  if (argument_bytes(dense, *f.body()) > 1000)
+    refuse(ErrorCode::invalid_argument, fmt::format("{} bytes of arguments, devices take 1024", argument_bytes(dense, *f.body())));
+  launch(dense, f, *c.runtime, static_cast<std::uint64_t>(n), options, stream);
+  for (std::size_t i = 0; i < outputs.size(); ++i) copy_(outputs[i], dense_outputs[i], {}, stream);
+}
+
+}  // namespace
+}  // namespace detail
+
+std::vector<DType> traced_dtypes(std::span<const Tensor> inputs) {
+  bool lowers = detail::lowers_scalars(inputs);
+  std::vector<DType> dtypes;
+  for (const Tensor& t : inputs) {
+    if (!t.defined()) throw Error(ErrorCode::invalid_argument, "map", "a tensor is undefined");
+    dtypes.push_back(lowers && t.dtype() == DType::f64 ? DType::f32 : detail::compute_dtype(t.dtype(), "map"));
+  }
+  return dtypes;
+}
+
+DType map_dtype(const ExprFunction& f, int output, std::span<const Tensor> inputs) {
+  DType traced = f.output_dtype(output);
+  const detail::ExprStep& step = f.body()->steps[static_cast<std::size_t>(f.body()->outputs[static_cast<std::size_t>(output)])];
+  if (step.op == detail::ExprOp::cast) return step.target;
+  if (traced == DType::boolean || inputs.empty()) return traced;
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& t : inputs)
+    if (is_floating(t.dtype()) == is_floating(traced) && kind(t.dtype()) != DTypeKind::boolean) pointers.push_back(&t);
+  if (pointers.empty()) return traced;
+  DType result = result_type(pointers);
+  return detail::compute_dtype(result, "map") == traced ? result : traced;
+}
+
+std::vector<Tensor> map(const ExprFunction& f, std::span<const Tensor> inputs, const MapOptions& options, const Stream& given) {
+  detail::Checked c = detail::validate({}, f, inputs);
+  if (options.dtypes.size() > 0 && options.dtypes.size() != f.output_count())
+    throw Error(ErrorCode::invalid_argument, "map", fmt::format("{} dtypes for {} outputs", options.dtypes.size(), f.output_count()));
+  Stream stream = detail::resolve_stream(given, *c.runtime, "map");
+  std::vector<Tensor> outputs;
+  for (int i = 0; i < f.output_count(); ++i) {
+    DType dtype = options.dtypes.size() > 0 ? options.dtypes[i] : map_dtype(f, i, inputs);
+    detail::compute_dtype(dtype, "map");
+    outputs.push_back(empty(c.sizes, {.dtype = dtype, .device = stream.device()}, stream));
+  }
+  detail::run(outputs, f, inputs, c, options, stream);
+  return outputs;
+}
+
+void map_out(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const Tensor> inputs, const MapOptions& options, const Stream& given) {
+  if (outputs.empty()) throw Error(ErrorCode::invalid_argument, "map", "no outputs");
+  detail::Checked c = detail::validate(outputs, f, inputs);
+  detail::run(outputs, f, inputs, c, options, detail::resolve_stream(given, *c.runtime, "map"));
+}
+
+}  // namespace clutch::inline v0

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/ops/map.hpp>
+
+#include "encode/plan.hpp"
+#include "expr/node.hpp"
+
+namespace clutch::inline v0::detail {
+
+inline constexpr int kMaxMapOperands = 24;
+
+/// What selection of map looks at; also the key of its cached plans. Operands: outputs, inputs, positions.
+struct MapProblem {
+  std::uint64_t function = 0;  ///< ExprBody::id
+  std::uint8_t outputs = 1, inputs = 1, positions = 0;
+  Layout layout = Layout::contiguous;
+  bool wide_index = false;
+  bool short_rows = false;      ///< the innermost dimension is shorter than a vector
+  bool has_f64 = false;         ///< among dtypes or traced values
+  bool has_wide = false;        ///< 64-bit values, i64 or f64
+  std::uint8_t rank_lanes = 4;  ///< lanes of the shape vectors
+  std::uint8_t unused[7] = {};
+  DType dtypes[kMaxMapOperands] = {};
+};
+
+/// Pure, but for the printed function, which the caller adds. Errors: not_supported, invalid_argument.
+KernelPlan select(const DeviceTraits& traits, const MapProblem& problem, std::string_view forced = {});
+/// Names of the implementations, best first.
+std::span<const Implementation<MapProblem>> map_implementations();
+
+}  // namespace clutch::inline v0::detail

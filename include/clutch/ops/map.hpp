@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/expr.hpp>
+
+#include <array>
+#include <concepts>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace clutch::inline v0 {
+
+struct MapOptions {
+  DTypeList dtypes = {};                 ///< of the outputs, one each; empty: map_dtype()
+  std::string_view implementation = {};  ///< forces a plan by name; empty: the first that accepts
+};
+
+/// Computes a traced function of broadcast tensors, element by element, in one launch.
+/// Shapes: the inputs broadcast to the shape of every output. At most 24 tensors and positions in one call.
+/// Dtypes: f64 f32 f16 bf16, integers and bool, mixed as they come; traced as f64, f32 (f16 and bf16, too), i64, i32 (i8, u8 and
+///   i16, too) and boolean. A rank-0 floating input counts only by its kind, as in PyTorch. Results are cast once to the
+///   outputs' dtypes, by the rules of clutch::cast, but integers and f64 go to f16 and bf16 by way of f32.
+/// In place: an output may be any of the inputs, element for element; outputs must not overlap each other.
+/// Determinism: bit-equal on every device for equal dtypes (see clutch/expr.hpp), whatever the layout.
+/// Scratch: none; tensors of many dimensions beside many others may be copied first (said in the plan).
+/// Errors: invalid_shape, invalid_dtype, device_mismatch, invalid_overlap; invalid_argument for counts of tensors or dtypes;
+///   not_supported for f64 without fp64 or an implementation that refuses.
+/// Stream: never waits.
+CLUTCH_API std::vector<Tensor> map(const ExprFunction& function, std::span<const Tensor> inputs, const MapOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void map_out(std::span<const Tensor> outputs, const ExprFunction& function, std::span<const Tensor> inputs, const MapOptions& options = {},
+                        const Stream& stream = {});
+
+/// The dtype that map gives an output by default: what it was last cast to; else for floats and integers the inputs' result
+/// type, if it is of that kind and traced alike, else the traced dtype.
+CLUTCH_API DType map_dtype(const ExprFunction& function, int output, std::span<const Tensor> inputs);
+
+/// The dtypes in which inputs are traced. Errors: invalid_dtype.
+CLUTCH_API std::vector<DType> traced_dtypes(std::span<const Tensor> inputs);
+
+namespace detail {
+template <std::size_t kInputs, class F>
+ExprFunction trace_over(F&& f, std::span<const Tensor> inputs) {
+  std::array<DType, kInputs> dtypes;
+  std::vector<DType> traced = traced_dtypes(inputs);
+  for (std::size_t i = 0; i < kInputs; ++i) dtypes[i] = traced[i];
+  return trace(f, dtypes);
+}
+template <class F>
+inline constexpr bool kIsLambda = !std::is_same_v<std::remove_cvref_t<F>, ExprFunction>;
+}  // namespace detail
+
+/// As above for a lambda, traced at each call: map(f, {x, y}, options, stream). Returns a Tensor, or a std::array of as many as
+/// the lambda returns Exprs.
+template <class F, std::size_t kInputs>
+requires detail::kIsLambda<F>
+auto map(F&& f, const Tensor (&inputs)[kInputs], const MapOptions& options = {}, const Stream& stream = {}) {
+  std::vector<Tensor> results = map(detail::trace_over<kInputs>(f, inputs), std::span<const Tensor>(inputs), options, stream);
+  constexpr std::size_t kOutputs = detail::kTracedOutputs<kInputs, std::remove_reference_t<F>>;
+  if constexpr (kOutputs == 0) {
+    return std::move(results[0]);
+  } else {
+    std::array<Tensor, kOutputs> list;
+    for (std::size_t i = 0; i < kOutputs; ++i) list[i] = std::move(results[i]);
+    return list;
+  }
+}
+/// map(f, x, y)
+template <class F, std::same_as<Tensor>... T>
+requires detail::kIsLambda<F>
+auto map(F&& f, const Tensor& first, const T&... rest) {
+  const Tensor inputs[] = {first, rest...};
+  return map(f, inputs);
+}
+template <class F, std::size_t kInputs>
+requires detail::kIsLambda<F>
+void map_out(const Tensor& output, F&& f, const Tensor (&inputs)[kInputs], const MapOptions& options = {}, const Stream& stream = {}) {
+  map_out(std::span(&output, 1), detail::trace_over<kInputs>(f, inputs), std::span<const Tensor>(inputs), options, stream);
+}
+
+}  // namespace clutch::inline v0

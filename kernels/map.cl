@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// map: a traced function of broadcast, strided operands, element by element, in one launch.
+// Ownership: a group owns tiles of TILE consecutive elements; its items take WIDTH of them in turn. Every path computes on
+// WIDTH lanes; where fewer are left, or lie apart, they are gathered and scattered. No local memory.
+// Needs: what common/expr.clh needs; OPERANDS; OUTPUTS; IDX; TILE; RANK_LANES (4, 8 or 16; of the shape vectors); and from
+// expression.clh, which the host prints (host/expr/print.cpp): CLUTCH_EXPRESSION(LOAD, POSITION, STORE) and the macros of
+// parameters BUFFER (the tensors), STRIDE (their shapes) and EXTRA (params and captured tensors).
+// Operands are b0, b1, ...: outputs, inputs, then positions, which have strides and no memory.
+#include "common/expr.clh"
+#include "common/launch.clh"
+
+#if !defined(OPERANDS) || !defined(OUTPUTS) || !defined(IDX) || !defined(TILE) || !defined(RANK_LANES)
+#error "OPERANDS, OUTPUTS, IDX, TILE and RANK_LANES are not defined"
+#endif
+
+#include "expression.clh"
+
+#define SHAPE_VECTOR CLUTCH_CONCAT(IDX, RANK_LANES)
+#define STREAM_OR_STORE(dtype, base, i, x)  \
+  if (streaming)                            \
+    CLUTCH_CONCAT(streamv_, dtype)          \
+    (base, i, x);                           \
+  else                                      \
+    CLUTCH_CONCAT(storev_, dtype)(base, i, x)
+
+// Gathered lanes, at places at[operand][lane], of which `count` exist.
+#define LOAD_PLACES(k, dtype) CLUTCH_CONCAT(gather_, dtype)(CLUTCH_CONCAT(b, k), at[k], count)
+#define STORE_PLACES(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], count, x)
+static inline VL clutch_positions(const IDX* at) {
+  long lanes[WIDTH];
+  for (int l = 0; l < WIDTH; ++l) lanes[l] = at[l];
+  return CLUTCH_FILLD(lanes);
+}
+#define POSITION_PLACES(k) clutch_positions(at[k])
+
+// Contiguous: every operand, and at most one position, is element i at offset i.
+#ifdef CLUTCH_ENTRY_map_contiguous
+#define LOAD_FULL(k, dtype) CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), i)
+#define STORE_FULL(k, dtype, x) STREAM_OR_STORE(dtype, CLUTCH_CONCAT(b, k), i, x)
+#define POSITION_FULL(k) ((VL)(long)i + CLUTCH_IOTA_VL)
+static inline void map_contiguous_tail(ulong i, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  IDX at[OPERANDS][WIDTH];
+  for (int l = 0; l < WIDTH; ++l)
+    for (int k = 0; k < OPERANDS; ++k) at[k][l] = (IDX)i + l;
+  CLUTCH_EXPRESSION(LOAD_PLACES, POSITION_PLACES, STORE_PLACES)
+}
+static inline void map_contiguous_body(CLUTCH_ID_PARAMS, ulong n, uint wants_streaming CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  // Streaming stores take addresses of whole vectors.
+  int streaming = wants_streaming && CLUTCH_OUTPUT_ADDRESSES % 64 == 0;
+  for (ulong tile = group; tile * TILE < n; tile += groups) {
+    ulong begin = tile * TILE, end = min(begin + TILE, n), tail = begin + (end - begin) / WIDTH * WIDTH;
+    for (ulong i = begin + lane * WIDTH; i < tail; i += lanes * WIDTH) {
+      CLUTCH_EXPRESSION(LOAD_FULL, POSITION_FULL, STORE_FULL)
+    }
+    if (tail < end && lane == 0) map_contiguous_tail(tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+  }
+}
+
+__kernel void map_contiguous(CLUTCH_PREDICATE ulong n, uint streaming CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  map_contiguous_body(CLUTCH_IDS, n, streaming CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+}
+#endif
+
+// Rows: the outputs' inner stride is 1, the others' are 0 or 1, the outer dimensions are anything.
+#ifdef CLUTCH_ENTRY_map_rows
+#define LOAD_ROW(k, dtype) \
+  (inner[k] ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), row[k] + i) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k]))
+#define STORE_ROW(k, dtype, x) CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), row[k] + i, x)
+#define POSITION_ROW(k) (inner[k] ? (VL)(long)(row[k] + i) + CLUTCH_IOTA_VL : (VL)(long)row[k])
+static inline void map_rows_tail(const IDX* row, const IDX* inner, IDX i, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  IDX at[OPERANDS][WIDTH];
+  for (int k = 0; k < OPERANDS; ++k)
+    for (int l = 0; l < WIDTH; ++l) at[k][l] = row[k] + (i + l) * inner[k];
+  CLUTCH_EXPRESSION(LOAD_PLACES, POSITION_PLACES, STORE_PLACES)
+}
+static inline void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  IDX size[RANK_LANES], stride[OPERANDS][RANK_LANES];
+  CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);
+  CLUTCH_STRIDES(stride)
+  ulong chunks = ((ulong)size[0] + TILE - 1) / TILE, tiles = n / (ulong)size[0] * chunks;
+  IDX inner[OPERANDS];
+  for (int k = 0; k < OPERANDS; ++k) inner[k] = stride[k][0];
+  for (ulong tile = group; tile < tiles; tile += groups) {
+    IDX index = (IDX)(tile / chunks), row[OPERANDS];
+    IDX begin = (IDX)(tile % chunks * TILE), end = (IDX)min((ulong)begin + TILE, (ulong)size[0]), tail = begin + (end - begin) / WIDTH * WIDTH;
+    for (int k = 0; k < OPERANDS; ++k) row[k] = 0;
+    for (int d = 1; d < rank; ++d) {
+      IDX next = index / size[d], x = index - next * size[d];
+      for (int k = 0; k < OPERANDS; ++k) row[k] += x * stride[k][d];
+      index = next;
+    }
+    for (IDX i = begin + (IDX)lane * WIDTH; i < tail; i += (IDX)lanes * WIDTH) {
+      CLUTCH_EXPRESSION(LOAD_ROW, POSITION_ROW, STORE_ROW)
+    }
+    if (tail < end && lane == 0) map_rows_tail(row, inner, tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+  }
+}
+
+__kernel void map_rows(CLUTCH_PREDICATE ulong n, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  map_rows_body(CLUTCH_IDS, n, rank, sizes CLUTCH_STRIDE_NAMES CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+}
+#endif
+
+// The reference: any strides. The places of WIDTH elements are counted up from the first one's.
+#ifdef CLUTCH_ENTRY_map_strided
+static inline void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  IDX size[RANK_LANES], stride[OPERANDS][RANK_LANES];
+  CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);
+  CLUTCH_STRIDES(stride)
+  for (ulong tile = group; tile * TILE < n; tile += groups) {
+    ulong begin = tile * TILE, end = min(begin + TILE, n);
+    for (ulong i = begin + lane * WIDTH; i < end; i += lanes * WIDTH) {
+      int count = (int)min(end - i, (ulong)WIDTH);
+      IDX index = (IDX)i, x[RANK_LANES], place[OPERANDS], at[OPERANDS][WIDTH];
+      for (int k = 0; k < OPERANDS; ++k) place[k] = 0;
+      for (int d = 0; d < rank; ++d) {
+        IDX next = index / size[d];
+        x[d] = index - next * size[d];
+        for (int k = 0; k < OPERANDS; ++k) place[k] += x[d] * stride[k][d];
+        index = next;
+      }
+      for (int l = 0; l < WIDTH; ++l) {
+        for (int k = 0; k < OPERANDS; ++k) at[k][l] = place[k], place[k] += stride[k][0];
+        ++x[0];
+        for (int d = 0; d + 1 < rank && x[d] == size[d]; ++d) {
+          for (int k = 0; k < OPERANDS; ++k) place[k] += stride[k][d + 1] - size[d] * stride[k][d];
+          x[d] = 0;
+          ++x[d + 1];
+        }
+      }
+      CLUTCH_EXPRESSION(LOAD_PLACES, POSITION_PLACES, STORE_PLACES)
+    }
+  }
+}
+
+__kernel void map_strided(CLUTCH_PREDICATE ulong n, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  map_strided_body(CLUTCH_IDS, n, rank, sizes CLUTCH_STRIDE_NAMES CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+}
+#endif
