@@ -21,6 +21,13 @@ bool commutes(ExprOp op) {
   }
 }
 
+/// Puts the operands of a commutative step in order: constants last, else by number.
+void sort_operands(ExprStep& s, const std::vector<ExprStep>& steps) {
+  if (!commutes(s.op)) return;
+  auto rank = [&](int o) { return std::pair(steps[static_cast<std::size_t>(o)].op == ExprOp::constant, o); };
+  if (rank(s.operands[1]) < rank(s.operands[0])) std::swap(s.operands[0], s.operands[1]);
+}
+
 std::string key_of(const ExprStep& s) {
   std::string key;
   auto put = [&](const auto& v) { key.append(reinterpret_cast<const char*>(&v), sizeof v); };
@@ -74,7 +81,7 @@ int ExprBuilder::simplified(const ExprStep& s) const {
 }
 
 int ExprBuilder::add(ExprStep s) {
-  if (commutes(s.op) && s.operands[0] > s.operands[1]) std::swap(s.operands[0], s.operands[1]);
+  sort_operands(s, steps_);
   if (info(s.op).operands > 0) {
     if (int same = simplified(s); same >= 0) return same;
     bool constant = true;
@@ -143,7 +150,7 @@ Listed ordered(const std::vector<ExprStep>& steps, const std::vector<int>& outpu
   for (int old : o.order) {
     ExprStep s = steps[static_cast<std::size_t>(old)];
     for (int& operand : s.operands) operand = o.number[static_cast<std::size_t>(operand)];
-    if (commutes(s.op) && s.operands[0] > s.operands[1]) std::swap(s.operands[0], s.operands[1]);
+    sort_operands(s, result.steps);
     result.steps.push_back(std::move(s));
   }
   for (int output : outputs) result.outputs.push_back(o.number[static_cast<std::size_t>(output)]);

@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cmath>
+#include <limits>
+#include <numbers>
 
 namespace clutch::inline v0 {
 namespace detail {
@@ -250,6 +252,34 @@ Expr cast(const Expr& x, DType dtype) {
   n.op = ExprOp::cast, n.dtype = compute, n.target = dtype, n.operands = {s.node()};
   return detail::make_node(std::move(n));
 }
+
+namespace {
+Expr like(const Expr& x, double value) { return cast(Expr(value), x.dtype()); }
+Expr real(const Expr& x) { return is_floating(x.dtype()) ? x : cast(x, DType::f32); }
+constexpr double kInf = std::numeric_limits<double>::infinity();
+}  // namespace
+
+Expr relu(const Expr& x) { return select(x <= 0, like(x, 0), x); }
+Expr leaky_relu(const Expr& x, const Expr& slope) { return select(x > 0, x, x * slope); }
+Expr gelu(const Expr& x, GeluForm form) {
+  Expr inner = form == GeluForm::erf ? erf(x * (1 / std::numbers::sqrt2)) : tanh((x + 0.044715 * (x * x * x)) * (std::numbers::sqrt2 * std::numbers::inv_sqrtpi));
+  return x * 0.5 * (1 + inner);
+}
+Expr silu(const Expr& x) { return x * sigmoid(x); }
+Expr softplus(const Expr& x) { return select(x > 20, real(x), log1p(exp(x))); }
+Expr sign(const Expr& x) { return select(x > 0, like(x, 1), select(x < 0, like(x, -1), like(x, 0))); }
+Expr square(const Expr& x) { return x * x; }
+Expr reciprocal(const Expr& x) { return 1 / real(x); }
+Expr clamp(const Expr& x, const Expr& low, const Expr& high) {
+  Expr raised = select(x < low, low, x);
+  return select(raised > high, high, raised);
+}
+Expr lerp(const Expr& start, const Expr& end, const Expr& weight) {
+  Expr way = end - start;
+  return select(abs(weight) < 0.5, fma(weight, way, start), fma(-way, 1 - weight, end));
+}
+Expr isinf(const Expr& x) { return is_floating(x.dtype()) ? abs(x) == kInf : Expr(false); }
+Expr isfinite(const Expr& x) { return is_floating(x.dtype()) ? abs(x) < kInf : Expr(true); }
 
 Captured captured(const Tensor& tensor) {
   if (!tensor.defined() || tensor.numel() == 0) throw Error(ErrorCode::invalid_argument, "captured", "the tensor is undefined or has no elements");

@@ -111,13 +111,17 @@ struct Launch {
 
 int rank_lanes(std::int64_t rank) { return rank <= 4 ? 4 : rank <= 8 ? 8 : 16; }
 
-/// Bytes of arguments that a launch binds.
-std::size_t argument_bytes(const Launch& l, const ExprBody& body) {
-  std::size_t bytes = 16 * (l.outputs.size() + l.inputs.size()) + 16 + 8 * body.params.size();
-  for (const auto& b : body.buffers) bytes += 16 + 16 * static_cast<std::size_t>(b.rank);
-  if (l.problem.layout != Layout::contiguous)
+/// Whether an Encoder takes the arguments of a launch: 64 of them, 1024 bytes.
+bool fits(const Launch& l, const ExprBody& body) {
+  std::size_t tensors = l.outputs.size() + l.inputs.size() + body.buffers.size(), count = 2 + 2 * tensors + body.params.size(), extents = 0;
+  for (const auto& b : body.buffers) extents += 2 * static_cast<std::size_t>(b.rank);
+  count += extents;
+  std::size_t bytes = 8 * count;
+  if (l.problem.layout != Layout::contiguous) {
+    count += l.strides.size() + 1;
     bytes += (l.strides.size() + 1) * static_cast<std::size_t>(rank_lanes(l.rank)) * (l.problem.wide_index ? 8 : 4);
-  return bytes;
+  }
+  return count <= 64 && bytes <= 1024;
 }
 
 Launch arrange(std::vector<Tensor> outputs, std::vector<Tensor> inputs, const Dims& sizes, const ExprBody& body) {
@@ -178,9 +182,9 @@ void bind_shape(Encoder& encoder, const Launch& l) {
   for (std::size_t k = 0; k < l.strides.size(); ++k) bind(l.stride.data() + 16 * k);
 }
 
-void bind_extra(Encoder& encoder, const ExprBody& body) {
+void bind_extra(Encoder& encoder, const ExprBody& body, std::span<const double> params) {
   for (std::size_t i = 0; i < body.params.size(); ++i) {
-    std::uint64_t bits = constant_bits(body.params[i], body.param_values[i]);
+    std::uint64_t bits = constant_bits(body.params[i], params[i]);
     encoder.bytes(&bits, is_wide(body.params[i]) ? 8 : 4);  // little-endian, as every OpenCL host of ours
   }
   for (const Tensor& t : body.tensors) {
@@ -190,7 +194,8 @@ void bind_extra(Encoder& encoder, const ExprBody& body) {
   }
 }
 
-void launch(const Launch& l, const ExprFunction& f, Runtime& runtime, std::uint64_t n, const MapOptions& options, const Stream& stream) {
+void launch(const Launch& l, const ExprFunction& f, std::span<const double> params, Runtime& runtime, std::uint64_t n, const MapOptions& options,
+            const Stream& stream) {
   const BuiltPlan& plan = runtime.plans().find<BuiltPlan>("map", l.problem, options.implementation, [&] {
     KernelPlan selected = select(runtime.traits(), l.problem, options.implementation);
     std::span<const DType> dtypes(l.problem.dtypes);
@@ -209,14 +214,14 @@ void launch(const Launch& l, const ExprFunction& f, Runtime& runtime, std::uint6
     bind_shape(encoder, l);
   for (const Tensor& t : l.outputs) encoder.output(t);
   for (const Tensor& t : l.inputs) encoder.input(t);
-  bind_extra(encoder, *f.body());
+  bind_extra(encoder, *f.body(), params);
   std::uint64_t tile = plan.tuning.tile, inner = static_cast<std::uint64_t>(l.size[0]);
   std::uint64_t tiles = plan.layout == Layout::rows ? n / inner * ((inner + tile - 1) / tile) : (n + tile - 1) / tile;
   encoder.dispatch(plan.kernel, tile_geometry(tiles, plan.tuning.local));
 }
 
-void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const Tensor> given, const Checked& c, const MapOptions& options,
-         const Stream& stream) {
+void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const Tensor> given, std::span<const double> params, const Checked& c,
+         const MapOptions& options, const Stream& stream) {
   std::int64_t n = numel(c.sizes);
   if (n == 0) return;
   std::vector<Tensor> inputs(given.begin(), given.end());
@@ -224,19 +229,35 @@ void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const
   for (Tensor& t : inputs)
     if (lowers && t.dtype() == DType::f64) t = cast(t, DType::f32, {}, stream);
   Launch l = arrange({outputs.begin(), outputs.end()}, inputs, c.sizes, *f.body());
-  if (argument_bytes(l, *f.body()) <= 1000) return launch(l, f, *c.runtime, static_cast<std::uint64_t>(n), options, stream);
+  if (fits(l, *f.body())) return launch(l, f, params, *c.runtime, static_cast<std::uint64_t>(n), options, stream);
   // Too many arguments for the shapes: dense copies need none.
   std::vector<Tensor> dense_outputs;
   for (const Tensor& t : outputs) dense_outputs.push_back(empty(c.sizes, {.dtype = t.dtype(), .device = stream.device()}, stream));
   for (Tensor& t : inputs) t = t.expand(c.sizes).contiguous(stream);
   Launch dense = arrange(dense_outputs, inputs, c.sizes, *f.body());
-  if (argument_bytes(dense, *f.body()) > 1000)
-    refuse(ErrorCode::invalid_argument, fmt::format("{} bytes of arguments, devices take 1024", argument_bytes(dense, *f.body())));
-  launch(dense, f, *c.runtime, static_cast<std::uint64_t>(n), options, stream);
+  if (!fits(dense, *f.body())) refuse(ErrorCode::invalid_argument, "the tensors, params and captured tensors are more than 64 arguments or 1024 bytes of them");
+  launch(dense, f, params, *c.runtime, static_cast<std::uint64_t>(n), options, stream);
   for (std::size_t i = 0; i < outputs.size(); ++i) copy_(outputs[i], dense_outputs[i], {}, stream);
 }
 
 }  // namespace
+
+std::vector<Tensor> map_traced(std::span<const Tensor> given, const ExprFunction& f, std::span<const Tensor> inputs, std::span<const double> params,
+                               const MapOptions& options, const Stream& given_stream) {
+  Checked c = validate(given, f, inputs);
+  if (options.dtypes.size() > 0 && options.dtypes.size() != f.output_count())
+    refuse(ErrorCode::invalid_argument, fmt::format("{} dtypes for {} outputs", options.dtypes.size(), f.output_count()));
+  Stream stream = resolve_stream(given_stream, *c.runtime, "map");
+  std::vector<Tensor> outputs(given.begin(), given.end());
+  for (int i = static_cast<int>(outputs.size()); i < f.output_count(); ++i) {
+    DType dtype = options.dtypes.size() > 0 ? options.dtypes[i] : map_dtype(f, i, inputs);
+    compute_dtype(dtype, "map");
+    outputs.push_back(empty(c.sizes, {.dtype = dtype, .device = stream.device()}, stream));
+  }
+  run(outputs, f, inputs, params, c, options, stream);
+  return outputs;
+}
+
 }  // namespace detail
 
 std::vector<DType> traced_dtypes(std::span<const Tensor> inputs) {
@@ -262,25 +283,17 @@ DType map_dtype(const ExprFunction& f, int output, std::span<const Tensor> input
   return detail::compute_dtype(result, "map") == traced ? result : traced;
 }
 
-std::vector<Tensor> map(const ExprFunction& f, std::span<const Tensor> inputs, const MapOptions& options, const Stream& given) {
-  detail::Checked c = detail::validate({}, f, inputs);
-  if (options.dtypes.size() > 0 && options.dtypes.size() != f.output_count())
-    throw Error(ErrorCode::invalid_argument, "map", fmt::format("{} dtypes for {} outputs", options.dtypes.size(), f.output_count()));
-  Stream stream = detail::resolve_stream(given, *c.runtime, "map");
-  std::vector<Tensor> outputs;
-  for (int i = 0; i < f.output_count(); ++i) {
-    DType dtype = options.dtypes.size() > 0 ? options.dtypes[i] : map_dtype(f, i, inputs);
-    detail::compute_dtype(dtype, "map");
-    outputs.push_back(empty(c.sizes, {.dtype = dtype, .device = stream.device()}, stream));
-  }
-  detail::run(outputs, f, inputs, c, options, stream);
-  return outputs;
+std::vector<Tensor> map(const ExprFunction& f, std::span<const Tensor> inputs, const MapOptions& options, const Stream& stream) {
+  std::span<const double> params;
+  if (!f.empty()) params = f.body()->param_values;
+  return detail::map_traced({}, f, inputs, params, options, stream);
 }
 
-void map_out(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const Tensor> inputs, const MapOptions& options, const Stream& given) {
+void map_out(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const Tensor> inputs, const MapOptions& options, const Stream& stream) {
   if (outputs.empty()) throw Error(ErrorCode::invalid_argument, "map", "no outputs");
-  detail::Checked c = detail::validate(outputs, f, inputs);
-  detail::run(outputs, f, inputs, c, options, detail::resolve_stream(given, *c.runtime, "map"));
+  std::span<const double> params;
+  if (!f.empty()) params = f.body()->param_values;
+  detail::map_traced(outputs, f, inputs, params, options, stream);
 }
 
 }  // namespace clutch::inline v0

@@ -8,6 +8,7 @@
 #include <clutch/expr.hpp>
 #include <clutch/kernel.hpp>
 #include <clutch/ops.hpp>
+#include <clutch/pointwise.hpp>
 #include <clutch/random.hpp>
 #include <clutch/settings.hpp>
 #include <clutch/stream.hpp>

@@ -136,6 +136,26 @@ CLUTCH_API Expr select(const Expr& condition, const Expr& a, const Expr& b);
 /// dtype's compute type (f32 for f16 and bf16, i32 for i8, u8 and i16). Errors: invalid_dtype for complex and for 8-, 6- and 4-bit floating dtypes.
 CLUTCH_API Expr cast(const Expr& x, DType dtype);
 
+/// What is made of the above, with PyTorch's formulas and derivatives.
+enum class GeluForm : std::uint8_t {
+  erf,   ///< x / 2 (1 + erf(x / sqrt 2))
+  tanh,  ///< x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
+};
+CLUTCH_API Expr relu(const Expr& x);  ///< 0 up to 0, else x; derivative at 0: 0
+CLUTCH_API Expr leaky_relu(const Expr& x, const Expr& slope = 0.01);
+CLUTCH_API Expr gelu(const Expr& x, GeluForm form = GeluForm::erf);
+CLUTCH_API Expr silu(const Expr& x);      ///< x sigmoid(x)
+CLUTCH_API Expr softplus(const Expr& x);  ///< log(1 + e^x); x from 20 on
+CLUTCH_API Expr sign(const Expr& x);      ///< -1, 0 or 1 in x's dtype; 0 for NaN
+CLUTCH_API Expr square(const Expr& x);
+CLUTCH_API Expr reciprocal(const Expr& x);
+/// x between low and high; high where low > high. The derivative is 1 at the bounds, too.
+CLUTCH_API Expr clamp(const Expr& x, const Expr& low, const Expr& high);
+/// start + weight (end - start), from the nearer end.
+CLUTCH_API Expr lerp(const Expr& start, const Expr& end, const Expr& weight);
+CLUTCH_API Expr isinf(const Expr& x);
+CLUTCH_API Expr isfinite(const Expr& x);
+
 template <class A, class B>
 requires(std::is_same_v<A, Expr> || std::is_same_v<B, Expr>) Expr operator&&(const A& a, const B&) {
   static_assert(detail::kNever<A>, "&& would not evaluate its right side: use & on traced values");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Descriptor of map: what tests and benches share.
+// Descriptor of map: what tests and benches share. Problems of + * fma have a host model of their own; the one of elementary
+// functions takes the host evaluator, whose functions tests/expr/math_test.cpp holds against libm and MPFR.
 #include <clutch/ops/map.hpp>
 
 #include "support/host_model.hpp"
@@ -8,6 +9,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 #include <vector>
 
@@ -21,8 +23,138 @@ struct MapCase {
     if (level == "nightly") n.insert(n.end(), {1 << 20, (1 << 22) + 5});
     return n;
   }
-  static std::vector<Problem> problems(std::uint64_t) { return {}; }
-  static constexpr Mutation kMutations[] = {{"", Edit::tail, "", ""}};
+
+  /// Element of an operand that element i of the result reads, by PyTorch's broadcasting.
+  static std::size_t operand_index(std::size_t i, const Dims& result, const Dims& operand) {
+    std::size_t index = 0, scale = 1;
+    for (int d = result.rank() - 1, o = operand.rank() - 1; d >= 0; --d, --o) {
+      auto at = i % static_cast<std::size_t>(result[d]);
+      i /= static_cast<std::size_t>(result[d]);
+      if (o < 0) continue;
+      if (operand[o] != 1) index += at * scale;
+      scale *= static_cast<std::size_t>(operand[o]);
+    }
+    return index;
+  }
+
+  /// Element of raw storage as a value of the dtype it is traced in.
+  static ExprValue value_of(const void* data, std::size_t i, DType storage, DType traced) {
+    if (is_integral(storage) || storage == DType::boolean) {
+      std::int64_t n = 0;
+      auto get = [&]<class T>(T v) {
+        std::memcpy(&v, static_cast<const char*>(data) + i * sizeof(T), sizeof(T));
+        n = v;
+      };
+      switch (storage) {
+        case DType::i8: get(std::int8_t{}); break;
+        case DType::i16: get(std::int16_t{}); break;
+        case DType::i32: get(std::int32_t{}); break;
+        case DType::i64: get(std::int64_t{}); break;
+        default: get(std::uint8_t{}); break;
+      }
+      if (storage == DType::boolean) n = n != 0;
+      return {traced, traced == DType::i64 ? static_cast<std::uint64_t>(n) : static_cast<std::uint32_t>(n)};
+    }
+    return ExprValue::of(traced, model::value_at(data, i, storage));
+  }
+  /// Stores a traced value as a storage dtype: floats round, integers wrap, floats to integers saturate.
+  static void store(void* data, std::size_t i, DType storage, const ExprValue& v) {
+    if (is_floating(v.dtype)) return model::store_at(data, i, storage, storage == DType::f64 ? v.number() : static_cast<double>(static_cast<float>(v.number())));
+    auto n = v.dtype == DType::i32 ? std::int64_t{static_cast<std::int32_t>(v.bits)} : static_cast<std::int64_t>(v.bits);
+    if (is_integral(storage))
+      std::memcpy(static_cast<char*>(data) + i * static_cast<std::size_t>(bits(storage) / 8), &n, static_cast<std::size_t>(bits(storage) / 8));
+    else
+      model::store_at(data, i, storage, storage == DType::f64 ? static_cast<double>(n) : static_cast<double>(static_cast<float>(n)));
+  }
+
+  /// Fills the expected raw output of a function by the host evaluator.
+  static void expect(const ExprFunction& f, int output, const std::vector<Operand>& inputs, Operand& out) {
+    auto n = static_cast<std::size_t>(numel(out.sizes));
+    out.raw.resize(bytes_for(out.dtype, n));
+    std::vector<ExprValue> values(inputs.size());
+    std::vector<std::int64_t> at(static_cast<std::size_t>(out.sizes.rank()));
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t k = 0; k < inputs.size(); ++k)
+        values[k] = value_of(inputs[k].raw.data(), operand_index(i, out.sizes, inputs[k].sizes), inputs[k].dtype, f.input_dtype(static_cast<int>(k)));
+      std::size_t rest = i;
+      for (int d = out.sizes.rank() - 1; d >= 0; --d) {
+        at[static_cast<std::size_t>(d)] = static_cast<std::int64_t>(rest % static_cast<std::size_t>(out.sizes[d]));
+        rest /= static_cast<std::size_t>(out.sizes[d]);
+      }
+      store(out.raw.data(), i, out.dtype, f.evaluate(values, at)[static_cast<std::size_t>(output)]);
+    }
+  }
+
+  static Problem problem(std::string_view name, std::string_view entry, const ExprFunction& f, std::vector<Operand> inputs, Operand output) {
+    Problem p{.name = std::string(name), .entry = entry, .inputs = std::move(inputs), .output = std::move(output)};
+    for (const Operand& o : p.inputs) p.needs_fp64 = p.needs_fp64 || o.dtype == DType::f64;
+    p.needs_fp64 = p.needs_fp64 || p.output.dtype == DType::f64;
+    p.run = [f, entry](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      map_out(std::span(&out, 1), f, in, {.implementation = entry}, stream);
+    };
+    return p;
+  }
+
+  static std::vector<Problem> problems(std::uint64_t seed) {
+    std::vector<Problem> all;
+    auto operand = [&](DType dtype, const Dims& sizes, const Dims& strides, std::uint64_t k) {
+      return Operand{dtype, sizes, strides, model::make_values(static_cast<std::size_t>(numel(sizes)), dtype, seed + k)};
+    };
+    // 2 a + b in one rounding, modelled apart.
+    auto twice = [](Expr a, Expr b) { return fma(a, 2, b); };
+    auto add = [&](std::string_view entry, DType dtype, const Dims& sizes, const std::array<Dims, 2>& shapes, const std::array<Dims, 3>& strides) {
+      DType traced = dtype == DType::f64 ? DType::f64 : DType::f32;
+      Problem p = problem(name(dtype), entry, trace(twice, std::array{traced, traced}), {operand(dtype, shapes[0], strides[1], 0), operand(dtype, shapes[1], strides[2], 1)},
+                          {dtype, sizes, strides[0], std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(numel(sizes))))});
+      for (std::size_t i = 0; i < static_cast<std::size_t>(numel(sizes)); ++i) {
+        double a = model::value_at(p.inputs[0].raw.data(), operand_index(i, sizes, shapes[0]), dtype);
+        double b = model::value_at(p.inputs[1].raw.data(), operand_index(i, sizes, shapes[1]), dtype);
+        double r = traced == DType::f64 ? std::fma(2, a, b) : static_cast<double>(std::fma(2.0f, static_cast<float>(a), static_cast<float>(b)));
+        model::store_at(p.output.raw.data(), i, dtype, r);
+      }
+      all.push_back(std::move(p));
+    };
+    const Dims flat{157}, rows{3, 41}, turned{9, 13};
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) add("map_contiguous", dtype, flat, {flat, flat}, {});
+    add("map_contiguous", DType::f32, flat, {flat, flat}, {});
+    all.back().output.lead = all.back().inputs[0].lead = 64;  // aligned
+    for (DType dtype : {DType::f32, DType::bf16}) add("map_rows", dtype, rows, {Dims{41}, Dims{3, 1}}, {Dims{50, 1}, Dims{}, Dims{}});
+    for (DType dtype : {DType::f32, DType::f16, DType::f64}) add("map_strided", dtype, turned, {turned, Dims{13}}, {Dims{1, 9}, Dims{2, 20}, Dims{3}});
+
+    auto elementary = [](Expr x, Expr y) { return exp(-abs(x)) + tanh(x) * log1p(abs(y)) + erf(x) * sin(y) + cos(x) / (1 + sigmoid(y)) + sqrt(abs(x)) * exp2(-abs(y)); };
+    auto evaluated = [&](std::string_view what, std::string_view entry, const ExprFunction& f, std::vector<Operand> inputs, Operand output) {
+      expect(f, 0, inputs, output);
+      all.push_back(problem(what, entry, f, std::move(inputs), std::move(output)));
+    };
+    for (DType dtype : {DType::f32, DType::f64})
+      evaluated("elementary " + std::string(name(dtype)), "map_contiguous", trace(elementary, std::array{dtype, dtype}), {operand(dtype, flat, {}, 2), operand(dtype, flat, {}, 3)},
+                {dtype, flat, {}, {}});
+    auto integers = [](Expr a, Expr b) { return floor_mod(a, b) + (trunc_div(a, b + 3) ^ (b >> 2)) - select(a < b, max(a, b), a & b); };
+    evaluated("integers", "map_strided", trace(integers, std::array{DType::i32, DType::i64}), {operand(DType::i8, turned, Dims{1, 9}, 4), operand(DType::i64, turned, {}, 5)},
+              {DType::i64, turned, {}, {}});
+    auto places = [](Expr x) { return x * cast(position(0), DType::f32) + cast(position(-1), DType::f32); };
+    evaluated("positions", "map_rows", trace(places, std::array{DType::f32}), {operand(DType::f32, rows, {}, 6)}, {DType::f32, rows, Dims{50, 1}, {}});
+    evaluated("positions", "map_strided", trace(places, std::array{DType::f32}), {operand(DType::bf16, turned, Dims{1, 9}, 7)}, {DType::f32, turned, {}, {}});
+    auto mixed = [](Expr h, Expr i, Expr b) { return select(b, h, cast(i, DType::f32) * 0.5); };
+    evaluated("mixed dtypes", "map_contiguous", trace(mixed, std::array{DType::f32, DType::i32, DType::boolean}),
+              {operand(DType::f16, flat, {}, 8), operand(DType::u8, flat, {}, 9), operand(DType::boolean, flat, {}, 10)}, {DType::bf16, flat, {}, {}});
+    return all;
+  }
+
+  static constexpr Mutation kMutations[] = {
+      {"map_contiguous", Edit::tail, "(int)(end - tail)", "(int)(end - tail) - 1"},
+      {"map_contiguous", Edit::stride, "i += lanes * WIDTH) {", "i += 2 * lanes * WIDTH) {"},
+      {"map_contiguous", Edit::offset, "at[k][l] = (IDX)i + l;", "at[k][l] = (IDX)i + l + (k == 0);"},
+      {"map_contiguous", Edit::arithmetic, "VF v3 = fma_rn(v0,", "VF v3 = fma_rn(-v0,"},
+      {"map_rows", Edit::tail, "(int)(end - tail)", "(int)(end - tail) - 1"},
+      {"map_rows", Edit::stride, "row[k] += x * stride[k][d]", "row[k] += x * stride[k][0]"},
+      {"map_rows", Edit::offset, "CLUTCH_CONCAT(b, k), row[k] + i, x)", "CLUTCH_CONCAT(b, k), row[k] + i + 1, x)"},
+      {"map_rows", Edit::arithmetic, "VF v3 = fma_rn(v0,", "VF v3 = fma_rn(-v0,"},
+      {"map_strided", Edit::tail, "(int)min(end - i, (ulong)WIDTH)", "(int)min(end - i, (ulong)WIDTH) - 1"},
+      {"map_strided", Edit::stride, "stride[k][d + 1] - size[d] * stride[k][d]", "stride[k][d + 1] - (size[d] - 1) * stride[k][d]"},
+      {"map_strided", Edit::offset, "place[k] += x[d] * stride[k][d];", "place[k] += x[d] * stride[k][d] + (k == 0);"},
+      {"map_strided", Edit::arithmetic, "VF v3 = fma_rn(v0,", "VF v3 = fma_rn(-v0,"},
+  };
 };
 
 }  // namespace clutch::cases

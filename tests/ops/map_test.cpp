@@ -1,20 +1,320 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/map.hpp"
 
+#include "expr/random_function.hpp"
+#include "ops/map_plan.hpp"
 #include "support/fixture.hpp"
+
+#include <clutch/pointwise.hpp>
+
+#include <thread>
 
 namespace clutch::testing {
 namespace {
 
-TEST(Map, Program) {
+using cases::MapCase;
+using cases::Operand;
+
+/// Runs a function on guarded operands, all outputs in one launch, and compares with the host evaluator.
+std::string run_function(const Device& device, const ExprFunction& f, const std::vector<Operand>& inputs, std::vector<Operand> outputs,
+                         std::string_view implementation = {}) {
+  std::vector<Guarded> memory;
+  memory.reserve(inputs.size() + outputs.size());
+  std::vector<Tensor> in, out;
+  for (const Operand& o : inputs) in.push_back(memory.emplace_back(device, o.dtype, o.sizes, o.strides, o.lead, &o.raw).view());
+  for (const Operand& o : outputs) out.push_back(memory.emplace_back(device, o.dtype, o.sizes, o.strides, o.lead).view());
+  map_out(out, f, in, {.implementation = implementation});
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    MapCase::expect(f, static_cast<int>(k), inputs, outputs[k]);
+    std::string wrong = compare_bits(memory[inputs.size() + k].get(), outputs[k].raw, outputs[k].dtype, !device.traits().denormals);
+    if (!wrong.empty() && wrong.find("all zero") == std::string::npos) return fmt::format("output {}: {}\n{}", k, wrong, f.text());
+  }
+  return {};
+}
+
+Operand random_operand(DType dtype, const Dims& sizes, const Dims& strides, std::uint64_t k) {
+  return {dtype, sizes, strides, model::make_values(static_cast<std::size_t>(numel(sizes)), dtype, seed() + k)};
+}
+
+TEST(Map, LambdaOfTheDocumentation) {
   CLUTCH_EACH_DEVICE(device) {
     Tensor x = arange(-5, 100, 0.5, {.device = device}), t = full({1}, 3, {.device = device});
-    auto f = [](Expr a, Expr b) { return select(a > b, a * tanh(a), 0.0f); };
-    Tensor y = map(f, x, t);
+    Tensor y = map([](Expr a, Expr b) { return select(a > b, a * tanh(a), 0.0f); }, x, t);
     std::vector<float> got = y.to_host<float>(), in = x.to_host<float>();
     for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], in[i] > 3 ? in[i] * std::tanh(in[i]) : 0.0f, 1e-5f) << i;
-    std::cout << last_plan() << "\n" << trace(f, std::array{DType::f32, DType::f32}).text() << trace(f, std::array{DType::f32, DType::f32}).backward().text();
+    auto [sum, is_less] = map([](Expr a, Expr b) { return std::tuple{a + b, a < b}; }, x, t);
+    EXPECT_EQ(sum.dtype(), DType::f32);
+    EXPECT_EQ(is_less.dtype(), DType::boolean);
+    EXPECT_EQ(sum.to_host<float>()[1], -1.5f);
   }
+}
+
+TEST(Map, EveryOperationHasTheEvaluatorsBits) {
+  CLUTCH_EACH_DEVICE(device) {
+    bool fp64 = !skip_without(device, "fp64", device.traits().fp64);
+    const Dims sizes{67};
+    int functions = level() == "nightly" ? 400 : 16;
+    for (int k = 0; k < functions; ++k) {
+      RandomFunction random(seed() + static_cast<std::uint64_t>(k), fp64 && k % 2 == 0, 30);
+      std::vector<Operand> inputs, outputs;
+      for (std::size_t i = 0; i < random.inputs.size(); ++i) inputs.push_back(random_operand(random.inputs[i], sizes, {}, 31 * static_cast<std::uint64_t>(k) + i));
+      for (int o = 0; o < random.function.output_count(); ++o) outputs.push_back({random.function.output_dtype(o), sizes, {}, {}});
+      ASSERT_EQ(run_function(device, random.function, inputs, outputs), "") << "function " << k;
+    }
+  }
+}
+
+TEST(Map, LengthsAndDtypes) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16, DType::i32, DType::i64, DType::boolean}) {
+      if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
+      DType traced = detail::compute_dtype(dtype, "test");
+      ExprFunction f = trace([](Expr a, Expr b) { return select(a < b, a + b, a * b); }, std::array{traced, traced});
+      for (std::int64_t n : MapCase::lengths(level())) {
+        if (n > 9000 && level() == "smoke" && dtype != DType::f32) continue;
+        ASSERT_EQ(run_function(device, f, {random_operand(dtype, {n}, {}, 1), random_operand(dtype, {n}, {}, 2)}, {{dtype, {n}, {}, {}}}), "") << name(dtype) << " " << n;
+      }
+    }
+  }
+}
+
+struct LayoutCase {
+  const char* name;
+  Dims sizes[3];
+  Dims strides[3];
+};
+
+TEST(Map, EveryLayoutOnEveryImplementationThatAccepts) {
+  const LayoutCase layouts[] = {
+      {"contiguous", {{5, 7, 33}, {5, 7, 33}, {5, 7, 33}}, {}},
+      {"broadcast", {{5, 7, 33}, {5, 1, 33}, {7, 1}}, {}},
+      {"rows apart", {{9, 40}, {9, 40}, {9, 1}}, {{64, 1}, {50, 1}, {}}},
+      {"short rows", {{40, 5}, {40, 5}, {5}}, {{7, 1}, {}, {}}},
+      {"transposed", {{31, 18}, {31, 18}, {31, 18}}, {{1, 31}, {18, 1}, {1, 31}}},
+      {"every third", {{500}, {500}, {1}}, {{3}, {2}, {}}},
+      {"rank 0", {{}, {}, {}}, {}},
+      {"rank 7", {{2, 3, 2, 3, 2, 2, 5}, {2, 1, 2, 3, 1, 2, 5}, {3, 2, 3, 2, 1, 5}}, {}},
+      {"rank 10", {{2, 1, 2, 2, 2, 2, 2, 2, 2, 3}, {2, 1, 1, 2, 1, 2, 1, 2, 1, 3}, {1, 2, 1, 2, 1, 2, 1, 2, 1}}, {}},
+  };
+  CLUTCH_EACH_DEVICE(device) {
+    ExprFunction f = trace([](Expr a, Expr b) { return std::array{a - b * 3, fma(a, b, 1)}; }, std::array{DType::f32, DType::f32});
+    for (const LayoutCase& c : layouts)
+      for (std::string_view implementation : {"", "map_contiguous", "map_rows", "map_strided"}) {
+        std::string wrong;
+        ErrorCode code = code_of([&] {
+          wrong = run_function(device, f, {random_operand(DType::f32, c.sizes[1], c.strides[1], 1), random_operand(DType::bf16, c.sizes[2], c.strides[2], 2)},
+                               {{DType::f32, c.sizes[0], c.strides[0], {}}, {DType::f16, c.sizes[0], c.strides[0], {}}}, implementation);
+        });
+        if (code == ErrorCode::not_supported && !implementation.empty()) continue;
+        ASSERT_EQ(code, ErrorCode::ok) << c.name;
+        ASSERT_EQ(wrong, "") << c.name << " " << implementation;
+        if (!implementation.empty()) {
+          EXPECT_EQ(last_plan().substr(0, implementation.size()), implementation);
+        }
+      }
+  }
+}
+
+TEST(Map, PositionsParamsAndCapturedTensors) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor table = from_host<float>({10, 20, 30}, device), x = zeros({4, 5}, {.device = device});
+    auto bias = captured(table);
+    auto run = [&](double scale) {
+      return map([&](Expr a) { return a + bias[floor_mod(position(1), 4)] * param(scale) + position(0); }, x).to_host<float>();
+    };
+    std::vector<float> got = run(2);
+    auto before = build_counters();
+    std::vector<float> again = run(3);
+    EXPECT_EQ(build_counters().built + build_counters().loaded, before.built + before.loaded) << "another param builds nothing";
+    for (std::size_t i = 0; i < 20; ++i) {
+      float entry = static_cast<float>(10 * std::min<std::size_t>(i % 5 % 4 + 1, 3));  // index 3 is clamped to 2
+      ASSERT_EQ(got[i], entry * 2 + static_cast<float>(i / 5)) << i;
+      ASSERT_EQ(again[i], entry * 3 + static_cast<float>(i / 5)) << i;
+    }
+    // Two indices, a transposed table, negative indices clamped.
+    Tensor square = arange(0, 6, 1, {.device = device}).reshape({2, 3}).mT();
+    auto lookup = captured(square);
+    Tensor y = map([&](Expr a) { return a + lookup[{position(0) - 1, position(1)}]; }, zeros({4, 2}, {.device = device}));
+    EXPECT_EQ(y.to_host<float>(), (std::vector<float>{0, 3, 0, 3, 1, 4, 2, 5}));
+    EXPECT_EQ(code_of([&] { map([&](Expr a) { return a + lookup[position(0)]; }, x); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { map([&](Expr a) { return bias[a]; }, x); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { map([&](Expr a) { return a + position(2); }, x); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { map(ExprFunction::parse("inputs f32\nbuffers f32/0\n%1 = gather 0\noutputs %1"), std::span(&x, 1)); }), ErrorCode::invalid_argument);
+  }
+}
+
+TEST(Map, InPlaceAndOverlaps) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor x = arange(0, 1000, 1, {.device = device});
+    map_out(x, [](Expr a, Expr b) { return a + 2 * b; }, {x, x});
+    EXPECT_EQ(x.to_host<float>()[999], 2997);
+    Tensor line = arange(0, 100, 1, {.device = device});
+    auto add_one = [](Expr a) { return a + 1; };
+    EXPECT_EQ(code_of([&] { map_out(line.slice(0, 1, 100), add_one, {line.slice(0, 0, 99)}); }), ErrorCode::invalid_overlap);
+    ExprFunction two = trace([](Expr a) { return std::array{a, a + 1}; }, std::array{DType::f32});
+    const Tensor same[] = {line, line};
+    Tensor other = zeros({100}, {.device = device});
+    EXPECT_EQ(code_of([&] { map_out(same, two, std::span(&other, 1)); }), ErrorCode::invalid_overlap);
+    auto table = captured(line);
+    EXPECT_EQ(code_of([&] { map_out(line.slice(0, 0, 50), [&](Expr a) { return a + table[position(0)]; }, {other.slice(0, 0, 50)}); }), ErrorCode::invalid_overlap);
+  }
+}
+
+TEST(Map, RefusesBadInput) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor a = zeros({3, 4}, {.device = device});
+    auto sum = [](Expr x, Expr y) { return x + y; };
+    EXPECT_EQ(code_of([&] { map(sum, a, zeros({5}, {.device = device})); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { map_out(zeros({3, 1}, {.device = device}), sum, {a, a}); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { map(sum, a, a.to(DType::c64)); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { map(sum, a, a.to(DType::f8e5m2)); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { map(sum, {a, a}, {.dtypes = {DType::f32, DType::f32}}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { map(sum, {a, a}, {.dtypes = {DType::c64}}); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { map(sum, a, Tensor()); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { map(sum, {a, a}, {.implementation = "map_fast"}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { map(ExprFunction(), std::span(&a, 1)); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { map(trace(sum, std::array{DType::f32, DType::f32}), std::span(&a, 1)); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { map(trace([](Expr x) { return x; }, std::array{DType::i32}), std::span(&a, 1)); }), ErrorCode::invalid_dtype);
+    std::vector<Tensor> many(30, a);
+    std::vector<DType> dtypes(30, DType::f32);
+    std::vector<Expr> inputs;
+    for (int i = 0; i < 30; ++i) inputs.push_back(detail::expr_input(i, DType::f32));
+    Expr total = inputs[0];
+    for (int i = 1; i < 30; ++i) total = total + inputs[static_cast<std::size_t>(i)];
+    EXPECT_EQ(code_of([&] { map(ExprFunction(dtypes, std::span(&total, 1)), many); }), ErrorCode::invalid_argument);
+  }
+}
+
+TEST(Map, ManyTensorsOfManyDimensions) {
+  CLUTCH_EACH_DEVICE(device) {
+    // Twenty transposed tensors of rank 6: their shapes do not fit into the arguments, so they are copied.
+    std::vector<Tensor> tensors;
+    std::vector<DType> dtypes(20, DType::f32);
+    Expr total = detail::expr_input(0, DType::f32);
+    for (int i = 0; i < 20; ++i) {
+      Tensor t = full({2, 3, 2, 3, 2, 2}, i + 1, {.device = device});
+      tensors.push_back(i % 2 ? t.slice(3, 0, 1) : t.transpose(0, 2).transpose(3, 5).slice(5, 0, 1).transpose(5, 3).slice(3, 0, 1));
+      if (i > 0) total = total + detail::expr_input(i, DType::f32);
+    }
+    for (Tensor& t : tensors) t = t.slice(3, 0, 1);
+    Tensor sum = map(ExprFunction(dtypes, std::span(&total, 1)), tensors)[0];
+    EXPECT_EQ(sum.to_host<float>()[0], 210);
+  }
+}
+
+TEST(Map, ResultDtypes) {
+  CLUTCH_EACH_DEVICE(device) {
+    auto make = [&](DType d, const Dims& sizes = {3}) { return full(sizes, 2, {.dtype = d, .device = device}); };
+    EXPECT_EQ(add(make(DType::f16), make(DType::f16)).dtype(), DType::f16);
+    EXPECT_EQ(add(make(DType::f16), make(DType::bf16)).dtype(), DType::f32);
+    EXPECT_EQ(add(make(DType::i8), make(DType::u8)).dtype(), DType::i16);
+    EXPECT_EQ(add(make(DType::i64), make(DType::f16)).dtype(), DType::f16);
+    EXPECT_EQ(mul(make(DType::i32), 2.5).dtype(), DType::f32);
+    EXPECT_EQ(mul(make(DType::i16), 2).dtype(), DType::i16);
+    EXPECT_EQ(div(make(DType::i64), make(DType::i64)).dtype(), DType::f32);
+    EXPECT_EQ(exp(make(DType::i32)).dtype(), DType::f32);
+    EXPECT_EQ(lt(make(DType::f32), make(DType::i8)).dtype(), DType::boolean);
+    EXPECT_EQ(where(make(DType::boolean), make(DType::bf16), make(DType::bf16)).dtype(), DType::bf16);
+    EXPECT_EQ(map([](Expr x) { return cast(x, DType::i8); }, make(DType::f32)).dtype(), DType::i8);
+    EXPECT_EQ(map([](Expr x) { return x; }, {make(DType::f32)}, {.dtypes = {DType::bf16}}).dtype(), DType::bf16);
+    if (!skip_without(device, "fp64", device.traits().fp64)) {
+      Tensor weak = make(DType::f64, {}), sum = add(make(DType::f32), weak);
+      EXPECT_EQ(sum.dtype(), DType::f32);
+      EXPECT_EQ(sum.to_host<float>()[0], 4);
+      EXPECT_EQ(add(make(DType::f32), make(DType::f64)).dtype(), DType::f64);
+    }
+  }
+}
+
+TEST(Map, NamedOps) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor x = from_host<float>({-2.5f, -1, -0.0f, 0.5f, 3}, device), y = from_host<float>({1, -1, 2, 0.25f, 3}, device);
+    auto is = [&](const Tensor& t, std::vector<float> want) {
+      std::vector<float> got = t.to(DType::f32).to_host<float>();
+      for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 2e-6f * std::max(1.0f, std::fabs(want[i]))) << last_plan() << " " << i;
+    };
+    is(add(x, y), {-1.5f, -2, 2, 0.75f, 6});
+    is(sub(x, y), {-3.5f, 0, -2, 0.25f, 0});
+    is(mul(x, 3), {-7.5f, -3, 0, 1.5f, 9});
+    is(div(x, y), {-2.5f, 1, 0, 2, 1});
+    is(neg(x), {2.5f, 1, 0, -0.5f, -3});
+    is(relu(x), {0, 0, 0, 0.5f, 3});
+    is(clamp(x, -1, 0.75), {-1, -1, 0, 0.5f, 0.75f});
+    is(clamp(x, neg(abs(y)), abs(y)), {-1, -1, 0, 0.25f, 3});
+    is(where(lt(x, y), x, y), {-2.5f, -1, 0, 0.25f, 3});
+    is(minimum(x, y), {-2.5f, -1, 0, 0.25f, 3});
+    is(maximum(x, y), {1, -1, 2, 0.5f, 3});
+    is(lerp(x, y, 0.25), {-1.625f, -1, 0.5f, 0.4375f, 3});
+    is(add_scaled(x, y, 2), {-0.5f, -3, 4, 1, 9});
+    is(gelu(x), {-0.01552417f, -0.15865525f, 0, 0.34573123f, 2.9959502f});
+    is(gelu(x, GeluForm::tanh), {-0.0150841f, -0.158808f, 0, 0.345714f, 2.9963627f});
+    is(silu(x), {-0.18964545f, -0.26894143f, 0, 0.31122968f, 2.857722f});
+    is(softplus(x), {0.07888973f, 0.31326166f, 0.6931472f, 0.974077f, 3.0485873f});
+    is(pow(abs(x), 1.5), {3.9528471f, 1, 0, 0.35355338f, 5.196152f});
+    is(sigmoid(x), {0.07585818f, 0.26894143f, 0.5f, 0.62245935f, 0.95257413f});
+    is(sign(x), {-1, -1, 0, 1, 1});
+    is(ge(x, y), {0, 1, 0, 1, 1});
+    is(logical_and(x, lt(y, 1)), {0, 1, 0, 1, 0});
+    is(leaky_relu(x, 0.1), {-0.25f, -0.1f, 0, 0.5f, 3});
+    Tensor i = from_host<std::int32_t>({7, -7, 0, 5, -1}, device);
+    is(floor_divide(i, 2), {3, -4, 0, 2, -1});
+    is(remainder(i, 4), {3, 1, 0, 1, 3});
+    is(bitwise_xor(i, 1), {6, -8, 1, 4, -2});
+    Tensor z = x.clone();
+    add_(z, y), mul_(z, 2), exp_(z);
+    is(z, {std::exp(-3.0f), std::exp(-4.0f), std::exp(4.0f), std::exp(1.5f), std::exp(12.0f)});
+    exp_out(z, x);
+    is(log(z), {-2.5f, -1, 0, 0.5f, 3});
+  }
+}
+
+TEST(Map, ShapesOfAClassBuildNothing) {
+  CLUTCH_EACH_DEVICE(device) {
+    auto run = [&](const Dims& sizes) {
+      Tensor t = full(sizes, 2, {.device = device});
+      map([](Expr x, Expr y) { return x * y + 1; }, t, t);
+    };
+    run({100});
+    auto before = build_counters();
+    for (const Dims& sizes : {Dims{1}, Dims{7, 9}, Dims{100000}, Dims{2, 3, 4, 5}}) run(sizes);
+    EXPECT_EQ(build_counters().built + build_counters().loaded, before.built + before.loaded);
+  }
+}
+
+TEST(Map, ThreadsTraceAndRunAtOnce) {
+  CLUTCH_EACH_DEVICE(device) {
+    std::array<float, 4> last{};
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < last.size(); ++t)
+      threads.emplace_back([&, t] {
+        StreamGuard guard{Stream(device)};
+        Tensor x = full({3000}, static_cast<double>(t), {.device = device});
+        for (int i = 0; i < 20; ++i) x = map([](Expr a) { return sqrt(a * a + 1); }, x);
+        last[t] = mul(x, x).to_host<float>()[2999];
+      });
+    for (auto& t : threads) t.join();
+    for (std::size_t t = 0; t < last.size(); ++t) EXPECT_NEAR(last[t], static_cast<float>(t * t + 20), 1e-3);
+  }
+}
+
+TEST(Map, SelectionByTraitsAlone) {
+  DeviceTraits cpu{.type = DeviceType::cpu, .max_work_group = 4096, .native_width_f32 = 16, .fp64 = true, .fma_exact = true, .divide_exact = true, .sqrt_exact = true,
+                   .denormals = true};
+  detail::MapProblem problem{.function = 1};
+  EXPECT_EQ(detail::select(cpu, problem).entry, "map_contiguous");
+  EXPECT_NE(detail::select(cpu, problem).to_string().find("WIDTH=16"), std::string::npos);
+  problem.has_wide = true;
+  EXPECT_NE(detail::select(cpu, problem).to_string().find("WIDTH=8"), std::string::npos);
+  problem.layout = detail::Layout::rows;
+  EXPECT_EQ(detail::select(cpu, problem).entry, "map_rows");
+  problem.short_rows = true;
+  EXPECT_EQ(detail::select(cpu, problem).entry, "map_strided");
+  cpu.fp64 = false, problem.has_f64 = true;
+  EXPECT_EQ(code_of([&] { detail::select(cpu, problem); }), ErrorCode::not_supported);
+  DeviceTraits small{.type = DeviceType::gpu, .max_work_group = 64, .local_bytes = 16384};
+  problem = {.function = 1};
+  EXPECT_NE(detail::select(small, problem).to_string().find(" WIDTH=1 "), std::string::npos);
+  EXPECT_EQ(detail::select(small, problem).tuning.local, 64u);
 }
 
 }  // namespace

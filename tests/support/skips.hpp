@@ -13,6 +13,8 @@ inline constexpr Skip kSkips[] = {
     {"Addc.", "fp64"},
     {"Copy.", "fp64"},
     {"Fill.", "fp64"},
+    {"Map.", "fp64"},
+    {"Math.", "fp64"},
     {"Random.", "fp64"},
     {"Streams.", "device_timer"},
     {"Streams.", "second device"},

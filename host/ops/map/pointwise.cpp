@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/pointwise.hpp>
+
+#include "ops/map_plan.hpp"
+#include "runtime/runtime.hpp"
+
+#include <atomic>
+
+namespace clutch::inline v0 {
+namespace {
+
+using Inputs = std::span<const Tensor* const>;
+using Scalars = std::span<const Scalar>;
+using Build = Expr (*)(std::span<const Expr>);
+
+/// One named op: its functions by the dtypes of its operands, each traced at first use and kept.
+class Pointwise {
+ public:
+  constexpr explicit Pointwise(Build build) : build_(build) {}
+
+  Tensor call(Inputs inputs, Scalars scalars, const MapOptions& options, const Stream& stream) {
+    const ExprFunction& f = function(inputs, scalars);
+    return std::move(detail::map_traced({}, f, list(inputs), values(f, scalars), options, stream)[0]);
+  }
+  void call_out(const Tensor& out, Inputs inputs, Scalars scalars, const MapOptions& options, const Stream& stream) {
+    const ExprFunction& f = function(inputs, scalars);
+    detail::map_traced(std::span(&out, 1), f, list(inputs), values(f, scalars), options, stream);
+  }
+
+ private:
+  static std::vector<Tensor> list(Inputs inputs) {
+    std::vector<Tensor> tensors;
+    for (const Tensor* t : inputs) tensors.push_back(*t);
+    return tensors;
+  }
+  /// A param's value in the kept function is the number of its scalar.
+  static std::vector<double> values(const ExprFunction& f, Scalars scalars) {
+    std::vector<double> numbers;
+    for (int k = 0; k < f.param_count(); ++k) numbers.push_back(scalars[static_cast<std::size_t>(f.param_value(k))].value());
+    return numbers;
+  }
+  static std::size_t digit(DType dtype) {
+    switch (dtype) {
+      case DType::f32: return 0;
+      case DType::f64: return 1;
+      case DType::i32: return 2;
+      case DType::i64: return 3;
+      default: return 4;
+    }
+  }
+
+  const ExprFunction& function(Inputs inputs, Scalars scalars) {
+    std::vector<DType> dtypes = traced_dtypes(list(inputs));
+    std::size_t slot = 0;
+    for (DType d : dtypes) slot = slot * 7 + digit(d);
+    for (const Scalar& s : scalars) slot = slot * 7 + 5 + s.is_whole();
+    auto& place = functions_[slot];
+    if (const ExprFunction* found = place.load(std::memory_order_acquire)) return *found;
+    std::vector<Expr> operands;
+    for (std::size_t i = 0; i < dtypes.size(); ++i) operands.push_back(detail::expr_input(static_cast<int>(i), dtypes[i]));
+    for (std::size_t i = 0; i < scalars.size(); ++i)
+      operands.push_back(scalars[i].is_whole() ? param(static_cast<std::int64_t>(i)) : param(static_cast<double>(i)));
+    const Expr result = build_(operands);
+    auto* made = new ExprFunction(dtypes, std::span(&result, 1));  // kept for the process
+    const ExprFunction* expected = nullptr;
+    if (!place.compare_exchange_strong(expected, made, std::memory_order_acq_rel)) {
+      delete made;
+      return *expected;
+    }
+    return *made;
+  }
+
+  Build build_;
+  std::array<std::atomic<const ExprFunction*>, 7 * 7 * 7> functions_{};
+};
+
+}  // namespace
+
+// In these lines x, or a and b, are the operands.
+#define CLUTCH_POINTWISE_1(name, expression)                                                                                         \
+  namespace {                                                                                                                        \
+  Pointwise& op_##name() {                                                                                                           \
+    static Pointwise op([](std::span<const Expr> operands) {                                                                         \
+      const Expr& x = operands[0];                                                                                                   \
+      return Expr(expression);                                                                                                       \
+    });                                                                                                                              \
+    return op;                                                                                                                       \
+  }                                                                                                                                  \
+  }                                                                                                                                  \
+  Tensor name(const Tensor& x, const MapOptions& options, const Stream& stream) {                                                    \
+    const Tensor* inputs[] = {&x};                                                                                                   \
+    return op_##name().call(inputs, {}, options, stream);                                                                            \
+  }                                                                                                                                  \
+  void name##_out(const Tensor& out, const Tensor& x, const MapOptions& options, const Stream& stream) {                             \
+    const Tensor* inputs[] = {&x};                                                                                                   \
+    op_##name().call_out(out, inputs, {}, options, stream);                                                                          \
+  }                                                                                                                                  \
+  void name##_(const Tensor& self, const MapOptions& options, const Stream& stream) { name##_out(self, self, options, stream); }
+
+#define CLUTCH_POINTWISE_2(name, expression)                                                                                         \
+  namespace {                                                                                                                        \
+  Pointwise& op_##name() {                                                                                                           \
+    static Pointwise op([](std::span<const Expr> operands) {                                                                         \
+      const Expr &a = operands[0], &b = operands[1];                                                                                 \
+      return Expr(expression);                                                                                                       \
+    });                                                                                                                              \
+    return op;                                                                                                                       \
+  }                                                                                                                                  \
+  }                                                                                                                                  \
+  Tensor name(const Tensor& a, const Tensor& b, const MapOptions& options, const Stream& stream) {                                   \
+    const Tensor* inputs[] = {&a, &b};                                                                                               \
+    return op_##name().call(inputs, {}, options, stream);                                                                            \
+  }                                                                                                                                  \
+  Tensor name(const Tensor& a, const Scalar& b, const MapOptions& options, const Stream& stream) {                                   \
+    const Tensor* inputs[] = {&a};                                                                                                   \
+    return op_##name().call(inputs, std::span(&b, 1), options, stream);                                                              \
+  }                                                                                                                                  \
+  void name##_out(const Tensor& out, const Tensor& a, const Tensor& b, const MapOptions& options, const Stream& stream) {            \
+    const Tensor* inputs[] = {&a, &b};                                                                                               \
+    op_##name().call_out(out, inputs, {}, options, stream);                                                                          \
+  }                                                                                                                                  \
+  void name##_(const Tensor& self, const Tensor& b, const MapOptions& options, const Stream& stream) {                               \
+    name##_out(self, self, b, options, stream);                                                                                      \
+  }                                                                                                                                  \
+  void name##_(const Tensor& self, const Scalar& b, const MapOptions& options, const Stream& stream) {                               \
+    const Tensor* inputs[] = {&self};                                                                                                \
+    op_##name().call_out(self, inputs, std::span(&b, 1), options, stream);                                                           \
+  }
+
+CLUTCH_POINTWISE_1(neg, -x)
+CLUTCH_POINTWISE_1(abs, abs(x))
+CLUTCH_POINTWISE_1(sign, sign(x))
+CLUTCH_POINTWISE_1(square, square(x))
+CLUTCH_POINTWISE_1(reciprocal, reciprocal(x))
+CLUTCH_POINTWISE_1(sqrt, sqrt(x))
+CLUTCH_POINTWISE_1(rsqrt, rsqrt(x))
+CLUTCH_POINTWISE_1(exp, exp(x))
+CLUTCH_POINTWISE_1(exp2, exp2(x))
+CLUTCH_POINTWISE_1(expm1, expm1(x))
+CLUTCH_POINTWISE_1(log, log(x))
+CLUTCH_POINTWISE_1(log2, log2(x))
+CLUTCH_POINTWISE_1(log1p, log1p(x))
+CLUTCH_POINTWISE_1(tanh, tanh(x))
+CLUTCH_POINTWISE_1(sigmoid, sigmoid(x))
+CLUTCH_POINTWISE_1(erf, erf(x))
+CLUTCH_POINTWISE_1(sin, sin(x))
+CLUTCH_POINTWISE_1(cos, cos(x))
+CLUTCH_POINTWISE_1(floor, floor(x))
+CLUTCH_POINTWISE_1(ceil, ceil(x))
+CLUTCH_POINTWISE_1(trunc, trunc(x))
+CLUTCH_POINTWISE_1(round, round(x))
+CLUTCH_POINTWISE_1(relu, relu(x))
+CLUTCH_POINTWISE_1(silu, silu(x))
+CLUTCH_POINTWISE_1(softplus, softplus(x))
+CLUTCH_POINTWISE_1(bitwise_not, ~x)
+CLUTCH_POINTWISE_1(logical_not, !x)
+CLUTCH_POINTWISE_1(isnan, isnan(x))
+CLUTCH_POINTWISE_1(isinf, isinf(x))
+CLUTCH_POINTWISE_1(isfinite, isfinite(x))
+
+CLUTCH_POINTWISE_2(add, a + b)
+CLUTCH_POINTWISE_2(sub, a - b)
+CLUTCH_POINTWISE_2(mul, a* b)
+CLUTCH_POINTWISE_2(div, a / b)
+CLUTCH_POINTWISE_2(floor_divide, floor_div(a, b))
+CLUTCH_POINTWISE_2(trunc_divide, trunc_div(a, b))
+CLUTCH_POINTWISE_2(remainder, floor_mod(a, b))
+CLUTCH_POINTWISE_2(fmod, trunc_mod(a, b))
+CLUTCH_POINTWISE_2(pow, pow(a, b))
+CLUTCH_POINTWISE_2(minimum, min(a, b))
+CLUTCH_POINTWISE_2(maximum, max(a, b))
+CLUTCH_POINTWISE_2(eq, a == b)
+CLUTCH_POINTWISE_2(ne, a != b)
+CLUTCH_POINTWISE_2(lt, a < b)
+CLUTCH_POINTWISE_2(le, a <= b)
+CLUTCH_POINTWISE_2(gt, a > b)
+CLUTCH_POINTWISE_2(ge, a >= b)
+CLUTCH_POINTWISE_2(bitwise_and, a& b)
+CLUTCH_POINTWISE_2(bitwise_or, a | b)
+CLUTCH_POINTWISE_2(bitwise_xor, a ^ b)
+CLUTCH_POINTWISE_2(logical_and, (a != 0) & (b != 0))
+CLUTCH_POINTWISE_2(logical_or, (a != 0) | (b != 0))
+CLUTCH_POINTWISE_2(logical_xor, (a != 0) ^ (b != 0))
+
+namespace {
+
+/// fma of floats; integers wrap.
+Expr scaled_sum(const Expr& a, const Expr& b, const Expr& alpha) {
+  Expr product = b * alpha;
+  return is_floating(product.dtype()) || is_floating(a.dtype()) ? fma(alpha, b, a) : a + product;
+}
+Pointwise& op_add_scaled() {
+  static Pointwise op([](std::span<const Expr> v) { return scaled_sum(v[0], v[1], v[2]); });
+  return op;
+}
+Pointwise& op_gelu(GeluForm form) {
+  static Pointwise by_erf([](std::span<const Expr> v) { return gelu(v[0], GeluForm::erf); });
+  static Pointwise by_tanh([](std::span<const Expr> v) { return gelu(v[0], GeluForm::tanh); });
+  return form == GeluForm::erf ? by_erf : by_tanh;
+}
+Pointwise& op_leaky_relu() {
+  static Pointwise op([](std::span<const Expr> v) { return leaky_relu(v[0], v[1]); });
+  return op;
+}
+Pointwise& op_clamp() {
+  static Pointwise op([](std::span<const Expr> v) { return clamp(v[0], v[1], v[2]); });
+  return op;
+}
+Pointwise& op_where() {
+  static Pointwise op([](std::span<const Expr> v) { return select(v[0], v[1], v[2]); });
+  return op;
+}
+Pointwise& op_lerp() {
+  static Pointwise op([](std::span<const Expr> v) { return lerp(v[0], v[1], v[2]); });
+  return op;
+}
+
+}  // namespace
+
+Tensor add_scaled(const Tensor& a, const Tensor& b, const Scalar& alpha, const MapOptions& options, const Stream& stream) {
+  const Tensor* inputs[] = {&a, &b};
+  return op_add_scaled().call(inputs, std::span(&alpha, 1), options, stream);
+}
+void add_scaled_(const Tensor& self, const Tensor& b, const Scalar& alpha, const MapOptions& options, const Stream& stream) {
+  const Tensor* inputs[] = {&self, &b};
+  op_add_scaled().call_out(self, inputs, std::span(&alpha, 1), options, stream);
+}
+Tensor gelu(const Tensor& x, GeluForm form, const MapOptions& options, const Stream& stream) {
+  const Tensor* inputs[] = {&x};
+  return op_gelu(form).call(inputs, {}, options, stream);
+}
+Tensor leaky_relu(const Tensor& x, const Scalar& slope, const MapOptions& options, const Stream& stream) {
+  const Tensor* inputs[] = {&x};
+  return op_leaky_relu().call(inputs, std::span(&slope, 1), options, stream);
+}
+Tensor clamp(const Tensor& x, const Scalar& low, const Scalar& high, const MapOptions& options, const Stream& stream) {
+  const Tensor* inputs[] = {&x};
+  const Scalar scalars[] = {low, high};
+  return op_clamp().call(inputs, scalars, options, stream);
+}
+Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high, const MapOptions& options, const Stream& stream) {
+  const Tensor* inputs[] = {&x, &low, &high};
+  return op_clamp().call(inputs, {}, options, stream);
+}
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b, const MapOptions& options, const Stream& stream) {
+  const Tensor* inputs[] = {&condition, &a, &b};
+  return op_where().call(inputs, {}, options, stream);
+}
+Tensor lerp(const Tensor& start, const Tensor& end, const Scalar& weight, const MapOptions& options, const Stream& stream) {
+  const Tensor* inputs[] = {&start, &end};
+  return op_lerp().call(inputs, std::span(&weight, 1), options, stream);
+}
+Tensor lerp(const Tensor& start, const Tensor& end, const Tensor& weight, const MapOptions& options, const Stream& stream) {
+  const Tensor* inputs[] = {&start, &end, &weight};
+  return op_lerp().call(inputs, {}, options, stream);
+}
+
+}  // namespace clutch::inline v0
