@@ -16,12 +16,10 @@
 #include "expression.clh"
 
 #define SHAPE_VECTOR CLUTCH_CONCAT(IDX, RANK_LANES)
-#define STREAM_OR_STORE(dtype, base, i, x)  \
-  if (streaming)                            \
-    CLUTCH_CONCAT(streamv_, dtype)          \
-    (base, i, x);                           \
-  else                                      \
-    CLUTCH_CONCAT(storev_, dtype)(base, i, x)
+#define STREAM_OR_STORE(dtype, base, i, x)      \
+  if (streaming) CLUTCH_CONCAT(streamv_, dtype) \
+  (base, i, x);                                 \
+  else CLUTCH_CONCAT(storev_, dtype)(base, i, x)
 
 // Gathered lanes, at places at[operand][lane], of which `count` exist.
 #define LOAD_PLACES(k, dtype) CLUTCH_CONCAT(gather_, dtype)(CLUTCH_CONCAT(b, k), at[k], count)

@@ -25,7 +25,7 @@ struct KernelPlan {
   Defines defines = {};
   ElementwiseTuning tuning = {};
   std::string expression = {};  ///< printed traced function, where the entry takes one
-  std::string note = {};  ///< what else there is to know: emulation, casts through scratch
+  std::string note = {};        ///< what else there is to know: emulation, casts through scratch
   std::string to_string() const { return fmt::format("{} {}{}{}", entry, defines.to_string(), note.empty() ? "" : " # ", note); }
 };
 

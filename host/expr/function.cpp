@@ -222,7 +222,8 @@ int number_of(ExprBuilder& builder, const ExprNode& n, const std::unordered_map<
   switch (n.op) {
     case ExprOp::input:
       if (n.index < 0 || n.index >= builder.input_count() || builder.input_dtype(n.index) != n.dtype)
-        throw Error(ErrorCode::invalid_argument, "ExprFunction", fmt::format("an expression over input {} of dtype {}, which there is none of", n.index, name(n.dtype)));
+        throw Error(ErrorCode::invalid_argument, "ExprFunction",
+                    fmt::format("an expression over input {} of dtype {}, which there is none of", n.index, name(n.dtype)));
       return n.index;
     case ExprOp::param:
       s.index = builder.param(n.identity, n.dtype, n.real ? std::bit_cast<double>(n.bits) : static_cast<double>(static_cast<std::int64_t>(n.bits)));
@@ -272,8 +273,7 @@ int ExprFunction::captured_count() const noexcept { return body_ ? static_cast<i
 namespace {
 template <class T>
 const T& at(const std::vector<T>& list, int i, std::string_view what) {
-  if (i < 0 || i >= static_cast<int>(list.size()))
-    throw Error(ErrorCode::invalid_argument, "ExprFunction", fmt::format("{} {} of {}", what, i, list.size()));
+  if (i < 0 || i >= static_cast<int>(list.size())) throw Error(ErrorCode::invalid_argument, "ExprFunction", fmt::format("{} {} of {}", what, i, list.size()));
   return list[static_cast<std::size_t>(i)];
 }
 const detail::ExprBody& body_of(const std::shared_ptr<const detail::ExprBody>& body) {

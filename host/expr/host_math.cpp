@@ -41,7 +41,6 @@ ulong mul_hi(ulong a, ulong b) {
   __extension__ using Wide = unsigned __int128;
   return static_cast<ulong>((static_cast<Wide>(a) * b) >> 64);
 }
-using std::floor;
 using std::fma;
 using std::rint;
 using std::sqrt;
@@ -68,8 +67,8 @@ using std::sqrt;
 
 namespace clutch::inline v0::detail::host_math {
 
-#define CLUTCH_X(name)                               \
-  float name(float x) { return ::name##_f32(x); }    \
+#define CLUTCH_X(name)                            \
+  float name(float x) { return ::name##_f32(x); } \
   double name(double x) { return ::name##_f64(x); }
 CLUTCH_HOST_MATH(CLUTCH_X)
 #undef CLUTCH_X

@@ -5,8 +5,8 @@
 namespace clutch::inline v0::detail::host_math {
 
 #define CLUTCH_HOST_MATH(X) X(rsqrt) X(exp) X(exp2) X(expm1) X(log) X(log2) X(log1p) X(tanh) X(sigmoid) X(erf) X(sin) X(cos)
-#define CLUTCH_X(name)    \
-  float name(float x);    \
+#define CLUTCH_X(name) \
+  float name(float x); \
   double name(double x);
 CLUTCH_HOST_MATH(CLUTCH_X)
 #undef CLUTCH_X

@@ -262,7 +262,8 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 Expr relu(const Expr& x) { return select(x <= 0, like(x, 0), x); }
 Expr leaky_relu(const Expr& x, const Expr& slope) { return select(x > 0, x, x * slope); }
 Expr gelu(const Expr& x, GeluForm form) {
-  Expr inner = form == GeluForm::erf ? erf(x * (1 / std::numbers::sqrt2)) : tanh((x + 0.044715 * (x * x * x)) * (std::numbers::sqrt2 * std::numbers::inv_sqrtpi));
+  Expr inner =
+      form == GeluForm::erf ? erf(x * (1 / std::numbers::sqrt2)) : tanh((x + 0.044715 * (x * x * x)) * (std::numbers::sqrt2 * std::numbers::inv_sqrtpi));
   return x * 0.5 * (1 + inner);
 }
 Expr silu(const Expr& x) { return x * sigmoid(x); }

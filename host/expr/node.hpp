@@ -10,54 +10,54 @@ namespace clutch::inline v0::detail {
 /// Operations of traced functions: enumerator, name in the text, operands, class.
 /// Classes: A arithmetic on numbers of one dtype; F floats; R rounding of floats; I integers; B integers or booleans;
 /// C comparison of one dtype to boolean; X a form of its own.
-#define CLUTCH_EXPR_OPS(ROW)           \
-  ROW(add, "add", 2, A)                \
-  ROW(sub, "sub", 2, A)                \
-  ROW(mul, "mul", 2, A)                \
-  ROW(neg, "neg", 1, A)                \
-  ROW(abs, "abs", 1, A)                \
-  ROW(min, "min", 2, A)                \
-  ROW(max, "max", 2, A)                \
-  ROW(div, "div", 2, F)                \
-  ROW(fma, "fma", 3, F)                \
-  ROW(sqrt, "sqrt", 1, F)              \
-  ROW(rsqrt, "rsqrt", 1, F)            \
-  ROW(exp, "exp", 1, F)                \
-  ROW(exp2, "exp2", 1, F)              \
-  ROW(expm1, "expm1", 1, F)            \
-  ROW(log, "log", 1, F)                \
-  ROW(log2, "log2", 1, F)              \
-  ROW(log1p, "log1p", 1, F)            \
-  ROW(tanh, "tanh", 1, F)              \
-  ROW(sigmoid, "sigmoid", 1, F)        \
-  ROW(erf, "erf", 1, F)                \
-  ROW(sin, "sin", 1, F)                \
-  ROW(cos, "cos", 1, F)                \
-  ROW(pow, "pow", 2, F)                \
-  ROW(floor, "floor", 1, R)            \
-  ROW(ceil, "ceil", 1, R)              \
-  ROW(trunc, "trunc", 1, R)            \
-  ROW(round, "round", 1, R)            \
-  ROW(floor_div, "floor_div", 2, I)    \
-  ROW(trunc_div, "trunc_div", 2, I)    \
-  ROW(floor_mod, "floor_mod", 2, I)    \
-  ROW(trunc_mod, "trunc_mod", 2, I)    \
-  ROW(shift_left, "shl", 2, I)         \
-  ROW(shift_right, "shr", 2, I)        \
-  ROW(bit_and, "and", 2, B)            \
-  ROW(bit_or, "or", 2, B)              \
-  ROW(bit_xor, "xor", 2, B)            \
-  ROW(bit_not, "not", 1, B)            \
-  ROW(lt, "lt", 2, C)                  \
-  ROW(le, "le", 2, C)                  \
-  ROW(eq, "eq", 2, C)                  \
-  ROW(ne, "ne", 2, C)                  \
-  ROW(select, "select", 3, X)          \
-  ROW(cast, "cast", 1, X)              \
-  ROW(constant, "constant", 0, X)      \
-  ROW(input, "input", 0, X)            \
-  ROW(param, "param", 0, X)            \
-  ROW(position, "position", 0, X)      \
+#define CLUTCH_EXPR_OPS(ROW)        \
+  ROW(add, "add", 2, A)             \
+  ROW(sub, "sub", 2, A)             \
+  ROW(mul, "mul", 2, A)             \
+  ROW(neg, "neg", 1, A)             \
+  ROW(abs, "abs", 1, A)             \
+  ROW(min, "min", 2, A)             \
+  ROW(max, "max", 2, A)             \
+  ROW(div, "div", 2, F)             \
+  ROW(fma, "fma", 3, F)             \
+  ROW(sqrt, "sqrt", 1, F)           \
+  ROW(rsqrt, "rsqrt", 1, F)         \
+  ROW(exp, "exp", 1, F)             \
+  ROW(exp2, "exp2", 1, F)           \
+  ROW(expm1, "expm1", 1, F)         \
+  ROW(log, "log", 1, F)             \
+  ROW(log2, "log2", 1, F)           \
+  ROW(log1p, "log1p", 1, F)         \
+  ROW(tanh, "tanh", 1, F)           \
+  ROW(sigmoid, "sigmoid", 1, F)     \
+  ROW(erf, "erf", 1, F)             \
+  ROW(sin, "sin", 1, F)             \
+  ROW(cos, "cos", 1, F)             \
+  ROW(pow, "pow", 2, F)             \
+  ROW(floor, "floor", 1, R)         \
+  ROW(ceil, "ceil", 1, R)           \
+  ROW(trunc, "trunc", 1, R)         \
+  ROW(round, "round", 1, R)         \
+  ROW(floor_div, "floor_div", 2, I) \
+  ROW(trunc_div, "trunc_div", 2, I) \
+  ROW(floor_mod, "floor_mod", 2, I) \
+  ROW(trunc_mod, "trunc_mod", 2, I) \
+  ROW(shift_left, "shl", 2, I)      \
+  ROW(shift_right, "shr", 2, I)     \
+  ROW(bit_and, "and", 2, B)         \
+  ROW(bit_or, "or", 2, B)           \
+  ROW(bit_xor, "xor", 2, B)         \
+  ROW(bit_not, "not", 1, B)         \
+  ROW(lt, "lt", 2, C)               \
+  ROW(le, "le", 2, C)               \
+  ROW(eq, "eq", 2, C)               \
+  ROW(ne, "ne", 2, C)               \
+  ROW(select, "select", 3, X)       \
+  ROW(cast, "cast", 1, X)           \
+  ROW(constant, "constant", 0, X)   \
+  ROW(input, "input", 0, X)         \
+  ROW(param, "param", 0, X)         \
+  ROW(position, "position", 0, X)   \
   ROW(gather, "gather", -1, X)
 
 enum class ExprOp : std::uint8_t {
@@ -86,12 +86,12 @@ inline bool is_wide(DType compute) { return compute == DType::f64 || compute == 
 
 struct ExprNode {
   ExprOp op = ExprOp::constant;
-  DType dtype = DType::f32;  ///< compute dtype; of a weak node f64, i64 or boolean
-  bool weak = false;         ///< a number of C++ or a param that has met no traced value yet
-  DType target = DType::f32; ///< of cast: the dtype asked for
-  int index = 0;             ///< of input and position
+  DType dtype = DType::f32;   ///< compute dtype; of a weak node f64, i64 or boolean
+  bool weak = false;          ///< a number of C++ or a param that has met no traced value yet
+  DType target = DType::f32;  ///< of cast: the dtype asked for
+  int index = 0;              ///< of input and position
   int depth = 0;
-  std::uint64_t bits = 0;    ///< of constant; of param its value, as f64 or i64 by `real`
+  std::uint64_t bits = 0;  ///< of constant; of param its value, as f64 or i64 by `real`
   bool real = true;
   const void* identity = nullptr;  ///< of param: which call of param() it came from
   std::vector<std::shared_ptr<const ExprNode>> operands = {};
@@ -148,8 +148,8 @@ Expr expr_constant(DType dtype, double value);
 ///   #define CLUTCH_EXPRESSION(LOAD, STORE) ...
 /// LOAD(k, dtype) and STORE(k, dtype, value) are the kernel's; k counts outputs, then inputs, then positions.
 struct PrintedExpr {
-  std::string text;             ///< the macro, ending in a newline
-  std::vector<int> positions;   ///< dimensions of the positions, in order
+  std::string text;            ///< the macro, ending in a newline
+  std::vector<int> positions;  ///< dimensions of the positions, in order
 };
 PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes);
 

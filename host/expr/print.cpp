@@ -182,8 +182,8 @@ struct ParameterMacros {
     add(fmt::format("{}, ulong {}", pointer, offset), pointer, fmt::format("{} + {}", base, offset), base);
   }
   std::string text(std::string_view what) const {
-    return fmt::format("#define CLUTCH_{0}_KERNEL_PARAMS {1}\n#define CLUTCH_{0}_PARAMS {2}\n#define CLUTCH_{0}_ARGUMENTS {3}\n#define CLUTCH_{0}_NAMES {4}\n", what,
-                       kernel, function, arguments, names);
+    return fmt::format("#define CLUTCH_{0}_KERNEL_PARAMS {1}\n#define CLUTCH_{0}_PARAMS {2}\n#define CLUTCH_{0}_ARGUMENTS {3}\n#define CLUTCH_{0}_NAMES {4}\n",
+                       what, kernel, function, arguments, names);
   }
 };
 
@@ -204,8 +204,8 @@ std::string operand_macros(const ExprBody& body, std::size_t outputs, std::size_
       extra.add(fmt::format("long c{0}_size{1}, long c{0}_stride{1}", i, d), fmt::format("c{0}_size{1}, c{0}_stride{1}", i, d));
   }
   return buffers.text("BUFFER") + extra.text("EXTRA") +
-         fmt::format("#define CLUTCH_STRIDE_PARAMS {}\n#define CLUTCH_STRIDE_NAMES {}\n#define CLUTCH_STRIDES(f){}\n#define CLUTCH_OUTPUT_ADDRESSES ({})\n", strides,
-                     stride_names, spread, aligned);
+         fmt::format("#define CLUTCH_STRIDE_PARAMS {}\n#define CLUTCH_STRIDE_NAMES {}\n#define CLUTCH_STRIDES(f){}\n#define CLUTCH_OUTPUT_ADDRESSES ({})\n",
+                     strides, stride_names, spread, aligned);
 }
 
 }  // namespace
@@ -239,7 +239,8 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
         break;
       }
       case ExprOp::param:
-        value = s.dtype == DType::boolean ? fmt::format("(VI)(p{} ? CLUTCH_TRUE : CLUTCH_FALSE)", s.index) : fmt::format("({})p{}", lane_type(s.dtype), s.index);
+        value =
+            s.dtype == DType::boolean ? fmt::format("(VI)(p{} ? CLUTCH_TRUE : CLUTCH_FALSE)", s.index) : fmt::format("({})p{}", lane_type(s.dtype), s.index);
         break;
       case ExprOp::constant: value = constant_text(s.dtype, s.bits); break;
       case ExprOp::gather: {
@@ -259,7 +260,8 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
   }
   for (std::size_t i = 0; i < outputs; ++i) {
     int o = body.outputs[i];
-    line(fmt::format("STORE({}, {}, {});", i, name(output_dtypes[i]), stored_text(body.steps[static_cast<std::size_t>(o)].dtype, fmt::format("v{}", o), output_dtypes[i])));
+    line(fmt::format("STORE({}, {}, {});", i, name(output_dtypes[i]),
+                     stored_text(body.steps[static_cast<std::size_t>(o)].dtype, fmt::format("v{}", o), output_dtypes[i])));
   }
   printed.text = operand_macros(body, outputs, inputs, printed.positions.size()) + fmt::format("#define CLUTCH_EXPRESSION(LOAD, POSITION, STORE){}\n", lines);
   return printed;

@@ -65,7 +65,8 @@ Checked validate(std::span<const Tensor> outputs, const ExprFunction& f, std::sp
 std::string computes(const DeviceTraits& traits, const MapProblem& p) { return p.has_f64 && !traits.fp64 ? "the device has no fp64" : ""; }
 
 constexpr std::array<Implementation<MapProblem>, 3> kImplementations{{
-    {"map_contiguous", [](const DeviceTraits& t, const MapProblem& p) {
+    {"map_contiguous",
+     [](const DeviceTraits& t, const MapProblem& p) {
        return p.layout != Layout::contiguous ? std::string("the operands are not all contiguous") : computes(t, p);
      }},
     {"map_rows",
@@ -134,8 +135,8 @@ Launch arrange(std::vector<Tensor> outputs, std::vector<Tensor> inputs, const Di
     p.has_wide = p.has_wide || is_wide(s.dtype);
   }
   if (l.outputs.size() + l.inputs.size() + positions.size() > kMaxMapOperands)
-    refuse(ErrorCode::invalid_argument, fmt::format("{} tensors and positions, at most {} go into one call", l.outputs.size() + l.inputs.size() + positions.size(),
-                                                    kMaxMapOperands));
+    refuse(ErrorCode::invalid_argument,
+           fmt::format("{} tensors and positions, at most {} go into one call", l.outputs.size() + l.inputs.size() + positions.size(), kMaxMapOperands));
   std::size_t k = 0;
   auto add = [&](const Tensor& t) {
     p.dtypes[k++] = t.dtype();

@@ -99,7 +99,8 @@ std::string assemble(const ProgramRequest& request) {
   if (at == std::string_view::npos) {
     source += request.text;
   } else {
-    auto line = std::count(request.text.begin() + static_cast<std::ptrdiff_t>(request.text.rfind("#line", at)), request.text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    auto line = std::count(request.text.begin() + static_cast<std::ptrdiff_t>(request.text.rfind("#line", at)),
+                           request.text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
     source += fmt::format("{}#line 1 \"<traced function>\"\n{}#line {} \"{}\"\n{}", request.text.substr(0, at), request.expression, line, request.file,
                           request.text.substr(at + kInclude.size()));
   }

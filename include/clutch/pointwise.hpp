@@ -14,7 +14,8 @@ namespace clutch::inline v0 {
 class Scalar {
  public:
   template <class T>
-  requires std::is_arithmetic_v<T> constexpr Scalar(T value) : value_(static_cast<double>(value)), whole_(std::is_integral_v<T>) {}
+  requires std::is_arithmetic_v<T>
+  constexpr Scalar(T value) : value_(static_cast<double>(value)), whole_(std::is_integral_v<T>) {}
   constexpr double value() const noexcept { return value_; }
   constexpr bool is_whole() const noexcept { return whole_; }
 
@@ -23,15 +24,15 @@ class Scalar {
   bool whole_;
 };
 
-#define CLUTCH_POINTWISE_1(name)                                                                                  \
-  CLUTCH_API Tensor name(const Tensor& x, const MapOptions& options = {}, const Stream& stream = {});             \
+#define CLUTCH_POINTWISE_1(name)                                                                                             \
+  CLUTCH_API Tensor name(const Tensor& x, const MapOptions& options = {}, const Stream& stream = {});                        \
   CLUTCH_API void name##_out(const Tensor& out, const Tensor& x, const MapOptions& options = {}, const Stream& stream = {}); \
   CLUTCH_API void name##_(const Tensor& self, const MapOptions& options = {}, const Stream& stream = {});
-#define CLUTCH_POINTWISE_2(name)                                                                                                     \
-  CLUTCH_API Tensor name(const Tensor& a, const Tensor& b, const MapOptions& options = {}, const Stream& stream = {});               \
-  CLUTCH_API Tensor name(const Tensor& a, const Scalar& b, const MapOptions& options = {}, const Stream& stream = {});               \
+#define CLUTCH_POINTWISE_2(name)                                                                                                              \
+  CLUTCH_API Tensor name(const Tensor& a, const Tensor& b, const MapOptions& options = {}, const Stream& stream = {});                        \
+  CLUTCH_API Tensor name(const Tensor& a, const Scalar& b, const MapOptions& options = {}, const Stream& stream = {});                        \
   CLUTCH_API void name##_out(const Tensor& out, const Tensor& a, const Tensor& b, const MapOptions& options = {}, const Stream& stream = {}); \
-  CLUTCH_API void name##_(const Tensor& self, const Tensor& b, const MapOptions& options = {}, const Stream& stream = {});           \
+  CLUTCH_API void name##_(const Tensor& self, const Tensor& b, const MapOptions& options = {}, const Stream& stream = {});                    \
   CLUTCH_API void name##_(const Tensor& self, const Scalar& b, const MapOptions& options = {}, const Stream& stream = {});
 
 CLUTCH_POINTWISE_1(neg)

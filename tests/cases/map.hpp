@@ -59,7 +59,8 @@ struct MapCase {
   }
   /// Stores a traced value as a storage dtype: floats round, integers wrap, floats to integers saturate.
   static void store(void* data, std::size_t i, DType storage, const ExprValue& v) {
-    if (is_floating(v.dtype)) return model::store_at(data, i, storage, storage == DType::f64 ? v.number() : static_cast<double>(static_cast<float>(v.number())));
+    if (is_floating(v.dtype))
+      return model::store_at(data, i, storage, storage == DType::f64 ? v.number() : static_cast<double>(static_cast<float>(v.number())));
     auto n = v.dtype == DType::i32 ? std::int64_t{static_cast<std::int32_t>(v.bits)} : static_cast<std::int64_t>(v.bits);
     if (is_integral(storage))
       std::memcpy(static_cast<char*>(data) + i * static_cast<std::size_t>(bits(storage) / 8), &n, static_cast<std::size_t>(bits(storage) / 8));
@@ -104,7 +105,8 @@ struct MapCase {
     auto twice = [](Expr a, Expr b) { return fma(a, 2, b); };
     auto add = [&](std::string_view entry, DType dtype, const Dims& sizes, const std::array<Dims, 2>& shapes, const std::array<Dims, 3>& strides) {
       DType traced = dtype == DType::f64 ? DType::f64 : DType::f32;
-      Problem p = problem(name(dtype), entry, trace(twice, std::array{traced, traced}), {operand(dtype, shapes[0], strides[1], 0), operand(dtype, shapes[1], strides[2], 1)},
+      Problem p = problem(name(dtype), entry, trace(twice, std::array{traced, traced}),
+                          {operand(dtype, shapes[0], strides[1], 0), operand(dtype, shapes[1], strides[2], 1)},
                           {dtype, sizes, strides[0], std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(numel(sizes))))});
       for (std::size_t i = 0; i < static_cast<std::size_t>(numel(sizes)); ++i) {
         double a = model::value_at(p.inputs[0].raw.data(), operand_index(i, sizes, shapes[0]), dtype);
@@ -121,17 +123,19 @@ struct MapCase {
     for (DType dtype : {DType::f32, DType::bf16}) add("map_rows", dtype, rows, {Dims{41}, Dims{3, 1}}, {Dims{50, 1}, Dims{}, Dims{}});
     for (DType dtype : {DType::f32, DType::f16, DType::f64}) add("map_strided", dtype, turned, {turned, Dims{13}}, {Dims{1, 9}, Dims{2, 20}, Dims{3}});
 
-    auto elementary = [](Expr x, Expr y) { return exp(-abs(x)) + tanh(x) * log1p(abs(y)) + erf(x) * sin(y) + cos(x) / (1 + sigmoid(y)) + sqrt(abs(x)) * exp2(-abs(y)); };
+    auto elementary = [](Expr x, Expr y) {
+      return exp(-abs(x)) + tanh(x) * log1p(abs(y)) + erf(x) * sin(y) + cos(x) / (1 + sigmoid(y)) + sqrt(abs(x)) * exp2(-abs(y));
+    };
     auto evaluated = [&](std::string_view what, std::string_view entry, const ExprFunction& f, std::vector<Operand> inputs, Operand output) {
       expect(f, 0, inputs, output);
       all.push_back(problem(what, entry, f, std::move(inputs), std::move(output)));
     };
     for (DType dtype : {DType::f32, DType::f64})
-      evaluated("elementary " + std::string(name(dtype)), "map_contiguous", trace(elementary, std::array{dtype, dtype}), {operand(dtype, flat, {}, 2), operand(dtype, flat, {}, 3)},
-                {dtype, flat, {}, {}});
+      evaluated("elementary " + std::string(name(dtype)), "map_contiguous", trace(elementary, std::array{dtype, dtype}),
+                {operand(dtype, flat, {}, 2), operand(dtype, flat, {}, 3)}, {dtype, flat, {}, {}});
     auto integers = [](Expr a, Expr b) { return floor_mod(a, b) + (trunc_div(a, b + 3) ^ (b >> 2)) - select(a < b, max(a, b), a & b); };
-    evaluated("integers", "map_strided", trace(integers, std::array{DType::i32, DType::i64}), {operand(DType::i8, turned, Dims{1, 9}, 4), operand(DType::i64, turned, {}, 5)},
-              {DType::i64, turned, {}, {}});
+    evaluated("integers", "map_strided", trace(integers, std::array{DType::i32, DType::i64}),
+              {operand(DType::i8, turned, Dims{1, 9}, 4), operand(DType::i64, turned, {}, 5)}, {DType::i64, turned, {}, {}});
     auto places = [](Expr x) { return x * cast(position(0), DType::f32) + cast(position(-1), DType::f32); };
     evaluated("positions", "map_rows", trace(places, std::array{DType::f32}), {operand(DType::f32, rows, {}, 6)}, {DType::f32, rows, Dims{50, 1}, {}});
     evaluated("positions", "map_strided", trace(places, std::array{DType::f32}), {operand(DType::bf16, turned, Dims{1, 9}, 7)}, {DType::f32, turned, {}, {}});

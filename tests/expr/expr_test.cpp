@@ -45,7 +45,8 @@ TEST(Expr, OperandsPromoteAndNumbersAdopt) {
 
 TEST(Expr, EqualTracesHaveEqualText) {
   EXPECT_EQ(text_of([](Expr x, Expr y) { return (x + y) * (x + y); }, DType::f32, DType::f32), "inputs f32 f32\n%2 = add %0 %1\n%3 = mul %2 %2\noutputs %3\n");
-  EXPECT_EQ(text_of([](Expr x, Expr y) { return x * y + 1; }, DType::f32, DType::f32), text_of([](Expr x, Expr y) { return 1 + y * x; }, DType::f32, DType::f32));
+  EXPECT_EQ(text_of([](Expr x, Expr y) { return x * y + 1; }, DType::f32, DType::f32),
+            text_of([](Expr x, Expr y) { return 1 + y * x; }, DType::f32, DType::f32));
   EXPECT_NE(text_of([](Expr x, Expr y) { return x - y; }, DType::f32, DType::f32), text_of([](Expr x, Expr y) { return y - x; }, DType::f32, DType::f32));
   EXPECT_NE(text_of([](Expr x) { return x + 1; }), text_of([](Expr x) { return x + 2; }));
   EXPECT_EQ(text_of([](Expr x) { return x + param(1.0); }), text_of([](Expr x) { return x + param(2.0); }));
@@ -106,7 +107,9 @@ TEST(Expr, TextRoundTrips) {
     ASSERT_EQ(parsed.param_count(), random.function.param_count());
     for (int o = 0; o < parsed.output_count(); ++o) ASSERT_EQ(parsed.output_dtype(o), random.function.output_dtype(o));
   }
-  EXPECT_EQ(ExprFunction::parse("inputs f32\nparams f32\nbuffers bf16/1\n%1 = param 0\n%2 = position 0\n%3 = gather 0 %2\n%4 = fma %0 %1 %3\noutputs %4").captured_count(), 1);
+  EXPECT_EQ(ExprFunction::parse("inputs f32\nparams f32\nbuffers bf16/1\n%1 = param 0\n%2 = position 0\n%3 = gather 0 %2\n%4 = fma %0 %1 %3\noutputs %4")
+                .captured_count(),
+            1);
 }
 
 TEST(Expr, ParseNamesTheLine) {
@@ -156,38 +159,70 @@ void check_derivative(std::string_view what, const std::function<Expr(Expr)>& f,
 }
 
 TEST(Expr, DerivativesMatchFiniteDifferences) {
-  check_derivative("neg", [](Expr x) { return -x; }, -3, 3);
-  check_derivative("abs", [](Expr x) { return abs(x); }, 0.1, 3);
-  check_derivative("abs", [](Expr x) { return abs(x); }, -3, -0.1);
-  check_derivative("sum", [](Expr x) { return x + x * x - 3 * x; }, -3, 3);
-  check_derivative("quotient", [](Expr x) { return (x + 1) / (x * x + 2); }, -3, 3);
-  check_derivative("fma", [](Expr x) { return fma(x, x, x); }, -3, 3);
-  check_derivative("min", [](Expr x) { return min(x, 0.7 * x - 1); }, -3, 3);
-  check_derivative("max", [](Expr x) { return max(x * x, 4.5); }, 2.5, 3);
-  check_derivative("sqrt", [](Expr x) { return sqrt(x); }, 0.1, 9);
-  check_derivative("rsqrt", [](Expr x) { return rsqrt(x); }, 0.3, 9);
-  check_derivative("exp", [](Expr x) { return exp(x); }, -3, 3);
-  check_derivative("exp2", [](Expr x) { return exp2(x); }, -3, 3);
-  check_derivative("expm1", [](Expr x) { return expm1(x); }, -3, 3);
-  check_derivative("log", [](Expr x) { return log(x); }, 0.1, 9);
-  check_derivative("log2", [](Expr x) { return log2(x); }, 0.1, 9);
-  check_derivative("log1p", [](Expr x) { return log1p(x); }, -0.7, 9);
-  check_derivative("tanh", [](Expr x) { return tanh(x); }, -3, 3);
-  check_derivative("sigmoid", [](Expr x) { return sigmoid(x); }, -3, 3);
-  check_derivative("erf", [](Expr x) { return erf(x); }, -3, 3);
-  check_derivative("sin", [](Expr x) { return sin(x); }, -9, 9);
-  check_derivative("cos", [](Expr x) { return cos(x); }, -9, 9);
-  check_derivative("pow of x", [](Expr x) { return pow(x, 2.5); }, 0.1, 4);
-  check_derivative("pow to x", [](Expr x) { return pow(Expr(1.7), x); }, -3, 3);
-  check_derivative("select", [](Expr x) { return select(x > 0, x * x, exp(x)); }, 0.1, 3);
-  check_derivative("floor", [](Expr x) { return floor(x) + ceil(x) + trunc(x) + round(x) + x; }, 0.1, 0.4);
-  check_derivative("gelu", [](Expr x) { return gelu(x); }, -3, 3);
-  check_derivative("gelu tanh", [](Expr x) { return gelu(x, GeluForm::tanh); }, -3, 3);
-  check_derivative("silu", [](Expr x) { return silu(x); }, -3, 3);
-  check_derivative("softplus", [](Expr x) { return softplus(x); }, -3, 19);
-  check_derivative("lerp", [](Expr x) { return lerp(x, x * x, 0.3); }, -3, 3);
-  check_derivative("leaky_relu", [](Expr x) { return leaky_relu(x, 0.2); }, -3, -0.1);
-  check_derivative("casts", [](Expr x) { return cast(cast(x, DType::f64) * 2, DType::f64); }, -3, 3);
+  check_derivative(
+      "neg", [](Expr x) { return -x; }, -3, 3);
+  check_derivative(
+      "abs", [](Expr x) { return abs(x); }, 0.1, 3);
+  check_derivative(
+      "abs", [](Expr x) { return abs(x); }, -3, -0.1);
+  check_derivative(
+      "sum", [](Expr x) { return x + x * x - 3 * x; }, -3, 3);
+  check_derivative(
+      "quotient", [](Expr x) { return (x + 1) / (x * x + 2); }, -3, 3);
+  check_derivative(
+      "fma", [](Expr x) { return fma(x, x, x); }, -3, 3);
+  check_derivative(
+      "min", [](Expr x) { return min(x, 0.7 * x - 1); }, -3, 3);
+  check_derivative(
+      "max", [](Expr x) { return max(x * x, 4.5); }, 2.5, 3);
+  check_derivative(
+      "sqrt", [](Expr x) { return sqrt(x); }, 0.1, 9);
+  check_derivative(
+      "rsqrt", [](Expr x) { return rsqrt(x); }, 0.3, 9);
+  check_derivative(
+      "exp", [](Expr x) { return exp(x); }, -3, 3);
+  check_derivative(
+      "exp2", [](Expr x) { return exp2(x); }, -3, 3);
+  check_derivative(
+      "expm1", [](Expr x) { return expm1(x); }, -3, 3);
+  check_derivative(
+      "log", [](Expr x) { return log(x); }, 0.1, 9);
+  check_derivative(
+      "log2", [](Expr x) { return log2(x); }, 0.1, 9);
+  check_derivative(
+      "log1p", [](Expr x) { return log1p(x); }, -0.7, 9);
+  check_derivative(
+      "tanh", [](Expr x) { return tanh(x); }, -3, 3);
+  check_derivative(
+      "sigmoid", [](Expr x) { return sigmoid(x); }, -3, 3);
+  check_derivative(
+      "erf", [](Expr x) { return erf(x); }, -3, 3);
+  check_derivative(
+      "sin", [](Expr x) { return sin(x); }, -9, 9);
+  check_derivative(
+      "cos", [](Expr x) { return cos(x); }, -9, 9);
+  check_derivative(
+      "pow of x", [](Expr x) { return pow(x, 2.5); }, 0.1, 4);
+  check_derivative(
+      "pow to x", [](Expr x) { return pow(Expr(1.7), x); }, -3, 3);
+  check_derivative(
+      "select", [](Expr x) { return select(x > 0, x * x, exp(x)); }, 0.1, 3);
+  check_derivative(
+      "floor", [](Expr x) { return floor(x) + ceil(x) + trunc(x) + round(x) + x; }, 0.1, 0.4);
+  check_derivative(
+      "gelu", [](Expr x) { return gelu(x); }, -3, 3);
+  check_derivative(
+      "gelu tanh", [](Expr x) { return gelu(x, GeluForm::tanh); }, -3, 3);
+  check_derivative(
+      "silu", [](Expr x) { return silu(x); }, -3, 3);
+  check_derivative(
+      "softplus", [](Expr x) { return softplus(x); }, -3, 19);
+  check_derivative(
+      "lerp", [](Expr x) { return lerp(x, x * x, 0.3); }, -3, 3);
+  check_derivative(
+      "leaky_relu", [](Expr x) { return leaky_relu(x, 0.2); }, -3, -0.1);
+  check_derivative(
+      "casts", [](Expr x) { return cast(cast(x, DType::f64) * 2, DType::f64); }, -3, 3);
   // Two inputs and two outputs: gradients of each input, from both.
   auto both = [](Expr x, Expr y) { return std::array{x * y, x + sin(y)}; };
   ExprFunction b = trace(both, std::array{DType::f64, DType::f64}).backward();

@@ -57,7 +57,8 @@ TEST(Map, EveryOperationHasTheEvaluatorsBits) {
     for (int k = 0; k < functions; ++k) {
       RandomFunction random(seed() + static_cast<std::uint64_t>(k), fp64 && k % 2 == 0, 30);
       std::vector<Operand> inputs, outputs;
-      for (std::size_t i = 0; i < random.inputs.size(); ++i) inputs.push_back(random_operand(random.inputs[i], sizes, {}, 31 * static_cast<std::uint64_t>(k) + i));
+      for (std::size_t i = 0; i < random.inputs.size(); ++i)
+        inputs.push_back(random_operand(random.inputs[i], sizes, {}, 31 * static_cast<std::uint64_t>(k) + i));
       for (int o = 0; o < random.function.output_count(); ++o) outputs.push_back({random.function.output_dtype(o), sizes, {}, {}});
       ASSERT_EQ(run_function(device, random.function, inputs, outputs), "") << "function " << k;
     }
@@ -72,7 +73,8 @@ TEST(Map, LengthsAndDtypes) {
       ExprFunction f = trace([](Expr a, Expr b) { return select(a < b, a + b, a * b); }, std::array{traced, traced});
       for (std::int64_t n : MapCase::lengths(level())) {
         if (n > 9000 && level() == "smoke" && dtype != DType::f32) continue;
-        ASSERT_EQ(run_function(device, f, {random_operand(dtype, {n}, {}, 1), random_operand(dtype, {n}, {}, 2)}, {{dtype, {n}, {}, {}}}), "") << name(dtype) << " " << n;
+        ASSERT_EQ(run_function(device, f, {random_operand(dtype, {n}, {}, 1), random_operand(dtype, {n}, {}, 2)}, {{dtype, {n}, {}, {}}}), "")
+            << name(dtype) << " " << n;
       }
     }
   }
@@ -119,9 +121,7 @@ TEST(Map, PositionsParamsAndCapturedTensors) {
   CLUTCH_EACH_DEVICE(device) {
     Tensor table = from_host<float>({10, 20, 30}, device), x = zeros({4, 5}, {.device = device});
     auto bias = captured(table);
-    auto run = [&](double scale) {
-      return map([&](Expr a) { return a + bias[floor_mod(position(1), 4)] * param(scale) + position(0); }, x).to_host<float>();
-    };
+    auto run = [&](double scale) { return map([&](Expr a) { return a + bias[floor_mod(position(1), 4)] * param(scale) + position(0); }, x).to_host<float>(); };
     std::vector<float> got = run(2);
     auto before = build_counters();
     std::vector<float> again = run(3);
@@ -139,7 +139,8 @@ TEST(Map, PositionsParamsAndCapturedTensors) {
     EXPECT_EQ(code_of([&] { map([&](Expr a) { return a + lookup[position(0)]; }, x); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { map([&](Expr a) { return bias[a]; }, x); }), ErrorCode::invalid_dtype);
     EXPECT_EQ(code_of([&] { map([&](Expr a) { return a + position(2); }, x); }), ErrorCode::invalid_argument);
-    EXPECT_EQ(code_of([&] { map(ExprFunction::parse("inputs f32\nbuffers f32/0\n%1 = gather 0\noutputs %1"), std::span(&x, 1)); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { map(ExprFunction::parse("inputs f32\nbuffers f32/0\n%1 = gather 0\noutputs %1"), std::span(&x, 1)); }),
+              ErrorCode::invalid_argument);
   }
 }
 
@@ -156,7 +157,8 @@ TEST(Map, InPlaceAndOverlaps) {
     Tensor other = zeros({100}, {.device = device});
     EXPECT_EQ(code_of([&] { map_out(same, two, std::span(&other, 1)); }), ErrorCode::invalid_overlap);
     auto table = captured(line);
-    EXPECT_EQ(code_of([&] { map_out(line.slice(0, 0, 50), [&](Expr a) { return a + table[position(0)]; }, {other.slice(0, 0, 50)}); }), ErrorCode::invalid_overlap);
+    EXPECT_EQ(code_of([&] { map_out(line.slice(0, 0, 50), [&](Expr a) { return a + table[position(0)]; }, {other.slice(0, 0, 50)}); }),
+              ErrorCode::invalid_overlap);
   }
 }
 
@@ -298,7 +300,13 @@ TEST(Map, ThreadsTraceAndRunAtOnce) {
 }
 
 TEST(Map, SelectionByTraitsAlone) {
-  DeviceTraits cpu{.type = DeviceType::cpu, .max_work_group = 4096, .native_width_f32 = 16, .fp64 = true, .fma_exact = true, .divide_exact = true, .sqrt_exact = true,
+  DeviceTraits cpu{.type = DeviceType::cpu,
+                   .max_work_group = 4096,
+                   .native_width_f32 = 16,
+                   .fp64 = true,
+                   .fma_exact = true,
+                   .divide_exact = true,
+                   .sqrt_exact = true,
                    .denormals = true};
   detail::MapProblem problem{.function = 1};
   EXPECT_EQ(detail::select(cpu, problem).entry, "map_contiguous");

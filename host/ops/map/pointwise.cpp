@@ -77,54 +77,52 @@ class Pointwise {
 }  // namespace
 
 // In these lines x, or a and b, are the operands.
-#define CLUTCH_POINTWISE_1(name, expression)                                                                                         \
-  namespace {                                                                                                                        \
-  Pointwise& op_##name() {                                                                                                           \
-    static Pointwise op([](std::span<const Expr> operands) {                                                                         \
-      const Expr& x = operands[0];                                                                                                   \
-      return Expr(expression);                                                                                                       \
-    });                                                                                                                              \
-    return op;                                                                                                                       \
-  }                                                                                                                                  \
-  }                                                                                                                                  \
-  Tensor name(const Tensor& x, const MapOptions& options, const Stream& stream) {                                                    \
-    const Tensor* inputs[] = {&x};                                                                                                   \
-    return op_##name().call(inputs, {}, options, stream);                                                                            \
-  }                                                                                                                                  \
-  void name##_out(const Tensor& out, const Tensor& x, const MapOptions& options, const Stream& stream) {                             \
-    const Tensor* inputs[] = {&x};                                                                                                   \
-    op_##name().call_out(out, inputs, {}, options, stream);                                                                          \
-  }                                                                                                                                  \
+#define CLUTCH_POINTWISE_1(name, expression)                                                             \
+  namespace {                                                                                            \
+  Pointwise& op_##name() {                                                                               \
+    static Pointwise op([](std::span<const Expr> operands) {                                             \
+      const Expr& x = operands[0];                                                                       \
+      return Expr(expression);                                                                           \
+    });                                                                                                  \
+    return op;                                                                                           \
+  }                                                                                                      \
+  }                                                                                                      \
+  Tensor name(const Tensor& x, const MapOptions& options, const Stream& stream) {                        \
+    const Tensor* inputs[] = {&x};                                                                       \
+    return op_##name().call(inputs, {}, options, stream);                                                \
+  }                                                                                                      \
+  void name##_out(const Tensor& out, const Tensor& x, const MapOptions& options, const Stream& stream) { \
+    const Tensor* inputs[] = {&x};                                                                       \
+    op_##name().call_out(out, inputs, {}, options, stream);                                              \
+  }                                                                                                      \
   void name##_(const Tensor& self, const MapOptions& options, const Stream& stream) { name##_out(self, self, options, stream); }
 
-#define CLUTCH_POINTWISE_2(name, expression)                                                                                         \
-  namespace {                                                                                                                        \
-  Pointwise& op_##name() {                                                                                                           \
-    static Pointwise op([](std::span<const Expr> operands) {                                                                         \
-      const Expr &a = operands[0], &b = operands[1];                                                                                 \
-      return Expr(expression);                                                                                                       \
-    });                                                                                                                              \
-    return op;                                                                                                                       \
-  }                                                                                                                                  \
-  }                                                                                                                                  \
-  Tensor name(const Tensor& a, const Tensor& b, const MapOptions& options, const Stream& stream) {                                   \
-    const Tensor* inputs[] = {&a, &b};                                                                                               \
-    return op_##name().call(inputs, {}, options, stream);                                                                            \
-  }                                                                                                                                  \
-  Tensor name(const Tensor& a, const Scalar& b, const MapOptions& options, const Stream& stream) {                                   \
-    const Tensor* inputs[] = {&a};                                                                                                   \
-    return op_##name().call(inputs, std::span(&b, 1), options, stream);                                                              \
-  }                                                                                                                                  \
-  void name##_out(const Tensor& out, const Tensor& a, const Tensor& b, const MapOptions& options, const Stream& stream) {            \
-    const Tensor* inputs[] = {&a, &b};                                                                                               \
-    op_##name().call_out(out, inputs, {}, options, stream);                                                                          \
-  }                                                                                                                                  \
-  void name##_(const Tensor& self, const Tensor& b, const MapOptions& options, const Stream& stream) {                               \
-    name##_out(self, self, b, options, stream);                                                                                      \
-  }                                                                                                                                  \
-  void name##_(const Tensor& self, const Scalar& b, const MapOptions& options, const Stream& stream) {                               \
-    const Tensor* inputs[] = {&self};                                                                                                \
-    op_##name().call_out(self, inputs, std::span(&b, 1), options, stream);                                                           \
+#define CLUTCH_POINTWISE_2(name, expression)                                                                                                         \
+  namespace {                                                                                                                                        \
+  Pointwise& op_##name() {                                                                                                                           \
+    static Pointwise op([](std::span<const Expr> operands) {                                                                                         \
+      const Expr &a = operands[0], &b = operands[1];                                                                                                 \
+      return Expr(expression);                                                                                                                       \
+    });                                                                                                                                              \
+    return op;                                                                                                                                       \
+  }                                                                                                                                                  \
+  }                                                                                                                                                  \
+  Tensor name(const Tensor& a, const Tensor& b, const MapOptions& options, const Stream& stream) {                                                   \
+    const Tensor* inputs[] = {&a, &b};                                                                                                               \
+    return op_##name().call(inputs, {}, options, stream);                                                                                            \
+  }                                                                                                                                                  \
+  Tensor name(const Tensor& a, const Scalar& b, const MapOptions& options, const Stream& stream) {                                                   \
+    const Tensor* inputs[] = {&a};                                                                                                                   \
+    return op_##name().call(inputs, std::span(&b, 1), options, stream);                                                                              \
+  }                                                                                                                                                  \
+  void name##_out(const Tensor& out, const Tensor& a, const Tensor& b, const MapOptions& options, const Stream& stream) {                            \
+    const Tensor* inputs[] = {&a, &b};                                                                                                               \
+    op_##name().call_out(out, inputs, {}, options, stream);                                                                                          \
+  }                                                                                                                                                  \
+  void name##_(const Tensor& self, const Tensor& b, const MapOptions& options, const Stream& stream) { name##_out(self, self, b, options, stream); } \
+  void name##_(const Tensor& self, const Scalar& b, const MapOptions& options, const Stream& stream) {                                               \
+    const Tensor* inputs[] = {&self};                                                                                                                \
+    op_##name().call_out(self, inputs, std::span(&b, 1), options, stream);                                                                           \
   }
 
 CLUTCH_POINTWISE_1(neg, -x)

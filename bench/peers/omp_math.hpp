@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Element-wise mathematics as a C++ programmer would write it: OpenMP SIMD loops with -O3 -march=native -ffast-math, whose
+// functions are glibc's libmvec (up to 4 ulp).
+#include <string_view>
+
+namespace clutch::bench::omp {
+
+/// out = name(a) or name(a, b): add mul div exp log tanh sigmoid erf sin pow gelu silu relu; false if there is no such loop.
+bool math_f32(std::string_view name, float* out, const float* a, const float* b, long n);
+bool math_f64(std::string_view name, double* out, const double* a, const double* b, long n);
+/// out = a chain of `ops` multiplications by b and additions of b in turn.
+void chain_f32(int ops, float* out, const float* a, const float* b, long n);
+
+}  // namespace clutch::bench::omp
