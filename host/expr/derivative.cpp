@@ -9,11 +9,24 @@ namespace clutch::inline v0 {
 namespace detail {
 namespace {
 
+/// A step as an expression over those of earlier steps.
+Expr expression_of(const ExprBody& body, const ExprStep& s, const std::vector<Expr>& earlier) {
+  ExprNode n;
+  n.op = s.op, n.dtype = s.dtype, n.target = s.target, n.index = s.index, n.bits = s.bits;
+  for (int o : s.operands) n.operands.push_back(earlier[static_cast<std::size_t>(o)].node()), n.depth = std::max(n.depth, n.operands.back()->depth + 1);
+  if (s.op == ExprOp::param) {
+    n.bits = std::bit_cast<std::uint64_t>(body.param_values[static_cast<std::size_t>(s.index)]);
+    n.identity = &body.param_values[static_cast<std::size_t>(s.index)];
+  }
+  if (s.op == ExprOp::gather) n.tensor = body.tensors[static_cast<std::size_t>(s.index)];
+  return Expr(std::make_shared<const ExprNode>(std::move(n)));
+}
+
 /// The function's steps as expressions over its inputs, and the sum of what arrives at each.
 class Adjoints {
  public:
   explicit Adjoints(const ExprBody& body) : body_(body), sums_(body.steps.size()) {
-    for (const ExprStep& s : body.steps) values_.push_back(value_of(s));
+    for (const ExprStep& s : body.steps) values_.push_back(expression_of(body, s, values_));
   }
 
   void arrive(int step, const Expr& gradient) {
@@ -31,18 +44,6 @@ class Adjoints {
   }
 
  private:
-  Expr value_of(const ExprStep& s) {
-    ExprNode n;
-    n.op = s.op, n.dtype = s.dtype, n.target = s.target, n.index = s.index, n.bits = s.bits;
-    for (int o : s.operands) n.operands.push_back(values_[static_cast<std::size_t>(o)].node()), n.depth = std::max(n.depth, n.operands.back()->depth + 1);
-    if (s.op == ExprOp::param) {
-      n.bits = std::bit_cast<std::uint64_t>(body_.param_values[static_cast<std::size_t>(s.index)]);
-      n.identity = &body_.param_values[static_cast<std::size_t>(s.index)];
-    }
-    if (s.op == ExprOp::gather) n.tensor = body_.tensors[static_cast<std::size_t>(s.index)];
-    return Expr(std::make_shared<const ExprNode>(std::move(n)));
-  }
-
   void pass(const ExprStep& s, const Expr& y, const Expr& g) {
     auto x = [&](std::size_t k) -> const Expr& { return values_[static_cast<std::size_t>(s.operands[k])]; };
     auto to = [&](std::size_t k, const Expr& gradient) { arrive(s.operands[k], gradient); };
@@ -96,6 +97,19 @@ class Adjoints {
 };
 
 }  // namespace
+
+ExprFunction compose(const ExprFunction& outer, const ExprFunction& inner) {
+  auto expressions = [](const ExprBody& body, const std::vector<Expr>* inputs) {
+    std::vector<Expr> values, outputs;
+    for (const ExprStep& s : body.steps)
+      values.push_back(s.op == ExprOp::input && inputs ? cast((*inputs)[static_cast<std::size_t>(s.index)], s.dtype) : expression_of(body, s, values));
+    for (int o : body.outputs) outputs.push_back(values[static_cast<std::size_t>(o)]);
+    return outputs;
+  };
+  std::vector<Expr> middle = expressions(*inner.body(), nullptr);
+  return ExprFunction(inner.body()->inputs, expressions(*outer.body(), &middle));
+}
+
 }  // namespace detail
 
 ExprFunction ExprFunction::backward() const {

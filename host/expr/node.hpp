@@ -144,13 +144,26 @@ Expr make_expr(ExprOp op, std::initializer_list<Expr> operands);
 Expr strong(const Expr& x);
 Expr expr_constant(DType dtype, double value);
 
-/// OpenCL C of a function, as macro text for kernels that include common/expr.clh:
-///   #define CLUTCH_EXPRESSION(LOAD, STORE) ...
-/// LOAD(k, dtype) and STORE(k, dtype, value) are the kernel's; k counts outputs, then inputs, then positions.
+/// outer(inner(...)): outer's inputs are inner's outputs, cast if need be.
+ExprFunction compose(const ExprFunction& outer, const ExprFunction& inner);
+
+/// What printed text calls things, so that one kernel may hold two functions.
+struct PrintNames {
+  std::string_view macro = "EXPRESSION", extra = "EXTRA";
+  char param = 'p', captured = 'c';
+};
+
+/// OpenCL C of a function, as macros for kernels that include common/expr.clh:
+///   CLUTCH_EXPRESSION(LOAD, POSITION, STORE), the statements; LOAD(k, dtype), POSITION(k) and STORE(k, dtype, value) are the
+///   kernel's, k counts outputs, then inputs, then positions;
+///   CLUTCH_EXTRA_KERNEL_PARAMS, _PARAMS, _ARGUMENTS, _NAMES: its params and captured tensors, each with a comma before it.
 struct PrintedExpr {
-  std::string text;            ///< the macro, ending in a newline
+  std::string text;
   std::vector<int> positions;  ///< dimensions of the positions, in order
 };
-PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes);
+PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes, const PrintNames& names = {});
+
+/// The like macros for tensors b0, b1, ... (BUFFER), their strides s0, s1, ... (STRIDE) and r1, ... (REDUCED), outputs first.
+std::string print_operands(std::size_t outputs, std::size_t inputs, std::size_t positions, std::size_t captured);
 
 }  // namespace clutch::inline v0::detail

@@ -187,9 +187,24 @@ struct ParameterMacros {
   }
 };
 
-std::string operand_macros(const ExprBody& body, std::size_t outputs, std::size_t inputs, std::size_t positions) {
-  ParameterMacros buffers, extra;
-  std::string strides, stride_names, spread, aligned = "0";
+/// Params and captured tensors.
+ParameterMacros extra_macros(const ExprBody& body, const PrintNames& names) {
+  ParameterMacros extra;
+  for (std::size_t i = 0; i < body.params.size(); ++i)
+    extra.add(fmt::format("{} {}{}", scalar_type(body.params[i]), names.param, i), fmt::format("{}{}", names.param, i));
+  for (std::size_t i = 0; i < body.buffers.size(); ++i) {
+    extra.add_buffer(names.captured, i, false);
+    for (int d = 0; d < body.buffers[i].rank; ++d)
+      extra.add(fmt::format("long {0}{1}_size{2}, long {0}{1}_stride{2}", names.captured, i, d), fmt::format("{0}{1}_size{2}, {0}{1}_stride{2}", names.captured, i, d));
+  }
+  return extra;
+}
+
+}  // namespace
+
+std::string print_operands(std::size_t outputs, std::size_t inputs, std::size_t positions, std::size_t captured) {
+  ParameterMacros buffers;
+  std::string strides, stride_names, spread, reduced, reduced_spread, shift, aligned = "0";
   for (std::size_t k = 0; k < outputs + inputs; ++k) buffers.add_buffer('b', k, k < outputs);
   for (std::size_t k = 0; k < outputs + inputs + positions; ++k) {
     strides += fmt::format(", SHAPE_VECTOR s{}", k);
@@ -197,20 +212,20 @@ std::string operand_macros(const ExprBody& body, std::size_t outputs, std::size_
     spread += fmt::format(" CLUTCH_CONCAT(vstore, RANK_LANES)(s{0}, 0, f[{0}]);", k);
   }
   for (std::size_t k = 0; k < outputs; ++k) aligned += fmt::format(" | (ulong)b{}", k);
-  for (std::size_t i = 0; i < body.params.size(); ++i) extra.add(fmt::format("{} p{}", scalar_type(body.params[i]), i), fmt::format("p{}", i));
-  for (std::size_t i = 0; i < body.buffers.size(); ++i) {
-    extra.add_buffer('c', i, false);
-    for (int d = 0; d < body.buffers[i].rank; ++d)
-      extra.add(fmt::format("long c{0}_size{1}, long c{0}_stride{1}", i, d), fmt::format("c{0}_size{1}, c{0}_stride{1}", i, d));
+  for (std::size_t k = outputs; k < outputs + inputs; ++k) {
+    reduced += fmt::format(", SHAPE_VECTOR r{}", k);
+    reduced_spread += fmt::format(" CLUTCH_CONCAT(vstore, RANK_LANES)(r{0}, 0, f[{0}]);", k);
   }
-  return buffers.text("BUFFER") + extra.text("EXTRA") +
-         fmt::format("#define CLUTCH_STRIDE_PARAMS {}\n#define CLUTCH_STRIDE_NAMES {}\n#define CLUTCH_STRIDES(f){}\n#define CLUTCH_OUTPUT_ADDRESSES ({})\n",
-                     strides, stride_names, spread, aligned);
+  for (std::size_t k = 0; k < outputs + inputs; ++k) shift += fmt::format(" b{0} += b{0}_offset;", k);
+  for (std::size_t k = 0; k < captured; ++k) shift += fmt::format(" c{0} += c{0}_offset;", k);
+  return buffers.text("BUFFER") +
+         fmt::format(
+             "#define CLUTCH_STRIDE_PARAMS {}\n#define CLUTCH_STRIDE_NAMES {}\n#define CLUTCH_STRIDES(f){}\n#define CLUTCH_OUTPUT_ADDRESSES ({})\n"
+             "#define CLUTCH_REDUCED_PARAMS {}\n#define CLUTCH_REDUCED(f){}\n#define CLUTCH_SHIFT_BUFFERS{}\n",
+             strides, stride_names, spread, aligned, reduced, reduced_spread, shift);
 }
 
-}  // namespace
-
-PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes) {
+PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes, const PrintNames& names) {
   const ExprBody& body = *function.body();
   const std::size_t outputs = output_dtypes.size(), inputs = input_dtypes.size();
   PrintedExpr printed;
@@ -239,15 +254,15 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
         break;
       }
       case ExprOp::param:
-        value =
-            s.dtype == DType::boolean ? fmt::format("(VI)(p{} ? CLUTCH_TRUE : CLUTCH_FALSE)", s.index) : fmt::format("({})p{}", lane_type(s.dtype), s.index);
+        value = s.dtype == DType::boolean ? fmt::format("(VI)({}{} ? CLUTCH_TRUE : CLUTCH_FALSE)", names.param, s.index)
+                                          : fmt::format("({}){}{}", lane_type(s.dtype), names.param, s.index);
         break;
       case ExprOp::constant: value = constant_text(s.dtype, s.bits); break;
       case ExprOp::gather: {
         std::string place = "(VL)0";
         for (std::size_t d = 0; d < s.operands.size(); ++d)
-          place += fmt::format(" + clutch_place(v{}, c{}_size{}, c{}_stride{})", s.operands[d], s.index, d, s.index, d);
-        value = fmt::format("at_{}(c{}, {})", name(body.buffers[static_cast<std::size_t>(s.index)].dtype), s.index, place);
+          place += fmt::format(" + clutch_place(v{0}, {1}{2}_size{3}, {1}{2}_stride{3})", s.operands[d], names.captured, s.index, d);
+        value = fmt::format("at_{}({}{}, {})", name(body.buffers[static_cast<std::size_t>(s.index)].dtype), names.captured, s.index, place);
         break;
       }
       default: {
@@ -263,7 +278,7 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
     line(fmt::format("STORE({}, {}, {});", i, name(output_dtypes[i]),
                      stored_text(body.steps[static_cast<std::size_t>(o)].dtype, fmt::format("v{}", o), output_dtypes[i])));
   }
-  printed.text = operand_macros(body, outputs, inputs, printed.positions.size()) + fmt::format("#define CLUTCH_EXPRESSION(LOAD, POSITION, STORE){}\n", lines);
+  printed.text = extra_macros(body, names).text(names.extra) + fmt::format("#define CLUTCH_{}(LOAD, POSITION, STORE){}\n", names.macro, lines);
   return printed;
 }
 

@@ -183,24 +183,13 @@ void bind_shape(Encoder& encoder, const Launch& l) {
   for (std::size_t k = 0; k < l.strides.size(); ++k) bind(l.stride.data() + 16 * k);
 }
 
-void bind_extra(Encoder& encoder, const ExprBody& body, std::span<const double> params) {
-  for (std::size_t i = 0; i < body.params.size(); ++i) {
-    std::uint64_t bits = constant_bits(body.params[i], params[i]);
-    encoder.bytes(&bits, is_wide(body.params[i]) ? 8 : 4);  // little-endian, as every OpenCL host of ours
-  }
-  for (const Tensor& t : body.tensors) {
-    if (!t.defined()) refuse(ErrorCode::invalid_argument, "a captured tensor of a parsed function is not set: use with_captured()");
-    encoder.input(t);
-    for (int d = 0; d < t.rank(); ++d) encoder.value(t.sizes()[d]).value(t.strides()[d]);
-  }
-}
-
 void launch(const Launch& l, const ExprFunction& f, std::span<const double> params, Runtime& runtime, std::uint64_t n, const MapOptions& options,
             const Stream& stream) {
   const BuiltPlan& plan = runtime.plans().find<BuiltPlan>("map", l.problem, options.implementation, [&] {
     KernelPlan selected = select(runtime.traits(), l.problem, options.implementation);
     std::span<const DType> dtypes(l.problem.dtypes);
-    selected.expression = print_opencl(f, dtypes.first(l.outputs.size()), dtypes.subspan(l.outputs.size(), l.inputs.size())).text;
+    PrintedExpr printed = print_opencl(f, dtypes.first(l.outputs.size()), dtypes.subspan(l.outputs.size(), l.inputs.size()));
+    selected.expression = print_operands(l.outputs.size(), l.inputs.size(), printed.positions.size(), f.body()->buffers.size()) + printed.text;
     return build_plan(runtime, selected);
   });
   note_plan(plan.text);
@@ -242,6 +231,18 @@ void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const
 }
 
 }  // namespace
+
+void bind_extra(Encoder& encoder, const ExprBody& body, std::span<const double> params) {
+  for (std::size_t i = 0; i < body.params.size(); ++i) {
+    std::uint64_t bits = constant_bits(body.params[i], params[i]);
+    encoder.bytes(&bits, is_wide(body.params[i]) ? 8 : 4);  // little-endian, as every OpenCL host of ours
+  }
+  for (const Tensor& t : body.tensors) {
+    if (!t.defined()) throw Error(ErrorCode::invalid_argument, "map", "a captured tensor of a parsed function is not set: use with_captured()");
+    encoder.input(t);
+    for (int d = 0; d < t.rank(); ++d) encoder.value(t.sizes()[d]).value(t.strides()[d]);
+  }
+}
 
 std::vector<Tensor> map_traced(std::span<const Tensor> given, const ExprFunction& f, std::span<const Tensor> inputs, std::span<const double> params,
                                const MapOptions& options, const Stream& given_stream) {

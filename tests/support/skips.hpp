@@ -16,6 +16,7 @@ inline constexpr Skip kSkips[] = {
     {"Map.", "fp64"},
     {"Math.", "fp64"},
     {"Random.", "fp64"},
+    {"Reduce.", "fp64"},
     {"Streams.", "device_timer"},
     {"Streams.", "second device"},
     {"Tensors.", "second device"},

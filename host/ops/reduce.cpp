@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/ops/copy.hpp>
+#include <clutch/ops/reduce.hpp>
+
+#include "ops/map_plan.hpp"
+#include "ops/reduce_plan.hpp"
+#include "runtime/storage.hpp"
+
+#include <array>
+
+namespace clutch::inline v0 {
+namespace detail {
+namespace {
+
+void refuse(ErrorCode code, std::string_view why) { throw Error(code, "reduce", why); }
+
+/// A reduction as it is going to run.
+struct Reduction {
+  Runtime* runtime = nullptr;
+  Reduce op = Reduce::sum;
+  DType accumulator = DType::f32;
+  Dims sizes;                       ///< of the broadcast inputs
+  std::array<bool, kMaxRank> gone{};  ///< by dimension: reduced
+  Dims result;                      ///< sizes of the result
+  std::int64_t n = 1, m = 1;        ///< results, and elements of each
+  DType dtype = DType::f32;         ///< of the result
+};
+
+// validate ----------------------------------------------------------------------------------------------------------
+
+DType accumulator_of(Reduce op, DType traced) {
+  switch (op) {
+    case Reduce::sum:
+    case Reduce::prod: return is_floating(traced) ? traced : DType::i64;
+    case Reduce::mean: return is_floating(traced) ? traced : DType::f32;
+    case Reduce::any:
+    case Reduce::all: return DType::boolean;
+    default: return traced;
+  }
+}
+
+DType result_dtype(const Reduction& r, const ExprFunction& f, std::span<const Tensor> inputs, const ReduceOptions& options) {
+  if (options.dtype.size() > 0) return options.dtype[0];
+  DType natural = is_floating(r.accumulator) || r.op == Reduce::min || r.op == Reduce::max ? map_dtype(f, 0, inputs) : r.accumulator;
+  if (r.op == Reduce::mean && !is_floating(natural)) natural = r.accumulator;
+  if (options.after.empty()) return natural;
+  DType after = options.after.output_dtype(0);
+  return is_floating(after) && is_floating(natural) ? natural : after;
+}
+
+Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::span<const Tensor> inputs, const ReduceOptions& options) {
+  if (f.empty() || f.output_count() != 1) refuse(ErrorCode::invalid_argument, "the function is to have one output");
+  if (inputs.empty() || static_cast<int>(inputs.size()) != f.input_count() || inputs.size() > kMaxReduceInputs)
+    refuse(ErrorCode::invalid_argument, fmt::format("{} tensors for a function of {}, at most {}", inputs.size(), f.input_count(), kMaxReduceInputs));
+  if (options.dtype.size() > 1) refuse(ErrorCode::invalid_argument, "more than one dtype");
+  if (!options.after.empty() && (options.after.input_count() != 1 || options.after.output_count() != 1 || options.after.captured_count() > 0))
+    refuse(ErrorCode::invalid_argument, "`after` is to have one input, one output and no captured tensors");
+  for (const ExprFunction* g : {&f, &options.after})
+    if (!g->empty())
+      for (const ExprStep& s : g->body()->steps)
+        if (s.op == ExprOp::position) refuse(ErrorCode::invalid_argument, "positions are map's");
+  std::vector<const Tensor*> all;
+  std::vector<Dims> shapes;
+  for (const Tensor& t : inputs) all.push_back(&t), shapes.push_back(t.sizes());
+  for (const Tensor& t : f.body()->tensors) all.push_back(&t);
+  if (out) all.push_back(out);
+  Reduction r{.runtime = &common_runtime(all, "reduce"), .op = op, .sizes = broadcast_shapes(shapes, "reduce")};
+  std::vector<DType> traced = traced_dtypes(inputs);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (traced[i] != f.input_dtype(static_cast<int>(i)))
+      refuse(ErrorCode::invalid_dtype, fmt::format("input {} of dtype {} is traced as {}, the function takes {}", i, name(inputs[i].dtype()), name(traced[i]),
+                                                   name(f.input_dtype(static_cast<int>(i)))));
+  r.accumulator = accumulator_of(op, f.output_dtype(0));
+  if (r.accumulator == DType::boolean && (op == Reduce::min || op == Reduce::max)) r.op = op == Reduce::max ? Reduce::any : Reduce::all;
+  for (std::int64_t d : options.dims) {
+    std::int64_t dim = d < 0 ? d + r.sizes.rank() : d;
+    if (dim < 0 || dim >= r.sizes.rank()) refuse(ErrorCode::invalid_argument, fmt::format("dimension {} of a shape of rank {}", d, r.sizes.rank()));
+    if (std::exchange(r.gone[static_cast<std::size_t>(dim)], true)) refuse(ErrorCode::invalid_argument, fmt::format("dimension {} appears twice", d));
+  }
+  if (options.dims.empty()) r.gone.fill(true);
+  for (int d = 0; d < r.sizes.rank(); ++d) {
+    bool gone = r.gone[static_cast<std::size_t>(d)];
+    (gone ? r.m : r.n) *= r.sizes[d];
+    if (!gone) r.result.push_back(r.sizes[d]);
+    if (gone && options.keep_dims == KeepDims::yes) r.result.push_back(1);
+  }
+  if (r.m == 0 && r.n > 0 && (op == Reduce::min || op == Reduce::max)) refuse(ErrorCode::invalid_argument, "min and max of nothing");
+  r.dtype = out ? out->dtype() : result_dtype(r, f, inputs, options);
+  compute_dtype(r.dtype, "reduce");
+  if (!out) return r;
+  if (!(out->sizes() == r.result))
+    refuse(ErrorCode::invalid_shape, fmt::format("output with shape {}, the result has {}", to_string(out->sizes()), to_string(r.result)));
+  check_no_self_overlap(*out, "reduce");
+  for (const Tensor& t : inputs) check_apart(*out, t, "reduce");
+  for (const Tensor& t : f.body()->tensors) check_apart(*out, t, "reduce");
+  return r;
+}
+
+// select ------------------------------------------------------------------------------------------------------------
+
+std::string computes(const DeviceTraits& traits, const ReduceProblem& p) { return p.has_f64 && !traits.fp64 ? "the device has no fp64" : ""; }
+
+constexpr std::array<Implementation<ReduceProblem>, 3> kImplementations{{
+    {"reduce_rows", [](const DeviceTraits& t, const ReduceProblem& p) {
+       return p.layout != ReduceLayout::rows ? std::string("the reduced elements do not lie in rows") : computes(t, p);
+     }},
+    {"reduce_columns", [](const DeviceTraits& t, const ReduceProblem& p) {
+       return p.layout != ReduceLayout::columns ? std::string("the kept elements do not lie in rows") : computes(t, p);
+     }},
+    {"reduce_strided", computes},
+}};
+
+int op_number(Reduce op) {
+  switch (op) {
+    case Reduce::prod: return 1;
+    case Reduce::min: return 2;
+    case Reduce::max: return 3;
+    case Reduce::any: return 4;
+    case Reduce::all: return 5;
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+KernelPlan select(const DeviceTraits& traits, const ReduceProblem& p, std::string_view forced) {
+  const auto& chosen = choose<ReduceProblem>(kImplementations, traits, p, forced, "reduce");
+  KernelPlan plan{.stem = "reduce", .entry = chosen.name, .tuning = elementwise_tuning(traits)};
+  if (!traits.fma_exact || !traits.divide_exact || !traits.sqrt_exact) {
+    plan.tuning.width = 1;
+    plan.note = "one lane, as rounding is emulated";
+  } else if (p.has_wide && plan.tuning.width > 1) {
+    plan.tuning.width /= 2;
+  }
+  // An item takes whole blocks: few items to a group leave the driver more groups to spread.
+  plan.tuning.local = std::min<std::uint64_t>(plan.tuning.local, 32);
+  set_common(plan.defines, traits, plan.tuning, p.inputs + 1, p.wide_index);
+  plan.defines.set("DWIDTH", plan.tuning.width).set("INPUTS", p.inputs).set("RANK_LANES", p.rank_lanes).set("FINAL", p.final_stage).set("OP", op_number(p.op));
+  plan.defines.set_type("A", p.accumulator).set_text("A_NAME", name(p.accumulator));
+  return plan;
+}
+
+namespace {
+
+// encode ------------------------------------------------------------------------------------------------------------
+
+/// Sizes and strides as the kernels take them, dimension 0 innermost; strides of the output (kept dimensions alone), then inputs.
+struct Walks {
+  std::int64_t kept_rank = 1, reduced_rank = 1;
+  std::array<std::int64_t, 16> kept_size{}, reduced_size{};
+  std::array<std::int64_t, 16 * (kMaxReduceInputs + 1)> kept{}, reduced{};
+  ReduceLayout layout = ReduceLayout::rows;
+  bool wide_index = false;
+};
+
+/// Joins dimensions without moving them: the order of the reduced elements is part of the contract.
+void join_in_order(const Dims& sizes, std::span<const Dims> strides, Walks& w) {
+  std::int64_t n = 0;
+  for (int d = sizes.rank() - 1; d >= 0; --d) {
+    if (sizes[d] == 1) continue;
+    bool joins = n > 0;
+    for (std::size_t k = 0; k < strides.size() && joins; ++k)
+      joins = strides[k][d] == w.reduced[16 * (k + 1) + static_cast<std::size_t>(n) - 1] * w.reduced_size[static_cast<std::size_t>(n) - 1];
+    if (joins) {
+      w.reduced_size[static_cast<std::size_t>(n) - 1] *= sizes[d];
+      continue;
+    }
+    w.reduced_size[static_cast<std::size_t>(n)] = sizes[d];
+    for (std::size_t k = 0; k < strides.size(); ++k) w.reduced[16 * (k + 1) + static_cast<std::size_t>(n)] = strides[k][d];
+    ++n;
+  }
+  if (n == 0) {
+    w.reduced_size[0] = 1;
+    for (std::size_t k = 0; k < strides.size(); ++k) w.reduced[16 * (k + 1)] = 1;
+    n = 1;
+  }
+  w.reduced_rank = n;
+}
+
+void classify(Walks& w, std::size_t inputs) {
+  bool one_stride = w.reduced_rank == 1, rows = one_stride, columns = one_stride && w.kept_size[0] >= 8;
+  for (std::size_t k = 1; k <= inputs; ++k) {
+    rows = rows && (w.reduced[16 * k] == 0 || w.reduced[16 * k] == 1);
+    columns = columns && (w.kept[16 * k] == 0 || w.kept[16 * k] == 1);
+  }
+  w.layout = rows ? ReduceLayout::rows : columns ? ReduceLayout::columns : ReduceLayout::strided;
+}
+
+Walks walks_of(const Reduction& r, const Tensor& out, std::span<const Tensor> inputs, bool keeps) {
+  Walks w;
+  Dims kept_sizes, reduced_sizes, out_strides;
+  int place = 0;
+  for (int d = 0; d < r.sizes.rank(); ++d) {
+    bool gone = r.gone[static_cast<std::size_t>(d)];
+    (gone ? reduced_sizes : kept_sizes).push_back(r.sizes[d]);
+    if (!gone) out_strides.push_back(out.strides()[place]);
+    if (!gone || keeps) ++place;
+  }
+  std::vector<Dims> kept{out_strides}, reduced;
+  for (const Tensor& t : inputs) {
+    Dims strides = broadcast_strides(t, r.sizes), in_kept, in_reduced;
+    for (int d = 0; d < r.sizes.rank(); ++d) (r.gone[static_cast<std::size_t>(d)] ? in_reduced : in_kept).push_back(strides[d]);
+    kept.push_back(in_kept), reduced.push_back(in_reduced);
+  }
+  Layout unused;
+  make_walk(kept_sizes, kept, &w.kept_rank, w.kept_size.data(), w.kept.data(), &unused, &w.wide_index);
+  join_in_order(reduced_sizes, reduced, w);
+  for (std::size_t k = 1; k <= inputs.size(); ++k) {
+    std::int64_t last = 0;
+    for (std::size_t d = 0; d < static_cast<std::size_t>(w.kept_rank); ++d) last += (w.kept_size[d] - 1) * w.kept[16 * k + d];
+    for (std::size_t d = 0; d < static_cast<std::size_t>(w.reduced_rank); ++d) last += std::max<std::int64_t>(w.reduced_size[d] - 1, 0) * w.reduced[16 * k + d];
+    w.wide_index = w.wide_index || last >= INT32_MAX;
+  }
+  w.wide_index = w.wide_index || r.m >= INT32_MAX;
+  classify(w, inputs.size());
+  return w;
+}
+
+void bind_lanes(Encoder& encoder, const std::int64_t* values, const ReduceProblem& p) {
+  if (p.wide_index) {
+    encoder.bytes(values, std::size_t{p.rank_lanes} * 8);
+    return;
+  }
+  std::int32_t narrow[16];
+  for (int i = 0; i < p.rank_lanes; ++i) narrow[i] = static_cast<std::int32_t>(values[i]);
+  encoder.bytes(narrow, std::size_t{p.rank_lanes} * 4);
+}
+
+/// One launch: of the inputs into `out`, which is the result or the blocks' accumulators.
+struct Stage {
+  const Tensor* out;
+  std::vector<Tensor> inputs;
+  const ExprFunction* function;
+  const ExprFunction* after;  ///< null unless it is the last stage
+  Walks walks;
+  std::int64_t n, m;
+};
+
+void launch(const Stage& s, const Reduction& r, std::string_view implementation, const Stream& stream) {
+  const ExprBody& body = *s.function->body();
+  ReduceProblem p{.function = body.id, .op = r.op, .layout = s.walks.layout, .accumulator = r.accumulator, .output = s.out->dtype(), .final_stage = s.after != nullptr,
+                  .wide_index = s.walks.wide_index};
+  if (s.after) p.after = s.after->body()->id;
+  p.inputs = static_cast<std::uint8_t>(s.inputs.size());
+  for (std::size_t k = 0; k < s.inputs.size(); ++k) p.dtypes[k] = s.inputs[k].dtype();
+  auto note = [&](DType d) { p.has_f64 = p.has_f64 || d == DType::f64, p.has_wide = p.has_wide || is_wide(d); };
+  note(r.accumulator), note(s.out->dtype());
+  for (const Tensor& t : s.inputs) note(t.dtype());
+  for (const ExprStep& step : body.steps) note(step.dtype);
+  if (s.after)
+    for (const ExprStep& step : s.after->body()->steps) note(step.dtype);
+  std::int64_t lanes = std::max({s.walks.kept_rank, s.walks.reduced_rank, static_cast<std::int64_t>(s.inputs.size())});
+  p.rank_lanes = static_cast<std::uint8_t>(lanes <= 4 ? 4 : lanes <= 8 ? 8 : 16);
+  const BuiltPlan& plan = r.runtime->plans().find<BuiltPlan>("reduce", p, implementation, [&] {
+    KernelPlan selected = select(r.runtime->traits(), p, implementation);
+    std::span<const DType> dtypes(p.dtypes);
+    selected.expression = print_operands(1, s.inputs.size(), 0, body.buffers.size()) + print_opencl(*s.function, std::span(&p.accumulator, 1), dtypes.first(s.inputs.size())).text;
+    selected.expression += s.after ? print_opencl(*s.after, std::span(&p.output, 1), std::span(&p.accumulator, 1), {.macro = "AFTER", .extra = "AFTER", .param = 'q', .captured = 'd'}).text
+                                   : "#define CLUTCH_AFTER_KERNEL_PARAMS\n";
+    return build_plan(*r.runtime, selected);
+  });
+  note_plan(plan.text);
+  bool by_columns = plan.text.starts_with("reduce_columns"), strided = plan.text.starts_with("reduce_strided");
+  auto blocks = static_cast<std::uint64_t>(std::max<std::int64_t>((s.m + kReduceBlock - 1) / kReduceBlock, 1)), n = static_cast<std::uint64_t>(s.n);
+  // A chunk is about 8192 elements: what a group takes outweighs its scheduling.
+  std::uint64_t chunk = std::max<std::uint64_t>(1, 8192 / static_cast<std::uint64_t>(std::clamp<std::int64_t>(s.m, 1, kReduceBlock)));
+  Encoder encoder(stream, "reduce");
+  encoder.value(n).value(static_cast<std::uint64_t>(s.m)).value(chunk).value(static_cast<std::int32_t>(s.walks.kept_rank));
+  bind_lanes(encoder, s.walks.kept_size.data(), p);
+  for (std::size_t k = 0; k <= s.inputs.size(); ++k) bind_lanes(encoder, s.walks.kept.data() + 16 * k, p);
+  if (strided) {
+    encoder.value(static_cast<std::int32_t>(s.walks.reduced_rank));
+    bind_lanes(encoder, s.walks.reduced_size.data(), p);
+    for (std::size_t k = 1; k <= s.inputs.size(); ++k) bind_lanes(encoder, s.walks.reduced.data() + 16 * k, p);
+  } else {
+    std::array<std::int64_t, 16> inner{};
+    for (std::size_t k = 0; k < s.inputs.size(); ++k) inner[k] = s.walks.reduced[16 * (k + 1)];
+    bind_lanes(encoder, inner.data(), p);
+  }
+  encoder.output(*s.out);
+  for (const Tensor& t : s.inputs) encoder.input(t);
+  bind_extra(encoder, body, body.param_values);
+  if (s.after) bind_extra(encoder, *s.after->body(), s.after->body()->param_values);
+  std::uint64_t items = (n * blocks + chunk - 1) / chunk;
+  if (by_columns) {
+    auto columns = static_cast<std::uint64_t>(s.walks.kept_size[0]), width = static_cast<std::uint64_t>(plan.tuning.width);
+    items = n / columns * ((columns + width - 1) / width) * blocks;
+  }
+  encoder.dispatch(plan.kernel, tile_geometry((items + plan.tuning.local - 1) / plan.tuning.local, plan.tuning.local));
+}
+
+ExprFunction identity(DType from, DType to) {
+  const Expr x = cast(expr_input(0, from), to);
+  return ExprFunction(std::span(&from, 1), std::span(&x, 1));
+}
+
+/// The function applied to the last accumulator.
+ExprFunction last_step(const Reduction& r, const ExprFunction& after) {
+  if (r.op != Reduce::mean) return after.empty() ? identity(r.accumulator, r.accumulator) : after;
+  const Expr x = expr_input(0, r.accumulator) / param(static_cast<double>(r.m));
+  ExprFunction divided(std::span(&r.accumulator, 1), std::span(&x, 1));
+  if (after.empty()) return divided;
+  return compose(after, divided);
+}
+
+void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given, const Reduction& r, const ReduceOptions& options, const Stream& stream) {
+  if (r.n == 0) return;
+  std::vector<Tensor> inputs(given.begin(), given.end());
+  std::vector<DType> traced = traced_dtypes(given);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].dtype() == DType::f64 && traced[i] == DType::f32) inputs[i] = cast(inputs[i], DType::f32, CopyOptions{}, stream);
+  ExprFunction after = last_step(r, options.after);
+  Stage stage{&out, inputs, &f, &after, walks_of(r, out, inputs, options.keep_dims == KeepDims::yes), r.n, r.m};
+  ExprFunction again;
+  Tensor partials;
+  while (stage.m > kReduceBlock) {
+    std::int64_t blocks = (stage.m + kReduceBlock - 1) / kReduceBlock;
+    DType kept_as = r.accumulator == DType::boolean ? DType::i32 : r.accumulator;
+    Tensor made = empty({stage.n, blocks}, {.dtype = kept_as, .device = stream.device()}, stream);
+    stage.out = &made, stage.after = nullptr;
+    launch(stage, r, options.implementation, stream);
+    // The accumulators lie in the order of the walk, a row for each result.
+    partials = made;
+    again = identity(compute_dtype(kept_as, "reduce"), r.accumulator);
+    Stage next{&out, {partials}, &again, &after, stage.walks, stage.n, blocks};
+    std::int64_t row = blocks;
+    for (std::size_t d = 0; d < static_cast<std::size_t>(next.walks.kept_rank); ++d) next.walks.kept[16 + d] = row, row *= next.walks.kept_size[d];
+    next.walks.reduced_rank = 1, next.walks.reduced_size[0] = blocks, next.walks.reduced[16] = 1, next.walks.layout = ReduceLayout::rows;
+    stage = std::move(next);
+  }
+  launch(stage, r, partials.defined() ? std::string_view() : options.implementation, stream);
+}
+
+}  // namespace
+}  // namespace detail
+
+Tensor reduce(Reduce op, const ExprFunction& f, std::span<const Tensor> inputs, const ReduceOptions& options, const Stream& given) {
+  detail::Reduction r = detail::validate(nullptr, op, f, inputs, options);
+  Stream stream = detail::resolve_stream(given, *r.runtime, "reduce");
+  Tensor out = empty(r.result, {.dtype = r.dtype, .device = stream.device()}, stream);
+  detail::run(out, f, inputs, r, options, stream);
+  return out;
+}
+
+void reduce_out(const Tensor& out, Reduce op, const ExprFunction& f, std::span<const Tensor> inputs, const ReduceOptions& options, const Stream& given) {
+  detail::Reduction r = detail::validate(&out, op, f, inputs, options);
+  detail::run(out, f, inputs, r, options, detail::resolve_stream(given, *r.runtime, "reduce"));
+}
+
+}  // namespace clutch::inline v0

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions by name, and map_backward, which needs them: compositions of reduce and map.
+#include <clutch/ops/copy.hpp>
+#include <clutch/ops/reduce.hpp>
+
+#include "expr/node.hpp"
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <mutex>
+
+namespace clutch::inline v0 {
+namespace {
+
+Expr itself(const Expr& x) { return x; }
+
+Tensor by_name(Reduce op, const Tensor& x, const ReduceOptions& options, const Stream& stream) { return reduce(op, itself, x, options, stream); }
+
+ReduceOptions keeping(const ReduceOptions& options) {
+  ReduceOptions kept = options;
+  kept.keep_dims = KeepDims::yes;
+  kept.dtype = {};
+  kept.after = {};
+  return kept;
+}
+
+}  // namespace
+
+Tensor sum(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name(Reduce::sum, x, options, stream); }
+Tensor mean(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name(Reduce::mean, x, options, stream); }
+Tensor prod(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name(Reduce::prod, x, options, stream); }
+Tensor amin(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name(Reduce::min, x, options, stream); }
+Tensor amax(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name(Reduce::max, x, options, stream); }
+Tensor any(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name(Reduce::any, x, options, stream); }
+Tensor all(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name(Reduce::all, x, options, stream); }
+
+Tensor var(const Tensor& x, double correction, const ReduceOptions& options, const Stream& stream) {
+  ReduceOptions wide = keeping(options);
+  if (is_floating(x.dtype()) && x.dtype() != DType::f64) wide.dtype = DType::f32;
+  Tensor center = reduce(Reduce::mean, itself, x, wide, stream);
+  double n = center.numel() == 0 ? 0 : static_cast<double>(x.numel()) / static_cast<double>(center.numel());
+  ReduceOptions last = options;
+  DType computed = center.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  last.after = trace([&](Expr s) { return s / param(std::max(n - correction, 0.0)); }, std::array{computed});
+  if (!options.after.empty()) last.after = detail::compose(options.after, last.after);
+  if (last.dtype.size() == 0 && is_floating(x.dtype())) last.dtype = x.dtype();
+  return reduce(Reduce::sum, [](Expr a, Expr m) { return square(a - m); }, {x, center}, last, stream);
+}
+
+Tensor norm(const Tensor& x, double p, const ReduceOptions& options, const Stream& stream) {
+  DType computed = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  ReduceOptions last = options;
+  auto then = [&](auto f) {
+    ExprFunction after = trace(f, std::array{computed});
+    last.after = options.after.empty() ? after : detail::compose(options.after, after);
+  };
+  auto real = [](const Expr& a) { return is_floating(a.dtype()) ? a : cast(a, DType::f32); };
+  if (p == std::numeric_limits<double>::infinity()) return reduce(Reduce::max, [&](Expr a) { return abs(real(a)); }, x, last, stream);
+  if (p == -std::numeric_limits<double>::infinity()) return reduce(Reduce::min, [&](Expr a) { return abs(real(a)); }, x, last, stream);
+  if (p == 0) return reduce(Reduce::sum, [&](Expr a) { return select(a == 0, real(a) * 0, cast(Expr(1), real(a).dtype())); }, x, last, stream);
+  if (p == 1) return reduce(Reduce::sum, [&](Expr a) { return abs(real(a)); }, x, last, stream);
+  if (p == 2) {
+    then([](Expr s) { return sqrt(s); });
+    return reduce(Reduce::sum, [&](Expr a) { return square(real(a)); }, x, last, stream);
+  }
+  then([&](Expr s) { return pow(s, param(1 / p)); });
+  return reduce(Reduce::sum, [&](Expr a) { return pow(abs(real(a)), param(p)); }, x, last, stream);
+}
+
+Tensor logsumexp(const Tensor& x, const ReduceOptions& options, const Stream& stream) {
+  Tensor top = reduce(Reduce::max, itself, x, keeping(options), stream);
+  ReduceOptions wide = keeping(options);
+  wide.dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  // An infinite maximum is not subtracted: Inf - Inf would be NaN.
+  auto guarded = [](const Expr& m) { return select(isfinite(m), m, cast(Expr(0), m.dtype())); };
+  Tensor total = reduce(Reduce::sum, [&](Expr a, Expr m) { return exp(a - guarded(m)); }, {x, top}, wide, stream);
+  DType dtype = options.dtype.size() > 0 ? options.dtype[0] : is_floating(x.dtype()) ? x.dtype() : DType::f32;
+  Tensor result = map([&](Expr s, Expr m) { return log(s) + guarded(m); }, {total, top}, {.dtypes = {dtype}}, stream);
+  if (options.keep_dims == KeepDims::yes) return result;
+  Dims sizes;
+  std::array<bool, kMaxRank> gone{};
+  for (std::int64_t d : options.dims) gone[static_cast<std::size_t>(d < 0 ? d + x.rank() : d)] = true;
+  for (int d = 0; d < x.rank(); ++d)
+    if (!options.dims.empty() && !gone[static_cast<std::size_t>(d)]) sizes.push_back(x.sizes()[d]);
+  return result.reshape(sizes);
+}
+
+Tensor sum_to(const Tensor& x, const Dims& sizes, const Stream& stream) {
+  if (x.sizes() == sizes) return x;
+  int lead = x.rank() - sizes.rank();
+  const Dims shapes[] = {x.sizes(), sizes};
+  if (lead < 0 || !(broadcast_shapes(shapes, "sum_to") == x.sizes()))
+    throw Error(ErrorCode::invalid_shape, "sum_to", fmt::format("{} does not broadcast to {}", to_string(sizes), to_string(x.sizes())));
+  Dims dims;
+  for (int d = 0; d < x.rank(); ++d)
+    if (d < lead || (sizes[d - lead] == 1 && x.sizes()[d] != 1)) dims.push_back(d);
+  return dims.empty() ? x.reshape(sizes) : sum(x, {.dims = dims, .keep_dims = KeepDims::yes}, stream).reshape(sizes);
+}
+
+namespace {
+
+/// Derivatives by function, made once.
+ExprFunction backward_of(const ExprFunction& f) {
+  static std::mutex mutex;
+  static auto* known = new std::map<std::uint64_t, ExprFunction>;
+  if (f.param_count() > 0 || f.captured_count() > 0) return f.backward();  // these carry values of their own
+  {
+    std::lock_guard lock(mutex);
+    if (auto found = known->find(f.body()->id); found != known->end()) return found->second;
+  }
+  ExprFunction made = f.backward();
+  std::lock_guard lock(mutex);
+  return known->try_emplace(f.body()->id, made).first->second;
+}
+
+}  // namespace
+
+std::vector<Tensor> map_backward(const ExprFunction& f, std::span<const Tensor> inputs, std::span<const Tensor> grad_outputs, const Stream& stream) {
+  if (f.empty()) throw Error(ErrorCode::invalid_argument, "map_backward", "the function is empty");
+  ExprFunction backward = backward_of(f);
+  std::size_t wanted = static_cast<std::size_t>(backward.input_count() - f.input_count());
+  if (grad_outputs.size() != wanted || static_cast<int>(inputs.size()) != f.input_count())
+    throw Error(ErrorCode::invalid_argument, "map_backward",
+                fmt::format("{} inputs and {} gradients for a function of {} with {} floating outputs", inputs.size(), grad_outputs.size(), f.input_count(), wanted));
+  std::vector<Tensor> all(inputs.begin(), inputs.end());
+  for (std::size_t i = 0; i < wanted; ++i) {
+    // A gradient is traced in its output's dtype.
+    DType traced = backward.input_dtype(f.input_count() + static_cast<int>(i));
+    const Tensor& g = grad_outputs[i];
+    all.push_back(detail::compute_dtype(g.dtype(), "map_backward") == traced ? g : cast(g, traced, CopyOptions{}, stream));
+  }
+  std::vector<const Tensor*> floating;
+  for (const Tensor& t : inputs)
+    if (is_floating(t.dtype())) floating.push_back(&t);
+  // Gradients that are to be summed are kept in the accumulator's dtype until then.
+  std::vector<Dims> shapes;
+  for (const Tensor& t : all) shapes.push_back(t.sizes());
+  Dims full = broadcast_shapes(shapes, "map_backward");
+  MapOptions options;
+  std::array<DType, 8> dtypes{};
+  if (floating.size() > dtypes.size()) throw Error(ErrorCode::invalid_argument, "map_backward", "more than 8 floating inputs");
+  for (std::size_t i = 0; i < floating.size(); ++i)
+    dtypes[i] = floating[i]->sizes() == full ? floating[i]->dtype() : detail::compute_dtype(floating[i]->dtype(), "map_backward");
+  std::vector<Tensor> outputs;
+  Stream on = stream;
+  for (std::size_t i = 0; i < floating.size(); ++i) outputs.push_back(empty(full, {.dtype = dtypes[i], .device = inputs[0].device()}, on));
+  map_out(outputs, backward, all, options, stream);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    outputs[i] = sum_to(outputs[i], floating[i]->sizes(), stream);
+    if (outputs[i].dtype() != floating[i]->dtype()) outputs[i] = cast(outputs[i], floating[i]->dtype(), CopyOptions{}, stream);
+  }
+  return outputs;
+}
+
+}  // namespace clutch::inline v0

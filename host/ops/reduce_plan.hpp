@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/ops/reduce.hpp>
+
+#include "encode/plan.hpp"
+#include "expr/node.hpp"
+
+namespace clutch::inline v0::detail {
+
+inline constexpr int kMaxReduceInputs = 8;
+inline constexpr std::int64_t kReduceBlock = 2048;
+
+/// How the elements that go into one result lie.
+enum class ReduceLayout : std::uint8_t {
+  rows,     ///< at one stride, 0 or 1, in each input
+  columns,  ///< at one stride, and the innermost kept dimension has stride 0 or 1 in each input
+  strided,
+};
+
+/// What selection of reduce looks at; also the key of its cached plans.
+struct ReduceProblem {
+  std::uint64_t function = 0, after = 0;  ///< ExprBody::id
+  Reduce op = Reduce::sum;
+  ReduceLayout layout = ReduceLayout::rows;
+  DType accumulator = DType::f32, output = DType::f32;
+  bool final_stage = true;
+  bool wide_index = false;
+  bool has_f64 = false, has_wide = false;
+  std::uint8_t inputs = 1, rank_lanes = 4;
+  std::uint8_t unused[6] = {};
+  DType dtypes[kMaxReduceInputs] = {};
+};
+
+/// Pure, but for the printed functions, which the caller adds. Errors: not_supported, invalid_argument.
+KernelPlan select(const DeviceTraits& traits, const ReduceProblem& problem, std::string_view forced = {});
+
+}  // namespace clutch::inline v0::detail

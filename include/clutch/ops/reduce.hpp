@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/ops/map.hpp>
+
+#include <array>
+#include <span>
+#include <string_view>
+
+namespace clutch::inline v0 {
+
+enum class Reduce : std::uint8_t { sum, prod, min, max, any, all, mean };
+enum class KeepDims : std::uint8_t { no, yes };
+
+struct ReduceOptions {
+  Dims dims = {};                        ///< dimensions to reduce, negative ones from the end; empty: all
+  KeepDims keep_dims = KeepDims::no;     ///< yes: reduced dimensions stay with size 1
+  DTypeList dtype = {};                  ///< of the result; empty: see reduce()
+  ExprFunction after = {};               ///< of one input, applied to the result before it is stored
+  std::string_view implementation = {};  ///< forces a plan by name; empty: the first that accepts
+};
+
+/// Reduces a traced function of broadcast tensors over dimensions, as in reduce(Reduce::sum, [](Expr x) { return x * x; }, x, {.dims = {-1}}).
+/// Shapes: the inputs broadcast; the result has the dimensions that are not reduced. At most 8 inputs.
+/// Dtypes: as map's inputs. sum, prod and mean accumulate floats in f32 (f64 for f64) and integers and bool in i64; mean makes
+///   integers f32 before. Result: for floats as map_dtype() of the function; sums of integers i64; min and max of integers as
+///   map_dtype(); any and all boolean.
+/// Empty: sum 0, prod 1, any false, all true, mean NaN; min and max are Errors.
+/// NaN: min and max give NaN if there is one; any counts it as true.
+/// Determinism: bit-equal on every device, for every layout. Elements, in row-major order, go in blocks of 2048; in a block element j
+///   is added to partial j mod 64; partials are added in a tree of halves (0 + 32, 1 + 33, ...); the results of blocks are
+///   reduced in the same way.
+/// Accuracy: |error| <= (38 ceil(log2048(n)) + 1) eps sum |f(x)| for sums, eps being 2^-24 (2^-53 for f64).
+/// Scratch: one accumulator per block of 2048 where more than one block is reduced to a result.
+/// Errors: invalid_shape for inputs that do not broadcast; invalid_argument for dims out of range or repeated, min and max of
+///   nothing, positions in the function; invalid_dtype; device_mismatch; not_supported for f64 without fp64 or an
+///   implementation that refuses.
+/// Stream: never waits.
+/// Source: torch.sum and its like; argument checks and dtypes are PyTorch's.
+CLUTCH_API Tensor reduce(Reduce op, const ExprFunction& function, std::span<const Tensor> inputs, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void reduce_out(const Tensor& out, Reduce op, const ExprFunction& function, std::span<const Tensor> inputs, const ReduceOptions& options = {},
+                           const Stream& stream = {});
+
+template <class F>
+requires detail::kIsLambda<F> Tensor reduce(Reduce op, F&& f, const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {}) {
+  return reduce(op, detail::trace_over<1>(f, std::span(&x, 1)), std::span(&x, 1), options, stream);
+}
+template <class F, std::size_t kInputs>
+requires detail::kIsLambda<F> Tensor reduce(Reduce op, F&& f, const Tensor (&inputs)[kInputs], const ReduceOptions& options = {}, const Stream& stream = {}) {
+  return reduce(op, detail::trace_over<kInputs>(f, inputs), std::span<const Tensor>(inputs), options, stream);
+}
+
+/// The reductions by name, of the elements themselves.
+CLUTCH_API Tensor sum(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API Tensor mean(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API Tensor prod(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API Tensor amin(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API Tensor amax(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API Tensor any(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API Tensor all(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
+/// Sum of squared distances from the mean over n - correction; two passes, so that it is no difference of large numbers.
+CLUTCH_API Tensor var(const Tensor& x, double correction = 1, const ReduceOptions& options = {}, const Stream& stream = {});
+/// (sum |x|^p)^(1/p); p = inf and -inf give the largest and the smallest magnitude, 0 counts what is not 0.
+CLUTCH_API Tensor norm(const Tensor& x, double p = 2, const ReduceOptions& options = {}, const Stream& stream = {});
+/// log(sum e^x), by way of the maximum.
+CLUTCH_API Tensor logsumexp(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
+/// Sums x over the dimensions that broadcasting `sizes` to x's shape would have made: the gradient of broadcasting.
+CLUTCH_API Tensor sum_to(const Tensor& x, const Dims& sizes, const Stream& stream = {});
+
+/// Gradients of map's floating inputs, in order: the vector-Jacobian product of `function` with one gradient for each of its
+/// floating outputs, summed to each input's shape. The derivative is made and kept at the first call for a function.
+/// Dtypes: each gradient has its input's dtype. Errors: as map; invalid_argument for another count of gradients.
+CLUTCH_API std::vector<Tensor> map_backward(const ExprFunction& function, std::span<const Tensor> inputs, std::span<const Tensor> grad_outputs,
+                                            const Stream& stream = {});
+/// map_backward(f, {x, y}, {grad}) for a lambda.
+template <class F, std::size_t kInputs, std::size_t kOutputs>
+requires detail::kIsLambda<F>
+    std::vector<Tensor> map_backward(F&& f, const Tensor (&inputs)[kInputs], const Tensor (&grad_outputs)[kOutputs], const Stream& stream = {}) {
+  return map_backward(detail::trace_over<kInputs>(f, inputs), std::span<const Tensor>(inputs), std::span<const Tensor>(grad_outputs), stream);
+}
+
+}  // namespace clutch::inline v0

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// reduce: a traced function of strided operands, reduced over some dimensions.
+// The elements of a result, in row-major order, go in blocks of BLOCK; element j of a block goes into partial j % 64, partials into
+// a tree of halves. Results of blocks are reduced by another launch. So bits depend neither on the device nor on the layout.
+// Ownership: an item takes `chunk` whole blocks at a time; 64 partials are 64 / WIDTH vectors. No local memory.
+// Needs: what common/expr.clh needs; INPUTS; OP (0 sum, 1 prod, 2 min, 3 max, 4 any, 5 all); A_NAME, the accumulator's dtype
+// (f32, f64, i64, i32, bool), and A_IS_...; IDX; RANK_LANES; FINAL (1: apply CLUTCH_AFTER and store the result); and from
+// expression.clh: CLUTCH_EXPRESSION and, if FINAL, CLUTCH_AFTER, with their parameters.
+// Operand b0 is the output; its strides over the kept dimensions are s0, the inputs' are s1, ...; the inputs' strides over the
+// reduced dimensions are r1, ...
+#include "common/expr.clh"
+#include "common/launch.clh"
+
+#if !defined(INPUTS) || !defined(OP) || !defined(A_NAME) || !defined(IDX) || !defined(RANK_LANES) || !defined(FINAL)
+#error "INPUTS, OP, A_NAME, IDX, RANK_LANES and FINAL are not defined"
+#endif
+
+#include "expression.clh"
+
+#define SHAPE_VECTOR CLUTCH_CONCAT(IDX, RANK_LANES)
+#define BLOCK 2048
+#define PARTIALS 64
+#define VECTORS (PARTIALS / WIDTH)
+
+#if defined(A_IS_F32)
+#define V VF
+#define A float
+#elif defined(A_IS_F64)
+#define V VD
+#define A double
+#elif defined(A_IS_I64)
+#define V VL
+#define A long
+#else
+#define V VI
+#define A int
+#endif
+
+#if OP == 0
+#define IDENTITY 0
+#if defined(A_IS_I64)
+#define COMBINE(T, a, b) CLUTCH_CONCAT(as_, T)(CLUTCH_CONCAT(as_u, T)(a) + CLUTCH_CONCAT(as_u, T)(b))
+#else
+#define COMBINE(T, a, b) ((a) + (b))
+#endif
+#elif OP == 1
+#define IDENTITY 1
+#if defined(A_IS_I64)
+#define COMBINE(T, a, b) CLUTCH_CONCAT(as_, T)(CLUTCH_CONCAT(as_u, T)(a) * CLUTCH_CONCAT(as_u, T)(b))
+#else
+#define COMBINE(T, a, b) ((a) * (b))
+#endif
+#elif OP == 2
+#define COMBINE(T, a, b) ((((a) < (b)) | ((a) != (a))) ? (a) : (b))
+#elif OP == 3
+#define COMBINE(T, a, b) ((((a) > (b)) | ((a) != (a))) ? (a) : (b))
+#elif OP == 4
+#define IDENTITY 0
+#define COMBINE(T, a, b) ((a) | (b))
+#else
+#define IDENTITY CLUTCH_TRUE
+#define COMBINE(T, a, b) ((a) & (b))
+#endif
+#ifndef IDENTITY
+#if defined(A_IS_F32) || defined(A_IS_F64)
+#define IDENTITY (OP == 2 ? INFINITY : -INFINITY)
+#elif defined(A_IS_I64)
+#define IDENTITY (OP == 2 ? 0x7FFFFFFFFFFFFFFFL : -0x7FFFFFFFFFFFFFFFL - 1L)
+#else
+#define IDENTITY (OP == 2 ? 0x7FFFFFFF : -0x7FFFFFFF - 1)
+#endif
+#endif
+
+#if WIDTH == 1
+#define LANE_BELOW(count) (0 < (count))
+#else
+#define LANE_BELOW(count) CLUTCH_NARROW_MASK(CLUTCH_IOTA_VL < (VL)(long)(count))
+#endif
+#if defined(A_IS_F64) || defined(A_IS_I64)
+#define MASK(m) CLUTCH_WIDE_MASK(m)
+#define SPILL CLUTCH_SPILLD
+#else
+#define MASK(m) (m)
+#define SPILL CLUTCH_SPILL
+#endif
+
+static inline A tree_of(V* acc) {
+  for (int h = VECTORS / 2; h > 0; h /= 2)
+    for (int k = 0; k < h; ++k) acc[k] = COMBINE(CLUTCH_LANES_OF(A), acc[k], acc[k + h]);
+#if WIDTH == 16
+  CLUTCH_CONCAT(A, 8) x8 = COMBINE(CLUTCH_CONCAT(A, 8), acc[0].lo, acc[0].hi);
+#elif WIDTH == 8
+  CLUTCH_CONCAT(A, 8) x8 = acc[0];
+#endif
+#if WIDTH >= 8
+  CLUTCH_CONCAT(A, 4) x4 = COMBINE(CLUTCH_CONCAT(A, 4), x8.lo, x8.hi);
+#elif WIDTH == 4
+  CLUTCH_CONCAT(A, 4) x4 = acc[0];
+#endif
+#if WIDTH >= 4
+  CLUTCH_CONCAT(A, 2) x2 = COMBINE(CLUTCH_CONCAT(A, 2), x4.lo, x4.hi);
+#elif WIDTH == 2
+  CLUTCH_CONCAT(A, 2) x2 = acc[0];
+#endif
+#if WIDTH >= 2
+#if WIDTH > 1 && (OP == 4 || OP == 5)
+  return COMBINE(A, x2.lo, x2.hi) ? 1 : 0;
+#else
+  return COMBINE(A, x2.lo, x2.hi);
+#endif
+#else
+  return acc[0];
+#endif
+}
+
+#define TAKE(k, dtype, x) value = x;
+#define NO_POSITION(k)
+#define LOAD_PLACES(k, dtype) CLUTCH_CONCAT(gather_, dtype)(CLUTCH_CONCAT(b, k), at[k], count)
+
+// What is stored of a result or of a block: the accumulator, or what CLUTCH_AFTER makes of it.
+#if FINAL
+#define LOAD_TOTAL(k, dtype) total
+#define STORE_TOTAL(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(b0, at, 1, x);
+static inline void put(__global uchar* b0, IDX place, A result CLUTCH_AFTER_PARAMS) {
+  IDX at[WIDTH];
+  for (int l = 0; l < WIDTH; ++l) at[l] = place;
+#if OP == 4 || OP == 5
+  V total = result ? (V)CLUTCH_TRUE : (V)0;
+#else
+  V total = (V)result;
+#endif
+  CLUTCH_AFTER(LOAD_TOTAL, NO_POSITION, STORE_TOTAL)
+}
+#define PUT(place, block, blocks, number, result) put(b0, place, result CLUTCH_AFTER_NAMES)
+#else
+#define PUT(place, block, blocks, number, result) ((__global A*)b0)[(number) * (blocks) + (block)] = (result)
+#endif
+
+// Offsets of the element whose row-major number is `index`, added to place[1..INPUTS], and to place[0] if `with_output`.
+static inline void walk(IDX index, int rank, const IDX* size, IDX stride[][RANK_LANES], int first, IDX* place) {
+  for (int d = 0; d < rank; ++d) {
+    IDX next = index / size[d], x = index - next * size[d];
+    for (int k = first; k <= INPUTS; ++k) place[k] += x * stride[k][d];
+    index = next;
+  }
+}
+
+#define REDUCE_SHAPE                                                                        \
+  IDX size[RANK_LANES], kept[INPUTS + 1][RANK_LANES];                                       \
+  CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);                                        \
+  CLUTCH_STRIDES(kept)
+#define REDUCE_TASKS                                                                        \
+  ulong blocks = max((m + BLOCK - 1) / BLOCK, (ulong)1), tasks = n * blocks;                \
+  for (ulong task = (group * lanes + lane) * chunk; task < tasks; task += groups * lanes * chunk) \
+    for (ulong one = task; one < min(task + chunk, tasks); ++one)
+
+// Rows: the reduced elements lie at one stride, 0 or 1, in each input.
+#ifdef CLUTCH_ENTRY_reduce_rows
+#define LOAD_ROW(k, dtype) \
+  (inner[k] ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), place[k] + j) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), place[k]))
+static inline V rows_tail(const IDX* place, const IDX* inner, IDX j, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  IDX at[INPUTS + 1][WIDTH];
+  for (int k = 1; k <= INPUTS; ++k)
+    for (int l = 0; l < WIDTH; ++l) at[k][l] = place[k] + (j + l) * inner[k];
+  V value;
+  CLUTCH_EXPRESSION(LOAD_PLACES, NO_POSITION, TAKE)
+  return MASK(LANE_BELOW(count)) ? value : (V)(A)IDENTITY;
+}
+static inline A rows_block(const IDX* place, const IDX* inner, IDX begin, IDX end CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  V acc[VECTORS];
+  for (int k = 0; k < VECTORS; ++k) acc[k] = (V)(A)IDENTITY;
+  IDX full = begin + (end - begin) / PARTIALS * PARTIALS;
+  for (IDX first = begin; first < full; first += PARTIALS) {
+#pragma unroll
+    for (int v = 0; v < VECTORS; ++v) {
+      IDX j = first + v * WIDTH;
+      V value;
+      CLUTCH_EXPRESSION(LOAD_ROW, NO_POSITION, TAKE)
+      acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value);
+    }
+  }
+  for (IDX j = full; j < end; j += WIDTH) {
+    V value = rows_tail(place, inner, j, (int)min(end - j, (IDX)WIDTH) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+    int v = (int)(j - full) / WIDTH;
+    acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value);
+  }
+  return tree_of(acc);
+}
+__kernel void reduce_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, SHAPE_VECTOR inner_strides CLUTCH_BUFFER_KERNEL_PARAMS
+                              CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  ulong group = get_group_id(0), groups = get_num_groups(0), lane = get_local_id(0), lanes = get_local_size(0);
+  REDUCE_SHAPE
+  IDX spread[RANK_LANES], inner[INPUTS + 1];
+  CLUTCH_CONCAT(vstore, RANK_LANES)(inner_strides, 0, spread);
+  for (int k = 0; k < INPUTS; ++k) inner[k + 1] = spread[k];
+  CLUTCH_SHIFT_BUFFERS
+  REDUCE_TASKS {
+    ulong number = one / blocks, block = one - number * blocks;
+    IDX place[INPUTS + 1] = {0};
+    walk((IDX)number, rank, size, kept, 0, place);
+    A result = rows_block(place, inner, (IDX)(block * BLOCK), (IDX)min((block + 1) * BLOCK, m) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+    PUT(place[0], block, blocks, number, result);
+  }
+}
+#endif
+
+// The reference: any strides of the reduced dimensions, too.
+#ifdef CLUTCH_ENTRY_reduce_strided
+__kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, int reduced_rank,
+                             SHAPE_VECTOR reduced_sizes CLUTCH_REDUCED_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  ulong group = get_group_id(0), groups = get_num_groups(0), lane = get_local_id(0), lanes = get_local_size(0);
+  REDUCE_SHAPE
+  IDX reduced_size[RANK_LANES], reduced[INPUTS + 1][RANK_LANES];
+  CLUTCH_CONCAT(vstore, RANK_LANES)(reduced_sizes, 0, reduced_size);
+  CLUTCH_REDUCED(reduced)
+  CLUTCH_SHIFT_BUFFERS
+  REDUCE_TASKS {
+    ulong number = one / blocks, block = one - number * blocks;
+    IDX place[INPUTS + 1] = {0}, begin = (IDX)(block * BLOCK), end = (IDX)min((block + 1) * BLOCK, m);
+    walk((IDX)number, rank, size, kept, 0, place);
+    V acc[VECTORS];
+    for (int k = 0; k < VECTORS; ++k) acc[k] = (V)(A)IDENTITY;
+    for (IDX j = begin; j < end; j += WIDTH) {
+      int count = (int)min(end - j, (IDX)WIDTH);
+      IDX at[INPUTS + 1][WIDTH];
+      for (int l = 0; l < WIDTH; ++l) {
+        IDX here[INPUTS + 1];
+        for (int k = 0; k <= INPUTS; ++k) here[k] = place[k];
+        if (l < count) walk(j + l, reduced_rank, reduced_size, reduced, 1, here);
+        for (int k = 1; k <= INPUTS; ++k) at[k][l] = here[k];
+      }
+      V value;
+      CLUTCH_EXPRESSION(LOAD_PLACES, NO_POSITION, TAKE)
+      value = MASK(LANE_BELOW(count)) ? value : (V)(A)IDENTITY;
+      int v = (int)(j - begin) / WIDTH % VECTORS;
+      acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value);
+    }
+    A result = tree_of(acc);
+    PUT(place[0], block, blocks, number, result);
+  }
+}
+#endif
+
+// Columns: the innermost kept dimension has stride 1 or 0 in each input, the reduced elements lie at one stride. Lanes are columns;
+// the 64 partials of WIDTH columns are vectors of their own.
+#ifdef CLUTCH_ENTRY_reduce_columns
+#define LOAD_COLUMN(k, dtype) \
+  (across[k] ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), row[k]) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k]))
+#define LOAD_SOME_COLUMNS(k, dtype) CLUTCH_CONCAT(gather_, dtype)(CLUTCH_CONCAT(b, k), at[k], count)
+static inline V columns_tail(const IDX* row, const IDX* across, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  IDX at[INPUTS + 1][WIDTH];
+  for (int k = 1; k <= INPUTS; ++k)
+    for (int l = 0; l < WIDTH; ++l) at[k][l] = row[k] + l * across[k];
+  V value;
+  CLUTCH_EXPRESSION(LOAD_SOME_COLUMNS, NO_POSITION, TAKE)
+  return value;
+}
+__kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, SHAPE_VECTOR inner_strides CLUTCH_BUFFER_KERNEL_PARAMS
+                                 CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  ulong group = get_group_id(0), groups = get_num_groups(0), lane = get_local_id(0), lanes = get_local_size(0);
+  REDUCE_SHAPE
+  IDX spread[RANK_LANES], step[INPUTS + 1], across[INPUTS + 1];
+  CLUTCH_CONCAT(vstore, RANK_LANES)(inner_strides, 0, spread);
+  for (int k = 0; k < INPUTS; ++k) step[k + 1] = spread[k];
+  for (int k = 0; k <= INPUTS; ++k) across[k] = kept[k][0];
+  CLUTCH_SHIFT_BUFFERS
+  ulong columns = (ulong)size[0], panels = (columns + WIDTH - 1) / WIDTH, blocks = max((m + BLOCK - 1) / BLOCK, (ulong)1), tasks = n / columns * panels * blocks;
+  for (ulong task = group * lanes + lane; task < tasks; task += groups * lanes) {
+    ulong number = task / blocks, block = task - number * blocks, outer = number / panels, column = (number - outer * panels) * WIDTH;
+    int count = (int)min(columns - column, (ulong)WIDTH);
+    IDX place[INPUTS + 1] = {0}, row[INPUTS + 1], begin = (IDX)(block * BLOCK), end = (IDX)min((block + 1) * BLOCK, m);
+    walk((IDX)(outer * columns + column), rank, size, kept, 0, place);
+    V acc[PARTIALS];
+    for (int k = 0; k < PARTIALS; ++k) acc[k] = (V)(A)IDENTITY;
+    for (int k = 1; k <= INPUTS; ++k) row[k] = place[k] + begin * step[k];
+    for (IDX j = begin; j < end; ++j) {
+      V value;
+      if (count == WIDTH) {
+        CLUTCH_EXPRESSION(LOAD_COLUMN, NO_POSITION, TAKE)
+      } else {
+        value = columns_tail(row, across, count CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+      }
+      int v = (int)(j - begin) % PARTIALS;
+      acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value);
+      for (int k = 1; k <= INPUTS; ++k) row[k] += step[k];
+    }
+    for (int h = PARTIALS / 2; h > 0; h /= 2)
+      for (int k = 0; k < h; ++k) acc[k] = COMBINE(CLUTCH_LANES_OF(A), acc[k], acc[k + h]);
+    A results[WIDTH];
+    SPILL(acc[0], results);
+    for (int l = 0; l < count; ++l) {
+      ulong result_number = outer * columns + column + l;
+      PUT(place[0] + l * across[0], block, blocks, result_number, results[l]);
+    }
+  }
+}
+#endif

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Descriptor of reduce: what tests and benches share. The model adds in the order that clutch/ops/reduce.hpp states.
+#include <clutch/ops/reduce.hpp>
+
+#include "support/host_model.hpp"
+#include "support/op_case.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+namespace clutch::cases {
+
+struct ReduceCase {
+  static constexpr std::string_view kStem = "reduce";
+  static std::vector<std::int64_t> lengths(std::string_view level) {
+    std::vector<std::int64_t> m{1, 2, 15, 17, 63, 64, 65, 127, 1000, 2047, 2048, 2049, 10007};
+    if (level == "nightly") m.insert(m.end(), {1 << 20, (1 << 22) + 77});
+    return m;
+  }
+
+  /// The contract's order, for one result.
+  template <class A>
+  static A in_order(std::vector<A> values, A identity, const std::function<A(A, A)>& op) {
+    do {
+      std::vector<A> results;
+      for (std::size_t begin = 0; begin < std::max<std::size_t>(values.size(), 1); begin += 2048) {
+        std::array<A, 64> partial;
+        partial.fill(identity);
+        for (std::size_t j = begin; j < std::min(begin + 2048, values.size()); ++j) partial[(j - begin) % 64] = op(partial[(j - begin) % 64], values[j]);
+        for (std::size_t half = 32; half > 0; half /= 2)
+          for (std::size_t k = 0; k < half; ++k) partial[k] = op(partial[k], partial[k + half]);
+        results.push_back(partial[0]);
+      }
+      values = std::move(results);
+    } while (values.size() > 1);
+    return values[0];
+  }
+
+  template <class A>
+  static std::function<A(A, A)> combine(Reduce op) {
+    switch (op) {
+      case Reduce::prod: return [](A a, A b) { return static_cast<A>(a * b); };
+      case Reduce::min: return [](A a, A b) { return a < b || a != a ? a : b; };
+      case Reduce::max: return [](A a, A b) { return a > b || a != a ? a : b; };
+      case Reduce::any: return [](A a, A b) { return static_cast<A>(a != 0 || b != 0); };
+      case Reduce::all: return [](A a, A b) { return static_cast<A>(a != 0 && b != 0); };
+      default: return [](A a, A b) { return static_cast<A>(a + b); };
+    }
+  }
+  template <class A>
+  static A identity(Reduce op) {
+    switch (op) {
+      case Reduce::prod:
+      case Reduce::all: return 1;
+      case Reduce::min: return std::numeric_limits<A>::has_infinity ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max();
+      case Reduce::max: return std::numeric_limits<A>::has_infinity ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::min();
+      default: return 0;
+    }
+  }
+
+  /// Raw results of one tensor of floats, each element squared first if `square`.
+  template <class A>
+  static std::vector<std::uint8_t> expected(Reduce op, const Operand& x, const std::vector<int>& dims, DType result, bool square = false) {
+    std::vector<std::vector<A>> groups;
+    std::array<bool, kMaxRank> gone{};
+    for (int d : dims) gone[static_cast<std::size_t>(d)] = true;
+    std::int64_t n = 1, m = 1;
+    for (int d = 0; d < x.sizes.rank(); ++d) (gone[static_cast<std::size_t>(d)] ? m : n) *= x.sizes[d];
+    groups.resize(static_cast<std::size_t>(n));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(numel(x.sizes)); ++i) {
+      std::size_t rest = i, number = 0, scale = 1;
+      for (int d = x.sizes.rank() - 1; d >= 0; --d) {
+        auto at = rest % static_cast<std::size_t>(x.sizes[d]);
+        rest /= static_cast<std::size_t>(x.sizes[d]);
+        if (gone[static_cast<std::size_t>(d)]) continue;
+        number += at * scale;
+        scale *= static_cast<std::size_t>(x.sizes[d]);
+      }
+      auto v = static_cast<A>(model::value_at(x.raw.data(), i, x.dtype));
+      if (op == Reduce::any || op == Reduce::all) v = v != 0;
+      groups[number].push_back(square ? v * v : v);
+    }
+    std::vector<std::uint8_t> raw(bytes_for(result, static_cast<std::uint64_t>(n)));
+    for (std::size_t k = 0; k < groups.size(); ++k) {
+      A total = in_order<A>(groups[k], identity<A>(op), combine<A>(op));
+      if (op == Reduce::mean) total = static_cast<A>(total / static_cast<A>(m));
+      model::store_at(raw.data(), k, result, static_cast<double>(total));
+    }
+    return raw;
+  }
+
+  static Problem problem(std::string_view what, std::string_view entry, Reduce op, DType dtype, const Dims& sizes, const Dims& strides, const std::vector<int>& dims,
+                         std::uint64_t seed) {
+    Problem p{.name = std::string(what), .entry = entry, .needs_fp64 = dtype == DType::f64};
+    p.inputs.push_back({dtype, sizes, strides, model::make_values(static_cast<std::size_t>(numel(sizes)), dtype, seed, false)});
+    std::array<bool, kMaxRank> gone{};
+    ReduceOptions options{.implementation = entry};
+    for (int d : dims) gone[static_cast<std::size_t>(d)] = true, options.dims.push_back(d);
+    Dims result;
+    for (int d = 0; d < sizes.rank(); ++d)
+      if (!gone[static_cast<std::size_t>(d)]) result.push_back(sizes[d]);
+    p.output = {dtype, result, {}, {}};
+    p.output.raw = dtype == DType::f64 ? expected<double>(op, p.inputs[0], dims, dtype, true) : expected<float>(op, p.inputs[0], dims, dtype, true);
+    DType traced = dtype == DType::f64 ? DType::f64 : DType::f32;
+    ExprFunction square = trace([](Expr x) { return x * x; }, std::array{traced});
+    p.run = [square, op, options](const Tensor& out, std::span<const Tensor> in, const Stream& stream) { reduce_out(out, op, square, in, options, stream); };
+    return p;
+  }
+
+  static std::vector<Problem> problems(std::uint64_t seed) {
+    std::vector<Problem> all;
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+      all.push_back(problem(name(dtype), "reduce_rows", Reduce::sum, dtype, {3, 197}, {200, 1}, {1}, seed));
+      all.push_back(problem(name(dtype), "reduce_columns", Reduce::sum, dtype, {71, 21}, {25, 1}, {0}, seed + 1));
+      all.push_back(problem(name(dtype), "reduce_strided", Reduce::sum, dtype, {5, 13, 7}, {2, 80, 10}, {0, 2}, seed + 2));
+    }
+    all.push_back(problem("two blocks", "reduce_rows", Reduce::sum, DType::f32, {2, 2500}, {}, {1}, seed + 3));
+    all.push_back(problem("two blocks", "reduce_columns", Reduce::max, DType::f32, {2100, 9}, {}, {0}, seed + 4));
+    all.push_back(problem("mean", "reduce_strided", Reduce::mean, DType::f32, {7, 9, 2}, {1, 20, 8}, {1}, seed + 5));
+    all.push_back(problem("min", "reduce_rows", Reduce::min, DType::f32, {3, 97}, {}, {1}, seed + 6));
+    return all;
+  }
+
+  static constexpr Mutation kMutations[] = {
+      {"reduce_rows", Edit::tail, "j < end; j += WIDTH) {\n    V value = rows_tail", "j + WIDTH < end; j += WIDTH) {\n    V value = rows_tail"},
+      {"reduce_rows", Edit::stride, "first < full; first += PARTIALS", "first < full; first += 2 * PARTIALS"},
+      {"reduce_rows", Edit::offset, "min((block + 1) * BLOCK, m) CLUTCH", "min((block + 1) * BLOCK, m) - 1 CLUTCH"},
+      {"reduce_rows", Edit::arithmetic, "acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value);", "acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value + value);"},
+      {"reduce_columns", Edit::tail, "for (int l = 0; l < count; ++l)", "for (int l = 0; l + 1 < count; ++l)"},
+      {"reduce_columns", Edit::stride, "row[k] += step[k]", "row[k] += across[k]"},
+      {"reduce_columns", Edit::offset, "row[k] = place[k] + begin * step[k]", "row[k] = place[k] + (begin + 1) * step[k]"},
+      {"reduce_columns", Edit::arithmetic, "acc[k] = COMBINE(CLUTCH_LANES_OF(A), acc[k], acc[k + h])", "acc[k] = COMBINE(CLUTCH_LANES_OF(A), acc[k], acc[k])"},
+      {"reduce_strided", Edit::tail, "j < end; j += WIDTH) {\n      int count", "j + WIDTH < end; j += WIDTH) {\n      int count"},
+      {"reduce_strided", Edit::stride, "walk(j + l, reduced_rank, reduced_size, reduced, 1, here)", "walk(j + l, 1, reduced_size, reduced, 1, here)"},
+      {"reduce_strided", Edit::offset, "walk((IDX)number, rank, size, kept, 0, place)", "walk((IDX)number + 1, rank, size, kept, 1, place)"},
+      {"reduce_strided", Edit::arithmetic, "/ WIDTH % VECTORS", "/ WIDTH % VECTORS / 2"},
+  };
+};
+
+}  // namespace clutch::cases

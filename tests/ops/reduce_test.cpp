@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/reduce.hpp"
+
+#include "ops/reduce_plan.hpp"
+#include "support/fixture.hpp"
+
+#include <clutch/pointwise.hpp>
+
+#include <cmath>
+
+namespace clutch::testing {
+namespace {
+
+using cases::Operand;
+using cases::ReduceCase;
+
+Operand operand(DType dtype, const Dims& sizes, const Dims& strides = {}, std::uint64_t k = 0, bool specials = false) {
+  return {dtype, sizes, strides, model::make_values(static_cast<std::size_t>(numel(sizes)), dtype, seed() + k, specials)};
+}
+Tensor on(const Device& device, const Operand& o, std::vector<Guarded>& memory) { return memory.emplace_back(device, o.dtype, o.sizes, o.strides, o.lead, &o.raw).view(); }
+
+std::string run(const Device& device, Reduce op, const Operand& x, const std::vector<int>& dims, std::string_view implementation = {}) {
+  std::vector<Guarded> memory;
+  memory.reserve(2);
+  ReduceOptions options{.implementation = implementation};
+  Dims result;
+  std::array<bool, kMaxRank> gone{};
+  for (int d : dims) gone[static_cast<std::size_t>(d)] = true, options.dims.push_back(d);
+  for (int d = 0; d < x.sizes.rank(); ++d)
+    if (!gone[static_cast<std::size_t>(d)]) result.push_back(x.sizes[d]);
+  if (dims.empty() && x.sizes.rank() > 0) result = x.sizes;
+  Tensor in = on(device, x, memory);
+  Guarded& out = memory.emplace_back(device, x.dtype, result);
+  DType traced = x.dtype == DType::f64 ? DType::f64 : DType::f32;
+  reduce_out(out.view(), op, trace([](Expr e) { return e; }, std::array{traced}), std::span(&in, 1), options);
+  std::vector<std::uint8_t> want =
+      x.dtype == DType::f64 ? ReduceCase::expected<double>(op, x, dims, x.dtype) : ReduceCase::expected<float>(op, x, dims, x.dtype);
+  return compare_bits(out.get(), want, x.dtype, !device.traits().denormals);
+}
+
+TEST(Reduce, LengthsOpsAndDtypesHaveTheModelsBits) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+      if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
+      for (Reduce op : {Reduce::sum, Reduce::max, Reduce::mean, Reduce::prod, Reduce::min}) {
+        if (level() == "smoke" && dtype != DType::f32 && op != Reduce::sum) continue;
+        for (std::int64_t m : ReduceCase::lengths(level())) {
+          if (op == Reduce::prod && m > 100) continue;
+          ASSERT_EQ(run(device, op, operand(dtype, {3, m}), {1}), "") << name(dtype) << " rows of " << m << " op " << static_cast<int>(op);
+          if (m < 20000) {
+            ASSERT_EQ(run(device, op, operand(dtype, {m, 19}), {0}), "") << name(dtype) << " columns of " << m;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Reduce, EveryLayoutHasTheSameBits) {
+  const struct {
+    const char* name;
+    Dims sizes, strides;
+    std::vector<int> dims;
+  } layouts[] = {
+      {"all", {3, 5, 7, 20}, {}, {0, 1, 2, 3}},
+      {"inner two", {3, 5, 7, 20}, {}, {2, 3}},
+      {"outer two", {3, 5, 7, 20}, {}, {0, 1}},
+      {"alternating", {3, 5, 7, 20}, {}, {1, 3}},
+      {"alternating outer", {3, 5, 7, 20}, {}, {0, 2}},
+      {"transposed rows", {40, 30}, {1, 40}, {0}},
+      {"transposed columns", {40, 30}, {1, 40}, {1}},
+      {"every second", {40, 30}, {64, 2}, {1}},
+      {"one kept", {1, 3000}, {}, {1}},
+      {"one reduced", {3000, 1}, {}, {1}},
+      {"long columns", {5000, 33}, {40, 1}, {0}},
+      {"rank 7", {2, 3, 2, 3, 2, 2, 5}, {}, {1, 3, 5}},
+  };
+  CLUTCH_EACH_DEVICE(device) {
+    for (const auto& c : layouts)
+      for (std::string_view implementation : {"", "reduce_rows", "reduce_columns", "reduce_strided"}) {
+        std::string wrong;
+        ErrorCode code = code_of([&] { wrong = run(device, Reduce::sum, operand(DType::f32, c.sizes, c.strides), c.dims, implementation); });
+        if (code == ErrorCode::not_supported && !implementation.empty()) continue;
+        ASSERT_EQ(code, ErrorCode::ok) << c.name;
+        ASSERT_EQ(wrong, "") << c.name << " " << implementation;
+      }
+  }
+}
+
+TEST(Reduce, NansInfinitiesAndSpecials) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (Reduce op : {Reduce::sum, Reduce::min, Reduce::max})
+      for (std::int64_t m : {9, 300}) ASSERT_EQ(run(device, op, operand(DType::f32, {30, m}, {}, 7, true), {1}), "") << static_cast<int>(op);
+  }
+}
+
+TEST(Reduce, FusedFunctionsBroadcastAndAfter) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor x = arange(0, 600, 1, {.device = device}).reshape({20, 30}), w = arange(0, 30, 1, {.device = device});
+    Tensor dot = reduce(Reduce::sum, [](Expr a, Expr b) { return a * b; }, {x, w}, {.dims = {-1}});
+    EXPECT_EQ(dot.sizes(), Dims{20});
+    double want = 0;
+    for (int j = 0; j < 30; ++j) want += (30.0 * 3 + j) * j;
+    EXPECT_EQ(dot.to_host<float>()[3], static_cast<float>(want));
+    Tensor rms = reduce(Reduce::mean, [](Expr a) { return a * a; }, x,
+                        {.dims = {0}, .keep_dims = KeepDims::yes, .dtype = {DType::bf16}, .after = trace([](Expr s) { return sqrt(s + param(1.0)); }, std::array{DType::f32})});
+    EXPECT_EQ(rms.sizes(), (Dims{1, 30}));
+    EXPECT_EQ(rms.dtype(), DType::bf16);
+    EXPECT_NEAR(rms.to(DType::f32).to_host<float>()[0], std::sqrt(370.5 * 300 / 1.0 + 1 - 0), 2000) << "order of magnitude";
+    double squares = 0;
+    for (int i = 0; i < 20; ++i) squares += 900.0 * i * i;
+    EXPECT_NEAR(rms.to(DType::f32).to_host<float>()[0], std::sqrt(squares / 20 + 1), 2);
+  }
+}
+
+TEST(Reduce, DtypesOfResults) {
+  CLUTCH_EACH_DEVICE(device) {
+    auto make = [&](DType d) { return full({4, 5}, 2, {.dtype = d, .device = device}); };
+    EXPECT_EQ(sum(make(DType::f16)).dtype(), DType::f16);
+    EXPECT_EQ(sum(make(DType::i8)).dtype(), DType::i64);
+    EXPECT_EQ(sum(make(DType::i8)).item(), 40);
+    EXPECT_EQ(sum(make(DType::boolean)).item(), 20);
+    EXPECT_EQ(prod(make(DType::i32), {.dims = {0}}).to_host<std::int64_t>()[2], 16);
+    EXPECT_EQ(mean(make(DType::i64)).dtype(), DType::f32);
+    EXPECT_EQ(mean(make(DType::bf16)).dtype(), DType::bf16);
+    EXPECT_EQ(amax(make(DType::u8)).dtype(), DType::u8);
+    EXPECT_EQ(amin(make(DType::i64)).dtype(), DType::i64);
+    EXPECT_EQ(amax(make(DType::boolean)).dtype(), DType::boolean);
+    EXPECT_EQ(any(make(DType::f32)).dtype(), DType::boolean);
+    EXPECT_EQ(sum(make(DType::f16), {.dtype = {DType::f32}}).dtype(), DType::f32);
+    Tensor big = full({3000}, 0x7FFFFFFF, {.dtype = DType::i32, .device = device});
+    EXPECT_EQ(sum(big).to_host<std::int64_t>()[0], std::int64_t{3000} * 0x7FFFFFFF);
+    Tensor wide = full({5000}, 4e18, {.dtype = DType::i64, .device = device});
+    EXPECT_EQ(sum(wide).to_host<std::int64_t>()[0], static_cast<std::int64_t>(std::uint64_t{4000000000000000000} * 5000)) << "wraps";
+    EXPECT_EQ(amin(from_host<std::int32_t>({5, -7, 3}, device)).item(), -7);
+    EXPECT_EQ(amax(from_host<std::int64_t>({INT64_MIN, INT64_MIN + 5}, device)).to_host<std::int64_t>()[0], INT64_MIN + 5);
+  }
+}
+
+TEST(Reduce, BooleansOfLongRows) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor x = zeros({3, 5000}, {.device = device});
+    fill_(x.select(0, 1).slice(0, 4321, 4322), -0.5);
+    fill_(x.select(0, 2), 1);
+    EXPECT_EQ(any(x, {.dims = {1}}).to_bytes(), (std::vector<std::uint8_t>{0, 1, 1}));
+    EXPECT_EQ(all(x, {.dims = {1}}).to_bytes(), (std::vector<std::uint8_t>{0, 0, 1}));
+    EXPECT_EQ(any(x.mT(), {.dims = {0}}).to_bytes(), (std::vector<std::uint8_t>{0, 1, 1}));
+    EXPECT_EQ(all(logical_not(x.mT()), {.dims = {0}}).to_bytes(), (std::vector<std::uint8_t>{1, 0, 0}));
+    EXPECT_EQ(any(full({2}, std::nan(""), {.device = device})).item(), 1);
+  }
+}
+
+TEST(Reduce, NothingToReduce) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor x = zeros({3, 0}, {.device = device});
+    EXPECT_EQ(sum(x, {.dims = {1}}).to_host<float>(), (std::vector<float>{0, 0, 0}));
+    EXPECT_EQ(prod(x, {.dims = {1}}).to_host<float>(), (std::vector<float>{1, 1, 1}));
+    EXPECT_EQ(all(x, {.dims = {1}}).to_bytes(), (std::vector<std::uint8_t>{1, 1, 1}));
+    EXPECT_EQ(any(x, {.dims = {1}}).to_bytes(), (std::vector<std::uint8_t>{0, 0, 0}));
+    EXPECT_TRUE(std::isnan(mean(x).item()));
+    EXPECT_EQ(code_of([&] { amax(x, {.dims = {1}}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(sum(x, {.dims = {0}}).numel(), 0);
+    EXPECT_EQ(sum(full({}, 3, {.device = device})).item(), 3);
+  }
+}
+
+TEST(Reduce, RefusesBadInput) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor x = zeros({3, 4}, {.device = device});
+    EXPECT_EQ(code_of([&] { sum(x, {.dims = {2}}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { sum(x, {.dims = {0, -2}}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { sum(x.to(DType::c64)); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { sum(x, {.dtype = {DType::c64}}); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { sum(Tensor()); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { sum(x, {.implementation = "reduce_best"}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { reduce(Reduce::sum, [](Expr a) { return a * position(0); }, x); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { reduce(Reduce::sum, [](Expr a, Expr b) { return a * b; }, {x, zeros({5}, {.device = device})}); }), ErrorCode::invalid_shape);
+    ExprFunction same = trace([](Expr a) { return a; }, std::array{DType::f32});
+    EXPECT_EQ(code_of([&] { reduce_out(zeros({4}, {.device = device}), Reduce::sum, same, std::span(&x, 1), {.dims = {1}}); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { reduce_out(x.select(1, 0), Reduce::sum, same, std::span(&x, 1), {.dims = {1}}); }), ErrorCode::invalid_overlap);
+    EXPECT_EQ(code_of([&] { sum_to(x, {5}); }), ErrorCode::invalid_shape);
+  }
+}
+
+TEST(Reduce, VarianceNormAndLogsumexpAreAccurate) {
+  CLUTCH_EACH_DEVICE(device) {
+    const Dims sizes{7, 3000};
+    Operand o = operand(DType::f32, sizes);
+    std::vector<Guarded> memory;
+    memory.reserve(1);
+    Tensor x = on(device, o, memory), shifted = add(x, 1000);
+    std::vector<float> variance = var(x, 1, {.dims = {1}}).to_host<float>(), moved = var(shifted, 0, {.dims = {1}}).to_host<float>(),
+                       length = norm(x, 2, {.dims = {1}}).to_host<float>(), cubic = norm(x, 3, {.dims = {1}}).to_host<float>(),
+                       top = norm(x, INFINITY, {.dims = {1}}).to_host<float>(), lse = logsumexp(x, {.dims = {1}}).to_host<float>(),
+                       high = logsumexp(mul(x, 100), {.dims = {1}}).to_host<float>();
+    std::vector<float> held = shifted.to_host<float>();
+    for (std::size_t r = 0; r < 7; ++r) {
+      long double s = 0, s2 = 0, hs = 0, hq = 0, p2 = 0, p3 = 0, biggest = 0, e = 0, most = -1e30L, e100 = 0;
+      auto at = [&](std::size_t j) { return static_cast<long double>(model::value_at(o.raw.data(), r * 3000 + j, DType::f32)); };
+      for (std::size_t j = 0; j < 3000; ++j) s += at(j), hs += held[r * 3000 + j], most = std::max(most, at(j) * 100);
+      for (std::size_t j = 0; j < 3000; ++j) {
+        long double v = at(j), h = held[r * 3000 + j];
+        s2 += (v - s / 3000) * (v - s / 3000), hq += (h - hs / 3000) * (h - hs / 3000);
+        p2 += v * v, p3 += std::fabs(v) * v * v * (v < 0 ? 1 : 1), biggest = std::max(biggest, std::fabs(v));
+        e += std::exp(v), e100 += std::exp(100 * v - most);
+      }
+      EXPECT_NEAR(variance[r], static_cast<double>(s2 / 2999), 1e-5 * static_cast<double>(s2 / 2999));
+      EXPECT_NEAR(moved[r], static_cast<double>(hq / 3000), 1e-5 * static_cast<double>(hq / 3000)) << "two passes do not cancel";
+      EXPECT_NEAR(length[r], static_cast<double>(std::sqrt(p2)), 1e-5 * static_cast<double>(std::sqrt(p2)));
+      EXPECT_NEAR(cubic[r], static_cast<double>(std::cbrt(p3)), 1e-5 * static_cast<double>(std::cbrt(p3)));
+      EXPECT_EQ(top[r], static_cast<float>(biggest));
+      EXPECT_NEAR(lse[r], static_cast<double>(std::log(e)), 2e-6 * static_cast<double>(std::log(e)));
+      EXPECT_NEAR(high[r], static_cast<double>(std::log(e100) + most), 1e-5 * static_cast<double>(std::fabs(most)));
+    }
+    const float inf = INFINITY;
+    EXPECT_EQ(logsumexp(from_host<float>({-inf, -inf}, device)).item(), -INFINITY);
+    EXPECT_EQ(logsumexp(from_host<float>({inf, 1}, device)).item(), INFINITY);
+    EXPECT_EQ(norm(from_host<float>({0, 3, -0.0f, 2}, device), 0).item(), 2);
+    EXPECT_EQ(var(from_host<float>({1, 2, 3, 4}, device)).item(), static_cast<double>(5.0f / 3.0f));
+    EXPECT_EQ(norm(from_host<std::int32_t>({3, -4}, device)).item(), 5);
+  }
+}
+
+TEST(Reduce, ErrorStaysBelowTheStatedBound) {
+  CLUTCH_EACH_DEVICE(device) {
+    const std::int64_t n = level() == "nightly" ? 1 << 24 : 1 << 18;
+    Tensor x = rand({n}, {.device = device, .seed = 3});
+    std::vector<float> host = x.to_host<float>();
+    long double exact = 0;
+    for (float v : host) exact += static_cast<long double>(v);
+    double bound = (38 * std::ceil(std::log(static_cast<double>(n)) / std::log(2048.0)) + 1) * 0x1p-24 * static_cast<double>(exact);
+    EXPECT_LE(std::fabs(sum(x).item() - static_cast<double>(exact)), bound);
+  }
+}
+
+TEST(Reduce, BackwardOfMap) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor x = randn({6, 5}, {.device = device, .seed = 1}), w = randn({5}, {.device = device, .seed = 2}), g = randn({6, 5}, {.device = device, .seed = 3});
+    auto f = [](Expr a, Expr b) { return tanh(a * b) + b; };
+    std::vector<Tensor> grads = map_backward(f, {x, w}, {g});
+    ASSERT_EQ(grads.size(), 2u);
+    EXPECT_EQ(grads[1].sizes(), Dims{5});
+    std::vector<float> hx = x.to_host<float>(), hw = w.to_host<float>(), hg = g.to_host<float>(), gx = grads[0].to_host<float>(), gw = grads[1].to_host<float>();
+    std::vector<double> want(5);
+    for (std::size_t i = 0; i < 30; ++i) {
+      double t = std::tanh(static_cast<double>(hx[i]) * static_cast<double>(hw[i % 5])), d = (1 - t * t) * static_cast<double>(hg[i]);
+      EXPECT_NEAR(gx[i], d * static_cast<double>(hw[i % 5]), 1e-6);
+      want[i % 5] += d * static_cast<double>(hx[i]) + static_cast<double>(hg[i]);
+    }
+    for (std::size_t j = 0; j < 5; ++j) EXPECT_NEAR(gw[j], want[j], 1e-5);
+    Tensor h = x.to(DType::bf16);
+    std::vector<Tensor> low = map_backward(f, {h, w}, {g});
+    EXPECT_EQ(low[0].dtype(), DType::bf16);
+    EXPECT_EQ(low[1].dtype(), DType::f32);
+    EXPECT_EQ(code_of([&] { map_backward(f, {x, w}, {g, g}); }), ErrorCode::invalid_argument);
+  }
+}
+
+TEST(Reduce, ShapesOfAClassBuildNothing) {
+  CLUTCH_EACH_DEVICE(device) {
+    auto run_on = [&](const Dims& sizes) { sum(full(sizes, 1, {.device = device}), {.dims = {-1}}); };
+    run_on({4, 100});
+    run_on({4, 5000});
+    auto before = build_counters();
+    for (const Dims& sizes : {Dims{1, 1}, Dims{70, 9}, Dims{3, 100000}, Dims{2, 3, 4, 5}}) run_on(sizes);
+    EXPECT_EQ(build_counters().built + build_counters().loaded, before.built + before.loaded);
+  }
+}
+
+TEST(Reduce, SelectionByTraitsAlone) {
+  DeviceTraits cpu{.type = DeviceType::cpu, .max_work_group = 4096, .native_width_f32 = 16, .fp64 = true, .fma_exact = true, .divide_exact = true, .sqrt_exact = true,
+                   .denormals = true};
+  detail::ReduceProblem problem{.function = 1};
+  EXPECT_EQ(detail::select(cpu, problem).entry, "reduce_rows");
+  problem.layout = detail::ReduceLayout::columns;
+  EXPECT_EQ(detail::select(cpu, problem).entry, "reduce_columns");
+  problem.layout = detail::ReduceLayout::strided;
+  EXPECT_EQ(detail::select(cpu, problem).entry, "reduce_strided");
+  cpu.fp64 = false, problem.has_f64 = true;
+  EXPECT_EQ(code_of([&] { detail::select(cpu, problem); }), ErrorCode::not_supported);
+}
+
+}  // namespace
+}  // namespace clutch::testing
