@@ -63,4 +63,84 @@ void chain_f32(int ops, float* out, const float* a, const float* b, long n) {
   }
 }
 
+namespace {
+
+/// One pass over n elements with all cores (as a row of its own, with one).
+template <class Take>
+float fold(const float* x, long n, bool parallel, float first, Take take, bool maximum) {
+  float total = first;
+  if (maximum) {
+#pragma omp parallel for simd schedule(static) reduction(max : total) if (parallel && n >= kParallel)
+    for (long i = 0; i < n; ++i) total = total > take(x[i]) ? total : take(x[i]);
+  } else {
+#pragma omp parallel for simd schedule(static) reduction(+ : total) if (parallel && n >= kParallel)
+    for (long i = 0; i < n; ++i) total += take(x[i]);
+  }
+  return total;
+}
+
+float one_row(std::string_view name, const float* x, long n, bool parallel) {
+  auto itself = [](float v) { return v; };
+  if (name == "sum") return fold(x, n, parallel, 0, itself, false);
+  if (name == "amax") return fold(x, n, parallel, -3e38f, itself, true);
+  if (name == "norm") return std::sqrt(fold(x, n, parallel, 0, [](float v) { return v * v; }, false));
+  if (name == "var") {
+    float mean = fold(x, n, parallel, 0, itself, false) / static_cast<float>(n);
+    return fold(x, n, parallel, 0, [mean](float v) { return (v - mean) * (v - mean); }, false) / static_cast<float>(n - 1);
+  }
+  float top = fold(x, n, parallel, -3e38f, itself, true);
+  return std::log(fold(x, n, parallel, 0, [top](float v) { return std::exp(v - top); }, false)) + top;
+}
+
+/// Column results: each thread takes a panel of columns and goes down it.
+void columns_of(std::string_view name, float* out, const float* x, long rows, long columns) {
+  constexpr long kPanel = 256;
+#pragma omp parallel for schedule(static)
+  for (long c = 0; c < columns; c += kPanel) {
+    long width = columns - c < kPanel ? columns - c : kPanel;
+    float a[kPanel], b[kPanel];
+    bool maximum = name == "amax" || name == "logsumexp";
+    for (long k = 0; k < kPanel; ++k) a[k] = maximum ? -3e38f : 0, b[k] = 0;
+    for (long r = 0; r < rows; ++r) {
+      const float* row = x + r * columns + c;
+      if (maximum) {
+#pragma omp simd
+        for (long k = 0; k < width; ++k) a[k] = a[k] > row[k] ? a[k] : row[k];
+      } else if (name == "norm") {
+#pragma omp simd
+        for (long k = 0; k < width; ++k) a[k] += row[k] * row[k];
+      } else {
+#pragma omp simd
+        for (long k = 0; k < width; ++k) a[k] += row[k];
+      }
+    }
+    if (name == "var" || name == "logsumexp")
+      for (long r = 0; r < rows; ++r) {
+        const float* row = x + r * columns + c;
+        if (name == "var") {
+#pragma omp simd
+          for (long k = 0; k < width; ++k) b[k] += (row[k] - a[k] / static_cast<float>(rows)) * (row[k] - a[k] / static_cast<float>(rows));
+        } else {
+#pragma omp simd
+          for (long k = 0; k < width; ++k) b[k] += std::exp(row[k] - a[k]);
+        }
+      }
+    for (long k = 0; k < width; ++k)
+      out[c + k] = name == "norm" ? std::sqrt(a[k]) : name == "var" ? b[k] / static_cast<float>(rows - 1) : name == "logsumexp" ? std::log(b[k]) + a[k] : a[k];
+  }
+}
+
+}  // namespace
+
+void reduce_f32(std::string_view name, float* out, const float* x, long rows, long columns, int dims) {
+  if (dims == 2) {
+    out[0] = one_row(name, x, rows * columns, true);
+  } else if (dims == 1) {
+#pragma omp parallel for schedule(static)
+    for (long r = 0; r < rows; ++r) out[r] = one_row(name, x + r * columns, columns, false);
+  } else {
+    columns_of(name, out, x, rows, columns);
+  }
+}
+
 }  // namespace clutch::bench::omp

@@ -12,4 +12,7 @@ bool math_f64(std::string_view name, double* out, const double* a, const double*
 /// out = a chain of `ops` multiplications by b and additions of b in turn.
 void chain_f32(int ops, float* out, const float* a, const float* b, long n);
 
+/// sum, amax, norm, var or logsumexp of a matrix, over dimension 0, 1 or both (2).
+void reduce_f32(std::string_view name, float* out, const float* x, long rows, long columns, int dims);
+
 }  // namespace clutch::bench::omp

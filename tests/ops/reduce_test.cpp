@@ -106,7 +106,6 @@ TEST(Reduce, FusedFunctionsBroadcastAndAfter) {
                         {.dims = {0}, .keep_dims = KeepDims::yes, .dtype = {DType::bf16}, .after = trace([](Expr s) { return sqrt(s + param(1.0)); }, std::array{DType::f32})});
     EXPECT_EQ(rms.sizes(), (Dims{1, 30}));
     EXPECT_EQ(rms.dtype(), DType::bf16);
-    EXPECT_NEAR(rms.to(DType::f32).to_host<float>()[0], std::sqrt(370.5 * 300 / 1.0 + 1 - 0), 2000) << "order of magnitude";
     double squares = 0;
     for (int i = 0; i < 20; ++i) squares += 900.0 * i * i;
     EXPECT_NEAR(rms.to(DType::f32).to_host<float>()[0], std::sqrt(squares / 20 + 1), 2);
@@ -201,7 +200,7 @@ TEST(Reduce, VarianceNormAndLogsumexpAreAccurate) {
       for (std::size_t j = 0; j < 3000; ++j) {
         long double v = at(j), h = held[r * 3000 + j];
         s2 += (v - s / 3000) * (v - s / 3000), hq += (h - hs / 3000) * (h - hs / 3000);
-        p2 += v * v, p3 += std::fabs(v) * v * v * (v < 0 ? 1 : 1), biggest = std::max(biggest, std::fabs(v));
+        p2 += v * v, p3 += std::fabs(v) * v * v, biggest = std::max(biggest, std::fabs(v));
         e += std::exp(v), e100 += std::exp(100 * v - most);
       }
       EXPECT_NEAR(variance[r], static_cast<double>(s2 / 2999), 1e-5 * static_cast<double>(s2 / 2999));
