@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduce: a traced function of strided operands, reduced over some dimensions.
-// The elements of a result, in row-major order, go in blocks of BLOCK; element j of a block goes into partial j % 64, partials into
-// a tree of halves. Results of blocks are reduced by another launch. So bits depend neither on the device nor on the layout.
-// Ownership: an item takes `chunk` whole blocks at a time; 64 partials are 64 / WIDTH vectors. No local memory.
-// Needs: what common/expr.clh needs; INPUTS; OP (0 sum, 1 prod, 2 min, 3 max, 4 any, 5 all); A_NAME, the accumulator's dtype
+// The elements of a result, in row-major order, go in blocks of BLOCK; element j of a block goes into partial
+// 16 (j / CHAIN) + j % 16, the 64 partials into a tree of halves: rows read whole vectors, columns work on 16 partials at a time. Results of blocks are reduced
+// by another launch. So bits depend neither on the device nor on the layout. Ownership: an item takes `chunk` whole blocks at a time; 64 partials are 64 /
+// WIDTH vectors. No local memory. Needs: what common/expr.clh needs; INPUTS; OP (0 sum, 1 prod, 2 min, 3 max, 4 any, 5 all); A_NAME, the accumulator's dtype
 // (f32, f64, i64, i32, bool), and A_IS_...; IDX; RANK_LANES; FINAL (1: apply CLUTCH_AFTER and store the result); and from
 // expression.clh: CLUTCH_EXPRESSION and, if FINAL, CLUTCH_AFTER, with their parameters.
 // Operand b0 is the output; its strides over the kept dimensions are s0, the inputs' are s1, ...; the inputs' strides over the
@@ -19,8 +19,10 @@
 
 #define SHAPE_VECTOR CLUTCH_CONCAT(IDX, RANK_LANES)
 #define BLOCK 2048
+#define CHAIN 512
 #define PARTIALS 64
 #define VECTORS (PARTIALS / WIDTH)
+#define CHAIN_VECTORS (16 / WIDTH)
 
 #if defined(A_IS_F32)
 #define V VF
@@ -145,12 +147,12 @@ static inline void walk(IDX index, int rank, const IDX* size, IDX stride[][RANK_
   }
 }
 
-#define REDUCE_SHAPE                                                                        \
-  IDX size[RANK_LANES], kept[INPUTS + 1][RANK_LANES];                                       \
-  CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);                                        \
+#define REDUCE_SHAPE                                  \
+  IDX size[RANK_LANES], kept[INPUTS + 1][RANK_LANES]; \
+  CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);  \
   CLUTCH_STRIDES(kept)
-#define REDUCE_TASKS                                                                        \
-  ulong blocks = max((m + BLOCK - 1) / BLOCK, (ulong)1), tasks = n * blocks;                \
+#define REDUCE_TASKS                                                                              \
+  ulong blocks = max((m + BLOCK - 1) / BLOCK, (ulong)1), tasks = n * blocks;                      \
   for (ulong task = (group * lanes + lane) * chunk; task < tasks; task += groups * lanes * chunk) \
     for (ulong one = task; one < min(task + chunk, tasks); ++one)
 
@@ -169,25 +171,30 @@ static inline V rows_tail(const IDX* place, const IDX* inner, IDX j, int count C
 static inline A rows_block(const IDX* place, const IDX* inner, IDX begin, IDX end CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   V acc[VECTORS];
   for (int k = 0; k < VECTORS; ++k) acc[k] = (V)(A)IDENTITY;
-  IDX full = begin + (end - begin) / PARTIALS * PARTIALS;
-  for (IDX first = begin; first < full; first += PARTIALS) {
+  for (int c = 0; begin < end; ++c, begin += CHAIN) {
+    IDX stop = min(end, (IDX)(begin + CHAIN)), full = begin + (stop - begin) / 16 * 16;
+    V chain[CHAIN_VECTORS];
+    for (int v = 0; v < CHAIN_VECTORS; ++v) chain[v] = (V)(A)IDENTITY;
+    for (IDX first = begin; first < full; first += 16) {
 #pragma unroll
-    for (int v = 0; v < VECTORS; ++v) {
-      IDX j = first + v * WIDTH;
-      V value;
-      CLUTCH_EXPRESSION(LOAD_ROW, NO_POSITION, TAKE)
-      acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value);
+      for (int v = 0; v < CHAIN_VECTORS; ++v) {
+        IDX j = first + v * WIDTH;
+        V value;
+        CLUTCH_EXPRESSION(LOAD_ROW, NO_POSITION, TAKE)
+        chain[v] = COMBINE(CLUTCH_LANES_OF(A), chain[v], value);
+      }
     }
-  }
-  for (IDX j = full; j < end; j += WIDTH) {
-    V value = rows_tail(place, inner, j, (int)min(end - j, (IDX)WIDTH) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
-    int v = (int)(j - full) / WIDTH;
-    acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value);
+    for (IDX j = full; j < stop; j += WIDTH) {
+      V value = rows_tail(place, inner, j, (int)min(stop - j, (IDX)WIDTH) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+      int v = (int)(j - full) / WIDTH;
+      chain[v] = COMBINE(CLUTCH_LANES_OF(A), chain[v], value);
+    }
+    for (int v = 0; v < CHAIN_VECTORS; ++v) acc[c * CHAIN_VECTORS + v] = chain[v];
   }
   return tree_of(acc);
 }
-__kernel void reduce_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, SHAPE_VECTOR inner_strides CLUTCH_BUFFER_KERNEL_PARAMS
-                              CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
+__kernel void reduce_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
+                          SHAPE_VECTOR inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), lane = get_local_id(0), lanes = get_local_size(0);
   REDUCE_SHAPE
@@ -208,7 +215,8 @@ __kernel void reduce_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int ra
 // The reference: any strides of the reduced dimensions, too.
 #ifdef CLUTCH_ENTRY_reduce_strided
 __kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, int reduced_rank,
-                             SHAPE_VECTOR reduced_sizes CLUTCH_REDUCED_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
+                             SHAPE_VECTOR reduced_sizes CLUTCH_REDUCED_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS
+                                 CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), lane = get_local_id(0), lanes = get_local_size(0);
   REDUCE_SHAPE
@@ -234,7 +242,7 @@ __kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
       V value;
       CLUTCH_EXPRESSION(LOAD_PLACES, NO_POSITION, TAKE)
       value = MASK(LANE_BELOW(count)) ? value : (V)(A)IDENTITY;
-      int v = (int)(j - begin) / WIDTH % VECTORS;
+      int v = (int)(j - begin) / CHAIN * CHAIN_VECTORS + (int)(j - begin) % 16 / WIDTH;
       acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value);
     }
     A result = tree_of(acc);
@@ -243,22 +251,24 @@ __kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
 }
 #endif
 
-// Columns: the innermost kept dimension has stride 1 or 0 in each input, the reduced elements lie at one stride. Lanes are columns;
-// the 64 partials of WIDTH columns are vectors of their own.
+// Columns: the innermost kept dimension has stride 1 or 0 in each input, the reduced elements lie at one stride. Lanes are columns,
+// PANEL of them to a task, so that rows of memory are read in long pieces; the 64 partials of each are kept apart (16 KiB).
 #ifdef CLUTCH_ENTRY_reduce_columns
+#define ABREAST 4
+#define PANEL (ABREAST * WIDTH)
 #define LOAD_COLUMN(k, dtype) \
-  (across[k] ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), row[k]) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k]))
+  (across[k] ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), row[k] + v * WIDTH) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k]))
 #define LOAD_SOME_COLUMNS(k, dtype) CLUTCH_CONCAT(gather_, dtype)(CLUTCH_CONCAT(b, k), at[k], count)
-static inline V columns_tail(const IDX* row, const IDX* across, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+static inline V columns_tail(const IDX* row, const IDX* across, int first, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   IDX at[INPUTS + 1][WIDTH];
   for (int k = 1; k <= INPUTS; ++k)
-    for (int l = 0; l < WIDTH; ++l) at[k][l] = row[k] + l * across[k];
+    for (int l = 0; l < WIDTH; ++l) at[k][l] = row[k] + (first + l) * across[k];
   V value;
   CLUTCH_EXPRESSION(LOAD_SOME_COLUMNS, NO_POSITION, TAKE)
   return value;
 }
-__kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, SHAPE_VECTOR inner_strides CLUTCH_BUFFER_KERNEL_PARAMS
-                                 CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
+__kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
+                             SHAPE_VECTOR inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), lane = get_local_id(0), lanes = get_local_size(0);
   REDUCE_SHAPE
@@ -267,31 +277,40 @@ __kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
   for (int k = 0; k < INPUTS; ++k) step[k + 1] = spread[k];
   for (int k = 0; k <= INPUTS; ++k) across[k] = kept[k][0];
   CLUTCH_SHIFT_BUFFERS
-  ulong columns = (ulong)size[0], panels = (columns + WIDTH - 1) / WIDTH, blocks = max((m + BLOCK - 1) / BLOCK, (ulong)1), tasks = n / columns * panels * blocks;
+  ulong columns = (ulong)size[0], panels = (columns + PANEL - 1) / PANEL, blocks = max((m + BLOCK - 1) / BLOCK, (ulong)1),
+        tasks = n / columns * panels * blocks;
   for (ulong task = group * lanes + lane; task < tasks; task += groups * lanes) {
-    ulong number = task / blocks, block = task - number * blocks, outer = number / panels, column = (number - outer * panels) * WIDTH;
-    int count = (int)min(columns - column, (ulong)WIDTH);
+    ulong number = task / blocks, block = task - number * blocks, outer = number / panels, column = (number - outer * panels) * PANEL;
+    int width = (int)min(columns - column, (ulong)PANEL);
     IDX place[INPUTS + 1] = {0}, row[INPUTS + 1], begin = (IDX)(block * BLOCK), end = (IDX)min((block + 1) * BLOCK, m);
     walk((IDX)(outer * columns + column), rank, size, kept, 0, place);
-    V acc[PARTIALS];
-    for (int k = 0; k < PARTIALS; ++k) acc[k] = (V)(A)IDENTITY;
+    V acc[PARTIALS][ABREAST];
+    for (int k = 0; k < PARTIALS; ++k)
+      for (int v = 0; v < ABREAST; ++v) acc[k][v] = (V)(A)IDENTITY;
     for (int k = 1; k <= INPUTS; ++k) row[k] = place[k] + begin * step[k];
     for (IDX j = begin; j < end; ++j) {
-      V value;
-      if (count == WIDTH) {
-        CLUTCH_EXPRESSION(LOAD_COLUMN, NO_POSITION, TAKE)
+      int p = (int)(j - begin) / CHAIN * 16 + (int)(j - begin) % 16;
+      if (width == PANEL) {
+#pragma unroll
+        for (int v = 0; v < ABREAST; ++v) {
+          V value;
+          CLUTCH_EXPRESSION(LOAD_COLUMN, NO_POSITION, TAKE)
+          acc[p][v] = COMBINE(CLUTCH_LANES_OF(A), acc[p][v], value);
+        }
       } else {
-        value = columns_tail(row, across, count CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+        for (int v = 0; v * WIDTH < width; ++v) {
+          V value = columns_tail(row, across, v * WIDTH, min(width - v * WIDTH, WIDTH) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+          acc[p][v] = COMBINE(CLUTCH_LANES_OF(A), acc[p][v], value);
+        }
       }
-      int v = (int)(j - begin) % PARTIALS;
-      acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value);
       for (int k = 1; k <= INPUTS; ++k) row[k] += step[k];
     }
     for (int h = PARTIALS / 2; h > 0; h /= 2)
-      for (int k = 0; k < h; ++k) acc[k] = COMBINE(CLUTCH_LANES_OF(A), acc[k], acc[k + h]);
-    A results[WIDTH];
-    SPILL(acc[0], results);
-    for (int l = 0; l < count; ++l) {
+      for (int k = 0; k < h; ++k)
+        for (int v = 0; v < ABREAST; ++v) acc[k][v] = COMBINE(CLUTCH_LANES_OF(A), acc[k][v], acc[k + h][v]);
+    A results[PANEL];
+    for (int v = 0; v < ABREAST; ++v) SPILL(acc[0][v], results + v * WIDTH);
+    for (int l = 0; l < width; ++l) {
       ulong result_number = outer * columns + column + l;
       PUT(place[0] + l * across[0], block, blocks, result_number, results[l]);
     }

@@ -104,8 +104,9 @@ class RooflineMeter {
   Roofline roofline_;
 };
 
-/// A kernel of the roofline on operands of `bytes` together, as peer of memory-bound rows.
-Peer triad_peer(const Device& device, double bytes);
+/// A kernel of the roofline ("read", "copy" or "triad") on operands of `bytes` together, as peer of memory-bound rows.
+Peer bandwidth_peer(const Device& device, const std::string& kind, double bytes);
+inline Peer triad_peer(const Device& device, double bytes) { return bandwidth_peer(device, "triad", bytes); }
 
 /// The host's own limits with all its cores: bytes per second of a triad loop, FLOP/s of FMA chains.
 double host_triad(double bytes);

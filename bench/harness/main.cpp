@@ -52,8 +52,8 @@ void judge(Result& r, RooflineMeter& meter) {
   if (r.row.bytes <= 0) return;
   auto percent = [&](bool again) {
     double allowed = r.row.bytes / meter.bandwidth(r.row.reads_only ? "read" : "triad", r.row.bytes, again);
-    for (const PeerTiming& peer : r.measured.peers)  // the same triad measured in this row's own pairs is nearer in time
-      if (peer.name == "triad" && !r.row.reads_only) allowed = peer.ratio * time;
+    for (const PeerTiming& peer : r.measured.peers)  // the same kernel measured in this row's own pairs is nearer in time
+      if (peer.name == (r.row.reads_only ? "read" : "triad")) allowed = peer.ratio * time;
     std::string dtype = r.row.name.find("/f64/") != std::string::npos ? "f64" : "f32";
     if (r.row.flops > 0 && meter.peak(dtype) > 0) allowed = std::max(allowed, r.row.flops / meter.peak(dtype));
     return 100 * allowed / time;

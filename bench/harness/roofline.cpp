@@ -311,10 +311,10 @@ void RooflineMeter::save() {
   roofline_.dirty = false;
 }
 
-Peer triad_peer(const Device& device, double bytes) {
+Peer bandwidth_peer(const Device& device, const std::string& kind, double bytes) {
   bool streaming = bytes > static_cast<double>(device.traits().cache_bytes);
-  auto kernel = std::make_shared<BandwidthKernel>(device, "triad", bytes, streaming);
-  return {"triad", [kernel](int reps) { kernel->run(reps, 1); }};
+  auto kernel = std::make_shared<BandwidthKernel>(device, kind, bytes, streaming);
+  return {kind, [kernel](int reps) { kernel->run(reps, 1); }};
 }
 
 }  // namespace clutch::bench

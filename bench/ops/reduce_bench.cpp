@@ -35,13 +35,17 @@ struct Shape {
   const char* torch_dims;
 };
 const Shape kShapes[] = {
-    {"16777216", 1, 1 << 24, {0, 1}, "(0, 1)"}, {"65536", 1, 1 << 16, {0, 1}, "(0, 1)"},       {"1024", 1, 1024, {0, 1}, "(0, 1)"},
-    {"rows_16384x1024", 1 << 14, 1024, {1}, "(1,)"}, {"columns_16384x1024", 1 << 14, 1024, {0}, "(0,)"},
+    {"16777216", 1, 1 << 24, {0, 1}, "(0, 1)"},
+    {"65536", 1, 1 << 16, {0, 1}, "(0, 1)"},
+    {"1024", 1, 1024, {0, 1}, "(0, 1)"},
+    {"rows_16384x1024", 1 << 14, 1024, {1}, "(1,)"},
+    {"columns_16384x1024", 1 << 14, 1024, {0}, "(0,)"},
 };
 
 Work work_of(const Device& device, const Reduced& r, const Shape& shape, DType dtype) {
   std::int64_t n = shape.rows * shape.columns;
-  auto raw = std::make_shared<cases::Operand>(cases::Operand{dtype, {shape.rows, shape.columns}, {}, std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(n)))});
+  auto raw = std::make_shared<cases::Operand>(
+      cases::Operand{dtype, {shape.rows, shape.columns}, {}, std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(n)))});
   model::Random random(5);
   for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) model::store_at(raw->raw.data(), i, dtype, random.uniform(-1, 1));
   Tensor x = from_bytes(raw->raw.data(), raw->raw.size(), raw->sizes, {.dtype = dtype, .device = device});
@@ -65,12 +69,15 @@ Work work_of(const Device& device, const Reduced& r, const Shape& shape, DType d
     return out->to_bytes() == want ? "" : "not the bits of the contract's order";
   };
   if (dtype == DType::f32)
-    work.peers.push_back({omp::name(), [raw, name = std::string_view(r.name), shape](int reps) {
-                            std::vector<float> results(static_cast<std::size_t>(std::max(shape.rows, shape.columns)));
+    work.peers.push_back({omp::name(), [raw, results = std::make_shared<std::vector<float>>(1 << 14), name = std::string_view(r.name), shape](int reps) {
                             for (int i = 0; i < reps; ++i)
-                              omp::reduce_f32(name, results.data(), reinterpret_cast<const float*>(raw->raw.data()), shape.rows, shape.columns, shape.dims.rank() == 2 ? 2 : static_cast<int>(shape.dims[0]));
+                              omp::reduce_f32(name, results->data(), reinterpret_cast<const float*>(raw->raw.data()), shape.rows, shape.columns,
+                                              shape.dims.rank() == 2 ? 2 : static_cast<int>(shape.dims[0]));
                           }});
-  add_torch_peer(work, device, fmt::format("x = torch.rand({}, {}, device=device).to({}); dims = {}", shape.rows, shape.columns, torch_dtype(dtype), shape.torch_dims), r.torch);
+  if (n >= kTriadFrom) work.peers.push_back(bandwidth_peer(device, "read", r.passes * static_cast<double>(n) * bits(dtype) / 8));
+  add_torch_peer(work, device,
+                 fmt::format("x = torch.rand({}, {}, device=device).to({}); dims = {}", shape.rows, shape.columns, torch_dtype(dtype), shape.torch_dims),
+                 r.torch);
   return work;
 }
 

@@ -66,30 +66,31 @@ void chain_f32(int ops, float* out, const float* a, const float* b, long n) {
 namespace {
 
 /// One pass over n elements with all cores (as a row of its own, with one).
-template <class Take>
-float fold(const float* x, long n, bool parallel, float first, Take take, bool maximum) {
-  float total = first;
-  if (maximum) {
-#pragma omp parallel for simd schedule(static) reduction(max : total) if (parallel && n >= kParallel)
-    for (long i = 0; i < n; ++i) total = total > take(x[i]) ? total : take(x[i]);
-  } else {
-#pragma omp parallel for simd schedule(static) reduction(+ : total) if (parallel && n >= kParallel)
-    for (long i = 0; i < n; ++i) total += take(x[i]);
+#define CLUTCH_PRAGMA(text) _Pragma(#text)
+#define CLUTCH_FOLD(name, first, operation, with)                                                                                   \
+  float name(const float* x, long n, bool parallel, float shift) {                                                                  \
+    float total = first;                                                                                                            \
+    (void)shift;                                                                                                                    \
+    if (parallel && n >= kParallel) {                                                                                               \
+      CLUTCH_PRAGMA(omp parallel for simd schedule(static) reduction(operation : total)) for (long i = 0; i < n; ++i) total = with; \
+    } else {                                                                                                                        \
+      CLUTCH_PRAGMA(omp simd reduction(operation : total)) for (long i = 0; i < n; ++i) total = with;                               \
+    }                                                                                                                               \
+    return total;                                                                                                                   \
   }
-  return total;
-}
+CLUTCH_FOLD(sum_of, 0, +, total + x[i])
+CLUTCH_FOLD(sum_of_squares, 0, +, total + x[i] * x[i])
+CLUTCH_FOLD(sum_of_distances, 0, +, total + (x[i] - shift) * (x[i] - shift))
+CLUTCH_FOLD(sum_of_exp, 0, +, total + std::exp(x[i] - shift))
+CLUTCH_FOLD(largest_of, -3e38f, max, total > x[i] ? total : x[i])
 
 float one_row(std::string_view name, const float* x, long n, bool parallel) {
-  auto itself = [](float v) { return v; };
-  if (name == "sum") return fold(x, n, parallel, 0, itself, false);
-  if (name == "amax") return fold(x, n, parallel, -3e38f, itself, true);
-  if (name == "norm") return std::sqrt(fold(x, n, parallel, 0, [](float v) { return v * v; }, false));
-  if (name == "var") {
-    float mean = fold(x, n, parallel, 0, itself, false) / static_cast<float>(n);
-    return fold(x, n, parallel, 0, [mean](float v) { return (v - mean) * (v - mean); }, false) / static_cast<float>(n - 1);
-  }
-  float top = fold(x, n, parallel, -3e38f, itself, true);
-  return std::log(fold(x, n, parallel, 0, [top](float v) { return std::exp(v - top); }, false)) + top;
+  if (name == "sum") return sum_of(x, n, parallel, 0);
+  if (name == "amax") return largest_of(x, n, parallel, 0);
+  if (name == "norm") return std::sqrt(sum_of_squares(x, n, parallel, 0));
+  if (name == "var") return sum_of_distances(x, n, parallel, sum_of(x, n, parallel, 0) / static_cast<float>(n)) / static_cast<float>(n - 1);
+  float top = largest_of(x, n, parallel, 0);
+  return std::log(sum_of_exp(x, n, parallel, top)) + top;
 }
 
 /// Column results: each thread takes a panel of columns and goes down it.

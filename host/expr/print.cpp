@@ -195,7 +195,8 @@ ParameterMacros extra_macros(const ExprBody& body, const PrintNames& names) {
   for (std::size_t i = 0; i < body.buffers.size(); ++i) {
     extra.add_buffer(names.captured, i, false);
     for (int d = 0; d < body.buffers[i].rank; ++d)
-      extra.add(fmt::format("long {0}{1}_size{2}, long {0}{1}_stride{2}", names.captured, i, d), fmt::format("{0}{1}_size{2}, {0}{1}_stride{2}", names.captured, i, d));
+      extra.add(fmt::format("long {0}{1}_size{2}, long {0}{1}_stride{2}", names.captured, i, d),
+                fmt::format("{0}{1}_size{2}, {0}{1}_stride{2}", names.captured, i, d));
   }
   return extra;
 }

@@ -19,11 +19,11 @@ struct Reduction {
   Runtime* runtime = nullptr;
   Reduce op = Reduce::sum;
   DType accumulator = DType::f32;
-  Dims sizes;                       ///< of the broadcast inputs
+  Dims sizes;                         ///< of the broadcast inputs
   std::array<bool, kMaxRank> gone{};  ///< by dimension: reduced
-  Dims result;                      ///< sizes of the result
-  std::int64_t n = 1, m = 1;        ///< results, and elements of each
-  DType dtype = DType::f32;         ///< of the result
+  Dims result;                        ///< sizes of the result
+  std::int64_t n = 1, m = 1;          ///< results, and elements of each
+  DType dtype = DType::f32;           ///< of the result
 };
 
 // validate ----------------------------------------------------------------------------------------------------------
@@ -101,10 +101,12 @@ Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::spa
 std::string computes(const DeviceTraits& traits, const ReduceProblem& p) { return p.has_f64 && !traits.fp64 ? "the device has no fp64" : ""; }
 
 constexpr std::array<Implementation<ReduceProblem>, 3> kImplementations{{
-    {"reduce_rows", [](const DeviceTraits& t, const ReduceProblem& p) {
+    {"reduce_rows",
+     [](const DeviceTraits& t, const ReduceProblem& p) {
        return p.layout != ReduceLayout::rows ? std::string("the reduced elements do not lie in rows") : computes(t, p);
      }},
-    {"reduce_columns", [](const DeviceTraits& t, const ReduceProblem& p) {
+    {"reduce_columns",
+     [](const DeviceTraits& t, const ReduceProblem& p) {
        return p.layout != ReduceLayout::columns ? std::string("the kept elements do not lie in rows") : computes(t, p);
      }},
     {"reduce_strided", computes},
@@ -238,7 +240,12 @@ struct Stage {
 
 void launch(const Stage& s, const Reduction& r, std::string_view implementation, const Stream& stream) {
   const ExprBody& body = *s.function->body();
-  ReduceProblem p{.function = body.id, .op = r.op, .layout = s.walks.layout, .accumulator = r.accumulator, .output = s.out->dtype(), .final_stage = s.after != nullptr,
+  ReduceProblem p{.function = body.id,
+                  .op = r.op,
+                  .layout = s.walks.layout,
+                  .accumulator = r.accumulator,
+                  .output = s.out->dtype(),
+                  .final_stage = s.after != nullptr,
                   .wide_index = s.walks.wide_index};
   if (s.after) p.after = s.after->body()->id;
   p.inputs = static_cast<std::uint8_t>(s.inputs.size());
@@ -254,8 +261,11 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
   const BuiltPlan& plan = r.runtime->plans().find<BuiltPlan>("reduce", p, implementation, [&] {
     KernelPlan selected = select(r.runtime->traits(), p, implementation);
     std::span<const DType> dtypes(p.dtypes);
-    selected.expression = print_operands(1, s.inputs.size(), 0, body.buffers.size()) + print_opencl(*s.function, std::span(&p.accumulator, 1), dtypes.first(s.inputs.size())).text;
-    selected.expression += s.after ? print_opencl(*s.after, std::span(&p.output, 1), std::span(&p.accumulator, 1), {.macro = "AFTER", .extra = "AFTER", .param = 'q', .captured = 'd'}).text
+    selected.expression = print_operands(1, s.inputs.size(), 0, body.buffers.size()) +
+                          print_opencl(*s.function, std::span(&p.accumulator, 1), dtypes.first(s.inputs.size())).text;
+    selected.expression += s.after ? print_opencl(*s.after, std::span(&p.output, 1), std::span(&p.accumulator, 1),
+                                                  {.macro = "AFTER", .extra = "AFTER", .param = 'q', .captured = 'd'})
+                                         .text
                                    : "#define CLUTCH_AFTER_KERNEL_PARAMS\n";
     return build_plan(*r.runtime, selected);
   });
@@ -264,6 +274,8 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
   auto blocks = static_cast<std::uint64_t>(std::max<std::int64_t>((s.m + kReduceBlock - 1) / kReduceBlock, 1)), n = static_cast<std::uint64_t>(s.n);
   // A chunk is about 8192 elements: what a group takes outweighs its scheduling.
   std::uint64_t chunk = std::max<std::uint64_t>(1, 8192 / static_cast<std::uint64_t>(std::clamp<std::int64_t>(s.m, 1, kReduceBlock)));
+  // Where a group is a thread, long runs of memory are read faster.
+  if (plan.tuning.local == 1) chunk = std::max(chunk, n * blocks / 64);
   Encoder encoder(stream, "reduce");
   encoder.value(n).value(static_cast<std::uint64_t>(s.m)).value(chunk).value(static_cast<std::int32_t>(s.walks.kept_rank));
   bind_lanes(encoder, s.walks.kept_size.data(), p);
@@ -284,7 +296,8 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
   std::uint64_t items = (n * blocks + chunk - 1) / chunk;
   if (by_columns) {
     auto columns = static_cast<std::uint64_t>(s.walks.kept_size[0]), width = static_cast<std::uint64_t>(plan.tuning.width);
-    items = n / columns * ((columns + width - 1) / width) * blocks;
+    constexpr std::uint64_t kAbreast = 4;  // ABREAST in kernels/reduce.cl
+    items = n / columns * ((columns + kAbreast * width - 1) / (kAbreast * width)) * blocks;
   }
   encoder.dispatch(plan.kernel, tile_geometry((items + plan.tuning.local - 1) / plan.tuning.local, plan.tuning.local));
 }

@@ -32,7 +32,10 @@ struct ReduceCase {
       for (std::size_t begin = 0; begin < std::max<std::size_t>(values.size(), 1); begin += 2048) {
         std::array<A, 64> partial;
         partial.fill(identity);
-        for (std::size_t j = begin; j < std::min(begin + 2048, values.size()); ++j) partial[(j - begin) % 64] = op(partial[(j - begin) % 64], values[j]);
+        for (std::size_t j = begin; j < std::min(begin + 2048, values.size()); ++j) {
+          std::size_t p = 16 * ((j - begin) / 512) + (j - begin) % 16;
+          partial[p] = op(partial[p], values[j]);
+        }
         for (std::size_t half = 32; half > 0; half /= 2)
           for (std::size_t k = 0; k < half; ++k) partial[k] = op(partial[k], partial[k + half]);
         results.push_back(partial[0]);
@@ -95,8 +98,8 @@ struct ReduceCase {
     return raw;
   }
 
-  static Problem problem(std::string_view what, std::string_view entry, Reduce op, DType dtype, const Dims& sizes, const Dims& strides, const std::vector<int>& dims,
-                         std::uint64_t seed) {
+  static Problem problem(std::string_view what, std::string_view entry, Reduce op, DType dtype, const Dims& sizes, const Dims& strides,
+                         const std::vector<int>& dims, std::uint64_t seed) {
     Problem p{.name = std::string(what), .entry = entry, .needs_fp64 = dtype == DType::f64};
     p.inputs.push_back({dtype, sizes, strides, model::make_values(static_cast<std::size_t>(numel(sizes)), dtype, seed, false)});
     std::array<bool, kMaxRank> gone{};
@@ -129,18 +132,20 @@ struct ReduceCase {
   }
 
   static constexpr Mutation kMutations[] = {
-      {"reduce_rows", Edit::tail, "j < end; j += WIDTH) {\n    V value = rows_tail", "j + WIDTH < end; j += WIDTH) {\n    V value = rows_tail"},
-      {"reduce_rows", Edit::stride, "first < full; first += PARTIALS", "first < full; first += 2 * PARTIALS"},
+      {"reduce_rows", Edit::tail, "j < stop; j += WIDTH)", "j + WIDTH < stop; j += WIDTH)"},
+      {"reduce_rows", Edit::stride, "first < full; first += 16)", "first < full; first += 32)"},
       {"reduce_rows", Edit::offset, "min((block + 1) * BLOCK, m) CLUTCH", "min((block + 1) * BLOCK, m) - 1 CLUTCH"},
-      {"reduce_rows", Edit::arithmetic, "acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value);", "acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value + value);"},
-      {"reduce_columns", Edit::tail, "for (int l = 0; l < count; ++l)", "for (int l = 0; l + 1 < count; ++l)"},
+      {"reduce_rows", Edit::arithmetic, "chain[v] = COMBINE(CLUTCH_LANES_OF(A), chain[v], value);",
+       "chain[v] = COMBINE(CLUTCH_LANES_OF(A), chain[v], value + value);"},
+      {"reduce_columns", Edit::tail, "for (int l = 0; l < width; ++l)", "for (int l = 0; l + 1 < width; ++l)"},
       {"reduce_columns", Edit::stride, "row[k] += step[k]", "row[k] += across[k]"},
       {"reduce_columns", Edit::offset, "row[k] = place[k] + begin * step[k]", "row[k] = place[k] + (begin + 1) * step[k]"},
-      {"reduce_columns", Edit::arithmetic, "acc[k] = COMBINE(CLUTCH_LANES_OF(A), acc[k], acc[k + h])", "acc[k] = COMBINE(CLUTCH_LANES_OF(A), acc[k], acc[k])"},
+      {"reduce_columns", Edit::arithmetic, "acc[k][v], acc[k + h][v])", "acc[k][v], acc[k][v])"},
       {"reduce_strided", Edit::tail, "j < end; j += WIDTH) {\n      int count", "j + WIDTH < end; j += WIDTH) {\n      int count"},
       {"reduce_strided", Edit::stride, "walk(j + l, reduced_rank, reduced_size, reduced, 1, here)", "walk(j + l, 1, reduced_size, reduced, 1, here)"},
       {"reduce_strided", Edit::offset, "walk((IDX)number, rank, size, kept, 0, place)", "walk((IDX)number + 1, rank, size, kept, 1, place)"},
-      {"reduce_strided", Edit::arithmetic, "/ WIDTH % VECTORS", "/ WIDTH % VECTORS / 2"},
+      {"reduce_strided", Edit::arithmetic, "acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value)",
+       "acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value + value)"},
   };
 };
 

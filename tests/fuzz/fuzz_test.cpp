@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random edits of valid inputs to everything that reads text or files from outside, for a bounded time: what comes back is a
 // result or a clutch::Error, never another exception, a crash or a hang.
+#include "expr/random_function.hpp"
 #include "harness/json_input.hpp"
 #include "program/disk_cache.hpp"
 #include "runtime/selector.hpp"
@@ -125,6 +126,21 @@ TEST(Fuzz, CacheFiles) {
     });
   }
   std::filesystem::remove_all(folder);
+}
+
+TEST(Fuzz, TextsOfTracedFunctions) {
+  std::vector<std::string> corpus{
+      "inputs f32\nparams f32 i64\nbuffers bf16/2\n%1 = param 0\n%2 = position -1\n%3 = position 0\n%4 = gather 0 %3 %2\n%5 = fma %0 %1 %4\noutputs %5 %0\n"};
+  for (std::uint64_t k = 0; k < 12; ++k) corpus.push_back(RandomFunction(seed() + k, k % 2 == 0, 12).function.text());
+  fuzz(corpus, "%=0123456789 \n-+.xpinfaf32i64boolean", [](const std::string& text) {
+    ExprFunction f = ExprFunction::parse(text);
+    ASSERT_EQ(ExprFunction::parse(f.text()).text(), f.text());
+    if (f.captured_count() > 0 || f.text().find("position") != std::string::npos) return;
+    std::vector<ExprValue> inputs;
+    for (int i = 0; i < f.input_count(); ++i) inputs.push_back(ExprValue::of(f.input_dtype(i), 1.5));
+    ASSERT_EQ(f.evaluate(inputs).size(), static_cast<std::size_t>(f.output_count()));
+    if (f.floating_inputs() > 0) f.backward();
+  });
 }
 
 TEST(Fuzz, JsonInputs) {

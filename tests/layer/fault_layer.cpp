@@ -36,7 +36,8 @@
   X(clRetainCommandQueue)                                                                                                                                 \
   X(clReleaseCommandQueue)                                                                                                                                \
   X(clGetCommandQueueInfo)                                                                                                                                \
-  X(clCreateBuffer) X(clCreateSubBuffer) X(clRetainMemObject) X(clReleaseMemObject) X(clGetMemObjectInfo) X(clSVMAlloc) X(clCreateProgramWithSource)      \
+  X(clCreateBuffer)                                                                                                                                       \
+  X(clCreateSubBuffer) X(clRetainMemObject) X(clReleaseMemObject) X(clGetMemObjectInfo) X(clSVMAlloc) X(clCreateProgramWithSource)                        \
       X(clCreateProgramWithBinary) X(clCreateProgramWithIL) X(clBuildProgram) X(clCompileProgram) X(clLinkProgram) X(clRetainProgram) X(clReleaseProgram) \
           X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clCreateKernel) X(clCloneKernel) X(clRetainKernel) X(clReleaseKernel) X(clSetKernelArg)          \
               X(clSetKernelArgSVMPointer) X(clSetKernelExecInfo) X(clGetKernelInfo) X(clGetKernelArgInfo) X(clGetKernelWorkGroupInfo) X(clWaitForEvents)  \

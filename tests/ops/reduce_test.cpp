@@ -17,7 +17,9 @@ using cases::ReduceCase;
 Operand operand(DType dtype, const Dims& sizes, const Dims& strides = {}, std::uint64_t k = 0, bool specials = false) {
   return {dtype, sizes, strides, model::make_values(static_cast<std::size_t>(numel(sizes)), dtype, seed() + k, specials)};
 }
-Tensor on(const Device& device, const Operand& o, std::vector<Guarded>& memory) { return memory.emplace_back(device, o.dtype, o.sizes, o.strides, o.lead, &o.raw).view(); }
+Tensor on(const Device& device, const Operand& o, std::vector<Guarded>& memory) {
+  return memory.emplace_back(device, o.dtype, o.sizes, o.strides, o.lead, &o.raw).view();
+}
 
 std::string run(const Device& device, Reduce op, const Operand& x, const std::vector<int>& dims, std::string_view implementation = {}) {
   std::vector<Guarded> memory;
@@ -102,8 +104,9 @@ TEST(Reduce, FusedFunctionsBroadcastAndAfter) {
     double want = 0;
     for (int j = 0; j < 30; ++j) want += (30.0 * 3 + j) * j;
     EXPECT_EQ(dot.to_host<float>()[3], static_cast<float>(want));
-    Tensor rms = reduce(Reduce::mean, [](Expr a) { return a * a; }, x,
-                        {.dims = {0}, .keep_dims = KeepDims::yes, .dtype = {DType::bf16}, .after = trace([](Expr s) { return sqrt(s + param(1.0)); }, std::array{DType::f32})});
+    Tensor rms = reduce(
+        Reduce::mean, [](Expr a) { return a * a; }, x,
+        {.dims = {0}, .keep_dims = KeepDims::yes, .dtype = {DType::bf16}, .after = trace([](Expr s) { return sqrt(s + param(1.0)); }, std::array{DType::f32})});
     EXPECT_EQ(rms.sizes(), (Dims{1, 30}));
     EXPECT_EQ(rms.dtype(), DType::bf16);
     double squares = 0;
@@ -172,7 +175,11 @@ TEST(Reduce, RefusesBadInput) {
     EXPECT_EQ(code_of([&] { sum(x, {.dtype = {DType::c64}}); }), ErrorCode::invalid_dtype);
     EXPECT_EQ(code_of([&] { sum(Tensor()); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { sum(x, {.implementation = "reduce_best"}); }), ErrorCode::invalid_argument);
-    EXPECT_EQ(code_of([&] { reduce(Reduce::sum, [](Expr a) { return a * position(0); }, x); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] {
+                reduce(
+                    Reduce::sum, [](Expr a) { return a * position(0); }, x);
+              }),
+              ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { reduce(Reduce::sum, [](Expr a, Expr b) { return a * b; }, {x, zeros({5}, {.device = device})}); }), ErrorCode::invalid_shape);
     ExprFunction same = trace([](Expr a) { return a; }, std::array{DType::f32});
     EXPECT_EQ(code_of([&] { reduce_out(zeros({4}, {.device = device}), Reduce::sum, same, std::span(&x, 1), {.dims = {1}}); }), ErrorCode::invalid_shape);
@@ -239,7 +246,8 @@ TEST(Reduce, BackwardOfMap) {
     std::vector<Tensor> grads = map_backward(f, {x, w}, {g});
     ASSERT_EQ(grads.size(), 2u);
     EXPECT_EQ(grads[1].sizes(), Dims{5});
-    std::vector<float> hx = x.to_host<float>(), hw = w.to_host<float>(), hg = g.to_host<float>(), gx = grads[0].to_host<float>(), gw = grads[1].to_host<float>();
+    std::vector<float> hx = x.to_host<float>(), hw = w.to_host<float>(), hg = g.to_host<float>(), gx = grads[0].to_host<float>(),
+                       gw = grads[1].to_host<float>();
     std::vector<double> want(5);
     for (std::size_t i = 0; i < 30; ++i) {
       double t = std::tanh(static_cast<double>(hx[i]) * static_cast<double>(hw[i % 5])), d = (1 - t * t) * static_cast<double>(hg[i]);
@@ -267,7 +275,13 @@ TEST(Reduce, ShapesOfAClassBuildNothing) {
 }
 
 TEST(Reduce, SelectionByTraitsAlone) {
-  DeviceTraits cpu{.type = DeviceType::cpu, .max_work_group = 4096, .native_width_f32 = 16, .fp64 = true, .fma_exact = true, .divide_exact = true, .sqrt_exact = true,
+  DeviceTraits cpu{.type = DeviceType::cpu,
+                   .max_work_group = 4096,
+                   .native_width_f32 = 16,
+                   .fp64 = true,
+                   .fma_exact = true,
+                   .divide_exact = true,
+                   .sqrt_exact = true,
                    .denormals = true};
   detail::ReduceProblem problem{.function = 1};
   EXPECT_EQ(detail::select(cpu, problem).entry, "reduce_rows");

@@ -45,7 +45,8 @@ Tensor var(const Tensor& x, double correction, const ReduceOptions& options, con
   last.after = trace([&](Expr s) { return s / param(std::max(n - correction, 0.0)); }, std::array{computed});
   if (!options.after.empty()) last.after = detail::compose(options.after, last.after);
   if (last.dtype.size() == 0 && is_floating(x.dtype())) last.dtype = x.dtype();
-  return reduce(Reduce::sum, [](Expr a, Expr m) { return square(a - m); }, {x, center}, last, stream);
+  return reduce(
+      Reduce::sum, [](Expr a, Expr m) { return square(a - m); }, {x, center}, last, stream);
 }
 
 Tensor norm(const Tensor& x, double p, const ReduceOptions& options, const Stream& stream) {
@@ -56,16 +57,26 @@ Tensor norm(const Tensor& x, double p, const ReduceOptions& options, const Strea
     last.after = options.after.empty() ? after : detail::compose(options.after, after);
   };
   auto real = [](const Expr& a) { return is_floating(a.dtype()) ? a : cast(a, DType::f32); };
-  if (p == std::numeric_limits<double>::infinity()) return reduce(Reduce::max, [&](Expr a) { return abs(real(a)); }, x, last, stream);
-  if (p == -std::numeric_limits<double>::infinity()) return reduce(Reduce::min, [&](Expr a) { return abs(real(a)); }, x, last, stream);
-  if (p == 0) return reduce(Reduce::sum, [&](Expr a) { return select(a == 0, real(a) * 0, cast(Expr(1), real(a).dtype())); }, x, last, stream);
-  if (p == 1) return reduce(Reduce::sum, [&](Expr a) { return abs(real(a)); }, x, last, stream);
+  if (p == std::numeric_limits<double>::infinity())
+    return reduce(
+        Reduce::max, [&](Expr a) { return abs(real(a)); }, x, last, stream);
+  if (p == -std::numeric_limits<double>::infinity())
+    return reduce(
+        Reduce::min, [&](Expr a) { return abs(real(a)); }, x, last, stream);
+  if (p == 0)
+    return reduce(
+        Reduce::sum, [&](Expr a) { return select(a == 0, real(a) * 0, cast(Expr(1), real(a).dtype())); }, x, last, stream);
+  if (p == 1)
+    return reduce(
+        Reduce::sum, [&](Expr a) { return abs(real(a)); }, x, last, stream);
   if (p == 2) {
     then([](Expr s) { return sqrt(s); });
-    return reduce(Reduce::sum, [&](Expr a) { return square(real(a)); }, x, last, stream);
+    return reduce(
+        Reduce::sum, [&](Expr a) { return square(real(a)); }, x, last, stream);
   }
   then([&](Expr s) { return pow(s, param(1 / p)); });
-  return reduce(Reduce::sum, [&](Expr a) { return pow(abs(real(a)), param(p)); }, x, last, stream);
+  return reduce(
+      Reduce::sum, [&](Expr a) { return pow(abs(real(a)), param(p)); }, x, last, stream);
 }
 
 Tensor logsumexp(const Tensor& x, const ReduceOptions& options, const Stream& stream) {
@@ -74,7 +85,8 @@ Tensor logsumexp(const Tensor& x, const ReduceOptions& options, const Stream& st
   wide.dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   // An infinite maximum is not subtracted: Inf - Inf would be NaN.
   auto guarded = [](const Expr& m) { return select(isfinite(m), m, cast(Expr(0), m.dtype())); };
-  Tensor total = reduce(Reduce::sum, [&](Expr a, Expr m) { return exp(a - guarded(m)); }, {x, top}, wide, stream);
+  Tensor total = reduce(
+      Reduce::sum, [&](Expr a, Expr m) { return exp(a - guarded(m)); }, {x, top}, wide, stream);
   DType dtype = options.dtype.size() > 0 ? options.dtype[0] : is_floating(x.dtype()) ? x.dtype() : DType::f32;
   Tensor result = map([&](Expr s, Expr m) { return log(s) + guarded(m); }, {total, top}, {.dtypes = {dtype}}, stream);
   if (options.keep_dims == KeepDims::yes) return result;
@@ -121,8 +133,9 @@ std::vector<Tensor> map_backward(const ExprFunction& f, std::span<const Tensor> 
   ExprFunction backward = backward_of(f);
   std::size_t wanted = static_cast<std::size_t>(backward.input_count() - f.input_count());
   if (grad_outputs.size() != wanted || static_cast<int>(inputs.size()) != f.input_count())
-    throw Error(ErrorCode::invalid_argument, "map_backward",
-                fmt::format("{} inputs and {} gradients for a function of {} with {} floating outputs", inputs.size(), grad_outputs.size(), f.input_count(), wanted));
+    throw Error(
+        ErrorCode::invalid_argument, "map_backward",
+        fmt::format("{} inputs and {} gradients for a function of {} with {} floating outputs", inputs.size(), grad_outputs.size(), f.input_count(), wanted));
   std::vector<Tensor> all(inputs.begin(), inputs.end());
   for (std::size_t i = 0; i < wanted; ++i) {
     // A gradient is traced in its output's dtype.

@@ -27,7 +27,7 @@ struct ReduceOptions {
 /// Empty: sum 0, prod 1, any false, all true, mean NaN; min and max are Errors.
 /// NaN: min and max give NaN if there is one; any counts it as true.
 /// Determinism: bit-equal on every device, for every layout. Elements, in row-major order, go in blocks of 2048; in a block element j
-///   is added to partial j mod 64; partials are added in a tree of halves (0 + 32, 1 + 33, ...); the results of blocks are
+///   is added to partial 16 floor(j / 512) + j mod 16; partials are added in a tree of halves (0 + 32, 1 + 33, ...); the results of blocks are
 ///   reduced in the same way.
 /// Accuracy: |error| <= (38 ceil(log2048(n)) + 1) eps sum |f(x)| for sums, eps being 2^-24 (2^-53 for f64).
 /// Scratch: one accumulator per block of 2048 where more than one block is reduced to a result.
@@ -73,8 +73,8 @@ CLUTCH_API std::vector<Tensor> map_backward(const ExprFunction& function, std::s
                                             const Stream& stream = {});
 /// map_backward(f, {x, y}, {grad}) for a lambda.
 template <class F, std::size_t kInputs, std::size_t kOutputs>
-requires detail::kIsLambda<F>
-    std::vector<Tensor> map_backward(F&& f, const Tensor (&inputs)[kInputs], const Tensor (&grad_outputs)[kOutputs], const Stream& stream = {}) {
+requires detail::kIsLambda<F> std::vector<Tensor> map_backward(F&& f, const Tensor (&inputs)[kInputs], const Tensor (&grad_outputs)[kOutputs],
+                                                               const Stream& stream = {}) {
   return map_backward(detail::trace_over<kInputs>(f, inputs), std::span<const Tensor>(inputs), std::span<const Tensor>(grad_outputs), stream);
 }
 
