@@ -56,7 +56,7 @@ class ExprBuilder {
   std::vector<ExprStep> steps_;
   std::vector<Param> params_;
   std::vector<Buffer> buffers_;
-  std::unordered_map<std::string, int> known_;
+  std::unordered_map<std::uint64_t, std::vector<int>> known_;  // steps by hash
 };
 
 }  // namespace clutch::inline v0::detail

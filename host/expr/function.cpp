@@ -28,12 +28,10 @@ void sort_operands(ExprStep& s, const std::vector<ExprStep>& steps) {
   if (rank(s.operands[1]) < rank(s.operands[0])) std::swap(s.operands[0], s.operands[1]);
 }
 
-std::string key_of(const ExprStep& s) {
-  std::string key;
-  auto put = [&](const auto& v) { key.append(reinterpret_cast<const char*>(&v), sizeof v); };
-  put(s.op), put(s.dtype), put(s.target), put(s.index), put(s.bits);
-  for (int o : s.operands) put(o);
-  return key;
+std::uint64_t hash_of(const ExprStep& s) {
+  std::uint64_t h = s.bits * 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(s.op) * 131 + static_cast<std::uint64_t>(s.target) * 31 + static_cast<std::uint64_t>(s.index);
+  for (int o : s.operands) h = (h ^ static_cast<std::uint64_t>(o)) * 0x9E3779B97F4A7C15u;
+  return h;
 }
 
 }  // namespace
@@ -99,12 +97,14 @@ int ExprBuilder::add(ExprStep s) {
   if (s.op == ExprOp::constant && is_floating(s.dtype) && std::isnan(constant_value(s.dtype, s.bits)))
     s.bits = constant_bits(s.dtype, std::numeric_limits<double>::quiet_NaN());  // one NaN
   if (s.op != ExprOp::cast) s.target = s.dtype;
-  auto [at, is_new] = known_.try_emplace(key_of(s), static_cast<int>(steps_.size()));
-  if (!is_new) return at->second;
+  auto& alike = known_[hash_of(s)];
+  for (int earlier : alike)
+    if (steps_[static_cast<std::size_t>(earlier)] == s) return earlier;
   if (steps_.size() >= kMaxExprNodes)
     throw Error(ErrorCode::invalid_argument, "ExprFunction", fmt::format("more than {} operations in a traced function", kMaxExprNodes));
+  alike.push_back(static_cast<int>(steps_.size()));
   steps_.push_back(std::move(s));
-  return at->second;
+  return alike.back();
 }
 
 namespace {
@@ -308,7 +308,7 @@ ExprFunction ExprFunction::with_captured(std::span<const Tensor> tensors) const 
   return ExprFunction(std::move(made));
 }
 
-const std::string& ExprFunction::text() const { return body_of(body_).text; }
+const std::string& ExprFunction::text() const { return *body_of(body_).text; }
 
 int ExprFunction::floating_inputs() const noexcept {
   int count = 0;

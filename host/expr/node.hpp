@@ -124,8 +124,8 @@ struct ExprBody {
   std::vector<int> outputs;
   std::vector<double> param_values;  ///< integers up to 2^53 are exact
   std::vector<Tensor> tensors;
-  std::string text;
-  std::uint64_t id = 0;  ///< equal for equal text, within the process
+  const std::string* text = nullptr;  ///< kept for the process
+  std::uint64_t id = 0;               ///< equal for equal text, within the process
 };
 
 /// Fills text and id.

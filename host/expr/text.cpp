@@ -3,7 +3,6 @@
 #include "expr/builder.hpp"
 
 #include <charconv>
-#include <map>
 #include <mutex>
 #include <optional>
 
@@ -34,16 +33,24 @@ std::string step_text(const ExprStep& s) {
   return text;
 }
 
-std::uint64_t id_of(const std::string& text) {
-  static std::mutex mutex;
-  static auto* ids = new std::map<std::string, std::uint64_t, std::less<>>;
-  std::lock_guard lock(mutex);
-  return ids->try_emplace(text, ids->size() + 1).first->second;
+/// Bytes that are equal for equal functions; cheaper than the text.
+std::string key_of(const ExprBody& body) {
+  std::string key;
+  key.reserve(64 + 32 * body.steps.size());
+  auto put = [&](const auto& v) { key.append(reinterpret_cast<const char*>(&v), sizeof v); };
+  put(body.inputs.size()), put(body.params.size()), put(body.buffers.size()), put(body.outputs.size());
+  for (DType d : body.inputs) put(d);
+  for (DType d : body.params) put(d);
+  for (const auto& b : body.buffers) put(b.dtype), put(b.rank);
+  for (const ExprStep& s : body.steps) {
+    put(s.op), put(s.dtype), put(s.target), put(s.index), put(s.bits), put(s.operands.size());
+    for (int o : s.operands) put(o);
+  }
+  for (int o : body.outputs) put(o);
+  return key;
 }
 
-}  // namespace
-
-void finish(ExprBody& body) {
+std::string print_text(const ExprBody& body) {
   std::string text = "inputs";
   for (DType d : body.inputs) text += fmt::format(" {}", name(d));
   text += '\n';
@@ -61,8 +68,24 @@ void finish(ExprBody& body) {
   text += "outputs";
   for (int o : body.outputs) text += fmt::format(" %{}", o);
   text += '\n';
-  body.text = std::move(text);
-  body.id = id_of(body.text);
+  return text;
+}
+
+}  // namespace
+
+void finish(ExprBody& body) {
+  struct Known {
+    std::string text;
+    std::uint64_t id;
+  };
+  static std::mutex mutex;
+  static auto* all = new std::unordered_map<std::string, Known>;
+  std::string key = key_of(body);
+  std::lock_guard lock(mutex);
+  auto found = all->find(key);
+  if (found == all->end()) found = all->try_emplace(std::move(key), Known{print_text(body), all->size() + 1}).first;
+  body.text = &found->second.text;
+  body.id = found->second.id;
 }
 
 namespace {
