@@ -29,7 +29,8 @@ void sort_operands(ExprStep& s, const std::vector<ExprStep>& steps) {
 }
 
 std::uint64_t hash_of(const ExprStep& s) {
-  std::uint64_t h = s.bits * 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(s.op) * 131 + static_cast<std::uint64_t>(s.target) * 31 + static_cast<std::uint64_t>(s.index);
+  std::uint64_t h =
+      s.bits * 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(s.op) * 131 + static_cast<std::uint64_t>(s.target) * 31 + static_cast<std::uint64_t>(s.index);
   for (int o : s.operands) h = (h ^ static_cast<std::uint64_t>(o)) * 0x9E3779B97F4A7C15u;
   return h;
 }

@@ -272,10 +272,11 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
   note_plan(plan.text);
   bool by_columns = plan.text.starts_with("reduce_columns"), strided = plan.text.starts_with("reduce_strided");
   auto blocks = static_cast<std::uint64_t>(std::max<std::int64_t>((s.m + kReduceBlock - 1) / kReduceBlock, 1)), n = static_cast<std::uint64_t>(s.n);
-  // A chunk is about 8192 elements: what a group takes outweighs its scheduling.
-  std::uint64_t chunk = std::max<std::uint64_t>(1, 8192 / static_cast<std::uint64_t>(std::clamp<std::int64_t>(s.m, 1, kReduceBlock)));
-  // Where a group is a thread, long runs of memory are read faster.
-  if (plan.tuning.local == 1) chunk = std::max(chunk, n * blocks / 64);
+  // A chunk is about 8192 elements where a group is a thread: what it takes outweighs its scheduling; and long runs of memory are
+  // read faster. Items of groups take little, as one driver ends loops early (quirk loops_end_early).
+  auto elements = static_cast<std::uint64_t>(std::clamp<std::int64_t>(s.m, 1, kReduceBlock));
+  std::uint64_t chunk =
+      plan.tuning.local == 1 ? std::max({std::uint64_t{1}, 8192 / elements, n * blocks / 64}) : std::clamp<std::uint64_t>(256 / elements, 1, 32);
   Encoder encoder(stream, "reduce");
   encoder.value(n).value(static_cast<std::uint64_t>(s.m)).value(chunk).value(static_cast<std::int32_t>(s.walks.kept_rank));
   bind_lanes(encoder, s.walks.kept_size.data(), p);

@@ -33,6 +33,11 @@ constexpr std::array kTable{
              [](const DeviceRecord& d) { return is_pocl(d) && driver_number(d) < 4 && d.facts.name.starts_with("basic"); },
              "two threads that enqueue to and finish one queue may wait for a freed event's lock for ever; a stream per thread works",
              "measured on 3.1; reproducer: Hammer.TensorsOnSharedAndOwnStreams with the shared stream"},
+    QuirkRow{kQuirkExitWhileBuilding, "exit_while_building", is_pocl,
+             "a process that ends while a launch is still being compiled may crash in LLVM, whose globals are gone: synchronize before main returns",
+             "seen on 3.1 by core dumps, one exit in 12 under load"},
+    QuirkRow{kQuirkLoopsEndEarly, "loops_end_early", is_rusticl, "a work-item's loops end silently after 65535 iterations in all: items take little work each",
+             "measured on Mesa 22.3 (llvmpipe); LP_MAX_TGSI_LOOP_ITERATIONS in its source"},
     QuirkRow{kQuirkSlowHostTransfer, "one_thread_copies", is_pocl, "copy, fill and read commands run on one thread: kernels copy instead", "PoCL issue #716"},
 };
 

@@ -17,6 +17,8 @@ enum Quirk : std::uint32_t {
   kQuirkSlowHostTransfer = 1u << 4,
   kQuirkFailedWaitsPass = 1u << 5,
   kQuirkSharedQueueHangs = 1u << 6,
+  kQuirkExitWhileBuilding = 1u << 7,
+  kQuirkLoopsEndEarly = 1u << 8,
 };
 
 struct QuirkRow {

@@ -14,6 +14,9 @@
 
 namespace clutch::testing {
 
+/// Waits for everything on the devices that tests used; main() calls it last.
+void finish_devices();
+
 /// Devices that CLUTCH_TEST_DEVICES selects.
 const std::vector<Device>& test_devices();
 std::uint64_t seed();
