@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <set>
 
@@ -54,7 +55,7 @@ class RepeatCommand : public ::testing::EmptyTestEventListener {
 }  // namespace
 
 namespace {
-bool g_used_devices = false;
+std::atomic<bool> g_used_devices{false};
 }  // namespace
 
 const std::vector<Device>& test_devices() {
