@@ -2,15 +2,15 @@
 // map: a traced function of broadcast, strided operands, element by element, in one launch.
 // Ownership: a group owns tiles of TILE consecutive elements; its items take WIDTH of them in turn. Every path computes on
 // WIDTH lanes; where fewer are left, or lie apart, they are gathered and scattered. No local memory.
-// Needs: what common/expr.clh needs; OPERANDS; OUTPUTS; IDX; TILE; RANK_LANES (4, 8 or 16; of the shape vectors); and from
+// Needs: what common/expr.clh needs; OPERANDS; IDX; TILE; RANK_LANES (4, 8 or 16; of the shape vectors); and from
 // expression.clh, which the host prints (host/expr/print.cpp): CLUTCH_EXPRESSION(LOAD, POSITION, STORE) and the macros of
 // parameters BUFFER (the tensors), STRIDE (their shapes) and EXTRA (params and captured tensors).
 // Operands are b0, b1, ...: outputs, inputs, then positions, which have strides and no memory.
 #include "common/expr.clh"
 #include "common/launch.clh"
 
-#if !defined(OPERANDS) || !defined(OUTPUTS) || !defined(IDX) || !defined(TILE) || !defined(RANK_LANES)
-#error "OPERANDS, OUTPUTS, IDX, TILE and RANK_LANES are not defined"
+#if !defined(OPERANDS) || !defined(IDX) || !defined(TILE) || !defined(RANK_LANES)
+#error "OPERANDS, IDX, TILE and RANK_LANES are not defined"
 #endif
 
 #include "expression.clh"

@@ -4,21 +4,20 @@
 // 16 (j / CHAIN) + j % 16, the 64 partials into a tree of halves: rows read whole vectors, columns work on 16 partials at a time. Results of blocks are reduced
 // by another launch. So bits depend neither on the device nor on the layout. Ownership: an item takes `chunk` whole blocks at a time; 64 partials are 64 /
 // WIDTH vectors. No local memory. Needs: what common/expr.clh needs; INPUTS; OP (0 sum, 1 prod, 2 min, 3 max, 4 any, 5 all); A_NAME, the accumulator's dtype
-// (f32, f64, i64, i32, bool), and A_IS_...; IDX; RANK_LANES; FINAL (1: apply CLUTCH_AFTER and store the result); and from
+// (f32, f64, i64, i32, bool), and A_IS_...; IDX; RANK_LANES; BLOCK, ABREAST; FINAL (1: apply CLUTCH_AFTER and store the result); and from
 // expression.clh: CLUTCH_EXPRESSION and, if FINAL, CLUTCH_AFTER, with their parameters.
 // Operand b0 is the output; its strides over the kept dimensions are s0, the inputs' are s1, ...; the inputs' strides over the
 // reduced dimensions are r1, ...
 #include "common/expr.clh"
 #include "common/launch.clh"
 
-#if !defined(INPUTS) || !defined(OP) || !defined(A_NAME) || !defined(IDX) || !defined(RANK_LANES) || !defined(FINAL)
-#error "INPUTS, OP, A_NAME, IDX, RANK_LANES and FINAL are not defined"
+#if !defined(INPUTS) || !defined(OP) || !defined(A_NAME) || !defined(IDX) || !defined(RANK_LANES) || !defined(FINAL) || !defined(BLOCK) || !defined(ABREAST)
+#error "INPUTS, OP, A_NAME, IDX, RANK_LANES, FINAL, BLOCK and ABREAST are not defined"
 #endif
 
 #include "expression.clh"
 
 #define SHAPE_VECTOR CLUTCH_CONCAT(IDX, RANK_LANES)
-#define BLOCK 2048
 #define CHAIN 512
 #define PARTIALS 64
 #define VECTORS (PARTIALS / WIDTH)
@@ -254,17 +253,15 @@ __kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
 // Columns: the innermost kept dimension has stride 1 or 0 in each input, the reduced elements lie at one stride. Lanes are columns,
 // PANEL of them to a task, so that rows of memory are read in long pieces; the 64 partials of each are kept apart (16 KiB).
 #ifdef CLUTCH_ENTRY_reduce_columns
-#define ABREAST 4
 #define PANEL (ABREAST * WIDTH)
 #define LOAD_COLUMN(k, dtype) \
   (across[k] ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), row[k] + v * WIDTH) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k]))
-#define LOAD_SOME_COLUMNS(k, dtype) CLUTCH_CONCAT(gather_, dtype)(CLUTCH_CONCAT(b, k), at[k], count)
 static inline V columns_tail(const IDX* row, const IDX* across, int first, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   IDX at[INPUTS + 1][WIDTH];
   for (int k = 1; k <= INPUTS; ++k)
     for (int l = 0; l < WIDTH; ++l) at[k][l] = row[k] + (first + l) * across[k];
   V value;
-  CLUTCH_EXPRESSION(LOAD_SOME_COLUMNS, NO_POSITION, TAKE)
+  CLUTCH_EXPRESSION(LOAD_PLACES, NO_POSITION, TAKE)
   return value;
 }
 __kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,

@@ -61,8 +61,8 @@ Work work_of(const Device& device, const Reduced& r, const Shape& shape, DType d
     std::vector<int> dims;
     for (std::int64_t d : shape.dims) dims.push_back(static_cast<int>(d));
     if (name != "sum" && name != "amax") {
-      for (double v : {out->numel() > 0 ? out->reshape({-1}).select(0, 0).item() : 0.0})
-        if (!std::isfinite(v) || v == 0) return "not finite";
+      double first = out->reshape({-1}).select(0, 0).item();
+      if (!std::isfinite(first) || first == 0) return "not finite";
       return {};
     }
     std::vector<std::uint8_t> want = ReduceCase::expected<float>(name == "sum" ? Reduce::sum : Reduce::max, *raw, dims, raw->dtype);

@@ -145,7 +145,7 @@ void check_overlap(const Tensor& output, const Tensor& input, std::string_view o
 }
 
 void check_apart(const Tensor& output, const Tensor& other, std::string_view op) {
-  if (overlap_of(output, other) != Overlap::none) throw Error(ErrorCode::invalid_overlap, op, "two outputs share memory");
+  if (overlap_of(output, other) != Overlap::none) throw Error(ErrorCode::invalid_overlap, op, "the output shares memory with another operand");
 }
 
 Runtime& common_runtime(std::span<const Tensor* const> tensors, std::string_view op) {

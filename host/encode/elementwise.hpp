@@ -72,11 +72,11 @@ Geometry tile_geometry(std::uint64_t tiles, std::uint64_t local);
 /// True if stores should bypass the cache: the operands together do not fit in it.
 bool worth_streaming(const DeviceTraits& traits, std::uint64_t bytes);
 
-/// Throws invalid_overlap if the output has elements that share memory, or overlaps the input other than element for
-/// element.
+/// These throw invalid_overlap: if the output overlaps the input other than element for element,
 void check_overlap(const Tensor& output, const Tensor& input, std::string_view op);
-/// Throws invalid_overlap if two outputs share memory.
+/// if the output shares memory with the other tensor at all,
 void check_apart(const Tensor& output, const Tensor& other, std::string_view op);
+/// if the output has elements that share memory.
 void check_no_self_overlap(const Tensor& output, std::string_view op);
 
 /// The runtime all tensors share. Errors: device_mismatch, invalid_argument for an undefined one.

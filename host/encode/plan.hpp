@@ -32,6 +32,7 @@ struct KernelPlan {
 /// A KernelPlan with its built kernel, as the runtime's plan cache keeps it.
 struct BuiltPlan : CachedPlan {
   KernelHandle kernel;
+  std::string_view entry;
   Layout layout = Layout::contiguous;
   ElementwiseTuning tuning;
 };
@@ -40,6 +41,7 @@ inline BuiltPlan build_plan(Runtime& runtime, const KernelPlan& plan) {
   BuiltPlan built;
   built.text = plan.to_string();
   built.kernel = KernelHandle(&runtime.programs().find(plan.stem, plan.entry, plan.defines, plan.expression));
+  built.entry = plan.entry;
   built.layout = plan.layout;
   built.tuning = plan.tuning;
   // A driver may take fewer items for this kernel than for others; bodies are right for any number.
@@ -91,6 +93,9 @@ std::uint64_t tile_count(const BuiltPlan& plan, const ElementwiseWalk<kOperands>
   auto inner = static_cast<std::uint64_t>(walk.shape.size[0]);
   return walk.numel / inner * ((inner + tile - 1) / tile);
 }
+
+/// True where math.clh emulates a rounding: emulation is scalar.
+inline bool emulates_rounding(const DeviceTraits& traits) { return !traits.fma_exact || !traits.divide_exact || !traits.sqrt_exact; }
 
 /// Defines of kernels/common/elementwise.clh, dtype.clh and math.clh, which emulates what the device does not
 /// round correctly.

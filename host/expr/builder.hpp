@@ -13,16 +13,15 @@ class ExprBuilder {
  public:
   explicit ExprBuilder(std::span<const DType> inputs) : inputs_(inputs.begin(), inputs.end()) {
     for (int i = 0; i < input_count(); ++i) {
-      compute_dtype(inputs_[static_cast<std::size_t>(i)], "ExprFunction");
-      if (compute_dtype(inputs_[static_cast<std::size_t>(i)], "ExprFunction") != inputs_[static_cast<std::size_t>(i)])
+      DType dtype = input_dtype(i);
+      if (compute_dtype(dtype, "ExprFunction") != dtype)
         throw Error(ErrorCode::invalid_dtype, "ExprFunction", "an input is of none of the dtypes f32, f64, i32, i64 and boolean");
-      add({.op = ExprOp::input, .dtype = inputs_[static_cast<std::size_t>(i)], .index = i});
+      add({.op = ExprOp::input, .dtype = dtype, .index = i});
     }
   }
   int input_count() const { return static_cast<int>(inputs_.size()); }
   DType input_dtype(int i) const { return inputs_[static_cast<std::size_t>(i)]; }
   const ExprStep& step(int i) const { return steps_[static_cast<std::size_t>(i)]; }
-  int step_count() const { return static_cast<int>(steps_.size()); }
 
   /// The number of the step, or of an earlier one with the same bits.
   int add(ExprStep step);

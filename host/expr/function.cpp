@@ -113,7 +113,6 @@ namespace {
 /// Steps that the outputs need, in depth-first order behind the inputs.
 struct Ordering {
   const std::vector<ExprStep>& from;
-  std::size_t inputs;
   std::vector<int> number;  // new number by old one
   std::vector<int> order;   // old number by new one
 
@@ -144,7 +143,7 @@ struct Listed {
 };
 
 Listed ordered(const std::vector<ExprStep>& steps, const std::vector<int>& outputs, std::size_t inputs) {
-  Ordering o{steps, inputs, std::vector<int>(steps.size(), -1), {}};
+  Ordering o{steps, std::vector<int>(steps.size(), -1), {}};
   for (std::size_t i = 0; i < inputs; ++i) o.visit(static_cast<int>(i));
   for (int output : outputs) o.visit(output);
   Listed result;

@@ -3,7 +3,6 @@
 #include <clutch/expr.hpp>
 
 #include <bit>
-#include <cstring>
 
 namespace clutch::inline v0::detail {
 
@@ -97,7 +96,6 @@ struct ExprNode {
   std::vector<std::shared_ptr<const ExprNode>> operands = {};
   Tensor tensor = {};  ///< of gather
 };
-using ExprPointer = std::shared_ptr<const ExprNode>;
 
 /// A node of a canonical function: operands are numbers of earlier nodes.
 struct ExprStep {
@@ -117,7 +115,6 @@ struct ExprBody {
   struct Buffer {
     DType dtype;  ///< storage
     int rank;
-    friend bool operator==(const Buffer&, const Buffer&) = default;
   };
   std::vector<Buffer> buffers;
   std::vector<ExprStep> steps;
@@ -144,6 +141,8 @@ Expr make_expr(ExprOp op, std::initializer_list<Expr> operands);
 Expr strong(const Expr& x);
 Expr expr_constant(DType dtype, double value);
 
+/// x -> x for a traced dtype; made once.
+const ExprFunction& identity(DType dtype);
 /// outer(inner(...)): outer's inputs are inner's outputs, cast if need be.
 ExprFunction compose(const ExprFunction& outer, const ExprFunction& inner);
 

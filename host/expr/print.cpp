@@ -52,7 +52,7 @@ std::string cast_of_int(DType from, std::string_view v, DType to) {
     case DType::u8: return fmt::format("({} & 255)", narrow);
     case DType::i16: return fmt::format("(({} << 16) >> 16)", narrow);
     case DType::i32: return narrow;
-    case DType::i64: return wide ? std::string(v) : fmt::format("CLUTCH_I_TO_VL({})", v);
+    case DType::i64: return wide ? std::string(v) : fmt::format("CLUTCH_TO_VL({})", v);
     case DType::f64: return fmt::format("CLUTCH_{}_TO_VD({})", wide ? "L" : "I", v);
     default: return rounded(fmt::format("CLUTCH_{}_TO_VF({})", wide ? "L" : "I", v), to);
   }

@@ -4,7 +4,6 @@
 
 #include <charconv>
 #include <mutex>
-#include <optional>
 
 namespace clutch::inline v0 {
 namespace detail {

@@ -3,6 +3,7 @@
 #include <clutch/ops/map.hpp>
 
 #include "ops/map_plan.hpp"
+#include "ops/traced.hpp"
 #include "runtime/storage.hpp"
 
 #include <array>
@@ -20,14 +21,6 @@ struct Checked {
 
 void refuse(ErrorCode code, std::string_view why) { throw Error(code, "map", why); }
 
-/// Whether rank-0 floating tensors lower to f32: only they are f64.
-bool lowers_scalars(std::span<const Tensor> inputs) {
-  bool wide = false, dimensioned = false;
-  for (const Tensor& t : inputs)
-    if (is_floating(t.dtype()) && t.rank() > 0) dimensioned = true, wide = wide || t.dtype() == DType::f64;
-  return dimensioned && !wide;
-}
-
 Checked validate(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const Tensor> inputs) {
   if (f.empty()) refuse(ErrorCode::invalid_argument, "the function is empty");
   if (static_cast<int>(inputs.size()) != f.input_count())
@@ -41,11 +34,7 @@ Checked validate(std::span<const Tensor> outputs, const ExprFunction& f, std::sp
   for (const Tensor& t : f.body()->tensors) all.push_back(&t);
   if (all.empty()) refuse(ErrorCode::invalid_argument, "no tensors, so neither device nor shape; use map_out");
   Checked c{&common_runtime(all, "map"), broadcast_shapes(shapes, "map")};
-  std::vector<DType> traced = traced_dtypes(inputs);
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (traced[i] != f.input_dtype(static_cast<int>(i)))
-      refuse(ErrorCode::invalid_dtype, fmt::format("input {} of dtype {} is traced as {}, the function takes {}", i, name(inputs[i].dtype()), name(traced[i]),
-                                                   name(f.input_dtype(static_cast<int>(i)))));
+  check_traced(f, inputs, "map");
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& out = outputs[i];
     compute_dtype(out.dtype(), "map");
@@ -79,20 +68,10 @@ constexpr std::array<Implementation<MapProblem>, 3> kImplementations{{
 
 }  // namespace
 
-std::span<const Implementation<MapProblem>> map_implementations() { return kImplementations; }
-
 KernelPlan select(const DeviceTraits& traits, const MapProblem& p, std::string_view forced) {
   const auto& chosen = choose<MapProblem>(kImplementations, traits, p, forced, "map");
   KernelPlan plan{.stem = "map", .entry = chosen.name, .layout = static_cast<Layout>(&chosen - kImplementations.data()), .tuning = elementwise_tuning(traits)};
-  // Emulated rounding is scalar; lanes of 64 bits are half as many.
-  if (!traits.fma_exact || !traits.divide_exact || !traits.sqrt_exact) {
-    plan.tuning.width = 1;
-    plan.note = "one lane, as rounding is emulated";
-  } else if (p.has_wide && plan.tuning.width > 1) {
-    plan.tuning.width /= 2;
-  }
-  set_common(plan.defines, traits, plan.tuning, p.outputs + p.inputs + p.positions, p.wide_index);
-  plan.defines.set("DWIDTH", plan.tuning.width).set("OUTPUTS", p.outputs).set("RANK_LANES", p.rank_lanes);
+  set_lanes(plan, traits, p.has_wide, p.outputs + p.inputs + p.positions, p.wide_index, p.rank_lanes);
   return plan;
 }
 
@@ -110,8 +89,6 @@ struct Launch {
   MapProblem problem;
 };
 
-int rank_lanes(std::int64_t rank) { return rank <= 4 ? 4 : rank <= 8 ? 8 : 16; }
-
 /// Whether an Encoder takes the arguments of a launch: 64 of them, 1024 bytes.
 bool fits(const Launch& l, const ExprBody& body) {
   std::size_t tensors = l.outputs.size() + l.inputs.size() + body.buffers.size(), count = 2 + 2 * tensors + body.params.size(), extents = 0;
@@ -120,7 +97,7 @@ bool fits(const Launch& l, const ExprBody& body) {
   std::size_t bytes = 8 * count;
   if (l.problem.layout != Layout::contiguous) {
     count += l.strides.size() + 1;
-    bytes += (l.strides.size() + 1) * static_cast<std::size_t>(rank_lanes(l.rank)) * (l.problem.wide_index ? 8 : 4);
+    bytes += (l.strides.size() + 1) * std::size_t{rank_lanes(l.rank)} * (l.problem.wide_index ? 8 : 4);
   }
   return count <= 64 && bytes <= 1024;
 }
@@ -160,27 +137,14 @@ Launch arrange(std::vector<Tensor> outputs, std::vector<Tensor> inputs, const Di
   p.outputs = static_cast<std::uint8_t>(l.outputs.size()), p.inputs = static_cast<std::uint8_t>(l.inputs.size());
   p.positions = static_cast<std::uint8_t>(positions.size());
   p.short_rows = l.size[0] < 16;
-  p.rank_lanes = static_cast<std::uint8_t>(p.layout == Layout::contiguous ? 4 : rank_lanes(l.rank));
+  p.rank_lanes = rank_lanes(p.layout == Layout::contiguous ? 0 : l.rank);
   return l;
-}
-
-template <class Index>
-void bind_lanes(Encoder& encoder, const std::int64_t* values, int lanes) {
-  Index narrow[16];
-  for (int i = 0; i < lanes; ++i) narrow[i] = static_cast<Index>(values[i]);
-  encoder.bytes(narrow, static_cast<std::size_t>(lanes) * sizeof(Index));
 }
 
 void bind_shape(Encoder& encoder, const Launch& l) {
   encoder.value(static_cast<std::int32_t>(l.rank));
-  auto bind = [&](const std::int64_t* values) {
-    if (l.problem.wide_index)
-      bind_lanes<std::int64_t>(encoder, values, l.problem.rank_lanes);
-    else
-      bind_lanes<std::int32_t>(encoder, values, l.problem.rank_lanes);
-  };
-  bind(l.size.data());
-  for (std::size_t k = 0; k < l.strides.size(); ++k) bind(l.stride.data() + 16 * k);
+  bind_lanes(encoder, l.size.data(), l.problem.rank_lanes, l.problem.wide_index);
+  for (std::size_t k = 0; k < l.strides.size(); ++k) bind_lanes(encoder, l.stride.data() + 16 * k, l.problem.rank_lanes, l.problem.wide_index);
 }
 
 void launch(const Launch& l, const ExprFunction& f, std::span<const double> params, Runtime& runtime, std::uint64_t n, const MapOptions& options,
@@ -214,10 +178,7 @@ void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const
          const MapOptions& options, const Stream& stream) {
   std::int64_t n = numel(c.sizes);
   if (n == 0) return;
-  std::vector<Tensor> inputs(given.begin(), given.end());
-  bool lowers = lowers_scalars(given);
-  for (Tensor& t : inputs)
-    if (lowers && t.dtype() == DType::f64) t = cast(t, DType::f32, {}, stream);
+  std::vector<Tensor> inputs = as_traced(given, stream);
   Launch l = arrange({outputs.begin(), outputs.end()}, inputs, c.sizes, *f.body());
   if (fits(l, *f.body())) return launch(l, f, params, *c.runtime, static_cast<std::uint64_t>(n), options, stream);
   // Too many arguments for the shapes: dense copies need none.
@@ -231,18 +192,6 @@ void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const
 }
 
 }  // namespace
-
-void bind_extra(Encoder& encoder, const ExprBody& body, std::span<const double> params) {
-  for (std::size_t i = 0; i < body.params.size(); ++i) {
-    std::uint64_t bits = constant_bits(body.params[i], params[i]);
-    encoder.bytes(&bits, is_wide(body.params[i]) ? 8 : 4);  // little-endian, as every OpenCL host of ours
-  }
-  for (const Tensor& t : body.tensors) {
-    if (!t.defined()) throw Error(ErrorCode::invalid_argument, "map", "a captured tensor of a parsed function is not set: use with_captured()");
-    encoder.input(t);
-    for (int d = 0; d < t.rank(); ++d) encoder.value(t.sizes()[d]).value(t.strides()[d]);
-  }
-}
 
 std::vector<Tensor> map_traced(std::span<const Tensor> given, const ExprFunction& f, std::span<const Tensor> inputs, std::span<const double> params,
                                const MapOptions& options, const Stream& given_stream) {
@@ -261,16 +210,6 @@ std::vector<Tensor> map_traced(std::span<const Tensor> given, const ExprFunction
 }
 
 }  // namespace detail
-
-std::vector<DType> traced_dtypes(std::span<const Tensor> inputs) {
-  bool lowers = detail::lowers_scalars(inputs);
-  std::vector<DType> dtypes;
-  for (const Tensor& t : inputs) {
-    if (!t.defined()) throw Error(ErrorCode::invalid_argument, "map", "a tensor is undefined");
-    dtypes.push_back(lowers && t.dtype() == DType::f64 ? DType::f32 : detail::compute_dtype(t.dtype(), "map"));
-  }
-  return dtypes;
-}
 
 DType map_dtype(const ExprFunction& f, int output, std::span<const Tensor> inputs) {
   DType traced = f.output_dtype(output);

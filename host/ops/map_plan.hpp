@@ -23,16 +23,11 @@ struct MapProblem {
   DType dtypes[kMaxMapOperands] = {};
 };
 
-/// Binds params, with these values, and captured tensors, in the order of the printed text.
-void bind_extra(Encoder& encoder, const ExprBody& body, std::span<const double> params);
-
 /// map into given outputs, or into new ones if there are none, with other values of the params than the function's.
 std::vector<Tensor> map_traced(std::span<const Tensor> outputs, const ExprFunction& function, std::span<const Tensor> inputs, std::span<const double> params,
                                const MapOptions& options, const Stream& stream);
 
 /// Pure, but for the printed function, which the caller adds. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const MapProblem& problem, std::string_view forced = {});
-/// Names of the implementations, best first.
-std::span<const Implementation<MapProblem>> map_implementations();
 
 }  // namespace clutch::inline v0::detail

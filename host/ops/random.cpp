@@ -57,8 +57,7 @@ KernelPlan select(const DeviceTraits& traits, const RandomProblem& p, std::strin
   const auto& chosen = choose<RandomProblem>(kImplementations, traits, p, forced, p.normal ? "normal_" : "uniform_");
   KernelPlan plan{.stem = "random", .entry = chosen.name, .tuning = elementwise_tuning(traits)};
   plan.tuning.tile = std::max<std::uint64_t>(plan.tuning.tile / 64 * 64, 64);
-  // Emulated rounding is scalar.
-  bool emulates = !traits.fma_exact || !traits.divide_exact || !traits.sqrt_exact;
+  bool emulates = emulates_rounding(traits);
   if (emulates) plan.tuning.width = 1;
   if (emulates && p.dtype != DType::f64) plan.note = traits.fp64 ? "fma and sqrt by f64" : "fma and sqrt by integers";
   set_common(plan.defines, traits, plan.tuning, 1, true);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <clutch/ops/copy.hpp>
 #include <clutch/ops/reduce.hpp>
 
-#include "ops/map_plan.hpp"
 #include "ops/reduce_plan.hpp"
+#include "ops/traced.hpp"
 #include "runtime/storage.hpp"
 
 #include <array>
@@ -65,11 +64,7 @@ Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::spa
   for (const Tensor& t : f.body()->tensors) all.push_back(&t);
   if (out) all.push_back(out);
   Reduction r{.runtime = &common_runtime(all, "reduce"), .op = op, .sizes = broadcast_shapes(shapes, "reduce")};
-  std::vector<DType> traced = traced_dtypes(inputs);
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (traced[i] != f.input_dtype(static_cast<int>(i)))
-      refuse(ErrorCode::invalid_dtype, fmt::format("input {} of dtype {} is traced as {}, the function takes {}", i, name(inputs[i].dtype()), name(traced[i]),
-                                                   name(f.input_dtype(static_cast<int>(i)))));
+  check_traced(f, inputs, "reduce");
   r.accumulator = accumulator_of(op, f.output_dtype(0));
   if (r.accumulator == DType::boolean && (op == Reduce::min || op == Reduce::max)) r.op = op == Reduce::max ? Reduce::any : Reduce::all;
   for (std::int64_t d : options.dims) {
@@ -128,16 +123,10 @@ int op_number(Reduce op) {
 KernelPlan select(const DeviceTraits& traits, const ReduceProblem& p, std::string_view forced) {
   const auto& chosen = choose<ReduceProblem>(kImplementations, traits, p, forced, "reduce");
   KernelPlan plan{.stem = "reduce", .entry = chosen.name, .tuning = elementwise_tuning(traits)};
-  if (!traits.fma_exact || !traits.divide_exact || !traits.sqrt_exact) {
-    plan.tuning.width = 1;
-    plan.note = "one lane, as rounding is emulated";
-  } else if (p.has_wide && plan.tuning.width > 1) {
-    plan.tuning.width /= 2;
-  }
   // An item takes whole blocks: few items to a group leave the driver more groups to spread.
   plan.tuning.local = std::min<std::uint64_t>(plan.tuning.local, 32);
-  set_common(plan.defines, traits, plan.tuning, p.inputs + 1, p.wide_index);
-  plan.defines.set("DWIDTH", plan.tuning.width).set("INPUTS", p.inputs).set("RANK_LANES", p.rank_lanes).set("FINAL", p.final_stage).set("OP", op_number(p.op));
+  set_lanes(plan, traits, p.has_wide, p.inputs + 1, p.wide_index, p.rank_lanes);
+  plan.defines.set("INPUTS", p.inputs).set("FINAL", p.final_stage).set("OP", op_number(p.op)).set("BLOCK", kReduceBlock).set("ABREAST", kReduceAbreast);
   plan.defines.set_type("A", p.accumulator).set_text("A_NAME", name(p.accumulator));
   return plan;
 }
@@ -218,16 +207,6 @@ Walks walks_of(const Reduction& r, const Tensor& out, std::span<const Tensor> in
   return w;
 }
 
-void bind_lanes(Encoder& encoder, const std::int64_t* values, const ReduceProblem& p) {
-  if (p.wide_index) {
-    encoder.bytes(values, std::size_t{p.rank_lanes} * 8);
-    return;
-  }
-  std::int32_t narrow[16];
-  for (int i = 0; i < p.rank_lanes; ++i) narrow[i] = static_cast<std::int32_t>(values[i]);
-  encoder.bytes(narrow, std::size_t{p.rank_lanes} * 4);
-}
-
 /// One launch: of the inputs into `out`, which is the result or the blocks' accumulators.
 struct Stage {
   const Tensor* out;
@@ -257,7 +236,7 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
   if (s.after)
     for (const ExprStep& step : s.after->body()->steps) note(step.dtype);
   std::int64_t lanes = std::max({s.walks.kept_rank, s.walks.reduced_rank, static_cast<std::int64_t>(s.inputs.size())});
-  p.rank_lanes = static_cast<std::uint8_t>(lanes <= 4 ? 4 : lanes <= 8 ? 8 : 16);
+  p.rank_lanes = rank_lanes(lanes);
   const BuiltPlan& plan = r.runtime->plans().find<BuiltPlan>("reduce", p, implementation, [&] {
     KernelPlan selected = select(r.runtime->traits(), p, implementation);
     std::span<const DType> dtypes(p.dtypes);
@@ -270,7 +249,7 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
     return build_plan(*r.runtime, selected);
   });
   note_plan(plan.text);
-  bool by_columns = plan.text.starts_with("reduce_columns"), strided = plan.text.starts_with("reduce_strided");
+  bool by_columns = plan.entry == "reduce_columns", strided = plan.entry == "reduce_strided";
   auto blocks = static_cast<std::uint64_t>(std::max<std::int64_t>((s.m + kReduceBlock - 1) / kReduceBlock, 1)), n = static_cast<std::uint64_t>(s.n);
   // A chunk is about 8192 elements where a group is a thread: what it takes outweighs its scheduling; and long runs of memory are
   // read faster. Items of groups take little, as one driver ends loops early (quirk loops_end_early).
@@ -278,17 +257,18 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
   std::uint64_t chunk =
       plan.tuning.local == 1 ? std::max({std::uint64_t{1}, 8192 / elements, n * blocks / 64}) : std::clamp<std::uint64_t>(256 / elements, 1, 32);
   Encoder encoder(stream, "reduce");
+  auto bind = [&](const std::int64_t* values) { bind_lanes(encoder, values, p.rank_lanes, p.wide_index); };
   encoder.value(n).value(static_cast<std::uint64_t>(s.m)).value(chunk).value(static_cast<std::int32_t>(s.walks.kept_rank));
-  bind_lanes(encoder, s.walks.kept_size.data(), p);
-  for (std::size_t k = 0; k <= s.inputs.size(); ++k) bind_lanes(encoder, s.walks.kept.data() + 16 * k, p);
+  bind(s.walks.kept_size.data());
+  for (std::size_t k = 0; k <= s.inputs.size(); ++k) bind(s.walks.kept.data() + 16 * k);
   if (strided) {
     encoder.value(static_cast<std::int32_t>(s.walks.reduced_rank));
-    bind_lanes(encoder, s.walks.reduced_size.data(), p);
-    for (std::size_t k = 1; k <= s.inputs.size(); ++k) bind_lanes(encoder, s.walks.reduced.data() + 16 * k, p);
+    bind(s.walks.reduced_size.data());
+    for (std::size_t k = 1; k <= s.inputs.size(); ++k) bind(s.walks.reduced.data() + 16 * k);
   } else {
     std::array<std::int64_t, 16> inner{};
     for (std::size_t k = 0; k < s.inputs.size(); ++k) inner[k] = s.walks.reduced[16 * (k + 1)];
-    bind_lanes(encoder, inner.data(), p);
+    bind(inner.data());
   }
   encoder.output(*s.out);
   for (const Tensor& t : s.inputs) encoder.input(t);
@@ -296,21 +276,15 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
   if (s.after) bind_extra(encoder, *s.after->body(), s.after->body()->param_values);
   std::uint64_t items = (n * blocks + chunk - 1) / chunk;
   if (by_columns) {
-    auto columns = static_cast<std::uint64_t>(s.walks.kept_size[0]), width = static_cast<std::uint64_t>(plan.tuning.width);
-    constexpr std::uint64_t kAbreast = 4;  // ABREAST in kernels/reduce.cl
-    items = n / columns * ((columns + kAbreast * width - 1) / (kAbreast * width)) * blocks;
+    auto columns = static_cast<std::uint64_t>(s.walks.kept_size[0]), panel = static_cast<std::uint64_t>(kReduceAbreast * plan.tuning.width);
+    items = n / columns * ((columns + panel - 1) / panel) * blocks;
   }
   encoder.dispatch(plan.kernel, tile_geometry((items + plan.tuning.local - 1) / plan.tuning.local, plan.tuning.local));
 }
 
-ExprFunction identity(DType from, DType to) {
-  const Expr x = cast(expr_input(0, from), to);
-  return ExprFunction(std::span(&from, 1), std::span(&x, 1));
-}
-
 /// The function applied to the last accumulator.
 ExprFunction last_step(const Reduction& r, const ExprFunction& after) {
-  if (r.op != Reduce::mean) return after.empty() ? identity(r.accumulator, r.accumulator) : after;
+  if (r.op != Reduce::mean) return after.empty() ? identity(r.accumulator) : after;
   const Expr x = expr_input(0, r.accumulator) / param(static_cast<double>(r.m));
   ExprFunction divided(std::span(&r.accumulator, 1), std::span(&x, 1));
   if (after.empty()) return divided;
@@ -319,13 +293,9 @@ ExprFunction last_step(const Reduction& r, const ExprFunction& after) {
 
 void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given, const Reduction& r, const ReduceOptions& options, const Stream& stream) {
   if (r.n == 0) return;
-  std::vector<Tensor> inputs(given.begin(), given.end());
-  std::vector<DType> traced = traced_dtypes(given);
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].dtype() == DType::f64 && traced[i] == DType::f32) inputs[i] = cast(inputs[i], DType::f32, CopyOptions{}, stream);
+  std::vector<Tensor> inputs = as_traced(given, stream);
   ExprFunction after = last_step(r, options.after);
   Stage stage{&out, inputs, &f, &after, walks_of(r, out, inputs, options.keep_dims == KeepDims::yes), r.n, r.m};
-  ExprFunction again;
   Tensor partials;
   while (stage.m > kReduceBlock) {
     std::int64_t blocks = (stage.m + kReduceBlock - 1) / kReduceBlock;
@@ -335,8 +305,7 @@ void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given
     launch(stage, r, options.implementation, stream);
     // The accumulators lie in the order of the walk, a row for each result.
     partials = made;
-    again = identity(compute_dtype(kept_as, "reduce"), r.accumulator);
-    Stage next{&out, {partials}, &again, &after, stage.walks, stage.n, blocks};
+    Stage next{&out, {partials}, &identity(kept_as), &after, stage.walks, stage.n, blocks};
     std::int64_t row = blocks;
     for (std::size_t d = 0; d < static_cast<std::size_t>(next.walks.kept_rank); ++d) next.walks.kept[16 + d] = row, row *= next.walks.kept_size[d];
     next.walks.reduced_rank = 1, next.walks.reduced_size[0] = blocks, next.walks.reduced[16] = 1, next.walks.layout = ReduceLayout::rows;

@@ -70,19 +70,6 @@ struct AddcCase {
     model::store_at(out, i, dtype, r);
   }
 
-  /// Element of an operand that element i of the result reads, by PyTorch's broadcasting.
-  static std::size_t operand_index(std::size_t i, const Dims& result, const Dims& operand) {
-    std::size_t index = 0, scale = 1;
-    for (int d = result.rank() - 1, o = operand.rank() - 1; d >= 0; --d, --o) {
-      auto at = i % static_cast<std::size_t>(result[d]);
-      i /= static_cast<std::size_t>(result[d]);
-      if (o < 0) continue;
-      if (operand[o] != 1) index += at * scale;
-      scale *= static_cast<std::size_t>(operand[o]);
-    }
-    return index;
-  }
-
   static Problem problem(std::string_view name, std::string_view entry, Addc op, DType dtype, const Dims& sizes, const std::array<Dims, 3>& operands,
                          const std::array<Dims, 4>& strides, std::uint64_t seed) {
     Problem p{.name = std::string(name), .entry = entry, .needs_fp64 = dtype == DType::f64};

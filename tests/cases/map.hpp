@@ -24,19 +24,6 @@ struct MapCase {
     return n;
   }
 
-  /// Element of an operand that element i of the result reads, by PyTorch's broadcasting.
-  static std::size_t operand_index(std::size_t i, const Dims& result, const Dims& operand) {
-    std::size_t index = 0, scale = 1;
-    for (int d = result.rank() - 1, o = operand.rank() - 1; d >= 0; --d, --o) {
-      auto at = i % static_cast<std::size_t>(result[d]);
-      i /= static_cast<std::size_t>(result[d]);
-      if (o < 0) continue;
-      if (operand[o] != 1) index += at * scale;
-      scale *= static_cast<std::size_t>(operand[o]);
-    }
-    return index;
-  }
-
   /// Element of raw storage as a value of the dtype it is traced in.
   static ExprValue value_of(const void* data, std::size_t i, DType storage, DType traced) {
     if (is_integral(storage) || storage == DType::boolean) {

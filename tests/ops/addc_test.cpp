@@ -61,7 +61,7 @@ std::string run_case(const Device& device, const LayoutCase& layout, const Setti
   if (!s.implementation.empty() && count(layout.sizes[0]) > 0 && !last_plan().starts_with(s.implementation)) return "ran " + last_plan();
   std::vector<std::uint8_t> want(bytes_for(s.dtype, count(layout.sizes[0])));
   for (std::size_t i = 0; i < count(layout.sizes[0]); ++i) {
-    auto at = [&](std::size_t k) { return AddcCase::operand_index(i, layout.sizes[0], layout.sizes[k]); };
+    auto at = [&](std::size_t k) { return cases::operand_index(i, layout.sizes[0], layout.sizes[k]); };
     AddcCase::reference(s.op, s.order, s.dtype, s.value, want.data(), i, raw[0].data(), at(1), raw[1].data(), at(2), raw[2].data(), at(3));
   }
   return compare_bits(operands[0].get(), want, s.dtype, !device.traits().denormals);

@@ -33,6 +33,19 @@ struct Problem {
   bool is_helper = false;  ///< the entry is another kernel of the call than the plan's
 };
 
+/// Element of an operand that element i of the result reads, by PyTorch's broadcasting.
+inline std::size_t operand_index(std::size_t i, const Dims& result, const Dims& operand) {
+  std::size_t index = 0, scale = 1;
+  for (int d = result.rank() - 1, o = operand.rank() - 1; d >= 0; --d, --o) {
+    auto at = i % static_cast<std::size_t>(result[d]);
+    i /= static_cast<std::size_t>(result[d]);
+    if (o < 0) continue;
+    if (operand[o] != 1) index += at * scale;
+    scale *= static_cast<std::size_t>(operand[o]);
+  }
+  return index;
+}
+
 enum class Edit { tail, stride, offset, arithmetic };
 
 /// An edit of the kernel's text that must make a problem of the entry give a wrong result. The first `from` behind the

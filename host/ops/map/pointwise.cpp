@@ -19,12 +19,14 @@ class Pointwise {
   constexpr explicit Pointwise(Build build) : build_(build) {}
 
   Tensor call(Inputs inputs, Scalars scalars, const MapOptions& options, const Stream& stream) {
-    const ExprFunction& f = function(inputs, scalars);
-    return std::move(detail::map_traced({}, f, list(inputs), values(f, scalars), options, stream)[0]);
+    std::vector<Tensor> tensors = list(inputs);
+    const ExprFunction& f = function(tensors, scalars);
+    return std::move(detail::map_traced({}, f, tensors, values(f, scalars), options, stream)[0]);
   }
   void call_out(const Tensor& out, Inputs inputs, Scalars scalars, const MapOptions& options, const Stream& stream) {
-    const ExprFunction& f = function(inputs, scalars);
-    detail::map_traced(std::span(&out, 1), f, list(inputs), values(f, scalars), options, stream);
+    std::vector<Tensor> tensors = list(inputs);
+    const ExprFunction& f = function(tensors, scalars);
+    detail::map_traced(std::span(&out, 1), f, tensors, values(f, scalars), options, stream);
   }
 
  private:
@@ -49,8 +51,8 @@ class Pointwise {
     }
   }
 
-  const ExprFunction& function(Inputs inputs, Scalars scalars) {
-    std::vector<DType> dtypes = traced_dtypes(list(inputs));
+  const ExprFunction& function(std::span<const Tensor> inputs, Scalars scalars) {
+    std::vector<DType> dtypes = traced_dtypes(inputs);
     std::size_t slot = 0;
     for (DType d : dtypes) slot = slot * 7 + digit(d);
     for (const Scalar& s : scalars) slot = slot * 7 + 5 + s.is_whole();

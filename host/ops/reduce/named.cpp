@@ -5,7 +5,6 @@
 
 #include "expr/node.hpp"
 
-#include <cmath>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -13,9 +12,10 @@
 namespace clutch::inline v0 {
 namespace {
 
-Expr itself(const Expr& x) { return x; }
-
-Tensor by_name(Reduce op, const Tensor& x, const ReduceOptions& options, const Stream& stream) { return reduce(op, itself, x, options, stream); }
+Tensor by_name(Reduce op, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
+  std::span<const Tensor> inputs(&x, 1);
+  return reduce(op, detail::identity(traced_dtypes(inputs)[0]), inputs, options, stream);
+}
 
 ReduceOptions keeping(const ReduceOptions& options) {
   ReduceOptions kept = options;
@@ -38,7 +38,7 @@ Tensor all(const Tensor& x, const ReduceOptions& options, const Stream& stream) 
 Tensor var(const Tensor& x, double correction, const ReduceOptions& options, const Stream& stream) {
   ReduceOptions wide = keeping(options);
   if (is_floating(x.dtype()) && x.dtype() != DType::f64) wide.dtype = DType::f32;
-  Tensor center = reduce(Reduce::mean, itself, x, wide, stream);
+  Tensor center = mean(x, wide, stream);
   double n = center.numel() == 0 ? 0 : static_cast<double>(x.numel()) / static_cast<double>(center.numel());
   ReduceOptions last = options;
   DType computed = center.dtype() == DType::f64 ? DType::f64 : DType::f32;
@@ -80,7 +80,7 @@ Tensor norm(const Tensor& x, double p, const ReduceOptions& options, const Strea
 }
 
 Tensor logsumexp(const Tensor& x, const ReduceOptions& options, const Stream& stream) {
-  Tensor top = reduce(Reduce::max, itself, x, keeping(options), stream);
+  Tensor top = amax(x, keeping(options), stream);
   ReduceOptions wide = keeping(options);
   wide.dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   // An infinite maximum is not subtracted: Inf - Inf would be NaN.
@@ -156,8 +156,7 @@ std::vector<Tensor> map_backward(const ExprFunction& f, std::span<const Tensor> 
   for (std::size_t i = 0; i < floating.size(); ++i)
     dtypes[i] = floating[i]->sizes() == full ? floating[i]->dtype() : detail::compute_dtype(floating[i]->dtype(), "map_backward");
   std::vector<Tensor> outputs;
-  Stream on = stream;
-  for (std::size_t i = 0; i < floating.size(); ++i) outputs.push_back(empty(full, {.dtype = dtypes[i], .device = inputs[0].device()}, on));
+  for (std::size_t i = 0; i < floating.size(); ++i) outputs.push_back(empty(full, {.dtype = dtypes[i], .device = inputs[0].device()}, stream));
   map_out(outputs, backward, all, options, stream);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     outputs[i] = sum_to(outputs[i], floating[i]->sizes(), stream);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/traced.hpp"
+
+#include <clutch/ops/copy.hpp>
+#include <clutch/ops/map.hpp>
+
+namespace clutch::inline v0 {
+namespace detail {
+namespace {
+
+/// Whether rank-0 floating tensors lower to f32: only they are f64.
+bool lowers_scalars(std::span<const Tensor> inputs) {
+  bool wide = false, dimensioned = false;
+  for (const Tensor& t : inputs)
+    if (is_floating(t.dtype()) && t.rank() > 0) dimensioned = true, wide = wide || t.dtype() == DType::f64;
+  return dimensioned && !wide;
+}
+
+}  // namespace
+
+void check_traced(const ExprFunction& f, std::span<const Tensor> inputs, std::string_view op) {
+  std::vector<DType> traced = traced_dtypes(inputs);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (traced[i] != f.input_dtype(static_cast<int>(i)))
+      throw Error(ErrorCode::invalid_dtype, op,
+                  fmt::format("input {} of dtype {} is traced as {}, the function takes {}", i, name(inputs[i].dtype()), name(traced[i]),
+                              name(f.input_dtype(static_cast<int>(i)))));
+}
+
+std::vector<Tensor> as_traced(std::span<const Tensor> inputs, const Stream& stream) {
+  std::vector<Tensor> result(inputs.begin(), inputs.end());
+  if (!lowers_scalars(inputs)) return result;
+  for (Tensor& t : result)
+    if (t.dtype() == DType::f64) t = cast(t, DType::f32, {}, stream);
+  return result;
+}
+
+void set_lanes(KernelPlan& plan, const DeviceTraits& traits, bool has_wide, int operands, bool wide_index, int shape_lanes) {
+  if (emulates_rounding(traits)) {
+    plan.tuning.width = 1;
+    plan.note = "one lane, as rounding is emulated";
+  } else if (has_wide && plan.tuning.width > 1) {
+    plan.tuning.width /= 2;
+  }
+  set_common(plan.defines, traits, plan.tuning, operands, wide_index);
+  plan.defines.set("DWIDTH", plan.tuning.width).set("RANK_LANES", shape_lanes);
+}
+
+void bind_lanes(Encoder& encoder, const std::int64_t* values, int lanes, bool wide_index) {
+  if (wide_index) {
+    encoder.bytes(values, static_cast<std::size_t>(lanes) * 8);
+    return;
+  }
+  std::int32_t narrow[16];
+  for (int i = 0; i < lanes; ++i) narrow[i] = static_cast<std::int32_t>(values[i]);
+  encoder.bytes(narrow, static_cast<std::size_t>(lanes) * 4);
+}
+
+void bind_extra(Encoder& encoder, const ExprBody& body, std::span<const double> params) {
+  for (std::size_t i = 0; i < body.params.size(); ++i) {
+    std::uint64_t bits = constant_bits(body.params[i], params[i]);
+    encoder.bytes(&bits, is_wide(body.params[i]) ? 8 : 4);  // little-endian, as every OpenCL host of ours
+  }
+  for (const Tensor& t : body.tensors) {
+    if (!t.defined()) throw Error(ErrorCode::invalid_argument, "map", "a captured tensor of a parsed function is not set: use with_captured()");
+    encoder.input(t);
+    for (int d = 0; d < t.rank(); ++d) encoder.value(t.sizes()[d]).value(t.strides()[d]);
+  }
+}
+
+}  // namespace detail
+
+std::vector<DType> traced_dtypes(std::span<const Tensor> inputs) {
+  bool lowers = detail::lowers_scalars(inputs);
+  std::vector<DType> dtypes;
+  for (const Tensor& t : inputs) {
+    if (!t.defined()) throw Error(ErrorCode::invalid_argument, "map", "a tensor is undefined");
+    dtypes.push_back(lowers && t.dtype() == DType::f64 ? DType::f32 : detail::compute_dtype(t.dtype(), "map"));
+  }
+  return dtypes;
+}
+
+}  // namespace clutch::inline v0
