@@ -10,113 +10,24 @@
 // reduced dimensions are r1, ...
 #include "common/expr.clh"
 #include "common/launch.clh"
+#include "common/reduce_order.clh"
 
-#if !defined(INPUTS) || !defined(OP) || !defined(A_NAME) || !defined(IDX) || !defined(RANK_LANES) || !defined(FINAL) || !defined(BLOCK) || !defined(ABREAST)
-#error "INPUTS, OP, A_NAME, IDX, RANK_LANES, FINAL, BLOCK and ABREAST are not defined"
+#if !defined(INPUTS) || !defined(OP) || !defined(A_NAME) || !defined(IDX) || !defined(RANK_LANES) || !defined(FINAL) || !defined(ABREAST)
+#error "INPUTS, OP, A_NAME, IDX, RANK_LANES, FINAL and ABREAST are not defined"
 #endif
 
 #include "expression.clh"
 
 #define SHAPE_VECTOR CLUTCH_CONCAT(IDX, RANK_LANES)
-#define CHAIN 512
-#define PARTIALS 64
-#define VECTORS (PARTIALS / WIDTH)
-#define CHAIN_VECTORS (16 / WIDTH)
 
-#if defined(A_IS_F32)
-#define V VF
-#define A float
-#elif defined(A_IS_F64)
-#define V VD
-#define A double
-#elif defined(A_IS_I64)
-#define V VL
-#define A long
-#else
-#define V VI
-#define A int
+#define NAMED(name) name
+#define ROW_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS
+#define ROW_NAMES CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES
+#ifdef CLUTCH_ENTRY_reduce_rows
+#define ROW_VALUE CLUTCH_EXPRESSION
+#define LOAD_VALUE LOAD_ROW
 #endif
-
-#if OP == 0
-#define IDENTITY 0
-#if defined(A_IS_I64)
-#define COMBINE(T, a, b) CLUTCH_CONCAT(as_, T)(CLUTCH_CONCAT(as_u, T)(a) + CLUTCH_CONCAT(as_u, T)(b))
-#else
-#define COMBINE(T, a, b) ((a) + (b))
-#endif
-#elif OP == 1
-#define IDENTITY 1
-#if defined(A_IS_I64)
-#define COMBINE(T, a, b) CLUTCH_CONCAT(as_, T)(CLUTCH_CONCAT(as_u, T)(a) * CLUTCH_CONCAT(as_u, T)(b))
-#else
-#define COMBINE(T, a, b) ((a) * (b))
-#endif
-#elif OP == 2
-#define COMBINE(T, a, b) ((((a) < (b)) | ((a) != (a))) ? (a) : (b))
-#elif OP == 3
-#define COMBINE(T, a, b) ((((a) > (b)) | ((a) != (a))) ? (a) : (b))
-#elif OP == 4
-#define IDENTITY 0
-#define COMBINE(T, a, b) ((a) | (b))
-#else
-#define IDENTITY CLUTCH_TRUE
-#define COMBINE(T, a, b) ((a) & (b))
-#endif
-#ifndef IDENTITY
-#if defined(A_IS_F32) || defined(A_IS_F64)
-#define IDENTITY (OP == 2 ? INFINITY : -INFINITY)
-#elif defined(A_IS_I64)
-#define IDENTITY (OP == 2 ? 0x7FFFFFFFFFFFFFFFL : -0x7FFFFFFFFFFFFFFFL - 1L)
-#else
-#define IDENTITY (OP == 2 ? 0x7FFFFFFF : -0x7FFFFFFF - 1)
-#endif
-#endif
-
-#if WIDTH == 1
-#define LANE_BELOW(count) (0 < (count))
-#else
-#define LANE_BELOW(count) CLUTCH_NARROW_MASK(CLUTCH_IOTA_VL < (VL)(long)(count))
-#endif
-#if defined(A_IS_F64) || defined(A_IS_I64)
-#define MASK(m) CLUTCH_WIDE_MASK(m)
-#define SPILL CLUTCH_SPILLD
-#else
-#define MASK(m) (m)
-#define SPILL CLUTCH_SPILL
-#endif
-
-static inline A tree_of(V* acc) {
-  for (int h = VECTORS / 2; h > 0; h /= 2)
-    for (int k = 0; k < h; ++k) acc[k] = COMBINE(CLUTCH_LANES_OF(A), acc[k], acc[k + h]);
-#if WIDTH == 16
-  CLUTCH_CONCAT(A, 8) x8 = COMBINE(CLUTCH_CONCAT(A, 8), acc[0].lo, acc[0].hi);
-#elif WIDTH == 8
-  CLUTCH_CONCAT(A, 8) x8 = acc[0];
-#endif
-#if WIDTH >= 8
-  CLUTCH_CONCAT(A, 4) x4 = COMBINE(CLUTCH_CONCAT(A, 4), x8.lo, x8.hi);
-#elif WIDTH == 4
-  CLUTCH_CONCAT(A, 4) x4 = acc[0];
-#endif
-#if WIDTH >= 4
-  CLUTCH_CONCAT(A, 2) x2 = COMBINE(CLUTCH_CONCAT(A, 2), x4.lo, x4.hi);
-#elif WIDTH == 2
-  CLUTCH_CONCAT(A, 2) x2 = acc[0];
-#endif
-#if WIDTH >= 2
-#if WIDTH > 1 && (OP == 4 || OP == 5)
-  return COMBINE(A, x2.lo, x2.hi) ? 1 : 0;
-#else
-  return COMBINE(A, x2.lo, x2.hi);
-#endif
-#else
-  return acc[0];
-#endif
-}
-
-#define TAKE(k, dtype, x) value = x;
-#define NO_POSITION(k)
-#define LOAD_PLACES(k, dtype) CLUTCH_CONCAT(gather_, dtype)(CLUTCH_CONCAT(b, k), at[k], count)
+#include "common/reduce_block.inc"
 
 // What is stored of a result or of a block: the accumulator, or what CLUTCH_AFTER makes of it.
 #if FINAL
@@ -157,41 +68,6 @@ static inline void walk(IDX index, int rank, const IDX* size, IDX stride[][RANK_
 
 // Rows: the reduced elements lie at one stride, 0 or 1, in each input.
 #ifdef CLUTCH_ENTRY_reduce_rows
-#define LOAD_ROW(k, dtype) \
-  (inner[k] ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), place[k] + j) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), place[k]))
-static inline V rows_tail(const IDX* place, const IDX* inner, IDX j, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
-  IDX at[INPUTS + 1][WIDTH];
-  for (int k = 1; k <= INPUTS; ++k)
-    for (int l = 0; l < WIDTH; ++l) at[k][l] = place[k] + (j + l) * inner[k];
-  V value;
-  CLUTCH_EXPRESSION(LOAD_PLACES, NO_POSITION, TAKE)
-  return MASK(LANE_BELOW(count)) ? value : (V)(A)IDENTITY;
-}
-static inline A rows_block(const IDX* place, const IDX* inner, IDX begin, IDX end CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
-  V acc[VECTORS];
-  for (int k = 0; k < VECTORS; ++k) acc[k] = (V)(A)IDENTITY;
-  for (int c = 0; begin < end; ++c, begin += CHAIN) {
-    IDX stop = min(end, (IDX)(begin + CHAIN)), full = begin + (stop - begin) / 16 * 16;
-    V chain[CHAIN_VECTORS];
-    for (int v = 0; v < CHAIN_VECTORS; ++v) chain[v] = (V)(A)IDENTITY;
-    for (IDX first = begin; first < full; first += 16) {
-#pragma unroll
-      for (int v = 0; v < CHAIN_VECTORS; ++v) {
-        IDX j = first + v * WIDTH;
-        V value;
-        CLUTCH_EXPRESSION(LOAD_ROW, NO_POSITION, TAKE)
-        chain[v] = COMBINE(CLUTCH_LANES_OF(A), chain[v], value);
-      }
-    }
-    for (IDX j = full; j < stop; j += WIDTH) {
-      V value = rows_tail(place, inner, j, (int)min(stop - j, (IDX)WIDTH) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
-      int v = (int)(j - full) / WIDTH;
-      chain[v] = COMBINE(CLUTCH_LANES_OF(A), chain[v], value);
-    }
-    for (int v = 0; v < CHAIN_VECTORS; ++v) acc[c * CHAIN_VECTORS + v] = chain[v];
-  }
-  return tree_of(acc);
-}
 __kernel void reduce_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
                           SHAPE_VECTOR inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
@@ -199,6 +75,7 @@ __kernel void reduce_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int ra
   REDUCE_SHAPE
   IDX spread[RANK_LANES], inner[INPUTS + 1];
   CLUTCH_CONCAT(vstore, RANK_LANES)(inner_strides, 0, spread);
+  inner[0] = 0;
   for (int k = 0; k < INPUTS; ++k) inner[k + 1] = spread[k];
   CLUTCH_SHIFT_BUFFERS
   REDUCE_TASKS {

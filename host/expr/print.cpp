@@ -229,6 +229,7 @@ std::string print_operands(std::size_t outputs, std::size_t inputs, std::size_t 
 PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes, const PrintNames& names) {
   const ExprBody& body = *function.body();
   const std::size_t outputs = output_dtypes.size(), inputs = input_dtypes.size();
+  const std::size_t first_input = names.first_input == SIZE_MAX ? outputs : names.first_input;
   PrintedExpr printed;
   std::vector<bool> used(body.steps.size(), false);
   for (const ExprStep& s : body.steps)
@@ -243,9 +244,13 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
     std::string value;
     switch (s.op) {
       case ExprOp::input: {
+        if (static_cast<std::size_t>(s.index) >= names.memory_inputs) {
+          value = fmt::format("TOTAL({})", static_cast<std::size_t>(s.index) - names.memory_inputs);
+          break;
+        }
         DType storage = input_dtypes[static_cast<std::size_t>(s.index)];
         DType loaded = compute_dtype(storage, "map");
-        value = fmt::format("LOAD({}, {})", outputs + static_cast<std::size_t>(s.index), name(storage));
+        value = fmt::format("LOAD({}, {})", first_input + static_cast<std::size_t>(s.index), name(storage));
         if (loaded != s.dtype) value = cast_text(loaded, value, s.dtype);
         break;
       }
@@ -276,7 +281,7 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
   }
   for (std::size_t i = 0; i < outputs; ++i) {
     int o = body.outputs[i];
-    line(fmt::format("STORE({}, {}, {});", i, name(output_dtypes[i]),
+    line(fmt::format("STORE({}, {}, {});", names.first_output + i, name(output_dtypes[i]),
                      stored_text(body.steps[static_cast<std::size_t>(o)].dtype, fmt::format("v{}", o), output_dtypes[i])));
   }
   printed.text = extra_macros(body, names).text(names.extra) + fmt::format("#define CLUTCH_{}(LOAD, POSITION, STORE){}\n", names.macro, lines);

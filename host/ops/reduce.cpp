@@ -107,6 +107,9 @@ constexpr std::array<Implementation<ReduceProblem>, 3> kImplementations{{
     {"reduce_strided", computes},
 }};
 
+
+}  // namespace
+
 int op_number(Reduce op) {
   switch (op) {
     case Reduce::prod: return 1;
@@ -117,8 +120,6 @@ int op_number(Reduce op) {
     default: return 0;
   }
 }
-
-}  // namespace
 
 KernelPlan select(const DeviceTraits& traits, const ReduceProblem& p, std::string_view forced) {
   const auto& chosen = choose<ReduceProblem>(kImplementations, traits, p, forced, "reduce");

@@ -32,6 +32,9 @@ struct ReduceProblem {
   DType dtypes[kMaxReduceInputs] = {};
 };
 
+/// What kernels/common/reduce_order.clh calls the operation.
+int op_number(Reduce op);
+
 /// Pure, but for the printed functions, which the caller adds. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const ReduceProblem& problem, std::string_view forced = {});
 

@@ -35,7 +35,9 @@ struct Embedder {
         out << line << '\n';
         continue;
       }
-      if (included.insert(match[1]).second) out << flatten(match[1]);
+      // A .clh goes in once, a .inc as often as it is named.
+      bool repeats = match[1].str().ends_with(".inc");
+      if (repeats || included.insert(match[1]).second) out << flatten(match[1]);
       out << "#line " << number + 1 << " \"kernels/" << relative << "\"\n";
     }
     return out.str();

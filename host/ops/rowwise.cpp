@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/ops/copy.hpp>
+#include <clutch/ops/rowwise.hpp>
+
+#include "ops/reduce_plan.hpp"
+#include "ops/rowwise_plan.hpp"
+#include "ops/traced.hpp"
+#include "runtime/storage.hpp"
+
+#include <array>
+#include <optional>
+
+namespace clutch::inline v0 {
+namespace {
+void refuse(ErrorCode code, std::string_view why) { throw Error(code, "rowwise", why); }
+}  // namespace
+
+// The traced function -----------------------------------------------------------------------------------------------
+
+Row::Row(std::span<const DType> inputs) : inputs_(inputs.begin(), inputs.end()) {
+  for (DType d : inputs_)
+    if (d == DType::f64) accumulator_ = DType::f64;
+}
+
+Expr Row::size() const { return detail::expr_input(static_cast<int>(inputs_.size()) + detail::kMaxTotals, accumulator_); }
+
+Expr Row::total(Reduce op, const Expr& x) {
+  if (ops_.size() == detail::kMaxTotals) refuse(ErrorCode::invalid_argument, fmt::format("more than {} totals", detail::kMaxTotals));
+  ops_.push_back(op);
+  values_.push_back(cast(x, accumulator_));
+  return detail::expr_input(static_cast<int>(inputs_.size() + ops_.size()) - 1, accumulator_);
+}
+
+RowFunction::RowFunction(const Row& row, std::span<const Expr> elements) {
+  if (row.ops_.empty()) refuse(ErrorCode::invalid_argument, "no totals: use map");
+  if (elements.empty() && row.results_.empty()) refuse(ErrorCode::invalid_argument, "no outputs");
+  auto body = std::make_shared<detail::RowBody>();
+  body->inputs = row.inputs_;
+  body->accumulator = row.accumulator_;
+  body->ops = row.ops_;
+  std::vector<DType> dtypes = row.inputs_;
+  dtypes.resize(dtypes.size() + detail::kMaxTotals + 1, row.accumulator_);
+  for (const Expr& value : row.values_) body->totals.emplace_back(dtypes, std::span(&value, 1));
+  if (!elements.empty()) body->elements = ExprFunction(dtypes, elements);
+  if (!row.results_.empty()) body->results = ExprFunction(dtypes, row.results_);
+  for (const ExprFunction* f : body->functions()) {
+    if (f->captured_count() > 0) refuse(ErrorCode::invalid_argument, "captured tensors are map's");
+    for (const detail::ExprStep& s : f->body()->steps)
+      if (s.op == detail::ExprOp::position) refuse(ErrorCode::invalid_argument, "positions are map's");
+  }
+  body_ = std::move(body);
+}
+
+int RowFunction::input_count() const noexcept { return body_ ? static_cast<int>(body_->inputs.size()) : 0; }
+int RowFunction::element_count() const noexcept { return body_ && !body_->elements.empty() ? body_->elements.output_count() : 0; }
+int RowFunction::result_count() const noexcept { return body_ && !body_->results.empty() ? body_->results.output_count() : 0; }
+
+namespace detail {
+namespace {
+
+// validate ----------------------------------------------------------------------------------------------------------
+
+struct Checked {
+  Runtime* runtime = nullptr;
+  Dims sizes, result;                 ///< of elements, of results
+  std::array<bool, kMaxRank> gone{};  ///< dimensions that make a row
+  std::int64_t n = 1, m = 1;          ///< rows, and elements of each
+};
+
+Checked validate(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const RowwiseOptions& options) {
+  if (f.empty()) refuse(ErrorCode::invalid_argument, "the function is empty");
+  auto output_count = static_cast<std::size_t>(f.element_count() + f.result_count());
+  if (inputs.empty() || static_cast<int>(inputs.size()) != f.input_count())
+    refuse(ErrorCode::invalid_argument, fmt::format("{} tensors for a function of {}", inputs.size(), f.input_count()));
+  if (!outputs.empty() && outputs.size() != output_count)
+    refuse(ErrorCode::invalid_argument, fmt::format("{} outputs of a function that has {}", outputs.size(), output_count));
+  if (options.dtypes.size() > 0 && static_cast<std::size_t>(options.dtypes.size()) != output_count)
+    refuse(ErrorCode::invalid_argument, fmt::format("{} dtypes for {} outputs", options.dtypes.size(), output_count));
+  if (inputs.size() + output_count > kMaxRowwiseOperands)
+    refuse(ErrorCode::invalid_argument, fmt::format("{} tensors, at most {} go into one call", inputs.size() + output_count, kMaxRowwiseOperands));
+  std::vector<const Tensor*> all;
+  std::vector<Dims> shapes;
+  for (const Tensor& t : inputs) all.push_back(&t), shapes.push_back(t.sizes());
+  for (const Tensor& t : outputs) all.push_back(&t);
+  Checked c{.runtime = &common_runtime(all, "rowwise"), .sizes = broadcast_shapes(shapes, "rowwise")};
+  std::vector<DType> traced = traced_dtypes(inputs);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (traced[i] != f.body()->inputs[i])
+      refuse(ErrorCode::invalid_dtype, fmt::format("input {} of dtype {} is traced as {}, the function takes {}", i, name(inputs[i].dtype()), name(traced[i]),
+                                                   name(f.body()->inputs[i])));
+  c.result = c.sizes;
+  for (std::int64_t d : options.dims) {
+    std::int64_t dim = d < 0 ? d + c.sizes.rank() : d;
+    if (dim < 0 || dim >= c.sizes.rank()) refuse(ErrorCode::invalid_argument, fmt::format("dimension {} of a shape of rank {}", d, c.sizes.rank()));
+    if (std::exchange(c.gone[static_cast<std::size_t>(dim)], true)) refuse(ErrorCode::invalid_argument, fmt::format("dimension {} appears twice", d));
+    c.result[static_cast<int>(dim)] = 1;
+  }
+  if (options.dims.empty()) refuse(ErrorCode::invalid_argument, "no dimensions make a row");
+  for (int d = 0; d < c.sizes.rank(); ++d) (c.gone[static_cast<std::size_t>(d)] ? c.m : c.n) *= c.sizes[d];
+  if (c.m == 0 && c.n > 0)
+    for (Reduce op : f.body()->ops)
+      if (op == Reduce::min || op == Reduce::max) refuse(ErrorCode::invalid_argument, "min and max of nothing");
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& out = outputs[i];
+    bool elements = static_cast<int>(i) < f.element_count();
+    compute_dtype(out.dtype(), "rowwise");
+    const Dims& wanted = elements ? c.sizes : c.result;
+    if (!(out.sizes() == wanted))
+      refuse(ErrorCode::invalid_shape, fmt::format("output {} has shape {} instead of {}", i, to_string(out.sizes()), to_string(wanted)));
+    check_no_self_overlap(out, "rowwise");
+    for (const Tensor& t : inputs)
+      if (elements)
+        check_overlap(out, t, "rowwise");
+      else
+        check_apart(out, t, "rowwise");
+    for (std::size_t k = 0; k < i; ++k) check_apart(out, outputs[k], "rowwise");
+  }
+  return c;
+}
+
+// select ------------------------------------------------------------------------------------------------------------
+
+std::string computes(const DeviceTraits& traits, const RowwiseProblem& p) { return p.has_f64 && !traits.fp64 ? "the device has no fp64" : ""; }
+
+constexpr std::array<Implementation<RowwiseProblem>, 2> kImplementations{{
+    {"rowwise_rows",
+     [](const DeviceTraits& t, const RowwiseProblem& p) { return p.rows ? computes(t, p) : std::string("an operand's elements do not lie side by side"); }},
+    {"rowwise_strided", computes},
+}};
+
+}  // namespace
+
+KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& p, std::string_view forced) {
+  const auto& chosen = choose<RowwiseProblem>(kImplementations, traits, p, forced, "rowwise");
+  KernelPlan plan{.stem = "rowwise", .entry = chosen.name, .tuning = elementwise_tuning(traits)};
+  // An item takes whole rows: few items to a group leave the driver more groups to spread.
+  plan.tuning.local = std::min<std::uint64_t>(plan.tuning.local, 32);
+  set_lanes(plan, traits, p.has_wide, p.element_count + p.result_count + p.input_count, p.wide_index, p.rank_lanes);
+  plan.defines.set("ELEMENTS", p.element_count).set("RESULTS", p.result_count).set("TOTALS", p.total_count).set("BLOCK", kReduceBlock);
+  for (std::size_t i = 0; i < p.total_count; ++i) plan.defines.set(fmt::format("OP{}", i), p.ops[i]);
+  plan.defines.set_type("A", p.accumulator);
+  return plan;
+}
+
+namespace {
+
+// encode ------------------------------------------------------------------------------------------------------------
+
+/// The stride of a tensor's elements along a row, of the dimensions that make it in row-major order; none if there is no such stride.
+std::optional<std::int64_t> inner_stride(const Dims& strides, const Checked& c) {
+  std::int64_t stride = 0, length = 1;
+  for (int d = c.sizes.rank() - 1; d >= 0; --d) {
+    if (!c.gone[static_cast<std::size_t>(d)] || c.sizes[d] == 1) continue;
+    if (length == 1)
+      stride = strides[d];
+    else if (strides[d] != stride * length)
+      return std::nullopt;
+    length *= c.sizes[d];
+  }
+  return stride;
+}
+
+/// The operands of one launch.
+struct Launch {
+  std::vector<Tensor> tensors;  ///< elements, results, inputs
+  std::int64_t rank = 1;
+  std::array<std::int64_t, 16> size{}, inner{};
+  std::array<std::int64_t, 16 * kMaxRowwiseOperands> kept{};
+  RowwiseProblem problem;
+};
+
+Launch arrange(std::vector<Tensor> tensors, const RowFunction& f, const Checked& c) {
+  Launch l{.tensors = std::move(tensors)};
+  const RowBody& body = *f.body();
+  RowwiseProblem& p = l.problem;
+  Dims kept_sizes;
+  for (int d = 0; d < c.sizes.rank(); ++d)
+    if (!c.gone[static_cast<std::size_t>(d)]) kept_sizes.push_back(c.sizes[d]);
+  std::vector<Dims> kept;
+  for (std::size_t k = 0; k < l.tensors.size(); ++k) {
+    Dims strides = broadcast_strides(l.tensors[k], c.sizes), of_kept;
+    for (int d = 0; d < c.sizes.rank(); ++d)
+      if (!c.gone[static_cast<std::size_t>(d)]) of_kept.push_back(strides[d]);
+    kept.push_back(of_kept);
+    l.inner[k] = *inner_stride(strides, c);
+    bool element_output = static_cast<int>(k) < f.element_count();
+    p.rows = p.rows && (l.inner[k] == 1 || c.m <= 1 || (l.inner[k] == 0 && !element_output));
+    if (c.m <= 1) l.inner[k] = 1;
+    DType dtype = l.tensors[k].dtype();
+    p.dtypes[k] = dtype;
+    p.has_f64 = p.has_f64 || dtype == DType::f64, p.has_wide = p.has_wide || is_wide(dtype);
+  }
+  Layout unused;
+  make_walk(kept_sizes, kept, &l.rank, l.size.data(), l.kept.data(), &unused, &p.wide_index);
+  for (std::size_t k = 0; k < l.tensors.size(); ++k) {
+    std::int64_t last = std::max<std::int64_t>(c.m - 1, 0) * l.inner[k];
+    for (std::size_t d = 0; d < static_cast<std::size_t>(l.rank); ++d) last += (l.size[d] - 1) * l.kept[16 * k + d];
+    p.wide_index = p.wide_index || last >= INT32_MAX;
+  }
+  p.wide_index = p.wide_index || c.m >= INT32_MAX;
+  p.accumulator = body.accumulator;
+  p.has_f64 = p.has_f64 || is_wide(body.accumulator), p.has_wide = p.has_wide || is_wide(body.accumulator);
+  p.total_count = static_cast<std::uint8_t>(body.ops.size());
+  for (std::size_t i = 0; i < body.ops.size(); ++i) p.ops[i] = static_cast<std::uint8_t>(op_number(body.ops[i])), p.totals[i] = body.totals[i].body()->id;
+  if (!body.elements.empty()) p.elements = body.elements.body()->id;
+  if (!body.results.empty()) p.results = body.results.body()->id;
+  p.element_count = static_cast<std::uint8_t>(f.element_count()), p.result_count = static_cast<std::uint8_t>(f.result_count());
+  p.input_count = static_cast<std::uint8_t>(f.input_count());
+  for (const ExprFunction* g : body.functions())
+    for (const ExprStep& s : g->body()->steps) p.has_f64 = p.has_f64 || s.dtype == DType::f64, p.has_wide = p.has_wide || is_wide(s.dtype);
+  p.rank_lanes = rank_lanes(l.rank);
+  return l;
+}
+
+std::string print(const RowwiseProblem& p, const RowBody& body) {
+  std::span<const DType> dtypes(p.dtypes);
+  const std::size_t outputs = p.element_count + std::size_t{p.result_count}, inputs = p.input_count;
+  std::span<const DType> input_dtypes = dtypes.subspan(outputs, inputs);
+  std::string text = print_operands(outputs, inputs, 0, 0), all[4];
+  const char letters[] = "pqtuwy";
+  std::size_t count = 0;
+  auto add = [&](const ExprFunction& f, const std::string& macro, std::span<const DType> of_outputs, std::size_t first_output) {
+    std::string extra = fmt::format("EXTRA{}", count);
+    text += print_opencl(f, of_outputs, input_dtypes,
+                         {.macro = macro, .extra = extra, .param = letters[count], .first_output = first_output, .first_input = outputs, .memory_inputs = inputs})
+                .text;
+    const char* kinds[] = {"KERNEL_PARAMS", "PARAMS", "ARGUMENTS", "NAMES"};
+    for (std::size_t k = 0; k < 4; ++k) all[k] += fmt::format(" CLUTCH_{}_{}", extra, kinds[k]);
+    ++count;
+  };
+  for (std::size_t i = 0; i < body.totals.size(); ++i) add(body.totals[i], fmt::format("TOTAL{}", i), std::span(&body.accumulator, 1), 0);
+  if (!body.elements.empty()) add(body.elements, "ELEMENTS", dtypes.first(p.element_count), 0);
+  if (!body.results.empty()) add(body.results, "RESULTS", dtypes.subspan(p.element_count, p.result_count), p.element_count);
+  text += fmt::format("#define CLUTCH_ALL_KERNEL_PARAMS{}\n#define CLUTCH_ALL_PARAMS{}\n#define CLUTCH_ALL_ARGUMENTS{}\n#define CLUTCH_ALL_NAMES{}\n", all[0],
+                      all[1], all[2], all[3]);
+  return text;
+}
+
+/// Whether whole vectors of the element outputs lie at multiples of a vector's bytes from element 0.
+bool vectors_are_aligned(const Launch& l, const Checked& c, int element_count) {
+  for (std::size_t k = 0; k < static_cast<std::size_t>(element_count); ++k) {
+    std::int64_t bytes = bits(l.tensors[k].dtype()) / 8;
+    if (c.m * bytes % 64 != 0) return false;
+    for (std::size_t d = 0; d < static_cast<std::size_t>(l.rank); ++d)
+      if (l.kept[16 * k + d] * bytes % 64 != 0) return false;
+  }
+  return true;
+}
+
+void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string_view implementation, const Stream& stream) {
+  const RowwiseProblem& p = l.problem;
+  const BuiltPlan& plan = c.runtime->plans().find<BuiltPlan>("rowwise", p, implementation, [&] {
+    KernelPlan selected = select(c.runtime->traits(), p, implementation);
+    selected.expression = print(p, *f.body());
+    return build_plan(*c.runtime, selected);
+  });
+  note_plan(plan.text);
+  auto n = static_cast<std::uint64_t>(c.n), m = static_cast<std::uint64_t>(c.m);
+  // A chunk is about 8192 elements where a group is a thread: what it takes outweighs its scheduling.
+  std::uint64_t chunk = plan.tuning.local == 1 ? std::max(std::uint64_t{1}, 8192 / std::max(m, std::uint64_t{1})) : 1;
+  std::uint64_t bytes = 0;
+  for (const Tensor& t : l.tensors) bytes += t.nbytes();
+  bool streams = worth_streaming(claimed_traits(c.runtime->device()), bytes) && vectors_are_aligned(l, c, p.element_count);
+  Encoder encoder(stream, "rowwise");
+  encoder.value(n).value(m).value(chunk).value(static_cast<std::uint32_t>(streams)).value(static_cast<std::int32_t>(l.rank));
+  bind_lanes(encoder, l.size.data(), p.rank_lanes, p.wide_index);
+  for (std::size_t k = 0; k < l.tensors.size(); ++k) bind_lanes(encoder, l.kept.data() + 16 * k, p.rank_lanes, p.wide_index);
+  bind_lanes(encoder, l.inner.data(), 16, p.wide_index);
+  for (std::size_t k = 0; k < l.tensors.size(); ++k)
+    if (k < static_cast<std::size_t>(p.element_count + p.result_count))
+      encoder.output(l.tensors[k]);
+    else
+      encoder.input(l.tensors[k]);
+  for (const ExprFunction* g : f.body()->functions()) bind_extra(encoder, *g->body(), g->body()->param_values);
+  std::uint64_t items = (n + chunk - 1) / chunk;
+  encoder.dispatch(plan.kernel, tile_geometry((items + plan.tuning.local - 1) / plan.tuning.local, plan.tuning.local));
+}
+
+void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> given, const Checked& c, const RowwiseOptions& options,
+         const Stream& stream) {
+  if (c.n == 0 || (c.m == 0 && f.result_count() == 0)) return;
+  std::vector<Tensor> inputs = as_traced(given, stream), targets(outputs.begin(), outputs.end());
+  // A row needs one stride, and strides of many dimensions beside many tensors are too many bytes of arguments: dense copies need few.
+  bool many = c.sizes.rank() > 4 && inputs.size() + targets.size() > 5;
+  for (Tensor& t : inputs)
+    if (many || !inner_stride(broadcast_strides(t, c.sizes), c)) t = t.expand(c.sizes).contiguous(stream);
+  for (Tensor& t : targets)
+    if (many || !inner_stride(broadcast_strides(t, c.sizes), c)) t = empty(t.sizes(), {.dtype = t.dtype(), .device = stream.device()}, stream);
+  std::vector<Tensor> all = targets;
+  all.insert(all.end(), inputs.begin(), inputs.end());
+  launch(arrange(std::move(all), f, c), f, c, options.implementation, stream);
+  for (std::size_t i = 0; i < targets.size(); ++i)
+    if (!targets[i].shares_storage(outputs[i])) copy_(outputs[i], targets[i], {}, stream);
+}
+
+}  // namespace
+}  // namespace detail
+
+std::vector<Tensor> rowwise(const RowFunction& f, std::span<const Tensor> inputs, const RowwiseOptions& options, const Stream& given) {
+  detail::Checked c = detail::validate({}, f, inputs, options);
+  Stream stream = detail::resolve_stream(given, *c.runtime, "rowwise");
+  std::vector<Tensor> outputs;
+  for (int i = 0; i < f.element_count() + f.result_count(); ++i) {
+    bool element = i < f.element_count();
+    DType dtype = options.dtypes.size() > 0 ? options.dtypes[i] : element ? detail::compute_dtype(f.body()->accumulator, "rowwise") : f.body()->accumulator;
+    if (element && options.dtypes.size() == 0) {
+      std::vector<const Tensor*> floating;
+      for (const Tensor& t : inputs)
+        if (is_floating(t.dtype())) floating.push_back(&t);
+      DType traced = f.body()->elements.output_dtype(i);
+      DType together = floating.empty() ? DType::f32 : result_type(floating);
+      dtype = is_floating(traced) && detail::compute_dtype(together, "rowwise") == traced ? together : traced;
+    }
+    detail::compute_dtype(dtype, "rowwise");
+    outputs.push_back(empty(element ? c.sizes : c.result, {.dtype = dtype, .device = stream.device()}, stream));
+  }
+  detail::run(outputs, f, inputs, c, options, stream);
+  return outputs;
+}
+
+void rowwise_out(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const RowwiseOptions& options, const Stream& given) {
+  if (outputs.empty()) refuse(ErrorCode::invalid_argument, "no outputs");
+  detail::Checked c = detail::validate(outputs, f, inputs, options);
+  detail::run(outputs, f, inputs, c, options, detail::resolve_stream(given, *c.runtime, "rowwise"));
+}
+
+}  // namespace clutch::inline v0

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// rowwise: totals over each row, one after another, then elements made of the row's and of the totals; all while the row is near.
+// A total's value may use earlier totals. Totals combine in the order of common/reduce_order.clh, results of blocks in that order, too.
+// Ownership: an item takes `chunk` whole rows at a time, reading a row once for each total and once for the elements. No local memory.
+// Needs: what common/expr.clh and common/reduce_order.clh need; OPERANDS, ELEMENTS and RESULTS (outputs with a row's elements, outputs
+// with one element a row), TOTALS (1 to 4), OP0 to OP3; IDX; RANK_LANES; and from expression.clh CLUTCH_TOTAL0 to 3,
+// CLUTCH_ELEMENTS, CLUTCH_RESULTS, with their parameters.
+// Operands are b0, b1, ...: element outputs, result outputs, inputs. Strides over the kept dimensions are s0, s1, ...; each has one
+// stride along a row.
+#include "common/expr.clh"
+#include "common/launch.clh"
+#include "common/reduce_order.clh"
+
+#if !defined(OPERANDS) || !defined(ELEMENTS) || !defined(RESULTS) || !defined(TOTALS) || !defined(IDX) || !defined(RANK_LANES)
+#error "OPERANDS, ELEMENTS, RESULTS, TOTALS, IDX and RANK_LANES are not defined"
+#endif
+
+#include "expression.clh"
+
+#define SHAPE_VECTOR CLUTCH_CONCAT(IDX, RANK_LANES)
+#define STORE_PLACES(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], count, x);
+#define STORE_RESULT(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], 1, x);
+#define TOTAL(i) ((V)totals[i])
+
+#define ROW_PARAMS , const A *totals CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS
+#define ROW_NAMES , totals CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES
+
+// Whole vectors along a row: at strides 0 and 1, or gathered.
+#ifdef CLUTCH_ENTRY_rowwise_rows
+#define LOAD_VALUE LOAD_ROW
+#define STORE_ROW(k, dtype, x)                  \
+  if (streaming) CLUTCH_CONCAT(streamv_, dtype) \
+  (CLUTCH_CONCAT(b, k), place[k] + j, x);       \
+  else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), place[k] + j, x);
+#endif
+#ifdef CLUTCH_ENTRY_rowwise_strided
+#define LOAD_VALUE(k, dtype) CLUTCH_CONCAT(strided_, dtype)(CLUTCH_CONCAT(b, k), place[k] + j * inner[k], inner[k])
+#define STORE_ROW(k, dtype, x) CLUTCH_CONCAT(stride_out_, dtype)(CLUTCH_CONCAT(b, k), place[k] + j * inner[k], inner[k], x);
+#define STRIDED(V, dtype)                                                                              \
+  static inline V strided_##dtype(__global const uchar* base, IDX first, IDX stride) {                 \
+    IDX at[WIDTH];                                                                                     \
+    for (int l = 0; l < WIDTH; ++l) at[l] = first + l * stride;                                        \
+    return gather_##dtype(base, at, WIDTH);                                                            \
+  }                                                                                                    \
+  static inline void stride_out_##dtype(__global uchar* base, IDX first, IDX stride, V x) {            \
+    IDX at[WIDTH];                                                                                     \
+    for (int l = 0; l < WIDTH; ++l) at[l] = first + l * stride;                                        \
+    scatter_##dtype(base, at, WIDTH, x);                                                               \
+  }
+STRIDED(VF, f32)
+STRIDED(VF, f16)
+STRIDED(VF, bf16)
+STRIDED(VI, i8)
+STRIDED(VI, u8)
+STRIDED(VI, i16)
+STRIDED(VI, i32)
+STRIDED(VL, i64)
+STRIDED(VI, bool)
+#ifdef cl_khr_fp64
+STRIDED(VD, f64)
+#endif
+#endif
+
+#define NAMED(name) CLUTCH_CONCAT(name##_, CLUTCH_TOTAL_NUMBER)
+#define OP OP0
+#define CLUTCH_TOTAL_NUMBER 0
+#define ROW_VALUE CLUTCH_TOTAL0
+#include "common/reduce_block.inc"
+#include "common/row_total.inc"
+#if TOTALS > 1
+#undef OP
+#undef CLUTCH_TOTAL_NUMBER
+#undef ROW_VALUE
+#define OP OP1
+#define CLUTCH_TOTAL_NUMBER 1
+#define ROW_VALUE CLUTCH_TOTAL1
+#include "common/reduce_block.inc"
+#include "common/row_total.inc"
+#endif
+#if TOTALS > 2
+#undef OP
+#undef CLUTCH_TOTAL_NUMBER
+#undef ROW_VALUE
+#define OP OP2
+#define CLUTCH_TOTAL_NUMBER 2
+#define ROW_VALUE CLUTCH_TOTAL2
+#include "common/reduce_block.inc"
+#include "common/row_total.inc"
+#endif
+#if TOTALS > 3
+#undef OP
+#undef CLUTCH_TOTAL_NUMBER
+#undef ROW_VALUE
+#define OP OP3
+#define CLUTCH_TOTAL_NUMBER 3
+#define ROW_VALUE CLUTCH_TOTAL3
+#include "common/reduce_block.inc"
+#include "common/row_total.inc"
+#endif
+
+#if ELEMENTS > 0
+static inline void row_elements_tail(const IDX* place, const IDX* inner, IDX j, int count ROW_PARAMS) {
+  IDX at[OPERANDS][WIDTH];
+  for (int k = 0; k < OPERANDS; ++k)
+    for (int l = 0; l < WIDTH; ++l) at[k][l] = place[k] + (j + l) * inner[k];
+  CLUTCH_ELEMENTS(LOAD_PLACES, NO_POSITION, STORE_PLACES)
+}
+static inline void row_elements(const IDX* place, const IDX* inner, IDX m, int streaming ROW_PARAMS) {
+  IDX full = m / WIDTH * WIDTH;
+  for (IDX j = 0; j < full; j += WIDTH) {
+    CLUTCH_ELEMENTS(LOAD_VALUE, NO_POSITION, STORE_ROW)
+  }
+  if (full < m) row_elements_tail(place, inner, full, (int)(m - full) ROW_NAMES);
+}
+#endif
+#if RESULTS > 0
+static inline void row_results(const IDX* place ROW_PARAMS) {
+  const int count = 1;
+  IDX at[OPERANDS][WIDTH];
+  for (int k = 0; k < OPERANDS; ++k)
+    for (int l = 0; l < WIDTH; ++l) at[k][l] = place[k];
+  CLUTCH_RESULTS(LOAD_PLACES, NO_POSITION, STORE_RESULT)
+}
+#endif
+
+static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk, uint wants_streaming, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
+                                const IDX* inner CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
+  // Streaming stores take addresses of whole vectors.
+  int streaming = wants_streaming && CLUTCH_OUTPUT_ADDRESSES % 64 == 0;
+  IDX size[RANK_LANES], kept[OPERANDS][RANK_LANES];
+  CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);
+  CLUTCH_STRIDES(kept)
+  for (ulong task = (group * lanes + lane) * chunk; task < n; task += groups * lanes * chunk)
+    for (ulong row = task; row < min(task + chunk, n); ++row) {
+      IDX place[OPERANDS] = {0}, index = (IDX)row;
+      for (int d = 0; d < rank; ++d) {
+        IDX next = index / size[d], x = index - next * size[d];
+        for (int k = 0; k < OPERANDS; ++k) place[k] += x * kept[k][d];
+        index = next;
+      }
+      A totals[5] = {0, 0, 0, 0, (A)m};
+      totals[0] = row_total_0(place, inner, m ROW_NAMES);
+#if TOTALS > 1
+      totals[1] = row_total_1(place, inner, m ROW_NAMES);
+#endif
+#if TOTALS > 2
+      totals[2] = row_total_2(place, inner, m ROW_NAMES);
+#endif
+#if TOTALS > 3
+      totals[3] = row_total_3(place, inner, m ROW_NAMES);
+#endif
+#if ELEMENTS > 0
+      row_elements(place, inner, (IDX)m, streaming ROW_NAMES);
+#endif
+#if RESULTS > 0
+      row_results(place ROW_NAMES);
+#endif
+    }
+}
+
+// Rows: each operand lies at stride 0 or 1 along a row, element outputs at 1.
+#ifdef CLUTCH_ENTRY_rowwise_rows
+__kernel void rowwise_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, uint streaming, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
+                           CLUTCH_CONCAT(IDX, 16) inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_ALL_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  IDX inner[16];
+  vstore16(inner_strides, 0, inner);
+  rowwise_body(CLUTCH_IDS, n, m, chunk, streaming, rank, sizes CLUTCH_STRIDE_NAMES, inner CLUTCH_BUFFER_ARGUMENTS CLUTCH_ALL_ARGUMENTS);
+}
+#endif
+
+// The reference: any stride along a row.
+#ifdef CLUTCH_ENTRY_rowwise_strided
+__kernel void rowwise_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, uint streaming, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
+                              CLUTCH_CONCAT(IDX, 16) inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_ALL_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  IDX inner[16];
+  vstore16(inner_strides, 0, inner);
+  rowwise_body(CLUTCH_IDS, n, m, chunk, 0, rank, sizes CLUTCH_STRIDE_NAMES, inner CLUTCH_BUFFER_ARGUMENTS CLUTCH_ALL_ARGUMENTS);
+}
+#endif

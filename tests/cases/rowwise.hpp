@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Descriptor of rowwise: what tests and benches share. Problems of + and * have a host model of their own, which adds in the order
+// that clutch/ops/reduce.hpp states; softmax and norms are held against long double within stated bounds by tests/ops/rowwise_test.cpp.
+#include <clutch/ops/rowwise.hpp>
+
+#include "cases/reduce.hpp"
+#include "support/host_model.hpp"
+#include "support/op_case.hpp"
+
+#include <string_view>
+#include <vector>
+
+namespace clutch::cases {
+
+struct RowwiseCase {
+  static constexpr std::string_view kStem = "rowwise";
+
+  /// x - max(w x) * sum(x (w + 1)), three roundings an element, for one row.
+  template <class T>
+  static std::vector<T> model_row(const std::vector<T>& x, const std::vector<T>& w) {
+    std::vector<T> a, b, out;
+    for (std::size_t j = 0; j < x.size(); ++j) {
+      T product = w[j] * x[j], more = w[j] + 1;
+      a.push_back(product), b.push_back(x[j] * more);
+    }
+    T top = ReduceCase::in_order<T>(a, ReduceCase::identity<T>(Reduce::max), ReduceCase::combine<T>(Reduce::max));
+    T sum = ReduceCase::in_order<T>(b, 0, ReduceCase::combine<T>(Reduce::sum));
+    T product = top * sum;
+    for (T v : x) out.push_back(v - product);
+    return out;
+  }
+  static RowFunction function(DType dtype) {
+    DType traced = dtype == DType::f64 ? DType::f64 : DType::f32;
+    return trace_rows(
+        [](Row& row, Expr x, Expr w) {
+          Expr top = row.max(w * x);
+          return x - top * row.sum(x * (w + 1));
+        },
+        std::array{traced, traced});
+  }
+
+  /// x of shape (rows, length) with these strides, w broadcast over the rows.
+  static Problem problem(std::string_view what, std::string_view entry, DType dtype, std::int64_t rows, std::int64_t length, const Dims& strides,
+                         const Dims& out_strides, std::uint64_t seed) {
+    Problem p{.name = std::string(what), .entry = entry, .needs_fp64 = dtype == DType::f64};
+    auto values = [&](const Dims& sizes, std::uint64_t k) { return model::make_values(static_cast<std::size_t>(numel(sizes)), dtype, seed + k, false); };
+    p.inputs.push_back({dtype, {rows, length}, strides, values({rows, length}, 0)});
+    p.inputs.push_back({dtype, {length}, {}, values({length}, 1)});
+    p.output = {dtype, {rows, length}, out_strides, std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(rows * length)))};
+    auto fill = [&]<class T>(T) {
+      for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
+        std::vector<T> x, w;
+        for (std::size_t j = 0; j < static_cast<std::size_t>(length); ++j) {
+          x.push_back(static_cast<T>(model::value_at(p.inputs[0].raw.data(), r * static_cast<std::size_t>(length) + j, dtype)));
+          w.push_back(static_cast<T>(model::value_at(p.inputs[1].raw.data(), j, dtype)));
+        }
+        std::vector<T> out = model_row(x, w);
+        for (std::size_t j = 0; j < out.size(); ++j)
+          model::store_at(p.output.raw.data(), r * static_cast<std::size_t>(length) + j, dtype, static_cast<double>(out[j]));
+      }
+    };
+    if (dtype == DType::f64)
+      fill(double{});
+    else
+      fill(float{});
+    p.run = [f = function(dtype), entry](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      rowwise_out(std::span(&out, 1), f, in, {.implementation = entry}, stream);
+    };
+    return p;
+  }
+
+  static std::vector<Problem> problems(std::uint64_t seed) {
+    std::vector<Problem> all;
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+      all.push_back(problem(name(dtype), "rowwise_rows", dtype, 5, 197, {200, 1}, {211, 1}, seed));
+      all.push_back(problem(name(dtype), "rowwise_strided", dtype, 9, 61, {2, 20}, {1, 9}, seed + 1));
+    }
+    all.push_back(problem("two blocks", "rowwise_rows", DType::f32, 2, 2500, {}, {}, seed + 2));
+    all.push_back(problem("short rows", "rowwise_rows", DType::f32, 37, 3, {}, {}, seed + 3));
+    return all;
+  }
+
+  static constexpr Mutation kMutations[] = {
+      {"rowwise_rows", Edit::tail, "row_elements_tail(place, inner, full, (int)(m - full)", "row_elements_tail(place, inner, full, (int)(m - full) - 1"},
+      {"rowwise_rows", Edit::stride, "place[k] += x * kept[k][d];", "place[k] += x * kept[0][d];"},
+      {"rowwise_rows", Edit::offset, "else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), place[k] + j, x);",
+       "else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), place[k] + j + 1, x);"},
+      {"rowwise_rows", Edit::arithmetic, "#define TOTAL(i) ((V)totals[i])", "#define TOTAL(i) ((V)totals[0])"},
+      {"rowwise_strided", Edit::tail, "row_elements_tail(place, inner, full, (int)(m - full)", "row_elements_tail(place, inner, full, (int)(m - full) - 1"},
+      {"rowwise_strided", Edit::stride, "at[l] = first + l * stride;", "at[l] = first + l;"},
+      {"rowwise_strided", Edit::offset, "place[k] + j * inner[k], inner[k], x);", "place[k] + j * inner[k] + 1, inner[k], x);"},
+      {"rowwise_strided", Edit::arithmetic, "#define TOTAL(i) ((V)totals[i])", "#define TOTAL(i) ((V)totals[0])"},
+  };
+};
+
+}  // namespace clutch::cases
