@@ -26,6 +26,7 @@
 #ifdef CLUTCH_ENTRY_reduce_rows
 #define ROW_VALUE CLUTCH_EXPRESSION
 #define LOAD_VALUE LOAD_ROW
+#define KEEP_VALUE
 #endif
 #include "common/reduce_block.inc"
 

@@ -4,15 +4,16 @@
 // Ownership: an item takes `chunk` whole rows at a time, reading a row once for each total and once for the elements. No local memory.
 // Needs: what common/expr.clh and common/reduce_order.clh need; OPERANDS, ELEMENTS and RESULTS (outputs with a row's elements, outputs
 // with one element a row), TOTALS (1 to 4), OP0 to OP3; IDX; RANK_LANES; and from expression.clh CLUTCH_TOTAL0 to 3,
-// CLUTCH_ELEMENTS, CLUTCH_RESULTS, with their parameters.
+// CLUTCH_ELEMENTS, CLUTCH_RESULTS, with their parameters; KEPT, the total whose values are kept for the elements of rows of up to BLOCK
+// (then CLUTCH_ELEMENTS_KEPT, too), or 4.
 // Operands are b0, b1, ...: element outputs, result outputs, inputs. Strides over the kept dimensions are s0, s1, ...; each has one
 // stride along a row.
 #include "common/expr.clh"
 #include "common/launch.clh"
 #include "common/reduce_order.clh"
 
-#if !defined(OPERANDS) || !defined(ELEMENTS) || !defined(RESULTS) || !defined(TOTALS) || !defined(IDX) || !defined(RANK_LANES)
-#error "OPERANDS, ELEMENTS, RESULTS, TOTALS, IDX and RANK_LANES are not defined"
+#if !defined(OPERANDS) || !defined(ELEMENTS) || !defined(RESULTS) || !defined(TOTALS) || !defined(KEPT) || !defined(IDX) || !defined(RANK_LANES)
+#error "OPERANDS, ELEMENTS, RESULTS, TOTALS, KEPT, IDX and RANK_LANES are not defined"
 #endif
 
 #include "expression.clh"
@@ -20,20 +21,28 @@
 #define SHAPE_VECTOR CLUTCH_CONCAT(IDX, RANK_LANES)
 #define STORE_PLACES(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], count, x);
 #define STORE_RESULT(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], 1, x);
-#define TOTAL(i) ((V)totals[i])
+#define TOTAL_0 ((V)totals[0])
+#define TOTAL_1 ((V)totals[1])
+#define TOTAL_2 ((V)totals[2])
+#define TOTAL_3 ((V)totals[3])
+#define TOTAL_4 ((V)totals[4])  // the row's length
+#define TOTAL_5 FILL(keep + j)
 
-#define ROW_PARAMS , const A *totals CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS
-#define ROW_NAMES , totals CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES
+#define ROW_PARAMS , const A *totals, A *keep CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS
+#define ROW_NAMES , totals, keep CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES
 
 // Whole vectors along a row: at strides 0 and 1, or gathered.
 #ifdef CLUTCH_ENTRY_rowwise_rows
 #define LOAD_VALUE LOAD_ROW
+#define FETCH(k, bytes) \
+  if (inner[k]) CLUTCH_PREFETCH(CLUTCH_CONCAT(b, k) + ((long)next[k] + j) * bytes);
 #define STORE_ROW(k, dtype, x)                  \
   if (streaming) CLUTCH_CONCAT(streamv_, dtype) \
   (CLUTCH_CONCAT(b, k), place[k] + j, x);       \
   else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), place[k] + j, x);
 #endif
 #ifdef CLUTCH_ENTRY_rowwise_strided
+#define FETCH(k, bytes)
 #define LOAD_VALUE(k, dtype) CLUTCH_CONCAT(strided_, dtype)(CLUTCH_CONCAT(b, k), place[k] + j * inner[k], inner[k])
 #define STORE_ROW(k, dtype, x) CLUTCH_CONCAT(stride_out_, dtype)(CLUTCH_CONCAT(b, k), place[k] + j * inner[k], inner[k], x);
 #define STRIDED(V, dtype)                                                                              \
@@ -65,15 +74,26 @@ STRIDED(VD, f64)
 #define OP OP0
 #define CLUTCH_TOTAL_NUMBER 0
 #define ROW_VALUE CLUTCH_TOTAL0
+#if KEPT == 0
+#define KEEP_VALUE SPILL(value, keep + j % BLOCK);
+#else
+#define KEEP_VALUE
+#endif
 #include "common/reduce_block.inc"
 #include "common/row_total.inc"
 #if TOTALS > 1
 #undef OP
 #undef CLUTCH_TOTAL_NUMBER
 #undef ROW_VALUE
+#undef KEEP_VALUE
 #define OP OP1
 #define CLUTCH_TOTAL_NUMBER 1
 #define ROW_VALUE CLUTCH_TOTAL1
+#if KEPT == 1
+#define KEEP_VALUE SPILL(value, keep + j % BLOCK);
+#else
+#define KEEP_VALUE
+#endif
 #include "common/reduce_block.inc"
 #include "common/row_total.inc"
 #endif
@@ -81,9 +101,15 @@ STRIDED(VD, f64)
 #undef OP
 #undef CLUTCH_TOTAL_NUMBER
 #undef ROW_VALUE
+#undef KEEP_VALUE
 #define OP OP2
 #define CLUTCH_TOTAL_NUMBER 2
 #define ROW_VALUE CLUTCH_TOTAL2
+#if KEPT == 2
+#define KEEP_VALUE SPILL(value, keep + j % BLOCK);
+#else
+#define KEEP_VALUE
+#endif
 #include "common/reduce_block.inc"
 #include "common/row_total.inc"
 #endif
@@ -91,9 +117,15 @@ STRIDED(VD, f64)
 #undef OP
 #undef CLUTCH_TOTAL_NUMBER
 #undef ROW_VALUE
+#undef KEEP_VALUE
 #define OP OP3
 #define CLUTCH_TOTAL_NUMBER 3
 #define ROW_VALUE CLUTCH_TOTAL3
+#if KEPT == 3
+#define KEEP_VALUE SPILL(value, keep + j % BLOCK);
+#else
+#define KEEP_VALUE
+#endif
 #include "common/reduce_block.inc"
 #include "common/row_total.inc"
 #endif
@@ -105,9 +137,21 @@ static inline void row_elements_tail(const IDX* place, const IDX* inner, IDX j, 
     for (int l = 0; l < WIDTH; ++l) at[k][l] = place[k] + (j + l) * inner[k];
   CLUTCH_ELEMENTS(LOAD_PLACES, NO_POSITION, STORE_PLACES)
 }
-static inline void row_elements(const IDX* place, const IDX* inner, IDX m, int streaming ROW_PARAMS) {
+// `next` is the next row's places: what it reads comes near while this row is worked on.
+static inline void row_elements(const IDX* place, const IDX* next, const IDX* inner, IDX m, int streaming ROW_PARAMS) {
   IDX full = m / WIDTH * WIDTH;
+#if KEPT < 4
+  if (m <= BLOCK) {
+    for (IDX j = 0; j < full; j += WIDTH) {
+      CLUTCH_FETCH_INPUTS(FETCH)
+      CLUTCH_ELEMENTS_KEPT(LOAD_VALUE, NO_POSITION, STORE_ROW)
+    }
+    if (full < m) row_elements_tail(place, inner, full, (int)(m - full) ROW_NAMES);
+    return;
+  }
+#endif
   for (IDX j = 0; j < full; j += WIDTH) {
+    CLUTCH_FETCH_INPUTS(FETCH)
     CLUTCH_ELEMENTS(LOAD_VALUE, NO_POSITION, STORE_ROW)
   }
   if (full < m) row_elements_tail(place, inner, full, (int)(m - full) ROW_NAMES);
@@ -123,6 +167,14 @@ static inline void row_results(const IDX* place ROW_PARAMS) {
 }
 #endif
 
+static inline void row_places(IDX index, int rank, const IDX* size, IDX kept[][RANK_LANES], IDX* place) {
+  for (int d = 0; d < rank; ++d) {
+    IDX next = index / size[d], x = index - next * size[d];
+    for (int k = 0; k < OPERANDS; ++k) place[k] += x * kept[k][d];
+    index = next;
+  }
+}
+
 static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk, uint wants_streaming, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
                                 const IDX* inner CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
   // Streaming stores take addresses of whole vectors.
@@ -130,14 +182,18 @@ static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
   IDX size[RANK_LANES], kept[OPERANDS][RANK_LANES];
   CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);
   CLUTCH_STRIDES(kept)
-  for (ulong task = (group * lanes + lane) * chunk; task < n; task += groups * lanes * chunk)
+#if KEPT < 4
+  A keep[BLOCK];
+#else
+  A* keep = 0;
+#endif
+  for (ulong task = (group * lanes + lane) * chunk; task < n; task += groups * lanes * chunk) {
+    IDX next[OPERANDS] = {0};
+    row_places((IDX)task, rank, size, kept, next);
     for (ulong row = task; row < min(task + chunk, n); ++row) {
-      IDX place[OPERANDS] = {0}, index = (IDX)row;
-      for (int d = 0; d < rank; ++d) {
-        IDX next = index / size[d], x = index - next * size[d];
-        for (int k = 0; k < OPERANDS; ++k) place[k] += x * kept[k][d];
-        index = next;
-      }
+      IDX place[OPERANDS];
+      for (int k = 0; k < OPERANDS; ++k) place[k] = next[k], next[k] = 0;
+      row_places((IDX)(row + 1 < n ? row + 1 : row), rank, size, kept, next);
       A totals[5] = {0, 0, 0, 0, (A)m};
       totals[0] = row_total_0(place, inner, m ROW_NAMES);
 #if TOTALS > 1
@@ -150,12 +206,13 @@ static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
       totals[3] = row_total_3(place, inner, m ROW_NAMES);
 #endif
 #if ELEMENTS > 0
-      row_elements(place, inner, (IDX)m, streaming ROW_NAMES);
+      row_elements(place, next, inner, (IDX)m, streaming ROW_NAMES);
 #endif
 #if RESULTS > 0
       row_results(place ROW_NAMES);
 #endif
     }
+  }
 }
 
 // Rows: each operand lies at stride 0 or 1 along a row, element outputs at 1.

@@ -1,6 +1,121 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cases/rowwise.hpp"
 #include "harness/rows.hpp"
+#include "peers/omp.hpp"
+#include "peers/omp_math.hpp"
+#include "peers/torch.hpp"
+
+#include <clutch/nn.hpp>
+
+#include <cmath>
+
 namespace clutch::bench {
+
 void register_rowwise(Rows& rows);
-void register_rowwise(Rows&) {}
+
+namespace {
+
+/// An op over rows of x, with g (like x), w and b (a number for each column) at hand.
+struct Given {
+  Tensor x, g, w, b, mean, factor, target;
+};
+struct RowOp {
+  const char* name;
+  const char* torch;  ///< over x, g, w, b, t and, for backward, y and what the forward op gave
+  const char* torch_setup;
+  Tensor (*run)(const Given& t, const Stream& s);
+  double reads, writes;  ///< tensors of x's size
+};
+const RowOp kOps[] = {
+    {"softmax", "torch.softmax(x, -1)", "", [](const Given& t, const Stream& s) { return nn::softmax(t.x, -1, s); }, 1, 1},
+    {"log_softmax", "torch.log_softmax(x, -1)", "", [](const Given& t, const Stream& s) { return nn::log_softmax(t.x, -1, s); }, 1, 1},
+    {"softmax_backward", "torch._softmax_backward_data(g, x, -1, x.dtype)", "",
+     [](const Given& t, const Stream& s) { return nn::softmax_backward(t.g, t.x, -1, s); }, 2, 1},
+    {"layer_norm", "torch.nn.functional.layer_norm(x, (x.shape[1],), w, b)", "",
+     [](const Given& t, const Stream& s) { return nn::layer_norm(t.x, t.w, t.b, {}, s).y; }, 1, 1},
+    {"layer_norm_backward", "torch.ops.aten.native_layer_norm_backward(g, x, (x.shape[1],), m, r, w, b, [True, True, True])",
+     "; _, m, r = torch.native_layer_norm(x, (x.shape[1],), w, b, 1e-5)",
+     [](const Given& t, const Stream& s) { return nn::layer_norm_backward(t.g, t.x, t.mean, t.factor, t.w, {}, s).x; }, 5, 1},
+    {"rms_norm", "torch.nn.functional.rms_norm(x, (x.shape[1],), w)", "", [](const Given& t, const Stream& s) { return nn::rms_norm(t.x, t.w, {}, s).y; }, 1, 1},
+    {"cross_entropy", "torch.nn.functional.cross_entropy(x, t)", "", [](const Given& t, const Stream& s) { return nn::cross_entropy(t.x, t.target, {}, s).loss; }, 1,
+     0},
+};
+
+Work work_of(const Device& device, const RowOp& op, DType dtype, std::int64_t rows, std::int64_t columns) {
+  Given t;
+  t.x = randn({rows, columns}, {.dtype = dtype, .device = device, .seed = 1});
+  t.g = randn({rows, columns}, {.dtype = dtype, .device = device, .seed = 2});
+  t.w = randn({columns}, {.dtype = dtype, .device = device, .seed = 3});
+  t.b = randn({columns}, {.dtype = dtype, .device = device, .seed = 4});
+  auto norm = nn::layer_norm(t.x, t.w, t.b);
+  t.mean = norm.mean, t.factor = norm.rstd;
+  t.target = mul(rand({rows}, {.device = device, .seed = 5}), static_cast<double>(columns - 1)).to(DType::i64);
+  auto out = std::make_shared<Tensor>();
+  Work work;
+  work.run = [t, out, run = op.run, device](int reps) {
+    Stream stream = current_stream(device);
+    for (int i = 0; i < reps; ++i) *out = run(t, stream);
+    stream.synchronize();
+  };
+  // The first and the last row of what has a simple model; the tests hold the rest.
+  work.check = [t, out, name = std::string_view(op.name), columns]() -> std::string {
+    if (name == "cross_entropy") return std::isfinite(out->item()) && out->item() > 0 ? "" : "no loss";
+    for (std::int64_t r : {std::int64_t{0}, t.x.size(0) - 1}) {
+      std::vector<float> x = t.x.select(0, r).to(DType::f32).to_host<float>(), y = out->select(0, r).to(DType::f32).to_host<float>(),
+                         w = t.w.to(DType::f32).to_host<float>(), b = t.b.to(DType::f32).to_host<float>();
+      double top = -1e300, total = 0, mean = 0, square = 0, bound = t.x.dtype() == DType::f32 ? 1e-4 : 3e-2;
+      for (float v : x) top = std::max(top, static_cast<double>(v)), mean += static_cast<double>(v) / static_cast<double>(columns);
+      double mu = name == "layer_norm" ? mean : 0;
+      for (float v : x) total += std::exp(static_cast<double>(v) - top), square += (static_cast<double>(v) - mu) * (static_cast<double>(v) - mu);
+      double factor = 1 / std::sqrt(square / static_cast<double>(columns) + 1e-5);
+      for (std::size_t j = 0; j < x.size(); ++j) {
+        double v = static_cast<double>(x[j]), want = static_cast<double>(y[j]);
+        if (name == "softmax") want = std::exp(v - top) / total;
+        if (name == "log_softmax") want = v - top - std::log(total);
+        if (name == "layer_norm") want = (v - mu) * factor * static_cast<double>(w[j]) + static_cast<double>(b[j]);
+        if (name == "rms_norm") want = v * factor * static_cast<double>(w[j]);
+        if (!(std::fabs(static_cast<double>(y[j]) - want) <= bound * (std::fabs(want) + 0.01))) return fmt::format("row {}, element {}: {} instead of {}", r, j, y[j], want);
+      }
+    }
+    return {};
+  };
+  double bytes = (op.reads + op.writes) * static_cast<double>(rows * columns) * bits(dtype) / 8;
+  if (dtype == DType::f32) {
+    auto x = std::make_shared<std::vector<float>>(t.x.to_host<float>());
+    auto result = std::make_shared<std::vector<float>>(x->size());
+    if (omp::rows_f32(op.name, result->data(), x->data(), 1, columns))
+      work.peers.push_back({omp::name(), [x, result, rows, columns, name = std::string_view(op.name)](int reps) {
+                              for (int i = 0; i < reps; ++i) omp::rows_f32(name, result->data(), x->data(), rows, columns);
+                            }});
+  }
+  if (rows * columns >= kTriadFrom) work.peers.push_back(bandwidth_peer(device, op.writes > 0 ? "copy" : "read", bytes));
+  add_torch_peer(work, device,
+                 fmt::format("x = torch.randn({0}, {1}, device=device).to({2}); g = torch.randn_like(x); w = torch.randn({1}, device=device).to({2}); b = "
+                             "torch.randn_like(w); t = torch.randint(0, {1}, ({0},), device=device){3}",
+                             rows, columns, torch_dtype(dtype), op.torch_setup),
+                 op.torch);
+  return work;
+}
+
+}  // namespace
+
+void register_rowwise(Rows& rows) {
+  const struct {
+    const char* name;
+    std::int64_t rows, columns;
+  } shapes[] = {{"16384x1024", 1 << 14, 1024}, {"64x1024", 64, 1024}, {"2048x8192", 2048, 8192}, {"131072x64", 1 << 17, 64}};
+  for (const RowOp& op : kOps)
+    for (const auto& shape : shapes)
+      for (DType dtype : {DType::f32, DType::bf16}) {
+        if (dtype != DType::f32 && shape.columns != 1024) continue;
+        double bytes = (op.reads + op.writes) * static_cast<double>(shape.rows * shape.columns) * bits(dtype) / 8;
+        rows.push_back({.name = fmt::format("{}/{}/{}", op.name, name(dtype), shape.name),
+                        .bytes = bytes,
+                        .reads_only = op.writes == 0,
+                        .in_default = shape.columns == 1024,
+                        .in_quick = std::string_view(op.name) == "softmax" && dtype == DType::f32 && shape.columns == 1024,
+                        .prepare = [op, shape, dtype](const Device& device) { return work_of(device, op, dtype, shape.rows, shape.columns); }});
+      }
+}
+
 }  // namespace clutch::bench

@@ -144,4 +144,41 @@ void reduce_f32(std::string_view name, float* out, const float* x, long rows, lo
   }
 }
 
+namespace {
+
+template <class F>
+bool each_row(float* out, const float* x, long rows, long columns, F&& f) {
+#pragma omp parallel for schedule(static) if (rows * columns >= kParallel)
+  for (long r = 0; r < rows; ++r) f(out + r * columns, x + r * columns, columns);
+  return true;
+}
+
+}  // namespace
+
+bool rows_f32(std::string_view name, float* out, const float* x, long rows, long columns) {
+  if (name == "softmax")
+    return each_row(out, x, rows, columns, [](float* y, const float* a, long n) {
+      float top = largest_of(a, n, false, 0), total = 0;
+#pragma omp simd reduction(+ : total)
+      for (long j = 0; j < n; ++j) total += y[j] = std::exp(a[j] - top);
+      float factor = 1 / total;
+#pragma omp simd
+      for (long j = 0; j < n; ++j) y[j] *= factor;
+    });
+  if (name == "log_softmax")
+    return each_row(out, x, rows, columns, [](float* y, const float* a, long n) {
+      float top = largest_of(a, n, false, 0), shift = std::log(sum_of_exp(a, n, false, top)) + top;
+#pragma omp simd
+      for (long j = 0; j < n; ++j) y[j] = a[j] - shift;
+    });
+  if (name == "layer_norm" || name == "rms_norm")
+    return each_row(out, x, rows, columns, [centers = name == "layer_norm"](float* y, const float* a, long n) {
+      float mean = centers ? sum_of(a, n, false, 0) / static_cast<float>(n) : 0;
+      float factor = 1 / std::sqrt(sum_of_distances(a, n, false, mean) / static_cast<float>(n) + 1e-5f);
+#pragma omp simd
+      for (long j = 0; j < n; ++j) y[j] = (a[j] - mean) * factor;
+    });
+  return false;
+}
+
 }  // namespace clutch::bench::omp

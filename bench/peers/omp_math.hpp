@@ -15,4 +15,7 @@ void chain_f32(int ops, float* out, const float* a, const float* b, long n);
 /// sum, amax, norm, var or logsumexp of a matrix, over dimension 0, 1 or both (2).
 void reduce_f32(std::string_view name, float* out, const float* x, long rows, long columns, int dims);
 
+/// softmax, log_softmax, layer_norm or rms_norm (without weights) of each row; false if there is no such loop.
+bool rows_f32(std::string_view name, float* out, const float* x, long rows, long columns);
+
 }  // namespace clutch::bench::omp

@@ -245,7 +245,7 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
     switch (s.op) {
       case ExprOp::input: {
         if (static_cast<std::size_t>(s.index) >= names.memory_inputs) {
-          value = fmt::format("TOTAL({})", static_cast<std::size_t>(s.index) - names.memory_inputs);
+          value = fmt::format("TOTAL_{}", static_cast<std::size_t>(s.index) - names.memory_inputs);
           break;
         }
         DType storage = input_dtypes[static_cast<std::size_t>(s.index)];

@@ -8,6 +8,7 @@
 #include "runtime/storage.hpp"
 
 #include <array>
+#include <map>
 #include <optional>
 
 namespace clutch::inline v0 {
@@ -31,6 +32,31 @@ Expr Row::total(Reduce op, const Expr& x) {
   return detail::expr_input(static_cast<int>(inputs_.size() + ops_.size()) - 1, accumulator_);
 }
 
+namespace {
+
+/// An expression with one of its nodes replaced by another.
+struct Replacement {
+  const detail::ExprNode* from;
+  Expr to;
+  std::map<const detail::ExprNode*, Expr> done;
+  bool found = false;
+
+  Expr operator()(const Expr& e) {
+    const detail::ExprNode* node = e.node().get();
+    if (node == from) {
+      found = true;
+      return to;
+    }
+    if (node->operands.empty()) return e;
+    if (auto known = done.find(node); known != done.end()) return known->second;
+    auto copy = std::make_shared<detail::ExprNode>(*node);
+    for (auto& operand : copy->operands) operand = (*this)(Expr(operand)).node();
+    return done.try_emplace(node, Expr(std::shared_ptr<const detail::ExprNode>(std::move(copy)))).first->second;
+  }
+};
+
+}  // namespace
+
 RowFunction::RowFunction(const Row& row, std::span<const Expr> elements) {
   if (row.ops_.empty()) refuse(ErrorCode::invalid_argument, "no totals: use map");
   if (elements.empty() && row.results_.empty()) refuse(ErrorCode::invalid_argument, "no outputs");
@@ -43,6 +69,16 @@ RowFunction::RowFunction(const Row& row, std::span<const Expr> elements) {
   for (const Expr& value : row.values_) body->totals.emplace_back(dtypes, std::span(&value, 1));
   if (!elements.empty()) body->elements = ExprFunction(dtypes, elements);
   if (!row.results_.empty()) body->results = ExprFunction(dtypes, row.results_);
+  // The values of the last total that the elements use again need not be computed again.
+  for (std::size_t i = row.values_.size(); i-- > 0 && body->kept == detail::kMaxTotals && !elements.empty();) {
+    if (row.values_[i].node()->op == detail::ExprOp::input) continue;
+    std::vector<DType> with_kept = dtypes;
+    with_kept.push_back(row.accumulator_);
+    Replacement replacement{row.values_[i].node().get(), detail::expr_input(static_cast<int>(dtypes.size()), row.accumulator_), {}};
+    std::vector<Expr> replaced;
+    for (const Expr& e : elements) replaced.push_back(replacement(e));
+    if (replacement.found) body->kept = static_cast<int>(i), body->elements_kept = ExprFunction(with_kept, replaced);
+  }
   for (const ExprFunction* f : body->functions()) {
     if (f->captured_count() > 0) refuse(ErrorCode::invalid_argument, "captured tensors are map's");
     for (const detail::ExprStep& s : f->body()->steps)
@@ -138,7 +174,8 @@ KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& p, std::stri
   set_lanes(plan, traits, p.has_wide, p.element_count + p.result_count + p.input_count, p.wide_index, p.rank_lanes);
   plan.defines.set("ELEMENTS", p.element_count).set("RESULTS", p.result_count).set("TOTALS", p.total_count).set("BLOCK", kReduceBlock);
   for (std::size_t i = 0; i < p.total_count; ++i) plan.defines.set(fmt::format("OP{}", i), p.ops[i]);
-  plan.defines.set_type("A", p.accumulator);
+  // Kept values are for items that have a cache of their own, not for groups of many.
+  plan.defines.set("KEPT", plan.tuning.local == 1 ? p.kept : kMaxTotals).set_type("A", p.accumulator);
   return plan;
 }
 
@@ -204,6 +241,8 @@ Launch arrange(std::vector<Tensor> tensors, const RowFunction& f, const Checked&
   for (std::size_t i = 0; i < body.ops.size(); ++i) p.ops[i] = static_cast<std::uint8_t>(op_number(body.ops[i])), p.totals[i] = body.totals[i].body()->id;
   if (!body.elements.empty()) p.elements = body.elements.body()->id;
   if (!body.results.empty()) p.results = body.results.body()->id;
+  bool same_params = body.kept < kMaxTotals && body.elements_kept.body()->param_values == body.elements.body()->param_values;
+  p.kept = static_cast<std::uint8_t>(same_params ? body.kept : kMaxTotals);
   p.element_count = static_cast<std::uint8_t>(f.element_count()), p.result_count = static_cast<std::uint8_t>(f.result_count());
   p.input_count = static_cast<std::uint8_t>(f.input_count());
   for (const ExprFunction* g : body.functions())
@@ -230,6 +269,19 @@ std::string print(const RowwiseProblem& p, const RowBody& body) {
   };
   for (std::size_t i = 0; i < body.totals.size(); ++i) add(body.totals[i], fmt::format("TOTAL{}", i), std::span(&body.accumulator, 1), 0);
   if (!body.elements.empty()) add(body.elements, "ELEMENTS", dtypes.first(p.element_count), 0);
+  if (p.kept < kMaxTotals) {
+    // The same params, under the names that the elements' have.
+    text += print_opencl(body.elements_kept, dtypes.first(p.element_count), input_dtypes,
+                         {.macro = "ELEMENTS_KEPT",
+                          .extra = "EXTRA_KEPT",
+                          .param = letters[count - 1],
+                          .first_input = outputs,
+                          .memory_inputs = inputs})
+                .text;
+  }
+  text += "#define CLUTCH_FETCH_INPUTS(FETCH)";
+  for (std::size_t k = 0; k < inputs; ++k) text += fmt::format(" FETCH({}, {})", outputs + k, bits(input_dtypes[k]) / 8);
+  text += "\n";
   if (!body.results.empty()) add(body.results, "RESULTS", dtypes.subspan(p.element_count, p.result_count), p.element_count);
   text += fmt::format("#define CLUTCH_ALL_KERNEL_PARAMS{}\n#define CLUTCH_ALL_PARAMS{}\n#define CLUTCH_ALL_ARGUMENTS{}\n#define CLUTCH_ALL_NAMES{}\n", all[0],
                       all[1], all[2], all[3]);
@@ -282,10 +334,22 @@ void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const 
   std::vector<Tensor> inputs = as_traced(given, stream), targets(outputs.begin(), outputs.end());
   // A row needs one stride, and strides of many dimensions beside many tensors are too many bytes of arguments: dense copies need few.
   bool many = c.sizes.rank() > 4 && inputs.size() + targets.size() > 5;
+  auto dense = [&](const Tensor& t) {
+    Dims strides = Dims::filled(t.rank(), 0);
+    std::int64_t step = 1;
+    for (bool gone : {true, false})
+      for (int d = t.rank() - 1; d >= 0; --d)
+        if (c.gone[static_cast<std::size_t>(d)] == gone) strides[d] = std::exchange(step, step * t.sizes()[d]);
+    return empty({t.numel()}, {.dtype = t.dtype(), .device = stream.device()}, stream).as_strided(t.sizes(), strides);
+  };
   for (Tensor& t : inputs)
-    if (many || !inner_stride(broadcast_strides(t, c.sizes), c)) t = t.expand(c.sizes).contiguous(stream);
+    if (many || !inner_stride(broadcast_strides(t, c.sizes), c)) {
+      Tensor from = t.expand(c.sizes);
+      t = dense(from);
+      copy_(t, from, {}, stream);
+    }
   for (Tensor& t : targets)
-    if (many || !inner_stride(broadcast_strides(t, c.sizes), c)) t = empty(t.sizes(), {.dtype = t.dtype(), .device = stream.device()}, stream);
+    if (many || !inner_stride(broadcast_strides(t, c.sizes), c)) t = dense(t);
   std::vector<Tensor> all = targets;
   all.insert(all.end(), inputs.begin(), inputs.end());
   launch(arrange(std::move(all), f, c), f, c, options.implementation, stream);

@@ -17,6 +17,9 @@ struct RowBody {
   std::vector<Reduce> ops;
   std::vector<ExprFunction> totals;
   ExprFunction elements, results;  ///< empty if there are none
+  /// A total whose values the elements use again, and the elements with them as one more input; kMaxTotals if there is none.
+  int kept = kMaxTotals;
+  ExprFunction elements_kept;
 
   std::vector<const ExprFunction*> functions() const {
     std::vector<const ExprFunction*> all;
@@ -37,7 +40,8 @@ struct RowwiseProblem {
   bool rows = true;  ///< every operand's stride along a row is 0 or 1, and 1 for element outputs
   bool wide_index = false;
   bool has_f64 = false, has_wide = false;
-  std::uint8_t unused[6] = {};
+  std::uint8_t kept = kMaxTotals;
+  std::uint8_t unused[5] = {};
   DType dtypes[kMaxRowwiseOperands] = {};
 };
 

@@ -7,6 +7,7 @@
 #include <clutch/event.hpp>
 #include <clutch/expr.hpp>
 #include <clutch/kernel.hpp>
+#include <clutch/nn.hpp>
 #include <clutch/ops.hpp>
 #include <clutch/pointwise.hpp>
 #include <clutch/random.hpp>

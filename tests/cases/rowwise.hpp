@@ -70,8 +70,35 @@ struct RowwiseCase {
     return p;
   }
 
+  /// w x - sum(w x): the values of a total are elements, too.
+  static Problem kept_problem(std::string_view entry, std::int64_t length, std::uint64_t seed) {
+    Problem p = problem("kept", entry, DType::f32, 4, length, {}, {}, seed);
+    for (std::size_t r = 0; r < 4; ++r) {
+      std::vector<float> product;
+      for (std::size_t j = 0; j < static_cast<std::size_t>(length); ++j)
+        product.push_back(static_cast<float>(model::value_at(p.inputs[0].raw.data(), r * static_cast<std::size_t>(length) + j, DType::f32)) *
+                          static_cast<float>(model::value_at(p.inputs[1].raw.data(), j, DType::f32)));
+      float sum = ReduceCase::in_order<float>(product, 0, ReduceCase::combine<float>(Reduce::sum));
+      for (std::size_t j = 0; j < product.size(); ++j)
+        model::store_at(p.output.raw.data(), r * static_cast<std::size_t>(length) + j, DType::f32, static_cast<double>(product[j] - sum));
+    }
+    RowFunction f = trace_rows(
+        [](Row& row, Expr x, Expr w) {
+          Expr product = w * x;
+          return product - row.sum(product);
+        },
+        std::array{DType::f32, DType::f32});
+    p.run = [f, entry](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      rowwise_out(std::span(&out, 1), f, in, {.implementation = entry}, stream);
+    };
+    return p;
+  }
+
   static std::vector<Problem> problems(std::uint64_t seed) {
     std::vector<Problem> all;
+    all.push_back(kept_problem("rowwise_rows", 93, seed + 4));
+    all.push_back(kept_problem("rowwise_rows", 2077, seed + 5));
+    all.push_back(kept_problem("rowwise_strided", 93, seed + 6));
     for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
       all.push_back(problem(name(dtype), "rowwise_rows", dtype, 5, 197, {200, 1}, {211, 1}, seed));
       all.push_back(problem(name(dtype), "rowwise_strided", dtype, 9, 61, {2, 20}, {1, 9}, seed + 1));
@@ -86,11 +113,11 @@ struct RowwiseCase {
       {"rowwise_rows", Edit::stride, "place[k] += x * kept[k][d];", "place[k] += x * kept[0][d];"},
       {"rowwise_rows", Edit::offset, "else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), place[k] + j, x);",
        "else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), place[k] + j + 1, x);"},
-      {"rowwise_rows", Edit::arithmetic, "#define TOTAL(i) ((V)totals[i])", "#define TOTAL(i) ((V)totals[0])"},
+      {"rowwise_rows", Edit::arithmetic, "#define TOTAL_1 ((V)totals[1])", "#define TOTAL_1 ((V)totals[0])"},
       {"rowwise_strided", Edit::tail, "row_elements_tail(place, inner, full, (int)(m - full)", "row_elements_tail(place, inner, full, (int)(m - full) - 1"},
       {"rowwise_strided", Edit::stride, "at[l] = first + l * stride;", "at[l] = first + l;"},
       {"rowwise_strided", Edit::offset, "place[k] + j * inner[k], inner[k], x);", "place[k] + j * inner[k] + 1, inner[k], x);"},
-      {"rowwise_strided", Edit::arithmetic, "#define TOTAL(i) ((V)totals[i])", "#define TOTAL(i) ((V)totals[0])"},
+      {"rowwise_strided", Edit::arithmetic, "#define TOTAL_1 ((V)totals[1])", "#define TOTAL_1 ((V)totals[0])"},
   };
 };
 

@@ -4,12 +4,332 @@
 #include "ops/rowwise_plan.hpp"
 #include "support/fixture.hpp"
 
+#include <clutch/nn.hpp>
+
 #include <cmath>
+#include <functional>
+#include <limits>
 
 namespace clutch::testing {
 namespace {
 
+using cases::Operand;
 using cases::RowwiseCase;
+
+std::string run(const Device& device, const cases::Problem& p) {
+  std::vector<Guarded> memory;
+  memory.reserve(p.inputs.size() + 1);
+  std::vector<Tensor> in;
+  for (const Operand& o : p.inputs) in.push_back(memory.emplace_back(device, o.dtype, o.sizes, o.strides, o.lead, &o.raw).view());
+  Guarded& out = memory.emplace_back(device, p.output.dtype, p.output.sizes, p.output.strides);
+  p.run(out.view(), in, {});
+  return compare_bits(out.get(), p.output.raw, p.output.dtype, !device.traits().denormals);
+}
+
+TEST(Rowwise, LengthsAndDtypesHaveTheModelsBits) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+      if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
+      for (std::int64_t m : cases::ReduceCase::lengths(level())) {
+        if (m > 20000 && dtype != DType::f32) continue;
+        ASSERT_EQ(run(device, RowwiseCase::problem("", "", dtype, 3, m, {}, {}, seed())), "") << name(dtype) << " rows of " << m;
+        ASSERT_EQ(run(device, RowwiseCase::problem("", "rowwise_strided", dtype, 3, m, {}, {}, seed())), "") << name(dtype) << " strided rows of " << m;
+      }
+    }
+    // Three levels of blocks.
+    if (level() == "nightly") {
+      ASSERT_EQ(run(device, RowwiseCase::problem("", "", DType::f32, 1, (std::int64_t{1} << 22) + 4099, {}, {}, seed())), "");
+    }
+  }
+}
+
+/// Values of a tensor as doubles.
+std::vector<double> values(const Tensor& t) {
+  std::vector<std::uint8_t> raw = t.to_bytes();
+  std::vector<double> out(static_cast<std::size_t>(t.numel()));
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = model::value_at(raw.data(), i, t.dtype());
+  return out;
+}
+void expect_near(const Tensor& got, const std::vector<double>& want, double tolerance, std::string_view what) {
+  std::vector<double> g = values(got);
+  ASSERT_EQ(g.size(), want.size()) << what;
+  double most = 0;
+  for (double w : want) most = std::max(most, std::fabs(w));
+  ASSERT_GT(most, 0) << what << ": all zero proves nothing";
+  for (std::size_t i = 0; i < g.size(); ++i)
+    ASSERT_NEAR(g[i], want[i], tolerance * std::max(std::fabs(want[i]), most * 0.01)) << what << " at " << i;
+}
+
+TEST(Rowwise, SeveralOutputsAndRowsOverSeveralDimensions) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor x = randn({4, 5, 6, 7}, {.device = device, .seed = 1});
+    auto f = [](Row& row, Expr a) {
+      Expr total = row.sum(a), count = row.size();
+      row.result(total);
+      row.result(count);
+      return std::array{a - total / count, a * 2};
+    };
+    for (const Dims& dims : {Dims{-1}, Dims{1}, Dims{0}, Dims{2, 3}, Dims{1, 3}, Dims{0, 1, 2, 3}}) {
+      std::vector<Tensor> made = rowwise(f, {x}, {.dims = dims});
+      ASSERT_EQ(made.size(), 4u);
+      Tensor total = sum(x, {.dims = dims, .keep_dims = KeepDims::yes});
+      EXPECT_EQ(made[2].to_bytes(), total.to_bytes()) << "reduce's order";
+      double count = static_cast<double>(x.numel() / total.numel());
+      EXPECT_EQ(values(made[3]), std::vector<double>(static_cast<std::size_t>(total.numel()), count));
+      EXPECT_EQ(made[0].to_bytes(), map([&](Expr a, Expr t) { return a - t / count; }, x, total).to_bytes());
+      EXPECT_EQ(made[1].to_bytes(), mul(x, 2.0).to_bytes());
+    }
+    // In place, and rows that are columns of memory.
+    Tensor y = x.clone(), turned = x.reshape({140, 6}).mT();
+    RowFunction centered = trace_rows([](Row& row, Expr a) { return a - row.mean(a); }, std::array{DType::f32});
+    Tensor apart = rowwise(centered, std::span(&y, 1))[0];
+    rowwise_out(std::span(&y, 1), centered, std::span(&y, 1));
+    EXPECT_EQ(y.to_bytes(), apart.to_bytes());
+    EXPECT_EQ(rowwise(centered, std::span(&turned, 1))[0].to_bytes(), [&] {
+      Tensor dense = turned.clone();
+      return rowwise(centered, std::span(&dense, 1))[0].to_bytes();
+    }());
+    // Integers count as f32; nothing gives nothing.
+    Tensor whole = from_host<std::int32_t>({1, 2, 6}, device), none = zeros({3, 0}, {.device = device});
+    EXPECT_EQ(values(rowwise([](Row& row, Expr a) { return a / row.sum(a); }, {whole})[0])[2], static_cast<double>(6.0f / 9.0f));
+    EXPECT_EQ(values(rowwise([](Row& row, Expr a) { row.result(row.sum(a)); }, {none})[0]), (std::vector<double>{0, 0, 0}));
+    EXPECT_EQ(rowwise(centered, std::span(&none, 1))[0].numel(), 0);
+  }
+}
+
+TEST(Rowwise, SoftmaxStaysWithinItsBound) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+      if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
+      for (std::int64_t m : {1, 7, 1000, 2048}) {
+        Tensor x = mul(randn({9, m}, {.device = device, .seed = 5}), 6.0).to(dtype), g = randn({9, m}, {.device = device, .seed = 6}).to(dtype);
+        std::vector<double> in = values(x), soft = values(nn::softmax(x)), logs = values(nn::log_softmax(x)), hg = values(g);
+        Tensor y = nn::softmax(x), l = nn::log_softmax(x);
+        std::vector<double> hy = values(y), hl = values(l), back, log_back;
+        double eps = dtype == DType::f64 ? 0x1p-53 : 0x1p-24, stored = dtype == DType::bf16 ? 0x1p-8 : eps;
+        for (std::size_t r = 0; r < 9; ++r) {
+          auto row = [&](std::size_t j) { return r * static_cast<std::size_t>(m) + j; };
+          long double top = -1e300L, total = 0, gy = 0, gs = 0;
+          for (std::size_t j = 0; j < static_cast<std::size_t>(m); ++j) top = std::max(top, static_cast<long double>(in[row(j)]));
+          for (std::size_t j = 0; j < static_cast<std::size_t>(m); ++j)
+            total += std::exp(in[row(j)] - top), gy += static_cast<long double>(hg[row(j)]) * hy[row(j)], gs += hg[row(j)];
+          for (std::size_t j = 0; j < static_cast<std::size_t>(m); ++j) {
+            long double centered = in[row(j)] - top, want = std::exp(centered) / total;
+            ASSERT_LE(std::fabs(static_cast<double>(soft[row(j)] - want)), static_cast<double>(want * (46 - centered) * eps + want * stored + 1e-42L));
+            ASSERT_NEAR(logs[row(j)], static_cast<double>(centered - std::log(total)), 60 * eps + (stored + eps) * static_cast<double>(std::fabs(centered) + 10));
+            back.push_back(static_cast<double>(hy[row(j)] * (hg[row(j)] - gy)));
+            log_back.push_back(static_cast<double>(hg[row(j)] - std::exp(static_cast<long double>(hl[row(j)])) * gs));
+          }
+        }
+        if (m > 1) {
+          expect_near(nn::softmax_backward(g, y), back, 400 * eps + 2 * stored, "softmax backward");
+          expect_near(nn::log_softmax_backward(g, l), log_back, 4000 * eps + 2 * stored, "log_softmax backward");
+        }
+      }
+    }
+    const float inf = INFINITY;
+    for (float v : nn::softmax(from_host<float>({-inf, -inf}, device)).to_host<float>()) EXPECT_TRUE(std::isnan(v));
+    for (float v : nn::softmax(from_host<float>({1, std::nanf(""), 2}, device)).to_host<float>()) EXPECT_TRUE(std::isnan(v));
+    EXPECT_EQ(nn::softmax(from_host<float>({-inf, 3, -inf}, device)).to_host<float>(), (std::vector<float>{0, 1, 0}));
+    Tensor x = randn({3, 4, 5}, {.device = device, .seed = 2}), out = zeros({3, 4, 5}, {.device = device});
+    nn::softmax_out(out, x, 1);
+    EXPECT_EQ(out.to_bytes(), nn::softmax(x.transpose(1, 2).contiguous()).transpose(1, 2).contiguous().to_bytes());
+    nn::log_softmax_out(out, x, 0);
+    EXPECT_EQ(out.to_bytes(), nn::log_softmax(x, -3).to_bytes());
+  }
+}
+
+TEST(Rowwise, NormsForwardAndBackward) {
+  CLUTCH_EACH_DEVICE(device) {
+    const std::size_t rows = 6, m = 320;
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      double tolerance = dtype == DType::f32 ? 2e-5 : 2e-2;
+      Tensor x = add(randn({2, 3, 16, 20}, {.device = device, .seed = 1}), 3.0).to(dtype), w = randn({16, 20}, {.device = device, .seed = 2}).to(dtype),
+             b = randn({16, 20}, {.device = device, .seed = 3}).to(dtype), g = randn({2, 3, 16, 20}, {.device = device, .seed = 4}).to(dtype);
+      std::vector<double> hx = values(x), hw = values(w), hb = values(b), hg = values(g);
+      for (bool affine : {true, false})
+        for (bool rms : {true, false}) {
+          std::vector<double> y, dx, dw(m), db(m), mean, factor;
+          for (std::size_t r = 0; r < rows; ++r) {
+            double mu = 0, var = 0, a = 0, c = 0;
+            for (std::size_t j = 0; j < m; ++j) mu += rms ? 0 : hx[r * m + j] / m;
+            for (std::size_t j = 0; j < m; ++j) var += (hx[r * m + j] - mu) * (hx[r * m + j] - mu) / m;
+            double s = 1 / std::sqrt(var + 1e-3);
+            mean.push_back(mu), factor.push_back(s);
+            for (std::size_t j = 0; j < m; ++j) {
+              double normal = (hx[r * m + j] - mu) * s, gw = hg[r * m + j] * (affine ? hw[j] : 1);
+              y.push_back(affine ? normal * hw[j] + (rms ? 0 : hb[j]) : normal);
+              a += rms ? 0 : gw / m, c += gw * normal / m;
+              dw[j] += hg[r * m + j] * normal, db[j] += hg[r * m + j];
+            }
+            for (std::size_t j = 0; j < m; ++j) dx.push_back(s * (hg[r * m + j] * (affine ? hw[j] : 1) - a - (hx[r * m + j] - mu) * s * c));
+          }
+          nn::NormOptions options{.normalized_rank = 2, .eps = 1e-3};
+          Tensor weight = affine ? w : Tensor(), bias = affine ? b : Tensor();
+          if (rms) {
+            auto [out, rrms] = nn::rms_norm(x, weight, options);
+            expect_near(out, y, tolerance, "rms_norm");
+            EXPECT_EQ(rrms.sizes(), (Dims{2, 3, 1, 1}));
+            expect_near(rrms, factor, 1e-5, "rrms");
+            auto grads = nn::rms_norm_backward(g, x, rrms, weight, options);
+            expect_near(grads.x, dx, 20 * tolerance, "rms_norm dx");
+            if (affine) expect_near(grads.weight, dw, 20 * tolerance, "rms_norm dw");
+            EXPECT_EQ(grads.weight.defined(), affine);
+          } else {
+            auto [out, mu, rstd] = nn::layer_norm(x, weight, bias, options);
+            expect_near(out, y, 10 * tolerance, "layer_norm");
+            expect_near(mu, mean, 1e-5, "mean");
+            expect_near(rstd, factor, 1e-5, "rstd");
+            auto grads = nn::layer_norm_backward(g, x, mu, rstd, weight, options);
+            expect_near(grads.x, dx, 20 * tolerance, "layer_norm dx");
+            if (affine) expect_near(grads.weight, dw, 20 * tolerance, "layer_norm dw");
+            if (affine) expect_near(grads.bias, db, 20 * tolerance, "layer_norm db");
+            EXPECT_EQ(grads.x.dtype(), dtype);
+          }
+        }
+    }
+    Tensor x = randn({3, 8}, {.device = device, .seed = 1});
+    EXPECT_EQ(code_of([&] { nn::layer_norm(x, {}, {}, {.normalized_rank = 3}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { nn::layer_norm(x, zeros({7}, {.device = device})); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { nn::rms_norm(x.to(DType::i32)); }), ErrorCode::invalid_dtype);
+  }
+}
+
+/// The loss in double, as PyTorch's documentation states it.
+double cross_entropy_model(const std::vector<double>& x, const std::vector<std::int64_t>& target, const std::vector<double>& weight, std::size_t classes,
+                           std::int64_t ignored, double smoothing, nn::Reduction reduction, std::size_t one = 0) {
+  double total = 0, count = 0, chosen = 0;
+  for (std::size_t i = 0; i < target.size(); ++i) {
+    if (target[i] == ignored) continue;
+    double top = -1e300, sum = 0, smooth = 0;
+    for (std::size_t c = 0; c < classes; ++c) top = std::max(top, x[i * classes + c]);
+    for (std::size_t c = 0; c < classes; ++c) sum += std::exp(x[i * classes + c] - top);
+    double lse = std::log(sum) + top;
+    for (std::size_t c = 0; c < classes; ++c) smooth += weight[c] * (lse - x[i * classes + c]);
+    auto t = static_cast<std::size_t>(target[i]);
+    double loss = (1 - smoothing) * weight[t] * (lse - x[i * classes + t]) + smoothing / static_cast<double>(classes) * smooth;
+    total += loss, count += weight[t];
+    if (i == one) chosen = loss;
+  }
+  return reduction == nn::Reduction::mean ? total / count : reduction == nn::Reduction::sum ? total : chosen;
+}
+
+TEST(Rowwise, CrossEntropyForwardAndBackward) {
+  CLUTCH_EACH_DEVICE(device) {
+    const std::size_t n = 7, classes = 19;
+    Tensor x = mul(randn({7, 19}, {.device = device, .seed = 1}), 3.0), w = rand({19}, {.device = device, .seed = 2});
+    std::vector<std::int64_t> target{3, 0, 18, -100, 7, 7, 1};
+    Tensor t = from_host<std::int64_t>(target, {7}, device);
+    std::vector<double> hx = values(x), hw = values(w), ones(classes, 1);
+    for (bool weighted : {false, true})
+      for (double smoothing : {0.0, 0.1})
+        for (nn::Reduction reduction : {nn::Reduction::mean, nn::Reduction::sum, nn::Reduction::none}) {
+          nn::CrossEntropyOptions o{.reduction = reduction, .label_smoothing = smoothing};
+          if (weighted) o.weight = w;
+          const std::vector<double>& weights = weighted ? hw : ones;
+          auto [loss, lse] = nn::cross_entropy(x, t, o);
+          std::vector<double> want;
+          if (reduction == nn::Reduction::none)
+            for (std::size_t i = 0; i < n; ++i) want.push_back(cross_entropy_model(hx, target, weights, classes, -100, smoothing, reduction, i));
+          else
+            want.push_back(cross_entropy_model(hx, target, weights, classes, -100, smoothing, reduction));
+          expect_near(loss, want, 1e-5, "cross_entropy");
+          // Central differences of the model.
+          Tensor g = reduction == nn::Reduction::none ? full({7}, 1.5, {.device = device}) : full({}, 1.5, {.device = device});
+          std::vector<double> grad(hx.size());
+          nn::Reduction whole = reduction == nn::Reduction::mean ? nn::Reduction::mean : nn::Reduction::sum;
+          for (std::size_t k = 0; k < hx.size(); ++k) {
+            std::vector<double> up = hx, down = hx;
+            up[k] += 1e-5, down[k] -= 1e-5;
+            grad[k] = 1.5 *
+                      (cross_entropy_model(up, target, weights, classes, -100, smoothing, whole) -
+                       cross_entropy_model(down, target, weights, classes, -100, smoothing, whole)) /
+                      2e-5;
+          }
+          expect_near(nn::cross_entropy_backward(g, x, t, lse, o), grad, 1e-4, "cross_entropy backward");
+        }
+    // Classes in dimension 1 of three: the same as rows.
+    Tensor deep = randn({2, 5, 3}, {.device = device, .seed = 4}), labels = from_host<std::int32_t>({0, 1, 2, 3, 4, 0}, device).reshape({2, 3});
+    nn::CrossEntropyOptions none{.reduction = nn::Reduction::none};
+    auto in_depth = nn::cross_entropy(deep, labels, none);
+    Tensor rows = deep.transpose(1, 2).contiguous().reshape({6, 5});
+    auto in_rows = nn::cross_entropy(rows, labels.reshape({6}), none);
+    EXPECT_EQ(in_depth.loss.to_bytes(), in_rows.loss.to_bytes());
+    EXPECT_EQ(in_depth.loss.sizes(), (Dims{2, 3}));
+    EXPECT_TRUE(std::isnan(nn::cross_entropy(rows, from_host<std::int64_t>({0, 1, 2, 3, 4, 5}, device)).loss.item())) << "no class 5";
+    EXPECT_TRUE(std::isnan(nn::cross_entropy(rows.slice(0, 0, 1), from_host<std::int64_t>({-100}, device)).loss.item())) << "0 / 0, as PyTorch";
+    EXPECT_EQ(nn::cross_entropy(rows.select(0, 0), from_host<std::int64_t>({2}, device).select(0, 0)).loss.rank(), 0);
+    EXPECT_EQ(code_of([&] { nn::cross_entropy(x, x.select(1, 0)); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { nn::cross_entropy(x, labels); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { nn::cross_entropy(x, t, {.label_smoothing = 2}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { nn::cross_entropy(x, t, {.weight = zeros({3}, {.device = device})}); }), ErrorCode::invalid_shape);
+  }
+}
+
+TEST(Rowwise, RefusesBadInput) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor x = zeros({3, 4}, {.device = device}), none = zeros({3, 0}, {.device = device});
+    auto soft = [](Row& row, Expr a) { return a - row.max(a); };
+    RowFunction f = trace_rows(soft, std::array{DType::f32});
+    auto run_with = [&](const Tensor& t, const RowwiseOptions& o) { return code_of([&] { rowwise(f, std::span(&t, 1), o); }); };
+    EXPECT_EQ(run_with(x, {.dims = {2}}), ErrorCode::invalid_argument);
+    EXPECT_EQ(run_with(x, {.dims = {0, 0}}), ErrorCode::invalid_argument);
+    EXPECT_EQ(run_with(x, {.dims = {}}), ErrorCode::invalid_argument);
+    EXPECT_EQ(run_with(x, {.dtypes = {DType::c64}}), ErrorCode::invalid_dtype);
+    EXPECT_EQ(run_with(x, {.dtypes = {DType::f32, DType::f32}}), ErrorCode::invalid_argument);
+    EXPECT_EQ(run_with(x, {.implementation = "rowwise_best"}), ErrorCode::invalid_argument);
+    EXPECT_EQ(run_with(x.mT(), {.implementation = "rowwise_rows"}), ErrorCode::not_supported);
+    EXPECT_EQ(run_with(none, {}), ErrorCode::invalid_argument);
+    EXPECT_EQ(run_with(x.to(DType::i64), {}), ErrorCode::invalid_dtype);
+    EXPECT_EQ(run_with(Tensor(), {}), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { rowwise([](Row&, Expr a) { return a; }, {x}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { rowwise([](Row& row, Expr a) { row.sum(a); }, {x}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] {
+                rowwise(
+                    [](Row& row, Expr a) {
+                      Expr t = row.sum(a);
+                      for (int i = 0; i < 4; ++i) t = row.sum(a * t);
+                      return t;
+                    },
+                    {x});
+              }),
+              ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { rowwise([](Row& row, Expr a) { return row.sum(a) * position(0); }, {x}); }), ErrorCode::invalid_argument);
+    Tensor wrong = zeros({4, 3}, {.device = device}), turned = x.as_strided({3, 3}, {1, 3});
+    EXPECT_EQ(code_of([&] { rowwise_out(std::span(&wrong, 1), f, std::span(&x, 1)); }), ErrorCode::invalid_shape);
+    Tensor square = x.as_strided({3, 3}, {3, 1});
+    EXPECT_EQ(code_of([&] { rowwise_out(std::span(&turned, 1), f, std::span(&square, 1)); }), ErrorCode::invalid_overlap);
+  }
+}
+
+TEST(Rowwise, ShapesOfAClassBuildNothing) {
+  CLUTCH_EACH_DEVICE(device) {
+    nn::softmax(full({4, 100}, 1, {.device = device}));
+    auto before = build_counters();
+    for (const Dims& sizes : {Dims{1, 1}, Dims{70, 9}, Dims{3, 10000}, Dims{2, 3, 4, 5}}) nn::softmax(full(sizes, 1, {.device = device}));
+    EXPECT_EQ(build_counters().built + build_counters().loaded, before.built + before.loaded);
+  }
+}
+
+TEST(Rowwise, SelectionByTraitsAlone) {
+  DeviceTraits cpu{.type = DeviceType::cpu,
+                   .max_work_group = 4096,
+                   .native_width_f32 = 16,
+                   .fp64 = true,
+                   .fma_exact = true,
+                   .divide_exact = true,
+                   .sqrt_exact = true,
+                   .denormals = true};
+  detail::RowwiseProblem problem;
+  EXPECT_EQ(detail::select(cpu, problem).entry, "rowwise_rows");
+  EXPECT_EQ(detail::select(cpu, problem).tuning.width, 16);
+  problem.has_wide = true;
+  EXPECT_EQ(detail::select(cpu, problem).tuning.width, 8);
+  problem.rows = false;
+  EXPECT_EQ(detail::select(cpu, problem).entry, "rowwise_strided");
+  cpu.fp64 = false, problem.has_f64 = true;
+  EXPECT_EQ(code_of([&] { detail::select(cpu, problem); }), ErrorCode::not_supported);
+}
 
 }  // namespace
 }  // namespace clutch::testing

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// Row ops of networks, composed of rowwise, reduce and map.
+#include <clutch/nn.hpp>
+
+#include "expr/node.hpp"
+
+#include <limits>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+namespace clutch::inline v0 {
+namespace nn {
+namespace {
+
+/// A traced function by op, dtypes of its tensors and a number that is baked in; traced once.
+template <std::size_t kInputs, class F>
+const RowFunction& traced_once(std::string_view op, const std::array<Tensor, kInputs>& inputs, double number, F&& f) {
+  static std::mutex mutex;
+  static auto* known = new std::map<std::tuple<std::string_view, std::vector<DType>, double>, RowFunction>;
+  for (const Tensor& t : inputs) {
+    if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
+    if (!is_floating(t.dtype())) throw Error(ErrorCode::invalid_dtype, op, fmt::format("takes floating tensors, not {}", name(t.dtype())));
+  }
+  std::vector<DType> traced = traced_dtypes(inputs);
+  std::lock_guard lock(mutex);
+  RowFunction& made = (*known)[{op, traced, number}];
+  if (made.empty()) {
+    std::array<DType, kInputs> dtypes;
+    std::copy(traced.begin(), traced.end(), dtypes.begin());
+    made = trace_rows(f, dtypes);
+  }
+  return made;
+}
+
+DType accumulator_of(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
+
+auto softmax_of = [](Row& row, Expr x) {
+  Expr e = exp(x - row.max(x));
+  return e * (1 / row.sum(e));
+};
+auto log_softmax_of = [](Row& row, Expr x) {
+  Expr centered = x - row.max(x);
+  return centered - log(row.sum(exp(centered)));
+};
+
+Tensor first(std::vector<Tensor> outputs) { return std::move(outputs[0]); }
+
+Dims last_dims(const Tensor& x, int count, std::string_view op) {
+  if (count < 1 || count > x.rank())
+    throw Error(ErrorCode::invalid_argument, op, fmt::format("normalized_rank {} of a tensor of rank {}", count, x.rank()));
+  Dims dims;
+  for (int d = x.rank() - count; d < x.rank(); ++d) dims.push_back(d);
+  return dims;
+}
+Dims leading_dims(const Tensor& x, int count) {
+  Dims dims;
+  for (int d = 0; d < x.rank() - count; ++d) dims.push_back(d);
+  return dims;
+}
+void check_affine(const Tensor& x, const Tensor& t, int count, std::string_view op) {
+  if (!t.defined()) return;
+  bool fits = t.rank() == count;
+  for (int d = 0; fits && d < count; ++d) fits = t.sizes()[d] == x.sizes()[x.rank() - count + d];
+  if (!fits) throw Error(ErrorCode::invalid_shape, op, fmt::format("weight or bias of shape {} for rows of {}", to_string(t.sizes()), to_string(x.sizes())));
+}
+
+/// A gradient of what was broadcast over the leading dimensions: their sum of the function's values.
+template <class F, std::size_t kInputs>
+Tensor sum_leading(const Tensor& like, const Tensor& x, int count, F&& f, const Tensor (&inputs)[kInputs], const Stream& stream) {
+  if (x.rank() == count) return map(f, inputs, {.dtypes = {like.dtype()}}, stream);
+  return reduce(Reduce::sum, f, inputs, {.dims = leading_dims(x, count), .dtype = {like.dtype()}}, stream);
+}
+
+}  // namespace
+
+Tensor softmax(const Tensor& x, int dim, const Stream& stream) {
+  return first(rowwise(traced_once<1>("softmax", {x}, 0, softmax_of), std::span(&x, 1), {.dims = {dim}, .dtypes = {x.dtype()}}, stream));
+}
+void softmax_out(const Tensor& out, const Tensor& x, int dim, const Stream& stream) {
+  rowwise_out(std::span(&out, 1), traced_once<1>("softmax", {x}, 0, softmax_of), std::span(&x, 1), {.dims = {dim}}, stream);
+}
+Tensor log_softmax(const Tensor& x, int dim, const Stream& stream) {
+  return first(rowwise(traced_once<1>("log_softmax", {x}, 0, log_softmax_of), std::span(&x, 1), {.dims = {dim}, .dtypes = {x.dtype()}}, stream));
+}
+void log_softmax_out(const Tensor& out, const Tensor& x, int dim, const Stream& stream) {
+  rowwise_out(std::span(&out, 1), traced_once<1>("log_softmax", {x}, 0, log_softmax_of), std::span(&x, 1), {.dims = {dim}}, stream);
+}
+
+Tensor softmax_backward(const Tensor& grad, const Tensor& y, int dim, const Stream& stream) {
+  const Tensor inputs[] = {grad, y};
+  const RowFunction& f = traced_once<2>("softmax_backward", {grad, y}, 0, [](Row& row, Expr g, Expr p) { return p * (g - row.sum(g * p)); });
+  return first(rowwise(f, inputs, {.dims = {dim}, .dtypes = {y.dtype()}}, stream));
+}
+Tensor log_softmax_backward(const Tensor& grad, const Tensor& y, int dim, const Stream& stream) {
+  const Tensor inputs[] = {grad, y};
+  const RowFunction& f = traced_once<2>("log_softmax_backward", {grad, y}, 0, [](Row& row, Expr g, Expr l) { return g - exp(l) * row.sum(g); });
+  return first(rowwise(f, inputs, {.dims = {dim}, .dtypes = {y.dtype()}}, stream));
+}
+
+namespace {
+
+/// What a normalization's lambda computes, given the centered element and its row's factor: with weight and bias if there are such.
+template <class F>
+std::vector<Tensor> normalized(std::string_view op, const Tensor& x, const Tensor& weight, const Tensor& bias, const NormOptions& options, int results,
+                               const Stream& stream, F&& core) {
+  Dims dims = last_dims(x, options.normalized_rank, op);
+  check_affine(x, weight, options.normalized_rank, op);
+  check_affine(x, bias, options.normalized_rank, op);
+  DType kept = accumulator_of(x);
+  RowwiseOptions row_options{.dims = dims, .dtypes = {x.dtype(), kept}};
+  if (results == 2) row_options.dtypes = {x.dtype(), kept, kept};
+  auto run = [&](const RowFunction& f, std::span<const Tensor> inputs) { return rowwise(f, inputs, row_options, stream); };
+  std::string_view with_both = op == "layer_norm" ? "layer_norm wb" : "rms_norm wb", with_weight = op == "layer_norm" ? "layer_norm w" : "rms_norm w",
+                   with_bias = "layer_norm b";
+  if (weight.defined() && bias.defined()) {
+    const Tensor inputs[] = {x, weight, bias};
+    return run(traced_once<3>(with_both, {x, weight, bias}, options.eps, [&](Row& row, Expr a, Expr w, Expr b) { return core(row, a) * w + b; }), inputs);
+  }
+  if (weight.defined()) {
+    const Tensor inputs[] = {x, weight};
+    return run(traced_once<2>(with_weight, {x, weight}, options.eps, [&](Row& row, Expr a, Expr w) { return core(row, a) * w; }), inputs);
+  }
+  if (bias.defined()) {
+    const Tensor inputs[] = {x, bias};
+    return run(traced_once<2>(with_bias, {x, bias}, options.eps, [&](Row& row, Expr a, Expr b) { return core(row, a) + b; }), inputs);
+  }
+  return run(traced_once<1>(op, {x}, options.eps, [&](Row& row, Expr a) { return core(row, a); }), std::span(&x, 1));
+}
+
+}  // namespace
+
+LayerNormResult layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const NormOptions& options, const Stream& stream) {
+  std::vector<Tensor> made = normalized("layer_norm", x, weight, bias, options, 2, stream, [&](Row& row, const Expr& a) {
+    Expr mean = row.mean(a), centered = a - mean, rstd = rsqrt(row.mean(square(centered)) + options.eps);
+    row.result(mean);
+    row.result(rstd);
+    return centered * rstd;
+  });
+  return {made[0], made[1], made[2]};
+}
+
+LayerNormGradients layer_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
+                                       const NormOptions& options, const Stream& stream) {
+  Dims dims = last_dims(x, options.normalized_rank, "layer_norm_backward");
+  check_affine(x, weight, options.normalized_rank, "layer_norm_backward");
+  auto core = [](Row& row, const Expr& g, const Expr& a, const Expr& m, const Expr& r) {
+    Expr normal = (a - m) * r, along = row.mean(g), across = row.mean(g * normal);
+    return r * (g - along - normal * across);
+  };
+  LayerNormGradients grads;
+  RowwiseOptions row_options{.dims = dims, .dtypes = {x.dtype()}};
+  if (weight.defined()) {
+    const Tensor inputs[] = {grad, x, mean, rstd, weight};
+    grads.x = first(rowwise(traced_once<5>("layer_norm_backward w", {grad, x, mean, rstd, weight}, 0,
+                                           [&](Row& row, Expr g, Expr a, Expr m, Expr r, Expr w) { return core(row, g * w, a, m, r); }),
+                            inputs, row_options, stream));
+    grads.weight = sum_leading(
+        weight, x, options.normalized_rank, [](Expr g, Expr a, Expr m, Expr r) { return g * ((a - m) * r); }, {grad, x, mean, rstd}, stream);
+  } else {
+    const Tensor inputs[] = {grad, x, mean, rstd};
+    grads.x = first(rowwise(traced_once<4>("layer_norm_backward", {grad, x, mean, rstd}, 0, core), inputs, row_options, stream));
+  }
+  grads.bias = sum_leading(
+      weight.defined() ? weight : x, x, options.normalized_rank, [](Expr g) { return g; }, {grad}, stream);
+  return grads;
+}
+
+RmsNormResult rms_norm(const Tensor& x, const Tensor& weight, const NormOptions& options, const Stream& stream) {
+  std::vector<Tensor> made = normalized("rms_norm", x, weight, {}, options, 1, stream, [&](Row& row, const Expr& a) {
+    Expr rrms = rsqrt(row.mean(square(a)) + options.eps);
+    row.result(rrms);
+    return a * rrms;
+  });
+  return {made[0], made[1]};
+}
+
+RmsNormGradients rms_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& rrms, const Tensor& weight, const NormOptions& options,
+                                   const Stream& stream) {
+  Dims dims = last_dims(x, options.normalized_rank, "rms_norm_backward");
+  check_affine(x, weight, options.normalized_rank, "rms_norm_backward");
+  auto core = [](Row& row, const Expr& g, const Expr& a, const Expr& r) {
+    Expr normal = a * r;
+    return r * (g - normal * row.mean(g * normal));
+  };
+  RmsNormGradients grads;
+  RowwiseOptions row_options{.dims = dims, .dtypes = {x.dtype()}};
+  if (weight.defined()) {
+    const Tensor inputs[] = {grad, x, rrms, weight};
+    grads.x = first(rowwise(traced_once<4>("rms_norm_backward w", {grad, x, rrms, weight}, 0,
+                                           [&](Row& row, Expr g, Expr a, Expr r, Expr w) { return core(row, g * w, a, r); }),
+                            inputs, row_options, stream));
+    grads.weight = sum_leading(
+        weight, x, options.normalized_rank, [](Expr g, Expr a, Expr r) { return g * (a * r); }, {grad, x, rrms}, stream);
+  } else {
+    const Tensor inputs[] = {grad, x, rrms};
+    grads.x = first(rowwise(traced_once<3>("rms_norm_backward", {grad, x, rrms}, 0, core), inputs, row_options, stream));
+  }
+  return grads;
+}
+
+namespace {
+
+/// The parts of a cross entropy that both directions need.
+struct Targets {
+  int dim = 0;              ///< of the classes
+  std::int64_t classes = 0;
+  Tensor index;             ///< the target as i64, with size 1 in the classes' dimension
+};
+
+Targets targets_of(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o, const Stream& stream) {
+  constexpr std::string_view op = "cross_entropy";
+  if (!logits.defined() || !target.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
+  if (!is_floating(logits.dtype()) || !is_integral(target.dtype())) throw Error(ErrorCode::invalid_dtype, op, "takes floating logits and integer targets");
+  if (logits.rank() == 0) throw Error(ErrorCode::invalid_shape, op, "logits of rank 0");
+  if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1)) throw Error(ErrorCode::invalid_argument, op, "label_smoothing outside of [0, 1]");
+  Targets t{.dim = logits.rank() > 1 ? 1 : 0};
+  t.classes = logits.size(t.dim);
+  Dims wanted = logits.sizes();
+  wanted.erase(t.dim);
+  if (!(target.sizes() == wanted))
+    throw Error(ErrorCode::invalid_shape, op, fmt::format("target of shape {} for logits of shape {}", to_string(target.sizes()), to_string(logits.sizes())));
+  if (o.weight.defined() && !(o.weight.sizes() == Dims{t.classes})) throw Error(ErrorCode::invalid_shape, op, "weight is not one number a class");
+  if (o.weight.defined() && !is_floating(o.weight.dtype())) throw Error(ErrorCode::invalid_dtype, op, "takes floating weights");
+  t.index = target.to(DType::i64, {}, stream).unsqueeze(t.dim);
+  return t;
+}
+
+/// The weight of each target: 0 if it is ignored, NaN if it is no class.
+Tensor weights_of(const Targets& t, const CrossEntropyOptions& o, DType dtype, const Stream& stream) {
+  return map(
+      [&](Expr index) {
+        Expr weight = o.weight.defined() ? cast(captured(o.weight)[index], dtype) : cast(index * 0 + 1, dtype);
+        Expr checked = select((index < 0) | (index >= param(t.classes)), std::numeric_limits<double>::quiet_NaN(), weight);
+        return select(index == param(o.ignore_index), 0.0, checked);
+      },
+      {t.index}, {.dtypes = {dtype}}, stream);
+}
+
+/// Sum of the classes' weights.
+Tensor total_weight(const Targets& t, const CrossEntropyOptions& o, DType dtype, const Tensor& like, const Stream& stream) {
+  if (!o.weight.defined()) return full({}, static_cast<double>(t.classes), {.dtype = dtype, .device = like.device()}, stream);
+  return sum(o.weight, {.dtype = {dtype}}, stream);
+}
+
+/// logits[..., index, ...] and so on: places of the other dimensions, the index in the classes'.
+Expr at_target(const Tensor& logits, int dim, const Expr& index) {
+  std::vector<Expr> places;
+  for (int d = 0; d < logits.rank(); ++d) places.push_back(d == dim ? index : position(d));
+  return captured(logits).at(places);
+}
+
+}  // namespace
+
+CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o, const Stream& stream) {
+  Targets t = targets_of(logits, target, o, stream);
+  DType kept = accumulator_of(logits);
+  const double smoothing = o.label_smoothing;
+  auto lse_of = [](Row& row, const Expr& x) {
+    // An infinite maximum is not subtracted: Inf - Inf would be NaN.
+    Expr top = row.max(x), shift = select(isfinite(top), top, cast(Expr(0), top.dtype()));
+    return log(row.sum(exp(x - shift))) + shift;
+  };
+  RowwiseOptions options{.dims = {t.dim}, .dtypes = {kept}};
+  Tensor weights = weights_of(t, o, kept, stream), losses;
+  CrossEntropyResult result;
+  auto ignored = [](const Expr& weight, const Expr& loss) { return select(weight == 0, cast(Expr(0), loss.dtype()), loss); };
+  if (smoothing == 0) {
+    result.lse = first(rowwise(traced_once<1>("lse", {logits}, 0, [&](Row& row, Expr x) { row.result(lse_of(row, x)); }), std::span(&logits, 1), options, stream));
+    losses = map([&](Expr lse, Expr index, Expr w) { return ignored(w, w * (lse - at_target(logits, t.dim, index))); }, {result.lse, t.index, weights},
+                 {.dtypes = {kept}}, stream);
+  } else {
+    Dims shape = Dims::filled(logits.rank(), 1);
+    shape[t.dim] = t.classes;
+    Tensor weight = o.weight.defined() ? o.weight.reshape(shape) : full(shape, 1, {.dtype = kept, .device = logits.device()}, stream);
+    options.dtypes = {kept, kept};
+    const Tensor inputs[] = {logits, weight};
+    std::vector<Tensor> made = rowwise(traced_once<2>("lse and weighted sum", {logits, weight}, 0,
+                                                      [&](Row& row, Expr x, Expr w) {
+                                                        Expr weighted = row.sum(x * w);
+                                                        row.result(lse_of(row, x));
+                                                        row.result(weighted);
+                                                      }),
+                                       inputs, options, stream);
+    result.lse = made[0];
+    losses = map(
+        [&](Expr lse, Expr weighted, Expr total, Expr index, Expr w) {
+          Expr plain = w * (lse - at_target(logits, t.dim, index));
+          Expr smooth = (total * lse - weighted) * param(smoothing / static_cast<double>(t.classes));
+          return select(index == param(o.ignore_index), cast(Expr(0), lse.dtype()), plain * param(1 - smoothing) + smooth);
+        },
+        {result.lse, made[1], total_weight(t, o, kept, logits, stream), t.index, weights}, {.dtypes = {kept}}, stream);
+  }
+  if (o.reduction == Reduction::none) {
+    result.loss = losses.reshape(target.sizes()).to(logits.dtype(), {}, stream);
+  } else if (o.reduction == Reduction::sum) {
+    result.loss = sum(losses, {.dtype = {logits.dtype()}}, stream);
+  } else {
+    Tensor total = sum(losses, {}, stream), count = sum(weights, {}, stream);
+    result.loss = map([](Expr a, Expr n) { return a / n; }, {total, count}, {.dtypes = {logits.dtype()}}, stream);
+  }
+  return result;
+}
+
+Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const Tensor& lse, const CrossEntropyOptions& o,
+                              const Stream& stream) {
+  Targets t = targets_of(logits, target, o, stream);
+  DType kept = accumulator_of(logits);
+  Tensor weights = weights_of(t, o, kept, stream), of_loss = o.reduction == Reduction::none ? grad.reshape(t.index.sizes()) : grad.reshape({});
+  if (o.reduction == Reduction::mean) of_loss = map([](Expr g, Expr n) { return g / n; }, {of_loss, sum(weights, {}, stream)}, {.dtypes = {kept}}, stream);
+  if (o.label_smoothing == 0)
+    return map(
+        [&](Expr x, Expr l, Expr index, Expr w, Expr g) {
+          Expr p = exp(x - l), hot = cast(position(t.dim) == index, p.dtype());
+          return select(w == 0, cast(Expr(0), p.dtype()), (p - hot) * (w * g));
+        },
+        {logits, lse, t.index, weights, of_loss}, {.dtypes = {logits.dtype()}}, stream);
+  Dims shape = Dims::filled(logits.rank(), 1);
+  shape[t.dim] = t.classes;
+  Tensor weight = o.weight.defined() ? o.weight.reshape(shape) : full(shape, 1, {.dtype = kept, .device = logits.device()}, stream);
+  return map(
+      [&](Expr x, Expr l, Expr index, Expr w, Expr g, Expr of_class, Expr total) {
+        Expr p = exp(x - l), hot = cast(position(t.dim) == index, p.dtype());
+        Expr plain = (p - hot) * w * param(1 - o.label_smoothing);
+        Expr smooth = (total * p - of_class) * param(o.label_smoothing / static_cast<double>(t.classes));
+        return select(index == param(o.ignore_index), cast(Expr(0), p.dtype()), (plain + smooth) * g);
+      },
+      {logits, lse, t.index, weights, of_loss, weight, total_weight(t, o, kept, logits, stream)}, {.dtypes = {logits.dtype()}}, stream);
+}
+
+}  // namespace nn
+}  // namespace clutch::inline v0

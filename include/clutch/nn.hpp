@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Row ops of networks, forward and backward: rowwise(), reduce() and map() of a few lines each, whose words on layouts, aliases,
+// determinism and waiting hold. Floats are f64 f32 f16 bf16; f16 and bf16 compute in f32. Gradients have their tensor's dtype.
+// A row is read as often as it has totals, and once more, but from memory only once if it fits in a core's cache.
+#include <clutch/ops/rowwise.hpp>
+
+#include <cstdint>
+
+namespace clutch::inline v0 {
+namespace nn {
+
+/// e^(x - max) / sum e^(x - max) over one dimension. A row of -inf alone, and one with +inf or NaN, is NaN, as in PyTorch.
+/// Accuracy: relative error of an element <= (|x - max| + 46) eps, eps being 2^-24 (2^-53 for f64), for rows of up to 2048.
+/// Errors: invalid_argument for `dim`; invalid_dtype for integers.
+/// Source: torch.softmax.
+CLUTCH_API Tensor softmax(const Tensor& x, int dim = -1, const Stream& stream = {});
+CLUTCH_API void softmax_out(const Tensor& out, const Tensor& x, int dim = -1, const Stream& stream = {});
+/// x - max - log(sum e^(x - max)).
+CLUTCH_API Tensor log_softmax(const Tensor& x, int dim = -1, const Stream& stream = {});
+CLUTCH_API void log_softmax_out(const Tensor& out, const Tensor& x, int dim = -1, const Stream& stream = {});
+/// Gradients from the result `y` of the forward op: y (g - sum g y), and g - e^y sum g.
+CLUTCH_API Tensor softmax_backward(const Tensor& grad, const Tensor& y, int dim = -1, const Stream& stream = {});
+CLUTCH_API Tensor log_softmax_backward(const Tensor& grad, const Tensor& y, int dim = -1, const Stream& stream = {});
+
+struct NormOptions {
+  int normalized_rank = 1;  ///< how many last dimensions make a row
+  double eps = 1e-5;        ///< added to the mean square
+};
+struct LayerNormResult {
+  Tensor y;
+  Tensor mean, rstd;  ///< of each row, with size 1 in the normalized dimensions; f32, f64 for f64
+};
+struct LayerNormGradients {
+  Tensor x, weight, bias;  ///< weight and bias undefined where the forward op had none
+};
+/// (x - mean) / sqrt(var + eps) * weight + bias over the last dimensions; the variance is the biased one, in two passes.
+/// Shapes: weight and bias, each may be undefined, have the normalized dimensions.
+/// Errors: invalid_argument for the rank; invalid_shape; invalid_dtype for integers. Source: torch.nn.functional.layer_norm.
+CLUTCH_API LayerNormResult layer_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {}, const NormOptions& options = {},
+                                      const Stream& stream = {});
+CLUTCH_API LayerNormGradients layer_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& mean, const Tensor& rstd, const Tensor& weight = {},
+                                                  const NormOptions& options = {}, const Stream& stream = {});
+
+struct RmsNormResult {
+  Tensor y;
+  Tensor rrms;  ///< 1 / sqrt(mean of squares + eps) of each row
+};
+struct RmsNormGradients {
+  Tensor x, weight;
+};
+/// x / sqrt(mean(x^2) + eps) * weight over the last dimensions. PyTorch's default eps is the dtype's epsilon: give it if you
+/// want its results.
+CLUTCH_API RmsNormResult rms_norm(const Tensor& x, const Tensor& weight = {}, const NormOptions& options = {}, const Stream& stream = {});
+CLUTCH_API RmsNormGradients rms_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& rrms, const Tensor& weight = {},
+                                              const NormOptions& options = {}, const Stream& stream = {});
+
+enum class Reduction : std::uint8_t { mean, sum, none };
+struct CrossEntropyOptions {
+  Tensor weight = {};  ///< of each class; undefined: 1
+  std::int64_t ignore_index = -100;
+  Reduction reduction = Reduction::mean;  ///< mean: over the weights of the targets
+  double label_smoothing = 0;
+};
+struct CrossEntropyResult {
+  Tensor loss;  ///< of rank 0, or of the target's shape for Reduction::none; in the logits' dtype
+  Tensor lse;   ///< log(sum e^logits), of the target's shape with size 1 in the classes' dimension
+};
+/// -log softmax(logits)[target], weighted and smoothed. Targets outside of the classes that are not ignore_index give NaN.
+/// Shapes: logits (classes), (n, classes) or (n, classes, d1, ...); target, of integers, the same without the classes' dimension.
+/// Errors: invalid_shape; invalid_dtype; invalid_argument for a smoothing outside of [0, 1].
+/// Source: torch.nn.functional.cross_entropy with class indices.
+CLUTCH_API CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {}, const Stream& stream = {});
+/// Gradient of the logits; `grad` has the loss's shape.
+CLUTCH_API Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const Tensor& lse,
+                                         const CrossEntropyOptions& options = {}, const Stream& stream = {});
+
+}  // namespace nn
+}  // namespace clutch::inline v0
