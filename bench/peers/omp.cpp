@@ -158,4 +158,37 @@ void cast(DType from, DType to, void* out, const void* in, long n) {
   }
 }
 
+namespace {
+
+template <class Step>
+void each_segment(float first, bool divides, float* out, const float* data, const std::int64_t* offsets, const std::int64_t* columns, const float* values,
+                  long rows, long features, Step&& step) {
+#pragma omp parallel for schedule(dynamic, 64)
+  for (long i = 0; i < rows; ++i) {
+    float* to = out + i * features;
+    long begin = offsets[i], end = offsets[i + 1];
+    for (long f = 0; f < features; ++f) to[f] = begin < end ? first : 0;
+    for (long k = begin; k < end; ++k) {
+      const float* from = data + (columns ? columns[k] : k) * features;
+      float value = values ? values[k] : 1;
+#pragma omp simd
+      for (long f = 0; f < features; ++f) to[f] = step(to[f], from[f] * value);
+    }
+    if (divides && begin < end)
+      for (long f = 0; f < features; ++f) to[f] /= static_cast<float>(end - begin);
+  }
+}
+
+}  // namespace
+
+void segments_f32(std::string_view name, float* out, const float* data, const std::int64_t* offsets, const std::int64_t* columns, const float* values, long rows,
+                  long features) {
+  if (name == "amax")
+    each_segment(-3e38f, false, out, data, offsets, columns, values, rows, features, [](float a, float b) { return a > b ? a : b; });
+  else if (name == "amin")
+    each_segment(3e38f, false, out, data, offsets, columns, values, rows, features, [](float a, float b) { return a < b ? a : b; });
+  else
+    each_segment(0, name == "mean", out, data, offsets, columns, values, rows, features, [](float a, float b) { return a + b; });
+}
+
 }  // namespace clutch::bench::omp

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/segment.hpp"
+#include "harness/rows.hpp"
+#include "peers/omp.hpp"
+#include "peers/torch.hpp"
+
+namespace clutch::bench {
+
+void register_segment(Rows& rows);
+
+namespace {
+
+using cases::SegmentCase;
+
+struct Named {
+  const char* name;
+  SegmentReduce reduce;
+};
+const Named kReductions[] = {{"sum", SegmentReduce::sum}, {"mean", SegmentReduce::mean}, {"amax", SegmentReduce::amax}, {"amin", SegmentReduce::amin}};
+
+/// A matrix of `rows` squared with `degree` entries a row on average (0 to 2 degree), in random columns, times one of `features`.
+Work work_of(const Device& device, const Named& named, std::int64_t rows, std::int64_t degree, std::int64_t features, bool is_product) {
+  model::Random random(11);
+  auto offsets = std::make_shared<std::vector<std::int64_t>>(1, 0);
+  auto columns = std::make_shared<std::vector<std::int64_t>>();
+  for (std::int64_t i = 0; i < rows; ++i) offsets->push_back(offsets->back() + static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(2 * degree + 1)));
+  for (std::int64_t k = 0; is_product && k < offsets->back(); ++k) columns->push_back(static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(rows)));
+  std::int64_t data_rows = is_product ? rows : offsets->back();
+  auto data = std::make_shared<std::vector<float>>(static_cast<std::size_t>(data_rows * features));
+  auto values = std::make_shared<std::vector<float>>(columns->size());
+  for (float& v : *data) v = static_cast<float>(random.uniform(-1, 1));
+  for (float& v : *values) v = static_cast<float>(random.uniform(-1, 1));
+  Tensor x = from_host(*data, {data_rows, features}, device), of = from_host(*offsets, {rows + 1}, device);
+  sparse::Csr a{.offsets = of, .width = rows};
+  if (is_product) a.columns = from_host(*columns, {offsets->back()}, device), a.values = from_host(*values, {offsets->back()}, device);
+  Tensor out = empty({rows, features}, {.device = device});
+  Work work;
+  work.run = [=](int reps) {
+    Stream stream = current_stream(device);
+    for (int i = 0; i < reps; ++i)
+      if (is_product)
+        sparse::spmm_out(out, a, x, {.reduce = named.reduce}, stream);
+      else
+        segment_reduce_out(out, x, of, {.reduce = named.reduce}, stream);
+    stream.synchronize();
+  };
+  work.check = [=]() -> std::string {
+    std::vector<float> want = SegmentCase::model<float>(named.reduce, *data, static_cast<std::size_t>(features), *offsets, *columns, *values, is_product);
+    std::vector<float> got = out.to_host<float>();
+    for (std::size_t i = 0; i < want.size(); ++i)
+      if (got[i] != want[i] && !(std::isnan(got[i]) && std::isnan(want[i]))) return fmt::format("element {} is {} instead of {}", i, got[i], want[i]);
+    return {};
+  };
+  auto result = std::make_shared<std::vector<float>>(static_cast<std::size_t>(rows * features));
+  work.peers.push_back({omp::name(), [=](int reps) {
+                          for (int i = 0; i < reps; ++i)
+                            omp::segments_f32(named.name, result->data(), data->data(), offsets->data(), is_product ? columns->data() : nullptr,
+                                              is_product ? values->data() : nullptr, rows, features);
+                        }});
+  std::string setup = fmt::format(
+      "import warnings; warnings.filterwarnings('ignore'); d = torch.randint(0, {1}, ({0},)); o = torch.cat([torch.zeros(1, dtype=torch.int64), d.cumsum(0)]); e = "
+      "int(o[-1]); ",
+      rows, 2 * degree + 1);
+  if (is_product)
+    add_torch_peer(work, device,
+                   setup + fmt::format("a = torch.sparse_csr_tensor(o, torch.randint(0, {0}, (e,)), torch.randn(e), ({0}, {0})); b = torch.randn({0}, {1})", rows, features),
+                   fmt::format("torch.sparse.mm(a, b, '{}')", named.name));
+  else
+    add_torch_peer(work, device, setup + fmt::format("b = torch.randn(e, {})", features),
+                   fmt::format("torch.segment_reduce(b, '{}', offsets=o, axis=0)",
+                               named.reduce == SegmentReduce::amax ? "max" : named.reduce == SegmentReduce::amin ? "min" : named.name));
+  return work;
+}
+
+}  // namespace
+
+void register_segment(Rows& rows) {
+  const struct {
+    const char* name;
+    std::int64_t rows, degree, features;
+    bool in_default;
+  } shapes[] = {{"100000x10x64", 100000, 10, 64, true}, {"10000x10x64", 10000, 10, 64, false}, {"100000x10x16", 100000, 10, 16, false},
+                {"1000x200x256", 1000, 200, 256, false}, {"100000x10x1", 100000, 10, 1, false}};
+  for (bool is_product : {true, false})
+    for (const Named& named : kReductions)
+      for (const auto& shape : shapes) {
+        double entries = static_cast<double>(shape.rows * shape.degree), features = static_cast<double>(shape.features), n = static_cast<double>(shape.rows);
+        double bytes = is_product ? entries * 12 + n * 8 + 8 * n * features : entries * 4 * features + n * (4 * features + 8);
+        rows.push_back({.name = fmt::format("{}/{}/f32/{}", is_product ? "spmm" : "segment_reduce", named.name, shape.name),
+                        .flops = is_product ? 2 * entries * features : 0,
+                        .bytes = bytes,
+                        .in_default = shape.in_default && (is_product || named.reduce == SegmentReduce::sum),
+                        .in_quick = shape.in_default && is_product && named.reduce == SegmentReduce::sum,
+                        .prepare = [named, shape, is_product](const Device& device) {
+                          return work_of(device, named, shape.rows, shape.degree, shape.features, is_product);
+                        }});
+      }
+}
+
+}  // namespace clutch::bench

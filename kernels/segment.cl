@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// segment: rows of features reduced over segments: out[i, :] = reduce of values[k] * data[columns[k], :] over k from offsets[i] to
+// offsets[i + 1]. Without COLUMNS entry k is row k of the data, without VALUES its factor is 1. A segment's entries go one after another,
+// in order, into one accumulator for each feature; sums with VALUES are fma. Columns that are no row of the data count as NaN.
+// Ownership: an item takes `chunk` segments at a time, in panels of PANEL features that stay in registers. No local memory.
+// Needs: what common/expr.clh needs; T_NAME (f32, f64, f16, bf16; of data, values and out); OFFSET and COLUMN (int or long); COLUMNS and
+// VALUES (0 or 1); OP (0 sum, 1 prod, 2 min, 3 max, 6 mean); IDX.
+#include "common/expr.clh"
+#include "common/launch.clh"
+
+#if !defined(T_NAME) || !defined(OFFSET) || !defined(COLUMN) || !defined(COLUMNS) || !defined(VALUES) || !defined(OP) || !defined(IDX)
+#error "T_NAME, OFFSET, COLUMN, COLUMNS, VALUES, OP and IDX are not defined"
+#endif
+
+#if defined(T_IS_F64)
+#define V VD
+#define A double
+#define FMA(a, b, c) fma(a, b, c)
+#define DIVIDE(a, b) ((a) / (b))
+#else
+#define V VF
+#define A float
+#define FMA(a, b, c) fma_rn(a, b, c)
+#define DIVIDE(a, b) div_rn(a, b)
+#endif
+#define LOAD(base, i) CLUTCH_CONCAT(load_, T_NAME)(base, i)
+#define LOADV(base, i) CLUTCH_CONCAT(loadv_, T_NAME)(base, i)
+#define GATHER(base, at, count) CLUTCH_CONCAT(gather_, T_NAME)(base, at, count)
+#define STOREV(base, i, x) CLUTCH_CONCAT(storev_, T_NAME)(base, i, x)
+#define SCATTER(base, at, count, x) CLUTCH_CONCAT(scatter_, T_NAME)(base, at, count, x)
+#define ABREAST 4
+#define AHEAD 8  // measured with clutch-bench --filter spmm on a wide-vector device
+#define PANEL (ABREAST * WIDTH)
+
+#if VALUES
+#define TERM(x, value) ((x) * (V)(value))
+#else
+#define TERM(x, value) (x)
+#endif
+#if OP == 1
+#define FIRST 1
+static inline V step(V acc, V x, A value) { return acc * TERM(x, value); }
+#elif OP == 2
+#define FIRST INFINITY
+static inline V step(V acc, V x, A value) {
+  V t = TERM(x, value);
+  return ((acc < t) | (acc != acc)) ? acc : t;
+}
+#elif OP == 3
+#define FIRST (-INFINITY)
+static inline V step(V acc, V x, A value) {
+  V t = TERM(x, value);
+  return ((acc > t) | (acc != acc)) ? acc : t;
+}
+#else
+#define FIRST 0
+static inline V step(V acc, V x, A value) {
+#if VALUES
+  return FMA(x, (V)value, acc);
+#else
+  return acc + x;
+#endif
+}
+#endif
+#if OP == 6
+#define FINISH(acc, count) DIVIDE(acc, (V)(A)(count))
+#else
+#define FINISH(acc, count) (acc)
+#endif
+
+// The row of the data that entry k takes, or -1.
+static inline long row_of(__global const uchar* columns, long k, long data_rows) {
+#if COLUMNS
+  long c = ((__global const COLUMN*)columns)[k];
+  return c >= 0 && c < data_rows ? c : -1;
+#else
+  return k < data_rows ? k : -1;
+#endif
+}
+static inline A value_of(__global const uchar* values, long k) {
+#if VALUES
+  return LOAD(values, k);
+#else
+  return 1;
+#endif
+}
+static inline long offset_of(__global const uchar* offsets, ulong i, long entries) {
+  return clamp((long)((__global const OFFSET*)offsets)[i], 0L, entries);
+}
+
+// Up to PANEL features of a segment, `width` of them, from feature `first` on.
+static inline void segment_panel(__global uchar* out, __global const uchar* data, __global const uchar* columns, __global const uchar* values, long begin,
+                                 long end, long entries, long data_rows, IDX out_place, IDX data_stride, IDX first, int width) {
+  V acc[ABREAST];
+  for (int v = 0; v < ABREAST; ++v) acc[v] = (V)(A)FIRST;
+  for (long k = begin; k < end; ++k) {
+    long row = row_of(columns, k, data_rows);
+    A value = row < 0 ? (A)NAN : value_of(values, k);
+#if COLUMNS
+    // Rows lie anywhere: those of the entries to come are fetched, also the next segments'.
+    if (k + AHEAD < entries) {
+      long later = max(row_of(columns, k + AHEAD, data_rows), 0L);
+      for (int byte = 0; byte < width * (int)sizeof(T); byte += 64) CLUTCH_PREFETCH(data + (later * data_stride + first) * sizeof(T) + byte);
+    }
+#endif
+    IDX place = (IDX)(row < 0 ? 0 : row) * data_stride + first;
+    if (row < 0) {
+      for (int v = 0; v < ABREAST; ++v) acc[v] = (V)(A)NAN;
+    } else if (width == PANEL) {
+#pragma unroll
+      for (int v = 0; v < ABREAST; ++v) acc[v] = step(acc[v], LOADV(data, place + v * WIDTH), value);
+    } else {
+      for (int v = 0; v * WIDTH < width; ++v) {
+        int count = min(width - v * WIDTH, WIDTH);
+        if (count == WIDTH) {
+          acc[v] = step(acc[v], LOADV(data, place + v * WIDTH), value);
+        } else {
+          IDX at[WIDTH];
+          for (int l = 0; l < WIDTH; ++l) at[l] = place + v * WIDTH + l;
+          acc[v] = step(acc[v], GATHER(data, at, count), value);
+        }
+      }
+    }
+  }
+  for (int v = 0; v * WIDTH < width; ++v) {
+    int count = min(width - v * WIDTH, WIDTH);
+    V result = FINISH(acc[v], end - begin);
+    IDX at[WIDTH];
+    for (int l = 0; l < WIDTH; ++l) at[l] = out_place + v * WIDTH + l;
+    if (count == WIDTH)
+      STOREV(out, out_place + v * WIDTH, result);
+    else
+      SCATTER(out, at, count, result);
+  }
+}
+
+#define SEGMENT_PARAMS                                                                                                                                      \
+  CLUTCH_PREDICATE ulong n, ulong features, ulong entries, ulong data_rows, ulong chunk, long out_stride, long out_inner, long data_stride, long data_inner, \
+      float empty, __global uchar *out, ulong out_offset, __global const uchar *data, ulong data_offset, __global const uchar *offsets,                     \
+      ulong offsets_offset, __global const uchar *columns, ulong columns_offset, __global const uchar *values, ulong values_offset
+
+// Rows: the features of a row lie side by side.
+#ifdef CLUTCH_ENTRY_segment_rows
+__kernel void segment_rows(SEGMENT_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  out += out_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, values += values_offset;
+  ulong lane = get_global_id(0), lanes = get_global_size(0);
+  for (ulong task = lane * chunk; task < n; task += lanes * chunk)
+    for (ulong i = task; i < min(task + chunk, n); ++i) {
+      long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
+      for (IDX first = 0; first < (IDX)features; first += PANEL) {
+        int width = (int)min((IDX)features - first, (IDX)PANEL);
+        IDX place = (IDX)i * (IDX)out_stride + first;
+        if (begin < end) {
+          segment_panel(out, data, columns, values, begin, end, (long)entries, (long)data_rows, place, (IDX)data_stride, first, width);
+        } else {
+          for (int l = 0; l < width; ++l) CLUTCH_CONCAT(store_, T_NAME)(out, place + l, (A)empty);
+        }
+      }
+    }
+}
+#endif
+
+// The reference: any strides, feature by feature.
+#ifdef CLUTCH_ENTRY_segment_strided
+__kernel void segment_strided(SEGMENT_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  out += out_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, values += values_offset;
+  ulong lane = get_global_id(0), lanes = get_global_size(0);
+  for (ulong task = lane; task < n * features; task += lanes) {
+    ulong i = task / features, f = task - i * features;
+    long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
+    IDX to[WIDTH];
+    for (int l = 0; l < WIDTH; ++l) to[l] = (IDX)i * (IDX)out_stride + (IDX)f * (IDX)out_inner;
+    V acc = (V)(A)FIRST;
+    for (long k = begin; k < end; ++k) {
+      long row = row_of(columns, k, (long)data_rows);
+      if (row < 0) {
+        acc = (V)(A)NAN;
+      } else {
+        acc = step(acc, (V)LOAD(data, (IDX)row * (IDX)data_stride + (IDX)f * (IDX)data_inner), value_of(values, k));
+      }
+    }
+    V result = begin < end ? FINISH(acc, end - begin) : (V)(A)empty;
+    SCATTER(out, to, 1, result);
+  }
+}
+#endif

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Descriptor of segment: what tests and benches share. The model combines a segment's entries one after another, as
+// clutch/ops/segment.hpp states.
+#include <clutch/ops/segment.hpp>
+
+#include "support/host_model.hpp"
+#include "support/op_case.hpp"
+
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+namespace clutch::cases {
+
+struct SegmentCase {
+  static constexpr std::string_view kStem = "segment";
+
+  template <class T>
+  static T step(SegmentReduce reduce, T acc, T x, const T* value) {
+    T term = value ? static_cast<T>(x * *value) : x;
+    switch (reduce) {
+      case SegmentReduce::prod: return acc * term;
+      case SegmentReduce::amin: return acc < term || acc != acc ? acc : term;
+      case SegmentReduce::amax: return acc > term || acc != acc ? acc : term;
+      default: return value ? std::fma(x, *value, acc) : acc + term;
+    }
+  }
+  template <class T>
+  static T first(SegmentReduce reduce) {
+    if (reduce == SegmentReduce::prod) return 1;
+    if (reduce == SegmentReduce::amin) return INFINITY;
+    return reduce == SegmentReduce::amax ? -INFINITY : 0;
+  }
+
+  /// out[i, f] by the contract; columns and values may be empty.
+  template <class T>
+  static std::vector<T> model(SegmentReduce reduce, const std::vector<T>& data, std::size_t features, const std::vector<std::int64_t>& offsets,
+                              const std::vector<std::int64_t>& columns, const std::vector<T>& values, bool is_product) {
+    std::vector<T> out;
+    for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
+      for (std::size_t f = 0; f < features; ++f) {
+        T acc = first<T>(reduce);
+        auto count = offsets[i + 1] - offsets[i];
+        for (auto k = static_cast<std::size_t>(offsets[i]); k < static_cast<std::size_t>(offsets[i + 1]); ++k) {
+          std::size_t row = columns.empty() ? k : static_cast<std::size_t>(columns[k]);
+          acc = step<T>(reduce, acc, data[row * features + f], values.empty() ? nullptr : &values[k]);
+        }
+        if (reduce == SegmentReduce::mean) acc = count == 0 ? static_cast<T>(NAN) : static_cast<T>(acc / static_cast<T>(count));
+        if (is_product && count == 0) acc = 0;
+        out.push_back(acc);
+      }
+    return out;
+  }
+
+  static std::vector<double> numbers(const Operand& o) {
+    std::vector<double> v;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(numel(o.sizes)); ++i) v.push_back(model::value_at(o.raw.data(), i, o.dtype));
+    return v;
+  }
+  static Operand integers(DType dtype, const std::vector<std::int64_t>& values) {
+    Operand o{dtype, {static_cast<std::int64_t>(values.size())}, {}, std::vector<std::uint8_t>(bytes_for(dtype, values.size()))};
+    for (std::size_t i = 0; i < values.size(); ++i) model::store_at(o.raw.data(), i, dtype, static_cast<double>(values[i]));
+    return o;
+  }
+
+  /// A product with a compressed matrix of `rows` rows whose lengths vary from 0 on, or a plain reduction of segments.
+  static Problem problem(std::string_view what, std::string_view entry, DType dtype, SegmentReduce reduce, std::int64_t rows, std::int64_t features,
+                         bool is_product, std::uint64_t seed, bool turned = false, DType index = DType::i64) {
+    Problem p{.name = std::string(what), .entry = entry, .needs_fp64 = dtype == DType::f64};
+    model::Random random(seed);
+    std::vector<std::int64_t> offsets{0}, columns;
+    for (std::int64_t i = 0; i < rows; ++i) offsets.push_back(offsets.back() + static_cast<std::int64_t>(random.next() % 5));
+    if (offsets.back() == 0) offsets.back() = 1;
+    const std::int64_t width = is_product ? 11 : offsets.back();
+    for (std::int64_t k = 0; k < offsets.back(); ++k) columns.push_back(static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(width)));
+    Dims data_strides = turned ? Dims{1, width + 3} : Dims{features + 5, 1}, out_strides = turned ? Dims{1, rows + 1} : Dims{features + 3, 1};
+    p.inputs.push_back({dtype, {width, features}, data_strides, model::make_values(static_cast<std::size_t>(width * features), dtype, seed + 1, false)});
+    p.inputs.push_back(integers(index, offsets));
+    if (is_product) {
+      p.inputs.push_back(integers(index, columns));
+      p.inputs.push_back({dtype, {offsets.back()}, {}, model::make_values(columns.size(), dtype, seed + 2, false)});
+    } else {
+      columns.clear();
+    }
+    p.output = {dtype, {rows, features}, out_strides, std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(rows * features)))};
+    auto fill = [&]<class T>(T) {
+      auto typed = [](const std::vector<double>& v) { return std::vector<T>(v.begin(), v.end()); };
+      std::vector<T> values = is_product ? typed(numbers(p.inputs[3])) : std::vector<T>{};
+      std::vector<T> out = model<T>(reduce, typed(numbers(p.inputs[0])), static_cast<std::size_t>(features), offsets, columns, values, is_product);
+      for (std::size_t i = 0; i < out.size(); ++i) model::store_at(p.output.raw.data(), i, dtype, static_cast<double>(out[i]));
+    };
+    if (dtype == DType::f64)
+      fill(double{});
+    else
+      fill(float{});
+    p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      SegmentOptions options{.reduce = reduce, .implementation = entry};
+      if (is_product)
+        sparse::spmm_out(out, {.offsets = in[1], .columns = in[2], .values = in[3], .width = width}, in[0], options, stream);
+      else
+        segment_reduce_out(out, in[0], in[1], options, stream);
+    };
+    return p;
+  }
+
+  static std::vector<Problem> problems(std::uint64_t seed) {
+    std::vector<Problem> all;
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+      all.push_back(problem(name(dtype), "segment_rows", dtype, SegmentReduce::sum, 13, 77, true, seed));
+      all.push_back(problem(name(dtype), "segment_strided", dtype, SegmentReduce::sum, 9, 21, true, seed + 1, true));
+    }
+    all.push_back(problem("segments", "segment_rows", DType::f32, SegmentReduce::mean, 13, 64, false, seed + 2));
+    all.push_back(problem("amax", "segment_rows", DType::f32, SegmentReduce::amax, 13, 19, true, seed + 3, false, DType::i32));
+    all.push_back(problem("prod", "segment_strided", DType::f32, SegmentReduce::prod, 13, 5, false, seed + 4, true, DType::i32));
+    return all;
+  }
+
+  static constexpr Mutation kMutations[] = {
+      {"segment_rows", Edit::tail, "SCATTER(out, at, count, result)", "SCATTER(out, at, count - 1, result)"},
+      {"segment_rows", Edit::stride, "first += PANEL) {", "first += 2 * PANEL) {"},
+      {"segment_rows", Edit::offset, "(IDX)(row < 0 ? 0 : row) * data_stride + first", "(IDX)(row < 0 ? 0 : row) * data_stride + first + 1"},
+      {"segment_rows", Edit::arithmetic, "return FMA(x, (V)value, acc);", "return FMA(x, (V)value, -acc);"},
+      {"segment_strided", Edit::tail, "for (long k = begin; k < end; ++k) {", "for (long k = begin; k + 1 < end; ++k) {"},
+      {"segment_strided", Edit::stride, "(IDX)f * (IDX)data_inner)", "(IDX)f * (IDX)out_inner)"},
+      {"segment_strided", Edit::offset, "(IDX)row * (IDX)data_stride", "((IDX)row + 1) * (IDX)data_stride"},
+      {"segment_strided", Edit::arithmetic, "return FMA(x, (V)value, acc);", "return FMA(x, (V)value, -acc);"},
+  };
+};
+
+}  // namespace clutch::cases

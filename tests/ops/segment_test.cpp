@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/segment.hpp"
+
+#include "ops/segment_plan.hpp"
+#include "support/fixture.hpp"
+
+#include <cmath>
+
+namespace clutch::testing {
+namespace {
+
+using cases::Operand;
+using cases::SegmentCase;
+
+std::string run(const Device& device, const cases::Problem& p) {
+  std::vector<Guarded> memory;
+  memory.reserve(p.inputs.size() + 1);
+  std::vector<Tensor> in;
+  for (const Operand& o : p.inputs) in.push_back(memory.emplace_back(device, o.dtype, o.sizes, o.strides, o.lead, &o.raw).view());
+  Guarded& out = memory.emplace_back(device, p.output.dtype, p.output.sizes, p.output.strides);
+  p.run(out.view(), in, {});
+  return compare_bits(out.get(), p.output.raw, p.output.dtype, !device.traits().denormals);
+}
+
+TEST(Segment, ReductionsShapesAndDtypesHaveTheModelsBits) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+      if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
+      for (SegmentReduce reduce : {SegmentReduce::sum, SegmentReduce::mean, SegmentReduce::amin, SegmentReduce::amax, SegmentReduce::prod})
+        for (std::int64_t features : {1, 7, 16, 63, 64, 65, 200}) {
+          if (level() == "smoke" && dtype != DType::f32 && features > 7 && features != 65) continue;
+          for (bool is_product : {true, false})
+            for (std::string_view entry : {"segment_rows", "segment_strided"})
+              ASSERT_EQ(run(device, SegmentCase::problem("", entry, dtype, reduce, 23, features, is_product, seed() + static_cast<std::uint64_t>(features))), "")
+                  << name(dtype) << " reduction " << static_cast<int>(reduce) << ", " << features << " features, product " << is_product << " " << entry;
+        }
+    }
+  }
+}
+
+TEST(Segment, EmptySegmentsAndBadContents) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor data = from_host<float>({1, 2, 3, 4}, device), offsets = from_host<std::int64_t>({0, 0, 3, 4}, device);
+    auto with = [&](SegmentReduce r) { return segment_reduce(data, offsets, {.reduce = r}).to_host<float>(); };
+    EXPECT_EQ(with(SegmentReduce::sum), (std::vector<float>{0, 6, 4}));
+    EXPECT_EQ(with(SegmentReduce::prod), (std::vector<float>{1, 6, 4}));
+    EXPECT_EQ(with(SegmentReduce::amax), (std::vector<float>{-INFINITY, 3, 4}));
+    EXPECT_EQ(with(SegmentReduce::amin), (std::vector<float>{INFINITY, 1, 4}));
+    EXPECT_TRUE(std::isnan(with(SegmentReduce::mean)[0]));
+    EXPECT_EQ(with(SegmentReduce::mean)[1], 2);
+    Tensor b = full({3, 2}, 2, {.device = device});
+    sparse::Csr a{.offsets = from_host<std::int32_t>({0, 0, 2}, device), .columns = from_host<std::int32_t>({0, 2}, device), .width = 3};
+    for (SegmentReduce r : {SegmentReduce::sum, SegmentReduce::mean, SegmentReduce::amin, SegmentReduce::amax, SegmentReduce::prod}) {
+      std::vector<float> got = sparse::spmm(a, b, {.reduce = r}).to_host<float>();
+      EXPECT_EQ(got[0], 0) << "an empty row";
+      EXPECT_EQ(got[3], r == SegmentReduce::sum || r == SegmentReduce::prod ? 4 : 2);
+    }
+    a.columns = from_host<std::int32_t>({0, 3}, device);
+    EXPECT_TRUE(std::isnan(sparse::spmm(a, b).to_host<float>()[2])) << "no column 3";
+    a.columns = from_host<std::int32_t>({0, -1}, device);
+    EXPECT_TRUE(std::isnan(sparse::spmm(a, b, {.implementation = "segment_strided"}).to_host<float>()[2]));
+    EXPECT_EQ(segment_reduce(data, from_host<std::int64_t>({-5, 2, 1 << 20}, device)).to_host<float>(), (std::vector<float>{3, 7})) << "clamped";
+    const float nan = std::nanf("");
+    Tensor bad = from_host<float>({1, nan, 3, 4}, device);
+    EXPECT_TRUE(std::isnan(segment_reduce(bad, offsets, {.reduce = SegmentReduce::amax}).to_host<float>()[1]));
+    EXPECT_EQ(segment_reduce(zeros({0, 3}, {.device = device}), from_host<std::int64_t>({0, 0}, device)).to_host<float>(), (std::vector<float>{0, 0, 0}));
+    EXPECT_EQ(segment_reduce(data, from_host<std::int64_t>({0}, device)).numel(), 0);
+  }
+}
+
+TEST(Segment, TrailingDimensionsOfAnyStrides) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor x = randn({6, 4, 5}, {.device = device, .seed = 1}), offsets = from_host<std::int32_t>({0, 2, 6}, device);
+    std::vector<std::uint8_t> want = segment_reduce(x, offsets).to_bytes();
+    Tensor turned = randn({6, 5, 4}, {.device = device, .seed = 2}).transpose(1, 2);
+    EXPECT_EQ(segment_reduce(turned, offsets).to_bytes(), segment_reduce(turned.contiguous(), offsets).to_bytes());
+    Tensor out = zeros({2, 5, 4}, {.device = device}).transpose(1, 2);
+    segment_reduce_out(out, x, offsets);
+    EXPECT_EQ(out.contiguous().to_bytes(), want);
+    EXPECT_EQ(segment_reduce(x, offsets).sizes(), (Dims{2, 4, 5}));
+  }
+}
+
+TEST(Segment, RefusesBadInput) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor x = zeros({4, 3}, {.device = device}), offsets = from_host<std::int64_t>({0, 4}, device);
+    EXPECT_EQ(code_of([&] { segment_reduce(x, x); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { segment_reduce(x.to(DType::i32), offsets); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { segment_reduce(x, offsets.reshape({1, 2})); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { segment_reduce(x, zeros({0}, {.dtype = DType::i64, .device = device})); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { segment_reduce(Tensor(), offsets); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { segment_reduce_out(zeros({2, 3}, {.device = device}), x, offsets); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { segment_reduce_out(zeros({1, 3}, {.dtype = DType::f16, .device = device}), x, offsets); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { segment_reduce_out(x.slice(0, 1, 2), x, offsets); }), ErrorCode::invalid_overlap);
+    EXPECT_EQ(code_of([&] { segment_reduce(x, offsets, {.implementation = "segment_best"}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { segment_reduce(x.mT(), offsets, {.implementation = "segment_rows"}); }), ErrorCode::not_supported);
+    sparse::Csr a{.offsets = offsets, .columns = zeros({4}, {.dtype = DType::i64, .device = device}), .width = 5};
+    EXPECT_EQ(code_of([&] { sparse::spmm(a, x); }), ErrorCode::invalid_shape);
+    a.width = 4, a.values = zeros({3}, {.device = device});
+    EXPECT_EQ(code_of([&] { sparse::spmm(a, x); }), ErrorCode::invalid_shape);
+    a.values = zeros({4}, {.dtype = DType::bf16, .device = device});
+    EXPECT_EQ(code_of([&] { sparse::spmm(a, x); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { sparse::spmm({.offsets = offsets}, x); }), ErrorCode::invalid_argument);
+  }
+}
+
+TEST(Segment, ShapesOfAClassBuildNothing) {
+  CLUTCH_EACH_DEVICE(device) {
+    auto run_on = [&](std::int64_t rows, std::int64_t features) {
+      segment_reduce(full({rows, features}, 1, {.device = device}), from_host<std::int64_t>({0, rows / 2, rows}, device));
+    };
+    run_on(40, 100);
+    auto before = build_counters();
+    for (auto [rows, features] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {7, 64}, {3, 1000}, {5000, 3}}) run_on(rows, features);
+    EXPECT_EQ(build_counters().built + build_counters().loaded, before.built + before.loaded);
+  }
+}
+
+TEST(Segment, SelectionByTraitsAlone) {
+  DeviceTraits cpu{.type = DeviceType::cpu,
+                   .max_work_group = 4096,
+                   .native_width_f32 = 16,
+                   .fp64 = true,
+                   .fma_exact = true,
+                   .divide_exact = true,
+                   .sqrt_exact = true,
+                   .denormals = true};
+  detail::SegmentProblem problem;
+  EXPECT_EQ(detail::select(cpu, problem).entry, "segment_rows");
+  problem.rows = false;
+  EXPECT_EQ(detail::select(cpu, problem).entry, "segment_strided");
+  cpu.fp64 = false, problem.dtype = DType::f64;
+  EXPECT_EQ(code_of([&] { detail::select(cpu, problem); }), ErrorCode::not_supported);
+}
+
+}  // namespace
+}  // namespace clutch::testing
