@@ -24,11 +24,6 @@
 // Gathered lanes, at places at[operand][lane], of which `count` exist.
 #define LOAD_PLACES(k, dtype) CLUTCH_CONCAT(gather_, dtype)(CLUTCH_CONCAT(b, k), at[k], count)
 #define STORE_PLACES(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], count, x)
-static inline VL clutch_positions(const IDX* at) {
-  long lanes[WIDTH];
-  for (int l = 0; l < WIDTH; ++l) lanes[l] = at[l];
-  return CLUTCH_FILLD(lanes);
-}
 #define POSITION_PLACES(k) clutch_positions(at[k])
 
 // Contiguous: every operand, and at most one position, is element i at offset i.

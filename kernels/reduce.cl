@@ -3,17 +3,17 @@
 // The elements of a result, in row-major order, go in blocks of BLOCK; element j of a block goes into partial
 // 16 (j / CHAIN) + j % 16, the 64 partials into a tree of halves: rows read whole vectors, columns work on 16 partials at a time. Results of blocks are reduced
 // by another launch. So bits depend neither on the device nor on the layout. Ownership: an item takes `chunk` whole blocks at a time; 64 partials are 64 /
-// WIDTH vectors. No local memory. Needs: what common/expr.clh needs; INPUTS; OP (0 sum, 1 prod, 2 min, 3 max, 4 any, 5 all); A_NAME, the accumulator's dtype
+// WIDTH vectors. No local memory. Needs: what common/expr.clh needs; OPERANDS; OP (0 sum, 1 prod, 2 min, 3 max, 4 any, 5 all); A_NAME, the accumulator's dtype
 // (f32, f64, i64, i32, bool), and A_IS_...; IDX; RANK_LANES; BLOCK, ABREAST; FINAL (1: apply CLUTCH_AFTER and store the result); and from
 // expression.clh: CLUTCH_EXPRESSION and, if FINAL, CLUTCH_AFTER, with their parameters.
-// Operand b0 is the output; its strides over the kept dimensions are s0, the inputs' are s1, ...; the inputs' strides over the
+// Operand b0 is the output, inputs follow, then positions, which have strides and no memory; its strides over the kept dimensions are s0, the inputs' are s1, ...; the inputs' strides over the
 // reduced dimensions are r1, ...
 #include "common/expr.clh"
 #include "common/launch.clh"
 #include "common/reduce_order.clh"
 
-#if !defined(INPUTS) || !defined(OP) || !defined(A_NAME) || !defined(IDX) || !defined(RANK_LANES) || !defined(FINAL) || !defined(ABREAST)
-#error "INPUTS, OP, A_NAME, IDX, RANK_LANES, FINAL and ABREAST are not defined"
+#if !defined(OPERANDS) || !defined(OP) || !defined(A_NAME) || !defined(IDX) || !defined(RANK_LANES) || !defined(FINAL) || !defined(ABREAST)
+#error "OPERANDS, OP, A_NAME, IDX, RANK_LANES, FINAL and ABREAST are not defined"
 #endif
 
 #include "expression.clh"
@@ -26,6 +26,7 @@
 #ifdef CLUTCH_ENTRY_reduce_rows
 #define ROW_VALUE CLUTCH_EXPRESSION
 #define LOAD_VALUE LOAD_ROW
+#define POSITION_VALUE POSITION_ROW
 #define KEEP_VALUE
 #endif
 #include "common/reduce_block.inc"
@@ -49,17 +50,17 @@ static inline void put(__global uchar* b0, IDX place, A result CLUTCH_AFTER_PARA
 #define PUT(place, block, blocks, number, result) ((__global A*)b0)[(number) * (blocks) + (block)] = (result)
 #endif
 
-// Offsets of the element whose row-major number is `index`, added to place[1..INPUTS], and to place[0] if `with_output`.
+// Offsets of the element whose row-major number is `index`, added to place[1] on, and to place[0] if `with_output`.
 static inline void walk(IDX index, int rank, const IDX* size, IDX stride[][RANK_LANES], int first, IDX* place) {
   for (int d = 0; d < rank; ++d) {
     IDX next = index / size[d], x = index - next * size[d];
-    for (int k = first; k <= INPUTS; ++k) place[k] += x * stride[k][d];
+    for (int k = first; k < OPERANDS; ++k) place[k] += x * stride[k][d];
     index = next;
   }
 }
 
 #define REDUCE_SHAPE                                  \
-  IDX size[RANK_LANES], kept[INPUTS + 1][RANK_LANES]; \
+  IDX size[RANK_LANES], kept[OPERANDS][RANK_LANES]; \
   CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);  \
   CLUTCH_STRIDES(kept)
 #define REDUCE_TASKS                                                                              \
@@ -74,14 +75,14 @@ __kernel void reduce_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int ra
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), lane = get_local_id(0), lanes = get_local_size(0);
   REDUCE_SHAPE
-  IDX spread[RANK_LANES], inner[INPUTS + 1];
+  IDX spread[RANK_LANES], inner[OPERANDS];
   CLUTCH_CONCAT(vstore, RANK_LANES)(inner_strides, 0, spread);
   inner[0] = 0;
-  for (int k = 0; k < INPUTS; ++k) inner[k + 1] = spread[k];
+  for (int k = 0; k + 1 < OPERANDS; ++k) inner[k + 1] = spread[k];
   CLUTCH_SHIFT_BUFFERS
   REDUCE_TASKS {
     ulong number = one / blocks, block = one - number * blocks;
-    IDX place[INPUTS + 1] = {0};
+    IDX place[OPERANDS] = {0};
     walk((IDX)number, rank, size, kept, 0, place);
     A result = rows_block(place, inner, (IDX)(block * BLOCK), (IDX)min((block + 1) * BLOCK, m) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
     PUT(place[0], block, blocks, number, result);
@@ -97,27 +98,27 @@ __kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), lane = get_local_id(0), lanes = get_local_size(0);
   REDUCE_SHAPE
-  IDX reduced_size[RANK_LANES], reduced[INPUTS + 1][RANK_LANES];
+  IDX reduced_size[RANK_LANES], reduced[OPERANDS][RANK_LANES];
   CLUTCH_CONCAT(vstore, RANK_LANES)(reduced_sizes, 0, reduced_size);
   CLUTCH_REDUCED(reduced)
   CLUTCH_SHIFT_BUFFERS
   REDUCE_TASKS {
     ulong number = one / blocks, block = one - number * blocks;
-    IDX place[INPUTS + 1] = {0}, begin = (IDX)(block * BLOCK), end = (IDX)min((block + 1) * BLOCK, m);
+    IDX place[OPERANDS] = {0}, begin = (IDX)(block * BLOCK), end = (IDX)min((block + 1) * BLOCK, m);
     walk((IDX)number, rank, size, kept, 0, place);
     V acc[VECTORS];
     for (int k = 0; k < VECTORS; ++k) acc[k] = (V)(A)IDENTITY;
     for (IDX j = begin; j < end; j += WIDTH) {
       int count = (int)min(end - j, (IDX)WIDTH);
-      IDX at[INPUTS + 1][WIDTH];
+      IDX at[OPERANDS][WIDTH];
       for (int l = 0; l < WIDTH; ++l) {
-        IDX here[INPUTS + 1];
-        for (int k = 0; k <= INPUTS; ++k) here[k] = place[k];
+        IDX here[OPERANDS];
+        for (int k = 0; k < OPERANDS; ++k) here[k] = place[k];
         if (l < count) walk(j + l, reduced_rank, reduced_size, reduced, 1, here);
-        for (int k = 1; k <= INPUTS; ++k) at[k][l] = here[k];
+        for (int k = 1; k < OPERANDS; ++k) at[k][l] = here[k];
       }
       V value;
-      CLUTCH_EXPRESSION(LOAD_PLACES, NO_POSITION, TAKE)
+      CLUTCH_EXPRESSION(LOAD_PLACES, POSITION_PLACES, TAKE)
       value = MASK(LANE_BELOW(count)) ? value : (V)(A)IDENTITY;
       int v = (int)(j - begin) / CHAIN * CHAIN_VECTORS + (int)(j - begin) % 16 / WIDTH;
       acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value);
@@ -134,12 +135,13 @@ __kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
 #define PANEL (ABREAST * WIDTH)
 #define LOAD_COLUMN(k, dtype) \
   (across[k] ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), row[k] + v * WIDTH) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k]))
+#define POSITION_COLUMN(k) (across[k] ? (VL)(long)(row[k] + v * WIDTH) + CLUTCH_IOTA_VL : (VL)(long)row[k])
 static inline V columns_tail(const IDX* row, const IDX* across, int first, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
-  IDX at[INPUTS + 1][WIDTH];
-  for (int k = 1; k <= INPUTS; ++k)
+  IDX at[OPERANDS][WIDTH];
+  for (int k = 1; k < OPERANDS; ++k)
     for (int l = 0; l < WIDTH; ++l) at[k][l] = row[k] + (first + l) * across[k];
   V value;
-  CLUTCH_EXPRESSION(LOAD_PLACES, NO_POSITION, TAKE)
+  CLUTCH_EXPRESSION(LOAD_PLACES, POSITION_PLACES, TAKE)
   return value;
 }
 __kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
@@ -147,29 +149,29 @@ __kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), lane = get_local_id(0), lanes = get_local_size(0);
   REDUCE_SHAPE
-  IDX spread[RANK_LANES], step[INPUTS + 1], across[INPUTS + 1];
+  IDX spread[RANK_LANES], step[OPERANDS], across[OPERANDS];
   CLUTCH_CONCAT(vstore, RANK_LANES)(inner_strides, 0, spread);
-  for (int k = 0; k < INPUTS; ++k) step[k + 1] = spread[k];
-  for (int k = 0; k <= INPUTS; ++k) across[k] = kept[k][0];
+  for (int k = 0; k + 1 < OPERANDS; ++k) step[k + 1] = spread[k];
+  for (int k = 0; k < OPERANDS; ++k) across[k] = kept[k][0];
   CLUTCH_SHIFT_BUFFERS
   ulong columns = (ulong)size[0], panels = (columns + PANEL - 1) / PANEL, blocks = max((m + BLOCK - 1) / BLOCK, (ulong)1),
         tasks = n / columns * panels * blocks;
   for (ulong task = group * lanes + lane; task < tasks; task += groups * lanes) {
     ulong number = task / blocks, block = task - number * blocks, outer = number / panels, column = (number - outer * panels) * PANEL;
     int width = (int)min(columns - column, (ulong)PANEL);
-    IDX place[INPUTS + 1] = {0}, row[INPUTS + 1], begin = (IDX)(block * BLOCK), end = (IDX)min((block + 1) * BLOCK, m);
+    IDX place[OPERANDS] = {0}, row[OPERANDS], begin = (IDX)(block * BLOCK), end = (IDX)min((block + 1) * BLOCK, m);
     walk((IDX)(outer * columns + column), rank, size, kept, 0, place);
     V acc[PARTIALS][ABREAST];
     for (int k = 0; k < PARTIALS; ++k)
       for (int v = 0; v < ABREAST; ++v) acc[k][v] = (V)(A)IDENTITY;
-    for (int k = 1; k <= INPUTS; ++k) row[k] = place[k] + begin * step[k];
+    for (int k = 1; k < OPERANDS; ++k) row[k] = place[k] + begin * step[k];
     for (IDX j = begin; j < end; ++j) {
       int p = (int)(j - begin) / CHAIN * 16 + (int)(j - begin) % 16;
       if (width == PANEL) {
 #pragma unroll
         for (int v = 0; v < ABREAST; ++v) {
           V value;
-          CLUTCH_EXPRESSION(LOAD_COLUMN, NO_POSITION, TAKE)
+          CLUTCH_EXPRESSION(LOAD_COLUMN, POSITION_COLUMN, TAKE)
           acc[p][v] = COMBINE(CLUTCH_LANES_OF(A), acc[p][v], value);
         }
       } else {
@@ -178,7 +180,7 @@ __kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
           acc[p][v] = COMBINE(CLUTCH_LANES_OF(A), acc[p][v], value);
         }
       }
-      for (int k = 1; k <= INPUTS; ++k) row[k] += step[k];
+      for (int k = 1; k < OPERANDS; ++k) row[k] += step[k];
     }
     for (int h = PARTIALS / 2; h > 0; h /= 2)
       for (int k = 0; k < h; ++k)

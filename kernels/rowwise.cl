@@ -70,6 +70,7 @@ STRIDED(VD, f64)
 #endif
 #endif
 
+#define POSITION_VALUE NO_POSITION
 #define NAMED(name) CLUTCH_CONCAT(name##_, CLUTCH_TOTAL_NUMBER)
 #define OP OP0
 #define CLUTCH_TOTAL_NUMBER 0

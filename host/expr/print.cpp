@@ -213,7 +213,7 @@ std::string print_operands(std::size_t outputs, std::size_t inputs, std::size_t 
     spread += fmt::format(" CLUTCH_CONCAT(vstore, RANK_LANES)(s{0}, 0, f[{0}]);", k);
   }
   for (std::size_t k = 0; k < outputs; ++k) aligned += fmt::format(" | (ulong)b{}", k);
-  for (std::size_t k = outputs; k < outputs + inputs; ++k) {
+  for (std::size_t k = outputs; k < outputs + inputs + positions; ++k) {
     reduced += fmt::format(", SHAPE_VECTOR r{}", k);
     reduced_spread += fmt::format(" CLUTCH_CONCAT(vstore, RANK_LANES)(r{0}, 0, f[{0}]);", k);
   }

@@ -25,6 +25,14 @@ struct Reduction {
   DType dtype = DType::f32;           ///< of the result
 };
 
+/// Dimensions of a function's positions.
+std::vector<int> positions_of(const ExprFunction& f) {
+  std::vector<int> dims;
+  for (const ExprStep& s : f.body()->steps)
+    if (s.op == ExprOp::position) dims.push_back(s.index);
+  return dims;
+}
+
 // validate ----------------------------------------------------------------------------------------------------------
 
 DType accumulator_of(Reduce op, DType traced) {
@@ -51,13 +59,11 @@ Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::spa
   if (f.empty() || f.output_count() != 1) refuse(ErrorCode::invalid_argument, "the function is to have one output");
   if (inputs.empty() || static_cast<int>(inputs.size()) != f.input_count() || inputs.size() > kMaxReduceInputs)
     refuse(ErrorCode::invalid_argument, fmt::format("{} tensors for a function of {}, at most {}", inputs.size(), f.input_count(), kMaxReduceInputs));
+  if (positions_of(f).size() > kMaxReduceOperands - 1 - kMaxReduceInputs) refuse(ErrorCode::invalid_argument, "more than 4 positions");
   if (options.dtype.size() > 1) refuse(ErrorCode::invalid_argument, "more than one dtype");
   if (!options.after.empty() && (options.after.input_count() != 1 || options.after.output_count() != 1 || options.after.captured_count() > 0))
     refuse(ErrorCode::invalid_argument, "`after` is to have one input, one output and no captured tensors");
-  for (const ExprFunction* g : {&f, &options.after})
-    if (!g->empty())
-      for (const ExprStep& s : g->body()->steps)
-        if (s.op == ExprOp::position) refuse(ErrorCode::invalid_argument, "positions are map's");
+  if (!options.after.empty() && !positions_of(options.after).empty()) refuse(ErrorCode::invalid_argument, "`after` is to have no positions");
   std::vector<const Tensor*> all;
   std::vector<Dims> shapes;
   for (const Tensor& t : inputs) all.push_back(&t), shapes.push_back(t.sizes());
@@ -126,8 +132,8 @@ KernelPlan select(const DeviceTraits& traits, const ReduceProblem& p, std::strin
   KernelPlan plan{.stem = "reduce", .entry = chosen.name, .tuning = elementwise_tuning(traits)};
   // An item takes whole blocks: few items to a group leave the driver more groups to spread.
   plan.tuning.local = std::min<std::uint64_t>(plan.tuning.local, 32);
-  set_lanes(plan, traits, p.has_wide, p.inputs + 1, p.wide_index, p.rank_lanes);
-  plan.defines.set("INPUTS", p.inputs).set("FINAL", p.final_stage).set("OP", op_number(p.op)).set("BLOCK", kReduceBlock).set("ABREAST", kReduceAbreast);
+  set_lanes(plan, traits, p.has_wide, 1 + p.inputs + p.positions, p.wide_index, p.rank_lanes);
+  plan.defines.set("FINAL", p.final_stage).set("OP", op_number(p.op)).set("BLOCK", kReduceBlock).set("ABREAST", kReduceAbreast);
   plan.defines.set_type("A", p.accumulator).set_text("A_NAME", name(p.accumulator));
   return plan;
 }
@@ -136,11 +142,11 @@ namespace {
 
 // encode ------------------------------------------------------------------------------------------------------------
 
-/// Sizes and strides as the kernels take them, dimension 0 innermost; strides of the output (kept dimensions alone), then inputs.
+/// Sizes and strides as the kernels take them, dimension 0 innermost; strides of the output (kept dimensions alone), then inputs and positions.
 struct Walks {
   std::int64_t kept_rank = 1, reduced_rank = 1;
   std::array<std::int64_t, 16> kept_size{}, reduced_size{};
-  std::array<std::int64_t, 16 * (kMaxReduceInputs + 1)> kept{}, reduced{};
+  std::array<std::int64_t, 16 * kMaxReduceOperands> kept{}, reduced{};
   ReduceLayout layout = ReduceLayout::rows;
   bool wide_index = false;
 };
@@ -169,16 +175,16 @@ void join_in_order(const Dims& sizes, std::span<const Dims> strides, Walks& w) {
   w.reduced_rank = n;
 }
 
-void classify(Walks& w, std::size_t inputs) {
+void classify(Walks& w, std::size_t operands) {
   bool one_stride = w.reduced_rank == 1, rows = one_stride, columns = one_stride && w.kept_size[0] >= 8;
-  for (std::size_t k = 1; k <= inputs; ++k) {
+  for (std::size_t k = 1; k <= operands; ++k) {
     rows = rows && (w.reduced[16 * k] == 0 || w.reduced[16 * k] == 1);
     columns = columns && (w.kept[16 * k] == 0 || w.kept[16 * k] == 1);
   }
   w.layout = rows ? ReduceLayout::rows : columns ? ReduceLayout::columns : ReduceLayout::strided;
 }
 
-Walks walks_of(const Reduction& r, const Tensor& out, std::span<const Tensor> inputs, bool keeps) {
+Walks walks_of(const Reduction& r, const Tensor& out, std::span<const Tensor> inputs, std::span<const int> positions, bool keeps) {
   Walks w;
   Dims kept_sizes, reduced_sizes, out_strides;
   int place = 0;
@@ -189,22 +195,30 @@ Walks walks_of(const Reduction& r, const Tensor& out, std::span<const Tensor> in
     if (!gone || keeps) ++place;
   }
   std::vector<Dims> kept{out_strides}, reduced;
-  for (const Tensor& t : inputs) {
-    Dims strides = broadcast_strides(t, r.sizes), in_kept, in_reduced;
+  std::vector<Dims> all;
+  for (const Tensor& t : inputs) all.push_back(broadcast_strides(t, r.sizes));
+  for (int dim : positions) {
+    int d = dim < 0 ? dim + r.sizes.rank() : dim;
+    if (d < 0 || d >= r.sizes.rank()) refuse(ErrorCode::invalid_argument, fmt::format("position of dimension {} of a shape of rank {}", dim, r.sizes.rank()));
+    all.push_back(Dims::filled(r.sizes.rank(), 0));
+    all.back()[d] = 1;
+  }
+  for (const Dims& strides : all) {
+    Dims in_kept, in_reduced;
     for (int d = 0; d < r.sizes.rank(); ++d) (r.gone[static_cast<std::size_t>(d)] ? in_reduced : in_kept).push_back(strides[d]);
     kept.push_back(in_kept), reduced.push_back(in_reduced);
   }
   Layout unused;
   make_walk(kept_sizes, kept, &w.kept_rank, w.kept_size.data(), w.kept.data(), &unused, &w.wide_index);
   join_in_order(reduced_sizes, reduced, w);
-  for (std::size_t k = 1; k <= inputs.size(); ++k) {
+  for (std::size_t k = 1; k <= all.size(); ++k) {
     std::int64_t last = 0;
     for (std::size_t d = 0; d < static_cast<std::size_t>(w.kept_rank); ++d) last += (w.kept_size[d] - 1) * w.kept[16 * k + d];
     for (std::size_t d = 0; d < static_cast<std::size_t>(w.reduced_rank); ++d) last += std::max<std::int64_t>(w.reduced_size[d] - 1, 0) * w.reduced[16 * k + d];
     w.wide_index = w.wide_index || last >= INT32_MAX;
   }
   w.wide_index = w.wide_index || r.m >= INT32_MAX;
-  classify(w, inputs.size());
+  classify(w, all.size());
   return w;
 }
 
@@ -229,6 +243,8 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
                   .wide_index = s.walks.wide_index};
   if (s.after) p.after = s.after->body()->id;
   p.inputs = static_cast<std::uint8_t>(s.inputs.size());
+  p.positions = static_cast<std::uint8_t>(positions_of(*s.function).size());
+  const std::size_t operands = s.inputs.size() + p.positions;
   for (std::size_t k = 0; k < s.inputs.size(); ++k) p.dtypes[k] = s.inputs[k].dtype();
   auto note = [&](DType d) { p.has_f64 = p.has_f64 || d == DType::f64, p.has_wide = p.has_wide || is_wide(d); };
   note(r.accumulator), note(s.out->dtype());
@@ -236,12 +252,12 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
   for (const ExprStep& step : body.steps) note(step.dtype);
   if (s.after)
     for (const ExprStep& step : s.after->body()->steps) note(step.dtype);
-  std::int64_t lanes = std::max({s.walks.kept_rank, s.walks.reduced_rank, static_cast<std::int64_t>(s.inputs.size())});
+  std::int64_t lanes = std::max({s.walks.kept_rank, s.walks.reduced_rank, static_cast<std::int64_t>(operands)});
   p.rank_lanes = rank_lanes(lanes);
   const BuiltPlan& plan = r.runtime->plans().find<BuiltPlan>("reduce", p, implementation, [&] {
     KernelPlan selected = select(r.runtime->traits(), p, implementation);
     std::span<const DType> dtypes(p.dtypes);
-    selected.expression = print_operands(1, s.inputs.size(), 0, body.buffers.size()) +
+    selected.expression = print_operands(1, s.inputs.size(), p.positions, body.buffers.size()) +
                           print_opencl(*s.function, std::span(&p.accumulator, 1), dtypes.first(s.inputs.size())).text;
     selected.expression += s.after ? print_opencl(*s.after, std::span(&p.output, 1), std::span(&p.accumulator, 1),
                                                   {.macro = "AFTER", .extra = "AFTER", .param = 'q', .captured = 'd'})
@@ -261,14 +277,14 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
   auto bind = [&](const std::int64_t* values) { bind_lanes(encoder, values, p.rank_lanes, p.wide_index); };
   encoder.value(n).value(static_cast<std::uint64_t>(s.m)).value(chunk).value(static_cast<std::int32_t>(s.walks.kept_rank));
   bind(s.walks.kept_size.data());
-  for (std::size_t k = 0; k <= s.inputs.size(); ++k) bind(s.walks.kept.data() + 16 * k);
+  for (std::size_t k = 0; k <= operands; ++k) bind(s.walks.kept.data() + 16 * k);
   if (strided) {
     encoder.value(static_cast<std::int32_t>(s.walks.reduced_rank));
     bind(s.walks.reduced_size.data());
-    for (std::size_t k = 1; k <= s.inputs.size(); ++k) bind(s.walks.reduced.data() + 16 * k);
+    for (std::size_t k = 1; k <= operands; ++k) bind(s.walks.reduced.data() + 16 * k);
   } else {
     std::array<std::int64_t, 16> inner{};
-    for (std::size_t k = 0; k < s.inputs.size(); ++k) inner[k] = s.walks.reduced[16 * (k + 1)];
+    for (std::size_t k = 0; k < operands; ++k) inner[k] = s.walks.reduced[16 * (k + 1)];
     bind(inner.data());
   }
   encoder.output(*s.out);
@@ -296,7 +312,7 @@ void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given
   if (r.n == 0) return;
   std::vector<Tensor> inputs = as_traced(given, stream);
   ExprFunction after = last_step(r, options.after);
-  Stage stage{&out, inputs, &f, &after, walks_of(r, out, inputs, options.keep_dims == KeepDims::yes), r.n, r.m};
+  Stage stage{&out, inputs, &f, &after, walks_of(r, out, inputs, positions_of(f), options.keep_dims == KeepDims::yes), r.n, r.m};
   Tensor partials;
   while (stage.m > kReduceBlock) {
     std::int64_t blocks = (stage.m + kReduceBlock - 1) / kReduceBlock;

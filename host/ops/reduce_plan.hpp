@@ -8,6 +8,7 @@
 namespace clutch::inline v0::detail {
 
 inline constexpr int kMaxReduceInputs = 8;
+inline constexpr int kMaxReduceOperands = 1 + kMaxReduceInputs + 4;  ///< output, inputs, positions
 inline constexpr std::int64_t kReduceBlock = 2048;  ///< elements that one item reduces; part of the contract
 inline constexpr int kReduceAbreast = 4;            ///< vectors of columns that one item takes side by side
 
@@ -27,8 +28,8 @@ struct ReduceProblem {
   bool final_stage = true;
   bool wide_index = false;
   bool has_f64 = false, has_wide = false;
-  std::uint8_t inputs = 1, rank_lanes = 4;
-  std::uint8_t unused[6] = {};
+  std::uint8_t inputs = 1, positions = 0, rank_lanes = 4;
+  std::uint8_t unused[5] = {};
   DType dtypes[kMaxReduceInputs] = {};
 };
 

@@ -166,6 +166,53 @@ TEST(Reduce, NothingToReduce) {
   }
 }
 
+TEST(Reduce, PlacesOfExtremesAndPositions) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor x = floor(mul(randn({30, 50, 7}, {.device = device, .seed = 9}), 2.0));  // with ties
+    std::vector<float> host = x.to_host<float>();
+    auto at = [&](std::size_t i, std::size_t j, std::size_t k) { return host[(i * 50 + j) * 7 + k]; };
+    const std::size_t sizes[] = {30, 50, 7};
+    for (int dim : {0, 1, 2}) {
+      for (std::string_view implementation : {"", "reduce_strided"}) {
+        std::vector<std::int64_t> most = argmax(x, {.dims = {dim}, .implementation = implementation}).to_host<std::int64_t>(),
+                                  least = argmin(x, {.dims = {dim - 3}}).to_host<std::int64_t>();
+        std::size_t n = 0;
+        for (std::size_t a = 0; a < (dim == 0 ? 1 : 30); ++a)
+          for (std::size_t b = 0; b < (dim == 1 ? 1 : 50); ++b)
+            for (std::size_t c = 0; c < (dim == 2 ? 1 : 7); ++c, ++n) {
+              std::size_t high = 0, low = 0;
+              auto value = [&](std::size_t p) { return at(dim == 0 ? p : a, dim == 1 ? p : b, dim == 2 ? p : c); };
+              for (std::size_t p = 1; p < sizes[dim]; ++p) {
+                if (value(p) > value(high)) high = p;
+                if (value(p) < value(low)) low = p;
+              }
+              ASSERT_EQ(most[n], static_cast<std::int64_t>(high)) << dim << " " << implementation;
+              ASSERT_EQ(least[n], static_cast<std::int64_t>(low)) << dim;
+            }
+      }
+    }
+    Tensor flat = x.mT();  // not contiguous
+    std::vector<float> turned = flat.contiguous().to_host<float>();
+    EXPECT_EQ(argmax(flat).to_host<std::int64_t>()[0], std::max_element(turned.begin(), turned.end()) - turned.begin());
+    EXPECT_EQ(argmax(flat, {.keep_dims = KeepDims::yes}).sizes(), (Dims{1, 1, 1}));
+    Tensor big = zeros({70001}, {.device = device});
+    fill_(big.slice(0, 60007, 60009), 2);
+    EXPECT_EQ(argmax(big).item(), 60007);
+    fill_(big.slice(0, 65536, 65537), std::nan(""));
+    EXPECT_EQ(argmax(big).item(), 65536) << "NaN is found";
+    EXPECT_EQ(argmin(big).item(), 65536);
+    EXPECT_EQ(argmin(from_host<std::int64_t>({5, -7, -7}, device)).item(), 1);
+    EXPECT_EQ(argmax(from_host<std::uint8_t>({0, 9, 9}, device).to(DType::boolean)).item(), 1);
+    // Positions count in the broadcast shape, kept dimensions too.
+    Tensor ones = full({4, 6}, 1, {.device = device});
+    auto f = [](Expr a) { return a * cast(position(0) * 10 + position(1), DType::f32); };
+    EXPECT_EQ(reduce(Reduce::sum, f, ones, {.dims = {1}}).to_host<float>(), (std::vector<float>{15, 75, 135, 195}));
+    EXPECT_EQ(reduce(Reduce::sum, f, ones, {.dims = {0}}).to_host<float>(), (std::vector<float>{60, 64, 68, 72, 76, 80}));
+    EXPECT_EQ(reduce(Reduce::sum, f, ones).item(), 420);
+    EXPECT_EQ(reduce(Reduce::sum, f, full({9, 30}, 1, {.device = device}), {.dims = {0}}).to_host<float>()[29], 360 + 29 * 9);
+  }
+}
+
 TEST(Reduce, RefusesBadInput) {
   CLUTCH_EACH_DEVICE(device) {
     Tensor x = zeros({3, 4}, {.device = device});
@@ -177,9 +224,11 @@ TEST(Reduce, RefusesBadInput) {
     EXPECT_EQ(code_of([&] { sum(x, {.implementation = "reduce_best"}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] {
                 reduce(
-                    Reduce::sum, [](Expr a) { return a * position(0); }, x);
+                    Reduce::sum, [](Expr a) { return a * position(2); }, x);
               }),
               ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { argmax(x, {.dims = {0, 1}}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { argmin(zeros({0}, {.device = device})); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { reduce(Reduce::sum, [](Expr a, Expr b) { return a * b; }, {x, zeros({5}, {.device = device})}); }), ErrorCode::invalid_shape);
     ExprFunction same = trace([](Expr a) { return a; }, std::array{DType::f32});
     EXPECT_EQ(code_of([&] { reduce_out(zeros({4}, {.device = device}), Reduce::sum, same, std::span(&x, 1), {.dims = {1}}); }), ErrorCode::invalid_shape);

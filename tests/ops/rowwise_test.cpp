@@ -149,6 +149,7 @@ TEST(Rowwise, NormsForwardAndBackward) {
       std::vector<double> hx = values(x), hw = values(w), hb = values(b), hg = values(g);
       for (bool affine : {true, false})
         for (bool rms : {true, false}) {
+          if (level() == "smoke" && dtype == DType::bf16 && !affine) continue;
           std::vector<double> y, dx, dw(m), db(m), mean, factor;
           for (std::size_t r = 0; r < rows; ++r) {
             double mu = 0, var = 0, a = 0, c = 0;
@@ -222,7 +223,8 @@ TEST(Rowwise, CrossEntropyForwardAndBackward) {
     Tensor t = from_host<std::int64_t>(target, {7}, device);
     std::vector<double> hx = values(x), hw = values(w), ones(classes, 1);
     for (bool weighted : {false, true})
-      for (double smoothing : {0.0, 0.1})
+      for (double smoothing : {0.0, 0.1}) {
+        if (level() == "smoke" && weighted == (smoothing == 0)) continue;
         for (nn::Reduction reduction : {nn::Reduction::mean, nn::Reduction::sum, nn::Reduction::none}) {
           nn::CrossEntropyOptions o{.reduction = reduction, .label_smoothing = smoothing};
           if (weighted) o.weight = w;
@@ -248,6 +250,7 @@ TEST(Rowwise, CrossEntropyForwardAndBackward) {
           }
           expect_near(nn::cross_entropy_backward(g, x, t, lse, o), grad, 1e-4, "cross_entropy backward");
         }
+      }
     // Classes in dimension 1 of three: the same as rows.
     Tensor deep = randn({2, 5, 3}, {.device = device, .seed = 4}), labels = from_host<std::int32_t>({0, 1, 2, 3, 4, 0}, device).reshape({2, 3});
     nn::CrossEntropyOptions none{.reduction = nn::Reduction::none};

@@ -28,7 +28,8 @@ TEST(Segment, ReductionsShapesAndDtypesHaveTheModelsBits) {
       if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
       for (SegmentReduce reduce : {SegmentReduce::sum, SegmentReduce::mean, SegmentReduce::amin, SegmentReduce::amax, SegmentReduce::prod})
         for (std::int64_t features : {1, 7, 16, 63, 64, 65, 200}) {
-          if (level() == "smoke" && dtype != DType::f32 && features > 7 && features != 65) continue;
+          // Programs differ by dtype and reduction, not by shape.
+          if (level() == "smoke" && dtype != DType::f32 && reduce != SegmentReduce::sum) continue;
           for (bool is_product : {true, false})
             for (std::string_view entry : {"segment_rows", "segment_strided"})
               ASSERT_EQ(run(device, SegmentCase::problem("", entry, dtype, reduce, 23, features, is_product, seed() + static_cast<std::uint64_t>(features))), "")

@@ -35,6 +35,30 @@ Tensor amax(const Tensor& x, const ReduceOptions& options, const Stream& stream)
 Tensor any(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name(Reduce::any, x, options, stream); }
 Tensor all(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name(Reduce::all, x, options, stream); }
 
+namespace {
+
+Tensor place_of(Reduce op, const Tensor& given, const ReduceOptions& options, const Stream& stream) {
+  if (options.dims.rank() > 1) throw Error(ErrorCode::invalid_argument, "argmax", "searches one dimension or all, not several");
+  if (!options.after.empty() || options.dtype.size() > 0) throw Error(ErrorCode::invalid_argument, "argmax", "takes neither `after` nor a dtype");
+  bool all = options.dims.empty();
+  Tensor x = all ? given.reshape({-1}) : given;
+  int dim = all ? 0 : static_cast<int>(options.dims[0]);
+  ReduceOptions searched{.dims = {dim}, .keep_dims = KeepDims::yes};
+  Tensor extreme = by_name(op, x, searched, stream);
+  searched.keep_dims = all ? KeepDims::no : options.keep_dims;
+  searched.dtype = DType::i64;
+  searched.implementation = options.implementation;
+  Tensor place = reduce(
+      Reduce::min, [&](Expr a, Expr e) { return select((a == e) | (a != a), position(dim), std::numeric_limits<std::int64_t>::max()); }, {x, extreme}, searched,
+      stream);
+  return all && options.keep_dims == KeepDims::yes ? place.reshape(Dims::filled(given.rank(), 1)) : place;
+}
+
+}  // namespace
+
+Tensor argmin(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return place_of(Reduce::min, x, options, stream); }
+Tensor argmax(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return place_of(Reduce::max, x, options, stream); }
+
 Tensor var(const Tensor& x, double correction, const ReduceOptions& options, const Stream& stream) {
   ReduceOptions wide = keeping(options);
   if (is_floating(x.dtype()) && x.dtype() != DType::f64) wide.dtype = DType::f32;

@@ -20,7 +20,8 @@ struct ReduceOptions {
 };
 
 /// Reduces a traced function of broadcast tensors over dimensions, as in reduce(Reduce::sum, [](Expr x) { return x * x; }, x, {.dims = {-1}}).
-/// Shapes: the inputs broadcast; the result has the dimensions that are not reduced. At most 8 inputs.
+/// Shapes: the inputs broadcast; the result has the dimensions that are not reduced. At most 8 inputs and 4 positions, which are
+///   those of the broadcast shape.
 /// Dtypes: as map's inputs. sum, prod and mean accumulate floats in f32 (f64 for f64) and integers and bool in i64; mean makes
 ///   integers f32 before. Result: for floats as map_dtype() of the function; sums of integers i64; min and max of integers as
 ///   map_dtype(); any and all boolean.
@@ -32,7 +33,7 @@ struct ReduceOptions {
 /// Accuracy: |error| <= (38 ceil(log2048(n)) + 1) eps sum |f(x)| for sums, eps being 2^-24 (2^-53 for f64).
 /// Scratch: one accumulator per block of 2048 where more than one block is reduced to a result.
 /// Errors: invalid_shape for inputs that do not broadcast; invalid_argument for dims out of range or repeated, min and max of
-///   nothing, positions in the function; invalid_dtype; device_mismatch; not_supported for f64 without fp64 or an
+///   nothing; invalid_dtype; device_mismatch; not_supported for f64 without fp64 or an
 ///   implementation that refuses.
 /// Stream: never waits.
 /// Source: torch.sum and its like; argument checks and dtypes are PyTorch's.
@@ -57,6 +58,10 @@ CLUTCH_API Tensor amin(const Tensor& x, const ReduceOptions& options = {}, const
 CLUTCH_API Tensor amax(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor any(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor all(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
+/// Where the smallest and the largest element is: the first of equal ones, the first NaN if there is one. i64; of one dimension, or with no
+/// `dims` the place among all elements in row-major order. Errors: also invalid_argument for several dims, or nothing to search.
+CLUTCH_API Tensor argmin(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API Tensor argmax(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
 /// Sum of squared distances from the mean over n - correction; two passes, so that it is no difference of large numbers.
 CLUTCH_API Tensor var(const Tensor& x, double correction = 1, const ReduceOptions& options = {}, const Stream& stream = {});
 /// (sum |x|^p)^(1/p); p = inf and -inf give the largest and the smallest magnitude, 0 counts what is not 0.
