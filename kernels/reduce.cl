@@ -6,8 +6,8 @@
 // WIDTH vectors. No local memory. Needs: what common/expr.clh needs; OPERANDS; OP (0 sum, 1 prod, 2 min, 3 max, 4 any, 5 all); A_NAME, the accumulator's dtype
 // (f32, f64, i64, i32, bool), and A_IS_...; IDX; RANK_LANES; BLOCK, ABREAST; FINAL (1: apply CLUTCH_AFTER and store the result); and from
 // expression.clh: CLUTCH_EXPRESSION and, if FINAL, CLUTCH_AFTER, with their parameters.
-// Operand b0 is the output, inputs follow, then positions, which have strides and no memory; its strides over the kept dimensions are s0, the inputs' are s1, ...; the inputs' strides over the
-// reduced dimensions are r1, ...
+// Operand b0 is the output, inputs follow, then positions, which have strides and no memory; its strides over the kept dimensions are s0, the inputs' are s1,
+// ...; the inputs' strides over the reduced dimensions are r1, ...
 #include "common/expr.clh"
 #include "common/launch.clh"
 #include "common/reduce_order.clh"
@@ -59,9 +59,9 @@ static inline void walk(IDX index, int rank, const IDX* size, IDX stride[][RANK_
   }
 }
 
-#define REDUCE_SHAPE                                  \
-  IDX size[RANK_LANES], kept[OPERANDS][RANK_LANES]; \
-  CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);  \
+#define REDUCE_SHAPE                                 \
+  IDX size[RANK_LANES], kept[OPERANDS][RANK_LANES];  \
+  CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size); \
   CLUTCH_STRIDES(kept)
 #define REDUCE_TASKS                                                                              \
   ulong blocks = max((m + BLOCK - 1) / BLOCK, (ulong)1), tasks = n * blocks;                      \

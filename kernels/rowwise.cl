@@ -45,16 +45,16 @@
 #define FETCH(k, bytes)
 #define LOAD_VALUE(k, dtype) CLUTCH_CONCAT(strided_, dtype)(CLUTCH_CONCAT(b, k), place[k] + j * inner[k], inner[k])
 #define STORE_ROW(k, dtype, x) CLUTCH_CONCAT(stride_out_, dtype)(CLUTCH_CONCAT(b, k), place[k] + j * inner[k], inner[k], x);
-#define STRIDED(V, dtype)                                                                              \
-  static inline V strided_##dtype(__global const uchar* base, IDX first, IDX stride) {                 \
-    IDX at[WIDTH];                                                                                     \
-    for (int l = 0; l < WIDTH; ++l) at[l] = first + l * stride;                                        \
-    return gather_##dtype(base, at, WIDTH);                                                            \
-  }                                                                                                    \
-  static inline void stride_out_##dtype(__global uchar* base, IDX first, IDX stride, V x) {            \
-    IDX at[WIDTH];                                                                                     \
-    for (int l = 0; l < WIDTH; ++l) at[l] = first + l * stride;                                        \
-    scatter_##dtype(base, at, WIDTH, x);                                                               \
+#define STRIDED(V, dtype)                                                                   \
+  static inline V strided_##dtype(__global const uchar* base, IDX first, IDX stride) {      \
+    IDX at[WIDTH];                                                                          \
+    for (int l = 0; l < WIDTH; ++l) at[l] = first + l * stride;                             \
+    return gather_##dtype(base, at, WIDTH);                                                 \
+  }                                                                                         \
+  static inline void stride_out_##dtype(__global uchar* base, IDX first, IDX stride, V x) { \
+    IDX at[WIDTH];                                                                          \
+    for (int l = 0; l < WIDTH; ++l) at[l] = first + l * stride;                             \
+    scatter_##dtype(base, at, WIDTH, x);                                                    \
   }
 STRIDED(VF, f32)
 STRIDED(VF, f16)

@@ -84,9 +84,7 @@ static inline A value_of(__global const uchar* values, long k) {
   return 1;
 #endif
 }
-static inline long offset_of(__global const uchar* offsets, ulong i, long entries) {
-  return clamp((long)((__global const OFFSET*)offsets)[i], 0L, entries);
-}
+static inline long offset_of(__global const uchar* offsets, ulong i, long entries) { return clamp((long)((__global const OFFSET*)offsets)[i], 0L, entries); }
 
 // Up to PANEL features of a segment, `width` of them, from feature `first` on.
 static inline void segment_panel(__global uchar* out, __global const uchar* data, __global const uchar* columns, __global const uchar* values, long begin,
@@ -134,10 +132,10 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
   }
 }
 
-#define SEGMENT_PARAMS                                                                                                                                      \
-  CLUTCH_PREDICATE ulong n, ulong features, ulong entries, ulong data_rows, ulong chunk, long out_stride, long out_inner, long data_stride, long data_inner, \
-      float empty, __global uchar *out, ulong out_offset, __global const uchar *data, ulong data_offset, __global const uchar *offsets,                     \
-      ulong offsets_offset, __global const uchar *columns, ulong columns_offset, __global const uchar *values, ulong values_offset
+#define SEGMENT_PARAMS                                                                                                                                        \
+  CLUTCH_PREDICATE ulong n, ulong features, ulong entries, ulong data_rows, ulong chunk, long out_stride, long out_inner, long data_stride, long data_inner,  \
+      float empty, __global uchar *out, ulong out_offset, __global const uchar *data, ulong data_offset, __global const uchar *offsets, ulong offsets_offset, \
+      __global const uchar *columns, ulong columns_offset, __global const uchar *values, ulong values_offset
 
 // Rows: the features of a row lie side by side.
 #ifdef CLUTCH_ENTRY_segment_rows

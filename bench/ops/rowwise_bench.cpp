@@ -36,9 +36,10 @@ const RowOp kOps[] = {
     {"layer_norm_backward", "torch.ops.aten.native_layer_norm_backward(g, x, (x.shape[1],), m, r, w, b, [True, True, True])",
      "; _, m, r = torch.native_layer_norm(x, (x.shape[1],), w, b, 1e-5)",
      [](const Given& t, const Stream& s) { return nn::layer_norm_backward(t.g, t.x, t.mean, t.factor, t.w, {}, s).x; }, 5, 1},
-    {"rms_norm", "torch.nn.functional.rms_norm(x, (x.shape[1],), w)", "", [](const Given& t, const Stream& s) { return nn::rms_norm(t.x, t.w, {}, s).y; }, 1, 1},
-    {"cross_entropy", "torch.nn.functional.cross_entropy(x, t)", "", [](const Given& t, const Stream& s) { return nn::cross_entropy(t.x, t.target, {}, s).loss; }, 1,
-     0},
+    {"rms_norm", "torch.nn.functional.rms_norm(x, (x.shape[1],), w)", "", [](const Given& t, const Stream& s) { return nn::rms_norm(t.x, t.w, {}, s).y; }, 1,
+     1},
+    {"cross_entropy", "torch.nn.functional.cross_entropy(x, t)", "",
+     [](const Given& t, const Stream& s) { return nn::cross_entropy(t.x, t.target, {}, s).loss; }, 1, 0},
 };
 
 Work work_of(const Device& device, const RowOp& op, DType dtype, std::int64_t rows, std::int64_t columns) {
@@ -74,7 +75,8 @@ Work work_of(const Device& device, const RowOp& op, DType dtype, std::int64_t ro
         if (name == "log_softmax") want = v - top - std::log(total);
         if (name == "layer_norm") want = (v - mu) * factor * static_cast<double>(w[j]) + static_cast<double>(b[j]);
         if (name == "rms_norm") want = v * factor * static_cast<double>(w[j]);
-        if (!(std::fabs(static_cast<double>(y[j]) - want) <= bound * (std::fabs(want) + 0.01))) return fmt::format("row {}, element {}: {} instead of {}", r, j, y[j], want);
+        if (!(std::fabs(static_cast<double>(y[j]) - want) <= bound * (std::fabs(want) + 0.01)))
+          return fmt::format("row {}, element {}: {} instead of {}", r, j, y[j], want);
       }
     }
     return {};

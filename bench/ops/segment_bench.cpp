@@ -23,8 +23,10 @@ Work work_of(const Device& device, const Named& named, std::int64_t rows, std::i
   model::Random random(11);
   auto offsets = std::make_shared<std::vector<std::int64_t>>(1, 0);
   auto columns = std::make_shared<std::vector<std::int64_t>>();
-  for (std::int64_t i = 0; i < rows; ++i) offsets->push_back(offsets->back() + static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(2 * degree + 1)));
-  for (std::int64_t k = 0; is_product && k < offsets->back(); ++k) columns->push_back(static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(rows)));
+  for (std::int64_t i = 0; i < rows; ++i)
+    offsets->push_back(offsets->back() + static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(2 * degree + 1)));
+  for (std::int64_t k = 0; is_product && k < offsets->back(); ++k)
+    columns->push_back(static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(rows)));
   std::int64_t data_rows = is_product ? rows : offsets->back();
   auto data = std::make_shared<std::vector<float>>(static_cast<std::size_t>(data_rows * features));
   auto values = std::make_shared<std::vector<float>>(columns->size());
@@ -58,17 +60,20 @@ Work work_of(const Device& device, const Named& named, std::int64_t rows, std::i
                                               is_product ? values->data() : nullptr, rows, features);
                         }});
   std::string setup = fmt::format(
-      "import warnings; warnings.filterwarnings('ignore'); d = torch.randint(0, {1}, ({0},)); o = torch.cat([torch.zeros(1, dtype=torch.int64), d.cumsum(0)]); e = "
+      "import warnings; warnings.filterwarnings('ignore'); d = torch.randint(0, {1}, ({0},)); o = torch.cat([torch.zeros(1, dtype=torch.int64), d.cumsum(0)]); "
+      "e = "
       "int(o[-1]); ",
       rows, 2 * degree + 1);
   if (is_product)
     add_torch_peer(work, device,
-                   setup + fmt::format("a = torch.sparse_csr_tensor(o, torch.randint(0, {0}, (e,)), torch.randn(e), ({0}, {0})); b = torch.randn({0}, {1})", rows, features),
+                   setup + fmt::format("a = torch.sparse_csr_tensor(o, torch.randint(0, {0}, (e,)), torch.randn(e), ({0}, {0})); b = torch.randn({0}, {1})",
+                                       rows, features),
                    fmt::format("torch.sparse.mm(a, b, '{}')", named.name));
   else
     add_torch_peer(work, device, setup + fmt::format("b = torch.randn(e, {})", features),
-                   fmt::format("torch.segment_reduce(b, '{}', offsets=o, axis=0)",
-                               named.reduce == SegmentReduce::amax ? "max" : named.reduce == SegmentReduce::amin ? "min" : named.name));
+                   fmt::format("torch.segment_reduce(b, '{}', offsets=o, axis=0)", named.reduce == SegmentReduce::amax   ? "max"
+                                                                                   : named.reduce == SegmentReduce::amin ? "min"
+                                                                                                                         : named.name));
   return work;
 }
 
@@ -79,8 +84,11 @@ void register_segment(Rows& rows) {
     const char* name;
     std::int64_t rows, degree, features;
     bool in_default;
-  } shapes[] = {{"100000x10x64", 100000, 10, 64, true}, {"10000x10x64", 10000, 10, 64, false}, {"100000x10x16", 100000, 10, 16, false},
-                {"1000x200x256", 1000, 200, 256, false}, {"100000x10x1", 100000, 10, 1, false}};
+  } shapes[] = {{"100000x10x64", 100000, 10, 64, true},
+                {"10000x10x64", 10000, 10, 64, false},
+                {"100000x10x16", 100000, 10, 16, false},
+                {"1000x200x256", 1000, 200, 256, false},
+                {"100000x10x1", 100000, 10, 1, false}};
   for (bool is_product : {true, false})
     for (const Named& named : kReductions)
       for (const auto& shape : shapes) {

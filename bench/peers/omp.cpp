@@ -181,8 +181,8 @@ void each_segment(float first, bool divides, float* out, const float* data, cons
 
 }  // namespace
 
-void segments_f32(std::string_view name, float* out, const float* data, const std::int64_t* offsets, const std::int64_t* columns, const float* values, long rows,
-                  long features) {
+void segments_f32(std::string_view name, float* out, const float* data, const std::int64_t* offsets, const std::int64_t* columns, const float* values,
+                  long rows, long features) {
   if (name == "amax")
     each_segment(-3e38f, false, out, data, offsets, columns, values, rows, features, [](float a, float b) { return a > b ? a : b; });
   else if (name == "amin")

@@ -33,7 +33,7 @@ void fill_f32(float* out, float value, long n);
 void cast(DType from, DType to, void* out, const void* in, long n);
 
 /// out[i, :] = sum, mean, amax or amin of values[k] * data[columns[k], :] over row i; columns and values may be null.
-void segments_f32(std::string_view name, float* out, const float* data, const std::int64_t* offsets, const std::int64_t* columns, const float* values, long rows,
-                  long features);
+void segments_f32(std::string_view name, float* out, const float* data, const std::int64_t* offsets, const std::int64_t* columns, const float* values,
+                  long rows, long features);
 
 }  // namespace clutch::bench::omp

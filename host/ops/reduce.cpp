@@ -113,7 +113,6 @@ constexpr std::array<Implementation<ReduceProblem>, 3> kImplementations{{
     {"reduce_strided", computes},
 }};
 
-
 }  // namespace
 
 int op_number(Reduce op) {

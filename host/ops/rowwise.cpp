@@ -260,9 +260,10 @@ std::string print(const RowwiseProblem& p, const RowBody& body) {
   std::size_t count = 0;
   auto add = [&](const ExprFunction& f, const std::string& macro, std::span<const DType> of_outputs, std::size_t first_output) {
     std::string extra = fmt::format("EXTRA{}", count);
-    text += print_opencl(f, of_outputs, input_dtypes,
-                         {.macro = macro, .extra = extra, .param = letters[count], .first_output = first_output, .first_input = outputs, .memory_inputs = inputs})
-                .text;
+    text +=
+        print_opencl(f, of_outputs, input_dtypes,
+                     {.macro = macro, .extra = extra, .param = letters[count], .first_output = first_output, .first_input = outputs, .memory_inputs = inputs})
+            .text;
     const char* kinds[] = {"KERNEL_PARAMS", "PARAMS", "ARGUMENTS", "NAMES"};
     for (std::size_t k = 0; k < 4; ++k) all[k] += fmt::format(" CLUTCH_{}_{}", extra, kinds[k]);
     ++count;
@@ -272,11 +273,7 @@ std::string print(const RowwiseProblem& p, const RowBody& body) {
   if (p.kept < kMaxTotals) {
     // The same params, under the names that the elements' have.
     text += print_opencl(body.elements_kept, dtypes.first(p.element_count), input_dtypes,
-                         {.macro = "ELEMENTS_KEPT",
-                          .extra = "EXTRA_KEPT",
-                          .param = letters[count - 1],
-                          .first_input = outputs,
-                          .memory_inputs = inputs})
+                         {.macro = "ELEMENTS_KEPT", .extra = "EXTRA_KEPT", .param = letters[count - 1], .first_input = outputs, .memory_inputs = inputs})
                 .text;
   }
   text += "#define CLUTCH_FETCH_INPUTS(FETCH)";

@@ -36,7 +36,8 @@ double empty_value(SegmentReduce reduce) {
 
 void check_index(const Tensor& t, std::string_view what, std::string_view op) {
   if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, fmt::format("{} is undefined", what));
-  if (t.dtype() != DType::i32 && t.dtype() != DType::i64) throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} of {}, not i32 or i64", what, name(t.dtype())));
+  if (t.dtype() != DType::i32 && t.dtype() != DType::i64)
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} of {}, not i32 or i64", what, name(t.dtype())));
   if (t.rank() != 1) throw Error(ErrorCode::invalid_shape, op, fmt::format("{} of shape {}, not of rank 1", what, to_string(t.sizes())));
 }
 
@@ -136,9 +137,7 @@ void run(const Tensor& out, const Segments& s, Runtime& runtime, const SegmentOp
                    .has_columns = s.columns.defined(),
                    .has_values = s.values.defined()};
   p.rows = (data.strides()[1] == 1 && target.strides()[1] == 1) || features == 1;
-  auto reaches = [&](const Tensor& t) {
-    return t.numel() > 0 && (t.sizes()[0] - 1) * t.strides()[0] + (t.sizes()[1] - 1) * t.strides()[1] + 64 >= INT32_MAX;
-  };
+  auto reaches = [&](const Tensor& t) { return t.numel() > 0 && (t.sizes()[0] - 1) * t.strides()[0] + (t.sizes()[1] - 1) * t.strides()[1] + 64 >= INT32_MAX; };
   p.wide_index = the_settings().index64.on() || reaches(data) || reaches(target);
   const BuiltPlan& plan = plan_for(runtime, "segment", p, options.implementation);
   auto n = static_cast<std::uint64_t>(target.sizes()[0]), entries = static_cast<std::uint64_t>(s.columns.defined() ? columns.numel() : data.sizes()[0]);
@@ -170,7 +169,11 @@ void into(const Tensor& out, const Segments& s, const SegmentOptions& options, c
 }
 
 Segments segments_of(const Tensor& data, const Tensor& offsets, SegmentReduce reduce) {
-  return {.op = "segment_reduce", .data = data, .offsets = offsets, .data_rows = data.defined() && data.rank() > 0 ? data.sizes()[0] : 0, .empty = empty_value(reduce)};
+  return {.op = "segment_reduce",
+          .data = data,
+          .offsets = offsets,
+          .data_rows = data.defined() && data.rank() > 0 ? data.sizes()[0] : 0,
+          .empty = empty_value(reduce)};
 }
 Segments product_of(const sparse::Csr& a, const Tensor& b) {
   if (!a.columns.defined() || !b.defined()) throw Error(ErrorCode::invalid_argument, "spmm", "a tensor is undefined");

@@ -41,9 +41,9 @@ int wrap_dim(int dim, int rank, std::string_view op) {
 /// Strides of a view of other sizes, by walking both shapes from the inside; false if a copy is needed.
 bool view_strides(const Tensor& t, const Dims& sizes, Dims& strides) {
   strides = detail::contiguous_strides(sizes);
-  if (t.numel() == 0) return true;
+  if (t.numel() == 0 || t.is_contiguous()) return true;
   int view = sizes.rank() - 1;
-  std::int64_t base = t.rank() == 0 ? 1 : t.strides()[t.rank() - 1];
+  std::int64_t base = t.strides()[t.rank() - 1];
   std::int64_t have = 1, want = 1;
   for (int d = t.rank() - 1; d >= 0; --d) {
     have *= t.sizes()[d];

@@ -56,8 +56,7 @@ void expect_near(const Tensor& got, const std::vector<double>& want, double tole
   double most = 0;
   for (double w : want) most = std::max(most, std::fabs(w));
   ASSERT_GT(most, 0) << what << ": all zero proves nothing";
-  for (std::size_t i = 0; i < g.size(); ++i)
-    ASSERT_NEAR(g[i], want[i], tolerance * std::max(std::fabs(want[i]), most * 0.01)) << what << " at " << i;
+  for (std::size_t i = 0; i < g.size(); ++i) ASSERT_NEAR(g[i], want[i], tolerance * std::max(std::fabs(want[i]), most * 0.01)) << what << " at " << i;
 }
 
 TEST(Rowwise, SeveralOutputsAndRowsOverSeveralDimensions) {
@@ -116,7 +115,8 @@ TEST(Rowwise, SoftmaxStaysWithinItsBound) {
           for (std::size_t j = 0; j < static_cast<std::size_t>(m); ++j) {
             long double centered = in[row(j)] - top, want = std::exp(centered) / total;
             ASSERT_LE(std::fabs(static_cast<double>(soft[row(j)] - want)), static_cast<double>(want * (46 - centered) * eps + want * stored + 1e-42L));
-            ASSERT_NEAR(logs[row(j)], static_cast<double>(centered - std::log(total)), 60 * eps + (stored + eps) * static_cast<double>(std::fabs(centered) + 10));
+            ASSERT_NEAR(logs[row(j)], static_cast<double>(centered - std::log(total)),
+                        60 * eps + (stored + eps) * static_cast<double>(std::fabs(centered) + 10));
             back.push_back(static_cast<double>(hy[row(j)] * (hg[row(j)] - gy)));
             log_back.push_back(static_cast<double>(hg[row(j)] - std::exp(static_cast<long double>(hl[row(j)])) * gs));
           }

@@ -32,7 +32,8 @@ TEST(Segment, ReductionsShapesAndDtypesHaveTheModelsBits) {
           if (level() == "smoke" && dtype != DType::f32 && reduce != SegmentReduce::sum) continue;
           for (bool is_product : {true, false})
             for (std::string_view entry : {"segment_rows", "segment_strided"})
-              ASSERT_EQ(run(device, SegmentCase::problem("", entry, dtype, reduce, 23, features, is_product, seed() + static_cast<std::uint64_t>(features))), "")
+              ASSERT_EQ(run(device, SegmentCase::problem("", entry, dtype, reduce, 23, features, is_product, seed() + static_cast<std::uint64_t>(features))),
+                        "")
                   << name(dtype) << " reduction " << static_cast<int>(reduce) << ", " << features << " features, product " << is_product << " " << entry;
         }
     }

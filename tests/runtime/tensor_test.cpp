@@ -19,6 +19,7 @@ TEST(Tensors, FactoriesAndViews) {
     EXPECT_TRUE(t.reshape({6, 4}).shares_storage(t)) << "a view where strides allow it";
     EXPECT_FALSE(t.mT().reshape({24}).shares_storage(t));
     EXPECT_TRUE(t.slice(1, 0, 2).reshape({2, 8}).shares_storage(t));
+    EXPECT_EQ(full({}, 3, {.device = device}).reshape({1, 1, 1}).to_host<float>(), std::vector<float>{3}) << "from rank 0";
     EXPECT_EQ(t.slice(0, 5, 9).numel(), 0);
     EXPECT_EQ(zeros({0, 3}, {.device = device}).to_host<float>().size(), 0u);
     EXPECT_EQ(full({}, 2.5, {.device = device}).item(), 2.5);

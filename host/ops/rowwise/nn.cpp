@@ -47,8 +47,7 @@ auto log_softmax_of = [](Row& row, Expr x) {
 Tensor first(std::vector<Tensor> outputs) { return std::move(outputs[0]); }
 
 Dims last_dims(const Tensor& x, int count, std::string_view op) {
-  if (count < 1 || count > x.rank())
-    throw Error(ErrorCode::invalid_argument, op, fmt::format("normalized_rank {} of a tensor of rank {}", count, x.rank()));
+  if (count < 1 || count > x.rank()) throw Error(ErrorCode::invalid_argument, op, fmt::format("normalized_rank {} of a tensor of rank {}", count, x.rank()));
   Dims dims;
   for (int d = x.rank() - count; d < x.rank(); ++d) dims.push_back(d);
   return dims;
@@ -187,9 +186,9 @@ RmsNormGradients rms_norm_backward(const Tensor& grad, const Tensor& x, const Te
   RowwiseOptions row_options{.dims = dims, .dtypes = {x.dtype()}};
   if (weight.defined()) {
     const Tensor inputs[] = {grad, x, rrms, weight};
-    grads.x = first(rowwise(traced_once<4>("rms_norm_backward w", {grad, x, rrms, weight}, 0,
-                                           [&](Row& row, Expr g, Expr a, Expr r, Expr w) { return core(row, g * w, a, r); }),
-                            inputs, row_options, stream));
+    grads.x = first(rowwise(
+        traced_once<4>("rms_norm_backward w", {grad, x, rrms, weight}, 0, [&](Row& row, Expr g, Expr a, Expr r, Expr w) { return core(row, g * w, a, r); }),
+        inputs, row_options, stream));
     grads.weight = sum_leading(
         weight, x, options.normalized_rank, [](Expr g, Expr a, Expr r) { return g * (a * r); }, {grad, x, rrms}, stream);
   } else {
@@ -203,9 +202,9 @@ namespace {
 
 /// The parts of a cross entropy that both directions need.
 struct Targets {
-  int dim = 0;              ///< of the classes
+  int dim = 0;  ///< of the classes
   std::int64_t classes = 0;
-  Tensor index;             ///< the target as i64, with size 1 in the classes' dimension
+  Tensor index;  ///< the target as i64, with size 1 in the classes' dimension
 };
 
 Targets targets_of(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o, const Stream& stream) {
@@ -266,7 +265,8 @@ CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, con
   CrossEntropyResult result;
   auto ignored = [](const Expr& weight, const Expr& loss) { return select(weight == 0, cast(Expr(0), loss.dtype()), loss); };
   if (smoothing == 0) {
-    result.lse = first(rowwise(traced_once<1>("lse", {logits}, 0, [&](Row& row, Expr x) { row.result(lse_of(row, x)); }), std::span(&logits, 1), options, stream));
+    result.lse =
+        first(rowwise(traced_once<1>("lse", {logits}, 0, [&](Row& row, Expr x) { row.result(lse_of(row, x)); }), std::span(&logits, 1), options, stream));
     losses = map([&](Expr lse, Expr index, Expr w) { return ignored(w, w * (lse - at_target(logits, t.dim, index))); }, {result.lse, t.index, weights},
                  {.dtypes = {kept}}, stream);
   } else {

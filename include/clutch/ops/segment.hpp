@@ -32,10 +32,10 @@ namespace sparse {
 
 /// A matrix of compressed rows: row i has entries offsets[i] to offsets[i + 1].
 struct Csr {
-  Tensor offsets;            ///< (rows + 1), i32 or i64, ascending
-  Tensor columns;            ///< (entries), i32 or i64
-  Tensor values = {};        ///< (entries); undefined: all 1
-  std::int64_t width = 0;    ///< columns of the matrix
+  Tensor offsets;          ///< (rows + 1), i32 or i64, ascending
+  Tensor columns;          ///< (entries), i32 or i64
+  Tensor values = {};      ///< (entries); undefined: all 1
+  std::int64_t width = 0;  ///< columns of the matrix
 };
 
 /// Multiplies a compressed matrix by a dense one, with any reduction: out[i, :] = reduce of values[k] * b[columns[k], :] over row i.
