@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduce: a traced function of strided operands, reduced over some dimensions.
-// The elements of a result, in row-major order, go in blocks of BLOCK; element j of a block goes into partial
-// 16 (j / CHAIN) + j % 16, the 64 partials into a tree of halves: rows read whole vectors, columns work on 16 partials at a time. Results of blocks are reduced
-// by another launch. So bits depend neither on the device nor on the layout. Ownership: an item takes `chunk` whole blocks at a time; 64 partials are 64 /
-// WIDTH vectors. No local memory. Needs: what common/expr.clh needs; OPERANDS; OP (0 sum, 1 prod, 2 min, 3 max, 4 any, 5 all); A_NAME, the accumulator's dtype
-// (f32, f64, i64, i32, bool), and A_IS_...; IDX; RANK_LANES; BLOCK, ABREAST; FINAL (1: apply CLUTCH_AFTER and store the result); and from
+// The elements of a result, in row-major order, combine in the order of common/reduce_order.clh; results of blocks are reduced by another
+// launch. So bits depend neither on the device nor on the layout.
+// Ownership: an item takes `chunk` whole blocks at a time. No local memory.
+// Needs: what common/reduce_order.clh needs; OP (0 sum, 1 prod, 2 min, 3 max, 4 any, 5 all); A_NAME, the accumulator's dtype
+// (f32, f64, i64, i32, bool), and A_IS_...; ABREAST; FINAL (1: apply CLUTCH_AFTER and store the result); and from
 // expression.clh: CLUTCH_EXPRESSION and, if FINAL, CLUTCH_AFTER, with their parameters.
 // Operand b0 is the output, inputs follow, then positions, which have strides and no memory; its strides over the kept dimensions are s0, the inputs' are s1,
 // ...; the inputs' strides over the reduced dimensions are r1, ...
@@ -50,15 +50,6 @@ static inline void put(__global uchar* b0, IDX place, A result CLUTCH_AFTER_PARA
 #define PUT(place, block, blocks, number, result) ((__global A*)b0)[(number) * (blocks) + (block)] = (result)
 #endif
 
-// Offsets of the element whose row-major number is `index`, added to place[1] on, and to place[0] if `with_output`.
-static inline void walk(IDX index, int rank, const IDX* size, IDX stride[][RANK_LANES], int first, IDX* place) {
-  for (int d = 0; d < rank; ++d) {
-    IDX next = index / size[d], x = index - next * size[d];
-    for (int k = first; k < OPERANDS; ++k) place[k] += x * stride[k][d];
-    index = next;
-  }
-}
-
 #define REDUCE_SHAPE                                 \
   IDX size[RANK_LANES], kept[OPERANDS][RANK_LANES];  \
   CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size); \
@@ -83,7 +74,7 @@ __kernel void reduce_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int ra
   REDUCE_TASKS {
     ulong number = one / blocks, block = one - number * blocks;
     IDX place[OPERANDS] = {0};
-    walk((IDX)number, rank, size, kept, 0, place);
+    add_places((IDX)number, rank, size, kept, 0, place);
     A result = rows_block(place, inner, (IDX)(block * BLOCK), (IDX)min((block + 1) * BLOCK, m) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
     PUT(place[0], block, blocks, number, result);
   }
@@ -105,7 +96,7 @@ __kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
   REDUCE_TASKS {
     ulong number = one / blocks, block = one - number * blocks;
     IDX place[OPERANDS] = {0}, begin = (IDX)(block * BLOCK), end = (IDX)min((block + 1) * BLOCK, m);
-    walk((IDX)number, rank, size, kept, 0, place);
+    add_places((IDX)number, rank, size, kept, 0, place);
     V acc[VECTORS];
     for (int k = 0; k < VECTORS; ++k) acc[k] = (V)(A)IDENTITY;
     for (IDX j = begin; j < end; j += WIDTH) {
@@ -114,7 +105,7 @@ __kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
       for (int l = 0; l < WIDTH; ++l) {
         IDX here[OPERANDS];
         for (int k = 0; k < OPERANDS; ++k) here[k] = place[k];
-        if (l < count) walk(j + l, reduced_rank, reduced_size, reduced, 1, here);
+        if (l < count) add_places(j + l, reduced_rank, reduced_size, reduced, 1, here);
         for (int k = 1; k < OPERANDS; ++k) at[k][l] = here[k];
       }
       V value;
@@ -160,7 +151,7 @@ __kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
     ulong number = task / blocks, block = task - number * blocks, outer = number / panels, column = (number - outer * panels) * PANEL;
     int width = (int)min(columns - column, (ulong)PANEL);
     IDX place[OPERANDS] = {0}, row[OPERANDS], begin = (IDX)(block * BLOCK), end = (IDX)min((block + 1) * BLOCK, m);
-    walk((IDX)(outer * columns + column), rank, size, kept, 0, place);
+    add_places((IDX)(outer * columns + column), rank, size, kept, 0, place);
     V acc[PARTIALS][ABREAST];
     for (int k = 0; k < PARTIALS; ++k)
       for (int v = 0; v < ABREAST; ++v) acc[k][v] = (V)(A)IDENTITY;

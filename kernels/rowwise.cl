@@ -2,10 +2,9 @@
 // rowwise: totals over each row, one after another, then elements made of the row's and of the totals; all while the row is near.
 // A total's value may use earlier totals. Totals combine in the order of common/reduce_order.clh, results of blocks in that order, too.
 // Ownership: an item takes `chunk` whole rows at a time, reading a row once for each total and once for the elements. No local memory.
-// Needs: what common/expr.clh and common/reduce_order.clh need; OPERANDS, ELEMENTS and RESULTS (outputs with a row's elements, outputs
-// with one element a row), TOTALS (1 to 4), OP0 to OP3; IDX; RANK_LANES; and from expression.clh CLUTCH_TOTAL0 to 3,
-// CLUTCH_ELEMENTS, CLUTCH_RESULTS, with their parameters; KEPT, the total whose values are kept for the elements of rows of up to BLOCK
-// (then CLUTCH_ELEMENTS_KEPT, too), or 4.
+// Needs: what common/reduce_order.clh needs; ELEMENTS and RESULTS (outputs with a row's elements, outputs with one element a row),
+// TOTALS (1 to 4), TOTAL_OP0 to TOTAL_OP3; and from expression.clh CLUTCH_TOTAL0 to 3, CLUTCH_ELEMENTS, CLUTCH_RESULTS, with their
+// parameters; KEPT, the total whose values are kept for the elements of rows of up to BLOCK (then CLUTCH_ELEMENTS_KEPT, too), or 4.
 // Operands are b0, b1, ...: element outputs, result outputs, inputs. Strides over the kept dimensions are s0, s1, ...; each has one
 // stride along a row.
 #include "common/expr.clh"
@@ -26,12 +25,12 @@
 #define TOTAL_2 ((V)totals[2])
 #define TOTAL_3 ((V)totals[3])
 #define TOTAL_4 ((V)totals[4])  // the row's length
-#define TOTAL_5 FILL(keep + j)
+#define KNOWN_VALUE FILL(keep + j)
 
 #define ROW_PARAMS , const A *totals, A *keep CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS
 #define ROW_NAMES , totals, keep CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES
 
-// Whole vectors along a row: at strides 0 and 1, or gathered.
+// Whole vectors along a row, at strides 0 and 1. Other rows are read and written place by place.
 #ifdef CLUTCH_ENTRY_rowwise_rows
 #define LOAD_VALUE LOAD_ROW
 #define FETCH(k, bytes) \
@@ -41,121 +40,60 @@
   (CLUTCH_CONCAT(b, k), place[k] + j, x);       \
   else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), place[k] + j, x);
 #endif
-#ifdef CLUTCH_ENTRY_rowwise_strided
-#define FETCH(k, bytes)
-#define LOAD_VALUE(k, dtype) CLUTCH_CONCAT(strided_, dtype)(CLUTCH_CONCAT(b, k), place[k] + j * inner[k], inner[k])
-#define STORE_ROW(k, dtype, x) CLUTCH_CONCAT(stride_out_, dtype)(CLUTCH_CONCAT(b, k), place[k] + j * inner[k], inner[k], x);
-#define STRIDED(V, dtype)                                                                   \
-  static inline V strided_##dtype(__global const uchar* base, IDX first, IDX stride) {      \
-    IDX at[WIDTH];                                                                          \
-    for (int l = 0; l < WIDTH; ++l) at[l] = first + l * stride;                             \
-    return gather_##dtype(base, at, WIDTH);                                                 \
-  }                                                                                         \
-  static inline void stride_out_##dtype(__global uchar* base, IDX first, IDX stride, V x) { \
-    IDX at[WIDTH];                                                                          \
-    for (int l = 0; l < WIDTH; ++l) at[l] = first + l * stride;                             \
-    scatter_##dtype(base, at, WIDTH, x);                                                    \
-  }
-STRIDED(VF, f32)
-STRIDED(VF, f16)
-STRIDED(VF, bf16)
-STRIDED(VI, i8)
-STRIDED(VI, u8)
-STRIDED(VI, i16)
-STRIDED(VI, i32)
-STRIDED(VL, i64)
-STRIDED(VI, bool)
-#ifdef cl_khr_fp64
-STRIDED(VD, f64)
-#endif
-#endif
 
 #define POSITION_VALUE NO_POSITION
 #define NAMED(name) CLUTCH_CONCAT(name##_, CLUTCH_TOTAL_NUMBER)
-#define OP OP0
 #define CLUTCH_TOTAL_NUMBER 0
-#define ROW_VALUE CLUTCH_TOTAL0
-#if KEPT == 0
-#define KEEP_VALUE SPILL(value, keep + j % BLOCK);
-#else
-#define KEEP_VALUE
-#endif
-#include "common/reduce_block.inc"
 #include "common/row_total.inc"
 #if TOTALS > 1
-#undef OP
 #undef CLUTCH_TOTAL_NUMBER
-#undef ROW_VALUE
-#undef KEEP_VALUE
-#define OP OP1
 #define CLUTCH_TOTAL_NUMBER 1
-#define ROW_VALUE CLUTCH_TOTAL1
-#if KEPT == 1
-#define KEEP_VALUE SPILL(value, keep + j % BLOCK);
-#else
-#define KEEP_VALUE
-#endif
-#include "common/reduce_block.inc"
 #include "common/row_total.inc"
 #endif
 #if TOTALS > 2
-#undef OP
 #undef CLUTCH_TOTAL_NUMBER
-#undef ROW_VALUE
-#undef KEEP_VALUE
-#define OP OP2
 #define CLUTCH_TOTAL_NUMBER 2
-#define ROW_VALUE CLUTCH_TOTAL2
-#if KEPT == 2
-#define KEEP_VALUE SPILL(value, keep + j % BLOCK);
-#else
-#define KEEP_VALUE
-#endif
-#include "common/reduce_block.inc"
 #include "common/row_total.inc"
 #endif
 #if TOTALS > 3
-#undef OP
 #undef CLUTCH_TOTAL_NUMBER
-#undef ROW_VALUE
-#undef KEEP_VALUE
-#define OP OP3
 #define CLUTCH_TOTAL_NUMBER 3
-#define ROW_VALUE CLUTCH_TOTAL3
-#if KEPT == 3
-#define KEEP_VALUE SPILL(value, keep + j % BLOCK);
-#else
-#define KEEP_VALUE
-#endif
-#include "common/reduce_block.inc"
 #include "common/row_total.inc"
 #endif
 
 #if ELEMENTS > 0
-static inline void row_elements_tail(const IDX* place, const IDX* inner, IDX j, int count ROW_PARAMS) {
+// Up to WIDTH elements from element j on. `near`: the row is short enough for kept values.
+static inline void row_elements_tail(const IDX* place, const IDX* inner, IDX j, int count, int near ROW_PARAMS) {
   IDX at[OPERANDS][WIDTH];
   for (int k = 0; k < OPERANDS; ++k)
     for (int l = 0; l < WIDTH; ++l) at[k][l] = place[k] + (j + l) * inner[k];
+#if KEPT < TOTALS
+  if (near) {
+    CLUTCH_ELEMENTS_KEPT(LOAD_PLACES, NO_POSITION, STORE_PLACES)
+    return;
+  }
+#endif
   CLUTCH_ELEMENTS(LOAD_PLACES, NO_POSITION, STORE_PLACES)
 }
 // `next` is the next row's places: what it reads comes near while this row is worked on.
 static inline void row_elements(const IDX* place, const IDX* next, const IDX* inner, IDX m, int streaming ROW_PARAMS) {
+  IDX j = 0;
+  const int near = m <= BLOCK;
+#ifdef LOAD_VALUE
   IDX full = m / WIDTH * WIDTH;
-#if KEPT < 4
-  if (m <= BLOCK) {
-    for (IDX j = 0; j < full; j += WIDTH) {
+#if KEPT < TOTALS
+  if (near)
+    for (; j < full; j += WIDTH) {
       CLUTCH_FETCH_INPUTS(FETCH)
       CLUTCH_ELEMENTS_KEPT(LOAD_VALUE, NO_POSITION, STORE_ROW)
     }
-    if (full < m) row_elements_tail(place, inner, full, (int)(m - full) ROW_NAMES);
-    return;
-  }
 #endif
-  for (IDX j = 0; j < full; j += WIDTH) {
+  for (; j < full; j += WIDTH) {
     CLUTCH_FETCH_INPUTS(FETCH)
     CLUTCH_ELEMENTS(LOAD_VALUE, NO_POSITION, STORE_ROW)
   }
-  if (full < m) row_elements_tail(place, inner, full, (int)(m - full) ROW_NAMES);
+#endif
+  for (; j < m; j += WIDTH) row_elements_tail(place, inner, j, (int)min(m - j, (IDX)WIDTH), near ROW_NAMES);
 }
 #endif
 #if RESULTS > 0
@@ -168,33 +106,26 @@ static inline void row_results(const IDX* place ROW_PARAMS) {
 }
 #endif
 
-static inline void row_places(IDX index, int rank, const IDX* size, IDX kept[][RANK_LANES], IDX* place) {
-  for (int d = 0; d < rank; ++d) {
-    IDX next = index / size[d], x = index - next * size[d];
-    for (int k = 0; k < OPERANDS; ++k) place[k] += x * kept[k][d];
-    index = next;
-  }
-}
-
 static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk, uint wants_streaming, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
-                                const IDX* inner CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
+                                CLUTCH_CONCAT(IDX, 16) inner_strides CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
   // Streaming stores take addresses of whole vectors.
   int streaming = wants_streaming && CLUTCH_OUTPUT_ADDRESSES % 64 == 0;
-  IDX size[RANK_LANES], kept[OPERANDS][RANK_LANES];
+  IDX size[RANK_LANES], kept[OPERANDS][RANK_LANES], inner[16];
   CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);
   CLUTCH_STRIDES(kept)
-#if KEPT < 4
+  vstore16(inner_strides, 0, inner);
+#if KEPT < TOTALS
   A keep[BLOCK];
 #else
   A* keep = 0;
 #endif
   for (ulong task = (group * lanes + lane) * chunk; task < n; task += groups * lanes * chunk) {
     IDX next[OPERANDS] = {0};
-    row_places((IDX)task, rank, size, kept, next);
+    add_places((IDX)task, rank, size, kept, 0, next);
     for (ulong row = task; row < min(task + chunk, n); ++row) {
       IDX place[OPERANDS];
       for (int k = 0; k < OPERANDS; ++k) place[k] = next[k], next[k] = 0;
-      row_places((IDX)(row + 1 < n ? row + 1 : row), rank, size, kept, next);
+      add_places((IDX)(row + 1 < n ? row + 1 : row), rank, size, kept, 0, next);
       A totals[5] = {0, 0, 0, 0, (A)m};
       totals[0] = row_total_0(place, inner, m ROW_NAMES);
 #if TOTALS > 1
@@ -221,9 +152,7 @@ static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
 __kernel void rowwise_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, uint streaming, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
                            CLUTCH_CONCAT(IDX, 16) inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_ALL_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
-  IDX inner[16];
-  vstore16(inner_strides, 0, inner);
-  rowwise_body(CLUTCH_IDS, n, m, chunk, streaming, rank, sizes CLUTCH_STRIDE_NAMES, inner CLUTCH_BUFFER_ARGUMENTS CLUTCH_ALL_ARGUMENTS);
+  rowwise_body(CLUTCH_IDS, n, m, chunk, streaming, rank, sizes CLUTCH_STRIDE_NAMES, inner_strides CLUTCH_BUFFER_ARGUMENTS CLUTCH_ALL_ARGUMENTS);
 }
 #endif
 
@@ -232,8 +161,6 @@ __kernel void rowwise_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, uint 
 __kernel void rowwise_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, uint streaming, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
                               CLUTCH_CONCAT(IDX, 16) inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_ALL_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
-  IDX inner[16];
-  vstore16(inner_strides, 0, inner);
-  rowwise_body(CLUTCH_IDS, n, m, chunk, 0, rank, sizes CLUTCH_STRIDE_NAMES, inner CLUTCH_BUFFER_ARGUMENTS CLUTCH_ALL_ARGUMENTS);
+  rowwise_body(CLUTCH_IDS, n, m, chunk, 0, rank, sizes CLUTCH_STRIDE_NAMES, inner_strides CLUTCH_BUFFER_ARGUMENTS CLUTCH_ALL_ARGUMENTS);
 }
 #endif

@@ -4,22 +4,18 @@
 // in order, into one accumulator for each feature; sums with VALUES are fma. Columns that are no row of the data count as NaN.
 // Ownership: an item takes `chunk` segments at a time, in panels of PANEL features that stay in registers. No local memory.
 // Needs: what common/expr.clh needs; T_NAME (f32, f64, f16, bf16; of data, values and out); OFFSET and COLUMN (int or long); COLUMNS and
-// VALUES (0 or 1); OP (0 sum, 1 prod, 2 min, 3 max, 6 mean); IDX.
-#include "common/expr.clh"
+// VALUES (0 or 1); A_IS_F32 or A_IS_F64; OP (0 sum, 1 prod, 2 min, 3 max); MEAN (1: divide by the count); IDX.
+#include "common/combine.clh"
 #include "common/launch.clh"
 
-#if !defined(T_NAME) || !defined(OFFSET) || !defined(COLUMN) || !defined(COLUMNS) || !defined(VALUES) || !defined(OP) || !defined(IDX)
-#error "T_NAME, OFFSET, COLUMN, COLUMNS, VALUES, OP and IDX are not defined"
+#if !defined(T_NAME) || !defined(OFFSET) || !defined(COLUMN) || !defined(COLUMNS) || !defined(VALUES) || !defined(OP) || !defined(MEAN) || !defined(IDX)
+#error "T_NAME, OFFSET, COLUMN, COLUMNS, VALUES, OP, MEAN and IDX are not defined"
 #endif
 
-#if defined(T_IS_F64)
-#define V VD
-#define A double
+#ifdef A_IS_F64
 #define FMA(a, b, c) fma(a, b, c)
 #define DIVIDE(a, b) ((a) / (b))
 #else
-#define V VF
-#define A float
 #define FMA(a, b, c) fma_rn(a, b, c)
 #define DIVIDE(a, b) div_rn(a, b)
 #endif
@@ -32,37 +28,16 @@
 #define AHEAD 8  // measured with clutch-bench --filter spmm on a wide-vector device
 #define PANEL (ABREAST * WIDTH)
 
-#if VALUES
-#define TERM(x, value) ((x) * (V)(value))
-#else
-#define TERM(x, value) (x)
-#endif
-#if OP == 1
-#define FIRST 1
-static inline V step(V acc, V x, A value) { return acc * TERM(x, value); }
-#elif OP == 2
-#define FIRST INFINITY
 static inline V step(V acc, V x, A value) {
-  V t = TERM(x, value);
-  return ((acc < t) | (acc != acc)) ? acc : t;
-}
-#elif OP == 3
-#define FIRST (-INFINITY)
-static inline V step(V acc, V x, A value) {
-  V t = TERM(x, value);
-  return ((acc > t) | (acc != acc)) ? acc : t;
-}
-#else
-#define FIRST 0
-static inline V step(V acc, V x, A value) {
-#if VALUES
+#if VALUES && OP == 0
   return FMA(x, (V)value, acc);
+#elif VALUES
+  return COMBINE(V, acc, x * (V)value);
 #else
-  return acc + x;
+  return COMBINE(V, acc, x);
 #endif
 }
-#endif
-#if OP == 6
+#if MEAN
 #define FINISH(acc, count) DIVIDE(acc, (V)(A)(count))
 #else
 #define FINISH(acc, count) (acc)
@@ -90,7 +65,7 @@ static inline long offset_of(__global const uchar* offsets, ulong i, long entrie
 static inline void segment_panel(__global uchar* out, __global const uchar* data, __global const uchar* columns, __global const uchar* values, long begin,
                                  long end, long entries, long data_rows, IDX out_place, IDX data_stride, IDX first, int width) {
   V acc[ABREAST];
-  for (int v = 0; v < ABREAST; ++v) acc[v] = (V)(A)FIRST;
+  for (int v = 0; v < ABREAST; ++v) acc[v] = (V)(A)IDENTITY;
   for (long k = begin; k < end; ++k) {
     long row = row_of(columns, k, data_rows);
     A value = row < 0 ? (A)NAN : value_of(values, k);
@@ -170,7 +145,7 @@ __kernel void segment_strided(SEGMENT_PARAMS) {
     long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
     IDX to[WIDTH];
     for (int l = 0; l < WIDTH; ++l) to[l] = (IDX)i * (IDX)out_stride + (IDX)f * (IDX)out_inner;
-    V acc = (V)(A)FIRST;
+    V acc = (V)(A)IDENTITY;
     for (long k = begin; k < end; ++k) {
       long row = row_of(columns, k, (long)data_rows);
       if (row < 0) {

@@ -56,6 +56,12 @@ void make_walk(const Dims& sizes, std::span<const Dims> strides, std::int64_t* r
   }
 }
 
+std::int64_t last_offset(std::int64_t rank, const std::int64_t* size, const std::int64_t* stride) {
+  std::int64_t last = 0;
+  for (std::int64_t d = 0; d < rank; ++d) last += std::max<std::int64_t>(size[d] - 1, 0) * stride[d];
+  return last;
+}
+
 Dims broadcast_strides(const Tensor& tensor, const Dims& sizes) {
   Dims result = Dims::filled(sizes.rank(), 0);
   int lead = sizes.rank() - tensor.rank();
@@ -70,6 +76,12 @@ ElementwiseTuning elementwise_tuning(const DeviceTraits& traits) {
   if (traits.type == DeviceType::cpu && traits.native_width_f32 >= 4) return {.width = std::min(traits.native_width_f32, 16), .tile = 8192, .local = 1};
   std::uint64_t local = std::min<std::uint64_t>(traits.max_work_group, 128);
   return {.width = 4, .tile = 8 * 4 * local, .local = local};
+}
+
+ElementwiseTuning row_tuning(const DeviceTraits& traits) {
+  ElementwiseTuning tuning = elementwise_tuning(traits);
+  tuning.local = std::min<std::uint64_t>(tuning.local, 32);
+  return tuning;
 }
 
 Geometry tile_geometry(std::uint64_t tiles, std::uint64_t local) {

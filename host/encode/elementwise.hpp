@@ -54,6 +54,9 @@ ElementwiseWalk<kOperands> walk_of(const Dims& sizes, const std::array<Dims, kOp
   return walk;
 }
 
+/// Offset of the last element.
+std::int64_t last_offset(std::int64_t rank, const std::int64_t* size, const std::int64_t* stride);
+
 /// Strides of `tensor` seen as broadcast to `sizes`.
 Dims broadcast_strides(const Tensor& tensor, const Dims& sizes);
 
@@ -66,8 +69,13 @@ struct ElementwiseTuning {
 };
 ElementwiseTuning elementwise_tuning(const DeviceTraits& traits);
 
+/// The same where an item takes whole rows or blocks: few items to a group leave the driver more groups to spread.
+ElementwiseTuning row_tuning(const DeviceTraits& traits);
+
 /// Work-groups for that many tiles: one each, up to a bound past which groups take several in turn.
 Geometry tile_geometry(std::uint64_t tiles, std::uint64_t local);
+/// The same for that many work-items.
+inline Geometry item_geometry(std::uint64_t items, std::uint64_t local) { return tile_geometry((items + local - 1) / local, local); }
 
 /// True if stores should bypass the cache: the operands together do not fit in it.
 bool worth_streaming(const DeviceTraits& traits, std::uint64_t bytes);

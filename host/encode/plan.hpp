@@ -94,6 +94,9 @@ std::uint64_t tile_count(const BuiltPlan& plan, const ElementwiseWalk<kOperands>
   return walk.numel / inner * ((inner + tile - 1) / tile);
 }
 
+/// Why a device refuses what holds doubles; empty if it takes them.
+inline std::string refuses_fp64(const DeviceTraits& traits, bool has_f64) { return has_f64 && !traits.fp64 ? "the device has no fp64" : ""; }
+
 /// True where math.clh emulates a rounding: emulation is scalar.
 inline bool emulates_rounding(const DeviceTraits& traits) { return !traits.fma_exact || !traits.divide_exact || !traits.sqrt_exact; }
 

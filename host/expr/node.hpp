@@ -152,6 +152,7 @@ struct PrintNames {
   char param = 'p', captured = 'c';
   std::size_t first_output = 0, first_input = SIZE_MAX;  ///< numbers of the operands; inputs follow outputs unless said
   std::size_t memory_inputs = SIZE_MAX;                  ///< inputs from here on are no operands but TOTAL_0, TOTAL_1, ...
+  int known_step = -1;                                   ///< a step whose value is KNOWN_VALUE
 };
 
 /// OpenCL C of a function, as macros for kernels that include common/expr.clh:

@@ -232,15 +232,20 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
   const std::size_t first_input = names.first_input == SIZE_MAX ? outputs : names.first_input;
   PrintedExpr printed;
   std::vector<bool> used(body.steps.size(), false);
-  for (const ExprStep& s : body.steps)
-    for (int o : s.operands) used[static_cast<std::size_t>(o)] = true;
   for (int o : body.outputs) used[static_cast<std::size_t>(o)] = true;
+  for (std::size_t k = body.steps.size(); k-- > 0;)
+    if (used[k] && static_cast<int>(k) != names.known_step)
+      for (int o : body.steps[k].operands) used[static_cast<std::size_t>(o)] = true;
 
   std::string lines;
   auto line = [&](std::string_view text) { lines += fmt::format(" \\\n  {}", text); };
   for (std::size_t k = 0; k < body.steps.size(); ++k) {
     const ExprStep& s = body.steps[k];
     if (!used[k]) continue;
+    if (static_cast<int>(k) == names.known_step) {
+      line(fmt::format("{} v{} = KNOWN_VALUE;", lane_type(s.dtype), k));
+      continue;
+    }
     std::string value;
     switch (s.op) {
       case ExprOp::input: {

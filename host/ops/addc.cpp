@@ -82,7 +82,7 @@ Checked validate(const Arguments& a) {
 // select ------------------------------------------------------------------------------------------------------------
 
 std::string computes(const DeviceTraits& traits, const AddcProblem& p) {
-  if (p.dtype == DType::f64 && !traits.fp64) return "the device has no fp64";
+  if (std::string why = refuses_fp64(traits, p.dtype == DType::f64); !why.empty()) return why;
   return {};
 }
 

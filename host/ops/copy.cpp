@@ -40,7 +40,7 @@ bool is_f64_kind(DType d) { return d == DType::f64 || d == DType::c128; }
 std::string moves(const DeviceTraits&, const CopyProblem& p) { return p.from == p.to ? "" : "the dtypes differ"; }
 std::string casts(const DeviceTraits& t, const CopyProblem& p) {
   if (p.from == p.to) return "the dtypes are the same";
-  if ((is_f64_kind(p.from) || is_f64_kind(p.to)) && !t.fp64) return "the device has no fp64";
+  if (std::string why = refuses_fp64(t, is_f64_kind(p.from) || is_f64_kind(p.to)); !why.empty()) return why;
   return {};
 }
 

@@ -43,7 +43,7 @@ constexpr std::array<Implementation<FillProblem>, 3> kImplementations{{
     {"fill_arange",
      [](const DeviceTraits& t, const FillProblem& p) -> std::string {
        if (!p.arange) return "counts up";
-       return p.dtype == DType::f64 && !t.fp64 ? "the device has no fp64" : "";
+       return refuses_fp64(t, p.dtype == DType::f64);
      }},
 }};
 

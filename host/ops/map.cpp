@@ -51,7 +51,7 @@ Checked validate(std::span<const Tensor> outputs, const ExprFunction& f, std::sp
 
 // select ------------------------------------------------------------------------------------------------------------
 
-std::string computes(const DeviceTraits& traits, const MapProblem& p) { return p.has_f64 && !traits.fp64 ? "the device has no fp64" : ""; }
+std::string computes(const DeviceTraits& traits, const MapProblem& p) { return refuses_fp64(traits, p.types.has_f64); }
 
 constexpr std::array<Implementation<MapProblem>, 3> kImplementations{{
     {"map_contiguous",
@@ -71,7 +71,7 @@ constexpr std::array<Implementation<MapProblem>, 3> kImplementations{{
 KernelPlan select(const DeviceTraits& traits, const MapProblem& p, std::string_view forced) {
   const auto& chosen = choose<MapProblem>(kImplementations, traits, p, forced, "map");
   KernelPlan plan{.stem = "map", .entry = chosen.name, .layout = static_cast<Layout>(&chosen - kImplementations.data()), .tuning = elementwise_tuning(traits)};
-  set_lanes(plan, traits, p.has_wide, p.outputs + p.inputs + p.positions, p.wide_index, p.rank_lanes);
+  set_lanes(plan, traits, p.types.has_wide, p.outputs + p.inputs + p.positions, p.wide_index, p.rank_lanes);
   return plan;
 }
 
@@ -102,38 +102,27 @@ bool fits(const Launch& l, const ExprBody& body) {
   return count <= 64 && bytes <= 1024;
 }
 
-Launch arrange(std::vector<Tensor> outputs, std::vector<Tensor> inputs, const Dims& sizes, const ExprBody& body) {
+Launch arrange(std::vector<Tensor> outputs, std::vector<Tensor> inputs, const Dims& sizes, const ExprFunction& f) {
   Launch l{.outputs = std::move(outputs), .inputs = std::move(inputs)};
   MapProblem& p = l.problem;
-  std::vector<int> positions;
-  for (const ExprStep& s : body.steps) {
-    if (s.op == ExprOp::position) positions.push_back(s.index);
-    p.has_f64 = p.has_f64 || s.dtype == DType::f64;
-    p.has_wide = p.has_wide || is_wide(s.dtype);
-  }
+  std::vector<Dims> positions = position_strides(f, sizes, "map");
+  p.types.note(f);
   if (l.outputs.size() + l.inputs.size() + positions.size() > kMaxMapOperands)
     refuse(ErrorCode::invalid_argument,
            fmt::format("{} tensors and positions, at most {} go into one call", l.outputs.size() + l.inputs.size() + positions.size(), kMaxMapOperands));
   std::size_t k = 0;
   auto add = [&](const Tensor& t) {
     p.dtypes[k++] = t.dtype();
-    p.has_f64 = p.has_f64 || t.dtype() == DType::f64;
-    p.has_wide = p.has_wide || is_wide(t.dtype());
+    p.types.note(t.dtype());
     l.strides.push_back(broadcast_strides(t, sizes));
   };
   for (const Tensor& t : l.outputs) add(t);
   for (const Tensor& t : l.inputs) add(t);
-  for (int dim : positions) {
-    int d = dim < 0 ? dim + sizes.rank() : dim;
-    if (d < 0 || d >= sizes.rank()) refuse(ErrorCode::invalid_argument, fmt::format("position of dimension {} in a result of rank {}", dim, sizes.rank()));
-    Dims strides = Dims::filled(sizes.rank(), 0);
-    strides[d] = 1;
-    l.strides.push_back(strides);
-  }
+  l.strides.insert(l.strides.end(), positions.begin(), positions.end());
   make_walk(sizes, l.strides, &l.rank, l.size.data(), l.stride.data(), &p.layout, &p.wide_index);
   for (std::size_t out = 1; out < l.outputs.size() && p.layout == Layout::rows; ++out)
     if (l.stride[out * 16] != 1) p.layout = Layout::strided;
-  p.function = body.id;
+  p.function = f.body()->id;
   p.outputs = static_cast<std::uint8_t>(l.outputs.size()), p.inputs = static_cast<std::uint8_t>(l.inputs.size());
   p.positions = static_cast<std::uint8_t>(positions.size());
   p.short_rows = l.size[0] < 16;
@@ -179,13 +168,13 @@ void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const
   std::int64_t n = numel(c.sizes);
   if (n == 0) return;
   std::vector<Tensor> inputs = as_traced(given, stream);
-  Launch l = arrange({outputs.begin(), outputs.end()}, inputs, c.sizes, *f.body());
+  Launch l = arrange({outputs.begin(), outputs.end()}, inputs, c.sizes, f);
   if (fits(l, *f.body())) return launch(l, f, params, *c.runtime, static_cast<std::uint64_t>(n), options, stream);
   // Too many arguments for the shapes: dense copies need none.
   std::vector<Tensor> dense_outputs;
   for (const Tensor& t : outputs) dense_outputs.push_back(empty(c.sizes, {.dtype = t.dtype(), .device = stream.device()}, stream));
   for (Tensor& t : inputs) t = t.expand(c.sizes).contiguous(stream);
-  Launch dense = arrange(dense_outputs, inputs, c.sizes, *f.body());
+  Launch dense = arrange(dense_outputs, inputs, c.sizes, f);
   if (!fits(dense, *f.body())) refuse(ErrorCode::invalid_argument, "the tensors, params and captured tensors are more than 64 arguments or 1024 bytes of them");
   launch(dense, f, params, *c.runtime, static_cast<std::uint64_t>(n), options, stream);
   for (std::size_t i = 0; i < outputs.size(); ++i) copy_(outputs[i], dense_outputs[i], {}, stream);

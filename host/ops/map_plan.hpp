@@ -2,8 +2,7 @@
 #pragma once
 #include <clutch/ops/map.hpp>
 
-#include "encode/plan.hpp"
-#include "expr/node.hpp"
+#include "ops/traced.hpp"
 
 namespace clutch::inline v0::detail {
 
@@ -15,9 +14,8 @@ struct MapProblem {
   std::uint8_t outputs = 1, inputs = 1, positions = 0;
   Layout layout = Layout::contiguous;
   bool wide_index = false;
-  bool short_rows = false;      ///< the innermost dimension is shorter than a vector
-  bool has_f64 = false;         ///< among dtypes or traced values
-  bool has_wide = false;        ///< 64-bit values, i64 or f64
+  bool short_rows = false;  ///< the innermost dimension is shorter than a vector
+  SeenTypes types;
   std::uint8_t rank_lanes = 4;  ///< lanes of the shape vectors
   std::uint8_t unused[7] = {};
   DType dtypes[kMaxMapOperands] = {};

@@ -44,7 +44,7 @@ Runtime& validate(const Tensor& self, const Arguments& a) {
 
 // select ------------------------------------------------------------------------------------------------------------
 
-std::string computes(const DeviceTraits& t, const RandomProblem& p) { return p.dtype == DType::f64 && !t.fp64 ? "the device has no fp64" : ""; }
+std::string computes(const DeviceTraits& t, const RandomProblem& p) { return refuses_fp64(t, p.dtype == DType::f64); }
 
 constexpr std::array<Implementation<RandomProblem>, 2> kImplementations{{
     {"random_uniform", [](const DeviceTraits& t, const RandomProblem& p) { return p.normal ? std::string("draws a uniform distribution") : computes(t, p); }},

@@ -23,15 +23,8 @@ struct Reduction {
   Dims result;                        ///< sizes of the result
   std::int64_t n = 1, m = 1;          ///< results, and elements of each
   DType dtype = DType::f32;           ///< of the result
+  std::vector<Dims> positions;        ///< strides of the function's positions over `sizes`
 };
-
-/// Dimensions of a function's positions.
-std::vector<int> positions_of(const ExprFunction& f) {
-  std::vector<int> dims;
-  for (const ExprStep& s : f.body()->steps)
-    if (s.op == ExprOp::position) dims.push_back(s.index);
-  return dims;
-}
 
 // validate ----------------------------------------------------------------------------------------------------------
 
@@ -59,11 +52,10 @@ Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::spa
   if (f.empty() || f.output_count() != 1) refuse(ErrorCode::invalid_argument, "the function is to have one output");
   if (inputs.empty() || static_cast<int>(inputs.size()) != f.input_count() || inputs.size() > kMaxReduceInputs)
     refuse(ErrorCode::invalid_argument, fmt::format("{} tensors for a function of {}, at most {}", inputs.size(), f.input_count(), kMaxReduceInputs));
-  if (positions_of(f).size() > kMaxReduceOperands - 1 - kMaxReduceInputs) refuse(ErrorCode::invalid_argument, "more than 4 positions");
   if (options.dtype.size() > 1) refuse(ErrorCode::invalid_argument, "more than one dtype");
   if (!options.after.empty() && (options.after.input_count() != 1 || options.after.output_count() != 1 || options.after.captured_count() > 0))
     refuse(ErrorCode::invalid_argument, "`after` is to have one input, one output and no captured tensors");
-  if (!options.after.empty() && !positions_of(options.after).empty()) refuse(ErrorCode::invalid_argument, "`after` is to have no positions");
+  if (!options.after.empty() && has_positions(options.after)) refuse(ErrorCode::invalid_argument, "`after` is to have no positions");
   std::vector<const Tensor*> all;
   std::vector<Dims> shapes;
   for (const Tensor& t : inputs) all.push_back(&t), shapes.push_back(t.sizes());
@@ -71,13 +63,11 @@ Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::spa
   if (out) all.push_back(out);
   Reduction r{.runtime = &common_runtime(all, "reduce"), .op = op, .sizes = broadcast_shapes(shapes, "reduce")};
   check_traced(f, inputs, "reduce");
+  r.positions = position_strides(f, r.sizes, "reduce");
+  if (r.positions.size() > kMaxReduceOperands - 1 - kMaxReduceInputs) refuse(ErrorCode::invalid_argument, "more than 4 positions");
   r.accumulator = accumulator_of(op, f.output_dtype(0));
   if (r.accumulator == DType::boolean && (op == Reduce::min || op == Reduce::max)) r.op = op == Reduce::max ? Reduce::any : Reduce::all;
-  for (std::int64_t d : options.dims) {
-    std::int64_t dim = d < 0 ? d + r.sizes.rank() : d;
-    if (dim < 0 || dim >= r.sizes.rank()) refuse(ErrorCode::invalid_argument, fmt::format("dimension {} of a shape of rank {}", d, r.sizes.rank()));
-    if (std::exchange(r.gone[static_cast<std::size_t>(dim)], true)) refuse(ErrorCode::invalid_argument, fmt::format("dimension {} appears twice", d));
-  }
+  r.gone = marked_dims(options.dims, r.sizes.rank(), "reduce");
   if (options.dims.empty()) r.gone.fill(true);
   for (int d = 0; d < r.sizes.rank(); ++d) {
     bool gone = r.gone[static_cast<std::size_t>(d)];
@@ -99,7 +89,7 @@ Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::spa
 
 // select ------------------------------------------------------------------------------------------------------------
 
-std::string computes(const DeviceTraits& traits, const ReduceProblem& p) { return p.has_f64 && !traits.fp64 ? "the device has no fp64" : ""; }
+std::string computes(const DeviceTraits& traits, const ReduceProblem& p) { return refuses_fp64(traits, p.types.has_f64); }
 
 constexpr std::array<Implementation<ReduceProblem>, 3> kImplementations{{
     {"reduce_rows",
@@ -128,10 +118,8 @@ int op_number(Reduce op) {
 
 KernelPlan select(const DeviceTraits& traits, const ReduceProblem& p, std::string_view forced) {
   const auto& chosen = choose<ReduceProblem>(kImplementations, traits, p, forced, "reduce");
-  KernelPlan plan{.stem = "reduce", .entry = chosen.name, .tuning = elementwise_tuning(traits)};
-  // An item takes whole blocks: few items to a group leave the driver more groups to spread.
-  plan.tuning.local = std::min<std::uint64_t>(plan.tuning.local, 32);
-  set_lanes(plan, traits, p.has_wide, 1 + p.inputs + p.positions, p.wide_index, p.rank_lanes);
+  KernelPlan plan{.stem = "reduce", .entry = chosen.name, .tuning = row_tuning(traits)};
+  set_lanes(plan, traits, p.types.has_wide, 1 + p.inputs + p.positions, p.wide_index, p.rank_lanes);
   plan.defines.set("FINAL", p.final_stage).set("OP", op_number(p.op)).set("BLOCK", kReduceBlock).set("ABREAST", kReduceAbreast);
   plan.defines.set_type("A", p.accumulator).set_text("A_NAME", name(p.accumulator));
   return plan;
@@ -143,6 +131,7 @@ namespace {
 
 /// Sizes and strides as the kernels take them, dimension 0 innermost; strides of the output (kept dimensions alone), then inputs and positions.
 struct Walks {
+  std::size_t operands = 0;  ///< inputs and positions
   std::int64_t kept_rank = 1, reduced_rank = 1;
   std::array<std::int64_t, 16> kept_size{}, reduced_size{};
   std::array<std::int64_t, 16 * kMaxReduceOperands> kept{}, reduced{};
@@ -174,16 +163,16 @@ void join_in_order(const Dims& sizes, std::span<const Dims> strides, Walks& w) {
   w.reduced_rank = n;
 }
 
-void classify(Walks& w, std::size_t operands) {
+void classify(Walks& w) {
   bool one_stride = w.reduced_rank == 1, rows = one_stride, columns = one_stride && w.kept_size[0] >= 8;
-  for (std::size_t k = 1; k <= operands; ++k) {
+  for (std::size_t k = 1; k <= w.operands; ++k) {
     rows = rows && (w.reduced[16 * k] == 0 || w.reduced[16 * k] == 1);
     columns = columns && (w.kept[16 * k] == 0 || w.kept[16 * k] == 1);
   }
   w.layout = rows ? ReduceLayout::rows : columns ? ReduceLayout::columns : ReduceLayout::strided;
 }
 
-Walks walks_of(const Reduction& r, const Tensor& out, std::span<const Tensor> inputs, std::span<const int> positions, bool keeps) {
+Walks walks_of(const Reduction& r, const Tensor& out, std::span<const Tensor> inputs, bool keeps) {
   Walks w;
   Dims kept_sizes, reduced_sizes, out_strides;
   int place = 0;
@@ -196,12 +185,7 @@ Walks walks_of(const Reduction& r, const Tensor& out, std::span<const Tensor> in
   std::vector<Dims> kept{out_strides}, reduced;
   std::vector<Dims> all;
   for (const Tensor& t : inputs) all.push_back(broadcast_strides(t, r.sizes));
-  for (int dim : positions) {
-    int d = dim < 0 ? dim + r.sizes.rank() : dim;
-    if (d < 0 || d >= r.sizes.rank()) refuse(ErrorCode::invalid_argument, fmt::format("position of dimension {} of a shape of rank {}", dim, r.sizes.rank()));
-    all.push_back(Dims::filled(r.sizes.rank(), 0));
-    all.back()[d] = 1;
-  }
+  all.insert(all.end(), r.positions.begin(), r.positions.end());
   for (const Dims& strides : all) {
     Dims in_kept, in_reduced;
     for (int d = 0; d < r.sizes.rank(); ++d) (r.gone[static_cast<std::size_t>(d)] ? in_reduced : in_kept).push_back(strides[d]);
@@ -210,14 +194,13 @@ Walks walks_of(const Reduction& r, const Tensor& out, std::span<const Tensor> in
   Layout unused;
   make_walk(kept_sizes, kept, &w.kept_rank, w.kept_size.data(), w.kept.data(), &unused, &w.wide_index);
   join_in_order(reduced_sizes, reduced, w);
-  for (std::size_t k = 1; k <= all.size(); ++k) {
-    std::int64_t last = 0;
-    for (std::size_t d = 0; d < static_cast<std::size_t>(w.kept_rank); ++d) last += (w.kept_size[d] - 1) * w.kept[16 * k + d];
-    for (std::size_t d = 0; d < static_cast<std::size_t>(w.reduced_rank); ++d) last += std::max<std::int64_t>(w.reduced_size[d] - 1, 0) * w.reduced[16 * k + d];
+  w.operands = all.size();
+  for (std::size_t k = 1; k <= w.operands; ++k) {
+    std::int64_t last = last_offset(w.kept_rank, w.kept_size.data(), &w.kept[16 * k]) + last_offset(w.reduced_rank, w.reduced_size.data(), &w.reduced[16 * k]);
     w.wide_index = w.wide_index || last >= INT32_MAX;
   }
   w.wide_index = w.wide_index || r.m >= INT32_MAX;
-  classify(w, all.size());
+  classify(w);
   return w;
 }
 
@@ -242,15 +225,12 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
                   .wide_index = s.walks.wide_index};
   if (s.after) p.after = s.after->body()->id;
   p.inputs = static_cast<std::uint8_t>(s.inputs.size());
-  p.positions = static_cast<std::uint8_t>(positions_of(*s.function).size());
-  const std::size_t operands = s.inputs.size() + p.positions;
+  const std::size_t operands = s.walks.operands;
+  p.positions = static_cast<std::uint8_t>(operands - s.inputs.size());
   for (std::size_t k = 0; k < s.inputs.size(); ++k) p.dtypes[k] = s.inputs[k].dtype();
-  auto note = [&](DType d) { p.has_f64 = p.has_f64 || d == DType::f64, p.has_wide = p.has_wide || is_wide(d); };
-  note(r.accumulator), note(s.out->dtype());
-  for (const Tensor& t : s.inputs) note(t.dtype());
-  for (const ExprStep& step : body.steps) note(step.dtype);
-  if (s.after)
-    for (const ExprStep& step : s.after->body()->steps) note(step.dtype);
+  p.types.note(r.accumulator), p.types.note(s.out->dtype()), p.types.note(*s.function);
+  for (const Tensor& t : s.inputs) p.types.note(t.dtype());
+  if (s.after) p.types.note(*s.after);
   std::int64_t lanes = std::max({s.walks.kept_rank, s.walks.reduced_rank, static_cast<std::int64_t>(operands)});
   p.rank_lanes = rank_lanes(lanes);
   const BuiltPlan& plan = r.runtime->plans().find<BuiltPlan>("reduce", p, implementation, [&] {
@@ -295,7 +275,7 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
     auto columns = static_cast<std::uint64_t>(s.walks.kept_size[0]), panel = static_cast<std::uint64_t>(kReduceAbreast * plan.tuning.width);
     items = n / columns * ((columns + panel - 1) / panel) * blocks;
   }
-  encoder.dispatch(plan.kernel, tile_geometry((items + plan.tuning.local - 1) / plan.tuning.local, plan.tuning.local));
+  encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
 }
 
 /// The function applied to the last accumulator.
@@ -311,7 +291,7 @@ void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given
   if (r.n == 0) return;
   std::vector<Tensor> inputs = as_traced(given, stream);
   ExprFunction after = last_step(r, options.after);
-  Stage stage{&out, inputs, &f, &after, walks_of(r, out, inputs, positions_of(f), options.keep_dims == KeepDims::yes), r.n, r.m};
+  Stage stage{&out, inputs, &f, &after, walks_of(r, out, inputs, options.keep_dims == KeepDims::yes), r.n, r.m};
   Tensor partials;
   while (stage.m > kReduceBlock) {
     std::int64_t blocks = (stage.m + kReduceBlock - 1) / kReduceBlock;
@@ -324,7 +304,8 @@ void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given
     Stage next{&out, {partials}, &identity(kept_as), &after, stage.walks, stage.n, blocks};
     std::int64_t row = blocks;
     for (std::size_t d = 0; d < static_cast<std::size_t>(next.walks.kept_rank); ++d) next.walks.kept[16 + d] = row, row *= next.walks.kept_size[d];
-    next.walks.reduced_rank = 1, next.walks.reduced_size[0] = blocks, next.walks.reduced[16] = 1, next.walks.layout = ReduceLayout::rows;
+    next.walks.operands = 1, next.walks.reduced_rank = 1, next.walks.reduced_size[0] = blocks, next.walks.reduced[16] = 1,
+    next.walks.layout = ReduceLayout::rows;
     stage = std::move(next);
   }
   launch(stage, r, partials.defined() ? std::string_view() : options.implementation, stream);

@@ -2,8 +2,7 @@
 #pragma once
 #include <clutch/ops/reduce.hpp>
 
-#include "encode/plan.hpp"
-#include "expr/node.hpp"
+#include "ops/traced.hpp"
 
 namespace clutch::inline v0::detail {
 
@@ -27,7 +26,7 @@ struct ReduceProblem {
   DType accumulator = DType::f32, output = DType::f32;
   bool final_stage = true;
   bool wide_index = false;
-  bool has_f64 = false, has_wide = false;
+  SeenTypes types;
   std::uint8_t inputs = 1, positions = 0, rank_lanes = 4;
   std::uint8_t unused[5] = {};
   DType dtypes[kMaxReduceInputs] = {};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/ops/copy.hpp>
+#include <clutch/ops/map.hpp>
 #include <clutch/ops/rowwise.hpp>
 
 #include "ops/reduce_plan.hpp"
@@ -8,7 +9,6 @@
 #include "runtime/storage.hpp"
 
 #include <array>
-#include <map>
 #include <optional>
 
 namespace clutch::inline v0 {
@@ -32,31 +32,6 @@ Expr Row::total(Reduce op, const Expr& x) {
   return detail::expr_input(static_cast<int>(inputs_.size() + ops_.size()) - 1, accumulator_);
 }
 
-namespace {
-
-/// An expression with one of its nodes replaced by another.
-struct Replacement {
-  const detail::ExprNode* from;
-  Expr to;
-  std::map<const detail::ExprNode*, Expr> done;
-  bool found = false;
-
-  Expr operator()(const Expr& e) {
-    const detail::ExprNode* node = e.node().get();
-    if (node == from) {
-      found = true;
-      return to;
-    }
-    if (node->operands.empty()) return e;
-    if (auto known = done.find(node); known != done.end()) return known->second;
-    auto copy = std::make_shared<detail::ExprNode>(*node);
-    for (auto& operand : copy->operands) operand = (*this)(Expr(operand)).node();
-    return done.try_emplace(node, Expr(std::shared_ptr<const detail::ExprNode>(std::move(copy)))).first->second;
-  }
-};
-
-}  // namespace
-
 RowFunction::RowFunction(const Row& row, std::span<const Expr> elements) {
   if (row.ops_.empty()) refuse(ErrorCode::invalid_argument, "no totals: use map");
   if (elements.empty() && row.results_.empty()) refuse(ErrorCode::invalid_argument, "no outputs");
@@ -69,20 +44,20 @@ RowFunction::RowFunction(const Row& row, std::span<const Expr> elements) {
   for (const Expr& value : row.values_) body->totals.emplace_back(dtypes, std::span(&value, 1));
   if (!elements.empty()) body->elements = ExprFunction(dtypes, elements);
   if (!row.results_.empty()) body->results = ExprFunction(dtypes, row.results_);
-  // The values of the last total that the elements use again need not be computed again.
+  // The values of the last total that the elements use again need not be computed again: they occur there if beside the elements
+  // they add no step.
   for (std::size_t i = row.values_.size(); i-- > 0 && body->kept == detail::kMaxTotals && !elements.empty();) {
-    if (row.values_[i].node()->op == detail::ExprOp::input) continue;
-    std::vector<DType> with_kept = dtypes;
-    with_kept.push_back(row.accumulator_);
-    Replacement replacement{row.values_[i].node().get(), detail::expr_input(static_cast<int>(dtypes.size()), row.accumulator_), {}};
-    std::vector<Expr> replaced;
-    for (const Expr& e : elements) replaced.push_back(replacement(e));
-    if (replacement.found) body->kept = static_cast<int>(i), body->elements_kept = ExprFunction(with_kept, replaced);
+    std::vector<Expr> both(elements.begin(), elements.end());
+    both.push_back(row.values_[i]);
+    ExprFunction combined(dtypes, both);
+    const auto& steps = combined.body()->steps;
+    int value = combined.body()->outputs.back();
+    if (steps.size() != body->elements.body()->steps.size() || steps[static_cast<std::size_t>(value)].op == detail::ExprOp::input) continue;
+    body->kept = static_cast<int>(i), body->kept_step = value;
   }
   for (const ExprFunction* f : body->functions()) {
     if (f->captured_count() > 0) refuse(ErrorCode::invalid_argument, "captured tensors are map's");
-    for (const detail::ExprStep& s : f->body()->steps)
-      if (s.op == detail::ExprOp::position) refuse(ErrorCode::invalid_argument, "positions are map's");
+    if (detail::has_positions(*f)) refuse(ErrorCode::invalid_argument, "positions are map's");
   }
   body_ = std::move(body);
 }
@@ -119,18 +94,11 @@ Checked validate(std::span<const Tensor> outputs, const RowFunction& f, std::spa
   for (const Tensor& t : inputs) all.push_back(&t), shapes.push_back(t.sizes());
   for (const Tensor& t : outputs) all.push_back(&t);
   Checked c{.runtime = &common_runtime(all, "rowwise"), .sizes = broadcast_shapes(shapes, "rowwise")};
-  std::vector<DType> traced = traced_dtypes(inputs);
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (traced[i] != f.body()->inputs[i])
-      refuse(ErrorCode::invalid_dtype, fmt::format("input {} of dtype {} is traced as {}, the function takes {}", i, name(inputs[i].dtype()), name(traced[i]),
-                                                   name(f.body()->inputs[i])));
+  check_traced(*f.body()->functions().front(), inputs, "rowwise");
   c.result = c.sizes;
-  for (std::int64_t d : options.dims) {
-    std::int64_t dim = d < 0 ? d + c.sizes.rank() : d;
-    if (dim < 0 || dim >= c.sizes.rank()) refuse(ErrorCode::invalid_argument, fmt::format("dimension {} of a shape of rank {}", d, c.sizes.rank()));
-    if (std::exchange(c.gone[static_cast<std::size_t>(dim)], true)) refuse(ErrorCode::invalid_argument, fmt::format("dimension {} appears twice", d));
-    c.result[static_cast<int>(dim)] = 1;
-  }
+  c.gone = marked_dims(options.dims, c.sizes.rank(), "rowwise");
+  for (int d = 0; d < c.sizes.rank(); ++d)
+    if (c.gone[static_cast<std::size_t>(d)]) c.result[d] = 1;
   if (options.dims.empty()) refuse(ErrorCode::invalid_argument, "no dimensions make a row");
   for (int d = 0; d < c.sizes.rank(); ++d) (c.gone[static_cast<std::size_t>(d)] ? c.m : c.n) *= c.sizes[d];
   if (c.m == 0 && c.n > 0)
@@ -156,7 +124,7 @@ Checked validate(std::span<const Tensor> outputs, const RowFunction& f, std::spa
 
 // select ------------------------------------------------------------------------------------------------------------
 
-std::string computes(const DeviceTraits& traits, const RowwiseProblem& p) { return p.has_f64 && !traits.fp64 ? "the device has no fp64" : ""; }
+std::string computes(const DeviceTraits& traits, const RowwiseProblem& p) { return refuses_fp64(traits, p.types.has_f64); }
 
 constexpr std::array<Implementation<RowwiseProblem>, 2> kImplementations{{
     {"rowwise_rows",
@@ -168,12 +136,10 @@ constexpr std::array<Implementation<RowwiseProblem>, 2> kImplementations{{
 
 KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& p, std::string_view forced) {
   const auto& chosen = choose<RowwiseProblem>(kImplementations, traits, p, forced, "rowwise");
-  KernelPlan plan{.stem = "rowwise", .entry = chosen.name, .tuning = elementwise_tuning(traits)};
-  // An item takes whole rows: few items to a group leave the driver more groups to spread.
-  plan.tuning.local = std::min<std::uint64_t>(plan.tuning.local, 32);
-  set_lanes(plan, traits, p.has_wide, p.element_count + p.result_count + p.input_count, p.wide_index, p.rank_lanes);
+  KernelPlan plan{.stem = "rowwise", .entry = chosen.name, .tuning = row_tuning(traits)};
+  set_lanes(plan, traits, p.types.has_wide, p.element_count + p.result_count + p.input_count, p.wide_index, p.rank_lanes);
   plan.defines.set("ELEMENTS", p.element_count).set("RESULTS", p.result_count).set("TOTALS", p.total_count).set("BLOCK", kReduceBlock);
-  for (std::size_t i = 0; i < p.total_count; ++i) plan.defines.set(fmt::format("OP{}", i), p.ops[i]);
+  for (std::size_t i = 0; i < p.total_count; ++i) plan.defines.set(fmt::format("TOTAL_OP{}", i), p.ops[i]);
   // Kept values are for items that have a cache of their own, not for groups of many.
   plan.defines.set("KEPT", plan.tuning.local == 1 ? p.kept : kMaxTotals).set_type("A", p.accumulator);
   return plan;
@@ -225,28 +191,25 @@ Launch arrange(std::vector<Tensor> tensors, const RowFunction& f, const Checked&
     if (c.m <= 1) l.inner[k] = 1;
     DType dtype = l.tensors[k].dtype();
     p.dtypes[k] = dtype;
-    p.has_f64 = p.has_f64 || dtype == DType::f64, p.has_wide = p.has_wide || is_wide(dtype);
+    p.types.note(dtype);
   }
   Layout unused;
   make_walk(kept_sizes, kept, &l.rank, l.size.data(), l.kept.data(), &unused, &p.wide_index);
   for (std::size_t k = 0; k < l.tensors.size(); ++k) {
-    std::int64_t last = std::max<std::int64_t>(c.m - 1, 0) * l.inner[k];
-    for (std::size_t d = 0; d < static_cast<std::size_t>(l.rank); ++d) last += (l.size[d] - 1) * l.kept[16 * k + d];
+    std::int64_t last = last_offset(1, &c.m, &l.inner[k]) + last_offset(l.rank, l.size.data(), &l.kept[16 * k]);
     p.wide_index = p.wide_index || last >= INT32_MAX;
   }
   p.wide_index = p.wide_index || c.m >= INT32_MAX;
   p.accumulator = body.accumulator;
-  p.has_f64 = p.has_f64 || is_wide(body.accumulator), p.has_wide = p.has_wide || is_wide(body.accumulator);
+  p.types.note(body.accumulator);
   p.total_count = static_cast<std::uint8_t>(body.ops.size());
   for (std::size_t i = 0; i < body.ops.size(); ++i) p.ops[i] = static_cast<std::uint8_t>(op_number(body.ops[i])), p.totals[i] = body.totals[i].body()->id;
   if (!body.elements.empty()) p.elements = body.elements.body()->id;
   if (!body.results.empty()) p.results = body.results.body()->id;
-  bool same_params = body.kept < kMaxTotals && body.elements_kept.body()->param_values == body.elements.body()->param_values;
-  p.kept = static_cast<std::uint8_t>(same_params ? body.kept : kMaxTotals);
+  p.kept = static_cast<std::uint8_t>(body.kept);
   p.element_count = static_cast<std::uint8_t>(f.element_count()), p.result_count = static_cast<std::uint8_t>(f.result_count());
   p.input_count = static_cast<std::uint8_t>(f.input_count());
-  for (const ExprFunction* g : body.functions())
-    for (const ExprStep& s : g->body()->steps) p.has_f64 = p.has_f64 || s.dtype == DType::f64, p.has_wide = p.has_wide || is_wide(s.dtype);
+  for (const ExprFunction* g : body.functions()) p.types.note(*g);
   p.rank_lanes = rank_lanes(l.rank);
   return l;
 }
@@ -271,10 +234,9 @@ std::string print(const RowwiseProblem& p, const RowBody& body) {
   for (std::size_t i = 0; i < body.totals.size(); ++i) add(body.totals[i], fmt::format("TOTAL{}", i), std::span(&body.accumulator, 1), 0);
   if (!body.elements.empty()) add(body.elements, "ELEMENTS", dtypes.first(p.element_count), 0);
   if (p.kept < kMaxTotals) {
-    // The same params, under the names that the elements' have.
-    text += print_opencl(body.elements_kept, dtypes.first(p.element_count), input_dtypes,
-                         {.macro = "ELEMENTS_KEPT", .extra = "EXTRA_KEPT", .param = letters[count - 1], .first_input = outputs, .memory_inputs = inputs})
-                .text;
+    PrintNames names{.macro = "ELEMENTS_KEPT", .extra = "EXTRA_KEPT", .param = letters[count - 1], .first_input = outputs, .memory_inputs = inputs};
+    names.known_step = body.kept_step;
+    text += print_opencl(body.elements, dtypes.first(p.element_count), input_dtypes, names).text;
   }
   text += "#define CLUTCH_FETCH_INPUTS(FETCH)";
   for (std::size_t k = 0; k < inputs; ++k) text += fmt::format(" FETCH({}, {})", outputs + k, bits(input_dtypes[k]) / 8);
@@ -322,7 +284,7 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
       encoder.input(l.tensors[k]);
   for (const ExprFunction* g : f.body()->functions()) bind_extra(encoder, *g->body(), g->body()->param_values);
   std::uint64_t items = (n + chunk - 1) / chunk;
-  encoder.dispatch(plan.kernel, tile_geometry((items + plan.tuning.local - 1) / plan.tuning.local, plan.tuning.local));
+  encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
 }
 
 void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> given, const Checked& c, const RowwiseOptions& options,
@@ -363,15 +325,7 @@ std::vector<Tensor> rowwise(const RowFunction& f, std::span<const Tensor> inputs
   std::vector<Tensor> outputs;
   for (int i = 0; i < f.element_count() + f.result_count(); ++i) {
     bool element = i < f.element_count();
-    DType dtype = options.dtypes.size() > 0 ? options.dtypes[i] : element ? detail::compute_dtype(f.body()->accumulator, "rowwise") : f.body()->accumulator;
-    if (element && options.dtypes.size() == 0) {
-      std::vector<const Tensor*> floating;
-      for (const Tensor& t : inputs)
-        if (is_floating(t.dtype())) floating.push_back(&t);
-      DType traced = f.body()->elements.output_dtype(i);
-      DType together = floating.empty() ? DType::f32 : result_type(floating);
-      dtype = is_floating(traced) && detail::compute_dtype(together, "rowwise") == traced ? together : traced;
-    }
+    DType dtype = options.dtypes.size() > 0 ? options.dtypes[i] : element ? map_dtype(f.body()->elements, i, inputs) : f.body()->accumulator;
     detail::compute_dtype(dtype, "rowwise");
     outputs.push_back(empty(element ? c.sizes : c.result, {.dtype = dtype, .device = stream.device()}, stream));
   }

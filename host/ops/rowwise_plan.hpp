@@ -2,8 +2,7 @@
 #pragma once
 #include <clutch/ops/rowwise.hpp>
 
-#include "encode/plan.hpp"
-#include "expr/node.hpp"
+#include "ops/traced.hpp"
 
 namespace clutch::inline v0::detail {
 
@@ -17,9 +16,9 @@ struct RowBody {
   std::vector<Reduce> ops;
   std::vector<ExprFunction> totals;
   ExprFunction elements, results;  ///< empty if there are none
-  /// A total whose values the elements use again, and the elements with them as one more input; kMaxTotals if there is none.
+  /// A total whose values the elements use again, and their step there; kMaxTotals if there is none.
   int kept = kMaxTotals;
-  ExprFunction elements_kept;
+  int kept_step = -1;
 
   std::vector<const ExprFunction*> functions() const {
     std::vector<const ExprFunction*> all;
@@ -39,7 +38,7 @@ struct RowwiseProblem {
   DType accumulator = DType::f32;
   bool rows = true;  ///< every operand's stride along a row is 0 or 1, and 1 for element outputs
   bool wide_index = false;
-  bool has_f64 = false, has_wide = false;
+  SeenTypes types;
   std::uint8_t kept = kMaxTotals;
   std::uint8_t unused[5] = {};
   DType dtypes[kMaxRowwiseOperands] = {};

@@ -35,7 +35,6 @@ double empty_value(SegmentReduce reduce) {
 }
 
 void check_index(const Tensor& t, std::string_view what, std::string_view op) {
-  if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, fmt::format("{} is undefined", what));
   if (t.dtype() != DType::i32 && t.dtype() != DType::i64)
     throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} of {}, not i32 or i64", what, name(t.dtype())));
   if (t.rank() != 1) throw Error(ErrorCode::invalid_shape, op, fmt::format("{} of shape {}, not of rank 1", what, to_string(t.sizes())));
@@ -43,44 +42,36 @@ void check_index(const Tensor& t, std::string_view what, std::string_view op) {
 
 Runtime& validate(const Segments& s, const Tensor* out) {
   std::vector<const Tensor*> all{&s.data, &s.offsets};
+  if (s.columns.defined()) all.push_back(&s.columns);
+  if (s.values.defined()) all.push_back(&s.values);
+  if (out) all.push_back(out);
+  Runtime& runtime = common_runtime(all, s.op);
   check_index(s.offsets, "offsets", s.op);
   if (s.offsets.numel() < 1) throw Error(ErrorCode::invalid_shape, s.op, "offsets are empty: there is one more than segments");
-  if (!s.data.defined()) throw Error(ErrorCode::invalid_argument, s.op, "a tensor is undefined");
-  if (!is_floating(s.data.dtype()) || bits(s.data.dtype()) < 16 || is_complex(s.data.dtype()))
+  if (!is_floating(compute_dtype(s.data.dtype(), s.op)))
     throw Error(ErrorCode::invalid_dtype, s.op, fmt::format("takes f64, f32, f16 and bf16, not {}", name(s.data.dtype())));
   if (s.data.rank() < 1) throw Error(ErrorCode::invalid_shape, s.op, "data of rank 0");
-  if (s.columns.defined()) {
-    check_index(s.columns, "columns", s.op);
-    all.push_back(&s.columns);
-  }
-  if (s.values.defined()) {
-    if (s.values.dtype() != s.data.dtype())
-      throw Error(ErrorCode::invalid_dtype, s.op, fmt::format("values of {} beside a dense matrix of {}", name(s.values.dtype()), name(s.data.dtype())));
-    if (!(s.values.sizes() == s.columns.sizes()))
-      throw Error(ErrorCode::invalid_shape, s.op, fmt::format("values of shape {} for {} columns", to_string(s.values.sizes()), s.columns.numel()));
-    all.push_back(&s.values);
-  }
-  if (out) {
-    Dims wanted = s.data.sizes();
-    wanted[0] = s.offsets.numel() - 1;
-    if (out->defined() && !(out->sizes() == wanted))
-      throw Error(ErrorCode::invalid_shape, s.op, fmt::format("output with shape {} instead of {}", to_string(out->sizes()), to_string(wanted)));
-    if (out->defined() && out->dtype() != s.data.dtype())
-      throw Error(ErrorCode::invalid_dtype, s.op, fmt::format("output of {} instead of {}", name(out->dtype()), name(s.data.dtype())));
-    all.push_back(out);
-  }
-  Runtime& runtime = common_runtime(all, s.op);
-  if (out) {
-    check_no_self_overlap(*out, s.op);
-    for (const Tensor* t : all)
-      if (t != out) check_apart(*out, *t, s.op);
-  }
+  if (s.columns.defined()) check_index(s.columns, "columns", s.op);
+  if (s.values.defined() && s.values.dtype() != s.data.dtype())
+    throw Error(ErrorCode::invalid_dtype, s.op, fmt::format("values of {} beside a dense matrix of {}", name(s.values.dtype()), name(s.data.dtype())));
+  if (s.values.defined() && !(s.values.sizes() == s.columns.sizes()))
+    throw Error(ErrorCode::invalid_shape, s.op, fmt::format("values of shape {} for {} columns", to_string(s.values.sizes()), s.columns.numel()));
+  if (!out) return runtime;
+  Dims wanted = s.data.sizes();
+  wanted[0] = s.offsets.numel() - 1;
+  if (!(out->sizes() == wanted))
+    throw Error(ErrorCode::invalid_shape, s.op, fmt::format("output with shape {} instead of {}", to_string(out->sizes()), to_string(wanted)));
+  if (out->dtype() != s.data.dtype())
+    throw Error(ErrorCode::invalid_dtype, s.op, fmt::format("output of {} instead of {}", name(out->dtype()), name(s.data.dtype())));
+  check_no_self_overlap(*out, s.op);
+  for (const Tensor* t : all)
+    if (t != out) check_apart(*out, *t, s.op);
   return runtime;
 }
 
 // select ------------------------------------------------------------------------------------------------------------
 
-std::string computes(const DeviceTraits& traits, const SegmentProblem& p) { return p.dtype == DType::f64 && !traits.fp64 ? "the device has no fp64" : ""; }
+std::string computes(const DeviceTraits& traits, const SegmentProblem& p) { return refuses_fp64(traits, p.dtype == DType::f64); }
 
 constexpr std::array<Implementation<SegmentProblem>, 2> kImplementations{{
     {"segment_rows",
@@ -88,19 +79,24 @@ constexpr std::array<Implementation<SegmentProblem>, 2> kImplementations{{
     {"segment_strided", computes},
 }};
 
+/// What kernels/common/combine.clh calls the operation.
 int op_number(SegmentReduce reduce) {
-  constexpr int kNumbers[] = {0, 1, 2, 3, 6};
-  return kNumbers[static_cast<int>(reduce)];
+  switch (reduce) {
+    case SegmentReduce::prod: return 1;
+    case SegmentReduce::amin: return 2;
+    case SegmentReduce::amax: return 3;
+    default: return 0;
+  }
 }
 
 }  // namespace
 
 KernelPlan select(const DeviceTraits& traits, const SegmentProblem& p, std::string_view forced) {
   const auto& chosen = choose<SegmentProblem>(kImplementations, traits, p, forced, "segment");
-  KernelPlan plan{.stem = "segment", .entry = chosen.name, .tuning = elementwise_tuning(traits)};
-  plan.tuning.local = std::min<std::uint64_t>(plan.tuning.local, 32);
+  KernelPlan plan{.stem = "segment", .entry = chosen.name, .tuning = row_tuning(traits)};
   set_lanes(plan, traits, p.dtype == DType::f64, 2, p.wide_index, 4);
-  plan.defines.set("OP", op_number(p.reduce)).set("COLUMNS", p.has_columns).set("VALUES", p.has_values);
+  plan.defines.set("OP", op_number(p.reduce)).set("MEAN", p.reduce == SegmentReduce::mean).set_type("A", compute_dtype(p.dtype, "segment"));
+  plan.defines.set("COLUMNS", p.has_columns).set("VALUES", p.has_values);
   plan.defines.set_text("OFFSET", p.offset == DType::i64 ? "long" : "int").set_text("COLUMN", p.column == DType::i64 ? "long" : "int");
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype));
   return plan;
@@ -137,7 +133,7 @@ void run(const Tensor& out, const Segments& s, Runtime& runtime, const SegmentOp
                    .has_columns = s.columns.defined(),
                    .has_values = s.values.defined()};
   p.rows = (data.strides()[1] == 1 && target.strides()[1] == 1) || features == 1;
-  auto reaches = [&](const Tensor& t) { return t.numel() > 0 && (t.sizes()[0] - 1) * t.strides()[0] + (t.sizes()[1] - 1) * t.strides()[1] + 64 >= INT32_MAX; };
+  auto reaches = [](const Tensor& t) { return last_offset(2, t.sizes().begin(), t.strides().begin()) + 64 >= INT32_MAX; };
   p.wide_index = the_settings().index64.on() || reaches(data) || reaches(target);
   const BuiltPlan& plan = plan_for(runtime, "segment", p, options.implementation);
   auto n = static_cast<std::uint64_t>(target.sizes()[0]), entries = static_cast<std::uint64_t>(s.columns.defined() ? columns.numel() : data.sizes()[0]);
@@ -150,7 +146,7 @@ void run(const Tensor& out, const Segments& s, Runtime& runtime, const SegmentOp
   encoder.value(n).value(static_cast<std::uint64_t>(features)).value(entries).value(static_cast<std::uint64_t>(s.data_rows)).value(chunk);
   encoder.value(target.strides()[0]).value(target.strides()[1]).value(data.strides()[0]).value(data.strides()[1]).value(static_cast<float>(s.empty));
   encoder.output(target).input(data).input(offsets).input(columns).input(values);
-  encoder.dispatch(plan.kernel, tile_geometry((items + plan.tuning.local - 1) / plan.tuning.local, plan.tuning.local));
+  encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
   if (copied) copy_(out, target.reshape(out.sizes()), {}, stream);
 }
 

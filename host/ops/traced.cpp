@@ -4,6 +4,9 @@
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/map.hpp>
 
+#include <algorithm>
+#include <utility>
+
 namespace clutch::inline v0 {
 namespace detail {
 namespace {
@@ -33,6 +36,33 @@ std::vector<Tensor> as_traced(std::span<const Tensor> inputs, const Stream& stre
   for (Tensor& t : result)
     if (t.dtype() == DType::f64) t = cast(t, DType::f32, {}, stream);
   return result;
+}
+
+std::array<bool, kMaxRank> marked_dims(const Dims& dims, int rank, std::string_view op) {
+  std::array<bool, kMaxRank> marked{};
+  for (std::int64_t d : dims) {
+    std::int64_t dim = d < 0 ? d + rank : d;
+    if (dim < 0 || dim >= rank) throw Error(ErrorCode::invalid_argument, op, fmt::format("dimension {} of a shape of rank {}", d, rank));
+    if (std::exchange(marked[static_cast<std::size_t>(dim)], true)) throw Error(ErrorCode::invalid_argument, op, fmt::format("dimension {} appears twice", d));
+  }
+  return marked;
+}
+
+bool has_positions(const ExprFunction& f) {
+  return std::any_of(f.body()->steps.begin(), f.body()->steps.end(), [](const ExprStep& s) { return s.op == ExprOp::position; });
+}
+
+std::vector<Dims> position_strides(const ExprFunction& f, const Dims& sizes, std::string_view op) {
+  std::vector<Dims> all;
+  for (const ExprStep& s : f.body()->steps) {
+    if (s.op != ExprOp::position) continue;
+    int d = s.index < 0 ? s.index + sizes.rank() : s.index;
+    if (d < 0 || d >= sizes.rank())
+      throw Error(ErrorCode::invalid_argument, op, fmt::format("position of dimension {} of a shape of rank {}", s.index, sizes.rank()));
+    all.push_back(Dims::filled(sizes.rank(), 0));
+    all.back()[d] = 1;
+  }
+  return all;
 }
 
 void set_lanes(KernelPlan& plan, const DeviceTraits& traits, bool has_wide, int operands, bool wide_index, int shape_lanes) {

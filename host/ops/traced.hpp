@@ -6,6 +6,8 @@
 #include "encode/plan.hpp"
 #include "expr/node.hpp"
 
+#include <array>
+
 namespace clutch::inline v0::detail {
 
 /// Errors: invalid_dtype if an input is traced in another dtype than the function takes.
@@ -13,6 +15,23 @@ void check_traced(const ExprFunction& function, std::span<const Tensor> inputs, 
 
 /// The inputs as kernels read them: an f64 tensor of rank 0 that counts by its kind alone is cast to f32.
 std::vector<Tensor> as_traced(std::span<const Tensor> inputs, const Stream& stream);
+
+/// Which dimensions `dims` names, negative ones from the end. Errors: invalid_argument if one is none of the shape's or named twice.
+std::array<bool, kMaxRank> marked_dims(const Dims& dims, int rank, std::string_view op);
+
+bool has_positions(const ExprFunction& function);
+/// Strides over `sizes` of the function's positions, in the order of the printed text: 1 in a position's own dimension.
+/// Errors: invalid_argument for a dimension that is none of the shape's.
+std::vector<Dims> position_strides(const ExprFunction& function, const Dims& sizes, std::string_view op);
+
+/// What is among the dtypes that a kernel stores, loads and computes with.
+struct SeenTypes {
+  bool has_f64 = false, has_wide = false;  ///< wide: i64 or f64
+  void note(DType dtype) { has_f64 = has_f64 || dtype == DType::f64, has_wide = has_wide || is_wide(dtype); }
+  void note(const ExprFunction& function) {
+    for (const ExprStep& s : function.body()->steps) note(s.dtype);
+  }
+};
 
 /// Lanes of the vectors that hold shapes of that many dimensions.
 inline std::uint8_t rank_lanes(std::int64_t rank) { return rank <= 4 ? 4 : rank <= 8 ? 8 : 16; }

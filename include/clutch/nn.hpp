@@ -32,7 +32,7 @@ struct LayerNormResult {
   Tensor mean, rstd;  ///< of each row, with size 1 in the normalized dimensions; f32, f64 for f64
 };
 struct LayerNormGradients {
-  Tensor x, weight, bias;  ///< weight and bias undefined where the forward op had none
+  Tensor x, weight, bias;  ///< weight undefined where the forward op had none; bias, which costs one sum, always made
 };
 /// (x - mean) / sqrt(var + eps) * weight + bias over the last dimensions; the variance is the biased one, in two passes.
 /// Shapes: weight and bias, each may be undefined, have the normalized dimensions.

@@ -133,7 +133,7 @@ struct ReduceCase {
 
   static constexpr Mutation kMutations[] = {
       {"reduce_rows", Edit::tail, "j < stop; j += WIDTH)", "j + WIDTH < stop; j += WIDTH)"},
-      {"reduce_rows", Edit::stride, "first < full; first += 16)", "first < full; first += 32)"},
+      {"reduce_rows", Edit::stride, "j += WIDTH) {\n        V value;", "j += 2 * WIDTH) {\n        V value;"},
       {"reduce_rows", Edit::offset, "min((block + 1) * BLOCK, m) CLUTCH", "min((block + 1) * BLOCK, m) - 1 CLUTCH"},
       {"reduce_rows", Edit::arithmetic, "chain[v] = COMBINE(CLUTCH_LANES_OF(A), chain[v], value);",
        "chain[v] = COMBINE(CLUTCH_LANES_OF(A), chain[v], value + value);"},
@@ -142,8 +142,9 @@ struct ReduceCase {
       {"reduce_columns", Edit::offset, "row[k] = place[k] + begin * step[k]", "row[k] = place[k] + (begin + 1) * step[k]"},
       {"reduce_columns", Edit::arithmetic, "acc[k][v], acc[k + h][v])", "acc[k][v], acc[k][v])"},
       {"reduce_strided", Edit::tail, "j < end; j += WIDTH) {\n      int count", "j + WIDTH < end; j += WIDTH) {\n      int count"},
-      {"reduce_strided", Edit::stride, "walk(j + l, reduced_rank, reduced_size, reduced, 1, here)", "walk(j + l, 1, reduced_size, reduced, 1, here)"},
-      {"reduce_strided", Edit::offset, "walk((IDX)number, rank, size, kept, 0, place)", "walk((IDX)number + 1, rank, size, kept, 1, place)"},
+      {"reduce_strided", Edit::stride, "add_places(j + l, reduced_rank, reduced_size, reduced, 1, here)",
+       "add_places(j + l, 1, reduced_size, reduced, 1, here)"},
+      {"reduce_strided", Edit::offset, "add_places((IDX)number, rank, size, kept, 0, place)", "add_places((IDX)number + 1, rank, size, kept, 1, place)"},
       {"reduce_strided", Edit::arithmetic, "acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value)",
        "acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value + value)"},
   };

@@ -19,34 +19,79 @@
 #include <vector>
 
 // The calls that the layer sees. Images, pipes, samplers, GL and D3D are not used by the library.
-#define CLUTCH_FAULT_CALLS(X)                                                                                                                                  \
-  X(clGetPlatformIDs)                                                                                                                                          \
-  X(clGetPlatformInfo)                                                                                                                                         \
-  X(clGetDeviceIDs)                                                                                                                                            \
-  X(clGetDeviceInfo)                                                                                                                                           \
-  X(clCreateSubDevices)                                                                                                                                        \
-  X(clRetainDevice)                                                                                                                                            \
-  X(clReleaseDevice)                                                                                                                                           \
-  X(clCreateContext)                                                                                                                                           \
-  X(clRetainContext)                                                                                                                                           \
-  X(clReleaseContext)                                                                                                                                          \
-  X(clGetContextInfo)                                                                                                                                          \
-  X(clCreateCommandQueue)                                                                                                                                      \
-  X(clCreateCommandQueueWithProperties)                                                                                                                        \
-  X(clRetainCommandQueue)                                                                                                                                      \
-  X(clReleaseCommandQueue)                                                                                                                                     \
-  X(clGetCommandQueueInfo)                                                                                                                                     \
-  X(clCreateBuffer)                                                                                                                                            \
-  X(clCreateSubBuffer)                                                                                                                                         \
-  X(clRetainMemObject) X(clReleaseMemObject) X(clGetMemObjectInfo) X(clSVMAlloc) X(clCreateProgramWithSource) X(clCreateProgramWithBinary)                     \
-      X(clCreateProgramWithIL) X(clBuildProgram) X(clCompileProgram) X(clLinkProgram) X(clRetainProgram) X(clReleaseProgram) X(clGetProgramInfo)               \
-          X(clGetProgramBuildInfo) X(clCreateKernel) X(clCloneKernel) X(clRetainKernel) X(clReleaseKernel) X(clSetKernelArg) X(clSetKernelArgSVMPointer)       \
-              X(clSetKernelExecInfo) X(clGetKernelInfo) X(clGetKernelArgInfo) X(clGetKernelWorkGroupInfo) X(clWaitForEvents) X(clGetEventInfo)                 \
-                  X(clCreateUserEvent) X(clRetainEvent) X(clReleaseEvent) X(clSetUserEventStatus) X(clSetEventCallback) X(clGetEventProfilingInfo) X(clFlush)  \
-                      X(clFinish) X(clEnqueueReadBuffer) X(clEnqueueReadBufferRect) X(clEnqueueWriteBuffer) X(clEnqueueWriteBufferRect) X(clEnqueueCopyBuffer) \
-                          X(clEnqueueCopyBufferRect) X(clEnqueueFillBuffer) X(clEnqueueMapBuffer) X(clEnqueueUnmapMemObject) X(clEnqueueMigrateMemObjects)     \
-                              X(clEnqueueNDRangeKernel) X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList) X(clEnqueueSVMMemcpy)                   \
-                                  X(clEnqueueSVMMemFill) X(clEnqueueSVMMap) X(clEnqueueSVMUnmap) X(clGetExtensionFunctionAddressForPlatform)
+// clang-format off
+#define CLUTCH_FAULT_CALLS(X) \
+  X(clGetPlatformIDs) \
+  X(clGetPlatformInfo) \
+  X(clGetDeviceIDs) \
+  X(clGetDeviceInfo) \
+  X(clCreateSubDevices) \
+  X(clRetainDevice) \
+  X(clReleaseDevice) \
+  X(clCreateContext) \
+  X(clRetainContext) \
+  X(clReleaseContext) \
+  X(clGetContextInfo) \
+  X(clCreateCommandQueue) \
+  X(clCreateCommandQueueWithProperties) \
+  X(clRetainCommandQueue) \
+  X(clReleaseCommandQueue) \
+  X(clGetCommandQueueInfo) \
+  X(clCreateBuffer) \
+  X(clCreateSubBuffer) \
+  X(clRetainMemObject) \
+  X(clReleaseMemObject) \
+  X(clGetMemObjectInfo) \
+  X(clSVMAlloc) \
+  X(clCreateProgramWithSource) \
+  X(clCreateProgramWithBinary) \
+  X(clCreateProgramWithIL) \
+  X(clBuildProgram) \
+  X(clCompileProgram) \
+  X(clLinkProgram) \
+  X(clRetainProgram) \
+  X(clReleaseProgram) \
+  X(clGetProgramInfo) \
+  X(clGetProgramBuildInfo) \
+  X(clCreateKernel) \
+  X(clCloneKernel) \
+  X(clRetainKernel) \
+  X(clReleaseKernel) \
+  X(clSetKernelArg) \
+  X(clSetKernelArgSVMPointer) \
+  X(clSetKernelExecInfo) \
+  X(clGetKernelInfo) \
+  X(clGetKernelArgInfo) \
+  X(clGetKernelWorkGroupInfo) \
+  X(clWaitForEvents) \
+  X(clGetEventInfo) \
+  X(clCreateUserEvent) \
+  X(clRetainEvent) \
+  X(clReleaseEvent) \
+  X(clSetUserEventStatus) \
+  X(clSetEventCallback) \
+  X(clGetEventProfilingInfo) \
+  X(clFlush) \
+  X(clFinish) \
+  X(clEnqueueReadBuffer) \
+  X(clEnqueueReadBufferRect) \
+  X(clEnqueueWriteBuffer) \
+  X(clEnqueueWriteBufferRect) \
+  X(clEnqueueCopyBuffer) \
+  X(clEnqueueCopyBufferRect) \
+  X(clEnqueueFillBuffer) \
+  X(clEnqueueMapBuffer) \
+  X(clEnqueueUnmapMemObject) \
+  X(clEnqueueMigrateMemObjects) \
+  X(clEnqueueNDRangeKernel) \
+  X(clEnqueueMarkerWithWaitList) \
+  X(clEnqueueBarrierWithWaitList) \
+  X(clEnqueueSVMMemcpy) \
+  X(clEnqueueSVMMemFill) \
+  X(clEnqueueSVMMap) \
+  X(clEnqueueSVMUnmap) \
+  X(clGetExtensionFunctionAddressForPlatform)
+// clang-format on
 
 namespace clutch::fault {
 namespace {

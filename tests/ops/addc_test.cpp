@@ -237,8 +237,7 @@ TEST(Addc, TwoThreadsGetTheirOwnResults) {
 }
 
 TEST(Addc, SelectionByTraitsAlone) {
-  DeviceTraits cpu{
-      .type = DeviceType::cpu, .max_work_group = 4096, .native_width_f32 = 16, .fp64 = true, .fma_exact = true, .divide_exact = true, .denormals = true};
+  DeviceTraits cpu = wide_cpu();
   detail::AddcProblem problem;
   auto plan = detail::select(cpu, problem);
   EXPECT_EQ(plan.entry, "addc_contiguous");

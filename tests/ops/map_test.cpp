@@ -300,24 +300,17 @@ TEST(Map, ThreadsTraceAndRunAtOnce) {
 }
 
 TEST(Map, SelectionByTraitsAlone) {
-  DeviceTraits cpu{.type = DeviceType::cpu,
-                   .max_work_group = 4096,
-                   .native_width_f32 = 16,
-                   .fp64 = true,
-                   .fma_exact = true,
-                   .divide_exact = true,
-                   .sqrt_exact = true,
-                   .denormals = true};
+  DeviceTraits cpu = wide_cpu();
   detail::MapProblem problem{.function = 1};
   EXPECT_EQ(detail::select(cpu, problem).entry, "map_contiguous");
   EXPECT_NE(detail::select(cpu, problem).to_string().find("WIDTH=16"), std::string::npos);
-  problem.has_wide = true;
+  problem.types.has_wide = true;
   EXPECT_NE(detail::select(cpu, problem).to_string().find("WIDTH=8"), std::string::npos);
   problem.layout = detail::Layout::rows;
   EXPECT_EQ(detail::select(cpu, problem).entry, "map_rows");
   problem.short_rows = true;
   EXPECT_EQ(detail::select(cpu, problem).entry, "map_strided");
-  cpu.fp64 = false, problem.has_f64 = true;
+  cpu.fp64 = false, problem.types.has_f64 = true;
   EXPECT_EQ(code_of([&] { detail::select(cpu, problem); }), ErrorCode::not_supported);
   DeviceTraits small{.type = DeviceType::gpu, .max_work_group = 64, .local_bytes = 16384};
   problem = {.function = 1};

@@ -324,21 +324,14 @@ TEST(Reduce, ShapesOfAClassBuildNothing) {
 }
 
 TEST(Reduce, SelectionByTraitsAlone) {
-  DeviceTraits cpu{.type = DeviceType::cpu,
-                   .max_work_group = 4096,
-                   .native_width_f32 = 16,
-                   .fp64 = true,
-                   .fma_exact = true,
-                   .divide_exact = true,
-                   .sqrt_exact = true,
-                   .denormals = true};
+  DeviceTraits cpu = wide_cpu();
   detail::ReduceProblem problem{.function = 1};
   EXPECT_EQ(detail::select(cpu, problem).entry, "reduce_rows");
   problem.layout = detail::ReduceLayout::columns;
   EXPECT_EQ(detail::select(cpu, problem).entry, "reduce_columns");
   problem.layout = detail::ReduceLayout::strided;
   EXPECT_EQ(detail::select(cpu, problem).entry, "reduce_strided");
-  cpu.fp64 = false, problem.has_f64 = true;
+  cpu.fp64 = false, problem.types.has_f64 = true;
   EXPECT_EQ(code_of([&] { detail::select(cpu, problem); }), ErrorCode::not_supported);
 }
 

@@ -2,7 +2,7 @@
 #include "cases/rowwise.hpp"
 
 #include "ops/rowwise_plan.hpp"
-#include "support/fixture.hpp"
+#include "support/op_runner.hpp"
 
 #include <clutch/nn.hpp>
 
@@ -13,18 +13,7 @@
 namespace clutch::testing {
 namespace {
 
-using cases::Operand;
 using cases::RowwiseCase;
-
-std::string run(const Device& device, const cases::Problem& p) {
-  std::vector<Guarded> memory;
-  memory.reserve(p.inputs.size() + 1);
-  std::vector<Tensor> in;
-  for (const Operand& o : p.inputs) in.push_back(memory.emplace_back(device, o.dtype, o.sizes, o.strides, o.lead, &o.raw).view());
-  Guarded& out = memory.emplace_back(device, p.output.dtype, p.output.sizes, p.output.strides);
-  p.run(out.view(), in, {});
-  return compare_bits(out.get(), p.output.raw, p.output.dtype, !device.traits().denormals);
-}
 
 TEST(Rowwise, LengthsAndDtypesHaveTheModelsBits) {
   CLUTCH_EACH_DEVICE(device) {
@@ -32,13 +21,13 @@ TEST(Rowwise, LengthsAndDtypesHaveTheModelsBits) {
       if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
       for (std::int64_t m : cases::ReduceCase::lengths(level())) {
         if (m > 20000 && dtype != DType::f32) continue;
-        ASSERT_EQ(run(device, RowwiseCase::problem("", "", dtype, 3, m, {}, {}, seed())), "") << name(dtype) << " rows of " << m;
-        ASSERT_EQ(run(device, RowwiseCase::problem("", "rowwise_strided", dtype, 3, m, {}, {}, seed())), "") << name(dtype) << " strided rows of " << m;
+        ASSERT_EQ(run_problem(device, RowwiseCase::problem("", "", dtype, 3, m, {}, {}, seed())), "") << name(dtype) << " rows of " << m;
+        ASSERT_EQ(run_problem(device, RowwiseCase::problem("", "rowwise_strided", dtype, 3, m, {}, {}, seed())), "") << name(dtype) << " strided rows of " << m;
       }
     }
     // Three levels of blocks.
     if (level() == "nightly") {
-      ASSERT_EQ(run(device, RowwiseCase::problem("", "", DType::f32, 1, (std::int64_t{1} << 22) + 4099, {}, {}, seed())), "");
+      ASSERT_EQ(run_problem(device, RowwiseCase::problem("", "", DType::f32, 1, (std::int64_t{1} << 22) + 4099, {}, {}, seed())), "");
     }
   }
 }
@@ -315,22 +304,15 @@ TEST(Rowwise, ShapesOfAClassBuildNothing) {
 }
 
 TEST(Rowwise, SelectionByTraitsAlone) {
-  DeviceTraits cpu{.type = DeviceType::cpu,
-                   .max_work_group = 4096,
-                   .native_width_f32 = 16,
-                   .fp64 = true,
-                   .fma_exact = true,
-                   .divide_exact = true,
-                   .sqrt_exact = true,
-                   .denormals = true};
+  DeviceTraits cpu = wide_cpu();
   detail::RowwiseProblem problem;
   EXPECT_EQ(detail::select(cpu, problem).entry, "rowwise_rows");
   EXPECT_EQ(detail::select(cpu, problem).tuning.width, 16);
-  problem.has_wide = true;
+  problem.types.has_wide = true;
   EXPECT_EQ(detail::select(cpu, problem).tuning.width, 8);
   problem.rows = false;
   EXPECT_EQ(detail::select(cpu, problem).entry, "rowwise_strided");
-  cpu.fp64 = false, problem.has_f64 = true;
+  cpu.fp64 = false, problem.types.has_f64 = true;
   EXPECT_EQ(code_of([&] { detail::select(cpu, problem); }), ErrorCode::not_supported);
 }
 

@@ -2,25 +2,14 @@
 #include "cases/segment.hpp"
 
 #include "ops/segment_plan.hpp"
-#include "support/fixture.hpp"
+#include "support/op_runner.hpp"
 
 #include <cmath>
 
 namespace clutch::testing {
 namespace {
 
-using cases::Operand;
 using cases::SegmentCase;
-
-std::string run(const Device& device, const cases::Problem& p) {
-  std::vector<Guarded> memory;
-  memory.reserve(p.inputs.size() + 1);
-  std::vector<Tensor> in;
-  for (const Operand& o : p.inputs) in.push_back(memory.emplace_back(device, o.dtype, o.sizes, o.strides, o.lead, &o.raw).view());
-  Guarded& out = memory.emplace_back(device, p.output.dtype, p.output.sizes, p.output.strides);
-  p.run(out.view(), in, {});
-  return compare_bits(out.get(), p.output.raw, p.output.dtype, !device.traits().denormals);
-}
 
 TEST(Segment, ReductionsShapesAndDtypesHaveTheModelsBits) {
   CLUTCH_EACH_DEVICE(device) {
@@ -32,8 +21,9 @@ TEST(Segment, ReductionsShapesAndDtypesHaveTheModelsBits) {
           if (level() == "smoke" && dtype != DType::f32 && reduce != SegmentReduce::sum) continue;
           for (bool is_product : {true, false})
             for (std::string_view entry : {"segment_rows", "segment_strided"})
-              ASSERT_EQ(run(device, SegmentCase::problem("", entry, dtype, reduce, 23, features, is_product, seed() + static_cast<std::uint64_t>(features))),
-                        "")
+              ASSERT_EQ(
+                  run_problem(device, SegmentCase::problem("", entry, dtype, reduce, 23, features, is_product, seed() + static_cast<std::uint64_t>(features))),
+                  "")
                   << name(dtype) << " reduction " << static_cast<int>(reduce) << ", " << features << " features, product " << is_product << " " << entry;
         }
     }
@@ -119,14 +109,7 @@ TEST(Segment, ShapesOfAClassBuildNothing) {
 }
 
 TEST(Segment, SelectionByTraitsAlone) {
-  DeviceTraits cpu{.type = DeviceType::cpu,
-                   .max_work_group = 4096,
-                   .native_width_f32 = 16,
-                   .fp64 = true,
-                   .fma_exact = true,
-                   .divide_exact = true,
-                   .sqrt_exact = true,
-                   .denormals = true};
+  DeviceTraits cpu = wide_cpu();
   detail::SegmentProblem problem;
   EXPECT_EQ(detail::select(cpu, problem).entry, "segment_rows");
   problem.rows = false;

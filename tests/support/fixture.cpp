@@ -67,6 +67,17 @@ const std::vector<Device>& test_devices() {
 std::uint64_t seed() { return std::strtoull(setting("CLUTCH_TEST_SEED").c_str(), nullptr, 10); }
 std::string level() { return setting("CLUTCH_TEST_LEVEL"); }
 
+DeviceTraits wide_cpu() {
+  return {.type = DeviceType::cpu,
+          .max_work_group = 4096,
+          .native_width_f32 = 16,
+          .fp64 = true,
+          .fma_exact = true,
+          .divide_exact = true,
+          .sqrt_exact = true,
+          .denormals = true};
+}
+
 bool skip_without(const Device& device, std::string_view trait, bool has) {
   if (has) return false;
   std::string name = test_name(), line = fmt::format("{} on {} without {}", name, clutch::name(device.type()), trait);

@@ -31,6 +31,9 @@ bool skip_without(const Device& device, std::string_view trait, bool has);
 /// behaviour, and so reproduces it.
 bool known_bug(const Device& device, std::string_view quirk);
 
+/// Traits of a CPU with 16 float lanes that claims everything: for tests of selection.
+DeviceTraits wide_cpu();
+
 /// Memory with canaries before, behind and between the elements of a strided view.
 class Guarded {
  public:

@@ -3,7 +3,7 @@
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/reduce.hpp>
 
-#include "expr/node.hpp"
+#include "ops/traced.hpp"
 
 #include <limits>
 #include <map>
@@ -37,9 +37,9 @@ Tensor all(const Tensor& x, const ReduceOptions& options, const Stream& stream) 
 
 namespace {
 
-Tensor place_of(Reduce op, const Tensor& given, const ReduceOptions& options, const Stream& stream) {
-  if (options.dims.rank() > 1) throw Error(ErrorCode::invalid_argument, "argmax", "searches one dimension or all, not several");
-  if (!options.after.empty() || options.dtype.size() > 0) throw Error(ErrorCode::invalid_argument, "argmax", "takes neither `after` nor a dtype");
+Tensor place_of(std::string_view name, Reduce op, const Tensor& given, const ReduceOptions& options, const Stream& stream) {
+  if (options.dims.rank() > 1) throw Error(ErrorCode::invalid_argument, name, "searches one dimension or all, not several");
+  if (!options.after.empty() || options.dtype.size() > 0) throw Error(ErrorCode::invalid_argument, name, "takes neither `after` nor a dtype");
   bool all = options.dims.empty();
   Tensor x = all ? given.reshape({-1}) : given;
   int dim = all ? 0 : static_cast<int>(options.dims[0]);
@@ -56,8 +56,8 @@ Tensor place_of(Reduce op, const Tensor& given, const ReduceOptions& options, co
 
 }  // namespace
 
-Tensor argmin(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return place_of(Reduce::min, x, options, stream); }
-Tensor argmax(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return place_of(Reduce::max, x, options, stream); }
+Tensor argmin(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return place_of("argmin", Reduce::min, x, options, stream); }
+Tensor argmax(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return place_of("argmax", Reduce::max, x, options, stream); }
 
 Tensor var(const Tensor& x, double correction, const ReduceOptions& options, const Stream& stream) {
   ReduceOptions wide = keeping(options);
@@ -115,8 +115,7 @@ Tensor logsumexp(const Tensor& x, const ReduceOptions& options, const Stream& st
   Tensor result = map([&](Expr s, Expr m) { return log(s) + guarded(m); }, {total, top}, {.dtypes = {dtype}}, stream);
   if (options.keep_dims == KeepDims::yes) return result;
   Dims sizes;
-  std::array<bool, kMaxRank> gone{};
-  for (std::int64_t d : options.dims) gone[static_cast<std::size_t>(d < 0 ? d + x.rank() : d)] = true;
+  std::array<bool, kMaxRank> gone = detail::marked_dims(options.dims, x.rank(), "logsumexp");
   for (int d = 0; d < x.rank(); ++d)
     if (!options.dims.empty() && !gone[static_cast<std::size_t>(d)]) sizes.push_back(x.sizes()[d]);
   return result.reshape(sizes);

@@ -7,17 +7,18 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <string>
 #include <tuple>
 
 namespace clutch::inline v0 {
 namespace nn {
 namespace {
 
-/// A traced function by op, dtypes of its tensors and a number that is baked in; traced once.
+/// A function of rows, traced once for each name, dtypes of its tensors and number that is baked in.
 template <std::size_t kInputs, class F>
-const RowFunction& traced_once(std::string_view op, const std::array<Tensor, kInputs>& inputs, double number, F&& f) {
+const RowFunction& traced_once(const std::string& op, const Tensor (&inputs)[kInputs], double number, F&& f) {
   static std::mutex mutex;
-  static auto* known = new std::map<std::tuple<std::string_view, std::vector<DType>, double>, RowFunction>;
+  static auto* known = new std::map<std::tuple<std::string, std::vector<DType>, double>, RowFunction>;
   for (const Tensor& t : inputs) {
     if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
     if (!is_floating(t.dtype())) throw Error(ErrorCode::invalid_dtype, op, fmt::format("takes floating tensors, not {}", name(t.dtype())));
@@ -33,7 +34,13 @@ const RowFunction& traced_once(std::string_view op, const std::array<Tensor, kIn
   return made;
 }
 
-DType accumulator_of(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
+template <std::size_t kInputs, class F>
+std::vector<Tensor> by_rows(const std::string& op, const Tensor (&inputs)[kInputs], const RowwiseOptions& options, const Stream& stream, F&& f,
+                            double number = 0) {
+  return rowwise(traced_once(op, inputs, number, f), inputs, options, stream);
+}
+
+DType compute_dtype(const Tensor& x) { return detail::compute_dtype(x.dtype(), "nn"); }
 
 auto softmax_of = [](Row& row, Expr x) {
   Expr e = exp(x - row.max(x));
@@ -43,8 +50,6 @@ auto log_softmax_of = [](Row& row, Expr x) {
   Expr centered = x - row.max(x);
   return centered - log(row.sum(exp(centered)));
 };
-
-Tensor first(std::vector<Tensor> outputs) { return std::move(outputs[0]); }
 
 Dims last_dims(const Tensor& x, int count, std::string_view op) {
   if (count < 1 || count > x.rank()) throw Error(ErrorCode::invalid_argument, op, fmt::format("normalized_rank {} of a tensor of rank {}", count, x.rank()));
@@ -74,57 +79,51 @@ Tensor sum_leading(const Tensor& like, const Tensor& x, int count, F&& f, const 
 }  // namespace
 
 Tensor softmax(const Tensor& x, int dim, const Stream& stream) {
-  return first(rowwise(traced_once<1>("softmax", {x}, 0, softmax_of), std::span(&x, 1), {.dims = {dim}, .dtypes = {x.dtype()}}, stream));
+  return by_rows("softmax", {x}, {.dims = {dim}, .dtypes = {x.dtype()}}, stream, softmax_of)[0];
 }
 void softmax_out(const Tensor& out, const Tensor& x, int dim, const Stream& stream) {
-  rowwise_out(std::span(&out, 1), traced_once<1>("softmax", {x}, 0, softmax_of), std::span(&x, 1), {.dims = {dim}}, stream);
+  rowwise_out(std::span(&out, 1), traced_once("softmax", {x}, 0, softmax_of), std::span(&x, 1), {.dims = {dim}}, stream);
 }
 Tensor log_softmax(const Tensor& x, int dim, const Stream& stream) {
-  return first(rowwise(traced_once<1>("log_softmax", {x}, 0, log_softmax_of), std::span(&x, 1), {.dims = {dim}, .dtypes = {x.dtype()}}, stream));
+  return by_rows("log_softmax", {x}, {.dims = {dim}, .dtypes = {x.dtype()}}, stream, log_softmax_of)[0];
 }
 void log_softmax_out(const Tensor& out, const Tensor& x, int dim, const Stream& stream) {
-  rowwise_out(std::span(&out, 1), traced_once<1>("log_softmax", {x}, 0, log_softmax_of), std::span(&x, 1), {.dims = {dim}}, stream);
+  rowwise_out(std::span(&out, 1), traced_once("log_softmax", {x}, 0, log_softmax_of), std::span(&x, 1), {.dims = {dim}}, stream);
 }
 
 Tensor softmax_backward(const Tensor& grad, const Tensor& y, int dim, const Stream& stream) {
-  const Tensor inputs[] = {grad, y};
-  const RowFunction& f = traced_once<2>("softmax_backward", {grad, y}, 0, [](Row& row, Expr g, Expr p) { return p * (g - row.sum(g * p)); });
-  return first(rowwise(f, inputs, {.dims = {dim}, .dtypes = {y.dtype()}}, stream));
+  return by_rows("softmax_backward", {grad, y}, {.dims = {dim}, .dtypes = {y.dtype()}}, stream,
+                 [](Row& row, Expr g, Expr p) { return p * (g - row.sum(g * p)); })[0];
 }
 Tensor log_softmax_backward(const Tensor& grad, const Tensor& y, int dim, const Stream& stream) {
-  const Tensor inputs[] = {grad, y};
-  const RowFunction& f = traced_once<2>("log_softmax_backward", {grad, y}, 0, [](Row& row, Expr g, Expr l) { return g - exp(l) * row.sum(g); });
-  return first(rowwise(f, inputs, {.dims = {dim}, .dtypes = {y.dtype()}}, stream));
+  return by_rows("log_softmax_backward", {grad, y}, {.dims = {dim}, .dtypes = {y.dtype()}}, stream,
+                 [](Row& row, Expr g, Expr l) { return g - exp(l) * row.sum(g); })[0];
 }
 
 namespace {
 
 /// What a normalization's lambda computes, given the centered element and its row's factor: with weight and bias if there are such.
 template <class F>
-std::vector<Tensor> normalized(std::string_view op, const Tensor& x, const Tensor& weight, const Tensor& bias, const NormOptions& options, int results,
+std::vector<Tensor> normalized(const std::string& op, const Tensor& x, const Tensor& weight, const Tensor& bias, const NormOptions& options, int results,
                                const Stream& stream, F&& core) {
   Dims dims = last_dims(x, options.normalized_rank, op);
   check_affine(x, weight, options.normalized_rank, op);
   check_affine(x, bias, options.normalized_rank, op);
-  DType kept = accumulator_of(x);
+  DType kept = compute_dtype(x);
   RowwiseOptions row_options{.dims = dims, .dtypes = {x.dtype(), kept}};
   if (results == 2) row_options.dtypes = {x.dtype(), kept, kept};
-  auto run = [&](const RowFunction& f, std::span<const Tensor> inputs) { return rowwise(f, inputs, row_options, stream); };
-  std::string_view with_both = op == "layer_norm" ? "layer_norm wb" : "rms_norm wb", with_weight = op == "layer_norm" ? "layer_norm w" : "rms_norm w",
-                   with_bias = "layer_norm b";
-  if (weight.defined() && bias.defined()) {
-    const Tensor inputs[] = {x, weight, bias};
-    return run(traced_once<3>(with_both, {x, weight, bias}, options.eps, [&](Row& row, Expr a, Expr w, Expr b) { return core(row, a) * w + b; }), inputs);
-  }
-  if (weight.defined()) {
-    const Tensor inputs[] = {x, weight};
-    return run(traced_once<2>(with_weight, {x, weight}, options.eps, [&](Row& row, Expr a, Expr w) { return core(row, a) * w; }), inputs);
-  }
-  if (bias.defined()) {
-    const Tensor inputs[] = {x, bias};
-    return run(traced_once<2>(with_bias, {x, bias}, options.eps, [&](Row& row, Expr a, Expr b) { return core(row, a) + b; }), inputs);
-  }
-  return run(traced_once<1>(op, {x}, options.eps, [&](Row& row, Expr a) { return core(row, a); }), std::span(&x, 1));
+  if (weight.defined() && bias.defined())
+    return by_rows(
+        op + " of weight and bias", {x, weight, bias}, row_options, stream, [&](Row& row, Expr a, Expr w, Expr b) { return core(row, a) * w + b; },
+        options.eps);
+  if (weight.defined())
+    return by_rows(
+        op + " of weight", {x, weight}, row_options, stream, [&](Row& row, Expr a, Expr w) { return core(row, a) * w; }, options.eps);
+  if (bias.defined())
+    return by_rows(
+        op + " of bias", {x, bias}, row_options, stream, [&](Row& row, Expr a, Expr b) { return core(row, a) + b; }, options.eps);
+  return by_rows(
+      op, {x}, row_options, stream, [&](Row& row, Expr a) { return core(row, a); }, options.eps);
 }
 
 }  // namespace
@@ -150,15 +149,12 @@ LayerNormGradients layer_norm_backward(const Tensor& grad, const Tensor& x, cons
   LayerNormGradients grads;
   RowwiseOptions row_options{.dims = dims, .dtypes = {x.dtype()}};
   if (weight.defined()) {
-    const Tensor inputs[] = {grad, x, mean, rstd, weight};
-    grads.x = first(rowwise(traced_once<5>("layer_norm_backward w", {grad, x, mean, rstd, weight}, 0,
-                                           [&](Row& row, Expr g, Expr a, Expr m, Expr r, Expr w) { return core(row, g * w, a, m, r); }),
-                            inputs, row_options, stream));
+    grads.x = by_rows("layer_norm_backward of weight", {grad, x, mean, rstd, weight}, row_options, stream,
+                      [&](Row& row, Expr g, Expr a, Expr m, Expr r, Expr w) { return core(row, g * w, a, m, r); })[0];
     grads.weight = sum_leading(
         weight, x, options.normalized_rank, [](Expr g, Expr a, Expr m, Expr r) { return g * ((a - m) * r); }, {grad, x, mean, rstd}, stream);
   } else {
-    const Tensor inputs[] = {grad, x, mean, rstd};
-    grads.x = first(rowwise(traced_once<4>("layer_norm_backward", {grad, x, mean, rstd}, 0, core), inputs, row_options, stream));
+    grads.x = by_rows("layer_norm_backward", {grad, x, mean, rstd}, row_options, stream, core)[0];
   }
   grads.bias = sum_leading(
       weight.defined() ? weight : x, x, options.normalized_rank, [](Expr g) { return g; }, {grad}, stream);
@@ -185,15 +181,12 @@ RmsNormGradients rms_norm_backward(const Tensor& grad, const Tensor& x, const Te
   RmsNormGradients grads;
   RowwiseOptions row_options{.dims = dims, .dtypes = {x.dtype()}};
   if (weight.defined()) {
-    const Tensor inputs[] = {grad, x, rrms, weight};
-    grads.x = first(rowwise(
-        traced_once<4>("rms_norm_backward w", {grad, x, rrms, weight}, 0, [&](Row& row, Expr g, Expr a, Expr r, Expr w) { return core(row, g * w, a, r); }),
-        inputs, row_options, stream));
+    grads.x = by_rows("rms_norm_backward of weight", {grad, x, rrms, weight}, row_options, stream,
+                      [&](Row& row, Expr g, Expr a, Expr r, Expr w) { return core(row, g * w, a, r); })[0];
     grads.weight = sum_leading(
         weight, x, options.normalized_rank, [](Expr g, Expr a, Expr r) { return g * (a * r); }, {grad, x, rrms}, stream);
   } else {
-    const Tensor inputs[] = {grad, x, rrms};
-    grads.x = first(rowwise(traced_once<3>("rms_norm_backward", {grad, x, rrms}, 0, core), inputs, row_options, stream));
+    grads.x = by_rows("rms_norm_backward", {grad, x, rrms}, row_options, stream, core)[0];
   }
   return grads;
 }
@@ -229,7 +222,7 @@ Targets targets_of(const Tensor& logits, const Tensor& target, const CrossEntrop
 Tensor weights_of(const Targets& t, const CrossEntropyOptions& o, DType dtype, const Stream& stream) {
   return map(
       [&](Expr index) {
-        Expr weight = o.weight.defined() ? cast(captured(o.weight)[index], dtype) : cast(index * 0 + 1, dtype);
+        Expr weight = o.weight.defined() ? cast(captured(o.weight)[index], dtype) : cast(Expr(1), dtype);
         Expr checked = select((index < 0) | (index >= param(t.classes)), std::numeric_limits<double>::quiet_NaN(), weight);
         return select(index == param(o.ignore_index), 0.0, checked);
       },
@@ -240,6 +233,13 @@ Tensor weights_of(const Targets& t, const CrossEntropyOptions& o, DType dtype, c
 Tensor total_weight(const Targets& t, const CrossEntropyOptions& o, DType dtype, const Tensor& like, const Stream& stream) {
   if (!o.weight.defined()) return full({}, static_cast<double>(t.classes), {.dtype = dtype, .device = like.device()}, stream);
   return sum(o.weight, {.dtype = {dtype}}, stream);
+}
+
+/// The classes' weights, broadcastable beside the logits.
+Tensor class_weights(const Targets& t, const CrossEntropyOptions& o, const Tensor& logits, const Stream& stream) {
+  Dims shape = Dims::filled(logits.rank(), 1);
+  shape[t.dim] = t.classes;
+  return o.weight.defined() ? o.weight.reshape(shape) : full(shape, 1, {.dtype = compute_dtype(logits), .device = logits.device()}, stream);
 }
 
 /// logits[..., index, ...] and so on: places of the other dimensions, the index in the classes'.
@@ -253,7 +253,7 @@ Expr at_target(const Tensor& logits, int dim, const Expr& index) {
 
 CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o, const Stream& stream) {
   Targets t = targets_of(logits, target, o, stream);
-  DType kept = accumulator_of(logits);
+  DType kept = compute_dtype(logits);
   const double smoothing = o.label_smoothing;
   auto lse_of = [](Row& row, const Expr& x) {
     // An infinite maximum is not subtracted: Inf - Inf would be NaN.
@@ -265,23 +265,16 @@ CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, con
   CrossEntropyResult result;
   auto ignored = [](const Expr& weight, const Expr& loss) { return select(weight == 0, cast(Expr(0), loss.dtype()), loss); };
   if (smoothing == 0) {
-    result.lse =
-        first(rowwise(traced_once<1>("lse", {logits}, 0, [&](Row& row, Expr x) { row.result(lse_of(row, x)); }), std::span(&logits, 1), options, stream));
+    result.lse = by_rows("lse", {logits}, options, stream, [&](Row& row, Expr x) { row.result(lse_of(row, x)); })[0];
     losses = map([&](Expr lse, Expr index, Expr w) { return ignored(w, w * (lse - at_target(logits, t.dim, index))); }, {result.lse, t.index, weights},
                  {.dtypes = {kept}}, stream);
   } else {
-    Dims shape = Dims::filled(logits.rank(), 1);
-    shape[t.dim] = t.classes;
-    Tensor weight = o.weight.defined() ? o.weight.reshape(shape) : full(shape, 1, {.dtype = kept, .device = logits.device()}, stream);
     options.dtypes = {kept, kept};
-    const Tensor inputs[] = {logits, weight};
-    std::vector<Tensor> made = rowwise(traced_once<2>("lse and weighted sum", {logits, weight}, 0,
-                                                      [&](Row& row, Expr x, Expr w) {
-                                                        Expr weighted = row.sum(x * w);
-                                                        row.result(lse_of(row, x));
-                                                        row.result(weighted);
-                                                      }),
-                                       inputs, options, stream);
+    std::vector<Tensor> made = by_rows("lse and weighted sum", {logits, class_weights(t, o, logits, stream)}, options, stream, [&](Row& row, Expr x, Expr w) {
+      Expr weighted = row.sum(x * w);
+      row.result(lse_of(row, x));
+      row.result(weighted);
+    });
     result.lse = made[0];
     losses = map(
         [&](Expr lse, Expr weighted, Expr total, Expr index, Expr w) {
@@ -305,7 +298,7 @@ CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, con
 Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const Tensor& lse, const CrossEntropyOptions& o,
                               const Stream& stream) {
   Targets t = targets_of(logits, target, o, stream);
-  DType kept = accumulator_of(logits);
+  DType kept = compute_dtype(logits);
   Tensor weights = weights_of(t, o, kept, stream), of_loss = o.reduction == Reduction::none ? grad.reshape(t.index.sizes()) : grad.reshape({});
   if (o.reduction == Reduction::mean) of_loss = map([](Expr g, Expr n) { return g / n; }, {of_loss, sum(weights, {}, stream)}, {.dtypes = {kept}}, stream);
   if (o.label_smoothing == 0)
@@ -315,9 +308,6 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Te
           return select(w == 0, cast(Expr(0), p.dtype()), (p - hot) * (w * g));
         },
         {logits, lse, t.index, weights, of_loss}, {.dtypes = {logits.dtype()}}, stream);
-  Dims shape = Dims::filled(logits.rank(), 1);
-  shape[t.dim] = t.classes;
-  Tensor weight = o.weight.defined() ? o.weight.reshape(shape) : full(shape, 1, {.dtype = kept, .device = logits.device()}, stream);
   return map(
       [&](Expr x, Expr l, Expr index, Expr w, Expr g, Expr of_class, Expr total) {
         Expr p = exp(x - l), hot = cast(position(t.dim) == index, p.dtype());
@@ -325,7 +315,8 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Te
         Expr smooth = (total * p - of_class) * param(o.label_smoothing / static_cast<double>(t.classes));
         return select(index == param(o.ignore_index), cast(Expr(0), p.dtype()), (plain + smooth) * g);
       },
-      {logits, lse, t.index, weights, of_loss, weight, total_weight(t, o, kept, logits, stream)}, {.dtypes = {logits.dtype()}}, stream);
+      {logits, lse, t.index, weights, of_loss, class_weights(t, o, logits, stream), total_weight(t, o, kept, logits, stream)}, {.dtypes = {logits.dtype()}},
+      stream);
 }
 
 }  // namespace nn
