@@ -17,7 +17,6 @@
 
 #include "expression.clh"
 
-#define SHAPE_VECTOR CLUTCH_CONCAT(IDX, RANK_LANES)
 #define STORE_PLACES(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], count, x);
 #define STORE_RESULT(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], 1, x);
 #define TOTAL_0 ((V)totals[0])

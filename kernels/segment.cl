@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // segment: rows of features reduced over segments: out[i, :] = reduce of values[k] * data[columns[k], :] over k from offsets[i] to
 // offsets[i + 1]. Without COLUMNS entry k is row k of the data, without VALUES its factor is 1. A segment's entries go one after another,
-// in order, into one accumulator for each feature; sums with VALUES are fma. Columns that are no row of the data count as NaN.
+// in order, into one accumulator for each feature; sums with VALUES are fma. Columns that are no row of the data give `missing`.
+// And what gradients need beside it: numbers of the entries' segments, products of the entries' rows.
 // Ownership: an item takes `chunk` segments at a time, in panels of PANEL features that stay in registers. No local memory.
 // Needs: what common/expr.clh needs; T_NAME (f32, f64, f16, bf16; of data, values and out); OFFSET and COLUMN (int or long); COLUMNS and
-// VALUES (0 or 1); A_IS_F32 or A_IS_F64; OP (0 sum, 1 prod, 2 min, 3 max); MEAN (1: divide by the count); IDX.
+// VALUES (0 or 1); OFFSETS (0: segment i is entry i); SELF (0; 1: accumulators begin with a row of `self`; 2: empty segments are that
+// row); A_IS_F32 or A_IS_F64; OP (0 sum, 1 prod, 2 min, 3 max); MEAN (1: divide by the count); IDX.
 #include "common/combine.clh"
 #include "common/launch.clh"
 
 #if !defined(T_NAME) || !defined(OFFSET) || !defined(COLUMN) || !defined(COLUMNS) || !defined(VALUES) || !defined(OP) || !defined(MEAN) || !defined(IDX)
 #error "T_NAME, OFFSET, COLUMN, COLUMNS, VALUES, OP, MEAN and IDX are not defined"
+#endif
+#if !defined(OFFSETS) || !defined(SELF)
+#error "OFFSETS and SELF are not defined"
 #endif
 
 #ifdef A_IS_F64
@@ -38,7 +43,7 @@ static inline V step(V acc, V x, A value) {
 #endif
 }
 #if MEAN
-#define FINISH(acc, count) DIVIDE(acc, (V)(A)(count))
+#define FINISH(acc, count) DIVIDE(acc, (V)(A)((count) + (SELF == 1)))
 #else
 #define FINISH(acc, count) (acc)
 #endif
@@ -59,16 +64,43 @@ static inline A value_of(__global const uchar* values, long k) {
   return 1;
 #endif
 }
-static inline long offset_of(__global const uchar* offsets, ulong i, long entries) { return clamp((long)((__global const OFFSET*)offsets)[i], 0L, entries); }
+static inline long offset_of(__global const uchar* offsets, ulong i, long entries) {
+#if OFFSETS
+  return clamp((long)((__global const OFFSET*)offsets)[i], 0L, entries);
+#else
+  return (long)i;
+#endif
+}
+// `count` lanes from place `i` on.
+static inline V some(__global const uchar* base, long i, int count) {
+  if (count == WIDTH) return LOADV(base, i);
+  IDX at[WIDTH];
+  for (int l = 0; l < WIDTH; ++l) at[l] = (IDX)i + l;
+  return GATHER(base, at, count);
+}
+static inline void put_some(__global uchar* base, long i, int count, V x) {
+  if (count == WIDTH) {
+    STOREV(base, i, x);
+    return;
+  }
+  IDX at[WIDTH];
+  for (int l = 0; l < WIDTH; ++l) at[l] = (IDX)i + l;
+  SCATTER(base, at, count, x);
+}
 
 // Up to PANEL features of a segment, `width` of them, from feature `first` on.
-static inline void segment_panel(__global uchar* out, __global const uchar* data, __global const uchar* columns, __global const uchar* values, long begin,
-                                 long end, long entries, long data_rows, IDX out_place, IDX data_stride, IDX first, int width) {
+static inline void segment_panel(__global uchar* out, __global const uchar* data, __global const uchar* columns, __global const uchar* values,
+                                 __global const uchar* self, long begin, long end, long entries, long data_rows, IDX out_place, IDX self_place, IDX data_stride,
+                                 IDX first, int width, A missing) {
   V acc[ABREAST];
+#if SELF == 1
+  for (int v = 0; v * WIDTH < width; ++v) acc[v] = some(self, self_place + v * WIDTH, min(width - v * WIDTH, WIDTH));
+#else
   for (int v = 0; v < ABREAST; ++v) acc[v] = (V)(A)IDENTITY;
+#endif
   for (long k = begin; k < end; ++k) {
     long row = row_of(columns, k, data_rows);
-    A value = row < 0 ? (A)NAN : value_of(values, k);
+    A value = row < 0 ? missing : value_of(values, k);
 #if COLUMNS
     // Rows lie anywhere: those of the entries to come are fetched, also the next segments'.
     if (k + AHEAD < entries) {
@@ -78,56 +110,42 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
 #endif
     IDX place = (IDX)(row < 0 ? 0 : row) * data_stride + first;
     if (row < 0) {
-      for (int v = 0; v < ABREAST; ++v) acc[v] = (V)(A)NAN;
+      for (int v = 0; v < ABREAST; ++v) acc[v] = (V)missing;
     } else if (width == PANEL) {
 #pragma unroll
       for (int v = 0; v < ABREAST; ++v) acc[v] = step(acc[v], LOADV(data, place + v * WIDTH), value);
     } else {
-      for (int v = 0; v * WIDTH < width; ++v) {
-        int count = min(width - v * WIDTH, WIDTH);
-        if (count == WIDTH) {
-          acc[v] = step(acc[v], LOADV(data, place + v * WIDTH), value);
-        } else {
-          IDX at[WIDTH];
-          for (int l = 0; l < WIDTH; ++l) at[l] = place + v * WIDTH + l;
-          acc[v] = step(acc[v], GATHER(data, at, count), value);
-        }
-      }
+      for (int v = 0; v * WIDTH < width; ++v) acc[v] = step(acc[v], some(data, place + v * WIDTH, min(width - v * WIDTH, WIDTH)), value);
     }
   }
-  for (int v = 0; v * WIDTH < width; ++v) {
-    int count = min(width - v * WIDTH, WIDTH);
-    V result = FINISH(acc[v], end - begin);
-    IDX at[WIDTH];
-    for (int l = 0; l < WIDTH; ++l) at[l] = out_place + v * WIDTH + l;
-    if (count == WIDTH)
-      STOREV(out, out_place + v * WIDTH, result);
-    else
-      SCATTER(out, at, count, result);
-  }
+  for (int v = 0; v * WIDTH < width; ++v) put_some(out, out_place + v * WIDTH, min(width - v * WIDTH, WIDTH), FINISH(acc[v], end - begin));
 }
 
-#define SEGMENT_PARAMS                                                                                                                                        \
-  CLUTCH_PREDICATE ulong n, ulong features, ulong entries, ulong data_rows, ulong chunk, long out_stride, long out_inner, long data_stride, long data_inner,  \
-      float empty, __global uchar *out, ulong out_offset, __global const uchar *data, ulong data_offset, __global const uchar *offsets, ulong offsets_offset, \
-      __global const uchar *columns, ulong columns_offset, __global const uchar *values, ulong values_offset
+#define SEGMENT_PARAMS                                                                                                                                       \
+  CLUTCH_PREDICATE ulong n, ulong features, ulong entries, ulong data_rows, ulong chunk, long out_stride, long out_inner, long data_stride, long data_inner, \
+      long self_stride, long self_inner, float empty, float missing, __global uchar *out, ulong out_offset, __global const uchar *data, ulong data_offset,   \
+      __global const uchar *offsets, ulong offsets_offset, __global const uchar *columns, ulong columns_offset, __global const uchar *values,                \
+      ulong values_offset, __global const uchar *self, ulong self_offset
+#define SEGMENT_SHIFT \
+  out += out_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, values += values_offset, self += self_offset;
 
 // Rows: the features of a row lie side by side.
 #ifdef CLUTCH_ENTRY_segment_rows
 __kernel void segment_rows(SEGMENT_PARAMS) {
   CLUTCH_IF_PREDICATE
-  out += out_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, values += values_offset;
+  SEGMENT_SHIFT
   ulong lane = get_global_id(0), lanes = get_global_size(0);
   for (ulong task = lane * chunk; task < n; task += lanes * chunk)
     for (ulong i = task; i < min(task + chunk, n); ++i) {
       long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
       for (IDX first = 0; first < (IDX)features; first += PANEL) {
         int width = (int)min((IDX)features - first, (IDX)PANEL);
-        IDX place = (IDX)i * (IDX)out_stride + first;
-        if (begin < end) {
-          segment_panel(out, data, columns, values, begin, end, (long)entries, (long)data_rows, place, (IDX)data_stride, first, width);
+        IDX place = (IDX)i * (IDX)out_stride + first, self_place = (IDX)i * (IDX)self_stride + first;
+        if (begin < end || SELF == 1) {
+          segment_panel(out, data, columns, values, self, begin, end, (long)entries, (long)data_rows, place, self_place, (IDX)data_stride, first, width,
+                        (A)missing);
         } else {
-          for (int l = 0; l < width; ++l) CLUTCH_CONCAT(store_, T_NAME)(out, place + l, (A)empty);
+          for (int l = 0; l < width; ++l) CLUTCH_CONCAT(store_, T_NAME)(out, place + l, SELF == 2 ? LOAD(self, self_place + l) : (A)empty);
         }
       }
     }
@@ -138,24 +156,72 @@ __kernel void segment_rows(SEGMENT_PARAMS) {
 #ifdef CLUTCH_ENTRY_segment_strided
 __kernel void segment_strided(SEGMENT_PARAMS) {
   CLUTCH_IF_PREDICATE
-  out += out_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, values += values_offset;
+  SEGMENT_SHIFT
   ulong lane = get_global_id(0), lanes = get_global_size(0);
   for (ulong task = lane; task < n * features; task += lanes) {
     ulong i = task / features, f = task - i * features;
     long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
     IDX to[WIDTH];
     for (int l = 0; l < WIDTH; ++l) to[l] = (IDX)i * (IDX)out_stride + (IDX)f * (IDX)out_inner;
-    V acc = (V)(A)IDENTITY;
+    A own = SELF ? LOAD(self, (IDX)i * (IDX)self_stride + (IDX)f * (IDX)self_inner) : (A)empty;
+    V acc = SELF == 1 ? (V)own : (V)(A)IDENTITY;
     for (long k = begin; k < end; ++k) {
       long row = row_of(columns, k, (long)data_rows);
       if (row < 0) {
-        acc = (V)(A)NAN;
+        acc = (V)(A)missing;
       } else {
         acc = step(acc, (V)LOAD(data, (IDX)row * (IDX)data_stride + (IDX)f * (IDX)data_inner), value_of(values, k));
       }
     }
-    V result = begin < end ? FINISH(acc, end - begin) : (V)(A)empty;
+    V result = begin < end ? FINISH(acc, end - begin) : (V)own;
     SCATTER(out, to, 1, result);
   }
+}
+#endif
+
+// ids[k]: the segment that entry k lies in.
+#ifdef CLUTCH_ENTRY_segment_ids
+__kernel void segment_ids(CLUTCH_PREDICATE ulong n, ulong entries, ulong chunk, __global uchar* ids, ulong ids_offset, __global const uchar* offsets,
+                          ulong offsets_offset) {
+  CLUTCH_IF_PREDICATE
+  ids += ids_offset, offsets += offsets_offset;
+  for (ulong task = get_global_id(0) * chunk; task < n; task += get_global_size(0) * chunk)
+    for (ulong i = task; i < min(task + chunk, n); ++i) {
+      long end = offset_of(offsets, i + 1, (long)entries);
+      for (long k = offset_of(offsets, i, (long)entries); k < end; ++k) ((__global OFFSET*)ids)[k] = (OFFSET)i;
+    }
+}
+#endif
+
+// out[k] = sum of x[i, f] * data[columns[k], f] over the features f, i being the segment of entry k: feature f goes into partial f % 16 by
+// fma, the partials into a tree of halves.
+#ifdef CLUTCH_ENTRY_segment_dots
+__kernel void segment_dots(CLUTCH_PREDICATE ulong n, ulong features, ulong entries, ulong data_rows, ulong chunk, long x_stride, long data_stride,
+                           __global uchar* out, ulong out_offset, __global const uchar* x, ulong x_offset, __global const uchar* data, ulong data_offset,
+                           __global const uchar* offsets, ulong offsets_offset, __global const uchar* columns, ulong columns_offset) {
+  CLUTCH_IF_PREDICATE
+  out += out_offset, x += x_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset;
+  for (ulong task = get_global_id(0) * chunk; task < n; task += get_global_size(0) * chunk)
+    for (ulong i = task; i < min(task + chunk, n); ++i) {
+      long end = offset_of(offsets, i + 1, (long)entries);
+      for (long k = offset_of(offsets, i, (long)entries); k < end; ++k) {
+        long row = row_of(columns, k, (long)data_rows);
+        V acc[16 / WIDTH];
+        for (int v = 0; v < 16 / WIDTH; ++v) acc[v] = (V)(A)0;
+        for (long f = 0; row >= 0 && f < (long)features; f += 16)
+          for (int v = 0; v < 16 / WIDTH; ++v) {
+            long at = f + v * WIDTH;
+            int count = (int)clamp((long)features - at, 0L, (long)WIDTH);
+            if (count == 0) continue;
+            V sum = FMA(some(x, (long)i * x_stride + at, count), some(data, row * data_stride + at, count), acc[v]);
+            acc[v] = MASK(LANE_BELOW(count)) ? sum : acc[v];
+          }
+        A partial[16];
+        for (int v = 0; v < 16 / WIDTH; ++v) SPILL(acc[v], partial + v * WIDTH);
+        for (int h = 8; h > 0; h /= 2)
+          for (int l = 0; l < h; ++l) partial[l] += partial[l + h];
+        CLUTCH_CONCAT(store_, T_NAME)(out, k, row < 0 ? (A)NAN : partial[0]);
+      }
+    }
 }
 #endif

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include <omp.h>
+
 #ifdef __F16C__
 #include <immintrin.h>
 #endif
@@ -189,6 +191,45 @@ void segments_f32(std::string_view name, float* out, const float* data, const st
     each_segment(3e38f, false, out, data, offsets, columns, values, rows, features, [](float a, float b) { return a < b ? a : b; });
   else
     each_segment(0, name == "mean", out, data, offsets, columns, values, rows, features, [](float a, float b) { return a + b; });
+}
+
+void scatter_sum_f32(float* out, const float* src, const std::int64_t* index, long entries, long features) {
+  if (features == 1) {
+#pragma omp parallel for schedule(static)
+    for (long k = 0; k < entries; ++k) {
+#pragma omp atomic
+      out[index[k]] += src[k];
+    }
+    return;
+  }
+#pragma omp parallel
+  {
+    long threads = omp_get_num_threads(), mine = omp_get_thread_num();
+    long first = features * mine / threads, last = features * (mine + 1) / threads;
+    for (long k = 0; k < entries; ++k) {
+      float* to = out + index[k] * features;
+      const float* from = src + k * features;
+      for (long f = first; f < last; ++f) to[f] += from[f];
+    }
+  }
+}
+
+void cumsum_f32(float* out, const float* x, long lines, long m, long inner) {
+  if (inner == 1) {
+#pragma omp parallel for schedule(static)
+    for (long i = 0; i < lines; ++i) {
+      float sum = 0;
+      for (long j = 0; j < m; ++j) out[i * m + j] = sum += x[i * m + j];
+    }
+    return;
+  }
+#pragma omp parallel for schedule(static)
+  for (long i = 0; i < inner; i += 64) {
+    float sum[64] = {};
+    long width = std::min(64L, inner - i);
+    for (long j = 0; j < m; ++j)
+      for (long c = 0; c < width; ++c) out[j * inner + i + c] = sum[c] += x[j * inner + i + c];
+  }
 }
 
 }  // namespace clutch::bench::omp

@@ -35,5 +35,9 @@ void cast(DType from, DType to, void* out, const void* in, long n);
 /// out[i, :] = sum, mean, amax or amin of values[k] * data[columns[k], :] over row i; columns and values may be null.
 void segments_f32(std::string_view name, float* out, const float* data, const std::int64_t* offsets, const std::int64_t* columns, const float* values,
                   long rows, long features);
+/// out[index[k], :] += src[k, :], each thread taking its share of the features in turn where there are many, else with atomic adds.
+void scatter_sum_f32(float* out, const float* src, const std::int64_t* index, long entries, long features);
+/// Sums up to each element along each of `lines` lines of m elements, `inner` apart: lines in parallel.
+void cumsum_f32(float* out, const float* x, long lines, long m, long inner);
 
 }  // namespace clutch::bench::omp

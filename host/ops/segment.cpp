@@ -14,14 +14,6 @@ namespace clutch::inline v0 {
 namespace detail {
 namespace {
 
-/// One call: the reduction of data rows, with or without columns and values.
-struct Segments {
-  std::string_view op;
-  Tensor data, offsets, columns, values;
-  std::int64_t data_rows = 0;
-  double empty = 0;
-};
-
 // validate ----------------------------------------------------------------------------------------------------------
 
 double empty_value(SegmentReduce reduce) {
@@ -79,7 +71,8 @@ constexpr std::array<Implementation<SegmentProblem>, 2> kImplementations{{
     {"segment_strided", computes},
 }};
 
-/// What kernels/common/combine.clh calls the operation.
+}  // namespace
+
 int op_number(SegmentReduce reduce) {
   switch (reduce) {
     case SegmentReduce::prod: return 1;
@@ -89,14 +82,14 @@ int op_number(SegmentReduce reduce) {
   }
 }
 
-}  // namespace
-
 KernelPlan select(const DeviceTraits& traits, const SegmentProblem& p, std::string_view forced) {
-  const auto& chosen = choose<SegmentProblem>(kImplementations, traits, p, forced, "segment");
-  KernelPlan plan{.stem = "segment", .entry = chosen.name, .tuning = row_tuning(traits)};
+  std::string_view entry = p.stage == SegmentStage::ids ? "segment_ids" : "segment_dots";
+  if (p.stage == SegmentStage::reduce) entry = choose<SegmentProblem>(kImplementations, traits, p, forced, "segment").name;
+  KernelPlan plan{.stem = "segment", .entry = entry, .tuning = row_tuning(traits)};
   set_lanes(plan, traits, p.dtype == DType::f64, 2, p.wide_index, 4);
   plan.defines.set("OP", op_number(p.reduce)).set("MEAN", p.reduce == SegmentReduce::mean).set_type("A", compute_dtype(p.dtype, "segment"));
   plan.defines.set("COLUMNS", p.has_columns).set("VALUES", p.has_values);
+  plan.defines.set("OFFSETS", p.has_offsets).set("SELF", static_cast<int>(p.self));
   plan.defines.set_text("OFFSET", p.offset == DType::i64 ? "long" : "int").set_text("COLUMN", p.column == DType::i64 ? "long" : "int");
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype));
   return plan;
@@ -119,36 +112,90 @@ Tensor as_matrix(const Tensor& t, const Stream& stream) {
   return t.contiguous(stream).as_strided({t.sizes()[0], features}, {features, 1});
 }
 
-void run(const Tensor& out, const Segments& s, Runtime& runtime, const SegmentOptions& options, const Stream& stream) {
+/// A chunk of rows is about 8192 elements where a group is a thread: what it takes outweighs its scheduling.
+std::uint64_t rows_of_chunk(const BuiltPlan& plan, std::uint64_t elements, std::uint64_t rows) {
+  return plan.tuning.local == 1 ? std::clamp<std::uint64_t>(8192 / std::max<std::uint64_t>(elements / std::max<std::uint64_t>(rows, 1), 1), 1, 1024) : 1;
+}
+
+bool reaches(const Tensor& t) { return last_offset(2, t.sizes().begin(), t.strides().begin()) + 64 >= INT32_MAX; }
+
+}  // namespace
+
+void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& options, const Stream& stream) {
   if (out.numel() == 0) return;
-  Tensor data = as_matrix(s.data, stream), target = as_matrix(out, stream), offsets = s.offsets.contiguous(stream);
+  Runtime& runtime = out.storage()->runtime();
+  Tensor data = as_matrix(s.data, stream), target = as_matrix(out, stream);
   bool copied = !target.shares_storage(out);
   if (copied) target = empty(target.sizes(), {.dtype = out.dtype(), .device = stream.device()}, stream);
-  Tensor columns = s.columns.defined() ? s.columns.contiguous(stream) : offsets, values = s.values.defined() ? s.values.contiguous(stream) : data;
+  Tensor offsets = s.offsets.defined() ? s.offsets.contiguous(stream) : s.columns, columns = s.columns.defined() ? s.columns.contiguous(stream) : offsets;
+  Tensor values = s.values.defined() ? s.values.contiguous(stream) : data, self = s.self.defined() ? as_matrix(s.self, stream) : data;
   std::int64_t features = data.sizes()[1];
   SegmentProblem p{.dtype = data.dtype(),
-                   .offset = offsets.dtype(),
+                   .offset = s.offsets.defined() ? offsets.dtype() : DType::i64,
                    .column = s.columns.defined() ? columns.dtype() : DType::i64,
                    .reduce = options.reduce,
                    .has_columns = s.columns.defined(),
-                   .has_values = s.values.defined()};
-  p.rows = (data.strides()[1] == 1 && target.strides()[1] == 1) || features == 1;
-  auto reaches = [](const Tensor& t) { return last_offset(2, t.sizes().begin(), t.strides().begin()) + 64 >= INT32_MAX; };
-  p.wide_index = the_settings().index64.on() || reaches(data) || reaches(target);
+                   .has_values = s.values.defined(),
+                   .has_offsets = s.offsets.defined(),
+                   .self = s.self_rows};
+  p.rows = (data.strides()[1] == 1 && target.strides()[1] == 1 && self.strides()[1] == 1) || features == 1;
+  p.wide_index = the_settings().index64.on() || reaches(data) || reaches(target) || reaches(self);
   const BuiltPlan& plan = plan_for(runtime, "segment", p, options.implementation);
   auto n = static_cast<std::uint64_t>(target.sizes()[0]), entries = static_cast<std::uint64_t>(s.columns.defined() ? columns.numel() : data.sizes()[0]);
-  // A chunk is about 8192 elements read where a group is a thread: what it takes outweighs its scheduling.
-  std::uint64_t each = std::max<std::uint64_t>(static_cast<std::uint64_t>(features) * (entries / n + 1), 1);
-  std::uint64_t chunk = plan.tuning.local == 1 ? std::clamp<std::uint64_t>(8192 / each, 1, 1024) : 1;
-  bool by_rows = plan.entry == "segment_rows";
-  std::uint64_t items = by_rows ? (n + chunk - 1) / chunk : n * static_cast<std::uint64_t>(features);
-  Encoder encoder(stream, s.op == "spmm" ? "spmm" : "segment_reduce");
+  std::uint64_t chunk = rows_of_chunk(plan, static_cast<std::uint64_t>(features) * (entries + n), n);
+  std::uint64_t items = plan.entry == "segment_rows" ? (n + chunk - 1) / chunk : n * static_cast<std::uint64_t>(features);
+  Encoder encoder(stream, s.op);
   encoder.value(n).value(static_cast<std::uint64_t>(features)).value(entries).value(static_cast<std::uint64_t>(s.data_rows)).value(chunk);
-  encoder.value(target.strides()[0]).value(target.strides()[1]).value(data.strides()[0]).value(data.strides()[1]).value(static_cast<float>(s.empty));
-  encoder.output(target).input(data).input(offsets).input(columns).input(values);
+  for (const Tensor* t : {&target, &data, &self}) encoder.value(t->strides()[0]).value(t->strides()[1]);
+  encoder.value(static_cast<float>(s.empty)).value(static_cast<float>(s.missing));
+  encoder.output(target).input(data).input(offsets).input(columns).input(values).input(self);
   encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
   if (copied) copy_(out, target.reshape(out.sizes()), {}, stream);
 }
+
+Tensor select_rows(const Tensor& data, const Tensor& columns, double missing, const char* op, const Stream& stream) {
+  Dims sizes = data.sizes();
+  sizes[0] = columns.numel();
+  Tensor out = empty(sizes, {.dtype = data.dtype(), .device = stream.device()}, stream);
+  // The greater of -Inf and x is x.
+  segment_into(out, {.op = op, .data = data, .columns = columns, .data_rows = data.sizes()[0], .missing = missing}, {.reduce = SegmentReduce::amax}, stream);
+  return out;
+}
+
+Tensor segment_ids(const Tensor& given, std::int64_t entries, const char* op, const Stream& stream) {
+  Tensor offsets = given.contiguous(stream), ids = full({entries}, -1, {.dtype = given.dtype(), .device = stream.device()}, stream);
+  auto n = static_cast<std::uint64_t>(offsets.numel() - 1);
+  if (n == 0 || entries == 0) return ids;
+  Runtime& runtime = ids.storage()->runtime();
+  const BuiltPlan& plan = plan_for(runtime, "segment", SegmentProblem{.offset = offsets.dtype(), .stage = SegmentStage::ids}, {});
+  std::uint64_t chunk = rows_of_chunk(plan, static_cast<std::uint64_t>(entries), n);
+  Encoder encoder(stream, op);
+  encoder.value(n).value(static_cast<std::uint64_t>(entries)).value(chunk).output(ids).input(offsets);
+  encoder.dispatch(plan.kernel, item_geometry((n + chunk - 1) / chunk, plan.tuning.local));
+  return ids;
+}
+
+Tensor segment_dots(const Tensor& given_x, const Tensor& given_data, const Tensor& given_offsets, const Tensor& given_columns, const char* op,
+                    const Stream& stream) {
+  // Entries of no segment have no product.
+  Tensor out = zeros({given_columns.numel()}, {.dtype = given_data.dtype(), .device = stream.device()}, stream);
+  Tensor x = given_x.contiguous(stream), data = given_data.contiguous(stream), offsets = given_offsets.contiguous(stream),
+         columns = given_columns.contiguous(stream);
+  auto n = static_cast<std::uint64_t>(x.sizes()[0]), features = static_cast<std::uint64_t>(x.sizes()[1]), entries = static_cast<std::uint64_t>(out.numel());
+  if (n == 0 || entries == 0) return out;
+  Runtime& runtime = out.storage()->runtime();
+  SegmentProblem p{.dtype = data.dtype(), .offset = offsets.dtype(), .column = columns.dtype(), .has_columns = true, .stage = SegmentStage::dots};
+  p.wide_index = the_settings().index64.on() || reaches(x) || reaches(data);
+  const BuiltPlan& plan = plan_for(runtime, "segment", p, {});
+  std::uint64_t chunk = rows_of_chunk(plan, features * (entries + n), n);
+  Encoder encoder(stream, op);
+  encoder.value(n).value(features).value(entries).value(static_cast<std::uint64_t>(data.sizes()[0])).value(chunk);
+  encoder.value(x.strides()[0]).value(data.strides()[0]).output(out).input(x).input(data).input(offsets).input(columns);
+  encoder.dispatch(plan.kernel, item_geometry((n + chunk - 1) / chunk, plan.tuning.local));
+  return out;
+}
+
+namespace {
 
 Tensor made(const Segments& s, const SegmentOptions& options, const Stream& given) {
   Runtime& runtime = validate(s, nullptr);
@@ -156,12 +203,12 @@ Tensor made(const Segments& s, const SegmentOptions& options, const Stream& give
   Dims sizes = s.data.sizes();
   sizes[0] = s.offsets.numel() - 1;
   Tensor out = empty(sizes, {.dtype = s.data.dtype(), .device = stream.device()}, stream);
-  run(out, s, runtime, options, stream);
+  segment_into(out, s, options, stream);
   return out;
 }
 void into(const Tensor& out, const Segments& s, const SegmentOptions& options, const Stream& given) {
   Runtime& runtime = validate(s, &out);
-  run(out, s, runtime, options, resolve_stream(given, runtime, s.op));
+  segment_into(out, s, options, resolve_stream(given, runtime, s.op));
 }
 
 Segments segments_of(const Tensor& data, const Tensor& offsets, SegmentReduce reduce) {

@@ -4,7 +4,18 @@
 
 #include "encode/plan.hpp"
 
+#include <limits>
+
 namespace clutch::inline v0::detail {
+
+/// The rows of a tensor of their own that a reduction takes.
+enum class SelfRows : std::uint8_t {
+  none,
+  begin,  ///< accumulators begin with them
+  empty,  ///< empty segments are them
+};
+
+enum class SegmentStage : std::uint8_t { reduce, ids, dots };
 
 /// What selection of segment looks at; also the key of its cached plans.
 struct SegmentProblem {
@@ -14,7 +25,31 @@ struct SegmentProblem {
   bool has_columns = false, has_values = false;
   bool rows = true;  ///< features of a row lie side by side, in data and output
   bool wide_index = false;
+  bool has_offsets = true;  ///< otherwise segment i is entry i
+  SelfRows self = SelfRows::none;
+  SegmentStage stage = SegmentStage::reduce;
 };
+
+/// What kernels/common/combine.clh calls the operation.
+int op_number(SegmentReduce reduce);
+
+/// One call: rows of data reduced, with or without columns and values.
+struct Segments {
+  const char* op;
+  Tensor data, offsets, columns, values, self;  ///< undefined: none
+  SelfRows self_rows = SelfRows::none;
+  std::int64_t data_rows = 0;
+  double empty = 0, missing = std::numeric_limits<double>::quiet_NaN();
+};
+
+/// Reduces into `out`, whose rows are the segments. The operands are known to fit.
+void segment_into(const Tensor& out, const Segments& segments, const SegmentOptions& options, const Stream& stream);
+/// The rows that `columns` names; `missing` where it names none. Bits are kept, NaN are made quiet.
+Tensor select_rows(const Tensor& data, const Tensor& columns, double missing, const char* op, const Stream& stream);
+/// The number of each entry's segment, in the offsets' dtype; -1 where it lies in none.
+Tensor segment_ids(const Tensor& offsets, std::int64_t entries, const char* op, const Stream& stream);
+/// Products of rows: out[k] = x[i, :] . data[columns[k], :], i being the segment of entry k.
+Tensor segment_dots(const Tensor& x, const Tensor& data, const Tensor& offsets, const Tensor& columns, const char* op, const Stream& stream);
 
 /// Pure. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const SegmentProblem& problem, std::string_view forced = {});

@@ -75,5 +75,18 @@ CLUTCH_API CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& 
 CLUTCH_API Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const Tensor& lse,
                                          const CrossEntropyOptions& options = {}, const Stream& stream = {});
 
+struct EmbeddingOptions {
+  std::int64_t padding_index = -1;  ///< rows of this index get no gradient; -1: none
+  bool scale_by_frequency = false;  ///< divides a row's gradient by how often the row occurs
+};
+/// Rows of a table: out[..., :] = weight[index[...], :].
+/// Shapes: weight (rows, features); index any; out the index's, then features. Dtypes: f64 f32 f16 bf16; index i32 or i64.
+/// Bad contents: an index that is no row gives NaN. Errors: invalid_shape; invalid_dtype; device_mismatch. Source: torch.nn.functional.embedding.
+CLUTCH_API Tensor embedding(const Tensor& weight, const Tensor& index, const Stream& stream = {});
+/// The gradient of a table of `rows` rows: for each, the gradients of its occurrences summed in their order, in f32 (f64 for f64). Bit-equal
+/// on every device; no atomics. Occurrences that are no row are left out.
+CLUTCH_API Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t rows, const EmbeddingOptions& options = {},
+                                     const Stream& stream = {});
+
 }  // namespace nn
 }  // namespace clutch::inline v0

@@ -2,6 +2,7 @@
 #pragma once
 // Descriptor of segment: what tests and benches share. The model combines a segment's entries one after another, as
 // clutch/ops/segment.hpp states.
+#include <clutch/ops/copy.hpp>
 #include <clutch/ops/segment.hpp>
 
 #include "support/host_model.hpp"
@@ -104,6 +105,48 @@ struct SegmentCase {
     return p;
   }
 
+  /// The sum of products of two rows: feature f goes into partial f % 16 by fma, the partials into a tree of halves.
+  template <class T>
+  static T dot(const T* x, const T* y, std::size_t features) {
+    T partial[16] = {};
+    for (std::size_t f = 0; f < features; ++f) partial[f % 16] = std::fma(x[f], y[f], partial[f % 16]);
+    for (int h = 8; h > 0; h /= 2)
+      for (int l = 0; l < h; ++l) partial[l] += partial[l + h];
+    return partial[0];
+  }
+
+  /// Through gradients: of a sum's data, which is each entry's segment's (segment_ids), or of a product's values (segment_dots).
+  static Problem gradient(std::string_view entry, DType dtype, std::int64_t rows, std::int64_t features, std::uint64_t seed) {
+    bool of_values = entry == "segment_dots";
+    Problem p = problem(name(dtype), entry, dtype, SegmentReduce::sum, rows, features, of_values, seed);
+    p.is_helper = true;
+    p.inputs[0].strides = {};
+    p.inputs.push_back({dtype, {rows, features}, {}, model::make_values(static_cast<std::size_t>(rows * features), dtype, seed + 7, false)});
+    std::vector<double> offsets = numbers(p.inputs[1]), data = numbers(p.inputs[0]), grad = numbers(p.inputs.back());
+    std::vector<float> x(data.begin(), data.end()), g(grad.begin(), grad.end());
+    std::int64_t entries = static_cast<std::int64_t>(offsets.back()), width = p.inputs[0].sizes[0];
+    p.output = {dtype, of_values ? Dims{entries} : Dims{entries, features}, {}, {}};
+    p.output.raw.resize(bytes_for(dtype, static_cast<std::uint64_t>(numel(p.output.sizes))));
+    auto n = static_cast<std::size_t>(features);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(rows); ++i)
+      for (auto k = static_cast<std::size_t>(offsets[i]); k < static_cast<std::size_t>(offsets[i + 1]); ++k) {
+        if (of_values) {
+          auto column = static_cast<std::size_t>(numbers(p.inputs[2])[k]);
+          model::store_at(p.output.raw.data(), k, dtype, static_cast<double>(dot(&g[i * n], &x[column * n], n)));
+        }
+        for (std::size_t f = 0; !of_values && f < n; ++f) model::store_at(p.output.raw.data(), k * n + f, dtype, grad[i * n + f]);
+      }
+    p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      const Tensor& of_result = in.back();
+      if (of_values)
+        copy_(out, sparse::spmm_backward(of_result, of_result, {.offsets = in[1], .columns = in[2], .values = in[3], .width = width}, in[0], {}, stream).values,
+              {}, stream);
+      else
+        copy_(out, segment_reduce_backward(of_result, of_result, in[0], in[1], {}, stream), {}, stream);
+    };
+    return p;
+  }
+
   static std::vector<Problem> problems(std::uint64_t seed) {
     std::vector<Problem> all;
     for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
@@ -113,14 +156,24 @@ struct SegmentCase {
     all.push_back(problem("segments", "segment_rows", DType::f32, SegmentReduce::mean, 13, 64, false, seed + 2));
     all.push_back(problem("amax", "segment_rows", DType::f32, SegmentReduce::amax, 13, 19, true, seed + 3, false, DType::i32));
     all.push_back(problem("prod", "segment_strided", DType::f32, SegmentReduce::prod, 13, 5, false, seed + 4, true, DType::i32));
+    all.push_back(gradient("segment_ids", DType::f32, 13, 3, seed + 5));
+    all.push_back(gradient("segment_dots", DType::f32, 13, 37, seed + 6));
     return all;
   }
 
   static constexpr Mutation kMutations[] = {
-      {"segment_rows", Edit::tail, "SCATTER(out, at, count, result)", "SCATTER(out, at, count - 1, result)"},
+      {"segment_rows", Edit::tail, "SCATTER(base, at, count, x);\n}", "SCATTER(base, at, count - 1, x);\n}"},
       {"segment_rows", Edit::stride, "first += PANEL) {", "first += 2 * PANEL) {"},
       {"segment_rows", Edit::offset, "(IDX)(row < 0 ? 0 : row) * data_stride + first", "(IDX)(row < 0 ? 0 : row) * data_stride + first + 1"},
       {"segment_rows", Edit::arithmetic, "return FMA(x, (V)value, acc);", "return FMA(x, (V)value, -acc);"},
+      {"segment_ids", Edit::tail, "long end = offset_of(offsets, i + 1, (long)entries);", "long end = offset_of(offsets, i + 1, (long)entries) - 1;"},
+      {"segment_ids", Edit::stride, "((__global OFFSET*)ids)[k] = (OFFSET)i;", "((__global OFFSET*)ids)[k / 2] = (OFFSET)i;"},
+      {"segment_ids", Edit::offset, "long k = offset_of(offsets, i, (long)entries)", "long k = offset_of(offsets, i / 2, (long)entries)"},
+      {"segment_ids", Edit::arithmetic, "= (OFFSET)i;", "= (OFFSET)i ^ 1;"},
+      {"segment_dots", Edit::tail, "f < (long)features; f += 16", "f + 16 < (long)features; f += 16"},
+      {"segment_dots", Edit::stride, "row * data_stride + at", "row / 2 * data_stride + at"},
+      {"segment_dots", Edit::offset, "(long)i * x_stride + at", "(long)i / 2 * x_stride + at"},
+      {"segment_dots", Edit::arithmetic, "partial[l] += partial[l + h]", "partial[l] -= partial[l + h]"},
       {"segment_strided", Edit::tail, "for (long k = begin; k < end; ++k) {", "for (long k = begin; k + 1 < end; ++k) {"},
       {"segment_strided", Edit::stride, "(IDX)f * (IDX)data_inner)", "(IDX)f * (IDX)out_inner)"},
       {"segment_strided", Edit::offset, "(IDX)row * (IDX)data_stride", "((IDX)row + 1) * (IDX)data_stride"},

@@ -2,6 +2,7 @@
 #include "cases/segment.hpp"
 
 #include "ops/segment_plan.hpp"
+#include "support/differences.hpp"
 #include "support/op_runner.hpp"
 
 #include <cmath>
@@ -70,6 +71,58 @@ TEST(Segment, TrailingDimensionsOfAnyStrides) {
     segment_reduce_out(out, x, offsets);
     EXPECT_EQ(out.contiguous().to_bytes(), want);
     EXPECT_EQ(segment_reduce(x, offsets).sizes(), (Dims{2, 4, 5}));
+  }
+}
+
+TEST(Segment, GradientsAreThoseOfDifferences) {
+  CLUTCH_EACH_DEVICE(device) {
+    const std::vector<std::int64_t> offsets{0, 3, 3, 7}, columns{0, 3, 1, 2, 2, 0, 3};
+    model::Random random(seed());
+    auto numbers = [&](std::size_t n) {
+      std::vector<double> v;
+      while (v.size() < n) v.push_back(random.uniform(-2, 2));
+      return v;
+    };
+    auto tensor = [&](const std::vector<double>& v, const Dims& s) { return from_host(std::vector<float>(v.begin(), v.end()), s, device); };
+    std::vector<double> data = numbers(14), b = numbers(8), values = numbers(7), weights = numbers(6);
+    data[0] = 0, data[6] = 0, data[8] = 0, b[3] = 0;
+    Tensor grad = tensor(weights, {3, 2}), of = from_host(offsets, {4}, device);
+    for (SegmentReduce reduce : {SegmentReduce::sum, SegmentReduce::mean, SegmentReduce::amin, SegmentReduce::amax, SegmentReduce::prod}) {
+      auto loss = [&](const std::vector<double>& result) {
+        double total = 0;
+        for (std::size_t k = 0; k < result.size(); ++k)
+          if (std::isfinite(result[k])) total += result[k] * weights[k];
+        return total;
+      };
+      Tensor x = tensor(data, {7, 2});
+      Tensor got = segment_reduce_backward(grad, segment_reduce(x, of, {.reduce = reduce}), x, of, {.reduce = reduce});
+      EXPECT_EQ(compare_gradient([&](const std::vector<double>& v) { return loss(SegmentCase::model<double>(reduce, v, 2, offsets, {}, {}, false)); }, data,
+                                 got.to_host<float>()),
+                "")
+          << "data, reduction " << static_cast<int>(reduce);
+      sparse::Csr a{.offsets = of, .columns = from_host(columns, {7}, device), .values = tensor(values, {7}), .width = 4};
+      Tensor dense = tensor(b, {4, 2});
+      sparse::SpmmGradients made = sparse::spmm_backward(grad, sparse::spmm(a, dense, {.reduce = reduce}), a, dense, {.reduce = reduce});
+      EXPECT_EQ(compare_gradient([&](const std::vector<double>& v) { return loss(SegmentCase::model<double>(reduce, b, 2, offsets, columns, v, true)); },
+                                 values, made.values.to_host<float>()),
+                "")
+          << "values, reduction " << static_cast<int>(reduce);
+      EXPECT_EQ(compare_gradient([&](const std::vector<double>& v) { return loss(SegmentCase::model<double>(reduce, v, 2, offsets, columns, values, true)); },
+                                 b, made.b.to_host<float>()),
+                "")
+          << "b, reduction " << static_cast<int>(reduce);
+    }
+    // Ties: shared evenly among a segment's entries, the first's alone in a product.
+    Tensor tied = from_host<float>({2, 2, 1}, device), all = from_host<std::int64_t>({0, 3}, device), one = from_host<float>({6}, device);
+    EXPECT_EQ(segment_reduce_backward(one, from_host<float>({2}, device), tied, all, {.reduce = SegmentReduce::amax}).to_host<float>(),
+              (std::vector<float>{3, 3, 0}));
+    sparse::Csr ones{.offsets = all, .columns = from_host<std::int64_t>({0, 1, 2}, device), .width = 3};
+    EXPECT_EQ(
+        sparse::spmm_backward(one.reshape({1, 1}), from_host<float>({2}, device).reshape({1, 1}), ones, tied.reshape({3, 1}), {.reduce = SegmentReduce::amax})
+            .b.to_host<float>(),
+        (std::vector<float>{6, 0, 0}));
+    EXPECT_EQ(code_of([&] { segment_reduce_backward(one, one, tied.reshape({3, 1}), all); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { sparse::spmm_backward(one, one, ones, tied.reshape({3, 1})); }), ErrorCode::invalid_shape);
   }
 }
 

@@ -28,6 +28,11 @@ struct SegmentOptions {
 CLUTCH_API Tensor segment_reduce(const Tensor& data, const Tensor& offsets, const SegmentOptions& options = {}, const Stream& stream = {});
 CLUTCH_API void segment_reduce_out(const Tensor& out, const Tensor& data, const Tensor& offsets, const SegmentOptions& options = {}, const Stream& stream = {});
 
+/// The gradient of the data; `result` is what segment_reduce gave. amin and amax: ties share evenly; prod: right for zeros, too.
+/// Entries of no segment get 0. Errors: as segment_reduce.
+CLUTCH_API Tensor segment_reduce_backward(const Tensor& grad, const Tensor& result, const Tensor& data, const Tensor& offsets,
+                                          const SegmentOptions& options = {}, const Stream& stream = {});
+
 namespace sparse {
 
 /// A matrix of compressed rows: row i has entries offsets[i] to offsets[i + 1].
@@ -46,6 +51,16 @@ struct Csr {
 /// Determinism, NaN, errors, stream: as segment_reduce. Source: torch.sparse.mm(a, b, reduce), to which prod is added.
 CLUTCH_API Tensor spmm(const Csr& a, const Tensor& b, const SegmentOptions& options = {}, const Stream& stream = {});
 CLUTCH_API void spmm_out(const Tensor& out, const Csr& a, const Tensor& b, const SegmentOptions& options = {}, const Stream& stream = {});
+
+struct SpmmGradients {
+  Tensor values, b;
+};
+/// Gradients of spmm; `result` is what it gave. Those of the values are made also if the matrix has none.
+/// amin and amax: the first entry of a row that gives the result takes it all, as in PyTorch; prod: right for zeros, too.
+/// Scratch: entries as many as the matrix has; for amin, amax and prod rows of b for each of them.
+/// Determinism: as spmm; gradients of b are summed in the order of the entries. Errors: as spmm.
+CLUTCH_API SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr& a, const Tensor& b, const SegmentOptions& options = {},
+                                       const Stream& stream = {});
 
 }  // namespace sparse
 }  // namespace clutch::inline v0

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/ops/copy.hpp>
+#include <clutch/ops/cumsum.hpp>
+
+#include "ops/cumsum_plan.hpp"
+#include "runtime/storage.hpp"
+
+#include <array>
+
+namespace clutch::inline v0 {
+namespace detail {
+namespace {
+
+DType accumulator_of(DType dtype) {
+  DType computed = compute_dtype(dtype, "cumsum");
+  return is_floating(computed) ? computed : DType::i64;
+}
+
+// validate ----------------------------------------------------------------------------------------------------------
+
+struct Checked {
+  Runtime* runtime;
+  int dim;
+  DType dtype;  ///< of the result
+};
+
+Checked validate(const Tensor* out, const Tensor& x, int dim, const CumsumOptions& options) {
+  std::vector<const Tensor*> all{&x};
+  if (out) all.push_back(out);
+  Checked c{&common_runtime(all, "cumsum"), dim < 0 ? dim + x.rank() : dim, is_floating(x.dtype()) ? x.dtype() : DType::i64};
+  if (c.dim < 0 || c.dim >= x.rank()) throw Error(ErrorCode::invalid_argument, "cumsum", fmt::format("dimension {} of a shape of rank {}", dim, x.rank()));
+  if (options.dtype.size() > 0) c.dtype = options.dtype[0];
+  if (out) c.dtype = out->dtype();
+  if (is_floating(accumulator_of(x.dtype())) != is_floating(accumulator_of(c.dtype)) || c.dtype == DType::boolean)
+    throw Error(ErrorCode::invalid_dtype, "cumsum", fmt::format("sums of {} as {}; cast first", name(x.dtype()), name(c.dtype)));
+  if (accumulator_of(x.dtype()) != accumulator_of(c.dtype))
+    throw Error(ErrorCode::invalid_dtype, "cumsum", fmt::format("sums of {} as {}; cast first", name(x.dtype()), name(c.dtype)));
+  if (!out) return c;
+  if (!(out->sizes() == x.sizes()))
+    throw Error(ErrorCode::invalid_shape, "cumsum", fmt::format("output with shape {}, x has {}", to_string(out->sizes()), to_string(x.sizes())));
+  check_no_self_overlap(*out, "cumsum");
+  check_overlap(*out, x, "cumsum");
+  return c;
+}
+
+// select ------------------------------------------------------------------------------------------------------------
+
+std::string computes(const DeviceTraits& traits, const CumsumProblem& p) { return refuses_fp64(traits, p.dtype == DType::f64); }
+
+constexpr std::array<Implementation<CumsumProblem>, 2> kImplementations{{
+    {"cumsum_columns",
+     [](const DeviceTraits& t, const CumsumProblem& p) { return p.columns ? computes(t, p) : std::string("lines of floats do not lie side by side"); }},
+    {"cumsum_lines", computes},
+}};
+
+}  // namespace
+
+KernelPlan select(const DeviceTraits& traits, const CumsumProblem& p, std::string_view forced) {
+  std::string_view entry = p.carries ? "cumsum_carries" : choose<CumsumProblem>(kImplementations, traits, p, forced, "cumsum").name;
+  KernelPlan plan{.stem = "cumsum", .entry = entry, .tuning = row_tuning(traits)};
+  DType accumulator = accumulator_of(p.dtype);
+  set_lanes(plan, traits, is_wide(accumulator), 2, p.wide_index, p.rank_lanes);
+  plan.defines.set_text("T_NAME", name(p.dtype)).set_text("O_NAME", name(p.output)).set_type("A", accumulator).set("BLOCK", kCumsumBlock);
+  return plan;
+}
+
+namespace {
+
+// encode ------------------------------------------------------------------------------------------------------------
+
+void run(const Tensor& out, const Tensor& x, const Checked& c, const CumsumOptions& options, const Stream& stream) {
+  if (out.numel() == 0) return;
+  CumsumProblem p{.dtype = x.dtype(), .output = out.dtype()};
+  Dims sizes;
+  std::array<Dims, 2> strides;
+  const Tensor* operands[] = {&out, &x};
+  for (int d = 0; d < x.rank(); ++d) {
+    if (d == c.dim) continue;
+    sizes.push_back(x.sizes()[d]);
+    for (std::size_t k = 0; k < 2; ++k) strides[k].push_back(operands[k]->strides()[d]);
+  }
+  std::int64_t rank = 1;
+  std::array<std::int64_t, 16> size{};
+  std::array<std::int64_t, 32> stride{};
+  Layout unused;
+  make_walk(sizes, strides, &rank, size.data(), stride.data(), &unused, &p.wide_index);
+  for (const Tensor* t : operands) p.wide_index = p.wide_index || last_offset(t->rank(), t->sizes().begin(), t->strides().begin()) >= INT32_MAX;
+  p.rank_lanes = rank_lanes(rank);
+  p.columns = is_floating(x.dtype()) && stride[0] == 1 && stride[16] == 1 && size[0] >= 8;
+  const BuiltPlan& plan = plan_for(*c.runtime, "cumsum", p, options.implementation);
+  bool by_columns = plan.entry == "cumsum_columns";
+  auto n = static_cast<std::uint64_t>(numel(sizes)), m = static_cast<std::uint64_t>(x.sizes()[c.dim]), columns = static_cast<std::uint64_t>(size[0]);
+  std::uint64_t blocks = (m + kCumsumBlock - 1) / kCumsumBlock, width = static_cast<std::uint64_t>(plan.tuning.width);
+  std::uint64_t lines = by_columns ? n / columns * ((columns + width - 1) / width) : n;
+  // Few long lines are cut into blocks; that changes no bits.
+  bool cut = blocks > 1 && lines < (plan.tuning.local == 1 ? 16 : 4096);
+  Encoder encoder(stream, "cumsum");
+  Tensor carries = encoder.scratch({cut ? static_cast<std::int64_t>(n * blocks) : 1}, accumulator_of(p.dtype));
+  auto send = [&](std::uint32_t stage) {
+    encoder.value(n).value(m).value(stage).value(static_cast<std::int32_t>(rank));
+    bind_lanes(encoder, size.data(), p.rank_lanes, p.wide_index);
+    for (std::size_t k = 0; k < 2; ++k) bind_lanes(encoder, stride.data() + 16 * k, p.rank_lanes, p.wide_index);
+    bool backward = options.direction == Direction::backward;
+    for (const Tensor* t : operands) encoder.value(backward ? -t->strides()[c.dim] : t->strides()[c.dim]);
+    for (const Tensor* t : operands) encoder.value(backward ? (x.sizes()[c.dim] - 1) * t->strides()[c.dim] : std::int64_t{0});
+    encoder.output(out).input(x).inout(carries);
+    encoder.dispatch(plan.kernel, item_geometry(stage == 0 ? lines : lines * blocks, plan.tuning.local));
+  };
+  if (!cut) return send(0);
+  send(1);
+  CumsumProblem summed = p;
+  summed.carries = true;
+  const BuiltPlan& of_carries = plan_for(*c.runtime, "cumsum", summed, {});
+  encoder.value(n).value(blocks).inout(carries);
+  encoder.dispatch(of_carries.kernel, item_geometry(n, of_carries.tuning.local));
+  send(2);
+  note_plan(plan.text);
+}
+
+}  // namespace
+}  // namespace detail
+
+Tensor cumsum(const Tensor& x, int dim, const CumsumOptions& options, const Stream& given) {
+  detail::Checked c = detail::validate(nullptr, x, dim, options);
+  Stream stream = detail::resolve_stream(given, *c.runtime, "cumsum");
+  Tensor out = empty(x.sizes(), {.dtype = c.dtype, .device = stream.device()}, stream);
+  detail::run(out, x, c, options, stream);
+  return out;
+}
+
+void cumsum_out(const Tensor& out, const Tensor& x, int dim, const CumsumOptions& options, const Stream& given) {
+  detail::Checked c = detail::validate(&out, x, dim, options);
+  detail::run(out, x, c, options, detail::resolve_stream(given, *c.runtime, "cumsum"));
+}
+
+}  // namespace clutch::inline v0

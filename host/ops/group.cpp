@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/ops/fill.hpp>
+#include <clutch/ops/group.hpp>
+
+#include "ops/group_plan.hpp"
+#include "runtime/settings.hpp"
+
+#include <array>
+
+namespace clutch::inline v0 {
+namespace detail {
+namespace {
+
+constexpr std::int64_t kRadix = 2048;  // as kernels/group.cl
+constexpr unsigned kBits = 11;
+
+// validate ----------------------------------------------------------------------------------------------------------
+
+Runtime& validate(const Tensor& index, std::int64_t groups) {
+  const Tensor* tensors[] = {&index};
+  Runtime& runtime = common_runtime(tensors, "group_by");
+  if (index.dtype() != DType::i32 && index.dtype() != DType::i64)
+    throw Error(ErrorCode::invalid_dtype, "group_by", fmt::format("index of {}, not i32 or i64", name(index.dtype())));
+  if (index.rank() != 1) throw Error(ErrorCode::invalid_shape, "group_by", fmt::format("index of shape {}, not of rank 1", to_string(index.sizes())));
+  if (groups < 0 || groups >= UINT32_MAX) throw Error(ErrorCode::invalid_argument, "group_by", fmt::format("{} groups", groups));
+  return runtime;
+}
+
+// select ------------------------------------------------------------------------------------------------------------
+
+template <class P>
+std::string always(const DeviceTraits&, const P&) {
+  return {};
+}
+constexpr std::array<Implementation<GroupProblem>, 5> kImplementations{{{"group_count", always<GroupProblem>},
+                                                                        {"group_scan", always<GroupProblem>},
+                                                                        {"group_base", always<GroupProblem>},
+                                                                        {"group_place", always<GroupProblem>},
+                                                                        {"group_offsets", always<GroupProblem>}}};
+
+}  // namespace
+
+KernelPlan select(const DeviceTraits& traits, const GroupProblem& p, std::string_view) {
+  KernelPlan plan{.stem = "group", .entry = kImplementations[static_cast<std::size_t>(p.stage)].name, .tuning = row_tuning(traits)};
+  if (p.stage == GroupStage::base) plan.tuning.local = 1;
+  plan.defines.set_text("ID", p.wide_id ? "long" : "int");
+  return plan;
+}
+
+namespace {
+
+// encode ------------------------------------------------------------------------------------------------------------
+
+/// How n entries are shared out.
+struct Parts {
+  std::uint64_t chunk = 1, count = 1;
+  Parts(std::int64_t n, bool one_item_a_group) {
+    // Counts of a part are as long as 2048 entries; many parts only where many items run at once.
+    auto entries = static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1)), most = one_item_a_group ? std::uint64_t{16} : std::uint64_t{512};
+    chunk = std::max<std::uint64_t>((entries + most - 1) / most, 2048);
+    count = (entries + chunk - 1) / chunk;
+  }
+};
+
+Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Stream& stream) {
+  const std::int64_t n = given.numel();
+  Tensor index = given.contiguous(stream);
+  bool wide = n > INT32_MAX || the_settings().index64.on();
+  TensorOptions ids{.dtype = n > INT32_MAX ? DType::i64 : DType::i32, .device = stream.device()};
+  if (wide) ids.dtype = DType::i64;
+  Groups result{empty({groups + 1}, ids, stream), empty({n}, ids, stream)};
+  auto plan_of = [&](GroupStage stage) -> const BuiltPlan& { return plan_for(runtime, "group_by", GroupProblem{stage, wide}, {}); };
+  Encoder encoder(stream, "group_by");
+  auto send = [&](const BuiltPlan& plan, std::uint64_t items) { encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local)); };
+  const Parts parts(n, row_tuning(runtime.traits()).local == 1);
+  unsigned passes = 1;
+  while (passes * kBits < 32 && static_cast<std::uint64_t>(groups) >> (passes * kBits) != 0) ++passes;
+  auto entries = static_cast<std::uint64_t>(n), keys_count = static_cast<std::uint64_t>(groups);
+  Tensor counts = encoder.scratch({static_cast<std::int64_t>(parts.count), kRadix}, ids.dtype), totals = encoder.scratch({kRadix}, ids.dtype);
+  Tensor keys[2], order[2];
+  for (unsigned k = 0; k < 2; ++k) keys[k] = encoder.scratch({std::max<std::int64_t>(n, 1)}, DType::i32);
+  order[passes % 2] = encoder.scratch({std::max<std::int64_t>(n, 1)}, ids.dtype), order[(passes + 1) % 2] = result.order;
+  std::uint32_t form = index.dtype() == DType::i32 ? 1 : 2;
+  Tensor source = index;
+  // Pass k writes to number k % 2: the last one writes the result.
+  for (unsigned pass = 0; n > 0 && pass < passes; ++pass) {
+    std::uint32_t shift = pass * kBits;
+    const Tensor &from = order[(pass + 1) % 2], &to = order[pass % 2];
+    const BuiltPlan &count = plan_of(GroupStage::count), &scan = plan_of(GroupStage::scan), &base = plan_of(GroupStage::base);
+    encoder.value(entries).value(parts.chunk).value(parts.count).value(keys_count).value(form).value(shift).input(source).output(counts);
+    send(count, parts.count);
+    encoder.value(parts.count).inout(counts).output(totals);
+    send(scan, kRadix);
+    encoder.inout(totals);
+    send(base, 1);
+    const BuiltPlan& place = plan_of(GroupStage::place);
+    encoder.value(entries).value(parts.chunk).value(parts.count).value(keys_count).value(form).value(shift).input(source).input(from).inout(counts);
+    encoder.input(totals).output(keys[pass % 2]).output(to);
+    send(place, parts.count);
+    source = keys[pass % 2], form = 0;
+  }
+  const Parts places(n + 1, row_tuning(runtime.traits()).local == 1);
+  const BuiltPlan& offsets = plan_of(GroupStage::offsets);
+  encoder.value(entries).value(places.chunk).value(places.count).value(keys_count).input(keys[(passes + 1) % 2]).output(result.offsets);
+  send(offsets, places.count);
+  return result;
+}
+
+}  // namespace
+}  // namespace detail
+
+Groups group_by(const Tensor& index, std::int64_t groups, const Stream& given) {
+  detail::Runtime& runtime = detail::validate(index, groups);
+  return detail::run(runtime, index, groups, detail::resolve_stream(given, runtime, "group_by"));
+}
+
+}  // namespace clutch::inline v0

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/ops/group.hpp>
+
+#include "encode/plan.hpp"
+
+namespace clutch::inline v0::detail {
+
+/// The kernels of a group_by, in the order of their first launches.
+enum class GroupStage : std::uint8_t { count, scan, base, place, offsets };
+
+/// What selection of group_by's kernels looks at; also the key of their cached plans.
+struct GroupProblem {
+  GroupStage stage = GroupStage::count;
+  bool wide_id = false;  ///< 2^31 entries or more
+};
+
+/// Pure.
+KernelPlan select(const DeviceTraits& traits, const GroupProblem& problem, std::string_view forced = {});
+
+}  // namespace clutch::inline v0::detail

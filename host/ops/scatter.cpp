@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/expr.hpp>
+#include <clutch/ops/copy.hpp>
+#include <clutch/ops/fill.hpp>
+#include <clutch/ops/group.hpp>
+#include <clutch/ops/map.hpp>
+#include <clutch/ops/scatter.hpp>
+
+#include "ops/scatter_plan.hpp"
+#include "ops/segment_plan.hpp"
+#include "ops/traced.hpp"
+#include "runtime/settings.hpp"
+#include "runtime/storage.hpp"
+
+#include <array>
+#include <limits>
+
+namespace clutch::inline v0 {
+namespace detail {
+namespace {
+
+// validate ----------------------------------------------------------------------------------------------------------
+
+/// The dimension, counted from the front. Errors: invalid_argument.
+int dim_of(const Tensor& x, int dim, std::string_view op) {
+  int d = dim < 0 ? dim + x.rank() : dim;
+  if (d < 0 || d >= x.rank()) throw Error(ErrorCode::invalid_argument, op, fmt::format("dimension {} of a shape of rank {}", dim, x.rank()));
+  return d;
+}
+
+/// Checks an index against what it indexes, whose length counts in the other dimensions alone.
+Runtime& validate_index(const Tensor& x, int dim, const Tensor& index, std::string_view op) {
+  const Tensor* tensors[] = {&x, &index};
+  Runtime& runtime = common_runtime(tensors, op);
+  if (index.dtype() != DType::i32 && index.dtype() != DType::i64)
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("index of {}, not i32 or i64", name(index.dtype())));
+  bool fits = index.rank() == x.rank();
+  for (int d = 0; fits && d < x.rank(); ++d) fits = d == dim || index.sizes()[d] <= x.sizes()[d];
+  if (!fits) throw Error(ErrorCode::invalid_shape, op, fmt::format("index of shape {} for a shape of {}", to_string(index.sizes()), to_string(x.sizes())));
+  return runtime;
+}
+
+Runtime& validate(const Tensor& self, int dim, const Tensor& index, const Tensor& src) {
+  constexpr std::string_view op = "scatter_reduce";
+  const Tensor* tensors[] = {&self, &index, &src};
+  Runtime& runtime = common_runtime(tensors, op);
+  validate_index(self, dim, index, op);
+  if (compute_dtype(self.dtype(), op) == DType::boolean) throw Error(ErrorCode::invalid_dtype, op, "takes numbers, not booleans");
+  if (src.dtype() != self.dtype()) throw Error(ErrorCode::invalid_dtype, op, fmt::format("src of {}, self of {}", name(src.dtype()), name(self.dtype())));
+  bool fits = src.rank() == index.rank();
+  for (int d = 0; fits && d < index.rank(); ++d) fits = index.sizes()[d] <= src.sizes()[d];
+  if (!fits) throw Error(ErrorCode::invalid_shape, op, fmt::format("index of shape {} for a src of {}", to_string(index.sizes()), to_string(src.sizes())));
+  return runtime;
+}
+
+// select ------------------------------------------------------------------------------------------------------------
+
+constexpr std::array<Implementation<ScatterProblem>, 1> kImplementations{{
+    {"scatter_lines", [](const DeviceTraits& t, const ScatterProblem& p) { return refuses_fp64(t, p.dtype == DType::f64); }},
+}};
+
+}  // namespace
+
+KernelPlan select(const DeviceTraits& traits, const ScatterProblem& p, std::string_view forced) {
+  const auto& chosen = choose<ScatterProblem>(kImplementations, traits, p, forced, "scatter_reduce");
+  KernelPlan plan{.stem = "scatter", .entry = chosen.name, .tuning = row_tuning(traits)};
+  plan.tuning.width = 1;
+  set_lanes(plan, traits, false, 3, p.wide_index, p.rank_lanes);
+  plan.defines.set("OP", op_number(p.reduce)).set("MEAN", p.reduce == SegmentReduce::mean).set("DIRECT", p.direct);
+  plan.defines.set_text("INDEX", p.index == DType::i64 ? "long" : "int").set_text("T_NAME", name(p.dtype));
+  plan.defines.set_type("A", is_floating(p.dtype) ? compute_dtype(p.dtype, "scatter_reduce") : DType::i64);
+  return plan;
+}
+
+namespace {
+
+// encode ------------------------------------------------------------------------------------------------------------
+
+/// The tensor cut to the sizes of another.
+Tensor cut_to(const Tensor& x, const Dims& sizes) { return x.as_strided(sizes, x.strides()); }
+
+/// Line by line.
+void by_lines(const Tensor& out, int dim, const Tensor& index, const Tensor& src, Runtime& runtime, const ScatterOptions& options, const Stream& stream) {
+  const bool includes = options.include_self == IncludeSelf::yes;
+  DType dtype = out.dtype();
+  ScatterProblem p{.dtype = dtype, .index = index.dtype(), .reduce = options.reduce};
+  p.direct = includes && options.reduce != SegmentReduce::mean && (!is_floating(dtype) || compute_dtype(dtype, "scatter_reduce") == dtype);
+  Dims sizes;
+  std::array<Dims, 3> strides;
+  const Tensor* operands[] = {&out, &index, &src};
+  for (int d = 0; d < index.rank(); ++d) {
+    if (d == dim) continue;
+    sizes.push_back(index.sizes()[d]);
+    for (std::size_t k = 0; k < 3; ++k) strides[k].push_back(operands[k]->strides()[d]);
+  }
+  std::int64_t rank = 1;
+  std::array<std::int64_t, 16> size{};
+  std::array<std::int64_t, 48> stride{};
+  Layout unused;
+  make_walk(sizes, strides, &rank, size.data(), stride.data(), &unused, &p.wide_index);
+  for (const Tensor* t : operands) p.wide_index = p.wide_index || last_offset(t->rank(), t->sizes().begin(), t->strides().begin()) >= INT32_MAX;
+  p.rank_lanes = rank_lanes(rank);
+  const BuiltPlan& plan = plan_for(runtime, "scatter_reduce", p, options.implementation);
+  auto lines = static_cast<std::uint64_t>(numel(sizes)), depth = static_cast<std::uint64_t>(out.sizes()[dim]);
+  bool one_item_a_group = plan.tuning.local == 1;
+  // Neighbouring lines share what is fetched, where one item is to do it; each item has accumulators of its own, of 64 MiB together.
+  std::uint64_t bundle = one_item_a_group && out.strides()[dim] != 1 && lines >= 64 ? 16 : 1;
+  std::uint64_t items = std::min<std::uint64_t>((lines + bundle - 1) / bundle, one_item_a_group ? 64 : 4096);
+  if (!p.direct) {
+    constexpr std::uint64_t kMost = std::uint64_t{64} << 20;
+    std::uint64_t each = depth * 12;
+    if (each * bundle * items > kMost) items = std::max<std::uint64_t>(kMost / (each * bundle), 1);
+    if (each * bundle * items > kMost) bundle = 1;
+  }
+  Geometry geometry = item_geometry(items, plan.tuning.local);
+  Encoder encoder(stream, "scatter_reduce");
+  auto held = static_cast<std::int64_t>(p.direct ? 1 : geometry.global * depth * bundle);
+  DType accumulator = p.dtype == DType::f64 ? DType::f64 : is_floating(dtype) ? DType::f32 : DType::i64;
+  Tensor accumulators = encoder.scratch({held}, accumulator), counts = encoder.scratch({held}, DType::i32);
+  encoder.value(lines).value(depth).value(static_cast<std::uint64_t>(index.sizes()[dim])).value(bundle).value(static_cast<std::uint32_t>(includes));
+  encoder.value(static_cast<std::int32_t>(rank));
+  bind_lanes(encoder, size.data(), p.rank_lanes, p.wide_index);
+  for (std::size_t k = 0; k < 3; ++k) bind_lanes(encoder, stride.data() + 16 * k, p.rank_lanes, p.wide_index);
+  for (const Tensor* t : operands) encoder.value(t->strides()[dim]);
+  encoder.inout(out).input(index).input(src).output(accumulators).output(counts);
+  encoder.dispatch(plan.kernel, geometry);
+}
+
+/// Whether the index is the same for all of at least 8 elements in other dimensions than `dim`, so that whole rows go together.
+bool names_rows(const Tensor& self, int dim, const Tensor& index) {
+  std::int64_t others = 1;
+  for (int d = 0; d < index.rank(); ++d) {
+    if (d == dim) continue;
+    if (index.sizes()[d] != self.sizes()[d] || (index.sizes()[d] != 1 && index.strides()[d] != 0)) return false;
+    others *= index.sizes()[d];
+  }
+  return others >= 8 && is_floating(self.dtype());
+}
+
+/// The index of rows.
+Tensor row_index(const Tensor& index, int dim) { return index.as_strided({index.sizes()[dim]}, {index.strides()[dim]}); }
+
+/// Rows by rows: sorted by what they go to, then reduced as segments.
+void by_rows(const Tensor& out, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options, const Stream& stream) {
+  Groups groups = group_by(row_index(index, dim), out.sizes()[dim], stream);
+  Tensor data = src.transpose(0, dim), self = out.transpose(0, dim);
+  SelfRows rows = options.include_self == IncludeSelf::yes ? SelfRows::begin : SelfRows::empty;
+  segment_into(
+      self,
+      {.op = "scatter_reduce", .data = data, .offsets = groups.offsets, .columns = groups.order, .self = self, .self_rows = rows, .data_rows = data.sizes()[0]},
+      {.reduce = options.reduce}, stream);
+}
+
+void run(const Tensor& out, int dim, const Tensor& index, const Tensor& given, Runtime& runtime, const ScatterOptions& options, const Stream& stream) {
+  if (index.numel() == 0 || out.numel() == 0) return;
+  Tensor src = cut_to(given, index.sizes());
+  bool rows = names_rows(out, dim, index);
+  if (options.implementation == "segment_rows" && !rows)
+    throw Error(ErrorCode::not_supported, "scatter_reduce", "implementation segment_rows refuses: the index does not name rows");
+  if (rows && options.implementation != "scatter_lines")
+    by_rows(out, dim, index, src, options, stream);
+  else
+    by_lines(out, dim, index, src, runtime, options, stream);
+}
+
+}  // namespace
+}  // namespace detail
+
+void scatter_reduce_(const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options, const Stream& given) {
+  constexpr std::string_view op = "scatter_reduce";
+  const Tensor* tensors[] = {&self};
+  detail::common_runtime(tensors, op);
+  int d = detail::dim_of(self, dim, op);
+  detail::Runtime& runtime = detail::validate(self, d, index, src);
+  detail::check_no_self_overlap(self, op);
+  detail::check_apart(self, index, op);
+  detail::check_apart(self, src, op);
+  detail::run(self, d, index, src, runtime, options, detail::resolve_stream(given, runtime, op));
+}
+
+Tensor scatter_reduce(const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options, const Stream& given) {
+  constexpr std::string_view op = "scatter_reduce";
+  const Tensor* tensors[] = {&self};
+  int d = detail::dim_of(self, (detail::common_runtime(tensors, op), dim), op);
+  detail::Runtime& runtime = detail::validate(self, d, index, src);
+  Stream stream = detail::resolve_stream(given, runtime, op);
+  Tensor out = self.clone(stream);
+  detail::run(out, d, index, src, runtime, options, stream);
+  return out;
+}
+
+namespace detail {
+
+Tensor gather_or(const Tensor& x, int dim, const Tensor& index, double missing, const char* op, const Stream& given) {
+  const Tensor* tensors[] = {&x};
+  common_runtime(tensors, op);
+  int d = dim_of(x, dim, op);
+  Stream stream = resolve_stream(given, validate_index(x, d, index, op), op);
+  const std::int64_t length = x.sizes()[d];
+  double none = is_floating(compute_dtype(x.dtype(), op)) ? missing : 0;
+  if (index.numel() == 0 || length == 0) return full(index.sizes(), none, {.dtype = x.dtype(), .device = stream.device()}, stream);
+  if (names_rows(x, d, index)) return select_rows(x.transpose(0, d), row_index(index, d), none, op, stream).transpose(0, d);
+  return map(
+      [&](Expr i) {
+        Expr at = cast(i, DType::i64);
+        std::vector<Expr> places;
+        for (int k = 0; k < x.rank(); ++k) places.push_back(k == d ? at : position(k));
+        Expr value = captured(x).at(places);
+        return select((at < 0) | (at >= param(length)), cast(Expr(none), value.dtype()), value);
+      },
+      {index}, {.dtypes = {x.dtype()}}, stream);
+}
+
+}  // namespace detail
+
+Tensor gather(const Tensor& x, int dim, const Tensor& index, const Stream& stream) {
+  return detail::gather_or(x, dim, index, std::numeric_limits<double>::quiet_NaN(), "gather", stream);
+}
+
+Tensor gather_backward(const Tensor& grad, const Dims& sizes, int dim, const Tensor& index, const Stream& stream) {
+  const Tensor* tensors[] = {&grad};
+  detail::common_runtime(tensors, "gather_backward");
+  Tensor made = zeros(sizes, {.dtype = grad.dtype(), .device = grad.device()}, stream);
+  scatter_reduce_(made, dim, index, grad, {}, stream);
+  return made;
+}
+
+Tensor index_select(const Tensor& x, int dim, const Tensor& index, const Stream& stream) {
+  const Tensor* tensors[] = {&x, &index};
+  detail::common_runtime(tensors, "index_select");
+  int d = detail::dim_of(x, dim, "index_select");
+  if (index.rank() != 1) throw Error(ErrorCode::invalid_shape, "index_select", fmt::format("index of shape {}, not of rank 1", to_string(index.sizes())));
+  Dims sizes = x.sizes(), strides = Dims::filled(x.rank(), 0);
+  sizes[d] = index.numel(), strides[d] = index.strides()[0];
+  return gather(x, d, index.as_strided(sizes, strides), stream);
+}
+
+}  // namespace clutch::inline v0

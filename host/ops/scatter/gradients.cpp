@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients of reductions by index, by offsets and of sparse products: compositions of gather, scatter, segments and map. And embedding,
+// which is one of rows.
+#include <clutch/expr.hpp>
+#include <clutch/nn.hpp>
+#include <clutch/ops/copy.hpp>
+#include <clutch/ops/fill.hpp>
+#include <clutch/ops/group.hpp>
+#include <clutch/ops/map.hpp>
+#include <clutch/ops/reduce.hpp>
+#include <clutch/ops/scatter.hpp>
+
+#include "expr/node.hpp"
+#include "ops/scatter_plan.hpp"
+#include "ops/segment_plan.hpp"
+#include "runtime/storage.hpp"
+
+#include <functional>
+
+namespace clutch::inline v0 {
+namespace {
+
+/// How entries go to slots and slots to entries.
+struct Reduction {
+  std::function<Tensor(const Tensor& slots)> take;                           ///< each entry's slot
+  std::function<Tensor(const Tensor& entries, SegmentReduce reduce)> total;  ///< sum or prod of each slot's entries
+};
+
+Stream resolved(const Tensor& t, const Stream& given, const char* op) { return detail::resolve_stream(given, t.storage()->runtime(), op); }
+
+Expr zero_of(const Expr& x) { return cast(Expr(0), x.dtype()); }
+Expr one_if(const Expr& condition, const Expr& like) { return select(condition, cast(Expr(1), like.dtype()), zero_of(like)); }
+
+/// Gradients of slots that reduce entries and, where `self` is defined, themselves. Computed in f32, f64 for f64.
+ScatterGradients gradients(SegmentReduce reduce, const Tensor& grad, const Tensor& result, const Tensor& src, const Tensor& self, const Reduction& r,
+                           const Stream& stream) {
+  const DType dtype = detail::compute_dtype(src.dtype(), "backward");
+  const MapOptions kept{.dtypes = {dtype}};
+  Tensor g = grad.to(dtype, {}, stream);
+  ScatterGradients made;
+  if (reduce == SegmentReduce::sum || reduce == SegmentReduce::mean) {
+    if (reduce == SegmentReduce::mean) {
+      Tensor count = r.total(map([](Expr x) { return one_if(Expr(true), x); }, {src}, kept, stream), SegmentReduce::sum);
+      double own = self.defined() ? 1 : 0;
+      g = map([&](Expr a, Expr n) { return a / max(n + own, cast(Expr(1), n.dtype())); }, {g, count}, kept, stream);
+    }
+    made.self = g;
+    made.src = r.take(g);
+  } else if (reduce == SegmentReduce::prod) {
+    Tensor zeros_of = r.total(map([](Expr x) { return one_if(x == 0, x); }, {src}, kept, stream), SegmentReduce::sum);
+    Tensor others = r.total(map([](Expr x) { return select(x == 0, cast(Expr(1), x.dtype()), x); }, {src}, kept, stream), SegmentReduce::prod);
+    if (self.defined()) {
+      zeros_of = map([](Expr n, Expr x) { return n + one_if(x == 0, n); }, {zeros_of, self}, kept, stream);
+      others = map([](Expr p, Expr x) { return select(x == 0, p, p * x); }, {others, self}, kept, stream);
+    }
+    // The product of all others: without a zero the product by the value, with one zero it is the others', for that one alone.
+    auto share = [](Expr x, Expr n, Expr product) {
+      Expr of_zero = select(n == 1, product, zero_of(product)), of_other = select(n == 0, product / x, zero_of(product));
+      return select(x == 0, of_zero, of_other);
+    };
+    Tensor product = map([](Expr a, Expr p) { return a * p; }, {g, others}, kept, stream);
+    made.src = map(share, {src, r.take(zeros_of), r.take(product)}, kept, stream);
+    if (self.defined()) made.self = map(share, {self, zeros_of, product}, kept, stream);
+  } else {
+    auto hits = [](Expr x, Expr y) { return one_if(x == y, x); };
+    Tensor of_src = map(hits, {src, r.take(result)}, kept, stream), count = r.total(of_src, SegmentReduce::sum);
+    if (self.defined()) count = map([&](Expr n, Expr x, Expr y) { return n + hits(x, y); }, {count, self, result}, kept, stream);
+    Tensor share = map([](Expr a, Expr n) { return a / max(n, cast(Expr(1), n.dtype())); }, {g, count}, kept, stream);
+    auto given = [](Expr hit, Expr s) { return select(hit == 0, zero_of(s), s); };
+    made.src = map(given, {of_src, r.take(share)}, kept, stream);
+    if (self.defined()) made.self = map([&](Expr x, Expr y, Expr s) { return given(hits(x, y), s); }, {self, result, share}, kept, stream);
+  }
+  made.src = made.src.to(src.dtype(), {}, stream);
+  return made;
+}
+
+}  // namespace
+
+ScatterGradients scatter_reduce_backward(const Tensor& grad, const Tensor& result, const Tensor& self, int dim, const Tensor& index, const Tensor& src,
+                                         const ScatterOptions& options, const Stream& given) {
+  constexpr const char* op = "scatter_reduce_backward";
+  for (const Tensor* t : {&grad, &result, &self, &index, &src}) {
+    if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
+    if (t != &index && !is_floating(t->dtype())) throw Error(ErrorCode::invalid_dtype, op, fmt::format("takes floating tensors, not {}", name(t->dtype())));
+  }
+  if (!(grad.sizes() == self.sizes()) || !(result.sizes() == self.sizes()))
+    throw Error(ErrorCode::invalid_shape, op,
+                fmt::format("gradient {} and result {} of {}", to_string(grad.sizes()), to_string(result.sizes()), to_string(self.sizes())));
+  Stream stream = resolved(self, given, op);
+  bool includes = options.include_self == IncludeSelf::yes, whole = src.sizes() == index.sizes();
+  Tensor used = whole || index.rank() != src.rank() ? src : src.as_strided(index.sizes(), src.strides());
+  Reduction r{[&](const Tensor& t) { return detail::gather_or(t, dim, index, 0, op, stream); },
+              [&](const Tensor& t, SegmentReduce reduce) {
+                Tensor start = full(self.sizes(), reduce == SegmentReduce::prod ? 1 : 0, {.dtype = t.dtype(), .device = t.device()}, stream);
+                scatter_reduce_(start, dim, index, t, {.reduce = reduce}, stream);
+                return start;
+              }};
+  ScatterGradients made = gradients(options.reduce, grad, result, used, includes ? self : Tensor(), r, stream);
+  Tensor own = made.self.defined() ? made.self : grad;
+  if (!includes) {
+    Tensor ones = full(index.sizes(), 1, {.dtype = detail::compute_dtype(self.dtype(), op), .device = self.device()}, stream);
+    own = map([](Expr g, Expr n) { return select(n == 0, g, zero_of(g)); }, {grad, r.total(ones, SegmentReduce::sum)}, {.dtypes = {self.dtype()}}, stream);
+  }
+  made.self = own.to(self.dtype(), {}, stream);
+  if (!whole) {
+    // What the index does not reach has no part in the result.
+    Tensor wide = zeros(src.sizes(), {.dtype = src.dtype(), .device = src.device()}, stream);
+    copy_(wide.as_strided(index.sizes(), wide.strides()), made.src, {}, stream);
+    made.src = wide;
+  }
+  return made;
+}
+
+Tensor segment_reduce_backward(const Tensor& grad, const Tensor& result, const Tensor& data, const Tensor& offsets, const SegmentOptions& options,
+                               const Stream& given) {
+  constexpr const char* op = "segment_reduce_backward";
+  for (const Tensor* t : {&grad, &result, &data, &offsets})
+    if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
+  Dims wanted = data.sizes();
+  if (data.rank() == 0 || offsets.rank() != 1 || offsets.numel() == 0) throw Error(ErrorCode::invalid_shape, op, "data of rank 0 or no offsets");
+  wanted[0] = offsets.numel() - 1;
+  if (!(grad.sizes() == wanted) || !(result.sizes() == wanted))
+    throw Error(ErrorCode::invalid_shape, op,
+                fmt::format("gradient {} and result {} instead of {}", to_string(grad.sizes()), to_string(result.sizes()), to_string(wanted)));
+  Stream stream = resolved(data, given, op);
+  Tensor ids = detail::segment_ids(offsets, data.size(0), op, stream);
+  Reduction r{[&](const Tensor& t) { return detail::select_rows(t, ids, 0, op, stream); },
+              [&](const Tensor& t, SegmentReduce reduce) { return segment_reduce(t, offsets, {.reduce = reduce}, stream); }};
+  return gradients(options.reduce, grad, result, data, {}, r, stream).src;
+}
+
+namespace sparse {
+
+SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr& a, const Tensor& b, const SegmentOptions& options, const Stream& given) {
+  constexpr const char* op = "spmm_backward";
+  for (const Tensor* t : {&grad, &result, &a.offsets, &a.columns, &b})
+    if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
+  const std::int64_t rows = a.offsets.numel() - 1, entries = a.columns.numel();
+  if (b.rank() != 2 || b.size(0) != a.width || !(grad.sizes() == Dims{rows, b.size(1)}) || !(result.sizes() == grad.sizes()))
+    throw Error(ErrorCode::invalid_shape, op,
+                fmt::format("gradient {} and result {} of a matrix of {} rows and {} columns times one of {}", to_string(grad.sizes()),
+                            to_string(result.sizes()), rows, a.width, to_string(b.sizes())));
+  Stream stream = resolved(b, given, op);
+  const DType dtype = detail::compute_dtype(b.dtype(), op);
+  const MapOptions kept{.dtypes = {dtype}};
+  Tensor ids = detail::segment_ids(a.offsets, entries, op, stream);
+  // Entries of no row belong to no column either.
+  Tensor columns = map([&](Expr i, Expr c) { return select(cast(i, DType::i64) < 0, param(a.width), cast(c, DType::i64)); }, {ids, a.columns},
+                       {.dtypes = {DType::i64}}, stream);
+  Groups by_column = group_by(columns, a.width, stream);
+  Tensor values = a.values.defined() ? a.values.to(dtype, {}, stream) : Tensor();
+  SpmmGradients made;
+  if (options.reduce == SegmentReduce::sum || options.reduce == SegmentReduce::mean) {
+    Tensor g = grad.to(dtype, {}, stream);
+    if (options.reduce == SegmentReduce::mean) {
+      Tensor begin = a.offsets.slice(0, 0, rows).unsqueeze(1), end = a.offsets.slice(0, 1, rows + 1).unsqueeze(1);
+      g = map([&](Expr x, Expr from, Expr to) { return x / max(cast(to - from, x.dtype()), cast(Expr(1), x.dtype())); }, {g, begin, end}, kept, stream);
+    }
+    made.values = detail::segment_dots(g, b.to(dtype, {}, stream), a.offsets, a.columns, op, stream);
+    Csr turned{.offsets = by_column.offsets, .columns = gather(ids, 0, by_column.order, stream), .width = rows};
+    if (values.defined()) turned.values = gather(values, 0, by_column.order, stream);
+    made.b = spmm(turned, g, {}, stream);
+  } else {
+    Tensor taken = detail::select_rows(b.to(dtype, {}, stream), a.columns, std::numeric_limits<double>::quiet_NaN(), op, stream);
+    Tensor weights = values.defined() ? values.unsqueeze(1) : full({1, 1}, 1, {.dtype = dtype, .device = b.device()}, stream);
+    Tensor terms = map([](Expr x, Expr w) { return x * w; }, {taken, weights}, kept, stream), of_terms;
+    Reduction r{[&](const Tensor& t) { return detail::select_rows(t, ids, 0, op, stream); },
+                [&](const Tensor& t, SegmentReduce reduce) { return segment_reduce(t, a.offsets, {.reduce = reduce}, stream); }};
+    if (options.reduce == SegmentReduce::prod) {
+      of_terms = gradients(SegmentReduce::prod, grad, result, terms, {}, r, stream).src;
+    } else {
+      // The place in its row of the first entry that gives the result; the result may have been rounded.
+      Tensor place =
+          map([&](Expr i) { return cast(position(0) - cast(captured(a.offsets)[cast(i, DType::i64)], DType::i64), dtype); }, {ids.unsqueeze(1)}, kept, stream);
+      Tensor found = r.take(result.to(dtype, {}, stream));
+      auto hit = [&](Expr t, Expr y) { return cast(cast(t, b.dtype()), t.dtype()) == y; };
+      Tensor candidates = map([&](Expr t, Expr y, Expr p) { return select(hit(t, y), p, cast(Expr(std::numeric_limits<double>::infinity()), p.dtype())); },
+                              {terms, found, place}, kept, stream);
+      Tensor first = r.take(r.total(candidates, SegmentReduce::amin)), g = r.take(grad.to(dtype, {}, stream));
+      of_terms = map([&](Expr t, Expr y, Expr p, Expr f, Expr x) { return select(hit(t, y) & (p == f), x, zero_of(x)); }, {terms, found, place, first, g}, kept,
+                     stream);
+    }
+    made.values = reduce(
+        Reduce::sum, [](Expr g, Expr x) { return select(g == 0, zero_of(g), g * x); }, {of_terms, taken}, {.dims = {1}}, stream);
+    made.b = empty(b.sizes(), {.dtype = dtype, .device = b.device()}, stream);
+    Tensor weighted = map([](Expr g, Expr w) { return g * w; }, {of_terms, weights}, kept, stream);
+    detail::segment_into(made.b, {.op = op, .data = weighted, .offsets = by_column.offsets, .columns = by_column.order, .data_rows = entries}, {}, stream);
+  }
+  made.values = made.values.to(a.values.defined() ? a.values.dtype() : b.dtype(), {}, stream);
+  made.b = made.b.to(b.dtype(), {}, stream);
+  return made;
+}
+
+}  // namespace sparse
+
+namespace nn {
+
+Tensor embedding(const Tensor& weight, const Tensor& index, const Stream& given) {
+  if (!weight.defined() || !index.defined()) throw Error(ErrorCode::invalid_argument, "embedding", "a tensor is undefined");
+  if (weight.rank() != 2) throw Error(ErrorCode::invalid_shape, "embedding", fmt::format("weight of shape {}", to_string(weight.sizes())));
+  if (!is_floating(weight.dtype()) || !is_integral(index.dtype()))
+    throw Error(ErrorCode::invalid_dtype, "embedding", "takes floating weights and integer indices");
+  Stream stream = resolved(weight, given, "embedding");
+  Dims sizes = index.sizes();
+  sizes.push_back(weight.size(1));
+  Tensor rows = index.dtype() == DType::i32 ? index : index.to(DType::i64, {}, stream);
+  return detail::select_rows(weight, rows.contiguous(stream).reshape({-1}), std::numeric_limits<double>::quiet_NaN(), "embedding", stream).reshape(sizes);
+}
+
+Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t rows, const EmbeddingOptions& options, const Stream& given) {
+  constexpr const char* op = "embedding_backward";
+  if (!grad.defined() || !index.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
+  if (!is_floating(grad.dtype()) || !is_integral(index.dtype())) throw Error(ErrorCode::invalid_dtype, op, "takes floating gradients and integer indices");
+  Dims wanted = index.sizes();
+  if (grad.rank() == 0) throw Error(ErrorCode::invalid_shape, op, "a gradient of rank 0");
+  std::int64_t features = grad.size(-1);
+  wanted.push_back(features);
+  if (!(grad.sizes() == wanted))
+    throw Error(ErrorCode::invalid_shape, op, fmt::format("gradient {} for indices of {}", to_string(grad.sizes()), to_string(index.sizes())));
+  Stream stream = resolved(grad, given, op);
+  Tensor keys = index.to(DType::i64, {}, stream).contiguous(stream).reshape({-1});
+  if (options.padding_index >= 0)
+    keys = map([&](Expr i) { return select(i == param(options.padding_index), cast(Expr(-1), i.dtype()), i); }, {keys}, {}, stream);
+  Groups groups = group_by(keys, rows, stream);
+  Tensor made = empty({rows, features}, {.dtype = grad.dtype(), .device = grad.device()}, stream);
+  detail::segment_into(made,
+                       {.op = op,
+                        .data = grad.contiguous(stream).reshape({keys.numel(), features}),
+                        .offsets = groups.offsets,
+                        .columns = groups.order,
+                        .data_rows = keys.numel()},
+                       {.reduce = options.scale_by_frequency ? SegmentReduce::mean : SegmentReduce::sum}, stream);
+  return made;
+}
+
+}  // namespace nn
+}  // namespace clutch::inline v0

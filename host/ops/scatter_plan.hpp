@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/ops/scatter.hpp>
+
+#include "encode/plan.hpp"
+
+namespace clutch::inline v0::detail {
+
+/// What selection of scatter_reduce looks at; also the key of its cached plans.
+struct ScatterProblem {
+  DType dtype = DType::f32, index = DType::i64;
+  SegmentReduce reduce = SegmentReduce::sum;
+  bool direct = true;  ///< accumulates in the result's own memory
+  bool wide_index = false;
+  std::uint8_t rank_lanes = 4;
+};
+
+/// gather with `missing` where the index is out of range, in floating tensors.
+Tensor gather_or(const Tensor& x, int dim, const Tensor& index, double missing, const char* op, const Stream& stream);
+
+/// Pure. Errors: not_supported, invalid_argument.
+KernelPlan select(const DeviceTraits& traits, const ScatterProblem& problem, std::string_view forced = {});
+
+}  // namespace clutch::inline v0::detail

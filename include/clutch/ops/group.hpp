@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/tensor.hpp>
+
+#include <cstdint>
+
+namespace clutch::inline v0 {
+
+/// Entries sorted by group, as compressed rows: group g has entries order[offsets[g]] to order[offsets[g + 1] - 1], ascending.
+struct Groups {
+  Tensor offsets;  ///< (groups + 1)
+  Tensor order;    ///< (entries); what lies behind the last offset are entries of no group
+};
+
+/// Sorts entries by their group, stably: what makes reductions by index deterministic, and compressed rows of coordinates or transposes.
+/// Shapes: index (entries); 0 <= index[k] < groups says to which group entry k belongs; groups below 2^32 - 1.
+/// Dtypes: index i32 or i64 -> both results i32, i64 from 2^31 entries on.
+/// Bad contents: entries whose index is no group's belong to none.
+/// Determinism: the result is unique. A radix sort of 11 bits a pass; no atomics.
+/// Scratch: 16 bytes an entry at most, and 8 MiB at most. Errors: invalid_shape; invalid_dtype; invalid_argument for the count of groups.
+/// Stream: never waits. Source: torch.argsort(stable=True) with torch.bincount and cumsum, in one op.
+CLUTCH_API Groups group_by(const Tensor& index, std::int64_t groups, const Stream& stream = {});
+
+}  // namespace clutch::inline v0

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// cumsum: sums up to each element along lines. In a line groups of 16 elements are summed by doubling, groups go one after another in a
+// block of BLOCK elements, blocks one after another in the line: result = blocks before + (groups before in the block + in the group).
+// Stages: 0, an item takes whole lines; or, for few long lines, 1, the blocks' totals, then cumsum_carries, then 2, the blocks with these.
+// Ownership: an item takes a line or a block at a time, or a panel of WIDTH neighbouring lines. No local memory.
+// Needs: what common/combine.clh and common/places.clh need (operands: out, x); T_NAME, O_NAME (dtypes of x and out); BLOCK.
+#include "common/combine.clh"
+#include "common/places.clh"
+
+#if !defined(T_NAME) || !defined(O_NAME) || !defined(BLOCK)
+#error "T_NAME, O_NAME and BLOCK are not defined"
+#endif
+
+#define ADD(T, a, b) COMBINE_0(T, a, b)
+#define CUMSUM_PARAMS                                                                                                                                          \
+  CLUTCH_PREDICATE ulong n, ulong m, uint stage, int rank, SHAPE_VECTOR sizes, SHAPE_VECTOR s0, SHAPE_VECTOR s1, long out_inner, long x_inner, long out_first, \
+      long x_first, __global uchar *out, ulong out_offset, __global const uchar *x, ulong x_offset, __global uchar *carries, ulong carries_offset
+#define CUMSUM_SHAPE                                              \
+  out += out_offset, x += x_offset;                               \
+  __global A* carry_of = (__global A*)(carries + carries_offset); \
+  IDX size[RANK_LANES], stride[OPERANDS][RANK_LANES];             \
+  CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);              \
+  CLUTCH_CONCAT(vstore, RANK_LANES)(s0, 0, stride[0]);            \
+  CLUTCH_CONCAT(vstore, RANK_LANES)(s1, 0, stride[1]);            \
+  ulong blocks = (m + BLOCK - 1) / BLOCK;
+// Sums of 16 by doubling, of values or of vectors of them.
+#define DOUBLING(T, v) _Pragma("unroll") for (int s = 1; s < 16; s *= 2) _Pragma("unroll") for (int l = 15; l >= s; --l) v[l] = ADD(T, v[l], v[l - s]);
+
+#if WIDTH == 16 && defined(A_IS_F32)
+#define VECTORS 1
+static inline V doubled(V x) {
+  x = x + (V)(0.0f, x.s01234567, x.s89ab, x.scd, x.se);
+  x = x + (V)((float2)0.0f, x.s01234567, x.s89ab, x.scd);
+  x = x + (V)((float4)0.0f, x.lo, x.s89ab);
+  return x + (V)((float8)0.0f, x.lo);
+}
+#endif
+
+// The reference: any strides.
+#ifdef CLUTCH_ENTRY_cumsum_lines
+static inline A group_of(__global uchar* out, __global const uchar* x, IDX out_place, IDX x_place, IDX out_inner, IDX x_inner, int count, A before, A inside,
+                         uint stage) {
+#ifdef VECTORS
+  if (count == 16 && out_inner == 1 && x_inner == 1) {
+    V v = doubled(CLUTCH_CONCAT(loadv_, T_NAME)(x, x_place));
+    if (stage != 1) CLUTCH_CONCAT(storev_, O_NAME)(out, out_place, (V)before + ((V)inside + v));
+    return inside + v.sf;
+  }
+#endif
+  A v[16];
+  for (int l = 0; l < 16; ++l) v[l] = l < count ? (A)CLUTCH_CONCAT(load_, T_NAME)(x, x_place + l * x_inner) : (A)0;
+  DOUBLING(A, v)
+  if (stage != 1)
+    for (int l = 0; l < count; ++l) CLUTCH_CONCAT(store_, O_NAME)(out, out_place + l * out_inner, ADD(A, before, ADD(A, inside, v[l])));
+  return ADD(A, inside, v[15]);
+}
+__kernel void cumsum_lines(CUMSUM_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  CUMSUM_SHAPE
+  ulong tasks = stage == 0 ? n : n * blocks;
+  for (ulong task = get_global_id(0); task < tasks; task += get_global_size(0)) {
+    ulong line = stage == 0 ? task : task / blocks, first = stage == 0 ? 0 : task - line * blocks, last = stage == 0 ? blocks : first + 1;
+    IDX place[OPERANDS] = {(IDX)out_first, (IDX)x_first};
+    add_places((IDX)line, rank, size, stride, 0, place);
+    A before = stage == 2 ? carry_of[task] : (A)0;
+    for (ulong block = first; block < last; ++block) {
+      A inside = 0;
+      IDX end = (IDX)min((block + 1) * BLOCK, m);
+      for (IDX j = (IDX)(block * BLOCK); j < end; j += 16)
+        inside = group_of(out, x, place[0] + j * (IDX)out_inner, place[1] + j * (IDX)x_inner, (IDX)out_inner, (IDX)x_inner, (int)min(end - j, (IDX)16), before,
+                          inside, stage);
+      if (stage == 1) carry_of[task] = inside;
+      before = ADD(A, before, inside);
+    }
+  }
+}
+#endif
+
+// Lines that lie side by side, WIDTH of them in the lanes of vectors: the innermost kept dimension has stride 1 in both operands.
+#ifdef CLUTCH_ENTRY_cumsum_columns
+__kernel void cumsum_columns(CUMSUM_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  CUMSUM_SHAPE
+  ulong columns = (ulong)size[0], panels = (columns + WIDTH - 1) / WIDTH, tasks = n / columns * panels * (stage == 0 ? 1 : blocks);
+  for (ulong task = get_global_id(0); task < tasks; task += get_global_size(0)) {
+    ulong number = stage == 0 ? task : task / blocks, first = stage == 0 ? 0 : task - number * blocks, last = stage == 0 ? blocks : first + 1;
+    ulong outer = number / panels, column = (number - outer * panels) * WIDTH;
+    int width = (int)min(columns - column, (ulong)WIDTH);
+    IDX place[OPERANDS] = {(IDX)out_first, (IDX)x_first}, at[WIDTH];
+    add_places((IDX)(outer * columns + column), rank, size, stride, 0, place);
+    V before = (V)(A)0;
+    if (stage == 2) {
+      A lanes[WIDTH];
+      for (int l = 0; l < WIDTH; ++l) lanes[l] = l < width ? carry_of[(outer * columns + column + l) * blocks + first] : (A)0;
+      before = FILL(lanes);
+    }
+    for (ulong block = first; block < last; ++block) {
+      V inside = (V)(A)0;
+      IDX end = (IDX)min((block + 1) * BLOCK, m);
+      for (IDX j = (IDX)(block * BLOCK); j < end; j += 16) {
+        int count = (int)min(end - j, (IDX)16);
+        V v[16];
+        for (int l = 0; l < 16; ++l) {
+          IDX from = place[1] + (j + l) * (IDX)x_inner;
+          if (l >= count) {
+            v[l] = (V)(A)0;
+          } else if (width == WIDTH) {
+            v[l] = CLUTCH_CONCAT(loadv_, T_NAME)(x, from);
+          } else {
+            for (int c = 0; c < WIDTH; ++c) at[c] = from + c;
+            v[l] = CLUTCH_CONCAT(gather_, T_NAME)(x, at, width);
+          }
+        }
+        DOUBLING(V, v)
+        for (int l = 0; l < count && stage != 1; ++l) {
+          IDX to = place[0] + (j + l) * (IDX)out_inner;
+          V sum = before + (inside + v[l]);
+          if (width == WIDTH) {
+            CLUTCH_CONCAT(storev_, O_NAME)(out, to, sum);
+          } else {
+            for (int c = 0; c < WIDTH; ++c) at[c] = to + c;
+            CLUTCH_CONCAT(scatter_, O_NAME)(out, at, width, sum);
+          }
+        }
+        inside = inside + v[15];
+      }
+      if (stage == 1) {
+        A lanes[WIDTH];
+        SPILL(inside, lanes);
+        for (int l = 0; l < width; ++l) carry_of[(outer * columns + column + l) * blocks + first] = lanes[l];
+      }
+      before = before + inside;
+    }
+  }
+}
+#endif
+
+// carries[line, block]: what the blocks before it sum to.
+#ifdef CLUTCH_ENTRY_cumsum_carries
+__kernel void cumsum_carries(CLUTCH_PREDICATE ulong n, ulong blocks, __global uchar* carries, ulong carries_offset) {
+  CLUTCH_IF_PREDICATE
+  __global A* carry_of = (__global A*)(carries + carries_offset);
+  for (ulong line = get_global_id(0); line < n; line += get_global_size(0)) {
+    A sum = 0;
+    for (ulong block = 0; block < blocks; ++block) {
+      A here = carry_of[line * blocks + block];
+      carry_of[line * blocks + block] = sum;
+      sum = ADD(A, sum, here);
+    }
+  }
+}
+#endif

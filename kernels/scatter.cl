@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// scatter_reduce: elements of src reduced into those of out that an index names, along one dimension. A line is what that dimension
+// makes: `depth` elements of out, `m` of index and src. A line's elements go one after another, in order.
+// Ownership: an item takes `bundle` neighbouring lines at a time. No local memory.
+// Needs: what common/combine.clh and common/places.clh need (operands: out, index, src); T_NAME; INDEX (int or long); OP (0 sum, 1 prod,
+// 2 min, 3 max); MEAN (1: divide by the count); DIRECT (1: out is the accumulator; 0: accumulators and counts lie in scratch, for each item
+// depth * bundle of them, and what is named by no element stays as it is).
+#include "common/combine.clh"
+#include "common/places.clh"
+
+#if !defined(T_NAME) || !defined(INDEX) || !defined(OP) || !defined(MEAN) || !defined(DIRECT)
+#error "T_NAME, INDEX, OP, MEAN and DIRECT are not defined"
+#endif
+
+#define LOAD(base, i) CLUTCH_CONCAT(load_, T_NAME)(base, i)
+#define STORE(base, i, x) CLUTCH_CONCAT(store_, T_NAME)(base, i, x)
+#define MOST 16  // lines of a bundle
+
+static inline A finish(A acc, int count) {
+#if !MEAN
+  return acc;
+#elif defined(A_IS_I64)
+  return acc / count - (acc % count < 0 ? 1 : 0);
+#elif defined(A_IS_F64)
+  return acc / count;
+#else
+  return div_rn(acc, (A)count);
+#endif
+}
+
+#ifdef CLUTCH_ENTRY_scatter_lines
+__kernel void scatter_lines(CLUTCH_PREDICATE ulong lines, ulong depth, ulong m, ulong bundle, uint include_self, int rank, SHAPE_VECTOR sizes, SHAPE_VECTOR s0,
+                            SHAPE_VECTOR s1, SHAPE_VECTOR s2, long out_inner, long index_inner, long src_inner, __global uchar* out, ulong out_offset,
+                            __global const uchar* index, ulong index_offset, __global const uchar* src, ulong src_offset, __global uchar* accumulators,
+                            ulong accumulators_offset, __global uchar* counts, ulong counts_offset) {
+  CLUTCH_IF_PREDICATE
+  out += out_offset, index += index_offset, src += src_offset;
+  ulong item = get_global_id(0), items = get_global_size(0);
+#if !DIRECT
+  __global A* acc = (__global A*)(accumulators + accumulators_offset) + item * depth * bundle;
+  __global int* count = (__global int*)(counts + counts_offset) + item * depth * bundle;
+#endif
+  IDX size[RANK_LANES], stride[OPERANDS][RANK_LANES];
+  CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);
+  CLUTCH_CONCAT(vstore, RANK_LANES)(s0, 0, stride[0]);
+  CLUTCH_CONCAT(vstore, RANK_LANES)(s1, 0, stride[1]);
+  CLUTCH_CONCAT(vstore, RANK_LANES)(s2, 0, stride[2]);
+  for (ulong first = item * bundle; first < lines; first += items * bundle) {
+    int width = (int)min(lines - first, bundle);
+    IDX place[MOST][OPERANDS];
+    for (int l = 0; l < width; ++l) {
+      for (int k = 0; k < OPERANDS; ++k) place[l][k] = 0;
+      add_places((IDX)(first + l), rank, size, stride, 0, place[l]);
+    }
+#if !DIRECT
+    for (IDX d = 0; d < (IDX)depth; ++d)
+      for (int l = 0; l < width; ++l) {
+        acc[d * width + l] = include_self ? (A)LOAD(out, place[l][0] + d * (IDX)out_inner) : (A)IDENTITY;
+        count[d * width + l] = include_self;
+      }
+#endif
+    for (IDX j = 0; j < (IDX)m; ++j)
+      for (int l = 0; l < width; ++l) {
+        long i = ((__global const INDEX*)index)[place[l][1] + j * (IDX)index_inner];
+        if (i < 0 || i >= (long)depth) continue;
+        A x = LOAD(src, place[l][2] + j * (IDX)src_inner);
+#if DIRECT
+        IDX at = place[l][0] + (IDX)i * (IDX)out_inner;
+        STORE(out, at, COMBINE(A, (A)LOAD(out, at), x));
+#else
+        acc[(IDX)i * width + l] = COMBINE(A, acc[(IDX)i * width + l], x);
+        count[(IDX)i * width + l] += 1;
+#endif
+      }
+#if !DIRECT
+    for (IDX d = 0; d < (IDX)depth; ++d)
+      for (int l = 0; l < width; ++l)
+        if (count[d * width + l] > (int)include_self) STORE(out, place[l][0] + d * (IDX)out_inner, finish(acc[d * width + l], count[d * width + l]));
+#endif
+  }
+}
+#endif

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Descriptor of cumsum: what tests and benches share. The model adds in the order that clutch/ops/cumsum.hpp states.
+#include <clutch/ops/cumsum.hpp>
+
+#include "cases/segment.hpp"
+
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace clutch::cases {
+
+struct CumsumCase {
+  static constexpr std::string_view kStem = "cumsum";
+
+  template <class T>
+  static T add(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+    else
+      return a + b;
+  }
+  /// Sums of a line.
+  template <class T>
+  static std::vector<T> model(const std::vector<T>& x) {
+    std::vector<T> out;
+    T before = 0;
+    for (std::size_t block = 0; block < x.size(); block += 2048) {
+      T inside = 0;
+      for (std::size_t group = block; group < std::min(block + 2048, x.size()); group += 16) {
+        T v[16];
+        for (std::size_t l = 0; l < 16; ++l) v[l] = group + l < x.size() ? x[group + l] : T{0};
+        for (std::size_t step = 1; step < 16; step *= 2)
+          for (std::size_t l = 15; l >= step; --l) v[l] = add(v[l], v[l - step]);
+        for (std::size_t l = 0; l < 16 && group + l < x.size(); ++l) out.push_back(add(before, add(inside, v[l])));
+        inside = add(inside, v[15]);
+      }
+      before = add(before, inside);
+    }
+    return out;
+  }
+
+  /// Lines along dimension 1 of (outer, m, inner).
+  static Problem problem(std::string_view what, std::string_view entry, DType dtype, DType result, Direction direction, std::int64_t outer, std::int64_t m,
+                         std::int64_t inner, std::uint64_t seed, bool turned = false) {
+    Problem p{.name = std::string(what), .entry = entry, .needs_fp64 = dtype == DType::f64};
+    Dims sizes{outer, m, inner}, strides = turned ? Dims{1, outer + 1, (outer + 1) * m} : Dims{m * (inner + 3), inner + 3, 1};
+    p.inputs.push_back({dtype, sizes, strides, model::make_values(static_cast<std::size_t>(numel(sizes)), dtype, seed, false)});
+    p.output = {result, sizes, strides, std::vector<std::uint8_t>(bytes_for(result, static_cast<std::uint64_t>(numel(sizes))))};
+    auto fill = [&]<class T>(T) {
+      std::vector<double> x = SegmentCase::numbers(p.inputs[0]);
+      for (std::int64_t o = 0; o < outer; ++o)
+        for (std::int64_t i = 0; i < inner; ++i) {
+          std::vector<T> line;
+          auto place = [&](std::int64_t j) { return static_cast<std::size_t>((o * m + (direction == Direction::backward ? m - 1 - j : j)) * inner + i); };
+          for (std::int64_t j = 0; j < m; ++j) line.push_back(static_cast<T>(x[place(j)]));
+          line = model(line);
+          for (std::int64_t j = 0; j < m; ++j) model::store_at(p.output.raw.data(), place(j), result, static_cast<double>(line[static_cast<std::size_t>(j)]));
+        }
+    };
+    if (!is_floating(dtype))
+      fill(std::int64_t{});
+    else if (dtype == DType::f64)
+      fill(double{});
+    else
+      fill(float{});
+    bool is_helper = entry == "cumsum_carries";
+    p.is_helper = is_helper;
+    p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      cumsum_out(out, in[0], 1, {.direction = direction, .implementation = is_helper ? std::string_view() : entry}, stream);
+    };
+    return p;
+  }
+
+  static std::vector<Problem> problems(std::uint64_t seed) {
+    std::vector<Problem> all;
+    for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+      all.push_back(problem(name(dtype), "cumsum_lines", dtype, dtype, Direction::forward, 3, 77, 1, seed));
+      all.push_back(problem(name(dtype), "cumsum_columns", dtype, dtype, Direction::forward, 2, 37, 21, seed + 1));
+    }
+    all.push_back(problem("integers", "cumsum_lines", DType::i16, DType::i64, Direction::forward, 3, 77, 2, seed + 2));
+    all.push_back(problem("backward", "cumsum_lines", DType::f32, DType::f32, Direction::backward, 3, 2100, 2, seed + 3, true));
+    all.push_back(problem("blocks", "cumsum_carries", DType::f32, DType::f32, Direction::forward, 2, 6200, 1, seed + 4));
+    return all;
+  }
+
+  static constexpr Mutation kMutations[] = {
+      {"cumsum_lines", Edit::tail, "l < count; ++l) CLUTCH_CONCAT(store_", "l + 1 < count; ++l) CLUTCH_CONCAT(store_"},
+      {"cumsum_lines", Edit::stride, "x_place + l * x_inner", "x_place + l / 2 * x_inner"},
+      {"cumsum_lines", Edit::offset, "place[1] + j * (IDX)x_inner, (IDX)out_inner", "place[1] + j / 2 * (IDX)x_inner, (IDX)out_inner"},
+      {"cumsum_lines", Edit::arithmetic, "return ADD(A, inside, v[15]);", "return v[15];"},
+      {"cumsum_columns", Edit::tail, "l < count && stage != 1; ++l", "l + 1 < count && stage != 1; ++l"},
+      {"cumsum_columns", Edit::stride, "place[1] + (j + l) * (IDX)x_inner", "place[1] + (j + l / 2) * (IDX)x_inner"},
+      {"cumsum_columns", Edit::offset, "(IDX)(outer * columns + column)", "(IDX)(outer * columns + column / 2)"},
+      {"cumsum_columns", Edit::arithmetic, "inside = inside + v[15];", "inside = v[15];"},
+      {"cumsum_carries", Edit::tail, "block < blocks; ++block) {\n      A here", "block + 1 < blocks; ++block) {\n      A here"},
+      {"cumsum_carries", Edit::stride, "A here = carry_of[line * blocks + block];", "A here = carry_of[line + block];"},
+      {"cumsum_carries", Edit::offset, "carry_of[line * blocks + block] = sum;", "carry_of[line * blocks + block / 2] = sum;"},
+      {"cumsum_carries", Edit::arithmetic, "sum = ADD(A, sum, here);", "sum = here;"},
+  };
+};
+
+}  // namespace clutch::cases

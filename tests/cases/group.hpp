@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Descriptor of group: what tests and benches share. The model is std::stable_sort.
+#include <clutch/ops/copy.hpp>
+#include <clutch/ops/group.hpp>
+
+#include "cases/segment.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <vector>
+
+namespace clutch::cases {
+
+struct GroupCase {
+  static constexpr std::string_view kStem = "group";
+
+  static std::vector<std::int64_t> indices(std::int64_t n, std::int64_t groups, std::uint64_t seed, std::int64_t beyond = 0) {
+    model::Random random(seed);
+    std::vector<std::int64_t> index;
+    for (std::int64_t k = 0; k < n; ++k) index.push_back(static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(groups + 2 * beyond)) - beyond);
+    return index;
+  }
+
+  /// Offsets, then the order; entries of no group last.
+  static std::vector<std::int64_t> model(const std::vector<std::int64_t>& index, std::int64_t groups) {
+    std::vector<std::int64_t> offsets(static_cast<std::size_t>(groups) + 1, 0), order(index.size());
+    std::iota(order.begin(), order.end(), 0);
+    auto key = [&](std::int64_t k) { return index[static_cast<std::size_t>(k)] < 0 ? groups : std::min(index[static_cast<std::size_t>(k)], groups); };
+    std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return key(a) < key(b); });
+    for (std::int64_t k : order)
+      if (key(k) < groups) ++offsets[static_cast<std::size_t>(key(k)) + 1];
+    std::partial_sum(offsets.begin(), offsets.end(), offsets.begin());
+    offsets.insert(offsets.end(), order.begin(), order.end());
+    return offsets;
+  }
+
+  static Problem problem(std::string_view entry, DType dtype, std::int64_t n, std::int64_t groups, std::int64_t beyond, std::uint64_t seed) {
+    Problem p{.name = std::string(name(dtype)), .entry = entry, .is_helper = true};
+    std::vector<std::int64_t> index = indices(n, groups, seed, beyond);
+    p.inputs.push_back(SegmentCase::integers(dtype, index));
+    p.output = SegmentCase::integers(DType::i64, model(index, groups));
+    p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      Groups made = group_by(in[0], groups, stream);
+      copy_(out.slice(0, 0, groups + 1), made.offsets, {}, stream);
+      copy_(out.slice(0, groups + 1, groups + 1 + n), made.order, {}, stream);
+    };
+    return p;
+  }
+
+  static std::vector<Problem> problems(std::uint64_t seed) {
+    std::vector<Problem> all;
+    for (std::string_view entry : {"group_count", "group_scan", "group_base", "group_place", "group_offsets"})
+      all.push_back(problem(entry, entry == "group_count" ? DType::i32 : DType::i64, 4500, 3000, entry == "group_offsets" ? 0 : 3, seed));
+    return all;
+  }
+
+  static constexpr Mutation kMutations[] = {
+      {"group_count", Edit::tail, "i < min((p + 1) * chunk, n)", "i + 1 < min((p + 1) * chunk, n)"},
+      {"group_count", Edit::stride, "+ p * RADIX", "+ p * (RADIX - 1)"},
+      {"group_count", Edit::offset, "key_of(source, i, form, groups)", "key_of(source, i > 0 ? i - 1 : i, form, groups)"},
+      {"group_count", Edit::arithmetic, "+= 1;", "+= i & 1;"},
+      {"group_scan", Edit::tail, "p < parts; ++p", "p + 1 < parts; ++p"},
+      {"group_scan", Edit::stride, "ID here = count[p * RADIX + d]", "ID here = count[p + d]"},
+      {"group_scan", Edit::offset, "total[d] = sum", "total[d ^ 1] = sum"},
+      {"group_scan", Edit::arithmetic, "sum += here", "sum = here"},
+      {"group_base", Edit::tail, "d < RADIX; ++d", "d < RADIX / 2; ++d"},
+      {"group_base", Edit::stride, "d < RADIX; ++d", "d < RADIX; d += 2"},
+      {"group_base", Edit::offset, "total[d] = sum", "total[d] = sum / 2"},
+      {"group_base", Edit::arithmetic, "sum += here", "sum += here / 2"},
+      {"group_place", Edit::tail, "i < min((p + 1) * chunk, n)", "i + 1 < min((p + 1) * chunk, n)"},
+      {"group_place", Edit::stride, "+ p * RADIX", "+ p / 2 * RADIX"},
+      {"group_place", Edit::offset, "count[d] += total[d]", "count[d] += total[d & ~1]"},
+      {"group_place", Edit::arithmetic, "(ID)i;", "(ID)i ^ 1;"},
+      {"group_offsets", Edit::tail, "(ID)i;", "(ID)min(i, n - 1);"},
+      {"group_offsets", Edit::stride, "(ulong)key[i - 1] + 1", "(ulong)key[i > 1 ? i - 2 : 0] + 1"},
+      {"group_offsets", Edit::offset, "offset[g] = (ID)i;", "offset[g] = (ID)i + 1;"},
+      {"group_offsets", Edit::arithmetic, "(ulong)key[i - 1] + 1", "(ulong)key[i - 1]"},
+  };
+};
+
+}  // namespace clutch::cases

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Descriptor of scatter: what tests and benches share. The model takes the elements of src one after another, as
+// clutch/ops/scatter.hpp states.
+#include <clutch/ops/copy.hpp>
+#include <clutch/ops/scatter.hpp>
+
+#include "cases/segment.hpp"
+
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace clutch::cases {
+
+struct ScatterCase {
+  static constexpr std::string_view kStem = "scatter";
+
+  /// Places of the elements of a tensor of three dimensions in row-major order.
+  static std::size_t at(const Dims& sizes, std::int64_t i, std::int64_t j, std::int64_t k) {
+    return static_cast<std::size_t>((i * sizes[1] + j) * sizes[2] + k);
+  }
+
+  /// The result for tensors of three dimensions, contiguous.
+  template <class T>
+  static std::vector<T> model(const std::vector<T>& self, const Dims& self_sizes, int dim, const std::vector<std::int64_t>& index, const Dims& sizes,
+                              const std::vector<T>& src, const Dims& src_sizes, const ScatterOptions& o) {
+    bool includes = o.include_self == IncludeSelf::yes;
+    std::vector<T> acc = self;
+    std::vector<std::int64_t> count(self.size(), 0);
+    for (std::int64_t i = 0; i < sizes[0]; ++i)
+      for (std::int64_t j = 0; j < sizes[1]; ++j)
+        for (std::int64_t k = 0; k < sizes[2]; ++k) {
+          std::int64_t to[] = {i, j, k}, named = index[at(sizes, i, j, k)];
+          if (named < 0 || named >= self_sizes[dim]) continue;
+          to[dim] = named;
+          std::size_t place = at(self_sizes, to[0], to[1], to[2]);
+          if (!includes && count[place] == 0) acc[place] = first<T>(o.reduce);
+          acc[place] = step<T>(o.reduce, acc[place], src[at(src_sizes, i, j, k)]);
+          ++count[place];
+        }
+    if (o.reduce == SegmentReduce::mean)
+      for (std::size_t i = 0; i < acc.size(); ++i)
+        if (count[i] > 0) acc[i] = divided(acc[i], count[i] + (includes ? 1 : 0));
+    return acc;
+  }
+  template <class T>
+  static T first(SegmentReduce reduce) {
+    if constexpr (std::is_integral_v<T>) {
+      if (reduce == SegmentReduce::amin) return std::numeric_limits<T>::max();
+      if (reduce == SegmentReduce::amax) return std::numeric_limits<T>::min();
+      return reduce == SegmentReduce::prod ? 1 : 0;
+    } else {
+      return SegmentCase::first<T>(reduce);
+    }
+  }
+  template <class T>
+  static T step(SegmentReduce reduce, T acc, T x) {
+    if constexpr (std::is_integral_v<T>) {
+      auto wrapped = [](auto v) { return static_cast<T>(v); };
+      if (reduce == SegmentReduce::amin) return std::min(acc, x);
+      if (reduce == SegmentReduce::amax) return std::max(acc, x);
+      auto a = static_cast<std::uint64_t>(acc), b = static_cast<std::uint64_t>(x);
+      return reduce == SegmentReduce::prod ? wrapped(a * b) : wrapped(a + b);
+    } else {
+      return SegmentCase::step<T>(reduce, acc, x, nullptr);
+    }
+  }
+  template <class T>
+  static T divided(T acc, std::int64_t count) {
+    if constexpr (std::is_integral_v<T>)
+      return acc / count - (acc % count < 0 ? 1 : 0);
+    else
+      return acc / static_cast<T>(count);
+  }
+
+  template <class T>
+  static std::vector<T> typed(const Operand& o) {
+    std::vector<double> v = SegmentCase::numbers(o);
+    return std::vector<T>(v.begin(), v.end());
+  }
+
+  /// Strides of a contiguous tensor with a gap behind each row.
+  static Dims gapped(const Dims& sizes, bool turned) {
+    return turned ? Dims{1, sizes[0] + 1, (sizes[0] + 1) * sizes[1] + 2} : Dims{sizes[1] * (sizes[2] + 2) + 1, sizes[2] + 2, 1};
+  }
+
+  static Problem problem(std::string_view what, std::string_view entry, DType dtype, const ScatterOptions& options, int dim, const Dims& self_sizes,
+                         const Dims& sizes, std::uint64_t seed, bool turned = false, DType index_dtype = DType::i64) {
+    Problem p{.name = std::string(what), .entry = entry, .needs_fp64 = dtype == DType::f64};
+    model::Random random(seed);
+    std::vector<std::int64_t> index;
+    for (std::int64_t i = 0; i < numel(sizes); ++i)
+      index.push_back(static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(self_sizes[dim] + 2)) - 1);
+    Dims src_sizes{sizes[0] + 1, sizes[1], sizes[2] + 1};
+    auto values = [&](const Dims& s, std::uint64_t with) { return model::make_values(static_cast<std::size_t>(numel(s)), dtype, with, false); };
+    p.inputs.push_back({dtype, self_sizes, gapped(self_sizes, !turned), values(self_sizes, seed + 1)});
+    Operand of_index = SegmentCase::integers(index_dtype, index);
+    of_index.sizes = sizes, of_index.strides = gapped(sizes, turned);
+    p.inputs.push_back(of_index);
+    p.inputs.push_back({dtype, src_sizes, gapped(src_sizes, turned), values(src_sizes, seed + 2)});
+    p.output = {dtype, self_sizes, gapped(self_sizes, turned), std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(numel(self_sizes))))};
+    auto fill = [&]<class T>(T) {
+      std::vector<T> out = model<T>(typed<T>(p.inputs[0]), self_sizes, dim, index, sizes, typed<T>(p.inputs[2]), src_sizes, options);
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        if constexpr (std::is_integral_v<T>)
+          std::memcpy(p.output.raw.data() + i * static_cast<std::size_t>(bits(dtype) / 8), &out[i],
+                      static_cast<std::size_t>(bits(dtype) / 8));  // little-endian
+        else
+          model::store_at(p.output.raw.data(), i, dtype, static_cast<double>(out[i]));
+      }
+    };
+    if (!is_floating(dtype))
+      fill(std::int64_t{});
+    else if (dtype == DType::f64)
+      fill(double{});
+    else
+      fill(float{});
+    p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      copy_(out, in[0], {}, stream);
+      ScatterOptions forced = options;
+      forced.implementation = entry;
+      scatter_reduce_(out, dim, in[1], in[2], forced, stream);
+    };
+    return p;
+  }
+
+  static std::vector<Problem> problems(std::uint64_t seed) {
+    std::vector<Problem> all;
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::i32})
+      all.push_back(problem(name(dtype), "scatter_lines", dtype, {}, 1, {4, 5, 21}, {3, 9, 20}, seed));
+    all.push_back(problem("mean", "scatter_lines", DType::f32, {.reduce = SegmentReduce::mean}, 0, {7, 5, 21}, {9, 5, 20}, seed + 1, false, DType::i32));
+    all.push_back(problem("without self", "scatter_lines", DType::f32, {.reduce = SegmentReduce::amax, .include_self = IncludeSelf::no}, 2, {7, 5, 11},
+                          {6, 5, 20}, seed + 2, true));
+    return all;
+  }
+
+  static constexpr Mutation kMutations[] = {
+      {"scatter_lines", Edit::tail, "j < (IDX)m", "j + 1 < (IDX)m"},
+      {"scatter_lines", Edit::stride, "place[k] += x * stride[k][d];", "place[k] += x * stride[k][0];"},
+      {"scatter_lines", Edit::offset, "place[l][2] + j * (IDX)src_inner", "place[l][2] + (j + 1) % (IDX)m * (IDX)src_inner"},
+      {"scatter_lines", Edit::arithmetic, "COMBINE(A, (A)LOAD(out, at), x)", "COMBINE(A, (A)LOAD(out, at), x + x)"},
+  };
+};
+
+}  // namespace clutch::cases
