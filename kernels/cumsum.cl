@@ -3,12 +3,13 @@
 // block of BLOCK elements, blocks one after another in the line: result = blocks before + (groups before in the block + in the group).
 // Stages: 0, an item takes whole lines; or, for few long lines, 1, the blocks' totals, then cumsum_carries, then 2, the blocks with these.
 // Ownership: an item takes a line or a block at a time, or a panel of WIDTH neighbouring lines. No local memory.
-// Needs: what common/combine.clh and common/places.clh need (operands: out, x); T_NAME, O_NAME (dtypes of x and out); BLOCK.
+// Needs: what common/combine.clh and common/places.clh need (operands: out, x); T_NAME, O_NAME (dtypes of x and out); X_BYTES (of an element
+// of x); BLOCK.
 #include "common/combine.clh"
 #include "common/places.clh"
 
-#if !defined(T_NAME) || !defined(O_NAME) || !defined(BLOCK)
-#error "T_NAME, O_NAME and BLOCK are not defined"
+#if !defined(T_NAME) || !defined(O_NAME) || !defined(X_BYTES) || !defined(BLOCK)
+#error "T_NAME, O_NAME, X_BYTES and BLOCK are not defined"
 #endif
 
 #define ADD(T, a, b) COMBINE_0(T, a, b)
@@ -76,60 +77,86 @@ __kernel void cumsum_lines(CUMSUM_PARAMS) {
 }
 #endif
 
-// Lines that lie side by side, WIDTH of them in the lanes of vectors: the innermost kept dimension has stride 1 in both operands.
+// Lines that lie side by side, PANEL of them in the lanes of vectors, so that memory is read in long pieces: the innermost kept dimension
+// has stride 1 in both operands.
 #ifdef CLUTCH_ENTRY_cumsum_columns
+#define ABREAST 8
+#define PANEL (ABREAST * WIDTH)
+static inline V some(__global const uchar* base, IDX from, int count) {
+  if (count == WIDTH) return CLUTCH_CONCAT(loadv_, T_NAME)(base, from);
+  IDX at[WIDTH];
+  for (int l = 0; l < WIDTH; ++l) at[l] = from + l;
+  return CLUTCH_CONCAT(gather_, T_NAME)(base, at, count);
+}
+static inline void put_some(__global uchar* base, IDX to, int count, V x) {
+  if (count == WIDTH) {
+    CLUTCH_CONCAT(storev_, O_NAME)(base, to, x);
+    return;
+  }
+  IDX at[WIDTH];
+  for (int l = 0; l < WIDTH; ++l) at[l] = to + l;
+  CLUTCH_CONCAT(scatter_, O_NAME)(base, at, count, x);
+}
+// Where the block's number for column `c` of a panel is kept.
+#define CARRY(c) carry_of[(outer * columns + column + (c)) * blocks + first]
 __kernel void cumsum_columns(CUMSUM_PARAMS) {
   CLUTCH_IF_PREDICATE
   CUMSUM_SHAPE
-  ulong columns = (ulong)size[0], panels = (columns + WIDTH - 1) / WIDTH, tasks = n / columns * panels * (stage == 0 ? 1 : blocks);
+  ulong columns = (ulong)size[0], panels = (columns + PANEL - 1) / PANEL, tasks = n / columns * panels * (stage == 0 ? 1 : blocks);
   for (ulong task = get_global_id(0); task < tasks; task += get_global_size(0)) {
     ulong number = stage == 0 ? task : task / blocks, first = stage == 0 ? 0 : task - number * blocks, last = stage == 0 ? blocks : first + 1;
-    ulong outer = number / panels, column = (number - outer * panels) * WIDTH;
-    int width = (int)min(columns - column, (ulong)WIDTH);
-    IDX place[OPERANDS] = {(IDX)out_first, (IDX)x_first}, at[WIDTH];
+    ulong outer = number / panels, column = (number - outer * panels) * PANEL;
+    int width = (int)min(columns - column, (ulong)PANEL), vectors = (width + WIDTH - 1) / WIDTH;
+    IDX place[OPERANDS] = {(IDX)out_first, (IDX)x_first};
     add_places((IDX)(outer * columns + column), rank, size, stride, 0, place);
-    V before = (V)(A)0;
-    if (stage == 2) {
-      A lanes[WIDTH];
-      for (int l = 0; l < WIDTH; ++l) lanes[l] = l < width ? carry_of[(outer * columns + column + l) * blocks + first] : (A)0;
-      before = FILL(lanes);
-    }
+    A lanes[PANEL];
+    V before[ABREAST], inside[ABREAST];
+    for (int c = 0; c < PANEL; ++c) lanes[c] = stage == 2 && c < width ? CARRY(c) : (A)0;
+    for (int v = 0; v < ABREAST; ++v) before[v] = FILL(lanes + v * WIDTH);
     for (ulong block = first; block < last; ++block) {
-      V inside = (V)(A)0;
+      for (int v = 0; v < ABREAST; ++v) inside[v] = (V)(A)0;
       IDX end = (IDX)min((block + 1) * BLOCK, m);
       for (IDX j = (IDX)(block * BLOCK); j < end; j += 16) {
         int count = (int)min(end - j, (IDX)16);
-        V v[16];
-        for (int l = 0; l < 16; ++l) {
-          IDX from = place[1] + (j + l) * (IDX)x_inner;
-          if (l >= count) {
-            v[l] = (V)(A)0;
-          } else if (width == WIDTH) {
-            v[l] = CLUTCH_CONCAT(loadv_, T_NAME)(x, from);
-          } else {
-            for (int c = 0; c < WIDTH; ++c) at[c] = from + c;
-            v[l] = CLUTCH_CONCAT(gather_, T_NAME)(x, at, width);
+        IDX from = place[1] + j * (IDX)x_inner, to = place[0] + j * (IDX)out_inner;
+        if (count == 16 && width == PANEL) {
+          // Row by row, as memory lies.
+          V rows[ABREAST][16];
+          for (int l = 0; l < 16; ++l)
+#pragma unroll
+            for (int v = 0; v < ABREAST; ++v) {
+              CLUTCH_PREFETCH(x + ((long)from + (l + 16) * x_inner + v * WIDTH) * X_BYTES);
+              rows[v][l] = CLUTCH_CONCAT(loadv_, T_NAME)(x, from + l * (IDX)x_inner + v * WIDTH);
+            }
+          for (int v = 0; v < ABREAST; ++v) {
+            V x16[16];
+#pragma unroll
+            for (int l = 0; l < 16; ++l) x16[l] = rows[v][l];
+            DOUBLING(V, x16)
+            V add = inside[v];
+#pragma unroll
+            for (int l = 0; l < 16; ++l) rows[v][l] = before[v] + (add + x16[l]);
+            inside[v] = add + x16[15];
+          }
+          for (int l = 0; l < 16 && stage != 1; ++l)
+#pragma unroll
+            for (int v = 0; v < ABREAST; ++v) CLUTCH_CONCAT(storev_, O_NAME)(out, to + l * (IDX)out_inner + v * WIDTH, rows[v][l]);
+        } else {
+          for (int v = 0; v < vectors; ++v) {
+            int lane_count = min(width - v * WIDTH, WIDTH);
+            V x16[16];
+            for (int l = 0; l < 16; ++l) x16[l] = l < count ? some(x, from + l * (IDX)x_inner + v * WIDTH, lane_count) : (V)(A)0;
+            DOUBLING(V, x16)
+            for (int l = 0; l < count && stage != 1; ++l) put_some(out, to + l * (IDX)out_inner + v * WIDTH, lane_count, before[v] + (inside[v] + x16[l]));
+            inside[v] = inside[v] + x16[15];
           }
         }
-        DOUBLING(V, v)
-        for (int l = 0; l < count && stage != 1; ++l) {
-          IDX to = place[0] + (j + l) * (IDX)out_inner;
-          V sum = before + (inside + v[l]);
-          if (width == WIDTH) {
-            CLUTCH_CONCAT(storev_, O_NAME)(out, to, sum);
-          } else {
-            for (int c = 0; c < WIDTH; ++c) at[c] = to + c;
-            CLUTCH_CONCAT(scatter_, O_NAME)(out, at, width, sum);
-          }
-        }
-        inside = inside + v[15];
       }
-      if (stage == 1) {
-        A lanes[WIDTH];
-        SPILL(inside, lanes);
-        for (int l = 0; l < width; ++l) carry_of[(outer * columns + column + l) * blocks + first] = lanes[l];
+      for (int v = 0; v < ABREAST; ++v) {
+        SPILL(inside[v], lanes + v * WIDTH);
+        before[v] = before[v] + inside[v];
       }
-      before = before + inside;
+      for (int c = 0; c < width && stage == 1; ++c) CARRY(c) = lanes[c];
     }
   }
 }

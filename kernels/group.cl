@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// group_by: a stable radix sort of entry numbers by key, RADIX keys a pass: count, scan, base and place for each digit, then offsets.
+// group_by: a stable radix sort of entry numbers by key, up to RADIX digits a pass: count, scan, base and place for each digit, then offsets.
 // Entries go in `parts` of `chunk` each; a part is counted and placed by one item, in order, so that equal keys stay in order.
 // Needs: ID (int or long: entry numbers and counts).
 #include "common/launch.clh"
@@ -8,8 +8,7 @@
 #error "ID is not defined"
 #endif
 
-#define BITS 11
-#define RADIX (1 << BITS)
+#define RADIX 2048
 
 // The key of entry i of a source of packed keys (form 0), or of an index of i32 (1) or i64 (2), where what is no group gets the last key.
 static inline uint key_of(__global const uchar* source, ulong i, uint form, ulong groups) {
@@ -17,11 +16,11 @@ static inline uint key_of(__global const uchar* source, ulong i, uint form, ulon
   long k = form == 1 ? (long)((__global const int*)source)[i] : ((__global const long*)source)[i];
   return k >= 0 && k < (long)groups ? (uint)k : (uint)groups;
 }
-#define DIGIT(key) (((key) >> shift) & (RADIX - 1))
+#define DIGIT(key) (((key) >> shift) & mask)
 
 // counts[p, d]: entries of part p whose digit is d.
 #ifdef CLUTCH_ENTRY_group_count
-__kernel void group_count(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, ulong groups, uint form, uint shift, __global const uchar* source,
+__kernel void group_count(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, ulong groups, uint form, uint shift, uint mask, __global const uchar* source,
                           ulong source_offset, __global uchar* counts, ulong counts_offset) {
   CLUTCH_IF_PREDICATE
   source += source_offset, counts += counts_offset;
@@ -67,7 +66,7 @@ __kernel void group_base(CLUTCH_PREDICATE __global uchar* totals, ulong totals_o
 
 // Puts each entry behind those with lower digits, those of earlier parts, and its part's earlier ones.
 #ifdef CLUTCH_ENTRY_group_place
-__kernel void group_place(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, ulong groups, uint form, uint shift, __global const uchar* source,
+__kernel void group_place(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, ulong groups, uint form, uint shift, uint mask, __global const uchar* source,
                           ulong source_offset, __global const uchar* ids, ulong ids_offset, __global uchar* counts, ulong counts_offset,
                           __global const uchar* totals, ulong totals_offset, __global uchar* keys_out, ulong keys_offset, __global uchar* ids_out,
                           ulong out_offset) {

@@ -141,7 +141,7 @@ __kernel void segment_rows(SEGMENT_PARAMS) {
       for (IDX first = 0; first < (IDX)features; first += PANEL) {
         int width = (int)min((IDX)features - first, (IDX)PANEL);
         IDX place = (IDX)i * (IDX)out_stride + first, self_place = (IDX)i * (IDX)self_stride + first;
-        if (begin < end || SELF == 1) {
+        if ((begin < end) | (SELF == 1)) {
           segment_panel(out, data, columns, values, self, begin, end, (long)entries, (long)data_rows, place, self_place, (IDX)data_stride, first, width,
                         (A)missing);
         } else {

@@ -60,7 +60,11 @@ KernelPlan select(const DeviceTraits& traits, const CumsumProblem& p, std::strin
   KernelPlan plan{.stem = "cumsum", .entry = entry, .tuning = row_tuning(traits)};
   DType accumulator = accumulator_of(p.dtype);
   set_lanes(plan, traits, is_wide(accumulator), 2, p.wide_index, p.rank_lanes);
-  plan.defines.set_text("T_NAME", name(p.dtype)).set_text("O_NAME", name(p.output)).set_type("A", accumulator).set("BLOCK", kCumsumBlock);
+  plan.defines.set_text("T_NAME", name(p.dtype))
+      .set_text("O_NAME", name(p.output))
+      .set_type("A", accumulator)
+      .set("BLOCK", kCumsumBlock)
+      .set("X_BYTES", bits(p.dtype) / 8);
   return plan;
 }
 
@@ -90,8 +94,8 @@ void run(const Tensor& out, const Tensor& x, const Checked& c, const CumsumOptio
   const BuiltPlan& plan = plan_for(*c.runtime, "cumsum", p, options.implementation);
   bool by_columns = plan.entry == "cumsum_columns";
   auto n = static_cast<std::uint64_t>(numel(sizes)), m = static_cast<std::uint64_t>(x.sizes()[c.dim]), columns = static_cast<std::uint64_t>(size[0]);
-  std::uint64_t blocks = (m + kCumsumBlock - 1) / kCumsumBlock, width = static_cast<std::uint64_t>(plan.tuning.width);
-  std::uint64_t lines = by_columns ? n / columns * ((columns + width - 1) / width) : n;
+  std::uint64_t blocks = (m + kCumsumBlock - 1) / kCumsumBlock, panel = 8 * static_cast<std::uint64_t>(plan.tuning.width);
+  std::uint64_t lines = by_columns ? n / columns * ((columns + panel - 1) / panel) : n;
   // Few long lines are cut into blocks; that changes no bits.
   bool cut = blocks > 1 && lines < (plan.tuning.local == 1 ? 16 : 4096);
   Encoder encoder(stream, "cumsum");

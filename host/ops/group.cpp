@@ -6,6 +6,7 @@
 #include "runtime/settings.hpp"
 
 #include <array>
+#include <bit>
 
 namespace clutch::inline v0 {
 namespace detail {
@@ -75,6 +76,9 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Str
   const Parts parts(n, row_tuning(runtime.traits()).local == 1);
   unsigned passes = 1;
   while (passes * kBits < 32 && static_cast<std::uint64_t>(groups) >> (passes * kBits) != 0) ++passes;
+  // Digits of like size: fewer places that a pass writes to at a time.
+  const unsigned bits_each = (static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(groups))) + passes - 1) / passes;
+  const std::uint32_t mask = (1u << bits_each) - 1;
   auto entries = static_cast<std::uint64_t>(n), keys_count = static_cast<std::uint64_t>(groups);
   Tensor counts = encoder.scratch({static_cast<std::int64_t>(parts.count), kRadix}, ids.dtype), totals = encoder.scratch({kRadix}, ids.dtype);
   Tensor keys[2], order[2];
@@ -84,17 +88,17 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Str
   Tensor source = index;
   // Pass k writes to number k % 2: the last one writes the result.
   for (unsigned pass = 0; n > 0 && pass < passes; ++pass) {
-    std::uint32_t shift = pass * kBits;
+    std::uint32_t shift = pass * bits_each;
     const Tensor &from = order[(pass + 1) % 2], &to = order[pass % 2];
     const BuiltPlan &count = plan_of(GroupStage::count), &scan = plan_of(GroupStage::scan), &base = plan_of(GroupStage::base);
-    encoder.value(entries).value(parts.chunk).value(parts.count).value(keys_count).value(form).value(shift).input(source).output(counts);
+    encoder.value(entries).value(parts.chunk).value(parts.count).value(keys_count).value(form).value(shift).value(mask).input(source).output(counts);
     send(count, parts.count);
     encoder.value(parts.count).inout(counts).output(totals);
     send(scan, kRadix);
     encoder.inout(totals);
     send(base, 1);
     const BuiltPlan& place = plan_of(GroupStage::place);
-    encoder.value(entries).value(parts.chunk).value(parts.count).value(keys_count).value(form).value(shift).input(source).input(from).inout(counts);
+    encoder.value(entries).value(parts.chunk).value(parts.count).value(keys_count).value(form).value(shift).value(mask).input(source).input(from).inout(counts);
     encoder.input(totals).output(keys[pass % 2]).output(to);
     send(place, parts.count);
     source = keys[pass % 2], form = 0;

@@ -65,7 +65,7 @@ struct GroupCase {
       {"group_scan", Edit::stride, "ID here = count[p * RADIX + d]", "ID here = count[p + d]"},
       {"group_scan", Edit::offset, "total[d] = sum", "total[d ^ 1] = sum"},
       {"group_scan", Edit::arithmetic, "sum += here", "sum = here"},
-      {"group_base", Edit::tail, "d < RADIX; ++d", "d < RADIX / 2; ++d"},
+      {"group_base", Edit::tail, "d < RADIX; ++d", "d < 32; ++d"},
       {"group_base", Edit::stride, "d < RADIX; ++d", "d < RADIX; d += 2"},
       {"group_base", Edit::offset, "total[d] = sum", "total[d] = sum / 2"},
       {"group_base", Edit::arithmetic, "sum += here", "sum += here / 2"},
