@@ -22,8 +22,13 @@ Storage::Storage(const std::shared_ptr<StreamImpl>& stream, std::uint64_t bytes,
   runtime_.add_live(1);
 }
 
-Storage::Storage(Runtime& runtime, ClMem buffer, std::uint64_t bytes)
-    : runtime_(runtime), wrapped_(std::move(buffer)), mem_(wrapped_.get()), bytes_(bytes), check_races_(the_settings().check_streams.on()) {
+Storage::Storage(Runtime& runtime, ClMem buffer, std::uint64_t bytes, std::shared_ptr<void> keeper)
+    : runtime_(runtime),
+      keeper_(std::move(keeper)),
+      wrapped_(std::move(buffer)),
+      mem_(wrapped_.get()),
+      bytes_(bytes),
+      check_races_(the_settings().check_streams.on()) {
   runtime_.add_live(1);
 }
 
@@ -39,13 +44,15 @@ Storage::~Storage() {
     }
     runtime_.pool().release(block_, std::move(uses));
   }
+  if (keeper_)
+    for (const auto& user : users_) clFinish(user->queue());
   runtime_.add_live(-1);
 }
 
 void Storage::note_user(const std::shared_ptr<StreamImpl>& stream) {
   std::lock_guard lock(mutex_);
   last_user_.store(stream.get(), std::memory_order_relaxed);
-  if (!block_ || stream == home_) return;
+  if ((!block_ && !keeper_) || stream == home_) return;
   if (std::find(users_.begin(), users_.end(), stream) == users_.end()) users_.push_back(stream);
 }
 

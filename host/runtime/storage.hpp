@@ -17,8 +17,8 @@ class Storage {
  public:
   /// A block of the stream's pool.
   Storage(const std::shared_ptr<StreamImpl>& stream, std::uint64_t bytes, std::string_view op);
-  /// A caller's buffer.
-  Storage(Runtime& runtime, ClMem buffer, std::uint64_t bytes);
+  /// A caller's buffer. `keeper`, if given, is what the caller wants back when no work uses the memory any more.
+  Storage(Runtime& runtime, ClMem buffer, std::uint64_t bytes, std::shared_ptr<void> keeper = {});
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -43,6 +43,7 @@ class Storage {
   Runtime& runtime_;
   std::shared_ptr<StreamImpl> home_;
   Block* block_ = nullptr;
+  std::shared_ptr<void> keeper_;
   ClMem wrapped_;
   cl_mem mem_ = nullptr;
   std::uint64_t offset_ = 0;

@@ -2,10 +2,12 @@
 #pragma once
 #include <clutch/allocator.hpp>
 #include <clutch/device.hpp>
+#include <clutch/dlpack.hpp>
 #include <clutch/dtype.hpp>
 #include <clutch/error.hpp>
 #include <clutch/event.hpp>
 #include <clutch/expr.hpp>
+#include <clutch/files.hpp>
 #include <clutch/kernel.hpp>
 #include <clutch/nn.hpp>
 #include <clutch/ops.hpp>

@@ -160,5 +160,42 @@ TEST(Fuzz, JsonInputs) {
        });
 }
 
+/// The bytes of a file that `save` writes.
+std::string written(const std::function<void(const std::string& path)>& save) {
+  std::string path = (std::filesystem::temp_directory_path() / fmt::format("clutch_fuzz_{}", ::getpid())).string();
+  save(path);
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  std::filesystem::remove(path);
+  return bytes;
+}
+
+TEST(Fuzz, FilesOfTensors) {
+  const Device& device = test_devices().front();
+  Tensor x = arange(0, 6, 1, {.device = device}).reshape({2, 3}), n = arange(0, 5, 1, {.dtype = DType::i64, .device = device});
+  std::vector<std::string> arrays{written([&](const std::string& path) { save_npy(path, x); }), written([&](const std::string& path) { save_npy(path, n); })};
+  arrays.push_back(arrays[0]);
+  arrays.back().replace(arrays[0].find("False"), 5, "True ");
+  arrays.push_back(arrays[0]);
+  arrays.back()[arrays[0].find('<')] = '>';
+  fuzz(arrays, std::string_view("\0\1\377'(),:{}0123456789<>|fiub TrueFals", 38), [&](const std::string& bytes) {
+    Tensor t = read_npy(std::as_bytes(std::span(bytes)), device);
+    ASSERT_LE(t.nbytes(), bytes.size());
+  });
+  fuzz({written([&](const std::string& path) {
+          save_safetensors(path, {{"x", x}, {"n", n}}, {{"format", "pt"}});
+        }),
+        written([&](const std::string& path) {
+          save_safetensors(path, {{"a", x.to(DType::bf16)}, {"b", zeros({0}, {.device = device})}});
+        })},
+       std::string_view("\0\1\377\"{}[]:,0123456789FBI_EM", 24), [&](const std::string& bytes) {
+         Safetensors file = Safetensors::parse(std::as_bytes(std::span(bytes)));
+         for (const Safetensors::Entry& entry : file.entries())
+           if (entry.dtype) {
+             ASSERT_EQ(file.load(entry.name, device).nbytes(), entry.end - entry.begin);
+           }
+       });
+}
+
 }  // namespace
 }  // namespace clutch::testing

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/dlpack.hpp>
+
+#include "runtime/cl_api.hpp"
+
+#include <clutch/interop_cl.hpp>
+
+#include "interop/dlpack_abi.hpp"
+#include "runtime/registry.hpp"
+#include "runtime/runtime.hpp"
+#include "runtime/storage.hpp"
+#include "runtime/stream.hpp"
+
+#include <cstring>
+#include <utility>
+
+namespace clutch::inline v0 {
+namespace {
+
+constexpr std::string_view kFrom = "from_dlpack", kTo = "to_dlpack";
+
+struct TypeRow {
+  DType dtype;
+  std::uint8_t code, bits;
+};
+constexpr TypeRow kTypes[] = {
+    {DType::i8, 0, 8},        {DType::i16, 0, 16},    {DType::i32, 0, 32},       {DType::i64, 0, 64},    {DType::u8, 1, 8},      {DType::f16, 2, 16},
+    {DType::f32, 2, 32},      {DType::f64, 2, 64},    {DType::bf16, 4, 16},      {DType::c64, 5, 64},    {DType::c128, 5, 128},  {DType::boolean, 6, 8},
+    {DType::f8e4m3fn, 10, 8}, {DType::f8e5m2, 12, 8}, {DType::f8e8m0fnu, 14, 8}, {DType::f6e2m3, 15, 6}, {DType::f6e3m2, 16, 6}, {DType::f4e2m1, 17, 4},
+};
+
+// out ---------------------------------------------------------------------------------------------------------------
+
+/// What a tensor that was handed out keeps alive.
+template <class Managed>
+struct Handed {
+  Tensor tensor;
+  std::vector<std::uint8_t> bytes;
+  Dims sizes, strides;
+  Managed managed{};
+};
+
+template <class Managed>
+Managed* hand_out(const Tensor& tensor, interop::DlpackMemory memory, const Stream& given) {
+  if (!tensor.defined()) throw Error(ErrorCode::invalid_argument, kTo, "the tensor is undefined");
+  if (bits(tensor.dtype()) < 8 && !tensor.is_contiguous()) throw Error(ErrorCode::invalid_shape, kTo, "a packed tensor that is not contiguous");
+  auto handed = std::make_unique<Handed<Managed>>();
+  handed->sizes = tensor.sizes();
+  DLTensor& t = handed->managed.dl_tensor;
+  if (memory == interop::DlpackMemory::device) {
+    detail::resolve_stream(given, tensor.storage()->runtime(), kTo).synchronize();
+    handed->tensor = tensor;
+    handed->strides = tensor.strides();
+    t.data = interop::mem(tensor);
+    t.device = {detail::kDlOpenCl, tensor.device().index()};
+    t.byte_offset = interop::offset(tensor);
+  } else {
+    handed->bytes = tensor.to_bytes(given);
+    handed->strides = detail::contiguous_strides(tensor.sizes());
+    t.data = handed->bytes.data();
+    t.device = {detail::kDlCpu, 0};
+  }
+  for (const TypeRow& row : kTypes)
+    if (row.dtype == tensor.dtype()) t.dtype = {row.code, row.bits, 1};
+  t.ndim = tensor.rank();
+  t.shape = const_cast<std::int64_t*>(handed->sizes.begin());  // DLPack's fields are not const
+  t.strides = const_cast<std::int64_t*>(handed->strides.begin());
+  handed->managed.manager_ctx = handed.get();
+  handed->managed.deleter = [](Managed* managed) { delete static_cast<Handed<Managed>*>(managed->manager_ctx); };
+  return &handed.release()->managed;
+}
+
+// in ----------------------------------------------------------------------------------------------------------------
+
+struct Described {
+  DType dtype;
+  Dims sizes, strides;
+  bool contiguous = true;
+};
+
+Described describe(const DLTensor& t) {
+  Described d{};
+  bool known = false;
+  for (const TypeRow& row : kTypes)
+    if (row.code == t.dtype.code && row.bits == t.dtype.bits && t.dtype.lanes == 1) d.dtype = row.dtype, known = true;
+  if (!known)
+    throw Error(ErrorCode::invalid_dtype, kFrom, fmt::format("no dtype has code {}, {} bits and {} lanes", t.dtype.code, t.dtype.bits, t.dtype.lanes));
+  if (t.ndim < 0 || t.ndim > kMaxRank) throw Error(ErrorCode::invalid_shape, kFrom, fmt::format("{} dimensions, at most {} are taken", t.ndim, kMaxRank));
+  if (t.ndim > 0 && !t.shape) throw Error(ErrorCode::invalid_argument, kFrom, "the shape is null");
+  for (int i = 0; i < t.ndim; ++i) d.sizes.push_back(t.shape[i]);
+  numel(d.sizes);  // checks them
+  Dims dense = detail::contiguous_strides(d.sizes);
+  for (int i = 0; i < t.ndim; ++i) {
+    d.strides.push_back(t.strides ? t.strides[i] : dense[i]);
+    d.contiguous = d.contiguous && (d.sizes[i] <= 1 || d.strides[i] == dense[i]);
+  }
+  if (bits(d.dtype) < 8 && !d.contiguous) throw Error(ErrorCode::invalid_shape, kFrom, "packed elements that are not contiguous");
+  return d;
+}
+
+/// The elements in row-major order.
+std::vector<std::uint8_t> packed(const std::uint8_t* first, const Described& d) {
+  auto size = static_cast<std::size_t>(bits(d.dtype) / 8);
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(numel(d.sizes)) * size);
+  std::int64_t index[kMaxRank] = {}, offset = 0;
+  for (std::size_t i = 0; i < bytes.size(); i += size) {
+    std::memcpy(bytes.data() + i, first + offset * static_cast<std::int64_t>(size), size);
+    for (int k = d.sizes.rank() - 1; k >= 0; --k) {
+      offset += d.strides[k];
+      if (++index[k] < d.sizes[k]) break;
+      offset -= d.strides[k] * std::exchange(index[k], 0);
+    }
+  }
+  return bytes;
+}
+
+/// Elements from the first to the last one, both included.
+std::int64_t reach(const Described& d) {
+  std::int64_t last = 0;
+  for (int i = 0; i < d.sizes.rank(); ++i) {
+    if (d.sizes[i] == 0) return 0;
+    if (d.strides[i] < 0) throw Error(ErrorCode::invalid_shape, kFrom, "a negative stride in memory of a device");
+    std::int64_t step = 0;
+    if (__builtin_mul_overflow(d.strides[i], d.sizes[i] - 1, &step) || __builtin_add_overflow(last, step, &last) || last >= std::int64_t{1} << 58)
+      throw Error(ErrorCode::invalid_shape, kFrom, "strides past the end of any buffer");
+  }
+  return last + 1;
+}
+
+/// Gives a tensor back to its producer.
+template <class Managed>
+struct Held {
+  Managed* managed = nullptr;
+  ~Held() {
+    if (managed && managed->deleter) managed->deleter(managed);
+  }
+};
+
+template <class Managed>
+Tensor in_place(Managed* managed, const Described& d, const Device& device) {
+  const DLTensor& t = managed->dl_tensor;
+  if (t.byte_offset * 8 % static_cast<std::uint64_t>(std::max(bits(d.dtype), 8)) != 0)
+    throw Error(ErrorCode::invalid_shape, kFrom, fmt::format("byte {} is no place of an element of {}", t.byte_offset, name(d.dtype)));
+  // Checks kind, context and size of the buffer.
+  Tensor flat = interop::wrap(static_cast<cl_mem>(t.data), {reach(d)}, d.dtype, device, t.byte_offset);
+  auto held = std::make_shared<Held<Managed>>();
+  detail::check_cl(clRetainMemObject(flat.storage()->mem()), kFrom, "clRetainMemObject");
+  detail::ClMem memory(flat.storage()->mem());
+  auto storage = std::make_shared<detail::Storage>(flat.storage()->runtime(), std::move(memory), flat.storage()->bytes(), held);
+  held->managed = managed;  // from here on nothing fails
+  return Tensor(storage, flat.byte_offset(), d.sizes, d.strides, d.dtype);
+}
+
+template <class Managed>
+Tensor take(Managed* managed, const Device& device, const Stream& stream) {
+  const DLTensor& t = managed->dl_tensor;
+  Described d = describe(t);
+  if (t.device.device_type == detail::kDlOpenCl) return in_place(managed, d, device);
+  if (t.device.device_type != detail::kDlCpu)
+    throw Error(ErrorCode::not_supported, kFrom, fmt::format("memory of device type {}; kDLCPU and kDLOpenCL are taken", t.device.device_type));
+  const auto* first = static_cast<const std::uint8_t*>(t.data) + t.byte_offset;
+  std::uint64_t size = bytes_for(d.dtype, static_cast<std::uint64_t>(numel(d.sizes)));
+  if (size > 0 && !t.data) throw Error(ErrorCode::invalid_argument, kFrom, "the data is null");
+  Tensor made;
+  TensorOptions options{.dtype = d.dtype, .device = device};
+  if (d.contiguous) {
+    made = from_bytes(first, size, d.sizes, options, stream);
+  } else {
+    std::vector<std::uint8_t> bytes = packed(first, d);
+    made = from_bytes(bytes.data(), bytes.size(), d.sizes, options, stream);
+  }
+  if (managed->deleter) managed->deleter(managed);
+  return made;
+}
+
+}  // namespace
+
+namespace interop {
+
+DLManagedTensor* to_dlpack(const Tensor& tensor, interop::DlpackMemory memory, const Stream& stream) { return hand_out<DLManagedTensor>(tensor, memory, stream); }
+
+DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& tensor, interop::DlpackMemory memory, const Stream& stream) {
+  DLManagedTensorVersioned* made = hand_out<DLManagedTensorVersioned>(tensor, memory, stream);
+  made->version = {1, 1};
+  made->flags = memory == interop::DlpackMemory::host ? detail::kDlCopied : 0;
+  return made;
+}
+
+Tensor from_dlpack(DLManagedTensor* managed, const Device& device, const Stream& stream) {
+  if (!managed) throw Error(ErrorCode::invalid_argument, kFrom, "the tensor is null");
+  return take(managed, device, stream);
+}
+
+Tensor from_dlpack(DLManagedTensorVersioned* managed, const Device& device, const Stream& stream) {
+  if (!managed) throw Error(ErrorCode::invalid_argument, kFrom, "the tensor is null");
+  if (managed->version.major != 1) throw Error(ErrorCode::not_supported, kFrom, fmt::format("DLPack {}.{}", managed->version.major, managed->version.minor));
+  if (managed->flags & detail::kDlPadded) throw Error(ErrorCode::not_supported, kFrom, "sub-byte elements that are padded to bytes");
+  return take(managed, device, stream);
+}
+
+}  // namespace interop
+}  // namespace clutch::inline v0

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace clutch::inline v0::detail {
+
+/// A file's bytes, mapped to be read while `keeper` lives.
+struct MappedFile {
+  std::shared_ptr<const void> keeper;
+  std::span<const std::byte> bytes;
+};
+/// Errors: io, naming the path.
+MappedFile map_file(const std::string& path, std::string_view op);
+
+/// Writes the parts one behind the other to a new file beside `path`, which then takes its place. Errors: io.
+void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts, std::string_view op);
+
+}  // namespace clutch::inline v0::detail

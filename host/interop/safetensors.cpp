@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// The safetensors format: the length of a header in 8 bytes, the header (a JSON object), the tensors' bytes.
+// Source: github.com/huggingface/safetensors, "Format".
+#include <clutch/files.hpp>
+
+#include "interop/mapped_file.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <set>
+
+namespace clutch::inline v0 {
+namespace {
+
+constexpr std::string_view kOpen = "Safetensors", kSave = "save_safetensors";
+constexpr std::uint64_t kMostHeader = 100'000'000;
+
+[[noreturn]] void bad(std::string_view why) { throw Error(ErrorCode::io, kOpen, fmt::format("no safetensors file: {}", why)); }
+
+struct TypeRow {
+  std::string_view name;
+  int bits;
+  std::optional<DType> dtype;
+};
+constexpr TypeRow kTypes[] = {{"F64", 64, DType::f64},
+                              {"F32", 32, DType::f32},
+                              {"F16", 16, DType::f16},
+                              {"BF16", 16, DType::bf16},
+                              {"F8_E4M3", 8, DType::f8e4m3fn},
+                              {"F8_E5M2", 8, DType::f8e5m2},
+                              {"F8_E8M0", 8, DType::f8e8m0fnu},
+                              {"F6_E2M3", 6, DType::f6e2m3},
+                              {"F6_E3M2", 6, DType::f6e3m2},
+                              {"F4", 4, DType::f4e2m1},
+                              {"I8", 8, DType::i8},
+                              {"U8", 8, DType::u8},
+                              {"I16", 16, DType::i16},
+                              {"I32", 32, DType::i32},
+                              {"I64", 64, DType::i64},
+                              {"BOOL", 8, DType::boolean},
+                              {"C64", 64, DType::c64},
+                              {"U16", 16, std::nullopt},
+                              {"U32", 32, std::nullopt},
+                              {"U64", 64, std::nullopt}};
+
+/// A JSON object without repeated keys at its two levels.
+nlohmann::json parse_header(std::string_view text) {
+  std::vector<std::set<std::string>> keys;
+  std::string twice;
+  auto watch = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
+    if (event == nlohmann::json::parse_event_t::object_start) keys.resize(std::max<std::size_t>(keys.size(), static_cast<std::size_t>(depth) + 1));
+    if (event == nlohmann::json::parse_event_t::object_end) keys[static_cast<std::size_t>(depth)].clear();
+    // A key lies one level deeper than its object.
+    if (event == nlohmann::json::parse_event_t::key && !keys[static_cast<std::size_t>(depth) - 1].insert(value.get<std::string>()).second)
+      twice = value.get<std::string>();
+    return true;
+  };
+  nlohmann::json header = nlohmann::json::parse(text.begin(), text.end(), watch, false);
+  if (header.is_discarded() || !header.is_object()) bad("the header is no JSON object");
+  if (!twice.empty()) bad(fmt::format("'{}' appears twice", twice));
+  return header;
+}
+
+std::uint64_t count_of(const nlohmann::json& value, std::string_view of) {
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) bad(fmt::format("a number of '{}' is none", of));
+  return value.get<std::uint64_t>();
+}
+
+Safetensors::Entry entry_of(const std::string& name, const nlohmann::json& value) {
+  if (!value.is_object() || value.size() != 3 || !value.contains("dtype") || !value.contains("shape") || !value.contains("data_offsets"))
+    bad(fmt::format("'{}' has not dtype, shape and data_offsets alone", name));
+  const nlohmann::json &dtype = value["dtype"], &shape = value["shape"], &offsets = value["data_offsets"];
+  if (!dtype.is_string() || !shape.is_array() || !offsets.is_array() || offsets.size() != 2) bad(fmt::format("'{}' has fields of wrong types", name));
+  Safetensors::Entry entry{.name = name, .dtype_name = dtype.get<std::string>()};
+  const TypeRow* type = nullptr;
+  for (const TypeRow& row : kTypes)
+    if (row.name == entry.dtype_name) type = &row;
+  if (!type) bad(fmt::format("'{}' has the unknown dtype {}", name, entry.dtype_name));
+  entry.dtype = type->dtype;
+  std::uint64_t elements = 1;
+  for (const nlohmann::json& size : shape) {
+    std::uint64_t n = count_of(size, name);
+    if (__builtin_mul_overflow(elements, n, &elements)) bad(fmt::format("'{}' has too many elements", name));
+    entry.sizes.push_back(static_cast<std::int64_t>(n));  // refuses more than kMaxRank
+  }
+  entry.begin = count_of(offsets[0], name), entry.end = count_of(offsets[1], name);
+  std::uint64_t wanted = 0;
+  if (__builtin_mul_overflow(elements, static_cast<std::uint64_t>(type->bits), &wanted) || wanted % 8 != 0 || entry.begin > entry.end ||
+      entry.end - entry.begin != wanted / 8)
+    bad(fmt::format("'{}' of {} elements of {} has bytes {} to {}", name, elements, entry.dtype_name, entry.begin, entry.end));
+  return entry;
+}
+
+}  // namespace
+
+Safetensors Safetensors::parse(std::span<const std::byte> bytes) {
+  std::uint64_t length = 0;
+  if (bytes.size() < 8) bad("it is shorter than 8 bytes");
+  for (std::size_t i = 0; i < 8; ++i) length |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
+  if (length > kMostHeader) bad(fmt::format("a header of {} bytes", length));
+  if (length > bytes.size() - 8) bad(fmt::format("a header of {} bytes in a file of {}", length, bytes.size()));
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, static_cast<std::size_t>(length));
+  if (!text.starts_with('{')) bad("the header does not begin with {");
+  Safetensors made;
+  made.data_ = bytes.subspan(8 + static_cast<std::size_t>(length));
+  const nlohmann::json header = parse_header(text);
+  for (const auto& [name, value] : header.items()) {
+    if (name != "__metadata__") {
+      made.entries_.push_back(entry_of(name, value));
+      continue;
+    }
+    if (!value.is_object()) bad("__metadata__ is no object");
+    for (const auto& [key, word] : value.items()) {
+      if (!word.is_string()) bad(fmt::format("the metadata's '{}' is no string", key));
+      made.metadata_[key] = word.get<std::string>();
+    }
+  }
+  std::sort(made.entries_.begin(), made.entries_.end(),
+            [](const Entry& a, const Entry& b) { return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name); });
+  std::uint64_t reached = 0;
+  for (const Entry& entry : made.entries_) {
+    if (entry.begin != reached) bad(fmt::format("'{}' begins at byte {}, the one before it ends at {}", entry.name, entry.begin, reached));
+    reached = entry.end;
+  }
+  if (reached != made.data_.size()) bad(fmt::format("the tensors have {} bytes, the file {}", reached, made.data_.size()));
+  return made;
+}
+
+Safetensors Safetensors::open(const std::string& path) {
+  detail::MappedFile file = detail::map_file(path, kOpen);
+  Safetensors made = parse(file.bytes);
+  made.mapped_ = file.keeper;
+  return made;
+}
+
+const Safetensors::Entry* Safetensors::find(std::string_view name) const noexcept {
+  for (const Entry& entry : entries_)
+    if (entry.name == name) return &entry;
+  return nullptr;
+}
+
+Tensor Safetensors::load(std::string_view name, const Device& device, const Stream& stream) const {
+  const Entry* entry = find(name);
+  if (!entry) throw Error(ErrorCode::invalid_argument, kOpen, fmt::format("no tensor is named '{}'", name));
+  if (!entry->dtype) throw Error(ErrorCode::invalid_dtype, kOpen, fmt::format("'{}' is of {}, which clutch has not", name, entry->dtype_name));
+  std::span<const std::byte> bytes = data_.subspan(static_cast<std::size_t>(entry->begin), static_cast<std::size_t>(entry->end - entry->begin));
+  return from_bytes(bytes.data(), bytes.size(), entry->sizes, {.dtype = *entry->dtype, .device = device}, stream);
+}
+
+void save_safetensors(const std::string& path, const std::map<std::string, Tensor>& tensors, const std::map<std::string, std::string>& metadata,
+                      const Stream& stream) {
+  struct Item {
+    const std::string* name;
+    const Tensor* tensor;
+    const TypeRow* type;
+  };
+  std::vector<Item> items;
+  for (const auto& [name, tensor] : tensors) {
+    if (!tensor.defined()) throw Error(ErrorCode::invalid_argument, kSave, fmt::format("'{}' is undefined", name));
+    if (name == "__metadata__") throw Error(ErrorCode::invalid_argument, kSave, "'__metadata__' names no tensor");
+    const TypeRow* type = nullptr;
+    for (const TypeRow& row : kTypes)
+      if (row.dtype == tensor.dtype()) type = &row;
+    if (!type) throw Error(ErrorCode::invalid_dtype, kSave, fmt::format("'{}' is of {}, which the format has not", name, clutch::name(tensor.dtype())));
+    if (tensor.numel() * type->bits % 8 != 0)
+      throw Error(ErrorCode::invalid_shape, kSave, fmt::format("'{}' of {} elements of {} does not fill whole bytes", name, tensor.numel(), type->name));
+    items.push_back({&name, &tensor, type});
+  }
+  std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.type->bits > b.type->bits; });
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::vector<std::vector<std::uint8_t>> bytes;
+  std::uint64_t reached = 0;
+  for (const Item& item : items) {
+    bytes.push_back(item.tensor->to_bytes(stream));
+    std::uint64_t end = reached + bytes.back().size();
+    std::vector<std::int64_t> shape(item.tensor->sizes().begin(), item.tensor->sizes().end());
+    header[*item.name] = {{"dtype", item.type->name}, {"shape", shape}, {"data_offsets", {reached, end}}};
+    reached = end;
+  }
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ErrorCode::invalid_argument, kSave, "a name or the metadata is no UTF-8");
+  }
+  text.append((8 - text.size() % 8) % 8, ' ');
+  const std::uint64_t length = text.size();
+  if (length > kMostHeader) throw Error(ErrorCode::invalid_argument, kSave, fmt::format("a header of {} bytes", length));
+  std::vector<std::span<const std::byte>> parts{std::as_bytes(std::span(&length, 1)), std::as_bytes(std::span(text))};
+  for (const auto& part : bytes) parts.push_back(std::as_bytes(std::span(part)));
+  detail::write_file(path, parts, kSave);
+}
+
+}  // namespace clutch::inline v0
