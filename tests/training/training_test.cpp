@@ -147,7 +147,7 @@ TEST(Training, PerceptronFollowsTheDoubleModel) {
       leaves.step(p, loss);
       return loss.value;
     };
-    train(level() == "smoke" ? 60 : 300, 2e-6, 0.6, on_device, on_host);
+    train(level() == "smoke" ? 60 : 300, 5e-6, 0.6, on_device, on_host);
   }
 }
 
@@ -250,7 +250,7 @@ TEST(Training, TransformerBlockFollowsTheDoubleModel) {
       leaves.step(p, loss);
       return loss.value;
     };
-    train(level() == "smoke" ? 30 : 200, 5e-6, 0.3, on_device, on_host);
+    train(level() == "smoke" ? 30 : 200, 2e-5, 0.3, on_device, on_host);
   }
 }
 
