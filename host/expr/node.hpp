@@ -165,6 +165,8 @@ struct PrintedExpr {
 };
 PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes, const PrintNames& names = {});
 
+/// CLUTCH_FETCH_INPUTS(FETCH): FETCH(k, bytes of an element) for operands `first`, first + 1, ... of these dtypes.
+std::string print_fetches(std::size_t first, std::span<const DType> dtypes);
 /// The like macros for tensors b0, b1, ... (BUFFER), their strides s0, s1, ... (STRIDE) and r1, ... (REDUCED), outputs first.
 std::string print_operands(std::size_t outputs, std::size_t inputs, std::size_t positions, std::size_t captured);
 

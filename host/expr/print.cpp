@@ -203,6 +203,12 @@ ParameterMacros extra_macros(const ExprBody& body, const PrintNames& names) {
 
 }  // namespace
 
+std::string print_fetches(std::size_t first, std::span<const DType> dtypes) {
+  std::string text = "#define CLUTCH_FETCH_INPUTS(FETCH)";
+  for (std::size_t k = 0; k < dtypes.size(); ++k) text += fmt::format(" FETCH({}, {})", first + k, bits(dtypes[k]) / 8);
+  return text + "\n";
+}
+
 std::string print_operands(std::size_t outputs, std::size_t inputs, std::size_t positions, std::size_t captured) {
   ParameterMacros buffers;
   std::string strides, stride_names, spread, reduced, reduced_spread, shift, aligned = "0";

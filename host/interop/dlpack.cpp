@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/dlpack.hpp>
 
-#include "runtime/cl_api.hpp"
-
-#include <clutch/interop_cl.hpp>
-
 #include "interop/dlpack_abi.hpp"
-#include "runtime/registry.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/storage.hpp"
 #include "runtime/stream.hpp"
+
+#include <clutch/interop_cl.hpp>
 
 #include <cstring>
 #include <utility>
@@ -141,14 +138,11 @@ Tensor in_place(Managed* managed, const Described& d, const Device& device) {
   const DLTensor& t = managed->dl_tensor;
   if (t.byte_offset * 8 % static_cast<std::uint64_t>(std::max(bits(d.dtype), 8)) != 0)
     throw Error(ErrorCode::invalid_shape, kFrom, fmt::format("byte {} is no place of an element of {}", t.byte_offset, name(d.dtype)));
-  // Checks kind, context and size of the buffer.
-  Tensor flat = interop::wrap(static_cast<cl_mem>(t.data), {reach(d)}, d.dtype, device, t.byte_offset);
   auto held = std::make_shared<Held<Managed>>();
-  detail::check_cl(clRetainMemObject(flat.storage()->mem()), kFrom, "clRetainMemObject");
-  detail::ClMem memory(flat.storage()->mem());
-  auto storage = std::make_shared<detail::Storage>(flat.storage()->runtime(), std::move(memory), flat.storage()->bytes(), held);
+  // Checks kind, context and size of the buffer.
+  Tensor flat = interop::wrap_kept(static_cast<cl_mem>(t.data), {reach(d)}, d.dtype, device, t.byte_offset, held);
   held->managed = managed;  // from here on nothing fails
-  return Tensor(storage, flat.byte_offset(), d.sizes, d.strides, d.dtype);
+  return Tensor(flat.storage(), flat.byte_offset(), d.sizes, d.strides, d.dtype);
 }
 
 template <class Managed>

@@ -238,9 +238,7 @@ std::string print(const RowwiseProblem& p, const RowBody& body) {
     names.known_step = body.kept_step;
     text += print_opencl(body.elements, dtypes.first(p.element_count), input_dtypes, names).text;
   }
-  text += "#define CLUTCH_FETCH_INPUTS(FETCH)";
-  for (std::size_t k = 0; k < inputs; ++k) text += fmt::format(" FETCH({}, {})", outputs + k, bits(input_dtypes[k]) / 8);
-  text += "\n";
+  text += print_fetches(outputs, input_dtypes);
   if (!body.results.empty()) add(body.results, "RESULTS", dtypes.subspan(p.element_count, p.result_count), p.element_count);
   text += fmt::format("#define CLUTCH_ALL_KERNEL_PARAMS{}\n#define CLUTCH_ALL_PARAMS{}\n#define CLUTCH_ALL_ARGUMENTS{}\n#define CLUTCH_ALL_NAMES{}\n", all[0],
                       all[1], all[2], all[3]);

@@ -44,7 +44,7 @@ Stream wrap(cl_command_queue queue) {
   return Stream(runtime.wrap_queue(queue));
 }
 
-Tensor wrap(cl_mem buffer, const Dims& sizes, DType dtype, const Device& device, std::uint64_t byte_offset) {
+Tensor wrap_kept(cl_mem buffer, const Dims& sizes, DType dtype, const Device& device, std::uint64_t byte_offset, std::shared_ptr<void> keeper) {
   if (!buffer) throw Error(ErrorCode::invalid_argument, kWrap, "the buffer is null");
   auto type = info<cl_mem_object_type>(clGetMemObjectInfo, buffer, CL_MEM_TYPE, kWrap, "clGetMemObjectInfo");
   if (type != CL_MEM_OBJECT_BUFFER) throw Error(ErrorCode::invalid_argument, kWrap, "the memory object is no buffer");
@@ -59,9 +59,13 @@ Tensor wrap(cl_mem buffer, const Dims& sizes, DType dtype, const Device& device,
     throw Error(ErrorCode::invalid_shape, kWrap,
                 fmt::format("{} of {} at byte {} need {} bytes, the buffer has {}", to_string(sizes), name(dtype), byte_offset, byte_offset + wanted, bytes));
   detail::check_cl(clRetainMemObject(buffer), kWrap, "clRetainMemObject");
-  auto storage = std::make_shared<detail::Storage>(*runtime, detail::ClMem(buffer), bytes);
+  auto storage = std::make_shared<detail::Storage>(*runtime, detail::ClMem(buffer), bytes, std::move(keeper));
   Tensor flat(storage, byte_offset, {numel(sizes)}, {1}, dtype);
   return flat.reshape(sizes);
+}
+
+Tensor wrap(cl_mem buffer, const Dims& sizes, DType dtype, const Device& device, std::uint64_t byte_offset) {
+  return wrap_kept(buffer, sizes, dtype, device, byte_offset, nullptr);
 }
 
 Event wrap(cl_event event) {

@@ -61,3 +61,10 @@ class Storage {
 Dims contiguous_strides(const Dims& sizes);
 
 }  // namespace clutch::inline v0::detail
+
+namespace clutch::inline v0::interop {
+
+/// wrap() with what its caller wants back when no work uses the buffer any more.
+Tensor wrap_kept(cl_mem buffer, const Dims& sizes, DType dtype, const Device& device, std::uint64_t byte_offset, std::shared_ptr<void> keeper);
+
+}  // namespace clutch::inline v0::interop

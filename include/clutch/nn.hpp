@@ -67,9 +67,11 @@ struct CrossEntropyResult {
   Tensor lse;   ///< log(sum e^logits), of the target's shape with size 1 in the classes' dimension
 };
 /// -log softmax(logits)[target], weighted and smoothed. Targets outside of the classes that are not ignore_index give NaN.
-/// Shapes: logits (classes), (n, classes) or (n, classes, d1, ...); target, of integers, the same without the classes' dimension.
+/// Shapes: logits (classes), (n, classes) or (n, classes, d1, ...); target of integers, the same without the classes' dimension.
+/// Or a target of floats and of the logits' shape has each class's probability: -sum of weight * target * log softmax(logits); ignore_index
+///   has no part in it, and the mean is over the losses.
 /// Errors: invalid_shape; invalid_dtype; invalid_argument for a smoothing outside of [0, 1].
-/// Source: torch.nn.functional.cross_entropy with class indices.
+/// Source: torch.nn.functional.cross_entropy.
 CLUTCH_API CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {}, const Stream& stream = {});
 /// Gradient of the logits; `grad` has the loss's shape.
 CLUTCH_API Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const Tensor& lse,

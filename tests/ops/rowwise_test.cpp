@@ -2,6 +2,7 @@
 #include "cases/rowwise.hpp"
 
 #include "ops/rowwise_plan.hpp"
+#include "support/differences.hpp"
 #include "support/op_runner.hpp"
 
 #include <clutch/nn.hpp>
@@ -251,10 +252,50 @@ TEST(Rowwise, CrossEntropyForwardAndBackward) {
     EXPECT_TRUE(std::isnan(nn::cross_entropy(rows, from_host<std::int64_t>({0, 1, 2, 3, 4, 5}, device)).loss.item())) << "no class 5";
     EXPECT_TRUE(std::isnan(nn::cross_entropy(rows.slice(0, 0, 1), from_host<std::int64_t>({-100}, device)).loss.item())) << "0 / 0, as PyTorch";
     EXPECT_EQ(nn::cross_entropy(rows.select(0, 0), from_host<std::int64_t>({2}, device).select(0, 0)).loss.rank(), 0);
-    EXPECT_EQ(code_of([&] { nn::cross_entropy(x, x.select(1, 0)); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { nn::cross_entropy(x, x.select(1, 0)); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { nn::cross_entropy(x, t.to(DType::boolean)); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { nn::cross_entropy(x.to(DType::i32), t); }), ErrorCode::invalid_dtype);
     EXPECT_EQ(code_of([&] { nn::cross_entropy(x, labels); }), ErrorCode::invalid_shape);
     EXPECT_EQ(code_of([&] { nn::cross_entropy(x, t, {.label_smoothing = 2}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { nn::cross_entropy(x, t, {.weight = zeros({3}, {.device = device})}); }), ErrorCode::invalid_shape);
+  }
+}
+
+TEST(Rowwise, CrossEntropyOfProbabilities) {
+  CLUTCH_EACH_DEVICE(device) {
+    const std::size_t n = 5, classes = 9;
+    Tensor x = mul(randn({5, 9}, {.device = device, .seed = 1}), 3.0), w = rand({9}, {.device = device, .seed = 2});
+    Tensor t = nn::softmax(randn({5, 9}, {.device = device, .seed = 3}));
+    std::vector<double> hx = values(x), hw = values(w), ht = values(t);
+    for (double smoothing : {0.0, 0.1})
+      for (nn::Reduction reduction : {nn::Reduction::mean, nn::Reduction::sum, nn::Reduction::none}) {
+        if (level() == "smoke" && (smoothing == 0) == (reduction == nn::Reduction::sum)) continue;
+        nn::CrossEntropyOptions o{.weight = w, .reduction = reduction, .label_smoothing = smoothing};
+        auto losses = [&](const std::vector<double>& logits) {
+          std::vector<double> all;
+          for (std::size_t i = 0; i < n; ++i) {
+            double total = 0, loss = 0;
+            for (std::size_t c = 0; c < classes; ++c) total += std::exp(logits[i * classes + c]);
+            for (std::size_t c = 0; c < classes; ++c)
+              loss += hw[c] * (ht[i * classes + c] * (1 - smoothing) + smoothing / static_cast<double>(classes)) * (std::log(total) - logits[i * classes + c]);
+            all.push_back(loss);
+          }
+          return all;
+        };
+        auto whole = [&](const std::vector<double>& logits) {
+          double sum = 0;
+          for (double v : losses(logits)) sum += v;
+          return reduction == nn::Reduction::mean ? sum / static_cast<double>(n) : sum;
+        };
+        auto [loss, lse] = nn::cross_entropy(x, t, o);
+        expect_near(loss, reduction == nn::Reduction::none ? losses(hx) : std::vector<double>{whole(hx)}, 1e-5, "cross_entropy");
+        Tensor g = full(loss.sizes(), 1, {.device = device});
+        EXPECT_EQ(compare_gradient(whole, hx, nn::cross_entropy_backward(g, x, t, lse, o).to_host<float>(), 1e-4), "");
+      }
+    // Certain classes: the same as their numbers.
+    Tensor sure = from_host<float>({0, 1, 0, 0, 0, 1}, device).reshape({2, 3}), logits = x.slice(0, 0, 2).slice(1, 0, 3).contiguous();
+    EXPECT_NEAR(nn::cross_entropy(logits, sure).loss.item(), nn::cross_entropy(logits, from_host<std::int64_t>({1, 2}, device)).loss.item(), 1e-6);
+    EXPECT_EQ(code_of([&] { nn::cross_entropy(x, sure); }), ErrorCode::invalid_shape);
   }
 }
 

@@ -200,20 +200,38 @@ struct Targets {
   Tensor index;  ///< the target as i64, with size 1 in the classes' dimension
 };
 
-Targets targets_of(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o, const Stream& stream) {
+/// What holds for both kinds of targets.
+Targets classes_of(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o) {
   constexpr std::string_view op = "cross_entropy";
   if (!logits.defined() || !target.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
-  if (!is_floating(logits.dtype()) || !is_integral(target.dtype())) throw Error(ErrorCode::invalid_dtype, op, "takes floating logits and integer targets");
+  if (!is_floating(logits.dtype())) throw Error(ErrorCode::invalid_dtype, op, "takes floating logits");
   if (logits.rank() == 0) throw Error(ErrorCode::invalid_shape, op, "logits of rank 0");
   if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1)) throw Error(ErrorCode::invalid_argument, op, "label_smoothing outside of [0, 1]");
   Targets t{.dim = logits.rank() > 1 ? 1 : 0};
   t.classes = logits.size(t.dim);
-  Dims wanted = logits.sizes();
-  wanted.erase(t.dim);
-  if (!(target.sizes() == wanted))
-    throw Error(ErrorCode::invalid_shape, op, fmt::format("target of shape {} for logits of shape {}", to_string(target.sizes()), to_string(logits.sizes())));
   if (o.weight.defined() && !(o.weight.sizes() == Dims{t.classes})) throw Error(ErrorCode::invalid_shape, op, "weight is not one number a class");
   if (o.weight.defined() && !is_floating(o.weight.dtype())) throw Error(ErrorCode::invalid_dtype, op, "takes floating weights");
+  return t;
+}
+
+void check_target(const Tensor& target, const Dims& wanted, const Tensor& logits) {
+  if (!(target.sizes() == wanted))
+    throw Error(ErrorCode::invalid_shape, "cross_entropy",
+                fmt::format("target of shape {} for logits of shape {}", to_string(target.sizes()), to_string(logits.sizes())));
+}
+
+Targets probabilities_of(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o) {
+  Targets t = classes_of(logits, target, o);
+  check_target(target, logits.sizes(), logits);
+  return t;
+}
+
+Targets targets_of(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o, const Stream& stream) {
+  Targets t = classes_of(logits, target, o);
+  if (!is_integral(target.dtype())) throw Error(ErrorCode::invalid_dtype, "cross_entropy", "takes floating or integer targets");
+  Dims wanted = logits.sizes();
+  wanted.erase(t.dim);
+  check_target(target, wanted, logits);
   t.index = target.to(DType::i64, {}, stream).unsqueeze(t.dim);
   return t;
 }
@@ -242,6 +260,60 @@ Tensor class_weights(const Targets& t, const CrossEntropyOptions& o, const Tenso
   return o.weight.defined() ? o.weight.reshape(shape) : full(shape, 1, {.dtype = compute_dtype(logits), .device = logits.device()}, stream);
 }
 
+Expr lse_of(Row& row, const Expr& x) {
+  // An infinite maximum is not subtracted: Inf - Inf would be NaN.
+  Expr top = row.max(x), shift = select(isfinite(top), top, cast(Expr(0), top.dtype()));
+  return log(row.sum(exp(x - shift))) + shift;
+}
+
+/// The share of a class in a smoothed target.
+Expr smoothed(const Row& row, const Expr& probability, double smoothing) {
+  return smoothing == 0 ? probability : probability * (1 - smoothing) + smoothing / row.size();
+}
+
+/// Cross entropy with probabilities as targets; weights are in each class's share.
+CrossEntropyResult of_probabilities(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o, const Stream& stream) {
+  Targets t = probabilities_of(logits, target, o);
+  DType kept = compute_dtype(logits);
+  const double smoothing = o.label_smoothing;
+  RowwiseOptions options{.dims = {t.dim}, .dtypes = {kept, kept}};
+  std::vector<Tensor> made = by_rows(
+      "cross_entropy of probabilities", {logits, target, class_weights(t, o, logits, stream)}, options, stream,
+      [&](Row& row, Expr x, Expr p, Expr w) {
+        Expr lse = lse_of(row, x);
+        row.result(row.sum(smoothed(row, p, smoothing) * w * (lse - x)));
+        row.result(lse);
+      },
+      smoothing);
+  CrossEntropyResult result{.loss = made[0], .lse = made[1]};
+  if (o.reduction == Reduction::none) {
+    Dims sizes = logits.sizes();
+    sizes.erase(t.dim);
+    result.loss = made[0].reshape(sizes).to(logits.dtype(), {}, stream);
+  } else {
+    ReduceOptions last{.dtype = {logits.dtype()}};
+    result.loss = o.reduction == Reduction::sum ? sum(made[0], last, stream) : mean(made[0], last, stream);
+  }
+  return result;
+}
+
+Tensor of_probabilities_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const Tensor& lse, const CrossEntropyOptions& o,
+                                 const Stream& stream) {
+  Targets t = probabilities_of(logits, target, o);
+  const double smoothing = o.label_smoothing;
+  Tensor of_loss = grad.reshape(o.reduction == Reduction::none ? lse.sizes() : Dims{});
+  if (o.reduction == Reduction::mean)
+    of_loss = map([&](Expr g) { return g / param(static_cast<double>(lse.numel())); }, {of_loss}, {.dtypes = {compute_dtype(logits)}}, stream);
+  return by_rows(
+      "cross_entropy_backward of probabilities", {logits, target, class_weights(t, o, logits, stream), lse, of_loss},
+      {.dims = {t.dim}, .dtypes = {logits.dtype()}}, stream,
+      [&](Row& row, Expr x, Expr p, Expr w, Expr l, Expr g) {
+        Expr share = smoothed(row, p, smoothing) * w;
+        return (exp(x - l) * row.sum(share) - share) * g;
+      },
+      smoothing)[0];
+}
+
 /// logits[..., index, ...] and so on: places of the other dimensions, the index in the classes'.
 Expr at_target(const Tensor& logits, int dim, const Expr& index) {
   std::vector<Expr> places;
@@ -252,14 +324,10 @@ Expr at_target(const Tensor& logits, int dim, const Expr& index) {
 }  // namespace
 
 CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o, const Stream& stream) {
+  if (target.defined() && is_floating(target.dtype())) return of_probabilities(logits, target, o, stream);
   Targets t = targets_of(logits, target, o, stream);
   DType kept = compute_dtype(logits);
   const double smoothing = o.label_smoothing;
-  auto lse_of = [](Row& row, const Expr& x) {
-    // An infinite maximum is not subtracted: Inf - Inf would be NaN.
-    Expr top = row.max(x), shift = select(isfinite(top), top, cast(Expr(0), top.dtype()));
-    return log(row.sum(exp(x - shift))) + shift;
-  };
   RowwiseOptions options{.dims = {t.dim}, .dtypes = {kept}};
   Tensor weights = weights_of(t, o, kept, stream), losses;
   CrossEntropyResult result;
@@ -297,6 +365,7 @@ CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, con
 
 Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const Tensor& lse, const CrossEntropyOptions& o,
                               const Stream& stream) {
+  if (target.defined() && is_floating(target.dtype())) return of_probabilities_backward(grad, logits, target, lse, o, stream);
   Targets t = targets_of(logits, target, o, stream);
   DType kept = compute_dtype(logits);
   Tensor weights = weights_of(t, o, kept, stream), of_loss = o.reduction == Reduction::none ? grad.reshape(t.index.sizes()) : grad.reshape({});
