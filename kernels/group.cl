@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// group_by: a stable radix sort of entry numbers by key, up to RADIX digits a pass: count, scan, base and place for each digit, then offsets.
+// group_by: a stable radix sort of entry numbers by key, a power of 2 of digits a pass: count, scan, base and place for each digit, then offsets.
 // Entries go in `parts` of `chunk` each; a part is counted and placed by one item, in order, so that equal keys stay in order.
 // Needs: ID (int or long: entry numbers and counts).
 #include "common/launch.clh"
@@ -8,25 +8,23 @@
 #error "ID is not defined"
 #endif
 
-#define RADIX 2048
-
 // The key of entry i of a source of packed keys (form 0), or of an index of i32 (1) or i64 (2), where what is no group gets the last key.
 static inline uint key_of(__global const uchar* source, ulong i, uint form, ulong groups) {
   if (form == 0) return ((__global const uint*)source)[i];
   long k = form == 1 ? (long)((__global const int*)source)[i] : ((__global const long*)source)[i];
-  return k >= 0 && k < (long)groups ? (uint)k : (uint)groups;
+  return (uint)min((ulong)k, groups);  // a negative one is a large number
 }
-#define DIGIT(key) (((key) >> shift) & mask)
+#define DIGIT(key) (((key) >> shift) & (digits - 1))
 
 // counts[p, d]: entries of part p whose digit is d.
 #ifdef CLUTCH_ENTRY_group_count
-__kernel void group_count(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, ulong groups, uint form, uint shift, uint mask, __global const uchar* source,
+__kernel void group_count(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, ulong groups, uint form, uint shift, uint digits, __global const uchar* source,
                           ulong source_offset, __global uchar* counts, ulong counts_offset) {
   CLUTCH_IF_PREDICATE
   source += source_offset, counts += counts_offset;
   for (ulong p = get_global_id(0); p < parts; p += get_global_size(0)) {
-    __global ID* count = (__global ID*)counts + p * RADIX;
-    for (int d = 0; d < RADIX; ++d) count[d] = 0;
+    __global ID* count = (__global ID*)counts + p * digits;
+    for (uint d = 0; d < digits; ++d) count[d] = 0;
     for (ulong i = p * chunk; i < min((p + 1) * chunk, n); ++i) count[DIGIT(key_of(source, i, form, groups))] += 1;
   }
 }
@@ -34,14 +32,14 @@ __kernel void group_count(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, ul
 
 // counts[p, d]: entries with digit d of the parts before p; totals[d]: of all parts.
 #ifdef CLUTCH_ENTRY_group_scan
-__kernel void group_scan(CLUTCH_PREDICATE ulong parts, __global uchar* counts, ulong counts_offset, __global uchar* totals, ulong totals_offset) {
+__kernel void group_scan(CLUTCH_PREDICATE ulong parts, uint digits, __global uchar* counts, ulong counts_offset, __global uchar* totals, ulong totals_offset) {
   CLUTCH_IF_PREDICATE
   __global ID *count = (__global ID*)(counts + counts_offset), *total = (__global ID*)(totals + totals_offset);
-  for (ulong d = get_global_id(0); d < RADIX; d += get_global_size(0)) {
+  for (ulong d = get_global_id(0); d < digits; d += get_global_size(0)) {
     ID sum = 0;
     for (ulong p = 0; p < parts; ++p) {
-      ID here = count[p * RADIX + d];
-      count[p * RADIX + d] = sum;
+      ID here = count[p * digits + d];
+      count[p * digits + d] = sum;
       sum += here;
     }
     total[d] = sum;
@@ -51,12 +49,12 @@ __kernel void group_scan(CLUTCH_PREDICATE ulong parts, __global uchar* counts, u
 
 // totals[d]: entries with digits below d. One item.
 #ifdef CLUTCH_ENTRY_group_base
-__kernel void group_base(CLUTCH_PREDICATE __global uchar* totals, ulong totals_offset) {
+__kernel void group_base(CLUTCH_PREDICATE uint digits, __global uchar* totals, ulong totals_offset) {
   CLUTCH_IF_PREDICATE
   if (get_global_id(0) != 0) return;
   __global ID* total = (__global ID*)(totals + totals_offset);
   ID sum = 0;
-  for (int d = 0; d < RADIX; ++d) {
+  for (uint d = 0; d < digits; ++d) {
     ID here = total[d];
     total[d] = sum;
     sum += here;
@@ -66,7 +64,7 @@ __kernel void group_base(CLUTCH_PREDICATE __global uchar* totals, ulong totals_o
 
 // Puts each entry behind those with lower digits, those of earlier parts, and its part's earlier ones.
 #ifdef CLUTCH_ENTRY_group_place
-__kernel void group_place(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, ulong groups, uint form, uint shift, uint mask, __global const uchar* source,
+__kernel void group_place(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, ulong groups, uint form, uint shift, uint digits, __global const uchar* source,
                           ulong source_offset, __global const uchar* ids, ulong ids_offset, __global uchar* counts, ulong counts_offset,
                           __global const uchar* totals, ulong totals_offset, __global uchar* keys_out, ulong keys_offset, __global uchar* ids_out,
                           ulong out_offset) {
@@ -76,8 +74,8 @@ __kernel void group_place(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, ul
   __global uint* key_to = (__global uint*)(keys_out + keys_offset);
   __global ID* id_to = (__global ID*)(ids_out + out_offset);
   for (ulong p = get_global_id(0); p < parts; p += get_global_size(0)) {
-    __global ID* count = (__global ID*)(counts + counts_offset) + p * RADIX;
-    for (int d = 0; d < RADIX; ++d) count[d] += total[d];
+    __global ID* count = (__global ID*)(counts + counts_offset) + p * digits;
+    for (uint d = 0; d < digits; ++d) count[d] += total[d];
     for (ulong i = p * chunk; i < min((p + 1) * chunk, n); ++i) {
       uint key = key_of(source, i, form, groups);
       ID to = count[DIGIT(key)]++;

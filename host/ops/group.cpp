@@ -12,8 +12,7 @@ namespace clutch::inline v0 {
 namespace detail {
 namespace {
 
-constexpr std::int64_t kRadix = 2048;  // as kernels/group.cl
-constexpr unsigned kBits = 11;
+constexpr unsigned kBits = 11;  ///< of a digit at most: what a pass writes to fits in a core's cache
 
 // validate ----------------------------------------------------------------------------------------------------------
 
@@ -56,9 +55,9 @@ namespace {
 struct Parts {
   std::uint64_t chunk = 1, count = 1;
   Parts(std::int64_t n, bool one_item_a_group) {
-    // Counts of a part are as long as 2048 entries; many parts only where many items run at once.
+    // Many parts only where many items run at once.
     auto entries = static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1)), most = one_item_a_group ? std::uint64_t{16} : std::uint64_t{512};
-    chunk = std::max<std::uint64_t>((entries + most - 1) / most, 2048);
+    chunk = std::max<std::uint64_t>((entries + most - 1) / most, 256);
     count = (entries + chunk - 1) / chunk;
   }
 };
@@ -78,9 +77,10 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Str
   while (passes * kBits < 32 && static_cast<std::uint64_t>(groups) >> (passes * kBits) != 0) ++passes;
   // Digits of like size: fewer places that a pass writes to at a time.
   const unsigned bits_each = (static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(groups))) + passes - 1) / passes;
-  const std::uint32_t mask = (1u << bits_each) - 1;
+  const std::uint32_t digits = 1u << bits_each;
   auto entries = static_cast<std::uint64_t>(n), keys_count = static_cast<std::uint64_t>(groups);
-  Tensor counts = encoder.scratch({static_cast<std::int64_t>(parts.count), kRadix}, ids.dtype), totals = encoder.scratch({kRadix}, ids.dtype);
+  Tensor counts = encoder.scratch({static_cast<std::int64_t>(parts.count), std::int64_t{digits}}, ids.dtype),
+         totals = encoder.scratch({std::int64_t{digits}}, ids.dtype);
   Tensor keys[2], order[2];
   for (unsigned k = 0; k < 2; ++k) keys[k] = encoder.scratch({std::max<std::int64_t>(n, 1)}, DType::i32);
   order[passes % 2] = encoder.scratch({std::max<std::int64_t>(n, 1)}, ids.dtype), order[(passes + 1) % 2] = result.order;
@@ -91,14 +91,23 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Str
     std::uint32_t shift = pass * bits_each;
     const Tensor &from = order[(pass + 1) % 2], &to = order[pass % 2];
     const BuiltPlan &count = plan_of(GroupStage::count), &scan = plan_of(GroupStage::scan), &base = plan_of(GroupStage::base);
-    encoder.value(entries).value(parts.chunk).value(parts.count).value(keys_count).value(form).value(shift).value(mask).input(source).output(counts);
+    encoder.value(entries).value(parts.chunk).value(parts.count).value(keys_count).value(form).value(shift).value(digits).input(source).output(counts);
     send(count, parts.count);
-    encoder.value(parts.count).inout(counts).output(totals);
-    send(scan, kRadix);
-    encoder.inout(totals);
+    encoder.value(parts.count).value(digits).inout(counts).output(totals);
+    send(scan, digits);
+    encoder.value(digits).inout(totals);
     send(base, 1);
     const BuiltPlan& place = plan_of(GroupStage::place);
-    encoder.value(entries).value(parts.chunk).value(parts.count).value(keys_count).value(form).value(shift).value(mask).input(source).input(from).inout(counts);
+    encoder.value(entries)
+        .value(parts.chunk)
+        .value(parts.count)
+        .value(keys_count)
+        .value(form)
+        .value(shift)
+        .value(digits)
+        .input(source)
+        .input(from)
+        .inout(counts);
     encoder.input(totals).output(keys[pass % 2]).output(to);
     send(place, parts.count);
     source = keys[pass % 2], form = 0;

@@ -154,6 +154,7 @@ void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& op
 }
 
 Tensor select_rows(const Tensor& data, const Tensor& columns, double missing, const char* op, const Stream& stream) {
+  check_index(columns, "index", op);
   Dims sizes = data.sizes();
   sizes[0] = columns.numel();
   Tensor out = empty(sizes, {.dtype = data.dtype(), .device = stream.device()}, stream);
@@ -163,6 +164,7 @@ Tensor select_rows(const Tensor& data, const Tensor& columns, double missing, co
 }
 
 Tensor segment_ids(const Tensor& given, std::int64_t entries, const char* op, const Stream& stream) {
+  check_index(given, "offsets", op);
   Tensor offsets = given.contiguous(stream), ids = full({entries}, -1, {.dtype = given.dtype(), .device = stream.device()}, stream);
   auto n = static_cast<std::uint64_t>(offsets.numel() - 1);
   if (n == 0 || entries == 0) return ids;
@@ -177,6 +179,7 @@ Tensor segment_ids(const Tensor& given, std::int64_t entries, const char* op, co
 
 Tensor segment_dots(const Tensor& given_x, const Tensor& given_data, const Tensor& given_offsets, const Tensor& given_columns, const char* op,
                     const Stream& stream) {
+  check_index(given_columns, "columns", op);
   // Entries of no segment have no product.
   Tensor out = zeros({given_columns.numel()}, {.dtype = given_data.dtype(), .device = stream.device()}, stream);
   Tensor x = given_x.contiguous(stream), data = given_data.contiguous(stream), offsets = given_offsets.contiguous(stream),

@@ -52,25 +52,25 @@ struct GroupCase {
   static std::vector<Problem> problems(std::uint64_t seed) {
     std::vector<Problem> all;
     for (std::string_view entry : {"group_count", "group_scan", "group_base", "group_place", "group_offsets"})
-      all.push_back(problem(entry, entry == "group_count" ? DType::i32 : DType::i64, 4500, 3000, entry == "group_offsets" ? 0 : 3, seed));
+      all.push_back(problem(entry, entry == "group_count" ? DType::i32 : DType::i64, 700, 3000, entry == "group_offsets" ? 0 : 3, seed));
     return all;
   }
 
   static constexpr Mutation kMutations[] = {
       {"group_count", Edit::tail, "i < min((p + 1) * chunk, n)", "i + 1 < min((p + 1) * chunk, n)"},
-      {"group_count", Edit::stride, "+ p * RADIX", "+ p * (RADIX - 1)"},
+      {"group_count", Edit::stride, "+ p * digits", "+ p * (digits - 1)"},
       {"group_count", Edit::offset, "key_of(source, i, form, groups)", "key_of(source, i > 0 ? i - 1 : i, form, groups)"},
       {"group_count", Edit::arithmetic, "+= 1;", "+= i & 1;"},
       {"group_scan", Edit::tail, "p < parts; ++p", "p + 1 < parts; ++p"},
-      {"group_scan", Edit::stride, "ID here = count[p * RADIX + d]", "ID here = count[p + d]"},
+      {"group_scan", Edit::stride, "ID here = count[p * digits + d]", "ID here = count[p + d]"},
       {"group_scan", Edit::offset, "total[d] = sum", "total[d ^ 1] = sum"},
       {"group_scan", Edit::arithmetic, "sum += here", "sum = here"},
-      {"group_base", Edit::tail, "d < RADIX; ++d", "d < 32; ++d"},
-      {"group_base", Edit::stride, "d < RADIX; ++d", "d < RADIX; d += 2"},
+      {"group_base", Edit::tail, "d < digits; ++d", "d < digits / 2; ++d"},
+      {"group_base", Edit::stride, "d < digits; ++d", "d < digits; d += 2"},
       {"group_base", Edit::offset, "total[d] = sum", "total[d] = sum / 2"},
       {"group_base", Edit::arithmetic, "sum += here", "sum += here / 2"},
       {"group_place", Edit::tail, "i < min((p + 1) * chunk, n)", "i + 1 < min((p + 1) * chunk, n)"},
-      {"group_place", Edit::stride, "+ p * RADIX", "+ p / 2 * RADIX"},
+      {"group_place", Edit::stride, "+ p * digits", "+ p / 2 * digits"},
       {"group_place", Edit::offset, "count[d] += total[d]", "count[d] += total[d & ~1]"},
       {"group_place", Edit::arithmetic, "(ID)i;", "(ID)i ^ 1;"},
       {"group_offsets", Edit::tail, "(ID)i;", "(ID)min(i, n - 1);"},

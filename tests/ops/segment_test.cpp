@@ -122,6 +122,7 @@ TEST(Segment, GradientsAreThoseOfDifferences) {
             .b.to_host<float>(),
         (std::vector<float>{6, 0, 0}));
     EXPECT_EQ(code_of([&] { segment_reduce_backward(one, one, tied.reshape({3, 1}), all); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { segment_reduce_backward(one, one, tied, zeros({2}, {.device = device})); }), ErrorCode::invalid_dtype);
     EXPECT_EQ(code_of([&] { sparse::spmm_backward(one, one, ones, tied.reshape({3, 1})); }), ErrorCode::invalid_shape);
   }
 }
