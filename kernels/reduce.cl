@@ -124,9 +124,6 @@ __kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
 #define PANEL (ABREAST * WIDTH)
 #define LOAD_COLUMN(k, dtype) \
   (across[k] ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), row[k] + v * WIDTH) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k]))
-// Rows of memory to come are fetched: their distance is too long for hardware to guess.
-#define FETCH(k, bytes) \
-  if (across[k]) CLUTCH_PREFETCH(CLUTCH_CONCAT(b, k) + ((long)row[k] + 16 * (long)step[k] + v * WIDTH) * bytes);
 #define POSITION_COLUMN(k) (across[k] ? (VL)(long)(row[k] + v * WIDTH) + CLUTCH_IOTA_VL : (VL)(long)row[k])
 static inline V columns_tail(const IDX* row, const IDX* across, int first, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   IDX at[OPERANDS][WIDTH];
@@ -163,7 +160,6 @@ __kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
 #pragma unroll
         for (int v = 0; v < ABREAST; ++v) {
           V value;
-          CLUTCH_FETCH_INPUTS(FETCH)
           CLUTCH_EXPRESSION(LOAD_COLUMN, POSITION_COLUMN, TAKE)
           acc[p][v] = COMBINE(CLUTCH_LANES_OF(A), acc[p][v], value);
         }

@@ -236,7 +236,7 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
   const BuiltPlan& plan = r.runtime->plans().find<BuiltPlan>("reduce", p, implementation, [&] {
     KernelPlan selected = select(r.runtime->traits(), p, implementation);
     std::span<const DType> dtypes(p.dtypes);
-    selected.expression = print_operands(1, s.inputs.size(), p.positions, body.buffers.size()) + print_fetches(1, dtypes.first(s.inputs.size())) +
+    selected.expression = print_operands(1, s.inputs.size(), p.positions, body.buffers.size()) +
                           print_opencl(*s.function, std::span(&p.accumulator, 1), dtypes.first(s.inputs.size())).text;
     selected.expression += s.after ? print_opencl(*s.after, std::span(&p.output, 1), std::span(&p.accumulator, 1),
                                                   {.macro = "AFTER", .extra = "AFTER", .param = 'q', .captured = 'd'})
