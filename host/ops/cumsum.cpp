@@ -75,25 +75,13 @@ namespace {
 void run(const Tensor& out, const Tensor& x, const Checked& c, const CumsumOptions& options, const Stream& stream) {
   if (out.numel() == 0) return;
   CumsumProblem p{.dtype = x.dtype(), .output = out.dtype()};
-  Dims sizes;
-  std::array<Dims, 2> strides;
-  const Tensor* operands[] = {&out, &x};
-  for (int d = 0; d < x.rank(); ++d) {
-    if (d == c.dim) continue;
-    sizes.push_back(x.sizes()[d]);
-    for (std::size_t k = 0; k < 2; ++k) strides[k].push_back(operands[k]->strides()[d]);
-  }
-  std::int64_t rank = 1;
-  std::array<std::int64_t, 16> size{};
-  std::array<std::int64_t, 32> stride{};
-  Layout unused;
-  make_walk(sizes, strides, &rank, size.data(), stride.data(), &unused, &p.wide_index);
-  for (const Tensor* t : operands) p.wide_index = p.wide_index || last_offset(t->rank(), t->sizes().begin(), t->strides().begin()) >= INT32_MAX;
-  p.rank_lanes = rank_lanes(rank);
-  p.columns = is_floating(x.dtype()) && stride[0] == 1 && stride[16] == 1 && size[0] >= 8;
+  const LineWalk walk({&out, &x}, x.sizes(), c.dim);
+  p.wide_index = walk.wide_index;
+  p.rank_lanes = rank_lanes(walk.rank);
+  p.columns = is_floating(x.dtype()) && walk.stride[0] == 1 && walk.stride[16] == 1 && walk.size[0] >= 8;
   const BuiltPlan& plan = plan_for(*c.runtime, "cumsum", p, options.implementation);
   bool by_columns = plan.entry == "cumsum_columns";
-  auto n = static_cast<std::uint64_t>(numel(sizes)), m = static_cast<std::uint64_t>(x.sizes()[c.dim]), columns = static_cast<std::uint64_t>(size[0]);
+  std::uint64_t n = walk.lines, m = static_cast<std::uint64_t>(x.sizes()[c.dim]), columns = static_cast<std::uint64_t>(walk.size[0]);
   std::uint64_t blocks = (m + kCumsumBlock - 1) / kCumsumBlock, panel = 8 * static_cast<std::uint64_t>(plan.tuning.width);
   std::uint64_t lines = by_columns ? n / columns * ((columns + panel - 1) / panel) : n;
   // Few long lines are cut into blocks; that changes no bits.
@@ -101,12 +89,11 @@ void run(const Tensor& out, const Tensor& x, const Checked& c, const CumsumOptio
   Encoder encoder(stream, "cumsum");
   Tensor carries = encoder.scratch({cut ? static_cast<std::int64_t>(n * blocks) : 1}, accumulator_of(p.dtype));
   auto send = [&](std::uint32_t stage) {
-    encoder.value(n).value(m).value(stage).value(static_cast<std::int32_t>(rank));
-    bind_lanes(encoder, size.data(), p.rank_lanes, p.wide_index);
-    for (std::size_t k = 0; k < 2; ++k) bind_lanes(encoder, stride.data() + 16 * k, p.rank_lanes, p.wide_index);
+    encoder.value(n).value(m).value(stage);
+    walk.bind(encoder, p.rank_lanes);
     bool backward = options.direction == Direction::backward;
-    for (const Tensor* t : operands) encoder.value(backward ? -t->strides()[c.dim] : t->strides()[c.dim]);
-    for (const Tensor* t : operands) encoder.value(backward ? (x.sizes()[c.dim] - 1) * t->strides()[c.dim] : std::int64_t{0});
+    for (const Tensor* t : {&out, &x}) encoder.value(backward ? -t->strides()[c.dim] : t->strides()[c.dim]);
+    for (const Tensor* t : {&out, &x}) encoder.value(backward ? (x.sizes()[c.dim] - 1) * t->strides()[c.dim] : std::int64_t{0});
     encoder.output(out).input(x).inout(carries);
     encoder.dispatch(plan.kernel, item_geometry(stage == 0 ? lines : lines * blocks, plan.tuning.local));
   };

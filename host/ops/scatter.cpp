@@ -85,23 +85,11 @@ void by_lines(const Tensor& out, int dim, const Tensor& index, const Tensor& src
   DType dtype = out.dtype();
   ScatterProblem p{.dtype = dtype, .index = index.dtype(), .reduce = options.reduce};
   p.direct = includes && options.reduce != SegmentReduce::mean && (!is_floating(dtype) || compute_dtype(dtype, "scatter_reduce") == dtype);
-  Dims sizes;
-  std::array<Dims, 3> strides;
-  const Tensor* operands[] = {&out, &index, &src};
-  for (int d = 0; d < index.rank(); ++d) {
-    if (d == dim) continue;
-    sizes.push_back(index.sizes()[d]);
-    for (std::size_t k = 0; k < 3; ++k) strides[k].push_back(operands[k]->strides()[d]);
-  }
-  std::int64_t rank = 1;
-  std::array<std::int64_t, 16> size{};
-  std::array<std::int64_t, 48> stride{};
-  Layout unused;
-  make_walk(sizes, strides, &rank, size.data(), stride.data(), &unused, &p.wide_index);
-  for (const Tensor* t : operands) p.wide_index = p.wide_index || last_offset(t->rank(), t->sizes().begin(), t->strides().begin()) >= INT32_MAX;
-  p.rank_lanes = rank_lanes(rank);
+  const LineWalk walk({&out, &index, &src}, index.sizes(), dim);
+  p.wide_index = walk.wide_index;
+  p.rank_lanes = rank_lanes(walk.rank);
   const BuiltPlan& plan = plan_for(runtime, "scatter_reduce", p, options.implementation);
-  auto lines = static_cast<std::uint64_t>(numel(sizes)), depth = static_cast<std::uint64_t>(out.sizes()[dim]);
+  std::uint64_t lines = walk.lines, depth = static_cast<std::uint64_t>(out.sizes()[dim]);
   bool one_item_a_group = plan.tuning.local == 1;
   // Neighbouring lines share what is fetched, where one item is to do it; each item has accumulators of its own, of 64 MiB together.
   std::uint64_t bundle = one_item_a_group && out.strides()[dim] != 1 && lines >= 64 ? 16 : 1;
@@ -118,10 +106,8 @@ void by_lines(const Tensor& out, int dim, const Tensor& index, const Tensor& src
   DType accumulator = p.dtype == DType::f64 ? DType::f64 : is_floating(dtype) ? DType::f32 : DType::i64;
   Tensor accumulators = encoder.scratch({held}, accumulator), counts = encoder.scratch({held}, DType::i32);
   encoder.value(lines).value(depth).value(static_cast<std::uint64_t>(index.sizes()[dim])).value(bundle).value(static_cast<std::uint32_t>(includes));
-  encoder.value(static_cast<std::int32_t>(rank));
-  bind_lanes(encoder, size.data(), p.rank_lanes, p.wide_index);
-  for (std::size_t k = 0; k < 3; ++k) bind_lanes(encoder, stride.data() + 16 * k, p.rank_lanes, p.wide_index);
-  for (const Tensor* t : operands) encoder.value(t->strides()[dim]);
+  walk.bind(encoder, p.rank_lanes);
+  for (const Tensor* t : {&out, &index, &src}) encoder.value(t->strides()[dim]);
   encoder.inout(out).input(index).input(src).output(accumulators).output(counts);
   encoder.dispatch(plan.kernel, geometry);
 }

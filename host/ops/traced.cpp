@@ -86,6 +86,26 @@ void bind_lanes(Encoder& encoder, const std::int64_t* values, int lanes, bool wi
   encoder.bytes(narrow, static_cast<std::size_t>(lanes) * 4);
 }
 
+LineWalk::LineWalk(std::initializer_list<const Tensor*> tensors, const Dims& sizes, int dim) : operands(tensors.size()) {
+  Dims others;
+  std::vector<Dims> strides(tensors.size());
+  for (int d = 0; d < sizes.rank(); ++d) {
+    if (d == dim) continue;
+    others.push_back(sizes[d]);
+    for (std::size_t k = 0; k < tensors.size(); ++k) strides[k].push_back(tensors.begin()[k]->strides()[d]);
+  }
+  Layout unused;
+  make_walk(others, strides, &rank, size.data(), stride.data(), &unused, &wide_index);
+  for (const Tensor* t : tensors) wide_index = wide_index || last_offset(t->rank(), t->sizes().begin(), t->strides().begin()) >= INT32_MAX;
+  lines = static_cast<std::uint64_t>(numel(others));
+}
+
+void LineWalk::bind(Encoder& encoder, std::uint8_t lanes) const {
+  encoder.value(static_cast<std::int32_t>(rank));
+  bind_lanes(encoder, size.data(), lanes, wide_index);
+  for (std::size_t k = 0; k < operands; ++k) bind_lanes(encoder, stride.data() + 16 * k, lanes, wide_index);
+}
+
 void bind_extra(Encoder& encoder, const ExprBody& body, std::span<const double> params) {
   for (std::size_t i = 0; i < body.params.size(); ++i) {
     std::uint64_t bits = constant_bits(body.params[i], params[i]);

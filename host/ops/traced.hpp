@@ -42,6 +42,21 @@ void set_lanes(KernelPlan& plan, const DeviceTraits& traits, bool has_wide, int 
 /// Sizes or strides as one vector of the kernel's index type.
 void bind_lanes(Encoder& encoder, const std::int64_t* values, int lanes, bool wide_index);
 
+/// Tensors of one rank as lines along a dimension: sizes and strides of the others, as kernels walk them.
+struct LineWalk {
+  static constexpr std::size_t kMost = 3;  ///< operands
+  std::size_t operands = 0;
+  std::uint64_t lines = 1;
+  std::int64_t rank = 1;
+  std::array<std::int64_t, 16> size{};
+  std::array<std::int64_t, 16 * kMost> stride{};
+  bool wide_index = false;
+
+  LineWalk(std::initializer_list<const Tensor*> tensors, const Dims& sizes, int dim);
+  /// rank, sizes, then strides.
+  void bind(Encoder& encoder, std::uint8_t lanes) const;
+};
+
 /// Params, with these values, and captured tensors, in the order of the printed text.
 void bind_extra(Encoder& encoder, const ExprBody& body, std::span<const double> params);
 

@@ -59,12 +59,7 @@ struct CumsumCase {
           for (std::int64_t j = 0; j < m; ++j) model::store_at(p.output.raw.data(), place(j), result, static_cast<double>(line[static_cast<std::size_t>(j)]));
         }
     };
-    if (!is_floating(dtype))
-      fill(std::int64_t{});
-    else if (dtype == DType::f64)
-      fill(double{});
-    else
-      fill(float{});
+    model::with_accumulator(dtype, fill);
     bool is_helper = entry == "cumsum_carries";
     p.is_helper = is_helper;
     p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {

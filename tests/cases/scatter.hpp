@@ -110,12 +110,7 @@ struct ScatterCase {
           model::store_at(p.output.raw.data(), i, dtype, static_cast<double>(out[i]));
       }
     };
-    if (!is_floating(dtype))
-      fill(std::int64_t{});
-    else if (dtype == DType::f64)
-      fill(double{});
-    else
-      fill(float{});
+    model::with_accumulator(dtype, fill);
     p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
       copy_(out, in[0], {}, stream);
       ScatterOptions forced = options;

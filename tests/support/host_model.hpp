@@ -182,4 +182,15 @@ inline std::vector<std::uint8_t> make_values(std::size_t n, DType dtype, std::ui
   return data;
 }
 
+/// Calls f with a number of the type that the library accumulates a dtype in: std::int64_t, double or float.
+template <class F>
+void with_accumulator(DType dtype, F&& f) {
+  if (!is_floating(dtype))
+    f(std::int64_t{});
+  else if (dtype == DType::f64)
+    f(double{});
+  else
+    f(float{});
+}
+
 }  // namespace clutch::model
