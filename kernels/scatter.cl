@@ -62,15 +62,16 @@ __kernel void scatter_lines(CLUTCH_PREDICATE ulong lines, ulong depth, ulong m, 
     for (IDX j = 0; j < (IDX)m; ++j)
       for (int l = 0; l < width; ++l) {
         long i = ((__global const INDEX*)index)[place[l][1] + j * (IDX)index_inner];
-        if (i < 0 || i >= (long)depth) continue;
-        A x = LOAD(src, place[l][2] + j * (IDX)src_inner);
+        if ((ulong)i < depth) {
+          A x = LOAD(src, place[l][2] + j * (IDX)src_inner);
 #if DIRECT
-        IDX at = place[l][0] + (IDX)i * (IDX)out_inner;
-        STORE(out, at, COMBINE(A, (A)LOAD(out, at), x));
+          IDX at = place[l][0] + (IDX)i * (IDX)out_inner;
+          STORE(out, at, COMBINE(A, (A)LOAD(out, at), x));
 #else
-        acc[(IDX)i * width + l] = COMBINE(A, acc[(IDX)i * width + l], x);
-        count[(IDX)i * width + l] += 1;
+          acc[(IDX)i * width + l] = COMBINE(A, acc[(IDX)i * width + l], x);
+          count[(IDX)i * width + l] += 1;
 #endif
+        }
       }
 #if !DIRECT
     for (IDX d = 0; d < (IDX)depth; ++d)
