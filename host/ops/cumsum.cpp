@@ -84,8 +84,8 @@ void run(const Tensor& out, const Tensor& x, const Checked& c, const CumsumOptio
   std::uint64_t n = walk.lines, m = static_cast<std::uint64_t>(x.sizes()[c.dim]), columns = static_cast<std::uint64_t>(walk.size[0]);
   std::uint64_t blocks = (m + kCumsumBlock - 1) / kCumsumBlock, panel = 8 * static_cast<std::uint64_t>(plan.tuning.width);
   std::uint64_t lines = by_columns ? n / columns * ((columns + panel - 1) / panel) : n;
-  // Few long lines are cut into blocks; that changes no bits.
-  bool cut = blocks > 1 && lines < (plan.tuning.local == 1 ? 16 : 4096);
+  // Few long lines are cut into blocks, and any where items of groups are to take little each; that changes no bits.
+  bool cut = blocks > 1 && (plan.tuning.local != 1 || lines < 16);
   Encoder encoder(stream, "cumsum");
   Tensor carries = encoder.scratch({cut ? static_cast<std::int64_t>(n * blocks) : 1}, accumulator_of(p.dtype));
   auto send = [&](std::uint32_t stage) {

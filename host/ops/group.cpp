@@ -55,9 +55,9 @@ namespace {
 struct Parts {
   std::uint64_t chunk = 1, count = 1;
   Parts(std::int64_t n, bool one_item_a_group) {
-    // Many parts only where many items run at once.
-    auto entries = static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1)), most = one_item_a_group ? std::uint64_t{16} : std::uint64_t{512};
-    chunk = std::max<std::uint64_t>((entries + most - 1) / most, 256);
+    // Many parts only where many items run at once; these take little each, as one driver ends loops early (quirk loops_end_early).
+    auto entries = static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1));
+    chunk = one_item_a_group ? std::max<std::uint64_t>((entries + 15) / 16, 256) : std::clamp<std::uint64_t>((entries + 511) / 512, 256, 16384);
     count = (entries + chunk - 1) / chunk;
   }
 };

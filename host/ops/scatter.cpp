@@ -9,6 +9,7 @@
 #include "ops/scatter_plan.hpp"
 #include "ops/segment_plan.hpp"
 #include "ops/traced.hpp"
+#include "runtime/quirks.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
 
@@ -100,12 +101,16 @@ void by_lines(const Tensor& out, int dim, const Tensor& index, const Tensor& src
     if (each * bundle * items > kMost) items = std::max<std::uint64_t>(kMost / (each * bundle), 1);
     if (each * bundle * items > kMost) bundle = 1;
   }
+  const auto m = static_cast<std::uint64_t>(index.sizes()[dim]), loops = 2 * bundle * (m + (p.direct ? 0 : 2 * depth));
+  if ((runtime.traits().quirks & kQuirkLoopsEndEarly) && loops >= 65535)
+    throw Error(ErrorCode::not_supported, "scatter_reduce",
+                fmt::format("lines of {} and {} elements on a device that ends loops after 65535 iterations (quirk loops_end_early)", m, depth));
   Geometry geometry = item_geometry(items, plan.tuning.local);
   Encoder encoder(stream, "scatter_reduce");
   auto held = static_cast<std::int64_t>(p.direct ? 1 : geometry.global * depth * bundle);
   DType accumulator = p.dtype == DType::f64 ? DType::f64 : is_floating(dtype) ? DType::f32 : DType::i64;
   Tensor accumulators = encoder.scratch({held}, accumulator), counts = encoder.scratch({held}, DType::i32);
-  encoder.value(lines).value(depth).value(static_cast<std::uint64_t>(index.sizes()[dim])).value(bundle).value(static_cast<std::uint32_t>(includes));
+  encoder.value(lines).value(depth).value(m).value(bundle).value(static_cast<std::uint32_t>(includes));
   walk.bind(encoder, p.rank_lanes);
   for (const Tensor* t : {&out, &index, &src}) encoder.value(t->strides()[dim]);
   encoder.inout(out).input(index).input(src).output(accumulators).output(counts);

@@ -17,8 +17,8 @@ struct Groups {
 /// Dtypes: index i32 or i64 -> both results i32, i64 from 2^31 entries on.
 /// Bad contents: entries whose index is no group's belong to none.
 /// Determinism: the result is unique. A radix sort of 11 bits a pass; no atomics.
-/// Scratch: 16 bytes an entry at most, and 8 MiB at most. Errors: invalid_shape; invalid_dtype; invalid_argument for the count of groups.
-/// Stream: never waits. Source: torch.argsort(stable=True) with torch.bincount and cumsum, in one op.
+/// Scratch: 16 bytes an entry at most, and counts of digits, 8 MiB below 2^24 entries. Errors: invalid_shape; invalid_dtype; invalid_argument for the count of
+/// groups. Stream: never waits. Source: torch.argsort(stable=True) with torch.bincount and cumsum, in one op.
 CLUTCH_API Groups group_by(const Tensor& index, std::int64_t groups, const Stream& stream = {});
 
 }  // namespace clutch::inline v0
