@@ -4,12 +4,12 @@
 // Stages: 0, an item takes whole lines; or, for few long lines, 1, the blocks' totals, then cumsum_carries, then 2, the blocks with these.
 // Ownership: an item takes a line or a block at a time, or a panel of WIDTH neighbouring lines. No local memory.
 // Needs: what common/combine.clh and common/places.clh need (operands: out, x); T_NAME, O_NAME (dtypes of x and out); X_BYTES (of an element
-// of x); BLOCK.
+// of x); ABREAST (vectors of columns that an item takes side by side); BLOCK.
 #include "common/combine.clh"
 #include "common/places.clh"
 
-#if !defined(T_NAME) || !defined(O_NAME) || !defined(X_BYTES) || !defined(BLOCK)
-#error "T_NAME, O_NAME, X_BYTES and BLOCK are not defined"
+#if !defined(T_NAME) || !defined(O_NAME) || !defined(X_BYTES) || !defined(ABREAST) || !defined(BLOCK)
+#error "T_NAME, O_NAME, X_BYTES, ABREAST and BLOCK are not defined"
 #endif
 
 #define ADD(T, a, b) COMBINE_0(T, a, b)
@@ -80,7 +80,6 @@ __kernel void cumsum_lines(CUMSUM_PARAMS) {
 // Lines that lie side by side, PANEL of them in the lanes of vectors, so that memory is read in long pieces: the innermost kept dimension
 // has stride 1 in both operands.
 #ifdef CLUTCH_ENTRY_cumsum_columns
-#define ABREAST 8
 #define PANEL (ABREAST * WIDTH)
 static inline V some(__global const uchar* base, IDX from, int count) {
   if (count == WIDTH) return CLUTCH_CONCAT(loadv_, T_NAME)(base, from);

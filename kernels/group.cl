@@ -93,10 +93,22 @@ __kernel void group_offsets(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, 
   CLUTCH_IF_PREDICATE
   __global const uint* key = (__global const uint*)(keys + keys_offset);
   __global ID* offset = (__global ID*)(offsets + offsets_offset);
-  for (ulong p = get_global_id(0); p < parts; p += get_global_size(0))
-    for (ulong i = p * chunk; i < min((p + 1) * chunk, n + 1); ++i) {
-      ulong last = i < n ? min((ulong)key[i], groups) : groups;
-      for (ulong g = i > 0 ? (ulong)key[i - 1] + 1 : 0; g <= last; ++g) offset[g] = (ID)i;
+  for (ulong p = get_global_id(0); p < parts; p += get_global_size(0)) {
+    ulong low = 0;
+    for (ulong g = p * chunk; g < min((p + 1) * chunk, groups + 1); ++g) {
+      // From the last group's place in doubling steps, then by halves.
+      ulong step = 1;
+      for (; low + step <= n && key[low + step - 1] < g; step *= 2) low += step;
+      ulong high = min(low + step - 1, n);
+      while (low < high) {
+        ulong middle = (low + high) / 2;
+        if (key[middle] < g)
+          low = middle + 1;
+        else
+          high = middle;
+      }
+      offset[g] = (ID)low;
     }
+  }
 }
 #endif

@@ -45,6 +45,9 @@ Checked validate(const Tensor* out, const Tensor& x, int dim, const CumsumOption
 
 // select ------------------------------------------------------------------------------------------------------------
 
+/// Vectors of columns side by side: long pieces of memory where an item has a core of its own.
+int abreast(const ElementwiseTuning& tuning) { return tuning.local == 1 ? 8 : 1; }
+
 std::string computes(const DeviceTraits& traits, const CumsumProblem& p) { return refuses_fp64(traits, p.dtype == DType::f64); }
 
 constexpr std::array<Implementation<CumsumProblem>, 2> kImplementations{{
@@ -64,7 +67,8 @@ KernelPlan select(const DeviceTraits& traits, const CumsumProblem& p, std::strin
       .set_text("O_NAME", name(p.output))
       .set_type("A", accumulator)
       .set("BLOCK", kCumsumBlock)
-      .set("X_BYTES", bits(p.dtype) / 8);
+      .set("X_BYTES", bits(p.dtype) / 8)
+      .set("ABREAST", abreast(plan.tuning));
   return plan;
 }
 
@@ -82,7 +86,7 @@ void run(const Tensor& out, const Tensor& x, const Checked& c, const CumsumOptio
   const BuiltPlan& plan = plan_for(*c.runtime, "cumsum", p, options.implementation);
   bool by_columns = plan.entry == "cumsum_columns";
   std::uint64_t n = walk.lines, m = static_cast<std::uint64_t>(x.sizes()[c.dim]), columns = static_cast<std::uint64_t>(walk.size[0]);
-  std::uint64_t blocks = (m + kCumsumBlock - 1) / kCumsumBlock, panel = 8 * static_cast<std::uint64_t>(plan.tuning.width);
+  std::uint64_t blocks = (m + kCumsumBlock - 1) / kCumsumBlock, panel = static_cast<std::uint64_t>(abreast(plan.tuning) * plan.tuning.width);
   std::uint64_t lines = by_columns ? n / columns * ((columns + panel - 1) / panel) : n;
   // Few long lines are cut into blocks, and any where items of groups are to take little each; that changes no bits.
   bool cut = blocks > 1 && (plan.tuning.local != 1 || lines < 16);

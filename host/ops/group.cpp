@@ -112,7 +112,7 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Str
     send(place, parts.count);
     source = keys[pass % 2], form = 0;
   }
-  const Parts places(n + 1, row_tuning(runtime.traits()).local == 1);
+  const Parts places(groups + 1, row_tuning(runtime.traits()).local == 1);
   const BuiltPlan& offsets = plan_of(GroupStage::offsets);
   encoder.value(entries).value(places.chunk).value(places.count).value(keys_count).input(keys[(passes + 1) % 2]).output(result.offsets);
   send(offsets, places.count);

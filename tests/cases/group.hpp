@@ -73,10 +73,10 @@ struct GroupCase {
       {"group_place", Edit::stride, "+ p * digits", "+ p / 2 * digits"},
       {"group_place", Edit::offset, "count[d] += total[d]", "count[d] += total[d & ~1]"},
       {"group_place", Edit::arithmetic, "(ID)i;", "(ID)i ^ 1;"},
-      {"group_offsets", Edit::tail, "(ID)i;", "(ID)min(i, n - 1);"},
-      {"group_offsets", Edit::stride, "(ulong)key[i - 1] + 1", "(ulong)key[i > 1 ? i - 2 : 0] + 1"},
-      {"group_offsets", Edit::offset, "offset[g] = (ID)i;", "offset[g] = (ID)i + 1;"},
-      {"group_offsets", Edit::arithmetic, "(ulong)key[i - 1] + 1", "(ulong)key[i - 1]"},
+      {"group_offsets", Edit::tail, "(ID)low;", "(ID)min(low, n - 1);"},
+      {"group_offsets", Edit::stride, "high = min(low + step - 1, n);", "high = low;"},
+      {"group_offsets", Edit::offset, "offset[g] = (ID)low;", "offset[g] = (ID)low + 1;"},
+      {"group_offsets", Edit::arithmetic, "low = middle + 1;", "low = middle + 2;"},
   };
 };
 
