@@ -81,21 +81,7 @@ __kernel void cumsum_lines(CUMSUM_PARAMS) {
 // has stride 1 in both operands.
 #ifdef CLUTCH_ENTRY_cumsum_columns
 #define PANEL (ABREAST * WIDTH)
-static inline V some(__global const uchar* base, IDX from, int count) {
-  if (count == WIDTH) return CLUTCH_CONCAT(loadv_, T_NAME)(base, from);
-  IDX at[WIDTH];
-  for (int l = 0; l < WIDTH; ++l) at[l] = from + l;
-  return CLUTCH_CONCAT(gather_, T_NAME)(base, at, count);
-}
-static inline void put_some(__global uchar* base, IDX to, int count, V x) {
-  if (count == WIDTH) {
-    CLUTCH_CONCAT(storev_, O_NAME)(base, to, x);
-    return;
-  }
-  IDX at[WIDTH];
-  for (int l = 0; l < WIDTH; ++l) at[l] = to + l;
-  CLUTCH_CONCAT(scatter_, O_NAME)(base, at, count, x);
-}
+#include "common/some_lanes.clh"
 // Where the block's number for column `c` of a panel is kept.
 #define CARRY(c) carry_of[(outer * columns + column + (c)) * blocks + first]
 __kernel void cumsum_columns(CUMSUM_PARAMS) {

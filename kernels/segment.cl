@@ -26,9 +26,9 @@
 #endif
 #define LOAD(base, i) CLUTCH_CONCAT(load_, T_NAME)(base, i)
 #define LOADV(base, i) CLUTCH_CONCAT(loadv_, T_NAME)(base, i)
-#define GATHER(base, at, count) CLUTCH_CONCAT(gather_, T_NAME)(base, at, count)
-#define STOREV(base, i, x) CLUTCH_CONCAT(storev_, T_NAME)(base, i, x)
 #define SCATTER(base, at, count, x) CLUTCH_CONCAT(scatter_, T_NAME)(base, at, count, x)
+#define O_NAME T_NAME
+#include "common/some_lanes.clh"
 #define ABREAST 4
 #define AHEAD 8  // measured with clutch-bench --filter spmm on a wide-vector device
 #define PANEL (ABREAST * WIDTH)
@@ -71,23 +71,6 @@ static inline long offset_of(__global const uchar* offsets, ulong i, long entrie
   return (long)i;
 #endif
 }
-// `count` lanes from place `i` on.
-static inline V some(__global const uchar* base, long i, int count) {
-  if (count == WIDTH) return LOADV(base, i);
-  IDX at[WIDTH];
-  for (int l = 0; l < WIDTH; ++l) at[l] = (IDX)i + l;
-  return GATHER(base, at, count);
-}
-static inline void put_some(__global uchar* base, long i, int count, V x) {
-  if (count == WIDTH) {
-    STOREV(base, i, x);
-    return;
-  }
-  IDX at[WIDTH];
-  for (int l = 0; l < WIDTH; ++l) at[l] = (IDX)i + l;
-  SCATTER(base, at, count, x);
-}
-
 // Up to PANEL features of a segment, `width` of them, from feature `first` on.
 static inline void segment_panel(__global uchar* out, __global const uchar* data, __global const uchar* columns, __global const uchar* values,
                                  __global const uchar* self, long begin, long end, long entries, long data_rows, IDX out_place, IDX self_place, IDX data_stride,

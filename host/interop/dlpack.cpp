@@ -171,14 +171,12 @@ Tensor take(Managed* managed, const Device& device, const Stream& stream) {
 
 namespace interop {
 
-DLManagedTensor* to_dlpack(const Tensor& tensor, interop::DlpackMemory memory, const Stream& stream) {
-  return hand_out<DLManagedTensor>(tensor, memory, stream);
-}
+DLManagedTensor* to_dlpack(const Tensor& tensor, DlpackMemory memory, const Stream& stream) { return hand_out<DLManagedTensor>(tensor, memory, stream); }
 
-DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& tensor, interop::DlpackMemory memory, const Stream& stream) {
+DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& tensor, DlpackMemory memory, const Stream& stream) {
   DLManagedTensorVersioned* made = hand_out<DLManagedTensorVersioned>(tensor, memory, stream);
   made->version = {1, 1};
-  made->flags = memory == interop::DlpackMemory::host ? detail::kDlCopied : 0;
+  made->flags = memory == DlpackMemory::host ? detail::kDlCopied : 0;
   return made;
 }
 

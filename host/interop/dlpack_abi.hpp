@@ -41,6 +41,6 @@ struct DLManagedTensorVersioned {
 namespace clutch::inline v0::detail {
 
 inline constexpr std::int32_t kDlCpu = 1, kDlOpenCl = 4;
-inline constexpr std::uint64_t kDlReadOnly = 1, kDlCopied = 2, kDlPadded = 4;
+inline constexpr std::uint64_t kDlCopied = 2, kDlPadded = 4;
 
 }  // namespace clutch::inline v0::detail

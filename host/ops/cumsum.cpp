@@ -11,11 +11,6 @@ namespace clutch::inline v0 {
 namespace detail {
 namespace {
 
-DType accumulator_of(DType dtype) {
-  DType computed = compute_dtype(dtype, "cumsum");
-  return is_floating(computed) ? computed : DType::i64;
-}
-
 // validate ----------------------------------------------------------------------------------------------------------
 
 struct Checked {
@@ -27,13 +22,10 @@ struct Checked {
 Checked validate(const Tensor* out, const Tensor& x, int dim, const CumsumOptions& options) {
   std::vector<const Tensor*> all{&x};
   if (out) all.push_back(out);
-  Checked c{&common_runtime(all, "cumsum"), dim < 0 ? dim + x.rank() : dim, is_floating(x.dtype()) ? x.dtype() : DType::i64};
-  if (c.dim < 0 || c.dim >= x.rank()) throw Error(ErrorCode::invalid_argument, "cumsum", fmt::format("dimension {} of a shape of rank {}", dim, x.rank()));
+  Checked c{&common_runtime(all, "cumsum"), dim_of(dim, x.rank(), "cumsum"), is_floating(x.dtype()) ? x.dtype() : DType::i64};
   if (options.dtype.size() > 0) c.dtype = options.dtype[0];
   if (out) c.dtype = out->dtype();
-  if (is_floating(accumulator_of(x.dtype())) != is_floating(accumulator_of(c.dtype)) || c.dtype == DType::boolean)
-    throw Error(ErrorCode::invalid_dtype, "cumsum", fmt::format("sums of {} as {}; cast first", name(x.dtype()), name(c.dtype)));
-  if (accumulator_of(x.dtype()) != accumulator_of(c.dtype))
+  if (sum_dtype(x.dtype(), "cumsum") != sum_dtype(c.dtype, "cumsum") || c.dtype == DType::boolean)
     throw Error(ErrorCode::invalid_dtype, "cumsum", fmt::format("sums of {} as {}; cast first", name(x.dtype()), name(c.dtype)));
   if (!out) return c;
   if (!(out->sizes() == x.sizes()))
@@ -61,7 +53,7 @@ constexpr std::array<Implementation<CumsumProblem>, 2> kImplementations{{
 KernelPlan select(const DeviceTraits& traits, const CumsumProblem& p, std::string_view forced) {
   std::string_view entry = p.carries ? "cumsum_carries" : choose<CumsumProblem>(kImplementations, traits, p, forced, "cumsum").name;
   KernelPlan plan{.stem = "cumsum", .entry = entry, .tuning = row_tuning(traits)};
-  DType accumulator = accumulator_of(p.dtype);
+  DType accumulator = sum_dtype(p.dtype, "cumsum");
   set_lanes(plan, traits, is_wide(accumulator), 2, p.wide_index, p.rank_lanes);
   plan.defines.set_text("T_NAME", name(p.dtype))
       .set_text("O_NAME", name(p.output))
@@ -91,7 +83,7 @@ void run(const Tensor& out, const Tensor& x, const Checked& c, const CumsumOptio
   // Few long lines are cut into blocks, and any where items of groups are to take little each; that changes no bits.
   bool cut = blocks > 1 && (plan.tuning.local != 1 || lines < 16);
   Encoder encoder(stream, "cumsum");
-  Tensor carries = encoder.scratch({cut ? static_cast<std::int64_t>(n * blocks) : 1}, accumulator_of(p.dtype));
+  Tensor carries = encoder.scratch({cut ? static_cast<std::int64_t>(n * blocks) : 1}, sum_dtype(p.dtype, "cumsum"));
   auto send = [&](std::uint32_t stage) {
     encoder.value(n).value(m).value(stage);
     walk.bind(encoder, p.rank_lanes);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <clutch/ops/fill.hpp>
 #include <clutch/ops/group.hpp>
 
 #include "ops/group_plan.hpp"
@@ -28,20 +27,12 @@ Runtime& validate(const Tensor& index, std::int64_t groups) {
 
 // select ------------------------------------------------------------------------------------------------------------
 
-template <class P>
-std::string always(const DeviceTraits&, const P&) {
-  return {};
-}
-constexpr std::array<Implementation<GroupProblem>, 5> kImplementations{{{"group_count", always<GroupProblem>},
-                                                                        {"group_scan", always<GroupProblem>},
-                                                                        {"group_base", always<GroupProblem>},
-                                                                        {"group_place", always<GroupProblem>},
-                                                                        {"group_offsets", always<GroupProblem>}}};
+constexpr std::array<std::string_view, 5> kEntries{"group_count", "group_scan", "group_base", "group_place", "group_offsets"};
 
 }  // namespace
 
 KernelPlan select(const DeviceTraits& traits, const GroupProblem& p, std::string_view) {
-  KernelPlan plan{.stem = "group", .entry = kImplementations[static_cast<std::size_t>(p.stage)].name, .tuning = row_tuning(traits)};
+  KernelPlan plan{.stem = "group", .entry = kEntries[static_cast<std::size_t>(p.stage)], .tuning = row_tuning(traits)};
   if (p.stage == GroupStage::base) plan.tuning.local = 1;
   plan.defines.set_text("ID", p.wide_id ? "long" : "int");
   return plan;
@@ -66,8 +57,7 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Str
   const std::int64_t n = given.numel();
   Tensor index = given.contiguous(stream);
   bool wide = n > INT32_MAX || the_settings().index64.on();
-  TensorOptions ids{.dtype = n > INT32_MAX ? DType::i64 : DType::i32, .device = stream.device()};
-  if (wide) ids.dtype = DType::i64;
+  TensorOptions ids{.dtype = wide ? DType::i64 : DType::i32, .device = stream.device()};
   Groups result{empty({groups + 1}, ids, stream), empty({n}, ids, stream)};
   auto plan_of = [&](GroupStage stage) -> const BuiltPlan& { return plan_for(runtime, "group_by", GroupProblem{stage, wide}, {}); };
   Encoder encoder(stream, "group_by");

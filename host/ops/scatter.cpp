@@ -22,11 +22,10 @@ namespace {
 
 // validate ----------------------------------------------------------------------------------------------------------
 
-/// The dimension, counted from the front. Errors: invalid_argument.
-int dim_of(const Tensor& x, int dim, std::string_view op) {
-  int d = dim < 0 ? dim + x.rank() : dim;
-  if (d < 0 || d >= x.rank()) throw Error(ErrorCode::invalid_argument, op, fmt::format("dimension {} of a shape of rank {}", dim, x.rank()));
-  return d;
+/// The dimension of a tensor, counted from the front. Errors: invalid_argument, also for an undefined tensor.
+int checked_dim(const Tensor& x, int dim, std::string_view op) {
+  if (!x.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
+  return dim_of(dim, x.rank(), op);
 }
 
 /// Checks an index against what it indexes, whose length counts in the other dimensions alone.
@@ -69,7 +68,7 @@ KernelPlan select(const DeviceTraits& traits, const ScatterProblem& p, std::stri
   set_lanes(plan, traits, false, 3, p.wide_index, p.rank_lanes);
   plan.defines.set("OP", op_number(p.reduce)).set("MEAN", p.reduce == SegmentReduce::mean).set("DIRECT", p.direct);
   plan.defines.set_text("INDEX", p.index == DType::i64 ? "long" : "int").set_text("T_NAME", name(p.dtype));
-  plan.defines.set_type("A", is_floating(p.dtype) ? compute_dtype(p.dtype, "scatter_reduce") : DType::i64);
+  plan.defines.set_type("A", sum_dtype(p.dtype, "scatter_reduce"));
   return plan;
 }
 
@@ -85,7 +84,7 @@ void by_lines(const Tensor& out, int dim, const Tensor& index, const Tensor& src
   const bool includes = options.include_self == IncludeSelf::yes;
   DType dtype = out.dtype();
   ScatterProblem p{.dtype = dtype, .index = index.dtype(), .reduce = options.reduce};
-  p.direct = includes && options.reduce != SegmentReduce::mean && (!is_floating(dtype) || compute_dtype(dtype, "scatter_reduce") == dtype);
+  p.direct = includes && options.reduce != SegmentReduce::mean && (!is_floating(dtype) || sum_dtype(dtype, "scatter_reduce") == dtype);
   const LineWalk walk({&out, &index, &src}, index.sizes(), dim);
   p.wide_index = walk.wide_index;
   p.rank_lanes = rank_lanes(walk.rank);
@@ -108,8 +107,7 @@ void by_lines(const Tensor& out, int dim, const Tensor& index, const Tensor& src
   Geometry geometry = item_geometry(items, plan.tuning.local);
   Encoder encoder(stream, "scatter_reduce");
   auto held = static_cast<std::int64_t>(p.direct ? 1 : geometry.global * depth * bundle);
-  DType accumulator = p.dtype == DType::f64 ? DType::f64 : is_floating(dtype) ? DType::f32 : DType::i64;
-  Tensor accumulators = encoder.scratch({held}, accumulator), counts = encoder.scratch({held}, DType::i32);
+  Tensor accumulators = encoder.scratch({held}, sum_dtype(dtype, "scatter_reduce")), counts = encoder.scratch({held}, DType::i32);
   encoder.value(lines).value(depth).value(m).value(bundle).value(static_cast<std::uint32_t>(includes));
   walk.bind(encoder, p.rank_lanes);
   for (const Tensor* t : {&out, &index, &src}) encoder.value(t->strides()[dim]);
@@ -159,9 +157,7 @@ void run(const Tensor& out, int dim, const Tensor& index, const Tensor& given, R
 
 void scatter_reduce_(const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options, const Stream& given) {
   constexpr std::string_view op = "scatter_reduce";
-  const Tensor* tensors[] = {&self};
-  detail::common_runtime(tensors, op);
-  int d = detail::dim_of(self, dim, op);
+  int d = detail::checked_dim(self, dim, op);
   detail::Runtime& runtime = detail::validate(self, d, index, src);
   detail::check_no_self_overlap(self, op);
   detail::check_apart(self, index, op);
@@ -171,8 +167,7 @@ void scatter_reduce_(const Tensor& self, int dim, const Tensor& index, const Ten
 
 Tensor scatter_reduce(const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options, const Stream& given) {
   constexpr std::string_view op = "scatter_reduce";
-  const Tensor* tensors[] = {&self};
-  int d = detail::dim_of(self, (detail::common_runtime(tensors, op), dim), op);
+  int d = detail::checked_dim(self, dim, op);
   detail::Runtime& runtime = detail::validate(self, d, index, src);
   Stream stream = detail::resolve_stream(given, runtime, op);
   Tensor out = self.clone(stream);
@@ -183,9 +178,7 @@ Tensor scatter_reduce(const Tensor& self, int dim, const Tensor& index, const Te
 namespace detail {
 
 Tensor gather_or(const Tensor& x, int dim, const Tensor& index, double missing, const char* op, const Stream& given) {
-  const Tensor* tensors[] = {&x};
-  common_runtime(tensors, op);
-  int d = dim_of(x, dim, op);
+  int d = checked_dim(x, dim, op);
   Stream stream = resolve_stream(given, validate_index(x, d, index, op), op);
   const std::int64_t length = x.sizes()[d];
   double none = is_floating(compute_dtype(x.dtype(), op)) ? missing : 0;
@@ -219,7 +212,7 @@ Tensor gather_backward(const Tensor& grad, const Dims& sizes, int dim, const Ten
 Tensor index_select(const Tensor& x, int dim, const Tensor& index, const Stream& stream) {
   const Tensor* tensors[] = {&x, &index};
   detail::common_runtime(tensors, "index_select");
-  int d = detail::dim_of(x, dim, "index_select");
+  int d = detail::checked_dim(x, dim, "index_select");
   if (index.rank() != 1) throw Error(ErrorCode::invalid_shape, "index_select", fmt::format("index of shape {}, not of rank 1", to_string(index.sizes())));
   Dims sizes = x.sizes(), strides = Dims::filled(x.rank(), 0);
   sizes[d] = index.numel(), strides[d] = index.strides()[0];

@@ -38,13 +38,22 @@ std::vector<Tensor> as_traced(std::span<const Tensor> inputs, const Stream& stre
   return result;
 }
 
+int dim_of(std::int64_t dim, int rank, std::string_view op) {
+  std::int64_t d = dim < 0 ? dim + rank : dim;
+  if (d < 0 || d >= rank) throw Error(ErrorCode::invalid_argument, op, fmt::format("dimension {} of a shape of rank {}", dim, rank));
+  return static_cast<int>(d);
+}
+
+DType sum_dtype(DType dtype, std::string_view op) {
+  DType computed = compute_dtype(dtype, op);
+  return is_floating(computed) ? computed : DType::i64;
+}
+
 std::array<bool, kMaxRank> marked_dims(const Dims& dims, int rank, std::string_view op) {
   std::array<bool, kMaxRank> marked{};
-  for (std::int64_t d : dims) {
-    std::int64_t dim = d < 0 ? d + rank : d;
-    if (dim < 0 || dim >= rank) throw Error(ErrorCode::invalid_argument, op, fmt::format("dimension {} of a shape of rank {}", d, rank));
-    if (std::exchange(marked[static_cast<std::size_t>(dim)], true)) throw Error(ErrorCode::invalid_argument, op, fmt::format("dimension {} appears twice", d));
-  }
+  for (std::int64_t d : dims)
+    if (std::exchange(marked[static_cast<std::size_t>(dim_of(d, rank, op))], true))
+      throw Error(ErrorCode::invalid_argument, op, fmt::format("dimension {} appears twice", d));
   return marked;
 }
 

@@ -16,6 +16,12 @@ void check_traced(const ExprFunction& function, std::span<const Tensor> inputs, 
 /// The inputs as kernels read them: an f64 tensor of rank 0 that counts by its kind alone is cast to f32.
 std::vector<Tensor> as_traced(std::span<const Tensor> inputs, const Stream& stream);
 
+/// A dimension counted from the front, negative ones from the end. Errors: invalid_argument if it is none of the shape's.
+int dim_of(std::int64_t dim, int rank, std::string_view op);
+
+/// What sums of a dtype's elements are kept in: its compute dtype, i64 for all integers and booleans.
+DType sum_dtype(DType dtype, std::string_view op);
+
 /// Which dimensions `dims` names, negative ones from the end. Errors: invalid_argument if one is none of the shape's or named twice.
 std::array<bool, kMaxRank> marked_dims(const Dims& dims, int rank, std::string_view op);
 
