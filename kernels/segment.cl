@@ -5,17 +5,20 @@
 // And what gradients need beside it: numbers of the entries' segments, products of the entries' rows.
 // Ownership: an item takes `chunk` segments at a time, in panels of PANEL features that stay in registers. No local memory.
 // Needs: what common/expr.clh needs; T_NAME (f32, f64, f16, bf16; of data, values and out); OFFSET and COLUMN (int or long); COLUMNS and
-// VALUES (0 or 1); OFFSETS (0: segment i is entry i); SELF (0; 1: accumulators begin with a row of `self`; 2: empty segments are that
-// row); A_IS_F32 or A_IS_F64; OP (0 sum, 1 prod, 2 min, 3 max); MEAN (1: divide by the count); IDX.
+// VALUES (0 or 1); OFFSETS (0: segment i is entry i); SELF (0; 1 and 3: accumulators begin with a row of `self`, which means count and do
+// not; 2: empty segments are that row); LONGEST (segments of more iterations give `missing`; 0: any); A_IS_F32 or A_IS_F64; OP (0 sum, 1 prod,
+// 2 min, 3 max); MEAN (1: divide by the count); IDX.
 #include "common/combine.clh"
 #include "common/launch.clh"
 
 #if !defined(T_NAME) || !defined(OFFSET) || !defined(COLUMN) || !defined(COLUMNS) || !defined(VALUES) || !defined(OP) || !defined(MEAN) || !defined(IDX)
 #error "T_NAME, OFFSET, COLUMN, COLUMNS, VALUES, OP, MEAN and IDX are not defined"
 #endif
-#if !defined(OFFSETS) || !defined(SELF)
-#error "OFFSETS and SELF are not defined"
+#if !defined(OFFSETS) || !defined(SELF) || !defined(LONGEST)
+#error "OFFSETS, SELF and LONGEST are not defined"
 #endif
+#define BEGINS_WITH_SELF (SELF == 1 || SELF == 3)
+#define TOO_LONG(iterations) (LONGEST > 0 && (iterations) > LONGEST)
 
 #ifdef A_IS_F64
 #define FMA(a, b, c) fma(a, b, c)
@@ -76,7 +79,7 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
                                  __global const uchar* self, long begin, long end, long entries, long data_rows, IDX out_place, IDX self_place, IDX data_stride,
                                  IDX first, int width, A missing) {
   V acc[ABREAST];
-#if SELF == 1
+#if BEGINS_WITH_SELF
   for (int v = 0; v * WIDTH < width; ++v) acc[v] = some(self, self_place + v * WIDTH, min(width - v * WIDTH, WIDTH));
 #else
   for (int v = 0; v < ABREAST; ++v) acc[v] = (V)(A)IDENTITY;
@@ -124,11 +127,13 @@ __kernel void segment_rows(SEGMENT_PARAMS) {
       for (IDX first = 0; first < (IDX)features; first += PANEL) {
         int width = (int)min((IDX)features - first, (IDX)PANEL);
         IDX place = (IDX)i * (IDX)out_stride + first, self_place = (IDX)i * (IDX)self_stride + first;
-        if ((begin < end) | (SELF == 1)) {
+        if (TOO_LONG((end - begin) * ((long)features / PANEL + 1))) {
+          for (int l = 0; l < width; ++l) CLUTCH_CONCAT(store_, T_NAME)(out, place + l, (A)missing);
+        } else if ((begin < end) | (SELF == 1)) {
           segment_panel(out, data, columns, values, self, begin, end, (long)entries, (long)data_rows, place, self_place, (IDX)data_stride, first, width,
                         (A)missing);
         } else {
-          for (int l = 0; l < width; ++l) CLUTCH_CONCAT(store_, T_NAME)(out, place + l, SELF == 2 ? LOAD(self, self_place + l) : (A)empty);
+          for (int l = 0; l < width; ++l) CLUTCH_CONCAT(store_, T_NAME)(out, place + l, SELF >= 2 ? LOAD(self, self_place + l) : (A)empty);
         }
       }
     }
@@ -147,8 +152,8 @@ __kernel void segment_strided(SEGMENT_PARAMS) {
     IDX to[WIDTH];
     for (int l = 0; l < WIDTH; ++l) to[l] = (IDX)i * (IDX)out_stride + (IDX)f * (IDX)out_inner;
     A own = SELF ? LOAD(self, (IDX)i * (IDX)self_stride + (IDX)f * (IDX)self_inner) : (A)empty;
-    V acc = SELF == 1 ? (V)own : (V)(A)IDENTITY;
-    for (long k = begin; k < end; ++k) {
+    V acc = BEGINS_WITH_SELF ? (V)own : (V)(A)IDENTITY;
+    for (long k = begin; k < end && !TOO_LONG(end - begin); ++k) {
       long row = row_of(columns, k, (long)data_rows);
       if (row < 0) {
         acc = (V)(A)missing;
@@ -157,6 +162,7 @@ __kernel void segment_strided(SEGMENT_PARAMS) {
       }
     }
     V result = begin < end ? FINISH(acc, end - begin) : (V)own;
+    if (TOO_LONG(end - begin)) result = (V)(A)missing;
     SCATTER(out, to, 1, result);
   }
 }

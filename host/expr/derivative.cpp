@@ -3,6 +3,7 @@
 // those that floats flow through.
 #include "expr/node.hpp"
 
+#include <algorithm>
 #include <map>
 #include <numbers>
 #include <optional>
@@ -36,10 +37,12 @@ class Adjoints {
     if (!is_floating(body_.steps[k].dtype)) return;
     sums_[k] = sums_[k] ? *sums_[k] + gradient : gradient;
   }
+  bool reached(int step) const { return sums_[static_cast<std::size_t>(step)].has_value(); }
   Expr of(int step) const {
     auto k = static_cast<std::size_t>(step);
     return sums_[k] ? *sums_[k] : expr_constant(body_.steps[k].dtype, 0);
   }
+  const Expr& value(int step) const { return values_[static_cast<std::size_t>(step)]; }
   void run() {
     for (std::size_t k = body_.steps.size(); k-- > 0;)
       if (sums_[k]) pass(body_.steps[k], values_[k], *sums_[k]);
@@ -124,20 +127,65 @@ ExprFunction compose(const ExprFunction& outer, const ExprFunction& inner) {
   return ExprFunction(inner.body()->inputs, expressions(*outer.body(), &middle));
 }
 
+namespace {
+
+/// Lets a gradient arrive at each floating output, an input more of the function; returns all inputs.
+std::vector<DType> start(Adjoints& adjoints, const ExprBody& body) {
+  std::vector<DType> inputs = body.inputs;
+  for (int output : body.outputs) {
+    DType dtype = body.steps[static_cast<std::size_t>(output)].dtype;
+    if (!is_floating(dtype)) continue;
+    adjoints.arrive(output, expr_input(static_cast<int>(inputs.size()), dtype));
+    inputs.push_back(dtype);
+  }
+  adjoints.run();
+  return inputs;
+}
+
+/// The dimensions that indices are the positions of, if they are, all different ones.
+std::optional<Dims> positions_of(const ExprBody& body, const ExprStep& read) {
+  Dims dims;
+  for (int o : read.operands) {
+    const ExprStep& index = body.steps[static_cast<std::size_t>(o)];
+    if (index.op != ExprOp::position || std::find(dims.begin(), dims.end(), index.index) != dims.end()) return std::nullopt;
+    dims.push_back(index.index);
+  }
+  return dims;
+}
+
+}  // namespace
+
+std::vector<CapturedRead> captured_reads(const ExprFunction& function) {
+  const ExprBody& body = *function.body();
+  Adjoints adjoints(body);
+  std::vector<DType> inputs = start(adjoints, body);
+  std::vector<CapturedRead> reads;
+  for (int k = 0; k < static_cast<int>(body.steps.size()); ++k) {
+    const ExprStep& s = body.steps[static_cast<std::size_t>(k)];
+    if (s.op != ExprOp::gather || !adjoints.reached(k)) continue;
+    const Tensor& tensor = body.tensors[static_cast<std::size_t>(s.index)];
+    // Sizes are params, so that other ones make the same text.
+    Expr place = cast(Expr(0), DType::i64);
+    for (std::size_t d = 0; d < s.operands.size(); ++d) {
+      Expr size = param(tensor.sizes()[static_cast<int>(d)]);
+      place = place * size + min(max(adjoints.value(s.operands[d]), 0), size - 1);
+    }
+    Expr both[] = {adjoints.of(k), place};
+    reads.push_back({.tensor = s.index,
+                     .positions = positions_of(body, s),
+                     .gradient = ExprFunction(inputs, std::span(both, 1)),
+                     .gradient_and_place = ExprFunction(inputs, both)});
+  }
+  return reads;
+}
+
 }  // namespace detail
 
 ExprFunction ExprFunction::backward() const {
   if (!body_) throw Error(ErrorCode::invalid_argument, "ExprFunction::backward", "the function is empty");
   const detail::ExprBody& body = *body_;
-  std::vector<DType> inputs = body.inputs;
   detail::Adjoints adjoints(body);
-  for (int output : body.outputs) {
-    DType dtype = body.steps[static_cast<std::size_t>(output)].dtype;
-    if (!is_floating(dtype)) continue;
-    adjoints.arrive(output, detail::expr_input(static_cast<int>(inputs.size()), dtype));
-    inputs.push_back(dtype);
-  }
-  adjoints.run();
+  std::vector<DType> inputs = detail::start(adjoints, body);
   std::vector<Expr> gradients;
   for (std::size_t i = 0; i < body.inputs.size(); ++i)
     if (is_floating(body.inputs[i])) gradients.push_back(adjoints.of(static_cast<int>(i)));

@@ -3,6 +3,7 @@
 #include <clutch/expr.hpp>
 
 #include <bit>
+#include <optional>
 
 namespace clutch::inline v0::detail {
 
@@ -145,6 +146,17 @@ Expr expr_constant(DType dtype, double value);
 const ExprFunction& identity(DType dtype);
 /// outer(inner(...)): outer's inputs are inner's outputs, cast if need be.
 ExprFunction compose(const ExprFunction& outer, const ExprFunction& inner);
+
+/// What flows back to one read of a floating captured tensor.
+struct CapturedRead {
+  int tensor = 0;                 ///< which one
+  std::optional<Dims> positions;  ///< the dimension that each index is the position of, all of them different; none: computed indices
+  /// Functions of the inputs, then of a gradient for each floating output: the gradient of the element read; and that, and the
+  /// element's place in row-major order, in i64.
+  ExprFunction gradient, gradient_and_place;
+};
+/// For each read of a floating captured tensor that the outputs depend on, in the order of the text. The tensors are to be set.
+std::vector<CapturedRead> captured_reads(const ExprFunction& function);
 
 /// What printed text calls things, so that one kernel may hold two functions.
 struct PrintNames {

@@ -64,7 +64,7 @@ Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::spa
   Reduction r{.runtime = &common_runtime(all, "reduce"), .op = op, .sizes = broadcast_shapes(shapes, "reduce")};
   check_traced(f, inputs, "reduce");
   r.positions = position_strides(f, r.sizes, "reduce");
-  if (r.positions.size() > kMaxReduceOperands - 1 - kMaxReduceInputs) refuse(ErrorCode::invalid_argument, "more than 4 positions");
+  if (r.positions.size() > kMaxReducePositions) refuse(ErrorCode::invalid_argument, fmt::format("more than {} positions", kMaxReducePositions));
   r.accumulator = accumulator_of(op, f.output_dtype(0));
   if (r.accumulator == DType::boolean && (op == Reduce::min || op == Reduce::max)) r.op = op == Reduce::max ? Reduce::any : Reduce::all;
   r.gone = marked_dims(options.dims, r.sizes.rank(), "reduce");

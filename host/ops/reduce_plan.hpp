@@ -7,9 +7,10 @@
 namespace clutch::inline v0::detail {
 
 inline constexpr int kMaxReduceInputs = 8;
-inline constexpr int kMaxReduceOperands = 1 + kMaxReduceInputs + 4;  ///< output, inputs, positions
-inline constexpr std::int64_t kReduceBlock = 2048;                   ///< elements that one item reduces; part of the contract
-inline constexpr int kReduceAbreast = 4;                             ///< vectors of columns that one item takes side by side
+inline constexpr int kMaxReducePositions = 4;
+inline constexpr int kMaxReduceOperands = 1 + kMaxReduceInputs + kMaxReducePositions;  ///< output, inputs, positions
+inline constexpr std::int64_t kReduceBlock = 2048;                                     ///< elements that one item reduces; part of the contract
+inline constexpr int kReduceAbreast = 4;                                               ///< vectors of columns that one item takes side by side
 
 /// How the elements that go into one result lie.
 enum class ReduceLayout : std::uint8_t {

@@ -6,6 +6,7 @@
 #include "ops/reduce_plan.hpp"
 #include "ops/rowwise_plan.hpp"
 #include "ops/traced.hpp"
+#include "runtime/quirks.hpp"
 #include "runtime/storage.hpp"
 
 #include <array>
@@ -163,6 +164,14 @@ std::optional<std::int64_t> inner_stride(const Dims& strides, const Checked& c) 
   return stride;
 }
 
+/// The dimensions that make a row.
+Dims dims_of(const Checked& c) {
+  Dims dims;
+  for (int d = 0; d < c.sizes.rank(); ++d)
+    if (c.gone[static_cast<std::size_t>(d)]) dims.push_back(d);
+  return dims;
+}
+
 /// The operands of one launch.
 struct Launch {
   std::vector<Tensor> tensors;  ///< elements, results, inputs
@@ -285,9 +294,81 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
   encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
 }
 
+/// Whether an item a row would leave most of the device idle.
+bool few_long_rows(const Checked& c) {
+  const DeviceTraits& traits = c.runtime->traits();
+  const auto n = static_cast<std::uint64_t>(c.n), units = static_cast<std::uint64_t>(traits.compute_units);
+  if (c.m < kLongRow) return false;
+  if (traits.quirks & kQuirkLoopsEndEarly) return true;
+  return row_tuning(traits).local == 1 ? n < units : n < 32 * units;
+}
+
+/// A function of a row over those of the tensors (inputs, then totals) that it uses.
+struct Narrowed {
+  ExprFunction function;
+  std::vector<Tensor> tensors;
+};
+Narrowed narrowed(const ExprFunction& f, const RowBody& body, std::span<const Tensor> inputs, std::span<const Tensor> totals, const Checked& c) {
+  std::vector<bool> used(body.inputs.size() + kMaxTotals, false);
+  used[0] = true;  // for the shape
+  for (const ExprStep& s : f.body()->steps)
+    for (int o : s.operands)
+      if (static_cast<std::size_t>(o) < used.size()) used[static_cast<std::size_t>(o)] = true;
+  for (int o : f.body()->outputs)
+    if (static_cast<std::size_t>(o) < used.size()) used[static_cast<std::size_t>(o)] = true;
+  Narrowed made;
+  std::vector<DType> dtypes;
+  std::vector<Expr> given;
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    DType dtype = f.input_dtype(static_cast<int>(i));
+    if (!used[i]) {
+      given.push_back(expr_constant(dtype, 0));
+      continue;
+    }
+    given.push_back(expr_input(static_cast<int>(dtypes.size()), dtype));
+    dtypes.push_back(dtype);
+    made.tensors.push_back(i < body.inputs.size() ? inputs[i] : totals[i - body.inputs.size()]);
+  }
+  given.push_back(cast(param(static_cast<double>(c.m)), body.accumulator));
+  made.function = compose(f, ExprFunction(dtypes, given));
+  return made;
+}
+
+/// The same by one reduce a total and one map: more launches and reads, but a row is everybody's. False if it takes too many tensors.
+bool run_composed(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> given, const Checked& c, const Stream& stream) {
+  const RowBody& body = *f.body();
+  std::vector<Tensor> inputs, firsts, totals;
+  for (const Tensor& t : as_traced(given, stream)) {
+    inputs.push_back(t.expand(c.sizes));
+    firsts.push_back(inputs.back().as_strided(c.result, inputs.back().strides()));
+  }
+  if (inputs.size() + body.ops.size() > kMaxReduceInputs) return false;
+  for (std::size_t i = 0; i < body.ops.size(); ++i) {
+    Narrowed total = narrowed(body.totals[i], body, inputs, totals, c);
+    totals.push_back(reduce(body.ops[i], total.function, total.tensors, {.dims = dims_of(c), .keep_dims = KeepDims::yes, .dtype = {body.accumulator}}, stream));
+  }
+  // Results first: elements may be written over the inputs.
+  const auto elements = static_cast<std::size_t>(f.element_count());
+  if (f.result_count() > 0) {
+    Narrowed results = narrowed(body.results, body, firsts, totals, c);
+    map_out(outputs.subspan(elements), results.function, results.tensors, {}, stream);
+  }
+  if (elements > 0 && c.m > 0) {
+    Narrowed made = narrowed(body.elements, body, inputs, totals, c);
+    map_out(outputs.first(elements), made.function, made.tensors, {}, stream);
+  }
+  return true;
+}
+
 void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> given, const Checked& c, const RowwiseOptions& options,
          const Stream& stream) {
   if (c.n == 0 || (c.m == 0 && f.result_count() == 0)) return;
+  bool forced = options.implementation == kComposed;
+  if (forced || (options.implementation.empty() && few_long_rows(c))) {
+    if (run_composed(outputs, f, given, c, stream)) return;
+    if (forced || (c.runtime->traits().quirks & kQuirkLoopsEndEarly))
+      refuse(ErrorCode::not_supported, fmt::format("more than {} tensors and totals over rows of {} elements", kMaxReduceInputs, c.m));
+  }
   std::vector<Tensor> inputs = as_traced(given, stream), targets(outputs.begin(), outputs.end());
   // A row needs one stride, and strides of many dimensions beside many tensors are too many bytes of arguments: dense copies need few.
   bool many = c.sizes.rank() > 4 && inputs.size() + targets.size() > 5;

@@ -8,6 +8,9 @@ namespace clutch::inline v0::detail {
 
 inline constexpr int kMaxTotals = 4;
 inline constexpr int kMaxRowwiseOperands = 12;
+/// Rows from this length on are taken apart where there are few of them, by reduce and map, which are forced by this name.
+inline constexpr std::int64_t kLongRow = 16384;
+inline constexpr std::string_view kComposed = "rowwise_composed";
 
 /// What a RowFunction shares. Its functions take the inputs, then kMaxTotals totals and the row's length.
 struct RowBody {

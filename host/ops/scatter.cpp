@@ -115,16 +115,17 @@ void by_lines(const Tensor& out, int dim, const Tensor& index, const Tensor& src
   encoder.dispatch(plan.kernel, geometry);
 }
 
-/// Whether the index is the same for all of at least 8 elements in other dimensions than `dim`, so that whole rows go together.
-bool names_rows(const Tensor& self, int dim, const Tensor& index) {
+/// In how many elements of other dimensions than `dim` the index is the same, so that whole rows go together; 0: it differs.
+std::int64_t row_length(const Tensor& x, int dim, const Tensor& index) {
   std::int64_t others = 1;
   for (int d = 0; d < index.rank(); ++d) {
     if (d == dim) continue;
-    if (index.sizes()[d] != self.sizes()[d] || (index.sizes()[d] != 1 && index.strides()[d] != 0)) return false;
+    if (index.sizes()[d] != x.sizes()[d] || (index.sizes()[d] != 1 && index.strides()[d] != 0)) return 0;
     others *= index.sizes()[d];
   }
-  return others >= 8 && is_floating(self.dtype());
+  return is_floating(x.dtype()) ? others : 0;
 }
+bool names_rows(const Tensor& x, int dim, const Tensor& index) { return row_length(x, dim, index) >= 8; }
 
 /// The index of rows.
 Tensor row_index(const Tensor& index, int dim) { return index.as_strided({index.sizes()[dim]}, {index.strides()[dim]}); }
@@ -143,7 +144,10 @@ void by_rows(const Tensor& out, int dim, const Tensor& index, const Tensor& src,
 void run(const Tensor& out, int dim, const Tensor& index, const Tensor& given, Runtime& runtime, const ScatterOptions& options, const Stream& stream) {
   if (index.numel() == 0 || out.numel() == 0) return;
   Tensor src = cut_to(given, index.sizes());
-  bool rows = names_rows(out, dim, index);
+  // Rows of few elements are few lines, which keep few items busy.
+  constexpr std::int64_t kLongLine = 4096;
+  bool long_lines = row_tuning(runtime.traits()).local > 1 && index.sizes()[dim] >= kLongLine && row_length(out, dim, index) > 0;
+  bool rows = names_rows(out, dim, index) || long_lines;
   if (options.implementation == "segment_rows" && !rows)
     throw Error(ErrorCode::not_supported, "scatter_reduce", "implementation segment_rows refuses: the index does not name rows");
   if (rows && options.implementation != "scatter_lines")

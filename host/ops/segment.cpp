@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/ops/copy.hpp>
+#include <clutch/ops/fill.hpp>
 #include <clutch/ops/segment.hpp>
 
 #include "ops/segment_plan.hpp"
 #include "ops/traced.hpp"
+#include "runtime/quirks.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
 
@@ -90,6 +92,8 @@ KernelPlan select(const DeviceTraits& traits, const SegmentProblem& p, std::stri
   plan.defines.set("OP", op_number(p.reduce)).set("MEAN", p.reduce == SegmentReduce::mean).set_type("A", compute_dtype(p.dtype, "segment"));
   plan.defines.set("COLUMNS", p.has_columns).set("VALUES", p.has_values);
   plan.defines.set("OFFSETS", p.has_offsets).set("SELF", static_cast<int>(p.self));
+  // Iterations of an item: entries of its segments by panels of features; rows of few features go together.
+  plan.defines.set("LONGEST", traits.quirks & kQuirkLoopsEndEarly ? 16000 : 0);
   plan.defines.set_text("OFFSET", p.offset == DType::i64 ? "long" : "int").set_text("COLUMN", p.column == DType::i64 ? "long" : "int");
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype));
   return plan;
@@ -200,28 +204,42 @@ Tensor segment_dots(const Tensor& given_x, const Tensor& given_data, const Tenso
 
 namespace {
 
+/// Every segment begins with a row of the initial value.
+Segments with_initial(Segments s, const Dims& sizes, const Stream& stream) {
+  if (!s.initial) return s;
+  Dims row = sizes, strides = sizes;
+  row[0] = 1;
+  Tensor filled = full(row, *s.initial, {.dtype = s.data.dtype(), .device = stream.device()}, stream);
+  for (int d = 0; d < sizes.rank(); ++d) strides[d] = d == 0 ? 0 : filled.strides()[d];
+  s.self = filled.as_strided(sizes, strides);
+  s.self_rows = SelfRows::initial;
+  return s;
+}
+
 Tensor made(const Segments& s, const SegmentOptions& options, const Stream& given) {
   Runtime& runtime = validate(s, nullptr);
   Stream stream = resolve_stream(given, runtime, s.op);
   Dims sizes = s.data.sizes();
   sizes[0] = s.offsets.numel() - 1;
   Tensor out = empty(sizes, {.dtype = s.data.dtype(), .device = stream.device()}, stream);
-  segment_into(out, s, options, stream);
+  segment_into(out, with_initial(s, sizes, stream), options, stream);
   return out;
 }
 void into(const Tensor& out, const Segments& s, const SegmentOptions& options, const Stream& given) {
-  Runtime& runtime = validate(s, &out);
-  segment_into(out, s, options, resolve_stream(given, runtime, s.op));
+  Stream stream = resolve_stream(given, validate(s, &out), s.op);
+  segment_into(out, with_initial(s, out.sizes(), stream), options, stream);
 }
 
-Segments segments_of(const Tensor& data, const Tensor& offsets, SegmentReduce reduce) {
+Segments segments_of(const Tensor& data, const Tensor& offsets, const SegmentOptions& options) {
   return {.op = "segment_reduce",
           .data = data,
           .offsets = offsets,
+          .initial = options.initial,
           .data_rows = data.defined() && data.rank() > 0 ? data.sizes()[0] : 0,
-          .empty = empty_value(reduce)};
+          .empty = empty_value(options.reduce)};
 }
-Segments product_of(const sparse::Csr& a, const Tensor& b) {
+Segments product_of(const sparse::Csr& a, const Tensor& b, const SegmentOptions& options) {
+  if (options.initial) throw Error(ErrorCode::invalid_argument, "spmm", "`initial` is segment_reduce's");
   if (!a.columns.defined() || !b.defined()) throw Error(ErrorCode::invalid_argument, "spmm", "a tensor is undefined");
   if (b.rank() != 2 || b.sizes()[0] != a.width)
     throw Error(ErrorCode::invalid_shape, "spmm", fmt::format("a dense matrix of shape {} for one of {} columns", to_string(b.sizes()), a.width));
@@ -232,18 +250,18 @@ Segments product_of(const sparse::Csr& a, const Tensor& b) {
 }  // namespace detail
 
 Tensor segment_reduce(const Tensor& data, const Tensor& offsets, const SegmentOptions& options, const Stream& stream) {
-  return detail::made(detail::segments_of(data, offsets, options.reduce), options, stream);
+  return detail::made(detail::segments_of(data, offsets, options), options, stream);
 }
 void segment_reduce_out(const Tensor& out, const Tensor& data, const Tensor& offsets, const SegmentOptions& options, const Stream& stream) {
-  detail::into(out, detail::segments_of(data, offsets, options.reduce), options, stream);
+  detail::into(out, detail::segments_of(data, offsets, options), options, stream);
 }
 
 namespace sparse {
 Tensor spmm(const Csr& a, const Tensor& b, const SegmentOptions& options, const Stream& stream) {
-  return detail::made(detail::product_of(a, b), options, stream);
+  return detail::made(detail::product_of(a, b, options), options, stream);
 }
 void spmm_out(const Tensor& out, const Csr& a, const Tensor& b, const SegmentOptions& options, const Stream& stream) {
-  detail::into(out, detail::product_of(a, b), options, stream);
+  detail::into(out, detail::product_of(a, b, options), options, stream);
 }
 }  // namespace sparse
 

@@ -5,14 +5,16 @@
 #include "encode/plan.hpp"
 
 #include <limits>
+#include <optional>
 
 namespace clutch::inline v0::detail {
 
 /// The rows of a tensor of their own that a reduction takes.
 enum class SelfRows : std::uint8_t {
   none,
-  begin,  ///< accumulators begin with them
-  empty,  ///< empty segments are them
+  begin,    ///< accumulators begin with them, and means count them
+  empty,    ///< empty segments are them
+  initial,  ///< accumulators begin with them, and means do not count them
 };
 
 enum class SegmentStage : std::uint8_t { reduce, ids, dots };
@@ -37,6 +39,7 @@ int op_number(SegmentReduce reduce);
 struct Segments {
   const char* op;
   Tensor data, offsets, columns, values, self;  ///< undefined: none
+  std::optional<double> initial;                ///< of segment_reduce, which makes it `self`
   SelfRows self_rows = SelfRows::none;
   std::int64_t data_rows = 0;
   double empty = 0, missing = std::numeric_limits<double>::quiet_NaN();

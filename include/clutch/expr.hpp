@@ -230,7 +230,8 @@ class CLUTCH_API ExprFunction {
   static ExprFunction parse(std::string_view text);
 
   /// The vector-Jacobian product: a function of the inputs and then of a gradient for each floating output, which returns the
-  /// gradient of each floating input, in order. Derivatives at kinks are PyTorch's.
+  /// gradient of each floating input, in order. Derivatives at kinks are PyTorch's; captured tensors are constants (captured_backward()
+  /// has their gradients).
   ExprFunction backward() const;
   /// How many inputs backward() gives gradients of.
   int floating_inputs() const noexcept;

@@ -174,7 +174,7 @@ struct SegmentCase {
       {"segment_dots", Edit::stride, "row * data_stride + at", "row / 2 * data_stride + at"},
       {"segment_dots", Edit::offset, "(long)i * x_stride + at", "(long)i / 2 * x_stride + at"},
       {"segment_dots", Edit::arithmetic, "partial[l] += partial[l + h]", "partial[l] -= partial[l + h]"},
-      {"segment_strided", Edit::tail, "for (long k = begin; k < end; ++k) {", "for (long k = begin; k + 1 < end; ++k) {"},
+      {"segment_strided", Edit::tail, "k < end && !TOO_LONG(end - begin); ++k) {", "k + 1 < end && !TOO_LONG(end - begin); ++k) {"},
       {"segment_strided", Edit::stride, "(IDX)f * (IDX)data_inner)", "(IDX)f * (IDX)out_inner)"},
       {"segment_strided", Edit::offset, "(IDX)row * (IDX)data_stride", "((IDX)row + 1) * (IDX)data_stride"},
       {"segment_strided", Edit::arithmetic, "return FMA(x, (V)value, acc);", "return FMA(x, (V)value, -acc);"},

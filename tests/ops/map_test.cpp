@@ -144,6 +144,66 @@ TEST(Map, PositionsParamsAndCapturedTensors) {
   }
 }
 
+TEST(Map, GradientsOfCapturedTensors) {
+  CLUTCH_EACH_DEVICE(device) {
+    // Whole numbers, so that sums are exact in any order. The table is read where it lies, turned, at computed places, and clamped.
+    const std::int64_t n = 6, m = 37;
+    auto whole = [&](const Dims& sizes, std::uint64_t s) { return round(mul(rand(sizes, {.device = device, .seed = s}), 8.0)); };
+    Tensor x = whole({n, m}, 1), g = whole({n, m}, 2), bias = whole({m}, 3), wide = whole({m + 2, n + 1}, 4), square = whole({n, m}, 5), line = whole({9}, 6);
+    auto f = [&](Expr a) {
+      Expr relative = captured(line)[position(1) - position(0)];
+      return a * captured(bias)[position(1)] + captured(wide)[{position(-1), position(0)}] * a * a + captured(square)[{position(0), position(1)}] * relative +
+             captured(bias)[floor_div(position(1), 2)];
+    };
+    std::vector<Tensor> got = captured_backward(f, {x}, {g});
+    ASSERT_EQ(got.size(), 4u);
+    std::vector<float> hx = x.to_host<float>(), hg = g.to_host<float>(), hs = square.to_host<float>(), hl = line.to_host<float>();
+    std::vector<float> of_bias(m), of_wide((m + 2) * (n + 1)), of_square(n * m), of_line(9);
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < m; ++j) {
+        std::size_t k = i * m + j, r = j < i ? 0 : std::min<std::size_t>(j - i, 8);
+        of_bias[j] += hg[k] * hx[k];
+        of_bias[j / 2] += hg[k];
+        of_wide[j * (n + 1) + i] += hg[k] * hx[k] * hx[k];
+        of_square[k] += hg[k] * hl[r];
+        of_line[r] += hg[k] * hs[k];
+      }
+    ExprFunction traced = trace(f, std::array{DType::f32});
+    for (int k = 0; k < 4; ++k) {
+      const Tensor& of = traced.captured_tensor(k);
+      const std::vector<float>& want = of.numel() == 9 ? of_line : of.numel() == m ? of_bias : of.numel() == n * m ? of_square : of_wide;
+      EXPECT_EQ(got[static_cast<std::size_t>(k)].sizes(), of.sizes());
+      EXPECT_EQ(got[static_cast<std::size_t>(k)].to_host<float>(), want) << "captured tensor " << k;
+    }
+    // backward() takes captured tensors for constants; integer ones have no gradient, unread ones a gradient of 0.
+    Tensor index = arange(0, m, 1, {.dtype = DType::i32, .device = device}), half = line.to(DType::bf16);
+    auto lookup = [&](Expr a) { return std::array{a * captured(half)[captured(index)[position(1)]], cast(floor(captured(bias)[position(1)]), DType::f32)}; };
+    std::vector<Tensor> looked = captured_backward(lookup, {x}, {g, g});
+    ASSERT_EQ(looked.size(), 2u);
+    EXPECT_EQ(looked[0].dtype(), DType::bf16);
+    std::vector<float> of_half(9), of_x(n * m);
+    for (std::size_t k = 0; k < n * m; ++k) of_half[std::min<std::size_t>(k % m, 8)] += hg[k] * hx[k], of_x[k] = hg[k] * hl[std::min<std::size_t>(k % m, 8)];
+    Tensor rounded = from_host(of_half, {9}, device).to(DType::bf16);
+    EXPECT_EQ(looked[0].to_bytes(), rounded.to_bytes());
+    EXPECT_EQ(looked[1].to_host<float>(), std::vector<float>(m, 0));
+    EXPECT_EQ(map_backward(lookup, {x}, {g, g})[0].to_host<float>(), of_x);
+    // Other sizes build nothing, a single element takes it all, and functions that capture nothing have none.
+    auto before = build_counters();
+    Tensor longer = whole({3, 41}, 7), other = whole({13}, 8).to(DType::bf16), more = arange(0, 41, 1, {.dtype = DType::i32, .device = device}),
+           last = whole({41}, 9);
+    auto again = [&](Expr a) { return std::array{a * captured(other)[captured(more)[position(1)]], cast(floor(captured(last)[position(1)]), DType::f32)}; };
+    captured_backward(again, {longer}, {longer, longer});
+    EXPECT_EQ(build_counters().built + build_counters().loaded, before.built + before.loaded);
+    Tensor one = full({}, 3, {.device = device});
+    EXPECT_EQ(captured_backward([&](Expr a) { return a * captured(one).at({}); }, {from_host<float>({1, 2, 4}, device)}, {full({3}, 2, {.device = device})})[0]
+                  .to_host<float>(),
+              std::vector<float>{14});
+    EXPECT_EQ(code_of([&] { captured_backward([](Expr a) { return a; }, {x}, {g}); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { captured_backward(f, {x}, {g, g}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { captured_backward(f, {x}, {Tensor()}); }), ErrorCode::invalid_argument);
+  }
+}
+
 TEST(Map, InPlaceAndOverlaps) {
   CLUTCH_EACH_DEVICE(device) {
     Tensor x = arange(0, 1000, 1, {.device = device});

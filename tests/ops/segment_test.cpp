@@ -61,6 +61,37 @@ TEST(Segment, EmptySegmentsAndBadContents) {
   }
 }
 
+TEST(Segment, BeginsWithAnInitialValue) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor offsets = from_host<std::int64_t>({0, 0, 3, 4}, device);
+    for (std::int64_t features : {1, 70})
+      for (std::string_view entry : {"segment_rows", "segment_strided"}) {
+        Tensor data = from_host<float>({1, 2, 3, 5}, device).reshape({4, 1}).expand({4, features}).contiguous();
+        auto with = [&](SegmentReduce r, double initial) {
+          Tensor out = segment_reduce(data, offsets, {.reduce = r, .initial = initial, .implementation = entry});
+          EXPECT_EQ(out.slice(1, 0, 1).expand({3, features}).contiguous().to_bytes(), out.to_bytes());
+          return out.slice(1, 0, 1).contiguous().to_host<float>();
+        };
+        EXPECT_EQ(with(SegmentReduce::sum, 10), (std::vector<float>{10, 16, 15}));
+        EXPECT_EQ(with(SegmentReduce::mean, 9), (std::vector<float>{9, 5, 14})) << "the initial value is not counted";
+        EXPECT_EQ(with(SegmentReduce::prod, -2), (std::vector<float>{-2, -12, -10}));
+        EXPECT_EQ(with(SegmentReduce::amax, 4), (std::vector<float>{4, 4, 5}));
+        EXPECT_EQ(with(SegmentReduce::amin, 1.5), (std::vector<float>{1.5, 1, 1.5}));
+      }
+    // Gradients: a product's carries the factor, an extremum that is the initial value's has none.
+    Tensor data = from_host<float>({1, 2, 3, 5}, device), ones = full({3}, 1, {.device = device});
+    auto gradient = [&](SegmentReduce r, double initial) {
+      SegmentOptions options{.reduce = r, .initial = initial};
+      return segment_reduce_backward(ones, segment_reduce(data, offsets, options), data, offsets, options).to_host<float>();
+    };
+    EXPECT_EQ(gradient(SegmentReduce::prod, -2), (std::vector<float>{-12, -6, -4, -2}));
+    EXPECT_EQ(gradient(SegmentReduce::amax, 4), (std::vector<float>{0, 0, 0, 1}));
+    EXPECT_EQ(gradient(SegmentReduce::sum, 4), (std::vector<float>{1, 1, 1, 1}));
+    sparse::Csr a{.offsets = offsets, .columns = from_host<std::int64_t>({0, 1, 2, 3}, device), .width = 4};
+    EXPECT_EQ(code_of([&] { sparse::spmm(a, data.reshape({4, 1}), {.initial = 1}); }), ErrorCode::invalid_argument);
+  }
+}
+
 TEST(Segment, TrailingDimensionsOfAnyStrides) {
   CLUTCH_EACH_DEVICE(device) {
     Tensor x = randn({6, 4, 5}, {.device = device, .seed = 1}), offsets = from_host<std::int32_t>({0, 2, 6}, device);

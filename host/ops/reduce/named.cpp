@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions by name, and map_backward, which needs them: compositions of reduce and map.
+// Reductions by name: compositions of reduce and map.
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/reduce.hpp>
 
 #include "ops/traced.hpp"
 
 #include <limits>
-#include <map>
-#include <mutex>
 
 namespace clutch::inline v0 {
 namespace {
@@ -131,61 +129,6 @@ Tensor sum_to(const Tensor& x, const Dims& sizes, const Stream& stream) {
   for (int d = 0; d < x.rank(); ++d)
     if (d < lead || (sizes[d - lead] == 1 && x.sizes()[d] != 1)) dims.push_back(d);
   return dims.empty() ? x.reshape(sizes) : sum(x, {.dims = dims, .keep_dims = KeepDims::yes}, stream).reshape(sizes);
-}
-
-namespace {
-
-/// Derivatives by function, made once.
-ExprFunction backward_of(const ExprFunction& f) {
-  static std::mutex mutex;
-  static auto* known = new std::map<std::uint64_t, ExprFunction>;
-  if (f.param_count() > 0 || f.captured_count() > 0) return f.backward();  // these carry values of their own
-  {
-    std::lock_guard lock(mutex);
-    if (auto found = known->find(f.body()->id); found != known->end()) return found->second;
-  }
-  ExprFunction made = f.backward();
-  std::lock_guard lock(mutex);
-  return known->try_emplace(f.body()->id, made).first->second;
-}
-
-}  // namespace
-
-std::vector<Tensor> map_backward(const ExprFunction& f, std::span<const Tensor> inputs, std::span<const Tensor> grad_outputs, const Stream& stream) {
-  if (f.empty()) throw Error(ErrorCode::invalid_argument, "map_backward", "the function is empty");
-  ExprFunction backward = backward_of(f);
-  std::size_t wanted = static_cast<std::size_t>(backward.input_count() - f.input_count());
-  if (grad_outputs.size() != wanted || static_cast<int>(inputs.size()) != f.input_count())
-    throw Error(
-        ErrorCode::invalid_argument, "map_backward",
-        fmt::format("{} inputs and {} gradients for a function of {} with {} floating outputs", inputs.size(), grad_outputs.size(), f.input_count(), wanted));
-  std::vector<Tensor> all(inputs.begin(), inputs.end());
-  for (std::size_t i = 0; i < wanted; ++i) {
-    // A gradient is traced in its output's dtype.
-    DType traced = backward.input_dtype(f.input_count() + static_cast<int>(i));
-    const Tensor& g = grad_outputs[i];
-    all.push_back(detail::compute_dtype(g.dtype(), "map_backward") == traced ? g : cast(g, traced, CopyOptions{}, stream));
-  }
-  std::vector<const Tensor*> floating;
-  for (const Tensor& t : inputs)
-    if (is_floating(t.dtype())) floating.push_back(&t);
-  // Gradients that are to be summed are kept in the accumulator's dtype until then.
-  std::vector<Dims> shapes;
-  for (const Tensor& t : all) shapes.push_back(t.sizes());
-  Dims full = broadcast_shapes(shapes, "map_backward");
-  MapOptions options;
-  std::array<DType, 8> dtypes{};
-  if (floating.size() > dtypes.size()) throw Error(ErrorCode::invalid_argument, "map_backward", "more than 8 floating inputs");
-  for (std::size_t i = 0; i < floating.size(); ++i)
-    dtypes[i] = floating[i]->sizes() == full ? floating[i]->dtype() : detail::compute_dtype(floating[i]->dtype(), "map_backward");
-  std::vector<Tensor> outputs;
-  for (std::size_t i = 0; i < floating.size(); ++i) outputs.push_back(empty(full, {.dtype = dtypes[i], .device = inputs[0].device()}, stream));
-  map_out(outputs, backward, all, options, stream);
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    outputs[i] = sum_to(outputs[i], floating[i]->sizes(), stream);
-    if (outputs[i].dtype() != floating[i]->dtype()) outputs[i] = cast(outputs[i], floating[i]->dtype(), CopyOptions{}, stream);
-  }
-  return outputs;
 }
 
 }  // namespace clutch::inline v0

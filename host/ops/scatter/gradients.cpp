@@ -123,10 +123,13 @@ Tensor segment_reduce_backward(const Tensor& grad, const Tensor& result, const T
     throw Error(ErrorCode::invalid_shape, op,
                 fmt::format("gradient {} and result {} instead of {}", to_string(grad.sizes()), to_string(result.sizes()), to_string(wanted)));
   Stream stream = resolved(data, given, op);
+  // A product's initial value is a factor of all that flows back.
+  bool scaled = options.initial && options.reduce == SegmentReduce::prod;
+  Tensor g = scaled ? map([&](Expr x) { return x * param(*options.initial); }, {grad}, {.dtypes = {detail::compute_dtype(data.dtype(), op)}}, stream) : grad;
   Tensor ids = detail::segment_ids(offsets, data.size(0), op, stream);
   Reduction r{[&](const Tensor& t) { return detail::select_rows(t, ids, 0, op, stream); },
               [&](const Tensor& t, SegmentReduce reduce) { return segment_reduce(t, offsets, {.reduce = reduce}, stream); }};
-  return gradients(options.reduce, grad, result, data, {}, r, stream).src;
+  return gradients(options.reduce, g, result, data, {}, r, stream).src;
 }
 
 namespace sparse {

@@ -83,4 +83,19 @@ requires detail::kIsLambda<F> std::vector<Tensor> map_backward(F&& f, const Tens
   return map_backward(detail::trace_over<kInputs>(f, inputs), std::span<const Tensor>(inputs), std::span<const Tensor>(grad_outputs), stream);
 }
 
+/// Gradients of the floating tensors that `function` captures, in the order of captured_tensor(), each with its tensor's shape and dtype.
+/// Gradients of elements that are read often are summed: in reduce()'s order over the other dimensions where all indices are
+/// positions, else one after another in row-major order, as scatter_reduce() sums. An index that is clamped counts for the
+/// element it is clamped to.
+/// Dtypes: summed in f32, f64 for f64, and rounded once. Determinism: bit-equal on every device.
+/// Scratch: for computed indices a gradient and an i64 for each element. Errors: as map_backward.
+CLUTCH_API std::vector<Tensor> captured_backward(const ExprFunction& function, std::span<const Tensor> inputs, std::span<const Tensor> grad_outputs,
+                                                 const Stream& stream = {});
+/// captured_backward(f, {x, y}, {grad}) for a lambda.
+template <class F, std::size_t kInputs, std::size_t kOutputs>
+requires detail::kIsLambda<F> std::vector<Tensor> captured_backward(F&& f, const Tensor (&inputs)[kInputs], const Tensor (&grad_outputs)[kOutputs],
+                                                                    const Stream& stream = {}) {
+  return captured_backward(detail::trace_over<kInputs>(f, inputs), std::span<const Tensor>(inputs), std::span<const Tensor>(grad_outputs), stream);
+}
+
 }  // namespace clutch::inline v0

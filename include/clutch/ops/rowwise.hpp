@@ -78,14 +78,14 @@ struct RowwiseOptions {
   std::string_view implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
-/// Computes totals over each row and elements made of them, in one launch, as in
+/// Computes totals over each row and elements made of them, in one launch (a few long rows: one for each total and one for the elements), as in
 ///   rowwise([](Row& row, Expr x) { Expr e = exp(x - row.max(x)); return e / row.sum(e); }, {x})
 /// Shapes: the inputs broadcast; element outputs have that shape, results have it with size 1 in `dims`. Elements first, then results.
 ///   At most 12 tensors in all.
 /// Dtypes: as map's; totals accumulate in f32, in f64 if an input is f64.
 /// In place: an element output may be an input that has its dtype, element for element.
 /// Determinism: bit-equal on every device and for every layout; totals are added in reduce()'s order.
-/// Scratch: none, but where a row's elements do not lie at one stride: then those tensors are copied.
+/// Scratch: none, but where a row's elements do not lie at one stride: then those tensors are copied; and reduce()'s for a few long rows.
 /// Errors: invalid_shape, invalid_dtype, device_mismatch, invalid_overlap; invalid_argument for dims, counts, min and max of rows of
 ///   nothing; not_supported for f64 without fp64 or an implementation that refuses.
 /// Stream: never waits.

@@ -3,6 +3,7 @@
 #include <clutch/tensor.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace clutch::inline v0 {
@@ -11,17 +12,19 @@ enum class SegmentReduce : std::uint8_t { sum, prod, amin, amax, mean };
 
 struct SegmentOptions {
   SegmentReduce reduce = SegmentReduce::sum;
+  std::optional<double> initial = {};    ///< what segments begin with, of segment_reduce alone; means do not count it
   std::string_view implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
 /// Reduces rows of `data` over segments: out[i, ...] = reduce of data[k, ...] over k from offsets[i] to offsets[i + 1].
 /// Shapes: data (entries, *); offsets (segments + 1), ascending; out (segments, *).
 /// Dtypes: f64 f32 f16 bf16 -> accumulated in f32, f64 for f64; offsets i32 or i64.
-/// Empty segments: sum 0, prod 1, amin +inf, amax -inf, mean NaN, as torch.segment_reduce.
+/// Empty segments: `initial`; without it sum 0, prod 1, amin +inf, amax -inf, mean NaN, as torch.segment_reduce.
 /// NaN: amin and amax give NaN if there is one.
 /// Determinism: bit-equal on every device and for every layout: a segment's entries are combined one after another, in order.
 /// Accuracy: |error| <= n eps sum |x| for a sum of n entries, eps being 2^-24 (2^-53 for f64).
-/// Bad contents: offsets are clamped to the entries, so that nothing is read out of bounds.
+/// Bad contents: offsets are clamped to the entries, so that nothing is read out of bounds. A segment whose loops a driver would
+///   end early (quirk loops_end_early, 65535 iterations) gives NaN there.
 /// Scratch: none; data whose rows do not join into one stride is copied.
 /// Errors: invalid_shape; invalid_dtype; device_mismatch; invalid_overlap; invalid_argument or not_supported for an implementation.
 /// Stream: never waits. Source: torch.segment_reduce with offsets and axis 0.

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients of map: of its inputs and of the tensors that its function captures. Compositions of map, reduce and scatter_reduce.
+#include <clutch/ops/copy.hpp>
+#include <clutch/ops/fill.hpp>
+#include <clutch/ops/reduce.hpp>
+#include <clutch/ops/scatter.hpp>
+#include <clutch/pointwise.hpp>
+
+#include "expr/node.hpp"
+#include "ops/reduce_plan.hpp"
+#include "ops/traced.hpp"
+#include "runtime/storage.hpp"
+
+#include <map>
+#include <mutex>
+
+namespace clutch::inline v0 {
+namespace {
+
+/// Derivatives by function, made once.
+ExprFunction backward_of(const ExprFunction& f) {
+  static std::mutex mutex;
+  static auto* known = new std::map<std::uint64_t, ExprFunction>;
+  if (f.param_count() > 0 || f.captured_count() > 0) return f.backward();  // these carry values of their own
+  {
+    std::lock_guard lock(mutex);
+    if (auto found = known->find(f.body()->id); found != known->end()) return found->second;
+  }
+  ExprFunction made = f.backward();
+  std::lock_guard lock(mutex);
+  return known->try_emplace(f.body()->id, made).first->second;
+}
+
+/// The tensors that a derivative takes, and their broadcast shape.
+struct Operands {
+  std::vector<Tensor> tensors;  ///< inputs, then gradients, each in the dtype it is traced in
+  Dims sizes;
+};
+
+Operands operands_of(const ExprFunction& f, std::span<const Tensor> inputs, std::span<const Tensor> grad_outputs, std::string_view op, const Stream& stream) {
+  if (f.empty()) throw Error(ErrorCode::invalid_argument, op, "the function is empty");
+  std::vector<DType> traced;
+  for (int i = 0; i < f.output_count(); ++i)
+    if (is_floating(f.output_dtype(i))) traced.push_back(f.output_dtype(i));
+  if (grad_outputs.size() != traced.size() || static_cast<int>(inputs.size()) != f.input_count())
+    throw Error(ErrorCode::invalid_argument, op,
+                fmt::format("{} inputs and {} gradients for a function of {} with {} floating outputs", inputs.size(), grad_outputs.size(), f.input_count(),
+                            traced.size()));
+  Operands o{.tensors = {inputs.begin(), inputs.end()}};
+  for (std::size_t i = 0; i < traced.size(); ++i) {
+    const Tensor& g = grad_outputs[i];
+    if (!g.defined()) throw Error(ErrorCode::invalid_argument, op, "a gradient is undefined");
+    o.tensors.push_back(detail::compute_dtype(g.dtype(), op) == traced[i] ? g : cast(g, traced[i], CopyOptions{}, stream));
+  }
+  std::vector<Dims> shapes;
+  for (const Tensor& t : o.tensors) shapes.push_back(t.defined() ? t.sizes() : throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined"));
+  o.sizes = broadcast_shapes(shapes, op);
+  return o;
+}
+
+}  // namespace
+
+std::vector<Tensor> map_backward(const ExprFunction& f, std::span<const Tensor> inputs, std::span<const Tensor> grad_outputs, const Stream& stream) {
+  constexpr std::string_view op = "map_backward";
+  Operands o = operands_of(f, inputs, grad_outputs, op, stream);
+  ExprFunction backward = backward_of(f);
+  std::vector<const Tensor*> floating;
+  for (const Tensor& t : inputs)
+    if (is_floating(t.dtype())) floating.push_back(&t);
+  // Gradients that are to be summed are kept in the accumulator's dtype until then.
+  std::vector<Tensor> outputs;
+  for (const Tensor* t : floating) {
+    DType dtype = t->sizes() == o.sizes ? t->dtype() : detail::compute_dtype(t->dtype(), op);
+    outputs.push_back(empty(o.sizes, {.dtype = dtype, .device = inputs[0].device()}, stream));
+  }
+  map_out(outputs, backward, o.tensors, {}, stream);
+  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = sum_to(outputs[i], floating[i]->sizes(), stream).to(floating[i]->dtype(), {}, stream);
+  return outputs;
+}
+
+namespace {
+
+/// The sum of a read's gradients over all but the positions it is read at, its dimensions in the order of the indices.
+Tensor by_positions(const detail::CapturedRead& read, const Operands& o, DType dtype, const Stream& stream) {
+  const int rank = o.sizes.rank();
+  Dims dims, others;
+  for (std::int64_t d : *read.positions) dims.push_back(detail::dim_of(d, rank, "captured_backward"));
+  auto is_read = [&](int d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); };
+  for (int d = 0; d < rank; ++d)
+    if (!is_read(d)) others.push_back(d);
+  Tensor part = others.empty() ? map(read.gradient, o.tensors, {.dtypes = {dtype}}, stream)[0]
+                               : reduce(Reduce::sum, read.gradient, o.tensors, {.dims = others, .dtype = {dtype}}, stream);
+  Dims sizes, strides;
+  for (std::int64_t d : dims) {
+    int place = 0;
+    for (int before = 0; before < d; ++before) place += is_read(before);
+    sizes.push_back(part.sizes()[place]), strides.push_back(part.strides()[place]);
+  }
+  return part.as_strided(sizes, strides);
+}
+
+/// Whether no index is clamped, and reduce() takes so many operands.
+bool goes_by_positions(const detail::CapturedRead& read, const Operands& o, const Tensor& tensor) {
+  if (!read.positions || o.tensors.size() > detail::kMaxReduceInputs) return false;
+  Dims positions = *read.positions;
+  std::vector<int> seen;
+  for (int d = 0; d < positions.rank(); ++d) {
+    int dim = detail::dim_of(positions[d], o.sizes.rank(), "captured_backward");
+    if (o.sizes[dim] > tensor.sizes()[d] || std::find(seen.begin(), seen.end(), dim) != seen.end()) return false;
+    seen.push_back(dim);
+  }
+  std::size_t used = 0;
+  for (const detail::ExprStep& s : read.gradient.body()->steps) used += s.op == detail::ExprOp::position;
+  return used <= detail::kMaxReducePositions;
+}
+
+}  // namespace
+
+std::vector<Tensor> captured_backward(const ExprFunction& f, std::span<const Tensor> inputs, std::span<const Tensor> grad_outputs, const Stream& stream) {
+  constexpr std::string_view op = "captured_backward";
+  Operands o = operands_of(f, inputs, grad_outputs, op, stream);
+  for (const Tensor& t : f.body()->tensors)
+    if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, "a captured tensor of a parsed function is not set: use with_captured()");
+  std::vector<Tensor> totals(static_cast<std::size_t>(f.captured_count()));
+  for (const detail::CapturedRead& read : detail::captured_reads(f)) {
+    Tensor& total = totals[static_cast<std::size_t>(read.tensor)];
+    const Tensor& tensor = f.captured_tensor(read.tensor);
+    const DType dtype = detail::compute_dtype(tensor.dtype(), op);
+    auto started = [&] { return total.defined() ? total : zeros(tensor.sizes(), {.dtype = dtype, .device = tensor.device()}, stream); };
+    if (goes_by_positions(read, o, tensor)) {
+      Tensor part = by_positions(read, o, dtype, stream);
+      if (!total.defined() && part.sizes() == tensor.sizes()) {
+        total = part.contiguous(stream);
+        continue;
+      }
+      total = started();
+      add_(total.as_strided(part.sizes(), total.strides()), part, {}, stream);
+    } else {
+      std::vector<Tensor> made = map(read.gradient_and_place, o.tensors, {.dtypes = {dtype, DType::i64}}, stream);
+      total = started();
+      scatter_reduce_(total.reshape({-1}), 0, made[1].reshape({-1}), made[0].reshape({-1}), {}, stream);
+    }
+  }
+  std::vector<Tensor> gradients;
+  for (int i = 0; i < f.captured_count(); ++i) {
+    const Tensor& tensor = f.captured_tensor(i);
+    const Tensor& total = totals[static_cast<std::size_t>(i)];
+    if (!is_floating(tensor.dtype())) continue;
+    gradients.push_back(total.defined() ? total.to(tensor.dtype(), {}, stream)
+                                        : zeros(tensor.sizes(), {.dtype = tensor.dtype(), .device = tensor.device()}, stream));
+  }
+  if (gradients.empty()) throw Error(ErrorCode::invalid_dtype, op, "no captured tensor is floating");
+  return gradients;
+}
+
+}  // namespace clutch::inline v0
