@@ -4,6 +4,8 @@
 #include "peers/omp.hpp"
 #include "peers/torch.hpp"
 
+#include <clutch/ops/random.hpp>
+
 namespace clutch::bench {
 
 void register_segment(Rows& rows);
@@ -77,6 +79,64 @@ Work work_of(const Device& device, const Named& named, std::int64_t rows, std::i
   return work;
 }
 
+/// The gradients of a product. Checked in the values' by double, in the dense matrix's by summing rows in the entries' order.
+Work gradients_of(const Device& device, const Named& named, std::int64_t rows, std::int64_t degree, std::int64_t features) {
+  model::Random random(12);
+  std::vector<std::int64_t> offsets{0}, columns;
+  for (std::int64_t i = 0; i < rows; ++i)
+    offsets.push_back(offsets.back() + static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(2 * degree + 1)));
+  for (std::int64_t k = 0; k < offsets.back(); ++k) columns.push_back(static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(rows)));
+  Tensor b = randn({rows, features}, {.device = device, .seed = 1}), grad = randn({rows, features}, {.device = device, .seed = 2});
+  sparse::Csr a{.offsets = from_host(offsets, {rows + 1}, device),
+                .columns = from_host(columns, {offsets.back()}, device),
+                .values = randn({offsets.back()}, {.device = device, .seed = 3}),
+                .width = rows};
+  Tensor result = sparse::spmm(a, b, {.reduce = named.reduce});
+  auto last = std::make_shared<sparse::SpmmGradients>();
+  Work work;
+  work.run = [=](int reps) {
+    Stream stream = current_stream(device);
+    for (int i = 0; i < reps; ++i) *last = sparse::spmm_backward(grad, result, a, b, {.reduce = named.reduce}, stream);
+    stream.synchronize();
+  };
+  work.check = [=]() -> std::string {
+    auto n = static_cast<std::size_t>(features);
+    std::vector<float> hb = b.to_host<float>(), hg = grad.to_host<float>(), hv = a.values.to_host<float>(), hy = result.to_host<float>();
+    std::vector<double> of_values(hv.size()), of_b(hb.size());
+    for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
+      auto begin = static_cast<std::size_t>(offsets[i]), end = static_cast<std::size_t>(offsets[i + 1]);
+      for (std::size_t f = 0; f < n; ++f) {
+        double g = hg[i * n + f];
+        if (named.reduce == SegmentReduce::mean && begin < end) g /= static_cast<double>(end - begin);
+        bool taken = false;
+        for (std::size_t k = begin; k < end; ++k) {
+          std::size_t from = static_cast<std::size_t>(columns[k]) * n + f;
+          if (named.reduce == SegmentReduce::amax) {
+            if (taken || hb[from] * hv[k] != hy[i * n + f]) continue;
+            taken = true;
+          }
+          of_values[k] += g * hb[from], of_b[from] += g * hv[k];
+        }
+      }
+    }
+    auto compare = [](const std::vector<float>& got, const std::vector<double>& want, const char* what) -> std::string {
+      for (std::size_t i = 0; i < want.size(); ++i)
+        if (!(std::fabs(got[i] - want[i]) <= 1e-4 * (1 + std::fabs(want[i])))) return fmt::format("{} {} is {} instead of {}", what, i, got[i], want[i]);
+      return {};
+    };
+    std::string wrong = compare(last->values.to_host<float>(), of_values, "value");
+    return wrong.empty() ? compare(last->b.to_host<float>(), of_b, "element") : wrong;
+  };
+  add_torch_peer(work, device,
+                 fmt::format("import warnings; warnings.filterwarnings('ignore'); torch.set_grad_enabled(True); d = torch.randint(0, {1}, ({0},)); "
+                             "o = torch.cat([torch.zeros(1, dtype=torch.int64), d.cumsum(0)]); e = int(o[-1]); "
+                             "a = torch.sparse_csr_tensor(o, torch.randint(0, {0}, (e,)), torch.randn(e), ({0}, {0})).requires_grad_(); "
+                             "b = torch.randn({0}, {2}).requires_grad_(); y = torch.sparse.mm(a, b, '{3}'); g = torch.randn({0}, {2})",
+                             rows, 2 * degree + 1, features, named.name),
+                 "torch.autograd.grad(y, [a, b], g, retain_graph=True)");
+  return work;
+}
+
 }  // namespace
 
 void register_segment(Rows& rows) {
@@ -94,6 +154,12 @@ void register_segment(Rows& rows) {
       for (const auto& shape : shapes) {
         double entries = static_cast<double>(shape.rows * shape.degree), features = static_cast<double>(shape.features), n = static_cast<double>(shape.rows);
         double bytes = is_product ? entries * 12 + n * 8 + 8 * n * features : entries * 4 * features + n * (4 * features + 8);
+        if (is_product && named.reduce != SegmentReduce::amin && shape.features > 1)
+          rows.push_back({.name = fmt::format("spmm_backward/{}/f32/{}", named.name, shape.name),
+                          .flops = 4 * entries * features,
+                          .bytes = entries * 24 + n * 8 + 16 * n * features,
+                          .in_default = shape.in_default && named.reduce != SegmentReduce::mean,
+                          .prepare = [named, shape](const Device& device) { return gradients_of(device, named, shape.rows, shape.degree, shape.features); }});
         rows.push_back({.name = fmt::format("{}/{}/f32/{}", is_product ? "spmm" : "segment_reduce", named.name, shape.name),
                         .flops = is_product ? 2 * entries * features : 0,
                         .bytes = bytes,

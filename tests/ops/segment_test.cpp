@@ -92,6 +92,20 @@ TEST(Segment, BeginsWithAnInitialValue) {
   }
 }
 
+TEST(Segment, LongSegmentsAreWholeOrNaN) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor ones = full({70000}, 1, {.device = device}), offsets = from_host<std::int64_t>({0, 3, 70000}, device);
+    for (std::string_view entry : {"segment_rows", "segment_strided"}) {
+      std::vector<float> got = segment_reduce(ones, offsets, {.implementation = entry}).to_host<float>();
+      EXPECT_EQ(got[0], 3);
+      if (known_bug(device, "loops_end_early"))
+        EXPECT_TRUE(std::isnan(got[1]));
+      else
+        EXPECT_EQ(got[1], 69997);
+    }
+  }
+}
+
 TEST(Segment, TrailingDimensionsOfAnyStrides) {
   CLUTCH_EACH_DEVICE(device) {
     Tensor x = randn({6, 4, 5}, {.device = device, .seed = 1}), offsets = from_host<std::int32_t>({0, 2, 6}, device);
