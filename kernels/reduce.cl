@@ -26,6 +26,7 @@
 #define LOAD_VALUE LOAD_ROW
 #define POSITION_VALUE POSITION_ROW
 #define KEEP_VALUE
+#define FETCH_VALUE
 #endif
 #include "common/reduce_block.inc"
 
@@ -177,6 +178,9 @@ __kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
     A results[PANEL];
     for (int v = 0; v < ABREAST; ++v) SPILL(acc[0][v], results + v * WIDTH);
     for (int l = 0; l < width; ++l) {
+#if FOLDS_APART
+      if (results[l] != results[l]) results[l] = NAN;
+#endif
       ulong result_number = outer * columns + column + l;
       PUT(place[0] + l * across[0], block, blocks, result_number, results[l]);
     }

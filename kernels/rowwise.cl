@@ -4,15 +4,16 @@
 // Ownership: an item takes `chunk` whole rows at a time, reading a row once for each total and once for the elements. No local memory.
 // Needs: what common/reduce_order.clh needs; ELEMENTS and RESULTS (outputs with a row's elements, outputs with one element a row),
 // TOTALS (1 to 4), TOTAL_OP0 to TOTAL_OP3; and from expression.clh CLUTCH_TOTAL0 to 3, CLUTCH_ELEMENTS, CLUTCH_RESULTS, with their
-// parameters; KEPT, the total whose values are kept for the elements of rows of up to BLOCK (then CLUTCH_ELEMENTS_KEPT, too), or 4.
+// parameters; KEPT, the total whose values are kept for the elements of rows of up to BLOCK (then CLUTCH_ELEMENTS_KEPT, too), or 4;
+// FETCH_IN, the total during which the next row is fetched, or 4: with the elements.
 // Operands are b0, b1, ...: element outputs, result outputs, inputs. Strides over the kept dimensions are s0, s1, ...; each has one
 // stride along a row.
 #include "common/expr.clh"
 #include "common/launch.clh"
 #include "common/reduce_order.clh"
 
-#if !defined(OPERANDS) || !defined(ELEMENTS) || !defined(RESULTS) || !defined(TOTALS) || !defined(KEPT) || !defined(IDX) || !defined(RANK_LANES)
-#error "OPERANDS, ELEMENTS, RESULTS, TOTALS, KEPT, IDX and RANK_LANES are not defined"
+#if !defined(OPERANDS) || !defined(ELEMENTS) || !defined(RESULTS) || !defined(TOTALS) || !defined(KEPT) || !defined(FETCH_IN) || !defined(IDX) || !defined(RANK_LANES)
+#error "OPERANDS, ELEMENTS, RESULTS, TOTALS, KEPT, FETCH_IN, IDX and RANK_LANES are not defined"
 #endif
 
 #include "expression.clh"
@@ -24,22 +25,27 @@
 #define TOTAL_2 ((V)totals[2])
 #define TOTAL_3 ((V)totals[3])
 #define TOTAL_4 ((V)totals[4])  // the row's length
-#define KNOWN_VALUE FILL(keep + j)
+#define KNOWN_VALUE keep[j / WIDTH]
 
-#define ROW_PARAMS , const A *totals, A *keep CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS
-#define ROW_NAMES , totals, keep CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES
+#define ROW_PARAMS , const IDX *next, const A *totals, V *keep CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS
+#define ROW_NAMES , next, totals, keep CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES
 
 // Whole vectors along a row, at strides 0 and 1. Other rows are read and written place by place.
 #ifdef CLUTCH_ENTRY_rowwise_rows
 #define LOAD_VALUE LOAD_ROW
 #define FETCH(k, bytes) \
-  if (inner[k]) CLUTCH_PREFETCH(CLUTCH_CONCAT(b, k) + ((long)next[k] + j) * bytes);
+  if (!IS_SPLAT(k)) CLUTCH_PREFETCH(CLUTCH_CONCAT(b, k) + ((long)next[k] + j) * bytes);
 #define STORE_ROW(k, dtype, x)                  \
   if (streaming) CLUTCH_CONCAT(streamv_, dtype) \
   (CLUTCH_CONCAT(b, k), place[k] + j, x);       \
   else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), place[k] + j, x);
 #endif
 
+#if FETCH_IN == 4
+#define FETCH_ELEMENT CLUTCH_FETCH_INPUTS(FETCH)
+#else
+#define FETCH_ELEMENT
+#endif
 #define POSITION_VALUE NO_POSITION
 #define NAMED(name) CLUTCH_CONCAT(name##_, CLUTCH_TOTAL_NUMBER)
 #define CLUTCH_TOTAL_NUMBER 0
@@ -74,8 +80,7 @@ static inline void row_elements_tail(const IDX* place, const IDX* inner, IDX j, 
 #endif
   CLUTCH_ELEMENTS(LOAD_PLACES, NO_POSITION, STORE_PLACES)
 }
-// `next` is the next row's places: what it reads comes near while this row is worked on.
-static inline void row_elements(const IDX* place, const IDX* next, const IDX* inner, IDX m, int streaming ROW_PARAMS) {
+static inline void row_elements(const IDX* place, const IDX* inner, IDX m, int streaming ROW_PARAMS) {
   IDX j = 0;
   const int near = m <= BLOCK;
 #ifdef LOAD_VALUE
@@ -83,12 +88,12 @@ static inline void row_elements(const IDX* place, const IDX* next, const IDX* in
 #if KEPT < TOTALS
   if (near)
     for (; j < full; j += WIDTH) {
-      CLUTCH_FETCH_INPUTS(FETCH)
+      FETCH_ELEMENT
       CLUTCH_ELEMENTS_KEPT(LOAD_VALUE, NO_POSITION, STORE_ROW)
     }
 #endif
   for (; j < full; j += WIDTH) {
-    CLUTCH_FETCH_INPUTS(FETCH)
+    FETCH_ELEMENT
     CLUTCH_ELEMENTS(LOAD_VALUE, NO_POSITION, STORE_ROW)
   }
 #endif
@@ -114,9 +119,9 @@ static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
   CLUTCH_STRIDES(kept)
   vstore16(inner_strides, 0, inner);
 #if KEPT < TOTALS
-  A keep[BLOCK];
+  V keep[BLOCK / WIDTH];
 #else
-  A* keep = 0;
+  V* keep = 0;
 #endif
   for (ulong task = (group * lanes + lane) * chunk; task < n; task += groups * lanes * chunk) {
     IDX next[OPERANDS] = {0};
@@ -137,7 +142,7 @@ static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
       totals[3] = row_total_3(place, inner, m ROW_NAMES);
 #endif
 #if ELEMENTS > 0
-      row_elements(place, next, inner, (IDX)m, streaming ROW_NAMES);
+      row_elements(place, inner, (IDX)m, streaming ROW_NAMES);
 #endif
 #if RESULTS > 0
       row_results(place ROW_NAMES);

@@ -120,7 +120,7 @@ KernelPlan select(const DeviceTraits& traits, const ReduceProblem& p, std::strin
   const auto& chosen = choose<ReduceProblem>(kImplementations, traits, p, forced, "reduce");
   KernelPlan plan{.stem = "reduce", .entry = chosen.name, .tuning = row_tuning(traits)};
   set_lanes(plan, traits, p.types.has_wide, 1 + p.inputs + p.positions, p.wide_index, p.rank_lanes);
-  plan.defines.set("FINAL", p.final_stage).set("OP", op_number(p.op)).set("BLOCK", kReduceBlock).set("ABREAST", kReduceAbreast);
+  plan.defines.set("FINAL", p.final_stage).set("OP", op_number(p.op)).set("BLOCK", kReduceBlock).set("ABREAST", kReduceAbreast).set("SPLATS", p.splats);
   plan.defines.set_type("A", p.accumulator).set_text("A_NAME", name(p.accumulator));
   return plan;
 }
@@ -228,6 +228,8 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
   const std::size_t operands = s.walks.operands;
   p.positions = static_cast<std::uint8_t>(operands - s.inputs.size());
   for (std::size_t k = 0; k < s.inputs.size(); ++k) p.dtypes[k] = s.inputs[k].dtype();
+  for (std::size_t k = 1; k <= operands && p.layout == ReduceLayout::rows; ++k)
+    if (s.walks.reduced[16 * k] == 0) p.splats = static_cast<std::uint16_t>(p.splats | 1u << k);
   p.types.note(r.accumulator), p.types.note(s.out->dtype()), p.types.note(*s.function);
   for (const Tensor& t : s.inputs) p.types.note(t.dtype());
   if (s.after) p.types.note(*s.after);

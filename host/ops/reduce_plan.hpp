@@ -29,7 +29,8 @@ struct ReduceProblem {
   bool wide_index = false;
   SeenTypes types;
   std::uint8_t inputs = 1, positions = 0, rank_lanes = 4;
-  std::uint8_t unused[5] = {};
+  std::uint8_t unused[3] = {};
+  std::uint16_t splats = 0;  ///< of rows: bits of the operands that have one element a row
   DType dtypes[kMaxReduceInputs] = {};
 };
 

@@ -139,10 +139,10 @@ KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& p, std::stri
   const auto& chosen = choose<RowwiseProblem>(kImplementations, traits, p, forced, "rowwise");
   KernelPlan plan{.stem = "rowwise", .entry = chosen.name, .tuning = row_tuning(traits)};
   set_lanes(plan, traits, p.types.has_wide, p.element_count + p.result_count + p.input_count, p.wide_index, p.rank_lanes);
-  plan.defines.set("ELEMENTS", p.element_count).set("RESULTS", p.result_count).set("TOTALS", p.total_count).set("BLOCK", kReduceBlock);
+  plan.defines.set("ELEMENTS", p.element_count).set("RESULTS", p.result_count).set("TOTALS", p.total_count).set("BLOCK", kReduceBlock).set("SPLATS", p.splats);
   for (std::size_t i = 0; i < p.total_count; ++i) plan.defines.set(fmt::format("TOTAL_OP{}", i), p.ops[i]);
   // Kept values are for items that have a cache of their own, not for groups of many.
-  plan.defines.set("KEPT", plan.tuning.local == 1 ? p.kept : kMaxTotals).set_type("A", p.accumulator);
+  plan.defines.set("KEPT", plan.tuning.local == 1 ? p.kept : kMaxTotals).set("FETCH_IN", p.fetch_in).set_type("A", p.accumulator);
   return plan;
 }
 
@@ -181,6 +181,14 @@ struct Launch {
   RowwiseProblem problem;
 };
 
+/// The total that takes long enough for the next row to come near meanwhile; kMaxTotals: none, so that it comes with the elements.
+std::uint8_t fetch_in(const RowBody& body) {
+  for (std::size_t i = body.totals.size(); i-- > 0;)
+    for (const ExprStep& s : body.totals[i].body()->steps)
+      if (s.op >= ExprOp::exp && s.op <= ExprOp::pow) return static_cast<std::uint8_t>(i);
+  return kMaxTotals;
+}
+
 Launch arrange(std::vector<Tensor> tensors, const RowFunction& f, const Checked& c) {
   Launch l{.tensors = std::move(tensors)};
   const RowBody& body = *f.body();
@@ -198,6 +206,7 @@ Launch arrange(std::vector<Tensor> tensors, const RowFunction& f, const Checked&
     bool element_output = static_cast<int>(k) < f.element_count();
     p.rows = p.rows && (l.inner[k] == 1 || c.m <= 1 || (l.inner[k] == 0 && !element_output));
     if (c.m <= 1) l.inner[k] = 1;
+    if (l.inner[k] == 0) p.splats = static_cast<std::uint16_t>(p.splats | 1u << k);
     DType dtype = l.tensors[k].dtype();
     p.dtypes[k] = dtype;
     p.types.note(dtype);
@@ -215,11 +224,12 @@ Launch arrange(std::vector<Tensor> tensors, const RowFunction& f, const Checked&
   for (std::size_t i = 0; i < body.ops.size(); ++i) p.ops[i] = static_cast<std::uint8_t>(op_number(body.ops[i])), p.totals[i] = body.totals[i].body()->id;
   if (!body.elements.empty()) p.elements = body.elements.body()->id;
   if (!body.results.empty()) p.results = body.results.body()->id;
-  p.kept = static_cast<std::uint8_t>(body.kept);
+  p.kept = static_cast<std::uint8_t>(body.kept), p.fetch_in = fetch_in(body);
   p.element_count = static_cast<std::uint8_t>(f.element_count()), p.result_count = static_cast<std::uint8_t>(f.result_count());
   p.input_count = static_cast<std::uint8_t>(f.input_count());
   for (const ExprFunction* g : body.functions()) p.types.note(*g);
   p.rank_lanes = rank_lanes(l.rank);
+  if (!p.rows) p.splats = 0;
   return l;
 }
 

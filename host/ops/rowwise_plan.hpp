@@ -42,8 +42,9 @@ struct RowwiseProblem {
   bool rows = true;  ///< every operand's stride along a row is 0 or 1, and 1 for element outputs
   bool wide_index = false;
   SeenTypes types;
-  std::uint8_t kept = kMaxTotals;
-  std::uint8_t unused[5] = {};
+  std::uint8_t kept = kMaxTotals, fetch_in = kMaxTotals;
+  std::uint8_t unused[2] = {};
+  std::uint16_t splats = 0;  ///< of rows: bits of the operands that have one element a row
   DType dtypes[kMaxRowwiseOperands] = {};
 };
 
