@@ -5,15 +5,16 @@
 // Needs: what common/reduce_order.clh needs; ELEMENTS and RESULTS (outputs with a row's elements, outputs with one element a row),
 // TOTALS (1 to 4), TOTAL_OP0 to TOTAL_OP3; and from expression.clh CLUTCH_TOTAL0 to 3, CLUTCH_ELEMENTS, CLUTCH_RESULTS, with their
 // parameters; KEPT, the total whose values are kept for the elements of rows of up to BLOCK (then CLUTCH_ELEMENTS_KEPT, too), or 4;
-// FETCH_IN, the total during which the next row is fetched, or 4: with the elements.
+// FETCH_IN, the total during which the next row is fetched, or 4: with the elements; LATE (1: during that total the elements of the row before
+// are written, too, so that memory is busy all the time).
 // Operands are b0, b1, ...: element outputs, result outputs, inputs. Strides over the kept dimensions are s0, s1, ...; each has one
 // stride along a row.
 #include "common/expr.clh"
 #include "common/launch.clh"
 #include "common/reduce_order.clh"
 
-#if !defined(OPERANDS) || !defined(ELEMENTS) || !defined(RESULTS) || !defined(TOTALS) || !defined(KEPT) || !defined(FETCH_IN) || !defined(IDX) || !defined(RANK_LANES)
-#error "OPERANDS, ELEMENTS, RESULTS, TOTALS, KEPT, FETCH_IN, IDX and RANK_LANES are not defined"
+#if !defined(OPERANDS) || !defined(ELEMENTS) || !defined(RESULTS) || !defined(TOTALS) || !defined(KEPT) || !defined(FETCH_IN) || !defined(LATE)
+#error "OPERANDS, ELEMENTS, RESULTS, TOTALS, KEPT, FETCH_IN and LATE are not defined"
 #endif
 
 #include "expression.clh"
@@ -27,8 +28,11 @@
 #define TOTAL_4 ((V)totals[4])  // the row's length
 #define KNOWN_VALUE keep[j / WIDTH]
 
-#define ROW_PARAMS , const IDX *next, const A *totals, V *keep CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS
-#define ROW_NAMES , next, totals, keep CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES
+// Of the row: its kept values, totals so far, the next row's places. Of the row before, where `late`, the same to make its elements of.
+#define ROW_PARAMS                                                                                                  \
+  , const IDX *next, const A *totals, V *keep, int late, const IDX *before, const A *before_totals, V *before_keep, \
+      int streaming CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS
+#define ROW_NAMES , next, totals, keep, late, before, before_totals, before_keep, streaming CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES
 
 // Whole vectors along a row, at strides 0 and 1. Other rows are read and written place by place.
 #ifdef CLUTCH_ENTRY_rowwise_rows
@@ -45,6 +49,19 @@
 #define FETCH_ELEMENT CLUTCH_FETCH_INPUTS(FETCH)
 #else
 #define FETCH_ELEMENT
+#endif
+#if LATE
+static inline void whole_elements(const IDX* place, IDX j, int streaming, const A* totals, const V* keep CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
+#if KEPT < TOTALS
+  CLUTCH_ELEMENTS_KEPT(LOAD_VALUE, NO_POSITION, STORE_ROW)
+#else
+  CLUTCH_ELEMENTS(LOAD_VALUE, NO_POSITION, STORE_ROW)
+#endif
+}
+#define LATE_ELEMENTS \
+  if (late) whole_elements(before, j, streaming, before_totals, before_keep CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES);
+#else
+#define LATE_ELEMENTS
 #endif
 #define POSITION_VALUE NO_POSITION
 #define NAMED(name) CLUTCH_CONCAT(name##_, CLUTCH_TOTAL_NUMBER)
@@ -80,7 +97,7 @@ static inline void row_elements_tail(const IDX* place, const IDX* inner, IDX j, 
 #endif
   CLUTCH_ELEMENTS(LOAD_PLACES, NO_POSITION, STORE_PLACES)
 }
-static inline void row_elements(const IDX* place, const IDX* inner, IDX m, int streaming ROW_PARAMS) {
+static inline void row_elements(const IDX* place, const IDX* inner, IDX m ROW_PARAMS) {
   IDX j = 0;
   const int near = m <= BLOCK;
 #ifdef LOAD_VALUE
@@ -119,10 +136,16 @@ static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
   CLUTCH_STRIDES(kept)
   vstore16(inner_strides, 0, inner);
 #if KEPT < TOTALS
-  V keep[BLOCK / WIDTH];
+  V keeps[1 + LATE][BLOCK / WIDTH];
+  V *keep = keeps[0], *before_keep = keeps[LATE];
 #else
-  V* keep = 0;
+  V *keep = 0, *before_keep = 0;
 #endif
+  // Elements of rows of whole vectors may wait for the next row.
+  const int waits = LATE && m <= BLOCK && m % 16 == 0;
+  int late = 0;
+  IDX before[OPERANDS] = {0};
+  A before_totals[5] = {0, 0, 0, 0, (A)m};
   for (ulong task = (group * lanes + lane) * chunk; task < n; task += groups * lanes * chunk) {
     IDX next[OPERANDS] = {0};
     add_places((IDX)task, rank, size, kept, 0, next);
@@ -141,14 +164,25 @@ static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
 #if TOTALS > 3
       totals[3] = row_total_3(place, inner, m ROW_NAMES);
 #endif
-#if ELEMENTS > 0
-      row_elements(place, inner, (IDX)m, streaming ROW_NAMES);
-#endif
+      // Results first: elements may be written over the inputs.
 #if RESULTS > 0
       row_results(place ROW_NAMES);
 #endif
+#if ELEMENTS > 0
+      if (waits) {
+        for (int k = 0; k < OPERANDS; ++k) before[k] = place[k];
+        for (int i = 0; i < TOTALS; ++i) before_totals[i] = totals[i];
+        V* swapped = keep;
+        keep = before_keep, before_keep = swapped, late = 1;
+      } else {
+        row_elements(place, inner, (IDX)m ROW_NAMES);
+      }
+#endif
     }
   }
+#if LATE
+  for (IDX j = 0; j < (IDX)m; j += WIDTH) LATE_ELEMENTS
+#endif
 }
 
 // Rows: each operand lies at stride 0 or 1 along a row, element outputs at 1.

@@ -142,7 +142,9 @@ KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& p, std::stri
   plan.defines.set("ELEMENTS", p.element_count).set("RESULTS", p.result_count).set("TOTALS", p.total_count).set("BLOCK", kReduceBlock).set("SPLATS", p.splats);
   for (std::size_t i = 0; i < p.total_count; ++i) plan.defines.set(fmt::format("TOTAL_OP{}", i), p.ops[i]);
   // Kept values are for items that have a cache of their own, not for groups of many.
-  plan.defines.set("KEPT", plan.tuning.local == 1 ? p.kept : kMaxTotals).set("FETCH_IN", p.fetch_in).set_type("A", p.accumulator);
+  plan.defines.set("KEPT", plan.tuning.local == 1 ? p.kept : kMaxTotals).set("FETCH_IN", p.fetch_in);
+  plan.defines.set("LATE", plan.tuning.local == 1 && p.fetch_in < kMaxTotals && p.element_count > 0 && plan.entry == "rowwise_rows")
+      .set_type("A", p.accumulator);
   return plan;
 }
 

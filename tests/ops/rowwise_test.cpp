@@ -74,6 +74,22 @@ TEST(Rowwise, SeveralOutputsAndRowsOverSeveralDimensions) {
     Tensor apart = rowwise(centered, std::span(&y, 1))[0];
     rowwise_out(std::span(&y, 1), centered, std::span(&y, 1));
     EXPECT_EQ(y.to_bytes(), apart.to_bytes());
+    // Results are made of the inputs as they were; many rows, whose elements wait for the next row, and all of whose outputs are apart.
+    for (std::int64_t m : {std::int64_t{64}, std::int64_t{2048}, std::int64_t{70}}) {
+      Tensor many = randn({37, m}, {.device = device, .seed = 7}), kept = many.clone(), firsts = zeros({37, 1}, {.device = device});
+      RowFunction f_in_place = trace_rows(
+          [](Row& row, Expr a) {
+            Expr e = exp(a - row.max(a)), all = row.sum(e);
+            row.result(a + all * 0);
+            return e * (1 / all);
+          },
+          std::array{DType::f32});
+      const Tensor over[] = {many, firsts};
+      rowwise_out(over, f_in_place, std::span(&many, 1));
+      EXPECT_EQ(firsts.to_bytes(), kept.slice(1, 0, 1).contiguous().to_bytes());
+      EXPECT_EQ(many.to_bytes(), nn::softmax(kept).to_bytes()) << m;
+      for (std::int64_t i = 0; i < 37; i += 9) EXPECT_EQ(many.slice(0, i, i + 1).contiguous().to_bytes(), nn::softmax(kept.slice(0, i, i + 1)).to_bytes());
+    }
     EXPECT_EQ(rowwise(centered, std::span(&turned, 1))[0].to_bytes(), [&] {
       Tensor dense = turned.clone();
       return rowwise(centered, std::span(&dense, 1))[0].to_bytes();
