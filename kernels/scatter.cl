@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // scatter_reduce: elements of src reduced into those of out that an index names, along one dimension. A line is what that dimension
 // makes: `depth` elements of out, `m` of index and src. A line's elements go one after another, in order.
-// Ownership: an item takes `bundle` neighbouring lines at a time. No local memory.
+// Ownership: an item takes `bundle` neighbouring lines at a time; in scatter_panels `panel` neighbouring features of all rows. No local memory.
 // Needs: what common/combine.clh and common/places.clh need (operands: out, index, src); T_NAME; INDEX (int or long); OP (0 sum, 1 prod,
 // 2 min, 3 max); MEAN (1: divide by the count); DIRECT (1: out is the accumulator; 0: accumulators and counts lie in scratch, for each item
-// depth * bundle of them, and what is named by no element stays as it is).
+// depth * bundle of them, and what is named by no element stays as it is); for panels T, the type of an element.
 #include "common/combine.clh"
 #include "common/places.clh"
 
@@ -78,6 +78,40 @@ __kernel void scatter_lines(CLUTCH_PREDICATE ulong lines, ulong depth, ulong m, 
       for (int l = 0; l < width; ++l)
         if (count[d * width + l] > (int)include_self) STORE(out, place[l][0] + d * (IDX)out_inner, finish(acc[d * width + l], count[d * width + l]));
 #endif
+  }
+}
+#endif
+
+// Rows of features that lie side by side: row j of src goes to row index[j], in order, panel by panel.
+#ifdef CLUTCH_ENTRY_scatter_panels
+#if !DIRECT
+#error "panels accumulate in out"
+#endif
+#define ROW(base, row, stride) ((base) + ((row) * (stride) + (long)first) * (long)sizeof(T))
+#define AHEAD 16
+__kernel void scatter_panels(CLUTCH_PREDICATE ulong features, ulong panel, ulong depth, ulong m, long out_stride, long index_stride, long src_stride,
+                             __global uchar* out, ulong out_offset, __global const uchar* index, ulong index_offset, __global const uchar* src,
+                             ulong src_offset) {
+  CLUTCH_IF_PREDICATE
+  out += out_offset, index += index_offset, src += src_offset;
+  __global const INDEX* named = (__global const INDEX*)index;
+  for (ulong first = get_global_id(0) * panel; first < features; first += get_global_size(0) * panel) {
+    long width = (long)min(features - first, panel), whole = width / WIDTH * WIDTH;
+    for (long j = 0; j < (long)m; ++j) {
+      // Rows of out lie anywhere, and of src only a part is read.
+      long next = min(j + AHEAD, (long)m - 1), later = clamp((long)named[next * index_stride], 0L, (long)depth - 1);
+      for (long byte = 0; byte < width * (long)sizeof(T); byte += 64) {
+        CLUTCH_PREFETCH(ROW(out, later, out_stride) + byte);
+        CLUTCH_PREFETCH(ROW(src, next, src_stride) + byte);
+      }
+      long i = (long)named[j * index_stride];
+      long end = (ulong)i < depth ? width : 0, full = (ulong)i < depth ? whole : 0;
+      __global uchar* to = ROW(out, end > 0 ? i : 0, out_stride);
+      __global const uchar* from = ROW(src, j, src_stride);
+      for (long f = 0; f < full; f += WIDTH)
+        CLUTCH_CONCAT(storev_, T_NAME)(to, f, COMBINE(V, CLUTCH_CONCAT(loadv_, T_NAME)(to, f), CLUTCH_CONCAT(loadv_, T_NAME)(from, f)));
+      for (long f = full; f < end; ++f) STORE(to, f, COMBINE(A, LOAD(to, f), LOAD(from, f)));
+    }
   }
 }
 #endif

@@ -55,7 +55,11 @@ Runtime& validate(const Tensor& self, int dim, const Tensor& index, const Tensor
 
 // select ------------------------------------------------------------------------------------------------------------
 
-constexpr std::array<Implementation<ScatterProblem>, 1> kImplementations{{
+constexpr std::array<Implementation<ScatterProblem>, 2> kImplementations{{
+    {"scatter_panels",
+     [](const DeviceTraits& t, const ScatterProblem& p) {
+       return p.rows ? refuses_fp64(t, p.dtype == DType::f64) : std::string("the index does not name whole rows that are accumulated where they lie");
+     }},
     {"scatter_lines", [](const DeviceTraits& t, const ScatterProblem& p) { return refuses_fp64(t, p.dtype == DType::f64); }},
 }};
 
@@ -64,11 +68,11 @@ constexpr std::array<Implementation<ScatterProblem>, 1> kImplementations{{
 KernelPlan select(const DeviceTraits& traits, const ScatterProblem& p, std::string_view forced) {
   const auto& chosen = choose<ScatterProblem>(kImplementations, traits, p, forced, "scatter_reduce");
   KernelPlan plan{.stem = "scatter", .entry = chosen.name, .tuning = row_tuning(traits)};
-  plan.tuning.width = 1;
-  set_lanes(plan, traits, false, 3, p.wide_index, p.rank_lanes);
+  if (!p.rows) plan.tuning.width = 1;
+  set_lanes(plan, traits, p.rows && p.dtype == DType::f64, 3, p.wide_index, p.rank_lanes);
   plan.defines.set("OP", op_number(p.reduce)).set("MEAN", p.reduce == SegmentReduce::mean).set("DIRECT", p.direct);
   plan.defines.set_text("INDEX", p.index == DType::i64 ? "long" : "int").set_text("T_NAME", name(p.dtype));
-  plan.defines.set_type("A", sum_dtype(p.dtype, "scatter_reduce"));
+  plan.defines.set_type("A", sum_dtype(p.dtype, "scatter_reduce")).set_type("T", p.dtype);
   return plan;
 }
 
@@ -141,6 +145,37 @@ void by_rows(const Tensor& out, int dim, const Tensor& index, const Tensor& src,
       {.reduce = options.reduce}, stream);
 }
 
+/// The stride of rows along `dim` whose other elements lie side by side, in order; 0 if they do not.
+std::int64_t row_stride(const Tensor& x, int dim) {
+  std::int64_t length = 1;
+  for (int d = x.rank() - 1; d >= 0; --d) {
+    if (d == dim || x.sizes()[d] == 1) continue;
+    if (x.strides()[d] != length) return 0;
+    length *= x.sizes()[d];
+  }
+  return x.strides()[dim];
+}
+
+/// Whether rows may be added to where they lie.
+bool takes_panels(const Tensor& out, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options) {
+  return row_length(out, dim, index) > 0 && row_stride(out, dim) > 0 && row_stride(src, dim) > 0 && options.reduce != SegmentReduce::mean &&
+         options.include_self == IncludeSelf::yes && sum_dtype(out.dtype(), "scatter_reduce") == out.dtype();
+}
+
+/// Rows by rows in order, an item for each panel of features: nothing is sorted.
+void by_panels(const Tensor& out, int dim, const Tensor& index, const Tensor& src, Runtime& runtime, const ScatterOptions& options, const Stream& stream) {
+  const ScatterProblem p{.dtype = out.dtype(), .index = index.dtype(), .reduce = options.reduce, .rows = true};
+  const BuiltPlan& plan = plan_for(runtime, "scatter_reduce", p, options.implementation);
+  const std::int64_t features = row_length(out, dim, index), units = static_cast<std::int64_t>(runtime.traits().compute_units);
+  // Panels of whole cache lines of f32, one for each unit.
+  const std::int64_t panel = std::max<std::int64_t>((features / units + 15) / 16, 1) * 16;
+  Encoder encoder(stream, "scatter_reduce");
+  for (std::int64_t v : {features, panel, out.sizes()[dim], index.sizes()[dim]}) encoder.value(static_cast<std::uint64_t>(v));
+  encoder.value(row_stride(out, dim)).value(index.strides()[dim]).value(row_stride(src, dim));
+  encoder.inout(out).input(index).input(src);
+  encoder.dispatch(plan.kernel, item_geometry(static_cast<std::uint64_t>((features + panel - 1) / panel), plan.tuning.local));
+}
+
 void run(const Tensor& out, int dim, const Tensor& index, const Tensor& given, Runtime& runtime, const ScatterOptions& options, const Stream& stream) {
   if (index.numel() == 0 || out.numel() == 0) return;
   Tensor src = cut_to(given, index.sizes());
@@ -148,6 +183,14 @@ void run(const Tensor& out, int dim, const Tensor& index, const Tensor& given, R
   constexpr std::int64_t kLongLine = 4096;
   bool long_lines = row_tuning(runtime.traits()).local > 1 && index.sizes()[dim] >= kLongLine && row_length(out, dim, index) > 0;
   bool rows = names_rows(out, dim, index) || long_lines;
+  // Rows of a cache line for each unit need not be sorted to keep them all busy.
+  const std::int64_t units = static_cast<std::int64_t>(runtime.traits().compute_units);
+  bool panels = takes_panels(out, dim, index, src, options), forced = options.implementation == "scatter_panels";
+  bool keeps_busy = row_tuning(runtime.traits()).local == 1 && row_length(out, dim, index) >= 16 * units;
+  if (forced && !panels)
+    throw Error(ErrorCode::not_supported, "scatter_reduce",
+                "implementation scatter_panels refuses: the index does not name whole rows that are accumulated where they lie");
+  if (forced || (options.implementation.empty() && panels && keeps_busy)) return by_panels(out, dim, index, src, runtime, options, stream);
   if (options.implementation == "segment_rows" && !rows)
     throw Error(ErrorCode::not_supported, "scatter_reduce", "implementation segment_rows refuses: the index does not name rows");
   if (rows && options.implementation != "scatter_lines")

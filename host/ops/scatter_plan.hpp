@@ -12,6 +12,7 @@ struct ScatterProblem {
   SegmentReduce reduce = SegmentReduce::sum;
   bool direct = true;  ///< accumulates in the result's own memory
   bool wide_index = false;
+  bool rows = false;  ///< direct, and the index names whole rows, whose features lie side by side
   std::uint8_t rank_lanes = 4;
 };
 

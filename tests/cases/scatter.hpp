@@ -120,6 +120,34 @@ struct ScatterCase {
     return p;
   }
 
+  /// Rows of `features` with a gap behind each, named by one index a row.
+  static Problem rows(std::string_view what, DType dtype, const ScatterOptions& options, std::int64_t depth, std::int64_t m, std::int64_t features,
+                      std::uint64_t seed, DType index_dtype = DType::i64) {
+    Problem p = problem(what, "scatter_panels", dtype, options, 0, {depth, features, 1}, {m, features, 1}, seed, false, index_dtype);
+    std::vector<double> given = SegmentCase::numbers(p.inputs[1]);
+    std::vector<std::int64_t> line, index;
+    for (std::int64_t j = 0; j < m; ++j) line.push_back(static_cast<std::int64_t>(given[static_cast<std::size_t>(j * features)]));
+    for (std::int64_t j : line) index.insert(index.end(), static_cast<std::size_t>(features), j);
+    p.inputs[0].strides = p.output.strides = {features + 3, 1, 1};
+    p.inputs[1] = SegmentCase::integers(index_dtype, line);
+    // One row more than the index names.
+    p.inputs[2] = {dtype, {m + 1, features, 1}, {features + 5, 1, 1}, {}};
+    p.inputs[2].raw = model::make_values(static_cast<std::size_t>((m + 1) * features), dtype, seed + 9, false);
+    auto fill = [&]<class T>(T) {
+      std::vector<T> out =
+          model<T>(typed<T>(p.inputs[0]), {depth, features, 1}, 0, index, {m, features, 1}, typed<T>(p.inputs[2]), {m + 1, features, 1}, options);
+      for (std::size_t i = 0; i < out.size(); ++i) model::store_at(p.output.raw.data(), i, dtype, static_cast<double>(out[i]));
+    };
+    model::with_accumulator(dtype, fill);
+    p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      copy_(out, in[0], {}, stream);
+      ScatterOptions forced = options;
+      forced.implementation = "scatter_panels";
+      scatter_reduce_(out, 0, in[1].reshape({m, 1, 1}).expand({m, features, 1}), in[2], forced, stream);
+    };
+    return p;
+  }
+
   static std::vector<Problem> problems(std::uint64_t seed) {
     std::vector<Problem> all;
     for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::i32})
@@ -127,10 +155,17 @@ struct ScatterCase {
     all.push_back(problem("mean", "scatter_lines", DType::f32, {.reduce = SegmentReduce::mean}, 0, {7, 5, 21}, {9, 5, 20}, seed + 1, false, DType::i32));
     all.push_back(problem("without self", "scatter_lines", DType::f32, {.reduce = SegmentReduce::amax, .include_self = IncludeSelf::no}, 2, {7, 5, 11},
                           {6, 5, 20}, seed + 2, true));
+    all.push_back(rows("rows", DType::f32, {}, 7, 23, 77, seed + 3));
+    all.push_back(rows("rows", DType::f64, {.reduce = SegmentReduce::amax}, 7, 23, 40, seed + 4, DType::i32));
     return all;
   }
 
   static constexpr Mutation kMutations[] = {
+      {"scatter_panels", Edit::tail, "for (long f = full; f < end; ++f)", "for (long f = full; f + 1 < end; ++f)"},
+      {"scatter_panels", Edit::stride, "ROW(src, j, src_stride)", "ROW(src, j / 2, src_stride)"},
+      {"scatter_panels", Edit::offset, "ROW(out, end > 0 ? i : 0, out_stride)", "ROW(out, end > 0 ? i ^ 1 : 0, out_stride)"},
+      {"scatter_panels", Edit::arithmetic, "CLUTCH_CONCAT(loadv_, T_NAME)(to, f), CLUTCH_CONCAT(loadv_, T_NAME)(from, f))",
+       "CLUTCH_CONCAT(loadv_, T_NAME)(from, f), CLUTCH_CONCAT(loadv_, T_NAME)(from, f))"},
       {"scatter_lines", Edit::tail, "j < (IDX)m", "j + 1 < (IDX)m"},
       {"scatter_lines", Edit::stride, "place[k] += x * stride[k][d];", "place[k] += x * stride[k][0];"},
       {"scatter_lines", Edit::offset, "place[l][2] + j * (IDX)src_inner", "place[l][2] + (j + 1) % (IDX)m * (IDX)src_inner"},

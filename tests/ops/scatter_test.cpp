@@ -47,7 +47,18 @@ TEST(Scatter, RepeatedIndicesGoByRowsWithTheBitsOfLines) {
           if (level() == "smoke" && dtype != DType::f32 && reduce != SegmentReduce::mean) continue;
           ScatterOptions rows{.reduce = reduce, .include_self = include, .implementation = "segment_rows"},
               lines{.reduce = reduce, .include_self = include, .implementation = "scatter_lines"};
-          ASSERT_EQ(scatter_reduce(self, 0, index, src, rows).to_bytes(), scatter_reduce(self, 0, index, src, lines).to_bytes()) << static_cast<int>(reduce);
+          std::vector<std::uint8_t> want = scatter_reduce(self, 0, index, src, lines).to_bytes();
+          ASSERT_EQ(scatter_reduce(self, 0, index, src, rows).to_bytes(), want) << static_cast<int>(reduce);
+          ASSERT_EQ(scatter_reduce(self, 0, index, src, {.reduce = reduce, .include_self = include}).to_bytes(), want) << static_cast<int>(reduce);
+          // Panels accumulate in place.
+          ScatterOptions panels{.reduce = reduce, .include_self = include, .implementation = "scatter_panels"};
+          std::vector<std::uint8_t> got;
+          ErrorCode code = code_of([&] { got = scatter_reduce(self, 0, index, src, panels).to_bytes(); });
+          bool takes = dtype == DType::f32 && reduce != SegmentReduce::mean && include == IncludeSelf::yes;
+          ASSERT_EQ(code, takes ? ErrorCode::ok : ErrorCode::not_supported);
+          if (takes) {
+            ASSERT_EQ(got, want) << static_cast<int>(reduce);
+          }
         }
     }
     // Along another dimension than the first.
@@ -206,6 +217,9 @@ TEST(Scatter, SelectionByTraitsAlone) {
   DeviceTraits cpu = wide_cpu();
   detail::ScatterProblem problem;
   EXPECT_EQ(detail::select(cpu, problem).entry, "scatter_lines");
+  problem.rows = true;
+  EXPECT_EQ(detail::select(cpu, problem).entry, "scatter_panels");
+  problem.rows = false;
   cpu.fp64 = false, problem.dtype = DType::f64;
   EXPECT_EQ(code_of([&] { detail::select(cpu, problem); }), ErrorCode::not_supported);
 }
