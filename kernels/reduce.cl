@@ -27,6 +27,7 @@
 #define POSITION_VALUE POSITION_ROW
 #define KEEP_VALUE
 #define FETCH_VALUE
+#define SIDE_BY_SIDE 0
 #endif
 #include "common/reduce_block.inc"
 
@@ -120,7 +121,8 @@ __kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
 #endif
 
 // Columns: the innermost kept dimension has stride 1 or 0 in each input, the reduced elements lie at one stride. Lanes are columns,
-// PANEL of them to a task, so that rows of memory are read in long pieces; the 64 partials of each are kept apart (16 KiB).
+// PANEL of them to a task, so that rows of memory are read in long pieces; the 64 partials of each are kept apart (4 KiB for each vector
+// of 16 floats).
 #ifdef CLUTCH_ENTRY_reduce_columns
 #define PANEL (ABREAST * WIDTH)
 #define LOAD_COLUMN(k, dtype) \
@@ -148,7 +150,7 @@ __kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
         tasks = n / columns * panels * blocks;
   for (ulong task = group * lanes + lane; task < tasks; task += groups * lanes) {
     ulong number = task / blocks, block = task - number * blocks, outer = number / panels, column = (number - outer * panels) * PANEL;
-    int width = (int)min(columns - column, (ulong)PANEL);
+    int width = (int)min(columns - column, (ulong)PANEL), whole = width / WIDTH;
     IDX place[OPERANDS] = {0}, row[OPERANDS], begin = (IDX)(block * BLOCK), end = (IDX)min((block + 1) * BLOCK, m);
     add_places((IDX)(outer * columns + column), rank, size, kept, 0, place);
     V acc[PARTIALS][ABREAST];
@@ -157,18 +159,15 @@ __kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
     for (int k = 1; k < OPERANDS; ++k) row[k] = place[k] + begin * step[k];
     for (IDX j = begin; j < end; ++j) {
       int p = (int)(j - begin) / CHAIN * 16 + (int)(j - begin) % 16;
-      if (width == PANEL) {
-#pragma unroll
-        for (int v = 0; v < ABREAST; ++v) {
-          V value;
-          CLUTCH_EXPRESSION(LOAD_COLUMN, POSITION_COLUMN, TAKE)
-          acc[p][v] = COMBINE(CLUTCH_LANES_OF(A), acc[p][v], value);
-        }
-      } else {
-        for (int v = 0; v * WIDTH < width; ++v) {
-          V value = columns_tail(row, across, v * WIDTH, min(width - v * WIDTH, WIDTH) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
-          acc[p][v] = COMBINE(CLUTCH_LANES_OF(A), acc[p][v], value);
-        }
+#pragma unroll 4
+      for (int v = 0; v < whole; ++v) {
+        V value;
+        CLUTCH_EXPRESSION(LOAD_COLUMN, POSITION_COLUMN, TAKE)
+        acc[p][v] = COMBINE(CLUTCH_LANES_OF(A), acc[p][v], value);
+      }
+      if (whole * WIDTH < width) {
+        V value = columns_tail(row, across, whole * WIDTH, width - whole * WIDTH CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+        acc[p][whole] = COMBINE(CLUTCH_LANES_OF(A), acc[p][whole], value);
       }
       for (int k = 1; k < OPERANDS; ++k) row[k] += step[k];
     }

@@ -64,6 +64,7 @@ static inline void whole_elements(const IDX* place, IDX j, int streaming, const 
 #define LATE_ELEMENTS
 #endif
 #define POSITION_VALUE NO_POSITION
+#define SIDE_BY_SIDE (CLUTCH_TOTAL_NUMBER > 0 || FETCH_IN < 4)
 #define NAMED(name) CLUTCH_CONCAT(name##_, CLUTCH_TOTAL_NUMBER)
 #define CLUTCH_TOTAL_NUMBER 0
 #include "common/row_total.inc"

@@ -116,11 +116,15 @@ int op_number(Reduce op) {
   }
 }
 
+namespace {
+int abreast(const ReduceProblem& p) { return p.wide_panels ? kReduceWide : kReduceAbreast; }
+}  // namespace
+
 KernelPlan select(const DeviceTraits& traits, const ReduceProblem& p, std::string_view forced) {
   const auto& chosen = choose<ReduceProblem>(kImplementations, traits, p, forced, "reduce");
   KernelPlan plan{.stem = "reduce", .entry = chosen.name, .tuning = row_tuning(traits)};
   set_lanes(plan, traits, p.types.has_wide, 1 + p.inputs + p.positions, p.wide_index, p.rank_lanes);
-  plan.defines.set("FINAL", p.final_stage).set("OP", op_number(p.op)).set("BLOCK", kReduceBlock).set("ABREAST", kReduceAbreast).set("SPLATS", p.splats);
+  plan.defines.set("FINAL", p.final_stage).set("OP", op_number(p.op)).set("BLOCK", kReduceBlock).set("ABREAST", abreast(p)).set("SPLATS", p.splats);
   plan.defines.set_type("A", p.accumulator).set_text("A_NAME", name(p.accumulator));
   return plan;
 }
@@ -214,6 +218,14 @@ struct Stage {
   std::int64_t n, m;
 };
 
+/// Whether an item for a page of columns leaves no unit idle.
+bool takes_wide_panels(const DeviceTraits& traits, const Stage& s) {
+  constexpr std::int64_t kPage = 16 * kReduceWide;
+  if (s.walks.layout != ReduceLayout::columns || row_tuning(traits).local > 1 || s.walks.kept_size[0] < kPage / 2) return false;
+  std::int64_t panels = (s.walks.kept_size[0] + kPage - 1) / kPage, blocks = (s.m + kReduceBlock - 1) / kReduceBlock;
+  return s.n / s.walks.kept_size[0] * panels * blocks >= 4 * static_cast<std::int64_t>(traits.compute_units);
+}
+
 void launch(const Stage& s, const Reduction& r, std::string_view implementation, const Stream& stream) {
   const ExprBody& body = *s.function->body();
   ReduceProblem p{.function = body.id,
@@ -228,6 +240,7 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
   const std::size_t operands = s.walks.operands;
   p.positions = static_cast<std::uint8_t>(operands - s.inputs.size());
   for (std::size_t k = 0; k < s.inputs.size(); ++k) p.dtypes[k] = s.inputs[k].dtype();
+  p.wide_panels = takes_wide_panels(r.runtime->traits(), s);
   for (std::size_t k = 1; k <= operands && p.layout == ReduceLayout::rows; ++k)
     if (s.walks.reduced[16 * k] == 0) p.splats = static_cast<std::uint16_t>(p.splats | 1u << k);
   p.types.note(r.accumulator), p.types.note(s.out->dtype()), p.types.note(*s.function);
@@ -274,7 +287,7 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
   if (s.after) bind_extra(encoder, *s.after->body(), s.after->body()->param_values);
   std::uint64_t items = (n * blocks + chunk - 1) / chunk;
   if (by_columns) {
-    auto columns = static_cast<std::uint64_t>(s.walks.kept_size[0]), panel = static_cast<std::uint64_t>(kReduceAbreast * plan.tuning.width);
+    auto columns = static_cast<std::uint64_t>(s.walks.kept_size[0]), panel = static_cast<std::uint64_t>(abreast(p) * plan.tuning.width);
     items = n / columns * ((columns + panel - 1) / panel) * blocks;
   }
   encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));

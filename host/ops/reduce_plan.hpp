@@ -10,7 +10,8 @@ inline constexpr int kMaxReduceInputs = 8;
 inline constexpr int kMaxReducePositions = 4;
 inline constexpr int kMaxReduceOperands = 1 + kMaxReduceInputs + kMaxReducePositions;  ///< output, inputs, positions
 inline constexpr std::int64_t kReduceBlock = 2048;                                     ///< elements that one item reduces; part of the contract
-inline constexpr int kReduceAbreast = 4;                                               ///< vectors of columns that one item takes side by side
+/// Vectors of columns that one item takes side by side; whole pages of many columns are read faster.
+inline constexpr int kReduceAbreast = 4, kReduceWide = 64;
 
 /// How the elements that go into one result lie.
 enum class ReduceLayout : std::uint8_t {
@@ -27,9 +28,10 @@ struct ReduceProblem {
   DType accumulator = DType::f32, output = DType::f32;
   bool final_stage = true;
   bool wide_index = false;
+  bool wide_panels = false;  ///< of columns: there are enough for kReduceWide vectors
   SeenTypes types;
   std::uint8_t inputs = 1, positions = 0, rank_lanes = 4;
-  std::uint8_t unused[3] = {};
+  std::uint8_t unused[2] = {};
   std::uint16_t splats = 0;  ///< of rows: bits of the operands that have one element a row
   DType dtypes[kMaxReduceInputs] = {};
 };

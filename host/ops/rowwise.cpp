@@ -183,7 +183,7 @@ struct Launch {
   RowwiseProblem problem;
 };
 
-/// The total that takes long enough for the next row to come near meanwhile; kMaxTotals: none, so that it comes with the elements.
+/// The total that takes long enough for the next row to come near meanwhile, the last one without elements; kMaxTotals: with the elements.
 std::uint8_t fetch_in(const RowBody& body) {
   for (std::size_t i = body.totals.size(); i-- > 0;)
     for (const ExprStep& s : body.totals[i].body()->steps)

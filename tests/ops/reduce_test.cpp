@@ -276,6 +276,56 @@ TEST(Reduce, VarianceNormAndLogsumexpAreAccurate) {
   }
 }
 
+TEST(Reduce, PagesOfColumnsHaveTheBitsOfTheReference) {
+  CLUTCH_EACH_DEVICE(device) {
+    // Wide panels, whole ones and a part with a tail, with one block and with several.
+    for (const Dims& sizes : {Dims{8, 70, 1100}, Dims{1, 9000, 1030}})
+      for (DType dtype : {DType::f32, DType::bf16}) {
+        if (sizes[1] > 8000 && dtype != DType::f32) continue;
+        Tensor x = randn(sizes, {.device = device, .seed = 3}).to(dtype), scale = randn({sizes[2]}, {.device = device, .seed = 4});
+        for (Reduce op : {Reduce::sum, Reduce::max}) {
+          auto with = [&](std::string_view implementation) {
+            return reduce(op, [](Expr a, Expr b) { return a * b; }, {x, scale}, {.dims = {1}, .implementation = implementation});
+          };
+          std::vector<std::uint8_t> want = with("reduce_strided").to_bytes();
+          EXPECT_EQ(with("reduce_columns").to_bytes(), want) << name(dtype) << " of " << to_string(sizes);
+          EXPECT_EQ(with("").to_bytes(), want);
+        }
+      }
+  }
+}
+
+TEST(Reduce, NearRowsHaveTheBitsOfTwoReductions) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      Tensor x = randn({70, 4, 300}, {.device = device, .seed = 3}).to(dtype);
+      ExprFunction root = trace([](Expr a) { return sqrt(a); }, std::array{DType::f32});
+      for (const Dims& dims : {Dims{-1}, Dims{1, 2}})
+        for (KeepDims keep : {KeepDims::no, KeepDims::yes}) {
+          ReduceOptions near{.dims = dims, .keep_dims = keep}, apart{.dims = dims, .keep_dims = keep, .implementation = "reduce_rows"};
+          Tensor got = var(x, 1, near);
+          EXPECT_EQ(got.sizes(), var(x, 1, apart).sizes());
+          EXPECT_EQ(got.to_bytes(), var(x, 1, apart).to_bytes());
+          near.after = apart.after = root;
+          EXPECT_EQ(var(x, 0, near).to_bytes(), var(x, 0, apart).to_bytes());
+          near.after = apart.after = {};
+          EXPECT_EQ(logsumexp(x, near).sizes(), got.sizes());
+          EXPECT_EQ(logsumexp(x, near).to_bytes(), logsumexp(x.transpose(0, 1).clone().transpose(0, 1), {.dims = dims, .keep_dims = keep}).to_bytes());
+        }
+    }
+    // An infinite maximum, and NaN.
+    Tensor x = zeros({128, 600}, {.device = device});
+    fill_(x.slice(0, 0, 1), -INFINITY);
+    fill_(x.slice(0, 1, 2), INFINITY);
+    fill_(x.slice(0, 2, 3).slice(1, 5, 6), NAN);
+    std::vector<float> got = logsumexp(x, {.dims = {1}}).to_host<float>();
+    EXPECT_EQ(got[0], -INFINITY);
+    EXPECT_EQ(got[1], INFINITY);
+    EXPECT_TRUE(std::isnan(got[2]));
+    EXPECT_NEAR(got[3], std::log(600.0), 1e-6);
+  }
+}
+
 TEST(Reduce, ErrorStaysBelowTheStatedBound) {
   CLUTCH_EACH_DEVICE(device) {
     const std::int64_t n = level() == "nightly" ? 1 << 24 : 1 << 18;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions by name: compositions of reduce and map.
+// Reductions by name: compositions of reduce, rowwise and map.
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/reduce.hpp>
+#include <clutch/ops/rowwise.hpp>
 
 #include "ops/traced.hpp"
 
@@ -57,16 +58,59 @@ Tensor place_of(std::string_view name, Reduce op, const Tensor& given, const Red
 Tensor argmin(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return place_of("argmin", Reduce::min, x, options, stream); }
 Tensor argmax(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return place_of("argmax", Reduce::max, x, options, stream); }
 
+namespace {
+
+/// Whether the reduced elements are many rows in memory that stay near: a launch that reads each twice beats two that read all.
+bool near_rows(const Tensor& x, const ReduceOptions& options, std::string_view op) {
+  constexpr std::int64_t kNear = 8192, kMany = 64, kWorth = 65536;
+  if (!x.defined() || !is_floating(x.dtype()) || options.dims.empty() || !options.implementation.empty()) return false;
+  std::array<bool, kMaxRank> gone = detail::marked_dims(options.dims, x.rank(), op);
+  std::int64_t length = 1;
+  bool kept = false;
+  for (int d = x.rank() - 1; d >= 0; --d) {
+    if (!gone[static_cast<std::size_t>(d)]) {
+      kept = true;
+      continue;
+    }
+    if (kept || (x.sizes()[d] != 1 && x.strides()[d] != length)) return false;
+    length *= x.sizes()[d];
+  }
+  return length > 0 && length <= kNear && x.numel() / length >= kMany && x.numel() >= kWorth;
+}
+
+/// A result with the reduced dimensions or without them, as the options say.
+Tensor shaped(const Tensor& kept, const ReduceOptions& options, std::string_view op) {
+  if (options.keep_dims == KeepDims::yes) return kept;
+  Dims sizes;
+  std::array<bool, kMaxRank> gone = detail::marked_dims(options.dims, kept.rank(), op);
+  for (int d = 0; d < kept.rank(); ++d)
+    if (!options.dims.empty() && !gone[static_cast<std::size_t>(d)]) sizes.push_back(kept.sizes()[d]);
+  return kept.reshape(sizes);
+}
+
+}  // namespace
+
 Tensor var(const Tensor& x, double correction, const ReduceOptions& options, const Stream& stream) {
-  ReduceOptions wide = keeping(options);
-  if (is_floating(x.dtype()) && x.dtype() != DType::f64) wide.dtype = DType::f32;
-  Tensor center = mean(x, wide, stream);
-  double n = center.numel() == 0 ? 0 : static_cast<double>(x.numel()) / static_cast<double>(center.numel());
-  ReduceOptions last = options;
-  DType computed = center.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  last.after = trace([&](Expr s) { return s / param(std::max(n - correction, 0.0)); }, std::array{computed});
-  if (!options.after.empty()) last.after = detail::compose(options.after, last.after);
+  ReduceOptions wide = keeping(options), last = options;
+  DType computed = x.defined() && x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  if (is_floating(x.dtype())) wide.dtype = computed;
   if (last.dtype.size() == 0 && is_floating(x.dtype())) last.dtype = x.dtype();
+  auto set_after = [&](const Tensor& per_result) {
+    double n = per_result.numel() == 0 ? 0 : static_cast<double>(x.numel()) / static_cast<double>(per_result.numel());
+    last.after = trace([&](Expr s) { return s / param(std::max(n - correction, 0.0)); }, std::array{computed});
+    if (!options.after.empty()) last.after = detail::compose(options.after, last.after);
+  };
+  if (near_rows(x, options, "var")) {
+    auto squares = [](Row& row, Expr a) {
+      Expr m = row.mean(a);
+      row.result(row.sum(square(a - m)));
+    };
+    Tensor total = rowwise(squares, {x}, {.dims = options.dims}, stream)[0];
+    set_after(total);
+    return shaped(map(last.after, std::span(&total, 1), {.dtypes = last.dtype}, stream)[0], options, "var");
+  }
+  Tensor center = mean(x, wide, stream);
+  set_after(center);
   return reduce(
       Reduce::sum, [](Expr a, Expr m) { return square(a - m); }, {x, center}, last, stream);
 }
@@ -102,21 +146,23 @@ Tensor norm(const Tensor& x, double p, const ReduceOptions& options, const Strea
 }
 
 Tensor logsumexp(const Tensor& x, const ReduceOptions& options, const Stream& stream) {
-  Tensor top = amax(x, keeping(options), stream);
   ReduceOptions wide = keeping(options);
   wide.dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   // An infinite maximum is not subtracted: Inf - Inf would be NaN.
   auto guarded = [](const Expr& m) { return select(isfinite(m), m, cast(Expr(0), m.dtype())); };
+  DType dtype = options.dtype.size() > 0 ? options.dtype[0] : is_floating(x.dtype()) ? x.dtype() : DType::f32;
+  if (near_rows(x, options, "logsumexp")) {
+    auto row_of = [&](Row& row, Expr a) {
+      Expr m = guarded(row.max(a));
+      row.result(log(row.sum(exp(a - m))) + m);
+    };
+    return shaped(rowwise(row_of, {x}, {.dims = options.dims, .dtypes = {dtype}}, stream)[0], options, "logsumexp");
+  }
+  Tensor top = amax(x, keeping(options), stream);
   Tensor total = reduce(
       Reduce::sum, [&](Expr a, Expr m) { return exp(a - guarded(m)); }, {x, top}, wide, stream);
-  DType dtype = options.dtype.size() > 0 ? options.dtype[0] : is_floating(x.dtype()) ? x.dtype() : DType::f32;
   Tensor result = map([&](Expr s, Expr m) { return log(s) + guarded(m); }, {total, top}, {.dtypes = {dtype}}, stream);
-  if (options.keep_dims == KeepDims::yes) return result;
-  Dims sizes;
-  std::array<bool, kMaxRank> gone = detail::marked_dims(options.dims, x.rank(), "logsumexp");
-  for (int d = 0; d < x.rank(); ++d)
-    if (!options.dims.empty() && !gone[static_cast<std::size_t>(d)]) sizes.push_back(x.sizes()[d]);
-  return result.reshape(sizes);
+  return shaped(result, options, "logsumexp");
 }
 
 Tensor sum_to(const Tensor& x, const Dims& sizes, const Stream& stream) {
