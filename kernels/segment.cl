@@ -2,20 +2,22 @@
 // segment: rows of features reduced over segments: out[i, :] = reduce of values[k] * data[columns[k], :] over k from offsets[i] to
 // offsets[i + 1]. Without COLUMNS entry k is row k of the data, without VALUES its factor is 1. A segment's entries go one after another,
 // in order, into one accumulator for each feature; sums with VALUES are fma. Columns that are no row of the data give `missing`.
-// And what gradients need beside it: numbers of the entries' segments, products of the entries' rows.
+// With FIRST only features f count for which firsts[columns[k], f] is places[k].
+// And what gradients need beside it: numbers of the entries' segments, products of the entries' rows, and where in a segment a result is
+// found first.
 // Ownership: an item takes `chunk` segments at a time, in panels of PANEL features that stay in registers. No local memory.
 // Needs: what common/expr.clh needs; T_NAME (f32, f64, f16, bf16; of data, values and out); OFFSET and COLUMN (int or long); COLUMNS and
 // VALUES (0 or 1); OFFSETS (0: segment i is entry i); SELF (0; 1 and 3: accumulators begin with a row of `self`, which means count and do
-// not; 2: empty segments are that row); LONGEST (segments of more iterations give `missing`; 0: any); A_IS_F32 or A_IS_F64; OP (0 sum, 1 prod,
-// 2 min, 3 max); MEAN (1: divide by the count); IDX.
+// not; 2: empty segments are that row); LONGEST (segments of more iterations give `missing`; 0: any); FIRST (0 or 1; T is A then); ROUND (for segment_first:
+// what results were rounded to: 0 T, 1 f16, 2 bf16); A_IS_F32 or A_IS_F64; OP (0 sum, 1 prod, 2 min, 3 max); MEAN (1: divide by the count); IDX.
 #include "common/combine.clh"
 #include "common/launch.clh"
 
 #if !defined(T_NAME) || !defined(OFFSET) || !defined(COLUMN) || !defined(COLUMNS) || !defined(VALUES) || !defined(OP) || !defined(MEAN) || !defined(IDX)
 #error "T_NAME, OFFSET, COLUMN, COLUMNS, VALUES, OP, MEAN and IDX are not defined"
 #endif
-#if !defined(OFFSETS) || !defined(SELF) || !defined(LONGEST)
-#error "OFFSETS, SELF and LONGEST are not defined"
+#if !defined(OFFSETS) || !defined(SELF) || !defined(LONGEST) || !defined(FIRST) || !defined(ROUND)
+#error "OFFSETS, SELF, LONGEST, FIRST and ROUND are not defined"
 #endif
 #define BEGINS_WITH_SELF (SELF == 1 || SELF == 3)
 #define TOO_LONG(iterations) (LONGEST > 0 && (iterations) > LONGEST)
@@ -74,10 +76,23 @@ static inline long offset_of(__global const uchar* offsets, ulong i, long entrie
   return (long)i;
 #endif
 }
+// acc with an entry's term, or as it is where another entry is the first.
+#if FIRST
+#define WITH_TERM(acc, x, value, firsts, at, count, own) (some(firsts, at, count) == (V)(own) ? step(acc, x, value) : (acc))
+#else
+#define WITH_TERM(acc, x, value, firsts, at, count, own) step(acc, x, value)
+#endif
+static inline A place_of(__global const uchar* places, long k) {
+#if FIRST
+  return LOAD(places, k);
+#else
+  return 0;
+#endif
+}
 // Up to PANEL features of a segment, `width` of them, from feature `first` on.
 static inline void segment_panel(__global uchar* out, __global const uchar* data, __global const uchar* columns, __global const uchar* values,
-                                 __global const uchar* self, long begin, long end, long entries, long data_rows, IDX out_place, IDX self_place, IDX data_stride,
-                                 IDX first, int width, A missing) {
+                                 __global const uchar* self, __global const uchar* firsts, __global const uchar* places, long begin, long end, long entries,
+                                 long data_rows, IDX out_place, IDX self_place, IDX data_stride, IDX first, int width, A missing) {
   V acc[ABREAST];
 #if BEGINS_WITH_SELF
   for (int v = 0; v * WIDTH < width; ++v) acc[v] = some(self, self_place + v * WIDTH, min(width - v * WIDTH, WIDTH));
@@ -86,7 +101,7 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
 #endif
   for (long k = begin; k < end; ++k) {
     long row = row_of(columns, k, data_rows);
-    A value = row < 0 ? missing : value_of(values, k);
+    A value = row < 0 ? missing : value_of(values, k), own = place_of(places, k);
 #if COLUMNS
     // Rows lie anywhere: those of the entries to come are fetched, also the next segments'.
     if (k + AHEAD < entries) {
@@ -99,9 +114,12 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
       for (int v = 0; v < ABREAST; ++v) acc[v] = (V)missing;
     } else if (width == PANEL) {
 #pragma unroll
-      for (int v = 0; v < ABREAST; ++v) acc[v] = step(acc[v], LOADV(data, place + v * WIDTH), value);
+      for (int v = 0; v < ABREAST; ++v) acc[v] = WITH_TERM(acc[v], LOADV(data, place + v * WIDTH), value, firsts, place + v * WIDTH, WIDTH, own);
     } else {
-      for (int v = 0; v * WIDTH < width; ++v) acc[v] = step(acc[v], some(data, place + v * WIDTH, min(width - v * WIDTH, WIDTH)), value);
+      for (int v = 0; v * WIDTH < width; ++v) {
+        int count = min(width - v * WIDTH, WIDTH);
+        acc[v] = WITH_TERM(acc[v], some(data, place + v * WIDTH, count), value, firsts, place + v * WIDTH, count, own);
+      }
     }
   }
   for (int v = 0; v * WIDTH < width; ++v) put_some(out, out_place + v * WIDTH, min(width - v * WIDTH, WIDTH), FINISH(acc[v], end - begin));
@@ -111,9 +129,11 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
   CLUTCH_PREDICATE ulong n, ulong features, ulong entries, ulong data_rows, ulong chunk, long out_stride, long out_inner, long data_stride, long data_inner, \
       long self_stride, long self_inner, float empty, float missing, __global uchar *out, ulong out_offset, __global const uchar *data, ulong data_offset,   \
       __global const uchar *offsets, ulong offsets_offset, __global const uchar *columns, ulong columns_offset, __global const uchar *values,                \
-      ulong values_offset, __global const uchar *self, ulong self_offset
-#define SEGMENT_SHIFT \
-  out += out_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, values += values_offset, self += self_offset;
+      ulong values_offset, __global const uchar *self, ulong self_offset, __global const uchar *firsts, ulong firsts_offset, __global const uchar *places,   \
+      ulong places_offset
+#define SEGMENT_SHIFT                                                                                                                         \
+  out += out_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, values += values_offset, self += self_offset, \
+      firsts += firsts_offset, places += places_offset;
 
 // Rows: the features of a row lie side by side.
 #ifdef CLUTCH_ENTRY_segment_rows
@@ -130,8 +150,8 @@ __kernel void segment_rows(SEGMENT_PARAMS) {
         if (TOO_LONG((end - begin) * ((long)features / PANEL + 1))) {
           for (int l = 0; l < width; ++l) CLUTCH_CONCAT(store_, T_NAME)(out, place + l, (A)missing);
         } else if ((begin < end) | (SELF == 1)) {
-          segment_panel(out, data, columns, values, self, begin, end, (long)entries, (long)data_rows, place, self_place, (IDX)data_stride, first, width,
-                        (A)missing);
+          segment_panel(out, data, columns, values, self, firsts, places, begin, end, (long)entries, (long)data_rows, place, self_place, (IDX)data_stride,
+                        first, width, (A)missing);
         } else {
           for (int l = 0; l < width; ++l) CLUTCH_CONCAT(store_, T_NAME)(out, place + l, SELF >= 2 ? LOAD(self, self_place + l) : (A)empty);
         }
@@ -158,7 +178,8 @@ __kernel void segment_strided(SEGMENT_PARAMS) {
       if (row < 0) {
         acc = (V)(A)missing;
       } else {
-        acc = step(acc, (V)LOAD(data, (IDX)row * (IDX)data_stride + (IDX)f * (IDX)data_inner), value_of(values, k));
+        IDX at = (IDX)row * (IDX)data_stride + (IDX)f * (IDX)data_inner;
+        acc = WITH_TERM(acc, (V)LOAD(data, at), value_of(values, k), firsts, at, 1, place_of(places, k));
       }
     }
     V result = begin < end ? FINISH(acc, end - begin) : (V)own;
@@ -182,18 +203,20 @@ __kernel void segment_ids(CLUTCH_PREDICATE ulong n, ulong entries, ulong chunk, 
 }
 #endif
 
-// out[k] = sum of x[i, f] * data[columns[k], f] over the features f, i being the segment of entry k: feature f goes into partial f % 16 by
+// out[k] = sum of x[i, f] * data[columns[k], f] over the features f (with FIRST those for which firsts[i, f] is k's place in its segment), i
+// being the segment of entry k: feature f goes into partial f % 16 by
 // fma, the partials into a tree of halves.
 #ifdef CLUTCH_ENTRY_segment_dots
 __kernel void segment_dots(CLUTCH_PREDICATE ulong n, ulong features, ulong entries, ulong data_rows, ulong chunk, long x_stride, long data_stride,
                            __global uchar* out, ulong out_offset, __global const uchar* x, ulong x_offset, __global const uchar* data, ulong data_offset,
-                           __global const uchar* offsets, ulong offsets_offset, __global const uchar* columns, ulong columns_offset) {
+                           __global const uchar* offsets, ulong offsets_offset, __global const uchar* columns, ulong columns_offset,
+                           __global const uchar* firsts, ulong firsts_offset) {
   CLUTCH_IF_PREDICATE
-  out += out_offset, x += x_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset;
+  out += out_offset, x += x_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, firsts += firsts_offset;
   for (ulong task = get_global_id(0) * chunk; task < n; task += get_global_size(0) * chunk)
     for (ulong i = task; i < min(task + chunk, n); ++i) {
-      long end = offset_of(offsets, i + 1, (long)entries);
-      for (long k = offset_of(offsets, i, (long)entries); k < end; ++k) {
+      long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
+      for (long k = begin; k < end; ++k) {
         long row = row_of(columns, k, (long)data_rows);
         V acc[16 / WIDTH];
         for (int v = 0; v < 16 / WIDTH; ++v) acc[v] = (V)(A)0;
@@ -203,6 +226,9 @@ __kernel void segment_dots(CLUTCH_PREDICATE ulong n, ulong features, ulong entri
             int count = (int)clamp((long)features - at, 0L, (long)WIDTH);
             if (count == 0) continue;
             V sum = FMA(some(x, (long)i * x_stride + at, count), some(data, row * data_stride + at, count), acc[v]);
+#if FIRST
+            sum = some(firsts, (long)i * x_stride + at, count) == (V)(A)(k - begin) ? sum : acc[v];
+#endif
             acc[v] = MASK(LANE_BELOW(count)) ? sum : acc[v];
           }
         A partial[16];
@@ -210,6 +236,47 @@ __kernel void segment_dots(CLUTCH_PREDICATE ulong n, ulong features, ulong entri
         for (int h = 8; h > 0; h /= 2)
           for (int l = 0; l < h; ++l) partial[l] += partial[l + h];
         CLUTCH_CONCAT(store_, T_NAME)(out, k, row < 0 ? (A)NAN : partial[0]);
+      }
+    }
+}
+#endif
+
+// out[i, f]: the place in segment i of the first entry whose term for feature f is result[i, f]; -1 if none is.
+#ifdef CLUTCH_ENTRY_segment_first
+#if ROUND == 1
+#define ROUNDED(x) clutch_round_f16(x)
+#elif ROUND == 2
+#define ROUNDED(x) clutch_round_bf16(x)
+#else
+#define ROUNDED(x) (x)
+#endif
+__kernel void segment_first(CLUTCH_PREDICATE ulong n, ulong features, ulong entries, ulong data_rows, ulong chunk, __global uchar* out, ulong out_offset,
+                            __global const uchar* data, ulong data_offset, __global const uchar* offsets, ulong offsets_offset, __global const uchar* columns,
+                            ulong columns_offset, __global const uchar* values, ulong values_offset, __global const uchar* result, ulong result_offset) {
+  CLUTCH_IF_PREDICATE
+  out += out_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, values += values_offset, result += result_offset;
+  for (ulong task = get_global_id(0) * chunk; task < n; task += get_global_size(0) * chunk)
+    for (ulong i = task; i < min(task + chunk, n); ++i) {
+      long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
+      for (long first = 0; first < (long)features; first += PANEL) {
+        V found[ABREAST], wanted[ABREAST];
+        int counts[ABREAST];
+        for (int v = 0; v < ABREAST; ++v) {
+          counts[v] = (int)clamp((long)features - first - v * WIDTH, 0L, (long)WIDTH);
+          found[v] = (V)(A)-1, wanted[v] = (V)(A)0;
+          if (counts[v] > 0) wanted[v] = some(result, (long)i * (long)features + first + v * WIDTH, counts[v]);
+        }
+        for (long k = begin; k < end; ++k) {
+          long row = row_of(columns, k, (long)data_rows);
+          V value = (V)value_of(values, k), own = (V)(A)(k - begin);
+          for (int v = 0; v < ABREAST; ++v)
+            if (row >= 0 && counts[v] > 0) {
+              V term = ROUNDED(some(data, row * (long)features + first + v * WIDTH, counts[v]) * value);
+              found[v] = ((term == wanted[v]) & (found[v] < (V)(A)0)) ? own : found[v];
+            }
+        }
+        for (int v = 0; v < ABREAST; ++v)
+          if (counts[v] > 0) put_some(out, (long)i * (long)features + first + v * WIDTH, counts[v], found[v]);
       }
     }
 }

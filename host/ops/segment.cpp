@@ -85,7 +85,7 @@ int op_number(SegmentReduce reduce) {
 }
 
 KernelPlan select(const DeviceTraits& traits, const SegmentProblem& p, std::string_view forced) {
-  std::string_view entry = p.stage == SegmentStage::ids ? "segment_ids" : "segment_dots";
+  std::string_view entry = p.stage == SegmentStage::ids ? "segment_ids" : p.stage == SegmentStage::dots ? "segment_dots" : "segment_first";
   if (p.stage == SegmentStage::reduce) entry = choose<SegmentProblem>(kImplementations, traits, p, forced, "segment").name;
   KernelPlan plan{.stem = "segment", .entry = entry, .tuning = row_tuning(traits)};
   set_lanes(plan, traits, p.dtype == DType::f64, 2, p.wide_index, 4);
@@ -94,6 +94,7 @@ KernelPlan select(const DeviceTraits& traits, const SegmentProblem& p, std::stri
   plan.defines.set("OFFSETS", p.has_offsets).set("SELF", static_cast<int>(p.self));
   // Iterations of an item: entries of its segments by panels of features; rows of few features go together.
   plan.defines.set("LONGEST", traits.quirks & kQuirkLoopsEndEarly ? 16000 : 0);
+  plan.defines.set("FIRST", p.has_first).set("ROUND", p.result == DType::f16 ? 1 : p.result == DType::bf16 ? 2 : 0);
   plan.defines.set_text("OFFSET", p.offset == DType::i64 ? "long" : "int").set_text("COLUMN", p.column == DType::i64 ? "long" : "int");
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype));
   return plan;
@@ -141,7 +142,8 @@ void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& op
                    .has_columns = s.columns.defined(),
                    .has_values = s.values.defined(),
                    .has_offsets = s.offsets.defined(),
-                   .self = s.self_rows};
+                   .self = s.self_rows,
+                   .has_first = s.firsts.defined()};
   p.rows = (data.strides()[1] == 1 && target.strides()[1] == 1 && self.strides()[1] == 1) || features == 1;
   p.wide_index = the_settings().index64.on() || reaches(data) || reaches(target) || reaches(self);
   const BuiltPlan& plan = plan_for(runtime, "segment", p, options.implementation);
@@ -153,6 +155,7 @@ void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& op
   for (const Tensor* t : {&target, &data, &self}) encoder.value(t->strides()[0]).value(t->strides()[1]);
   encoder.value(static_cast<float>(s.empty)).value(static_cast<float>(s.missing));
   encoder.output(target).input(data).input(offsets).input(columns).input(values).input(self);
+  encoder.input(s.firsts.defined() ? s.firsts : data).input(s.places.defined() ? s.places : data);
   encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
   if (copied) copy_(out, target.reshape(out.sizes()), {}, stream);
 }
@@ -181,8 +184,8 @@ Tensor segment_ids(const Tensor& given, std::int64_t entries, const char* op, co
   return ids;
 }
 
-Tensor segment_dots(const Tensor& given_x, const Tensor& given_data, const Tensor& given_offsets, const Tensor& given_columns, const char* op,
-                    const Stream& stream) {
+Tensor segment_dots(const Tensor& given_x, const Tensor& given_data, const Tensor& given_offsets, const Tensor& given_columns, const Tensor& firsts,
+                    const char* op, const Stream& stream) {
   check_index(given_columns, "columns", op);
   // Entries of no segment have no product.
   Tensor out = zeros({given_columns.numel()}, {.dtype = given_data.dtype(), .device = stream.device()}, stream);
@@ -191,13 +194,39 @@ Tensor segment_dots(const Tensor& given_x, const Tensor& given_data, const Tenso
   auto n = static_cast<std::uint64_t>(x.sizes()[0]), features = static_cast<std::uint64_t>(x.sizes()[1]), entries = static_cast<std::uint64_t>(out.numel());
   if (n == 0 || entries == 0) return out;
   Runtime& runtime = out.storage()->runtime();
-  SegmentProblem p{.dtype = data.dtype(), .offset = offsets.dtype(), .column = columns.dtype(), .has_columns = true, .stage = SegmentStage::dots};
+  SegmentProblem p{.dtype = data.dtype(),
+                   .offset = offsets.dtype(),
+                   .column = columns.dtype(),
+                   .has_columns = true,
+                   .stage = SegmentStage::dots,
+                   .has_first = firsts.defined()};
   p.wide_index = the_settings().index64.on() || reaches(x) || reaches(data);
   const BuiltPlan& plan = plan_for(runtime, "segment", p, {});
   std::uint64_t chunk = rows_of_chunk(plan, features * (entries + n), n);
   Encoder encoder(stream, op);
   encoder.value(n).value(features).value(entries).value(static_cast<std::uint64_t>(data.sizes()[0])).value(chunk);
   encoder.value(x.strides()[0]).value(data.strides()[0]).output(out).input(x).input(data).input(offsets).input(columns);
+  encoder.input(firsts.defined() ? firsts : x);
+  encoder.dispatch(plan.kernel, item_geometry((n + chunk - 1) / chunk, plan.tuning.local));
+  return out;
+}
+
+Tensor segment_first(const Segments& s, const Tensor& given_result, DType rounded, const Stream& stream) {
+  Tensor out = empty(given_result.sizes(), {.dtype = s.data.dtype(), .device = stream.device()}, stream);
+  auto n = static_cast<std::uint64_t>(out.sizes()[0]), features = static_cast<std::uint64_t>(out.sizes()[1]);
+  if (out.numel() == 0) return out;
+  Tensor data = s.data.contiguous(stream), offsets = s.offsets.contiguous(stream), columns = s.columns.contiguous(stream),
+         result = given_result.contiguous(stream);
+  Tensor values = s.values.defined() ? s.values.contiguous(stream) : data;
+  auto entries = static_cast<std::uint64_t>(columns.numel());
+  SegmentProblem p{.dtype = data.dtype(), .offset = offsets.dtype(), .column = columns.dtype(), .has_columns = true, .has_values = s.values.defined()};
+  p.stage = SegmentStage::first, p.result = rounded;
+  p.wide_index = the_settings().index64.on() || reaches(data) || reaches(out);
+  const BuiltPlan& plan = plan_for(out.storage()->runtime(), "segment", p, {});
+  std::uint64_t chunk = rows_of_chunk(plan, features * (entries + n), n);
+  Encoder encoder(stream, s.op);
+  encoder.value(n).value(features).value(entries).value(static_cast<std::uint64_t>(data.sizes()[0])).value(chunk);
+  encoder.output(out).input(data).input(offsets).input(columns).input(values).input(result);
   encoder.dispatch(plan.kernel, item_geometry((n + chunk - 1) / chunk, plan.tuning.local));
   return out;
 }

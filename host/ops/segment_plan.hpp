@@ -17,7 +17,7 @@ enum class SelfRows : std::uint8_t {
   initial,  ///< accumulators begin with them, and means do not count them
 };
 
-enum class SegmentStage : std::uint8_t { reduce, ids, dots };
+enum class SegmentStage : std::uint8_t { reduce, ids, dots, first };
 
 /// What selection of segment looks at; also the key of its cached plans.
 struct SegmentProblem {
@@ -30,6 +30,8 @@ struct SegmentProblem {
   bool has_offsets = true;  ///< otherwise segment i is entry i
   SelfRows self = SelfRows::none;
   SegmentStage stage = SegmentStage::reduce;
+  bool has_first = false;
+  DType result = DType::f32;  ///< of the stage `first`: what results were rounded to
 };
 
 /// What kernels/common/combine.clh calls the operation.
@@ -40,6 +42,7 @@ struct Segments {
   const char* op;
   Tensor data, offsets, columns, values, self;  ///< undefined: none
   std::optional<double> initial;                ///< of segment_reduce, which makes it `self`
+  Tensor firsts, places;                        ///< only features f count for which firsts[columns[k], f] is places[k]; of the data's dtype
   SelfRows self_rows = SelfRows::none;
   std::int64_t data_rows = 0;
   double empty = 0, missing = std::numeric_limits<double>::quiet_NaN();
@@ -51,8 +54,12 @@ void segment_into(const Tensor& out, const Segments& segments, const SegmentOpti
 Tensor select_rows(const Tensor& data, const Tensor& columns, double missing, const char* op, const Stream& stream);
 /// The number of each entry's segment, in the offsets' dtype; -1 where it lies in none.
 Tensor segment_ids(const Tensor& offsets, std::int64_t entries, const char* op, const Stream& stream);
-/// Products of rows: out[k] = x[i, :] . data[columns[k], :], i being the segment of entry k.
-Tensor segment_dots(const Tensor& x, const Tensor& data, const Tensor& offsets, const Tensor& columns, const char* op, const Stream& stream);
+/// Products of rows: out[k] = x[i, :] . data[columns[k], :], i being the segment of entry k; of features f for which firsts[i, f] is k's place
+/// in its segment, where that is defined.
+Tensor segment_dots(const Tensor& x, const Tensor& data, const Tensor& offsets, const Tensor& columns, const Tensor& firsts, const char* op,
+                    const Stream& stream);
+/// Where in segment i of s (data contiguous, in f32 or f64) a term of feature f is result[i, f], which was rounded to a dtype, first; -1: nowhere.
+Tensor segment_first(const Segments& s, const Tensor& result, DType rounded, const Stream& stream);
 
 /// Pure. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const SegmentProblem& problem, std::string_view forced = {});

@@ -147,6 +147,40 @@ struct SegmentCase {
     return p;
   }
 
+  /// The values' gradient of the largest terms of a product, each of which the first entry that has it takes (segment_first).
+  static Problem first(DType dtype, std::int64_t rows, std::int64_t features, std::uint64_t seed) {
+    Problem p = problem(name(dtype), "segment_first", dtype, SegmentReduce::amax, rows, features, true, seed);
+    p.is_helper = true;
+    Operand result = p.output;
+    result.strides = {};
+    p.inputs[0].strides = {};
+    p.inputs.push_back(result);
+    p.inputs.push_back({dtype, {rows, features}, {}, model::make_values(static_cast<std::size_t>(rows * features), dtype, seed + 7, false)});
+    std::vector<double> data = numbers(p.inputs[0]), offsets = numbers(p.inputs[1]), columns = numbers(p.inputs[2]), values = numbers(p.inputs[3]),
+                        largest = numbers(result), grad = numbers(p.inputs.back());
+    std::int64_t width = p.inputs[0].sizes[0], entries = static_cast<std::int64_t>(offsets.back());
+    auto n = static_cast<std::size_t>(features);
+    p.output = {dtype, {entries}, {}, std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(entries)))};
+    for (std::size_t i = 0; i < static_cast<std::size_t>(rows); ++i) {
+      std::vector<bool> taken(n, false);
+      for (auto k = static_cast<std::size_t>(offsets[i]); k < static_cast<std::size_t>(offsets[i + 1]); ++k) {
+        std::vector<float> x(n, 0), y(n, 0);
+        for (std::size_t f = 0; f < n; ++f) {
+          auto of_b = static_cast<float>(data[static_cast<std::size_t>(columns[k]) * n + f]);
+          if (taken[f] || of_b * static_cast<float>(values[k]) != static_cast<float>(largest[i * n + f])) continue;
+          taken[f] = true;
+          x[f] = static_cast<float>(grad[i * n + f]), y[f] = of_b;
+        }
+        model::store_at(p.output.raw.data(), k, dtype, static_cast<double>(dot(x.data(), y.data(), n)));
+      }
+    }
+    p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      sparse::Csr a{.offsets = in[1], .columns = in[2], .values = in[3], .width = width};
+      copy_(out, sparse::spmm_backward(in[5], in[4], a, in[0], {.reduce = SegmentReduce::amax}, stream).values, {}, stream);
+    };
+    return p;
+  }
+
   static std::vector<Problem> problems(std::uint64_t seed) {
     std::vector<Problem> all;
     for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
@@ -158,6 +192,7 @@ struct SegmentCase {
     all.push_back(problem("prod", "segment_strided", DType::f32, SegmentReduce::prod, 13, 5, false, seed + 4, true, DType::i32));
     all.push_back(gradient("segment_ids", DType::f32, 13, 3, seed + 5));
     all.push_back(gradient("segment_dots", DType::f32, 13, 37, seed + 6));
+    all.push_back(first(DType::f32, 13, 85, seed + 7));
     return all;
   }
 
@@ -174,8 +209,13 @@ struct SegmentCase {
       {"segment_dots", Edit::stride, "row * data_stride + at", "row / 2 * data_stride + at"},
       {"segment_dots", Edit::offset, "(long)i * x_stride + at", "(long)i / 2 * x_stride + at"},
       {"segment_dots", Edit::arithmetic, "partial[l] += partial[l + h]", "partial[l] -= partial[l + h]"},
+      {"segment_first", Edit::tail, "found[v] = ((term", "if (k + 1 < end) found[v] = ((term"},
+      {"segment_first", Edit::stride, "row * (long)features + first + v * WIDTH, counts[v]) * value",
+       "row / 2 * (long)features + first + v * WIDTH, counts[v]) * value"},
+      {"segment_first", Edit::offset, "own = (V)(A)(k - begin)", "own = (V)(A)(k - begin + 1)"},
+      {"segment_first", Edit::arithmetic, "counts[v]) * value)", "counts[v]) * -value)"},
       {"segment_strided", Edit::tail, "k < end && !TOO_LONG(end - begin); ++k) {", "k + 1 < end && !TOO_LONG(end - begin); ++k) {"},
-      {"segment_strided", Edit::stride, "(IDX)f * (IDX)data_inner)", "(IDX)f * (IDX)out_inner)"},
+      {"segment_strided", Edit::stride, "(IDX)f * (IDX)data_inner;", "(IDX)f * (IDX)out_inner;"},
       {"segment_strided", Edit::offset, "(IDX)row * (IDX)data_stride", "((IDX)row + 1) * (IDX)data_stride"},
       {"segment_strided", Edit::arithmetic, "return FMA(x, (V)value, acc);", "return FMA(x, (V)value, -acc);"},
   };

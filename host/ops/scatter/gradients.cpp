@@ -159,35 +159,36 @@ SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr&
       Tensor begin = a.offsets.slice(0, 0, rows).unsqueeze(1), end = a.offsets.slice(0, 1, rows + 1).unsqueeze(1);
       g = map([&](Expr x, Expr from, Expr to) { return x / max(cast(to - from, x.dtype()), cast(Expr(1), x.dtype())); }, {g, begin, end}, kept, stream);
     }
-    made.values = detail::segment_dots(g, b.to(dtype, {}, stream), a.offsets, a.columns, op, stream);
+    made.values = detail::segment_dots(g, b.to(dtype, {}, stream), a.offsets, a.columns, {}, op, stream);
     Csr turned{.offsets = by_column.offsets, .columns = gather(ids, 0, by_column.order, stream), .width = rows};
     if (values.defined()) turned.values = gather(values, 0, by_column.order, stream);
     made.b = spmm(turned, g, {}, stream);
-  } else {
+  } else if (options.reduce == SegmentReduce::prod) {
     Tensor taken = detail::select_rows(b.to(dtype, {}, stream), a.columns, std::numeric_limits<double>::quiet_NaN(), op, stream);
     Tensor weights = values.defined() ? values.unsqueeze(1) : full({1, 1}, 1, {.dtype = dtype, .device = b.device()}, stream);
-    Tensor terms = map([](Expr x, Expr w) { return x * w; }, {taken, weights}, kept, stream), of_terms;
+    Tensor terms = map([](Expr x, Expr w) { return x * w; }, {taken, weights}, kept, stream);
     Reduction r{[&](const Tensor& t) { return detail::select_rows(t, ids, 0, op, stream); },
                 [&](const Tensor& t, SegmentReduce reduce) { return segment_reduce(t, a.offsets, {.reduce = reduce}, stream); }};
-    if (options.reduce == SegmentReduce::prod) {
-      of_terms = gradients(SegmentReduce::prod, grad, result, terms, {}, r, stream).src;
-    } else {
-      // The place in its row of the first entry that gives the result; the result may have been rounded.
-      Tensor place =
-          map([&](Expr i) { return cast(position(0) - cast(captured(a.offsets)[cast(i, DType::i64)], DType::i64), dtype); }, {ids.unsqueeze(1)}, kept, stream);
-      Tensor found = r.take(result.to(dtype, {}, stream));
-      auto hit = [&](Expr t, Expr y) { return cast(cast(t, b.dtype()), t.dtype()) == y; };
-      Tensor candidates = map([&](Expr t, Expr y, Expr p) { return select(hit(t, y), p, cast(Expr(std::numeric_limits<double>::infinity()), p.dtype())); },
-                              {terms, found, place}, kept, stream);
-      Tensor first = r.take(r.total(candidates, SegmentReduce::amin)), g = r.take(grad.to(dtype, {}, stream));
-      of_terms = map([&](Expr t, Expr y, Expr p, Expr f, Expr x) { return select(hit(t, y) & (p == f), x, zero_of(x)); }, {terms, found, place, first, g}, kept,
-                     stream);
-    }
+    Tensor of_terms = gradients(SegmentReduce::prod, grad, result, terms, {}, r, stream).src;
     made.values = reduce(
         Reduce::sum, [](Expr g, Expr x) { return select(g == 0, zero_of(g), g * x); }, {of_terms, taken}, {.dims = {1}}, stream);
     made.b = empty(b.sizes(), {.dtype = dtype, .device = b.device()}, stream);
     Tensor weighted = map([](Expr g, Expr w) { return g * w; }, {of_terms, weights}, kept, stream);
     detail::segment_into(made.b, {.op = op, .data = weighted, .offsets = by_column.offsets, .columns = by_column.order, .data_rows = entries}, {}, stream);
+  } else {
+    Tensor g = grad.to(dtype, {}, stream).contiguous(stream), dense = b.to(dtype, {}, stream);
+    Tensor firsts = detail::segment_first({.op = op, .data = dense, .offsets = a.offsets, .columns = a.columns, .values = values}, result.to(dtype, {}, stream),
+                                          b.dtype(), stream);
+    made.values = detail::segment_dots(g, dense, a.offsets, a.columns, firsts, op, stream);
+    // By columns: an entry counts where it is the first of its row.
+    Tensor rows_of = gather(ids, 0, by_column.order, stream);
+    Tensor places = map([&](Expr i, Expr k) { return cast(k - cast(captured(a.offsets)[cast(i, DType::i64)], DType::i64), dtype); }, {rows_of, by_column.order},
+                        kept, stream);
+    made.b = empty(b.sizes(), {.dtype = dtype, .device = b.device()}, stream);
+    detail::Segments turned{.op = op, .data = g, .offsets = by_column.offsets, .columns = rows_of};
+    if (values.defined()) turned.values = gather(values, 0, by_column.order, stream);
+    turned.firsts = firsts, turned.places = places, turned.data_rows = rows;
+    detail::segment_into(made.b, turned, {}, stream);
   }
   made.values = made.values.to(a.values.defined() ? a.values.dtype() : b.dtype(), {}, stream);
   made.b = made.b.to(b.dtype(), {}, stream);

@@ -60,7 +60,7 @@ struct SpmmGradients {
 };
 /// Gradients of spmm; `result` is what it gave. Those of the values are made also if the matrix has none.
 /// amin and amax: the first entry of a row that gives the result takes it all, as in PyTorch; prod: right for zeros, too.
-/// Scratch: entries as many as the matrix has; for amin, amax and prod rows of b for each of them.
+/// Scratch: entries as many as the matrix has, for amin and amax also as much as the result; for prod rows of b for each entry.
 /// Determinism: as spmm; gradients of b are summed in the order of the entries. Errors: as spmm.
 CLUTCH_API SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr& a, const Tensor& b, const SegmentOptions& options = {},
                                        const Stream& stream = {});
