@@ -167,8 +167,8 @@ std::vector<CapturedRead> captured_reads(const ExprFunction& function) {
     // Sizes are params, so that other ones make the same text.
     Expr place = cast(Expr(0), DType::i64);
     for (std::size_t d = 0; d < s.operands.size(); ++d) {
-      Expr size = param(tensor.sizes()[static_cast<int>(d)]);
-      place = place * size + min(max(adjoints.value(s.operands[d]), 0), size - 1);
+      Expr size = param(tensor.sizes()[static_cast<int>(d)]), index = min(max(adjoints.value(s.operands[d]), 0), size - 1);
+      place = d == 0 ? index : place * size + index;
     }
     Expr both[] = {adjoints.of(k), place};
     reads.push_back({.tensor = s.index,

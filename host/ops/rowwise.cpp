@@ -183,7 +183,7 @@ struct Launch {
   RowwiseProblem problem;
 };
 
-/// The total that takes long enough for the next row to come near meanwhile, the last one without elements; kMaxTotals: with the elements.
+/// The total that takes long enough for the next row to come near meanwhile; kMaxTotals: none, it comes with the elements.
 std::uint8_t fetch_in(const RowBody& body) {
   for (std::size_t i = body.totals.size(); i-- > 0;)
     for (const ExprStep& s : body.totals[i].body()->steps)
@@ -312,7 +312,8 @@ bool few_long_rows(const Checked& c) {
   const auto n = static_cast<std::uint64_t>(c.n), units = static_cast<std::uint64_t>(traits.compute_units);
   if (c.m < kLongRow) return false;
   if (traits.quirks & kQuirkLoopsEndEarly) return true;
-  return row_tuning(traits).local == 1 ? n < units : n < 32 * units;
+  // A thread has done a row of eight times that many before more launches have begun.
+  return row_tuning(traits).local == 1 ? n < units && c.m >= 8 * kLongRow : n < 32 * units;
 }
 
 /// A function of a row over those of the tensors (inputs, then totals) that it uses.

@@ -6,6 +6,7 @@
 
 #include <clutch/pointwise.hpp>
 
+#include <bit>
 #include <cmath>
 
 namespace clutch::testing {
@@ -292,6 +293,23 @@ TEST(Reduce, PagesOfColumnsHaveTheBitsOfTheReference) {
           EXPECT_EQ(with("").to_bytes(), want);
         }
       }
+  }
+}
+
+TEST(Reduce, NaNIsOneInEveryLayout) {
+  CLUTCH_EACH_DEVICE(device) {
+    // Of either sign and with payloads, at the begin, in the middle, in a tail.
+    std::vector<float> values(5 * 1030, 1);
+    values[3] = std::bit_cast<float>(0xFFC12345u), values[1030 + 700] = std::bit_cast<float>(0x7FC00077u),
+    values[2 * 1030 + 1029] = std::bit_cast<float>(0xFFFFFFFFu);
+    Tensor x = from_host(values, {5, 1030}, device), turned = x.mT().contiguous();
+    for (auto extreme : {amax, amin}) {
+      std::vector<std::uint8_t> want = extreme(x, {.dims = {1}, .implementation = "reduce_strided"}, {}).to_bytes();
+      EXPECT_EQ(extreme(x, {.dims = {1}, .implementation = "reduce_rows"}, {}).to_bytes(), want);
+      EXPECT_EQ(extreme(turned, {.dims = {0}}, {}).to_bytes(), want);
+      std::vector<float> got = extreme(x, {.dims = {1}}, {}).to_host<float>();
+      for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(std::bit_cast<std::uint32_t>(got[i]), i < 3 ? 0x7FC00000u : 0x3F800000u) << i;
+    }
   }
 }
 

@@ -78,6 +78,29 @@ bool near_rows(const Tensor& x, const ReduceOptions& options, std::string_view o
   return length > 0 && length <= kNear && x.numel() / length >= kMany && x.numel() >= kWorth;
 }
 
+/// An infinite maximum is not subtracted: Inf - Inf would be NaN.
+Expr guarded(const Expr& m) { return select(isfinite(m), m, cast(Expr(0), m.dtype())); }
+
+struct Squares {
+  void operator()(Row& row, const Expr& a) const {
+    Expr m = row.mean(a);
+    row.result(row.sum(square(a - m)));
+  }
+};
+struct LogSumExp {
+  void operator()(Row& row, const Expr& a) const {
+    Expr m = guarded(row.max(a));
+    row.result(log(row.sum(exp(a - m))) + m);
+  }
+};
+/// A function of rows of f32 or f64, traced once.
+template <class F>
+const RowFunction& traced_rows(DType computed) {
+  static const auto* narrow = new RowFunction(trace_rows(F{}, std::array{DType::f32}));
+  static const auto* wide = new RowFunction(trace_rows(F{}, std::array{DType::f64}));
+  return computed == DType::f64 ? *wide : *narrow;
+}
+
 /// A result with the reduced dimensions or without them, as the options say.
 Tensor shaped(const Tensor& kept, const ReduceOptions& options, std::string_view op) {
   if (options.keep_dims == KeepDims::yes) return kept;
@@ -101,11 +124,7 @@ Tensor var(const Tensor& x, double correction, const ReduceOptions& options, con
     if (!options.after.empty()) last.after = detail::compose(options.after, last.after);
   };
   if (near_rows(x, options, "var")) {
-    auto squares = [](Row& row, Expr a) {
-      Expr m = row.mean(a);
-      row.result(row.sum(square(a - m)));
-    };
-    Tensor total = rowwise(squares, {x}, {.dims = options.dims}, stream)[0];
+    Tensor total = rowwise(traced_rows<Squares>(computed), std::span(&x, 1), {.dims = options.dims}, stream)[0];
     set_after(total);
     return shaped(map(last.after, std::span(&total, 1), {.dtypes = last.dtype}, stream)[0], options, "var");
   }
@@ -148,20 +167,15 @@ Tensor norm(const Tensor& x, double p, const ReduceOptions& options, const Strea
 Tensor logsumexp(const Tensor& x, const ReduceOptions& options, const Stream& stream) {
   ReduceOptions wide = keeping(options);
   wide.dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  // An infinite maximum is not subtracted: Inf - Inf would be NaN.
-  auto guarded = [](const Expr& m) { return select(isfinite(m), m, cast(Expr(0), m.dtype())); };
   DType dtype = options.dtype.size() > 0 ? options.dtype[0] : is_floating(x.dtype()) ? x.dtype() : DType::f32;
   if (near_rows(x, options, "logsumexp")) {
-    auto row_of = [&](Row& row, Expr a) {
-      Expr m = guarded(row.max(a));
-      row.result(log(row.sum(exp(a - m))) + m);
-    };
-    return shaped(rowwise(row_of, {x}, {.dims = options.dims, .dtypes = {dtype}}, stream)[0], options, "logsumexp");
+    DType computed = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+    return shaped(rowwise(traced_rows<LogSumExp>(computed), std::span(&x, 1), {.dims = options.dims, .dtypes = {dtype}}, stream)[0], options, "logsumexp");
   }
   Tensor top = amax(x, keeping(options), stream);
   Tensor total = reduce(
-      Reduce::sum, [&](Expr a, Expr m) { return exp(a - guarded(m)); }, {x, top}, wide, stream);
-  Tensor result = map([&](Expr s, Expr m) { return log(s) + guarded(m); }, {total, top}, {.dtypes = {dtype}}, stream);
+      Reduce::sum, [](Expr a, Expr m) { return exp(a - guarded(m)); }, {x, top}, wide, stream);
+  Tensor result = map([](Expr s, Expr m) { return log(s) + guarded(m); }, {total, top}, {.dtypes = {dtype}}, stream);
   return shaped(result, options, "logsumexp");
 }
 
