@@ -178,7 +178,7 @@ __kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
     for (int v = 0; v < ABREAST; ++v) SPILL(acc[0][v], results + v * WIDTH);
     for (int l = 0; l < width; ++l) {
 #if FOLDS_APART
-      if (results[l] != results[l]) results[l] = NAN;
+      if (results[l] != results[l]) results[l] = A_NAN;
 #endif
       ulong result_number = outer * columns + column + l;
       PUT(place[0] + l * across[0], block, blocks, result_number, results[l]);

@@ -235,7 +235,7 @@ __kernel void segment_dots(CLUTCH_PREDICATE ulong n, ulong features, ulong entri
         for (int v = 0; v < 16 / WIDTH; ++v) SPILL(acc[v], partial + v * WIDTH);
         for (int h = 8; h > 0; h /= 2)
           for (int l = 0; l < h; ++l) partial[l] += partial[l + h];
-        CLUTCH_CONCAT(store_, T_NAME)(out, k, row < 0 ? (A)NAN : partial[0]);
+        CLUTCH_CONCAT(store_, T_NAME)(out, k, row < 0 ? A_NAN : partial[0]);
       }
     }
 }
