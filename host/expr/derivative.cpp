@@ -3,7 +3,6 @@
 // those that floats flow through.
 #include "expr/node.hpp"
 
-#include <algorithm>
 #include <map>
 #include <numbers>
 #include <optional>
@@ -142,12 +141,12 @@ std::vector<DType> start(Adjoints& adjoints, const ExprBody& body) {
   return inputs;
 }
 
-/// The dimensions that indices are the positions of, if they are, all different ones.
+/// The dimensions that indices are the positions of, if they are.
 std::optional<Dims> positions_of(const ExprBody& body, const ExprStep& read) {
   Dims dims;
   for (int o : read.operands) {
     const ExprStep& index = body.steps[static_cast<std::size_t>(o)];
-    if (index.op != ExprOp::position || std::find(dims.begin(), dims.end(), index.index) != dims.end()) return std::nullopt;
+    if (index.op != ExprOp::position) return std::nullopt;
     dims.push_back(index.index);
   }
   return dims;

@@ -187,13 +187,10 @@ void run(const Tensor& out, int dim, const Tensor& index, const Tensor& given, R
   const std::int64_t units = static_cast<std::int64_t>(runtime.traits().compute_units);
   bool panels = takes_panels(out, dim, index, src, options), forced = options.implementation == "scatter_panels";
   bool keeps_busy = row_tuning(runtime.traits()).local == 1 && row_length(out, dim, index) >= 16 * units;
-  if (forced && !panels)
-    throw Error(ErrorCode::not_supported, "scatter_reduce",
-                "implementation scatter_panels refuses: the index does not name whole rows that are accumulated where they lie");
-  if (forced || (options.implementation.empty() && panels && keeps_busy)) return by_panels(out, dim, index, src, runtime, options, stream);
+  if (panels && (forced || (options.implementation.empty() && keeps_busy))) return by_panels(out, dim, index, src, runtime, options, stream);
   if (options.implementation == "segment_rows" && !rows)
     throw Error(ErrorCode::not_supported, "scatter_reduce", "implementation segment_rows refuses: the index does not name rows");
-  if (rows && options.implementation != "scatter_lines")
+  if (rows && !forced && options.implementation != "scatter_lines")
     by_rows(out, dim, index, src, options, stream);
   else
     by_lines(out, dim, index, src, runtime, options, stream);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/ops/copy.hpp>
-#include <clutch/ops/fill.hpp>
 #include <clutch/ops/segment.hpp>
 
 #include "ops/segment_plan.hpp"
@@ -67,6 +66,9 @@ Runtime& validate(const Segments& s, const Tensor* out) {
 
 std::string computes(const DeviceTraits& traits, const SegmentProblem& p) { return refuses_fp64(traits, p.dtype == DType::f64); }
 
+/// By stage; the first has several.
+constexpr std::array<std::string_view, 4> kEntries{"", "segment_ids", "segment_dots", "segment_first"};
+
 constexpr std::array<Implementation<SegmentProblem>, 2> kImplementations{{
     {"segment_rows",
      [](const DeviceTraits& t, const SegmentProblem& p) { return p.rows ? computes(t, p) : std::string("the features of a row do not lie side by side"); }},
@@ -85,7 +87,7 @@ int op_number(SegmentReduce reduce) {
 }
 
 KernelPlan select(const DeviceTraits& traits, const SegmentProblem& p, std::string_view forced) {
-  std::string_view entry = p.stage == SegmentStage::ids ? "segment_ids" : p.stage == SegmentStage::dots ? "segment_dots" : "segment_first";
+  std::string_view entry = kEntries[static_cast<std::size_t>(p.stage)];
   if (p.stage == SegmentStage::reduce) entry = choose<SegmentProblem>(kImplementations, traits, p, forced, "segment").name;
   KernelPlan plan{.stem = "segment", .entry = entry, .tuning = row_tuning(traits)};
   set_lanes(plan, traits, p.dtype == DType::f64, 2, p.wide_index, 4);
@@ -236,11 +238,9 @@ namespace {
 /// Every segment begins with a row of the initial value.
 Segments with_initial(Segments s, const Dims& sizes, const Stream& stream) {
   if (!s.initial) return s;
-  Dims row = sizes, strides = sizes;
+  Dims row = sizes;
   row[0] = 1;
-  Tensor filled = full(row, *s.initial, {.dtype = s.data.dtype(), .device = stream.device()}, stream);
-  for (int d = 0; d < sizes.rank(); ++d) strides[d] = d == 0 ? 0 : filled.strides()[d];
-  s.self = filled.as_strided(sizes, strides);
+  s.self = full(row, *s.initial, {.dtype = s.data.dtype(), .device = stream.device()}, stream).expand(sizes);
   s.self_rows = SelfRows::initial;
   return s;
 }

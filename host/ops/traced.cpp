@@ -115,13 +115,18 @@ void LineWalk::bind(Encoder& encoder, std::uint8_t lanes) const {
   for (std::size_t k = 0; k < operands; ++k) bind_lanes(encoder, stride.data() + 16 * k, lanes, wide_index);
 }
 
+void check_captured(const ExprBody& body, std::string_view op) {
+  for (const Tensor& t : body.tensors)
+    if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, "a captured tensor of a parsed function is not set: use with_captured()");
+}
+
 void bind_extra(Encoder& encoder, const ExprBody& body, std::span<const double> params) {
   for (std::size_t i = 0; i < body.params.size(); ++i) {
     std::uint64_t bits = constant_bits(body.params[i], params[i]);
     encoder.bytes(&bits, is_wide(body.params[i]) ? 8 : 4);  // little-endian, as every OpenCL host of ours
   }
+  check_captured(body, "map");
   for (const Tensor& t : body.tensors) {
-    if (!t.defined()) throw Error(ErrorCode::invalid_argument, "map", "a captured tensor of a parsed function is not set: use with_captured()");
     encoder.input(t);
     for (int d = 0; d < t.rank(); ++d) encoder.value(t.sizes()[d]).value(t.strides()[d]);
   }

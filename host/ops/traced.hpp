@@ -63,6 +63,8 @@ struct LineWalk {
   void bind(Encoder& encoder, std::uint8_t lanes) const;
 };
 
+/// Errors: invalid_argument if a captured tensor is not set.
+void check_captured(const ExprBody& body, std::string_view op);
 /// Params, with these values, and captured tensors, in the order of the printed text.
 void bind_extra(Encoder& encoder, const ExprBody& body, std::span<const double> params);
 

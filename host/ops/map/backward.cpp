@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients of map: of its inputs and of the tensors that its function captures. Compositions of map, reduce and scatter_reduce.
 #include <clutch/ops/copy.hpp>
-#include <clutch/ops/fill.hpp>
 #include <clutch/ops/reduce.hpp>
 #include <clutch/ops/scatter.hpp>
 #include <clutch/pointwise.hpp>
@@ -11,8 +10,10 @@
 #include "ops/traced.hpp"
 #include "runtime/storage.hpp"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 
 namespace clutch::inline v0 {
 namespace {
@@ -80,38 +81,32 @@ std::vector<Tensor> map_backward(const ExprFunction& f, std::span<const Tensor> 
 
 namespace {
 
-/// The sum of a read's gradients over all but the positions it is read at, its dimensions in the order of the indices.
-Tensor by_positions(const detail::CapturedRead& read, const Operands& o, DType dtype, const Stream& stream) {
-  const int rank = o.sizes.rank();
-  Dims dims, others;
-  for (std::int64_t d : *read.positions) dims.push_back(detail::dim_of(d, rank, "captured_backward"));
-  auto is_read = [&](int d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); };
-  for (int d = 0; d < rank; ++d)
-    if (!is_read(d)) others.push_back(d);
-  Tensor part = others.empty() ? map(read.gradient, o.tensors, {.dtypes = {dtype}}, stream)[0]
-                               : reduce(Reduce::sum, read.gradient, o.tensors, {.dims = others, .dtype = {dtype}}, stream);
-  Dims sizes, strides;
-  for (std::int64_t d : dims) {
-    int place = 0;
-    for (int before = 0; before < d; ++before) place += is_read(before);
-    sizes.push_back(part.sizes()[place]), strides.push_back(part.strides()[place]);
+/// The dimensions of the positions that an element is read at, if they are different ones, no index is clamped, and reduce() takes so many
+/// operands.
+std::optional<Dims> read_dims(const detail::CapturedRead& read, const Operands& o, const Tensor& tensor) {
+  if (!read.positions || o.tensors.size() > detail::kMaxReduceInputs) return std::nullopt;
+  Dims dims;
+  for (std::int64_t position : *read.positions) {
+    int d = detail::dim_of(position, o.sizes.rank(), "captured_backward");
+    if (o.sizes[d] > tensor.sizes()[dims.rank()] || std::find(dims.begin(), dims.end(), d) != dims.end()) return std::nullopt;
+    dims.push_back(d);
   }
-  return part.as_strided(sizes, strides);
+  int used = 0;
+  for (const detail::ExprStep& s : read.gradient.body()->steps) used += s.op == detail::ExprOp::position;
+  return used <= detail::kMaxReducePositions ? std::optional(dims) : std::nullopt;
 }
 
-/// Whether no index is clamped, and reduce() takes so many operands.
-bool goes_by_positions(const detail::CapturedRead& read, const Operands& o, const Tensor& tensor) {
-  if (!read.positions || o.tensors.size() > detail::kMaxReduceInputs) return false;
-  Dims positions = *read.positions;
-  std::vector<int> seen;
-  for (int d = 0; d < positions.rank(); ++d) {
-    int dim = detail::dim_of(positions[d], o.sizes.rank(), "captured_backward");
-    if (o.sizes[dim] > tensor.sizes()[d] || std::find(seen.begin(), seen.end(), dim) != seen.end()) return false;
-    seen.push_back(dim);
-  }
-  std::size_t used = 0;
-  for (const detail::ExprStep& s : read.gradient.body()->steps) used += s.op == detail::ExprOp::position;
-  return used <= detail::kMaxReducePositions;
+/// The sum of a read's gradients over all dimensions but these, which the result has, in their order.
+Tensor summed_to(const Dims& dims, const ExprFunction& gradient, const Operands& o, DType dtype, const Stream& stream) {
+  auto is_read = [&](int d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); };
+  Dims others;
+  for (int d = 0; d < o.sizes.rank(); ++d)
+    if (!is_read(d)) others.push_back(d);
+  Tensor part = others.empty() ? map(gradient, o.tensors, {.dtypes = {dtype}}, stream)[0]
+                               : reduce(Reduce::sum, gradient, o.tensors, {.dims = others, .keep_dims = KeepDims::yes, .dtype = {dtype}}, stream);
+  Dims sizes, strides;
+  for (std::int64_t d : dims) sizes.push_back(part.sizes()[static_cast<int>(d)]), strides.push_back(part.strides()[static_cast<int>(d)]);
+  return part.as_strided(sizes, strides);
 }
 
 }  // namespace
@@ -119,16 +114,15 @@ bool goes_by_positions(const detail::CapturedRead& read, const Operands& o, cons
 std::vector<Tensor> captured_backward(const ExprFunction& f, std::span<const Tensor> inputs, std::span<const Tensor> grad_outputs, const Stream& stream) {
   constexpr std::string_view op = "captured_backward";
   Operands o = operands_of(f, inputs, grad_outputs, op, stream);
-  for (const Tensor& t : f.body()->tensors)
-    if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, "a captured tensor of a parsed function is not set: use with_captured()");
+  detail::check_captured(*f.body(), op);
   std::vector<Tensor> totals(static_cast<std::size_t>(f.captured_count()));
   for (const detail::CapturedRead& read : detail::captured_reads(f)) {
     Tensor& total = totals[static_cast<std::size_t>(read.tensor)];
     const Tensor& tensor = f.captured_tensor(read.tensor);
     const DType dtype = detail::compute_dtype(tensor.dtype(), op);
     auto started = [&] { return total.defined() ? total : zeros(tensor.sizes(), {.dtype = dtype, .device = tensor.device()}, stream); };
-    if (goes_by_positions(read, o, tensor)) {
-      Tensor part = by_positions(read, o, dtype, stream);
+    if (std::optional<Dims> dims = read_dims(read, o, tensor)) {
+      Tensor part = summed_to(*dims, read.gradient, o, dtype, stream);
       if (!total.defined() && part.sizes() == tensor.sizes()) {
         total = part.contiguous(stream);
         continue;

@@ -93,6 +93,9 @@ struct LogSumExp {
     row.result(log(row.sum(exp(a - m))) + m);
   }
 };
+/// What real functions of a tensor are computed in.
+DType real_dtype(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
+
 /// A function of rows of f32 or f64, traced once.
 template <class F>
 const RowFunction& traced_rows(DType computed) {
@@ -115,7 +118,7 @@ Tensor shaped(const Tensor& kept, const ReduceOptions& options, std::string_view
 
 Tensor var(const Tensor& x, double correction, const ReduceOptions& options, const Stream& stream) {
   ReduceOptions wide = keeping(options), last = options;
-  DType computed = x.defined() && x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  DType computed = real_dtype(x);
   if (is_floating(x.dtype())) wide.dtype = computed;
   if (last.dtype.size() == 0 && is_floating(x.dtype())) last.dtype = x.dtype();
   auto set_after = [&](const Tensor& per_result) {
@@ -135,7 +138,7 @@ Tensor var(const Tensor& x, double correction, const ReduceOptions& options, con
 }
 
 Tensor norm(const Tensor& x, double p, const ReduceOptions& options, const Stream& stream) {
-  DType computed = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  DType computed = real_dtype(x);
   ReduceOptions last = options;
   auto then = [&](auto f) {
     ExprFunction after = trace(f, std::array{computed});
@@ -166,12 +169,11 @@ Tensor norm(const Tensor& x, double p, const ReduceOptions& options, const Strea
 
 Tensor logsumexp(const Tensor& x, const ReduceOptions& options, const Stream& stream) {
   ReduceOptions wide = keeping(options);
-  wide.dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  DType computed = real_dtype(x);
+  wide.dtype = computed;
   DType dtype = options.dtype.size() > 0 ? options.dtype[0] : is_floating(x.dtype()) ? x.dtype() : DType::f32;
-  if (near_rows(x, options, "logsumexp")) {
-    DType computed = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  if (near_rows(x, options, "logsumexp"))
     return shaped(rowwise(traced_rows<LogSumExp>(computed), std::span(&x, 1), {.dims = options.dims, .dtypes = {dtype}}, stream)[0], options, "logsumexp");
-  }
   Tensor top = amax(x, keeping(options), stream);
   Tensor total = reduce(
       Reduce::sum, [](Expr a, Expr m) { return exp(a - guarded(m)); }, {x, top}, wide, stream);
