@@ -50,13 +50,20 @@
 #else
 #define FETCH_ELEMENT
 #endif
+// A vector of elements, from kept values where the row is short enough for them (`near`).
+#if KEPT < TOTALS
+#define ROW_ELEMENTS(near, load, store)            \
+  if (near) {                                      \
+    CLUTCH_ELEMENTS_KEPT(load, NO_POSITION, store) \
+  } else {                                         \
+    CLUTCH_ELEMENTS(load, NO_POSITION, store)      \
+  }
+#else
+#define ROW_ELEMENTS(near, load, store) CLUTCH_ELEMENTS(load, NO_POSITION, store)
+#endif
 #if LATE
 static inline void whole_elements(const IDX* place, IDX j, int streaming, const A* totals, const V* keep CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
-#if KEPT < TOTALS
-  CLUTCH_ELEMENTS_KEPT(LOAD_VALUE, NO_POSITION, STORE_ROW)
-#else
-  CLUTCH_ELEMENTS(LOAD_VALUE, NO_POSITION, STORE_ROW)
-#endif
+  ROW_ELEMENTS(1, LOAD_VALUE, STORE_ROW)
 }
 #define LATE_ELEMENTS \
   if (late) whole_elements(before, j, streaming, before_totals, before_keep CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES);
@@ -90,29 +97,16 @@ static inline void row_elements_tail(const IDX* place, const IDX* inner, IDX j, 
   IDX at[OPERANDS][WIDTH];
   for (int k = 0; k < OPERANDS; ++k)
     for (int l = 0; l < WIDTH; ++l) at[k][l] = place[k] + (j + l) * inner[k];
-#if KEPT < TOTALS
-  if (near) {
-    CLUTCH_ELEMENTS_KEPT(LOAD_PLACES, NO_POSITION, STORE_PLACES)
-    return;
-  }
-#endif
-  CLUTCH_ELEMENTS(LOAD_PLACES, NO_POSITION, STORE_PLACES)
+  ROW_ELEMENTS(near, LOAD_PLACES, STORE_PLACES)
 }
 static inline void row_elements(const IDX* place, const IDX* inner, IDX m ROW_PARAMS) {
   IDX j = 0;
   const int near = m <= BLOCK;
 #ifdef LOAD_VALUE
-  IDX full = m / WIDTH * WIDTH;
-#if KEPT < TOTALS
-  if (near)
-    for (; j < full; j += WIDTH) {
-      FETCH_ELEMENT
-      CLUTCH_ELEMENTS_KEPT(LOAD_VALUE, NO_POSITION, STORE_ROW)
-    }
-#endif
+  const IDX full = m / WIDTH * WIDTH;
   for (; j < full; j += WIDTH) {
     FETCH_ELEMENT
-    CLUTCH_ELEMENTS(LOAD_VALUE, NO_POSITION, STORE_ROW)
+    ROW_ELEMENTS(near, LOAD_VALUE, STORE_ROW)
   }
 #endif
   for (; j < m; j += WIDTH) row_elements_tail(place, inner, j, (int)min(m - j, (IDX)WIDTH), near ROW_NAMES);

@@ -35,6 +35,7 @@ struct Row {
   bool in_default = true;  ///< else only with --sweep or by name
   bool in_quick = false;
   std::function<Work(const Device&)> prepare;
+  std::function<std::string(const Device&)> lacks = {};  ///< what the device lacks for the row, which is left out then
 };
 using Rows = std::vector<Row>;
 

@@ -126,6 +126,10 @@ int run(const Options& o) {
     contexts.push_back(context);
     rooflines.push_back(meter.all());
     for (const Row& row : rows) {
+      if (std::string lacks = row.lacks ? row.lacks(device) : std::string(); !lacks.empty()) {
+        fmt::print("{:<34} skipped: the device has no {}\n", row.name, lacks);
+        continue;
+      }
       results.push_back(run_row(row, device, measuring, meter));
       print_result(results.back());
       failures += !results.back().error.empty();

@@ -95,10 +95,8 @@ namespace {
 
 /// Bytes from the storage's begin to the first and behind the last byte of a tensor.
 std::pair<std::uint64_t, std::uint64_t> extent(const Tensor& t) {
-  std::uint64_t last = 0;
-  for (int d = 0; d < t.rank(); ++d) last += static_cast<std::uint64_t>((t.sizes()[d] - 1) * t.strides()[d]);
   std::uint64_t begin = t.storage()->offset() + t.byte_offset();
-  return {begin, begin + bytes_for(t.dtype(), last + 1)};
+  return {begin, begin + extent_bytes(t)};
 }
 
 /// True if no two indices of the tensor reach the same element, by the test that sorted strides outgrow what is inside.
@@ -130,7 +128,7 @@ namespace {
 enum class Overlap { none, same, partial };
 
 Overlap overlap_of(const Tensor& a, const Tensor& b) {
-  if (a.numel() == 0 || b.numel() == 0 || a.storage()->mem() != b.storage()->mem()) return Overlap::none;
+  if (a.numel() == 0 || b.numel() == 0 || !a.storage()->same_memory(*b.storage())) return Overlap::none;
   auto [a0, a1] = extent(a);
   auto [b0, b1] = extent(b);
   if (a1 <= b0 || b1 <= a0) return Overlap::none;

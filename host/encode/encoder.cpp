@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/kernel.hpp>
 
+#include "encode/host_task.hpp"
 #include "encode/launch_check.hpp"
+#include "encode/op_name.hpp"
 #include "encode/plan_text.hpp"
+#include "graph/capture.hpp"
 #include "program/program.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
@@ -16,6 +19,7 @@ namespace detail {
 
 namespace {
 thread_local const std::string* t_plan_ref = nullptr;
+thread_local const char* t_op_name = nullptr;
 }  // namespace
 
 LastLaunch& last_launch() noexcept {
@@ -24,6 +28,23 @@ LastLaunch& last_launch() noexcept {
 }
 
 void note_plan(const std::string& text) noexcept { t_plan_ref = &text; }
+const std::string& noted_plan() noexcept {
+  static const auto* none = new std::string;
+  return t_plan_ref ? *t_plan_ref : *none;
+}
+
+OpName::OpName(const char* name) noexcept : former_(t_op_name) {
+  if (!t_op_name) t_op_name = name;
+}
+OpName::~OpName() { t_op_name = former_; }
+const char* OpName::or_else(const char* own) noexcept { return t_op_name ? t_op_name : own; }
+
+void check_argument(cl_int status, std::uint32_t position, const Kernel& kernel, const char* op) {
+  if (status == CL_INVALID_ARG_SIZE || status == CL_INVALID_ARG_VALUE || status == CL_INVALID_MEM_OBJECT) [[unlikely]]
+    throw Error(ErrorCode::invalid_argument, op,
+                fmt::format("argument {} of kernel {} does not fit its parameter ({})", position, kernel.name(), cl_error_name(status)), status);
+  check_cl(status, op, "clSetKernelArg");
+}
 
 void check_launch(const Kernel& kernel, const Geometry& g, std::uint64_t local_bytes, const char* op) {
   auto refuse = [&](std::string rule) { throw Error(ErrorCode::invalid_argument, op, fmt::format("launch of {}: {}", kernel.name(), rule)); };
@@ -40,7 +61,7 @@ void check_launch(const Kernel& kernel, const Geometry& g, std::uint64_t local_b
 
 }  // namespace detail
 
-std::string last_plan() { return detail::t_plan_ref ? *detail::t_plan_ref : std::string(); }
+std::string last_plan() { return detail::noted_plan(); }
 
 namespace {
 constexpr std::uint16_t kNoBytes = 0xFFFF;
@@ -49,33 +70,90 @@ detail::Storage& storage_of(const Tensor& tensor, const char* op) {
   if (!tensor.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
   return *tensor.storage();
 }
+detail::Storage& placed_storage_of(const Tensor& tensor, const char* op) {
+  detail::Storage& storage = storage_of(tensor, op);
+  detail::check_placed(storage, op);
+  return storage;
+}
 }  // namespace
+
+namespace detail {
+
+void run_host_task(StreamImpl& stream, const char* op, const std::function<void(std::span<void* const>)>& task, std::span<const HostRange> ranges) {
+  struct Mapped {
+    cl_mem mem;
+    void* pointer;
+  };
+  std::vector<Mapped> mapped;
+  std::vector<void*> pointers;
+  auto unmap = [&] {
+    for (const Mapped& m : mapped) {
+      cl_event event = nullptr;
+      if (clEnqueueUnmapMemObject(stream.queue(), m.mem, m.pointer, 0, nullptr, &event) == CL_SUCCESS) stream.submitted(ClEvent(event), op);
+    }
+  };
+  try {
+    for (const HostRange& range : ranges) {
+      if (range.bytes == 0) {
+        pointers.push_back(nullptr);
+        continue;
+      }
+      cl_int status = CL_SUCCESS;
+      void* pointer = clEnqueueMapBuffer(stream.queue(), range.mem, CL_TRUE, range.writes ? CL_MAP_READ | CL_MAP_WRITE : CL_MAP_READ, range.offset, range.bytes,
+                                         0, nullptr, nullptr, &status);
+      check_cl(status, op, "clEnqueueMapBuffer");
+      mapped.push_back({range.mem, pointer});
+      pointers.push_back(pointer);
+    }
+    task(pointers);
+  } catch (...) {
+    unmap();
+    throw;
+  }
+  unmap();
+}
+
+}  // namespace detail
 
 std::uint64_t KernelHandle::max_work_group() const { return kernel_ ? kernel_->max_work_group() : 0; }
 
-Encoder::Encoder(const Stream& stream, const char* op) : stream_(stream), op_(op) {
-  if (stream.empty()) throw Error(ErrorCode::invalid_argument, op, "the Encoder's stream is empty");
-  stream.impl()->check(op);
+Encoder::Encoder(const Stream& stream, const char* op) : stream_(stream), op_(detail::OpName::or_else(op)) {
+  if (stream.empty()) throw Error(ErrorCode::invalid_argument, op_, "the Encoder's stream is empty");
+  stream.impl()->check(op_);
+  if (auto capture = stream.impl()->capture()) [[unlikely]] {
+    draft_ = std::make_unique<detail::GraphDraft>();
+    draft_->capture = std::move(capture);
+  }
 }
 
 Encoder::~Encoder() = default;
 
-Encoder& Encoder::bind(const Tensor& tensor, Argument::Kind kind) {
+Encoder& Encoder::bind(const Tensor& tensor, Argument::Kind kind, const char* name) {
   detail::Storage& storage = storage_of(tensor, op_);
   const auto& stream = stream_.impl();
   if (&storage.runtime() != &stream->runtime()) throw Error(ErrorCode::device_mismatch, op_, "a tensor and the stream are of different devices or contexts");
+  if (draft_) [[unlikely]] {
+    int use = static_cast<int>(draft_->operands.size());
+    draft_->operands.push_back({tensor, kind});
+    draft_->bound.push_back({.kind = detail::GraphBound::Kind::memory, .use = use, .name = name});
+    draft_->bound.push_back({.kind = detail::GraphBound::Kind::offset, .use = use});
+    return *this;
+  }
+  detail::check_placed(storage, op_);
   storage.used_on(stream, kind != Argument::Kind::input, op_);
   cl_mem mem = storage.mem();
-  bind_bytes(&mem, sizeof mem);
+  bind_bytes(&mem, sizeof mem, "", name);
   cl_ulong offset = storage.offset() + tensor.byte_offset();
-  return bind_bytes(&offset, sizeof offset);
+  return bind_bytes(&offset, sizeof offset, "", name);
 }
 
-Encoder& Encoder::bind_bytes(const void* bytes, std::size_t size) {
+Encoder& Encoder::bind_bytes(const void* bytes, std::size_t size, const char* type, const char* name) {
   int begin = (used_ + 7) / 8 * 8;
   if (count_ == kMaxArguments || begin + static_cast<int>(size) > kMaxBytes)
     throw Error(ErrorCode::invalid_argument, op_, fmt::format("more than {} arguments or {} bytes of them", kMaxArguments, kMaxBytes));
   std::memcpy(bytes_ + begin, bytes, size);
+  if (draft_) [[unlikely]]
+    draft_->bound.push_back({.size = static_cast<std::uint16_t>(size), .at = static_cast<std::uint16_t>(begin), .type = type, .name = name});
   bound_[count_++] = {static_cast<std::uint16_t>(size), static_cast<std::uint16_t>(begin)};
   used_ = begin + static_cast<int>(size);
   return *this;
@@ -84,8 +162,9 @@ Encoder& Encoder::bind_bytes(const void* bytes, std::size_t size) {
 Encoder& Encoder::local(std::size_t bytes) {
   if (count_ == kMaxArguments || bytes > 0xFFFF'FFFF) throw Error(ErrorCode::invalid_argument, op_, fmt::format("more than {} arguments", kMaxArguments));
   auto size = static_cast<std::uint32_t>(bytes);
-  bind_bytes(&size, sizeof size);
+  bind_bytes(&size, sizeof size, "", "");
   bound_[count_ - 1].size = kNoBytes;
+  if (draft_) draft_->bound.back() = {.kind = detail::GraphBound::Kind::local, .local = size};
   return *this;
 }
 
@@ -96,7 +175,9 @@ Tensor Encoder::scratch(const Dims& sizes, DType dtype) {
 
 void Encoder::dispatch(const KernelHandle& handle, const Geometry& g) {
   int count = std::exchange(count_, 0);
-  used_ = 0;
+  int used = std::exchange(used_, 0);
+  if (draft_) [[unlikely]]
+    count = static_cast<int>(draft_->bound.size());
   if (handle.empty()) throw Error(ErrorCode::invalid_argument, op_, "the kernel is empty");
   detail::Kernel& kernel = *handle.kernel();
   detail::StreamImpl& stream = *stream_.impl();
@@ -105,7 +186,15 @@ void Encoder::dispatch(const KernelHandle& handle, const Geometry& g) {
   if (count != kernel.argument_count())
     throw Error(ErrorCode::invalid_argument, op_,
                 fmt::format("kernel {} takes {} arguments, {} are bound (a tensor binds two)", kernel.name(), kernel.argument_count(), count));
-  if (g.global == 0 || g.global_y == 0 || g.global_z == 0) return;
+  bool empty = g.global == 0 || g.global_y == 0 || g.global_z == 0;
+  if (draft_) [[unlikely]] {
+    if (!empty) draft_->capture->record_kernel(stream, op_, kernel, g, *draft_, std::span(bytes_, static_cast<std::size_t>(used)));
+    draft_->operands.clear();
+    draft_->bound.clear();
+    detail::last_launch() = {&kernel, g};
+    return;
+  }
+  if (empty) return;
   std::uint64_t local_bytes = 0;
   detail::KernelLease lease(kernel);
   for (int i = 0; i < count; ++i) {
@@ -119,18 +208,13 @@ void Encoder::dispatch(const KernelHandle& handle, const Geometry& g) {
     } else {
       status = clSetKernelArg(lease.get(), static_cast<cl_uint>(i), b.size, bytes_ + b.offset);
     }
-    if (status == CL_INVALID_ARG_SIZE || status == CL_INVALID_ARG_VALUE || status == CL_INVALID_MEM_OBJECT) [[unlikely]]
-      throw Error(ErrorCode::invalid_argument, op_,
-                  fmt::format("argument {} of kernel {} does not fit its parameter ({})", i, kernel.name(), detail::cl_error_name(status)), status);
-    detail::check_cl(status, op_, "clSetKernelArg");
+    detail::check_argument(status, static_cast<std::uint32_t>(i), kernel, op_);
   }
   detail::check_launch(kernel, g, local_bytes, op_);
-  const std::size_t global[3] = {g.global, g.global_y, g.global_z};
-  const std::size_t local[3] = {g.local, g.local_y, g.local_z};
-  cl_uint dims = g.global_z > 1 ? 3 : g.global_y > 1 ? 2 : 1;
+  const detail::LaunchSizes sizes(g);
   cl_event event = nullptr;
   stream.next_ticket();
-  cl_int status = clEnqueueNDRangeKernel(stream.queue(), lease.get(), dims, nullptr, global, g.local > 0 ? local : nullptr, 0, nullptr, &event);
+  cl_int status = clEnqueueNDRangeKernel(stream.queue(), lease.get(), sizes.dims, nullptr, sizes.global, sizes.local_or_null(), 0, nullptr, &event);
   detail::check_cl(status, op_, "clEnqueueNDRangeKernel");
   stream.submitted(detail::ClEvent(event), op_);
   detail::last_launch() = {&kernel, g};
@@ -146,6 +230,12 @@ void Encoder::copy(const Tensor& destination, const Tensor& source) {
   if (!destination.is_contiguous() || !source.is_contiguous() || destination.nbytes() != source.nbytes())
     throw Error(ErrorCode::invalid_shape, op_, "a byte copy needs contiguous tensors of equal size");
   if (source.nbytes() == 0) return;
+  if (draft_) {
+    draft_->capture->record_copy(stream, op_, destination, source);
+    return;
+  }
+  detail::check_placed(from, op_);
+  detail::check_placed(to, op_);
   from.used_on(stream_.impl(), false, op_);
   to.used_on(stream_.impl(), true, op_);
   cl_event event = nullptr;
@@ -159,52 +249,39 @@ void Encoder::copy(const Tensor& destination, const Tensor& source) {
 void Encoder::host_task(const std::function<void(std::span<void* const>)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   detail::note_fallback("host", op_, "runs on the host");
   detail::StreamImpl& stream = *stream_.impl();
-  struct Mapped {
-    cl_mem mem;
-    void* pointer;
-  };
-  std::vector<Mapped> mapped;
-  std::vector<void*> pointers;
-  auto unmap = [&] {
-    for (const Mapped& m : mapped) {
-      cl_event event = nullptr;
-      if (clEnqueueUnmapMemObject(stream.queue(), m.mem, m.pointer, 0, nullptr, &event) == CL_SUCCESS) stream.submitted(detail::ClEvent(event), op_);
-    }
-  };
-  auto map = [&](const Tensor& tensor, bool writes) {
-    detail::Storage& storage = storage_of(tensor, op_);
-    if (&storage.runtime() != &stream.runtime()) throw Error(ErrorCode::device_mismatch, op_, "a tensor of a host task is of another device or context");
-    storage.used_on(stream_.impl(), writes, op_);
-    if (tensor.numel() == 0) {
-      pointers.push_back(nullptr);
-      return;
-    }
-    // The extent from element 0 to the last one that the strides reach.
-    std::uint64_t last = 0;
-    for (int i = 0; i < tensor.rank(); ++i) last += static_cast<std::uint64_t>((tensor.sizes()[i] - 1) * tensor.strides()[i]);
-    cl_int status = CL_SUCCESS;
-    void* pointer = clEnqueueMapBuffer(stream.queue(), storage.mem(), CL_TRUE, writes ? CL_MAP_READ | CL_MAP_WRITE : CL_MAP_READ,
-                                       storage.offset() + tensor.byte_offset(), bytes_for(tensor.dtype(), last + 1), 0, nullptr, nullptr, &status);
-    detail::check_cl(status, op_, "clEnqueueMapBuffer");
-    mapped.push_back({storage.mem(), pointer});
-    pointers.push_back(pointer);
-  };
-  stream.next_ticket();
-  try {
-    for (const Tensor& tensor : inputs) map(tensor, false);
-    for (const Tensor& tensor : outputs) map(tensor, true);
-    task(pointers);
-  } catch (...) {
-    unmap();
-    throw;
+  for (auto list : {inputs, outputs})
+    for (const Tensor& tensor : list)
+      if (&storage_of(tensor, op_).runtime() != &stream.runtime())
+        throw Error(ErrorCode::device_mismatch, op_, "a tensor of a host task is of another device or context");
+  if (draft_) {
+    detail::GraphWork work;
+    work.kind = GraphNodeKind::host_task;
+    work.task = task;
+    draft_->capture->record_host(stream, op_, std::move(work), inputs, outputs);
+    return;
   }
-  unmap();
+  std::vector<detail::HostRange> ranges;
+  for (bool writes : {false, true})
+    for (const Tensor& tensor : writes ? outputs : inputs) {
+      detail::Storage& storage = placed_storage_of(tensor, op_);
+      storage.used_on(stream_.impl(), writes, op_);
+      ranges.push_back({storage.mem(), storage.offset() + tensor.byte_offset(), detail::extent_bytes(tensor), writes});
+    }
+  stream.next_ticket();
+  detail::run_host_task(stream, op_, task, ranges);
 }
 
 void Encoder::opaque(const std::function<void(void* queue)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   detail::StreamImpl& stream = *stream_.impl();
-  for (const Tensor& tensor : inputs) storage_of(tensor, op_).used_on(stream_.impl(), false, op_);
-  for (const Tensor& tensor : outputs) storage_of(tensor, op_).used_on(stream_.impl(), true, op_);
+  if (draft_) {
+    detail::GraphWork work;
+    work.kind = GraphNodeKind::opaque;
+    work.opaque = task;
+    draft_->capture->record_host(stream, op_, std::move(work), inputs, outputs);
+    return;
+  }
+  for (const Tensor& tensor : inputs) placed_storage_of(tensor, op_).used_on(stream_.impl(), false, op_);
+  for (const Tensor& tensor : outputs) placed_storage_of(tensor, op_).used_on(stream_.impl(), true, op_);
   stream.next_ticket();
   task(stream.queue());
   if (detail::ClEvent mark = stream.mark(op_)) stream.submitted(std::move(mark), op_);
@@ -263,14 +340,15 @@ void launch(const KernelSource& source, const Geometry& geometry, std::span<cons
                                                     .options = source.options,
                                                     .wrapper_name = wrapper,
                                                     .wrapper_text = wrapper_text});
+  detail::note_plan(kernel.plan_text());
   Encoder encoder(on, kernel.name());
   for (const Argument& a : arguments) {
     switch (a.kind) {
-      case Argument::Kind::input: encoder.input(*a.tensor); break;
-      case Argument::Kind::output: encoder.output(*a.tensor); break;
-      case Argument::Kind::inout: encoder.inout(*a.tensor); break;
+      case Argument::Kind::input: encoder.input(*a.tensor, a.name); break;
+      case Argument::Kind::output: encoder.output(*a.tensor, a.name); break;
+      case Argument::Kind::inout: encoder.inout(*a.tensor, a.name); break;
       case Argument::Kind::local: encoder.local(a.size); break;
-      case Argument::Kind::value: encoder.bytes(a.bytes, a.size); break;
+      case Argument::Kind::value: encoder.bytes(a.bytes, a.size, a.type, a.name); break;
     }
   }
   encoder.dispatch(KernelHandle(&kernel), geometry);

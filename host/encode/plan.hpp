@@ -24,8 +24,9 @@ struct KernelPlan {
   Layout layout = Layout::contiguous;  ///< which of the element-wise parameter lists the entry takes
   Defines defines = {};
   ElementwiseTuning tuning = {};
-  std::string expression = {};  ///< printed traced function, where the entry takes one
-  std::string note = {};        ///< what else there is to know: emulation, casts through scratch
+  std::string expression = {};    ///< printed traced function, where the entry takes one
+  std::string_view options = {};  ///< further build options
+  std::string note = {};          ///< what else there is to know: emulation, casts through scratch
   std::string to_string() const { return fmt::format("{} {}{}{}", entry, defines.to_string(), note.empty() ? "" : " # ", note); }
 };
 
@@ -40,7 +41,7 @@ struct BuiltPlan : CachedPlan {
 inline BuiltPlan build_plan(Runtime& runtime, const KernelPlan& plan) {
   BuiltPlan built;
   built.text = plan.to_string();
-  built.kernel = KernelHandle(&runtime.programs().find(plan.stem, plan.entry, plan.defines, plan.expression));
+  built.kernel = KernelHandle(&runtime.programs().find(plan.stem, plan.entry, plan.defines, plan.expression, plan.options));
   built.entry = plan.entry;
   built.layout = plan.layout;
   built.tuning = plan.tuning;

@@ -8,6 +8,8 @@ namespace clutch::inline v0::detail {
 
 /// Makes `text` what last_plan() returns on this thread. The text must live as long as its runtime.
 void note_plan(const std::string& text) noexcept;
+/// The text last noted on this thread, or an empty one.
+const std::string& noted_plan() noexcept;
 
 /// What this thread enqueued last; kernel is null if nothing.
 struct LastLaunch {

@@ -140,11 +140,16 @@ const Safetensors::Entry* Safetensors::find(std::string_view name) const noexcep
   return nullptr;
 }
 
-Tensor Safetensors::load(std::string_view name, const Device& device, const Stream& stream) const {
+std::span<const std::byte> Safetensors::bytes(std::string_view name) const {
   const Entry* entry = find(name);
   if (!entry) throw Error(ErrorCode::invalid_argument, kOpen, fmt::format("no tensor is named '{}'", name));
+  return data_.subspan(static_cast<std::size_t>(entry->begin), static_cast<std::size_t>(entry->end - entry->begin));
+}
+
+Tensor Safetensors::load(std::string_view name, const Device& device, const Stream& stream) const {
+  std::span<const std::byte> bytes = this->bytes(name);
+  const Entry* entry = find(name);
   if (!entry->dtype) throw Error(ErrorCode::invalid_dtype, kOpen, fmt::format("'{}' is of {}, which clutch has not", name, entry->dtype_name));
-  std::span<const std::byte> bytes = data_.subspan(static_cast<std::size_t>(entry->begin), static_cast<std::size_t>(entry->end - entry->begin));
   return from_bytes(bytes.data(), bytes.size(), entry->sizes, {.dtype = *entry->dtype, .device = device}, stream);
 }
 

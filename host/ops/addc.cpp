@@ -127,16 +127,16 @@ namespace {
 void bind_value(Encoder& encoder, DType dtype, double value) {
   if (is_integral(dtype)) {
     // Truncated as PyTorch does; what does not fit in 64 bits has no meaning there and is 0 here.
-    encoder.value(static_cast<std::uint64_t>(std::fabs(value) < 9.2e18 ? static_cast<std::int64_t>(value) : 0));
+    encoder.value(static_cast<std::uint64_t>(std::fabs(value) < 9.2e18 ? static_cast<std::int64_t>(value) : 0), "value");
   } else if (dtype == DType::f64) {
-    encoder.value(value);
+    encoder.value(value, "value");
   } else {
-    encoder.value(static_cast<float>(value));
+    encoder.value(static_cast<float>(value), "value");
   }
 }
 
 void encode(Encoder& encoder, const BuiltPlan& plan, const Tensor& out, const Arguments& a, const ElementwiseWalk<4>& walk, double value, bool streaming) {
-  encoder.output(out).input(*a.input).input(*a.tensor1).input(*a.tensor2).value(walk.numel);
+  encoder.output(out, "out").input(*a.input, "input").input(*a.tensor1, "tensor1").input(*a.tensor2, "tensor2").value(walk.numel);
   if (plan.layout != Layout::contiguous) walk.shape.bind(encoder);
   bind_value(encoder, out.dtype(), value);
   if (plan.layout == Layout::contiguous) encoder.value(static_cast<std::uint32_t>(streaming));

@@ -121,7 +121,7 @@ void fill(const Tensor& self, double value, const FillOptions& options, const St
   encoder.output(self);
   if (plan.layout == Layout::contiguous) {
     walk.numel = self.nbytes();
-    encoder.value(walk.numel).value(pattern).value(static_cast<std::uint32_t>(worth_streaming(claimed_traits(runtime.device()), self.nbytes())));
+    encoder.value(walk.numel).value(pattern, "pattern").value(static_cast<std::uint32_t>(worth_streaming(claimed_traits(runtime.device()), self.nbytes())));
   } else {
     encoder.value(walk.numel);
     walk.shape.bind(encoder);
@@ -149,11 +149,11 @@ void arange(const Tensor& self, double start, double step, const FillOptions& op
   encoder.output(self).value(walk.numel);
   walk.shape.bind(encoder);
   if (is_integral(self.dtype()))
-    encoder.value(saturated<std::int64_t>(start)).value(saturated<std::int64_t>(step));
+    encoder.value(saturated<std::int64_t>(start), "start").value(saturated<std::int64_t>(step), "step");
   else if (self.dtype() == DType::f64)
-    encoder.value(start).value(step);
+    encoder.value(start, "start").value(step, "step");
   else
-    encoder.value(static_cast<float>(start)).value(static_cast<float>(step));
+    encoder.value(static_cast<float>(start), "start").value(static_cast<float>(step), "step");
   encoder.dispatch(plan.kernel, tile_geometry(tile_count(plan, walk), plan.tuning.local));
 }
 

@@ -76,11 +76,15 @@ const BuiltPlan& draw(const Tensor& out, Runtime& runtime, const Arguments& a, c
   if (!a.seed && generator.empty()) generator = default_generator({}, stream);
   auto n = static_cast<std::uint64_t>(out.numel());
   Encoder encoder(stream, a.name);
-  encoder.output(out).input(a.seed ? out : generator.impl()->state()).value(n).value(a.seed.value_or(0)).value(static_cast<std::uint32_t>(!a.seed));
+  encoder.output(out, "out")
+      .input(a.seed ? out : generator.impl()->state())
+      .value(n)
+      .value(a.seed.value_or(0), "seed")
+      .value(static_cast<std::uint32_t>(!a.seed));
   if (out.dtype() == DType::f64)
-    encoder.value(a.scale).value(a.add);
+    encoder.value(a.scale, "scale").value(a.add, "add");
   else
-    encoder.value(static_cast<float>(a.scale)).value(static_cast<float>(a.add));
+    encoder.value(static_cast<float>(a.scale), "scale").value(static_cast<float>(a.add), "add");
   std::uint64_t tiles = (n + plan.tuning.tile - 1) / plan.tuning.tile;
   encoder.dispatch(plan.kernel, tile_geometry(tiles, plan.tuning.local));
   std::uint64_t chunk = chunk_elements(out.dtype());

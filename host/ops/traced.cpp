@@ -120,10 +120,27 @@ void check_captured(const ExprBody& body, std::string_view op) {
     if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, "a captured tensor of a parsed function is not set: use with_captured()");
 }
 
+namespace {
+
+constexpr std::array<const char*, 8> kParamNames{"param0", "param1", "param2", "param3", "param4", "param5", "param6", "param7"};
+
+/// OpenCL C's name of a param's type.
+const char* number_type(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return "double";
+    case DType::f32: return "float";
+    case DType::i64: return "long";
+    default: return "int";
+  }
+}
+
+}  // namespace
+
 void bind_extra(Encoder& encoder, const ExprBody& body, std::span<const double> params) {
   for (std::size_t i = 0; i < body.params.size(); ++i) {
     std::uint64_t bits = constant_bits(body.params[i], params[i]);
-    encoder.bytes(&bits, is_wide(body.params[i]) ? 8 : 4);  // little-endian, as every OpenCL host of ours
+    // Little-endian, as every OpenCL host of ours.
+    encoder.bytes(&bits, is_wide(body.params[i]) ? 8 : 4, number_type(body.params[i]), i < kParamNames.size() ? kParamNames[i] : "");
   }
   check_captured(body, "map");
   for (const Tensor& t : body.tensors) {

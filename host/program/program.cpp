@@ -206,15 +206,21 @@ bool Kernel::first_launch(std::uint64_t x, std::uint64_t y, std::uint64_t z) {
 Program::Program(Runtime& runtime, ClProgram program, std::filesystem::path file, const Digest& key, const Digest& saved)
     : runtime_(runtime), program_(std::move(program)), file_(std::move(file)), key_(key), saved_(saved) {}
 
+std::string Program::binary() const {
+  std::size_t size = 0;
+  if (clGetProgramInfo(program_.get(), CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) != CL_SUCCESS || size == 0) return {};
+  std::string binary(size, '\0');
+  auto* bytes = reinterpret_cast<unsigned char*>(binary.data());
+  if (clGetProgramInfo(program_.get(), CL_PROGRAM_BINARIES, sizeof bytes, &bytes, nullptr) != CL_SUCCESS) return {};
+  return binary;
+}
+
 void Program::save() noexcept {
   if (file_.empty()) return;
   try {
     std::lock_guard lock(mutex_);
-    std::size_t size = 0;
-    if (clGetProgramInfo(program_.get(), CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) != CL_SUCCESS || size == 0) return;
-    std::string binary(size, '\0');
-    auto* bytes = reinterpret_cast<unsigned char*>(binary.data());
-    if (clGetProgramInfo(program_.get(), CL_PROGRAM_BINARIES, sizeof bytes, &bytes, nullptr) != CL_SUCCESS) return;
+    std::string binary = this->binary();
+    if (binary.empty()) return;
     Digest now = sha256(binary);
     if (now == saved_) return;
     if (cache_write(file_, key_, binary)) {
@@ -248,7 +254,7 @@ std::string device_key(const Runtime& runtime) {
                      claimed_traits(d).address_bits, CLUTCH_VERSION);
 }
 
-std::unique_ptr<Program> ProgramStore::make(const ProgramRequest& request, const std::string& source, const std::string& options) {
+std::unique_ptr<Program> ProgramStore::make(const ProgramRequest& request, const std::string& source, const std::string& options, std::string_view given) {
   std::filesystem::path folder = cache_folder(), file;
   Digest key = sha256(fmt::format("{}\n{}\n{}", device_key(runtime_), options, source));
   ClProgram program;
@@ -257,6 +263,10 @@ std::unique_ptr<Program> ProgramStore::make(const ProgramRequest& request, const
     file = folder / "programs" / (to_hex(key) + ".bin");
     binary = cache_read(file, key);
     if (binary) program = load_binary(runtime_, *binary, options);
+  }
+  if (!program && !given.empty()) {
+    binary = std::string(given);
+    program = load_binary(runtime_, *binary, options);
   }
   bool from_cache = static_cast<bool>(program);
   if (from_cache) {
@@ -271,28 +281,34 @@ std::unique_ptr<Program> ProgramStore::make(const ProgramRequest& request, const
   return made;
 }
 
-Kernel& ProgramStore::find(const ProgramRequest& request) {
-  std::string source = assemble(request);
+Kernel& ProgramStore::find(const ProgramRequest& request) { return find_whole(request, assemble(request)); }
+
+Kernel& ProgramStore::find_whole(const ProgramRequest& request, std::string source, std::string_view binary) {
   std::string options = build_options(runtime_, request.options);
   std::string key = fmt::format("{}\n{}\n{}", request.entry, options, source);
   std::shared_ptr<Slot> slot;
+  std::string_view kept;
   {
     std::lock_guard lock(mutex_);
-    auto& found = slots_[key];
+    auto& [known, found] = *slots_.try_emplace(std::move(key)).first;
     if (!found) found = std::make_shared<Slot>();
     slot = found;
+    kept = std::string_view(known).substr(known.size() - source.size());
   }
   std::lock_guard building(slot->building);
-  if (!slot->program) slot->program = make(request, source, options);
+  if (!slot->program) {
+    slot->program = make(request, source, options, binary);
+    slot->program->set_text(kept, request.options);
+  }
   return slot->program->kernel();
 }
 
-Kernel& ProgramStore::find(std::string_view stem, std::string_view entry, const Defines& defines, std::string_view expression) {
+Kernel& ProgramStore::find(std::string_view stem, std::string_view entry, const Defines& defines, std::string_view expression, std::string_view options) {
   const KernelText& text = find_kernel_text(stem, entry);
   Defines all = defines;
   all.set(fmt::format("CLUTCH_ENTRY_{}", entry), 1);
   std::string file = fmt::format("kernels/{}.cl", stem);
-  return find({.text = text.text, .file = file, .entry = entry, .defines = all, .expression = expression});
+  return find({.text = text.text, .file = file, .entry = entry, .defines = all, .options = options, .expression = expression});
 }
 
 const KernelText& find_kernel_text(std::string_view stem, std::string_view entry) {

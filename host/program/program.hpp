@@ -28,6 +28,8 @@ class Kernel {
   Program& program() const noexcept { return program_; }
   /// The name shown to people; the wrapper's name never is.
   const char* name() const noexcept { return entry_.c_str(); }
+  const std::string& wrapper() const noexcept { return wrapper_; }
+  const std::string& plan_text() const noexcept { return entry_; }
   std::uint64_t id() const noexcept { return id_; }
   std::uint64_t max_work_group() const noexcept { return max_work_group_; }
   int argument_count() const noexcept { return argument_count_; }
@@ -89,6 +91,12 @@ class Program {
   Runtime& runtime() const noexcept { return runtime_; }
   cl_program get() const noexcept { return program_.get(); }
   Kernel& kernel() noexcept { return *kernel_; }
+  /// What it was built from, for saved graphs: views into its store.
+  std::string_view source() const noexcept { return source_; }
+  const std::string& options() const noexcept { return options_; }
+  void set_text(std::string_view source, std::string_view options) { source_ = source, options_ = options; }
+  /// Its present binary; empty if the driver gives none.
+  std::string binary() const;
   void set_kernel(std::unique_ptr<Kernel> kernel) { kernel_ = std::move(kernel); }
   /// Writes the binary to the disk cache if it differs from what is there. Never throws.
   void save() noexcept;
@@ -101,6 +109,8 @@ class Program {
   Digest saved_;
   std::mutex mutex_;
   std::unique_ptr<Kernel> kernel_;
+  std::string_view source_;
+  std::string options_;  ///< the request's own
 };
 
 /// Programs of one runtime by (text, entry, sorted defines, options); built once, kept on disk.
@@ -110,14 +120,16 @@ class ProgramStore {
   /// Errors: build_failure, opencl.
   Kernel& find(const ProgramRequest& request);
   /// An entry of the library's own kernels/<stem>.cl.
-  Kernel& find(std::string_view stem, std::string_view entry, const Defines& defines, std::string_view expression = {});
+  Kernel& find(std::string_view stem, std::string_view entry, const Defines& defines, std::string_view expression = {}, std::string_view options = {});
+  /// A program of a source that is whole already, as Program::source() gives it; `binary`, if not empty, is tried first.
+  Kernel& find_whole(const ProgramRequest& request, std::string source, std::string_view binary = {});
 
  private:
   struct Slot {
     std::mutex building;
     std::unique_ptr<Program> program;
   };
-  std::unique_ptr<Program> make(const ProgramRequest& request, const std::string& source, const std::string& options);
+  std::unique_ptr<Program> make(const ProgramRequest& request, const std::string& source, const std::string& options, std::string_view binary);
 
   Runtime& runtime_;
   std::mutex mutex_;

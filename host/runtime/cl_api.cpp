@@ -71,6 +71,11 @@ bool is_out_of_memory(cl_int status) noexcept {
 
 bool is_device_lost(cl_int status) noexcept { return status == CL_DEVICE_NOT_AVAILABLE || status == -9999; }
 
+bool is_done(cl_event event) noexcept {
+  cl_int status = CL_QUEUED;
+  return clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr) == CL_SUCCESS && status <= CL_COMPLETE;
+}
+
 void throw_cl(cl_int status, std::string_view op, std::string_view call) {
   ErrorCode code = is_device_lost(status) ? ErrorCode::device_lost : is_out_of_memory(status) ? ErrorCode::out_of_memory : ErrorCode::opencl;
   throw Error(code, op, fmt::format("{} failed with {} ({})", call, cl_error_name(status), status), status);

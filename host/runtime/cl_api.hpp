@@ -58,6 +58,9 @@ using ClProgram = ClHandle<cl_program, clReleaseProgram>;
 using ClKernel = ClHandle<cl_kernel, clReleaseKernel>;
 using ClEvent = ClHandle<cl_event, clReleaseEvent>;
 
+/// True when the event's command has ended, well or not. A query that fails proves nothing: memory in use must not be handed out.
+bool is_done(cl_event event) noexcept;
+
 /// Text property of a platform or device; empty if the query fails.
 std::string platform_text(cl_platform_id platform, cl_platform_info what);
 std::string device_text(cl_device_id device, cl_device_info what);

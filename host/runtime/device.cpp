@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/device.hpp>
 
+#include "graph/capture.hpp"
 #include "runtime/quirks.hpp"
 #include "runtime/registry.hpp"
 #include "runtime/runtime.hpp"
@@ -127,6 +128,7 @@ DeviceGuard::DeviceGuard(const Device& device) : former_(t_current) {
 DeviceGuard::~DeviceGuard() { t_current = former_.record(); }
 
 void synchronize(const Device& device) {
+  if (detail::illegal_beside("synchronize")) return;
   const Device target = device.empty() ? current_device() : device;
   detail::runtime_of(*target.record()).synchronize();
 }

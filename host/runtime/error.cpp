@@ -26,6 +26,7 @@ std::string_view name(ErrorCode code) noexcept {
     case ErrorCode::io: return "io";
     case ErrorCode::capturing: return "capturing";
     case ErrorCode::internal: return "internal";
+    case ErrorCode::not_converged: return "not_converged";
   }
   return "unknown";
 }

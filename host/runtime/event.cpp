@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/event.hpp>
 
+#include "graph/capture.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 
@@ -8,7 +9,21 @@
 
 namespace clutch::inline v0 {
 
+namespace detail {
+EventImpl::EventImpl(Runtime& of, ClEvent raw) : runtime(of), event(std::move(raw)) {}
+EventImpl::~EventImpl() = default;
+}  // namespace detail
+
 namespace {
+
+/// True, after a dry run has noted it, if the call is to do nothing. Errors: capturing for an event that a capture recorded, or
+/// beside a capture that forbids it.
+bool illegal(const detail::EventImpl& impl, std::string_view call) {
+  if (!impl.in_capture) return detail::illegal_beside(call);
+  constexpr std::string_view kWhy = "the event was recorded in a capture, so it marks no work that runs";
+  if (auto capture = impl.in_capture->capture.lock()) return capture->illegal(call, kWhy);
+  throw Error(ErrorCode::capturing, call, kWhy);
+}
 
 cl_int status_of(const detail::EventImpl& impl) {
   cl_int status = CL_COMPLETE;
@@ -26,6 +41,13 @@ void Event::record(const Stream& stream) {
   Stream target = stream.empty() ? current_stream() : stream;
   detail::StreamImpl& impl = *target.impl();
   impl.check("Event::record");
+  if (auto capture = impl.capture()) {
+    auto made = std::make_shared<detail::EventImpl>(impl.runtime(), detail::ClEvent());
+    made->stream = impl.id();
+    made->in_capture = std::make_unique<detail::CaptureMark>(capture->mark(impl));
+    impl_ = std::move(made);
+    return;
+  }
   cl_event raw = nullptr;
   detail::check_cl(clEnqueueMarkerWithWaitList(impl.queue(), 0, nullptr, &raw), "Event::record", "clEnqueueMarkerWithWaitList");
   auto made = std::make_shared<detail::EventImpl>(impl.runtime(), detail::ClEvent(raw));
@@ -36,14 +58,14 @@ void Event::record(const Stream& stream) {
 }
 
 bool Event::query() const {
-  if (!impl_) return true;
+  if (!impl_ || illegal(*impl_, "Event::query")) return true;
   cl_int status = status_of(*impl_);
   if (status < 0) throw_failed(status, "Event::query");
   return status == CL_COMPLETE;
 }
 
 void Event::wait() const {
-  if (!impl_) return;
+  if (!impl_ || illegal(*impl_, "Event::wait")) return;
   cl_event raw = impl_->event.get();
   cl_int result = clWaitForEvents(1, &raw);
   if (cl_int status = status_of(*impl_); status < 0) throw_failed(status, "Event::wait");
@@ -53,6 +75,7 @@ void Event::wait() const {
 double elapsed_ms(const Event& start, const Event& end) {
   if (!start.recorded() || !end.recorded()) throw Error(ErrorCode::invalid_argument, "elapsed_ms", "both events must have been recorded");
   if (&start.impl()->runtime != &end.impl()->runtime) throw Error(ErrorCode::invalid_argument, "elapsed_ms", "the events are of different devices");
+  if (illegal(*start.impl(), "elapsed_ms") || illegal(*end.impl(), "elapsed_ms")) return 0;
   if (!start.impl()->runtime.traits().device_timer)
     throw Error(ErrorCode::not_supported, "elapsed_ms",
                 fmt::format("device {} has no usable timer (trait device_timer)", start.impl()->runtime.device().index));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "encode/plan_text.hpp"
+#include "graph/capture.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/storage.hpp"
 
@@ -77,13 +78,29 @@ Event wrap(cl_event event) {
   return Event(std::make_shared<detail::EventImpl>(*runtime, detail::ClEvent(event)));
 }
 
-cl_mem mem(const Tensor& tensor) { return need(tensor, "interop::mem").mem(); }
-std::uint64_t offset(const Tensor& tensor) { return need(tensor, "interop::offset").offset() + tensor.byte_offset(); }
-cl_command_queue queue(const Stream& stream) { return need(stream, "interop::queue").queue(); }
+cl_mem mem(const Tensor& tensor) {
+  const detail::Storage& storage = need(tensor, "interop::mem");
+  detail::check_placed(storage, "interop::mem");
+  return storage.mem();
+}
+
+std::uint64_t offset(const Tensor& tensor) {
+  const detail::Storage& storage = need(tensor, "interop::offset");
+  detail::check_placed(storage, "interop::offset");
+  return storage.offset() + tensor.byte_offset();
+}
+
+cl_command_queue queue(const Stream& stream) {
+  const detail::StreamImpl& impl = need(stream, "interop::queue");
+  if (auto capture = impl.capture()) capture->illegal("interop::queue", "what is enqueued on the queue directly is not recorded: use Encoder::opaque");
+  return impl.queue();
+}
+
 cl_context context(const Stream& stream) { return need(stream, "interop::context").runtime().context(); }
 
 cl_event event(const Event& event) {
   if (!event.recorded()) throw Error(ErrorCode::invalid_argument, "interop::event", "the Event was not recorded");
+  if (event.impl()->in_capture) throw Error(ErrorCode::capturing, "interop::event", "the Event was recorded in a capture and has no cl_event");
   return event.impl()->event.get();
 }
 
@@ -101,6 +118,14 @@ Launched last_launch() {
   const detail::LastLaunch& last = detail::last_launch();
   if (!last.kernel) throw Error(ErrorCode::invalid_argument, "interop::last_launch", "this thread has enqueued no kernel");
   return {last.kernel->make_bare(), last.geometry};
+}
+
+Launched kernel(const GraphProgram& program, int node) {
+  const detail::GraphState& state = program.state();
+  if (node < 0 || node >= program.size() || program.kind(node) != GraphNodeKind::kernel || !state.instantiated())
+    throw Error(ErrorCode::invalid_argument, "interop::kernel", fmt::format("node {} of {} is no kernel of an instantiated graph", node, program.size()));
+  const detail::GraphWork& work = state.nodes[static_cast<std::size_t>(node)];
+  return {state.make_kernel(work).release(), work.geometry};
 }
 
 void release(cl_context context) { detail::release_context(context); }

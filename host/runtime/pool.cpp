@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/pool.hpp"
 
+#include "graph/capture.hpp"
 #include "runtime/runtime.hpp"
 
 #include <fmt/format.h>
@@ -21,13 +22,6 @@ constexpr std::uint64_t kLargeLimit = 10ull << 20;
 constexpr std::uint64_t kRounding = 2ull << 20;
 
 std::uint64_t round_up(std::uint64_t n, std::uint64_t to) { return (n + to - 1) / to * to; }
-
-bool is_done(cl_event event) {
-  cl_int status = CL_QUEUED;
-  // An answer that fails proves nothing: memory in use must not be handed out.
-  if (clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr) != CL_SUCCESS) return false;
-  return status <= CL_COMPLETE;
-}
 
 bool all_done(std::vector<ClEvent>& events, bool wait) {
   for (auto& event : events) {
@@ -65,6 +59,7 @@ Block* Pool::allocate(std::uint64_t bytes, std::uint64_t stream, PoolId pool, st
   Block* block = take(key, size);
   if (!block && stream != 0) block = take({0, pool, small}, size);
   if (!block) {
+    illegal_beside(op);
     std::uint64_t wanted = small ? kSmallSegment : size < kLargeLimit ? kLargeSegment : round_up(size, kRounding);
     if (limit > 0) wanted = std::clamp(wanted, size, std::max(limit, size));
     block = new_segment(wanted, key, op, size)->first;
@@ -296,7 +291,9 @@ std::uint64_t memory_reserved(const Device& device) {
   return found == stats.end() ? 0 : found->second;
 }
 
-void empty_cache(const Device& device) { detail::runtime_for(device).pool().trim(true); }
+void empty_cache(const Device& device) {
+  if (!detail::illegal_beside("empty_cache")) detail::runtime_for(device).pool().trim(true);
+}
 void reset_peak_memory_stats(const Device& device) { detail::runtime_for(device).pool().reset_peaks(); }
 
 }  // namespace clutch::inline v0

@@ -22,8 +22,9 @@ constexpr std::array kTable{
     QuirkRow{kQuirkCommandBufferArguments, "command_buffer_arguments", [](const DeviceRecord& d) { return is_pocl(d) && driver_number(d) < 5; },
              "replay of cl_khr_command_buffer reads the kernel's present arguments, recording unset ones crashes",
              "measured on 3.1; fixed by PoCL commit 526263215"},
-    QuirkRow{kQuirkCommandBufferTimes, "command_buffer_times", [](const DeviceRecord& d) { return is_pocl(d) && driver_number(d) < 6; },
-             "the event of a command buffer covers its last command alone", "measured on 3.1; TODO in PoCL's source"},
+    QuirkRow{kQuirkCommandBufferTimes, "command_buffer_times", [](const DeviceRecord& d) { return (is_pocl(d) && driver_number(d) < 6) || is_intel_cpu(d); },
+             "the event of a command buffer covers its last command alone, or no time at all: markers around it are measured",
+             "measured on PoCL 3.1 (TODO in its source) and on 2026.22; reproducer: CommandBuffers.RawFaultsAreWhatTheQuirkTableSays"},
     QuirkRow{kQuirkUnderclaimsRounding, "underclaims_rounding", is_rusticl,
              "claims neither FMA nor correct divide and sqrt, yet rounds correctly: the self-test decides", "measured on Mesa 22.3"},
     QuirkRow{kQuirkFailedWaitsPass, "failed_waits_pass", is_intel_cpu,
@@ -38,6 +39,9 @@ constexpr std::array kTable{
              "seen on 3.1 by core dumps, one exit in 12 under load"},
     QuirkRow{kQuirkLoopsEndEarly, "loops_end_early", is_rusticl, "a work-item's loops end silently after 65535 iterations in all: items take little work each",
              "measured on Mesa 22.3 (llvmpipe); LP_MAX_TGSI_LOOP_ITERATIONS in its source"},
+    QuirkRow{kQuirkArgumentSizesPanic, "argument_sizes_panic", is_rusticl,
+             "clSetKernelArg with a size other than the parameter's ends the process instead of returning CL_INVALID_ARG_SIZE",
+             "seen on Mesa 22.3; reproducer: SavedGraphs.ForgedOnesGiveErrorsOrGraphs"},
     QuirkRow{kQuirkSlowHostTransfer, "one_thread_copies", is_pocl, "copy, fill and read commands run on one thread: kernels copy instead", "PoCL issue #716"},
 };
 

@@ -19,6 +19,7 @@ enum Quirk : std::uint32_t {
   kQuirkSharedQueueHangs = 1u << 6,
   kQuirkExitWhileBuilding = 1u << 7,
   kQuirkLoopsEndEarly = 1u << 8,
+  kQuirkArgumentSizesPanic = 1u << 9,
 };
 
 struct QuirkRow {

@@ -38,6 +38,8 @@ std::unique_ptr<Registry> make_registry();
 const Registry& registry();
 const DeviceRecord* find_record(cl_device_id id);
 
+/// 0x00MMmmpp of an extension, from the versioned list; `unversioned` where the driver has no such list; 0 if absent or if the query fails.
+int extension_revision(const DeviceRecord& record, std::string_view extension, int unversioned);
 /// Claims alone: no self-test, no kernel.
 const DeviceTraits& claimed_traits(const DeviceRecord& record);
 /// Claims confirmed by self-tests.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/runtime.hpp"
 
+#include "graph/capture.hpp"
 #include "runtime/generator.hpp"
 #include "runtime/settings.hpp"
 
@@ -35,7 +36,11 @@ std::shared_ptr<GeneratorImpl> Runtime::default_generator(const Stream& stream) 
     std::lock_guard lock(mutex_);
     if (default_generator_) return default_generator_;
   }
-  auto made = std::make_shared<GeneratorImpl>(*this, GeneratorState{Generator::kDefaultSeed, 0}, stream);
+  // A capture must not record its making: it would start anew at each replay.
+  CaptureExempt exempt;
+  Stream own = stream.is_capturing() ? Stream(make_stream(StreamPriority::normal)) : stream;
+  auto made = std::make_shared<GeneratorImpl>(*this, GeneratorState{Generator::kDefaultSeed, 0}, own);
+  if (!(own == stream)) own.impl()->synchronize("default_generator");
   std::lock_guard lock(mutex_);
   if (!default_generator_) {
     default_generator_ = std::move(made);
@@ -100,6 +105,16 @@ void Runtime::synchronize() {
       if (auto stream = weak.lock()) streams.push_back(std::move(stream));
   }
   for (const auto& stream : streams) stream->synchronize("synchronize");
+}
+
+std::string Runtime::command_buffers_refuse(const std::function<std::string()>& test) {
+  std::lock_guard lock(command_buffers_mutex_);
+  if (!command_buffers_refused_) {
+    std::string reason = test();  // an Error of the driver is no answer: the next call tests again
+    if (!reason.empty()) log_line(LogLevel::warn, fmt::format("command buffers of device {} are not used: {}", device_.index, reason));
+    command_buffers_refused_ = reason;
+  }
+  return *command_buffers_refused_;
 }
 
 int Runtime::live() const {

@@ -7,8 +7,11 @@
 #include "runtime/stream.hpp"
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace clutch::inline v0::detail {
@@ -40,6 +43,9 @@ class Runtime {
   /// Made at first use, on that stream.
   std::shared_ptr<GeneratorImpl> default_generator(const Stream& stream);
 
+  /// Why command buffers are not to be used here; `test` finds it out once.
+  std::string command_buffers_refuse(const std::function<std::string()>& test);
+
   void add_live(int n) noexcept { live_.fetch_add(n, std::memory_order_relaxed); }
   /// Tensors of it that live, and streams beyond the default one.
   int live() const;
@@ -56,6 +62,8 @@ class Runtime {
   std::shared_ptr<StreamImpl> default_stream_;
   std::vector<std::weak_ptr<StreamImpl>> streams_;
   std::shared_ptr<GeneratorImpl> default_generator_;
+  std::mutex command_buffers_mutex_;
+  std::optional<std::string> command_buffers_refused_;
 };
 
 /// The device's own runtime, made at first use. Errors: opencl, invalid_setting.

@@ -3,6 +3,7 @@
 
 #include <clutch/kernel.hpp>
 
+#include "graph/capture.hpp"
 #include "program/disk_cache.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
@@ -143,6 +144,7 @@ void run_self_tests(const DeviceRecord& record, DeviceTraits& traits) {
   const std::string& mode = the_settings().self_test.value;
   if (mode == "off") return;
   try {
+    CaptureExempt exempt;
     Runtime& runtime = runtime_of(record);
     std::string identity = "self-test 2|" + device_key(runtime);
     Digest key = sha256(identity);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/storage.hpp"
 
+#include "graph/capture.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 
@@ -11,15 +12,26 @@
 namespace clutch::inline v0::detail {
 
 Storage::Storage(const std::shared_ptr<StreamImpl>& stream, std::uint64_t bytes, std::string_view op)
-    : runtime_(stream->runtime()),
-      home_(stream),
-      block_(runtime_.pool().allocate(bytes, stream->id(), current_pool(), op)),
-      mem_(block_->segment->mem.get()),
-      offset_(block_->offset),
-      bytes_(bytes),
-      last_user_(stream.get()),
-      check_races_(the_settings().check_streams.on()) {
+    : runtime_(stream->runtime()), home_(stream), bytes_(bytes), last_user_(stream.get()), check_races_(the_settings().check_streams.on()) {
+  if (auto capture = stream->capture()) [[unlikely]] {
+    capture_buffer_ = capture->add_memory(this, bytes);
+    capture_ = std::move(capture);
+  } else {
+    check_allocation_beside(op);
+    take_block(op);
+  }
   runtime_.add_live(1);
+}
+
+void Storage::take_block(std::string_view op) {
+  block_ = runtime_.pool().allocate(bytes_, home_->id(), current_pool(), op);
+  mem_ = block_->segment->mem.get();
+  offset_ = block_->offset;
+}
+
+void Storage::place(std::string_view op) {
+  take_block(op);
+  capture_.reset();
 }
 
 Storage::Storage(Runtime& runtime, ClMem buffer, std::uint64_t bytes, std::shared_ptr<void> keeper)
@@ -33,6 +45,7 @@ Storage::Storage(Runtime& runtime, ClMem buffer, std::uint64_t bytes, std::share
 }
 
 Storage::~Storage() {
+  if (capture_) capture_->memory_released(capture_buffer_);
   if (block_) {
     std::vector<ClEvent> uses;
     for (const auto& user : users_) {
@@ -78,6 +91,13 @@ void Storage::check_race(StreamImpl& stream, bool writes, const char* op) {
   } else {
     readers_.raise(stream.id(), ticket);
   }
+}
+
+std::uint64_t extent_bytes(const Tensor& tensor) {
+  if (tensor.numel() == 0) return 0;
+  std::uint64_t last = 0;
+  for (int i = 0; i < tensor.rank(); ++i) last += static_cast<std::uint64_t>((tensor.sizes()[i] - 1) * tensor.strides()[i]);
+  return bytes_for(tensor.dtype(), last + 1);
 }
 
 }  // namespace clutch::inline v0::detail

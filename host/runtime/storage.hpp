@@ -12,10 +12,12 @@
 
 namespace clutch::inline v0::detail {
 
-/// Bytes at an offset of a cl_mem: a block of a pool's segment, or a caller's wrapped buffer.
-class Storage {
+class Capture;
+
+/// Bytes at an offset of a cl_mem: a block of a pool's segment, a caller's wrapped buffer, or memory that a capture has yet to place.
+class Storage : public std::enable_shared_from_this<Storage> {
  public:
-  /// A block of the stream's pool.
+  /// A block of the stream's pool; while the stream captures, memory without an address.
   Storage(const std::shared_ptr<StreamImpl>& stream, std::uint64_t bytes, std::string_view op);
   /// A caller's buffer. `keeper`, if given, is what the caller wants back when no work uses the memory any more.
   Storage(Runtime& runtime, ClMem buffer, std::uint64_t bytes, std::shared_ptr<void> keeper = {});
@@ -28,6 +30,15 @@ class Storage {
   std::uint64_t offset() const noexcept { return offset_; }
   std::uint64_t bytes() const noexcept { return bytes_; }
 
+  /// Made in a capture that has not placed it: it has no address. `capture_buffer` is its number there.
+  bool unplaced() const noexcept { return mem_ == nullptr; }
+  const std::shared_ptr<Capture>& capture() const noexcept { return capture_; }
+  int capture_buffer() const noexcept { return capture_buffer_; }
+  /// Gives it a block of its pool. Errors: out_of_memory.
+  void place(std::string_view op);
+  /// True if both are of one buffer, so that offsets tell what they share.
+  bool same_memory(const Storage& other) const noexcept { return mem_ ? mem_ == other.mem_ : this == &other; }
+
   /// Says that work on `stream` uses the memory, so that it is not handed out again before that work is done.
   void used_on(const std::shared_ptr<StreamImpl>& stream, bool writes, const char* op) {
     if (stream.get() != last_user_.load(std::memory_order_relaxed)) [[unlikely]]
@@ -37,11 +48,14 @@ class Storage {
   }
 
  private:
+  void take_block(std::string_view op);
   void note_user(const std::shared_ptr<StreamImpl>& stream);
   void check_race(StreamImpl& stream, bool writes, const char* op);
 
   Runtime& runtime_;
   std::shared_ptr<StreamImpl> home_;
+  std::shared_ptr<Capture> capture_;
+  int capture_buffer_ = -1;
   Block* block_ = nullptr;
   std::shared_ptr<void> keeper_;
   ClMem wrapped_;
@@ -57,6 +71,13 @@ class Storage {
   Clock readers_;
 };
 
+/// Errors: capturing for memory of a capture that has not ended, or has failed.
+inline void check_placed(const Storage& storage, std::string_view op) {
+  if (storage.unplaced()) [[unlikely]]
+    throw Error(ErrorCode::capturing, op, "the tensor was made in a capture that has not ended, or has failed");
+}
+/// Bytes from element 0 to the end of the last element that the strides reach; 0 if there is none.
+std::uint64_t extent_bytes(const Tensor& tensor);
 /// Strides of a contiguous tensor, in elements.
 Dims contiguous_strides(const Dims& sizes);
 

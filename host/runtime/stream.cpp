@@ -3,6 +3,7 @@
 
 #include <clutch/event.hpp>
 
+#include "graph/capture.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 
@@ -85,7 +86,8 @@ StreamImpl::StreamImpl(Runtime& runtime, ClQueue queue, StreamPriority priority,
 
 StreamImpl::~StreamImpl() {
   // Memory that in-flight work reads from the host must outlive that work.
-  bool keeps = std::any_of(flight_.begin(), flight_.end(), [](const InFlight& f) { return f.keep != nullptr; });
+  bool keeps = false;
+  for (std::size_t i = 0; i < flight_.size(); ++i) keeps = keeps || flight_[i].keep != nullptr;
   if (keeps || !to_save_.empty()) {
     clFinish(queue_.get());
     for (Program* program : to_save_) program->save();
@@ -108,6 +110,16 @@ void StreamImpl::submitted(ClEvent event, const char* op, std::shared_ptr<void> 
   std::lock_guard lock(mutex_);
   flight_.push_back({std::move(event), op, std::move(keep)});
   if (flight_.size() > kKeptInFlight) retire(2, done);
+}
+
+void StreamImpl::submitted(std::span<Submitted> commands) {
+  std::vector<std::shared_ptr<void>> done;
+  std::lock_guard lock(mutex_);
+  for (Submitted& command : commands) flight_.push_back({std::move(command.event), command.op, {}});
+  if (flight_.size() <= kKeptInFlight) return;
+  // The queue is in order: once this one is over, all before it are. Asking each while the device signals them costs more than enqueueing.
+  std::size_t older = flight_.size() - kKeptInFlight;
+  if (status_of(flight_[older - 1].event.get()) <= CL_COMPLETE) retire(older, done);
 }
 
 void StreamImpl::retire(std::size_t most, std::vector<std::shared_ptr<void>>& done) {
@@ -135,6 +147,20 @@ void StreamImpl::fail(cl_int status, const char* op) {
 void StreamImpl::throw_sticky(std::string_view) const {
   std::lock_guard lock(mutex_);
   throw *sticky_;
+}
+
+void StreamImpl::begin_capture(std::shared_ptr<Capture> capture) {
+  std::lock_guard lock(mutex_);
+  if (capture_) throw Error(ErrorCode::capturing, "Graph::capture_begin", fmt::format("stream {} is capturing already", id_));
+  capture_ = std::move(capture);
+  capturing_.store(true, std::memory_order_release);
+}
+
+void StreamImpl::end_capture() noexcept {
+  std::shared_ptr<Capture> ended;  // let go of outside of the lock
+  std::lock_guard lock(mutex_);
+  capturing_.store(false, std::memory_order_release);
+  ended = std::move(capture_);
 }
 
 void StreamImpl::save_when_idle(Program* program) {
@@ -228,24 +254,63 @@ Stream::Stream(const Device& device, const StreamOptions& options) : impl_(detai
 Device Stream::device() const { return Device(&detail::need(impl_, "Stream::device").runtime().device()); }
 std::uint64_t Stream::id() const { return detail::need(impl_, "Stream::id").id(); }
 StreamPriority Stream::priority() const { return detail::need(impl_, "Stream::priority").priority(); }
-bool Stream::query() const { return detail::need(impl_, "Stream::query").query(); }
-void Stream::synchronize() const { detail::need(impl_, "Stream::synchronize").synchronize("Stream::synchronize"); }
-void Stream::reset() const { detail::need(impl_, "Stream::reset").reset(); }
-bool Stream::is_capturing() const {
-  detail::need(impl_, "Stream::is_capturing");
-  return false;
+bool Stream::query() const {
+  auto& impl = detail::need(impl_, "Stream::query");
+  return detail::illegal_on(impl, "Stream::query") || detail::illegal_beside("Stream::query") || impl.query();
 }
+
+void Stream::synchronize() const {
+  auto& impl = detail::need(impl_, "Stream::synchronize");
+  if (detail::illegal_on(impl, "Stream::synchronize") || detail::illegal_beside("Stream::synchronize")) return;
+  impl.synchronize("Stream::synchronize");
+}
+
+void Stream::reset() const {
+  auto& impl = detail::need(impl_, "Stream::reset");
+  if (detail::illegal_on(impl, "Stream::reset") || detail::illegal_beside("Stream::reset")) return;
+  impl.reset();
+}
+
+bool Stream::is_capturing() const { return detail::need(impl_, "Stream::is_capturing").capturing(); }
 
 void Stream::flush() const {
   auto& impl = detail::need(impl_, "Stream::flush");
+  if (impl.capturing()) return;
   detail::check_cl(clFlush(impl.queue()), "Stream::flush", "clFlush");
 }
+
+namespace {
+
+/// Waiting for an event that a capture recorded makes the stream part of that capture.
+void wait_in_capture(const std::shared_ptr<detail::StreamImpl>& stream, const detail::CaptureMark& mark) {
+  std::shared_ptr<detail::Capture> capture = mark.capture.lock(), own = stream->capture();
+  if (!capture || (own && own != capture)) {
+    std::string_view why = "the event was recorded in another capture, or in one that has ended";
+    if (own && own->illegal("Stream::wait", why)) return;
+    throw Error(ErrorCode::capturing, "Stream::wait", why);
+  }
+  if (&stream->runtime() != &capture->runtime()) {
+    capture->illegal("Stream::wait", "the stream is of another device or context than the capture");
+    return;
+  }
+  capture->wait(stream, mark);
+}
+
+}  // namespace
 
 void Stream::wait(const Event& event) const {
   auto& impl = detail::need(impl_, "Stream::wait");
   impl.check("Stream::wait");
   if (!event.recorded()) return;
   detail::EventImpl& other = *event.impl();
+  if (other.in_capture) {
+    wait_in_capture(impl_, *other.in_capture);
+    return;
+  }
+  if (auto capture = impl.capture()) {
+    capture->illegal("Stream::wait", "the event was recorded outside of the capture, so no node can wait for it: wait before the capture begins");
+    return;
+  }
   if (&other.runtime != &impl.runtime()) {
     event.wait();
     return;

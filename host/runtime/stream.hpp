@@ -4,16 +4,18 @@
 
 #include "runtime/cl_api.hpp"
 
+#include <algorithm>
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace clutch::inline v0::detail {
 
+class Capture;
 class Runtime;
 class Program;
 
@@ -24,6 +26,38 @@ struct Clock {
   std::uint64_t of(std::uint64_t stream) const;
   void raise(std::uint64_t stream, std::uint64_t ticket);
   void merge(const Clock& other);
+};
+
+/// A queue in one block that grows and is kept: allocations between a driver's own ones slow both down.
+template <class T>
+class Ring {
+ public:
+  std::size_t size() const noexcept { return size_; }
+  bool empty() const noexcept { return size_ == 0; }
+  T& operator[](std::size_t i) noexcept { return slots_[(first_ + i) % slots_.size()]; }
+  const T& operator[](std::size_t i) const noexcept { return slots_[(first_ + i) % slots_.size()]; }
+  T& front() noexcept { return (*this)[0]; }
+  void push_back(T value) {
+    if (size_ == slots_.size()) {
+      std::vector<T> bigger(std::max<std::size_t>(64, 2 * size_));
+      for (std::size_t i = 0; i < size_; ++i) bigger[i] = std::move((*this)[i]);
+      slots_ = std::move(bigger);
+      first_ = 0;
+    }
+    (*this)[size_++] = std::move(value);
+  }
+  void pop_front() {
+    front() = T{};
+    first_ = (first_ + 1) % slots_.size();
+    --size_;
+  }
+  void clear() {
+    while (!empty()) pop_front();
+  }
+
+ private:
+  std::vector<T> slots_;
+  std::size_t first_ = 0, size_ = 0;
 };
 
 class StreamImpl {
@@ -46,8 +80,26 @@ class StreamImpl {
   }
   /// Takes over the event of a command of `op`; `keep` lives until the command is done.
   void submitted(ClEvent event, const char* op, std::shared_ptr<void> keep = {});
+  /// The same for many commands, whose events are not looked at while the device still works on them.
+  struct Submitted {
+    ClEvent event;
+    const char* op;
+  };
+  void submitted(std::span<Submitted> commands);
   /// Lets a program be saved to disk when this stream is next known to be idle.
   void save_when_idle(Program* program);
+
+  /// The capture that records what is enqueued here; null if none.
+  std::shared_ptr<Capture> capture() const {
+    if (!capturing_.load(std::memory_order_acquire)) [[likely]]
+      return nullptr;
+    std::lock_guard lock(mutex_);
+    return capture_;
+  }
+  bool capturing() const noexcept { return capturing_.load(std::memory_order_acquire); }
+  /// Errors: capturing if it does already.
+  void begin_capture(std::shared_ptr<Capture> capture);
+  void end_capture() noexcept;
 
   bool query();
   void synchronize(std::string_view op);
@@ -63,7 +115,7 @@ class StreamImpl {
  private:
   struct InFlight {
     ClEvent event;
-    const char* op;
+    const char* op = "";
     std::shared_ptr<void> keep;
   };
   [[noreturn]] void throw_sticky(std::string_view op) const;
@@ -78,19 +130,25 @@ class StreamImpl {
   bool wrapped_;
   std::atomic<std::uint64_t> ticket_{0};
   std::atomic<bool> failed_{false};
+  std::atomic<bool> capturing_{false};
+  std::shared_ptr<Capture> capture_;
   mutable std::mutex mutex_;
-  std::deque<InFlight> flight_;
+  Ring<InFlight> flight_;
   std::uint64_t retired_ = 0;  // commands that left flight_ so far
   std::vector<Program*> to_save_;
   std::optional<Error> sticky_;
   Clock clock_;
 };
 
+struct CaptureMark;
+
 class EventImpl {
  public:
-  EventImpl(Runtime& of, ClEvent raw) : runtime(of), event(std::move(raw)) {}
+  EventImpl(Runtime& of, ClEvent raw);
+  ~EventImpl();
   Runtime& runtime;
-  ClEvent event;
+  ClEvent event;                            ///< null where a capture recorded it
+  std::unique_ptr<CaptureMark> in_capture;  ///< what it marks then
   Clock clock;
   std::uint64_t stream = 0;
 };

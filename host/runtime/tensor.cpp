@@ -3,6 +3,7 @@
 #include <clutch/ops/fill.hpp>
 #include <clutch/tensor.hpp>
 
+#include "graph/capture.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
@@ -32,6 +33,10 @@ Stream stream_for(const Stream& stream, const Device& device, std::string_view o
 void poison(const Stream& stream, const Tensor& tensor) {
   detail::Storage& storage = *tensor.storage();
   std::uint8_t byte = 0xFF;
+  if (auto capture = stream.impl()->capture()) {
+    capture->record_fill(*stream.impl(), "empty", tensor, byte);
+    return;
+  }
   cl_event event = nullptr;
   detail::check_cl(clEnqueueFillBuffer(stream.impl()->queue(), storage.mem(), &byte, 1, storage.offset(), storage.bytes(), 0, nullptr, &event), "empty",
                    "clEnqueueFillBuffer");
@@ -95,16 +100,24 @@ void print_dim(std::string& text, const std::uint8_t* data, const Dims& sizes, i
 
 }  // namespace
 
-Tensor empty(const Dims& sizes, const TensorOptions& options, const Stream& given) {
-  Stream stream = stream_for(given, options.device, "empty");
+namespace {
+
+Tensor allocate(const Dims& sizes, const TensorOptions& options, const Stream& stream) {
   std::int64_t count = numel(sizes);
   // A size past 2^60 bytes cannot be had anywhere and would overflow byte counts.
   if (count > (std::int64_t{1} << 57))
     throw Error(ErrorCode::invalid_shape, "empty", fmt::format("{} elements of {} wanted, past every device's limit", count, name(options.dtype)));
   stream.impl()->check("empty");
   auto storage = std::make_shared<detail::Storage>(stream.impl(), bytes_for(options.dtype, static_cast<std::uint64_t>(count)), "empty");
-  Tensor result(std::move(storage), 0, sizes, detail::contiguous_strides(sizes), options.dtype);
-  if (count > 0 && detail::the_settings().poison_scratch.on()) poison(stream, result);
+  return Tensor(std::move(storage), 0, sizes, detail::contiguous_strides(sizes), options.dtype);
+}
+
+}  // namespace
+
+Tensor empty(const Dims& sizes, const TensorOptions& options, const Stream& given) {
+  Stream stream = stream_for(given, options.device, "empty");
+  Tensor result = allocate(sizes, options, stream);
+  if (result.numel() > 0 && detail::the_settings().poison_scratch.on()) poison(stream, result);
   return result;
 }
 
@@ -143,11 +156,15 @@ Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes, cons
     throw Error(ErrorCode::invalid_argument, "from_bytes",
                 fmt::format("{} bytes given, {} of {} need {}", bytes, to_string(sizes), name(options.dtype), wanted));
   Stream stream = stream_for(given, options.device, "from_bytes");
-  Tensor result = empty(sizes, options, stream);
+  Tensor result = allocate(sizes, options, stream);
   if (bytes == 0) return result;
   // The caller's memory may go at once, so the enqueued write reads a copy that lives until it is done.
   auto staged = std::make_shared_for_overwrite<std::uint8_t[]>(bytes);
   std::memcpy(staged.get(), data, bytes);
+  if (auto capture = stream.impl()->capture()) {
+    capture->record_upload(*stream.impl(), "from_bytes", result, std::move(staged));
+    return result;
+  }
   detail::Storage& storage = *result.storage();
   cl_event event = nullptr;
   stream.impl()->next_ticket();
@@ -190,6 +207,11 @@ void Tensor::check_host_size(std::size_t elements) const {
 void Tensor::read(void* destination, const Stream& given) const {
   detail::Storage& storage = storage_of(*this, "to_host");
   Stream stream = detail::resolve_stream(given, storage.runtime(), "to_host");
+  if (detail::illegal_on(*stream.impl(), "to_host") || detail::illegal_beside("to_host")) {
+    std::memset(destination, 0, nbytes());
+    return;
+  }
+  detail::check_placed(storage, "to_host");
   if (numel_ == 0) {
     stream.synchronize();
     return;

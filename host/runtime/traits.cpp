@@ -12,21 +12,21 @@
 
 namespace clutch::inline v0::detail {
 
-namespace {
-
-/// 0x00MMmmpp of an extension, from the versioned list; `unversioned` where the driver only names it; 0 if absent.
 int extension_revision(const DeviceRecord& d, std::string_view extension, int unversioned) {
   if (!d.has_extension(extension)) return 0;
   std::size_t size = 0;
-  if (clGetDeviceInfo(d.id, CL_DEVICE_EXTENSIONS_WITH_VERSION, 0, nullptr, &size) == CL_SUCCESS && size > 0) {
-    std::vector<cl_name_version> list(size / sizeof(cl_name_version));
-    if (clGetDeviceInfo(d.id, CL_DEVICE_EXTENSIONS_WITH_VERSION, size, list.data(), nullptr) == CL_SUCCESS)
-      for (const auto& entry : list)
-        if (extension == entry.name)
-          return static_cast<int>((CL_VERSION_MAJOR(entry.version) << 16) | (CL_VERSION_MINOR(entry.version) << 8) | (CL_VERSION_PATCH(entry.version) & 0xFF));
-  }
+  cl_int status = clGetDeviceInfo(d.id, CL_DEVICE_EXTENSIONS_WITH_VERSION, 0, nullptr, &size);
+  if (status == CL_INVALID_VALUE) return unversioned;  // before OpenCL 3.0
+  std::vector<cl_name_version> list(size / sizeof(cl_name_version));
+  if (status == CL_SUCCESS) status = clGetDeviceInfo(d.id, CL_DEVICE_EXTENSIONS_WITH_VERSION, size, list.data(), nullptr);
+  if (status != CL_SUCCESS) return 0;  // a guess could mean other parameters than the driver's
+  for (const auto& entry : list)
+    if (extension == entry.name)
+      return static_cast<int>((CL_VERSION_MAJOR(entry.version) << 16) | (CL_VERSION_MINOR(entry.version) << 8) | (CL_VERSION_PATCH(entry.version) & 0xFF));
   return unversioned;
 }
+
+namespace {
 
 int opencl_c_version(const DeviceRecord& d) {
   int major = 1, minor = 2;

@@ -8,6 +8,7 @@
 #include <clutch/event.hpp>
 #include <clutch/expr.hpp>
 #include <clutch/files.hpp>
+#include <clutch/graph.hpp>
 #include <clutch/kernel.hpp>
 #include <clutch/nn.hpp>
 #include <clutch/ops.hpp>

@@ -30,6 +30,7 @@ enum class ErrorCode : std::int32_t {
   io = 16,               ///< a file could not be read or written
   capturing = 17,        ///< the call is illegal while its stream is capturing
   internal = 18,         ///< a defect of this library
+  not_converged = 19,    ///< an iteration ended at its limit, or its input was not finite
 };
 
 /// Returns the enumerator's name, "invalid_shape" for ErrorCode::invalid_shape.

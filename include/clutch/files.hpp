@@ -47,6 +47,8 @@ class CLUTCH_API Safetensors {
   const std::vector<Entry>& entries() const noexcept { return entries_; }
   const std::map<std::string, std::string>& metadata() const noexcept { return metadata_; }
   bool contains(std::string_view name) const noexcept { return find(name) != nullptr; }
+  /// A tensor's bytes as the file has them, valid while the object lives. Errors: invalid_argument if there is none of that name.
+  std::span<const std::byte> bytes(std::string_view name) const;
   /// Copies a tensor to the device. Errors: invalid_argument if there is none of that name; invalid_dtype.
   Tensor load(std::string_view name, const Device& device = {}, const Stream& stream = {}) const;
 

@@ -2,6 +2,7 @@
 #pragma once
 // The only public header that names OpenCL types. It does not choose CL_TARGET_OPENCL_VERSION for you.
 #include <clutch/event.hpp>
+#include <clutch/graph.hpp>
 #include <clutch/kernel.hpp>
 #include <clutch/tensor.hpp>
 
@@ -41,6 +42,10 @@ struct Launched {
   Geometry geometry;
 };
 CLUTCH_API Launched last_launch();
+
+/// A kernel node of a graph and its geometry: `kernel` is a new object with all arguments set that the caller releases.
+/// Errors: invalid_argument if the node is no kernel or the graph is not instantiated.
+CLUTCH_API Launched kernel(const GraphProgram& program, int node);
 
 /// Drops what clutch keeps for an adopted context: programs, pools, the context itself.
 /// Errors: invalid_argument while tensors or streams of it live.

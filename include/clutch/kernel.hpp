@@ -18,7 +18,27 @@ namespace clutch::inline v0 {
 
 namespace detail {
 class Kernel;
+struct GraphDraft;
+
+/// OpenCL C's name of a number's type; empty for anything else.
+template <class T>
+constexpr const char* opencl_type() noexcept {
+  if constexpr (std::is_same_v<T, float>)
+    return "float";
+  else if constexpr (std::is_same_v<T, double>)
+    return "double";
+  else if constexpr (!std::is_integral_v<T> || std::is_same_v<T, bool>)
+    return "";
+  else if constexpr (sizeof(T) == 1)
+    return std::is_signed_v<T> ? "char" : "uchar";
+  else if constexpr (sizeof(T) == 2)
+    return std::is_signed_v<T> ? "short" : "ushort";
+  else if constexpr (sizeof(T) == 4)
+    return std::is_signed_v<T> ? "int" : "uint";
+  else
+    return std::is_signed_v<T> ? "long" : "ulong";
 }
+}  // namespace detail
 
 /// Typed `#define`s of a program: sorted, free of repeats, part of the program's key.
 class CLUTCH_API Defines {
@@ -78,29 +98,18 @@ class Argument {
   const Tensor* tensor = nullptr;
   std::uint32_t size = 0;  ///< of a value, in bytes; of local memory
   const char* type = "";   ///< OpenCL C name of a value's type
+  const char* name = "";   ///< for Graph::update() and dumps; must live as long as graphs that record it
   alignas(16) unsigned char bytes[16] = {};
 };
 
-inline Argument input(const Tensor& t) { return {.kind = Argument::Kind::input, .tensor = &t}; }
-inline Argument output(const Tensor& t) { return {.kind = Argument::Kind::output, .tensor = &t}; }
-inline Argument inout(const Tensor& t) { return {.kind = Argument::Kind::inout, .tensor = &t}; }
+inline Argument input(const Tensor& t, const char* name = "") { return {.kind = Argument::Kind::input, .tensor = &t, .name = name}; }
+inline Argument output(const Tensor& t, const char* name = "") { return {.kind = Argument::Kind::output, .tensor = &t, .name = name}; }
+inline Argument inout(const Tensor& t, const char* name = "") { return {.kind = Argument::Kind::inout, .tensor = &t, .name = name}; }
 /// A number by its C++ type: float, double, and integers of 8 to 64 bits.
 template <class T>
-requires std::is_arithmetic_v<T> Argument value(T v) {
+requires std::is_arithmetic_v<T> Argument value(T v, const char* name = "") {
   static_assert(sizeof(T) <= 8 && !std::is_same_v<T, bool>);
-  Argument a{.kind = Argument::Kind::value, .size = sizeof(T)};
-  if constexpr (std::is_same_v<T, float>)
-    a.type = "float";
-  else if constexpr (std::is_same_v<T, double>)
-    a.type = "double";
-  else if constexpr (sizeof(T) == 1)
-    a.type = std::is_signed_v<T> ? "char" : "uchar";
-  else if constexpr (sizeof(T) == 2)
-    a.type = std::is_signed_v<T> ? "short" : "ushort";
-  else if constexpr (sizeof(T) == 4)
-    a.type = std::is_signed_v<T> ? "int" : "uint";
-  else
-    a.type = std::is_signed_v<T> ? "long" : "ulong";
+  Argument a{.kind = Argument::Kind::value, .size = sizeof(T), .type = detail::opencl_type<T>(), .name = name};
   std::memcpy(a.bytes, &v, sizeof(T));
   return a;
 }
@@ -146,14 +155,17 @@ class CLUTCH_API Encoder {
   const Stream& stream() const noexcept { return stream_; }
   const char* op() const noexcept { return op_; }
 
-  Encoder& input(const Tensor& tensor) { return bind(tensor, Argument::Kind::input); }
-  Encoder& output(const Tensor& tensor) { return bind(tensor, Argument::Kind::output); }
-  Encoder& inout(const Tensor& tensor) { return bind(tensor, Argument::Kind::inout); }
+  /// `name`, a literal, is what Graph::update() and dumps call the argument.
+  Encoder& input(const Tensor& tensor, const char* name = "") { return bind(tensor, Argument::Kind::input, name); }
+  Encoder& output(const Tensor& tensor, const char* name = "") { return bind(tensor, Argument::Kind::output, name); }
+  Encoder& inout(const Tensor& tensor, const char* name = "") { return bind(tensor, Argument::Kind::inout, name); }
   /// Any trivially copyable value: a number or a struct that the kernel declares alike.
   template <class T>
-  requires std::is_trivially_copyable_v<T> Encoder& value(const T& v) { return bind_bytes(&v, sizeof(T)); }
-  /// A value whose type is known at run time only.
-  Encoder& bytes(const void* data, std::size_t size) { return bind_bytes(data, size); }
+  requires std::is_trivially_copyable_v<T> Encoder& value(const T& v, const char* name = "") {
+    return bind_bytes(&v, sizeof(T), detail::opencl_type<T>(), name);
+  }
+  /// A value whose type is known at run time only; `type` is OpenCL C's name of a number's.
+  Encoder& bytes(const void* data, std::size_t size, const char* type = "", const char* name = "") { return bind_bytes(data, size, type, name); }
   /// Local memory of that many bytes for a `__local` pointer parameter.
   Encoder& local(std::size_t bytes);
 
@@ -167,15 +179,15 @@ class CLUTCH_API Encoder {
   /// Copies bytes between contiguous tensors of equal nbytes().
   void copy(const Tensor& destination, const Tensor& source);
   /// Runs a host library's work on mapped memory, in the stream's order: the pointers match inputs, then outputs.
-  /// Waits for the stream until graphs record it: it is a counted host fall-back.
+  /// Waits for the stream, in a capture at each replay: it is a counted host fall-back.
   /// Errors: strict under CLUTCH_STRICT=host.
   void host_task(const std::function<void(std::span<void* const>)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
-  /// Lets a library that enqueues by itself do so: `task` gets the cl_command_queue.
+  /// Lets a library that enqueues by itself do so: `task` gets the cl_command_queue, in a capture that of each replay.
   void opaque(const std::function<void(void* queue)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
 
  private:
-  Encoder& bind(const Tensor& tensor, Argument::Kind kind);
-  Encoder& bind_bytes(const void* bytes, std::size_t size);
+  Encoder& bind(const Tensor& tensor, Argument::Kind kind, const char* name);
+  Encoder& bind_bytes(const void* bytes, std::size_t size, const char* type, const char* name);
   struct Bound {
     std::uint16_t size;
     std::uint16_t offset;  // into bytes_; kNoBytes for local memory
@@ -187,6 +199,7 @@ class CLUTCH_API Encoder {
   const char* op_;
   int count_ = 0;
   int used_ = 0;
+  std::unique_ptr<detail::GraphDraft> draft_;  // where the stream captures
   Bound bound_[kMaxArguments];
   alignas(16) unsigned char bytes_[kMaxBytes];
 };

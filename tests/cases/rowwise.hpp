@@ -115,7 +115,7 @@ struct RowwiseCase {
        "else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), place[k] + j + 1, x);"},
       {"rowwise_rows", Edit::arithmetic, "#define TOTAL_1 ((V)totals[1])", "#define TOTAL_1 ((V)totals[0])"},
       {"rowwise_strided", Edit::tail, "(int)min(m - j, (IDX)WIDTH), near", "(int)min(m - j, (IDX)WIDTH) - 1, near"},
-      {"rowwise_strided", Edit::stride, "at[k][l] = place[k] + (j + l) * inner[k];\n#if", "at[k][l] = place[k] + (j + l);\n#if"},
+      {"rowwise_strided", Edit::stride, "at[k][l] = place[k] + (j + l) * inner[k];\n  ROW_ELEMENTS", "at[k][l] = place[k] + (j + l);\n  ROW_ELEMENTS"},
       {"rowwise_strided", Edit::offset, "(CLUTCH_CONCAT(b, k), at[k], count, x);", "(CLUTCH_CONCAT(b, k), at[k] + 1, count - 1, x);"},
       {"rowwise_strided", Edit::arithmetic, "#define TOTAL_1 ((V)totals[1])", "#define TOTAL_1 ((V)totals[0])"},
   };

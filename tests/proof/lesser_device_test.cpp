@@ -49,11 +49,11 @@ TEST(LesserDevice, EveryOpRunsOrSaysWhichTraitIsMissing) {
         // Everything on the least device; elsewhere one problem per entry.
         if (lesser.lacks != fault::kAllLacks && !entries.insert(p.problem->entry).second) continue;
         if (p.problem->needs_fp64 && !traits.fp64) {
-          std::string said = message_of([&] { run_problem(fresh.device(), *p.problem); });
+          std::string said = message_of([&] { run_once(fresh.device(), *p.problem); });
           EXPECT_NE(said.find("fp64"), std::string::npos) << lesser.name << ": " << p.name << " said: " << said;
           continue;
         }
-        EXPECT_EQ(run_problem(fresh.device(), *p.problem), "") << lesser.name << ": " << p.name;
+        EXPECT_EQ(run_once(fresh.device(), *p.problem), "") << lesser.name << ": " << p.name;
       }
       if ((lesser.lacks & fault::kSmallAlloc) != 0) {
         EXPECT_EQ(code_of([&] { empty({17 << 20}, {.device = fresh.device()}); }), ErrorCode::invalid_shape);

@@ -33,7 +33,7 @@ std::string found_by_problems(const Device& device, const Mutation& mutation) {
       for (const NamedProblem& p : all_problems()) {
         if (p.problem->entry != mutation.entry || (p.problem->needs_fp64 && !device.traits().fp64)) continue;
         try {
-          if (std::string found = run_problem(device, *p.problem); !found.empty()) return found;
+          if (std::string found = run_once(device, *p.problem); !found.empty()) return found;
         } catch (const Error& e) {
           return fmt::format("!{}", e.what());
         }

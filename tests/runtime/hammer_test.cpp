@@ -158,6 +158,42 @@ TEST(Hammer, ProgramsPlansAndTheDiskCache) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Hammer, CapturesBesideEagerWork) {
+  const Device& device = test_devices().front();
+  Tensor shared = full({4096}, 2, {.device = device});
+  synchronize(device);
+  hammer([&](int t) {
+    for (int i = 0; i < rounds() / 4; ++i) {
+      Stream stream(device), side(device);
+      if (t % 2 == 0) {  // eager work, memory and waits while others capture
+        Tensor y = shared.clone(stream);
+        expect(y.to_host<float>(stream)[7] == 2, "eager work beside captures went wrong");
+        continue;
+      }
+      Graph graph({.backend = "host"});
+      Tensor sum;
+      {
+        GraphCapture capture(graph, stream, {.mode = CaptureMode::thread_local_});
+        Tensor copy = shared.clone(stream);
+        Event forked, joined;
+        forked.record(stream);
+        side.wait(forked);
+        fill_(copy.slice(0, 0, 8), 5, {}, side);
+        joined.record(side);
+        stream.wait(joined);
+        sum = copy.clone(stream);
+      }
+      for (int k = 0; k < 3; ++k) graph.replay(k % 2 ? side : stream);
+      side.synchronize();
+      stream.synchronize();
+      if (i % 3 == 0) {
+        std::vector<float> got = sum.to_host<float>(stream);
+        expect(got[0] == 5 && got[4095] == 2, "a replay went wrong");
+      }
+    }
+  });
+}
+
 TEST(Hammer, DefaultGeneratorAndSettings) {
   const Device& device = shared_device();
   hammer([&](int) {

@@ -154,6 +154,8 @@ void Guarded::set(const std::vector<std::uint8_t>& raw) {
   view_ = whole_.as_strided(sizes_, strides_, lead_);
 }
 
+void Guarded::restore() { copy_(whole_, upload(bytes_, whole_.numel(), dtype_, whole_.device())); }
+
 std::vector<std::uint8_t> Guarded::get() const {
   std::vector<std::uint8_t> now = whole_.to_bytes();
   std::vector<std::uint8_t> result(static_cast<std::size_t>(view_.numel()) * static_cast<std::size_t>(bits(dtype_) / 8));

@@ -44,6 +44,8 @@ class Guarded {
   const Tensor& view() const { return view_; }
   /// Fills the view's elements from contiguous raw storage.
   void set(const std::vector<std::uint8_t>& raw);
+  /// Puts everything back as it was made, in the same memory.
+  void restore();
   /// The view's elements as contiguous raw storage; fails the test if any byte outside of them changed.
   std::vector<std::uint8_t> get() const;
 

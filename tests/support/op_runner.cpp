@@ -5,20 +5,67 @@
 
 namespace clutch::testing {
 
-std::string run_problem(const Device& device, const cases::Problem& problem, const Stream& stream, std::vector<std::uint8_t>* raw_out) {
+namespace {
+
+/// A problem's tensors, between canaries.
+struct Operands {
   std::vector<Guarded> inputs;
-  inputs.reserve(problem.inputs.size());
   std::vector<Tensor> views;
-  for (const cases::Operand& in : problem.inputs) {
-    inputs.emplace_back(device, in.dtype, in.sizes, in.strides, in.lead + static_cast<std::int64_t>(inputs.size()), &in.raw);
-    views.push_back(inputs.back().view());
+  Guarded out;
+  Operands(const Device& device, const cases::Problem& problem)
+      : inputs(make_inputs(device, problem)), out(device, problem.output.dtype, problem.output.sizes, problem.output.strides, problem.output.lead) {
+    for (const Guarded& in : inputs) views.push_back(in.view());
   }
-  Guarded out(device, problem.output.dtype, problem.output.sizes, problem.output.strides, problem.output.lead);
-  problem.run(out.view(), views, stream);
-  if (!problem.entry.empty() && !problem.is_helper && out.view().numel() > 0 && !last_plan().starts_with(problem.entry)) return "ran " + last_plan();
-  std::vector<std::uint8_t> got = out.get();
+  static std::vector<Guarded> make_inputs(const Device& device, const cases::Problem& problem) {
+    std::vector<Guarded> all;
+    for (const cases::Operand& in : problem.inputs)
+      all.emplace_back(device, in.dtype, in.sizes, in.strides, in.lead + static_cast<std::int64_t>(all.size()), &in.raw);
+    return all;
+  }
+};
+
+}  // namespace
+
+std::string run_once(const Device& device, const cases::Problem& problem, const Stream& stream, std::vector<std::uint8_t>* raw_out) {
+  Operands operands(device, problem);
+  const Tensor& out = operands.out.view();
+  problem.run(out, operands.views, stream);
+  if (!problem.entry.empty() && !problem.is_helper && out.numel() > 0 && !last_plan().starts_with(problem.entry)) return "ran " + last_plan();
+  std::vector<std::uint8_t> got = operands.out.get();
   if (raw_out) *raw_out = got;
   return compare_bits(got, problem.output.raw, problem.output.dtype, !device.traits().denormals);
+}
+
+std::string replay_problem(const Device& device, const cases::Problem& problem, const std::vector<std::uint8_t>& eager) {
+  for (std::string backend : {"host", "native"}) {
+    if (backend == "native" && device.traits().command_buffer == 0) continue;
+    Stream stream(device);
+    StreamGuard guard(stream);
+    Operands operands(device, problem);
+    Graph graph({.backend = backend});
+    {
+      GraphCapture capture(graph, stream);
+      problem.run(operands.out.view(), operands.views, {});
+    }
+    for (int replay = 1; replay <= 2; ++replay) {
+      graph.replay();
+      if (operands.out.get() != eager) return fmt::format("replay {} on backend {} differs from the eager call", replay, backend);
+      for (Guarded& in : operands.inputs) in.restore();
+      operands.out.restore();
+    }
+    GraphReport report = graph.report();
+    std::size_t recorded = 0;
+    for (const GraphNode& node : graph.nodes()) recorded += node.kind != GraphNodeKind::host_task && node.kind != GraphNodeKind::opaque;
+    if (backend == "native" && report.native_nodes != recorded) return fmt::format("{} of {} nodes were recorded natively", report.native_nodes, recorded);
+  }
+  return {};
+}
+
+std::string run_problem(const Device& device, const cases::Problem& problem) {
+  std::vector<std::uint8_t> eager;
+  std::string wrong = run_once(device, problem, {}, &eager);
+  // Simulators are for what kernels do, and slow.
+  return !wrong.empty() || device.traits().simulator ? wrong : replay_problem(device, problem, eager);
 }
 
 const std::vector<NamedProblem>& all_problems() {

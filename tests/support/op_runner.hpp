@@ -11,7 +11,11 @@
 namespace clutch::testing {
 
 /// Runs a problem on guarded operands; returns what is wrong. With `raw_out` also the bytes it gave.
-std::string run_problem(const Device& device, const cases::Problem& problem, const Stream& stream = {}, std::vector<std::uint8_t>* raw_out = nullptr);
+std::string run_once(const Device& device, const cases::Problem& problem, const Stream& stream = {}, std::vector<std::uint8_t>* raw_out = nullptr);
+/// Captures the problem's call, replays it twice on each backend of graphs that the device has, and compares with the bytes that it gave eagerly.
+std::string replay_problem(const Device& device, const cases::Problem& problem, const std::vector<std::uint8_t>& eager);
+/// Both: what tests of ops run.
+std::string run_problem(const Device& device, const cases::Problem& problem);
 
 /// Every problem of every op, with "stem/entry/name" before it.
 struct NamedProblem {

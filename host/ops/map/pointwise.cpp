@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/pointwise.hpp>
 
+#include "encode/op_name.hpp"
 #include "ops/map_plan.hpp"
 #include "runtime/runtime.hpp"
 
@@ -16,14 +17,16 @@ using Build = Expr (*)(std::span<const Expr>);
 /// One named op: its functions by the dtypes of its operands, each traced at first use and kept.
 class Pointwise {
  public:
-  constexpr explicit Pointwise(Build build) : build_(build) {}
+  constexpr Pointwise(const char* name, Build build) : name_(name), build_(build) {}
 
   Tensor call(Inputs inputs, Scalars scalars, const MapOptions& options, const Stream& stream) {
+    detail::OpName named(name_);
     std::vector<Tensor> tensors = list(inputs);
     const ExprFunction& f = function(tensors, scalars);
     return std::move(detail::map_traced({}, f, tensors, values(f, scalars), options, stream)[0]);
   }
   void call_out(const Tensor& out, Inputs inputs, Scalars scalars, const MapOptions& options, const Stream& stream) {
+    detail::OpName named(name_);
     std::vector<Tensor> tensors = list(inputs);
     const ExprFunction& f = function(tensors, scalars);
     detail::map_traced(std::span(&out, 1), f, tensors, values(f, scalars), options, stream);
@@ -72,6 +75,7 @@ class Pointwise {
     return *made;
   }
 
+  const char* name_;
   Build build_;
   std::array<std::atomic<const ExprFunction*>, 7 * 7 * 7> functions_{};
 };
@@ -82,7 +86,7 @@ class Pointwise {
 #define CLUTCH_POINTWISE_1(name, expression)                                                             \
   namespace {                                                                                            \
   Pointwise& op_##name() {                                                                               \
-    static Pointwise op([](std::span<const Expr> operands) {                                             \
+    static Pointwise op(#name, [](std::span<const Expr> operands) {                                      \
       const Expr& x = operands[0];                                                                       \
       return Expr(expression);                                                                           \
     });                                                                                                  \
@@ -102,7 +106,7 @@ class Pointwise {
 #define CLUTCH_POINTWISE_2(name, expression)                                                                                                         \
   namespace {                                                                                                                                        \
   Pointwise& op_##name() {                                                                                                                           \
-    static Pointwise op([](std::span<const Expr> operands) {                                                                                         \
+    static Pointwise op(#name, [](std::span<const Expr> operands) {                                                                                  \
       const Expr &a = operands[0], &b = operands[1];                                                                                                 \
       return Expr(expression);                                                                                                                       \
     });                                                                                                                                              \
@@ -190,28 +194,28 @@ Expr scaled_sum(const Expr& a, const Expr& b, const Expr& alpha) {
   return is_floating(product.dtype()) || is_floating(a.dtype()) ? fma(alpha, b, a) : a + product;
 }
 Pointwise& op_add_scaled() {
-  static Pointwise op([](std::span<const Expr> v) { return scaled_sum(v[0], v[1], v[2]); });
+  static Pointwise op("add_scaled", [](std::span<const Expr> v) { return scaled_sum(v[0], v[1], v[2]); });
   return op;
 }
 Pointwise& op_gelu(GeluForm form) {
-  static Pointwise by_erf([](std::span<const Expr> v) { return gelu(v[0], GeluForm::erf); });
-  static Pointwise by_tanh([](std::span<const Expr> v) { return gelu(v[0], GeluForm::tanh); });
+  static Pointwise by_erf("gelu", [](std::span<const Expr> v) { return gelu(v[0], GeluForm::erf); });
+  static Pointwise by_tanh("gelu", [](std::span<const Expr> v) { return gelu(v[0], GeluForm::tanh); });
   return form == GeluForm::erf ? by_erf : by_tanh;
 }
 Pointwise& op_leaky_relu() {
-  static Pointwise op([](std::span<const Expr> v) { return leaky_relu(v[0], v[1]); });
+  static Pointwise op("leaky_relu", [](std::span<const Expr> v) { return leaky_relu(v[0], v[1]); });
   return op;
 }
 Pointwise& op_clamp() {
-  static Pointwise op([](std::span<const Expr> v) { return clamp(v[0], v[1], v[2]); });
+  static Pointwise op("clamp", [](std::span<const Expr> v) { return clamp(v[0], v[1], v[2]); });
   return op;
 }
 Pointwise& op_where() {
-  static Pointwise op([](std::span<const Expr> v) { return select(v[0], v[1], v[2]); });
+  static Pointwise op("where", [](std::span<const Expr> v) { return select(v[0], v[1], v[2]); });
   return op;
 }
 Pointwise& op_lerp() {
-  static Pointwise op([](std::span<const Expr> v) { return lerp(v[0], v[1], v[2]); });
+  static Pointwise op("lerp", [](std::span<const Expr> v) { return lerp(v[0], v[1], v[2]); });
   return op;
 }
 

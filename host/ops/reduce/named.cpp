@@ -4,6 +4,7 @@
 #include <clutch/ops/reduce.hpp>
 #include <clutch/ops/rowwise.hpp>
 
+#include "encode/op_name.hpp"
 #include "ops/traced.hpp"
 
 #include <limits>
@@ -11,7 +12,8 @@
 namespace clutch::inline v0 {
 namespace {
 
-Tensor by_name(Reduce op, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
+Tensor by_name(const char* name, Reduce op, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
+  detail::OpName named(name);
   std::span<const Tensor> inputs(&x, 1);
   return reduce(op, detail::identity(traced_dtypes(inputs)[0]), inputs, options, stream);
 }
@@ -26,24 +28,25 @@ ReduceOptions keeping(const ReduceOptions& options) {
 
 }  // namespace
 
-Tensor sum(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name(Reduce::sum, x, options, stream); }
-Tensor mean(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name(Reduce::mean, x, options, stream); }
-Tensor prod(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name(Reduce::prod, x, options, stream); }
-Tensor amin(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name(Reduce::min, x, options, stream); }
-Tensor amax(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name(Reduce::max, x, options, stream); }
-Tensor any(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name(Reduce::any, x, options, stream); }
-Tensor all(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name(Reduce::all, x, options, stream); }
+Tensor sum(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("sum", Reduce::sum, x, options, stream); }
+Tensor mean(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("mean", Reduce::mean, x, options, stream); }
+Tensor prod(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("prod", Reduce::prod, x, options, stream); }
+Tensor amin(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("amin", Reduce::min, x, options, stream); }
+Tensor amax(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("amax", Reduce::max, x, options, stream); }
+Tensor any(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("any", Reduce::any, x, options, stream); }
+Tensor all(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("all", Reduce::all, x, options, stream); }
 
 namespace {
 
-Tensor place_of(std::string_view name, Reduce op, const Tensor& given, const ReduceOptions& options, const Stream& stream) {
+Tensor place_of(const char* name, Reduce op, const Tensor& given, const ReduceOptions& options, const Stream& stream) {
+  detail::OpName named(name);
   if (options.dims.rank() > 1) throw Error(ErrorCode::invalid_argument, name, "searches one dimension or all, not several");
   if (!options.after.empty() || options.dtype.size() > 0) throw Error(ErrorCode::invalid_argument, name, "takes neither `after` nor a dtype");
   bool all = options.dims.empty();
   Tensor x = all ? given.reshape({-1}) : given;
   int dim = all ? 0 : static_cast<int>(options.dims[0]);
   ReduceOptions searched{.dims = {dim}, .keep_dims = KeepDims::yes};
-  Tensor extreme = by_name(op, x, searched, stream);
+  Tensor extreme = by_name(name, op, x, searched, stream);
   searched.keep_dims = all ? KeepDims::no : options.keep_dims;
   searched.dtype = DType::i64;
   searched.implementation = options.implementation;
@@ -117,6 +120,7 @@ Tensor shaped(const Tensor& kept, const ReduceOptions& options, std::string_view
 }  // namespace
 
 Tensor var(const Tensor& x, double correction, const ReduceOptions& options, const Stream& stream) {
+  detail::OpName named("var");
   ReduceOptions wide = keeping(options), last = options;
   DType computed = real_dtype(x);
   if (is_floating(x.dtype())) wide.dtype = computed;
@@ -138,6 +142,7 @@ Tensor var(const Tensor& x, double correction, const ReduceOptions& options, con
 }
 
 Tensor norm(const Tensor& x, double p, const ReduceOptions& options, const Stream& stream) {
+  detail::OpName named("norm");
   DType computed = real_dtype(x);
   ReduceOptions last = options;
   auto then = [&](auto f) {
@@ -168,6 +173,7 @@ Tensor norm(const Tensor& x, double p, const ReduceOptions& options, const Strea
 }
 
 Tensor logsumexp(const Tensor& x, const ReduceOptions& options, const Stream& stream) {
+  detail::OpName named("logsumexp");
   ReduceOptions wide = keeping(options);
   DType computed = real_dtype(x);
   wide.dtype = computed;
@@ -182,6 +188,7 @@ Tensor logsumexp(const Tensor& x, const ReduceOptions& options, const Stream& st
 }
 
 Tensor sum_to(const Tensor& x, const Dims& sizes, const Stream& stream) {
+  detail::OpName named("sum_to");
   if (x.sizes() == sizes) return x;
   int lead = x.rank() - sizes.rank();
   const Dims shapes[] = {x.sizes(), sizes};

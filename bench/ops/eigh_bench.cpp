@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/eigh.hpp"
+#include "harness/rows.hpp"
+#include "peers/lapack.hpp"
+#include "peers/torch.hpp"
+
+#include <array>
+
+namespace clutch::bench {
+
+void register_eigh(Rows& rows);
+
+namespace {
+
+using cases::EighCase;
+using cases::HostMatrix;
+using linalg::EighDriver;
+
+struct Shape {
+  std::int64_t batch, n;
+};
+
+void add_row(Rows& rows, const std::string& group, DType dtype, Shape s, bool vectors, bool in_default, EighDriver driver = EighDriver::automatic) {
+  Row row{
+      .name = fmt::format("{}/{}/b{}_n{}{}", group, name(dtype), s.batch, s.n, driver == EighDriver::automatic ? "" : fmt::format("/{}", linalg::name(driver))),
+      .flops = EighCase::flops(s.n, vectors) * static_cast<double>(s.batch),
+      .bytes = EighCase::bytes(s.n, static_cast<std::int64_t>(bits(dtype) / 8)) * static_cast<double>(s.batch),
+      .in_default = in_default};
+  row.prepare = [=](const Device& device) {
+    auto host = std::make_shared<std::vector<std::uint8_t>>();
+    auto checked = std::make_shared<std::vector<HostMatrix>>();
+    {
+      model::Random random(11);
+      std::vector<double> plain(static_cast<std::size_t>(s.batch * s.n * s.n));
+      for (std::int64_t m = 0; m < s.batch; ++m)
+        for (std::int64_t i = 0; i < s.n; ++i)
+          for (std::int64_t j = 0; j <= i; ++j) {
+            double x = 0;
+            for (int k = 0; k < 4; ++k) x += random.uniform(-1, 1);
+            plain[static_cast<std::size_t>((m * s.n + i) * s.n + j)] = plain[static_cast<std::size_t>((m * s.n + j) * s.n + i)] = x;
+          }
+      host->resize(bytes_for(dtype, plain.size()));
+      for (std::size_t i = 0; i < plain.size(); ++i) model::store_at(host->data(), i, dtype, plain[i]);
+      for (std::int64_t m : {std::int64_t{0}, s.batch - 1}) {
+        HostMatrix matrix{s.n, {}};
+        for (std::int64_t i = 0; i < s.n * s.n; ++i) matrix.a.emplace_back(model::value_at(host->data(), static_cast<std::size_t>(m * s.n * s.n + i), dtype));
+        checked->push_back(std::move(matrix));
+      }
+    }
+    Tensor a = from_bytes(host->data(), host->size(), {s.batch, s.n, s.n}, {.dtype = dtype, .device = device});
+    Tensor w = empty({s.batch, s.n}, {.dtype = dtype, .device = device}), v = empty({s.batch, s.n, s.n}, {.dtype = dtype, .device = device}).mT();
+    Tensor info = empty({s.batch}, {.dtype = DType::i32, .device = device}), sweeps = empty({s.batch}, {.dtype = DType::i32, .device = device});
+    Work work;
+    work.run = [=](int reps) {
+      Stream stream = current_stream(device);
+      for (int i = 0; i < reps; ++i) {
+        if (vectors)
+          linalg::eigh_out(w, v, info, sweeps, a, {.driver = driver}, stream);
+        else
+          linalg::eigvalsh_out(w, info, sweeps, a, {.driver = driver}, stream);
+      }
+      stream.synchronize();
+    };
+    work.check = [=]() -> std::string {
+      linalg::require_converged(info);
+      double eps = EighCase::epsilon(dtype);
+      for (std::size_t i = 0; i < checked->size(); ++i) {
+        std::int64_t m = i == 0 ? 0 : s.batch - 1;
+        std::vector<std::uint8_t> raw_w = w.select(0, m).to_bytes(), raw_v = v.select(0, m).mT().to_bytes();
+        std::vector<double> values;
+        std::vector<std::complex<double>> columns;
+        for (std::int64_t k = 0; k < s.n; ++k) values.push_back(model::value_at(raw_w.data(), static_cast<std::size_t>(k), dtype));
+        for (std::int64_t k = 0; k < s.n * s.n; ++k) columns.emplace_back(model::value_at(raw_v.data(), static_cast<std::size_t>(k), dtype));
+        std::vector<double> want = lapack::eigenvalues((*checked)[i].a, s.n);
+        auto r = EighCase::ratios((*checked)[i], values.data(), vectors ? columns.data() : nullptr, s.n, eps, want);
+        if (!(r.residual <= 30) || !(r.orthogonality <= 30) || !(r.spectrum <= 30) || !r.ascending)
+          return fmt::format("matrix {}: residual {:.3g}, orthogonality {:.3g}, values {:.3g}", m, r.residual, r.orthogonality, r.spectrum);
+      }
+      return {};
+    };
+    for (bool all_cores : {true, false}) work.peers.push_back(lapack::eigh_peer(host, dtype, s.batch, s.n, vectors, all_cores));
+    add_torch_peer(work, device,
+                   fmt::format("x = torch.randn({}, {}, {}, dtype=torch.{}); x = x + x.mT", s.batch, s.n, s.n, dtype == DType::f64 ? "float64" : "float32"),
+                   vectors ? "torch.linalg.eigh(x)" : "torch.linalg.eigvalsh(x)");
+    return work;
+  };
+  rows.push_back(std::move(row));
+}
+
+}  // namespace
+
+void register_eigh(Rows& rows) {
+  const Shape kTable[] = {{1 << 19, 2},  {1 << 18, 3}, {1 << 16, 4}, {1 << 15, 6}, {1 << 14, 8}, {1 << 13, 12}, {1 << 12, 16}, {1 << 11, 24},
+                          {1 << 10, 32}, {512, 48},    {256, 64},    {128, 96},    {64, 128},    {8, 256},      {2, 512},      {1, 1024}};
+  for (Shape s : kTable) {
+    add_row(rows, "eigh", DType::f32, s, true, true);
+    for (DType dtype : {DType::f64}) add_row(rows, "eigh", dtype, s, true, false);
+    add_row(rows, "eigvalsh", DType::f32, s, false, false);
+  }
+  // At constant work: no size may fall out of line.
+  for (std::int64_t n = 2; n <= 1024; n = n < 64 ? n + 1 : n < 128 ? n + 8 : n < 256 ? n + 32 : n * 2)
+    add_row(rows, "eigh_sweep", DType::f32, {std::max<std::int64_t>(1, (1 << 24) / (n * n * n + 30 * n)), n}, true, false);
+}
+
+}  // namespace clutch::bench

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/event.hpp>
+#include <clutch/graph.hpp>
+#include <clutch/ops/copy.hpp>
+
+#include "runtime/storage.hpp"
+
+#include <fmt/format.h>
+
+namespace clutch::inline v0 {
+
+GraphedCallable make_graphed_callable(const std::function<std::vector<Tensor>(std::span<const Tensor>)>& f, std::span<const Tensor> samples,
+                                      const GraphedCallableOptions& options) {
+  constexpr const char* kOp = "make_graphed_callable";
+  if (samples.empty() || options.warm_ups < 0) throw Error(ErrorCode::invalid_argument, kOp, "there must be samples, and warm_ups must not be negative");
+  for (const Tensor& sample : samples)
+    if (!sample.defined()) throw Error(ErrorCode::invalid_argument, kOp, "a sample is undefined");
+  GraphedCallable made(options.graph);
+  made.inputs_.assign(samples.begin(), samples.end());
+  // What made the samples may still be running on the current stream.
+  Stream before = current_stream(samples.front().device()), stream(samples.front().device());
+  Event ready;
+  ready.record(before);
+  stream.wait(ready);
+  {
+    StreamGuard guard(stream);
+    for (int i = 0; i < options.warm_ups; ++i) f(samples);
+    stream.synchronize();
+  }
+  {
+    GraphCapture capture(made.graph_, stream, options.capture);
+    made.outputs_ = f(samples);
+  }
+  return made;
+}
+
+const std::vector<Tensor>& GraphedCallable::operator()(std::span<const Tensor> inputs, const Stream& stream) {
+  constexpr const char* kOp = "GraphedCallable";
+  if (inputs.size() != inputs_.size())
+    throw Error(ErrorCode::invalid_argument, kOp, fmt::format("{} inputs given, {} were captured", inputs.size(), inputs_.size()));
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined()) throw Error(ErrorCode::invalid_argument, kOp, fmt::format("input {} is undefined", i));
+    if (inputs[i].dtype() != inputs_[i].dtype())
+      throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("input {} is {}, its sample {}", i, name(inputs[i].dtype()), name(inputs_[i].dtype())));
+    if (!(inputs[i].sizes() == inputs_[i].sizes()))
+      throw Error(ErrorCode::invalid_shape, kOp,
+                  fmt::format("input {} is of {}, its sample of {}", i, to_string(inputs[i].sizes()), to_string(inputs_[i].sizes())));
+  }
+  Stream on = detail::resolve_stream(stream, inputs_.front().storage()->runtime(), kOp);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    bool same =
+        inputs[i].storage() == inputs_[i].storage() && inputs[i].byte_offset() == inputs_[i].byte_offset() && inputs[i].strides() == inputs_[i].strides();
+    if (!same) copy_(inputs_[i], inputs[i], {}, on);
+  }
+  graph_.replay(on);
+  return outputs_;
+}
+
+}  // namespace clutch::inline v0

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/capture.hpp"
+
+#include "encode/host_task.hpp"
+#include "encode/launch_check.hpp"
+#include "encode/plan_text.hpp"
+#include "graph/labels.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+namespace clutch::inline v0::detail {
+
+namespace {
+
+/// Captures underway, for calls on what does not capture.
+struct Captures {
+  std::mutex mutex;
+  std::vector<Capture*> all;
+  std::atomic<int> count{0};
+};
+Captures& captures() {
+  static auto* all = new Captures;
+  return *all;
+}
+
+thread_local int t_exempt = 0;
+
+[[noreturn]] void throw_ended(const char* op) { throw Error(ErrorCode::capturing, op, "the stream's capture has ended meanwhile"); }
+
+}  // namespace
+
+CaptureExempt::CaptureExempt() noexcept { ++t_exempt; }
+CaptureExempt::~CaptureExempt() { --t_exempt; }
+
+bool illegal_on(StreamImpl& stream, std::string_view call) {
+  std::shared_ptr<Capture> capture = stream.capture();
+  return capture && capture->illegal(call, fmt::format("its stream {} is capturing, so its work does not run", stream.id()));
+}
+
+namespace {
+
+/// A capture underway that forbids what this thread does, by the predicate; null if none.
+template <class Forbids>
+std::shared_ptr<Capture> broken_capture(Forbids&& forbids) {
+  Captures& underway = captures();
+  if (underway.count.load(std::memory_order_relaxed) == 0 || t_exempt > 0) [[likely]]
+    return nullptr;
+  std::lock_guard lock(underway.mutex);
+  for (Capture* capture : underway.all)
+    if (forbids(*capture))
+      if (auto broken = capture->weak_from_this().lock()) return broken;
+  return nullptr;
+}
+
+bool is_own(const Capture& capture) { return capture.thread() == std::this_thread::get_id(); }
+
+}  // namespace
+
+bool illegal_beside(std::string_view call) {
+  std::shared_ptr<Capture> broken =
+      broken_capture([](const Capture& c) { return c.mode() == CaptureMode::global || (c.mode() == CaptureMode::thread_local_ && is_own(c)); });
+  return broken &&
+         broken->illegal(call, fmt::format("it waits, queries or gets memory beside a capture of mode {} in {} thread (CaptureMode::relaxed allows it)",
+                                           broken->mode() == CaptureMode::global ? "global" : "thread_local_", is_own(*broken) ? "this" : "another"));
+}
+
+void check_allocation_beside(std::string_view op) {
+  if (auto broken = broken_capture([](const Capture& c) { return c.mode() != CaptureMode::relaxed && is_own(c); }))
+    broken->illegal(op, "it takes memory outside of the graph's pool: its stream does not capture (give the capturing stream, or make it the current one)");
+}
+
+Capture::Capture(Runtime& runtime, std::shared_ptr<StreamImpl> origin, const CaptureOptions& options, bool dry)
+    : runtime_(runtime),
+      origin_(std::move(origin)),
+      options_(options),
+      dry_(dry),
+      thread_(std::this_thread::get_id()),
+      arena_(GraphArena::of(runtime, options.pool)) {}
+
+Capture::~Capture() = default;
+
+void Capture::begin() {
+  origin_->begin_capture(shared_from_this());
+  lanes_.push_back({origin_, -1, {}, {}});
+  std::lock_guard lock(captures().mutex);
+  captures().all.push_back(this);
+  captures().count.fetch_add(1);
+}
+
+void Capture::detach() noexcept {
+  {
+    std::lock_guard lock(captures().mutex);
+    if (std::erase(captures().all, this) > 0) captures().count.fetch_sub(1);
+  }
+  std::lock_guard lock(mutex_);
+  over_ = true;
+  for (Lane& lane : lanes_) lane.stream->end_capture();
+}
+
+void Capture::check_valid(const char* op) const {
+  if (over_) throw_ended(op);
+  if (invalid_) throw Error(ErrorCode::capturing, op, fmt::format("the capture was invalidated by {}: {}", invalid_->op(), invalid_->message()));
+}
+
+bool Capture::illegal(std::string_view call, std::string_view why) {
+  std::lock_guard lock(mutex_);
+  if (dry_) {
+    problems_.push_back({std::string(call), std::string(why), static_cast<int>(nodes_.size())});
+    return true;
+  }
+  Error error(ErrorCode::capturing, call, fmt::format("illegal in a capture: {}; the capture is invalidated", why));
+  if (!invalid_ && !over_) invalid_ = error;
+  throw error;
+}
+
+Capture::Lane& Capture::lane_of(StreamImpl& stream, const char* op) {
+  for (Lane& lane : lanes_)
+    if (lane.stream.get() == &stream) return lane;
+  throw_ended(op);
+}
+
+int Capture::add_memory(Storage* storage, std::uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  check_valid("empty");
+  Memory memory;
+  memory.buffer.kind = GraphBuffer::Kind::temporary;
+  memory.buffer.bytes = bytes;
+  memory.made = storage;
+  memory.in_capture = true;
+  memory_.push_back(std::move(memory));
+  return static_cast<int>(memory_.size()) - 1;
+}
+
+void Capture::memory_released(int buffer) noexcept {
+  std::lock_guard lock(mutex_);
+  memory_[static_cast<std::size_t>(buffer)].made = nullptr;
+}
+
+GraphUse Capture::use_of(const Tensor& tensor, Argument::Kind access, const char* op) {
+  GraphUse use;
+  const std::shared_ptr<Storage>& storage = tensor.storage();
+  if (storage->capture().get() == this) {
+    use.buffer = storage->capture_buffer();
+  } else if (storage->unplaced()) {
+    throw Error(ErrorCode::capturing, op, "a tensor was made in another capture, which has not ended or has failed");
+  } else {
+    auto [found, fresh] = externals_.try_emplace(storage.get(), static_cast<int>(memory_.size()));
+    if (fresh) {
+      Memory memory;
+      memory.buffer.bytes = storage->bytes();
+      memory.buffer.storage = storage;
+      memory_.push_back(std::move(memory));
+    }
+    use.buffer = found->second;
+  }
+  use.byte_offset = tensor.byte_offset();
+  use.access = access;
+  use.dtype = tensor.dtype();
+  use.sizes = tensor.sizes();
+  use.strides = tensor.strides();
+  use.bytes = extent_bytes(tensor);
+  return use;
+}
+
+void Capture::add(StreamImpl& stream, GraphWork work) {
+  Lane& lane = lane_of(stream, work.op);
+  int id = static_cast<int>(nodes_.size());
+  work.stream = stream.id();
+  work.labels = current_labels();
+  work.after = std::exchange(lane.waits, {});
+  nodes_.push_back(std::move(work));
+  lane.last = id;
+  ++lane.seen[stream.id()];
+}
+
+void Capture::record_kernel(StreamImpl& stream, const char* op, Kernel& kernel, const Geometry& geometry, GraphDraft& draft,
+                            std::span<const unsigned char> bytes) {
+  GraphWork work;
+  work.op = op;
+  work.kernel = &kernel;
+  work.geometry = geometry;
+  work.plan = &noted_plan();
+  work.bytes.assign(bytes.begin(), bytes.end());
+  work.object = ClKernel(kernel.make_bare());
+  std::lock_guard lock(mutex_);
+  check_valid(op);
+  for (const GraphDraft::Operand& operand : draft.operands) work.uses.push_back(use_of(operand.tensor, operand.access, op));
+  work.bound = std::move(draft.bound);
+  work.set.resize(work.uses.size());
+  for (std::size_t i = 0; i < work.uses.size(); ++i)
+    if (const auto& storage = memory_[static_cast<std::size_t>(work.uses[i].buffer)].buffer.storage)
+      work.set[i] = {storage->mem(), storage->offset() + work.uses[i].byte_offset};
+  std::uint64_t local_bytes = set_arguments(work, work.object.get());
+  check_launch(kernel, geometry, local_bytes, op);
+  add(stream, std::move(work));
+}
+
+void Capture::record(StreamImpl& stream, GraphWork work, std::span<const GraphDraft::Operand> operands) {
+  std::lock_guard lock(mutex_);
+  check_valid(work.op);
+  for (const GraphDraft::Operand& operand : operands) work.uses.push_back(use_of(operand.tensor, operand.access, work.op));
+  add(stream, std::move(work));
+}
+
+void Capture::record_copy(StreamImpl& stream, const char* op, const Tensor& destination, const Tensor& source) {
+  GraphWork work;
+  work.kind = GraphNodeKind::copy;
+  work.op = op;
+  record(stream, std::move(work), std::array<GraphDraft::Operand, 2>{{{destination, Argument::Kind::output}, {source, Argument::Kind::input}}});
+}
+
+void Capture::record_fill(StreamImpl& stream, const char* op, const Tensor& tensor, std::uint8_t pattern) {
+  GraphWork work;
+  work.kind = GraphNodeKind::fill;
+  work.op = op;
+  work.pattern = pattern;
+  record(stream, std::move(work), std::array<GraphDraft::Operand, 1>{{{tensor, Argument::Kind::output}}});
+}
+
+void Capture::record_upload(StreamImpl& stream, const char* op, const Tensor& destination, std::shared_ptr<std::uint8_t[]> data) {
+  GraphWork work;
+  work.kind = GraphNodeKind::copy;
+  work.op = op;
+  std::lock_guard lock(mutex_);
+  check_valid(op);
+  Memory constant;
+  constant.buffer.kind = GraphBuffer::Kind::constant;
+  constant.buffer.bytes = destination.nbytes();
+  constant.data = std::move(data);
+  memory_.push_back(std::move(constant));
+  GraphUse to = use_of(destination, Argument::Kind::output, op), from = to;
+  from.buffer = static_cast<int>(memory_.size()) - 1;
+  from.byte_offset = 0;
+  from.access = Argument::Kind::input;
+  work.uses = {to, from};
+  add(stream, std::move(work));
+}
+
+void Capture::record_host(StreamImpl& stream, const char* op, GraphWork work, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  work.op = op;
+  std::vector<GraphDraft::Operand> operands;
+  for (const Tensor& tensor : inputs) operands.push_back({tensor, Argument::Kind::input});
+  for (const Tensor& tensor : outputs) operands.push_back({tensor, Argument::Kind::inout});
+  record(stream, std::move(work), operands);
+}
+
+CaptureMark Capture::mark(StreamImpl& stream) {
+  std::lock_guard lock(mutex_);
+  check_valid("Event::record");
+  Lane& lane = lane_of(stream, "Event::record");
+  return {weak_from_this(), lane.last, lane.seen};
+}
+
+void Capture::wait(const std::shared_ptr<StreamImpl>& stream, const CaptureMark& mark) {
+  std::lock_guard lock(mutex_);
+  check_valid("Stream::wait");
+  auto found = std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane& lane) { return lane.stream == stream; });
+  if (found == lanes_.end()) {
+    stream->begin_capture(shared_from_this());
+    found = lanes_.insert(lanes_.end(), Lane{stream, -1, {}, {}});
+  }
+  for (auto [id, count] : mark.seen) found->seen[id] = std::max(found->seen[id], count);
+  if (mark.last >= 0) found->waits.push_back(mark.last);
+}
+
+std::string Capture::unjoined() const {
+  const Lane& origin = lanes_.front();
+  for (const Lane& lane : lanes_) {
+    auto own = lane.seen.find(lane.stream->id());
+    int recorded = own == lane.seen.end() ? 0 : own->second;
+    auto known = origin.seen.find(lane.stream->id());
+    if (recorded > (known == origin.seen.end() ? 0 : known->second))
+      return fmt::format("stream {} was forked from stream {} and not joined: record an event on it and let stream {} wait for it", lane.stream->id(),
+                         origin.stream->id(), origin.stream->id());
+  }
+  return {};
+}
+
+int Capture::recorded() const {
+  std::lock_guard lock(mutex_);
+  return static_cast<int>(nodes_.size());
+}
+
+void Capture::drop() noexcept {
+  std::vector<GraphWork> nodes;  // let go of outside of the lock: their memory may be the last user of a Storage
+  std::vector<std::shared_ptr<Storage>> storages;
+  std::lock_guard lock(mutex_);
+  nodes.swap(nodes_);
+  for (Memory& memory : memory_) {
+    storages.push_back(std::move(memory.buffer.storage));
+    memory.data.reset();
+  }
+  externals_.clear();
+}
+
+/// An upload whose destination nothing else writes becomes that destination: it needs no copy at each replay.
+void Capture::place_constants() {
+  std::vector<int> writers(memory_.size(), 0);
+  for (const GraphWork& work : nodes_)
+    for (const GraphUse& use : work.uses)
+      if (use.access != Argument::Kind::input) ++writers[static_cast<std::size_t>(use.buffer)];
+  auto is_constant = [&](const GraphWork& work) {
+    if (work.kind != GraphNodeKind::copy) return false;
+    const Memory& from = memory_[static_cast<std::size_t>(work.uses[1].buffer)];
+    const Memory& to = memory_[static_cast<std::size_t>(work.uses[0].buffer)];
+    return from.data && to.in_capture && to.buffer.bytes == from.buffer.bytes && writers[static_cast<std::size_t>(work.uses[0].buffer)] == 1;
+  };
+  std::vector<int> renumbered(nodes_.size());
+  std::vector<GraphWork> kept;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (is_constant(nodes_[i])) {
+      Memory& from = memory_[static_cast<std::size_t>(nodes_[i].uses[1].buffer)];
+      Memory& to = memory_[static_cast<std::size_t>(nodes_[i].uses[0].buffer)];
+      to.buffer.kind = GraphBuffer::Kind::constant;
+      to.data = std::move(from.data);
+      from.buffer.kind = GraphBuffer::Kind::temporary;  // of no use now
+      from.buffer.bytes = 0;
+      renumbered[i] = kept.empty() ? -1 : static_cast<int>(kept.size()) - 1;
+    } else {
+      renumbered[i] = static_cast<int>(kept.size());
+      kept.push_back(std::move(nodes_[i]));
+    }
+  }
+  nodes_ = std::move(kept);
+  for (GraphWork& work : nodes_) {
+    for (int& before : work.after) before = renumbered[static_cast<std::size_t>(before)];
+    std::erase(work.after, -1);
+  }
+}
+
+void Capture::place_memory(GraphState& state) {
+  CaptureExempt exempt;
+  for (Memory& memory : memory_) {
+    std::shared_ptr<Storage> living = memory.made ? memory.made->weak_from_this().lock() : nullptr;
+    if (living) {
+      living->place("Graph::capture_end");
+      memory.buffer.storage = living;
+      if (memory.buffer.kind == GraphBuffer::Kind::temporary) memory.buffer.kind = GraphBuffer::Kind::result;
+    } else if (memory.data) {
+      memory.buffer.storage = std::make_shared<Storage>(origin_, memory.buffer.bytes, "Graph::capture_end");
+    }
+    if (!memory.data) continue;
+    const Storage& to = *memory.buffer.storage;
+    cl_event event = nullptr;
+    check_cl(clEnqueueWriteBuffer(origin_->queue(), to.mem(), CL_FALSE, to.offset(), memory.buffer.bytes, memory.data.get(), 0, nullptr, &event),
+             "Graph::capture_end", "clEnqueueWriteBuffer");
+    ClEvent written(event);
+    if (clRetainEvent(event) == CL_SUCCESS) state.ready.emplace_back(event);
+    origin_->submitted(std::move(written), "Graph::capture_end", memory.data);
+  }
+}
+
+void Capture::finish(GraphState& state) {
+  {
+    std::lock_guard lock(mutex_);
+    if (invalid_) throw Error(ErrorCode::capturing, "Graph::capture_end", fmt::format("{}: {}", invalid_->op(), invalid_->message()));
+    if (std::string why = unjoined(); !why.empty()) throw Error(ErrorCode::capturing, "Graph::capture_end", why);
+    place_constants();
+  }
+  // Placing may let go of the last handle of a Storage, which takes the lock: over_ keeps others out meanwhile.
+  place_memory(state);
+  for (Memory& m : memory_) state.buffers.push_back(m.buffer);
+  state.nodes = std::move(nodes_);
+  state.arena = arena_;
+  state.finish(origin_);
+}
+
+}  // namespace clutch::inline v0::detail

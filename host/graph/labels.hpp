@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/graph.hpp>
+
+#include <memory>
+#include <vector>
+
+namespace clutch::inline v0::detail {
+
+/// Annotations around this thread's present place, outermost first; null if none.
+std::shared_ptr<const std::vector<GraphLabel>> current_labels();
+
+}  // namespace clutch::inline v0::detail

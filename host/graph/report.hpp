@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "graph/state.hpp"
+
+#include <string>
+#include <vector>
+
+namespace clutch::inline v0::detail {
+
+std::vector<GraphNode> describe_nodes(const GraphState& state);
+GraphNode describe_node(const GraphState& state, int id);
+GraphReport describe(const GraphState& state);
+std::string dump(const GraphState& state, GraphDump format);
+
+}  // namespace clutch::inline v0::detail

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "graph/state.hpp"
+
+#include <memory>
+#include <span>
+#include <string>
+
+namespace clutch::inline v0::detail {
+
+void save_graph(const GraphState& state, const std::string& path, std::span<const NamedTensor> tensors, const GraphSaveOptions& options);
+std::unique_ptr<GraphState> load_graph(const std::string& path, const Device& device, const std::string& backend);
+
+}  // namespace clutch::inline v0::detail

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/state.hpp"
+
+#include "encode/host_task.hpp"
+#include "encode/launch_check.hpp"
+#include "graph/capture.hpp"
+#include "graph/dependencies.hpp"
+#include "graph/number_type.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace clutch::inline v0::detail {
+
+std::string_view name(GraphBuffer::Kind kind) noexcept {
+  switch (kind) {
+    case GraphBuffer::Kind::external: return "external";
+    case GraphBuffer::Kind::temporary: return "temporary";
+    case GraphBuffer::Kind::result: return "result";
+    default: return "constant";
+  }
+}
+
+std::uint64_t set_arguments(const GraphWork& node, cl_kernel kernel) {
+  std::uint64_t local = 0;
+  for (std::size_t i = 0; i < node.bound.size(); ++i) {
+    const GraphBound& b = node.bound[i];
+    auto position = static_cast<cl_uint>(i);
+    cl_int status = CL_SUCCESS;
+    switch (b.kind) {
+      case GraphBound::Kind::memory: status = clSetKernelArg(kernel, position, sizeof(cl_mem), &node.set[static_cast<std::size_t>(b.use)].mem); break;
+      case GraphBound::Kind::offset: status = clSetKernelArg(kernel, position, sizeof(cl_ulong), &node.set[static_cast<std::size_t>(b.use)].offset); break;
+      case GraphBound::Kind::bytes: status = clSetKernelArg(kernel, position, b.size, node.bytes.data() + b.at); break;
+      case GraphBound::Kind::local:
+        status = clSetKernelArg(kernel, position, b.local, nullptr);
+        local += b.local;
+        break;
+    }
+    check_argument(status, position, *node.kernel, node.op);
+  }
+  return local;
+}
+
+GraphState::~GraphState() = default;
+
+ClKernel GraphState::make_kernel(const GraphWork& node) const {
+  ClKernel kernel(node.kernel->make_bare());
+  set_arguments(node, kernel.get());
+  return kernel;
+}
+
+void GraphState::find_lifetimes() {
+  for (std::size_t n = 0; n < nodes.size(); ++n)
+    for (const GraphUse& use : nodes[n].uses) {
+      GraphBuffer& buffer = buffers[static_cast<std::size_t>(use.buffer)];
+      if (buffer.first < 0) buffer.first = static_cast<int>(n);
+      buffer.last = static_cast<int>(n);
+      buffer.written = buffer.written || use.access != Argument::Kind::input;
+    }
+}
+
+void GraphState::place_temporaries(const std::shared_ptr<StreamImpl>& stream) {
+  std::vector<Lifetime> lifetimes;
+  std::vector<GraphBuffer*> temporaries;
+  for (GraphBuffer& buffer : buffers) {
+    if (buffer.kind != GraphBuffer::Kind::temporary || buffer.first < 0) continue;
+    lifetimes.push_back({buffer.bytes, buffer.first, buffer.last});
+    temporaries.push_back(&buffer);
+  }
+  std::vector<Placement> places = arena->place(lifetimes, stream);
+  for (std::size_t i = 0; i < places.size(); ++i) temporaries[i]->place = places[i];
+}
+
+void GraphState::finish(const std::shared_ptr<StreamImpl>& stream) {
+  CaptureExempt exempt;
+  origin = stream->id();
+  find_lifetimes();
+  place_temporaries(stream);
+  find_dependencies(*this);
+  backend_->end(GraphProgram(*this));
+}
+
+void GraphState::instantiate() {
+  uses_.assign(buffers.size(), {});
+  buffer_of_.clear();
+  for (std::size_t b = 0; b < buffers.size(); ++b)
+    if (buffers[b].storage) buffer_of_[buffers[b].storage.get()] = static_cast<int>(b);
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    GraphWork& node = nodes[n];
+    if (node.base.empty()) {
+      node.base.resize(node.uses.size());
+      for (std::size_t u = 0; u < node.uses.size(); ++u) {
+        const GraphBuffer& buffer = buffers[static_cast<std::size_t>(node.uses[u].buffer)];
+        const Storage& storage = buffer.storage ? *buffer.storage : *arena->segment(buffer.place.segment);
+        node.base[u] = {storage.mem(), storage.offset() + buffer.place.offset + node.uses[u].byte_offset};
+      }
+    }
+    node.set = node.base;
+    if (node.kind == GraphNodeKind::kernel) set_arguments(node, node.object.get());
+    for (std::size_t u = 0; u < node.uses.size(); ++u)
+      uses_[static_cast<std::size_t>(node.uses[u].buffer)].emplace_back(static_cast<int>(n), static_cast<int>(u));
+  }
+  moved_.clear();
+  GraphProgram program(*this);
+  if (std::exchange(instantiated_, false)) backend_->reset();
+  if (std::string reason = backend_->refuses(program); !reason.empty())
+    throw Error(ErrorCode::not_supported, "Graph::instantiate", fmt::format("backend {} refuses: {}", backend_name_, reason));
+  backend_->instantiate(program);
+  instantiated_ = true;
+}
+
+namespace {
+
+/// Enqueues a command; null for a copy or fill of nothing.
+ClEvent enqueue_command(const GraphWork& node, cl_command_queue queue) {
+  cl_event event = nullptr;
+  if (node.kind == GraphNodeKind::kernel) {
+    const LaunchSizes sizes(node.geometry);
+    cl_int status = clEnqueueNDRangeKernel(queue, node.object.get(), sizes.dims, nullptr, sizes.global, sizes.local_or_null(), 0, nullptr, &event);
+    check_cl(status, node.op, "clEnqueueNDRangeKernel");
+  } else if (node.kind == GraphNodeKind::copy && node.uses[1].bytes > 0) {
+    cl_int status =
+        clEnqueueCopyBuffer(queue, node.set[1].mem, node.set[0].mem, node.set[1].offset, node.set[0].offset, node.uses[1].bytes, 0, nullptr, &event);
+    check_cl(status, node.op, "clEnqueueCopyBuffer");
+  } else if (node.kind == GraphNodeKind::fill && node.uses[0].bytes > 0) {
+    cl_int status = clEnqueueFillBuffer(queue, node.set[0].mem, &node.pattern, 1, node.set[0].offset, node.uses[0].bytes, 0, nullptr, &event);
+    check_cl(status, node.op, "clEnqueueFillBuffer");
+  }
+  return ClEvent(event);
+}
+
+void run_on_host(const GraphWork& node, StreamImpl& stream) {
+  if (node.kind == GraphNodeKind::opaque) {
+    node.opaque(stream.queue());
+    if (ClEvent mark = stream.mark(node.op)) stream.submitted(std::move(mark), node.op);
+    return;
+  }
+  std::vector<HostRange> ranges;
+  for (std::size_t u = 0; u < node.uses.size(); ++u)
+    ranges.push_back({node.set[u].mem, node.set[u].offset, node.uses[u].bytes, node.uses[u].access != Argument::Kind::input});
+  run_host_task(stream, node.op, node.task, ranges);
+}
+
+/// Commands of a replay until they are handed to the stream, also when one of them fails.
+struct Batch {
+  StreamImpl& stream;
+  std::vector<StreamImpl::Submitted>& commands;
+  ~Batch() { flush(); }
+  void flush() {
+    if (!commands.empty()) stream.submitted(commands);
+    commands.clear();
+  }
+};
+
+}  // namespace
+
+void GraphState::enqueue(std::span<const GraphWork> work, const std::shared_ptr<StreamImpl>& stream) const {
+  Batch batch{*stream, commands_};
+  for (const GraphWork& node : work) {
+    if (node.kind == GraphNodeKind::host_task || node.kind == GraphNodeKind::opaque) {
+      batch.flush();
+      run_on_host(node, *stream);
+    } else if (ClEvent event = enqueue_command(node, stream->queue())) {
+      batch.commands.push_back({std::move(event), node.op});
+      if (node.kind == GraphNodeKind::kernel && node.kernel->first_launch(node.geometry.local, node.geometry.local_y, node.geometry.local_z))
+        stream->save_when_idle(&node.kernel->program());
+    }
+  }
+}
+
+void GraphState::follow_uploads(StreamImpl& stream) {
+  if (ready.empty()) return;
+  std::erase_if(ready, [](const ClEvent& event) { return is_done(event.get()); });
+  if (ready.empty() || stream.id() == origin) return;
+  std::vector<cl_event> raw;
+  for (const ClEvent& event : ready) raw.push_back(event.get());
+  cl_event event = nullptr;
+  check_cl(clEnqueueBarrierWithWaitList(stream.queue(), static_cast<cl_uint>(raw.size()), raw.data(), &event), "Graph::replay", "clEnqueueBarrierWithWaitList");
+  stream.submitted(ClEvent(event), "Graph::replay");
+}
+
+void GraphState::note_uses(const std::shared_ptr<StreamImpl>& stream) {
+  for (const GraphBuffer& buffer : buffers)
+    if (buffer.storage) buffer.storage->used_on(stream, buffer.written, "Graph::replay");
+  for (const auto& storage : put_in_) storage->used_on(stream, true, "Graph::replay");
+  for (int s = 0; s < arena->segments(); ++s) arena->segment(s)->used_on(stream, true, "Graph::replay");
+}
+
+void GraphState::replay(std::span<const Rebinding> rebindings, const Stream& given) {
+  Stream stream = resolve_stream(given, runtime_, "Graph::replay");
+  if (illegal_on(*stream.impl(), "Graph::replay")) return;
+  stream.impl()->check("Graph::replay");
+  if (!instantiated_) instantiate();
+  std::vector<Move> moves = moves_of(rebindings, "Graph::replay");
+  check_overlaps(moves, "Graph::replay");
+  std::vector<std::pair<int, int>> moved;
+  for (const Move& m : moves) moved.emplace_back(m.node, m.use);
+  // What the last replay alone had elsewhere goes back, unless this one has it elsewhere, too.
+  for (auto [node, use] : moved_)
+    if (std::find(moved.begin(), moved.end(), std::pair(node, use)) == moved.end())
+      moves.push_back({node, use, nodes[static_cast<std::size_t>(node)].base[static_cast<std::size_t>(use)]});
+  moved_.insert(moved_.end(), moved.begin(), moved.end());  // until all are set: a call below may fail
+  apply(moves);
+  moved_ = std::move(moved);
+  follow_uploads(*stream.impl());
+  note_uses(stream.impl());
+  for (const Rebinding& r : rebindings) r.bound.storage()->used_on(stream.impl(), true, "Graph::replay");
+  stream.impl()->next_ticket();
+  backend_->replay(GraphProgram(*this), stream);
+  ++replays_;
+}
+
+void GraphState::check_replacement(const Tensor& given, DType recorded, std::string_view op) const {
+  if (!given.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
+  if (&given.storage()->runtime() != &runtime_) throw Error(ErrorCode::device_mismatch, op, "a tensor is of another device or context than the graph");
+  if (given.dtype() != recorded)
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("a tensor of {} in the place of one of {}", name(given.dtype()), name(recorded)));
+}
+
+std::vector<GraphState::Move> GraphState::moves_of(std::span<const Rebinding> rebindings, std::string_view op) {
+  std::vector<Move> moves;
+  for (const Rebinding& r : rebindings) {
+    if (!r.captured.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
+    check_replacement(r.bound, r.captured.dtype(), op);
+    if (!(r.captured.sizes() == r.bound.sizes()) || !r.captured.is_contiguous() || !r.bound.is_contiguous())
+      throw Error(ErrorCode::invalid_shape, op,
+                  fmt::format("a tensor of {} bound in the place of one of {}: both must be contiguous and of one shape", to_string(r.bound.sizes()),
+                              to_string(r.captured.sizes())));
+    auto found = buffer_of_.find(r.captured.storage().get());
+    if (found == buffer_of_.end()) throw Error(ErrorCode::invalid_argument, op, "no node uses the tensor that is to be replaced");
+    std::uint64_t begin = r.captured.byte_offset(), end = begin + r.captured.nbytes();
+    std::size_t known = moves.size();
+    for (auto [n, u] : uses_[static_cast<std::size_t>(found->second)]) {
+      const GraphUse& use = nodes[static_cast<std::size_t>(n)].uses[static_cast<std::size_t>(u)];
+      std::uint64_t first = use.byte_offset, last = first + use.bytes;
+      if (last <= begin || first >= end) continue;
+      if (first < begin || last > end)
+        throw Error(ErrorCode::invalid_argument, op,
+                    fmt::format("node {} ({}) uses bytes {} to {} of the memory, past the tensor that is to be replaced (bytes {} to {})", n,
+                                nodes[static_cast<std::size_t>(n)].op, first, last, begin, end));
+      moves.push_back({n, u, {r.bound.storage()->mem(), r.bound.storage()->offset() + r.bound.byte_offset() + (first - begin)}});
+    }
+    if (moves.size() == known) throw Error(ErrorCode::invalid_argument, op, "no node uses the tensor that is to be replaced");
+  }
+  return moves;
+}
+
+void GraphState::check_overlaps(std::span<const Move> moves, std::string_view op) const {
+  auto meet = [](const Address& a, std::uint64_t a_bytes, const Address& b, std::uint64_t b_bytes) {
+    return a.mem == b.mem && a.offset < b.offset + b_bytes && b.offset < a.offset + a_bytes;
+  };
+  for (const Move& m : moves) {
+    const GraphWork& node = nodes[static_cast<std::size_t>(m.node)];
+    auto wanted = [&](std::size_t use) {
+      for (const Move& other : moves)
+        if (other.node == m.node && static_cast<std::size_t>(other.use) == use) return other.to;
+      return node.base[use];
+    };
+    auto mine = static_cast<std::size_t>(m.use);
+    for (std::size_t u = 0; u < node.uses.size(); ++u) {
+      if (u == mine || (node.uses[u].access == Argument::Kind::input && node.uses[mine].access == Argument::Kind::input)) continue;
+      Address other = wanted(u);
+      bool met = meet(node.base[mine], node.uses[mine].bytes, node.base[u], node.uses[u].bytes);
+      bool meets = meet(m.to, node.uses[mine].bytes, other, node.uses[u].bytes);
+      if (met != meets || (met && node.base[mine].offset - node.base[u].offset != m.to.offset - other.offset))
+        throw Error(ErrorCode::invalid_overlap, op,
+                    fmt::format("node {} ({}): the tensors would overlap other than those that were captured", m.node, node.op));
+    }
+  }
+}
+
+void GraphState::apply(std::span<const Move> moves) {
+  std::vector<int> changed;
+  for (const Move& m : moves) {
+    GraphWork& node = nodes[static_cast<std::size_t>(m.node)];
+    Address& set = node.set[static_cast<std::size_t>(m.use)];
+    if (set == m.to) continue;
+    set = {};  // neither here nor there if a call below fails
+    if (changed.empty() || changed.back() != m.node) changed.push_back(m.node);
+    for (std::size_t i = 0; i < node.bound.size(); ++i) {
+      const GraphBound& b = node.bound[i];
+      if (b.use != m.use) continue;
+      bool memory = b.kind == GraphBound::Kind::memory;
+      check_cl(clSetKernelArg(node.object.get(), static_cast<cl_uint>(i), memory ? sizeof m.to.mem : sizeof m.to.offset,
+                              memory ? static_cast<const void*>(&m.to.mem) : &m.to.offset),
+               node.op, "clSetKernelArg");
+    }
+    set = m.to;
+  }
+  if (!changed.empty()) backend_->changed(GraphProgram(*this), changed);
+}
+
+void GraphState::rebind(std::span<const Rebinding> rebindings) {
+  if (!instantiated_) instantiate();
+  std::vector<Move> moves = moves_of(rebindings, "Graph::rebind");
+  check_overlaps(moves, "Graph::rebind");
+  for (const Rebinding& r : rebindings) put_in_.push_back(r.bound.storage());
+  for (const Move& m : moves) {
+    nodes[static_cast<std::size_t>(m.node)].base[static_cast<std::size_t>(m.use)] = m.to;
+    std::erase(moved_, std::pair(m.node, m.use));
+  }
+  apply(moves);
+}
+
+namespace {
+
+/// Stores a number as one of an OpenCL type; false if it does not fit. Floating ones are rounded to narrower floating ones.
+template <class From>
+bool store_number(From v, std::string_view type, unsigned char* to) {
+  return with_number_type(type, false, [&]<class T>(T) {
+    if constexpr (std::is_integral_v<T> && std::is_floating_point_v<From>) {
+      // Bounds of T as doubles: the lower one is exact, the upper one, a power of two, is past the largest value.
+      const double upper = 2 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
+      auto wide = static_cast<double>(v);
+      if (!(wide >= static_cast<double>(std::numeric_limits<T>::min()) && wide < upper) || wide != std::trunc(wide)) return false;
+    } else if constexpr (std::is_integral_v<T>) {
+      if (!std::in_range<T>(v)) return false;
+    }
+    T out = static_cast<T>(v);
+    std::memcpy(to, &out, sizeof out);
+    return true;
+  });
+}
+
+bool convert_number(const Argument& from, std::string_view type, unsigned char* to) {
+  return with_number_type(from.type, false, [&]<class T>(T v) {
+    std::memcpy(&v, from.bytes, sizeof v);
+    return store_number(v, type, to);
+  });
+}
+
+}  // namespace
+
+void GraphState::update(int id, std::span<const Argument> arguments) {
+  constexpr const char* kOp = "Graph::update";
+  if (id < 0 || id >= static_cast<int>(nodes.size())) throw Error(ErrorCode::invalid_argument, kOp, fmt::format("node {} of {}", id, nodes.size()));
+  if (!instantiated_) instantiate();
+  GraphWork& node = nodes[static_cast<std::size_t>(id)];
+  std::vector<std::string> names = argument_names(node);
+  bool is_kernel = node.kind == GraphNodeKind::kernel;
+  std::vector<Move> moves;
+  std::vector<unsigned char> bytes = node.bytes;
+  std::vector<std::size_t> values;
+  std::vector<std::shared_ptr<Storage>> put_in;
+  for (const Argument& a : arguments) {
+    auto found = std::find(names.begin(), names.end(), a.name);
+    if (*a.name == '\0' || found == names.end())
+      throw Error(ErrorCode::invalid_argument, kOp,
+                  fmt::format("node {} ({}) has no argument named '{}'; there are: {}", id, node.op, a.name, fmt::join(names, " ")));
+    auto at = static_cast<std::size_t>(found - names.begin());
+    const GraphBound* bound = is_kernel ? &node.bound[at] : nullptr;
+    if (a.tensor) {
+      if (bound && bound->kind != GraphBound::Kind::memory) throw Error(ErrorCode::invalid_argument, kOp, fmt::format("argument {} is no tensor", a.name));
+      int u = bound ? bound->use : static_cast<int>(at);
+      const GraphUse& use = node.uses[static_cast<std::size_t>(u)];
+      check_replacement(*a.tensor, use.dtype, kOp);
+      const Storage& storage = *a.tensor->storage();
+      if (!(a.tensor->sizes() == use.sizes) || !(a.tensor->strides() == use.strides))
+        throw Error(ErrorCode::invalid_shape, kOp,
+                    fmt::format("sizes {} and strides {} given, {} was recorded with {} and {}", to_string(a.tensor->sizes()), to_string(a.tensor->strides()),
+                                a.name, to_string(use.sizes), to_string(use.strides)));
+      moves.push_back({id, u, {storage.mem(), storage.offset() + a.tensor->byte_offset()}});
+      put_in.push_back(a.tensor->storage());
+    } else {
+      if (!bound || bound->kind != GraphBound::Kind::bytes || *bound->type == '\0')
+        throw Error(ErrorCode::invalid_argument, kOp, fmt::format("argument {} is no number", a.name));
+      if (!convert_number(a, bound->type, bytes.data() + bound->at))
+        throw Error(ErrorCode::invalid_argument, kOp, fmt::format("argument {} is of type {}, which does not hold the given number", a.name, bound->type));
+      values.push_back(at);
+    }
+  }
+  check_overlaps(moves, kOp);
+  auto set_values = [&](const std::vector<unsigned char>& from) {
+    cl_int failed = CL_SUCCESS;
+    for (std::size_t at : values)
+      if (cl_int status = clSetKernelArg(node.object.get(), static_cast<cl_uint>(at), node.bound[at].size, from.data() + node.bound[at].at);
+          status != CL_SUCCESS)
+        failed = status;
+    return failed;
+  };
+  if (cl_int status = set_values(bytes); status != CL_SUCCESS) {
+    set_values(node.bytes);
+    throw_cl(status, kOp, "clSetKernelArg");
+  }
+  node.bytes = std::move(bytes);
+  put_in_.insert(put_in_.end(), put_in.begin(), put_in.end());
+  for (const Move& m : moves) {
+    node.base[static_cast<std::size_t>(m.use)] = m.to;
+    std::erase(moved_, std::pair(m.node, m.use));
+  }
+  apply(moves);
+  const int changed[] = {id};
+  if (!values.empty()) backend_->changed(GraphProgram(*this), changed);
+}
+
+}  // namespace clutch::inline v0::detail

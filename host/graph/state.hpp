@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/graph.hpp>
+
+#include "graph/memory_plan.hpp"
+#include "program/program.hpp"
+#include "runtime/runtime.hpp"
+#include "runtime/storage.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace clutch::inline v0::detail {
+
+/// Memory that nodes use as one thing: a storage of the caller's, or one made in the capture.
+struct GraphBuffer {
+  enum class Kind : std::uint8_t { external, temporary, result, constant };
+  Kind kind = Kind::external;
+  std::uint64_t bytes = 0;
+  int first = -1, last = -1;         ///< nodes
+  bool written = false;              ///< by one of them
+  std::shared_ptr<Storage> storage;  ///< of all but temporaries
+  Placement place;                   ///< of temporaries
+};
+std::string_view name(GraphBuffer::Kind kind) noexcept;
+
+/// A tensor as an argument of a node.
+struct GraphUse {
+  int buffer = -1;
+  std::uint64_t byte_offset = 0;  ///< of element 0 in the buffer
+  std::uint64_t bytes = 0;        ///< from element 0 to the end of the last one that the strides reach
+  Argument::Kind access = Argument::Kind::input;
+  DType dtype = DType::f32;
+  Dims sizes, strides;
+};
+
+/// An argument of a kernel by position: a tensor takes two.
+struct GraphBound {
+  enum class Kind : std::uint8_t { memory, offset, bytes, local };
+  Kind kind = Kind::bytes;
+  std::uint16_t size = 0;
+  std::uint16_t at = 0;  ///< of bytes: where they begin in GraphWork::bytes
+  int use = -1;          ///< of memory and offset
+  std::uint32_t local = 0;
+  const char* type = "";  ///< OpenCL C name of a number's type, empty for structs
+  const char* name = "";  ///< what the op calls it; empty: named by kind and order
+};
+
+/// Where a tensor argument lies for now.
+struct Address {
+  cl_mem mem = nullptr;
+  std::uint64_t offset = 0;
+  friend bool operator==(const Address&, const Address&) = default;
+};
+
+/// A recorded call. It owns its kernel object, whose arguments nobody else sets.
+struct GraphWork {
+  GraphNodeKind kind = GraphNodeKind::kernel;
+  const char* op = "";                ///< lives as long as the process, as that of an Encoder
+  const std::string* plan = nullptr;  ///< lives as long as the runtime
+  std::uint64_t stream = 0;
+  Kernel* kernel = nullptr;
+  ClKernel object;
+  Geometry geometry;
+  std::vector<GraphUse> uses;
+  std::vector<Address> base;  ///< where the uses lie, by capture, update() or rebind()
+  std::vector<Address> set;   ///< the same for the present replay: what `object` has for arguments
+  std::vector<GraphBound> bound;
+  std::vector<unsigned char> bytes;
+  std::uint8_t pattern = 0;  ///< of a fill
+  std::function<void(std::span<void* const>)> task;
+  std::function<void(void*)> opaque;
+  std::vector<int> after;
+  std::shared_ptr<const std::vector<GraphLabel>> labels;
+};
+
+/// Gives a kernel object the node's arguments; returns the bytes of local memory among them.
+/// Errors: invalid_argument for one that does not fit its parameter.
+std::uint64_t set_arguments(const GraphWork& node, cl_kernel kernel);
+
+/// A finished capture: nodes, memory, and what replays them.
+class GraphState {
+ public:
+  GraphState(Runtime& runtime, std::string backend_name, std::unique_ptr<GraphImpl> backend)
+      : runtime_(runtime), backend_name_(std::move(backend_name)), backend_(std::move(backend)) {}
+  ~GraphState();
+  GraphState(const GraphState&) = delete;
+  GraphState& operator=(const GraphState&) = delete;
+
+  Runtime& runtime() const noexcept { return runtime_; }
+
+  std::vector<GraphWork> nodes;
+  std::vector<GraphBuffer> buffers;
+  std::shared_ptr<GraphArena> arena;
+  std::vector<NamedTensor> named;  ///< of a loaded graph
+  std::uint64_t origin = 0;        ///< id of the captured stream
+  std::vector<ClEvent> ready;      ///< uploads of constants, which replays on other streams must follow
+
+  /// Completes a graph whose nodes and buffers are there: finds which nodes use what, places temporaries, tells the backend.
+  /// Errors: out_of_memory.
+  void finish(const std::shared_ptr<StreamImpl>& stream);
+  /// Binds temporaries and prepares the backend. Errors: not_supported if it refuses the graph.
+  void instantiate();
+  void replay(std::span<const Rebinding> rebindings, const Stream& stream);
+  void update(int node, std::span<const Argument> arguments);
+  void rebind(std::span<const Rebinding> rebindings);
+  /// Enqueues nodes by the queue; their events go to the stream.
+  void enqueue(std::span<const GraphWork> work, const std::shared_ptr<StreamImpl>& stream) const;
+  /// A kernel object of the node's own with all its arguments, as native recording needs.
+  ClKernel make_kernel(const GraphWork& node) const;
+
+  /// Other tensors lie in the place of captured ones.
+  bool has_rebound() const noexcept { return !put_in_.empty(); }
+  bool instantiated() const noexcept { return instantiated_; }
+  const GraphImpl& backend() const noexcept { return *backend_; }
+  const std::string& backend_name() const noexcept { return backend_name_; }
+  std::uint64_t replays() const noexcept { return replays_; }
+
+ private:
+  /// A use that gets another address.
+  struct Move {
+    int node, use;
+    Address to;
+  };
+  /// Errors: invalid_argument if undefined, device_mismatch, invalid_dtype.
+  void check_replacement(const Tensor& given, DType recorded, std::string_view op) const;
+  std::vector<Move> moves_of(std::span<const Rebinding> rebindings, std::string_view op);
+  void find_lifetimes();
+  void place_temporaries(const std::shared_ptr<StreamImpl>& stream);
+  /// Errors: invalid_overlap if tensors of a node that one of them writes would meet other than they did in the capture.
+  void check_overlaps(std::span<const Move> moves, std::string_view op) const;
+  void apply(std::span<const Move> moves);
+  void follow_uploads(StreamImpl& stream);
+  void note_uses(const std::shared_ptr<StreamImpl>& stream);
+
+  Runtime& runtime_;
+  std::string backend_name_;
+  std::unique_ptr<GraphImpl> backend_;
+  bool instantiated_ = false;
+  std::uint64_t replays_ = 0;
+  std::vector<std::vector<std::pair<int, int>>> uses_;  ///< (node, use) by buffer
+  std::unordered_map<const Storage*, int> buffer_of_;
+  std::vector<std::shared_ptr<Storage>> put_in_;  ///< by rebind() and update()
+  std::vector<std::pair<int, int>> moved_;        ///< for the last replay alone
+  /// Of a replay; kept, since big allocations between those of a driver slow both down.
+  mutable std::vector<StreamImpl::Submitted> commands_;
+};
+
+/// Names of a node's arguments: by the op, else by kind and order. One per entry of `bound` (that of a tensor's offset is empty),
+/// or per use where the node is no kernel.
+std::vector<std::string> argument_names(const GraphWork& node);
+
+/// Makes a backend by name. Errors: invalid_argument lists the names.
+std::unique_ptr<GraphImpl> make_backend(std::string_view name);
+
+}  // namespace clutch::inline v0::detail

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/ops/copy.hpp>
+#include <clutch/ops/eigh.hpp>
+#include <clutch/ops/fill.hpp>
+
+#include "ops/eigh_plan.hpp"
+#include "runtime/quirks.hpp"
+#include "runtime/storage.hpp"
+
+#include <array>
+#include <limits>
+
+namespace clutch::inline v0 {
+
+using linalg::EighDriver;
+using linalg::EighOptions;
+using linalg::EighPhase;
+using linalg::Uplo;
+
+namespace linalg {
+
+std::string_view name(EighDriver driver) noexcept {
+  switch (driver) {
+    case EighDriver::automatic: return "automatic";
+    case EighDriver::closed: return "closed";
+    case EighDriver::jacobi_lanes: return "jacobi_lanes";
+    case EighDriver::qr_lanes: return "qr_lanes";
+    case EighDriver::host: return "host";
+  }
+  return "?";
+}
+
+}  // namespace linalg
+
+namespace detail {
+namespace {
+
+// validate ----------------------------------------------------------------------------------------------------------
+
+struct Checked {
+  Runtime* runtime;
+  std::int64_t n, batch, first, pairs;
+  Dims outer;     ///< of the batch
+  DType compute;  ///< of a and v where the kernels see them
+};
+
+DType real_of(DType dtype) { return dtype == DType::c64 ? DType::f32 : dtype == DType::c128 ? DType::f64 : dtype; }
+
+Dims with(Dims sizes, std::initializer_list<std::int64_t> more) {
+  std::vector<std::int64_t> all(sizes.begin(), sizes.end());
+  all.insert(all.end(), more);
+  return Dims(std::span<const std::int64_t>(all));
+}
+
+Checked validate(const Tensor& a, const EighOptions& options, const char* op) {
+  const Tensor* tensors[] = {&a};
+  Checked c{};
+  c.runtime = &common_runtime(tensors, op);
+  if (a.rank() < 2) throw Error(ErrorCode::invalid_shape, op, fmt::format("a must have at least 2 dimensions, got {}", to_string(a.sizes())));
+  c.n = a.sizes()[a.rank() - 1];
+  if (a.sizes()[a.rank() - 2] != c.n)
+    throw Error(ErrorCode::invalid_shape, op, fmt::format("a must be square in its last two dims, got {}", to_string(a.sizes())));
+  c.outer = Dims(std::span(a.sizes().begin(), static_cast<std::size_t>(a.rank() - 2)));
+  c.batch = numel(c.outer);
+  switch (a.dtype()) {
+    case DType::f16:
+    case DType::bf16: c.compute = DType::f32; break;
+    case DType::f32:
+    case DType::f64:
+    case DType::c64:
+    case DType::c128: c.compute = a.dtype(); break;
+    default: throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} has no eigenvalues here: f32, f64, c64, c128, f16 or bf16", name(a.dtype())));
+  }
+  c.first = options.first;
+  c.pairs = options.count < 0 ? c.n - c.first : options.count;
+  if (c.first < 0 || c.pairs < 0 || c.first + c.pairs > c.n)
+    throw Error(ErrorCode::invalid_argument, op, fmt::format("eigenpairs {} to {} of {}", c.first, c.first + c.pairs, c.n));
+  if (!(options.tolerance >= 0) || options.max_sweeps < 0) throw Error(ErrorCode::invalid_argument, op, "a negative tolerance or sweep limit");
+  return c;
+}
+
+void check_result(const Tensor& out, std::string_view what, const Dims& sizes, DType dtype, const char* op) {
+  if (!(out.sizes() == sizes))
+    throw Error(ErrorCode::invalid_shape, op, fmt::format("{} has shape {}, wanted {}", what, to_string(out.sizes()), to_string(sizes)));
+  if (out.dtype() != dtype) throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} is {}, wanted {}", what, name(out.dtype()), name(dtype)));
+  check_no_self_overlap(out, op);
+}
+
+// select ------------------------------------------------------------------------------------------------------------
+
+std::string computes(const DeviceTraits& traits, const EighProblem& p) { return refuses_fp64(traits, real_of(p.dtype) == DType::f64); }
+
+/// Of the lanes' drivers. The innermost loop of all sweeps runs n^3 / 2 times for each of Jacobi's, n^3 / 5 for QR in all.
+std::string fits(const DeviceTraits& traits, const EighProblem& p, int most_of_short_loops) {
+  if (p.n > kEighMost) return fmt::format("n is past {}", kEighMost);
+  if ((traits.quirks & kQuirkLoopsEndEarly) && p.n > most_of_short_loops) return "the device ends loops after 65535 iterations (quirk loops_end_early)";
+  return computes(traits, p);
+}
+std::string fits_jacobi(const DeviceTraits& traits, const EighProblem& p) { return fits(traits, p, 16); }
+std::string fits_qr(const DeviceTraits& traits, const EighProblem& p) { return fits(traits, p, kEighPrivate); }
+
+std::string hosts(const DeviceTraits& traits, const EighProblem& p) {
+  std::string why = computes(traits, p);
+  return why.empty() ? eigh_host_refuses(traits) : why;
+}
+
+constexpr std::string_view kHostEntry = "eigh_host";  // no kernel
+
+/// Sizes from which LAPACK on all of a CPU is the faster one; measured by `clutch-bench --filter ^eigh` on wide vectors.
+constexpr int kHostFrom = 193;
+
+constexpr std::array<Implementation<EighProblem>, 5> kImplementations{{
+    {"eigh_closed", [](const DeviceTraits& t, const EighProblem& p) { return p.n > 2 ? std::string("n is past 2") : computes(t, p); }},
+    {"eigh_jacobi_lanes",
+     [](const DeviceTraits& t, const EighProblem& p) { return p.n > 4 ? std::string("iterative QR is faster past n = 4") : fits_jacobi(t, p); }},
+    {kHostEntry,
+     [](const DeviceTraits& t, const EighProblem& p) {
+       return p.n < kHostFrom || eigh_lanes(t, p.dtype) == 1 ? std::string("the device's own kernels are faster") : hosts(t, p);
+     }},
+    {"eigh_qr_lanes", fits_qr},
+    {kHostEntry, hosts},
+}};
+
+/// What a driver takes when it is forced.
+constexpr std::array<Implementation<EighProblem>, 4> kForced{{
+    {"eigh_closed", [](const DeviceTraits& t, const EighProblem& p) { return p.n > 2 ? std::string("n is past 2") : computes(t, p); }},
+    {"eigh_jacobi_lanes", fits_jacobi},
+    {"eigh_qr_lanes", fits_qr},
+    {kHostEntry, hosts},
+}};
+
+}  // namespace
+
+int eigh_lanes(const DeviceTraits& traits, DType dtype) {
+  if (row_tuning(traits).local != 1) return 1;
+  return std::max(1, real_of(dtype) == DType::f64 ? traits.native_width_f64 : traits.native_width_f32);
+}
+
+std::uint16_t eigh_size_class(std::int64_t n) {
+  if (n <= 4) return static_cast<std::uint16_t>(n);
+  for (std::int64_t most : {std::int64_t{16}, kEighPrivate, std::int64_t{kHostFrom - 1}, kEighMost})
+    if (n <= most) return static_cast<std::uint16_t>(most);
+  return std::numeric_limits<std::uint16_t>::max();
+}
+
+KernelPlan select(const DeviceTraits& traits, const EighProblem& p, std::string_view forced) {
+  const char* op = p.vectors ? "eigh" : "eigvalsh";
+  auto list = forced.empty() ? std::span<const Implementation<EighProblem>>(kImplementations) : std::span<const Implementation<EighProblem>>(kForced);
+  KernelPlan plan{.stem = "eigh", .entry = choose<EighProblem>(list, traits, p, forced, op).name, .tuning = row_tuning(traits)};
+  if (plan.entry == kHostEntry) {
+    plan.note = fmt::format("LAPACKE's {} on mapped memory", is_complex(p.dtype) ? "heevd" : "syevd");
+    return plan;
+  }
+  bool in_scratch = p.n > kEighPrivate;
+  // A program knows the small sizes that its driver is chosen for, where all is unrolled.
+  int known = plan.entry == "eigh_closed" || (plan.entry == "eigh_jacobi_lanes" && (p.n == 3 || p.n == 4)) ? p.n : 0;
+  plan.options = "-cl-denorms-are-zero";
+  plan.defines.set_type("T", real_of(p.dtype))
+      .set("LANES", eigh_lanes(traits, p.dtype))
+      .set("COMPLEX", is_complex(p.dtype))
+      .set("VECTORS", p.vectors)
+      .set("N", known)
+      .set("N_MAX", known        ? known
+                    : in_scratch ? kEighMost
+                                 : kEighPrivate);
+  if (in_scratch) plan.defines.set("IN_SCRATCH", 1);
+  return plan;
+}
+
+namespace {
+
+// encode ------------------------------------------------------------------------------------------------------------
+
+/// The matrices as they lie, if they are contiguous (or transposed) ones at one distance; else a copy of them.
+void take_matrices(EighCall& call, const Tensor& a, DType compute, const Stream& stream) {
+  call.a = a.dtype() == compute ? a : cast(a, compute, {}, stream);
+  auto fits = [&] {
+    const Dims& sizes = call.a.sizes();
+    const Dims& strides = call.a.strides();
+    int rank = call.a.rank();
+    std::int64_t n = call.n, rows = strides[rank - 2], columns = strides[rank - 1];
+    if (n > 1 && !(rows == n && columns == 1) && !(rows == 1 && columns == n)) return false;
+    call.transposed = n > 1 && rows == 1;
+    call.apart = n * n;
+    std::int64_t next = 0;  // distance that the next outer dimension must have
+    for (int d = rank - 3; d >= 0; --d) {
+      if (sizes[d] == 1) continue;
+      if (next == 0)
+        call.apart = strides[d];
+      else if (strides[d] != next)
+        return false;
+      next = strides[d] * sizes[d];
+    }
+    return call.apart >= n * n;  // vectors read a little past a matrix
+  };
+  if (fits()) return;
+  call.a = call.a.clone(stream);
+  fits();
+}
+
+void run_lanes(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, const Stream& stream, const char* op) {
+  DType real = real_of(call.a.dtype());
+  std::int64_t parts = is_complex(call.a.dtype()) ? 2 : 1, lanes = eigh_lanes(traits, call.a.dtype()), numbers = call.n * call.n * parts;
+  std::uint64_t bundles = static_cast<std::uint64_t>((call.batch + lanes - 1) / lanes);
+  bool in_scratch = call.n > kEighPrivate && plan.entry != "eigh_closed";
+  // Scratch stays below the input where there are many bundles; an item at least for each core.
+  std::uint64_t most = in_scratch ? std::min<std::uint64_t>(bundles, std::max<std::uint64_t>(bundles / 2, static_cast<std::uint64_t>(traits.compute_units)))
+                                  : std::min<std::uint64_t>(bundles, plan.tuning.local == 1 ? 256 : 1u << 16);
+  std::int64_t matrices = call.v.defined() ? 2 : 1;
+  Encoder encoder(stream, op);
+  Geometry geometry = item_geometry(most, plan.tuning.local);
+  Tensor scratch =
+      encoder.scratch({in_scratch ? static_cast<std::int64_t>(geometry.global) * matrices * lanes * ((numbers + lanes - 1) / lanes * lanes) : 1}, real);
+  Tensor none = call.v.defined() ? call.v : encoder.scratch({1}, real);
+  bool conjugate = call.options.uplo == Uplo::upper, transposed = call.transposed != conjugate;
+  bool is_jacobi = plan.entry == "eigh_jacobi_lanes";
+  int limit = call.options.max_sweeps > 0 ? call.options.max_sweeps : is_jacobi ? 30 : static_cast<int>(30 * call.n);
+  encoder.output(call.w, "w").output(none, "v").output(call.info, "info").output(call.sweeps, "sweeps").input(call.a, "a").output(scratch);
+  encoder.value(static_cast<std::int32_t>(call.n)).value(static_cast<std::uint64_t>(call.batch)).value(static_cast<std::uint64_t>(call.apart * parts));
+  encoder.value(static_cast<std::int32_t>(transposed)).value(static_cast<std::int32_t>(conjugate));
+  encoder.value(static_cast<std::int32_t>(call.first)).value(static_cast<std::int32_t>(call.pairs));
+  encoder.value(static_cast<std::int32_t>(call.options.phase == EighPhase::positive));
+  double tolerance = call.options.tolerance > 0 ? call.options.tolerance : real == DType::f64 ? 0x1p-52 : 0x1p-23;
+  if (real == DType::f64)
+    encoder.value(tolerance, "tolerance");
+  else
+    encoder.value(static_cast<float>(tolerance), "tolerance");
+  encoder.value(static_cast<std::int32_t>(limit), "limit");
+  encoder.dispatch(plan.kernel, geometry);
+}
+
+/// Results as the drivers write them: the caller's where they lie so, else of our own and copied at the end.
+class Results {
+ public:
+  Tensor place(const Tensor& wanted, const Tensor& as_written, DType dtype, const Stream& stream) {
+    if (as_written.is_contiguous() && as_written.dtype() == dtype) return as_written;
+    Tensor made = empty(as_written.sizes(), {.dtype = dtype, .device = stream.device()}, stream);
+    copies_.emplace_back(wanted, made);
+    return made;
+  }
+  /// v, whose columns the drivers write one after another.
+  Tensor place_columns(const Tensor& v, DType dtype, const Stream& stream) {
+    Tensor made = place(v, v.mT(), dtype, stream);
+    if (!copies_.empty() && copies_.back().second.storage() == made.storage()) copies_.back().second = made.mT();
+    return made;
+  }
+  void copy_back(const Stream& stream) const {
+    for (const auto& [to, from] : copies_) copy_(to, from, {}, stream);
+  }
+
+ private:
+  std::vector<std::pair<Tensor, Tensor>> copies_;
+};
+
+void run(const Tensor& w, const Tensor& v, const Tensor& info, const Tensor& sweeps, const Tensor& a, const Checked& c, const EighOptions& options,
+         const Stream& stream, const char* op) {
+  if (c.batch == 0) return;
+  if (c.n == 0) {
+    fill_(info, 0, {}, stream);
+    fill_(sweeps, 0, {}, stream);
+    return;
+  }
+  std::string forced = options.driver == EighDriver::automatic ? "" : fmt::format("eigh_{}", linalg::name(options.driver));
+  EighProblem problem{c.compute, v.defined(), eigh_size_class(c.n)};
+  Runtime& runtime = *c.runtime;
+  const BuiltPlan& plan = runtime.plans().find<BuiltPlan>(op, problem, forced, [&] {
+    KernelPlan selected = select(runtime.traits(), problem, forced);
+    if (selected.entry != kHostEntry) return build_plan(runtime, selected);
+    BuiltPlan on_host;
+    on_host.text = selected.to_string();
+    on_host.entry = kHostEntry;
+    return on_host;
+  });
+  EighCall call{.n = c.n, .batch = c.batch, .first = c.first, .pairs = c.pairs, .options = options};
+  Results results;
+  DType real = real_of(c.compute);
+  call.w = results.place(w, w, real, stream);
+  if (v.defined()) call.v = results.place_columns(v, c.compute, stream);
+  call.info = results.place(info, info, DType::i32, stream);
+  call.sweeps = results.place(sweeps, sweeps, DType::i32, stream);
+  take_matrices(call, a, c.compute, stream);
+  if (plan.entry == kHostEntry)
+    eigh_on_host(call, stream, op);
+  else
+    run_lanes(call, plan, runtime.traits(), stream, op);
+  results.copy_back(stream);
+  note_plan(plan.text);
+}
+
+/// Dims of w, v and info for matrices of a's batch.
+struct Shapes {
+  Dims w, v, info;
+  explicit Shapes(const Checked& c) : w(with(c.outer, {c.pairs})), v(with(c.outer, {c.n, c.pairs})), info(c.outer) {}
+};
+
+void solve_into(const Tensor& w, const Tensor* v, const Tensor& info, const Tensor& sweeps, const Tensor& a, const EighOptions& options, const Stream& given,
+                const char* op) {
+  Checked c = validate(a, options, op);
+  std::vector<std::pair<std::string_view, const Tensor*>> results{{"w", &w}, {"info", &info}, {"sweeps", &sweeps}};
+  if (v) results.emplace_back("v", v);
+  std::vector<const Tensor*> all{&a};
+  for (const auto& row : results) all.push_back(row.second);
+  common_runtime(all, op);
+  Shapes shapes(c);
+  check_result(w, "w", shapes.w, real_of(a.dtype()), op);
+  check_result(info, "info", shapes.info, DType::i32, op);
+  check_result(sweeps, "sweeps", shapes.info, DType::i32, op);
+  if (v) check_result(*v, "v", shapes.v, a.dtype(), op);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    check_apart(*results[i].second, a, op);
+    for (std::size_t j = 0; j < i; ++j) check_apart(*results[i].second, *results[j].second, op);
+  }
+  run(w, v ? *v : Tensor(), info, sweeps, a, c, options, resolve_stream(given, *c.runtime, op), op);
+}
+
+}  // namespace
+}  // namespace detail
+
+namespace linalg {
+
+EighResult eigh(const Tensor& a, const EighOptions& options, const Stream& given) {
+  detail::Checked c = detail::validate(a, options, "eigh");
+  Stream stream = detail::resolve_stream(given, *c.runtime, "eigh");
+  detail::Shapes shapes(c);
+  Device device = stream.device();
+  EighResult result;
+  result.w = empty(shapes.w, {.dtype = detail::real_of(a.dtype()), .device = device}, stream);
+  result.v = empty(detail::with(c.outer, {c.pairs, c.n}), {.dtype = a.dtype(), .device = device}, stream).mT();
+  result.info = empty(shapes.info, {.dtype = DType::i32, .device = device}, stream);
+  result.sweeps = empty(shapes.info, {.dtype = DType::i32, .device = device}, stream);
+  detail::run(result.w, result.v, result.info, result.sweeps, a, c, options, stream, "eigh");
+  return result;
+}
+
+void eigh_out(const Tensor& w, const Tensor& v, const Tensor& info, const Tensor& sweeps, const Tensor& a, const EighOptions& options, const Stream& stream) {
+  detail::solve_into(w, &v, info, sweeps, a, options, stream, "eigh_out");
+}
+
+EigvalshResult eigvalsh(const Tensor& a, const EighOptions& options, const Stream& given) {
+  detail::Checked c = detail::validate(a, options, "eigvalsh");
+  Stream stream = detail::resolve_stream(given, *c.runtime, "eigvalsh");
+  detail::Shapes shapes(c);
+  Device device = stream.device();
+  EigvalshResult result;
+  result.w = empty(shapes.w, {.dtype = detail::real_of(a.dtype()), .device = device}, stream);
+  result.info = empty(shapes.info, {.dtype = DType::i32, .device = device}, stream);
+  result.sweeps = empty(shapes.info, {.dtype = DType::i32, .device = device}, stream);
+  detail::run(result.w, Tensor(), result.info, result.sweeps, a, c, options, stream, "eigvalsh");
+  return result;
+}
+
+void eigvalsh_out(const Tensor& w, const Tensor& info, const Tensor& sweeps, const Tensor& a, const EighOptions& options, const Stream& stream) {
+  detail::solve_into(w, nullptr, info, sweeps, a, options, stream, "eigvalsh_out");
+}
+
+void require_converged(const Tensor& info, const Stream& stream) {
+  std::vector<std::int32_t> codes = info.reshape({-1}).to_host<std::int32_t>(stream);
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    if (codes[i] == 0) continue;
+    throw Error(ErrorCode::not_converged, "require_converged",
+                codes[i] < 0 ? fmt::format("matrix {} of the batch has NaN or Inf in the triangle that is read", i)
+                             : fmt::format("matrix {} of the batch did not converge: {} off-diagonal elements are above the tolerance", i, codes[i]));
+  }
+}
+
+}  // namespace linalg
+}  // namespace clutch::inline v0

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/ops/eigh.hpp>
+
+#include "encode/plan.hpp"
+
+#include <span>
+
+namespace clutch::inline v0::detail {
+
+/// What selection of eigh and eigvalsh looks at; also the key of their cached plans.
+struct EighProblem {
+  DType dtype = DType::f32;  ///< of computation: f32, f64, c64, c128
+  bool vectors = true;
+  std::uint16_t n = 0;  ///< sizes that select alike are alike: size_class()
+};
+
+/// Largest n of a private matrix; larger ones live in scratch.
+inline constexpr std::int64_t kEighPrivate = 32;
+inline constexpr std::int64_t kEighMost = 256;  ///< of the lanes' drivers
+
+/// The size itself where programs know it, else the largest of its class.
+std::uint16_t eigh_size_class(std::int64_t n);
+
+/// Pure; the entry of the host driver is "eigh_host", which is no kernel. Errors: not_supported, invalid_argument.
+KernelPlan select(const DeviceTraits& traits, const EighProblem& problem, std::string_view forced = {});
+
+/// Matrices in an item's vectors.
+int eigh_lanes(const DeviceTraits& traits, DType dtype);
+
+/// Contiguous matrices as the drivers take them; a and v are numbers of the compute type, pairs of them where complex.
+struct EighCall {
+  Tensor w, v, info, sweeps, a;  ///< v undefined: eigenvalues alone
+  std::int64_t n = 0, batch = 0;
+  std::int64_t apart = 0;  ///< elements from a matrix to the next
+  bool transposed = false;
+  std::int64_t first = 0, pairs = 0;
+  linalg::EighOptions options;
+};
+
+/// LAPACKE on mapped memory. Errors: strict.
+void eigh_on_host(const EighCall& call, const Stream& stream, const char* op);
+/// Why there is no host driver; empty if there is one.
+std::string eigh_host_refuses(const DeviceTraits& traits);
+
+}  // namespace clutch::inline v0::detail

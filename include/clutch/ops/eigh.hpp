@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/tensor.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace clutch::inline v0::linalg {
+
+/// The triangle that is read; the other one may hold anything.
+enum class Uplo : std::uint8_t { lower, upper };
+
+/// How eigenpairs are found. What a driver refuses is an Error that names its reason.
+enum class EighDriver : std::uint8_t {
+  automatic,     ///< by the device's traits, dtype and n, never by the batch
+  closed,        ///< n = 1 and 2 by formula
+  jacobi_lanes,  ///< cyclic Jacobi, a matrix in each lane of a work-item's vectors; n up to 256
+  qr_lanes,      ///< Householder tridiagonalisation and implicit QR, a matrix in each lane; n up to 256
+  host,          ///< LAPACKE on the device's own memory, on CPU devices: waits for the stream, counted as a host fall-back
+};
+/// Returns the enumerator's name, "jacobi_lanes".
+CLUTCH_API std::string_view name(EighDriver driver) noexcept;
+
+/// What is done with the free sign (phase) of each eigenvector.
+enum class EighPhase : std::uint8_t {
+  free,      ///< as the driver leaves it
+  positive,  ///< the largest component, the first of several, is real and positive
+};
+
+struct EighOptions {
+  Uplo uplo = Uplo::lower;
+  EighDriver driver = EighDriver::automatic;
+  EighPhase phase = EighPhase::free;
+  std::int64_t first = 0;   ///< number of the first eigenpair wanted, in ascending order
+  std::int64_t count = -1;  ///< how many from there; -1: all others
+  double tolerance = 0;     ///< what an off-diagonal element may be against the matrix's Frobenius norm; 0: the compute type's epsilon
+  int max_sweeps = 0;       ///< sweeps of a matrix before it counts as not converged; 0: 30 of Jacobi, 30 n of QR
+};
+
+struct EighResult {
+  Tensor w, v, info, sweeps;
+};
+
+/// Computes eigenvalues and eigenvectors of symmetric or Hermitian matrices, a = v diag(w) v^H, for all matrices of a batch at once.
+/// Shapes: a (*, n, n), any strides; w (*, k), v (*, n, k), info (*), sweeps (*), k the number of eigenpairs wanted. n = 0 and empty
+///   batches give empty results. The allocating form's v has its columns contiguous (strides (..., 1, n)), as PyTorch's.
+/// Dtypes: f32, f64, c64, c128; w is real. f16 and bf16 are storage, computed in f32. info and sweeps are i32.
+/// Results: w ascends. Columns of v are orthonormal. Of a complex diagonal the real part is taken. info is 0 where a matrix converged; k > 0:
+///   so many off-diagonal elements (of the tridiagonal form; Jacobi: 1) did not fall below the tolerance; -1: NaN or Inf stands in the triangle
+///   that is read, and all of that matrix's results are NaN. `sweeps` counts a matrix's own iterations (0 where there are none).
+/// In place: no result may overlap a or another one.
+/// Determinism: a matrix's bits depend neither on its neighbours nor on its place in the batch nor on the batch's size.
+/// Accuracy: |a v - v w| <= 30 n eps |a| and |v^H v - 1| <= 30 n eps (Frobenius norms, eps of the compute type), |w - exact| <= 30 n eps |a|.
+///   Subnormal elements and results count as zero.
+/// Scratch: the lanes' drivers take at most the input's size, plus what a bundle of matrices takes for the batches smaller than the
+///   device; other strides than those of a batch of contiguous matrices, and f16 and bf16, are copied first.
+/// Errors: invalid_shape if a is not (*, n, n) or results have other shapes; invalid_dtype; invalid_argument for a range outside of 0 to n;
+///   invalid_overlap; device_mismatch; not_supported for f64 and c128 without fp64 or a driver that refuses; strict where a host
+///   fall-back is forbidden.
+/// Stream: never waits, but for the host driver, which waits for the stream's earlier work.
+/// Source: torch.linalg.eigh of PyTorch 2.12. It differs on purpose: what does not converge is told per matrix in `info` and throws
+///   only by require_converged(); NaN and Inf stay in their matrix.
+CLUTCH_API EighResult eigh(const Tensor& a, const EighOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void eigh_out(const Tensor& w, const Tensor& v, const Tensor& info, const Tensor& sweeps, const Tensor& a, const EighOptions& options = {},
+                         const Stream& stream = {});
+
+struct EigvalshResult {
+  Tensor w, info, sweeps;
+};
+
+/// Computes eigenvalues alone; eigenvectors are never formed. All else as eigh, `phase` has no meaning.
+CLUTCH_API EigvalshResult eigvalsh(const Tensor& a, const EighOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void eigvalsh_out(const Tensor& w, const Tensor& info, const Tensor& sweeps, const Tensor& a, const EighOptions& options = {},
+                             const Stream& stream = {});
+
+/// Waits for info and throws if a matrix did not converge. Errors: not_converged names the first one by its place in the flattened batch, and
+/// what its info says; capturing.
+CLUTCH_API void require_converged(const Tensor& info, const Stream& stream = {});
+
+}  // namespace clutch::inline v0::linalg

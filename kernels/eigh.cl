@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+// eigh: eigenvalues and eigenvectors of a batch of symmetric or Hermitian matrices.
+// eigh_closed: n = 1 and 2 by formula. eigh_jacobi_lanes: cyclic Jacobi. eigh_qr_lanes: Householder tridiagonalisation and implicit QR.
+// Ownership: an item takes a bundle of LANES matrices at a time, one in each lane of its vectors (one matrix where LANES is 1). Matrices live in
+// private memory up to N_MAX or, with IN_SCRATCH, in an item's part of global scratch: a bundle's matrices and, with VECTORS, their vectors.
+// Each matrix is scaled by a power of two, so that its largest element is in [1, 2); one with NaN or Inf computes with zeros and ends as NaN.
+// Needs: T, LANES, COMPLEX (0 or 1: elements are pairs), VECTORS (0: eigenvalues alone), N_MAX, N (the size, if it is known; else 0).
+#if !defined(T) || !defined(LANES) || !defined(COMPLEX) || !defined(VECTORS) || !defined(N_MAX) || !defined(N)
+#error "T, LANES, COMPLEX, VECTORS, N_MAX and N are not defined"
+#endif
+#define PARTS (1 + COMPLEX)
+#if N
+#define N_UNROLL
+#else
+#define N_UNROLL 1
+#endif
+#ifdef IN_SCRATCH
+#define MEM __global
+#else
+#define MEM __private
+#endif
+#include "eigh/jacobi.clh"
+#include "eigh/lanes.clh"
+#include "eigh/tridiagonal.clh"
+
+#define EIGH_PARAMS                                                                                                                                       \
+  CLUTCH_PREDICATE __global uchar *w_base, ulong w_offset, __global uchar *v_base, ulong v_offset, __global uchar *info_base, ulong info_offset,          \
+      __global uchar *sweeps_base, ulong sweeps_offset, __global const uchar *a_base, ulong a_offset, __global uchar *scratch_base, ulong scratch_offset, \
+      int n_given, ulong batch, ulong apart, int transposed, int conjugate, int first_pair, int pairs, int positive, T tolerance_given, int limit
+#define EIGH_POINTERS                                                      \
+  __global T* w = (__global T*)(w_base + w_offset);                        \
+  __global T* v_out = (__global T*)(v_base + v_offset);                    \
+  __global int* info = (__global int*)(info_base + info_offset);           \
+  __global int* sweeps_out = (__global int*)(sweeps_base + sweeps_offset); \
+  __global const T* given = (__global const T*)(a_base + a_offset);
+
+// The power of two that brings the triangle's largest element into [1, 2), into *scale; the way back into *unscale. Mask: NaN or Inf in it.
+static inline M find_scale(MEM const R* a, int ri, int rj, int n, R* scale, R* unscale) {
+  R most = 0;
+  M bad = 0;
+#pragma unroll N_UNROLL
+  for (int i = 0; i < n; ++i)
+#pragma unroll N_UNROLL
+    for (int j = 0; j <= i; ++j) {
+      R x = fabs(RE(i, j));
+      bad |= MASK(!(x <= LARGEST));
+      most = MAX_OF(x, most);
+#if COMPLEX
+      R y = fabs(IM(i, j));
+      bad |= i == j ? (M)0 : MASK(!(y <= LARGEST));
+      most = i != j && y > most ? y : most;
+#endif
+    }
+  M exponent = AS_M(most) & EXPONENT_MASK, opposite = (EXPONENT_MASK - EXPONENT_ONE) - exponent;
+  M extreme = MASK(opposite == 0);  // 2^-127 is no normal number
+  *scale = SELECT(bad, (R)0, AS_R(SELECT(extreme, (M)EXPONENT_ONE, opposite)));
+  *unscale = AS_R(SELECT(extreme, exponent - EXPONENT_ONE, exponent));
+  return bad;
+}
+
+// Scales a triangle, and takes imaginary parts with the sign of the lower one. Returns the whole matrix's Frobenius norm, or 1 if that is less.
+static inline R apply_scale(MEM R* a, int ri, int rj, int n, R scale, M bad, int conjugate) {
+  R scale_im = conjugate ? -scale : scale, outside = 0, diagonal = 0;
+#pragma unroll N_UNROLL
+  for (int i = 0; i < n; ++i)
+#pragma unroll N_UNROLL
+    for (int j = 0; j <= i; ++j) {
+      R x = SELECT(bad, (R)0, RE(i, j) * scale);
+      RE(i, j) = x;
+      if (i == j) {
+        diagonal = fma(x, x, diagonal);
+      } else {
+        outside = fma(x, x, outside);
+#if COMPLEX
+        R y = SELECT(bad, (R)0, IM(i, j) * scale_im);
+        IM(i, j) = y;
+        outside = fma(y, y, outside);
+#endif
+      }
+    }
+  R square = fma((R)REAL(2.0), outside, diagonal);
+  return SELECT(square > 1, square * rsqrt_of(square), (R)1);
+}
+
+#if VECTORS
+// Multiplies each row by the sign or phase that makes its largest element, the first of several, positive.
+static inline void make_positive(MEM R* v, int n) {
+  for (int j = 0; j < n; ++j) {
+    MEM R* row = v + j * n * PARTS;
+    R most = 0, re = 1, im = 0;
+    for (int i = 0; i < n; ++i) {
+      R x = row[i * PARTS];
+#if COMPLEX
+      R y = row[2 * i + 1], size = fma(x, x, y * y);
+      M more = MASK(size > most * REAL(1.0001));  // equal sizes, but for rounding
+      most = SELECT(more, size, most), re = SELECT(more, x, re), im = SELECT(more, -y, im);
+#else
+      M more = MASK(fabs(x) > most * REAL(1.0001));
+      most = SELECT(more, fabs(x), most), re = SELECT(more, x, re);
+#endif
+    }
+#if COMPLEX
+    R turn = rsqrt_of(fma(re, re, im * im));
+    re *= turn, im *= turn;
+    for (int i = 0; i < n; ++i) {
+      R x = row[2 * i], y = row[2 * i + 1];
+      row[2 * i] = fma(x, re, -(y * im)), row[2 * i + 1] = fma(x, im, y * re);
+    }
+#else
+    for (int i = 0; i < n; ++i) row[i] = SELECT(re < 0, -row[i], row[i]);
+#endif
+  }
+}
+#endif
+
+// Sorts and writes a bundle's results. `lanes` has room for LANES * PADDED(n * n * PARTS) numbers.
+static inline void store_results(__global T* w, __global T* v_out, __global int* info, __global int* sweeps_out, ulong first, int count, int n, int first_pair,
+                                 int pairs, int positive, R* d, MEM R* v, MEM T* lanes, R unscale, M bad, M remain, M used) {
+  M code = SELECT(bad, (M)-1, remain);
+  const BITS* codes = (const BITS*)&code;
+  const BITS* steps = (const BITS*)&used;
+  for (int l = 0; l < count; ++l) info[first + l] = (int)codes[l], sweeps_out[first + l] = (int)steps[l];
+#if N && N * N * PARTS <= LANES
+  if (pairs == N) {
+    // Odd-even transposition of values with their rows; equal ones stay in place.
+#pragma unroll
+    for (int round = 0; round < N; ++round)
+#pragma unroll
+      for (int i = 0; i + 1 < N; ++i)
+        if ((i + round) % 2 == 0) {
+          M swap = MASK(d[i + 1] < d[i]);
+          R low = SELECT(swap, d[i + 1], d[i]);
+          d[i + 1] = SELECT(swap, d[i], d[i + 1]), d[i] = low;
+#if VECTORS
+#pragma unroll
+          for (int k = 0; k < N * PARTS; ++k) {
+            R x = v[i * N * PARTS + k], y = v[(i + 1) * N * PARTS + k];
+            v[i * N * PARTS + k] = SELECT(swap, y, x), v[(i + 1) * N * PARTS + k] = SELECT(swap, x, y);
+          }
+#endif
+        }
+#pragma unroll
+    for (int i = 0; i < N; ++i) d[i] = SELECT(bad, (R)NAN, d[i] * unscale);
+    store_packed(w + first * N, d, N, count);
+#if VECTORS
+    if (positive) make_positive(v, N);
+#pragma unroll
+    for (int i = 0; i < N * N * PARTS; ++i) v[i] = SELECT(bad, (R)NAN, v[i]);
+    store_packed(v_out + first * N * N * PARTS, v, N * N * PARTS, count);
+#endif
+    return;
+  }
+#endif
+  M rank[N_MAX];
+#pragma unroll N_UNROLL
+  for (int i = 0; i < n; ++i) {
+    rank[i] = 0;
+#pragma unroll N_UNROLL
+    for (int j = 0; j < i; ++j) {
+      M less = MASK(d[i] < d[j]);
+      rank[j] -= less;
+      rank[i] += 1 + less;
+    }
+  }
+  for (int i = 0; i < n; ++i) d[i] = SELECT(bad, (R)NAN, d[i] * unscale + (R)0);
+  int length = n * PARTS;
+#if VECTORS
+  if (positive) make_positive(v, n);
+  if (ANY(bad))
+    for (int i = 0; i < n * length; ++i) v[i] = SELECT(bad, (R)NAN, v[i]);
+  store_lanes(lanes, v, n * length);
+#endif
+  const T* values = (const T*)d;
+  const BITS* ranks = (const BITS*)rank;
+  for (int l = 0; l < count; ++l) {
+    ulong m = first + l;
+    for (int j = 0; j < n; ++j) {
+      int to = (int)ranks[j * LANES + l] - first_pair;
+      if (to >= 0 && to < pairs) {
+        w[m * pairs + to] = values[j * LANES + l];
+#if VECTORS
+        copy_row(v_out + (m * pairs + to) * length, lanes + l * PADDED(n * length) + j * length, length);
+#endif
+      }
+    }
+  }
+}
+
+#if N
+// The strides are known, too, so that matrices live in registers.
+#define SIZE_OF_MATRICES const int n = N, ri = N, rj = 1;
+#define TURN(a)                                                                               \
+  _Pragma("unroll") for (int i = 1; i < N; ++i) _Pragma("unroll") for (int j = 0; j < i; ++j) \
+      _Pragma("unroll") for (int p = 0; p < PARTS; ++p) if (transposed) a[(i * N + j) * PARTS + p] = a[(j * N + i) * PARTS + p];
+#else
+#define SIZE_OF_MATRICES const int n = n_given, ri = transposed ? 1 : n, rj = transposed ? n : 1;
+#define TURN(a)
+#endif
+#ifdef IN_SCRATCH
+#define MATRIX_MEMORY                                                                                                     \
+  MEM R* a = (MEM R*)(scratch_base + scratch_offset) + get_global_id(0) * (ulong)(VECTORS + 1) * (PADDED(n * n * PARTS)); \
+  MEM R* v = a + VECTORS * PADDED(n * n * PARTS);
+#else
+#define MATRIX_MEMORY                 \
+  R a[N_MAX * N_MAX * PARTS + LANES]; \
+  R v[VECTORS ? N_MAX * N_MAX * PARTS + LANES : 1];
+#endif
+// Bundles of an item: neighbours where it has vectors and a core of its own, so that it reads and writes memory in order.
+#if LANES > 1
+#define EACH_BUNDLE                                                                                                   \
+  const ulong bundles = (batch + LANES - 1) / LANES, share = (bundles + get_global_size(0) - 1) / get_global_size(0); \
+  for (ulong bundle = get_global_id(0) * share, end = min(bundle + share, bundles); bundle < end; ++bundle)
+#else
+#define EACH_BUNDLE for (ulong bundle = get_global_id(0); bundle < batch; bundle += get_global_size(0))
+#endif
+// Loads and scales a bundle.
+#define BUNDLE                                                                                                                     \
+  ulong first = bundle * LANES;                                                                                                    \
+  int count = (int)min((ulong)LANES, batch - first);                                                                               \
+  load_bundle(a, given + first * apart, apart, count, n * n * PARTS, (batch - min(batch, first + LANES)) * n * n * PARTS < LANES); \
+  TURN(a)                                                                                                                          \
+  prefetch_bundle(given + (first + LANES) * apart, first + 2 * LANES <= batch ? LANES * apart : 0);                                \
+  prefetch_bundle(v_out + first * pairs * n * PARTS, VECTORS ? (ulong)count * pairs * n * PARTS : 0);                              \
+  R scale, unscale;                                                                                                                \
+  M bad = find_scale(a, ri, rj, n, &scale, &unscale), used = 0, remain = 0;                                                        \
+  R tolerance = tolerance_given * apply_scale(a, ri, rj, n, scale, bad, conjugate);
+
+#ifdef CLUTCH_ENTRY_eigh_jacobi_lanes
+__kernel void eigh_jacobi_lanes(EIGH_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  EIGH_POINTERS
+  SIZE_OF_MATRICES
+  MATRIX_MEMORY
+  EACH_BUNDLE {
+    BUNDLE
+#if VECTORS
+#pragma unroll N_UNROLL
+    for (int i = 0; i < n * n * PARTS; ++i) v[i] = i % ((n + 1) * PARTS) == 0;
+#endif
+    remain = iterate_jacobi(a, ri, rj, n, v, tolerance, limit, &used);
+    R d[N_MAX];
+#pragma unroll N_UNROLL
+    for (int i = 0; i < n; ++i) d[i] = RE(i, i);
+    store_results(w, v_out, info, sweeps_out, first, count, n, first_pair, pairs, positive, d, v, (MEM T*)a, unscale, bad, remain, used);
+  }
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_eigh_qr_lanes
+__kernel void eigh_qr_lanes(EIGH_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  EIGH_POINTERS
+  SIZE_OF_MATRICES
+  MATRIX_MEMORY
+  EACH_BUNDLE {
+    BUNDLE
+    R d[N_MAX], e[N_MAX], factor[N_MAX], phase[COMPLEX ? 2 * N_MAX : 1];
+    tridiagonalize(a, ri, rj, n, d, e, factor, phase);
+#if VECTORS
+    form_q(v, a, ri, rj, n, factor, phase);
+#endif
+    remain = iterate_qr(d, e, n, v, n * PARTS, tolerance, limit, &used);
+    store_results(w, v_out, info, sweeps_out, first, count, n, first_pair, pairs, positive, d, v, (MEM T*)a, unscale, bad, remain, used);
+  }
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_eigh_closed
+// Packed matrices of LENGTH numbers, a power of two: LENGTH vectors of memory become one for each number, and back.
+#if LANES > 1
+#define UNZIP(x, LENGTH)                                                                                            \
+  _Pragma("unroll") for (int step = 1; step < LENGTH; step *= 2) {                                                  \
+    R y[LENGTH];                                                                                                    \
+    _Pragma("unroll") for (int i = 0; i < LENGTH / 2; ++i) y[i] = (R)(x[2 * i].even, x[2 * i + 1].even),            \
+                                                           y[i + LENGTH / 2] = (R)(x[2 * i].odd, x[2 * i + 1].odd); \
+    _Pragma("unroll") for (int i = 0; i < LENGTH; ++i) x[i] = y[i];                                                 \
+  }
+#define ZIP(x, LENGTH)                                                                                                                                 \
+  _Pragma("unroll") for (int step = 1; step < LENGTH; step *= 2) {                                                                                     \
+    R y[LENGTH];                                                                                                                                       \
+    _Pragma("unroll") for (int i = 0; i < LENGTH / 2; ++i) y[2 * i] = ZIP_LO(x[i], x[i + LENGTH / 2]), y[2 * i + 1] = ZIP_HI(x[i], x[i + LENGTH / 2]); \
+    _Pragma("unroll") for (int i = 0; i < LENGTH; ++i) x[i] = y[i];                                                                                    \
+  }
+#else
+#define UNZIP(x, LENGTH)
+#define ZIP(x, LENGTH)
+#endif
+// All numbers of the bundle: vectors where the bundle is full, else number by number through a copy.
+#define TAKE(x, from, stride, LENGTH)                                                                                  \
+  {                                                                                                                    \
+    T numbers[LANES * LENGTH];                                                                                         \
+    if (LANES > 1 && count == LANES && stride == LENGTH) {                                                             \
+      _Pragma("unroll") for (int i = 0; i < LENGTH; ++i) x[i] = *(__global const clutch_unaligned*)(from + i * LANES); \
+    } else {                                                                                                           \
+      for (int l = 0; l < LANES; ++l)                                                                                  \
+        for (int i = 0; i < LENGTH; ++i) numbers[l * LENGTH + i] = from[min(l, count - 1) * stride + i];               \
+      _Pragma("unroll") for (int i = 0; i < LENGTH; ++i) x[i] = *(const clutch_unaligned*)(numbers + i * LANES);       \
+    }                                                                                                                  \
+    UNZIP(x, LENGTH)                                                                                                   \
+  }
+#define PUT(to, x, LENGTH)                                                                                      \
+  {                                                                                                             \
+    ZIP(x, LENGTH)                                                                                              \
+    T numbers[LANES * LENGTH];                                                                                  \
+    if (LANES > 1 && count == LANES) {                                                                          \
+      _Pragma("unroll") for (int i = 0; i < LENGTH; ++i) * (__global clutch_unaligned*)(to + i * LANES) = x[i]; \
+    } else {                                                                                                    \
+      _Pragma("unroll") for (int i = 0; i < LENGTH; ++i) * (clutch_unaligned*)(numbers + i * LANES) = x[i];     \
+      for (int i = 0; i < count * LENGTH; ++i) to[i] = numbers[i];                                              \
+    }                                                                                                           \
+  }
+#if LANES == 1
+typedef R clutch_unaligned;
+#endif
+
+__kernel void eigh_closed(EIGH_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  EIGH_POINTERS
+  SIZE_OF_MATRICES
+  EACH_BUNDLE {
+    ulong first = bundle * LANES;
+    int count = (int)min((ulong)LANES, batch - first);
+    R a[N * N * PARTS], scale, unscale;
+    TAKE(a, (given + first * apart), apart, N * N * PARTS)
+    TURN(a)
+    M bad = find_scale(a, ri, rj, N, &scale, &unscale);
+    R low = SELECT(bad, (R)NAN, RE(0, 0));
+#if N == 1
+    R w_both[1] = {low + (R)0};
+#if VECTORS
+    R v[PARTS];
+    v[0] = SELECT(bad, (R)NAN, (R)1);
+#if COMPLEX
+    v[1] = SELECT(bad, (R)NAN, (R)0);
+#endif
+#endif
+#else
+    R app = low * scale, aqq = RE(1, 1) * scale, br = RE(1, 0) * scale, h = aqq - app;
+#if COMPLEX
+    R bi = IM(1, 0) * scale * (conjugate ? (R)-1 : (R)1), size2 = fma(br, br, bi * bi);
+#else
+    R size2 = br * br;
+#endif
+    // As a rotation of eigh_jacobi_lanes; the eigenvalues are the mean and half the distance from it.
+    R square = fma(h, h, REAL(4.0) * size2), y = rsqrt_of(square);
+    R cos2 = fma(REAL(0.5) * fabs(h), y, (R)REAL(0.5)), z = rsqrt_of(cos2);
+    M on = MASK(size2 > TINY), turned = MASK(h < 0);
+    R c = SELECT(on, cos2 * z, (R)1), t = SELECT(on, SELECT(turned, -y, y) * z, (R)0);
+    R middle = REAL(0.5) * (app + aqq), distance = REAL(0.5) * SELECT(on, square * y, fabs(h));
+    R w_both[2] = {SELECT(bad, (R)NAN, (middle - distance) * unscale + (R)0), SELECT(bad, (R)NAN, (middle + distance) * unscale + (R)0)};
+#if VECTORS
+    // Rows p = (c, -s) and q = (conj s, c); the lower eigenvalue's is q where h is negative.
+    R v[4 * PARTS];
+    R sr = t * br;
+    v[0] = SELECT(turned, sr, c), v[PARTS] = SELECT(turned, c, -sr);
+    v[2 * PARTS] = SELECT(turned, c, sr), v[3 * PARTS] = SELECT(turned, -sr, c);
+#if COMPLEX
+    R si = t * bi;
+    v[1] = SELECT(turned, -si, (R)0), v[3] = SELECT(turned, (R)0, -si);
+    v[5] = SELECT(turned, (R)0, -si), v[7] = SELECT(turned, -si, (R)0);
+#endif
+    if (positive) make_positive(v, 2);
+#pragma unroll
+    for (int i = 0; i < 4 * PARTS; ++i) v[i] = SELECT(bad, (R)NAN, v[i] + (R)0);
+#endif
+#endif
+    __global T* w_to = w + first * pairs;
+    if (pairs == N) {
+      PUT(w_to, w_both, N)
+    } else {
+      R one[1] = {first_pair == 0 ? w_both[0] : w_both[N - 1]};
+      PUT(w_to, one, 1)
+    }
+#if VECTORS
+    __global T* v_to = v_out + first * pairs * N * PARTS;
+    if (pairs == N) {
+      PUT(v_to, v, N * N * PARTS)
+    } else {
+#if N == 2
+      R half_of[2 * PARTS];
+#pragma unroll
+      for (int i = 0; i < 2 * PARTS; ++i) half_of[i] = first_pair == 0 ? v[i] : v[i + 2 * PARTS];
+      PUT(v_to, half_of, 2 * PARTS)
+#endif
+    }
+#endif
+    const BITS* codes = (const BITS*)&bad;
+    for (int l = 0; l < count; ++l) info[first + l] = (int)codes[l], sweeps_out[first + l] = 0;
+  }
+}
+#endif

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/eigh.hpp"
+
+#include "ops/eigh_plan.hpp"
+#include "support/op_runner.hpp"
+
+#include <lapacke.h>
+#include <complex>
+#include <random>
+
+namespace clutch::testing {
+namespace {
+
+using cases::EighCase;
+using cases::HostMatrix;
+using linalg::EighDriver;
+using linalg::EighOptions;
+using linalg::Uplo;
+using Z = std::complex<double>;
+
+constexpr EighDriver kDrivers[] = {EighDriver::closed, EighDriver::jacobi_lanes, EighDriver::qr_lanes, EighDriver::host};
+constexpr DType kDtypes[] = {DType::f32, DType::f64, DType::c64, DType::c128};
+
+/// Drivers that take matrices of that size on the device; the default one first.
+std::vector<EighDriver> drivers_for(const Device& device, DType dtype, std::int64_t n) {
+  std::vector<EighDriver> all{EighDriver::automatic};
+  for (EighDriver driver : kDrivers) {
+    detail::EighProblem problem{dtype, true, detail::eigh_size_class(n)};
+    if (code_of([&] { detail::select(device.traits(), problem, fmt::format("eigh_{}", linalg::name(driver))); }) == ErrorCode::ok) all.push_back(driver);
+  }
+  return all;
+}
+
+std::vector<double> numbers(const Tensor& t) {
+  std::vector<std::uint8_t> raw = t.to_bytes();
+  std::vector<double> all;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(t.numel()); ++i) all.push_back(model::value_at(raw.data(), i, t.dtype()));
+  return all;
+}
+
+/// Columns of v, one after another, matrix by matrix.
+std::vector<Z> columns(const Tensor& v) {
+  std::vector<Tensor> parts = EighCase::parts_of(v.mT());
+  std::vector<double> re = numbers(parts[0].contiguous()), im = parts.size() > 1 ? numbers(parts[1].contiguous()) : std::vector<double>(re.size());
+  std::vector<Z> all;
+  for (std::size_t i = 0; i < re.size(); ++i) all.emplace_back(re[i], im[i]);
+  return all;
+}
+
+std::vector<double> lapack_values(const HostMatrix& m) {
+  std::vector<Z> a = m.a;
+  std::vector<double> w(a.size() + 1);
+  auto n = static_cast<lapack_int>(m.n);
+  EXPECT_EQ(LAPACKE_zheev(LAPACK_ROW_MAJOR, 'N', 'L', n, reinterpret_cast<lapack_complex_double*>(a.data()), std::max(n, 1), w.data()), 0);
+  w.resize(static_cast<std::size_t>(m.n));
+  return w;
+}
+
+/// Solves matrices of the host and checks all bounds of the contract; returns what is wrong.
+std::string wrong_in(const Device& device, const std::vector<HostMatrix>& given, DType dtype, const EighOptions& options) {
+  std::vector<HostMatrix> matrices = EighCase::rounded(given, dtype);
+  std::int64_t n = matrices[0].n, batch = static_cast<std::int64_t>(matrices.size());
+  std::vector<std::uint8_t> raw = EighCase::pack(matrices, dtype, options.uplo);
+  Tensor a = from_bytes(raw.data(), raw.size(), {batch, n, n}, {.dtype = dtype, .device = device});
+  auto [w, v, info, sweeps] = linalg::eigh(a, options);
+  if (options.driver != EighDriver::automatic && !last_plan().starts_with(fmt::format("eigh_{} ", linalg::name(options.driver)))) return "ran " + last_plan();
+  for (std::int32_t code : info.to_host<std::int32_t>())
+    if (code != 0) return fmt::format("info {}", code);
+  auto alone = linalg::eigvalsh(a, options);
+  std::vector<double> values = numbers(w), values_alone = numbers(alone.w);
+  std::vector<Z> vectors = columns(v);
+  double eps = EighCase::epsilon(dtype);
+  for (std::int64_t m = 0; m < batch; ++m) {
+    const HostMatrix& matrix = matrices[static_cast<std::size_t>(m)];
+    std::vector<double> want = lapack_values(matrix);
+    auto r = EighCase::ratios(matrix, &values[static_cast<std::size_t>(m * n)], &vectors[static_cast<std::size_t>(m * n * n)], n, eps, want);
+    auto s = EighCase::ratios(matrix, &values_alone[static_cast<std::size_t>(m * n)], nullptr, n, eps, want);
+    if (!(r.residual <= 30) || !(r.orthogonality <= 30) || !(r.spectrum <= 30) || !(s.spectrum <= 30) || !r.ascending || !s.ascending)
+      return fmt::format("matrix {}: residual {:.3g}, orthogonality {:.3g}, values {:.3g} and alone {:.3g} (30 at most), ascending {} {}", m, r.residual,
+                         r.orthogonality, r.spectrum, s.spectrum, r.ascending, s.ascending);
+  }
+  return {};
+}
+
+std::vector<std::int64_t> sizes_of_level() {
+  if (level() == "smoke") return {1, 2, 3, 4, 5, 8, 13, 16, 17, 22, 33};
+  std::vector<std::int64_t> all;
+  for (std::int64_t n = 1; n <= 40; ++n) all.push_back(n);
+  for (std::int64_t n : {48, 64, 65, 100, 128, 200, 256}) all.push_back(n);
+  if (level() == "nightly") all.push_back(512);
+  return all;
+}
+
+TEST(Eigh, EveryDriverKeepsTheBoundsOnEveryFamily) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : kDtypes) {
+      if (EighCase::is_double(dtype) && skip_without(device, "fp64", device.traits().fp64)) continue;
+      for (std::int64_t n : sizes_of_level()) {
+        if (level() == "smoke" && n > 22 && dtype != DType::f32 && dtype != DType::c128) continue;
+        std::vector<HostMatrix> matrices;
+        for (std::string_view family : EighCase::families())
+          if (n <= 64 || family == "random" || family == "clustered" || family == "repeated")
+            matrices.push_back(EighCase::make(family, n, is_complex(dtype), EighCase::epsilon(dtype), seed()));
+        for (EighDriver driver : drivers_for(device, dtype, n))
+          for (Uplo uplo : {Uplo::lower, Uplo::upper}) {
+            if (uplo == Uplo::upper && n > 17) continue;
+            ASSERT_EQ(wrong_in(device, matrices, dtype, {.uplo = uplo, .driver = driver}), "")
+                << name(dtype) << " n " << n << ' ' << linalg::name(driver) << (uplo == Uplo::upper ? " upper" : " lower") << "; families "
+                << fmt::format("{}", fmt::join(EighCase::families(), " "));
+          }
+      }
+    }
+  }
+}
+
+TEST(Eigh, KnownSpectraAreFound) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (const char* family : {"laplacian", "arithmetic", "geometric", "repeated", "two_clusters"}) {
+      HostMatrix m = EighCase::make(family, 20, false, 0x1p-23, seed());
+      std::vector<std::uint8_t> raw = EighCase::pack({m}, DType::f32, Uplo::lower);
+      Tensor a = from_bytes(raw.data(), raw.size(), {20, 20}, {.device = device});
+      std::vector<double> w = numbers(linalg::eigvalsh(a).w);
+      auto r = EighCase::ratios(m, w.data(), nullptr, 20, 0x1p-23, m.spectrum);
+      EXPECT_LE(r.spectrum, 30) << family;
+    }
+  }
+}
+
+TEST(Eigh, ScalesNearOverflowAndUnderflow) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : kDtypes) {
+      if (EighCase::is_double(dtype) && skip_without(device, "fp64", device.traits().fp64)) continue;
+      for (std::int64_t n : {1, 2, 3, 9})
+        for (EighDriver driver : drivers_for(device, dtype, n)) {
+          HostMatrix plain = EighCase::make("random", n, is_complex(dtype), 0, seed());
+          int most = EighCase::is_double(dtype) ? 1023 : 127;
+          std::vector<double> reference;
+          for (int power : {0, most - 4, -most + 30, 7}) {
+            HostMatrix m = EighCase::rounded({plain}, dtype)[0];
+            for (Z& x : m.a) x *= std::ldexp(1.0, power);
+            std::vector<std::uint8_t> raw = EighCase::pack({m}, dtype, Uplo::lower);
+            Tensor a = from_bytes(raw.data(), raw.size(), {n, n}, {.dtype = dtype, .device = device});
+            auto r = linalg::eigh(a, {.driver = driver});
+            std::vector<double> w = numbers(r.w);
+            for (double& x : w) x = std::ldexp(x, -power);
+            std::vector<Z> v = columns(r.v);
+            auto ratios = EighCase::ratios(EighCase::rounded({plain}, dtype)[0], w.data(), v.data(), n, EighCase::epsilon(dtype));
+            EXPECT_LE(ratios.residual, 30) << name(dtype) << " n " << n << " 2^" << power << ' ' << linalg::name(driver);
+            EXPECT_LE(ratios.orthogonality, 30);
+            if (driver == EighDriver::host || driver == EighDriver::automatic) continue;
+            if (power == 0) reference = w;
+            if (power == 7) {
+              EXPECT_EQ(w, reference) << "a power of two changes no bits";
+            }
+          }
+        }
+    }
+  }
+}
+
+TEST(Eigh, NeighboursAndPlacesChangeNoBits) {
+  CLUTCH_EACH_DEVICE(device) {
+    std::mt19937 shuffle(static_cast<unsigned>(seed()));
+    for (DType dtype : {DType::f32, DType::c128}) {
+      if (EighCase::is_double(dtype) && skip_without(device, "fp64", device.traits().fp64)) continue;
+      for (std::int64_t n : {1, 2, 3, 7, 12, 34})
+        for (EighDriver driver : drivers_for(device, dtype, n)) {
+          constexpr std::int64_t kBatch = 45;
+          std::vector<HostMatrix> matrices;
+          const auto& families = EighCase::families();
+          for (std::int64_t m = 0; m < kBatch; ++m)
+            matrices.push_back(EighCase::make(families[static_cast<std::size_t>(m) % families.size()], n, is_complex(dtype), EighCase::epsilon(dtype),
+                                              seed() + static_cast<std::uint64_t>(m)));
+          std::vector<std::size_t> order(kBatch);
+          for (std::size_t i = 0; i < kBatch; ++i) order[i] = i;
+          std::shuffle(order.begin(), order.end(), shuffle);
+          std::vector<HostMatrix> shuffled;
+          for (std::size_t i : order) shuffled.push_back(matrices[i]);
+          auto solve = [&](const std::vector<HostMatrix>& some) {
+            std::vector<std::uint8_t> raw = EighCase::pack(some, dtype, Uplo::lower);
+            auto r = linalg::eigh(from_bytes(raw.data(), raw.size(), {static_cast<std::int64_t>(some.size()), n, n}, {.dtype = dtype, .device = device}),
+                                  {.driver = driver});
+            std::vector<std::string> bits;
+            for (std::size_t m = 0; m < some.size(); ++m) {
+              std::string all;
+              for (const Tensor& t : {r.w, r.v, r.info, r.sweeps}) {
+                std::vector<std::uint8_t> part = t.select(0, static_cast<std::int64_t>(m)).to_bytes();
+                all.append(part.begin(), part.end());
+              }
+              bits.push_back(all);
+            }
+            return bits;
+          };
+          std::vector<std::string> together = solve(matrices), mixed = solve(shuffled);
+          for (std::size_t i = 0; i < kBatch; ++i) ASSERT_EQ(mixed[i], together[order[i]]) << name(dtype) << " n " << n << ' ' << linalg::name(driver);
+          for (std::size_t i : {std::size_t{0}, std::size_t{7}, std::size_t{44}})
+            ASSERT_EQ(solve({matrices[i]})[0], together[i]) << "alone: " << name(dtype) << " n " << n << ' ' << linalg::name(driver);
+        }
+    }
+  }
+}
+
+TEST(Eigh, NotANumberStaysInItsMatrix) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (std::int64_t n : {1, 2, 3, 10, 34})
+      for (EighDriver driver : drivers_for(device, DType::f32, n)) {
+        std::vector<HostMatrix> matrices;
+        for (std::uint64_t m = 0; m < 20; ++m) matrices.push_back(EighCase::make("random", n, false, 0, seed() + m));
+        auto solve = [&] {
+          std::vector<std::uint8_t> raw = EighCase::pack(matrices, DType::f32, Uplo::lower);
+          return linalg::eigh(from_bytes(raw.data(), raw.size(), {20, n, n}, {.device = device}), {.driver = driver});
+        };
+        auto clean = solve();
+        matrices[3].at(n - 1, 0) = NAN;
+        matrices[8].at(n - 1, n - 1) = INFINITY;
+        matrices[19].at(n - 1, n / 2) = -INFINITY;
+        auto r = solve();
+        std::vector<std::int32_t> info = r.info.to_host<std::int32_t>();
+        for (std::int64_t m = 0; m < 20; ++m) {
+          bool bad = m == 3 || m == 8 || m == 19;
+          EXPECT_EQ(info[static_cast<std::size_t>(m)], bad ? -1 : 0);
+          for (auto [now, before] : {std::pair(r.w, clean.w), std::pair(r.v, clean.v)}) {
+            if (!bad) {
+              EXPECT_EQ(now.select(0, m).to_bytes(), before.select(0, m).to_bytes()) << "neighbours of n " << n << ' ' << linalg::name(driver);
+              continue;
+            }
+            for (float x : now.select(0, m).contiguous().to_host<float>()) EXPECT_TRUE(std::isnan(x)) << "n " << n << ' ' << linalg::name(driver);
+          }
+        }
+        EXPECT_EQ(code_of([&] { linalg::require_converged(r.info); }), ErrorCode::not_converged);
+        EXPECT_NE(message_of([&] { linalg::require_converged(r.info); }).find("matrix 3 "), std::string::npos);
+        linalg::require_converged(clean.info);
+      }
+  }
+}
+
+TEST(Eigh, LimitsAreKeptAndTold) {
+  CLUTCH_EACH_DEVICE(device) {
+    HostMatrix m = EighCase::make("random", 10, false, 0, seed());
+    std::vector<HostMatrix> matrices{m, EighCase::make("diagonal", 10, false, 0, seed()), m};
+    std::vector<std::uint8_t> raw = EighCase::pack(matrices, DType::f32, Uplo::lower);
+    Tensor a = from_bytes(raw.data(), raw.size(), {3, 10, 10}, {.device = device});
+    for (EighDriver driver : {EighDriver::jacobi_lanes, EighDriver::qr_lanes}) {
+      auto r = linalg::eigh(a, {.driver = driver, .max_sweeps = 1});
+      std::vector<std::int32_t> info = r.info.to_host<std::int32_t>(), sweeps = r.sweeps.to_host<std::int32_t>();
+      EXPECT_GT(info[0], 0);
+      EXPECT_EQ(info[1], 0);
+      EXPECT_EQ(sweeps[0], 1);
+      EXPECT_EQ(sweeps[1], 0) << "a diagonal matrix needs none";
+      EXPECT_EQ(code_of([&] { linalg::require_converged(r.info); }), ErrorCode::not_converged);
+      auto exact = linalg::eigh(a, {.driver = driver}), loose = linalg::eigh(a, {.driver = driver, .tolerance = 1e-2});
+      EXPECT_LT(loose.sweeps.to_host<std::int32_t>()[0], exact.sweeps.to_host<std::int32_t>()[0]);
+      EXPECT_EQ(loose.info.to_host<std::int32_t>()[0], 0);
+    }
+  }
+}
+
+TEST(Eigh, RangesPhasesAndLayouts) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : {DType::f32, DType::c64})
+      for (std::int64_t n : {1, 2, 3, 9})
+        for (EighDriver driver : drivers_for(device, dtype, n)) {
+          SCOPED_TRACE(fmt::format("{} n {} {}", name(dtype), n, linalg::name(driver)));
+          std::vector<HostMatrix> matrices;
+          for (std::uint64_t m = 0; m < 18; ++m) matrices.push_back(EighCase::make("random", n, is_complex(dtype), 0, seed() + m));
+          std::vector<std::uint8_t> raw = EighCase::pack(matrices, dtype, Uplo::lower, false);
+          Tensor a = from_bytes(raw.data(), raw.size(), {3, 6, n, n}, {.dtype = dtype, .device = device});
+          EighOptions options{.driver = driver, .phase = linalg::EighPhase::positive};
+          auto all = linalg::eigh(a, options);
+          EXPECT_EQ(all.w.sizes(), (Dims{3, 6, n}));
+          EXPECT_EQ(all.v.sizes(), (Dims{3, 6, n, n}));
+          EXPECT_EQ(all.v.stride(-2), n > 1 ? 1 : all.v.stride(-2)) << "columns are contiguous";
+          EXPECT_EQ(all.info.sizes(), (Dims{3, 6}));
+          std::vector<Z> v = columns(all.v.reshape({18, n, n}));
+          for (std::size_t k = 0; k < v.size(); k += static_cast<std::size_t>(n)) {
+            double most = 0, positive = 0;
+            for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+              most = std::max(most, std::abs(v[k + i]));
+              if (std::abs(v[k + i].imag()) <= 1e-6) positive = std::max(positive, v[k + i].real());
+            }
+            EXPECT_GE(positive, 0.999 * most) << "the largest, or what is nearly as large";
+          }
+          // A range gives the same bits.
+          options.first = n / 2, options.count = (n + 1) / 2;
+          auto some = linalg::eigh(a, options);
+          EXPECT_EQ(some.w.to_bytes(), all.w.slice(-1, n / 2, n / 2 + (n + 1) / 2).to_bytes());
+          EXPECT_EQ(some.v.to_bytes(), all.v.slice(-1, n / 2, n / 2 + (n + 1) / 2).to_bytes());
+          options.count = 0;
+          EXPECT_EQ(linalg::eigh(a, options).w.sizes(), (Dims{3, 6, 0}));
+          // Other layouts: turned matrices, steps in the batch, rows apart.
+          options.first = 0, options.count = -1;
+          Tensor wide = zeros({3, 12, n, 2 * n}, {.dtype = dtype, .device = device});
+          Tensor inside = wide.slice(1, 0, 12, 2).slice(3, n, 2 * n);
+          copy_(inside, a);
+          auto layout = linalg::eigh(inside, options);
+          EXPECT_EQ(layout.v.to_bytes(), all.v.to_bytes());
+          Tensor stepped = zeros({36, n, n}, {.dtype = dtype, .device = device}).slice(0, 0, 36, 2);
+          copy_(stepped, a.reshape({18, n, n}));
+          EXPECT_EQ(linalg::eigh(stepped, options).v.to_bytes(), all.v.to_bytes());
+          Tensor turned = a.mT().contiguous().mT();
+          EXPECT_EQ(linalg::eigh(turned, options).v.to_bytes(), all.v.to_bytes());
+          auto one = linalg::eigh(a.slice(0, 0, 1).slice(1, 0, 1).expand({4, 5, n, n}), options);
+          EXPECT_EQ(one.v.select(0, 3).select(0, 2).to_bytes(), all.v.select(0, 0).select(0, 0).to_bytes());
+          // Into the caller's tensors of any strides.
+          Tensor w = zeros({3, 6, 2 * n}, {.dtype = EighCase::real_of(dtype), .device = device}).slice(-1, 0, 2 * n, 2);
+          Tensor out = zeros({3, 6, n, n}, {.dtype = dtype, .device = device}), info = full({3, 6}, 7, {.dtype = DType::i32, .device = device});
+          Tensor sweeps = zeros({6, 3}, {.dtype = DType::i32, .device = device}).transpose(0, 1);
+          linalg::eigh_out(w, out, info, sweeps, a, options);
+          EXPECT_EQ(w.to_bytes(), all.w.to_bytes());
+          EXPECT_EQ(out.to_bytes(), all.v.to_bytes());
+          EXPECT_EQ(info.to_bytes(), all.info.to_bytes());
+          EXPECT_EQ(sweeps.to_bytes(), all.sweeps.to_bytes());
+        }
+  }
+}
+
+TEST(Eigh, StorageDtypesEmptyShapesAndScalars) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor a = from_host<float>({2, 1, 1, 2}, device).reshape({2, 2});
+    auto r = linalg::eigh(a);
+    std::vector<float> w = r.w.to_host<float>();
+    EXPECT_NEAR(w[0], 1, 1e-6);
+    EXPECT_NEAR(w[1], 3, 1e-6);
+    for (DType dtype : {DType::f16, DType::bf16}) {
+      auto half = linalg::eigh(cast(a, dtype));
+      EXPECT_EQ(half.w.dtype(), dtype);
+      EXPECT_EQ(half.v.dtype(), dtype);
+      EXPECT_EQ(half.w.to(DType::f32).to_host<float>(), (std::vector<float>{1, 3}));
+    }
+    for (const Dims& sizes : {Dims{0, 3, 3}, Dims{0, 0}, Dims{4, 0, 0}, Dims{2, 0, 5, 5}}) {
+      auto none = linalg::eigh(zeros(sizes, {.device = device}));
+      EXPECT_EQ(none.v.sizes(), sizes);
+      for (std::int32_t code : none.info.to_host<std::int32_t>()) EXPECT_EQ(code, 0);
+      linalg::eigvalsh(zeros(sizes, {.device = device}));
+    }
+    EXPECT_EQ(linalg::eigh(zeros({4, 0, 0}, {.device = device})).info.to_host<std::int32_t>(), (std::vector<std::int32_t>(4, 0)));
+  }
+}
+
+TEST(Eigh, RefusesBadInput) {
+  CLUTCH_EACH_DEVICE(device) {
+    auto make = [&](const Dims& sizes, DType dtype = DType::f32) { return zeros(sizes, {.dtype = dtype, .device = device}); };
+    Tensor a = make({2, 3, 3});
+    EXPECT_EQ(code_of([&] { linalg::eigh(Tensor()); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { linalg::eigh(make({3})); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { linalg::eigh(make({2, 3, 4})); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(message_of([&] { linalg::eigh(make({8, 3, 4})); }), "eigh: a must be square in its last two dims, got (8, 3, 4)");
+    EXPECT_EQ(code_of([&] { linalg::eigh(make({3, 3}, DType::i32)); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { linalg::eigh(a, {.first = 2, .count = 2}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { linalg::eigh(a, {.first = 4}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { linalg::eigh(a, {.tolerance = -1}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { linalg::eigh(a, {.max_sweeps = -1}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { linalg::eigh(a, {.driver = EighDriver::closed}); }), ErrorCode::not_supported);
+    EXPECT_EQ(code_of([&] { linalg::eigh(make({257, 257}), {.driver = EighDriver::qr_lanes}); }), ErrorCode::not_supported);
+    Tensor w = make({2, 3}), v = make({2, 3, 3}), info = make({2}, DType::i32), sweeps = make({2}, DType::i32);
+    linalg::eigh_out(w, v, info, sweeps, a);
+    EXPECT_EQ(code_of([&] { linalg::eigh_out(make({2, 4}), v, info, sweeps, a); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { linalg::eigh_out(w, v, make({2}), sweeps, a); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { linalg::eigh_out(w, a, info, sweeps, a); }), ErrorCode::invalid_overlap);
+    EXPECT_EQ(code_of([&] { linalg::eigh_out(w, v, info, info, a); }), ErrorCode::invalid_overlap);
+    EXPECT_EQ(code_of([&] { linalg::eigvalsh_out(w, info, info, a); }), ErrorCode::invalid_overlap);
+  }
+}
+
+TEST(Eigh, SizesOfAClassBuildNothing) {
+  CLUTCH_EACH_DEVICE(device) {
+    linalg::eigh(zeros({4, 6, 6}, {.device = device}));
+    auto before = build_counters();
+    for (std::int64_t n : {5, 9, 20, 32}) linalg::eigh(zeros({n, n, n}, {.device = device}));
+    EXPECT_EQ(build_counters().built + build_counters().loaded, before.built + before.loaded);
+  }
+}
+
+TEST(Eigh, SelectionByTraitsAlone) {
+  DeviceTraits cpu = wide_cpu();
+  auto entry = [&](std::int64_t n, std::string_view forced = {}) {
+    return std::string(detail::select(cpu, {DType::f32, true, detail::eigh_size_class(n)}, forced).entry);
+  };
+  EXPECT_EQ(entry(1), "eigh_closed");
+  EXPECT_EQ(entry(2), "eigh_closed");
+  EXPECT_EQ(entry(4), "eigh_jacobi_lanes");
+  EXPECT_EQ(entry(5), "eigh_qr_lanes");
+  EXPECT_EQ(entry(64), "eigh_qr_lanes");
+  EXPECT_EQ(entry(2, "eigh_qr_lanes"), "eigh_qr_lanes");
+  EXPECT_EQ(code_of([&] { entry(3, "eigh_closed"); }), ErrorCode::not_supported);
+  EXPECT_EQ(code_of([&] { entry(3, "eigh_best"); }), ErrorCode::invalid_argument);
+  cpu.fp64 = false;
+  EXPECT_EQ(code_of([&] { detail::select(cpu, {DType::c128, true, 3}); }), ErrorCode::not_supported);
+}
+
+}  // namespace
+}  // namespace clutch::testing
