@@ -153,6 +153,8 @@ Backends& backends() {
 
 }  // namespace
 
+bool is_own_backend(std::string_view name) noexcept { return std::find(kOwn.begin(), kOwn.end(), name) != kOwn.end(); }
+
 std::unique_ptr<GraphImpl> make_backend(std::string_view name) {
   if (name == "host") return std::make_unique<HostBackend>();
   if (name == "native") return std::make_unique<NativeBackend>();
@@ -205,7 +207,7 @@ void GraphProgram::enqueue(int node, const Stream& stream) const {
 }
 
 void register_graph_backend(std::string_view name, GraphImplFactory factory) {
-  if (name.empty() || !factory || std::find(detail::kOwn.begin(), detail::kOwn.end(), name) != detail::kOwn.end())
+  if (name.empty() || !factory || detail::is_own_backend(name))
     throw Error(ErrorCode::invalid_argument, "register_graph_backend", fmt::format("'{}' is taken, or has no factory", name));
   std::lock_guard lock(detail::backends().mutex);
   detail::backends().more.insert_or_assign(std::string(name), std::move(factory));

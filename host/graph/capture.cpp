@@ -349,7 +349,7 @@ void Capture::place_memory(GraphState& state) {
     check_cl(clEnqueueWriteBuffer(origin_->queue(), to.mem(), CL_FALSE, to.offset(), memory.buffer.bytes, memory.data.get(), 0, nullptr, &event),
              "Graph::capture_end", "clEnqueueWriteBuffer");
     ClEvent written(event);
-    if (clRetainEvent(event) == CL_SUCCESS) state.ready.emplace_back(event);
+    if (clRetainEvent(event) == CL_SUCCESS) state.pending.emplace_back(event);
     origin_->submitted(std::move(written), "Graph::capture_end", memory.data);
   }
 }

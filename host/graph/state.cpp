@@ -6,6 +6,7 @@
 #include "graph/capture.hpp"
 #include "graph/dependencies.hpp"
 #include "graph/number_type.hpp"
+#include "runtime/settings.hpp"
 
 #include <fmt/format.h>
 
@@ -79,6 +80,7 @@ void GraphState::place_temporaries(const std::shared_ptr<StreamImpl>& stream) {
 void GraphState::finish(const std::shared_ptr<StreamImpl>& stream) {
   CaptureExempt exempt;
   origin = stream->id();
+  if (!pending.empty() && the_settings().check_streams.on()) seen_ = stream->clock();
   find_lifetimes();
   place_temporaries(stream);
   find_dependencies(*this);
@@ -173,15 +175,25 @@ void GraphState::enqueue(std::span<const GraphWork> work, const std::shared_ptr<
   }
 }
 
-void GraphState::follow_uploads(StreamImpl& stream) {
-  if (ready.empty()) return;
-  std::erase_if(ready, [](const ClEvent& event) { return is_done(event.get()); });
-  if (ready.empty() || stream.id() == origin) return;
+void GraphState::follow(StreamImpl& stream) {
+  if (stream.id() == origin) return;
+  stream.learn(seen_);
+  std::erase_if(pending, [](const ClEvent& event) { return is_done(event.get()); });
+  if (pending.empty()) return;
   std::vector<cl_event> raw;
-  for (const ClEvent& event : ready) raw.push_back(event.get());
+  for (const ClEvent& event : pending) raw.push_back(event.get());
   cl_event event = nullptr;
   check_cl(clEnqueueBarrierWithWaitList(stream.queue(), static_cast<cl_uint>(raw.size()), raw.data(), &event), "Graph::replay", "clEnqueueBarrierWithWaitList");
   stream.submitted(ClEvent(event), "Graph::replay");
+}
+
+void GraphState::replayed_on(StreamImpl& stream) {
+  // Backends of others may enqueue what the stream was not told of.
+  ClEvent last = is_own_backend(backend_name_) ? stream.last() : stream.mark("Graph::replay");
+  pending.clear();
+  if (last) pending.push_back(std::move(last));
+  origin = stream.id();
+  if (the_settings().check_streams.on()) seen_ = stream.clock();
 }
 
 void GraphState::note_uses(const std::shared_ptr<StreamImpl>& stream) {
@@ -207,10 +219,15 @@ void GraphState::replay(std::span<const Rebinding> rebindings, const Stream& giv
   moved_.insert(moved_.end(), moved.begin(), moved.end());  // until all are set: a call below may fail
   apply(moves);
   moved_ = std::move(moved);
-  follow_uploads(*stream.impl());
+  follow(*stream.impl());
   note_uses(stream.impl());
   for (const Rebinding& r : rebindings) r.bound.storage()->used_on(stream.impl(), true, "Graph::replay");
   stream.impl()->next_ticket();
+  struct Replayed {  // also when one of its commands failed: those before it run
+    GraphState& state;
+    StreamImpl& stream;
+    ~Replayed() { state.replayed_on(stream); }
+  } replayed{*this, *stream.impl()};
   backend_->replay(GraphProgram(*this), stream);
   ++replays_;
 }

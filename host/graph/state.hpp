@@ -96,8 +96,9 @@ class GraphState {
   std::vector<GraphBuffer> buffers;
   std::shared_ptr<GraphArena> arena;
   std::vector<NamedTensor> named;  ///< of a loaded graph
-  std::uint64_t origin = 0;        ///< id of the captured stream
-  std::vector<ClEvent> ready;      ///< uploads of constants, which replays on other streams must follow
+  /// What replays on other streams than `origin` must follow: the last replay, before it uploads of constants.
+  std::vector<ClEvent> pending;
+  std::uint64_t origin = 0;  ///< id of the stream of the last replay, before it of the captured one
 
   /// Completes a graph whose nodes and buffers are there: finds which nodes use what, places temporaries, tells the backend.
   /// Errors: out_of_memory.
@@ -133,7 +134,9 @@ class GraphState {
   /// Errors: invalid_overlap if tensors of a node that one of them writes would meet other than they did in the capture.
   void check_overlaps(std::span<const Move> moves, std::string_view op) const;
   void apply(std::span<const Move> moves);
-  void follow_uploads(StreamImpl& stream);
+  /// Puts what comes on the stream after all that is pending on another one.
+  void follow(StreamImpl& stream);
+  void replayed_on(StreamImpl& stream);
   void note_uses(const std::shared_ptr<StreamImpl>& stream);
 
   Runtime& runtime_;
@@ -145,6 +148,7 @@ class GraphState {
   std::unordered_map<const Storage*, int> buffer_of_;
   std::vector<std::shared_ptr<Storage>> put_in_;  ///< by rebind() and update()
   std::vector<std::pair<int, int>> moved_;        ///< for the last replay alone
+  Clock seen_;                                    ///< of the last replay's stream, for checked streams
   /// Of a replay; kept, since big allocations between those of a driver slow both down.
   mutable std::vector<StreamImpl::Submitted> commands_;
 };
@@ -155,5 +159,6 @@ std::vector<std::string> argument_names(const GraphWork& node);
 
 /// Makes a backend by name. Errors: invalid_argument lists the names.
 std::unique_ptr<GraphImpl> make_backend(std::string_view name);
+bool is_own_backend(std::string_view name) noexcept;
 
 }  // namespace clutch::inline v0::detail

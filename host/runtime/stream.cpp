@@ -122,6 +122,13 @@ void StreamImpl::submitted(std::span<Submitted> commands) {
   if (status_of(flight_[older - 1].event.get()) <= CL_COMPLETE) retire(older, done);
 }
 
+ClEvent StreamImpl::last() const {
+  std::lock_guard lock(mutex_);
+  if (flight_.empty()) return {};
+  cl_event event = flight_[flight_.size() - 1].event.get();
+  return clRetainEvent(event) == CL_SUCCESS ? ClEvent(event) : ClEvent();
+}
+
 void StreamImpl::retire(std::size_t most, std::vector<std::shared_ptr<void>>& done) {
   while (!flight_.empty() && most-- > 0) {
     InFlight& front = flight_.front();

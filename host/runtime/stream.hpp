@@ -86,6 +86,8 @@ class StreamImpl {
     const char* op;
   };
   void submitted(std::span<Submitted> commands);
+  /// The event of the command submitted last; null if none is under way.
+  ClEvent last() const;
   /// Lets a program be saved to disk when this stream is next known to be idle.
   void save_when_idle(Program* program);
 

@@ -175,9 +175,9 @@ class CLUTCH_API Graph {
 
   /// Makes the graph ready to replay: kernels and arguments are bound and checked. Errors: invalid_argument without a capture.
   void instantiate();
-  /// Enqueues the graph's work on the stream (empty: the current one of its device). Waits only where the graph has host
-  /// tasks. Errors: invalid_argument without a finished capture; capturing inside a capture;
-  /// device_mismatch; stream_failed.
+  /// Enqueues the graph's work on the stream (empty: the current one of its device), after its last replay where that was on another
+  /// stream: a graph never runs beside itself. Waits only where the graph has host tasks. Errors: invalid_argument without a finished capture; capturing inside
+  /// a capture; device_mismatch; stream_failed.
   void replay(const Stream& stream = {});
   /// The same with other tensors in the place of captured ones, for this replay alone: see rebind(). Nothing is built.
   void replay(std::span<const Rebinding> rebindings, const Stream& stream = {});
