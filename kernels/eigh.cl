@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // eigh: eigenvalues and eigenvectors of a batch of symmetric or Hermitian matrices.
 // eigh_closed: n = 1 and 2 by formula. eigh_jacobi_lanes: cyclic Jacobi. eigh_qr_lanes: Householder tridiagonalisation and implicit QR.
-// Ownership: an item takes a bundle of LANES matrices at a time, one in each lane of its vectors (one matrix where LANES is 1). Matrices live in
-// private memory up to N_MAX or, with IN_SCRATCH, in an item's part of global scratch: a bundle's matrices and, with VECTORS, their vectors.
+// eigh_qr_group: the same, matrices reduced one after another. eigh_jacobi_group: Jacobi, a matrix at a time.
+// Ownership: in a driver of lanes an item takes a bundle of LANES matrices at a time, one in each lane of its vectors (one matrix where LANES is
+// 1). Matrices live in private memory up to N_MAX or, with IN_SCRATCH, in an item's part of global scratch: a bundle's matrices and, with
+// VECTORS, their vectors. In a driver of groups a work-group takes a matrix at a time, in its part of scratch; eigh_qr_group keeps a bundle's
+// vectors there, too.
 // Each matrix is scaled by a power of two, so that its largest element is in [1, 2); one with NaN or Inf computes with zeros and ends as NaN.
 // Needs: T, LANES, COMPLEX (0 or 1: elements are pairs), VECTORS (0: eigenvalues alone), N_MAX, N (the size, if it is known; else 0).
+// May have: RELATIVE (Jacobi's tolerance is that of an element against its own diagonal ones), GROUPED (work-groups have several items).
 #if !defined(T) || !defined(LANES) || !defined(COMPLEX) || !defined(VECTORS) || !defined(N_MAX) || !defined(N)
 #error "T, LANES, COMPLEX, VECTORS, N_MAX and N are not defined"
 #endif
@@ -14,14 +18,25 @@
 #else
 #define N_UNROLL 1
 #endif
-#ifdef IN_SCRATCH
+#if defined(CLUTCH_ENTRY_eigh_qr_group) || defined(CLUTCH_ENTRY_eigh_jacobi_group)
+#define IN_GROUP 1
+#endif
+#if defined(IN_SCRATCH) || defined(IN_GROUP)
 #define MEM __global
 #else
 #define MEM __private
 #endif
-#include "eigh/jacobi.clh"
 #include "eigh/lanes.clh"
-#include "eigh/tridiagonal.clh"
+#include "eigh/rotation.clh"
+#ifdef IN_GROUP
+#define QR_MEM __global
+#define STEP ITEMS
+#include "eigh/group.clh"
+#else
+#define QR_MEM __private
+#define STEP 1
+#endif
+#include "eigh/qr.clh"
 
 #define EIGH_PARAMS                                                                                                                                       \
   CLUTCH_PREDICATE __global uchar *w_base, ulong w_offset, __global uchar *v_base, ulong v_offset, __global uchar *info_base, ulong info_offset,          \
@@ -51,10 +66,7 @@ static inline M find_scale(MEM const R* a, int ri, int rj, int n, R* scale, R* u
       most = i != j && y > most ? y : most;
 #endif
     }
-  M exponent = AS_M(most) & EXPONENT_MASK, opposite = (EXPONENT_MASK - EXPONENT_ONE) - exponent;
-  M extreme = MASK(opposite == 0);  // 2^-127 is no normal number
-  *scale = SELECT(bad, (R)0, AS_R(SELECT(extreme, (M)EXPONENT_ONE, opposite)));
-  *unscale = AS_R(SELECT(extreme, exponent - EXPONENT_ONE, exponent));
+  scale_of(most, bad, scale, unscale);
   return bad;
 }
 
@@ -226,6 +238,7 @@ static inline void store_results(__global T* w, __global T* v_out, __global int*
   R tolerance = tolerance_given * apply_scale(a, ri, rj, n, scale, bad, conjugate);
 
 #ifdef CLUTCH_ENTRY_eigh_jacobi_lanes
+#include "eigh/jacobi.clh"
 __kernel void eigh_jacobi_lanes(EIGH_PARAMS) {
   CLUTCH_IF_PREDICATE
   EIGH_POINTERS
@@ -237,6 +250,9 @@ __kernel void eigh_jacobi_lanes(EIGH_PARAMS) {
 #pragma unroll N_UNROLL
     for (int i = 0; i < n * n * PARTS; ++i) v[i] = i % ((n + 1) * PARTS) == 0;
 #endif
+#ifdef RELATIVE
+    tolerance = tolerance_given;
+#endif
     remain = iterate_jacobi(a, ri, rj, n, v, tolerance, limit, &used);
     R d[N_MAX];
 #pragma unroll N_UNROLL
@@ -247,6 +263,8 @@ __kernel void eigh_jacobi_lanes(EIGH_PARAMS) {
 #endif
 
 #ifdef CLUTCH_ENTRY_eigh_qr_lanes
+#include "eigh/qr_lanes.clh"
+#include "eigh/tridiagonal.clh"
 __kernel void eigh_qr_lanes(EIGH_PARAMS) {
   CLUTCH_IF_PREDICATE
   EIGH_POINTERS
@@ -261,6 +279,125 @@ __kernel void eigh_qr_lanes(EIGH_PARAMS) {
 #endif
     remain = iterate_qr(d, e, n, v, n * PARTS, tolerance, limit, &used);
     store_results(w, v_out, info, sweeps_out, first, count, n, first_pair, pairs, positive, d, v, (MEM T*)a, unscale, bad, remain, used);
+  }
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_eigh_qr_group
+#include "eigh/qr_group.clh"
+__kernel void eigh_qr_group(EIGH_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  EIGH_POINTERS
+  __local T room[MOST_ITEMS];
+  const int n = n_given;
+  // Bundles as large as there are work-groups for, at most a matrix for each lane; group_scratch() of eigh.cpp lays out the same.
+  const int bundle = (int)min((ulong)BUNDLE_ROOM, (batch + get_num_groups(0) - 1) / get_num_groups(0));
+  __global T* at = (__global T*)(scratch_base + scratch_offset);
+  at += get_group_id(0) * (ulong)((VECTORS ? bundle + 2 : 1) * (ulong)MATRIX_SIZE(n) + 5 * ROW(n) +
+                                  (2 * CHUNKS(n) * LANES * (VECTORS * RECORDED + 1) + 2 * RECORDED + 3) * BUNDLE_ROOM);
+  __global T* a = at;
+  __global T* q = a + MATRIX_SIZE(n);
+  __global T* vectors = q + VECTORS * MATRIX_SIZE(n);
+  __global T* rows = vectors + VECTORS * bundle * (ulong)MATRIX_SIZE(n);
+  __global T* factor = rows + 4 * ROW(n);
+  QrBundle b;
+  b.d = factor + ROW(n);
+  b.e = b.d + CHUNKS(n) * LANES * BUNDLE_ROOM;
+  b.tolerance = b.e + CHUNKS(n) * LANES * BUNDLE_ROOM, b.unscale = b.tolerance + BUNDLE_ROOM, b.bad = b.unscale + BUNDLE_ROOM;
+  b.active = b.bad + BUNDLE_ROOM, b.tops = b.active + RECORDED * BUNDLE_ROOM;
+  b.tangents = b.tops + RECORDED * BUNDLE_ROOM, b.sines = b.tangents + RECORDED * CHUNKS(n) * LANES * BUNDLE_ROOM;
+  for (ulong first = get_group_id(0) * bundle; first < batch; first += get_num_groups(0) * bundle) {
+    const int count = (int)min((ulong)bundle, batch - first);
+    // Lanes past the last matrix have zeros.
+    for (int i = LID; i < 2 * CHUNKS(n) * LANES * BUNDLE_ROOM; i += ITEMS) b.d[i] = 0;
+    for (int i = LID; i < BUNDLE_ROOM; i += ITEMS) b.tolerance[i] = 1;
+    SYNC for (int l = 0; l < count; ++l) {
+      load_matrix(a, given + (first + l) * apart, n, transposed);
+      T unscale;
+      int bad;
+      T norm = scale_matrix(a, n, &unscale, &bad, room);
+      if (LID == 0) b.tolerance[l] = tolerance_given * norm, b.unscale[l] = unscale, b.bad[l] = bad;
+      reduce_matrix(a, n, b.d + l, b.e + l, BUNDLE_ROOM, factor, rows, room);
+#if VECTORS
+      form_q_rows(q, a, n, factor);
+      transpose_matrix(vectors + l * (ulong)MATRIX_SIZE(n), q, n);
+#endif
+    }
+    M remain, used;
+    iterate_bundle(&b, n, vectors, count, limit, &remain, &used, room);
+    for (int l = 0; l < count; ++l) {
+      ulong m = first + l;
+      store_pairs(w + m * pairs, v_out + m * pairs * n, vectors + l * (ulong)MATRIX_SIZE(n), n, first_pair, pairs, positive, b.d + l,
+                  (__global const BITS*)b.e + l, BUNDLE_ROOM, b.unscale[l], b.bad[l] != 0);
+      if (l / LANES == LID) {
+        info[m] = b.bad[l] != 0 ? -1 : (int)((const BITS*)&remain)[l % LANES];
+        sweeps_out[m] = (int)((const BITS*)&used)[l % LANES];
+      }
+    }
+    SYNC
+  }
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_eigh_jacobi_group
+#include "eigh/jacobi_group.clh"
+__kernel void eigh_jacobi_group(EIGH_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  EIGH_POINTERS
+  __local T room[MOST_ITEMS];
+  const int n = n_given, pairs_of = PAIRS(n);
+  // share_of_jacobi_groups() of eigh.cpp lays out the same.
+  __global T* a = (__global T*)(scratch_base + scratch_offset);
+  a += get_group_id(0) * (ulong)(2 * TURNED_SIZE(n) + 2 * TURNED_ROW(n) + 2 * (1 + PARTS) * HALF(n) + 4 * ROW(n) + VECTORS * (n + 1) * VECTOR_ROW(n));
+  __global T* diagonals = a + 2 * TURNED_SIZE(n);
+  __global T* angles = diagonals + 2 * TURNED_ROW(n);
+  __global T* d = angles + 2 * (1 + PARTS) * HALF(n);
+  __global BITS* rank = (__global BITS*)(d + ROW(n));
+  __global int* row_of = (__global int*)(d + 2 * ROW(n));
+  __global T* v = d + 4 * ROW(n);
+  for (ulong m = get_group_id(0); m < batch; m += get_num_groups(0)) {
+    T unscale;
+    int bad, used = 0, now = 0;
+    T norm = load_halves(a, diagonals, given + m * apart, n, transposed, conjugate, &unscale, &bad, room);
+#ifdef RELATIVE
+    T tolerance = tolerance_given;
+#else
+    T tolerance = tolerance_given * norm;
+#endif
+    for (int i = LID; i < 2 * pairs_of; i += ITEMS) {
+      row_of[i] = i;
+#if VECTORS
+      for (int j = 0; j < VECTOR_ROW(n); ++j) v[i * VECTOR_ROW(n) + j] = i == j && i < n;
+#endif
+    }
+    int left = any_above(a, diagonals, n, tolerance, room);
+    for (; left && used < limit; ++used) {
+      for (int round = 0; round < 2 * pairs_of - 1; ++round, now ^= 1) {
+        __global const T *from = a + now * TURNED_SIZE(n), *diagonal = diagonals + now * TURNED_ROW(n);
+        __global T *to = a + (now ^ 1) * TURNED_SIZE(n), *next_diagonal = diagonals + (now ^ 1) * TURNED_ROW(n);
+        __global int *rows = row_of + now * 2 * pairs_of, *next_rows = row_of + (now ^ 1) * 2 * pairs_of;
+        find_angles(from, diagonal, next_diagonal, angles, n, tolerance);
+        for (int t = LID; t < pairs_of; t += ITEMS) {
+          turn_rows(to, from, angles, t, n);
+#if VECTORS
+          turn_vectors(v, rows, angles, t, n);
+#endif
+          next_rows[after_top(t, pairs_of)] = rows[t], next_rows[after_bottom(t, pairs_of)] = rows[pairs_of + t];
+        }
+        SYNC
+      }
+      left = any_above(a + now * TURNED_SIZE(n), diagonals + now * TURNED_ROW(n), n, tolerance, room);
+    }
+    // After whole sweeps all are where they began.
+    for (int i = LID; i < n; i += ITEMS) d[i] = diagonals[now * TURNED_ROW(n) + COLUMN(i)];
+    SYNC for (int i = LID; i < n; i += ITEMS) {
+      int before = 0;
+      for (int j = 0; j < n; ++j) before += d[j] < d[i] || (d[j] == d[i] && j < i);
+      rank[i] = before;
+    }
+    store_pairs(w + m * pairs, v_out + m * pairs * n * PARTS, v, n, first_pair, pairs, positive, d, rank, 1, unscale, bad);
+    if (LID == 0) info[m] = bad ? -1 : left, sweeps_out[m] = used;
+    SYNC
   }
 }
 #endif

@@ -24,7 +24,9 @@ std::string_view name(EighDriver driver) noexcept {
     case EighDriver::automatic: return "automatic";
     case EighDriver::closed: return "closed";
     case EighDriver::jacobi_lanes: return "jacobi_lanes";
+    case EighDriver::jacobi_group: return "jacobi_group";
     case EighDriver::qr_lanes: return "qr_lanes";
+    case EighDriver::qr_group: return "qr_group";
     case EighDriver::host: return "host";
   }
   return "?";
@@ -88,6 +90,8 @@ void check_result(const Tensor& out, std::string_view what, const Dims& sizes, D
 
 // select ------------------------------------------------------------------------------------------------------------
 
+constexpr std::string_view kOnlyJacobi = "relative accuracy is Jacobi's alone";
+
 std::string computes(const DeviceTraits& traits, const EighProblem& p) { return refuses_fp64(traits, real_of(p.dtype) == DType::f64); }
 
 /// Of the lanes' drivers. The innermost loop of all sweeps runs n^3 / 2 times for each of Jacobi's, n^3 / 5 for QR in all.
@@ -97,9 +101,26 @@ std::string fits(const DeviceTraits& traits, const EighProblem& p, int most_of_s
   return computes(traits, p);
 }
 std::string fits_jacobi(const DeviceTraits& traits, const EighProblem& p) { return fits(traits, p, 16); }
-std::string fits_qr(const DeviceTraits& traits, const EighProblem& p) { return fits(traits, p, kEighPrivate); }
+std::string fits_jacobi_group(const DeviceTraits& traits, const EighProblem& p) {
+  if (p.n > kEighMostOfGroup) return fmt::format("n is past {}", kEighMostOfGroup);
+  if ((traits.quirks & kQuirkLoopsEndEarly) && p.n > 16) return "the device ends loops after 65535 iterations (quirk loops_end_early)";
+  return computes(traits, p);
+}
+std::string fits_qr(const DeviceTraits& traits, const EighProblem& p) { return p.relative ? std::string(kOnlyJacobi) : fits(traits, p, kEighPrivate); }
+std::string fits_closed(const DeviceTraits& traits, const EighProblem& p) {
+  if (p.n > 2) return "n is past 2";
+  return p.relative && p.n == 2 ? std::string(kOnlyJacobi) : computes(traits, p);
+}
+
+std::string fits_qr_group(const DeviceTraits& traits, const EighProblem& p) {
+  if (p.relative) return std::string(kOnlyJacobi);
+  if (is_complex(p.dtype)) return "complex matrices go to qr_lanes";
+  if ((traits.quirks & kQuirkLoopsEndEarly) && p.n > kEighPrivate) return "the device ends loops after 65535 iterations (quirk loops_end_early)";
+  return computes(traits, p);
+}
 
 std::string hosts(const DeviceTraits& traits, const EighProblem& p) {
+  if (p.relative) return std::string(kOnlyJacobi);
   std::string why = computes(traits, p);
   return why.empty() ? eigh_host_refuses(traits) : why;
 }
@@ -109,23 +130,38 @@ constexpr std::string_view kHostEntry = "eigh_host";  // no kernel
 /// Sizes from which LAPACK on all of a CPU is the faster one; measured by `clutch-bench --filter ^eigh` on wide vectors.
 constexpr int kHostFrom = 193;
 
-constexpr std::array<Implementation<EighProblem>, 5> kImplementations{{
-    {"eigh_closed", [](const DeviceTraits& t, const EighProblem& p) { return p.n > 2 ? std::string("n is past 2") : computes(t, p); }},
+/// Sizes from which a bundle in lanes leaves a core's nearest cache.
+constexpr int kGroupFrom = 33;
+
+/// Largest size of which Jacobi on a matrix in each lane is faster than on one at a time.
+constexpr int kRelativeInLanes = 16;
+
+constexpr std::array<Implementation<EighProblem>, 7> kImplementations{{
+    {"eigh_closed", fits_closed},
     {"eigh_jacobi_lanes",
-     [](const DeviceTraits& t, const EighProblem& p) { return p.n > 4 ? std::string("iterative QR is faster past n = 4") : fits_jacobi(t, p); }},
+     [](const DeviceTraits& t, const EighProblem& p) {
+       if (p.n > (p.relative ? kRelativeInLanes : 4)) return std::string(p.relative ? "a matrix at a time is faster" : "iterative QR is faster past n = 4");
+       return fits_jacobi(t, p);
+     }},
+    {"eigh_jacobi_group",
+     [](const DeviceTraits& t, const EighProblem& p) { return p.relative ? fits_jacobi_group(t, p) : std::string("iterative QR is faster"); }},
     {kHostEntry,
      [](const DeviceTraits& t, const EighProblem& p) {
        return p.n < kHostFrom || eigh_lanes(t, p.dtype) == 1 ? std::string("the device's own kernels are faster") : hosts(t, p);
      }},
+    {"eigh_qr_group",
+     [](const DeviceTraits& t, const EighProblem& p) { return p.n < kGroupFrom ? std::string("bundles in lanes are faster") : fits_qr_group(t, p); }},
     {"eigh_qr_lanes", fits_qr},
     {kHostEntry, hosts},
 }};
 
 /// What a driver takes when it is forced.
-constexpr std::array<Implementation<EighProblem>, 4> kForced{{
-    {"eigh_closed", [](const DeviceTraits& t, const EighProblem& p) { return p.n > 2 ? std::string("n is past 2") : computes(t, p); }},
+constexpr std::array<Implementation<EighProblem>, 6> kForced{{
+    {"eigh_closed", fits_closed},
     {"eigh_jacobi_lanes", fits_jacobi},
+    {"eigh_jacobi_group", fits_jacobi_group},
     {"eigh_qr_lanes", fits_qr},
+    {"eigh_qr_group", fits_qr_group},
     {kHostEntry, hosts},
 }};
 
@@ -138,7 +174,7 @@ int eigh_lanes(const DeviceTraits& traits, DType dtype) {
 
 std::uint16_t eigh_size_class(std::int64_t n) {
   if (n <= 4) return static_cast<std::uint16_t>(n);
-  for (std::int64_t most : {std::int64_t{16}, kEighPrivate, std::int64_t{kHostFrom - 1}, kEighMost})
+  for (std::int64_t most : {std::int64_t{16}, kEighPrivate, std::int64_t{kGroupFrom - 1}, std::int64_t{kHostFrom - 1}, kEighMost, kEighMostOfGroup})
     if (n <= most) return static_cast<std::uint16_t>(most);
   return std::numeric_limits<std::uint16_t>::max();
 }
@@ -151,7 +187,7 @@ KernelPlan select(const DeviceTraits& traits, const EighProblem& p, std::string_
     plan.note = fmt::format("LAPACKE's {} on mapped memory", is_complex(p.dtype) ? "heevd" : "syevd");
     return plan;
   }
-  bool in_scratch = p.n > kEighPrivate;
+  bool is_group = plan.entry.ends_with("_group"), in_scratch = !is_group && p.n > kEighPrivate;
   // A program knows the small sizes that its driver is chosen for, where all is unrolled.
   int known = plan.entry == "eigh_closed" || (plan.entry == "eigh_jacobi_lanes" && (p.n == 3 || p.n == 4)) ? p.n : 0;
   plan.options = "-cl-denorms-are-zero";
@@ -160,9 +196,12 @@ KernelPlan select(const DeviceTraits& traits, const EighProblem& p, std::string_
       .set("COMPLEX", is_complex(p.dtype))
       .set("VECTORS", p.vectors)
       .set("N", known)
-      .set("N_MAX", known        ? known
+      .set("N_MAX", is_group     ? 1
+                    : known      ? known
                     : in_scratch ? kEighMost
                                  : kEighPrivate);
+  if (is_group && plan.tuning.local > 1) plan.defines.set("GROUPED", 1);
+  if (p.relative && plan.entry != "eigh_closed") plan.defines.set("RELATIVE", 1);
   if (in_scratch) plan.defines.set("IN_SCRATCH", 1);
   return plan;
 }
@@ -198,22 +237,58 @@ void take_matrices(EighCall& call, const Tensor& a, DType compute, const Stream&
   fits();
 }
 
-void run_lanes(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, const Stream& stream, const char* op) {
-  DType real = real_of(call.a.dtype());
-  std::int64_t parts = is_complex(call.a.dtype()) ? 2 : 1, lanes = eigh_lanes(traits, call.a.dtype()), numbers = call.n * call.n * parts;
-  std::uint64_t bundles = static_cast<std::uint64_t>((call.batch + lanes - 1) / lanes);
+/// Work-groups of a driver and the scratch that each of them takes, in numbers.
+struct Share {
+  Geometry geometry;
+  std::int64_t numbers = 0;
+};
+
+std::int64_t rounded_up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
+
+/// Scratch stays below the input where there are many bundles; an item at least for each core.
+Share share_of_lanes(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, std::int64_t lanes, std::int64_t parts) {
+  auto bundles = static_cast<std::uint64_t>((call.batch + lanes - 1) / lanes);
   bool in_scratch = call.n > kEighPrivate && plan.entry != "eigh_closed";
-  // Scratch stays below the input where there are many bundles; an item at least for each core.
   std::uint64_t most = in_scratch ? std::min<std::uint64_t>(bundles, std::max<std::uint64_t>(bundles / 2, static_cast<std::uint64_t>(traits.compute_units)))
                                   : std::min<std::uint64_t>(bundles, plan.tuning.local == 1 ? 256 : 1u << 16);
+  Share share{.geometry = item_geometry(most, plan.tuning.local)};
   std::int64_t matrices = call.v.defined() ? 2 : 1;
+  if (in_scratch) share.numbers = static_cast<std::int64_t>(share.geometry.global) * matrices * lanes * rounded_up(call.n * call.n * parts, lanes);
+  return share;
+}
+
+/// As eigh_qr_group lays it out.
+Share share_of_groups(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, std::int64_t lanes) {
+  auto local = static_cast<std::int64_t>(plan.tuning.local);
+  std::int64_t room = lanes * local, bundles = (call.batch + room - 1) / room;
+  std::int64_t groups = std::min(call.batch, std::max<std::int64_t>(traits.compute_units, std::min<std::int64_t>(bundles / 2, 4 * traits.compute_units)));
+  std::int64_t bundle = std::min(room, (call.batch + groups - 1) / groups), padded = rounded_up(call.n, lanes), row = (padded / lanes | 1) * lanes;
+  constexpr std::int64_t kRecorded = 8;
+  std::int64_t vectors = call.v.defined() ? 1 : 0;
+  std::int64_t numbers = (vectors ? bundle + 2 : 1) * padded * row + 5 * row + (2 * padded * (vectors * kRecorded + 1) + 2 * kRecorded + 3) * room;
+  return {{.global = plan.tuning.local * static_cast<std::uint64_t>(groups), .local = plan.tuning.local}, groups * numbers};
+}
+
+/// As eigh_jacobi_group lays it out.
+Share share_of_jacobi_groups(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, std::int64_t lanes, std::int64_t parts) {
+  std::int64_t pairs = (call.n + 1) / 2, half = ((pairs + 1) / lanes + 1) * lanes, turned = 2 * parts * half + lanes;
+  std::int64_t row = (rounded_up(call.n, lanes) / lanes | 1) * lanes, vectors = call.v.defined() ? 1 : 0;
+  std::int64_t numbers = (4 * pairs + 2) * turned + 2 * (1 + parts) * half + 4 * row + vectors * (call.n + 1) * parts * row;
+  std::int64_t groups = std::min(call.batch, std::max<std::int64_t>(traits.compute_units, std::min<std::int64_t>(call.batch / 4, 16 * traits.compute_units)));
+  return {{.global = plan.tuning.local * static_cast<std::uint64_t>(groups), .local = plan.tuning.local}, groups * numbers};
+}
+
+void run_kernel(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, const Stream& stream, const char* op) {
+  DType real = real_of(call.a.dtype());
+  std::int64_t parts = is_complex(call.a.dtype()) ? 2 : 1, lanes = eigh_lanes(traits, call.a.dtype());
+  Share share = plan.entry == "eigh_qr_group"       ? share_of_groups(call, plan, traits, lanes)
+                : plan.entry == "eigh_jacobi_group" ? share_of_jacobi_groups(call, plan, traits, lanes, parts)
+                                                    : share_of_lanes(call, plan, traits, lanes, parts);
   Encoder encoder(stream, op);
-  Geometry geometry = item_geometry(most, plan.tuning.local);
-  Tensor scratch =
-      encoder.scratch({in_scratch ? static_cast<std::int64_t>(geometry.global) * matrices * lanes * ((numbers + lanes - 1) / lanes * lanes) : 1}, real);
+  Tensor scratch = encoder.scratch({std::max<std::int64_t>(share.numbers, 1)}, real);
   Tensor none = call.v.defined() ? call.v : encoder.scratch({1}, real);
   bool conjugate = call.options.uplo == Uplo::upper, transposed = call.transposed != conjugate;
-  bool is_jacobi = plan.entry == "eigh_jacobi_lanes";
+  bool is_jacobi = plan.entry.starts_with("eigh_jacobi");
   int limit = call.options.max_sweeps > 0 ? call.options.max_sweeps : is_jacobi ? 30 : static_cast<int>(30 * call.n);
   encoder.output(call.w, "w").output(none, "v").output(call.info, "info").output(call.sweeps, "sweeps").input(call.a, "a").output(scratch);
   encoder.value(static_cast<std::int32_t>(call.n)).value(static_cast<std::uint64_t>(call.batch)).value(static_cast<std::uint64_t>(call.apart * parts));
@@ -226,7 +301,7 @@ void run_lanes(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& 
   else
     encoder.value(static_cast<float>(tolerance), "tolerance");
   encoder.value(static_cast<std::int32_t>(limit), "limit");
-  encoder.dispatch(plan.kernel, geometry);
+  encoder.dispatch(plan.kernel, share.geometry);
 }
 
 /// Results as the drivers write them: the caller's where they lie so, else of our own and copied at the end.
@@ -261,7 +336,7 @@ void run(const Tensor& w, const Tensor& v, const Tensor& info, const Tensor& swe
     return;
   }
   std::string forced = options.driver == EighDriver::automatic ? "" : fmt::format("eigh_{}", linalg::name(options.driver));
-  EighProblem problem{c.compute, v.defined(), eigh_size_class(c.n)};
+  EighProblem problem{c.compute, v.defined(), eigh_size_class(c.n), options.accuracy == linalg::EighAccuracy::relative};
   Runtime& runtime = *c.runtime;
   const BuiltPlan& plan = runtime.plans().find<BuiltPlan>(op, problem, forced, [&] {
     KernelPlan selected = select(runtime.traits(), problem, forced);
@@ -282,7 +357,7 @@ void run(const Tensor& w, const Tensor& v, const Tensor& info, const Tensor& swe
   if (plan.entry == kHostEntry)
     eigh_on_host(call, stream, op);
   else
-    run_lanes(call, plan, runtime.traits(), stream, op);
+    run_kernel(call, plan, runtime.traits(), stream, op);
   results.copy_back(stream);
   note_plan(plan.text);
 }

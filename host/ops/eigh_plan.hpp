@@ -12,12 +12,14 @@ namespace clutch::inline v0::detail {
 struct EighProblem {
   DType dtype = DType::f32;  ///< of computation: f32, f64, c64, c128
   bool vectors = true;
-  std::uint16_t n = 0;  ///< sizes that select alike are alike: size_class()
+  std::uint16_t n = 0;         ///< sizes that select alike are alike: size_class()
+  std::uint16_t relative = 0;  ///< 1: EighAccuracy::relative
 };
 
 /// Largest n of a private matrix; larger ones live in scratch.
 inline constexpr std::int64_t kEighPrivate = 32;
-inline constexpr std::int64_t kEighMost = 256;  ///< of the lanes' drivers
+inline constexpr std::int64_t kEighMost = 256;          ///< of the lanes' drivers
+inline constexpr std::int64_t kEighMostOfGroup = 1024;  ///< of Jacobi on a matrix at a time
 
 /// The size itself where programs know it, else the largest of its class.
 std::uint16_t eigh_size_class(std::int64_t n);

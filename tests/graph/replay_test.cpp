@@ -26,6 +26,9 @@ TEST(Replays, AGraphNeverRunsBesideItself) {
     for (float v : got) ASSERT_EQ(v, 40);
     {
       Stream gone(device);
+      Event read;
+      read.record(a);
+      gone.wait(read);
       graph.replay(gone);
     }
     graph.replay(a);

@@ -18,7 +18,8 @@ using linalg::EighOptions;
 using linalg::Uplo;
 using Z = std::complex<double>;
 
-constexpr EighDriver kDrivers[] = {EighDriver::closed, EighDriver::jacobi_lanes, EighDriver::qr_lanes, EighDriver::host};
+constexpr EighDriver kDrivers[] = {EighDriver::closed,   EighDriver::jacobi_lanes, EighDriver::jacobi_group,
+                                   EighDriver::qr_lanes, EighDriver::qr_group,     EighDriver::host};
 constexpr DType kDtypes[] = {DType::f32, DType::f64, DType::c64, DType::c128};
 
 /// Drivers that take matrices of that size on the device; the default one first.

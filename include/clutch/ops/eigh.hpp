@@ -15,11 +15,19 @@ enum class EighDriver : std::uint8_t {
   automatic,     ///< by the device's traits, dtype and n, never by the batch
   closed,        ///< n = 1 and 2 by formula
   jacobi_lanes,  ///< cyclic Jacobi, a matrix in each lane of a work-item's vectors; n up to 256
+  jacobi_group,  ///< Jacobi in the order of a tournament, a matrix for each core or work-group; n up to 1024
   qr_lanes,      ///< Householder tridiagonalisation and implicit QR, a matrix in each lane; n up to 256
+  qr_group,      ///< the same, matrices reduced one after another by a core or work-group, iterated a bundle at a time; real dtypes
   host,          ///< LAPACKE on the device's own memory, on CPU devices: waits for the stream, counted as a host fall-back
 };
 /// Returns the enumerator's name, "jacobi_lanes".
 CLUTCH_API std::string_view name(EighDriver driver) noexcept;
+
+/// What eigenvalues are accurate against.
+enum class EighAccuracy : std::uint8_t {
+  norm,      ///< the matrix's norm
+  relative,  ///< each itself, of positive definite matrices: by Jacobi alone
+};
 
 /// What is done with the free sign (phase) of each eigenvector.
 enum class EighPhase : std::uint8_t {
@@ -31,9 +39,11 @@ struct EighOptions {
   Uplo uplo = Uplo::lower;
   EighDriver driver = EighDriver::automatic;
   EighPhase phase = EighPhase::free;
+  EighAccuracy accuracy = EighAccuracy::norm;
   std::int64_t first = 0;   ///< number of the first eigenpair wanted, in ascending order
   std::int64_t count = -1;  ///< how many from there; -1: all others
-  double tolerance = 0;     ///< what an off-diagonal element may be against the matrix's Frobenius norm; 0: the compute type's epsilon
+  double tolerance = 0;     ///< what an off-diagonal element may be against the matrix's Frobenius norm, or with EighAccuracy::relative against the
+                            ///< root of its diagonal elements' product; 0: the compute type's epsilon
   int max_sweeps = 0;       ///< sweeps of a matrix before it counts as not converged; 0: 30 of Jacobi, 30 n of QR
 };
 
@@ -51,7 +61,9 @@ struct EighResult {
 /// In place: no result may overlap a or another one.
 /// Determinism: a matrix's bits depend neither on its neighbours nor on its place in the batch nor on the batch's size.
 /// Accuracy: |a v - v w| <= 30 n eps |a| and |v^H v - 1| <= 30 n eps (Frobenius norms, eps of the compute type), |w - exact| <= 30 n eps |a|.
-///   Subnormal elements and results count as zero.
+///   With EighAccuracy::relative, for a positive definite a = d b d with d diagonal and b's diagonal 1: |w - exact| <= 30 n eps cond(b) w for each
+///   eigenvalue, however far d's elements lie apart. Subnormal elements and results count as zero, and those below 2^-126 (f64: 2^-1022) of the
+///   largest.
 /// Scratch: the lanes' drivers take at most the input's size, plus what a bundle of matrices takes for the batches smaller than the
 ///   device; other strides than those of a batch of contiguous matrices, and f16 and bf16, are copied first.
 /// Errors: invalid_shape if a is not (*, n, n) or results have other shapes; invalid_dtype; invalid_argument for a range outside of 0 to n;
