@@ -127,27 +127,30 @@ std::string hosts(const DeviceTraits& traits, const EighProblem& p) {
 
 constexpr std::string_view kHostEntry = "eigh_host";  // no kernel
 
-/// Sizes from which LAPACK on all of a CPU is the faster one; measured by `clutch-bench --filter ^eigh` on wide vectors.
-constexpr int kHostFrom = 193;
+/// Largest sizes of our own kernels where LAPACK on all of a CPU is the faster one beyond; measured by `clutch-bench --filter ^eigh` on wide
+/// vectors.
+constexpr int kOwnTo = 896, kOwnDoubleTo = 640, kOwnComplexTo = kEighMost;
+int own_to(DType dtype) { return is_complex(dtype) ? kOwnComplexTo : dtype == DType::f64 ? kOwnDoubleTo : kOwnTo; }
 
 /// Sizes from which a bundle in lanes leaves a core's nearest cache.
-constexpr int kGroupFrom = 33;
+constexpr int kGroupFrom = 49;
 
-/// Largest size of which Jacobi on a matrix in each lane is faster than on one at a time.
-constexpr int kRelativeInLanes = 16;
+/// Largest size of which Jacobi on a matrix in each lane of a vector, or in each item, is faster than on one at a time.
+int relative_in_lanes(const DeviceTraits& traits, DType dtype) { return eigh_lanes(traits, dtype) > 1 ? kEighMost : 16; }
 
 constexpr std::array<Implementation<EighProblem>, 7> kImplementations{{
     {"eigh_closed", fits_closed},
     {"eigh_jacobi_lanes",
      [](const DeviceTraits& t, const EighProblem& p) {
-       if (p.n > (p.relative ? kRelativeInLanes : 4)) return std::string(p.relative ? "a matrix at a time is faster" : "iterative QR is faster past n = 4");
+       if (p.n > (p.relative ? relative_in_lanes(t, p.dtype) : 4))
+         return std::string(p.relative ? "a matrix at a time is faster" : "iterative QR is faster past n = 4");
        return fits_jacobi(t, p);
      }},
     {"eigh_jacobi_group",
      [](const DeviceTraits& t, const EighProblem& p) { return p.relative ? fits_jacobi_group(t, p) : std::string("iterative QR is faster"); }},
     {kHostEntry,
      [](const DeviceTraits& t, const EighProblem& p) {
-       return p.n < kHostFrom || eigh_lanes(t, p.dtype) == 1 ? std::string("the device's own kernels are faster") : hosts(t, p);
+       return p.n <= own_to(p.dtype) || eigh_lanes(t, p.dtype) == 1 ? std::string("the device's own kernels are faster") : hosts(t, p);
      }},
     {"eigh_qr_group",
      [](const DeviceTraits& t, const EighProblem& p) { return p.n < kGroupFrom ? std::string("bundles in lanes are faster") : fits_qr_group(t, p); }},
@@ -174,7 +177,8 @@ int eigh_lanes(const DeviceTraits& traits, DType dtype) {
 
 std::uint16_t eigh_size_class(std::int64_t n) {
   if (n <= 4) return static_cast<std::uint16_t>(n);
-  for (std::int64_t most : {std::int64_t{16}, kEighPrivate, std::int64_t{kGroupFrom - 1}, std::int64_t{kHostFrom - 1}, kEighMost, kEighMostOfGroup})
+  for (std::int64_t most : {std::int64_t{16}, std::int64_t{kEighPrivate}, std::int64_t{kGroupFrom - 1}, std::int64_t{kEighMost}, std::int64_t{kOwnDoubleTo},
+                            std::int64_t{kOwnTo}, std::int64_t{kEighMostOfGroup}})
     if (n <= most) return static_cast<std::uint16_t>(most);
   return std::numeric_limits<std::uint16_t>::max();
 }

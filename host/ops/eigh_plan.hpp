@@ -18,8 +18,8 @@ struct EighProblem {
 
 /// Largest n of a private matrix; larger ones live in scratch.
 inline constexpr std::int64_t kEighPrivate = 32;
-inline constexpr std::int64_t kEighMost = 256;          ///< of the lanes' drivers
-inline constexpr std::int64_t kEighMostOfGroup = 1024;  ///< of Jacobi on a matrix at a time
+inline constexpr int kEighMost = 256;          ///< of the lanes' drivers
+inline constexpr int kEighMostOfGroup = 1024;  ///< of Jacobi on a matrix at a time
 
 /// The size itself where programs know it, else the largest of its class.
 std::uint16_t eigh_size_class(std::int64_t n);

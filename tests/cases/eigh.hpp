@@ -264,6 +264,10 @@ struct EighCase {
         problem("", EighDriver::jacobi_lanes, DType::c64, 3, 4, Uplo::upper, seed + 2),
         problem("", EighDriver::qr_lanes, DType::f32, 18, 9, Uplo::upper, seed + 3, true),
         problem("", EighDriver::qr_lanes, DType::c128, 9, 6, Uplo::lower, seed + 4),
+        problem("", EighDriver::jacobi_group, DType::f32, 3, 9, Uplo::lower, seed + 5),
+        problem("", EighDriver::jacobi_group, DType::c64, 2, 6, Uplo::upper, seed + 6),
+        problem("", EighDriver::qr_group, DType::f32, 19, 21, Uplo::lower, seed + 7),
+        problem("", EighDriver::qr_group, DType::f64, 3, 10, Uplo::upper, seed + 8, true),
     };
   }
 
@@ -281,6 +285,14 @@ struct EighCase {
       {"eigh_qr_lanes", Edit::stride, "lanes + l * PADDED(n * length)", "lanes + l * n * length"},
       {"eigh_qr_lanes", Edit::offset, "MEM R* row = v + j * n; ", "MEM R* row = v + j; "},
       {"eigh_qr_lanes", Edit::arithmetic, "x[i] = fma(-s, turned, y);", "x[i] = fma(s, turned, y);"},
+      {"eigh_jacobi_group", Edit::tail, "round < 2 * pairs_of - 1;", "round < 2 * pairs_of - 2;"},
+      {"eigh_jacobi_group", Edit::stride, "(from + t * TURNED_ROW(n))", "(from + t * HALF(n))"},
+      {"eigh_jacobi_group", Edit::offset, "rows[t], next_rows", "rows[t / 2], next_rows"},
+      {"eigh_jacobi_group", Edit::arithmetic, "aqq + turn.move, n);", "aqq - turn.move, n);"},
+      {"eigh_qr_group", Edit::tail, "#define ROTATIONS(n) (CHUNKS(n) * LANES * BUNDLE_ROOM)", "#define ROTATIONS(n) ((n - 1) * BUNDLE_ROOM)"},
+      {"eigh_qr_group", Edit::stride, "vectors + l * (ulong)MATRIX_SIZE(n), q, n);", "vectors + l * (ulong)ROW(n), q, n);"},
+      {"eigh_qr_group", Edit::offset, "of_u = -old_u[i], of_p", "of_u = -old_u[i - 1], of_p"},
+      {"eigh_qr_group", Edit::arithmetic, "by_u[m] *= -of_u", "by_u[m] *= of_u"},
   };
 };
 

@@ -2,6 +2,7 @@
 #include "cases/eigh.hpp"
 
 #include "ops/eigh_plan.hpp"
+#include "runtime/quirks.hpp"
 #include "support/op_runner.hpp"
 
 #include <lapacke.h>
@@ -372,16 +373,173 @@ TEST(Eigh, SizesOfAClassBuildNothing) {
   }
 }
 
+/// Eigenvalues of d b d, each to high relative accuracy: squares of the singular values of a factor, by LAPACK's one-sided Jacobi.
+std::vector<double> relative_values(const HostMatrix& b, const std::vector<double>& d) {
+  auto n = static_cast<lapack_int>(b.n);
+  std::vector<Z> factor = b.a;  // lower: b = l l^H
+  auto* raw = reinterpret_cast<lapack_complex_double*>(factor.data());
+  EXPECT_EQ(LAPACKE_zpotrf(LAPACK_ROW_MAJOR, 'L', n, raw, n), 0);
+  // Columns of l^H d
+  std::vector<Z> x(factor.size());
+  for (std::int64_t i = 0; i < b.n; ++i)
+    for (std::int64_t j = 0; j <= i; ++j)
+      x[static_cast<std::size_t>(j * b.n + i)] = std::conj(factor[static_cast<std::size_t>(i * b.n + j)]) * d[static_cast<std::size_t>(i)];
+  std::vector<double> values(d.size());
+  double stat[6] = {};
+  EXPECT_EQ(LAPACKE_zgesvj(LAPACK_ROW_MAJOR, 'G', 'N', 'N', n, n, reinterpret_cast<lapack_complex_double*>(x.data()), n, values.data(), 0, nullptr, n, stat),
+            0);
+  for (double& v : values) v = v * stat[0] * (v * stat[0]);
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+TEST(Eigh, GradedMatricesHaveRelativeAccuracy) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : kDtypes) {
+      if (EighCase::is_double(dtype) && skip_without(device, "fp64", device.traits().fp64)) continue;
+      double eps = EighCase::epsilon(dtype), most = EighCase::is_double(dtype) ? 60 : 7;
+      for (std::int64_t n : {1, 2, 3, 4, 7, 12, 16, 21, 40}) {
+        model::Random random(seed() + static_cast<std::uint64_t>(n));
+        HostMatrix b{n, std::vector<Z>(static_cast<std::size_t>(n * n))}, a = b;
+        std::vector<double> d;
+        for (std::int64_t i = 0; i < n; ++i) d.push_back(std::pow(10, random.uniform(-most, 0)));
+        d[0] = 1;
+        for (std::int64_t i = 0; i < n; ++i)
+          for (std::int64_t j = 0; j <= i; ++j) {
+            double off = 0.5 / static_cast<double>(n);  // b's eigenvalues are in 0.5 to 1.5
+            Z x = i == j ? Z(1) : Z(random.uniform(-off, off), is_complex(dtype) ? random.uniform(-off, off) / 2 : 0);
+            b.at(i, j) = x, b.at(j, i) = std::conj(x);
+            a.at(i, j) = x * (d[static_cast<std::size_t>(i)] * d[static_cast<std::size_t>(j)]);
+            a.at(j, i) = std::conj(a.at(i, j));
+          }
+        std::vector<double> want = relative_values(b, d);
+        std::vector<std::uint8_t> raw = EighCase::pack({a}, dtype, Uplo::lower);
+        Tensor given = from_bytes(raw.data(), raw.size(), {n, n}, {.dtype = dtype, .device = device});
+        auto worst_of = [&](const EighOptions& options) {
+          auto [w, v, info, sweeps] = linalg::eigh(given, options);
+          linalg::require_converged(info);
+          std::vector<double> got = numbers(w), alone = numbers(linalg::eigvalsh(given, options).w);
+          double worst = 0;
+          for (std::size_t i = 0; i < want.size(); ++i)
+            for (double x : {got[i], alone[i]})
+              if (double error = std::abs(x - want[i]) / want[i]; !(error <= worst)) worst = error;
+          auto ratios = EighCase::ratios(EighCase::rounded({a}, dtype)[0], got.data(), columns(v).data(), n, eps);
+          EXPECT_LE(ratios.residual, 30);
+          EXPECT_LE(ratios.orthogonality, 30);
+          return worst / (static_cast<double>(n) * eps * 3);  // cond(b) is 3 at most
+        };
+        for (EighDriver driver : {EighDriver::automatic, EighDriver::jacobi_lanes, EighDriver::jacobi_group}) {
+          SCOPED_TRACE(fmt::format("{} n {} {}", name(dtype), n, linalg::name(driver)));
+          if ((device.traits().quirks & detail::kQuirkLoopsEndEarly) && n > 16) continue;
+          EXPECT_LE(worst_of({.driver = driver, .accuracy = linalg::EighAccuracy::relative}), 30);
+        }
+        // What it is for: against the norm alone small ones are lost.
+        if (n == 12) {
+          EXPECT_GT(worst_of({.driver = EighDriver::qr_lanes}), 1e3);
+        }
+        EXPECT_EQ(code_of([&] { linalg::eigh(given, {.driver = EighDriver::qr_lanes, .accuracy = linalg::EighAccuracy::relative}); }),
+                  ErrorCode::not_supported);
+      }
+    }
+  }
+}
+
+/// A loss of eigenvalues and of the eigenvectors' magnitudes, which no phase changes: sum c_k w_k + sum p_ik |v_ik|^2.
+struct Loss {
+  std::vector<double> c, p;
+  double of(HostMatrix m) const {
+    auto n = static_cast<lapack_int>(m.n);
+    std::vector<double> w(c.size());
+    EXPECT_EQ(LAPACKE_zheev(LAPACK_ROW_MAJOR, 'V', 'L', n, reinterpret_cast<lapack_complex_double*>(m.a.data()), n, w.data()), 0);
+    double sum = 0;
+    for (std::size_t k = 0; k < c.size(); ++k) sum += c[k] * w[k];
+    for (std::size_t i = 0; i < p.size(); ++i) sum += p[i] * std::norm(m.a[i]);
+    return sum;
+  }
+};
+
+TEST(Eigh, GradientsAreThoseOfDifferences) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : kDtypes) {
+      if (EighCase::is_double(dtype) && skip_without(device, "fp64", device.traits().fp64)) continue;
+      bool complex = is_complex(dtype);
+      DType real = EighCase::real_of(dtype);
+      for (std::int64_t n : {1, 2, 5, 9}) {
+        SCOPED_TRACE(fmt::format("{} n {}", name(dtype), n));
+        model::Random random(seed() + static_cast<std::uint64_t>(n));
+        HostMatrix m = EighCase::rounded({EighCase::make("arithmetic", n, complex, 0.1, seed())}, dtype)[0];
+        Loss loss;
+        for (std::int64_t k = 0; k < n; ++k) loss.c.push_back(random.uniform(-1, 1));
+        for (std::int64_t k = 0; k < n * n; ++k) loss.p.push_back(random.uniform(-1, 1));
+        std::vector<std::uint8_t> raw = EighCase::pack({m}, dtype, Uplo::lower);
+        auto r = linalg::eigh(from_bytes(raw.data(), raw.size(), {n, n}, {.dtype = dtype, .device = device}));
+        auto tensor_of = [&](const std::vector<double>& values, const Dims& sizes) {
+          std::vector<std::uint8_t> bytes(bytes_for(real, values.size()));
+          for (std::size_t i = 0; i < values.size(); ++i) model::store_at(bytes.data(), i, real, values[i]);
+          return from_bytes(bytes.data(), bytes.size(), sizes, {.dtype = real, .device = device});
+        };
+        Tensor grad_w = tensor_of(loss.c, {n}), weight = tensor_of(loss.p, {n, n}), grad_v = empty({n, n}, {.dtype = dtype, .device = device});
+        std::vector<Tensor> to = EighCase::parts_of(grad_v), from = EighCase::parts_of(r.v);
+        for (std::size_t i = 0; i < to.size(); ++i) map_out(to[i], [](Expr x, Expr p) { return x * p * 2.0; }, {from[i], weight});
+        auto both = linalg::eigh_backward(r.w, r.v, grad_w, grad_v);
+        linalg::require_gauge(both.gauge, EighCase::is_double(dtype) ? 1e-13 : 1e-5);
+        std::vector<Z> g = columns(both.grad_a.mT());
+        // Against differences in random directions.
+        for (int trial = 0; trial < 3; ++trial) {
+          HostMatrix change = EighCase::make("random", n, complex, 0, seed() + 7 + static_cast<std::uint64_t>(trial)), up = m, down = m;
+          double step = 1e-5, along = 0, size = 0;
+          for (std::size_t i = 0; i < m.a.size(); ++i) {
+            up.a[i] += step * change.a[i], down.a[i] -= step * change.a[i];
+            along += (std::conj(g[i]) * change.a[i]).real(), size += std::abs(g[i] * change.a[i]);
+          }
+          double want = (loss.of(up) - loss.of(down)) / (2 * step);
+          EXPECT_NEAR(along, want, (EighCase::is_double(dtype) ? 1e-7 : 1e-4) * (1 + size));
+        }
+        for (std::int64_t i = 0; i < n; ++i)
+          for (std::int64_t j = 0; j < i; ++j)
+            EXPECT_LE(std::abs(g[static_cast<std::size_t>(i * n + j)] - std::conj(g[static_cast<std::size_t>(j * n + i)])), 1e3 * EighCase::epsilon(dtype));
+        // Each alone; they add up.
+        std::vector<Z> of_w = columns(linalg::eigh_backward(r.w, r.v, grad_w, {}).grad_a.mT()),
+                       of_v = columns(linalg::eigh_backward(r.w, r.v, {}, grad_v).grad_a.mT());
+        for (std::size_t i = 0; i < g.size(); ++i) EXPECT_LE(std::abs(of_w[i] + of_v[i] - g[i]), 1e3 * EighCase::epsilon(dtype));
+        // A loss that depends on phases is found.
+        if (complex) {
+          Tensor phased = empty({n, n}, {.dtype = dtype, .device = device});
+          fill_(phased, 0);
+          fill_(EighCase::parts_of(phased)[1], 1);
+          EXPECT_EQ(code_of([&] { linalg::require_gauge(linalg::eigh_backward(r.w, r.v, grad_w, phased).gauge); }), ErrorCode::invalid_argument);
+        }
+      }
+    }
+    // Repeated eigenvalues: nothing finite without broadening, finite with it.
+    Tensor a = full({3, 3}, 0, {.device = device}), ones = full({3, 3}, 1, {.device = device});
+    fill_(a.as_strided({3}, {4}), 2);
+    auto r = linalg::eigh(a);
+    Tensor slope = arange(0, 9, 1, {.device = device}).reshape({3, 3});
+    EXPECT_FALSE(std::isfinite(sum(linalg::eigh_backward(r.w, r.v, {}, slope).grad_a).item()));
+    for (float x : linalg::eigh_backward(r.w, r.v, ones.select(0, 0), slope, 1e-3).grad_a.to_host<float>()) EXPECT_TRUE(std::isfinite(x));
+    EXPECT_EQ(code_of([&] { linalg::eigh_backward(r.w, r.v, {}, slope, -1); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { linalg::eigh_backward(r.w, r.v.slice(-1, 0, 2), {}, slope); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { linalg::eigh_backward(r.w, r.v, ones, slope); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { linalg::eigh_backward(r.w.to(DType::i32), r.v, {}, slope); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(linalg::eigh_backward(empty({0, 3}, {.device = device}), empty({0, 3, 3}, {.device = device}), {}, {}).grad_a.numel(), 0);
+  }
+}
+
 TEST(Eigh, SelectionByTraitsAlone) {
   DeviceTraits cpu = wide_cpu();
-  auto entry = [&](std::int64_t n, std::string_view forced = {}) {
-    return std::string(detail::select(cpu, {DType::f32, true, detail::eigh_size_class(n)}, forced).entry);
+  auto entry = [&](std::int64_t n, std::string_view forced = {}, bool relative = false) {
+    return std::string(detail::select(cpu, {DType::f32, true, detail::eigh_size_class(n), relative}, forced).entry);
   };
   EXPECT_EQ(entry(1), "eigh_closed");
   EXPECT_EQ(entry(2), "eigh_closed");
   EXPECT_EQ(entry(4), "eigh_jacobi_lanes");
   EXPECT_EQ(entry(5), "eigh_qr_lanes");
-  EXPECT_EQ(entry(64), "eigh_qr_lanes");
+  EXPECT_EQ(entry(48), "eigh_qr_lanes");
+  EXPECT_EQ(entry(64), "eigh_qr_group");
+  EXPECT_EQ(entry(2, {}, true), "eigh_jacobi_lanes");
+  EXPECT_EQ(entry(257, {}, true), "eigh_jacobi_group");
+  EXPECT_EQ(code_of([&] { entry(5, "eigh_qr_group", true); }), ErrorCode::not_supported);
   EXPECT_EQ(entry(2, "eigh_qr_lanes"), "eigh_qr_lanes");
   EXPECT_EQ(code_of([&] { entry(3, "eigh_closed"); }), ErrorCode::not_supported);
   EXPECT_EQ(code_of([&] { entry(3, "eigh_best"); }), ErrorCode::invalid_argument);

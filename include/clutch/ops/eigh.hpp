@@ -85,6 +85,28 @@ CLUTCH_API EigvalshResult eigvalsh(const Tensor& a, const EighOptions& options =
 CLUTCH_API void eigvalsh_out(const Tensor& w, const Tensor& info, const Tensor& sweeps, const Tensor& a, const EighOptions& options = {},
                              const Stream& stream = {});
 
+struct EighGradient {
+  Tensor grad_a, gauge;
+};
+
+/// Gradient of a from those of its eigenvalues and eigenvectors: v (diag(grad_w) + (m - m^H) / 2 / (w_j - w_i)) v^H with m = v^H grad_v; whole,
+/// symmetric or Hermitian, whichever triangle eigh read.
+/// Shapes: w and grad_w (*, n); v, grad_v and grad_a (*, n, n); gauge (*). An undefined grad_w or grad_v counts as zero, the latter without the
+///   division.
+/// Dtypes: v, grad_v and grad_a one of f32, f64, c64, c128; w, grad_w and gauge its real type.
+/// Close eigenvalues: 1 / x becomes x / (x^2 + broadening^2) for the distance x of two eigenvalues, in their unit (Lorentzian broadening): finite
+///   for repeated ones, of which it leaves out what mixes them. With 0 repeated eigenvalues give Inf or NaN where grad_v mixes them, as in PyTorch.
+/// Gauge: eigenvectors of complex matrices are free in their phases. `gauge` is the largest |Im (v^H grad_v)_ii|, 0 for a loss that does not
+///   depend on them (and for real dtypes): see require_gauge().
+/// Errors: invalid_shape, also for ranges of eigenpairs; invalid_dtype; invalid_argument for a negative broadening; device_mismatch.
+/// Stream: never waits. Scratch: three matrices for each of a's.
+/// Source: linalg_eigh_backward of PyTorch 2.12, which checks the gauge by waiting.
+CLUTCH_API EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_w, const Tensor& grad_v, double broadening = 0,
+                                      const Stream& stream = {});
+/// Waits for the gauge of eigh_backward() and throws if a loss depends on the phases of eigenvectors. Errors: invalid_argument names the first
+/// matrix; capturing.
+CLUTCH_API void require_gauge(const Tensor& gauge, double tolerance = 1e-2, const Stream& stream = {});
+
 /// Waits for info and throws if a matrix did not converge. Errors: not_converged names the first one by its place in the flattened batch, and
 /// what its info says; capturing.
 CLUTCH_API void require_converged(const Tensor& info, const Stream& stream = {});

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients of eigh: compositions of reduce and map. Products of matrices are sums over a broadcast dimension.
+#include <clutch/ops/eigh.hpp>
+#include <clutch/ops/fill.hpp>
+#include <clutch/ops/reduce.hpp>
+
+#include "encode/elementwise.hpp"
+#include "encode/op_name.hpp"
+#include "ops/traced.hpp"
+#include "runtime/runtime.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace clutch::inline v0::linalg {
+
+namespace {
+
+constexpr const char* kOp = "eigh_backward";
+
+/// A tensor's real and imaginary parts; of a real one itself and nothing.
+struct Parts {
+  Tensor re, im;
+  explicit Parts(const Tensor& t) : re(t) {
+    if (!is_complex(t.dtype())) return;
+    DType real = t.dtype() == DType::c64 ? DType::f32 : DType::f64;
+    std::array<std::int64_t, kMaxRank> strides{};
+    for (int d = 0; d < t.rank(); ++d) strides[static_cast<std::size_t>(d)] = 2 * t.strides()[d];
+    Dims apart(std::span<const std::int64_t>(strides.data(), static_cast<std::size_t>(t.rank())));
+    re = Tensor(t.storage(), t.byte_offset(), t.sizes(), apart, real);
+    im = Tensor(t.storage(), t.byte_offset() + bits(real) / 8, t.sizes(), apart, real);
+  }
+  bool complex() const { return im.defined(); }
+};
+
+Tensor rows(const Tensor& t) { return t.unsqueeze(-2); }     // (..., i, 1, k)
+Tensor columns(const Tensor& t) { return t.unsqueeze(-3); }  // (..., 1, j, k)
+
+/// out[i][j] = sum over k of x[i][k] y[j][k], one of them conjugated.
+enum class Conjugate { none, first, second };
+void product(const Parts& out, const Parts& x, const Parts& y, Conjugate which, const Stream& stream) {
+  auto sum_into = [&]<std::size_t kInputs>(const Tensor& part, auto&& f, const Tensor(&inputs)[kInputs]) {
+    reduce_out(part, Reduce::sum, detail::trace_over<kInputs>(f, inputs), inputs, {.dims = {-1}}, stream);
+  };
+  if (!x.complex()) {
+    sum_into(out.re, [](Expr a, Expr b) { return a * b; }, {rows(x.re), columns(y.re)});
+    return;
+  }
+  const Tensor inputs[] = {rows(x.re), rows(x.im), columns(y.re), columns(y.im)};
+  sum_into(
+      out.re, [&](Expr xr, Expr xi, Expr yr, Expr yi) { return which == Conjugate::none ? xr * yr - xi * yi : xr * yr + xi * yi; }, inputs);
+  sum_into(
+      out.im,
+      [&](Expr xr, Expr xi, Expr yr, Expr yi) {
+        return which == Conjugate::none ? xr * yi + xi * yr : which == Conjugate::first ? xr * yi - xi * yr : xi * yr - xr * yi;
+      },
+      inputs);
+}
+
+void check(const Tensor& t, std::string_view what, const Dims& sizes, DType dtype) {
+  if (!(t.sizes() == sizes))
+    throw Error(ErrorCode::invalid_shape, kOp, fmt::format("{} has shape {}, wanted {}", what, to_string(t.sizes()), to_string(sizes)));
+  if (t.dtype() != dtype) throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("{} is {}, wanted {}", what, name(t.dtype()), name(dtype)));
+}
+
+}  // namespace
+
+EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_w, const Tensor& grad_v, double broadening, const Stream& given) {
+  std::vector<const Tensor*> tensors{&w, &v};
+  for (const Tensor* t : {&grad_w, &grad_v})
+    if (t->defined()) tensors.push_back(t);
+  detail::Runtime& runtime = detail::common_runtime(tensors, kOp);
+  Stream stream = detail::resolve_stream(given, runtime, kOp);
+  if (v.dtype() != DType::f32 && v.dtype() != DType::f64 && !is_complex(v.dtype()))
+    throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("v is {}: f32, f64, c64 or c128", name(v.dtype())));
+  if (v.rank() < 2 || v.size(-1) != v.size(-2))
+    throw Error(ErrorCode::invalid_shape, kOp, fmt::format("v must hold all eigenvectors of square matrices, got {}", to_string(v.sizes())));
+  DType real = v.dtype() == DType::c64 ? DType::f32 : v.dtype() == DType::c128 ? DType::f64 : v.dtype();
+  Dims of_w(std::span(v.sizes().begin(), static_cast<std::size_t>(v.rank() - 1)));
+  check(w, "w", of_w, real);
+  if (grad_w.defined()) check(grad_w, "grad_w", of_w, real);
+  if (grad_v.defined()) check(grad_v, "grad_v", v.sizes(), v.dtype());
+  if (!(broadening >= 0)) throw Error(ErrorCode::invalid_argument, kOp, "a negative broadening");
+  detail::OpName named(kOp);
+  Device device = stream.device();
+  Dims of_gauge(std::span(v.sizes().begin(), static_cast<std::size_t>(v.rank() - 2)));
+  EighGradient result{empty(v.sizes(), {.dtype = v.dtype(), .device = device}, stream), zeros(of_gauge, {.dtype = real, .device = device}, stream)};
+  if (result.grad_a.numel() == 0) return result;
+  auto matrix = [&] { return empty(v.sizes(), {.dtype = v.dtype(), .device = device}, stream); };
+  const Tensor gw = grad_w.defined() ? grad_w : zeros(of_w, {.dtype = real, .device = device}, stream);
+  const Tensor inner = matrix();  // diag(grad_w) + (M - M^H) / 2 / (w_j - w_i) with M = v^H grad_v
+  const Parts s(inner);
+  if (grad_v.defined()) {
+    const Tensor product_of = matrix();
+    const Parts m(product_of);
+    product(m, Parts(v.mT()), Parts(grad_v.mT()), Conjugate::first, stream);
+    int i = v.rank() - 2, j = v.rank() - 1;
+    double square = broadening * broadening;
+    auto divided = [=](Expr part, Expr gap, Expr diagonal) {
+      Expr quotient = square > 0 ? part * gap / (gap * gap + square) : part / gap;
+      return select(position(i) == position(j), diagonal, quotient);
+    };
+    map_out(
+        s.re, [&](Expr x, Expr y, Expr wi, Expr wj, Expr g) { return divided((x - y) * 0.5, wj - wi, g); },
+        {m.re, m.re.mT(), w.unsqueeze(-1), w.unsqueeze(-2), gw.unsqueeze(-1)}, {}, stream);
+    if (s.complex()) {
+      map_out(
+          s.im, [&](Expr x, Expr y, Expr wi, Expr wj) { return divided((x + y) * 0.5, wj - wi, Expr(0)); }, {m.im, m.im.mT(), w.unsqueeze(-1), w.unsqueeze(-2)},
+          {}, stream);
+      const Tensor imaginary[] = {m.im};
+      reduce_out(result.gauge, Reduce::max, detail::trace_over<1>([&](Expr x) { return select(position(i) == position(j), abs(x), 0); }, imaginary), imaginary,
+                 {.dims = {-2, -1}}, stream);
+    }
+  } else {
+    fill_(inner, 0, {}, stream);
+    int i = v.rank() - 2, j = v.rank() - 1;
+    map_out(
+        s.re, [&](Expr g) { return select(position(i) == position(j), g, 0); }, {gw.unsqueeze(-1).expand(v.sizes())}, {}, stream);
+  }
+  // grad_a = v inner v^H, by way of the transposed inner v^H
+  const Tensor turned = matrix();
+  product(Parts(turned.mT()), s, Parts(v), Conjugate::second, stream);
+  product(Parts(result.grad_a), Parts(v), Parts(turned), Conjugate::none, stream);
+  return result;
+}
+
+void require_gauge(const Tensor& gauge, double tolerance, const Stream& stream) {
+  Tensor flat = gauge.reshape({-1}).to(DType::f64, {}, stream);
+  std::vector<double> all = flat.to_host<double>(stream);
+  for (std::size_t m = 0; m < all.size(); ++m)
+    if (!(all[m] <= tolerance))
+      throw Error(ErrorCode::invalid_argument, "require_gauge",
+                  fmt::format("the loss depends on the phases of the eigenvectors of matrix {} of the batch, which are free: |Im diag(v^H grad_v)| is {:.3g}, "
+                              "{:.3g} at most",
+                              m, all[m], tolerance));
+}
+
+}  // namespace clutch::inline v0::linalg
