@@ -348,13 +348,14 @@ __kernel void eigh_jacobi_group(EIGH_PARAMS) {
   const int n = n_given, pairs_of = PAIRS(n);
   // share_of_jacobi_groups() of eigh.cpp lays out the same.
   __global T* a = (__global T*)(scratch_base + scratch_offset);
-  a += get_group_id(0) * (ulong)(2 * TURNED_SIZE(n) + 2 * TURNED_ROW(n) + 2 * (1 + PARTS) * HALF(n) + 4 * ROW(n) + VECTORS * (n + 1) * VECTOR_ROW(n));
+  a += get_group_id(0) *
+       (ulong)(2 * TURNED_SIZE(n) + 2 * TURNED_ROW(n) + 2 * (1 + PARTS) * HALF(n) + 4 * ROW(n) + 2 * LANES + VECTORS * (n + 1) * VECTOR_ROW(n));
   __global T* diagonals = a + 2 * TURNED_SIZE(n);
   __global T* angles = diagonals + 2 * TURNED_ROW(n);
   __global T* d = angles + 2 * (1 + PARTS) * HALF(n);
   __global BITS* rank = (__global BITS*)(d + ROW(n));
   __global int* row_of = (__global int*)(d + 2 * ROW(n));
-  __global T* v = d + 4 * ROW(n);
+  __global T* v = d + 4 * ROW(n) + 2 * LANES;
   for (ulong m = get_group_id(0); m < batch; m += get_num_groups(0)) {
     T unscale;
     int bad, used = 0, now = 0;

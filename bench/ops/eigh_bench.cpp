@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/eigh.hpp"
 #include "harness/rows.hpp"
+#include "peers/eigen.hpp"
 #include "peers/lapack.hpp"
 #include "peers/torch.hpp"
 
@@ -20,12 +21,12 @@ struct Shape {
   std::int64_t batch, n;
 };
 
+/// `driver`, if one is given, is the device's own one for the row "/own".
 void add_row(Rows& rows, const std::string& group, DType dtype, Shape s, bool vectors, bool in_default, EighDriver driver = EighDriver::automatic) {
-  Row row{
-      .name = fmt::format("{}/{}/b{}_n{}{}", group, name(dtype), s.batch, s.n, driver == EighDriver::automatic ? "" : fmt::format("/{}", linalg::name(driver))),
-      .flops = EighCase::flops(s.n, vectors) * static_cast<double>(s.batch),
-      .bytes = EighCase::bytes(s.n, static_cast<std::int64_t>(bits(dtype) / 8)) * static_cast<double>(s.batch),
-      .in_default = in_default};
+  Row row{.name = fmt::format("{}/{}/b{}_n{}{}", group, name(dtype), s.batch, s.n, driver == EighDriver::automatic ? "" : "/own"),
+          .flops = EighCase::flops(s.n, vectors) * static_cast<double>(s.batch),
+          .bytes = EighCase::bytes(s.n, static_cast<std::int64_t>(bits(dtype) / 8)) * static_cast<double>(s.batch),
+          .in_default = in_default};
   row.prepare = [=](const Device& device) {
     auto host = std::make_shared<std::vector<std::uint8_t>>();
     auto checked = std::make_shared<std::vector<HostMatrix>>();
@@ -79,6 +80,7 @@ void add_row(Rows& rows, const std::string& group, DType dtype, Shape s, bool ve
       return {};
     };
     for (bool all_cores : {true, false}) work.peers.push_back(lapack::eigh_peer(host, dtype, s.batch, s.n, vectors, all_cores));
+    if (auto direct = eigen::eigh_peer(host, dtype, s.batch, s.n, vectors)) work.peers.push_back(*direct);
     add_torch_peer(work, device,
                    fmt::format("x = torch.randn({}, {}, {}, dtype=torch.{}); x = x + x.mT", s.batch, s.n, s.n, dtype == DType::f64 ? "float64" : "float32"),
                    vectors ? "torch.linalg.eigh(x)" : "torch.linalg.eigvalsh(x)");
@@ -94,7 +96,9 @@ void register_eigh(Rows& rows) {
                           {1 << 10, 32}, {512, 48},    {256, 64},    {128, 96},    {64, 128},    {8, 256},      {2, 512},      {1, 1024}};
   for (Shape s : kTable) {
     add_row(rows, "eigh", DType::f32, s, true, true);
-    for (DType dtype : {DType::f64}) add_row(rows, "eigh", dtype, s, true, false);
+    // Beside sizes that LAPACKE may take.
+    if (s.n >= 256) add_row(rows, "eigh", DType::f32, s, true, true, EighDriver::qr_group);
+    add_row(rows, "eigh", DType::f64, s, true, false);
     add_row(rows, "eigvalsh", DType::f32, s, false, false);
   }
   // At constant work: no size may fall out of line.

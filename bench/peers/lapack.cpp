@@ -12,7 +12,6 @@
 #include <omp.h>
 
 extern "C" void openblas_set_num_threads(int);
-extern "C" char* openblas_get_config();
 
 namespace clutch::bench::lapack {
 namespace {

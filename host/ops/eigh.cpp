@@ -129,7 +129,7 @@ constexpr std::string_view kHostEntry = "eigh_host";  // no kernel
 
 /// Largest sizes of our own kernels where LAPACK on all of a CPU is the faster one beyond; measured by `clutch-bench --filter ^eigh` on wide
 /// vectors.
-constexpr int kOwnTo = 896, kOwnDoubleTo = 640, kOwnComplexTo = kEighMost;
+constexpr int kOwnTo = 1024, kOwnDoubleTo = 640, kOwnComplexTo = kEighMost;
 int own_to(DType dtype) { return is_complex(dtype) ? kOwnComplexTo : dtype == DType::f64 ? kOwnDoubleTo : kOwnTo; }
 
 /// Sizes from which a bundle in lanes leaves a core's nearest cache.
@@ -277,7 +277,7 @@ Share share_of_groups(const EighCall& call, const BuiltPlan& plan, const DeviceT
 Share share_of_jacobi_groups(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, std::int64_t lanes, std::int64_t parts) {
   std::int64_t pairs = (call.n + 1) / 2, half = ((pairs + 1) / lanes + 1) * lanes, turned = 2 * parts * half + lanes;
   std::int64_t row = (rounded_up(call.n, lanes) / lanes | 1) * lanes, vectors = call.v.defined() ? 1 : 0;
-  std::int64_t numbers = (4 * pairs + 2) * turned + 2 * (1 + parts) * half + 4 * row + vectors * (call.n + 1) * parts * row;
+  std::int64_t numbers = (4 * pairs + 2) * turned + 2 * (1 + parts) * half + 4 * row + 2 * lanes + vectors * (call.n + 1) * parts * row;
   std::int64_t groups = std::min(call.batch, std::max<std::int64_t>(traits.compute_units, std::min<std::int64_t>(call.batch / 4, 16 * traits.compute_units)));
   return {{.global = plan.tuning.local * static_cast<std::uint64_t>(groups), .local = plan.tuning.local}, groups * numbers};
 }
