@@ -2,6 +2,7 @@
 // eigh: eigenvalues and eigenvectors of a batch of symmetric or Hermitian matrices.
 // eigh_closed: n = 1 and 2 by formula. eigh_jacobi_lanes: cyclic Jacobi. eigh_qr_lanes: Householder tridiagonalisation and implicit QR.
 // eigh_qr_group: the same, matrices reduced one after another. eigh_jacobi_group: Jacobi, a matrix at a time.
+// eigh_blocked: qr_group's stages, one a launch, each shared by all work-groups.
 // Ownership: in a driver of lanes an item takes a bundle of LANES matrices at a time, one in each lane of its vectors (one matrix where LANES is
 // 1). Matrices live in private memory up to N_MAX or, with IN_SCRATCH, in an item's part of global scratch: a bundle's matrices and, with
 // VECTORS, their vectors. In a driver of groups a work-group takes a matrix at a time, in its part of scratch; eigh_qr_group keeps a bundle's
@@ -18,7 +19,7 @@
 #else
 #define N_UNROLL 1
 #endif
-#if defined(CLUTCH_ENTRY_eigh_qr_group) || defined(CLUTCH_ENTRY_eigh_jacobi_group)
+#if defined(CLUTCH_ENTRY_eigh_qr_group) || defined(CLUTCH_ENTRY_eigh_jacobi_group) || defined(CLUTCH_ENTRY_eigh_blocked)
 #define IN_GROUP 1
 #endif
 #if defined(IN_SCRATCH) || defined(IN_GROUP)
@@ -37,6 +38,9 @@
 #define STEP 1
 #endif
 #include "eigh/qr.clh"
+#if defined(CLUTCH_ENTRY_eigh_qr_group) || defined(CLUTCH_ENTRY_eigh_blocked)
+#include "eigh/qr_group.clh"
+#endif
 
 #define EIGH_PARAMS                                                                                                                                       \
   CLUTCH_PREDICATE __global uchar *w_base, ulong w_offset, __global uchar *v_base, ulong v_offset, __global uchar *info_base, ulong info_offset,          \
@@ -129,9 +133,7 @@ static inline void make_positive(MEM R* v, int n) {
 static inline void store_results(__global T* w, __global T* v_out, __global int* info, __global int* sweeps_out, ulong first, int count, int n, int first_pair,
                                  int pairs, int positive, R* d, MEM R* v, MEM T* lanes, R unscale, M bad, M remain, M used) {
   M code = SELECT(bad, (M)-1, remain);
-  const BITS* codes = (const BITS*)&code;
-  const BITS* steps = (const BITS*)&used;
-  for (int l = 0; l < count; ++l) info[first + l] = (int)codes[l], sweeps_out[first + l] = (int)steps[l];
+  store_counts(info + first, code, count), store_counts(sweeps_out + first, used, count);
 #if N && N * N * PARTS <= LANES
   if (pairs == N) {
     // Odd-even transposition of values with their rows; equal ones stay in place.
@@ -284,7 +286,6 @@ __kernel void eigh_qr_lanes(EIGH_PARAMS) {
 #endif
 
 #ifdef CLUTCH_ENTRY_eigh_qr_group
-#include "eigh/qr_group.clh"
 __kernel void eigh_qr_group(EIGH_PARAMS) {
   CLUTCH_IF_PREDICATE
   EIGH_POINTERS
@@ -317,24 +318,85 @@ __kernel void eigh_qr_group(EIGH_PARAMS) {
       int bad;
       T norm = scale_matrix(a, n, &unscale, &bad, room);
       if (LID == 0) b.tolerance[l] = tolerance_given * norm, b.unscale[l] = unscale, b.bad[l] = bad;
-      reduce_matrix(a, n, b.d + l, b.e + l, BUNDLE_ROOM, factor, rows, room);
+      reduce_begin(rows, n);
+      for (int k = 0; k < n; ++k) {
+        reduce_head(a, n, k, b.d + l, b.e + l, BUNDLE_ROOM, factor, rows, room);
+        if (k < n - 2) {
+          reduce_rows(a, n, k, factor, rows, (k + 1) / LANES, CHUNKS(n));
+          reduce_tail(n, k, factor, rows, room);
+        }
+      }
+      SYNC
 #if VECTORS
-      form_q_rows(q, a, n, factor);
+          form_q_rows(q, a, n, factor, 0, CHUNKS(n));
       transpose_matrix(vectors + l * (ulong)MATRIX_SIZE(n), q, n);
 #endif
     }
     M remain, used;
     iterate_bundle(&b, n, vectors, count, limit, &remain, &used, room);
     for (int l = 0; l < count; ++l) {
-      ulong m = first + l;
-      store_pairs(w + m * pairs, v_out + m * pairs * n, vectors + l * (ulong)MATRIX_SIZE(n), n, first_pair, pairs, positive, b.d + l,
-                  (__global const BITS*)b.e + l, BUNDLE_ROOM, b.unscale[l], b.bad[l] != 0);
-      if (l / LANES == LID) {
-        info[m] = b.bad[l] != 0 ? -1 : (int)((const BITS*)&remain)[l % LANES];
-        sweeps_out[m] = (int)((const BITS*)&used)[l % LANES];
-      }
+      store_of_bundle(w, v_out, info, sweeps_out, first + l, &b, vectors + l * (ulong)MATRIX_SIZE(n), n, first_pair, pairs, positive, l, &remain, &used);
     }
     SYNC
+  }
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_eigh_blocked
+#include "eigh/blocked.clh"
+__kernel void eigh_blocked(EIGH_PARAMS, int stage, int step) {
+  CLUTCH_IF_PREDICATE
+  EIGH_POINTERS
+  __local T room[MOST_ITEMS];
+  __global T* scratch = (__global T*)(scratch_base + scratch_offset);
+  const int n = n_given, begin = stage == STAGE_ROWS ? (step + 1) / LANES : 0, width = stage == STAGE_ROWS ? PANEL : TURNED_PANEL;
+  const int panels = stage == STAGE_ROWS || stage == STAGE_FORM || stage == STAGE_APPLY ? (CHUNKS(n) - begin + width - 1) / width : 1;
+  const ulong bundles = (batch + BUNDLE_ROOM - 1) / BUNDLE_ROOM;
+  const ulong jobs = stage == STAGE_ITERATE || stage == STAGE_STORE ? bundles : batch * panels;
+  for (ulong job = get_group_id(0); job < jobs; job += get_num_groups(0)) {
+    SYNC if (stage == STAGE_ITERATE || stage == STAGE_STORE) {
+      const ulong first = job * BUNDLE_ROOM;
+      const int count = (int)min((ulong)BUNDLE_ROOM, batch - first);
+      const QrBundle b = blocked_bundle(scratch, n, batch, job);
+      if (stage == STAGE_ITERATE) {
+        iterate_round(&b, scratch, n, first, count, min(VECTORS ? ROUND : limit, limit - step * ROUND), room);
+      } else {
+        QR_MEM R *d = (QR_MEM R*)b.d + LID, *e = (QR_MEM R*)b.e + LID;
+        M remain = count_left(e, n), used = ((__global const M*)b.used)[LID];
+        rank_values(d, e, n);
+        SYNC for (int l = 0; l < count; ++l) store_of_bundle(w, v_out, info, sweeps_out, first + l, &b, blocked_matrix(scratch, n, first + l).a, n, first_pair,
+                                                             pairs, positive, l, &remain, &used);
+      }
+    }
+    else {
+      const ulong m = job / panels;
+      const int l = (int)(m % BUNDLE_ROOM), from = begin + (int)(job % panels) * width, to = min(from + width, CHUNKS(n));
+      const BlockedMatrix x = blocked_matrix(scratch, n, m);
+      const QrBundle b = blocked_bundle(scratch, n, batch, m / BUNDLE_ROOM);
+      if (stage == STAGE_LOAD) {
+        // Lanes past the last matrix have zeros.
+        for (int lane = l; lane < (m + 1 == batch ? BUNDLE_ROOM : l + 1); ++lane) {
+          for (int i = LID; i < 2 * SWEEP_SIZE(n); i += ITEMS) b.d[i * BUNDLE_ROOM + lane] = 0;
+          if (LID == 0) b.tolerance[lane] = 1, b.used[lane] = 0;
+        }
+        load_matrix(x.a, given + m * apart, n, transposed);
+        T unscale;
+        int bad;
+        T norm = scale_matrix(x.a, n, &unscale, &bad, room);
+        if (LID == 0) b.tolerance[l] = tolerance_given * norm, b.unscale[l] = unscale, b.bad[l] = bad;
+        reduce_begin(x.rows, n);
+      }
+      if (stage == STAGE_HEAD) {
+        if (step > 0 && step - 1 < n - 2) reduce_tail(n, step - 1, x.factor, x.rows, room);
+        reduce_head(x.a, n, step, b.d + l, b.e + l, BUNDLE_ROOM, x.factor, x.rows, room);
+      }
+      if (stage == STAGE_ROWS) reduce_rows(x.a, n, step, x.factor, x.rows, from, to);
+#if VECTORS
+      if (stage == STAGE_FORM) form_q_rows(x.q, x.a, n, x.factor, from, to);
+      if (stage == STAGE_TURN) transpose_matrix(x.a, x.q, n);
+      if (stage == STAGE_APPLY) apply_round(&x, n, from, to);
+#endif
+    }
   }
 }
 #endif
@@ -522,8 +584,7 @@ __kernel void eigh_closed(EIGH_PARAMS) {
 #endif
     }
 #endif
-    const BITS* codes = (const BITS*)&bad;
-    for (int l = 0; l < count; ++l) info[first + l] = (int)codes[l], sweeps_out[first + l] = 0;
+    store_counts(info + first, bad, count), store_counts(sweeps_out + first, (M)0, count);
   }
 }
 #endif

@@ -27,6 +27,7 @@ std::string_view name(EighDriver driver) noexcept {
     case EighDriver::jacobi_group: return "jacobi_group";
     case EighDriver::qr_lanes: return "qr_lanes";
     case EighDriver::qr_group: return "qr_group";
+    case EighDriver::blocked: return "blocked";
     case EighDriver::host: return "host";
   }
   return "?";
@@ -45,8 +46,6 @@ struct Checked {
   Dims outer;     ///< of the batch
   DType compute;  ///< of a and v where the kernels see them
 };
-
-DType real_of(DType dtype) { return dtype == DType::c64 ? DType::f32 : dtype == DType::c128 ? DType::f64 : dtype; }
 
 Dims with(Dims sizes, std::initializer_list<std::int64_t> more) {
   std::vector<std::int64_t> all(sizes.begin(), sizes.end());
@@ -92,7 +91,7 @@ void check_result(const Tensor& out, std::string_view what, const Dims& sizes, D
 
 constexpr std::string_view kOnlyJacobi = "relative accuracy is Jacobi's alone";
 
-std::string computes(const DeviceTraits& traits, const EighProblem& p) { return refuses_fp64(traits, real_of(p.dtype) == DType::f64); }
+std::string computes(const DeviceTraits& traits, const EighProblem& p) { return refuses_fp64(traits, eigh_real_of(p.dtype) == DType::f64); }
 
 /// Of the lanes' drivers. The innermost loop of all sweeps runs n^3 / 2 times for each of Jacobi's, n^3 / 5 for QR in all.
 std::string fits(const DeviceTraits& traits, const EighProblem& p, int most_of_short_loops) {
@@ -129,7 +128,7 @@ constexpr std::string_view kHostEntry = "eigh_host";  // no kernel
 
 /// Largest sizes of our own kernels where LAPACK on all of a CPU is the faster one beyond; measured by `clutch-bench --filter ^eigh` on wide
 /// vectors.
-constexpr int kOwnTo = 1024, kOwnDoubleTo = 640, kOwnComplexTo = kEighMost;
+constexpr int kOwnTo = 2048, kOwnDoubleTo = 1024, kOwnComplexTo = kEighMost;
 int own_to(DType dtype) { return is_complex(dtype) ? kOwnComplexTo : dtype == DType::f64 ? kOwnDoubleTo : kOwnTo; }
 
 /// Sizes from which a bundle in lanes leaves a core's nearest cache.
@@ -138,7 +137,10 @@ constexpr int kGroupFrom = 49;
 /// Largest size of which Jacobi on a matrix in each lane of a vector, or in each item, is faster than on one at a time.
 int relative_in_lanes(const DeviceTraits& traits, DType dtype) { return eigh_lanes(traits, dtype) > 1 ? kEighMost : 16; }
 
-constexpr std::array<Implementation<EighProblem>, 7> kImplementations{{
+/// Sizes from which a matrix alone is work enough for the whole device.
+constexpr int kBlockedFrom = 641;
+
+constexpr std::array<Implementation<EighProblem>, 8> kImplementations{{
     {"eigh_closed", fits_closed},
     {"eigh_jacobi_lanes",
      [](const DeviceTraits& t, const EighProblem& p) {
@@ -152,6 +154,10 @@ constexpr std::array<Implementation<EighProblem>, 7> kImplementations{{
      [](const DeviceTraits& t, const EighProblem& p) {
        return p.n <= own_to(p.dtype) || eigh_lanes(t, p.dtype) == 1 ? std::string("the device's own kernels are faster") : hosts(t, p);
      }},
+    {"eigh_blocked",
+     [](const DeviceTraits& t, const EighProblem& p) {
+       return p.n < kBlockedFrom || !p.alone ? std::string("a matrix for each core is faster") : fits_qr_group(t, p);
+     }},
     {"eigh_qr_group",
      [](const DeviceTraits& t, const EighProblem& p) { return p.n < kGroupFrom ? std::string("bundles in lanes are faster") : fits_qr_group(t, p); }},
     {"eigh_qr_lanes", fits_qr},
@@ -159,12 +165,13 @@ constexpr std::array<Implementation<EighProblem>, 7> kImplementations{{
 }};
 
 /// What a driver takes when it is forced.
-constexpr std::array<Implementation<EighProblem>, 6> kForced{{
+constexpr std::array<Implementation<EighProblem>, 7> kForced{{
     {"eigh_closed", fits_closed},
     {"eigh_jacobi_lanes", fits_jacobi},
     {"eigh_jacobi_group", fits_jacobi_group},
     {"eigh_qr_lanes", fits_qr},
     {"eigh_qr_group", fits_qr_group},
+    {"eigh_blocked", fits_qr_group},
     {kHostEntry, hosts},
 }};
 
@@ -172,13 +179,12 @@ constexpr std::array<Implementation<EighProblem>, 6> kForced{{
 
 int eigh_lanes(const DeviceTraits& traits, DType dtype) {
   if (row_tuning(traits).local != 1) return 1;
-  return std::max(1, real_of(dtype) == DType::f64 ? traits.native_width_f64 : traits.native_width_f32);
+  return std::max(1, eigh_real_of(dtype) == DType::f64 ? traits.native_width_f64 : traits.native_width_f32);
 }
 
 std::uint16_t eigh_size_class(std::int64_t n) {
   if (n <= 4) return static_cast<std::uint16_t>(n);
-  for (std::int64_t most : {std::int64_t{16}, std::int64_t{kEighPrivate}, std::int64_t{kGroupFrom - 1}, std::int64_t{kEighMost}, std::int64_t{kOwnDoubleTo},
-                            std::int64_t{kOwnTo}, std::int64_t{kEighMostOfGroup}})
+  for (int most : {16, kEighPrivate, kGroupFrom - 1, kEighMost, kBlockedFrom - 1, kOwnDoubleTo, kOwnTo})
     if (n <= most) return static_cast<std::uint16_t>(most);
   return std::numeric_limits<std::uint16_t>::max();
 }
@@ -191,11 +197,11 @@ KernelPlan select(const DeviceTraits& traits, const EighProblem& p, std::string_
     plan.note = fmt::format("LAPACKE's {} on mapped memory", is_complex(p.dtype) ? "heevd" : "syevd");
     return plan;
   }
-  bool is_group = plan.entry.ends_with("_group"), in_scratch = !is_group && p.n > kEighPrivate;
+  bool is_group = plan.entry.ends_with("_group") || plan.entry == "eigh_blocked", in_scratch = !is_group && p.n > kEighPrivate;
   // A program knows the small sizes that its driver is chosen for, where all is unrolled.
   int known = plan.entry == "eigh_closed" || (plan.entry == "eigh_jacobi_lanes" && (p.n == 3 || p.n == 4)) ? p.n : 0;
   plan.options = "-cl-denorms-are-zero";
-  plan.defines.set_type("T", real_of(p.dtype))
+  plan.defines.set_type("T", eigh_real_of(p.dtype))
       .set("LANES", eigh_lanes(traits, p.dtype))
       .set("COMPLEX", is_complex(p.dtype))
       .set("VECTORS", p.vectors)
@@ -241,73 +247,6 @@ void take_matrices(EighCall& call, const Tensor& a, DType compute, const Stream&
   fits();
 }
 
-/// Work-groups of a driver and the scratch that each of them takes, in numbers.
-struct Share {
-  Geometry geometry;
-  std::int64_t numbers = 0;
-};
-
-std::int64_t rounded_up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
-
-/// Scratch stays below the input where there are many bundles; an item at least for each core.
-Share share_of_lanes(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, std::int64_t lanes, std::int64_t parts) {
-  auto bundles = static_cast<std::uint64_t>((call.batch + lanes - 1) / lanes);
-  bool in_scratch = call.n > kEighPrivate && plan.entry != "eigh_closed";
-  std::uint64_t most = in_scratch ? std::min<std::uint64_t>(bundles, std::max<std::uint64_t>(bundles / 2, static_cast<std::uint64_t>(traits.compute_units)))
-                                  : std::min<std::uint64_t>(bundles, plan.tuning.local == 1 ? 256 : 1u << 16);
-  Share share{.geometry = item_geometry(most, plan.tuning.local)};
-  std::int64_t matrices = call.v.defined() ? 2 : 1;
-  if (in_scratch) share.numbers = static_cast<std::int64_t>(share.geometry.global) * matrices * lanes * rounded_up(call.n * call.n * parts, lanes);
-  return share;
-}
-
-/// As eigh_qr_group lays it out.
-Share share_of_groups(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, std::int64_t lanes) {
-  auto local = static_cast<std::int64_t>(plan.tuning.local);
-  std::int64_t room = lanes * local, bundles = (call.batch + room - 1) / room;
-  std::int64_t groups = std::min(call.batch, std::max<std::int64_t>(traits.compute_units, std::min<std::int64_t>(bundles / 2, 4 * traits.compute_units)));
-  std::int64_t bundle = std::min(room, (call.batch + groups - 1) / groups), padded = rounded_up(call.n, lanes), row = (padded / lanes | 1) * lanes;
-  constexpr std::int64_t kRecorded = 8;
-  std::int64_t vectors = call.v.defined() ? 1 : 0;
-  std::int64_t numbers = (vectors ? bundle + 2 : 1) * padded * row + 5 * row + (2 * padded * (vectors * kRecorded + 1) + 2 * kRecorded + 3) * room;
-  return {{.global = plan.tuning.local * static_cast<std::uint64_t>(groups), .local = plan.tuning.local}, groups * numbers};
-}
-
-/// As eigh_jacobi_group lays it out.
-Share share_of_jacobi_groups(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, std::int64_t lanes, std::int64_t parts) {
-  std::int64_t pairs = (call.n + 1) / 2, half = ((pairs + 1) / lanes + 1) * lanes, turned = 2 * parts * half + lanes;
-  std::int64_t row = (rounded_up(call.n, lanes) / lanes | 1) * lanes, vectors = call.v.defined() ? 1 : 0;
-  std::int64_t numbers = (4 * pairs + 2) * turned + 2 * (1 + parts) * half + 4 * row + 2 * lanes + vectors * (call.n + 1) * parts * row;
-  std::int64_t groups = std::min(call.batch, std::max<std::int64_t>(traits.compute_units, std::min<std::int64_t>(call.batch / 4, 16 * traits.compute_units)));
-  return {{.global = plan.tuning.local * static_cast<std::uint64_t>(groups), .local = plan.tuning.local}, groups * numbers};
-}
-
-void run_kernel(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, const Stream& stream, const char* op) {
-  DType real = real_of(call.a.dtype());
-  std::int64_t parts = is_complex(call.a.dtype()) ? 2 : 1, lanes = eigh_lanes(traits, call.a.dtype());
-  Share share = plan.entry == "eigh_qr_group"       ? share_of_groups(call, plan, traits, lanes)
-                : plan.entry == "eigh_jacobi_group" ? share_of_jacobi_groups(call, plan, traits, lanes, parts)
-                                                    : share_of_lanes(call, plan, traits, lanes, parts);
-  Encoder encoder(stream, op);
-  Tensor scratch = encoder.scratch({std::max<std::int64_t>(share.numbers, 1)}, real);
-  Tensor none = call.v.defined() ? call.v : encoder.scratch({1}, real);
-  bool conjugate = call.options.uplo == Uplo::upper, transposed = call.transposed != conjugate;
-  bool is_jacobi = plan.entry.starts_with("eigh_jacobi");
-  int limit = call.options.max_sweeps > 0 ? call.options.max_sweeps : is_jacobi ? 30 : static_cast<int>(30 * call.n);
-  encoder.output(call.w, "w").output(none, "v").output(call.info, "info").output(call.sweeps, "sweeps").input(call.a, "a").output(scratch);
-  encoder.value(static_cast<std::int32_t>(call.n)).value(static_cast<std::uint64_t>(call.batch)).value(static_cast<std::uint64_t>(call.apart * parts));
-  encoder.value(static_cast<std::int32_t>(transposed)).value(static_cast<std::int32_t>(conjugate));
-  encoder.value(static_cast<std::int32_t>(call.first)).value(static_cast<std::int32_t>(call.pairs));
-  encoder.value(static_cast<std::int32_t>(call.options.phase == EighPhase::positive));
-  double tolerance = call.options.tolerance > 0 ? call.options.tolerance : real == DType::f64 ? 0x1p-52 : 0x1p-23;
-  if (real == DType::f64)
-    encoder.value(tolerance, "tolerance");
-  else
-    encoder.value(static_cast<float>(tolerance), "tolerance");
-  encoder.value(static_cast<std::int32_t>(limit), "limit");
-  encoder.dispatch(plan.kernel, share.geometry);
-}
-
 /// Results as the drivers write them: the caller's where they lie so, else of our own and copied at the end.
 class Results {
  public:
@@ -340,7 +279,7 @@ void run(const Tensor& w, const Tensor& v, const Tensor& info, const Tensor& swe
     return;
   }
   std::string forced = options.driver == EighDriver::automatic ? "" : fmt::format("eigh_{}", linalg::name(options.driver));
-  EighProblem problem{c.compute, v.defined(), eigh_size_class(c.n), options.accuracy == linalg::EighAccuracy::relative};
+  EighProblem problem{c.compute, v.defined(), eigh_size_class(c.n), options.accuracy == linalg::EighAccuracy::relative, c.batch == 1};
   Runtime& runtime = *c.runtime;
   const BuiltPlan& plan = runtime.plans().find<BuiltPlan>(op, problem, forced, [&] {
     KernelPlan selected = select(runtime.traits(), problem, forced);
@@ -352,7 +291,7 @@ void run(const Tensor& w, const Tensor& v, const Tensor& info, const Tensor& swe
   });
   EighCall call{.n = c.n, .batch = c.batch, .first = c.first, .pairs = c.pairs, .options = options};
   Results results;
-  DType real = real_of(c.compute);
+  DType real = eigh_real_of(c.compute);
   call.w = results.place(w, w, real, stream);
   if (v.defined()) call.v = results.place_columns(v, c.compute, stream);
   call.info = results.place(info, info, DType::i32, stream);
@@ -361,7 +300,7 @@ void run(const Tensor& w, const Tensor& v, const Tensor& info, const Tensor& swe
   if (plan.entry == kHostEntry)
     eigh_on_host(call, stream, op);
   else
-    run_kernel(call, plan, runtime.traits(), stream, op);
+    eigh_on_device(call, plan, runtime.traits(), stream, op);
   results.copy_back(stream);
   note_plan(plan.text);
 }
@@ -372,6 +311,20 @@ struct Shapes {
   explicit Shapes(const Checked& c) : w(with(c.outer, {c.pairs})), v(with(c.outer, {c.n, c.pairs})), info(c.outer) {}
 };
 
+linalg::EighResult solve(const Tensor& a, bool vectors, const EighOptions& options, const Stream& given, const char* op) {
+  Checked c = validate(a, options, op);
+  Stream stream = resolve_stream(given, *c.runtime, op);
+  Shapes shapes(c);
+  auto made = [&](const Dims& sizes, DType dtype) { return empty(sizes, {.dtype = dtype, .device = stream.device()}, stream); };
+  linalg::EighResult result;
+  result.w = made(shapes.w, eigh_real_of(a.dtype()));
+  if (vectors) result.v = made(with(c.outer, {c.pairs, c.n}), a.dtype()).mT();
+  result.info = made(shapes.info, DType::i32);
+  result.sweeps = made(shapes.info, DType::i32);
+  run(result.w, result.v, result.info, result.sweeps, a, c, options, stream, op);
+  return result;
+}
+
 void solve_into(const Tensor& w, const Tensor* v, const Tensor& info, const Tensor& sweeps, const Tensor& a, const EighOptions& options, const Stream& given,
                 const char* op) {
   Checked c = validate(a, options, op);
@@ -381,7 +334,7 @@ void solve_into(const Tensor& w, const Tensor* v, const Tensor& info, const Tens
   for (const auto& row : results) all.push_back(row.second);
   common_runtime(all, op);
   Shapes shapes(c);
-  check_result(w, "w", shapes.w, real_of(a.dtype()), op);
+  check_result(w, "w", shapes.w, eigh_real_of(a.dtype()), op);
   check_result(info, "info", shapes.info, DType::i32, op);
   check_result(sweeps, "sweeps", shapes.info, DType::i32, op);
   if (v) check_result(*v, "v", shapes.v, a.dtype(), op);
@@ -397,35 +350,15 @@ void solve_into(const Tensor& w, const Tensor* v, const Tensor& info, const Tens
 
 namespace linalg {
 
-EighResult eigh(const Tensor& a, const EighOptions& options, const Stream& given) {
-  detail::Checked c = detail::validate(a, options, "eigh");
-  Stream stream = detail::resolve_stream(given, *c.runtime, "eigh");
-  detail::Shapes shapes(c);
-  Device device = stream.device();
-  EighResult result;
-  result.w = empty(shapes.w, {.dtype = detail::real_of(a.dtype()), .device = device}, stream);
-  result.v = empty(detail::with(c.outer, {c.pairs, c.n}), {.dtype = a.dtype(), .device = device}, stream).mT();
-  result.info = empty(shapes.info, {.dtype = DType::i32, .device = device}, stream);
-  result.sweeps = empty(shapes.info, {.dtype = DType::i32, .device = device}, stream);
-  detail::run(result.w, result.v, result.info, result.sweeps, a, c, options, stream, "eigh");
-  return result;
-}
+EighResult eigh(const Tensor& a, const EighOptions& options, const Stream& stream) { return detail::solve(a, true, options, stream, "eigh"); }
 
 void eigh_out(const Tensor& w, const Tensor& v, const Tensor& info, const Tensor& sweeps, const Tensor& a, const EighOptions& options, const Stream& stream) {
   detail::solve_into(w, &v, info, sweeps, a, options, stream, "eigh_out");
 }
 
-EigvalshResult eigvalsh(const Tensor& a, const EighOptions& options, const Stream& given) {
-  detail::Checked c = detail::validate(a, options, "eigvalsh");
-  Stream stream = detail::resolve_stream(given, *c.runtime, "eigvalsh");
-  detail::Shapes shapes(c);
-  Device device = stream.device();
-  EigvalshResult result;
-  result.w = empty(shapes.w, {.dtype = detail::real_of(a.dtype()), .device = device}, stream);
-  result.info = empty(shapes.info, {.dtype = DType::i32, .device = device}, stream);
-  result.sweeps = empty(shapes.info, {.dtype = DType::i32, .device = device}, stream);
-  detail::run(result.w, Tensor(), result.info, result.sweeps, a, c, options, stream, "eigvalsh");
-  return result;
+EigvalshResult eigvalsh(const Tensor& a, const EighOptions& options, const Stream& stream) {
+  EighResult result = detail::solve(a, false, options, stream, "eigvalsh");
+  return {result.w, result.info, result.sweeps};
 }
 
 void eigvalsh_out(const Tensor& w, const Tensor& info, const Tensor& sweeps, const Tensor& a, const EighOptions& options, const Stream& stream) {

@@ -12,14 +12,18 @@ namespace clutch::inline v0::detail {
 struct EighProblem {
   DType dtype = DType::f32;  ///< of computation: f32, f64, c64, c128
   bool vectors = true;
-  std::uint16_t n = 0;         ///< sizes that select alike are alike: size_class()
-  std::uint16_t relative = 0;  ///< 1: EighAccuracy::relative
+  std::uint16_t n = 0;    ///< sizes that select alike are alike: size_class()
+  bool relative = false;  ///< EighAccuracy::relative
+  bool alone = false;     ///< a batch of one matrix: which of two drivers of the same bits
 };
 
 /// Largest n of a private matrix; larger ones live in scratch.
-inline constexpr std::int64_t kEighPrivate = 32;
+inline constexpr int kEighPrivate = 32;
 inline constexpr int kEighMost = 256;          ///< of the lanes' drivers
 inline constexpr int kEighMostOfGroup = 1024;  ///< of Jacobi on a matrix at a time
+
+/// The real type of a dtype's parts.
+constexpr DType eigh_real_of(DType dtype) { return dtype == DType::c64 ? DType::f32 : dtype == DType::c128 ? DType::f64 : dtype; }
 
 /// The size itself where programs know it, else the largest of its class.
 std::uint16_t eigh_size_class(std::int64_t n);
@@ -40,6 +44,8 @@ struct EighCall {
   linalg::EighOptions options;
 };
 
+/// One of our kernels. Never waits.
+void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, const Stream& stream, const char* op);
 /// LAPACKE on mapped memory. Errors: strict.
 void eigh_on_host(const EighCall& call, const Stream& stream, const char* op);
 /// Why there is no host driver; empty if there is one.

@@ -222,7 +222,7 @@ struct EighCase {
                          bool turned = false) {
     static std::vector<std::string> names;
     static const std::string kEntries[] = {"eigh_automatic", "eigh_closed",   "eigh_jacobi_lanes", "eigh_jacobi_group",
-                                           "eigh_qr_lanes",  "eigh_qr_group", "eigh_host"};
+                                           "eigh_qr_lanes",  "eigh_qr_group", "eigh_blocked",      "eigh_host"};
     Problem p{.name = fmt::format("{} {} n {}", what, name(dtype), n), .entry = kEntries[static_cast<std::size_t>(driver)], .needs_fp64 = is_double(dtype)};
     std::vector<HostMatrix> matrices;
     for (std::int64_t m = 0; m < batch; ++m) matrices.push_back(make("integers", n, is_complex(dtype), 0, seed + static_cast<std::uint64_t>(m)));
@@ -261,13 +261,12 @@ struct EighCase {
     return {
         problem("", EighDriver::closed, DType::f32, 37, 2, Uplo::lower, seed),
         problem("", EighDriver::jacobi_lanes, DType::f32, 19, 5, Uplo::lower, seed + 1),
-        problem("", EighDriver::jacobi_lanes, DType::c64, 3, 4, Uplo::upper, seed + 2),
         problem("", EighDriver::qr_lanes, DType::f32, 18, 9, Uplo::upper, seed + 3, true),
         problem("", EighDriver::qr_lanes, DType::c128, 9, 6, Uplo::lower, seed + 4),
         problem("", EighDriver::jacobi_group, DType::f32, 3, 9, Uplo::lower, seed + 5),
         problem("", EighDriver::jacobi_group, DType::c64, 2, 6, Uplo::upper, seed + 6),
-        problem("", EighDriver::qr_group, DType::f32, 19, 21, Uplo::lower, seed + 7),
-        problem("", EighDriver::qr_group, DType::f64, 3, 10, Uplo::upper, seed + 8, true),
+        problem("", EighDriver::qr_group, DType::f32, 19, 21, Uplo::upper, seed + 7, true),
+        problem("", EighDriver::blocked, DType::f32, 2, 19, Uplo::lower, seed + 9),
     };
   }
 
@@ -293,6 +292,10 @@ struct EighCase {
       {"eigh_qr_group", Edit::stride, "vectors + l * (ulong)MATRIX_SIZE(n), q, n);", "vectors + l * (ulong)ROW(n), q, n);"},
       {"eigh_qr_group", Edit::offset, "of_u = -old_u[i], of_p", "of_u = -old_u[i - 1], of_p"},
       {"eigh_qr_group", Edit::arithmetic, "by_u[m] *= -of_u", "by_u[m] *= of_u"},
+      {"eigh_blocked", Edit::tail, "step - 1 < n - 2) reduce_tail", "step < n - 2) reduce_tail"},
+      {"eigh_blocked", Edit::stride, "x.factor = x.rows + 4 * ROW(n);", "x.factor = x.rows + 2 * ROW(n);"},
+      {"eigh_blocked", Edit::offset, "x.tops[have++] = top;", "x.tops[have++] = top / 2;"},
+      {"eigh_blocked", Edit::arithmetic, "by_u[m] *= -of_u", "by_u[m] *= of_u"},
   };
 };
 

@@ -12,12 +12,13 @@ enum class Uplo : std::uint8_t { lower, upper };
 
 /// How eigenpairs are found. What a driver refuses is an Error that names its reason.
 enum class EighDriver : std::uint8_t {
-  automatic,     ///< by the device's traits, dtype and n, never by the batch
+  automatic,     ///< by the device's traits, dtype and n; by the batch only between qr_group and blocked, which give the same bits
   closed,        ///< n = 1 and 2 by formula
   jacobi_lanes,  ///< cyclic Jacobi, a matrix in each lane of a work-item's vectors; n up to 256
   jacobi_group,  ///< Jacobi in the order of a tournament, a matrix for each core or work-group; n up to 1024
   qr_lanes,      ///< Householder tridiagonalisation and implicit QR, a matrix in each lane; n up to 256
   qr_group,      ///< the same, matrices reduced one after another by a core or work-group, iterated a bundle at a time; real dtypes
+  blocked,       ///< the same, every stage of a matrix shared by the whole device: for a few large ones; real dtypes
   host,          ///< LAPACKE on the device's own memory, on CPU devices: waits for the stream, counted as a host fall-back
 };
 /// Returns the enumerator's name, "jacobi_lanes".
