@@ -276,7 +276,7 @@ struct EighCase {
       {"eigh_closed", Edit::offset, "(given + first * apart)", "(given + first * apart / 2)"},
       {"eigh_closed", Edit::arithmetic, "distance = REAL(0.5)", "distance = REAL(0.25)"},
       {"eigh_jacobi_lanes", Edit::tail, "for (int q = p + 1; q < n; ++q)", "for (int q = p + 1; q + 1 < n; ++q)"},
-      {"eigh_jacobi_lanes", Edit::stride, "v + q * length", "v + q * n"},
+      {"eigh_jacobi_lanes", Edit::stride, "(j)*ri + (i)*rj)", "(j)*ri + (i)*ri)"},
       {"eigh_jacobi_lanes", Edit::offset, "d[i] = RE(i, i);", "d[i] = RE(i / 2, i / 2);"},
       {"eigh_jacobi_lanes", Edit::arithmetic, "RE(q, q) = aqq + turn.move", "RE(q, q) = aqq - turn.move"},
       {"eigh_qr_lanes", Edit::tail, "for (int i = k + 2; i < n; ++i) {\n#if COMPLEX\n      u[2 * i]",
