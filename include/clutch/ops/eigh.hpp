@@ -60,13 +60,15 @@ struct EighResult {
 ///   so many off-diagonal elements (of the tridiagonal form; Jacobi: 1) did not fall below the tolerance; -1: NaN or Inf stands in the triangle
 ///   that is read, and all of that matrix's results are NaN. `sweeps` counts a matrix's own iterations (0 where there are none).
 /// In place: no result may overlap a or another one.
-/// Determinism: a matrix's bits depend neither on its neighbours nor on its place in the batch nor on the batch's size.
+/// Determinism: a matrix's bits depend neither on its neighbours nor on its place in the batch nor on the batch's size. qr_group and blocked give
+///   the same bits.
 /// Accuracy: |a v - v w| <= 30 n eps |a| and |v^H v - 1| <= 30 n eps (Frobenius norms, eps of the compute type), |w - exact| <= 30 n eps |a|.
 ///   With EighAccuracy::relative, for a positive definite a = d b d with d diagonal and b's diagonal 1: |w - exact| <= 30 n eps cond(b) w for each
 ///   eigenvalue, however far d's elements lie apart. Subnormal elements and results count as zero, and those below 2^-126 (f64: 2^-1022) of the
 ///   largest.
-/// Scratch: the lanes' drivers take at most the input's size, plus what a bundle of matrices takes for the batches smaller than the
-///   device; other strides than those of a batch of contiguous matrices, and f16 and bf16, are copied first.
+/// Scratch: at most the input's size, plus what a bundle of matrices takes for each core; blocked takes twice the input's size and 2 KB times n a
+///   matrix, jacobi_group about six matrices, padded to whole vectors, for each of up to 16 work-groups a core. Other strides than those of a
+///   batch of contiguous matrices, and f16 and bf16, are copied first.
 /// Errors: invalid_shape if a is not (*, n, n) or results have other shapes; invalid_dtype; invalid_argument for a range outside of 0 to n;
 ///   invalid_overlap; device_mismatch; not_supported for f64 and c128 without fp64 or a driver that refuses; strict where a host
 ///   fall-back is forbidden.
