@@ -38,6 +38,9 @@
 #define STEP 1
 #endif
 #include "eigh/qr.clh"
+#ifndef IN_GROUP
+#include "eigh/bundle.clh"
+#endif
 #if defined(CLUTCH_ENTRY_eigh_qr_group) || defined(CLUTCH_ENTRY_eigh_blocked)
 #include "eigh/qr_group.clh"
 #endif
@@ -52,192 +55,6 @@
   __global int* info = (__global int*)(info_base + info_offset);           \
   __global int* sweeps_out = (__global int*)(sweeps_base + sweeps_offset); \
   __global const T* given = (__global const T*)(a_base + a_offset);
-
-// The power of two that brings the triangle's largest element into [1, 2), into *scale; the way back into *unscale. Mask: NaN or Inf in it.
-static inline M find_scale(MEM const R* a, int ri, int rj, int n, R* scale, R* unscale) {
-  R most = 0;
-  M bad = 0;
-#pragma unroll N_UNROLL
-  for (int i = 0; i < n; ++i)
-#pragma unroll N_UNROLL
-    for (int j = 0; j <= i; ++j) {
-      R x = fabs(RE(i, j));
-      bad |= MASK(!(x <= LARGEST));
-      most = MAX_OF(x, most);
-#if COMPLEX
-      R y = fabs(IM(i, j));
-      bad |= i == j ? (M)0 : MASK(!(y <= LARGEST));
-      most = i != j && y > most ? y : most;
-#endif
-    }
-  scale_of(most, bad, scale, unscale);
-  return bad;
-}
-
-// Scales a triangle, and takes imaginary parts with the sign of the lower one. Returns the whole matrix's Frobenius norm, or 1 if that is less.
-static inline R apply_scale(MEM R* a, int ri, int rj, int n, R scale, M bad, int conjugate) {
-  R scale_im = conjugate ? -scale : scale, outside = 0, diagonal = 0;
-#pragma unroll N_UNROLL
-  for (int i = 0; i < n; ++i)
-#pragma unroll N_UNROLL
-    for (int j = 0; j <= i; ++j) {
-      R x = SELECT(bad, (R)0, RE(i, j) * scale);
-      RE(i, j) = x;
-      if (i == j) {
-        diagonal = fma(x, x, diagonal);
-      } else {
-        outside = fma(x, x, outside);
-#if COMPLEX
-        R y = SELECT(bad, (R)0, IM(i, j) * scale_im);
-        IM(i, j) = y;
-        outside = fma(y, y, outside);
-#endif
-      }
-    }
-  R square = fma((R)REAL(2.0), outside, diagonal);
-  return SELECT(square > 1, square * rsqrt_of(square), (R)1);
-}
-
-#if VECTORS
-// Multiplies each row by the sign or phase that makes its largest element, the first of several, positive.
-static inline void make_positive(MEM R* v, int n) {
-  for (int j = 0; j < n; ++j) {
-    MEM R* row = v + j * n * PARTS;
-    R most = 0, re = 1, im = 0;
-    for (int i = 0; i < n; ++i) {
-      R x = row[i * PARTS];
-#if COMPLEX
-      R y = row[2 * i + 1], size = fma(x, x, y * y);
-      M more = MASK(size > most * REAL(1.0001));  // equal sizes, but for rounding
-      most = SELECT(more, size, most), re = SELECT(more, x, re), im = SELECT(more, -y, im);
-#else
-      M more = MASK(fabs(x) > most * REAL(1.0001));
-      most = SELECT(more, fabs(x), most), re = SELECT(more, x, re);
-#endif
-    }
-#if COMPLEX
-    R turn = rsqrt_of(fma(re, re, im * im));
-    re *= turn, im *= turn;
-    for (int i = 0; i < n; ++i) {
-      R x = row[2 * i], y = row[2 * i + 1];
-      row[2 * i] = fma(x, re, -(y * im)), row[2 * i + 1] = fma(x, im, y * re);
-    }
-#else
-    for (int i = 0; i < n; ++i) row[i] = SELECT(re < 0, -row[i], row[i]);
-#endif
-  }
-}
-#endif
-
-// Sorts and writes a bundle's results. `lanes` has room for LANES * PADDED(n * n * PARTS) numbers.
-static inline void store_results(__global T* w, __global T* v_out, __global int* info, __global int* sweeps_out, ulong first, int count, int n, int first_pair,
-                                 int pairs, int positive, R* d, MEM R* v, MEM T* lanes, R unscale, M bad, M remain, M used) {
-  M code = SELECT(bad, (M)-1, remain);
-  store_counts(info + first, code, count), store_counts(sweeps_out + first, used, count);
-#if N && N * N * PARTS <= LANES
-  if (pairs == N) {
-    // Odd-even transposition of values with their rows; equal ones stay in place.
-#pragma unroll
-    for (int round = 0; round < N; ++round)
-#pragma unroll
-      for (int i = 0; i + 1 < N; ++i)
-        if ((i + round) % 2 == 0) {
-          M swap = MASK(d[i + 1] < d[i]);
-          R low = SELECT(swap, d[i + 1], d[i]);
-          d[i + 1] = SELECT(swap, d[i], d[i + 1]), d[i] = low;
-#if VECTORS
-#pragma unroll
-          for (int k = 0; k < N * PARTS; ++k) {
-            R x = v[i * N * PARTS + k], y = v[(i + 1) * N * PARTS + k];
-            v[i * N * PARTS + k] = SELECT(swap, y, x), v[(i + 1) * N * PARTS + k] = SELECT(swap, x, y);
-          }
-#endif
-        }
-#pragma unroll
-    for (int i = 0; i < N; ++i) d[i] = SELECT(bad, (R)NAN, d[i] * unscale);
-    store_packed(w + first * N, d, N, count);
-#if VECTORS
-    if (positive) make_positive(v, N);
-#pragma unroll
-    for (int i = 0; i < N * N * PARTS; ++i) v[i] = SELECT(bad, (R)NAN, v[i]);
-    store_packed(v_out + first * N * N * PARTS, v, N * N * PARTS, count);
-#endif
-    return;
-  }
-#endif
-  M rank[N_MAX];
-#pragma unroll N_UNROLL
-  for (int i = 0; i < n; ++i) {
-    rank[i] = 0;
-#pragma unroll N_UNROLL
-    for (int j = 0; j < i; ++j) {
-      M less = MASK(d[i] < d[j]);
-      rank[j] -= less;
-      rank[i] += 1 + less;
-    }
-  }
-  for (int i = 0; i < n; ++i) d[i] = SELECT(bad, (R)NAN, d[i] * unscale + (R)0);
-  int length = n * PARTS;
-#if VECTORS
-  if (positive) make_positive(v, n);
-  if (ANY(bad))
-    for (int i = 0; i < n * length; ++i) v[i] = SELECT(bad, (R)NAN, v[i]);
-  store_lanes(lanes, v, n * length);
-#endif
-  const T* values = (const T*)d;
-  const BITS* ranks = (const BITS*)rank;
-  for (int l = 0; l < count; ++l) {
-    ulong m = first + l;
-    for (int j = 0; j < n; ++j) {
-      int to = (int)ranks[j * LANES + l] - first_pair;
-      if (to >= 0 && to < pairs) {
-        w[m * pairs + to] = values[j * LANES + l];
-#if VECTORS
-        copy_row(v_out + (m * pairs + to) * length, lanes + l * PADDED(n * length) + j * length, length);
-#endif
-      }
-    }
-  }
-}
-
-#if N
-// The strides are known, too, so that matrices live in registers.
-#define SIZE_OF_MATRICES const int n = N, ri = N, rj = 1;
-#define TURN(a)                                                                               \
-  _Pragma("unroll") for (int i = 1; i < N; ++i) _Pragma("unroll") for (int j = 0; j < i; ++j) \
-      _Pragma("unroll") for (int p = 0; p < PARTS; ++p) if (transposed) a[(i * N + j) * PARTS + p] = a[(j * N + i) * PARTS + p];
-#else
-#define SIZE_OF_MATRICES const int n = n_given, ri = transposed ? 1 : n, rj = transposed ? n : 1;
-#define TURN(a)
-#endif
-#ifdef IN_SCRATCH
-#define MATRIX_MEMORY                                                                                                     \
-  MEM R* a = (MEM R*)(scratch_base + scratch_offset) + get_global_id(0) * (ulong)(VECTORS + 1) * (PADDED(n * n * PARTS)); \
-  MEM R* v = a + VECTORS * PADDED(n * n * PARTS);
-#else
-#define MATRIX_MEMORY                 \
-  R a[N_MAX * N_MAX * PARTS + LANES]; \
-  R v[VECTORS ? N_MAX * N_MAX * PARTS + LANES : 1];
-#endif
-// Bundles of an item: neighbours where it has vectors and a core of its own, so that it reads and writes memory in order.
-#if LANES > 1
-#define EACH_BUNDLE                                                                                                   \
-  const ulong bundles = (batch + LANES - 1) / LANES, share = (bundles + get_global_size(0) - 1) / get_global_size(0); \
-  for (ulong bundle = get_global_id(0) * share, end = min(bundle + share, bundles); bundle < end; ++bundle)
-#else
-#define EACH_BUNDLE for (ulong bundle = get_global_id(0); bundle < batch; bundle += get_global_size(0))
-#endif
-// Loads and scales a bundle.
-#define BUNDLE                                                                                                                     \
-  ulong first = bundle * LANES;                                                                                                    \
-  int count = (int)min((ulong)LANES, batch - first);                                                                               \
-  load_bundle(a, given + first * apart, apart, count, n * n * PARTS, (batch - min(batch, first + LANES)) * n * n * PARTS < LANES); \
-  TURN(a)                                                                                                                          \
-  prefetch_bundle(given + (first + LANES) * apart, first + 2 * LANES <= batch ? LANES * apart : 0);                                \
-  prefetch_bundle(v_out + first * pairs * n * PARTS, VECTORS ? (ulong)count * pairs * n * PARTS : 0);                              \
-  R scale, unscale;                                                                                                                \
-  M bad = find_scale(a, ri, rj, n, &scale, &unscale), used = 0, remain = 0;                                                        \
-  R tolerance = tolerance_given * apply_scale(a, ri, rj, n, scale, bad, conjugate);
 
 #ifdef CLUTCH_ENTRY_eigh_jacobi_lanes
 #include "eigh/jacobi.clh"
@@ -291,34 +108,21 @@ __kernel void eigh_qr_group(EIGH_PARAMS) {
   EIGH_POINTERS
   __local T room[MOST_ITEMS];
   const int n = n_given;
-  // Bundles as large as there are work-groups for, at most a matrix for each lane; group_scratch() of eigh.cpp lays out the same.
+  // Bundles as large as there are work-groups for, at most a matrix for each lane; share_of_qr_groups() of launch.cpp lays out the same.
   const int bundle = (int)min((ulong)BUNDLE_ROOM, (batch + get_num_groups(0) - 1) / get_num_groups(0));
-  __global T* at = (__global T*)(scratch_base + scratch_offset);
-  at += get_group_id(0) * (ulong)((VECTORS ? bundle + 2 : 1) * (ulong)MATRIX_SIZE(n) + 5 * ROW(n) +
-                                  (2 * CHUNKS(n) * LANES * (VECTORS * RECORDED + 1) + 2 * RECORDED + 3) * BUNDLE_ROOM);
-  __global T* a = at;
+  __global T* a = (__global T*)(scratch_base + scratch_offset);
+  a += get_group_id(0) * ((VECTORS ? bundle + 2 : 1) * (ulong)MATRIX_SIZE(n) + 5 * ROW(n) + BUNDLE_SIZE(n));
   __global T* q = a + MATRIX_SIZE(n);
   __global T* vectors = q + VECTORS * MATRIX_SIZE(n);
   __global T* rows = vectors + VECTORS * bundle * (ulong)MATRIX_SIZE(n);
   __global T* factor = rows + 4 * ROW(n);
-  QrBundle b;
-  b.d = factor + ROW(n);
-  b.e = b.d + CHUNKS(n) * LANES * BUNDLE_ROOM;
-  b.tolerance = b.e + CHUNKS(n) * LANES * BUNDLE_ROOM, b.unscale = b.tolerance + BUNDLE_ROOM, b.bad = b.unscale + BUNDLE_ROOM;
-  b.active = b.bad + BUNDLE_ROOM, b.tops = b.active + RECORDED * BUNDLE_ROOM;
-  b.tangents = b.tops + RECORDED * BUNDLE_ROOM, b.sines = b.tangents + RECORDED * CHUNKS(n) * LANES * BUNDLE_ROOM;
+  const QrBundle b = bundle_at(factor + ROW(n), n);
   for (ulong first = get_group_id(0) * bundle; first < batch; first += get_num_groups(0) * bundle) {
     const int count = (int)min((ulong)bundle, batch - first);
-    // Lanes past the last matrix have zeros.
-    for (int i = LID; i < 2 * CHUNKS(n) * LANES * BUNDLE_ROOM; i += ITEMS) b.d[i] = 0;
-    for (int i = LID; i < BUNDLE_ROOM; i += ITEMS) b.tolerance[i] = 1;
-    SYNC for (int l = 0; l < count; ++l) {
-      load_matrix(a, given + (first + l) * apart, n, transposed);
-      T unscale;
-      int bad;
-      T norm = scale_matrix(a, n, &unscale, &bad, room);
-      if (LID == 0) b.tolerance[l] = tolerance_given * norm, b.unscale[l] = unscale, b.bad[l] = bad;
-      reduce_begin(rows, n);
+    clear_lanes(&b, n, 0, BUNDLE_ROOM);
+    SYNC;
+    for (int l = 0; l < count; ++l) {
+      begin_matrix(&b, a, rows, given + (first + l) * apart, n, transposed, tolerance_given, l, room);
       for (int k = 0; k < n; ++k) {
         reduce_head(a, n, k, b.d + l, b.e + l, BUNDLE_ROOM, factor, rows, room);
         if (k < n - 2) {
@@ -326,9 +130,9 @@ __kernel void eigh_qr_group(EIGH_PARAMS) {
           reduce_tail(n, k, factor, rows, room);
         }
       }
-      SYNC
+      SYNC;
 #if VECTORS
-          form_q_rows(q, a, n, factor, 0, CHUNKS(n));
+      form_q_rows(q, a, n, factor, 0, CHUNKS(n));
       transpose_matrix(vectors + l * (ulong)MATRIX_SIZE(n), q, n);
 #endif
     }
@@ -337,7 +141,7 @@ __kernel void eigh_qr_group(EIGH_PARAMS) {
     for (int l = 0; l < count; ++l) {
       store_of_bundle(w, v_out, info, sweeps_out, first + l, &b, vectors + l * (ulong)MATRIX_SIZE(n), n, first_pair, pairs, positive, l, &remain, &used);
     }
-    SYNC
+    SYNC;
   }
 }
 #endif
@@ -354,37 +158,30 @@ __kernel void eigh_blocked(EIGH_PARAMS, int stage, int step) {
   const ulong bundles = (batch + BUNDLE_ROOM - 1) / BUNDLE_ROOM;
   const ulong jobs = stage == STAGE_ITERATE || stage == STAGE_STORE ? bundles : batch * panels;
   for (ulong job = get_group_id(0); job < jobs; job += get_num_groups(0)) {
-    SYNC if (stage == STAGE_ITERATE || stage == STAGE_STORE) {
+    SYNC;
+    if (stage == STAGE_ITERATE || stage == STAGE_STORE) {
       const ulong first = job * BUNDLE_ROOM;
       const int count = (int)min((ulong)BUNDLE_ROOM, batch - first);
-      const QrBundle b = blocked_bundle(scratch, n, batch, job);
+      const QrBundle b = bundle_at(scratch + batch * BLOCKED_MATRIX_SIZE(n) + job * BUNDLE_SIZE(n), n);
       if (stage == STAGE_ITERATE) {
-        iterate_round(&b, scratch, n, first, count, min(VECTORS ? ROUND : limit, limit - step * ROUND), room);
+        iterate_round(&b, scratch, n, first, count, min(VECTORS ? ROUND : limit, limit - step * ROUND));
       } else {
         QR_MEM R *d = (QR_MEM R*)b.d + LID, *e = (QR_MEM R*)b.e + LID;
         M remain = count_left(e, n), used = ((__global const M*)b.used)[LID];
-        rank_values(d, e, n);
-        SYNC for (int l = 0; l < count; ++l) store_of_bundle(w, v_out, info, sweeps_out, first + l, &b, blocked_matrix(scratch, n, first + l).a, n, first_pair,
-                                                             pairs, positive, l, &remain, &used);
+        rank_values(d, (QR_MEM M*)e, n);
+        SYNC;
+        for (int l = 0; l < count; ++l)
+          store_of_bundle(w, v_out, info, sweeps_out, first + l, &b, blocked_matrix(scratch, n, first + l).a, n, first_pair, pairs, positive, l, &remain,
+                          &used);
       }
-    }
-    else {
+    } else {
       const ulong m = job / panels;
       const int l = (int)(m % BUNDLE_ROOM), from = begin + (int)(job % panels) * width, to = min(from + width, CHUNKS(n));
       const BlockedMatrix x = blocked_matrix(scratch, n, m);
-      const QrBundle b = blocked_bundle(scratch, n, batch, m / BUNDLE_ROOM);
+      const QrBundle b = bundle_at(scratch + batch * BLOCKED_MATRIX_SIZE(n) + m / BUNDLE_ROOM * BUNDLE_SIZE(n), n);
       if (stage == STAGE_LOAD) {
-        // Lanes past the last matrix have zeros.
-        for (int lane = l; lane < (m + 1 == batch ? BUNDLE_ROOM : l + 1); ++lane) {
-          for (int i = LID; i < 2 * SWEEP_SIZE(n); i += ITEMS) b.d[i * BUNDLE_ROOM + lane] = 0;
-          if (LID == 0) b.tolerance[lane] = 1, b.used[lane] = 0;
-        }
-        load_matrix(x.a, given + m * apart, n, transposed);
-        T unscale;
-        int bad;
-        T norm = scale_matrix(x.a, n, &unscale, &bad, room);
-        if (LID == 0) b.tolerance[l] = tolerance_given * norm, b.unscale[l] = unscale, b.bad[l] = bad;
-        reduce_begin(x.rows, n);
+        clear_lanes(&b, n, l, m + 1 == batch ? BUNDLE_ROOM : l + 1);
+        begin_matrix(&b, x.a, x.rows, given + m * apart, n, transposed, tolerance_given, l, room);
       }
       if (stage == STAGE_HEAD) {
         if (step > 0 && step - 1 < n - 2) reduce_tail(n, step - 1, x.factor, x.rows, room);
@@ -408,7 +205,7 @@ __kernel void eigh_jacobi_group(EIGH_PARAMS) {
   EIGH_POINTERS
   __local T room[MOST_ITEMS];
   const int n = n_given, pairs_of = PAIRS(n);
-  // share_of_jacobi_groups() of eigh.cpp lays out the same.
+  // share_of_jacobi_groups() of launch.cpp lays out the same.
   __global T* a = (__global T*)(scratch_base + scratch_offset);
   a += get_group_id(0) *
        (ulong)(2 * TURNED_SIZE(n) + 2 * TURNED_ROW(n) + 2 * (1 + PARTS) * HALF(n) + 4 * ROW(n) + 2 * LANES + VECTORS * (n + 1) * VECTOR_ROW(n));
@@ -447,20 +244,21 @@ __kernel void eigh_jacobi_group(EIGH_PARAMS) {
 #endif
           next_rows[after_top(t, pairs_of)] = rows[t], next_rows[after_bottom(t, pairs_of)] = rows[pairs_of + t];
         }
-        SYNC
+        SYNC;
       }
       left = any_above(a + now * TURNED_SIZE(n), diagonals + now * TURNED_ROW(n), n, tolerance, room);
     }
     // After whole sweeps all are where they began.
     for (int i = LID; i < n; i += ITEMS) d[i] = diagonals[now * TURNED_ROW(n) + COLUMN(i)];
-    SYNC for (int i = LID; i < n; i += ITEMS) {
+    SYNC;
+    for (int i = LID; i < n; i += ITEMS) {
       int before = 0;
       for (int j = 0; j < n; ++j) before += d[j] < d[i] || (d[j] == d[i] && j < i);
       rank[i] = before;
     }
     store_pairs(w + m * pairs, v_out + m * pairs * n * PARTS, v, n, first_pair, pairs, positive, d, rank, 1, unscale, bad);
     if (LID == 0) info[m] = bad ? -1 : left, sweeps_out[m] = used;
-    SYNC
+    SYNC;
   }
 }
 #endif

@@ -80,32 +80,23 @@ Checked validate(const Tensor& a, const EighOptions& options, const char* op) {
   return c;
 }
 
-void check_result(const Tensor& out, std::string_view what, const Dims& sizes, DType dtype, const char* op) {
-  if (!(out.sizes() == sizes))
-    throw Error(ErrorCode::invalid_shape, op, fmt::format("{} has shape {}, wanted {}", what, to_string(out.sizes()), to_string(sizes)));
-  if (out.dtype() != dtype) throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} is {}, wanted {}", what, name(out.dtype()), name(dtype)));
-  check_no_self_overlap(out, op);
-}
-
 // select ------------------------------------------------------------------------------------------------------------
 
 constexpr std::string_view kOnlyJacobi = "relative accuracy is Jacobi's alone";
 
 std::string computes(const DeviceTraits& traits, const EighProblem& p) { return refuses_fp64(traits, eigh_real_of(p.dtype) == DType::f64); }
 
-/// Of the lanes' drivers. The innermost loop of all sweeps runs n^3 / 2 times for each of Jacobi's, n^3 / 5 for QR in all.
-std::string fits(const DeviceTraits& traits, const EighProblem& p, int most_of_short_loops) {
-  if (p.n > kEighMost) return fmt::format("n is past {}", kEighMost);
+/// Of drivers with a largest n. The innermost loop of all sweeps runs n^3 / 2 times for each of Jacobi's, n^3 / 5 for QR in all.
+std::string fits(const DeviceTraits& traits, const EighProblem& p, int most, int most_of_short_loops) {
+  if (p.n > most) return fmt::format("n is past {}", most);
   if ((traits.quirks & kQuirkLoopsEndEarly) && p.n > most_of_short_loops) return "the device ends loops after 65535 iterations (quirk loops_end_early)";
   return computes(traits, p);
 }
-std::string fits_jacobi(const DeviceTraits& traits, const EighProblem& p) { return fits(traits, p, 16); }
-std::string fits_jacobi_group(const DeviceTraits& traits, const EighProblem& p) {
-  if (p.n > kEighMostOfGroup) return fmt::format("n is past {}", kEighMostOfGroup);
-  if ((traits.quirks & kQuirkLoopsEndEarly) && p.n > 16) return "the device ends loops after 65535 iterations (quirk loops_end_early)";
-  return computes(traits, p);
+std::string fits_jacobi(const DeviceTraits& traits, const EighProblem& p) { return fits(traits, p, kEighMost, 16); }
+std::string fits_jacobi_group(const DeviceTraits& traits, const EighProblem& p) { return fits(traits, p, kEighMostOfGroup, 16); }
+std::string fits_qr(const DeviceTraits& traits, const EighProblem& p) {
+  return p.relative ? std::string(kOnlyJacobi) : fits(traits, p, kEighMost, kEighPrivate);
 }
-std::string fits_qr(const DeviceTraits& traits, const EighProblem& p) { return p.relative ? std::string(kOnlyJacobi) : fits(traits, p, kEighPrivate); }
 std::string fits_closed(const DeviceTraits& traits, const EighProblem& p) {
   if (p.n > 2) return "n is past 2";
   return p.relative && p.n == 2 ? std::string(kOnlyJacobi) : computes(traits, p);
@@ -114,8 +105,7 @@ std::string fits_closed(const DeviceTraits& traits, const EighProblem& p) {
 std::string fits_qr_group(const DeviceTraits& traits, const EighProblem& p) {
   if (p.relative) return std::string(kOnlyJacobi);
   if (is_complex(p.dtype)) return "complex matrices go to qr_lanes";
-  if ((traits.quirks & kQuirkLoopsEndEarly) && p.n > kEighPrivate) return "the device ends loops after 65535 iterations (quirk loops_end_early)";
-  return computes(traits, p);
+  return fits(traits, p, std::numeric_limits<std::uint16_t>::max(), kEighPrivate);
 }
 
 std::string hosts(const DeviceTraits& traits, const EighProblem& p) {
@@ -176,6 +166,11 @@ constexpr std::array<Implementation<EighProblem>, 7> kForced{{
 }};
 
 }  // namespace
+
+void check_eigh_tensor(const Tensor& t, std::string_view what, const Dims& sizes, DType dtype, const char* op) {
+  if (!(t.sizes() == sizes)) throw Error(ErrorCode::invalid_shape, op, fmt::format("{} has shape {}, wanted {}", what, to_string(t.sizes()), to_string(sizes)));
+  if (t.dtype() != dtype) throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} is {}, wanted {}", what, name(t.dtype()), name(dtype)));
+}
 
 int eigh_lanes(const DeviceTraits& traits, DType dtype) {
   if (row_tuning(traits).local != 1) return 1;
@@ -334,11 +329,12 @@ void solve_into(const Tensor& w, const Tensor* v, const Tensor& info, const Tens
   for (const auto& row : results) all.push_back(row.second);
   common_runtime(all, op);
   Shapes shapes(c);
-  check_result(w, "w", shapes.w, eigh_real_of(a.dtype()), op);
-  check_result(info, "info", shapes.info, DType::i32, op);
-  check_result(sweeps, "sweeps", shapes.info, DType::i32, op);
-  if (v) check_result(*v, "v", shapes.v, a.dtype(), op);
+  check_eigh_tensor(w, "w", shapes.w, eigh_real_of(a.dtype()), op);
+  check_eigh_tensor(info, "info", shapes.info, DType::i32, op);
+  check_eigh_tensor(sweeps, "sweeps", shapes.info, DType::i32, op);
+  if (v) check_eigh_tensor(*v, "v", shapes.v, a.dtype(), op);
   for (std::size_t i = 0; i < results.size(); ++i) {
+    check_no_self_overlap(*results[i].second, op);
     check_apart(*results[i].second, a, op);
     for (std::size_t j = 0; j < i; ++j) check_apart(*results[i].second, *results[j].second, op);
   }

@@ -31,6 +31,9 @@ std::uint16_t eigh_size_class(std::int64_t n);
 /// Pure; the entry of the host driver is "eigh_host", which is no kernel. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const EighProblem& problem, std::string_view forced = {});
 
+/// Errors: invalid_shape, invalid_dtype.
+void check_eigh_tensor(const Tensor& t, std::string_view what, const Dims& sizes, DType dtype, const char* op);
+
 /// Matrices in an item's vectors.
 int eigh_lanes(const DeviceTraits& traits, DType dtype);
 

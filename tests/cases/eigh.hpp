@@ -288,7 +288,7 @@ struct EighCase {
       {"eigh_jacobi_group", Edit::stride, "(from + t * TURNED_ROW(n))", "(from + t * HALF(n))"},
       {"eigh_jacobi_group", Edit::offset, "rows[t], next_rows", "rows[t / 2], next_rows"},
       {"eigh_jacobi_group", Edit::arithmetic, "aqq + turn.move, n);", "aqq - turn.move, n);"},
-      {"eigh_qr_group", Edit::tail, "#define ROTATIONS(n) (CHUNKS(n) * LANES * BUNDLE_ROOM)", "#define ROTATIONS(n) ((n - 1) * BUNDLE_ROOM)"},
+      {"eigh_qr_group", Edit::tail, "#define ROTATIONS(n) (PADDED(n) * BUNDLE_ROOM)", "#define ROTATIONS(n) ((n - 1) * BUNDLE_ROOM)"},
       {"eigh_qr_group", Edit::stride, "vectors + l * (ulong)MATRIX_SIZE(n), q, n);", "vectors + l * (ulong)ROW(n), q, n);"},
       {"eigh_qr_group", Edit::offset, "of_u = -old_u[i], of_p", "of_u = -old_u[i - 1], of_p"},
       {"eigh_qr_group", Edit::arithmetic, "by_u[m] *= -of_u", "by_u[m] *= of_u"},

@@ -4,8 +4,8 @@
 #include <clutch/ops/fill.hpp>
 #include <clutch/ops/reduce.hpp>
 
-#include "encode/elementwise.hpp"
 #include "encode/op_name.hpp"
+#include "ops/eigh_plan.hpp"
 #include "ops/traced.hpp"
 #include "runtime/runtime.hpp"
 
@@ -24,7 +24,7 @@ struct Parts {
   Tensor re, im;
   explicit Parts(const Tensor& t) : re(t) {
     if (!is_complex(t.dtype())) return;
-    DType real = t.dtype() == DType::c64 ? DType::f32 : DType::f64;
+    DType real = detail::eigh_real_of(t.dtype());
     std::array<std::int64_t, kMaxRank> strides{};
     for (int d = 0; d < t.rank(); ++d) strides[static_cast<std::size_t>(d)] = 2 * t.strides()[d];
     Dims apart(std::span<const std::int64_t>(strides.data(), static_cast<std::size_t>(t.rank())));
@@ -37,7 +37,7 @@ struct Parts {
 Tensor rows(const Tensor& t) { return t.unsqueeze(-2); }     // (..., i, 1, k)
 Tensor columns(const Tensor& t) { return t.unsqueeze(-3); }  // (..., 1, j, k)
 
-/// out[i][j] = sum over k of x[i][k] y[j][k], one of them conjugated.
+/// out[i][j] = sum over k of x[i][k] y[j][k], with what is conjugated of them.
 enum class Conjugate { none, first, second };
 void product(const Parts& out, const Parts& x, const Parts& y, Conjugate which, const Stream& stream) {
   auto sum_into = [&]<std::size_t kInputs>(const Tensor& part, auto&& f, const Tensor(&inputs)[kInputs]) {
@@ -58,12 +58,6 @@ void product(const Parts& out, const Parts& x, const Parts& y, Conjugate which, 
       inputs);
 }
 
-void check(const Tensor& t, std::string_view what, const Dims& sizes, DType dtype) {
-  if (!(t.sizes() == sizes))
-    throw Error(ErrorCode::invalid_shape, kOp, fmt::format("{} has shape {}, wanted {}", what, to_string(t.sizes()), to_string(sizes)));
-  if (t.dtype() != dtype) throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("{} is {}, wanted {}", what, name(t.dtype()), name(dtype)));
-}
-
 }  // namespace
 
 EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_w, const Tensor& grad_v, double broadening, const Stream& given) {
@@ -76,8 +70,9 @@ EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_
     throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("v is {}: f32, f64, c64 or c128", name(v.dtype())));
   if (v.rank() < 2 || v.size(-1) != v.size(-2))
     throw Error(ErrorCode::invalid_shape, kOp, fmt::format("v must hold all eigenvectors of square matrices, got {}", to_string(v.sizes())));
-  DType real = v.dtype() == DType::c64 ? DType::f32 : v.dtype() == DType::c128 ? DType::f64 : v.dtype();
+  DType real = detail::eigh_real_of(v.dtype());
   Dims of_w(std::span(v.sizes().begin(), static_cast<std::size_t>(v.rank() - 1)));
+  auto check = [](const Tensor& t, std::string_view what, const Dims& sizes, DType dtype) { detail::check_eigh_tensor(t, what, sizes, dtype, kOp); };
   check(w, "w", of_w, real);
   if (grad_w.defined()) check(grad_w, "grad_w", of_w, real);
   if (grad_v.defined()) check(grad_v, "grad_v", v.sizes(), v.dtype());
@@ -91,11 +86,11 @@ EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_
   const Tensor gw = grad_w.defined() ? grad_w : zeros(of_w, {.dtype = real, .device = device}, stream);
   const Tensor inner = matrix();  // diag(grad_w) + (M - M^H) / 2 / (w_j - w_i) with M = v^H grad_v
   const Parts s(inner);
+  const int i = v.rank() - 2, j = v.rank() - 1;
   if (grad_v.defined()) {
     const Tensor product_of = matrix();
     const Parts m(product_of);
     product(m, Parts(v.mT()), Parts(grad_v.mT()), Conjugate::first, stream);
-    int i = v.rank() - 2, j = v.rank() - 1;
     double square = broadening * broadening;
     auto divided = [=](Expr part, Expr gap, Expr diagonal) {
       Expr quotient = square > 0 ? part * gap / (gap * gap + square) : part / gap;
@@ -113,8 +108,7 @@ EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_
                  {.dims = {-2, -1}}, stream);
     }
   } else {
-    fill_(inner, 0, {}, stream);
-    int i = v.rank() - 2, j = v.rank() - 1;
+    if (s.complex()) fill_(s.im, 0, {}, stream);
     map_out(
         s.re, [&](Expr g) { return select(position(i) == position(j), g, 0); }, {gw.unsqueeze(-1).expand(v.sizes())}, {}, stream);
   }

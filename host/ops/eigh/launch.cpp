@@ -11,7 +11,7 @@ using linalg::Uplo;
 
 namespace {
 
-/// Work-groups of a driver and the scratch that each of them takes, in numbers.
+/// Work-groups of a driver, and the scratch of all of them in numbers.
 struct Share {
   Geometry geometry;
   std::int64_t numbers = 0;
@@ -19,59 +19,72 @@ struct Share {
 
 std::int64_t rounded_up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
 
+constexpr std::int64_t kRecorded = 8, kRound = 256, kPanel = 8, kTurnedPanel = 4;  // of kernels/eigh/qr_group.clh and blocked.clh
+enum class Stage : std::int32_t { load, head, rows, form, turn, iterate, apply, store };
+
+/// Sizes that the kernels know by the same names.
+struct Sizes {
+  std::int64_t lanes, parts, vectors, units, local;
+  std::int64_t room, bundles;     ///< matrices of a full bundle, and bundles
+  std::int64_t chunks, padded;    ///< vectors of a row, and numbers
+  std::int64_t row, matrix_size;  ///< numbers from a row to the next, and of a matrix
+  Sizes(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits)
+      : lanes(eigh_lanes(traits, call.a.dtype())),
+        parts(is_complex(call.a.dtype()) ? 2 : 1),
+        vectors(call.v.defined() ? 1 : 0),
+        units(traits.compute_units),
+        local(static_cast<std::int64_t>(plan.tuning.local)),
+        room(lanes * local),
+        bundles((call.batch + room - 1) / room),
+        chunks((call.n + lanes - 1) / lanes),
+        padded(chunks * lanes),
+        row((chunks | 1) * lanes),
+        matrix_size(padded * row) {}
+  std::int64_t bundle_numbers() const { return (2 * padded + 4 + vectors * kRecorded * 2 * (padded + 1)) * room; }
+  Share share(std::int64_t groups, std::int64_t numbers_each) const {
+    return {{.global = static_cast<std::uint64_t>(groups * local), .local = static_cast<std::uint64_t>(local)}, groups * numbers_each};
+  }
+};
+
 /// Scratch stays below the input where there are many bundles; an item at least for each core.
-Share share_of_lanes(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, std::int64_t lanes, std::int64_t parts) {
-  auto bundles = static_cast<std::uint64_t>((call.batch + lanes - 1) / lanes);
+Share share_of_lanes(const EighCall& call, const BuiltPlan& plan, const Sizes& s) {
+  std::int64_t bundles = (call.batch + s.lanes - 1) / s.lanes;
   bool in_scratch = call.n > kEighPrivate && plan.entry != "eigh_closed";
-  std::uint64_t most = in_scratch ? std::min<std::uint64_t>(bundles, std::max<std::uint64_t>(bundles / 2, static_cast<std::uint64_t>(traits.compute_units)))
-                                  : std::min<std::uint64_t>(bundles, plan.tuning.local == 1 ? 256 : 1u << 16);
-  Share share{.geometry = item_geometry(most, plan.tuning.local)};
-  std::int64_t matrices = call.v.defined() ? 2 : 1;
-  if (in_scratch) share.numbers = static_cast<std::int64_t>(share.geometry.global) * matrices * lanes * rounded_up(call.n * call.n * parts, lanes);
+  std::int64_t most = in_scratch ? std::min(bundles, std::max(bundles / 2, s.units)) : std::min<std::int64_t>(bundles, s.local == 1 ? 256 : 1 << 16);
+  Share share{.geometry = item_geometry(static_cast<std::uint64_t>(most), plan.tuning.local)};
+  if (in_scratch) share.numbers = static_cast<std::int64_t>(share.geometry.global) * (1 + s.vectors) * s.lanes * rounded_up(call.n * call.n * s.parts, s.lanes);
   return share;
 }
 
-/// As eigh_blocked lays it out: see kernels/eigh/blocked.clh.
-constexpr std::int64_t kRecorded = 8, kRound = 256, kPanel = 8, kTurnedPanel = 4;
-enum class Stage : std::int32_t { load, head, rows, form, turn, iterate, apply, store };
-
-Share share_of_blocked(const EighCall& call, const BuiltPlan& plan, std::int64_t lanes) {
-  std::int64_t room = lanes * static_cast<std::int64_t>(plan.tuning.local), bundles = (call.batch + room - 1) / room;
-  std::int64_t padded = rounded_up(call.n, lanes), row = (padded / lanes | 1) * lanes, vectors = call.v.defined() ? 1 : 0;
-  std::int64_t of_matrix = (1 + vectors) * padded * row + 5 * row + vectors * (2 * kRound * padded + kRound + lanes);
-  std::int64_t of_bundle = (2 * padded + 4 + vectors * kRecorded * 2 * (padded + 1)) * room;
-  return {{.local = plan.tuning.local}, call.batch * of_matrix + bundles * of_bundle};
+/// As eigh_blocked lays it out; each of its launches has work-groups of its own.
+Share share_of_blocked(const EighCall& call, const Sizes& s) {
+  std::int64_t of_matrix = (1 + s.vectors) * s.matrix_size + 5 * s.row + s.vectors * (2 * kRound * s.padded + kRound + s.lanes);
+  return {{}, call.batch * of_matrix + s.bundles * s.bundle_numbers()};
 }
 
 /// As eigh_qr_group lays it out.
-Share share_of_qr_groups(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, std::int64_t lanes) {
-  auto local = static_cast<std::int64_t>(plan.tuning.local);
-  std::int64_t room = lanes * local, bundles = (call.batch + room - 1) / room;
-  std::int64_t groups = std::min(call.batch, std::max<std::int64_t>(traits.compute_units, std::min<std::int64_t>(bundles / 2, 4 * traits.compute_units)));
-  std::int64_t bundle = std::min(room, (call.batch + groups - 1) / groups), padded = rounded_up(call.n, lanes), row = (padded / lanes | 1) * lanes;
-  std::int64_t vectors = call.v.defined() ? 1 : 0;
-  std::int64_t numbers = (vectors ? bundle + 2 : 1) * padded * row + 5 * row + (2 * padded * (vectors * kRecorded + 1) + 2 * kRecorded + 3) * room;
-  return {{.global = plan.tuning.local * static_cast<std::uint64_t>(groups), .local = plan.tuning.local}, groups * numbers};
+Share share_of_qr_groups(const EighCall& call, const Sizes& s) {
+  std::int64_t groups = std::min(call.batch, std::max(s.units, std::min(s.bundles / 2, 4 * s.units)));
+  std::int64_t bundle = std::min(s.room, (call.batch + groups - 1) / groups);
+  return s.share(groups, (s.vectors ? bundle + 2 : 1) * s.matrix_size + 5 * s.row + s.bundle_numbers());
 }
 
 /// As eigh_jacobi_group lays it out.
-Share share_of_jacobi_groups(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, std::int64_t lanes, std::int64_t parts) {
-  std::int64_t pairs = (call.n + 1) / 2, half = ((pairs + 1) / lanes + 1) * lanes, turned = 2 * parts * half + lanes;
-  std::int64_t row = (rounded_up(call.n, lanes) / lanes | 1) * lanes, vectors = call.v.defined() ? 1 : 0;
-  std::int64_t numbers = (4 * pairs + 2) * turned + 2 * (1 + parts) * half + 4 * row + 2 * lanes + vectors * (call.n + 1) * parts * row;
-  std::int64_t groups = std::min(call.batch, std::max<std::int64_t>(traits.compute_units, std::min<std::int64_t>(call.batch / 4, 16 * traits.compute_units)));
-  return {{.global = plan.tuning.local * static_cast<std::uint64_t>(groups), .local = plan.tuning.local}, groups * numbers};
+Share share_of_jacobi_groups(const EighCall& call, const Sizes& s) {
+  std::int64_t pairs = (call.n + 1) / 2, half = ((pairs + 1) / s.lanes + 1) * s.lanes, turned = 2 * s.parts * half + s.lanes;
+  std::int64_t groups = std::min(call.batch, std::max(s.units, std::min(call.batch / 4, 16 * s.units)));
+  return s.share(groups, (4 * pairs + 2) * turned + 2 * (1 + s.parts) * half + 4 * s.row + 2 * s.lanes + s.vectors * (call.n + 1) * s.parts * s.row);
 }
 
 }  // namespace
 
 void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, const Stream& stream, const char* op) {
   DType real = eigh_real_of(call.a.dtype());
-  std::int64_t parts = is_complex(call.a.dtype()) ? 2 : 1, lanes = eigh_lanes(traits, call.a.dtype());
-  Share share = plan.entry == "eigh_qr_group"       ? share_of_qr_groups(call, plan, traits, lanes)
-                : plan.entry == "eigh_blocked"      ? share_of_blocked(call, plan, lanes)
-                : plan.entry == "eigh_jacobi_group" ? share_of_jacobi_groups(call, plan, traits, lanes, parts)
-                                                    : share_of_lanes(call, plan, traits, lanes, parts);
+  const Sizes sizes(call, plan, traits);
+  Share share = plan.entry == "eigh_qr_group"       ? share_of_qr_groups(call, sizes)
+                : plan.entry == "eigh_blocked"      ? share_of_blocked(call, sizes)
+                : plan.entry == "eigh_jacobi_group" ? share_of_jacobi_groups(call, sizes)
+                                                    : share_of_lanes(call, plan, sizes);
   Encoder encoder(stream, op);
   Tensor scratch = encoder.scratch({std::max<std::int64_t>(share.numbers, 1)}, real);
   Tensor none = call.v.defined() ? call.v : encoder.scratch({1}, real);
@@ -81,7 +94,7 @@ void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTra
   double tolerance = call.options.tolerance > 0 ? call.options.tolerance : real == DType::f64 ? 0x1p-52 : 0x1p-23;
   auto bind = [&] {
     encoder.output(call.w, "w").output(none, "v").output(call.info, "info").output(call.sweeps, "sweeps").input(call.a, "a").inout(scratch);
-    encoder.value(static_cast<std::int32_t>(call.n)).value(static_cast<std::uint64_t>(call.batch)).value(static_cast<std::uint64_t>(call.apart * parts));
+    encoder.value(static_cast<std::int32_t>(call.n)).value(static_cast<std::uint64_t>(call.batch)).value(static_cast<std::uint64_t>(call.apart * sizes.parts));
     encoder.value(static_cast<std::int32_t>(transposed)).value(static_cast<std::int32_t>(conjugate));
     encoder.value(static_cast<std::int32_t>(call.first)).value(static_cast<std::int32_t>(call.pairs));
     encoder.value(static_cast<std::int32_t>(call.options.phase == EighPhase::positive));
@@ -99,27 +112,24 @@ void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTra
   auto launch = [&](Stage stage, std::int64_t step, std::int64_t jobs) {
     bind();
     encoder.value(static_cast<std::int32_t>(stage)).value(static_cast<std::int32_t>(step));
-    Geometry geometry = share.geometry;
-    geometry.global = geometry.local * static_cast<std::uint64_t>(std::min<std::int64_t>(jobs, 4 * std::max(traits.compute_units, 1)));
-    encoder.dispatch(plan.kernel, geometry);
+    encoder.dispatch(plan.kernel, sizes.share(std::min(jobs, 4 * sizes.units), 0).geometry);
   };
-  std::int64_t room = lanes * static_cast<std::int64_t>(plan.tuning.local), bundles = (call.batch + room - 1) / room, chunks = (call.n + lanes - 1) / lanes;
-  std::int64_t turned = call.batch * ((chunks + kTurnedPanel - 1) / kTurnedPanel);
+  auto panels = [&](std::int64_t begin, std::int64_t width) { return call.batch * ((sizes.chunks - begin + width - 1) / width); };
   launch(Stage::load, 0, call.batch);
   for (std::int64_t k = 0; k < call.n; ++k) {
     launch(Stage::head, k, call.batch);
-    if (k < call.n - 2) launch(Stage::rows, k, call.batch * ((chunks - (k + 1) / lanes + kPanel - 1) / kPanel));
+    if (k < call.n - 2) launch(Stage::rows, k, panels((k + 1) / sizes.lanes, kPanel));
   }
   if (call.v.defined()) {
-    launch(Stage::form, 0, turned);
+    launch(Stage::form, 0, panels(0, kTurnedPanel));
     launch(Stage::turn, 0, call.batch);
   }
   for (std::int64_t round = 0; round * kRound < limit; ++round) {
-    launch(Stage::iterate, round, bundles);
+    launch(Stage::iterate, round, sizes.bundles);
     if (!call.v.defined()) break;
-    launch(Stage::apply, round, turned);
+    launch(Stage::apply, round, panels(0, kTurnedPanel));
   }
-  launch(Stage::store, 0, bundles);
+  launch(Stage::store, 0, sizes.bundles);
 }
 
 }  // namespace clutch::inline v0::detail
