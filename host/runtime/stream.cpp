@@ -134,7 +134,10 @@ void StreamImpl::retire(std::size_t most, std::vector<std::shared_ptr<void>>& do
     InFlight& front = flight_.front();
     cl_int status = status_of(front.event.get());
     if (status > CL_COMPLETE) return;
-    if (status < 0) fail(status, front.op);
+    if (status < 0) {
+      fail(status, front.op);
+      if (front.keep) clFinish(queue_.get());  // whether the command still reads it, its event no longer says
+    }
     if (front.keep) done.push_back(std::move(front.keep));
     flight_.pop_front();
     ++retired_;

@@ -225,8 +225,13 @@ void Tensor::read(void* destination, const Stream& given) const {
   detail::check_cl(
       clEnqueueReadBuffer(stream.impl()->queue(), from.mem(), CL_FALSE, from.offset() + source.byte_offset(), source.nbytes(), destination, 0, nullptr, &event),
       "to_host", "clEnqueueReadBuffer");
-  stream.impl()->submitted(detail::ClEvent(event), "to_host");
-  stream.synchronize();
+  try {
+    stream.impl()->submitted(detail::ClEvent(event), "to_host");
+    stream.synchronize();
+  } catch (...) {
+    clFinish(stream.impl()->queue());  // the caller's memory may go at once: nothing may write to it any more
+    throw;
+  }
 }
 
 template <>
