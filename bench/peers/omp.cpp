@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "peers/omp.hpp"
 
+#include "peers/bf16.hpp"
+
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -19,16 +20,6 @@ namespace {
 
 // Below this a second thread costs more than it brings; measured with `clutch-bench --sweep --filter addcdiv`.
 constexpr long kParallel = 32768;
-
-struct Bf16 {
-  std::uint16_t bits;
-  operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
-  static Bf16 of(float x) {
-    auto u = std::bit_cast<std::uint32_t>(x);
-    std::uint32_t r = (u + 0x7FFF + (u >> 16 & 1)) >> 16;
-    return {static_cast<std::uint16_t>(x != x ? 0x7FC0 : r)};
-  }
-};
 
 template <class T>
 T* as(void* p) {

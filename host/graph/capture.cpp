@@ -190,6 +190,7 @@ void Capture::record_kernel(StreamImpl& stream, const char* op, Kernel& kernel, 
   check_valid(op);
   for (const GraphDraft::Operand& operand : draft.operands) work.uses.push_back(use_of(operand.tensor, operand.access, op));
   work.bound = std::move(draft.bound);
+  if (draft.table.first_base >= 0) add_table(work, std::move(draft.table));
   work.set.resize(work.uses.size());
   for (std::size_t i = 0; i < work.uses.size(); ++i)
     if (const auto& storage = memory_[static_cast<std::size_t>(work.uses[i].buffer)].buffer.storage)
@@ -197,6 +198,26 @@ void Capture::record_kernel(StreamImpl& stream, const char* op, Kernel& kernel, 
   std::uint64_t local_bytes = set_arguments(work, work.object.get());
   check_launch(kernel, geometry, local_bytes, op);
   add(stream, std::move(work));
+}
+
+/// Memory of its own for the table of a node, whose words are not known yet.
+void Capture::add_table(GraphWork& work, GraphTable table) {
+  GraphUse use;
+  use.buffer = static_cast<int>(memory_.size());
+  use.bytes = table.entries.size() * sizeof(std::uint64_t);
+  use.dtype = DType::i64;
+  use.sizes = {static_cast<std::int64_t>(table.entries.size())};
+  use.strides = {1};
+  Memory memory;
+  memory.buffer.kind = GraphBuffer::Kind::constant;
+  memory.buffer.bytes = use.bytes;
+  memory.data = std::make_shared<std::uint8_t[]>(use.bytes);
+  memory_.push_back(std::move(memory));
+  table.use = static_cast<int>(work.uses.size());
+  auto first = static_cast<std::size_t>(table.first_base);
+  for (std::size_t i = first; i < first + TensorTable::kBases + 2; ++i) work.bound[i].use = table.use;
+  work.uses.push_back(std::move(use));
+  work.table = std::move(table);
 }
 
 void Capture::record(StreamImpl& stream, GraphWork work, std::span<const GraphDraft::Operand> operands) {

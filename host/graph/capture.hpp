@@ -25,6 +25,7 @@ struct GraphDraft {
   std::shared_ptr<Capture> capture;
   std::vector<Operand> operands;
   std::vector<GraphBound> bound;
+  GraphTable table;
 };
 
 /// What an event of a capturing stream marks: how far it and those that it waited for had come.
@@ -94,6 +95,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   GraphUse use_of(const Tensor& tensor, Argument::Kind access, const char* op);
   void add(StreamImpl& stream, GraphWork work);
   void record(StreamImpl& stream, GraphWork work, std::span<const GraphDraft::Operand> operands);
+  void add_table(GraphWork& work, GraphTable table);
   void place_constants();
   void place_memory(GraphState& state);
 

@@ -210,6 +210,7 @@ class Writer {
     const Geometry& g = node.geometry;
     row["geometry"] = {g.global, g.local, g.global_y, g.local_y, g.global_z, g.local_z};
     row["bytes"] = hex(node.bytes);
+    if (node.table.first_base >= 0) row["table"] = {{"first_base", node.table.first_base}, {"use", node.table.use}, {"entries", node.table.entries}};
     row["arguments"] = json::array();
     for (const GraphBound& b : node.bound)
       row["arguments"].push_back(
@@ -422,9 +423,25 @@ class Reader {
       node.bound.push_back(b);
     }
     if (static_cast<int>(node.bound.size()) != node.kernel->argument_count()) damaged("a kernel with another number of arguments");
+    if (row.contains("table")) read_table(row.at("table"), node);
     node.object = ClKernel(node.kernel->make_bare());
     node.set.resize(node.uses.size());
     check_launch(*node.kernel, node.geometry, set_arguments(node, node.object.get()), node.op);
+  }
+
+  static void read_table(const json& row, GraphWork& node) {
+    GraphTable& table = node.table;
+    table.first_base = row.at("first_base").get<int>();
+    table.use = row.at("use").get<int>();
+    table.entries = row.at("entries").get<std::vector<int>>();
+    auto uses = static_cast<int>(node.uses.size()), arguments = static_cast<int>(node.bound.size());
+    if (table.first_base < 0 || table.first_base > arguments - TensorTable::kBases) damaged("a table without its buffers");
+    for (int i = 0; i < TensorTable::kBases; ++i)
+      if (node.bound[static_cast<std::size_t>(table.first_base + i)].kind != GraphBound::Kind::memory) damaged("a table without its buffers");
+    if (table.use < 0 || table.use >= uses || node.uses[static_cast<std::size_t>(table.use)].bytes != table.entries.size() * sizeof(std::uint64_t))
+      damaged("a table that is not there");
+    for (int use : table.entries)
+      if (use < -1 || use >= uses) damaged("a table of tensors that are not there");
   }
 
   void read_tensors(const json& rows) {

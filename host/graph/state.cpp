@@ -103,6 +103,7 @@ void GraphState::instantiate() {
       }
     }
     node.set = node.base;
+    if (node.table.first_base >= 0) resolve_table(node);
     if (node.kind == GraphNodeKind::kernel) set_arguments(node, node.object.get());
     for (std::size_t u = 0; u < node.uses.size(); ++u)
       uses_[static_cast<std::size_t>(node.uses[u].buffer)].emplace_back(static_cast<int>(n), static_cast<int>(u));
@@ -220,6 +221,7 @@ void GraphState::replay(std::span<const Rebinding> rebindings, const Stream& giv
   apply(moves);
   moved_ = std::move(moved);
   follow(*stream.impl());
+  upload_tables(*stream.impl());
   note_uses(stream.impl());
   for (const Rebinding& r : rebindings) r.bound.storage()->used_on(stream.impl(), true, "Graph::replay");
   stream.impl()->next_ticket();
@@ -291,6 +293,39 @@ void GraphState::check_overlaps(std::span<const Move> moves, std::string_view op
   }
 }
 
+void GraphState::resolve_table(GraphWork& node) const {
+  GraphTable& table = node.table;
+  std::vector<int> bases;  // a use in each buffer
+  table.words.assign(table.entries.size(), ~std::uint64_t{0});
+  for (std::size_t i = 0; i < table.entries.size(); ++i) {
+    if (table.entries[i] < 0) continue;
+    const Address& at = node.set[static_cast<std::size_t>(table.entries[i])];
+    auto base = std::find_if(bases.begin(), bases.end(), [&](int use) { return node.set[static_cast<std::size_t>(use)].mem == at.mem; });
+    if (base == bases.end()) {
+      if (bases.size() == TensorTable::kBases)
+        throw Error(ErrorCode::not_supported, node.op, fmt::format("the captured call's tensors lie in more than {} buffers", TensorTable::kBases));
+      base = bases.insert(bases.end(), table.entries[i]);
+    }
+    table.words[i] = static_cast<std::uint64_t>(base - bases.begin()) << 56 | at.offset;
+  }
+  bases.resize(TensorTable::kBases, bases.empty() ? table.use : bases[0]);
+  for (std::size_t i = 0; i < bases.size(); ++i) node.bound[static_cast<std::size_t>(table.first_base) + i].use = bases[i];
+  table.stale = true;
+}
+
+void GraphState::upload_tables(StreamImpl& stream) {
+  for (GraphWork& node : nodes) {
+    if (!node.table.stale) continue;
+    auto words = std::make_shared<std::vector<std::uint64_t>>(node.table.words);
+    const Address& to = node.set[static_cast<std::size_t>(node.table.use)];
+    cl_event event = nullptr;
+    check_cl(clEnqueueWriteBuffer(stream.queue(), to.mem, CL_FALSE, to.offset, words->size() * sizeof(std::uint64_t), words->data(), 0, nullptr, &event),
+             node.op, "clEnqueueWriteBuffer");
+    stream.submitted(ClEvent(event), node.op, words);
+    node.table.stale = false;
+  }
+}
+
 void GraphState::apply(std::span<const Move> moves) {
   std::vector<int> changed;
   for (const Move& m : moves) {
@@ -308,6 +343,12 @@ void GraphState::apply(std::span<const Move> moves) {
                node.op, "clSetKernelArg");
     }
     set = m.to;
+  }
+  for (int n : changed) {
+    GraphWork& node = nodes[static_cast<std::size_t>(n)];
+    if (node.table.first_base < 0) continue;
+    resolve_table(node);
+    set_arguments(node, node.object.get());
   }
   if (!changed.empty()) backend_->changed(GraphProgram(*this), changed);
 }

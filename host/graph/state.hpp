@@ -56,6 +56,15 @@ struct Address {
   friend bool operator==(const Address&, const Address&) = default;
 };
 
+/// Tensors of a node that its kernel reaches by a TensorTable. Their places are known when the graph is instantiated, and may change.
+struct GraphTable {
+  int first_base = -1;       ///< first of TensorTable::kBases arguments of memory, each the use of a tensor that lies there; -1: no table
+  int use = -1;              ///< the table itself
+  std::vector<int> entries;  ///< uses; -1: none
+  std::vector<std::uint64_t> words;
+  bool stale = false;  ///< words differ from what the device has
+};
+
 /// A recorded call. It owns its kernel object, whose arguments nobody else sets.
 struct GraphWork {
   GraphNodeKind kind = GraphNodeKind::kernel;
@@ -69,6 +78,7 @@ struct GraphWork {
   std::vector<Address> base;  ///< where the uses lie, by capture, update() or rebind()
   std::vector<Address> set;   ///< the same for the present replay: what `object` has for arguments
   std::vector<GraphBound> bound;
+  GraphTable table;
   std::vector<unsigned char> bytes;
   std::uint8_t pattern = 0;  ///< of a fill
   std::function<void(std::span<void* const>)> task;
@@ -134,6 +144,9 @@ class GraphState {
   /// Errors: invalid_overlap if tensors of a node that one of them writes would meet other than they did in the capture.
   void check_overlaps(std::span<const Move> moves, std::string_view op) const;
   void apply(std::span<const Move> moves);
+  /// Words and bases of a node's table by where its tensors lie now. Errors: not_supported if they lie in too many buffers.
+  void resolve_table(GraphWork& node) const;
+  void upload_tables(StreamImpl& stream);
   /// Puts what comes on the stream after all that is pending on another one.
   void follow(StreamImpl& stream);
   void replayed_on(StreamImpl& stream);

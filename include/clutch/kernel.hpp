@@ -18,6 +18,7 @@ namespace clutch::inline v0 {
 
 namespace detail {
 class Kernel;
+class Storage;
 struct GraphDraft;
 
 /// OpenCL C's name of a number's type; empty for anything else.
@@ -142,6 +143,28 @@ class CLUTCH_API KernelHandle {
 /// Builds (or finds) a kernel that takes base_and_offset tensors, ahead of its first launch. Errors: build_failure.
 CLUTCH_API KernelHandle prepare(const KernelSource& source, const Stream& stream = {});
 
+/// Any number of tensors for one launch. Kernels cannot load pointers from memory, so they get the few buffers in which the tensors lie and a table:
+/// kBases arguments `__global uchar*`, then the table as a tensor of 64-bit words (base and byte offset). Word i says where element 0 of
+/// tensor i lies: byte `word & (1ul << 56) - 1` of buffer `word >> 56`; all ones: no tensor. The words stay on the device for as long as the tensors stay where
+/// they are. Move-only; not for two threads at once.
+class CLUTCH_API TensorTable {
+ public:
+  static constexpr int kBases = 8;
+  /// Tensors come in rows; each column has one way in which the kernel uses it: input, output or inout.
+  explicit TensorTable(std::vector<Argument::Kind> columns);
+  ~TensorTable();
+  TensorTable(TensorTable&&) noexcept;
+  TensorTable& operator=(TensorTable&&) noexcept;
+  /// Where to end tables so that each one's rows lie in at most kBases buffers: ends of ranges of rows. Errors: not_supported for a row that
+  /// alone lies in more.
+  static std::vector<std::size_t> split(std::span<const Tensor* const> tensors, std::size_t columns);
+
+ private:
+  friend class Encoder;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 /// The one vocabulary in which ops say what to run. Arguments are bound by position, in the kernel's order; dispatch() uses
 /// them up. Whether the work runs now or is recorded is the stream's business, never the op's.
 class CLUTCH_API Encoder {
@@ -159,6 +182,9 @@ class CLUTCH_API Encoder {
   Encoder& input(const Tensor& tensor, const char* name = "") { return bind(tensor, Argument::Kind::input, name); }
   Encoder& output(const Tensor& tensor, const char* name = "") { return bind(tensor, Argument::Kind::output, name); }
   Encoder& inout(const Tensor& tensor, const char* name = "") { return bind(tensor, Argument::Kind::inout, name); }
+  /// Tensors by rows, the table's columns each; a null one stands for none. Errors: invalid_argument if they lie in more than TensorTable::kBases
+  /// buffers; in a graph that is found when it is instantiated, and not_supported.
+  Encoder& table(TensorTable& table, std::span<const Tensor* const> tensors);
   /// Any trivially copyable value: a number or a struct that the kernel declares alike.
   template <class T>
   requires std::is_trivially_copyable_v<T> Encoder& value(const T& v, const char* name = "") {

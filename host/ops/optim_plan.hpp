@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/ops/optim.hpp>
+
+#include "encode/plan.hpp"
+
+namespace clutch::inline v0::detail {
+
+enum class OptimKind : std::uint8_t { sgd, adam, adagrad, rmsprop };
+
+/// What selection of an optimizer's step looks at; also the key of its cached plans.
+struct OptimProblem {
+  DType dtype = DType::f32;
+  DType state = DType::f32;
+  OptimKind kind = OptimKind::adam;
+  optim::Numerics numerics = optim::Numerics::automatic;
+  bool extra = false;   ///< amsgrad or centered
+  bool buffer = false;  ///< momentum of SGD and RMSprop
+  bool master = false;
+
+  int states() const { return (kind == OptimKind::sgd ? 0 : kind == OptimKind::adam ? 2 : 1) + buffer + extra; }
+  int columns() const { return 2 + states() + master; }
+};
+
+/// Pure. Errors: not_supported, invalid_argument.
+KernelPlan select(const DeviceTraits& traits, const OptimProblem& problem, std::string_view forced = {});
+/// Names of the implementations, best first.
+std::span<const Implementation<OptimProblem>> optim_implementations();
+
+}  // namespace clutch::inline v0::detail

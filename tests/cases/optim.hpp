@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Descriptor of the optimizers: what tests and benches share.
+#include <clutch/ops/copy.hpp>
+#include <clutch/ops/optim.hpp>
+
+#include "support/host_model.hpp"
+#include "support/op_case.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace clutch::cases {
+
+/// One element's step by the contract's formulas, from std::fma and the compiler's arithmetic alone.
+struct OptimModel {
+  enum class Kind { sgd, adam, adagrad, rmsprop };
+  Kind kind = Kind::adam;
+  optim::Numerics numerics = optim::Numerics::source;
+  double lr = 1e-3, a = 0.9, b = 0.999, eps = 1e-8, weight_decay = 0;  ///< a and b: momentum, dampening; beta1, beta2; lr_decay; alpha, momentum
+  bool nesterov = false, maximize = false, decoupled = false, extra = false, buffer = false;
+
+  int states() const { return (kind == Kind::sgd ? 0 : kind == Kind::adam ? 2 : 1) + buffer + extra; }
+
+  static double power(double base, std::int64_t t) {
+    if (t == 0) return 1;
+    double half = power(base, t / 2), square = half * half;
+    return t % 2 != 0 ? square * base : square;
+  }
+  /// The same as a sum of two floats.
+  static std::pair<float, float> product(std::pair<float, float> x, std::pair<float, float> y) {
+    float high = x.first * y.first;
+    float outer = std::fma(x.first, y.second, x.second * y.first), low = std::fma(x.first, y.first, -high) + outer;
+    float sum = high + low;
+    return {sum, low - (sum - high)};
+  }
+  static std::pair<float, float> power_of_floats(float base, std::int64_t t) {
+    if (t == 0) return {1, 0};
+    auto half = power_of_floats(base, t / 2), square = product(half, half);
+    return t % 2 != 0 ? product(square, {base, 0}) : square;
+  }
+
+  /// g, then p and the states in the order of the kernel's columns; t counts from 1.
+  template <class R>
+  void step(std::int64_t t, R g, R& p, R* s) const {
+    using optim::Numerics;
+    bool source = numerics == Numerics::source || numerics == Numerics::f32;
+    if (kind == Kind::rmsprop) return rmsprop(g, p, s);
+    if (source && numerics == Numerics::f32) return by_source<R, R>(t, g, p, s);
+    if (source) return by_source<R, double>(t, g, p, s);
+    if (maximize) g = -g;
+    R rate = static_cast<R>(lr), wd = static_cast<R>(weight_decay);
+    bool torch = numerics == Numerics::torch_cpu;
+    if (kind == Kind::adam && decoupled) {
+      if (weight_decay != 0) p = p * static_cast<R>(1 - lr * weight_decay);
+    } else if (weight_decay != 0) {
+      g = std::fma(wd, p, g);
+    }
+    if (kind == Kind::sgd) {
+      if (buffer) {
+        R kept = static_cast<R>(a) * s[0];
+        s[0] = t == 1 ? g : std::fma(static_cast<R>(1 - b), g, kept);
+        g = nesterov ? std::fma(static_cast<R>(a), s[0], g) : s[0];
+      }
+      p = std::fma(-rate, g, p);
+    } else if (kind == Kind::adagrad) {
+      R clr = static_cast<R>(lr / (1 + static_cast<double>(t - 1) * a));
+      s[0] = std::fma(g, g, s[0]);
+      R root = std::sqrt(s[0]) + static_cast<R>(eps);
+      apply(torch, clr, g, root, p);
+    } else {
+      lerp(s[0], g, static_cast<R>(1 - a));
+      R w = static_cast<R>(1 - b), kept = s[1] * static_cast<R>(b), square = g * g, scaled = w * g;
+      s[1] = torch ? std::fma(scaled, g, kept) : std::fma(w, square, kept);
+      R root = s[1];
+      if (extra) root = s[2] = s[2] > s[1] || std::isnan(s[2]) ? s[2] : s[1];
+      root = std::sqrt(root) / static_cast<R>(std::sqrt(1 - power(b, t))) + static_cast<R>(eps);
+      apply(torch, static_cast<R>(lr / (1 - power(a, t))), s[0], root, p);
+    }
+  }
+
+ private:
+  template <class R>
+  static void lerp(R& x, R to, R w) {
+    R way = to - x;
+    x = std::fabs(w) < R(0.5) ? std::fma(w, way, x) : std::fma(-way, 1 - w, to);
+  }
+  /// p -= rate * x / root
+  template <class R>
+  static void apply(bool torch, R rate, R x, R root, R& p) {
+    if (torch) {
+      R step = rate * x;
+      p = p - step / root;
+    } else {
+      p = std::fma(-rate, x / root, p);
+    }
+  }
+
+  /// W: what f64 scalars are computed with.
+  template <class R, class W>
+  void by_source(std::int64_t t, R g, R& p, R* s) const {
+    auto rounded = [](W x) { return static_cast<R>(x); };
+    if (kind == Kind::sgd) {
+      W momentum = static_cast<W>(a), undamped = W(1) - static_cast<W>(b);
+      if (weight_decay != 0) g = rounded(W(g) + static_cast<W>(weight_decay) * W(p));
+      if (buffer) {
+        W kept = momentum * W(s[0]), added = undamped * W(g);
+        s[0] = t == 1 ? g : rounded(kept + added);
+        W ahead = momentum * W(s[0]);
+        g = nesterov ? rounded(W(g) + ahead) : s[0];
+      }
+      W way = static_cast<W>(lr) * W(g);
+      p = rounded(maximize ? W(p) + way : W(p) - way);
+      return;
+    }
+    if (maximize) g = -g;
+    if (kind == Kind::adagrad) {
+      W decay = W(t - 1) * static_cast<W>(a), clr = static_cast<W>(lr) / (W(1) + decay);
+      if (weight_decay != 0) {
+        W drawn = W(p) * static_cast<W>(weight_decay);
+        g = rounded(W(g) + drawn);
+      }
+      R square = g * g;
+      s[0] = s[0] + square;
+      W way = clr * W(g), root = W(std::sqrt(s[0])) + static_cast<W>(eps);
+      p = rounded(W(p) - way / root);
+      return;
+    }
+    R rate = static_cast<R>(lr), b1 = static_cast<R>(a), b2 = static_cast<R>(b), wd = static_cast<R>(weight_decay);
+    if (weight_decay != 0 && decoupled) {
+      R factor = rate * wd, drawn = factor * p;
+      p = p - drawn;
+    } else if (weight_decay != 0) {
+      R drawn = p * wd;
+      g = g + drawn;
+    }
+    auto powered = [&](R base) {
+      return numerics == optim::Numerics::f32 ? static_cast<R>(power_of_floats(static_cast<float>(base), t).first) : static_cast<R>(power(base, t));
+    };
+    R step_size = rate / (1 - powered(b1)), correction = std::sqrt(1 - powered(b2));
+    s[0] = std::fma(b1, s[0], std::fma(-b1, g, g));
+    R square = g * g;
+    s[1] = std::fma(b2, s[1], std::fma(-b2, square, square));
+    R root = s[1];
+    if (extra) root = s[2] = s[2] < s[1] ? s[1] : s[2];
+    R way = step_size * s[0];
+    p = p - way / (std::sqrt(root) / correction + static_cast<R>(eps));
+  }
+
+  template <class R>
+  void rmsprop(R g, R& p, R* s) const {
+    bool torch = numerics == optim::Numerics::torch_cpu;
+    R alpha = static_cast<R>(a), w = static_cast<R>(numerics == optim::Numerics::f32 ? 1 - static_cast<float>(a) : 1 - a), rate = static_cast<R>(lr);
+    if (maximize) g = -g;
+    if (weight_decay != 0) g = std::fma(static_cast<R>(weight_decay), p, g);
+    R kept = s[0] * alpha, square = g * g, scaled = w * g;
+    s[0] = torch ? std::fma(scaled, g, kept) : std::fma(w, square, kept);
+    R root = s[0];
+    if (extra) {
+      R& mean = s[1 + buffer];
+      lerp(mean, g, w);
+      R drawn = mean * mean;
+      root = torch ? std::fma(-mean, mean, s[0]) : s[0] - drawn;
+    }
+    root = std::sqrt(root) + static_cast<R>(eps);
+    if (buffer) {
+      R old = s[1] * static_cast<R>(b);
+      s[1] = old + g / root;
+      p = std::fma(-rate, s[1], p);
+    } else {
+      apply(torch, rate, g, root, p);
+    }
+  }
+};
+
+struct OptimCase {
+  static constexpr std::string_view kStem = "optim";
+  using Kind = OptimModel::Kind;
+  static constexpr DType kDtypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16};
+
+  /// Bytes that a step of n elements reads and writes.
+  static double bytes(std::int64_t n, const OptimModel& m, DType dtype, DType state, bool master) {
+    double element = 3.0 * bits(dtype) / 8 + 2.0 * m.states() * bits(state) / 8;  // gradients are read alone
+    if (master) element += 8 - bits(dtype) / 8.0;                                 // weights are read in the place of parameters
+    return element * static_cast<double>(n);
+  }
+
+  /// Steps row 0 of raw values (1 + states, n) with gradients; all of `dtype`, computed in its compute type.
+  static void reference(const OptimModel& m, DType dtype, std::int64_t t, void* all, const void* grads, std::size_t n) {
+    auto states = static_cast<std::size_t>(m.states());
+    auto element = [&]<class R>(std::size_t i, R) {
+      R p = static_cast<R>(model::value_at(all, i, dtype)), s[3] = {};
+      for (std::size_t k = 0; k < states; ++k) s[k] = static_cast<R>(model::value_at(all, (k + 1) * n + i, dtype));
+      m.step<R>(t, static_cast<R>(model::value_at(grads, i, dtype)), p, s);
+      model::store_at(all, i, dtype, static_cast<double>(p));
+      for (std::size_t k = 0; k < states; ++k) model::store_at(all, (k + 1) * n + i, dtype, static_cast<double>(s[k]));
+    };
+    for (std::size_t i = 0; i < n; ++i) dtype == DType::f64 ? element(i, double{}) : element(i, float{});
+  }
+
+  /// A step of rows of `all` (1 + states, n), cut into parameters of these sizes.
+  static void step(const OptimModel& m, const Tensor& all, const Tensor& grads, std::span<const std::int64_t> sizes, const Tensor& steps,
+                   const Stream& stream) {
+    auto cut = [&](const Tensor& row) {
+      std::vector<Tensor> parts;
+      std::int64_t at = 0;
+      for (std::int64_t size : sizes) parts.push_back(row.slice(0, at, at + size)), at += size;
+      return parts;
+    };
+    std::vector<std::vector<Tensor>> s(3);
+    for (int k = 0; k < m.states(); ++k) s[static_cast<std::size_t>(k)] = cut(all.select(0, k + 1));
+    std::vector<Tensor> p = cut(all.select(0, 0)), g = cut(grads);
+    optim::Precision precision{.numerics = m.numerics};
+    switch (m.kind) {
+      case Kind::sgd:
+        return optim::sgd_(p, g, s[0], steps,
+                           {.lr = m.lr,
+                            .momentum = m.buffer ? m.a : 0,
+                            .dampening = m.b,
+                            .weight_decay = m.weight_decay,
+                            .nesterov = m.nesterov,
+                            .maximize = m.maximize,
+                            .precision = precision},
+                           {}, stream);
+      case Kind::adam:
+        return optim::adam_(p, g, s[0], s[1], s[2], steps,
+                            {.lr = m.lr,
+                             .beta1 = m.a,
+                             .beta2 = m.b,
+                             .eps = m.eps,
+                             .weight_decay = m.weight_decay,
+                             .amsgrad = m.extra,
+                             .maximize = m.maximize,
+                             .decoupled_weight_decay = m.decoupled,
+                             .precision = precision},
+                            {}, stream);
+      case Kind::adagrad:
+        return optim::adagrad_(p, g, s[0], steps,
+                               {.lr = m.lr, .lr_decay = m.a, .weight_decay = m.weight_decay, .eps = m.eps, .maximize = m.maximize, .precision = precision}, {},
+                               stream);
+      case Kind::rmsprop:
+        return optim::rmsprop_(p, g, s[0], s[1], m.buffer ? s[2] : s[1], steps,
+                               {.lr = m.lr,
+                                .alpha = m.a,
+                                .eps = m.eps,
+                                .weight_decay = m.weight_decay,
+                                .momentum = m.buffer ? m.b : 0,
+                                .centered = m.extra,
+                                .maximize = m.maximize,
+                                .precision = precision},
+                               {}, stream);
+    }
+  }
+
+  /// Values that states can have: squares are not negative.
+  static std::vector<std::uint8_t> make_rows(const OptimModel& m, DType dtype, std::size_t n, std::uint64_t seed) {
+    std::vector<std::uint8_t> all = model::make_values(n * static_cast<std::size_t>(1 + m.states()), dtype, seed, false);
+    for (std::size_t i = n; i < n * static_cast<std::size_t>(1 + m.states()); ++i) {
+      double v = std::fabs(model::value_at(all.data(), i, dtype));
+      model::store_at(all.data(), i, dtype, m.kind == Kind::rmsprop && m.extra && i >= n * static_cast<std::size_t>(m.states()) ? v / 64 : v);
+    }
+    return all;
+  }
+
+  static Problem problem(std::string_view what, const OptimModel& m, DType dtype, std::uint64_t seed) {
+    static constexpr std::int64_t kSizes[] = {5, 0, 1, 16, 8200, 33};
+    constexpr std::int64_t kCount = 5 + 1 + 16 + 8200 + 33;
+    constexpr int kDone = 3;  // steps before
+    Problem p{.name = std::string(what), .entry = "optim_step", .needs_fp64 = true};
+    const Dims rows{1 + m.states(), kCount};
+    p.inputs.push_back({dtype, rows, {}, make_rows(m, dtype, kCount, seed)});
+    p.inputs.push_back({dtype, {kCount}, {}, model::make_values(kCount, dtype, seed + 1, false)});
+    std::vector<std::uint8_t> steps(sizeof(float) * std::size(kSizes));
+    for (std::size_t i = 0; i < std::size(kSizes); ++i) model::store_at(steps.data(), i, DType::f32, kDone);
+    p.inputs.push_back({DType::f32, {static_cast<std::int64_t>(std::size(kSizes))}, {}, steps});
+    p.output = {dtype, rows, {}, p.inputs[0].raw};
+    reference(m, dtype, kDone + 1, p.output.raw.data(), p.inputs[1].raw.data(), kCount);
+    p.run = [m](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      copy_(out, in[0], {}, stream);
+      Tensor grads = in[1].clone(stream), counted = in[2].clone(stream);
+      step(m, out, grads, kSizes, counted, stream);
+    };
+    return p;
+  }
+
+  static std::vector<Problem> problems(std::uint64_t seed) {
+    using optim::Numerics;
+    return {
+        problem("adamw f32", {.kind = Kind::adam, .weight_decay = 0.01, .decoupled = true}, DType::f32, seed),
+        problem("sgd bf16", {.kind = Kind::sgd, .b = 0, .weight_decay = 0.01, .nesterov = true, .buffer = true}, DType::bf16, seed + 1),
+        problem("adagrad f64", {.kind = Kind::adagrad, .a = 0.1, .eps = 1e-10}, DType::f64, seed + 2),
+        problem("rmsprop f16", {.kind = Kind::rmsprop, .a = 0.99, .b = 0.5, .eps = 1e-3, .extra = true, .buffer = true}, DType::f16, seed + 3),
+    };
+  }
+
+  static constexpr Mutation kMutations[] = {
+      {"optim_step", Edit::tail, "i < end; i += lanes) step_one", "i + 1 < end; i += lanes) step_one"},
+      {"optim_step", Edit::stride, "(ulong)chunk.y * CHUNK", "(ulong)chunk.y * (CHUNK / 2)"},
+      {"optim_step", Edit::offset, "table_at(table, at), r.g = table_at(table, at + 1)", "table_at(table, at), r.g = table_at(table, at)"},
+      {"optim_step", Edit::arithmetic, "FMA(-(R)k->b2, square, square)", "FMA(-(R)k->b1, square, square)"},
+  };
+};
+
+}  // namespace clutch::cases
