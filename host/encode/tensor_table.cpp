@@ -3,6 +3,7 @@
 
 #include "encode/op_name.hpp"
 #include "graph/capture.hpp"
+#include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
 
 #include <fmt/format.h>
@@ -12,14 +13,34 @@
 namespace clutch::inline v0 {
 
 struct TensorTable::State {
-  std::vector<Argument::Kind> columns;
+  std::vector<Column> columns;
   std::vector<detail::Address> places;  ///< of the tensors whose words the device has
   std::vector<cl_mem> bases;
   Tensor words;
-  std::uint64_t stream = 0;  ///< on which they were written
+  std::uint64_t stream = 0;  ///< on which they were written; 0: they must be anew
+
+  /// Words of the places. Errors: invalid_argument if they lie in too many buffers.
+  void write(const Stream& on, const char* op) {
+    bases.clear();
+    std::vector<std::int64_t> made;
+    for (const detail::Address& at : places) {
+      if (!at.mem) {
+        made.push_back(-1);
+        continue;
+      }
+      auto base = std::find(bases.begin(), bases.end(), at.mem);
+      if (base == bases.end()) base = bases.insert(base, at.mem);
+      made.push_back(static_cast<std::int64_t>(static_cast<std::uint64_t>(base - bases.begin()) << 56 | at.offset));
+    }
+    if (bases.size() > kBases)
+      throw Error(ErrorCode::invalid_argument, op, fmt::format("the tensors of a table lie in {} buffers, at most {} fit", bases.size(), kBases));
+    words = from_host(made, {static_cast<std::int64_t>(made.size())}, on.device(), on);
+    bases.resize(kBases, bases.empty() ? words.storage()->mem() : bases[0]);
+    stream = on.impl()->id();
+  }
 };
 
-TensorTable::TensorTable(std::vector<Argument::Kind> columns) : state_(std::make_unique<State>()) { state_->columns = std::move(columns); }
+TensorTable::TensorTable(std::vector<Column> columns) : state_(std::make_unique<State>()) { state_->columns = std::move(columns); }
 TensorTable::~TensorTable() = default;
 TensorTable::TensorTable(TensorTable&&) noexcept = default;
 TensorTable& TensorTable::operator=(TensorTable&&) noexcept = default;
@@ -64,57 +85,45 @@ Encoder& Encoder::table(TensorTable& given, std::span<const Tensor* const> tenso
   const auto& stream = stream_.impl();
   if (columns == 0 || tensors.empty() || tensors.size() % columns != 0)
     throw Error(ErrorCode::invalid_argument, op_, fmt::format("{} tensors for a table of {} columns", tensors.size(), columns));
-  for (const Tensor* t : tensors) {
-    if (t && !t->defined()) throw Error(ErrorCode::invalid_argument, op_, "a tensor is undefined");
-    if (t && &t->storage()->runtime() != &stream->runtime())
-      throw Error(ErrorCode::device_mismatch, op_, "a tensor and the stream are of different devices or contexts");
-  }
+  auto storage_at = [&](std::size_t i) -> detail::Storage* {
+    if (!tensors[i]) return nullptr;
+    const std::shared_ptr<detail::Storage>& storage = tensors[i]->storage();
+    if (!storage) throw Error(ErrorCode::invalid_argument, op_, "a tensor is undefined");
+    if (&storage->runtime() != &stream->runtime()) throw Error(ErrorCode::device_mismatch, op_, "a tensor and the stream are of different devices or contexts");
+    return storage.get();
+  };
   if (draft_) [[unlikely]] {
     detail::GraphTable& recorded = draft_->table;
     recorded = {};
     recorded.first_base = static_cast<int>(draft_->bound.size());
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      recorded.entries.push_back(tensors[i] ? static_cast<int>(draft_->operands.size()) : -1);
-      if (tensors[i]) draft_->operands.push_back({*tensors[i], table.columns[i % columns]});
+      recorded.entries.push_back(storage_at(i) ? static_cast<int>(draft_->operands.size()) : -1);
+      if (tensors[i]) draft_->operands.push_back({*tensors[i], table.columns[i % columns].access});
     }
     for (int i = 0; i < TensorTable::kBases + 1; ++i) draft_->bound.push_back({.kind = detail::GraphBound::Kind::memory});
     draft_->bound.push_back({.kind = detail::GraphBound::Kind::offset});
     return *this;
   }
   bool stands = table.places.size() == tensors.size() && table.stream == stream->id();
-  if (!stands) table.places.assign(tensors.size(), {});
-  for (std::size_t i = 0, column = 0; i < tensors.size(); ++i, column = column + 1 == columns ? 0 : column + 1) {
+  if (!stands) table.places.assign(tensors.size(), {}), table.stream = 0;
+  auto look_at = [&](std::size_t i, Argument::Kind access) {
     detail::Address at;
-    if (tensors[i]) {
-      detail::Storage& storage = *tensors[i]->storage();
-      detail::check_placed(storage, op_);
-      storage.used_on(stream, table.columns[column] != Argument::Kind::input, op_);
-      at = {storage.mem(), storage.offset() + tensors[i]->byte_offset()};
+    if (detail::Storage* storage = storage_at(i)) {
+      detail::check_placed(*storage, op_);
+      storage->used_on(stream, access != Argument::Kind::input, op_);
+      at = {storage->mem(), storage->offset() + tensors[i]->byte_offset()};
     }
-    if (table.places[i] == at) continue;
+    if (table.places[i] == at) return;
     stands = false;
     table.stream = 0;  // the words no longer fit, even if a call below fails
     table.places[i] = at;
-  }
-  if (!stands) {
-    table.bases.clear();
-    std::vector<std::int64_t> words;
-    for (const detail::Address& at : table.places) {
-      if (!at.mem) {
-        words.push_back(-1);
-        continue;
-      }
-      auto base = std::find(table.bases.begin(), table.bases.end(), at.mem);
-      if (base == table.bases.end()) base = table.bases.insert(base, at.mem);
-      words.push_back(static_cast<std::int64_t>(static_cast<std::uint64_t>(base - table.bases.begin()) << 56 | at.offset));
-    }
-    if (table.bases.size() > TensorTable::kBases)
-      throw Error(ErrorCode::invalid_argument, op_,
-                  fmt::format("the tensors of a table lie in {} buffers, at most {} fit", table.bases.size(), TensorTable::kBases));
-    table.words = from_host(words, {static_cast<std::int64_t>(words.size())}, stream_.device(), stream_);
-    table.bases.resize(TensorTable::kBases, table.bases.empty() ? table.words.storage()->mem() : table.bases[0]);
-    table.stream = stream->id();
-  }
+  };
+  // Kept tensors were told that this stream uses them; the race checker wants to hear of each time.
+  const bool only_loose = stands && !detail::the_settings().check_streams.on();
+  for (std::size_t column = 0; column < columns; ++column)
+    if (!only_loose || !table.columns[column].kept)
+      for (std::size_t i = column; i < tensors.size(); i += columns) look_at(i, table.columns[column].access);
+  if (!stands) table.write(stream_, op_);
   for (const cl_mem& mem : table.bases) bind_bytes(&mem, sizeof mem, "", "");
   return input(table.words);
 }

@@ -40,10 +40,13 @@ KernelPlan select(const DeviceTraits& traits, const OptimProblem& p, std::string
   bool wide = has_f64_scalars(traits, p);
   Numerics numerics = p.numerics != Numerics::automatic ? p.numerics : wide ? Numerics::source : Numerics::f32;
   if (p.numerics == Numerics::automatic && !wide) plan.note = "numerics f32: the device has no fp64";
+  // Where f64 scalars meet f32 elements, a vector is no longer than one of f64.
+  bool mixed = numerics == Numerics::source && (p.kind == OptimKind::sgd || p.kind == OptimKind::adagrad) && p.dtype != DType::f64;
+  if (mixed && plan.tuning.local == 1) plan.tuning.width = std::min(plan.tuning.width, std::max(1, traits.native_width_f64));
   set_common(plan.defines, traits, plan.tuning, 1, false);
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype)).set_type("S", p.state).set_text("S_NAME", name(p.state));
   plan.defines.set("OPTIMIZER", static_cast<int>(p.kind)).set("NUMERICS", static_cast<int>(numerics) - 1).set("STATES", p.states());
-  plan.defines.set("EXTRA", p.extra).set("BUFFER", p.buffer).set("MASTER", p.master);
+  plan.defines.set("EXTRA", p.extra).set("BUFFER", p.buffer).set("MASTER", p.master).set("SCALED", p.scaled);
   plan.defines.set("CHUNK", static_cast<std::int64_t>(plan.tuning.tile)).set_text("SCALAR", wide ? "double" : "float");
   if (plan.tuning.local > 1) plan.defines.set("GROUPED", 1);
   return plan;
@@ -66,7 +69,7 @@ struct Hyper {
   std::array<const char*, 2> names{};  ///< of a and b
 };
 
-enum Flags : std::uint32_t { kMaximize = 1, kNesterov = 2, kDecoupled = 4, kHasLr = 8, kHasScale = 16, kHasFound = 32, kHasFactor = 64 };
+enum Flags : std::uint32_t { kMaximize = 1, kNesterov = 2, kDecoupled = 4, kHasLr = 8, kHasFound = 32, kHasFactor = 64 };
 
 /// Rows of a group that one launch takes.
 struct Part {
@@ -261,9 +264,11 @@ Group make_group(std::vector<Tensor> params, const Hyper& hyper, std::size_t fir
 void make_parts(Group& g) {
   auto columns = static_cast<std::size_t>(g.problem.columns());
   g.parts.clear();
+  std::vector<TensorTable::Column> access(columns, {.access = Argument::Kind::inout, .kept = true});
+  access[1] = {.access = g.problem.scaled ? Argument::Kind::inout : Argument::Kind::input};
   std::size_t first = 0;
   for (std::size_t end : TensorTable::split(g.entries, columns)) {
-    g.parts.push_back({.first = first, .end = end, .table = TensorTable(std::vector<Argument::Kind>(columns, Argument::Kind::inout))});
+    g.parts.push_back({.first = first, .end = end, .table = TensorTable(access)});
     first = end;
   }
 }
@@ -314,12 +319,13 @@ void check_device_scalar(const Tensor& t, const char* what, const char* op) {
 void step_group(Group& g, std::span<const Tensor> grads, const optim::StepOptions& options, const Stream& stream) {
   const Hyper& h = g.hyper;
   Runtime& runtime = stream.impl()->runtime();
+  bool anew = set_gradients(g, grads) || g.problem.scaled != options.grad_scale.defined();
+  g.problem.scaled = options.grad_scale.defined();
   const BuiltPlan& plan = plan_for(runtime, "optim", g.problem, {});
-  if (set_gradients(g, grads)) make_parts(g);
+  if (anew) make_parts(g);
   auto columns = static_cast<std::size_t>(g.problem.columns());
   std::uint32_t flags = (h.maximize ? kMaximize : 0u) | (h.nesterov ? kNesterov : 0u) | (h.decoupled ? kDecoupled : 0u) | (options.lr.defined() ? kHasLr : 0u) |
-                        (options.grad_scale.defined() ? kHasScale : 0u) | (options.found_inf.defined() ? kHasFound : 0u) |
-                        (options.grad_factor.defined() ? kHasFactor : 0u);
+                        (options.found_inf.defined() ? kHasFound : 0u) | (options.grad_factor.defined() ? kHasFactor : 0u);
   bool wide = h.precision.numerics != Numerics::f32 && runtime.traits().fp64;
   Encoder encoder(stream, h.op);
   auto scalar = [&](double v, const char* name) { wide ? encoder.value(v, name) : encoder.value(static_cast<float>(v), name); };

@@ -57,7 +57,7 @@ void claim(const DeviceRecord& d) {
   t.native_width_f64 = static_cast<int>(device_value<cl_uint>(d.id, CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE));
   t.native_width_f16 = static_cast<int>(device_value<cl_uint>(d.id, CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF));
   if (t.native_width_f32 < 1) t.native_width_f32 = 1;
-  t.fp64 = device_value<cl_device_fp_config>(d.id, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
+  t.fp64 = device_value<cl_device_fp_config>(d.id, CL_DEVICE_DOUBLE_FP_CONFIG, d.has_extension("cl_khr_fp64") ? CL_FP_FMA : 0) != 0;
   t.fp16 = d.has_extension("cl_khr_fp16");
   t.sub_groups = d.has_extension("cl_khr_subgroups") || device_value<cl_uint>(d.id, CL_DEVICE_MAX_NUM_SUB_GROUPS) > 0;
   t.native_atomics64 = d.has_extension("cl_khr_int64_base_atomics");

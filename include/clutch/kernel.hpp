@@ -150,8 +150,12 @@ CLUTCH_API KernelHandle prepare(const KernelSource& source, const Stream& stream
 class CLUTCH_API TensorTable {
  public:
   static constexpr int kBases = 8;
-  /// Tensors come in rows; each column has one way in which the kernel uses it: input, output or inout.
-  explicit TensorTable(std::vector<Argument::Kind> columns);
+  struct Column {
+    Argument::Kind access;  ///< input, output or inout
+    bool kept = false;      ///< the caller keeps these tensors, the same ones at each call: they are looked at once
+  };
+  /// Tensors come in rows of such columns.
+  explicit TensorTable(std::vector<Column> columns);
   ~TensorTable();
   TensorTable(TensorTable&&) noexcept;
   TensorTable& operator=(TensorTable&&) noexcept;
