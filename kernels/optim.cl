@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // optim_step: a step of an optimizer over the tensors of a table: its rows are parameters, its columns the parameter, its gradient, its states and,
 // with MASTER, its f32 weights.
-// Ownership: tensors are cut into chunks of CHUNK elements; a group takes chunks in turn, its items WIDTH elements of them in turn. The group that
-// is done last counts the step. No local memory.
+// Ownership: tensors are cut into chunks of CHUNK elements; a group takes chunks in turn, its items WIDTH elements of them in turn. With COUNTS each
+// chunk has a counter of its steps, which its group alone reads and writes. No local memory.
 // Needs: T (parameters and gradients), S (states), OPTIMIZER (0 SGD, 1 Adam, 2 Adagrad, 3 RMSprop), NUMERICS (0 source, 1 torch_cpu, 2 f32,
 // 3 composed), STATES (how many), EXTRA (amsgrad or centered), BUFFER (momentum), MASTER, SCALED (gradients are divided by a scale), CHUNK,
 // SCALAR (type of the scalars that the host gives: double, or float without fp64), GROUPED (work-groups have several items), and what the included
@@ -30,6 +30,7 @@
 #define NESTEROV 2
 #define DECOUPLED 4
 #define HAS_LR 8
+#define COUNTS 16
 #define HAS_FOUND 32
 #define HAS_FACTOR 64
 
@@ -372,22 +373,31 @@ static inline Row row_of(const Table* table, ulong row) {
 #if VECTORS
 // Lines that are wanted soon: a core waits for them otherwise, since an element's step is long.
 #define AHEAD 1024
-#define PREFETCH_ROW                                                                          \
-  CLUTCH_PREFETCH(r.p + i * sizeof(T) + AHEAD), CLUTCH_PREFETCH(r.g + i * sizeof(T) + AHEAD); \
-  if (HAS_S0) CLUTCH_PREFETCH(r.s0 + i * sizeof(S) + AHEAD);                                  \
-  if (HAS_S1) CLUTCH_PREFETCH(r.s1 + i * sizeof(S) + AHEAD);
+#define PREFETCH_ROW                               \
+  CLUTCH_PREFETCH(r.p + i * sizeof(T) + AHEAD);    \
+  CLUTCH_PREFETCH(r.g + i * sizeof(T) + AHEAD);    \
+  if (HAS_S0) {                                    \
+    CLUTCH_PREFETCH(r.s0 + i * sizeof(S) + AHEAD); \
+  }                                                \
+  if (HAS_S1) {                                    \
+    CLUTCH_PREFETCH(r.s1 + i * sizeof(S) + AHEAD); \
+  }
 #endif
 
 #ifdef CLUTCH_ENTRY_optim_step
 static inline void optim_step_body(CLUTCH_ID_PARAMS, const Table* table, __global const ulong* sizes, __global const uint2* chunks, __global float* steps,
-                                   volatile __global int* done, SCALAR lr, ACC scale, ACC factor, SCALAR a, SCALAR b, SCALAR eps, SCALAR wd, uint flags,
-                                   uint chunk_count, uint first_row, uint end_row) {
+                                   SCALAR lr, ACC scale, ACC factor, SCALAR a, SCALAR b, SCALAR eps, SCALAR wd, uint flags, uint chunk_count, uint first_row) {
   Scalars k;
   uint known = 0;  // the step that k is of
   for (ulong c = group; c < chunk_count; c += groups) {
     const uint2 chunk = chunks[c];
     if (table->words[(chunk.x - first_row) * (ulong)COLUMNS + 1] == CLUTCH_NO_TENSOR) continue;
-    const uint t = (uint)steps[chunk.x] + 1;
+    __global float* counter = steps + (flags & COUNTS ? c : (ulong)chunk.x);
+    const uint t = (uint)*counter + (flags & COUNTS ? 1 : 0);
+#ifdef GROUPED
+    barrier(CLK_GLOBAL_MEM_FENCE);
+#endif
+    if (flags & COUNTS && lane == 0) *counter = t;
     if (t != known) k = scalars_of(lr, a, b, eps, wd, t, flags), known = t;
     const Row r = row_of(table, chunk.x - first_row);
     const ulong begin = (ulong)chunk.y * CHUNK, end = min(begin + CHUNK, sizes[chunk.x]);
@@ -401,24 +411,12 @@ static inline void optim_step_body(CLUTCH_ID_PARAMS, const Table* table, __globa
 #endif
     for (ulong i = tail + lane; i < end; i += lanes) step_one(&r, (long)i, &k, scale, factor, t == 1, flags);
   }
-  // All groups have read the counters before the last one is done.
-#ifdef GROUPED
-  barrier(CLK_GLOBAL_MEM_FENCE);
-#else
-  mem_fence(CLK_GLOBAL_MEM_FENCE);
-#endif
-  if (lane == 0 && atomic_inc(done) == (int)groups - 1) {
-    *done = 0;
-    for (uint row = first_row; row < end_row; ++row)
-      if (table->words[(row - first_row) * (ulong)COLUMNS + 1] != CLUTCH_NO_TENSOR) steps[row] += 1;
-  }
 }
 
 __kernel void optim_step(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uchar* sizes, ulong sizes_offset, __global const uchar* chunks,
-                         ulong chunks_offset, __global uchar* steps, ulong steps_offset, __global uchar* done, ulong done_offset, __global const uchar* lrs,
-                         ulong lrs_offset, __global const uchar* scales, ulong scales_offset, __global const uchar* found, ulong found_offset,
-                         __global const uchar* factors, ulong factors_offset, SCALAR lr, SCALAR a, SCALAR b, SCALAR eps, SCALAR wd, uint flags,
-                         uint chunk_count, uint first_row, uint end_row) {
+                         ulong chunks_offset, __global uchar* steps, ulong steps_offset, __global const uchar* lrs, ulong lrs_offset,
+                         __global const uchar* scales, ulong scales_offset, __global const uchar* found, ulong found_offset, __global const uchar* factors,
+                         ulong factors_offset, SCALAR lr, SCALAR a, SCALAR b, SCALAR eps, SCALAR wd, uint flags, uint chunk_count, uint first_row) {
   CLUTCH_IF_PREDICATE
   if (flags & HAS_FOUND && *(__global const float*)(found + found_offset) != 0) return;
   CLUTCH_TABLE(table)
@@ -428,7 +426,6 @@ __kernel void optim_step(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uc
   if (SCALED) scale = *(__global const float*)(scales + scales_offset), scale = isnan(scale) ? NAN : scale;
   if (flags & HAS_FACTOR) factor = *(__global const float*)(factors + factors_offset), factor = isnan(factor) ? NAN : factor;
   optim_step_body(CLUTCH_IDS, &table, (__global const ulong*)(sizes + sizes_offset), (__global const uint2*)(chunks + chunks_offset),
-                  (__global float*)(steps + steps_offset), (volatile __global int*)(done + done_offset), lr, scale, factor, a, b, eps, wd, flags, chunk_count,
-                  first_row, end_row);
+                  (__global float*)(steps + steps_offset), lr, scale, factor, a, b, eps, wd, flags, chunk_count, first_row);
 }
 #endif

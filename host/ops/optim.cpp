@@ -69,7 +69,7 @@ struct Hyper {
   std::array<const char*, 2> names{};  ///< of a and b
 };
 
-enum Flags : std::uint32_t { kMaximize = 1, kNesterov = 2, kDecoupled = 4, kHasLr = 8, kHasFound = 32, kHasFactor = 64 };
+enum Flags : std::uint32_t { kMaximize = 1, kNesterov = 2, kDecoupled = 4, kHasLr = 8, kCounts = 16, kHasFound = 32, kHasFactor = 64 };
 
 /// Rows of a group that one launch takes.
 struct Part {
@@ -84,8 +84,9 @@ struct Group {
   std::vector<Tensor> params;
   std::vector<Tensor> columns;  ///< of all rows: states, then the f32 weights
   std::vector<std::string> names;
-  Tensor steps, done;
-  Tensor sizes, chunks;                   ///< of parameters; pairs of a row and a chunk of it
+  Tensor steps;          ///< a counter for each chunk, all of a parameter alike; of a caller's lists one for each parameter
+  Tensor sizes, chunks;  ///< of parameters; pairs of a row and a chunk of it
+  bool counts = true;
   std::vector<std::int64_t> first_chunk;  ///< of each row, and behind the last
   std::vector<Part> parts;
   std::vector<const void*> buffers;    ///< in which the gradients lay when the parts were made
@@ -211,7 +212,7 @@ std::vector<Tensor> make_column(std::span<const Tensor> params, DType dtype, dou
   return views;
 }
 
-/// States and step counters; what the caller does not give is made.
+/// States and numbers of the step; what the caller does not give is made.
 struct Lists {
   std::vector<Tensor> columns;
   Tensor steps;
@@ -232,9 +233,7 @@ Group make_group(std::vector<Tensor> params, const Hyper& hyper, std::size_t fir
   g.names = state_names(g.problem);
   g.columns = std::move(given.columns);
   g.steps = std::move(given.steps);
-  TensorOptions on{.dtype = DType::f32, .device = stream.device()};
-  bool own = !g.steps.defined();
-  if (own) g.steps = zeros({static_cast<std::int64_t>(params.size())}, on, stream);
+  bool own = g.counts = !g.steps.defined();
   for (const std::string& name : g.names) {
     if (!own) break;
     bool master = name == "master";
@@ -243,17 +242,16 @@ Group make_group(std::vector<Tensor> params, const Hyper& hyper, std::size_t fir
       for (std::size_t i = 0; i < params.size(); ++i) copy_(column[i], params[i], {}, stream);
     g.columns.insert(g.columns.end(), column.begin(), column.end());
   }
-  g.done = zeros({1}, {.dtype = DType::i32, .device = stream.device()}, stream);
   std::vector<std::int64_t> sizes;
   std::vector<std::int32_t> chunks;
   for (std::size_t row = 0; row < params.size(); ++row) {
     sizes.push_back(params[row].numel());
     g.first_chunk.push_back(static_cast<std::int64_t>(chunks.size() / 2));
-    for (std::int64_t at = 0, chunk = 0; at < sizes.back(); at += static_cast<std::int64_t>(plan.tuning.tile), ++chunk)
+    for (std::int64_t at = 0, chunk = 0; chunk == 0 || at < sizes.back(); at += static_cast<std::int64_t>(plan.tuning.tile), ++chunk)
       chunks.insert(chunks.end(), {static_cast<std::int32_t>(row), static_cast<std::int32_t>(chunk)});
   }
   g.first_chunk.push_back(static_cast<std::int64_t>(chunks.size() / 2));
-  if (chunks.empty()) chunks.resize(2);
+  if (own) g.steps = zeros({g.first_chunk.back()}, {.dtype = DType::f32, .device = stream.device()}, stream);
   g.sizes = from_host(sizes, {static_cast<std::int64_t>(sizes.size())}, stream.device(), stream);
   g.chunks = from_host(chunks, {static_cast<std::int64_t>(chunks.size())}, stream.device(), stream);
   g.params = std::move(params);
@@ -324,17 +322,19 @@ void step_group(Group& g, std::span<const Tensor> grads, const optim::StepOption
   const BuiltPlan& plan = plan_for(runtime, "optim", g.problem, {});
   if (anew) make_parts(g);
   auto columns = static_cast<std::size_t>(g.problem.columns());
-  std::uint32_t flags = (h.maximize ? kMaximize : 0u) | (h.nesterov ? kNesterov : 0u) | (h.decoupled ? kDecoupled : 0u) | (options.lr.defined() ? kHasLr : 0u) |
-                        (options.found_inf.defined() ? kHasFound : 0u) | (options.grad_factor.defined() ? kHasFactor : 0u);
+  std::uint32_t flags = (g.counts ? kCounts : 0u) | (h.maximize ? kMaximize : 0u) | (h.nesterov ? kNesterov : 0u) | (h.decoupled ? kDecoupled : 0u) |
+                        (options.lr.defined() ? kHasLr : 0u) | (options.found_inf.defined() ? kHasFound : 0u) |
+                        (options.grad_factor.defined() ? kHasFactor : 0u);
   bool wide = h.precision.numerics != Numerics::f32 && runtime.traits().fp64;
   Encoder encoder(stream, h.op);
   auto scalar = [&](double v, const char* name) { wide ? encoder.value(v, name) : encoder.value(static_cast<float>(v), name); };
-  auto given = [&](const Tensor& t, const char* name) { encoder.input(t.defined() ? t : g.steps, name); };
+  auto given = [&](const Tensor& t, const char* name) { encoder.input(t.defined() ? t : g.sizes, name); };
   for (Part& part : g.parts) {
     std::int64_t from = g.first_chunk[part.first], count = g.first_chunk[part.end] - from;
-    Tensor chunks = g.chunks.slice(0, count > 0 ? 2 * from : 0, count > 0 ? 2 * (from + count) : 2);
+    Tensor chunks = g.chunks.slice(0, 2 * from, 2 * (from + count));
     encoder.table(part.table, std::span(g.entries).subspan(part.first * columns, (part.end - part.first) * columns));
-    encoder.input(g.sizes).input(chunks).inout(g.steps, "step").inout(g.done);
+    encoder.input(g.sizes).input(chunks);
+    g.counts ? encoder.inout(g.steps.slice(0, from, from + count), "step") : encoder.input(g.steps, "step");
     given(options.lr, "lr_tensor");
     given(options.grad_scale, "grad_scale");
     given(options.found_inf, "found_inf");
@@ -345,8 +345,8 @@ void step_group(Group& g, std::span<const Tensor> grads, const optim::StepOption
     scalar(h.eps, "eps");
     scalar(h.weight_decay, "weight_decay");
     encoder.value(flags).value(static_cast<std::uint32_t>(count));
-    encoder.value(static_cast<std::uint32_t>(part.first)).value(static_cast<std::uint32_t>(part.end));
-    std::uint64_t groups = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(count));
+    encoder.value(static_cast<std::uint32_t>(part.first));
+    auto groups = static_cast<std::uint64_t>(count);
     if (plan.tuning.local == 1) groups = std::min<std::uint64_t>(groups, 32 * static_cast<std::uint64_t>(runtime.traits().compute_units));
     encoder.dispatch(plan.kernel, tile_geometry(groups, plan.tuning.local));
   }
@@ -460,7 +460,7 @@ std::map<std::string, Tensor> Optimizer::state() const {
   std::map<std::string, Tensor> all;
   for (const detail::Group& g : state_->groups)
     for (std::size_t i = 0; i < g.params.size(); ++i) {
-      all[fmt::format("{}.step", g.first + i)] = g.steps.select(0, static_cast<std::int64_t>(i));
+      all[fmt::format("{}.step", g.first + i)] = g.steps.select(0, g.first_chunk[i]);
       for (std::size_t c = 0; c < g.names.size(); ++c) all[fmt::format("{}.{}", g.first + i, g.names[c])] = g.columns[c * g.params.size() + i];
     }
   return all;
@@ -480,6 +480,9 @@ void Optimizer::load_state(const std::map<std::string, Tensor>& given, const Str
   for (const auto& [name, tensor] : given)
     if (!own.contains(name)) throw Error(ErrorCode::invalid_argument, op, fmt::format("the state has {}, which this optimizer has not", name));
   for (auto& [name, tensor] : own) copy_(tensor, given.at(name), {}, stream);
+  for (const detail::Group& g : state_->groups)
+    for (std::size_t i = 0; i < g.params.size(); ++i)
+      copy_(g.steps.slice(0, g.first_chunk[i], g.first_chunk[i + 1]), given.at(fmt::format("{}.step", g.first + i)), {}, stream);
 }
 
 void Optimizer::save(const std::string& path, const Stream& stream) const { save_safetensors(path, state(), {}, stream); }

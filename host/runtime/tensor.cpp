@@ -112,6 +112,17 @@ Tensor allocate(const Dims& sizes, const TensorOptions& options, const Stream& s
   return Tensor(std::move(storage), 0, sizes, detail::contiguous_strides(sizes), options.dtype);
 }
 
+/// A tensor that the host writes, on a simulator that follows which bytes were ever written: Oclgrind 21.10 takes the host's last write to a buffer for
+/// all that is known of it, so each such tensor has a buffer of its own, which is never released, since its number would be used again.
+Tensor allocate_alone(const Dims& sizes, const TensorOptions& options, const Stream& stream, std::uint64_t bytes) {
+  cl_int status = CL_SUCCESS;
+  cl_mem raw = clCreateBuffer(stream.impl()->runtime().context(), CL_MEM_READ_WRITE, bytes, nullptr, &status);
+  detail::check_cl(status, "from_bytes", "clCreateBuffer");
+  detail::check_cl(clRetainMemObject(raw), "from_bytes", "clRetainMemObject");
+  auto storage = std::make_shared<detail::Storage>(stream.impl()->runtime(), detail::ClMem(raw), bytes);
+  return Tensor(std::move(storage), 0, sizes, detail::contiguous_strides(sizes), options.dtype);
+}
+
 }  // namespace
 
 Tensor empty(const Dims& sizes, const TensorOptions& options, const Stream& given) {
@@ -156,7 +167,8 @@ Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes, cons
     throw Error(ErrorCode::invalid_argument, "from_bytes",
                 fmt::format("{} bytes given, {} of {} need {}", bytes, to_string(sizes), name(options.dtype), wanted));
   Stream stream = stream_for(given, options.device, "from_bytes");
-  Tensor result = allocate(sizes, options, stream);
+  bool simulated = bytes > 0 && !stream.is_capturing() && stream.impl()->runtime().device().facts.simulator;
+  Tensor result = simulated ? allocate_alone(sizes, options, stream, bytes) : allocate(sizes, options, stream);
   if (bytes == 0) return result;
   // The caller's memory may go at once, so the enqueued write reads a copy that lives until it is done.
   auto staged = std::make_shared_for_overwrite<std::uint8_t[]>(bytes);

@@ -269,16 +269,16 @@ struct OptimCase {
   static Problem problem(std::string_view what, const OptimModel& m, DType dtype, std::uint64_t seed) {
     static constexpr std::int64_t kSizes[] = {5, 0, 1, 16, 8200, 33};
     constexpr std::int64_t kCount = 5 + 1 + 16 + 8200 + 33;
-    constexpr int kDone = 3;  // steps before
+    constexpr int kStep = 4;
     Problem p{.name = std::string(what), .entry = "optim_step", .needs_fp64 = true};
     const Dims rows{1 + m.states(), kCount};
     p.inputs.push_back({dtype, rows, {}, make_rows(m, dtype, kCount, seed)});
     p.inputs.push_back({dtype, {kCount}, {}, model::make_values(kCount, dtype, seed + 1, false)});
     std::vector<std::uint8_t> steps(sizeof(float) * std::size(kSizes));
-    for (std::size_t i = 0; i < std::size(kSizes); ++i) model::store_at(steps.data(), i, DType::f32, kDone);
+    for (std::size_t i = 0; i < std::size(kSizes); ++i) model::store_at(steps.data(), i, DType::f32, kStep);
     p.inputs.push_back({DType::f32, {static_cast<std::int64_t>(std::size(kSizes))}, {}, steps});
     p.output = {dtype, rows, {}, p.inputs[0].raw};
-    reference(m, dtype, kDone + 1, p.output.raw.data(), p.inputs[1].raw.data(), kCount);
+    reference(m, dtype, kStep, p.output.raw.data(), p.inputs[1].raw.data(), kCount);
     p.run = [m](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
       copy_(out, in[0], {}, stream);
       Tensor grads = in[1].clone(stream), counted = in[2].clone(stream);

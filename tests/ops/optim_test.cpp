@@ -402,19 +402,19 @@ TEST(Optim, NaNStaysInItsElement) {
 TEST(Optim, AMillionSteps) {
   CLUTCH_EACH_DEVICE(device) {
     for (Numerics numerics : {Numerics::source, Numerics::torch_cpu, Numerics::f32})
-      for (std::int64_t done : {9LL, 999LL, 65534LL, 999999LL}) {
+      for (std::int64_t t : {10LL, 1000LL, 65535LL, 1000000LL}) {
         if (!offered(device, numerics, DType::f32)) continue;
         OptimModel m{.kind = Kind::adam, .numerics = numerics, .lr = 0.5, .a = 0.9, .b = 0.9999};
         constexpr std::size_t kCount = 20;
         std::vector<std::uint8_t> all = OptimCase::make_rows(m, DType::f32, kCount, seed()), grads = model::make_values(kCount, DType::f32, seed() + 1, false);
         Tensor rows = from_bytes(all.data(), all.size(), {3, kCount}, {.device = device}),
                g = from_bytes(grads.data(), grads.size(), {kCount}, {.device = device});
-        Tensor steps = full({1}, static_cast<double>(done), {.device = device});
+        Tensor steps = full({1}, static_cast<double>(t), {.device = device});
         const std::int64_t sizes[] = {kCount};
         OptimCase::step(m, rows, g, sizes, steps, {});
-        OptimCase::reference(m, DType::f32, done + 1, all.data(), grads.data(), kCount);
-        EXPECT_EQ(compare_bits(rows.to_bytes(), all, DType::f32, !device.traits().denormals), "") << done << " numerics " << static_cast<int>(numerics);
-        EXPECT_EQ(steps.item(), static_cast<double>(done + 1));
+        OptimCase::reference(m, DType::f32, t, all.data(), grads.data(), kCount);
+        EXPECT_EQ(compare_bits(rows.to_bytes(), all, DType::f32, !device.traits().denormals), "") << t << " numerics " << static_cast<int>(numerics);
+        EXPECT_EQ(steps.item(), static_cast<double>(t)) << "the callers count";
       }
   }
   // The powers themselves, against long double.

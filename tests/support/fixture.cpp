@@ -6,8 +6,6 @@
 #include "runtime/storage.hpp"
 #include "support/skips.hpp"
 
-#include <clutch/interop_cl.hpp>
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -99,19 +97,8 @@ bool known_bug(const Device& device, std::string_view quirk) {
 
 namespace {
 
-/// A tensor of these bytes. A simulator that follows which bytes were ever written understands writes at offset 0 alone
-/// (Oclgrind 21.10), so there it gets a buffer of its own.
 Tensor upload(const std::vector<std::uint8_t>& bytes, std::int64_t count, DType dtype, const Device& device) {
-  if (!device.record()->facts.simulator) return from_bytes(bytes.data(), bytes.size(), {count}, {.dtype = dtype, .device = device});
-  Stream stream = current_stream(device);
-  cl_int status = CL_SUCCESS;
-  cl_mem buffer = clCreateBuffer(interop::context(stream), CL_MEM_READ_WRITE, bytes.size(), nullptr, &status);
-  detail::check_cl(status, "upload", "clCreateBuffer");
-  Tensor result = interop::wrap(buffer, {count}, dtype, device);
-  clReleaseMemObject(buffer);
-  detail::check_cl(clEnqueueWriteBuffer(interop::queue(stream), buffer, CL_TRUE, 0, bytes.size(), bytes.data(), 0, nullptr, nullptr), "upload",
-                   "clEnqueueWriteBuffer");
-  return result;
+  return from_bytes(bytes.data(), bytes.size(), {count}, {.dtype = dtype, .device = device});
 }
 
 }  // namespace

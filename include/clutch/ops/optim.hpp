@@ -175,8 +175,9 @@ class CLUTCH_API RMSprop : public Optimizer {
 };
 
 /// One step over lists of the caller's, as PyTorch's _fused_adam_: parameters, gradients and states in the same order, contiguous, of one shape
-/// each. `steps` (parameters), f32, counts steps that were done and is counted on by the call; PyTorch's callers count before it. What an option
-/// does not use may be empty. All else as Optimizer, but the table of addresses is made at each call, and Precision::master is not offered.
+/// each. `steps` (parameters), f32, is the number of this step for each, from 1 on: as there, callers count before the call, and back where
+/// found_inf was set. What an option does not use may be empty. All else as Optimizer, but the table of addresses is made at each call, and Precision::master
+/// is not offered.
 CLUTCH_API void sgd_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> momentum_buffers, const Tensor& steps,
                      const SGDOptions& options = {}, const StepOptions& step_options = {}, const Stream& stream = {});
 CLUTCH_API void adam_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> exp_avgs, std::span<const Tensor> exp_avg_sqs,
