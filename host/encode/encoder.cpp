@@ -191,6 +191,7 @@ void Encoder::dispatch(const KernelHandle& handle, const Geometry& g) {
     if (!empty) draft_->capture->record_kernel(stream, op_, kernel, g, *draft_, std::span(bytes_, static_cast<std::size_t>(used)));
     draft_->operands.clear();
     draft_->bound.clear();
+    draft_->table = {};
     detail::last_launch() = {&kernel, g};
     return;
   }

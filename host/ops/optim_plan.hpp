@@ -23,6 +23,15 @@ struct OptimProblem {
   int columns() const { return 2 + states() + master; }
 };
 
+enum class NormEntry : std::uint8_t { chunks, total, scale };
+/// The same for norms of gradients.
+struct NormProblem {
+  DType dtype = DType::f32;
+  optim::NormType norm = optim::NormType::two;
+  NormEntry entry = NormEntry::chunks;
+};
+KernelPlan select(const DeviceTraits& traits, const NormProblem& problem, std::string_view forced = {});
+
 /// Pure. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const OptimProblem& problem, std::string_view forced = {});
 /// Names of the implementations, best first.

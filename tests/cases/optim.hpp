@@ -205,15 +205,9 @@ struct OptimCase {
   /// A step of rows of `all` (1 + states, n), cut into parameters of these sizes.
   static void step(const OptimModel& m, const Tensor& all, const Tensor& grads, std::span<const std::int64_t> sizes, const Tensor& steps,
                    const Stream& stream) {
-    auto cut = [&](const Tensor& row) {
-      std::vector<Tensor> parts;
-      std::int64_t at = 0;
-      for (std::int64_t size : sizes) parts.push_back(row.slice(0, at, at + size)), at += size;
-      return parts;
-    };
     std::vector<std::vector<Tensor>> s(3);
-    for (int k = 0; k < m.states(); ++k) s[static_cast<std::size_t>(k)] = cut(all.select(0, k + 1));
-    std::vector<Tensor> p = cut(all.select(0, 0)), g = cut(grads);
+    for (int k = 0; k < m.states(); ++k) s[static_cast<std::size_t>(k)] = cut(all.select(0, k + 1), sizes);
+    std::vector<Tensor> p = cut(all.select(0, 0), sizes), g = cut(grads, sizes);
     optim::Precision precision{.numerics = m.numerics};
     switch (m.kind) {
       case Kind::sgd:
@@ -287,9 +281,75 @@ struct OptimCase {
     return p;
   }
 
+  /// The norm of tensors that follow each other in `values`, by the contract's order, in R.
+  template <class R>
+  static R norm(optim::NormType type, DType dtype, const void* values, std::span<const std::int64_t> sizes) {
+    auto larger = [](R a, R b) { return a > b || std::isnan(a) ? a : b; };
+    auto meet = [&](R a, R b) { return type == optim::NormType::inf ? larger(a, b) : a + b; };
+    auto fold = [&](std::array<R, 64> lanes) {
+      for (std::size_t half = 32; half > 0; half /= 2)
+        for (std::size_t l = 0; l < half; ++l) lanes[l] = meet(lanes[l], lanes[l + half]);
+      return lanes[0];
+    };
+    std::vector<R> chunks;
+    std::size_t at = 0;
+    for (std::int64_t size : sizes)
+      for (std::int64_t begin = 0; begin < size; begin += 8192) {
+        std::array<R, 64> lanes{};
+        for (std::int64_t i = begin; i < std::min(size, begin + 8192); ++i, ++at) {
+          R x = static_cast<R>(model::value_at(values, at, dtype)), &lane = lanes[static_cast<std::size_t>(i % 64)];
+          lane = type == optim::NormType::two ? std::fma(x, x, lane) : type == optim::NormType::one ? lane + std::fabs(x) : larger(lane, std::fabs(x));
+        }
+        chunks.push_back(fold(lanes));
+      }
+    std::array<R, 64> lanes{};
+    for (std::size_t c = 0; c < chunks.size(); ++c) lanes[c % 64] = meet(lanes[c % 64], chunks[c]);
+    R total = fold(lanes);
+    return type == optim::NormType::two ? std::sqrt(total) : total;
+  }
+  static std::vector<Tensor> cut(const Tensor& row, std::span<const std::int64_t> sizes) {
+    std::vector<Tensor> parts;
+    std::int64_t at = 0;
+    for (std::int64_t size : sizes) parts.push_back(row.slice(0, at, at + size)), at += size;
+    return parts;
+  }
+
+  /// A norm, or gradients clipped by it. More chunks than lanes.
+  static Problem norm_problem(std::string_view entry, DType dtype, std::uint64_t seed) {
+    std::vector<std::int64_t> sizes(70, 3);
+    sizes.insert(sizes.end(), {0, 8200, 77});
+    std::int64_t count = 0;
+    for (std::int64_t size : sizes) count += size;
+    const bool scales = entry == "optim_scale";
+    const double most = 0.75;
+    Problem p{.name = std::string(name(dtype)), .entry = entry, .is_helper = true};
+    p.inputs.push_back({dtype, {count}, {}, model::make_values(static_cast<std::size_t>(count), dtype, seed, false)});
+    float total = norm<float>(optim::NormType::two, dtype, p.inputs[0].raw.data(), sizes);
+    if (scales) {
+      p.output = {dtype, {count}, {}, p.inputs[0].raw};
+      float factor = std::min(1.0f, static_cast<float>(most) / (total + 1e-6f));
+      for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+        float scaled = static_cast<float>(model::value_at(p.inputs[0].raw.data(), i, dtype)) * factor;
+        model::store_at(p.output.raw.data(), i, dtype, static_cast<double>(scaled));
+      }
+    } else {
+      p.output = {DType::f32, {1}, {}, std::vector<std::uint8_t>(4)};
+      model::store_at(p.output.raw.data(), 0, DType::f32, static_cast<double>(total));
+    }
+    p.run = [sizes, scales, most](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      Tensor grads = in[0].clone(stream);
+      Tensor norm = scales ? optim::clip_grad_norm_(cut(grads, sizes), most, {}, stream) : optim::grad_norm(cut(grads, sizes), most, {}, stream).norm;
+      copy_(out, scales ? grads : norm, {}, stream);
+    };
+    return p;
+  }
+
   static std::vector<Problem> problems(std::uint64_t seed) {
     using optim::Numerics;
     return {
+        norm_problem("optim_norm", DType::f32, seed + 4),
+        norm_problem("optim_norm_total", DType::bf16, seed + 5),
+        norm_problem("optim_scale", DType::f32, seed + 6),
         problem("adamw f32", {.kind = Kind::adam, .weight_decay = 0.01, .decoupled = true}, DType::f32, seed),
         problem("sgd bf16", {.kind = Kind::sgd, .b = 0, .weight_decay = 0.01, .nesterov = true, .buffer = true}, DType::bf16, seed + 1),
         problem("adagrad f64", {.kind = Kind::adagrad, .a = 0.1, .eps = 1e-10}, DType::f64, seed + 2),
@@ -302,6 +362,18 @@ struct OptimCase {
       {"optim_step", Edit::stride, "(ulong)chunk.y * CHUNK", "(ulong)chunk.y * (CHUNK / 2)"},
       {"optim_step", Edit::offset, "table_at(table, at), r.g = table_at(table, at + 1)", "table_at(table, at), r.g = table_at(table, at)"},
       {"optim_step", Edit::arithmetic, "FMA(-(R)k->b2, square, square)", "FMA(-(R)k->b1, square, square)"},
+      {"optim_norm", Edit::tail, "for (int l = 0; i < end; ++i, ++l)", "for (int l = 0; i + 1 < end; ++i, ++l)"},
+      {"optim_norm", Edit::stride, "(ulong)chunk.y * CHUNK", "(ulong)chunk.y * (CHUNK / 2)"},
+      {"optim_norm", Edit::offset, "table_at(table, at)", "table_at(table, 0)"},
+      {"optim_norm", Edit::arithmetic, "#define GATHER(R, sum, x) FMA(x, x, sum)", "#define GATHER(R, sum, x) FMA(x, sum, x)"},
+      {"optim_norm_total", Edit::tail, "i < count; i += NORM_LANES", "i + 1 < count; i += NORM_LANES"},
+      {"optim_norm_total", Edit::stride, "i += NORM_LANES) sum = MEET", "i += 2 * NORM_LANES) sum = MEET"},
+      {"optim_norm_total", Edit::offset, "uint i = (uint)l;", "uint i = (uint)l / 2;"},
+      {"optim_norm_total", Edit::arithmetic, "NORM == 0 ? SQRT(all[0])", "NORM == 0 ? (all[0])"},
+      {"optim_scale", Edit::tail, "i < end; i += lanes) STORE_T(g", "i + 1 < end; i += lanes) STORE_T(g"},
+      {"optim_scale", Edit::stride, "(ulong)chunk.y * CHUNK", "(ulong)chunk.y * (CHUNK / 2)"},
+      {"optim_scale", Edit::offset, "table_at(&table, at)", "table_at(&table, 0)"},
+      {"optim_scale", Edit::arithmetic, "LOADV_T(g, (long)i) * factor", "LOADV_T(g, (long)i) + factor"},
   };
 };
 

@@ -399,6 +399,55 @@ TEST(Optim, NaNStaysInItsElement) {
   }
 }
 
+TEST(Optim, NormsAndClippedGradients) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : OptimCase::kDtypes) {
+      if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
+      const DType real = dtype == DType::f64 ? DType::f64 : DType::f32;
+      for (optim::NormType type : {optim::NormType::two, optim::NormType::one, optim::NormType::inf}) {
+        const std::vector<std::int64_t> sizes{1, 0, 63, 64, 8192, 65, 20000};
+        std::size_t count = 0;
+        for (std::int64_t n : sizes) count += static_cast<std::size_t>(n);
+        std::vector<std::uint8_t> raw = model::make_values(count, dtype, seed(), false);
+        Tensor flat = from_bytes(raw.data(), raw.size(), {static_cast<std::int64_t>(count)}, {.dtype = dtype, .device = device});
+        std::vector<Tensor> grads = OptimCase::cut(flat, sizes);
+        grads.insert(grads.begin() + 2, Tensor());
+        auto [norm, factor] = optim::grad_norm(grads, 2, {.norm_type = type});
+        double want = real == DType::f64 ? OptimCase::norm<double>(type, dtype, raw.data(), sizes)
+                                         : static_cast<double>(OptimCase::norm<float>(type, dtype, raw.data(), sizes));
+        EXPECT_TRUE(norm.item() == want || (std::isnan(want) && std::isnan(norm.item()))) << name(dtype) << " " << norm.item() << " " << want;
+        EXPECT_EQ(norm.dtype(), real);
+        EXPECT_EQ(flat.to_bytes(), raw) << "gradients stay";
+        long double exact = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+          auto x = std::fabs(static_cast<long double>(model::value_at(raw.data(), i, dtype)));
+          exact = type == optim::NormType::two ? exact + x * x : type == optim::NormType::one ? exact + x : std::max(exact, x);
+        }
+        if (type == optim::NormType::two) exact = std::sqrt(exact);
+        if (!std::isfinite(exact)) continue;
+        double eps = real == DType::f64 ? 0x1p-53 : 0x1p-24;
+        EXPECT_LE(std::fabs(want - static_cast<double>(exact)), (256 + static_cast<double>(count) / (1 << 19)) * eps * static_cast<double>(exact));
+        // The factor within the step is the clipped step.
+        if (dtype != DType::f32 || !offered(device, Numerics::source, dtype)) continue;
+        Tensor p = randn({20000}, {.device = device, .seed = 1}), q = p.clone(), clipped = grads.back().clone();
+        optim::SGD fused({p}, {.lr = 1}), apart({q}, {.lr = 1});
+        fused.step(std::span(&grads.back(), 1), {.grad_factor = optim::grad_norm(std::span(&clipped, 1), 0.5, {.norm_type = type}).factor});
+        optim::clip_grad_norm_(std::span(&clipped, 1), 0.5, {.norm_type = type});
+        apart.step(std::span(&clipped, 1));
+        EXPECT_EQ(p.to_bytes(), q.to_bytes());
+      }
+    }
+    Tensor g = full({100}, 3, {.device = device}), bad = full({3}, std::nan(""), {.device = device});
+    EXPECT_EQ(optim::clip_grad_norm_(std::span(&g, 1), 100).item(), 30);
+    EXPECT_EQ(g.to_host<float>()[99], 3) << "shorter than that: as it was";
+    for (optim::NormType type : {optim::NormType::two, optim::NormType::one, optim::NormType::inf})
+      EXPECT_TRUE(std::isnan(optim::grad_norm(std::vector<Tensor>{g, bad}, 1, {.norm_type = type}).norm.item()));
+    EXPECT_EQ(code_of([&] { optim::grad_norm({}, 1); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { optim::grad_norm(std::span(&g, 1), -1); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { optim::grad_norm(std::vector<Tensor>{g, g.to(DType::f16)}, 1); }), ErrorCode::invalid_dtype);
+  }
+}
+
 TEST(Optim, AMillionSteps) {
   CLUTCH_EACH_DEVICE(device) {
     for (Numerics numerics : {Numerics::source, Numerics::torch_cpu, Numerics::f32})

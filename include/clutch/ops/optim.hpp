@@ -174,6 +174,30 @@ class CLUTCH_API RMSprop : public Optimizer {
   void add_param_group(std::vector<Tensor> params, const RMSpropOptions& options, const Stream& stream = {});
 };
 
+enum class NormType : std::uint8_t {
+  two,  ///< root of the sum of squares
+  one,  ///< sum of magnitudes
+  inf,  ///< largest magnitude; NaN if there is one
+};
+struct ClipOptions {
+  NormType norm_type = NormType::two;
+};
+/// On the device, of one element each: the norm, f32 (f64 for f64 gradients), and the factor min(1, max_norm / (norm + 1e-6)), f32.
+struct GradNorm {
+  Tensor norm, factor;
+};
+
+/// Norm of all elements of all gradients, and the factor that would clip them: StepOptions::grad_factor applies it within the step.
+/// Shapes: any, contiguous; undefined ones are left out. Dtypes: f32, f64, f16, bf16, the same for all; computed in f32, for f64 in f64.
+/// Determinism: chunks of 8192 elements by 64 sums, then the chunks likewise, in an order that depends on sizes alone.
+/// Accuracy: norm two and one within (256 + elements / 2^19) eps of exact ones, unless squares over- or underflow.
+/// Launches: one for the chunks (more if the tensors lie in more than 8 buffers) and one for their total; a table of addresses is made at each call.
+/// Errors: invalid_argument for no gradients or max_norm that is negative or NaN; invalid_dtype; invalid_shape; device_mismatch; not_supported for f64
+/// without fp64. Stream: never waits. Source: torch.nn.utils.clip_grad_norm_ with error_if_nonfinite=False: a norm that is not finite makes gradients NaN or 0.
+CLUTCH_API GradNorm grad_norm(std::span<const Tensor> grads, double max_norm, const ClipOptions& options = {}, const Stream& stream = {});
+/// The same, and multiplies the gradients by the factor. Returns the norm before.
+CLUTCH_API Tensor clip_grad_norm_(std::span<const Tensor> grads, double max_norm, const ClipOptions& options = {}, const Stream& stream = {});
+
 /// One step over lists of the caller's, as PyTorch's _fused_adam_: parameters, gradients and states in the same order, contiguous, of one shape
 /// each. `steps` (parameters), f32, is the number of this step for each, from 1 on: as there, callers count before the call, and back where
 /// found_inf was set. What an option does not use may be empty. All else as Optimizer, but the table of addresses is made at each call, and Precision::master
