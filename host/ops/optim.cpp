@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <clutch/files.hpp>
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/fill.hpp>
 #include <clutch/ops/optim.hpp>
 
-#include "graph/capture.hpp"
-#include "ops/optim_plan.hpp"
+#include "ops/optim/group.hpp"
 #include "runtime/storage.hpp"
 
 #include <algorithm>
@@ -54,44 +52,7 @@ KernelPlan select(const DeviceTraits& traits, const OptimProblem& p, std::string
 
 namespace {
 
-/// The options of all optimizers.
-struct Hyper {
-  OptimKind kind = OptimKind::adam;
-  const char* op = "";
-  double lr = 0;
-  double a = 0;  ///< SGD's momentum, Adam's beta1, Adagrad's lr_decay, RMSprop's alpha
-  double b = 0;  ///< dampening, beta2, unused, momentum
-  double eps = 0;
-  double weight_decay = 0;
-  double initial = 0;  ///< of Adagrad's sum
-  bool nesterov = false, maximize = false, decoupled = false, extra = false, buffer = false;
-  optim::Precision precision;
-  std::array<const char*, 2> names{};  ///< of a and b
-};
-
 enum Flags : std::uint32_t { kMaximize = 1, kNesterov = 2, kDecoupled = 4, kHasLr = 8, kCounts = 16, kHasFound = 32, kHasFactor = 64 };
-
-/// Rows of a group that one launch takes.
-struct Part {
-  std::size_t first = 0, end = 0;
-  TensorTable table;
-};
-
-struct Group {
-  Hyper hyper;
-  OptimProblem problem;
-  std::size_t first = 0;  ///< number of its first parameter among all
-  std::vector<Tensor> params;
-  std::vector<Tensor> columns;  ///< of all rows: states, then the f32 weights
-  std::vector<std::string> names;
-  Tensor steps;          ///< a counter for each chunk, all of a parameter alike; of a caller's lists one for each parameter
-  Tensor sizes, chunks;  ///< of parameters; pairs of a row and a chunk of it
-  bool counts = true;
-  std::vector<std::int64_t> first_chunk;  ///< of each row, and behind the last
-  std::vector<Part> parts;
-  std::vector<const void*> buffers;    ///< in which the gradients lay when the parts were made
-  std::vector<const Tensor*> entries;  ///< of the table
-};
 
 /// Names of the states in the order of the kernel's columns.
 std::vector<std::string> state_names(const OptimProblem& p) {
@@ -115,33 +76,37 @@ std::vector<std::string> state_names(const OptimProblem& p) {
   return names;
 }
 
+}  // namespace
+
 // validate ----------------------------------------------------------------------------------------------------------
 
-void check_range(bool fine, const char* op, std::string_view what, double value) {
+void check_optim_range(bool fine, const char* op, std::string_view what, double value) {
   if (!fine) throw Error(ErrorCode::invalid_argument, op, fmt::format("Invalid {}: {}", what, value));
 }
 
-void check_hyper(const Hyper& h) {
+namespace {
+
+void check_hyper(const OptimHyper& h) {
   // Comparisons that NaN fails.
-  check_range(h.lr >= 0, h.op, "learning rate", h.lr);
-  check_range(h.eps >= 0, h.op, "epsilon value", h.eps);
-  check_range(h.weight_decay >= 0, h.op, "weight_decay value", h.weight_decay);
+  check_optim_range(h.lr >= 0, h.op, "learning rate", h.lr);
+  check_optim_range(h.eps >= 0, h.op, "epsilon value", h.eps);
+  check_optim_range(h.weight_decay >= 0, h.op, "weight_decay value", h.weight_decay);
   switch (h.kind) {
     case OptimKind::sgd:
-      check_range(h.a >= 0, h.op, "momentum value", h.a);
+      check_optim_range(h.a >= 0, h.op, "momentum value", h.a);
       if (h.nesterov && (h.a <= 0 || h.b != 0)) throw Error(ErrorCode::invalid_argument, h.op, "Nesterov momentum requires a momentum and zero dampening");
       break;
     case OptimKind::adam:
-      check_range(h.a >= 0 && h.a < 1, h.op, "beta parameter at index 0", h.a);
-      check_range(h.b >= 0 && h.b < 1, h.op, "beta parameter at index 1", h.b);
+      check_optim_range(h.a >= 0 && h.a < 1, h.op, "beta parameter at index 0", h.a);
+      check_optim_range(h.b >= 0 && h.b < 1, h.op, "beta parameter at index 1", h.b);
       break;
     case OptimKind::adagrad:
-      check_range(h.a >= 0, h.op, "lr_decay value", h.a);
-      check_range(h.initial >= 0, h.op, "initial_accumulator_value value", h.initial);
+      check_optim_range(h.a >= 0, h.op, "lr_decay value", h.a);
+      check_optim_range(h.initial >= 0, h.op, "initial_accumulator_value value", h.initial);
       break;
     case OptimKind::rmsprop:
-      check_range(h.a >= 0, h.op, "alpha value", h.a);
-      check_range(h.b >= 0, h.op, "momentum value", h.b);
+      check_optim_range(h.a >= 0, h.op, "alpha value", h.a);
+      check_optim_range(h.b >= 0, h.op, "momentum value", h.b);
       break;
   }
 }
@@ -172,6 +137,8 @@ void check_params(std::span<const Tensor> params, const char* op) {
   common_runtime(all, op);
 }
 
+}  // namespace
+
 /// Bytes of memory in order, so that sharing shows between neighbours.
 void check_apart_all(std::span<const Tensor* const> params, const char* op) {
   struct Range {
@@ -190,7 +157,42 @@ void check_apart_all(std::span<const Tensor* const> params, const char* op) {
       throw Error(ErrorCode::invalid_overlap, op, "some parameters appear in more than one place: they share memory");
 }
 
+namespace {
+
+void check_device_scalar(const Tensor& t, const char* what, const char* op) {
+  if (t.defined() && (t.dtype() != DType::f32 || t.numel() != 1))
+    throw Error(t.dtype() != DType::f32 ? ErrorCode::invalid_dtype : ErrorCode::invalid_shape, op,
+                fmt::format("{} must be f32 of one element, got {} of {}", what, name(t.dtype()), to_string(t.sizes())));
+}
+
+}  // namespace
+
+void check_step_options(const optim::StepOptions& options, const char* op) {
+  check_device_scalar(options.lr, "lr", op);
+  check_device_scalar(options.grad_scale, "grad_scale", op);
+  check_device_scalar(options.found_inf, "found_inf", op);
+  check_device_scalar(options.grad_factor, "grad_factor", op);
+}
+
+void check_optim_gradients(const OptimGroup& g, std::span<const Tensor> grads) {
+  for (std::size_t i = 0; i < grads.size(); ++i) {
+    const Tensor &grad = grads[i], &param = g.params[i];
+    if (!grad.defined()) continue;
+    if (grad.dtype() != param.dtype())
+      throw Error(ErrorCode::invalid_dtype, g.hyper.op,
+                  fmt::format("gradient {} is {}, its parameter {}", g.first + i, name(grad.dtype()), name(param.dtype())));
+    if (!(grad.sizes() == param.sizes()) || !grad.is_contiguous())
+      throw Error(ErrorCode::invalid_shape, g.hyper.op,
+                  fmt::format("gradient {} of {}, its parameter of {}: both must be contiguous and of one shape", g.first + i, to_string(grad.sizes()),
+                              to_string(param.sizes())));
+    if (&grad.storage()->runtime() != &param.storage()->runtime())
+      throw Error(ErrorCode::device_mismatch, g.hyper.op, fmt::format("gradient {} and its parameter are of different devices or contexts", g.first + i));
+  }
+}
+
 // encode ------------------------------------------------------------------------------------------------------------
+
+namespace {
 
 /// States of all parameters as views of few big tensors, so that they lie in few buffers. `value` fills them.
 std::vector<Tensor> make_column(std::span<const Tensor> params, DType dtype, double value, const Stream& stream) {
@@ -212,17 +214,13 @@ std::vector<Tensor> make_column(std::span<const Tensor> params, DType dtype, dou
   return views;
 }
 
-/// States and numbers of the step; what the caller does not give is made.
-struct Lists {
-  std::vector<Tensor> columns;
-  Tensor steps;
-};
+}  // namespace
 
-Group make_group(std::vector<Tensor> params, const Hyper& hyper, std::size_t first, Lists given, const Stream& stream) {
+OptimGroup make_optim_group(std::vector<Tensor> params, const OptimHyper& hyper, std::size_t first, OptimLists given, const Stream& stream) {
   check_hyper(hyper);
   check_params(params, hyper.op);
   Runtime& runtime = params[0].storage()->runtime();
-  Group g;
+  OptimGroup g;
   g.hyper = hyper;
   g.first = first;
   g.problem = {
@@ -258,8 +256,10 @@ Group make_group(std::vector<Tensor> params, const Hyper& hyper, std::size_t fir
   return g;
 }
 
+namespace {
+
 /// Cuts a group's rows into launches.
-void make_parts(Group& g) {
+void make_parts(OptimGroup& g) {
   auto columns = static_cast<std::size_t>(g.problem.columns());
   g.parts.clear();
   std::vector<TensorTable::Column> access(columns, {.access = Argument::Kind::inout, .kept = true});
@@ -272,7 +272,7 @@ void make_parts(Group& g) {
 }
 
 /// The table's entries with these gradients; true if they lie in other buffers than before.
-bool set_gradients(Group& g, std::span<const Tensor> grads) {
+bool set_gradients(OptimGroup& g, std::span<const Tensor> grads) {
   auto columns = static_cast<std::size_t>(g.problem.columns());
   bool moved = g.entries.empty();
   if (moved) {
@@ -292,30 +292,10 @@ bool set_gradients(Group& g, std::span<const Tensor> grads) {
   return moved;
 }
 
-void check_gradients(const Group& g, std::span<const Tensor> grads) {
-  for (std::size_t i = 0; i < grads.size(); ++i) {
-    const Tensor &grad = grads[i], &param = g.params[i];
-    if (!grad.defined()) continue;
-    if (grad.dtype() != param.dtype())
-      throw Error(ErrorCode::invalid_dtype, g.hyper.op,
-                  fmt::format("gradient {} is {}, its parameter {}", g.first + i, name(grad.dtype()), name(param.dtype())));
-    if (!(grad.sizes() == param.sizes()) || !grad.is_contiguous())
-      throw Error(ErrorCode::invalid_shape, g.hyper.op,
-                  fmt::format("gradient {} of {}, its parameter of {}: both must be contiguous and of one shape", g.first + i, to_string(grad.sizes()),
-                              to_string(param.sizes())));
-    if (&grad.storage()->runtime() != &param.storage()->runtime())
-      throw Error(ErrorCode::device_mismatch, g.hyper.op, fmt::format("gradient {} and its parameter are of different devices or contexts", g.first + i));
-  }
-}
+}  // namespace
 
-void check_device_scalar(const Tensor& t, const char* what, const char* op) {
-  if (t.defined() && (t.dtype() != DType::f32 || t.numel() != 1))
-    throw Error(t.dtype() != DType::f32 ? ErrorCode::invalid_dtype : ErrorCode::invalid_shape, op,
-                fmt::format("{} must be f32 of one element, got {} of {}", what, name(t.dtype()), to_string(t.sizes())));
-}
-
-void step_group(Group& g, std::span<const Tensor> grads, const optim::StepOptions& options, const Stream& stream) {
-  const Hyper& h = g.hyper;
+void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim::StepOptions& options, const Stream& stream) {
+  const OptimHyper& h = g.hyper;
   Runtime& runtime = stream.impl()->runtime();
   bool anew = set_gradients(g, grads) || g.problem.scaled != options.grad_scale.defined();
   g.problem.scaled = options.grad_scale.defined();
@@ -329,7 +309,7 @@ void step_group(Group& g, std::span<const Tensor> grads, const optim::StepOption
   Encoder encoder(stream, h.op);
   auto scalar = [&](double v, const char* name) { wide ? encoder.value(v, name) : encoder.value(static_cast<float>(v), name); };
   auto given = [&](const Tensor& t, const char* name) { encoder.input(t.defined() ? t : g.sizes, name); };
-  for (Part& part : g.parts) {
+  for (OptimPart& part : g.parts) {
     std::int64_t from = g.first_chunk[part.first], count = g.first_chunk[part.end] - from;
     Tensor chunks = g.chunks.slice(0, 2 * from, 2 * (from + count));
     encoder.table(part.table, std::span(g.entries).subspan(part.first * columns, (part.end - part.first) * columns));
@@ -352,9 +332,8 @@ void step_group(Group& g, std::span<const Tensor> grads, const optim::StepOption
   }
 }
 
-/// A step over lists of the caller's.
-void step_lists(const Hyper& hyper, std::span<const Tensor> params, std::span<const Tensor> grads, std::initializer_list<std::span<const Tensor>> states,
-                const Tensor& steps, const optim::StepOptions& options, const Stream& given) {
+void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, std::span<const Tensor> grads,
+                      std::initializer_list<std::span<const Tensor>> states, const Tensor& steps, const optim::StepOptions& options, const Stream& given) {
   std::vector<const Tensor*> all{&steps};
   if (hyper.precision.master) throw Error(ErrorCode::not_supported, hyper.op, "f32 weights are kept by the optimizers' classes");
   if (grads.size() != params.size())
@@ -372,13 +351,10 @@ void step_lists(const Hyper& hyper, std::span<const Tensor> params, std::span<co
   if (steps.dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, hyper.op, fmt::format("steps are {}, wanted f32", name(steps.dtype())));
   if (!(steps.sizes() == Dims{count}) || !steps.is_contiguous())
     throw Error(ErrorCode::invalid_shape, hyper.op, fmt::format("steps of {}, wanted one for each of {} parameters", to_string(steps.sizes()), count));
-  check_device_scalar(options.lr, "lr", hyper.op);
-  check_device_scalar(options.grad_scale, "grad_scale", hyper.op);
-  check_device_scalar(options.found_inf, "found_inf", hyper.op);
-  check_device_scalar(options.grad_factor, "grad_factor", hyper.op);
+  check_step_options(options, hyper.op);
   if (params.empty()) return;
   Stream stream = resolve_stream(given, runtime, hyper.op);
-  Lists lists{{}, steps};
+  OptimLists lists{{}, steps};
   for (std::span<const Tensor> list : states) lists.columns.insert(lists.columns.end(), list.begin(), list.end());
   DType state = state_dtype(params[0].dtype(), hyper.precision, hyper.op);
   for (std::size_t i = 0; i < lists.columns.size(); ++i) {
@@ -388,233 +364,10 @@ void step_lists(const Hyper& hyper, std::span<const Tensor> params, std::span<co
       throw Error(ErrorCode::invalid_shape, hyper.op, fmt::format("a state of {}, its parameter of {}", to_string(t.sizes()), to_string(p.sizes())));
   }
   check_apart_all(written, hyper.op);
-  Group g = make_group({params.begin(), params.end()}, hyper, 0, std::move(lists), stream);
-  check_gradients(g, grads);
-  step_group(g, grads, options, stream);
+  OptimGroup g = make_optim_group({params.begin(), params.end()}, hyper, 0, std::move(lists), stream);
+  check_optim_gradients(g, grads);
+  step_optim_group(g, grads, options, stream);
 }
 
-}  // namespace
 }  // namespace detail
-
-namespace optim {
-
-struct Optimizer::State {
-  std::vector<detail::Group> groups;
-
-  std::size_t count() const { return groups.empty() ? 0 : groups.back().first + groups.back().params.size(); }
-  void add(std::vector<Tensor> params, const detail::Hyper& hyper, const Stream& stream) {
-    for (const Tensor& p : params)
-      if (!p.defined()) throw Error(ErrorCode::invalid_argument, hyper.op, "a parameter is undefined");
-    if (params.empty()) throw Error(ErrorCode::invalid_argument, hyper.op, "optimizer got an empty parameter list");
-    Stream on = detail::resolve_stream(stream, params[0].storage()->runtime(), hyper.op);
-    if (detail::illegal_on(*on.impl(), hyper.op)) throw Error(ErrorCode::capturing, hyper.op, "an optimizer's state is made outside of captures");
-    detail::Group made = detail::make_group(std::move(params), hyper, count(), {}, on);
-    std::vector<const Tensor*> all;
-    for (const detail::Group& g : groups)
-      for (const Tensor& p : g.params) all.push_back(&p);
-    for (const Tensor& p : made.params) all.push_back(&p);
-    detail::common_runtime(all, hyper.op);
-    detail::check_apart_all(all, hyper.op);
-    groups.push_back(std::move(made));
-  }
-};
-
-Optimizer::Optimizer(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Optimizer::~Optimizer() = default;
-Optimizer::Optimizer(Optimizer&&) noexcept = default;
-Optimizer& Optimizer::operator=(Optimizer&&) noexcept = default;
-
-void Optimizer::step(std::span<const Tensor> grads, const StepOptions& options, const Stream& given) {
-  const char* op = state_->groups[0].hyper.op;
-  if (grads.size() != state_->count())
-    throw Error(ErrorCode::invalid_argument, op, fmt::format("{} gradients for {} parameters", grads.size(), state_->count()));
-  detail::Runtime& runtime = state_->groups[0].params[0].storage()->runtime();
-  Stream stream = detail::resolve_stream(given, runtime, op);
-  detail::check_device_scalar(options.lr, "lr", op);
-  detail::check_device_scalar(options.grad_scale, "grad_scale", op);
-  detail::check_device_scalar(options.found_inf, "found_inf", op);
-  detail::check_device_scalar(options.grad_factor, "grad_factor", op);
-  for (const detail::Group& g : state_->groups) detail::check_gradients(g, grads.subspan(g.first, g.params.size()));
-  for (detail::Group& g : state_->groups) detail::step_group(g, grads.subspan(g.first, g.params.size()), options, stream);
-}
-
-std::size_t Optimizer::groups() const { return state_->groups.size(); }
-
-namespace {
-template <class Groups>
-auto& group_at(Groups& groups, std::size_t i) {
-  if (i >= groups.size()) throw Error(ErrorCode::invalid_argument, groups[0].hyper.op, fmt::format("parameter group {} of {}", i, groups.size()));
-  return groups[i];
-}
-}  // namespace
-
-double Optimizer::lr(std::size_t group) const { return group_at(state_->groups, group).hyper.lr; }
-void Optimizer::set_lr(double lr, std::size_t group) {
-  detail::Group& g = group_at(state_->groups, group);
-  detail::check_range(lr >= 0, g.hyper.op, "learning rate", lr);
-  g.hyper.lr = lr;
-}
-std::span<const Tensor> Optimizer::params(std::size_t group) const { return group_at(state_->groups, group).params; }
-
-std::map<std::string, Tensor> Optimizer::state() const {
-  std::map<std::string, Tensor> all;
-  for (const detail::Group& g : state_->groups)
-    for (std::size_t i = 0; i < g.params.size(); ++i) {
-      all[fmt::format("{}.step", g.first + i)] = g.steps.select(0, g.first_chunk[i]);
-      for (std::size_t c = 0; c < g.names.size(); ++c) all[fmt::format("{}.{}", g.first + i, g.names[c])] = g.columns[c * g.params.size() + i];
-    }
-  return all;
-}
-
-void Optimizer::load_state(const std::map<std::string, Tensor>& given, const Stream& stream) {
-  const char* op = state_->groups[0].hyper.op;
-  std::map<std::string, Tensor> own = state();
-  for (const auto& [name, tensor] : own) {
-    auto found = given.find(name);
-    if (found == given.end() || !found->second.defined()) throw Error(ErrorCode::invalid_argument, op, fmt::format("the state lacks {}", name));
-    if (found->second.dtype() != tensor.dtype() || !(found->second.sizes() == tensor.sizes()))
-      throw Error(ErrorCode::invalid_argument, op,
-                  fmt::format("{} is {} of {}, wanted {} of {}", name, clutch::name(found->second.dtype()), to_string(found->second.sizes()),
-                              clutch::name(tensor.dtype()), to_string(tensor.sizes())));
-  }
-  for (const auto& [name, tensor] : given)
-    if (!own.contains(name)) throw Error(ErrorCode::invalid_argument, op, fmt::format("the state has {}, which this optimizer has not", name));
-  for (auto& [name, tensor] : own) copy_(tensor, given.at(name), {}, stream);
-  for (const detail::Group& g : state_->groups)
-    for (std::size_t i = 0; i < g.params.size(); ++i)
-      copy_(g.steps.slice(0, g.first_chunk[i], g.first_chunk[i + 1]), given.at(fmt::format("{}.step", g.first + i)), {}, stream);
-}
-
-void Optimizer::save(const std::string& path, const Stream& stream) const { save_safetensors(path, state(), {}, stream); }
-
-void Optimizer::load(const std::string& path, const Stream& stream) {
-  Safetensors file = Safetensors::open(path);
-  const Tensor& param = state_->groups[0].params[0];
-  Stream on = detail::resolve_stream(stream, param.storage()->runtime(), "load");
-  std::map<std::string, Tensor> given;
-  for (const auto& entry : file.entries()) given[entry.name] = file.load(entry.name, on.device(), on);
-  load_state(given, on);
-}
-
-namespace {
-
-using detail::Hyper;
-using detail::OptimKind;
-
-Hyper hyper_of(const SGDOptions& o) {
-  return {.kind = OptimKind::sgd,
-          .op = "optim::SGD",
-          .lr = o.lr,
-          .a = o.momentum,
-          .b = o.dampening,
-          .weight_decay = o.weight_decay,
-          .nesterov = o.nesterov,
-          .maximize = o.maximize,
-          .buffer = o.momentum != 0,
-          .precision = o.precision,
-          .names = {"momentum", "dampening"}};
-}
-Hyper hyper_of(const AdamOptions& o) {
-  return {.kind = OptimKind::adam,
-          .op = "optim::Adam",
-          .lr = o.lr,
-          .a = o.beta1,
-          .b = o.beta2,
-          .eps = o.eps,
-          .weight_decay = o.weight_decay,
-          .maximize = o.maximize,
-          .decoupled = o.decoupled_weight_decay,
-          .extra = o.amsgrad,
-          .precision = o.precision,
-          .names = {"beta1", "beta2"}};
-}
-Hyper hyper_of(const AdamWOptions& o) {
-  return {.kind = OptimKind::adam,
-          .op = "optim::AdamW",
-          .lr = o.lr,
-          .a = o.beta1,
-          .b = o.beta2,
-          .eps = o.eps,
-          .weight_decay = o.weight_decay,
-          .maximize = o.maximize,
-          .decoupled = true,
-          .extra = o.amsgrad,
-          .precision = o.precision,
-          .names = {"beta1", "beta2"}};
-}
-Hyper hyper_of(const AdagradOptions& o) {
-  return {.kind = OptimKind::adagrad,
-          .op = "optim::Adagrad",
-          .lr = o.lr,
-          .a = o.lr_decay,
-          .eps = o.eps,
-          .weight_decay = o.weight_decay,
-          .initial = o.initial_accumulator_value,
-          .maximize = o.maximize,
-          .precision = o.precision,
-          .names = {"lr_decay", "unused"}};
-}
-Hyper hyper_of(const RMSpropOptions& o) {
-  return {.kind = OptimKind::rmsprop,
-          .op = "optim::RMSprop",
-          .lr = o.lr,
-          .a = o.alpha,
-          .b = o.momentum,
-          .eps = o.eps,
-          .weight_decay = o.weight_decay,
-          .maximize = o.maximize,
-          .extra = o.centered,
-          .buffer = o.momentum != 0,
-          .precision = o.precision,
-          .names = {"alpha", "momentum"}};
-}
-
-}  // namespace
-
-void sgd_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> momentum_buffers, const Tensor& steps,
-          const SGDOptions& options, const StepOptions& step_options, const Stream& stream) {
-  Hyper h = hyper_of(options);
-  if (h.buffer)
-    detail::step_lists(h, params, grads, {momentum_buffers}, steps, step_options, stream);
-  else
-    detail::step_lists(h, params, grads, {}, steps, step_options, stream);
-}
-void adam_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> exp_avgs, std::span<const Tensor> exp_avg_sqs,
-           std::span<const Tensor> max_exp_avg_sqs, const Tensor& steps, const AdamOptions& options, const StepOptions& step_options, const Stream& stream) {
-  Hyper h = hyper_of(options);
-  if (h.extra)
-    detail::step_lists(h, params, grads, {exp_avgs, exp_avg_sqs, max_exp_avg_sqs}, steps, step_options, stream);
-  else
-    detail::step_lists(h, params, grads, {exp_avgs, exp_avg_sqs}, steps, step_options, stream);
-}
-void adagrad_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> sums, const Tensor& steps, const AdagradOptions& options,
-              const StepOptions& step_options, const Stream& stream) {
-  detail::step_lists(hyper_of(options), params, grads, {sums}, steps, step_options, stream);
-}
-void rmsprop_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> square_avgs, std::span<const Tensor> momentum_buffers,
-              std::span<const Tensor> grad_avgs, const Tensor& steps, const RMSpropOptions& options, const StepOptions& step_options, const Stream& stream) {
-  Hyper h = hyper_of(options);
-  if (h.buffer && h.extra)
-    detail::step_lists(h, params, grads, {square_avgs, momentum_buffers, grad_avgs}, steps, step_options, stream);
-  else if (h.buffer || h.extra)
-    detail::step_lists(h, params, grads, {square_avgs, h.buffer ? momentum_buffers : grad_avgs}, steps, step_options, stream);
-  else
-    detail::step_lists(h, params, grads, {square_avgs}, steps, step_options, stream);
-}
-
-#define CLUTCH_OPTIMIZER(Name)                                                                                                        \
-  Name::Name(std::vector<Tensor> params, const Name##Options& options, const Stream& stream) : Optimizer(std::make_unique<State>()) { \
-    own().add(std::move(params), hyper_of(options), stream);                                                                          \
-  }                                                                                                                                   \
-  void Name::add_param_group(std::vector<Tensor> params, const Name##Options& options, const Stream& stream) {                        \
-    own().add(std::move(params), hyper_of(options), stream);                                                                          \
-  }
-CLUTCH_OPTIMIZER(SGD)
-CLUTCH_OPTIMIZER(Adam)
-CLUTCH_OPTIMIZER(AdamW)
-CLUTCH_OPTIMIZER(Adagrad)
-CLUTCH_OPTIMIZER(RMSprop)
-#undef CLUTCH_OPTIMIZER
-
-}  // namespace optim
 }  // namespace clutch::inline v0

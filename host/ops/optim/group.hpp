@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/ops/optim.hpp>
+
+#include "ops/optim_plan.hpp"
+
+#include <array>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace clutch::inline v0::detail {
+
+/// The options of all optimizers.
+struct OptimHyper {
+  OptimKind kind = OptimKind::adam;
+  const char* op = "";
+  double lr = 0;
+  double a = 0;  ///< SGD's momentum, Adam's beta1, Adagrad's lr_decay, RMSprop's alpha
+  double b = 0;  ///< dampening, beta2, unused, momentum
+  double eps = 0;
+  double weight_decay = 0;
+  double initial = 0;  ///< of Adagrad's sum
+  bool nesterov = false, maximize = false, decoupled = false, extra = false, buffer = false;
+  optim::Precision precision;
+  std::array<const char*, 2> names{};  ///< of a and b
+};
+
+/// Rows of a group that one launch takes.
+struct OptimPart {
+  std::size_t first = 0, end = 0;
+  TensorTable table;
+};
+
+struct OptimGroup {
+  OptimHyper hyper;
+  OptimProblem problem;
+  std::size_t first = 0;  ///< number of its first parameter among all
+  std::vector<Tensor> params;
+  std::vector<Tensor> columns;  ///< of all rows: states, then the f32 weights
+  std::vector<std::string> names;
+  Tensor steps;          ///< a counter for each chunk, all of a parameter alike; of a caller's lists one for each parameter
+  Tensor sizes, chunks;  ///< of parameters; pairs of a row and a chunk of it
+  bool counts = true;
+  std::vector<std::int64_t> first_chunk;  ///< of each row, and behind the last
+  std::vector<OptimPart> parts;
+  std::vector<const void*> buffers;    ///< in which the gradients lay when the parts were made
+  std::vector<const Tensor*> entries;  ///< of the table
+};
+
+/// States and numbers of the step; what the caller does not give is made.
+struct OptimLists {
+  std::vector<Tensor> columns;
+  Tensor steps;
+};
+
+/// Errors: invalid_argument with PyTorch's words unless `fine`.
+void check_optim_range(bool fine, const char* op, std::string_view what, double value);
+/// Errors: invalid_overlap if tensors share memory.
+void check_apart_all(std::span<const Tensor* const> tensors, const char* op);
+/// Errors: invalid_dtype, invalid_shape, device_mismatch.
+void check_optim_gradients(const OptimGroup& g, std::span<const Tensor> grads);
+/// Errors: invalid_dtype, invalid_shape.
+void check_step_options(const optim::StepOptions& options, const char* op);
+
+/// Parameters with their states. Errors: as Optimizer.
+OptimGroup make_optim_group(std::vector<Tensor> params, const OptimHyper& hyper, std::size_t first, OptimLists given, const Stream& stream);
+void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim::StepOptions& options, const Stream& stream);
+/// A step over lists of the caller's.
+void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, std::span<const Tensor> grads,
+                      std::initializer_list<std::span<const Tensor>> states, const Tensor& steps, const optim::StepOptions& options, const Stream& stream);
+
+}  // namespace clutch::inline v0::detail

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// The optimizers' classes, and their steps over lists.
+#include <clutch/files.hpp>
+#include <clutch/ops/copy.hpp>
+
+#include "graph/capture.hpp"
+#include "ops/optim/group.hpp"
+#include "runtime/storage.hpp"
+
+namespace clutch::inline v0 {
+
+namespace optim {
+
+struct Optimizer::State {
+  std::vector<detail::OptimGroup> groups;
+
+  std::size_t count() const { return groups.empty() ? 0 : groups.back().first + groups.back().params.size(); }
+  void add(std::vector<Tensor> params, const detail::OptimHyper& hyper, const Stream& stream) {
+    for (const Tensor& p : params)
+      if (!p.defined()) throw Error(ErrorCode::invalid_argument, hyper.op, "a parameter is undefined");
+    if (params.empty()) throw Error(ErrorCode::invalid_argument, hyper.op, "optimizer got an empty parameter list");
+    Stream on = detail::resolve_stream(stream, params[0].storage()->runtime(), hyper.op);
+    if (detail::illegal_on(*on.impl(), hyper.op)) throw Error(ErrorCode::capturing, hyper.op, "an optimizer's state is made outside of captures");
+    detail::OptimGroup made = detail::make_optim_group(std::move(params), hyper, count(), {}, on);
+    std::vector<const Tensor*> all;
+    for (const detail::OptimGroup& g : groups)
+      for (const Tensor& p : g.params) all.push_back(&p);
+    for (const Tensor& p : made.params) all.push_back(&p);
+    detail::common_runtime(all, hyper.op);
+    detail::check_apart_all(all, hyper.op);
+    groups.push_back(std::move(made));
+  }
+};
+
+Optimizer::Optimizer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Optimizer::~Optimizer() = default;
+Optimizer::Optimizer(Optimizer&&) noexcept = default;
+Optimizer& Optimizer::operator=(Optimizer&&) noexcept = default;
+
+void Optimizer::step(std::span<const Tensor> grads, const StepOptions& options, const Stream& given) {
+  const char* op = state_->groups[0].hyper.op;
+  if (grads.size() != state_->count())
+    throw Error(ErrorCode::invalid_argument, op, fmt::format("{} gradients for {} parameters", grads.size(), state_->count()));
+  detail::Runtime& runtime = state_->groups[0].params[0].storage()->runtime();
+  Stream stream = detail::resolve_stream(given, runtime, op);
+  detail::check_step_options(options, op);
+  for (const detail::OptimGroup& g : state_->groups) detail::check_optim_gradients(g, grads.subspan(g.first, g.params.size()));
+  for (detail::OptimGroup& g : state_->groups) detail::step_optim_group(g, grads.subspan(g.first, g.params.size()), options, stream);
+}
+
+std::size_t Optimizer::groups() const { return state_->groups.size(); }
+
+namespace {
+template <class Groups>
+auto& group_at(Groups& groups, std::size_t i) {
+  if (i >= groups.size()) throw Error(ErrorCode::invalid_argument, groups[0].hyper.op, fmt::format("parameter group {} of {}", i, groups.size()));
+  return groups[i];
+}
+}  // namespace
+
+double Optimizer::lr(std::size_t group) const { return group_at(state_->groups, group).hyper.lr; }
+void Optimizer::set_lr(double lr, std::size_t group) {
+  detail::OptimGroup& g = group_at(state_->groups, group);
+  detail::check_optim_range(lr >= 0, g.hyper.op, "learning rate", lr);
+  g.hyper.lr = lr;
+}
+std::span<const Tensor> Optimizer::params(std::size_t group) const { return group_at(state_->groups, group).params; }
+
+std::map<std::string, Tensor> Optimizer::state() const {
+  std::map<std::string, Tensor> all;
+  for (const detail::OptimGroup& g : state_->groups)
+    for (std::size_t i = 0; i < g.params.size(); ++i) {
+      all[fmt::format("{}.step", g.first + i)] = g.steps.select(0, g.first_chunk[i]);
+      for (std::size_t c = 0; c < g.names.size(); ++c) all[fmt::format("{}.{}", g.first + i, g.names[c])] = g.columns[c * g.params.size() + i];
+    }
+  return all;
+}
+
+void Optimizer::load_state(const std::map<std::string, Tensor>& given, const Stream& stream) {
+  const char* op = state_->groups[0].hyper.op;
+  std::map<std::string, Tensor> own = state();
+  for (const auto& [name, tensor] : own) {
+    auto found = given.find(name);
+    if (found == given.end() || !found->second.defined()) throw Error(ErrorCode::invalid_argument, op, fmt::format("the state lacks {}", name));
+    if (found->second.dtype() != tensor.dtype() || !(found->second.sizes() == tensor.sizes()))
+      throw Error(ErrorCode::invalid_argument, op,
+                  fmt::format("{} is {} of {}, wanted {} of {}", name, clutch::name(found->second.dtype()), to_string(found->second.sizes()),
+                              clutch::name(tensor.dtype()), to_string(tensor.sizes())));
+  }
+  for (const auto& [name, tensor] : given)
+    if (!own.contains(name)) throw Error(ErrorCode::invalid_argument, op, fmt::format("the state has {}, which this optimizer has not", name));
+  for (auto& [name, tensor] : own) copy_(tensor, given.at(name), {}, stream);
+  for (const detail::OptimGroup& g : state_->groups)
+    for (std::size_t i = 0; i < g.params.size(); ++i)
+      copy_(g.steps.slice(0, g.first_chunk[i], g.first_chunk[i + 1]), given.at(fmt::format("{}.step", g.first + i)), {}, stream);
+}
+
+void Optimizer::save(const std::string& path, const Stream& stream) const { save_safetensors(path, state(), {}, stream); }
+
+void Optimizer::load(const std::string& path, const Stream& stream) {
+  Safetensors file = Safetensors::open(path);
+  const Tensor& param = state_->groups[0].params[0];
+  Stream on = detail::resolve_stream(stream, param.storage()->runtime(), "load");
+  std::map<std::string, Tensor> given;
+  for (const auto& entry : file.entries()) given[entry.name] = file.load(entry.name, on.device(), on);
+  load_state(given, on);
+}
+
+namespace {
+
+using detail::OptimHyper;
+using detail::OptimKind;
+
+OptimHyper hyper_of(const SGDOptions& o) {
+  return {.kind = OptimKind::sgd,
+          .op = "optim::SGD",
+          .lr = o.lr,
+          .a = o.momentum,
+          .b = o.dampening,
+          .weight_decay = o.weight_decay,
+          .nesterov = o.nesterov,
+          .maximize = o.maximize,
+          .buffer = o.momentum != 0,
+          .precision = o.precision,
+          .names = {"momentum", "dampening"}};
+}
+OptimHyper hyper_of(const AdamOptions& o) {
+  return {.kind = OptimKind::adam,
+          .op = "optim::Adam",
+          .lr = o.lr,
+          .a = o.beta1,
+          .b = o.beta2,
+          .eps = o.eps,
+          .weight_decay = o.weight_decay,
+          .maximize = o.maximize,
+          .decoupled = o.decoupled_weight_decay,
+          .extra = o.amsgrad,
+          .precision = o.precision,
+          .names = {"beta1", "beta2"}};
+}
+OptimHyper hyper_of(const AdamWOptions& o) {
+  return {.kind = OptimKind::adam,
+          .op = "optim::AdamW",
+          .lr = o.lr,
+          .a = o.beta1,
+          .b = o.beta2,
+          .eps = o.eps,
+          .weight_decay = o.weight_decay,
+          .maximize = o.maximize,
+          .decoupled = true,
+          .extra = o.amsgrad,
+          .precision = o.precision,
+          .names = {"beta1", "beta2"}};
+}
+OptimHyper hyper_of(const AdagradOptions& o) {
+  return {.kind = OptimKind::adagrad,
+          .op = "optim::Adagrad",
+          .lr = o.lr,
+          .a = o.lr_decay,
+          .eps = o.eps,
+          .weight_decay = o.weight_decay,
+          .initial = o.initial_accumulator_value,
+          .maximize = o.maximize,
+          .precision = o.precision,
+          .names = {"lr_decay", "unused"}};
+}
+OptimHyper hyper_of(const RMSpropOptions& o) {
+  return {.kind = OptimKind::rmsprop,
+          .op = "optim::RMSprop",
+          .lr = o.lr,
+          .a = o.alpha,
+          .b = o.momentum,
+          .eps = o.eps,
+          .weight_decay = o.weight_decay,
+          .maximize = o.maximize,
+          .extra = o.centered,
+          .buffer = o.momentum != 0,
+          .precision = o.precision,
+          .names = {"alpha", "momentum"}};
+}
+
+}  // namespace
+
+void sgd_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> momentum_buffers, const Tensor& steps,
+          const SGDOptions& options, const StepOptions& step_options, const Stream& stream) {
+  OptimHyper h = hyper_of(options);
+  if (h.buffer)
+    detail::step_optim_lists(h, params, grads, {momentum_buffers}, steps, step_options, stream);
+  else
+    detail::step_optim_lists(h, params, grads, {}, steps, step_options, stream);
+}
+void adam_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> exp_avgs, std::span<const Tensor> exp_avg_sqs,
+           std::span<const Tensor> max_exp_avg_sqs, const Tensor& steps, const AdamOptions& options, const StepOptions& step_options, const Stream& stream) {
+  OptimHyper h = hyper_of(options);
+  if (h.extra)
+    detail::step_optim_lists(h, params, grads, {exp_avgs, exp_avg_sqs, max_exp_avg_sqs}, steps, step_options, stream);
+  else
+    detail::step_optim_lists(h, params, grads, {exp_avgs, exp_avg_sqs}, steps, step_options, stream);
+}
+void adagrad_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> sums, const Tensor& steps, const AdagradOptions& options,
+              const StepOptions& step_options, const Stream& stream) {
+  detail::step_optim_lists(hyper_of(options), params, grads, {sums}, steps, step_options, stream);
+}
+void rmsprop_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> square_avgs, std::span<const Tensor> momentum_buffers,
+              std::span<const Tensor> grad_avgs, const Tensor& steps, const RMSpropOptions& options, const StepOptions& step_options, const Stream& stream) {
+  OptimHyper h = hyper_of(options);
+  if (h.buffer && h.extra)
+    detail::step_optim_lists(h, params, grads, {square_avgs, momentum_buffers, grad_avgs}, steps, step_options, stream);
+  else if (h.buffer || h.extra)
+    detail::step_optim_lists(h, params, grads, {square_avgs, h.buffer ? momentum_buffers : grad_avgs}, steps, step_options, stream);
+  else
+    detail::step_optim_lists(h, params, grads, {square_avgs}, steps, step_options, stream);
+}
+
+#define CLUTCH_OPTIMIZER(Name)                                                                                                        \
+  Name::Name(std::vector<Tensor> params, const Name##Options& options, const Stream& stream) : Optimizer(std::make_unique<State>()) { \
+    own().add(std::move(params), hyper_of(options), stream);                                                                          \
+  }                                                                                                                                   \
+  void Name::add_param_group(std::vector<Tensor> params, const Name##Options& options, const Stream& stream) {                        \
+    own().add(std::move(params), hyper_of(options), stream);                                                                          \
+  }
+CLUTCH_OPTIMIZER(SGD)
+CLUTCH_OPTIMIZER(Adam)
+CLUTCH_OPTIMIZER(AdamW)
+CLUTCH_OPTIMIZER(Adagrad)
+CLUTCH_OPTIMIZER(RMSprop)
+#undef CLUTCH_OPTIMIZER
+
+}  // namespace optim
+}  // namespace clutch::inline v0
