@@ -29,6 +29,7 @@ inline constexpr Skip kSkips[] = {
     {"Streams.", "second device"},
     {"Tensors.", "second device"},
     {"Kernels.", "cpu device"},
+    {"Optim.", "command buffers"},
     {"Optim.", "fp64"},
     {"Problems.", "fp64"},
     {"Differential.", "fp64"},
