@@ -120,8 +120,14 @@ EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_
 }
 
 void require_gauge(const Tensor& gauge, double tolerance, const Stream& stream) {
-  Tensor flat = gauge.reshape({-1}).to(DType::f64, {}, stream);
-  std::vector<double> all = flat.to_host<double>(stream);
+  Tensor flat = gauge.reshape({-1});
+  std::vector<double> all;
+  if (flat.dtype() == DType::f64) {
+    all = flat.to_host<double>(stream);
+  } else {
+    std::vector<float> narrow = flat.to_host<float>(stream);  // on the host: the device may have no fp64
+    all.assign(narrow.begin(), narrow.end());
+  }
   for (std::size_t m = 0; m < all.size(); ++m)
     if (!(all[m] <= tolerance))
       throw Error(ErrorCode::invalid_argument, "require_gauge",
