@@ -73,16 +73,9 @@ std::vector<List> lists() {
   return {{"one_16M", {1 << 24}}, {"small_1000x4096", std::vector<std::int64_t>(1000, 4096)}, {"gpt2_124M", gpt2()}, {"mixed", mixed()}};
 }
 
-std::unique_ptr<optim::Optimizer> make(const OptimModel& m, std::vector<Tensor> params, bool master) {
-  optim::Precision precision{.state = master ? optim::StateType::f32 : optim::StateType::same, .master = master};
-  switch (m.kind) {
-    case Kind::sgd: return std::make_unique<optim::SGD>(std::move(params), optim::SGDOptions{.lr = m.lr, .momentum = m.a, .precision = precision});
-    case Kind::adagrad: return std::make_unique<optim::Adagrad>(std::move(params), optim::AdagradOptions{.lr = m.lr, .precision = precision});
-    case Kind::rmsprop: return std::make_unique<optim::RMSprop>(std::move(params), optim::RMSpropOptions{.lr = m.lr, .precision = precision});
-    default:
-      return std::make_unique<optim::Adam>(
-          std::move(params), optim::AdamOptions{.lr = m.lr, .weight_decay = m.weight_decay, .decoupled_weight_decay = m.decoupled, .precision = precision});
-  }
+std::unique_ptr<optim::Optimizer> make(OptimModel m, std::vector<Tensor> params, bool master) {
+  m.numerics = optim::Numerics::automatic;
+  return OptimCase::make(m, std::move(params), {.state = master ? optim::StateType::f32 : optim::StateType::same, .master = master});
 }
 
 /// Parameters, gradients and their optimizer.
@@ -91,7 +84,7 @@ struct Model {
   std::unique_ptr<optim::Optimizer> optimizer;
 };
 
-/// The first elements of a parameter and what belongs to it, as doubles.
+/// The last elements of a parameter and what belongs to it, as doubles.
 struct Sample {
   static constexpr std::int64_t kMost = 5000;
   std::vector<double> rows[5];  ///< parameter or f32 weight, gradient, states
@@ -152,11 +145,10 @@ void composed_step(const OptimModel& m, const std::vector<Tensor>& params, const
       add_scaled_(s0, g, 1, {}, stream);
       add_scaled_(p, s0, -m.lr, {}, stream);
     } else if (m.kind == Kind::adam) {
-      Tensor d = g;
       if (m.decoupled) mul_(p, 1 - m.lr * m.weight_decay, {}, stream);
-      copy_(s0, lerp(s0, d, 1 - m.a, {}, stream), {}, stream);
+      copy_(s0, lerp(s0, g, 1 - m.a, {}, stream), {}, stream);
       mul_(s1, m.b, {}, stream);
-      addcmul_(s1, d, d, {.value = 1 - m.b}, stream);
+      addcmul_(s1, g, g, {.value = 1 - m.b}, stream);
       Tensor root = sqrt(s1, {}, stream);
       div_(root, std::sqrt(1 - OptimModel::power(m.b, t)), {}, stream);
       add_(root, m.eps, {}, stream);

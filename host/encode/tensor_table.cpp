@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "encode/tensor_table.hpp"
+
 #include <clutch/kernel.hpp>
 
-#include "encode/op_name.hpp"
 #include "graph/capture.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
@@ -12,6 +13,20 @@
 
 namespace clutch::inline v0 {
 
+detail::TableLayout detail::table_layout(std::span<const Address> places) {
+  TableLayout layout;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (!places[i].mem) {
+      layout.words.push_back(~std::uint64_t{0});
+      continue;
+    }
+    auto base = std::find_if(layout.bases.begin(), layout.bases.end(), [&](std::size_t first) { return places[first].mem == places[i].mem; });
+    if (base == layout.bases.end()) base = layout.bases.insert(base, i);
+    layout.words.push_back(static_cast<std::uint64_t>(base - layout.bases.begin()) << 56 | places[i].offset);
+  }
+  return layout;
+}
+
 struct TensorTable::State {
   std::vector<Column> columns;
   std::vector<detail::Address> places;  ///< of the tensors whose words the device has
@@ -21,20 +36,13 @@ struct TensorTable::State {
 
   /// Words of the places. Errors: invalid_argument if they lie in too many buffers.
   void write(const Stream& on, const char* op) {
+    const detail::TableLayout layout = detail::table_layout(places);
+    if (layout.bases.size() > kBases)
+      throw Error(ErrorCode::invalid_argument, op, fmt::format("the tensors of a table lie in {} buffers, at most {} fit", layout.bases.size(), kBases));
+    words = from_bytes(layout.words.data(), layout.words.size() * sizeof(std::uint64_t), {static_cast<std::int64_t>(layout.words.size())},
+                       {.dtype = DType::i64, .device = on.device()}, on);
     bases.clear();
-    std::vector<std::int64_t> made;
-    for (const detail::Address& at : places) {
-      if (!at.mem) {
-        made.push_back(-1);
-        continue;
-      }
-      auto base = std::find(bases.begin(), bases.end(), at.mem);
-      if (base == bases.end()) base = bases.insert(base, at.mem);
-      made.push_back(static_cast<std::int64_t>(static_cast<std::uint64_t>(base - bases.begin()) << 56 | at.offset));
-    }
-    if (bases.size() > kBases)
-      throw Error(ErrorCode::invalid_argument, op, fmt::format("the tensors of a table lie in {} buffers, at most {} fit", bases.size(), kBases));
-    words = from_host(made, {static_cast<std::int64_t>(made.size())}, on.device(), on);
+    for (std::size_t first : layout.bases) bases.push_back(places[first].mem);
     bases.resize(kBases, bases.empty() ? words.storage()->mem() : bases[0]);
     stream = on.impl()->id();
   }
@@ -45,34 +53,21 @@ TensorTable::~TensorTable() = default;
 TensorTable::TensorTable(TensorTable&&) noexcept = default;
 TensorTable& TensorTable::operator=(TensorTable&&) noexcept = default;
 
-namespace {
-
-/// Buffers by the order in which they are met.
-struct Bases {
-  std::vector<const void*> all;
-  std::size_t find(const void* mem) {
-    auto found = std::find(all.begin(), all.end(), mem);
-    return static_cast<std::size_t>((found == all.end() ? all.insert(found, mem) : found) - all.begin());
-  }
-};
-
-}  // namespace
-
 std::vector<std::size_t> TensorTable::split(std::span<const Tensor* const> tensors, std::size_t columns) {
   std::vector<std::size_t> ends;
-  Bases bases;
+  std::vector<const void*> buffers;
   std::size_t rows = tensors.size() / columns, first = 0;
   auto add_row = [&](std::size_t row) {
     // Memory that a graph has yet to place is taken for one buffer: arenas have few.
     for (const Tensor* t : tensors.subspan(row * columns, columns))
-      if (t) bases.find(t->storage()->mem());
-    return bases.all.size() <= kBases;
+      if (t && std::find(buffers.begin(), buffers.end(), t->storage()->mem()) == buffers.end()) buffers.push_back(t->storage()->mem());
+    return buffers.size() <= kBases;
   };
   for (std::size_t row = 0; row < rows; ++row) {
     if (add_row(row)) continue;
     if (row > first) ends.push_back(row);
     first = row;
-    bases.all.clear();
+    buffers.clear();
     if (!add_row(row)) throw Error(ErrorCode::not_supported, "TensorTable", fmt::format("the tensors of row {} lie in more than {} buffers", row, kBases));
   }
   if (rows > 0) ends.push_back(rows);

@@ -3,6 +3,7 @@
 
 #include "encode/host_task.hpp"
 #include "encode/launch_check.hpp"
+#include "encode/tensor_table.hpp"
 #include "graph/capture.hpp"
 #include "graph/dependencies.hpp"
 #include "graph/number_type.hpp"
@@ -295,21 +296,16 @@ void GraphState::check_overlaps(std::span<const Move> moves, std::string_view op
 
 void GraphState::resolve_table(GraphWork& node) const {
   GraphTable& table = node.table;
-  std::vector<int> bases;  // a use in each buffer
-  table.words.assign(table.entries.size(), ~std::uint64_t{0});
-  for (std::size_t i = 0; i < table.entries.size(); ++i) {
-    if (table.entries[i] < 0) continue;
-    const Address& at = node.set[static_cast<std::size_t>(table.entries[i])];
-    auto base = std::find_if(bases.begin(), bases.end(), [&](int use) { return node.set[static_cast<std::size_t>(use)].mem == at.mem; });
-    if (base == bases.end()) {
-      if (bases.size() == TensorTable::kBases)
-        throw Error(ErrorCode::not_supported, node.op, fmt::format("the captured call's tensors lie in more than {} buffers", TensorTable::kBases));
-      base = bases.insert(bases.end(), table.entries[i]);
-    }
-    table.words[i] = static_cast<std::uint64_t>(base - bases.begin()) << 56 | at.offset;
+  std::vector<Address> places;
+  for (int use : table.entries) places.push_back(use < 0 ? Address{} : node.set[static_cast<std::size_t>(use)]);
+  TableLayout layout = table_layout(places);
+  if (layout.bases.size() > TensorTable::kBases)
+    throw Error(ErrorCode::not_supported, node.op, fmt::format("the captured call's tensors lie in more than {} buffers", TensorTable::kBases));
+  table.words = std::move(layout.words);
+  for (std::size_t i = 0; i < TensorTable::kBases; ++i) {
+    std::size_t base = i < layout.bases.size() ? i : 0;
+    node.bound[static_cast<std::size_t>(table.first_base) + i].use = layout.bases.empty() ? table.use : table.entries[layout.bases[base]];
   }
-  bases.resize(TensorTable::kBases, bases.empty() ? table.use : bases[0]);
-  for (std::size_t i = 0; i < bases.size(); ++i) node.bound[static_cast<std::size_t>(table.first_base) + i].use = bases[i];
   table.stale = true;
 }
 

@@ -305,7 +305,7 @@ void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim:
   std::uint32_t flags = (g.counts ? kCounts : 0u) | (h.maximize ? kMaximize : 0u) | (h.nesterov ? kNesterov : 0u) | (h.decoupled ? kDecoupled : 0u) |
                         (options.lr.defined() ? kHasLr : 0u) | (options.found_inf.defined() ? kHasFound : 0u) |
                         (options.grad_factor.defined() ? kHasFactor : 0u);
-  bool wide = h.precision.numerics != Numerics::f32 && runtime.traits().fp64;
+  bool wide = has_f64_scalars(runtime.traits(), g.problem);
   Encoder encoder(stream, h.op);
   auto scalar = [&](double v, const char* name) { wide ? encoder.value(v, name) : encoder.value(static_cast<float>(v), name); };
   auto given = [&](const Tensor& t, const char* name) { encoder.input(t.defined() ? t : g.sizes, name); };
@@ -332,19 +332,22 @@ void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim:
   }
 }
 
-void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, std::span<const Tensor> grads,
-                      std::initializer_list<std::span<const Tensor>> states, const Tensor& steps, const optim::StepOptions& options, const Stream& given) {
+void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, std::span<const Tensor> grads, std::initializer_list<OptimState> states,
+                      const Tensor& steps, const optim::StepOptions& options, const Stream& given) {
   std::vector<const Tensor*> all{&steps};
   if (hyper.precision.master) throw Error(ErrorCode::not_supported, hyper.op, "f32 weights are kept by the optimizers' classes");
   if (grads.size() != params.size())
     throw Error(ErrorCode::invalid_argument, hyper.op, fmt::format("{} gradients for {} parameters", grads.size(), params.size()));
   std::vector<const Tensor*> written;
   for (const Tensor& p : params) written.push_back(&p);
-  for (std::span<const Tensor> list : states) {
+  std::vector<Tensor> columns;
+  for (const auto& [list, wanted] : states) {
+    if (!wanted) continue;
     if (list.size() != params.size())
       throw Error(ErrorCode::invalid_argument, hyper.op, fmt::format("{} tensors of a state for {} parameters", list.size(), params.size()));
-    for (const Tensor& t : list) written.push_back(&t);
+    columns.insert(columns.end(), list.begin(), list.end());
   }
+  for (const Tensor& t : columns) written.push_back(&t);
   all.insert(all.end(), written.begin(), written.end());
   Runtime& runtime = common_runtime(all, hyper.op);
   auto count = static_cast<std::int64_t>(params.size());
@@ -354,17 +357,15 @@ void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, s
   check_step_options(options, hyper.op);
   if (params.empty()) return;
   Stream stream = resolve_stream(given, runtime, hyper.op);
-  OptimLists lists{{}, steps};
-  for (std::span<const Tensor> list : states) lists.columns.insert(lists.columns.end(), list.begin(), list.end());
   DType state = state_dtype(params[0].dtype(), hyper.precision, hyper.op);
-  for (std::size_t i = 0; i < lists.columns.size(); ++i) {
-    const Tensor &t = lists.columns[i], &p = params[i % params.size()];
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const Tensor &t = columns[i], &p = params[i % params.size()];
     if (t.dtype() != state) throw Error(ErrorCode::invalid_dtype, hyper.op, fmt::format("a state is {}, wanted {}", name(t.dtype()), name(state)));
     if (!(t.sizes() == p.sizes()) || !t.is_contiguous())
       throw Error(ErrorCode::invalid_shape, hyper.op, fmt::format("a state of {}, its parameter of {}", to_string(t.sizes()), to_string(p.sizes())));
   }
   check_apart_all(written, hyper.op);
-  OptimGroup g = make_optim_group({params.begin(), params.end()}, hyper, 0, std::move(lists), stream);
+  OptimGroup g = make_optim_group({params.begin(), params.end()}, hyper, 0, {std::move(columns), steps}, stream);
   check_optim_gradients(g, grads);
   step_optim_group(g, grads, options, stream);
 }

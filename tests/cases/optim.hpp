@@ -10,6 +10,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -202,51 +203,64 @@ struct OptimCase {
     for (std::size_t i = 0; i < n; ++i) dtype == DType::f64 ? element(i, double{}) : element(i, float{});
   }
 
+  static optim::Precision precision_of(const OptimModel& m, optim::Precision precision) {
+    precision.numerics = m.numerics;
+    return precision;
+  }
+  static optim::SGDOptions sgd_options(const OptimModel& m, optim::Precision precision = {}) {
+    return {.lr = m.lr,
+            .momentum = m.buffer ? m.a : 0,
+            .dampening = m.b,
+            .weight_decay = m.weight_decay,
+            .nesterov = m.nesterov,
+            .maximize = m.maximize,
+            .precision = precision_of(m, precision)};
+  }
+  static optim::AdamOptions adam_options(const OptimModel& m, optim::Precision precision = {}) {
+    return {.lr = m.lr,
+            .beta1 = m.a,
+            .beta2 = m.b,
+            .eps = m.eps,
+            .weight_decay = m.weight_decay,
+            .amsgrad = m.extra,
+            .maximize = m.maximize,
+            .decoupled_weight_decay = m.decoupled,
+            .precision = precision_of(m, precision)};
+  }
+  static optim::AdagradOptions adagrad_options(const OptimModel& m, optim::Precision precision = {}) {
+    return {.lr = m.lr, .lr_decay = m.a, .weight_decay = m.weight_decay, .eps = m.eps, .maximize = m.maximize, .precision = precision_of(m, precision)};
+  }
+  static optim::RMSpropOptions rmsprop_options(const OptimModel& m, optim::Precision precision = {}) {
+    return {.lr = m.lr,
+            .alpha = m.a,
+            .eps = m.eps,
+            .weight_decay = m.weight_decay,
+            .momentum = m.buffer ? m.b : 0,
+            .centered = m.extra,
+            .maximize = m.maximize,
+            .precision = precision_of(m, precision)};
+  }
+  /// The class with the model's options.
+  static std::unique_ptr<optim::Optimizer> make(const OptimModel& m, std::vector<Tensor> params, optim::Precision precision = {}) {
+    switch (m.kind) {
+      case Kind::sgd: return std::make_unique<optim::SGD>(std::move(params), sgd_options(m, precision));
+      case Kind::adam: return std::make_unique<optim::Adam>(std::move(params), adam_options(m, precision));
+      case Kind::adagrad: return std::make_unique<optim::Adagrad>(std::move(params), adagrad_options(m, precision));
+      default: return std::make_unique<optim::RMSprop>(std::move(params), rmsprop_options(m, precision));
+    }
+  }
+
   /// A step of rows of `all` (1 + states, n), cut into parameters of these sizes.
   static void step(const OptimModel& m, const Tensor& all, const Tensor& grads, std::span<const std::int64_t> sizes, const Tensor& steps,
                    const Stream& stream) {
     std::vector<std::vector<Tensor>> s(3);
     for (int k = 0; k < m.states(); ++k) s[static_cast<std::size_t>(k)] = cut(all.select(0, k + 1), sizes);
     std::vector<Tensor> p = cut(all.select(0, 0), sizes), g = cut(grads, sizes);
-    optim::Precision precision{.numerics = m.numerics};
     switch (m.kind) {
-      case Kind::sgd:
-        return optim::sgd_(p, g, s[0], steps,
-                           {.lr = m.lr,
-                            .momentum = m.buffer ? m.a : 0,
-                            .dampening = m.b,
-                            .weight_decay = m.weight_decay,
-                            .nesterov = m.nesterov,
-                            .maximize = m.maximize,
-                            .precision = precision},
-                           {}, stream);
-      case Kind::adam:
-        return optim::adam_(p, g, s[0], s[1], s[2], steps,
-                            {.lr = m.lr,
-                             .beta1 = m.a,
-                             .beta2 = m.b,
-                             .eps = m.eps,
-                             .weight_decay = m.weight_decay,
-                             .amsgrad = m.extra,
-                             .maximize = m.maximize,
-                             .decoupled_weight_decay = m.decoupled,
-                             .precision = precision},
-                            {}, stream);
-      case Kind::adagrad:
-        return optim::adagrad_(p, g, s[0], steps,
-                               {.lr = m.lr, .lr_decay = m.a, .weight_decay = m.weight_decay, .eps = m.eps, .maximize = m.maximize, .precision = precision}, {},
-                               stream);
-      case Kind::rmsprop:
-        return optim::rmsprop_(p, g, s[0], s[1], m.buffer ? s[2] : s[1], steps,
-                               {.lr = m.lr,
-                                .alpha = m.a,
-                                .eps = m.eps,
-                                .weight_decay = m.weight_decay,
-                                .momentum = m.buffer ? m.b : 0,
-                                .centered = m.extra,
-                                .maximize = m.maximize,
-                                .precision = precision},
-                               {}, stream);
+      case Kind::sgd: return optim::sgd_(p, g, s[0], steps, sgd_options(m), {}, stream);
+      case Kind::adam: return optim::adam_(p, g, s[0], s[1], s[2], steps, adam_options(m), {}, stream);
+      case Kind::adagrad: return optim::adagrad_(p, g, s[0], steps, adagrad_options(m), {}, stream);
+      case Kind::rmsprop: return optim::rmsprop_(p, g, s[0], s[1], m.buffer ? s[2] : s[1], steps, rmsprop_options(m), {}, stream);
     }
   }
 

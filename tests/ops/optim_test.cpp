@@ -25,43 +25,6 @@ using optim::StateType;
 
 constexpr Numerics kNumerics[] = {Numerics::source, Numerics::torch_cpu, Numerics::f32, Numerics::composed};
 
-std::unique_ptr<optim::Optimizer> make(const OptimModel& m, std::vector<Tensor> params, optim::Precision precision = {}) {
-  precision.numerics = m.numerics;
-  switch (m.kind) {
-    case Kind::sgd:
-      return std::make_unique<optim::SGD>(std::move(params), optim::SGDOptions{.lr = m.lr,
-                                                                               .momentum = m.buffer ? m.a : 0,
-                                                                               .dampening = m.b,
-                                                                               .weight_decay = m.weight_decay,
-                                                                               .nesterov = m.nesterov,
-                                                                               .maximize = m.maximize,
-                                                                               .precision = precision});
-    case Kind::adam:
-      return std::make_unique<optim::Adam>(std::move(params), optim::AdamOptions{.lr = m.lr,
-                                                                                 .beta1 = m.a,
-                                                                                 .beta2 = m.b,
-                                                                                 .eps = m.eps,
-                                                                                 .weight_decay = m.weight_decay,
-                                                                                 .amsgrad = m.extra,
-                                                                                 .maximize = m.maximize,
-                                                                                 .decoupled_weight_decay = m.decoupled,
-                                                                                 .precision = precision});
-    case Kind::adagrad:
-      return std::make_unique<optim::Adagrad>(
-          std::move(params),
-          optim::AdagradOptions{.lr = m.lr, .lr_decay = m.a, .weight_decay = m.weight_decay, .eps = m.eps, .maximize = m.maximize, .precision = precision});
-    default:
-      return std::make_unique<optim::RMSprop>(std::move(params), optim::RMSpropOptions{.lr = m.lr,
-                                                                                       .alpha = m.a,
-                                                                                       .eps = m.eps,
-                                                                                       .weight_decay = m.weight_decay,
-                                                                                       .momentum = m.buffer ? m.b : 0,
-                                                                                       .centered = m.extra,
-                                                                                       .maximize = m.maximize,
-                                                                                       .precision = precision});
-  }
-}
-
 /// Every option on and off.
 std::vector<OptimModel> models() {
   std::vector<OptimModel> all;
@@ -125,7 +88,7 @@ struct Course {
       grads[k] = model::make_values(n, dtype, seed() + 1 + k, false);
       given[k] = {from_bytes(grads[k].data(), grads[k].size(), {size}, {.dtype = dtype, .device = device})};
     }
-    optimizer = make(m, {param});
+    optimizer = OptimCase::make(m, {param});
   }
 
   void steps(int from, int end) {
@@ -196,7 +159,7 @@ TEST(Optim, StatesAndWeightsOfOtherDtypes) {
           std::vector<std::uint8_t> start = model::make_values(kSize, dtype, seed(), false), raw = model::make_values(kSize, dtype, seed() + 1, false);
           Tensor param = from_bytes(start.data(), start.size(), {kCount}, {.dtype = dtype, .device = device});
           Tensor grad = from_bytes(raw.data(), raw.size(), {kCount}, {.dtype = dtype, .device = device});
-          auto optimizer = make(m, {param}, {.state = type, .master = master});
+          auto optimizer = OptimCase::make(m, {param}, {.state = type, .master = master});
           auto rounded = [](float x, DType to) {
             std::uint8_t bytes[8];
             model::store_at(bytes, 0, to, static_cast<double>(x));
@@ -384,7 +347,7 @@ TEST(Optim, NaNStaysInItsElement) {
     for (Kind kind : {Kind::sgd, Kind::adam, Kind::adagrad, Kind::rmsprop}) {
       Tensor p = full({40}, 1, {.device = device});
       OptimModel m{.kind = kind, .numerics = Numerics::automatic, .lr = 0.1, .a = 0.5, .b = kind == Kind::adam ? 0.5 : 0};
-      auto optimizer = make(m, {p});
+      auto optimizer = OptimCase::make(m, {p});
       optimizer->step(std::span(&grad, 1));
       std::vector<float> got = p.to_host<float>();
       for (std::size_t i = 0; i < 40; ++i) {

@@ -67,8 +67,13 @@ void check_step_options(const optim::StepOptions& options, const char* op);
 /// Parameters with their states. Errors: as Optimizer.
 OptimGroup make_optim_group(std::vector<Tensor> params, const OptimHyper& hyper, std::size_t first, OptimLists given, const Stream& stream);
 void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim::StepOptions& options, const Stream& stream);
+/// Tensors of one state; left out where the options have no use for it.
+struct OptimState {
+  std::span<const Tensor> tensors;
+  bool wanted = true;
+};
 /// A step over lists of the caller's.
-void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, std::span<const Tensor> grads,
-                      std::initializer_list<std::span<const Tensor>> states, const Tensor& steps, const optim::StepOptions& options, const Stream& stream);
+void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, std::span<const Tensor> grads, std::initializer_list<OptimState> states,
+                      const Tensor& steps, const optim::StepOptions& options, const Stream& stream);
 
 }  // namespace clutch::inline v0::detail

@@ -139,18 +139,17 @@ OptimHyper hyper_of(const AdamOptions& o) {
           .names = {"beta1", "beta2"}};
 }
 OptimHyper hyper_of(const AdamWOptions& o) {
-  return {.kind = OptimKind::adam,
-          .op = "optim::AdamW",
-          .lr = o.lr,
-          .a = o.beta1,
-          .b = o.beta2,
-          .eps = o.eps,
-          .weight_decay = o.weight_decay,
-          .maximize = o.maximize,
-          .decoupled = true,
-          .extra = o.amsgrad,
-          .precision = o.precision,
-          .names = {"beta1", "beta2"}};
+  OptimHyper h = hyper_of(AdamOptions{.lr = o.lr,
+                                      .beta1 = o.beta1,
+                                      .beta2 = o.beta2,
+                                      .eps = o.eps,
+                                      .weight_decay = o.weight_decay,
+                                      .amsgrad = o.amsgrad,
+                                      .maximize = o.maximize,
+                                      .decoupled_weight_decay = true,
+                                      .precision = o.precision});
+  h.op = "optim::AdamW";
+  return h;
 }
 OptimHyper hyper_of(const AdagradOptions& o) {
   return {.kind = OptimKind::adagrad,
@@ -184,32 +183,21 @@ OptimHyper hyper_of(const RMSpropOptions& o) {
 void sgd_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> momentum_buffers, const Tensor& steps,
           const SGDOptions& options, const StepOptions& step_options, const Stream& stream) {
   OptimHyper h = hyper_of(options);
-  if (h.buffer)
-    detail::step_optim_lists(h, params, grads, {momentum_buffers}, steps, step_options, stream);
-  else
-    detail::step_optim_lists(h, params, grads, {}, steps, step_options, stream);
+  detail::step_optim_lists(h, params, grads, {{momentum_buffers, h.buffer}}, steps, step_options, stream);
 }
 void adam_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> exp_avgs, std::span<const Tensor> exp_avg_sqs,
            std::span<const Tensor> max_exp_avg_sqs, const Tensor& steps, const AdamOptions& options, const StepOptions& step_options, const Stream& stream) {
   OptimHyper h = hyper_of(options);
-  if (h.extra)
-    detail::step_optim_lists(h, params, grads, {exp_avgs, exp_avg_sqs, max_exp_avg_sqs}, steps, step_options, stream);
-  else
-    detail::step_optim_lists(h, params, grads, {exp_avgs, exp_avg_sqs}, steps, step_options, stream);
+  detail::step_optim_lists(h, params, grads, {{exp_avgs}, {exp_avg_sqs}, {max_exp_avg_sqs, h.extra}}, steps, step_options, stream);
 }
 void adagrad_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> sums, const Tensor& steps, const AdagradOptions& options,
               const StepOptions& step_options, const Stream& stream) {
-  detail::step_optim_lists(hyper_of(options), params, grads, {sums}, steps, step_options, stream);
+  detail::step_optim_lists(hyper_of(options), params, grads, {{sums}}, steps, step_options, stream);
 }
 void rmsprop_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> square_avgs, std::span<const Tensor> momentum_buffers,
               std::span<const Tensor> grad_avgs, const Tensor& steps, const RMSpropOptions& options, const StepOptions& step_options, const Stream& stream) {
   OptimHyper h = hyper_of(options);
-  if (h.buffer && h.extra)
-    detail::step_optim_lists(h, params, grads, {square_avgs, momentum_buffers, grad_avgs}, steps, step_options, stream);
-  else if (h.buffer || h.extra)
-    detail::step_optim_lists(h, params, grads, {square_avgs, h.buffer ? momentum_buffers : grad_avgs}, steps, step_options, stream);
-  else
-    detail::step_optim_lists(h, params, grads, {square_avgs}, steps, step_options, stream);
+  detail::step_optim_lists(h, params, grads, {{square_avgs}, {momentum_buffers, h.buffer}, {grad_avgs, h.extra}}, steps, step_options, stream);
 }
 
 #define CLUTCH_OPTIMIZER(Name)                                                                                                        \

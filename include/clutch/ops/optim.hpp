@@ -97,7 +97,7 @@ struct StepOptions {
   Tensor lr = {};           ///< in the place of the options' number
   Tensor grad_scale = {};   ///< gradients are divided by it, and the quotients are stored back into them
   Tensor found_inf = {};    ///< not 0: the step changes nothing, not even its counters
-  Tensor grad_factor = {};  ///< gradients are multiplied by it within the step and stay as they are: the factor of clip_grad_norm()
+  Tensor grad_factor = {};  ///< gradients are multiplied by it within the step and stay as they are: the factor of grad_norm()
 };
 
 /// Steps over lists of parameters of one dtype; use one of the classes below.
@@ -106,7 +106,7 @@ struct StepOptions {
 /// State: kept on the device, allocated with the parameter: "step" (f32, counted on the device) and, by PyTorch's names, "momentum_buffer" (SGD
 ///   with momentum); "exp_avg", "exp_avg_sq", "max_exp_avg_sq" (amsgrad); "sum"; "square_avg", "momentum_buffer", "grad_avg"; "master" besides.
 /// First step: SGD's momentum buffer begins as the gradient.
-/// Launches: one for each parameter group, or more if its tensors lie in more than 8 buffers; the plan's note says it.
+/// Launches: one for each parameter group, or more if its tensors lie in more than 8 buffers.
 /// Determinism: bits depend on the element's own numbers, the options and the step alone.
 /// Accuracy: exactly the formulas of Numerics, bit for bit; on devices that flush subnormals in the normal range.
 /// Scratch: none. A table of addresses, 8 bytes a tensor, is made anew when gradients lie elsewhere than at the last step.
@@ -131,7 +131,7 @@ class CLUTCH_API Optimizer {
   void set_lr(double lr, std::size_t group = 0);
   std::span<const Tensor> params(std::size_t group = 0) const;
 
-  /// Tensors of the state by "<number of the parameter>.<name>"; views, not copies. Steps count on the device, one element for each parameter.
+  /// Tensors of the state by "<number of the parameter>.<name>"; views, not copies.
   std::map<std::string, Tensor> state() const;
   /// Copies into the state; all names must be there, with their shapes and dtypes. Errors: invalid_argument names what is missing.
   void load_state(const std::map<std::string, Tensor>& state, const Stream& stream = {});
