@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // optim_step: a step of an optimizer over the tensors of a table. optim_norm, optim_norm_total, optim_scale: the norm of all gradients of a table, and
-// gradients times a factor.
+// gradients times a factor or looked at for what is not finite. optim_update_scaler, optim_schedule: numbers that live on the device.
 // Ownership: tensors are cut into chunks of CHUNK elements; a group takes chunks in turn, its items vectors of them in turn. With COUNTS each chunk
-// has a counter of its steps, which its group alone reads and writes. optim_norm_total is one group. Local memory: 64 numbers for norms.
+// has a counter of its steps, which its group alone reads and writes. optim_norm_total is one group, optim_update_scaler and optim_schedule one item. Local
+// memory: 64 numbers for norms.
 // Needs: T (parameters and gradients), CHUNK, GROUPED (work-groups have several items), what optim/step.clh or optim/norm.clh needs, and what the
 // included files need.
 // Source: torch.optim of PyTorch 2.12.
@@ -44,7 +45,8 @@
 #ifdef CLUTCH_ENTRY_optim_step
 #include "optim/step.clh"
 static inline void optim_step_body(CLUTCH_ID_PARAMS, const Table* table, __global const ulong* sizes, __global const uint2* chunks, __global float* steps,
-                                   SCALAR lr, ACC scale, ACC factor, SCALAR a, SCALAR b, SCALAR eps, SCALAR wd, uint flags, uint chunk_count, uint first_row) {
+                                   __global const uint* numbers, SCALAR lr, ACC scale, ACC factor, SCALAR a, SCALAR b, SCALAR eps, SCALAR wd, ulong seed,
+                                   uint flags, uint chunk_count, uint first_row) {
   Scalars k;
   uint known = 0;  // the step that k is of
   for (ulong c = group; c < chunk_count; c += groups) {
@@ -56,8 +58,8 @@ static inline void optim_step_body(CLUTCH_ID_PARAMS, const Table* table, __globa
     barrier(CLK_GLOBAL_MEM_FENCE);
 #endif
     if (flags & COUNTS && lane == 0) *counter = t;
-    if (t != known) k = scalars_of(lr, a, b, eps, wd, t, flags), known = t;
-    const Row r = row_of(table, chunk.x - first_row);
+    if (t != known) k = scalars_of(lr, a, b, eps, wd, seed, t, flags), known = t;
+    const Row r = row_of(table, chunk.x - first_row, ROUNDING == STOCHASTIC ? numbers[chunk.x] : 0);
     const ulong begin = (ulong)chunk.y * CHUNK, end = min(begin + CHUNK, sizes[chunk.x]);
     ulong tail = begin;
 #if VECTORS
@@ -74,7 +76,8 @@ static inline void optim_step_body(CLUTCH_ID_PARAMS, const Table* table, __globa
 __kernel void optim_step(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uchar* sizes, ulong sizes_offset, __global const uchar* chunks,
                          ulong chunks_offset, __global uchar* steps, ulong steps_offset, __global const uchar* lrs, ulong lrs_offset,
                          __global const uchar* scales, ulong scales_offset, __global const uchar* found, ulong found_offset, __global const uchar* factors,
-                         ulong factors_offset, SCALAR lr, SCALAR a, SCALAR b, SCALAR eps, SCALAR wd, uint flags, uint chunk_count, uint first_row) {
+                         ulong factors_offset, __global const uchar* numbers, ulong numbers_offset, SCALAR lr, SCALAR a, SCALAR b, SCALAR eps, SCALAR wd,
+                         ulong seed, uint flags, uint chunk_count, uint first_row) {
   CLUTCH_IF_PREDICATE
   if (flags & HAS_FOUND && *(__global const float*)(found + found_offset) != 0) return;
   CLUTCH_TABLE(table)
@@ -84,7 +87,8 @@ __kernel void optim_step(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uc
   if (SCALED) scale = *(__global const float*)(scales + scales_offset), scale = isnan(scale) ? NAN : scale;
   if (flags & HAS_FACTOR) factor = *(__global const float*)(factors + factors_offset), factor = isnan(factor) ? NAN : factor;
   optim_step_body(CLUTCH_IDS, &table, (__global const ulong*)(sizes + sizes_offset), (__global const uint2*)(chunks + chunks_offset),
-                  (__global float*)(steps + steps_offset), lr, scale, factor, a, b, eps, wd, flags, chunk_count, first_row);
+                  (__global float*)(steps + steps_offset), (__global const uint*)(numbers + numbers_offset), lr, scale, factor, a, b, eps, wd, seed, flags,
+                  chunk_count, first_row);
 }
 #endif
 
@@ -152,7 +156,8 @@ __kernel void optim_norm(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uc
 #ifdef CLUTCH_ENTRY_optim_norm_total
 // One group: the norm, and the factor that brings it to `most` where it is larger.
 __kernel void optim_norm_total(CLUTCH_PREDICATE __global uchar* norm, ulong norm_offset, __global uchar* factor, ulong factor_offset,
-                               __global const uchar* partial, ulong partial_offset, uint count, ACC most) {
+                               __global const uchar* partial, ulong partial_offset, __global const uchar* scales, ulong scales_offset, uint count, uint scaled,
+                               ACC most) {
   CLUTCH_IF_PREDICATE
   LANES_MEMORY ACC all[NORM_LANES];
   __global const ACC* x = (__global const ACC*)(partial + partial_offset);
@@ -164,7 +169,9 @@ __kernel void optim_norm_total(CLUTCH_PREDICATE __global uchar* norm, ulong norm
   }
   meet_all(all, lane, lanes);
   if (lane == 0) {
-    ACC total = NORM == 0 ? SQRT(all[0]) : all[0], scale = DIV(most, total + (ACC)1e-6);
+    ACC total = NORM == 0 ? SQRT(all[0]) : all[0], scale;
+    if (scaled) total = DIV(total, (ACC) * (__global const float*)(scales + scales_offset));
+    scale = DIV(most, total + (ACC)1e-6);
     *(__global ACC*)(norm + norm_offset) = total;
     *(__global float*)(factor + factor_offset) = (float)(scale > 1 ? (ACC)1 : scale);
   }
@@ -172,16 +179,25 @@ __kernel void optim_norm_total(CLUTCH_PREDICATE __global uchar* norm, ulong norm
 #endif
 
 #ifdef CLUTCH_ENTRY_optim_scale
-// Gradients times a factor on the device.
+#if !defined(SCALES) || !defined(CHECKS)
+#error "SCALES (0 not, 1 by the factor, 2 by its inverse) and CHECKS are not defined"
+#endif
+// Gradients times a factor on the device; found becomes 1 where one is not finite.
 __kernel void optim_scale(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uchar* sizes, ulong sizes_offset, __global const uchar* chunks,
-                          ulong chunks_offset, __global const uchar* factors, ulong factors_offset, uint chunk_count, uint first_row, uint columns,
-                          uint column) {
+                          ulong chunks_offset, __global const uchar* factors, ulong factors_offset, __global uchar* found, ulong found_offset, uint chunk_count,
+                          uint first_row, uint columns, uint column) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TABLE(table)
   __global const ulong* size_of = (__global const ulong*)(sizes + sizes_offset);
   __global const uint2* chunk_of = (__global const uint2*)(chunks + chunks_offset);
-  const ACC factor = *(__global const float*)(factors + factors_offset);
+  float given = SCALES ? *(__global const float*)(factors + factors_offset) : 1;
+  if (SCALES == 2) given = div_rn(1.0f, given);
+  const ACC factor = (ACC)given;
   const ulong lane = get_local_id(0), lanes = get_local_size(0);
+  ACC zero = 0;  // times what is finite
+#if VECTORS
+  V zeros = 0;
+#endif
   for (ulong c = get_group_id(0); c < chunk_count; c += get_num_groups(0)) {
     const uint2 chunk = chunk_of[c];
     const ulong at = (chunk.x - first_row) * (ulong)columns + column;
@@ -191,9 +207,73 @@ __kernel void optim_scale(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const u
     ulong tail = begin;
 #if VECTORS
     tail = begin + (end - begin) / LANES * LANES;
-    for (ulong i = begin + lane * LANES; i < tail; i += lanes * LANES) STOREV_T(g, (long)i, LOADV_T(g, (long)i) * factor);
+    for (ulong i = begin + lane * LANES; i < tail; i += lanes * LANES) {
+      V x = LOADV_T(g, (long)i);
+      if (CHECKS) zeros = FMA(x, (V)0, zeros);
+      if (SCALES) STOREV_T(g, (long)i, x * factor);
+    }
 #endif
-    for (ulong i = tail + lane; i < end; i += lanes) STORE_T(g, (long)i, LOAD_T(g, (long)i) * factor);
+    for (ulong i = tail + lane; i < end; i += lanes) {
+      ACC x = LOAD_T(g, (long)i);
+      if (CHECKS) zero = FMA(x, (ACC)0, zero);
+      if (SCALES) STORE_T(g, (long)i, x * factor);
+    }
   }
+#if VECTORS
+  ACC all[LANES];
+  CLUTCH_CONCAT(vstore, LANES)(zeros, 0, all);
+  for (int l = 0; l < LANES; ++l) zero += all[l];
+#endif
+  if (CHECKS && zero != 0) atomic_xchg((volatile __global int*)(found + found_offset), as_int(1.0f));
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_optim_update_scaler
+// Scale and tracker by what was found, which is forgotten.
+__kernel void optim_update_scaler(CLUTCH_PREDICATE __global uchar* scales, ulong scales_offset, __global uchar* trackers, ulong trackers_offset,
+                                  __global uchar* found, ulong found_offset, uint count, int interval, float growth, float backoff) {
+  CLUTCH_IF_PREDICATE
+  __global float* scale = (__global float*)(scales + scales_offset);
+  __global int* tracker = (__global int*)(trackers + trackers_offset);
+  __global float* seen = (__global float*)(found + found_offset);
+  int bad = 0, done = *tracker + 1;
+  if (get_global_id(0) != 0) return;
+  for (uint s = 0; s < count; ++s) {
+    if (seen[s] != 0) bad = 1;
+    seen[s] = 0;
+  }
+  if (bad) {
+    *scale *= backoff, done = 0;
+  } else if (done >= interval) {
+    float grown = *scale * growth;
+    if (grown < INFINITY) *scale = grown;
+    done = 0;
+  }
+  *tracker = done;
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_optim_schedule
+// Rates times the factor of the step that the counter comes to. decay: 0 constant, 1 linear, 2 cosine.
+__kernel void optim_schedule(CLUTCH_PREDICATE __global uchar* lrs, ulong lrs_offset, __global const uchar* rates, ulong rates_offset, __global uchar* counts,
+                             ulong counts_offset, uint n, ulong advance, ulong warmup, ulong steps, int decay, float start, float end) {
+  CLUTCH_IF_PREDICATE
+  __global float* lr = (__global float*)(lrs + lrs_offset);
+  __global const float* rate = (__global const float*)(rates + rates_offset);
+  __global ulong* count = (__global ulong*)(counts + counts_offset);
+  if (get_global_id(0) != 0) return;
+  const ulong t = *count + advance, s = t - warmup;
+  float factor = 1;
+  *count = t;
+  if (t < warmup) {
+    factor = fma_rn(1 - start, div_rn((float)t, (float)warmup), start);
+  } else if (decay != 0) {
+    const float x = s >= steps ? 1 : div_rn((float)s, (float)steps);
+    VF cosine, sine = sincospi_f32((VF)x, &cosine);
+    float lanes[WIDTH];
+    CLUTCH_SPILL(cosine, lanes);
+    factor = decay == 1 ? fma_rn(end - 1, x, 1.0f) : fma_rn(1 - end, 0.5f + 0.5f * lanes[0], end);
+  }
+  for (uint i = 0; i < n; ++i) lr[i] = rate[i] * factor;
 }
 #endif

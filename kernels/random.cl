@@ -8,6 +8,7 @@
 #include "common/elementwise.clh"
 #include "common/launch.clh"
 #include "common/math.clh"
+#include "common/philox.clh"
 
 #ifdef CLUTCH_ENTRY_random_state
 // Holds {seed, offset}: sets both, or moves the offset on.
@@ -43,26 +44,12 @@ typedef struct {
 
 // Block number `block` (lane j of a vector: block + j) of the stream of numbers that the seed selects.
 static inline Words philox(ulong seed, ulong block) {
-  uint lane[16];
-  for (uint j = 0; j < 16; ++j) lane[j] = j;
-  VU low = (VU)(uint)block;
-#if WIDTH > 1
-  low += CLUTCH_CONCAT(vload, WIDTH)(0, lane);
-#endif
+  VU low = (VU)(uint)block + lane_numbers();
   // Blocks of a vector share their high half: chunks begin at multiples of 16 blocks behind any offset, so a carry is added.
   VU carry = low < (VU)(uint)block ? (VU)1u : (VU)0u;
   VU c0 = low, c1 = (VU)(uint)(block >> 32) + carry, c2 = (VU)0u, c3 = (VU)0u;
   uint k0 = (uint)seed, k1 = (uint)(seed >> 32);
-  for (int round = 0; round < 10; ++round) {
-    VU h0 = mul_hi((VU)0xD2511F53u, c0), l0 = (VU)0xD2511F53u * c0;
-    VU h1 = mul_hi((VU)0xCD9E8D57u, c2), l1 = (VU)0xCD9E8D57u * c2;
-    c0 = h1 ^ c1 ^ (VU)k0;
-    c1 = l1;
-    c2 = h0 ^ c3 ^ (VU)k1;
-    c3 = l0;
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
+  CLUTCH_PHILOX(VU, c0, c1, c2, c3, k0, k1)
   Words r;
   r.w[0] = c0;
   r.w[1] = c1;

@@ -3,11 +3,13 @@
 #include <clutch/ops/fill.hpp>
 #include <clutch/ops/optim.hpp>
 
+#include "ops/optim/gradients.hpp"
 #include "ops/optim/group.hpp"
 #include "runtime/storage.hpp"
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 namespace clutch::inline v0 {
 namespace detail {
@@ -45,6 +47,7 @@ KernelPlan select(const DeviceTraits& traits, const OptimProblem& p, std::string
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype)).set_type("S", p.state).set_text("S_NAME", name(p.state));
   plan.defines.set("OPTIMIZER", static_cast<int>(p.kind)).set("NUMERICS", static_cast<int>(numerics) - 1).set("STATES", p.states());
   plan.defines.set("EXTRA", p.extra).set("BUFFER", p.buffer).set("MASTER", p.master).set("SCALED", p.scaled);
+  plan.defines.set("ROUNDING", static_cast<int>(p.rounding));
   plan.defines.set("CHUNK", static_cast<std::int64_t>(plan.tuning.tile)).set_text("SCALAR", wide ? "double" : "float");
   if (plan.tuning.local > 1) plan.defines.set("GROUPED", 1);
   return plan;
@@ -73,6 +76,7 @@ std::vector<std::string> state_names(const OptimProblem& p) {
       break;
   }
   if (p.master) names.emplace_back("master");
+  if (p.compensated()) names.emplace_back("compensation");
   return names;
 }
 
@@ -120,6 +124,8 @@ DType state_dtype(DType dtype, const optim::Precision& precision, const char* op
   if (precision.state == StateType::bf16 && dtype == DType::f64) refuse("states of f64 parameters are f64");
   DType state = dtype == DType::f64 || precision.state == StateType::same ? dtype : precision.state == StateType::f32 ? DType::f32 : DType::bf16;
   if (precision.numerics == Numerics::composed && (small || state != dtype)) refuse("numerics composed are for f32 and f64 parameters with states alike");
+  if (precision.rounding == optim::Rounding::kahan && (dtype != DType::bf16 || precision.master)) refuse("compensation is for bf16 without f32 weights");
+  if (precision.rounding == optim::Rounding::stochastic && dtype != DType::bf16 && state != DType::bf16) refuse("stochastic rounding is for what is bf16");
   return state;
 }
 
@@ -157,21 +163,18 @@ void check_apart_all(std::span<const Tensor* const> params, const char* op) {
       throw Error(ErrorCode::invalid_overlap, op, "some parameters appear in more than one place: they share memory");
 }
 
-namespace {
-
-void check_device_scalar(const Tensor& t, const char* what, const char* op) {
-  if (t.defined() && (t.dtype() != DType::f32 || t.numel() != 1))
+void check_device_scalar(const Tensor& t, std::int64_t most, const char* what, const char* op) {
+  if (t.defined() && (t.dtype() != DType::f32 || (t.numel() != 1 && t.numel() != most)))
     throw Error(t.dtype() != DType::f32 ? ErrorCode::invalid_dtype : ErrorCode::invalid_shape, op,
                 fmt::format("{} must be f32 of one element, got {} of {}", what, name(t.dtype()), to_string(t.sizes())));
 }
 
-}  // namespace
-
-void check_step_options(const optim::StepOptions& options, const char* op) {
-  check_device_scalar(options.lr, "lr", op);
-  check_device_scalar(options.grad_scale, "grad_scale", op);
-  check_device_scalar(options.found_inf, "found_inf", op);
-  check_device_scalar(options.grad_factor, "grad_factor", op);
+void check_step_options(const optim::StepOptions& options, std::size_t groups, const char* op) {
+  check_device_scalar(options.lr, static_cast<std::int64_t>(groups), "lr", op);
+  check_device_scalar(options.grad_scale, 1, "grad_scale", op);
+  check_device_scalar(options.found_inf, 1, "found_inf", op);
+  check_device_scalar(options.grad_factor, 1, "grad_factor", op);
+  if (options.max_norm && options.grad_factor.defined()) throw Error(ErrorCode::invalid_argument, op, "both max_norm and grad_factor are given");
 }
 
 void check_optim_gradients(const OptimGroup& g, std::span<const Tensor> grads) {
@@ -226,6 +229,7 @@ OptimGroup make_optim_group(std::vector<Tensor> params, const OptimHyper& hyper,
   g.problem = {
       params[0].dtype(),     state_dtype(params[0].dtype(), hyper.precision, hyper.op), hyper.kind, hyper.precision.numerics, hyper.extra, hyper.buffer,
       hyper.precision.master};
+  g.problem.rounding = hyper.precision.rounding;
   if (hyper.precision.numerics == Numerics::automatic && !runtime.traits().fp64) note_fallback("extension", hyper.op, "without fp64, numerics f32");
   const BuiltPlan& plan = plan_for(runtime, "optim", g.problem, {});
   g.names = state_names(g.problem);
@@ -235,7 +239,8 @@ OptimGroup make_optim_group(std::vector<Tensor> params, const OptimHyper& hyper,
   for (const std::string& name : g.names) {
     if (!own) break;
     bool master = name == "master";
-    std::vector<Tensor> column = make_column(params, master ? DType::f32 : g.problem.state, name == "sum" ? hyper.initial : 0, stream);
+    DType dtype = master ? DType::f32 : name == "compensation" ? DType::bf16 : g.problem.state;
+    std::vector<Tensor> column = make_column(params, dtype, name == "sum" ? hyper.initial : 0, stream);
     if (master)
       for (std::size_t i = 0; i < params.size(); ++i) copy_(column[i], params[i], {}, stream);
     g.columns.insert(g.columns.end(), column.begin(), column.end());
@@ -252,6 +257,11 @@ OptimGroup make_optim_group(std::vector<Tensor> params, const OptimHyper& hyper,
   if (own) g.steps = zeros({g.first_chunk.back()}, {.dtype = DType::f32, .device = stream.device()}, stream);
   g.sizes = from_host(sizes, {static_cast<std::int64_t>(sizes.size())}, stream.device(), stream);
   g.chunks = from_host(chunks, {static_cast<std::int64_t>(chunks.size())}, stream.device(), stream);
+  if (g.problem.rounding == optim::Rounding::stochastic) {
+    std::vector<std::int32_t> numbers(params.size());
+    std::iota(numbers.begin(), numbers.end(), static_cast<std::int32_t>(first));
+    g.numbers = from_host(numbers, {static_cast<std::int64_t>(numbers.size())}, stream.device(), stream);
+  }
   g.params = std::move(params);
   return g;
 }
@@ -319,12 +329,13 @@ void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim:
     given(options.grad_scale, "grad_scale");
     given(options.found_inf, "found_inf");
     given(options.grad_factor, "grad_factor");
+    given(g.numbers, "number");
     scalar(h.lr, "lr");
     scalar(h.a, h.names[0]);
     scalar(h.b, h.names[1]);
     scalar(h.eps, "eps");
     scalar(h.weight_decay, "weight_decay");
-    encoder.value(flags).value(static_cast<std::uint32_t>(count));
+    encoder.value(h.precision.seed, "seed").value(flags).value(static_cast<std::uint32_t>(count));
     encoder.value(static_cast<std::uint32_t>(part.first));
     auto groups = static_cast<std::uint64_t>(count);
     if (plan.tuning.local == 1) groups = std::min<std::uint64_t>(groups, 32 * static_cast<std::uint64_t>(runtime.traits().compute_units));
@@ -335,7 +346,9 @@ void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim:
 void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, std::span<const Tensor> grads, std::initializer_list<OptimState> states,
                       const Tensor& steps, const optim::StepOptions& options, const Stream& given) {
   std::vector<const Tensor*> all{&steps};
-  if (hyper.precision.master) throw Error(ErrorCode::not_supported, hyper.op, "f32 weights are kept by the optimizers' classes");
+  if (hyper.precision.master || hyper.precision.rounding == optim::Rounding::kahan)
+    throw Error(ErrorCode::not_supported, hyper.op, "f32 weights and compensation are kept by the optimizers' classes");
+  if (options.max_norm) throw Error(ErrorCode::not_supported, hyper.op, "clipping within the step is the optimizers' classes': give a grad_factor");
   if (grads.size() != params.size())
     throw Error(ErrorCode::invalid_argument, hyper.op, fmt::format("{} gradients for {} parameters", grads.size(), params.size()));
   std::vector<const Tensor*> written;
@@ -354,7 +367,7 @@ void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, s
   if (steps.dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, hyper.op, fmt::format("steps are {}, wanted f32", name(steps.dtype())));
   if (!(steps.sizes() == Dims{count}) || !steps.is_contiguous())
     throw Error(ErrorCode::invalid_shape, hyper.op, fmt::format("steps of {}, wanted one for each of {} parameters", to_string(steps.sizes()), count));
-  check_step_options(options, hyper.op);
+  check_step_options(options, 1, hyper.op);
   if (params.empty()) return;
   Stream stream = resolve_stream(given, runtime, hyper.op);
   DType state = state_dtype(params[0].dtype(), hyper.precision, hyper.op);

@@ -18,19 +18,29 @@ struct OptimProblem {
   bool buffer = false;  ///< momentum of SGD and RMSprop
   bool master = false;
   bool scaled = false;  ///< gradients are divided by a scale
+  optim::Rounding rounding = optim::Rounding::nearest;
 
   int states() const { return (kind == OptimKind::sgd ? 0 : kind == OptimKind::adam ? 2 : 1) + buffer + extra; }
-  int columns() const { return 2 + states() + master; }
+  bool compensated() const { return rounding == optim::Rounding::kahan; }
+  int columns() const { return 2 + states() + (master || compensated()); }
 };
 
-enum class NormEntry : std::uint8_t { chunks, total, scale };
-/// The same for norms of gradients.
-struct NormProblem {
+/// What is around the step.
+enum class OptimAid : std::uint8_t {
+  norm_chunks,
+  norm_total,
+  scale,
+  unscale,  ///< by the inverse of a scale, and notes what is not finite
+  check,    ///< notes it alone
+  update_scaler,
+  schedule,
+};
+struct OptimAidProblem {
   DType dtype = DType::f32;
   optim::NormType norm = optim::NormType::two;
-  NormEntry entry = NormEntry::chunks;
+  OptimAid aid = OptimAid::norm_chunks;
 };
-KernelPlan select(const DeviceTraits& traits, const NormProblem& problem, std::string_view forced = {});
+KernelPlan select(const DeviceTraits& traits, const OptimAidProblem& problem, std::string_view forced = {});
 
 /// Pure. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const OptimProblem& problem, std::string_view forced = {});

@@ -2,6 +2,7 @@
 #pragma once
 // Descriptor of the optimizers: what tests and benches share.
 #include <clutch/ops/copy.hpp>
+#include <clutch/ops/fill.hpp>
 #include <clutch/ops/optim.hpp>
 
 #include "support/host_model.hpp"
@@ -10,6 +11,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -358,12 +360,56 @@ struct OptimCase {
     return p;
   }
 
+  /// Three scalers: one whose last number was found, one that grows, one that goes on.
+  static Problem update_problem() {
+    constexpr std::int64_t kFound = 3, kRow = 2 + kFound;
+    const float before[] = {8, 1, 0, 0, 1, 8, 1, 0, 0, 0, 8, 0, 0, 0, 0}, after[] = {4, 0, 0, 0, 0, 24, 0, 0, 0, 0, 8, 1, 0, 0, 0};
+    Problem p{.name = "update", .entry = "optim_update_scaler", .is_helper = true};
+    auto raw = [](std::span<const float> values) {
+      auto bytes = std::as_bytes(values);
+      std::vector<std::uint8_t> all(bytes.size());
+      std::memcpy(all.data(), bytes.data(), bytes.size());
+      return all;
+    };
+    p.inputs.push_back({DType::f32, {3, kRow}, {}, raw(before)});
+    p.output = {DType::f32, {3, kRow}, {}, raw(after)};
+    p.run = [](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      Tensor rows = in[0].clone(stream);
+      for (std::int64_t i = 0; i < 3; ++i) {
+        Tensor row = rows.select(0, i), tracker = row.slice(0, 1, 2).to(DType::i32, {}, stream);
+        optim::update_scale_(row.slice(0, 0, 1), tracker, row.slice(0, 2, kRow), {.growth_factor = 3, .growth_interval = 2}, stream);
+        copy_(row.slice(0, 1, 2), tracker, {}, stream);
+      }
+      copy_(out, rows, {}, stream);
+    };
+    return p;
+  }
+
+  /// Two rates half way down a cosine.
+  static Problem schedule_problem() {
+    Problem p{.name = "schedule", .entry = "optim_schedule", .is_helper = true};
+    std::vector<std::uint8_t> raw(12), want(8);
+    for (std::size_t i = 0; i < 3; ++i) model::store_at(raw.data(), i, DType::f32, static_cast<double>(i + 1));
+    model::store_at(want.data(), 0, DType::f32, 2 * 0.625), model::store_at(want.data(), 1, DType::f32, 3 * 0.625);
+    p.inputs.push_back({DType::f32, {3}, {}, raw});
+    p.output = {DType::f32, {2}, {}, want};
+    p.run = [](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      Tensor step = zeros({1}, {.dtype = DType::i64, .device = out.device()}, stream);
+      Tensor lr = empty({2}, {.dtype = DType::f32, .device = out.device()}, stream);
+      optim::schedule_(lr, in[0].slice(0, 1, 3), step, 7, {.warmup_steps = 3, .decay = optim::Decay::cosine, .decay_steps = 8, .end = 0.25}, stream);
+      copy_(out, lr, {}, stream);
+    };
+    return p;
+  }
+
   static std::vector<Problem> problems(std::uint64_t seed) {
     using optim::Numerics;
     return {
         norm_problem("optim_norm", DType::f32, seed + 4),
         norm_problem("optim_norm_total", DType::bf16, seed + 5),
         norm_problem("optim_scale", DType::f32, seed + 6),
+        update_problem(),
+        schedule_problem(),
         problem("adamw f32", {.kind = Kind::adam, .weight_decay = 0.01, .decoupled = true}, DType::f32, seed),
         problem("sgd bf16", {.kind = Kind::sgd, .b = 0, .weight_decay = 0.01, .nesterov = true, .buffer = true}, DType::bf16, seed + 1),
         problem("adagrad f64", {.kind = Kind::adagrad, .a = 0.1, .eps = 1e-10}, DType::f64, seed + 2),
@@ -384,10 +430,18 @@ struct OptimCase {
       {"optim_norm_total", Edit::stride, "i += NORM_LANES) sum = MEET", "i += 2 * NORM_LANES) sum = MEET"},
       {"optim_norm_total", Edit::offset, "uint i = (uint)l;", "uint i = (uint)l / 2;"},
       {"optim_norm_total", Edit::arithmetic, "NORM == 0 ? SQRT(all[0])", "NORM == 0 ? (all[0])"},
-      {"optim_scale", Edit::tail, "i < end; i += lanes) STORE_T(g", "i + 1 < end; i += lanes) STORE_T(g"},
+      {"optim_scale", Edit::tail, "i < end; i += lanes) {\n      ACC x", "i + 1 < end; i += lanes) {\n      ACC x"},
       {"optim_scale", Edit::stride, "(ulong)chunk.y * CHUNK", "(ulong)chunk.y * (CHUNK / 2)"},
       {"optim_scale", Edit::offset, "table_at(&table, at)", "table_at(&table, 0)"},
-      {"optim_scale", Edit::arithmetic, "LOADV_T(g, (long)i) * factor", "LOADV_T(g, (long)i) + factor"},
+      {"optim_scale", Edit::arithmetic, "STOREV_T(g, (long)i, x * factor)", "STOREV_T(g, (long)i, x + factor)"},
+      {"optim_update_scaler", Edit::tail, "s < count; ++s", "s + 1 < count; ++s"},
+      {"optim_update_scaler", Edit::stride, "seen[s] = 0", "seen[0] = 0"},
+      {"optim_update_scaler", Edit::offset, "found + found_offset", "found"},
+      {"optim_update_scaler", Edit::arithmetic, "*scale * growth", "*scale + growth"},
+      {"optim_schedule", Edit::tail, "i < n; ++i) lr[i]", "i + 1 < n; ++i) lr[i]"},
+      {"optim_schedule", Edit::stride, "rate[i] * factor", "rate[i / 2] * factor"},
+      {"optim_schedule", Edit::offset, "rates + rates_offset", "rates"},
+      {"optim_schedule", Edit::arithmetic, "fma_rn(1 - end, 0.5f", "fma_rn(end, 0.5f"},
   };
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/optim.hpp"
+#include "cases/random.hpp"
 
 #include "graph/backends.hpp"
 #include "ops/optim_plan.hpp"
@@ -10,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <bit>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -145,51 +148,165 @@ TEST(Optim, LengthsAndDtypesAreTheModelBitForBit) {
   }
 }
 
-TEST(Optim, StatesAndWeightsOfOtherDtypes) {
+/// x as the contract rounds it for a store in `to`; `random` are 16 bits.
+float rounded(float x, DType to, optim::Rounding rounding, std::uint32_t random) {
+  if (to == DType::bf16 && rounding == optim::Rounding::stochastic) {
+    std::uint32_t u = std::bit_cast<std::uint32_t>(x);
+    if (std::isnan(x)) return x;
+    return std::bit_cast<float>((u + random) & 0xFFFF0000u);
+  }
+  std::uint8_t bytes[8];
+  model::store_at(bytes, 0, to, static_cast<double>(x));
+  return static_cast<float>(model::value_at(bytes, 0, to));
+}
+
+/// Adam's numbers of several parameters with all that Precision has, in f32 what rounding leaves.
+struct PreciseAdam {
+  OptimModel model;
+  DType dtype, state;
+  optim::Precision precision;
+  struct Param {
+    std::uint32_t number;
+    std::vector<float> p, m, v, lost;
+  };
+  std::vector<Param> params;
+
+  void step(int t, const std::vector<std::vector<float>>& grads) {
+    for (std::size_t k = 0; k < params.size(); ++k) {
+      Param& a = params[k];
+      for (std::size_t i = 0; i < a.p.size(); ++i) {
+        std::array<std::uint32_t, 4> words =
+            cases::RandomCase::philox({static_cast<std::uint32_t>(i / 2), 0, static_cast<std::uint32_t>(t), a.number},
+                                      {static_cast<std::uint32_t>(precision.seed), static_cast<std::uint32_t>(precision.seed >> 32)});
+        auto random = [&](std::size_t word) { return words[word] >> (i % 2 * 16) & 0xFFFFu; };
+        float x = a.p[i], of[3] = {a.m[i], a.v[i], 0};
+        if (precision.rounding == optim::Rounding::kahan) x = x + a.lost[i];
+        model.step<float>(t, grads[k][i], x, of);
+        a.m[i] = rounded(of[0], state, precision.rounding, random(1)), a.v[i] = rounded(of[1], state, precision.rounding, random(2));
+        a.p[i] = precision.master ? x : rounded(x, dtype, precision.rounding, random(0));
+        if (precision.rounding == optim::Rounding::kahan) a.lost[i] = std::isfinite(a.p[i]) ? rounded(x - a.p[i], DType::bf16, {}, 0) : 0;
+        if (precision.master) a.lost[i] = rounded(x, dtype, precision.rounding, random(0));
+      }
+    }
+  }
+};
+
+TEST(Optim, StatesWeightsAndRoundingsOfAllKinds) {
+  using optim::Rounding;
   CLUTCH_EACH_DEVICE(device) {
-    constexpr std::int64_t kCount = 100;
-    constexpr auto kSize = static_cast<std::size_t>(kCount);
     for (DType dtype : {DType::f32, DType::f16, DType::bf16})
       for (StateType type : {StateType::same, StateType::f32, StateType::bf16})
-        for (bool master : {false, true}) {
-          if (master && dtype == DType::f32) continue;
-          OptimModel m{.kind = Kind::adam, .lr = 0.02, .weight_decay = 0.05, .decoupled = true};
-          m.numerics = device.traits().fp64 ? Numerics::source : Numerics::f32;
-          DType state = type == StateType::same ? dtype : type == StateType::f32 ? DType::f32 : DType::bf16;
-          std::vector<std::uint8_t> start = model::make_values(kSize, dtype, seed(), false), raw = model::make_values(kSize, dtype, seed() + 1, false);
-          Tensor param = from_bytes(start.data(), start.size(), {kCount}, {.dtype = dtype, .device = device});
-          Tensor grad = from_bytes(raw.data(), raw.size(), {kCount}, {.dtype = dtype, .device = device});
-          auto optimizer = OptimCase::make(m, {param}, {.state = type, .master = master});
-          auto rounded = [](float x, DType to) {
-            std::uint8_t bytes[8];
-            model::store_at(bytes, 0, to, static_cast<double>(x));
-            return static_cast<float>(model::value_at(bytes, 0, to));
-          };
-          std::vector<float> p(kSize), s(2 * kSize);
-          for (std::size_t i = 0; i < kSize; ++i) p[i] = static_cast<float>(model::value_at(start.data(), i, dtype));
-          for (int t = 1; t <= 20; ++t) {
-            optimizer->step(std::span(&grad, 1));
-            for (std::size_t i = 0; i < kSize; ++i) {
-              float of[3] = {s[2 * i], s[2 * i + 1], 0};
-              m.step<float>(t, static_cast<float>(model::value_at(raw.data(), i, dtype)), p[i], of);
-              s[2 * i] = rounded(of[0], state), s[2 * i + 1] = rounded(of[1], state);
-              if (!master) p[i] = rounded(p[i], dtype);
+        for (bool master : {false, true})
+          for (Rounding rounding : {Rounding::nearest, Rounding::stochastic, Rounding::kahan}) {
+            DType state = type == StateType::same ? dtype : type == StateType::f32 ? DType::f32 : DType::bf16;
+            if (master && dtype == DType::f32) continue;
+            if (rounding == Rounding::kahan && (dtype != DType::bf16 || master)) continue;
+            if (rounding == Rounding::stochastic && dtype != DType::bf16 && state != DType::bf16) continue;
+            PreciseAdam want{.model = {.kind = Kind::adam, .lr = 0.02, .weight_decay = 0.05, .decoupled = true},
+                             .dtype = dtype,
+                             .state = state,
+                             .precision = {.state = type, .master = master, .rounding = rounding, .seed = 0x123456789ABCDEFull}};
+            want.model.numerics = device.traits().fp64 ? Numerics::source : Numerics::f32;
+            std::string what = fmt::format("{} states {} master {} rounding {}", name(dtype), name(state), master, static_cast<int>(rounding));
+            std::vector<Tensor> params, grads;
+            std::vector<std::vector<float>> of_grads;
+            for (std::int64_t n : {100, 1, 37}) {
+              auto size = static_cast<std::size_t>(n);
+              std::vector<std::uint8_t> start = model::make_values(size, dtype, seed(), false), raw = model::make_values(size, dtype, seed() + 1, false);
+              params.push_back(from_bytes(start.data(), start.size(), {n}, {.dtype = dtype, .device = device}));
+              grads.push_back(from_bytes(raw.data(), raw.size(), {n}, {.dtype = dtype, .device = device}));
+              std::vector<float> zeros(size), p(size), g(size);
+              for (std::size_t i = 0; i < size; ++i)
+                p[i] = static_cast<float>(model::value_at(start.data(), i, dtype)), g[i] = static_cast<float>(model::value_at(raw.data(), i, dtype));
+              want.params.push_back({static_cast<std::uint32_t>(want.params.size()), p, zeros, zeros, zeros});
+              of_grads.push_back(g);
             }
+            auto optimizer = OptimCase::make(want.model, params, want.precision);
+            for (int t = 1; t <= 20; ++t) optimizer->step(grads), want.step(t, of_grads);
+            auto kept = optimizer->state();
+            auto same = [&](const Tensor& got, const std::vector<float>& values) {
+              std::vector<std::uint8_t> raw(bytes_for(got.dtype(), values.size()));
+              for (std::size_t i = 0; i < values.size(); ++i) model::store_at(raw.data(), i, got.dtype(), static_cast<double>(values[i]));
+              return compare_bits(got.to_bytes(), raw, got.dtype(), !device.traits().denormals);
+            };
+            for (std::size_t k = 0; k < params.size(); ++k) {
+              const PreciseAdam::Param& a = want.params[k];
+              EXPECT_EQ(same(params[k], master ? a.lost : a.p), "") << what;
+              EXPECT_EQ(same(kept.at(fmt::format("{}.exp_avg", k)), a.m), "") << what;
+              EXPECT_EQ(same(kept.at(fmt::format("{}.exp_avg_sq", k)), a.v), "") << what;
+              EXPECT_EQ(kept.at(fmt::format("{}.exp_avg", k)).dtype(), state) << what;
+              if (master) {
+                EXPECT_EQ(same(kept.at(fmt::format("{}.master", k)), a.p), "") << what;
+              }
+              if (rounding == Rounding::kahan) {
+                EXPECT_EQ(same(kept.at(fmt::format("{}.compensation", k)), a.lost), "") << what;
+              }
+            }
+            EXPECT_EQ(kept.contains("0.number"), rounding == Rounding::stochastic) << what;
           }
-          std::vector<std::uint8_t> got = param.to_bytes(), want(got.size()), weights(4 * kSize);
-          for (std::size_t i = 0; i < kSize; ++i) {
-            model::store_at(want.data(), i, dtype, static_cast<double>(p[i]));
-            model::store_at(weights.data(), i, DType::f32, static_cast<double>(p[i]));
-          }
-          std::string what = fmt::format("{} states {} master {}", name(dtype), name(state), master);
-          EXPECT_EQ(compare_bits(got, want, dtype, !device.traits().denormals), "") << what;
-          auto kept = optimizer->state();
-          EXPECT_EQ(kept.at("0.exp_avg").dtype(), state) << what;
-          EXPECT_EQ(kept.contains("0.master"), master) << what;
-          if (master) {
-            EXPECT_EQ(compare_bits(kept.at("0.master").to_bytes(), weights, DType::f32, !device.traits().denormals), "") << what;
-          }
-        }
+  }
+}
+
+/// What the other roundings are for: steps far smaller than a bf16 unit add up.
+TEST(Optim, SmallStepsAreNotLost) {
+  using optim::Rounding;
+  CLUTCH_EACH_DEVICE(device) {
+    constexpr std::int64_t kCount = 20000;
+    constexpr int kSteps = 128;  // of a 16th of a unit each: 8 units of 2^-7 at 1
+    auto mean_after = [&](Rounding rounding) {
+      Tensor p = full({kCount}, 1, {.dtype = DType::bf16, .device = device}), g = full({kCount}, -1, {.dtype = DType::bf16, .device = device});
+      optim::SGD sgd({p}, {.lr = 0x1p-11, .precision = {.rounding = rounding, .seed = 5}});
+      for (int t = 0; t < kSteps; ++t) sgd.step(std::span(&g, 1));
+      return mean(p.to(DType::f32)).item();
+    };
+    EXPECT_EQ(mean_after(Rounding::nearest), 1);
+    EXPECT_EQ(mean_after(Rounding::kahan), 1.0625);
+    // Each element's sum of rounding errors has a variance below steps * (2^-7)^2 * (1/16) * (15/16).
+    double deviation = std::sqrt(kSteps * 0x1p-14 * 15 / 256 / kCount);
+    EXPECT_NEAR(mean_after(Rounding::stochastic), 1.0625, 5 * deviation);
+    // Infinities, NaN and overflow.
+    const float inf = std::numeric_limits<float>::infinity();
+    for (Rounding rounding : {Rounding::stochastic, Rounding::kahan}) {
+      std::vector<float> values(70, 1.0f);
+      values[0] = values[66] = inf, values[1] = values[67] = -inf, values[2] = values[68] = std::numeric_limits<float>::quiet_NaN();
+      values[3] = values[69] = 0x1.FEp127f;
+      Tensor p = from_host(values, {70}, device).to(DType::bf16), g = full({70}, -1, {.dtype = DType::bf16, .device = device});
+      optim::SGD sgd({p}, {.lr = 0x1p119, .precision = {.rounding = rounding}});
+      for (int t = 0; t < 3; ++t) sgd.step(std::span(&g, 1));
+      std::vector<float> got = p.to(DType::f32).to_host<float>();
+      for (std::size_t at : {0u, 66u}) {
+        EXPECT_EQ(got[at], inf) << at;
+        EXPECT_EQ(got[at + 1], -inf) << at;
+        EXPECT_TRUE(std::isnan(got[at + 2])) << at;
+        EXPECT_GE(got[at + 3], 0x1.FEp127f) << at;
+      }
+    }
+  }
+}
+
+TEST(Optim, RandomBitsDependOnTheNumberInTheState) {
+  CLUTCH_EACH_DEVICE(device) {
+    optim::Precision precision{.rounding = optim::Rounding::stochastic, .seed = 3};
+    Tensor start = randn({3000}, {.dtype = DType::bf16, .device = device, .seed = 1}), g = randn({3000}, {.dtype = DType::bf16, .device = device, .seed = 2});
+    auto two = [&](bool swapped, bool loaded, std::uint64_t seed) {
+      Tensor a = start.clone(), b = start.clone();
+      precision.seed = seed;
+      optim::AdamW adamw({a, b}, {.precision = precision});
+      if (loaded) {
+        auto state = adamw.state();
+        std::map<std::string, Tensor> given;
+        for (const auto& [name, tensor] : state) given[name] = tensor.clone();
+        if (swapped) std::swap(given.at("0.number"), given.at("1.number"));
+        adamw.load_state(given);
+      }
+      adamw.step(std::vector<Tensor>{g, g});
+      return std::pair(a.to_bytes(), b.to_bytes());
+    };
+    auto plain = two(false, false, 3), swapped = two(true, true, 3);
+    EXPECT_NE(plain.first, plain.second) << "each parameter has bits of its own";
+    EXPECT_EQ(swapped, std::pair(plain.second, plain.first));
+    EXPECT_EQ(two(false, true, 3), plain);
+    EXPECT_NE(two(false, false, 4).first, plain.first) << "another seed";
   }
 }
 
@@ -359,55 +476,6 @@ TEST(Optim, NaNStaysInItsElement) {
           EXPECT_EQ(got[i], got[0]);
       }
     }
-  }
-}
-
-TEST(Optim, NormsAndClippedGradients) {
-  CLUTCH_EACH_DEVICE(device) {
-    for (DType dtype : OptimCase::kDtypes) {
-      if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
-      const DType real = dtype == DType::f64 ? DType::f64 : DType::f32;
-      for (optim::NormType type : {optim::NormType::two, optim::NormType::one, optim::NormType::inf}) {
-        const std::vector<std::int64_t> sizes{1, 0, 63, 64, 8192, 65, 20000};
-        std::size_t count = 0;
-        for (std::int64_t n : sizes) count += static_cast<std::size_t>(n);
-        std::vector<std::uint8_t> raw = model::make_values(count, dtype, seed(), false);
-        Tensor flat = from_bytes(raw.data(), raw.size(), {static_cast<std::int64_t>(count)}, {.dtype = dtype, .device = device});
-        std::vector<Tensor> grads = OptimCase::cut(flat, sizes);
-        grads.insert(grads.begin() + 2, Tensor());
-        auto [norm, factor] = optim::grad_norm(grads, 2, {.norm_type = type});
-        double want = real == DType::f64 ? OptimCase::norm<double>(type, dtype, raw.data(), sizes)
-                                         : static_cast<double>(OptimCase::norm<float>(type, dtype, raw.data(), sizes));
-        EXPECT_TRUE(norm.item() == want || (std::isnan(want) && std::isnan(norm.item()))) << name(dtype) << " " << norm.item() << " " << want;
-        EXPECT_EQ(norm.dtype(), real);
-        EXPECT_EQ(flat.to_bytes(), raw) << "gradients stay";
-        long double exact = 0;
-        for (std::size_t i = 0; i < count; ++i) {
-          auto x = std::fabs(static_cast<long double>(model::value_at(raw.data(), i, dtype)));
-          exact = type == optim::NormType::two ? exact + x * x : type == optim::NormType::one ? exact + x : std::max(exact, x);
-        }
-        if (type == optim::NormType::two) exact = std::sqrt(exact);
-        if (!std::isfinite(exact)) continue;
-        double eps = real == DType::f64 ? 0x1p-53 : 0x1p-24;
-        EXPECT_LE(std::fabs(want - static_cast<double>(exact)), (256 + static_cast<double>(count) / (1 << 19)) * eps * static_cast<double>(exact));
-        // The factor within the step is the clipped step.
-        if (dtype != DType::f32 || !offered(device, Numerics::source, dtype)) continue;
-        Tensor p = randn({20000}, {.device = device, .seed = 1}), q = p.clone(), clipped = grads.back().clone();
-        optim::SGD fused({p}, {.lr = 1}), apart({q}, {.lr = 1});
-        fused.step(std::span(&grads.back(), 1), {.grad_factor = optim::grad_norm(std::span(&clipped, 1), 0.5, {.norm_type = type}).factor});
-        optim::clip_grad_norm_(std::span(&clipped, 1), 0.5, {.norm_type = type});
-        apart.step(std::span(&clipped, 1));
-        EXPECT_EQ(p.to_bytes(), q.to_bytes());
-      }
-    }
-    Tensor g = full({100}, 3, {.device = device}), bad = full({3}, std::nan(""), {.device = device});
-    EXPECT_EQ(optim::clip_grad_norm_(std::span(&g, 1), 100).item(), 30);
-    EXPECT_EQ(g.to_host<float>()[99], 3) << "shorter than that: as it was";
-    for (optim::NormType type : {optim::NormType::two, optim::NormType::one, optim::NormType::inf})
-      EXPECT_TRUE(std::isnan(optim::grad_norm(std::vector<Tensor>{g, bad}, 1, {.norm_type = type}).norm.item()));
-    EXPECT_EQ(code_of([&] { optim::grad_norm({}, 1); }), ErrorCode::invalid_argument);
-    EXPECT_EQ(code_of([&] { optim::grad_norm(std::span(&g, 1), -1); }), ErrorCode::invalid_argument);
-    EXPECT_EQ(code_of([&] { optim::grad_norm(std::vector<Tensor>{g, g.to(DType::f16)}, 1); }), ErrorCode::invalid_dtype);
   }
 }
 
@@ -586,7 +654,16 @@ TEST(Optim, ErrorsAreFoundAtTheCall) {
     EXPECT_EQ(refused([&] { optim::SGD({p}, {.precision = {.master = true}}); }), ErrorCode::not_supported);
     EXPECT_EQ(refused([&] { optim::SGD({full({4}, 1, {.dtype = DType::bf16, .device = device})}, {.precision = {.numerics = Numerics::composed}}); }),
               ErrorCode::not_supported);
+    optim::Precision kahan{.rounding = optim::Rounding::kahan}, by_chance{.rounding = optim::Rounding::stochastic};
+    Tensor small = full({4}, 1, {.dtype = DType::bf16, .device = device});
+    EXPECT_EQ(refused([&] { optim::SGD({p}, {.precision = kahan}); }), ErrorCode::not_supported);
+    EXPECT_EQ(refused([&] { optim::SGD({p}, {.precision = by_chance}); }), ErrorCode::not_supported);
+    EXPECT_EQ(refused([&] { optim::SGD({small}, {.precision = {.master = true, .rounding = optim::Rounding::kahan}}); }), ErrorCode::not_supported);
+    EXPECT_EQ(refused([&] { optim::sgd_(vector<Tensor>{small}, vector<Tensor>{small.clone()}, {}, full({1}, 1, {.device = device}), {.precision = kahan}); }),
+              ErrorCode::not_supported);
     optim::SGD sgd({p});
+    EXPECT_EQ(refused([&] { sgd.step(vector<Tensor>{g}, {.grad_factor = full({1}, 1, {.device = device}), .max_norm = 1}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(refused([&] { sgd.step(vector<Tensor>{g}, {.max_norm = -1}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(refused([&] { sgd.step(vector<Tensor>{g, g}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(refused([&] { sgd.step(vector<Tensor>{whole}); }), ErrorCode::invalid_shape);
     EXPECT_EQ(refused([&] { sgd.step(vector<Tensor>{full({4}, 1, {.dtype = DType::f16, .device = device})}); }), ErrorCode::invalid_dtype);

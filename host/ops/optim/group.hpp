@@ -6,6 +6,7 @@
 
 #include <array>
 #include <initializer_list>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,6 +43,7 @@ struct OptimGroup {
   std::vector<std::string> names;
   Tensor steps;          ///< a counter for each chunk, all of a parameter alike; of a caller's lists one for each parameter
   Tensor sizes, chunks;  ///< of parameters; pairs of a row and a chunk of it
+  Tensor numbers;        ///< of parameters, where random bits depend on them
   bool counts = true;
   std::vector<std::int64_t> first_chunk;  ///< of each row, and behind the last
   std::vector<OptimPart> parts;
@@ -62,7 +64,10 @@ void check_apart_all(std::span<const Tensor* const> tensors, const char* op);
 /// Errors: invalid_dtype, invalid_shape, device_mismatch.
 void check_optim_gradients(const OptimGroup& g, std::span<const Tensor> grads);
 /// Errors: invalid_dtype, invalid_shape.
-void check_step_options(const optim::StepOptions& options, const char* op);
+void check_step_options(const optim::StepOptions& options, std::size_t groups, const char* op);
+
+/// Errors: invalid_argument names what is missing, too much, or of another dtype or shape.
+void check_state(const std::map<std::string, Tensor>& own, const std::map<std::string, Tensor>& given, const char* op);
 
 /// Parameters with their states. Errors: as Optimizer.
 OptimGroup make_optim_group(std::vector<Tensor> params, const OptimHyper& hyper, std::size_t first, OptimLists given, const Stream& stream);

@@ -4,15 +4,34 @@
 #include <clutch/ops/copy.hpp>
 
 #include "graph/capture.hpp"
+#include "ops/optim/gradients.hpp"
 #include "ops/optim/group.hpp"
 #include "runtime/storage.hpp"
 
 namespace clutch::inline v0 {
 
+namespace detail {
+
+void check_state(const std::map<std::string, Tensor>& own, const std::map<std::string, Tensor>& given, const char* op) {
+  for (const auto& [name, tensor] : own) {
+    auto found = given.find(name);
+    if (found == given.end() || !found->second.defined()) throw Error(ErrorCode::invalid_argument, op, fmt::format("the state lacks {}", name));
+    if (found->second.dtype() != tensor.dtype() || !(found->second.sizes() == tensor.sizes()))
+      throw Error(ErrorCode::invalid_argument, op,
+                  fmt::format("{} is {} of {}, wanted {} of {}", name, clutch::name(found->second.dtype()), to_string(found->second.sizes()),
+                              clutch::name(tensor.dtype()), to_string(tensor.sizes())));
+  }
+  for (const auto& [name, tensor] : given)
+    if (!own.contains(name)) throw Error(ErrorCode::invalid_argument, op, fmt::format("the state has {}, which is none of them", name));
+}
+
+}  // namespace detail
+
 namespace optim {
 
 struct Optimizer::State {
   std::vector<detail::OptimGroup> groups;
+  detail::GradientList gradients;  ///< those of the last step that had a max_norm
 
   std::size_t count() const { return groups.empty() ? 0 : groups.back().first + groups.back().params.size(); }
   void add(std::vector<Tensor> params, const detail::OptimHyper& hyper, const Stream& stream) {
@@ -37,15 +56,27 @@ Optimizer::~Optimizer() = default;
 Optimizer::Optimizer(Optimizer&&) noexcept = default;
 Optimizer& Optimizer::operator=(Optimizer&&) noexcept = default;
 
-void Optimizer::step(std::span<const Tensor> grads, const StepOptions& options, const Stream& given) {
+Tensor Optimizer::step(std::span<const Tensor> grads, const StepOptions& options, const Stream& given) {
   const char* op = state_->groups[0].hyper.op;
   if (grads.size() != state_->count())
     throw Error(ErrorCode::invalid_argument, op, fmt::format("{} gradients for {} parameters", grads.size(), state_->count()));
   detail::Runtime& runtime = state_->groups[0].params[0].storage()->runtime();
   Stream stream = detail::resolve_stream(given, runtime, op);
-  detail::check_step_options(options, op);
+  detail::check_step_options(options, groups(), op);
   for (const detail::OptimGroup& g : state_->groups) detail::check_optim_gradients(g, grads.subspan(g.first, g.params.size()));
-  for (detail::OptimGroup& g : state_->groups) detail::step_optim_group(g, grads.subspan(g.first, g.params.size()), options, stream);
+  GradNorm norm;
+  if (options.max_norm) {
+    state_->gradients.set(grads, op);
+    norm = state_->gradients.norm(*options.max_norm, {.norm_type = options.norm_type, .grad_scale = options.grad_scale}, false, stream, op);
+  }
+  for (std::size_t i = 0; i < groups(); ++i) {
+    detail::OptimGroup& g = state_->groups[i];
+    StepOptions own = options;
+    if (options.max_norm) own.grad_factor = norm.factor;
+    if (options.lr.defined() && options.lr.numel() > 1) own.lr = options.lr.reshape({options.lr.numel()}).select(0, static_cast<std::int64_t>(i));
+    detail::step_optim_group(g, grads.subspan(g.first, g.params.size()), own, stream);
+  }
+  return norm.norm;
 }
 
 std::size_t Optimizer::groups() const { return state_->groups.size(); }
@@ -71,6 +102,7 @@ std::map<std::string, Tensor> Optimizer::state() const {
   for (const detail::OptimGroup& g : state_->groups)
     for (std::size_t i = 0; i < g.params.size(); ++i) {
       all[fmt::format("{}.step", g.first + i)] = g.steps.select(0, g.first_chunk[i]);
+      if (g.numbers.defined()) all[fmt::format("{}.number", g.first + i)] = g.numbers.select(0, static_cast<std::int64_t>(i));
       for (std::size_t c = 0; c < g.names.size(); ++c) all[fmt::format("{}.{}", g.first + i, g.names[c])] = g.columns[c * g.params.size() + i];
     }
   return all;
@@ -79,16 +111,7 @@ std::map<std::string, Tensor> Optimizer::state() const {
 void Optimizer::load_state(const std::map<std::string, Tensor>& given, const Stream& stream) {
   const char* op = state_->groups[0].hyper.op;
   std::map<std::string, Tensor> own = state();
-  for (const auto& [name, tensor] : own) {
-    auto found = given.find(name);
-    if (found == given.end() || !found->second.defined()) throw Error(ErrorCode::invalid_argument, op, fmt::format("the state lacks {}", name));
-    if (found->second.dtype() != tensor.dtype() || !(found->second.sizes() == tensor.sizes()))
-      throw Error(ErrorCode::invalid_argument, op,
-                  fmt::format("{} is {} of {}, wanted {} of {}", name, clutch::name(found->second.dtype()), to_string(found->second.sizes()),
-                              clutch::name(tensor.dtype()), to_string(tensor.sizes())));
-  }
-  for (const auto& [name, tensor] : given)
-    if (!own.contains(name)) throw Error(ErrorCode::invalid_argument, op, fmt::format("the state has {}, which this optimizer has not", name));
+  detail::check_state(own, given, op);
   for (auto& [name, tensor] : own) copy_(tensor, given.at(name), {}, stream);
   for (const detail::OptimGroup& g : state_->groups)
     for (std::size_t i = 0; i < g.params.size(); ++i)

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,11 +35,24 @@ enum class StateType : std::uint8_t {
   bf16,  ///< for f32, f16 and bf16 parameters
 };
 
+/// How numbers become bf16 where they are stored: parameters, and states that are bf16.
+enum class Rounding : std::uint8_t {
+  nearest,     ///< to nearest, ties to even
+  stochastic,  ///< up with the probability of the part that is cut off: the 16 low bits of the f32 number plus 16 random ones carry or do not. They are half
+               ///< i % 2, the low one first, of a word of Philox 4x32-10: key seed, counter {i / 2 (64 bits), step, number}, for element i of the
+               ///< parameter whose state has that "number" (i32; its place among all parameters at first). Word 0 rounds the parameter, word 1 + c its
+               ///< c-th state in the order of Optimizer. Bits depend on nothing else. Infinities and NaN stay
+  kahan,       ///< bf16 parameters: what rounding to nearest loses is kept in a bf16 state, "compensation" (rounded to nearest; 0 for an infinite or NaN
+               ///< parameter). The step is that of the f32 number parameter + compensation, a sum that is exact
+};
+
 /// What all optimizers share.
 struct Precision {
   Numerics numerics = Numerics::automatic;
   StateType state = StateType::same;
   bool master = false;  ///< f16 and bf16 parameters: f32 weights are kept as a state and stepped; the parameter is their rounded copy, written with them
+  Rounding rounding = Rounding::nearest;  ///< others where something is bf16; kahan without master
+  std::uint64_t seed = 0;                 ///< of Rounding::stochastic
 };
 
 struct SGDOptions {
@@ -92,19 +106,28 @@ struct RMSpropOptions {
   Precision precision = {};
 };
 
-/// Inputs of one step that are on the device; each f32 of one element, or undefined. Nothing waits for them.
+enum class NormType : std::uint8_t {
+  two,  ///< root of the sum of squares
+  one,  ///< sum of magnitudes
+  inf,  ///< largest magnitude; NaN if there is one
+};
+
+/// Inputs of one step. Tensors are on the device, f32 of one element, or undefined; nothing waits for them.
 struct StepOptions {
-  Tensor lr = {};           ///< in the place of the options' number
-  Tensor grad_scale = {};   ///< gradients are divided by it, and the quotients are stored back into them
-  Tensor found_inf = {};    ///< not 0: the step changes nothing, not even its counters
-  Tensor grad_factor = {};  ///< gradients are multiplied by it within the step and stay as they are: the factor of grad_norm()
+  Tensor lr = {};                       ///< in the place of the options' number; also of one element for each group
+  Tensor grad_scale = {};               ///< gradients are divided by it, and the quotients are stored back into them
+  Tensor found_inf = {};                ///< not 0: the step changes nothing, not even its counters
+  Tensor grad_factor = {};              ///< gradients are multiplied by it within the step and stay as they are: the factor of grad_norm()
+  std::optional<double> max_norm = {};  ///< clips within the step: grad_factor is that of grad_norm() over the gradients of all groups, over grad_scale
+  NormType norm_type = NormType::two;   ///< of max_norm
 };
 
 /// Steps over lists of parameters of one dtype; use one of the classes below.
 /// Shapes: gradients as their parameters, both contiguous; any sizes, 0 and 1 too. Parameters must not share memory.
 /// Dtypes: f32, f64, f16, bf16, gradients alike. Computed in f32, for f64 in f64.
 /// State: kept on the device, allocated with the parameter: "step" (f32, counted on the device) and, by PyTorch's names, "momentum_buffer" (SGD
-///   with momentum); "exp_avg", "exp_avg_sq", "max_exp_avg_sq" (amsgrad); "sum"; "square_avg", "momentum_buffer", "grad_avg"; "master" besides.
+///   with momentum); "exp_avg", "exp_avg_sq", "max_exp_avg_sq" (amsgrad); "sum"; "square_avg", "momentum_buffer", "grad_avg"; by Precision "master",
+///   "compensation", "number" besides.
 /// First step: SGD's momentum buffer begins as the gradient.
 /// Launches: one for each parameter group, or more if its tensors lie in more than 8 buffers.
 /// Determinism: bits depend on the element's own numbers, the options and the step alone.
@@ -122,8 +145,9 @@ class CLUTCH_API Optimizer {
   Optimizer& operator=(Optimizer&&) noexcept;
 
   /// One step; gradients of all groups in the order of their parameters. An undefined gradient leaves its parameter and its state as they are.
-  void step(std::span<const Tensor> grads, const StepOptions& options, const Stream& stream = {});
-  void step(std::span<const Tensor> grads, const Stream& stream = {}) { step(grads, {}, stream); }
+  /// Returns the norm of the gradients where options have a max_norm (two launches more), else an undefined tensor.
+  Tensor step(std::span<const Tensor> grads, const StepOptions& options, const Stream& stream = {});
+  Tensor step(std::span<const Tensor> grads, const Stream& stream = {}) { return step(grads, {}, stream); }
 
   std::size_t groups() const;
   /// Learning rate of a group: a number, sent along with each step. In a graph Graph::update() changes its argument "lr".
@@ -174,13 +198,9 @@ class CLUTCH_API RMSprop : public Optimizer {
   void add_param_group(std::vector<Tensor> params, const RMSpropOptions& options, const Stream& stream = {});
 };
 
-enum class NormType : std::uint8_t {
-  two,  ///< root of the sum of squares
-  one,  ///< sum of magnitudes
-  inf,  ///< largest magnitude; NaN if there is one
-};
 struct ClipOptions {
   NormType norm_type = NormType::two;
+  Tensor grad_scale = {};  ///< f32 of one element: the norm is that of the gradients divided by it
 };
 /// On the device, of one element each: the norm, f32 (f64 for f64 gradients), and the factor min(1, max_norm / (norm + 1e-6)), f32.
 struct GradNorm {
@@ -198,10 +218,106 @@ CLUTCH_API GradNorm grad_norm(std::span<const Tensor> grads, double max_norm, co
 /// The same, and multiplies the gradients by the factor. Returns the norm before.
 CLUTCH_API Tensor clip_grad_norm_(std::span<const Tensor> grads, double max_norm, const ClipOptions& options = {}, const Stream& stream = {});
 
+struct GradScalerOptions {
+  double init_scale = 65536;
+  double growth_factor = 2;
+  double backoff_factor = 0.5;
+  int growth_interval = 2000;
+  bool enabled = true;  ///< else scale() and the steps do nothing of the kind
+};
+
+/// Scales losses so that gradients of few bits do not vanish, and skips the steps whose gradients overflowed. All of it is on the device: scale, whether
+/// something was not finite, growth and backoff; nothing waits, and a graph captures it as it is.
+///   loss -> scale() -> backward -> [unscale_() -> clip_grad_norm_()] -> step() for each optimizer -> update()
+/// update(): where any optimizer's gradients were not finite, scale *= backoff_factor; else, at the growth_interval-th such step since the scale
+/// changed, scale *= growth_factor unless that is infinite. f32 products; factors are rounded to f32.
+/// Optimizers: at most 16 between two updates; each skips by its own gradients alone.
+/// State: "scale" and "growth_tracker" (i32), one element each.
+/// Errors: invalid_argument for factors out of range (growth_factor > 1 > backoff_factor > 0), growth_interval < 1, init_scale that is not finite and
+///   positive, for unscale_() or step() twice between updates, update() without either, and as grad_norm().
+/// Source: torch.amp.GradScaler of PyTorch 2.12.
+class CLUTCH_API GradScaler {
+ public:
+  explicit GradScaler(const GradScalerOptions& options = {}, const Device& device = {}, const Stream& stream = {});
+  ~GradScaler();
+  GradScaler(GradScaler&&) noexcept;
+  GradScaler& operator=(GradScaler&&) noexcept;
+
+  /// loss * scale, of the loss's dtype; any shape.
+  Tensor scale(const Tensor& loss, const Stream& stream = {}) const;
+  /// Multiplies the optimizer's gradients by 1 / scale (f32, rounded) and notes whether one was not finite before.
+  void unscale_(const Optimizer& optimizer, std::span<const Tensor> grads, const Stream& stream = {});
+  /// The optimizer's step, or none where gradients are not finite; divides gradients by the scale in the same launch unless unscale_() did.
+  /// `options` may have all but grad_scale and found_inf.
+  Tensor step(Optimizer& optimizer, std::span<const Tensor> grads, const StepOptions& options = {}, const Stream& stream = {});
+  void update(const Stream& stream = {});
+  /// Sets the scale instead. Never waits.
+  void update(double new_scale, const Stream& stream = {});
+
+  /// The scale, f32 of one element on the device; get_scale() waits for it.
+  const Tensor& scale_tensor() const;
+  double get_scale(const Stream& stream = {}) const;
+  bool enabled() const;
+  std::map<std::string, Tensor> state() const;
+  void load_state(const std::map<std::string, Tensor>& state, const Stream& stream = {});
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+enum class Decay : std::uint8_t {
+  constant,
+  linear,  ///< from 1 to end
+  cosine,  ///< end + (1 - end) (1 + cos(pi x)) / 2 for x from 0 to 1
+};
+/// A factor of the learning rate by the number t of steps done: first warmup_start + (1 - warmup_start) t / warmup_steps for t < warmup_steps, then the
+/// decay with x = (t - warmup_steps) / decay_steps until x = 1, then `end` (constant: 1).
+struct LRSchedulerOptions {
+  std::int64_t warmup_steps = 0;
+  double warmup_start = 0;
+  Decay decay = Decay::constant;
+  std::int64_t decay_steps = 0;
+  double end = 0;
+};
+
+/// LRScheduler::step() for the caller's rates, lr (f32, of one size) and step (i64, one element), which grows by `advance` first.
+/// Errors: invalid_dtype, invalid_shape, device_mismatch, and invalid_argument as LRScheduler.
+CLUTCH_API void schedule_(const Tensor& lr, const Tensor& rates, const Tensor& step, std::int64_t advance, const LRSchedulerOptions& options,
+                          const Stream& stream = {});
+
+/// Learning rates on the device: StepOptions::lr takes lr(), and step() counts and renews it in place, also at each replay of a graph.
+/// Shapes: lr() has one element for each group of the optimizer, or for each given rate; f32.
+/// Accuracy: factors computed in f32, within 4 eps of the exact ones' scale 1; equal bits on every device.
+/// State: "step", i64 of one element.
+/// Errors: invalid_argument for no rates, negative or NaN ones, steps < 0, a decay without decay_steps, factors that are negative or NaN.
+/// Stream: never waits. Source: LinearLR, CosineAnnealingLR and SequentialLR of torch.optim.lr_scheduler in closed form; past its end the cosine stays.
+class CLUTCH_API LRScheduler {
+ public:
+  LRScheduler(const Optimizer& optimizer, const LRSchedulerOptions& options, const Stream& stream = {});
+  LRScheduler(std::span<const double> rates, const LRSchedulerOptions& options, const Device& device = {}, const Stream& stream = {});
+
+  const Tensor& lr() const { return lr_; }
+  void step(const Stream& stream = {}) { schedule_(lr_, rates_, count_, 1, options_, stream); }
+  std::map<std::string, Tensor> state() const { return {{"step", count_}}; }
+  void load_state(const std::map<std::string, Tensor>& state, const Stream& stream = {});
+
+ private:
+  LRSchedulerOptions options_;
+  Tensor rates_, count_, lr_;
+};
+
+/// found_inf (f32, one element) becomes 1 where a gradient is not finite, else stays; all are multiplied by 1 / scale, unless that is undefined.
+/// Shapes, Dtypes, Launches and Errors as grad_norm(). Source: torch._amp_foreach_non_finite_check_and_unscale_, which takes the inverse.
+CLUTCH_API void check_and_unscale_(std::span<const Tensor> grads, const Tensor& found_inf, const Tensor& scale = {}, const Stream& stream = {});
+/// GradScaler::update() for the caller's scale (f32) and growth_tracker (i32) of one element each and found_inf (f32) of any number, which become 0.
+/// Errors: invalid_dtype, invalid_shape, device_mismatch, and invalid_argument as GradScaler. Source: torch._amp_update_scale_.
+CLUTCH_API void update_scale_(const Tensor& scale, const Tensor& growth_tracker, const Tensor& found_inf, const GradScalerOptions& options = {},
+                              const Stream& stream = {});
 /// One step over lists of the caller's, as PyTorch's _fused_adam_: parameters, gradients and states in the same order, contiguous, of one shape
 /// each. `steps` (parameters), f32, is the number of this step for each, from 1 on: as there, callers count before the call, and back where
-/// found_inf was set. What an option does not use may be empty. All else as Optimizer, but the table of addresses is made at each call, and Precision::master
-/// is not offered.
+/// found_inf was set. What an option does not use may be empty. All else as Optimizer, but the table of addresses is made at each call; Precision::master,
+/// Rounding::kahan and StepOptions::max_norm are not offered, and parameters' numbers are their places in the list.
 CLUTCH_API void sgd_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> momentum_buffers, const Tensor& steps,
                      const SGDOptions& options = {}, const StepOptions& step_options = {}, const Stream& stream = {});
 CLUTCH_API void adam_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> exp_avgs, std::span<const Tensor> exp_avg_sqs,

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/optim/gradients.hpp"
+
+#include "runtime/storage.hpp"
+
+#include <array>
+
+namespace clutch::inline v0 {
+namespace detail {
+namespace {
+
+constexpr std::uint64_t kChunk = 8192;  ///< the same on all devices: it orders the sums
+
+struct Aid {
+  const char* entry;
+  int scales = 0, checks = 0;
+};
+constexpr Aid kAids[] = {{"optim_norm"},        {"optim_norm_total"},    {"optim_scale", 1, 0}, {"optim_scale", 2, 1},
+                         {"optim_scale", 0, 1}, {"optim_update_scaler"}, {"optim_schedule"}};
+
+std::string computes(const DeviceTraits& traits, const OptimAidProblem& p) { return refuses_fp64(traits, p.dtype == DType::f64); }
+
+}  // namespace
+
+KernelPlan select(const DeviceTraits& traits, const OptimAidProblem& p, std::string_view forced) {
+  const Aid& aid = kAids[static_cast<std::size_t>(p.aid)];
+  const std::array<Implementation<OptimAidProblem>, 1> chosen{{{aid.entry, computes}}};
+  choose<OptimAidProblem>(chosen, traits, p, forced, "optim");
+  KernelPlan plan{.stem = "optim", .entry = aid.entry, .tuning = elementwise_tuning(traits)};
+  plan.tuning.local = std::min<std::uint64_t>(plan.tuning.local, 64);
+  set_common(plan.defines, traits, plan.tuning, 1, false);
+  plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype));
+  plan.defines.set("NORM", static_cast<int>(p.norm)).set("CHUNK", static_cast<std::int64_t>(kChunk));
+  plan.defines.set("SCALES", aid.scales).set("CHECKS", aid.checks);
+  if (plan.tuning.local > 1) plan.defines.set("GROUPED", 1);
+  return plan;
+}
+
+// validate ----------------------------------------------------------------------------------------------------------
+
+void GradientList::set(std::span<const Tensor> grads, const char* op) {
+  entries_.clear();
+  for (const Tensor& t : grads)
+    if (t.defined()) entries_.push_back(&t);
+  if (entries_.empty()) throw Error(ErrorCode::invalid_argument, op, "there are no gradients");
+  runtime_ = &common_runtime(entries_, op);
+  dtype_ = entries_[0]->dtype();
+  if (dtype_ != DType::f32 && dtype_ != DType::f64 && dtype_ != DType::f16 && dtype_ != DType::bf16)
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("a gradient is {}: f32, f64, f16 or bf16", name(dtype_)));
+  bool same = entries_.size() == sizes_.size();
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const Tensor& t = *entries_[i];
+    if (t.dtype() != dtype_) throw Error(ErrorCode::invalid_dtype, op, fmt::format("gradients of {} and {}", name(dtype_), name(t.dtype())));
+    if (!t.is_contiguous()) throw Error(ErrorCode::invalid_shape, op, fmt::format("a gradient of {} is not contiguous", to_string(t.sizes())));
+    same = same && sizes_[i] == t.numel();
+  }
+  if (same) return;
+  sizes_.clear(), first_chunk_.clear(), chunks_.clear();
+  sizes_there_ = chunks_there_ = Tensor();
+  for (const Tensor* t : entries_) {
+    first_chunk_.push_back(static_cast<std::int64_t>(chunks_.size() / 2));
+    for (std::int64_t at = 0, chunk = 0; at < t->numel(); at += static_cast<std::int64_t>(kChunk), ++chunk)
+      chunks_.insert(chunks_.end(), {static_cast<std::int32_t>(sizes_.size()), static_cast<std::int32_t>(chunk)});
+    sizes_.push_back(t->numel());
+  }
+  first_chunk_.push_back(static_cast<std::int64_t>(chunks_.size() / 2));
+}
+
+// encode ------------------------------------------------------------------------------------------------------------
+
+void GradientList::place(const Stream& stream) {
+  ends_ = TensorTable::split(entries_, 1);
+  if (sizes_there_.defined()) return;
+  std::vector<std::int32_t> chunks = chunks_;
+  if (chunks.empty()) chunks.resize(2);
+  sizes_there_ = from_host(sizes_, {static_cast<std::int64_t>(sizes_.size())}, stream.device(), stream);
+  chunks_there_ = from_host(chunks, {static_cast<std::int64_t>(chunks.size())}, stream.device(), stream);
+}
+
+/// A launch for each part; bind(encoder, first chunk, chunks) adds arguments behind the table and its chunks.
+template <class Bind>
+void GradientList::each_part(Encoder& encoder, TensorTable& table, const BuiltPlan& plan, Bind bind) {
+  std::size_t first = 0;
+  for (std::size_t end : ends_) {
+    std::int64_t from = first_chunk_[first], n = first_chunk_[end] - from;
+    if (n > 0) {
+      encoder.table(table, std::span(entries_).subspan(first, end - first)).input(sizes_there_).input(chunks_there_.slice(0, 2 * from, 2 * (from + n)));
+      bind(from, n);
+      encoder.value(static_cast<std::uint32_t>(n)).value(static_cast<std::uint32_t>(first)).value(std::uint32_t{1}).value(std::uint32_t{0});
+      encoder.dispatch(plan.kernel, tile_geometry(static_cast<std::uint64_t>(n), plan.tuning.local));
+    }
+    first = end;
+  }
+}
+
+optim::GradNorm GradientList::norm(double max_norm, const optim::ClipOptions& options, bool scales, const Stream& stream, const char* op) {
+  if (!(max_norm >= 0)) throw Error(ErrorCode::invalid_argument, op, fmt::format("max_norm is {}", max_norm));
+  const DType real = dtype_ == DType::f64 ? DType::f64 : DType::f32;
+  auto plan_of = [&](OptimAid aid) -> const BuiltPlan& { return plan_for(*runtime_, "optim_aid", OptimAidProblem{dtype_, options.norm_type, aid}, {}); };
+  const BuiltPlan &partial_plan = plan_of(OptimAid::norm_chunks), &total_plan = plan_of(OptimAid::norm_total);
+  place(stream);
+  const std::int64_t count = first_chunk_.back();
+  Encoder encoder(stream, op);
+  Tensor partial = encoder.scratch({std::max<std::int64_t>(count, 1)}, real);
+  optim::GradNorm result{empty({1}, {.dtype = real, .device = stream.device()}, stream), empty({1}, {.device = stream.device()}, stream)};
+  TensorTable& table = scales ? written_ : read_;
+  each_part(encoder, table, partial_plan, [&](std::int64_t from, std::int64_t n) { encoder.output(partial.slice(0, from, from + n)); });
+  encoder.output(result.norm, "norm").output(result.factor, "factor").input(partial);
+  encoder.input(options.grad_scale.defined() ? options.grad_scale : partial, "grad_scale");
+  encoder.value(static_cast<std::uint32_t>(count)).value(std::uint32_t{options.grad_scale.defined()});
+  real == DType::f64 ? encoder.value(max_norm, "max_norm") : encoder.value(static_cast<float>(max_norm), "max_norm");
+  encoder.dispatch(total_plan.kernel, tile_geometry(1, total_plan.tuning.local));
+  if (scales)
+    each_part(encoder, table, plan_of(OptimAid::scale), [&](std::int64_t, std::int64_t) { encoder.input(result.factor, "factor").input(result.factor); });
+  return result;
+}
+
+void GradientList::check(const Tensor& found, const Tensor& scale, const Stream& stream, const char* op) {
+  bool scales = scale.defined();
+  const BuiltPlan& plan = plan_for(*runtime_, "optim_aid", OptimAidProblem{dtype_, {}, scales ? OptimAid::unscale : OptimAid::check}, {});
+  place(stream);
+  Encoder encoder(stream, op);
+  each_part(encoder, scales ? written_ : read_, plan,
+            [&](std::int64_t, std::int64_t) { encoder.input(scales ? scale : sizes_there_, "scale").inout(found, "found_inf"); });
+}
+
+}  // namespace detail
+
+namespace optim {
+namespace {
+
+GradNorm norm_of(std::span<const Tensor> grads, double max_norm, const ClipOptions& options, bool scales, const Stream& stream, const char* op) {
+  detail::check_device_scalar(options.grad_scale, 1, "grad_scale", op);
+  detail::GradientList list;
+  list.set(grads, op);
+  return list.norm(max_norm, options, scales, detail::resolve_stream(stream, list.runtime(), op), op);
+}
+
+}  // namespace
+
+GradNorm grad_norm(std::span<const Tensor> grads, double max_norm, const ClipOptions& options, const Stream& stream) {
+  return norm_of(grads, max_norm, options, false, stream, "optim::grad_norm");
+}
+Tensor clip_grad_norm_(std::span<const Tensor> grads, double max_norm, const ClipOptions& options, const Stream& stream) {
+  return norm_of(grads, max_norm, options, true, stream, "optim::clip_grad_norm_").norm;
+}
+
+}  // namespace optim
+}  // namespace clutch::inline v0

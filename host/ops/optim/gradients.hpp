@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/kernel.hpp>
+#include <clutch/ops/optim.hpp>
+
+#include "ops/optim_plan.hpp"
+
+#include <span>
+#include <vector>
+
+namespace clutch::inline v0::detail {
+
+/// Errors: invalid_dtype, invalid_shape unless it is undefined or f32 of one element or of `most`.
+void check_device_scalar(const Tensor& t, std::int64_t most, const char* what, const char* op);
+
+/// All gradients of a call, cut into chunks. Those of the next call may be set into it: what depends on sizes alone is made once.
+class GradientList {
+ public:
+  /// Undefined ones are left out. Errors: invalid_argument for none, invalid_dtype, invalid_shape, device_mismatch.
+  void set(std::span<const Tensor> grads, const char* op);
+  Runtime& runtime() const { return *runtime_; }
+
+  /// Where `scales` the gradients are multiplied by the factor besides. Errors: invalid_argument for max_norm.
+  optim::GradNorm norm(double max_norm, const optim::ClipOptions& options, bool scales, const Stream& stream, const char* op);
+  /// `found` becomes 1 where one is not finite; with a scale all are multiplied by its inverse.
+  void check(const Tensor& found, const Tensor& scale, const Stream& stream, const char* op);
+
+ private:
+  void place(const Stream& stream);
+  template <class Bind>
+  void each_part(Encoder& encoder, TensorTable& table, const BuiltPlan& plan, Bind bind);
+
+  Runtime* runtime_ = nullptr;
+  DType dtype_ = DType::f32;
+  std::vector<const Tensor*> entries_;
+  std::vector<std::int64_t> sizes_, first_chunk_;
+  std::vector<std::int32_t> chunks_;
+  std::vector<std::size_t> ends_;  ///< of the launches' gradients
+  Tensor sizes_there_, chunks_there_;
+  TensorTable read_{{{.access = Argument::Kind::input}}}, written_{{{.access = Argument::Kind::inout}}};
+};
+
+}  // namespace clutch::inline v0::detail

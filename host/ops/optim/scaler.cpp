@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gradients' scaler and the learning rates' schedules: numbers that live on the device.
+#include <clutch/ops/copy.hpp>
+#include <clutch/ops/fill.hpp>
+#include <clutch/pointwise.hpp>
+
+#include "graph/capture.hpp"
+#include "ops/optim/gradients.hpp"
+#include "ops/optim/group.hpp"
+#include "runtime/storage.hpp"
+
+#include <cmath>
+
+namespace clutch::inline v0::optim {
+namespace {
+
+/// State is made outside of captures: a graph would make it anew at each replay.
+Stream stream_for_state(const Device& device, const Stream& stream, const char* op) {
+  Stream on = stream.empty() ? current_stream(device) : stream;
+  if (detail::illegal_on(*on.impl(), op)) throw Error(ErrorCode::capturing, op, "its state is made outside of captures");
+  return on;
+}
+
+void load_into(const std::map<std::string, Tensor>& own, const std::map<std::string, Tensor>& given, const char* op, const Stream& stream) {
+  detail::check_state(own, given, op);
+  for (const auto& [name, tensor] : own) copy_(tensor, given.at(name), {}, stream);
+}
+
+const detail::BuiltPlan& plan_of(const Stream& stream, detail::OptimAid aid) {
+  return detail::plan_for(stream.impl()->runtime(), "optim_aid", detail::OptimAidProblem{.aid = aid}, {});
+}
+
+}  // namespace
+
+// GradScaler --------------------------------------------------------------------------------------------------------
+
+namespace {
+constexpr std::int64_t kSlots = 16;
+constexpr const char* kScaler = "optim::GradScaler";
+
+void check_scaler(const GradScalerOptions& options, const char* op) {
+  auto need = [op](bool fine, std::string_view what, double value) { detail::check_optim_range(fine, op, what, value); };
+  need(options.init_scale > 0 && std::isfinite(options.init_scale), "init_scale", options.init_scale);
+  need(options.growth_factor > 1 && std::isfinite(options.growth_factor), "growth_factor", options.growth_factor);
+  need(options.backoff_factor > 0 && options.backoff_factor < 1, "backoff_factor", options.backoff_factor);
+  need(options.growth_interval >= 1, "growth_interval", options.growth_interval);
+}
+
+/// Tensors on the device of one runtime, contiguous, of these dtypes and counts; -1: any.
+struct Wanted {
+  const Tensor& tensor;
+  const char* what;
+  DType dtype;
+  std::int64_t count;
+};
+Stream check_tensors(std::initializer_list<Wanted> all, const Stream& stream, const char* op) {
+  std::vector<const Tensor*> tensors;
+  for (const Wanted& w : all) tensors.push_back(&w.tensor);
+  detail::Runtime& runtime = detail::common_runtime(tensors, op);
+  for (const Wanted& w : all) {
+    const Tensor& t = w.tensor;
+    if (t.dtype() != w.dtype) throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} is {}, wanted {}", w.what, name(t.dtype()), name(w.dtype)));
+    if (!t.is_contiguous() || (w.count >= 0 && t.numel() != w.count))
+      throw Error(ErrorCode::invalid_shape, op, fmt::format("{} of {} must be contiguous, of {} elements", w.what, to_string(t.sizes()), w.count));
+  }
+  return detail::resolve_stream(stream, runtime, op);
+}
+}  // namespace
+
+void check_and_unscale_(std::span<const Tensor> grads, const Tensor& found_inf, const Tensor& scale, const Stream& stream) {
+  constexpr const char* op = "optim::check_and_unscale_";
+  if (!found_inf.defined()) throw Error(ErrorCode::invalid_argument, op, "found_inf is undefined");
+  detail::check_device_scalar(found_inf, 1, "found_inf", op);
+  detail::check_device_scalar(scale, 1, "scale", op);
+  detail::GradientList list;
+  list.set(grads, op);
+  list.check(found_inf, scale, detail::resolve_stream(stream, list.runtime(), op), op);
+}
+
+void update_scale_(const Tensor& scale, const Tensor& growth_tracker, const Tensor& found_inf, const GradScalerOptions& options, const Stream& stream) {
+  constexpr const char* op = "optim::update_scale_";
+  check_scaler(options, op);
+  Stream on =
+      check_tensors({{scale, "scale", DType::f32, 1}, {growth_tracker, "growth_tracker", DType::i32, 1}, {found_inf, "found_inf", DType::f32, -1}}, stream, op);
+  Encoder encoder(on, op);
+  encoder.inout(scale, "scale").inout(growth_tracker, "growth_tracker").inout(found_inf, "found_inf");
+  encoder.value(static_cast<std::uint32_t>(found_inf.numel())).value(static_cast<std::int32_t>(options.growth_interval), "growth_interval");
+  encoder.value(static_cast<float>(options.growth_factor), "growth_factor").value(static_cast<float>(options.backoff_factor), "backoff_factor");
+  const detail::BuiltPlan& plan = plan_of(on, detail::OptimAid::update_scaler);
+  encoder.dispatch(plan.kernel, detail::tile_geometry(1, plan.tuning.local));
+}
+
+struct GradScaler::State {
+  /// What is known of an optimizer since the last update; its slot is its place in the list.
+  struct Seen {
+    const Optimizer* who = nullptr;
+    bool unscaled = false, stepped = false;
+    std::map<DType, detail::GradientList> lists;
+    bool idle() const { return !unscaled && !stepped; }
+  };
+  GradScalerOptions options;
+  Tensor scale, tracker, found;
+  std::vector<Seen> seen;
+
+  std::size_t slot_of(const Optimizer& who) {
+    for (std::size_t i = 0; i < seen.size(); ++i)
+      if (seen[i].who == &who) return i;
+    for (std::size_t i = 0; i < seen.size(); ++i)
+      if (seen[i].idle()) return seen[i] = Seen{.who = &who}, i;
+    if (seen.size() == kSlots) throw Error(ErrorCode::invalid_argument, kScaler, fmt::format("more than {} optimizers between two updates", kSlots));
+    seen.push_back({.who = &who});
+    return seen.size() - 1;
+  }
+  Tensor found_of(std::size_t slot) const { return found.slice(0, static_cast<std::int64_t>(slot), static_cast<std::int64_t>(slot) + 1); }
+
+  /// Notes what is not finite; multiplies by the inverse of the scale if that is defined.
+  void look_at(std::size_t slot, std::span<const Tensor> grads, const Tensor& by, const Stream& stream, const char* op) {
+    std::map<DType, std::vector<Tensor>> parts;
+    for (const Tensor& g : grads)
+      if (g.defined()) parts[g.dtype()].push_back(g);
+    if (parts.empty()) throw Error(ErrorCode::invalid_argument, op, "there are no gradients");
+    for (const auto& [dtype, part] : parts) {
+      detail::GradientList& list = seen[slot].lists[dtype];
+      list.set(part, op);
+      list.check(found_of(slot), by, detail::resolve_stream(stream, list.runtime(), op), op);
+    }
+  }
+  void forget() {
+    for (Seen& s : seen) s.unscaled = s.stepped = false;
+  }
+};
+
+GradScaler::GradScaler(const GradScalerOptions& options, const Device& device, const Stream& stream) : state_(std::make_unique<State>()) {
+  check_scaler(options, kScaler);
+  state_->options = options;
+  Stream on = stream_for_state(device, stream, kScaler);
+  TensorOptions like{.dtype = DType::f32, .device = on.device()};
+  state_->scale = full({1}, options.init_scale, like, on);
+  state_->tracker = zeros({1}, {.dtype = DType::i32, .device = on.device()}, on);
+  state_->found = zeros({kSlots}, like, on);
+}
+GradScaler::~GradScaler() = default;
+GradScaler::GradScaler(GradScaler&&) noexcept = default;
+GradScaler& GradScaler::operator=(GradScaler&&) noexcept = default;
+
+Tensor GradScaler::scale(const Tensor& loss, const Stream& stream) const {
+  if (!enabled()) return loss;
+  Tensor scaled = empty(loss.sizes(), {.dtype = loss.dtype(), .device = loss.device()}, stream);
+  mul_out(scaled, loss, state_->scale.reshape({}), {}, stream);
+  return scaled;
+}
+
+void GradScaler::unscale_(const Optimizer& optimizer, std::span<const Tensor> grads, const Stream& stream) {
+  constexpr const char* op = "optim::GradScaler::unscale_";
+  if (!enabled()) return;
+  std::size_t slot = state_->slot_of(optimizer);
+  State::Seen& seen = state_->seen[slot];
+  if (!seen.idle()) throw Error(ErrorCode::invalid_argument, op, "called after unscale_() or step() of this optimizer since the last update()");
+  state_->look_at(slot, grads, state_->scale, stream, op);
+  seen.unscaled = true;
+}
+
+Tensor GradScaler::step(Optimizer& optimizer, std::span<const Tensor> grads, const StepOptions& options, const Stream& stream) {
+  constexpr const char* op = "optim::GradScaler::step";
+  if (!enabled()) return optimizer.step(grads, options, stream);
+  if (options.grad_scale.defined() || options.found_inf.defined()) throw Error(ErrorCode::invalid_argument, op, "grad_scale and found_inf are the scaler's");
+  std::size_t slot = state_->slot_of(optimizer);
+  State::Seen& seen = state_->seen[slot];
+  if (seen.stepped) throw Error(ErrorCode::invalid_argument, op, "called twice for this optimizer since the last update()");
+  StepOptions own = options;
+  own.found_inf = state_->found_of(slot);
+  if (!seen.unscaled) {
+    state_->look_at(slot, grads, {}, stream, op);
+    own.grad_scale = state_->scale;
+  }
+  Tensor norm = optimizer.step(grads, own, stream);
+  seen.stepped = true;
+  return norm;
+}
+
+void GradScaler::update(const Stream& stream) {
+  constexpr const char* op = "optim::GradScaler::update";
+  if (!enabled()) return;
+  bool any = false;
+  for (const State::Seen& s : state_->seen) any = any || !s.idle();
+  if (!any) throw Error(ErrorCode::invalid_argument, op, "no gradients were looked at since the last update()");
+  update_scale_(state_->scale, state_->tracker, state_->found, state_->options, stream);
+  state_->forget();
+}
+
+void GradScaler::update(double new_scale, const Stream& stream) {
+  if (!enabled()) return;
+  detail::check_optim_range(new_scale > 0 && std::isfinite(new_scale), kScaler, "scale", new_scale);
+  fill_(state_->scale, new_scale, {}, stream);
+  fill_(state_->found, 0, {}, stream);
+  state_->forget();
+}
+
+const Tensor& GradScaler::scale_tensor() const { return state_->scale; }
+double GradScaler::get_scale(const Stream& stream) const { return enabled() ? state_->scale.item(stream) : 1; }
+bool GradScaler::enabled() const { return state_->options.enabled; }
+std::map<std::string, Tensor> GradScaler::state() const { return {{"scale", state_->scale}, {"growth_tracker", state_->tracker}}; }
+void GradScaler::load_state(const std::map<std::string, Tensor>& given, const Stream& stream) { load_into(state(), given, kScaler, stream); }
+
+// LRScheduler -------------------------------------------------------------------------------------------------------
+
+namespace {
+constexpr const char* kScheduler = "optim::LRScheduler";
+
+void check_schedule(const LRSchedulerOptions& options, const char* op) {
+  auto need = [op](bool fine, std::string_view what, double value) { detail::check_optim_range(fine, op, what, value); };
+  auto steps = [&](std::int64_t n, std::string_view what) { need(n >= 0, what, static_cast<double>(n)); };
+  steps(options.warmup_steps, "warmup_steps"), steps(options.decay_steps, "decay_steps");
+  need(options.warmup_start >= 0, "warmup_start", options.warmup_start);
+  need(options.end >= 0, "end", options.end);
+  need(options.decay == Decay::constant || options.decay_steps > 0, "decay_steps", static_cast<double>(options.decay_steps));
+}
+
+std::vector<double> rates_of(const Optimizer& optimizer) {
+  std::vector<double> rates;
+  for (std::size_t i = 0; i < optimizer.groups(); ++i) rates.push_back(optimizer.lr(i));
+  return rates;
+}
+}  // namespace
+
+void schedule_(const Tensor& lr, const Tensor& rates, const Tensor& step, std::int64_t advance, const LRSchedulerOptions& options, const Stream& stream) {
+  constexpr const char* op = "optim::schedule_";
+  check_schedule(options, op);
+  detail::check_optim_range(advance >= 0, op, "advance", static_cast<double>(advance));
+  Stream on = check_tensors({{lr, "lr", DType::f32, rates.numel()}, {rates, "rates", DType::f32, -1}, {step, "step", DType::i64, 1}}, stream, op);
+  Encoder encoder(on, op);
+  encoder.output(lr, "lr").input(rates, "rates").inout(step, "step").value(static_cast<std::uint32_t>(rates.numel()));
+  encoder.value(static_cast<std::uint64_t>(advance), "advance").value(static_cast<std::uint64_t>(options.warmup_steps), "warmup_steps");
+  encoder.value(static_cast<std::uint64_t>(options.decay_steps), "decay_steps").value(static_cast<std::int32_t>(options.decay));
+  encoder.value(static_cast<float>(options.warmup_start), "warmup_start").value(static_cast<float>(options.end), "end");
+  const detail::BuiltPlan& plan = plan_of(on, detail::OptimAid::schedule);
+  encoder.dispatch(plan.kernel, detail::tile_geometry(1, plan.tuning.local));
+}
+
+LRScheduler::LRScheduler(const Optimizer& optimizer, const LRSchedulerOptions& options, const Stream& stream)
+    : LRScheduler(rates_of(optimizer), options, optimizer.params()[0].device(), stream) {}
+
+LRScheduler::LRScheduler(std::span<const double> rates, const LRSchedulerOptions& options, const Device& device, const Stream& stream) : options_(options) {
+  check_schedule(options, kScheduler);
+  if (rates.empty()) throw Error(ErrorCode::invalid_argument, kScheduler, "there are no learning rates");
+  for (double rate : rates) detail::check_optim_range(rate >= 0, kScheduler, "learning rate", rate);
+  Stream on = stream_for_state(device, stream, kScheduler);
+  std::vector<float> values(rates.begin(), rates.end());
+  rates_ = from_host(values, {static_cast<std::int64_t>(values.size())}, on.device(), on);
+  count_ = zeros({1}, {.dtype = DType::i64, .device = on.device()}, on);
+  lr_ = empty(rates_.sizes(), {.dtype = DType::f32, .device = on.device()}, on);
+  schedule_(lr_, rates_, count_, 0, options_, on);
+}
+
+void LRScheduler::load_state(const std::map<std::string, Tensor>& given, const Stream& stream) {
+  Stream on = detail::resolve_stream(stream, lr_.storage()->runtime(), kScheduler);
+  load_into(state(), given, kScheduler, on);
+  schedule_(lr_, rates_, count_, 0, options_, on);
+}
+
+}  // namespace clutch::inline v0::optim
