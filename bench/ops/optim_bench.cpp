@@ -39,12 +39,14 @@ const Subject kSubjects[] = {
 struct Types {
   std::string_view name;
   DType dtype;
-  bool master;
-  omp::OptimTypes peer;
+  optim::Precision precision;
+  omp::OptimTypes peer;  ///< rounds to nearest
 };
-constexpr Types kTypes[] = {{"f32", DType::f32, false, omp::OptimTypes::f32},
-                            {"bf16", DType::bf16, false, omp::OptimTypes::bf16},
-                            {"bf16_master", DType::bf16, true, omp::OptimTypes::bf16_master}};
+constexpr Types kTypes[] = {{"f32", DType::f32, {}, omp::OptimTypes::f32},
+                            {"bf16", DType::bf16, {}, omp::OptimTypes::bf16},
+                            {"bf16_master", DType::bf16, {.state = optim::StateType::f32, .master = true}, omp::OptimTypes::bf16_master},
+                            {"bf16_stochastic", DType::bf16, {.rounding = optim::Rounding::stochastic, .seed = 7}, omp::OptimTypes::bf16},
+                            {"bf16_kahan", DType::bf16, {.rounding = optim::Rounding::kahan}, omp::OptimTypes::bf16}};
 
 struct List {
   std::string_view name;
@@ -73,9 +75,11 @@ std::vector<List> lists() {
   return {{"one_16M", {1 << 24}}, {"small_1000x4096", std::vector<std::int64_t>(1000, 4096)}, {"gpt2_124M", gpt2()}, {"mixed", mixed()}};
 }
 
-std::unique_ptr<optim::Optimizer> make(OptimModel m, std::vector<Tensor> params, bool master) {
+cases::PreciseStep step_of(const Subject& subject, const Types& types) { return {subject.model, types.dtype, types.precision}; }
+
+std::unique_ptr<optim::Optimizer> make(OptimModel m, std::vector<Tensor> params, const optim::Precision& precision) {
   m.numerics = optim::Numerics::automatic;
-  return OptimCase::make(m, std::move(params), {.state = master ? optim::StateType::f32 : optim::StateType::same, .master = master});
+  return OptimCase::make(m, std::move(params), precision);
 }
 
 /// Parameters, gradients and their optimizer.
@@ -84,50 +88,47 @@ struct Model {
   std::unique_ptr<optim::Optimizer> optimizer;
 };
 
-/// The last elements of a parameter and what belongs to it, as doubles.
+/// The last elements of a parameter and what belongs to it.
 struct Sample {
   static constexpr std::int64_t kMost = 5000;
-  std::vector<double> rows[5];  ///< parameter or f32 weight, gradient, states
+  std::size_t first = 0;
+  std::vector<float> rows[6];  ///< parameter, gradient, states, f32 weight or compensation
 };
-Sample sample_of(const Model& m, std::size_t i, bool master) {
+Sample sample_of(const Model& m, std::size_t i) {
   Sample s;
   std::int64_t n = std::min(m.params[i].numel(), Sample::kMost);
+  s.first = static_cast<std::size_t>(m.params[i].numel() - n);
   auto state = m.optimizer->state();
-  std::vector<Tensor> tensors{master ? state.at(fmt::format("{}.master", i)) : m.params[i], m.grads[i]};
+  auto add = [&](std::size_t row, const Tensor& t) {
+    std::vector<std::uint8_t> raw = t.reshape({t.numel()}).slice(0, t.numel() - n, t.numel()).to_bytes();
+    for (std::size_t e = 0; e < static_cast<std::size_t>(n); ++e) s.rows[row].push_back(static_cast<float>(model::value_at(raw.data(), e, t.dtype())));
+  };
+  add(0, m.params[i]), add(1, m.grads[i]);
+  std::size_t row = 2;
   for (const char* name : {"exp_avg", "exp_avg_sq", "sum", "square_avg", "momentum_buffer"})
-    if (auto found = state.find(fmt::format("{}.{}", i, name)); found != state.end()) tensors.push_back(found->second);
-  for (std::size_t k = 0; k < tensors.size(); ++k) {
-    Tensor part = tensors[k].reshape({tensors[k].numel()}).slice(0, tensors[k].numel() - n, tensors[k].numel());
-    std::vector<std::uint8_t> raw = part.to_bytes();
-    for (std::size_t e = 0; e < static_cast<std::size_t>(n); ++e) s.rows[k].push_back(model::value_at(raw.data(), e, part.dtype()));
-  }
+    if (auto found = state.find(fmt::format("{}.{}", i, name)); found != state.end()) add(row++, found->second);
+  for (const char* name : {"master", "compensation"})
+    if (auto found = state.find(fmt::format("{}.{}", i, name)); found != state.end()) add(5, found->second);
+  for (auto& values : s.rows) values.resize(static_cast<std::size_t>(n));
   return s;
 }
 
 /// One more step of all, compared with the model's in bits on the last elements of some parameters.
-std::string check(const Model& m, const OptimModel& given, const Types& types, const Device& device) {
-  OptimModel model = given;
-  model.numerics = device.traits().fp64 ? optim::Numerics::source : optim::Numerics::f32;
+std::string check(const Model& m, cases::PreciseStep step, const Device& device) {
+  step.model.numerics = device.traits().fp64 ? optim::Numerics::source : optim::Numerics::f32;
   std::vector<std::size_t> looked_at;
   for (std::size_t i = 0; i < m.params.size(); i += std::max<std::size_t>(1, m.params.size() / 10))
     if (m.params[i].numel() > 0) looked_at.push_back(i);
   std::vector<Sample> before;
-  for (std::size_t i : looked_at) before.push_back(sample_of(m, i, types.master));
+  for (std::size_t i : looked_at) before.push_back(sample_of(m, i));
   auto t = static_cast<std::int64_t>(m.optimizer->state().at("0.step").item()) + 1;
   m.optimizer->step(m.grads);
-  auto rounded = [](double x, DType to) {
-    std::uint8_t bytes[8];
-    model::store_at(bytes, 0, to, x);
-    return model::value_at(bytes, 0, to);
-  };
   for (std::size_t k = 0; k < looked_at.size(); ++k) {
-    Sample after = sample_of(m, looked_at[k], types.master), &from = before[k];
+    Sample after = sample_of(m, looked_at[k]), &from = before[k];
     for (std::size_t e = 0; e < from.rows[0].size(); ++e) {
-      auto p = static_cast<float>(from.rows[0][e]);
-      float s[3] = {};
-      for (std::size_t r = 0; r < 3; ++r) s[r] = from.rows[2 + r].empty() ? 0 : static_cast<float>(from.rows[2 + r][e]);
-      model.step<float>(t, static_cast<float>(from.rows[1][e]), p, s);
-      if (rounded(static_cast<double>(p), types.master ? DType::f32 : types.dtype) != after.rows[0][e])
+      float p = from.rows[0][e], s[3] = {from.rows[2][e], from.rows[3][e], from.rows[4][e]}, last = from.rows[5][e];
+      step.step(t, static_cast<std::uint32_t>(looked_at[k]), from.first + e, from.rows[1][e], p, s, last);
+      if (p != after.rows[0][e] || s[0] != after.rows[2][e] || last != after.rows[5][e])
         return fmt::format("element {} of parameter {} is {}, the model's {}", e, looked_at[k], after.rows[0][e], p);
     }
   }
@@ -170,14 +171,14 @@ Work work_of(const Device& device, const Subject& subject, const Types& types, c
     model->params.push_back(randn({n}, {.dtype = types.dtype, .device = device, .seed = seed++}));
     model->grads.push_back(randn({n}, {.dtype = types.dtype, .device = device, .seed = seed++}));
   }
-  model->optimizer = make(subject.model, model->params, types.master);
+  model->optimizer = make(subject.model, model->params, types.precision);
   Work work;
   work.run = [model, device](int reps) {
     Stream stream = current_stream(device);
     for (int i = 0; i < reps; ++i) model->optimizer->step(model->grads, stream);
     stream.synchronize();
   };
-  work.check = [model, &subject, &types, device] { return check(*model, subject.model, types, device); };
+  work.check = [model, &subject, &types, device] { return check(*model, step_of(subject, types), device); };
 
   struct Host {
     std::vector<omp::Buffer> buffers;
@@ -185,7 +186,7 @@ Work work_of(const Device& device, const Subject& subject, const Types& types, c
     int t = 0;
   };
   auto host = std::make_shared<Host>();
-  auto width = static_cast<std::uint64_t>(bits(types.dtype) / 8), state_width = types.master ? 4 : width;
+  auto width = static_cast<std::uint64_t>(bits(types.dtype) / 8), state_width = types.precision.master ? 4 : width;
   for (std::int64_t n : list.sizes) {
     auto count = static_cast<std::uint64_t>(n);
     auto take = [&](std::uint64_t bytes) {
@@ -194,7 +195,7 @@ Work work_of(const Device& device, const Subject& subject, const Types& types, c
     };
     omp::OptimArrays a{take(count * width), nullptr, {take(count * state_width), take(count * state_width)}, nullptr, n};
     a.g = take(count * width);
-    if (types.master) a.master = static_cast<float*>(take(count * 4));
+    if (types.precision.master) a.master = static_cast<float*>(take(count * 4));
     host->arrays.push_back(a);
   }
   const OptimModel& m = subject.model;
@@ -226,9 +227,9 @@ Work work_of(const Device& device, const Subject& subject, const Types& types, c
                             stream.synchronize();
                           }});
   }
-  double bytes = OptimCase::bytes(list.total(), m, types.dtype, types.master ? DType::f32 : types.dtype, types.master);
+  double bytes = OptimCase::bytes(list.total(), step_of(subject, types));
   if (bytes > 1e8) work.peers.push_back(triad_peer(device, bytes));
-  if (!types.master) {
+  if (&types == &kTypes[0] || &types == &kTypes[1]) {
     std::string setup =
         fmt::format("ps = [torch.nn.Parameter(torch.randn(n).to(device, {})) for n in [{}]]\n", torch_dtype(types.dtype), fmt::join(list.sizes, ", "));
     setup += "for p in ps: p.grad = torch.randn_like(p)\n";
@@ -246,7 +247,7 @@ Work host_work(const Device& device) {
     model->params.push_back(randn({4}, {.device = device, .seed = 2 * i}));
     model->grads.push_back(randn({4}, {.device = device, .seed = 2 * i + 1}));
   }
-  model->optimizer = make(kSubjects[2].model, model->params, false);
+  model->optimizer = make(kSubjects[2].model, model->params, {});
   Work work;
   work.measure = [model, device] {
     Stream stream = current_stream(device);
@@ -258,7 +259,41 @@ Work host_work(const Device& device) {
     stream.synchronize();
     return seconds;
   };
-  work.check = [model, device] { return check(*model, kSubjects[2].model, kTypes[0], device); };
+  work.check = [model, device] { return check(*model, step_of(kSubjects[2], kTypes[0]), device); };
+  return work;
+}
+
+/// The whole step with its clip, beside the step alone.
+Work clip_work(const Device& device, const List& list) {
+  auto model = std::make_shared<Model>(), alone = std::make_shared<Model>();
+  std::uint64_t seed = 1;
+  for (std::int64_t n : list.sizes) {
+    model->params.push_back(randn({n}, {.device = device, .seed = seed++}));
+    alone->params.push_back(model->params.back().clone());
+    model->grads.push_back(randn({n}, {.device = device, .seed = seed++}));
+  }
+  alone->grads = model->grads;
+  model->optimizer = make(kSubjects[2].model, model->params, {});
+  alone->optimizer = make(kSubjects[2].model, alone->params, {});
+  auto run = [device](const std::shared_ptr<Model>& m, const optim::StepOptions& options) {
+    return [m, device, options](int reps) {
+      Stream stream = current_stream(device);
+      for (int i = 0; i < reps; ++i) m->optimizer->step(m->grads, options, stream);
+      stream.synchronize();
+    };
+  };
+  Work work;
+  work.run = run(model, {.max_norm = 1});
+  work.peers.push_back({"step", run(alone, {})});
+  work.check = [model, device]() -> std::string {
+    double norm = model->optimizer->step(model->grads, {.max_norm = 1}).item(), exact = 0;
+    for (const Tensor& g : model->grads)
+      if (g.numel() > 0) exact += reduce(Reduce::sum, [](Expr x) { return x * x; }, {g}).item();
+    exact = std::sqrt(exact);
+    if (std::fabs(norm - exact) > 1e-4 * exact) return fmt::format("norm {}, wanted {}", norm, exact);
+    return check(*model, step_of(kSubjects[2], kTypes[0]), device);
+  };
+  synchronize(device);
   return work;
 }
 
@@ -270,11 +305,18 @@ void register_optim(Rows& rows) {
       for (const List& list : lists()) {
         std::int64_t n = list.total();
         rows.push_back({.name = fmt::format("{}/{}/{}", subject.name, types.name, list.name),
-                        .bytes = OptimCase::bytes(n, subject.model, types.dtype, types.master ? DType::f32 : types.dtype, types.master),
+                        .bytes = OptimCase::bytes(n, step_of(subject, types)),
                         .in_default = subject.name == "adamw" || (types.name == "f32" && list.name != "gpt2_124M"),
                         .in_quick = subject.name == "adamw" && types.name == "f32" && list.name == "small_1000x4096",
                         .prepare = [&subject, &types, list](const Device& device) { return work_of(device, subject, types, list); }});
       }
+  for (const List& list : lists()) {
+    double bytes = OptimCase::bytes(list.total(), step_of(kSubjects[2], kTypes[0])) + 4.0 * static_cast<double>(list.total());
+    rows.push_back(
+        {.name = fmt::format("adamw_clip/f32/{}", list.name), .bytes = bytes, .in_default = list.name != "gpt2_124M", .prepare = [list](const Device& device) {
+           return clip_work(device, list);
+         }});
+  }
   rows.push_back({.name = "adamw/f32/host_1000", .in_default = true, .prepare = host_work});
 }
 

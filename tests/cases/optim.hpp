@@ -5,10 +5,12 @@
 #include <clutch/ops/fill.hpp>
 #include <clutch/ops/optim.hpp>
 
+#include "cases/random.hpp"
 #include "support/host_model.hpp"
 #include "support/op_case.hpp"
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -180,15 +182,51 @@ struct OptimModel {
   }
 };
 
+/// One element's step with all that Precision has; what is computed in f32. Numbers are as they lie on the device.
+struct PreciseStep {
+  OptimModel model;
+  DType dtype = DType::f32;
+  optim::Precision precision = {};
+
+  DType state() const {
+    using optim::StateType;
+    return precision.state == StateType::same ? dtype : precision.state == StateType::f32 ? DType::f32 : DType::bf16;
+  }
+  /// x as a store in `to` rounds it; `random` are 16 bits.
+  float rounded(float x, DType to, std::uint32_t random) const {
+    if (to == DType::bf16 && precision.rounding == optim::Rounding::stochastic)
+      return std::isnan(x) ? x : std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + random) & 0xFFFF0000u);
+    std::uint8_t bytes[8];
+    model::store_at(bytes, 0, to, static_cast<double>(x));
+    return static_cast<float>(model::value_at(bytes, 0, to));
+  }
+  /// Element i of parameter `number` at step t; `last` is its f32 weight or what rounding lost.
+  void step(std::int64_t t, std::uint32_t number, std::size_t i, float g, float& p, float* s, float& last) const {
+    std::array<std::uint32_t, 4> words{};
+    if (precision.rounding == optim::Rounding::stochastic)
+      words = RandomCase::philox({static_cast<std::uint32_t>(i / 2), static_cast<std::uint32_t>(i / 2 >> 32), static_cast<std::uint32_t>(t), number},
+                                 {static_cast<std::uint32_t>(precision.seed), static_cast<std::uint32_t>(precision.seed >> 32)});
+    auto random = [&](int word) { return words[static_cast<std::size_t>(word)] >> (i % 2 * 16) & 0xFFFFu; };
+    bool kahan = precision.rounding == optim::Rounding::kahan;
+    float x = precision.master ? last : kahan ? p + last : p;
+    model.step<float>(t, g, x, s);
+    for (int k = 0; k < model.states(); ++k) s[k] = rounded(s[k], state(), random(1 + k));
+    p = rounded(x, dtype, random(0));
+    if (kahan) last = std::isfinite(p) ? rounded(x - p, DType::bf16, 0) : 0;
+    if (precision.master) last = x;
+  }
+};
+
 struct OptimCase {
   static constexpr std::string_view kStem = "optim";
   using Kind = OptimModel::Kind;
   static constexpr DType kDtypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16};
 
   /// Bytes that a step of n elements reads and writes.
-  static double bytes(std::int64_t n, const OptimModel& m, DType dtype, DType state, bool master) {
-    double element = 3.0 * bits(dtype) / 8 + 2.0 * m.states() * bits(state) / 8;  // gradients are read alone
-    if (master) element += 8 - bits(dtype) / 8.0;                                 // weights are read in the place of parameters
+  static double bytes(std::int64_t n, const PreciseStep& step) {
+    double width = bits(step.dtype) / 8.0, element = 3 * width + 2.0 * step.model.states() * bits(step.state()) / 8;  // gradients are read alone
+    if (step.precision.master) element += 8 - width;  // weights are read in the place of parameters
+    if (step.precision.rounding == optim::Rounding::kahan) element += 2 * width;
     return element * static_cast<double>(n);
   }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/optim.hpp"
-#include "cases/random.hpp"
 
 #include "graph/backends.hpp"
 #include "ops/optim_plan.hpp"
@@ -148,49 +147,6 @@ TEST(Optim, LengthsAndDtypesAreTheModelBitForBit) {
   }
 }
 
-/// x as the contract rounds it for a store in `to`; `random` are 16 bits.
-float rounded(float x, DType to, optim::Rounding rounding, std::uint32_t random) {
-  if (to == DType::bf16 && rounding == optim::Rounding::stochastic) {
-    std::uint32_t u = std::bit_cast<std::uint32_t>(x);
-    if (std::isnan(x)) return x;
-    return std::bit_cast<float>((u + random) & 0xFFFF0000u);
-  }
-  std::uint8_t bytes[8];
-  model::store_at(bytes, 0, to, static_cast<double>(x));
-  return static_cast<float>(model::value_at(bytes, 0, to));
-}
-
-/// Adam's numbers of several parameters with all that Precision has, in f32 what rounding leaves.
-struct PreciseAdam {
-  OptimModel model;
-  DType dtype, state;
-  optim::Precision precision;
-  struct Param {
-    std::uint32_t number;
-    std::vector<float> p, m, v, lost;
-  };
-  std::vector<Param> params;
-
-  void step(int t, const std::vector<std::vector<float>>& grads) {
-    for (std::size_t k = 0; k < params.size(); ++k) {
-      Param& a = params[k];
-      for (std::size_t i = 0; i < a.p.size(); ++i) {
-        std::array<std::uint32_t, 4> words =
-            cases::RandomCase::philox({static_cast<std::uint32_t>(i / 2), 0, static_cast<std::uint32_t>(t), a.number},
-                                      {static_cast<std::uint32_t>(precision.seed), static_cast<std::uint32_t>(precision.seed >> 32)});
-        auto random = [&](std::size_t word) { return words[word] >> (i % 2 * 16) & 0xFFFFu; };
-        float x = a.p[i], of[3] = {a.m[i], a.v[i], 0};
-        if (precision.rounding == optim::Rounding::kahan) x = x + a.lost[i];
-        model.step<float>(t, grads[k][i], x, of);
-        a.m[i] = rounded(of[0], state, precision.rounding, random(1)), a.v[i] = rounded(of[1], state, precision.rounding, random(2));
-        a.p[i] = precision.master ? x : rounded(x, dtype, precision.rounding, random(0));
-        if (precision.rounding == optim::Rounding::kahan) a.lost[i] = std::isfinite(a.p[i]) ? rounded(x - a.p[i], DType::bf16, {}, 0) : 0;
-        if (precision.master) a.lost[i] = rounded(x, dtype, precision.rounding, random(0));
-      }
-    }
-  }
-};
-
 TEST(Optim, StatesWeightsAndRoundingsOfAllKinds) {
   using optim::Rounding;
   CLUTCH_EACH_DEVICE(device) {
@@ -202,14 +158,16 @@ TEST(Optim, StatesWeightsAndRoundingsOfAllKinds) {
             if (master && dtype == DType::f32) continue;
             if (rounding == Rounding::kahan && (dtype != DType::bf16 || master)) continue;
             if (rounding == Rounding::stochastic && dtype != DType::bf16 && state != DType::bf16) continue;
-            PreciseAdam want{.model = {.kind = Kind::adam, .lr = 0.02, .weight_decay = 0.05, .decoupled = true},
-                             .dtype = dtype,
-                             .state = state,
-                             .precision = {.state = type, .master = master, .rounding = rounding, .seed = 0x123456789ABCDEFull}};
+            cases::PreciseStep want{.model = {.kind = Kind::adam, .lr = 0.02, .weight_decay = 0.05, .decoupled = true},
+                                    .dtype = dtype,
+                                    .precision = {.state = type, .master = master, .rounding = rounding, .seed = 0x123456789ABCDEFull}};
             want.model.numerics = device.traits().fp64 ? Numerics::source : Numerics::f32;
+            struct Param {
+              std::vector<float> p, g, m, v, last;
+            };
+            std::vector<Param> all;
             std::string what = fmt::format("{} states {} master {} rounding {}", name(dtype), name(state), master, static_cast<int>(rounding));
             std::vector<Tensor> params, grads;
-            std::vector<std::vector<float>> of_grads;
             for (std::int64_t n : {100, 1, 37}) {
               auto size = static_cast<std::size_t>(n);
               std::vector<std::uint8_t> start = model::make_values(size, dtype, seed(), false), raw = model::make_values(size, dtype, seed() + 1, false);
@@ -218,11 +176,19 @@ TEST(Optim, StatesWeightsAndRoundingsOfAllKinds) {
               std::vector<float> zeros(size), p(size), g(size);
               for (std::size_t i = 0; i < size; ++i)
                 p[i] = static_cast<float>(model::value_at(start.data(), i, dtype)), g[i] = static_cast<float>(model::value_at(raw.data(), i, dtype));
-              want.params.push_back({static_cast<std::uint32_t>(want.params.size()), p, zeros, zeros, zeros});
-              of_grads.push_back(g);
+              all.push_back({p, g, zeros, zeros, master ? p : zeros});
             }
             auto optimizer = OptimCase::make(want.model, params, want.precision);
-            for (int t = 1; t <= 20; ++t) optimizer->step(grads), want.step(t, of_grads);
+            for (int t = 1; t <= 20; ++t) {
+              optimizer->step(grads);
+              for (std::size_t k = 0; k < all.size(); ++k)
+                for (std::size_t i = 0; i < all[k].p.size(); ++i) {
+                  Param& a = all[k];
+                  float s[3] = {a.m[i], a.v[i], 0};
+                  want.step(t, static_cast<std::uint32_t>(k), i, a.g[i], a.p[i], s, a.last[i]);
+                  a.m[i] = s[0], a.v[i] = s[1];
+                }
+            }
             auto kept = optimizer->state();
             auto same = [&](const Tensor& got, const std::vector<float>& values) {
               std::vector<std::uint8_t> raw(bytes_for(got.dtype(), values.size()));
@@ -230,16 +196,16 @@ TEST(Optim, StatesWeightsAndRoundingsOfAllKinds) {
               return compare_bits(got.to_bytes(), raw, got.dtype(), !device.traits().denormals);
             };
             for (std::size_t k = 0; k < params.size(); ++k) {
-              const PreciseAdam::Param& a = want.params[k];
-              EXPECT_EQ(same(params[k], master ? a.lost : a.p), "") << what;
+              const Param& a = all[k];
+              EXPECT_EQ(same(params[k], a.p), "") << what;
               EXPECT_EQ(same(kept.at(fmt::format("{}.exp_avg", k)), a.m), "") << what;
               EXPECT_EQ(same(kept.at(fmt::format("{}.exp_avg_sq", k)), a.v), "") << what;
               EXPECT_EQ(kept.at(fmt::format("{}.exp_avg", k)).dtype(), state) << what;
               if (master) {
-                EXPECT_EQ(same(kept.at(fmt::format("{}.master", k)), a.p), "") << what;
+                EXPECT_EQ(same(kept.at(fmt::format("{}.master", k)), a.last), "") << what;
               }
               if (rounding == Rounding::kahan) {
-                EXPECT_EQ(same(kept.at(fmt::format("{}.compensation", k)), a.lost), "") << what;
+                EXPECT_EQ(same(kept.at(fmt::format("{}.compensation", k)), a.last), "") << what;
               }
             }
             EXPECT_EQ(kept.contains("0.number"), rounding == Rounding::stochastic) << what;
