@@ -38,24 +38,12 @@ __kernel void random_state(CLUTCH_PREDICATE __global uchar* state, ulong state_o
 #endif
 #define CHUNK (64 / WORDS_EACH)
 
-typedef struct {
-  VU w[4];
-} Words;
-
 // Block number `block` (lane j of a vector: block + j) of the stream of numbers that the seed selects.
-static inline Words philox(ulong seed, ulong block) {
+static inline PhiloxBlocks philox(const PhiloxKeys* keys, ulong block) {
   VU low = (VU)(uint)block + lane_numbers();
   // Blocks of a vector share their high half: chunks begin at multiples of 16 blocks behind any offset, so a carry is added.
   VU carry = low < (VU)(uint)block ? (VU)1u : (VU)0u;
-  VU c0 = low, c1 = (VU)(uint)(block >> 32) + carry, c2 = (VU)0u, c3 = (VU)0u;
-  uint k0 = (uint)seed, k1 = (uint)(seed >> 32);
-  CLUTCH_PHILOX(VU, c0, c1, c2, c3, k0, k1)
-  Words r;
-  r.w[0] = c0;
-  r.w[1] = c1;
-  r.w[2] = c2;
-  r.w[3] = c3;
-  return r;
+  return philox_blocks(low, (VU)(uint)(block >> 32) + carry, (VU)0u, (VU)0u, keys);
 }
 
 // Stores lanes of R from element i on, as far as n.
@@ -96,13 +84,13 @@ static inline VD unit_of(VU low, VU high) { return CLUTCH_L_TO_VD(CLUTCH_AS_VL(j
 
 // The words of a step of the walk, and the element that word 0 of its first lane is.
 typedef struct {
-  Words words;
+  PhiloxBlocks words;
   ulong first;
 } Step;
-static inline Step step_of(ulong seed, ulong offset, ulong tile, ulong step) {
+static inline Step step_of(const PhiloxKeys* keys, ulong offset, ulong tile, ulong step) {
   ulong chunk = tile * (TILE / CHUNK) + step / (16 / WIDTH), j = step % (16 / WIDTH) * WIDTH;
   Step r;
-  r.words = philox(seed, offset + 16 * chunk + j);
+  r.words = philox(keys, offset + 16 * chunk + j);
   r.first = chunk * CHUNK + j;
   return r;
 }
@@ -115,9 +103,10 @@ static inline Step step_of(ulong seed, ulong offset, ulong tile, ulong step) {
 
 #ifdef CLUTCH_ENTRY_random_uniform
 static inline void random_uniform_body(CLUTCH_ID_PARAMS, __global uchar* out, ulong n, ulong seed, ulong offset, ACC range, ACC low) {
+  const PhiloxKeys keys = philox_keys(seed);
   RANDOM_WALK(n) {
-    Step at = step_of(seed, offset, tile, step);
-    Words w = at.words;
+    Step at = step_of(&keys, offset, tile, step);
+    PhiloxBlocks w = at.words;
     ulong i = at.first;
 #ifdef T_IS_F64
     for (int k = 0; k < 2; ++k) put(out, i + 16 * k, n, SCALE_ADD(unit_of(w.w[2 * k], w.w[2 * k + 1]), range, low));
@@ -137,9 +126,10 @@ __kernel void random_uniform(CLUTCH_PREDICATE __global uchar* out, ulong out_off
 
 #ifdef CLUTCH_ENTRY_random_normal
 static inline void random_normal_body(CLUTCH_ID_PARAMS, __global uchar* out, ulong n, ulong seed, ulong offset, ACC stddev, ACC mean) {
+  const PhiloxKeys keys = philox_keys(seed);
   RANDOM_WALK(n) {
-    Step at = step_of(seed, offset, tile, step);
-    Words w = at.words;
+    Step at = step_of(&keys, offset, tile, step);
+    PhiloxBlocks w = at.words;
     ulong i = at.first;
 #ifdef T_IS_F64
     VD c, s = sincospi_f64(CLUTCH_L_TO_VD(CLUTCH_AS_VL(join_words(w.w[2], w.w[3])) >> 11) * 0x1p-52, &c);
