@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #define CL_TARGET_OPENCL_VERSION 300
 // Replays beside a bare loop of clEnqueueNDRangeKernel whose arguments are set beforehand (`enqueue`), and beside eager calls.
+#include "cases/networks.hpp"
 #include "harness/rows.hpp"
 
 #include <clutch/interop_cl.hpp>
@@ -158,6 +159,33 @@ Model mlp_step(const Device& device) {
           w1, [=] { copy_(w1, s1), copy_(w2, s2); }};
 }
 
+/// Forward, backward, clip, AdamW and schedule of a transformer block.
+Model train_step(const Device& device) {
+  struct Training {
+    cases::TransformerBlock net;
+    optim::AdamW adamw;
+    optim::LRScheduler schedule;
+    std::map<std::string, Tensor> start;
+    explicit Training(const Device& on)
+        : net(on), adamw(net.param_list(), {.lr = 1e-2}), schedule(adamw, {.warmup_steps = 10, .decay = optim::Decay::cosine, .decay_steps = 1000000}) {
+      for (const auto& [name, t] : net.params) start[name] = t.clone();
+    }
+  };
+  auto t = std::make_shared<Training>(device);
+  return {[t](const Stream& s) {
+            StreamGuard guard(s);
+            t->net.loss_and_grads();
+            t->adamw.step(t->net.grad_list(), {.lr = t->schedule.lr(), .max_norm = 1}, s);
+            t->schedule.step(s);
+          },
+          t->net.params.at("characters"),
+          [t] {
+            for (const auto& [name, p] : t->net.params) copy_(p, t->start.at(name));
+            for (const auto& [name, state] : t->adamw.state()) fill_(state, 0);
+            for (const auto& [name, state] : t->schedule.state()) t->schedule.load_state({{name, zeros({1}, {.dtype = DType::i64, .device = state.device()})}});
+          }};
+}
+
 /// 24 layers that differ in their weights: captured as a whole (the peer `captured`), or one of them, replayed with others' weights bound.
 void add_layers(Rows& rows) {
   struct Weights {
@@ -229,6 +257,7 @@ void register_graph(Rows& rows) {
   add_rows(rows, "chain_200x64k", false, [](const Device& device) { return chain(device, 65536); });
   add_rows(rows, "mixed_12x17", false, mixed);
   add_rows(rows, "mlp_step", false, mlp_step);
+  add_rows(rows, "train_step", false, train_step);
   add_layers(rows);
   rows.push_back({.name = "graph/empty/host", .prepare = [](const Device& device) {
                     Stream stream = current_stream(device);
