@@ -15,6 +15,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <random>
 
 namespace clutch::testing {
 namespace {
@@ -336,6 +337,59 @@ TEST(Optim, ComposedStepsAreTheOpsBits) {
         EXPECT_EQ(mine.to_bytes(), q.to_bytes()) << "RMSprop " << name(dtype);
       }
     }
+  }
+}
+
+/// The contract's bound beside the formulas in double.
+TEST(Optim, OneStepIsNearTheDoubleModel) {
+  CLUTCH_EACH_DEVICE(device) {
+    constexpr std::size_t kCount = 300;
+    const std::int64_t sizes[] = {kCount};
+    constexpr std::int64_t kStep = 4;
+    constexpr double eps = 0x1p-24;
+    for (Numerics numerics : kNumerics)
+      for (OptimModel m : models()) {
+        m.numerics = numerics;
+        if (!offered(device, numerics, DType::f32)) continue;
+        std::vector<std::uint8_t> all(4 * kCount * static_cast<std::size_t>(1 + m.states())), grads(4 * kCount);
+        // Parameters and gradients of size 1, second moments that are no less than first ones squared.
+        std::mt19937_64 random(seed());
+        std::normal_distribution<double> normal;
+        for (std::size_t i = 0; i < kCount; ++i) {
+          double mean = normal(random) / 8;
+          auto put = [&](int row, double v) { model::store_at(all.data(), static_cast<std::size_t>(row) * kCount + i, DType::f32, v); };
+          put(0, normal(random));
+          for (int k = 1; k <= m.states(); ++k) put(k, mean * mean + 0.1 + std::fabs(normal(random)));
+          if (m.kind == Kind::adam) put(1, mean);
+          if (m.kind == Kind::rmsprop && m.extra) put(m.states(), mean);
+          model::store_at(grads.data(), i, DType::f32, normal(random));
+        }
+        Tensor rows = from_bytes(all.data(), all.size(), {1 + m.states(), kCount}, {.device = device});
+        Tensor g = from_bytes(grads.data(), grads.size(), {kCount}, {.device = device});
+        OptimCase::step(m, rows, g, sizes, full({1}, kStep, {.device = device}), {});
+        std::vector<float> got = rows.reshape({(1 + m.states()) * static_cast<std::int64_t>(kCount)}).to_host<float>();
+        OptimModel exact = m;
+        exact.numerics = numerics == Numerics::f32 ? Numerics::source : numerics;  // they differ in what maximize and decay mean
+        if (numerics == Numerics::source || numerics == Numerics::f32)
+          for (double* scalar : {&exact.lr, &exact.a, &exact.b, &exact.eps, &exact.weight_decay}) {
+            bool wide = numerics == Numerics::source && (m.kind == Kind::sgd || m.kind == Kind::adagrad);
+            if (!wide) *scalar = static_cast<double>(static_cast<float>(*scalar));
+          }
+        for (std::size_t i = 0; i < kCount; ++i) {
+          double before = model::value_at(all.data(), i, DType::f32), p = before, of[3] = {};
+          for (std::size_t k = 0; k < static_cast<std::size_t>(m.states()); ++k) of[k] = model::value_at(all.data(), (k + 1) * kCount + i, DType::f32);
+          exact.step<double>(kStep, model::value_at(grads.data(), i, DType::f32), p, of);
+          double way = std::fabs(p - before), bound = 16 * eps * (std::fabs(before) + way);
+          if (m.kind == Kind::adam) bound += eps * way / (1 - OptimModel::power(m.b, kStep));
+          if (m.kind == Kind::rmsprop && m.extra) {
+            double mean = of[m.states() - 1];
+            bound += 16 * eps * way * (of[0] + mean * mean) / (of[0] - mean * mean);
+          }
+          ASSERT_LE(std::fabs(static_cast<double>(got[i]) - p), bound) << describe(m, DType::f32) << " element " << i;
+          for (std::size_t k = 0; k < static_cast<std::size_t>(m.states()); ++k)
+            ASSERT_LE(std::fabs(static_cast<double>(got[(k + 1) * kCount + i]) - of[k]), 16 * eps * (std::fabs(of[k]) + 4)) << describe(m, DType::f32);
+        }
+      }
   }
 }
 

@@ -132,6 +132,8 @@ struct StepOptions {
 /// Launches: one for each parameter group, or more if its tensors lie in more than 8 buffers.
 /// Determinism: bits depend on the element's own numbers, the options and the step alone.
 /// Accuracy: exactly the formulas of Numerics, bit for bit; on devices that flush subnormals in the normal range.
+///   Parameters are within eps (16 (|p| + |step|) + c |step|) of the formulas in exact arithmetic from the same states, eps = 2^-24 (f64: 2^-53), scalars
+///   rounded as Numerics says; c = 1 / (1 - beta2^t) for Adam, 16 (square_avg + grad_avg^2) / (square_avg - grad_avg^2) for centered RMSprop, else 0.
 /// Scratch: none. A table of addresses, 8 bytes a tensor, is made anew when gradients lie elsewhere than at the last step.
 /// Errors: invalid_argument for options out of PyTorch's ranges, no or undefined parameters, and lists of another length; invalid_dtype; invalid_shape;
 ///   invalid_overlap if parameters share memory; device_mismatch; not_supported for numerics with f64 scalars on a device without fp64, and for
