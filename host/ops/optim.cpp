@@ -338,7 +338,7 @@ void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim:
     encoder.value(h.precision.seed, "seed").value(flags).value(static_cast<std::uint32_t>(count));
     encoder.value(static_cast<std::uint32_t>(part.first));
     auto groups = static_cast<std::uint64_t>(count);
-    if (plan.tuning.local == 1) groups = std::min<std::uint64_t>(groups, 32 * static_cast<std::uint64_t>(runtime.traits().compute_units));
+    if (plan.tuning.local == 1) groups = std::min<std::uint64_t>(groups, 256 * static_cast<std::uint64_t>(runtime.traits().compute_units));
     encoder.dispatch(plan.kernel, tile_geometry(groups, plan.tuning.local));
   }
 }
