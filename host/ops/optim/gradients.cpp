@@ -28,6 +28,7 @@ KernelPlan select(const DeviceTraits& traits, const OptimAidProblem& p, std::str
   choose<OptimAidProblem>(chosen, traits, p, forced, "optim");
   KernelPlan plan{.stem = "optim", .entry = aid.entry, .tuning = elementwise_tuning(traits)};
   plan.tuning.local = std::min<std::uint64_t>(plan.tuning.local, 64);
+  if (p.aid == OptimAid::schedule) plan.tuning.width = 1;
   set_common(plan.defines, traits, plan.tuning, 1, false);
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype));
   plan.defines.set("NORM", static_cast<int>(p.norm)).set("CHUNK", static_cast<std::int64_t>(kChunk));
