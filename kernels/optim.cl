@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // optim_step: a step of an optimizer over the tensors of a table. optim_norm, optim_norm_total, optim_scale: the norm of all gradients of a table, and
 // gradients times a factor or looked at for what is not finite. optim_update_scaler, optim_schedule: numbers that live on the device.
-// Ownership: tensors are cut into chunks of CHUNK elements; a group takes chunks in turn, its items vectors of them in turn. With COUNTS each chunk
-// has a counter of its steps, which its group alone reads and writes. optim_norm_total is one group, optim_update_scaler and optim_schedule one item. Local
+// Ownership: tensors are cut into chunks of CHUNK elements; a group takes chunks in turn, its items vectors of them in turn. With COUNTS each item of
+// each chunk has a counter of its steps, which it alone reads and writes. optim_norm_total is one group, optim_update_scaler and optim_schedule one item. Local
 // memory: 64 numbers for norms.
 // Needs: T (parameters and gradients), CHUNK, GROUPED (work-groups have several items), what optim/step.clh or optim/norm.clh needs, and what the
 // included files need.
@@ -52,12 +52,9 @@ static inline void optim_step_body(CLUTCH_ID_PARAMS, const Table* table, __globa
   for (ulong c = group; c < chunk_count; c += groups) {
     const uint2 chunk = chunks[c];
     if (table->words[(chunk.x - first_row) * (ulong)COLUMNS + 1] == CLUTCH_NO_TENSOR) continue;
-    __global float* counter = steps + (flags & COUNTS ? c : (ulong)chunk.x);
+    __global float* counter = steps + (flags & COUNTS ? c * lanes + lane : (ulong)chunk.x);
     const uint t = (uint)*counter + (flags & COUNTS ? 1 : 0);
-#ifdef GROUPED
-    barrier(CLK_GLOBAL_MEM_FENCE);
-#endif
-    if (flags & COUNTS && lane == 0) *counter = t;
+    if (flags & COUNTS) *counter = t;
     if (t != known) k = scalars_of(lr, a, b, eps, wd, seed, t, flags), known = t;
     const Row r = row_of(table, chunk.x - first_row, ROUNDING == STOCHASTIC ? numbers[chunk.x] : 0);
     const ulong begin = (ulong)chunk.y * CHUNK, end = min(begin + CHUNK, sizes[chunk.x]);
@@ -102,12 +99,9 @@ static inline void optim_norm_body(CLUTCH_ID_PARAMS, const Table* table, __globa
   for (ulong c = group; c < chunk_count; c += groups) {
     const uint2 chunk = chunks[c];
     const ulong at = (chunk.x - first_row) * (ulong)columns + column;
-    if (table->words[at] == CLUTCH_NO_TENSOR) {
-      if (lane == 0) partial[c] = 0;
-      continue;
-    }
     __global const uchar* g = table_at(table, at);
-    const ulong begin = (ulong)chunk.y * CHUNK, end = min(begin + CHUNK, sizes[chunk.x]);
+    // A gradient that is not there has no elements; all items meet at the barriers all the same.
+    const ulong begin = (ulong)chunk.y * CHUNK, end = table->words[at] == CLUTCH_NO_TENSOR ? 0 : min(begin + CHUNK, sizes[chunk.x]);
 #if VECTORS && !defined(GROUPED)
     V sums[NORM_LANES / LANES];
 #pragma unroll

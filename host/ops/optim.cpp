@@ -254,7 +254,8 @@ OptimGroup make_optim_group(std::vector<Tensor> params, const OptimHyper& hyper,
       chunks.insert(chunks.end(), {static_cast<std::int32_t>(row), static_cast<std::int32_t>(chunk)});
   }
   g.first_chunk.push_back(static_cast<std::int64_t>(chunks.size() / 2));
-  if (own) g.steps = zeros({g.first_chunk.back()}, {.dtype = DType::f32, .device = stream.device()}, stream);
+  g.items = static_cast<std::int64_t>(plan.tuning.local);
+  if (own) g.steps = zeros({g.first_chunk.back() * g.items}, {.dtype = DType::f32, .device = stream.device()}, stream);
   g.sizes = from_host(sizes, {static_cast<std::int64_t>(sizes.size())}, stream.device(), stream);
   g.chunks = from_host(chunks, {static_cast<std::int64_t>(chunks.size())}, stream.device(), stream);
   if (g.problem.rounding == optim::Rounding::stochastic) {
@@ -324,7 +325,7 @@ void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim:
     Tensor chunks = g.chunks.slice(0, 2 * from, 2 * (from + count));
     encoder.table(part.table, std::span(g.entries).subspan(part.first * columns, (part.end - part.first) * columns));
     encoder.input(g.sizes).input(chunks);
-    g.counts ? encoder.inout(g.steps.slice(0, from, from + count), "step") : encoder.input(g.steps, "step");
+    g.counts ? encoder.inout(g.steps.slice(0, from * g.items, (from + count) * g.items), "step") : encoder.input(g.steps, "step");
     given(options.lr, "lr_tensor");
     given(options.grad_scale, "grad_scale");
     given(options.found_inf, "found_inf");

@@ -41,9 +41,10 @@ struct OptimGroup {
   std::vector<Tensor> params;
   std::vector<Tensor> columns;  ///< of all rows: states, then the f32 weights
   std::vector<std::string> names;
-  Tensor steps;          ///< a counter for each chunk, all of a parameter alike; of a caller's lists one for each parameter
-  Tensor sizes, chunks;  ///< of parameters; pairs of a row and a chunk of it
-  Tensor numbers;        ///< of parameters, where random bits depend on them
+  Tensor steps;            ///< counters for each item of each chunk, all of a parameter alike; of a caller's lists one for each parameter
+  std::int64_t items = 1;  ///< of a chunk
+  Tensor sizes, chunks;    ///< of parameters; pairs of a row and a chunk of it
+  Tensor numbers;          ///< of parameters, where random bits depend on them
   bool counts = true;
   std::vector<std::int64_t> first_chunk;  ///< of each row, and behind the last
   std::vector<OptimPart> parts;

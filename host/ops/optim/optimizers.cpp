@@ -101,7 +101,7 @@ std::map<std::string, Tensor> Optimizer::state() const {
   std::map<std::string, Tensor> all;
   for (const detail::OptimGroup& g : state_->groups)
     for (std::size_t i = 0; i < g.params.size(); ++i) {
-      all[fmt::format("{}.step", g.first + i)] = g.steps.select(0, g.first_chunk[i]);
+      all[fmt::format("{}.step", g.first + i)] = g.steps.select(0, g.first_chunk[i] * g.items);
       if (g.numbers.defined()) all[fmt::format("{}.number", g.first + i)] = g.numbers.select(0, static_cast<std::int64_t>(i));
       for (std::size_t c = 0; c < g.names.size(); ++c) all[fmt::format("{}.{}", g.first + i, g.names[c])] = g.columns[c * g.params.size() + i];
     }
@@ -115,7 +115,7 @@ void Optimizer::load_state(const std::map<std::string, Tensor>& given, const Str
   for (auto& [name, tensor] : own) copy_(tensor, given.at(name), {}, stream);
   for (const detail::OptimGroup& g : state_->groups)
     for (std::size_t i = 0; i < g.params.size(); ++i)
-      copy_(g.steps.slice(0, g.first_chunk[i], g.first_chunk[i + 1]), given.at(fmt::format("{}.step", g.first + i)), {}, stream);
+      copy_(g.steps.slice(0, g.first_chunk[i] * g.items, g.first_chunk[i + 1] * g.items), given.at(fmt::format("{}.step", g.first + i)), {}, stream);
 }
 
 void Optimizer::save(const std::string& path, const Stream& stream) const { save_safetensors(path, state(), {}, stream); }
