@@ -253,6 +253,7 @@ cl_int device_info(cl_device_id device, cl_device_info what, std::size_t size, v
   if (lacks(kSmallGroups) && what == CL_DEVICE_MAX_WORK_GROUP_SIZE) lower<std::size_t>(value, size, kSmallGroup);
   if (lacks(kSmallGroups) && what == CL_DEVICE_MAX_WORK_ITEM_SIZES)
     for (std::size_t i = 0; i < 3; ++i) lower<std::size_t>(value, size, kSmallGroup, i);
+  if (lacks(kGpu) && what == CL_DEVICE_TYPE && value && size >= sizeof(cl_device_type)) *static_cast<cl_device_type*>(value) = CL_DEVICE_TYPE_GPU;
   if (lacks(kOneUnit) && what == CL_DEVICE_MAX_COMPUTE_UNITS) lower<cl_uint>(value, size, 1);
   if (lacks(kSmallAlloc) && what == CL_DEVICE_MAX_MEM_ALLOC_SIZE) lower<cl_ulong>(value, size, kSmallAllocBytes);
 #ifdef CL_DEVICE_EXTENSIONS_WITH_VERSION

@@ -27,6 +27,7 @@ enum Lacks : std::uint32_t {
   kNoCommandBuffer = 1u << 6,  ///< no cl_khr_command_buffer
   kSmallAlloc = 1u << 7,       ///< buffers of 64 MiB at most
   kAllLacks = (1u << 8) - 1,
+  kGpu = 1u << 8,  ///< says that it is a GPU, so that work-groups have many items
 };
 
 enum Object : int { kContexts, kQueues, kBuffers, kPrograms, kKernels, kEvents, kCommandBuffers, kObjectKinds };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ops on devices that have less: the fault layer takes away one thing after another, then all of them.
+// The ops on devices that have less: the fault layer takes away one thing after another, then all of them; and on one that calls itself a GPU.
 #include <clutch/allocator.hpp>
 
 #include "layer/fault_layer.hpp"
@@ -26,6 +26,7 @@ constexpr Lesser kLesser[] = {
     {"no command buffer", fault::kNoCommandBuffer},
     {"buffers of 64 MiB", fault::kSmallAlloc},
     {"all at once", fault::kAllLacks},
+    {"a GPU", fault::kGpu},
 };
 
 TEST(LesserDevice, EveryOpRunsOrSaysWhichTraitIsMissing) {
@@ -43,11 +44,13 @@ TEST(LesserDevice, EveryOpRunsOrSaysWhichTraitIsMissing) {
       check(fault::kSmallLocal, traits.local_bytes == 16u << 10);
       check(fault::kSmallGroups, traits.max_work_group == 64);
       check(fault::kOneUnit, traits.compute_units == 1);
+      check(fault::kGpu, traits.type == DeviceType::gpu);
       check(fault::kNoCommandBuffer, traits.command_buffer == 0);
       std::set<std::string_view> entries;
       for (const NamedProblem& p : all_problems()) {
-        // Everything on the least device; elsewhere one problem per entry.
-        if (lesser.lacks != fault::kAllLacks && !entries.insert(p.problem->entry).second) continue;
+        // Everything on the least device, by night on the GPU, too; elsewhere one problem per entry.
+        bool all = lesser.lacks == fault::kAllLacks || (lesser.lacks == fault::kGpu && level() != "smoke");
+        if (!all && !entries.insert(p.problem->entry).second) continue;
         if (p.problem->needs_fp64 && !traits.fp64) {
           std::string said = message_of([&] { run_once(fresh.device(), *p.problem); });
           EXPECT_NE(said.find("fp64"), std::string::npos) << lesser.name << ": " << p.name << " said: " << said;
