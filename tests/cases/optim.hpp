@@ -291,16 +291,16 @@ struct OptimCase {
   }
 
   /// A step of rows of `all` (1 + states, n), cut into parameters of these sizes.
-  static void step(const OptimModel& m, const Tensor& all, const Tensor& grads, std::span<const std::int64_t> sizes, const Tensor& steps,
-                   const Stream& stream) {
+  static void step(const OptimModel& m, const Tensor& all, const Tensor& grads, std::span<const std::int64_t> sizes, const Tensor& steps, const Stream& stream,
+                   const optim::Precision& precision = {}) {
     std::vector<std::vector<Tensor>> s(3);
     for (int k = 0; k < m.states(); ++k) s[static_cast<std::size_t>(k)] = cut(all.select(0, k + 1), sizes);
     std::vector<Tensor> p = cut(all.select(0, 0), sizes), g = cut(grads, sizes);
     switch (m.kind) {
-      case Kind::sgd: return optim::sgd_(p, g, s[0], steps, sgd_options(m), {}, stream);
-      case Kind::adam: return optim::adam_(p, g, s[0], s[1], s[2], steps, adam_options(m), {}, stream);
-      case Kind::adagrad: return optim::adagrad_(p, g, s[0], steps, adagrad_options(m), {}, stream);
-      case Kind::rmsprop: return optim::rmsprop_(p, g, s[0], s[1], m.buffer ? s[2] : s[1], steps, rmsprop_options(m), {}, stream);
+      case Kind::sgd: return optim::sgd_(p, g, s[0], steps, sgd_options(m, precision), {}, stream);
+      case Kind::adam: return optim::adam_(p, g, s[0], s[1], s[2], steps, adam_options(m, precision), {}, stream);
+      case Kind::adagrad: return optim::adagrad_(p, g, s[0], steps, adagrad_options(m, precision), {}, stream);
+      case Kind::rmsprop: return optim::rmsprop_(p, g, s[0], s[1], m.buffer ? s[2] : s[1], steps, rmsprop_options(m, precision), {}, stream);
     }
   }
 
@@ -314,7 +314,7 @@ struct OptimCase {
     return all;
   }
 
-  static Problem problem(std::string_view what, const OptimModel& m, DType dtype, std::uint64_t seed) {
+  static Problem problem(std::string_view what, const OptimModel& m, DType dtype, std::uint64_t seed, const optim::Precision& precision = {}) {
     static constexpr std::int64_t kSizes[] = {5, 0, 1, 16, 8200, 33};
     constexpr std::int64_t kCount = 5 + 1 + 16 + 8200 + 33;
     constexpr int kStep = 4;
@@ -326,11 +326,25 @@ struct OptimCase {
     for (std::size_t i = 0; i < std::size(kSizes); ++i) model::store_at(steps.data(), i, DType::f32, kStep);
     p.inputs.push_back({DType::f32, {static_cast<std::int64_t>(std::size(kSizes))}, {}, steps});
     p.output = {dtype, rows, {}, p.inputs[0].raw};
-    reference(m, dtype, kStep, p.output.raw.data(), p.inputs[1].raw.data(), kCount);
-    p.run = [m](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+    if (precision.rounding == optim::Rounding::nearest) {
+      reference(m, dtype, kStep, p.output.raw.data(), p.inputs[1].raw.data(), kCount);
+    } else {
+      PreciseStep step{m, dtype, precision};
+      std::size_t at = 0;
+      for (std::uint32_t number = 0; number < std::size(kSizes); ++number)
+        for (std::size_t i = 0; i < static_cast<std::size_t>(kSizes[number]); ++i, ++at) {
+          float numbers[4] = {}, last = 0;
+          for (std::size_t k = 0; k <= static_cast<std::size_t>(m.states()); ++k)
+            numbers[k] = static_cast<float>(model::value_at(p.output.raw.data(), k * kCount + at, dtype));
+          step.step(kStep, number, i, static_cast<float>(model::value_at(p.inputs[1].raw.data(), at, dtype)), numbers[0], numbers + 1, last);
+          for (std::size_t k = 0; k <= static_cast<std::size_t>(m.states()); ++k)
+            model::store_at(p.output.raw.data(), k * kCount + at, dtype, static_cast<double>(numbers[k]));
+        }
+    }
+    p.run = [m, precision](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
       copy_(out, in[0], {}, stream);
       Tensor grads = in[1].clone(stream), counted = in[2].clone(stream);
-      step(m, out, grads, kSizes, counted, stream);
+      step(m, out, grads, kSizes, counted, stream, precision);
     };
     return p;
   }
@@ -450,6 +464,8 @@ struct OptimCase {
         schedule_problem(),
         problem("adamw f32", {.kind = Kind::adam, .weight_decay = 0.01, .decoupled = true}, DType::f32, seed),
         problem("sgd bf16", {.kind = Kind::sgd, .b = 0, .weight_decay = 0.01, .nesterov = true, .buffer = true}, DType::bf16, seed + 1),
+        problem("adamw bf16 stochastic", {.kind = Kind::adam, .weight_decay = 0.01, .decoupled = true}, DType::bf16, seed + 7,
+                {.rounding = optim::Rounding::stochastic, .seed = 99}),
         problem("adagrad f64", {.kind = Kind::adagrad, .a = 0.1, .eps = 1e-10}, DType::f64, seed + 2),
         problem("rmsprop f16", {.kind = Kind::rmsprop, .a = 0.99, .b = 0.5, .eps = 1e-3, .extra = true, .buffer = true}, DType::f16, seed + 3),
     };
