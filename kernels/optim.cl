@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // optim_step: a step of an optimizer over the tensors of a table. optim_norm, optim_norm_total, optim_scale: the norm of all gradients of a table, and
 // gradients times a factor or looked at for what is not finite. optim_update_scaler, optim_schedule: numbers that live on the device.
-// Ownership: tensors are cut into chunks of CHUNK elements; a group takes chunks in turn, its items vectors of them in turn. With COUNTS each item of
-// each chunk has a counter of its steps, which it alone reads and writes. optim_norm_total is one group, optim_update_scaler and optim_schedule one item. Local
-// memory: 64 numbers for norms.
-// Needs: T (parameters and gradients), CHUNK, GROUPED (work-groups have several items), what optim/step.clh or optim/norm.clh needs, and what the
-// included files need.
-// Source: torch.optim of PyTorch 2.12.
+// Ownership: tensors are cut into chunks of CHUNK elements; a group takes chunks in turn, its items vectors of them in turn. With COUNTS each chunk
+// has ITEMS counters of its steps, at least as many as items: each reads its own and writes it and those past the last item's. optim_norm_total is one group,
+// optim_update_scaler and optim_schedule one item. Local memory: 64 numbers for norms. Needs: T (parameters and gradients), CHUNK, ITEMS (for the step),
+// GROUPED (work-groups have several items), what optim/step.clh or optim/norm.clh needs, and what the included files need. Source: torch.optim of PyTorch 2.12.
 #include "common/dtype.clh"
 #include "common/launch.clh"
 #include "common/math.clh"
@@ -52,9 +50,10 @@ static inline void optim_step_body(CLUTCH_ID_PARAMS, const Table* table, __globa
   for (ulong c = group; c < chunk_count; c += groups) {
     const uint2 chunk = chunks[c];
     if (table->words[(chunk.x - first_row) * (ulong)COLUMNS + 1] == CLUTCH_NO_TENSOR) continue;
-    __global float* counter = steps + (flags & COUNTS ? c * lanes + lane : (ulong)chunk.x);
-    const uint t = (uint)*counter + (flags & COUNTS ? 1 : 0);
-    if (flags & COUNTS) *counter = t;
+    __global float* counter = steps + (flags & COUNTS ? c * ITEMS : (ulong)chunk.x);
+    const uint t = flags & COUNTS ? (uint)counter[lane] + 1 : (uint)counter[0];
+    if (flags & COUNTS)
+      for (ulong l = lane; l < ITEMS; l += lanes) counter[l] = t;
     if (t != known) k = scalars_of(lr, a, b, eps, wd, seed, t, flags), known = t;
     const Row r = row_of(table, chunk.x - first_row, ROUNDING == STOCHASTIC ? numbers[chunk.x] : 0);
     const ulong begin = (ulong)chunk.y * CHUNK, end = min(begin + CHUNK, sizes[chunk.x]);

@@ -103,7 +103,7 @@ void register_eigh(Rows& rows) {
   }
   // At constant work: no size may fall out of line.
   for (std::int64_t n = 2; n <= 1024; n = n < 64 ? n + 1 : n < 128 ? n + 8 : n < 256 ? n + 32 : n * 2)
-    add_row(rows, "eigh_sweep", DType::f32, {std::max<std::int64_t>(1, (1 << 24) / (n * n * n + 30 * n)), n}, true, false);
+    add_row(rows, "eigh_sweep", DType::f32, {std::max<std::int64_t>(1, (1 << 26) / (n * n * n + 30 * n)), n}, true, false);
 }
 
 }  // namespace clutch::bench

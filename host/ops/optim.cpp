@@ -49,6 +49,7 @@ KernelPlan select(const DeviceTraits& traits, const OptimProblem& p, std::string
   plan.defines.set("EXTRA", p.extra).set("BUFFER", p.buffer).set("MASTER", p.master).set("SCALED", p.scaled);
   plan.defines.set("ROUNDING", static_cast<int>(p.rounding));
   plan.defines.set("CHUNK", static_cast<std::int64_t>(plan.tuning.tile)).set_text("SCALAR", wide ? "double" : "float");
+  plan.defines.set("ITEMS", static_cast<std::int64_t>(plan.tuning.local));
   if (plan.tuning.local > 1) plan.defines.set("GROUPED", 1);
   return plan;
 }
@@ -254,7 +255,7 @@ OptimGroup make_optim_group(std::vector<Tensor> params, const OptimHyper& hyper,
       chunks.insert(chunks.end(), {static_cast<std::int32_t>(row), static_cast<std::int32_t>(chunk)});
   }
   g.first_chunk.push_back(static_cast<std::int64_t>(chunks.size() / 2));
-  g.items = static_cast<std::int64_t>(plan.tuning.local);
+  g.items = static_cast<std::int64_t>(elementwise_tuning(runtime.traits()).local);
   if (own) g.steps = zeros({g.first_chunk.back() * g.items}, {.dtype = DType::f32, .device = stream.device()}, stream);
   g.sizes = from_host(sizes, {static_cast<std::int64_t>(sizes.size())}, stream.device(), stream);
   g.chunks = from_host(chunks, {static_cast<std::int64_t>(chunks.size())}, stream.device(), stream);

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "peers/blas.hpp"
+
+#include <cblas.h>
+#include <omp.h>
+
+namespace clutch::bench::blas {
+
+Peer gemm_f32(float* c, const float* a, const float* b, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
+  return {fmt::format("openblas, {} threads", omp_get_max_threads()), [=](int reps) {
+            openblas_set_num_threads(omp_get_max_threads());
+            auto rows = static_cast<int>(m), columns = static_cast<int>(n), depth = static_cast<int>(k);
+            for (int r = 0; r < reps; ++r)
+              for (std::int64_t i = 0; i < batch; ++i)
+                cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, columns, depth, 1, a + i * m * k, depth, b + i * k * n, columns, 0, c + i * m * n,
+                            columns);
+          }};
+}
+
+}  // namespace clutch::bench::blas

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "harness/rows.hpp"
+
+#include <cstdint>
+
+namespace clutch::bench::blas {
+
+/// OpenBLAS's product of row-major matrices on all cores; batched ones one after another.
+Peer gemm_f32(float* c, const float* a, const float* b, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch);
+
+}  // namespace clutch::bench::blas

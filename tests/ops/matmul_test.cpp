@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/matmul.hpp"
+
+#include "ops/matmul_plan.hpp"
+#include "support/op_runner.hpp"
+
+#include <clutch/clutch.hpp>
+
+#include <cmath>
+
+namespace clutch::testing {
+namespace {
+
+using cases::MatmulCase;
+using linalg::matmul;
+
+TEST(Matmul, ShapesAroundTheTilesHaveTheModelsBits) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : MatmulCase::kDtypes) {
+      if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
+      bool panels = device.traits().type == DeviceType::cpu && device.traits().native_width_f32 >= 8;
+      for (std::int64_t m : {1, 5, 6, 7, 12, 13})
+        for (std::int64_t n : {1, 15, 16, 31, 32, 33, 63, 64, 65, 128, 130})
+          for (std::int64_t k : {1, 2, 17, 65}) {
+            if (level() == "smoke" && (m + n + k + static_cast<int>(dtype)) % 3 != 0) continue;
+            int turn = static_cast<int>((m + n + k) % 4);
+            MatmulCase::Shape shape{.m = m, .n = n, .k = k, .batch = 1 + (m + n) % 3, .a_turned = (turn & 1) != 0, .b_turned = (turn & 2) != 0};
+            shape.b_shared = k % 2 == 0, shape.beta = n % 2 == 0 ? 0.75 : 0, shape.alpha = m % 2 == 0 ? -1.5 : 1;
+            DType result = dtype == DType::f16 && m % 2 == 0 ? DType::f32 : dtype;
+            for (std::string_view entry : {"matmul_items", "matmul_panels"}) {
+              if (entry == "matmul_panels" && !panels) continue;
+              ASSERT_EQ(run_once(device, MatmulCase::problem(entry, dtype, shape, seed(), result)), "")
+                  << entry << " " << name(dtype) << " " << m << " " << n << " " << k << " turned " << turn;
+            }
+          }
+    }
+  }
+}
+
+/// Small integers: every sum is exact, whoever computes it.
+TEST(Matmul, IntegersAreExact) {
+  CLUTCH_EACH_DEVICE(device) {
+    auto whole = [&](const Dims& sizes, std::uint64_t from) {
+      return map([](Expr x) { return floor(x * 8.0f) - 4.0f; }, rand(sizes, {.device = device, .seed = from}));
+    };
+    struct Case {
+      Dims a, b, c;
+    };
+    for (const Case& s :
+         {Case{{100, 300}, {300, 200}, {100, 200}}, Case{{2, 3, 20, 33}, {3, 33, 70}, {2, 3, 20, 70}}, Case{{4, 1, 9, 5}, {1, 7, 5, 66}, {4, 7, 9, 66}},
+          Case{{5}, {5}, {}}, Case{{5}, {3, 5, 64}, {3, 64}}, Case{{3, 4, 5}, {5}, {3, 4}}, Case{{0, 5}, {5, 3}, {0, 3}}, Case{{2, 0}, {0, 3}, {2, 3}}}) {
+      Tensor a = whole(s.a, 1), b = whole(s.b, 2), c = matmul(a, b);
+      ASSERT_EQ(c.sizes(), s.c);
+      // Sums of products, by the reductions.
+      Tensor x = a.rank() == 1 ? a.unsqueeze(0) : a, y = b.rank() == 1 ? b.unsqueeze(1) : b;
+      Tensor want = reduce(Reduce::sum, [](Expr u, Expr v) { return u * v; }, {x.unsqueeze(-1), y.unsqueeze(-3)}, {.dims = {-2}});
+      EXPECT_EQ(c.to_bytes(), want.to_bytes()) << to_string(s.a) << " " << to_string(s.b);
+    }
+  }
+}
+
+TEST(Matmul, WithinTheBoundOfDouble) {
+  CLUTCH_EACH_DEVICE(device) {
+    constexpr std::int64_t kM = 37, kN = 70, kK = 1000;
+    Tensor a = randn({kM, kK}, {.device = device, .seed = 1}), b = randn({kK, kN}, {.device = device, .seed = 2});
+    std::vector<float> x = a.contiguous().to_host<float>(), y = b.to_host<float>(), got = matmul(a, b).to_host<float>();
+    for (std::int64_t i = 0; i < kM; ++i)
+      for (std::int64_t j = 0; j < kN; ++j) {
+        double sum = 0, size = 0;
+        for (std::int64_t l = 0; l < kK; ++l) {
+          double product = static_cast<double>(x[static_cast<std::size_t>(i * kK + l)]) * static_cast<double>(y[static_cast<std::size_t>(l * kN + j)]);
+          sum += product, size += std::fabs(product);
+        }
+        ASSERT_LE(std::fabs(static_cast<double>(got[static_cast<std::size_t>(i * kN + j)]) - sum), (kK + 2) * 0x1p-24 * size);
+      }
+  }
+}
+
+TEST(Matmul, ARowsBitsAreItsOwn) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor a = randn({50, 200}, {.device = device, .seed = 1}), b = randn({200, 77}, {.device = device, .seed = 2}), all = matmul(a, b);
+    for (std::int64_t row : {0, 7, 49}) EXPECT_EQ(matmul(a.slice(0, row, row + 1), b).to_bytes(), all.slice(0, row, row + 1).contiguous().to_bytes()) << row;
+    Tensor batch = randn({3, 50, 200}, {.device = device, .seed = 3});
+    copy_(batch.select(0, 1), a);
+    EXPECT_EQ(matmul(batch, b).select(0, 1).contiguous().to_bytes(), all.to_bytes());
+    EXPECT_EQ(matmul(b.mT(), a.mT()).mT().contiguous().to_bytes(), all.to_bytes()) << "products commute, so transposes have equal bits";
+  }
+}
+
+TEST(Matmul, BetaZeroNeverReadsTheOutput) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor a = full({3, 4}, 2, {.device = device}), b = full({4, 70}, 0.5, {.device = device});
+    Tensor out = full({3, 70}, std::nan(""), {.device = device});
+    linalg::matmul_out(out, a, b);
+    EXPECT_EQ(out.to_host<float>()[209], 4);
+    linalg::matmul_out(out, a, b, {.alpha = 0.5, .beta = -1});
+    EXPECT_EQ(out.to_host<float>()[100], -2);
+    linalg::matmul_out(out.slice(1, 1, 70, 3), a, b.slice(1, 0, 23));
+    EXPECT_EQ(out.to_host<float>()[1], 4);
+    EXPECT_EQ(out.to_host<float>()[0], -2);
+  }
+}
+
+TEST(Matmul, RefusesBadInput) {
+  CLUTCH_EACH_DEVICE(device) {
+    auto f = [&](const Dims& sizes, DType dtype = DType::f32) { return zeros(sizes, {.dtype = dtype, .device = device}); };
+    auto refused = [&](auto&& call) { return code_of(call); };
+    EXPECT_EQ(refused([&] { matmul(f({2, 3}), f({4, 5})); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(refused([&] { matmul(f({2, 2, 3}), f({3, 3, 5})); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(refused([&] { matmul(f({}), f({3, 5})); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(refused([&] { matmul(f({2, 3}, DType::f16), f({3, 5})); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(refused([&] { matmul(f({2, 3}, DType::i32), f({3, 5}, DType::i32)); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(refused([&] { linalg::matmul_out(f({2, 4}), f({2, 3}), f({3, 5})); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(refused([&] { linalg::matmul_out(f({2, 5}, DType::f16), f({2, 3}), f({3, 5})); }), ErrorCode::invalid_dtype);
+    Tensor square = f({3, 3});
+    EXPECT_EQ(refused([&] { linalg::matmul_out(square, square, f({3, 3})); }), ErrorCode::invalid_overlap);
+    EXPECT_EQ(refused([&] { matmul(square, square, {.implementation = "none"}); }), ErrorCode::invalid_argument);
+  }
+}
+
+TEST(Matmul, SelectionByTraits) {
+  DeviceTraits traits;
+  traits.type = DeviceType::cpu, traits.native_width_f32 = 16, traits.native_width_f64 = 8, traits.fma_exact = traits.divide_exact = traits.sqrt_exact = true;
+  EXPECT_EQ(detail::select(traits, detail::MatmulProblem{}).entry, "matmul_panels");
+  EXPECT_NE(message_of([&] { detail::select(traits, detail::MatmulProblem{DType::f64, DType::f64}); }).find("fp64"), std::string::npos);
+  traits.type = DeviceType::gpu, traits.max_work_group = 256;
+  EXPECT_EQ(detail::select(traits, detail::MatmulProblem{}).entry, "matmul_items");
+}
+
+}  // namespace
+}  // namespace clutch::testing
