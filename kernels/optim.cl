@@ -229,8 +229,8 @@ __kernel void optim_update_scaler(CLUTCH_PREDICATE __global uchar* scales, ulong
   __global float* scale = (__global float*)(scales + scales_offset);
   __global int* tracker = (__global int*)(trackers + trackers_offset);
   __global float* seen = (__global float*)(found + found_offset);
-  int bad = 0, done = *tracker + 1;
   if (get_global_id(0) != 0) return;
+  int bad = 0, done = *tracker + 1;
   for (uint s = 0; s < count; ++s) {
     if (seen[s] != 0) bad = 1;
     seen[s] = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/bench.hpp"
+#include "peers/blas.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -153,11 +154,16 @@ int run(const Options& o) {
 }  // namespace clutch::bench
 
 int main(int argc, char** argv) {
-  // Peers must wait passively, and their run-time library reads this before main().
-  if (!std::getenv("OMP_WAIT_POLICY")) {
-    ::setenv("OMP_WAIT_POLICY", "passive", 1);
-    ::execv("/proc/self/exe", argv);
-  }
+  // Peers must wait passively, and OpenBLAS takes CPUs newer than itself for old ones. Both libraries read this before main().
+  bool again = false;
+  auto set = [&](const char* name, const char* value) {
+    if (!value || std::getenv(name)) return;
+    ::setenv(name, value, 1);
+    again = true;
+  };
+  set("OMP_WAIT_POLICY", "passive");
+  set("OPENBLAS_CORETYPE", clutch::bench::blas::better_core());
+  if (again) ::execv("/proc/self/exe", argv);
   clutch::bench::Options o;
   std::string probe;
   CLI::App app{"Measures clutch's kernels on OpenCL devices, against peers and against the device's own roofline."};

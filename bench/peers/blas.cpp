@@ -4,10 +4,22 @@
 #include <cblas.h>
 #include <omp.h>
 
+#include <string_view>
+
 namespace clutch::bench::blas {
 
+const char* better_core() {
+#if defined(__x86_64__)
+  std::string_view core = openblas_get_corename();
+  bool is_old = core == "Prescott" || core == "Core2" || core == "Nehalem" || core == "Generic";
+  if (is_old && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")) return "SKYLAKEX";
+  if (is_old && __builtin_cpu_supports("avx2")) return "HASWELL";
+#endif
+  return nullptr;
+}
+
 Peer gemm_f32(float* c, const float* a, const float* b, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
-  return {fmt::format("openblas, {} threads", omp_get_max_threads()), [=](int reps) {
+  return {fmt::format("openblas ({}), {} threads", openblas_get_corename(), omp_get_max_threads()), [=](int reps) {
             openblas_set_num_threads(omp_get_max_threads());
             auto rows = static_cast<int>(m), columns = static_cast<int>(n), depth = static_cast<int>(k);
             for (int r = 0; r < reps; ++r)

@@ -12,6 +12,7 @@
 #include <omp.h>
 
 extern "C" void openblas_set_num_threads(int);
+extern "C" char* openblas_get_corename();
 
 namespace clutch::bench::lapack {
 namespace {
@@ -92,7 +93,8 @@ Peer peer(const std::shared_ptr<std::vector<std::uint8_t>>& matrices, std::int64
     }
   auto routine = static_cast<Routine>(std::min_element(best.begin(), best.end()) - best.begin());
   const char* names[] = {"syev", "syevd", "syevr"};
-  std::string title = fmt::format("lapacke_{} ({}, OpenBLAS, {} threads)", all_cores ? "omp" : "loop", names[static_cast<int>(routine)], omp_get_max_threads());
+  std::string title = fmt::format("lapacke_{} ({}, OpenBLAS {}, {} threads)", all_cores ? "omp" : "loop", names[static_cast<int>(routine)],
+                                  openblas_get_corename(), omp_get_max_threads());
   return {title, [=](int reps) {
             for (int i = 0; i < reps; ++i) solve_all<T>(routine, vectors, from, batch, n, all_cores, *spaces);
             (void)matrices;  // keeps the memory

@@ -19,6 +19,7 @@ inline constexpr Skip kSkips[] = {
     {"Graphs.", "command buffers"},
     {"Map.", "fp64"},
     {"Math.", "fp64"},
+    {"Matmul.", "fp64"},
     {"Random.", "fp64"},
     {"Reduce.", "fp64"},
     {"Rowwise.", "fp64"},
