@@ -154,7 +154,8 @@ int run(const Options& o) {
 }  // namespace clutch::bench
 
 int main(int argc, char** argv) {
-  // Peers must wait passively, and OpenBLAS takes CPUs newer than itself for old ones. Both libraries read this before main().
+  // Peers must wait passively; OpenBLAS takes CPUs newer than itself for old ones; PoCL's threads, woken by one another, else share a core for
+  // milliseconds while others idle. These libraries read this before main().
   bool again = false;
   auto set = [&](const char* name, const char* value) {
     if (!value || std::getenv(name)) return;
@@ -162,6 +163,7 @@ int main(int argc, char** argv) {
     again = true;
   };
   set("OMP_WAIT_POLICY", "passive");
+  set("POCL_AFFINITY", "1");
   set("OPENBLAS_CORETYPE", clutch::bench::blas::better_core());
   if (again) ::execv("/proc/self/exe", argv);
   clutch::bench::Options o;
