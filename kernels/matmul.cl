@@ -4,13 +4,14 @@
 // Every element is one chain of fma in the order of k.
 // Ownership: an item takes `rows_each` rows by `panels_each` panels of the result; of matmul_pack 64 rows of a panel; of matmul_items an element.
 // No local memory.
-// Needs: T_NAME (b of matmul_pack, a and b of matmul_items), O_NAME (result), ACC (compute type), ROWS, VECTORS, and what the included files need.
+// Needs: T_NAME (b of matmul_pack, a and b of matmul_items), O_NAME (result), ACC (compute type), ROWS, VECTORS, TILES_EACH and PANELS_EACH (most rows
+// of tiles and panels of an item), GROUPED (work-groups have several items), and what the included files need.
 #include "common/dtype.clh"
 #include "common/launch.clh"
 #include "common/math.clh"
 
-#if !defined(T_NAME) || !defined(O_NAME) || !defined(ACC) || !defined(ROWS) || !defined(VECTORS)
-#error "T_NAME, O_NAME, ACC, ROWS and VECTORS are not defined"
+#if !defined(T_NAME) || !defined(O_NAME) || !defined(ACC) || !defined(ROWS) || !defined(VECTORS) || !defined(TILES_EACH) || !defined(PANELS_EACH)
+#error "T_NAME, O_NAME, ACC, ROWS, VECTORS, TILES_EACH and PANELS_EACH are not defined"
 #endif
 
 #ifdef ACC_IS_F64
@@ -64,16 +65,25 @@ __kernel void matmul_pack(CLUTCH_PREDICATE __global uchar* panels, ulong panels_
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_panels
-// One tile: rows from `a` on, which lie a_row apart, and a panel.
+// Where an item has a core of its own, k goes by blocks whose pieces of a and b stay in its caches; sums wait in private memory meanwhile.
+#ifndef GROUPED
+#define BLOCK_K 512
+#define HELD(i) ((i)*ROWS * VECTORS)
+#else
+#define BLOCK_K (~0ul)
+#define HELD(i) 0
+#endif
+
+// One tile: rows from `a` on, which lie a_row apart, and a panel, for k elements of a chain; `goes_on`: others came before, `ends`: none come after.
 static inline void tile(__global uchar* c, long c_first, long c_row, long c_n, __global const ACC* a, long a_row, long a_k, __global const ACC* b, long b_k,
-                        ulong k, ulong rows, ulong columns, ACC alpha, ACC beta) {
+                        ulong k, ulong rows, ulong columns, ACC alpha, ACC beta, V* held, int goes_on, int ends) {
   V sum[ROWS][VECTORS];
   __global const ACC* from[ROWS];
 #pragma unroll
   for (int r = 0; r < ROWS; ++r) {
     from[r] = a + (long)min((ulong)r, rows - 1) * a_row;  // rows past the last one are that one again, and not stored
 #pragma unroll
-    for (int v = 0; v < VECTORS; ++v) sum[r][v] = 0;
+    for (int v = 0; v < VECTORS; ++v) sum[r][v] = goes_on ? held[r * VECTORS + v] : (V)0;
   }
   for (ulong i = 0; i < k; ++i) {
     V x[VECTORS];
@@ -87,6 +97,13 @@ static inline void tile(__global uchar* c, long c_first, long c_row, long c_n, _
       for (int v = 0; v < VECTORS; ++v) sum[r][v] = FMA(y, x[v], sum[r][v]);
     }
     b += b_k;
+  }
+  if (!ends) {
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+      for (int v = 0; v < VECTORS; ++v) held[r * VECTORS + v] = sum[r][v];
+    return;
   }
 #pragma unroll
   for (int r = 0; r < ROWS; ++r) {
@@ -112,12 +129,20 @@ static inline void matmul_panels_body(CLUTCH_ID_PARAMS, __global uchar* c, __glo
                                       long c_n, long c_batch, long a_row, long a_k, long a_batch, long b_k, long b_panel, long b_batch, ulong batch,
                                       ulong rows_each, ulong panels_each, ACC alpha, ACC beta) {
   const ulong panels = (n + PANEL - 1) / PANEL, across = (panels + panels_each - 1) / panels_each, down = (m + rows_each - 1) / rows_each;
+#ifndef GROUPED
+  V held[TILES_EACH * PANELS_EACH * ROWS * VECTORS];
+#else
+  V held[1];
+#endif
   for (ulong i = group * lanes + lane; i < batch * down * across; i += groups * lanes) {
     const ulong first = i % across * panels_each, top = i / across % down * rows_each, of = i / across / down;
-    for (ulong p = first; p < min(first + panels_each, panels); ++p)
-      for (ulong row = top; row < min(top + rows_each, m); row += ROWS)
-        tile(c, (long)of * c_batch + (long)row * c_row + (long)(p * PANEL) * c_n, c_row, c_n, a + (long)of * a_batch + (long)row * a_row, a_row, a_k,
-             b + (long)of * b_batch + (long)p * b_panel, b_k, k, min((ulong)ROWS, m - row), n - p * PANEL, alpha, beta);
+    const ulong end = min(first + panels_each, panels), bottom = min(top + rows_each, m);
+    for (ulong at = 0; at == 0 || at < k; at += min((ulong)BLOCK_K, k - at + 1))
+      for (ulong p = first; p < end; ++p)
+        for (ulong row = top; row < bottom; row += ROWS)
+          tile(c, (long)of * c_batch + (long)row * c_row + (long)(p * PANEL) * c_n, c_row, c_n, a + (long)of * a_batch + (long)row * a_row + (long)at * a_k,
+               a_row, a_k, b + (long)of * b_batch + (long)p * b_panel + (long)at * b_k, b_k, min((ulong)BLOCK_K, k - at), min((ulong)ROWS, m - row),
+               n - p * PANEL, alpha, beta, held + HELD((row - top) / ROWS * PANELS_EACH + (p - first)), at > 0, k - at <= BLOCK_K);
   }
 }
 

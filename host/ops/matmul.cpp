@@ -2,6 +2,7 @@
 #include <clutch/ops/matmul.hpp>
 
 #include "ops/matmul_plan.hpp"
+#include "runtime/quirks.hpp"
 #include "runtime/storage.hpp"
 
 #include <array>
@@ -63,6 +64,7 @@ constexpr std::array<Implementation<MatmulProblem>, 2> kImplementations{{
      [](const DeviceTraits& t, const MatmulProblem& p) {
        if (row_tuning(t).local != 1 || (p.dtype == DType::f64 ? t.native_width_f64 : t.native_width_f32) < 4)
          return std::string("its vectors are those of wide-vector devices");
+       if (t.quirks & kQuirkLoopsEndEarly) return std::string("the device ends loops after 65535 iterations (quirk loops_end_early)");
        if (emulates_rounding(t)) return std::string("the device's fma is emulated");
        return computes(t, p);
      }},
@@ -82,7 +84,8 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   set_common(plan.defines, traits, plan.tuning, 1, true);
   plan.defines.set_text("T_NAME", name(p.dtype)).set_text("O_NAME", name(p.output));
   plan.defines.set_type("ACC", p.dtype == DType::f64 ? DType::f64 : DType::f32);
-  plan.defines.set("ROWS", kMatmulRows).set("VECTORS", kMatmulVectors);
+  plan.defines.set("ROWS", kMatmulRows).set("VECTORS", kMatmulVectors).set("TILES_EACH", kMatmulTilesEach).set("PANELS_EACH", kMatmulPanelsEach);
+  if (plan.tuning.local > 1) plan.defines.set("GROUPED", 1);
   return plan;
 }
 
@@ -140,6 +143,8 @@ void run(const Tensor& out, const Tensor& a_given, const Tensor& b, const Matmul
   const Operand operands[3] = {{out, sizes}, {a, sizes}, {b, sizes}};
   const auto& [oc, oa, ob] = operands;
   const std::int64_t m = sizes[sizes.rank() - 2], n = sizes[sizes.rank() - 1], k = a.sizes()[a.rank() - 1];
+  if ((runtime.traits().quirks & kQuirkLoopsEndEarly) && k > 65535)
+    throw Error(ErrorCode::not_supported, kOp, "the device ends loops after 65535 iterations (quirk loops_end_early)");
   Batch batch = joined(sizes, operands);
   Launch launch{m, n, k, 1, 0, 0, 0};
   if (!batch.size.empty()) {
@@ -198,7 +203,7 @@ void run(const Tensor& out, const Tensor& a_given, const Tensor& b, const Matmul
     std::int64_t items = launch.batch * launch.m * n;
     if (panels) {
       // Blocks of rows and panels for each item: as large as leaves every core several.
-      std::int64_t tiles = (launch.m + kMatmulRows - 1) / kMatmulRows, rows_each = 16, panels_each = 4;
+      std::int64_t tiles = (launch.m + kMatmulRows - 1) / kMatmulRows, rows_each = kMatmulTilesEach, panels_each = kMatmulPanelsEach;
       auto count = [&] { return launch.batch * ((tiles + rows_each - 1) / rows_each) * ((across + panels_each - 1) / panels_each); };
       while (count() < 8 * runtime.traits().compute_units && (rows_each > 1 || panels_each > 1)) (panels_each > 1 ? panels_each : rows_each) /= 2;
       encoder.value(u(rows_each * kMatmulRows)).value(u(panels_each));

@@ -14,6 +14,8 @@ struct MatmulProblem {
 
 /// Rows and vectors of columns of a register tile.
 inline constexpr std::int64_t kMatmulRows = 6, kMatmulVectors = 4;
+/// Most rows of tiles and panels that an item takes.
+inline constexpr std::int64_t kMatmulTilesEach = 16, kMatmulPanelsEach = 4;
 
 /// Pure. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const MatmulProblem& problem, std::string_view forced = {});

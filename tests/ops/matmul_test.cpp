@@ -14,11 +14,12 @@ namespace {
 using cases::MatmulCase;
 using linalg::matmul;
 
+bool takes_panels(const Device& device) { return detail::select(device.traits(), detail::MatmulProblem{}).entry == "matmul_panels"; }
+
 TEST(Matmul, ShapesAroundTheTilesHaveTheModelsBits) {
   CLUTCH_EACH_DEVICE(device) {
     for (DType dtype : MatmulCase::kDtypes) {
       if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
-      bool panels = device.traits().type == DeviceType::cpu && device.traits().native_width_f32 >= 8;
       for (std::int64_t m : {1, 5, 6, 7, 12, 13})
         for (std::int64_t n : {1, 15, 16, 31, 32, 33, 63, 64, 65, 128, 130})
           for (std::int64_t k : {1, 2, 17, 65}) {
@@ -28,12 +29,24 @@ TEST(Matmul, ShapesAroundTheTilesHaveTheModelsBits) {
             shape.b_shared = k % 2 == 0, shape.beta = n % 2 == 0 ? 0.75 : 0, shape.alpha = m % 2 == 0 ? -1.5 : 1;
             DType result = dtype == DType::f16 && m % 2 == 0 ? DType::f32 : dtype;
             for (std::string_view entry : {"matmul_items", "matmul_panels"}) {
-              if (entry == "matmul_panels" && !panels) continue;
+              if (entry == "matmul_panels" && !takes_panels(device)) continue;
               ASSERT_EQ(run_once(device, MatmulCase::problem(entry, dtype, shape, seed(), result)), "")
                   << entry << " " << name(dtype) << " " << m << " " << n << " " << k << " turned " << turn;
             }
           }
     }
+  }
+}
+
+/// Long chains go by blocks; several tiles and panels of an item wait meanwhile.
+TEST(Matmul, LongChainsHaveTheModelsBits) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : {DType::f32, DType::bf16})
+      for (std::int64_t k : {511, 512, 513, 1100}) {
+        std::string_view entry = takes_panels(device) ? "matmul_panels" : "matmul_items";
+        MatmulCase::Shape shape{.m = 40, .n = 330, .k = k, .b_turned = k == 513, .alpha = 0.5, .beta = 0.25};
+        ASSERT_EQ(run_once(device, MatmulCase::problem(entry, dtype, shape, seed(), dtype)), "") << name(dtype) << " " << k;
+      }
   }
 }
 

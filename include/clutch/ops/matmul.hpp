@@ -20,7 +20,8 @@ struct MatmulOptions {
 ///   on every device, in any batch and beside any neighbours.
 /// Accuracy: |result - exact| <= (k + 2) eps |a| |b|, componentwise, eps of the compute type; f16 and bf16 rounded besides.
 /// Scratch: b in panels, of its size in the compute type; f16 and bf16 a as f32.
-/// Errors: invalid_shape; invalid_dtype; device_mismatch; invalid_overlap; not_supported for f64 without fp64 or an implementation that refuses.
+/// Errors: invalid_shape; invalid_dtype; device_mismatch; invalid_overlap; not_supported for f64 without fp64, k past 65535
+///   on devices that end loops there, or an implementation that refuses.
 /// Stream: never waits. Source: torch.matmul of PyTorch 2.12.
 CLUTCH_API Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options = {}, const Stream& stream = {});
 /// out = alpha a b + beta out; all of rank 2 at least. `out` has the result's shape and the operands' dtype, or f32 for f16 and bf16.
