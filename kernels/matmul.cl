@@ -2,16 +2,17 @@
 // matmul_panels: tiles of ROWS rows and VECTORS vectors of columns in registers; b lies in panels of as many columns, row after row, or as it is.
 // matmul_pack: brings b into panels, zero past its last column. matmul_items: the reference, any strides.
 // Every element is one chain of fma in the order of k.
-// Ownership: an item takes `rows_each` rows by `panels_each` panels of the result; of matmul_pack 64 rows of a panel; of matmul_items an element.
+// Ownership: an item takes `rows_each` rows by `panels_each` panels of the result; of matmul_pack PACK_ROWS rows of a panel; of matmul_items an element.
 // No local memory.
-// Needs: T_NAME (b of matmul_pack, a and b of matmul_items), O_NAME (result), ACC (compute type), ROWS, VECTORS, TILES_EACH and PANELS_EACH (most rows
-// of tiles and panels of an item), GROUPED (work-groups have several items), and what the included files need.
+// Needs: T_NAME (b of matmul_pack, a and b of matmul_items), O_NAME (result), ACC (compute type), ROWS, VECTORS, PACK_ROWS, TILES_EACH and PANELS_EACH (most
+// rows of tiles and panels of an item), GROUPED (work-groups have several items), and what the included files need.
 #include "common/dtype.clh"
 #include "common/launch.clh"
 #include "common/math.clh"
 
-#if !defined(T_NAME) || !defined(O_NAME) || !defined(ACC) || !defined(ROWS) || !defined(VECTORS) || !defined(TILES_EACH) || !defined(PANELS_EACH)
-#error "T_NAME, O_NAME, ACC, ROWS, VECTORS, TILES_EACH and PANELS_EACH are not defined"
+#if !defined(T_NAME) || !defined(O_NAME) || !defined(ACC) || !defined(ROWS) || !defined(VECTORS) || !defined(PACK_ROWS) || !defined(TILES_EACH) || \
+    !defined(PANELS_EACH)
+#error "T_NAME, O_NAME, ACC, ROWS, VECTORS, PACK_ROWS, TILES_EACH and PANELS_EACH are not defined"
 #endif
 
 #ifdef ACC_IS_F64
@@ -38,7 +39,6 @@
 #define STOREV_O CLUTCH_CONCAT(storev_, O_NAME)
 
 #ifdef CLUTCH_ENTRY_matmul_pack
-#define PACK_ROWS 64
 static inline void matmul_pack_body(CLUTCH_ID_PARAMS, __global uchar* panels, __global const uchar* b, ulong k, ulong n, long b_k, long b_n, long b_batch,
                                     ulong batch) {
   const ulong across = (n + PANEL - 1) / PANEL, blocks = (k + PACK_ROWS - 1) / PACK_ROWS, count = batch * across * blocks;
@@ -137,12 +137,14 @@ static inline void matmul_panels_body(CLUTCH_ID_PARAMS, __global uchar* c, __glo
   for (ulong i = group * lanes + lane; i < batch * down * across; i += groups * lanes) {
     const ulong first = i % across * panels_each, top = i / across % down * rows_each, of = i / across / down;
     const ulong end = min(first + panels_each, panels), bottom = min(top + rows_each, m);
-    for (ulong at = 0; at == 0 || at < k; at += min((ulong)BLOCK_K, k - at + 1))
+    for (ulong at = 0, ends = 0; !ends; at += BLOCK_K) {
+      ends = k - at <= BLOCK_K;
       for (ulong p = first; p < end; ++p)
         for (ulong row = top; row < bottom; row += ROWS)
           tile(c, (long)of * c_batch + (long)row * c_row + (long)(p * PANEL) * c_n, c_row, c_n, a + (long)of * a_batch + (long)row * a_row + (long)at * a_k,
                a_row, a_k, b + (long)of * b_batch + (long)p * b_panel + (long)at * b_k, b_k, min((ulong)BLOCK_K, k - at), min((ulong)ROWS, m - row),
-               n - p * PANEL, alpha, beta, held + HELD((row - top) / ROWS * PANELS_EACH + (p - first)), at > 0, k - at <= BLOCK_K);
+               n - p * PANEL, alpha, beta, held + HELD((row - top) / ROWS * PANELS_EACH + (p - first)), at > 0, ends != 0);
+    }
   }
 }
 

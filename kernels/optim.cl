@@ -2,9 +2,12 @@
 // optim_step: a step of an optimizer over the tensors of a table. optim_norm, optim_norm_total, optim_scale: the norm of all gradients of a table, and
 // gradients times a factor or looked at for what is not finite. optim_update_scaler, optim_schedule: numbers that live on the device.
 // Ownership: tensors are cut into chunks of CHUNK elements; a group takes chunks in turn, its items vectors of them in turn. With COUNTS each chunk
-// has ITEMS counters of its steps, at least as many as items: each reads its own and writes it and those past the last item's. optim_norm_total is one group,
-// optim_update_scaler and optim_schedule one item. Local memory: 64 numbers for norms. Needs: T (parameters and gradients), CHUNK, ITEMS (for the step),
-// GROUPED (work-groups have several items), what optim/step.clh or optim/norm.clh needs, and what the included files need. Source: torch.optim of PyTorch 2.12.
+// has ITEMS counters of its steps, at least as many as items: each reads its own and writes it and those past the last item's.
+// optim_norm_total is one group, optim_update_scaler and optim_schedule one item.
+// Local memory: 64 numbers for norms.
+// Needs: T (parameters and gradients), CHUNK, ITEMS (for the step), GROUPED (work-groups have several items), what optim/step.clh or optim/norm.clh
+// needs, and what the included files need.
+// Source: torch.optim of PyTorch 2.12.
 #include "common/dtype.clh"
 #include "common/launch.clh"
 #include "common/math.clh"

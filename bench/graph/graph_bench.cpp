@@ -134,11 +134,6 @@ Model mixed(const Device& device) {
           x, [=] { copy_(x, start); }};
 }
 
-Tensor matmul(const Tensor& a, const Tensor& b, const Stream& s) {
-  return reduce(
-      Reduce::sum, [](Expr x, Expr y) { return x * y; }, {a.unsqueeze(-1), b.unsqueeze(-3)}, {.dims = {-2}}, s);
-}
-
 /// A step of plain SGD of a perceptron, 32 x 64 -> 128 -> 10.
 Model mlp_step(const Device& device) {
   Tensor x = randn({32, 64}, {.device = device, .seed = 1}), one = full({}, 1, {.device = device});
@@ -148,11 +143,11 @@ Model mlp_step(const Device& device) {
   Tensor w1 = mul(randn({64, 128}, {.device = device, .seed = 2}), 0.1), w2 = mul(randn({128, 10}, {.device = device, .seed = 3}), 0.1);
   Tensor s1 = w1.clone(), s2 = w2.clone();
   return {[=](const Stream& s) {
-            Tensor before = matmul(x, w1, s), hidden = relu(before, {}, s), logits = matmul(hidden, w2, s);
+            Tensor before = linalg::matmul(x, w1, {}, s), hidden = relu(before, {}, s), logits = linalg::matmul(hidden, w2, {}, s);
             auto loss = nn::cross_entropy(logits, target, {}, s);
             Tensor g = nn::cross_entropy_backward(one, logits, target, loss.lse, {}, s);
-            Tensor g2 = matmul(hidden.mT(), g, s), back = matmul(g, w2.mT(), s);
-            Tensor g1 = matmul(x.mT(), map([](Expr v, Expr d) { return select(v > 0, d, 0.0f); }, {before, back}, {}, s), s);
+            Tensor g2 = linalg::matmul(hidden.mT(), g, {}, s), back = linalg::matmul(g, w2.mT(), {}, s);
+            Tensor back_in = map([](Expr v, Expr d) { return select(v > 0, d, 0.0f); }, {before, back}, {}, s), g1 = linalg::matmul(x.mT(), back_in, {}, s);
             add_scaled_(w1, g1, -0.1, {}, s);
             add_scaled_(w2, g2, -0.1, {}, s);
           },

@@ -35,6 +35,7 @@ const Subject kSubjects[] = {
     {"adagrad", {.kind = Kind::adagrad, .lr = kLr, .a = 0, .eps = 1e-10}, "Adagrad(ps, lr=1e-3, fused=True)"},
     {"rmsprop", {.kind = Kind::rmsprop, .lr = kLr, .a = 0.99, .b = 0}, "RMSprop(ps, lr=1e-3, foreach=True)"},
 };
+const Subject& kAdamW = kSubjects[2];
 
 struct Types {
   std::string_view name;
@@ -87,6 +88,16 @@ struct Model {
   std::vector<Tensor> params, grads;
   std::unique_ptr<optim::Optimizer> optimizer;
 };
+std::shared_ptr<Model> make_model(const Device& device, const Subject& subject, const Types& types, const std::vector<std::int64_t>& sizes) {
+  auto model = std::make_shared<Model>();
+  std::uint64_t seed = 1;
+  for (std::int64_t n : sizes) {
+    model->params.push_back(randn({n}, {.dtype = types.dtype, .device = device, .seed = seed++}));
+    model->grads.push_back(randn({n}, {.dtype = types.dtype, .device = device, .seed = seed++}));
+  }
+  model->optimizer = make(subject.model, model->params, types.precision);
+  return model;
+}
 
 /// The last elements of a parameter and what belongs to it.
 struct Sample {
@@ -165,13 +176,7 @@ void composed_step(const OptimModel& m, const std::vector<Tensor>& params, const
 }
 
 Work work_of(const Device& device, const Subject& subject, const Types& types, const List& list) {
-  auto model = std::make_shared<Model>();
-  std::uint64_t seed = 1;
-  for (std::int64_t n : list.sizes) {
-    model->params.push_back(randn({n}, {.dtype = types.dtype, .device = device, .seed = seed++}));
-    model->grads.push_back(randn({n}, {.dtype = types.dtype, .device = device, .seed = seed++}));
-  }
-  model->optimizer = make(subject.model, model->params, types.precision);
+  auto model = make_model(device, subject, types, list.sizes);
   Work work;
   work.run = [model, device](int reps) {
     Stream stream = current_stream(device);
@@ -229,7 +234,7 @@ Work work_of(const Device& device, const Subject& subject, const Types& types, c
   }
   double bytes = OptimCase::bytes(list.total(), step_of(subject, types));
   if (bytes > 1e8) work.peers.push_back(triad_peer(device, bytes));
-  if (&types == &kTypes[0] || &types == &kTypes[1]) {
+  if (!types.precision.master && types.precision.rounding == optim::Rounding::nearest) {
     std::string setup =
         fmt::format("ps = [torch.nn.Parameter(torch.randn(n).to(device, {})) for n in [{}]]\n", torch_dtype(types.dtype), fmt::join(list.sizes, ", "));
     setup += "for p in ps: p.grad = torch.randn_like(p)\n";
@@ -242,12 +247,7 @@ Work work_of(const Device& device, const Subject& subject, const Types& types, c
 
 /// Enqueueing alone: a thousand tensors that hold nothing to speak of.
 Work host_work(const Device& device) {
-  auto model = std::make_shared<Model>();
-  for (std::uint64_t i = 0; i < 1000; ++i) {
-    model->params.push_back(randn({4}, {.device = device, .seed = 2 * i}));
-    model->grads.push_back(randn({4}, {.device = device, .seed = 2 * i + 1}));
-  }
-  model->optimizer = make(kSubjects[2].model, model->params, {});
+  auto model = make_model(device, kAdamW, kTypes[0], std::vector<std::int64_t>(1000, 4));
   Work work;
   work.measure = [model, device] {
     Stream stream = current_stream(device);
@@ -259,22 +259,13 @@ Work host_work(const Device& device) {
     stream.synchronize();
     return seconds;
   };
-  work.check = [model, device] { return check(*model, step_of(kSubjects[2], kTypes[0]), device); };
+  work.check = [model, device] { return check(*model, step_of(kAdamW, kTypes[0]), device); };
   return work;
 }
 
 /// The whole step with its clip, beside the step alone.
 Work clip_work(const Device& device, const List& list) {
-  auto model = std::make_shared<Model>(), alone = std::make_shared<Model>();
-  std::uint64_t seed = 1;
-  for (std::int64_t n : list.sizes) {
-    model->params.push_back(randn({n}, {.device = device, .seed = seed++}));
-    alone->params.push_back(model->params.back().clone());
-    model->grads.push_back(randn({n}, {.device = device, .seed = seed++}));
-  }
-  alone->grads = model->grads;
-  model->optimizer = make(kSubjects[2].model, model->params, {});
-  alone->optimizer = make(kSubjects[2].model, alone->params, {});
+  auto model = make_model(device, kAdamW, kTypes[0], list.sizes), alone = make_model(device, kAdamW, kTypes[0], list.sizes);
   auto run = [device](const std::shared_ptr<Model>& m, const optim::StepOptions& options) {
     return [m, device, options](int reps) {
       Stream stream = current_stream(device);
@@ -291,7 +282,7 @@ Work clip_work(const Device& device, const List& list) {
       if (g.numel() > 0) exact += reduce(Reduce::sum, [](Expr x) { return x * x; }, {g}).item();
     exact = std::sqrt(exact);
     if (std::fabs(norm - exact) > 1e-4 * exact) return fmt::format("norm {}, wanted {}", norm, exact);
-    return check(*model, step_of(kSubjects[2], kTypes[0]), device);
+    return check(*model, step_of(kAdamW, kTypes[0]), device);
   };
   synchronize(device);
   return work;
@@ -311,7 +302,7 @@ void register_optim(Rows& rows) {
                         .prepare = [&subject, &types, list](const Device& device) { return work_of(device, subject, types, list); }});
       }
   for (const List& list : lists()) {
-    double bytes = OptimCase::bytes(list.total(), step_of(kSubjects[2], kTypes[0])) + 4.0 * static_cast<double>(list.total());
+    double bytes = OptimCase::bytes(list.total(), step_of(kAdamW, kTypes[0])) + 4.0 * static_cast<double>(list.total());
     rows.push_back(
         {.name = fmt::format("adamw_clip/f32/{}", list.name), .bytes = bytes, .in_default = list.name != "gpt2_124M", .prepare = [list](const Device& device) {
            return clip_work(device, list);

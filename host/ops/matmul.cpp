@@ -38,8 +38,7 @@ Runtime& validate(const Tensor* out, const Tensor& a, const Tensor& b) {
   if (out) all.push_back(out);
   Runtime& runtime = common_runtime(all, kOp);
   if (a.dtype() != b.dtype()) throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("a is {}, b {}", name(a.dtype()), name(b.dtype())));
-  if (a.dtype() != DType::f32 && a.dtype() != DType::f64 && a.dtype() != DType::f16 && a.dtype() != DType::bf16)
-    throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("operands are {}: f32, f64, f16 or bf16", name(a.dtype())));
+  check_plain_float(a.dtype(), "an operand", kOp);
   if (a.rank() < (out ? 2 : 1) || b.rank() < (out ? 2 : 1))
     throw Error(ErrorCode::invalid_shape, kOp, fmt::format("a of {}, b of {}", to_string(a.sizes()), to_string(b.sizes())));
   if (!out) return runtime;
@@ -85,6 +84,7 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   plan.defines.set_text("T_NAME", name(p.dtype)).set_text("O_NAME", name(p.output));
   plan.defines.set_type("ACC", p.dtype == DType::f64 ? DType::f64 : DType::f32);
   plan.defines.set("ROWS", kMatmulRows).set("VECTORS", kMatmulVectors).set("TILES_EACH", kMatmulTilesEach).set("PANELS_EACH", kMatmulPanelsEach);
+  plan.defines.set("PACK_ROWS", kMatmulPackRows);
   if (plan.tuning.local > 1) plan.defines.set("GROUPED", 1);
   return plan;
 }
@@ -93,44 +93,23 @@ namespace {
 
 // encode ------------------------------------------------------------------------------------------------------------
 
-/// Strides of a matrix's rows, its columns, and of the batch's dims.
+/// A tensor by the strides of its matrices' rows and columns and, over the batch's dims, of the matrices.
 struct Operand {
   const Tensor* tensor;
   std::int64_t row, column;
   Dims batch;
 
   Operand(const Tensor& t, const Dims& sizes) : tensor(&t), row(t.strides()[t.rank() - 2]), column(t.strides()[t.rank() - 1]) {
-    const int missing = sizes.rank() - t.rank();
-    for (int d = 0; d < sizes.rank() - 2; ++d) batch.push_back(d < missing || t.sizes()[d - missing] == 1 ? 0 : t.strides()[d - missing]);
+    const Dims strides = broadcast_strides(t, sizes);
+    for (int d = 0; d < sizes.rank() - 2; ++d) batch.push_back(strides[d]);
   }
 };
 
-/// What one launch computes, in elements.
+/// What one launch computes.
 struct Launch {
-  std::int64_t m, n, k, batch;
-  std::int64_t c_batch, a_batch, b_batch;
+  std::int64_t m, batch;
+  std::int64_t c_batch, a_batch, b_batch;  ///< strides of the batch
 };
-
-/// Batch dims, innermost last, joined where all operands' strides allow.
-struct Batch {
-  std::vector<std::int64_t> size, stride[3];
-};
-Batch joined(const Dims& sizes, const Operand (&operands)[3]) {
-  Batch b;
-  for (int d = 0; d < sizes.rank() - 2; ++d) {
-    if (sizes[d] == 1) continue;
-    bool joins = !b.size.empty();
-    for (int o = 0; o < 3 && joins; ++o) joins = b.stride[o].back() == sizes[d] * operands[o].batch[d];
-    if (joins) {
-      b.size.back() *= sizes[d];
-      for (int o = 0; o < 3; ++o) b.stride[o].back() = operands[o].batch[d];
-    } else {
-      b.size.push_back(sizes[d]);
-      for (int o = 0; o < 3; ++o) b.stride[o].push_back(operands[o].batch[d]);
-    }
-  }
-  return b;
-}
 
 void run(const Tensor& out, const Tensor& a_given, const Tensor& b, const MatmulProblem& p, Runtime& runtime, const linalg::MatmulOptions& options,
          const Stream& stream) {
@@ -145,13 +124,11 @@ void run(const Tensor& out, const Tensor& a_given, const Tensor& b, const Matmul
   const std::int64_t m = sizes[sizes.rank() - 2], n = sizes[sizes.rank() - 1], k = a.sizes()[a.rank() - 1];
   if ((runtime.traits().quirks & kQuirkLoopsEndEarly) && k > 65535)
     throw Error(ErrorCode::not_supported, kOp, "the device ends loops after 65535 iterations (quirk loops_end_early)");
-  Batch batch = joined(sizes, operands);
-  Launch launch{m, n, k, 1, 0, 0, 0};
-  if (!batch.size.empty()) {
-    launch.batch = batch.size.back(), launch.c_batch = batch.stride[0].back(), launch.a_batch = batch.stride[1].back(), launch.b_batch = batch.stride[2].back();
-    batch.size.pop_back();
-    for (auto& s : batch.stride) s.pop_back();
-  }
+  Dims batch;
+  for (int d = 0; d < sizes.rank() - 2; ++d) batch.push_back(sizes[d]);
+  // Dims of the batch, joined where all strides allow: the innermost goes into a launch, the outer ones are launches.
+  ElementwiseShape<3> walk = walk_of<3>(batch, {oc.batch, oa.batch, ob.batch}).shape;
+  Launch launch{m, walk.size[0], walk.stride[0][0], walk.stride[1][0], walk.stride[2][0]};
   // One b for all: rows of the batch are rows.
   if (launch.batch > 1 && launch.b_batch == 0 && launch.c_batch == m * oc.row && launch.a_batch == m * oa.row) launch.m *= launch.batch, launch.batch = 1;
 
@@ -178,7 +155,7 @@ void run(const Tensor& out, const Tensor& a_given, const Tensor& b, const Matmul
     const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
     if (packs) {
       encoder.output(packed).input(b_part, "b").value(u(k)).value(u(n)).value(ob.row).value(ob.column).value(launch.b_batch).value(u(packed_batch));
-      encoder.dispatch(pack->kernel, item_geometry(u(packed_batch * across * ((k + 63) / 64)), pack->tuning.local));
+      encoder.dispatch(pack->kernel, item_geometry(u(packed_batch * across * ((k + kMatmulPackRows - 1) / kMatmulPackRows)), pack->tuning.local));
     }
     options.beta != 0 ? encoder.inout(c_part, "out") : encoder.output(c_part, "out");
     encoder.input(a_part, "a");
@@ -212,18 +189,13 @@ void run(const Tensor& out, const Tensor& a_given, const Tensor& b, const Matmul
     number(options.alpha, "alpha"), number(options.beta, "beta");
     encoder.dispatch(plan.kernel, item_geometry(u(items), plan.tuning.local));
   };
-  // The outer dims of the batch, one launch each.
-  std::vector<std::int64_t> index(batch.size.size(), 0);
-  for (bool more = true; more;) {
+  std::int64_t launches = 1;
+  for (int d = 1; d < walk.rank(); ++d) launches *= walk.size[d];
+  for (std::int64_t i = 0; i < launches; ++i) {
     std::int64_t at[3] = {};
-    for (std::size_t d = 0; d < index.size(); ++d)
-      for (int o = 0; o < 3; ++o) at[o] += index[d] * batch.stride[o][d];
+    for (std::int64_t d = 1, rest = i; d < walk.rank(); rest /= walk.size[d++])
+      for (int o = 0; o < 3; ++o) at[o] += rest % walk.size[d] * walk.stride[o][d];
     send(at[0], at[1], at[2]);
-    more = false;
-    for (std::size_t d = index.size(); d-- > 0 && !more;) {
-      more = ++index[d] < batch.size[d];
-      if (!more) index[d] = 0;
-    }
   }
   note_plan(plan.text);
 }
@@ -241,8 +213,8 @@ Tensor matmul(const Tensor& a_given, const Tensor& b_given, const MatmulOptions&
   MatmulOptions own = options;
   own.beta = 0;
   detail::run(out, a, b, {a.dtype(), out.dtype()}, runtime, own, stream);
-  if (b_given.rank() == 1) out = out.squeeze(out.rank() - 1);
-  return a_given.rank() == 1 ? out.squeeze(b_given.rank() == 1 ? out.rank() - 1 : out.rank() - 2) : out;
+  if (a_given.rank() == 1) out = out.squeeze(out.rank() - 2);
+  return b_given.rank() == 1 ? out.squeeze(out.rank() - 1) : out;
 }
 
 void matmul_out(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulOptions& options, const Stream& given) {

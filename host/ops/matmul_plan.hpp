@@ -16,6 +16,8 @@ struct MatmulProblem {
 inline constexpr std::int64_t kMatmulRows = 6, kMatmulVectors = 4;
 /// Most rows of tiles and panels that an item takes.
 inline constexpr std::int64_t kMatmulTilesEach = 16, kMatmulPanelsEach = 4;
+/// Rows of a panel that an item packs.
+inline constexpr std::int64_t kMatmulPackRows = 64;
 
 /// Pure. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const MatmulProblem& problem, std::string_view forced = {});

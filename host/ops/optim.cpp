@@ -134,8 +134,7 @@ void check_params(std::span<const Tensor> params, const char* op) {
   std::vector<const Tensor*> all;
   for (const Tensor& p : params) {
     DType dtype = p.dtype();
-    if (dtype != DType::f32 && dtype != DType::f64 && dtype != DType::f16 && dtype != DType::bf16)
-      throw Error(ErrorCode::invalid_dtype, op, fmt::format("a parameter is {}: f32, f64, f16 or bf16", name(dtype)));
+    check_plain_float(dtype, "a parameter", op);
     if (dtype != params[0].dtype())
       throw Error(ErrorCode::invalid_dtype, op, fmt::format("parameters of {} and {} in one group", name(params[0].dtype()), name(dtype)));
     if (!p.is_contiguous()) throw Error(ErrorCode::invalid_shape, op, fmt::format("a parameter of {} is not contiguous", to_string(p.sizes())));
@@ -196,6 +195,17 @@ void check_optim_gradients(const OptimGroup& g, std::span<const Tensor> grads) {
 
 // encode ------------------------------------------------------------------------------------------------------------
 
+OptimChunks cut_into_chunks(std::span<const std::int64_t> sizes, std::int64_t length, std::int64_t least) {
+  OptimChunks all;
+  for (std::size_t row = 0; row < sizes.size(); ++row) {
+    all.first.push_back(static_cast<std::int64_t>(all.pairs.size() / 2));
+    for (std::int64_t chunk = 0; chunk < least || chunk * length < sizes[row]; ++chunk)
+      all.pairs.insert(all.pairs.end(), {static_cast<std::int32_t>(row), static_cast<std::int32_t>(chunk)});
+  }
+  all.first.push_back(static_cast<std::int64_t>(all.pairs.size() / 2));
+  return all;
+}
+
 namespace {
 
 /// States of all parameters as views of few big tensors, so that they lie in few buffers. `value` fills them.
@@ -227,10 +237,14 @@ OptimGroup make_optim_group(std::vector<Tensor> params, const OptimHyper& hyper,
   OptimGroup g;
   g.hyper = hyper;
   g.first = first;
-  g.problem = {
-      params[0].dtype(),     state_dtype(params[0].dtype(), hyper.precision, hyper.op), hyper.kind, hyper.precision.numerics, hyper.extra, hyper.buffer,
-      hyper.precision.master};
-  g.problem.rounding = hyper.precision.rounding;
+  g.problem = {params[0].dtype(),
+               state_dtype(params[0].dtype(), hyper.precision, hyper.op),
+               hyper.kind,
+               hyper.precision.numerics,
+               hyper.extra,
+               hyper.buffer,
+               hyper.precision.master,
+               hyper.precision.rounding};
   if (hyper.precision.numerics == Numerics::automatic && !runtime.traits().fp64) note_fallback("extension", hyper.op, "without fp64, numerics f32");
   const BuiltPlan& plan = plan_for(runtime, "optim", g.problem, {});
   g.names = state_names(g.problem);
@@ -247,18 +261,13 @@ OptimGroup make_optim_group(std::vector<Tensor> params, const OptimHyper& hyper,
     g.columns.insert(g.columns.end(), column.begin(), column.end());
   }
   std::vector<std::int64_t> sizes;
-  std::vector<std::int32_t> chunks;
-  for (std::size_t row = 0; row < params.size(); ++row) {
-    sizes.push_back(params[row].numel());
-    g.first_chunk.push_back(static_cast<std::int64_t>(chunks.size() / 2));
-    for (std::int64_t at = 0, chunk = 0; chunk == 0 || at < sizes.back(); at += static_cast<std::int64_t>(plan.tuning.tile), ++chunk)
-      chunks.insert(chunks.end(), {static_cast<std::int32_t>(row), static_cast<std::int32_t>(chunk)});
-  }
-  g.first_chunk.push_back(static_cast<std::int64_t>(chunks.size() / 2));
+  for (const Tensor& p : params) sizes.push_back(p.numel());
+  const OptimChunks chunks = cut_into_chunks(sizes, static_cast<std::int64_t>(plan.tuning.tile), 1);
+  g.first_chunk = chunks.first;
   g.items = static_cast<std::int64_t>(elementwise_tuning(runtime.traits()).local);
   if (own) g.steps = zeros({g.first_chunk.back() * g.items}, {.dtype = DType::f32, .device = stream.device()}, stream);
   g.sizes = from_host(sizes, {static_cast<std::int64_t>(sizes.size())}, stream.device(), stream);
-  g.chunks = from_host(chunks, {static_cast<std::int64_t>(chunks.size())}, stream.device(), stream);
+  g.chunks = from_host(chunks.pairs, {static_cast<std::int64_t>(chunks.pairs.size())}, stream.device(), stream);
   if (g.problem.rounding == optim::Rounding::stochastic) {
     std::vector<std::int32_t> numbers(params.size());
     std::iota(numbers.begin(), numbers.end(), static_cast<std::int32_t>(first));

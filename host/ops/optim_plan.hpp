@@ -17,8 +17,8 @@ struct OptimProblem {
   bool extra = false;   ///< amsgrad or centered
   bool buffer = false;  ///< momentum of SGD and RMSprop
   bool master = false;
-  bool scaled = false;  ///< gradients are divided by a scale
   optim::Rounding rounding = optim::Rounding::nearest;
+  bool scaled = false;  ///< gradients are divided by a scale
 
   int states() const { return (kind == OptimKind::sgd ? 0 : kind == OptimKind::adam ? 2 : 1) + buffer + extra; }
   bool compensated() const { return rounding == optim::Rounding::kahan; }

@@ -29,9 +29,7 @@ struct Arguments {
 Runtime& validate(const Tensor& self, const Arguments& a) {
   std::array<const Tensor*, 1> tensors{&self};
   Runtime& runtime = common_runtime(tensors, a.name);
-  DType d = self.dtype();
-  if (d != DType::f32 && d != DType::f64 && d != DType::f16 && d != DType::bf16)
-    throw Error(ErrorCode::invalid_dtype, a.name, fmt::format("{} given; f32, f64, f16 and bf16 are offered", name(d)));
+  check_plain_float(self.dtype(), "the tensor", a.name);
   if (!std::isfinite(a.scale) || !std::isfinite(a.add) || a.scale < 0)
     throw Error(ErrorCode::invalid_argument, a.name,
                 a.normal ? fmt::format("mean {} and stddev {} must be finite, stddev not negative", a.add, a.scale)

@@ -38,17 +38,13 @@ struct Network {
     add_param(name + ".bias", {size}, 0.1);
   }
 
-  /// a (..., m, k) times b (..., k, n).
-  static Tensor matmul(const Tensor& a, const Tensor& b) {
-    return reduce(Reduce::sum, [](Expr x, Expr y) { return x * y; }, {a.unsqueeze(-1), b.unsqueeze(-3)}, {.dims = {-2}});
-  }
   /// x (n, in) times weight (in, out), plus a bias.
-  Tensor linear(const std::string& name, const Tensor& x) const { return add(matmul(x, params.at(name + ".weight")), params.at(name + ".bias")); }
+  Tensor linear(const std::string& name, const Tensor& x) const { return add(linalg::matmul(x, params.at(name + ".weight")), params.at(name + ".bias")); }
   /// The gradient of x; those of weight and bias are kept.
   Tensor linear_backward(const std::string& name, const Tensor& grad, const Tensor& x) {
-    grads[name + ".weight"] = matmul(x.mT(), grad);
+    grads[name + ".weight"] = linalg::matmul(x.mT(), grad);
     grads[name + ".bias"] = sum(grad, {.dims = {0}});
-    return matmul(grad, params.at(name + ".weight").mT());
+    return linalg::matmul(grad, params.at(name + ".weight").mT());
   }
   nn::LayerNormResult norm(const std::string& name, const Tensor& x) const { return nn::layer_norm(x, params.at(name + ".weight"), params.at(name + ".bias")); }
   Tensor norm_backward(const std::string& name, const Tensor& grad, const Tensor& x, const nn::LayerNormResult& made) {
@@ -140,7 +136,7 @@ struct TransformerBlock : Network {
     Tensor x0 = add(nn::embedding(params.at("characters"), tokens_), nn::embedding(params.at("places"), places_));
     nn::LayerNormResult n1 = norm("norm1", x0);
     Tensor q = split(linear("query", n1.y)), k = split(linear("key", n1.y)), v = split(linear("value", n1.y));
-    Tensor weights = nn::softmax(map(masked, matmul(q, k.mT()))), heads = join(matmul(weights, v));
+    Tensor weights = nn::softmax(map(masked, linalg::matmul(q, k.mT()))), heads = join(linalg::matmul(weights, v));
     Tensor x1 = add(x0, linear("mixed", heads));
     nn::LayerNormResult n2 = norm("norm2", x1);
     Tensor up = linear("up", n2.y), active = map(gelu_of, up), x2 = add(x1, linear("down", active));
@@ -152,8 +148,8 @@ struct TransformerBlock : Network {
     Tensor of_up = map_backward(gelu_of, {up}, {linear_backward("down", g2, active)})[0];
     Tensor g1 = add(g2, norm_backward("norm2", linear_backward("up", of_up, n2.y), x1, n2));
     Tensor of_heads = split(linear_backward("mixed", g1, heads));
-    Tensor of_scores = map([&](Expr g) { return g * param(scale); }, nn::softmax_backward(matmul(of_heads, v.mT()), weights));
-    Tensor of_q = join(matmul(of_scores, k)), of_k = join(matmul(of_scores.mT(), q)), of_v = join(matmul(weights.mT(), of_heads));
+    Tensor of_scores = map([&](Expr g) { return g * param(scale); }, nn::softmax_backward(linalg::matmul(of_heads, v.mT()), weights));
+    Tensor of_q = join(linalg::matmul(of_scores, k)), of_k = join(linalg::matmul(of_scores.mT(), q)), of_v = join(linalg::matmul(weights.mT(), of_heads));
     Tensor of_norm = add(add(linear_backward("query", of_q, n1.y), linear_backward("key", of_k, n1.y)), linear_backward("value", of_v, n1.y));
     Tensor g0 = add(g1, norm_backward("norm1", of_norm, x0, n1));
     grads["characters"] = nn::embedding_backward(g0, tokens_, characters);

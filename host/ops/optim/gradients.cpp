@@ -9,7 +9,7 @@ namespace clutch::inline v0 {
 namespace detail {
 namespace {
 
-constexpr std::uint64_t kChunk = 8192;  ///< the same on all devices: it orders the sums
+constexpr std::int64_t kChunk = 8192;  ///< the same on all devices: it orders the sums
 
 struct Aid {
   const char* entry;
@@ -31,7 +31,7 @@ KernelPlan select(const DeviceTraits& traits, const OptimAidProblem& p, std::str
   if (p.aid == OptimAid::schedule) plan.tuning.width = 1;
   set_common(plan.defines, traits, plan.tuning, 1, false);
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype));
-  plan.defines.set("NORM", static_cast<int>(p.norm)).set("CHUNK", static_cast<std::int64_t>(kChunk));
+  plan.defines.set("NORM", static_cast<int>(p.norm)).set("CHUNK", kChunk);
   plan.defines.set("SCALES", aid.scales).set("CHECKS", aid.checks);
   if (plan.tuning.local > 1) plan.defines.set("GROUPED", 1);
   return plan;
@@ -46,8 +46,7 @@ void GradientList::set(std::span<const Tensor> grads, const char* op) {
   if (entries_.empty()) throw Error(ErrorCode::invalid_argument, op, "there are no gradients");
   runtime_ = &common_runtime(entries_, op);
   dtype_ = entries_[0]->dtype();
-  if (dtype_ != DType::f32 && dtype_ != DType::f64 && dtype_ != DType::f16 && dtype_ != DType::bf16)
-    throw Error(ErrorCode::invalid_dtype, op, fmt::format("a gradient is {}: f32, f64, f16 or bf16", name(dtype_)));
+  check_plain_float(dtype_, "a gradient", op);
   bool same = entries_.size() == sizes_.size();
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const Tensor& t = *entries_[i];
@@ -56,15 +55,10 @@ void GradientList::set(std::span<const Tensor> grads, const char* op) {
     same = same && sizes_[i] == t.numel();
   }
   if (same) return;
-  sizes_.clear(), first_chunk_.clear(), chunks_.clear();
+  sizes_.clear();
   sizes_there_ = chunks_there_ = Tensor();
-  for (const Tensor* t : entries_) {
-    first_chunk_.push_back(static_cast<std::int64_t>(chunks_.size() / 2));
-    for (std::int64_t at = 0, chunk = 0; at < t->numel(); at += static_cast<std::int64_t>(kChunk), ++chunk)
-      chunks_.insert(chunks_.end(), {static_cast<std::int32_t>(sizes_.size()), static_cast<std::int32_t>(chunk)});
-    sizes_.push_back(t->numel());
-  }
-  first_chunk_.push_back(static_cast<std::int64_t>(chunks_.size() / 2));
+  for (const Tensor* t : entries_) sizes_.push_back(t->numel());
+  chunks_ = cut_into_chunks(sizes_, kChunk, 0);
 }
 
 // encode ------------------------------------------------------------------------------------------------------------
@@ -72,7 +66,7 @@ void GradientList::set(std::span<const Tensor> grads, const char* op) {
 void GradientList::place(const Stream& stream) {
   ends_ = TensorTable::split(entries_, 1);
   if (sizes_there_.defined()) return;
-  std::vector<std::int32_t> chunks = chunks_;
+  std::vector<std::int32_t> chunks = chunks_.pairs;
   if (chunks.empty()) chunks.resize(2);
   sizes_there_ = from_host(sizes_, {static_cast<std::int64_t>(sizes_.size())}, stream.device(), stream);
   chunks_there_ = from_host(chunks, {static_cast<std::int64_t>(chunks.size())}, stream.device(), stream);
@@ -83,7 +77,7 @@ template <class Bind>
 void GradientList::each_part(Encoder& encoder, TensorTable& table, const BuiltPlan& plan, Bind bind) {
   std::size_t first = 0;
   for (std::size_t end : ends_) {
-    std::int64_t from = first_chunk_[first], n = first_chunk_[end] - from;
+    std::int64_t from = chunks_.first[first], n = chunks_.first[end] - from;
     if (n > 0) {
       encoder.table(table, std::span(entries_).subspan(first, end - first)).input(sizes_there_).input(chunks_there_.slice(0, 2 * from, 2 * (from + n)));
       bind(from, n);
@@ -100,7 +94,7 @@ optim::GradNorm GradientList::norm(double max_norm, const optim::ClipOptions& op
   auto plan_of = [&](OptimAid aid) -> const BuiltPlan& { return plan_for(*runtime_, "optim_aid", OptimAidProblem{dtype_, options.norm_type, aid}, {}); };
   const BuiltPlan &partial_plan = plan_of(OptimAid::norm_chunks), &total_plan = plan_of(OptimAid::norm_total);
   place(stream);
-  const std::int64_t count = first_chunk_.back();
+  const std::int64_t count = chunks_.first.back();
   Encoder encoder(stream, op);
   Tensor partial = encoder.scratch({std::max<std::int64_t>(count, 1)}, real);
   optim::GradNorm result{empty({1}, {.dtype = real, .device = stream.device()}, stream), empty({1}, {.device = stream.device()}, stream)};

@@ -3,15 +3,12 @@
 #include <clutch/kernel.hpp>
 #include <clutch/ops/optim.hpp>
 
-#include "ops/optim_plan.hpp"
+#include "ops/optim/group.hpp"
 
 #include <span>
 #include <vector>
 
 namespace clutch::inline v0::detail {
-
-/// Errors: invalid_dtype, invalid_shape unless it is undefined or f32 of one element or of `most`.
-void check_device_scalar(const Tensor& t, std::int64_t most, const char* what, const char* op);
 
 /// All gradients of a call, cut into chunks. Those of the next call may be set into it: what depends on sizes alone is made once.
 class GradientList {
@@ -33,8 +30,8 @@ class GradientList {
   Runtime* runtime_ = nullptr;
   DType dtype_ = DType::f32;
   std::vector<const Tensor*> entries_;
-  std::vector<std::int64_t> sizes_, first_chunk_;
-  std::vector<std::int32_t> chunks_;
+  std::vector<std::int64_t> sizes_;
+  OptimChunks chunks_;
   std::vector<std::size_t> ends_;  ///< of the launches' gradients
   Tensor sizes_there_, chunks_there_;
   TensorTable read_{{{.access = Argument::Kind::input}}}, written_{{{.access = Argument::Kind::inout}}};

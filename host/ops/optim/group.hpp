@@ -58,17 +58,27 @@ struct OptimLists {
   Tensor steps;
 };
 
+/// Tensors cut into chunks.
+struct OptimChunks {
+  std::vector<std::int32_t> pairs;  ///< of a row and a chunk of it
+  std::vector<std::int64_t> first;  ///< chunk of each row, and behind the last
+};
+/// Chunks of that many elements; of each row `least` at least, though it has no elements.
+OptimChunks cut_into_chunks(std::span<const std::int64_t> sizes, std::int64_t length, std::int64_t least);
+
 /// Errors: invalid_argument with PyTorch's words unless `fine`.
 void check_optim_range(bool fine, const char* op, std::string_view what, double value);
 /// Errors: invalid_overlap if tensors share memory.
 void check_apart_all(std::span<const Tensor* const> tensors, const char* op);
 /// Errors: invalid_dtype, invalid_shape, device_mismatch.
 void check_optim_gradients(const OptimGroup& g, std::span<const Tensor> grads);
+/// Errors: invalid_dtype, invalid_shape unless it is undefined or f32 of one element or of `most`.
+void check_device_scalar(const Tensor& t, std::int64_t most, const char* what, const char* op);
 /// Errors: invalid_dtype, invalid_shape.
 void check_step_options(const optim::StepOptions& options, std::size_t groups, const char* op);
 
-/// Errors: invalid_argument names what is missing, too much, or of another dtype or shape.
-void check_state(const std::map<std::string, Tensor>& own, const std::map<std::string, Tensor>& given, const char* op);
+/// Copies a state into `own`. Errors: invalid_argument names what is missing, too much, or of another dtype or shape.
+void load_state_into(const std::map<std::string, Tensor>& own, const std::map<std::string, Tensor>& given, const char* op, const Stream& stream);
 
 /// Parameters with their states. Errors: as Optimizer.
 OptimGroup make_optim_group(std::vector<Tensor> params, const OptimHyper& hyper, std::size_t first, OptimLists given, const Stream& stream);

@@ -12,7 +12,7 @@ namespace clutch::inline v0 {
 
 namespace detail {
 
-void check_state(const std::map<std::string, Tensor>& own, const std::map<std::string, Tensor>& given, const char* op) {
+void load_state_into(const std::map<std::string, Tensor>& own, const std::map<std::string, Tensor>& given, const char* op, const Stream& stream) {
   for (const auto& [name, tensor] : own) {
     auto found = given.find(name);
     if (found == given.end() || !found->second.defined()) throw Error(ErrorCode::invalid_argument, op, fmt::format("the state lacks {}", name));
@@ -23,6 +23,7 @@ void check_state(const std::map<std::string, Tensor>& own, const std::map<std::s
   }
   for (const auto& [name, tensor] : given)
     if (!own.contains(name)) throw Error(ErrorCode::invalid_argument, op, fmt::format("the state has {}, which is none of them", name));
+  for (const auto& [name, tensor] : own) copy_(tensor, given.at(name), {}, stream);
 }
 
 }  // namespace detail
@@ -69,10 +70,10 @@ Tensor Optimizer::step(std::span<const Tensor> grads, const StepOptions& options
     state_->gradients.set(grads, op);
     norm = state_->gradients.norm(*options.max_norm, {.norm_type = options.norm_type, .grad_scale = options.grad_scale}, false, stream, op);
   }
+  StepOptions own = options;
+  if (options.max_norm) own.grad_factor = norm.factor;
   for (std::size_t i = 0; i < groups(); ++i) {
     detail::OptimGroup& g = state_->groups[i];
-    StepOptions own = options;
-    if (options.max_norm) own.grad_factor = norm.factor;
     if (options.lr.defined() && options.lr.numel() > 1) own.lr = options.lr.reshape({options.lr.numel()}).select(0, static_cast<std::int64_t>(i));
     detail::step_optim_group(g, grads.subspan(g.first, g.params.size()), own, stream);
   }
@@ -109,10 +110,8 @@ std::map<std::string, Tensor> Optimizer::state() const {
 }
 
 void Optimizer::load_state(const std::map<std::string, Tensor>& given, const Stream& stream) {
-  const char* op = state_->groups[0].hyper.op;
-  std::map<std::string, Tensor> own = state();
-  detail::check_state(own, given, op);
-  for (auto& [name, tensor] : own) copy_(tensor, given.at(name), {}, stream);
+  detail::load_state_into(state(), given, state_->groups[0].hyper.op, stream);
+  // A parameter has more counters than the one that its state shows.
   for (const detail::OptimGroup& g : state_->groups)
     for (std::size_t i = 0; i < g.params.size(); ++i)
       copy_(g.steps.slice(0, g.first_chunk[i] * g.items, g.first_chunk[i + 1] * g.items), given.at(fmt::format("{}.step", g.first + i)), {}, stream);

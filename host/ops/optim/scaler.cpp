@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradients' scaler and the learning rates' schedules: numbers that live on the device.
-#include <clutch/ops/copy.hpp>
 #include <clutch/ops/fill.hpp>
 #include <clutch/pointwise.hpp>
 
@@ -19,11 +18,6 @@ Stream stream_for_state(const Device& device, const Stream& stream, const char* 
   Stream on = stream.empty() ? current_stream(device) : stream;
   if (detail::illegal_on(*on.impl(), op)) throw Error(ErrorCode::capturing, op, "its state is made outside of captures");
   return on;
-}
-
-void load_into(const std::map<std::string, Tensor>& own, const std::map<std::string, Tensor>& given, const char* op, const Stream& stream) {
-  detail::check_state(own, given, op);
-  for (const auto& [name, tensor] : own) copy_(tensor, given.at(name), {}, stream);
 }
 
 const detail::BuiltPlan& plan_of(const Stream& stream, detail::OptimAid aid) {
@@ -200,7 +194,7 @@ const Tensor& GradScaler::scale_tensor() const { return state_->scale; }
 double GradScaler::get_scale(const Stream& stream) const { return enabled() ? state_->scale.item(stream) : 1; }
 bool GradScaler::enabled() const { return state_->options.enabled; }
 std::map<std::string, Tensor> GradScaler::state() const { return {{"scale", state_->scale}, {"growth_tracker", state_->tracker}}; }
-void GradScaler::load_state(const std::map<std::string, Tensor>& given, const Stream& stream) { load_into(state(), given, kScaler, stream); }
+void GradScaler::load_state(const std::map<std::string, Tensor>& given, const Stream& stream) { detail::load_state_into(state(), given, kScaler, stream); }
 
 // LRScheduler -------------------------------------------------------------------------------------------------------
 
@@ -254,7 +248,7 @@ LRScheduler::LRScheduler(std::span<const double> rates, const LRSchedulerOptions
 
 void LRScheduler::load_state(const std::map<std::string, Tensor>& given, const Stream& stream) {
   Stream on = detail::resolve_stream(stream, lr_.storage()->runtime(), kScheduler);
-  load_into(state(), given, kScheduler, on);
+  detail::load_state_into(state(), given, kScheduler, on);
   schedule_(lr_, rates_, count_, 0, options_, on);
 }
 
