@@ -68,13 +68,13 @@ template <class T>
 void solve_all(Routine routine, bool vectors, const T* from, std::int64_t batch, std::int64_t n, bool all_cores, std::vector<Space<T>>& spaces) {
   char job = vectors ? 'V' : 'N';
   if (!all_cores) {
-    openblas_set_num_threads(omp_get_max_threads());
     for (std::int64_t m = 0; m < batch; ++m) spaces[0].solve(routine, job, from + m * n * n);
     return;
   }
   openblas_set_num_threads(1);
 #pragma omp parallel for schedule(static)
   for (std::int64_t m = 0; m < batch; ++m) spaces[static_cast<std::size_t>(omp_get_thread_num())].solve(routine, job, from + m * n * n);
+  openblas_set_num_threads(omp_get_max_threads());  // what the library under test has, too
 }
 
 template <class T>

@@ -117,8 +117,8 @@ std::string hosts(const DeviceTraits& traits, const EighProblem& p) {
 constexpr std::string_view kHostEntry = "eigh_host";  // no kernel
 
 /// Largest sizes of our own kernels where LAPACK on all of a CPU is the faster one beyond; measured by `clutch-bench --filter ^eigh` on wide
-/// vectors.
-constexpr int kOwnTo = 2048, kOwnDoubleTo = 1024, kOwnComplexTo = kEighMost;
+/// vectors, with OpenBLAS's AVX-512 kernels. The batch must not decide: a matrix alone has the same bits.
+constexpr int kOwnTo = 640, kOwnDoubleTo = 384, kOwnComplexTo = kEighMost;
 int own_to(DType dtype) { return is_complex(dtype) ? kOwnComplexTo : dtype == DType::f64 ? kOwnDoubleTo : kOwnTo; }
 
 /// Sizes from which a bundle in lanes leaves a core's nearest cache.

@@ -14,6 +14,7 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 namespace clutch::inline v0::detail {
@@ -21,11 +22,14 @@ namespace clutch::inline v0::detail {
 #ifdef CLUTCH_HAS_LAPACKE
 namespace {
 
+template <class T>
+constexpr bool is_complex_v = !std::is_same_v<T, decltype(std::abs(T{}))>;
+
 struct Lapacke {
-  decltype(&LAPACKE_ssyevd) ssyevd = nullptr;
-  decltype(&LAPACKE_dsyevd) dsyevd = nullptr;
-  decltype(&LAPACKE_cheevd) cheevd = nullptr;
-  decltype(&LAPACKE_zheevd) zheevd = nullptr;
+  decltype(&LAPACKE_ssyevd_work) ssyevd = nullptr;
+  decltype(&LAPACKE_dsyevd_work) dsyevd = nullptr;
+  decltype(&LAPACKE_cheevd_work) cheevd = nullptr;
+  decltype(&LAPACKE_zheevd_work) zheevd = nullptr;
   std::string why_not;
 
   Lapacke() {
@@ -39,10 +43,10 @@ struct Lapacke {
       function = reinterpret_cast<F>(::dlsym(library, symbol));
       if (!function) why_not = fmt::format("LAPACKE has no {}", symbol);
     };
-    find(ssyevd, "LAPACKE_ssyevd");
-    find(dsyevd, "LAPACKE_dsyevd");
-    find(cheevd, "LAPACKE_cheevd");
-    find(zheevd, "LAPACKE_zheevd");
+    find(ssyevd, "LAPACKE_ssyevd_work");
+    find(dsyevd, "LAPACKE_dsyevd_work");
+    find(cheevd, "LAPACKE_cheevd_work");
+    find(zheevd, "LAPACKE_zheevd_work");
   }
 };
 
@@ -66,10 +70,40 @@ std::string eigh_host_refuses(const DeviceTraits& traits) {
 #ifdef CLUTCH_HAS_LAPACKE
 namespace {
 
-lapack_int solve(char job, lapack_int n, float* a, float* w) { return lapacke().ssyevd(LAPACK_COL_MAJOR, job, 'L', n, a, n, w); }
-lapack_int solve(char job, lapack_int n, double* a, double* w) { return lapacke().dsyevd(LAPACK_COL_MAJOR, job, 'L', n, a, n, w); }
-lapack_int solve(char job, lapack_int n, std::complex<float>* a, float* w) { return lapacke().cheevd(LAPACK_COL_MAJOR, job, 'L', n, a, n, w); }
-lapack_int solve(char job, lapack_int n, std::complex<double>* a, double* w) { return lapacke().zheevd(LAPACK_COL_MAJOR, job, 'L', n, a, n, w); }
+/// A routine of one signature with the work space that it asks for.
+template <class T, class Real>
+struct Solver {
+  char job;
+  lapack_int n;
+  std::vector<T> work;
+  std::vector<Real> real_work;
+  std::vector<lapack_int> integer_work;
+
+  Solver(bool vectors, std::size_t size) : job(vectors ? 'V' : 'N'), n(static_cast<lapack_int>(size)) {
+    T ask{};
+    Real ask_real{};
+    lapack_int ask_integer = 0;
+    call(nullptr, nullptr, &ask, -1, &ask_real, -1, &ask_integer, -1);
+    // What is answered in f32 has 24 bits.
+    auto count = [](auto answer) { return static_cast<std::size_t>(std::ceil(static_cast<double>(std::real(answer)) * (1 + 0x1p-23))); };
+    work.resize(count(ask)), real_work.resize(is_complex_v<T> ? count(ask_real) : 0), integer_work.resize(static_cast<std::size_t>(ask_integer));
+  }
+  lapack_int operator()(T* a, Real* w) {
+    return call(a, w, work.data(), static_cast<lapack_int>(work.size()), real_work.data(), static_cast<lapack_int>(real_work.size()), integer_work.data(),
+                static_cast<lapack_int>(integer_work.size()));
+  }
+
+ private:
+  lapack_int call(T* a, Real* w, T* space, lapack_int size, Real* real, lapack_int real_size, lapack_int* integer, lapack_int integer_size) {
+    const Lapacke& l = lapacke();
+    if constexpr (std::is_same_v<T, float>) return l.ssyevd(LAPACK_COL_MAJOR, job, 'L', n, a, n, w, space, size, integer, integer_size);
+    if constexpr (std::is_same_v<T, double>) return l.dsyevd(LAPACK_COL_MAJOR, job, 'L', n, a, n, w, space, size, integer, integer_size);
+    if constexpr (std::is_same_v<T, std::complex<float>>)
+      return l.cheevd(LAPACK_COL_MAJOR, job, 'L', n, a, n, w, space, size, real, real_size, integer, integer_size);
+    if constexpr (std::is_same_v<T, std::complex<double>>)
+      return l.zheevd(LAPACK_COL_MAJOR, job, 'L', n, a, n, w, space, size, real, real_size, integer, integer_size);
+  }
+};
 
 template <class T>
 T conjugate_of(T x) {
@@ -108,22 +142,25 @@ void run(const EighCall& c, std::span<void* const> memory) {
   auto* sweeps = static_cast<std::int32_t*>(memory[3]);
   T* v = c.v.defined() ? static_cast<T*>(memory[4]) : nullptr;
   auto n = static_cast<std::size_t>(c.n), pairs = static_cast<std::size_t>(c.pairs), first = static_cast<std::size_t>(c.first);
-  bool upper = c.options.uplo == linalg::Uplo::upper;
+  const bool upper = c.options.uplo == linalg::Uplo::upper, as_it_lies = c.transposed != upper;
+  constexpr std::size_t kTile = 32;  // a transposition by tiles keeps to the nearest cache
   std::vector<T> work(n * n);
   std::vector<Real> values(n);
+  Solver<T, Real> solve(v != nullptr, n);
   for (std::int64_t m = 0; m < c.batch; ++m) {
     const T* from = a + m * c.apart;
     bool finite = true;
-    for (std::size_t j = 0; j < n; ++j)
-      for (std::size_t i = j; i < n; ++i) {
-        // Element (i, j) of the lower triangle, where the upper one is read its conjugate.
-        std::size_t row = upper ? j : i, column = upper ? i : j;
-        T x = from[c.transposed ? column * n + row : row * n + column];
-        if (i == j) x = std::real(x);
-        work[j * n + i] = upper ? conjugate_of(x) : x;
-        finite = finite && is_finite(x);
-      }
-    lapack_int status = finite ? solve(v ? 'V' : 'N', static_cast<lapack_int>(n), work.data(), values.data()) : -1;
+    // The lower triangle, column after column; where the upper one is read its conjugate.
+    for (std::size_t top = 0; top < n; top += kTile)
+      for (std::size_t left = 0; left <= top; left += kTile)
+        for (std::size_t j = left; j < std::min(left + kTile, n); ++j)
+          for (std::size_t i = std::max(top, j); i < std::min(top + kTile, n); ++i) {
+            T x = from[as_it_lies ? j * n + i : i * n + j];
+            if (i == j) x = std::real(x);
+            work[j * n + i] = upper ? conjugate_of(x) : x;
+            finite = finite && is_finite(x);
+          }
+    lapack_int status = finite ? solve(work.data(), values.data()) : -1;
     info[m] = static_cast<std::int32_t>(status);
     sweeps[m] = 0;
     const Real nan = std::numeric_limits<Real>::quiet_NaN();
