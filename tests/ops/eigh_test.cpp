@@ -573,8 +573,13 @@ TEST(Eigh, SelectionByTraitsAlone) {
   EXPECT_EQ(entry(5), "eigh_qr_lanes");
   EXPECT_EQ(entry(48), "eigh_qr_lanes");
   EXPECT_EQ(entry(64), "eigh_qr_group");
-  EXPECT_EQ(entry(1000), "eigh_qr_group");
-  EXPECT_EQ(detail::select(cpu, {.n = detail::eigh_size_class(1000), .alone = true}).entry, "eigh_blocked");
+  EXPECT_EQ(entry(512), "eigh_qr_group");
+  const bool hosted = detail::eigh_host_refuses(cpu).empty();
+  EXPECT_EQ(entry(1000), hosted ? "eigh_host" : "eigh_qr_group");
+  DeviceTraits away = cpu;
+  away.type = DeviceType::gpu;  // its memory is not the host's
+  EXPECT_EQ(detail::select(away, {.n = detail::eigh_size_class(1000), .alone = true}).entry, "eigh_blocked");
+  EXPECT_EQ(detail::select(away, {.n = detail::eigh_size_class(1000)}).entry, "eigh_qr_group");
   EXPECT_EQ(entry(2, {}, true), "eigh_jacobi_lanes");
   EXPECT_EQ(entry(257, {}, true), "eigh_jacobi_group");
   EXPECT_EQ(code_of([&] { entry(5, "eigh_qr_group", true); }), ErrorCode::not_supported);
