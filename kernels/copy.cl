@@ -6,6 +6,7 @@
 // Source: PyTorch 2.12's casts; OCP 8-bit floating point specification for the f8 formats.
 #include "common/dtype.clh"
 #include "common/elementwise.clh"
+#include "common/f8.clh"
 #include "common/launch.clh"
 
 // Contiguous move: bytes, whatever they mean.
@@ -104,28 +105,6 @@ __kernel void copy_rows(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, 
 #else
 #define X long
 #endif
-
-// ---- f8 loads ----
-// Value of a small code: exponent above 0 by moving fields, else the mantissa times the smallest subnormal, which is exact.
-static inline float small_to_f32(uint code, uint mantissa_bits, int bias, float tiny) {
-  uint mantissa = code & ((1u << mantissa_bits) - 1), exponent = code >> mantissa_bits;
-  if (exponent == 0) return (float)mantissa * tiny;
-  return as_float(((exponent + 127 - (uint)bias) << 23) | (mantissa << (23 - mantissa_bits)));
-}
-static inline float load_f8e4m3fn(__global const uchar* base, long i) {
-  uint raw = base[i], a = raw & 0x7F;
-  float x = a == 0x7F ? as_float(0x7FC00000u) : small_to_f32(a, 3, 7, 0x1p-9f);
-  return raw & 0x80 ? -x : x;
-}
-static inline float load_f8e5m2(__global const uchar* base, long i) {
-  uint raw = base[i], a = raw & 0x7F;
-  float x = a > 0x7C ? as_float(0x7FC00000u) : a == 0x7C ? as_float(0x7F800000u) : small_to_f32(a, 2, 15, 0x1p-16f);
-  return raw & 0x80 ? -x : x;
-}
-static inline float load_f8e8m0fnu(__global const uchar* base, long i) {
-  uint raw = base[i];
-  return as_float(raw == 255 ? 0x7FC00000u : raw == 0 ? 0x00400000u : raw << 23);
-}
 
 // ---- f32 bits whose rounding to fewer bits is as if done from the source: inexact values get an odd last bit ----
 static inline uint odd_bits_of_f32(float x) { return as_uint(x); }

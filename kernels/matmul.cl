@@ -1,183 +1,338 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul_panels: tiles of ROWS rows and VECTORS vectors of columns in registers; b lies in panels of as many columns, row after row, or as it is.
-// matmul_pack: brings b into panels, zero past its last column. matmul_items: the reference, any strides.
-// Every element is one chain of fma in the order of k.
-// Ownership: an item takes `rows_each` rows by `panels_each` panels of the result; of matmul_pack PACK_ROWS rows of a panel; of matmul_items an element.
-// No local memory.
-// Needs: T_NAME (b of matmul_pack, a and b of matmul_items), O_NAME (result), ACC (compute type), ROWS, VECTORS, PACK_ROWS, TILES_EACH and PANELS_EACH (most
-// rows of tiles and panels of an item), GROUPED (work-groups have several items), and what the included files need.
-#include "common/dtype.clh"
+// matmul_panels: tiles of ROWS rows and VECTORS vectors of columns in registers; k goes by blocks whose pieces of a and b stay in a core's caches, while
+// sums wait in private memory. B_AT says how b comes: PACKED in panels of a tile's columns, row after row (by matmul_pack); as it lies (DIRECT); or
+// INSIDE, when items bring blocks of it into private memory.
+// matmul_tiles: tiles of TILE_M x TILE_N in work-groups with local memory, double-buffered along k. matmul_items: the reference, any strides.
+// Every element is one chain of fma in the order of k; with INTEGER, exact modulo 2^32. Complex numbers are pairs of real columns: (re, im) times
+// rows (re, im) and (-im, re).
+// Ownership: an item of matmul_panels takes `rows_each` rows by `panels_each` panels of the result; of matmul_pack PACK_ROWS rows of a panel; of
+// matmul_items an element. A group of matmul_tiles takes a tile.
+// Local memory: matmul_tiles, 2 x TILE_K x (TILE_M + TILE_N) numbers.
+// Needs: A_NAME (a of matmul_items and matmul_tiles), B_NAME (b as it is read), O_NAME (what beta reads), ACC (compute type), INTEGER, COMPLEX, B_AT,
+// ROWS, VECTORS, BLOCK_K, HELD_TILES (most tiles of an item), PACK_ROWS, GROUPED (work-groups have several items), expression.clh (of the epilogue, whose
+// operand 0 is what it reads as well as what it writes), and what the included files need.
+#include "common/expr.clh"
+#include "common/f8.clh"
 #include "common/launch.clh"
-#include "common/math.clh"
 
-#if !defined(T_NAME) || !defined(O_NAME) || !defined(ACC) || !defined(ROWS) || !defined(VECTORS) || !defined(PACK_ROWS) || !defined(TILES_EACH) || \
-    !defined(PANELS_EACH)
-#error "T_NAME, O_NAME, ACC, ROWS, VECTORS, PACK_ROWS, TILES_EACH and PANELS_EACH are not defined"
+#if !defined(A_NAME) || !defined(B_NAME) || !defined(O_NAME) || !defined(ACC) || !defined(OPERANDS) || !defined(IDX) || !defined(RANK_LANES)
+#error "A_NAME, B_NAME, O_NAME, ACC, OPERANDS, IDX and RANK_LANES are not defined"
 #endif
 
+#define PACKED 0
+#define DIRECT 1
+#define INSIDE 2
+
+#define SHAPE_VECTOR CLUTCH_CONCAT(IDX, RANK_LANES)
+#include "expression.clh"
+
+#define LANES WIDTH
 #ifdef ACC_IS_F64
 #define V VD
-#define LANES DWIDTH
 #define ACC_NAME f64
 #define FMA(a, b, c) fma(a, b, c)
-#define SPILL_ACC CLUTCH_SPILLD
 #else
 #define V VF
-#define LANES WIDTH
 #define ACC_NAME f32
 #define FMA(a, b, c) fma_rn(a, b, c)
-#define SPILL_ACC CLUTCH_SPILL
 #endif
 #define PANEL (VECTORS * LANES)
-#define LOAD_T CLUTCH_CONCAT(load_, T_NAME)
-#define LOADV_T CLUTCH_CONCAT(loadv_, T_NAME)
-#define LOADV_ACC CLUTCH_CONCAT(loadv_, ACC_NAME)
-#define STOREV_ACC CLUTCH_CONCAT(storev_, ACC_NAME)
-#define LOAD_O CLUTCH_CONCAT(load_, O_NAME)
-#define LOADV_O CLUTCH_CONCAT(loadv_, O_NAME)
-#define STORE_O CLUTCH_CONCAT(store_, O_NAME)
-#define STOREV_O CLUTCH_CONCAT(storev_, O_NAME)
+#define LOAD_A CLUTCH_CONCAT(load_, A_NAME)
+#define LOAD_B CLUTCH_CONCAT(load_, B_NAME)
+#define LOADV_B CLUTCH_CONCAT(loadv_, B_NAME)
+
+// SUM: what chains end in and results are made of. Integers are summed as floats, exactly: 512 products of them stay below 2^24.
+#if INTEGER
+#define SUM VI
+#define SUM_ONE int
+#define TO_ACC(x) CLUTCH_I_TO_VF(x)
+#define SCALED(sum, alpha) CLUTCH_WRAP_32(sum, *, (SUM)(alpha))
+#define PLUS(beta, before, sum) CLUTCH_WRAP_32(sum, +, CLUTCH_WRAP_32((SUM)(beta), *, before))
+#else
+#define SUM V
+#define SUM_ONE ACC
+#define TO_ACC(x) (x)
+#define SCALED(sum, alpha) ((sum) * (SUM)(alpha))
+#define PLUS(beta, before, sum) FMA((SUM)(beta), before, sum)
+#endif
+
+// ---- results: alpha, beta, the epilogue ----
+#define LOAD_WHOLE(k, dtype) CLUTCH_CONCAT(LOAD_WHOLE_, k)(dtype)
+#define LOAD_WHOLE_0(dtype) acc
+#define LOAD_WHOLE_OF(k, dtype) \
+  (stride[k][1] ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), place[k]) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), place[k]))
+#define LOAD_WHOLE_1(dtype) LOAD_WHOLE_OF(1, dtype)
+#define LOAD_WHOLE_2(dtype) LOAD_WHOLE_OF(2, dtype)
+#define LOAD_WHOLE_3(dtype) LOAD_WHOLE_OF(3, dtype)
+#define LOAD_WHOLE_4(dtype) LOAD_WHOLE_OF(4, dtype)
+#define LOAD_WHOLE_5(dtype) LOAD_WHOLE_OF(5, dtype)
+#define LOAD_WHOLE_6(dtype) LOAD_WHOLE_OF(6, dtype)
+#define POSITION_WHOLE(k) ((VL)place[k] + CLUTCH_IOTA_VL * (VL)stride[k][1])
+#define STORE_WHOLE(k, dtype, x) CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), place[k], x)
+
+#define LOAD_PLACES(k, dtype) CLUTCH_CONCAT(LOAD_PLACES_, k)(dtype)
+#define LOAD_PLACES_0(dtype) acc
+#define LOAD_PLACES_OF(k, dtype) CLUTCH_CONCAT(gather_, dtype)(CLUTCH_CONCAT(b, k), at[k], count)
+#define LOAD_PLACES_1(dtype) LOAD_PLACES_OF(1, dtype)
+#define LOAD_PLACES_2(dtype) LOAD_PLACES_OF(2, dtype)
+#define LOAD_PLACES_3(dtype) LOAD_PLACES_OF(3, dtype)
+#define LOAD_PLACES_4(dtype) LOAD_PLACES_OF(4, dtype)
+#define LOAD_PLACES_5(dtype) LOAD_PLACES_OF(5, dtype)
+#define LOAD_PLACES_6(dtype) LOAD_PLACES_OF(6, dtype)
+#define POSITION_PLACES(k) clutch_positions(at[k])
+#define STORE_PLACES(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], count, x)
+
+// LANES results from (row, column) of matrix `of` on, `count` of which exist. flat: columns of the result lie side by side, those of others too or are one.
+static inline void finish(SUM acc, ulong of, ulong row, ulong column, int count, uint flat, SUM_ONE alpha, SUM_ONE beta,
+                          const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  IDX place[OPERANDS];
+  for (int k = 0; k < OPERANDS; ++k) place[k] = (IDX)row * stride[k][0] + (IDX)column * stride[k][1] + (IDX)of * stride[k][2];
+  acc = SCALED(acc, alpha);
+  if (flat && count == LANES) {
+    if (beta != 0) acc = PLUS(beta, CLUTCH_CONCAT(loadv_, O_NAME)(b0, place[0]), acc);
+    CLUTCH_EXPRESSION(LOAD_WHOLE, POSITION_WHOLE, STORE_WHOLE)
+    return;
+  }
+  IDX at[OPERANDS][LANES];
+  for (int k = 0; k < OPERANDS; ++k)
+    for (int l = 0; l < LANES; ++l) at[k][l] = place[k] + l * stride[k][1];
+  if (beta != 0) acc = PLUS(beta, CLUTCH_CONCAT(gather_, O_NAME)(b0, at[0], count), acc);
+  CLUTCH_EXPRESSION(LOAD_PLACES, POSITION_PLACES, STORE_PLACES)
+}
+
+// ---- panels ----
+#if defined(CLUTCH_ENTRY_matmul_pack) || (defined(CLUTCH_ENTRY_matmul_panels) && B_AT == INSIDE)
+#ifdef CLUTCH_ENTRY_matmul_pack
+#define PANEL_MEM __global
+#else
+#define PANEL_MEM
+#endif
+#ifdef CLUTCH_UNALIGNED
+typedef V panel_lanes __attribute__((aligned(sizeof(ACC))));
+#define PUT_LANES(x, p) (*(PANEL_MEM panel_lanes*)(p) = (x))
+#elif LANES > 1
+#define PUT_LANES(x, p) CLUTCH_CONCAT(vstore, LANES)(x, 0, p)
+#else
+#define PUT_LANES(x, p) (*(p) = (x))
+#endif
+#if LANES > 1
+#define R V
+#include "common/transpose.clh"
+#endif
+
+// A real number of row r and column c, counted from element `from`.
+static inline ACC number_of(__global const uchar* b, long from, ulong r, ulong c, long b_k, long b_n) {
+#if COMPLEX
+  const long at = 2 * (from + (long)(r / 2) * b_k + (long)(c / 2) * b_n);
+  const ACC x = (ACC)LOAD_B(b, at + (long)((r ^ c) & 1));
+  return r & 1 && !(c & 1) ? -x : x;
+#else
+  return (ACC)LOAD_B(b, from + (long)r * b_k + (long)c * b_n);
+#endif
+}
+
+// `rows` rows of a panel, of whose columns `columns` exist; the others become zero.
+static inline void pack_rows(PANEL_MEM ACC* out, __global const uchar* b, long from, ulong rows, ulong columns, long b_k, long b_n) {
+#if !COMPLEX
+  if (b_n == 1 && columns == PANEL) {
+    for (ulong r = 0; r < rows; ++r)
+      for (int v = 0; v < VECTORS; ++v) PUT_LANES(TO_ACC(LOADV_B(b, from + (long)r * b_k + v * LANES)), out + r * PANEL + v * LANES);
+    return;
+  }
+#endif
+  ulong begin = 0;
+#if LANES > 1 && !COMPLEX
+  if (b_k == 1) {
+    begin = rows / LANES * LANES;
+    for (ulong c = 0; c < PANEL; c += LANES)
+      for (ulong r = 0; r < begin; r += LANES) {
+        V x[LANES];
+#pragma unroll
+        for (int l = 0; l < LANES; ++l) x[l] = c + l < columns ? TO_ACC(LOADV_B(b, from + (long)r + (long)(c + l) * b_n)) : (V)0;
+        transpose(x);
+#pragma unroll
+        for (int l = 0; l < LANES; ++l) PUT_LANES(x[l], out + (r + l) * PANEL + c);
+      }
+  }
+#endif
+  for (ulong c = 0; c < PANEL; ++c)
+    for (ulong r = begin; r < rows; ++r) out[r * PANEL + c] = c < columns ? number_of(b, from, r, c, b_k, b_n) : (ACC)0;
+}
+#endif
 
 #ifdef CLUTCH_ENTRY_matmul_pack
-static inline void matmul_pack_body(CLUTCH_ID_PARAMS, __global uchar* panels, __global const uchar* b, ulong k, ulong n, long b_k, long b_n, long b_batch,
+static inline void matmul_pack_body(CLUTCH_ID_PARAMS, __global ACC* panels, __global const uchar* b, ulong k, ulong n, long b_k, long b_n, long b_batch,
                                     ulong batch) {
   const ulong across = (n + PANEL - 1) / PANEL, blocks = (k + PACK_ROWS - 1) / PACK_ROWS, count = batch * across * blocks;
   for (ulong i = group * lanes + lane; i < count; i += groups * lanes) {
     const ulong block = i % blocks, panel = i / blocks % across, of = i / blocks / across;
     const ulong first = block * PACK_ROWS, rows = min((ulong)PACK_ROWS, k - first), left = panel * PANEL, columns = min((ulong)PANEL, n - left);
-    const long from = (long)of * b_batch + (long)first * b_k + (long)left * b_n, to = (long)(((of * across + panel) * k + first) * PANEL);
-    if (b_n == 1 && columns == PANEL) {
-      for (ulong r = 0; r < rows; ++r)
-        for (int v = 0; v < VECTORS; ++v) STOREV_ACC(panels, to + (long)r * PANEL + v * LANES, LOADV_T(b, from + (long)r * b_k + v * LANES));
-      continue;
-    }
-    __global ACC* out = (__global ACC*)panels + to;
-    for (ulong c = 0; c < PANEL; ++c)
-      for (ulong r = 0; r < rows; ++r) out[r * PANEL + c] = c < columns ? (ACC)LOAD_T(b, from + (long)r * b_k + (long)c * b_n) : (ACC)0;
+    // Of complex numbers n and k count parts, strides numbers.
+    const long from = (long)of * b_batch + (long)(first / (1 + COMPLEX)) * b_k + (long)(left / (1 + COMPLEX)) * b_n;
+    pack_rows(panels + ((of * across + panel) * k + first) * PANEL, b, from, rows, columns, b_k, b_n);
   }
 }
 
 __kernel void matmul_pack(CLUTCH_PREDICATE __global uchar* panels, ulong panels_offset, __global const uchar* b, ulong b_offset, ulong k, ulong n, long b_k,
                           long b_n, long b_batch, ulong batch) {
   CLUTCH_IF_PREDICATE
-  matmul_pack_body(CLUTCH_IDS, panels + panels_offset, b + b_offset, k, n, b_k, b_n, b_batch, batch);
+  matmul_pack_body(CLUTCH_IDS, (__global ACC*)(panels + panels_offset), b + b_offset, k, n, b_k, b_n, b_batch, batch);
 }
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_panels
-// Where an item has a core of its own, k goes by blocks whose pieces of a and b stay in its caches; sums wait in private memory meanwhile.
-#ifndef GROUPED
-#define BLOCK_K 512
-#define HELD(i) ((i)*ROWS * VECTORS)
+// Lines of the next block are fetched between every so many steps along k.
+#define FETCH_EVERY 32
+#if defined(CLUTCH_HAS_STREAMING) && WIDTH > 4 && !defined(GROUPED)
+#define FETCH_LINE(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)
 #else
-#define BLOCK_K (~0ul)
-#define HELD(i) 0
+#define FETCH_LINE(p)
+#endif
+typedef struct {
+  __global const uchar* at;
+  long step;         // bytes from a row to the next
+  ulong rows, each;  // what is left, and how many go between steps
+} Fetch;
+
+#if B_AT == INSIDE
+#define B_PARAMS const V *b, long at
+#define B_VECTOR(v) b[at + (v)]
+#else
+#define B_PARAMS __global const uchar *b, long at
+#define B_VECTOR(v) TO_ACC(LOADV_B(b, at + (v)*LANES))
 #endif
 
-// One tile: rows from `a` on, which lie a_row apart, and a panel, for k elements of a chain; `goes_on`: others came before, `ends`: none come after.
-static inline void tile(__global uchar* c, long c_first, long c_row, long c_n, __global const ACC* a, long a_row, long a_k, __global const ACC* b, long b_k,
-                        ulong k, ulong rows, ulong columns, ACC alpha, ACC beta, V* held, int goes_on, int ends) {
+// Adds k elements of the chains of a tile to `held`: rows from `a` on, which lie a_row apart, of which the last ones may not exist, and a panel from
+// `at` on. first: nothing came before.
+static inline void add_tile(__global const ACC* a, long a_row, long a_k, B_PARAMS, long b_k, ulong k, ulong rows, SUM* held, int first, Fetch* fetch) {
   V sum[ROWS][VECTORS];
   __global const ACC* from[ROWS];
 #pragma unroll
   for (int r = 0; r < ROWS; ++r) {
     from[r] = a + (long)min((ulong)r, rows - 1) * a_row;  // rows past the last one are that one again, and not stored
 #pragma unroll
-    for (int v = 0; v < VECTORS; ++v) sum[r][v] = goes_on ? held[r * VECTORS + v] : (V)0;
+    for (int v = 0; v < VECTORS; ++v)
+#if INTEGER
+      sum[r][v] = (V)0;
+#else
+      sum[r][v] = first ? (V)0 : held[r * VECTORS + v];
+#endif
   }
-  for (ulong i = 0; i < k; ++i) {
-    V x[VECTORS];
+  for (ulong i = 0; i < k;) {
+    const ulong stop = min(i + FETCH_EVERY, k);
+    for (ulong f = min(fetch->each, fetch->rows); f > 0; --f, --fetch->rows, fetch->at += fetch->step)
+      for (long line = 0; line < PANEL * (long)B_BYTES; line += 64) FETCH_LINE(fetch->at + line);
+    for (; i < stop; ++i) {
+      V x[VECTORS];
 #pragma unroll
-    for (int v = 0; v < VECTORS; ++v) x[v] = LOADV_ACC((__global const uchar*)b, v * LANES);
+      for (int v = 0; v < VECTORS; ++v) x[v] = B_VECTOR(v);
 #pragma unroll
-    for (int r = 0; r < ROWS; ++r) {
-      const V y = (V)*from[r];
-      from[r] += a_k;
+      for (int r = 0; r < ROWS; ++r) {
+        const V y = (V)*from[r];
+        from[r] += a_k;
 #pragma unroll
-      for (int v = 0; v < VECTORS; ++v) sum[r][v] = FMA(y, x[v], sum[r][v]);
+        for (int v = 0; v < VECTORS; ++v) sum[r][v] = FMA(y, x[v], sum[r][v]);
+      }
+      at += b_k;
     }
-    b += b_k;
-  }
-  if (!ends) {
-#pragma unroll
-    for (int r = 0; r < ROWS; ++r)
-#pragma unroll
-      for (int v = 0; v < VECTORS; ++v) held[r * VECTORS + v] = sum[r][v];
-    return;
   }
 #pragma unroll
-  for (int r = 0; r < ROWS; ++r) {
-    if ((ulong)r >= rows) continue;
+  for (int r = 0; r < ROWS; ++r)
 #pragma unroll
-    for (int v = 0; v < VECTORS; ++v) {
-      const long at = c_first + r * c_row + v * LANES * c_n;
-      V scaled = sum[r][v] * alpha;
-      if (c_n == 1 && (ulong)(v + 1) * LANES <= columns) {
-        if (beta != 0) scaled = FMA((V)beta, LOADV_O(c, at), scaled);
-        STOREV_O(c, at, scaled);
-      } else {
-        ACC one[LANES];
-        SPILL_ACC(scaled, one);
-        for (ulong l = 0; l < LANES && (ulong)v * LANES + l < columns; ++l)
-          STORE_O(c, at + (long)l * c_n, beta != 0 ? FMA(beta, (ACC)LOAD_O(c, at + (long)l * c_n), one[l]) : one[l]);
+    for (int v = 0; v < VECTORS; ++v)
+#if INTEGER
+      held[r * VECTORS + v] = CLUTCH_WRAP_32(CLUTCH_TO_VI(sum[r][v]), +, first ? (VI)0 : held[r * VECTORS + v]);
+#else
+      held[r * VECTORS + v] = sum[r][v];
+#endif
+}
+
+static inline void matmul_panels_body(CLUTCH_ID_PARAMS, __global const ACC* a, __global const uchar* b, ulong m, ulong n, ulong k, ulong batch, long a_row,
+                                      long a_k, long a_batch, long b_k, long b_n, long b_panel, long b_batch, ulong rows_each, ulong panels_each, uint flat,
+                                      SUM_ONE alpha, SUM_ONE beta, const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  const ulong panels = (n + PANEL - 1) / PANEL, across = (panels + panels_each - 1) / panels_each, down = (m + rows_each - 1) / rows_each;
+  SUM held[HELD_TILES * ROWS * VECTORS];
+#if B_AT == INSIDE
+  V block[BLOCK_K * VECTORS];
+#endif
+  for (ulong i = group * lanes + lane; i < batch * down * across; i += groups * lanes) {
+    const ulong first = i % across * panels_each, top = i / across % down * rows_each, of = i / across / down;
+    const ulong end = min(first + panels_each, panels), bottom = min(top + rows_each, m), tiles = (bottom - top + ROWS - 1) / ROWS;
+    for (ulong at = 0, ends = 0; !ends; at += BLOCK_K) {
+      const ulong length = min((ulong)BLOCK_K, k - at);
+      ends = k - at <= BLOCK_K;
+      for (ulong p = first; p < end; ++p) {
+        const long from = (long)of * b_batch + (long)p * b_panel + (long)at * b_k;
+        // What comes next is fetched meanwhile: the next panel, or the first one of the next block.
+        const long next = p + 1 < end ? from + b_panel : (long)of * b_batch + (long)first * b_panel + (long)(at + BLOCK_K) * b_k;
+        const ulong left = p + 1 < end ? length : ends ? 0 : min((ulong)BLOCK_K, k - at - BLOCK_K);
+        const ulong steps = tiles * ((length + FETCH_EVERY - 1) / FETCH_EVERY);
+        Fetch fetch = {b + next * (long)B_BYTES, b_k * (long)B_BYTES, b_n == 1 ? left : 0, steps > 0 ? (left + steps - 1) / steps : 0};
+#if B_AT == INSIDE
+        pack_rows((ACC*)block, b, from, length, min((ulong)PANEL, n - p * PANEL), b_k, b_n);
+#endif
+        for (ulong t = 0; t < tiles; ++t) {
+          const ulong row = top + t * ROWS, rows = min((ulong)ROWS, m - row);
+          SUM* sums = held + ((p - first) * tiles + t) * ROWS * VECTORS;
+#if B_AT == INSIDE
+          add_tile(a + (long)of * a_batch + (long)row * a_row + (long)at * a_k, a_row, a_k, block, 0, VECTORS, length, rows, sums, at == 0, &fetch);
+#else
+          add_tile(a + (long)of * a_batch + (long)row * a_row + (long)at * a_k, a_row, a_k, b, from, b_k, length, rows, sums, at == 0, &fetch);
+#endif
+          if (!ends) continue;
+          for (ulong r = 0; r < rows; ++r)
+            for (ulong v = 0; v < VECTORS && p * PANEL + v * LANES < n; ++v) {
+              const ulong column = p * PANEL + v * LANES;
+              finish(sums[r * VECTORS + v], of, row + r, column, (int)min((ulong)LANES, n - column), flat, alpha, beta,
+                     stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+            }
+        }
       }
     }
   }
 }
 
-static inline void matmul_panels_body(CLUTCH_ID_PARAMS, __global uchar* c, __global const ACC* a, __global const ACC* b, ulong m, ulong n, ulong k, long c_row,
-                                      long c_n, long c_batch, long a_row, long a_k, long a_batch, long b_k, long b_panel, long b_batch, ulong batch,
-                                      ulong rows_each, ulong panels_each, ACC alpha, ACC beta) {
-  const ulong panels = (n + PANEL - 1) / PANEL, across = (panels + panels_each - 1) / panels_each, down = (m + rows_each - 1) / rows_each;
-#ifndef GROUPED
-  V held[TILES_EACH * PANELS_EACH * ROWS * VECTORS];
-#else
-  V held[1];
-#endif
-  for (ulong i = group * lanes + lane; i < batch * down * across; i += groups * lanes) {
-    const ulong first = i % across * panels_each, top = i / across % down * rows_each, of = i / across / down;
-    const ulong end = min(first + panels_each, panels), bottom = min(top + rows_each, m);
-    for (ulong at = 0, ends = 0; !ends; at += BLOCK_K) {
-      ends = k - at <= BLOCK_K;
-      for (ulong p = first; p < end; ++p)
-        for (ulong row = top; row < bottom; row += ROWS)
-          tile(c, (long)of * c_batch + (long)row * c_row + (long)(p * PANEL) * c_n, c_row, c_n, a + (long)of * a_batch + (long)row * a_row + (long)at * a_k,
-               a_row, a_k, b + (long)of * b_batch + (long)p * b_panel + (long)at * b_k, b_k, min((ulong)BLOCK_K, k - at), min((ulong)ROWS, m - row),
-               n - p * PANEL, alpha, beta, held + HELD((row - top) / ROWS * PANELS_EACH + (p - first)), at > 0, ends != 0);
-    }
-  }
-}
-
-__kernel void matmul_panels(CLUTCH_PREDICATE __global uchar* c, ulong c_offset, __global const uchar* a, ulong a_offset, __global const uchar* b,
-                            ulong b_offset, ulong m, ulong n, ulong k, long c_row, long c_n, long c_batch, long a_row, long a_k, long a_batch, long b_k,
-                            long b_panel, long b_batch, ulong batch, ulong rows_each, ulong panels_each, ACC alpha, ACC beta) {
+__kernel void matmul_panels(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k,
+                            ulong batch, long a_row, long a_k, long a_batch, long b_k, long b_n, long b_panel, long b_batch, ulong rows_each, ulong panels_each,
+                            uint flat, SUM_ONE alpha, SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
-  matmul_panels_body(CLUTCH_IDS, c + c_offset, (__global const ACC*)(a + a_offset), (__global const ACC*)(b + b_offset), m, n, k, c_row, c_n, c_batch, a_row,
-                     a_k, a_batch, b_k, b_panel, b_batch, batch, rows_each, panels_each, alpha, beta);
+  IDX stride[OPERANDS][RANK_LANES];
+  CLUTCH_STRIDES(stride)
+  matmul_panels_body(CLUTCH_IDS, (__global const ACC*)(a + a_offset), b + b_offset, m, n, k, batch, a_row, a_k, a_batch, b_k, b_n, b_panel, b_batch, rows_each,
+                     panels_each, flat, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_items
-static inline void matmul_items_body(CLUTCH_ID_PARAMS, __global uchar* c, __global const uchar* a, __global const uchar* b, ulong m, ulong n, ulong k,
-                                     long c_row, long c_n, long c_batch, long a_row, long a_k, long a_batch, long b_k, long b_n, long b_batch, ulong batch,
-                                     ACC alpha, ACC beta) {
+static inline void matmul_items_body(CLUTCH_ID_PARAMS, __global const uchar* a, __global const uchar* b, ulong m, ulong n, ulong k, ulong batch, long a_row,
+                                     long a_k, long a_batch, long b_k, long b_n, long b_batch, SUM_ONE alpha, SUM_ONE beta,
+                                     const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   for (ulong i = group * lanes + lane; i < batch * m * n; i += groups * lanes) {
-    const long column = (long)(i % n), row = (long)(i / n % m), of = (long)(i / n / m);
-    long from_a = of * a_batch + row * a_row, from_b = of * b_batch + column * b_n;
-    const long to = of * c_batch + row * c_row + column * c_n;
-    ACC sum = 0;
-    for (ulong j = 0; j < k; ++j, from_a += a_k, from_b += b_k) sum = FMA((ACC)LOAD_T(a, from_a), (ACC)LOAD_T(b, from_b), sum);
-    sum = sum * alpha;
-    if (beta != 0) sum = FMA(beta, (ACC)LOAD_O(c, to), sum);
-    STORE_O(c, to, sum);
+    const ulong column = i % n, row = i / n % m, of = i / n / m;
+    long from_a = (long)of * a_batch + (long)row * a_row, from_b = (long)of * b_batch + (long)(column / (1 + COMPLEX)) * b_n;
+    SUM_ONE sum = 0;
+    for (ulong j = 0; j < k; ++j, from_a += a_k, from_b += b_k) {
+#if INTEGER
+      sum = (int)((uint)sum + (uint)((int)LOAD_A(a, from_a) * (int)LOAD_B(b, from_b)));
+#elif COMPLEX
+      const ACC re = (ACC)LOAD_B(b, 2 * from_b), im = (ACC)LOAD_B(b, 2 * from_b + 1);
+      sum = FMA((ACC)LOAD_A(a, 2 * from_a), column & 1 ? im : re, sum);
+      sum = FMA((ACC)LOAD_A(a, 2 * from_a + 1), column & 1 ? re : -im, sum);
+#else
+      sum = FMA((ACC)LOAD_A(a, from_a), (ACC)LOAD_B(b, from_b), sum);
+#endif
+    }
+    finish(sum, of, row, column, 1, 1, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
   }
 }
 
-__kernel void matmul_items(CLUTCH_PREDICATE __global uchar* c, ulong c_offset, __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset,
-                           ulong m, ulong n, ulong k, long c_row, long c_n, long c_batch, long a_row, long a_k, long a_batch, long b_k, long b_n, long b_batch,
-                           ulong batch, ACC alpha, ACC beta) {
+__kernel void matmul_items(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k,
+                           ulong batch, long a_row, long a_k, long a_batch, long b_k, long b_n, long b_batch, SUM_ONE alpha,
+                           SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
-  matmul_items_body(CLUTCH_IDS, c + c_offset, a + a_offset, b + b_offset, m, n, k, c_row, c_n, c_batch, a_row, a_k, a_batch, b_k, b_n, b_batch, batch, alpha,
-                    beta);
+  IDX stride[OPERANDS][RANK_LANES];
+  CLUTCH_STRIDES(stride)
+  matmul_items_body(CLUTCH_IDS, a + a_offset, b + b_offset, m, n, k, batch, a_row, a_k, a_batch, b_k, b_n, b_batch, alpha, beta,
+                    stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif

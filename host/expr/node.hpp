@@ -163,6 +163,7 @@ struct PrintNames {
   std::string_view macro = "EXPRESSION", extra = "EXTRA";
   char param = 'p', captured = 'c';
   std::size_t first_output = 0, first_input = SIZE_MAX;  ///< numbers of the operands; inputs follow outputs unless said
+  std::size_t first_position = SIZE_MAX;                 ///< positions follow outputs and inputs unless said
   std::size_t memory_inputs = SIZE_MAX;                  ///< inputs from here on are no operands but TOTAL_0, TOTAL_1, ...
   int known_step = -1;                                   ///< a step whose value is KNOWN_VALUE
 };

@@ -236,6 +236,7 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
   const ExprBody& body = *function.body();
   const std::size_t outputs = output_dtypes.size(), inputs = input_dtypes.size();
   const std::size_t first_input = names.first_input == SIZE_MAX ? outputs : names.first_input;
+  const std::size_t first_position = names.first_position == SIZE_MAX ? outputs + inputs : names.first_position;
   PrintedExpr printed;
   std::vector<bool> used(body.steps.size(), false);
   for (int o : body.outputs) used[static_cast<std::size_t>(o)] = true;
@@ -266,7 +267,7 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
         break;
       }
       case ExprOp::position: {
-        value = fmt::format("POSITION({})", outputs + inputs + printed.positions.size());
+        value = fmt::format("POSITION({})", first_position + printed.positions.size());
         printed.positions.push_back(s.index);
         break;
       }

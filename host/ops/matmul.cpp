@@ -1,91 +1,197 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <clutch/ops/copy.hpp>
 #include <clutch/ops/matmul.hpp>
 
 #include "ops/matmul_plan.hpp"
+#include "ops/traced.hpp"
 #include "runtime/quirks.hpp"
 #include "runtime/storage.hpp"
 
 #include <array>
+#include <cmath>
 #include <vector>
 
 namespace clutch::inline v0 {
+
+struct linalg::PackedMatrix::State {
+  Dims sizes;
+  DType dtype;
+  Tensor panels;    ///< (batch, panels, k, columns of a panel) in the compute type, or undefined:
+  Tensor original;  ///< on devices that do not take panels, a contiguous copy
+};
+
 namespace detail {
 namespace {
 
+using linalg::MatmulOptions;
+using linalg::MatrixOperand;
+
 constexpr const char* kOp = "linalg::matmul";
+
+bool is_f8(DType d) { return d == DType::f8e4m3fn || d == DType::f8e5m2; }
+bool is_byte(DType d) { return d == DType::i8 || d == DType::u8; }
+bool is_plain(DType d) { return d == DType::f32 || d == DType::f64 || d == DType::f16 || d == DType::bf16; }
 
 // validate ----------------------------------------------------------------------------------------------------------
 
+const Dims& sizes_of(const MatrixOperand& b) { return b.tensor() ? b.tensor()->sizes() : b.packed()->sizes(); }
+const Tensor& memory_of(const MatrixOperand& b) {
+  if (b.tensor()) return *b.tensor();
+  const auto& state = b.packed()->state();
+  if (!state) throw Error(ErrorCode::invalid_argument, kOp, "the PackedMatrix is empty");
+  return state->panels.defined() ? state->panels : state->original;
+}
+
 /// (*, m, n) of operands of rank 2 at least.
-Dims result_sizes(const Tensor& a, const Tensor& b) {
-  if (a.sizes()[a.rank() - 1] != b.sizes()[b.rank() - 2])
-    throw Error(ErrorCode::invalid_shape, kOp,
-                fmt::format("a of {}, b of {}: a's last dim must be b's last but one", to_string(a.sizes()), to_string(b.sizes())));
-  auto batch_of = [](const Tensor& t) {
+Dims result_sizes(const Dims& a, const Dims& b) {
+  if (a[a.rank() - 1] != b[b.rank() - 2])
+    throw Error(ErrorCode::invalid_shape, kOp, fmt::format("a of {}, b of {}: a's last dim must be b's last but one", to_string(a), to_string(b)));
+  auto batch_of = [](const Dims& all) {
     Dims dims;
-    for (int d = 0; d < t.rank() - 2; ++d) dims.push_back(t.sizes()[d]);
+    for (int d = 0; d < all.rank() - 2; ++d) dims.push_back(all[d]);
     return dims;
   };
   const Dims both[] = {batch_of(a), batch_of(b)};
   Dims sizes = broadcast_shapes(both, kOp);
-  sizes.push_back(a.sizes()[a.rank() - 2]);
-  sizes.push_back(b.sizes()[b.rank() - 1]);
+  sizes.push_back(a[a.rank() - 2]);
+  sizes.push_back(b[b.rank() - 1]);
   return sizes;
 }
 
-Runtime& validate(const Tensor* out, const Tensor& a, const Tensor& b) {
-  std::vector<const Tensor*> all{&a, &b};
+/// The dtype of the result by default.
+DType default_dtype(DType a, DType b, const ExprFunction& f) {
+  const DType product = linalg::product_dtype(a, b);
+  if (f.empty()) return is_f8(a) || is_byte(a) ? product : a;
+  const ExprStep& last = f.body()->steps[static_cast<std::size_t>(f.body()->outputs[0])];
+  if (last.op == ExprOp::cast) return last.target;
+  return f.output_dtype(0) == DType::f32 && (a == DType::f16 || a == DType::bf16) ? a : f.output_dtype(0);
+}
+
+/// One call: operands of rank 2 at least. `f` empty: the product itself.
+struct MatmulCall {
+  Runtime* runtime;
+  Tensor out, a;  ///< out: undefined where it is still to be made
+  const MatrixOperand* b;
+  const ExprFunction* f;
+  std::vector<Tensor> inputs;
+  MatmulOptions options;
+  Dims sizes;
+  DType output;
+};
+
+MatmulCall validate(const Tensor* out, const Tensor& a, const MatrixOperand& b, const ExprFunction& f, std::span<const Tensor> inputs,
+                    const MatmulOptions& options) {
+  MatmulCall c{.a = a, .b = &b, .f = &f, .inputs = {inputs.begin(), inputs.end()}, .options = options};
+  std::vector<const Tensor*> all{&a, &memory_of(b)};
+  for (const Tensor& t : inputs) all.push_back(&t);
   if (out) all.push_back(out);
-  Runtime& runtime = common_runtime(all, kOp);
-  if (a.dtype() != b.dtype()) throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("a is {}, b {}", name(a.dtype()), name(b.dtype())));
-  check_plain_float(a.dtype(), "an operand", kOp);
-  if (a.rank() < (out ? 2 : 1) || b.rank() < (out ? 2 : 1))
-    throw Error(ErrorCode::invalid_shape, kOp, fmt::format("a of {}, b of {}", to_string(a.sizes()), to_string(b.sizes())));
-  if (!out) return runtime;
-  bool narrow = a.dtype() == DType::f16 || a.dtype() == DType::bf16;
-  if (out->dtype() != a.dtype() && !(narrow && out->dtype() == DType::f32))
-    throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("the output is {}, operands {}", name(out->dtype()), name(a.dtype())));
-  Dims sizes = result_sizes(a, b);
-  if (!(out->sizes() == sizes))
-    throw Error(ErrorCode::invalid_shape, kOp, fmt::format("the output has shape {}, the product {}", to_string(out->sizes()), to_string(sizes)));
+  if (!f.empty())
+    for (const Tensor& t : f.body()->tensors) all.push_back(&t);
+  c.runtime = &common_runtime(all, kOp);
+  const DType of_b = linalg::detail::operand_dtype(b), product = linalg::product_dtype(a.dtype(), of_b);
+  const Dims& b_sizes = sizes_of(b);
+  if (a.rank() < (out ? 2 : 1) || b_sizes.rank() < (out ? 2 : 1))
+    throw Error(ErrorCode::invalid_shape, kOp, fmt::format("a of {}, b of {}", to_string(a.sizes()), to_string(b_sizes)));
+  if (!f.empty()) {
+    if (is_complex(product)) throw Error(ErrorCode::invalid_dtype, kOp, "functions take no complex products");
+    if (f.output_count() != 1) throw Error(ErrorCode::invalid_argument, kOp, fmt::format("a function of {} outputs, not one", f.output_count()));
+    if (f.input_count() != static_cast<int>(inputs.size()) + 1)
+      throw Error(ErrorCode::invalid_argument, kOp, fmt::format("{} tensors and the product for a function of {} inputs", inputs.size(), f.input_count()));
+    if (f.input_dtype(0) != product)
+      throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("the function takes {}, the product is {}", name(f.input_dtype(0)), name(product)));
+    std::vector<DType> traced = traced_dtypes(inputs);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (traced[i] != f.input_dtype(static_cast<int>(i) + 1))
+        throw Error(ErrorCode::invalid_dtype, kOp,
+                    fmt::format("input {} of dtype {} is traced as {}, the function takes {}", i, name(inputs[i].dtype()), name(traced[i]),
+                                name(f.input_dtype(static_cast<int>(i) + 1))));
+  }
+  if (!is_floating(product) && !is_complex(product) &&
+      (options.alpha != std::nearbyint(options.alpha) || options.beta != std::nearbyint(options.beta) || std::fabs(options.alpha) > INT32_MAX ||
+       std::fabs(options.beta) > INT32_MAX))
+    throw Error(ErrorCode::invalid_argument, kOp, fmt::format("alpha {} and beta {} of integers are to be whole numbers", options.alpha, options.beta));
+  c.output = out ? out->dtype() : options.dtype ? *options.dtype : default_dtype(a.dtype(), of_b, f);
+  if (f.empty() && c.output != product && (!is_plain(product) || !is_plain(c.output)))
+    throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("a result of {} for a product of {}", name(c.output), name(product)));
+  if (!f.empty()) compute_dtype(c.output, kOp);
+  if (options.beta != 0 && out && compute_dtype(is_complex(c.output) ? DType::f32 : c.output, kOp) != (is_complex(product) ? DType::f32 : product))
+    throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("beta reads the output, which is {}, for a product of {}", name(c.output), name(product)));
+  if (!out) return c;
+  c.out = *out;
+  c.sizes = result_sizes(a.sizes(), b_sizes);
+  if (!(out->sizes() == c.sizes))
+    throw Error(ErrorCode::invalid_shape, kOp, fmt::format("the output has shape {}, the product {}", to_string(out->sizes()), to_string(c.sizes)));
   check_no_self_overlap(*out, kOp);
   check_apart(*out, a, kOp);
-  check_apart(*out, b, kOp);
-  return runtime;
+  check_apart(*out, memory_of(b), kOp);
+  return c;
+}
+
+void check_inputs(const MatmulCall& c) {
+  for (const Tensor& t : c.inputs) {
+    const Dims shapes[] = {t.sizes(), c.sizes};
+    if (!(broadcast_shapes(shapes, kOp) == c.sizes))
+      throw Error(ErrorCode::invalid_shape, kOp, fmt::format("an input of {} does not broadcast to the result {}", to_string(t.sizes()), to_string(c.sizes)));
+    if (c.out.defined()) check_overlap(c.out, t, kOp);
+  }
+  if (!c.f->empty() && c.out.defined())
+    for (const Tensor& t : c.f->body()->tensors) check_apart(c.out, t, kOp);
 }
 
 // select ------------------------------------------------------------------------------------------------------------
 
-std::string computes(const DeviceTraits& traits, const MatmulProblem& p) { return refuses_fp64(traits, p.dtype == DType::f64); }
+std::string computes(const DeviceTraits& traits, const MatmulProblem& p) {
+  return refuses_fp64(traits, matmul_compute(p) == DType::f64 || p.output == DType::f64);
+}
+std::string fits_panels(const DeviceTraits& traits, const MatmulProblem& p) {
+  if (is_byte(p.a) && row_tuning(traits).local != 1) return "integers are summed by blocks, which need a core for each item";
+  if (emulates_rounding(traits)) return "the device's fma is emulated";
+  return computes(traits, p);
+}
 
 constexpr std::array<Implementation<MatmulProblem>, 2> kImplementations{{
     {"matmul_panels",
      [](const DeviceTraits& t, const MatmulProblem& p) {
-       if (row_tuning(t).local != 1 || (p.dtype == DType::f64 ? t.native_width_f64 : t.native_width_f32) < 4)
+       if (row_tuning(t).local != 1 || (matmul_compute(p) == DType::f64 ? t.native_width_f64 : t.native_width_f32) < 4)
          return std::string("its vectors are those of wide-vector devices");
        if (t.quirks & kQuirkLoopsEndEarly) return std::string("the device ends loops after 65535 iterations (quirk loops_end_early)");
-       if (emulates_rounding(t)) return std::string("the device's fma is emulated");
-       return computes(t, p);
+       return fits_panels(t, p);
      }},
     {"matmul_items", computes},
 }};
 
 /// What is taken when it is forced.
-constexpr std::array<Implementation<MatmulProblem>, 2> kForced{{{"matmul_panels", computes}, {"matmul_items", computes}}};
+constexpr std::array<Implementation<MatmulProblem>, 2> kForced{{{"matmul_panels", fits_panels}, {"matmul_items", computes}}};
+
+std::string_view entry_of(const DeviceTraits& traits, const MatmulProblem& p, std::string_view forced) {
+  auto list = forced.empty() ? std::span<const Implementation<MatmulProblem>>(kImplementations) : std::span<const Implementation<MatmulProblem>>(kForced);
+  return choose<MatmulProblem>(list, traits, p, forced, kOp).name;
+}
 
 }  // namespace
 
+DType matmul_compute(const MatmulProblem& p) { return p.a == DType::f64 || p.a == DType::c128 ? DType::f64 : DType::f32; }
+
 KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::string_view forced) {
-  auto list = forced.empty() ? std::span<const Implementation<MatmulProblem>>(kImplementations) : std::span<const Implementation<MatmulProblem>>(kForced);
-  std::string_view entry = p.pack ? "matmul_pack" : choose<MatmulProblem>(list, traits, p, forced, kOp).name;
-  KernelPlan plan{.stem = "matmul", .entry = entry, .tuning = row_tuning(traits)};
-  if (emulates_rounding(traits)) plan.tuning.width = 1;
-  set_common(plan.defines, traits, plan.tuning, 1, true);
-  plan.defines.set_text("T_NAME", name(p.dtype)).set_text("O_NAME", name(p.output));
-  plan.defines.set_type("ACC", p.dtype == DType::f64 ? DType::f64 : DType::f32);
-  plan.defines.set("ROWS", kMatmulRows).set("VECTORS", kMatmulVectors).set("TILES_EACH", kMatmulTilesEach).set("PANELS_EACH", kMatmulPanelsEach);
-  plan.defines.set("PACK_ROWS", kMatmulPackRows);
-  if (plan.tuning.local > 1) plan.defines.set("GROUPED", 1);
+  std::string_view entry = entry_of(traits, p, forced);
+  const DType computed = matmul_compute(p), product = is_byte(p.a) ? DType::i32 : computed;
+  KernelPlan plan{.stem = "matmul", .entry = p.pack ? "matmul_pack" : entry, .tuning = row_tuning(traits)};
+  const bool items = plan.entry == "matmul_items", integer = is_byte(p.a), complex = is_complex(p.a);
+  if (items) plan.tuning.width = 1;
+  set_lanes(plan, traits, computed == DType::f64 || p.wide, 1 + p.input_count + p.position_count, true, 4);
+  auto stored = [&](DType d) { return d == DType::c64 ? DType::f32 : d == DType::c128 ? DType::f64 : d; };
+  Defines& d = plan.defines;
+  d.set_text("A_NAME", name(stored(p.a))).set_text("B_NAME", name(items || p.pack || p.place != MatmulPlace::packed ? stored(p.b) : computed));
+  // What beta reads is computed as the product is; where it is not, there is no beta.
+  d.set_text("O_NAME", name(is_complex(p.output) ? computed : compute_dtype(p.output, kOp) == product ? p.output : product));
+  d.set_type("ACC", computed).set("INTEGER", integer).set("COMPLEX", complex);
+  if (items) return plan;
+  d.set("VECTORS", p.vectors).set("PACK_ROWS", kMatmulPackRows);
+  if (p.pack) return plan;
+  d.set("B_AT", static_cast<int>(p.place)).set("ROWS", p.rows);
+  d.set("B_BYTES", bits(p.place == MatmulPlace::packed ? computed : stored(p.b)) / 8);
+  d.set("BLOCK_K", p.block).set("HELD_TILES", kMatmulHeldTiles);
+  if (plan.tuning.local > 1) d.set("GROUPED", 1);
   return plan;
 }
 
@@ -93,111 +199,254 @@ namespace {
 
 // encode ------------------------------------------------------------------------------------------------------------
 
+/// The plan's kernel with its printed epilogue.
+const BuiltPlan& plan_of(const MatmulCall& c, const MatmulProblem& p) {
+  return c.runtime->plans().find<BuiltPlan>(kOp, p, c.options.implementation, [&] {
+    KernelPlan selected = select(c.runtime->traits(), p, p.pack ? std::string_view() : c.options.implementation);
+    const DType computed = matmul_compute(p), product = is_byte(p.a) ? DType::i32 : computed;
+    const DType output = is_complex(p.output) ? computed : p.output;
+    const ExprFunction& f = c.f->empty() ? identity(product) : *c.f;
+    std::array<DType, kMatmulInputs + 1> inputs{product};
+    std::copy(p.inputs.begin(), p.inputs.end(), inputs.begin() + 1);
+    // The product is operand 0 where it is read, the result where it is written.
+    PrintNames names{.first_input = 0, .first_position = std::size_t{1} + p.input_count};
+    selected.expression = print_operands(1, p.input_count, p.position_count, f.body()->buffers.size()) +
+                          print_opencl(f, std::span(&output, 1), std::span(inputs).first(std::size_t{1} + p.input_count), names).text;
+    return build_plan(*c.runtime, selected);
+  });
+}
+
 /// A tensor by the strides of its matrices' rows and columns and, over the batch's dims, of the matrices.
-struct Operand {
-  const Tensor* tensor;
-  std::int64_t row, column;
+struct Strided {
+  const Tensor* tensor = nullptr;
+  std::int64_t row = 0, column = 0;
   Dims batch;
 
-  Operand(const Tensor& t, const Dims& sizes) : tensor(&t), row(t.strides()[t.rank() - 2]), column(t.strides()[t.rank() - 1]) {
+  Strided(const Tensor& t, const Dims& sizes) : tensor(&t) {
     const Dims strides = broadcast_strides(t, sizes);
+    row = strides[sizes.rank() - 2], column = strides[sizes.rank() - 1];
     for (int d = 0; d < sizes.rank() - 2; ++d) batch.push_back(strides[d]);
   }
 };
 
-/// What one launch computes.
-struct Launch {
-  std::int64_t m, batch;
-  std::int64_t c_batch, a_batch, b_batch;  ///< strides of the batch
+struct Tiling {
+  std::int64_t rows = 6, vectors = kMatmulVectors, block = 256;
+  MatmulPlace place = MatmulPlace::packed;
 };
 
-void run(const Tensor& out, const Tensor& a_given, const Tensor& b, const MatmulProblem& p, Runtime& runtime, const linalg::MatmulOptions& options,
-         const Stream& stream) {
-  if (out.numel() == 0) return;
-  const BuiltPlan& plan = plan_for(runtime, kOp, p, options.implementation);
-  const bool panels = plan.entry == "matmul_panels";
-  const DType computed = p.dtype == DType::f64 ? DType::f64 : DType::f32;
-  Tensor a = panels && p.dtype != computed ? a_given.to(computed, {}, stream) : a_given;
-  const Dims& sizes = out.sizes();
-  const Operand operands[3] = {{out, sizes}, {a, sizes}, {b, sizes}};
-  const auto& [oc, oa, ob] = operands;
-  const std::int64_t m = sizes[sizes.rank() - 2], n = sizes[sizes.rank() - 1], k = a.sizes()[a.rank() - 1];
-  if ((runtime.traits().quirks & kQuirkLoopsEndEarly) && k > 65535)
-    throw Error(ErrorCode::not_supported, kOp, "the device ends loops after 65535 iterations (quirk loops_end_early)");
-  Dims batch;
-  for (int d = 0; d < sizes.rank() - 2; ++d) batch.push_back(sizes[d]);
-  // Dims of the batch, joined where all strides allow: the innermost goes into a launch, the outer ones are launches.
-  ElementwiseShape<3> walk = walk_of<3>(batch, {oc.batch, oa.batch, ob.batch}).shape;
-  Launch launch{m, walk.size[0], walk.stride[0][0], walk.stride[1][0], walk.stride[2][0]};
-  // One b for all: rows of the batch are rows.
-  if (launch.batch > 1 && launch.b_batch == 0 && launch.c_batch == m * oc.row && launch.a_batch == m * oa.row) launch.m *= launch.batch, launch.batch = 1;
+/// How many rows and vectors a register tile has and how b is read. Measured on wide vectors by `clutch-bench --sweep --filter ^matmul/`.
+Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, std::int64_t lanes, bool unit_columns, bool complex, int bits_of_b,
+                 std::int64_t units, bool is_packed) {
+  Tiling t;
+  t.rows = m >= 5 ? 6 : m >= 3 ? 4 : std::max<std::int64_t>(1, m);
+  if (complex || is_packed) return t;
+  // Few rows of a: b is read once and wide pieces of its rows in a stream, as many as leave every core work.
+  if (unit_columns && m <= 2)
+    for (std::int64_t vectors : {16 / t.rows, 8 / t.rows})
+      if (t.vectors == kMatmulVectors && n % (vectors * lanes) == 0 && batch * n / (vectors * lanes) >= 4 * units) t.vectors = vectors;
+  const std::int64_t tiles = (m + t.rows - 1) / t.rows;
+  const bool whole = unit_columns && n % (t.vectors * lanes) == 0;
+  if (whole && (tiles <= 8 || k * n * bits_of_b / 8 <= 1 << 18)) {
+    t.place = MatmulPlace::direct;
+    if (tiles == 1) t.block = 64;
+  } else if (tiles <= kMatmulHeldTiles / 2) {
+    t.vectors = kMatmulVectors, t.place = MatmulPlace::inside;
+  }
+  return t;
+}
 
-  const std::int64_t width = computed == DType::f64 ? std::max(1, plan.tuning.width / 2) : plan.tuning.width, panel = kMatmulVectors * width;
-  const std::int64_t across = (n + panel - 1) / panel;
-  // Few rows, or few of b: as it is.
-  const bool packs =
-      panels && (b.dtype() != computed || ob.column != 1 || n % panel != 0 || (launch.m > 8 * kMatmulRows && k * n * bits(computed) / 8 > 1 << 18));
-  const std::int64_t packed_batch = launch.b_batch == 0 ? 1 : launch.batch;
-  MatmulProblem of_pack = p;
-  of_pack.pack = true;
-  const BuiltPlan* pack = packs ? &plan_for(runtime, kOp, of_pack, {}) : nullptr;
+void run(MatmulCall& c, const Stream& stream) {
+  if (c.out.numel() == 0) return;
+  const Dims& sizes = c.sizes;
+  const DType of_b = linalg::detail::operand_dtype(*c.b);
+  MatmulProblem p{.function = c.f->empty() ? 0 : c.f->body()->id, .a = c.a.dtype(), .b = of_b, .output = c.output};
+  std::vector<Tensor> inputs = as_traced(c.inputs, stream);
+  std::vector<Dims> position_dims;
+  SeenTypes seen;
+  if (!c.f->empty()) {
+    position_dims = position_strides(*c.f, sizes, kOp);
+    seen.note(*c.f);
+    for (const Tensor& t : inputs) seen.note(t.dtype());
+  }
+  seen.note(c.output);
+  p.wide = !is_complex(c.a.dtype()) && seen.has_wide;
+  bool of_batch = false;
+  for (const Dims& d : position_dims)
+    for (int i = 0; i < sizes.rank() - 2; ++i) of_batch = of_batch || d[i] != 0;
+  if (inputs.size() > kMatmulInputs || of_batch) {
+    // By way of the product itself.
+    const ExprFunction none;
+    MatmulOptions plain = c.options;
+    if (c.options.beta != 0) throw Error(ErrorCode::not_supported, kOp, "beta beside more inputs than the kernel takes, or positions in batch dims");
+    MatmulCall product = c;
+    product.f = &none, product.inputs.clear(), product.options = plain, product.output = linalg::product_dtype(c.a.dtype(), of_b);
+    product.out = empty(sizes, {.dtype = product.output, .device = stream.device()}, stream);
+    run(product, stream);
+    std::vector<Tensor> all{product.out};
+    all.insert(all.end(), inputs.begin(), inputs.end());
+    return map_out(std::span(&c.out, 1), *c.f, all, {}, stream);
+  }
+  p.input_count = static_cast<std::uint8_t>(inputs.size()), p.position_count = static_cast<std::uint8_t>(position_dims.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) p.inputs[i] = inputs[i].dtype();
+
+  const DType computed = matmul_compute(p), product = is_byte(p.a) ? DType::i32 : computed;
+  const bool complex = is_complex(p.a);
+  const DeviceTraits& traits = c.runtime->traits();
+  const bool panels = entry_of(traits, p, c.options.implementation) == "matmul_panels";
+  Tensor a = c.a;
+  if (panels && !complex && a.dtype() != computed) a = a.to(computed, {}, stream);
+  if (complex && a.strides()[a.rank() - 1] != 1 && a.sizes()[a.rank() - 1] > 1) a = a.contiguous(stream);
+  const bool packed_given = c.b->packed() != nullptr, is_packed = packed_given && c.b->packed()->state()->panels.defined();
+  if (is_packed && !panels) throw Error(ErrorCode::not_supported, kOp, "matmul_items takes no PackedMatrix");
+  const Tensor& b = memory_of(*c.b);
+  const std::int64_t parts = complex ? 2 : 1;
+
+  // Batch dims, joined where all strides allow: the innermost goes into a launch, the outer ones are launches.
+  std::vector<Strided> operands{{c.out, sizes}, {a, sizes}};
+  if (is_packed) {
+    // (*, panels, k, columns) as a tensor whose last two dims do not count.
+    const Dims& given = c.b->packed()->sizes();
+    Dims batch, strides;
+    for (int d = 0; d < given.rank() - 2; ++d) batch.push_back(given[d]);
+    std::int64_t step = b.strides()[0];
+    strides = batch;
+    for (int d = batch.rank() - 1; d >= 0; step *= batch[d--]) strides[d] = step;
+    Strided of_panels = operands[0];
+    of_panels.tensor = &b, of_panels.row = of_panels.column = 0;
+    for (int d = 0; d < sizes.rank() - 2; ++d) {
+      const int at = d - (sizes.rank() - given.rank());
+      of_panels.batch[d] = at < 0 || given[at] == 1 ? 0 : strides[at];
+    }
+    operands.push_back(of_panels);
+  } else {
+    operands.push_back({b, sizes});
+  }
+  operands[1].column = a.strides()[a.rank() - 1];
+  for (const Tensor& t : inputs) operands.push_back({t, sizes});
+  const std::int64_t m = sizes[sizes.rank() - 2], n = sizes[sizes.rank() - 1], k = a.sizes()[a.rank() - 1];
+  operands[1].row = a.strides()[a.rank() - 2];
+  if (!is_packed) operands[2].row = b.strides()[b.rank() - 2], operands[2].column = b.strides()[b.rank() - 1];
+  if ((traits.quirks & kQuirkLoopsEndEarly) && k > 65535 / parts)
+    throw Error(ErrorCode::not_supported, kOp, "the device ends loops after 65535 iterations (quirk loops_end_early)");
+  Dims batch_sizes;
+  for (int d = 0; d < sizes.rank() - 2; ++d) batch_sizes.push_back(sizes[d]);
+  std::vector<Dims> batch_strides;
+  for (const Strided& o : operands) batch_strides.push_back(o.batch);
+  std::int64_t rank = 1;
+  std::array<std::int64_t, 16> size{};
+  std::vector<std::int64_t> stride(16 * operands.size());
+  Layout unused_layout;
+  bool unused_wide;
+  make_walk(batch_sizes, batch_strides, &rank, size.data(), stride.data(), &unused_layout, &unused_wide);
+  auto batch_stride = [&](std::size_t o) { return stride[16 * o]; };
+
+  // One b for all: rows of the batch are rows.
+  std::int64_t rows = m, batch = size[0];
+  if (m == 1)
+    for (std::size_t o = 0; o < operands.size(); ++o)
+      if (o != 2) operands[o].row = batch_stride(o);
+  bool joins = batch > 1 && batch_stride(2) == 0 && position_dims.empty();
+  for (std::size_t o = 0; o < operands.size() && joins; ++o) joins = o == 2 || batch_stride(o) == m * operands[o].row;
+  if (joins) rows *= batch, batch = 1;
+
+  const Strided &oc = operands[0], &oa = operands[1], &ob = operands[2];
+  const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
+  Tiling tiling;
+  const std::int64_t width = row_tuning(traits).width, lanes = computed == DType::f64 || p.wide ? std::max<std::int64_t>(1, width / 2) : width;
+  if (panels) {
+    if (row_tuning(traits).local == 1) tiling = tiling_of(rows, n, k, batch, lanes, ob.column == 1, complex, bits(p.b), traits.compute_units, is_packed);
+    if (is_packed) tiling.vectors = b.sizes()[3] / lanes;
+    p.rows = static_cast<std::uint8_t>(tiling.rows), p.vectors = static_cast<std::uint8_t>(tiling.vectors);
+    p.block = tiling.block, p.place = tiling.place;
+  }
+  const BuiltPlan* plan = &plan_of(c, p);
+  const std::int64_t panel = tiling.vectors * lanes, columns = parts * n, length = parts * k, across = (columns + panel - 1) / panel;
+  const bool packs = panels && tiling.place == MatmulPlace::packed && !is_packed;
+  const std::int64_t packed_batch = batch_stride(2) == 0 ? 1 : batch;
+  const BuiltPlan* pack = nullptr;
+  if (packs) {
+    MatmulProblem of_pack = p;
+    of_pack.pack = true;
+    pack = &plan_of(c, of_pack);
+  }
 
   Encoder encoder(stream, kOp);
   Tensor packed;
-  if (packs) packed = encoder.scratch({std::max<std::int64_t>(1, packed_batch * across * k * panel)}, computed);
-  auto number = [&](double v, const char* what) { computed == DType::f64 ? encoder.value(v, what) : encoder.value(static_cast<float>(v), what); };
-  auto send = [&](std::int64_t c_at, std::int64_t a_at, std::int64_t b_at) {
-    auto part = [&](const Operand& o, std::int64_t batch_stride, std::int64_t rows, std::int64_t columns, std::int64_t element) {
-      return o.tensor->as_strided({launch.batch, rows, columns}, {batch_stride, o.row, o.column}, element);
-    };
-    Tensor c_part = part(oc, launch.c_batch, launch.m, n, c_at), a_part = part(oa, launch.a_batch, launch.m, k, a_at);
-    Tensor b_part = part(ob, launch.b_batch, k, n, b_at);
-    const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
+  if (packs) packed = encoder.scratch({std::max<std::int64_t>(1, packed_batch * across * length * panel)}, computed);
+  auto number = [&](double v, const char* what) {
+    if (product == DType::f64) return (void)encoder.value(v, what);
+    if (product == DType::i32) return (void)encoder.value(static_cast<std::int32_t>(v), what);
+    encoder.value(static_cast<float>(v), what);
+  };
+  auto part = [&](const Strided& o, std::int64_t batch_step, std::int64_t o_rows, std::int64_t o_columns, std::int64_t element) {
+    return o.tensor->as_strided({batch, o_rows, o_columns}, {batch_step, o.row, o.column}, element);
+  };
+  bool flat = oc.column == 1 || n == 1 || complex;
+  for (std::size_t o = 3; o < operands.size(); ++o) flat = flat && (operands[o].column == 0 || operands[o].column == 1);
+  auto send = [&](std::span<const std::int64_t> at) {
+    Tensor a_part = part(oa, batch_stride(1), rows, k, at[1]);
+    Tensor b_part = is_packed ? b : part(ob, batch_stride(2), k, n, at[2]);
     if (packs) {
-      encoder.output(packed).input(b_part, "b").value(u(k)).value(u(n)).value(ob.row).value(ob.column).value(launch.b_batch).value(u(packed_batch));
-      encoder.dispatch(pack->kernel, item_geometry(u(packed_batch * across * ((k + kMatmulPackRows - 1) / kMatmulPackRows)), pack->tuning.local));
+      encoder.output(packed).input(b_part, "b").value(u(length)).value(u(columns)).value(ob.row).value(ob.column).value(batch_stride(2));
+      encoder.value(u(packed_batch));
+      encoder.dispatch(pack->kernel, item_geometry(u(packed_batch * across * ((length + kMatmulPackRows - 1) / kMatmulPackRows)), pack->tuning.local));
     }
-    options.beta != 0 ? encoder.inout(c_part, "out") : encoder.output(c_part, "out");
     encoder.input(a_part, "a");
-    packs ? encoder.input(packed, "b") : encoder.input(b_part, "b");
-    encoder.value(u(launch.m))
-        .value(u(n))
-        .value(u(k))
-        .value(oc.row)
-        .value(oc.column)
-        .value(launch.c_batch)
-        .value(oa.row)
-        .value(oa.column)
-        .value(launch.a_batch);
-    if (packs) {
-      encoder.value(panel).value(k * panel).value(launch.b_batch == 0 ? std::int64_t{0} : across * k * panel);
-    } else if (panels) {
-      encoder.value(ob.row).value(panel).value(launch.b_batch);
-    } else {
-      encoder.value(ob.row).value(ob.column).value(launch.b_batch);
-    }
-    encoder.value(u(launch.batch));
-    std::int64_t items = launch.batch * launch.m * n;
+    packs ? encoder.input(packed, "b") : encoder.input(is_packed && at[2] > 0 ? b.slice(0, at[2] / b.strides()[0], b.sizes()[0]) : b_part, "b");
+    encoder.value(u(rows)).value(u(columns)).value(u(panels ? length : k)).value(u(batch));
+    const std::int64_t scale = panels ? parts : 1;
+    encoder.value(scale * oa.row).value(panels && complex ? 1 : oa.column).value(scale * batch_stride(1));
+    std::int64_t items = batch * rows * columns;
     if (panels) {
+      if (tiling.place == MatmulPlace::packed)
+        encoder.value(panel).value(std::int64_t{1}).value(length * panel).value(batch_stride(2) == 0 ? std::int64_t{0} : across * length * panel);
+      else
+        encoder.value(ob.row).value(ob.column).value(panel * ob.column).value(batch_stride(2));
       // Blocks of rows and panels for each item: as large as leaves every core several.
-      std::int64_t tiles = (launch.m + kMatmulRows - 1) / kMatmulRows, rows_each = kMatmulTilesEach, panels_each = kMatmulPanelsEach;
-      auto count = [&] { return launch.batch * ((tiles + rows_each - 1) / rows_each) * ((across + panels_each - 1) / panels_each); };
-      while (count() < 8 * runtime.traits().compute_units && (rows_each > 1 || panels_each > 1)) (panels_each > 1 ? panels_each : rows_each) /= 2;
-      encoder.value(u(rows_each * kMatmulRows)).value(u(panels_each));
+      const std::int64_t tiles = (rows + tiling.rows - 1) / tiling.rows;
+      std::int64_t rows_each = std::min<std::int64_t>(tiles, 32), panels_each = tiling.place == MatmulPlace::inside ? 1 : 4;
+      while (rows_each * panels_each > kMatmulHeldTiles) rows_each = (rows_each + 1) / 2;
+      auto count = [&] { return batch * ((tiles + rows_each - 1) / rows_each) * ((across + panels_each - 1) / panels_each); };
+      while (count() < 8 * traits.compute_units && (rows_each > 1 || panels_each > 1)) panels_each > 1 ? panels_each /= 2 : rows_each = (rows_each + 1) / 2;
+      encoder.value(u(rows_each * tiling.rows)).value(u(panels_each)).value(static_cast<std::uint32_t>(flat));
       items = count();
+    } else {
+      encoder.value(ob.row).value(ob.column).value(batch_stride(2));
     }
-    number(options.alpha, "alpha"), number(options.beta, "beta");
-    encoder.dispatch(plan.kernel, item_geometry(u(items), plan.tuning.local));
+    number(c.options.alpha, "alpha"), number(c.options.beta, "beta");
+    auto bind_strides = [&](std::int64_t row, std::int64_t column, std::int64_t of) {
+      const std::int64_t all[4] = {row, column, of, 0};
+      encoder.bytes(all, sizeof all);
+    };
+    bind_strides(parts * oc.row, complex ? 1 : oc.column, parts * batch_stride(0));
+    for (std::size_t o = 3; o < operands.size(); ++o) bind_strides(operands[o].row, operands[o].column, batch_stride(o));
+    for (const Dims& d : position_dims) bind_strides(d[d.rank() - 2], d[d.rank() - 1], 0);
+    Tensor c_part = part(oc, batch_stride(0), rows, n, at[0]);
+    c.options.beta != 0 ? encoder.inout(c_part, "out") : encoder.output(c_part, "out");
+    for (std::size_t o = 3; o < operands.size(); ++o) encoder.input(part(operands[o], batch_stride(o), rows, n, at[o]));
+    if (!c.f->empty()) bind_extra(encoder, *c.f->body(), c.f->body()->param_values);
+    encoder.dispatch(plan->kernel, item_geometry(u(items), plan->tuning.local));
   };
   std::int64_t launches = 1;
-  for (int d = 1; d < walk.rank(); ++d) launches *= walk.size[d];
+  for (std::int64_t d = 1; d < rank; ++d) launches *= size[static_cast<std::size_t>(d)];
   for (std::int64_t i = 0; i < launches; ++i) {
-    std::int64_t at[3] = {};
-    for (std::int64_t d = 1, rest = i; d < walk.rank(); rest /= walk.size[d++])
-      for (int o = 0; o < 3; ++o) at[o] += rest % walk.size[d] * walk.stride[o][d];
-    send(at[0], at[1], at[2]);
+    std::vector<std::int64_t> at(operands.size(), 0);
+    for (std::int64_t d = 1, rest = i; d < rank; rest /= size[static_cast<std::size_t>(d++)])
+      for (std::size_t o = 0; o < operands.size(); ++o) at[o] += rest % size[static_cast<std::size_t>(d)] * stride[16 * o + static_cast<std::size_t>(d)];
+    send(at);
   }
-  note_plan(plan.text);
+  note_plan(plan->text);
+}
+
+/// Into an output that is there.
+void run_out(MatmulCall c, const Stream& stream) {
+  check_inputs(c);
+  // Complex columns must lie side by side, as pairs of real ones.
+  if (!is_complex(c.out.dtype()) || c.out.numel() == 0 || c.out.strides()[c.out.rank() - 1] == 1 || c.out.sizes()[c.out.rank() - 1] == 1) return run(c, stream);
+  Tensor out = c.out;
+  c.out = out.contiguous(stream);
+  run(c, stream);
+  copy_(out, c.out, {}, stream);
 }
 
 }  // namespace
@@ -205,21 +454,96 @@ void run(const Tensor& out, const Tensor& a_given, const Tensor& b, const Matmul
 
 namespace linalg {
 
-Tensor matmul(const Tensor& a_given, const Tensor& b_given, const MatmulOptions& options, const Stream& given) {
-  detail::Runtime& runtime = detail::validate(nullptr, a_given, b_given);
-  Stream stream = detail::resolve_stream(given, runtime, detail::kOp);
-  Tensor a = a_given.rank() == 1 ? a_given.unsqueeze(0) : a_given, b = b_given.rank() == 1 ? b_given.unsqueeze(1) : b_given;
-  Tensor out = empty(detail::result_sizes(a, b), {.dtype = a.dtype(), .device = stream.device()}, stream);
-  MatmulOptions own = options;
-  own.beta = 0;
-  detail::run(out, a, b, {a.dtype(), out.dtype()}, runtime, own, stream);
-  if (a_given.rank() == 1) out = out.squeeze(out.rank() - 2);
-  return b_given.rank() == 1 ? out.squeeze(out.rank() - 1) : out;
+DType product_dtype(DType a, DType b) {
+  using namespace clutch::detail;
+  if (is_byte(a) && is_byte(b)) return DType::i32;
+  if (is_f8(a) && is_f8(b)) return DType::f32;
+  if (a == b && (is_plain(a) || is_complex(a))) return a == DType::f16 || a == DType::bf16 ? DType::f32 : a;
+  throw Error(ErrorCode::invalid_dtype, kOp,
+              fmt::format("a is {}, b {}: both f32, f64, f16, bf16, c64 or c128, or two of the 8-bit floats or integers", name(a), name(b)));
 }
 
-void matmul_out(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulOptions& options, const Stream& given) {
-  detail::Runtime& runtime = detail::validate(&out, a, b);
-  detail::run(out, a, b, {a.dtype(), out.dtype()}, runtime, options, detail::resolve_stream(given, runtime, detail::kOp));
+DType detail::operand_dtype(const MatrixOperand& b) { return b.tensor() ? b.tensor()->dtype() : b.packed()->dtype(); }
+
+Tensor matmul(const Tensor& a, const MatrixOperand& b, const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& options,
+              const Stream& given) {
+  clutch::detail::MatmulCall c = clutch::detail::validate(nullptr, a, b, f, inputs, options);
+  Stream stream = clutch::detail::resolve_stream(given, *c.runtime, clutch::detail::kOp);
+  const int a_rank = a.rank(), b_rank = clutch::detail::sizes_of(b).rank();
+  if ((a_rank == 1 || b_rank == 1) && !inputs.empty())
+    throw Error(ErrorCode::invalid_shape, clutch::detail::kOp, "vectors are no operands beside an epilogue's inputs: unsqueeze() them");
+  if (a_rank == 1) c.a = a.unsqueeze(0);
+  Tensor column = b_rank == 1 ? b.tensor()->unsqueeze(1) : Tensor();
+  MatrixOperand b_matrix = b_rank == 1 ? MatrixOperand(column) : b;
+  c.b = &b_matrix, c.options.beta = 0;
+  c.sizes = clutch::detail::result_sizes(c.a.sizes(), clutch::detail::sizes_of(b_matrix));
+  clutch::detail::check_inputs(c);
+  Tensor out = empty(c.sizes, {.dtype = c.output, .device = stream.device()}, stream);
+  c.out = out;
+  clutch::detail::run_out(c, stream);
+  if (a_rank == 1) out = out.squeeze(out.rank() - 2);
+  return b_rank == 1 ? out.squeeze(out.rank() - 1) : out;
+}
+Tensor matmul(const Tensor& a, const MatrixOperand& b, const MatmulOptions& options, const Stream& stream) {
+  return matmul(a, b, ExprFunction(), std::span<const Tensor>(), options, stream);
+}
+
+void matmul_out(const Tensor& out, const Tensor& a, const MatrixOperand& b, const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& options,
+                const Stream& given) {
+  clutch::detail::MatmulCall c = clutch::detail::validate(&out, a, b, f, inputs, options);
+  clutch::detail::run_out(c, clutch::detail::resolve_stream(given, *c.runtime, clutch::detail::kOp));
+}
+void matmul_out(const Tensor& out, const Tensor& a, const MatrixOperand& b, const MatmulOptions& options, const Stream& stream) {
+  matmul_out(out, a, b, ExprFunction(), std::span<const Tensor>(), options, stream);
+}
+
+PackedMatrix::PackedMatrix(const Tensor& b, const Stream& given) {
+  using namespace clutch::detail;
+  const ExprFunction none;
+  const MatrixOperand operand(b);
+  if (!b.defined()) throw Error(ErrorCode::invalid_argument, "linalg::PackedMatrix", "the tensor is undefined");
+  if (b.rank() < 2) throw Error(ErrorCode::invalid_shape, "linalg::PackedMatrix", fmt::format("a tensor of {}", to_string(b.sizes())));
+  MatmulCall c{.runtime = &b.storage()->runtime(), .b = &operand, .f = &none, .options = {}, .sizes = b.sizes(), .output = product_dtype(b.dtype(), b.dtype())};
+  Stream stream = resolve_stream(given, *c.runtime, "linalg::PackedMatrix");
+  auto state = std::make_shared<State>();
+  state->sizes = b.sizes(), state->dtype = b.dtype();
+  MatmulProblem p{.a = b.dtype(), .b = b.dtype(), .output = c.output};
+  if (entry_of(c.runtime->traits(), p, {}) != "matmul_panels") {
+    state->original = b.clone(stream);
+    state_ = std::move(state);
+    return;
+  }
+  p.pack = true;
+  const BuiltPlan& plan = plan_of(c, p);
+  const DType computed = matmul_compute(p);
+  const std::int64_t parts = is_complex(p.b) ? 2 : 1, lanes = plan.tuning.width;
+  const std::int64_t panel = kMatmulVectors * lanes, k = b.sizes()[b.rank() - 2], n = b.sizes()[b.rank() - 1], length = parts * k;
+  const std::int64_t across = (parts * n + panel - 1) / panel;
+  std::int64_t batch = 1;
+  for (int d = 0; d < b.rank() - 2; ++d) batch *= b.sizes()[d];
+  Tensor matrices =
+      batch == 1 ? b.as_strided({1, k, n}, {0, b.strides()[b.rank() - 2], b.strides()[b.rank() - 1]}, 0) : b.contiguous(stream).reshape({batch, k, n});
+  state->panels = v0::empty({batch, across, length, panel}, {.dtype = computed, .device = stream.device()}, stream);
+  if (state->panels.numel() > 0) {
+    Encoder encoder(stream, "linalg::PackedMatrix");
+    const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
+    encoder.output(state->panels).input(matrices).value(u(length)).value(u(parts * n));
+    encoder.value(matrices.strides()[1]).value(matrices.strides()[2]).value(matrices.strides()[0]).value(u(batch));
+    encoder.dispatch(plan.kernel, item_geometry(u(batch * across * ((length + kMatmulPackRows - 1) / kMatmulPackRows)), plan.tuning.local));
+  }
+  state_ = std::move(state);
+}
+namespace {
+const PackedMatrix::State& state_of(const PackedMatrix& p) {
+  if (p.empty()) throw Error(ErrorCode::invalid_argument, "linalg::PackedMatrix", "it is empty");
+  return *p.state();
+}
+}  // namespace
+const Dims& PackedMatrix::sizes() const { return state_of(*this).sizes; }
+DType PackedMatrix::dtype() const { return state_of(*this).dtype; }
+std::uint64_t PackedMatrix::nbytes() const {
+  const State& s = state_of(*this);
+  return s.panels.defined() ? s.panels.nbytes() : s.original.nbytes();
 }
 
 }  // namespace linalg

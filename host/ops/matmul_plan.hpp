@@ -4,18 +4,36 @@
 
 #include "encode/plan.hpp"
 
+#include <array>
+
 namespace clutch::inline v0::detail {
+
+/// Most tensors that an epilogue reads in the kernel.
+inline constexpr std::size_t kMatmulInputs = 6;
+
+/// How the kernels that work on panels read b.
+enum class MatmulPlace : std::uint8_t { packed, direct, inside };
 
 /// What selection of matmul looks at; also the key of its cached plans.
 struct MatmulProblem {
-  DType dtype = DType::f32, output = DType::f32;
+  std::uint64_t function = 0;  ///< the epilogue's
+  std::int64_t block = 256;    ///< of k
+  DType a = DType::f32, b = DType::f32, output = DType::f32;
+  std::array<DType, kMatmulInputs> inputs{};
+  std::uint8_t input_count = 0, position_count = 0;
   bool pack = false;  ///< the kernel that brings b into panels
+  bool wide = false;  ///< the epilogue has 64-bit values
+  MatmulPlace place = MatmulPlace::packed;
+  std::uint8_t rows = 6, vectors = 4;  ///< of a register tile
 };
 
-/// Rows and vectors of columns of a register tile.
-inline constexpr std::int64_t kMatmulRows = 6, kMatmulVectors = 4;
-/// Most rows of tiles and panels that an item takes.
-inline constexpr std::int64_t kMatmulTilesEach = 16, kMatmulPanelsEach = 4;
+/// What products are computed in: f32 or f64, also where they are integers or pairs.
+DType matmul_compute(const MatmulProblem& problem);
+
+/// Vectors of columns of a panel.
+inline constexpr std::int64_t kMatmulVectors = 4;
+/// Most tiles of an item: what keeps their sums in a core's caches.
+inline constexpr std::int64_t kMatmulHeldTiles = 64;
 /// Rows of a panel that an item packs.
 inline constexpr std::int64_t kMatmulPackRows = 64;
 

@@ -7,6 +7,7 @@
 #include "support/host_model.hpp"
 #include "support/op_case.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string_view>
@@ -37,37 +38,79 @@ struct MatmulCase {
     bool a_turned = false, b_turned = false;  ///< lie transposed
     bool b_shared = false;                    ///< one b for the whole batch
     double alpha = 1, beta = 0;
+    bool epilogue = false;  ///< max((x + column's bias) * row's scale, 0)
+    bool packed = false;    ///< b as a PackedMatrix
   };
 
-  static Problem problem(std::string_view entry, DType dtype, const Shape& s, std::uint64_t seed, DType result) {
-    Problem p{.name = std::string(name(dtype)), .entry = entry, .needs_fp64 = dtype == DType::f64, .is_helper = entry == "matmul_pack"};
-    const std::int64_t of_b = s.b_shared ? 1 : s.batch;
-    auto strides = [](std::int64_t rows, std::int64_t columns, bool turned) {
-      return turned ? Dims{rows * columns, 1, rows} : Dims{rows * columns, columns, 1};
+  static bool is_byte(DType d) { return d == DType::i8 || d == DType::u8; }
+
+  /// The result's elements from inputs a, b, what was there before, bias and scale.
+  static void fill(const Shape& s, Problem& p) {
+    const DType of_a = p.inputs[0].dtype;
+    auto of = [&](std::size_t input, std::int64_t i) {
+      return model::value_at(p.inputs[input].raw.data(), static_cast<std::size_t>(i), p.inputs[input].dtype);
     };
-    auto values = [&](std::int64_t count, DType type, std::uint64_t from) { return model::make_values(static_cast<std::size_t>(count), type, from, false); };
-    p.inputs.push_back({dtype, {s.batch, s.m, s.k}, strides(s.m, s.k, s.a_turned), values(s.batch * s.m * s.k, dtype, seed)});
-    p.inputs.push_back({dtype, {of_b, s.k, s.n}, strides(s.k, s.n, s.b_turned), values(of_b * s.k * s.n, dtype, seed + 1)});
-    p.inputs.push_back({result, {s.batch, s.m, s.n}, {}, values(s.batch * s.m * s.n, result, seed + 2)});
-    p.output = {result, {s.batch, s.m, s.n}, {}, p.inputs[2].raw};
-    auto fill = [&]<class R>(R) {
-      auto of = [&](std::size_t input, std::int64_t i) {
-        return model::value_at(p.inputs[input].raw.data(), static_cast<std::size_t>(i), p.inputs[input].dtype);
-      };
+    auto each = [&]<class R>(R) {
       for (std::int64_t b = 0; b < s.batch; ++b)
         for (std::int64_t i = 0; i < s.m; ++i)
           for (std::int64_t j = 0; j < s.n; ++j) {
             std::int64_t at = (b * s.m + i) * s.n + j, matrix = s.b_shared ? 0 : b;
             auto x = [&](std::int64_t l) { return of(0, (b * s.m + i) * s.k + l); };
             auto y = [&](std::int64_t l) { return of(1, (matrix * s.k + l) * s.n + j); };
-            R r = element<R>(s.k, x, y, static_cast<R>(s.alpha), static_cast<R>(s.beta), static_cast<R>(of(2, at)));
-            model::store_at(p.output.raw.data(), static_cast<std::size_t>(at), result, static_cast<double>(r));
+            R r;
+            if constexpr (std::is_integral_v<R>) {
+              std::uint32_t sum = 0;
+              for (std::int64_t l = 0; l < s.k; ++l) sum += static_cast<std::uint32_t>(static_cast<std::int32_t>(x(l)) * static_cast<std::int32_t>(y(l)));
+              sum = sum * static_cast<std::uint32_t>(static_cast<std::int32_t>(s.alpha));
+              sum += static_cast<std::uint32_t>(static_cast<std::int32_t>(s.beta)) * static_cast<std::uint32_t>(static_cast<std::int32_t>(of(2, at)));
+              r = static_cast<R>(sum);
+            } else {
+              r = element<R>(s.k, x, y, static_cast<R>(s.alpha), static_cast<R>(s.beta), static_cast<R>(of(2, at)));
+            }
+            double stored = static_cast<double>(r);
+            if (s.epilogue) {
+              using F = std::conditional_t<std::is_same_v<R, double>, double, float>;
+              F sum = static_cast<F>(r) + static_cast<F>(of(3, j));
+              stored = static_cast<double>(std::max(sum * static_cast<F>(of(4, i)), F{0}));
+            }
+            model::store_at(p.output.raw.data(), static_cast<std::size_t>(at), p.output.dtype, stored);
           }
     };
-    dtype == DType::f64 ? fill(double{}) : fill(float{});
-    p.run = [s, entry, helper = p.is_helper](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+    is_byte(of_a) ? each(std::int32_t{}) : of_a == DType::f64 ? each(double{}) : each(float{});
+  }
+
+  static Expr epilogue(const Expr& x, const Expr& bias, const Expr& scale) {
+    Expr number = x.dtype() == DType::i32 ? cast(x, DType::f32) : x;
+    return relu((number + bias) * scale);
+  }
+
+  static Problem problem(std::string_view entry, DType of_a, DType of_b, const Shape& s, std::uint64_t seed, DType result) {
+    const bool helper = entry == "matmul_pack";
+    Problem p{.name = std::string(name(of_a)), .entry = entry, .needs_fp64 = of_a == DType::f64, .is_helper = helper};
+    const std::int64_t matrices = s.b_shared ? 1 : s.batch;
+    auto strides = [](std::int64_t rows, std::int64_t columns, bool turned) {
+      return turned ? Dims{rows * columns, 1, rows} : Dims{rows * columns, columns, 1};
+    };
+    auto values = [&](std::int64_t count, DType type, std::uint64_t from) {
+      return model::make_values(static_cast<std::size_t>(count), type, from, is_byte(type));
+    };
+    const DType beside = of_a == DType::f64 ? DType::f64 : DType::f32;
+    p.inputs.push_back({of_a, {s.batch, s.m, s.k}, strides(s.m, s.k, s.a_turned), values(s.batch * s.m * s.k, of_a, seed)});
+    p.inputs.push_back({of_b, {matrices, s.k, s.n}, strides(s.k, s.n, s.b_turned), values(matrices * s.k * s.n, of_b, seed + 1)});
+    p.inputs.push_back({result, {s.batch, s.m, s.n}, {}, values(s.batch * s.m * s.n, result, seed + 2)});
+    p.inputs.push_back({beside, {s.n}, {}, values(s.n, beside, seed + 3)});
+    p.inputs.push_back({beside, {s.m, 1}, {}, values(s.m, beside, seed + 4)});
+    p.output = {result, {s.batch, s.m, s.n}, {}, p.inputs[2].raw};
+    fill(s, p);
+    p.run = [s, entry, helper](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
       if (s.beta != 0) copy_(out, in[2], {}, stream);
-      linalg::matmul_out(out, in[0], in[1], {.alpha = s.alpha, .beta = s.beta, .implementation = helper ? std::string_view() : entry}, stream);
+      const linalg::MatmulOptions options{.alpha = s.alpha, .beta = s.beta, .implementation = helper || s.packed ? std::string_view() : entry};
+      linalg::PackedMatrix packed;
+      if (s.packed) packed = linalg::PackedMatrix(in[1], stream);
+      const linalg::MatrixOperand b = s.packed ? linalg::MatrixOperand(packed) : linalg::MatrixOperand(in[1]);
+      if (!s.epilogue) return linalg::matmul_out(out, in[0], b, options, stream);
+      const Tensor more[] = {in[3], in[4]};
+      linalg::matmul_out(out, in[0], b, linalg::detail::trace_epilogue<2>(epilogue, in[0], b, more), more, options, stream);
     };
     return p;
   }
@@ -75,27 +118,33 @@ struct MatmulCase {
   static std::vector<Problem> problems(std::uint64_t seed) {
     std::vector<Problem> all;
     for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
-      all.push_back(problem("matmul_items", dtype, {.m = 7, .n = 13, .k = 11, .batch = 3, .b_turned = true, .alpha = 0.5, .beta = 2}, seed, dtype));
-      all.push_back(problem("matmul_panels", dtype, {.m = 15, .n = 150, .k = 21, .batch = 2, .a_turned = true, .alpha = 0.5, .beta = 2}, seed + 1, dtype));
+      all.push_back(problem("matmul_items", dtype, dtype, {.m = 7, .n = 13, .k = 11, .batch = 3, .b_turned = true, .alpha = 0.5, .beta = 2}, seed, dtype));
+      // b as it lies, and brought into private memory by items.
+      all.push_back(
+          problem("matmul_panels", dtype, dtype, {.m = 15, .n = 128, .k = 21, .batch = 2, .a_turned = true, .alpha = 0.5, .beta = 2}, seed + 1, dtype));
+      all.push_back(problem("matmul_panels", dtype, dtype, {.m = 15, .n = 150, .k = 300, .b_turned = dtype == DType::f32, .epilogue = true}, seed + 2, dtype));
     }
-    all.push_back(problem("matmul_pack", DType::f32, {.m = 9, .n = 140, .k = 70, .batch = 2, .b_turned = true}, seed + 2, DType::f32));
-    all.push_back(problem("matmul_pack", DType::f16, {.m = 9, .n = 140, .k = 70, .batch = 2, .b_shared = true}, seed + 3, DType::f32));
+    all.push_back(problem("matmul_items", DType::i8, DType::i8, {.m = 5, .n = 9, .k = 30, .epilogue = true}, seed + 3, DType::f32));
+    all.push_back(
+        problem("matmul_pack", DType::f32, DType::f32, {.m = 9, .n = 140, .k = 70, .batch = 2, .b_turned = true, .packed = true}, seed + 4, DType::f32));
+    all.push_back(
+        problem("matmul_pack", DType::f16, DType::f16, {.m = 9, .n = 140, .k = 70, .batch = 2, .b_shared = true, .packed = true}, seed + 5, DType::f32));
     return all;
   }
 
   static constexpr Mutation kMutations[] = {
       {"matmul_items", Edit::tail, "j < k; ++j", "j + 1 < k; ++j"},
-      {"matmul_items", Edit::stride, "column * b_n", "column / 2 * b_n"},
+      {"matmul_items", Edit::stride, "(long)(column / (1 + COMPLEX)) * b_n", "(long)(column / 2) * b_n"},
       {"matmul_items", Edit::offset, "a + a_offset", "a"},
-      {"matmul_items", Edit::arithmetic, "sum = sum * alpha", "sum = sum + alpha"},
-      {"matmul_panels", Edit::tail, "(ulong)v * LANES + l < columns", "(ulong)v * LANES + l + 1 < columns"},
+      {"matmul_items", Edit::arithmetic, "((sum) * (SUM)(alpha))", "((sum) + (SUM)(alpha))"},
+      {"matmul_panels", Edit::tail, "(int)min((ulong)LANES, n - column), flat", "(int)min((ulong)LANES, n - column - 1), flat"},
       {"matmul_panels", Edit::stride, "(long)p * b_panel", "(long)(p / 2) * b_panel"},
       {"matmul_panels", Edit::offset, "from[r] = a + (long)min((ulong)r, rows - 1) * a_row", "from[r] = a + (long)min((ulong)r / 2, rows - 1) * a_row"},
       {"matmul_panels", Edit::arithmetic, "sum[r][v] = FMA(y, x[v], sum[r][v])", "sum[r][v] = FMA(y, x[v], x[v])"},
-      {"matmul_pack", Edit::tail, "rows = min((ulong)PACK_ROWS, k - first)", "rows = min((ulong)PACK_ROWS, k - first - 1)"},
-      {"matmul_pack", Edit::stride, "(long)r * b_k + (long)c * b_n", "(long)r * b_k + (long)(c / 2) * b_n"},
-      {"matmul_pack", Edit::offset, "(long)of * b_batch + (long)first * b_k", "(long)of * b_batch"},
-      {"matmul_pack", Edit::arithmetic, "(ACC)LOAD_T(b, from", "-(ACC)LOAD_T(b, from"},
+      {"matmul_pack", Edit::tail, "c < columns ? number_of(b", "c + 1 < columns ? number_of(b"},
+      {"matmul_pack", Edit::stride, "(ulong)PANEL, n - left)", "(ulong)PANEL / 2, n - left)"},
+      {"matmul_pack", Edit::offset, "(long)(first / (1 + COMPLEX)) * b_k", "0 * b_k"},
+      {"matmul_pack", Edit::arithmetic, "(ACC)LOAD_B(b, from + (long)r * b_k", "-(ACC)LOAD_B(b, from + (long)r * b_k"},
   };
 };
 

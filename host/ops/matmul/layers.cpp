@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is made of products: layers, their gradients, scaled and quantised products.
+#include <clutch/ops/copy.hpp>
+#include <clutch/ops/matmul.hpp>
+#include <clutch/ops/reduce.hpp>
+#include <clutch/pointwise.hpp>
+
+#include "encode/elementwise.hpp"
+#include "ops/traced.hpp"
+#include "runtime/runtime.hpp"
+#include "runtime/stream.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+
+namespace clutch::inline v0::linalg {
+namespace {
+
+Expr activated(const Expr& x, Activation activation) {
+  switch (activation) {
+    case Activation::relu: return relu(x);
+    case Activation::gelu: return gelu(x);
+    case Activation::gelu_tanh: return gelu(x, GeluForm::tanh);
+    case Activation::silu: return silu(x);
+    default: return x;
+  }
+}
+
+/// activation(product + bias), or without the bias.
+ExprFunction epilogue_of(DType product, const Tensor& bias, Activation activation) {
+  if (!bias.defined()) return trace([&](Expr x) { return activated(x, activation); }, std::array{product});
+  return trace([&](Expr x, Expr b) { return activated(x + b, activation); }, std::array{product, traced_dtypes(std::span(&bias, 1))[0]});
+}
+
+template <class Weight>
+Tensor linear_of(const Tensor& x, const Weight& weight, DType weight_dtype, std::int64_t out, const Tensor& bias, const LinearOptions& options,
+                 const Stream& stream) {
+  if (bias.defined() && !(bias.sizes() == Dims{out}))
+    throw Error(ErrorCode::invalid_shape, "linalg::linear", fmt::format("a bias of {} for {} columns", to_string(bias.sizes()), out));
+  const MatmulOptions plain{.dtype = options.dtype};
+  if (!bias.defined() && options.activation == Activation::none) return matmul(x, weight, plain, stream);
+  const bool vector = x.rank() == 1;
+  Tensor rows = vector ? x.unsqueeze(0) : x;
+  const DType product = product_dtype(x.dtype(), weight_dtype);
+  Tensor y =
+      matmul(rows, weight, epilogue_of(product, bias, options.activation), bias.defined() ? std::span(&bias, 1) : std::span<const Tensor>(), plain, stream);
+  return vector ? y.squeeze(0) : y;
+}
+
+void check_weight(const Tensor& weight) {
+  if (!weight.defined()) throw Error(ErrorCode::invalid_argument, "linalg::linear", "the weight is undefined");
+  if (weight.rank() != 2) throw Error(ErrorCode::invalid_shape, "linalg::linear", fmt::format("a weight of {}, not (out, in)", to_string(weight.sizes())));
+}
+
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options, const Stream& stream) {
+  check_weight(weight);
+  return linear_of(x, weight.mT(), weight.dtype(), weight.sizes()[0], bias, options, stream);
+}
+Tensor linear(const Tensor& x, const PackedMatrix& weight, const Tensor& bias, const LinearOptions& options, const Stream& stream) {
+  return linear_of(x, weight, weight.dtype(), weight.sizes()[weight.sizes().rank() - 1], bias, options, stream);
+}
+
+MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tensor& b, const Stream& stream) {
+  // Vectors count as matrices, the gradient like the product that they are of.
+  Tensor a2 = a.rank() == 1 ? a.unsqueeze(0) : a, b2 = b.rank() == 1 ? b.unsqueeze(1) : b, g = grad;
+  if (b.rank() == 1) g = g.unsqueeze(g.rank());
+  if (a.rank() == 1) g = g.unsqueeze(g.rank() - 1);
+  if (is_complex(grad.dtype())) throw Error(ErrorCode::invalid_dtype, "linalg::matmul_backward", "gradients of complex products are not offered");
+  // One b for all: its gradient is one product over all rows.
+  MatmulGradients result;
+  result.a = sum_to(matmul(g, b2.mT(), {}, stream), a2.sizes(), stream).reshape(a.sizes());
+  if (b2.rank() == 2 && a2.rank() > 2) {
+    const std::int64_t k = a2.sizes()[a2.rank() - 1], n = g.sizes()[g.rank() - 1], rows = k > 0 ? a2.numel() / k : g.numel() / std::max<std::int64_t>(n, 1);
+    result.b = matmul(a2.contiguous(stream).reshape({rows, k}).mT(), g.contiguous(stream).reshape({rows, n}), {}, stream).reshape(b.sizes());
+  } else {
+    result.b = sum_to(matmul(a2.mT(), g, {}, stream), b2.sizes(), stream).reshape(b.sizes());
+  }
+  return result;
+}
+
+MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tensor& b, const ExprFunction& f, std::span<const Tensor> inputs,
+                                const Stream& stream) {
+  Tensor product = matmul(a, b, {.dtype = product_dtype(a.dtype(), b.dtype())}, stream);
+  std::vector<Tensor> all{product};
+  all.insert(all.end(), inputs.begin(), inputs.end());
+  std::vector<Tensor> gradients = map_backward(f, all, std::span(&grad, 1), stream);
+  Tensor of_product = a.dtype() == product.dtype() ? gradients[0] : gradients[0].to(a.dtype(), {}, stream);
+  MatmulGradients result = matmul_backward(of_product, a, b, stream);
+  result.inputs.assign(gradients.begin() + 1, gradients.end());
+  return result;
+}
+
+LinearGradients linear_backward(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options,
+                                const Stream& stream) {
+  check_weight(weight);
+  Tensor rows = x.rank() == 1 ? x.unsqueeze(0) : x, g = x.rank() == 1 ? grad.unsqueeze(0) : grad;
+  LinearGradients result;
+  if (options.activation == Activation::none) {
+    if (bias.defined()) result.bias = sum_to(g, bias.sizes(), stream);
+  } else {
+    // Of product and bias; the product is made again.
+    Tensor product = matmul(rows, weight.mT(), {.dtype = product_dtype(x.dtype(), weight.dtype())}, stream);
+    std::vector<Tensor> all{product};
+    if (bias.defined()) all.push_back(bias);
+    std::vector<Tensor> gradients = map_backward(epilogue_of(product.dtype(), bias, options.activation), all, std::span(&g, 1), stream);
+    g = gradients[0].dtype() == x.dtype() ? gradients[0] : gradients[0].to(x.dtype(), {}, stream);
+    if (bias.defined()) result.bias = gradients[1];
+  }
+  MatmulGradients both = matmul_backward(g, rows, weight.mT(), stream);
+  result.x = both.a.reshape(x.sizes()), result.weight = both.b.mT().contiguous(stream);
+  return result;
+}
+
+Tensor scaled_matmul(const Tensor& a, const MatrixOperand& b, const Tensor& scale_a, const Tensor& scale_b, const ScaledMatmulOptions& options,
+                     const Stream& stream) {
+  const char* op = "linalg::scaled_matmul";
+  for (const Tensor* s : {&scale_a, &scale_b})
+    if (!s->defined() || s->dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, op, "scales are f32");
+  if (options.dtype != DType::f32 && options.dtype != DType::f16 && options.dtype != DType::bf16)
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("a result of {}: f32, f16 or bf16", name(options.dtype)));
+  const MatmulOptions plain{.dtype = options.dtype};
+  if (!options.bias.defined())
+    return matmul(
+        a, b, [](Expr x, Expr sa, Expr sb) { return x * (sa * sb); }, {scale_a, scale_b}, plain, stream);
+  return matmul(
+      a, b, [](Expr x, Expr sa, Expr sb, Expr bias) { return fma(x, sa * sb, cast(bias, DType::f32)); }, {scale_a, scale_b, options.bias}, plain, stream);
+}
+
+Tensor quantized_matmul(const Tensor& a, const Quantization& of_a, const Tensor& b, const Quantization& of_b, const QuantizedMatmulOptions& options,
+                        const Stream& given) {
+  const char* op = "linalg::quantized_matmul";
+  const Tensor* operands[] = {&a, &b};
+  clutch::detail::Runtime& runtime = clutch::detail::common_runtime(operands, op);
+  Stream stream = clutch::detail::resolve_stream(given, runtime, op);
+  if (product_dtype(a.dtype(), b.dtype()) != DType::i32)
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("operands of {} and {}: i8 or u8", name(a.dtype()), name(b.dtype())));
+  if (a.rank() < 2 || b.rank() < 2) throw Error(ErrorCode::invalid_shape, op, fmt::format("a of {}, b of {}", to_string(a.sizes()), to_string(b.sizes())));
+  const bool bytes = options.dtype == DType::i8 || options.dtype == DType::u8;
+  if (!bytes && options.dtype != DType::f32 && options.dtype != DType::f16 && options.dtype != DType::bf16)
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("a result of {}: f32, f16, bf16, i8 or u8", name(options.dtype)));
+  for (const Quantization* q : {&of_a, &of_b, &options.result}) {
+    if (q->scale.defined() && q->scale.dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, op, "scales are f32");
+    if (q->zero_point.defined() && q->zero_point.dtype() != DType::i32) throw Error(ErrorCode::invalid_dtype, op, "zero points are i32");
+  }
+  auto scale_of = [&](const Quantization& q) { return q.scale.defined() ? q.scale : full({}, 1, {.device = stream.device()}, stream); };
+  Tensor scale = mul(scale_of(of_a), scale_of(of_b), {}, stream);
+  // sum (a - za) (b - zb) = sum a b - zb sum a - za sum b + k za zb
+  std::vector<Tensor> inputs{scale};
+  const bool corrected = of_a.zero_point.defined() || of_b.zero_point.defined();
+  if (corrected) {
+    const Tensor none = full({}, 0, {.dtype = DType::i32, .device = stream.device()}, stream);
+    const Tensor za = of_a.zero_point.defined() ? of_a.zero_point : none, zb = of_b.zero_point.defined() ? of_b.zero_point : none;
+    auto sums = [&](const Tensor& t, int dim) { return sum(t, {.dims = {dim}, .keep_dims = KeepDims::yes}, stream).to(DType::i32, {}, stream); };
+    inputs.push_back(za), inputs.push_back(zb);
+    inputs.push_back(of_b.zero_point.defined() ? sums(a, -1) : none), inputs.push_back(of_a.zero_point.defined() ? sums(b, -2) : none);
+  }
+  const std::int64_t k = a.sizes()[a.rank() - 1];
+  const bool biased = options.bias.defined();
+  auto real = [&](const Expr& x, std::span<const Expr> e) {
+    Expr whole = x;
+    if (corrected) whole = x - e[2] * e[3] - e[1] * e[4] + e[1] * e[2] * param(k);
+    Expr r = cast(whole, DType::f32) * e[0];
+    return r;
+  };
+  auto quantised = [&](const Expr& r, const Expr& s, const Expr& z) {
+    const bool is_signed = options.dtype == DType::i8;
+    Expr q = round(r / s) + cast(z, DType::f32);
+    return cast(clamp(q, is_signed ? -128.0f : 0.0f, is_signed ? 127.0f : 255.0f), options.dtype);
+  };
+  // The bias and the result's quantisation come last, so that the kernel reads no more than it must.
+  std::size_t at_bias = inputs.size();
+  if (biased) inputs.push_back(options.bias);
+  std::size_t at_result = inputs.size();
+  if (bytes) {
+    inputs.push_back(scale_of(options.result));
+    inputs.push_back(options.result.zero_point.defined() ? options.result.zero_point : full({}, 0, {.dtype = DType::i32, .device = stream.device()}, stream));
+  }
+  std::vector<DType> dtypes{DType::i32}, traced = traced_dtypes(inputs);
+  dtypes.insert(dtypes.end(), traced.begin(), traced.end());
+  std::vector<Expr> e;
+  for (std::size_t i = 0; i < inputs.size(); ++i) e.push_back(clutch::detail::expr_input(static_cast<int>(i) + 1, dtypes[i + 1]));
+  Expr result = real(clutch::detail::expr_input(0, DType::i32), e);
+  if (biased) result = result + cast(e[at_bias], DType::f32);
+  if (bytes) result = quantised(result, e[at_result], e[at_result + 1]);
+  return matmul(a, b, ExprFunction(dtypes, std::span(&result, 1)), inputs, {.dtype = options.dtype}, stream);
+}
+
+}  // namespace clutch::inline v0::linalg
