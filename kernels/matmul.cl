@@ -9,8 +9,8 @@
 // matmul_items an element. A group of matmul_tiles takes a tile.
 // Local memory: matmul_tiles, 2 x TILE_K x (TILE_M + TILE_N) numbers.
 // Needs: A_NAME (a of matmul_items and matmul_tiles), B_NAME (b as it is read), O_NAME (what beta reads), ACC (compute type), INTEGER, COMPLEX, B_AT,
-// ROWS, VECTORS, BLOCK_K, HELD_TILES (most tiles of an item), PACK_ROWS, GROUPED (work-groups have several items), expression.clh (of the epilogue, whose
-// operand 0 is what it reads as well as what it writes), and what the included files need.
+// ROWS, VECTORS, BLOCK_K, HELD_TILES (most tiles of an item), PACK_ROWS, TILE_M, TILE_N, ITEMS_DOWN and ITEMS_ACROSS (of matmul_tiles), GROUPED (work-groups
+// have several items), expression.clh (of the epilogue, whose operand 0 is what it reads as well as what it writes), and what the included files need.
 #include "common/expr.clh"
 #include "common/f8.clh"
 #include "common/launch.clh"
@@ -100,6 +100,19 @@ static inline void finish(SUM acc, ulong of, ulong row, ulong column, int count,
   CLUTCH_EXPRESSION(LOAD_PLACES, POSITION_PLACES, STORE_PLACES)
 }
 
+#ifndef CLUTCH_ENTRY_matmul_items
+// A real number of row r and column c of b, counted from element `from`.
+static inline ACC number_of(__global const uchar* b, long from, ulong r, ulong c, long b_k, long b_n) {
+#if COMPLEX
+  const long at = 2 * (from + (long)(r / 2) * b_k + (long)(c / 2) * b_n);
+  const ACC x = (ACC)LOAD_B(b, at + (long)((r ^ c) & 1));
+  return r & 1 && !(c & 1) ? -x : x;
+#else
+  return (ACC)LOAD_B(b, from + (long)r * b_k + (long)c * b_n);
+#endif
+}
+#endif
+
 // ---- panels ----
 #if defined(CLUTCH_ENTRY_matmul_pack) || (defined(CLUTCH_ENTRY_matmul_panels) && B_AT == INSIDE)
 #ifdef CLUTCH_ENTRY_matmul_pack
@@ -119,17 +132,6 @@ typedef V panel_lanes __attribute__((aligned(sizeof(ACC))));
 #define R V
 #include "common/transpose.clh"
 #endif
-
-// A real number of row r and column c, counted from element `from`.
-static inline ACC number_of(__global const uchar* b, long from, ulong r, ulong c, long b_k, long b_n) {
-#if COMPLEX
-  const long at = 2 * (from + (long)(r / 2) * b_k + (long)(c / 2) * b_n);
-  const ACC x = (ACC)LOAD_B(b, at + (long)((r ^ c) & 1));
-  return r & 1 && !(c & 1) ? -x : x;
-#else
-  return (ACC)LOAD_B(b, from + (long)r * b_k + (long)c * b_n);
-#endif
-}
 
 // `rows` rows of a panel, of whose columns `columns` exist; the others become zero.
 static inline void pack_rows(PANEL_MEM ACC* out, __global const uchar* b, long from, ulong rows, ulong columns, long b_k, long b_n) {
@@ -300,6 +302,101 @@ __kernel void matmul_panels(CLUTCH_PREDICATE __global const uchar* a, ulong a_of
   CLUTCH_STRIDES(stride)
   matmul_panels_body(CLUTCH_IDS, (__global const ACC*)(a + a_offset), b + b_offset, m, n, k, batch, a_row, a_k, a_batch, b_k, b_n, b_panel, b_batch, rows_each,
                      panels_each, flat, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_matmul_tiles
+// Items of a group are ITEMS_DOWN x ITEMS_ACROSS; each has sums of every ITEMS_DOWN-th row and every ITEMS_ACROSS-th column of the tile.
+#define TILE_K 16
+#define ITEMS (ITEMS_DOWN * ITEMS_ACROSS)
+#define SUMS_DOWN (TILE_M / ITEMS_DOWN)
+#define SUMS_ACROSS (TILE_N / ITEMS_ACROSS)
+#define LOADS_A (TILE_M * TILE_K / ITEMS)
+#define LOADS_B (TILE_N * TILE_K / ITEMS)
+#if INTEGER
+#define NUMBER int
+#define ADD_PRODUCT(x, y, sum) ((int)((uint)(sum) + (uint)((x) * (y))))
+#else
+#define NUMBER ACC
+#define ADD_PRODUCT(x, y, sum) FMA(x, y, sum)
+#endif
+
+// The numbers of an item of the next tiles along k; zero where there are none.
+static inline void fetch_tiles(NUMBER* of_a, NUMBER* of_b, __global const uchar* a, __global const uchar* b, ulong lane, ulong top, ulong left, ulong m,
+                               ulong n, ulong k, ulong at, long from_a, long from_b, long a_row, long a_k, long b_k, long b_n) {
+  for (int i = 0; i < LOADS_A; ++i) {
+    const ulong number = lane + i * ITEMS, r = a_k == 1 ? number / TILE_K : number % TILE_M, s = a_k == 1 ? number % TILE_K : number / TILE_M;
+#if COMPLEX
+    const long place = 2 * (from_a + (long)(top + r) * a_row + (long)((at + s) / 2) * a_k) + (long)((at + s) & 1);
+#else
+    const long place = from_a + (long)(top + r) * a_row + (long)(at + s) * a_k;
+#endif
+    of_a[i] = top + r < m && at + s < k ? (NUMBER)LOAD_A(a, place) : (NUMBER)0;
+  }
+  for (int i = 0; i < LOADS_B; ++i) {
+    const ulong number = lane + i * ITEMS, c = b_n == 1 ? number % TILE_N : number / TILE_K, s = b_n == 1 ? number / TILE_N : number % TILE_K;
+    of_b[i] = left + c < n && at + s < k ? (NUMBER)number_of(b, from_b, at + s, left + c, b_k, b_n) : (NUMBER)0;
+  }
+}
+static inline void put_tiles(__local NUMBER* tile_a, __local NUMBER* tile_b, const NUMBER* of_a, const NUMBER* of_b, ulong lane, long a_k, long b_n) {
+  for (int i = 0; i < LOADS_A; ++i) {
+    const ulong number = lane + i * ITEMS, r = a_k == 1 ? number / TILE_K : number % TILE_M, s = a_k == 1 ? number % TILE_K : number / TILE_M;
+    tile_a[s * TILE_M + r] = of_a[i];
+  }
+  for (int i = 0; i < LOADS_B; ++i) {
+    const ulong number = lane + i * ITEMS, c = b_n == 1 ? number % TILE_N : number / TILE_K, s = b_n == 1 ? number / TILE_N : number % TILE_K;
+    tile_b[s * TILE_N + c] = of_b[i];
+  }
+}
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void matmul_tiles(
+    CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k, ulong batch, long a_row,
+    long a_k, long a_batch, long b_k, long b_n, long b_batch, SUM_ONE alpha,
+    SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+  __local NUMBER tiles_a[2][TILE_K * TILE_M], tiles_b[2][TILE_K * TILE_N];
+  CLUTCH_IF_PREDICATE
+  IDX stride[OPERANDS][RANK_LANES];
+  CLUTCH_STRIDES(stride)
+  a += a_offset, b += b_offset;
+  CLUTCH_SHIFT_BUFFERS
+  const ulong lane = get_local_id(0), down = (m + TILE_M - 1) / TILE_M, across = (n + TILE_N - 1) / TILE_N, steps = (k + TILE_K - 1) / TILE_K;
+  const uint my_row = (uint)lane / ITEMS_ACROSS, my_column = (uint)lane % ITEMS_ACROSS;
+  for (ulong tile = get_group_id(0); tile < batch * down * across; tile += get_num_groups(0)) {
+    const ulong left = tile % across * TILE_N, top = tile / across % down * TILE_M, of = tile / across / down;
+    const long from_a = (long)of * a_batch, from_b = (long)of * b_batch;
+    NUMBER sum[SUMS_DOWN][SUMS_ACROSS], of_a[LOADS_A], of_b[LOADS_B];
+#pragma unroll
+    for (int i = 0; i < SUMS_DOWN; ++i)
+#pragma unroll
+      for (int j = 0; j < SUMS_ACROSS; ++j) sum[i][j] = 0;
+    fetch_tiles(of_a, of_b, a, b, lane, top, left, m, n, k, 0, from_a, from_b, a_row, a_k, b_k, b_n);
+    for (ulong step = 0; step < steps; ++step) {
+      __local NUMBER *tile_a = tiles_a[step & 1], *tile_b = tiles_b[step & 1];
+      put_tiles(tile_a, tile_b, of_a, of_b, lane, a_k, b_n);
+      barrier(CLK_LOCAL_MEM_FENCE);
+      fetch_tiles(of_a, of_b, a, b, lane, top, left, m, n, k, (step + 1) * TILE_K, from_a, from_b, a_row, a_k, b_k, b_n);
+      // Past the end of k the chains must not go on: 0 times what is infinite in the other operand is no zero.
+      const int length = (int)min((ulong)TILE_K, k - step * TILE_K);
+#pragma unroll 4
+      for (int s = 0; s < length; ++s) {
+        NUMBER x[SUMS_DOWN], y[SUMS_ACROSS];
+#pragma unroll
+        for (int i = 0; i < SUMS_DOWN; ++i) x[i] = tile_a[s * TILE_M + my_row + i * ITEMS_DOWN];
+#pragma unroll
+        for (int j = 0; j < SUMS_ACROSS; ++j) y[j] = tile_b[s * TILE_N + my_column + j * ITEMS_ACROSS];
+#pragma unroll
+        for (int i = 0; i < SUMS_DOWN; ++i)
+#pragma unroll
+          for (int j = 0; j < SUMS_ACROSS; ++j) sum[i][j] = ADD_PRODUCT(x[i], y[j], sum[i][j]);
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = 0; i < SUMS_DOWN; ++i)
+      for (int j = 0; j < SUMS_ACROSS; ++j) {
+        const ulong row = top + my_row + (ulong)i * ITEMS_DOWN, column = left + my_column + (ulong)j * ITEMS_ACROSS;
+        if (row < m && column < n) finish(sum[i][j], of, row, column, 1, 1, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+      }
+  }
 }
 #endif
 

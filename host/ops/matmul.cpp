@@ -149,7 +149,16 @@ std::string fits_panels(const DeviceTraits& traits, const MatmulProblem& p) {
   return computes(traits, p);
 }
 
-constexpr std::array<Implementation<MatmulProblem>, 2> kImplementations{{
+/// Items of a group of matmul_tiles: 16 x 16, 8 x 16 or 8 x 8.
+int items_of_tiles(const DeviceTraits& t) { return t.max_work_group >= 256 ? 256 : t.max_work_group >= 128 ? 128 : 64; }
+std::string fits_tiles(const DeviceTraits& traits, const MatmulProblem& p) {
+  const bool wide = matmul_compute(p) == DType::f64;
+  if (traits.max_work_group < 64) return "groups of 64 items are too big for the device";
+  if (traits.local_bytes < (wide ? 32768u : 16384u)) return "the device has too little local memory";
+  return computes(traits, p);
+}
+
+constexpr std::array<Implementation<MatmulProblem>, 3> kImplementations{{
     {"matmul_panels",
      [](const DeviceTraits& t, const MatmulProblem& p) {
        if (row_tuning(t).local != 1 || (matmul_compute(p) == DType::f64 ? t.native_width_f64 : t.native_width_f32) < 4)
@@ -157,11 +166,13 @@ constexpr std::array<Implementation<MatmulProblem>, 2> kImplementations{{
        if (t.quirks & kQuirkLoopsEndEarly) return std::string("the device ends loops after 65535 iterations (quirk loops_end_early)");
        return fits_panels(t, p);
      }},
+    {"matmul_tiles",
+     [](const DeviceTraits& t, const MatmulProblem& p) { return elementwise_tuning(t).local == 1 ? std::string("a group is a thread") : fits_tiles(t, p); }},
     {"matmul_items", computes},
 }};
 
 /// What is taken when it is forced.
-constexpr std::array<Implementation<MatmulProblem>, 2> kForced{{{"matmul_panels", fits_panels}, {"matmul_items", computes}}};
+constexpr std::array<Implementation<MatmulProblem>, 3> kForced{{{"matmul_panels", fits_panels}, {"matmul_tiles", fits_tiles}, {"matmul_items", computes}}};
 
 std::string_view entry_of(const DeviceTraits& traits, const MatmulProblem& p, std::string_view forced) {
   auto list = forced.empty() ? std::span<const Implementation<MatmulProblem>>(kImplementations) : std::span<const Implementation<MatmulProblem>>(kForced);
@@ -176,7 +187,7 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   std::string_view entry = entry_of(traits, p, forced);
   const DType computed = matmul_compute(p), product = is_byte(p.a) ? DType::i32 : computed;
   KernelPlan plan{.stem = "matmul", .entry = p.pack ? "matmul_pack" : entry, .tuning = row_tuning(traits)};
-  const bool items = plan.entry == "matmul_items", integer = is_byte(p.a), complex = is_complex(p.a);
+  const bool tiles = plan.entry == "matmul_tiles", items = tiles || plan.entry == "matmul_items", integer = is_byte(p.a), complex = is_complex(p.a);
   if (items) plan.tuning.width = 1;
   set_lanes(plan, traits, computed == DType::f64 || p.wide, 1 + p.input_count + p.position_count, true, 4);
   auto stored = [&](DType d) { return d == DType::c64 ? DType::f32 : d == DType::c128 ? DType::f64 : d; };
@@ -185,6 +196,11 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   // What beta reads is computed as the product is; where it is not, there is no beta.
   d.set_text("O_NAME", name(is_complex(p.output) ? computed : compute_dtype(p.output, kOp) == product ? p.output : product));
   d.set_type("ACC", computed).set("INTEGER", integer).set("COMPLEX", complex);
+  if (tiles) {
+    plan.tuning.local = static_cast<std::uint64_t>(items_of_tiles(traits));
+    d.set("TILE_M", kMatmulTile).set("TILE_N", kMatmulTile).set("ITEMS_DOWN", plan.tuning.local == 256 ? 16 : 8);
+    d.set("ITEMS_ACROSS", plan.tuning.local == 64 ? 8 : 16);
+  }
   if (items) return plan;
   d.set("VECTORS", p.vectors).set("PACK_ROWS", kMatmulPackRows);
   if (p.pack) return plan;
@@ -412,6 +428,9 @@ void run(MatmulCall& c, const Stream& stream) {
       items = count();
     } else {
       encoder.value(ob.row).value(ob.column).value(batch_stride(2));
+      // A group for each tile.
+      if (plan->entry == "matmul_tiles")
+        items = batch * ((rows + kMatmulTile - 1) / kMatmulTile) * ((columns + kMatmulTile - 1) / kMatmulTile) * static_cast<std::int64_t>(plan->tuning.local);
     }
     number(c.options.alpha, "alpha"), number(c.options.beta, "beta");
     auto bind_strides = [&](std::int64_t row, std::int64_t column, std::int64_t of) {

@@ -124,6 +124,10 @@ struct MatmulCase {
           problem("matmul_panels", dtype, dtype, {.m = 15, .n = 128, .k = 21, .batch = 2, .a_turned = true, .alpha = 0.5, .beta = 2}, seed + 1, dtype));
       all.push_back(problem("matmul_panels", dtype, dtype, {.m = 15, .n = 150, .k = 300, .b_turned = dtype == DType::f32, .epilogue = true}, seed + 2, dtype));
     }
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      all.push_back(problem("matmul_tiles", dtype, dtype, {.m = 70, .n = 67, .k = 37, .batch = 2, .a_turned = true, .alpha = 0.5, .beta = 2}, seed + 6, dtype));
+      all.push_back(problem("matmul_tiles", dtype, dtype, {.m = 9, .n = 130, .k = 32, .b_turned = true, .epilogue = true}, seed + 7, dtype));
+    }
     all.push_back(problem("matmul_items", DType::i8, DType::i8, {.m = 5, .n = 9, .k = 30, .epilogue = true}, seed + 3, DType::f32));
     all.push_back(
         problem("matmul_pack", DType::f32, DType::f32, {.m = 9, .n = 140, .k = 70, .batch = 2, .b_turned = true, .packed = true}, seed + 4, DType::f32));
@@ -141,6 +145,10 @@ struct MatmulCase {
       {"matmul_panels", Edit::stride, "(long)p * b_panel", "(long)(p / 2) * b_panel"},
       {"matmul_panels", Edit::offset, "from[r] = a + (long)min((ulong)r, rows - 1) * a_row", "from[r] = a + (long)min((ulong)r / 2, rows - 1) * a_row"},
       {"matmul_panels", Edit::arithmetic, "sum[r][v] = FMA(y, x[v], sum[r][v])", "sum[r][v] = FMA(y, x[v], x[v])"},
+      {"matmul_tiles", Edit::tail, "int length = (int)min((ulong)TILE_K, k - step * TILE_K)", "int length = (int)min((ulong)TILE_K, k - step * TILE_K - 1)"},
+      {"matmul_tiles", Edit::stride, "(long)(top + r) * a_row + (long)(at + s) * a_k;", "(long)(top + r) * a_row + (long)(at + s / 2) * a_k;"},
+      {"matmul_tiles", Edit::offset, "a += a_offset, b += b_offset", "b += b_offset"},
+      {"matmul_tiles", Edit::arithmetic, "ADD_PRODUCT(x[i], y[j], sum[i][j])", "ADD_PRODUCT(x[i], y[j], x[i])"},
       {"matmul_pack", Edit::tail, "c < columns ? number_of(b", "c + 1 < columns ? number_of(b"},
       {"matmul_pack", Edit::stride, "(ulong)PANEL, n - left)", "(ulong)PANEL / 2, n - left)"},
       {"matmul_pack", Edit::offset, "(long)(first / (1 + COMPLEX)) * b_k", "0 * b_k"},

@@ -17,6 +17,14 @@ using linalg::matmul;
 
 bool takes_panels(const Device& device) { return detail::select(device.traits(), detail::MatmulProblem{}).entry == "matmul_panels"; }
 
+bool takes_tiles(const Device& device, DType dtype) {
+  try {
+    return detail::select(device.traits(), {.a = dtype, .b = dtype, .output = dtype}, "matmul_tiles").entry == "matmul_tiles";
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 TEST(Matmul, ShapesAroundTheTilesHaveTheModelsBits) {
   CLUTCH_EACH_DEVICE(device) {
     for (DType dtype : MatmulCase::kDtypes) {
@@ -30,8 +38,9 @@ TEST(Matmul, ShapesAroundTheTilesHaveTheModelsBits) {
             shape.b_shared = k % 2 == 0, shape.beta = n % 2 == 0 ? 0.75 : 0, shape.alpha = m % 2 == 0 ? -1.5 : 1;
             shape.epilogue = (m + n) % 2 == 0;
             DType result = dtype == DType::f16 && m % 2 == 0 ? DType::f32 : dtype;
-            for (std::string_view entry : {"matmul_items", "matmul_panels"}) {
+            for (std::string_view entry : {"matmul_items", "matmul_panels", "matmul_tiles"}) {
               if (entry == "matmul_panels" && !takes_panels(device)) continue;
+              if (entry == "matmul_tiles" && !takes_tiles(device, dtype)) continue;
               ASSERT_EQ(run_once(device, MatmulCase::problem(entry, dtype, dtype, shape, seed(), result)), "")
                   << entry << " " << name(dtype) << " " << m << " " << n << " " << k << " turned " << turn;
             }
@@ -196,7 +205,9 @@ TEST(Matmul, SelectionByTraits) {
   EXPECT_NE(message_of([&] { detail::select(traits, detail::MatmulProblem{.a = DType::f64, .b = DType::f64, .output = DType::f64}); }).find("fp64"),
             std::string::npos);
   traits.type = DeviceType::gpu, traits.max_work_group = 256;
-  EXPECT_EQ(detail::select(traits, detail::MatmulProblem{}).entry, "matmul_items");
+  EXPECT_EQ(detail::select(traits, detail::MatmulProblem{}).entry, "matmul_items") << "without local memory";
+  traits.local_bytes = 65536;
+  EXPECT_EQ(detail::select(traits, detail::MatmulProblem{}).entry, "matmul_tiles");
 }
 
 }  // namespace
