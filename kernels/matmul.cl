@@ -2,13 +2,14 @@
 // matmul_panels: tiles of ROWS rows and VECTORS vectors of columns in registers; k goes by blocks whose pieces of a and b stay in a core's caches, while
 // sums wait in private memory. B_AT says how b comes: PACKED in panels of a tile's columns, row after row (by matmul_pack); as it lies (DIRECT); or
 // INSIDE, when items bring blocks of it into private memory.
+// With DOT its numbers are words of four bytes, by matmul_dot_rows and matmul_dot_pack, and sums of products an instruction (1) or spelled out (2).
 // matmul_tiles: tiles of TILE_M x TILE_N in work-groups with local memory, double-buffered along k. matmul_items: the reference, any strides.
 // Every element is one chain of fma in the order of k; with INTEGER, exact modulo 2^32. Complex numbers are pairs of real columns: (re, im) times
 // rows (re, im) and (-im, re).
 // Ownership: an item of matmul_panels takes `rows_each` rows by `panels_each` panels of the result; of matmul_pack PACK_ROWS rows of a panel; of
 // matmul_items an element. A group of matmul_tiles takes a tile.
 // Local memory: matmul_tiles, 2 x TILE_K x (TILE_M + TILE_N) numbers.
-// Needs: A_NAME (a of matmul_items and matmul_tiles), B_NAME (b as it is read), O_NAME (what beta reads), ACC (compute type), INTEGER, COMPLEX, B_AT,
+// Needs: A_NAME (a of matmul_items and matmul_tiles), B_NAME (b as it is read), O_NAME (what beta reads), ACC (compute type), INTEGER, COMPLEX, DOT, B_AT,
 // ROWS, VECTORS, BLOCK_K, HELD_TILES (most tiles of an item), PACK_ROWS, TILE_M, TILE_N, ITEMS_DOWN and ITEMS_ACROSS (of matmul_tiles), GROUPED (work-groups
 // have several items), expression.clh (of the epilogue, whose operand 0 is what it reads as well as what it writes), and what the included files need.
 #include "common/expr.clh"
@@ -27,7 +28,20 @@
 #include "expression.clh"
 
 #define LANES WIDTH
-#ifdef ACC_IS_F64
+#if DOT
+#define V VI
+#define ACC_NAME i32
+#define FMA(a, b, c) dot_of_bytes(a, b, c)
+// To each lane of `sum` the products of four bytes of a, unsigned, and of b, signed.
+static inline VI dot_of_bytes(VI a, VI b, VI sum) {
+#if DOT == 1
+  __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+#else
+  for (int i = 0; i < 32; i += 8) sum = CLUTCH_WRAP_32(sum, +, CLUTCH_AS_VU((a >> i & 255) * (b << (24 - i) >> 24)));
+#endif
+  return sum;
+}
+#elif defined(ACC_IS_F64)
 #define V VD
 #define ACC_NAME f64
 #define FMA(a, b, c) fma(a, b, c)
@@ -45,7 +59,11 @@
 #if INTEGER
 #define SUM VI
 #define SUM_ONE int
+#if DOT
+#define TO_ACC(x) (x)
+#else
 #define TO_ACC(x) CLUTCH_I_TO_VF(x)
+#endif
 #define SCALED(sum, alpha) CLUTCH_WRAP_32(sum, *, (SUM)(alpha))
 #define PLUS(beta, before, sum) CLUTCH_WRAP_32(sum, +, CLUTCH_WRAP_32((SUM)(beta), *, before))
 #else
@@ -66,7 +84,6 @@
 #define LOAD_WHOLE_3(dtype) LOAD_WHOLE_OF(3, dtype)
 #define LOAD_WHOLE_4(dtype) LOAD_WHOLE_OF(4, dtype)
 #define LOAD_WHOLE_5(dtype) LOAD_WHOLE_OF(5, dtype)
-#define LOAD_WHOLE_6(dtype) LOAD_WHOLE_OF(6, dtype)
 #define POSITION_WHOLE(k) ((VL)place[k] + CLUTCH_IOTA_VL * (VL)stride[k][1])
 #define STORE_WHOLE(k, dtype, x) CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), place[k], x)
 
@@ -78,7 +95,6 @@
 #define LOAD_PLACES_3(dtype) LOAD_PLACES_OF(3, dtype)
 #define LOAD_PLACES_4(dtype) LOAD_PLACES_OF(4, dtype)
 #define LOAD_PLACES_5(dtype) LOAD_PLACES_OF(5, dtype)
-#define LOAD_PLACES_6(dtype) LOAD_PLACES_OF(6, dtype)
 #define POSITION_PLACES(k) clutch_positions(at[k])
 #define STORE_PLACES(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], count, x)
 
@@ -100,7 +116,7 @@ static inline void finish(SUM acc, ulong of, ulong row, ulong column, int count,
   CLUTCH_EXPRESSION(LOAD_PLACES, POSITION_PLACES, STORE_PLACES)
 }
 
-#ifndef CLUTCH_ENTRY_matmul_items
+#if !defined(CLUTCH_ENTRY_matmul_items) && !DOT
 // A real number of row r and column c of b, counted from element `from`.
 static inline ACC number_of(__global const uchar* b, long from, ulong r, ulong c, long b_k, long b_n) {
 #if COMPLEX
@@ -206,7 +222,8 @@ typedef struct {
 
 // Adds k elements of the chains of a tile to `held`: rows from `a` on, which lie a_row apart, of which the last ones may not exist, and a panel from
 // `at` on. first: nothing came before.
-static inline void add_tile(__global const ACC* a, long a_row, long a_k, B_PARAMS, long b_k, ulong k, ulong rows, SUM* held, int first, Fetch* fetch) {
+static inline void add_tile(__global const ACC* a, long a_row, long a_k, B_PARAMS, long b_k, ulong k, ulong rows, SUM* held, int first, int shift,
+                            Fetch* fetch) {
   V sum[ROWS][VECTORS];
   __global const ACC* from[ROWS];
 #pragma unroll
@@ -214,7 +231,9 @@ static inline void add_tile(__global const ACC* a, long a_row, long a_k, B_PARAM
     from[r] = a + (long)min((ulong)r, rows - 1) * a_row;  // rows past the last one are that one again, and not stored
 #pragma unroll
     for (int v = 0; v < VECTORS; ++v)
-#if INTEGER
+#if DOT
+      sum[r][v] = first ? (V)shift * loadv_i32(b, at - PANEL + v * LANES) : held[r * VECTORS + v];
+#elif INTEGER
       sum[r][v] = (V)0;
 #else
       sum[r][v] = first ? (V)0 : held[r * VECTORS + v];
@@ -242,7 +261,7 @@ static inline void add_tile(__global const ACC* a, long a_row, long a_k, B_PARAM
   for (int r = 0; r < ROWS; ++r)
 #pragma unroll
     for (int v = 0; v < VECTORS; ++v)
-#if INTEGER
+#if INTEGER && !DOT
       held[r * VECTORS + v] = CLUTCH_WRAP_32(CLUTCH_TO_VI(sum[r][v]), +, first ? (VI)0 : held[r * VECTORS + v]);
 #else
       held[r * VECTORS + v] = sum[r][v];
@@ -250,8 +269,8 @@ static inline void add_tile(__global const ACC* a, long a_row, long a_k, B_PARAM
 }
 
 static inline void matmul_panels_body(CLUTCH_ID_PARAMS, __global const ACC* a, __global const uchar* b, ulong m, ulong n, ulong k, ulong batch, long a_row,
-                                      long a_k, long a_batch, long b_k, long b_n, long b_panel, long b_batch, ulong rows_each, ulong panels_each, uint flat,
-                                      SUM_ONE alpha, SUM_ONE beta, const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+                                      long a_k, long a_batch, long b_k, long b_n, long b_panel, long b_batch, int shift, ulong rows_each, ulong panels_each,
+                                      uint flat, SUM_ONE alpha, SUM_ONE beta, const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   const ulong panels = (n + PANEL - 1) / PANEL, across = (panels + panels_each - 1) / panels_each, down = (m + rows_each - 1) / rows_each;
   SUM held[HELD_TILES * ROWS * VECTORS];
 #if B_AT == INSIDE
@@ -264,7 +283,7 @@ static inline void matmul_panels_body(CLUTCH_ID_PARAMS, __global const ACC* a, _
       const ulong length = min((ulong)BLOCK_K, k - at);
       ends = k - at <= BLOCK_K;
       for (ulong p = first; p < end; ++p) {
-        const long from = (long)of * b_batch + (long)p * b_panel + (long)at * b_k;
+        const long from = (long)of * b_batch + (long)p * b_panel + (long)at * b_k + (DOT ? PANEL : 0);
         // What comes next is fetched meanwhile: the next panel, or the first one of the next block.
         const long next = p + 1 < end ? from + b_panel : (long)of * b_batch + (long)first * b_panel + (long)(at + BLOCK_K) * b_k;
         const ulong left = p + 1 < end ? length : ends ? 0 : min((ulong)BLOCK_K, k - at - BLOCK_K);
@@ -277,9 +296,9 @@ static inline void matmul_panels_body(CLUTCH_ID_PARAMS, __global const ACC* a, _
           const ulong row = top + t * ROWS, rows = min((ulong)ROWS, m - row);
           SUM* sums = held + ((p - first) * tiles + t) * ROWS * VECTORS;
 #if B_AT == INSIDE
-          add_tile(a + (long)of * a_batch + (long)row * a_row + (long)at * a_k, a_row, a_k, block, 0, VECTORS, length, rows, sums, at == 0, &fetch);
+          add_tile(a + (long)of * a_batch + (long)row * a_row + (long)at * a_k, a_row, a_k, block, 0, VECTORS, length, rows, sums, at == 0, shift, &fetch);
 #else
-          add_tile(a + (long)of * a_batch + (long)row * a_row + (long)at * a_k, a_row, a_k, b, from, b_k, length, rows, sums, at == 0, &fetch);
+          add_tile(a + (long)of * a_batch + (long)row * a_row + (long)at * a_k, a_row, a_k, b, from, b_k, length, rows, sums, at == 0, shift, &fetch);
 #endif
           if (!ends) continue;
           for (ulong r = 0; r < rows; ++r)
@@ -295,13 +314,78 @@ static inline void matmul_panels_body(CLUTCH_ID_PARAMS, __global const ACC* a, _
 }
 
 __kernel void matmul_panels(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k,
-                            ulong batch, long a_row, long a_k, long a_batch, long b_k, long b_n, long b_panel, long b_batch, ulong rows_each, ulong panels_each,
-                            uint flat, SUM_ONE alpha, SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+                            ulong batch, long a_row, long a_k, long a_batch, long b_k, long b_n, long b_panel, long b_batch, int shift, ulong rows_each,
+                            ulong panels_each, uint flat, SUM_ONE alpha,
+                            SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   IDX stride[OPERANDS][RANK_LANES];
   CLUTCH_STRIDES(stride)
-  matmul_panels_body(CLUTCH_IDS, (__global const ACC*)(a + a_offset), b + b_offset, m, n, k, batch, a_row, a_k, a_batch, b_k, b_n, b_panel, b_batch, rows_each,
-                     panels_each, flat, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+  matmul_panels_body(CLUTCH_IDS, (__global const ACC*)(a + a_offset), b + b_offset, m, n, k, batch, a_row, a_k, a_batch, b_k, b_n, b_panel, b_batch, shift,
+                     rows_each, panels_each, flat, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_matmul_dot_rows
+// Rows of a in words of four bytes, zero past the last one; those of signed bytes plus 128.
+static inline void matmul_dot_rows_body(CLUTCH_ID_PARAMS, __global uint* words, __global const uchar* a, ulong m, ulong k, long a_row, long a_k, long a_batch,
+                                        ulong batch, uint flip) {
+  const ulong each = (k + 3) / 4;
+  for (ulong i = group * lanes + lane; i < batch * m; i += groups * lanes) {
+    __global const uchar* from = a + (long)(i / m) * a_batch + (long)(i % m) * a_row;
+    __global uint* to = words + i * each;
+    for (ulong w = 0; w < each; ++w) {
+      uint word = 0;
+      for (uint byte = 0; byte < 4; ++byte) word |= (uint)(4 * w + byte < k ? from[(long)(4 * w + byte) * a_k] : 0) << 8 * byte;
+      to[w] = word ^ flip;
+    }
+  }
+}
+
+__kernel void matmul_dot_rows(CLUTCH_PREDICATE __global uchar* words, ulong words_offset, __global const uchar* a, ulong a_offset, ulong m, ulong k, long a_row,
+                              long a_k, long a_batch, ulong batch, uint flip) {
+  CLUTCH_IF_PREDICATE
+  matmul_dot_rows_body(CLUTCH_IDS, (__global uint*)(words + words_offset), a + a_offset, m, k, a_row, a_k, a_batch, batch, flip);
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_matmul_dot_pack
+// Panels of b in words of four rows, behind a row of its columns' sums. An item takes a panel.
+static inline void matmul_dot_pack_body(CLUTCH_ID_PARAMS, __global int* panels, __global const uchar* b, ulong k, ulong n, long b_k, long b_n, long b_batch,
+                                        ulong batch) {
+  const ulong across = (n + PANEL - 1) / PANEL, each = (k + 3) / 4;
+  for (ulong i = group * lanes + lane; i < batch * across; i += groups * lanes) {
+    const ulong panel = i % across, left = panel * PANEL, columns = min((ulong)PANEL, n - left);
+    __global const uchar* from = b + (long)(i / across) * b_batch + (long)left * b_n;
+    __global int* to = panels + i * (each + 1) * PANEL;
+    for (ulong v = 0; v < PANEL; v += LANES) {
+      VI sum = 0;
+      for (ulong w = 0; w < each; ++w) {
+        VI word = 0;
+        for (uint byte = 0; byte < 4; ++byte) {
+          const ulong row = 4 * w + byte;
+          if (row >= k) continue;
+          VI x;
+          if (b_n == 1 && v + LANES <= columns) {
+            x = loadv_i8(from, (long)row * b_k + (long)v);
+          } else {
+            int some[LANES];
+            for (ulong l = 0; l < LANES; ++l) some[l] = v + l < columns ? (int)load_i8(from, (long)row * b_k + (long)(v + l) * b_n) : 0;
+            x = CLUTCH_FILL(some);
+          }
+          sum += x;
+          word |= (x & 255) << 8 * (int)byte;
+        }
+        storev_i32((__global uchar*)to, (long)((w + 1) * PANEL + v), word);
+      }
+      storev_i32((__global uchar*)to, (long)v, sum);
+    }
+  }
+}
+
+__kernel void matmul_dot_pack(CLUTCH_PREDICATE __global uchar* panels, ulong panels_offset, __global const uchar* b, ulong b_offset, ulong k, ulong n, long b_k,
+                              long b_n, long b_batch, ulong batch) {
+  CLUTCH_IF_PREDICATE
+  matmul_dot_pack_body(CLUTCH_IDS, (__global int*)(panels + panels_offset), b + b_offset, k, n, b_k, b_n, b_batch, batch);
 }
 #endif
 

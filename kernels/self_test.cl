@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows how a device rounds: the host compares with results it knows to be right. One item per element.
+// Shows how a device rounds: the host compares with results it knows to be right. One item per element. And whether it takes an instruction of the
+// CPU's that its compiler does not know of.
 // Needs nothing. Source: the traits fma_exact, divide_exact, sqrt_exact and denormals.
 #include "common/launch.clh"
 
@@ -14,3 +15,13 @@ __kernel void self_test_rounding(__global uchar* out, ulong out_offset, __global
     y[4 * i + 3] = a * b;
   }
 }
+
+// Sixteen dot products of four bytes, as matmul.cl has them.
+#ifdef CLUTCH_ENTRY_self_test_dot
+__kernel void self_test_dot(__global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset) {
+  __global const int16* x = (__global const int16*)(in + in_offset);
+  int16 a = x[0], b = x[1], sum = x[2];
+  __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+  *(__global int16*)(out + out_offset) = sum;
+}
+#endif

@@ -4,6 +4,7 @@
 
 #include "ops/matmul_plan.hpp"
 #include "ops/traced.hpp"
+#include "runtime/dot_products.hpp"
 #include "runtime/quirks.hpp"
 #include "runtime/storage.hpp"
 
@@ -17,6 +18,7 @@ struct linalg::PackedMatrix::State {
   Dims sizes;
   DType dtype;
   Tensor panels;    ///< (batch, panels, k, columns of a panel) in the compute type, or undefined:
+  bool words;       ///< panels of words of four bytes, behind their columns' sums
   Tensor original;  ///< on devices that do not take panels, a contiguous copy
 };
 
@@ -149,6 +151,12 @@ std::string fits_panels(const DeviceTraits& traits, const MatmulProblem& p) {
   return computes(traits, p);
 }
 
+std::string fits_dot(const DeviceTraits& traits, const MatmulProblem& p) {
+  if (!is_byte(p.a) || p.b != DType::i8) return "it is for products of i8 or u8 with i8";
+  if (row_tuning(traits).local != 1) return "a group is no thread";
+  return computes(traits, p);
+}
+
 /// Items of a group of matmul_tiles: 16 x 16, 8 x 16 or 8 x 8.
 int items_of_tiles(const DeviceTraits& t) { return t.max_work_group >= 256 ? 256 : t.max_work_group >= 128 ? 128 : 64; }
 std::string fits_tiles(const DeviceTraits& traits, const MatmulProblem& p) {
@@ -158,7 +166,11 @@ std::string fits_tiles(const DeviceTraits& traits, const MatmulProblem& p) {
   return computes(traits, p);
 }
 
-constexpr std::array<Implementation<MatmulProblem>, 3> kImplementations{{
+constexpr std::array<Implementation<MatmulProblem>, 4> kImplementations{{
+    {"matmul_dot",
+     [](const DeviceTraits& t, const MatmulProblem& p) {
+       return p.dots && row_tuning(t).width == 16 && !p.wide ? fits_dot(t, p) : std::string("dot products of bytes have not been seen to work");
+     }},
     {"matmul_panels",
      [](const DeviceTraits& t, const MatmulProblem& p) {
        if (row_tuning(t).local != 1 || (matmul_compute(p) == DType::f64 ? t.native_width_f64 : t.native_width_f32) < 4)
@@ -172,7 +184,8 @@ constexpr std::array<Implementation<MatmulProblem>, 3> kImplementations{{
 }};
 
 /// What is taken when it is forced.
-constexpr std::array<Implementation<MatmulProblem>, 3> kForced{{{"matmul_panels", fits_panels}, {"matmul_tiles", fits_tiles}, {"matmul_items", computes}}};
+constexpr std::array<Implementation<MatmulProblem>, 4> kForced{
+    {{"matmul_dot", fits_dot}, {"matmul_panels", fits_panels}, {"matmul_tiles", fits_tiles}, {"matmul_items", computes}}};
 
 std::string_view entry_of(const DeviceTraits& traits, const MatmulProblem& p, std::string_view forced) {
   auto list = forced.empty() ? std::span<const Implementation<MatmulProblem>>(kImplementations) : std::span<const Implementation<MatmulProblem>>(kForced);
@@ -186,16 +199,23 @@ DType matmul_compute(const MatmulProblem& p) { return p.a == DType::f64 || p.a =
 KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::string_view forced) {
   std::string_view entry = entry_of(traits, p, forced);
   const DType computed = matmul_compute(p), product = is_byte(p.a) ? DType::i32 : computed;
-  KernelPlan plan{.stem = "matmul", .entry = p.pack ? "matmul_pack" : entry, .tuning = row_tuning(traits)};
+  using Part = MatmulProblem::Part;
+  const bool dot = entry == "matmul_dot";
+  KernelPlan plan{.stem = "matmul", .entry = entry, .tuning = row_tuning(traits)};
+  if (p.part == Part::rows) plan.entry = "matmul_dot_rows";
+  if (p.part == Part::pack) plan.entry = dot ? "matmul_dot_pack" : "matmul_pack";
+  if (p.part == Part::product && dot) plan.entry = "matmul_panels";
   const bool tiles = plan.entry == "matmul_tiles", items = tiles || plan.entry == "matmul_items", integer = is_byte(p.a), complex = is_complex(p.a);
   if (items) plan.tuning.width = 1;
   set_lanes(plan, traits, computed == DType::f64 || p.wide, 1 + p.input_count + p.position_count, true, 4);
   auto stored = [&](DType d) { return d == DType::c64 ? DType::f32 : d == DType::c128 ? DType::f64 : d; };
   Defines& d = plan.defines;
-  d.set_text("A_NAME", name(stored(p.a))).set_text("B_NAME", name(items || p.pack || p.place != MatmulPlace::packed ? stored(p.b) : computed));
+  const DType number = dot ? DType::i32 : computed;  // what panels hold
+  const bool as_it_lies = items || p.part != Part::product || p.place != MatmulPlace::packed;
+  d.set_text("A_NAME", name(stored(p.a))).set_text("B_NAME", name(as_it_lies ? stored(p.b) : number));
   // What beta reads is computed as the product is; where it is not, there is no beta.
   d.set_text("O_NAME", name(is_complex(p.output) ? computed : compute_dtype(p.output, kOp) == product ? p.output : product));
-  d.set_type("ACC", computed).set("INTEGER", integer).set("COMPLEX", complex);
+  d.set_type("ACC", number).set("INTEGER", integer).set("COMPLEX", complex).set("DOT", !dot ? 0 : p.dots && plan.tuning.width == 16 ? 1 : 2);
   if (tiles) {
     plan.tuning.local = static_cast<std::uint64_t>(items_of_tiles(traits));
     d.set("TILE_M", kMatmulTile).set("TILE_N", kMatmulTile).set("ITEMS_DOWN", plan.tuning.local == 256 ? 16 : 8);
@@ -203,9 +223,9 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   }
   if (items) return plan;
   d.set("VECTORS", p.vectors).set("PACK_ROWS", kMatmulPackRows);
-  if (p.pack) return plan;
+  if (p.part != Part::product) return plan;
   d.set("B_AT", static_cast<int>(p.place)).set("ROWS", p.rows);
-  d.set("B_BYTES", bits(p.place == MatmulPlace::packed ? computed : stored(p.b)) / 8);
+  d.set("B_BYTES", bits(as_it_lies ? stored(p.b) : number) / 8);
   d.set("BLOCK_K", p.block).set("HELD_TILES", kMatmulHeldTiles);
   if (plan.tuning.local > 1) d.set("GROUPED", 1);
   return plan;
@@ -218,7 +238,7 @@ namespace {
 /// The plan's kernel with its printed epilogue.
 const BuiltPlan& plan_of(const MatmulCall& c, const MatmulProblem& p) {
   return c.runtime->plans().find<BuiltPlan>(kOp, p, c.options.implementation, [&] {
-    KernelPlan selected = select(c.runtime->traits(), p, p.pack ? std::string_view() : c.options.implementation);
+    KernelPlan selected = select(c.runtime->traits(), p, c.options.implementation);
     const DType computed = matmul_compute(p), product = is_byte(p.a) ? DType::i32 : computed;
     const DType output = is_complex(p.output) ? computed : p.output;
     const ExprFunction& f = c.f->empty() ? identity(product) : *c.f;
@@ -308,12 +328,15 @@ void run(MatmulCall& c, const Stream& stream) {
   const DType computed = matmul_compute(p), product = is_byte(p.a) ? DType::i32 : computed;
   const bool complex = is_complex(p.a);
   const DeviceTraits& traits = c.runtime->traits();
-  const bool panels = entry_of(traits, p, c.options.implementation) == "matmul_panels";
-  Tensor a = c.a;
-  if (panels && !complex && a.dtype() != computed) a = a.to(computed, {}, stream);
-  if (complex && a.strides()[a.rank() - 1] != 1 && a.sizes()[a.rank() - 1] > 1) a = a.contiguous(stream);
   const bool packed_given = c.b->packed() != nullptr, is_packed = packed_given && c.b->packed()->state()->panels.defined();
-  if (is_packed && !panels) throw Error(ErrorCode::not_supported, kOp, "matmul_items takes no PackedMatrix");
+  if (is_byte(p.a)) p.dots = dot_products(*c.runtime);
+  if (is_packed && is_byte(p.a)) c.options.implementation = c.b->packed()->state()->words ? "matmul_dot" : "matmul_panels";
+  const std::string_view entry = entry_of(traits, p, c.options.implementation);
+  const bool dot = entry == "matmul_dot", panels = dot || entry == "matmul_panels";
+  Tensor a = c.a;
+  if (panels && !dot && !complex && a.dtype() != computed) a = a.to(computed, {}, stream);
+  if (complex && a.strides()[a.rank() - 1] != 1 && a.sizes()[a.rank() - 1] > 1) a = a.contiguous(stream);
+  if (is_packed && !panels) throw Error(ErrorCode::not_supported, kOp, fmt::format("{} takes no PackedMatrix", entry));
   const Tensor& b = memory_of(*c.b);
   const std::int64_t parts = complex ? 2 : 1;
 
@@ -370,25 +393,29 @@ void run(MatmulCall& c, const Stream& stream) {
   Tiling tiling;
   const std::int64_t width = row_tuning(traits).width, lanes = computed == DType::f64 || p.wide ? std::max<std::int64_t>(1, width / 2) : width;
   if (panels) {
-    if (row_tuning(traits).local == 1) tiling = tiling_of(rows, n, k, batch, lanes, ob.column == 1, complex, bits(p.b), traits.compute_units, is_packed);
+    if (row_tuning(traits).local == 1) tiling = tiling_of(rows, n, k, batch, lanes, ob.column == 1, complex || dot, bits(p.b), traits.compute_units, is_packed);
     if (is_packed) tiling.vectors = b.sizes()[3] / lanes;
     p.rows = static_cast<std::uint8_t>(tiling.rows), p.vectors = static_cast<std::uint8_t>(tiling.vectors);
     p.block = tiling.block, p.place = tiling.place;
   }
   const BuiltPlan* plan = &plan_of(c, p);
-  const std::int64_t panel = tiling.vectors * lanes, columns = parts * n, length = parts * k, across = (columns + panel - 1) / panel;
+  // Words of four bytes stand for numbers where those are multiplied; their panels begin with a row of sums.
+  const std::int64_t panel = tiling.vectors * lanes, columns = parts * n, length = dot ? (k + 3) / 4 : parts * k, across = (columns + panel - 1) / panel;
+  const std::int64_t of_panel = (length + dot) * panel;
   const bool packs = panels && tiling.place == MatmulPlace::packed && !is_packed;
   const std::int64_t packed_batch = batch_stride(2) == 0 ? 1 : batch;
-  const BuiltPlan* pack = nullptr;
-  if (packs) {
-    MatmulProblem of_pack = p;
-    of_pack.pack = true;
-    pack = &plan_of(c, of_pack);
-  }
+  auto plan_of_part = [&](MatmulProblem::Part of) {
+    MatmulProblem q = p;
+    q.part = of;
+    return &plan_of(c, q);
+  };
+  const BuiltPlan* pack = packs ? plan_of_part(MatmulProblem::Part::pack) : nullptr;
+  const BuiltPlan* to_words = dot ? plan_of_part(MatmulProblem::Part::rows) : nullptr;
 
   Encoder encoder(stream, kOp);
-  Tensor packed;
-  if (packs) packed = encoder.scratch({std::max<std::int64_t>(1, packed_batch * across * length * panel)}, computed);
+  Tensor packed, words;
+  if (packs) packed = encoder.scratch({std::max<std::int64_t>(1, packed_batch * across * of_panel)}, dot ? DType::i32 : computed);
+  if (dot) words = encoder.scratch({std::max<std::int64_t>(1, batch * rows * length)}, DType::i32);
   auto number = [&](double v, const char* what) {
     if (product == DType::f64) return (void)encoder.value(v, what);
     if (product == DType::i32) return (void)encoder.value(static_cast<std::int32_t>(v), what);
@@ -403,19 +430,29 @@ void run(MatmulCall& c, const Stream& stream) {
     Tensor a_part = part(oa, batch_stride(1), rows, k, at[1]);
     Tensor b_part = is_packed ? b : part(ob, batch_stride(2), k, n, at[2]);
     if (packs) {
-      encoder.output(packed).input(b_part, "b").value(u(length)).value(u(columns)).value(ob.row).value(ob.column).value(batch_stride(2));
+      encoder.output(packed).input(b_part, "b").value(u(dot ? k : length)).value(u(columns)).value(ob.row).value(ob.column).value(batch_stride(2));
       encoder.value(u(packed_batch));
-      encoder.dispatch(pack->kernel, item_geometry(u(packed_batch * across * ((length + kMatmulPackRows - 1) / kMatmulPackRows)), pack->tuning.local));
+      encoder.dispatch(pack->kernel,
+                       item_geometry(u(packed_batch * across * (dot ? 1 : (length + kMatmulPackRows - 1) / kMatmulPackRows)), pack->tuning.local));
     }
-    encoder.input(a_part, "a");
+    const bool is_signed = p.a == DType::i8;
+    if (dot) {
+      encoder.output(words).input(a_part, "a").value(u(rows)).value(u(k)).value(oa.row).value(oa.column).value(batch_stride(1)).value(u(batch));
+      encoder.value(is_signed ? 0x80808080u : 0u);
+      encoder.dispatch(to_words->kernel, item_geometry(u(batch * rows), to_words->tuning.local));
+    }
+    encoder.input(dot ? words : a_part, "a");
     packs ? encoder.input(packed, "b") : encoder.input(is_packed && at[2] > 0 ? b.slice(0, at[2] / b.strides()[0], b.sizes()[0]) : b_part, "b");
     encoder.value(u(rows)).value(u(columns)).value(u(panels ? length : k)).value(u(batch));
     const std::int64_t scale = panels ? parts : 1;
-    encoder.value(scale * oa.row).value(panels && complex ? 1 : oa.column).value(scale * batch_stride(1));
+    if (dot)
+      encoder.value(length).value(std::int64_t{1}).value(rows * length);
+    else
+      encoder.value(scale * oa.row).value(panels && complex ? 1 : oa.column).value(scale * batch_stride(1));
     std::int64_t items = batch * rows * columns;
     if (panels) {
       if (tiling.place == MatmulPlace::packed)
-        encoder.value(panel).value(std::int64_t{1}).value(length * panel).value(batch_stride(2) == 0 ? std::int64_t{0} : across * length * panel);
+        encoder.value(panel).value(std::int64_t{1}).value(of_panel).value(batch_stride(2) == 0 ? std::int64_t{0} : across * of_panel);
       else
         encoder.value(ob.row).value(ob.column).value(panel * ob.column).value(batch_stride(2));
       // Blocks of rows and panels for each item: as large as leaves every core several.
@@ -424,7 +461,7 @@ void run(MatmulCall& c, const Stream& stream) {
       while (rows_each * panels_each > kMatmulHeldTiles) rows_each = (rows_each + 1) / 2;
       auto count = [&] { return batch * ((tiles + rows_each - 1) / rows_each) * ((across + panels_each - 1) / panels_each); };
       while (count() < 8 * traits.compute_units && (rows_each > 1 || panels_each > 1)) panels_each > 1 ? panels_each /= 2 : rows_each = (rows_each + 1) / 2;
-      encoder.value(u(rows_each * tiling.rows)).value(u(panels_each)).value(static_cast<std::uint32_t>(flat));
+      encoder.value(dot && is_signed ? -128 : 0).value(u(rows_each * tiling.rows)).value(u(panels_each)).value(static_cast<std::uint32_t>(flat));
       items = count();
     } else {
       encoder.value(ob.row).value(ob.column).value(batch_stride(2));
@@ -527,28 +564,30 @@ PackedMatrix::PackedMatrix(const Tensor& b, const Stream& given) {
   auto state = std::make_shared<State>();
   state->sizes = b.sizes(), state->dtype = b.dtype();
   MatmulProblem p{.a = b.dtype(), .b = b.dtype(), .output = c.output};
-  if (entry_of(c.runtime->traits(), p, {}) != "matmul_panels") {
+  if (is_byte(p.b)) p.dots = dot_products(*c.runtime);
+  const std::string_view entry = entry_of(c.runtime->traits(), p, {});
+  state->words = entry == "matmul_dot";
+  if (!state->words && entry != "matmul_panels") {
     state->original = b.clone(stream);
     state_ = std::move(state);
     return;
   }
-  p.pack = true;
+  p.part = MatmulProblem::Part::pack;
   const BuiltPlan& plan = plan_of(c, p);
-  const DType computed = matmul_compute(p);
-  const std::int64_t parts = is_complex(p.b) ? 2 : 1, lanes = plan.tuning.width;
-  const std::int64_t panel = kMatmulVectors * lanes, k = b.sizes()[b.rank() - 2], n = b.sizes()[b.rank() - 1], length = parts * k;
-  const std::int64_t across = (parts * n + panel - 1) / panel;
+  const std::int64_t parts = is_complex(p.b) ? 2 : 1, panel = kMatmulVectors * plan.tuning.width;
+  const std::int64_t k = b.sizes()[b.rank() - 2], n = b.sizes()[b.rank() - 1], length = parts * k, across = (parts * n + panel - 1) / panel;
   std::int64_t batch = 1;
   for (int d = 0; d < b.rank() - 2; ++d) batch *= b.sizes()[d];
   Tensor matrices =
       batch == 1 ? b.as_strided({1, k, n}, {0, b.strides()[b.rank() - 2], b.strides()[b.rank() - 1]}, 0) : b.contiguous(stream).reshape({batch, k, n});
-  state->panels = v0::empty({batch, across, length, panel}, {.dtype = computed, .device = stream.device()}, stream);
+  state->panels = v0::empty({batch, across, state->words ? (k + 3) / 4 + 1 : length, panel},
+                            {.dtype = state->words ? DType::i32 : matmul_compute(p), .device = stream.device()}, stream);
   if (state->panels.numel() > 0) {
     Encoder encoder(stream, "linalg::PackedMatrix");
     const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
     encoder.output(state->panels).input(matrices).value(u(length)).value(u(parts * n));
     encoder.value(matrices.strides()[1]).value(matrices.strides()[2]).value(matrices.strides()[0]).value(u(batch));
-    encoder.dispatch(plan.kernel, item_geometry(u(batch * across * ((length + kMatmulPackRows - 1) / kMatmulPackRows)), plan.tuning.local));
+    encoder.dispatch(plan.kernel, item_geometry(u(batch * across * (state->words ? 1 : (length + kMatmulPackRows - 1) / kMatmulPackRows)), plan.tuning.local));
   }
   state_ = std::move(state);
 }

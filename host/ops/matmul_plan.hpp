@@ -9,7 +9,7 @@
 namespace clutch::inline v0::detail {
 
 /// Most tensors that an epilogue reads in the kernel.
-inline constexpr std::size_t kMatmulInputs = 6;
+inline constexpr std::size_t kMatmulInputs = 5;
 
 /// How the kernels that work on panels read b.
 enum class MatmulPlace : std::uint8_t { packed, direct, inside };
@@ -21,8 +21,9 @@ struct MatmulProblem {
   DType a = DType::f32, b = DType::f32, output = DType::f32;
   std::array<DType, kMatmulInputs> inputs{};
   std::uint8_t input_count = 0, position_count = 0;
-  bool pack = false;  ///< the kernel that brings b into panels
-  bool wide = false;  ///< the epilogue has 64-bit values
+  enum class Part : std::uint8_t { product, pack, rows } part = Part::product;  ///< rows: those of a in words of bytes
+  bool wide = false;                                                            ///< the epilogue has 64-bit values
+  bool dots = false;                                                            ///< the device has been seen to have dot products of bytes
   MatmulPlace place = MatmulPlace::packed;
   std::uint8_t rows = 6, vectors = 4;  ///< of a register tile
 };

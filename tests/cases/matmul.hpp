@@ -85,7 +85,7 @@ struct MatmulCase {
   }
 
   static Problem problem(std::string_view entry, DType of_a, DType of_b, const Shape& s, std::uint64_t seed, DType result) {
-    const bool helper = entry == "matmul_pack";
+    const bool dot = entry.starts_with("matmul_dot"), helper = entry == "matmul_pack" || dot;
     Problem p{.name = std::string(name(of_a)), .entry = entry, .needs_fp64 = of_a == DType::f64, .is_helper = helper};
     const std::int64_t matrices = s.b_shared ? 1 : s.batch;
     auto strides = [](std::int64_t rows, std::int64_t columns, bool turned) {
@@ -102,9 +102,10 @@ struct MatmulCase {
     p.inputs.push_back({beside, {s.m, 1}, {}, values(s.m, beside, seed + 4)});
     p.output = {result, {s.batch, s.m, s.n}, {}, p.inputs[2].raw};
     fill(s, p);
-    p.run = [s, entry, helper](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+    const std::string_view forced = dot ? std::string_view("matmul_dot") : helper || s.packed ? std::string_view() : entry;
+    p.run = [s, forced](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
       if (s.beta != 0) copy_(out, in[2], {}, stream);
-      const linalg::MatmulOptions options{.alpha = s.alpha, .beta = s.beta, .implementation = helper || s.packed ? std::string_view() : entry};
+      const linalg::MatmulOptions options{.alpha = s.alpha, .beta = s.beta, .implementation = forced};
       linalg::PackedMatrix packed;
       if (s.packed) packed = linalg::PackedMatrix(in[1], stream);
       const linalg::MatrixOperand b = s.packed ? linalg::MatrixOperand(packed) : linalg::MatrixOperand(in[1]);
@@ -129,6 +130,10 @@ struct MatmulCase {
       all.push_back(problem("matmul_tiles", dtype, dtype, {.m = 9, .n = 130, .k = 32, .b_turned = true, .epilogue = true}, seed + 7, dtype));
     }
     all.push_back(problem("matmul_items", DType::i8, DType::i8, {.m = 5, .n = 9, .k = 30, .epilogue = true}, seed + 3, DType::f32));
+    all.push_back(problem("matmul_dot_rows", DType::i8, DType::i8, {.m = 7, .n = 70, .k = 37, .batch = 2, .a_turned = true, .alpha = 2, .beta = 3}, seed + 8,
+                          DType::i32));
+    all.push_back(problem("matmul_dot_rows", DType::u8, DType::i8, {.m = 9, .n = 150, .k = 1100, .epilogue = true}, seed + 9, DType::f32));
+    all.push_back(problem("matmul_dot_pack", DType::i8, DType::i8, {.m = 7, .n = 70, .k = 37, .batch = 2, .b_turned = true}, seed + 10, DType::i32));
     all.push_back(
         problem("matmul_pack", DType::f32, DType::f32, {.m = 9, .n = 140, .k = 70, .batch = 2, .b_turned = true, .packed = true}, seed + 4, DType::f32));
     all.push_back(
@@ -149,6 +154,14 @@ struct MatmulCase {
       {"matmul_tiles", Edit::stride, "(long)(top + r) * a_row + (long)(at + s) * a_k;", "(long)(top + r) * a_row + (long)(at + s / 2) * a_k;"},
       {"matmul_tiles", Edit::offset, "a += a_offset, b += b_offset", "b += b_offset"},
       {"matmul_tiles", Edit::arithmetic, "ADD_PRODUCT(x[i], y[j], sum[i][j])", "ADD_PRODUCT(x[i], y[j], x[i])"},
+      {"matmul_dot_rows", Edit::tail, "4 * w + byte < k ?", "4 * w + byte + 1 < k ?"},
+      {"matmul_dot_rows", Edit::stride, "(long)(4 * w + byte) * a_k", "(long)(4 * w) * a_k"},
+      {"matmul_dot_rows", Edit::offset, "a + a_offset", "a"},
+      {"matmul_dot_rows", Edit::arithmetic, "word ^ flip", "word"},
+      {"matmul_dot_pack", Edit::tail, "if (row >= k) continue", "if (row + 1 >= k) continue"},
+      {"matmul_dot_pack", Edit::stride, "(long)row * b_k + (long)(v + l) * b_n", "(long)row * b_k + (long)(v + l / 2) * b_n"},
+      {"matmul_dot_pack", Edit::offset, "b + b_offset", "b"},
+      {"matmul_dot_pack", Edit::arithmetic, "sum += x", "sum -= x"},
       {"matmul_pack", Edit::tail, "c < columns ? number_of(b", "c + 1 < columns ? number_of(b"},
       {"matmul_pack", Edit::stride, "(ulong)PANEL, n - left)", "(ulong)PANEL / 2, n - left)"},
       {"matmul_pack", Edit::offset, "(long)(first / (1 + COMPLEX)) * b_k", "0 * b_k"},

@@ -79,7 +79,7 @@ CLUTCH_API void matmul_out(const Tensor& out, const Tensor& a, const MatrixOpera
 /// f(alpha a b, inputs ...), element by element, in the kernel that multiplies: bias, activation, residual, scales, any traced function. The function's
 /// first input is the compute type's number of the product (i32 for integers), unrounded; the others are tensors that broadcast to the result
 /// (*, m, n); positions are places in it. Not for complex operands. The result's dtype: `dtype`; else what the function casts to; else f16 or bf16
-/// where operands are and the function gives f32; else what it gives. More than 6 inputs, or positions in batch dims, take a second launch with the
+/// where operands are and the function gives f32; else what it gives. More than 5 inputs, or positions in batch dims, take a second launch with the
 /// same bits.
 /// Errors: as above, and as map().
 CLUTCH_API Tensor matmul(const Tensor& a, const MatrixOperand& b, const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& options = {},
