@@ -2,6 +2,7 @@
 #include "cases/matmul.hpp"
 #include "harness/rows.hpp"
 #include "peers/blas.hpp"
+#include "peers/eigen.hpp"
 #include "peers/torch.hpp"
 
 #include <clutch/clutch.hpp>
@@ -19,35 +20,49 @@ struct Shape {
   bool in_default, in_quick;
 };
 
-Work work_of(const Device& device, DType dtype, const Shape& s) {
-  Tensor a = randn({s.batch, s.m, s.k}, {.dtype = dtype, .device = device, .seed = 1}),
-         b = randn({s.batch, s.k, s.n}, {.dtype = dtype, .device = device, .seed = 2});
-  Tensor c = empty({s.batch, s.m, s.n}, {.dtype = dtype, .device = device});
+/// Numbers of any of the types; whole ones from -127 to 127.
+Tensor numbers(const Dims& sizes, DType dtype, const Device& device, std::uint64_t seed) {
+  if (is_floating(dtype)) return randn(sizes, {.dtype = dtype, .device = device, .seed = seed});
+  Tensor x = rand(sizes, {.device = device, .seed = seed});
+  return map([](Expr v) { return cast(floor(v * 255.0f) - 127.0f, DType::i8); }, x);
+}
+
+/// Some elements against their chains, bit for bit.
+std::string check(const Tensor& a, const Tensor& b, const Tensor& c, const Shape& s) {
+  const DType dtype = a.dtype();
+  std::vector<std::uint8_t> x = a.to_bytes(), y = b.to_bytes(), z = c.to_bytes();
+  model::Random random(5);
+  for (int sample = 0; sample < 200; ++sample) {
+    auto pick = [&](std::int64_t count) {
+      return sample < 2 ? (sample == 0 ? 0 : count - 1) : std::min(count - 1, static_cast<std::int64_t>(random.uniform(0, 1) * static_cast<double>(count)));
+    };
+    std::int64_t of = pick(s.batch), i = pick(s.m), j = pick(s.n);
+    auto row = [&](std::int64_t l) { return model::value_at(x.data(), static_cast<std::size_t>((of * s.m + i) * s.k + l), dtype); };
+    auto column = [&](std::int64_t l) { return model::value_at(y.data(), static_cast<std::size_t>((of * s.k + l) * s.n + j), dtype); };
+    // Whole numbers' sums are exact in double.
+    double want = dtype == DType::f64 || !is_floating(dtype) ? MatmulCase::element<double>(s.k, row, column, 1, 0, 0)
+                                                             : static_cast<double>(MatmulCase::element<float>(s.k, row, column, 1, 0, 0));
+    std::uint8_t bytes[8];
+    model::store_at(bytes, 0, c.dtype(), want);
+    if (model::value_at(bytes, 0, c.dtype()) != model::value_at(z.data(), static_cast<std::size_t>((of * s.m + i) * s.n + j), c.dtype()))
+      return fmt::format("element {} {} of matrix {} is not the chain's", i, j, of);
+  }
+  return {};
+}
+
+/// packed: b as a PackedMatrix.
+Work work_of(const Device& device, DType dtype, const Shape& s, bool packed) {
+  Tensor a = numbers({s.batch, s.m, s.k}, dtype, device, 1), b = numbers({s.batch, s.k, s.n}, dtype, device, 2);
+  Tensor c = empty({s.batch, s.m, s.n}, {.dtype = dtype == DType::i8 ? DType::i32 : dtype, .device = device});
+  linalg::PackedMatrix panels;
+  if (packed) panels = linalg::PackedMatrix(b);
   Work work;
   work.run = [=](int reps) {
     Stream stream = current_stream(device);
-    for (int i = 0; i < reps; ++i) linalg::matmul_out(c, a, b, {}, stream);
+    for (int i = 0; i < reps; ++i) packed ? linalg::matmul_out(c, a, panels, {}, stream) : linalg::matmul_out(c, a, b, {}, stream);
     stream.synchronize();
   };
-  work.check = [=]() -> std::string {
-    std::vector<std::uint8_t> x = a.to_bytes(), y = b.to_bytes(), z = c.to_bytes();
-    model::Random random(5);
-    for (int sample = 0; sample < 200; ++sample) {
-      auto pick = [&](std::int64_t count) {
-        return sample < 2 ? (sample == 0 ? 0 : count - 1) : std::min(count - 1, static_cast<std::int64_t>(random.uniform(0, 1) * static_cast<double>(count)));
-      };
-      std::int64_t of = pick(s.batch), i = pick(s.m), j = pick(s.n);
-      auto row = [&](std::int64_t l) { return model::value_at(x.data(), static_cast<std::size_t>((of * s.m + i) * s.k + l), dtype); };
-      auto column = [&](std::int64_t l) { return model::value_at(y.data(), static_cast<std::size_t>((of * s.k + l) * s.n + j), dtype); };
-      double want = dtype == DType::f64 ? MatmulCase::element<double>(s.k, row, column, 1, 0, 0)
-                                        : static_cast<double>(MatmulCase::element<float>(s.k, row, column, 1, 0, 0));
-      std::uint8_t bytes[8];
-      model::store_at(bytes, 0, dtype, want);
-      if (model::value_at(bytes, 0, dtype) != model::value_at(z.data(), static_cast<std::size_t>((of * s.m + i) * s.n + j), dtype))
-        return fmt::format("element {} {} of matrix {} is not the chain's", i, j, of);
-    }
-    return {};
-  };
+  work.check = [=] { return check(a, b, c, s); };
   if (dtype == DType::f32) {
     auto host = [](std::int64_t count) {
       auto v = std::make_shared<std::vector<float>>(static_cast<std::size_t>(count));
@@ -56,13 +71,53 @@ Work work_of(const Device& device, DType dtype, const Shape& s) {
       return v;
     };
     auto ha = host(s.batch * s.m * s.k), hb = host(s.batch * s.k * s.n), hc = host(s.batch * s.m * s.n);
-    Peer peer = blas::gemm_f32(hc->data(), ha->data(), hb->data(), s.m, s.n, s.k, s.batch);
-    work.peers.push_back({peer.name, [ha, hb, hc, run = peer.run](int reps) { run(reps); }});
+    std::vector<Peer> peers{blas::gemm_f32(hc->data(), ha->data(), hb->data(), s.m, s.n, s.k, s.batch)};
+    if (s.m * s.n * s.k <= 128 * 128 * 128)
+      if (auto peer = eigen::gemm_f32(hc->data(), ha->data(), hb->data(), s.m, s.n, s.k, s.batch)) peers.push_back(*peer);
+    for (const Peer& peer : peers) work.peers.push_back({peer.name, [ha, hb, hc, run = peer.run](int reps) { run(reps); }});
+  }
+  if (dtype == DType::i8) {
+    if (s.batch == 1)
+      add_torch_peer(work, device,
+                     fmt::format("a = torch.randint(-127, 128, ({0}, {1}), dtype=torch.int8).to(device); b = torch.randint(-127, 128, ({1}, {2}), "
+                                 "dtype=torch.int8).to(device)",
+                                 s.m, s.k, s.n),
+                     "torch._int_mm(a, b)");
+    return work;
   }
   add_torch_peer(work, device,
                  fmt::format("a = torch.randn({0}, {1}, {3}).to(device, {4}); b = torch.randn({0}, {3}, {2}).to(device, {4}); c = torch.matmul(a, b)", s.batch,
                              s.m, s.n, s.k, torch_dtype(dtype)),
                  "torch.matmul(a, b, out=c)");
+  return work;
+}
+
+/// gelu(x w^T + bias) in one launch, beside the product and then the rest.
+Work linear_of(const Device& device, DType dtype, const Shape& s) {
+  Tensor x = numbers({s.m, s.k}, dtype, device, 1), w = numbers({s.n, s.k}, dtype, device, 2), bias = numbers({s.n}, dtype, device, 3);
+  Work work;
+  auto run = [=](bool fused) {
+    return [=](int reps) {
+      Stream stream = current_stream(device);
+      for (int i = 0; i < reps; ++i) {
+        if (fused)
+          linalg::linear(x, w, bias, {.activation = Activation::gelu}, stream);
+        else
+          map([](Expr p, Expr b) { return gelu(p + b); }, {linalg::matmul(x, w.mT(), {}, stream), bias}, {}, stream);
+      }
+      stream.synchronize();
+    };
+  };
+  work.run = run(true);
+  work.peers.push_back({"matmul, then map", run(false)});
+  work.check = [=]() -> std::string {
+    Tensor want = map([](Expr p, Expr b) { return gelu(p + b); }, {linalg::matmul(x, w.mT(), {.dtype = DType::f32}), bias}, {.dtypes = {dtype}});
+    return linalg::linear(x, w, bias, {.activation = Activation::gelu}).to_bytes() == want.to_bytes() ? "" : "one launch and two differ in bits";
+  };
+  add_torch_peer(work, device,
+                 fmt::format("x = torch.randn({0}, {2}).to(device, {3}); w = torch.randn({1}, {2}).to(device, {3}); b = torch.randn({1}).to(device, {3})", s.m,
+                             s.n, s.k, torch_dtype(dtype)),
+                 "torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b))");
   return work;
 }
 
@@ -75,14 +130,21 @@ void register_matmul(Rows& rows) {
     for (std::int64_t tokens : {1, 16, 128, 2048}) shapes.push_back({tokens, width, width, 1, tokens <= 16 && width == 4096, false});
   shapes.push_back({64, 64, 64, 1024, true, false});
   shapes.push_back({1000, 777, 3001, 1, true, false});
-  for (DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64})
+  for (DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i8})
     for (const Shape& s : shapes) {
-      std::string batch = s.batch > 1 ? fmt::format("_b{}", s.batch) : std::string();
-      rows.push_back({.name = fmt::format("matmul/{}/{}_{}_{}{}", name(dtype), s.m, s.n, s.k, batch),
-                      .flops = MatmulCase::flops(s.m, s.n, s.k, s.batch),
-                      .in_default = s.in_default && dtype == DType::f32,
-                      .in_quick = s.in_quick && dtype == DType::f32,
-                      .prepare = [=](const Device& device) { return work_of(device, dtype, s); }});
+      std::string batch = s.batch > 1 ? fmt::format("_b{}", s.batch) : std::string(), name_of = fmt::format("{}_{}_{}{}", s.m, s.n, s.k, batch);
+      const bool main = dtype == DType::f32 || (dtype == DType::bf16 && (s.m == 1 || s.m == 1024)) || (dtype == DType::i8 && s.m == 1024);
+      auto add = [&](std::string_view kind, bool in_default, auto work) {
+        rows.push_back({.name = fmt::format("{}/{}/{}", kind, name(dtype), name_of),
+                        .flops = MatmulCase::flops(s.m, s.n, s.k, s.batch),
+                        .in_default = in_default,
+                        .in_quick = s.in_quick && dtype == DType::f32 && kind == "matmul",
+                        .prepare = work});
+      };
+      add("matmul", s.in_default && main, [=](const Device& device) { return work_of(device, dtype, s, false); });
+      add("matmul_packed", s.in_default && main && s.m == 1024, [=](const Device& device) { return work_of(device, dtype, s, true); });
+      if (s.batch == 1 && (dtype == DType::f32 || dtype == DType::bf16))
+        add("linear_gelu", s.m == 16 && s.n == 4096 && dtype == DType::f32, [=](const Device& device) { return linear_of(device, dtype, s); });
     }
 }
 

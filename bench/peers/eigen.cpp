@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "peers/eigen.hpp"
 
+#include <fmt/format.h>
+
 #ifdef CLUTCH_HAS_EIGEN
+#include <omp.h>
+#include <Eigen/Core>
 #include <Eigen/Eigenvalues>
 #endif
 
@@ -36,8 +40,21 @@ std::optional<Peer> eigh_peer(const std::shared_ptr<std::vector<std::uint8_t>>& 
   if (n == 3) return dtype == DType::f64 ? peer<double, 3>(matrices, batch, vectors) : peer<float, 3>(matrices, batch, vectors);
   return std::nullopt;
 }
+
+std::optional<Peer> gemm_f32(float* c, const float* a, const float* b, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
+  using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  return Peer{fmt::format("eigen_omp, {} threads", omp_get_max_threads()), [=](int reps) {
+                for (int r = 0; r < reps; ++r) {
+#pragma omp parallel for schedule(static) if (batch > 1)
+                  for (std::int64_t i = 0; i < batch; ++i)
+                    Eigen::Map<Matrix>(c + i * m * n, m, n).noalias() =
+                        Eigen::Map<const Matrix>(a + i * m * k, m, k) * Eigen::Map<const Matrix>(b + i * k * n, k, n);
+                }
+              }};
+}
 #else
 std::optional<Peer> eigh_peer(const std::shared_ptr<std::vector<std::uint8_t>>&, DType, std::int64_t, std::int64_t, bool) { return std::nullopt; }
+std::optional<Peer> gemm_f32(float*, const float*, const float*, std::int64_t, std::int64_t, std::int64_t, std::int64_t) { return std::nullopt; }
 #endif
 
 }  // namespace clutch::bench::eigen
