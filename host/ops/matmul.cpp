@@ -2,14 +2,18 @@
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/matmul.hpp>
 
+#include "ops/matmul/clblast.hpp"
 #include "ops/matmul_plan.hpp"
 #include "ops/traced.hpp"
 #include "runtime/dot_products.hpp"
 #include "runtime/quirks.hpp"
 #include "runtime/storage.hpp"
+#include "tune/tune.hpp"
 
 #include <array>
+#include <cinttypes>
 #include <cmath>
+#include <cstdio>
 #include <vector>
 
 namespace clutch::inline v0 {
@@ -69,6 +73,28 @@ DType default_dtype(DType a, DType b, const ExprFunction& f) {
   return f.output_dtype(0) == DType::f32 && (a == DType::f16 || a == DType::bf16) ? a : f.output_dtype(0);
 }
 
+/// How an item multiplies: its register tiles and how b is read.
+struct Tiling {
+  std::int64_t rows = 6, vectors = kMatmulVectors, block = 256, tiles = 32;  ///< tiles: most of an item, down
+  MatmulPlace place = MatmulPlace::packed;
+
+  friend bool operator==(const Tiling&, const Tiling&) = default;
+  std::string to_string() const {
+    static constexpr const char* kPlaces[] = {"packed", "direct", "inside"};
+    return fmt::format("{} {}x{} k{} t{}", kPlaces[static_cast<int>(place)], rows, vectors, block, tiles);
+  }
+  static std::optional<Tiling> parse(const std::string& text) {
+    char place[8];
+    Tiling t;
+    if (std::sscanf(text.c_str(), "%7s %" SCNd64 "x%" SCNd64 " k%" SCNd64 " t%" SCNd64, place, &t.rows, &t.vectors, &t.block, &t.tiles) != 5)
+      return std::nullopt;
+    const std::string_view at = place;
+    t.place = at == "direct" ? MatmulPlace::direct : at == "inside" ? MatmulPlace::inside : MatmulPlace::packed;
+    const bool fine = t.rows >= 1 && t.rows <= 16 && t.vectors >= 1 && t.vectors <= 16 && t.block >= 32 && t.block <= 512 && t.tiles >= 1 && t.tiles <= 32;
+    return fine ? std::optional(t) : std::nullopt;
+  }
+};
+
 /// One call: operands of rank 2 at least. `f` empty: the product itself.
 struct MatmulCall {
   Runtime* runtime;
@@ -79,6 +105,7 @@ struct MatmulCall {
   MatmulOptions options;
   Dims sizes;
   DType output;
+  std::optional<Tiling> tiling = {};  ///< forced
 };
 
 MatmulCall validate(const Tensor* out, const Tensor& a, const MatrixOperand& b, const ExprFunction& f, std::span<const Tensor> inputs,
@@ -183,9 +210,22 @@ constexpr std::array<Implementation<MatmulProblem>, 4> kImplementations{{
     {"matmul_items", computes},
 }};
 
+/// A library that enqueues by itself; taken where it was measured to be the fastest.
+constexpr std::string_view kClblast = "clblast";
+std::string fits_clblast(const DeviceTraits& traits, const MatmulProblem& p) {
+  if ((p.a != DType::f32 && p.a != DType::f64) || p.output != p.a || p.function != 0) return "it is for plain products of f32 or f64";
+  std::string why = computes(traits, p);
+  return why.empty() ? clblast_refuses() : why;
+}
+
 /// What is taken when it is forced.
-constexpr std::array<Implementation<MatmulProblem>, 4> kForced{
-    {{"matmul_dot", fits_dot}, {"matmul_panels", fits_panels}, {"matmul_tiles", fits_tiles}, {"matmul_items", computes}}};
+constexpr std::array<Implementation<MatmulProblem>, 5> kForced{{
+    {kClblast, fits_clblast},
+    {"matmul_dot", fits_dot},
+    {"matmul_panels", fits_panels},
+    {"matmul_tiles", fits_tiles},
+    {"matmul_items", computes},
+}};
 
 std::string_view entry_of(const DeviceTraits& traits, const MatmulProblem& p, std::string_view forced) {
   auto list = forced.empty() ? std::span<const Implementation<MatmulProblem>>(kImplementations) : std::span<const Implementation<MatmulProblem>>(kForced);
@@ -265,30 +305,136 @@ struct Strided {
   }
 };
 
-struct Tiling {
-  std::int64_t rows = 6, vectors = kMatmulVectors, block = 256;
-  MatmulPlace place = MatmulPlace::packed;
-};
-
 /// How many rows and vectors a register tile has and how b is read. Measured on wide vectors by `clutch-bench --sweep --filter ^matmul/`.
-Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, std::int64_t lanes, bool unit_columns, bool complex, int bits_of_b,
+Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, std::int64_t lanes, bool unit_columns, bool complex, bool converted,
                  std::int64_t units, bool is_packed) {
   Tiling t;
+  t.block = 512;
   t.rows = m >= 5 ? 6 : m >= 3 ? 4 : std::max<std::int64_t>(1, m);
   if (complex || is_packed) return t;
+  auto padded = [](std::int64_t size, std::int64_t by) { return (size + by - 1) / by * by; };
   // Few rows of a: b is read once and wide pieces of its rows in a stream, as many as leave every core work.
   if (unit_columns && m <= 2)
     for (std::int64_t vectors : {16 / t.rows, 8 / t.rows})
       if (t.vectors == kMatmulVectors && n % (vectors * lanes) == 0 && batch * n / (vectors * lanes) >= 4 * units) t.vectors = vectors;
+  // 8 x 3 where less of it lies outside.
+  const bool unfit = n % (kMatmulVectors * lanes) != 0, fits_three = n % (3 * lanes) == 0;
+  if (t.rows == 6 && (fits_three || unfit) && padded(m, 8) * padded(n, 3 * lanes) < padded(m, 6) * padded(n, kMatmulVectors * lanes)) t.rows = 8, t.vectors = 3;
   const std::int64_t tiles = (m + t.rows - 1) / t.rows;
-  const bool whole = unit_columns && n % (t.vectors * lanes) == 0;
-  if (whole && (tiles <= 8 || k * n * bits_of_b / 8 <= 1 << 18)) {
-    t.place = MatmulPlace::direct;
-    if (tiles == 1) t.block = 64;
+  if (unit_columns && n % (t.vectors * lanes) == 0 && (tiles <= (converted ? 2 : kMatmulHeldTiles / 2) || (!converted && k * n <= 1 << 18))) {
+    t.place = MatmulPlace::direct, t.block = tiles == 1 ? 64 : 128;
   } else if (tiles <= kMatmulHeldTiles / 2) {
-    t.vectors = kMatmulVectors, t.place = MatmulPlace::inside;
+    t.place = MatmulPlace::inside, t.block = 128;
+    if (t.vectors > kMatmulVectors) t.vectors = kMatmulVectors;
   }
   return t;
+}
+
+/// What a tuned choice depends on.
+struct ShapeClass {
+  std::uint64_t generation;
+  DType a, b;
+  std::uint8_t m, n, k, batch;  ///< powers of two, rounded
+  bool unit_columns, whole;     ///< b's columns lie side by side; they fill panels
+
+  static std::uint8_t power(std::int64_t size) {
+    return static_cast<std::uint8_t>(std::lround(std::log2(static_cast<double>(std::max<std::int64_t>(size, 1)))));
+  }
+  std::string to_string() const {
+    return fmt::format("{} {} m2^{} n2^{} k2^{} b2^{}{}{}", name(a), name(b), m, n, k, batch, unit_columns ? " unit" : "", whole ? " whole" : "");
+  }
+};
+struct TunedPlan : CachedPlan {
+  std::optional<Tiling> tiling;
+};
+
+/// By CLBlast, one batch after another. Errors: not_supported for a packed b or while capturing, where memory has no address yet.
+void run_clblast(const MatmulCall& c, const Stream& stream) {
+  if (stream.is_capturing()) throw Error(ErrorCode::not_supported, kOp, "CLBlast cannot be captured");
+  if (!c.b->tensor()) throw Error(ErrorCode::not_supported, kOp, "CLBlast takes no PackedMatrix");
+  Dims batch;
+  for (int d = 0; d < c.sizes.rank() - 2; ++d) batch.push_back(c.sizes[d]);
+  auto matrices = [&](const Tensor& t) {
+    Dims all = batch;
+    all.push_back(t.sizes()[t.rank() - 2]), all.push_back(t.sizes()[t.rank() - 1]);
+    return t.expand(all);
+  };
+  Tensor out = c.out, a = matrices(c.a), b = matrices(*c.b->tensor());
+  if (out.rank() == 2) out = out.unsqueeze(0), a = a.unsqueeze(0), b = b.unsqueeze(0);
+  // Outer dims one by one.
+  auto walk = [&](auto&& self, const Tensor& x, const Tensor& y, const Tensor& z) -> void {
+    if (x.rank() == 3) return clblast_gemm(x, y, z, c.options.alpha, c.options.beta, c.options.beta != 0, stream, kOp);
+    for (std::int64_t i = 0; i < x.sizes()[0]; ++i) self(self, x.select(0, i), y.select(0, i), z.select(0, i));
+  };
+  walk(walk, out, a, b);
+  note_plan(std::string(kClblast));
+}
+
+void run(MatmulCall& c, const Stream& stream);
+
+/// Whether CLBlast was measured to be faster than tiles in local memory for the class of a call.
+bool library_is_faster(const MatmulCall& c, const MatmulProblem& p, const Stream& stream) {
+  if (!tuning_matters() || stream.is_capturing() || !c.b->tensor() || !fits_clblast(c.runtime->traits(), p).empty()) return false;
+  const std::int64_t m = c.sizes[c.sizes.rank() - 2], n = c.sizes[c.sizes.rank() - 1], k = c.a.sizes()[c.a.rank() - 1];
+  if (k == 0) return false;
+  const ShapeClass shape{tuning_generation(),
+                         p.a,
+                         p.b,
+                         ShapeClass::power(m),
+                         ShapeClass::power(n),
+                         ShapeClass::power(k),
+                         ShapeClass::power(numel(c.sizes) / std::max<std::int64_t>(m * n, 1)),
+                         true,
+                         true};
+  auto ways = [&] {
+    auto way = [&](const std::string& choice, std::string_view implementation) {
+      return TuneWay{choice,
+                     [call = MatmulCall(c), implementation, stream]() mutable {
+                       call.options.implementation = implementation, call.options.beta = 0;
+                       call.out = empty(call.sizes, {.dtype = call.output, .device = stream.device()}, stream);
+                       run(call, stream);
+                       return call.out;
+                     },
+                     choice.empty()};
+    };
+    return std::vector{way("", "matmul_tiles"), way(std::string(kClblast), kClblast)};
+  };
+  return tuned_choice(*c.runtime, kOp, shape.to_string(), stream, ways) == kClblast;
+}
+
+/// The tiling that was measured to be the fastest for the class of a call, if any.
+std::optional<Tiling> tuned_tiling(const MatmulCall& c, const Tiling& own, const ShapeClass& shape, const Stream& stream) {
+  auto find_out = [&] {
+    auto ways = [&] {
+      auto way = [&](const std::string& choice, const Tiling& tiling) {
+        return TuneWay{choice, [call = MatmulCall(c), tiling, stream]() mutable {
+                         call.tiling = tiling, call.options.beta = 0;
+                         call.out = empty(call.sizes, {.dtype = call.output, .device = stream.device()}, stream);
+                         run(call, stream);
+                         return call.out;
+                       }};
+      };
+      std::vector<TuneWay> all{way("", own)};
+      std::vector<MatmulPlace> places{MatmulPlace::packed, MatmulPlace::inside};
+      if (shape.unit_columns && shape.whole) places.push_back(MatmulPlace::direct);
+      for (MatmulPlace place : places)
+        for (auto [rows, vectors] : {std::pair<std::int64_t, std::int64_t>{6, 4}, {8, 3}})
+          for (std::int64_t block : {128, 256, 512})
+            for (std::int64_t tiles : {8, 16, 32}) {
+              const Tiling t{.rows = rows, .vectors = vectors, .block = block, .tiles = tiles, .place = place};
+              if (t == own || (place == MatmulPlace::direct && c.sizes[c.sizes.rank() - 1] % (16 * vectors) != 0) ||
+                  (c.sizes[c.sizes.rank() - 2] <= 48 && tiles > 8))
+                continue;
+              all.push_back(way(t.to_string(), t));
+            }
+      return all;
+    };
+    TunedPlan plan;
+    plan.tiling = Tiling::parse(tuned_choice(*c.runtime, kOp, shape.to_string(), stream, ways));
+    return plan;
+  };
+  if (stream.is_capturing()) return find_out().tiling;
+  return c.runtime->plans().find<TunedPlan>("matmul", shape, "tuned", find_out).tiling;
 }
 
 void run(MatmulCall& c, const Stream& stream) {
@@ -332,6 +478,7 @@ void run(MatmulCall& c, const Stream& stream) {
   if (is_byte(p.a)) p.dots = dot_products(*c.runtime);
   if (is_packed && is_byte(p.a)) c.options.implementation = c.b->packed()->state()->words ? "matmul_dot" : "matmul_panels";
   const std::string_view entry = entry_of(traits, p, c.options.implementation);
+  if (entry == kClblast || (entry == "matmul_tiles" && c.options.implementation.empty() && library_is_faster(c, p, stream))) return run_clblast(c, stream);
   const bool dot = entry == "matmul_dot", panels = dot || entry == "matmul_panels";
   Tensor a = c.a;
   if (panels && !dot && !complex && a.dtype() != computed) a = a.to(computed, {}, stream);
@@ -393,8 +540,25 @@ void run(MatmulCall& c, const Stream& stream) {
   Tiling tiling;
   const std::int64_t width = row_tuning(traits).width, lanes = computed == DType::f64 || p.wide ? std::max<std::int64_t>(1, width / 2) : width;
   if (panels) {
-    if (row_tuning(traits).local == 1) tiling = tiling_of(rows, n, k, batch, lanes, ob.column == 1, complex || dot, bits(p.b), traits.compute_units, is_packed);
+    if (row_tuning(traits).local == 1)
+      tiling = tiling_of(rows, n, k, batch, lanes, ob.column == 1, complex || dot, p.b != computed, traits.compute_units, is_packed);
     if (is_packed) tiling.vectors = b.sizes()[3] / lanes;
+    if (c.tiling) {
+      tiling = *c.tiling;
+    } else if (row_tuning(traits).local == 1 && !dot && !complex && !is_packed && c.options.implementation.empty() && tuning_matters()) {
+      const ShapeClass shape{tuning_generation(),
+                             p.a,
+                             p.b,
+                             ShapeClass::power(rows),
+                             ShapeClass::power(n),
+                             ShapeClass::power(k),
+                             ShapeClass::power(batch),
+                             ob.column == 1,
+                             n % (kMatmulVectors * lanes) == 0};
+      if (std::optional<Tiling> tuned = tuned_tiling(c, tiling, shape, stream)) tiling = *tuned;
+      // A class holds shapes that the choice does not fit.
+      if (tiling.place == MatmulPlace::direct && (ob.column != 1 || n % (tiling.vectors * lanes) != 0)) tiling.place = MatmulPlace::inside;
+    }
     p.rows = static_cast<std::uint8_t>(tiling.rows), p.vectors = static_cast<std::uint8_t>(tiling.vectors);
     p.block = tiling.block, p.place = tiling.place;
   }
@@ -457,7 +621,7 @@ void run(MatmulCall& c, const Stream& stream) {
         encoder.value(ob.row).value(ob.column).value(panel * ob.column).value(batch_stride(2));
       // Blocks of rows and panels for each item: as large as leaves every core several.
       const std::int64_t tiles = (rows + tiling.rows - 1) / tiling.rows;
-      std::int64_t rows_each = std::min<std::int64_t>(tiles, 32), panels_each = tiling.place == MatmulPlace::inside ? 1 : 4;
+      std::int64_t rows_each = std::min<std::int64_t>(tiles, tiling.tiles), panels_each = tiling.place == MatmulPlace::inside ? 1 : 4;
       while (rows_each * panels_each > kMatmulHeldTiles) rows_each = (rows_each + 1) / 2;
       auto count = [&] { return batch * ((tiles + rows_each - 1) / rows_each) * ((across + panels_each - 1) / panels_each); };
       while (count() < 8 * traits.compute_units && (rows_each > 1 || panels_each > 1)) panels_each > 1 ? panels_each /= 2 : rows_each = (rows_each + 1) / 2;

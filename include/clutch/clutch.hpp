@@ -17,4 +17,5 @@
 #include <clutch/settings.hpp>
 #include <clutch/stream.hpp>
 #include <clutch/tensor.hpp>
+#include <clutch/tune.hpp>
 #include <clutch/version.hpp>

@@ -157,6 +157,31 @@ TEST(Matmul, WithinTheBoundOfDouble) {
   }
 }
 
+/// CLBlast builds for half a minute on PoCL.
+TEST(Matmul, HandsOverToClblast) {
+  if (level() == "smoke") return;
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor a = randn({2, 70, 90}, {.device = device, .seed = 1}), b = randn({90, 33}, {.device = device, .seed = 2});
+    Tensor out = full({2, 70, 33}, 3, {.device = device}), turned = full({2, 33, 70}, 3, {.device = device}).mT();
+    try {
+      linalg::matmul_out(out, a, b, {.alpha = 0.5, .beta = 2, .implementation = "clblast"});
+    } catch (const Error& e) {
+      if (!skip_without(device, "clblast", e.code() != ErrorCode::not_supported)) throw;
+      continue;
+    }
+    EXPECT_EQ(last_plan(), "clblast");
+    linalg::matmul_out(turned, a, b.mT().contiguous().mT(), {.alpha = 0.5, .beta = 2, .implementation = "clblast"});
+    Tensor want = full({2, 70, 33}, 3, {.device = device});
+    linalg::matmul_out(want, a, b, {.alpha = 0.5, .beta = 2});
+    std::vector<float> x = out.to_host<float>(), y = want.to_host<float>(), z = turned.contiguous().to_host<float>();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      ASSERT_NEAR(x[i], y[i], 1e-4f) << i;
+      ASSERT_NEAR(z[i], y[i], 1e-4f) << i;
+    }
+    EXPECT_EQ(code_of([&] { linalg::matmul(a.to(DType::bf16), b.to(DType::bf16), {.implementation = "clblast"}); }), ErrorCode::not_supported);
+  }
+}
+
 TEST(Matmul, ARowsBitsAreItsOwn) {
   CLUTCH_EACH_DEVICE(device) {
     Tensor a = randn({50, 200}, {.device = device, .seed = 1}), b = randn({200, 77}, {.device = device, .seed = 2}), all = matmul(a, b);

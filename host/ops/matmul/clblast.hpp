@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/kernel.hpp>
+#include <clutch/tensor.hpp>
+
+#include <string>
+
+namespace clutch::inline v0::detail {
+
+/// Why products are not handed over to CLBlast: the build is without it or it cannot be loaded; empty if they may be. Loads it.
+std::string clblast_refuses();
+
+/// c = alpha a b + beta c of f32 or f64 matrices, one after another. Tensors are (batch, rows, columns), each matrix with unit stride in one of its dims.
+/// Errors: not_supported for other strides; opencl with CLBlast's status.
+void clblast_gemm(const Tensor& c, const Tensor& a, const Tensor& b, double alpha, double beta, bool reads_c, const Stream& stream, const char* op);
+
+}  // namespace clutch::inline v0::detail

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/tune.hpp"
+
+#include <clutch/error.hpp>
+#include <clutch/stream.hpp>
+
+#include "program/disk_cache.hpp"
+#include "runtime/runtime.hpp"
+#include "runtime/settings.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+namespace clutch::inline v0 {
+namespace detail {
+namespace {
+
+namespace fs = std::filesystem;
+using tune::Entry;
+using Key = std::tuple<std::string, std::string, std::string, std::string>;
+
+constexpr const char* kName = "tune";
+
+Key key_of(const Entry& e) { return {e.device, e.driver, e.op, e.shape_class}; }
+
+struct Store {
+  std::mutex mutex, measuring;
+  std::map<Key, Entry> known;
+  bool read = false;
+  std::atomic<std::uint64_t> generation{1};
+  std::atomic<bool> empty{true};
+};
+Store& store() {
+  static Store& the = *new Store;  // calls may come from destructors of statics
+  return the;
+}
+
+std::vector<Entry> read_file(const fs::path& path) {
+  std::ifstream in(path);
+  if (!in) throw Error(ErrorCode::io, kName, fmt::format("{} cannot be read", path.string()));
+  std::vector<Entry> entries;
+  try {
+    nlohmann::json root = nlohmann::json::parse(in);
+    if (root.at("clutch_tuning").get<int>() != 1) throw Error(ErrorCode::invalid_argument, kName, fmt::format("{} is of another format", path.string()));
+    for (const auto& e : root.at("entries"))
+      entries.push_back({e.at("device").get<std::string>(), e.at("driver").get<std::string>(), e.at("op").get<std::string>(),
+                         e.at("shape_class").get<std::string>(), e.at("choice").get<std::string>(), e.at("seconds").get<double>(),
+                         e.at("untuned_seconds").get<double>()});
+  } catch (const nlohmann::json::exception& e) {
+    throw Error(ErrorCode::invalid_argument, kName, fmt::format("{} is no tuning file: {}", path.string(), e.what()));
+  }
+  return entries;
+}
+
+void write_file(const fs::path& path, const std::map<Key, Entry>& known) {
+  nlohmann::json root{{"clutch_tuning", 1}, {"entries", nlohmann::json::array()}};
+  for (const auto& [key, e] : known)
+    root["entries"].push_back({{"device", e.device},
+                               {"driver", e.driver},
+                               {"op", e.op},
+                               {"shape_class", e.shape_class},
+                               {"choice", e.choice},
+                               {"seconds", e.seconds},
+                               {"untuned_seconds", e.untuned_seconds}});
+  std::error_code error;
+  if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
+  const fs::path temporary = path.string() + fmt::format(".{}.tmp", ::getpid());
+  {
+    std::ofstream out(temporary);
+    out << root.dump(1) << '\n';
+    if (!out.flush()) throw Error(ErrorCode::io, kName, fmt::format("{} cannot be written", temporary.string()));
+  }
+  fs::rename(temporary, path, error);
+  if (error) throw Error(ErrorCode::io, kName, fmt::format("{} cannot be written: {}", path.string(), error.message()));
+}
+
+/// Under the store's lock.
+void add(Store& s, std::vector<Entry> entries) {
+  for (Entry& e : entries) {
+    Key key = key_of(e);
+    s.known.insert_or_assign(std::move(key), std::move(e));
+  }
+  s.empty = s.known.empty();
+  ++s.generation;
+}
+void read_at_first_use(Store& s) {
+  if (s.read) return;
+  s.read = true;
+  std::error_code error;
+  if (fs::path path = tune::file(); !path.empty() && fs::exists(path, error)) add(s, read_file(path));
+}
+/// What is known, and what others have written meanwhile.
+void save_to(Store& s, const fs::path& path) {
+  std::map<Key, Entry> all;
+  std::error_code error;
+  if (fs::exists(path, error))
+    for (Entry& e : read_file(path)) all.emplace(key_of(e), e);
+  for (const auto& [key, e] : s.known) all.insert_or_assign(key, e);
+  write_file(path, all);
+}
+
+/// Medians of rounds in turns.
+std::vector<double> measure(const std::vector<TuneWay>& ways, const Stream& stream) {
+  using Clock = std::chrono::steady_clock;
+  auto timed = [&](const TuneWay& way, int reps) {
+    auto begin = Clock::now();
+    for (int i = 0; i < reps; ++i) way.run();
+    stream.synchronize();
+    return std::chrono::duration<double>(Clock::now() - begin).count() / reps;
+  };
+  constexpr int kRounds = 7;
+  std::vector<std::vector<double>> times(ways.size());
+  std::vector<int> reps;
+  for (const TuneWay& way : ways) reps.push_back(std::clamp(static_cast<int>(2e-3 / std::max(timed(way, 1), 1e-6)), 1, 200));
+  for (int round = 0; round < kRounds; ++round)
+    for (std::size_t i = 0; i < ways.size(); ++i) times[i].push_back(timed(ways[i], reps[i]));
+  std::vector<double> medians;
+  for (auto& t : times) {
+    std::nth_element(t.begin(), t.begin() + kRounds / 2, t.end());
+    medians.push_back(t[kRounds / 2]);
+  }
+  return medians;
+}
+
+/// A way that is not of the first one's bits, or fails, is none.
+std::vector<TuneWay> sound(std::vector<TuneWay> ways, std::string_view op, const Stream& stream) {
+  const Tensor wanted = ways[0].run();
+  const std::vector<std::uint8_t> bytes = wanted.to_bytes(stream);
+  std::vector<TuneWay> kept{ways[0]};
+  for (std::size_t i = 1; i < ways.size(); ++i) {
+    try {
+      const Tensor got = ways[i].run();
+      bool fine = true;
+      if (ways[i].exact) {
+        fine = got.to_bytes(stream) == bytes;
+      } else {
+        // A library's sums go by another order: as large as they are, they must agree to a few hundred roundings.
+        const std::vector<double> x = wanted.to(DType::f64, {}, stream).to_host<double>(stream), y = got.to(DType::f64, {}, stream).to_host<double>(stream);
+        double most = 0, apart = 0;
+        for (std::size_t e = 0; e < x.size(); ++e) most = std::max(most, std::fabs(x[e])), apart = std::max(apart, std::fabs(x[e] - y[e]));
+        fine = apart <= most * (wanted.dtype() == DType::f64 ? 1e-13 : 1e-4);
+      }
+      if (fine)
+        kept.push_back(ways[i]);
+      else
+        log_line(LogLevel::warn, fmt::format("{}: {} gives other results here and is not taken", op, ways[i].choice));
+    } catch (const Error& e) {
+      if (e.code() == ErrorCode::device_lost || e.code() == ErrorCode::stream_failed) throw;
+      log_line(LogLevel::info, fmt::format("{}: {} does not work here: {}", op, ways[i].choice, e.what()));
+    }
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::uint64_t tuning_generation() { return store().generation; }
+
+bool tuning_matters() {
+  Store& s = store();
+  if (!s.read) {
+    std::lock_guard lock(s.mutex);
+    read_at_first_use(s);
+  }
+  return !s.empty || the_settings().autotune.value == "1";
+}
+
+std::string tuned_choice(Runtime& runtime, std::string_view op, const std::string& shape_class, const Stream& stream,
+                         const std::function<std::vector<TuneWay>()>& make_ways) {
+  Store& s = store();
+  const DeviceRecord& d = runtime.device();
+  Entry e{d.facts.name, fmt::format("{} {}", d.facts.platform_name, d.driver_version), std::string(op), shape_class, {}, 0, 0};
+  auto look = [&]() -> const Entry* {
+    std::lock_guard lock(s.mutex);
+    read_at_first_use(s);
+    auto found = s.known.find(key_of(e));
+    return found == s.known.end() ? nullptr : &found->second;
+  };
+  if (const Entry* known = look()) return known->choice;
+  if (the_settings().autotune.value != "1" || stream.is_capturing()) return {};
+  std::lock_guard one_at_a_time(s.measuring);
+  if (const Entry* known = look()) return known->choice;
+  const std::vector<TuneWay> ways = sound(make_ways(), op, stream);
+  const std::vector<double> seconds = measure(ways, stream);
+  const auto best = static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin());
+  // What is hardly faster may be noise.
+  const std::size_t chosen = seconds[best] < 0.98 * seconds[0] ? best : 0;
+  e.choice = ways[chosen].choice, e.seconds = seconds[chosen], e.untuned_seconds = seconds[0];
+  log_line(LogLevel::info,
+           fmt::format("{} {}: {} takes {:.3g} s, untuned {:.3g}", op, shape_class, e.choice.empty() ? "untuned" : e.choice, e.seconds, e.untuned_seconds));
+  std::lock_guard lock(s.mutex);
+  const std::string choice = e.choice;
+  add(s, {std::move(e)});
+  if (fs::path path = tune::file(); !path.empty() && the_settings().cache.value != "read") save_to(s, path);
+  return choice;
+}
+
+}  // namespace detail
+
+namespace tune {
+
+std::vector<Entry> entries() {
+  detail::Store& s = detail::store();
+  std::lock_guard lock(s.mutex);
+  detail::read_at_first_use(s);
+  std::vector<Entry> all;
+  for (const auto& [key, e] : s.known) all.push_back(e);
+  return all;
+}
+void load(const std::string& path) {
+  std::vector<Entry> more = detail::read_file(path);
+  detail::Store& s = detail::store();
+  std::lock_guard lock(s.mutex);
+  detail::read_at_first_use(s);
+  detail::add(s, std::move(more));
+}
+void save(const std::string& path) {
+  detail::Store& s = detail::store();
+  std::lock_guard lock(s.mutex);
+  detail::read_at_first_use(s);
+  detail::save_to(s, path);
+}
+void clear() {
+  detail::Store& s = detail::store();
+  std::lock_guard lock(s.mutex);
+  s.read = true, s.empty = true;
+  s.known.clear();
+  ++s.generation;
+}
+std::string file() {
+  const detail::Settings& settings = detail::the_settings();
+  if (!settings.tuning_file.value.empty()) return settings.tuning_file.value;
+  std::filesystem::path folder = detail::cache_folder();
+  return folder.empty() ? std::string() : (folder / "tuning.json").string();
+}
+
+}  // namespace tune
+}  // namespace clutch::inline v0

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/tune.hpp"
+#include "runtime/registry.hpp"
+#include "runtime/runtime.hpp"
+#include "runtime/settings.hpp"
+#include "support/fixture.hpp"
+
+#include <clutch/clutch.hpp>
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+namespace clutch::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Tune : public ::testing::Test {
+ protected:
+  Tune() : folder_(fs::temp_directory_path() / fmt::format("clutch_tune_{}", ::getpid())) {
+    fs::create_directories(folder_);
+    tune::clear();
+  }
+  ~Tune() override {
+    tune::clear();
+    fs::remove_all(folder_);
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  detail::Settings settings(const std::string& autotune) const {
+    return detail::parse_settings({{"CLUTCH_AUTOTUNE", autotune}, {"CLUTCH_TUNING_FILE", path("tuning.json")}});
+  }
+  fs::path folder_;
+};
+
+tune::Entry entry_of(const std::string& op, const std::string& choice) { return {"a device", "a driver", op, "small", choice, 1, 2}; }
+
+TEST_F(Tune, FilesAreMergedAndChecked) {
+  auto write = [&](const std::string& name, const std::string& text) { std::ofstream(path(name)) << text; };
+  auto file_of = [](const std::string& op, const std::string& choice) {
+    return fmt::format(
+        R"({{"clutch_tuning": 1, "entries": [{{"device": "a device", "driver": "a driver", "op": "{}", "shape_class": "small", "choice": "{}", "seconds": 1, "untuned_seconds": 2}}]}})",
+        op, choice);
+  };
+  write("a.json", file_of("x", "one")), write("b.json", file_of("y", "two")), write("c.json", file_of("x", "three"));
+  tune::load(path("a.json")), tune::load(path("b.json"));
+  EXPECT_EQ(tune::entries(), (std::vector{entry_of("x", "one"), entry_of("y", "two")}));
+  tune::load(path("c.json"));
+  EXPECT_EQ(tune::entries(), (std::vector{entry_of("x", "three"), entry_of("y", "two")}));
+  // Saving keeps what the file has besides.
+  tune::clear();
+  tune::load(path("a.json"));
+  tune::save(path("b.json"));
+  tune::clear();
+  EXPECT_TRUE(tune::entries().empty());
+  tune::load(path("b.json"));
+  EXPECT_EQ(tune::entries(), (std::vector{entry_of("x", "one"), entry_of("y", "two")}));
+  write("bad.json", "{\"clutch_tuning\": 1");
+  write("other.json", "{\"clutch_tuning\": 2, \"entries\": []}");
+  write("short.json", "{\"clutch_tuning\": 1, \"entries\": [{\"device\": \"x\"}]}");
+  for (const char* name : {"bad.json", "other.json", "short.json"}) EXPECT_EQ(code_of([&] { tune::load(path(name)); }), ErrorCode::invalid_argument) << name;
+  EXPECT_EQ(code_of([&] { tune::load(path("none.json")); }), ErrorCode::io);
+  EXPECT_EQ(code_of([&] { tune::save(path("a.json/below.json")); }), ErrorCode::io);
+  EXPECT_EQ(tune::entries().size(), 2u) << "what fails changes nothing";
+}
+
+TEST_F(Tune, TheFastestSoundWayWinsAndIsOnDisk) {
+  CLUTCH_EACH_DEVICE(device) {
+    tune::clear();
+    fs::remove(path("tuning.json"));
+    detail::SettingsOverride on(settings("1"));
+    detail::Runtime& runtime = detail::runtime_for(device);
+    Stream stream = current_stream(device);
+    int ran = 0;
+    auto way = [&](const std::string& choice, int milliseconds, float value) {
+      return detail::TuneWay{choice, [&ran, device, milliseconds, value] {
+                               ++ran;
+                               std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+                               return full({10}, value, {.device = device});
+                             }};
+    };
+    auto ways = [&] {
+      detail::TuneWay failing = way("failing", 0, 1);
+      failing.run = []() -> Tensor { throw Error(ErrorCode::not_supported, "test", "no"); };
+      detail::TuneWay library = way("library", 1, 1.00001f);
+      library.exact = false;
+      return std::vector{way("", 8, 1), way("slow", 12, 1), way("wrong", 0, 2), failing, way("fast", 4, 1), library};
+    };
+    EXPECT_EQ(detail::tuned_choice(runtime, "test", "class", stream, ways), "library");
+    ASSERT_TRUE(fs::exists(path("tuning.json")));
+    const int before = ran;
+    EXPECT_EQ(detail::tuned_choice(runtime, "test", "class", stream, ways), "library");
+    EXPECT_EQ(ran, before) << "what is known is not measured again";
+    tune::clear();
+    tune::load(path("tuning.json"));
+    ASSERT_EQ(tune::entries().size(), 1u);
+    EXPECT_EQ(tune::entries()[0].choice, "library");
+    EXPECT_LT(tune::entries()[0].seconds, tune::entries()[0].untuned_seconds);
+    // The op's own choice, where nothing is clearly faster.
+    EXPECT_EQ(detail::tuned_choice(runtime, "test", "other", stream, [&] { return std::vector{way("", 2, 1), way("equal", 2, 1)}; }), "");
+    EXPECT_EQ(tune::entries().size(), 2u);
+    // Never while capturing.
+    Graph graph;
+    graph.capture_begin(stream);
+    EXPECT_EQ(detail::tuned_choice(runtime, "test", "captured", stream, ways), "");
+    graph.capture_end();
+    EXPECT_EQ(tune::entries().size(), 2u);
+    detail::SettingsOverride off(settings("0"));
+    EXPECT_EQ(detail::tuned_choice(runtime, "test", "not asked for", stream, ways), "");
+    EXPECT_EQ(tune::entries().size(), 2u);
+  }
+}
+
+TEST_F(Tune, MatmulIsTunedWithEqualBits) {
+  CLUTCH_EACH_DEVICE(device) {
+    tune::clear();
+    fs::remove(path("tuning.json"));
+    Tensor a = randn({60, 70}, {.device = device, .seed = 1}), b = randn({70, 128}, {.device = device, .seed = 2});
+    const std::vector<std::uint8_t> untuned = linalg::matmul(a, b).to_bytes();
+    if (!last_plan().starts_with("matmul_panels")) continue;  // it has one way elsewhere
+    detail::SettingsOverride on(settings("1"));
+    EXPECT_EQ(linalg::matmul(a, b).to_bytes(), untuned);
+    ASSERT_EQ(tune::entries().size(), 1u);
+    EXPECT_EQ(tune::entries()[0].op, "linalg::matmul");
+    EXPECT_EQ(linalg::matmul(a, b).to_bytes(), untuned);
+    EXPECT_EQ(linalg::matmul(a.slice(0, 0, 59), b.slice(1, 0, 128)).to_bytes(), linalg::matmul(a, b).slice(0, 0, 59).to_bytes()) << "the same class";
+    EXPECT_EQ(tune::entries().size(), 1u);
+    // What a file says is taken.
+    tune::Entry e = tune::entries()[0];
+    std::ifstream in(path("tuning.json"));
+    std::string text((std::istreambuf_iterator<char>(in)), {});
+    const std::string key = "\"choice\": \"" + e.choice + "\"";
+    ASSERT_NE(text.find(key), std::string::npos);
+    text.replace(text.find(key), key.size(), "\"choice\": \"inside 8x3 k128 t2\"");
+    std::ofstream(path("given.json")) << text;
+    tune::clear();
+    tune::load(path("given.json"));
+    EXPECT_EQ(linalg::matmul(a, b).to_bytes(), untuned);
+    EXPECT_NE(last_plan().find("BLOCK_K=128"), std::string::npos) << last_plan();
+    EXPECT_NE(last_plan().find("ROWS=8"), std::string::npos) << last_plan();
+  }
+}
+
+}  // namespace
+}  // namespace clutch::testing
