@@ -3,6 +3,7 @@
 // sums wait in private memory. B_AT says how b comes: PACKED in panels of a tile's columns, row after row (by matmul_pack); as it lies (DIRECT); or
 // INSIDE, when items bring blocks of it into private memory.
 // With DOT its numbers are words of four bytes, by matmul_dot_rows and matmul_dot_pack, and sums of products an instruction (1) or spelled out (2).
+// matmul_lanes: batches of small matrices, one in each lane of an item's vectors.
 // matmul_tiles: tiles of TILE_M x TILE_N in work-groups with local memory, double-buffered along k. matmul_items: the reference, any strides.
 // Every element is one chain of fma in the order of k; with INTEGER, exact modulo 2^32. Complex numbers are pairs of real columns: (re, im) times
 // rows (re, im) and (-im, re).
@@ -49,6 +50,12 @@ static inline VI dot_of_bytes(VI a, VI b, VI sum) {
 #define V VF
 #define ACC_NAME f32
 #define FMA(a, b, c) fma_rn(a, b, c)
+#endif
+#if LANES > 1
+#define R V
+#include "common/transpose.clh"
+#else
+#define transpose(x)
 #endif
 #define PANEL (VECTORS * LANES)
 #define LOAD_A CLUTCH_CONCAT(load_, A_NAME)
@@ -143,10 +150,6 @@ typedef V panel_lanes __attribute__((aligned(sizeof(ACC))));
 #define PUT_LANES(x, p) CLUTCH_CONCAT(vstore, LANES)(x, 0, p)
 #else
 #define PUT_LANES(x, p) (*(p) = (x))
-#endif
-#if LANES > 1
-#define R V
-#include "common/transpose.clh"
 #endif
 
 // `rows` rows of a panel, of whose columns `columns` exist; the others become zero.
@@ -386,6 +389,94 @@ __kernel void matmul_dot_pack(CLUTCH_PREDICATE __global uchar* panels, ulong pan
                               long b_n, long b_batch, ulong batch) {
   CLUTCH_IF_PREDICATE
   matmul_dot_pack_body(CLUTCH_IDS, (__global int*)(panels + panels_offset), b + b_offset, k, n, b_k, b_n, b_batch, batch);
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_matmul_lanes
+#if defined(CLUTCH_UNALIGNED)
+typedef V some_lanes __attribute__((aligned(sizeof(ACC))));
+#define LANES_AT(p) (*(__global const some_lanes*)(p))
+#define PUT_LANES(x, p) (*(__global some_lanes*)(p) = (x))
+#elif LANES > 1
+#define LANES_AT(p) CLUTCH_CONCAT(vload, LANES)(0, p)
+#define PUT_LANES(x, p) CLUTCH_CONCAT(vstore, LANES)(x, 0, p)
+#else
+#define LANES_AT(p) (*(p))
+#define PUT_LANES(x, p) (*(p) = (x))
+#endif
+#if LANES > 1
+#define FROM_ARRAY(p) CLUTCH_CONCAT(vload, LANES)(0, p)
+#else
+#define FROM_ARRAY(p) (*(p))
+#endif
+#define MOST_NUMBERS 256  // of a matrix
+
+// `length` numbers of each of LANES matrices, which lie `apart`; those past `count` are the last one again.
+static inline void load_lanes(V* to, __global const ACC* from, ulong apart, ulong count, ulong length) {
+  for (ulong e = 0; e < length; e += LANES) {
+    V x[LANES];
+    if (e + LANES <= length) {
+#pragma unroll
+      for (ulong l = 0; l < LANES; ++l) x[l] = LANES_AT(from + min(l, count - 1) * apart + e);
+    } else {
+      for (ulong l = 0; l < LANES; ++l) {
+        ACC part[LANES];
+        for (ulong i = 0; i < LANES; ++i) part[i] = e + i < length ? from[min(l, count - 1) * apart + e + i] : (ACC)0;
+        x[l] = FROM_ARRAY(part);
+      }
+    }
+    transpose(x);
+#pragma unroll
+    for (int l = 0; l < LANES; ++l) to[e + l] = x[l];
+  }
+}
+static inline void store_lanes(__global ACC* to, const V* from, ulong apart, ulong count, ulong length) {
+  for (ulong e = 0; e < length; e += LANES) {
+    V x[LANES];
+#pragma unroll
+    for (int l = 0; l < LANES; ++l) x[l] = from[e + l];
+    transpose(x);
+    if (e + LANES <= length && count == LANES) {
+#pragma unroll
+      for (ulong l = 0; l < LANES; ++l) PUT_LANES(x[l], to + l * apart + e);
+    } else {
+      for (ulong l = 0; l < count; ++l)
+        for (ulong i = 0; i < LANES && e + i < length; ++i) to[l * apart + e + i] = ((const ACC*)x)[l * LANES + i];
+    }
+  }
+}
+
+// Small matrices, dense ones at one distance: LANES of them side by side, one in each lane.
+static inline void matmul_lanes_body(CLUTCH_ID_PARAMS, __global ACC* c, __global const ACC* a, __global const ACC* b, ulong m, ulong n, ulong k, ulong batch,
+                                     ulong a_batch, ulong b_batch, ulong c_batch, ACC alpha, ACC beta) {
+  V x[MOST_NUMBERS + LANES], y[MOST_NUMBERS + LANES], z[MOST_NUMBERS + LANES];
+  for (ulong i = group * lanes + lane; i * LANES < batch; i += groups * lanes) {
+    const ulong first = i * LANES, count = min((ulong)LANES, batch - first);
+    load_lanes(x, a + first * a_batch, a_batch, count, m * k);
+    load_lanes(y, b + first * b_batch, b_batch, count, k * n);
+    if (beta != 0) load_lanes(z, c + first * c_batch, c_batch, count, m * n);
+    for (ulong row = 0; row < m; ++row)
+      for (ulong column = 0; column < n; column += 4) {
+        // Columns past the last one are that one again.
+        const ulong at[4] = {column, min(column + 1, n - 1), min(column + 2, n - 1), min(column + 3, n - 1)};
+        V sum[4] = {0, 0, 0, 0};
+        for (ulong l = 0; l < k; ++l)
+#pragma unroll
+          for (int j = 0; j < 4; ++j) sum[j] = FMA(x[row * k + l], y[l * n + at[j]], sum[j]);
+        V done[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) done[j] = beta != 0 ? FMA((V)beta, z[row * n + at[j]], sum[j] * (V)alpha) : sum[j] * (V)alpha;
+        for (ulong j = 0; j < min(4ul, n - column); ++j) z[row * n + column + j] = done[j];
+      }
+    store_lanes(c + first * c_batch, z, c_batch, count, m * n);
+  }
+}
+
+__kernel void matmul_lanes(CLUTCH_PREDICATE __global uchar* c, ulong c_offset, __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset,
+                           ulong m, ulong n, ulong k, ulong batch, ulong a_batch, ulong b_batch, ulong c_batch, ACC alpha, ACC beta) {
+  CLUTCH_IF_PREDICATE
+  matmul_lanes_body(CLUTCH_IDS, (__global ACC*)(c + c_offset), (__global const ACC*)(a + a_offset), (__global const ACC*)(b + b_offset), m, n, k, batch,
+                    a_batch, b_batch, c_batch, alpha, beta);
 }
 #endif
 

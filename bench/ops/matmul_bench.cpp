@@ -50,8 +50,8 @@ std::string check(const Tensor& a, const Tensor& b, const Tensor& c, const Shape
   return {};
 }
 
-/// packed: b as a PackedMatrix.
-Work work_of(const Device& device, DType dtype, const Shape& s, bool packed) {
+/// packed: b as a PackedMatrix. Beside CLBlast, which builds for long at first, if asked for.
+Work work_of(const Device& device, DType dtype, const Shape& s, bool packed, bool clblast = false) {
   Tensor a = numbers({s.batch, s.m, s.k}, dtype, device, 1), b = numbers({s.batch, s.k, s.n}, dtype, device, 2);
   Tensor c = empty({s.batch, s.m, s.n}, {.dtype = dtype == DType::i8 ? DType::i32 : dtype, .device = device});
   linalg::PackedMatrix panels;
@@ -63,6 +63,15 @@ Work work_of(const Device& device, DType dtype, const Shape& s, bool packed) {
     stream.synchronize();
   };
   work.check = [=] { return check(a, b, c, s); };
+  if (clblast) {
+    Tensor other = empty(c.sizes(), {.device = device});
+    work.peers.push_back({"clblast", [=](int reps) {
+                            Stream stream = current_stream(device);
+                            for (int i = 0; i < reps; ++i) linalg::matmul_out(other, a, b, {.implementation = "clblast"}, stream);
+                            stream.synchronize();
+                          }});
+    return work;
+  }
   if (dtype == DType::f32) {
     auto host = [](std::int64_t count) {
       auto v = std::make_shared<std::vector<float>>(static_cast<std::size_t>(count));
@@ -128,6 +137,7 @@ void register_matmul(Rows& rows) {
   for (std::int64_t n : {32, 64, 128, 256, 512, 1024, 2048, 4096}) shapes.push_back({n, n, n, 1, n >= 128 && n <= 2048, n == 512});
   for (std::int64_t width : {768, 4096})
     for (std::int64_t tokens : {1, 16, 128, 2048}) shapes.push_back({tokens, width, width, 1, tokens <= 16 && width == 4096, false});
+  for (std::int64_t n : {4, 8, 16}) shapes.push_back({n, n, n, (1 << 22) / (n * n), n == 8, false});
   shapes.push_back({64, 64, 64, 1024, true, false});
   shapes.push_back({1000, 777, 3001, 1, true, false});
   for (DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i8})
@@ -143,6 +153,8 @@ void register_matmul(Rows& rows) {
       };
       add("matmul", s.in_default && main, [=](const Device& device) { return work_of(device, dtype, s, false); });
       add("matmul_packed", s.in_default && main && s.m == 1024, [=](const Device& device) { return work_of(device, dtype, s, true); });
+      if (dtype == DType::f32 && s.m == s.n && s.n == s.k && s.m <= 1024 && s.batch == 1)
+        add("matmul_clblast", false, [=](const Device& device) { return work_of(device, dtype, s, false, true); });
       if (s.batch == 1 && (dtype == DType::f32 || dtype == DType::bf16))
         add("linear_gelu", s.m == 16 && s.n == 4096 && dtype == DType::f32, [=](const Device& device) { return linear_of(device, dtype, s); });
     }

@@ -180,7 +180,6 @@ std::string fits_panels(const DeviceTraits& traits, const MatmulProblem& p) {
 
 std::string fits_dot(const DeviceTraits& traits, const MatmulProblem& p) {
   if (!is_byte(p.a) || p.b != DType::i8) return "it is for products of i8 or u8 with i8";
-  if (row_tuning(traits).local != 1) return "a group is no thread";
   return computes(traits, p);
 }
 
@@ -210,6 +209,12 @@ constexpr std::array<Implementation<MatmulProblem>, 4> kImplementations{{
     {"matmul_items", computes},
 }};
 
+std::string fits_lanes(const DeviceTraits& traits, const MatmulProblem& p) {
+  if ((p.a != DType::f32 && p.a != DType::f64) || p.b != p.a || p.output != p.a || p.function != 0) return "it is for plain products of f32 or f64";
+  if (emulates_rounding(traits)) return "the device's fma is emulated";
+  return computes(traits, p);
+}
+
 /// A library that enqueues by itself; taken where it was measured to be the fastest.
 constexpr std::string_view kClblast = "clblast";
 std::string fits_clblast(const DeviceTraits& traits, const MatmulProblem& p) {
@@ -219,7 +224,8 @@ std::string fits_clblast(const DeviceTraits& traits, const MatmulProblem& p) {
 }
 
 /// What is taken when it is forced.
-constexpr std::array<Implementation<MatmulProblem>, 5> kForced{{
+constexpr std::array<Implementation<MatmulProblem>, 6> kForced{{
+    {"matmul_lanes", fits_lanes},
     {kClblast, fits_clblast},
     {"matmul_dot", fits_dot},
     {"matmul_panels", fits_panels},
@@ -262,6 +268,7 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
     d.set("ITEMS_ACROSS", plan.tuning.local == 64 ? 8 : 16);
   }
   if (items) return plan;
+  if (entry == "matmul_lanes") return plan;
   d.set("VECTORS", p.vectors).set("PACK_ROWS", kMatmulPackRows);
   if (p.part != Part::product) return plan;
   d.set("B_AT", static_cast<int>(p.place)).set("ROWS", p.rows);
@@ -347,6 +354,24 @@ struct ShapeClass {
 struct TunedPlan : CachedPlan {
   std::optional<Tiling> tiling;
 };
+
+/// Dense small matrices, one in each lane. numbers: m, n, k, batch, strides of the batch of a, b and c.
+void run_lanes(const MatmulCall& c, const MatmulProblem& p, const std::array<std::int64_t, 7>& numbers, const Stream& stream) {
+  MatmulCall forced = c;
+  forced.options.implementation = "matmul_lanes";
+  const BuiltPlan& plan = plan_of(forced, p);
+  const auto [m, n, k, batch, a_batch, b_batch, c_batch] = numbers;
+  Encoder encoder(stream, kOp);
+  c.options.beta != 0 ? encoder.inout(c.out, "out") : encoder.output(c.out, "out");
+  encoder.input(c.a, "a").input(*c.b->tensor(), "b");
+  for (std::int64_t v : numbers) encoder.value(static_cast<std::uint64_t>(v));
+  if (p.a == DType::f64)
+    encoder.value(c.options.alpha, "alpha").value(c.options.beta, "beta");
+  else
+    encoder.value(static_cast<float>(c.options.alpha), "alpha").value(static_cast<float>(c.options.beta), "beta");
+  encoder.dispatch(plan.kernel, item_geometry(static_cast<std::uint64_t>((batch + plan.tuning.width - 1) / plan.tuning.width), plan.tuning.local));
+  note_plan(plan.text);
+}
 
 /// By CLBlast, one batch after another. Errors: not_supported for a packed b or while capturing, where memory has no address yet.
 void run_clblast(const MatmulCall& c, const Stream& stream) {
@@ -536,6 +561,14 @@ void run(MatmulCall& c, const Stream& stream) {
   if (joins) rows *= batch, batch = 1;
 
   const Strided &oc = operands[0], &oa = operands[1], &ob = operands[2];
+  if (entry == "matmul_lanes" || (panels && c.options.implementation.empty() && !is_packed && batch >= 64 && fits_lanes(traits, p).empty())) {
+    auto dense = [](const Strided& o, std::int64_t of_rows, std::int64_t of_columns) {
+      return of_rows * of_columns <= kMatmulLaneNumbers && (o.column == 1 || of_columns == 1) && (o.row == of_columns || of_rows == 1);
+    };
+    const bool small = rank == 1 && rows == m && dense(oc, m, n) && dense(oa, m, k) && dense(ob, k, n) && (batch == 1 || batch_stride(0) > 0);
+    if (small) return run_lanes(c, p, {m, n, k, batch, batch_stride(1), batch_stride(2), batch_stride(0)}, stream);
+    if (entry == "matmul_lanes") throw Error(ErrorCode::not_supported, kOp, "implementation matmul_lanes refuses: matrices are not small or not dense");
+  }
   const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
   Tiling tiling;
   const std::int64_t width = row_tuning(traits).width, lanes = computed == DType::f64 || p.wide ? std::max<std::int64_t>(1, width / 2) : width;

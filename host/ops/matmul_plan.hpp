@@ -35,6 +35,8 @@ DType matmul_compute(const MatmulProblem& problem);
 inline constexpr std::int64_t kMatmulVectors = 4;
 /// Most tiles of an item: what keeps their sums in a core's caches.
 inline constexpr std::int64_t kMatmulHeldTiles = 64;
+/// Most numbers of a matrix that lies in a lane.
+inline constexpr std::int64_t kMatmulLaneNumbers = 256;
 /// Rows and columns of a tile in local memory.
 inline constexpr std::int64_t kMatmulTile = 64;
 /// Rows of a panel that an item packs.

@@ -20,6 +20,7 @@
 #include <csignal>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 extern char** environ;
@@ -47,23 +48,24 @@ std::filesystem::path probe_path() {
   return {};
 }
 
-/// True if the program runs to its end and is content.
-bool try_in_a_process(const Runtime& runtime, const std::filesystem::path& program) {
+/// Whether the program runs to its end and is content; nothing if it could not try.
+std::optional<bool> try_in_a_process(const Runtime& runtime, const std::filesystem::path& program) {
   const std::string path = program.string(), index = fmt::format("{}", runtime.device().index);
   const char* arguments[] = {path.c_str(), index.c_str(), nullptr};
   pid_t child = 0;
-  if (::posix_spawn(&child, path.c_str(), nullptr, nullptr, const_cast<char**>(arguments), environ) != 0) return false;
+  if (::posix_spawn(&child, path.c_str(), nullptr, nullptr, const_cast<char**>(arguments), environ) != 0) return std::nullopt;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   int status = 0;
   while (::waitpid(child, &status, WNOHANG) == 0) {
     if (std::chrono::steady_clock::now() > end) {
       ::kill(child, SIGKILL);
       ::waitpid(child, &status, 0);
-      return false;
+      return std::nullopt;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (!WIFEXITED(status)) return false;  // it died of it
+  return WEXITSTATUS(status) > 1 ? std::nullopt : std::optional(WEXITSTATUS(status) == 0);
 }
 
 bool find_out(Runtime& runtime) {
@@ -81,9 +83,9 @@ bool find_out(Runtime& runtime) {
     log_line(LogLevel::info, "dot products of bytes are not used: there is no clutch-probe to try them");
     return false;
   }
-  const bool works = try_in_a_process(runtime, program);
-  if (!file.empty()) cache_write(file, key, works ? "yes" : "no");
-  return works;
+  const std::optional<bool> works = try_in_a_process(runtime, program);
+  if (works && !file.empty()) cache_write(file, key, *works ? "yes" : "no");
+  return works.value_or(false);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// clutch-probe INDEX: ends with 0 if kernels of that device may use what can only be tried. The library runs it.
+// clutch-probe INDEX: ends with 0 if kernels of that device may use what can only be tried, with 1 if not, with 2 if it could not try. The library
+// runs it.
 #include <clutch/clutch.hpp>
 
 #include "runtime/probe.hpp"
@@ -11,8 +12,11 @@ int main(int count, char** arguments) {
     if (count != 2) return 2;
     const auto index = static_cast<std::size_t>(std::strtoul(arguments[1], nullptr, 10));
     std::vector<clutch::Device> devices = clutch::devices();
-    return index < devices.size() && clutch::detail::probe_dot_products(devices[index]) ? 0 : 1;
+    if (index >= devices.size()) return 2;
+    return clutch::detail::probe_dot_products(devices[index]) ? 0 : 1;
+  } catch (const clutch::Error& e) {
+    return e.code() == clutch::ErrorCode::build_failure ? 1 : 2;  // its compiler does not take it
   } catch (const std::exception&) {
-    return 1;
+    return 2;
   }
 }

@@ -125,6 +125,8 @@ struct MatmulCase {
           problem("matmul_panels", dtype, dtype, {.m = 15, .n = 128, .k = 21, .batch = 2, .a_turned = true, .alpha = 0.5, .beta = 2}, seed + 1, dtype));
       all.push_back(problem("matmul_panels", dtype, dtype, {.m = 15, .n = 150, .k = 300, .b_turned = dtype == DType::f32, .epilogue = true}, seed + 2, dtype));
     }
+    for (DType dtype : {DType::f32, DType::f64})
+      all.push_back(problem("matmul_lanes", dtype, dtype, {.m = 5, .n = 7, .k = 6, .batch = 37, .alpha = 0.5, .beta = 2}, seed + 11, dtype));
     for (DType dtype : {DType::f32, DType::bf16}) {
       all.push_back(problem("matmul_tiles", dtype, dtype, {.m = 70, .n = 67, .k = 37, .batch = 2, .a_turned = true, .alpha = 0.5, .beta = 2}, seed + 6, dtype));
       all.push_back(problem("matmul_tiles", dtype, dtype, {.m = 9, .n = 130, .k = 32, .b_turned = true, .epilogue = true}, seed + 7, dtype));
@@ -150,6 +152,10 @@ struct MatmulCase {
       {"matmul_panels", Edit::stride, "(long)p * b_panel", "(long)(p / 2) * b_panel"},
       {"matmul_panels", Edit::offset, "from[r] = a + (long)min((ulong)r, rows - 1) * a_row", "from[r] = a + (long)min((ulong)r / 2, rows - 1) * a_row"},
       {"matmul_panels", Edit::arithmetic, "sum[r][v] = FMA(y, x[v], sum[r][v])", "sum[r][v] = FMA(y, x[v], x[v])"},
+      {"matmul_lanes", Edit::tail, "l < count; ++l)\n        for", "l + 1 < count; ++l)\n        for"},
+      {"matmul_lanes", Edit::stride, "from + min(l, count - 1) * apart + e);", "from + min(l, count - 1) * apart + e / 2);"},
+      {"matmul_lanes", Edit::offset, "a + first * a_batch", "a"},
+      {"matmul_lanes", Edit::arithmetic, "FMA(x[row * k + l], y[l * n + at[j]], sum[j])", "FMA(x[row * k + l], y[l * n + at[j]], x[l])"},
       {"matmul_tiles", Edit::tail, "int length = (int)min((ulong)TILE_K, k - step * TILE_K)", "int length = (int)min((ulong)TILE_K, k - step * TILE_K - 1)"},
       {"matmul_tiles", Edit::stride, "(long)(top + r) * a_row + (long)(at + s) * a_k;", "(long)(top + r) * a_row + (long)(at + s / 2) * a_k;"},
       {"matmul_tiles", Edit::offset, "a += a_offset, b += b_offset", "b += b_offset"},

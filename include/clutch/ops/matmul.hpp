@@ -65,7 +65,8 @@ class MatrixOperand {
 ///   f8e5m2 (any two): f32, f32. i8 and u8 (any two): i32 modulo 2^32, i32; alpha and beta are whole numbers. c64, c128: complex f32 or f64, the
 ///   operands'. `dtype` takes another floating one for floating operands, rounded once where it is stored.
 /// Determinism: each element is one chain s = fma(a_ik, b_kj, s) from s = 0 in the order of k, then alpha s (and fma(beta, out, alpha s)): equal bits
-///   on every device, in any batch, beside any neighbours, packed or not. Complex: re = fma(-im im, fma(re re, s)) and so on, term after term.
+///   on every device, in any batch, beside any neighbours, packed or not. Complex numbers are pairs of such
+///   chains: re = fma(a.im, -b.im, fma(a.re, b.re, re)), im = fma(a.im, b.re, fma(a.re, b.im, im)).
 /// Accuracy: |result - exact| <= (k + 2) eps |a| |b|, componentwise, eps of the compute type (2k for complex ones); rounded besides where stored. Integers
 ///   are exact.
 /// Scratch: b in panels, of its size in the compute type; an a that is not of the compute type as such.
@@ -80,7 +81,7 @@ CLUTCH_API void matmul_out(const Tensor& out, const Tensor& a, const MatrixOpera
 /// first input is the compute type's number of the product (i32 for integers), unrounded; the others are tensors that broadcast to the result
 /// (*, m, n); positions are places in it. Not for complex operands. The result's dtype: `dtype`; else what the function casts to; else f16 or bf16
 /// where operands are and the function gives f32; else what it gives. More than 5 inputs, or positions in batch dims, take a second launch with the
-/// same bits.
+/// same bits, and no beta.
 /// Errors: as above, and as map().
 CLUTCH_API Tensor matmul(const Tensor& a, const MatrixOperand& b, const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& options = {},
                          const Stream& stream = {});
