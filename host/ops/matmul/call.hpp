@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One product on its way from the public functions (matmul.cpp) to the kernels (matmul/run.cpp).
+#include "ops/matmul_plan.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace clutch::inline v0 {
+
+struct linalg::PackedMatrix::State {
+  Dims sizes;
+  DType dtype;
+  Tensor panels;    ///< (batch, panels, k, columns of a panel) in the compute type, or undefined:
+  bool words;       ///< panels of words of four bytes, behind their columns' sums
+  Tensor original;  ///< on devices that do not take panels, a contiguous copy
+};
+
+namespace detail {
+
+inline constexpr const char* kMatmul = "linalg::matmul";
+
+inline bool is_f8(DType d) { return d == DType::f8e4m3fn || d == DType::f8e5m2; }
+inline bool is_byte(DType d) { return d == DType::i8 || d == DType::u8; }
+inline bool is_plain(DType d) { return d == DType::f32 || d == DType::f64 || d == DType::f16 || d == DType::bf16; }
+
+const Dims& sizes_of(const linalg::MatrixOperand& b);
+/// The tensor that kernels read. Errors: invalid_argument for an empty PackedMatrix.
+const Tensor& memory_of(const linalg::MatrixOperand& b);
+
+/// How an item multiplies: its register tiles and how b is read.
+struct Tiling {
+  std::int64_t rows = 6, vectors = kMatmulVectors, block = 256, tiles = 32;  ///< tiles: most of an item, down
+  MatmulPlace place = MatmulPlace::packed;
+
+  friend bool operator==(const Tiling&, const Tiling&) = default;
+  std::string to_string() const;
+  /// Nothing for a text that is none, or of another version's.
+  static std::optional<Tiling> parse(const std::string& text);
+};
+
+/// One call: operands of rank 2 at least. `f` empty: the product itself.
+struct MatmulCall {
+  Runtime* runtime;
+  Tensor out, a;  ///< out: undefined where it is still to be made
+  const linalg::MatrixOperand* b;
+  const ExprFunction* f;
+  std::vector<Tensor> inputs;
+  linalg::MatmulOptions options;
+  Dims sizes;
+  DType output;
+  std::optional<Tiling> tiling = {};  ///< forced
+};
+
+/// The name of the implementation that takes a problem. Errors: as select().
+std::string_view matmul_entry(const DeviceTraits& traits, const MatmulProblem& problem, std::string_view forced);
+/// Why a matrix in each lane, or CLBlast, does not take a problem.
+std::string fits_matmul_lanes(const DeviceTraits& traits, const MatmulProblem& problem);
+std::string fits_clblast(const DeviceTraits& traits, const MatmulProblem& problem);
+inline constexpr std::string_view kClblast = "clblast";
+
+/// The plan's kernel with its printed epilogue.
+const BuiltPlan& matmul_plan(const MatmulCall& call, const MatmulProblem& problem);
+/// Enqueues a product into an output that is there, whose complex columns lie side by side.
+void run_matmul(MatmulCall call, const Stream& stream);
+
+/// The tiling that was measured to be the fastest for a call of `rows` rows in all, if any. `lanes`: of a vector; unit_columns: b's lie side by side.
+std::optional<Tiling> tuned_tiling(const MatmulCall& call, const Tiling& own, std::int64_t rows, std::int64_t batch, std::int64_t lanes, bool unit_columns,
+                                   const Stream& stream);
+/// Whether CLBlast was measured to be faster than tiles in local memory.
+bool library_is_faster(const MatmulCall& call, const MatmulProblem& problem, const Stream& stream);
+
+}  // namespace detail
+}  // namespace clutch::inline v0

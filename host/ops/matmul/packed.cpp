@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/matmul/call.hpp"
+#include "runtime/dot_products.hpp"
+#include "runtime/storage.hpp"
+
+namespace clutch::inline v0::linalg {
+
+PackedMatrix::PackedMatrix(const Tensor& b, const Stream& given) {
+  using namespace clutch::detail;
+  const ExprFunction none;
+  const MatrixOperand operand(b);
+  if (!b.defined()) throw Error(ErrorCode::invalid_argument, "linalg::PackedMatrix", "the tensor is undefined");
+  if (b.rank() < 2) throw Error(ErrorCode::invalid_shape, "linalg::PackedMatrix", fmt::format("a tensor of {}", to_string(b.sizes())));
+  MatmulCall c{.runtime = &b.storage()->runtime(), .b = &operand, .f = &none, .options = {}, .sizes = b.sizes(), .output = product_dtype(b.dtype(), b.dtype())};
+  Stream stream = resolve_stream(given, *c.runtime, "linalg::PackedMatrix");
+  auto state = std::make_shared<State>();
+  state->sizes = b.sizes(), state->dtype = b.dtype();
+  MatmulProblem p{.a = b.dtype(), .b = b.dtype(), .output = c.output};
+  if (is_byte(p.b)) p.dots = dot_products(*c.runtime);
+  const std::string_view entry = matmul_entry(c.runtime->traits(), p, {});
+  state->words = entry == "matmul_dot";
+  if (!state->words && entry != "matmul_panels") {
+    state->original = b.clone(stream);
+    state_ = std::move(state);
+    return;
+  }
+  p.part = MatmulProblem::Part::pack;
+  const BuiltPlan& plan = matmul_plan(c, p);
+  const std::int64_t parts = is_complex(p.b) ? 2 : 1, panel = kMatmulVectors * plan.tuning.width;
+  const std::int64_t k = b.sizes()[b.rank() - 2], n = b.sizes()[b.rank() - 1], length = parts * k, across = (parts * n + panel - 1) / panel;
+  std::int64_t batch = 1;
+  for (int d = 0; d < b.rank() - 2; ++d) batch *= b.sizes()[d];
+  Tensor matrices =
+      batch == 1 ? b.as_strided({1, k, n}, {0, b.strides()[b.rank() - 2], b.strides()[b.rank() - 1]}, 0) : b.contiguous(stream).reshape({batch, k, n});
+  state->panels = v0::empty({batch, across, state->words ? (k + 3) / 4 + 1 : length, panel},
+                            {.dtype = state->words ? DType::i32 : matmul_compute(p), .device = stream.device()}, stream);
+  if (state->panels.numel() > 0) {
+    Encoder encoder(stream, "linalg::PackedMatrix");
+    const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
+    encoder.output(state->panels).input(matrices).value(u(length)).value(u(parts * n));
+    encoder.value(matrices.strides()[1]).value(matrices.strides()[2]).value(matrices.strides()[0]).value(u(batch));
+    encoder.dispatch(plan.kernel, item_geometry(u(batch * across * (state->words ? 1 : (length + kMatmulPackRows - 1) / kMatmulPackRows)), plan.tuning.local));
+  }
+  state_ = std::move(state);
+}
+namespace {
+const PackedMatrix::State& state_of(const PackedMatrix& p) {
+  if (p.empty()) throw Error(ErrorCode::invalid_argument, "linalg::PackedMatrix", "it is empty");
+  return *p.state();
+}
+}  // namespace
+const Dims& PackedMatrix::sizes() const { return state_of(*this).sizes; }
+DType PackedMatrix::dtype() const { return state_of(*this).dtype; }
+std::uint64_t PackedMatrix::nbytes() const {
+  const State& s = state_of(*this);
+  return s.panels.defined() ? s.panels.nbytes() : s.original.nbytes();
+}
+
+}  // namespace clutch::inline v0::linalg
