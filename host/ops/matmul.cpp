@@ -57,7 +57,7 @@ MatmulCall validate(const Tensor* out, const Tensor& a, const MatrixOperand& b, 
   if (!f.empty())
     for (const Tensor& t : f.body()->tensors) all.push_back(&t);
   c.runtime = &common_runtime(all, kOp);
-  const DType of_b = linalg::detail::operand_dtype(b), product = linalg::product_dtype(a.dtype(), of_b);
+  const DType of_b = matrix_dtype(b), product = linalg::product_dtype(a.dtype(), of_b);
   const Dims& b_sizes = sizes_of(b);
   if (a.rank() < (out ? 2 : 1) || b_sizes.rank() < (out ? 2 : 1))
     throw Error(ErrorCode::invalid_shape, kOp, fmt::format("a of {}, b of {}", to_string(a.sizes()), to_string(b_sizes)));
@@ -178,6 +178,7 @@ std::string_view matmul_entry(const DeviceTraits& traits, const MatmulProblem& p
   return choose<MatmulProblem>(list, traits, p, forced, kOp).name;
 }
 
+DType matrix_dtype(const MatrixOperand& b) { return b.tensor() ? b.tensor()->dtype() : b.packed()->dtype(); }
 const Dims& sizes_of(const MatrixOperand& b) { return b.tensor() ? b.tensor()->sizes() : b.packed()->sizes(); }
 const Tensor& memory_of(const MatrixOperand& b) {
   if (b.tensor()) return *b.tensor();
@@ -252,24 +253,22 @@ DType product_dtype(DType a, DType b) {
               fmt::format("a is {}, b {}: both f32, f64, f16, bf16, c64 or c128, or two of the 8-bit floats or integers", name(a), name(b)));
 }
 
-DType detail::operand_dtype(const MatrixOperand& b) { return b.tensor() ? b.tensor()->dtype() : b.packed()->dtype(); }
-
 Tensor matmul(const Tensor& a, const MatrixOperand& b, const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& options,
               const Stream& given) {
-  clutch::detail::MatmulCall c = clutch::detail::validate(nullptr, a, b, f, inputs, options);
-  Stream stream = clutch::detail::resolve_stream(given, *c.runtime, clutch::detail::kOp);
-  const int a_rank = a.rank(), b_rank = clutch::detail::sizes_of(b).rank();
+  detail::MatmulCall c = detail::validate(nullptr, a, b, f, inputs, options);
+  Stream stream = detail::resolve_stream(given, *c.runtime, detail::kOp);
+  const int a_rank = a.rank(), b_rank = detail::sizes_of(b).rank();
   if ((a_rank == 1 || b_rank == 1) && !inputs.empty())
-    throw Error(ErrorCode::invalid_shape, clutch::detail::kOp, "vectors are no operands beside an epilogue's inputs: unsqueeze() them");
+    throw Error(ErrorCode::invalid_shape, detail::kOp, "vectors are no operands beside an epilogue's inputs: unsqueeze() them");
   if (a_rank == 1) c.a = a.unsqueeze(0);
   Tensor column = b_rank == 1 ? b.tensor()->unsqueeze(1) : Tensor();
   MatrixOperand b_matrix = b_rank == 1 ? MatrixOperand(column) : b;
   c.b = &b_matrix, c.options.beta = 0;
-  c.sizes = clutch::detail::result_sizes(c.a.sizes(), clutch::detail::sizes_of(b_matrix));
-  clutch::detail::check_inputs(c);
+  c.sizes = detail::result_sizes(c.a.sizes(), detail::sizes_of(b_matrix));
+  detail::check_inputs(c);
   Tensor out = empty(c.sizes, {.dtype = c.output, .device = stream.device()}, stream);
   c.out = out;
-  clutch::detail::run_out(c, stream);
+  detail::run_out(c, stream);
   if (a_rank == 1) out = out.squeeze(out.rank() - 2);
   return b_rank == 1 ? out.squeeze(out.rank() - 1) : out;
 }
@@ -279,8 +278,8 @@ Tensor matmul(const Tensor& a, const MatrixOperand& b, const MatmulOptions& opti
 
 void matmul_out(const Tensor& out, const Tensor& a, const MatrixOperand& b, const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& options,
                 const Stream& given) {
-  clutch::detail::MatmulCall c = clutch::detail::validate(&out, a, b, f, inputs, options);
-  clutch::detail::run_out(c, clutch::detail::resolve_stream(given, *c.runtime, clutch::detail::kOp));
+  detail::MatmulCall c = detail::validate(&out, a, b, f, inputs, options);
+  detail::run_out(c, detail::resolve_stream(given, *c.runtime, detail::kOp));
 }
 void matmul_out(const Tensor& out, const Tensor& a, const MatrixOperand& b, const MatmulOptions& options, const Stream& stream) {
   matmul_out(out, a, b, ExprFunction(), std::span<const Tensor>(), options, stream);

@@ -111,7 +111,7 @@ struct MatmulCase {
       const linalg::MatrixOperand b = s.packed ? linalg::MatrixOperand(packed) : linalg::MatrixOperand(in[1]);
       if (!s.epilogue) return linalg::matmul_out(out, in[0], b, options, stream);
       const Tensor more[] = {in[3], in[4]};
-      linalg::matmul_out(out, in[0], b, linalg::detail::trace_epilogue<2>(epilogue, in[0], b, more), more, options, stream);
+      linalg::matmul_out(out, in[0], b, clutch::detail::trace_epilogue<2>(epilogue, in[0], b, more), more, options, stream);
     };
     return p;
   }

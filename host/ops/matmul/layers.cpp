@@ -134,8 +134,8 @@ Tensor quantized_matmul(const Tensor& a, const Quantization& of_a, const Tensor&
                         const Stream& given) {
   const char* op = "linalg::quantized_matmul";
   const Tensor* operands[] = {&a, &b};
-  clutch::detail::Runtime& runtime = clutch::detail::common_runtime(operands, op);
-  Stream stream = clutch::detail::resolve_stream(given, runtime, op);
+  detail::Runtime& runtime = detail::common_runtime(operands, op);
+  Stream stream = detail::resolve_stream(given, runtime, op);
   if (product_dtype(a.dtype(), b.dtype()) != DType::i32)
     throw Error(ErrorCode::invalid_dtype, op, fmt::format("operands of {} and {}: i8 or u8", name(a.dtype()), name(b.dtype())));
   if (a.rank() < 2 || b.rank() < 2) throw Error(ErrorCode::invalid_shape, op, fmt::format("a of {}, b of {}", to_string(a.sizes()), to_string(b.sizes())));
@@ -182,8 +182,8 @@ Tensor quantized_matmul(const Tensor& a, const Quantization& of_a, const Tensor&
   std::vector<DType> dtypes{DType::i32}, traced = traced_dtypes(inputs);
   dtypes.insert(dtypes.end(), traced.begin(), traced.end());
   std::vector<Expr> e;
-  for (std::size_t i = 0; i < inputs.size(); ++i) e.push_back(clutch::detail::expr_input(static_cast<int>(i) + 1, dtypes[i + 1]));
-  Expr result = real(clutch::detail::expr_input(0, DType::i32), e);
+  for (std::size_t i = 0; i < inputs.size(); ++i) e.push_back(detail::expr_input(static_cast<int>(i) + 1, dtypes[i + 1]));
+  Expr result = real(detail::expr_input(0, DType::i32), e);
   if (biased) result = result + cast(e[at_bias], DType::f32);
   if (bytes) result = quantised(result, e[at_result], e[at_result + 1]);
   return matmul(a, b, ExprFunction(dtypes, std::span(&result, 1)), inputs, {.dtype = options.dtype}, stream);

@@ -117,7 +117,7 @@ void run_by_product(const MatmulCall& c, const std::vector<Tensor>& inputs, cons
   const ExprFunction none;
   MatmulCall product = c;
   product.f = &none, product.inputs.clear();
-  product.output = linalg::product_dtype(c.a.dtype(), linalg::detail::operand_dtype(*c.b));
+  product.output = linalg::product_dtype(c.a.dtype(), matrix_dtype(*c.b));
   product.out = empty(c.sizes, {.dtype = product.output, .device = stream.device()}, stream);
   run_matmul(product, stream);
   std::vector<Tensor> all{product.out};
@@ -142,7 +142,7 @@ Strided panels_of(const linalg::PackedMatrix& packed, const Tensor& panels, cons
 void run_matmul(MatmulCall c, const Stream& stream) {
   if (c.out.numel() == 0) return;
   const Dims& sizes = c.sizes;
-  const DType of_b = linalg::detail::operand_dtype(*c.b);
+  const DType of_b = matrix_dtype(*c.b);
   MatmulProblem p{.function = c.f->empty() ? 0 : c.f->body()->id, .a = c.a.dtype(), .b = of_b, .output = c.output};
   std::vector<Tensor> inputs = as_traced(c.inputs, stream);
   std::vector<Dims> position_dims;

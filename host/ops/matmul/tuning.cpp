@@ -49,7 +49,7 @@ struct TunedPlan : CachedPlan {
 
 ShapeClass class_of(const MatmulCall& c, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, bool unit_columns, bool whole) {
   auto power = ShapeClass::power;
-  return {tuning_generation(), c.a.dtype(), linalg::detail::operand_dtype(*c.b), power(m), power(n), power(k), power(batch), unit_columns, whole};
+  return {tuning_generation(), c.a.dtype(), matrix_dtype(*c.b), power(m), power(n), power(k), power(batch), unit_columns, whole};
 }
 
 /// A way into an output of its own.

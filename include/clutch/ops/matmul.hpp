@@ -92,27 +92,29 @@ CLUTCH_API void matmul_out(const Tensor& out, const Tensor& a, const MatrixOpera
 /// The dtype of the function's first input for operands of these dtypes: what products are traced as. Errors: invalid_dtype.
 CLUTCH_API DType product_dtype(DType a, DType b);
 
+}  // namespace linalg
 namespace detail {
-CLUTCH_API DType operand_dtype(const MatrixOperand& b);
+CLUTCH_API DType matrix_dtype(const linalg::MatrixOperand& b);
 template <std::size_t kInputs, class F>
-ExprFunction trace_epilogue(F&& f, const Tensor& a, const MatrixOperand& b, std::span<const Tensor> inputs) {
-  std::array<DType, kInputs + 1> dtypes{product_dtype(a.dtype(), operand_dtype(b))};
+ExprFunction trace_epilogue(F&& f, const Tensor& a, const linalg::MatrixOperand& b, std::span<const Tensor> inputs) {
+  std::array<DType, kInputs + 1> dtypes{linalg::product_dtype(a.dtype(), matrix_dtype(b))};
   std::vector<DType> traced = traced_dtypes(inputs);
   for (std::size_t i = 0; i < kInputs; ++i) dtypes[i + 1] = traced[i];
   return trace(f, dtypes);
 }
 }  // namespace detail
+namespace linalg {
 
 /// As above for a lambda, traced at each call: matmul(a, b, [](Expr x, Expr bias) { return relu(x + bias); }, {bias}).
 template <class F, std::size_t kInputs>
 requires clutch::detail::kIsLambda<F> Tensor matmul(const Tensor& a, const MatrixOperand& b, F&& f, const Tensor (&inputs)[kInputs],
                                                     const MatmulOptions& options = {}, const Stream& stream = {}) {
-  return matmul(a, b, detail::trace_epilogue<kInputs>(f, a, b, inputs), std::span<const Tensor>(inputs), options, stream);
+  return matmul(a, b, clutch::detail::trace_epilogue<kInputs>(f, a, b, inputs), std::span<const Tensor>(inputs), options, stream);
 }
 template <class F>
 requires(clutch::detail::kIsLambda<F>&& std::is_invocable_v<F&, Expr>) Tensor
     matmul(const Tensor& a, const MatrixOperand& b, F&& f, const MatmulOptions& options = {}, const Stream& stream = {}) {
-  return matmul(a, b, detail::trace_epilogue<0>(f, a, b, {}), {}, options, stream);
+  return matmul(a, b, clutch::detail::trace_epilogue<0>(f, a, b, {}), {}, options, stream);
 }
 
 struct LinearOptions {
