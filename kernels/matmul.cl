@@ -524,10 +524,9 @@ static inline void put_tiles(__local NUMBER* tile_a, __local NUMBER* tile_b, con
   }
 }
 
-__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void matmul_tiles(
-    CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k, ulong batch, long a_row,
-    long a_k, long a_batch, long b_k, long b_n, long b_batch, SUM_ONE alpha,
-    SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+__kernel void matmul_tiles(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k,
+                           ulong batch, long a_row, long a_k, long a_batch, long b_k, long b_n, long b_batch, SUM_ONE alpha,
+                           SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   __local NUMBER tiles_a[2][TILE_K * TILE_M], tiles_b[2][TILE_K * TILE_N];
   CLUTCH_IF_PREDICATE
   IDX stride[OPERANDS][RANK_LANES];

@@ -123,11 +123,11 @@ std::string fits_dot(const DeviceTraits& traits, const MatmulProblem& p) {
   return computes(traits, p);
 }
 
-/// Items of a group of matmul_tiles: 16 x 16, 8 x 16 or 8 x 8.
-int items_of_tiles(const DeviceTraits& t) { return t.max_work_group >= 256 ? 256 : t.max_work_group >= 128 ? 128 : 64; }
+/// Items of a group of matmul_tiles: each has 8 x 8 sums.
+constexpr int kTileItems = 64;
 std::string fits_tiles(const DeviceTraits& traits, const MatmulProblem& p) {
   const bool wide = matmul_compute(p) == DType::f64;
-  if (traits.max_work_group < 64) return "groups of 64 items are too big for the device";
+  if (traits.max_work_group < kTileItems) return "groups of 64 items are too big for the device";
   if (traits.local_bytes < (wide ? 32768u : 16384u)) return "the device has too little local memory";
   return computes(traits, p);
 }
@@ -145,7 +145,10 @@ constexpr std::array<Implementation<MatmulProblem>, 4> kImplementations{{
        return fits_panels(t, p);
      }},
     {"matmul_tiles",
-     [](const DeviceTraits& t, const MatmulProblem& p) { return elementwise_tuning(t).local == 1 ? std::string("a group is a thread") : fits_tiles(t, p); }},
+     [](const DeviceTraits& t, const MatmulProblem& p) {
+       if (t.quirks & kQuirkLoopsEndEarly) return std::string("the device ends loops after 65535 iterations (quirk loops_end_early)");
+       return elementwise_tuning(t).local == 1 ? std::string("a group is a thread") : fits_tiles(t, p);
+     }},
     {"matmul_items", computes},
 }};
 
@@ -210,9 +213,10 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   d.set_text("O_NAME", name(is_complex(p.output) ? computed : compute_dtype(p.output, kOp) == product ? p.output : product));
   d.set_type("ACC", number).set("INTEGER", integer).set("COMPLEX", complex).set("DOT", !dot ? 0 : p.dots && plan.tuning.width == 16 ? 1 : 2);
   if (tiles) {
-    plan.tuning.local = static_cast<std::uint64_t>(items_of_tiles(traits));
-    d.set("TILE_M", kMatmulTile).set("TILE_N", kMatmulTile).set("ITEMS_DOWN", plan.tuning.local == 256 ? 16 : 8);
-    d.set("ITEMS_ACROSS", plan.tuning.local == 64 ? 8 : 16);
+    // Where the driver takes fewer for this kernel than for others, a square of fewer is asked for.
+    const int side = p.rows == 16 ? 4 : p.rows == 4 ? 2 : p.rows == 1 ? 1 : 8;
+    plan.tuning.local = static_cast<std::uint64_t>(side * side);
+    d.set("TILE_M", kMatmulTile).set("TILE_N", kMatmulTile).set("ITEMS_DOWN", side).set("ITEMS_ACROSS", side);
   }
   if (items) return plan;
   if (entry == "matmul_lanes") return plan;

@@ -239,6 +239,13 @@ void run_matmul(MatmulCall c, const Stream& stream) {
     p.block = tiling.block, p.place = tiling.place;
   }
   const BuiltPlan* plan = &matmul_plan(c, p);
+  // A group has as many items as its kernel was made for: fewer where the driver takes no more.
+  if (plan->entry == "matmul_tiles" && plan->tuning.local < 64)
+    for (const int items : {16, 4, 1}) {
+      p.rows = static_cast<std::uint8_t>(items);
+      plan = &matmul_plan(c, p);
+      if (plan->tuning.local >= p.rows) break;
+    }
   // Words of four bytes stand for numbers where those are multiplied; their panels begin with a row of sums.
   const std::int64_t panel = tiling.vectors * lanes, columns = parts * n, length = dot ? (k + 3) / 4 : parts * k, across = (columns + panel - 1) / panel;
   const std::int64_t of_panel = (length + dot) * panel;
