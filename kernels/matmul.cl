@@ -51,11 +51,14 @@ static inline VI dot_of_bytes(VI a, VI b, VI sum) {
 #define ACC_NAME f32
 #define FMA(a, b, c) fma_rn(a, b, c)
 #endif
-#if LANES > 1
+#define T ACC
 #define R V
+#define MEM
 #include "common/transpose.clh"
+#if LANES > 1
+#define PUT_LANES(mem, x, p) (*(mem clutch_unaligned*)(p) = (x))
 #else
-#define transpose(x)
+#define PUT_LANES(mem, x, p) (*(p) = (x))
 #endif
 #define PANEL (VECTORS * LANES)
 #define LOAD_A CLUTCH_CONCAT(load_, A_NAME)
@@ -143,21 +146,12 @@ static inline ACC number_of(__global const uchar* b, long from, ulong r, ulong c
 #else
 #define PANEL_MEM
 #endif
-#ifdef CLUTCH_UNALIGNED
-typedef V panel_lanes __attribute__((aligned(sizeof(ACC))));
-#define PUT_LANES(x, p) (*(PANEL_MEM panel_lanes*)(p) = (x))
-#elif LANES > 1
-#define PUT_LANES(x, p) CLUTCH_CONCAT(vstore, LANES)(x, 0, p)
-#else
-#define PUT_LANES(x, p) (*(p) = (x))
-#endif
-
 // `rows` rows of a panel, of whose columns `columns` exist; the others become zero.
 static inline void pack_rows(PANEL_MEM ACC* out, __global const uchar* b, long from, ulong rows, ulong columns, long b_k, long b_n) {
 #if !COMPLEX
   if (b_n == 1 && columns == PANEL) {
     for (ulong r = 0; r < rows; ++r)
-      for (int v = 0; v < VECTORS; ++v) PUT_LANES(TO_ACC(LOADV_B(b, from + (long)r * b_k + v * LANES)), out + r * PANEL + v * LANES);
+      for (int v = 0; v < VECTORS; ++v) PUT_LANES(PANEL_MEM, TO_ACC(LOADV_B(b, from + (long)r * b_k + v * LANES)), out + r * PANEL + v * LANES);
     return;
   }
 #endif
@@ -172,7 +166,7 @@ static inline void pack_rows(PANEL_MEM ACC* out, __global const uchar* b, long f
         for (int l = 0; l < LANES; ++l) x[l] = c + l < columns ? TO_ACC(LOADV_B(b, from + (long)r + (long)(c + l) * b_n)) : (V)0;
         transpose(x);
 #pragma unroll
-        for (int l = 0; l < LANES; ++l) PUT_LANES(x[l], out + (r + l) * PANEL + c);
+        for (int l = 0; l < LANES; ++l) PUT_LANES(PANEL_MEM, x[l], out + (r + l) * PANEL + c);
       }
   }
 #endif
@@ -217,9 +211,11 @@ typedef struct {
 
 #if B_AT == INSIDE
 #define B_PARAMS const V *b, long at
+#define B_ARGUMENTS block, 0, VECTORS
 #define B_VECTOR(v) b[at + (v)]
 #else
 #define B_PARAMS __global const uchar *b, long at
+#define B_ARGUMENTS b, from, b_k
 #define B_VECTOR(v) TO_ACC(LOADV_B(b, at + (v)*LANES))
 #endif
 
@@ -298,11 +294,7 @@ static inline void matmul_panels_body(CLUTCH_ID_PARAMS, __global const ACC* a, _
         for (ulong t = 0; t < tiles; ++t) {
           const ulong row = top + t * ROWS, rows = min((ulong)ROWS, m - row);
           SUM* sums = held + ((p - first) * tiles + t) * ROWS * VECTORS;
-#if B_AT == INSIDE
-          add_tile(a + (long)of * a_batch + (long)row * a_row + (long)at * a_k, a_row, a_k, block, 0, VECTORS, length, rows, sums, at == 0, shift, &fetch);
-#else
-          add_tile(a + (long)of * a_batch + (long)row * a_row + (long)at * a_k, a_row, a_k, b, from, b_k, length, rows, sums, at == 0, shift, &fetch);
-#endif
+          add_tile(a + (long)of * a_batch + (long)row * a_row + (long)at * a_k, a_row, a_k, B_ARGUMENTS, length, rows, sums, at == 0, shift, &fetch);
           if (!ends) continue;
           for (ulong r = 0; r < rows; ++r)
             for (ulong v = 0; v < VECTORS && p * PANEL + v * LANES < n; ++v) {
@@ -393,43 +385,8 @@ __kernel void matmul_dot_pack(CLUTCH_PREDICATE __global uchar* panels, ulong pan
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_lanes
-#if defined(CLUTCH_UNALIGNED)
-typedef V some_lanes __attribute__((aligned(sizeof(ACC))));
-#define LANES_AT(p) (*(__global const some_lanes*)(p))
-#define PUT_LANES(x, p) (*(__global some_lanes*)(p) = (x))
-#elif LANES > 1
-#define LANES_AT(p) CLUTCH_CONCAT(vload, LANES)(0, p)
-#define PUT_LANES(x, p) CLUTCH_CONCAT(vstore, LANES)(x, 0, p)
-#else
-#define LANES_AT(p) (*(p))
-#define PUT_LANES(x, p) (*(p) = (x))
-#endif
-#if LANES > 1
-#define FROM_ARRAY(p) CLUTCH_CONCAT(vload, LANES)(0, p)
-#else
-#define FROM_ARRAY(p) (*(p))
-#endif
 #define MOST_NUMBERS 256  // of a matrix
 
-// `length` numbers of each of LANES matrices, which lie `apart`; those past `count` are the last one again.
-static inline void load_lanes(V* to, __global const ACC* from, ulong apart, ulong count, ulong length) {
-  for (ulong e = 0; e < length; e += LANES) {
-    V x[LANES];
-    if (e + LANES <= length) {
-#pragma unroll
-      for (ulong l = 0; l < LANES; ++l) x[l] = LANES_AT(from + min(l, count - 1) * apart + e);
-    } else {
-      for (ulong l = 0; l < LANES; ++l) {
-        ACC part[LANES];
-        for (ulong i = 0; i < LANES; ++i) part[i] = e + i < length ? from[min(l, count - 1) * apart + e + i] : (ACC)0;
-        x[l] = FROM_ARRAY(part);
-      }
-    }
-    transpose(x);
-#pragma unroll
-    for (int l = 0; l < LANES; ++l) to[e + l] = x[l];
-  }
-}
 static inline void store_lanes(__global ACC* to, const V* from, ulong apart, ulong count, ulong length) {
   for (ulong e = 0; e < length; e += LANES) {
     V x[LANES];
@@ -438,7 +395,7 @@ static inline void store_lanes(__global ACC* to, const V* from, ulong apart, ulo
     transpose(x);
     if (e + LANES <= length && count == LANES) {
 #pragma unroll
-      for (ulong l = 0; l < LANES; ++l) PUT_LANES(x[l], to + l * apart + e);
+      for (ulong l = 0; l < LANES; ++l) PUT_LANES(__global, x[l], to + l * apart + e);
     } else {
       for (ulong l = 0; l < count; ++l)
         for (ulong i = 0; i < LANES && e + i < length; ++i) to[l * apart + e + i] = ((const ACC*)x)[l * LANES + i];
@@ -452,9 +409,9 @@ static inline void matmul_lanes_body(CLUTCH_ID_PARAMS, __global ACC* c, __global
   V x[MOST_NUMBERS + LANES], y[MOST_NUMBERS + LANES], z[MOST_NUMBERS + LANES];
   for (ulong i = group * lanes + lane; i * LANES < batch; i += groups * lanes) {
     const ulong first = i * LANES, count = min((ulong)LANES, batch - first);
-    load_lanes(x, a + first * a_batch, a_batch, count, m * k);
-    load_lanes(y, b + first * b_batch, b_batch, count, k * n);
-    if (beta != 0) load_lanes(z, c + first * c_batch, c_batch, count, m * n);
+    load_bundle(x, a + first * a_batch, a_batch, (int)count, (int)(m * k), 1);
+    load_bundle(y, b + first * b_batch, b_batch, (int)count, (int)(k * n), 1);
+    if (beta != 0) load_bundle(z, c + first * c_batch, c_batch, (int)count, (int)(m * n), 1);
     for (ulong row = 0; row < m; ++row)
       for (ulong column = 0; column < n; column += 4) {
         // Columns past the last one are that one again.
@@ -496,11 +453,15 @@ __kernel void matmul_lanes(CLUTCH_PREDICATE __global uchar* c, ulong c_offset, _
 #define ADD_PRODUCT(x, y, sum) FMA(x, y, sum)
 #endif
 
+// Of an item's i-th number of a tile of `size` rows of a, or columns of b: which one it is, and where along k. Neighbours read what lies side by side.
+#define TILE_LINE(i, size, along_k) ((along_k) ? (lane + (i)*ITEMS) / TILE_K : (lane + (i)*ITEMS) % (size))
+#define TILE_STEP(i, size, along_k) ((along_k) ? (lane + (i)*ITEMS) % TILE_K : (lane + (i)*ITEMS) / (size))
+
 // The numbers of an item of the next tiles along k; zero where there are none.
 static inline void fetch_tiles(NUMBER* of_a, NUMBER* of_b, __global const uchar* a, __global const uchar* b, ulong lane, ulong top, ulong left, ulong m,
                                ulong n, ulong k, ulong at, long from_a, long from_b, long a_row, long a_k, long b_k, long b_n) {
   for (int i = 0; i < LOADS_A; ++i) {
-    const ulong number = lane + i * ITEMS, r = a_k == 1 ? number / TILE_K : number % TILE_M, s = a_k == 1 ? number % TILE_K : number / TILE_M;
+    const ulong r = TILE_LINE(i, TILE_M, a_k == 1), s = TILE_STEP(i, TILE_M, a_k == 1);
 #if COMPLEX
     const long place = 2 * (from_a + (long)(top + r) * a_row + (long)((at + s) / 2) * a_k) + (long)((at + s) & 1);
 #else
@@ -509,19 +470,13 @@ static inline void fetch_tiles(NUMBER* of_a, NUMBER* of_b, __global const uchar*
     of_a[i] = top + r < m && at + s < k ? (NUMBER)LOAD_A(a, place) : (NUMBER)0;
   }
   for (int i = 0; i < LOADS_B; ++i) {
-    const ulong number = lane + i * ITEMS, c = b_n == 1 ? number % TILE_N : number / TILE_K, s = b_n == 1 ? number / TILE_N : number % TILE_K;
+    const ulong c = TILE_LINE(i, TILE_N, b_n != 1), s = TILE_STEP(i, TILE_N, b_n != 1);
     of_b[i] = left + c < n && at + s < k ? (NUMBER)number_of(b, from_b, at + s, left + c, b_k, b_n) : (NUMBER)0;
   }
 }
 static inline void put_tiles(__local NUMBER* tile_a, __local NUMBER* tile_b, const NUMBER* of_a, const NUMBER* of_b, ulong lane, long a_k, long b_n) {
-  for (int i = 0; i < LOADS_A; ++i) {
-    const ulong number = lane + i * ITEMS, r = a_k == 1 ? number / TILE_K : number % TILE_M, s = a_k == 1 ? number % TILE_K : number / TILE_M;
-    tile_a[s * TILE_M + r] = of_a[i];
-  }
-  for (int i = 0; i < LOADS_B; ++i) {
-    const ulong number = lane + i * ITEMS, c = b_n == 1 ? number % TILE_N : number / TILE_K, s = b_n == 1 ? number / TILE_N : number % TILE_K;
-    tile_b[s * TILE_N + c] = of_b[i];
-  }
+  for (int i = 0; i < LOADS_A; ++i) tile_a[TILE_STEP(i, TILE_M, a_k == 1) * TILE_M + TILE_LINE(i, TILE_M, a_k == 1)] = of_a[i];
+  for (int i = 0; i < LOADS_B; ++i) tile_b[TILE_STEP(i, TILE_N, b_n != 1) * TILE_N + TILE_LINE(i, TILE_N, b_n != 1)] = of_b[i];
 }
 
 __kernel void matmul_tiles(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k,

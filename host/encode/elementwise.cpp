@@ -158,9 +158,10 @@ void check_apart(const Tensor& output, const Tensor& other, std::string_view op)
   if (overlap_of(output, other) != Overlap::none) throw Error(ErrorCode::invalid_overlap, op, "the output shares memory with another operand");
 }
 
+bool is_plain_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::f16 || dtype == DType::bf16; }
+
 void check_plain_float(DType dtype, std::string_view what, std::string_view op) {
-  if (dtype != DType::f32 && dtype != DType::f64 && dtype != DType::f16 && dtype != DType::bf16)
-    throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} is {}: f32, f64, f16 or bf16", what, name(dtype)));
+  if (!is_plain_float(dtype)) throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} is {}: f32, f64, f16 or bf16", what, name(dtype)));
 }
 
 Runtime& common_runtime(std::span<const Tensor* const> tensors, std::string_view op) {

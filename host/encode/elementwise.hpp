@@ -87,7 +87,9 @@ void check_apart(const Tensor& output, const Tensor& other, std::string_view op)
 /// if the output has elements that share memory.
 void check_no_self_overlap(const Tensor& output, std::string_view op);
 
-/// Errors: invalid_dtype unless it is f32, f64, f16 or bf16; `what` of the call is.
+/// Whether it is f32, f64, f16 or bf16.
+bool is_plain_float(DType dtype);
+/// Errors: invalid_dtype unless is_plain_float(); `what` of the call is.
 void check_plain_float(DType dtype, std::string_view what, std::string_view op);
 
 /// The runtime all tensors share. Errors: device_mismatch, invalid_argument for an undefined one.

@@ -68,19 +68,14 @@ MatmulCall validate(const Tensor* out, const Tensor& a, const MatrixOperand& b, 
       throw Error(ErrorCode::invalid_argument, kOp, fmt::format("{} tensors and the product for a function of {} inputs", inputs.size(), f.input_count()));
     if (f.input_dtype(0) != product)
       throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("the function takes {}, the product is {}", name(f.input_dtype(0)), name(product)));
-    std::vector<DType> traced = traced_dtypes(inputs);
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (traced[i] != f.input_dtype(static_cast<int>(i) + 1))
-        throw Error(ErrorCode::invalid_dtype, kOp,
-                    fmt::format("input {} of dtype {} is traced as {}, the function takes {}", i, name(inputs[i].dtype()), name(traced[i]),
-                                name(f.input_dtype(static_cast<int>(i) + 1))));
+    check_traced(f, inputs, kOp, 1);
   }
   if (!is_floating(product) && !is_complex(product) &&
       (options.alpha != std::nearbyint(options.alpha) || options.beta != std::nearbyint(options.beta) || std::fabs(options.alpha) > INT32_MAX ||
        std::fabs(options.beta) > INT32_MAX))
     throw Error(ErrorCode::invalid_argument, kOp, fmt::format("alpha {} and beta {} of integers are to be whole numbers", options.alpha, options.beta));
   c.output = out ? out->dtype() : options.dtype ? *options.dtype : default_dtype(a.dtype(), of_b, f);
-  if (f.empty() && c.output != product && (!is_plain(product) || !is_plain(c.output)))
+  if (f.empty() && c.output != product && (!is_plain_float(product) || !is_plain_float(c.output)))
     throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("a result of {} for a product of {}", name(c.output), name(product)));
   if (!f.empty()) compute_dtype(c.output, kOp);
   if (options.beta != 0 && out && compute_dtype(is_complex(c.output) ? DType::f32 : c.output, kOp) != (is_complex(product) ? DType::f32 : product))
@@ -123,11 +118,9 @@ std::string fits_dot(const DeviceTraits& traits, const MatmulProblem& p) {
   return computes(traits, p);
 }
 
-/// Items of a group of matmul_tiles: each has 8 x 8 sums.
-constexpr int kTileItems = 64;
 std::string fits_tiles(const DeviceTraits& traits, const MatmulProblem& p) {
   const bool wide = matmul_compute(p) == DType::f64;
-  if (traits.max_work_group < kTileItems) return "groups of 64 items are too big for the device";
+  if (traits.max_work_group < kMatmulTileItems) return "groups of 64 items are too big for the device";
   if (traits.local_bytes < (wide ? 32768u : 16384u)) return "the device has too little local memory";
   return computes(traits, p);
 }
@@ -213,13 +206,11 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   d.set_text("O_NAME", name(is_complex(p.output) ? computed : compute_dtype(p.output, kOp) == product ? p.output : product));
   d.set_type("ACC", number).set("INTEGER", integer).set("COMPLEX", complex).set("DOT", !dot ? 0 : p.dots && plan.tuning.width == 16 ? 1 : 2);
   if (tiles) {
-    // Where the driver takes fewer for this kernel than for others, a square of fewer is asked for.
-    const int side = p.rows == 16 ? 4 : p.rows == 4 ? 2 : p.rows == 1 ? 1 : 8;
+    const int side = p.tile_items == 64 ? 8 : p.tile_items == 16 ? 4 : p.tile_items == 4 ? 2 : 1;
     plan.tuning.local = static_cast<std::uint64_t>(side * side);
     d.set("TILE_M", kMatmulTile).set("TILE_N", kMatmulTile).set("ITEMS_DOWN", side).set("ITEMS_ACROSS", side);
   }
-  if (items) return plan;
-  if (entry == "matmul_lanes") return plan;
+  if (items || entry == "matmul_lanes") return plan;
   d.set("VECTORS", p.vectors).set("PACK_ROWS", kMatmulPackRows);
   if (p.part != Part::product) return plan;
   d.set("B_AT", static_cast<int>(p.place)).set("ROWS", p.rows);
@@ -252,7 +243,7 @@ DType product_dtype(DType a, DType b) {
   using namespace clutch::detail;
   if (is_byte(a) && is_byte(b)) return DType::i32;
   if (is_f8(a) && is_f8(b)) return DType::f32;
-  if (a == b && (is_plain(a) || is_complex(a))) return a == DType::f16 || a == DType::bf16 ? DType::f32 : a;
+  if (a == b && (is_plain_float(a) || is_complex(a))) return a == DType::f16 || a == DType::bf16 ? DType::f32 : a;
   throw Error(ErrorCode::invalid_dtype, kOp,
               fmt::format("a is {}, b {}: both f32, f64, f16, bf16, c64 or c128, or two of the 8-bit floats or integers", name(a), name(b)));
 }

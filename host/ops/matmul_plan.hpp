@@ -16,8 +16,9 @@ enum class MatmulPlace : std::uint8_t { packed, direct, inside };
 
 /// What selection of matmul looks at; also the key of its cached plans.
 struct MatmulProblem {
-  std::uint64_t function = 0;  ///< the epilogue's
-  std::int64_t block = 256;    ///< of k
+  std::uint64_t function = 0;    ///< the epilogue's
+  std::int32_t block = 256;      ///< of k
+  std::int32_t tile_items = 64;  ///< of a group of matmul_tiles: a square's number
   DType a = DType::f32, b = DType::f32, output = DType::f32;
   std::array<DType, kMatmulInputs> inputs{};
   std::uint8_t input_count = 0, position_count = 0;
@@ -39,6 +40,8 @@ inline constexpr std::int64_t kMatmulHeldTiles = 64;
 inline constexpr std::int64_t kMatmulLaneNumbers = 256;
 /// Rows and columns of a tile in local memory.
 inline constexpr std::int64_t kMatmulTile = 64;
+/// Items of a group that has one, where the driver takes so many: each has 8 x 8 sums.
+inline constexpr int kMatmulTileItems = 64;
 /// Rows of a panel that an item packs.
 inline constexpr std::int64_t kMatmulPackRows = 64;
 

@@ -21,13 +21,14 @@ bool lowers_scalars(std::span<const Tensor> inputs) {
 
 }  // namespace
 
-void check_traced(const ExprFunction& f, std::span<const Tensor> inputs, std::string_view op) {
+void check_traced(const ExprFunction& f, std::span<const Tensor> inputs, std::string_view op, int first) {
   std::vector<DType> traced = traced_dtypes(inputs);
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (traced[i] != f.input_dtype(static_cast<int>(i)))
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const DType taken = f.input_dtype(first + static_cast<int>(i));
+    if (traced[i] != taken)
       throw Error(ErrorCode::invalid_dtype, op,
-                  fmt::format("input {} of dtype {} is traced as {}, the function takes {}", i, name(inputs[i].dtype()), name(traced[i]),
-                              name(f.input_dtype(static_cast<int>(i)))));
+                  fmt::format("input {} of dtype {} is traced as {}, the function takes {}", i, name(inputs[i].dtype()), name(traced[i]), name(taken)));
+  }
 }
 
 std::vector<Tensor> as_traced(std::span<const Tensor> inputs, const Stream& stream) {

@@ -10,8 +10,8 @@
 
 namespace clutch::inline v0::detail {
 
-/// Errors: invalid_dtype if an input is traced in another dtype than the function takes.
-void check_traced(const ExprFunction& function, std::span<const Tensor> inputs, std::string_view op);
+/// Errors: invalid_dtype if an input is traced in another dtype than the function takes, whose inputs they are from number `first` on.
+void check_traced(const ExprFunction& function, std::span<const Tensor> inputs, std::string_view op, int first = 0);
 
 /// The inputs as kernels read them: an f64 tensor of rank 0 that counts by its kind alone is cast to f32.
 std::vector<Tensor> as_traced(std::span<const Tensor> inputs, const Stream& stream);

@@ -18,8 +18,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <map>
-#include <mutex>
 #include <optional>
 #include <thread>
 
@@ -91,13 +89,7 @@ bool find_out(Runtime& runtime) {
 }  // namespace
 
 bool dot_products(Runtime& runtime) {
-  static std::mutex mutex;
-  static std::map<std::string, bool> known;
-  if (runtime.adopted()) return false;
-  std::string key = device_key(runtime);
-  std::lock_guard lock(mutex);
-  auto found = known.find(key);
-  return found != known.end() ? found->second : known.emplace(key, find_out(runtime)).first->second;
+  return runtime.dot_products([&] { return !runtime.adopted() && find_out(runtime); });
 }
 
 bool probe_dot_products(const Device& device) {

@@ -117,6 +117,11 @@ std::string Runtime::command_buffers_refuse(const std::function<std::string()>& 
   return *command_buffers_refused_;
 }
 
+bool Runtime::dot_products(const std::function<bool()>& test) {
+  std::call_once(dot_products_tested_, [&] { dot_products_ = test(); });
+  return dot_products_;
+}
+
 int Runtime::live() const {
   std::lock_guard lock(mutex_);
   int streams = 0;

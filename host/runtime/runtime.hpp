@@ -45,6 +45,8 @@ class Runtime {
 
   /// Why command buffers are not to be used here; `test` finds it out once.
   std::string command_buffers_refuse(const std::function<std::string()>& test);
+  /// Whether kernels may use dot products of bytes; `test` finds it out once.
+  bool dot_products(const std::function<bool()>& test);
 
   void add_live(int n) noexcept { live_.fetch_add(n, std::memory_order_relaxed); }
   /// Tensors of it that live, and streams beyond the default one.
@@ -64,6 +66,8 @@ class Runtime {
   std::shared_ptr<GeneratorImpl> default_generator_;
   std::mutex command_buffers_mutex_;
   std::optional<std::string> command_buffers_refused_;
+  std::once_flag dot_products_tested_;
+  bool dot_products_ = false;
 };
 
 /// The device's own runtime, made at first use. Errors: opencl, invalid_setting.

@@ -4,14 +4,13 @@
 #include <clutch/error.hpp>
 #include <clutch/stream.hpp>
 
+#include "interop/mapped_file.hpp"
 #include "program/disk_cache.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -21,6 +20,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <tuple>
 
 namespace clutch::inline v0 {
@@ -38,7 +38,7 @@ Key key_of(const Entry& e) { return {e.device, e.driver, e.op, e.shape_class}; }
 struct Store {
   std::mutex mutex, measuring;
   std::map<Key, Entry> known;
-  bool read = false;
+  std::atomic<bool> read{false};
   std::atomic<std::uint64_t> generation{1};
   std::atomic<bool> empty{true};
 };
@@ -64,7 +64,7 @@ std::vector<Entry> read_file(const fs::path& path) {
   return entries;
 }
 
-void write_file(const fs::path& path, const std::map<Key, Entry>& known) {
+void write_entries(const fs::path& path, const std::map<Key, Entry>& known) {
   nlohmann::json root{{"clutch_tuning", 1}, {"entries", nlohmann::json::array()}};
   for (const auto& [key, e] : known)
     root["entries"].push_back({{"device", e.device},
@@ -76,14 +76,9 @@ void write_file(const fs::path& path, const std::map<Key, Entry>& known) {
                                {"untuned_seconds", e.untuned_seconds}});
   std::error_code error;
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
-  const fs::path temporary = path.string() + fmt::format(".{}.tmp", ::getpid());
-  {
-    std::ofstream out(temporary);
-    out << root.dump(1) << '\n';
-    if (!out.flush()) throw Error(ErrorCode::io, kName, fmt::format("{} cannot be written", temporary.string()));
-  }
-  fs::rename(temporary, path, error);
-  if (error) throw Error(ErrorCode::io, kName, fmt::format("{} cannot be written: {}", path.string(), error.message()));
+  const std::string text = root.dump(1) + '\n';
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+  write_file(path.string(), std::span(&bytes, 1), kName);
 }
 
 /// Under the store's lock.
@@ -97,9 +92,16 @@ void add(Store& s, std::vector<Entry> entries) {
 }
 void read_at_first_use(Store& s) {
   if (s.read) return;
-  s.read = true;
   std::error_code error;
-  if (fs::path path = tune::file(); !path.empty() && fs::exists(path, error)) add(s, read_file(path));
+  const fs::path path = tune::file();
+  const bool exists = !path.empty() && fs::exists(path, error);
+  try {
+    if (exists) add(s, read_file(path));
+  } catch (const Error&) {
+    s.read = true;  // told once
+    throw;
+  }
+  s.read = true;  // last: others go on without the lock
 }
 /// What is known, and what others have written meanwhile.
 void save_to(Store& s, const fs::path& path) {
@@ -108,7 +110,7 @@ void save_to(Store& s, const fs::path& path) {
   if (fs::exists(path, error))
     for (Entry& e : read_file(path)) all.emplace(key_of(e), e);
   for (const auto& [key, e] : s.known) all.insert_or_assign(key, e);
-  write_file(path, all);
+  write_entries(path, all);
 }
 
 /// Medians of rounds in turns.
@@ -182,16 +184,16 @@ std::string tuned_choice(Runtime& runtime, std::string_view op, const std::strin
   Store& s = store();
   const DeviceRecord& d = runtime.device();
   Entry e{d.facts.name, fmt::format("{} {}", d.facts.platform_name, d.driver_version), std::string(op), shape_class, {}, 0, 0};
-  auto look = [&]() -> const Entry* {
+  auto look = [&]() -> std::optional<std::string> {
     std::lock_guard lock(s.mutex);
     read_at_first_use(s);
     auto found = s.known.find(key_of(e));
-    return found == s.known.end() ? nullptr : &found->second;
+    return found == s.known.end() ? std::nullopt : std::optional(found->second.choice);
   };
-  if (const Entry* known = look()) return known->choice;
+  if (std::optional<std::string> known = look()) return *known;
   if (the_settings().autotune.value != "1" || stream.is_capturing()) return {};
   std::lock_guard one_at_a_time(s.measuring);
-  if (const Entry* known = look()) return known->choice;
+  if (std::optional<std::string> known = look()) return *known;
   const std::vector<TuneWay> ways = sound(make_ways(), op, stream);
   const std::vector<double> seconds = measure(ways, stream);
   const auto best = static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin());

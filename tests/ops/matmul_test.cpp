@@ -25,6 +25,11 @@ bool takes_tiles(const Device& device, DType dtype) {
   }
 }
 
+/// From -4 to 3.
+Tensor whole_numbers(const Dims& sizes, const Device& device, std::uint64_t seed) {
+  return map([](Expr x) { return floor(x * 8.0f) - 4.0f; }, rand(sizes, {.device = device, .seed = seed}));
+}
+
 TEST(Matmul, ShapesAroundTheTilesHaveTheModelsBits) {
   CLUTCH_EACH_DEVICE(device) {
     for (DType dtype : MatmulCase::kDtypes) {
@@ -122,16 +127,13 @@ TEST(Matmul, ComplexHasTheModelsBits) {
 /// Small integers: every sum is exact, whoever computes it.
 TEST(Matmul, IntegersAreExact) {
   CLUTCH_EACH_DEVICE(device) {
-    auto whole = [&](const Dims& sizes, std::uint64_t from) {
-      return map([](Expr x) { return floor(x * 8.0f) - 4.0f; }, rand(sizes, {.device = device, .seed = from}));
-    };
     struct Case {
       Dims a, b, c;
     };
     for (const Case& s :
          {Case{{100, 300}, {300, 200}, {100, 200}}, Case{{2, 3, 20, 33}, {3, 33, 70}, {2, 3, 20, 70}}, Case{{4, 1, 9, 5}, {1, 7, 5, 66}, {4, 7, 9, 66}},
           Case{{5}, {5}, {}}, Case{{5}, {3, 5, 64}, {3, 64}}, Case{{3, 4, 5}, {5}, {3, 4}}, Case{{0, 5}, {5, 3}, {0, 3}}, Case{{2, 0}, {0, 3}, {2, 3}}}) {
-      Tensor a = whole(s.a, 1), b = whole(s.b, 2), c = matmul(a, b);
+      Tensor a = whole_numbers(s.a, device, 1), b = whole_numbers(s.b, device, 2), c = matmul(a, b);
       ASSERT_EQ(c.sizes(), s.c);
       // Sums of products, by the reductions.
       Tensor x = a.rank() == 1 ? a.unsqueeze(0) : a, y = b.rank() == 1 ? b.unsqueeze(1) : b;
@@ -145,8 +147,7 @@ TEST(Matmul, IntegersAreExact) {
 TEST(Matmul, AllSmallShapes) {
   constexpr std::int64_t kMost = 40;
   CLUTCH_EACH_DEVICE(device) {
-    auto whole = [&](std::uint64_t from) { return map([](Expr x) { return floor(x * 8.0f) - 4.0f; }, rand({kMost, kMost}, {.device = device, .seed = from})); };
-    const Tensor a = whole(1), b = whole(2);
+    const Tensor a = whole_numbers({kMost, kMost}, device, 1), b = whole_numbers({kMost, kMost}, device, 2);
     const std::vector<float> x = a.to_host<float>(), y = b.to_host<float>();
     const std::int64_t step = level() == "smoke" ? 9 : 1;
     for (std::int64_t m = 0; m <= kMost; m += step)

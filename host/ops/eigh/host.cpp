@@ -9,7 +9,7 @@
 #define lapack_complex_double std::complex<double>
 #include <lapacke.h>
 
-#include <dlfcn.h>
+#include "support/shared_library.hpp"
 #endif
 
 #include <cmath>
@@ -25,24 +25,13 @@ namespace {
 template <class T>
 constexpr bool is_complex_v = !std::is_same_v<T, decltype(std::abs(T{}))>;
 
-struct Lapacke {
+struct Lapacke : SharedLibrary {
   decltype(&LAPACKE_ssyevd_work) ssyevd = nullptr;
   decltype(&LAPACKE_dsyevd_work) dsyevd = nullptr;
   decltype(&LAPACKE_cheevd_work) cheevd = nullptr;
   decltype(&LAPACKE_zheevd_work) zheevd = nullptr;
-  std::string why_not;
 
-  Lapacke() {
-    void* library = ::dlopen("liblapacke.so.3", RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-      const char* reason = ::dlerror();
-      why_not = fmt::format("LAPACKE cannot be loaded: {}", reason ? reason : "no reason given");
-      return;
-    }
-    auto find = [&]<class F>(F& function, const char* symbol) {
-      function = reinterpret_cast<F>(::dlsym(library, symbol));
-      if (!function) why_not = fmt::format("LAPACKE has no {}", symbol);
-    };
+  Lapacke() : SharedLibrary("LAPACKE", "liblapacke.so.3") {
     find(ssyevd, "LAPACKE_ssyevd_work");
     find(dsyevd, "LAPACKE_dsyevd_work");
     find(cheevd, "LAPACKE_cheevd_work");
@@ -63,7 +52,7 @@ std::string eigh_host_refuses(const DeviceTraits& traits) {
   (void)traits;
   return "the library was built without LAPACKE";
 #else
-  return traits.type == DeviceType::cpu ? lapacke().why_not : "the device's memory is not the host's";
+  return traits.type == DeviceType::cpu ? lapacke().why_not() : "the device's memory is not the host's";
 #endif
 }
 

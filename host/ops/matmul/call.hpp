@@ -24,7 +24,6 @@ inline constexpr const char* kMatmul = "linalg::matmul";
 
 inline bool is_f8(DType d) { return d == DType::f8e4m3fn || d == DType::f8e5m2; }
 inline bool is_byte(DType d) { return d == DType::i8 || d == DType::u8; }
-inline bool is_plain(DType d) { return d == DType::f32 || d == DType::f64 || d == DType::f16 || d == DType::bf16; }
 
 const Dims& sizes_of(const linalg::MatrixOperand& b);
 /// The tensor that kernels read. Errors: invalid_argument for an empty PackedMatrix.
@@ -60,6 +59,21 @@ std::string_view matmul_entry(const DeviceTraits& traits, const MatmulProblem& p
 std::string fits_matmul_lanes(const DeviceTraits& traits, const MatmulProblem& problem);
 std::string fits_clblast(const DeviceTraits& traits, const MatmulProblem& problem);
 inline constexpr std::string_view kClblast = "clblast";
+
+/// Panels of `width` columns that a b of k rows and n columns is packed into. Complex numbers are two rows and two columns.
+struct Panels {
+  bool words;                  ///< of four bytes each, behind a row of their columns' sums
+  std::int64_t rows, columns;  ///< of b
+  std::int64_t width, length;  ///< columns and rows of a panel
+  std::int64_t across;         ///< panels side by side
+  std::int64_t numbers;        ///< of a panel
+
+  Panels(DType of_b, bool words, std::int64_t k, std::int64_t n, std::int64_t width);
+};
+/// Numbers of a vector of panels.
+std::int64_t panel_lanes(const DeviceTraits& traits, const MatmulProblem& problem);
+/// Enqueues the plan of Part::pack for b, (batch, k, n).
+void pack_panels(Encoder& encoder, const BuiltPlan& plan, const Panels& shape, const Tensor& panels, const Tensor& b);
 
 /// The plan's kernel with its printed epilogue.
 const BuiltPlan& matmul_plan(const MatmulCall& call, const MatmulProblem& problem);

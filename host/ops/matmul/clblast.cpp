@@ -11,7 +11,7 @@
 #define CL_TARGET_OPENCL_VERSION 300
 #include <clblast_c.h>
 
-#include <dlfcn.h>
+#include "support/shared_library.hpp"
 #endif
 
 #include <fmt/format.h>
@@ -23,21 +23,13 @@ namespace clutch::inline v0::detail {
 #ifdef CLUTCH_HAS_CLBLAST
 namespace {
 
-struct Library {
+struct Library : SharedLibrary {
   decltype(&CLBlastSgemm) sgemm = nullptr;
   decltype(&CLBlastDgemm) dgemm = nullptr;
-  std::string why_not;
 
-  Library() {
-    void* library = ::dlopen("libclblast.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-      const char* reason = ::dlerror();
-      why_not = fmt::format("CLBlast cannot be loaded: {}", reason ? reason : "no reason given");
-      return;
-    }
-    sgemm = reinterpret_cast<decltype(sgemm)>(::dlsym(library, "CLBlastSgemm"));
-    dgemm = reinterpret_cast<decltype(dgemm)>(::dlsym(library, "CLBlastDgemm"));
-    if (!sgemm || !dgemm) why_not = "CLBlast has no gemm";
+  Library() : SharedLibrary("CLBlast", "libclblast.so.1") {
+    find(sgemm, "CLBlastSgemm");
+    find(dgemm, "CLBlastDgemm");
   }
 };
 const Library& library() {
@@ -68,7 +60,7 @@ struct Matrix {
 
 }  // namespace
 
-std::string clblast_refuses() { return library().why_not; }
+std::string clblast_refuses() { return library().why_not(); }
 
 void clblast_gemm(const Tensor& c, const Tensor& a, const Tensor& b, double alpha, double beta, bool reads_c, const Stream& stream, const char* op) {
   // A result that lies transposed is the product of the transposes.

@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <limits>
 
 namespace clutch::inline v0::linalg {
 namespace {

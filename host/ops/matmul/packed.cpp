@@ -26,20 +26,17 @@ PackedMatrix::PackedMatrix(const Tensor& b, const Stream& given) {
   }
   p.part = MatmulProblem::Part::pack;
   const BuiltPlan& plan = matmul_plan(c, p);
-  const std::int64_t parts = is_complex(p.b) ? 2 : 1, panel = kMatmulVectors * plan.tuning.width;
-  const std::int64_t k = b.sizes()[b.rank() - 2], n = b.sizes()[b.rank() - 1], length = parts * k, across = (parts * n + panel - 1) / panel;
+  const std::int64_t k = b.sizes()[b.rank() - 2], n = b.sizes()[b.rank() - 1];
+  const Panels shape(p.b, state->words, k, n, kMatmulVectors * panel_lanes(c.runtime->traits(), p));
   std::int64_t batch = 1;
   for (int d = 0; d < b.rank() - 2; ++d) batch *= b.sizes()[d];
   Tensor matrices =
       batch == 1 ? b.as_strided({1, k, n}, {0, b.strides()[b.rank() - 2], b.strides()[b.rank() - 1]}, 0) : b.contiguous(stream).reshape({batch, k, n});
-  state->panels = v0::empty({batch, across, state->words ? (k + 3) / 4 + 1 : length, panel},
+  state->panels = v0::empty({batch, shape.across, shape.numbers / shape.width, shape.width},
                             {.dtype = state->words ? DType::i32 : matmul_compute(p), .device = stream.device()}, stream);
   if (state->panels.numel() > 0) {
     Encoder encoder(stream, "linalg::PackedMatrix");
-    const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
-    encoder.output(state->panels).input(matrices).value(u(length)).value(u(parts * n));
-    encoder.value(matrices.strides()[1]).value(matrices.strides()[2]).value(matrices.strides()[0]).value(u(batch));
-    encoder.dispatch(plan.kernel, item_geometry(u(batch * across * (state->words ? 1 : (length + kMatmulPackRows - 1) / kMatmulPackRows)), plan.tuning.local));
+    pack_panels(encoder, plan, shape, state->panels, matrices);
   }
   state_ = std::move(state);
 }

@@ -30,6 +30,28 @@ const BuiltPlan& matmul_plan(const MatmulCall& c, const MatmulProblem& p) {
   });
 }
 
+std::int64_t panel_lanes(const DeviceTraits& traits, const MatmulProblem& p) {
+  const std::int64_t width = row_tuning(traits).width;
+  return matmul_compute(p) == DType::f64 || p.wide ? std::max<std::int64_t>(1, width / 2) : width;
+}
+
+Panels::Panels(DType of_b, bool in_words, std::int64_t k, std::int64_t n, std::int64_t of_columns)
+    : words(in_words),
+      rows(is_complex(of_b) ? 2 * k : k),
+      columns(is_complex(of_b) ? 2 * n : n),
+      width(of_columns),
+      length(words ? (k + 3) / 4 : rows),
+      across((columns + width - 1) / width),
+      numbers((length + words) * width) {}
+
+void pack_panels(Encoder& encoder, const BuiltPlan& plan, const Panels& shape, const Tensor& panels, const Tensor& b) {
+  const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
+  const std::int64_t batch = b.sizes()[0], items_each = shape.words ? 1 : (shape.length + kMatmulPackRows - 1) / kMatmulPackRows;
+  encoder.output(panels).input(b, "b").value(u(shape.rows)).value(u(shape.columns));
+  encoder.value(b.strides()[1]).value(b.strides()[2]).value(b.strides()[0]).value(u(batch));
+  encoder.dispatch(plan.kernel, item_geometry(u(batch * shape.across * items_each), plan.tuning.local));
+}
+
 namespace {
 
 /// A tensor by the strides of its matrices' rows and columns and, over the batch's dims, of the matrices.
@@ -137,119 +159,156 @@ Strided panels_of(const linalg::PackedMatrix& packed, const Tensor& panels, cons
   return result;
 }
 
-}  // namespace
+/// A call on its way to its launches.
+struct Product {
+  MatmulCall c;
+  const Stream& stream;
+  const DeviceTraits& traits;
+  MatmulProblem p;
+  std::vector<Tensor> inputs;   // as traced
+  std::vector<Dims> positions;  // strides of those that the function reads
+  std::string_view entry;
+  bool complex, is_packed, dot = false, panels = false;
+  Tensor a;                       // as the kernel reads it
+  std::vector<Strided> operands;  // out, a, b, inputs
+  std::int64_t rank = 1;          // of the batch, joined: a launch takes the innermost dim
+  std::array<std::int64_t, 16> size{};
+  std::vector<std::int64_t> stride;
+  std::int64_t rows, n, k, batch;  // of a launch
+  Tiling tiling;
 
-void run_matmul(MatmulCall c, const Stream& stream) {
-  if (c.out.numel() == 0) return;
-  const Dims& sizes = c.sizes;
-  const DType of_b = matrix_dtype(*c.b);
-  MatmulProblem p{.function = c.f->empty() ? 0 : c.f->body()->id, .a = c.a.dtype(), .b = of_b, .output = c.output};
-  std::vector<Tensor> inputs = as_traced(c.inputs, stream);
-  std::vector<Dims> position_dims;
+  Product(MatmulCall call, const Stream& s)
+      : c(std::move(call)),
+        stream(s),
+        traits(c.runtime->traits()),
+        p{.function = c.f->empty() ? 0 : c.f->body()->id, .a = c.a.dtype(), .b = matrix_dtype(*c.b), .output = c.output},
+        inputs(as_traced(c.inputs, s)),
+        complex(is_complex(c.a.dtype())),
+        is_packed(c.b->packed() && c.b->packed()->state()->panels.defined()) {}
+
+  const Tensor& b() const { return memory_of(*c.b); }
+  std::int64_t parts() const { return complex ? 2 : 1; }
+  DType product() const { return is_byte(p.a) ? DType::i32 : matmul_compute(p); }
+  std::int64_t lanes() const { return panel_lanes(traits, p); }
+  std::int64_t batch_stride(std::size_t operand) const { return stride[16 * operand]; }
+  bool a_core_each() const { return row_tuning(traits).local == 1; }
+
+  bool note_function();
+  void choose_entry();
+  void lay_out();
+  bool fits_lanes() const;
+  void choose_tiling();
+  const BuiltPlan& plan();
+  void launch();
+};
+
+/// Whether the kernel takes the function: its inputs' number, and positions within matrices.
+bool Product::note_function() {
   SeenTypes seen;
   if (!c.f->empty()) {
-    position_dims = position_strides(*c.f, sizes, kMatmul);
+    positions = position_strides(*c.f, c.sizes, kMatmul);
     seen.note(*c.f);
     for (const Tensor& t : inputs) seen.note(t.dtype());
   }
   seen.note(c.output);
-  p.wide = !is_complex(c.a.dtype()) && seen.has_wide;
-  bool of_batch = false;
-  for (const Dims& d : position_dims)
-    for (int i = 0; i < sizes.rank() - 2; ++i) of_batch = of_batch || d[i] != 0;
-  if (inputs.size() > kMatmulInputs || of_batch) return run_by_product(c, inputs, stream);
-  p.input_count = static_cast<std::uint8_t>(inputs.size()), p.position_count = static_cast<std::uint8_t>(position_dims.size());
+  p.wide = !complex && seen.has_wide;
+  for (const Dims& d : positions)
+    for (int i = 0; i < c.sizes.rank() - 2; ++i)
+      if (d[i] != 0) return false;
+  if (inputs.size() > kMatmulInputs) return false;
+  p.input_count = static_cast<std::uint8_t>(inputs.size()), p.position_count = static_cast<std::uint8_t>(positions.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) p.inputs[i] = inputs[i].dtype();
+  return true;
+}
 
-  const DType computed = matmul_compute(p), product = is_byte(p.a) ? DType::i32 : computed;
-  const bool complex = is_complex(p.a);
-  const DeviceTraits& traits = c.runtime->traits();
-  const bool packed_given = c.b->packed() != nullptr, is_packed = packed_given && c.b->packed()->state()->panels.defined();
+void Product::choose_entry() {
   if (is_byte(p.a)) p.dots = dot_products(*c.runtime);
   if (is_packed && is_byte(p.a)) c.options.implementation = c.b->packed()->state()->words ? "matmul_dot" : "matmul_panels";
-  const std::string_view entry = matmul_entry(traits, p, c.options.implementation);
-  if (entry == kClblast || (entry == "matmul_tiles" && c.options.implementation.empty() && library_is_faster(c, p, stream))) return run_clblast(c, stream);
-  const bool dot = entry == "matmul_dot", panels = dot || entry == "matmul_panels";
-  Tensor a = c.a;
-  if (panels && !dot && !complex && a.dtype() != computed) a = a.to(computed, {}, stream);
+  entry = matmul_entry(traits, p, c.options.implementation);
+  if (entry == "matmul_tiles" && c.options.implementation.empty() && library_is_faster(c, p, stream)) entry = kClblast;
+  dot = entry == "matmul_dot", panels = dot || entry == "matmul_panels";
+}
+
+/// Operands as the kernel reads them: batch dims joined where all strides allow, the rows of a batch with one b as rows.
+void Product::lay_out() {
+  const Dims& sizes = c.sizes;
+  a = c.a;
+  if (panels && !dot && !complex && a.dtype() != matmul_compute(p)) a = a.to(matmul_compute(p), {}, stream);
   if (complex && a.strides()[a.rank() - 1] != 1 && a.sizes()[a.rank() - 1] > 1) a = a.contiguous(stream);
   if (is_packed && !panels) throw Error(ErrorCode::not_supported, kMatmul, fmt::format("{} takes no PackedMatrix", entry));
-  const Tensor& b = memory_of(*c.b);
-  const std::int64_t parts = complex ? 2 : 1;
-
-  // Batch dims, joined where all strides allow: the innermost goes into a launch, the outer ones are launches.
-  std::vector<Strided> operands{{c.out, sizes}, {a, sizes}};
-  if (is_packed) {
-    operands.push_back(panels_of(*c.b->packed(), b, sizes));
-  } else {
-    operands.push_back({b, sizes});
-  }
-  operands[1].column = a.strides()[a.rank() - 1];
-  for (const Tensor& t : inputs) operands.push_back({t, sizes});
-  const std::int64_t m = sizes[sizes.rank() - 2], n = sizes[sizes.rank() - 1], k = a.sizes()[a.rank() - 1];
-  operands[1].row = a.strides()[a.rank() - 2];
-  if (!is_packed) operands[2].row = b.strides()[b.rank() - 2], operands[2].column = b.strides()[b.rank() - 1];
-  if ((traits.quirks & kQuirkLoopsEndEarly) && k > 65535 / parts)
+  rows = sizes[sizes.rank() - 2], n = sizes[sizes.rank() - 1], k = a.sizes()[a.rank() - 1];
+  if ((traits.quirks & kQuirkLoopsEndEarly) && k > 65535 / parts())
     throw Error(ErrorCode::not_supported, kMatmul, "the device ends loops after 65535 iterations (quirk loops_end_early)");
+  operands = {{c.out, sizes}, {a, sizes}};
+  operands[1].row = a.strides()[a.rank() - 2], operands[1].column = a.strides()[a.rank() - 1];
+  if (is_packed) {
+    operands.push_back(panels_of(*c.b->packed(), b(), sizes));
+  } else {
+    operands.push_back({b(), sizes});
+    operands[2].row = b().strides()[b().rank() - 2], operands[2].column = b().strides()[b().rank() - 1];
+  }
+  for (const Tensor& t : inputs) operands.push_back({t, sizes});
+
   Dims batch_sizes;
   for (int d = 0; d < sizes.rank() - 2; ++d) batch_sizes.push_back(sizes[d]);
   std::vector<Dims> batch_strides;
   for (const Strided& o : operands) batch_strides.push_back(o.batch);
-  std::int64_t rank = 1;
-  std::array<std::int64_t, 16> size{};
-  std::vector<std::int64_t> stride(16 * operands.size());
+  stride.resize(16 * operands.size());
   Layout unused_layout;
   bool unused_wide;
   make_walk(batch_sizes, batch_strides, &rank, size.data(), stride.data(), &unused_layout, &unused_wide);
-  auto batch_stride = [&](std::size_t o) { return stride[16 * o]; };
-
-  // One b for all: rows of the batch are rows.
-  std::int64_t rows = m, batch = size[0];
-  if (m == 1)
+  batch = size[0];
+  if (rows == 1)
     for (std::size_t o = 0; o < operands.size(); ++o)
       if (o != 2) operands[o].row = batch_stride(o);
-  bool joins = batch > 1 && batch_stride(2) == 0 && position_dims.empty();
-  for (std::size_t o = 0; o < operands.size() && joins; ++o) joins = o == 2 || batch_stride(o) == m * operands[o].row;
+  bool joins = batch > 1 && batch_stride(2) == 0 && positions.empty();
+  for (std::size_t o = 0; o < operands.size() && joins; ++o) joins = o == 2 || batch_stride(o) == rows * operands[o].row;
   if (joins) rows *= batch, batch = 1;
+}
 
-  const Strided &oc = operands[0], &oa = operands[1], &ob = operands[2];
-  if (entry == "matmul_lanes" || (panels && c.options.implementation.empty() && !is_packed && batch >= 64 && fits_matmul_lanes(traits, p).empty())) {
-    auto dense = [](const Strided& o, std::int64_t of_rows, std::int64_t of_columns) {
-      return of_rows * of_columns <= kMatmulLaneNumbers && (o.column == 1 || of_columns == 1) && (o.row == of_columns || of_rows == 1);
-    };
-    const bool small = rank == 1 && rows == m && dense(oc, m, n) && dense(oa, m, k) && dense(ob, k, n) && (batch == 1 || batch_stride(0) > 0);
-    if (small) return run_lanes(c, p, {m, n, k, batch, batch_stride(1), batch_stride(2), batch_stride(0)}, stream);
-    if (entry == "matmul_lanes") throw Error(ErrorCode::not_supported, kMatmul, "implementation matmul_lanes refuses: matrices are not small or not dense");
+/// Whether each matrix fits a lane: small ones, dense, side by side.
+bool Product::fits_lanes() const {
+  auto dense = [](const Strided& o, std::int64_t of_rows, std::int64_t of_columns) {
+    return of_rows * of_columns <= kMatmulLaneNumbers && (o.column == 1 || of_columns == 1) && (o.row == of_columns || of_rows == 1);
+  };
+  return !is_packed && rank == 1 && rows == c.sizes[c.sizes.rank() - 2] && dense(operands[0], rows, n) && dense(operands[1], rows, k) &&
+         dense(operands[2], k, n) && (batch == 1 || batch_stride(0) > 0);
+}
+
+void Product::choose_tiling() {
+  const bool unit_columns = operands[2].column == 1;
+  if (a_core_each()) tiling = tiling_of(rows, n, k, batch, lanes(), unit_columns, complex || dot, p.b != matmul_compute(p), traits.compute_units, is_packed);
+  if (is_packed) tiling.vectors = b().sizes()[3] / lanes();
+  if (c.tiling) {
+    tiling = *c.tiling;
+  } else if (a_core_each() && !dot && !complex && !is_packed && c.options.implementation.empty() && tuning_matters()) {
+    if (std::optional<Tiling> tuned = tuned_tiling(c, tiling, rows, batch, lanes(), unit_columns, stream)) tiling = *tuned;
+    // A class holds shapes that the choice does not fit.
+    if (tiling.place == MatmulPlace::direct && (!unit_columns || n % (tiling.vectors * lanes()) != 0)) tiling.place = MatmulPlace::inside;
   }
-  const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
-  Tiling tiling;
-  const std::int64_t width = row_tuning(traits).width, lanes = computed == DType::f64 || p.wide ? std::max<std::int64_t>(1, width / 2) : width;
-  if (panels) {
-    if (row_tuning(traits).local == 1)
-      tiling = tiling_of(rows, n, k, batch, lanes, ob.column == 1, complex || dot, p.b != computed, traits.compute_units, is_packed);
-    if (is_packed) tiling.vectors = b.sizes()[3] / lanes;
-    if (c.tiling) {
-      tiling = *c.tiling;
-    } else if (row_tuning(traits).local == 1 && !dot && !complex && !is_packed && c.options.implementation.empty() && tuning_matters()) {
-      if (std::optional<Tiling> tuned = tuned_tiling(c, tiling, rows, batch, lanes, ob.column == 1, stream)) tiling = *tuned;
-      // A class holds shapes that the choice does not fit.
-      if (tiling.place == MatmulPlace::direct && (ob.column != 1 || n % (tiling.vectors * lanes) != 0)) tiling.place = MatmulPlace::inside;
-    }
-    p.rows = static_cast<std::uint8_t>(tiling.rows), p.vectors = static_cast<std::uint8_t>(tiling.vectors);
-    p.block = tiling.block, p.place = tiling.place;
-  }
+  p.rows = static_cast<std::uint8_t>(tiling.rows), p.vectors = static_cast<std::uint8_t>(tiling.vectors);
+  p.block = static_cast<std::int32_t>(tiling.block), p.place = tiling.place;
+}
+
+const BuiltPlan& Product::plan() {
   const BuiltPlan* plan = &matmul_plan(c, p);
   // A group has as many items as its kernel was made for: fewer where the driver takes no more.
-  if (plan->entry == "matmul_tiles" && plan->tuning.local < 64)
+  if (plan->entry == "matmul_tiles" && plan->tuning.local < kMatmulTileItems)
     for (const int items : {16, 4, 1}) {
-      p.rows = static_cast<std::uint8_t>(items);
+      p.tile_items = items;
       plan = &matmul_plan(c, p);
-      if (plan->tuning.local >= p.rows) break;
+      if (plan->tuning.local >= static_cast<std::uint64_t>(items)) break;
     }
-  // Words of four bytes stand for numbers where those are multiplied; their panels begin with a row of sums.
-  const std::int64_t panel = tiling.vectors * lanes, columns = parts * n, length = dot ? (k + 3) / 4 : parts * k, across = (columns + panel - 1) / panel;
-  const std::int64_t of_panel = (length + dot) * panel;
-  const bool packs = panels && tiling.place == MatmulPlace::packed && !is_packed;
+  return *plan;
+}
+
+void Product::launch() {
+  const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
+  const Strided &oc = operands[0], &oa = operands[1], &ob = operands[2];
+  const BuiltPlan& main = plan();
+  const Panels shape(p.b, dot, k, n, tiling.vectors * lanes());
+  const std::int64_t columns = shape.columns, length = shape.length;
+  const bool packs = panels && tiling.place == MatmulPlace::packed && !is_packed, flips = p.a == DType::i8;
   const std::int64_t packed_batch = batch_stride(2) == 0 ? 1 : batch;
   auto plan_of_part = [&](MatmulProblem::Part of) {
     MatmulProblem q = p;
@@ -261,37 +320,30 @@ void run_matmul(MatmulCall c, const Stream& stream) {
 
   Encoder encoder(stream, kMatmul);
   Tensor packed, words;
-  if (packs) packed = encoder.scratch({std::max<std::int64_t>(1, packed_batch * across * of_panel)}, dot ? DType::i32 : computed);
+  if (packs) packed = encoder.scratch({std::max<std::int64_t>(1, packed_batch * shape.across * shape.numbers)}, dot ? DType::i32 : matmul_compute(p));
   if (dot) words = encoder.scratch({std::max<std::int64_t>(1, batch * rows * length)}, DType::i32);
   auto number = [&](double v, const char* what) {
-    if (product == DType::f64) return (void)encoder.value(v, what);
-    if (product == DType::i32) return (void)encoder.value(static_cast<std::int32_t>(v), what);
+    if (product() == DType::f64) return (void)encoder.value(v, what);
+    if (product() == DType::i32) return (void)encoder.value(static_cast<std::int32_t>(v), what);
     encoder.value(static_cast<float>(v), what);
   };
-  auto part = [&](const Strided& o, std::int64_t batch_step, std::int64_t o_rows, std::int64_t o_columns, std::int64_t element) {
-    return o.tensor->as_strided({batch, o_rows, o_columns}, {batch_step, o.row, o.column}, element);
+  auto part = [&](const Strided& o, std::int64_t count, std::int64_t batch_step, std::int64_t o_rows, std::int64_t o_columns, std::int64_t element) {
+    return o.tensor->as_strided({count, o_rows, o_columns}, {batch_step, o.row, o.column}, element);
   };
   bool flat = oc.column == 1 || n == 1 || complex;
   for (std::size_t o = 3; o < operands.size(); ++o) flat = flat && (operands[o].column == 0 || operands[o].column == 1);
   auto send = [&](std::span<const std::int64_t> at) {
-    Tensor a_part = part(oa, batch_stride(1), rows, k, at[1]);
-    Tensor b_part = is_packed ? b : part(ob, batch_stride(2), k, n, at[2]);
-    if (packs) {
-      encoder.output(packed).input(b_part, "b").value(u(dot ? k : length)).value(u(columns)).value(ob.row).value(ob.column).value(batch_stride(2));
-      encoder.value(u(packed_batch));
-      encoder.dispatch(pack->kernel,
-                       item_geometry(u(packed_batch * across * (dot ? 1 : (length + kMatmulPackRows - 1) / kMatmulPackRows)), pack->tuning.local));
-    }
-    const bool is_signed = p.a == DType::i8;
+    Tensor a_part = part(oa, batch, batch_stride(1), rows, k, at[1]);
+    Tensor b_part = is_packed ? b().slice(0, at[2] / b().strides()[0], b().sizes()[0]) : part(ob, packed_batch, batch_stride(2), k, n, at[2]);
+    if (packs) pack_panels(encoder, *pack, shape, packed, b_part);
     if (dot) {
       encoder.output(words).input(a_part, "a").value(u(rows)).value(u(k)).value(oa.row).value(oa.column).value(batch_stride(1)).value(u(batch));
-      encoder.value(is_signed ? 0x80808080u : 0u);
+      encoder.value(flips ? 0x80808080u : 0u);
       encoder.dispatch(to_words->kernel, item_geometry(u(batch * rows), to_words->tuning.local));
     }
-    encoder.input(dot ? words : a_part, "a");
-    packs ? encoder.input(packed, "b") : encoder.input(is_packed && at[2] > 0 ? b.slice(0, at[2] / b.strides()[0], b.sizes()[0]) : b_part, "b");
+    encoder.input(dot ? words : a_part, "a").input(packs ? packed : b_part, "b");
     encoder.value(u(rows)).value(u(columns)).value(u(panels ? length : k)).value(u(batch));
-    const std::int64_t scale = panels ? parts : 1;
+    const std::int64_t scale = panels ? parts() : 1;
     if (dot)
       encoder.value(length).value(std::int64_t{1}).value(rows * length);
     else
@@ -299,36 +351,36 @@ void run_matmul(MatmulCall c, const Stream& stream) {
     std::int64_t items = batch * rows * columns;
     if (panels) {
       if (tiling.place == MatmulPlace::packed)
-        encoder.value(panel).value(std::int64_t{1}).value(of_panel).value(batch_stride(2) == 0 ? std::int64_t{0} : across * of_panel);
+        encoder.value(shape.width).value(std::int64_t{1}).value(shape.numbers).value(batch_stride(2) == 0 ? std::int64_t{0} : shape.across * shape.numbers);
       else
-        encoder.value(ob.row).value(ob.column).value(panel * ob.column).value(batch_stride(2));
+        encoder.value(ob.row).value(ob.column).value(shape.width * ob.column).value(batch_stride(2));
       // Blocks of rows and panels for each item: as large as leaves every core several.
       const std::int64_t tiles = (rows + tiling.rows - 1) / tiling.rows;
       std::int64_t rows_each = std::min<std::int64_t>(tiles, tiling.tiles), panels_each = tiling.place == MatmulPlace::inside ? 1 : 4;
       while (rows_each * panels_each > kMatmulHeldTiles) rows_each = (rows_each + 1) / 2;
-      auto count = [&] { return batch * ((tiles + rows_each - 1) / rows_each) * ((across + panels_each - 1) / panels_each); };
+      auto count = [&] { return batch * ((tiles + rows_each - 1) / rows_each) * ((shape.across + panels_each - 1) / panels_each); };
       while (count() < 8 * traits.compute_units && (rows_each > 1 || panels_each > 1)) panels_each > 1 ? panels_each /= 2 : rows_each = (rows_each + 1) / 2;
-      encoder.value(dot && is_signed ? -128 : 0).value(u(rows_each * tiling.rows)).value(u(panels_each)).value(static_cast<std::uint32_t>(flat));
+      encoder.value(dot && flips ? -128 : 0).value(u(rows_each * tiling.rows)).value(u(panels_each)).value(static_cast<std::uint32_t>(flat));
       items = count();
     } else {
       encoder.value(ob.row).value(ob.column).value(batch_stride(2));
       // A group for each tile.
-      if (plan->entry == "matmul_tiles")
-        items = batch * ((rows + kMatmulTile - 1) / kMatmulTile) * ((columns + kMatmulTile - 1) / kMatmulTile) * static_cast<std::int64_t>(plan->tuning.local);
+      if (main.entry == "matmul_tiles")
+        items = batch * ((rows + kMatmulTile - 1) / kMatmulTile) * ((columns + kMatmulTile - 1) / kMatmulTile) * static_cast<std::int64_t>(main.tuning.local);
     }
     number(c.options.alpha, "alpha"), number(c.options.beta, "beta");
     auto bind_strides = [&](std::int64_t row, std::int64_t column, std::int64_t of) {
       const std::int64_t all[4] = {row, column, of, 0};
       encoder.bytes(all, sizeof all);
     };
-    bind_strides(parts * oc.row, complex ? 1 : oc.column, parts * batch_stride(0));
+    bind_strides(parts() * oc.row, complex ? 1 : oc.column, parts() * batch_stride(0));
     for (std::size_t o = 3; o < operands.size(); ++o) bind_strides(operands[o].row, operands[o].column, batch_stride(o));
-    for (const Dims& d : position_dims) bind_strides(d[d.rank() - 2], d[d.rank() - 1], 0);
-    Tensor c_part = part(oc, batch_stride(0), rows, n, at[0]);
+    for (const Dims& d : positions) bind_strides(d[d.rank() - 2], d[d.rank() - 1], 0);
+    Tensor c_part = part(oc, batch, batch_stride(0), rows, n, at[0]);
     c.options.beta != 0 ? encoder.inout(c_part, "out") : encoder.output(c_part, "out");
-    for (std::size_t o = 3; o < operands.size(); ++o) encoder.input(part(operands[o], batch_stride(o), rows, n, at[o]));
+    for (std::size_t o = 3; o < operands.size(); ++o) encoder.input(part(operands[o], batch, batch_stride(o), rows, n, at[o]));
     if (!c.f->empty()) bind_extra(encoder, *c.f->body(), c.f->body()->param_values);
-    encoder.dispatch(plan->kernel, item_geometry(u(items), plan->tuning.local));
+    encoder.dispatch(main.kernel, item_geometry(u(items), main.tuning.local));
   };
   std::int64_t launches = 1;
   for (std::int64_t d = 1; d < rank; ++d) launches *= size[static_cast<std::size_t>(d)];
@@ -338,7 +390,29 @@ void run_matmul(MatmulCall c, const Stream& stream) {
       for (std::size_t o = 0; o < operands.size(); ++o) at[o] += rest % size[static_cast<std::size_t>(d)] * stride[16 * o + static_cast<std::size_t>(d)];
     send(at);
   }
-  note_plan(plan->text);
+  note_plan(main.text);
+}
+
+}  // namespace
+
+void run_matmul(MatmulCall c, const Stream& stream) {
+  if (c.out.numel() == 0) return;
+  Product product(std::move(c), stream);
+  if (!product.note_function()) return run_by_product(product.c, product.inputs, stream);
+  product.choose_entry();
+  if (product.entry == kClblast) return run_clblast(product.c, stream);
+  product.lay_out();
+  const bool small_batch =
+      product.panels && product.c.options.implementation.empty() && product.batch >= 64 && fits_matmul_lanes(product.traits, product.p).empty();
+  if (product.entry == "matmul_lanes" || small_batch) {
+    if (product.fits_lanes())
+      return run_lanes(product.c, product.p,
+                       {product.rows, product.n, product.k, product.batch, product.batch_stride(1), product.batch_stride(2), product.batch_stride(0)}, stream);
+    if (product.entry == "matmul_lanes")
+      throw Error(ErrorCode::not_supported, kMatmul, "implementation matmul_lanes refuses: matrices are not small or not dense");
+  }
+  if (product.panels) product.choose_tiling();
+  product.launch();
 }
 
 }  // namespace clutch::inline v0::detail

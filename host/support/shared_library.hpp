@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <fmt/format.h>
+
+#include <dlfcn.h>
+
+#include <string>
+
+namespace clutch::inline v0::detail {
+
+/// A library loaded at run time, for good. What it lacks, why_not() says.
+class SharedLibrary {
+ public:
+  SharedLibrary(const char* name, const char* file) : name_(name), handle_(::dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
+    if (handle_) return;
+    const char* reason = ::dlerror();
+    why_not_ = fmt::format("{} cannot be loaded: {}", name, reason ? reason : "no reason given");
+  }
+  /// Empty: everything asked for is there.
+  const std::string& why_not() const { return why_not_; }
+
+  template <class F>
+  void find(F& function, const char* symbol) {
+    if (!handle_) return;
+    function = reinterpret_cast<F>(::dlsym(handle_, symbol));
+    if (!function) why_not_ = fmt::format("{} has no {}", name_, symbol);
+  }
+
+ private:
+  const char* name_;
+  void* handle_;
+  std::string why_not_;
+};
+
+}  // namespace clutch::inline v0::detail
