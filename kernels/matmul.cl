@@ -11,8 +11,9 @@
 // matmul_items an element. A group of matmul_tiles takes a tile.
 // Local memory: matmul_tiles, 2 x TILE_K x (TILE_M + TILE_N) numbers.
 // Needs: A_NAME (a of matmul_items and matmul_tiles), B_NAME (b as it is read), O_NAME (what beta reads), ACC (compute type), INTEGER, COMPLEX, DOT, B_AT,
-// ROWS, VECTORS, BLOCK_K, HELD_TILES (most tiles of an item), PACK_ROWS, TILE_M, TILE_N, ITEMS_DOWN and ITEMS_ACROSS (of matmul_tiles), GROUPED (work-groups
-// have several items), expression.clh (of the epilogue, whose operand 0 is what it reads as well as what it writes), and what the included files need.
+// ROWS, VECTORS, BLOCK_VECTORS (most of a block INSIDE), HELD_TILES (most tiles of an item), PACK_ROWS, TILE_M, TILE_N, ITEMS_DOWN and ITEMS_ACROSS (of
+// matmul_tiles), GROUPED (work-groups have several items), expression.clh (of the epilogue, whose operand 0 is what it reads as well as what it writes), and
+// what the included files need.
 #include "common/expr.clh"
 #include "common/f8.clh"
 #include "common/launch.clh"
@@ -140,12 +141,17 @@ static inline ACC number_of(__global const uchar* b, long from, ulong r, ulong c
 #endif
 
 // ---- panels ----
-#if defined(CLUTCH_ENTRY_matmul_pack) || (defined(CLUTCH_ENTRY_matmul_panels) && B_AT == INSIDE)
-#ifdef CLUTCH_ENTRY_matmul_pack
+#if defined(CLUTCH_HAS_STREAMING) && WIDTH > 4 && !defined(GROUPED)
+#define FETCH_LINE(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)
+#else
+#define FETCH_LINE(p)
+#endif
+#if !defined(CLUTCH_ENTRY_matmul_panels)
 #define PANEL_MEM __global
 #else
 #define PANEL_MEM
 #endif
+#if (defined(CLUTCH_ENTRY_matmul_pack) || (defined(CLUTCH_ENTRY_matmul_panels) && B_AT == INSIDE)) && !DOT
 // `rows` rows of a panel, of whose columns `columns` exist; the others become zero.
 static inline void pack_rows(PANEL_MEM ACC* out, __global const uchar* b, long from, ulong rows, ulong columns, long b_k, long b_n) {
 #if !COMPLEX
@@ -175,6 +181,61 @@ static inline void pack_rows(PANEL_MEM ACC* out, __global const uchar* b, long f
 }
 #endif
 
+#if DOT && (defined(CLUTCH_ENTRY_matmul_dot_pack) || (defined(CLUTCH_ENTRY_matmul_panels) && B_AT == INSIDE))
+#define FETCH_AHEAD 32  // rows, which lie on pages of their own
+// `rows` rows of a panel in words of four of them; to `sum` their columns' sums. Rows and columns that do not exist become zero.
+static inline void pack_words(PANEL_MEM int* out, __global const uchar* b, long from, ulong rows, ulong columns, long b_k, long b_n, VI* sum) {
+  ulong begin = 0;
+#if LANES > 1
+  if (b_k == 1) {
+    begin = rows / (4 * LANES) * LANES;
+    for (ulong v = 0; v < VECTORS; ++v)
+      for (ulong w = 0; w < begin; w += LANES) {
+        VI x[LANES];
+#pragma unroll
+        for (ulong l = 0; l < LANES; ++l)
+          x[l] = v * LANES + l < columns ? *(__global const clutch_unaligned*)(b + from + (long)(4 * w) + (long)(v * LANES + l) * b_n) : (VI)0;
+        transpose(x);
+#pragma unroll
+        for (ulong l = 0; l < LANES; ++l) {
+          sum[v] = FMA((VI)0x01010101, x[l], sum[v]);
+          PUT_LANES(PANEL_MEM, x[l], out + (w + l) * PANEL + v * LANES);
+        }
+      }
+  }
+#endif
+  for (ulong w = begin; 4 * w < rows; ++w) {
+    VI word[VECTORS];
+#pragma unroll
+    for (int v = 0; v < VECTORS; ++v) word[v] = 0;
+#pragma unroll
+    for (uint byte = 0; byte < 4; ++byte) {
+      const ulong row = 4 * w + byte;
+      if (row >= rows) continue;
+      const long at = from + (long)row * b_k;
+      FETCH_LINE(b + at + FETCH_AHEAD * b_k);
+#pragma unroll
+      for (int v = 0; v < VECTORS; ++v) {
+        VI x;
+        if (b_n == 1 && (ulong)(v + 1) * LANES <= columns) {
+          x = loadv_u8(b, at + (long)(v * LANES));
+        } else {
+          int some[LANES];
+          for (ulong l = 0; l < LANES; ++l) some[l] = v * LANES + l < columns ? (int)load_u8(b, at + (long)(v * LANES + l) * b_n) : 0;
+          x = CLUTCH_FILL(some);
+        }
+        word[v] |= x << 8 * (int)byte;
+      }
+    }
+#pragma unroll
+    for (int v = 0; v < VECTORS; ++v) {
+      sum[v] = FMA((VI)0x01010101, word[v], sum[v]);
+      PUT_LANES(PANEL_MEM, word[v], out + w * PANEL + v * LANES);
+    }
+  }
+}
+#endif
+
 #ifdef CLUTCH_ENTRY_matmul_pack
 static inline void matmul_pack_body(CLUTCH_ID_PARAMS, __global ACC* panels, __global const uchar* b, ulong k, ulong n, long b_k, long b_n, long b_batch,
                                     ulong batch) {
@@ -198,10 +259,16 @@ __kernel void matmul_pack(CLUTCH_PREDICATE __global uchar* panels, ulong panels_
 #ifdef CLUTCH_ENTRY_matmul_panels
 // Lines of the next block are fetched between every so many steps along k.
 #define FETCH_EVERY 32
-#if defined(CLUTCH_HAS_STREAMING) && WIDTH > 4 && !defined(GROUPED)
-#define FETCH_LINE(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)
+// Rows of b as it lies of a step, and numbers before a panel's.
+#if DOT && B_AT == INSIDE
+#define STEP_K 4
 #else
-#define FETCH_LINE(p)
+#define STEP_K 1
+#endif
+#if DOT && B_AT != INSIDE
+#define BEFORE_PANEL PANEL
+#else
+#define BEFORE_PANEL 0
 #endif
 typedef struct {
   __global const uchar* at;
@@ -231,7 +298,11 @@ static inline void add_tile(__global const ACC* a, long a_row, long a_k, B_PARAM
 #pragma unroll
     for (int v = 0; v < VECTORS; ++v)
 #if DOT
+#if B_AT == INSIDE
+      sum[r][v] = first ? (V)0 : held[r * VECTORS + v];
+#else
       sum[r][v] = first ? (V)shift * loadv_i32(b, at - PANEL + v * LANES) : held[r * VECTORS + v];
+#endif
 #elif INTEGER
       sum[r][v] = (V)0;
 #else
@@ -268,27 +339,35 @@ static inline void add_tile(__global const ACC* a, long a_row, long a_k, B_PARAM
 }
 
 static inline void matmul_panels_body(CLUTCH_ID_PARAMS, __global const ACC* a, __global const uchar* b, ulong m, ulong n, ulong k, ulong batch, long a_row,
-                                      long a_k, long a_batch, long b_k, long b_n, long b_panel, long b_batch, int shift, ulong rows_each, ulong panels_each,
-                                      uint flat, SUM_ONE alpha, SUM_ONE beta, const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+                                      long a_k, long a_batch, ulong b_rows, long b_k, long b_n, long b_panel, long b_batch, int shift, ulong block_k,
+                                      ulong rows_each, ulong panels_each, uint flat, SUM_ONE alpha, SUM_ONE beta,
+                                      const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   const ulong panels = (n + PANEL - 1) / PANEL, across = (panels + panels_each - 1) / panels_each, down = (m + rows_each - 1) / rows_each;
   SUM held[HELD_TILES * ROWS * VECTORS];
 #if B_AT == INSIDE
-  V block[BLOCK_K * VECTORS];
+  V block[BLOCK_VECTORS];
+#if DOT
+  VI column_sum[VECTORS];
+#endif
 #endif
   for (ulong i = group * lanes + lane; i < batch * down * across; i += groups * lanes) {
     const ulong first = i % across * panels_each, top = i / across % down * rows_each, of = i / across / down;
     const ulong end = min(first + panels_each, panels), bottom = min(top + rows_each, m), tiles = (bottom - top + ROWS - 1) / ROWS;
-    for (ulong at = 0, ends = 0; !ends; at += BLOCK_K) {
-      const ulong length = min((ulong)BLOCK_K, k - at);
-      ends = k - at <= BLOCK_K;
+    for (ulong at = 0, ends = 0; !ends; at += block_k) {
+      const ulong length = min(block_k, k - at);
+      ends = k - at <= block_k;
       for (ulong p = first; p < end; ++p) {
-        const long from = (long)of * b_batch + (long)p * b_panel + (long)at * b_k + (DOT ? PANEL : 0);
+        const long from = (long)of * b_batch + (long)p * b_panel + (long)at * STEP_K * b_k + BEFORE_PANEL;
         // What comes next is fetched meanwhile: the next panel, or the first one of the next block.
-        const long next = p + 1 < end ? from + b_panel : (long)of * b_batch + (long)first * b_panel + (long)(at + BLOCK_K) * b_k;
-        const ulong left = p + 1 < end ? length : ends ? 0 : min((ulong)BLOCK_K, k - at - BLOCK_K);
+        const long next = p + 1 < end ? from + b_panel : (long)of * b_batch + (long)first * b_panel + (long)(at + block_k) * STEP_K * b_k;
+        const ulong left = p + 1 < end ? length : ends ? 0 : min(block_k, k - at - block_k);
         const ulong steps = tiles * ((length + FETCH_EVERY - 1) / FETCH_EVERY);
-        Fetch fetch = {b + next * (long)B_BYTES, b_k * (long)B_BYTES, b_n == 1 ? left : 0, steps > 0 ? (left + steps - 1) / steps : 0};
-#if B_AT == INSIDE
+        Fetch fetch = {b + next * (long)B_BYTES, b_k * (long)B_BYTES, b_n == 1 ? left * STEP_K : 0, steps > 0 ? (left * STEP_K + steps - 1) / steps : 0};
+#if B_AT == INSIDE && DOT
+        if (at == 0)
+          for (int v = 0; v < VECTORS; ++v) column_sum[v] = 0;
+        pack_words((int*)block, b, from, min(4 * block_k, b_rows - 4 * at), min((ulong)PANEL, n - p * PANEL), b_k, b_n, column_sum);
+#elif B_AT == INSIDE
         pack_rows((ACC*)block, b, from, length, min((ulong)PANEL, n - p * PANEL), b_k, b_n);
 #endif
         for (ulong t = 0; t < tiles; ++t) {
@@ -299,8 +378,12 @@ static inline void matmul_panels_body(CLUTCH_ID_PARAMS, __global const ACC* a, _
           for (ulong r = 0; r < rows; ++r)
             for (ulong v = 0; v < VECTORS && p * PANEL + v * LANES < n; ++v) {
               const ulong column = p * PANEL + v * LANES;
-              finish(sums[r * VECTORS + v], of, row + r, column, (int)min((ulong)LANES, n - column), flat, alpha, beta,
-                     stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+#if B_AT == INSIDE && DOT
+              const SUM sum = CLUTCH_WRAP_32(sums[r * VECTORS + v], +, CLUTCH_WRAP_32((VI)shift, *, column_sum[v]));
+#else
+              const SUM sum = sums[r * VECTORS + v];
+#endif
+              finish(sum, of, row + r, column, (int)min((ulong)LANES, n - column), flat, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
             }
         }
       }
@@ -309,14 +392,14 @@ static inline void matmul_panels_body(CLUTCH_ID_PARAMS, __global const ACC* a, _
 }
 
 __kernel void matmul_panels(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k,
-                            ulong batch, long a_row, long a_k, long a_batch, long b_k, long b_n, long b_panel, long b_batch, int shift, ulong rows_each,
-                            ulong panels_each, uint flat, SUM_ONE alpha,
+                            ulong batch, long a_row, long a_k, long a_batch, ulong b_rows, long b_k, long b_n, long b_panel, long b_batch, int shift,
+                            ulong block_k, ulong rows_each, ulong panels_each, uint flat, SUM_ONE alpha,
                             SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   IDX stride[OPERANDS][RANK_LANES];
   CLUTCH_STRIDES(stride)
-  matmul_panels_body(CLUTCH_IDS, (__global const ACC*)(a + a_offset), b + b_offset, m, n, k, batch, a_row, a_k, a_batch, b_k, b_n, b_panel, b_batch, shift,
-                     rows_each, panels_each, flat, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+  matmul_panels_body(CLUTCH_IDS, (__global const ACC*)(a + a_offset), b + b_offset, m, n, k, batch, a_row, a_k, a_batch, b_rows, b_k, b_n, b_panel, b_batch,
+                     shift, block_k, rows_each, panels_each, flat, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 
@@ -344,36 +427,17 @@ __kernel void matmul_dot_rows(CLUTCH_PREDICATE __global uchar* words, ulong word
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_dot_pack
-// Panels of b in words of four rows, behind a row of its columns' sums. An item takes a panel.
+// Panels of b in words, behind a row of its columns' sums. An item takes a panel.
 static inline void matmul_dot_pack_body(CLUTCH_ID_PARAMS, __global int* panels, __global const uchar* b, ulong k, ulong n, long b_k, long b_n, long b_batch,
                                         ulong batch) {
   const ulong across = (n + PANEL - 1) / PANEL, each = (k + 3) / 4;
   for (ulong i = group * lanes + lane; i < batch * across; i += groups * lanes) {
-    const ulong panel = i % across, left = panel * PANEL, columns = min((ulong)PANEL, n - left);
-    __global const uchar* from = b + (long)(i / across) * b_batch + (long)left * b_n;
+    const ulong panel = i % across, left = panel * PANEL;
     __global int* to = panels + i * (each + 1) * PANEL;
-    for (ulong v = 0; v < PANEL; v += LANES) {
-      VI sum = 0;
-      for (ulong w = 0; w < each; ++w) {
-        VI word = 0;
-        for (uint byte = 0; byte < 4; ++byte) {
-          const ulong row = 4 * w + byte;
-          if (row >= k) continue;
-          VI x;
-          if (b_n == 1 && v + LANES <= columns) {
-            x = loadv_i8(from, (long)row * b_k + (long)v);
-          } else {
-            int some[LANES];
-            for (ulong l = 0; l < LANES; ++l) some[l] = v + l < columns ? (int)load_i8(from, (long)row * b_k + (long)(v + l) * b_n) : 0;
-            x = CLUTCH_FILL(some);
-          }
-          sum += x;
-          word |= (x & 255) << 8 * (int)byte;
-        }
-        storev_i32((__global uchar*)to, (long)((w + 1) * PANEL + v), word);
-      }
-      storev_i32((__global uchar*)to, (long)v, sum);
-    }
+    VI sum[VECTORS];
+    for (int v = 0; v < VECTORS; ++v) sum[v] = 0;
+    pack_words(to + PANEL, b, (long)(i / across) * b_batch + (long)left * b_n, k, min((ulong)PANEL, n - left), b_k, b_n, sum);
+    for (int v = 0; v < VECTORS; ++v) PUT_LANES(__global, sum[v], to + v * LANES);
   }
 }
 

@@ -7,6 +7,8 @@
 
 #include <clutch/clutch.hpp>
 
+#include <cstdlib>
+
 namespace clutch::bench {
 
 void register_matmul(Rows& rows);
@@ -63,6 +65,17 @@ Work work_of(const Device& device, DType dtype, const Shape& s, bool packed, boo
     stream.synchronize();
   };
   work.check = [=] { return check(a, b, c, s); };
+  // Where this device has been tuned, or is while it runs.
+  const char* tunes = std::getenv("CLUTCH_AUTOTUNE");
+  if (!packed && (!tune::entries().empty() || (tunes && std::string_view(tunes) == "1"))) {
+    linalg::matmul_out(c, a, b);
+    if (last_plan().starts_with("matmul_panels"))
+      work.peers.push_back({"untuned", [=](int reps) {
+                              Stream stream = current_stream(device);
+                              for (int i = 0; i < reps; ++i) linalg::matmul_out(c, a, b, {.implementation = "matmul_panels"}, stream);
+                              stream.synchronize();
+                            }});
+  }
   if (clblast) {
     Tensor other = empty(c.sizes(), {.device = device});
     work.peers.push_back({"clblast", [=](int reps) {

@@ -215,7 +215,7 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   if (p.part != Part::product) return plan;
   d.set("B_AT", static_cast<int>(p.place)).set("ROWS", p.rows);
   d.set("B_BYTES", bits(as_it_lies ? stored(p.b) : number) / 8);
-  d.set("BLOCK_K", p.block).set("HELD_TILES", kMatmulHeldTiles);
+  d.set("BLOCK_VECTORS", kMatmulBlockVectors).set("HELD_TILES", kMatmulHeldTiles);
   if (plan.tuning.local > 1) d.set("GROUPED", 1);
   return plan;
 }

@@ -17,8 +17,7 @@ enum class MatmulPlace : std::uint8_t { packed, direct, inside };
 /// What selection of matmul looks at; also the key of its cached plans.
 struct MatmulProblem {
   std::uint64_t function = 0;    ///< the epilogue's
-  std::int32_t block = 256;      ///< of k
-  std::int32_t tile_items = 64;  ///< of a group of matmul_tiles: a square's number
+  std::int64_t tile_items = 64;  ///< of a group of matmul_tiles: a square's number
   DType a = DType::f32, b = DType::f32, output = DType::f32;
   std::array<DType, kMatmulInputs> inputs{};
   std::uint8_t input_count = 0, position_count = 0;
@@ -36,6 +35,8 @@ DType matmul_compute(const MatmulProblem& problem);
 inline constexpr std::int64_t kMatmulVectors = 4;
 /// Most tiles of an item: what keeps their sums in a core's caches.
 inline constexpr std::int64_t kMatmulHeldTiles = 64;
+/// Most vectors of a block that items bring into private memory.
+inline constexpr std::int64_t kMatmulBlockVectors = 1024;
 /// Most numbers of a matrix that lies in a lane.
 inline constexpr std::int64_t kMatmulLaneNumbers = 256;
 /// Rows and columns of a tile in local memory.

@@ -135,7 +135,7 @@ struct MatmulCase {
     all.push_back(problem("matmul_dot_rows", DType::i8, DType::i8, {.m = 7, .n = 70, .k = 37, .batch = 2, .a_turned = true, .alpha = 2, .beta = 3}, seed + 8,
                           DType::i32));
     all.push_back(problem("matmul_dot_rows", DType::u8, DType::i8, {.m = 9, .n = 150, .k = 1100, .epilogue = true}, seed + 9, DType::f32));
-    all.push_back(problem("matmul_dot_pack", DType::i8, DType::i8, {.m = 7, .n = 70, .k = 37, .batch = 2, .b_turned = true}, seed + 10, DType::i32));
+    all.push_back(problem("matmul_dot_pack", DType::i8, DType::i8, {.m = 200, .n = 70, .k = 37, .batch = 2}, seed + 10, DType::i32));
     all.push_back(
         problem("matmul_pack", DType::f32, DType::f32, {.m = 9, .n = 140, .k = 70, .batch = 2, .b_turned = true, .packed = true}, seed + 4, DType::f32));
     all.push_back(
@@ -164,10 +164,10 @@ struct MatmulCase {
       {"matmul_dot_rows", Edit::stride, "(long)(4 * w + byte) * a_k", "(long)(4 * w) * a_k"},
       {"matmul_dot_rows", Edit::offset, "a + a_offset", "a"},
       {"matmul_dot_rows", Edit::arithmetic, "word ^ flip", "word"},
-      {"matmul_dot_pack", Edit::tail, "if (row >= k) continue", "if (row + 1 >= k) continue"},
-      {"matmul_dot_pack", Edit::stride, "(long)row * b_k + (long)(v + l) * b_n", "(long)row * b_k + (long)(v + l / 2) * b_n"},
+      {"matmul_dot_pack", Edit::tail, "if (row >= rows) continue", "if (row + 1 >= rows) continue"},
+      {"matmul_dot_pack", Edit::stride, "load_u8(b, at + (long)(v * LANES + l) * b_n)", "load_u8(b, at + (long)(v * LANES + l / 2) * b_n)"},
       {"matmul_dot_pack", Edit::offset, "b + b_offset", "b"},
-      {"matmul_dot_pack", Edit::arithmetic, "sum += x", "sum -= x"},
+      {"matmul_dot_pack", Edit::arithmetic, "FMA((VI)0x01010101, word[v]", "FMA((VI)0x01010100, word[v]"},
       {"matmul_pack", Edit::tail, "c < columns ? number_of(b", "c + 1 < columns ? number_of(b"},
       {"matmul_pack", Edit::stride, "(ulong)PANEL, n - left)", "(ulong)PANEL / 2, n - left)"},
       {"matmul_pack", Edit::offset, "(long)(first / (1 + COMPLEX)) * b_k", "0 * b_k"},

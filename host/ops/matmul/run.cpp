@@ -69,17 +69,25 @@ struct Strided {
 };
 
 /// How many rows and vectors a register tile has and how b is read. Measured on wide vectors by `clutch-bench --sweep --filter ^matmul/`.
-Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, std::int64_t lanes, bool unit_columns, bool complex, bool converted,
-                 std::int64_t units, bool is_packed) {
+Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, std::int64_t lanes, bool unit_columns, bool complex, bool dot,
+                 bool converted, std::int64_t units, bool is_packed) {
   Tiling t;
   t.block = 512;
   t.rows = m >= 5 ? 6 : m >= 3 ? 4 : std::max<std::int64_t>(1, m);
   if (complex || is_packed) return t;
+  if (dot) {
+    // Words of wide pieces of a few rows, so that whole lines are read of each; of many rows once for all tiles.
+    if (m <= 2 || (m <= 16 && n >= 128 * lanes)) t.rows = std::min<std::int64_t>(m, 3), t.vectors = 8;
+    if (const std::int64_t tiles = (m + t.rows - 1) / t.rows; tiles <= kMatmulHeldTiles / 2) t.place = MatmulPlace::inside, t.block = t.vectors == 8 ? 32 : 64;
+    return t;
+  }
   auto padded = [](std::int64_t size, std::int64_t by) { return (size + by - 1) / by * by; };
   // Few rows of a: b is read once and wide pieces of its rows in a stream, as many as leave every core work.
   if (unit_columns && m <= 2)
     for (std::int64_t vectors : {16 / t.rows, 8 / t.rows})
       if (t.vectors == kMatmulVectors && n % (vectors * lanes) == 0 && batch * n / (vectors * lanes) >= 4 * units) t.vectors = vectors;
+  // Narrow matrices: tiles of as many vectors.
+  if (m > 2 && n <= 2 * lanes) t.rows = m > 4 ? 8 : 4, t.vectors = (n + lanes - 1) / lanes;
   // 8 x 3 where less of it lies outside.
   const bool unfit = n % (kMatmulVectors * lanes) != 0, fits_three = n % (3 * lanes) == 0;
   if (t.rows == 6 && (fits_three || unfit) && padded(m, 8) * padded(n, 3 * lanes) < padded(m, 6) * padded(n, kMatmulVectors * lanes)) t.rows = 8, t.vectors = 3;
@@ -91,24 +99,6 @@ Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
     if (t.vectors > kMatmulVectors) t.vectors = kMatmulVectors;
   }
   return t;
-}
-
-/// Dense small matrices, one in each lane. numbers: m, n, k, batch, strides of the batch of a, b and c.
-void run_lanes(const MatmulCall& c, const MatmulProblem& p, const std::array<std::int64_t, 7>& numbers, const Stream& stream) {
-  MatmulCall forced = c;
-  forced.options.implementation = "matmul_lanes";
-  const BuiltPlan& plan = matmul_plan(forced, p);
-  const auto [m, n, k, batch, a_batch, b_batch, c_batch] = numbers;
-  Encoder encoder(stream, kMatmul);
-  c.options.beta != 0 ? encoder.inout(c.out, "out") : encoder.output(c.out, "out");
-  encoder.input(c.a, "a").input(*c.b->tensor(), "b");
-  for (std::int64_t v : numbers) encoder.value(static_cast<std::uint64_t>(v));
-  if (p.a == DType::f64)
-    encoder.value(c.options.alpha, "alpha").value(c.options.beta, "beta");
-  else
-    encoder.value(static_cast<float>(c.options.alpha), "alpha").value(static_cast<float>(c.options.beta), "beta");
-  encoder.dispatch(plan.kernel, item_geometry(static_cast<std::uint64_t>((batch + plan.tuning.width - 1) / plan.tuning.width), plan.tuning.local));
-  note_plan(plan.text);
 }
 
 /// By CLBlast, one batch after another. Errors: not_supported for a packed b or while capturing, where memory has no address yet.
@@ -197,9 +187,17 @@ struct Product {
   void choose_entry();
   void lay_out();
   bool fits_lanes() const;
+  bool gains_by_lanes() const;
   void choose_tiling();
   const BuiltPlan& plan();
   void launch();
+
+  /// alpha or beta, as the kernel takes them.
+  void number(Encoder& encoder, double v, const char* what) const {
+    if (product() == DType::f64) return (void)encoder.value(v, what);
+    if (product() == DType::i32) return (void)encoder.value(static_cast<std::int32_t>(v), what);
+    encoder.value(static_cast<float>(v), what);
+  }
 };
 
 /// Whether the kernel takes the function: its inputs' number, and positions within matrices.
@@ -275,9 +273,15 @@ bool Product::fits_lanes() const {
          dense(operands[2], k, n) && (batch == 1 || batch_stride(0) > 0);
 }
 
+/// Whether a batch is to go by lanes if it fits: not where columns fill vectors as they lie.
+bool Product::gains_by_lanes() const {
+  const bool whole = operands[2].column == 1 && n % lanes() == 0 && rows > 2;
+  return panels && c.options.implementation.empty() && batch >= 64 && !whole && fits_matmul_lanes(traits, p).empty();
+}
+
 void Product::choose_tiling() {
   const bool unit_columns = operands[2].column == 1;
-  if (a_core_each()) tiling = tiling_of(rows, n, k, batch, lanes(), unit_columns, complex || dot, p.b != matmul_compute(p), traits.compute_units, is_packed);
+  if (a_core_each()) tiling = tiling_of(rows, n, k, batch, lanes(), unit_columns, complex, dot, p.b != matmul_compute(p), traits.compute_units, is_packed);
   if (is_packed) tiling.vectors = b().sizes()[3] / lanes();
   if (c.tiling) {
     tiling = *c.tiling;
@@ -287,7 +291,8 @@ void Product::choose_tiling() {
     if (tiling.place == MatmulPlace::direct && (!unit_columns || n % (tiling.vectors * lanes()) != 0)) tiling.place = MatmulPlace::inside;
   }
   p.rows = static_cast<std::uint8_t>(tiling.rows), p.vectors = static_cast<std::uint8_t>(tiling.vectors);
-  p.block = static_cast<std::int32_t>(tiling.block), p.place = tiling.place;
+  if (tiling.place == MatmulPlace::inside) tiling.block = std::min(tiling.block, kMatmulBlockVectors / tiling.vectors);
+  p.place = tiling.place;
 }
 
 const BuiltPlan& Product::plan() {
@@ -322,11 +327,6 @@ void Product::launch() {
   Tensor packed, words;
   if (packs) packed = encoder.scratch({std::max<std::int64_t>(1, packed_batch * shape.across * shape.numbers)}, dot ? DType::i32 : matmul_compute(p));
   if (dot) words = encoder.scratch({std::max<std::int64_t>(1, batch * rows * length)}, DType::i32);
-  auto number = [&](double v, const char* what) {
-    if (product() == DType::f64) return (void)encoder.value(v, what);
-    if (product() == DType::i32) return (void)encoder.value(static_cast<std::int32_t>(v), what);
-    encoder.value(static_cast<float>(v), what);
-  };
   auto part = [&](const Strided& o, std::int64_t count, std::int64_t batch_step, std::int64_t o_rows, std::int64_t o_columns, std::int64_t element) {
     return o.tensor->as_strided({count, o_rows, o_columns}, {batch_step, o.row, o.column}, element);
   };
@@ -350,6 +350,7 @@ void Product::launch() {
       encoder.value(scale * oa.row).value(panels && complex ? 1 : oa.column).value(scale * batch_stride(1));
     std::int64_t items = batch * rows * columns;
     if (panels) {
+      encoder.value(u(shape.rows));
       if (tiling.place == MatmulPlace::packed)
         encoder.value(shape.width).value(std::int64_t{1}).value(shape.numbers).value(batch_stride(2) == 0 ? std::int64_t{0} : shape.across * shape.numbers);
       else
@@ -360,7 +361,11 @@ void Product::launch() {
       while (rows_each * panels_each > kMatmulHeldTiles) rows_each = (rows_each + 1) / 2;
       auto count = [&] { return batch * ((tiles + rows_each - 1) / rows_each) * ((shape.across + panels_each - 1) / panels_each); };
       while (count() < 8 * traits.compute_units && (rows_each > 1 || panels_each > 1)) panels_each > 1 ? panels_each /= 2 : rows_each = (rows_each + 1) / 2;
-      encoder.value(dot && flips ? -128 : 0).value(u(rows_each * tiling.rows)).value(u(panels_each)).value(static_cast<std::uint32_t>(flat));
+      encoder.value(dot && flips ? -128 : 0)
+          .value(u(tiling.block))
+          .value(u(rows_each * tiling.rows))
+          .value(u(panels_each))
+          .value(static_cast<std::uint32_t>(flat));
       items = count();
     } else {
       encoder.value(ob.row).value(ob.column).value(batch_stride(2));
@@ -368,7 +373,7 @@ void Product::launch() {
       if (main.entry == "matmul_tiles")
         items = batch * ((rows + kMatmulTile - 1) / kMatmulTile) * ((columns + kMatmulTile - 1) / kMatmulTile) * static_cast<std::int64_t>(main.tuning.local);
     }
-    number(c.options.alpha, "alpha"), number(c.options.beta, "beta");
+    number(encoder, c.options.alpha, "alpha"), number(encoder, c.options.beta, "beta");
     auto bind_strides = [&](std::int64_t row, std::int64_t column, std::int64_t of) {
       const std::int64_t all[4] = {row, column, of, 0};
       encoder.bytes(all, sizeof all);
@@ -393,6 +398,20 @@ void Product::launch() {
   note_plan(main.text);
 }
 
+/// Dense small matrices, one in each lane.
+void run_lanes(const Product& x, const Stream& stream) {
+  MatmulCall forced = x.c;
+  forced.options.implementation = "matmul_lanes";
+  const BuiltPlan& plan = matmul_plan(forced, x.p);
+  Encoder encoder(stream, kMatmul);
+  x.c.options.beta != 0 ? encoder.inout(x.c.out, "out") : encoder.output(x.c.out, "out");
+  encoder.input(x.a, "a").input(x.b(), "b");
+  for (std::int64_t v : {x.rows, x.n, x.k, x.batch, x.batch_stride(1), x.batch_stride(2), x.batch_stride(0)}) encoder.value(static_cast<std::uint64_t>(v));
+  x.number(encoder, x.c.options.alpha, "alpha"), x.number(encoder, x.c.options.beta, "beta");
+  encoder.dispatch(plan.kernel, item_geometry(static_cast<std::uint64_t>((x.batch + plan.tuning.width - 1) / plan.tuning.width), plan.tuning.local));
+  note_plan(plan.text);
+}
+
 }  // namespace
 
 void run_matmul(MatmulCall c, const Stream& stream) {
@@ -402,12 +421,8 @@ void run_matmul(MatmulCall c, const Stream& stream) {
   product.choose_entry();
   if (product.entry == kClblast) return run_clblast(product.c, stream);
   product.lay_out();
-  const bool small_batch =
-      product.panels && product.c.options.implementation.empty() && product.batch >= 64 && fits_matmul_lanes(product.traits, product.p).empty();
-  if (product.entry == "matmul_lanes" || small_batch) {
-    if (product.fits_lanes())
-      return run_lanes(product.c, product.p,
-                       {product.rows, product.n, product.k, product.batch, product.batch_stride(1), product.batch_stride(2), product.batch_stride(0)}, stream);
+  if (product.entry == "matmul_lanes" || product.gains_by_lanes()) {
+    if (product.fits_lanes()) return run_lanes(product, stream);
     if (product.entry == "matmul_lanes")
       throw Error(ErrorCode::not_supported, kMatmul, "implementation matmul_lanes refuses: matrices are not small or not dense");
   }

@@ -93,7 +93,9 @@ std::optional<Tiling> tuned_tiling(const MatmulCall& c, const Tiling& own, std::
           for (std::int64_t block : {128, 256, 512})
             for (std::int64_t tiles : {8, 16, 32}) {
               const Tiling t{.rows = down, .vectors = vectors, .block = block, .tiles = tiles, .place = place};
-              if (t == own || (place == MatmulPlace::direct && n % (lanes * vectors) != 0) || (rows <= 48 && tiles > 8)) continue;
+              if (t == own || (place == MatmulPlace::direct && n % (lanes * vectors) != 0) || (rows <= 48 && tiles > 8) ||
+                  (place == MatmulPlace::inside && block * vectors > kMatmulBlockVectors))
+                continue;
               all.push_back(way(t.to_string(), t));
             }
       return all;
