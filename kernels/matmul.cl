@@ -3,6 +3,9 @@
 // sums wait in private memory. B_AT says how b comes: PACKED in panels of a tile's columns, row after row (by matmul_pack); as it lies (DIRECT); or
 // INSIDE, when items bring blocks of it into private memory.
 // With DOT its numbers are words of four bytes, by matmul_dot_rows and matmul_dot_pack, and sums of products an instruction (1) or spelled out (2).
+// matmul_sparse_panels: as matmul_panels with a 2:4 matrix on the left, packed by sparse24_pack: two numbers of each four along k, and where in a
+// panel the rows of b lie that they meet. matmul_sparse_items: its reference, on canonical values and metadata. Where `info` names a group that was not
+// 2:4 all results are NaN, or the least integer.
 // matmul_lanes: batches of small matrices, one in each lane of an item's vectors.
 // matmul_tiles: tiles of TILE_M x TILE_N in work-groups with local memory, double-buffered along k. matmul_items: the reference, any strides.
 // Every element is one chain of fma in the order of k; with INTEGER, exact modulo 2^32. Complex numbers are pairs of real columns: (re, im) times
@@ -22,6 +25,16 @@
 #error "A_NAME, B_NAME, O_NAME, ACC, OPERANDS, IDX and RANK_LANES are not defined"
 #endif
 
+#if defined(CLUTCH_ENTRY_matmul_sparse_panels) || defined(CLUTCH_ENTRY_matmul_sparse_items)
+#define SPARSE 1
+#else
+#define SPARSE 0
+#endif
+#if defined(CLUTCH_ENTRY_matmul_panels) || defined(CLUTCH_ENTRY_matmul_sparse_panels)
+#define BY_PANELS 1
+#else
+#define BY_PANELS 0
+#endif
 #define PACKED 0
 #define DIRECT 1
 #define INSIDE 2
@@ -56,6 +69,9 @@ static inline VI dot_of_bytes(VI a, VI b, VI sum) {
 #define R V
 #define MEM
 #include "common/transpose.clh"
+#if LANES == 1
+#define clutch_unaligned ACC
+#endif
 #if LANES > 1
 #define PUT_LANES(mem, x, p) (*(mem clutch_unaligned*)(p) = (x))
 #else
@@ -127,7 +143,7 @@ static inline void finish(SUM acc, ulong of, ulong row, ulong column, int count,
   CLUTCH_EXPRESSION(LOAD_PLACES, POSITION_PLACES, STORE_PLACES)
 }
 
-#if !defined(CLUTCH_ENTRY_matmul_items) && !DOT
+#if !defined(CLUTCH_ENTRY_matmul_items) && !defined(CLUTCH_ENTRY_matmul_sparse_items) && !DOT
 // A real number of row r and column c of b, counted from element `from`.
 static inline ACC number_of(__global const uchar* b, long from, ulong r, ulong c, long b_k, long b_n) {
 #if COMPLEX
@@ -146,12 +162,12 @@ static inline ACC number_of(__global const uchar* b, long from, ulong r, ulong c
 #else
 #define FETCH_LINE(p)
 #endif
-#if !defined(CLUTCH_ENTRY_matmul_panels)
+#if !BY_PANELS
 #define PANEL_MEM __global
 #else
 #define PANEL_MEM
 #endif
-#if (defined(CLUTCH_ENTRY_matmul_pack) || (defined(CLUTCH_ENTRY_matmul_panels) && B_AT == INSIDE)) && !DOT
+#if (defined(CLUTCH_ENTRY_matmul_pack) || (BY_PANELS && B_AT == INSIDE)) && !DOT
 // `rows` rows of a panel, of whose columns `columns` exist; the others become zero.
 static inline void pack_rows(PANEL_MEM ACC* out, __global const uchar* b, long from, ulong rows, ulong columns, long b_k, long b_n) {
 #if !COMPLEX
@@ -181,7 +197,7 @@ static inline void pack_rows(PANEL_MEM ACC* out, __global const uchar* b, long f
 }
 #endif
 
-#if DOT && (defined(CLUTCH_ENTRY_matmul_dot_pack) || (defined(CLUTCH_ENTRY_matmul_panels) && B_AT == INSIDE))
+#if DOT && (defined(CLUTCH_ENTRY_matmul_dot_pack) || (BY_PANELS && B_AT == INSIDE))
 #define FETCH_AHEAD 32  // rows, which lie on pages of their own
 // `rows` rows of a panel in words of four of them; to `sum` their columns' sums. Rows and columns that do not exist become zero.
 static inline void pack_words(PANEL_MEM int* out, __global const uchar* b, long from, ulong rows, ulong columns, long b_k, long b_n, VI* sum) {
@@ -256,7 +272,14 @@ __kernel void matmul_pack(CLUTCH_PREDICATE __global uchar* panels, ulong panels_
 }
 #endif
 
-#ifdef CLUTCH_ENTRY_matmul_panels
+// What a product is where a strict 2:4 matrix is none.
+#if INTEGER
+#define POISON INT_MIN
+#else
+#define POISON NAN
+#endif
+
+#if BY_PANELS
 // Lines of the next block are fetched between every so many steps along k.
 #define FETCH_EVERY 32
 // Rows of b as it lies of a step, and numbers before a panel's.
@@ -286,6 +309,59 @@ typedef struct {
 #define B_VECTOR(v) TO_ACC(LOADV_B(b, at + (v)*LANES))
 #endif
 
+// Sums of a block begin with what is held, integers' with none.
+#if INTEGER && !DOT
+#define BEGIN_SUM(first, held) ((V)0)
+#define KEEP_SUM(first, held, sum) CLUTCH_WRAP_32(CLUTCH_TO_VI(sum), +, (first) ? (VI)0 : (held))
+#else
+#define BEGIN_SUM(first, held) ((first) ? (V)0 : (held))
+#define KEEP_SUM(first, held, sum) (sum)
+#endif
+
+#if SPARSE
+#if B_AT == INSIDE
+#define B_MEM
+#else
+#define B_MEM __global
+#endif
+#define B_BLOCK_VECTOR(p, v) (*(B_MEM const clutch_unaligned*)((p) + (v)*LANES * sizeof(ACC)))
+
+// Adds `groups` times four elements of the chains of a tile to `held`: two numbers of each row, first those of all rows that come first, and bytes from a
+// group's first row of the panel to theirs.
+static inline void add_sparse_tile(__global const ACC* numbers, __global const uint* places, B_PARAMS, long b_k, ulong groups, SUM* held, int first,
+                                   Fetch* fetch) {
+  V sum[ROWS][VECTORS];
+  B_MEM const uchar* from = (B_MEM const uchar*)b + at * (long)(B_AT == INSIDE ? sizeof(V) : sizeof(ACC));
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+    for (int v = 0; v < VECTORS; ++v) sum[r][v] = BEGIN_SUM(first, held[r * VECTORS + v]);
+  for (ulong g = 0; g < groups;) {
+    const ulong stop = min(g + FETCH_EVERY / 4, groups);
+    for (ulong f = min(fetch->each, fetch->rows); f > 0; --f, --fetch->rows, fetch->at += fetch->step)
+      for (long line = 0; line < PANEL * (long)B_BYTES; line += 64) FETCH_LINE(fetch->at + line);
+    for (; g < stop; ++g) {
+#pragma unroll
+      for (int second = 0; second < 2; ++second)
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+          const V y = (V)numbers[second * ROWS + r];
+          B_MEM const uchar* row = from + (second ? places[r] >> 16 : places[r] & 0xffff);
+#pragma unroll
+          for (int v = 0; v < VECTORS; ++v) sum[r][v] = FMA(y, B_BLOCK_VECTOR(row, v), sum[r][v]);
+        }
+      numbers += 2 * ROWS, places += ROWS, from += 4 * PANEL * sizeof(ACC);
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+    for (int v = 0; v < VECTORS; ++v) held[r * VECTORS + v] = KEEP_SUM(first, held[r * VECTORS + v], sum[r][v]);
+}
+#define A_PARAMS __global const ACC *a, __global const uint *places, int poisoned
+#else
+#define A_PARAMS __global const ACC* a
+
 // Adds k elements of the chains of a tile to `held`: rows from `a` on, which lie a_row apart, of which the last ones may not exist, and a panel from
 // `at` on. first: nothing came before.
 static inline void add_tile(__global const ACC* a, long a_row, long a_k, B_PARAMS, long b_k, ulong k, ulong rows, SUM* held, int first, int shift,
@@ -303,10 +379,8 @@ static inline void add_tile(__global const ACC* a, long a_row, long a_k, B_PARAM
 #else
       sum[r][v] = first ? (V)shift * loadv_i32(b, at - PANEL + v * LANES) : held[r * VECTORS + v];
 #endif
-#elif INTEGER
-      sum[r][v] = (V)0;
 #else
-      sum[r][v] = first ? (V)0 : held[r * VECTORS + v];
+      sum[r][v] = BEGIN_SUM(first, held[r * VECTORS + v]);
 #endif
   }
   for (ulong i = 0; i < k;) {
@@ -330,17 +404,13 @@ static inline void add_tile(__global const ACC* a, long a_row, long a_k, B_PARAM
 #pragma unroll
   for (int r = 0; r < ROWS; ++r)
 #pragma unroll
-    for (int v = 0; v < VECTORS; ++v)
-#if INTEGER && !DOT
-      held[r * VECTORS + v] = CLUTCH_WRAP_32(CLUTCH_TO_VI(sum[r][v]), +, first ? (VI)0 : held[r * VECTORS + v]);
-#else
-      held[r * VECTORS + v] = sum[r][v];
-#endif
+    for (int v = 0; v < VECTORS; ++v) held[r * VECTORS + v] = KEEP_SUM(first, held[r * VECTORS + v], sum[r][v]);
 }
+#endif
 
-static inline void matmul_panels_body(CLUTCH_ID_PARAMS, __global const ACC* a, __global const uchar* b, ulong m, ulong n, ulong k, ulong batch, long a_row,
-                                      long a_k, long a_batch, ulong b_rows, long b_k, long b_n, long b_panel, long b_batch, int shift, ulong block_k,
-                                      ulong rows_each, ulong panels_each, uint flat, SUM_ONE alpha, SUM_ONE beta,
+static inline void matmul_panels_body(CLUTCH_ID_PARAMS, A_PARAMS, __global const uchar* b, ulong m, ulong n, ulong k, ulong batch, long a_row, long a_k,
+                                      long a_batch, ulong b_rows, long b_k, long b_n, long b_panel, long b_batch, int shift, ulong block_k, ulong rows_each,
+                                      ulong panels_each, uint flat, SUM_ONE alpha, SUM_ONE beta,
                                       const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   const ulong panels = (n + PANEL - 1) / PANEL, across = (panels + panels_each - 1) / panels_each, down = (m + rows_each - 1) / rows_each;
   SUM held[HELD_TILES * ROWS * VECTORS];
@@ -373,13 +443,21 @@ static inline void matmul_panels_body(CLUTCH_ID_PARAMS, __global const ACC* a, _
         for (ulong t = 0; t < tiles; ++t) {
           const ulong row = top + t * ROWS, rows = min((ulong)ROWS, m - row);
           SUM* sums = held + ((p - first) * tiles + t) * ROWS * VECTORS;
+#if SPARSE
+          // Packed block after block.
+          const ulong tile = (at / block_k * ((m + ROWS - 1) / ROWS) + row / ROWS) * (block_k / 4);
+          add_sparse_tile(a + tile * 2 * ROWS, places + tile * ROWS, B_ARGUMENTS, (length + 3) / 4, sums, at == 0, &fetch);
+#else
           add_tile(a + (long)of * a_batch + (long)row * a_row + (long)at * a_k, a_row, a_k, B_ARGUMENTS, length, rows, sums, at == 0, shift, &fetch);
+#endif
           if (!ends) continue;
           for (ulong r = 0; r < rows; ++r)
             for (ulong v = 0; v < VECTORS && p * PANEL + v * LANES < n; ++v) {
               const ulong column = p * PANEL + v * LANES;
 #if B_AT == INSIDE && DOT
               const SUM sum = CLUTCH_WRAP_32(sums[r * VECTORS + v], +, CLUTCH_WRAP_32((VI)shift, *, column_sum[v]));
+#elif SPARSE
+              const SUM sum = poisoned ? (SUM)POISON : sums[r * VECTORS + v];
 #else
               const SUM sum = sums[r * VECTORS + v];
 #endif
@@ -391,6 +469,20 @@ static inline void matmul_panels_body(CLUTCH_ID_PARAMS, __global const ACC* a, _
   }
 }
 
+#if SPARSE
+__kernel void matmul_sparse_panels(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* places, ulong places_offset,
+                                   __global const uchar* info, ulong info_offset, __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k,
+                                   ulong batch, long a_row, long a_k, long a_batch, ulong b_rows, long b_k, long b_n, long b_panel, long b_batch, int shift,
+                                   ulong block_k, ulong rows_each, ulong panels_each, uint flat, SUM_ONE alpha,
+                                   SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  IDX stride[OPERANDS][RANK_LANES];
+  CLUTCH_STRIDES(stride)
+  matmul_panels_body(CLUTCH_IDS, (__global const ACC*)(a + a_offset), (__global const uint*)(places + places_offset),
+                     *(__global const int*)(info + info_offset) >= 0, b + b_offset, m, n, k, batch, a_row, a_k, a_batch, b_rows, b_k, b_n, b_panel, b_batch,
+                     shift, block_k, rows_each, panels_each, flat, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+}
+#else
 __kernel void matmul_panels(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k,
                             ulong batch, long a_row, long a_k, long a_batch, ulong b_rows, long b_k, long b_n, long b_panel, long b_batch, int shift,
                             ulong block_k, ulong rows_each, ulong panels_each, uint flat, SUM_ONE alpha,
@@ -401,6 +493,7 @@ __kernel void matmul_panels(CLUTCH_PREDICATE __global const uchar* a, ulong a_of
   matmul_panels_body(CLUTCH_IDS, (__global const ACC*)(a + a_offset), b + b_offset, m, n, k, batch, a_row, a_k, a_batch, b_rows, b_k, b_n, b_panel, b_batch,
                      shift, block_k, rows_each, panels_each, flat, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
+#endif
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_dot_rows
@@ -590,6 +683,43 @@ __kernel void matmul_tiles(CLUTCH_PREDICATE __global const uchar* a, ulong a_off
         if (row < m && column < n) finish(sum[i][j], of, row, column, 1, 1, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
       }
   }
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_matmul_sparse_items
+// A row's values are two of each four along k, its metadata four bits: where in the group they lie.
+static inline void matmul_sparse_items_body(CLUTCH_ID_PARAMS, __global const uchar* values, __global const uchar* metadata, int poisoned,
+                                            __global const uchar* b, ulong m, ulong n, ulong k, ulong batch, long b_k, long b_n, long b_batch, SUM_ONE alpha,
+                                            SUM_ONE beta, const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  const ulong row_groups = (k + 3) / 4;
+  for (ulong i = group * lanes + lane; i < batch * m * n; i += groups * lanes) {
+    const ulong column = i % n, row = i / n % m, of = i / n / m;
+    const long from_b = (long)of * b_batch + (long)column * b_n;
+    __global const uchar* codes = metadata + row * ((row_groups + 1) / 2);
+    SUM_ONE sum = 0;
+    for (ulong j = 0; j < 2 * row_groups; ++j) {
+      const uint code = codes[j / 4] >> 2 * (j % 4) & 3;
+      const ulong at = j / 2 * 4 + code;
+      if (at >= k) continue;
+#if INTEGER
+      sum = (int)((uint)sum + (uint)((int)LOAD_A(values, (long)(row * 2 * row_groups + j)) * (int)LOAD_B(b, from_b + (long)at * b_k)));
+#else
+      sum = FMA((ACC)LOAD_A(values, (long)(row * 2 * row_groups + j)), (ACC)LOAD_B(b, from_b + (long)at * b_k), sum);
+#endif
+    }
+    finish(poisoned ? POISON : sum, of, row, column, 1, 1, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+  }
+}
+
+__kernel void matmul_sparse_items(CLUTCH_PREDICATE __global const uchar* values, ulong values_offset, __global const uchar* metadata, ulong metadata_offset,
+                                  __global const uchar* info, ulong info_offset, __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k,
+                                  ulong batch, long b_k, long b_n, long b_batch, SUM_ONE alpha,
+                                  SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  IDX stride[OPERANDS][RANK_LANES];
+  CLUTCH_STRIDES(stride)
+  matmul_sparse_items_body(CLUTCH_IDS, values + values_offset, metadata + metadata_offset, *(__global const int*)(info + info_offset) >= 0, b + b_offset, m, n,
+                           k, batch, b_k, b_n, b_batch, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 

@@ -23,8 +23,9 @@ constexpr const char* kOp = kMatmul;
 
 // validate ----------------------------------------------------------------------------------------------------------
 
-/// (*, m, n) of operands of rank 2 at least.
-Dims result_sizes(const Dims& a, const Dims& b) {
+}  // namespace
+
+Dims product_sizes(const Dims& a, const Dims& b) {
   if (a[a.rank() - 1] != b[b.rank() - 2])
     throw Error(ErrorCode::invalid_shape, kOp, fmt::format("a of {}, b of {}: a's last dim must be b's last but one", to_string(a), to_string(b)));
   auto batch_of = [](const Dims& all) {
@@ -39,6 +40,8 @@ Dims result_sizes(const Dims& a, const Dims& b) {
   return sizes;
 }
 
+namespace {
+
 /// The dtype of the result by default.
 DType default_dtype(DType a, DType b, const ExprFunction& f) {
   const DType product = linalg::product_dtype(a, b);
@@ -48,8 +51,10 @@ DType default_dtype(DType a, DType b, const ExprFunction& f) {
   return f.output_dtype(0) == DType::f32 && (a == DType::f16 || a == DType::bf16) ? a : f.output_dtype(0);
 }
 
-MatmulCall validate(const Tensor* out, const Tensor& a, const MatrixOperand& b, const ExprFunction& f, std::span<const Tensor> inputs,
-                    const MatmulOptions& options) {
+}  // namespace
+
+MatmulCall check_matmul(const Tensor* out, const Tensor& a, const MatrixOperand& b, const ExprFunction& f, std::span<const Tensor> inputs,
+                        const MatmulOptions& options) {
   MatmulCall c{.a = a, .b = &b, .f = &f, .inputs = {inputs.begin(), inputs.end()}, .options = options};
   std::vector<const Tensor*> all{&a, &memory_of(b)};
   for (const Tensor& t : inputs) all.push_back(&t);
@@ -82,7 +87,7 @@ MatmulCall validate(const Tensor* out, const Tensor& a, const MatrixOperand& b, 
     throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("beta reads the output, which is {}, for a product of {}", name(c.output), name(product)));
   if (!out) return c;
   c.out = *out;
-  c.sizes = result_sizes(a.sizes(), b_sizes);
+  c.sizes = product_sizes(a.sizes(), b_sizes);
   if (!(out->sizes() == c.sizes))
     throw Error(ErrorCode::invalid_shape, kOp, fmt::format("the output has shape {}, the product {}", to_string(out->sizes()), to_string(c.sizes)));
   check_no_self_overlap(*out, kOp);
@@ -91,7 +96,7 @@ MatmulCall validate(const Tensor* out, const Tensor& a, const MatrixOperand& b, 
   return c;
 }
 
-void check_inputs(const MatmulCall& c) {
+void check_matmul_inputs(const MatmulCall& c) {
   for (const Tensor& t : c.inputs) {
     const Dims shapes[] = {t.sizes(), c.sizes};
     if (!(broadcast_shapes(shapes, kOp) == c.sizes))
@@ -101,6 +106,8 @@ void check_inputs(const MatmulCall& c) {
   if (!c.f->empty() && c.out.defined())
     for (const Tensor& t : c.f->body()->tensors) check_apart(c.out, t, kOp);
 }
+
+namespace {
 
 // select ------------------------------------------------------------------------------------------------------------
 
@@ -155,6 +162,17 @@ constexpr std::array<Implementation<MatmulProblem>, 6> kForced{{
     {"matmul_items", computes},
 }};
 
+/// With a 2:4 matrix on the left.
+constexpr std::array<Implementation<MatmulProblem>, 2> kSparse{{
+    {"matmul_sparse_panels",
+     [](const DeviceTraits& t, const MatmulProblem& p) {
+       if (row_tuning(t).local != 1) return std::string("its vectors are those of wide-vector devices");
+       if (t.quirks & kQuirkLoopsEndEarly) return std::string("the device ends loops after 65535 iterations (quirk loops_end_early)");
+       return fits_panels(t, p);
+     }},
+    {"matmul_sparse_items", computes},
+}};
+
 }  // namespace
 
 std::string fits_matmul_lanes(const DeviceTraits& traits, const MatmulProblem& p) {
@@ -170,6 +188,7 @@ std::string fits_clblast(const DeviceTraits& traits, const MatmulProblem& p) {
 }
 
 std::string_view matmul_entry(const DeviceTraits& traits, const MatmulProblem& p, std::string_view forced) {
+  if (p.left == MatmulProblem::Left::sparse) return choose<MatmulProblem>(kSparse, traits, p, forced, kOp).name;
   auto list = forced.empty() ? std::span<const Implementation<MatmulProblem>>(kImplementations) : std::span<const Implementation<MatmulProblem>>(kForced);
   return choose<MatmulProblem>(list, traits, p, forced, kOp).name;
 }
@@ -194,7 +213,8 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   if (p.part == Part::rows) plan.entry = "matmul_dot_rows";
   if (p.part == Part::pack) plan.entry = dot ? "matmul_dot_pack" : "matmul_pack";
   if (p.part == Part::product && dot) plan.entry = "matmul_panels";
-  const bool tiles = plan.entry == "matmul_tiles", items = tiles || plan.entry == "matmul_items", integer = is_byte(p.a), complex = is_complex(p.a);
+  const bool tiles = plan.entry == "matmul_tiles", items = tiles || plan.entry == "matmul_items" || plan.entry == "matmul_sparse_items", integer = is_byte(p.a),
+             complex = is_complex(p.a);
   if (items) plan.tuning.width = 1;
   set_lanes(plan, traits, computed == DType::f64 || p.wide, 1 + p.input_count + p.position_count, true, 4);
   auto stored = [&](DType d) { return d == DType::c64 ? DType::f32 : d == DType::c128 ? DType::f64 : d; };
@@ -224,7 +244,7 @@ namespace {
 
 /// Into an output that is there.
 void run_out(MatmulCall c, const Stream& stream) {
-  check_inputs(c);
+  check_matmul_inputs(c);
   // Complex columns must lie side by side, as pairs of real ones.
   if (!is_complex(c.out.dtype()) || c.out.numel() == 0 || c.out.strides()[c.out.rank() - 1] == 1 || c.out.sizes()[c.out.rank() - 1] == 1)
     return run_matmul(c, stream);
@@ -250,7 +270,7 @@ DType product_dtype(DType a, DType b) {
 
 Tensor matmul(const Tensor& a, const MatrixOperand& b, const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& options,
               const Stream& given) {
-  detail::MatmulCall c = detail::validate(nullptr, a, b, f, inputs, options);
+  detail::MatmulCall c = detail::check_matmul(nullptr, a, b, f, inputs, options);
   Stream stream = detail::resolve_stream(given, *c.runtime, detail::kOp);
   const int a_rank = a.rank(), b_rank = detail::sizes_of(b).rank();
   if ((a_rank == 1 || b_rank == 1) && !inputs.empty())
@@ -259,8 +279,8 @@ Tensor matmul(const Tensor& a, const MatrixOperand& b, const ExprFunction& f, st
   Tensor column = b_rank == 1 ? b.tensor()->unsqueeze(1) : Tensor();
   MatrixOperand b_matrix = b_rank == 1 ? MatrixOperand(column) : b;
   c.b = &b_matrix, c.options.beta = 0;
-  c.sizes = detail::result_sizes(c.a.sizes(), detail::sizes_of(b_matrix));
-  detail::check_inputs(c);
+  c.sizes = detail::product_sizes(c.a.sizes(), detail::sizes_of(b_matrix));
+  detail::check_matmul_inputs(c);
   Tensor out = empty(c.sizes, {.dtype = c.output, .device = stream.device()}, stream);
   c.out = out;
   detail::run_out(c, stream);
@@ -273,7 +293,7 @@ Tensor matmul(const Tensor& a, const MatrixOperand& b, const MatmulOptions& opti
 
 void matmul_out(const Tensor& out, const Tensor& a, const MatrixOperand& b, const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& options,
                 const Stream& given) {
-  detail::MatmulCall c = detail::validate(&out, a, b, f, inputs, options);
+  detail::MatmulCall c = detail::check_matmul(&out, a, b, f, inputs, options);
   detail::run_out(c, detail::resolve_stream(given, *c.runtime, detail::kOp));
 }
 void matmul_out(const Tensor& out, const Tensor& a, const MatrixOperand& b, const MatmulOptions& options, const Stream& stream) {

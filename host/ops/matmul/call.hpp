@@ -2,7 +2,9 @@
 #pragma once
 // One product on its way from the public functions (matmul.cpp) to the kernels (matmul/run.cpp).
 #include "ops/matmul_plan.hpp"
+#include "ops/sparse24_plan.hpp"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,8 +52,21 @@ struct MatmulCall {
   linalg::MatmulOptions options;
   Dims sizes;
   DType output;
-  std::optional<Tiling> tiling = {};  ///< forced
+  std::optional<Tiling> tiling = {};                           ///< forced
+  std::shared_ptr<sparse::SemiStructured::State> sparse = {};  ///< stands for a, of which only sizes and dtype count
+  bool turned = false;                                         ///< rows and columns changed places: the function's positions count the others
 };
+
+/// The call of such operands, `out` null where it is still to be made. Errors: as linalg::matmul().
+MatmulCall check_matmul(const Tensor* out, const Tensor& a, const linalg::MatrixOperand& b, const ExprFunction& f, std::span<const Tensor> inputs,
+                        const linalg::MatmulOptions& options);
+/// (*, m, n) of operands of rank 2 at least.
+Dims product_sizes(const Dims& a, const Dims& b);
+/// Errors: if the function's tensors do not fit the result.
+void check_matmul_inputs(const MatmulCall& call);
+/// activation(x w^T + bias) by such a product of rows with w^T, w being (out, in) of that dtype.
+Tensor linear_by(const Tensor& x, DType of_weight, std::int64_t out, const Tensor& bias, const linalg::LinearOptions& options, const char* op,
+                 const std::function<Tensor(const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs)>& product);
 
 /// The name of the implementation that takes a problem. Errors: as select().
 std::string_view matmul_entry(const DeviceTraits& traits, const MatmulProblem& problem, std::string_view forced);

@@ -6,6 +6,7 @@
 #include <clutch/pointwise.hpp>
 
 #include "encode/elementwise.hpp"
+#include "ops/matmul/call.hpp"
 #include "ops/traced.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/stream.hpp"
@@ -14,7 +15,8 @@
 
 #include <array>
 
-namespace clutch::inline v0::linalg {
+namespace clutch::inline v0 {
+namespace linalg {
 namespace {
 
 Expr activated(const Expr& x, Activation activation) {
@@ -36,16 +38,10 @@ ExprFunction epilogue_of(DType product, const Tensor& bias, Activation activatio
 template <class Weight>
 Tensor linear_of(const Tensor& x, const Weight& weight, DType weight_dtype, std::int64_t out, const Tensor& bias, const LinearOptions& options,
                  const Stream& stream) {
-  if (bias.defined() && !(bias.sizes() == Dims{out}))
-    throw Error(ErrorCode::invalid_shape, "linalg::linear", fmt::format("a bias of {} for {} columns", to_string(bias.sizes()), out));
-  const MatmulOptions plain{.dtype = options.dtype};
-  if (!bias.defined() && options.activation == Activation::none) return matmul(x, weight, plain, stream);
-  const bool vector = x.rank() == 1;
-  Tensor rows = vector ? x.unsqueeze(0) : x;
-  const DType product = product_dtype(x.dtype(), weight_dtype);
-  Tensor y =
-      matmul(rows, weight, epilogue_of(product, bias, options.activation), bias.defined() ? std::span(&bias, 1) : std::span<const Tensor>(), plain, stream);
-  return vector ? y.squeeze(0) : y;
+  return clutch::detail::linear_by(x, weight_dtype, out, bias, options, "linalg::linear",
+                                   [&](const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs) {
+                                     return matmul(rows, weight, f, inputs, {.dtype = options.dtype}, stream);
+                                   });
 }
 
 void check_weight(const Tensor& weight) {
@@ -54,6 +50,21 @@ void check_weight(const Tensor& weight) {
 }
 
 }  // namespace
+
+}  // namespace linalg
+
+Tensor detail::linear_by(const Tensor& x, DType of_weight, std::int64_t out, const Tensor& bias, const linalg::LinearOptions& options, const char* op,
+                         const std::function<Tensor(const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs)>& product) {
+  if (bias.defined() && !(bias.sizes() == Dims{out}))
+    throw Error(ErrorCode::invalid_shape, op, fmt::format("a bias of {} for {} columns", to_string(bias.sizes()), out));
+  if (!bias.defined() && options.activation == Activation::none) return product(x, ExprFunction(), std::span<const Tensor>());
+  const bool vector = x.rank() == 1;
+  const ExprFunction f = linalg::epilogue_of(linalg::product_dtype(x.dtype(), of_weight), bias, options.activation);
+  Tensor y = product(vector ? x.unsqueeze(0) : x, f, bias.defined() ? std::span(&bias, 1) : std::span<const Tensor>());
+  return vector ? y.squeeze(0) : y;
+}
+
+namespace linalg {
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options, const Stream& stream) {
   check_weight(weight);
@@ -188,4 +199,5 @@ Tensor quantized_matmul(const Tensor& a, const Quantization& of_a, const Tensor&
   return matmul(a, b, ExprFunction(dtypes, std::span(&result, 1)), inputs, {.dtype = options.dtype}, stream);
 }
 
-}  // namespace clutch::inline v0::linalg
+}  // namespace linalg
+}  // namespace clutch::inline v0

@@ -101,6 +101,19 @@ Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
   return t;
 }
 
+/// Tiles of a 2:4 matrix: wide ones, as a row of b is loaded for each number that meets it.
+Tiling sparse_tiling_of(std::int64_t m, std::int64_t n, std::int64_t lanes) {
+  Tiling t;
+  if (n > 4 * lanes)
+    t.rows = 3, t.vectors = 8, t.block = 64;
+  else if (n > lanes)
+    t.rows = 6, t.vectors = 4, t.block = 128;
+  else
+    t.rows = 16, t.vectors = 1, t.block = 256;
+  t.place = (m + t.rows - 1) / t.rows <= kMatmulHeldTiles / 2 ? MatmulPlace::inside : MatmulPlace::packed;
+  return t;
+}
+
 /// By CLBlast, one batch after another. Errors: not_supported for a packed b or while capturing, where memory has no address yet.
 void run_clblast(const MatmulCall& c, const Stream& stream) {
   if (stream.is_capturing()) throw Error(ErrorCode::not_supported, kMatmul, "CLBlast cannot be captured");
@@ -134,7 +147,12 @@ void run_by_product(const MatmulCall& c, const std::vector<Tensor>& inputs, cons
   run_matmul(product, stream);
   std::vector<Tensor> all{product.out};
   all.insert(all.end(), inputs.begin(), inputs.end());
-  map_out(std::span(&c.out, 1), *c.f, all, {}, stream);
+  Tensor out = c.out;
+  if (c.turned) {
+    out = out.mT();
+    for (Tensor& t : all) t = t.expand(c.sizes).mT();
+  }
+  map_out(std::span(&out, 1), *c.f, all, {}, stream);
 }
 
 /// A PackedMatrix by the strides of its batch; its rows and columns do not count.
@@ -158,7 +176,7 @@ struct Product {
   std::vector<Tensor> inputs;   // as traced
   std::vector<Dims> positions;  // strides of those that the function reads
   std::string_view entry;
-  bool complex, is_packed, dot = false, panels = false;
+  bool complex, is_packed, sparse, dot = false, panels = false;
   Tensor a;                       // as the kernel reads it
   std::vector<Strided> operands;  // out, a, b, inputs
   std::int64_t rank = 1;          // of the batch, joined: a launch takes the innermost dim
@@ -174,7 +192,10 @@ struct Product {
         p{.function = c.f->empty() ? 0 : c.f->body()->id, .a = c.a.dtype(), .b = matrix_dtype(*c.b), .output = c.output},
         inputs(as_traced(c.inputs, s)),
         complex(is_complex(c.a.dtype())),
-        is_packed(c.b->packed() && c.b->packed()->state()->panels.defined()) {}
+        is_packed(c.b->packed() && c.b->packed()->state()->panels.defined()),
+        sparse(c.sparse != nullptr) {
+    if (sparse) p.left = MatmulProblem::Left::sparse;
+  }
 
   const Tensor& b() const { return memory_of(*c.b); }
   std::int64_t parts() const { return complex ? 2 : 1; }
@@ -205,6 +226,8 @@ bool Product::note_function() {
   SeenTypes seen;
   if (!c.f->empty()) {
     positions = position_strides(*c.f, c.sizes, kMatmul);
+    if (c.turned)
+      for (Dims& d : positions) std::swap(d[d.rank() - 1], d[d.rank() - 2]);
     seen.note(*c.f);
     for (const Tensor& t : inputs) seen.note(t.dtype());
   }
@@ -220,18 +243,18 @@ bool Product::note_function() {
 }
 
 void Product::choose_entry() {
-  if (is_byte(p.a)) p.dots = dot_products(*c.runtime);
+  if (is_byte(p.a) && !sparse) p.dots = dot_products(*c.runtime);
   if (is_packed && is_byte(p.a)) c.options.implementation = c.b->packed()->state()->words ? "matmul_dot" : "matmul_panels";
   entry = matmul_entry(traits, p, c.options.implementation);
   if (entry == "matmul_tiles" && c.options.implementation.empty() && library_is_faster(c, p, stream)) entry = kClblast;
-  dot = entry == "matmul_dot", panels = dot || entry == "matmul_panels";
+  dot = entry == "matmul_dot", panels = dot || entry == "matmul_panels" || entry == "matmul_sparse_panels";
 }
 
 /// Operands as the kernel reads them: batch dims joined where all strides allow, the rows of a batch with one b as rows.
 void Product::lay_out() {
   const Dims& sizes = c.sizes;
   a = c.a;
-  if (panels && !dot && !complex && a.dtype() != matmul_compute(p)) a = a.to(matmul_compute(p), {}, stream);
+  if (panels && !sparse && !dot && !complex && a.dtype() != matmul_compute(p)) a = a.to(matmul_compute(p), {}, stream);
   if (complex && a.strides()[a.rank() - 1] != 1 && a.sizes()[a.rank() - 1] > 1) a = a.contiguous(stream);
   if (is_packed && !panels) throw Error(ErrorCode::not_supported, kMatmul, fmt::format("{} takes no PackedMatrix", entry));
   rows = sizes[sizes.rank() - 2], n = sizes[sizes.rank() - 1], k = a.sizes()[a.rank() - 1];
@@ -259,7 +282,7 @@ void Product::lay_out() {
   if (rows == 1)
     for (std::size_t o = 0; o < operands.size(); ++o)
       if (o != 2) operands[o].row = batch_stride(o);
-  bool joins = batch > 1 && batch_stride(2) == 0 && positions.empty();
+  bool joins = !sparse && batch > 1 && batch_stride(2) == 0 && positions.empty();
   for (std::size_t o = 0; o < operands.size() && joins; ++o) joins = o == 2 || batch_stride(o) == rows * operands[o].row;
   if (joins) rows *= batch, batch = 1;
 }
@@ -276,16 +299,17 @@ bool Product::fits_lanes() const {
 /// Whether a batch is to go by lanes if it fits: not where columns fill vectors as they lie.
 bool Product::gains_by_lanes() const {
   const bool whole = operands[2].column == 1 && n % lanes() == 0 && rows > 2;
-  return panels && c.options.implementation.empty() && batch >= 64 && !whole && fits_matmul_lanes(traits, p).empty();
+  return panels && !sparse && c.options.implementation.empty() && batch >= 64 && !whole && fits_matmul_lanes(traits, p).empty();
 }
 
 void Product::choose_tiling() {
   const bool unit_columns = operands[2].column == 1;
   if (a_core_each()) tiling = tiling_of(rows, n, k, batch, lanes(), unit_columns, complex, dot, p.b != matmul_compute(p), traits.compute_units, is_packed);
+  if (sparse) tiling = sparse_tiling_of(rows, n, lanes());
   if (is_packed) tiling.vectors = b().sizes()[3] / lanes();
   if (c.tiling) {
     tiling = *c.tiling;
-  } else if (a_core_each() && !dot && !complex && !is_packed && c.options.implementation.empty() && tuning_matters()) {
+  } else if (a_core_each() && !dot && !complex && !sparse && !is_packed && c.options.implementation.empty() && tuning_matters()) {
     if (std::optional<Tiling> tuned = tuned_tiling(c, tiling, rows, batch, lanes(), unit_columns, stream)) tiling = *tuned;
     // A class holds shapes that the choice does not fit.
     if (tiling.place == MatmulPlace::direct && (!unit_columns || n % (tiling.vectors * lanes()) != 0)) tiling.place = MatmulPlace::inside;
@@ -323,6 +347,9 @@ void Product::launch() {
   const BuiltPlan* pack = packs ? plan_of_part(MatmulProblem::Part::pack) : nullptr;
   const BuiltPlan* to_words = dot ? plan_of_part(MatmulProblem::Part::rows) : nullptr;
 
+  SparsePacking left;
+  if (sparse && panels) left = sparse_packing(*c.sparse, matmul_compute(p), tiling.rows, tiling.block, shape.width * bits(matmul_compute(p)) / 8, stream);
+
   Encoder encoder(stream, kMatmul);
   Tensor packed, words;
   if (packs) packed = encoder.scratch({std::max<std::int64_t>(1, packed_batch * shape.across * shape.numbers)}, dot ? DType::i32 : matmul_compute(p));
@@ -333,7 +360,7 @@ void Product::launch() {
   bool flat = oc.column == 1 || n == 1 || complex;
   for (std::size_t o = 3; o < operands.size(); ++o) flat = flat && (operands[o].column == 0 || operands[o].column == 1);
   auto send = [&](std::span<const std::int64_t> at) {
-    Tensor a_part = part(oa, batch, batch_stride(1), rows, k, at[1]);
+    Tensor a_part = sparse ? a : part(oa, batch, batch_stride(1), rows, k, at[1]);
     Tensor b_part = is_packed ? b().slice(0, at[2] / b().strides()[0], b().sizes()[0]) : part(ob, packed_batch, batch_stride(2), k, n, at[2]);
     if (packs) pack_panels(encoder, *pack, shape, packed, b_part);
     if (dot) {
@@ -341,12 +368,16 @@ void Product::launch() {
       encoder.value(flips ? 0x80808080u : 0u);
       encoder.dispatch(to_words->kernel, item_geometry(u(batch * rows), to_words->tuning.local));
     }
-    encoder.input(dot ? words : a_part, "a").input(packs ? packed : b_part, "b");
+    if (sparse)
+      encoder.input(panels ? left.numbers : c.sparse->values, "a").input(panels ? left.places : c.sparse->metadata).input(c.sparse->info);
+    else
+      encoder.input(dot ? words : a_part, "a");
+    encoder.input(packs ? packed : b_part, "b");
     encoder.value(u(rows)).value(u(columns)).value(u(panels ? length : k)).value(u(batch));
     const std::int64_t scale = panels ? parts() : 1;
     if (dot)
       encoder.value(length).value(std::int64_t{1}).value(rows * length);
-    else
+    else if (panels || !sparse)
       encoder.value(scale * oa.row).value(panels && complex ? 1 : oa.column).value(scale * batch_stride(1));
     std::int64_t items = batch * rows * columns;
     if (panels) {

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/matmul.hpp"
+#include "cases/sparse24.hpp"
+#include "harness/rows.hpp"
+#include "peers/blas.hpp"
+#include "peers/torch.hpp"
+
+#include <clutch/clutch.hpp>
+
+namespace clutch::bench {
+
+void register_sparse24(Rows& rows);
+
+namespace {
+
+using cases::MatmulCase;
+
+struct Shape {
+  std::int64_t tokens, out, in;
+  bool in_default, in_quick;
+};
+
+Tensor numbers(const Dims& sizes, DType dtype, const Device& device, std::uint64_t seed) {
+  Tensor x = randn(sizes, {.device = device, .seed = seed});
+  return dtype == DType::i8 ? map([](Expr v) { return cast(v * 30.0f, DType::i8); }, x) : x.to(dtype);
+}
+
+/// x w^T with a 2:4 w, beside the dense product with w packed, and others' dense ones.
+Work work_of(const Device& device, DType dtype, const Shape& s) {
+  Tensor x = numbers({s.tokens, s.in}, dtype, device, 1), w = sparse::prune_2_4(numbers({s.out, s.in}, dtype, device, 2));
+  const sparse::SemiStructured packed = sparse::compress(w);
+  const linalg::PackedMatrix dense(w.mT());
+  const DType result = dtype == DType::i8 ? DType::i32 : is_floating(dtype) && bits(dtype) == 8 ? DType::f32 : dtype;
+  Tensor y = empty({s.tokens, s.out}, {.dtype = result, .device = device}), z = empty(y.sizes(), {.dtype = result, .device = device});
+  const ExprFunction none;
+  Work work;
+  work.run = [=](int reps) {
+    Stream stream = current_stream(device);
+    for (int i = 0; i < reps; ++i) sparse::matmul_transposed_out(y, x, packed, none, {}, {}, stream);
+    stream.synchronize();
+  };
+  auto run_dense = [=](int reps) {
+    Stream stream = current_stream(device);
+    for (int i = 0; i < reps; ++i) linalg::matmul_out(z, x, dense, {}, stream);
+    stream.synchronize();
+  };
+  work.peers.push_back({"dense", run_dense});
+  work.check = [=]() -> std::string {
+    run_dense(1);
+    return y.to_bytes() == z.to_bytes() ? "" : "not the dense product's bits";
+  };
+  if (dtype == DType::f32) {
+    auto host = [](std::int64_t count) {
+      auto v = std::make_shared<std::vector<float>>(static_cast<std::size_t>(count));
+      model::Random random(7);
+      for (float& e : *v) e = static_cast<float>(random.uniform(-1, 1));
+      return v;
+    };
+    auto hx = host(s.tokens * s.in), hw = host(s.out * s.in), hy = host(s.tokens * s.out);
+    const Peer peer = blas::gemm_f32(hy->data(), hx->data(), hw->data(), s.tokens, s.out, s.in, 1);
+    work.peers.push_back({peer.name, [hx, hw, hy, run = peer.run](int reps) { run(reps); }});
+  }
+  if (dtype != DType::i8 && bits(dtype) > 8)
+    add_torch_peer(work, device,
+                   fmt::format("x = torch.randn({0}, {2}).to(device, {3}); w = torch.randn({1}, {2}).to(device, {3}); y = torch.matmul(x, w.T)", s.tokens,
+                               s.out, s.in, torch_dtype(dtype)),
+                   "torch.matmul(x, w.T, out=y)");
+  return work;
+}
+
+enum class Kind { prune, compress };
+
+/// The ways to a 2:4 weight.
+Work making_of(const Device& device, DType dtype, std::int64_t size, Kind kind) {
+  Tensor dense = numbers({size, size}, dtype, device, 3), w = sparse::prune_2_4(dense);
+  Work work;
+  work.run = [=](int reps) {
+    Stream stream = current_stream(device);
+    for (int i = 0; i < reps; ++i) kind == Kind::prune ? (void)sparse::prune_2_4(dense, {}, stream) : (void)sparse::compress(w, {}, stream);
+    stream.synchronize();
+  };
+  work.check = [=]() -> std::string {
+    sparse::require_2_4(w);
+    return sparse::decompress(sparse::compress(w)).to_bytes() == w.to_bytes() ? "" : "not the matrix that was compressed";
+  };
+  return work;
+}
+
+}  // namespace
+
+void register_sparse24(Rows& rows) {
+  std::vector<Shape> shapes;
+  for (std::int64_t n : {256, 512, 1024, 2048, 4096}) shapes.push_back({n, n, n, n == 1024 || n == 2048, n == 512});
+  for (std::int64_t width : {768, 4096})
+    for (std::int64_t tokens : {1, 16, 128, 2048}) shapes.push_back({tokens, width, width, width == 4096 && tokens <= 128, false});
+  for (DType dtype : {DType::f32, DType::bf16, DType::f16, DType::i8, DType::f8e4m3fn})
+    for (const Shape& s : shapes)
+      rows.push_back({.name = fmt::format("sparse24/{}/{}_{}_{}", name(dtype), s.tokens, s.out, s.in),
+                      .flops = MatmulCase::flops(s.tokens, s.out, s.in),
+                      .in_default = s.in_default && dtype == DType::f32,
+                      .in_quick = s.in_quick && dtype == DType::f32,
+                      .prepare = [=](const Device& device) { return work_of(device, dtype, s); }});
+  for (DType dtype : {DType::f32, DType::bf16, DType::i8}) {
+    const std::int64_t size = 4096;
+    const double bytes = static_cast<double>(size * size) * bits(dtype) / 8;
+    auto add = [&](std::string_view what, double moved, Kind kind) {
+      rows.push_back({.name = fmt::format("sparse24_{}/{}/{}_{}", what, name(dtype), size, size),
+                      .bytes = moved,
+                      .in_default = dtype == DType::f32,
+                      .prepare = [=](const Device& device) { return making_of(device, dtype, size, kind); }});
+    };
+    add("prune", 2 * bytes, Kind::prune);
+    add("compress", 1.5 * bytes + static_cast<double>(size * size) / 8, Kind::compress);
+  }
+}
+
+}  // namespace clutch::bench

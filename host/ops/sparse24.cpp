@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/ops/copy.hpp>
+#include <clutch/ops/fill.hpp>
+#include <clutch/ops/sparse24.hpp>
+
+#include "ops/sparse24_plan.hpp"
+#include "ops/traced.hpp"
+#include "runtime/storage.hpp"
+
+#include <array>
+
+namespace clutch::inline v0 {
+namespace detail {
+namespace {
+
+using sparse::PruneRule;
+using sparse::SemiStructured;
+
+// validate ----------------------------------------------------------------------------------------------------------
+
+/// An unsigned type of a number's size, its bits but the sign, and the largest of them that is a number.
+struct NumberBits {
+  const char* type;
+  std::uint64_t magnitude, largest;
+};
+NumberBits bits_of(DType d, std::string_view op) {
+  switch (d) {
+    case DType::f64: return {"ulong", 0x7fffffffffffffff, 0x7ff0000000000000};
+    case DType::f32: return {"uint", 0x7fffffff, 0x7f800000};
+    case DType::f16: return {"ushort", 0x7fff, 0x7c00};
+    case DType::bf16: return {"ushort", 0x7fff, 0x7f80};
+    case DType::f8e4m3fn: return {"uchar", 0x7f, 0x7e};
+    case DType::f8e5m2: return {"uchar", 0x7f, 0x7c};
+    case DType::i8: return {"uchar", 0xff, 0xff};
+    default: throw Error(ErrorCode::invalid_dtype, op, fmt::format("a matrix of {}", name(d)));
+  }
+}
+
+Runtime& check_matrix(const Tensor& w, const char* op) {
+  const Tensor* all[] = {&w};
+  Runtime& runtime = common_runtime(all, op);
+  bits_of(w.dtype(), op);
+  if (w.rank() != 2) throw Error(ErrorCode::invalid_shape, op, fmt::format("a matrix of {}", to_string(w.sizes())));
+  return runtime;
+}
+
+}  // namespace
+
+// select ------------------------------------------------------------------------------------------------------------
+
+KernelPlan select(const DeviceTraits& traits, const Sparse24Problem& p) {
+  constexpr std::array<std::string_view, 6> kEntries{"sparse24_groups",     "sparse24_tiles", "sparse24_compress",
+                                                     "sparse24_decompress", "sparse24_pack",  "sparse24_cutlass"};
+  KernelPlan plan{.stem = "sparse24", .entry = kEntries[static_cast<std::size_t>(p.part)], .tuning = row_tuning(traits)};
+  const bool wide = p.dtype == DType::f64;
+  if (p.part == Sparse24Part::pack)
+    if (std::string why = refuses_fp64(traits, p.computed == DType::f64); !why.empty()) throw Error(ErrorCode::not_supported, "sparse", why);
+  set_lanes(plan, traits, wide, 2, true, 4);
+  const NumberBits bits = p.part == Sparse24Part::cutlass ? NumberBits{wide ? "uint" : "ushort", 0, 0} : bits_of(p.dtype, "sparse");
+  Defines& d = plan.defines;
+  d.set_text("T", bits.type).set_text("K", wide ? "long" : "int").set_text("A_NAME", name(p.dtype)).set_type("ACC", p.computed);
+  d.set_text("MAGNITUDE", fmt::format("0x{:x}{}", bits.magnitude, wide ? "ul" : ""))
+      .set_text("LARGEST", fmt::format("0x{:x}{}", bits.largest, wide ? "l" : ""));
+  d.set("IS_INTEGER", p.dtype == DType::i8);
+  if (wide) d.set("WIDE", 1);
+  if (p.part == Sparse24Part::groups || p.part == Sparse24Part::tiles) d.set("RULE", static_cast<int>(p.rule)).set("MASK", p.mask);
+  if (p.part == Sparse24Part::pack) d.set("ROWS", p.rows).set("PANEL_BYTES", p.panel_bytes);
+  return plan;
+}
+
+namespace {
+
+// encode ------------------------------------------------------------------------------------------------------------
+
+const BuiltPlan& plan_of(Runtime& runtime, const Sparse24Problem& p) {
+  return runtime.plans().find<BuiltPlan>("sparse24", p, "", [&] { return build_plan(runtime, select(runtime.traits(), p)); });
+}
+std::uint64_t u(std::int64_t v) { return static_cast<std::uint64_t>(v); }
+std::int64_t groups_of(std::int64_t k) { return (k + 3) / 4; }
+/// An item takes 64 groups of a row.
+std::int64_t chunks_of(std::int64_t k) { return (groups_of(k) + 63) / 64; }
+
+Tensor pruned(const Tensor& w, PruneRule rule, bool mask, const char* op, const Stream& given) {
+  Runtime& runtime = check_matrix(w, op);
+  Stream stream = resolve_stream(given, runtime, op);
+  Tensor out = empty(w.sizes(), {.dtype = mask ? DType::boolean : w.dtype(), .device = stream.device()}, stream);
+  if (out.numel() == 0) return out;
+  const bool tiles = rule != PruneRule::groups;
+  const BuiltPlan& plan = plan_of(runtime, {.dtype = w.dtype(), .part = tiles ? Sparse24Part::tiles : Sparse24Part::groups, .rule = rule, .mask = mask});
+  const std::int64_t m = w.sizes()[0], k = w.sizes()[1];
+  Encoder encoder(stream, op);
+  encoder.output(out, "out").input(w, "w").value(u(m)).value(u(k)).value(w.strides()[0]).value(w.strides()[1]);
+  encoder.dispatch(plan.kernel, item_geometry(u(tiles ? groups_of(m) * groups_of(k) : m * chunks_of(k)), plan.tuning.local));
+  note_plan(plan.text);
+  return out;
+}
+
+const SemiStructured::State& state_of(const SemiStructured& s, const char* op) {
+  if (s.empty()) throw Error(ErrorCode::invalid_argument, op, "the SemiStructured is empty");
+  return *s.state();
+}
+
+std::int64_t metadata_bytes(std::int64_t k) { return (groups_of(k) + 1) / 2; }
+
+Tensor minus_one(const Stream& stream) { return full({}, -1, {.dtype = DType::i32, .device = stream.device()}, stream); }
+
+/// Words of metadata to and from CUTLASS's order.
+Tensor reordered(const Tensor& from, const Dims& sizes, DType to, std::int64_t m, std::int64_t columns, bool four_bytes, bool back, const char* op,
+                 const Stream& stream) {
+  Tensor out = empty(sizes, {.dtype = to, .device = stream.device()}, stream);
+  if (out.numel() == 0) return out;
+  Runtime& runtime = from.storage()->runtime();
+  const BuiltPlan& plan = plan_of(runtime, {.dtype = four_bytes ? DType::f64 : DType::f32, .part = Sparse24Part::cutlass});
+  Encoder encoder(stream, op);
+  encoder.output(out, "out").input(from, "metadata").value(u(m)).value(u(columns)).value(four_bytes ? 16ul : 32ul).value(static_cast<std::uint32_t>(back));
+  encoder.dispatch(plan.kernel, item_geometry(u(m * columns), plan.tuning.local));
+  return out;
+}
+
+/// Bytes of a word and rows that a group of CUTLASS's order has.
+bool cutlass_words(DType d, std::int64_t m, std::int64_t k, const char* op) {
+  if (d != DType::f16 && d != DType::bf16 && d != DType::i8)
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("{}: CUTLASS's order is offered for f16, bf16 and i8", name(d)));
+  const bool bytes = d == DType::i8;
+  if (m % (bytes ? 16 : 32) != 0 || k % (bytes ? 64 : 32) != 0)
+    throw Error(ErrorCode::invalid_shape, op,
+                fmt::format("{} x {} of {}: rows are multiples of {}, columns of {}", m, k, name(d), bytes ? 16 : 32, bytes ? 64 : 32));
+  return bytes;
+}
+
+}  // namespace
+
+SparsePacking sparse_packing(SemiStructured::State& state, DType computed, std::int64_t rows, std::int64_t block, std::int64_t panel_bytes,
+                             const Stream& stream) {
+  std::lock_guard lock(state.mutex);
+  for (const SparsePacking& p : state.packings)
+    if (p.computed == computed && p.rows == rows && p.block == block && p.panel_bytes == panel_bytes) {
+      if (!(p.stream == stream) && !stream.is_capturing()) stream.wait(p.made);
+      return p;
+    }
+  const std::int64_t m = state.sizes[0], k = state.sizes[1], tiles = (m + rows - 1) / rows, blocks = (k + block - 1) / block,
+                     groups = tiles * blocks * block / 4;
+  SparsePacking p{.computed = computed, .rows = rows, .block = block, .panel_bytes = panel_bytes, .numbers = {}, .places = {}, .stream = stream, .made = {}};
+  p.numbers = empty({std::max<std::int64_t>(groups, 1) * 2 * rows}, {.dtype = computed, .device = stream.device()}, stream);
+  p.places = empty({std::max<std::int64_t>(groups, 1) * rows}, {.dtype = DType::i32, .device = stream.device()}, stream);
+  Runtime& runtime = state.values.storage()->runtime();
+  const BuiltPlan& plan = plan_of(runtime, {.dtype = state.values.dtype(),
+                                            .part = Sparse24Part::pack,
+                                            .computed = computed,
+                                            .rows = static_cast<std::uint8_t>(rows),
+                                            .panel_bytes = static_cast<std::uint16_t>(panel_bytes)});
+  {
+    Encoder encoder(stream, "sparse::matmul");
+    encoder.output(p.numbers, "numbers").output(p.places, "places").input(state.values, "values").input(state.metadata, "metadata");
+    encoder.value(u(m)).value(u(k)).value(u(block / 4));
+    encoder.dispatch(plan.kernel, item_geometry(u(tiles * blocks), plan.tuning.local));
+  }
+  if (stream.is_capturing()) return p;
+  p.made.record(stream);
+  state.packings.push_back(p);
+  return p;
+}
+
+}  // namespace detail
+
+namespace sparse {
+
+using detail::groups_of;
+
+Tensor prune_2_4(const Tensor& w, const PruneOptions& options, const Stream& stream) {
+  return detail::pruned(w, options.rule, false, "sparse::prune_2_4", stream);
+}
+Tensor mask_2_4(const Tensor& w, const PruneOptions& options, const Stream& stream) {
+  return detail::pruned(w, options.rule, true, "sparse::mask_2_4", stream);
+}
+Tensor apply_mask(const Tensor& w, const Tensor& mask, const Stream& stream) {
+  if (mask.defined() && mask.dtype() != DType::boolean)
+    throw Error(ErrorCode::invalid_dtype, "sparse::apply_mask", fmt::format("a mask of {}", name(mask.dtype())));
+  return map([](Expr x, Expr kept) { return select(kept, x, cast(0.0f, x.dtype())); }, {w, mask}, {.dtypes = {w.dtype()}}, stream);
+}
+
+SemiStructured compress(const Tensor& w, const CompressOptions& options, const Stream& given) {
+  constexpr const char* kOp = "sparse::compress";
+  detail::Runtime& runtime = detail::check_matrix(w, kOp);
+  Stream stream = detail::resolve_stream(given, runtime, kOp);
+  const std::int64_t m = w.sizes()[0], k = w.sizes()[1];
+  if (m * groups_of(k) >= INT32_MAX) throw Error(ErrorCode::not_supported, kOp, fmt::format("{} groups of four", m * groups_of(k)));
+  const TensorOptions of_values{.dtype = w.dtype(), .device = stream.device()}, of_codes{.dtype = DType::u8, .device = stream.device()};
+  auto state = std::make_shared<SemiStructured::State>();
+  state->sizes = w.sizes();
+  state->values = empty({m, 2 * groups_of(k)}, of_values, stream);
+  state->metadata = empty({m, detail::metadata_bytes(k)}, of_codes, stream);
+  state->info = detail::minus_one(stream);
+  if (w.numel() > 0) {
+    const detail::BuiltPlan& plan = detail::plan_of(runtime, {.dtype = w.dtype(), .part = detail::Sparse24Part::compress});
+    Encoder encoder(stream, kOp);
+    encoder.output(state->values, "values").output(state->metadata, "metadata").inout(state->info, "info").input(w, "w");
+    encoder.value(detail::u(m)).value(detail::u(k)).value(w.strides()[0]).value(w.strides()[1]).value(static_cast<std::uint32_t>(options.strict));
+    encoder.dispatch(plan.kernel, detail::item_geometry(detail::u(m * detail::chunks_of(k)), plan.tuning.local));
+    detail::note_plan(plan.text);
+  }
+  return SemiStructured(std::move(state));
+}
+
+Tensor is_2_4(const Tensor& w, const Stream& given) {
+  const SemiStructured s = compress(w, {}, given);
+  return map([](Expr first) { return first < 0; }, {s.info()}, {}, given);
+}
+void require_2_4(const Tensor& w, const Stream& given) {
+  const SemiStructured s = compress(w, {}, given);
+  const std::int32_t first = s.info().to_host<std::int32_t>(given)[0];
+  if (first < 0) return;
+  const std::int64_t each = groups_of(w.sizes()[1]);
+  throw Error(ErrorCode::invalid_argument, "sparse::require_2_4",
+              fmt::format("row {}, columns {} to {}: more than two numbers are not zero", first / each, first % each * 4,
+                          std::min(first % each * 4 + 3, w.sizes()[1] - 1)));
+}
+
+SemiStructured::SemiStructured(const Tensor& values, const Tensor& metadata, std::int64_t k) {
+  constexpr const char* kOp = "sparse::SemiStructured";
+  detail::check_matrix(values, kOp);
+  const Tensor* all[] = {&values, &metadata};
+  detail::common_runtime(all, kOp);
+  if (metadata.dtype() != DType::u8) throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("metadata of {}", name(metadata.dtype())));
+  const std::int64_t m = values.sizes()[0];
+  if (k < 0 || !(values.sizes() == Dims{m, 2 * groups_of(k)}) || !(metadata.sizes() == Dims{m, detail::metadata_bytes(k)}) || !values.is_contiguous() ||
+      !metadata.is_contiguous())
+    throw Error(ErrorCode::invalid_shape, kOp,
+                fmt::format("values of {} and metadata of {} for k = {}", to_string(values.sizes()), to_string(metadata.sizes()), k));
+  state_ = std::make_shared<State>();
+  state_->sizes = {m, k}, state_->values = values, state_->metadata = metadata;
+  state_->info = detail::minus_one(detail::resolve_stream({}, values.storage()->runtime(), kOp));
+}
+const Dims& SemiStructured::sizes() const { return detail::state_of(*this, "sparse::SemiStructured").sizes; }
+DType SemiStructured::dtype() const { return values().dtype(); }
+const Tensor& SemiStructured::values() const { return detail::state_of(*this, "sparse::SemiStructured").values; }
+const Tensor& SemiStructured::metadata() const { return detail::state_of(*this, "sparse::SemiStructured").metadata; }
+const Tensor& SemiStructured::info() const { return detail::state_of(*this, "sparse::SemiStructured").info; }
+std::uint64_t SemiStructured::nbytes() const { return values().nbytes() + metadata().nbytes(); }
+
+Tensor decompress(const SemiStructured& s, const Stream& given) {
+  constexpr const char* kOp = "sparse::decompress";
+  const SemiStructured::State& state = detail::state_of(s, kOp);
+  detail::Runtime& runtime = state.values.storage()->runtime();
+  Stream stream = detail::resolve_stream(given, runtime, kOp);
+  const std::int64_t m = state.sizes[0], k = state.sizes[1];
+  Tensor out = empty(state.sizes, {.dtype = state.values.dtype(), .device = stream.device()}, stream);
+  if (out.numel() == 0) return out;
+  const detail::BuiltPlan& plan = detail::plan_of(runtime, {.dtype = out.dtype(), .part = detail::Sparse24Part::decompress});
+  Encoder encoder(stream, kOp);
+  encoder.output(out, "out").input(state.values, "values").input(state.metadata, "metadata").value(detail::u(m)).value(detail::u(k));
+  encoder.dispatch(plan.kernel, detail::item_geometry(detail::u(m * detail::chunks_of(k)), plan.tuning.local));
+  detail::note_plan(plan.text);
+  return out;
+}
+
+CutlassLayout to_cutlass(const SemiStructured& s, const Stream& given) {
+  constexpr const char* kOp = "sparse::to_cutlass";
+  const SemiStructured::State& state = detail::state_of(s, kOp);
+  const std::int64_t m = state.sizes[0], k = state.sizes[1];
+  const bool bytes = detail::cutlass_words(s.dtype(), m, k, kOp);
+  Stream stream = detail::resolve_stream(given, state.values.storage()->runtime(), kOp);
+  const std::int64_t columns = k / (bytes ? 32 : 16);
+  return {state.values, detail::reordered(state.metadata, {m, columns}, bytes ? DType::i32 : DType::i16, m, columns, bytes, false, kOp, stream)};
+}
+SemiStructured from_cutlass(const CutlassLayout& layout, const Stream& given) {
+  constexpr const char* kOp = "sparse::from_cutlass";
+  const Tensor* all[] = {&layout.values, &layout.metadata};
+  detail::Runtime& runtime = detail::common_runtime(all, kOp);
+  if (layout.values.rank() != 2) throw Error(ErrorCode::invalid_shape, kOp, fmt::format("values of {}", to_string(layout.values.sizes())));
+  const std::int64_t m = layout.values.sizes()[0], k = 2 * layout.values.sizes()[1];
+  const bool bytes = detail::cutlass_words(layout.values.dtype(), m, k, kOp);
+  const std::int64_t columns = k / (bytes ? 32 : 16);
+  if (layout.metadata.dtype() != (bytes ? DType::i32 : DType::i16) || !(layout.metadata.sizes() == Dims{m, columns}))
+    throw Error(ErrorCode::invalid_shape, kOp, fmt::format("metadata of {} {}", name(layout.metadata.dtype()), to_string(layout.metadata.sizes())));
+  Stream stream = detail::resolve_stream(given, runtime, kOp);
+  Tensor metadata = detail::reordered(layout.metadata.contiguous(stream), {m, k / 8}, DType::u8, m, columns, bytes, true, kOp, stream);
+  return SemiStructured(layout.values.contiguous(stream), metadata, k);
+}
+
+}  // namespace sparse
+}  // namespace clutch::inline v0

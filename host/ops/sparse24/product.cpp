@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products with 2:4 matrices: calls of matmul whose left operand is one. With it on the right everything is turned: (w a^T)^T.
+#include <clutch/ops/copy.hpp>
+#include <clutch/pointwise.hpp>
+
+#include "ops/matmul/call.hpp"
+#include "ops/sparse24_plan.hpp"
+#include "ops/traced.hpp"
+#include "runtime/storage.hpp"
+
+namespace clutch::inline v0::sparse {
+namespace {
+
+using detail::MatmulCall;
+using linalg::MatmulOptions;
+using linalg::MatrixOperand;
+
+constexpr const char* kOp = detail::kMatmul;
+
+/// A view of w's shape and dtype; nothing reads its elements.
+Tensor stand_in(const SemiStructured& w) { return w.values().as_strided(w.sizes(), {0, 0}); }
+
+/// Runs a checked call with its output there, w on the left or, turned, on the right.
+void run(MatmulCall c, const SemiStructured& w, bool turned, const Stream& stream) {
+  c.sparse = w.state(), c.turned = turned;
+  if (!turned) return detail::run_matmul(c, stream);
+  const Tensor b = c.a.mT();
+  const MatrixOperand operand(b);
+  c.a = stand_in(w), c.b = &operand, c.out = c.out.mT();
+  for (Tensor& t : c.inputs) t = t.expand(c.sizes).mT();
+  std::swap(c.sizes[c.sizes.rank() - 1], c.sizes[c.sizes.rank() - 2]);
+  detail::run_matmul(c, stream);
+}
+
+Tensor product(const Tensor& left, const Tensor& right, const SemiStructured& w, bool turned, const ExprFunction& f, std::span<const Tensor> inputs,
+               const MatmulOptions& options, const Stream& given) {
+  const MatrixOperand b(right);
+  MatmulCall c = detail::check_matmul(nullptr, left, b, f, inputs, options);
+  Stream stream = detail::resolve_stream(given, *c.runtime, kOp);
+  c.options.beta = 0;
+  c.sizes = detail::product_sizes(left.sizes(), right.sizes());
+  detail::check_matmul_inputs(c);
+  c.out = empty(c.sizes, {.dtype = c.output, .device = stream.device()}, stream);
+  run(c, w, turned, stream);
+  return c.out;
+}
+
+/// One matrix of all rows, where nothing tells batches apart.
+bool joins(const Tensor& a, const ExprFunction& f, std::span<const Tensor> inputs) {
+  if (a.rank() <= 2 || !a.is_contiguous() || (!f.empty() && detail::has_positions(f))) return false;
+  for (const Tensor& t : inputs)
+    if (t.rank() > 1) return false;
+  return true;
+}
+
+const SemiStructured& given_one(const SemiStructured& w) {
+  (void)w.sizes();
+  return w;
+}
+
+}  // namespace
+
+Tensor matmul(const SemiStructured& w, const Tensor& b, const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& options,
+              const Stream& stream) {
+  const Tensor left = stand_in(given_one(w));
+  if (b.defined() && b.rank() == 1 && inputs.empty()) return product(left, b.unsqueeze(1), w, false, f, inputs, options, stream).squeeze(1);
+  return product(left, b, w, false, f, inputs, options, stream);
+}
+Tensor matmul(const SemiStructured& w, const Tensor& b, const MatmulOptions& options, const Stream& stream) { return matmul(w, b, {}, {}, options, stream); }
+void matmul_out(const Tensor& out, const SemiStructured& w, const Tensor& b, const ExprFunction& f, std::span<const Tensor> inputs,
+                const MatmulOptions& options, const Stream& stream) {
+  const Tensor left = stand_in(given_one(w));
+  const MatrixOperand operand(b);
+  MatmulCall c = detail::check_matmul(&out, left, operand, f, inputs, options);
+  detail::check_matmul_inputs(c);
+  run(c, w, false, detail::resolve_stream(stream, *c.runtime, kOp));
+}
+
+Tensor matmul_transposed(const Tensor& a, const SemiStructured& w, const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& options,
+                         const Stream& stream) {
+  const Tensor right = stand_in(given_one(w)).mT();
+  if (a.defined() && a.rank() == 1 && inputs.empty()) return product(a.unsqueeze(0), right, w, true, f, inputs, options, stream).squeeze(0);
+  if (!a.defined() || !joins(a, f, inputs)) return product(a, right, w, true, f, inputs, options, stream);
+  Dims sizes = a.sizes();
+  const std::int64_t k = sizes[a.rank() - 1];
+  Tensor flat = product(a.reshape({k > 0 ? a.numel() / k : numel(sizes) / std::max<std::int64_t>(k, 1), k}), right, w, true, f, inputs, options, stream);
+  sizes[a.rank() - 1] = w.sizes()[0];
+  return flat.reshape(sizes);
+}
+Tensor matmul_transposed(const Tensor& a, const SemiStructured& w, const MatmulOptions& options, const Stream& stream) {
+  return matmul_transposed(a, w, {}, {}, options, stream);
+}
+void matmul_transposed_out(const Tensor& out, const Tensor& a, const SemiStructured& w, const ExprFunction& f, std::span<const Tensor> inputs,
+                           const MatmulOptions& options, const Stream& stream) {
+  const Tensor right = stand_in(given_one(w)).mT();
+  const MatrixOperand operand(right);
+  MatmulCall c = detail::check_matmul(&out, a, operand, f, inputs, options);
+  detail::check_matmul_inputs(c);
+  run(c, w, true, detail::resolve_stream(stream, *c.runtime, kOp));
+}
+
+Tensor linear(const Tensor& x, const SemiStructured& w, const Tensor& bias, const linalg::LinearOptions& options, const Stream& stream) {
+  const std::int64_t out = w.sizes()[0];
+  return detail::linear_by(x, w.dtype(), out, bias, options, "sparse::linear", [&](const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs) {
+    return matmul_transposed(rows, w, f, inputs, {.dtype = options.dtype}, stream);
+  });
+}
+
+}  // namespace clutch::inline v0::sparse

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/ops/matmul.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace clutch::inline v0 {
+
+/// 2:4 semi-structured matrices: of each four numbers along a row, the reduction dimension of products, at most two are not zero. On every device,
+/// of any shape: a last group of fewer than four counts as one that ends in zeros.
+namespace sparse {
+
+/// What pruning keeps. Of equal numbers the first is kept, NaN before all others, with PyTorch's order in its Python reference.
+enum class PruneRule : std::uint8_t {
+  groups,           ///< of each four along a row the two of largest magnitude
+  tile_values,      ///< of each tile of 4 x 4 the largest values while their row and column have fewer than two: the transpose is 2:4, too
+  tile_magnitudes,  ///< the same by magnitude
+  causal1122,       ///< of a tile's rows, one after another, the largest values: one, one, two and two, of columns two
+};
+
+struct PruneOptions {
+  PruneRule rule = PruneRule::groups;
+};
+
+/// w (m, k) with what is not kept set to zero; numbers keep their bits. Dtypes: f32, f64, f16, bf16, f8e4m3fn, f8e5m2, i8. Any strides; the result is
+/// contiguous. Errors: invalid_shape unless w is of rank 2; invalid_dtype. Stream: never waits.
+/// Source: torch._sparse_semi_structured_tile of PyTorch 2.12 and its Python reference; groups: the usual magnitude rule.
+CLUTCH_API Tensor prune_2_4(const Tensor& w, const PruneOptions& options = {}, const Stream& stream = {});
+/// What prune_2_4() keeps: booleans of w's shape.
+CLUTCH_API Tensor mask_2_4(const Tensor& w, const PruneOptions& options = {}, const Stream& stream = {});
+/// w where the mask is set, zero elsewhere, also where w is NaN: pruning again as training goes on.
+CLUTCH_API Tensor apply_mask(const Tensor& w, const Tensor& mask, const Stream& stream = {});
+/// One boolean, on the device: whether w is 2:4. Stream: never waits.
+CLUTCH_API Tensor is_2_4(const Tensor& w, const Stream& stream = {});
+/// Waits. Errors: invalid_argument naming the first group of four that has more than two.
+CLUTCH_API void require_2_4(const Tensor& w, const Stream& stream = {});
+
+struct CompressOptions {
+  /// What is not 2:4 is marked in info(), and products with it are NaN throughout (for integers the least i32). false: of three or four numbers PyTorch's
+  /// two are kept, of four the first ones.
+  bool strict = true;
+};
+
+/// A 2:4 matrix (m, k) as its values and their places: 9/16 of the dense size for 16-bit types. A cheap value. What products read besides is packed at
+/// the first one of its kind and kept. Later writes to the dense tensor do not reach it.
+class CLUTCH_API SemiStructured {
+ public:
+  SemiStructured() = default;
+  /// From values (m, 2 ceil(k / 4)) and metadata (m, ceil(ceil(k / 4) / 2)), u8, contiguous. Errors: invalid_shape, invalid_dtype.
+  SemiStructured(const Tensor& values, const Tensor& metadata, std::int64_t k);
+
+  bool empty() const noexcept { return state_ == nullptr; }
+  /// (m, k). Errors for empty ones: invalid_argument.
+  const Dims& sizes() const;
+  DType dtype() const;
+  /// Of values and metadata.
+  std::uint64_t nbytes() const;
+  /// Two for each group.
+  const Tensor& values() const;
+  /// Four bits for each group, the first group's low: the place of the first value in the two low ones, of the second in the two high ones. Groups with
+  /// fewer numbers have zeros among their values, at the places that PyTorch takes.
+  const Tensor& metadata() const;
+  /// One i32: -1, or the number of the first group that had more than two, counted row after row.
+  const Tensor& info() const;
+
+  struct State;
+  const std::shared_ptr<State>& state() const noexcept { return state_; }
+  explicit SemiStructured(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+/// w (m, k) of prune_2_4()'s dtypes, any strides. Errors: invalid_shape; invalid_dtype; not_supported for 2^31 groups and more. Stream: never waits.
+CLUTCH_API SemiStructured compress(const Tensor& w, const CompressOptions& options = {}, const Stream& stream = {});
+/// The dense matrix; negative zeros may have become zeros.
+CLUTCH_API Tensor decompress(const SemiStructured& s, const Stream& stream = {});
+
+/// Values (m, k / 2) and metadata in the order of CUTLASS, as PyTorch's SparseSemiStructuredTensorCUTLASS holds them: i16 (m, k / 16) for f16 and bf16, i32
+/// (m, k / 32) for i8.
+struct CutlassLayout {
+  Tensor values, metadata;
+};
+/// Errors: invalid_dtype, also for f32, which CUTLASS holds as 1:2; invalid_shape unless 32 divides m (16 for i8) and k (64).
+CLUTCH_API CutlassLayout to_cutlass(const SemiStructured& s, const Stream& stream = {});
+CLUTCH_API SemiStructured from_cutlass(const CutlassLayout& layout, const Stream& stream = {});
+
+/// alpha w b for w (m, k) and b (*, k, n): (*, m, n). As linalg::matmul of decompress(w), with its dtypes, options and epilogues; where b is finite, with
+/// its bits. Numbers of b that meet no value of w do not count: NaN and Inf among them have no effect.
+/// Errors: as linalg::matmul.
+CLUTCH_API Tensor matmul(const SemiStructured& w, const Tensor& b, const linalg::MatmulOptions& options = {}, const Stream& stream = {});
+CLUTCH_API Tensor matmul(const SemiStructured& w, const Tensor& b, const ExprFunction& f, std::span<const Tensor> inputs,
+                         const linalg::MatmulOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void matmul_out(const Tensor& out, const SemiStructured& w, const Tensor& b, const ExprFunction& f, std::span<const Tensor> inputs,
+                           const linalg::MatmulOptions& options = {}, const Stream& stream = {});
+/// alpha a w^T for a (*, m, k) and w (n, k): (*, m, n). PyTorch's dense @ sparse.t().
+CLUTCH_API Tensor matmul_transposed(const Tensor& a, const SemiStructured& w, const linalg::MatmulOptions& options = {}, const Stream& stream = {});
+CLUTCH_API Tensor matmul_transposed(const Tensor& a, const SemiStructured& w, const ExprFunction& f, std::span<const Tensor> inputs,
+                                    const linalg::MatmulOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void matmul_transposed_out(const Tensor& out, const Tensor& a, const SemiStructured& w, const ExprFunction& f, std::span<const Tensor> inputs,
+                                      const linalg::MatmulOptions& options = {}, const Stream& stream = {});
+
+/// activation(x w^T + bias): w (out, in), bias (out) or undefined. One launch. Source: torch.nn.functional.linear with a sparse weight.
+CLUTCH_API Tensor linear(const Tensor& x, const SemiStructured& w, const Tensor& bias = {}, const linalg::LinearOptions& options = {},
+                         const Stream& stream = {});
+
+}  // namespace sparse
+}  // namespace clutch::inline v0

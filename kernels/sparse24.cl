@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// 2:4 matrices: at most two of each four numbers along a row are not zero.
+// sparse24_groups keeps the two of largest magnitude, sparse24_tiles what leaves each tile of 4 x 4 with two in each row and column; both give the numbers
+// or (MASK) ones for what is kept. sparse24_compress: the two of each group, their places as four bits, first one low; `info` the least number of a group
+// that has more. sparse24_decompress: the way back. sparse24_pack: the order that matmul_sparse_panels reads, in its compute type.
+// Ownership: an item takes CHUNK groups of a row, sparse24_tiles a tile, sparse24_pack a tile of ROWS rows of a block along k.
+// Needs: T (an unsigned type of the numbers' size), K (int, or long for 64 bits), MAGNITUDE (mask of a number's bits but its sign), LARGEST (of those
+// that are numbers), IS_INTEGER (i8), RULE and MASK (of pruning), A_NAME, ACC, ROWS and PANEL_BYTES (of sparse24_pack), and what dtype.clh needs.
+#include "common/dtype.clh"
+#include "common/f8.clh"
+#include "common/launch.clh"
+
+#if !defined(T) || !defined(K) || !defined(MAGNITUDE) || !defined(LARGEST) || !defined(IS_INTEGER)
+#error "T, K, MAGNITUDE, LARGEST and IS_INTEGER are not defined"
+#endif
+#define CHUNK 64
+#define VALUES 1
+#define MAGNITUDES 2
+#define CAUSAL 3
+
+// By magnitude, and NaN above all.
+static inline K magnitude_of(T x) {
+#if IS_INTEGER
+  return (K)abs((char)x);
+#else
+  return min((K)(x & (T)MAGNITUDE), (K)LARGEST + 1);
+#endif
+}
+#if defined(CLUTCH_ENTRY_sparse24_tiles)
+// By value, and NaN above all.
+static inline K value_of(T x) {
+#if IS_INTEGER
+  return (K)(char)x;
+#else
+  const K m = magnitude_of(x);
+  return m > (K)LARGEST || (x & (T)MAGNITUDE) == x ? m : -m;
+#endif
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_sparse24_groups
+// Bits of the two of `count` numbers with the largest keys, of equal ones the first.
+static inline uint kept_of(const K* key, ulong count) {
+  uint kept = 0;
+  for (ulong i = 0; i < count; ++i) {
+    uint before = 0;
+    for (ulong j = 0; j < count; ++j) before += key[j] > key[i] || (key[j] == key[i] && j < i);
+    kept |= (uint)(before < 2) << i;
+  }
+  return kept;
+}
+
+#if WIDTH == 16 && defined(CLUTCH_UNALIGNED) && !defined(WIDE)
+#define TV CLUTCH_CONCAT(T, 16)
+typedef TV some_numbers __attribute__((aligned(sizeof(T))));
+typedef uchar16 some_marks __attribute__((aligned(1)));
+#define BEATS(other, mask) ((other > key) | ((other == key) & (mask)))
+// Four groups at once: lanes see the three others of their group, of which some stand before them.
+static inline int16 kept_lanes(TV x) {
+#if IS_INTEGER
+  const int16 key = convert_int16(abs(convert_int16(as_char16(x))));
+#else
+  const int16 key = min(convert_int16(x & (TV)MAGNITUDE), (int16)(LARGEST + 1));
+#endif
+  const int16 next = key.s123056749ab8defc, across = key.s23016745ab89efcd, last = key.s30127456b89afcde;
+  const int16 before = BEATS(next, ((int16)(0, 0, 0, -1, 0, 0, 0, -1, 0, 0, 0, -1, 0, 0, 0, -1))) +
+                       BEATS(across, ((int16)(0, 0, -1, -1, 0, 0, -1, -1, 0, 0, -1, -1, 0, 0, -1, -1))) +
+                       BEATS(last, ((int16)(0, -1, -1, -1, 0, -1, -1, -1, 0, -1, -1, -1, 0, -1, -1, -1)));
+  return before > -2;
+}
+#endif
+
+static inline void sparse24_groups_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const T* w, ulong m, ulong k, long w_row, long w_k) {
+  const ulong chunks = (k + 4 * CHUNK - 1) / (4 * CHUNK);
+  for (ulong i = group * lanes + lane; i < m * chunks; i += groups * lanes) {
+    const ulong row = i / chunks, first = i % chunks * 4 * CHUNK, end = min(first + 4 * CHUNK, k);
+    __global const T* from = w + (long)row * w_row;
+    ulong at = first;
+#ifdef TV
+    if (w_k == 1)
+      for (; at + 16 <= end; at += 16) {
+        const TV x = *(__global const some_numbers*)(from + at);
+        const int16 keep = kept_lanes(x);
+#if MASK
+        *(__global some_marks*)(out + row * k + at) = convert_uchar16(keep & 1);
+#else
+        *(__global some_numbers*)((__global T*)out + row * k + at) = x & CLUTCH_CONCAT(CLUTCH_CONCAT(convert_, T), 16)(keep);
+#endif
+      }
+#endif
+    for (; at < end; at += 4) {
+      const ulong count = min(4ul, end - at);
+      T x[4];
+      K key[4];
+      for (ulong e = 0; e < count; ++e) x[e] = from[(long)(at + e) * w_k], key[e] = magnitude_of(x[e]);
+      const uint kept = kept_of(key, count);
+      for (ulong e = 0; e < count; ++e)
+#if MASK
+        out[row * k + at + e] = kept >> e & 1;
+#else
+        ((__global T*)out)[row * k + at + e] = kept >> e & 1 ? x[e] : (T)0;
+#endif
+    }
+  }
+}
+
+__kernel void sparse24_groups(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* w, ulong w_offset, ulong m, ulong k, long w_row,
+                              long w_k) {
+  CLUTCH_IF_PREDICATE
+  sparse24_groups_body(CLUTCH_IDS, out + out_offset, (__global const T*)(w + w_offset), m, k, w_row, w_k);
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_sparse24_tiles
+static inline void sparse24_tiles_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const T* w, ulong m, ulong k, long w_row, long w_k) {
+  const ulong across = (k + 3) / 4, down = (m + 3) / 4;
+  for (ulong i = group * lanes + lane; i < across * down; i += groups * lanes) {
+    const ulong top = i / across * 4, left = i % across * 4, rows = min(4ul, m - top), columns = min(4ul, k - left);
+    T x[16];
+    K key[16];
+    uint kept = 0, open = 0, in_row[4] = {0, 0, 0, 0}, in_column[4] = {0, 0, 0, 0};
+    for (ulong r = 0; r < rows; ++r)
+      for (ulong c = 0; c < columns; ++c) {
+        x[4 * r + c] = w[(long)(top + r) * w_row + (long)(left + c) * w_k];
+        key[4 * r + c] = RULE == MAGNITUDES ? magnitude_of(x[4 * r + c]) : value_of(x[4 * r + c]);
+        open |= 1u << (4 * r + c);
+      }
+    // The largest one that is left, of equal ones the first; by rows where the rule is causal.
+    for (int turn = 0; turn < 16; ++turn) {
+      const uint among = RULE == CAUSAL ? open & 15u << turn / 4 * 4 : open;
+      int best = -1;
+      for (int e = 0; e < 16; ++e)
+        if ((among >> e & 1) && (best < 0 || key[e] > key[best])) best = e;
+      if (best < 0) continue;
+      open &= ~(1u << best);
+      const uint most = RULE == CAUSAL && best < 8 ? 1 : 2;
+      if (in_row[best / 4] >= most || in_column[best % 4] >= 2) continue;
+      ++in_row[best / 4], ++in_column[best % 4], kept |= 1u << best;
+    }
+    for (ulong r = 0; r < rows; ++r)
+      for (ulong c = 0; c < columns; ++c) {
+        const ulong to = (top + r) * k + left + c;
+#if MASK
+        out[to] = kept >> (4 * r + c) & 1;
+#else
+        ((__global T*)out)[to] = kept >> (4 * r + c) & 1 ? x[4 * r + c] : (T)0;
+#endif
+      }
+  }
+}
+
+__kernel void sparse24_tiles(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* w, ulong w_offset, ulong m, ulong k, long w_row,
+                             long w_k) {
+  CLUTCH_IF_PREDICATE
+  sparse24_tiles_body(CLUTCH_IDS, out + out_offset, (__global const T*)(w + w_offset), m, k, w_row, w_k);
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_sparse24_compress
+// Four bits for each set of places that are not zero; of more than two some are left out.
+#define CODE_OF(set) ((uint)(0x4DCE4DCE498E498Eul >> 4 * (set)) & 15)
+
+static inline void sparse24_compress_body(CLUTCH_ID_PARAMS, __global T* values, __global uchar* metadata, __global uint* info, __global const T* w, ulong m,
+                                          ulong k, long w_row, long w_k, uint strict) {
+  const ulong row_groups = (k + 3) / 4, chunks = (row_groups + CHUNK - 1) / CHUNK;
+  for (ulong i = group * lanes + lane; i < m * chunks; i += groups * lanes) {
+    const ulong row = i / chunks, first = i % chunks * CHUNK, end = min(first + CHUNK, row_groups);
+    __global const T* from = w + (long)row * w_row;
+    __global T* to = values + row * 2 * row_groups;
+    __global uchar* codes = metadata + row * ((row_groups + 1) / 2);
+    uint low = 0;
+    for (ulong g = first; g < end; ++g) {
+      T x[4] = {0, 0, 0, 0};
+      uint set = 0;
+      if (4 * g + 4 <= k) {
+#pragma unroll
+        for (ulong e = 0; e < 4; ++e) x[e] = from[(long)(4 * g + e) * w_k];
+      } else {
+        for (ulong e = 0; 4 * g + e < k; ++e) x[e] = from[(long)(4 * g + e) * w_k];
+      }
+#pragma unroll
+      for (ulong e = 0; e < 4; ++e) set |= (uint)((x[e] & (T)MAGNITUDE) != 0) << e;
+      const uint code = CODE_OF(set);
+      to[2 * g] = x[code & 3], to[2 * g + 1] = x[code >> 2];
+      if (strict && popcount(set) > 2) atomic_min(info, (uint)(row * row_groups + g));
+      if (g & 1 || g + 1 == row_groups)
+        codes[g / 2] = (uchar)(g & 1 ? low | code << 4 : code);
+      else
+        low = code;
+    }
+  }
+}
+
+__kernel void sparse24_compress(CLUTCH_PREDICATE __global uchar* values, ulong values_offset, __global uchar* metadata, ulong metadata_offset,
+                                __global uchar* info, ulong info_offset, __global const uchar* w, ulong w_offset, ulong m, ulong k, long w_row, long w_k,
+                                uint strict) {
+  CLUTCH_IF_PREDICATE
+  sparse24_compress_body(CLUTCH_IDS, (__global T*)(values + values_offset), metadata + metadata_offset, (__global uint*)(info + info_offset),
+                         (__global const T*)(w + w_offset), m, k, w_row, w_k, strict);
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_sparse24_decompress
+static inline void sparse24_decompress_body(CLUTCH_ID_PARAMS, __global T* out, __global const T* values, __global const uchar* metadata, ulong m, ulong k) {
+  const ulong row_groups = (k + 3) / 4, chunks = (row_groups + CHUNK - 1) / CHUNK;
+  for (ulong i = group * lanes + lane; i < m * chunks; i += groups * lanes) {
+    const ulong row = i / chunks, first = i % chunks * CHUNK, end = min(first + CHUNK, row_groups);
+    __global const T* from = values + row * 2 * row_groups;
+    __global T* to = out + row * k;
+    __global const uchar* codes = metadata + row * ((row_groups + 1) / 2);
+    for (ulong g = first; g < end; ++g) {
+      const uint code = codes[g / 2] >> 4 * (g & 1) & 15;
+      T x[4] = {0, 0, 0, 0};
+      x[code & 3] = from[2 * g], x[code >> 2] = from[2 * g + 1];
+      for (ulong e = 0; e < 4 && 4 * g + e < k; ++e) to[4 * g + e] = x[e];
+    }
+  }
+}
+
+__kernel void sparse24_decompress(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* values, ulong values_offset,
+                                  __global const uchar* metadata, ulong metadata_offset, ulong m, ulong k) {
+  CLUTCH_IF_PREDICATE
+  sparse24_decompress_body(CLUTCH_IDS, (__global T*)(out + out_offset), (__global const T*)(values + values_offset), metadata + metadata_offset, m, k);
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_sparse24_pack
+// Block after block along k, in each tile after tile, in each group after group: the first number of each row, then the second, and bytes from a group's
+// first row of a panel to the two that they meet. What does not exist is zero and meets that first row.
+static inline void sparse24_pack_body(CLUTCH_ID_PARAMS, __global ACC* numbers, __global uint* places, __global const uchar* values,
+                                      __global const uchar* metadata, ulong m, ulong k, ulong block_groups) {
+  const ulong row_groups = (k + 3) / 4, blocks = (row_groups + block_groups - 1) / block_groups, tiles = (m + ROWS - 1) / ROWS;
+  for (ulong i = group * lanes + lane; i < blocks * tiles; i += groups * lanes) {
+    const ulong first = i / tiles * block_groups, top = i % tiles * ROWS;
+    for (ulong g = 0; g < block_groups; ++g)
+      for (ulong r = 0; r < ROWS; ++r) {
+        const ulong row = top + r, at = first + g, to = i * block_groups + g;
+        uint place = 0;
+        for (uint s = 0; s < 2; ++s) {
+          const int exists = row < m && at < row_groups;
+          const uint code = exists ? metadata[row * ((row_groups + 1) / 2) + at / 2] >> (4 * (at & 1) + 2 * s) & 3 : 0;
+          const int meets = exists && 4 * at + code < k;
+          numbers[(2 * to + s) * ROWS + r] = meets ? (ACC)CLUTCH_CONCAT(load_, A_NAME)(values, (long)(row * 2 * row_groups + 2 * at + s)) : (ACC)0;
+          place |= (meets ? code * PANEL_BYTES : 0) << 16 * s;
+        }
+        places[to * ROWS + r] = place;
+      }
+  }
+}
+
+__kernel void sparse24_pack(CLUTCH_PREDICATE __global uchar* numbers, ulong numbers_offset, __global uchar* places, ulong places_offset,
+                            __global const uchar* values, ulong values_offset, __global const uchar* metadata, ulong metadata_offset, ulong m, ulong k,
+                            ulong block_groups) {
+  CLUTCH_IF_PREDICATE
+  sparse24_pack_body(CLUTCH_IDS, (__global ACC*)(numbers + numbers_offset), (__global uint*)(places + places_offset), values + values_offset,
+                     metadata + metadata_offset, m, k, block_groups);
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_sparse24_cutlass
+// Words of metadata (m, columns) in CUTLASS's order, or (back) from it. T is a word.
+static inline void sparse24_cutlass_body(CLUTCH_ID_PARAMS, __global T* out, __global const T* in, ulong m, ulong columns, ulong rows_of_group, uint back) {
+  for (ulong i = group * lanes + lane; i < m * columns; i += groups * lanes) {
+    const ulong row = i / columns, column = i % columns, within = row % rows_of_group;
+    const ulong r = row - within + within % 8 * (rows_of_group / 8) + within / 8;
+    const int right = r % 2 == 0 && column % 2 == 1, left = r % 2 == 1 && column % 2 == 0;
+    const ulong c = column - right + left, to = c / 2 * m * 2 + (r + right - left) * 2 + c % 2;
+    out[back ? i : to] = in[back ? to : i];
+  }
+}
+
+__kernel void sparse24_cutlass(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, ulong m, ulong columns,
+                               ulong rows_of_group, uint back) {
+  CLUTCH_IF_PREDICATE
+  sparse24_cutlass_body(CLUTCH_IDS, (__global T*)(out + out_offset), (__global const T*)(in + in_offset), m, columns, rows_of_group, back);
+}
+#endif

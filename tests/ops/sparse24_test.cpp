@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/sparse24.hpp"
+
+#include "ops/matmul_plan.hpp"
+#include "runtime/runtime.hpp"
+#include "support/op_runner.hpp"
+
+#include <clutch/clutch.hpp>
+
+#include <cmath>
+
+namespace clutch::testing {
+namespace {
+
+using cases::Problem;
+using cases::Sparse24Case;
+using sparse::PruneRule;
+
+constexpr PruneRule kRules[] = {PruneRule::groups, PruneRule::tile_values, PruneRule::tile_magnitudes, PruneRule::causal1122};
+
+/// Small whole numbers of a dtype, pruned.
+Tensor whole_2_4(const Dims& sizes, DType dtype, const Device& device, std::uint64_t seed) {
+  Tensor w = map([](Expr x) { return floor(x * 9.0f) - 4.0f; }, rand(sizes, {.device = device, .seed = seed}));
+  return sparse::prune_2_4(w.to(dtype));
+}
+Tensor whole(const Dims& sizes, DType dtype, const Device& device, std::uint64_t seed) {
+  return map([](Expr x) { return floor(x * 9.0f) - 4.0f; }, rand(sizes, {.device = device, .seed = seed})).to(dtype);
+}
+
+TEST(Sparse24, PrunesByEachRule) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : Sparse24Case::kDtypes)
+      for (PruneRule rule : kRules)
+        for (auto [m, k] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {3, 5}, {4, 4}, {7, 66}, {8, 300}, {13, 18}})
+          for (bool turned : {false, true}) {
+            Problem p = Sparse24Case::prune(rule == PruneRule::groups ? "sparse24_groups" : "sparse24_tiles", dtype, rule, m, k, turned, seed());
+            ASSERT_EQ(run_once(device, p), "") << name(dtype) << " rule " << static_cast<int>(rule) << " " << m << " " << k << " " << turned;
+          }
+  }
+}
+
+/// Ties go to the first, NaN is kept, zeros' signs do not matter; and the tile's example that PyTorch documents.
+TEST(Sparse24, TiesAndNaN) {
+  CLUTCH_EACH_DEVICE(device) {
+    const float nan = NAN, inf = INFINITY;
+    struct Row {
+      std::vector<float> w, kept;
+    };
+    for (const Row& row : {Row{{1, 1, 1, 1}, {1, 1, 0, 0}}, Row{{-2, 1, 2, -2}, {-2, 0, 2, 0}}, Row{{inf, nan, 3, -inf}, {inf, nan, 0, 0}},
+                           Row{{nan, 1, nan, nan}, {nan, 0, nan, 0}}, Row{{0, -0.0f, 0, 5}, {0, 0, 0, 5}}}) {
+      // Alone, and among others, where a whole vector goes at once.
+      for (int copies : {1, 8}) {
+        std::vector<float> w, want;
+        for (int i = 0; i < copies; ++i) w.insert(w.end(), row.w.begin(), row.w.end()), want.insert(want.end(), row.kept.begin(), row.kept.end());
+        const std::vector<float> got = sparse::prune_2_4(from_host(w, {1, 4 * copies}, device)).to_host<float>();
+        for (std::size_t i = 0; i < want.size(); ++i)
+          EXPECT_TRUE(std::isnan(want[i]) ? std::isnan(got[i]) : got[i] == want[i]) << i << ": " << got[i] << " instead of " << want[i];
+      }
+    }
+    Tensor tile = from_host<float>(std::vector<float>{9, 1, 7, 4, 1, 2, 3, 0, 8, 3, 5, 4, 1, 2, 6, 2}, {4, 4}, device);
+    EXPECT_EQ(sparse::prune_2_4(tile, {.rule = PruneRule::tile_values}).to_host<float>(), (std::vector<float>{9, 0, 7, 0, 0, 2, 0, 0, 8, 0, 0, 4, 0, 2, 6, 0}));
+    // What is 2:4 both ways.
+    for (PruneRule rule : {PruneRule::tile_values, PruneRule::tile_magnitudes, PruneRule::causal1122}) {
+      Tensor both = sparse::prune_2_4(randn({64, 48}, {.device = device, .seed = 5}), {.rule = rule});
+      sparse::require_2_4(both);
+      sparse::require_2_4(both.mT());
+    }
+  }
+}
+
+TEST(Sparse24, MasksAreWhatIsKept) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (PruneRule rule : kRules) {
+      Tensor w = randn({10, 70}, {.device = device, .seed = 3}), mask = sparse::mask_2_4(w, {.rule = rule});
+      EXPECT_EQ(mask.dtype(), DType::boolean);
+      EXPECT_EQ(sparse::apply_mask(w, mask).to_bytes(), sparse::prune_2_4(w, {.rule = rule}).to_bytes());
+    }
+  }
+}
+
+/// Values and metadata of every pattern, as PyTorch names their places.
+TEST(Sparse24, EveryPatternOfAGroup) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (bool strict : {true, false}) {
+      std::vector<float> w;
+      for (int set = 0; set < 16; ++set)
+        for (int e = 0; e < 4; ++e) w.push_back(set >> e & 1 ? static_cast<float>(10 * set + e + 1) : 0.0f);
+      const sparse::SemiStructured s = sparse::compress(from_host(w, {16, 4}, device), {.strict = strict});
+      const std::vector<float> values = s.values().to_host<float>();
+      const std::vector<std::uint8_t> codes = s.metadata().to_host<std::uint8_t>();
+      for (std::size_t set = 0; set < 16; ++set) {
+        const auto two = Sparse24Case::places({(set & 1) != 0, (set & 2) != 0, (set & 4) != 0, (set & 8) != 0});
+        EXPECT_EQ(codes[set], two[0] | two[1] << 2) << set;
+        for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(values[2 * set + i], w[4 * set + static_cast<std::size_t>(two[i])]) << set;
+      }
+      EXPECT_EQ(s.info().to_host<std::int32_t>()[0], strict ? 7 : -1) << "the first with three";
+    }
+  }
+}
+
+TEST(Sparse24, CompressesAndBack) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : Sparse24Case::kDtypes)
+      for (std::int64_t m : {1, 3, 17})
+        for (std::int64_t k : {1, 2, 3, 4, 5, 31, 64, 300})
+          for (bool turned : {false, true})
+            ASSERT_EQ(run_once(device, Sparse24Case::round_trip("sparse24_compress", dtype, m, k, turned, seed())), "") << name(dtype) << " " << m << " " << k;
+    for (const Dims& empty_one : {Dims{0, 8}, Dims{5, 0}}) {
+      const sparse::SemiStructured s = sparse::compress(empty(empty_one, {.device = device}));
+      EXPECT_EQ(sparse::decompress(s).sizes(), empty_one);
+    }
+  }
+}
+
+TEST(Sparse24, RefusesWhatIsNot2Of4) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor w = sparse::prune_2_4(randn({6, 20}, {.device = device, .seed = 1}));
+    EXPECT_EQ(sparse::is_2_4(w).to(DType::u8).to_host<std::uint8_t>()[0], 1);
+    sparse::require_2_4(w);
+    fill_(w.slice(0, 4, 5).slice(1, 8, 12), 1);
+    EXPECT_EQ(sparse::is_2_4(w).to(DType::u8).to_host<std::uint8_t>()[0], 0);
+    try {
+      sparse::require_2_4(w);
+      ADD_FAILURE();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::invalid_argument);
+      EXPECT_NE(std::string(e.what()).find("row 4, columns 8 to 11"), std::string::npos) << e.what();
+    }
+    // Never silently pruned: NaN throughout, the least integer, in either kernel.
+    const Tensor b = randn({20, 9}, {.device = device, .seed = 2});
+    const sparse::SemiStructured bad = sparse::compress(w), lossy = sparse::compress(w, {.strict = false});
+    EXPECT_EQ(bad.info().to_host<std::int32_t>()[0], 4 * 5 + 2);
+    for (std::string_view implementation : {"", "matmul_sparse_items"}) {
+      for (float x : sparse::matmul(bad, b, {.implementation = implementation}).to_host<float>()) EXPECT_TRUE(std::isnan(x));
+      for (float x : sparse::matmul(lossy, b, {.implementation = implementation}).to_host<float>()) EXPECT_FALSE(std::isnan(x));
+      const Tensor bytes = full({4, 8}, 1, {.dtype = DType::i8, .device = device});
+      for (std::int32_t x : sparse::matmul(sparse::compress(bytes), bytes.mT(), {.implementation = implementation}).to_host<std::int32_t>())
+        EXPECT_EQ(x, INT32_MIN);
+    }
+    EXPECT_EQ(code_of([&] { sparse::compress(b.to(DType::i32)); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { sparse::compress(b.unsqueeze(0)); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { sparse::matmul(lossy, b.mT()); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { sparse::matmul(lossy, b.to(DType::bf16)); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { sparse::matmul(sparse::SemiStructured(), b); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { sparse::to_cutlass(lossy); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { sparse::linear(b.mT(), lossy, b); }), ErrorCode::invalid_shape);
+  }
+}
+
+TEST(Sparse24, CutlassOrderIsTheirs) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (auto [m, k] : {std::pair<std::int64_t, std::int64_t>{32, 64}, {64, 192}, {96, 320}})
+      for (DType dtype : {DType::f16, DType::bf16, DType::i8}) {
+        ASSERT_EQ(run_once(device, Sparse24Case::cutlass(dtype, m, k, seed())), "") << name(dtype) << " " << m << " " << k;
+        Tensor w = whole_2_4({m, k}, dtype, device, 4);
+        EXPECT_EQ(sparse::decompress(sparse::from_cutlass(sparse::to_cutlass(sparse::compress(w)))).to_bytes(), w.to_bytes());
+      }
+    // Two zeros, then two numbers, everywhere: 0xEEEE, as PyTorch documents.
+    Tensor w = map([](Expr x) { return x; }, from_host(std::vector<float>{0, 0, 1, 1}, {1, 1, 4}, device).expand({32, 8, 4})).reshape({32, 32}).to(DType::f16);
+    for (std::int16_t word : sparse::to_cutlass(sparse::compress(w)).metadata.to_host<std::int16_t>()) EXPECT_EQ(word, -4370);
+  }
+}
+
+/// Whole numbers: exact in every dtype, whatever the shape, on either side.
+TEST(Sparse24, ProductsOfWholeNumbersAreExact) {
+  CLUTCH_EACH_DEVICE(device) {
+    const bool smoke = level() == "smoke";
+    for (DType dtype : {DType::f32, DType::bf16, DType::f16, DType::i8, DType::f8e4m3fn, DType::f64}) {
+      if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
+      for (std::int64_t m : {1, 3, 40, 200})
+        for (std::int64_t n : {1, 7, 16, 33, 64, 65, 150})
+          for (std::int64_t k : {1, 3, 30, 64, 130, 260}) {
+            if (smoke && (m + n + k) % (dtype == DType::f32 ? 5 : 23) != 0) continue;
+            Tensor w = whole_2_4({m, k}, dtype, device, 1), b = whole({k, n}, dtype, device, 2), dense = sparse::decompress(sparse::compress(w));
+            ASSERT_EQ(dense.to_bytes(), w.to_bytes());
+            const linalg::MatmulOptions options{.dtype = dtype == DType::i8 ? DType::i32 : dtype == DType::f64 ? DType::f64 : DType::f32};
+            const std::vector<std::uint8_t> want = linalg::matmul(w, b, options).to_bytes();
+            const sparse::SemiStructured s = sparse::compress(w);
+            EXPECT_EQ(sparse::matmul(s, b, options).to_bytes(), want) << name(dtype) << " " << m << " " << n << " " << k;
+            EXPECT_EQ(sparse::matmul(s, b.mT().contiguous().mT(), options).to_bytes(), want) << name(dtype) << " b turned " << m << " " << n << " " << k;
+            Tensor turned = sparse::matmul_transposed(b.mT(), s, options);
+            EXPECT_EQ(turned.mT().contiguous().to_bytes(), want) << name(dtype) << " on the right " << m << " " << n << " " << k;
+            linalg::MatmulOptions items = options;
+            items.implementation = "matmul_sparse_items";
+            EXPECT_EQ(sparse::matmul(s, b, items).to_bytes(), want) << name(dtype) << " items " << m << " " << n << " " << k;
+          }
+    }
+  }
+}
+
+/// Any numbers: the bits of the dense product of the same matrix, with epilogues, batches, alpha and beta.
+TEST(Sparse24, ProductsHaveTheDenseBits) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      auto random = [&](const Dims& sizes, std::uint64_t from) { return randn(sizes, {.dtype = dtype, .device = device, .seed = from}); };
+      Tensor w = sparse::prune_2_4(random({70, 203}, 1)), bias = random({70}, 2);
+      const sparse::SemiStructured s = sparse::compress(w);
+      // (name; x; result)
+      for (const Dims& of_x : {Dims{1, 203}, Dims{9, 203}, Dims{130, 203}, Dims{3, 5, 203}, Dims{203}}) {
+        Tensor x = random(of_x, 3);
+        EXPECT_EQ(sparse::matmul_transposed(x, s).to_bytes(), linalg::matmul(x, w.mT()).to_bytes()) << to_string(of_x);
+        for (Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::silu}) {
+          if (activation != Activation::relu && of_x[0] != 9) continue;
+          EXPECT_EQ(sparse::linear(x, s, bias, {.activation = activation}).to_bytes(), linalg::linear(x, w, bias, {.activation = activation}).to_bytes())
+              << to_string(of_x) << " activation " << static_cast<int>(activation);
+        }
+        EXPECT_EQ(sparse::linear(x, s).to_bytes(), linalg::linear(x, w).to_bytes());
+      }
+      // Batches on the right, an epilogue with positions and another tensor, an output that lies across.
+      Tensor b = random({4, 203, 20}, 4), rest = random({70, 20}, 5);
+      EXPECT_EQ(sparse::matmul(s, b).to_bytes(), linalg::matmul(w, b).to_bytes());
+      auto f = [](Expr x, Expr r) { return select(position(-2) < position(-1) * 3, x + r, x * 2.0f); };
+      const ExprFunction traced = trace(f, std::array{DType::f32, traced_dtypes(std::span(&rest, 1))[0]});
+      EXPECT_EQ(sparse::matmul(s, b, traced, std::span(&rest, 1)).to_bytes(), linalg::matmul(w, b, traced, std::span<const Tensor>(&rest, 1)).to_bytes());
+      Tensor turned_rest = rest.mT();
+      EXPECT_EQ(sparse::matmul_transposed(b.mT(), s, traced, std::span(&turned_rest, 1)).to_bytes(),
+                linalg::matmul(b.mT(), w.mT(), traced, std::span<const Tensor>(&turned_rest, 1)).to_bytes());
+      Tensor out = random({20, 70}, 6), other = out.clone();
+      const ExprFunction none;
+      sparse::matmul_transposed_out(out, b.select(0, 1).mT(), s, none, {}, {.alpha = 0.5, .beta = 2});
+      linalg::matmul_out(other, b.select(0, 1).mT(), w.mT(), {.alpha = 0.5, .beta = 2});
+      EXPECT_EQ(out.to_bytes(), other.to_bytes());
+      sparse::matmul_out(out.mT(), s, b.select(0, 2), none, {}, {.alpha = 0.5, .beta = 2});
+      linalg::matmul_out(other.mT(), w, b.select(0, 2), {.alpha = 0.5, .beta = 2});
+      EXPECT_EQ(out.to_bytes(), other.to_bytes());
+    }
+  }
+}
+
+/// Numbers of b that meet no value do not count.
+TEST(Sparse24, WhatMeetsNoValueDoesNotCount) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor w = from_host(std::vector<float>{1, 0, 2, 0, 0, 3, 0, 4}, {1, 8}, device), b = full({8, 40}, 1.0f, {.device = device});
+    for (std::int64_t row : {1, 3, 4, 6}) fill_(b.slice(0, row, row + 1), NAN);
+    const sparse::SemiStructured s = sparse::compress(w);
+    for (std::string_view implementation : {"", "matmul_sparse_items"})
+      EXPECT_EQ(sparse::matmul(s, b, {.implementation = implementation}).to_host<float>(), std::vector<float>(40, 10.0f));
+  }
+}
+
+TEST(Sparse24, IsCapturedAndSharedByStreams) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor w = sparse::prune_2_4(randn({96, 128}, {.device = device, .seed = 1})), x = randn({130, 128}, {.device = device, .seed = 2});
+    const std::vector<std::uint8_t> want = linalg::matmul(x, w.mT()).to_bytes();
+    // What is packed in a capture is packed at each replay.
+    const sparse::SemiStructured fresh = sparse::compress(w);
+    Stream stream(device);
+    stream.synchronize();
+    Tensor out;
+    Graph graph;
+    synchronize(device);
+    graph.capture_begin(stream);
+    out = sparse::matmul_transposed(x, fresh, {}, stream);
+    graph.capture_end();
+    for (int i = 0; i < 2; ++i) {
+      graph.replay(stream);
+      stream.synchronize();
+      EXPECT_EQ(out.to_bytes(stream), want);
+    }
+    // Packed on one stream, read on another.
+    const sparse::SemiStructured s = sparse::compress(w);
+    synchronize(device);
+    Stream one(device), two(device);
+    Tensor first = sparse::matmul_transposed(x, s, {}, one), second = sparse::matmul_transposed(x, s, {}, two);
+    EXPECT_EQ(first.to_bytes(one), want);
+    EXPECT_EQ(second.to_bytes(two), want);
+  }
+}
+
+}  // namespace
+}  // namespace clutch::testing
