@@ -4,19 +4,17 @@
 // INSIDE, when items bring blocks of it into private memory.
 // With DOT its numbers are words of four bytes, by matmul_dot_rows and matmul_dot_pack, and sums of products an instruction (1) or spelled out (2).
 // matmul_sparse_panels: as matmul_panels with a 2:4 matrix on the left, packed by sparse24_pack: two numbers of each four along k, and where in a
-// panel the rows of b lie that they meet. matmul_sparse_items: its reference, on canonical values and metadata. Where `info` names a group that was not
-// 2:4 all results are NaN, or the least integer.
-// matmul_lanes: batches of small matrices, one in each lane of an item's vectors.
-// matmul_tiles: tiles of TILE_M x TILE_N in work-groups with local memory, double-buffered along k. matmul_items: the reference, any strides.
-// Every element is one chain of fma in the order of k; with INTEGER, exact modulo 2^32. Complex numbers are pairs of real columns: (re, im) times
-// rows (re, im) and (-im, re).
-// Ownership: an item of matmul_panels takes `rows_each` rows by `panels_each` panels of the result; of matmul_pack PACK_ROWS rows of a panel; of
-// matmul_items an element. A group of matmul_tiles takes a tile.
-// Local memory: matmul_tiles, 2 x TILE_K x (TILE_M + TILE_N) numbers.
-// Needs: A_NAME (a of matmul_items and matmul_tiles), B_NAME (b as it is read), O_NAME (what beta reads), ACC (compute type), INTEGER, COMPLEX, DOT, B_AT,
-// ROWS, VECTORS, BLOCK_VECTORS (most of a block INSIDE), HELD_TILES (most tiles of an item), PACK_ROWS, TILE_M, TILE_N, ITEMS_DOWN and ITEMS_ACROSS (of
-// matmul_tiles), GROUPED (work-groups have several items), expression.clh (of the epilogue, whose operand 0 is what it reads as well as what it writes), and
-// what the included files need.
+// panel the rows of b lie that they meet. matmul_sparse_rows: for few columns, TOKENS at a time, which come in the compute type: LANES rows of the
+// matrix side by side, each of which selects what it meets. matmul_sparse_items: their reference, on canonical values and metadata. Where `info` names a group
+// that was not 2:4 all results are NaN, or the least integer. matmul_lanes: batches of small matrices, one in each lane of an item's vectors. matmul_tiles:
+// tiles of TILE_M x TILE_N in work-groups with local memory, double-buffered along k. matmul_items: the reference, any strides. Every element is one chain of
+// fma in the order of k; with INTEGER, exact modulo 2^32. Complex numbers are pairs of real columns: (re, im) times rows (re, im) and (-im, re). Ownership: an
+// item of matmul_panels takes `rows_each` rows by `panels_each` panels of the result; of matmul_pack PACK_ROWS rows of a panel; of matmul_items an element. A
+// group of matmul_tiles takes a tile. Local memory: matmul_tiles, 2 x TILE_K x (TILE_M + TILE_N) numbers. TURNED (of matmul_sparse_panels): strides of results
+// come as those of the transposed matrix, whose columns lie side by side. Needs: A_NAME (a of matmul_items and matmul_tiles), B_NAME (b as it is read), O_NAME
+// (what beta reads), ACC (compute type), INTEGER, COMPLEX, DOT, B_AT, ROWS, VECTORS, BLOCK_VECTORS (most of a block INSIDE), HELD_TILES (most tiles of an
+// item), PACK_ROWS, TILE_M, TILE_N, ITEMS_DOWN and ITEMS_ACROSS (of matmul_tiles), GROUPED (work-groups have several items), expression.clh (of the epilogue,
+// whose operand 0 is what it reads as well as what it writes), and what the included files need.
 #include "common/expr.clh"
 #include "common/f8.clh"
 #include "common/launch.clh"
@@ -25,7 +23,7 @@
 #error "A_NAME, B_NAME, O_NAME, ACC, OPERANDS, IDX and RANK_LANES are not defined"
 #endif
 
-#if defined(CLUTCH_ENTRY_matmul_sparse_panels) || defined(CLUTCH_ENTRY_matmul_sparse_items)
+#if defined(CLUTCH_ENTRY_matmul_sparse_panels) || defined(CLUTCH_ENTRY_matmul_sparse_rows) || defined(CLUTCH_ENTRY_matmul_sparse_items)
 #define SPARSE 1
 #else
 #define SPARSE 0
@@ -34,6 +32,9 @@
 #define BY_PANELS 1
 #else
 #define BY_PANELS 0
+#endif
+#if !SPARSE
+#define TURNED 0
 #endif
 #define PACKED 0
 #define DIRECT 1
@@ -359,6 +360,16 @@ static inline void add_sparse_tile(__global const ACC* numbers, __global const u
     for (int v = 0; v < VECTORS; ++v) held[r * VECTORS + v] = KEEP_SUM(first, held[r * VECTORS + v], sum[r][v]);
 }
 #define A_PARAMS __global const ACC *a, __global const uint *places, int poisoned
+#if INTEGER && LANES == 1
+#define AS_V(x) as_float(x)
+#define AS_SUM(x) as_int(x)
+#elif INTEGER
+#define AS_V(x) CLUTCH_CONCAT(as_float, LANES)(x)
+#define AS_SUM(x) CLUTCH_CONCAT(as_int, LANES)(x)
+#else
+#define AS_V(x) (x)
+#define AS_SUM(x) (x)
+#endif
 #else
 #define A_PARAMS __global const ACC* a
 
@@ -450,7 +461,7 @@ static inline void matmul_panels_body(CLUTCH_ID_PARAMS, A_PARAMS, __global const
 #else
           add_tile(a + (long)of * a_batch + (long)row * a_row + (long)at * a_k, a_row, a_k, B_ARGUMENTS, length, rows, sums, at == 0, shift, &fetch);
 #endif
-          if (!ends) continue;
+          if (!ends || TURNED) continue;
           for (ulong r = 0; r < rows; ++r)
             for (ulong v = 0; v < VECTORS && p * PANEL + v * LANES < n; ++v) {
               const ulong column = p * PANEL + v * LANES;
@@ -464,6 +475,21 @@ static inline void matmul_panels_body(CLUTCH_ID_PARAMS, A_PARAMS, __global const
               finish(sum, of, row + r, column, (int)min((ulong)LANES, n - column), flat, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
             }
         }
+#if TURNED
+        // The result's rows lie side by side: LANES of them become vectors.
+        const SUM* all = held + (p - first) * tiles * ROWS * VECTORS;
+        for (ulong r = 0; ends && r < bottom - top; r += LANES)
+          for (ulong v = 0; v < VECTORS && p * PANEL + v * LANES < n; ++v) {
+            V x[LANES];
+#pragma unroll
+            for (ulong l = 0; l < LANES; ++l) x[l] = poisoned ? AS_V((SUM)POISON) : AS_V(all[min(r + l, bottom - top - 1) * VECTORS + v]);
+            transpose(x);
+            const ulong column = p * PANEL + v * LANES, count = min((ulong)LANES, n - column);
+            for (ulong l = 0; l < count; ++l)
+              finish(AS_SUM(x[l]), of, column + l, top + r, (int)min((ulong)LANES, bottom - top - r), flat, alpha, beta,
+                     stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+          }
+#endif
       }
     }
   }
@@ -683,6 +709,106 @@ __kernel void matmul_tiles(CLUTCH_PREDICATE __global const uchar* a, ulong a_off
         if (row < m && column < n) finish(sum[i][j], of, row, column, 1, 1, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
       }
   }
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_matmul_sparse_rows
+#define LOADV_A CLUTCH_CONCAT(loadv_, A_NAME)
+#if INTEGER
+#define KEEP_GROUPS 256  // whose products' sums are exact floats
+#endif
+#define CODES_OF(word) ((VI)(int)(word) >> CLUTCH_IOTA_VI2)
+#ifdef ACC_IS_F64
+#define HAS_BIT(codes, bit) CLUTCH_WIDE_MASK(((codes) & (bit)) != 0)
+#else
+#define HAS_BIT(codes, bit) (((codes) & (bit)) != 0)
+#endif
+#if LANES == 1
+#define CLUTCH_IOTA_VI2 0
+#elif LANES == 2
+#define CLUTCH_IOTA_VI2 ((int2)(0, 2))
+#elif LANES == 4
+#define CLUTCH_IOTA_VI2 ((int4)(0, 2, 4, 6))
+#elif LANES == 8
+#define CLUTCH_IOTA_VI2 ((int8)(0, 2, 4, 6, 8, 10, 12, 14))
+#else
+#define CLUTCH_IOTA_VI2 ((int16)(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30))
+#endif
+
+#if INTEGER
+#define KEEP(t) \
+  if (g % KEEP_GROUPS == KEEP_GROUPS - 1) held[t] = CLUTCH_WRAP_32(held[t], +, CLUTCH_TO_VI(sum[t])), sum[t] = 0;
+#else
+#define KEEP(t)
+#endif
+// A group's two numbers of each row times what they meet of the four of each column.
+#define ADD_GROUP(group_at, second, third, fourth)                                                                   \
+  {                                                                                                                  \
+    const ulong g = (group_at);                                                                                      \
+    const long at = (long)(tile * groups_of_row + g);                                                                \
+    const V value[2] = {TO_ACC(LOADV_A(numbers, at * 2 * LANES)), TO_ACC(LOADV_A(numbers, at * 2 * LANES + LANES))}; \
+    const VI codes[2] = {CODES_OF(places[2 * at]), CODES_OF(places[2 * at + 1])};                                    \
+    _Pragma("unroll") for (int t = 0; t < TOKENS; ++t) {                                                             \
+      __global const ACC* x = from[t] + (long)(4 * g) * b_k;                                                         \
+      const ACC x0 = x[0], x1 = x[second], x2 = x[third], x3 = x[fourth];                                            \
+      _Pragma("unroll") for (int s = 0; s < 2; ++s) {                                                                \
+        const V low = HAS_BIT(codes[s], 2) ? (V)x2 : (V)x0, high = HAS_BIT(codes[s], 2) ? (V)x3 : (V)x1;             \
+        sum[t] = FMA(value[s], HAS_BIT(codes[s], 1) ? high : low, sum[t]);                                           \
+      }                                                                                                              \
+      KEEP(t)                                                                                                        \
+    }                                                                                                                \
+  }
+
+// Strides of results are those of the transposed matrix, along whose columns vectors lie.
+static inline void matmul_sparse_rows_body(CLUTCH_ID_PARAMS, __global const uchar* numbers, __global const uint* places, int poisoned, __global const ACC* b,
+                                           ulong m, ulong n, ulong k, ulong batch, long b_k, long b_n, long b_batch, uint flat, SUM_ONE alpha, SUM_ONE beta,
+                                           const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  const ulong groups_of_row = (k + 3) / 4, tiles = (m + LANES - 1) / LANES, across = (n + TOKENS - 1) / TOKENS;
+  for (ulong i = group * lanes + lane; i < batch * across * tiles; i += groups * lanes) {
+    const ulong tile = i % tiles, first = i / tiles % across * TOKENS, of = i / tiles / across;
+    __global const ACC* from[TOKENS];
+    V sum[TOKENS];
+#if INTEGER
+    SUM held[TOKENS];
+#endif
+#pragma unroll
+    for (int t = 0; t < TOKENS; ++t) {
+      from[t] = b + (long)of * b_batch + (long)min(first + t, n - 1) * b_n, sum[t] = 0;  // columns past the last one are that one again
+#if INTEGER
+      held[t] = 0;
+#endif
+    }
+    for (ulong q = 0; q < k / 4; ++q) {
+      ADD_GROUP(q, b_k, 2 * b_k, 3 * b_k)
+    }
+    // What lies past the end no code names.
+    if (k % 4 != 0) {
+      ADD_GROUP(k / 4, k % 4 > 1 ? b_k : 0, k % 4 > 2 ? 2 * b_k : 0, 0)
+    }
+#if INTEGER
+    for (int t = 0; t < TOKENS; ++t) held[t] = CLUTCH_WRAP_32(held[t], +, CLUTCH_TO_VI(sum[t]));
+#endif
+    for (ulong t = 0; t < TOKENS && first + t < n; ++t) {
+#if INTEGER
+      const SUM done = poisoned ? (SUM)POISON : held[t];
+#else
+      const SUM done = poisoned ? (SUM)POISON : sum[t];
+#endif
+      finish(done, of, first + t, tile * LANES, (int)min((ulong)LANES, m - tile * LANES), flat, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+    }
+  }
+}
+
+__kernel void matmul_sparse_rows(CLUTCH_PREDICATE __global const uchar* numbers, ulong numbers_offset, __global const uchar* places, ulong places_offset,
+                                 __global const uchar* info, ulong info_offset, __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k, ulong batch,
+                                 long b_k, long b_n, long b_batch, uint flat, SUM_ONE alpha,
+                                 SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  IDX stride[OPERANDS][RANK_LANES];
+  CLUTCH_STRIDES(stride)
+  matmul_sparse_rows_body(CLUTCH_IDS, numbers + numbers_offset, (__global const uint*)(places + places_offset), *(__global const int*)(info + info_offset) >= 0,
+                          (__global const ACC*)(b + b_offset), m, n, k, batch, b_k, b_n, b_batch, flat, alpha, beta,
+                          stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 

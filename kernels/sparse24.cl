@@ -5,7 +5,7 @@
 // that has more. sparse24_decompress: the way back. sparse24_pack: the order that matmul_sparse_panels reads, in its compute type.
 // Ownership: an item takes CHUNK groups of a row, sparse24_tiles a tile, sparse24_pack a tile of ROWS rows of a block along k.
 // Needs: T (an unsigned type of the numbers' size), K (int, or long for 64 bits), MAGNITUDE (mask of a number's bits but its sign), LARGEST (of those
-// that are numbers), IS_INTEGER (i8), RULE and MASK (of pruning), A_NAME, ACC, ROWS and PANEL_BYTES (of sparse24_pack), and what dtype.clh needs.
+// that are numbers), IS_INTEGER (i8), RULE and MASK (of pruning), A_NAME, ACC, ROWS, PANEL_BYTES and CODES (of sparse24_pack), and what dtype.clh needs.
 #include "common/dtype.clh"
 #include "common/f8.clh"
 #include "common/launch.clh"
@@ -226,25 +226,40 @@ __kernel void sparse24_decompress(CLUTCH_PREDICATE __global uchar* out, ulong ou
 
 #ifdef CLUTCH_ENTRY_sparse24_pack
 // Block after block along k, in each tile after tile, in each group after group: the first number of each row, then the second, and bytes from a group's
-// first row of a panel to the two that they meet. What does not exist is zero and meets that first row.
-static inline void sparse24_pack_body(CLUTCH_ID_PARAMS, __global ACC* numbers, __global uint* places, __global const uchar* values,
+// first row of a panel to the two that they meet. What does not exist is zero and meets that first row. CODES: the numbers as they are stored, and two
+// words for each group: two bits of each row's first place, and of its second.
+static inline void sparse24_pack_body(CLUTCH_ID_PARAMS, __global uchar* numbers, __global uint* places, __global const uchar* values,
                                       __global const uchar* metadata, ulong m, ulong k, ulong block_groups) {
   const ulong row_groups = (k + 3) / 4, blocks = (row_groups + block_groups - 1) / block_groups, tiles = (m + ROWS - 1) / ROWS;
   for (ulong i = group * lanes + lane; i < blocks * tiles; i += groups * lanes) {
     const ulong first = i / tiles * block_groups, top = i % tiles * ROWS;
-    for (ulong g = 0; g < block_groups; ++g)
+    for (ulong g = 0; g < block_groups; ++g) {
+      const ulong at = first + g, to = i * block_groups + g;
+      uint codes[2] = {0, 0};
       for (ulong r = 0; r < ROWS; ++r) {
-        const ulong row = top + r, at = first + g, to = i * block_groups + g;
+        const ulong row = top + r;
         uint place = 0;
         for (uint s = 0; s < 2; ++s) {
           const int exists = row < m && at < row_groups;
           const uint code = exists ? metadata[row * ((row_groups + 1) / 2) + at / 2] >> (4 * (at & 1) + 2 * s) & 3 : 0;
           const int meets = exists && 4 * at + code < k;
-          numbers[(2 * to + s) * ROWS + r] = meets ? (ACC)CLUTCH_CONCAT(load_, A_NAME)(values, (long)(row * 2 * row_groups + 2 * at + s)) : (ACC)0;
+          const ulong number = (2 * to + s) * ROWS + r, from = row * 2 * row_groups + 2 * at + s;
+#if CODES
+          ((__global T*)numbers)[number] = meets ? ((__global const T*)values)[from] : (T)0;
+          codes[s] |= (meets ? code : 0) << 2 * r;
+#else
+          ((__global ACC*)numbers)[number] = meets ? (ACC)CLUTCH_CONCAT(load_, A_NAME)(values, (long)from) : (ACC)0;
           place |= (meets ? code * PANEL_BYTES : 0) << 16 * s;
+#endif
         }
+#if !CODES
         places[to * ROWS + r] = place;
+#endif
       }
+#if CODES
+      places[2 * to] = codes[0], places[2 * to + 1] = codes[1];
+#endif
+    }
   }
 }
 
@@ -252,8 +267,8 @@ __kernel void sparse24_pack(CLUTCH_PREDICATE __global uchar* numbers, ulong numb
                             __global const uchar* values, ulong values_offset, __global const uchar* metadata, ulong metadata_offset, ulong m, ulong k,
                             ulong block_groups) {
   CLUTCH_IF_PREDICATE
-  sparse24_pack_body(CLUTCH_IDS, (__global ACC*)(numbers + numbers_offset), (__global uint*)(places + places_offset), values + values_offset,
-                     metadata + metadata_offset, m, k, block_groups);
+  sparse24_pack_body(CLUTCH_IDS, numbers + numbers_offset, (__global uint*)(places + places_offset), values + values_offset, metadata + metadata_offset, m, k,
+                     block_groups);
 }
 #endif
 

@@ -163,7 +163,13 @@ constexpr std::array<Implementation<MatmulProblem>, 6> kForced{{
 }};
 
 /// With a 2:4 matrix on the left.
-constexpr std::array<Implementation<MatmulProblem>, 2> kSparse{{
+constexpr std::array<Implementation<MatmulProblem>, 3> kSparse{{
+    {"matmul_sparse_rows",
+     [](const DeviceTraits& t, const MatmulProblem& p) {
+       if (p.vectors != 0) return std::string("it is for few columns");
+       if (row_tuning(t).local != 1) return std::string("its vectors are those of wide-vector devices");
+       return fits_panels(t, p);
+     }},
     {"matmul_sparse_panels",
      [](const DeviceTraits& t, const MatmulProblem& p) {
        if (row_tuning(t).local != 1) return std::string("its vectors are those of wide-vector devices");
@@ -188,7 +194,7 @@ std::string fits_clblast(const DeviceTraits& traits, const MatmulProblem& p) {
 }
 
 std::string_view matmul_entry(const DeviceTraits& traits, const MatmulProblem& p, std::string_view forced) {
-  if (p.left == MatmulProblem::Left::sparse) return choose<MatmulProblem>(kSparse, traits, p, forced, kOp).name;
+  if (p.left != MatmulProblem::Left::dense) return choose<MatmulProblem>(kSparse, traits, p, forced, kOp).name;
   auto list = forced.empty() ? std::span<const Implementation<MatmulProblem>>(kImplementations) : std::span<const Implementation<MatmulProblem>>(kForced);
   return choose<MatmulProblem>(list, traits, p, forced, kOp).name;
 }
@@ -233,6 +239,11 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   if (items || entry == "matmul_lanes") return plan;
   d.set("VECTORS", p.vectors).set("PACK_ROWS", kMatmulPackRows);
   if (p.part != Part::product) return plan;
+  if (plan.entry == "matmul_sparse_rows") {
+    d.set("TOKENS", p.rows);
+    return plan;
+  }
+  if (p.left != MatmulProblem::Left::dense) d.set("TURNED", p.left == MatmulProblem::Left::sparse_turned);
   d.set("B_AT", static_cast<int>(p.place)).set("ROWS", p.rows);
   d.set("B_BYTES", bits(as_it_lies ? stored(p.b) : number) / 8);
   d.set("BLOCK_VECTORS", kMatmulBlockVectors).set("HELD_TILES", kMatmulHeldTiles);

@@ -16,9 +16,9 @@ enum class MatmulPlace : std::uint8_t { packed, direct, inside };
 
 /// What selection of matmul looks at; also the key of its cached plans.
 struct MatmulProblem {
-  std::uint64_t function = 0;    ///< the epilogue's
-  std::int32_t tile_items = 64;  ///< of a group of matmul_tiles: a square's number
-  enum class Left : std::uint32_t { dense, sparse } left = Left::dense;
+  std::uint64_t function = 0;                                                           ///< the epilogue's
+  std::int32_t tile_items = 64;                                                         ///< of a group of matmul_tiles: a square's number
+  enum class Left : std::uint32_t { dense, sparse, sparse_turned } left = Left::dense;  ///< turned: the result's rows lie side by side
   DType a = DType::f32, b = DType::f32, output = DType::f32;
   std::array<DType, kMatmulInputs> inputs{};
   std::uint8_t input_count = 0, position_count = 0;
@@ -44,6 +44,8 @@ inline constexpr std::int64_t kMatmulLaneNumbers = 256;
 inline constexpr std::int64_t kMatmulTile = 64;
 /// Items of a group that has one, where the driver takes so many: each has 8 x 8 sums.
 inline constexpr int kMatmulTileItems = 64;
+/// Most columns of a product with a 2:4 matrix that matmul_sparse_rows takes; for it `vectors` is 0 and `rows` how many it takes at a time.
+inline constexpr std::int64_t kMatmulFewTokens = 4;
 /// Rows of a panel that an item packs.
 inline constexpr std::int64_t kMatmulPackRows = 64;
 

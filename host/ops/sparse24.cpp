@@ -64,7 +64,7 @@ KernelPlan select(const DeviceTraits& traits, const Sparse24Problem& p) {
   d.set("IS_INTEGER", p.dtype == DType::i8);
   if (wide) d.set("WIDE", 1);
   if (p.part == Sparse24Part::groups || p.part == Sparse24Part::tiles) d.set("RULE", static_cast<int>(p.rule)).set("MASK", p.mask);
-  if (p.part == Sparse24Part::pack) d.set("ROWS", p.rows).set("PANEL_BYTES", p.panel_bytes);
+  if (p.part == Sparse24Part::pack) d.set("ROWS", p.rows).set("PANEL_BYTES", p.panel_bytes).set("CODES", p.panel_bytes == 0);
   return plan;
 }
 
@@ -141,8 +141,9 @@ SparsePacking sparse_packing(SemiStructured::State& state, DType computed, std::
   const std::int64_t m = state.sizes[0], k = state.sizes[1], tiles = (m + rows - 1) / rows, blocks = (k + block - 1) / block,
                      groups = tiles * blocks * block / 4;
   SparsePacking p{.computed = computed, .rows = rows, .block = block, .panel_bytes = panel_bytes, .numbers = {}, .places = {}, .stream = stream, .made = {}};
-  p.numbers = empty({std::max<std::int64_t>(groups, 1) * 2 * rows}, {.dtype = computed, .device = stream.device()}, stream);
-  p.places = empty({std::max<std::int64_t>(groups, 1) * rows}, {.dtype = DType::i32, .device = stream.device()}, stream);
+  p.numbers =
+      empty({std::max<std::int64_t>(groups, 1) * 2 * rows}, {.dtype = panel_bytes == 0 ? state.values.dtype() : computed, .device = stream.device()}, stream);
+  p.places = empty({std::max<std::int64_t>(groups, 1) * (panel_bytes == 0 ? 2 : rows)}, {.dtype = DType::i32, .device = stream.device()}, stream);
   Runtime& runtime = state.values.storage()->runtime();
   const BuiltPlan& plan = plan_of(runtime, {.dtype = state.values.dtype(),
                                             .part = Sparse24Part::pack,

@@ -13,7 +13,7 @@ namespace clutch::inline v0 {
 /// How kernels read the matrix: tiles of `rows`, for panels whose rows have so many bytes, by blocks of `block` along k.
 struct SparsePacking {
   DType computed = DType::f32;
-  std::int64_t rows = 3, block = 64, panel_bytes = 512;
+  std::int64_t rows = 3, block = 64, panel_bytes = 512;  ///< panel_bytes 0: codes, for kernels that select
   Tensor numbers, places;
   Stream stream;  ///< where it was made
   Event made;
@@ -44,7 +44,8 @@ struct Sparse24Problem {
 /// Pure. Errors: not_supported.
 KernelPlan select(const DeviceTraits& traits, const Sparse24Problem& problem);
 
-/// The packing for such tiles, made on the stream if there is none; what other streams made it waits for. In captures it is made at each replay.
+/// The packing for such tiles (panel_bytes 0: numbers as they are stored and codes), made on the stream if there is none; what other streams made it waits for.
+/// In captures it is made at each replay.
 SparsePacking sparse_packing(sparse::SemiStructured::State& state, DType computed, std::int64_t rows, std::int64_t block, std::int64_t panel_bytes,
                              const Stream& stream);
 

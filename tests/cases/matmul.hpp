@@ -3,6 +3,7 @@
 // Descriptor of matmul: what tests and benches share.
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/matmul.hpp>
+#include <clutch/ops/sparse24.hpp>
 
 #include "support/host_model.hpp"
 #include "support/op_case.hpp"
@@ -101,7 +102,23 @@ struct MatmulCase {
     p.inputs.push_back({beside, {s.n}, {}, values(s.n, beside, seed + 3)});
     p.inputs.push_back({beside, {s.m, 1}, {}, values(s.m, beside, seed + 4)});
     p.output = {result, {s.batch, s.m, s.n}, {}, p.inputs[2].raw};
+    const bool is_sparse = entry.starts_with("matmul_sparse");
+    if (is_sparse) prune(p.inputs[0], s.k);
     fill(s, p);
+    if (is_sparse) {
+      // The left one is 2:4.
+      const std::string_view name_of = s.n <= 4 ? std::string_view() : entry;
+      p.run = [s, name_of](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+        if (s.beta != 0) copy_(out, in[2], {}, stream);
+        const sparse::SemiStructured w = sparse::compress(in[0].select(0, 0), {}, stream);
+        const linalg::MatmulOptions options{.alpha = s.alpha, .beta = s.beta, .implementation = name_of};
+        const Tensor more[] = {in[3], in[4]};
+        ExprFunction f;
+        if (s.epilogue) f = clutch::detail::trace_epilogue<2>(epilogue, in[0], in[1], more);
+        sparse::matmul_out(out, w, in[1], f, s.epilogue ? std::span(more) : std::span<const Tensor>(), options, stream);
+      };
+      return p;
+    }
     const std::string_view forced = dot ? std::string_view("matmul_dot") : helper || s.packed ? std::string_view() : entry;
     p.run = [s, forced](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
       if (s.beta != 0) copy_(out, in[2], {}, stream);
@@ -116,6 +133,14 @@ struct MatmulCase {
     return p;
   }
 
+  /// Keeps two of each four along rows of k, from row to row others.
+  static void prune(Operand& a, std::int64_t k) {
+    for (std::int64_t i = 0; i < numel(a.sizes); ++i) {
+      const std::int64_t at = i % k % 4, first = i / k % 3;
+      if (at == first || at == first + 1) model::store_at(a.raw.data(), static_cast<std::size_t>(i), a.dtype, 0);
+    }
+  }
+
   static std::vector<Problem> problems(std::uint64_t seed) {
     std::vector<Problem> all;
     for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
@@ -124,6 +149,12 @@ struct MatmulCase {
       all.push_back(
           problem("matmul_panels", dtype, dtype, {.m = 15, .n = 128, .k = 21, .batch = 2, .a_turned = true, .alpha = 0.5, .beta = 2}, seed + 1, dtype));
       all.push_back(problem("matmul_panels", dtype, dtype, {.m = 15, .n = 150, .k = 300, .b_turned = dtype == DType::f32, .epilogue = true}, seed + 2, dtype));
+    }
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      all.push_back(problem("matmul_sparse_items", dtype, dtype, {.m = 7, .n = 13, .k = 11, .b_turned = true, .alpha = 0.5, .beta = 2}, seed + 12, dtype));
+      all.push_back(problem("matmul_sparse_panels", dtype, dtype, {.m = 110, .n = 140, .k = 150, .epilogue = true}, seed + 13, dtype));
+      all.push_back(problem("matmul_sparse_panels", dtype, dtype, {.m = 15, .n = 70, .k = 37, .b_turned = true, .alpha = 0.5, .beta = 2}, seed + 14, dtype));
+      all.push_back(problem("matmul_sparse_rows", dtype, dtype, {.m = 37, .n = 3, .k = 22, .b_turned = true, .alpha = 0.5, .beta = 2}, seed + 15, dtype));
     }
     for (DType dtype : {DType::f32, DType::f64})
       all.push_back(problem("matmul_lanes", dtype, dtype, {.m = 5, .n = 7, .k = 6, .batch = 37, .alpha = 0.5, .beta = 2}, seed + 11, dtype));
@@ -152,6 +183,18 @@ struct MatmulCase {
       {"matmul_panels", Edit::stride, "(long)p * b_panel", "(long)(p / 2) * b_panel"},
       {"matmul_panels", Edit::offset, "from[r] = a + (long)min((ulong)r, rows - 1) * a_row", "from[r] = a + (long)min((ulong)r / 2, rows - 1) * a_row"},
       {"matmul_panels", Edit::arithmetic, "sum[r][v] = FMA(y, x[v], sum[r][v])", "sum[r][v] = FMA(y, x[v], x[v])"},
+      {"matmul_sparse_items", Edit::tail, "j < 2 * row_groups", "j < 2 * row_groups - 2"},
+      {"matmul_sparse_items", Edit::stride, "(long)at * b_k), sum)", "(long)(at / 2) * b_k), sum)"},
+      {"matmul_sparse_items", Edit::offset, "metadata + row * ((row_groups + 1) / 2)", "metadata"},
+      {"matmul_sparse_items", Edit::arithmetic, "2 * (j % 4) & 3", "2 * (j % 4) & 1"},
+      {"matmul_sparse_panels", Edit::tail, "B_ARGUMENTS, (length + 3) / 4,", "B_ARGUMENTS, length / 4,"},
+      {"matmul_sparse_panels", Edit::stride, "from += 4 * PANEL * sizeof(ACC)", "from += 2 * PANEL * sizeof(ACC)"},
+      {"matmul_sparse_panels", Edit::offset, "a + tile * 2 * ROWS", "a"},
+      {"matmul_sparse_panels", Edit::arithmetic, "places[r] >> 16", "places[r] >> 15"},
+      {"matmul_sparse_rows", Edit::tail, "if (k % 4 != 0)", "if (k % 4 != 2)"},
+      {"matmul_sparse_rows", Edit::stride, "(long)(4 * g) * b_k", "(long)(2 * g) * b_k"},
+      {"matmul_sparse_rows", Edit::offset, "min(first + t, n - 1) * b_n", "min(first, n - 1) * b_n"},
+      {"matmul_sparse_rows", Edit::arithmetic, "HAS_BIT(codes[s], 1) ? high : low", "HAS_BIT(codes[s], 1) ? low : high"},
       {"matmul_lanes", Edit::tail, "l < count; ++l)\n        for", "l + 1 < count; ++l)\n        for"},
       {"matmul_lanes", Edit::stride, "from + min(l, count - 1) * apart + e);", "from + min(l, count - 1) * apart + e / 2);"},
       {"matmul_lanes", Edit::offset, "a + first * a_batch", "a"},

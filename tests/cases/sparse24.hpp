@@ -199,7 +199,7 @@ struct Sparse24Case {
       {"sparse24_decompress", Edit::offset, "out + row * k", "out"},
       {"sparse24_decompress", Edit::arithmetic, "4 * (g & 1) & 15", "2 * (g & 1) & 15"},
       {"sparse24_pack", Edit::tail, "row < m && at < row_groups", "row < m && at + 1 < row_groups"},
-      {"sparse24_pack", Edit::stride, "(2 * to + s) * ROWS + r", "(2 * to + s) * ROWS + r / 2"},
+      {"sparse24_pack", Edit::stride, "number = (2 * to + s) * ROWS + r", "number = (2 * to + s) * ROWS + r / 2"},
       {"sparse24_pack", Edit::offset, "i % tiles * ROWS", "0 * ROWS"},
       {"sparse24_pack", Edit::arithmetic, "code * PANEL_BYTES", "code / 2 * PANEL_BYTES"},
       {"sparse24_cutlass", Edit::tail, "i < m * columns", "i + 1 < m * columns"},

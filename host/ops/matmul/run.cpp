@@ -105,7 +105,7 @@ Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
 Tiling sparse_tiling_of(std::int64_t m, std::int64_t n, std::int64_t lanes) {
   Tiling t;
   if (n > 4 * lanes)
-    t.rows = 3, t.vectors = 8, t.block = 64;
+    t.rows = 3, t.vectors = 8, t.block = 64, t.tiles = m >= 1536 ? 64 : 32;
   else if (n > lanes)
     t.rows = 6, t.vectors = 4, t.block = 128;
   else
@@ -176,8 +176,9 @@ struct Product {
   std::vector<Tensor> inputs;   // as traced
   std::vector<Dims> positions;  // strides of those that the function reads
   std::string_view entry;
-  bool complex, is_packed, sparse, dot = false, panels = false;
+  bool complex, is_packed, sparse, dot = false, panels = false, by_rows = false;
   Tensor a;                       // as the kernel reads it
+  Tensor converted;               // b in the compute type, where that is read
   std::vector<Strided> operands;  // out, a, b, inputs
   std::int64_t rank = 1;          // of the batch, joined: a launch takes the innermost dim
   std::array<std::int64_t, 16> size{};
@@ -197,7 +198,7 @@ struct Product {
     if (sparse) p.left = MatmulProblem::Left::sparse;
   }
 
-  const Tensor& b() const { return memory_of(*c.b); }
+  const Tensor& b() const { return converted.defined() ? converted : memory_of(*c.b); }
   std::int64_t parts() const { return complex ? 2 : 1; }
   DType product() const { return is_byte(p.a) ? DType::i32 : matmul_compute(p); }
   std::int64_t lanes() const { return panel_lanes(traits, p); }
@@ -210,6 +211,7 @@ struct Product {
   bool fits_lanes() const;
   bool gains_by_lanes() const;
   void choose_tiling();
+  void turn_results();
   const BuiltPlan& plan();
   void launch();
 
@@ -244,10 +246,13 @@ bool Product::note_function() {
 
 void Product::choose_entry() {
   if (is_byte(p.a) && !sparse) p.dots = dot_products(*c.runtime);
+  // Few columns, by a kernel that reads the fewest bytes.
+  const std::int64_t few = c.sizes[c.sizes.rank() - 1];
+  if (sparse && few <= kMatmulFewTokens && !c.b->packed()) p.vectors = 0, p.rows = few > 2 ? 4 : static_cast<std::uint8_t>(few);
   if (is_packed && is_byte(p.a)) c.options.implementation = c.b->packed()->state()->words ? "matmul_dot" : "matmul_panels";
   entry = matmul_entry(traits, p, c.options.implementation);
   if (entry == "matmul_tiles" && c.options.implementation.empty() && library_is_faster(c, p, stream)) entry = kClblast;
-  dot = entry == "matmul_dot", panels = dot || entry == "matmul_panels" || entry == "matmul_sparse_panels";
+  by_rows = entry == "matmul_sparse_rows", dot = entry == "matmul_dot", panels = dot || entry == "matmul_panels" || entry == "matmul_sparse_panels";
 }
 
 /// Operands as the kernel reads them: batch dims joined where all strides allow, the rows of a batch with one b as rows.
@@ -255,6 +260,7 @@ void Product::lay_out() {
   const Dims& sizes = c.sizes;
   a = c.a;
   if (panels && !sparse && !dot && !complex && a.dtype() != matmul_compute(p)) a = a.to(matmul_compute(p), {}, stream);
+  if (by_rows && p.b != matmul_compute(p)) converted = b().to(matmul_compute(p), {}, stream);
   if (complex && a.strides()[a.rank() - 1] != 1 && a.sizes()[a.rank() - 1] > 1) a = a.contiguous(stream);
   if (is_packed && !panels) throw Error(ErrorCode::not_supported, kMatmul, fmt::format("{} takes no PackedMatrix", entry));
   rows = sizes[sizes.rank() - 2], n = sizes[sizes.rank() - 1], k = a.sizes()[a.rank() - 1];
@@ -319,6 +325,15 @@ void Product::choose_tiling() {
   p.place = tiling.place;
 }
 
+/// Results whose rows lie side by side are written as those of the transposed matrix.
+void Product::turn_results() {
+  if (!by_rows && (operands[0].row != 1 || operands[0].column == 1 || n == 1)) return;
+  p.left = MatmulProblem::Left::sparse_turned;
+  for (std::size_t o = 0; o < operands.size(); ++o)
+    if (o == 0 || o > 2) std::swap(operands[o].row, operands[o].column);
+  for (Dims& d : positions) std::swap(d[d.rank() - 1], d[d.rank() - 2]);
+}
+
 const BuiltPlan& Product::plan() {
   const BuiltPlan* plan = &matmul_plan(c, p);
   // A group has as many items as its kernel was made for: fewer where the driver takes no more.
@@ -348,7 +363,10 @@ void Product::launch() {
   const BuiltPlan* to_words = dot ? plan_of_part(MatmulProblem::Part::rows) : nullptr;
 
   SparsePacking left;
-  if (sparse && panels) left = sparse_packing(*c.sparse, matmul_compute(p), tiling.rows, tiling.block, shape.width * bits(matmul_compute(p)) / 8, stream);
+  if (by_rows)
+    left = sparse_packing(*c.sparse, matmul_compute(p), lanes(), (std::max<std::int64_t>(k, 1) + 3) / 4 * 4, 0, stream);
+  else if (sparse && panels)
+    left = sparse_packing(*c.sparse, matmul_compute(p), tiling.rows, tiling.block, shape.width * bits(matmul_compute(p)) / 8, stream);
 
   Encoder encoder(stream, kMatmul);
   Tensor packed, words;
@@ -357,7 +375,9 @@ void Product::launch() {
   auto part = [&](const Strided& o, std::int64_t count, std::int64_t batch_step, std::int64_t o_rows, std::int64_t o_columns, std::int64_t element) {
     return o.tensor->as_strided({count, o_rows, o_columns}, {batch_step, o.row, o.column}, element);
   };
-  bool flat = oc.column == 1 || n == 1 || complex;
+  const bool turned = p.left == MatmulProblem::Left::sparse_turned;
+  const std::int64_t result_rows = turned ? n : rows, result_columns = turned ? rows : n;
+  bool flat = oc.column == 1 || result_columns == 1 || complex;
   for (std::size_t o = 3; o < operands.size(); ++o) flat = flat && (operands[o].column == 0 || operands[o].column == 1);
   auto send = [&](std::span<const std::int64_t> at) {
     Tensor a_part = sparse ? a : part(oa, batch, batch_stride(1), rows, k, at[1]);
@@ -369,7 +389,7 @@ void Product::launch() {
       encoder.dispatch(to_words->kernel, item_geometry(u(batch * rows), to_words->tuning.local));
     }
     if (sparse)
-      encoder.input(panels ? left.numbers : c.sparse->values, "a").input(panels ? left.places : c.sparse->metadata).input(c.sparse->info);
+      encoder.input(panels || by_rows ? left.numbers : c.sparse->values, "a").input(panels || by_rows ? left.places : c.sparse->metadata).input(c.sparse->info);
     else
       encoder.input(dot ? words : a_part, "a");
     encoder.input(packs ? packed : b_part, "b");
@@ -388,7 +408,7 @@ void Product::launch() {
         encoder.value(ob.row).value(ob.column).value(shape.width * ob.column).value(batch_stride(2));
       // Blocks of rows and panels for each item: as large as leaves every core several.
       const std::int64_t tiles = (rows + tiling.rows - 1) / tiling.rows;
-      std::int64_t rows_each = std::min<std::int64_t>(tiles, tiling.tiles), panels_each = tiling.place == MatmulPlace::inside ? 1 : 4;
+      std::int64_t rows_each = std::min<std::int64_t>(tiles, tiling.tiles), panels_each = tiling.place == MatmulPlace::inside || sparse ? 1 : 4;
       while (rows_each * panels_each > kMatmulHeldTiles) rows_each = (rows_each + 1) / 2;
       auto count = [&] { return batch * ((tiles + rows_each - 1) / rows_each) * ((shape.across + panels_each - 1) / panels_each); };
       while (count() < 8 * traits.compute_units && (rows_each > 1 || panels_each > 1)) panels_each > 1 ? panels_each /= 2 : rows_each = (rows_each + 1) / 2;
@@ -400,6 +420,10 @@ void Product::launch() {
       items = count();
     } else {
       encoder.value(ob.row).value(ob.column).value(batch_stride(2));
+      if (by_rows) {
+        encoder.value(static_cast<std::uint32_t>(flat));
+        items = batch * ((columns + p.rows - 1) / p.rows) * ((rows + lanes() - 1) / lanes());
+      }
       // A group for each tile.
       if (main.entry == "matmul_tiles")
         items = batch * ((rows + kMatmulTile - 1) / kMatmulTile) * ((columns + kMatmulTile - 1) / kMatmulTile) * static_cast<std::int64_t>(main.tuning.local);
@@ -412,9 +436,9 @@ void Product::launch() {
     bind_strides(parts() * oc.row, complex ? 1 : oc.column, parts() * batch_stride(0));
     for (std::size_t o = 3; o < operands.size(); ++o) bind_strides(operands[o].row, operands[o].column, batch_stride(o));
     for (const Dims& d : positions) bind_strides(d[d.rank() - 2], d[d.rank() - 1], 0);
-    Tensor c_part = part(oc, batch, batch_stride(0), rows, n, at[0]);
+    Tensor c_part = part(oc, batch, batch_stride(0), result_rows, result_columns, at[0]);
     c.options.beta != 0 ? encoder.inout(c_part, "out") : encoder.output(c_part, "out");
-    for (std::size_t o = 3; o < operands.size(); ++o) encoder.input(part(operands[o], batch, batch_stride(o), rows, n, at[o]));
+    for (std::size_t o = 3; o < operands.size(); ++o) encoder.input(part(operands[o], batch, batch_stride(o), result_rows, result_columns, at[o]));
     if (!c.f->empty()) bind_extra(encoder, *c.f->body(), c.f->body()->param_values);
     encoder.dispatch(main.kernel, item_geometry(u(items), main.tuning.local));
   };
@@ -458,6 +482,7 @@ void run_matmul(MatmulCall c, const Stream& stream) {
       throw Error(ErrorCode::not_supported, kMatmul, "implementation matmul_lanes refuses: matrices are not small or not dense");
   }
   if (product.panels) product.choose_tiling();
+  if (product.sparse && (product.panels || product.by_rows)) product.turn_results();
   product.launch();
 }
 
