@@ -5,7 +5,8 @@
 // that has more. sparse24_decompress: the way back. sparse24_pack: the order that matmul_sparse_panels reads, in its compute type.
 // Ownership: an item takes CHUNK groups of a row, sparse24_tiles a tile, sparse24_pack a tile of ROWS rows of a block along k.
 // Needs: T (an unsigned type of the numbers' size), K (int, or long for 64 bits), MAGNITUDE (mask of a number's bits but its sign), LARGEST (of those
-// that are numbers), IS_INTEGER (i8), RULE and MASK (of pruning), A_NAME, ACC, ROWS, PANEL_BYTES and CODES (of sparse24_pack), and what dtype.clh needs.
+// that are numbers), BYTES (of a number), IS_INTEGER (i8), RULE and MASK (of pruning), A_NAME, ACC, ROWS, PANEL_BYTES and CODES (of sparse24_pack), and what
+// dtype.clh needs.
 #include "common/dtype.clh"
 #include "common/f8.clh"
 #include "common/launch.clh"
@@ -17,6 +18,12 @@
 #define VALUES 1
 #define MAGNITUDES 2
 #define CAUSAL 3
+
+#if WIDTH == 16 && defined(CLUTCH_UNALIGNED) && !defined(WIDE)
+#define TV CLUTCH_CONCAT(T, 16)
+#define CLUTCH_TO_TV CLUTCH_CONCAT(CLUTCH_CONCAT(convert_, T), 16)
+typedef TV some_numbers __attribute__((aligned(sizeof(T))));
+#endif
 
 // By magnitude, and NaN above all.
 static inline K magnitude_of(T x) {
@@ -50,10 +57,13 @@ static inline uint kept_of(const K* key, ulong count) {
   return kept;
 }
 
-#if WIDTH == 16 && defined(CLUTCH_UNALIGNED) && !defined(WIDE)
-#define TV CLUTCH_CONCAT(T, 16)
-typedef TV some_numbers __attribute__((aligned(sizeof(T))));
+#ifdef TV
 typedef uchar16 some_marks __attribute__((aligned(1)));
+#if defined(CLUTCH_HAS_STREAMING) && BYTES == 4
+#define STREAM(x, p) __builtin_nontemporal_store(x, (__global TV*)(p))
+#elif defined(CLUTCH_HAS_STREAMING) && BYTES == 2
+#define STREAM(x, p) __builtin_nontemporal_store(as_uint8(x), (__global uint8*)(p))
+#endif
 #define BEATS(other, mask) ((other > key) | ((other == key) & (mask)))
 // Four groups at once: lanes see the three others of their group, of which some stand before them.
 static inline int16 kept_lanes(TV x) {
@@ -70,7 +80,7 @@ static inline int16 kept_lanes(TV x) {
 }
 #endif
 
-static inline void sparse24_groups_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const T* w, ulong m, ulong k, long w_row, long w_k) {
+static inline void sparse24_groups_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const T* w, ulong m, ulong k, long w_row, long w_k, uint streaming) {
   const ulong chunks = (k + 4 * CHUNK - 1) / (4 * CHUNK);
   for (ulong i = group * lanes + lane; i < m * chunks; i += groups * lanes) {
     const ulong row = i / chunks, first = i % chunks * 4 * CHUNK, end = min(first + 4 * CHUNK, k);
@@ -84,7 +94,14 @@ static inline void sparse24_groups_body(CLUTCH_ID_PARAMS, __global uchar* out, _
 #if MASK
         *(__global some_marks*)(out + row * k + at) = convert_uchar16(keep & 1);
 #else
-        *(__global some_numbers*)((__global T*)out + row * k + at) = x & CLUTCH_CONCAT(CLUTCH_CONCAT(convert_, T), 16)(keep);
+        __global T* to = (__global T*)out + row * k + at;
+#ifdef STREAM
+        if (streaming && (ulong)to % sizeof(TV) == 0) {
+          STREAM(x & CLUTCH_TO_TV(keep), to);
+          continue;
+        }
+#endif
+        *(__global some_numbers*)to = x & CLUTCH_TO_TV(keep);
 #endif
       }
 #endif
@@ -105,9 +122,9 @@ static inline void sparse24_groups_body(CLUTCH_ID_PARAMS, __global uchar* out, _
 }
 
 __kernel void sparse24_groups(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* w, ulong w_offset, ulong m, ulong k, long w_row,
-                              long w_k) {
+                              long w_k, uint streaming) {
   CLUTCH_IF_PREDICATE
-  sparse24_groups_body(CLUTCH_IDS, out + out_offset, (__global const T*)(w + w_offset), m, k, w_row, w_k);
+  sparse24_groups_body(CLUTCH_IDS, out + out_offset, (__global const T*)(w + w_offset), m, k, w_row, w_k, streaming);
 }
 #endif
 
@@ -160,6 +177,27 @@ __kernel void sparse24_tiles(CLUTCH_PREDICATE __global uchar* out, ulong out_off
 // Four bits for each set of places that are not zero; of more than two some are left out.
 #define CODE_OF(set) ((uint)(0x4DCE4DCE498E498Eul >> 4 * (set)) & 15)
 
+#ifdef TV
+// Sixteen groups at once, one in each lane. Whether all are 2:4.
+static inline int compress_lanes(__global T* values, __global uchar* codes, __global const T* from) {
+  const TV a = *(__global const some_numbers*)from, b = *(__global const some_numbers*)(from + 16), c = *(__global const some_numbers*)(from + 32),
+           d = *(__global const some_numbers*)(from + 48);
+  const uint16 x0 = convert_uint16((TV)(a.s048c, b.s048c, c.s048c, d.s048c)), x1 = convert_uint16((TV)(a.s159d, b.s159d, c.s159d, d.s159d)),
+               x2 = convert_uint16((TV)(a.s26ae, b.s26ae, c.s26ae, d.s26ae)), x3 = convert_uint16((TV)(a.s37bf, b.s37bf, c.s37bf, d.s37bf));
+  const int16 n0 = (x0 & (uint)MAGNITUDE) != 0, n1 = (x1 & (uint)MAGNITUDE) != 0, n2 = (x2 & (uint)MAGNITUDE) != 0, n3 = (x3 & (uint)MAGNITUDE) != 0;
+  const int16 set = -(n0 + 2 * n1 + 4 * n2 + 8 * n3);
+  const int16 code = ((set > 7 ? (int16)0x4DCE4DCE : (int16)0x498E498E) >> 4 * (set & 7)) & 15;
+  const int16 first = code & 3, second = code >> 2;
+  const uint16 v0 = first == 0 ? x0 : first == 1 ? x1 : x2, v1 = second == 1 ? x1 : second == 2 ? x2 : x3;
+  *(__global some_numbers*)values =
+      CLUTCH_TO_TV((uint16)(v0.s0, v1.s0, v0.s1, v1.s1, v0.s2, v1.s2, v0.s3, v1.s3, v0.s4, v1.s4, v0.s5, v1.s5, v0.s6, v1.s6, v0.s7, v1.s7));
+  *(__global some_numbers*)(values + 16) =
+      CLUTCH_TO_TV((uint16)(v0.s8, v1.s8, v0.s9, v1.s9, v0.sa, v1.sa, v0.sb, v1.sb, v0.sc, v1.sc, v0.sd, v1.sd, v0.se, v1.se, v0.sf, v1.sf));
+  vstore8(convert_uchar8(code.even | code.odd << 4), 0, codes);
+  return !any(n0 + n1 + n2 + n3 < -2);
+}
+#endif
+
 static inline void sparse24_compress_body(CLUTCH_ID_PARAMS, __global T* values, __global uchar* metadata, __global uint* info, __global const T* w, ulong m,
                                           ulong k, long w_row, long w_k, uint strict) {
   const ulong row_groups = (k + 3) / 4, chunks = (row_groups + CHUNK - 1) / CHUNK;
@@ -169,7 +207,14 @@ static inline void sparse24_compress_body(CLUTCH_ID_PARAMS, __global T* values, 
     __global T* to = values + row * 2 * row_groups;
     __global uchar* codes = metadata + row * ((row_groups + 1) / 2);
     uint low = 0;
-    for (ulong g = first; g < end; ++g) {
+    ulong g = first;
+#ifdef TV
+    // What is not 2:4 is named below.
+    if (w_k == 1)
+      for (; g + 16 <= end && 4 * g + 64 <= k; g += 16)
+        if (!compress_lanes(to + 2 * g, codes + g / 2, from + 4 * g) && strict) break;
+#endif
+    for (; g < end; ++g) {
       T x[4] = {0, 0, 0, 0};
       uint set = 0;
       if (4 * g + 4 <= k) {

@@ -61,7 +61,7 @@ KernelPlan select(const DeviceTraits& traits, const Sparse24Problem& p) {
   d.set_text("T", bits.type).set_text("K", wide ? "long" : "int").set_text("A_NAME", name(p.dtype)).set_type("ACC", p.computed);
   d.set_text("MAGNITUDE", fmt::format("0x{:x}{}", bits.magnitude, wide ? "ul" : ""))
       .set_text("LARGEST", fmt::format("0x{:x}{}", bits.largest, wide ? "l" : ""));
-  d.set("IS_INTEGER", p.dtype == DType::i8);
+  d.set("BYTES", p.part == Sparse24Part::cutlass ? 0 : clutch::bits(p.dtype) / 8).set("IS_INTEGER", p.dtype == DType::i8);
   if (wide) d.set("WIDE", 1);
   if (p.part == Sparse24Part::groups || p.part == Sparse24Part::tiles) d.set("RULE", static_cast<int>(p.rule)).set("MASK", p.mask);
   if (p.part == Sparse24Part::pack) d.set("ROWS", p.rows).set("PANEL_BYTES", p.panel_bytes).set("CODES", p.panel_bytes == 0);
@@ -90,6 +90,7 @@ Tensor pruned(const Tensor& w, PruneRule rule, bool mask, const char* op, const 
   const std::int64_t m = w.sizes()[0], k = w.sizes()[1];
   Encoder encoder(stream, op);
   encoder.output(out, "out").input(w, "w").value(u(m)).value(u(k)).value(w.strides()[0]).value(w.strides()[1]);
+  if (!tiles) encoder.value(static_cast<std::uint32_t>(worth_streaming(runtime.traits(), 2 * w.nbytes())));
   encoder.dispatch(plan.kernel, item_geometry(u(tiles ? groups_of(m) * groups_of(k) : m * chunks_of(k)), plan.tuning.local));
   note_plan(plan.text);
   return out;
