@@ -227,6 +227,21 @@ TEST(Sparse24, ProductsHaveTheDenseBits) {
   }
 }
 
+/// Nothing to add is zero, nothing to give is empty.
+TEST(Sparse24, EmptyProducts) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (const Dims& of_w : {Dims{5, 0}, Dims{0, 8}})
+      for (std::int64_t n : {0, 1, 20, 200}) {
+        const sparse::SemiStructured w = sparse::compress(full(of_w, 1, {.device = device}));
+        Tensor b = full({of_w[1], n}, 1, {.device = device}), y = sparse::matmul(w, b), bias = full({of_w[0]}, 2, {.device = device});
+        EXPECT_EQ(y.sizes(), (Dims{of_w[0], n}));
+        for (float x : y.to_host<float>()) EXPECT_EQ(x, 0);
+        for (float x : sparse::linear(b.mT(), w, bias).to_host<float>()) EXPECT_EQ(x, 2);
+        EXPECT_EQ(sparse::linear(full({2, 3, of_w[1]}, 1, {.device = device}), w, bias).sizes(), (Dims{2, 3, of_w[0]}));
+      }
+  }
+}
+
 /// Numbers of b that meet no value do not count.
 TEST(Sparse24, WhatMeetsNoValueDoesNotCount) {
   CLUTCH_EACH_DEVICE(device) {

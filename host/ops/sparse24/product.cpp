@@ -82,8 +82,9 @@ Tensor matmul_transposed(const Tensor& a, const SemiStructured& w, const ExprFun
   if (a.defined() && a.rank() == 1 && inputs.empty()) return product(a.unsqueeze(0), right, w, true, f, inputs, options, stream).squeeze(0);
   if (!a.defined() || !joins(a, f, inputs)) return product(a, right, w, true, f, inputs, options, stream);
   Dims sizes = a.sizes();
-  const std::int64_t k = sizes[a.rank() - 1];
-  Tensor flat = product(a.reshape({k > 0 ? a.numel() / k : numel(sizes) / std::max<std::int64_t>(k, 1), k}), right, w, true, f, inputs, options, stream);
+  std::int64_t rows = 1;
+  for (int d = 0; d < a.rank() - 1; ++d) rows *= sizes[d];
+  Tensor flat = product(a.reshape({rows, sizes[a.rank() - 1]}), right, w, true, f, inputs, options, stream);
   sizes[a.rank() - 1] = w.sizes()[0];
   return flat.reshape(sizes);
 }
