@@ -2,6 +2,7 @@
 #include "cases/sparse24.hpp"
 
 #include "ops/matmul_plan.hpp"
+#include "runtime/quirks.hpp"
 #include "runtime/runtime.hpp"
 #include "support/op_runner.hpp"
 
@@ -224,6 +225,72 @@ TEST(Sparse24, ProductsHaveTheDenseBits) {
       linalg::matmul_out(other.mT(), w, b.select(0, 2), {.alpha = 0.5, .beta = 2});
       EXPECT_EQ(out.to_bytes(), other.to_bytes());
     }
+  }
+}
+
+/// The dense layer's gradients, whichever way x's is computed; the weight's where it holds values.
+TEST(Sparse24, GradientsAreTheDenseOnes) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (Activation activation : {Activation::none, Activation::gelu}) {
+      Tensor w = sparse::prune_2_4(randn({48, 36}, {.device = device, .seed = 1}), {.rule = PruneRule::tile_magnitudes});
+      Tensor x = randn({2, 5, 36}, {.device = device, .seed = 2}), bias = randn({48}, {.device = device, .seed = 3});
+      Tensor grad = randn({2, 5, 48}, {.device = device, .seed = 4});
+      const sparse::SemiStructured s = sparse::compress(w), turned = sparse::compress(w.mT());
+      const linalg::LinearGradients want = linalg::linear_backward(grad, x, w, bias, {.activation = activation});
+      for (const sparse::SemiStructured& transposed : {sparse::SemiStructured(), turned})
+        for (bool masked : {false, true}) {
+          const linalg::LinearGradients got = sparse::linear_backward(grad, x, s, bias, {.activation = activation, .transposed = transposed, .masked = masked});
+          EXPECT_EQ(got.x.to_bytes(), want.x.to_bytes());
+          EXPECT_EQ(got.bias.to_bytes(), want.bias.to_bytes());
+          EXPECT_EQ(got.weight.to_bytes(), (masked ? sparse::apply_mask(want.weight, sparse::mask_of(s)) : want.weight).to_bytes());
+        }
+      // Where there are values there is a gradient.
+      EXPECT_EQ(sparse::apply_mask(w, sparse::mask_of(s)).to_bytes(), w.to_bytes());
+    }
+  }
+}
+
+/// A perceptron learns a function of two numbers, is pruned, and learns on with its masks: as good as before within a point of accuracy.
+TEST(Sparse24, APrunedNetworkKeepsItsAccuracy) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (device.traits().quirks & detail::kQuirkLoopsEndEarly) continue;
+    constexpr std::int64_t kRows = 512, kHidden = 128;
+    Tensor x = randn({kRows, 16}, {.device = device, .seed = 1});
+    // Whether the point lies outside of a circle: 1 or -1.
+    Tensor target = map([](Expr a, Expr b) { return select(a * a + b * b > 1.4f, Expr(1.0f), Expr(-1.0f)); }, x.slice(1, 0, 1), x.slice(1, 1, 2));
+    Tensor w1 = randn({kHidden, 16}, {.device = device, .seed = 2}), b1 = full({kHidden}, 0, {.device = device});
+    Tensor w2 = map([](Expr v) { return v * 0.1f; }, randn({1, kHidden}, {.device = device, .seed = 3}));
+    optim::AdamW trainer({w1, b1, w2}, {.lr = 0.02, .weight_decay = 0.001});
+    Tensor m1, m2;
+    auto accuracy = [&] {
+      const bool is_sparse = m1.defined();
+      Tensor h = is_sparse ? sparse::linear(x, sparse::compress(w1), b1, {.activation = Activation::relu})
+                           : linalg::linear(x, w1, b1, {.activation = Activation::relu});
+      Tensor y = is_sparse ? sparse::linear(h, sparse::compress(w2)) : linalg::linear(h, w2);
+      return mean(map([](Expr a, Expr t) { return select(a * t > 0.0f, Expr(1.0f), Expr(0.0f)); }, y, target)).to_host<float>()[0];
+    };
+    auto step = [&] {
+      const sparse::SemiStructured s1 = m1.defined() ? sparse::compress(w1) : sparse::SemiStructured(), s2 = m1.defined() ? sparse::compress(w2) : s1;
+      const bool is_sparse = m1.defined();
+      Tensor h = is_sparse ? sparse::linear(x, s1, b1, {.activation = Activation::relu}) : linalg::linear(x, w1, b1, {.activation = Activation::relu});
+      Tensor y = is_sparse ? sparse::linear(h, s2) : linalg::linear(h, w2);
+      Tensor grad = map([](Expr a, Expr t) { return (a - t) * (2.0f / kRows); }, y, target);
+      linalg::LinearGradients of2 = is_sparse ? sparse::linear_backward(grad, h, s2) : linalg::linear_backward(grad, h, w2);
+      linalg::LinearGradients of1 = is_sparse ? sparse::linear_backward(of2.x, x, s1, b1, {.activation = Activation::relu})
+                                              : linalg::linear_backward(of2.x, x, w1, b1, {.activation = Activation::relu});
+      const Tensor grads[] = {of1.weight, of1.bias, of2.weight};
+      trainer.step(grads);
+      if (!is_sparse) return;
+      copy_(w1, sparse::apply_mask(w1, m1)), copy_(w2, sparse::apply_mask(w2, m2));
+    };
+    for (int i = 0; i < 300; ++i) step();
+    const float dense = accuracy();
+    EXPECT_GT(dense, 0.95f);
+    m1 = sparse::mask_2_4(w1), m2 = sparse::mask_2_4(w2);
+    copy_(w1, sparse::apply_mask(w1, m1)), copy_(w2, sparse::apply_mask(w2, m2));
+    for (int i = 0; i < 300; ++i) step();
+    EXPECT_GE(accuracy(), dense - 0.01f);
+    sparse::require_2_4(w1), sparse::require_2_4(w2);
   }
 }
 

@@ -68,6 +68,10 @@ void check_matmul_inputs(const MatmulCall& call);
 Tensor linear_by(const Tensor& x, DType of_weight, std::int64_t out, const Tensor& bias, const linalg::LinearOptions& options, const char* op,
                  const std::function<Tensor(const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs)>& product);
 
+/// Of a linear layer's result, its gradient for x w^T, and the bias's where there is one; for activations the product in that dtype is made again.
+Tensor linear_sums_backward(const Tensor& grad, DType dtype, const Tensor& bias, const linalg::LinearOptions& options,
+                            const std::function<Tensor(DType)>& product_again, Tensor* of_bias, const Stream& stream);
+
 /// The name of the implementation that takes a problem. Errors: as select().
 std::string_view matmul_entry(const DeviceTraits& traits, const MatmulProblem& problem, std::string_view forced);
 /// Why a matrix in each lane, or CLBlast, does not take a problem.

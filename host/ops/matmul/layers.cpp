@@ -53,6 +53,19 @@ void check_weight(const Tensor& weight) {
 
 }  // namespace linalg
 
+Tensor detail::linear_sums_backward(const Tensor& grad, DType dtype, const Tensor& bias, const linalg::LinearOptions& options,
+                                    const std::function<Tensor(DType)>& product_again, Tensor* of_bias, const Stream& stream) {
+  if (options.activation == Activation::none) {
+    if (bias.defined()) *of_bias = sum_to(grad, bias.sizes(), stream);
+    return grad;
+  }
+  std::vector<Tensor> all{product_again(linalg::product_dtype(dtype, dtype))};
+  if (bias.defined()) all.push_back(bias);
+  std::vector<Tensor> gradients = map_backward(linalg::epilogue_of(all[0].dtype(), bias, options.activation), all, std::span(&grad, 1), stream);
+  if (bias.defined()) *of_bias = gradients[1];
+  return gradients[0].dtype() == dtype ? gradients[0] : gradients[0].to(dtype, {}, stream);
+}
+
 Tensor detail::linear_by(const Tensor& x, DType of_weight, std::int64_t out, const Tensor& bias, const linalg::LinearOptions& options, const char* op,
                          const std::function<Tensor(const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs)>& product) {
   if (bias.defined() && !(bias.sizes() == Dims{out}))
@@ -109,17 +122,8 @@ LinearGradients linear_backward(const Tensor& grad, const Tensor& x, const Tenso
   check_weight(weight);
   Tensor rows = x.rank() == 1 ? x.unsqueeze(0) : x, g = x.rank() == 1 ? grad.unsqueeze(0) : grad;
   LinearGradients result;
-  if (options.activation == Activation::none) {
-    if (bias.defined()) result.bias = sum_to(g, bias.sizes(), stream);
-  } else {
-    // Of product and bias; the product is made again.
-    Tensor product = matmul(rows, weight.mT(), {.dtype = product_dtype(x.dtype(), weight.dtype())}, stream);
-    std::vector<Tensor> all{product};
-    if (bias.defined()) all.push_back(bias);
-    std::vector<Tensor> gradients = map_backward(epilogue_of(product.dtype(), bias, options.activation), all, std::span(&g, 1), stream);
-    g = gradients[0].dtype() == x.dtype() ? gradients[0] : gradients[0].to(x.dtype(), {}, stream);
-    if (bias.defined()) result.bias = gradients[1];
-  }
+  g = clutch::detail::linear_sums_backward(
+      g, x.dtype(), bias, options, [&](DType product) { return matmul(rows, weight.mT(), {.dtype = product}, stream); }, &result.bias, stream);
   MatmulGradients both = matmul_backward(g, rows, weight.mT(), stream);
   result.x = both.a.reshape(x.sizes()), result.weight = both.b.mT().contiguous(stream);
   return result;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with 2:4 matrices: calls of matmul whose left operand is one. With it on the right everything is turned: (w a^T)^T.
 #include <clutch/ops/copy.hpp>
+#include <clutch/ops/fill.hpp>
 #include <clutch/pointwise.hpp>
 
 #include "ops/matmul/call.hpp"
@@ -105,6 +106,36 @@ Tensor linear(const Tensor& x, const SemiStructured& w, const Tensor& bias, cons
   return detail::linear_by(x, w.dtype(), out, bias, options, "sparse::linear", [&](const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs) {
     return matmul_transposed(rows, w, f, inputs, {.dtype = options.dtype}, stream);
   });
+}
+
+linalg::LinearGradients linear_backward(const Tensor& grad, const Tensor& x, const SemiStructured& w, const Tensor& bias, const LinearBackwardOptions& options,
+                                        const Stream& stream) {
+  constexpr const char* kBackward = "sparse::linear_backward";
+  detail::check_plain_float(given_one(w).dtype(), "the weight", kBackward);
+  const std::int64_t out = w.sizes()[0], in = w.sizes()[1];
+  if (!options.transposed.empty() && !(options.transposed.sizes() == Dims{in, out}))
+    throw Error(ErrorCode::invalid_shape, kBackward,
+                fmt::format("a transposed weight of {} for {}", to_string(options.transposed.sizes()), to_string(w.sizes())));
+  Tensor rows = x.rank() == 1 ? x.unsqueeze(0) : x, g = x.rank() == 1 ? grad.unsqueeze(0) : grad;
+  linalg::LinearGradients result;
+  g = detail::linear_sums_backward(
+      g, x.dtype(), bias, {.activation = options.activation}, [&](DType product) { return matmul_transposed(rows, w, {.dtype = product}, stream); },
+      &result.bias, stream);
+  const Tensor of_x = options.transposed.empty() ? linalg::matmul(g, decompress(w, stream), {}, stream) : matmul_transposed(g, options.transposed, {}, stream);
+  result.x = of_x.reshape(x.sizes());
+  const std::int64_t count = numel(g.sizes()) / std::max<std::int64_t>(out, 1);
+  const Tensor of_w = linalg::matmul(g.contiguous(stream).reshape({count, out}).mT(), rows.contiguous(stream).reshape({count, in}), {}, stream);
+  result.weight = options.masked ? apply_mask(of_w, mask_of(w, stream), stream) : of_w;
+  return result;
+}
+
+Tensor mask_of(const SemiStructured& w, const Stream& given) {
+  const Tensor& values = given_one(w).values();
+  Stream stream = detail::resolve_stream(given, values.storage()->runtime(), "sparse::mask_of");
+  const Tensor ones = full(values.sizes(), 1, {.dtype = DType::i8, .device = stream.device()}, stream);
+  auto state = std::make_shared<SemiStructured::State>();
+  state->sizes = w.sizes(), state->values = ones, state->metadata = w.metadata(), state->info = w.info();
+  return decompress(SemiStructured(std::move(state)), stream).to(DType::boolean, {}, stream);
 }
 
 }  // namespace clutch::inline v0::sparse

@@ -108,5 +108,19 @@ CLUTCH_API void matmul_transposed_out(const Tensor& out, const Tensor& a, const 
 CLUTCH_API Tensor linear(const Tensor& x, const SemiStructured& w, const Tensor& bias = {}, const linalg::LinearOptions& options = {},
                          const Stream& stream = {});
 
+struct LinearBackwardOptions {
+  Activation activation = Activation::none;
+  /// w^T, compressed: of a weight that was pruned by tiles. Without it the gradient of x is a dense product.
+  SemiStructured transposed = {};
+  /// The weight's gradient where w holds values, zero elsewhere; false: all of it.
+  bool masked = true;
+};
+/// Of linear(): x's gradient is grad w, the weight's, dense, grad^T x. Floating dtypes but f8. Source: the training path of PyTorch's
+/// SparseSemiStructuredTensor.
+CLUTCH_API linalg::LinearGradients linear_backward(const Tensor& grad, const Tensor& x, const SemiStructured& w, const Tensor& bias = {},
+                                                   const LinearBackwardOptions& options = {}, const Stream& stream = {});
+/// Booleans (m, k): where w holds values, zeros among them.
+CLUTCH_API Tensor mask_of(const SemiStructured& w, const Stream& stream = {});
+
 }  // namespace sparse
 }  // namespace clutch::inline v0
