@@ -178,6 +178,12 @@ constexpr std::array<Implementation<MatmulProblem>, 3> kSparse{{
      }},
     {"matmul_sparse_items", computes},
 }};
+constexpr std::array<Implementation<MatmulProblem>, 3> kSparseForced{{
+    {"matmul_sparse_rows",
+     [](const DeviceTraits& t, const MatmulProblem& p) { return p.vectors != 0 ? std::string("it is for few columns") : fits_panels(t, p); }},
+    {"matmul_sparse_panels", fits_panels},
+    {"matmul_sparse_items", computes},
+}};
 
 }  // namespace
 
@@ -194,7 +200,7 @@ std::string fits_clblast(const DeviceTraits& traits, const MatmulProblem& p) {
 }
 
 std::string_view matmul_entry(const DeviceTraits& traits, const MatmulProblem& p, std::string_view forced) {
-  if (p.left != MatmulProblem::Left::dense) return choose<MatmulProblem>(kSparse, traits, p, forced, kOp).name;
+  if (p.left != MatmulProblem::Left::dense) return choose<MatmulProblem>(forced.empty() ? kSparse : kSparseForced, traits, p, forced, kOp).name;
   auto list = forced.empty() ? std::span<const Implementation<MatmulProblem>>(kImplementations) : std::span<const Implementation<MatmulProblem>>(kForced);
   return choose<MatmulProblem>(list, traits, p, forced, kOp).name;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <clutch/event.hpp>
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/fill.hpp>
 #include <clutch/ops/sparse24.hpp>
@@ -136,12 +137,18 @@ SparsePacking sparse_packing(SemiStructured::State& state, DType computed, std::
   std::lock_guard lock(state.mutex);
   for (const SparsePacking& p : state.packings)
     if (p.computed == computed && p.rows == rows && p.block == block && p.panel_bytes == panel_bytes) {
-      if (!(p.stream == stream) && !stream.is_capturing()) stream.wait(p.made);
+      const bool elsewhere = !(p.stream == stream) && !stream.is_capturing();
+      if (elsewhere && p.stream.is_capturing()) continue;  // what it records cannot be waited for
+      if (elsewhere) {
+        Event made;
+        made.record(p.stream);
+        stream.wait(made);
+      }
       return p;
     }
   const std::int64_t m = state.sizes[0], k = state.sizes[1], tiles = (m + rows - 1) / rows, blocks = (k + block - 1) / block,
                      groups = tiles * blocks * block / 4;
-  SparsePacking p{.computed = computed, .rows = rows, .block = block, .panel_bytes = panel_bytes, .numbers = {}, .places = {}, .stream = stream, .made = {}};
+  SparsePacking p{.computed = computed, .rows = rows, .block = block, .panel_bytes = panel_bytes, .numbers = {}, .places = {}, .stream = stream};
   p.numbers =
       empty({std::max<std::int64_t>(groups, 1) * 2 * rows}, {.dtype = panel_bytes == 0 ? state.values.dtype() : computed, .device = stream.device()}, stream);
   p.places = empty({std::max<std::int64_t>(groups, 1) * (panel_bytes == 0 ? 2 : rows)}, {.dtype = DType::i32, .device = stream.device()}, stream);
@@ -158,7 +165,6 @@ SparsePacking sparse_packing(SemiStructured::State& state, DType computed, std::
     encoder.dispatch(plan.kernel, item_geometry(u(tiles * blocks), plan.tuning.local));
   }
   if (stream.is_capturing()) return p;
-  p.made.record(stream);
   state.packings.push_back(p);
   return p;
 }

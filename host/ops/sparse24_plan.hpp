@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <clutch/event.hpp>
 #include <clutch/ops/sparse24.hpp>
 
 #include "encode/plan.hpp"
@@ -16,7 +15,6 @@ struct SparsePacking {
   std::int64_t rows = 3, block = 64, panel_bytes = 512;  ///< panel_bytes 0: codes, for kernels that select
   Tensor numbers, places;
   Stream stream;  ///< where it was made
-  Event made;
 };
 
 struct sparse::SemiStructured::State {

@@ -107,11 +107,10 @@ struct MatmulCase {
     fill(s, p);
     if (is_sparse) {
       // The left one is 2:4.
-      const std::string_view name_of = s.n <= 4 ? std::string_view() : entry;
-      p.run = [s, name_of](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      p.run = [s, entry](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
         if (s.beta != 0) copy_(out, in[2], {}, stream);
         const sparse::SemiStructured w = sparse::compress(in[0].select(0, 0), {}, stream);
-        const linalg::MatmulOptions options{.alpha = s.alpha, .beta = s.beta, .implementation = name_of};
+        const linalg::MatmulOptions options{.alpha = s.alpha, .beta = s.beta, .implementation = entry};
         const Tensor more[] = {in[3], in[4]};
         ExprFunction f;
         if (s.epilogue) f = clutch::detail::trace_epilogue<2>(epilogue, in[0], in[1], more);
