@@ -114,6 +114,9 @@ namespace {
 std::string computes(const DeviceTraits& traits, const MatmulProblem& p) {
   return refuses_fp64(traits, matmul_compute(p) == DType::f64 || p.output == DType::f64);
 }
+std::string refuses_long_loops(const DeviceTraits& traits) {
+  return traits.quirks & kQuirkLoopsEndEarly ? "the device ends loops after 65535 iterations (quirk loops_end_early)" : "";
+}
 std::string fits_panels(const DeviceTraits& traits, const MatmulProblem& p) {
   if (is_byte(p.a) && row_tuning(traits).local != 1) return "integers are summed by blocks, which need a core for each item";
   if (emulates_rounding(traits)) return "the device's fma is emulated";
@@ -141,12 +144,12 @@ constexpr std::array<Implementation<MatmulProblem>, 4> kImplementations{{
      [](const DeviceTraits& t, const MatmulProblem& p) {
        if (row_tuning(t).local != 1 || (matmul_compute(p) == DType::f64 ? t.native_width_f64 : t.native_width_f32) < 4)
          return std::string("its vectors are those of wide-vector devices");
-       if (t.quirks & kQuirkLoopsEndEarly) return std::string("the device ends loops after 65535 iterations (quirk loops_end_early)");
+       if (std::string why = refuses_long_loops(t); !why.empty()) return why;
        return fits_panels(t, p);
      }},
     {"matmul_tiles",
      [](const DeviceTraits& t, const MatmulProblem& p) {
-       if (t.quirks & kQuirkLoopsEndEarly) return std::string("the device ends loops after 65535 iterations (quirk loops_end_early)");
+       if (std::string why = refuses_long_loops(t); !why.empty()) return why;
        return elementwise_tuning(t).local == 1 ? std::string("a group is a thread") : fits_tiles(t, p);
      }},
     {"matmul_items", computes},
@@ -173,7 +176,7 @@ constexpr std::array<Implementation<MatmulProblem>, 3> kSparse{{
     {"matmul_sparse_panels",
      [](const DeviceTraits& t, const MatmulProblem& p) {
        if (row_tuning(t).local != 1) return std::string("its vectors are those of wide-vector devices");
-       if (t.quirks & kQuirkLoopsEndEarly) return std::string("the device ends loops after 65535 iterations (quirk loops_end_early)");
+       if (std::string why = refuses_long_loops(t); !why.empty()) return why;
        return fits_panels(t, p);
      }},
     {"matmul_sparse_items", computes},

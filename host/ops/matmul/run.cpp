@@ -248,7 +248,7 @@ void Product::choose_entry() {
   if (is_byte(p.a) && !sparse) p.dots = dot_products(*c.runtime);
   // Few columns, by a kernel that reads the fewest bytes.
   const std::int64_t few = c.sizes[c.sizes.rank() - 1];
-  if (sparse && few <= kMatmulFewTokens && !c.b->packed()) p.vectors = 0, p.rows = few > 2 ? 4 : static_cast<std::uint8_t>(few);
+  if (sparse && few <= kMatmulFewTokens) p.vectors = 0, p.rows = few > 2 ? 4 : static_cast<std::uint8_t>(few);
   if (is_packed && is_byte(p.a)) c.options.implementation = c.b->packed()->state()->words ? "matmul_dot" : "matmul_panels";
   entry = matmul_entry(traits, p, c.options.implementation);
   if (entry == "matmul_tiles" && c.options.implementation.empty() && library_is_faster(c, p, stream)) entry = kClblast;
