@@ -657,7 +657,7 @@ static inline void fetch_tiles(NUMBER* of_a, NUMBER* of_b, __global const uchar*
     of_b[i] = left + c < n && at + s < k ? (NUMBER)number_of(b, from_b, at + s, left + c, b_k, b_n) : (NUMBER)0;
   }
 }
-static inline void put_tiles(__local NUMBER* tile_a, __local NUMBER* tile_b, const NUMBER* of_a, const NUMBER* of_b, ulong lane, long a_k, long b_n) {
+CLUTCH_INLINE void put_tiles(__local NUMBER* tile_a, __local NUMBER* tile_b, const NUMBER* of_a, const NUMBER* of_b, ulong lane, long a_k, long b_n) {
   for (int i = 0; i < LOADS_A; ++i) tile_a[TILE_STEP(i, TILE_M, a_k == 1) * TILE_M + TILE_LINE(i, TILE_M, a_k == 1)] = of_a[i];
   for (int i = 0; i < LOADS_B; ++i) tile_b[TILE_STEP(i, TILE_N, b_n != 1) * TILE_N + TILE_LINE(i, TILE_N, b_n != 1)] = of_b[i];
 }

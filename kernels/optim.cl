@@ -96,7 +96,7 @@ __kernel void optim_step(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uc
 #endif
 
 #ifdef CLUTCH_ENTRY_optim_norm
-static inline void optim_norm_body(CLUTCH_ID_PARAMS, const Table* table, __global const ulong* sizes, __global const uint2* chunks, __global ACC* partial,
+CLUTCH_INLINE void optim_norm_body(CLUTCH_ID_PARAMS, const Table* table, __global const ulong* sizes, __global const uint2* chunks, __global ACC* partial,
                                    LANES_MEMORY ACC* all, uint chunk_count, uint first_row, uint columns, uint column) {
   for (ulong c = group; c < chunk_count; c += groups) {
     const uint2 chunk = chunks[c];

@@ -114,13 +114,12 @@ void save_to(Store& s, const fs::path& path) {
 }
 
 /// Medians of rounds in turns.
-std::vector<double> measure(const std::vector<TuneWay>& ways, const Stream& stream) {
-  using Clock = std::chrono::steady_clock;
+std::vector<double> measure(const std::vector<TuneWay>& ways, const Stream& stream, const std::function<double()>& clock) {
   auto timed = [&](const TuneWay& way, int reps) {
-    auto begin = Clock::now();
+    const double begin = clock();
     for (int i = 0; i < reps; ++i) way.run();
     stream.synchronize();
-    return std::chrono::duration<double>(Clock::now() - begin).count() / reps;
+    return (clock() - begin) / reps;
   };
   constexpr int kRounds = 7;
   std::vector<std::vector<double>> times(ways.size());
@@ -170,6 +169,8 @@ std::vector<TuneWay> sound(std::vector<TuneWay> ways, std::string_view op, const
 
 std::uint64_t tuning_generation() { return store().generation; }
 
+double steady_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
 bool tuning_matters() {
   Store& s = store();
   if (!s.read) {
@@ -180,7 +181,7 @@ bool tuning_matters() {
 }
 
 std::string tuned_choice(Runtime& runtime, std::string_view op, const std::string& shape_class, const Stream& stream,
-                         const std::function<std::vector<TuneWay>()>& make_ways) {
+                         const std::function<std::vector<TuneWay>()>& make_ways, const std::function<double()>& clock) {
   Store& s = store();
   const DeviceRecord& d = runtime.device();
   Entry e{d.facts.name, fmt::format("{} {}", d.facts.platform_name, d.driver_version), std::string(op), shape_class, {}, 0, 0};
@@ -195,7 +196,7 @@ std::string tuned_choice(Runtime& runtime, std::string_view op, const std::strin
   std::lock_guard one_at_a_time(s.measuring);
   if (std::optional<std::string> known = look()) return *known;
   const std::vector<TuneWay> ways = sound(make_ways(), op, stream);
-  const std::vector<double> seconds = measure(ways, stream);
+  const std::vector<double> seconds = measure(ways, stream, clock);
   const auto best = static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin());
   // What is hardly faster may be noise.
   const std::size_t chosen = seconds[best] < 0.98 * seconds[0] ? best : 0;

@@ -25,9 +25,12 @@ std::uint64_t tuning_generation();
 /// False where nothing is known and nothing is to be measured: the common case, at the price of a load.
 bool tuning_matters();
 
-/// The choice for a class of shapes: what is known, else, under CLUTCH_AUTOTUNE and unless the stream captures, the fastest of `ways`, of which the
-/// first is the op's own choice and has an empty name. Errors: as the ways'.
+/// Seconds since some moment.
+double steady_seconds();
+
+/// The choice for a class of shapes: what is known, else, under CLUTCH_AUTOTUNE and unless the stream captures, the fastest of `ways` by `clock`, of
+/// which the first is the op's own choice and has an empty name. Errors: as the ways'.
 std::string tuned_choice(Runtime& runtime, std::string_view op, const std::string& shape_class, const Stream& stream,
-                         const std::function<std::vector<TuneWay>()>& ways);
+                         const std::function<std::vector<TuneWay>()>& ways, const std::function<double()>& clock = steady_seconds);
 
 }  // namespace clutch::inline v0::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes kernel_table.cpp: the text of every kernels/<stem>.cl with its includes put in and #line kept, and the names of
-// its entries. Fails if two files declare an entry of one name.
+// its entries. Fails if two files declare an entry of one name, or if a function that takes local memory is not CLUTCH_INLINE.
 // Use: embed_kernels <kernels folder> <output file> <stem>...
 #include <cstdio>
 #include <filesystem>
@@ -51,6 +51,13 @@ std::vector<std::string> entries_of(const std::string& text) {
   return names;
 }
 
+/// PoCL 3.1 shares a kernel's local array between all work-groups where a function that was not inlined names it.
+void refuse_local_parameters(const std::string& stem, const std::string& text) {
+  static const std::regex function(R"re(\n(static\s[^;{}()]*\([^(){}]*__local[^(){}]*\)))re");
+  std::smatch match;
+  if (std::regex_search(text, match, function)) throw std::runtime_error("kernels/" + stem + ".cl: not CLUTCH_INLINE: " + match[1].str());
+}
+
 /// C++ string literals of at most 8000 characters each, joined by the compiler.
 void write_literal(std::ostream& out, const std::string& text) {
   constexpr std::size_t kPiece = 8000;
@@ -74,6 +81,7 @@ int main(int argc, char** argv) try {
     Embedder embedder{argv[1], {}};
     std::string text = embedder.flatten(stem + ".cl");
     std::vector<std::string> entries = entries_of(text);
+    refuse_local_parameters(stem, text);
     if (entries.empty()) throw std::runtime_error("kernels/" + stem + ".cl declares no __kernel");
     out << "constexpr std::array<std::string_view, " << entries.size() << "> entries_" << i << "{";
     for (const std::string& entry : entries) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ops on devices that have less: the fault layer takes away one thing after another, then all of them; and on one that calls itself a GPU.
 #include <clutch/allocator.hpp>
+#include <clutch/clutch.hpp>
 
 #include "layer/fault_layer.hpp"
 #include "support/op_runner.hpp"
@@ -65,6 +66,25 @@ TEST(LesserDevice, EveryOpRunsOrSaysWhichTraitIsMissing) {
     }
     layer->fake_device(0);
   }
+}
+
+// Equal matrices have equal bits, in whichever group and thread.
+TEST(LesserDevice, GroupsHaveLocalMemoryOfTheirOwn) {
+  const fault::Controls* layer = fault::loaded();
+  ASSERT_NE(layer, nullptr) << "libclutch_fault_layer.so is not loaded (OPENCL_LAYERS)";
+  layer->reset();
+  layer->fake_device(fault::kGpu);
+  {
+    FreshDevice fresh(test_devices().front());
+    Tensor one = randn({1, 9, 9}, {.device = fresh.device(), .seed = 3});
+    for (auto driver : {linalg::EighDriver::jacobi_group, linalg::EighDriver::qr_group}) {
+      auto r = linalg::eigh(one.expand({4096, 9, 9}).clone(), {.driver = driver});
+      std::vector<float> w = r.w.to_host<float>(), v = r.v.to_host<float>();
+      for (std::size_t i = 9; i < w.size(); ++i) ASSERT_EQ(w[i], w[i % 9]) << last_plan() << " value " << i;
+      for (std::size_t i = 81; i < v.size(); ++i) ASSERT_EQ(v[i], v[i % 81]) << last_plan() << " number of vectors " << i;
+    }
+  }
+  layer->fake_device(0);
 }
 
 }  // namespace

@@ -11,10 +11,8 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 namespace clutch::testing {
 namespace {
@@ -77,12 +75,15 @@ TEST_F(Tune, TheFastestSoundWayWinsAndIsOnDisk) {
     detail::Runtime& runtime = detail::runtime_for(device);
     Stream stream = current_stream(device);
     int ran = 0;
-    auto way = [&](const std::string& choice, int milliseconds, float value) {
-      return detail::TuneWay{choice, [&ran, device, milliseconds, value] {
-                               ++ran;
-                               std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    double now = 0;  // only the ways take time
+    auto way = [&](const std::string& choice, double milliseconds, float value) {
+      return detail::TuneWay{choice, [&ran, &now, device, milliseconds, value] {
+                               ++ran, now += milliseconds / 1000;
                                return full({10}, value, {.device = device});
                              }};
+    };
+    auto choose = [&](const char* shape_class, const std::function<std::vector<detail::TuneWay>()>& ways) {
+      return detail::tuned_choice(runtime, "test", shape_class, stream, ways, [&now] { return now; });
     };
     auto ways = [&] {
       detail::TuneWay failing = way("failing", 0, 1);
@@ -91,10 +92,10 @@ TEST_F(Tune, TheFastestSoundWayWinsAndIsOnDisk) {
       library.exact = false;
       return std::vector{way("", 8, 1), way("slow", 12, 1), way("wrong", 0, 2), failing, way("fast", 4, 1), library};
     };
-    EXPECT_EQ(detail::tuned_choice(runtime, "test", "class", stream, ways), "library");
+    EXPECT_EQ(choose("class", ways), "library");
     ASSERT_TRUE(fs::exists(path("tuning.json")));
     const int before = ran;
-    EXPECT_EQ(detail::tuned_choice(runtime, "test", "class", stream, ways), "library");
+    EXPECT_EQ(choose("class", ways), "library");
     EXPECT_EQ(ran, before) << "what is known is not measured again";
     tune::clear();
     tune::load(path("tuning.json"));
@@ -102,16 +103,16 @@ TEST_F(Tune, TheFastestSoundWayWinsAndIsOnDisk) {
     EXPECT_EQ(tune::entries()[0].choice, "library");
     EXPECT_LT(tune::entries()[0].seconds, tune::entries()[0].untuned_seconds);
     // The op's own choice, where nothing is clearly faster.
-    EXPECT_EQ(detail::tuned_choice(runtime, "test", "other", stream, [&] { return std::vector{way("", 2, 1), way("equal", 2, 1)}; }), "");
+    EXPECT_EQ(choose("other", [&] { return std::vector{way("", 2, 1), way("a hundredth less", 1.98, 1)}; }), "");
     EXPECT_EQ(tune::entries().size(), 2u);
     // Never while capturing.
     Graph graph;
     graph.capture_begin(stream);
-    EXPECT_EQ(detail::tuned_choice(runtime, "test", "captured", stream, ways), "");
+    EXPECT_EQ(choose("captured", ways), "");
     graph.capture_end();
     EXPECT_EQ(tune::entries().size(), 2u);
     detail::SettingsOverride off(settings("0"));
-    EXPECT_EQ(detail::tuned_choice(runtime, "test", "not asked for", stream, ways), "");
+    EXPECT_EQ(choose("not asked for", ways), "");
     EXPECT_EQ(tune::entries().size(), 2u);
   }
 }
