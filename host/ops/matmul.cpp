@@ -135,6 +135,11 @@ std::string fits_tiles(const DeviceTraits& traits, const MatmulProblem& p) {
   return computes(traits, p);
 }
 
+std::string chooses_tiles(const DeviceTraits& traits, const MatmulProblem& p) {
+  if (std::string why = refuses_long_loops(traits); !why.empty()) return why;
+  return elementwise_tuning(traits).local == 1 ? "a group is a thread" : fits_tiles(traits, p);
+}
+
 constexpr std::array<Implementation<MatmulProblem>, 4> kImplementations{{
     {"matmul_dot",
      [](const DeviceTraits& t, const MatmulProblem& p) {
@@ -147,11 +152,7 @@ constexpr std::array<Implementation<MatmulProblem>, 4> kImplementations{{
        if (std::string why = refuses_long_loops(t); !why.empty()) return why;
        return fits_panels(t, p);
      }},
-    {"matmul_tiles",
-     [](const DeviceTraits& t, const MatmulProblem& p) {
-       if (std::string why = refuses_long_loops(t); !why.empty()) return why;
-       return elementwise_tuning(t).local == 1 ? std::string("a group is a thread") : fits_tiles(t, p);
-     }},
+    {"matmul_tiles", chooses_tiles},
     {"matmul_items", computes},
 }};
 
@@ -166,7 +167,7 @@ constexpr std::array<Implementation<MatmulProblem>, 6> kForced{{
 }};
 
 /// With a 2:4 matrix on the left.
-constexpr std::array<Implementation<MatmulProblem>, 3> kSparse{{
+constexpr std::array<Implementation<MatmulProblem>, 4> kSparse{{
     {"matmul_sparse_rows",
      [](const DeviceTraits& t, const MatmulProblem& p) {
        if (p.vectors != 0) return std::string("it is for few columns");
@@ -179,12 +180,14 @@ constexpr std::array<Implementation<MatmulProblem>, 3> kSparse{{
        if (std::string why = refuses_long_loops(t); !why.empty()) return why;
        return fits_panels(t, p);
      }},
+    {"matmul_sparse_tiles", chooses_tiles},
     {"matmul_sparse_items", computes},
 }};
-constexpr std::array<Implementation<MatmulProblem>, 3> kSparseForced{{
+constexpr std::array<Implementation<MatmulProblem>, 4> kSparseForced{{
     {"matmul_sparse_rows",
      [](const DeviceTraits& t, const MatmulProblem& p) { return p.vectors != 0 ? std::string("it is for few columns") : fits_panels(t, p); }},
     {"matmul_sparse_panels", fits_panels},
+    {"matmul_sparse_tiles", fits_tiles},
     {"matmul_sparse_items", computes},
 }};
 
@@ -203,7 +206,7 @@ std::string fits_clblast(const DeviceTraits& traits, const MatmulProblem& p) {
 }
 
 std::string_view matmul_entry(const DeviceTraits& traits, const MatmulProblem& p, std::string_view forced) {
-  if (p.left != MatmulProblem::Left::dense) return choose<MatmulProblem>(forced.empty() ? kSparse : kSparseForced, traits, p, forced, kOp).name;
+  if (p.left >= MatmulProblem::Left::sparse) return choose<MatmulProblem>(forced.empty() ? kSparse : kSparseForced, traits, p, forced, kOp).name;
   auto list = forced.empty() ? std::span<const Implementation<MatmulProblem>>(kImplementations) : std::span<const Implementation<MatmulProblem>>(kForced);
   return choose<MatmulProblem>(list, traits, p, forced, kOp).name;
 }
@@ -228,8 +231,8 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   if (p.part == Part::rows) plan.entry = "matmul_dot_rows";
   if (p.part == Part::pack) plan.entry = dot ? "matmul_dot_pack" : "matmul_pack";
   if (p.part == Part::product && dot) plan.entry = "matmul_panels";
-  const bool tiles = plan.entry == "matmul_tiles", items = tiles || plan.entry == "matmul_items" || plan.entry == "matmul_sparse_items", integer = is_byte(p.a),
-             complex = is_complex(p.a);
+  const bool tiles = plan.entry == "matmul_tiles" || plan.entry == "matmul_sparse_tiles",
+             items = tiles || plan.entry == "matmul_items" || plan.entry == "matmul_sparse_items", integer = is_byte(p.a), complex = is_complex(p.a);
   if (items) plan.tuning.width = 1;
   set_lanes(plan, traits, computed == DType::f64 || p.wide, 1 + p.input_count + p.position_count, true, 4);
   auto stored = [&](DType d) { return d == DType::c64 ? DType::f32 : d == DType::c128 ? DType::f64 : d; };
@@ -252,7 +255,8 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
     d.set("TOKENS", p.rows);
     return plan;
   }
-  if (p.left != MatmulProblem::Left::dense) d.set("TURNED", p.left == MatmulProblem::Left::sparse_turned);
+  if (p.left >= MatmulProblem::Left::sparse) d.set("TURNED", p.left == MatmulProblem::Left::sparse_turned);
+  if (p.left == MatmulProblem::Left::checked) d.set("CHECKED", 1);
   d.set("B_AT", static_cast<int>(p.place)).set("ROWS", p.rows);
   d.set("B_BYTES", bits(as_it_lies ? stored(p.b) : number) / 8);
   d.set("BLOCK_VECTORS", kMatmulBlockVectors).set("HELD_TILES", kMatmulHeldTiles);

@@ -16,9 +16,10 @@ enum class MatmulPlace : std::uint8_t { packed, direct, inside };
 
 /// What selection of matmul looks at; also the key of its cached plans.
 struct MatmulProblem {
-  std::uint64_t function = 0;                                                           ///< the epilogue's
-  std::int32_t tile_items = 64;                                                         ///< of a group of matmul_tiles: a square's number
-  enum class Left : std::uint32_t { dense, sparse, sparse_turned } left = Left::dense;  ///< turned: the result's rows lie side by side
+  std::uint64_t function = 0;    ///< the epilogue's
+  std::int32_t tile_items = 64;  ///< of a group of matmul_tiles: a square's number
+  /// turned: the result's rows lie side by side; checked: one operand is a 2:4 matrix with its zeros.
+  enum class Left : std::uint32_t { dense, checked, sparse, sparse_turned } left = Left::dense;
   DType a = DType::f32, b = DType::f32, output = DType::f32;
   std::array<DType, kMatmulInputs> inputs{};
   std::uint8_t input_count = 0, position_count = 0;

@@ -8,6 +8,7 @@
 #include "ops/traced.hpp"
 #include "runtime/storage.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace clutch::inline v0 {
@@ -132,40 +133,55 @@ bool cutlass_words(DType d, std::int64_t m, std::int64_t k, const char* op) {
 
 }  // namespace
 
-SparsePacking sparse_packing(SemiStructured::State& state, DType computed, std::int64_t rows, std::int64_t block, std::int64_t panel_bytes,
-                             const Stream& stream) {
-  std::lock_guard lock(state.mutex);
-  for (const SparsePacking& p : state.packings)
-    if (p.computed == computed && p.rows == rows && p.block == block && p.panel_bytes == panel_bytes) {
-      const bool elsewhere = !(p.stream == stream) && !stream.is_capturing();
-      if (elsewhere && p.stream.is_capturing()) continue;  // what it records cannot be waited for
-      if (elsewhere) {
-        Event made;
-        made.record(p.stream);
-        stream.wait(made);
-      }
+namespace {
+
+/// For products that read two numbers of each four.
+void pack_numbers(const SemiStructured::State& state, SparsePacking& p, const Stream& stream) {
+  const auto& [kind, computed, rows, block, panel_bytes] = p.form;
+  const bool codes = kind == SparseForm::Kind::codes;
+  const std::int64_t m = state.sizes[0], k = state.sizes[1], tiles = (m + rows - 1) / rows, blocks = (k + block - 1) / block,
+                     groups = std::max<std::int64_t>(tiles * blocks * block / 4, 1);
+  p.numbers = empty({groups * 2 * rows}, {.dtype = codes ? state.values.dtype() : computed, .device = stream.device()}, stream);
+  p.places = empty({groups * (codes ? 2 : rows)}, {.dtype = DType::i32, .device = stream.device()}, stream);
+  const BuiltPlan& plan = plan_of(state.values.storage()->runtime(), {.dtype = state.values.dtype(),
+                                                                      .part = Sparse24Part::pack,
+                                                                      .computed = computed,
+                                                                      .rows = static_cast<std::uint8_t>(rows),
+                                                                      .panel_bytes = static_cast<std::uint16_t>(panel_bytes)});
+  Encoder encoder(stream, "sparse::matmul");
+  encoder.output(p.numbers, "numbers").output(p.places, "places").input(state.values, "values").input(state.metadata, "metadata");
+  encoder.value(u(m)).value(u(k)).value(u(block / 4));
+  encoder.dispatch(plan.kernel, item_geometry(u(tiles * blocks), plan.tuning.local));
+}
+
+}  // namespace
+
+SparsePacking sparse_packing(const std::shared_ptr<SemiStructured::State>& state, const SparseForm& form, const Stream& stream) {
+  std::lock_guard lock(state->mutex);
+  for (SparsePacking& p : state->packings) {
+    if (!(p.form == form)) continue;
+    if (std::find(p.ready.begin(), p.ready.end(), stream) != p.ready.end()) return p;
+    const Stream& made = p.ready.front();
+    if (made.is_capturing()) continue;  // what it records cannot be waited for
+    if (stream.is_capturing()) {
+      made.synchronize();  // replays wait for nothing
       return p;
     }
-  const std::int64_t m = state.sizes[0], k = state.sizes[1], tiles = (m + rows - 1) / rows, blocks = (k + block - 1) / block,
-                     groups = tiles * blocks * block / 4;
-  SparsePacking p{.computed = computed, .rows = rows, .block = block, .panel_bytes = panel_bytes, .numbers = {}, .places = {}, .stream = stream};
-  p.numbers =
-      empty({std::max<std::int64_t>(groups, 1) * 2 * rows}, {.dtype = panel_bytes == 0 ? state.values.dtype() : computed, .device = stream.device()}, stream);
-  p.places = empty({std::max<std::int64_t>(groups, 1) * (panel_bytes == 0 ? 2 : rows)}, {.dtype = DType::i32, .device = stream.device()}, stream);
-  Runtime& runtime = state.values.storage()->runtime();
-  const BuiltPlan& plan = plan_of(runtime, {.dtype = state.values.dtype(),
-                                            .part = Sparse24Part::pack,
-                                            .computed = computed,
-                                            .rows = static_cast<std::uint8_t>(rows),
-                                            .panel_bytes = static_cast<std::uint16_t>(panel_bytes)});
-  {
-    Encoder encoder(stream, "sparse::matmul");
-    encoder.output(p.numbers, "numbers").output(p.places, "places").input(state.values, "values").input(state.metadata, "metadata");
-    encoder.value(u(m)).value(u(k)).value(u(block / 4));
-    encoder.dispatch(plan.kernel, item_geometry(u(tiles * blocks), plan.tuning.local));
+    Event event;
+    event.record(made);
+    stream.wait(event);
+    p.ready.push_back(stream);
+    return p;
   }
-  if (stream.is_capturing()) return p;
-  state.packings.push_back(p);
+  SparsePacking p{.form = form, .ready = {stream}};
+  using Kind = SparseForm::Kind;
+  if (form.kind == Kind::dense || form.kind == Kind::transposed) {
+    p.numbers = sparse::decompress(SemiStructured(state), stream);
+    if (form.kind == Kind::transposed) p.transposed = linalg::PackedMatrix(p.numbers.mT(), stream), p.numbers = {};
+  } else {
+    pack_numbers(*state, p, stream);
+  }
+  if (!stream.is_capturing()) state->packings.push_back(p);
   return p;
 }
 

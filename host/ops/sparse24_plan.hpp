@@ -9,19 +9,35 @@
 
 namespace clutch::inline v0 {
 
-/// How kernels read the matrix: tiles of `rows`, for panels whose rows have so many bytes, by blocks of `block` along k.
-struct SparsePacking {
+namespace detail {
+
+/// How kernels read the matrix.
+struct SparseForm {
+  enum class Kind : std::uint8_t {
+    panels,      ///< tiles of `rows`, by blocks of `block` along k, for panels of a dense operand whose rows have `panel_bytes` bytes
+    codes,       ///< numbers as they are stored, `rows` side by side, and two bits for each, for kernels that select
+    dense,       ///< with its zeros
+    transposed,  ///< its transpose, with zeros, as a PackedMatrix
+  } kind = Kind::panels;
   DType computed = DType::f32;
-  std::int64_t rows = 3, block = 64, panel_bytes = 512;  ///< panel_bytes 0: codes, for kernels that select
-  Tensor numbers, places;
-  Stream stream;  ///< where it was made
+  std::int64_t rows = 0, block = 0, panel_bytes = 0;
+
+  friend bool operator==(const SparseForm&, const SparseForm&) = default;
 };
+struct SparsePacking {
+  SparseForm form;
+  Tensor numbers = {}, places = {};
+  linalg::PackedMatrix transposed = {};
+  std::vector<Stream> ready = {};  ///< where it was made, then what has waited for that
+};
+
+}  // namespace detail
 
 struct sparse::SemiStructured::State {
   Dims sizes;
   Tensor values, metadata, info;
   std::mutex mutex = {};
-  std::vector<SparsePacking> packings = {};
+  std::vector<detail::SparsePacking> packings = {};
 };
 
 namespace detail {
@@ -36,16 +52,15 @@ struct Sparse24Problem {
   bool mask = false;
   DType computed = DType::f32;  ///< of packing
   std::uint8_t rows = 0;
-  std::uint16_t panel_bytes = 0;
+  std::uint16_t panel_bytes = 0;  ///< 0: codes
 };
 
 /// Pure. Errors: not_supported.
 KernelPlan select(const DeviceTraits& traits, const Sparse24Problem& problem);
 
-/// The packing for such tiles (panel_bytes 0: numbers as they are stored and codes), made on the stream if there is none; what other streams made it waits for.
-/// In captures it is made at each replay.
-SparsePacking sparse_packing(sparse::SemiStructured::State& state, DType computed, std::int64_t rows, std::int64_t block, std::int64_t panel_bytes,
-                             const Stream& stream);
+/// The packing of that form, made on the stream if there is none; what other streams made it waits for, a capture at once. What is made in a capture is
+/// made at each replay, and not kept.
+SparsePacking sparse_packing(const std::shared_ptr<sparse::SemiStructured::State>& state, const SparseForm& form, const Stream& stream);
 
 }  // namespace detail
 }  // namespace clutch::inline v0

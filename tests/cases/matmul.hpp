@@ -153,6 +153,7 @@ struct MatmulCase {
       all.push_back(problem("matmul_sparse_items", dtype, dtype, {.m = 7, .n = 13, .k = 11, .b_turned = true, .alpha = 0.5, .beta = 2}, seed + 12, dtype));
       all.push_back(problem("matmul_sparse_panels", dtype, dtype, {.m = 110, .n = 140, .k = 150, .epilogue = true}, seed + 13, dtype));
       all.push_back(problem("matmul_sparse_panels", dtype, dtype, {.m = 15, .n = 70, .k = 37, .b_turned = true, .alpha = 0.5, .beta = 2}, seed + 14, dtype));
+      all.push_back(problem("matmul_sparse_tiles", dtype, dtype, {.m = 70, .n = 67, .k = 34, .b_turned = true, .alpha = 0.5, .beta = 2}, seed + 16, dtype));
       all.push_back(problem("matmul_sparse_rows", dtype, dtype, {.m = 37, .n = 3, .k = 22, .b_turned = true, .alpha = 0.5, .beta = 2}, seed + 15, dtype));
     }
     for (DType dtype : {DType::f32, DType::f64})
@@ -194,13 +195,17 @@ struct MatmulCase {
       {"matmul_sparse_rows", Edit::stride, "(long)(4 * g) * b_k", "(long)(2 * g) * b_k"},
       {"matmul_sparse_rows", Edit::offset, "min(first + t, n - 1) * b_n", "min(first, n - 1) * b_n"},
       {"matmul_sparse_rows", Edit::arithmetic, "HAS_BIT(codes[s], 1) ? high : low", "HAS_BIT(codes[s], 1) ? low : high"},
+      {"matmul_sparse_tiles", Edit::tail, "(uint)s & 3;", "(uint)s & 2;"},
+      {"matmul_sparse_tiles", Edit::stride, "r * ((row_groups + 1) / 2) + s / 8", "r * (row_groups / 2) + s / 8"},
+      {"matmul_sparse_tiles", Edit::offset, "LEFT_NAMES, of, top + r, at + s, k)", "LEFT_NAMES, of, r, at + s, k)"},
+      {"matmul_sparse_tiles", Edit::arithmetic, "2 * pair + (place != first)", "2 * pair + (place == first)"},
       {"matmul_lanes", Edit::tail, "l < count; ++l)\n        for", "l + 1 < count; ++l)\n        for"},
       {"matmul_lanes", Edit::stride, "from + min(l, count - 1) * apart + e);", "from + min(l, count - 1) * apart + e / 2);"},
       {"matmul_lanes", Edit::offset, "a + first * a_batch", "a"},
       {"matmul_lanes", Edit::arithmetic, "FMA(x[row * k + l], y[l * n + at[j]], sum[j])", "FMA(x[row * k + l], y[l * n + at[j]], x[l])"},
       {"matmul_tiles", Edit::tail, "int length = (int)min((ulong)TILE_K, k - step * TILE_K)", "int length = (int)min((ulong)TILE_K, k - step * TILE_K - 1)"},
-      {"matmul_tiles", Edit::stride, "(long)(top + r) * a_row + (long)(at + s) * a_k;", "(long)(top + r) * a_row + (long)(at + s / 2) * a_k;"},
-      {"matmul_tiles", Edit::offset, "a += a_offset, b += b_offset", "b += b_offset"},
+      {"matmul_tiles", Edit::stride, "(long)r * a_row + (long)s * a_k);", "(long)r * a_row + (long)(s / 2) * a_k);"},
+      {"matmul_tiles", Edit::offset, "LEFT_NAMES, of, top + r, at + s, k)", "LEFT_NAMES, of, r, at + s, k)"},
       {"matmul_tiles", Edit::arithmetic, "ADD_PRODUCT(x[i], y[j], sum[i][j])", "ADD_PRODUCT(x[i], y[j], x[i])"},
       {"matmul_dot_rows", Edit::tail, "4 * w + byte < k ?", "4 * w + byte + 1 < k ?"},
       {"matmul_dot_rows", Edit::stride, "(long)(4 * w + byte) * a_k", "(long)(4 * w) * a_k"},

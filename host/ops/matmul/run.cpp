@@ -176,7 +176,7 @@ struct Product {
   std::vector<Tensor> inputs;   // as traced
   std::vector<Dims> positions;  // strides of those that the function reads
   std::string_view entry;
-  bool complex, is_packed, sparse, dot = false, panels = false, by_rows = false;
+  bool complex, is_packed, sparse, dot = false, panels = false, by_rows = false, by_tiles = false;
   Tensor a;                       // as the kernel reads it
   Tensor converted;               // b in the compute type, where that is read
   std::vector<Strided> operands;  // out, a, b, inputs
@@ -194,8 +194,8 @@ struct Product {
         inputs(as_traced(c.inputs, s)),
         complex(is_complex(c.a.dtype())),
         is_packed(c.b->packed() && c.b->packed()->state()->panels.defined()),
-        sparse(c.sparse != nullptr) {
-    if (sparse) p.left = MatmulProblem::Left::sparse;
+        sparse(c.sparse && !c.decompressed) {
+    if (c.sparse) p.left = sparse ? MatmulProblem::Left::sparse : MatmulProblem::Left::checked;
   }
 
   const Tensor& b() const { return converted.defined() ? converted : memory_of(*c.b); }
@@ -252,6 +252,7 @@ void Product::choose_entry() {
   if (is_packed && is_byte(p.a)) c.options.implementation = c.b->packed()->state()->words ? "matmul_dot" : "matmul_panels";
   entry = matmul_entry(traits, p, c.options.implementation);
   if (entry == "matmul_tiles" && c.options.implementation.empty() && library_is_faster(c, p, stream)) entry = kClblast;
+  by_tiles = entry == "matmul_tiles" || entry == "matmul_sparse_tiles";
   by_rows = entry == "matmul_sparse_rows", dot = entry == "matmul_dot", panels = dot || entry == "matmul_panels" || entry == "matmul_sparse_panels";
 }
 
@@ -337,7 +338,7 @@ void Product::turn_results() {
 const BuiltPlan& Product::plan() {
   const BuiltPlan* plan = &matmul_plan(c, p);
   // A group has as many items as its kernel was made for: fewer where the driver takes no more.
-  if (plan->entry == "matmul_tiles" && plan->tuning.local < kMatmulTileItems)
+  if (by_tiles && plan->tuning.local < kMatmulTileItems)
     for (const int items : {16, 4, 1}) {
       p.tile_items = items;
       plan = &matmul_plan(c, p);
@@ -357,6 +358,7 @@ void Product::launch() {
   auto plan_of_part = [&](MatmulProblem::Part of) {
     MatmulProblem q = p;
     q.part = of;
+    if (!sparse) q.left = MatmulProblem::Left::dense;
     return &matmul_plan(c, q);
   };
   const BuiltPlan* pack = packs ? plan_of_part(MatmulProblem::Part::pack) : nullptr;
@@ -364,9 +366,13 @@ void Product::launch() {
 
   SparsePacking left;
   if (by_rows)
-    left = sparse_packing(*c.sparse, matmul_compute(p), lanes(), (std::max<std::int64_t>(k, 1) + 3) / 4 * 4, 0, stream);
+    left = sparse_packing(
+        c.sparse, {.kind = SparseForm::Kind::codes, .computed = matmul_compute(p), .rows = lanes(), .block = (std::max<std::int64_t>(k, 1) + 3) / 4 * 4},
+        stream);
   else if (sparse && panels)
-    left = sparse_packing(*c.sparse, matmul_compute(p), tiling.rows, tiling.block, shape.width * bits(matmul_compute(p)) / 8, stream);
+    left = sparse_packing(c.sparse,
+                          {.computed = matmul_compute(p), .rows = tiling.rows, .block = tiling.block, .panel_bytes = shape.width * bits(matmul_compute(p)) / 8},
+                          stream);
 
   Encoder encoder(stream, kMatmul);
   Tensor packed, words;
@@ -392,6 +398,7 @@ void Product::launch() {
       encoder.input(panels || by_rows ? left.numbers : c.sparse->values, "a").input(panels || by_rows ? left.places : c.sparse->metadata).input(c.sparse->info);
     else
       encoder.input(dot ? words : a_part, "a");
+    if (c.decompressed) encoder.input(c.sparse->info);
     encoder.input(packs ? packed : b_part, "b");
     encoder.value(u(rows)).value(u(columns)).value(u(panels ? length : k)).value(u(batch));
     const std::int64_t scale = panels ? parts() : 1;
@@ -425,7 +432,7 @@ void Product::launch() {
         items = batch * ((columns + p.rows - 1) / p.rows) * ((rows + lanes() - 1) / lanes());
       }
       // A group for each tile.
-      if (main.entry == "matmul_tiles")
+      if (by_tiles)
         items = batch * ((rows + kMatmulTile - 1) / kMatmulTile) * ((columns + kMatmulTile - 1) / kMatmulTile) * static_cast<std::int64_t>(main.tuning.local);
     }
     number(encoder, c.options.alpha, "alpha"), number(encoder, c.options.beta, "beta");

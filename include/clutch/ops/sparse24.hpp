@@ -90,7 +90,7 @@ CLUTCH_API CutlassLayout to_cutlass(const SemiStructured& s, const Stream& strea
 CLUTCH_API SemiStructured from_cutlass(const CutlassLayout& layout, const Stream& stream = {});
 
 /// alpha w b for w (m, k) and b (*, k, n): (*, m, n). As linalg::matmul of decompress(w), with its dtypes, options and epilogues; where b is finite, with
-/// its bits. Numbers of b that meet no value of w do not count: NaN and Inf among them have no effect.
+/// its bits. NaN and Inf of b that meet no value of w have no effect where a kernel skips them, and make NaN where it has zeros in their places (on GPUs).
 /// Errors: as linalg::matmul.
 CLUTCH_API Tensor matmul(const SemiStructured& w, const Tensor& b, const linalg::MatmulOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor matmul(const SemiStructured& w, const Tensor& b, const ExprFunction& f, std::span<const Tensor> inputs,
