@@ -2,6 +2,7 @@
 #include <clutch/event.hpp>
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/fill.hpp>
+#include <clutch/ops/reduce.hpp>
 #include <clutch/ops/sparse24.hpp>
 
 #include "ops/sparse24_plan.hpp"
@@ -201,6 +202,41 @@ Tensor apply_mask(const Tensor& w, const Tensor& mask, const Stream& stream) {
   if (mask.defined() && mask.dtype() != DType::boolean)
     throw Error(ErrorCode::invalid_dtype, "sparse::apply_mask", fmt::format("a mask of {}", name(mask.dtype())));
   return map([](Expr x, Expr kept) { return select(kept, x, cast(0.0f, x.dtype())); }, {w, mask}, {.dtypes = {w.dtype()}}, stream);
+}
+
+namespace {
+/// The numbers of an (m, k) matrix by bytes of a bitmask: (m / 8, k / 8, two rows of tiles, two tiles, two bytes, two rows, four bits).
+Tensor by_tiles(const Tensor& mask) {
+  const std::int64_t m = mask.sizes()[0], k = mask.sizes()[1];
+  return mask.as_strided({m / 8, k / 8, 2, 2, 2, 2, 4}, {8 * k, 8, 4 * k, 4, 2 * k, k, 1});
+}
+Tensor bits_of_byte(const Stream& stream) { return from_host(std::vector<std::int32_t>{1, 2, 4, 8, 16, 32, 64, 128}, {2, 4}, stream.device(), stream); }
+}  // namespace
+
+Tensor to_bitmask(const Tensor& mask, const Stream& given) {
+  constexpr const char* kOp = "sparse::to_bitmask";
+  const Tensor* all[] = {&mask};
+  Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
+  if (mask.dtype() != DType::boolean) throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("a mask of {}", name(mask.dtype())));
+  if (mask.rank() != 2 || mask.sizes()[0] % 8 != 0 || mask.sizes()[1] % 8 != 0)
+    throw Error(ErrorCode::invalid_shape, kOp, fmt::format("a mask of {}", to_string(mask.sizes())));
+  const Tensor bytes = reduce(
+      Reduce::sum, [](Expr kept, Expr bit) { return select(kept, bit, 0); }, {by_tiles(mask.contiguous(stream)), bits_of_byte(stream)}, {.dims = {-2, -1}},
+      stream);
+  return bytes.to(DType::u8, {}, stream).reshape({mask.sizes()[0] / 8, mask.sizes()[1] / 8, 8});
+}
+Tensor from_bitmask(const Tensor& bits, const Stream& given) {
+  constexpr const char* kOp = "sparse::from_bitmask";
+  const Tensor* all[] = {&bits};
+  Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
+  if (bits.dtype() != DType::u8) throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("bits of {}", name(bits.dtype())));
+  if (bits.rank() != 3 || bits.sizes()[2] != 8) throw Error(ErrorCode::invalid_shape, kOp, fmt::format("bits of {}", to_string(bits.sizes())));
+  const std::int64_t m = bits.sizes()[0], k = bits.sizes()[1];
+  Tensor mask = empty({8 * m, 8 * k}, {.dtype = DType::boolean, .device = stream.device()}, stream);
+  map_out(
+      by_tiles(mask), [](Expr byte, Expr bit) { return (cast(byte, DType::i32) & bit) != 0; },
+      {bits.contiguous(stream).reshape({m, k, 2, 2, 2, 1, 1}), bits_of_byte(stream)}, {}, stream);
+  return mask;
 }
 
 SemiStructured compress(const Tensor& w, const CompressOptions& options, const Stream& given) {

@@ -247,6 +247,56 @@ TEST(Sparse24, ProductsHaveTheDenseBits) {
 }
 
 /// The dense layer's gradients, whichever way x's is computed; the weight's where it holds values.
+TEST(Sparse24, BitmasksAreInPyTorchsOrder) {
+  CLUTCH_EACH_DEVICE(device) {
+    const std::int64_t m = 24, k = 40;
+    Tensor mask = sparse::mask_2_4(randn({m, k}, {.device = device, .seed = 6}), {.rule = PruneRule::tile_magnitudes});
+    const std::vector<std::uint8_t> kept = mask.to_bytes(), bits = sparse::to_bitmask(mask).to_host<std::uint8_t>();
+    ASSERT_EQ(bits.size(), kept.size() / 8);
+    for (std::int64_t r = 0; r < m; ++r)
+      for (std::int64_t c = 0; c < k; ++c) {
+        const std::int64_t tile = r % 8 / 4 * 2 + c % 8 / 4, bit = r % 4 * 4 + c % 4;
+        const std::uint8_t byte = bits[static_cast<std::size_t>(((r / 8 * (k / 8) + c / 8) * 4 + tile) * 2 + bit / 8)];
+        ASSERT_EQ(byte >> (bit % 8) & 1, kept[static_cast<std::size_t>(r * k + c)]) << r << " " << c;
+      }
+    EXPECT_EQ(sparse::from_bitmask(sparse::to_bitmask(mask)).to_bytes(), kept);
+    EXPECT_EQ(sparse::from_bitmask(sparse::to_bitmask(mask.mT())).to_bytes(), mask.mT().contiguous().to_bytes());
+    EXPECT_EQ(sparse::to_bitmask(mask.slice(0, 0, 0)).sizes(), (Dims{0, 5, 8}));
+    EXPECT_EQ(code_of([&] { sparse::to_bitmask(mask.slice(0, 0, 12)); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { sparse::to_bitmask(mask.to(DType::u8)); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { sparse::from_bitmask(mask); }), ErrorCode::invalid_dtype);
+  }
+}
+
+/// f8 with scales of rows and columns, to every result dtype; i8 through a lambda.
+TEST(Sparse24, ScaledProductsAreTheDenseOnes) {
+  CLUTCH_EACH_DEVICE(device) {
+    const RandomOptions f32{.device = device, .seed = 4};
+    Tensor w = sparse::prune_2_4(randn({37, 90}, f32).to(DType::f8e4m3fn)), b = randn({90, 21}, f32).to(DType::f8e4m3fn), bias = randn({37, 1}, f32);
+    Tensor rows = rand({37, 1}, f32), columns = rand({1, 21}, f32), one = full({}, 0.75f, {.device = device});
+    const sparse::SemiStructured s = sparse::compress(w);
+    struct Case {
+      DType dtype;
+      Tensor of_w, bias;
+    };
+    for (const Case& c : {Case{DType::f32, rows, {}}, Case{DType::bf16, one, bias}, Case{DType::f16, rows, bias}}) {
+      Tensor want = linalg::scaled_matmul(w, b, c.of_w, columns, {.bias = c.bias, .dtype = c.dtype});
+      EXPECT_EQ(sparse::scaled_matmul(s, b, c.of_w, columns, {.bias = c.bias, .dtype = c.dtype}).to_bytes(), want.to_bytes()) << name(c.dtype);
+      Tensor across = c.bias.defined() ? c.bias.mT() : Tensor(), of_rows = c.of_w.rank() == 2 ? c.of_w.mT() : c.of_w;
+      Tensor turned = sparse::scaled_matmul_transposed(b.mT(), s, columns.mT(), of_rows, {.bias = across, .dtype = c.dtype});
+      EXPECT_EQ(turned.mT().contiguous().to_bytes(), want.to_bytes()) << name(c.dtype);
+    }
+    EXPECT_EQ(code_of([&] { sparse::scaled_matmul(s, b, rows.to(DType::bf16), one); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { sparse::scaled_matmul(s, b, rows, one, {.dtype = DType::f64}); }), ErrorCode::invalid_dtype);
+    Tensor bytes = whole_2_4({20, 64}, DType::i8, device, 5), others = whole({64, 30}, DType::i8, device, 6), scale = rand({20, 1}, f32);
+    const sparse::SemiStructured of_bytes = sparse::compress(bytes);
+    auto f = [](Expr x, Expr by) { return cast(x, DType::f32) * by; };
+    EXPECT_EQ(sparse::matmul(of_bytes, others, f, {scale}).to_bytes(), linalg::matmul(bytes, others, f, {scale}).to_bytes());
+    Tensor across = scale.mT();
+    EXPECT_EQ(sparse::matmul_transposed(others.mT(), of_bytes, f, {across}).mT().contiguous().to_bytes(), linalg::matmul(bytes, others, f, {scale}).to_bytes());
+  }
+}
+
 TEST(Sparse24, GradientsAreTheDenseOnes) {
   CLUTCH_EACH_DEVICE(device) {
     for (Activation activation : {Activation::none, Activation::gelu}) {

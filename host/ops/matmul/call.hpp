@@ -69,6 +69,10 @@ void check_matmul_inputs(const MatmulCall& call);
 Tensor linear_by(const Tensor& x, DType of_weight, std::int64_t out, const Tensor& bias, const linalg::LinearOptions& options, const char* op,
                  const std::function<Tensor(const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs)>& product);
 
+/// The product of that dtype, by `multiply`, times both scales, plus a bias. Errors: as linalg::scaled_matmul().
+Tensor scaled_by(DType product, const Tensor& scale_a, const Tensor& scale_b, const linalg::ScaledMatmulOptions& options, const char* op,
+                 const std::function<Tensor(const ExprFunction&, std::span<const Tensor>, const linalg::MatmulOptions&)>& multiply);
+
 /// Of a linear layer's result, its gradient for x w^T, and the bias's where there is one; for activations the product in that dtype is made again.
 Tensor linear_sums_backward(const Tensor& grad, DType dtype, const Tensor& bias, const linalg::LinearOptions& options,
                             const std::function<Tensor(DType)>& product_again, Tensor* of_bias, const Stream& stream);

@@ -53,6 +53,21 @@ void check_weight(const Tensor& weight) {
 
 }  // namespace linalg
 
+Tensor detail::scaled_by(DType product, const Tensor& scale_a, const Tensor& scale_b, const linalg::ScaledMatmulOptions& options, const char* op,
+                         const std::function<Tensor(const ExprFunction&, std::span<const Tensor>, const linalg::MatmulOptions&)>& multiply) {
+  for (const Tensor* s : {&scale_a, &scale_b})
+    if (!s->defined() || s->dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, op, "scales are f32");
+  if (options.dtype != DType::f32 && options.dtype != DType::f16 && options.dtype != DType::bf16)
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("a result of {}: f32, f16 or bf16", name(options.dtype)));
+  std::vector<Tensor> inputs{scale_a, scale_b};
+  if (!options.bias.defined())
+    return multiply(trace([](Expr x, Expr a, Expr b) { return x * (a * b); }, std::array{product, DType::f32, DType::f32}), inputs, {.dtype = options.dtype});
+  inputs.push_back(options.bias);
+  const ExprFunction f = trace([](Expr x, Expr a, Expr b, Expr bias) { return fma(x, a * b, cast(bias, DType::f32)); },
+                               std::array{product, DType::f32, DType::f32, traced_dtypes(std::span(&options.bias, 1))[0]});
+  return multiply(f, inputs, {.dtype = options.dtype});
+}
+
 Tensor detail::linear_sums_backward(const Tensor& grad, DType dtype, const Tensor& bias, const linalg::LinearOptions& options,
                                     const std::function<Tensor(DType)>& product_again, Tensor* of_bias, const Stream& stream) {
   if (options.activation == Activation::none) {
@@ -131,17 +146,9 @@ LinearGradients linear_backward(const Tensor& grad, const Tensor& x, const Tenso
 
 Tensor scaled_matmul(const Tensor& a, const MatrixOperand& b, const Tensor& scale_a, const Tensor& scale_b, const ScaledMatmulOptions& options,
                      const Stream& stream) {
-  const char* op = "linalg::scaled_matmul";
-  for (const Tensor* s : {&scale_a, &scale_b})
-    if (!s->defined() || s->dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, op, "scales are f32");
-  if (options.dtype != DType::f32 && options.dtype != DType::f16 && options.dtype != DType::bf16)
-    throw Error(ErrorCode::invalid_dtype, op, fmt::format("a result of {}: f32, f16 or bf16", name(options.dtype)));
-  const MatmulOptions plain{.dtype = options.dtype};
-  if (!options.bias.defined())
-    return matmul(
-        a, b, [](Expr x, Expr sa, Expr sb) { return x * (sa * sb); }, {scale_a, scale_b}, plain, stream);
-  return matmul(
-      a, b, [](Expr x, Expr sa, Expr sb, Expr bias) { return fma(x, sa * sb, cast(bias, DType::f32)); }, {scale_a, scale_b, options.bias}, plain, stream);
+  return clutch::detail::scaled_by(
+      product_dtype(a.dtype(), clutch::detail::matrix_dtype(b)), scale_a, scale_b, options, "linalg::scaled_matmul",
+      [&](const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& plain) { return matmul(a, b, f, inputs, plain, stream); });
 }
 
 Tensor quantized_matmul(const Tensor& a, const Quantization& of_a, const Tensor& b, const Quantization& of_b, const QuantizedMatmulOptions& options,

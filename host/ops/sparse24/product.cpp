@@ -118,6 +118,19 @@ void matmul_transposed_out(const Tensor& out, const Tensor& a, const SemiStructu
   run(c, w, true, detail::resolve_stream(stream, *c.runtime, kOp));
 }
 
+Tensor scaled_matmul(const SemiStructured& w, const Tensor& b, const Tensor& scale_w, const Tensor& scale_b, const linalg::ScaledMatmulOptions& options,
+                     const Stream& stream) {
+  return detail::scaled_by(
+      linalg::product_dtype(w.dtype(), b.dtype()), scale_w, scale_b, options, "sparse::scaled_matmul",
+      [&](const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& plain) { return matmul(w, b, f, inputs, plain, stream); });
+}
+Tensor scaled_matmul_transposed(const Tensor& a, const SemiStructured& w, const Tensor& scale_a, const Tensor& scale_w,
+                                const linalg::ScaledMatmulOptions& options, const Stream& stream) {
+  return detail::scaled_by(
+      linalg::product_dtype(a.dtype(), w.dtype()), scale_a, scale_w, options, "sparse::scaled_matmul_transposed",
+      [&](const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& plain) { return matmul_transposed(a, w, f, inputs, plain, stream); });
+}
+
 Tensor linear(const Tensor& x, const SemiStructured& w, const Tensor& bias, const linalg::LinearOptions& options, const Stream& stream) {
   const std::int64_t out = w.sizes()[0];
   return detail::linear_by(x, w.dtype(), out, bias, options, "sparse::linear", [&](const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs) {

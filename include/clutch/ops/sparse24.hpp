@@ -34,6 +34,11 @@ CLUTCH_API Tensor prune_2_4(const Tensor& w, const PruneOptions& options = {}, c
 CLUTCH_API Tensor mask_2_4(const Tensor& w, const PruneOptions& options = {}, const Stream& stream = {});
 /// w where the mask is set, zero elsewhere, also where w is NaN: pruning again as training goes on.
 CLUTCH_API Tensor apply_mask(const Tensor& w, const Tensor& mask, const Stream& stream = {});
+/// A mask's bits in PyTorch's order, u8 (m / 8, k / 8, 8): of each 8 x 8 numbers four tiles of 4 x 4, two bytes each, their bits row after row, the first one
+/// lowest. Errors: invalid_dtype unless boolean; invalid_shape unless 8 divides m and k.
+/// Source: the compressed_swizzled_bitmask of torch.sparse.SparseSemiStructuredTensor.
+CLUTCH_API Tensor to_bitmask(const Tensor& mask, const Stream& stream = {});
+CLUTCH_API Tensor from_bitmask(const Tensor& bits, const Stream& stream = {});
 /// One boolean, on the device: whether w is 2:4. Stream: never waits.
 CLUTCH_API Tensor is_2_4(const Tensor& w, const Stream& stream = {});
 /// Waits. Errors: invalid_argument naming the first group of four that has more than two.
@@ -103,6 +108,26 @@ CLUTCH_API Tensor matmul_transposed(const Tensor& a, const SemiStructured& w, co
                                     const linalg::MatmulOptions& options = {}, const Stream& stream = {});
 CLUTCH_API void matmul_transposed_out(const Tensor& out, const Tensor& a, const SemiStructured& w, const ExprFunction& f, std::span<const Tensor> inputs,
                                       const linalg::MatmulOptions& options = {}, const Stream& stream = {});
+
+/// Either for a lambda, traced at each call: matmul(w, b, [](Expr x, Expr bias) { return relu(x + bias); }, {bias}).
+template <class F, std::size_t kInputs>
+requires clutch::detail::kIsLambda<F> Tensor matmul(const SemiStructured& w, const Tensor& b, F&& f, const Tensor (&inputs)[kInputs],
+                                                    const linalg::MatmulOptions& options = {}, const Stream& stream = {}) {
+  return matmul(w, b, clutch::detail::trace_epilogue<kInputs>(f, w.values(), b, inputs), std::span<const Tensor>(inputs), options, stream);
+}
+template <class F, std::size_t kInputs>
+requires clutch::detail::kIsLambda<F> Tensor matmul_transposed(const Tensor& a, const SemiStructured& w, F&& f, const Tensor (&inputs)[kInputs],
+                                                               const linalg::MatmulOptions& options = {}, const Stream& stream = {}) {
+  return matmul_transposed(a, w, clutch::detail::trace_epilogue<kInputs>(f, a, w.values(), inputs), std::span<const Tensor>(inputs), options, stream);
+}
+
+/// (w scale_w) (b scale_b) + bias for f8 operands (others may come, too), as linalg::scaled_matmul: scales are f32, one, or one for each row of w (m, 1) and
+/// each column of b (*, 1, n). Source: torch._scaled_mm of PyTorch 2.12 with a sparse operand, which takes one scale each and no bias.
+CLUTCH_API Tensor scaled_matmul(const SemiStructured& w, const Tensor& b, const Tensor& scale_w, const Tensor& scale_b,
+                                const linalg::ScaledMatmulOptions& options = {}, const Stream& stream = {});
+/// (a scale_a) (w scale_w)^T + bias: scales one each, or (*, m, 1) for the rows of a and (1, n) for those of w.
+CLUTCH_API Tensor scaled_matmul_transposed(const Tensor& a, const SemiStructured& w, const Tensor& scale_a, const Tensor& scale_w,
+                                           const linalg::ScaledMatmulOptions& options = {}, const Stream& stream = {});
 
 /// activation(x w^T + bias): w (out, in), bias (out) or undefined. One launch. Source: torch.nn.functional.linear with a sparse weight.
 CLUTCH_API Tensor linear(const Tensor& x, const SemiStructured& w, const Tensor& bias = {}, const linalg::LinearOptions& options = {},
