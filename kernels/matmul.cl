@@ -112,6 +112,12 @@ static inline VI dot_of_bytes(VI a, VI b, VI sum) {
 #define PLUS(beta, before, sum) FMA((SUM)(beta), before, sum)
 #endif
 
+#if defined(CLUTCH_HAS_STREAMING) && WIDTH > 4 && !defined(GROUPED)
+#define FETCH_LINE(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)
+#else
+#define FETCH_LINE(p)
+#endif
+
 #include "matmul/results.clh"
 
 #if !defined(CLUTCH_ENTRY_matmul_items) && !defined(CLUTCH_ENTRY_matmul_sparse_items) && !DOT

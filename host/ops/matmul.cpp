@@ -252,7 +252,7 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   d.set("VECTORS", p.vectors).set("PACK_ROWS", kMatmulPackRows);
   if (p.part != Part::product) return plan;
   if (plan.entry == "matmul_sparse_rows") {
-    d.set("TOKENS", p.rows);
+    d.set("TOKENS", p.rows).set("A_BYTES", bits(p.a) / 8);
     return plan;
   }
   if (p.left >= MatmulProblem::Left::sparse) d.set("TURNED", p.left == MatmulProblem::Left::sparse_turned);

@@ -45,8 +45,9 @@ inline constexpr std::int64_t kMatmulLaneNumbers = 256;
 inline constexpr std::int64_t kMatmulTile = 64;
 /// Items of a group that has one, where the driver takes so many: each has 8 x 8 sums.
 inline constexpr int kMatmulTileItems = 64;
-/// Most columns of a product with a 2:4 matrix that matmul_sparse_rows takes; for it `vectors` is 0 and `rows` how many it takes at a time.
-inline constexpr std::int64_t kMatmulFewTokens = 4;
+/// Most columns of a product with a 2:4 matrix that matmul_sparse_rows takes, where vectors have 16 lanes; for it `vectors` is 0 and `rows` how many it takes
+/// at a time.
+inline constexpr std::int64_t kMatmulFewTokens = 16;
 /// Rows of a panel that an item packs.
 inline constexpr std::int64_t kMatmulPackRows = 64;
 

@@ -244,11 +244,14 @@ bool Product::note_function() {
   return true;
 }
 
+/// Most columns for matmul_sparse_rows: where it can permute, and where it has to select.
+std::int64_t most_tokens(const DeviceTraits& traits, const MatmulProblem& p) { return panel_lanes(traits, p) == 16 ? kMatmulFewTokens : kMatmulFewTokens / 4; }
+
 void Product::choose_entry() {
   if (is_byte(p.a) && !sparse) p.dots = dot_products(*c.runtime);
   // Few columns, by a kernel that reads the fewest bytes.
   const std::int64_t few = c.sizes[c.sizes.rank() - 1];
-  if (sparse && few <= kMatmulFewTokens) p.vectors = 0, p.rows = few > 2 ? 4 : static_cast<std::uint8_t>(few);
+  if (sparse && few <= most_tokens(traits, p)) p.vectors = 0, p.rows = few > 8 ? 16 : few > 4 ? 8 : few > 2 ? 4 : static_cast<std::uint8_t>(few);
   if (is_packed && is_byte(p.a)) c.options.implementation = c.b->packed()->state()->words ? "matmul_dot" : "matmul_panels";
   entry = matmul_entry(traits, p, c.options.implementation);
   if (entry == "matmul_tiles" && c.options.implementation.empty() && library_is_faster(c, p, stream)) entry = kClblast;
@@ -261,7 +264,8 @@ void Product::lay_out() {
   const Dims& sizes = c.sizes;
   a = c.a;
   if (panels && !sparse && !dot && !complex && a.dtype() != matmul_compute(p)) a = a.to(matmul_compute(p), {}, stream);
-  if (by_rows && p.b != matmul_compute(p)) converted = b().to(matmul_compute(p), {}, stream);
+  if (by_rows && (p.b != matmul_compute(p) || b().strides()[b().rank() - 2] != 1))
+    converted = b().mT().to(matmul_compute(p), {}, stream).contiguous(stream).mT();
   if (complex && a.strides()[a.rank() - 1] != 1 && a.sizes()[a.rank() - 1] > 1) a = a.contiguous(stream);
   if (is_packed && !panels) throw Error(ErrorCode::not_supported, kMatmul, fmt::format("{} takes no PackedMatrix", entry));
   rows = sizes[sizes.rank() - 2], n = sizes[sizes.rank() - 1], k = a.sizes()[a.rank() - 1];
