@@ -422,7 +422,10 @@ void Product::launch() {
       std::int64_t rows_each = std::min<std::int64_t>(tiles, tiling.tiles), panels_each = tiling.place == MatmulPlace::inside || sparse ? 1 : 4;
       while (rows_each * panels_each > kMatmulHeldTiles) rows_each = (rows_each + 1) / 2;
       auto count = [&] { return batch * ((tiles + rows_each - 1) / rows_each) * ((shape.across + panels_each - 1) / panels_each); };
-      while (count() < 8 * traits.compute_units && (rows_each > 1 || panels_each > 1)) panels_each > 1 ? panels_each /= 2 : rows_each = (rows_each + 1) / 2;
+      // What is turned is stored by vectors along the rows: whole ones.
+      const std::int64_t least = turned ? lanes() : 1;
+      while (count() < 8 * traits.compute_units && (rows_each > least || panels_each > 1))
+        panels_each > 1 ? panels_each /= 2 : rows_each = std::max(least, (rows_each + 1) / 2);
       encoder.value(dot && flips ? -128 : 0)
           .value(u(tiling.block))
           .value(u(rows_each * tiling.rows))
