@@ -104,13 +104,13 @@ Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
 /// Tiles of a 2:4 matrix: wide ones, as a row of b is loaded for each number that meets it.
 Tiling sparse_tiling_of(std::int64_t m, std::int64_t n, std::int64_t lanes) {
   Tiling t;
-  if (n > 4 * lanes)
+  if (n > 4 * lanes && m > 6 * kMatmulHeldTiles)
     t.rows = 3, t.vectors = 8, t.block = 64, t.tiles = m >= 1536 ? 64 : 32;
   else if (n > lanes)
-    t.rows = 6, t.vectors = 4, t.block = 128;
+    t.rows = 6, t.vectors = 4, t.block = 128, t.tiles = kMatmulHeldTiles;
   else
     t.rows = 16, t.vectors = 1, t.block = 256;
-  t.place = (m + t.rows - 1) / t.rows <= kMatmulHeldTiles / 2 ? MatmulPlace::inside : MatmulPlace::packed;
+  t.place = (m + t.rows - 1) / t.rows <= kMatmulHeldTiles ? MatmulPlace::inside : MatmulPlace::packed;
   return t;
 }
 
@@ -424,8 +424,8 @@ void Product::launch() {
       auto count = [&] { return batch * ((tiles + rows_each - 1) / rows_each) * ((shape.across + panels_each - 1) / panels_each); };
       // What is turned is stored by vectors along the rows: whole ones.
       const std::int64_t least = turned ? lanes() : 1;
-      while (count() < 8 * traits.compute_units && (rows_each > least || panels_each > 1))
-        panels_each > 1 ? panels_each /= 2 : rows_each = std::max(least, (rows_each + 1) / 2);
+      const std::int64_t wanted = (sparse && tiling.place == MatmulPlace::inside ? 2 : 8) * traits.compute_units;
+      while (count() < wanted && (rows_each > least || panels_each > 1)) panels_each > 1 ? panels_each /= 2 : rows_each = std::max(least, (rows_each + 1) / 2);
       encoder.value(dot && flips ? -128 : 0)
           .value(u(tiling.block))
           .value(u(rows_each * tiling.rows))
