@@ -4,9 +4,9 @@
 // or (MASK) ones for what is kept. sparse24_compress: the two of each group, their places as four bits, first one low; `info` the least number of a group
 // that has more. sparse24_decompress: the way back. sparse24_pack: the order that matmul_sparse_panels reads, in its compute type.
 // Ownership: an item takes CHUNK groups of a row, sparse24_tiles a tile, sparse24_pack a tile of ROWS rows of a block along k.
-// Needs: T (an unsigned type of the numbers' size), K (int, or long for 64 bits), MAGNITUDE (mask of a number's bits but its sign), LARGEST (of those
-// that are numbers), BYTES (of a number), IS_INTEGER (i8), RULE and MASK (of pruning), A_NAME, ACC, ROWS, PANEL_BYTES and CODES (of sparse24_pack), and what
-// dtype.clh needs.
+// Needs: CHUNK (even), T (an unsigned type of the numbers' size), K (int, or long for 64 bits), MAGNITUDE (mask of a number's bits but its sign), LARGEST (of
+// those that are numbers), BYTES (of a number), IS_INTEGER (i8), RULE and MASK (of pruning), A_NAME, ACC, ROWS, PANEL_BYTES and CODES (of sparse24_pack), and
+// what dtype.clh needs.
 #include "common/dtype.clh"
 #include "common/f8.clh"
 #include "common/launch.clh"
@@ -14,15 +14,49 @@
 #if !defined(T) || !defined(K) || !defined(MAGNITUDE) || !defined(LARGEST) || !defined(IS_INTEGER)
 #error "T, K, MAGNITUDE, LARGEST and IS_INTEGER are not defined"
 #endif
-#define CHUNK 64
 #define VALUES 1
 #define MAGNITUDES 2
 #define CAUSAL 3
 
-#if WIDTH == 16 && defined(CLUTCH_UNALIGNED) && !defined(WIDE)
+#if WIDTH == 16 && defined(CLUTCH_UNALIGNED) && !defined(WIDE) && BYTES
 #define TV CLUTCH_CONCAT(T, 16)
 #define CLUTCH_TO_TV CLUTCH_CONCAT(CLUTCH_CONCAT(convert_, T), 16)
 typedef TV some_numbers __attribute__((aligned(sizeof(T))));
+#endif
+
+#ifdef TV
+typedef uint16 some_words __attribute__((aligned(BYTES)));
+#ifdef __AVX512DQ__
+#define ANY_LANE(m) (__builtin_ia32_cvtd2mask512(m) != 0)  // any() becomes a test of every lane
+#else
+#define ANY_LANE(m) any(m)
+#endif
+// Sixteen groups, one in each lane: numbers x[e] of each. And back.
+#if BYTES == 1
+static inline void load_groups(uint16* x, __global const T* from) {
+  const uint16 words = *(__global const some_words*)from;
+#pragma unroll
+  for (int e = 0; e < 4; ++e) x[e] = words >> 8 * e & 255;
+}
+#define WORDS_OF(x0, x1, x2, x3) ((x0) | (x1) << 8 | (x2) << 16 | (x3) << 24)
+#elif BYTES == 2
+static inline void load_groups(uint16* x, __global const T* from) {
+  const uint16 a = *(__global const some_words*)from, b = *(__global const some_words*)(from + 32);
+  const uint16 low = (uint16)(a.even, b.even), high = (uint16)(a.odd, b.odd);
+  x[0] = low & 0xffff, x[1] = low >> 16, x[2] = high & 0xffff, x[3] = high >> 16;
+}
+#else
+static inline void load_groups(uint16* x, __global const T* from) {
+  const TV a = *(__global const some_numbers*)from, b = *(__global const some_numbers*)(from + 16), c = *(__global const some_numbers*)(from + 32),
+           d = *(__global const some_numbers*)(from + 48);
+  x[0] = (TV)(a.s048c, b.s048c, c.s048c, d.s048c), x[1] = (TV)(a.s159d, b.s159d, c.s159d, d.s159d);
+  x[2] = (TV)(a.s26ae, b.s26ae, c.s26ae, d.s26ae), x[3] = (TV)(a.s37bf, b.s37bf, c.s37bf, d.s37bf);
+}
+#endif
+#define ZIP(low, high) \
+  (uint16)(low.s0, high.s0, low.s1, high.s1, low.s2, high.s2, low.s3, high.s3, low.s4, high.s4, low.s5, high.s5, low.s6, high.s6, low.s7, high.s7)
+#define ZIP_HIGH(low, high) \
+  (uint16)(low.s8, high.s8, low.s9, high.s9, low.sa, high.sa, low.sb, high.sb, low.sc, high.sc, low.sd, high.sd, low.se, high.se, low.sf, high.sf)
 #endif
 
 // By magnitude, and NaN above all.
@@ -59,10 +93,55 @@ static inline uint kept_of(const K* key, ulong count) {
 
 #ifdef TV
 typedef uchar16 some_marks __attribute__((aligned(1)));
+typedef uint16 some_marks4 __attribute__((aligned(1)));
+#define WORDS_OF_MARKS(x0, x1, x2, x3) ((x0) | (x1) << 8 | (x2) << 16 | (x3) << 24)
+#ifdef CLUTCH_HAS_STREAMING
+#define STORE_WORDS(x, p, streaming)                         \
+  {                                                          \
+    if (streaming && (ulong)(p) % 64 == 0)                   \
+      __builtin_nontemporal_store(x, (__global uint16*)(p)); \
+    else                                                     \
+      *(__global some_words*)(p) = x;                        \
+  }
+#else
+#define STORE_WORDS(x, p, streaming) *(__global some_words*)(p) = x
+#endif
 #if defined(CLUTCH_HAS_STREAMING) && BYTES == 4
 #define STREAM(x, p) __builtin_nontemporal_store(x, (__global TV*)(p))
 #elif defined(CLUTCH_HAS_STREAMING) && BYTES == 2
 #define STREAM(x, p) __builtin_nontemporal_store(as_uint8(x), (__global uint8*)(p))
+#endif
+#if BYTES < 4
+// Sixteen groups at once: of two numbers the later one goes before the other where it is larger.
+static inline void keep_groups(__global uchar* to, __global const T* from, uint streaming) {
+  uint16 x[4];
+  int16 key[4];
+  load_groups(x, from);
+#pragma unroll
+  for (int e = 0; e < 4; ++e)
+#if IS_INTEGER
+  {
+    const int16 value = as_int16(x[e] << 24) >> 24, negative = value >> 31;
+    key[e] = (value ^ negative) - negative;  // abs() of vectors is slow on PoCL
+  }
+#else
+    key[e] = min(as_int16(x[e] & (uint)MAGNITUDE), (int16)(LARGEST + 1));
+#endif
+  const int16 b01 = key[1] > key[0], b02 = key[2] > key[0], b03 = key[3] > key[0], b12 = key[2] > key[1], b13 = key[3] > key[1], b23 = key[3] > key[2];
+  const uint16 k0 = as_uint16(b01 + b02 + b03 > -2), k1 = as_uint16(b12 + b13 - b01 > -1), k2 = as_uint16(b23 - b02 - b12 > 0),
+               k3 = as_uint16(-b03 - b13 - b23 > 1);
+#if MASK
+  *(__global some_marks4*)to = WORDS_OF_MARKS(k0 & 1, k1 & 1, k2 & 1, k3 & 1);
+#elif BYTES == 1
+  const uint16 kept = WORDS_OF(x[0] & k0, x[1] & k1, x[2] & k2, x[3] & k3);
+  STORE_WORDS(kept, to, streaming);
+#else
+  const uint16 low = (x[0] & k0) | (x[1] & k1) << 16, high = (x[2] & k2) | (x[3] & k3) << 16;
+  const uint16 first = ZIP(low, high), last = ZIP_HIGH(low, high);
+  STORE_WORDS(first, to, streaming);
+  STORE_WORDS(last, to + 64, streaming);
+#endif
+}
 #endif
 #define BEATS(other, mask) ((other > key) | ((other == key) & (mask)))
 // Four groups at once: lanes see the three others of their group, of which some stand before them.
@@ -87,6 +166,10 @@ static inline void sparse24_groups_body(CLUTCH_ID_PARAMS, __global uchar* out, _
     __global const T* from = w + (long)row * w_row;
     ulong at = first;
 #ifdef TV
+#if BYTES < 4
+    if (w_k == 1)
+      for (; at + 64 <= end; at += 64) keep_groups(out + (row * k + at) * (MASK ? 1 : BYTES), from + at, streaming);
+#endif
     if (w_k == 1)
       for (; at + 16 <= end; at += 16) {
         const TV x = *(__global const some_numbers*)(from + at);
@@ -180,21 +263,25 @@ __kernel void sparse24_tiles(CLUTCH_PREDICATE __global uchar* out, ulong out_off
 #ifdef TV
 // Sixteen groups at once, one in each lane. Whether all are 2:4.
 static inline int compress_lanes(__global T* values, __global uchar* codes, __global const T* from) {
-  const TV a = *(__global const some_numbers*)from, b = *(__global const some_numbers*)(from + 16), c = *(__global const some_numbers*)(from + 32),
-           d = *(__global const some_numbers*)(from + 48);
-  const uint16 x0 = convert_uint16((TV)(a.s048c, b.s048c, c.s048c, d.s048c)), x1 = convert_uint16((TV)(a.s159d, b.s159d, c.s159d, d.s159d)),
-               x2 = convert_uint16((TV)(a.s26ae, b.s26ae, c.s26ae, d.s26ae)), x3 = convert_uint16((TV)(a.s37bf, b.s37bf, c.s37bf, d.s37bf));
+  uint16 x[4];
+  load_groups(x, from);
+  const uint16 x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
   const int16 n0 = (x0 & (uint)MAGNITUDE) != 0, n1 = (x1 & (uint)MAGNITUDE) != 0, n2 = (x2 & (uint)MAGNITUDE) != 0, n3 = (x3 & (uint)MAGNITUDE) != 0;
   const int16 set = -(n0 + 2 * n1 + 4 * n2 + 8 * n3);
   const int16 code = ((set > 7 ? (int16)0x4DCE4DCE : (int16)0x498E498E) >> 4 * (set & 7)) & 15;
   const int16 first = code & 3, second = code >> 2;
   const uint16 v0 = first == 0 ? x0 : first == 1 ? x1 : x2, v1 = second == 1 ? x1 : second == 2 ? x2 : x3;
-  *(__global some_numbers*)values =
-      CLUTCH_TO_TV((uint16)(v0.s0, v1.s0, v0.s1, v1.s1, v0.s2, v1.s2, v0.s3, v1.s3, v0.s4, v1.s4, v0.s5, v1.s5, v0.s6, v1.s6, v0.s7, v1.s7));
-  *(__global some_numbers*)(values + 16) =
-      CLUTCH_TO_TV((uint16)(v0.s8, v1.s8, v0.s9, v1.s9, v0.sa, v1.sa, v0.sb, v1.sb, v0.sc, v1.sc, v0.sd, v1.sd, v0.se, v1.se, v0.sf, v1.sf));
+#if BYTES == 1
+  typedef ushort16 some_pairs __attribute__((aligned(1)));
+  *(__global some_pairs*)values = convert_ushort16(v0 | v1 << 8);
+#elif BYTES == 2
+  *(__global some_words*)values = v0 | v1 << 16;
+#else
+  *(__global some_numbers*)values = ZIP(v0, v1);
+  *(__global some_numbers*)(values + 16) = ZIP_HIGH(v0, v1);
+#endif
   vstore8(convert_uchar8(code.even | code.odd << 4), 0, codes);
-  return !any(n0 + n1 + n2 + n3 < -2);
+  return !ANY_LANE(n0 + n1 + n2 + n3 < -2);
 }
 #endif
 

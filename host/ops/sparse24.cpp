@@ -47,6 +47,10 @@ Runtime& check_matrix(const Tensor& w, const char* op) {
   return runtime;
 }
 
+std::int64_t groups_of(std::int64_t k) { return (k + 3) / 4; }
+/// Groups of a row that an item takes: neighbours' lie side by side where items share a memory transaction.
+std::int64_t chunk_of(const DeviceTraits& traits) { return row_tuning(traits).local == 1 ? 512 : 2; }
+
 }  // namespace
 
 // select ------------------------------------------------------------------------------------------------------------
@@ -65,6 +69,7 @@ KernelPlan select(const DeviceTraits& traits, const Sparse24Problem& p) {
   d.set_text("MAGNITUDE", fmt::format("0x{:x}{}", bits.magnitude, wide ? "ul" : ""))
       .set_text("LARGEST", fmt::format("0x{:x}{}", bits.largest, wide ? "l" : ""));
   d.set("BYTES", p.part == Sparse24Part::cutlass ? 0 : clutch::bits(p.dtype) / 8).set("IS_INTEGER", p.dtype == DType::i8);
+  d.set("CHUNK", chunk_of(traits));
   if (wide) d.set("WIDE", 1);
   if (p.part == Sparse24Part::groups || p.part == Sparse24Part::tiles) d.set("RULE", static_cast<int>(p.rule)).set("MASK", p.mask);
   if (p.part == Sparse24Part::pack) d.set("ROWS", p.rows).set("PANEL_BYTES", p.panel_bytes).set("CODES", p.panel_bytes == 0);
@@ -79,9 +84,7 @@ const BuiltPlan& plan_of(Runtime& runtime, const Sparse24Problem& p) {
   return runtime.plans().find<BuiltPlan>("sparse24", p, "", [&] { return build_plan(runtime, select(runtime.traits(), p)); });
 }
 std::uint64_t u(std::int64_t v) { return static_cast<std::uint64_t>(v); }
-std::int64_t groups_of(std::int64_t k) { return (k + 3) / 4; }
-/// An item takes 64 groups of a row.
-std::int64_t chunks_of(std::int64_t k) { return (groups_of(k) + 63) / 64; }
+std::int64_t chunks_of(std::int64_t k, const Runtime& runtime) { return (groups_of(k) + chunk_of(runtime.traits()) - 1) / chunk_of(runtime.traits()); }
 
 Tensor pruned(const Tensor& w, PruneRule rule, bool mask, const char* op, const Stream& given) {
   Runtime& runtime = check_matrix(w, op);
@@ -94,7 +97,7 @@ Tensor pruned(const Tensor& w, PruneRule rule, bool mask, const char* op, const 
   Encoder encoder(stream, op);
   encoder.output(out, "out").input(w, "w").value(u(m)).value(u(k)).value(w.strides()[0]).value(w.strides()[1]);
   if (!tiles) encoder.value(static_cast<std::uint32_t>(worth_streaming(runtime.traits(), 2 * w.nbytes())));
-  encoder.dispatch(plan.kernel, item_geometry(u(tiles ? groups_of(m) * groups_of(k) : m * chunks_of(k)), plan.tuning.local));
+  encoder.dispatch(plan.kernel, item_geometry(u(tiles ? groups_of(m) * groups_of(k) : m * chunks_of(k, runtime)), plan.tuning.local));
   note_plan(plan.text);
   return out;
 }
@@ -256,7 +259,7 @@ SemiStructured compress(const Tensor& w, const CompressOptions& options, const S
     Encoder encoder(stream, kOp);
     encoder.output(state->values, "values").output(state->metadata, "metadata").inout(state->info, "info").input(w, "w");
     encoder.value(detail::u(m)).value(detail::u(k)).value(w.strides()[0]).value(w.strides()[1]).value(static_cast<std::uint32_t>(options.strict));
-    encoder.dispatch(plan.kernel, detail::item_geometry(detail::u(m * detail::chunks_of(k)), plan.tuning.local));
+    encoder.dispatch(plan.kernel, detail::item_geometry(detail::u(m * detail::chunks_of(k, runtime)), plan.tuning.local));
     detail::note_plan(plan.text);
   }
   return SemiStructured(std::move(state));
@@ -309,7 +312,7 @@ Tensor decompress(const SemiStructured& s, const Stream& given) {
   const detail::BuiltPlan& plan = detail::plan_of(runtime, {.dtype = out.dtype(), .part = detail::Sparse24Part::decompress});
   Encoder encoder(stream, kOp);
   encoder.output(out, "out").input(state.values, "values").input(state.metadata, "metadata").value(detail::u(m)).value(detail::u(k));
-  encoder.dispatch(plan.kernel, detail::item_geometry(detail::u(m * detail::chunks_of(k)), plan.tuning.local));
+  encoder.dispatch(plan.kernel, detail::item_geometry(detail::u(m * detail::chunks_of(k, runtime)), plan.tuning.local));
   detail::note_plan(plan.text);
   return out;
 }

@@ -185,7 +185,7 @@ TEST(Sparse24, ProductsOfWholeNumbersAreExact) {
       for (std::int64_t m : {1, 3, 40, 200})
         for (std::int64_t n : {1, 7, 16, 33, 64, 65, 150})
           for (std::int64_t k : {1, 3, 30, 64, 130, 260}) {
-            if (smoke && (m + n + k) % (dtype == DType::f32 ? 5 : 23) != 0) continue;
+            if (smoke && (m + n + k) % (dtype == DType::f32 ? 5 : 37) != 0) continue;
             Tensor w = whole_2_4({m, k}, dtype, device, 1), b = whole({k, n}, dtype, device, 2), dense = sparse::decompress(sparse::compress(w));
             ASSERT_EQ(dense.to_bytes(), w.to_bytes());
             const linalg::MatmulOptions options{.dtype = dtype == DType::i8 ? DType::i32 : dtype == DType::f64 ? DType::f64 : DType::f32};
@@ -216,10 +216,12 @@ TEST(Sparse24, ProductsHaveTheDenseBits) {
       const sparse::SemiStructured s = sparse::compress(w);
       // (name; x; result)
       for (const Dims& of_x : {Dims{1, 203}, Dims{9, 203}, Dims{130, 203}, Dims{3, 5, 203}, Dims{203}}) {
+        if (dtype == DType::bf16 && of_x[0] != 9 && level() == "smoke") continue;
         Tensor x = random(of_x, 3);
         EXPECT_EQ(sparse::matmul_transposed(x, s).to_bytes(), linalg::matmul(x, w.mT()).to_bytes()) << to_string(of_x);
         for (Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::silu}) {
-          if (activation != Activation::relu && of_x[0] != 9) continue;
+          if (of_x[0] != 9 && (activation != Activation::relu || level() == "smoke")) continue;
+          if ((activation == Activation::none || activation == Activation::silu) && level() == "smoke") continue;
           EXPECT_EQ(sparse::linear(x, s, bias, {.activation = activation}).to_bytes(), linalg::linear(x, w, bias, {.activation = activation}).to_bytes())
               << to_string(of_x) << " activation " << static_cast<int>(activation);
         }
