@@ -18,6 +18,7 @@
 // Needs: A_NAME (a as it is stored), B_NAME (b as it is read), O_NAME (what beta reads), ACC (compute type), INTEGER, COMPLEX, DOT, expression.clh (of the
 // epilogue, whose operand 0 is what it reads as well as what it writes); for panels B_AT, ROWS, VECTORS, BLOCK_VECTORS (most of a block INSIDE), HELD_TILES
 // (most tiles of an item), PACK_ROWS; for tiles TILE_M, TILE_N, ITEMS_DOWN, ITEMS_ACROSS. May have: GROUPED (work-groups have several items), CHECKED.
+#define CLUTCH_PLACES_UNROLL _Pragma("unroll 1")  // edges alone: compilers take long over them
 #include "common/expr.clh"
 #include "common/f8.clh"
 #include "common/launch.clh"

@@ -191,7 +191,7 @@ struct MatmulCase {
       {"matmul_sparse_panels", Edit::stride, "from += 4 * PANEL * sizeof(ACC)", "from += 2 * PANEL * sizeof(ACC)"},
       {"matmul_sparse_panels", Edit::offset, "a + tile * 2 * ROWS", "a"},
       {"matmul_sparse_panels", Edit::arithmetic, "places[r] >> 16", "places[r] >> 15"},
-      {"matmul_sparse_rows", Edit::tail, "if (k % 4 != 0)", "if (k % 4 != 2)"},
+      {"matmul_sparse_rows", Edit::tail, "left > 1 ? b_k : 0", "left > 2 ? b_k : 0"},
       {"matmul_sparse_rows", Edit::stride, "(long)(4 * g) * b_k", "(long)(2 * g) * b_k"},
       {"matmul_sparse_rows", Edit::offset, "min(first + t, n - 1) * b_n", "min(first, n - 1) * b_n"},
       {"matmul_sparse_rows", Edit::arithmetic, "HAS_BIT(codes[s], 1) ? high : low", "HAS_BIT(codes[s], 1) ? low : high"},
