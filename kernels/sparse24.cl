@@ -3,7 +3,7 @@
 // sparse24_groups keeps the two of largest magnitude, sparse24_tiles what leaves each tile of 4 x 4 with two in each row and column; both give the numbers
 // or (MASK) ones for what is kept. sparse24_compress: the two of each group, their places as four bits, first one low; `info` the least number of a group
 // that has more. sparse24_decompress: the way back. sparse24_pack: the order that matmul_sparse_panels reads, in its compute type.
-// Ownership: an item takes CHUNK groups of a row, sparse24_tiles a tile, sparse24_pack a tile of ROWS rows of a block along k.
+// Ownership: an item takes CHUNK groups of a row, sparse24_tiles a tile, sparse24_pack a tile of ROWS rows of PACK_BLOCKS blocks along k.
 // Needs: CHUNK (even), T (an unsigned type of the numbers' size), K (int, or long for 64 bits), MAGNITUDE (mask of a number's bits but its sign), LARGEST (of
 // those that are numbers), BYTES (of a number), IS_INTEGER (i8), RULE and MASK (of pruning), A_NAME, ACC, ROWS, PANEL_BYTES and CODES (of sparse24_pack), and
 // what dtype.clh needs.
@@ -18,7 +18,7 @@
 #define MAGNITUDES 2
 #define CAUSAL 3
 
-#if WIDTH == 16 && defined(CLUTCH_UNALIGNED) && !defined(WIDE) && BYTES
+#if WIDTH == 16 && defined(CLUTCH_UNALIGNED) && !defined(WIDE) && BYTES && defined(__ENDIAN_LITTLE__)
 #define TV CLUTCH_CONCAT(T, 16)
 #define CLUTCH_TO_TV CLUTCH_CONCAT(CLUTCH_CONCAT(convert_, T), 16)
 typedef TV some_numbers __attribute__((aligned(sizeof(T))));
@@ -333,6 +333,15 @@ __kernel void sparse24_compress(CLUTCH_PREDICATE __global uchar* values, ulong v
 #endif
 
 #ifdef CLUTCH_ENTRY_sparse24_decompress
+// A group as one number.
+#if defined(__ENDIAN_LITTLE__) && BYTES == 1
+#define GROUP uint
+#elif defined(__ENDIAN_LITTLE__) && BYTES == 2
+#define GROUP ulong
+#endif
+#ifdef GROUP
+typedef GROUP some_group __attribute__((aligned(BYTES)));
+#endif
 static inline void sparse24_decompress_body(CLUTCH_ID_PARAMS, __global T* out, __global const T* values, __global const uchar* metadata, ulong m, ulong k) {
   const ulong row_groups = (k + 3) / 4, chunks = (row_groups + CHUNK - 1) / CHUNK;
   for (ulong i = group * lanes + lane; i < m * chunks; i += groups * lanes) {
@@ -342,9 +351,15 @@ static inline void sparse24_decompress_body(CLUTCH_ID_PARAMS, __global T* out, _
     __global const uchar* codes = metadata + row * ((row_groups + 1) / 2);
     for (ulong g = first; g < end; ++g) {
       const uint code = codes[g / 2] >> 4 * (g & 1) & 15;
-      T x[4] = {0, 0, 0, 0};
-      x[code & 3] = from[2 * g], x[code >> 2] = from[2 * g + 1];
-      for (ulong e = 0; e < 4 && 4 * g + e < k; ++e) to[4 * g + e] = x[e];
+      const uint first_at = code & 3, second_at = code >> 2;
+      const T one = from[2 * g], two = from[2 * g + 1];
+#ifdef GROUP
+      if (4 * g + 4 <= k) {
+        *(__global some_group*)(to + 4 * g) = (GROUP)one << 8 * BYTES * first_at | (GROUP)two << 8 * BYTES * second_at;
+        continue;
+      }
+#endif
+      for (uint e = 0; e < 4 && 4 * g + e < k; ++e) to[4 * g + e] = e == first_at ? one : e == second_at ? two : (T)0;
     }
   }
 }
@@ -360,14 +375,36 @@ __kernel void sparse24_decompress(CLUTCH_PREDICATE __global uchar* out, ulong ou
 // Block after block along k, in each tile after tile, in each group after group: the first number of each row, then the second, and bytes from a group's
 // first row of a panel to the two that they meet. What does not exist is zero and meets that first row. CODES: the numbers as they are stored, and two
 // words for each group: two bits of each row's first place, and of its second.
+#define PACK_BLOCKS 16  // whose pieces of a row lie side by side
 static inline void sparse24_pack_body(CLUTCH_ID_PARAMS, __global uchar* numbers, __global uint* places, __global const uchar* values,
                                       __global const uchar* metadata, ulong m, ulong k, ulong block_groups) {
   const ulong row_groups = (k + 3) / 4, blocks = (row_groups + block_groups - 1) / block_groups, tiles = (m + ROWS - 1) / ROWS;
-  for (ulong i = group * lanes + lane; i < blocks * tiles; i += groups * lanes) {
-    const ulong first = i / tiles * block_groups, top = i % tiles * ROWS;
-    for (ulong g = 0; g < block_groups; ++g) {
-      const ulong at = first + g, to = i * block_groups + g;
+  const ulong parts = (blocks + PACK_BLOCKS - 1) / PACK_BLOCKS;
+  for (ulong i = group * lanes + lane; i < parts * tiles; i += groups * lanes) {
+    const ulong top = i % tiles * ROWS, begin = i / tiles * PACK_BLOCKS * block_groups, end = min(begin + PACK_BLOCKS * block_groups, blocks * block_groups);
+    for (ulong at = begin; at < end; ++at) {
+      const ulong to = (at / block_groups * tiles + i % tiles) * block_groups + at % block_groups;
       uint codes[2] = {0, 0};
+      if (top + ROWS <= m && 4 * at + 4 <= k) {
+#pragma unroll
+        for (ulong r = 0; r < ROWS; ++r) {
+          const uint code = metadata[(top + r) * ((row_groups + 1) / 2) + at / 2] >> 4 * (at & 1) & 15;
+          const ulong from = (top + r) * 2 * row_groups + 2 * at, number = 2 * to * ROWS + r;
+#if CODES
+          ((__global T*)numbers)[number] = ((__global const T*)values)[from];
+          ((__global T*)numbers)[number + ROWS] = ((__global const T*)values)[from + 1];
+          codes[0] |= (code & 3) << 2 * r, codes[1] |= code >> 2 << 2 * r;
+#else
+          ((__global ACC*)numbers)[number] = (ACC)CLUTCH_CONCAT(load_, A_NAME)(values, (long)from);
+          ((__global ACC*)numbers)[number + ROWS] = (ACC)CLUTCH_CONCAT(load_, A_NAME)(values, (long)from + 1);
+          places[to * ROWS + r] = (code & 3) * PANEL_BYTES | (code >> 2) * PANEL_BYTES << 16;
+#endif
+        }
+#if CODES
+        places[2 * to] = codes[0], places[2 * to + 1] = codes[1];
+#endif
+        continue;
+      }
       for (ulong r = 0; r < ROWS; ++r) {
         const ulong row = top + r;
         uint place = 0;

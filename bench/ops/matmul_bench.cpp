@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/matmul.hpp"
+#include "harness/operands.hpp"
 #include "harness/rows.hpp"
 #include "peers/blas.hpp"
 #include "peers/eigen.hpp"
 #include "peers/torch.hpp"
 
 #include <clutch/clutch.hpp>
-
-#include <cstdlib>
 
 namespace clutch::bench {
 
@@ -21,13 +20,6 @@ struct Shape {
   std::int64_t m, n, k, batch;
   bool in_default, in_quick;
 };
-
-/// Numbers of any of the types; whole ones from -127 to 127.
-Tensor numbers(const Dims& sizes, DType dtype, const Device& device, std::uint64_t seed) {
-  if (is_floating(dtype)) return randn(sizes, {.dtype = dtype, .device = device, .seed = seed});
-  Tensor x = rand(sizes, {.device = device, .seed = seed});
-  return map([](Expr v) { return cast(floor(v * 255.0f) - 127.0f, DType::i8); }, x);
-}
 
 /// Some elements against their chains, bit for bit.
 std::string check(const Tensor& a, const Tensor& b, const Tensor& c, const Shape& s) {
@@ -65,11 +57,10 @@ Work work_of(const Device& device, DType dtype, const Shape& s, bool packed, boo
     stream.synchronize();
   };
   work.check = [=] { return check(a, b, c, s); };
-  // Where this device has been tuned, or is while it runs.
-  const char* tunes = std::getenv("CLUTCH_AUTOTUNE");
-  if (!packed && (!tune::entries().empty() || (tunes && std::string_view(tunes) == "1"))) {
+  if (!packed) {
     linalg::matmul_out(c, a, b);
-    if (last_plan().starts_with("matmul_panels"))
+    // Where this device has been tuned, or is now.
+    if (!tune::entries().empty() && last_plan().starts_with("matmul_panels"))
       work.peers.push_back({"untuned", [=](int reps) {
                               Stream stream = current_stream(device);
                               for (int i = 0; i < reps; ++i) linalg::matmul_out(c, a, b, {.implementation = "matmul_panels"}, stream);
@@ -86,13 +77,7 @@ Work work_of(const Device& device, DType dtype, const Shape& s, bool packed, boo
     return work;
   }
   if (dtype == DType::f32) {
-    auto host = [](std::int64_t count) {
-      auto v = std::make_shared<std::vector<float>>(static_cast<std::size_t>(count));
-      model::Random random(7);
-      for (float& x : *v) x = static_cast<float>(random.uniform(-1, 1));
-      return v;
-    };
-    auto ha = host(s.batch * s.m * s.k), hb = host(s.batch * s.k * s.n), hc = host(s.batch * s.m * s.n);
+    HostNumbers ha = host_numbers(s.batch * s.m * s.k), hb = host_numbers(s.batch * s.k * s.n), hc = host_numbers(s.batch * s.m * s.n);
     std::vector<Peer> peers{blas::gemm_f32(hc->data(), ha->data(), hb->data(), s.m, s.n, s.k, s.batch)};
     if (s.m * s.n * s.k <= 128 * 128 * 128)
       if (auto peer = eigen::gemm_f32(hc->data(), ha->data(), hb->data(), s.m, s.n, s.k, s.batch)) peers.push_back(*peer);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/matmul.hpp"
 #include "cases/sparse24.hpp"
+#include "harness/operands.hpp"
 #include "harness/rows.hpp"
 #include "peers/blas.hpp"
 #include "peers/torch.hpp"
@@ -19,11 +20,6 @@ struct Shape {
   std::int64_t tokens, out, in;
   bool in_default, in_quick;
 };
-
-Tensor numbers(const Dims& sizes, DType dtype, const Device& device, std::uint64_t seed) {
-  Tensor x = randn(sizes, {.device = device, .seed = seed});
-  return dtype == DType::i8 ? map([](Expr v) { return cast(v * 30.0f, DType::i8); }, x) : x.to(dtype);
-}
 
 /// x w^T with a 2:4 w, beside the dense product with w packed, and others' dense ones.
 Work work_of(const Device& device, DType dtype, const Shape& s) {
@@ -50,13 +46,7 @@ Work work_of(const Device& device, DType dtype, const Shape& s) {
     return y.to_bytes() == z.to_bytes() ? "" : "not the dense product's bits";
   };
   if (dtype == DType::f32) {
-    auto host = [](std::int64_t count) {
-      auto v = std::make_shared<std::vector<float>>(static_cast<std::size_t>(count));
-      model::Random random(7);
-      for (float& e : *v) e = static_cast<float>(random.uniform(-1, 1));
-      return v;
-    };
-    auto hx = host(s.tokens * s.in), hw = host(s.out * s.in), hy = host(s.tokens * s.out);
+    HostNumbers hx = host_numbers(s.tokens * s.in), hw = host_numbers(s.out * s.in), hy = host_numbers(s.tokens * s.out);
     const Peer peer = blas::gemm_f32(hy->data(), hx->data(), hw->data(), s.tokens, s.out, s.in, 1);
     work.peers.push_back({peer.name, [hx, hw, hy, run = peer.run](int reps) { run(reps); }});
   }
@@ -86,6 +76,28 @@ Work making_of(const Device& device, DType dtype, std::int64_t size, Kind kind) 
   return work;
 }
 
+/// A product with 128 columns whose weight is packed in it, beside one whose weight was.
+Work packing_of(const Device& device, DType dtype, std::int64_t size) {
+  Tensor x = numbers({128, size}, dtype, device, 1), w = sparse::prune_2_4(numbers({size, size}, dtype, device, 2));
+  const sparse::SemiStructured packed = sparse::compress(w);
+  auto run = [=](bool again) {
+    return [=](int reps) {
+      Stream stream = current_stream(device);
+      for (int i = 0; i < reps; ++i)
+        sparse::matmul_transposed(x, again ? sparse::SemiStructured(packed.values(), packed.metadata(), size) : packed, {}, stream);
+      stream.synchronize();
+    };
+  };
+  Work work;
+  work.run = run(true);
+  work.peers.push_back({"packed before", run(false)});
+  work.check = [=]() -> std::string {
+    const sparse::SemiStructured again(packed.values(), packed.metadata(), size);
+    return sparse::matmul_transposed(x, again).to_bytes() == linalg::matmul(x, w.mT()).to_bytes() ? "" : "not the dense product's bits";
+  };
+  return work;
+}
+
 }  // namespace
 
 void register_sparse24(Rows& rows) {
@@ -102,6 +114,9 @@ void register_sparse24(Rows& rows) {
                       .prepare = [=](const Device& device) { return work_of(device, dtype, s); }});
   for (DType dtype : {DType::f32, DType::bf16, DType::i8}) {
     const std::int64_t size = 4096;
+    rows.push_back({.name = fmt::format("sparse24_pack/{}/{}_{}", name(dtype), size, size),
+                    .flops = MatmulCase::flops(128, size, size),
+                    .prepare = [=](const Device& device) { return packing_of(device, dtype, size); }});
     const double bytes = static_cast<double>(size * size) * bits(dtype) / 8;
     auto add = [&](std::string_view what, double moved, Kind kind) {
       rows.push_back({.name = fmt::format("sparse24_{}/{}/{}_{}", what, name(dtype), size, size),

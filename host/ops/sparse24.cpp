@@ -139,6 +139,8 @@ bool cutlass_words(DType d, std::int64_t m, std::int64_t k, const char* op) {
 
 namespace {
 
+constexpr std::int64_t kPackBlocks = 16;  // PACK_BLOCKS of kernels/sparse24.cl
+
 /// For products that read two numbers of each four.
 void pack_numbers(const SemiStructured::State& state, SparsePacking& p, const Stream& stream) {
   const auto& [kind, computed, rows, block, panel_bytes] = p.form;
@@ -155,7 +157,7 @@ void pack_numbers(const SemiStructured::State& state, SparsePacking& p, const St
   Encoder encoder(stream, "sparse::matmul");
   encoder.output(p.numbers, "numbers").output(p.places, "places").input(state.values, "values").input(state.metadata, "metadata");
   encoder.value(u(m)).value(u(k)).value(u(block / 4));
-  encoder.dispatch(plan.kernel, item_geometry(u(tiles * blocks), plan.tuning.local));
+  encoder.dispatch(plan.kernel, item_geometry(u(tiles * ((blocks + kPackBlocks - 1) / kPackBlocks)), plan.tuning.local));
 }
 
 }  // namespace

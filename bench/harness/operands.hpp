@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What rows multiply, on devices and, for peers, on the host.
+#include <clutch/clutch.hpp>
+
+#include "support/host_model.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace clutch::bench {
+
+/// Numbers of any of the types; i8 from -127 to 127.
+inline Tensor numbers(const Dims& sizes, DType dtype, const Device& device, std::uint64_t seed) {
+  if (dtype != DType::i8) return randn(sizes, {.device = device, .seed = seed}).to(dtype);
+  Tensor x = rand(sizes, {.device = device, .seed = seed});
+  return map([](Expr v) { return cast(floor(v * 255.0f) - 127.0f, DType::i8); }, x);
+}
+
+using HostNumbers = std::shared_ptr<std::vector<float>>;
+/// From -1 to 1.
+inline HostNumbers host_numbers(std::int64_t count) {
+  auto v = std::make_shared<std::vector<float>>(static_cast<std::size_t>(count));
+  model::Random random(7);
+  for (float& x : *v) x = static_cast<float>(random.uniform(-1, 1));
+  return v;
+}
+
+}  // namespace clutch::bench
