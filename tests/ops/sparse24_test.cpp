@@ -207,6 +207,27 @@ TEST(Sparse24, ProductsOfWholeNumbersAreExact) {
   }
 }
 
+TEST(Sparse24, EverySizeUpTo40) {
+  const std::int64_t step = level() == "nightly" ? 1 : 13;
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor all_w = whole_2_4({40, 40}, DType::f32, device, 1), all_b = whole({40, 40}, DType::f32, device, 2);
+    for (std::int64_t m = 0; m <= 40; m += step)
+      for (std::int64_t k = 0; k <= 40; k += step) {
+        const Tensor w = all_w.slice(0, 0, m).slice(1, 0, k);
+        const sparse::SemiStructured s = sparse::compress(w, {.strict = true});
+        ASSERT_EQ(sparse::decompress(s).to_bytes(), w.contiguous().to_bytes());
+        // Columns of the product with all columns.
+        const Tensor whole_product = linalg::matmul(w, all_b.slice(0, 0, k), {.implementation = "matmul_items"});
+        for (std::int64_t n = 0; n <= 40; n += step) {
+          const Tensor b = all_b.slice(0, 0, k).slice(1, 0, n);
+          const std::vector<std::uint8_t> want = whole_product.slice(1, 0, n).contiguous().to_bytes();
+          ASSERT_EQ(sparse::matmul(s, b).to_bytes(), want) << m << " " << n << " " << k;
+          ASSERT_EQ(sparse::matmul_transposed(b.mT(), s).mT().contiguous().to_bytes(), want) << m << " " << n << " " << k << " on the right";
+        }
+      }
+  }
+}
+
 /// Any numbers: the bits of the dense product of the same matrix, with epilogues, batches, alpha and beta.
 TEST(Sparse24, ProductsHaveTheDenseBits) {
   CLUTCH_EACH_DEVICE(device) {

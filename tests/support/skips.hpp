@@ -26,6 +26,7 @@ inline constexpr Skip kSkips[] = {
     {"Scatter.", "fp64"},
     {"SavedGraphs.", "command buffers"},
     {"Segment.", "fp64"},
+    {"Sparse24.", "fp64"},
     {"Streams.", "device_timer"},
     {"Streams.", "second device"},
     {"Tensors.", "second device"},

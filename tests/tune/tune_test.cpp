@@ -147,5 +147,22 @@ TEST_F(Tune, MatmulIsTunedWithEqualBits) {
   }
 }
 
+TEST_F(Tune, SparseProductsAreTunedWithEqualBits) {
+  CLUTCH_EACH_DEVICE(device) {
+    tune::clear();
+    fs::remove(path("tuning.json"));
+    const sparse::SemiStructured w = sparse::compress(sparse::prune_2_4(randn({50, 72}, {.device = device, .seed = 1})));
+    Tensor x = randn({130, 72}, {.device = device, .seed = 2});
+    const std::vector<std::uint8_t> untuned = sparse::matmul_transposed(x, w).to_bytes();
+    if (!last_plan().starts_with("matmul_sparse_panels")) continue;  // it has one way elsewhere
+    detail::SettingsOverride on(settings("1"));
+    EXPECT_EQ(sparse::matmul_transposed(x, w).to_bytes(), untuned);
+    ASSERT_EQ(tune::entries().size(), 1u);
+    EXPECT_EQ(tune::entries()[0].op, "sparse::matmul");
+    EXPECT_EQ(sparse::matmul_transposed(x, w).to_bytes(), untuned);
+    EXPECT_EQ(tune::entries().size(), 1u);
+  }
+}
+
 }  // namespace
 }  // namespace clutch::testing

@@ -320,7 +320,7 @@ void Product::choose_tiling() {
   if (is_packed) tiling.vectors = b().sizes()[3] / lanes();
   if (c.tiling) {
     tiling = *c.tiling;
-  } else if (a_core_each() && !dot && !complex && !sparse && !is_packed && c.options.implementation.empty() && tuning_matters()) {
+  } else if (a_core_each() && !dot && !complex && !is_packed && c.options.implementation.empty() && tuning_matters()) {
     if (std::optional<Tiling> tuned = tuned_tiling(c, tiling, rows, batch, lanes(), unit_columns, stream)) tiling = *tuned;
     // A class holds shapes that the choice does not fit.
     if (tiling.place == MatmulPlace::direct && (!unit_columns || n % (tiling.vectors * lanes()) != 0)) tiling.place = MatmulPlace::inside;

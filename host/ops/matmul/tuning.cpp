@@ -22,8 +22,8 @@ std::optional<Tiling> Tiling::parse(const std::string& text) {
   if (std::sscanf(text.c_str(), "%7s %" SCNd64 "x%" SCNd64 " k%" SCNd64 " t%" SCNd64, place, &t.rows, &t.vectors, &t.block, &t.tiles) != 5) return std::nullopt;
   const std::string_view at = place;
   t.place = at == "direct" ? MatmulPlace::direct : at == "inside" ? MatmulPlace::inside : MatmulPlace::packed;
-  const bool fine = t.rows >= 1 && t.rows <= 16 && t.vectors >= 1 && t.vectors <= 16 && t.block >= 32 && t.block <= 512 && t.tiles >= 1 && t.tiles <= 32 &&
-                    t.rows * t.vectors <= 32;
+  const bool fine = t.rows >= 1 && t.rows <= 16 && t.vectors >= 1 && t.vectors <= 16 && t.block >= 32 && t.block <= 512 && t.tiles >= 1 &&
+                    t.tiles <= kMatmulHeldTiles && t.rows * t.vectors <= 32;
   return fine ? std::optional(t) : std::nullopt;
 }
 
@@ -58,7 +58,11 @@ TuneWay way_of(const MatmulCall& c, const std::string& choice, const std::option
   MatmulCall call = c;
   call.tiling = tiling, call.options.implementation = implementation, call.options.beta = 0;
   auto run = [call, stream]() mutable {
-    call.out = empty(call.sizes, {.dtype = call.output, .device = stream.device()}, stream);
+    // What is turned is stored across.
+    Dims sizes = call.sizes;
+    if (call.turned) std::swap(sizes[sizes.rank() - 1], sizes[sizes.rank() - 2]);
+    call.out = empty(sizes, {.dtype = call.output, .device = stream.device()}, stream);
+    if (call.turned) call.out = call.out.mT();
     run_matmul(call, stream);
     return call.out;
   };
@@ -78,34 +82,53 @@ bool library_is_faster(const MatmulCall& c, const MatmulProblem& p, const Stream
   return tuned_choice(*c.runtime, kMatmul, shape.to_string(), stream, ways) == kClblast;
 }
 
+namespace {
+/// Tilings of a dense matrix on the left, or a 2:4 one, that may be the fastest.
+std::vector<Tiling> tilings_of(bool sparse, std::int64_t rows, std::int64_t n, std::int64_t lanes, const ShapeClass& shape) {
+  std::vector<Tiling> all;
+  auto add = [&](const Tiling& t) {
+    if ((t.place == MatmulPlace::direct && n % (lanes * t.vectors) != 0) || (t.place == MatmulPlace::inside && t.block * t.vectors > kMatmulBlockVectors))
+      return;
+    all.push_back(t);
+  };
+  if (sparse) {
+    for (const Tiling& t :
+         {Tiling{.rows = 3, .vectors = 8, .block = 64}, Tiling{.rows = 4, .vectors = 6, .block = 96}, Tiling{.rows = 6, .vectors = 4, .block = 128}})
+      for (MatmulPlace place : {MatmulPlace::packed, MatmulPlace::inside})
+        for (std::int64_t tiles : {16, 32, 64}) add({.rows = t.rows, .vectors = t.vectors, .block = t.block, .tiles = tiles, .place = place});
+    return all;
+  }
+  std::vector<MatmulPlace> places{MatmulPlace::packed, MatmulPlace::inside};
+  if (shape.unit_columns && shape.whole) places.push_back(MatmulPlace::direct);
+  for (MatmulPlace place : places)
+    for (auto [down, vectors] : {std::pair<std::int64_t, std::int64_t>{6, 4}, {8, 3}})
+      for (std::int64_t block : {128, 256, 512})
+        for (std::int64_t tiles : {8, 16, 32})
+          if (rows > 48 || tiles <= 8) add({.rows = down, .vectors = vectors, .block = block, .tiles = tiles, .place = place});
+  return all;
+}
+}  // namespace
+
 std::optional<Tiling> tuned_tiling(const MatmulCall& c, const Tiling& own, std::int64_t rows, std::int64_t batch, std::int64_t lanes, bool unit_columns,
                                    const Stream& stream) {
   const std::int64_t n = c.sizes[c.sizes.rank() - 1], k = c.a.sizes()[c.a.rank() - 1];
   const ShapeClass shape = class_of(c, rows, n, k, batch, unit_columns, n % (kMatmulVectors * lanes) == 0);
+  const bool sparse = c.sparse && !c.decompressed;
+  const char* op = sparse ? "sparse::matmul" : kMatmul;
   auto find_out = [&] {
     auto ways = [&] {
       auto way = [&](const std::string& choice, const Tiling& tiling) { return way_of(c, choice, tiling, {}, true, stream); };
       std::vector<TuneWay> all{way("", own)};
-      std::vector<MatmulPlace> places{MatmulPlace::packed, MatmulPlace::inside};
-      if (shape.unit_columns && shape.whole) places.push_back(MatmulPlace::direct);
-      for (MatmulPlace place : places)
-        for (auto [down, vectors] : {std::pair<std::int64_t, std::int64_t>{6, 4}, {8, 3}})
-          for (std::int64_t block : {128, 256, 512})
-            for (std::int64_t tiles : {8, 16, 32}) {
-              const Tiling t{.rows = down, .vectors = vectors, .block = block, .tiles = tiles, .place = place};
-              if (t == own || (place == MatmulPlace::direct && n % (lanes * vectors) != 0) || (rows <= 48 && tiles > 8) ||
-                  (place == MatmulPlace::inside && block * vectors > kMatmulBlockVectors))
-                continue;
-              all.push_back(way(t.to_string(), t));
-            }
+      for (const Tiling& t : tilings_of(sparse, rows, n, lanes, shape))
+        if (!(t == own)) all.push_back(way(t.to_string(), t));
       return all;
     };
     TunedPlan plan;
-    plan.tiling = Tiling::parse(tuned_choice(*c.runtime, kMatmul, shape.to_string(), stream, ways));
+    plan.tiling = Tiling::parse(tuned_choice(*c.runtime, op, shape.to_string(), stream, ways));
     return plan;
   };
   if (stream.is_capturing()) return find_out().tiling;
-  return c.runtime->plans().find<TunedPlan>("matmul", shape, "tuned", find_out).tiling;
+  return c.runtime->plans().find<TunedPlan>(op, shape, "tuned", find_out).tiling;
 }
 
 }  // namespace clutch::inline v0::detail

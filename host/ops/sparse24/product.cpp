@@ -163,9 +163,7 @@ Tensor mask_of(const SemiStructured& w, const Stream& given) {
   const Tensor& values = given_one(w).values();
   Stream stream = detail::resolve_stream(given, values.storage()->runtime(), "sparse::mask_of");
   const Tensor ones = full(values.sizes(), 1, {.dtype = DType::i8, .device = stream.device()}, stream);
-  auto state = std::make_shared<SemiStructured::State>();
-  state->sizes = w.sizes(), state->values = ones, state->metadata = w.metadata(), state->info = w.info();
-  return decompress(SemiStructured(std::move(state)), stream).to(DType::boolean, {}, stream);
+  return decompress(SemiStructured(ones, w.metadata(), w.sizes()[1]), stream).to(DType::boolean, {}, stream);
 }
 
 }  // namespace clutch::inline v0::sparse
