@@ -139,6 +139,7 @@ bool cutlass_words(DType d, std::int64_t m, std::int64_t k, const char* op) {
 
 namespace {
 
+constexpr std::size_t kMostReady = 8;     // streams that a packing remembers, and keeps
 constexpr std::int64_t kPackBlocks = 16;  // PACK_BLOCKS of kernels/sparse24.cl
 
 /// For products that read two numbers of each four.
@@ -176,7 +177,7 @@ SparsePacking sparse_packing(const std::shared_ptr<SemiStructured::State>& state
     Event event;
     event.record(made);
     stream.wait(event);
-    p.ready.push_back(stream);
+    if (p.ready.size() < kMostReady) p.ready.push_back(stream);
     return p;
   }
   SparsePacking p{.form = form, .ready = {stream}};

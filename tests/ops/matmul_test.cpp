@@ -317,5 +317,28 @@ TEST(Matmul, SelectionByTraits) {
   EXPECT_EQ(detail::select(traits, detail::MatmulProblem{}).entry, "matmul_tiles");
 }
 
+/// Batches that go as f32 have the bits of the reference.
+TEST(Matmul, NarrowBatchesOfShortTypes) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (auto [of_a, of_b] : {std::pair{DType::bf16, DType::bf16}, {DType::f16, DType::f16}, {DType::i8, DType::i8}, {DType::u8, DType::i8}})
+      for (auto [m, n, k] : {std::array<std::int64_t, 3>{4, 4, 4}, {5, 7, 6}, {1, 15, 16}, {16, 3, 16}}) {
+        const bool bytes = !is_floating(of_a);
+        auto operand = [&](const Dims& sizes, DType dtype, std::uint64_t from) {
+          Tensor x = randn(sizes, {.device = device, .seed = from});
+          return bytes ? map([](Expr v) { return floor(v * 40.0f); }, x).to(dtype) : x.to(dtype);
+        };
+        Tensor a = operand({70, m, k}, of_a, 1), b = operand({70, n, k}, of_b, 2).mT();
+        if (of_a == DType::u8) a = map([](Expr v) { return abs(v); }, operand({70, m, k}, DType::i8, 1)).to(DType::u8);
+        for (double alpha : {1.0, 2.0})
+          EXPECT_EQ(matmul(a, b, {.alpha = alpha}).to_bytes(), matmul(a, b, {.alpha = alpha, .implementation = "matmul_items"}).to_bytes())
+              << name(of_a) << " " << m << " " << n << " " << k << " alpha " << alpha;
+        Tensor out = empty({70, m, n}, {.dtype = bytes ? DType::i32 : DType::f32, .device = device}), other = out.clone();
+        linalg::matmul_out(out, a, b);
+        linalg::matmul_out(other, a, b, {.implementation = "matmul_items"});
+        EXPECT_EQ(out.to_bytes(), other.to_bytes()) << name(of_a);
+      }
+  }
+}
+
 }  // namespace
 }  // namespace clutch::testing

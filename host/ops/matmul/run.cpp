@@ -210,6 +210,8 @@ struct Product {
   void lay_out();
   bool fits_lanes() const;
   bool gains_by_lanes() const;
+  bool is_narrow_batch() const;
+  bool gains_as_f32() const;
   void choose_tiling();
   void turn_results();
   const BuiltPlan& plan();
@@ -308,9 +310,18 @@ bool Product::fits_lanes() const {
 }
 
 /// Whether a batch is to go by lanes if it fits: not where columns fill vectors as they lie.
-bool Product::gains_by_lanes() const {
+bool Product::gains_by_lanes() const { return is_narrow_batch() && fits_matmul_lanes(traits, p).empty(); }
+bool Product::is_narrow_batch() const {
   const bool whole = operands[2].column == 1 && n % lanes() == 0 && rows > 2;
-  return panels && !sparse && c.options.implementation.empty() && batch >= 64 && !whole && fits_matmul_lanes(traits, p).empty();
+  return panels && !sparse && c.options.implementation.empty() && batch >= 64 && !whole;
+}
+
+/// Whether such a batch of f16, bf16 or bytes is to go as one of f32: sums of bytes of matrices so small are exact in it.
+bool Product::gains_as_f32() const {
+  const bool small =
+      std::max({rows * k, k * n, rows * n}) <= kMatmulLaneNumbers && rows * n * k <= 8 * 8 * 8 && rank == 1 && rows == c.sizes[c.sizes.rank() - 2];
+  const bool halves = p.a == DType::f16 || p.a == DType::bf16, bytes = is_byte(p.a) && is_byte(p.b) && c.options.alpha == 1;
+  return is_narrow_batch() && small && (halves || bytes) && p.function == 0 && c.options.beta == 0 && !is_packed && !c.sparse;
 }
 
 void Product::choose_tiling() {
@@ -481,6 +492,17 @@ void run_lanes(const Product& x, const Stream& stream) {
   note_plan(plan.text);
 }
 
+/// The product of the same numbers in f32.
+void run_as_f32(const MatmulCall& c, const Stream& stream) {
+  const Tensor b = c.b->tensor()->to(DType::f32, {}, stream);
+  const linalg::MatrixOperand operand(b);
+  MatmulCall product = c;
+  product.a = c.a.to(DType::f32, {}, stream), product.b = &operand, product.output = DType::f32;
+  product.out = c.output == DType::f32 ? c.out : empty(c.sizes, {.device = stream.device()}, stream);
+  run_matmul(product, stream);
+  if (c.output != DType::f32) copy_(c.out, product.out, {}, stream);
+}
+
 }  // namespace
 
 void run_matmul(MatmulCall c, const Stream& stream) {
@@ -495,6 +517,7 @@ void run_matmul(MatmulCall c, const Stream& stream) {
     if (product.entry == "matmul_lanes")
       throw Error(ErrorCode::not_supported, kMatmul, "implementation matmul_lanes refuses: matrices are not small or not dense");
   }
+  if (product.gains_as_f32()) return run_as_f32(product.c, stream);
   if (product.panels) product.choose_tiling();
   if (product.sparse && (product.panels || product.by_rows)) product.turn_results();
   product.launch();
