@@ -26,6 +26,7 @@ typedef TV some_numbers __attribute__((aligned(sizeof(T))));
 
 #ifdef TV
 typedef uint16 some_words __attribute__((aligned(BYTES)));
+#define WORDS_OF(x0, x1, x2, x3) ((x0) | (x1) << 8 | (x2) << 16 | (x3) << 24)  // of four bytes each
 #ifdef __AVX512DQ__
 #define ANY_LANE(m) (__builtin_ia32_cvtd2mask512(m) != 0)  // any() becomes a test of every lane
 #else
@@ -38,7 +39,6 @@ static inline void load_groups(uint16* x, __global const T* from) {
 #pragma unroll
   for (int e = 0; e < 4; ++e) x[e] = words >> 8 * e & 255;
 }
-#define WORDS_OF(x0, x1, x2, x3) ((x0) | (x1) << 8 | (x2) << 16 | (x3) << 24)
 #elif BYTES == 2
 static inline void load_groups(uint16* x, __global const T* from) {
   const uint16 a = *(__global const some_words*)from, b = *(__global const some_words*)(from + 32);
@@ -94,7 +94,6 @@ static inline uint kept_of(const K* key, ulong count) {
 #ifdef TV
 typedef uchar16 some_marks __attribute__((aligned(1)));
 typedef uint16 some_marks4 __attribute__((aligned(1)));
-#define WORDS_OF_MARKS(x0, x1, x2, x3) ((x0) | (x1) << 8 | (x2) << 16 | (x3) << 24)
 #ifdef CLUTCH_HAS_STREAMING
 #define STORE_WORDS(x, p, streaming)                         \
   {                                                          \
@@ -131,7 +130,7 @@ static inline void keep_groups(__global uchar* to, __global const T* from, uint 
   const uint16 k0 = as_uint16(b01 + b02 + b03 > -2), k1 = as_uint16(b12 + b13 - b01 > -1), k2 = as_uint16(b23 - b02 - b12 > 0),
                k3 = as_uint16(-b03 - b13 - b23 > 1);
 #if MASK
-  *(__global some_marks4*)to = WORDS_OF_MARKS(k0 & 1, k1 & 1, k2 & 1, k3 & 1);
+  *(__global some_marks4*)to = WORDS_OF(k0 & 1, k1 & 1, k2 & 1, k3 & 1);
 #elif BYTES == 1
   const uint16 kept = WORDS_OF(x[0] & k0, x[1] & k1, x[2] & k2, x[3] & k3);
   STORE_WORDS(kept, to, streaming);

@@ -12,7 +12,8 @@ namespace clutch::bench {
 
 /// Numbers of any of the types; i8 from -127 to 127.
 inline Tensor numbers(const Dims& sizes, DType dtype, const Device& device, std::uint64_t seed) {
-  if (dtype != DType::i8) return randn(sizes, {.device = device, .seed = seed}).to(dtype);
+  if (is_floating(dtype) && bits(dtype) > 8) return randn(sizes, {.dtype = dtype, .device = device, .seed = seed});
+  if (is_floating(dtype)) return randn(sizes, {.device = device, .seed = seed}).to(dtype);
   Tensor x = rand(sizes, {.device = device, .seed = seed});
   return map([](Expr v) { return cast(floor(v * 255.0f) - 127.0f, DType::i8); }, x);
 }

@@ -23,17 +23,18 @@ constexpr const char* kOp = detail::kMatmul;
 Tensor stand_in(const SemiStructured& w) { return w.values().as_strided(w.sizes(), {0, 0}); }
 
 /// Whether the device's dot products of bytes do the dense product faster than any kernel that selects.
-bool goes_dense(const MatmulCall& c, DType left, DType right) {
-  if (left != DType::i8 && right != DType::i8) return false;
-  const detail::MatmulProblem p{.a = left, .b = right, .output = c.output, .dots = detail::dot_products(*c.runtime)};
-  return c.options.implementation.empty() && p.dots && detail::matmul_entry(c.runtime->traits(), p, {}) == "matmul_dot";
+bool goes_dense(const MatmulCall& c) {
+  detail::MatmulProblem p{.a = c.a.dtype(), .b = detail::matrix_dtype(*c.b), .output = c.output};
+  if (!detail::is_byte(p.a) || !c.options.implementation.empty()) return false;
+  p.dots = detail::dot_products(*c.runtime);
+  return detail::matmul_entry(c.runtime->traits(), p, {}) == "matmul_dot";
 }
 
 /// Runs a checked call with its output there, w on the left or, turned, on the right.
 void run(MatmulCall c, const SemiStructured& w, bool turned, const Stream& stream) {
   using Kind = detail::SparseForm::Kind;
   c.sparse = w.state();
-  if (goes_dense(c, c.a.dtype(), detail::matrix_dtype(*c.b))) {
+  if (goes_dense(c)) {
     const detail::SparsePacking with_zeros = detail::sparse_packing(c.sparse, {.kind = turned ? Kind::transposed : Kind::dense}, stream);
     const MatrixOperand right(with_zeros.transposed);
     c.decompressed = true;
