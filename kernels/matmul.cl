@@ -359,7 +359,7 @@ static inline void matmul_sparse_items_body(CLUTCH_ID_PARAMS, __global const uch
       sum = FMA((ACC)LOAD_A(values, (long)(row * 2 * row_groups + j)), (ACC)LOAD_B(b, from_b + (long)at * b_k), sum);
 #endif
     }
-    finish(poisoned ? POISON : sum, of, row, column, 1, 1, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+    finish(CHECK(sum), of, row, column, 1, 1, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
   }
 }
 

@@ -7,6 +7,7 @@
 // Needs: CHUNK (even), T (an unsigned type of the numbers' size), K (int, or long for 64 bits), MAGNITUDE (mask of a number's bits but its sign), LARGEST (of
 // those that are numbers), BYTES (of a number), IS_INTEGER (i8), RULE and MASK (of pruning), A_NAME, ACC, ROWS, PANEL_BYTES and CODES (of sparse24_pack), and
 // what dtype.clh needs.
+#include "common/any.clh"
 #include "common/dtype.clh"
 #include "common/f8.clh"
 #include "common/launch.clh"
@@ -27,11 +28,6 @@ typedef TV some_numbers __attribute__((aligned(sizeof(T))));
 #ifdef TV
 typedef uint16 some_words __attribute__((aligned(BYTES)));
 #define WORDS_OF(x0, x1, x2, x3) ((x0) | (x1) << 8 | (x2) << 16 | (x3) << 24)  // of four bytes each
-#ifdef __AVX512DQ__
-#define ANY_LANE(m) (__builtin_ia32_cvtd2mask512(m) != 0)  // any() becomes a test of every lane
-#else
-#define ANY_LANE(m) any(m)
-#endif
 // Sixteen groups, one in each lane: numbers x[e] of each. And back.
 #if BYTES == 1
 static inline void load_groups(uint16* x, __global const T* from) {
@@ -280,7 +276,7 @@ static inline int compress_lanes(__global T* values, __global uchar* codes, __gl
   *(__global some_numbers*)(values + 16) = ZIP_HIGH(v0, v1);
 #endif
   vstore8(convert_uchar8(code.even | code.odd << 4), 0, codes);
-  return !ANY_LANE(n0 + n1 + n2 + n3 < -2);
+  return !CLUTCH_ANY_INT16(n0 + n1 + n2 + n3 < -2);
 }
 #endif
 
