@@ -114,16 +114,19 @@ const ExprFunction& identity(DType dtype) {
   return all->at(dtype);
 }
 
+std::vector<Expr> applied(const ExprFunction& function, std::span<const Expr> inputs) {
+  const ExprBody& body = *function.body();
+  std::vector<Expr> values, outputs;
+  for (const ExprStep& s : body.steps)
+    values.push_back(s.op == ExprOp::input ? cast(inputs[static_cast<std::size_t>(s.index)], s.dtype) : expression_of(body, s, values));
+  for (int o : body.outputs) outputs.push_back(values[static_cast<std::size_t>(o)]);
+  return outputs;
+}
+
 ExprFunction compose(const ExprFunction& outer, const ExprFunction& inner) {
-  auto expressions = [](const ExprBody& body, const std::vector<Expr>* inputs) {
-    std::vector<Expr> values, outputs;
-    for (const ExprStep& s : body.steps)
-      values.push_back(s.op == ExprOp::input && inputs ? cast((*inputs)[static_cast<std::size_t>(s.index)], s.dtype) : expression_of(body, s, values));
-    for (int o : body.outputs) outputs.push_back(values[static_cast<std::size_t>(o)]);
-    return outputs;
-  };
-  std::vector<Expr> middle = expressions(*inner.body(), nullptr);
-  return ExprFunction(inner.body()->inputs, expressions(*outer.body(), &middle));
+  std::vector<Expr> inputs;
+  for (DType d : inner.body()->inputs) inputs.push_back(expr_input(static_cast<int>(inputs.size()), d));
+  return ExprFunction(inner.body()->inputs, applied(outer, applied(inner, inputs)));
 }
 
 namespace {

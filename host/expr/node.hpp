@@ -144,6 +144,8 @@ Expr expr_constant(DType dtype, double value);
 
 /// x -> x for a traced dtype; made once.
 const ExprFunction& identity(DType dtype);
+/// The function's outputs as expressions over others, one for each input, cast if need be.
+std::vector<Expr> applied(const ExprFunction& function, std::span<const Expr> inputs);
 /// outer(inner(...)): outer's inputs are inner's outputs, cast if need be.
 ExprFunction compose(const ExprFunction& outer, const ExprFunction& inner);
 
@@ -158,6 +160,13 @@ struct CapturedRead {
 /// For each read of a floating captured tensor that the outputs depend on, in the order of the text. The tensors are to be set.
 std::vector<CapturedRead> captured_reads(const ExprFunction& function);
 
+/// How a value differs between the lanes of a vector.
+enum class LaneKind : std::uint8_t {
+  any,
+  same,
+  consecutive,  ///< lane l holds the first lane's plus l
+};
+
 /// What printed text calls things, so that one kernel may hold two functions.
 struct PrintNames {
   std::string_view macro = "EXPRESSION", extra = "EXTRA";
@@ -166,6 +175,9 @@ struct PrintNames {
   std::size_t first_position = SIZE_MAX;                 ///< positions follow outputs and inputs unless said
   std::size_t memory_inputs = SIZE_MAX;                  ///< inputs from here on are no operands but TOTAL_0, TOTAL_1, ...
   int known_step = -1;                                   ///< a step whose value is KNOWN_VALUE
+  /// Of the inputs, where it is known; of those that are not `any` LOAD_FIRST(k) is the first lane's value. Captured tensors are then read at one place, or
+  /// at consecutive ones, where their indices allow it.
+  std::span<const LaneKind> lanes = {};
 };
 
 /// OpenCL C of a function, as macros for kernels that include common/expr.clh:
@@ -177,6 +189,10 @@ struct PrintedExpr {
   std::vector<int> positions;  ///< dimensions of the positions, in order
 };
 PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes, const PrintNames& names = {});
+
+/// CLUTCH_RANGES(RANGE_LOW, RANGE_HIGH), statements that bound the function's only output, a boolean, where input k, of i32, lies between RANGE_LOW(k) and
+/// RANGE_HIGH(k): ints `is_always` and `is_ever`. What captured tensors hold is not looked at. Params and captured tensors as in print_opencl().
+std::string print_ranges(const ExprFunction& function, const PrintNames& names = {});
 
 /// CLUTCH_FETCH_INPUTS(FETCH): FETCH(k, bytes of an element) for operands `first`, first + 1, ... of these dtypes.
 std::string print_fetches(std::size_t first, std::span<const DType> dtypes);

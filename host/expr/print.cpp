@@ -166,6 +166,57 @@ std::string operation_text(const ExprStep& s, DType operand, std::span<const std
   return is_floating(operand) ? float_text(s.op, operand, v) : integer_text(s.op, operand, v);
 }
 
+/// How the value of each step differs between lanes.
+std::vector<LaneKind> lane_kinds(const ExprBody& body, std::span<const LaneKind> inputs) {
+  std::vector<LaneKind> kinds;
+  for (const ExprStep& s : body.steps) {
+    auto of = [&](std::size_t i) { return kinds[static_cast<std::size_t>(s.operands[i])]; };
+    bool same = s.op != ExprOp::position;
+    for (std::size_t i = 0; i < s.operands.size(); ++i) same = same && of(i) == LaneKind::same;
+    LaneKind kind = same ? LaneKind::same : LaneKind::any;
+    if (s.op == ExprOp::input) kind = inputs[static_cast<std::size_t>(s.index)];
+    const bool whole = s.dtype == DType::i32 || s.dtype == DType::i64;
+    auto moved = [&](std::size_t i, std::size_t by) { return of(i) == LaneKind::consecutive && of(by) == LaneKind::same; };
+    if (whole && s.op == ExprOp::add && (moved(0, 1) || moved(1, 0))) kind = LaneKind::consecutive;
+    if (whole && s.op == ExprOp::sub && moved(0, 1)) kind = LaneKind::consecutive;
+    if (whole && s.op == ExprOp::cast && of(0) == LaneKind::consecutive && (s.target == DType::i32 || s.target == DType::i64)) kind = LaneKind::consecutive;
+    kinds.push_back(kind);
+  }
+  return kinds;
+}
+
+/// The first lane's value of integers that are the same in all lanes or consecutive, without vectors where that is easy.
+std::string first_lane_text(const ExprBody& body, std::size_t k, std::size_t first_input, const PrintNames& names) {
+  const ExprStep& s = body.steps[k];
+  auto u = [&](std::size_t i) { return fmt::format("u{}", s.operands[i]); };
+  const bool wide = s.dtype == DType::i64;
+  auto wrap = [&](std::string_view a, std::string_view sign, std::string_view b) {
+    return fmt::format("({0})((u{0}){1} {2} (u{0}){3})", scalar_type(s.dtype), a, sign, b);
+  };
+  switch (s.op) {
+    case ExprOp::input: return fmt::format("LOAD_FIRST({})", first_input + static_cast<std::size_t>(s.index));
+    case ExprOp::constant: {
+      auto n = wide ? static_cast<std::int64_t>(s.bits) : static_cast<std::int32_t>(s.bits);
+      if (n == INT64_MIN) break;
+      return fmt::format("({}){}L", scalar_type(s.dtype), n);
+    }
+    case ExprOp::param: return fmt::format("{}{}", names.param, s.index);
+    case ExprOp::add:
+    case ExprOp::sub:
+    case ExprOp::mul: return wrap(u(0), infix(s.op), u(1));
+    case ExprOp::neg: return wrap("0", "-", u(0));
+    case ExprOp::min:
+    case ExprOp::max: return fmt::format("{}({}, {})", info(s.op).name, u(0), u(1));
+    case ExprOp::cast:
+      if (DType from = body.steps[static_cast<std::size_t>(s.operands[0])].dtype;
+          (from == DType::i32 || from == DType::i64) && (s.target == DType::i32 || s.target == DType::i64))
+        return fmt::format("({}){}", scalar_type(s.dtype), u(0));
+      break;
+    default: break;
+  }
+  return fmt::format("CLUTCH_FIRST_LANE(v{})", k);
+}
+
 /// The macros of a kernel's parameters: of the kernel, of functions that it calls, and of the calls.
 struct ParameterMacros {
   std::string kernel, function, arguments, names;
@@ -244,6 +295,29 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
     if (used[k] && static_cast<int>(k) != names.known_step)
       for (int o : body.steps[k].operands) used[static_cast<std::size_t>(o)] = true;
 
+  // Which steps' first lanes are wanted: those of indices of captured tensors, and what they are made of.
+  const std::vector<LaneKind> kinds = names.lanes.empty() ? std::vector<LaneKind>(body.steps.size(), LaneKind::any) : lane_kinds(body, names.lanes);
+  std::vector<bool> first_wanted(body.steps.size(), false);
+  // Reads at one place, or at consecutive ones: the number of indices that are not the same in all lanes, or -1.
+  auto near_reads = [&](const ExprStep& s) {
+    int moving = 0;
+    for (int o : s.operands) {
+      const LaneKind kind = kinds[static_cast<std::size_t>(o)];
+      if (kind == LaneKind::any) return -1;
+      moving += kind == LaneKind::consecutive;
+    }
+    return moving <= 1 ? moving : -1;
+  };
+  for (std::size_t k = body.steps.size(); k-- > 0;) {
+    const ExprStep& s = body.steps[k];
+    const bool reads_near = used[k] && s.op == ExprOp::gather && near_reads(s) >= 0;
+    const bool by_scalars = first_wanted[k] && s.op != ExprOp::gather && !info(s.op).name.empty();
+    if (reads_near || by_scalars)
+      for (int o : s.operands)
+        if (!is_floating(body.steps[static_cast<std::size_t>(o)].dtype) && body.steps[static_cast<std::size_t>(o)].dtype != DType::boolean)
+          first_wanted[static_cast<std::size_t>(o)] = true;
+  }
+
   std::string lines;
   auto line = [&](std::string_view text) { lines += fmt::format(" \\\n  {}", text); };
   for (std::size_t k = 0; k < body.steps.size(); ++k) {
@@ -277,6 +351,18 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
         break;
       case ExprOp::constant: value = constant_text(s.dtype, s.bits); break;
       case ExprOp::gather: {
+        if (const int moving = near_reads(s); moving >= 0) {
+          std::string fixed = "0", near = "";
+          for (std::size_t d = 0; d < s.operands.size(); ++d) {
+            if (kinds[static_cast<std::size_t>(s.operands[d])] == LaneKind::same)
+              fixed += fmt::format(" + clutch_place_one(u{0}, {1}{2}_size{3}, {1}{2}_stride{3})", s.operands[d], names.captured, s.index, d);
+            else
+              near = fmt::format("u{0}, {1}{2}_size{3}, {1}{2}_stride{3}", s.operands[d], names.captured, s.index, d);
+          }
+          value = fmt::format("{}_{}({}{}, {}{}{})", moving == 0 ? "splat" : "near", name(body.buffers[static_cast<std::size_t>(s.index)].dtype), names.captured,
+                              s.index, fixed, moving == 0 ? "" : ", ", near);
+          break;
+        }
         std::string place = "(VL)0";
         for (std::size_t d = 0; d < s.operands.size(); ++d)
           place += fmt::format(" + clutch_place(v{0}, {1}{2}_size{3}, {1}{2}_stride{3})", s.operands[d], names.captured, s.index, d);
@@ -290,6 +376,7 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
       }
     }
     line(fmt::format("{} v{} = {};", lane_type(s.dtype), k, value));
+    if (first_wanted[k]) line(fmt::format("{} u{} = {};", scalar_type(s.dtype), k, first_lane_text(body, k, first_input, names)));
   }
   for (std::size_t i = 0; i < outputs; ++i) {
     int o = body.outputs[i];

@@ -16,6 +16,7 @@ inline constexpr Skip kSkips[] = {
     {"Cumsum.", "fp64"},
     {"Eigh.", "fp64"},
     {"Fill.", "fp64"},
+    {"Flex.", "fp64"},
     {"Graphs.", "command buffers"},
     {"Map.", "fp64"},
     {"Math.", "fp64"},

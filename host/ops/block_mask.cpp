@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/ops/block_mask.hpp>
+#include <clutch/ops/map.hpp>
+
+#include "ops/block_mask_plan.hpp"
+#include "runtime/storage.hpp"
+
+#include <array>
+
+namespace clutch::inline v0 {
+namespace detail {
+namespace {
+
+constexpr std::string_view kOp = "block_mask";
+
+// validate ----------------------------------------------------------------------------------------------------------
+
+void refuse(ErrorCode code, std::string_view why) { throw Error(code, kOp, why); }
+
+void check_shape(const attention::BlockMaskOptions& o) {
+  for (std::int64_t length : {o.q_len, o.kv_len, o.batch, o.heads})
+    if (length < 1 || length > INT32_MAX) refuse(ErrorCode::invalid_argument, fmt::format("batch, heads or a length is {}, not 1 to 2^31 - 1", length));
+  for (std::int64_t block : {o.block.q, o.block.kv})
+    if (block < 1 || block > INT32_MAX) refuse(ErrorCode::invalid_argument, fmt::format("blocks of {}, not 1 to 2^31 - 1", block));
+}
+
+std::int64_t blocks_of(std::int64_t length, std::int64_t block) { return (length + block - 1) / block; }
+
+/// The device's runtime, or that of captured tensors. Errors: device_mismatch.
+Runtime& runtime_of_mask(const attention::MaskMod& mask, const Device& device, std::string_view op) {
+  const std::vector<Tensor>& tensors = mask.function().body()->tensors;
+  if (tensors.empty()) return runtime_for(device);
+  std::vector<const Tensor*> all;
+  for (const Tensor& t : tensors) all.push_back(&t);
+  Runtime& shared = common_runtime(all, op);
+  if (!device.empty() && !(Device(&shared.device()) == device)) throw Error(ErrorCode::device_mismatch, op, "captured tensors lie on another device");
+  return shared;
+}
+
+// select ------------------------------------------------------------------------------------------------------------
+
+constexpr std::array<std::string_view, 3> kEntries{"block_mask_kinds", "block_mask_lists", "block_mask_from_lists"};
+constexpr std::array<Implementation<BlockMaskProblem>, 1> kImplementations{{
+    {"block_mask_kinds", [](const DeviceTraits& t, const BlockMaskProblem& p) { return refuses_fp64(t, p.types.has_f64); }},
+}};
+
+}  // namespace
+
+KernelPlan select(const DeviceTraits& traits, const BlockMaskProblem& p, std::string_view forced) {
+  if (p.stage == BlockMaskStage::kinds) choose<BlockMaskProblem>(kImplementations, traits, p, forced, kOp);
+  KernelPlan plan{.stem = kOp, .entry = kEntries[static_cast<std::size_t>(p.stage)], .tuning = row_tuning(traits)};
+  if (p.stage == BlockMaskStage::kinds) set_lanes(plan, traits, p.types.has_f64, 1, true, 4);
+  return plan;
+}
+
+namespace {
+
+// encode ------------------------------------------------------------------------------------------------------------
+
+struct KindsShape {
+  std::int64_t heads, rows, columns, q_len, kv_len, block_q, block_kv, each;
+};
+struct ListsShape {
+  std::int64_t lines, length, line_stride, stride;
+};
+
+/// Kinds (B, H, rows, columns) by the mask.
+Tensor kinds_of(const attention::MaskMod& mask, const attention::BlockMaskOptions& o, Runtime& runtime, const Stream& stream) {
+  const ExprFunction& f = mask.function();
+  BlockMaskProblem p{.function = f.body()->id};
+  p.types.note(f);
+  const BuiltPlan& plan = runtime.plans().find<BuiltPlan>(kOp, p, o.implementation, [&] {
+    KernelPlan selected = select(runtime.traits(), p, o.implementation);
+    const DType i32 = DType::i32, out = DType::boolean;
+    const DType inputs[] = {i32, i32, i32, i32};
+    PrintNames names{.macro = "MASK", .lanes = kMaskLanes};
+    selected.expression = print_opencl(f, std::span(&out, 1), inputs, names).text + print_ranges(f, names);
+    return build_plan(runtime, selected);
+  });
+  note_plan(plan.text);
+  KindsShape s{o.heads, blocks_of(o.q_len, o.block.q), blocks_of(o.kv_len, o.block.kv), o.q_len, o.kv_len, o.block.q, o.block.kv, 64};
+  Tensor kinds = empty({o.batch, o.heads, s.rows, s.columns}, {.dtype = DType::u8, .device = stream.device()}, stream);
+  const auto items = static_cast<std::uint64_t>(o.batch * o.heads * s.rows * blocks_of(s.columns, s.each));
+  Encoder encoder(stream, "block_mask");
+  encoder.value(items).value(s).output(kinds);
+  bind_extra(encoder, *f.body(), f.body()->param_values);
+  encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
+  return kinds;
+}
+
+/// Both kinds of lists, by rows and by columns.
+void make_lists(attention::BlockMask::State& state, Runtime& runtime, const Stream& stream) {
+  const BlockMaskProblem p{.stage = BlockMaskStage::lists};
+  // last_plan() names what looked at the mask.
+  const BuiltPlan& plan = runtime.plans().find<BuiltPlan>(kOp, p, "", [&] { return build_plan(runtime, select(runtime.traits(), p)); });
+  const Dims& sizes = state.kinds.sizes();
+  const TensorOptions i32{.dtype = DType::i32, .device = stream.device()};
+  auto lists = [&](std::int64_t lines, std::int64_t length, std::int64_t line_stride, std::int64_t stride, Tensor* num, Tensor* list, Tensor* full_num,
+                   Tensor* full_list) {
+    for (Tensor* t : {num, full_num}) *t = empty({sizes[0], sizes[1], lines}, i32, stream);
+    for (Tensor* t : {list, full_list}) *t = empty({sizes[0], sizes[1], lines, length}, i32, stream);
+    const auto items = static_cast<std::uint64_t>(sizes[0] * sizes[1] * lines);
+    Encoder encoder(stream, "block_mask");
+    encoder.value(items).value(ListsShape{lines, length, line_stride, stride}).input(state.kinds);
+    encoder.output(*num).output(*list).output(*full_num).output(*full_list);
+    encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
+  };
+  lists(sizes[2], sizes[3], sizes[3], 1, &state.kv_num, &state.kv_indices, &state.full_kv_num, &state.full_kv_indices);
+  lists(sizes[3], sizes[2], 1, sizes[3], &state.q_num, &state.q_indices, &state.full_q_num, &state.full_q_indices);
+}
+
+/// A mask of these kinds.
+attention::BlockMask finished(attention::BlockMask::State state, Runtime& runtime, const Stream& stream) {
+  make_lists(state, runtime, stream);
+  return attention::BlockMask(std::make_shared<const attention::BlockMask::State>(std::move(state)));
+}
+
+const attention::BlockMask::State& state_of(const attention::BlockMask& mask) {
+  if (mask.empty()) refuse(ErrorCode::invalid_argument, "the block mask is empty");
+  return *mask.state();
+}
+
+}  // namespace
+}  // namespace detail
+
+namespace attention {
+
+// Masks -------------------------------------------------------------------------------------------------------------
+
+MaskMod::MaskMod(const ExprFunction& function) : function_(function) {
+  if (function.empty() || function.input_count() != 4 || function.output_count() != 1) detail::refuse(ErrorCode::invalid_argument, "a mask takes four indices and gives one boolean");
+  for (int i = 0; i < 4; ++i)
+    if (function.input_dtype(i) != DType::i32) detail::refuse(ErrorCode::invalid_argument, "a mask's indices are i32");
+  if (function.output_dtype(0) != DType::boolean)
+    detail::refuse(ErrorCode::invalid_dtype, fmt::format("a mask gives {} instead of booleans", name(function.output_dtype(0))));
+  if (detail::has_positions(function)) detail::refuse(ErrorCode::invalid_argument, "positions are map's; a mask has indices");
+}
+
+Expr MaskMod::operator()(const Index& b, const Index& h, const Index& q, const Index& kv) const {
+  if (empty()) return Expr(true);
+  const Expr inputs[] = {b, h, q, kv};
+  return detail::applied(function_, inputs)[0];
+}
+
+MaskMod operator&(const MaskMod& a, const MaskMod& b) {
+  if (a.empty() || b.empty()) return a.empty() ? b : a;
+  return [&](Index i, Index h, Index q, Index kv) { return a(i, h, q, kv) & b(i, h, q, kv); };
+}
+MaskMod operator|(const MaskMod& a, const MaskMod& b) {
+  if (a.empty() || b.empty()) return {};
+  return [&](Index i, Index h, Index q, Index kv) { return a(i, h, q, kv) | b(i, h, q, kv); };
+}
+MaskMod operator!(const MaskMod& a) {
+  return [&](Index b, Index h, Index q, Index kv) { return a.empty() ? kv < kv : !a(b, h, q, kv); };
+}
+
+MaskMod causal(std::int64_t offset) {
+  if (offset == 0) return [](Index, Index, Index q, Index kv) { return q >= kv; };
+  return [&](Index, Index, Index q, Index kv) { return q + param(offset) >= kv; };
+}
+MaskMod sliding_window(std::int64_t window) {
+  return [&](Index, Index, Index q, Index kv) { return (q >= kv) & (q - kv <= param(window)); };
+}
+MaskMod prefix_lm(const Tensor& prefix) {
+  Captured lengths = captured(prefix);
+  if (prefix.numel() == 1) return [&](Index, Index, Index q, Index kv) { return (kv < lengths.at(std::vector<Expr>(static_cast<std::size_t>(prefix.rank()), kv - kv))) | (q >= kv); };
+  return [&](Index b, Index, Index q, Index kv) { return (kv < lengths[b]) | (q >= kv); };
+}
+MaskMod prefix_lm(std::int64_t prefix) {
+  return [&](Index, Index, Index q, Index kv) { return (kv < param(prefix)) | (q >= kv); };
+}
+MaskMod document(const Tensor& ids) {
+  Captured of = captured(ids);
+  if (ids.rank() == 2) return [&](Index b, Index, Index q, Index kv) { return of[{b, q}] == of[{b, kv}]; };
+  return [&](Index, Index, Index q, Index kv) { return of[q] == of[kv]; };
+}
+MaskMod dilated(std::int64_t window, std::int64_t dilation) {
+  if (dilation < 1) detail::refuse(ErrorCode::invalid_argument, fmt::format("a dilation of {}", dilation));
+  return [&](Index, Index, Index q, Index kv) {
+    Expr away = abs(q - kv);
+    return (away <= param(window)) & (trunc_mod(away, param(dilation)) == 0);
+  };
+}
+
+// BlockMask ---------------------------------------------------------------------------------------------------------
+
+std::int64_t BlockMask::q_len() const { return detail::state_of(*this).q_len; }
+std::int64_t BlockMask::kv_len() const { return detail::state_of(*this).kv_len; }
+const BlockSize& BlockMask::block() const { return detail::state_of(*this).block; }
+const MaskMod& BlockMask::mask_mod() const { return detail::state_of(*this).mask; }
+const Tensor& BlockMask::kinds() const { return detail::state_of(*this).kinds; }
+const Tensor& BlockMask::kv_num_blocks() const { return detail::state_of(*this).kv_num; }
+const Tensor& BlockMask::kv_indices() const { return detail::state_of(*this).kv_indices; }
+const Tensor& BlockMask::full_kv_num_blocks() const { return detail::state_of(*this).full_kv_num; }
+const Tensor& BlockMask::full_kv_indices() const { return detail::state_of(*this).full_kv_indices; }
+const Tensor& BlockMask::q_num_blocks() const { return detail::state_of(*this).q_num; }
+const Tensor& BlockMask::q_indices() const { return detail::state_of(*this).q_indices; }
+const Tensor& BlockMask::full_q_num_blocks() const { return detail::state_of(*this).full_q_num; }
+const Tensor& BlockMask::full_q_indices() const { return detail::state_of(*this).full_q_indices; }
+
+Tensor BlockMask::to_dense(const Stream& stream) const {
+  return map([](Expr kind) { return select(kind != 0, cast(Expr(1), DType::i32), cast(Expr(0), DType::i32)); }, {kinds()}, {.dtypes = {DType::i32}}, stream);
+}
+
+BlockMask BlockMask::slice(std::int64_t batch_begin, std::int64_t batch_end, std::int64_t head_begin, std::int64_t head_end, const Stream& given) const {
+  const State& s = detail::state_of(*this);
+  if (batch_begin < 0 || batch_end > s.kinds.size(0) || batch_begin >= batch_end || head_begin < 0 || head_end > s.kinds.size(1) || head_begin >= head_end)
+    detail::refuse(ErrorCode::invalid_argument, fmt::format("batches {} to {} and heads {} to {} of {}", batch_begin, batch_end, head_begin, head_end,
+                                                            clutch::to_string(s.kinds.sizes())));
+  detail::Runtime& runtime = s.kinds.storage()->runtime();
+  const Stream stream = detail::resolve_stream(given, runtime, detail::kOp);
+  State part = s;
+  part.kinds = s.kinds.slice(0, batch_begin, batch_end).slice(1, head_begin, head_end).contiguous(stream);
+  if (!s.mask.empty() && (batch_begin > 0 || head_begin > 0))
+    part.mask = [&](Index b, Index h, Index q, Index kv) { return s.mask(b + param(batch_begin), h + param(head_begin), q, kv); };
+  return detail::finished(std::move(part), runtime, stream);
+}
+
+BlockMask BlockMask::adjust(std::int64_t q_len, std::int64_t kv_len, const Stream& given) const {
+  const State& s = detail::state_of(*this);
+  if (q_len < 1 || q_len > s.q_len || kv_len < 1 || kv_len > s.kv_len)
+    detail::refuse(ErrorCode::invalid_argument, fmt::format("lengths {} and {} of a mask of {} and {}", q_len, kv_len, s.q_len, s.kv_len));
+  detail::Runtime& runtime = s.kinds.storage()->runtime();
+  const Stream stream = detail::resolve_stream(given, runtime, detail::kOp);
+  State part = s;
+  part.q_len = q_len, part.kv_len = kv_len;
+  part.kinds = s.kinds.slice(2, 0, detail::blocks_of(q_len, s.block.q)).slice(3, 0, detail::blocks_of(kv_len, s.block.kv)).contiguous(stream);
+  return detail::finished(std::move(part), runtime, stream);
+}
+
+double BlockMask::sparsity(const Stream& stream) const {
+  const State& s = detail::state_of(*this);
+  double computed = 0;
+  for (std::uint8_t kind : s.kinds.to_bytes(stream)) computed += kind != 0;
+  const double scores = static_cast<double>(s.kinds.size(0) * s.kinds.size(1)) * static_cast<double>(s.q_len) * static_cast<double>(s.kv_len);
+  return 100 * (1 - computed * static_cast<double>(s.block.q) * static_cast<double>(s.block.kv) / scores);
+}
+
+std::string BlockMask::to_string(const Stream& stream) const {
+  const State& s = detail::state_of(*this);
+  const std::vector<std::uint8_t> kinds = s.kinds.to_bytes(stream);
+  const auto rows = static_cast<std::size_t>(s.kinds.size(2)), columns = static_cast<std::size_t>(s.kinds.size(3));
+  constexpr std::size_t kMost = 32;  // letters of a line, and lines
+  const std::size_t down = (rows + kMost - 1) / kMost, across = (columns + kMost - 1) / kMost;
+  std::string text = fmt::format("BlockMask(shape={}, q_len={}, kv_len={}, block=({}, {}), sparsity={:.2f}%)\n", clutch::to_string(s.kinds.sizes()), s.q_len,
+                                 s.kv_len, s.block.q, s.block.kv, sparsity(stream));
+  for (std::size_t of = 0; of < kinds.size() / (rows * columns); ++of) {
+    if (kinds.size() > rows * columns) text += fmt::format("({}, {})\n", of / static_cast<std::size_t>(s.kinds.size(1)), of % static_cast<std::size_t>(s.kinds.size(1)));
+    for (std::size_t r = 0; r < rows; r += down) {
+      for (std::size_t c = 0; c < columns; c += across) {
+        bool any = false, all = true;
+        for (std::size_t y = r; y < std::min(r + down, rows); ++y)
+          for (std::size_t x = c; x < std::min(c + across, columns); ++x) {
+            const std::uint8_t kind = kinds[(of * rows + y) * columns + x];
+            any = any || kind != 0, all = all && kind == 2;
+          }
+        text += all ? "##" : any ? "::" : "  ";
+      }
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+BlockMask create_block_mask(const MaskMod& mask, const BlockMaskOptions& options, const Stream& given) {
+  if (mask.empty()) detail::refuse(ErrorCode::invalid_argument, "the mask is empty");
+  detail::check_shape(options);
+  detail::check_captured(*mask.function().body(), detail::kOp);
+  detail::Runtime& runtime = detail::runtime_of_mask(mask, options.device, detail::kOp);
+  const Stream stream = detail::resolve_stream(given, runtime, detail::kOp);
+  BlockMask::State state{.mask = mask, .q_len = options.q_len, .kv_len = options.kv_len, .block = options.block};
+  state.kinds = detail::kinds_of(mask, options, runtime, stream);
+  return detail::finished(std::move(state), runtime, stream);
+}
+
+BlockMask block_mask_from_lists(const Tensor& kv_num_blocks, const Tensor& kv_indices, const Tensor& full_kv_num_blocks, const Tensor& full_kv_indices,
+                                const MaskMod& mask, const BlockMaskOptions& options, const Stream& given) {
+  if (full_kv_num_blocks.defined() != full_kv_indices.defined()) detail::refuse(ErrorCode::invalid_argument, "full blocks need their count and their list");
+  std::vector<const Tensor*> all{&kv_num_blocks, &kv_indices};
+  if (full_kv_num_blocks.defined()) all.push_back(&full_kv_num_blocks), all.push_back(&full_kv_indices);
+  detail::Runtime& runtime = detail::common_runtime(all, detail::kOp);
+  detail::check_shape(options);
+  const Dims lists{options.batch, options.heads, detail::blocks_of(options.q_len, options.block.q), detail::blocks_of(options.kv_len, options.block.kv)},
+      counts{lists[0], lists[1], lists[2]};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i]->dtype() != DType::i32) detail::refuse(ErrorCode::invalid_dtype, fmt::format("lists of {}, not i32", name(all[i]->dtype())));
+    const Dims& wanted = i % 2 == 0 ? counts : lists;
+    if (!(all[i]->sizes() == wanted))
+      detail::refuse(ErrorCode::invalid_shape, fmt::format("lists of shape {} instead of {}", clutch::to_string(all[i]->sizes()), clutch::to_string(wanted)));
+  }
+  const Stream stream = detail::resolve_stream(given, runtime, detail::kOp);
+  std::vector<Tensor> dense;
+  for (const Tensor* t : all) dense.push_back(t->contiguous(stream));
+  if (dense.size() == 2) dense.push_back(zeros(counts, {.dtype = DType::i32, .device = stream.device()}, stream)), dense.push_back(dense[1]);
+  BlockMask::State state{.mask = mask, .q_len = options.q_len, .kv_len = options.kv_len, .block = options.block};
+  state.kinds = empty(lists, {.dtype = DType::u8, .device = stream.device()}, stream);
+  const detail::BuiltPlan& plan = detail::plan_for(runtime, detail::kOp, detail::BlockMaskProblem{.stage = detail::BlockMaskStage::from_lists}, {});
+  const auto items = static_cast<std::uint64_t>(numel(counts));
+  Encoder encoder(stream, "block_mask");
+  encoder.value(items).value(lists[3]).output(state.kinds);
+  for (const Tensor& t : dense) encoder.input(t);
+  encoder.dispatch(plan.kernel, detail::item_geometry(items, plan.tuning.local));
+  return detail::finished(std::move(state), runtime, stream);
+}
+
+}  // namespace attention
+}  // namespace clutch::inline v0

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/ops/block_mask.hpp>
+
+#include "encode/plan.hpp"
+#include "ops/traced.hpp"
+
+namespace clutch::inline v0::attention {
+
+/// What a BlockMask shares.
+struct BlockMask::State {
+  MaskMod mask;
+  std::int64_t q_len = 0, kv_len = 0;
+  BlockSize block;
+  Tensor kinds;
+  Tensor kv_num, kv_indices, full_kv_num, full_kv_indices, q_num, q_indices, full_q_num, full_q_indices;
+};
+
+}  // namespace clutch::inline v0::attention
+
+namespace clutch::inline v0::detail {
+
+enum class BlockMaskStage : std::uint8_t { kinds, lists, from_lists };
+
+/// What selection of block_mask looks at; also the key of its cached plans.
+struct BlockMaskProblem {
+  std::uint64_t function = 0;  ///< ExprBody::id of the mask
+  BlockMaskStage stage = BlockMaskStage::kinds;
+  SeenTypes types;
+  std::uint8_t unused[5] = {};
+};
+
+/// Pure, but for the printed function, which the caller adds. Errors: not_supported, invalid_argument.
+KernelPlan select(const DeviceTraits& traits, const BlockMaskProblem& problem, std::string_view forced = {});
+
+/// What a mask mod's inputs are to the lanes of a vector: queries lie along them.
+inline constexpr std::array<LaneKind, 4> kMaskLanes{LaneKind::same, LaneKind::same, LaneKind::consecutive, LaneKind::same};
+
+}  // namespace clutch::inline v0::detail

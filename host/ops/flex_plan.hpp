@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/ops/flex.hpp>
+
+#include "encode/plan.hpp"
+#include "ops/traced.hpp"
+
+namespace clutch::inline v0::detail {
+
+/// What selection of flex looks at; also the key of its cached plans.
+struct FlexProblem {
+  std::uint64_t score = 0, mask = 0;  ///< ExprBody::id of the mods; 0: none
+  DType dtype = DType::f32;
+  std::uint8_t size_class = 0;  ///< of the longer of a key and a value: kFlexClasses, or past them
+  SeenTypes types;
+  std::uint8_t unused[4] = {};
+};
+
+/// Rows of up to `most` elements: so many vectors of queries make a tile, so many keys a block, that what an item holds fits in a core's own cache.
+struct FlexClass {
+  int most, tile_vectors, keys;
+};
+inline constexpr std::array<FlexClass, 5> kFlexClasses{{{64, 12, 128}, {128, 12, 128}, {256, 6, 64}, {512, 3, 32}, {1024, 3, 16}}};
+
+/// Pure, but for the printed functions, which the caller adds. Errors: not_supported, invalid_argument.
+KernelPlan select(const DeviceTraits& traits, const FlexProblem& problem, std::string_view forced = {});
+
+}  // namespace clutch::inline v0::detail

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/expr.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace clutch::inline v0 {
+
+namespace attention {
+
+/// Where a score stands: batch, head of the query, query or key; a traced i32.
+using Index = Expr;
+
+/// Which keys a query attends to: a traced function of batch, head, query and key to a boolean. Made of a lambda
+/// [](Index b, Index h, Index q, Index kv) { return q >= kv; }, which may read captured() tensors and use param()s. A value; cheap to copy.
+class CLUTCH_API MaskMod {
+ public:
+  /// None: every query attends to every key.
+  MaskMod() = default;
+  /// Errors: invalid_dtype unless the lambda returns a boolean.
+  template <class F>
+  requires(!std::is_same_v<std::remove_cvref_t<F>, MaskMod> && std::is_invocable_r_v<Expr, F&, Index, Index, Index, Index>) MaskMod(F&& f)
+      : MaskMod(trace<4>(f, {DType::i32, DType::i32, DType::i32, DType::i32})) {}
+  /// Errors: invalid_argument unless the function takes four i32 and gives one boolean.
+  explicit MaskMod(const ExprFunction& function);
+
+  bool empty() const noexcept { return function_.empty(); }
+  const ExprFunction& function() const noexcept { return function_; }
+  /// The mask at these, for masks made of masks; true of an empty one.
+  Expr operator()(const Index& b, const Index& h, const Index& q, const Index& kv) const;
+
+ private:
+  ExprFunction function_;
+};
+/// Where both, one of two, or one not, hold.
+CLUTCH_API MaskMod operator&(const MaskMod& a, const MaskMod& b);
+CLUTCH_API MaskMod operator|(const MaskMod& a, const MaskMod& b);
+CLUTCH_API MaskMod operator!(const MaskMod& a);
+
+/// q + offset >= kv. For the lower right corner of q_len x kv_len the offset is kv_len - q_len. The offset builds nothing.
+CLUTCH_API MaskMod causal(std::int64_t offset = 0);
+/// The last `window` keys before a query, and its own: (q >= kv) & (q - kv <= window). The window builds nothing.
+CLUTCH_API MaskMod sliding_window(std::int64_t window);
+/// Keys before prefix[b], i32 (B) or one number, are everybody's; behind it, causal().
+CLUTCH_API MaskMod prefix_lm(const Tensor& prefix);
+CLUTCH_API MaskMod prefix_lm(std::int64_t prefix);
+/// Within a document: ids, i32 (S) or (B, S), are equal.
+CLUTCH_API MaskMod document(const Tensor& ids);
+/// Every `dilation`-th key up to `window` away, before and behind.
+CLUTCH_API MaskMod dilated(std::int64_t window, std::int64_t dilation);
+
+struct BlockSize {
+  std::int64_t q = 128, kv = 128;
+  friend bool operator==(const BlockSize&, const BlockSize&) = default;
+};
+struct BlockMaskOptions {
+  std::int64_t batch = 1, heads = 1;  ///< 1: the mask does not depend on it
+  std::int64_t q_len = 0, kv_len = 0;
+  BlockSize block = {};
+  Device device = {};                    ///< empty: that of a captured tensor, else the current one
+  std::string_view implementation = {};  ///< forces a plan by name; empty: the first that accepts
+};
+
+/// A mask by blocks: for each block of queries which blocks of keys it attends to wholly (`full`, where the mask need not be looked at) and partly. Lists are
+/// i32, ascending; what follows the counted ones are the blocks that are not listed. A cheap value on one device.
+/// Source: torch.nn.attention.flex_attention.BlockMask of PyTorch 2.12, whose rules of edges these are: a block that reaches past a length is never full.
+class CLUTCH_API BlockMask {
+ public:
+  BlockMask() = default;
+
+  bool empty() const noexcept { return state_ == nullptr; }
+  /// All of these: invalid_argument for an empty one.
+  std::int64_t q_len() const;
+  std::int64_t kv_len() const;
+  const BlockSize& block() const;
+  const MaskMod& mask_mod() const;
+  /// (B, H, rows) and (B, H, rows, columns); rows and columns are the lengths over the block's, rounded up.
+  const Tensor& kv_num_blocks() const;
+  const Tensor& kv_indices() const;
+  const Tensor& full_kv_num_blocks() const;
+  const Tensor& full_kv_indices() const;
+  /// The same by blocks of keys: (B, H, columns) and (B, H, columns, rows).
+  const Tensor& q_num_blocks() const;
+  const Tensor& q_indices() const;
+  const Tensor& full_q_num_blocks() const;
+  const Tensor& full_q_indices() const;
+  /// u8 (B, H, rows, columns): 0 for blocks that are not attended to, 1 for partial ones, 2 for full ones.
+  const Tensor& kinds() const;
+
+  /// i32 (B, H, rows, columns): 1 where there is anything to do. Stream: never waits.
+  Tensor to_dense(const Stream& stream = {}) const;
+  /// Some of the batches and heads, from `begin` to before `end`; the mask counts from there on. Copies the lists' parts. Stream: never waits.
+  BlockMask slice(std::int64_t batch_begin, std::int64_t batch_end, std::int64_t head_begin, std::int64_t head_end, const Stream& stream = {}) const;
+  /// For other lengths, shorter or longer: kinds of blocks stay, new ones are found by the mask. Stream: never waits.
+  BlockMask adjust(std::int64_t q_len, std::int64_t kv_len, const Stream& stream = {}) const;
+  /// Percent of the scores that lie in blocks that nobody attends to. Waits.
+  double sparsity(const Stream& stream = {}) const;
+  /// Lengths, sparsity, and a picture of each batch's and head's blocks: full, partial, none; several blocks a letter where there are many. Waits.
+  std::string to_string(const Stream& stream = {}) const;
+
+  struct State;
+  const std::shared_ptr<const State>& state() const noexcept { return state_; }
+  explicit BlockMask(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+
+ private:
+  std::shared_ptr<const State> state_;
+};
+
+/// Looks at the mask block by block, on the device: O(rows x columns) bytes, never q_len x kv_len. Blocks that ranges of the indices decide are not looked at
+/// inside. Errors: invalid_argument for an empty mask, lengths below 1 or of 2^31 and more, blocks below 1. Stream: never waits.
+CLUTCH_API BlockMask create_block_mask(const MaskMod& mask, const BlockMaskOptions& options, const Stream& stream = {});
+/// From lists of one's own, i32: kv_num_blocks (B, H, rows), kv_indices (B, H, rows, columns), and full ones, both or neither. Within listed partial blocks the
+/// mask decides (an empty one: all). Errors: invalid_shape, invalid_dtype. Stream: never waits.
+CLUTCH_API BlockMask block_mask_from_lists(const Tensor& kv_num_blocks, const Tensor& kv_indices, const Tensor& full_kv_num_blocks, const Tensor& full_kv_indices,
+                                           const MaskMod& mask, const BlockMaskOptions& options, const Stream& stream = {});
+
+}  // namespace attention
+}  // namespace clutch::inline v0

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/ops/block_mask.hpp>
+
+#include <limits>
+#include <string_view>
+#include <type_traits>
+
+namespace clutch::inline v0 {
+
+namespace attention {
+
+/// A score, scaled: q . k scale; traced as f32, for f64 tensors as f64.
+using Score = Expr;
+
+/// What becomes of scores before softmax: a traced function of score, batch, head of the query, query and key. Made of a lambda
+/// [](Score s, Index b, Index h, Index q, Index kv) { return s + bias[h] * (kv - q); }. A value; cheap to copy.
+class CLUTCH_API ScoreMod {
+ public:
+  /// None: scores stay what they are.
+  ScoreMod() = default;
+  /// Errors: invalid_dtype unless the lambda returns a number.
+  template <class F>
+  requires(!std::is_same_v<std::remove_cvref_t<F>, ScoreMod> && std::is_invocable_r_v<Expr, F&, Score, Index, Index, Index, Index>) ScoreMod(F&& f)
+      : ScoreMod(trace<5>(f, {DType::f32, DType::i32, DType::i32, DType::i32, DType::i32}),
+                 trace<5>(f, {DType::f64, DType::i32, DType::i32, DType::i32, DType::i32})) {}
+  /// Of f32 scores and of f64 ones.
+  ScoreMod(const ExprFunction& f32, const ExprFunction& f64);
+
+  bool empty() const noexcept { return f32_.empty(); }
+  const ExprFunction& function(DType dtype) const noexcept { return dtype == DType::f64 ? f64_ : f32_; }
+  /// The score at these, for mods made of mods; of an empty one the score itself.
+  Expr operator()(const Score& score, const Index& b, const Index& h, const Index& q, const Index& kv) const;
+
+ private:
+  ExprFunction f32_, f64_;
+};
+
+/// score + slopes[h] (kv - q). Slopes: floating, one for each head.
+CLUTCH_API ScoreMod alibi(const Tensor& slopes);
+/// 2^(-8 (h + 1) / heads), f32.
+CLUTCH_API Tensor alibi_slopes(std::int64_t heads, const Device& device = {}, const Stream& stream = {});
+/// cap tanh(score / cap), for f32 within 4 ulp of the score. The cap builds nothing.
+CLUTCH_API ScoreMod softcap(double cap);
+/// score + (q - kv).
+CLUTCH_API ScoreMod relative_bias();
+/// score + table[q - kv + (n - 1) / 2], n numbers for distances from -(n - 1) / 2 on, farther ones as the last; of rank 2: table[h] is a head's.
+CLUTCH_API ScoreMod relative_bias(const Tensor& table);
+
+/// 1 / sqrt(E).
+inline constexpr double kDefaultScale = std::numeric_limits<double>::quiet_NaN();
+
+struct FlexOptions {
+  ScoreMod score_mod = {};
+  MaskMod mask_mod = {};      ///< beside the block mask's own; looked at everywhere
+  BlockMask block_mask = {};  ///< empty: all
+  double scale = kDefaultScale;
+  bool enable_gqa = false;  ///< query head h reads key head h / (Hq / Hkv)
+  bool return_lse = false;
+  bool return_max_scores = false;
+  std::string_view implementation = {};  ///< forces a plan by name; empty: the first that accepts
+};
+
+struct FlexResult {
+  Tensor out;         ///< (B, Hq, L, Ev), of q's dtype
+  Tensor lse;         ///< (B, Hq, L), f32 (f64 of f64): log(sum(exp(scores))); undefined unless asked for
+  Tensor max_scores;  ///< the same of the largest score
+};
+
+/// softmax(score_mod(q k^T scale), where the masks hold) v for q (B, Hq, L, E), k (Bk, Hkv, S, E), v (Bk, Hkv, S, Ev); Bk is B, or 1 where all batches share
+/// keys. One launch; scores stay in registers and caches, memory is O(L). Any strides; the result is contiguous.
+/// Dtypes: f32, f16, bf16, f64, the same of all three; scores, weights and sums in f32 (f64 for f64), rounded once.
+/// Rows without any key are 0, their lse and largest score -inf. Masks come after the score mod, so NaN scores of masked keys do not count; NaN of v does,
+/// times a weight of 0.
+/// Accuracy: f32 within 2e-6 of the exact result for unit-normal q, k and v at E = 64 without score mod, growing with its root; a score mod's terms add eps max|score| times max|v|.
+/// Subnormal numbers may count as 0. Reproducible: a sequence has the same bits alone and in a batch.
+/// Errors: invalid_shape; invalid_dtype; invalid_argument for heads that differ without enable_gqa, or whose counts do not divide; for a block mask of other
+/// lengths; device_mismatch. Stream: never waits.
+/// Source: torch.nn.attention.flex_attention.flex_attention of PyTorch 2.12.
+CLUTCH_API FlexResult flex(const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& options = {}, const Stream& stream = {});
+/// Into the caller's tensors, of any strides but lse's and max_scores', which are contiguous; undefined ones are not asked for.
+CLUTCH_API void flex_out(const FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& options = {},
+                         const Stream& stream = {});
+
+}  // namespace attention
+}  // namespace clutch::inline v0

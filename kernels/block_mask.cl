@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// block_mask: what a mask is in each block of queries and keys (0 nothing, 1 something, 2 all of it), and lists of the blocks by rows and by columns.
+// Ownership: an item takes `each` blocks of a row at a time, or one line of blocks. No local memory.
+#include "common/launch.clh"
+
+#define KIND_PARTIAL 1
+#define KIND_FULL 2
+
+// Needs: what common/expr.clh needs; IDX; and from expression.clh CLUTCH_MASK(LOAD, POSITION, STORE), CLUTCH_RANGES and the macros of parameters EXTRA.
+// Blocks which ranges of the indices decide are not looked at inside.
+#ifdef CLUTCH_ENTRY_block_mask_kinds
+#include "common/expr.clh"
+
+#include "expression.clh"
+
+typedef struct {
+  long heads, rows, columns, q_len, kv_len, block_q, block_kv, each;
+} KindsShape;
+
+#define MASK_INPUT_1 ((VI)b)
+#define MASK_INPUT_2 ((VI)h)
+#define MASK_INPUT_3 ((VI)q + CLUTCH_L_TO_VI(CLUTCH_IOTA_VL))
+#define MASK_INPUT_4 ((VI)kv)
+#define MASK_FIRST_1 b
+#define MASK_FIRST_2 h
+#define MASK_FIRST_3 q
+#define MASK_FIRST_4 kv
+#define LOAD_MASK(k, dtype) MASK_INPUT_##k
+#define LOAD_FIRST(k) MASK_FIRST_##k
+#define NO_POSITION(k) ((VL)0)
+#define KEEP_MASK(k, dtype, x) allowed = (x)
+
+CLUTCH_INLINE VI mask_at(int b, int h, int q, int kv CLUTCH_EXTRA_PARAMS) {
+  VI allowed;
+  CLUTCH_MASK(LOAD_MASK, NO_POSITION, KEEP_MASK)
+  return allowed;
+}
+
+// Whether any (1) and whether not all (2) of the queries from `q` to before `q_end` attend to keys from `kv` to before `kv_end`.
+static inline int mask_inside(int b, int h, int q, int q_end, int kv, int kv_end CLUTCH_EXTRA_PARAMS) {
+  VI any = (VI)0, none = (VI)0;
+  const int whole = q + (q_end - q) / WIDTH * WIDTH;
+  const VI exists = whole + CLUTCH_L_TO_VI(CLUTCH_IOTA_VL) < (VI)q_end;
+  for (int key = kv; key < kv_end;) {
+    const int stop = min(key + 8, kv_end);
+    for (; key < stop; ++key) {
+      for (int i = q; i < whole; i += WIDTH) {
+        const VI allowed = mask_at(b, h, i, key CLUTCH_EXTRA_NAMES);
+        any |= allowed, none |= CLUTCH_NOT(allowed);
+      }
+      if (whole < q_end) {
+        const VI allowed = mask_at(b, h, whole, key CLUTCH_EXTRA_NAMES);
+        any |= allowed & exists, none |= CLUTCH_NOT(allowed) & exists;
+      }
+    }
+    if (CLUTCH_ANY(any) && CLUTCH_ANY(none)) return 3;
+  }
+  return (CLUTCH_ANY(any) ? 1 : 0) | (CLUTCH_ANY(none) ? 2 : 0);
+}
+
+#define RANGE_LOW(k) range_low[k]
+#define RANGE_HIGH(k) range_high[k]
+static inline void block_mask_kinds_body(CLUTCH_ID_PARAMS, ulong items, KindsShape s, __global uchar* kinds CLUTCH_EXTRA_PARAMS) {
+  const ulong chunks = ((ulong)s.columns + s.each - 1) / s.each;
+  for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
+    const ulong line = item / chunks, row = line % s.rows, of = line / s.rows;
+    const int b = (int)(of / s.heads), h = (int)(of % s.heads);
+    const long begin = (long)(item % chunks) * s.each, end = min(begin + s.each, s.columns);
+    const long q = (long)row * s.block_q, q_end = min(q + s.block_q, s.q_len);
+    for (long c = begin; c < end; ++c) {
+      const long kv = c * s.block_kv, kv_end = min(kv + s.block_kv, s.kv_len);
+      const long range_low[4] = {b, h, q, kv}, range_high[4] = {b, h, q_end - 1, kv_end - 1};
+      CLUTCH_RANGES(RANGE_LOW, RANGE_HIGH)
+      const int seen = is_always ? 1 : !is_ever ? 2 : mask_inside(b, h, (int)q, (int)q_end, (int)kv, (int)kv_end CLUTCH_EXTRA_NAMES);
+      const int complete = q + s.block_q <= s.q_len && kv + s.block_kv <= s.kv_len;
+      kinds[line * s.columns + c] = (uchar)(!(seen & 1) ? 0 : seen == 1 && complete ? KIND_FULL : KIND_PARTIAL);
+    }
+  }
+}
+__kernel void block_mask_kinds(CLUTCH_PREDICATE ulong items, KindsShape s, __global uchar* kinds, ulong kinds_offset CLUTCH_EXTRA_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  block_mask_kinds_body(CLUTCH_IDS, items, s, kinds + kinds_offset CLUTCH_EXTRA_ARGUMENTS);
+}
+#endif
+
+// Of each line of blocks its partial and its full ones: how many, their numbers, and behind them those of all others.
+#ifdef CLUTCH_ENTRY_block_mask_lists
+typedef struct {
+  long lines, length, line_stride, stride;  // of a matrix of kinds
+} ListsShape;
+
+static inline void list_line(__global const uchar* kinds, long length, long stride, uchar kind, __global int* count, __global int* list) {
+  int found = 0;
+  for (long i = 0; i < length; ++i)
+    if (kinds[i * stride] == kind) list[found++] = (int)i;
+  *count = found;
+  for (long i = 0; i < length; ++i)
+    if (kinds[i * stride] != kind) list[found++] = (int)i;
+}
+static inline void block_mask_lists_body(CLUTCH_ID_PARAMS, ulong items, ListsShape s, __global const uchar* kinds, __global int* count, __global int* list,
+                                         __global int* full_count, __global int* full_list) {
+  for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
+    __global const uchar* line = kinds + item / s.lines * (ulong)(s.lines * s.length) + item % s.lines * s.line_stride;
+    list_line(line, s.length, s.stride, KIND_PARTIAL, count + item, list + item * s.length);
+    list_line(line, s.length, s.stride, KIND_FULL, full_count + item, full_list + item * s.length);
+  }
+}
+__kernel void block_mask_lists(CLUTCH_PREDICATE ulong items, ListsShape s, __global const uchar* kinds, ulong kinds_offset, __global uchar* count,
+                               ulong count_offset, __global uchar* list, ulong list_offset, __global uchar* full_count, ulong full_count_offset,
+                               __global uchar* full_list, ulong full_list_offset) {
+  CLUTCH_IF_PREDICATE
+  block_mask_lists_body(CLUTCH_IDS, items, s, kinds + kinds_offset, (__global int*)(count + count_offset), (__global int*)(list + list_offset),
+                        (__global int*)(full_count + full_count_offset), (__global int*)(full_list + full_list_offset));
+}
+#endif
+
+// Kinds from lists, which may name what does not exist.
+#ifdef CLUTCH_ENTRY_block_mask_from_lists
+static inline void mark_line(__global uchar* kinds, long length, uchar kind, int count, __global const int* list) {
+  for (long i = 0; i < min((long)count, length); ++i)
+    if (list[i] >= 0 && list[i] < length) kinds[list[i]] = kind;
+}
+static inline void block_mask_from_lists_body(CLUTCH_ID_PARAMS, ulong items, long length, __global uchar* kinds, __global const int* count,
+                                              __global const int* list, __global const int* full_count, __global const int* full_list) {
+  for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
+    __global uchar* line = kinds + item * length;
+    for (long i = 0; i < length; ++i) line[i] = 0;
+    mark_line(line, length, KIND_PARTIAL, count[item], list + item * length);
+    mark_line(line, length, KIND_FULL, full_count[item], full_list + item * length);
+  }
+}
+__kernel void block_mask_from_lists(CLUTCH_PREDICATE ulong items, long length, __global uchar* kinds, ulong kinds_offset, __global const uchar* count,
+                                    ulong count_offset, __global const uchar* list, ulong list_offset, __global const uchar* full_count,
+                                    ulong full_count_offset, __global const uchar* full_list, ulong full_list_offset) {
+  CLUTCH_IF_PREDICATE
+  block_mask_from_lists_body(CLUTCH_IDS, items, length, kinds + kinds_offset, (__global const int*)(count + count_offset),
+                             (__global const int*)(list + list_offset), (__global const int*)(full_count + full_count_offset),
+                             (__global const int*)(full_list + full_list_offset));
+}
+#endif

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Descriptor of flex: what tests and benches share. The model works in double, score by score. Problems have scores so far apart that weights are 0 or equal,
+// and small whole values: their results are exact.
+#include <clutch/ops/flex.hpp>
+
+#include "support/host_model.hpp"
+#include "support/op_case.hpp"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+namespace clutch::cases {
+
+struct FlexCase {
+  static constexpr std::string_view kStem = "flex";
+
+  struct Shape {
+    std::int64_t batch = 1, heads = 1, q_len = 1, kv_len = 1, e = 1, ev = 1;
+    std::int64_t kv_batch = 0, kv_heads = 0;  ///< 0: as the queries'
+    Dims q() const { return {batch, heads, q_len, e}; }
+    Dims k() const { return {kv_batch ? kv_batch : batch, kv_heads ? kv_heads : heads, kv_len, e}; }
+    Dims v() const { return {kv_batch ? kv_batch : batch, kv_heads ? kv_heads : heads, kv_len, ev}; }
+    Dims out() const { return {batch, heads, q_len, ev}; }
+  };
+  using HostScore = std::function<double(double score, std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t kv)>;
+  using HostMask = std::function<bool(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t kv)>;
+  struct Result {
+    std::vector<double> out, lse, top;
+    double largest = 0;  ///< magnitude among finite scores
+    std::int64_t e = 0;
+  };
+
+  static Result model(const Shape& s, const std::vector<double>& q, const std::vector<double>& k, const std::vector<double>& v, double scale,
+                      const HostScore& score = {}, const HostMask& mask = {}) {
+    const std::int64_t kv_heads = s.k()[1], group = kv_heads > 0 ? s.heads / kv_heads : 1;
+    constexpr double kInf = std::numeric_limits<double>::infinity();
+    Result r{.e = s.e};
+    for (std::int64_t b = 0; b < s.batch; ++b)
+      for (std::int64_t h = 0; h < s.heads; ++h)
+        for (std::int64_t i = 0; i < s.q_len; ++i) {
+          const std::int64_t kv = (s.k()[0] == 1 ? 0 : b) * kv_heads + h / group;
+          std::vector<double> scores(static_cast<std::size_t>(s.kv_len));
+          double top = -kInf, total = 0;
+          for (std::int64_t j = 0; j < s.kv_len; ++j) {
+            double x = 0;
+            for (std::int64_t d = 0; d < s.e; ++d) x += at(q, (b * s.heads + h) * s.q_len + i, s.e, d) * at(k, kv * s.kv_len + j, s.e, d);
+            x *= scale;
+            if (score) x = score(x, b, h, i, j);
+            if (mask && !mask(b, h, i, j)) x = -kInf;
+            if (std::isfinite(x)) r.largest = std::max(r.largest, std::fabs(x));
+            scores[static_cast<std::size_t>(j)] = x, top = std::max(top, x);
+          }
+          for (double& x : scores) x = top == -kInf ? 0 : std::exp(x - top), total += x;
+          for (std::int64_t d = 0; d < s.ev; ++d) {
+            double sum = 0;
+            for (std::int64_t j = 0; j < s.kv_len; ++j)
+              if (const double w = scores[static_cast<std::size_t>(j)]; w != 0) sum += w * at(v, kv * s.kv_len + j, s.ev, d);
+            r.out.push_back(total == 0 ? 0 : sum / total);
+          }
+          r.top.push_back(top), r.lse.push_back(total == 0 ? -kInf : top + std::log(total));
+        }
+    return r;
+  }
+
+  /// Masked keys among those that a query likes best; scores are doubled, and those of odd heads get as much more.
+  static Problem problem(std::string_view what, std::string_view entry, DType dtype, const Shape& s, std::uint64_t seed, bool blocks, bool turned = false) {
+    Problem p{.name = std::string(what), .entry = entry, .needs_fp64 = dtype == DType::f64};
+    model::Random random(seed);
+    auto operand = [&](const Dims& sizes, auto&& draw) {
+      Operand o{.dtype = dtype, .sizes = sizes, .raw = std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(numel(sizes))))};
+      // (batch, length, heads, size) in memory, with gaps; or elements of a row apart.
+      if (turned)
+        o.strides = {sizes[1] * sizes[2] * sizes[3] * 2 + 5, 2, sizes[1] * 2, sizes[1] * sizes[2] * 2 + 1};
+      else
+        o.strides = {sizes[2] * (sizes[1] * sizes[3] + 3) + 7, sizes[3], sizes[1] * sizes[3] + 3, 1};
+      std::vector<double> values;
+      for (std::int64_t i = 0; i < numel(sizes); ++i) {
+        values.push_back(draw());
+        model::store_at(o.raw.data(), static_cast<std::size_t>(i), dtype, values.back());
+      }
+      p.inputs.push_back(std::move(o));
+      return values;
+    };
+    auto sign = [&] { return random.uniform(-1, 1) < 0 ? -8.0 : 8.0; };
+    auto whole = [&] { return std::floor(random.uniform(-64, 64)); };
+    const std::vector<double> q = operand(s.q(), sign), k = operand(s.k(), sign), v = operand(s.v(), whole);
+    const std::vector<double> scores = Scores{s, q, k}.all();
+    p.output = {dtype, s.out(), {}, std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(numel(s.out()))))};
+    if (turned) p.output.strides = {s.heads * s.q_len * s.ev * 2, s.q_len * s.ev * 2, 2, s.q_len * 2};
+    const std::int64_t kv_heads = s.k()[1], group = s.heads / kv_heads;
+    std::size_t row = 0;
+    for (std::int64_t b = 0; b < s.batch; ++b)
+      for (std::int64_t h = 0; h < s.heads; ++h)
+        for (std::int64_t i = 0; i < s.q_len; ++i, ++row) {
+          double top = -std::numeric_limits<double>::infinity();
+          auto score = [&](std::int64_t j) { return scores[row * static_cast<std::size_t>(s.kv_len) + static_cast<std::size_t>(j)]; };
+          for (std::int64_t j = 0; j < s.kv_len; ++j)
+            if (allowed(h, i, j)) top = std::max(top, score(j));
+          for (std::int64_t d = 0; d < s.ev; ++d) {
+            double sum = 0, count = 0;
+            for (std::int64_t j = 0; j < s.kv_len; ++j)
+              if (allowed(h, i, j) && score(j) == top) sum += at(v, ((s.k()[0] == 1 ? 0 : b) * kv_heads + h / group) * s.kv_len + j, s.ev, d), count += 1;
+            const double factor = count == 0 ? 0 : dtype == DType::f64 ? 1 / count : static_cast<double>(1.0f / static_cast<float>(count));
+            model::store_at(p.output.raw.data(), row * static_cast<std::size_t>(s.ev) + static_cast<std::size_t>(d), dtype,
+                            dtype == DType::f64 ? sum * factor : static_cast<double>(static_cast<float>(sum) * static_cast<float>(factor)));
+          }
+        }
+    p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      auto mask = [](attention::Index, attention::Index h, attention::Index i, attention::Index j) { return (i + h >= j) & (trunc_mod(i + j, 3) != 0); };
+      attention::FlexOptions o{.score_mod = [](attention::Score x, attention::Index, attention::Index h, attention::Index, attention::Index) { return x * 2 + 64.0f * h; },
+                               .scale = 1, .enable_gqa = true, .implementation = entry};
+      if (blocks)
+        o.block_mask = attention::create_block_mask(
+            mask, {.heads = s.heads, .q_len = s.q_len, .kv_len = s.kv_len, .block = {48, 40}, .device = out.device()}, stream);
+      else
+        o.mask_mod = mask;
+      attention::flex_out({.out = out}, in[0], in[1], in[2], o, stream);
+    };
+    return p;
+  }
+
+  static std::vector<Problem> problems(std::uint64_t seed) {
+    std::vector<Problem> all;
+    const Shape shape{.batch = 2, .heads = 2, .q_len = 75, .kv_len = 141, .e = 37, .ev = 21, .kv_heads = 1};
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) all.push_back(problem(name(dtype), "flex_lanes", dtype, shape, seed, true));
+    all.push_back(problem("turned", "flex_lanes", DType::f32, {.batch = 2, .heads = 1, .q_len = 51, .kv_len = 33, .e = 18, .ev = 40, .kv_batch = 1}, seed + 1, false, true));
+    for (DType dtype : {DType::f32, DType::f64, DType::bf16})
+      all.push_back(problem(name(dtype), "flex_items", dtype, {.batch = 2, .heads = 2, .q_len = 53, .kv_len = 51, .e = 11, .ev = 19, .kv_heads = 1}, seed + 2, true));
+    all.push_back(problem("turned", "flex_items", DType::f32, {.batch = 2, .heads = 1, .q_len = 9, .kv_len = 13, .e = 18, .ev = 33, .kv_batch = 1}, seed + 3, false, true));
+    return all;
+  }
+
+  static constexpr Mutation kMutations[] = {
+      {"flex_lanes", Edit::tail, "const int count = (int)min((long)KEYS, block_end - kv);", "const int count = (int)min((long)KEYS, block_end - kv - 1);"},
+      {"flex_lanes", Edit::stride, "at + query * s->q[2] + d * s->q[3]", "at + query * s->q[2] + d * s->k[3] * 2"},
+      {"flex_lanes", Edit::offset, "b * s.v[0] + hk * s.v[1] + kv * s.v[2], s.v, count", "b * s.v[0] + hk * s.v[1] + kv * s.v[2] + 1, s.v, count"},
+      {"flex_lanes", Edit::arithmetic, "keep[v] = top[v] == NONE ? (R)0 : weight_of", "keep[v] = top[v] == NONE ? (R)0 : (R)1 + weight_of"},
+      {"flex_items", Edit::tail, "for (long d = 0; d < s.e; ++d) score", "for (long d = 1; d < s.e; ++d) score"},
+      {"flex_items", Edit::stride, "row_v + (from + c) * s.v[3]", "row_v + (from + c) * s.v[2]"},
+      {"flex_items", Edit::offset, "x * s.out[2] + (from + c) * s.out[3], sum", "x * s.out[2] + (from + (c ^ 1)) * s.out[3], sum"},
+      {"flex_items", Edit::arithmetic, "const T factor = total == 0 ? (T)0 : 1 / total;", "const T factor = total == 0 ? (T)0 : 2 / total;"},
+  };
+
+ private:
+  static double at(const std::vector<double>& x, std::int64_t row, std::int64_t length, std::int64_t i) { return x[static_cast<std::size_t>(row * length + i)]; }
+  static bool allowed(std::int64_t h, std::int64_t i, std::int64_t j) { return i + h >= j && (i + j) % 3 != 0; }
+  struct Scores {
+    const Shape& s;
+    const std::vector<double>&q, &k;
+    std::vector<double> all() const {
+      std::vector<double> scores;
+      const std::int64_t kv_heads = s.k()[1], group = s.heads / kv_heads;
+      for (std::int64_t b = 0; b < s.batch; ++b)
+        for (std::int64_t h = 0; h < s.heads; ++h)
+          for (std::int64_t i = 0; i < s.q_len; ++i)
+            for (std::int64_t j = 0; j < s.kv_len; ++j) {
+              double x = 0;
+              for (std::int64_t d = 0; d < s.e; ++d)
+                x += at(q, (b * s.heads + h) * s.q_len + i, s.e, d) * at(k, ((s.k()[0] == 1 ? 0 : b) * kv_heads + h / group) * s.kv_len + j, s.e, d);
+              scores.push_back(x);
+            }
+      return scores;
+    }
+  };
+};
+
+}  // namespace clutch::cases

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/flex.hpp"
+
+#include "ops/flex_plan.hpp"
+#include "support/op_runner.hpp"
+
+#include <clutch/clutch.hpp>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+namespace clutch::testing {
+namespace {
+
+using attention::flex;
+using attention::FlexOptions;
+using attention::FlexResult;
+using attention::Index;
+using attention::MaskMod;
+using attention::Score;
+using attention::ScoreMod;
+using cases::FlexCase;
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+std::vector<double> values(const Tensor& t) {
+  std::vector<std::uint8_t> raw = t.to_bytes();
+  std::vector<double> out(static_cast<std::size_t>(t.numel()));
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = model::value_at(raw.data(), i, t.dtype());
+  return out;
+}
+
+struct Given {
+  FlexCase::Shape shape;
+  Tensor q, k, v;
+  Given(const FlexCase::Shape& s, const Device& device, DType dtype = DType::f32, std::uint64_t more = 0)
+      : shape(s),
+        q(randn(s.q(), {.dtype = dtype, .device = device, .seed = seed() + more})),
+        k(randn(s.k(), {.dtype = dtype, .device = device, .seed = seed() + more + 1})),
+        v(randn(s.v(), {.dtype = dtype, .device = device, .seed = seed() + more + 2})) {}
+  FlexCase::Result model(const FlexCase::HostScore& score = {}, const FlexCase::HostMask& mask = {}, double scale = 0) const {
+    return FlexCase::model(shape, values(q), values(k), values(v), scale == 0 ? 1 / std::sqrt(static_cast<double>(shape.e)) : scale, score, mask);
+  }
+};
+
+/// What rounding allows: of the stored dtype, and of scores, whose error times the values' size it becomes.
+double bound(DType dtype, const FlexCase::Result& want) {
+  if (dtype == DType::f64) return 1e-14 + 16 * 0x1p-53 * want.largest;
+  const double longer = std::max(std::sqrt(static_cast<double>(want.e) / 64), 1.0), f32 = 2e-6 * longer + 16 * 0x1p-24 * std::max(want.largest - 8, 0.0);
+  return dtype == DType::f32 ? f32 : dtype == DType::f16 ? f32 + 0x1p-9 : f32 + 0x1p-6;
+}
+
+/// Of out, and of lse and max_scores where they are there.
+void expect_close(const FlexResult& got, const FlexCase::Result& want, const std::string& what) {
+  const std::vector<double> out = values(got.out);
+  ASSERT_EQ(out.size(), want.out.size()) << what;
+  const double most = bound(got.out.dtype(), want);
+  for (std::size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], want.out[i], most) << what << " at " << i;
+  auto lines = [&](const Tensor& t, const std::vector<double>& wanted, const char* of) {
+    if (!t.defined()) return;
+    const std::vector<double> x = values(t);
+    ASSERT_EQ(x.size(), wanted.size()) << what;
+    const double eps = t.dtype() == DType::f64 ? 0x1p-52 : 0x1p-21;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (std::isinf(wanted[i]))
+        ASSERT_EQ(x[i], wanted[i]) << what << " " << of << " at " << i;
+      else
+        ASSERT_NEAR(x[i], wanted[i], eps * (8 + 2 * want.largest)) << what << " " << of << " at " << i;
+    }
+  };
+  lines(got.lse, want.lse, "lse"), lines(got.max_scores, want.top, "max_scores");
+}
+
+/// The implementations that a device can be asked for, first what it takes by itself.
+std::vector<std::string_view> implementations(const Device& device) {
+  std::vector<std::string_view> all{""};
+  if (!device.traits().simulator) all.push_back("flex_lanes");
+  all.push_back("flex_items");
+  return all;
+}
+
+/// Every mod with its host twin, and captured tensors.
+struct Mod {
+  const char* name;
+  ScoreMod score;
+  FlexCase::HostScore host_score;
+  MaskMod mask;
+  FlexCase::HostMask host_mask;
+};
+std::vector<Mod> mods(const Device& device, std::int64_t heads, std::int64_t length) {
+  std::vector<std::int32_t> ids;
+  for (std::int64_t i = 0; i < length; ++i) ids.push_back(static_cast<std::int32_t>(i * 5 / length + i % 2));
+  std::vector<float> near, by_head;
+  for (int i = 0; i < 21; ++i) near.push_back(static_cast<float>(std::sin(i)));
+  for (std::int64_t i = 0; i < heads * (2 * length - 1); ++i) by_head.push_back(static_cast<float>(std::cos(static_cast<double>(i))));
+  const Tensor documents = from_host(ids, {length}, device), table = from_host(near, {21}, device), wide = from_host(by_head, {heads, 2 * length - 1}, device);
+  auto slope = [=](std::int64_t h) { return static_cast<double>(static_cast<float>(std::exp2(-8.0 * static_cast<double>(h + 1) / static_cast<double>(heads)))); };
+  auto host_table = [=](std::int64_t at) { return static_cast<double>(near[static_cast<std::size_t>(std::clamp<std::int64_t>(at + 10, 0, 20))]); };
+  auto host_wide = [=](std::int64_t h, std::int64_t at) {
+    return static_cast<double>(by_head[static_cast<std::size_t>(h * (2 * length - 1) + std::clamp<std::int64_t>(at + length - 1, 0, 2 * length - 2))]);
+  };
+  auto causal = [](auto, auto, auto q, auto kv) { return q >= kv; };
+  auto cap = [](double s, auto...) { return 3 * std::tanh(s / 3); };
+  std::vector<Mod> all{
+      {"none", {}, {}, {}, {}},
+      {"causal", {}, {}, attention::causal(), causal},
+      {"window", {}, {}, attention::sliding_window(17), [](auto, auto, auto q, auto kv) { return q >= kv && q - kv <= 17; }},
+      {"prefix", {}, {}, attention::prefix_lm(30), [](auto, auto, auto q, auto kv) { return kv < 30 || q >= kv; }},
+      {"document", {}, {}, attention::document(documents), [=](auto, auto, auto q, auto kv) { return ids.at(static_cast<std::size_t>(std::min(q, length - 1))) == ids.at(static_cast<std::size_t>(std::min(kv, length - 1))); }},
+      {"dilated", {}, {}, attention::dilated(40, 3), [](auto, auto, auto q, auto kv) { return std::abs(q - kv) <= 40 && (q - kv) % 3 == 0; }},
+      {"alibi", attention::alibi(attention::alibi_slopes(heads, device)), [=](double s, auto, auto h, auto q, auto kv) { return s + slope(h) * static_cast<double>(kv - q); }, {}, {}},
+      {"softcap", attention::softcap(3), cap, {}, {}},
+      {"relative", attention::relative_bias(), [](double s, auto, auto, auto q, auto kv) { return s + static_cast<double>(q - kv); }, {}, {}},
+      {"relative table", attention::relative_bias(table), [=](double s, auto, auto, auto q, auto kv) { return s + host_table(q - kv); }, {}, {}},
+      {"relative tables of heads", attention::relative_bias(wide), [=](double s, auto, auto h, auto q, auto kv) { return s + host_wide(h, q - kv); }, {}, {}},
+      {"softcap, causal window of documents", attention::softcap(3), cap, attention::sliding_window(50) & attention::document(documents),
+       [=](auto, auto, auto q, auto kv) { return q >= kv && q - kv <= 50 && ids.at(static_cast<std::size_t>(std::min(q, length - 1))) == ids.at(static_cast<std::size_t>(std::min(kv, length - 1))); }},
+      {"nobody of some", {}, {}, [](Index, Index, Index q, Index kv) { return (trunc_mod(q, 3) != 0) & (kv > q); }, [](auto, auto, auto q, auto kv) { return q % 3 != 0 && kv > q; }},
+  };
+  return all;
+}
+
+TEST(Flex, ReadyMadeModsMatchTheModel) {
+  CLUTCH_EACH_DEVICE(device) {
+    const FlexCase::Shape shape{.batch = 2, .heads = 4, .q_len = 131, .kv_len = 131, .e = 24, .ev = 40};
+    const Given given(shape, device);
+    for (const Mod& mod : mods(device, 4, 131))
+      for (std::string_view implementation : implementations(device)) {
+        if (level() == "smoke" && implementation == "flex_items" && mod.score.empty() == mod.mask.empty()) continue;
+        const FlexCase::Result want = given.model(mod.host_score, mod.host_mask);
+        FlexOptions o{.score_mod = mod.score, .return_lse = true, .return_max_scores = true, .implementation = implementation};
+        if (!mod.mask.empty()) {
+          o.mask_mod = mod.mask;
+          expect_close(flex(given.q, given.k, given.v, o), want, fmt::format("{} {} by its mask", implementation, mod.name));
+          o.mask_mod = {};
+          o.block_mask = attention::create_block_mask(mod.mask, {.q_len = 131, .kv_len = 131, .block = {32, 48}, .device = device});
+        }
+        expect_close(flex(given.q, given.k, given.v, o), want, fmt::format("{} {}", implementation, mod.name));
+      }
+  }
+}
+
+TEST(Flex, LengthsSizesAndDtypes) {
+  CLUTCH_EACH_DEVICE(device) {
+    int turn = 0;
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+      if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
+      for (std::int64_t q_len : {0, 1, 16, 33, 127, 128, 129, 200})
+        for (std::int64_t kv_len : {0, 1, 7, 128, 129, 260})
+          for (bool causal : {false, true}) {
+            if (++turn % (level() == "smoke" ? 5 : 1) != 0) continue;
+            const Given given({.batch = 1, .heads = 2, .q_len = q_len, .kv_len = kv_len, .e = 8 + turn % 9, .ev = 7 + turn % 11}, device, dtype);
+            FlexOptions o{.return_lse = true, .return_max_scores = true};
+            if (causal && q_len > 0 && kv_len > 0) o.block_mask = attention::create_block_mask(attention::causal(kv_len - q_len), {.q_len = q_len, .kv_len = kv_len, .device = device});
+            const bool masked = !o.block_mask.empty();
+            expect_close(flex(given.q, given.k, given.v, o),
+                         given.model({}, masked ? FlexCase::HostMask([=](auto, auto, auto q, auto kv) { return q + kv_len - q_len >= kv; }) : nullptr),
+                         fmt::format("{} {} x {} causal {}", name(dtype), q_len, kv_len, causal));
+          }
+    }
+    // Heads of every class of sizes, and past them.
+    for (std::int64_t e : {1, 31, 32, 64, 65, 80, 96, 128, 129, 256, 300, 600, 1030})
+      for (std::int64_t ev : {e, (e * 7 + 9) % 140 + 1}) {
+        if (level() == "smoke" && ev != e && e % 64 == 0) continue;
+        const Given given({.batch = 1, .heads = 1, .q_len = 50, .kv_len = 150, .e = e, .ev = ev}, device);
+        expect_close(flex(given.q, given.k, given.v), given.model(), fmt::format("{} and {} elements", e, ev));
+      }
+  }
+}
+
+TEST(Flex, BlocksOfAnySizeAndLists) {
+  CLUTCH_EACH_DEVICE(device) {
+    const Given given({.batch = 2, .heads = 2, .q_len = 150, .kv_len = 210, .e = 16, .ev = 16}, device);
+    const FlexCase::Result want = given.model({}, [](auto b, auto h, auto q, auto kv) { return q + 10 * b >= kv - 60 * h; });
+    auto mask = [](Index b, Index h, Index q, Index kv) { return q + 10 * b >= kv - 60 * h; };
+    for (attention::BlockSize block : {attention::BlockSize{}, {1, 1}, {5, 300}, {33, 64}, {64, 33}, {192, 17}, {400, 129}}) {
+      FlexOptions o{.block_mask = attention::create_block_mask(mask, {.batch = 2, .heads = 2, .q_len = 150, .kv_len = 210, .block = block, .device = device})};
+      expect_close(flex(given.q, given.k, given.v, o), want, fmt::format("blocks of {} x {}", block.q, block.kv));
+    }
+    // Lists of one's own: what they do not name is not attended to, whatever the mask says.
+    const Tensor num = from_host<std::int32_t>({1, 2}, device).reshape({1, 1, 2}), list = from_host<std::int32_t>({2, 0, 1, 0, 2, 1}, device).reshape({1, 1, 2, 3});
+    FlexOptions o{.block_mask = attention::block_mask_from_lists(num, list, {}, {}, {}, {.q_len = 150, .kv_len = 210, .block = {100, 70}, .device = device})};
+    expect_close(flex(given.q, given.k, given.v, o), given.model({}, [](auto, auto, auto q, auto kv) { return q < 100 ? kv >= 140 : kv < 70 || kv >= 140; }), "lists");
+  }
+}
+
+TEST(Flex, GroupedHeadsSharedKeysAndStrides) {
+  CLUTCH_EACH_DEVICE(device) {
+    const FlexCase::Shape shape{.batch = 3, .heads = 6, .q_len = 70, .kv_len = 90, .e = 20, .ev = 12, .kv_batch = 1, .kv_heads = 2};
+    const Given given(shape, device);
+    const FlexCase::Result want = given.model([](double s, auto b, auto h, auto, auto) { return s * static_cast<double>(1 + h) - static_cast<double>(b); });
+    FlexOptions o{.score_mod = [](Score s, Index b, Index h, Index, Index) { return s * (1 + h) - b; }, .enable_gqa = true};
+    expect_close(flex(given.q, given.k, given.v, o), want, "grouped");
+    // (batch, length, heads, size) in memory, keys in columns, and a result of the caller's in the first layout.
+    auto by_length = [](const Tensor& t) { return t.transpose(1, 2).contiguous().transpose(1, 2); };
+    auto by_column = [](const Tensor& t) { return t.mT().contiguous().mT(); };
+    for (std::string_view implementation : implementations(device)) {
+      o.implementation = implementation;
+      FlexResult made{.out = empty({3, 70, 6, 12}, {.device = device}).transpose(1, 2)};
+      attention::flex_out(made, by_length(given.q), by_column(given.k), by_length(given.v), o);
+      expect_close(made, want, "strided");
+      attention::flex_out(made, by_column(given.q), by_length(given.k), by_column(given.v), o);
+      expect_close(made, want, "strided otherwise");
+    }
+  }
+}
+
+TEST(Flex, ExtremeScores) {
+  CLUTCH_EACH_DEVICE(device) {
+    const Given given({.batch = 1, .heads = 1, .q_len = 40, .kv_len = 200, .e = 16, .ev = 8}, device);
+    for (std::string_view implementation : implementations(device)) {
+      FlexOptions o{.scale = 1e4, .return_lse = true, .return_max_scores = true, .implementation = implementation};
+      // So far apart that one key has it all.
+      const FlexResult far = flex(given.q, given.k, given.v, o);
+      for (double x : values(far.out)) ASSERT_TRUE(std::isfinite(x));
+      const FlexCase::Result want = given.model({}, {}, 1e4);
+      const std::vector<double> top = values(far.max_scores), out = values(far.out);
+      for (std::size_t i = 0; i < top.size(); ++i) EXPECT_NEAR(top[i], want.top[i], 1e-5 * want.largest);
+      for (std::size_t i = 0; i < out.size(); ++i) EXPECT_NEAR(out[i], want.out[i], 0.2);
+      o.scale = attention::kDefaultScale;
+      // -inf everywhere: nothing, and where rows have one key alone, it.
+      o.score_mod = [](Score s, Index, Index, Index, Index) { return s * 0 - std::numeric_limits<float>::infinity(); };
+      FlexResult none = flex(given.q, given.k, given.v, o);
+      for (double x : values(none.out)) ASSERT_EQ(x, 0);
+      for (double x : values(none.lse)) ASSERT_EQ(x, -kInf);
+      for (double x : values(none.max_scores)) ASSERT_EQ(x, -kInf);
+      o.score_mod = [](Score s, Index, Index, Index q, Index kv) { return select(q + 150 == kv, s, -std::numeric_limits<float>::infinity()); };
+      expect_close(flex(given.q, given.k, given.v, o), given.model([](double s, auto, auto, auto q, auto kv) { return q + 150 == kv ? s : -kInf; }), "one key");
+      // NaN keys that are masked do not count; others make their rows NaN.
+      std::vector<float> keys = given.k.to_host<float>();
+      for (int d = 0; d < 16; ++d) keys[static_cast<std::size_t>(7 * 16 + d)] = std::numeric_limits<float>::quiet_NaN();
+      o.score_mod = {}, o.mask_mod = [](Index, Index, Index q, Index kv) { return (kv != 7) | (q == 3); };
+      const std::vector<double> poisoned = values(flex(given.q, from_host(keys, {1, 1, 200, 16}, device), given.v, o).out);
+      const FlexCase::Result without = given.model({}, [](auto, auto, auto, auto kv) { return kv != 7; });
+      for (std::size_t i = 0; i < poisoned.size(); ++i) {
+        if (i / 8 == 3)
+          ASSERT_TRUE(std::isnan(poisoned[i]));
+        else
+          ASSERT_NEAR(poisoned[i], without.out[i], 2e-6);
+      }
+    }
+  }
+}
+
+/// Random score mods of a seed, on the device and on the host.
+TEST(Flex, RandomModsMatchTheModel) {
+  CLUTCH_EACH_DEVICE(device) {
+    const Given given({.batch = 2, .heads = 3, .q_len = 37, .kv_len = 61, .e = 8, .ev = 8}, device);
+    std::vector<float> table;
+    for (int i = 0; i < 97; ++i) table.push_back(static_cast<float>(std::sin(i * 1.7)));
+    const Captured captured_table = captured(from_host(table, {97}, device));
+    const int count = level() == "smoke" ? 8 : level() == "full" ? 40 : 300;
+    for (int turn = 0; turn < count; ++turn) {
+      const std::uint64_t of = seed() * 7919 + static_cast<std::uint64_t>(turn);
+      auto number = [](auto& self, model::Random& random, const auto& s, const auto& b, const auto& h, const auto& q, const auto& kv, const auto& read, int depth) {
+        using N = std::decay_t<decltype(s)>;
+        using std::tanh;
+        const auto kind = static_cast<int>(random.uniform(0, depth > 0 ? 9 : 3));
+        if (kind == 0) return N(s * random.uniform(-2, 2));
+        if (kind == 1) return N(s + N(h - b));
+        if (kind == 2) {
+          const int a = static_cast<int>(random.uniform(-2, 3)), c = static_cast<int>(random.uniform(-2, 3));
+          return N(read(q * a + kv * c + h + static_cast<int>(random.uniform(0, 60))));
+        }
+        const N x = self(self, random, s, b, h, q, kv, read, depth - 1);
+        if (kind == 3) return N(tanh(x));
+        const N y = self(self, random, s, b, h, q, kv, read, depth - 1);
+        if (kind < 6) return N(x + y);
+        if (kind == 6) return N(x - y);
+        if (kind == 7) return N(x * tanh(y));
+        return N(x + tanh(y) * s);
+      };
+      auto traced = [&](Score s, Index b, Index h, Index q, Index kv) {
+        model::Random random(of);
+        auto read = [&](const Expr& at) { return captured_table[at]; };
+        return number(number, random, s, b, h, q, kv, read, 3);
+      };
+      auto host = [&](double s, std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t kv) {
+        model::Random random(of);
+        auto read = [&](double at) { return static_cast<double>(table[static_cast<std::size_t>(std::clamp(at, 0.0, 96.0))]); };
+        return number(number, random, s, static_cast<double>(b), static_cast<double>(h), static_cast<double>(q), static_cast<double>(kv), read, 3);
+      };
+      ScoreMod mod(traced);
+      FlexCase::Result want = given.model(host);
+      want.largest = want.largest * 4 + 16;  // steps in between may be larger than the score
+      expect_close(flex(given.q, given.k, given.v, {.score_mod = mod, .return_lse = true}), want, mod.function(DType::f32).text());
+    }
+  }
+}
+
+TEST(Flex, TheSameBitsAgainAndInABatch) {
+  CLUTCH_EACH_DEVICE(device) {
+    const Given given({.batch = 3, .heads = 4, .q_len = 190, .kv_len = 333, .e = 32, .ev = 32}, device);
+    FlexOptions o{.score_mod = attention::softcap(5),
+                  .block_mask = attention::create_block_mask(attention::causal(143), {.q_len = 190, .kv_len = 333, .device = device}),
+                  .return_lse = true};
+    const FlexResult first = flex(given.q, given.k, given.v, o);
+    for (int turn = 0; turn < 10; ++turn) {
+      const FlexResult again = flex(given.q, given.k, given.v, o);
+      ASSERT_EQ(again.out.to_bytes(), first.out.to_bytes());
+      ASSERT_EQ(again.lse.to_bytes(), first.lse.to_bytes());
+    }
+    for (std::int64_t b = 0; b < 3; ++b)
+      for (std::int64_t h = 0; h < 4; h += 3) {
+        auto part = [&](const Tensor& t) { return t.slice(0, b, b + 1).slice(1, h, h + 1); };
+        EXPECT_EQ(flex(part(given.q), part(given.k), part(given.v), o).out.to_bytes(), part(first.out).contiguous().to_bytes());
+      }
+    // Queries alone, too, where their block of the mask is the same.
+    const FlexResult plain = flex(given.q, given.k, given.v);
+    EXPECT_EQ(flex(given.q.slice(2, 100, 117), given.k, given.v).out.to_bytes(), plain.out.slice(2, 100, 117).contiguous().to_bytes());
+  }
+}
+
+TEST(Flex, CapturedGraphsReadTheirTensorsAgain) {
+  CLUTCH_EACH_DEVICE(device) {
+    const Given given({.batch = 1, .heads = 2, .q_len = 40, .kv_len = 50, .e = 16, .ev = 16}, device), other({.batch = 1, .heads = 2, .q_len = 40, .kv_len = 50, .e = 16, .ev = 16}, device, DType::f32, 9);
+    const Tensor slopes = from_host<float>({0.5f, 0.25f}, device), ids = zeros({50}, {.dtype = DType::i32, .device = device});
+    Stream stream(device);
+    StreamGuard guard(stream);
+    Graph graph;
+    FlexResult made{.out = empty(given.shape.out(), {.device = device}), .lse = empty({1, 2, 40}, {.device = device})};
+    auto run = [&](const FlexResult& to) {
+      FlexOptions o{.score_mod = attention::alibi(slopes), .block_mask = attention::create_block_mask(attention::document(ids), {.q_len = 40, .kv_len = 50, .block = {16, 16}, .device = device})};
+      attention::flex_out(to, given.q, given.k, given.v, o);
+    };
+    run(made);
+    {
+      GraphCapture capture(graph, stream);
+      run(made);
+    }
+    for (int turn = 0; turn < 3; ++turn) {
+      copy_(given.q, other.q), copy_(given.v, turn == 1 ? other.k : other.v), mul_(slopes, -1.5);
+      copy_(ids, map([&](Expr i) { return floor_div(i, 7 + turn); }, arange(0, 50, 1, {.dtype = DType::i32, .device = device})));
+      graph.replay(stream);
+      FlexResult eager{.out = empty(given.shape.out(), {.device = device}), .lse = empty({1, 2, 40}, {.device = device})};
+      run(eager);
+      EXPECT_EQ(made.out.to_bytes(), eager.out.to_bytes());
+      EXPECT_EQ(made.lse.to_bytes(), eager.lse.to_bytes());
+    }
+  }
+}
+
+TEST(Flex, OtherLengthsAndNumbersBuildNothing) {
+  CLUTCH_EACH_DEVICE(device) {
+    auto run = [&](std::int64_t length, std::int64_t e, std::int64_t window, double cap, bool grouped) {
+      const Given given({.batch = 1, .heads = 4, .q_len = length, .kv_len = length, .e = e, .ev = e + 1, .kv_heads = grouped ? 2 : 4}, device);
+      flex(given.q, given.k, given.v,
+           {.score_mod = attention::softcap(cap),
+            .block_mask = attention::create_block_mask(attention::sliding_window(window), {.q_len = length, .kv_len = length, .device = device}),
+            .enable_gqa = true});
+    };
+    run(100, 32, 5, 2, false);
+    const BuildCounters before = build_counters();
+    run(1, 7, 1, 30, true), run(333, 50, 100, 1, false), run(129, 63, 1, 1, true);
+    EXPECT_EQ(build_counters().built + build_counters().loaded, before.built + before.loaded);
+  }
+}
+
+TEST(Flex, RefusesBadInput) {
+  CLUTCH_EACH_DEVICE(device) {
+    const Given given({.batch = 2, .heads = 4, .q_len = 8, .kv_len = 9, .e = 4, .ev = 5}, device);
+    auto with = [&](const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& o = {}) { return code_of([&] { flex(q, k, v, o); }); };
+    EXPECT_EQ(with(given.q, given.k, given.v), ErrorCode::ok);
+    EXPECT_EQ(with(given.q.select(0, 0), given.k, given.v), ErrorCode::invalid_shape);
+    EXPECT_EQ(with(given.q, given.k.slice(3, 0, 3), given.v), ErrorCode::invalid_shape);
+    EXPECT_EQ(with(given.q, given.k, given.v.slice(2, 0, 8)), ErrorCode::invalid_shape);
+    EXPECT_EQ(with(given.q.slice(0, 0, 1), given.k, given.v), ErrorCode::invalid_shape);
+    EXPECT_EQ(with(given.q, given.k.to(DType::f16), given.v), ErrorCode::invalid_dtype);
+    EXPECT_EQ(with(given.q.to(DType::i32), given.k, given.v), ErrorCode::invalid_dtype);
+    EXPECT_EQ(with(given.q, given.k.slice(1, 0, 2), given.v.slice(1, 0, 2)), ErrorCode::invalid_argument);
+    EXPECT_EQ(with(given.q, given.k.slice(1, 0, 3), given.v.slice(1, 0, 3), {.enable_gqa = true}), ErrorCode::invalid_argument);
+    EXPECT_EQ(with(given.q, given.k, given.v, {.implementation = "flex_best"}), ErrorCode::invalid_argument);
+    EXPECT_EQ(with(Tensor(), given.k, given.v), ErrorCode::invalid_argument);
+    // A mask of other lengths, shorter or longer, or of other heads.
+    for (std::int64_t more : {-1, 1})
+      EXPECT_EQ(with(given.q, given.k, given.v, {.block_mask = attention::create_block_mask(attention::causal(), {.q_len = 8 + more, .kv_len = 9, .device = device})}), ErrorCode::invalid_argument);
+    EXPECT_EQ(with(given.q, given.k, given.v, {.block_mask = attention::create_block_mask(attention::causal(), {.heads = 3, .q_len = 8, .kv_len = 9, .device = device})}), ErrorCode::invalid_argument);
+    auto into = [&](const FlexResult& r) { return code_of([&] { attention::flex_out(r, given.q, given.k, given.v); }); };
+    EXPECT_EQ(into({.out = empty({2, 4, 8, 4}, {.device = device})}), ErrorCode::invalid_shape);
+    EXPECT_EQ(into({.out = empty({2, 4, 8, 5}, {.dtype = DType::f16, .device = device})}), ErrorCode::invalid_dtype);
+    EXPECT_EQ(into({.out = empty({2, 4, 8, 5}, {.device = device}), .lse = empty({2, 4, 9}, {.device = device})}), ErrorCode::invalid_shape);
+    EXPECT_EQ(into({.out = given.v.slice(2, 0, 8)}), ErrorCode::invalid_overlap);
+    EXPECT_EQ(code_of([] { ScoreMod([](Score s, Index, Index, Index, Index) { return s > 0; }); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([] { attention::softcap(0); }), ErrorCode::invalid_argument);
+  }
+}
+
+TEST(Flex, SelectionByTraitsAlone) {
+  DeviceTraits cpu = wide_cpu();
+  detail::FlexProblem problem;
+  EXPECT_EQ(detail::select(cpu, problem).entry, "flex_lanes");
+  EXPECT_EQ(detail::select(cpu, problem).tuning.width, 16);
+  problem.size_class = 5;
+  EXPECT_EQ(detail::select(cpu, problem).entry, "flex_items");
+  problem = {.dtype = DType::f64};
+  EXPECT_EQ(detail::select(cpu, problem).tuning.width, 8);
+  cpu.fp64 = false;
+  EXPECT_EQ(code_of([&] { detail::select(cpu, problem); }), ErrorCode::not_supported);
+  cpu.type = DeviceType::gpu;
+  EXPECT_EQ(detail::select(cpu, {}).entry, "flex_items");
+}
+
+}  // namespace
+}  // namespace clutch::testing
