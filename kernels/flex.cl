@@ -42,15 +42,15 @@ typedef struct {
 
 #define LIST_PARAMS __global const int *kv_num, __global const int *kv_list, __global const int *full_num, __global const int *full_list
 #define LIST_NAMES kv_num, kv_list, full_num, full_list
-#define LIST_KERNEL_PARAMS                                                                                                              \
+#define LIST_KERNEL_PARAMS                                                                                                                \
   __global const uchar *kv_num, ulong kv_num_offset, __global const uchar *kv_list, ulong kv_list_offset, __global const uchar *full_num, \
       ulong full_num_offset, __global const uchar *full_list, ulong full_list_offset
-#define LIST_ARGUMENTS                                                                                                 \
-  (__global const int*)(kv_num + kv_num_offset), (__global const int*)(kv_list + kv_list_offset),                      \
-      (__global const int*)(full_num + full_num_offset), (__global const int*)(full_list + full_list_offset)
+#define LIST_ARGUMENTS                                                                                                                               \
+  (__global const int*)(kv_num + kv_num_offset), (__global const int*)(kv_list + kv_list_offset), (__global const int*)(full_num + full_num_offset), \
+      (__global const int*)(full_list + full_list_offset)
 #define TENSOR_PARAMS __global const uchar *q, __global const uchar *k, __global const uchar *v, __global uchar *out, __global T *lse, __global T *top_out
 #define TENSOR_NAMES q, k, v, out, lse, top_out
-#define TENSOR_KERNEL_PARAMS                                                                                                           \
+#define TENSOR_KERNEL_PARAMS                                                                                                                      \
   __global const uchar *q, ulong q_offset, __global const uchar *k, ulong k_offset, __global const uchar *v, ulong v_offset, __global uchar *out, \
       ulong out_offset, __global uchar *lse, ulong lse_offset, __global uchar *top_out, ulong top_offset
 #define TENSOR_ARGUMENTS q + q_offset, k + k_offset, v + v_offset, out + out_offset, (__global T*)(lse + lse_offset), (__global T*)(top_out + top_offset)
@@ -136,7 +136,7 @@ static inline R log_of(R x) { return log_f32(x); }
 #endif
 
 // Weights are 2^(score LOG2_E - shift), shift being made of the largest score so far: rounded, so that it is exactly the same while that is.
-#define SHIFT_OF(top) ((top) == NONE ? (R)0 : (top) * LOG2_E)
+#define SHIFT_OF(top) ((top) == NONE ? (R)0 : (top)*LOG2_E)
 
 // The visited blocks of a row: first the partial ones of its list, then the full ones.
 typedef struct {
@@ -209,8 +209,8 @@ CLUTCH_APART void bring_values(T* to, __global const uchar* v, long at, const lo
 }
 
 // Brings in queries, scaled and transposed: vectors of element d are queries[d * nv + v]. Those past the end are the last one again.
-CLUTCH_APART void begin_queries(R* queries, R* sums, R* top, R* total, int w, int nv, __global const uchar* q, long at, const FlexShape* s, long begin, long end,
-                                T scale) {
+CLUTCH_APART void begin_queries(R* queries, R* sums, R* top, R* total, int w, int nv, __global const uchar* q, long at, const FlexShape* s, long begin,
+                                long end, T scale) {
   R* to = queries + w * DMAX;
   for (int v = 0; v < nv; ++v) {
     top[w + v] = NONE, total[w + v] = (R)0;
@@ -265,8 +265,8 @@ CLUTCH_APART void finish_queries(const R* sums, const R* top, const R* total, in
 
 // How many of the vectors that are left go next: three, or two where that leaves none alone.
 static inline int taken(int left) { return VECTORS > 2 && (left == 3 || left > 4) ? 3 : 2; }
-#define ATTEND_ARGUMENTS                                                                                                                          \
-  queries + w * DMAX, sums + w * DMAX, top + w, total + w, weights, keys, values, count, s.e, s.ev, masked, (int)b, (int)h, (int)begin + w * WIDTH, \
+#define ATTEND_ARGUMENTS                                                                                                                         \
+  queries + w *DMAX, sums + w *DMAX, top + w, total + w, weights, keys, values, count, s.e, s.ev, masked, (int)b, (int)h, (int)begin + w *WIDTH, \
       (int)kv MOD_NAMES
 
 static inline void flex_lanes_body(CLUTCH_ID_PARAMS, ulong tiles, FlexShape s, T scale, TENSOR_PARAMS, LIST_PARAMS MOD_PARAMS) {

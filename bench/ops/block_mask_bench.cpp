@@ -3,4 +3,4 @@
 namespace clutch::bench {
 void register_block_mask(Rows& rows);
 void register_block_mask(Rows&) {}
-}
+}  // namespace clutch::bench

@@ -3,4 +3,4 @@
 namespace clutch::bench {
 void register_flex(Rows& rows);
 void register_flex(Rows&) {}
-}
+}  // namespace clutch::bench

@@ -359,8 +359,8 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
             else
               near = fmt::format("u{0}, {1}{2}_size{3}, {1}{2}_stride{3}", s.operands[d], names.captured, s.index, d);
           }
-          value = fmt::format("{}_{}({}{}, {}{}{})", moving == 0 ? "splat" : "near", name(body.buffers[static_cast<std::size_t>(s.index)].dtype), names.captured,
-                              s.index, fixed, moving == 0 ? "" : ", ", near);
+          value = fmt::format("{}_{}({}{}, {}{}{})", moving == 0 ? "splat" : "near", name(body.buffers[static_cast<std::size_t>(s.index)].dtype),
+                              names.captured, s.index, fixed, moving == 0 ? "" : ", ", near);
           break;
         }
         std::string place = "(VL)0";

@@ -44,9 +44,11 @@ std::string range_text(const ExprBody& body, std::size_t k, const std::vector<bo
     case ExprOp::lt: return is(fmt::format("{} < {}", z(0), a(1)), fmt::format("{} < {}", a(0), z(1)));
     case ExprOp::le: return is(fmt::format("{} <= {}", z(0), a(1)), fmt::format("{} <= {}", a(0), z(1)));
     case ExprOp::eq:
-      return is(fmt::format("{0} == {1} && {2} == {3} && {0} == {2}", a(0), z(0), a(1), z(1)), fmt::format("!({1} < {2} || {3} < {0})", a(0), z(0), a(1), z(1)));
+      return is(fmt::format("{0} == {1} && {2} == {3} && {0} == {2}", a(0), z(0), a(1), z(1)),
+                fmt::format("!({1} < {2} || {3} < {0})", a(0), z(0), a(1), z(1)));
     case ExprOp::ne:
-      return is(fmt::format("{1} < {2} || {3} < {0}", a(0), z(0), a(1), z(1)), fmt::format("!({0} == {1} && {2} == {3} && {0} == {2})", a(0), z(0), a(1), z(1)));
+      return is(fmt::format("{1} < {2} || {3} < {0}", a(0), z(0), a(1), z(1)),
+                fmt::format("!({0} == {1} && {2} == {3} && {0} == {2})", a(0), z(0), a(1), z(1)));
     case ExprOp::bit_and:
       if (of_booleans) return is(fmt::format("{} & {}", a(0), a(1)), fmt::format("{} & {}", z(0), z(1)));
       break;
@@ -57,7 +59,8 @@ std::string range_text(const ExprBody& body, std::size_t k, const std::vector<bo
       if (of_booleans) return is(fmt::format("!{}", z(0)), fmt::format("!{}", a(0)));
       break;
     case ExprOp::select:
-      return is(fmt::format("{0} ? {2} : {1} ? min({2}, {3}) : {3}", a(0), z(0), a(1), a(2)), fmt::format("{0} ? {2} : {1} ? max({2}, {3}) : {3}", a(0), z(0), z(1), z(2)));
+      return is(fmt::format("{0} ? {2} : {1} ? min({2}, {3}) : {3}", a(0), z(0), a(1), a(2)),
+                fmt::format("{0} ? {2} : {1} ? max({2}, {3}) : {3}", a(0), z(0), z(1), z(2)));
     default: break;
   }
   return s.dtype == DType::boolean ? is("0", "1") : "";

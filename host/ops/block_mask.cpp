@@ -26,15 +26,20 @@ void check_shape(const attention::BlockMaskOptions& o) {
 
 std::int64_t blocks_of(std::int64_t length, std::int64_t block) { return (length + block - 1) / block; }
 
-/// The device's runtime, or that of captured tensors. Errors: device_mismatch.
-Runtime& runtime_of_mask(const attention::MaskMod& mask, const Device& device, std::string_view op) {
+/// The given stream, else the current one of the captured tensors' runtime, else of the device. Errors: device_mismatch.
+Stream stream_for_mask(const attention::MaskMod& mask, const Device& device, const Stream& given) {
   const std::vector<Tensor>& tensors = mask.function().body()->tensors;
-  if (tensors.empty()) return runtime_for(device);
-  std::vector<const Tensor*> all;
-  for (const Tensor& t : tensors) all.push_back(&t);
-  Runtime& shared = common_runtime(all, op);
-  if (!device.empty() && !(Device(&shared.device()) == device)) throw Error(ErrorCode::device_mismatch, op, "captured tensors lie on another device");
-  return shared;
+  Stream stream = given;
+  if (!tensors.empty()) {
+    std::vector<const Tensor*> all;
+    for (const Tensor& t : tensors) all.push_back(&t);
+    stream = resolve_stream(given, common_runtime(all, kOp), kOp);
+  } else if (given.empty()) {
+    stream = current_stream(device);
+  }
+  if (!device.empty() && !(stream.device() == device))
+    throw Error(ErrorCode::device_mismatch, kOp, "the stream's or the captured tensors' device is another one");
+  return stream;
 }
 
 // select ------------------------------------------------------------------------------------------------------------
@@ -128,7 +133,8 @@ namespace attention {
 // Masks -------------------------------------------------------------------------------------------------------------
 
 MaskMod::MaskMod(const ExprFunction& function) : function_(function) {
-  if (function.empty() || function.input_count() != 4 || function.output_count() != 1) detail::refuse(ErrorCode::invalid_argument, "a mask takes four indices and gives one boolean");
+  if (function.empty() || function.input_count() != 4 || function.output_count() != 1)
+    detail::refuse(ErrorCode::invalid_argument, "a mask takes four indices and gives one boolean");
   for (int i = 0; i < 4; ++i)
     if (function.input_dtype(i) != DType::i32) detail::refuse(ErrorCode::invalid_argument, "a mask's indices are i32");
   if (function.output_dtype(0) != DType::boolean)
@@ -163,7 +169,8 @@ MaskMod sliding_window(std::int64_t window) {
 }
 MaskMod prefix_lm(const Tensor& prefix) {
   Captured lengths = captured(prefix);
-  if (prefix.numel() == 1) return [&](Index, Index, Index q, Index kv) { return (kv < lengths.at(std::vector<Expr>(static_cast<std::size_t>(prefix.rank()), kv - kv))) | (q >= kv); };
+  if (prefix.numel() == 1)
+    return [&](Index, Index, Index q, Index kv) { return (kv < lengths.at(std::vector<Expr>(static_cast<std::size_t>(prefix.rank()), kv - kv))) | (q >= kv); };
   return [&](Index b, Index, Index q, Index kv) { return (kv < lengths[b]) | (q >= kv); };
 }
 MaskMod prefix_lm(std::int64_t prefix) {
@@ -205,8 +212,8 @@ Tensor BlockMask::to_dense(const Stream& stream) const {
 BlockMask BlockMask::slice(std::int64_t batch_begin, std::int64_t batch_end, std::int64_t head_begin, std::int64_t head_end, const Stream& given) const {
   const State& s = detail::state_of(*this);
   if (batch_begin < 0 || batch_end > s.kinds.size(0) || batch_begin >= batch_end || head_begin < 0 || head_end > s.kinds.size(1) || head_begin >= head_end)
-    detail::refuse(ErrorCode::invalid_argument, fmt::format("batches {} to {} and heads {} to {} of {}", batch_begin, batch_end, head_begin, head_end,
-                                                            clutch::to_string(s.kinds.sizes())));
+    detail::refuse(ErrorCode::invalid_argument,
+                   fmt::format("batches {} to {} and heads {} to {} of {}", batch_begin, batch_end, head_begin, head_end, clutch::to_string(s.kinds.sizes())));
   detail::Runtime& runtime = s.kinds.storage()->runtime();
   const Stream stream = detail::resolve_stream(given, runtime, detail::kOp);
   State part = s;
@@ -245,7 +252,8 @@ std::string BlockMask::to_string(const Stream& stream) const {
   std::string text = fmt::format("BlockMask(shape={}, q_len={}, kv_len={}, block=({}, {}), sparsity={:.2f}%)\n", clutch::to_string(s.kinds.sizes()), s.q_len,
                                  s.kv_len, s.block.q, s.block.kv, sparsity(stream));
   for (std::size_t of = 0; of < kinds.size() / (rows * columns); ++of) {
-    if (kinds.size() > rows * columns) text += fmt::format("({}, {})\n", of / static_cast<std::size_t>(s.kinds.size(1)), of % static_cast<std::size_t>(s.kinds.size(1)));
+    if (kinds.size() > rows * columns)
+      text += fmt::format("({}, {})\n", of / static_cast<std::size_t>(s.kinds.size(1)), of % static_cast<std::size_t>(s.kinds.size(1)));
     for (std::size_t r = 0; r < rows; r += down) {
       for (std::size_t c = 0; c < columns; c += across) {
         bool any = false, all = true;
@@ -266,8 +274,8 @@ BlockMask create_block_mask(const MaskMod& mask, const BlockMaskOptions& options
   if (mask.empty()) detail::refuse(ErrorCode::invalid_argument, "the mask is empty");
   detail::check_shape(options);
   detail::check_captured(*mask.function().body(), detail::kOp);
-  detail::Runtime& runtime = detail::runtime_of_mask(mask, options.device, detail::kOp);
-  const Stream stream = detail::resolve_stream(given, runtime, detail::kOp);
+  const Stream stream = detail::stream_for_mask(mask, options.device, given);
+  detail::Runtime& runtime = stream.impl()->runtime();
   BlockMask::State state{.mask = mask, .q_len = options.q_len, .kv_len = options.kv_len, .block = options.block};
   state.kinds = detail::kinds_of(mask, options, runtime, stream);
   return detail::finished(std::move(state), runtime, stream);

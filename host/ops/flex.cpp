@@ -107,7 +107,8 @@ constexpr std::array<Implementation<FlexProblem>, 2> kForced{{{"flex_lanes", fit
 
 KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_view forced) {
   const bool wide = p.dtype == DType::f64;
-  KernelPlan plan{.stem = kOp, .entry = choose<FlexProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, kOp).name, .tuning = row_tuning(traits)};
+  KernelPlan plan{
+      .stem = kOp, .entry = choose<FlexProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, kOp).name, .tuning = row_tuning(traits)};
   const bool lanes = plan.entry == "flex_lanes";
   if (lanes) plan.tuning.local = 1;  // an item holds more than a group of them could
   if (!lanes) plan.tuning.width = 1;
@@ -156,9 +157,9 @@ const BuiltPlan& plan_of(Runtime& runtime, const FlexProblem& p, const ExprFunct
     lanes.insert(lanes.end(), kMaskLanes.begin(), kMaskLanes.end());
     if (!score.empty()) selected.expression += print_opencl(score, std::span(&number, 1), of_score, {.macro = "SCORE", .lanes = lanes}).text;
     if (!mask.empty())
-      selected.expression +=
-          print_opencl(mask, std::span(&truth, 1), of_mask, {.macro = "MASK", .extra = "MASK_EXTRA", .param = 'm', .captured = 'd', .first_input = 2, .lanes = kMaskLanes})
-              .text;
+      selected.expression += print_opencl(mask, std::span(&truth, 1), of_mask,
+                                          {.macro = "MASK", .extra = "MASK_EXTRA", .param = 'm', .captured = 'd', .first_input = 2, .lanes = kMaskLanes})
+                                 .text;
     return build_plan(runtime, selected);
   });
   note_plan(plan.text);

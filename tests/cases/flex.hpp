@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Descriptor of flex: what tests and benches share. The model works in double, score by score. Problems have scores so far apart that weights are 0 or equal,
-// and small whole values: their results are exact.
+// Descriptor of flex: what tests and benches share. The model works in double, score by score. Problems have scores of 0
+// and -1024, so that weights are 0 or 1, and small whole values: their results are exact.
 #include <clutch/ops/flex.hpp>
 
 #include "support/host_model.hpp"
@@ -66,7 +66,7 @@ struct FlexCase {
     return r;
   }
 
-  /// Masked keys among those that a query likes best; scores are doubled, and those of odd heads get as much more.
+  /// The mean of values whose keys are allowed and like the query well, or of all allowed ones.
   static Problem problem(std::string_view what, std::string_view entry, DType dtype, const Shape& s, std::uint64_t seed, bool blocks, bool turned = false) {
     Problem p{.name = std::string(what), .entry = entry, .needs_fp64 = dtype == DType::f64};
     model::Random random(seed);
@@ -74,7 +74,7 @@ struct FlexCase {
       Operand o{.dtype = dtype, .sizes = sizes, .raw = std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(numel(sizes))))};
       // (batch, length, heads, size) in memory, with gaps; or elements of a row apart.
       if (turned)
-        o.strides = {sizes[1] * sizes[2] * sizes[3] * 2 + 5, 2, sizes[1] * 2, sizes[1] * sizes[2] * 2 + 1};
+        o.strides = {(sizes[1] * sizes[2] * 2 + 1) * sizes[3] + 5, 2, sizes[1] * 2, sizes[1] * sizes[2] * 2 + 1};
       else
         o.strides = {sizes[2] * (sizes[1] * sizes[3] + 3) + 7, sizes[3], sizes[1] * sizes[3] + 3, 1};
       std::vector<double> values;
@@ -97,7 +97,9 @@ struct FlexCase {
       for (std::int64_t h = 0; h < s.heads; ++h)
         for (std::int64_t i = 0; i < s.q_len; ++i, ++row) {
           double top = -std::numeric_limits<double>::infinity();
-          auto score = [&](std::int64_t j) { return scores[row * static_cast<std::size_t>(s.kv_len) + static_cast<std::size_t>(j)]; };
+          auto score = [&](std::int64_t j) {
+            return scores[row * static_cast<std::size_t>(s.kv_len) + static_cast<std::size_t>(j)] >= 64.0 * static_cast<double>(h + 3) ? 0.0 : -1024.0;
+          };
           for (std::int64_t j = 0; j < s.kv_len; ++j)
             if (allowed(h, i, j)) top = std::max(top, score(j));
           for (std::int64_t d = 0; d < s.ev; ++d) {
@@ -111,11 +113,14 @@ struct FlexCase {
         }
     p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
       auto mask = [](attention::Index, attention::Index h, attention::Index i, attention::Index j) { return (i + h >= j) & (trunc_mod(i + j, 3) != 0); };
-      attention::FlexOptions o{.score_mod = [](attention::Score x, attention::Index, attention::Index h, attention::Index, attention::Index) { return x * 2 + 64.0f * h; },
-                               .scale = 1, .enable_gqa = true, .implementation = entry};
+      attention::FlexOptions o{.score_mod = [](attention::Score x, attention::Index, attention::Index h, attention::Index,
+                                               attention::Index) { return select(x >= 64.0f * (h + 3), 0.0f, -1024.0f); },
+                               .scale = 1,
+                               .enable_gqa = true,
+                               .implementation = entry};
       if (blocks)
-        o.block_mask = attention::create_block_mask(
-            mask, {.heads = s.heads, .q_len = s.q_len, .kv_len = s.kv_len, .block = {48, 40}, .device = out.device()}, stream);
+        o.block_mask =
+            attention::create_block_mask(mask, {.heads = s.heads, .q_len = s.q_len, .kv_len = s.kv_len, .block = {48, 40}, .device = out.device()}, stream);
       else
         o.mask_mod = mask;
       attention::flex_out({.out = out}, in[0], in[1], in[2], o, stream);
@@ -127,26 +132,31 @@ struct FlexCase {
     std::vector<Problem> all;
     const Shape shape{.batch = 2, .heads = 2, .q_len = 75, .kv_len = 141, .e = 37, .ev = 21, .kv_heads = 1};
     for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) all.push_back(problem(name(dtype), "flex_lanes", dtype, shape, seed, true));
-    all.push_back(problem("turned", "flex_lanes", DType::f32, {.batch = 2, .heads = 1, .q_len = 51, .kv_len = 33, .e = 18, .ev = 40, .kv_batch = 1}, seed + 1, false, true));
+    all.push_back(problem("turned", "flex_lanes", DType::f32, {.batch = 2, .heads = 1, .q_len = 51, .kv_len = 33, .e = 18, .ev = 40, .kv_batch = 1}, seed + 1,
+                          false, true));
     for (DType dtype : {DType::f32, DType::f64, DType::bf16})
-      all.push_back(problem(name(dtype), "flex_items", dtype, {.batch = 2, .heads = 2, .q_len = 53, .kv_len = 51, .e = 11, .ev = 19, .kv_heads = 1}, seed + 2, true));
-    all.push_back(problem("turned", "flex_items", DType::f32, {.batch = 2, .heads = 1, .q_len = 9, .kv_len = 13, .e = 18, .ev = 33, .kv_batch = 1}, seed + 3, false, true));
+      all.push_back(
+          problem(name(dtype), "flex_items", dtype, {.batch = 2, .heads = 2, .q_len = 53, .kv_len = 51, .e = 11, .ev = 19, .kv_heads = 1}, seed + 2, true));
+    all.push_back(problem("turned", "flex_items", DType::f32, {.batch = 2, .heads = 1, .q_len = 9, .kv_len = 13, .e = 18, .ev = 33, .kv_batch = 1}, seed + 3,
+                          false, true));
     return all;
   }
 
   static constexpr Mutation kMutations[] = {
       {"flex_lanes", Edit::tail, "const int count = (int)min((long)KEYS, block_end - kv);", "const int count = (int)min((long)KEYS, block_end - kv - 1);"},
-      {"flex_lanes", Edit::stride, "at + query * s->q[2] + d * s->q[3]", "at + query * s->q[2] + d * s->k[3] * 2"},
+      {"flex_lanes", Edit::stride, "at + query * s->q[2] + d * s->q[3]", "at + query / 2 * s->q[2] + d * s->q[3]"},
       {"flex_lanes", Edit::offset, "b * s.v[0] + hk * s.v[1] + kv * s.v[2], s.v, count", "b * s.v[0] + hk * s.v[1] + kv * s.v[2] + 1, s.v, count"},
       {"flex_lanes", Edit::arithmetic, "keep[v] = top[v] == NONE ? (R)0 : weight_of", "keep[v] = top[v] == NONE ? (R)0 : (R)1 + weight_of"},
       {"flex_items", Edit::tail, "for (long d = 0; d < s.e; ++d) score", "for (long d = 1; d < s.e; ++d) score"},
-      {"flex_items", Edit::stride, "row_v + (from + c) * s.v[3]", "row_v + (from + c) * s.v[2]"},
+      {"flex_items", Edit::stride, "row_v + (from + c) * s.v[3]", "row_v + (from + c) / 2 * s.v[3]"},
       {"flex_items", Edit::offset, "x * s.out[2] + (from + c) * s.out[3], sum", "x * s.out[2] + (from + (c ^ 1)) * s.out[3], sum"},
       {"flex_items", Edit::arithmetic, "const T factor = total == 0 ? (T)0 : 1 / total;", "const T factor = total == 0 ? (T)0 : 2 / total;"},
   };
 
  private:
-  static double at(const std::vector<double>& x, std::int64_t row, std::int64_t length, std::int64_t i) { return x[static_cast<std::size_t>(row * length + i)]; }
+  static double at(const std::vector<double>& x, std::int64_t row, std::int64_t length, std::int64_t i) {
+    return x[static_cast<std::size_t>(row * length + i)];
+  }
   static bool allowed(std::int64_t h, std::int64_t i, std::int64_t j) { return i + h >= j && (i + j) % 3 != 0; }
   struct Scores {
     const Shape& s;

@@ -133,7 +133,8 @@ TEST(BlockMask, RangesDecideRightly) {
       const BlockMaskOptions o{.batch = 2, .heads = 3, .q_len = 61, .kv_len = 67, .block = {8 + turn % 9, 5 + turn % 13}, .device = device};
       MaskMod mask = [&](Index b, Index h, Index q, Index kv) { return cast(Maker{model::Random(of)}.truth<Expr>(b, h, q, kv, 3), DType::boolean); };
       const std::vector<std::uint8_t> want = BlockMaskCase::kinds(o, [&](std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t kv) {
-        return Maker{model::Random(of)}.truth<bool>(static_cast<std::int32_t>(b), static_cast<std::int32_t>(h), static_cast<std::int32_t>(q), static_cast<std::int32_t>(kv), 3);
+        return Maker{model::Random(of)}.truth<bool>(static_cast<std::int32_t>(b), static_cast<std::int32_t>(h), static_cast<std::int32_t>(q),
+                                                    static_cast<std::int32_t>(kv), 3);
       });
       ASSERT_EQ(create_block_mask(mask, o).kinds().to_bytes(), want) << "mask " << turn << "\n" << mask.function().text();
     }
@@ -165,7 +166,10 @@ TEST(BlockMask, PartsAndLists) {
     EXPECT_EQ(code_of([&] { BlockMask().kinds(); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { create_block_mask({}, o); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { create_block_mask(attention::causal(), {.q_len = 0, .kv_len = 5, .device = device}); }), ErrorCode::invalid_argument);
-    EXPECT_EQ(code_of([&] { create_block_mask(attention::causal(), {.q_len = 5, .kv_len = 5, .block = {0, 1}, .device = device}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] {
+                create_block_mask(attention::causal(), {.q_len = 5, .kv_len = 5, .block = {0, 1}, .device = device});
+              }),
+              ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { attention::block_mask_from_lists(made.kv_num_blocks(), made.kv_num_blocks(), {}, {}, {}, o); }), ErrorCode::invalid_shape);
     EXPECT_EQ(code_of([] { MaskMod([](Index, Index, Index q, Index kv) { return q + kv; }); }), ErrorCode::invalid_dtype);
     EXPECT_EQ(code_of([] { MaskMod([](Index, Index, Index q, Index) { return q >= position(0); }); }), ErrorCode::invalid_argument);

@@ -95,7 +95,9 @@ std::vector<Mod> mods(const Device& device, std::int64_t heads, std::int64_t len
   for (int i = 0; i < 21; ++i) near.push_back(static_cast<float>(std::sin(i)));
   for (std::int64_t i = 0; i < heads * (2 * length - 1); ++i) by_head.push_back(static_cast<float>(std::cos(static_cast<double>(i))));
   const Tensor documents = from_host(ids, {length}, device), table = from_host(near, {21}, device), wide = from_host(by_head, {heads, 2 * length - 1}, device);
-  auto slope = [=](std::int64_t h) { return static_cast<double>(static_cast<float>(std::exp2(-8.0 * static_cast<double>(h + 1) / static_cast<double>(heads)))); };
+  auto slope = [=](std::int64_t h) {
+    return static_cast<double>(static_cast<float>(std::exp2(-8.0 * static_cast<double>(h + 1) / static_cast<double>(heads))));
+  };
   auto host_table = [=](std::int64_t at) { return static_cast<double>(near[static_cast<std::size_t>(std::clamp<std::int64_t>(at + 10, 0, 20))]); };
   auto host_wide = [=](std::int64_t h, std::int64_t at) {
     return static_cast<double>(by_head[static_cast<std::size_t>(h * (2 * length - 1) + std::clamp<std::int64_t>(at + length - 1, 0, 2 * length - 2))]);
@@ -107,16 +109,33 @@ std::vector<Mod> mods(const Device& device, std::int64_t heads, std::int64_t len
       {"causal", {}, {}, attention::causal(), causal},
       {"window", {}, {}, attention::sliding_window(17), [](auto, auto, auto q, auto kv) { return q >= kv && q - kv <= 17; }},
       {"prefix", {}, {}, attention::prefix_lm(30), [](auto, auto, auto q, auto kv) { return kv < 30 || q >= kv; }},
-      {"document", {}, {}, attention::document(documents), [=](auto, auto, auto q, auto kv) { return ids.at(static_cast<std::size_t>(std::min(q, length - 1))) == ids.at(static_cast<std::size_t>(std::min(kv, length - 1))); }},
+      {"document",
+       {},
+       {},
+       attention::document(documents),
+       [=](auto, auto, auto q, auto kv) {
+         return ids.at(static_cast<std::size_t>(std::min(q, length - 1))) == ids.at(static_cast<std::size_t>(std::min(kv, length - 1)));
+       }},
       {"dilated", {}, {}, attention::dilated(40, 3), [](auto, auto, auto q, auto kv) { return std::abs(q - kv) <= 40 && (q - kv) % 3 == 0; }},
-      {"alibi", attention::alibi(attention::alibi_slopes(heads, device)), [=](double s, auto, auto h, auto q, auto kv) { return s + slope(h) * static_cast<double>(kv - q); }, {}, {}},
+      {"alibi",
+       attention::alibi(attention::alibi_slopes(heads, device)),
+       [=](double s, auto, auto h, auto q, auto kv) { return s + slope(h) * static_cast<double>(kv - q); },
+       {},
+       {}},
       {"softcap", attention::softcap(3), cap, {}, {}},
       {"relative", attention::relative_bias(), [](double s, auto, auto, auto q, auto kv) { return s + static_cast<double>(q - kv); }, {}, {}},
       {"relative table", attention::relative_bias(table), [=](double s, auto, auto, auto q, auto kv) { return s + host_table(q - kv); }, {}, {}},
       {"relative tables of heads", attention::relative_bias(wide), [=](double s, auto, auto h, auto q, auto kv) { return s + host_wide(h, q - kv); }, {}, {}},
       {"softcap, causal window of documents", attention::softcap(3), cap, attention::sliding_window(50) & attention::document(documents),
-       [=](auto, auto, auto q, auto kv) { return q >= kv && q - kv <= 50 && ids.at(static_cast<std::size_t>(std::min(q, length - 1))) == ids.at(static_cast<std::size_t>(std::min(kv, length - 1))); }},
-      {"nobody of some", {}, {}, [](Index, Index, Index q, Index kv) { return (trunc_mod(q, 3) != 0) & (kv > q); }, [](auto, auto, auto q, auto kv) { return q % 3 != 0 && kv > q; }},
+       [=](auto, auto, auto q, auto kv) {
+         return q >= kv && q - kv <= 50 &&
+                ids.at(static_cast<std::size_t>(std::min(q, length - 1))) == ids.at(static_cast<std::size_t>(std::min(kv, length - 1)));
+       }},
+      {"nobody of some",
+       {},
+       {},
+       [](Index, Index, Index q, Index kv) { return (trunc_mod(q, 3) != 0) & (kv > q); },
+       [](auto, auto, auto q, auto kv) { return q % 3 != 0 && kv > q; }},
   };
   return all;
 }
@@ -152,7 +171,8 @@ TEST(Flex, LengthsSizesAndDtypes) {
             if (++turn % (level() == "smoke" ? 5 : 1) != 0) continue;
             const Given given({.batch = 1, .heads = 2, .q_len = q_len, .kv_len = kv_len, .e = 8 + turn % 9, .ev = 7 + turn % 11}, device, dtype);
             FlexOptions o{.return_lse = true, .return_max_scores = true};
-            if (causal && q_len > 0 && kv_len > 0) o.block_mask = attention::create_block_mask(attention::causal(kv_len - q_len), {.q_len = q_len, .kv_len = kv_len, .device = device});
+            if (causal && q_len > 0 && kv_len > 0)
+              o.block_mask = attention::create_block_mask(attention::causal(kv_len - q_len), {.q_len = q_len, .kv_len = kv_len, .device = device});
             const bool masked = !o.block_mask.empty();
             expect_close(flex(given.q, given.k, given.v, o),
                          given.model({}, masked ? FlexCase::HostMask([=](auto, auto, auto q, auto kv) { return q + kv_len - q_len >= kv; }) : nullptr),
@@ -179,9 +199,11 @@ TEST(Flex, BlocksOfAnySizeAndLists) {
       expect_close(flex(given.q, given.k, given.v, o), want, fmt::format("blocks of {} x {}", block.q, block.kv));
     }
     // Lists of one's own: what they do not name is not attended to, whatever the mask says.
-    const Tensor num = from_host<std::int32_t>({1, 2}, device).reshape({1, 1, 2}), list = from_host<std::int32_t>({2, 0, 1, 0, 2, 1}, device).reshape({1, 1, 2, 3});
+    const Tensor num = from_host<std::int32_t>({1, 2}, device).reshape({1, 1, 2}),
+                 list = from_host<std::int32_t>({2, 0, 1, 0, 2, 1}, device).reshape({1, 1, 2, 3});
     FlexOptions o{.block_mask = attention::block_mask_from_lists(num, list, {}, {}, {}, {.q_len = 150, .kv_len = 210, .block = {100, 70}, .device = device})};
-    expect_close(flex(given.q, given.k, given.v, o), given.model({}, [](auto, auto, auto q, auto kv) { return q < 100 ? kv >= 140 : kv < 70 || kv >= 140; }), "lists");
+    expect_close(flex(given.q, given.k, given.v, o), given.model({}, [](auto, auto, auto q, auto kv) { return q < 100 ? kv >= 140 : kv < 70 || kv >= 140; }),
+                 "lists");
   }
 }
 
@@ -253,7 +275,8 @@ TEST(Flex, RandomModsMatchTheModel) {
     const int count = level() == "smoke" ? 8 : level() == "full" ? 40 : 300;
     for (int turn = 0; turn < count; ++turn) {
       const std::uint64_t of = seed() * 7919 + static_cast<std::uint64_t>(turn);
-      auto number = [](auto& self, model::Random& random, const auto& s, const auto& b, const auto& h, const auto& q, const auto& kv, const auto& read, int depth) {
+      auto number = [](auto& self, model::Random& random, const auto& s, const auto& b, const auto& h, const auto& q, const auto& kv, const auto& read,
+                       int depth) {
         using N = std::decay_t<decltype(s)>;
         using std::tanh;
         const auto kind = static_cast<int>(random.uniform(0, depth > 0 ? 9 : 3));
@@ -314,14 +337,16 @@ TEST(Flex, TheSameBitsAgainAndInABatch) {
 
 TEST(Flex, CapturedGraphsReadTheirTensorsAgain) {
   CLUTCH_EACH_DEVICE(device) {
-    const Given given({.batch = 1, .heads = 2, .q_len = 40, .kv_len = 50, .e = 16, .ev = 16}, device), other({.batch = 1, .heads = 2, .q_len = 40, .kv_len = 50, .e = 16, .ev = 16}, device, DType::f32, 9);
+    const Given given({.batch = 1, .heads = 2, .q_len = 40, .kv_len = 50, .e = 16, .ev = 16}, device),
+        other({.batch = 1, .heads = 2, .q_len = 40, .kv_len = 50, .e = 16, .ev = 16}, device, DType::f32, 9);
     const Tensor slopes = from_host<float>({0.5f, 0.25f}, device), ids = zeros({50}, {.dtype = DType::i32, .device = device});
     Stream stream(device);
     StreamGuard guard(stream);
     Graph graph;
     FlexResult made{.out = empty(given.shape.out(), {.device = device}), .lse = empty({1, 2, 40}, {.device = device})};
     auto run = [&](const FlexResult& to) {
-      FlexOptions o{.score_mod = attention::alibi(slopes), .block_mask = attention::create_block_mask(attention::document(ids), {.q_len = 40, .kv_len = 50, .block = {16, 16}, .device = device})};
+      FlexOptions o{.score_mod = attention::alibi(slopes),
+                    .block_mask = attention::create_block_mask(attention::document(ids), {.q_len = 40, .kv_len = 50, .block = {16, 16}, .device = device})};
       attention::flex_out(to, given.q, given.k, given.v, o);
     };
     run(made);
@@ -374,8 +399,12 @@ TEST(Flex, RefusesBadInput) {
     EXPECT_EQ(with(Tensor(), given.k, given.v), ErrorCode::invalid_argument);
     // A mask of other lengths, shorter or longer, or of other heads.
     for (std::int64_t more : {-1, 1})
-      EXPECT_EQ(with(given.q, given.k, given.v, {.block_mask = attention::create_block_mask(attention::causal(), {.q_len = 8 + more, .kv_len = 9, .device = device})}), ErrorCode::invalid_argument);
-    EXPECT_EQ(with(given.q, given.k, given.v, {.block_mask = attention::create_block_mask(attention::causal(), {.heads = 3, .q_len = 8, .kv_len = 9, .device = device})}), ErrorCode::invalid_argument);
+      EXPECT_EQ(with(given.q, given.k, given.v,
+                     {.block_mask = attention::create_block_mask(attention::causal(), {.q_len = 8 + more, .kv_len = 9, .device = device})}),
+                ErrorCode::invalid_argument);
+    EXPECT_EQ(with(given.q, given.k, given.v,
+                   {.block_mask = attention::create_block_mask(attention::causal(), {.heads = 3, .q_len = 8, .kv_len = 9, .device = device})}),
+              ErrorCode::invalid_argument);
     auto into = [&](const FlexResult& r) { return code_of([&] { attention::flex_out(r, given.q, given.k, given.v); }); };
     EXPECT_EQ(into({.out = empty({2, 4, 8, 4}, {.device = device})}), ErrorCode::invalid_shape);
     EXPECT_EQ(into({.out = empty({2, 4, 8, 5}, {.dtype = DType::f16, .device = device})}), ErrorCode::invalid_dtype);

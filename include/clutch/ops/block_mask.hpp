@@ -117,8 +117,8 @@ class CLUTCH_API BlockMask {
 CLUTCH_API BlockMask create_block_mask(const MaskMod& mask, const BlockMaskOptions& options, const Stream& stream = {});
 /// From lists of one's own, i32: kv_num_blocks (B, H, rows), kv_indices (B, H, rows, columns), and full ones, both or neither. Within listed partial blocks the
 /// mask decides (an empty one: all). Errors: invalid_shape, invalid_dtype. Stream: never waits.
-CLUTCH_API BlockMask block_mask_from_lists(const Tensor& kv_num_blocks, const Tensor& kv_indices, const Tensor& full_kv_num_blocks, const Tensor& full_kv_indices,
-                                           const MaskMod& mask, const BlockMaskOptions& options, const Stream& stream = {});
+CLUTCH_API BlockMask block_mask_from_lists(const Tensor& kv_num_blocks, const Tensor& kv_indices, const Tensor& full_kv_num_blocks,
+                                           const Tensor& full_kv_indices, const MaskMod& mask, const BlockMaskOptions& options, const Stream& stream = {});
 
 }  // namespace attention
 }  // namespace clutch::inline v0
