@@ -28,9 +28,10 @@ struct Work {
 
 /// One line of the table.
 struct Row {
-  std::string name;  ///< "addcdiv/f32/16777216"
-  double flops = 0;  ///< really performed by one call; 0: no meaning
-  double bytes = 0;  ///< each operand counted once; 0: no meaning
+  std::string name;        ///< "addcdiv/f32/16777216"
+  double flops = 0;        ///< really performed by one call; 0: no meaning
+  double dense_flops = 0;  ///< where the call leaves some out: of doing everything
+  double bytes = 0;        ///< each operand counted once; 0: no meaning
   bool reads_only = false;
   bool in_default = true;  ///< else only with --sweep or by name
   bool in_quick = false;

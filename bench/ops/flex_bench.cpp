@@ -1,6 +1,178 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cases/flex.hpp"
+#include "harness/operands.hpp"
 #include "harness/rows.hpp"
+#include "peers/blas.hpp"
+#include "peers/torch.hpp"
+
+#include <clutch/clutch.hpp>
+
+#include <cmath>
+
 namespace clutch::bench {
+
 void register_flex(Rows& rows);
-void register_flex(Rows&) {}
+
+namespace {
+
+/// What scores become. Blocks, of 128, that are visited are told by their numbers and count.
+struct Mod {
+  const char* name;
+  bool (*visits)(std::int64_t q, std::int64_t kv, std::int64_t blocks);
+  void (*set)(attention::FlexOptions& o, std::int64_t length, const Device& device);
+  double (*score)(double s, std::int64_t h, std::int64_t q, std::int64_t kv);
+  bool (*mask)(std::int64_t q, std::int64_t kv, std::int64_t length);
+  const char* torch;  ///< arguments of torch's flex_attention
+};
+constexpr std::int64_t kHeads = 8, kDocuments = 8;
+
+void set_mask(attention::FlexOptions& o, const attention::MaskMod& mask, std::int64_t length, const Device& device) {
+  o.block_mask = attention::create_block_mask(mask, {.q_len = length, .kv_len = length, .device = device});
+}
+double slope(std::int64_t h) { return std::exp2(-static_cast<double>(h + 1)); }
+
+const Mod kMods[] = {
+    {"none", [](std::int64_t, std::int64_t, std::int64_t) { return true; }, [](attention::FlexOptions&, std::int64_t, const Device&) {}, nullptr, nullptr, ""},
+    {"causal", [](std::int64_t q, std::int64_t kv, std::int64_t) { return kv <= q; },
+     [](attention::FlexOptions& o, std::int64_t l, const Device& d) { set_mask(o, attention::causal(), l, d); }, nullptr,
+     [](std::int64_t q, std::int64_t kv, std::int64_t) { return q >= kv; }, "block_mask=mask(lambda b, h, i, j: i >= j)"},
+    {"window256", [](std::int64_t q, std::int64_t kv, std::int64_t) { return kv <= q && q * 128 - 256 <= kv * 128 + 127; },
+     [](attention::FlexOptions& o, std::int64_t l, const Device& d) { set_mask(o, attention::sliding_window(256), l, d); }, nullptr,
+     [](std::int64_t q, std::int64_t kv, std::int64_t) { return q >= kv && q - kv <= 256; }, "block_mask=mask(lambda b, h, i, j: (i >= j) & (i - j <= 256))"},
+    {"prefix", [](std::int64_t q, std::int64_t kv, std::int64_t blocks) { return kv * 4 < blocks || kv <= q; },
+     [](attention::FlexOptions& o, std::int64_t l, const Device& d) { set_mask(o, attention::prefix_lm(l / 4), l, d); }, nullptr,
+     [](std::int64_t q, std::int64_t kv, std::int64_t l) { return kv < l / 4 || q >= kv; }, "block_mask=mask(lambda b, h, i, j: (j < L // 4) | (i >= j))"},
+    {"document", [](std::int64_t q, std::int64_t kv, std::int64_t blocks) { return q * kDocuments / blocks == kv * kDocuments / blocks; },
+     [](attention::FlexOptions& o, std::int64_t l, const Device& d) {
+       Tensor ids = map([&](Expr i) { return floor_div(i, l / kDocuments); }, arange(0, static_cast<double>(l), 1, {.dtype = DType::i32, .device = d}));
+       set_mask(o, attention::document(ids), l, d);
+     },
+     nullptr, [](std::int64_t q, std::int64_t kv, std::int64_t l) { return q * kDocuments / l == kv * kDocuments / l; },
+     "block_mask=mask(lambda b, h, i, j: ids[i] == ids[j])"},
+    {"alibi", nullptr, [](attention::FlexOptions& o, std::int64_t, const Device& d) { o.score_mod = attention::alibi(attention::alibi_slopes(kHeads, d)); },
+     [](double s, std::int64_t h, std::int64_t q, std::int64_t kv) { return s + slope(h) * static_cast<double>(kv - q); }, nullptr,
+     "score_mod=lambda s, b, h, i, j: s + slopes[h] * (j - i)"},
+    {"softcap", nullptr, [](attention::FlexOptions& o, std::int64_t, const Device&) { o.score_mod = attention::softcap(20); },
+     [](double s, std::int64_t, std::int64_t, std::int64_t) { return 20 * std::tanh(s / 20); }, nullptr,
+     "score_mod=lambda s, b, h, i, j: 20 * torch.tanh(s / 20)"},
+    {"relative", nullptr,
+     [](attention::FlexOptions& o, std::int64_t l, const Device& d) {
+       Tensor table = map([](Expr i) { return i * 0.001f; }, arange(0, static_cast<double>(2 * l - 1), 1, {.device = d}));
+       o.score_mod = attention::relative_bias(table);
+     },
+     [](double s, std::int64_t, std::int64_t q, std::int64_t kv) { return s + 0.001 * static_cast<double>(q - kv); }, nullptr,
+     "score_mod=lambda s, b, h, i, j: s + table[i - j + L - 1]"},
+};
+
+struct Shape {
+  std::int64_t length, d;
+  DType dtype = DType::f32;
+};
+
+Work work_of(const Device& device, const Mod& mod, const Shape& shape) {
+  const std::int64_t l = shape.length, d = shape.d;
+  const Dims sizes{1, kHeads, l, d};
+  Tensor q = numbers(sizes, shape.dtype, device, 1), k = numbers(sizes, shape.dtype, device, 2), v = numbers(sizes, shape.dtype, device, 3);
+  attention::FlexOptions o;
+  mod.set(o, l, device);
+  attention::FlexResult out{.out = empty(sizes, {.dtype = shape.dtype, .device = device})};
+  Work work;
+  work.run = [=](int reps) {
+    Stream stream = current_stream(device);
+    for (int i = 0; i < reps; ++i) attention::flex_out(out, q, k, v, o, stream);
+    stream.synchronize();
+  };
+  // Some rows of one head.
+  work.check = [=]() -> std::string {
+    const std::int64_t h = 3;
+    auto host = [&](const Tensor& t) { return t.select(1, h).to(DType::f32).to_host<float>(); };
+    const std::vector<float> hq = host(q), hk = host(k), hv = host(v), got = host(out.out);
+    for (std::int64_t i : {std::int64_t{0}, std::int64_t{1}, l / 2 + 77, l - 1}) {
+      std::vector<double> p(static_cast<std::size_t>(l));
+      double top = -1e300, total = 0;
+      for (std::int64_t j = 0; j < l; ++j) {
+        double s = 0;
+        for (std::int64_t x = 0; x < d; ++x)
+          s += static_cast<double>(hq[static_cast<std::size_t>(i * d + x)]) * static_cast<double>(hk[static_cast<std::size_t>(j * d + x)]);
+        s /= std::sqrt(static_cast<double>(d));
+        if (mod.score) s = mod.score(s, h, i, j);
+        if (mod.mask && !mod.mask(i, j, l)) s = -1e300;
+        p[static_cast<std::size_t>(j)] = s, top = std::max(top, s);
+      }
+      for (double& x : p) total += x = std::exp(x - top);
+      for (std::int64_t x = 0; x < d; ++x) {
+        double sum = 0;
+        for (std::int64_t j = 0; j < l; ++j) sum += p[static_cast<std::size_t>(j)] * static_cast<double>(hv[static_cast<std::size_t>(j * d + x)]);
+        const double want = sum / total, is = static_cast<double>(got[static_cast<std::size_t>(i * d + x)]);
+        if (!(std::fabs(is - want) <= (shape.dtype == DType::f32 ? 1e-3 : 2e-2))) return fmt::format("row {}, element {}: {} instead of {}", i, x, is, want);
+      }
+    }
+    return {};
+  };
+  // Our own products with all scores in memory.
+  const std::string_view name = mod.name;
+  if (shape.dtype == DType::f32 && l <= 4096 && (name == "none" || name == "causal")) {
+    const bool causal = name == "causal";
+    work.peers.push_back({"math", [=](int reps) {
+                            Stream stream = current_stream(device);
+                            for (int i = 0; i < reps; ++i) {
+                              Tensor scores = linalg::matmul(q, k.mT(), {.alpha = 1 / std::sqrt(static_cast<double>(d))}, stream);
+                              if (causal)
+                                scores = map([](Expr s) { return select(position(-2) >= position(-1), s, -std::numeric_limits<float>::infinity()); }, {scores},
+                                             {}, stream);
+                              Tensor result = linalg::matmul(nn::softmax(scores, -1, stream), v, {}, stream);
+                            }
+                            stream.synchronize();
+                          }});
+    auto host = [&](std::uint64_t) { return host_numbers(kHeads * l * d); };
+    HostNumbers a = host(1), b = host(2), c = host(3);
+    auto scores = std::make_shared<std::vector<float>>(static_cast<std::size_t>(l * l)), result = std::make_shared<std::vector<float>>(a->size());
+    work.peers.push_back({"openblas", [=](int reps) {
+                            for (int i = 0; i < reps; ++i)
+                              blas::attention_f32(result->data(), a->data(), b->data(), c->data(), scores->data(), kHeads, l, d, causal);
+                          }});
+  }
+  const std::string setup =
+      fmt::format("import torch.nn.attention.flex_attention as F; L = {}; q, k, v = [torch.randn(1, {}, L, {}, device=device).to({}) for _ in range(3)]", l,
+                  kHeads, d, torch_dtype(shape.dtype));
+  if (name == "none" || name == "causal")
+    add_torch_peer(work, device, setup,
+                   fmt::format("torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal={})", name == "causal" ? "True" : "False"), "sdpa");
+  // What torch compiles it takes half a minute for: at the sizes with targets.
+  if (shape.dtype == DType::f32 && l == 2048)
+    add_torch_peer(
+        work, device,
+        setup + fmt::format("; ids = torch.arange(L, device=device) // (L // {}); slopes = 2.0 ** -(torch.arange({}, device=device) + 1.0); table = "
+                            "torch.arange(2 * L - 1, device=device) * 0.001; mask = lambda m: F.create_block_mask(m, None, None, L, L, device=device); "
+                            "flex = torch.compile(F.flex_attention); args = dict({})",
+                            kDocuments, kHeads, mod.torch),
+        "flex(q, k, v, **args)", "compiled flex");
+  return work;
+}
+
+}  // namespace
+
+void register_flex(Rows& rows) {
+  for (const Mod& mod : kMods)
+    for (std::int64_t d : {64, 128})
+      for (std::int64_t l : {512, 1024, 2048, 4096, 8192})
+        for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+          const std::string_view name = mod.name;
+          if (dtype != DType::f32 && (l != 2048 || (name != "none" && name != "causal"))) continue;
+          const double dense = 4.0 * kHeads * static_cast<double>(l) * static_cast<double>(l) * static_cast<double>(d);
+          double visited = 0;
+          const std::int64_t blocks = l / 128;
+          for (std::int64_t i = 0; i < blocks; ++i)
+            for (std::int64_t j = 0; j < blocks; ++j) visited += !mod.visits || mod.visits(i, j, blocks);
+          rows.push_back({.name = fmt::format("flex/{}/{}b1_h8_l{}_d{}", mod.name, dtype == DType::f32 ? "" : fmt::format("{}/", clutch::name(dtype)), l, d),
+                          .flops = dense * visited / static_cast<double>(blocks * blocks),
+                          .dense_flops = mod.mask ? dense : 0,
+                          .in_default = dtype == DType::f32 && l == 2048 && d == 64,
+                          .in_quick = dtype == DType::f32 && l == 512 && d == 64 && (name == "none" || name == "causal"),
+                          .prepare = [&mod, l, d, dtype](const Device& device) {
+                            return work_of(device, mod, {l, d, dtype});
+                          }});
+        }
+}
+
 }  // namespace clutch::bench

@@ -86,15 +86,17 @@ std::string torch_dtype(DType dtype) {
   }
 }
 
-void add_torch_peer(Work& work, const Device& device, const std::string& setup, const std::string& call) {
+void add_torch_peer(Work& work, const Device& device, const std::string& setup, const std::string& call, const std::string& what) {
   Process* peer = process();
   if (!peer) return;
   auto ready = std::make_shared<bool>(false);
   bool gpu = device.type() == DeviceType::gpu;
-  work.peers.push_back({.name = peer->name(), .timed = [=](int reps) {
-                          if (!*ready) peer->ask({{"setup", setup}, {"call", call}, {"gpu", gpu}});
+  // A row's peers have variables of their own; the next row's take their place.
+  const std::size_t slot = work.peers.size();
+  work.peers.push_back({.name = what.empty() ? peer->name() : fmt::format("{} {}", peer->name(), what), .timed = [=](int reps) {
+                          if (!*ready) peer->ask({{"slot", slot}, {"setup", setup}, {"call", call}, {"gpu", gpu}});
                           *ready = true;
-                          return peer->ask({{"reps", reps}}).at("seconds").get<double>();
+                          return peer->ask({{"slot", slot}, {"reps", reps}}).at("seconds").get<double>();
                         }});
 }
 

@@ -15,13 +15,13 @@ def wait(device):
 def main():
     cuda = torch.cuda.is_available()
     print(json.dumps({"version": torch.__version__, "cuda": cuda, "threads": torch.get_num_threads()}), flush=True)
-    space = {}
+    spaces = {}
     for line in sys.stdin:
         try:
             request = json.loads(line)
             if "setup" in request:
                 device = "cuda" if cuda and request["gpu"] else "cpu"
-                space = {"torch": torch, "device": device}
+                space = spaces[request["slot"]] = {"torch": torch, "device": device}
                 with torch.no_grad():
                     exec(request["setup"], space)
                     exec("def call():\n    " + request["call"], space)
@@ -29,7 +29,8 @@ def main():
                 wait(device)
                 answer = {"device": torch.cuda.get_device_name() if device == "cuda" else "cpu"}
             else:
-                call, reps = space["call"], request["reps"]
+                space, reps = spaces[request["slot"]], request["reps"]
+                call = space["call"]
                 with torch.no_grad():
                     wait(space["device"])
                     begin = time.perf_counter()
