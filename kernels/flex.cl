@@ -99,23 +99,6 @@ typedef struct {
 #define KEEP_SCORE(k, dtype, x) score = (x)
 #define KEEP_MASK(k, dtype, x) allowed = (x)
 
-// Scores of one key and of queries q, q + 1, ...
-CLUTCH_INLINE R modified(R score, int b, int h, int q, int kv MOD_PARAMS) {
-#if SCORE
-  CLUTCH_SCORE(LOAD_MOD, NO_POSITION, KEEP_SCORE)
-#endif
-  return score;
-}
-CLUTCH_INLINE R masked_score(R score, int b, int h, int q, int kv MOD_PARAMS) {
-  score = modified(score, b, h, q, kv MOD_NAMES);
-#if MASK
-  VI allowed;
-  CLUTCH_MASK(LOAD_MOD, NO_POSITION, KEEP_MASK)
-  score = WIDE_MASK(allowed) ? score : NONE;
-#endif
-  return score;
-}
-
 // 2^x for x up to about 0, the weight of a key, within 1.1 2^-23 of it; 0 below 2^-126, NaN of NaN.
 #ifdef A_IS_F64
 static inline R weight_of(R x) { return exp2_f64(x); }
@@ -134,9 +117,56 @@ static inline R weight_of(R x) {
 }
 static inline R log_of(R x) { return log_f32(x); }
 #endif
+// Of the key with that score: 2^(score factor - shift), the offset being made of the shift alone.
+#if defined(A_IS_F32) && WIDTH == 16 && defined(__AVX512DQ__) && defined(__clang__)
+// One instruction takes what is behind the point, one multiplies by 2^floor(x): half the work. 2^(f - 1/2) for f in [0, 1), within 1.3 2^-23, exactly 1 at 1/2.
+#define OFFSET_IS_HALF 1
+#define OFFSET_OF(shift) ((R)0.5f - (shift))
+static inline R key_weight(R score, R offset, R factor) {
+  const R x = FMA(score, factor, offset), f = __builtin_ia32_reduceps512_mask(x, 9, x, (ushort)0xffff, 4);
+  R y = (R)0x1.5c08e6p-10f;
+  y = FMA(y, f, (R)0x1.a09316p-8f);
+  y = FMA(y, f, (R)0x1.43616ep-5f);
+  y = FMA(y, f, (R)0x1.5bc792p-3f);
+  y = FMA(y, f, (R)0x1.f5e57ep-2f);
+  y = FMA(y, f, (R)0x1.6a09e4p-1f);
+  return __builtin_ia32_scalefps512_mask(y, x, y, (ushort)0xffff, 4);
+}
+#else
+#define OFFSET_OF(shift) (-(shift))
+static inline R key_weight(R score, R offset, R factor) { return weight_of(FMA(score, factor, offset)); }
+#endif
 
 // Weights are 2^(score LOG2_E - shift), shift being made of the largest score so far: rounded, so that it is exactly the same while that is.
 #define SHIFT_OF(top) ((top) == NONE ? (R)0 : (top)*LOG2_E)
+
+// Of score mods: tanh within 2^-22, absolutely.
+#if defined(OFFSET_IS_HALF)
+static inline R score_tanh(R x) {
+  const R e = key_weight(abs_f32(x), (R)0.5f, (R)(-2 * LOG2_E)), d = (R)1.0f + e;
+  R r = __builtin_ia32_rcp14ps512_mask(d, d, (ushort)0xffff);
+  r = FMA(r, FMA(-d, r, (R)1.0f), r);
+  return copysign_f32(((R)1.0f - e) * r, x);
+}
+#define tanh_f32(x) score_tanh(x)
+#endif
+
+// Scores of one key and of queries q, q + 1, ...
+CLUTCH_INLINE R modified(R score, int b, int h, int q, int kv MOD_PARAMS) {
+#if SCORE
+  CLUTCH_SCORE(LOAD_MOD, NO_POSITION, KEEP_SCORE)
+#endif
+  return score;
+}
+CLUTCH_INLINE R masked_score(R score, int b, int h, int q, int kv MOD_PARAMS) {
+  score = modified(score, b, h, q, kv MOD_NAMES);
+#if MASK
+  VI allowed;
+  CLUTCH_MASK(LOAD_MOD, NO_POSITION, KEEP_MASK)
+  score = WIDE_MASK(allowed) ? score : NONE;
+#endif
+  return score;
+}
 
 // The visited blocks of a row: first the partial ones of its list, then the full ones.
 typedef struct {
@@ -159,16 +189,23 @@ static inline long visited(const FlexShape* s, const Visits* visits, long i) {
 }
 
 // A vector of queries at a time, an item a tile: scores, weights and results lie transposed, with queries along the lanes. Keys and values are brought in
-// by blocks, in T; tiles of ROWS keys (or elements of values) by up to VECTORS vectors of queries are summed in registers.
-// Needs: DMAX (the most elements of a row), KEYS (of a block), TILE_VECTORS (of a tile), ROWS, VECTORS.
+// by blocks, in T (unless DIRECT); tiles of ROWS keys (or elements of values) by up to VECTORS vectors of queries are summed in registers.
+// Needs: DIRECT (1: keys and values are T, and a row's elements lie side by side; they are read as they lie), DMAX (the most elements of a row), KEYS (of a
+// block), TILE_VECTORS (of a tile), ROWS, VECTORS.
 #ifdef CLUTCH_ENTRY_flex_lanes
 #define LANES WIDTH
 #define MEM
 #include "common/transpose.clh"
-// Elements between keys: not a power of two.
+#if DIRECT
+#define KV_MEM __global
+#define VALUE_PLACE(d) (d)
+#else
+#define KV_MEM
+// Elements between keys: not a power of two. Values lie in panels of PANEL elements.
 #define KEY_STRIDE (DMAX + 16)
-// Values lie in panels of so many elements.
 #define PANEL 16
+#define VALUE_PLACE(d) ((d) / PANEL * KEYS * PANEL + (d) % PANEL)
+#endif
 
 // Up to WIDTH elements of a row, the rest 0.
 static inline R some_of(__global const uchar* base, long i, long stride, long count) {
@@ -198,6 +235,7 @@ static inline void put_some_of(__global uchar* base, long i, long stride, long c
     if (l < count) STORE_S(base, i + l * stride, x[l]);
 }
 
+#if !DIRECT
 CLUTCH_APART void bring_keys(T* to, __global const uchar* k, long at, const long* stride, int count, long e) {
   for (int j = 0; j < count; ++j)
     for (long d = 0; d < e; d += WIDTH) *(R*)(to + j * KEY_STRIDE + d) = some_of(k, at + j * stride[2] + d * stride[3], stride[3], e - d);
@@ -207,6 +245,7 @@ CLUTCH_APART void bring_values(T* to, __global const uchar* v, long at, const lo
     for (long d = 0; d < ev; d += WIDTH)
       *(R*)(to + (d / PANEL * KEYS + j) * PANEL + d % PANEL) = some_of(v, at + j * stride[2] + d * stride[3], stride[3], ev - d);
 }
+#endif
 
 // Brings in queries, scaled and transposed: vectors of element d are queries[d * nv + v]. Those past the end are the last one again.
 CLUTCH_APART void begin_queries(R* queries, R* sums, R* top, R* total, int w, int nv, __global const uchar* q, long at, const FlexShape* s, long begin,
@@ -265,14 +304,36 @@ CLUTCH_APART void finish_queries(const R* sums, const R* top, const R* total, in
 
 // How many of the vectors that are left go next: three, or two where that leaves none alone.
 static inline int taken(int left) { return VECTORS > 2 && (left == 3 || left > 4) ? 3 : 2; }
-#define ATTEND_ARGUMENTS                                                                                                                         \
-  queries + w *DMAX, sums + w *DMAX, top + w, total + w, weights, keys, values, count, s.e, s.ev, masked, (int)b, (int)h, (int)begin + w *WIDTH, \
-      (int)kv MOD_NAMES
+#define ATTEND_ARGUMENTS                                                                                                                                   \
+  queries + w *DMAX, sums + w *DMAX, top + w, total + w, weights, keys + first *key_row, values + first *value_row, key_row, value_row, last - first, s.e, \
+      s.ev, masked, (int)b, (int)h, q0, (int)kv + first MOD_NAMES
+
+#if MASK
+// The keys, by so many, that some query from q to q_last may attend to: from `first` to before `last`.
+#define STRIP 16
+#define RANGE_LOW(k) range_low[k]
+#define RANGE_HIGH(k) range_high[k]
+static inline int is_masked(long b, long h, long q, long q_last, long kv, long kv_last MASK_PARAMS) {
+  const long range_low[4] = {b, h, q, kv}, range_high[4] = {b, h, q_last, kv_last};
+  CLUTCH_RANGES(RANGE_LOW, RANGE_HIGH)
+  (void)is_always;
+  return !is_ever;
+}
+static inline void narrow(int* first, int* last, long b, long h, long q, long q_last, long kv MASK_PARAMS) {
+  while (*first < *last && is_masked(b, h, q, q_last, kv + *first, kv + min(*first + STRIP, *last) - 1 MASK_NAMES)) *first = min(*first + STRIP, *last);
+  while (*first < *last && is_masked(b, h, q, q_last, kv + max(*last - STRIP, *first), kv + *last - 1 MASK_NAMES)) *last = max(*last - STRIP, *first);
+}
+#endif
 
 static inline void flex_lanes_body(CLUTCH_ID_PARAMS, ulong tiles, FlexShape s, T scale, TENSOR_PARAMS, LIST_PARAMS MOD_PARAMS) {
   R queries[TILE_VECTORS * DMAX], sums[TILE_VECTORS * DMAX], weights[KEYS * VECTORS], top[TILE_VECTORS], total[TILE_VECTORS];
+#if DIRECT
+  const long key_row = s.k[2], value_row = s.v[2];
+#else
   T keys[KEYS * KEY_STRIDE] __attribute__((aligned(64)));
   T values[KEYS * DMAX] __attribute__((aligned(64)));
+  const long key_row = KEY_STRIDE, value_row = PANEL;
+#endif
   const long groups_of_heads = s.heads / s.group;
   for (ulong t = group * lanes + lane; t < tiles; t += groups * lanes) {
     // Heads that share keys lie together; the last queries, which may see the most keys, come first.
@@ -290,10 +351,21 @@ static inline void flex_lanes_body(CLUTCH_ID_PARAMS, ulong tiles, FlexShape s, T
       const int masked = MASK && (s.mask_all || i < visits.partial);
       for (long kv = block * s.block_kv; kv >= 0 && kv < block_end; kv += KEYS) {
         const int count = (int)min((long)KEYS, block_end - kv);
-        bring_keys(keys, k, b * s.k[0] + hk * s.k[1] + kv * s.k[2], s.k, count, s.e);
-        bring_values(values, v, b * s.v[0] + hk * s.v[1] + kv * s.v[2], s.v, count, s.ev);
+        const long key_at = b * s.k[0] + hk * s.k[1] + kv * s.k[2], value_at = b * s.v[0] + hk * s.v[1] + kv * s.v[2];
+#if DIRECT
+        __global const T *keys = (__global const T*)k + key_at, *values = (__global const T*)v + value_at;
+#else
+        bring_keys(keys, k, key_at, s.k, count, s.e);
+        bring_values(values, v, value_at, s.v, count, s.ev);
+#endif
         for (int w = 0, nv = 0; w < vectors; w += nv) {
           nv = taken(vectors - w);
+          const int q0 = (int)begin + w * WIDTH;
+          int first = 0, last = count;
+#if MASK
+          if (masked) narrow(&first, &last, b, h, q0, min(q0 + (long)nv * WIDTH, end) - 1, kv MASK_NAMES);
+          if (first == last) continue;
+#endif
 #if VECTORS > 2
           if (nv == 3)
             attend_3(ATTEND_ARGUMENTS);
@@ -337,7 +409,7 @@ static inline void flex_items_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s, T
           for (long d = 0; d < s.e; ++d) score = FMA(LOAD_S(q, row_q + d * s.q[3]) * scale, LOAD_S(k, row_k + d * s.k[3]), score);
           score = masked ? masked_score(score, (int)b, (int)h, (int)x, (int)kv MOD_NAMES) : modified(score, (int)b, (int)h, (int)x, (int)kv MOD_NAMES);
           const T highest = score > top ? score : top, shift = SHIFT_OF(highest);
-          const T keep = top == NONE ? 0 : weight_of(SHIFT_OF(top) - shift), weight = weight_of(FMA(score, LOG2_E, -shift));
+          const T keep = top == NONE ? 0 : weight_of(SHIFT_OF(top) - shift), weight = key_weight(score, OFFSET_OF(shift), LOG2_E);
           top = highest, total = FMA(total, keep, weight);
           for (int c = 0; c < CHUNK; ++c) sum[c] = FMA(weight, from + c < s.ev ? LOAD_S(v, row_v + (from + c) * s.v[3]) : (T)0, sum[c] * keep);
         }

@@ -124,7 +124,12 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
   }
   const FlexClass& c = kFlexClasses[p.size_class];
   plan.tuning.tile = static_cast<std::uint64_t>(c.tile_vectors * plan.tuning.width);
-  d.set("DMAX", c.most).set("KEYS", c.keys).set("TILE_VECTORS", c.tile_vectors).set("ROWS", many ? 8 : 4).set("VECTORS", many ? 3 : 2);
+  d.set("DIRECT", p.direct && (p.dtype == DType::f32 || wide))
+      .set("DMAX", c.most)
+      .set("KEYS", c.keys)
+      .set("TILE_VECTORS", c.tile_vectors)
+      .set("ROWS", many ? 8 : 4)
+      .set("VECTORS", many ? 3 : 2);
   return plan;
 }
 
@@ -156,10 +161,10 @@ const BuiltPlan& plan_of(Runtime& runtime, const FlexProblem& p, const ExprFunct
     std::vector<LaneKind> lanes{LaneKind::any};
     lanes.insert(lanes.end(), kMaskLanes.begin(), kMaskLanes.end());
     if (!score.empty()) selected.expression += print_opencl(score, std::span(&number, 1), of_score, {.macro = "SCORE", .lanes = lanes}).text;
-    if (!mask.empty())
-      selected.expression += print_opencl(mask, std::span(&truth, 1), of_mask,
-                                          {.macro = "MASK", .extra = "MASK_EXTRA", .param = 'm', .captured = 'd', .first_input = 2, .lanes = kMaskLanes})
-                                 .text;
+    if (!mask.empty()) {
+      const PrintNames names{.macro = "MASK", .extra = "MASK_EXTRA", .param = 'm', .captured = 'd', .first_input = 2, .lanes = kMaskLanes};
+      selected.expression += print_opencl(mask, std::span(&truth, 1), of_mask, names).text + print_ranges(mask, names);
+    }
     return build_plan(runtime, selected);
   });
   note_plan(plan.text);
@@ -174,6 +179,7 @@ void run(const attention::FlexResult& results, const Tensor& q, const Tensor& k,
   while (p.size_class < kFlexClasses.size() && kFlexClasses[p.size_class].most < std::max(c.e, c.ev)) ++p.size_class;
   for (const ExprFunction* f : {&score, &mask})
     if (!f->empty()) p.types.note(*f);
+  p.direct = (k.strides()[3] == 1 || c.e == 1) && (v.strides()[3] == 1 || c.ev == 1) && c.ev % 8 == 0;
   const BuiltPlan& plan = plan_of(*c.runtime, p, score, mask, options.implementation);
 
   FlexShape s{.heads = c.heads, .group = c.group, .q_len = c.q_len, .kv_len = c.kv_len, .e = c.e, .ev = c.ev};

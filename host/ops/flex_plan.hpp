@@ -13,7 +13,8 @@ struct FlexProblem {
   DType dtype = DType::f32;
   std::uint8_t size_class = 0;  ///< of the longer of a key and a value: kFlexClasses, or past them
   SeenTypes types;
-  std::uint8_t unused[4] = {};
+  bool direct = false;  ///< elements of keys and of values lie side by side, whole vectors of values
+  std::uint8_t unused[3] = {};
 };
 
 /// Rows of up to `most` elements: so many vectors of queries make a tile, so many keys a block, that what an item holds fits in a core's own cache.

@@ -40,7 +40,7 @@ class CLUTCH_API ScoreMod {
 CLUTCH_API ScoreMod alibi(const Tensor& slopes);
 /// 2^(-8 (h + 1) / heads), f32.
 CLUTCH_API Tensor alibi_slopes(std::int64_t heads, const Device& device = {}, const Stream& stream = {});
-/// cap tanh(score / cap), for f32 within 4 ulp of the score. The cap builds nothing.
+/// cap tanh(score / cap), for f32 within 2^-22 cap. The cap builds nothing.
 CLUTCH_API ScoreMod softcap(double cap);
 /// score + (q - kv).
 CLUTCH_API ScoreMod relative_bias();
