@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // flex: attention by online softmax over blocks of keys; scores are modified and masked by printed functions where they are made.
 // Needs: what common/expr.clh needs; S_NAME (dtype of the tensors); A_IS_F32 or A_IS_F64 (of scores); SCORE and MASK (1: printed in expression.clh as
-// CLUTCH_SCORE and CLUTCH_MASK with parameters EXTRA and MASK_EXTRA).
+// CLUTCH_SCORE and CLUTCH_MASK with parameters EXTRA and MASK_EXTRA); BACKWARD (1: and CLUTCH_BACK, the score mod's derivative, with BACK_EXTRA).
 #include "common/expr.clh"
 #include "common/launch.clh"
 
@@ -30,14 +30,16 @@
 #define FMA(a, b, c) ((a) * (b) + (c))
 #endif
 
-// Strides in elements: of batches, heads, rows, elements of a row. Tiles are `tile` queries of one head, `per_row` of them in a row of blocks. Lists are of
-// blocks of keys, mask_batch and mask_head lines apart; without them (listed 0) all blocks are full.
+// Strides in elements: of batches, heads, rows, elements of a row. Tiles are `tile` queries (keys, of gradients) of one head, `per_row` of them in a row of
+// blocks. Lists are of blocks of the others, mask_batch and mask_head lines apart; without them (listed 0) all blocks are full.
+// Of gradients: `out` strides are those of the result's gradient; batches (all of them, where they share keys), chunks of tiles.
 typedef struct {
   long q[4], k[4], v[4], out[4];
   long heads, group, q_len, kv_len, e, ev;
   long tiles, tile, per_row;
-  long rows, columns, block_q, block_kv, mask_batch, mask_head, listed;
+  long rows, columns, block_row, block_listed, mask_batch, mask_head, listed;
   long mask_all, wants_lse, wants_top;
+  long batch, shared, chunks, dq_row;
 } FlexShape;
 
 #define LIST_PARAMS __global const int *kv_num, __global const int *kv_list, __global const int *full_num, __global const int *full_list
@@ -54,6 +56,17 @@ typedef struct {
   __global const uchar *q, ulong q_offset, __global const uchar *k, ulong k_offset, __global const uchar *v, ulong v_offset, __global uchar *out, \
       ulong out_offset, __global uchar *lse, ulong lse_offset, __global uchar *top_out, ulong top_offset
 #define TENSOR_ARGUMENTS q + q_offset, k + k_offset, v + v_offset, out + out_offset, (__global T*)(lse + lse_offset), (__global T*)(top_out + top_offset)
+
+#define GRADIENT_PARAMS                                                                                                                                  \
+  __global const uchar *q, __global const uchar *k, __global const uchar *v, __global const uchar *grad, __global const T *lse, __global const T *delta, \
+      __global uchar *dk, __global uchar *dv
+#define GRADIENT_KERNEL_PARAMS                                                                                                                              \
+  __global const uchar *q, ulong q_offset, __global const uchar *k, ulong k_offset, __global const uchar *v, ulong v_offset, __global const uchar *grad,    \
+      ulong grad_offset, __global const uchar *lse, ulong lse_offset, __global const uchar *delta, ulong delta_offset, __global uchar *dk, ulong dk_offset, \
+      __global uchar *dv, ulong dv_offset
+#define GRADIENT_ARGUMENTS                                                                                                                        \
+  q + q_offset, k + k_offset, v + v_offset, grad + grad_offset, (__global const T*)(lse + lse_offset), (__global const T*)(delta + delta_offset), \
+      dk + dk_offset, dv + dv_offset
 
 #if SCORE
 #define SCORE_NAMES CLUTCH_EXTRA_NAMES
@@ -77,8 +90,21 @@ typedef struct {
 #define MASK_KERNEL_PARAMS
 #define MASK_ARGUMENTS
 #endif
-#define MOD_NAMES SCORE_NAMES MASK_NAMES
-#define MOD_PARAMS SCORE_PARAMS MASK_PARAMS
+#if BACKWARD && SCORE
+#define BACK_NAMES CLUTCH_BACK_EXTRA_NAMES
+#define BACK_PARAMS CLUTCH_BACK_EXTRA_PARAMS
+#define BACK_KERNEL_PARAMS CLUTCH_BACK_EXTRA_KERNEL_PARAMS
+#define BACK_ARGUMENTS CLUTCH_BACK_EXTRA_ARGUMENTS
+#else
+#define BACK_NAMES
+#define BACK_PARAMS
+#define BACK_KERNEL_PARAMS
+#define BACK_ARGUMENTS
+#endif
+#define MOD_NAMES SCORE_NAMES MASK_NAMES BACK_NAMES
+#define MOD_PARAMS SCORE_PARAMS MASK_PARAMS BACK_PARAMS
+#define MOD_KERNEL_PARAMS SCORE_KERNEL_PARAMS MASK_KERNEL_PARAMS BACK_KERNEL_PARAMS
+#define MOD_ARGUMENTS SCORE_ARGUMENTS MASK_ARGUMENTS BACK_ARGUMENTS
 
 #define NO_POSITION(k) ((VL)0)
 #define LOAD_FIRST(k) MOD_FIRST_##k
@@ -89,15 +115,22 @@ typedef struct {
 #define MOD_INPUT_1 score
 #define MOD_INPUT_2 ((VI)b)
 #define MOD_INPUT_3 ((VI)h)
+// Along the lanes lie queries, or keys where gradients of keys are made.
 #if WIDTH == 1
 #define MOD_INPUT_4 q
+#define MOD_INPUT_5 kv
+#elif defined(CLUTCH_ENTRY_flex_lanes_backward)
+#define MOD_INPUT_4 ((VI)q)
+#define MOD_INPUT_5 ((VI)kv + CLUTCH_L_TO_VI(CLUTCH_IOTA_VL))
 #else
 #define MOD_INPUT_4 ((VI)q + CLUTCH_L_TO_VI(CLUTCH_IOTA_VL))
-#endif
 #define MOD_INPUT_5 ((VI)kv)
+#endif
+#define MOD_INPUT_6 gradient
 #define LOAD_MOD(k, dtype) MOD_INPUT_##k
 #define KEEP_SCORE(k, dtype, x) score = (x)
 #define KEEP_MASK(k, dtype, x) allowed = (x)
+#define KEEP_GRADIENT(k, dtype, x) gradient = (x)
 
 // 2^x for x up to about 0, the weight of a key, within 1.1 2^-23 of it; 0 below 2^-126, NaN of NaN.
 #ifdef A_IS_F64
@@ -168,6 +201,16 @@ CLUTCH_INLINE R masked_score(R score, int b, int h, int q, int kv MOD_PARAMS) {
   return score;
 }
 
+#if BACKWARD
+// The gradient of a score from that of the modified one.
+CLUTCH_INLINE R unmodified(R gradient, R score, int b, int h, int q, int kv MOD_PARAMS) {
+#if SCORE
+  CLUTCH_BACK(LOAD_MOD, NO_POSITION, KEEP_GRADIENT)
+#endif
+  return gradient;
+}
+#endif
+
 // The visited blocks of a row: first the partial ones of its list, then the full ones.
 typedef struct {
   long partial, all;
@@ -192,107 +235,19 @@ static inline long visited(const FlexShape* s, const Visits* visits, long i) {
 // by blocks, in T (unless DIRECT); tiles of ROWS keys (or elements of values) by up to VECTORS vectors of queries are summed in registers.
 // Needs: DIRECT (1: keys and values are T, and a row's elements lie side by side; they are read as they lie), DMAX (the most elements of a row), KEYS (of a
 // block), TILE_VECTORS (of a tile), ROWS, VECTORS.
+#if defined(CLUTCH_ENTRY_flex_lanes) || defined(CLUTCH_ENTRY_flex_lanes_backward)
+#include "flex/lanes.clh"
+#define NV 2
+#include "flex/tile.inc"
+#undef NV
+#if VECTORS > 2
+#define NV 3
+#include "flex/tile.inc"
+#undef NV
+#endif
+#endif
+
 #ifdef CLUTCH_ENTRY_flex_lanes
-#define LANES WIDTH
-#define MEM
-#include "common/transpose.clh"
-#if DIRECT
-#define KV_MEM __global
-#define VALUE_PLACE(d) (d)
-#else
-#define KV_MEM
-// Elements between keys: not a power of two. Values lie in panels of PANEL elements.
-#define KEY_STRIDE (DMAX + 16)
-#define PANEL 16
-#define VALUE_PLACE(d) ((d) / PANEL * KEYS * PANEL + (d) % PANEL)
-#endif
-
-// Up to WIDTH elements of a row, the rest 0.
-static inline R some_of(__global const uchar* base, long i, long stride, long count) {
-  if (stride == 1 && count >= WIDTH) return CLUTCH_CONCAT(loadv_, S_NAME)(base, i);
-  T x[WIDTH];
-#pragma unroll 1
-  for (int l = 0; l < WIDTH; ++l) x[l] = l < count ? LOAD_S(base, i + l * stride) : (T)0;
-#ifdef A_IS_F64
-  return CLUTCH_FILLD(x);
-#else
-  return CLUTCH_FILL(x);
-#endif
-}
-static inline void put_some_of(__global uchar* base, long i, long stride, long count, R y) {
-  if (stride == 1 && count >= WIDTH) {
-    CLUTCH_CONCAT(storev_, S_NAME)(base, i, y);
-    return;
-  }
-  T x[WIDTH];
-#ifdef A_IS_F64
-  CLUTCH_SPILLD(y, x);
-#else
-  CLUTCH_SPILL(y, x);
-#endif
-#pragma unroll 1
-  for (int l = 0; l < WIDTH; ++l)
-    if (l < count) STORE_S(base, i + l * stride, x[l]);
-}
-
-#if !DIRECT
-CLUTCH_APART void bring_keys(T* to, __global const uchar* k, long at, const long* stride, int count, long e) {
-  for (int j = 0; j < count; ++j)
-    for (long d = 0; d < e; d += WIDTH) *(R*)(to + j * KEY_STRIDE + d) = some_of(k, at + j * stride[2] + d * stride[3], stride[3], e - d);
-}
-CLUTCH_APART void bring_values(T* to, __global const uchar* v, long at, const long* stride, int count, long ev) {
-  for (int j = 0; j < count; ++j)
-    for (long d = 0; d < ev; d += WIDTH)
-      *(R*)(to + (d / PANEL * KEYS + j) * PANEL + d % PANEL) = some_of(v, at + j * stride[2] + d * stride[3], stride[3], ev - d);
-}
-#endif
-
-// Brings in queries, scaled and transposed: vectors of element d are queries[d * nv + v]. Those past the end are the last one again.
-CLUTCH_APART void begin_queries(R* queries, R* sums, R* top, R* total, int w, int nv, __global const uchar* q, long at, const FlexShape* s, long begin,
-                                long end, T scale) {
-  R* to = queries + w * DMAX;
-  for (int v = 0; v < nv; ++v) {
-    top[w + v] = NONE, total[w + v] = (R)0;
-    for (long d = 0; d < (s->ev + ROWS - 1) / ROWS * ROWS; ++d) sums[w * DMAX + d * nv + v] = (R)0;
-    for (long d = 0; d < s->e; d += WIDTH) {
-      R x[WIDTH];
-      for (int l = 0; l < WIDTH; ++l) {
-        const long query = min(begin + (w + v) * WIDTH + l, end - 1);
-        x[l] = some_of(q, at + query * s->q[2] + d * s->q[3], s->q[3], s->e - d) * scale;
-      }
-      transpose(x);
-      for (int l = 0; l < WIDTH && d + l < s->e; ++l) to[(d + l) * nv + v] = x[l];
-    }
-  }
-}
-
-// Writes results, and what else is asked for.
-CLUTCH_APART void finish_queries(const R* sums, const R* top, const R* total, int w, int nv, __global uchar* out, long at, __global T* lse, __global T* top_out,
-                                 const FlexShape* s, long begin, long end) {
-  for (int v = 0; v < nv; ++v) {
-    const long query = begin + (w + v) * WIDTH, count = min((long)WIDTH, end - query);
-    const R factor = total[w + v] == (R)0 ? (R)0 : (R)1 / total[w + v];
-    for (long d = 0; d < s->ev; d += WIDTH) {
-      R x[WIDTH];
-      for (int l = 0; l < WIDTH; ++l) x[l] = sums[w * DMAX + min(d + l, s->ev - 1) * nv + v] * factor;
-      transpose(x);
-      for (int l = 0; l < count; ++l) put_some_of(out, at + (query + l) * s->out[2] + d * s->out[3], s->out[3], s->ev - d, x[l]);
-    }
-    T logs[WIDTH], tops[WIDTH];
-    const R log_sum = top[w + v] == NONE ? NONE : top[w + v] + log_of(total[w + v]);
-#ifdef A_IS_F64
-    CLUTCH_SPILLD(log_sum, logs);
-    CLUTCH_SPILLD(top[w + v], tops);
-#else
-    CLUTCH_SPILL(log_sum, logs);
-    CLUTCH_SPILL(top[w + v], tops);
-#endif
-    for (int l = 0; l < count; ++l) {
-      if (s->wants_lse) lse[query + l] = logs[l];
-      if (s->wants_top) top_out[query + l] = tops[l];
-    }
-  }
-}
 #define NV 2
 #include "flex/attend.inc"
 #undef NV
@@ -302,28 +257,21 @@ CLUTCH_APART void finish_queries(const R* sums, const R* top, const R* total, in
 #undef NV
 #endif
 
-// How many of the vectors that are left go next: three, or two where that leaves none alone.
-static inline int taken(int left) { return VECTORS > 2 && (left == 3 || left > 4) ? 3 : 2; }
+// Writes what else is asked for.
+CLUTCH_APART void put_lines(const R* top, const R* total, __global T* lse, __global T* top_out, const FlexShape* s, long query, long end) {
+  T logs[WIDTH], tops[WIDTH];
+  const R log_sum = *top == NONE ? NONE : *top + log_of(*total);
+  SPILL_R(log_sum, logs);
+  SPILL_R(*top, tops);
+  for (int l = 0; l < min((long)WIDTH, end - query); ++l) {
+    if (s->wants_lse) lse[query + l] = logs[l];
+    if (s->wants_top) top_out[query + l] = tops[l];
+  }
+}
+
 #define ATTEND_ARGUMENTS                                                                                                                                   \
   queries + w *DMAX, sums + w *DMAX, top + w, total + w, weights, keys + first *key_row, values + first *value_row, key_row, value_row, last - first, s.e, \
       s.ev, masked, (int)b, (int)h, q0, (int)kv + first MOD_NAMES
-
-#if MASK
-// The keys, by so many, that some query from q to q_last may attend to: from `first` to before `last`.
-#define STRIP 16
-#define RANGE_LOW(k) range_low[k]
-#define RANGE_HIGH(k) range_high[k]
-static inline int is_masked(long b, long h, long q, long q_last, long kv, long kv_last MASK_PARAMS) {
-  const long range_low[4] = {b, h, q, kv}, range_high[4] = {b, h, q_last, kv_last};
-  CLUTCH_RANGES(RANGE_LOW, RANGE_HIGH)
-  (void)is_always;
-  return !is_ever;
-}
-static inline void narrow(int* first, int* last, long b, long h, long q, long q_last, long kv MASK_PARAMS) {
-  while (*first < *last && is_masked(b, h, q, q_last, kv + *first, kv + min(*first + STRIP, *last) - 1 MASK_NAMES)) *first = min(*first + STRIP, *last);
-  while (*first < *last && is_masked(b, h, q, q_last, kv + max(*last - STRIP, *first), kv + *last - 1 MASK_NAMES)) *last = max(*last - STRIP, *first);
-}
-#endif
 
 static inline void flex_lanes_body(CLUTCH_ID_PARAMS, ulong tiles, FlexShape s, T scale, TENSOR_PARAMS, LIST_PARAMS MOD_PARAMS) {
   R queries[TILE_VECTORS * DMAX], sums[TILE_VECTORS * DMAX], weights[KEYS * VECTORS], top[TILE_VECTORS], total[TILE_VECTORS];
@@ -331,39 +279,41 @@ static inline void flex_lanes_body(CLUTCH_ID_PARAMS, ulong tiles, FlexShape s, T
   const long key_row = s.k[2], value_row = s.v[2];
 #else
   T keys[KEYS * KEY_STRIDE] __attribute__((aligned(64)));
-  T values[KEYS * DMAX] __attribute__((aligned(64)));
-  const long key_row = KEY_STRIDE, value_row = PANEL;
+  T values[KEYS * KEY_STRIDE] __attribute__((aligned(64)));
+  const long key_row = KEY_STRIDE, value_row = KEY_STRIDE;
 #endif
   const long groups_of_heads = s.heads / s.group;
   for (ulong t = group * lanes + lane; t < tiles; t += groups * lanes) {
     // Heads that share keys lie together; the last queries, which may see the most keys, come first.
     const long of = (long)t / (s.tiles * s.group), b = of / groups_of_heads, hk = of % groups_of_heads;
     const long h = hk * s.group + (long)t % s.group, tile = s.tiles - 1 - (long)t / s.group % s.tiles, row = tile / s.per_row;
-    const long begin = row * s.block_q + tile % s.per_row * s.tile, end = min(min(begin + s.tile, (row + 1) * s.block_q), s.q_len);
+    const long begin = row * s.block_row + tile % s.per_row * s.tile, end = min(min(begin + s.tile, (row + 1) * s.block_row), s.q_len);
     const int vectors = (int)((end - begin + WIDTH - 1) / WIDTH);
     for (int w = 0, nv = 0; w < vectors; w += nv) {
       nv = taken(vectors - w);
-      begin_queries(queries, sums, top, total, w, nv, q, b * s.q[0] + h * s.q[1], &s, begin, end, scale);
+      bring_turned(queries + w * DMAX, nv, q, b * s.q[0] + h * s.q[1], s.q, begin + w * WIDTH, end, s.e, scale);
+      clear(sums + w * DMAX, nv, s.ev);
+      for (int v = 0; v < nv; ++v) top[w + v] = NONE, total[w + v] = (R)0;
     }
     const Visits visits = visits_of(&s, b, h, row, LIST_NAMES);
     for (long i = 0; i < visits.all; ++i) {
-      const long block = visited(&s, &visits, i), block_end = min((block + 1) * s.block_kv, s.kv_len);
+      const long block = visited(&s, &visits, i), block_end = min((block + 1) * s.block_listed, s.kv_len);
       const int masked = MASK && (s.mask_all || i < visits.partial);
-      for (long kv = block * s.block_kv; kv >= 0 && kv < block_end; kv += KEYS) {
+      for (long kv = block * s.block_listed; kv >= 0 && kv < block_end; kv += KEYS) {
         const int count = (int)min((long)KEYS, block_end - kv);
         const long key_at = b * s.k[0] + hk * s.k[1] + kv * s.k[2], value_at = b * s.v[0] + hk * s.v[1] + kv * s.v[2];
 #if DIRECT
         __global const T *keys = (__global const T*)k + key_at, *values = (__global const T*)v + value_at;
 #else
-        bring_keys(keys, k, key_at, s.k, count, s.e);
-        bring_values(values, v, value_at, s.v, count, s.ev);
+        bring_rows(keys, k, key_at, s.k, count, s.e, 1);
+        bring_rows(values, v, value_at, s.v, count, s.ev, 1);
 #endif
         for (int w = 0, nv = 0; w < vectors; w += nv) {
           nv = taken(vectors - w);
           const int q0 = (int)begin + w * WIDTH;
           int first = 0, last = count;
 #if MASK
-          if (masked) narrow(&first, &last, b, h, q0, min(q0 + (long)nv * WIDTH, end) - 1, kv MASK_NAMES);
+          if (masked) narrow(&first, &last, b, h, q0, min(q0 + (long)nv * WIDTH, end) - 1, kv, 0 MASK_NAMES);
           if (first == last) continue;
 #endif
 #if VECTORS > 2
@@ -378,14 +328,25 @@ static inline void flex_lanes_body(CLUTCH_ID_PARAMS, ulong tiles, FlexShape s, T
     const long line = (b * s.heads + h) * s.q_len;
     for (int w = 0, nv = 0; w < vectors; w += nv) {
       nv = taken(vectors - w);
-      finish_queries(sums, top, total, w, nv, out, b * s.out[0] + h * s.out[1], lse + line, top_out + line, &s, begin, end);
+      for (int x = 0; x < nv; ++x) {
+        const long query = begin + (w + x) * WIDTH;
+        const R factor = total[w + x] == (R)0 ? (R)0 : (R)1 / total[w + x];
+        put_turned(out, b * s.out[0] + h * s.out[1], s.out, query, end, sums + w * DMAX + x, nv, factor, s.ev);
+        put_lines(top + w + x, total + w + x, lse + line, top_out + line, &s, query, end);
+      }
     }
   }
 }
-__kernel void flex_lanes(CLUTCH_PREDICATE ulong tiles, FlexShape s, T scale, TENSOR_KERNEL_PARAMS, LIST_KERNEL_PARAMS SCORE_KERNEL_PARAMS MASK_KERNEL_PARAMS) {
+__kernel void flex_lanes(CLUTCH_PREDICATE ulong tiles, FlexShape s, T scale, TENSOR_KERNEL_PARAMS, LIST_KERNEL_PARAMS MOD_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
-  flex_lanes_body(CLUTCH_IDS, tiles, s, scale, TENSOR_ARGUMENTS, LIST_ARGUMENTS SCORE_ARGUMENTS MASK_ARGUMENTS);
+  flex_lanes_body(CLUTCH_IDS, tiles, s, scale, TENSOR_ARGUMENTS, LIST_ARGUMENTS MOD_ARGUMENTS);
 }
+#endif
+
+// Gradients, with keys along the lanes: an item takes every `chunks`-th tile of keys of a head, and all queries of the heads that read it. Queries' gradients
+// are sums over tiles: each item has sums of its own, dq (chunks, B, Hq, L, dq_row), which are added afterwards, in order.
+#ifdef CLUTCH_ENTRY_flex_lanes_backward
+#include "flex/backward.clh"
 #endif
 
 // An item a query: for each chunk of a result's elements its scores once more. For any device. Needs: WIDTH 1, CHUNK (elements of a result at a time).
@@ -394,16 +355,16 @@ static inline void flex_items_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s, T
   for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
     const long x = (long)item % s.q_len, of = (long)item / s.q_len, h = of % s.heads, b = of / s.heads, hk = h / s.group;
     const long row_q = b * s.q[0] + h * s.q[1] + x * s.q[2];
-    const Visits visits = visits_of(&s, b, h, x / s.block_q, LIST_NAMES);
+    const Visits visits = visits_of(&s, b, h, x / s.block_row, LIST_NAMES);
     T top = NONE, total = 0;
     for (long from = 0; from == 0 || from < s.ev; from += CHUNK) {
       T sum[CHUNK];
       for (int c = 0; c < CHUNK; ++c) sum[c] = 0;
       top = NONE, total = 0;
       for (long i = 0; i < visits.all; ++i) {
-        const long block = visited(&s, &visits, i), block_end = min((block + 1) * s.block_kv, s.kv_len);
+        const long block = visited(&s, &visits, i), block_end = min((block + 1) * s.block_listed, s.kv_len);
         const int masked = MASK && (s.mask_all || i < visits.partial);
-        for (long kv = max(block * s.block_kv, 0L); kv < block_end; ++kv) {
+        for (long kv = max(block * s.block_listed, 0L); kv < block_end; ++kv) {
           const long row_k = b * s.k[0] + hk * s.k[1] + kv * s.k[2], row_v = b * s.v[0] + hk * s.v[1] + kv * s.v[2];
           T score = 0;
           for (long d = 0; d < s.e; ++d) score = FMA(LOAD_S(q, row_q + d * s.q[3]) * scale, LOAD_S(k, row_k + d * s.k[3]), score);
@@ -422,8 +383,95 @@ static inline void flex_items_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s, T
     if (s.wants_top) top_out[item] = top;
   }
 }
-__kernel void flex_items(CLUTCH_PREDICATE ulong items, FlexShape s, T scale, TENSOR_KERNEL_PARAMS, LIST_KERNEL_PARAMS SCORE_KERNEL_PARAMS MASK_KERNEL_PARAMS) {
+__kernel void flex_items(CLUTCH_PREDICATE ulong items, FlexShape s, T scale, TENSOR_KERNEL_PARAMS, LIST_KERNEL_PARAMS MOD_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
-  flex_items_body(CLUTCH_IDS, items, s, scale, TENSOR_ARGUMENTS, LIST_ARGUMENTS SCORE_ARGUMENTS MASK_ARGUMENTS);
+  flex_items_body(CLUTCH_IDS, items, s, scale, TENSOR_ARGUMENTS, LIST_ARGUMENTS MOD_ARGUMENTS);
+}
+#endif
+
+// The same with an item a query, and an item a key: for each chunk of a gradient's elements the scores once more.
+#if defined(CLUTCH_ENTRY_flex_items_dq) || defined(CLUTCH_ENTRY_flex_items_dkv)
+// The weight of one score, and its gradient.
+static inline T pair(const FlexShape* s, T scale, __global const uchar* q, __global const uchar* k, __global const uchar* v, __global const uchar* grad, T lse,
+                     T delta, long b, long h, long i, long kb, long hk, long j, int masked, T* slope MOD_PARAMS) {
+  const long row_q = b * s->q[0] + h * s->q[1] + i * s->q[2], row_g = b * s->out[0] + h * s->out[1] + i * s->out[2];
+  const long row_k = kb * s->k[0] + hk * s->k[1] + j * s->k[2], row_v = kb * s->v[0] + hk * s->v[1] + j * s->v[2];
+  T raw = 0, product = 0;
+  for (long d = 0; d < s->e; ++d) raw = FMA(LOAD_S(q, row_q + d * s->q[3]), LOAD_S(k, row_k + d * s->k[3]) * scale, raw);
+  for (long d = 0; d < s->ev; ++d) product = FMA(LOAD_S(grad, row_g + d * s->out[3]), LOAD_S(v, row_v + d * s->v[3]), product);
+  const T score = masked ? masked_score(raw, (int)b, (int)h, (int)i, (int)j MOD_NAMES) : modified(raw, (int)b, (int)h, (int)i, (int)j MOD_NAMES);
+  const T weight = key_weight(score, OFFSET_OF(lse == NONE ? -NONE : lse * LOG2_E), LOG2_E);
+  *slope = weight == 0 ? (T)0 : unmodified(weight * (product - delta), raw, (int)b, (int)h, (int)i, (int)j MOD_NAMES);
+  return weight;
+}
+#define PAIR_ARGUMENTS &s, scale, q, k, v, grad, lse[line], delta[line], b, h, i, kb, hk, j, masked, &slope MOD_NAMES
+#endif
+
+#ifdef CLUTCH_ENTRY_flex_items_dq
+static inline void flex_items_dq_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s, T scale, GRADIENT_PARAMS, __global uchar* dq, LIST_PARAMS MOD_PARAMS) {
+  for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
+    const long line = (long)item, i = line % s.q_len, of = line / s.q_len, h = of % s.heads, b = of / s.heads, hk = h / s.group, kb = s.shared ? 0 : b;
+    const Visits visits = visits_of(&s, b, h, i / s.block_row, LIST_NAMES);
+    for (long from = 0; from < s.e; from += CHUNK) {
+      T sum[CHUNK];
+      for (int c = 0; c < CHUNK; ++c) sum[c] = 0;
+      for (long n = 0; n < visits.all; ++n) {
+        const long block = visited(&s, &visits, n), block_end = min((block + 1) * s.block_listed, s.kv_len);
+        const int masked = MASK && (s.mask_all || n < visits.partial);
+        for (long j = max(block * s.block_listed, 0L); j < block_end; ++j) {
+          T slope;
+          pair(PAIR_ARGUMENTS);
+          const long row = kb * s.k[0] + hk * s.k[1] + j * s.k[2];
+          for (int c = 0; c < CHUNK; ++c) sum[c] = FMA(slope, from + c < s.e ? LOAD_S(k, row + (from + c) * s.k[3]) : (T)0, sum[c]);
+        }
+      }
+      for (int c = 0; c < CHUNK; ++c)
+        if (from + c < s.e) STORE_S(dq, line * s.e + from + c, sum[c] * scale);
+    }
+  }
+}
+__kernel void flex_items_dq(CLUTCH_PREDICATE ulong items, FlexShape s, T scale, GRADIENT_KERNEL_PARAMS, __global uchar* dq, ulong dq_offset,
+                            LIST_KERNEL_PARAMS MOD_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  flex_items_dq_body(CLUTCH_IDS, items, s, scale, GRADIENT_ARGUMENTS, dq + dq_offset, LIST_ARGUMENTS MOD_ARGUMENTS);
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_flex_items_dkv
+static inline void flex_items_dkv_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s, T scale, GRADIENT_PARAMS, LIST_PARAMS MOD_PARAMS) {
+  for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
+    const long kv_heads = s.heads / s.group, j = (long)item % s.kv_len, of = (long)item / s.kv_len, hk = of % kv_heads, kb = of / kv_heads;
+    const long b_begin = s.shared ? 0 : kb, b_end = s.shared ? s.batch : kb + 1;
+    for (long from = 0; from < max(s.e, s.ev); from += CHUNK) {
+      T key_sum[CHUNK], value_sum[CHUNK];
+      for (int c = 0; c < CHUNK; ++c) key_sum[c] = 0, value_sum[c] = 0;
+      for (long b = b_begin; b < b_end; ++b)
+        for (long h = hk * s.group; h < (hk + 1) * s.group; ++h) {
+          const Visits visits = visits_of(&s, b, h, j / s.block_row, LIST_NAMES);
+          for (long n = 0; n < visits.all; ++n) {
+            const long block = visited(&s, &visits, n), block_end = min((block + 1) * s.block_listed, s.q_len);
+            const int masked = MASK && (s.mask_all || n < visits.partial);
+            for (long i = max(block * s.block_listed, 0L); i < block_end; ++i) {
+              const long line = (b * s.heads + h) * s.q_len + i;
+              const long row_q = b * s.q[0] + h * s.q[1] + i * s.q[2], row_g = b * s.out[0] + h * s.out[1] + i * s.out[2];
+              T slope;
+              const T weight = pair(PAIR_ARGUMENTS);
+              for (int c = 0; c < CHUNK; ++c) {
+                key_sum[c] = FMA(slope, from + c < s.e ? LOAD_S(q, row_q + (from + c) * s.q[3]) : (T)0, key_sum[c]);
+                value_sum[c] = FMA(weight, from + c < s.ev ? LOAD_S(grad, row_g + (from + c) * s.out[3]) : (T)0, value_sum[c]);
+              }
+            }
+          }
+        }
+      for (int c = 0; c < CHUNK; ++c) {
+        if (from + c < s.e) STORE_S(dk, (long)item * s.e + from + c, key_sum[c] * scale);
+        if (from + c < s.ev) STORE_S(dv, (long)item * s.ev + from + c, value_sum[c]);
+      }
+    }
+  }
+}
+__kernel void flex_items_dkv(CLUTCH_PREDICATE ulong items, FlexShape s, T scale, GRADIENT_KERNEL_PARAMS, LIST_KERNEL_PARAMS MOD_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  flex_items_dkv_body(CLUTCH_IDS, items, s, scale, GRADIENT_ARGUMENTS, LIST_ARGUMENTS MOD_ARGUMENTS);
 }
 #endif

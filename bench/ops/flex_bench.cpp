@@ -144,7 +144,7 @@ Work work_of(const Device& device, const Mod& mod, const Shape& shape) {
         work, device,
         setup + fmt::format("; ids = torch.arange(L, device=device) // (L // {}); slopes = 2.0 ** -(torch.arange({}, device=device) + 1.0); table = "
                             "torch.arange(2 * L - 1, device=device) * 0.001; mask = lambda m: F.create_block_mask(m, None, None, L, L, device=device); "
-                            "flex = torch.compile(F.flex_attention); args = dict({})",
+                            "torch._dynamo.reset(); flex = torch.compile(F.flex_attention); args = dict({})",
                             kDocuments, kHeads, mod.torch),
         "flex(q, k, v, **args)", "compiled flex");
   return work;

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <clutch/ops/fill.hpp>
 #include <clutch/ops/flex.hpp>
 #include <clutch/ops/map.hpp>
+#include <clutch/ops/reduce.hpp>
 
 #include "ops/block_mask_plan.hpp"
 #include "ops/flex_plan.hpp"
 #include "runtime/storage.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 namespace clutch::inline v0 {
 namespace detail {
@@ -102,14 +106,21 @@ constexpr std::array<Implementation<FlexProblem>, 2> kImplementations{{
     {"flex_items", computes},
 }};
 constexpr std::array<Implementation<FlexProblem>, 2> kForced{{{"flex_lanes", fits_lanes}, {"flex_items", computes}}};
+/// Of what computes gradients the same names choose.
+std::string_view entry_of(FlexPart part, bool lanes) {
+  switch (part) {
+    case FlexPart::forward: return lanes ? "flex_lanes" : "flex_items";
+    case FlexPart::keys: return "flex_items_dkv";
+    default: return lanes ? "flex_lanes_backward" : "flex_items_dq";
+  }
+}
 
 }  // namespace
 
 KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_view forced) {
   const bool wide = p.dtype == DType::f64;
-  KernelPlan plan{
-      .stem = kOp, .entry = choose<FlexProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, kOp).name, .tuning = row_tuning(traits)};
-  const bool lanes = plan.entry == "flex_lanes";
+  const bool lanes = choose<FlexProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, kOp).name == "flex_lanes";
+  KernelPlan plan{.stem = kOp, .entry = entry_of(p.part, lanes), .tuning = row_tuning(traits)};
   if (lanes) plan.tuning.local = 1;  // an item holds more than a group of them could
   if (!lanes) plan.tuning.width = 1;
   // As many sums as there are registers beside what they are made of.
@@ -117,7 +128,11 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
   set_lanes(plan, traits, wide || p.types.has_f64, 1, true, 4);
   plan.options = "-cl-denorms-are-zero";
   Defines& d = plan.defines;
-  d.set_text("S_NAME", name(p.dtype)).set(wide ? "A_IS_F64" : "A_IS_F32", 1).set("SCORE", p.score != 0).set("MASK", p.mask != 0);
+  d.set_text("S_NAME", name(p.dtype))
+      .set(wide ? "A_IS_F64" : "A_IS_F32", 1)
+      .set("SCORE", p.score != 0)
+      .set("MASK", p.mask != 0)
+      .set("BACKWARD", p.part != FlexPart::forward);
   if (!lanes) {
     d.set("CHUNK", 16);
     return plan;
@@ -127,7 +142,7 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
   d.set("DIRECT", p.direct && (p.dtype == DType::f32 || wide))
       .set("DMAX", c.most)
       .set("KEYS", c.keys)
-      .set("TILE_VECTORS", c.tile_vectors)
+      .set("TILE_VECTORS", c.tile_vectors + c.tile_vectors % 2)
       .set("ROWS", many ? 8 : 4)
       .set("VECTORS", many ? 3 : 2);
   return plan;
@@ -142,8 +157,9 @@ struct FlexShape {
   std::int64_t q[4], k[4], v[4], out[4];
   std::int64_t heads, group, q_len, kv_len, e, ev;
   std::int64_t tiles, tile, per_row;
-  std::int64_t rows, columns, block_q, block_kv, mask_batch, mask_head, listed;
+  std::int64_t rows, columns, block_row, block_listed, mask_batch, mask_head, listed;
   std::int64_t mask_all, wants_lse, wants_top;
+  std::int64_t batch, shared, chunks, dq_row;
 };
 
 void set_strides(std::int64_t (&strides)[4], const Tensor& t) {
@@ -153,66 +169,168 @@ void set_strides(std::int64_t (&strides)[4], const Tensor& t) {
 
 std::uint64_t id_of(const ExprFunction& f) { return f.empty() ? 0 : f.body()->id; }
 
-const BuiltPlan& plan_of(Runtime& runtime, const FlexProblem& p, const ExprFunction& score, const ExprFunction& mask, std::string_view forced) {
+/// The mods as one call has them.
+struct Mods {
+  const ExprFunction &score, &mask;
+  ExprFunction back = {};  ///< of gradients: the score mod's derivative
+  FlexProblem problem(DType dtype) const {
+    FlexProblem p{.score = id_of(score), .mask = id_of(mask), .dtype = dtype};
+    for (const ExprFunction* f : {&score, &mask, &back})
+      if (!f->empty()) p.types.note(*f);
+    return p;
+  }
+  void bind(Encoder& encoder) const {
+    for (const ExprFunction* f : {&score, &mask, &back})
+      if (!f->empty()) bind_extra(encoder, *f->body(), f->body()->param_values);
+  }
+};
+
+const BuiltPlan& plan_of(Runtime& runtime, const FlexProblem& p, const Mods& mods, std::string_view forced) {
   const BuiltPlan& plan = runtime.plans().find<BuiltPlan>(kOp, p, forced, [&] {
     KernelPlan selected = select(runtime.traits(), p, forced);
     const DType i32 = DType::i32, number = p.dtype == DType::f64 ? DType::f64 : DType::f32, truth = DType::boolean;
-    const DType of_score[] = {number, i32, i32, i32, i32}, of_mask[] = {i32, i32, i32, i32};
-    std::vector<LaneKind> lanes{LaneKind::any};
-    lanes.insert(lanes.end(), kMaskLanes.begin(), kMaskLanes.end());
-    if (!score.empty()) selected.expression += print_opencl(score, std::span(&number, 1), of_score, {.macro = "SCORE", .lanes = lanes}).text;
-    if (!mask.empty()) {
-      const PrintNames names{.macro = "MASK", .extra = "MASK_EXTRA", .param = 'm', .captured = 'd', .first_input = 2, .lanes = kMaskLanes};
-      selected.expression += print_opencl(mask, std::span(&truth, 1), of_mask, names).text + print_ranges(mask, names);
-    }
+    const DType of_score[] = {number, i32, i32, i32, i32, number}, of_mask[] = {i32, i32, i32, i32};
+    // Keys lie along the lanes where their gradients are made, else queries do.
+    std::array<LaneKind, 6> lanes{LaneKind::any, LaneKind::same, LaneKind::same, LaneKind::consecutive, LaneKind::same, LaneKind::any};
+    if (p.part != FlexPart::forward) std::swap(lanes[3], lanes[4]);
+    const auto mask_lanes = std::span<const LaneKind>(lanes).subspan(1, 4);
+    auto print = [&](const ExprFunction& f, const DType& output, std::span<const DType> inputs, const PrintNames& names) {
+      if (!f.empty()) selected.expression += print_opencl(f, std::span(&output, 1), inputs, names).text;
+    };
+    const PrintNames of_masks{.macro = "MASK", .extra = "MASK_EXTRA", .param = 'm', .captured = 'd', .first_input = 2, .lanes = mask_lanes};
+    print(mods.score, number, std::span(of_score).first(5), {.macro = "SCORE", .lanes = std::span(lanes).first(5)});
+    print(mods.mask, truth, of_mask, of_masks);
+    if (!mods.mask.empty()) selected.expression += print_ranges(mods.mask, of_masks);
+    print(mods.back, number, of_score, {.macro = "BACK", .extra = "BACK_EXTRA", .param = 'w', .captured = 'e', .lanes = lanes});
     return build_plan(runtime, selected);
   });
   note_plan(plan.text);
   return plan;
 }
 
-void run(const attention::FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v, const Checked& c, const attention::FlexOptions& options,
-         const Stream& stream) {
-  if (c.batch == 0 || c.heads == 0 || c.q_len == 0) return;
-  const ExprFunction &score = options.score_mod.function(q.dtype()), &mask = c.mask.function();
-  FlexProblem p{.score = id_of(score), .mask = id_of(mask), .dtype = q.dtype()};
-  while (p.size_class < kFlexClasses.size() && kFlexClasses[p.size_class].most < std::max(c.e, c.ev)) ++p.size_class;
-  for (const ExprFunction* f : {&score, &mask})
-    if (!f->empty()) p.types.note(*f);
-  p.direct = (k.strides()[3] == 1 || c.e == 1) && (v.strides()[3] == 1 || c.ev == 1) && c.ev % 8 == 0;
-  const BuiltPlan& plan = plan_of(*c.runtime, p, score, mask, options.implementation);
+std::int64_t parts(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
 
+std::uint8_t size_class(const Checked& c) {
+  std::uint8_t i = 0;
+  while (i < kFlexClasses.size() && kFlexClasses[i].most < std::max(c.e, c.ev)) ++i;
+  return i;
+}
+
+double scale_of(const attention::FlexOptions& options, const Checked& c) {
+  return std::isnan(options.scale) ? 1 / std::sqrt(static_cast<double>(c.e)) : options.scale;
+}
+
+/// Shape, tiles of rows of queries or keys, and lists of the others' blocks.
+FlexShape shape_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Checked& c, const attention::FlexOptions& options,
+                   const BuiltPlan& plan, bool by_keys) {
   FlexShape s{.heads = c.heads, .group = c.group, .q_len = c.q_len, .kv_len = c.kv_len, .e = c.e, .ev = c.ev};
-  set_strides(s.q, q), set_strides(s.k, k), set_strides(s.v, v), set_strides(s.out, results.out);
-  const attention::BlockMask::State* blocks = options.block_mask.empty() ? nullptr : options.block_mask.state().get();
+  set_strides(s.q, q), set_strides(s.k, k), set_strides(s.v, v), set_strides(s.out, out);
+  const attention::BlockMask::State* blocks = options.block_mask.state().get();
   const auto most = static_cast<std::int64_t>(plan.tuning.tile), lanes = std::int64_t{plan.tuning.width};
-  auto parts = [](std::int64_t n, std::int64_t size) { return (n + size - 1) / size; };
-  s.block_q = blocks ? blocks->block.q : most, s.block_kv = blocks ? blocks->block.kv : c.kv_len;
-  s.per_row = parts(std::min(s.block_q, c.q_len), most), s.tile = parts(parts(std::min(s.block_q, c.q_len), s.per_row), lanes) * lanes;
-  s.rows = parts(c.q_len, s.block_q), s.columns = blocks ? blocks->kinds.size(3) : c.kv_len > 0;
+  const std::int64_t length = by_keys ? c.kv_len : c.q_len, others = by_keys ? c.q_len : c.kv_len;
+  s.block_row = !blocks ? most : by_keys ? blocks->block.kv : blocks->block.q;
+  s.block_listed = !blocks ? std::max<std::int64_t>(others, 1) : by_keys ? blocks->block.q : blocks->block.kv;
+  s.per_row = parts(std::min(s.block_row, length), most), s.tile = parts(parts(std::min(s.block_row, length), s.per_row), lanes) * lanes;
+  s.rows = parts(length, s.block_row), s.columns = parts(others, s.block_listed);
   s.tiles = s.rows * s.per_row;
   s.listed = blocks != nullptr;
   if (blocks) {
     s.mask_head = blocks->kinds.size(1) > 1 ? s.rows : 0;
     s.mask_batch = blocks->kinds.size(0) > 1 ? s.rows * blocks->kinds.size(1) : 0;
   }
-  s.mask_all = !options.mask_mod.empty(), s.wants_lse = results.lse.defined(), s.wants_top = results.max_scores.defined();
-  const bool by_tiles = plan.entry == "flex_lanes";
-  const auto items = static_cast<std::uint64_t>(c.batch * c.heads * (by_tiles ? s.tiles : c.q_len));
-  const double scale = std::isnan(options.scale) ? 1 / std::sqrt(static_cast<double>(c.e)) : options.scale;
-  Encoder encoder(stream, "flex");
-  encoder.value(items).value(s);
-  if (q.dtype() == DType::f64)
+  s.mask_all = !options.mask_mod.empty();
+  s.batch = c.batch, s.shared = c.batch > 1 && k.size(0) == 1;
+  return s;
+}
+
+void bind_scale(Encoder& encoder, DType dtype, double scale) {
+  if (dtype == DType::f64)
     encoder.value(scale);
   else
     encoder.value(static_cast<float>(scale));
+}
+void bind_lists(Encoder& encoder, const attention::FlexOptions& options, const Tensor& other, bool by_keys) {
+  const attention::BlockMask::State* b = options.block_mask.state().get();
+  using Lists = std::array<const Tensor*, 4>;
+  const Lists lists = !b        ? Lists{&other, &other, &other, &other}
+                      : by_keys ? Lists{&b->q_num, &b->q_indices, &b->full_q_num, &b->full_q_indices}
+                                : Lists{&b->kv_num, &b->kv_indices, &b->full_kv_num, &b->full_kv_indices};
+  for (const Tensor* t : lists) encoder.input(*t);
+}
+
+void run(const attention::FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v, const Checked& c, const attention::FlexOptions& options,
+         const Stream& stream) {
+  if (c.batch == 0 || c.heads == 0 || c.q_len == 0) return;
+  const Mods mods{options.score_mod.function(q.dtype()), c.mask.function()};
+  FlexProblem p = mods.problem(q.dtype());
+  p.size_class = size_class(c);
+  p.direct = (k.strides()[3] == 1 || c.e == 1) && (v.strides()[3] == 1 || c.ev == 1) && c.ev % 8 == 0;
+  const BuiltPlan& plan = plan_of(*c.runtime, p, mods, options.implementation);
+  FlexShape s = shape_of(q, k, v, results.out, c, options, plan, false);
+  s.wants_lse = results.lse.defined(), s.wants_top = results.max_scores.defined();
+  const auto items = static_cast<std::uint64_t>(c.batch * c.heads * (plan.entry == "flex_lanes" ? s.tiles : c.q_len));
+  Encoder encoder(stream, "flex");
+  encoder.value(items).value(s);
+  bind_scale(encoder, q.dtype(), scale_of(options, c));
   encoder.input(q).input(k).input(v).output(results.out);
   encoder.output(s.wants_lse ? results.lse : results.out).output(s.wants_top ? results.max_scores : results.out);
-  for (const Tensor* t : blocks ? std::array{&blocks->kv_num, &blocks->kv_indices, &blocks->full_kv_num, &blocks->full_kv_indices} : std::array{&q, &q, &q, &q})
-    encoder.input(*t);
-  for (const ExprFunction* f : {&score, &mask})
-    if (!f->empty()) bind_extra(encoder, *f->body(), f->body()->param_values);
+  bind_lists(encoder, options, q, false);
+  mods.bind(encoder);
   encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
+}
+
+/// Items that take the tiles of keys: enough for many cores; each of a head's has sums of its own of the queries' gradients.
+constexpr std::int64_t kBackwardItems = 32;
+
+attention::FlexGradients differentiate(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexResult& results,
+                                       const Checked& c, const attention::FlexOptions& options, const Stream& stream) {
+  const TensorOptions stored{.dtype = q.dtype(), .device = stream.device()};
+  const DType sums = q.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  attention::FlexGradients made{.q = empty(q.sizes(), stored, stream), .k = empty(k.sizes(), stored, stream), .v = empty(v.sizes(), stored, stream)};
+  if (c.q_len == 0 || c.kv_len == 0 || c.batch == 0 || c.heads == 0 || c.ev == 0) {
+    for (const Tensor* t : {&made.q, &made.k, &made.v}) fill_(*t, 0, {}, stream);
+    return made;
+  }
+  // What a row's weights are compared with: the sum of its gradient times its result, less lse's gradient.
+  Tensor delta = reduce(
+      Reduce::sum, [](Expr g, Expr o) { return g * o; }, {grad, results.out}, {.dims = {-1}, .dtype = {sums}}, stream);
+  if (options.grad_lse.defined()) delta = map([](Expr d, Expr g) { return d - g; }, {delta, options.grad_lse}, {}, stream);
+  Mods mods{options.score_mod.function(q.dtype()), c.mask.function()};
+  if (!mods.score.empty()) mods.back = mods.score.backward();
+  FlexProblem p = mods.problem(q.dtype());
+  p.size_class = size_class(c);
+  p.direct = (q.strides()[3] == 1 || c.e == 1) && (grad.strides()[3] == 1 || c.ev == 1) && c.e % 8 == 0 && c.ev % 8 == 0;
+  const std::int64_t key_heads = k.size(0) * (c.heads / c.group);
+  auto send = [&](FlexPart part, bool by_keys, const Tensor* dq, std::int64_t count, std::int64_t chunks, std::int64_t dq_row) {
+    p.part = part;
+    const BuiltPlan& plan = plan_of(*c.runtime, p, mods, options.implementation);
+    FlexShape s = shape_of(q, k, v, grad, c, options, plan, by_keys);
+    s.chunks = chunks, s.dq_row = dq_row;
+    const auto items = static_cast<std::uint64_t>(count);
+    Encoder encoder(stream, "flex_backward");
+    encoder.value(items).value(s);
+    bind_scale(encoder, q.dtype(), scale_of(options, c));
+    encoder.input(q).input(k).input(v).input(grad).input(results.lse).input(delta).output(made.k).output(made.v);
+    if (dq) encoder.output(*dq);
+    bind_lists(encoder, options, q, by_keys);
+    mods.bind(encoder);
+    encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
+  };
+  p.part = FlexPart::backward;
+  const BuiltPlan& plan = plan_of(*c.runtime, p, mods, options.implementation);
+  if (plan.entry == "flex_items_dq") {
+    send(FlexPart::keys, true, nullptr, key_heads * c.kv_len, 1, 0);
+    send(FlexPart::queries, false, &made.q, c.batch * c.heads * c.q_len, 1, 0);
+    return made;
+  }
+  const std::int64_t dq_row = parts(c.e, std::int64_t{2} * plan.tuning.width) * 2 * plan.tuning.width;
+  const std::int64_t chunks = std::clamp<std::int64_t>(parts(kBackwardItems, key_heads), 1, shape_of(q, k, v, grad, c, options, plan, true).tiles);
+  Tensor parts_of_q = empty({chunks, c.batch, c.heads, c.q_len, dq_row}, {.dtype = sums, .device = stream.device()}, stream);
+  send(FlexPart::backward, true, &parts_of_q, key_heads * chunks, chunks, dq_row);
+  const Tensor all = parts_of_q.slice(4, 0, c.e);
+  reduce_out(made.q, Reduce::sum, identity(sums), std::span(&all, 1), {.dims = {0}}, stream);
+  note_plan(plan.text);
+  return made;
 }
 
 }  // namespace
@@ -283,6 +401,27 @@ FlexResult flex(const Tensor& q, const Tensor& k, const Tensor& v, const FlexOpt
 void flex_out(const FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& options, const Stream& given) {
   detail::Checked c = detail::validate(&results, q, k, v, options);
   detail::run(results, q, k, v, c, options, detail::resolve_stream(given, *c.runtime, detail::kOp));
+}
+
+FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results, const FlexOptions& options,
+                            const Stream& given) {
+  if (!results.lse.defined()) detail::refuse(ErrorCode::invalid_argument, "the forward call's lse is needed: return_lse");
+  detail::Checked c = detail::validate(nullptr, q, k, v, options);
+  std::vector<const Tensor*> all{&q, &grad_out, &results.out, &results.lse};
+  if (options.grad_lse.defined()) all.push_back(&options.grad_lse);
+  detail::common_runtime(all, detail::kOp);
+  const DType sums = q.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  auto check = [](const Tensor& t, const Dims& sizes, DType dtype, std::string_view what) {
+    if (!(t.sizes() == sizes)) detail::refuse(ErrorCode::invalid_shape, fmt::format("{} of shape {}, not {}", what, to_string(t.sizes()), to_string(sizes)));
+    if (t.dtype() != dtype) detail::refuse(ErrorCode::invalid_dtype, fmt::format("{} of {}, not {}", what, name(t.dtype()), name(dtype)));
+  };
+  check(grad_out, c.result(), q.dtype(), "the result's gradient"), check(results.out, c.result(), q.dtype(), "the result");
+  check(results.lse, c.lines(), sums, "lse");
+  if (options.grad_lse.defined()) check(options.grad_lse, c.lines(), sums, "lse's gradient");
+  const Stream stream = detail::resolve_stream(given, *c.runtime, detail::kOp);
+  FlexResult dense = results;
+  dense.lse = results.lse.contiguous(stream);
+  return detail::differentiate(grad_out, q, k, v, dense, c, options, stream);
 }
 
 }  // namespace attention

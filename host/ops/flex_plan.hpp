@@ -7,6 +7,8 @@
 
 namespace clutch::inline v0::detail {
 
+enum class FlexPart : std::uint8_t { forward, backward, queries, keys };  ///< the last two: of what backward is where an item has one row
+
 /// What selection of flex looks at; also the key of its cached plans.
 struct FlexProblem {
   std::uint64_t score = 0, mask = 0;  ///< ExprBody::id of the mods; 0: none
@@ -14,7 +16,8 @@ struct FlexProblem {
   std::uint8_t size_class = 0;  ///< of the longer of a key and a value: kFlexClasses, or past them
   SeenTypes types;
   bool direct = false;  ///< elements of keys and of values lie side by side, whole vectors of values
-  std::uint8_t unused[3] = {};
+  FlexPart part = FlexPart::forward;
+  std::uint8_t unused[2] = {};
 };
 
 /// Rows of up to `most` elements: so many vectors of queries make a tile, so many keys a block, that what an item holds fits in a core's own cache.

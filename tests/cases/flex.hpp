@@ -66,6 +66,49 @@ struct FlexCase {
     return r;
   }
 
+  struct Gradients {
+    std::vector<double> q, k, v;
+  };
+  /// Of the sum of grad times the result, and of grad_lse times lse. Derivatives of the score by differences.
+  static Gradients gradients(const Shape& s, const std::vector<double>& q, const std::vector<double>& k, const std::vector<double>& v,
+                             const std::vector<double>& grad, double scale, const HostScore& score = {}, const HostMask& mask = {},
+                             const std::vector<double>& grad_lse = {}) {
+    const std::int64_t kv_heads = s.k()[1], group = kv_heads > 0 ? s.heads / kv_heads : 1;
+    constexpr double kInf = std::numeric_limits<double>::infinity(), kStep = 1e-5;
+    Gradients g{std::vector<double>(q.size()), std::vector<double>(k.size()), std::vector<double>(v.size())};
+    for (std::int64_t b = 0; b < s.batch; ++b)
+      for (std::int64_t h = 0; h < s.heads; ++h)
+        for (std::int64_t i = 0; i < s.q_len; ++i) {
+          const std::int64_t kv = ((s.k()[0] == 1 ? 0 : b) * kv_heads + h / group) * s.kv_len, row = (b * s.heads + h) * s.q_len + i;
+          std::vector<double> raw, p, products;
+          double top = -kInf, total = 0, mean = 0;
+          for (std::int64_t j = 0; j < s.kv_len; ++j) {
+            double x = 0, product = 0;
+            for (std::int64_t d = 0; d < s.e; ++d) x += at(q, row, s.e, d) * at(k, kv + j, s.e, d);
+            for (std::int64_t d = 0; d < s.ev; ++d) product += at(grad, row, s.ev, d) * at(v, kv + j, s.ev, d);
+            raw.push_back(x * scale), products.push_back(product);
+            p.push_back(mask && !mask(b, h, i, j) ? -kInf : score ? score(raw.back(), b, h, i, j) : raw.back());
+            top = std::max(top, p.back());
+          }
+          if (top == -kInf) continue;
+          for (double& x : p) total += x = std::exp(x - top);
+          for (std::size_t j = 0; j < p.size(); ++j) p[j] /= total, mean += p[j] * products[j];
+          if (!grad_lse.empty()) mean -= grad_lse[static_cast<std::size_t>(row)];
+          for (std::int64_t j = 0; j < s.kv_len; ++j) {
+            const auto n = static_cast<std::size_t>(j);
+            if (p[n] == 0) continue;
+            double slope = p[n] * (products[n] - mean) * scale;
+            if (score) slope *= (score(raw[n] + kStep, b, h, i, j) - score(raw[n] - kStep, b, h, i, j)) / (2 * kStep);
+            for (std::int64_t d = 0; d < s.e; ++d) {
+              g.q[static_cast<std::size_t>(row * s.e + d)] += slope * at(k, kv + j, s.e, d);
+              g.k[static_cast<std::size_t>((kv + j) * s.e + d)] += slope * at(q, row, s.e, d);
+            }
+            for (std::int64_t d = 0; d < s.ev; ++d) g.v[static_cast<std::size_t>((kv + j) * s.ev + d)] += p[n] * at(grad, row, s.ev, d);
+          }
+        }
+    return g;
+  }
+
   /// The mean of values whose keys are allowed and like the query well, or of all allowed ones.
   static Problem problem(std::string_view what, std::string_view entry, DType dtype, const Shape& s, std::uint64_t seed, bool blocks, bool turned = false) {
     Problem p{.name = std::string(what), .entry = entry, .needs_fp64 = dtype == DType::f64};

@@ -265,6 +265,75 @@ TEST(Flex, ExtremeScores) {
   }
 }
 
+/// Forward, then backward, against the model of gradients.
+void expect_gradients(const Given& given, FlexOptions o, const FlexCase::HostScore& score, const FlexCase::HostMask& mask, const std::string& what,
+                      double times = 1) {
+  const Device device = given.q.device();
+  const DType dtype = given.q.dtype();
+  o.return_lse = true;
+  const FlexResult results = flex(given.q, given.k, given.v, o);
+  const Tensor grad = randn(given.shape.out(), {.dtype = dtype, .device = device, .seed = seed() + 77});
+  o.grad_lse = randn({given.shape.batch, given.shape.heads, given.shape.q_len}, {.dtype = results.lse.dtype(), .device = device, .seed = seed() + 78});
+  const auto [dq, dk, dv] = attention::flex_backward(grad, given.q, given.k, given.v, results, o);
+  const double scale = std::isnan(o.scale) ? 1 / std::sqrt(static_cast<double>(given.shape.e)) : o.scale;
+  const FlexCase::Gradients want =
+      FlexCase::gradients(given.shape, values(given.q), values(given.k), values(given.v), values(grad), scale, score, mask, values(o.grad_lse));
+  const double eps = dtype == DType::f64 ? 1e-8 : dtype == DType::f32 ? 1e-5 : dtype == DType::f16 ? 0x1p-8 : 0x1p-5;  // differences are what f64 waits for
+  const std::pair<const Tensor*, const std::vector<double>*> all[] = {{&dq, &want.q}, {&dk, &want.k}, {&dv, &want.v}};
+  for (int n = 0; n < 3; ++n) {
+    const std::vector<double> got = values(*all[n].first);
+    ASSERT_EQ(got.size(), all[n].second->size());
+    double most = 1;
+    for (double x : *all[n].second) most = std::max(most, std::fabs(x));
+    for (std::size_t i = 0; i < got.size(); ++i)
+      ASSERT_NEAR(got[i], (*all[n].second)[i], eps * most * times) << what << " d"
+                                                                   << "qkv"[n] << " at " << i;
+  }
+}
+
+TEST(Flex, GradientsMatchTheModel) {
+  CLUTCH_EACH_DEVICE(device) {
+    const FlexCase::Shape shape{.batch = 2, .heads = 4, .q_len = 131, .kv_len = 131, .e = 24, .ev = 40};
+    const Given given(shape, device);
+    for (const Mod& mod : mods(device, 4, 131))
+      for (std::string_view implementation : implementations(device)) {
+        if (level() == "smoke" && implementation == "flex_items" && mod.score.empty() == mod.mask.empty()) continue;
+        FlexOptions o{.score_mod = mod.score, .implementation = implementation};
+        const std::string what = fmt::format("{} {}", implementation, mod.name);
+        if (!mod.mask.empty()) o.block_mask = attention::create_block_mask(mod.mask, {.q_len = 131, .kv_len = 131, .block = {32, 48}, .device = device});
+        expect_gradients(given, o, mod.host_score, mod.host_mask, what,
+                         what.find("relative") != std::string::npos || what.find("alibi") != std::string::npos ? 4 : 1);
+        if (level() == "smoke" || mod.mask.empty()) continue;
+        o.block_mask = {}, o.mask_mod = mod.mask;
+        expect_gradients(given, o, mod.host_score, mod.host_mask, what + " by its mask");
+      }
+    // Heads and batches that share keys, other strides, sizes and dtypes.
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+      if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
+      Given grouped({.batch = 3, .heads = 6, .q_len = 70, .kv_len = 90, .e = 21, .ev = 12, .kv_batch = 1, .kv_heads = 2}, device, dtype);
+      grouped.q = grouped.q.transpose(1, 2).contiguous().transpose(1, 2), grouped.k = grouped.k.mT().contiguous().mT();
+      const int batch = dtype == DType::f32 ? 3 : 1;  // a mask of one batch is everybody's
+      const auto mask = [=](auto b, auto h, auto q, auto kv) { return q + 20 + b * (batch / 3) >= kv - h; };
+      FlexOptions o{
+          .block_mask = attention::create_block_mask(mask, {.batch = batch, .heads = 6, .q_len = 70, .kv_len = 90, .block = {33, 20}, .device = device}),
+          .enable_gqa = true};
+      expect_gradients(grouped, o, {}, mask, fmt::format("grouped {}", name(dtype)), 2);
+    }
+    for (std::int64_t q_len : {1, 127, 128, 129, 300})
+      for (std::int64_t kv_len : {1, 128, 129, 410}) {
+        if (level() == "smoke" && (q_len + kv_len) % 3 == 0) continue;
+        const Given sized({.batch = 1, .heads = 1, .q_len = q_len, .kv_len = kv_len, .e = 8 + q_len % 60, .ev = 16}, device);
+        expect_gradients(sized, {}, {}, {}, fmt::format("{} x {}", q_len, kv_len));
+      }
+    for (std::int64_t e : {80, 200, 260, 700, 1100}) {
+      const Given sized({.batch = 1, .heads = 1, .q_len = 33, .kv_len = 50, .e = e, .ev = e - 30}, device);
+      expect_gradients(sized, {}, {}, {}, fmt::format("{} elements", e), 2);
+    }
+    const Given none({.batch = 1, .heads = 1, .q_len = 3, .kv_len = 0, .e = 4, .ev = 4}, device);
+    expect_gradients(none, {}, {}, {}, "no keys");
+  }
+}
+
 /// Random score mods of a seed, on the device and on the host.
 TEST(Flex, RandomModsMatchTheModel) {
   CLUTCH_EACH_DEVICE(device) {
@@ -308,6 +377,7 @@ TEST(Flex, RandomModsMatchTheModel) {
       FlexCase::Result want = given.model(host);
       want.largest = want.largest * 4 + 16;  // steps in between may be larger than the score
       expect_close(flex(given.q, given.k, given.v, {.score_mod = mod, .return_lse = true}), want, mod.function(DType::f32).text());
+      if (turn % 2 == 0) expect_gradients(given, {.score_mod = mod}, host, {}, mod.function(DType::f32).text(), 16);
     }
   }
 }
@@ -323,6 +393,13 @@ TEST(Flex, TheSameBitsAgainAndInABatch) {
       const FlexResult again = flex(given.q, given.k, given.v, o);
       ASSERT_EQ(again.out.to_bytes(), first.out.to_bytes());
       ASSERT_EQ(again.lse.to_bytes(), first.lse.to_bytes());
+    }
+    const attention::FlexGradients gradients = attention::flex_backward(given.v.slice(2, 0, 190), given.q, given.k, given.v, first, o);
+    for (int turn = 0; turn < 3; ++turn) {
+      const attention::FlexGradients again = attention::flex_backward(given.v.slice(2, 0, 190), given.q, given.k, given.v, first, o);
+      ASSERT_EQ(again.q.to_bytes(), gradients.q.to_bytes());
+      ASSERT_EQ(again.k.to_bytes(), gradients.k.to_bytes());
+      ASSERT_EQ(again.v.to_bytes(), gradients.v.to_bytes());
     }
     for (std::int64_t b = 0; b < 3; ++b)
       for (std::int64_t h = 0; h < 4; h += 3) {
