@@ -2,10 +2,13 @@
 #pragma once
 // Descriptor of flex: what tests and benches share. The model works in double, score by score. Problems have scores of 0
 // and -1024, so that weights are 0 or 1, and small whole values: their results are exact.
+#include <clutch/ops/copy.hpp>
 #include <clutch/ops/flex.hpp>
 
 #include "support/host_model.hpp"
 #include "support/op_case.hpp"
+
+#include <fmt/format.h>
 
 #include <cmath>
 #include <functional>
@@ -155,7 +158,7 @@ struct FlexCase {
           }
         }
     p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
-      auto mask = [](attention::Index, attention::Index h, attention::Index i, attention::Index j) { return (i + h >= j) & (trunc_mod(i + j, 3) != 0); };
+      const attention::MaskMod mask = mask_mod();
       attention::FlexOptions o{.score_mod = [](attention::Score x, attention::Index, attention::Index h, attention::Index,
                                                attention::Index) { return select(x >= 64.0f * (h + 3), 0.0f, -1024.0f); },
                                .scale = 1,
@@ -171,6 +174,62 @@ struct FlexCase {
     return p;
   }
 
+  /// A gradient (0: of queries, 1: of keys, 2: of values) where each weight is 1 or 0: the mod leaves of whole scores nothing, with a derivative of 1, and lse
+  /// is 0.
+  static Problem gradient_problem(std::string_view entry, DType dtype, const Shape& s, int which, std::uint64_t seed, bool blocks) {
+    Problem p{.name = fmt::format("d{} {}", "qkv"[which], name(dtype)), .entry = entry, .needs_fp64 = dtype == DType::f64, .is_helper = true};
+    model::Random random(seed);
+    auto operand = [&](const Dims& sizes, DType of, int low, int high) {
+      Operand o{.dtype = of, .sizes = sizes, .raw = std::vector<std::uint8_t>(bytes_for(of, static_cast<std::uint64_t>(numel(sizes))))};
+      if (sizes.rank() == 4) o.strides = {sizes[2] * (sizes[1] * sizes[3] + 3) + 7, sizes[3], sizes[1] * sizes[3] + 3, 1};
+      std::vector<double> values;
+      for (std::int64_t i = 0; i < numel(sizes); ++i) {
+        values.push_back(std::floor(random.uniform(low, high + 1)));
+        model::store_at(o.raw.data(), static_cast<std::size_t>(i), of, values.back());
+      }
+      p.inputs.push_back(std::move(o));
+      return values;
+    };
+    const std::vector<double> q = operand(s.q(), dtype, -1, 1), k = operand(s.k(), dtype, -1, 1), v = operand(s.v(), dtype, -1, 1),
+                              grad = operand(s.out(), dtype, -1, 1), out = operand(s.out(), dtype, -1, 1);
+    operand({s.batch, s.heads, s.q_len}, dtype == DType::f64 ? DType::f64 : DType::f32, 0, 0);
+    const Dims sizes = which == 0 ? s.q() : which == 1 ? s.k() : s.v();
+    std::vector<double> sums(static_cast<std::size_t>(numel(sizes)));
+    const std::int64_t kv_heads = s.k()[1], group = s.heads / kv_heads;
+    for (std::int64_t b = 0; b < s.batch; ++b)
+      for (std::int64_t h = 0; h < s.heads; ++h)
+        for (std::int64_t i = 0; i < s.q_len; ++i)
+          for (std::int64_t j = 0; j < s.kv_len; ++j) {
+            const std::int64_t row = (b * s.heads + h) * s.q_len + i, key = ((s.k()[0] == 1 ? 0 : b) * kv_heads + h / group) * s.kv_len + j;
+            double score = 0, slope = 0;
+            for (std::int64_t d = 0; d < s.e; ++d) score += at(q, row, s.e, d) * at(k, key, s.e, d);
+            if (!allowed(h, i, j) || score < static_cast<double>(h)) continue;
+            for (std::int64_t d = 0; d < s.ev; ++d) slope += at(grad, row, s.ev, d) * (at(v, key, s.ev, d) - at(out, row, s.ev, d));
+            for (std::int64_t d = 0; d < sizes[3]; ++d)
+              sums[static_cast<std::size_t>((which == 0 ? row : key) * sizes[3] + d)] += which == 0   ? slope * at(k, key, s.e, d)
+                                                                                         : which == 1 ? slope * at(q, row, s.e, d)
+                                                                                                      : at(grad, row, s.ev, d);
+          }
+    p.output = {dtype, sizes, {}, std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(numel(sizes))))};
+    for (std::size_t i = 0; i < sums.size(); ++i) model::store_at(p.output.raw.data(), i, dtype, sums[i]);
+    p.run = [=](const Tensor& to, std::span<const Tensor> in, const Stream& stream) {
+      attention::FlexOptions o{.score_mod = [](attention::Score x, attention::Index, attention::Index h, attention::Index,
+                                               attention::Index) { return select(x >= h, x - cast(cast(x, DType::i32), x.dtype()), -1024.0f); },
+                               .scale = 1,
+                               .enable_gqa = true,
+                               .implementation = entry.starts_with("flex_lanes") ? "flex_lanes" : "flex_items"};
+      const attention::MaskMod mask = mask_mod();
+      if (blocks)
+        o.block_mask =
+            attention::create_block_mask(mask, {.heads = s.heads, .q_len = s.q_len, .kv_len = s.kv_len, .block = {48, 40}, .device = to.device()}, stream);
+      else
+        o.mask_mod = mask;
+      const attention::FlexGradients made = attention::flex_backward(in[3], in[0], in[1], in[2], {.out = in[4], .lse = in[5]}, o, stream);
+      copy_(to, which == 0 ? made.q : which == 1 ? made.k : made.v, {}, stream);
+    };
+    return p;
+  }
+
   static std::vector<Problem> problems(std::uint64_t seed) {
     std::vector<Problem> all;
     const Shape shape{.batch = 2, .heads = 2, .q_len = 75, .kv_len = 141, .e = 37, .ev = 21, .kv_heads = 1};
@@ -182,23 +241,50 @@ struct FlexCase {
           problem(name(dtype), "flex_items", dtype, {.batch = 2, .heads = 2, .q_len = 53, .kv_len = 51, .e = 11, .ev = 19, .kv_heads = 1}, seed + 2, true));
     all.push_back(problem("turned", "flex_items", DType::f32, {.batch = 2, .heads = 1, .q_len = 9, .kv_len = 13, .e = 18, .ev = 33, .kv_batch = 1}, seed + 3,
                           false, true));
+    const Shape few{.batch = 2, .heads = 2, .q_len = 33, .kv_len = 27, .e = 11, .ev = 19, .kv_heads = 1};
+    for (int which : {0, 1, 2}) {
+      for (DType dtype : {DType::f32, DType::f64, DType::bf16}) all.push_back(gradient_problem("flex_lanes_backward", dtype, shape, which, seed + 4, true));
+      all.push_back(gradient_problem("flex_lanes_backward", DType::f32, {.batch = 2, .heads = 1, .q_len = 131, .kv_len = 70, .e = 16, .ev = 24, .kv_batch = 1},
+                                     which, seed + 5, false));
+      for (DType dtype : {DType::f32, DType::f16})
+        all.push_back(gradient_problem(which == 0 ? "flex_items_dq" : "flex_items_dkv", dtype, few, which, seed + 6, dtype == DType::f32));
+    }
     return all;
   }
 
   static constexpr Mutation kMutations[] = {
       {"flex_lanes", Edit::tail, "const int count = (int)min((long)KEYS, block_end - kv);", "const int count = (int)min((long)KEYS, block_end - kv - 1);"},
-      {"flex_lanes", Edit::stride, "at + query * s->q[2] + d * s->q[3]", "at + query / 2 * s->q[2] + d * s->q[3]"},
-      {"flex_lanes", Edit::offset, "b * s.v[0] + hk * s.v[1] + kv * s.v[2], s.v, count", "b * s.v[0] + hk * s.v[1] + kv * s.v[2] + 1, s.v, count"},
+      {"flex_lanes", Edit::stride, "min(begin + v * WIDTH + l, end - 1) * stride[2]", "min(begin + v * WIDTH + l, end - 1) / 2 * stride[2]"},
+      {"flex_lanes", Edit::offset, "value_at = b * s.v[0] + hk * s.v[1] + kv * s.v[2];", "value_at = b * s.v[0] + hk * s.v[1] + kv * s.v[2] + 1;"},
       {"flex_lanes", Edit::arithmetic, "keep[v] = top[v] == NONE ? (R)0 : weight_of", "keep[v] = top[v] == NONE ? (R)0 : (R)1 + weight_of"},
       {"flex_items", Edit::tail, "for (long d = 0; d < s.e; ++d) score", "for (long d = 1; d < s.e; ++d) score"},
       {"flex_items", Edit::stride, "row_v + (from + c) * s.v[3]", "row_v + (from + c) / 2 * s.v[3]"},
       {"flex_items", Edit::offset, "x * s.out[2] + (from + c) * s.out[3], sum", "x * s.out[2] + (from + (c ^ 1)) * s.out[3], sum"},
       {"flex_items", Edit::arithmetic, "const T factor = total == 0 ? (T)0 : 1 / total;", "const T factor = total == 0 ? (T)0 : 2 / total;"},
+      {"flex_lanes_backward", Edit::tail, "const int count = (int)min((long)KEYS, block_end - i);",
+       "const int count = (int)min((long)KEYS, block_end - i - 1);"},
+      {"flex_lanes_backward", Edit::stride, "* s.q_len * s.dq_row + i * s.dq_row", "* s.q_len * s.dq_row + i / 2 * s.dq_row"},
+      {"flex_lanes_backward", Edit::offset, "gradient_at = b * s.out[0] + h * s.out[1] + i * s.out[2];",
+       "gradient_at = b * s.out[0] + h * s.out[1] + i * s.out[2] + 1;"},
+      {"flex_lanes_backward", Edit::arithmetic, "(slopes[j * NV + v] - mean)", "(slopes[j * NV + v] + mean)"},
+      {"flex_items_dq", Edit::tail, "from + c < s.e ? LOAD_S(k,", "from + c + 1 < s.e ? LOAD_S(k,"},
+      {"flex_items_dq", Edit::stride, "const long row = kb * s.k[0] + hk * s.k[1] + j * s.k[2];",
+       "const long row = kb * s.k[0] + hk * s.k[1] + j / 2 * s.k[2];"},
+      {"flex_items_dq", Edit::offset, "line * s.e + from + c, sum[c] * scale", "line * s.e + from + (c ^ 1), sum[c] * scale"},
+      {"flex_items_dq", Edit::arithmetic, "sum[c] * scale);", "-sum[c] * scale);"},
+      {"flex_items_dkv", Edit::tail, "if (from + c < s.ev) STORE_S(dv", "if (from + c + 1 < s.ev) STORE_S(dv"},
+      {"flex_items_dkv", Edit::stride, "const long line = (b * s.heads + h) * s.q_len + i;", "const long line = (b * s.heads + h) * s.q_len + i / 2;"},
+      {"flex_items_dkv", Edit::offset, "(long)item * s.ev + from + c, value_sum", "(long)item * s.ev + from + (c ^ 1), value_sum"},
+      {"flex_items_dkv", Edit::arithmetic, "key_sum[c] * scale", "2 * key_sum[c] * scale"},
   };
 
  private:
   static double at(const std::vector<double>& x, std::int64_t row, std::int64_t length, std::int64_t i) {
     return x[static_cast<std::size_t>(row * length + i)];
+  }
+  static attention::MaskMod mask_mod() {
+    using attention::Index;
+    return [](Index, Index h, Index i, Index j) { return (i + h >= j) & (trunc_mod(i + j, 3) != 0); };
   }
   static bool allowed(std::int64_t h, std::int64_t i, std::int64_t j) { return i + h >= j && (i + j) % 3 != 0; }
   struct Scores {
