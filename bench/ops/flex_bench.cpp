@@ -69,6 +69,42 @@ struct Shape {
   DType dtype = DType::f32;
 };
 
+/// Backward of the same, beside our own forward.
+Work backward_of(const Device& device, const Mod& mod, const Shape& shape) {
+  const Dims sizes{1, kHeads, shape.length, shape.d};
+  Tensor q = numbers(sizes, shape.dtype, device, 1), k = numbers(sizes, shape.dtype, device, 2), v = numbers(sizes, shape.dtype, device, 3),
+         grad = numbers(sizes, shape.dtype, device, 4);
+  attention::FlexOptions o{.return_lse = true};
+  mod.set(o, shape.length, device);
+  const attention::FlexResult results = attention::flex(q, k, v, o);
+  auto made = std::make_shared<attention::FlexGradients>();
+  Work work;
+  work.run = [=](int reps) {
+    Stream stream = current_stream(device);
+    for (int i = 0; i < reps; ++i) *made = attention::flex_backward(grad, q, k, v, results, o, stream);
+    stream.synchronize();
+  };
+  // Along a direction of q the loss changes as the gradient says; of values the gradients add up to the results'.
+  work.check = [=]() -> std::string {
+    const Tensor towards = numbers(sizes, shape.dtype, device, 5);
+    auto inner = [](const Tensor& a, const Tensor& b) { return reduce(Reduce::sum, [](Expr x, Expr y) { return x * y; }, {a, b}).item(); };
+    auto loss = [&](double step) {
+      const Tensor moved = map([&](Expr x, Expr t) { return x + t * param(step); }, q, towards);
+      return inner(grad, attention::flex(moved, k, v, o).out);
+    };
+    const double want = (loss(0.01) - loss(-0.01)) / 0.02, is = inner(made->q, towards);
+    if (!(std::fabs(is - want) <= 0.02 * (std::fabs(want) + 10))) return fmt::format("the derivative along a direction is {} instead of {}", is, want);
+    const double sums = sum(made->v).item(), given = sum(grad).item();
+    return std::fabs(sums - given) <= 0.05 * (std::fabs(given) + 10) ? "" : fmt::format("gradients of values sum to {} instead of {}", sums, given);
+  };
+  work.peers.push_back({"forward", [=](int reps) {
+                          Stream stream = current_stream(device);
+                          for (int i = 0; i < reps; ++i) attention::flex_out(results, q, k, v, o, stream);
+                          stream.synchronize();
+                        }});
+  return work;
+}
+
 Work work_of(const Device& device, const Mod& mod, const Shape& shape) {
   const std::int64_t l = shape.length, d = shape.d;
   const Dims sizes{1, kHeads, l, d};
@@ -172,6 +208,12 @@ void register_flex(Rows& rows) {
                           .prepare = [&mod, l, d, dtype](const Device& device) {
                             return work_of(device, mod, {l, d, dtype});
                           }});
+          if (dtype != DType::f32 || l > 4096) continue;
+          Row back = rows.back();
+          back.name += "/backward", back.flops *= 2.5, back.dense_flops *= 2.5;  // five products for two
+          back.in_quick = false, back.in_default = back.in_default && (name == "none" || name == "causal");
+          back.prepare = [&mod, l, d, dtype](const Device& device) { return backward_of(device, mod, {l, d, dtype}); };
+          rows.push_back(std::move(back));
         }
 }
 
