@@ -117,6 +117,8 @@ std::string_view entry_of(FlexPart part, bool lanes) {
 
 }  // namespace
 
+void check_flex(const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexOptions& options) { validate(nullptr, q, k, v, options); }
+
 KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_view forced) {
   const bool wide = p.dtype == DType::f64;
   const bool lanes = choose<FlexProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, kOp).name == "flex_lanes";

@@ -26,6 +26,9 @@ struct FlexClass {
 };
 inline constexpr std::array<FlexClass, 5> kFlexClasses{{{64, 12, 128}, {128, 12, 128}, {256, 6, 64}, {512, 3, 32}, {1024, 3, 16}}};
 
+/// Throws what flex() throws for these.
+void check_flex(const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexOptions& options);
+
 /// Pure, but for the printed functions, which the caller adds. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const FlexProblem& problem, std::string_view forced = {});
 

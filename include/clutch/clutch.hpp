@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <clutch/allocator.hpp>
+#include <clutch/attention.hpp>
 #include <clutch/device.hpp>
 #include <clutch/dlpack.hpp>
 #include <clutch/dtype.hpp>

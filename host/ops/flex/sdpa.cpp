@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// sdpa: flex(), or its steps one by one with all scores in memory.
+#include <clutch/attention.hpp>
+#include <clutch/ops/map.hpp>
+#include <clutch/ops/matmul.hpp>
+#include <clutch/ops/rowwise.hpp>
+
+#include "ops/flex_plan.hpp"
+#include "runtime/storage.hpp"
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace clutch::inline v0::attention {
+namespace {
+
+constexpr std::string_view kOp = "sdpa";
+constexpr std::uint8_t kNone = 255;
+
+void refuse(ErrorCode code, std::string_view why) { throw Error(code, kOp, why); }
+
+/// Enabled backends in order, this thread's.
+std::array<std::uint8_t, 2>& enabled() {
+  thread_local std::array<std::uint8_t, 2> order{static_cast<std::uint8_t>(SdpaBackend::flash), static_cast<std::uint8_t>(SdpaBackend::math)};
+  return order;
+}
+
+/// The tensor with batch and heads before its last two dimensions.
+Tensor with_heads(const Tensor& t, int rank) {
+  if (!t.defined()) refuse(ErrorCode::invalid_argument, "a tensor is undefined");
+  if (t.rank() != rank || rank < 2 || rank > 4)
+    refuse(ErrorCode::invalid_shape, fmt::format("a tensor of shape {}: q, k and v are of one rank, 2 to 4", to_string(t.sizes())));
+  return rank == 4 ? t : rank == 3 ? t.unsqueeze(1) : t.unsqueeze(0).unsqueeze(0);
+}
+Tensor without_heads(const Tensor& t, int missing) { return missing == 0 ? t : missing == 1 ? t.squeeze(1) : t.squeeze(0).squeeze(0); }
+
+struct Call {
+  Tensor q, k, v, mask;  ///< of rank 4; the mask's dimensions are the scores' or 1
+  int missing = 0;       ///< dimensions that q did not have
+  FlexOptions flex;
+  std::int64_t offset = 0;  ///< of causal
+};
+
+Call arrange(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOptions& o, const Stream& stream) {
+  if (!q.defined()) refuse(ErrorCode::invalid_argument, "a tensor is undefined");
+  const int rank = q.rank();
+  Call c{.q = with_heads(q, rank), .k = with_heads(k, rank), .v = with_heads(v, rank), .missing = 4 - rank};
+  c.flex.scale = o.scale, c.flex.enable_gqa = o.enable_gqa, c.flex.return_lse = true;
+  const std::int64_t q_len = c.q.size(2), kv_len = c.k.size(2);
+  if (o.attn_mask.defined()) {
+    if (o.causal != Causal::no) refuse(ErrorCode::invalid_argument, "attn_mask and causal exclude each other: put the one into the other");
+    const DType dtype = o.attn_mask.dtype();
+    if (dtype != DType::boolean && dtype != DType::f32 && dtype != q.dtype())
+      refuse(ErrorCode::invalid_dtype, fmt::format("attn_mask of {}, not boolean, f32 or {}", name(dtype), name(q.dtype())));
+    c.mask = o.attn_mask;
+    if (rank == 3 && c.mask.rank() == 3) c.mask = c.mask.unsqueeze(1);
+    if (c.mask.rank() > 4) refuse(ErrorCode::invalid_shape, fmt::format("attn_mask of shape {}", to_string(c.mask.sizes())));
+    while (c.mask.rank() < 4) c.mask = c.mask.unsqueeze(0);
+    const Dims scores{c.q.size(0), c.q.size(1), q_len, kv_len};
+    for (int d = 0; d < 4; ++d)
+      if (c.mask.size(d) != 1 && c.mask.size(d) != scores[d])
+        refuse(ErrorCode::invalid_shape, fmt::format("attn_mask of shape {} does not broadcast to {}", to_string(o.attn_mask.sizes()), to_string(scores)));
+    if (c.mask.numel() == 0) return c;
+    // Indices are clamped, so that dimensions of size 1 are everybody's.
+    const Captured at = captured(c.mask);
+    if (dtype == DType::boolean)
+      c.flex.mask_mod = [&](Index b, Index h, Index i, Index j) { return at[{b, h, i, j}]; };
+    else
+      c.flex.score_mod = [&](Score s, Index b, Index h, Index i, Index j) { return s + at[{b, h, i, j}]; };
+  }
+  c.offset = o.causal == Causal::lower_right ? kv_len - q_len : 0;
+  if (o.causal != Causal::no && q_len > 0 && kv_len > 0)
+    c.flex.block_mask = create_block_mask(causal(c.offset), {.q_len = q_len, .kv_len = kv_len, .device = c.q.device()}, stream);
+  return c;
+}
+
+SdpaResult by_math(const Call& c, const SdpaOptions& o, const Stream& stream) {
+  detail::check_flex(c.q, c.k, c.v, c.flex);
+  const Device device = stream.device();
+  const DType sums = c.q.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  if (c.k.size(2) == 0)
+    return {.out = zeros({c.q.size(0), c.q.size(1), c.q.size(2), c.v.size(3)}, {.dtype = c.q.dtype(), .device = device}, stream),
+            .lse = full({c.q.size(0), c.q.size(1), c.q.size(2)}, -std::numeric_limits<double>::infinity(), {.dtype = sums, .device = device}, stream)};
+  const std::int64_t batch = c.q.size(0), heads = c.q.size(1), shared = c.k.size(1), group = shared > 0 ? heads / shared : 1;
+  auto repeated = [&](const Tensor& t) {
+    if (group == 1) return t;
+    const Dims& s = t.sizes();
+    return t.unsqueeze(2).expand({s[0], shared, group, s[2], s[3]}).contiguous(stream).reshape({s[0], heads, s[2], s[3]});
+  };
+  const double scale = std::isnan(o.scale) ? 1 / std::sqrt(static_cast<double>(c.q.size(3))) : o.scale;
+  Tensor scores = linalg::matmul(c.q, repeated(c.k).mT(), {.alpha = scale, .dtype = {sums}}, stream);
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  if (c.mask.defined() && c.mask.dtype() == DType::boolean)
+    scores = map([](Expr s, Expr m) { return select(m, s, kNever); }, {scores, c.mask}, {}, stream);
+  else if (c.mask.defined())
+    scores = map([&](Expr s, Expr m) { return s + cast(m, sums); }, {scores, c.mask}, {}, stream);
+  if (o.causal != Causal::no) scores = map([&](Expr s) { return select(position(-2) + param(c.offset) >= position(-1), s, kNever); }, {scores}, {}, stream);
+  auto soft = [](Row& row, Expr s) {
+    const Expr top = row.max(s), shift = select(top == kNever, 0.0f, top), e = exp(s - shift), total = row.sum(e);
+    row.result(select(total == 0, kNever, shift + log(total)));
+    return e / select(total == 0, 1.0f, total);
+  };
+  const std::vector<Tensor> made = rowwise(soft, {scores}, {.dims = {-1}, .dtypes = {c.q.dtype(), sums}}, stream);
+  Tensor out = linalg::matmul(made[0], repeated(c.v), {}, stream);
+  if (c.k.size(0) != batch) out = out.expand({batch, heads, c.q.size(2), c.v.size(3)}).contiguous(stream);
+  return {.out = out, .lse = made[1].squeeze(-1)};
+}
+
+}  // namespace
+
+SdpaBackends::SdpaBackends(std::initializer_list<SdpaBackend> order) {
+  std::array<std::uint8_t, 2> next{kNone, kNone};
+  std::size_t count = 0;
+  for (SdpaBackend b : order) {
+    if (count == 2 || next[0] == static_cast<std::uint8_t>(b)) refuse(ErrorCode::invalid_argument, "a backend is named twice");
+    next[count++] = static_cast<std::uint8_t>(b);
+  }
+  if (count == 0) refuse(ErrorCode::invalid_argument, "no backend is named");
+  for (std::size_t i = 0; i < 2; ++i) before_[i] = enabled()[i];
+  enabled() = next;
+}
+SdpaBackends::~SdpaBackends() { enabled() = {before_[0], before_[1]}; }
+
+SdpaResult sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOptions& options, const Stream& given) {
+  const Tensor* all[] = {&q, &k, &v};
+  Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
+  const Call c = arrange(q, k, v, options, stream);
+  std::string reasons;
+  for (std::uint8_t backend : enabled()) {
+    if (backend == kNone) continue;
+    try {
+      SdpaResult made;
+      if (backend == static_cast<std::uint8_t>(SdpaBackend::flash)) {
+        FlexResult r = flex(c.q, c.k, c.v, c.flex, stream);
+        made = {.out = r.out, .lse = r.lse};
+      } else {
+        made = by_math(c, options, stream);
+      }
+      return {.out = without_heads(made.out, c.missing), .lse = without_heads(made.lse, c.missing)};
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::not_supported) throw;
+      reasons += fmt::format("\n  {}: {}", backend == static_cast<std::uint8_t>(SdpaBackend::flash) ? "flash" : "math", e.what());
+    }
+  }
+  throw Error(ErrorCode::not_supported, kOp, fmt::format("no enabled backend accepts:{}", reasons));
+}
+
+FlexGradients sdpa_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const SdpaResult& result, const SdpaOptions& options,
+                            const Stream& given) {
+  const Tensor* all[] = {&q, &k, &v};
+  Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
+  const Call c = arrange(q, k, v, options, stream);
+  auto lines = [&](const Tensor& t) { return c.missing == 0 ? t : c.missing == 1 ? t.unsqueeze(1) : t.unsqueeze(0).unsqueeze(0); };
+  const FlexResult results{.out = with_heads(result.out, q.rank()), .lse = lines(result.lse)};
+  FlexGradients made = flex_backward(with_heads(grad_out, q.rank()), c.q, c.k, c.v, results, c.flex, stream);
+  for (Tensor* t : {&made.q, &made.k, &made.v}) *t = without_heads(*t, c.missing);
+  return made;
+}
+
+}  // namespace clutch::inline v0::attention

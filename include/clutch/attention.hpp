@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/ops/flex.hpp>
+
+#include <initializer_list>
+#include <string_view>
+
+namespace clutch::inline v0 {
+
+/// Attention as PyTorch's scaled_dot_product_attention has it, on flex().
+namespace attention {
+
+enum class Causal : std::uint8_t {
+  no,
+  upper_left,   ///< query i attends to keys up to i, whatever the lengths: PyTorch's is_causal
+  lower_right,  ///< the last query attends to all keys: PyTorch's causal_lower_right
+};
+
+enum class SdpaBackend : std::uint8_t {
+  flash,  ///< flex(): scores stay in caches
+  math,   ///< products with all scores in memory and softmax between them
+};
+
+struct SdpaOptions {
+  /// Boolean (true: attends), or numbers that are added, of f32 or q's dtype; broadcasts to (B, Hq, L, S).
+  Tensor attn_mask = {};
+  Causal causal = Causal::no;
+  double scale = kDefaultScale;
+  bool enable_gqa = false;  ///< query head h reads key head h / (Hq / Hkv)
+};
+
+struct SdpaResult {
+  Tensor out;  ///< like q, with v's last size
+  Tensor lse;  ///< f32 (f64 of f64), of q's sizes but the last: what sdpa_backward() needs
+};
+
+/// softmax(q k^T scale + mask) v for q (B, Hq, L, E), k (Bk, Hkv, S, E), v (Bk, Hkv, S, Ev); without heads (B, L, E), or (L, E). Dtypes and strides as flex().
+/// By the first enabled backend that accepts, flash before math unless a SdpaBackends says otherwise. Rows that attend to nothing are 0.
+/// Accuracy: flash as flex(), math within 4e-6 of the exact result under the same conditions.
+/// Errors: as flex(); invalid_argument for attn_mask beside causal; invalid_dtype and invalid_shape of attn_mask; not_supported naming each enabled backend's
+/// reason if none accepts. Stream: never waits. Source: torch.nn.functional.scaled_dot_product_attention of PyTorch 2.12.
+CLUTCH_API SdpaResult sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOptions& options = {}, const Stream& stream = {});
+/// Gradients of q, k and v; attn_mask counts as a constant. By flex_backward(), whichever backend was forward's.
+CLUTCH_API FlexGradients sdpa_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const SdpaResult& result,
+                                       const SdpaOptions& options = {}, const Stream& stream = {});
+
+/// Enables these backends alone on this thread, in this order, for as long as it lives. Guards nest and are destroyed in reverse order.
+/// Errors: invalid_argument for none or the same twice.
+class CLUTCH_API SdpaBackends {
+ public:
+  SdpaBackends(std::initializer_list<SdpaBackend> order);
+  ~SdpaBackends();
+  SdpaBackends(const SdpaBackends&) = delete;
+  SdpaBackends& operator=(const SdpaBackends&) = delete;
+
+ private:
+  std::uint8_t before_[2];
+};
+
+}  // namespace attention
+}  // namespace clutch::inline v0
