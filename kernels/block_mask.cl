@@ -61,17 +61,17 @@ static inline int mask_inside(int b, int h, int q, int q_end, int kv, int kv_end
 #define RANGE_LOW(k) range_low[k]
 #define RANGE_HIGH(k) range_high[k]
 static inline void block_mask_kinds_body(CLUTCH_ID_PARAMS, ulong items, KindsShape s, __global uchar* kinds CLUTCH_EXTRA_PARAMS) {
-  const ulong chunks = ((ulong)s.columns + s.each - 1) / s.each;
+  const ulong chunks = ((ulong)s.columns + s.each - 1) / s.each, rows = s.rows, heads = s.heads;
   for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
-    const ulong line = item / chunks, row = line % s.rows, of = line / s.rows;
-    const int b = (int)(of / s.heads), h = (int)(of % s.heads);
+    const ulong line = item / chunks, row = line % rows, of = line / rows;
+    const long b = (long)(of / heads), h = (long)(of % heads);
     const long begin = (long)(item % chunks) * s.each, end = min(begin + s.each, s.columns);
     const long q = (long)row * s.block_q, q_end = min(q + s.block_q, s.q_len);
     for (long c = begin; c < end; ++c) {
       const long kv = c * s.block_kv, kv_end = min(kv + s.block_kv, s.kv_len);
       const long range_low[4] = {b, h, q, kv}, range_high[4] = {b, h, q_end - 1, kv_end - 1};
       CLUTCH_RANGES(RANGE_LOW, RANGE_HIGH)
-      const int seen = is_always ? 1 : !is_ever ? 2 : mask_inside(b, h, (int)q, (int)q_end, (int)kv, (int)kv_end CLUTCH_EXTRA_NAMES);
+      const int seen = is_always ? 1 : !is_ever ? 2 : mask_inside((int)b, (int)h, (int)q, (int)q_end, (int)kv, (int)kv_end CLUTCH_EXTRA_NAMES);
       const int complete = q + s.block_q <= s.q_len && kv + s.block_kv <= s.kv_len;
       kinds[line * s.columns + c] = (uchar)(!(seen & 1) ? 0 : seen == 1 && complete ? KIND_FULL : KIND_PARTIAL);
     }

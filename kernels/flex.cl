@@ -237,6 +237,9 @@ static inline long visited(const FlexShape* s, const Visits* visits, long i) {
 // block), TILE_VECTORS (of a tile), ROWS, VECTORS.
 #if defined(CLUTCH_ENTRY_flex_lanes) || defined(CLUTCH_ENTRY_flex_lanes_backward)
 #include "flex/lanes.clh"
+#define NV 1
+#include "flex/tile.inc"
+#undef NV
 #define NV 2
 #include "flex/tile.inc"
 #undef NV
@@ -248,6 +251,9 @@ static inline long visited(const FlexShape* s, const Visits* visits, long i) {
 #endif
 
 #ifdef CLUTCH_ENTRY_flex_lanes
+#define NV 1
+#include "flex/attend.inc"
+#undef NV
 #define NV 2
 #include "flex/attend.inc"
 #undef NV
@@ -321,7 +327,10 @@ static inline void flex_lanes_body(CLUTCH_ID_PARAMS, ulong tiles, FlexShape s, T
             attend_3(ATTEND_ARGUMENTS);
           else
 #endif
+              if (nv == 2)
             attend_2(ATTEND_ARGUMENTS);
+          else
+            attend_1(ATTEND_ARGUMENTS);
         }
       }
     }

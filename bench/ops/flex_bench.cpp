@@ -160,8 +160,13 @@ Work work_of(const Device& device, const Mod& mod, const Shape& shape) {
                             }
                             stream.synchronize();
                           }});
-    auto host = [&](std::uint64_t) { return host_numbers(kHeads * l * d); };
-    HostNumbers a = host(1), b = host(2), c = host(3);
+    work.peers.push_back({"sdpa", [=](int reps) {
+                            Stream stream = current_stream(device);
+                            for (int i = 0; i < reps; ++i)
+                              attention::sdpa(q, k, v, {.causal = causal ? attention::Causal::upper_left : attention::Causal::no}, stream);
+                            stream.synchronize();
+                          }});
+    HostNumbers a = host_numbers(kHeads * l * d), b = host_numbers(kHeads * l * d), c = host_numbers(kHeads * l * d);
     auto scores = std::make_shared<std::vector<float>>(static_cast<std::size_t>(l * l)), result = std::make_shared<std::vector<float>>(a->size());
     work.peers.push_back({"openblas", [=](int reps) {
                             for (int i = 0; i < reps; ++i)

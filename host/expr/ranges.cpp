@@ -7,13 +7,16 @@
 namespace clutch::inline v0::detail {
 namespace {
 
-/// The statements for one step: `a` its lower and `z` its upper bound. Empty where nothing is known.
+/// The statements for one step: `a` its lower and `z` its upper bound, ints of booleans (some drivers lose a comparison's result on its way to a long). Empty
+/// where nothing is known.
 std::string range_text(const ExprBody& body, std::size_t k, const std::vector<bool>& known, const PrintNames& names) {
   const ExprStep& s = body.steps[k];
   auto index = [&](std::size_t i) { return static_cast<std::size_t>(s.operands[i]); };
   auto a = [&](std::size_t i) { return fmt::format("a{}", s.operands[i]); };
   auto z = [&](std::size_t i) { return fmt::format("z{}", s.operands[i]); };
-  auto is = [&](std::string_view low, std::string_view high) { return fmt::format("long a{} = {}, z{} = {};", k, low, k, high); };
+  auto is = [&](std::string_view low, std::string_view high) {
+    return fmt::format("{} a{} = {}, z{} = {};", s.dtype == DType::boolean ? "int" : "long", k, low, k, high);
+  };
   bool all_known = true, of_booleans = s.dtype == DType::boolean;
   for (std::size_t i = 0; i < s.operands.size(); ++i) {
     all_known = all_known && known[index(i)];
@@ -81,7 +84,7 @@ std::string print_ranges(const ExprFunction& function, const PrintNames& names) 
     if (body.steps[k].dtype == DType::i32) text += fmt::format(" if (a{0} < INT_MIN || z{0} > INT_MAX) a{0} = INT_MIN, z{0} = INT_MAX;", k);
   }
   const int output = body.outputs[0];
-  return text + fmt::format(" \\\n  const int is_always = (int)a{0}, is_ever = (int)z{0};\n", output);
+  return text + fmt::format(" \\\n  const int is_always = a{0}, is_ever = z{0};\n", output);
 }
 
 }  // namespace clutch::inline v0::detail

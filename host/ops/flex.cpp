@@ -6,6 +6,7 @@
 
 #include "ops/block_mask_plan.hpp"
 #include "ops/flex_plan.hpp"
+#include "runtime/quirks.hpp"
 #include "runtime/storage.hpp"
 
 #include <algorithm>
@@ -94,6 +95,7 @@ Checked validate(const attention::FlexResult* results, const Tensor& q, const Te
 std::string computes(const DeviceTraits& traits, const FlexProblem& p) { return refuses_fp64(traits, p.types.has_f64 || p.dtype == DType::f64); }
 
 std::string fits_lanes(const DeviceTraits& traits, const FlexProblem& p) {
+  if (traits.quirks & kQuirkLoopsEndEarly) return "the device ends loops after 65535 iterations (quirk loops_end_early)";
   if (p.size_class >= kFlexClasses.size()) return fmt::format("rows have more than {} elements", kFlexClasses.back().most);
   return computes(traits, p);
 }
@@ -245,6 +247,14 @@ FlexShape shape_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tens
   return s;
 }
 
+/// Errors: not_supported where an item's loops would end early.
+void check_loops(const Runtime& runtime, std::int64_t rows, std::int64_t elements, std::int64_t longest) {
+  if (!(runtime.traits().quirks & kQuirkLoopsEndEarly)) return;
+  const std::int64_t iterations = rows * (elements + 32) * parts(longest, 16);
+  if (iterations > 60000)
+    refuse(ErrorCode::not_supported, fmt::format("{} iterations of a work-item on a device that ends loops after 65535 (quirk loops_end_early)", iterations));
+}
+
 void bind_scale(Encoder& encoder, DType dtype, double scale) {
   if (dtype == DType::f64)
     encoder.value(scale);
@@ -268,6 +278,7 @@ void run(const attention::FlexResult& results, const Tensor& q, const Tensor& k,
   p.size_class = size_class(c);
   p.direct = (k.strides()[3] == 1 || c.e == 1) && (v.strides()[3] == 1 || c.ev == 1) && c.ev % 8 == 0;
   const BuiltPlan& plan = plan_of(*c.runtime, p, mods, options.implementation);
+  if (plan.entry == "flex_items") check_loops(*c.runtime, c.kv_len, c.e, c.ev);
   FlexShape s = shape_of(q, k, v, results.out, c, options, plan, false);
   s.wants_lse = results.lse.defined(), s.wants_top = results.max_scores.defined();
   const auto items = static_cast<std::uint64_t>(c.batch * c.heads * (plan.entry == "flex_lanes" ? s.tiles : c.q_len));
@@ -321,6 +332,8 @@ attention::FlexGradients differentiate(const Tensor& grad, const Tensor& q, cons
   p.part = FlexPart::backward;
   const BuiltPlan& plan = plan_of(*c.runtime, p, mods, options.implementation);
   if (plan.entry == "flex_items_dq") {
+    check_loops(*c.runtime, c.kv_len, c.e + c.ev, c.e);
+    check_loops(*c.runtime, c.q_len * c.group * (k.size(0) == 1 ? c.batch : 1), c.e + c.ev, std::max(c.e, c.ev));
     send(FlexPart::keys, true, nullptr, key_heads * c.kv_len, 1, 0);
     send(FlexPart::queries, false, &made.q, c.batch * c.heads * c.q_len, 1, 0);
     return made;

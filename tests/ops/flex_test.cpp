@@ -75,7 +75,8 @@ void expect_close(const FlexResult& got, const FlexCase::Result& want, const std
 /// The implementations that a device can be asked for, first what it takes by itself.
 std::vector<std::string_view> implementations(const Device& device) {
   std::vector<std::string_view> all{""};
-  if (!device.traits().simulator) all.push_back("flex_lanes");
+  auto takes = [&] { detail::select(device.traits(), detail::FlexProblem{}, "flex_lanes"); };
+  if (!device.traits().simulator && code_of(takes) == ErrorCode::ok) all.push_back("flex_lanes");
   all.push_back("flex_items");
   return all;
 }
@@ -178,6 +179,11 @@ TEST(Flex, LengthsSizesAndDtypes) {
                          given.model({}, masked ? FlexCase::HostMask([=](auto, auto, auto q, auto kv) { return q + kv_len - q_len >= kv; }) : nullptr),
                          fmt::format("{} {} x {} causal {}", name(dtype), q_len, kv_len, causal));
           }
+    }
+    if (known_bug(device, "loops_end_early")) {
+      const Given far({.batch = 1, .heads = 1, .q_len = 5, .kv_len = 2000, .e = 64, .ev = 64}, device);
+      EXPECT_EQ(code_of([&] { flex(far.q, far.k, far.v); }), ErrorCode::not_supported);
+      continue;
     }
     // Heads of every class of sizes, and past them.
     for (std::int64_t e : {1, 31, 32, 64, 65, 80, 96, 128, 129, 256, 300, 600, 1030})
@@ -293,6 +299,7 @@ void expect_gradients(const Given& given, FlexOptions o, const FlexCase::HostSco
 
 TEST(Flex, GradientsMatchTheModel) {
   CLUTCH_EACH_DEVICE(device) {
+    if (known_bug(device, "loops_end_early")) continue;  // and so takes less than this
     const FlexCase::Shape shape{.batch = 2, .heads = 4, .q_len = 131, .kv_len = 131, .e = 24, .ev = 40};
     const Given given(shape, device);
     for (const Mod& mod : mods(device, 4, 131))
@@ -377,13 +384,14 @@ TEST(Flex, RandomModsMatchTheModel) {
       FlexCase::Result want = given.model(host);
       want.largest = want.largest * 4 + 16;  // steps in between may be larger than the score
       expect_close(flex(given.q, given.k, given.v, {.score_mod = mod, .return_lse = true}), want, mod.function(DType::f32).text());
-      if (turn % 2 == 0) expect_gradients(given, {.score_mod = mod}, host, {}, mod.function(DType::f32).text(), 16);
+      if (turn % 2 == 0 && !known_bug(device, "loops_end_early")) expect_gradients(given, {.score_mod = mod}, host, {}, mod.function(DType::f32).text(), 16);
     }
   }
 }
 
 TEST(Flex, TheSameBitsAgainAndInABatch) {
   CLUTCH_EACH_DEVICE(device) {
+    if (known_bug(device, "loops_end_early")) continue;  // and so takes less than this
     const Given given({.batch = 3, .heads = 4, .q_len = 190, .kv_len = 333, .e = 32, .ev = 32}, device);
     FlexOptions o{.score_mod = attention::softcap(5),
                   .block_mask = attention::create_block_mask(attention::causal(143), {.q_len = 190, .kv_len = 333, .device = device}),
@@ -445,6 +453,7 @@ TEST(Flex, CapturedGraphsReadTheirTensorsAgain) {
 
 TEST(Flex, OtherLengthsAndNumbersBuildNothing) {
   CLUTCH_EACH_DEVICE(device) {
+    if (known_bug(device, "loops_end_early")) continue;  // and so takes less than this
     auto run = [&](std::int64_t length, std::int64_t e, std::int64_t window, double cap, bool grouped) {
       const Given given({.batch = 1, .heads = 4, .q_len = length, .kv_len = length, .e = e, .ev = e, .kv_heads = grouped ? 2 : 4}, device);
       flex(given.q, given.k, given.v,
