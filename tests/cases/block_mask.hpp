@@ -85,7 +85,7 @@ struct BlockMaskCase {
   static constexpr Mutation kMutations[] = {
       {"block_mask_kinds", Edit::tail, "q_end = min(q + s.block_q, s.q_len);", "q_end = min(q + s.block_q, s.q_len) - 1;"},
       {"block_mask_kinds", Edit::stride, "const long kv = c * s.block_kv,", "const long kv = c * s.block_q,"},
-      {"block_mask_kinds", Edit::offset, "row = line % s.rows, of", "row = line / 2 % s.rows, of"},
+      {"block_mask_kinds", Edit::offset, "row = line % rows, of", "row = line / 2 % rows, of"},
       {"block_mask_kinds", Edit::arithmetic, "none |= CLUTCH_NOT(allowed) & exists;", "none |= allowed & exists;"},
       {"block_mask_lists", Edit::tail, "for (long i = 0; i < length; ++i)\n    if (kinds[i * stride] == kind)",
        "for (long i = 1; i < length; ++i)\n    if (kinds[i * stride] == kind)"},
