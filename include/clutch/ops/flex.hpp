@@ -71,8 +71,8 @@ struct FlexResult {
 /// softmax(score_mod(q k^T scale), where the masks hold) v for q (B, Hq, L, E), k (Bk, Hkv, S, E), v (Bk, Hkv, S, Ev); Bk is B, or 1 where all batches share
 /// keys. One launch; scores stay in registers and caches, memory is O(L). Any strides; the result is contiguous.
 /// Dtypes: f32, f16, bf16, f64, the same of all three; scores, weights and sums in f32 (f64 for f64), rounded once.
-/// Rows without any key are 0, their lse and largest score -inf. Masks come after the score mod, so NaN scores of masked keys do not count; NaN of v does,
-/// times a weight of 0.
+/// Rows without any key are 0, their lse and largest score -inf. Masks come after the score mod, so NaN scores of masked keys do not count; NaN of their
+/// values may, times a weight of 0, unless all keys around them are masked, too.
 /// Accuracy: f32 within 2e-6 of the exact result for unit-normal q, k and v at E = 64 without score mod, growing with its root; a score mod's terms add eps
 /// max|score| times max|v|. Subnormal numbers may count as 0. Reproducible: a sequence has the same bits alone and in a batch. Errors: invalid_shape;
 /// invalid_dtype; invalid_argument for heads that differ without enable_gqa, or whose counts do not divide; for a block mask of other lengths; not_supported
