@@ -251,18 +251,6 @@ static inline long visited(const FlexShape* s, const Visits* visits, long i) {
 #endif
 
 #ifdef CLUTCH_ENTRY_flex_lanes
-#define NV 1
-#include "flex/attend.inc"
-#undef NV
-#define NV 2
-#include "flex/attend.inc"
-#undef NV
-#if VECTORS > 2
-#define NV 3
-#include "flex/attend.inc"
-#undef NV
-#endif
-
 // Writes what else is asked for.
 CLUTCH_APART void put_lines(const R* top, const R* total, __global T* lse, __global T* top_out, const FlexShape* s, long query, long end) {
   T logs[WIDTH], tops[WIDTH];
@@ -322,15 +310,13 @@ static inline void flex_lanes_body(CLUTCH_ID_PARAMS, ulong tiles, FlexShape s, T
           if (masked) narrow(&first, &last, b, h, q0, min(q0 + (long)nv * WIDTH, end) - 1, kv, 0 MASK_NAMES);
           if (first == last) continue;
 #endif
+          switch (nv) {
+            case 1: attend_1(ATTEND_ARGUMENTS); break;
+            case 2: attend_2(ATTEND_ARGUMENTS); break;
 #if VECTORS > 2
-          if (nv == 3)
-            attend_3(ATTEND_ARGUMENTS);
-          else
+            default: attend_3(ATTEND_ARGUMENTS);
 #endif
-              if (nv == 2)
-            attend_2(ATTEND_ARGUMENTS);
-          else
-            attend_1(ATTEND_ARGUMENTS);
+          }
         }
       }
     }

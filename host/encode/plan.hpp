@@ -6,6 +6,7 @@
 #include "encode/elementwise.hpp"
 #include "encode/plan_text.hpp"
 #include "program/program.hpp"
+#include "runtime/quirks.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 
@@ -97,6 +98,11 @@ std::uint64_t tile_count(const BuiltPlan& plan, const ElementwiseWalk<kOperands>
 
 /// Why a device refuses what holds doubles; empty if it takes them.
 inline std::string refuses_fp64(const DeviceTraits& traits, bool has_f64) { return has_f64 && !traits.fp64 ? "the device has no fp64" : ""; }
+
+/// Why a device refuses kernels with long loops of unknown length.
+inline std::string refuses_long_loops(const DeviceTraits& traits) {
+  return traits.quirks & kQuirkLoopsEndEarly ? "the device ends loops after 65535 iterations (quirk loops_end_early)" : "";
+}
 
 /// True where math.clh emulates a rounding: emulation is scalar.
 inline bool emulates_rounding(const DeviceTraits& traits) { return !traits.fma_exact || !traits.divide_exact || !traits.sqrt_exact; }

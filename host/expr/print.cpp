@@ -311,7 +311,7 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
   for (std::size_t k = body.steps.size(); k-- > 0;) {
     const ExprStep& s = body.steps[k];
     const bool reads_near = used[k] && s.op == ExprOp::gather && near_reads(s) >= 0;
-    const bool by_scalars = first_wanted[k] && s.op != ExprOp::gather && !info(s.op).name.empty();
+    const bool by_scalars = first_wanted[k] && s.op != ExprOp::gather;
     if (reads_near || by_scalars)
       for (int o : s.operands)
         if (!is_floating(body.steps[static_cast<std::size_t>(o)].dtype) && body.steps[static_cast<std::size_t>(o)].dtype != DType::boolean)

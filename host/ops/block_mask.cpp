@@ -5,6 +5,7 @@
 #include "ops/block_mask_plan.hpp"
 #include "runtime/storage.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace clutch::inline v0 {
@@ -23,8 +24,6 @@ void check_shape(const attention::BlockMaskOptions& o) {
   for (std::int64_t block : {o.block.q, o.block.kv})
     if (block < 1 || block > INT32_MAX) refuse(ErrorCode::invalid_argument, fmt::format("blocks of {}, not 1 to 2^31 - 1", block));
 }
-
-std::int64_t blocks_of(std::int64_t length, std::int64_t block) { return (length + block - 1) / block; }
 
 /// The given stream, else the current one of the captured tensors' runtime, else of the device. Errors: device_mismatch.
 Stream stream_for_mask(const attention::MaskMod& mask, const Device& device, const Stream& given) {
@@ -68,6 +67,9 @@ struct KindsShape {
 struct ListsShape {
   std::int64_t lines, length, line_stride, stride;
 };
+
+/// What a mask mod's inputs are to the lanes of a vector: queries lie along them.
+constexpr std::array<LaneKind, 4> kMaskLanes{LaneKind::same, LaneKind::same, LaneKind::consecutive, LaneKind::same};
 
 /// Kinds (B, H, rows, columns) by the mask.
 Tensor kinds_of(const attention::MaskMod& mask, const attention::BlockMaskOptions& o, Runtime& runtime, const Stream& stream) {
@@ -120,6 +122,12 @@ attention::BlockMask finished(attention::BlockMask::State state, Runtime& runtim
   return attention::BlockMask(std::make_shared<const attention::BlockMask::State>(std::move(state)));
 }
 
+double sparsity_of(const attention::BlockMask::State& s, const std::vector<std::uint8_t>& kinds) {
+  const double computed = static_cast<double>(kinds.size()) - static_cast<double>(std::count(kinds.begin(), kinds.end(), 0));
+  const double scores = static_cast<double>(s.kinds.size(0) * s.kinds.size(1)) * static_cast<double>(s.q_len) * static_cast<double>(s.kv_len);
+  return 100 * (1 - computed * static_cast<double>(s.block.q) * static_cast<double>(s.block.kv) / scores);
+}
+
 const attention::BlockMask::State& state_of(const attention::BlockMask& mask) {
   if (mask.empty()) refuse(ErrorCode::invalid_argument, "the block mask is empty");
   return *mask.state();
@@ -168,9 +176,8 @@ MaskMod sliding_window(std::int64_t window) {
   return [&](Index, Index, Index q, Index kv) { return (q >= kv) & (q - kv <= param(window)); };
 }
 MaskMod prefix_lm(const Tensor& prefix) {
-  Captured lengths = captured(prefix);
-  if (prefix.numel() == 1)
-    return [&](Index, Index, Index q, Index kv) { return (kv < lengths.at(std::vector<Expr>(static_cast<std::size_t>(prefix.rank()), kv - kv))) | (q >= kv); };
+  // Indices are clamped, so that a single number is every batch's.
+  Captured lengths = captured(prefix.numel() == 1 ? prefix.reshape({1}) : prefix);
   return [&](Index b, Index, Index q, Index kv) { return (kv < lengths[b]) | (q >= kv); };
 }
 MaskMod prefix_lm(std::int64_t prefix) {
@@ -237,10 +244,7 @@ BlockMask BlockMask::adjust(std::int64_t q_len, std::int64_t kv_len, const Strea
 
 double BlockMask::sparsity(const Stream& stream) const {
   const State& s = detail::state_of(*this);
-  double computed = 0;
-  for (std::uint8_t kind : s.kinds.to_bytes(stream)) computed += kind != 0;
-  const double scores = static_cast<double>(s.kinds.size(0) * s.kinds.size(1)) * static_cast<double>(s.q_len) * static_cast<double>(s.kv_len);
-  return 100 * (1 - computed * static_cast<double>(s.block.q) * static_cast<double>(s.block.kv) / scores);
+  return detail::sparsity_of(s, s.kinds.to_bytes(stream));
 }
 
 std::string BlockMask::to_string(const Stream& stream) const {
@@ -250,7 +254,7 @@ std::string BlockMask::to_string(const Stream& stream) const {
   constexpr std::size_t kMost = 32;  // letters of a line, and lines
   const std::size_t down = (rows + kMost - 1) / kMost, across = (columns + kMost - 1) / kMost;
   std::string text = fmt::format("BlockMask(shape={}, q_len={}, kv_len={}, block=({}, {}), sparsity={:.2f}%)\n", clutch::to_string(s.kinds.sizes()), s.q_len,
-                                 s.kv_len, s.block.q, s.block.kv, sparsity(stream));
+                                 s.kv_len, s.block.q, s.block.kv, detail::sparsity_of(s, kinds));
   for (std::size_t of = 0; of < kinds.size() / (rows * columns); ++of) {
     if (kinds.size() > rows * columns)
       text += fmt::format("({}, {})\n", of / static_cast<std::size_t>(s.kinds.size(1)), of % static_cast<std::size_t>(s.kinds.size(1)));

@@ -33,7 +33,7 @@ struct BlockMaskProblem {
 /// Pure, but for the printed function, which the caller adds. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const BlockMaskProblem& problem, std::string_view forced = {});
 
-/// What a mask mod's inputs are to the lanes of a vector: queries lie along them.
-inline constexpr std::array<LaneKind, 4> kMaskLanes{LaneKind::same, LaneKind::same, LaneKind::consecutive, LaneKind::same};
+/// How many blocks of a size a length has, the last one perhaps smaller.
+inline std::int64_t blocks_of(std::int64_t length, std::int64_t block) { return (length + block - 1) / block; }
 
 }  // namespace clutch::inline v0::detail

@@ -34,7 +34,7 @@ struct Checked {
 
 Checked validate(const attention::FlexResult* results, const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexOptions& options) {
   std::vector<const Tensor*> all{&q, &k, &v};
-  const attention::BlockMask::State* blocks = options.block_mask.empty() ? nullptr : options.block_mask.state().get();
+  const attention::BlockMask::State* blocks = options.block_mask.state().get();
   Checked c;
   if (blocks) all.push_back(&blocks->kinds);
   c.mask = !blocks ? options.mask_mod : blocks->mask & options.mask_mod;
@@ -73,7 +73,7 @@ Checked validate(const attention::FlexResult* results, const Tensor& q, const Te
       refuse(ErrorCode::invalid_argument, fmt::format("a block mask of {} batches and {} heads for {} and {}", kinds[0], kinds[1], c.batch, c.heads));
   }
   if (!results) return c;
-  const DType sums = q.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const DType sums = compute_dtype(q.dtype(), kOp);
   auto check = [&](const Tensor& t, const Dims& sizes, DType dtype) {
     if (!(t.sizes() == sizes)) refuse(ErrorCode::invalid_shape, fmt::format("output with shape {} instead of {}", to_string(t.sizes()), to_string(sizes)));
     if (t.dtype() != dtype) refuse(ErrorCode::invalid_dtype, fmt::format("output of {} instead of {}", name(t.dtype()), name(dtype)));
@@ -95,7 +95,7 @@ Checked validate(const attention::FlexResult* results, const Tensor& q, const Te
 std::string computes(const DeviceTraits& traits, const FlexProblem& p) { return refuses_fp64(traits, p.types.has_f64 || p.dtype == DType::f64); }
 
 std::string fits_lanes(const DeviceTraits& traits, const FlexProblem& p) {
-  if (traits.quirks & kQuirkLoopsEndEarly) return "the device ends loops after 65535 iterations (quirk loops_end_early)";
+  if (std::string why = refuses_long_loops(traits); !why.empty()) return why;
   if (p.size_class >= kFlexClasses.size()) return fmt::format("rows have more than {} elements", kFlexClasses.back().most);
   return computes(traits, p);
 }
@@ -192,7 +192,7 @@ struct Mods {
 const BuiltPlan& plan_of(Runtime& runtime, const FlexProblem& p, const Mods& mods, std::string_view forced) {
   const BuiltPlan& plan = runtime.plans().find<BuiltPlan>(kOp, p, forced, [&] {
     KernelPlan selected = select(runtime.traits(), p, forced);
-    const DType i32 = DType::i32, number = p.dtype == DType::f64 ? DType::f64 : DType::f32, truth = DType::boolean;
+    const DType i32 = DType::i32, number = compute_dtype(p.dtype, kOp), truth = DType::boolean;
     const DType of_score[] = {number, i32, i32, i32, i32, number}, of_mask[] = {i32, i32, i32, i32};
     // Keys lie along the lanes where their gradients are made, else queries do.
     std::array<LaneKind, 6> lanes{LaneKind::any, LaneKind::same, LaneKind::same, LaneKind::consecutive, LaneKind::same, LaneKind::any};
@@ -211,8 +211,6 @@ const BuiltPlan& plan_of(Runtime& runtime, const FlexProblem& p, const Mods& mod
   note_plan(plan.text);
   return plan;
 }
-
-std::int64_t parts(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
 
 std::uint8_t size_class(const Checked& c) {
   std::uint8_t i = 0;
@@ -234,8 +232,8 @@ FlexShape shape_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tens
   const std::int64_t length = by_keys ? c.kv_len : c.q_len, others = by_keys ? c.q_len : c.kv_len;
   s.block_row = !blocks ? most : by_keys ? blocks->block.kv : blocks->block.q;
   s.block_listed = !blocks ? std::max<std::int64_t>(others, 1) : by_keys ? blocks->block.q : blocks->block.kv;
-  s.per_row = parts(std::min(s.block_row, length), most), s.tile = parts(parts(std::min(s.block_row, length), s.per_row), lanes) * lanes;
-  s.rows = parts(length, s.block_row), s.columns = parts(others, s.block_listed);
+  s.per_row = blocks_of(std::min(s.block_row, length), most), s.tile = blocks_of(blocks_of(std::min(s.block_row, length), s.per_row), lanes) * lanes;
+  s.rows = blocks_of(length, s.block_row), s.columns = blocks_of(others, s.block_listed);
   s.tiles = s.rows * s.per_row;
   s.listed = blocks != nullptr;
   if (blocks) {
@@ -250,7 +248,7 @@ FlexShape shape_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tens
 /// Errors: not_supported where an item's loops would end early.
 void check_loops(const Runtime& runtime, std::int64_t rows, std::int64_t elements, std::int64_t longest) {
   if (!(runtime.traits().quirks & kQuirkLoopsEndEarly)) return;
-  const std::int64_t iterations = rows * (elements + 32) * parts(longest, 16);
+  const std::int64_t iterations = rows * (elements + 32) * blocks_of(longest, 16);
   if (iterations > 60000)
     refuse(ErrorCode::not_supported, fmt::format("{} iterations of a work-item on a device that ends loops after 65535 (quirk loops_end_early)", iterations));
 }
@@ -298,7 +296,7 @@ constexpr std::int64_t kBackwardItems = 32;
 attention::FlexGradients differentiate(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexResult& results,
                                        const Checked& c, const attention::FlexOptions& options, const Stream& stream) {
   const TensorOptions stored{.dtype = q.dtype(), .device = stream.device()};
-  const DType sums = q.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const DType sums = compute_dtype(q.dtype(), kOp);
   attention::FlexGradients made{.q = empty(q.sizes(), stored, stream), .k = empty(k.sizes(), stored, stream), .v = empty(v.sizes(), stored, stream)};
   if (c.q_len == 0 || c.kv_len == 0 || c.batch == 0 || c.heads == 0 || c.ev == 0) {
     for (const Tensor* t : {&made.q, &made.k, &made.v}) fill_(*t, 0, {}, stream);
@@ -314,11 +312,11 @@ attention::FlexGradients differentiate(const Tensor& grad, const Tensor& q, cons
   p.size_class = size_class(c);
   p.direct = (q.strides()[3] == 1 || c.e == 1) && (grad.strides()[3] == 1 || c.ev == 1) && c.e % 8 == 0 && c.ev % 8 == 0;
   const std::int64_t key_heads = k.size(0) * (c.heads / c.group);
-  auto send = [&](FlexPart part, bool by_keys, const Tensor* dq, std::int64_t count, std::int64_t chunks, std::int64_t dq_row) {
+  auto built = [&](FlexPart part) -> const BuiltPlan& {
     p.part = part;
-    const BuiltPlan& plan = plan_of(*c.runtime, p, mods, options.implementation);
-    FlexShape s = shape_of(q, k, v, grad, c, options, plan, by_keys);
-    s.chunks = chunks, s.dq_row = dq_row;
+    return plan_of(*c.runtime, p, mods, options.implementation);
+  };
+  auto send = [&](const BuiltPlan& plan, const FlexShape& s, bool by_keys, const Tensor* dq, std::int64_t count) {
     const auto items = static_cast<std::uint64_t>(count);
     Encoder encoder(stream, "flex_backward");
     encoder.value(items).value(s);
@@ -329,19 +327,22 @@ attention::FlexGradients differentiate(const Tensor& grad, const Tensor& q, cons
     mods.bind(encoder);
     encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
   };
-  p.part = FlexPart::backward;
-  const BuiltPlan& plan = plan_of(*c.runtime, p, mods, options.implementation);
+  auto shape = [&](const BuiltPlan& plan, bool by_keys) { return shape_of(q, k, v, grad, c, options, plan, by_keys); };
+  const BuiltPlan& plan = built(FlexPart::backward);
   if (plan.entry == "flex_items_dq") {
     check_loops(*c.runtime, c.kv_len, c.e + c.ev, c.e);
     check_loops(*c.runtime, c.q_len * c.group * (k.size(0) == 1 ? c.batch : 1), c.e + c.ev, std::max(c.e, c.ev));
-    send(FlexPart::keys, true, nullptr, key_heads * c.kv_len, 1, 0);
-    send(FlexPart::queries, false, &made.q, c.batch * c.heads * c.q_len, 1, 0);
+    const BuiltPlan& of_keys = built(FlexPart::keys);
+    send(of_keys, shape(of_keys, true), true, nullptr, key_heads * c.kv_len);
+    send(plan, shape(plan, false), false, &made.q, c.batch * c.heads * c.q_len);
+    note_plan(plan.text);
     return made;
   }
-  const std::int64_t dq_row = parts(c.e, std::int64_t{2} * plan.tuning.width) * 2 * plan.tuning.width;
-  const std::int64_t chunks = std::clamp<std::int64_t>(parts(kBackwardItems, key_heads), 1, shape_of(q, k, v, grad, c, options, plan, true).tiles);
-  Tensor parts_of_q = empty({chunks, c.batch, c.heads, c.q_len, dq_row}, {.dtype = sums, .device = stream.device()}, stream);
-  send(FlexPart::backward, true, &parts_of_q, key_heads * chunks, chunks, dq_row);
+  FlexShape s = shape(plan, true);
+  s.dq_row = blocks_of(c.e, std::int64_t{2} * plan.tuning.width) * 2 * plan.tuning.width;
+  s.chunks = std::clamp<std::int64_t>(blocks_of(kBackwardItems, key_heads), 1, s.tiles);
+  Tensor parts_of_q = empty({s.chunks, c.batch, c.heads, c.q_len, s.dq_row}, {.dtype = sums, .device = stream.device()}, stream);
+  send(plan, s, true, &parts_of_q, key_heads * s.chunks);
   const Tensor all = parts_of_q.slice(4, 0, c.e);
   reduce_out(made.q, Reduce::sum, identity(sums), std::span(&all, 1), {.dims = {0}}, stream);
   note_plan(plan.text);
@@ -404,7 +405,7 @@ ScoreMod relative_bias(const Tensor& table) {
 FlexResult flex(const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& options, const Stream& given) {
   detail::Checked c = detail::validate(nullptr, q, k, v, options);
   const Stream stream = detail::resolve_stream(given, *c.runtime, detail::kOp);
-  const DType sums = q.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const DType sums = detail::compute_dtype(q.dtype(), detail::kOp);
   FlexResult results;
   results.out = empty(c.result(), {.dtype = q.dtype(), .device = stream.device()}, stream);
   if (options.return_lse) results.lse = empty(c.lines(), {.dtype = sums, .device = stream.device()}, stream);
@@ -425,7 +426,7 @@ FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tenso
   std::vector<const Tensor*> all{&q, &grad_out, &results.out, &results.lse};
   if (options.grad_lse.defined()) all.push_back(&options.grad_lse);
   detail::common_runtime(all, detail::kOp);
-  const DType sums = q.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const DType sums = detail::compute_dtype(q.dtype(), detail::kOp);
   auto check = [](const Tensor& t, const Dims& sizes, DType dtype, std::string_view what) {
     if (!(t.sizes() == sizes)) detail::refuse(ErrorCode::invalid_shape, fmt::format("{} of shape {}, not {}", what, to_string(t.sizes()), to_string(sizes)));
     if (t.dtype() != dtype) detail::refuse(ErrorCode::invalid_dtype, fmt::format("{} of {}, not {}", what, name(t.dtype()), name(dtype)));

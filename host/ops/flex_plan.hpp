@@ -7,7 +7,7 @@
 
 namespace clutch::inline v0::detail {
 
-enum class FlexPart : std::uint8_t { forward, backward, queries, keys };  ///< the last two: of what backward is where an item has one row
+enum class FlexPart : std::uint8_t { forward, backward, keys };  ///< the last: backward of keys and values, where backward itself has an item a query
 
 /// What selection of flex looks at; also the key of its cached plans.
 struct FlexProblem {

@@ -114,9 +114,6 @@ namespace {
 std::string computes(const DeviceTraits& traits, const MatmulProblem& p) {
   return refuses_fp64(traits, matmul_compute(p) == DType::f64 || p.output == DType::f64);
 }
-std::string refuses_long_loops(const DeviceTraits& traits) {
-  return traits.quirks & kQuirkLoopsEndEarly ? "the device ends loops after 65535 iterations (quirk loops_end_early)" : "";
-}
 std::string fits_panels(const DeviceTraits& traits, const MatmulProblem& p) {
   if (is_byte(p.a) && row_tuning(traits).local != 1) return "integers are summed by blocks, which need a core for each item";
   if (emulates_rounding(traits)) return "the device's fma is emulated";

@@ -28,6 +28,12 @@ struct FlexCase {
     Dims k() const { return {kv_batch ? kv_batch : batch, kv_heads ? kv_heads : heads, kv_len, e}; }
     Dims v() const { return {kv_batch ? kv_batch : batch, kv_heads ? kv_heads : heads, kv_len, ev}; }
     Dims out() const { return {batch, heads, q_len, ev}; }
+    /// Of the query's row and of the first key of its head.
+    std::int64_t row(std::int64_t b, std::int64_t h, std::int64_t i) const { return (b * heads + h) * q_len + i; }
+    std::int64_t key(std::int64_t b, std::int64_t h) const {
+      const std::int64_t shared = k()[1];
+      return ((k()[0] == 1 ? 0 : b) * shared + h / (heads / shared)) * kv_len;
+    }
   };
   using HostScore = std::function<double(double score, std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t kv)>;
   using HostMask = std::function<bool(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t kv)>;
@@ -39,19 +45,16 @@ struct FlexCase {
 
   static Result model(const Shape& s, const std::vector<double>& q, const std::vector<double>& k, const std::vector<double>& v, double scale,
                       const HostScore& score = {}, const HostMask& mask = {}) {
-    const std::int64_t kv_heads = s.k()[1], group = kv_heads > 0 ? s.heads / kv_heads : 1;
     constexpr double kInf = std::numeric_limits<double>::infinity();
     Result r{.e = s.e};
     for (std::int64_t b = 0; b < s.batch; ++b)
       for (std::int64_t h = 0; h < s.heads; ++h)
         for (std::int64_t i = 0; i < s.q_len; ++i) {
-          const std::int64_t kv = (s.k()[0] == 1 ? 0 : b) * kv_heads + h / group;
+          const std::int64_t row = s.row(b, h, i), kv = s.key(b, h);
           std::vector<double> scores(static_cast<std::size_t>(s.kv_len));
           double top = -kInf, total = 0;
           for (std::int64_t j = 0; j < s.kv_len; ++j) {
-            double x = 0;
-            for (std::int64_t d = 0; d < s.e; ++d) x += at(q, (b * s.heads + h) * s.q_len + i, s.e, d) * at(k, kv * s.kv_len + j, s.e, d);
-            x *= scale;
+            double x = dot(q, row, k, kv + j, s.e) * scale;
             if (score) x = score(x, b, h, i, j);
             if (mask && !mask(b, h, i, j)) x = -kInf;
             if (std::isfinite(x)) r.largest = std::max(r.largest, std::fabs(x));
@@ -61,7 +64,7 @@ struct FlexCase {
           for (std::int64_t d = 0; d < s.ev; ++d) {
             double sum = 0;
             for (std::int64_t j = 0; j < s.kv_len; ++j)
-              if (const double w = scores[static_cast<std::size_t>(j)]; w != 0) sum += w * at(v, kv * s.kv_len + j, s.ev, d);
+              if (const double w = scores[static_cast<std::size_t>(j)]; w != 0) sum += w * at(v, kv + j, s.ev, d);
             r.out.push_back(total == 0 ? 0 : sum / total);
           }
           r.top.push_back(top), r.lse.push_back(total == 0 ? -kInf : top + std::log(total));
@@ -76,20 +79,16 @@ struct FlexCase {
   static Gradients gradients(const Shape& s, const std::vector<double>& q, const std::vector<double>& k, const std::vector<double>& v,
                              const std::vector<double>& grad, double scale, const HostScore& score = {}, const HostMask& mask = {},
                              const std::vector<double>& grad_lse = {}) {
-    const std::int64_t kv_heads = s.k()[1], group = kv_heads > 0 ? s.heads / kv_heads : 1;
     constexpr double kInf = std::numeric_limits<double>::infinity(), kStep = 1e-5;
     Gradients g{std::vector<double>(q.size()), std::vector<double>(k.size()), std::vector<double>(v.size())};
     for (std::int64_t b = 0; b < s.batch; ++b)
       for (std::int64_t h = 0; h < s.heads; ++h)
         for (std::int64_t i = 0; i < s.q_len; ++i) {
-          const std::int64_t kv = ((s.k()[0] == 1 ? 0 : b) * kv_heads + h / group) * s.kv_len, row = (b * s.heads + h) * s.q_len + i;
+          const std::int64_t row = s.row(b, h, i), kv = s.key(b, h);
           std::vector<double> raw, p, products;
           double top = -kInf, total = 0, mean = 0;
           for (std::int64_t j = 0; j < s.kv_len; ++j) {
-            double x = 0, product = 0;
-            for (std::int64_t d = 0; d < s.e; ++d) x += at(q, row, s.e, d) * at(k, kv + j, s.e, d);
-            for (std::int64_t d = 0; d < s.ev; ++d) product += at(grad, row, s.ev, d) * at(v, kv + j, s.ev, d);
-            raw.push_back(x * scale), products.push_back(product);
+            raw.push_back(dot(q, row, k, kv + j, s.e) * scale), products.push_back(dot(grad, row, v, kv + j, s.ev));
             p.push_back(mask && !mask(b, h, i, j) ? -kInf : score ? score(raw.back(), b, h, i, j) : raw.back());
             top = std::max(top, p.back());
           }
@@ -116,44 +115,28 @@ struct FlexCase {
   static Problem problem(std::string_view what, std::string_view entry, DType dtype, const Shape& s, std::uint64_t seed, bool blocks, bool turned = false) {
     Problem p{.name = std::string(what), .entry = entry, .needs_fp64 = dtype == DType::f64};
     model::Random random(seed);
-    auto operand = [&](const Dims& sizes, auto&& draw) {
-      Operand o{.dtype = dtype, .sizes = sizes, .raw = std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(numel(sizes))))};
-      // (batch, length, heads, size) in memory, with gaps; or elements of a row apart.
-      if (turned)
-        o.strides = {(sizes[1] * sizes[2] * 2 + 1) * sizes[3] + 5, 2, sizes[1] * 2, sizes[1] * sizes[2] * 2 + 1};
-      else
-        o.strides = {sizes[2] * (sizes[1] * sizes[3] + 3) + 7, sizes[3], sizes[1] * sizes[3] + 3, 1};
-      std::vector<double> values;
-      for (std::int64_t i = 0; i < numel(sizes); ++i) {
-        values.push_back(draw());
-        model::store_at(o.raw.data(), static_cast<std::size_t>(i), dtype, values.back());
-      }
-      p.inputs.push_back(std::move(o));
-      return values;
-    };
+    auto operand = [&](const Dims& sizes, auto&& draw) { return drawn(p, dtype, sizes, draw, turned); };
     auto sign = [&] { return random.uniform(-1, 1) < 0 ? -8.0 : 8.0; };
     auto whole = [&] { return std::floor(random.uniform(-64, 64)); };
     const std::vector<double> q = operand(s.q(), sign), k = operand(s.k(), sign), v = operand(s.v(), whole);
-    const std::vector<double> scores = Scores{s, q, k}.all();
     p.output = {dtype, s.out(), {}, std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(numel(s.out()))))};
     if (turned) p.output.strides = {s.heads * s.q_len * s.ev * 2, s.q_len * s.ev * 2, 2, s.q_len * 2};
-    const std::int64_t kv_heads = s.k()[1], group = s.heads / kv_heads;
-    std::size_t row = 0;
     for (std::int64_t b = 0; b < s.batch; ++b)
       for (std::int64_t h = 0; h < s.heads; ++h)
-        for (std::int64_t i = 0; i < s.q_len; ++i, ++row) {
+        for (std::int64_t i = 0; i < s.q_len; ++i) {
+          const std::int64_t row = s.row(b, h, i), kv = s.key(b, h);
           double top = -std::numeric_limits<double>::infinity();
-          auto score = [&](std::int64_t j) {
-            return scores[row * static_cast<std::size_t>(s.kv_len) + static_cast<std::size_t>(j)] >= 64.0 * static_cast<double>(h + 3) ? 0.0 : -1024.0;
-          };
-          for (std::int64_t j = 0; j < s.kv_len; ++j)
-            if (allowed(h, i, j)) top = std::max(top, score(j));
+          std::vector<double> scores;
+          for (std::int64_t j = 0; j < s.kv_len; ++j) {
+            scores.push_back(dot(q, row, k, kv + j, s.e) >= 64.0 * static_cast<double>(h + 3) ? 0.0 : -1024.0);
+            if (allowed(h, i, j)) top = std::max(top, scores.back());
+          }
           for (std::int64_t d = 0; d < s.ev; ++d) {
             double sum = 0, count = 0;
             for (std::int64_t j = 0; j < s.kv_len; ++j)
-              if (allowed(h, i, j) && score(j) == top) sum += at(v, ((s.k()[0] == 1 ? 0 : b) * kv_heads + h / group) * s.kv_len + j, s.ev, d), count += 1;
+              if (allowed(h, i, j) && scores[static_cast<std::size_t>(j)] == top) sum += at(v, kv + j, s.ev, d), count += 1;
             const double factor = count == 0 ? 0 : dtype == DType::f64 ? 1 / count : static_cast<double>(1.0f / static_cast<float>(count));
-            model::store_at(p.output.raw.data(), row * static_cast<std::size_t>(s.ev) + static_cast<std::size_t>(d), dtype,
+            model::store_at(p.output.raw.data(), static_cast<std::size_t>(row * s.ev + d), dtype,
                             dtype == DType::f64 ? sum * factor : static_cast<double>(static_cast<float>(sum) * static_cast<float>(factor)));
           }
         }
@@ -179,32 +162,18 @@ struct FlexCase {
   static Problem gradient_problem(std::string_view entry, DType dtype, const Shape& s, int which, std::uint64_t seed, bool blocks) {
     Problem p{.name = fmt::format("d{} {}", "qkv"[which], name(dtype)), .entry = entry, .needs_fp64 = dtype == DType::f64, .is_helper = true};
     model::Random random(seed);
-    auto operand = [&](const Dims& sizes, DType of, int low, int high) {
-      Operand o{.dtype = of, .sizes = sizes, .raw = std::vector<std::uint8_t>(bytes_for(of, static_cast<std::uint64_t>(numel(sizes))))};
-      if (sizes.rank() == 4) o.strides = {sizes[2] * (sizes[1] * sizes[3] + 3) + 7, sizes[3], sizes[1] * sizes[3] + 3, 1};
-      std::vector<double> values;
-      for (std::int64_t i = 0; i < numel(sizes); ++i) {
-        values.push_back(std::floor(random.uniform(low, high + 1)));
-        model::store_at(o.raw.data(), static_cast<std::size_t>(i), of, values.back());
-      }
-      p.inputs.push_back(std::move(o));
-      return values;
-    };
-    const std::vector<double> q = operand(s.q(), dtype, -1, 1), k = operand(s.k(), dtype, -1, 1), v = operand(s.v(), dtype, -1, 1),
-                              grad = operand(s.out(), dtype, -1, 1), out = operand(s.out(), dtype, -1, 1);
-    operand({s.batch, s.heads, s.q_len}, dtype == DType::f64 ? DType::f64 : DType::f32, 0, 0);
+    auto operand = [&](const Dims& sizes) { return drawn(p, dtype, sizes, [&] { return std::floor(random.uniform(-1, 2)); }); };
+    const std::vector<double> q = operand(s.q()), k = operand(s.k()), v = operand(s.v()), grad = operand(s.out()), out = operand(s.out());
+    drawn(p, dtype == DType::f64 ? DType::f64 : DType::f32, {s.batch, s.heads, s.q_len}, [] { return 0.0; });
     const Dims sizes = which == 0 ? s.q() : which == 1 ? s.k() : s.v();
     std::vector<double> sums(static_cast<std::size_t>(numel(sizes)));
-    const std::int64_t kv_heads = s.k()[1], group = s.heads / kv_heads;
     for (std::int64_t b = 0; b < s.batch; ++b)
       for (std::int64_t h = 0; h < s.heads; ++h)
         for (std::int64_t i = 0; i < s.q_len; ++i)
           for (std::int64_t j = 0; j < s.kv_len; ++j) {
-            const std::int64_t row = (b * s.heads + h) * s.q_len + i, key = ((s.k()[0] == 1 ? 0 : b) * kv_heads + h / group) * s.kv_len + j;
-            double score = 0, slope = 0;
-            for (std::int64_t d = 0; d < s.e; ++d) score += at(q, row, s.e, d) * at(k, key, s.e, d);
-            if (!allowed(h, i, j) || score < static_cast<double>(h)) continue;
-            for (std::int64_t d = 0; d < s.ev; ++d) slope += at(grad, row, s.ev, d) * (at(v, key, s.ev, d) - at(out, row, s.ev, d));
+            const std::int64_t row = s.row(b, h, i), key = s.key(b, h) + j;
+            if (!allowed(h, i, j) || dot(q, row, k, key, s.e) < static_cast<double>(h)) continue;
+            const double slope = dot(grad, row, v, key, s.ev) - dot(grad, row, out, row, s.ev);
             for (std::int64_t d = 0; d < sizes[3]; ++d)
               sums[static_cast<std::size_t>((which == 0 ? row : key) * sizes[3] + d)] += which == 0   ? slope * at(k, key, s.e, d)
                                                                                          : which == 1 ? slope * at(q, row, s.e, d)
@@ -289,24 +258,26 @@ struct FlexCase {
     return [](Index, Index h, Index i, Index j) { return (i + h >= j) & (trunc_mod(i + j, 3) != 0); };
   }
   static bool allowed(std::int64_t h, std::int64_t i, std::int64_t j) { return i + h >= j && (i + j) % 3 != 0; }
-  struct Scores {
-    const Shape& s;
-    const std::vector<double>&q, &k;
-    std::vector<double> all() const {
-      std::vector<double> scores;
-      const std::int64_t kv_heads = s.k()[1], group = s.heads / kv_heads;
-      for (std::int64_t b = 0; b < s.batch; ++b)
-        for (std::int64_t h = 0; h < s.heads; ++h)
-          for (std::int64_t i = 0; i < s.q_len; ++i)
-            for (std::int64_t j = 0; j < s.kv_len; ++j) {
-              double x = 0;
-              for (std::int64_t d = 0; d < s.e; ++d)
-                x += at(q, (b * s.heads + h) * s.q_len + i, s.e, d) * at(k, ((s.k()[0] == 1 ? 0 : b) * kv_heads + h / group) * s.kv_len + j, s.e, d);
-              scores.push_back(x);
-            }
-      return scores;
+  static double dot(const std::vector<double>& a, std::int64_t row, const std::vector<double>& b, std::int64_t other, std::int64_t length) {
+    double x = 0;
+    for (std::int64_t d = 0; d < length; ++d) x += at(a, row, length, d) * at(b, other, length, d);
+    return x;
+  }
+  /// Adds an input: (batch, length, heads, size) in memory, with gaps; `turned`, elements of a row apart; others than of rank 4 dense.
+  static std::vector<double> drawn(Problem& p, DType dtype, const Dims& sizes, const std::function<double()>& draw, bool turned = false) {
+    Operand o{.dtype = dtype, .sizes = sizes, .raw = std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(numel(sizes))))};
+    if (turned)
+      o.strides = {(sizes[1] * sizes[2] * 2 + 1) * sizes[3] + 5, 2, sizes[1] * 2, sizes[1] * sizes[2] * 2 + 1};
+    else if (sizes.rank() == 4)
+      o.strides = {sizes[2] * (sizes[1] * sizes[3] + 3) + 7, sizes[3], sizes[1] * sizes[3] + 3, 1};
+    std::vector<double> values;
+    for (std::int64_t i = 0; i < numel(sizes); ++i) {
+      values.push_back(draw());
+      model::store_at(o.raw.data(), static_cast<std::size_t>(i), dtype, values.back());
     }
-  };
+    p.inputs.push_back(std::move(o));
+    return values;
+  }
 };
 
 }  // namespace clutch::cases

@@ -24,13 +24,6 @@ using cases::FlexCase;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-std::vector<double> values(const Tensor& t) {
-  std::vector<std::uint8_t> raw = t.to_bytes();
-  std::vector<double> out(static_cast<std::size_t>(t.numel()));
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = model::value_at(raw.data(), i, t.dtype());
-  return out;
-}
-
 struct Given {
   FlexCase::Shape shape;
   Tensor q, k, v;

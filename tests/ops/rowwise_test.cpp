@@ -34,12 +34,6 @@ TEST(Rowwise, LengthsAndDtypesHaveTheModelsBits) {
 }
 
 /// Values of a tensor as doubles.
-std::vector<double> values(const Tensor& t) {
-  std::vector<std::uint8_t> raw = t.to_bytes();
-  std::vector<double> out(static_cast<std::size_t>(t.numel()));
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = model::value_at(raw.data(), i, t.dtype());
-  return out;
-}
 void expect_near(const Tensor& got, const std::vector<double>& want, double tolerance, std::string_view what) {
   std::vector<double> g = values(got);
   ASSERT_EQ(g.size(), want.size()) << what;

@@ -60,6 +60,14 @@ class Guarded {
   std::int64_t lead_;
 };
 
+/// A tensor's elements, exactly for all but large 64-bit integers.
+inline std::vector<double> values(const Tensor& t) {
+  const std::vector<std::uint8_t> raw = t.to_bytes();
+  std::vector<double> out(static_cast<std::size_t>(t.numel()));
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = model::value_at(raw.data(), i, t.dtype());
+  return out;
+}
+
 /// Code of the Error that `f` throws; ErrorCode::ok if it throws none.
 template <class F>
 ErrorCode code_of(F&& f) {

@@ -78,11 +78,11 @@ Call arrange(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOption
 SdpaResult by_math(const Call& c, const SdpaOptions& o, const Stream& stream) {
   detail::check_flex(c.q, c.k, c.v, c.flex);
   const Device device = stream.device();
-  const DType sums = c.q.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const DType sums = detail::compute_dtype(c.q.dtype(), kOp);
   if (c.k.size(2) == 0)
     return {.out = zeros({c.q.size(0), c.q.size(1), c.q.size(2), c.v.size(3)}, {.dtype = c.q.dtype(), .device = device}, stream),
             .lse = full({c.q.size(0), c.q.size(1), c.q.size(2)}, -std::numeric_limits<double>::infinity(), {.dtype = sums, .device = device}, stream)};
-  const std::int64_t batch = c.q.size(0), heads = c.q.size(1), shared = c.k.size(1), group = shared > 0 ? heads / shared : 1;
+  const std::int64_t heads = c.q.size(1), shared = c.k.size(1), group = shared > 0 ? heads / shared : 1;
   auto repeated = [&](const Tensor& t) {
     if (group == 1) return t;
     const Dims& s = t.sizes();
@@ -102,9 +102,7 @@ SdpaResult by_math(const Call& c, const SdpaOptions& o, const Stream& stream) {
     return e / select(total == 0, 1.0f, total);
   };
   const std::vector<Tensor> made = rowwise(soft, {scores}, {.dims = {-1}, .dtypes = {c.q.dtype(), sums}}, stream);
-  Tensor out = linalg::matmul(made[0], repeated(c.v), {}, stream);
-  if (c.k.size(0) != batch) out = out.expand({batch, heads, c.q.size(2), c.v.size(3)}).contiguous(stream);
-  return {.out = out, .lse = made[1].squeeze(-1)};
+  return {.out = linalg::matmul(made[0], repeated(c.v), {}, stream), .lse = made[1].squeeze(-1)};
 }
 
 }  // namespace
