@@ -32,24 +32,41 @@
 
 // Strides in elements: of batches, heads, rows, elements of a row. Tiles are `tile` queries (keys, of gradients) of one head, `per_row` of them in a row of
 // blocks. Lists are of blocks of the others, mask_batch and mask_head lines apart; without them (listed 0) all blocks are full.
-// Of gradients: `out` strides are those of the result's gradient; batches (all of them, where they share keys), chunks of tiles.
+// Of gradients: `out` strides are those of the result's gradient; batches (all of them, where they share keys), chunks of tiles. Partial sums lie part_row
+// elements apart. Of sequences of several lengths (RAGGED) q_len and kv_len are the longest ones; q has q_rows in a batch, k has kv_rows.
 typedef struct {
   long q[4], k[4], v[4], out[4];
   long heads, group, q_len, kv_len, e, ev;
   long tiles, tile, per_row;
   long rows, columns, block_row, block_listed, mask_batch, mask_head, listed;
   long mask_all, wants_lse, wants_top;
-  long batch, shared, chunks, dq_row;
+  long batch, shared, chunks, splits, per_split, part_row;
+  long q_rows, kv_rows, packed_q, packed_kv, used, page_size, page_columns;
 } FlexShape;
 
-#define LIST_PARAMS __global const int *kv_num, __global const int *kv_list, __global const int *full_num, __global const int *full_list
-#define LIST_NAMES kv_num, kv_list, full_num, full_list
+#if RAGGED
+#define RAGGED_PARAMS , __global const int *q_starts, __global const int *kv_starts, __global const int *kv_used, __global const int *pages
+#define RAGGED_NAMES , q_starts, kv_starts, kv_used, pages
+#define RAGGED_KERNEL_PARAMS                                                                                                                       \
+  , __global const uchar *q_starts, ulong q_starts_offset, __global const uchar *kv_starts, ulong kv_starts_offset, __global const uchar *kv_used, \
+      ulong kv_used_offset, __global const uchar *pages, ulong pages_offset
+#define RAGGED_ARGUMENTS                                                                                                                                     \
+  , (__global const int*)(q_starts + q_starts_offset), (__global const int*)(kv_starts + kv_starts_offset), (__global const int*)(kv_used + kv_used_offset), \
+      (__global const int*)(pages + pages_offset)
+#else
+#define RAGGED_PARAMS
+#define RAGGED_NAMES
+#define RAGGED_KERNEL_PARAMS
+#define RAGGED_ARGUMENTS
+#endif
+#define LIST_PARAMS __global const int *kv_num, __global const int *kv_list, __global const int *full_num, __global const int *full_list RAGGED_PARAMS
+#define LIST_NAMES kv_num, kv_list, full_num, full_list RAGGED_NAMES
 #define LIST_KERNEL_PARAMS                                                                                                                \
   __global const uchar *kv_num, ulong kv_num_offset, __global const uchar *kv_list, ulong kv_list_offset, __global const uchar *full_num, \
-      ulong full_num_offset, __global const uchar *full_list, ulong full_list_offset
+      ulong full_num_offset, __global const uchar *full_list, ulong full_list_offset RAGGED_KERNEL_PARAMS
 #define LIST_ARGUMENTS                                                                                                                               \
   (__global const int*)(kv_num + kv_num_offset), (__global const int*)(kv_list + kv_list_offset), (__global const int*)(full_num + full_num_offset), \
-      (__global const int*)(full_list + full_list_offset)
+      (__global const int*)(full_list + full_list_offset) RAGGED_ARGUMENTS
 #define TENSOR_PARAMS __global const uchar *q, __global const uchar *k, __global const uchar *v, __global uchar *out, __global T *lse, __global T *top_out
 #define TENSOR_NAMES q, k, v, out, lse, top_out
 #define TENSOR_KERNEL_PARAMS                                                                                                                      \
@@ -115,11 +132,11 @@ typedef struct {
 #define MOD_INPUT_1 score
 #define MOD_INPUT_2 ((VI)b)
 #define MOD_INPUT_3 ((VI)h)
-// Along the lanes lie queries, or keys where gradients of keys are made.
+// Along the lanes lie queries, or keys (KEYS_ALONG).
 #if WIDTH == 1
 #define MOD_INPUT_4 q
 #define MOD_INPUT_5 kv
-#elif defined(CLUTCH_ENTRY_flex_lanes_backward)
+#elif KEYS_ALONG
 #define MOD_INPUT_4 ((VI)q)
 #define MOD_INPUT_5 ((VI)kv + CLUTCH_L_TO_VI(CLUTCH_IOTA_VL))
 #else
@@ -211,6 +228,38 @@ CLUTCH_INLINE R unmodified(R gradient, R score, int b, int h, int q, int kv MOD_
 }
 #endif
 
+// Where a sequence's queries and keys begin in their batches, and how many there are.
+typedef struct {
+  long q_at, q_len, kv_at, kv_len;
+} Span;
+static inline Span span_of(const FlexShape* s, long b, LIST_PARAMS) {
+  Span span = {0, s->q_len, 0, s->kv_len};
+#if RAGGED
+  if (s->packed_q) {
+    span.q_at = clamp((long)q_starts[b], 0L, s->q_rows);
+    span.q_len = clamp(q_starts[b + 1] - span.q_at, 0L, min(s->q_len, s->q_rows - span.q_at));
+  }
+  if (s->packed_kv) {
+    span.kv_at = clamp((long)kv_starts[b], 0L, s->kv_rows);
+    span.kv_len = clamp(kv_starts[b + 1] - span.kv_at, 0L, min(s->kv_len, s->kv_rows - span.kv_at));
+  }
+  if (s->used) span.kv_len = clamp((long)kv_used[b], 0L, span.kv_len);
+#endif
+  return span;
+}
+// Where a sequence's lines of a head begin: of lse, and of partial sums.
+static inline long line_of(const FlexShape* s, const Span* span, long b, long h) { return (s->packed_q ? h : b * s->heads + h) * s->q_rows + span->q_at; }
+// The row in its batch of a key and of those behind it in its block; negative where a page is missing.
+static inline long key_of(const FlexShape* s, const Span* span, long b, long kv, LIST_PARAMS) {
+#if RAGGED
+  if (s->page_size > 0) {
+    const long page = pages[b * s->page_columns + kv / s->page_size];
+    return page < 0 || (page + 1) * s->page_size > s->kv_rows ? -1 : page * s->page_size + kv % s->page_size;
+  }
+#endif
+  return span->kv_at + kv;
+}
+
 // The visited blocks of a row: first the partial ones of its list, then the full ones.
 typedef struct {
   long partial, all;
@@ -235,8 +284,10 @@ static inline long visited(const FlexShape* s, const Visits* visits, long i) {
 // by blocks, in T (unless DIRECT); tiles of ROWS keys (or elements of values) by up to VECTORS vectors of queries are summed in registers.
 // Needs: DIRECT (1: keys and values are T, and a row's elements lie side by side; they are read as they lie), DMAX (the most elements of a row), KEYS (of a
 // block), TILE_VECTORS (of a tile), ROWS, VECTORS.
-#if defined(CLUTCH_ENTRY_flex_lanes) || defined(CLUTCH_ENTRY_flex_lanes_backward)
+#if defined(CLUTCH_ENTRY_flex_lanes) || defined(CLUTCH_ENTRY_flex_lanes_backward) || defined(CLUTCH_ENTRY_flex_split)
 #include "flex/lanes.clh"
+#endif
+#if defined(CLUTCH_ENTRY_flex_lanes) || defined(CLUTCH_ENTRY_flex_lanes_backward)
 #define NV 1
 #include "flex/tile.inc"
 #undef NV
@@ -265,7 +316,7 @@ CLUTCH_APART void put_lines(const R* top, const R* total, __global T* lse, __glo
 
 #define ATTEND_ARGUMENTS                                                                                                                                   \
   queries + w *DMAX, sums + w *DMAX, top + w, total + w, weights, keys + first *key_row, values + first *value_row, key_row, value_row, last - first, s.e, \
-      s.ev, masked, (int)b, (int)h, q0, (int)kv + first MOD_NAMES
+      s.ev, looks, (int)b, (int)h, q0, (int)kv + first MOD_NAMES
 
 static inline void flex_lanes_body(CLUTCH_ID_PARAMS, ulong tiles, FlexShape s, T scale, TENSOR_PARAMS, LIST_PARAMS MOD_PARAMS) {
   R queries[TILE_VECTORS * DMAX], sums[TILE_VECTORS * DMAX], weights[KEYS * VECTORS], top[TILE_VECTORS], total[TILE_VECTORS];
@@ -281,21 +332,25 @@ static inline void flex_lanes_body(CLUTCH_ID_PARAMS, ulong tiles, FlexShape s, T
     // Heads that share keys lie together; the last queries, which may see the most keys, come first.
     const long of = (long)t / (s.tiles * s.group), b = of / groups_of_heads, hk = of % groups_of_heads;
     const long h = hk * s.group + (long)t % s.group, tile = s.tiles - 1 - (long)t / s.group % s.tiles, row = tile / s.per_row;
-    const long begin = row * s.block_row + tile % s.per_row * s.tile, end = min(min(begin + s.tile, (row + 1) * s.block_row), s.q_len);
+    const Span span = span_of(&s, b, LIST_NAMES);
+    const long begin = row * s.block_row + tile % s.per_row * s.tile, end = min(min(begin + s.tile, (row + 1) * s.block_row), span.q_len);
     const int vectors = (int)((end - begin + WIDTH - 1) / WIDTH);
+    if (end <= begin) continue;
     for (int w = 0, nv = 0; w < vectors; w += nv) {
       nv = taken(vectors - w);
-      bring_turned(queries + w * DMAX, nv, q, b * s.q[0] + h * s.q[1], s.q, begin + w * WIDTH, end, s.e, scale);
+      bring_turned(queries + w * DMAX, nv, q, b * s.q[0] + h * s.q[1] + span.q_at * s.q[2], s.q, begin + w * WIDTH, end, s.e, scale);
       clear(sums + w * DMAX, nv, s.ev);
       for (int v = 0; v < nv; ++v) top[w + v] = NONE, total[w + v] = (R)0;
     }
     const Visits visits = visits_of(&s, b, h, row, LIST_NAMES);
     for (long i = 0; i < visits.all; ++i) {
-      const long block = visited(&s, &visits, i), block_end = min((block + 1) * s.block_listed, s.kv_len);
+      const long block = visited(&s, &visits, i), block_end = min((block + 1) * s.block_listed, span.kv_len);
       const int masked = MASK && (s.mask_all || i < visits.partial);
       for (long kv = block * s.block_listed; kv >= 0 && kv < block_end; kv += KEYS) {
         const int count = (int)min((long)KEYS, block_end - kv);
-        const long key_at = b * s.k[0] + hk * s.k[1] + kv * s.k[2], value_at = b * s.v[0] + hk * s.v[1] + kv * s.v[2];
+        const long from = key_of(&s, &span, b, kv, LIST_NAMES);
+        if (from < 0) continue;
+        const long key_at = b * s.k[0] + hk * s.k[1] + from * s.k[2], value_at = b * s.v[0] + hk * s.v[1] + from * s.v[2];
 #if DIRECT
         __global const T *keys = (__global const T*)k + key_at, *values = (__global const T*)v + value_at;
 #else
@@ -305,9 +360,9 @@ static inline void flex_lanes_body(CLUTCH_ID_PARAMS, ulong tiles, FlexShape s, T
         for (int w = 0, nv = 0; w < vectors; w += nv) {
           nv = taken(vectors - w);
           const int q0 = (int)begin + w * WIDTH;
-          int first = 0, last = count;
+          int first = 0, last = count, looks = masked;
 #if MASK
-          if (masked) narrow(&first, &last, b, h, q0, min(q0 + (long)nv * WIDTH, end) - 1, kv, 0 MASK_NAMES);
+          if (masked) looks = narrow(&first, &last, b, h, q0, min(q0 + (long)nv * WIDTH, end) - 1, kv, 0 MASK_NAMES);
           if (first == last) continue;
 #endif
           switch (nv) {
@@ -320,13 +375,13 @@ static inline void flex_lanes_body(CLUTCH_ID_PARAMS, ulong tiles, FlexShape s, T
         }
       }
     }
-    const long line = (b * s.heads + h) * s.q_len;
+    const long line = line_of(&s, &span, b, h);
     for (int w = 0, nv = 0; w < vectors; w += nv) {
       nv = taken(vectors - w);
       for (int x = 0; x < nv; ++x) {
         const long query = begin + (w + x) * WIDTH;
         const R factor = total[w + x] == (R)0 ? (R)0 : (R)1 / total[w + x];
-        put_turned(out, b * s.out[0] + h * s.out[1], s.out, query, end, sums + w * DMAX + x, nv, factor, s.ev);
+        put_turned(out, b * s.out[0] + h * s.out[1] + span.q_at * s.out[2], s.out, query, end, sums + w * DMAX + x, nv, factor, s.ev);
         put_lines(top + w + x, total + w + x, lse + line, top_out + line, &s, query, end);
       }
     }
@@ -338,8 +393,79 @@ __kernel void flex_lanes(CLUTCH_PREDICATE ulong tiles, FlexShape s, T scale, TEN
 }
 #endif
 
+// Few queries and many keys, with keys along the lanes: results of parts of the keys, and what they make together.
+#ifdef CLUTCH_ENTRY_flex_split
+#include "flex/split.clh"
+#endif
+
+// Makes one of the parts' results, (splits, lines, part_row), with (largest score, sum of weights) in tops: an item a line. Needs: WIDTH 1, CHUNK.
+#ifdef CLUTCH_ENTRY_flex_combine
+static inline void flex_combine_body(CLUTCH_ID_PARAMS, ulong lines, FlexShape s, __global const T* parts, __global const T* tops, __global uchar* out,
+                                     __global T* lse, __global T* top_out) {
+  for (ulong line = group * lanes + lane; line < lines; line += groups * lanes) {
+    T top = NONE, total = 0;
+    for (long i = 0; i < s.splits; ++i) top = max(top, tops[2 * (i * lines + line)]);
+    const T shift = SHIFT_OF(top);
+    const long of = (long)line / s.q_rows, at = of / s.heads * s.out[0] + of % s.heads * s.out[1] + (long)line % s.q_rows * s.out[2];
+    for (long from = 0; from == 0 || from < s.ev; from += CHUNK) {
+      T sum[CHUNK];
+      for (int c = 0; c < CHUNK; ++c) sum[c] = 0;
+      total = 0;
+      for (long i = 0; i < s.splits; ++i) {
+        const long part = i * lines + line;
+        if (tops[2 * part] == NONE) continue;
+        const T weight = weight_of(SHIFT_OF(tops[2 * part]) - shift);
+        total = FMA(tops[2 * part + 1], weight, total);
+        for (int c = 0; c < CHUNK; ++c) sum[c] = FMA(from + c < s.ev ? parts[part * s.part_row + from + c] : (T)0, weight, sum[c]);
+      }
+      const T factor = total == 0 ? (T)0 : 1 / total;
+      for (int c = 0; c < CHUNK; ++c)
+        if (from + c < s.ev) STORE_S(out, at + (from + c) * s.out[3], sum[c] * factor);
+    }
+    if (s.wants_lse) lse[line] = top == NONE ? NONE : top + log_of(total);
+    if (s.wants_top) top_out[line] = top;
+  }
+}
+__kernel void flex_combine(CLUTCH_PREDICATE ulong lines, FlexShape s, __global const uchar* parts, ulong parts_offset, __global const uchar* tops,
+                           ulong tops_offset, __global uchar* out, ulong out_offset, __global uchar* lse, ulong lse_offset, __global uchar* top_out,
+                           ulong top_offset) {
+  CLUTCH_IF_PREDICATE
+  flex_combine_body(CLUTCH_IDS, lines, s, (__global const T*)(parts + parts_offset), (__global const T*)(tops + tops_offset), out + out_offset,
+                    (__global T*)(lse + lse_offset), (__global T*)(top_out + top_offset));
+}
+#endif
+
+// Writes keys and values to the pages of their sequences: an item a row. Needs: WIDTH 1.
+#ifdef CLUTCH_ENTRY_flex_assign
+// Strides in elements, as FlexShape's; the cache is (heads, rows, e), its table (sequences, columns).
+typedef struct {
+  long k[4], v[4];
+  long length, heads, e, ev, sequences, columns, page_size, rows;
+} AssignShape;
+static inline void flex_assign_body(CLUTCH_ID_PARAMS, ulong items, AssignShape s, __global const int* sequences, __global const int* positions,
+                                    __global const int* table, __global const uchar* k, __global const uchar* v, __global uchar* keys, __global uchar* values) {
+  for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
+    const long x = (long)item % s.length, of = (long)item / s.length, h = of % s.heads, i = of / s.heads;
+    const long sequence = sequences[i], position = positions[i * s.length + x];
+    if (sequence < 0 || sequence >= s.sequences || position < 0 || position / s.page_size >= s.columns) continue;
+    const long page = table[sequence * s.columns + position / s.page_size];
+    if (page < 0 || (page + 1) * s.page_size > s.rows) continue;
+    const long row = h * s.rows + page * s.page_size + position % s.page_size;
+    for (long d = 0; d < s.e; ++d) STORE_S(keys, row * s.e + d, LOAD_S(k, i * s.k[0] + h * s.k[1] + x * s.k[2] + d * s.k[3]));
+    for (long d = 0; d < s.ev; ++d) STORE_S(values, row * s.ev + d, LOAD_S(v, i * s.v[0] + h * s.v[1] + x * s.v[2] + d * s.v[3]));
+  }
+}
+__kernel void flex_assign(CLUTCH_PREDICATE ulong items, AssignShape s, __global const uchar* sequences, ulong sequences_offset, __global const uchar* positions,
+                          ulong positions_offset, __global const uchar* table, ulong table_offset, __global const uchar* k, ulong k_offset,
+                          __global const uchar* v, ulong v_offset, __global uchar* keys, ulong keys_offset, __global uchar* values, ulong values_offset) {
+  CLUTCH_IF_PREDICATE
+  flex_assign_body(CLUTCH_IDS, items, s, (__global const int*)(sequences + sequences_offset), (__global const int*)(positions + positions_offset),
+                   (__global const int*)(table + table_offset), k + k_offset, v + v_offset, keys + keys_offset, values + values_offset);
+}
+#endif
+
 // Gradients, with keys along the lanes: an item takes every `chunks`-th tile of keys of a head, and all queries of the heads that read it. Queries' gradients
-// are sums over tiles: each item has sums of its own, dq (chunks, B, Hq, L, dq_row), which are added afterwards, in order.
+// are sums over tiles: each item has sums of its own, dq (chunks, lines, part_row), which are added afterwards, in order.
 #ifdef CLUTCH_ENTRY_flex_lanes_backward
 #include "flex/backward.clh"
 #endif
@@ -349,7 +475,9 @@ __kernel void flex_lanes(CLUTCH_PREDICATE ulong tiles, FlexShape s, T scale, TEN
 static inline void flex_items_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s, T scale, TENSOR_PARAMS, LIST_PARAMS MOD_PARAMS) {
   for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
     const long x = (long)item % s.q_len, of = (long)item / s.q_len, h = of % s.heads, b = of / s.heads, hk = h / s.group;
-    const long row_q = b * s.q[0] + h * s.q[1] + x * s.q[2];
+    const Span span = span_of(&s, b, LIST_NAMES);
+    if (x >= span.q_len) continue;
+    const long row_q = b * s.q[0] + h * s.q[1] + (span.q_at + x) * s.q[2], line = line_of(&s, &span, b, h) + x;
     const Visits visits = visits_of(&s, b, h, x / s.block_row, LIST_NAMES);
     T top = NONE, total = 0;
     for (long from = 0; from == 0 || from < s.ev; from += CHUNK) {
@@ -357,10 +485,12 @@ static inline void flex_items_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s, T
       for (int c = 0; c < CHUNK; ++c) sum[c] = 0;
       top = NONE, total = 0;
       for (long i = 0; i < visits.all; ++i) {
-        const long block = visited(&s, &visits, i), block_end = min((block + 1) * s.block_listed, s.kv_len);
+        const long block = visited(&s, &visits, i), block_end = min((block + 1) * s.block_listed, span.kv_len);
         const int masked = MASK && (s.mask_all || i < visits.partial);
         for (long kv = max(block * s.block_listed, 0L); kv < block_end; ++kv) {
-          const long row_k = b * s.k[0] + hk * s.k[1] + kv * s.k[2], row_v = b * s.v[0] + hk * s.v[1] + kv * s.v[2];
+          const long key = key_of(&s, &span, b, kv, LIST_NAMES);
+          if (key < 0) break;
+          const long row_k = b * s.k[0] + hk * s.k[1] + key * s.k[2], row_v = b * s.v[0] + hk * s.v[1] + key * s.v[2];
           T score = 0;
           for (long d = 0; d < s.e; ++d) score = FMA(LOAD_S(q, row_q + d * s.q[3]) * scale, LOAD_S(k, row_k + d * s.k[3]), score);
           score = masked ? masked_score(score, (int)b, (int)h, (int)x, (int)kv MOD_NAMES) : modified(score, (int)b, (int)h, (int)x, (int)kv MOD_NAMES);
@@ -372,10 +502,10 @@ static inline void flex_items_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s, T
       }
       const T factor = total == 0 ? (T)0 : 1 / total;
       for (int c = 0; c < CHUNK; ++c)
-        if (from + c < s.ev) STORE_S(out, b * s.out[0] + h * s.out[1] + x * s.out[2] + (from + c) * s.out[3], sum[c] * factor);
+        if (from + c < s.ev) STORE_S(out, b * s.out[0] + h * s.out[1] + (span.q_at + x) * s.out[2] + (from + c) * s.out[3], sum[c] * factor);
     }
-    if (s.wants_lse) lse[item] = top == NONE ? NONE : top + log_of(total);
-    if (s.wants_top) top_out[item] = top;
+    if (s.wants_lse) lse[line] = top == NONE ? NONE : top + log_of(total);
+    if (s.wants_top) top_out[line] = top;
   }
 }
 __kernel void flex_items(CLUTCH_PREDICATE ulong items, FlexShape s, T scale, TENSOR_KERNEL_PARAMS, LIST_KERNEL_PARAMS MOD_KERNEL_PARAMS) {
@@ -388,9 +518,7 @@ __kernel void flex_items(CLUTCH_PREDICATE ulong items, FlexShape s, T scale, TEN
 #if defined(CLUTCH_ENTRY_flex_items_dq) || defined(CLUTCH_ENTRY_flex_items_dkv)
 // The weight of one score, and its gradient.
 static inline T pair(const FlexShape* s, T scale, __global const uchar* q, __global const uchar* k, __global const uchar* v, __global const uchar* grad, T lse,
-                     T delta, long b, long h, long i, long kb, long hk, long j, int masked, T* slope MOD_PARAMS) {
-  const long row_q = b * s->q[0] + h * s->q[1] + i * s->q[2], row_g = b * s->out[0] + h * s->out[1] + i * s->out[2];
-  const long row_k = kb * s->k[0] + hk * s->k[1] + j * s->k[2], row_v = kb * s->v[0] + hk * s->v[1] + j * s->v[2];
+                     T delta, long row_q, long row_g, long row_k, long row_v, long b, long h, long i, long j, int masked, T* slope MOD_PARAMS) {
   T raw = 0, product = 0;
   for (long d = 0; d < s->e; ++d) raw = FMA(LOAD_S(q, row_q + d * s->q[3]), LOAD_S(k, row_k + d * s->k[3]) * scale, raw);
   for (long d = 0; d < s->ev; ++d) product = FMA(LOAD_S(grad, row_g + d * s->out[3]), LOAD_S(v, row_v + d * s->v[3]), product);
@@ -399,25 +527,29 @@ static inline T pair(const FlexShape* s, T scale, __global const uchar* q, __glo
   *slope = weight == 0 ? (T)0 : unmodified(weight * (product - delta), raw, (int)b, (int)h, (int)i, (int)j MOD_NAMES);
   return weight;
 }
-#define PAIR_ARGUMENTS &s, scale, q, k, v, grad, lse[line], delta[line], b, h, i, kb, hk, j, masked, &slope MOD_NAMES
+#define PAIR_ARGUMENTS &s, scale, q, k, v, grad, lse[line], delta[line], row_q, row_g, row_k, row_v, b, h, i, j, masked, &slope MOD_NAMES
 #endif
 
 #ifdef CLUTCH_ENTRY_flex_items_dq
 static inline void flex_items_dq_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s, T scale, GRADIENT_PARAMS, __global uchar* dq, LIST_PARAMS MOD_PARAMS) {
   for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
-    const long line = (long)item, i = line % s.q_len, of = line / s.q_len, h = of % s.heads, b = of / s.heads, hk = h / s.group, kb = s.shared ? 0 : b;
+    const long i = (long)item % s.q_len, of = (long)item / s.q_len, h = of % s.heads, b = of / s.heads, hk = h / s.group, kb = s.shared ? 0 : b;
+    const Span span = span_of(&s, b, LIST_NAMES);
+    if (i >= span.q_len) continue;
+    const long line = line_of(&s, &span, b, h) + i, query = span.q_at + i;
+    const long row_q = b * s.q[0] + h * s.q[1] + query * s.q[2], row_g = b * s.out[0] + h * s.out[1] + query * s.out[2];
     const Visits visits = visits_of(&s, b, h, i / s.block_row, LIST_NAMES);
     for (long from = 0; from < s.e; from += CHUNK) {
       T sum[CHUNK];
       for (int c = 0; c < CHUNK; ++c) sum[c] = 0;
       for (long n = 0; n < visits.all; ++n) {
-        const long block = visited(&s, &visits, n), block_end = min((block + 1) * s.block_listed, s.kv_len);
+        const long block = visited(&s, &visits, n), block_end = min((block + 1) * s.block_listed, span.kv_len);
         const int masked = MASK && (s.mask_all || n < visits.partial);
         for (long j = max(block * s.block_listed, 0L); j < block_end; ++j) {
+          const long key = span.kv_at + j, row_k = kb * s.k[0] + hk * s.k[1] + key * s.k[2], row_v = kb * s.v[0] + hk * s.v[1] + key * s.v[2];
           T slope;
           pair(PAIR_ARGUMENTS);
-          const long row = kb * s.k[0] + hk * s.k[1] + j * s.k[2];
-          for (int c = 0; c < CHUNK; ++c) sum[c] = FMA(slope, from + c < s.e ? LOAD_S(k, row + (from + c) * s.k[3]) : (T)0, sum[c]);
+          for (int c = 0; c < CHUNK; ++c) sum[c] = FMA(slope, from + c < s.e ? LOAD_S(k, row_k + (from + c) * s.k[3]) : (T)0, sum[c]);
         }
       }
       for (int c = 0; c < CHUNK; ++c)
@@ -437,18 +569,23 @@ static inline void flex_items_dkv_body(CLUTCH_ID_PARAMS, ulong items, FlexShape 
   for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
     const long kv_heads = s.heads / s.group, j = (long)item % s.kv_len, of = (long)item / s.kv_len, hk = of % kv_heads, kb = of / kv_heads;
     const long b_begin = s.shared ? 0 : kb, b_end = s.shared ? s.batch : kb + 1;
+    const Span keys = span_of(&s, kb, LIST_NAMES);
+    if (j >= keys.kv_len) continue;
+    const long key = keys.kv_at + j, row_k = kb * s.k[0] + hk * s.k[1] + key * s.k[2], row_v = kb * s.v[0] + hk * s.v[1] + key * s.v[2];
+    const long to = (s.packed_kv ? hk : of) * s.kv_rows + key;
     for (long from = 0; from < max(s.e, s.ev); from += CHUNK) {
       T key_sum[CHUNK], value_sum[CHUNK];
       for (int c = 0; c < CHUNK; ++c) key_sum[c] = 0, value_sum[c] = 0;
       for (long b = b_begin; b < b_end; ++b)
         for (long h = hk * s.group; h < (hk + 1) * s.group; ++h) {
           const Visits visits = visits_of(&s, b, h, j / s.block_row, LIST_NAMES);
+          const Span span = span_of(&s, b, LIST_NAMES);
           for (long n = 0; n < visits.all; ++n) {
-            const long block = visited(&s, &visits, n), block_end = min((block + 1) * s.block_listed, s.q_len);
+            const long block = visited(&s, &visits, n), block_end = min((block + 1) * s.block_listed, span.q_len);
             const int masked = MASK && (s.mask_all || n < visits.partial);
             for (long i = max(block * s.block_listed, 0L); i < block_end; ++i) {
-              const long line = (b * s.heads + h) * s.q_len + i;
-              const long row_q = b * s.q[0] + h * s.q[1] + i * s.q[2], row_g = b * s.out[0] + h * s.out[1] + i * s.out[2];
+              const long line = line_of(&s, &span, b, h) + i, query = span.q_at + i;
+              const long row_q = b * s.q[0] + h * s.q[1] + query * s.q[2], row_g = b * s.out[0] + h * s.out[1] + query * s.out[2];
               T slope;
               const T weight = pair(PAIR_ARGUMENTS);
               for (int c = 0; c < CHUNK; ++c) {
@@ -459,8 +596,8 @@ static inline void flex_items_dkv_body(CLUTCH_ID_PARAMS, ulong items, FlexShape 
           }
         }
       for (int c = 0; c < CHUNK; ++c) {
-        if (from + c < s.e) STORE_S(dk, (long)item * s.e + from + c, key_sum[c] * scale);
-        if (from + c < s.ev) STORE_S(dv, (long)item * s.ev + from + c, value_sum[c]);
+        if (from + c < s.e) STORE_S(dk, to * s.e + from + c, key_sum[c] * scale);
+        if (from + c < s.ev) STORE_S(dv, to * s.ev + from + c, value_sum[c]);
       }
     }
   }

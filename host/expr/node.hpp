@@ -191,7 +191,8 @@ struct PrintedExpr {
 PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes, const PrintNames& names = {});
 
 /// CLUTCH_RANGES(RANGE_LOW, RANGE_HIGH), statements that bound the function's only output, a boolean, where input k, of i32, lies between RANGE_LOW(k) and
-/// RANGE_HIGH(k): ints `is_always` and `is_ever`. What captured tensors hold is not looked at. Params and captured tensors as in print_opencl().
+/// RANGE_HIGH(k): ints `is_always` and `is_ever`. Captured tensors of i32 are looked at where their indices are single numbers. Params and captured tensors as
+/// in print_opencl().
 std::string print_ranges(const ExprFunction& function, const PrintNames& names = {});
 
 /// CLUTCH_FETCH_INPUTS(FETCH): FETCH(k, bytes of an element) for operands `first`, first + 1, ... of these dtypes.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/ops/block_mask.hpp>
+#include <clutch/ops/copy.hpp>
 #include <clutch/ops/map.hpp>
 
 #include "ops/block_mask_plan.hpp"
@@ -232,13 +233,22 @@ BlockMask BlockMask::slice(std::int64_t batch_begin, std::int64_t batch_end, std
 
 BlockMask BlockMask::adjust(std::int64_t q_len, std::int64_t kv_len, const Stream& given) const {
   const State& s = detail::state_of(*this);
-  if (q_len < 1 || q_len > s.q_len || kv_len < 1 || kv_len > s.kv_len)
-    detail::refuse(ErrorCode::invalid_argument, fmt::format("lengths {} and {} of a mask of {} and {}", q_len, kv_len, s.q_len, s.kv_len));
+  detail::check_shape({.q_len = q_len, .kv_len = kv_len});
   detail::Runtime& runtime = s.kinds.storage()->runtime();
   const Stream stream = detail::resolve_stream(given, runtime, detail::kOp);
   State part = s;
   part.q_len = q_len, part.kv_len = kv_len;
-  part.kinds = s.kinds.slice(2, 0, detail::blocks_of(q_len, s.block.q)).slice(3, 0, detail::blocks_of(kv_len, s.block.kv)).contiguous(stream);
+  auto upper = [&](const Tensor& kinds, std::int64_t q, std::int64_t kv) {
+    return kinds.slice(2, 0, detail::blocks_of(q, s.block.q)).slice(3, 0, detail::blocks_of(kv, s.block.kv));
+  };
+  if (q_len <= s.q_len && kv_len <= s.kv_len) {
+    part.kinds = upper(s.kinds, q_len, kv_len).contiguous(stream);
+  } else {
+    if (s.mask.empty()) detail::refuse(ErrorCode::invalid_argument, "a longer mask needs its mask function");
+    const std::int64_t batch = s.kinds.size(0), heads = s.kinds.size(1), q = std::min(q_len, s.q_len), kv = std::min(kv_len, s.kv_len);
+    part.kinds = detail::kinds_of(s.mask, {.batch = batch, .heads = heads, .q_len = q_len, .kv_len = kv_len, .block = s.block}, runtime, stream);
+    copy_(upper(part.kinds, q, kv), upper(s.kinds, q, kv), {}, stream);
+  }
   return detail::finished(std::move(part), runtime, stream);
 }
 

@@ -26,17 +26,47 @@ void refuse(ErrorCode code, std::string_view why) { throw Error(code, kOp, why);
 
 struct Checked {
   Runtime* runtime = nullptr;
-  std::int64_t batch = 0, heads = 0, group = 1, q_len = 0, kv_len = 0, e = 0, ev = 0;
+  std::int64_t batch = 0, heads = 0, group = 1, q_len = 0, kv_len = 0, e = 0, ev = 0;  ///< with Varlen: sequences, and the longest ones
+  std::int64_t q_batch = 0, q_rows = 0, kv_batch = 0, kv_rows = 0;                     ///< as the tensors have them
+  bool ragged = false;
   attention::MaskMod mask;  ///< the block mask's and the one beside it
-  Dims lines() const { return {batch, heads, q_len}; }
-  Dims result() const { return {batch, heads, q_len, ev}; }
+  Dims lines() const { return {q_batch, heads, q_rows}; }
+  Dims result() const { return {q_batch, heads, q_rows, ev}; }
+  /// Queries of several batches read the same keys.
+  bool shared() const { return batch > 1 && kv_batch == 1; }
 };
+
+/// The sequences' number and lengths.
+void measure(Checked& c, const attention::Varlen& o) {
+  c.ragged = o.cu_seq_q.defined() || o.cu_seq_kv.defined() || o.seqused_kv.defined() || o.page_table.defined();
+  if (!c.ragged) return;
+  if (o.cu_seq_q.defined()) c.batch = o.cu_seq_q.numel() - 1, c.q_len = o.max_q > 0 ? std::min(o.max_q, c.q_rows) : c.q_rows;
+  if (o.cu_seq_kv.defined()) c.kv_len = o.max_kv > 0 ? std::min(o.max_kv, c.kv_rows) : c.kv_rows;
+  auto check = [](const Tensor& t, const Dims& sizes, std::string_view what) {
+    if (!t.defined()) return;
+    if (t.dtype() != DType::i32) refuse(ErrorCode::invalid_dtype, fmt::format("{} of {}, not i32", what, name(t.dtype())));
+    if (!(t.sizes() == sizes)) refuse(ErrorCode::invalid_shape, fmt::format("{} of shape {}, not {}", what, to_string(t.sizes()), to_string(sizes)));
+    if (!t.is_contiguous()) refuse(ErrorCode::invalid_shape, fmt::format("{} is to be contiguous", what));
+  };
+  check(o.cu_seq_q, {c.batch + 1}, "cu_seq_q"), check(o.cu_seq_kv, {c.batch + 1}, "cu_seq_kv"), check(o.seqused_kv, {c.batch}, "seqused_kv");
+  if (o.cu_seq_q.defined() && c.q_batch != 1) refuse(ErrorCode::invalid_shape, fmt::format("{} batches of queries beside cu_seq_q", c.q_batch));
+  if ((o.cu_seq_kv.defined() || o.page_table.defined()) && c.kv_batch != 1)
+    refuse(ErrorCode::invalid_shape, fmt::format("{} batches of keys beside cu_seq_kv or page_table", c.kv_batch));
+  if (!o.page_table.defined()) return;
+  if (o.cu_seq_kv.defined()) refuse(ErrorCode::invalid_argument, "cu_seq_kv and page_table exclude each other");
+  if (o.page_size < 1) refuse(ErrorCode::invalid_argument, fmt::format("pages of {} keys", o.page_size));
+  check(o.page_table, {c.batch, o.page_table.rank() == 2 ? o.page_table.size(1) : 0}, "page_table");
+  c.kv_len = o.page_table.size(1) * o.page_size;
+  if (o.max_kv > 0) c.kv_len = std::min(c.kv_len, o.max_kv);
+}
 
 Checked validate(const attention::FlexResult* results, const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexOptions& options) {
   std::vector<const Tensor*> all{&q, &k, &v};
   const attention::BlockMask::State* blocks = options.block_mask.state().get();
   Checked c;
   if (blocks) all.push_back(&blocks->kinds);
+  for (const Tensor* t : {&options.varlen.cu_seq_q, &options.varlen.cu_seq_kv, &options.varlen.seqused_kv, &options.varlen.page_table})
+    if (t->defined()) all.push_back(t);
   c.mask = !blocks ? options.mask_mod : blocks->mask & options.mask_mod;
   for (const ExprFunction* f : {&options.score_mod.function(DType::f32), &c.mask.function()})
     if (!f->empty()) {
@@ -53,17 +83,19 @@ Checked validate(const attention::FlexResult* results, const Tensor& q, const Te
   for (const Tensor* t : {&q, &k, &v})
     if (t->rank() != 4) refuse(ErrorCode::invalid_shape, fmt::format("a tensor of shape {}, not (batch, heads, length, size)", to_string(t->sizes())));
   c.batch = q.size(0), c.heads = q.size(1), c.q_len = q.size(2), c.e = q.size(3), c.kv_len = k.size(2), c.ev = v.size(3);
+  c.q_batch = c.batch, c.q_rows = c.q_len, c.kv_batch = k.size(0), c.kv_rows = c.kv_len;
   const std::int64_t shared = k.size(1);
   if (k.size(3) != c.e || c.e < 1) refuse(ErrorCode::invalid_shape, fmt::format("keys of {} elements for queries of {}", k.size(3), c.e));
-  if (v.size(0) != k.size(0) || v.size(1) != shared || v.size(2) != c.kv_len)
+  if (v.size(0) != k.size(0) || v.size(1) != shared || v.size(2) != c.kv_rows)
     refuse(ErrorCode::invalid_shape, fmt::format("v of shape {} beside k of {}", to_string(v.sizes()), to_string(k.sizes())));
-  if (k.size(0) != c.batch && k.size(0) != 1) refuse(ErrorCode::invalid_shape, fmt::format("keys of {} batches for queries of {}", k.size(0), c.batch));
+  measure(c, options.varlen);
+  if (c.kv_batch != c.batch && c.kv_batch != 1) refuse(ErrorCode::invalid_shape, fmt::format("keys of {} batches for queries of {}", c.kv_batch, c.batch));
   if (shared != c.heads) {
     if (!options.enable_gqa) refuse(ErrorCode::invalid_argument, fmt::format("{} heads of keys for {} of queries without enable_gqa", shared, c.heads));
     if (shared < 1 || c.heads % shared != 0) refuse(ErrorCode::invalid_argument, fmt::format("{} heads of keys do not divide {} of queries", shared, c.heads));
     c.group = c.heads / shared;
   }
-  for (std::int64_t length : {c.q_len, c.kv_len, c.batch, c.heads})
+  for (std::int64_t length : {c.q_rows, c.kv_rows, c.q_len, c.kv_len, c.batch, c.heads})
     if (length > INT32_MAX) refuse(ErrorCode::invalid_shape, fmt::format("a length of {}, past 2^31 - 1", length));
   if (blocks) {
     const Dims& kinds = blocks->kinds.sizes();
@@ -71,6 +103,8 @@ Checked validate(const attention::FlexResult* results, const Tensor& q, const Te
       refuse(ErrorCode::invalid_argument, fmt::format("a block mask of lengths {} and {} for {} and {}", blocks->q_len, blocks->kv_len, c.q_len, c.kv_len));
     if ((kinds[0] != 1 && kinds[0] != c.batch) || (kinds[1] != 1 && kinds[1] != c.heads))
       refuse(ErrorCode::invalid_argument, fmt::format("a block mask of {} batches and {} heads for {} and {}", kinds[0], kinds[1], c.batch, c.heads));
+    if (options.varlen.page_table.defined() && options.varlen.page_size % blocks->block.kv != 0)
+      refuse(ErrorCode::invalid_argument, fmt::format("blocks of {} keys in pages of {}", blocks->block.kv, options.varlen.page_size));
   }
   if (!results) return c;
   const DType sums = compute_dtype(q.dtype(), kOp);
@@ -100,31 +134,48 @@ std::string fits_lanes(const DeviceTraits& traits, const FlexProblem& p) {
   return computes(traits, p);
 }
 
-constexpr std::array<Implementation<FlexProblem>, 2> kImplementations{{
-    {"flex_lanes",
+std::string fits_wide(const DeviceTraits& traits, const FlexProblem& p) {
+  return row_tuning(traits).local != 1 ? std::string("its vectors are those of wide-vector devices") : fits_lanes(traits, p);
+}
+std::string fits_split(const DeviceTraits& traits, const FlexProblem& p) {
+  return p.part != FlexPart::forward ? std::string("it makes no gradients") : fits_lanes(traits, p);
+}
+
+constexpr std::array<Implementation<FlexProblem>, 3> kImplementations{{
+    {"flex_split",
      [](const DeviceTraits& t, const FlexProblem& p) {
-       return row_tuning(t).local != 1 ? std::string("its vectors are those of wide-vector devices") : fits_lanes(t, p);
+       if (std::string why = fits_split(t, p); !why.empty()) return why;
+       return p.few ? fits_wide(t, p) : fmt::format("there are more than {} queries", kFewQueries);
      }},
+    {"flex_lanes", fits_wide},
     {"flex_items", computes},
 }};
-constexpr std::array<Implementation<FlexProblem>, 2> kForced{{{"flex_lanes", fits_lanes}, {"flex_items", computes}}};
+constexpr std::array<Implementation<FlexProblem>, 3> kForced{{{"flex_split", fits_split}, {"flex_lanes", fits_lanes}, {"flex_items", computes}}};
 /// Of what computes gradients the same names choose.
-std::string_view entry_of(FlexPart part, bool lanes) {
+std::string_view entry_of(FlexPart part, std::string_view chosen) {
   switch (part) {
-    case FlexPart::forward: return lanes ? "flex_lanes" : "flex_items";
+    case FlexPart::forward: return chosen;
+    case FlexPart::combine: return "flex_combine";
+    case FlexPart::assign: return "flex_assign";
+    case FlexPart::backward: return chosen == "flex_lanes" ? "flex_lanes_backward" : "flex_items_dq";
     case FlexPart::keys: return "flex_items_dkv";
-    default: return lanes ? "flex_lanes_backward" : "flex_items_dq";
   }
+  return {};
 }
 
 }  // namespace
 
 void check_flex(const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexOptions& options) { validate(nullptr, q, k, v, options); }
 
+/// Keys lie along the lanes; else queries do.
+bool keys_along(std::string_view entry) { return entry == "flex_lanes_backward" || entry == "flex_split"; }
+
 KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_view forced) {
   const bool wide = p.dtype == DType::f64;
-  const bool lanes = choose<FlexProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, kOp).name == "flex_lanes";
-  KernelPlan plan{.stem = kOp, .entry = entry_of(p.part, lanes), .tuning = row_tuning(traits)};
+  const bool helps = p.part == FlexPart::combine || p.part == FlexPart::assign;
+  const std::string_view chosen = helps ? "flex_items" : choose<FlexProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, kOp).name;
+  const bool lanes = chosen != "flex_items";
+  KernelPlan plan{.stem = kOp, .entry = entry_of(p.part, chosen), .tuning = row_tuning(traits)};
   if (lanes) plan.tuning.local = 1;  // an item holds more than a group of them could
   if (!lanes) plan.tuning.width = 1;
   // As many sums as there are registers beside what they are made of.
@@ -136,17 +187,20 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
       .set(wide ? "A_IS_F64" : "A_IS_F32", 1)
       .set("SCORE", p.score != 0)
       .set("MASK", p.mask != 0)
-      .set("BACKWARD", p.part != FlexPart::forward);
+      .set("RAGGED", p.ragged)
+      .set("KEYS_ALONG", keys_along(plan.entry))
+      .set("BACKWARD", p.part == FlexPart::backward || p.part == FlexPart::keys);
   if (!lanes) {
     d.set("CHUNK", 16);
     return plan;
   }
   const FlexClass& c = kFlexClasses[p.size_class];
   plan.tuning.tile = static_cast<std::uint64_t>(c.tile_vectors * plan.tuning.width);
-  d.set("DIRECT", p.direct && (p.dtype == DType::f32 || wide))
+  d.set("DIRECT", p.direct && (p.dtype == DType::f32 || wide || plan.entry == "flex_split"))
       .set("DMAX", c.most)
       .set("KEYS", c.keys)
       .set("TILE_VECTORS", c.tile_vectors + c.tile_vectors % 2)
+      .set("SPLIT_ROWS", std::clamp(2048 / c.most, 2, 16))
       .set("ROWS", many ? 8 : 4)
       .set("VECTORS", many ? 3 : 2);
   return plan;
@@ -163,7 +217,8 @@ struct FlexShape {
   std::int64_t tiles, tile, per_row;
   std::int64_t rows, columns, block_row, block_listed, mask_batch, mask_head, listed;
   std::int64_t mask_all, wants_lse, wants_top;
-  std::int64_t batch, shared, chunks, dq_row;
+  std::int64_t batch, shared, chunks, splits, per_split, part_row;
+  std::int64_t q_rows, kv_rows, packed_q, packed_kv, used, page_size, page_columns;
 };
 
 void set_strides(std::int64_t (&strides)[4], const Tensor& t) {
@@ -194,9 +249,8 @@ const BuiltPlan& plan_of(Runtime& runtime, const FlexProblem& p, const Mods& mod
     KernelPlan selected = select(runtime.traits(), p, forced);
     const DType i32 = DType::i32, number = compute_dtype(p.dtype, kOp), truth = DType::boolean;
     const DType of_score[] = {number, i32, i32, i32, i32, number}, of_mask[] = {i32, i32, i32, i32};
-    // Keys lie along the lanes where their gradients are made, else queries do.
     std::array<LaneKind, 6> lanes{LaneKind::any, LaneKind::same, LaneKind::same, LaneKind::consecutive, LaneKind::same, LaneKind::any};
-    if (p.part != FlexPart::forward) std::swap(lanes[3], lanes[4]);
+    if (keys_along(selected.entry)) std::swap(lanes[3], lanes[4]);
     const auto mask_lanes = std::span<const LaneKind>(lanes).subspan(1, 4);
     auto print = [&](const ExprFunction& f, const DType& output, std::span<const DType> inputs, const PrintNames& names) {
       if (!f.empty()) selected.expression += print_opencl(f, std::span(&output, 1), inputs, names).text;
@@ -222,6 +276,9 @@ double scale_of(const attention::FlexOptions& options, const Checked& c) {
   return std::isnan(options.scale) ? 1 / std::sqrt(static_cast<double>(c.e)) : options.scale;
 }
 
+/// Keys of a part of flex_split: of the device and the lengths alone, so that a sequence has the same bits in any batch.
+constexpr std::int64_t kSplitKeys = 512;
+
 /// Shape, tiles of rows of queries or keys, and lists of the others' blocks.
 FlexShape shape_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Checked& c, const attention::FlexOptions& options,
                    const BuiltPlan& plan, bool by_keys) {
@@ -231,7 +288,9 @@ FlexShape shape_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tens
   const auto most = static_cast<std::int64_t>(plan.tuning.tile), lanes = std::int64_t{plan.tuning.width};
   const std::int64_t length = by_keys ? c.kv_len : c.q_len, others = by_keys ? c.q_len : c.kv_len;
   s.block_row = !blocks ? most : by_keys ? blocks->block.kv : blocks->block.q;
-  s.block_listed = !blocks ? std::max<std::int64_t>(others, 1) : by_keys ? blocks->block.q : blocks->block.kv;
+  const attention::Varlen& varlen = options.varlen;
+  const bool paged = varlen.page_table.defined(), split = plan.entry == "flex_split";
+  s.block_listed = blocks ? (by_keys ? blocks->block.q : blocks->block.kv) : paged ? varlen.page_size : split ? kSplitKeys : std::max<std::int64_t>(others, 1);
   s.per_row = blocks_of(std::min(s.block_row, length), most), s.tile = blocks_of(blocks_of(std::min(s.block_row, length), s.per_row), lanes) * lanes;
   s.rows = blocks_of(length, s.block_row), s.columns = blocks_of(others, s.block_listed);
   s.tiles = s.rows * s.per_row;
@@ -241,7 +300,11 @@ FlexShape shape_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tens
     s.mask_batch = blocks->kinds.size(0) > 1 ? s.rows * blocks->kinds.size(1) : 0;
   }
   s.mask_all = !options.mask_mod.empty();
-  s.batch = c.batch, s.shared = c.batch > 1 && k.size(0) == 1;
+  s.batch = c.batch, s.shared = c.shared() && !varlen.cu_seq_kv.defined();
+  s.per_split = std::max<std::int64_t>(kSplitKeys / s.block_listed, 1), s.splits = blocks_of(s.columns, s.per_split);
+  s.q_rows = c.q_rows, s.kv_rows = c.kv_rows, s.packed_q = varlen.cu_seq_q.defined(), s.packed_kv = varlen.cu_seq_kv.defined();
+  s.used = varlen.seqused_kv.defined();
+  if (paged) s.page_size = varlen.page_size, s.page_columns = varlen.page_table.size(1);
   return s;
 }
 
@@ -259,13 +322,44 @@ void bind_scale(Encoder& encoder, DType dtype, double scale) {
   else
     encoder.value(static_cast<float>(scale));
 }
-void bind_lists(Encoder& encoder, const attention::FlexOptions& options, const Tensor& other, bool by_keys) {
+void bind_lists(Encoder& encoder, const attention::FlexOptions& options, const Tensor& other, bool ragged, bool by_keys) {
   const attention::BlockMask::State* b = options.block_mask.state().get();
   using Lists = std::array<const Tensor*, 4>;
   const Lists lists = !b        ? Lists{&other, &other, &other, &other}
                       : by_keys ? Lists{&b->q_num, &b->q_indices, &b->full_q_num, &b->full_q_indices}
                                 : Lists{&b->kv_num, &b->kv_indices, &b->full_kv_num, &b->full_kv_indices};
   for (const Tensor* t : lists) encoder.input(*t);
+  if (!ragged) return;
+  const attention::Varlen& o = options.varlen;
+  for (const Tensor* t : {&o.cu_seq_q, &o.cu_seq_kv, &o.seqused_kv, &o.page_table}) encoder.input(t->defined() ? *t : other);
+}
+
+/// The results of parts of the keys, then what they make together.
+void run_split(const BuiltPlan& plan, FlexProblem p, const Mods& mods, const attention::FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v,
+               const Checked& c, const attention::FlexOptions& options, const Stream& stream) {
+  FlexShape s = shape_of(q, k, v, results.out, c, options, plan, false);
+  s.wants_lse = results.lse.defined(), s.wants_top = results.max_scores.defined();
+  s.part_row = blocks_of(c.ev, plan.tuning.width) * plan.tuning.width;
+  const std::int64_t lines = numel(c.lines()), rows = std::clamp(2048 / kFlexClasses[p.size_class].most, 2, 16);
+  const TensorOptions sums{.dtype = compute_dtype(q.dtype(), kOp), .device = stream.device()};
+  const Tensor parts = empty({s.splits, lines, s.part_row}, sums, stream), tops = empty({s.splits, lines, 2}, sums, stream);
+  const auto items = static_cast<std::uint64_t>(s.splits * c.batch * (c.heads / c.group) * blocks_of(c.group * c.q_len, rows));
+  {
+    Encoder encoder(stream, "flex");
+    encoder.value(items).value(s);
+    bind_scale(encoder, q.dtype(), scale_of(options, c));
+    encoder.input(q).input(k).input(v).output(parts).output(tops);
+    bind_lists(encoder, options, q, c.ragged, false);
+    mods.bind(encoder);
+    encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
+  }
+  const FlexProblem together{.dtype = p.dtype, .part = FlexPart::combine};
+  const BuiltPlan& combine = plan_of(*c.runtime, together, {{}, {}}, "");
+  Encoder encoder(stream, "flex");
+  encoder.value(static_cast<std::uint64_t>(lines)).value(s).input(parts).input(tops).output(results.out);
+  encoder.output(s.wants_lse ? results.lse : results.out).output(s.wants_top ? results.max_scores : results.out);
+  encoder.dispatch(combine.kernel, item_geometry(static_cast<std::uint64_t>(lines), combine.tuning.local));
+  note_plan(plan.text);
 }
 
 void run(const attention::FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v, const Checked& c, const attention::FlexOptions& options,
@@ -274,9 +368,13 @@ void run(const attention::FlexResult& results, const Tensor& q, const Tensor& k,
   const Mods mods{options.score_mod.function(q.dtype()), c.mask.function()};
   FlexProblem p = mods.problem(q.dtype());
   p.size_class = size_class(c);
+  p.few = c.q_len <= kFewQueries, p.ragged = c.ragged;
+  // Whole vectors of values; of few queries of keys, too, and their 16 bits are widened once for many rows.
   p.direct = (k.strides()[3] == 1 || c.e == 1) && (v.strides()[3] == 1 || c.ev == 1) && c.ev % 8 == 0;
+  if (p.few) p.direct = p.direct && c.e % 16 == 0 && c.ev % 16 == 0 && (compute_dtype(q.dtype(), kOp) == q.dtype() || c.group * c.q_len <= 2);
   const BuiltPlan& plan = plan_of(*c.runtime, p, mods, options.implementation);
   if (plan.entry == "flex_items") check_loops(*c.runtime, c.kv_len, c.e, c.ev);
+  if (plan.entry == "flex_split") return run_split(plan, p, mods, results, q, k, v, c, options, stream);
   FlexShape s = shape_of(q, k, v, results.out, c, options, plan, false);
   s.wants_lse = results.lse.defined(), s.wants_top = results.max_scores.defined();
   const auto items = static_cast<std::uint64_t>(c.batch * c.heads * (plan.entry == "flex_lanes" ? s.tiles : c.q_len));
@@ -285,7 +383,7 @@ void run(const attention::FlexResult& results, const Tensor& q, const Tensor& k,
   bind_scale(encoder, q.dtype(), scale_of(options, c));
   encoder.input(q).input(k).input(v).output(results.out);
   encoder.output(s.wants_lse ? results.lse : results.out).output(s.wants_top ? results.max_scores : results.out);
-  bind_lists(encoder, options, q, false);
+  bind_lists(encoder, options, q, c.ragged, false);
   mods.bind(encoder);
   encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
 }
@@ -309,9 +407,10 @@ attention::FlexGradients differentiate(const Tensor& grad, const Tensor& q, cons
   Mods mods{options.score_mod.function(q.dtype()), c.mask.function()};
   if (!mods.score.empty()) mods.back = mods.score.backward();
   FlexProblem p = mods.problem(q.dtype());
+  p.ragged = c.ragged;
   p.size_class = size_class(c);
   p.direct = (q.strides()[3] == 1 || c.e == 1) && (grad.strides()[3] == 1 || c.ev == 1) && c.e % 8 == 0 && c.ev % 8 == 0;
-  const std::int64_t key_heads = k.size(0) * (c.heads / c.group);
+  const std::int64_t key_heads = (c.shared() && !options.varlen.cu_seq_kv.defined() ? 1 : c.batch) * (c.heads / c.group);
   auto built = [&](FlexPart part) -> const BuiltPlan& {
     p.part = part;
     return plan_of(*c.runtime, p, mods, options.implementation);
@@ -323,7 +422,7 @@ attention::FlexGradients differentiate(const Tensor& grad, const Tensor& q, cons
     bind_scale(encoder, q.dtype(), scale_of(options, c));
     encoder.input(q).input(k).input(v).input(grad).input(results.lse).input(delta).output(made.k).output(made.v);
     if (dq) encoder.output(*dq);
-    bind_lists(encoder, options, q, by_keys);
+    bind_lists(encoder, options, q, c.ragged, by_keys);
     mods.bind(encoder);
     encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
   };
@@ -331,7 +430,7 @@ attention::FlexGradients differentiate(const Tensor& grad, const Tensor& q, cons
   const BuiltPlan& plan = built(FlexPart::backward);
   if (plan.entry == "flex_items_dq") {
     check_loops(*c.runtime, c.kv_len, c.e + c.ev, c.e);
-    check_loops(*c.runtime, c.q_len * c.group * (k.size(0) == 1 ? c.batch : 1), c.e + c.ev, std::max(c.e, c.ev));
+    check_loops(*c.runtime, c.q_len * c.group * (c.shared() ? c.batch : 1), c.e + c.ev, std::max(c.e, c.ev));
     const BuiltPlan& of_keys = built(FlexPart::keys);
     send(of_keys, shape(of_keys, true), true, nullptr, key_heads * c.kv_len);
     send(plan, shape(plan, false), false, &made.q, c.batch * c.heads * c.q_len);
@@ -339,9 +438,9 @@ attention::FlexGradients differentiate(const Tensor& grad, const Tensor& q, cons
     return made;
   }
   FlexShape s = shape(plan, true);
-  s.dq_row = blocks_of(c.e, std::int64_t{2} * plan.tuning.width) * 2 * plan.tuning.width;
+  s.part_row = blocks_of(c.e, std::int64_t{2} * plan.tuning.width) * 2 * plan.tuning.width;
   s.chunks = std::clamp<std::int64_t>(blocks_of(kBackwardItems, key_heads), 1, s.tiles);
-  Tensor parts_of_q = empty({s.chunks, c.batch, c.heads, c.q_len, s.dq_row}, {.dtype = sums, .device = stream.device()}, stream);
+  Tensor parts_of_q = empty({s.chunks, c.q_batch, c.heads, c.q_rows, s.part_row}, {.dtype = sums, .device = stream.device()}, stream);
   send(plan, s, true, &parts_of_q, key_heads * s.chunks);
   const Tensor all = parts_of_q.slice(4, 0, c.e);
   reduce_out(made.q, Reduce::sum, identity(sums), std::span(&all, 1), {.dims = {0}}, stream);
@@ -434,6 +533,8 @@ FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tenso
   check(grad_out, c.result(), q.dtype(), "the result's gradient"), check(results.out, c.result(), q.dtype(), "the result");
   check(results.lse, c.lines(), sums, "lse");
   if (options.grad_lse.defined()) check(options.grad_lse, c.lines(), sums, "lse's gradient");
+  if (options.varlen.page_table.defined() || options.varlen.seqused_kv.defined())
+    detail::refuse(ErrorCode::not_supported, "caches (page_table, seqused_kv) have no gradient");
   const Stream stream = detail::resolve_stream(given, *c.runtime, detail::kOp);
   FlexResult dense = results;
   dense.lse = results.lse.contiguous(stream);

@@ -7,7 +7,8 @@
 
 namespace clutch::inline v0::detail {
 
-enum class FlexPart : std::uint8_t { forward, backward, keys };  ///< the last: backward of keys and values, where backward itself has an item a query
+/// combine: of flex_split; assign: PagedCache's; keys: backward of keys and values, where backward itself has an item a query.
+enum class FlexPart : std::uint8_t { forward, combine, assign, backward, keys };
 
 /// What selection of flex looks at; also the key of its cached plans.
 struct FlexProblem {
@@ -17,7 +18,8 @@ struct FlexProblem {
   SeenTypes types;
   bool direct = false;  ///< elements of keys and of values lie side by side, whole vectors of values
   FlexPart part = FlexPart::forward;
-  std::uint8_t unused[2] = {};
+  bool few = false;     ///< queries
+  bool ragged = false;  ///< sequences of several lengths
 };
 
 /// Rows of up to `most` elements: so many vectors of queries make a tile, so many keys a block, that what an item holds fits in a core's own cache.
@@ -25,6 +27,8 @@ struct FlexClass {
   int most, tile_vectors, keys;
 };
 inline constexpr std::array<FlexClass, 5> kFlexClasses{{{64, 12, 128}, {128, 12, 128}, {256, 6, 64}, {512, 3, 32}, {1024, 3, 16}}};
+
+inline constexpr std::int64_t kFewQueries = 8;
 
 /// Throws what flex() throws for these.
 void check_flex(const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexOptions& options);

@@ -44,6 +44,17 @@ CLUTCH_API SdpaResult sdpa(const Tensor& q, const Tensor& k, const Tensor& v, co
 CLUTCH_API FlexGradients sdpa_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const SdpaResult& result,
                                        const SdpaOptions& options = {}, const Stream& stream = {});
 
+/// Attention of sequences that lie one after another: flex() for q (T, Hq, E), k (S, Hkv, E) and v (S, Hkv, Ev) with options.varlen's cu_seq_q and cu_seq_kv,
+/// whose masks and mods see each sequence by itself. out is (T, Hq, Ev), lse and max_scores are (Hq, T). Errors: as flex(); invalid_argument without them.
+/// Source: torch.nn.attention.varlen.varlen_attn of PyTorch 2.12.
+CLUTCH_API FlexResult varlen_attn(const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& options, const Stream& stream = {});
+/// Its gradients, (T, Hq, E), (S, Hkv, E) and (S, Hkv, Ev); rows of no sequence are undefined.
+CLUTCH_API FlexGradients varlen_attn_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results,
+                                              const FlexOptions& options, const Stream& stream = {});
+/// Each sequence's last query attends to all of its keys, one before it to all but the last one, and so on; q_len and kv_len are the lengths where `varlen` has
+/// none.
+CLUTCH_API MaskMod causal_lower_right(const Varlen& varlen, std::int64_t q_len = 0, std::int64_t kv_len = 0);
+
 /// Enables these backends alone on this thread, in this order, for as long as it lives. Guards nest and are destroyed in reverse order.
 /// Errors: invalid_argument for none or the same twice.
 class CLUTCH_API SdpaBackends {

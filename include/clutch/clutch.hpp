@@ -13,6 +13,7 @@
 #include <clutch/kernel.hpp>
 #include <clutch/nn.hpp>
 #include <clutch/ops.hpp>
+#include <clutch/paged_cache.hpp>
 #include <clutch/pointwise.hpp>
 #include <clutch/random.hpp>
 #include <clutch/settings.hpp>

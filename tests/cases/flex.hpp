@@ -4,6 +4,7 @@
 // and -1024, so that weights are 0 or 1, and small whole values: their results are exact.
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/flex.hpp>
+#include <clutch/paged_cache.hpp>
 
 #include "support/host_model.hpp"
 #include "support/op_case.hpp"
@@ -113,7 +114,8 @@ struct FlexCase {
 
   /// The mean of values whose keys are allowed and like the query well, or of all allowed ones.
   static Problem problem(std::string_view what, std::string_view entry, DType dtype, const Shape& s, std::uint64_t seed, bool blocks, bool turned = false) {
-    Problem p{.name = std::string(what), .entry = entry, .needs_fp64 = dtype == DType::f64};
+    const std::string_view implementation = entry == "flex_combine" ? "flex_split" : entry;
+    Problem p{.name = std::string(what), .entry = entry, .needs_fp64 = dtype == DType::f64, .is_helper = implementation != entry};
     model::Random random(seed);
     auto operand = [&](const Dims& sizes, auto&& draw) { return drawn(p, dtype, sizes, draw, turned); };
     auto sign = [&] { return random.uniform(-1, 1) < 0 ? -8.0 : 8.0; };
@@ -129,30 +131,61 @@ struct FlexCase {
           std::vector<double> scores;
           for (std::int64_t j = 0; j < s.kv_len; ++j) {
             scores.push_back(dot(q, row, k, kv + j, s.e) >= 64.0 * static_cast<double>(h + 3) ? 0.0 : -1024.0);
-            if (allowed(h, i, j)) top = std::max(top, scores.back());
+            if (allowed(s, h, i, j)) top = std::max(top, scores.back());
           }
           for (std::int64_t d = 0; d < s.ev; ++d) {
             double sum = 0, count = 0;
             for (std::int64_t j = 0; j < s.kv_len; ++j)
-              if (allowed(h, i, j) && scores[static_cast<std::size_t>(j)] == top) sum += at(v, kv + j, s.ev, d), count += 1;
+              if (allowed(s, h, i, j) && scores[static_cast<std::size_t>(j)] == top) sum += at(v, kv + j, s.ev, d), count += 1;
             const double factor = count == 0 ? 0 : dtype == DType::f64 ? 1 / count : static_cast<double>(1.0f / static_cast<float>(count));
             model::store_at(p.output.raw.data(), static_cast<std::size_t>(row * s.ev + d), dtype,
                             dtype == DType::f64 ? sum * factor : static_cast<double>(static_cast<float>(sum) * static_cast<float>(factor)));
           }
         }
     p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
-      const attention::MaskMod mask = mask_mod();
+      const attention::MaskMod mask = mask_mod(s);
       attention::FlexOptions o{.score_mod = [](attention::Score x, attention::Index, attention::Index h, attention::Index,
                                                attention::Index) { return select(x >= 64.0f * (h + 3), 0.0f, -1024.0f); },
                                .scale = 1,
                                .enable_gqa = true,
-                               .implementation = entry};
+                               .implementation = implementation};
       if (blocks)
         o.block_mask =
             attention::create_block_mask(mask, {.heads = s.heads, .q_len = s.q_len, .kv_len = s.kv_len, .block = {48, 40}, .device = out.device()}, stream);
       else
         o.mask_mod = mask;
       attention::flex_out({.out = out}, in[0], in[1], in[2], o, stream);
+    };
+    return p;
+  }
+
+  /// A page cache's keys after rows were written to two sequences, whose pages lie in each other's.
+  static Problem assign_problem(DType dtype, std::uint64_t seed) {
+    Problem p{.name = std::string(name(dtype)), .entry = "flex_assign", .needs_fp64 = dtype == DType::f64, .is_helper = true};
+    model::Random random(seed);
+    const Dims rows{2, 3, 5, 6};
+    const std::vector<double> k = drawn(p, dtype, rows, [&] { return std::floor(random.uniform(-64, 64)); });
+    drawn(p, dtype, rows, [] { return 1.0; });
+    // Positions from 3 and from 6 on, of pages of 4: sequence 0 has pages 0, 2, sequence 1 has 1, 3, 4.
+    constexpr int kFirst[] = {3, 6}, kPages[2][3] = {{0, 2, -1}, {1, 3, 4}};
+    p.output = {dtype, {1, 3, 20, 6}, {}, std::vector<std::uint8_t>(bytes_for(dtype, 360))};
+    for (int b = 0; b < 2; ++b)
+      for (int h = 0; h < 3; ++h)
+        for (int x = 0; x < 5; ++x)
+          for (int d = 0; d < 6; ++d) {
+            const int at = kFirst[b] + x, row = kPages[b][at / 4] * 4 + at % 4;
+            model::store_at(p.output.raw.data(), static_cast<std::size_t>((h * 20 + row) * 6 + d), dtype,
+                            k[static_cast<std::size_t>(((b * 3 + h) * 5 + x) * 6 + d)]);
+          }
+    p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      attention::PagedCache cache(
+          {.pages = 5, .page_size = 4, .max_batch = 2, .max_pages = 3, .heads = 3, .key_size = 6, .dtype = dtype, .device = out.device()}, stream);
+      for (std::int64_t length : {1, 8, 12})
+        for (std::int64_t b : {0, 1}) cache.reserve(b, std::min(length, b == 0 ? std::int64_t{8} : length), stream);
+      const Tensor sequences = from_host<std::int32_t>({0, 1}, out.device(), stream);
+      const Tensor positions = from_host<std::int32_t>({3, 4, 5, 6, 7, 6, 7, 8, 9, 10}, out.device(), stream).reshape({2, 5});
+      cache.assign(sequences, positions, in[0], in[1], stream);
+      copy_(out, cache.keys(), {}, stream);
     };
     return p;
   }
@@ -172,7 +205,7 @@ struct FlexCase {
         for (std::int64_t i = 0; i < s.q_len; ++i)
           for (std::int64_t j = 0; j < s.kv_len; ++j) {
             const std::int64_t row = s.row(b, h, i), key = s.key(b, h) + j;
-            if (!allowed(h, i, j) || dot(q, row, k, key, s.e) < static_cast<double>(h)) continue;
+            if (!allowed(s, h, i, j) || dot(q, row, k, key, s.e) < static_cast<double>(h)) continue;
             const double slope = dot(grad, row, v, key, s.ev) - dot(grad, row, out, row, s.ev);
             for (std::int64_t d = 0; d < sizes[3]; ++d)
               sums[static_cast<std::size_t>((which == 0 ? row : key) * sizes[3] + d)] += which == 0   ? slope * at(k, key, s.e, d)
@@ -187,7 +220,7 @@ struct FlexCase {
                                .scale = 1,
                                .enable_gqa = true,
                                .implementation = entry.starts_with("flex_lanes") ? "flex_lanes" : "flex_items"};
-      const attention::MaskMod mask = mask_mod();
+      const attention::MaskMod mask = mask_mod(s);
       if (blocks)
         o.block_mask =
             attention::create_block_mask(mask, {.heads = s.heads, .q_len = s.q_len, .kv_len = s.kv_len, .block = {48, 40}, .device = to.device()}, stream);
@@ -205,6 +238,13 @@ struct FlexCase {
     for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) all.push_back(problem(name(dtype), "flex_lanes", dtype, shape, seed, true));
     all.push_back(problem("turned", "flex_lanes", DType::f32, {.batch = 2, .heads = 1, .q_len = 51, .kv_len = 33, .e = 18, .ev = 40, .kv_batch = 1}, seed + 1,
                           false, true));
+    for (DType dtype : {DType::f32, DType::f64, DType::f16})
+      all.push_back(problem(name(dtype), "flex_split", dtype, {.batch = 2, .heads = 4, .q_len = 5, .kv_len = 83, .e = 9, .ev = 11, .kv_heads = 2}, seed, true));
+    all.push_back(problem("turned", "flex_split", DType::f32, {.batch = 2, .heads = 1, .q_len = 3, .kv_len = 33, .e = 16, .ev = 32, .kv_batch = 1}, seed + 1,
+                          false, true));
+    for (DType dtype : {DType::f32, DType::f64, DType::bf16})
+      all.push_back(problem(name(dtype), "flex_combine", dtype, {.heads = 2, .q_len = 2, .kv_len = 1100, .e = 2, .ev = 19}, seed + 7, false));
+    for (DType dtype : {DType::f32, DType::f64, DType::f16}) all.push_back(assign_problem(dtype, seed + 8));
     for (DType dtype : {DType::f32, DType::f64, DType::bf16})
       all.push_back(
           problem(name(dtype), "flex_items", dtype, {.batch = 2, .heads = 2, .q_len = 50, .kv_len = 21, .e = 7, .ev = 17, .kv_heads = 1}, seed + 2, true));
@@ -226,26 +266,37 @@ struct FlexCase {
   static constexpr Mutation kMutations[] = {
       {"flex_lanes", Edit::tail, "const int count = (int)min((long)KEYS, block_end - kv);", "const int count = (int)min((long)KEYS, block_end - kv - 1);"},
       {"flex_lanes", Edit::stride, "min(begin + v * WIDTH + l, end - 1) * stride[2]", "min(begin + v * WIDTH + l, end - 1) / 2 * stride[2]"},
-      {"flex_lanes", Edit::offset, "value_at = b * s.v[0] + hk * s.v[1] + kv * s.v[2];", "value_at = b * s.v[0] + hk * s.v[1] + kv * s.v[2] + 1;"},
+      {"flex_lanes", Edit::offset, "value_at = b * s.v[0] + hk * s.v[1] + from * s.v[2];", "value_at = b * s.v[0] + hk * s.v[1] + from * s.v[2] + 1;"},
       {"flex_lanes", Edit::arithmetic, "keep[v] = top[v] == NONE ? (R)0 : weight_of", "keep[v] = top[v] == NONE ? (R)0 : (R)1 + weight_of"},
+      {"flex_split", Edit::tail, "CLUTCH_L_TO_VI(CLUTCH_IOTA_VL) < (VI)(last - j)", "CLUTCH_L_TO_VI(CLUTCH_IOTA_VL) < (VI)(last - j - 1)"},
+      {"flex_split", Edit::stride, "at + j * key_row, key_row", "at + j / 2 * key_row, key_row"},
+      {"flex_split", Edit::offset, "query * s.q[2], s.q, 1,", "query * s.q[2] + 1, s.q, 1,"},
+      {"flex_split", Edit::arithmetic, "*total *= *keep;", "*total += *keep;"},
+      {"flex_combine", Edit::tail, "from + c < s.ev ? parts[", "from + c + 1 < s.ev ? parts["},
+      {"flex_combine", Edit::stride, "const long part = i * lines + line;", "const long part = i / 2 * lines + line;"},
+      {"flex_combine", Edit::offset, "parts[part * s.part_row + from + c]", "parts[part * s.part_row + from + (c ^ 1)]"},
+      {"flex_combine", Edit::arithmetic, "total = FMA(tops[2 * part + 1], weight, total);", "total = FMA(tops[2 * part + 1], weight, (T)0);"},
+      {"flex_assign", Edit::tail, "for (long d = 0; d < s.e; ++d) STORE_S(keys", "for (long d = 1; d < s.e; ++d) STORE_S(keys"},
+      {"flex_assign", Edit::stride, "positions[i * s.length + x]", "positions[i * s.length + x / 2]"},
+      {"flex_assign", Edit::offset, "STORE_S(keys, row * s.e + d,", "STORE_S(keys, row * s.e + (d ^ 1),"},
+      {"flex_assign", Edit::arithmetic, "position % s.page_size;", "position / 2 % s.page_size;"},
       {"flex_items", Edit::tail, "for (long d = 0; d < s.e; ++d) score", "for (long d = 1; d < s.e; ++d) score"},
       {"flex_items", Edit::stride, "row_v + (from + c) * s.v[3]", "row_v + (from + c) / 2 * s.v[3]"},
-      {"flex_items", Edit::offset, "x * s.out[2] + (from + c) * s.out[3], sum", "x * s.out[2] + (from + (c ^ 1)) * s.out[3], sum"},
+      {"flex_items", Edit::offset, "x) * s.out[2] + (from + c) * s.out[3], sum", "x) * s.out[2] + (from + (c ^ 1)) * s.out[3], sum"},
       {"flex_items", Edit::arithmetic, "const T factor = total == 0 ? (T)0 : 1 / total;", "const T factor = total == 0 ? (T)0 : 2 / total;"},
       {"flex_lanes_backward", Edit::tail, "const int count = (int)min((long)KEYS, block_end - i);",
        "const int count = (int)min((long)KEYS, block_end - i - 1);"},
-      {"flex_lanes_backward", Edit::stride, "* s.q_len * s.dq_row + i * s.dq_row", "* s.q_len * s.dq_row + i / 2 * s.dq_row"},
-      {"flex_lanes_backward", Edit::offset, "gradient_at = b * s.out[0] + h * s.out[1] + i * s.out[2];",
-       "gradient_at = b * s.out[0] + h * s.out[1] + i * s.out[2] + 1;"},
+      {"flex_lanes_backward", Edit::stride, "line + i) * s.part_row", "line + i / 2) * s.part_row"},
+      {"flex_lanes_backward", Edit::offset, "gradient_at = b * s.out[0] + h * s.out[1] + query * s.out[2];",
+       "gradient_at = b * s.out[0] + h * s.out[1] + query * s.out[2] + 1;"},
       {"flex_lanes_backward", Edit::arithmetic, "(slopes[j * NV + v] - mean)", "(slopes[j * NV + v] + mean)"},
       {"flex_items_dq", Edit::tail, "from + c < s.e ? LOAD_S(k,", "from + c + 1 < s.e ? LOAD_S(k,"},
-      {"flex_items_dq", Edit::stride, "const long row = kb * s.k[0] + hk * s.k[1] + j * s.k[2];",
-       "const long row = kb * s.k[0] + hk * s.k[1] + j / 2 * s.k[2];"},
+      {"flex_items_dq", Edit::stride, "const long key = span.kv_at + j, row_k", "const long key = span.kv_at + j / 2, row_k"},
       {"flex_items_dq", Edit::offset, "line * s.e + from + c, sum[c] * scale", "line * s.e + from + (c ^ 1), sum[c] * scale"},
       {"flex_items_dq", Edit::arithmetic, "sum[c] * scale);", "-sum[c] * scale);"},
       {"flex_items_dkv", Edit::tail, "if (from + c < s.ev) STORE_S(dv", "if (from + c + 1 < s.ev) STORE_S(dv"},
-      {"flex_items_dkv", Edit::stride, "const long line = (b * s.heads + h) * s.q_len + i;", "const long line = (b * s.heads + h) * s.q_len + i / 2;"},
-      {"flex_items_dkv", Edit::offset, "(long)item * s.ev + from + c, value_sum", "(long)item * s.ev + from + (c ^ 1), value_sum"},
+      {"flex_items_dkv", Edit::stride, "const long line = line_of(&s, &span, b, h) + i, query", "const long line = line_of(&s, &span, b, h) + i / 2, query"},
+      {"flex_items_dkv", Edit::offset, "to * s.ev + from + c, value_sum", "to * s.ev + from + (c ^ 1), value_sum"},
       {"flex_items_dkv", Edit::arithmetic, "key_sum[c] * scale", "2 * key_sum[c] * scale"},
   };
 
@@ -253,11 +304,13 @@ struct FlexCase {
   static double at(const std::vector<double>& x, std::int64_t row, std::int64_t length, std::int64_t i) {
     return x[static_cast<std::size_t>(row * length + i)];
   }
-  static attention::MaskMod mask_mod() {
+  /// Two of three keys up to the query's place, which of few queries is near the last key.
+  static std::int64_t offset(const Shape& s) { return std::max<std::int64_t>(s.kv_len - s.q_len - 3, 0); }
+  static attention::MaskMod mask_mod(const Shape& s) {
     using attention::Index;
-    return [](Index, Index h, Index i, Index j) { return (i + h >= j) & (trunc_mod(i + j, 3) != 0); };
+    return [&](Index, Index h, Index i, Index j) { return (i + h + param(offset(s)) >= j) & (trunc_mod(i + j, 3) != 0); };
   }
-  static bool allowed(std::int64_t h, std::int64_t i, std::int64_t j) { return i + h >= j && (i + j) % 3 != 0; }
+  static bool allowed(const Shape& s, std::int64_t h, std::int64_t i, std::int64_t j) { return i + h + offset(s) >= j && (i + j) % 3 != 0; }
   static double dot(const std::vector<double>& a, std::int64_t row, const std::vector<double>& b, std::int64_t other, std::int64_t length) {
     double x = 0;
     for (std::int64_t d = 0; d < length; ++d) x += at(a, row, length, d) * at(b, other, length, d);

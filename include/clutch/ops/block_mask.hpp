@@ -97,7 +97,8 @@ class CLUTCH_API BlockMask {
   Tensor to_dense(const Stream& stream = {}) const;
   /// Some of the batches and heads, from `begin` to before `end`; the mask counts from there on. Copies the lists' parts. Stream: never waits.
   BlockMask slice(std::int64_t batch_begin, std::int64_t batch_end, std::int64_t head_begin, std::int64_t head_end, const Stream& stream = {}) const;
-  /// For other lengths, shorter or longer: kinds of blocks stay, new ones are found by the mask. Stream: never waits.
+  /// For other lengths, shorter or longer: kinds of blocks stay, new ones are found by the mask. Errors: invalid_argument for a longer one
+  /// without mask function. Stream: never waits.
   BlockMask adjust(std::int64_t q_len, std::int64_t kv_len, const Stream& stream = {}) const;
   /// Percent of the scores that lie in blocks that nobody attends to. Waits.
   double sparsity(const Stream& stream = {}) const;

@@ -50,6 +50,17 @@ CLUTCH_API ScoreMod relative_bias(const Tensor& table);
 /// 1 / sqrt(E).
 inline constexpr double kDefaultScale = std::numeric_limits<double>::quiet_NaN();
 
+/// Sequences of several lengths in one call. Mods and masks see a sequence as a batch b, and its queries and keys from 0 on. Numbers are read on the device:
+/// others than said here are clamped; rows of q that belong to no sequence have undefined results. Tensors: i32, contiguous.
+struct Varlen {
+  Tensor cu_seq_q = {};    ///< (n + 1): sequence b's queries are rows cu_seq_q[b] to before cu_seq_q[b + 1] of q's only batch; undefined: q has n batches
+  Tensor cu_seq_kv = {};   ///< the same of k and v
+  Tensor seqused_kv = {};  ///< (n): so many keys of each sequence count; undefined: all
+  Tensor page_table = {};  ///< (n, m): key i of sequence b is row page_table[b][i / page_size] * page_size + i % page_size of k's only batch; -1: no keys
+  std::int64_t page_size = 0;
+  std::int64_t max_q = 0, max_kv = 0;  ///< longest sequence; 0: all rows. Longer ones are cut off; larger numbers cost time
+};
+
 struct FlexOptions {
   ScoreMod score_mod = {};
   MaskMod mask_mod = {};      ///< beside the block mask's own; looked at everywhere
@@ -58,6 +69,7 @@ struct FlexOptions {
   bool enable_gqa = false;  ///< query head h reads key head h / (Hq / Hkv)
   bool return_lse = false;
   bool return_max_scores = false;
+  Varlen varlen = {};
   Tensor grad_lse = {};                  ///< of flex_backward: lse's gradient, (B, Hq, L); undefined: zero
   std::string_view implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
@@ -69,7 +81,9 @@ struct FlexResult {
 };
 
 /// softmax(score_mod(q k^T scale), where the masks hold) v for q (B, Hq, L, E), k (Bk, Hkv, S, E), v (Bk, Hkv, S, Ev); Bk is B, or 1 where all batches share
-/// keys. One launch; scores stay in registers and caches, memory is O(L). Any strides; the result is contiguous.
+/// keys. Scores stay in registers and caches, memory is O(L); up to 8 queries go by parts of 512 keys, for many cores, which a second launch puts together.
+/// Any strides; the result is contiguous. With varlen the results' batches and rows are q's; block masks are of its max_q and max_kv (all rows where 0), blocks
+/// of keys dividing a page.
 /// Dtypes: f32, f16, bf16, f64, the same of all three; scores, weights and sums in f32 (f64 for f64), rounded once.
 /// Rows without any key are 0, their lse and largest score -inf. Masks come after the score mod, so NaN scores of masked keys do not count; NaN of their
 /// values may, times a weight of 0, unless all keys around them are masked, too.

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// varlen_attn: flex() of sequences that lie one after another, in PyTorch's layout.
+#include <clutch/attention.hpp>
+
+#include "ops/flex_plan.hpp"
+#include "runtime/storage.hpp"
+
+namespace clutch::inline v0::attention {
+namespace {
+
+constexpr std::string_view kOp = "varlen_attn";
+
+/// (1, heads, rows, size) of (rows, heads, size).
+Tensor by_heads(const Tensor& t) {
+  if (!t.defined()) throw Error(ErrorCode::invalid_argument, kOp, "a tensor is undefined");
+  if (t.rank() != 3) throw Error(ErrorCode::invalid_shape, kOp, fmt::format("a tensor of shape {}, not (rows, heads, size)", to_string(t.sizes())));
+  return t.transpose(0, 1).unsqueeze(0);
+}
+Tensor by_rows(const Tensor& t) { return t.squeeze(0).transpose(0, 1); }
+Tensor lines(const Tensor& t) { return t.defined() ? t.unsqueeze(0) : t; }
+
+void check_packed(const FlexOptions& o) {
+  if (!o.varlen.cu_seq_q.defined() || !o.varlen.cu_seq_kv.defined())
+    throw Error(ErrorCode::invalid_argument, kOp, "varlen.cu_seq_q and varlen.cu_seq_kv are needed");
+}
+
+}  // namespace
+
+FlexResult varlen_attn(const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& options, const Stream& given) {
+  check_packed(options);
+  const Tensor* all[] = {&q, &k, &v};
+  const Tensor turned[] = {by_heads(q), by_heads(k), by_heads(v)};
+  const Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
+  const TensorOptions sums{.dtype = detail::compute_dtype(q.dtype(), kOp), .device = stream.device()};
+  FlexResult made{.out = empty({q.size(0), q.size(1), v.size(2)}, {.dtype = q.dtype(), .device = stream.device()}, stream)};
+  if (options.return_lse) made.lse = empty({q.size(1), q.size(0)}, sums, stream);
+  if (options.return_max_scores) made.max_scores = empty({q.size(1), q.size(0)}, sums, stream);
+  flex_out({.out = by_heads(made.out), .lse = lines(made.lse), .max_scores = lines(made.max_scores)}, turned[0], turned[1], turned[2], options, stream);
+  return made;
+}
+
+FlexGradients varlen_attn_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results,
+                                   const FlexOptions& options, const Stream& stream) {
+  check_packed(options);
+  FlexOptions by_lines = options;
+  by_lines.grad_lse = lines(options.grad_lse);
+  const FlexGradients made =
+      flex_backward(by_heads(grad_out), by_heads(q), by_heads(k), by_heads(v), {.out = by_heads(results.out), .lse = lines(results.lse)}, by_lines, stream);
+  return {by_rows(made.q), by_rows(made.k), by_rows(made.v)};
+}
+
+MaskMod causal_lower_right(const Varlen& varlen, std::int64_t q_len, std::int64_t kv_len) {
+  auto length = [](const Tensor& starts, const Tensor& used, std::int64_t otherwise, const Index& b) -> Expr {
+    if (used.defined()) return captured(used)[b];
+    if (!starts.defined()) return param(otherwise);
+    const Captured at = captured(starts);
+    return at[b + 1] - at[b];
+  };
+  return [&](Index b, Index, Index q, Index kv) {
+    return q + length(varlen.cu_seq_kv, varlen.seqused_kv, kv_len, b) >= kv + length(varlen.cu_seq_q, {}, q_len, b);
+  };
+}
+
+}  // namespace clutch::inline v0::attention
