@@ -7,7 +7,10 @@
 
 #include <clutch/clutch.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <span>
 
 namespace clutch::bench {
 
@@ -69,6 +72,28 @@ struct Shape {
   DType dtype = DType::f32;
 };
 
+/// What is wrong with a query's result, from all keys and values of its head; empty if nothing is.
+std::string check_row(
+    std::span<const float> q, std::span<const float> keys, std::span<const float> vals, std::span<const float> got, DType dtype,
+    const std::function<double(double s, std::int64_t kv)>& score = [](double s, std::int64_t) { return s; }) {
+  const std::size_t d = q.size();
+  std::vector<double> p(keys.size() / d);
+  double top = -1e300, total = 0;
+  for (std::size_t j = 0; j < p.size(); ++j) {
+    double s = 0;
+    for (std::size_t x = 0; x < d; ++x) s += static_cast<double>(q[x]) * static_cast<double>(keys[j * d + x]);
+    p[j] = score(s / std::sqrt(static_cast<double>(d)), static_cast<std::int64_t>(j)), top = std::max(top, p[j]);
+  }
+  for (double& x : p) total += x = std::exp(x - top);
+  for (std::size_t x = 0; x < d; ++x) {
+    double sum = 0;
+    for (std::size_t j = 0; j < p.size(); ++j) sum += p[j] * static_cast<double>(vals[j * d + x]);
+    if (!(std::fabs(static_cast<double>(got[x]) - sum / total) <= (dtype == DType::f32 ? 1e-3 : 2e-2)))
+      return fmt::format("element {}: {} instead of {}", x, got[x], sum / total);
+  }
+  return {};
+}
+
 /// Backward of the same, beside our own forward.
 Work backward_of(const Device& device, const Mod& mod, const Shape& shape) {
   const Dims sizes{1, kHeads, shape.length, shape.d};
@@ -124,24 +149,9 @@ Work work_of(const Device& device, const Mod& mod, const Shape& shape) {
     auto host = [&](const Tensor& t) { return t.select(1, h).to(DType::f32).to_host<float>(); };
     const std::vector<float> hq = host(q), hk = host(k), hv = host(v), got = host(out.out);
     for (std::int64_t i : {std::int64_t{0}, std::int64_t{1}, l / 2 + 77, l - 1}) {
-      std::vector<double> p(static_cast<std::size_t>(l));
-      double top = -1e300, total = 0;
-      for (std::int64_t j = 0; j < l; ++j) {
-        double s = 0;
-        for (std::int64_t x = 0; x < d; ++x)
-          s += static_cast<double>(hq[static_cast<std::size_t>(i * d + x)]) * static_cast<double>(hk[static_cast<std::size_t>(j * d + x)]);
-        s /= std::sqrt(static_cast<double>(d));
-        if (mod.score) s = mod.score(s, h, i, j);
-        if (mod.mask && !mod.mask(i, j, l)) s = -1e300;
-        p[static_cast<std::size_t>(j)] = s, top = std::max(top, s);
-      }
-      for (double& x : p) total += x = std::exp(x - top);
-      for (std::int64_t x = 0; x < d; ++x) {
-        double sum = 0;
-        for (std::int64_t j = 0; j < l; ++j) sum += p[static_cast<std::size_t>(j)] * static_cast<double>(hv[static_cast<std::size_t>(j * d + x)]);
-        const double want = sum / total, is = static_cast<double>(got[static_cast<std::size_t>(i * d + x)]);
-        if (!(std::fabs(is - want) <= (shape.dtype == DType::f32 ? 1e-3 : 2e-2))) return fmt::format("row {}, element {}: {} instead of {}", i, x, is, want);
-      }
+      auto row = [&](const std::vector<float>& x) { return std::span(x).subspan(static_cast<std::size_t>(i * d), static_cast<std::size_t>(d)); };
+      auto score = [&](double s, std::int64_t j) { return mod.mask && !mod.mask(i, j, l) ? -1e300 : mod.score ? mod.score(s, h, i, j) : s; };
+      if (std::string wrong = check_row(row(hq), hk, hv, row(got), shape.dtype, score); !wrong.empty()) return fmt::format("row {}, {}", i, wrong);
     }
     return {};
   };
@@ -191,9 +201,145 @@ Work work_of(const Device& device, const Mod& mod, const Shape& shape) {
   return work;
 }
 
+/// One query of each head, `group` of them for each of eight heads of keys, of which `paged` ones lie in pages in a mixed order.
+Work decode_of(const Device& device, std::int64_t kv_len, std::int64_t group, bool paged, DType dtype) {
+  constexpr std::int64_t kSize = 64, kPage = 128;
+  const Dims keys{1, kHeads, kv_len, kSize}, queries{1, kHeads * group, 1, kSize};
+  Tensor q = numbers(queries, dtype, device, 1), k = numbers(keys, dtype, device, 2), v = numbers(keys, dtype, device, 3);
+  attention::FlexOptions o{.enable_gqa = true};
+  Tensor held_k = k, held_v = v;
+  if (paged) {
+    attention::PagedCache cache({.pages = kv_len / kPage * 2,
+                                 .page_size = kPage,
+                                 .max_batch = 2,
+                                 .max_pages = kv_len / kPage,
+                                 .heads = kHeads,
+                                 .key_size = kSize,
+                                 .dtype = dtype,
+                                 .device = device});
+    for (std::int64_t n = kPage; n <= kv_len; n += kPage) cache.reserve(0, n), cache.reserve(1, n);
+    const Tensor sequences = from_host<std::int32_t>({0}, device);
+    cache.assign(sequences, arange(0, static_cast<double>(kv_len), 1, {.dtype = DType::i32, .device = device}).unsqueeze(0), k, v);
+    o.varlen = cache.varlen(from_host<std::int32_t>({static_cast<std::int32_t>(kv_len)}, device), sequences);
+    held_k = cache.keys(), held_v = cache.values();
+  }
+  attention::FlexResult out{.out = empty(queries, {.dtype = dtype, .device = device})};
+  Work work;
+  work.run = [=](int reps) {
+    Stream stream = current_stream(device);
+    for (int i = 0; i < reps; ++i) attention::flex_out(out, q, held_k, held_v, o, stream);
+    stream.synchronize();
+  };
+  work.check = [=]() -> std::string {
+    auto host = [&](const Tensor& t, std::int64_t h) { return t.select(1, h).to(DType::f32).to_host<float>(); };
+    const std::int64_t h = kHeads * group - 2;
+    return check_row(host(q, h), host(k, h / group), host(v, h / group), host(out.out, h), dtype);
+  };
+  // The same bytes, read and added up.
+  work.peers.push_back({"sums", [=](int reps) {
+                          for (int i = 0; i < reps; ++i) {
+                            Tensor a = sum(k), b = sum(v);
+                          }
+                          current_stream(device).synchronize();
+                        }});
+  add_torch_peer(work, device,
+                 fmt::format("q = torch.randn(1, {}, 1, {}, device=device).to({}); k, v = [torch.randn(1, {}, {}, {}, device=device).to({}) for _ in range(2)]",
+                             kHeads * group, kSize, torch_dtype(dtype), kHeads, kv_len, kSize, torch_dtype(dtype)),
+                 fmt::format("torch.nn.functional.scaled_dot_product_attention(q, k, v{})", group > 1 ? ", enable_gqa=True" : ""), "sdpa");
+  return work;
+}
+
+/// Sequences of several lengths, causal; one after another, or, as a peer, each by itself.
+struct VarlenRow {
+  const char* name;
+  std::vector<std::int64_t> lengths;
+};
+const VarlenRow kVarlen[] = {
+    {"mixed", {1000, 37, 512, 2048, 300, 129, 1500, 64, 777, 1825}},
+    {"equal", {1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024}},
+    {"short", std::vector<std::int64_t>(64, 128)},
+};
+std::int64_t total_of(const std::vector<std::int64_t>& lengths) { return std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}); }
+
+Work varlen_of(const Device& device, const VarlenRow& row, std::int64_t d) {
+  const std::int64_t total = total_of(row.lengths);
+  const Dims sizes{total, kHeads, d};
+  Tensor q = numbers(sizes, DType::f32, device, 1), k = numbers(sizes, DType::f32, device, 2), v = numbers(sizes, DType::f32, device, 3);
+  std::vector<std::int32_t> starts{0};
+  for (std::int64_t n : row.lengths) starts.push_back(starts.back() + static_cast<std::int32_t>(n));
+  const std::int64_t longest = *std::max_element(row.lengths.begin(), row.lengths.end());
+  const Tensor at = from_host(starts, {static_cast<std::int64_t>(starts.size())}, device);
+  const attention::FlexOptions o{.mask_mod = attention::causal(), .varlen = {.cu_seq_q = at, .cu_seq_kv = at, .max_q = longest, .max_kv = longest}};
+  auto out = std::make_shared<attention::FlexResult>();
+  Work work;
+  work.run = [=](int reps) {
+    Stream stream = current_stream(device);
+    for (int i = 0; i < reps; ++i) *out = attention::varlen_attn(q, k, v, o, stream);
+    stream.synchronize();
+  };
+  work.check = [=]() -> std::string {
+    // The last query of the first sequence, and one in the middle of the last.
+    const std::int64_t h = 5;
+    auto host = [&](const Tensor& t, std::int64_t begin, std::int64_t end) { return t.slice(0, begin, end).select(1, h).to_host<float>(); };
+    for (auto [begin, query] : {std::pair(std::int64_t{0}, row.lengths[0] - 1), std::pair(total - row.lengths.back(), total - row.lengths.back() / 2)})
+      if (std::string wrong =
+              check_row(host(q, query, query + 1), host(k, begin, query + 1), host(v, begin, query + 1), host(out->out, query, query + 1), DType::f32);
+          !wrong.empty())
+        return fmt::format("query {}, {}", query, wrong);
+    return {};
+  };
+  work.peers.push_back({"each alone", [=](int reps) {
+                          Stream stream = current_stream(device);
+                          for (int i = 0; i < reps; ++i)
+                            for (std::size_t b = 0; b < row.lengths.size(); ++b) {
+                              auto one = [&](const Tensor& t) { return t.slice(0, starts[b], starts[b + 1]).transpose(0, 1).unsqueeze(0); };
+                              Tensor made = attention::sdpa(one(q), one(k), one(v), {.causal = attention::Causal::upper_left}, stream).out;
+                            }
+                          stream.synchronize();
+                        }});
+  std::string lengths;
+  for (std::int64_t n : row.lengths) lengths += fmt::format("{}, ", n);
+  add_torch_peer(work, device,
+                 fmt::format("lengths = [{}]; q, k, v = [[torch.randn(1, {}, n, {}, device=device) for n in lengths] for _ in range(3)]", lengths, kHeads, d),
+                 "[torch.nn.functional.scaled_dot_product_attention(a, b, c, is_causal=True) for a, b, c in zip(q, k, v)]", "sdpa each");
+  return work;
+}
+
+void register_few(Rows& rows) {
+  for (std::int64_t kv_len : {4096, 16384, 65536})
+    for (std::int64_t group : {1, 4})
+      for (bool paged : {false, true})
+        for (DType dtype : {DType::f32, DType::bf16}) {
+          if ((group > 1 || paged) && dtype != DType::f32) continue;
+          if (group > 1 && paged) continue;
+          const double keys = static_cast<double>(kHeads * kv_len * 64);
+          rows.push_back({.name = fmt::format("flex/decode/{}{}{}kv{}", group > 1 ? "gqa4/" : "", paged ? "paged/" : "",
+                                              dtype == DType::f32 ? "" : fmt::format("{}/", clutch::name(dtype)), kv_len),
+                          .flops = 4 * keys * static_cast<double>(group),
+                          .bytes = 2 * keys * static_cast<double>(dtype == DType::f32 ? 4 : 2),
+                          .reads_only = true,
+                          .in_default = kv_len == 16384 && dtype == DType::f32,
+                          .in_quick = kv_len == 4096 && group == 1 && !paged && dtype == DType::f32,
+                          .prepare = [=](const Device& device) { return decode_of(device, kv_len, group, paged, dtype); }});
+        }
+  for (const VarlenRow& row : kVarlen)
+    for (std::int64_t d : {64, 128}) {
+      double visited = 0, dense = 0;
+      for (std::int64_t n : row.lengths)
+        visited += static_cast<double>(n) * static_cast<double>(n + 1) / 2, dense += static_cast<double>(n) * static_cast<double>(n);
+      const double of_score = 4.0 * kHeads * static_cast<double>(d);
+      rows.push_back({.name = fmt::format("flex/varlen/{}_{}_d{}", row.name, total_of(row.lengths), d),
+                      .flops = of_score * visited,
+                      .dense_flops = of_score * dense,
+                      .in_default = d == 64 && std::string_view(row.name) == "mixed",
+                      .prepare = [&row, d](const Device& device) { return varlen_of(device, row, d); }});
+    }
+}
+
 }  // namespace
 
 void register_flex(Rows& rows) {
+  register_few(rows);
   for (const Mod& mod : kMods)
     for (std::int64_t d : {64, 128})
       for (std::int64_t l : {512, 1024, 2048, 4096, 8192})

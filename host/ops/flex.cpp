@@ -198,8 +198,9 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
   plan.tuning.tile = static_cast<std::uint64_t>(c.tile_vectors * plan.tuning.width);
   d.set("DIRECT", p.direct && (p.dtype == DType::f32 || wide || plan.entry == "flex_split"))
       .set("DMAX", c.most)
-      .set("KEYS", c.keys)
+      .set("KEYS", plan.entry == "flex_split" ? std::max(4096 / c.most, 16) : c.keys)  // of few queries, so that both stay in the nearest cache
       .set("TILE_VECTORS", c.tile_vectors + c.tile_vectors % 2)
+      .set("S_BYTES", static_cast<std::int64_t>(bytes_for(p.dtype, 1)))
       .set("SPLIT_ROWS", std::clamp(2048 / c.most, 2, 16))
       .set("ROWS", many ? 8 : 4)
       .set("VECTORS", many ? 3 : 2);
