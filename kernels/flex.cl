@@ -29,6 +29,12 @@
 #else
 #define FMA(a, b, c) ((a) * (b) + (c))
 #endif
+// Adds a value times its weight; with SKIP_MASKED one whose weight is 0 does not count, NaN or not.
+#if SKIP_MASKED
+#define WEIGH(value, weight, sum) ((weight) != (R)0 ? FMA(value, weight, sum) : (sum))
+#else
+#define WEIGH(value, weight, sum) FMA(value, weight, sum)
+#endif
 
 // Strides in elements: of batches, heads, rows, elements of a row. Tiles are `tile` queries (keys, of gradients) of one head, `per_row` of them in a row of
 // blocks. Lists are of blocks of the others, mask_batch and mask_head lines apart; without them (listed 0) all blocks are full.
@@ -118,10 +124,18 @@ typedef struct {
 #define BACK_KERNEL_PARAMS
 #define BACK_ARGUMENTS
 #endif
-#define MOD_NAMES SCORE_NAMES MASK_NAMES BACK_NAMES
-#define MOD_PARAMS SCORE_PARAMS MASK_PARAMS BACK_PARAMS
-#define MOD_KERNEL_PARAMS SCORE_KERNEL_PARAMS MASK_KERNEL_PARAMS BACK_KERNEL_PARAMS
-#define MOD_ARGUMENTS SCORE_ARGUMENTS MASK_ARGUMENTS BACK_ARGUMENTS
+#if DROPOUT
+#include "flex/dropout.clh"
+#else
+#define DROP_NAMES
+#define DROP_PARAMS
+#define DROP_KERNEL_PARAMS
+#define DROP_ARGUMENTS
+#endif
+#define MOD_NAMES SCORE_NAMES MASK_NAMES BACK_NAMES DROP_NAMES
+#define MOD_PARAMS SCORE_PARAMS MASK_PARAMS BACK_PARAMS DROP_PARAMS
+#define MOD_KERNEL_PARAMS SCORE_KERNEL_PARAMS MASK_KERNEL_PARAMS BACK_KERNEL_PARAMS DROP_KERNEL_PARAMS
+#define MOD_ARGUMENTS SCORE_ARGUMENTS MASK_ARGUMENTS BACK_ARGUMENTS DROP_ARGUMENTS
 
 #define NO_POSITION(k) ((VL)0)
 #define LOAD_FIRST(k) MOD_FIRST_##k
@@ -473,6 +487,9 @@ __kernel void flex_assign(CLUTCH_PREDICATE ulong items, AssignShape s, __global 
 // An item a query: for each chunk of a result's elements its scores once more. For any device. Needs: WIDTH 1, CHUNK (elements of a result at a time).
 #ifdef CLUTCH_ENTRY_flex_items
 static inline void flex_items_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s, T scale, TENSOR_PARAMS, LIST_PARAMS MOD_PARAMS) {
+#if DROPOUT
+  const PhiloxKeys philox = philox_keys(random_state[0]);
+#endif
   for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
     const long x = (long)item % s.q_len, of = (long)item / s.q_len, h = of % s.heads, b = of / s.heads, hk = h / s.group;
     const Span span = span_of(&s, b, LIST_NAMES);
@@ -497,7 +514,12 @@ static inline void flex_items_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s, T
           const T highest = score > top ? score : top, shift = SHIFT_OF(highest);
           const T keep = top == NONE ? 0 : weight_of(SHIFT_OF(top) - shift), weight = key_weight(score, OFFSET_OF(shift), LOG2_E);
           top = highest, total = FMA(total, keep, weight);
-          for (int c = 0; c < CHUNK; ++c) sum[c] = FMA(weight, from + c < s.ev ? LOAD_S(v, row_v + (from + c) * s.v[3]) : (T)0, sum[c] * keep);
+#if DROPOUT
+          const T left = weight * dropped_keys((int)b, (int)h, (int)x, (int)kv, &philox DROP_NAMES);
+#else
+          const T left = weight;
+#endif
+          for (int c = 0; c < CHUNK; ++c) sum[c] = WEIGH(from + c < s.ev ? LOAD_S(v, row_v + (from + c) * s.v[3]) : (T)0, left, sum[c] * keep);
         }
       }
       const T factor = total == 0 ? (T)0 : 1 / total;
@@ -516,7 +538,7 @@ __kernel void flex_items(CLUTCH_PREDICATE ulong items, FlexShape s, T scale, TEN
 
 // The same with an item a query, and an item a key: for each chunk of a gradient's elements the scores once more.
 #if defined(CLUTCH_ENTRY_flex_items_dq) || defined(CLUTCH_ENTRY_flex_items_dkv)
-// The weight of one score, and its gradient.
+// The weight of one score, as dropout leaves it, and its gradient.
 static inline T pair(const FlexShape* s, T scale, __global const uchar* q, __global const uchar* k, __global const uchar* v, __global const uchar* grad, T lse,
                      T delta, long row_q, long row_g, long row_k, long row_v, long b, long h, long i, long j, int masked, T* slope MOD_PARAMS) {
   T raw = 0, product = 0;
@@ -524,8 +546,14 @@ static inline T pair(const FlexShape* s, T scale, __global const uchar* q, __glo
   for (long d = 0; d < s->ev; ++d) product = FMA(LOAD_S(grad, row_g + d * s->out[3]), LOAD_S(v, row_v + d * s->v[3]), product);
   const T score = masked ? masked_score(raw, (int)b, (int)h, (int)i, (int)j MOD_NAMES) : modified(raw, (int)b, (int)h, (int)i, (int)j MOD_NAMES);
   const T weight = key_weight(score, OFFSET_OF(lse == NONE ? -NONE : lse * LOG2_E), LOG2_E);
-  *slope = weight == 0 ? (T)0 : unmodified(weight * (product - delta), raw, (int)b, (int)h, (int)i, (int)j MOD_NAMES);
-  return weight;
+#if DROPOUT
+  const PhiloxKeys philox = philox_keys(random_state[0]);
+  const T left = dropped_keys((int)b, (int)h, (int)i, (int)j, &philox DROP_NAMES);
+#else
+  const T left = 1;
+#endif
+  *slope = weight == 0 ? (T)0 : unmodified(weight * (product * left - delta), raw, (int)b, (int)h, (int)i, (int)j MOD_NAMES);
+  return weight * left;
 }
 #define PAIR_ARGUMENTS &s, scale, q, k, v, grad, lse[line], delta[line], row_q, row_g, row_k, row_v, b, h, i, j, masked, &slope MOD_NAMES
 #endif
@@ -549,7 +577,7 @@ static inline void flex_items_dq_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s
           const long key = span.kv_at + j, row_k = kb * s.k[0] + hk * s.k[1] + key * s.k[2], row_v = kb * s.v[0] + hk * s.v[1] + key * s.v[2];
           T slope;
           pair(PAIR_ARGUMENTS);
-          for (int c = 0; c < CHUNK; ++c) sum[c] = FMA(slope, from + c < s.e ? LOAD_S(k, row_k + (from + c) * s.k[3]) : (T)0, sum[c]);
+          for (int c = 0; c < CHUNK; ++c) sum[c] = WEIGH(from + c < s.e ? LOAD_S(k, row_k + (from + c) * s.k[3]) : (T)0, slope, sum[c]);
         }
       }
       for (int c = 0; c < CHUNK; ++c)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <clutch/ops/copy.hpp>
 #include <clutch/ops/fill.hpp>
 #include <clutch/ops/flex.hpp>
 #include <clutch/ops/map.hpp>
@@ -6,7 +7,7 @@
 
 #include "ops/block_mask_plan.hpp"
 #include "ops/flex_plan.hpp"
-#include "runtime/quirks.hpp"
+#include "runtime/generator.hpp"
 #include "runtime/storage.hpp"
 
 #include <algorithm>
@@ -74,10 +75,13 @@ Checked validate(const attention::FlexResult* results, const Tensor& q, const Te
       for (const Tensor& t : f->body()->tensors) all.push_back(&t);
     }
   if (results)
-    for (const Tensor* t : {&results->out, &results->lse, &results->max_scores})
+    for (const Tensor* t : {&results->out, &results->lse, &results->max_scores, &results->dropout_state})
       if (t == &results->out || t->defined()) all.push_back(t);
   c.runtime = &common_runtime(all, kOp);
   check_plain_float(q.dtype(), "q", kOp);
+  if (!(options.dropout_p >= 0 && options.dropout_p <= 1)) refuse(ErrorCode::invalid_argument, fmt::format("a dropout probability of {}", options.dropout_p));
+  if (options.dropout_p > 0 && !options.generator.empty() && &options.generator.impl()->runtime() != c.runtime)
+    refuse(ErrorCode::device_mismatch, "the generator is of another device or context than q");
   for (const Tensor* t : {&k, &v})
     if (t->dtype() != q.dtype()) refuse(ErrorCode::invalid_dtype, fmt::format("k or v of {} beside q of {}", name(t->dtype()), name(q.dtype())));
   for (const Tensor* t : {&q, &k, &v})
@@ -116,6 +120,7 @@ Checked validate(const attention::FlexResult* results, const Tensor& q, const Te
       if (other != &t) check_apart(t, *other, kOp);
   };
   check(results->out, c.result(), q.dtype());
+  if (results->dropout_state.defined()) check(results->dropout_state, {2}, DType::i64);
   for (const Tensor* t : {&results->lse, &results->max_scores})
     if (t->defined()) {
       check(*t, c.lines(), sums);
@@ -188,6 +193,8 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
       .set("SCORE", p.score != 0)
       .set("MASK", p.mask != 0)
       .set("RAGGED", p.ragged)
+      .set("SKIP_MASKED", p.skip_masked)
+      .set("DROPOUT", p.dropout)
       .set("KEYS_ALONG", keys_along(plan.entry))
       .set("BACKWARD", p.part == FlexPart::backward || p.part == FlexPart::keys);
   if (!lanes) {
@@ -229,19 +236,54 @@ void set_strides(std::int64_t (&strides)[4], const Tensor& t) {
 
 std::uint64_t id_of(const ExprFunction& f) { return f.empty() ? 0 : f.body()->id; }
 
-/// The mods as one call has them.
+std::uint8_t size_class(const Checked& c) {
+  std::uint8_t i = 0;
+  while (i < kFlexClasses.size() && kFlexClasses[i].most < std::max(c.e, c.ev)) ++i;
+  return i;
+}
+
+void bind_scale(Encoder& encoder, DType dtype, double scale) {
+  if (dtype == DType::f64)
+    encoder.value(scale);
+  else
+    encoder.value(static_cast<float>(scale));
+}
+
+/// What becomes of scores and weights, as one call has it.
 struct Mods {
   const ExprFunction &score, &mask;
   ExprFunction back = {};  ///< of gradients: the score mod's derivative
-  FlexProblem problem(DType dtype) const {
-    FlexProblem p{.score = id_of(score), .mask = id_of(mask), .dtype = dtype};
+  double dropout_p = 0;
+  Tensor dropout_state = {};
+  std::int64_t heads = 0, q_len = 0, kv_len = 0;
+  Mods(const Checked& c, const attention::FlexOptions& o, DType dtype, const Tensor& state)
+      : score(o.score_mod.function(dtype)),
+        mask(c.mask.function()),
+        dropout_p(o.dropout_p),
+        dropout_state(state),
+        heads(c.heads),
+        q_len(c.q_len),
+        kv_len(c.kv_len) {}
+  FlexProblem problem(const Checked& c, const attention::FlexOptions& o, DType dtype) const {
+    FlexProblem p{.score = id_of(score),
+                  .mask = id_of(mask),
+                  .dtype = dtype,
+                  .size_class = size_class(c),
+                  .ragged = c.ragged,
+                  .skip_masked = o.skip_masked,
+                  .dropout = dropout_p > 0};
     for (const ExprFunction* f : {&score, &mask, &back})
       if (!f->empty()) p.types.note(*f);
     return p;
   }
-  void bind(Encoder& encoder) const {
+  std::int64_t quads() const { return blocks_of(kv_len, 4); }
+  void bind(Encoder& encoder, DType dtype) const {
     for (const ExprFunction* f : {&score, &mask, &back})
       if (!f->empty()) bind_extra(encoder, *f->body(), f->body()->param_values);
+    if (dropout_p == 0) return;
+    encoder.input(dropout_state).value(static_cast<std::uint32_t>(std::min(dropout_p * 0x1p32, 0x1p32 - 1)));
+    bind_scale(encoder, dtype, dropout_p == 1 ? 0 : 1 / (1 - dropout_p));
+    encoder.value(heads).value(q_len).value(quads());
   }
 };
 
@@ -265,12 +307,6 @@ const BuiltPlan& plan_of(Runtime& runtime, const FlexProblem& p, const Mods& mod
   });
   note_plan(plan.text);
   return plan;
-}
-
-std::uint8_t size_class(const Checked& c) {
-  std::uint8_t i = 0;
-  while (i < kFlexClasses.size() && kFlexClasses[i].most < std::max(c.e, c.ev)) ++i;
-  return i;
 }
 
 double scale_of(const attention::FlexOptions& options, const Checked& c) {
@@ -317,12 +353,6 @@ void check_loops(const Runtime& runtime, std::int64_t rows, std::int64_t element
     refuse(ErrorCode::not_supported, fmt::format("{} iterations of a work-item on a device that ends loops after 65535 (quirk loops_end_early)", iterations));
 }
 
-void bind_scale(Encoder& encoder, DType dtype, double scale) {
-  if (dtype == DType::f64)
-    encoder.value(scale);
-  else
-    encoder.value(static_cast<float>(scale));
-}
 void bind_lists(Encoder& encoder, const attention::FlexOptions& options, const Tensor& other, bool ragged, bool by_keys) {
   const attention::BlockMask::State* b = options.block_mask.state().get();
   using Lists = std::array<const Tensor*, 4>;
@@ -351,11 +381,11 @@ void run_split(const BuiltPlan& plan, FlexProblem p, const Mods& mods, const att
     bind_scale(encoder, q.dtype(), scale_of(options, c));
     encoder.input(q).input(k).input(v).output(parts).output(tops);
     bind_lists(encoder, options, q, c.ragged, false);
-    mods.bind(encoder);
+    mods.bind(encoder, q.dtype());
     encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
   }
   const FlexProblem together{.dtype = p.dtype, .part = FlexPart::combine};
-  const BuiltPlan& combine = plan_of(*c.runtime, together, {{}, {}}, "");
+  const BuiltPlan& combine = plan_for(*c.runtime, kOp, together, {});
   Encoder encoder(stream, "flex");
   encoder.value(static_cast<std::uint64_t>(lines)).value(s).input(parts).input(tops).output(results.out);
   encoder.output(s.wants_lse ? results.lse : results.out).output(s.wants_top ? results.max_scores : results.out);
@@ -363,13 +393,22 @@ void run_split(const BuiltPlan& plan, FlexProblem p, const Mods& mods, const att
   note_plan(plan.text);
 }
 
+/// Seed and offset of this call's dropout, from which the generator moves on.
+Tensor drawn_state(const attention::FlexResult& results, const Checked& c, const attention::FlexOptions& options, const Stream& stream) {
+  if (options.dropout_p == 0) return {};
+  const Generator generator = options.generator.empty() ? default_generator({}, stream) : options.generator;
+  const Tensor state = results.dropout_state.defined() ? results.dropout_state : empty({2}, {.dtype = DType::i64, .device = stream.device()}, stream);
+  copy_(state, generator.impl()->state(), {}, stream);
+  generator.impl()->advance(static_cast<std::uint64_t>(c.batch * c.heads * c.q_len * blocks_of(c.kv_len, 4)), stream, "flex");
+  return state;
+}
+
 void run(const attention::FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v, const Checked& c, const attention::FlexOptions& options,
          const Stream& stream) {
   if (c.batch == 0 || c.heads == 0 || c.q_len == 0) return;
-  const Mods mods{options.score_mod.function(q.dtype()), c.mask.function()};
-  FlexProblem p = mods.problem(q.dtype());
-  p.size_class = size_class(c);
-  p.few = c.q_len <= kFewQueries, p.ragged = c.ragged;
+  const Mods mods(c, options, q.dtype(), drawn_state(results, c, options, stream));
+  FlexProblem p = mods.problem(c, options, q.dtype());
+  p.few = c.q_len <= kFewQueries;
   // Whole vectors of values; of few queries of keys, too, and their 16 bits are widened once for many rows.
   p.direct = (k.strides()[3] == 1 || c.e == 1) && (v.strides()[3] == 1 || c.ev == 1) && c.ev % 8 == 0;
   if (p.few) p.direct = p.direct && c.e % 16 == 0 && c.ev % 16 == 0 && (compute_dtype(q.dtype(), kOp) == q.dtype() || c.group * c.q_len <= 2);
@@ -385,7 +424,7 @@ void run(const attention::FlexResult& results, const Tensor& q, const Tensor& k,
   encoder.input(q).input(k).input(v).output(results.out);
   encoder.output(s.wants_lse ? results.lse : results.out).output(s.wants_top ? results.max_scores : results.out);
   bind_lists(encoder, options, q, c.ragged, false);
-  mods.bind(encoder);
+  mods.bind(encoder, q.dtype());
   encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
 }
 
@@ -405,11 +444,9 @@ attention::FlexGradients differentiate(const Tensor& grad, const Tensor& q, cons
   Tensor delta = reduce(
       Reduce::sum, [](Expr g, Expr o) { return g * o; }, {grad, results.out}, {.dims = {-1}, .dtype = {sums}}, stream);
   if (options.grad_lse.defined()) delta = map([](Expr d, Expr g) { return d - g; }, {delta, options.grad_lse}, {}, stream);
-  Mods mods{options.score_mod.function(q.dtype()), c.mask.function()};
+  Mods mods(c, options, q.dtype(), results.dropout_state);
   if (!mods.score.empty()) mods.back = mods.score.backward();
-  FlexProblem p = mods.problem(q.dtype());
-  p.ragged = c.ragged;
-  p.size_class = size_class(c);
+  FlexProblem p = mods.problem(c, options, q.dtype());
   p.direct = (q.strides()[3] == 1 || c.e == 1) && (grad.strides()[3] == 1 || c.ev == 1) && c.e % 8 == 0 && c.ev % 8 == 0;
   const std::int64_t key_heads = (c.shared() && !options.varlen.cu_seq_kv.defined() ? 1 : c.batch) * (c.heads / c.group);
   auto built = [&](FlexPart part) -> const BuiltPlan& {
@@ -424,7 +461,7 @@ attention::FlexGradients differentiate(const Tensor& grad, const Tensor& q, cons
     encoder.input(q).input(k).input(v).input(grad).input(results.lse).input(delta).output(made.k).output(made.v);
     if (dq) encoder.output(*dq);
     bind_lists(encoder, options, q, c.ragged, by_keys);
-    mods.bind(encoder);
+    mods.bind(encoder, q.dtype());
     encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
   };
   auto shape = [&](const BuiltPlan& plan, bool by_keys) { return shape_of(q, k, v, grad, c, options, plan, by_keys); };
@@ -510,6 +547,7 @@ FlexResult flex(const Tensor& q, const Tensor& k, const Tensor& v, const FlexOpt
   results.out = empty(c.result(), {.dtype = q.dtype(), .device = stream.device()}, stream);
   if (options.return_lse) results.lse = empty(c.lines(), {.dtype = sums, .device = stream.device()}, stream);
   if (options.return_max_scores) results.max_scores = empty(c.lines(), {.dtype = sums, .device = stream.device()}, stream);
+  if (options.dropout_p > 0) results.dropout_state = empty({2}, {.dtype = DType::i64, .device = stream.device()}, stream);
   detail::run(results, q, k, v, c, options, stream);
   return results;
 }
@@ -534,6 +572,8 @@ FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tenso
   check(grad_out, c.result(), q.dtype(), "the result's gradient"), check(results.out, c.result(), q.dtype(), "the result");
   check(results.lse, c.lines(), sums, "lse");
   if (options.grad_lse.defined()) check(options.grad_lse, c.lines(), sums, "lse's gradient");
+  if (options.dropout_p > 0 && (!results.dropout_state.defined() || !(results.dropout_state.sizes() == Dims{2}) || results.dropout_state.dtype() != DType::i64))
+    detail::refuse(ErrorCode::invalid_argument, "the forward call's dropout_state is needed");
   if (options.varlen.page_table.defined() || options.varlen.seqused_kv.defined())
     detail::refuse(ErrorCode::not_supported, "caches (page_table, seqused_kv) have no gradient");
   const Stream stream = detail::resolve_stream(given, *c.runtime, detail::kOp);

@@ -20,6 +20,8 @@ struct FlexProblem {
   FlexPart part = FlexPart::forward;
   bool few = false;     ///< queries
   bool ragged = false;  ///< sequences of several lengths
+  bool skip_masked = false, dropout = false;
+  std::uint8_t unused[6] = {};
 };
 
 /// Rows of up to `most` elements: so many vectors of queries make a tile, so many keys a block, that what an item holds fits in a core's own cache.

@@ -27,11 +27,14 @@ struct SdpaOptions {
   Causal causal = Causal::no;
   double scale = kDefaultScale;
   bool enable_gqa = false;  ///< query head h reads key head h / (Hq / Hkv)
+  double dropout_p = 0;     ///< as FlexOptions'; flash alone has it
+  Generator generator = {};
 };
 
 struct SdpaResult {
-  Tensor out;  ///< like q, with v's last size
-  Tensor lse;  ///< f32 (f64 of f64), of q's sizes but the last: what sdpa_backward() needs
+  Tensor out;                 ///< like q, with v's last size
+  Tensor lse;                 ///< f32 (f64 of f64), of q's sizes but the last: what sdpa_backward() needs
+  Tensor dropout_state = {};  ///< of dropout, and what sdpa_backward() needs then
 };
 
 /// softmax(q k^T scale + mask) v for q (B, Hq, L, E), k (Bk, Hkv, S, E), v (Bk, Hkv, S, Ev); without heads (B, L, E), or (L, E). Dtypes and strides as flex().

@@ -38,6 +38,8 @@ struct FlexCase {
   };
   using HostScore = std::function<double(double score, std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t kv)>;
   using HostMask = std::function<bool(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t kv)>;
+  /// What dropout leaves of a weight: 0, or 1 / (1 - p).
+  using HostDropout = std::function<double(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t kv)>;
   struct Result {
     std::vector<double> out, lse, top;
     double largest = 0;  ///< magnitude among finite scores
@@ -45,7 +47,7 @@ struct FlexCase {
   };
 
   static Result model(const Shape& s, const std::vector<double>& q, const std::vector<double>& k, const std::vector<double>& v, double scale,
-                      const HostScore& score = {}, const HostMask& mask = {}) {
+                      const HostScore& score = {}, const HostMask& mask = {}, const HostDropout& dropout = {}) {
     constexpr double kInf = std::numeric_limits<double>::infinity();
     Result r{.e = s.e};
     for (std::int64_t b = 0; b < s.batch; ++b)
@@ -65,7 +67,7 @@ struct FlexCase {
           for (std::int64_t d = 0; d < s.ev; ++d) {
             double sum = 0;
             for (std::int64_t j = 0; j < s.kv_len; ++j)
-              if (const double w = scores[static_cast<std::size_t>(j)]; w != 0) sum += w * at(v, kv + j, s.ev, d);
+              if (const double w = scores[static_cast<std::size_t>(j)] * (dropout ? dropout(b, h, i, j) : 1); w != 0) sum += w * at(v, kv + j, s.ev, d);
             r.out.push_back(total == 0 ? 0 : sum / total);
           }
           r.top.push_back(top), r.lse.push_back(total == 0 ? -kInf : top + std::log(total));
@@ -79,7 +81,7 @@ struct FlexCase {
   /// Of the sum of grad times the result, and of grad_lse times lse. Derivatives of the score by differences.
   static Gradients gradients(const Shape& s, const std::vector<double>& q, const std::vector<double>& k, const std::vector<double>& v,
                              const std::vector<double>& grad, double scale, const HostScore& score = {}, const HostMask& mask = {},
-                             const std::vector<double>& grad_lse = {}) {
+                             const std::vector<double>& grad_lse = {}, const HostDropout& dropout = {}) {
     constexpr double kInf = std::numeric_limits<double>::infinity(), kStep = 1e-5;
     Gradients g{std::vector<double>(q.size()), std::vector<double>(k.size()), std::vector<double>(v.size())};
     for (std::int64_t b = 0; b < s.batch; ++b)
@@ -95,7 +97,11 @@ struct FlexCase {
           }
           if (top == -kInf) continue;
           for (double& x : p) total += x = std::exp(x - top);
-          for (std::size_t j = 0; j < p.size(); ++j) p[j] /= total, mean += p[j] * products[j];
+          std::vector<double> left(p.size(), 1);
+          for (std::size_t j = 0; j < p.size(); ++j) {
+            if (dropout) left[j] = dropout(b, h, i, static_cast<std::int64_t>(j));
+            p[j] /= total, products[j] *= left[j], mean += p[j] * products[j];
+          }
           if (!grad_lse.empty()) mean -= grad_lse[static_cast<std::size_t>(row)];
           for (std::int64_t j = 0; j < s.kv_len; ++j) {
             const auto n = static_cast<std::size_t>(j);
@@ -106,7 +112,7 @@ struct FlexCase {
               g.q[static_cast<std::size_t>(row * s.e + d)] += slope * at(k, kv + j, s.e, d);
               g.k[static_cast<std::size_t>((kv + j) * s.e + d)] += slope * at(q, row, s.e, d);
             }
-            for (std::int64_t d = 0; d < s.ev; ++d) g.v[static_cast<std::size_t>((kv + j) * s.ev + d)] += p[n] * at(grad, row, s.ev, d);
+            for (std::int64_t d = 0; d < s.ev; ++d) g.v[static_cast<std::size_t>((kv + j) * s.ev + d)] += p[n] * left[n] * at(grad, row, s.ev, d);
           }
         }
     return g;

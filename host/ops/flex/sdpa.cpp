@@ -47,6 +47,7 @@ Call arrange(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOption
   const int rank = q.rank();
   Call c{.q = with_heads(q, rank), .k = with_heads(k, rank), .v = with_heads(v, rank), .missing = 4 - rank};
   c.flex.scale = o.scale, c.flex.enable_gqa = o.enable_gqa, c.flex.return_lse = true;
+  c.flex.dropout_p = o.dropout_p, c.flex.generator = o.generator;
   const std::int64_t q_len = c.q.size(2), kv_len = c.k.size(2);
   if (o.attn_mask.defined()) {
     if (o.causal != Causal::no) refuse(ErrorCode::invalid_argument, "attn_mask and causal exclude each other: put the one into the other");
@@ -77,6 +78,7 @@ Call arrange(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOption
 
 SdpaResult by_math(const Call& c, const SdpaOptions& o, const Stream& stream) {
   detail::check_flex(c.q, c.k, c.v, c.flex);
+  if (o.dropout_p > 0) refuse(ErrorCode::not_supported, "it has no dropout");
   const Device device = stream.device();
   const DType sums = detail::compute_dtype(c.q.dtype(), kOp);
   if (c.k.size(2) == 0)
@@ -131,11 +133,11 @@ SdpaResult sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOpt
       SdpaResult made;
       if (backend == static_cast<std::uint8_t>(SdpaBackend::flash)) {
         FlexResult r = flex(c.q, c.k, c.v, c.flex, stream);
-        made = {.out = r.out, .lse = r.lse};
+        made = {.out = r.out, .lse = r.lse, .dropout_state = r.dropout_state};
       } else {
         made = by_math(c, options, stream);
       }
-      return {.out = without_heads(made.out, c.missing), .lse = without_heads(made.lse, c.missing)};
+      return {.out = without_heads(made.out, c.missing), .lse = without_heads(made.lse, c.missing), .dropout_state = made.dropout_state};
     } catch (const Error& e) {
       if (e.code() != ErrorCode::not_supported) throw;
       reasons += fmt::format("\n  {}: {}", backend == static_cast<std::uint8_t>(SdpaBackend::flash) ? "flash" : "math", e.what());
@@ -150,7 +152,7 @@ FlexGradients sdpa_backward(const Tensor& grad_out, const Tensor& q, const Tenso
   Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
   const Call c = arrange(q, k, v, options, stream);
   auto lines = [&](const Tensor& t) { return c.missing == 0 ? t : c.missing == 1 ? t.unsqueeze(1) : t.unsqueeze(0).unsqueeze(0); };
-  const FlexResult results{.out = with_heads(result.out, q.rank()), .lse = lines(result.lse)};
+  const FlexResult results{.out = with_heads(result.out, q.rank()), .lse = lines(result.lse), .dropout_state = result.dropout_state};
   FlexGradients made = flex_backward(with_heads(grad_out, q.rank()), c.q, c.k, c.v, results, c.flex, stream);
   for (Tensor* t : {&made.q, &made.k, &made.v}) *t = without_heads(*t, c.missing);
   return made;

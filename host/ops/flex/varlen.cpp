@@ -35,7 +35,9 @@ FlexResult varlen_attn(const Tensor& q, const Tensor& k, const Tensor& v, const 
   FlexResult made{.out = empty({q.size(0), q.size(1), v.size(2)}, {.dtype = q.dtype(), .device = stream.device()}, stream)};
   if (options.return_lse) made.lse = empty({q.size(1), q.size(0)}, sums, stream);
   if (options.return_max_scores) made.max_scores = empty({q.size(1), q.size(0)}, sums, stream);
-  flex_out({.out = by_heads(made.out), .lse = lines(made.lse), .max_scores = lines(made.max_scores)}, turned[0], turned[1], turned[2], options, stream);
+  if (options.dropout_p > 0) made.dropout_state = empty({2}, {.dtype = DType::i64, .device = stream.device()}, stream);
+  flex_out({.out = by_heads(made.out), .lse = lines(made.lse), .max_scores = lines(made.max_scores), .dropout_state = made.dropout_state}, turned[0], turned[1],
+           turned[2], options, stream);
   return made;
 }
 
@@ -44,8 +46,8 @@ FlexGradients varlen_attn_backward(const Tensor& grad_out, const Tensor& q, cons
   check_packed(options);
   FlexOptions by_lines = options;
   by_lines.grad_lse = lines(options.grad_lse);
-  const FlexGradients made =
-      flex_backward(by_heads(grad_out), by_heads(q), by_heads(k), by_heads(v), {.out = by_heads(results.out), .lse = lines(results.lse)}, by_lines, stream);
+  const FlexGradients made = flex_backward(by_heads(grad_out), by_heads(q), by_heads(k), by_heads(v),
+                                           {.out = by_heads(results.out), .lse = lines(results.lse), .dropout_state = results.dropout_state}, by_lines, stream);
   return {by_rows(made.q), by_rows(made.k), by_rows(made.v)};
 }
 

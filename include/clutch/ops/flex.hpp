@@ -2,6 +2,8 @@
 #pragma once
 #include <clutch/ops/block_mask.hpp>
 
+#include <clutch/random.hpp>
+
 #include <limits>
 #include <string_view>
 #include <type_traits>
@@ -70,14 +72,20 @@ struct FlexOptions {
   bool return_lse = false;
   bool return_max_scores = false;
   Varlen varlen = {};
+  /// Weights become 0 with this probability, else 1 / (1 - p) times as large, after softmax: lse is that of all. Which ones the generator says (empty: the
+  /// device's default one), key kv and query q by word kv % 4 of its block ((b Hq + h) L + q) ceil(S / 4) + kv / 4, dropped below p 2^32; as many are drawn.
+  double dropout_p = 0;
+  Generator generator = {};
+  bool skip_masked = false;              ///< what has a weight of 0 counts for nothing, NaN and infinity included; a tenth slower
   Tensor grad_lse = {};                  ///< of flex_backward: lse's gradient, (B, Hq, L); undefined: zero
   std::string_view implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
 struct FlexResult {
-  Tensor out;         ///< (B, Hq, L, Ev), of q's dtype
-  Tensor lse;         ///< (B, Hq, L), f32 (f64 of f64): log(sum(exp(scores))); undefined unless asked for
-  Tensor max_scores;  ///< the same of the largest score
+  Tensor out;                 ///< (B, Hq, L, Ev), of q's dtype
+  Tensor lse;                 ///< (B, Hq, L), f32 (f64 of f64): log(sum(exp(scores))); undefined unless asked for
+  Tensor max_scores;          ///< the same of the largest score
+  Tensor dropout_state = {};  ///< i64 (2): the seed and offset that dropout drew from, for the backward call
 };
 
 /// softmax(score_mod(q k^T scale), where the masks hold) v for q (B, Hq, L, E), k (Bk, Hkv, S, E), v (Bk, Hkv, S, Ev); Bk is B, or 1 where all batches share
@@ -86,7 +94,7 @@ struct FlexResult {
 /// of keys dividing a page.
 /// Dtypes: f32, f16, bf16, f64, the same of all three; scores, weights and sums in f32 (f64 for f64), rounded once.
 /// Rows without any key are 0, their lse and largest score -inf. Masks come after the score mod, so NaN scores of masked keys do not count; NaN of their
-/// values may, times a weight of 0, unless all keys around them are masked, too.
+/// values may, times a weight of 0, unless all keys around them are masked, too, or skip_masked is set.
 /// Accuracy: f32 within 2e-6 of the exact result for unit-normal q, k and v at E = 64 without score mod, growing with its root; a score mod's terms add eps
 /// max|score| times max|v|. Subnormal numbers may count as 0. Reproducible: a sequence has the same bits alone and in a batch. Errors: invalid_shape;
 /// invalid_dtype; invalid_argument for heads that differ without enable_gqa, or whose counts do not divide; for a block mask of other lengths; not_supported

@@ -3,6 +3,7 @@
 // Tensors of attention's tests, and how near results are to the model's.
 #include "cases/flex.hpp"
 
+#include "ops/flex_plan.hpp"
 #include "support/fixture.hpp"
 
 #include <clutch/clutch.hpp>

@@ -36,7 +36,7 @@ TEST(Sdpa, MatchesTheModelByEachBackend) {
     for (const auto& c : cases)
       for (SdpaBackend backend : {SdpaBackend::flash, SdpaBackend::math}) {
         attention::SdpaBackends only{backend};
-        const auto [out, lse] = attention::sdpa(given.q, given.k, given.v, c.options);
+        const auto [out, lse, state] = attention::sdpa(given.q, given.k, given.v, c.options);
         EXPECT_EQ(last_plan().starts_with("flex"), backend == SdpaBackend::flash) << last_plan();
         expect_close({.out = out, .lse = lse}, given.model(c.score, c.mask), fmt::format("{} by {}", c.name, backend == SdpaBackend::math ? "math" : "flash"));
         const Tensor grad = randn(given.shape.out(), {.device = device, .seed = 5});
@@ -53,7 +53,7 @@ TEST(Sdpa, MatchesTheModelByEachBackend) {
     const Tensor whole = attention::sdpa(q3.unsqueeze(1), k3.unsqueeze(1), v3.unsqueeze(1)).out;
     for (SdpaBackend backend : {SdpaBackend::flash, SdpaBackend::math}) {
       attention::SdpaBackends only{backend};
-      const auto [out3, lse3] = attention::sdpa(q3, k3, v3);
+      const auto [out3, lse3, state3] = attention::sdpa(q3, k3, v3);
       ASSERT_EQ(out3.sizes(), (Dims{2, 37, 8}));
       ASSERT_EQ(lse3.sizes(), (Dims{2, 37}));
       for (std::size_t i = 0; i < 100; ++i) EXPECT_NEAR(values(out3)[i], values(whole)[i], 4e-6);
@@ -65,6 +65,21 @@ TEST(Sdpa, MatchesTheModelByEachBackend) {
     EXPECT_EQ(code_of([&] { attention::sdpa(given.q, given.k, given.v, {.attn_mask = allowed, .causal = Causal::upper_left}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { attention::sdpa(given.q, given.k, given.v, {.attn_mask = bias.to(DType::f16)}); }), ErrorCode::invalid_dtype);
     EXPECT_EQ(code_of([&] { attention::sdpa(given.q, given.k, given.v, {.attn_mask = bias.slice(3, 0, 60)}); }), ErrorCode::invalid_shape);
+    // Dropout is flash's, and its choice goes on to backward.
+    const attention::SdpaOptions drops{.enable_gqa = true, .dropout_p = 0.25, .generator = Generator(device, 3)};
+    {
+      attention::SdpaBackends only{SdpaBackend::math};
+      const std::string why = message_of([&] { attention::sdpa(given.q, given.k, given.v, drops); });
+      EXPECT_NE(why.find("math: "), std::string::npos) << why;
+      EXPECT_NE(why.find("dropout"), std::string::npos) << why;
+    }
+    attention::SdpaBackends both{SdpaBackend::math, SdpaBackend::flash};
+    const attention::SdpaResult dropped = attention::sdpa(given.q, given.k, given.v, drops);
+    const FlexOptions same{.enable_gqa = true, .return_lse = true, .dropout_p = 0.25, .generator = Generator(device, 3)};
+    const FlexResult want = flex(given.q, given.k, given.v, same);
+    EXPECT_EQ(dropped.out.to_bytes(), want.out.to_bytes());
+    EXPECT_EQ(attention::sdpa_backward(want.out, given.q, given.k, given.v, dropped, drops).k.to_bytes(),
+              attention::flex_backward(want.out, given.q, given.k, given.v, want, same).k.to_bytes());
     EXPECT_EQ(code_of([] { attention::SdpaBackends none{}; }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([] { attention::SdpaBackends twice{SdpaBackend::math, SdpaBackend::math}; }), ErrorCode::invalid_argument);
   }
