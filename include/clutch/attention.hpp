@@ -58,6 +58,28 @@ CLUTCH_API FlexGradients varlen_attn_backward(const Tensor& grad_out, const Tens
 /// none.
 CLUTCH_API MaskMod causal_lower_right(const Varlen& varlen, std::int64_t q_len = 0, std::int64_t kv_len = 0);
 
+/// Weights of multi_head_attention(), as linear() has them. A head has in_weight.size(0) / (heads + 2 kv_heads) elements.
+struct MultiHeadWeights {
+  Tensor in_weight;                      ///< (heads + 2 kv_heads) D, E): those of all heads of q, then of k, then of v
+  Tensor in_bias = {};                   ///< of as many, or undefined
+  Tensor out_weight = {};                ///< (E', heads D)
+  Tensor out_bias = {};                  ///< (E'), or undefined
+  std::int64_t heads = 1, kv_heads = 0;  ///< 0: as many as heads
+};
+struct MultiHeadResult {
+  Tensor out;                                      ///< (B, L, E')
+  Tensor projected, attended, lse, dropout_state;  ///< what the backward call needs: (B, L, (heads + 2 kv_heads) D), (B, L, heads D), and flex()'s
+};
+struct MultiHeadGradients {
+  Tensor x, in_weight, in_bias, out_weight, out_bias;  ///< of a bias: undefined where there is none
+};
+/// Self-attention of x (B, L, E) with its projections: linear(), flex(), linear(); nothing is copied between them. options: as flex()'s; heads that share keys
+/// need no enable_gqa. Errors: as those; invalid_shape where the weights do not fit the heads. Source: torch.nn.functional.multi_head_attention_forward of
+/// PyTorch 2.12, whose packed weights these are for kv_heads = heads.
+CLUTCH_API MultiHeadResult multi_head_attention(const Tensor& x, const MultiHeadWeights& weights, const FlexOptions& options = {}, const Stream& stream = {});
+CLUTCH_API MultiHeadGradients multi_head_attention_backward(const Tensor& grad_out, const Tensor& x, const MultiHeadWeights& weights,
+                                                            const MultiHeadResult& result, const FlexOptions& options = {}, const Stream& stream = {});
+
 /// Enables these backends alone on this thread, in this order, for as long as it lives. Guards nest and are destroyed in reverse order.
 /// Errors: invalid_argument for none or the same twice.
 class CLUTCH_API SdpaBackends {
