@@ -97,9 +97,11 @@ Var loss_of(const Perceptron& net, const Leaves& leaves) {
 }
 
 Var loss_of(const TransformerBlock& net, const Leaves& leaves) {
-  constexpr std::int64_t kTime = TransformerBlock::kTime, kWidth = TransformerBlock::kWidth, kHeads = TransformerBlock::kHeads, kHead = TransformerBlock::kHead;
+  const auto kBatch = static_cast<std::size_t>(net.size.batch), kTime = static_cast<std::size_t>(net.size.time),
+             kHeads = static_cast<std::size_t>(net.size.heads), kHead = static_cast<std::size_t>(net.size.head());
+  const std::int64_t kWidth = net.size.width;
   const double scale = 1 / std::sqrt(static_cast<double>(kHead));
-  auto row = [](const Vars& table, std::int64_t index) {
+  auto row = [&](const Vars& table, std::int64_t index) {
     auto begin = table.begin() + static_cast<std::ptrdiff_t>(index * kWidth);
     return Vars(begin, begin + kWidth);
   };
@@ -108,7 +110,7 @@ Var loss_of(const TransformerBlock& net, const Leaves& leaves) {
     return a;
   };
   Vars losses;
-  for (std::size_t b = 0; b < TransformerBlock::kBatch; ++b) {
+  for (std::size_t b = 0; b < kBatch; ++b) {
     std::vector<Vars> x, q, k, v;
     for (std::size_t t = 0; t < kTime; ++t) {
       x.push_back(plus(row(leaves["characters"], net.in[b * kTime + t]), row(leaves["places"], net.place[t])));
@@ -116,7 +118,7 @@ Var loss_of(const TransformerBlock& net, const Leaves& leaves) {
       q.push_back(linear(leaves, "query", n)), k.push_back(linear(leaves, "key", n)), v.push_back(linear(leaves, "value", n));
     }
     for (std::size_t t = 0; t < kTime; ++t) {
-      Vars heads(kWidth);
+      Vars heads(static_cast<std::size_t>(kWidth));
       for (std::size_t h = 0; h < kHeads; ++h) {
         auto part = [&](const Vars& all) {
           return Vars(all.begin() + static_cast<std::ptrdiff_t>(h * kHead), all.begin() + static_cast<std::ptrdiff_t>((h + 1) * kHead));
@@ -136,7 +138,7 @@ Var loss_of(const TransformerBlock& net, const Leaves& leaves) {
       losses.push_back(cross_entropy(logits, static_cast<std::size_t>(net.next[b * kTime + t])));
     }
   }
-  return sum(losses) * (1.0 / TransformerBlock::kTokens);
+  return sum(losses) * (1.0 / static_cast<double>(net.size.tokens()));
 }
 
 /// Trains on the device and in double and compares the losses.
@@ -172,6 +174,68 @@ TEST(Training, PerceptronFollowsTheDoubleModel) {
 TEST(Training, TransformerBlockFollowsTheDoubleModel) {
   CLUTCH_EACH_DEVICE(device) {
     for (const Trainer& trainer : kTrainers) train<TransformerBlock>(device, trainer, level() == "smoke" ? 30 : 200, 0.5);
+  }
+}
+
+/// The same with fused attention, its scores never in memory.
+struct FusedBlock : TransformerBlock {
+  explicit FusedBlock(const Device& on) : TransformerBlock(on, {}, cases::Attends::by_sdpa) {}
+};
+TEST(Training, FusedAttentionFollowsTheDoubleModel) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (const Trainer& trainer : kTrainers)
+      if (level() != "smoke" || std::string_view(trainer.name) == "adamw") train<FusedBlock>(device, trainer, level() == "smoke" ? 30 : 200, 0.5);
+  }
+}
+
+/// Trained by one captured graph per step; then one captured graph per character gives, with keys and values in pages, what whole passes give.
+TEST(Training, ATrainedBlockDecodesFromPages) {
+  CLUTCH_EACH_DEVICE(device) {
+    Stream stream(device);
+    StreamGuard guard(stream);
+    FusedBlock net(device);
+    optim::AdamW adamw(net.param_list(), {.lr = 0.01});
+    Graph training;
+    Tensor loss;
+    {
+      GraphCapture capture(training, stream);
+      loss = net.loss_and_grads();
+      adamw.step(net.grad_list());
+    }
+    training.replay();
+    const double first = loss.item();
+    for (int i = 0; i < 80; ++i) training.replay();
+    EXPECT_LT(loss.item(), 0.2 * first);
+    net.loss_and_grads();
+    const std::vector<float> whole = net.logits.to_host<float>();
+
+    const std::int64_t batch = net.size.batch, time = net.size.time;
+    attention::PagedCache cache(
+        {.pages = 2 * batch * time / 4, .page_size = 4, .max_batch = batch, .heads = net.size.heads, .key_size = net.size.head(), .device = device});
+    const Tensor sequences = arange(0, static_cast<double>(batch), 1, {.dtype = DType::i32, .device = device});
+    const Tensor tokens = zeros({batch}, {.dtype = DType::i32, .device = device}), places = zeros({batch}, {.dtype = DType::i32, .device = device}),
+                 used = full({batch}, 1, {.dtype = DType::i32, .device = device});
+    Graph decoding;
+    Tensor logits;
+    {
+      GraphCapture capture(decoding, stream);
+      logits = net.decode(tokens, places, used, sequences, cache);
+      add_(places, 1), add_(used, 1);
+    }
+    for (std::int64_t t = 0; t < time; ++t) {
+      std::vector<std::int32_t> given;
+      for (std::int64_t b = 0; b < batch; ++b) {
+        cache.reserve(b, t + 1);
+        given.push_back(static_cast<std::int32_t>(net.in[static_cast<std::size_t>(b * time + t)]));
+      }
+      copy_(tokens, from_host(given, {batch}, device));
+      decoding.replay();
+      const std::vector<float> got = logits.to_host<float>();
+      for (std::int64_t b = 0; b < batch; ++b)
+        for (std::int64_t c = 0; c < net.characters; ++c)
+          ASSERT_NEAR(got[static_cast<std::size_t>(b * net.characters + c)], whole[static_cast<std::size_t>((b * time + t) * net.characters + c)], 2e-5)
+              << "sequence " << b << " place " << t << " character " << c;
+    }
   }
 }
 
