@@ -428,9 +428,6 @@ void run(const attention::FlexResult& results, const Tensor& q, const Tensor& k,
   encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
 }
 
-/// Items that take the tiles of keys: enough for many cores; each of a head's has sums of its own of the queries' gradients.
-constexpr std::int64_t kBackwardItems = 32;
-
 attention::FlexGradients differentiate(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexResult& results,
                                        const Checked& c, const attention::FlexOptions& options, const Stream& stream) {
   const TensorOptions stored{.dtype = q.dtype(), .device = stream.device()};
@@ -477,11 +474,18 @@ attention::FlexGradients differentiate(const Tensor& grad, const Tensor& q, cons
   }
   FlexShape s = shape(plan, true);
   s.part_row = blocks_of(c.e, std::int64_t{2} * plan.tuning.width) * 2 * plan.tuning.width;
-  s.chunks = std::clamp<std::int64_t>(blocks_of(kBackwardItems, key_heads), 1, s.tiles);
-  Tensor parts_of_q = empty({s.chunks, c.q_batch, c.heads, c.q_rows, s.part_row}, {.dtype = sums, .device = stream.device()}, stream);
+  // Several items for each core, of which those of a head have sums of their own of the queries' gradients.
+  s.chunks = std::clamp<std::int64_t>(blocks_of(4 * std::int64_t{c.runtime->traits().compute_units}, key_heads), 1, s.tiles);
+  const bool in_place = s.chunks == 1 && s.part_row == c.e && q.dtype() == sums;
+  const Tensor parts_of_q = in_place ? made.q : empty({s.chunks, c.q_batch, c.heads, c.q_rows, s.part_row}, {.dtype = sums, .device = stream.device()}, stream);
   send(plan, s, true, &parts_of_q, key_heads * s.chunks);
-  const Tensor all = parts_of_q.slice(4, 0, c.e);
-  reduce_out(made.q, Reduce::sum, identity(sums), std::span(&all, 1), {.dims = {0}}, stream);
+  if (!in_place) {
+    const Tensor all = parts_of_q.slice(4, 0, c.e);
+    if (s.chunks == 1)
+      copy_(made.q, all.squeeze(0), {}, stream);
+    else
+      reduce_out(made.q, Reduce::sum, identity(sums), std::span(&all, 1), {.dims = {0}}, stream);
+  }
   note_plan(plan.text);
   return made;
 }

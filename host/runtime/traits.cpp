@@ -35,37 +35,48 @@ int opencl_c_version(const DeviceRecord& d) {
   return major * 100 + minor * 10;
 }
 
+/// Number property of a device; `fallback` for one that it does not know. Errors: opencl if the query fails otherwise: what is not known yet must not be taken
+/// for less than there is.
+template <class T>
+T known_value(cl_device_id device, cl_device_info what, T fallback = T{}) {
+  T value{};
+  const cl_int status = clGetDeviceInfo(device, what, sizeof(T), &value, nullptr);
+  if (status == CL_INVALID_VALUE) return fallback;
+  check_cl(status, "device", "clGetDeviceInfo");
+  return value;
+}
+
 void claim(const DeviceRecord& d) {
   DeviceTraits& t = d.traits;
   t.type = d.facts.type;
   t.simulator = d.facts.simulator;
   t.opencl_c = opencl_c_version(d);
-  t.address_bits = static_cast<int>(device_value<cl_uint>(d.id, CL_DEVICE_ADDRESS_BITS, 64));
-  t.compute_units = static_cast<int>(device_value<cl_uint>(d.id, CL_DEVICE_MAX_COMPUTE_UNITS, 1));
-  t.max_work_group = device_value<std::size_t>(d.id, CL_DEVICE_MAX_WORK_GROUP_SIZE, 1);
+  t.address_bits = static_cast<int>(known_value<cl_uint>(d.id, CL_DEVICE_ADDRESS_BITS, 64));
+  t.compute_units = static_cast<int>(known_value<cl_uint>(d.id, CL_DEVICE_MAX_COMPUTE_UNITS, 1));
+  t.max_work_group = known_value<std::size_t>(d.id, CL_DEVICE_MAX_WORK_GROUP_SIZE, 1);
   std::array<std::size_t, 16> items{};
-  if (clGetDeviceInfo(d.id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof items, items.data(), nullptr) == CL_SUCCESS && items[0] > 0)
-    t.max_work_group = std::min<std::uint64_t>(t.max_work_group, items[0]);
-  t.local_bytes = device_value<cl_ulong>(d.id, CL_DEVICE_LOCAL_MEM_SIZE);
-  t.local_memory_real = device_value<cl_device_local_mem_type>(d.id, CL_DEVICE_LOCAL_MEM_TYPE) == CL_LOCAL;
-  t.global_bytes = device_value<cl_ulong>(d.id, CL_DEVICE_GLOBAL_MEM_SIZE);
-  t.max_alloc_bytes = device_value<cl_ulong>(d.id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-  t.max_argument_bytes = device_value<std::size_t>(d.id, CL_DEVICE_MAX_PARAMETER_SIZE, 1024);
-  t.cache_bytes = device_value<cl_ulong>(d.id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
-  t.base_align_bits = device_value<cl_uint>(d.id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 1024);
-  t.native_width_f32 = static_cast<int>(device_value<cl_uint>(d.id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, 1));
-  t.native_width_f64 = static_cast<int>(device_value<cl_uint>(d.id, CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE));
-  t.native_width_f16 = static_cast<int>(device_value<cl_uint>(d.id, CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF));
+  check_cl(clGetDeviceInfo(d.id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof items, items.data(), nullptr), "device", "clGetDeviceInfo");
+  if (items[0] > 0) t.max_work_group = std::min<std::uint64_t>(t.max_work_group, items[0]);
+  t.local_bytes = known_value<cl_ulong>(d.id, CL_DEVICE_LOCAL_MEM_SIZE);
+  t.local_memory_real = known_value<cl_device_local_mem_type>(d.id, CL_DEVICE_LOCAL_MEM_TYPE) == CL_LOCAL;
+  t.global_bytes = known_value<cl_ulong>(d.id, CL_DEVICE_GLOBAL_MEM_SIZE);
+  t.max_alloc_bytes = known_value<cl_ulong>(d.id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+  t.max_argument_bytes = known_value<std::size_t>(d.id, CL_DEVICE_MAX_PARAMETER_SIZE, 1024);
+  t.cache_bytes = known_value<cl_ulong>(d.id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
+  t.base_align_bits = known_value<cl_uint>(d.id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 1024);
+  t.native_width_f32 = static_cast<int>(known_value<cl_uint>(d.id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, 1));
+  t.native_width_f64 = static_cast<int>(known_value<cl_uint>(d.id, CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE));
+  t.native_width_f16 = static_cast<int>(known_value<cl_uint>(d.id, CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF));
   if (t.native_width_f32 < 1) t.native_width_f32 = 1;
-  t.fp64 = device_value<cl_device_fp_config>(d.id, CL_DEVICE_DOUBLE_FP_CONFIG, d.has_extension("cl_khr_fp64") ? CL_FP_FMA : 0) != 0;
+  t.fp64 = known_value<cl_device_fp_config>(d.id, CL_DEVICE_DOUBLE_FP_CONFIG, d.has_extension("cl_khr_fp64") ? CL_FP_FMA : 0) != 0;
   t.fp16 = d.has_extension("cl_khr_fp16");
-  t.sub_groups = d.has_extension("cl_khr_subgroups") || device_value<cl_uint>(d.id, CL_DEVICE_MAX_NUM_SUB_GROUPS) > 0;
+  t.sub_groups = d.has_extension("cl_khr_subgroups") || known_value<cl_uint>(d.id, CL_DEVICE_MAX_NUM_SUB_GROUPS) > 0;
   t.native_atomics64 = d.has_extension("cl_khr_int64_base_atomics");
-  auto queues = device_value<cl_command_queue_properties>(d.id, CL_DEVICE_QUEUE_PROPERTIES);
+  auto queues = known_value<cl_command_queue_properties>(d.id, CL_DEVICE_QUEUE_PROPERTIES);
   t.out_of_order = (queues & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0;
   t.priority_hints = d.has_extension("cl_khr_priority_hints");
   t.command_buffer = extension_revision(d, "cl_khr_command_buffer", 0x000900);
-  auto single = device_value<cl_device_fp_config>(d.id, CL_DEVICE_SINGLE_FP_CONFIG);
+  auto single = known_value<cl_device_fp_config>(d.id, CL_DEVICE_SINGLE_FP_CONFIG);
   t.fma_exact = (single & CL_FP_FMA) != 0;
   t.divide_exact = t.sqrt_exact = (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   t.denormals = (single & CL_FP_DENORM) != 0;

@@ -109,9 +109,9 @@ struct FlexGradients {
   Tensor q, k, v;  ///< like them, contiguous
 };
 /// Gradients of flex() with the same tensors and options and what it returned, lse among it. Heads and batches that share keys are added; scores are made
-/// again, memory is O(L): up to 32 / (Bk Hkv) times q in f32 (f64) beside the results. Captured tensors count as constants. max_scores has no gradient.
-/// Accuracy: f32 within 1e-5 of the exact gradient for unit-normal tensors at E = 64. Reproducible: no atomics.
-/// Errors: as flex(); invalid_argument without lse. Stream: never waits. Source: PyTorch 2.12, whose devices but CPUs have it.
+/// again, memory is O(L): up to 4 compute units / (Bk Hkv) times q in f32 (f64) beside the results. Captured tensors count as constants. max_scores has no
+/// gradient. Accuracy: f32 within 1e-5 of the exact gradient for unit-normal tensors at E = 64. Reproducible: no atomics. Errors: as flex(); invalid_argument
+/// without lse. Stream: never waits. Source: PyTorch 2.12, whose devices but CPUs have it.
 CLUTCH_API FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results,
                                        const FlexOptions& options = {}, const Stream& stream = {});
 
