@@ -174,6 +174,7 @@ std::vector<CapturedRead> captured_reads(const ExprFunction& function) {
     }
     Expr both[] = {adjoints.of(k), place};
     reads.push_back({.tensor = s.index,
+                     .step = k,
                      .positions = positions_of(body, s),
                      .gradient = ExprFunction(inputs, std::span(both, 1)),
                      .gradient_and_place = ExprFunction(inputs, both)});

@@ -152,6 +152,7 @@ ExprFunction compose(const ExprFunction& outer, const ExprFunction& inner);
 /// What flows back to one read of a floating captured tensor.
 struct CapturedRead {
   int tensor = 0;                 ///< which one
+  int step = 0;                   ///< of the function
   std::optional<Dims> positions;  ///< the dimension that each index is the position of, negative ones from the end; none: computed indices
   /// Functions of the inputs, then of a gradient for each floating output: the gradient of the element read; and that, and the
   /// element's place in row-major order, in i64.

@@ -435,12 +435,34 @@ attention::FlexGradients differentiate(const Tensor& grad, const Tensor& q, cons
   attention::FlexGradients made{.q = empty(q.sizes(), stored, stream), .k = empty(k.sizes(), stored, stream), .v = empty(v.sizes(), stored, stream)};
   if (c.q_len == 0 || c.kv_len == 0 || c.batch == 0 || c.heads == 0 || c.ev == 0) {
     for (const Tensor* t : {&made.q, &made.k, &made.v}) fill_(*t, 0, {}, stream);
+    if (const ExprFunction& f = options.score_mod.function(q.dtype()); options.captured_gradients && !f.empty())
+      for (const Tensor& t : f.body()->tensors)
+        if (is_floating(t.dtype())) made.captured.push_back(zeros(t.sizes(), {.dtype = t.dtype(), .device = stream.device()}, stream));
     return made;
   }
   // What a row's weights are compared with: the sum of its gradient times its result, less lse's gradient.
   Tensor delta = reduce(
       Reduce::sum, [](Expr g, Expr o) { return g * o; }, {grad, results.out}, {.dims = {-1}, .dtype = {sums}}, stream);
   if (options.grad_lse.defined()) delta = map([](Expr d, Expr g) { return d - g; }, {delta, options.grad_lse}, {}, stream);
+  if (options.captured_gradients && !options.score_mod.empty()) {
+    const attention::BlockMask::State* blocks = options.block_mask.state().get();
+    auto allowed = [&](const Expr& b, const Expr& h, const Expr& i, const Expr& j) {
+      if (!blocks) return options.mask_mod(b, h, i, j);
+      const Expr kind = captured(blocks->kinds)[{b, h, trunc_div(i, param(blocks->block.q)), trunc_div(j, param(blocks->block.kv))}];
+      return options.mask_mod(b, h, i, j) & ((kind == 2) | ((kind == 1) & blocks->mask(b, h, i, j)));
+    };
+    made.captured = captured_gradients({.score = options.score_mod.function(q.dtype()),
+                                        .allowed = allowed,
+                                        .q = q,
+                                        .k = k,
+                                        .v = v,
+                                        .grad = grad,
+                                        .lse = results.lse,
+                                        .delta = delta,
+                                        .scale = scale_of(options, c),
+                                        .sums = sums},
+                                       stream);
+  }
   Mods mods(c, options, q.dtype(), results.dropout_state);
   if (!mods.score.empty()) mods.back = mods.score.backward();
   FlexProblem p = mods.problem(c, options, q.dtype());
@@ -578,6 +600,8 @@ FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tenso
   if (options.grad_lse.defined()) check(options.grad_lse, c.lines(), sums, "lse's gradient");
   if (options.dropout_p > 0 && (!results.dropout_state.defined() || !(results.dropout_state.sizes() == Dims{2}) || results.dropout_state.dtype() != DType::i64))
     detail::refuse(ErrorCode::invalid_argument, "the forward call's dropout_state is needed");
+  if (options.captured_gradients && (c.ragged || options.dropout_p > 0))
+    detail::refuse(ErrorCode::not_supported, "captured tensors have no gradients beside varlen or dropout");
   if (options.varlen.page_table.defined() || options.varlen.seqused_kv.defined())
     detail::refuse(ErrorCode::not_supported, "caches (page_table, seqused_kv) have no gradient");
   const Stream stream = detail::resolve_stream(given, *c.runtime, detail::kOp);

@@ -5,6 +5,8 @@
 #include "encode/plan.hpp"
 #include "ops/traced.hpp"
 
+#include <functional>
+
 namespace clutch::inline v0::detail {
 
 /// combine: of flex_split; assign: PagedCache's; keys: backward of keys and values, where backward itself has an item a query.
@@ -34,6 +36,18 @@ inline constexpr std::int64_t kFewQueries = 8;
 
 /// Throws what flex() throws for these.
 void check_flex(const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexOptions& options);
+
+/// A call whose score mod's captured tensors want gradients.
+struct CapturedCall {
+  const ExprFunction& score;
+  std::function<Expr(const Expr& b, const Expr& h, const Expr& q, const Expr& kv)> allowed;
+  Tensor q, k, v, grad;  ///< q and grad (B, Hq, L, *), k and v (B or 1, Hkv, S, *)
+  Tensor lse, delta;     ///< (B, Hq, L)
+  double scale = 1;
+  DType sums = DType::f32;
+};
+/// Of the floating ones, in the order of captured_tensor().
+std::vector<Tensor> captured_gradients(const CapturedCall& call, const Stream& stream);
 
 /// Pure, but for the printed functions, which the caller adds. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const FlexProblem& problem, std::string_view forced = {});

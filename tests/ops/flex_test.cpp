@@ -221,7 +221,7 @@ void expect_gradients(const Given& given, FlexOptions o, const FlexCase::HostSco
   const FlexResult results = flex(given.q, given.k, given.v, o);
   const Tensor grad = randn(given.shape.out(), {.dtype = dtype, .device = device, .seed = seed() + 77});
   o.grad_lse = randn({given.shape.batch, given.shape.heads, given.shape.q_len}, {.dtype = results.lse.dtype(), .device = device, .seed = seed() + 78});
-  const auto [dq, dk, dv] = attention::flex_backward(grad, given.q, given.k, given.v, results, o);
+  const auto [dq, dk, dv, none] = attention::flex_backward(grad, given.q, given.k, given.v, results, o);
   const double scale = std::isnan(o.scale) ? 1 / std::sqrt(static_cast<double>(given.shape.e)) : o.scale;
   const FlexCase::Gradients want =
       FlexCase::gradients(given.shape, values(given.q), values(given.k), values(given.v), values(grad), scale, score, mask, values(o.grad_lse));

@@ -7,6 +7,7 @@
 #include <limits>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace clutch::inline v0 {
 
@@ -77,6 +78,7 @@ struct FlexOptions {
   double dropout_p = 0;
   Generator generator = {};
   bool skip_masked = false;              ///< what has a weight of 0 counts for nothing, NaN and infinity included; a tenth slower
+  bool captured_gradients = false;       ///< of flex_backward: what the score mod captured gets gradients, too
   Tensor grad_lse = {};                  ///< of flex_backward: lse's gradient, (B, Hq, L); undefined: zero
   std::string_view implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
@@ -106,12 +108,15 @@ CLUTCH_API void flex_out(const FlexResult& results, const Tensor& q, const Tenso
                          const Stream& stream = {});
 
 struct FlexGradients {
-  Tensor q, k, v;  ///< like them, contiguous
+  Tensor q, k, v;                     ///< like them, contiguous
+  std::vector<Tensor> captured = {};  ///< with captured_gradients: of the score mod's floating captured tensors, in the order of their first use
 };
 /// Gradients of flex() with the same tensors and options and what it returned, lse among it. Heads and batches that share keys are added; scores are made
-/// again, memory is O(L): up to 4 compute units / (Bk Hkv) times q in f32 (f64) beside the results. Captured tensors count as constants. max_scores has no
-/// gradient. Accuracy: f32 within 1e-5 of the exact gradient for unit-normal tensors at E = 64. Reproducible: no atomics. Errors: as flex(); invalid_argument
-/// without lse. Stream: never waits. Source: PyTorch 2.12, whose devices but CPUs have it.
+/// again, memory is O(L): up to 4 compute units / (Bk Hkv) times q in f32 (f64) beside the results. max_scores has no gradient.
+/// Captured tensors count as constants unless captured_gradients is set. Theirs are summed in a fixed order over what their indices do not depend on, along
+/// diagonals where they are of q - kv, by places else, which takes longest; scores are made again for some rows of all heads at a time, in 64 MiB of scratch
+/// or what one row takes. Errors then: not_supported beside varlen or dropout. Accuracy: f32 within 1e-5 of the exact gradient for unit-normal tensors at E
+/// = 64. Reproducible: no atomics. Errors: as flex(); invalid_argument without lse. Stream: never waits. Source: PyTorch 2.12, whose devices but CPUs have it.
 CLUTCH_API FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results,
                                        const FlexOptions& options = {}, const Stream& stream = {});
 
