@@ -111,6 +111,7 @@ TEST(Flex, LengthsSizesAndDtypes) {
         for (std::int64_t kv_len : {0, 1, 7, 128, 129, 260})
           for (bool causal : {false, true}) {
             if (++turn % (level() == "smoke" ? 5 : 1) != 0) continue;
+            if (level() == "smoke" && dtype != DType::f32 && causal == (dtype == DType::f16)) continue;
             const Given given({.batch = 1, .heads = 2, .q_len = q_len, .kv_len = kv_len, .e = 8 + turn % 9, .ev = 7 + turn % 11}, device, dtype);
             FlexOptions o{.return_lse = true, .return_max_scores = true};
             if (causal && q_len > 0 && kv_len > 0)
@@ -246,6 +247,9 @@ TEST(Flex, GradientsMatchTheModel) {
     for (const Mod& mod : mods(device, 4, 131))
       for (std::string_view implementation : implementations(device)) {
         if (level() == "smoke" && implementation == "flex_items" && mod.score.empty() == mod.mask.empty()) continue;
+        // Masks alone have no derivative of their own, and one table is as good as another.
+        const std::string_view name = mod.name;
+        if (level() == "smoke" && ((mod.score.empty() && name != "none" && name != "causal") || name == "relative" || name == "relative table")) continue;
         FlexOptions o{.score_mod = mod.score, .implementation = implementation};
         const std::string what = fmt::format("{} {}", implementation, mod.name);
         if (!mod.mask.empty()) o.block_mask = attention::create_block_mask(mod.mask, {.q_len = 131, .kv_len = 131, .block = {32, 48}, .device = device});
@@ -274,6 +278,7 @@ TEST(Flex, GradientsMatchTheModel) {
         expect_gradients(sized, {}, {}, {}, fmt::format("{} x {}", q_len, kv_len));
       }
     for (std::int64_t e : {80, 200, 260, 700, 1100}) {
+      if (level() == "smoke" && (e == 200 || e == 260)) continue;
       const Given sized({.batch = 1, .heads = 1, .q_len = 33, .kv_len = 50, .e = e, .ev = e - 30}, device);
       expect_gradients(sized, {}, {}, {}, fmt::format("{} elements", e), 2);
     }
