@@ -41,6 +41,7 @@ struct Checked {
 void measure(Checked& c, const attention::Varlen& o) {
   c.ragged = o.cu_seq_q.defined() || o.cu_seq_kv.defined() || o.seqused_kv.defined() || o.page_table.defined();
   if (!c.ragged) return;
+  if (o.cu_seq_q.defined() && o.cu_seq_q.numel() == 0) refuse(ErrorCode::invalid_shape, "cu_seq_q has n + 1 numbers, of no sequences one");
   if (o.cu_seq_q.defined()) c.batch = o.cu_seq_q.numel() - 1, c.q_len = o.max_q > 0 ? std::min(o.max_q, c.q_rows) : c.q_rows;
   if (o.cu_seq_kv.defined()) c.kv_len = o.max_kv > 0 ? std::min(o.max_kv, c.kv_rows) : c.kv_rows;
   auto check = [](const Tensor& t, const Dims& sizes, std::string_view what) {
@@ -172,6 +173,9 @@ std::string_view entry_of(FlexPart part, std::string_view chosen) {
 
 void check_flex(const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexOptions& options) { validate(nullptr, q, k, v, options); }
 
+/// Rows of queries of one head of keys that an item of flex_split takes at a time.
+int split_rows(const FlexClass& c) { return std::clamp(2048 / c.most, 2, 16); }
+
 /// Keys lie along the lanes; else queries do.
 bool keys_along(std::string_view entry) { return entry == "flex_lanes_backward" || entry == "flex_split"; }
 
@@ -208,7 +212,7 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
       .set("KEYS", plan.entry == "flex_split" ? std::max(4096 / c.most, 16) : c.keys)  // of few queries, so that both stay in the nearest cache
       .set("TILE_VECTORS", c.tile_vectors + c.tile_vectors % 2)
       .set("S_BYTES", static_cast<std::int64_t>(bytes_for(p.dtype, 1)))
-      .set("SPLIT_ROWS", std::clamp(2048 / c.most, 2, 16))
+      .set("SPLIT_ROWS", split_rows(c))
       .set("ROWS", many ? 8 : 4)
       .set("VECTORS", many ? 3 : 2);
   return plan;
@@ -371,7 +375,7 @@ void run_split(const BuiltPlan& plan, FlexProblem p, const Mods& mods, const att
   FlexShape s = shape_of(q, k, v, results.out, c, options, plan, false);
   s.wants_lse = results.lse.defined(), s.wants_top = results.max_scores.defined();
   s.part_row = blocks_of(c.ev, plan.tuning.width) * plan.tuning.width;
-  const std::int64_t lines = numel(c.lines()), rows = std::clamp(2048 / kFlexClasses[p.size_class].most, 2, 16);
+  const std::int64_t lines = numel(c.lines()), rows = split_rows(kFlexClasses[p.size_class]);
   const TensorOptions sums{.dtype = compute_dtype(q.dtype(), kOp), .device = stream.device()};
   const Tensor parts = empty({s.splits, lines, s.part_row}, sums, stream), tops = empty({s.splits, lines, 2}, sums, stream);
   const auto items = static_cast<std::uint64_t>(s.splits * c.batch * (c.heads / c.group) * blocks_of(c.group * c.q_len, rows));

@@ -31,6 +31,7 @@ class CLUTCH_API PagedCache {
 
   bool empty() const noexcept { return state_ == nullptr; }
   const PagedCacheOptions& options() const;
+  /// All of these: invalid_argument for an empty one.
   /// (1, heads, pages page_size, key_size), and with value_size.
   const Tensor& keys() const;
   const Tensor& values() const;
@@ -62,6 +63,7 @@ class CLUTCH_API PagedCache {
 
  private:
   struct State;
+  State& state() const;
   std::shared_ptr<State> state_;
 };
 

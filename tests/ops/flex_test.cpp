@@ -397,6 +397,35 @@ TEST(Flex, CapturedGraphsReadTheirTensorsAgain) {
   }
 }
 
+TEST(Flex, MemoryGrowsWithTheLengthAlone) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (known_bug(device, "loops_end_early") || device.traits().simulator) continue;
+    for (std::int64_t length : {1024, 4096}) {
+      const Given given({.batch = 1, .heads = 2, .q_len = length, .kv_len = length, .e = 32, .ev = 32}, device);
+      FlexOptions o{.score_mod = attention::softcap(5), .mask_mod = attention::sliding_window(100), .return_lse = true};
+      // Bytes at the highest beyond what was there before.
+      auto more = [&](auto&& f) {
+        f();
+        current_stream(device).synchronize();
+        reset_peak_memory_stats(device);
+        const std::uint64_t before = memory_allocated(device);
+        f();
+        current_stream(device).synchronize();
+        return memory_stats(device).at("allocated_bytes.all.peak") - before;
+      };
+      const auto size = static_cast<std::uint64_t>(2 * length * 32 * 4), some = static_cast<std::uint64_t>(2 * length * 4) + 65536;
+      EXPECT_LE(more([&] { flex(given.q, given.k, given.v, o); }), size + some) << length;
+      const FlexResult made = flex(given.q, given.k, given.v, o);
+      const auto parts = static_cast<std::uint64_t>(2 * device.traits().compute_units);  // of two heads
+      EXPECT_LE(more([&] { attention::flex_backward(given.q, given.q, given.k, given.v, made, o); }), (3 + std::max<std::uint64_t>(parts, 1)) * size + some)
+          << length;
+      // A query's parts: its result and two numbers for each 512 keys.
+      const Tensor one = given.q.slice(2, 0, 1);
+      EXPECT_LE(more([&] { flex(one, given.k, given.v, {}); }), static_cast<std::uint64_t>(length / 512 * 2 * (32 + 2) * 4) + 65536) << length;
+    }
+  }
+}
+
 TEST(Flex, OtherLengthsAndNumbersBuildNothing) {
   CLUTCH_EACH_DEVICE(device) {
     if (known_bug(device, "loops_end_early")) continue;  // and so takes less than this

@@ -60,12 +60,16 @@ PagedCache::PagedCache(const PagedCacheOptions& options, const Stream& stream) :
   s.taken.resize(static_cast<std::size_t>(o.max_batch));
 }
 
-const PagedCacheOptions& PagedCache::options() const { return state_->options; }
-const Tensor& PagedCache::keys() const { return state_->keys; }
-const Tensor& PagedCache::values() const { return state_->values; }
-const Tensor& PagedCache::page_table() const { return state_->table; }
-const Tensor& PagedCache::physical_to_logical() const { return state_->inverse; }
-std::int64_t PagedCache::free_pages() const { return static_cast<std::int64_t>(state_->free.size()); }
+PagedCache::State& PagedCache::state() const {
+  if (!state_) refuse(ErrorCode::invalid_argument, "the cache is empty");
+  return *state_;
+}
+const PagedCacheOptions& PagedCache::options() const { return state().options; }
+const Tensor& PagedCache::keys() const { return state().keys; }
+const Tensor& PagedCache::values() const { return state().values; }
+const Tensor& PagedCache::page_table() const { return state().table; }
+const Tensor& PagedCache::physical_to_logical() const { return state().inverse; }
+std::int64_t PagedCache::free_pages() const { return static_cast<std::int64_t>(state().free.size()); }
 
 namespace {
 
@@ -87,11 +91,11 @@ void write_tables(const Tensor& table, const Tensor& inverse, std::int64_t seque
 
 std::int64_t PagedCache::capacity(std::int64_t sequence) const {
   check_sequence(sequence, options());
-  return static_cast<std::int64_t>(state_->taken[static_cast<std::size_t>(sequence)].size()) * options().page_size;
+  return static_cast<std::int64_t>(state().taken[static_cast<std::size_t>(sequence)].size()) * options().page_size;
 }
 
 void PagedCache::reserve(std::int64_t sequence, std::int64_t length, const Stream& given) {
-  State& s = *state_;
+  State& s = state();
   check_sequence(sequence, s.options);
   std::vector<std::int32_t>& taken = s.taken[static_cast<std::size_t>(sequence)];
   const std::int64_t wanted = detail::blocks_of(std::max<std::int64_t>(length, 0), s.options.page_size), has = static_cast<std::int64_t>(taken.size());
@@ -108,7 +112,7 @@ void PagedCache::reserve(std::int64_t sequence, std::int64_t length, const Strea
 }
 
 void PagedCache::erase(std::int64_t sequence, const Stream& given) {
-  State& s = *state_;
+  State& s = state();
   check_sequence(sequence, s.options);
   std::vector<std::int32_t>& taken = s.taken[static_cast<std::size_t>(sequence)];
   if (taken.empty()) return;
@@ -118,7 +122,7 @@ void PagedCache::erase(std::int64_t sequence, const Stream& given) {
 }
 
 void PagedCache::assign(const Tensor& sequences, const Tensor& positions, const Tensor& k, const Tensor& v, const Stream& given) const {
-  const State& s = *state_;
+  const State& s = state();
   const PagedCacheOptions& o = s.options;
   const Tensor* all[] = {&s.keys, &sequences, &positions, &k, &v};
   detail::Runtime& runtime = detail::common_runtime(all, kOp);
@@ -149,7 +153,7 @@ void PagedCache::assign(const Tensor& sequences, const Tensor& positions, const 
 
 Varlen PagedCache::varlen(const Tensor& lengths, const Tensor& sequences, const Stream& stream) const {
   return {.seqused_kv = lengths,
-          .page_table = sequences.defined() ? index_select(state_->table, 0, sequences, stream) : state_->table,
+          .page_table = sequences.defined() ? index_select(state().table, 0, sequences, stream) : state().table,
           .page_size = options().page_size};
 }
 
@@ -167,14 +171,14 @@ Logical logical_at(const Captured& inverse, const Captured& sequences, const Ind
 }  // namespace
 
 MaskMod PagedCache::physical(const MaskMod& logical, const Tensor& sequences) const {
-  const Captured inverse = captured(state_->inverse), of = captured(sequences);
+  const Captured inverse = captured(state().inverse), of = captured(sequences);
   return [&](Index b, Index h, Index q, Index kv) {
     const Logical at = logical_at(inverse, of, b, kv, options().page_size);
     return at.valid & logical(b, h, q, at.key);
   };
 }
 ScoreMod PagedCache::physical(const ScoreMod& logical, const Tensor& sequences) const {
-  const Captured inverse = captured(state_->inverse), of = captured(sequences);
+  const Captured inverse = captured(state().inverse), of = captured(sequences);
   return [&](Score s, Index b, Index h, Index q, Index kv) {
     const Logical at = logical_at(inverse, of, b, kv, options().page_size);
     return select(at.valid, logical(s, b, h, q, at.key), -std::numeric_limits<float>::infinity());
@@ -183,14 +187,14 @@ ScoreMod PagedCache::physical(const ScoreMod& logical, const Tensor& sequences) 
 BlockMask PagedCache::physical(const BlockMask& logical, const Tensor& sequences, const Stream& given) const {
   const PagedCacheOptions& o = options();
   if (logical.block().kv != o.page_size) refuse(ErrorCode::invalid_argument, fmt::format("blocks of {} keys for pages of {}", logical.block().kv, o.page_size));
-  const Tensor* all[] = {&state_->table, &sequences, &logical.kinds()};
+  const Tensor* all[] = {&state().table, &sequences, &logical.kinds()};
   const Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
   const std::int64_t n = sequences.numel(), heads = logical.kinds().size(1), rows = logical.kinds().size(2), columns = logical.kinds().size(3);
   check(sequences, {n}, DType::i32, "sequences");
   if (logical.kinds().size(0) != 1 && logical.kinds().size(0) != n)
     refuse(ErrorCode::invalid_argument, fmt::format("a block mask of {} batches for {} sequences", logical.kinds().size(0), n));
   // Lists of the cache's pages: those of the logical one, and -1, which is no block, behind.
-  const Captured table = captured(state_->table), of = captured(sequences);
+  const Captured table = captured(state().table), of = captured(sequences);
   auto pages = [&](const Tensor& list) {
     Tensor made = full({n, heads, rows, o.pages}, -1, {.dtype = DType::i32, .device = stream.device()}, stream);
     const std::int64_t count = std::min(columns, o.pages);

@@ -59,6 +59,7 @@ TEST(PagedCache, BooksPagesOnTheHost) {
     cache.reserve(2, 17);
     EXPECT_EQ(row(2), (Row{0, 1, 3, -1}));
     EXPECT_EQ(inverse(2), (Row{0, 1, -1, 2, -1}));
+    EXPECT_EQ(code_of([] { PagedCache().free_pages(); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { PagedCache({.pages = 0, .key_size = 4, .device = device}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { PagedCache({.pages = 1, .key_size = 4, .dtype = DType::i32, .device = device}); }), ErrorCode::invalid_dtype);
   }

@@ -179,6 +179,8 @@ TEST(Varlen, RefusesBadInput) {
     EXPECT_EQ(with(wrong, p.q, p.k, p.v), ErrorCode::invalid_argument);
     const FlexOptions masked{.block_mask = attention::create_block_mask(attention::causal(), {.q_len = 20, .kv_len = 20, .device = device})};
     EXPECT_EQ(with(p.varlen, p.q, p.k, p.v, masked), ErrorCode::invalid_argument);
+    wrong = p.varlen, wrong.cu_seq_q = wrong.cu_seq_kv = empty({0}, {.dtype = DType::i32, .device = device});
+    EXPECT_EQ(with(wrong, p.q, p.k, p.v), ErrorCode::invalid_shape);
     // Packed queries beside batches of keys, which are three.
     const Tensor keys = zeros({3, 2, 5, 8}, {.device = device});
     EXPECT_EQ(code_of([&] { flex(p.q.transpose(0, 1).unsqueeze(0), keys, keys, {.varlen = {.cu_seq_q = p.varlen.cu_seq_q}}); }), ErrorCode::invalid_shape);
