@@ -182,7 +182,8 @@ bool keys_along(std::string_view entry) { return entry == "flex_lanes_backward" 
 KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_view forced) {
   const bool wide = p.dtype == DType::f64;
   const bool helps = p.part == FlexPart::combine || p.part == FlexPart::assign;
-  const std::string_view chosen = helps ? "flex_items" : choose<FlexProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, kOp).name;
+  if (helps) forced = "flex_items";
+  const std::string_view chosen = choose<FlexProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, kOp).name;
   const bool lanes = chosen != "flex_items";
   KernelPlan plan{.stem = kOp, .entry = entry_of(p.part, chosen), .tuning = row_tuning(traits)};
   if (lanes) plan.tuning.local = 1;  // an item holds more than a group of them could
@@ -256,20 +257,22 @@ void bind_scale(Encoder& encoder, DType dtype, double scale) {
 /// What becomes of scores and weights, as one call has it.
 struct Mods {
   const ExprFunction &score, &mask;
-  ExprFunction back = {};  ///< of gradients: the score mod's derivative
+  const attention::ScoreMod::Text* text = nullptr;  ///< the score mod's, where it is no function
+  ExprFunction back = {};                           ///< of gradients: the score mod's derivative
   double dropout_p = 0;
   Tensor dropout_state = {};
   std::int64_t heads = 0, q_len = 0, kv_len = 0;
   Mods(const Checked& c, const attention::FlexOptions& o, DType dtype, const Tensor& state)
       : score(o.score_mod.function(dtype)),
         mask(c.mask.function()),
+        text(o.score_mod.text().get()),
         dropout_p(o.dropout_p),
         dropout_state(state),
         heads(c.heads),
         q_len(c.q_len),
         kv_len(c.kv_len) {}
   FlexProblem problem(const Checked& c, const attention::FlexOptions& o, DType dtype) const {
-    FlexProblem p{.score = id_of(score),
+    FlexProblem p{.score = text ? text->id : id_of(score),
                   .mask = id_of(mask),
                   .dtype = dtype,
                   .size_class = size_class(c),
@@ -282,6 +285,8 @@ struct Mods {
   }
   std::int64_t quads() const { return blocks_of(kv_len, 4); }
   void bind(Encoder& encoder, DType dtype) const {
+    if (text)
+      for (double x : text->params) bind_scale(encoder, dtype, x);
     for (const ExprFunction* f : {&score, &mask, &back})
       if (!f->empty()) bind_extra(encoder, *f->body(), f->body()->param_values);
     if (dropout_p == 0) return;
@@ -303,6 +308,7 @@ const BuiltPlan& plan_of(Runtime& runtime, const FlexProblem& p, const Mods& mod
       if (!f.empty()) selected.expression += print_opencl(f, std::span(&output, 1), inputs, names).text;
     };
     const PrintNames of_masks{.macro = "MASK", .extra = "MASK_EXTRA", .param = 'm', .captured = 'd', .first_input = 2, .lanes = mask_lanes};
+    if (mods.text) selected.expression += print_opencl(*mods.text, number);
     print(mods.score, number, std::span(of_score).first(5), {.macro = "SCORE", .lanes = std::span(lanes).first(5)});
     print(mods.mask, truth, of_mask, of_masks);
     if (!mods.mask.empty()) selected.expression += print_ranges(mods.mask, of_masks);
@@ -448,7 +454,7 @@ attention::FlexGradients differentiate(const Tensor& grad, const Tensor& q, cons
   Tensor delta = reduce(
       Reduce::sum, [](Expr g, Expr o) { return g * o; }, {grad, results.out}, {.dims = {-1}, .dtype = {sums}}, stream);
   if (options.grad_lse.defined()) delta = map([](Expr d, Expr g) { return d - g; }, {delta, options.grad_lse}, {}, stream);
-  if (options.captured_gradients && !options.score_mod.empty()) {
+  if (options.captured_gradients && !options.score_mod.function(q.dtype()).empty()) {
     const attention::BlockMask::State* blocks = options.block_mask.state().get();
     auto allowed = [&](const Expr& b, const Expr& h, const Expr& i, const Expr& j) {
       if (!blocks) return options.mask_mod(b, h, i, j);
@@ -521,52 +527,6 @@ attention::FlexGradients differentiate(const Tensor& grad, const Tensor& q, cons
 
 namespace attention {
 
-// Score mods --------------------------------------------------------------------------------------------------------
-
-ScoreMod::ScoreMod(const ExprFunction& f32, const ExprFunction& f64) : f32_(f32), f64_(f64) {
-  for (const ExprFunction* f : {&f32, &f64}) {
-    if (f->empty() || f->input_count() != 5 || f->output_count() != 1 || f->input_dtype(0) != (f == &f32 ? DType::f32 : DType::f64))
-      detail::refuse(ErrorCode::invalid_argument, "a score mod takes a score and four indices and gives one number");
-    for (int i = 1; i < 5; ++i)
-      if (f->input_dtype(i) != DType::i32) detail::refuse(ErrorCode::invalid_argument, "a score mod's indices are i32");
-    if (f->output_dtype(0) == DType::boolean) detail::refuse(ErrorCode::invalid_dtype, "a score mod gives booleans: make it a mask");
-    if (detail::has_positions(*f)) detail::refuse(ErrorCode::invalid_argument, "positions are map's; a score mod has indices");
-  }
-}
-
-Expr ScoreMod::operator()(const Score& score, const Index& b, const Index& h, const Index& q, const Index& kv) const {
-  if (empty()) return score;
-  const Expr inputs[] = {score, b, h, q, kv};
-  return detail::applied(function(score.dtype()), inputs)[0];
-}
-
-ScoreMod alibi(const Tensor& slopes) {
-  Captured of = captured(slopes);
-  return [&](Score s, Index, Index h, Index q, Index kv) { return s + of[h] * (kv - q); };
-}
-Tensor alibi_slopes(std::int64_t heads, const Device& device, const Stream& stream) {
-  if (heads < 1) detail::refuse(ErrorCode::invalid_argument, fmt::format("slopes of {} heads", heads));
-  std::vector<float> slopes;
-  for (std::int64_t h = 0; h < heads; ++h) slopes.push_back(static_cast<float>(std::exp2(-8.0 * static_cast<double>(h + 1) / static_cast<double>(heads))));
-  return from_host(slopes, {heads}, device, stream);
-}
-ScoreMod softcap(double cap) {
-  if (!(cap > 0)) detail::refuse(ErrorCode::invalid_argument, fmt::format("a cap of {}", cap));
-  return [&](Score s, Index, Index, Index, Index) { return param(cap) * tanh(s * param(1 / cap)); };
-}
-ScoreMod relative_bias() {
-  return [](Score s, Index, Index, Index q, Index kv) { return s + (q - kv); };
-}
-ScoreMod relative_bias(const Tensor& table) {
-  if (table.rank() != 1 && table.rank() != 2) detail::refuse(ErrorCode::invalid_shape, fmt::format("a table of shape {}", to_string(table.sizes())));
-  Captured of = captured(table);
-  const std::int64_t middle = (table.size(-1) - 1) / 2;
-  return [&, rank = table.rank()](Score s, Index, Index h, Index q, Index kv) {
-    Expr at = q - kv + param(middle);
-    return s + (rank == 1 ? of[at] : of[{h, at}]);
-  };
-}
-
 // The op ------------------------------------------------------------------------------------------------------------
 
 FlexResult flex(const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& options, const Stream& given) {
@@ -604,6 +564,8 @@ FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tenso
   if (options.grad_lse.defined()) check(options.grad_lse, c.lines(), sums, "lse's gradient");
   if (options.dropout_p > 0 && (!results.dropout_state.defined() || !(results.dropout_state.sizes() == Dims{2}) || results.dropout_state.dtype() != DType::i64))
     detail::refuse(ErrorCode::invalid_argument, "the forward call's dropout_state is needed");
+  if (const auto& text = options.score_mod.text(); text && text->derivative.empty())
+    detail::refuse(ErrorCode::not_supported, "the score mod is OpenCL C without derivative");
   if (options.captured_gradients && (c.ragged || options.dropout_p > 0))
     detail::refuse(ErrorCode::not_supported, "captured tensors have no gradients beside varlen or dropout");
   if (options.varlen.page_table.defined() || options.varlen.seqused_kv.defined())

@@ -7,6 +7,17 @@
 
 #include <functional>
 
+namespace clutch::inline v0::attention {
+
+/// A score mod of OpenCL C.
+struct ScoreMod::Text {
+  std::uint64_t id = 0;
+  std::string score, derivative;
+  std::vector<double> params;
+};
+
+}  // namespace clutch::inline v0::attention
+
 namespace clutch::inline v0::detail {
 
 /// combine: of flex_split; assign: PagedCache's; keys: backward of keys and values, where backward itself has an item a query.
@@ -36,6 +47,9 @@ inline constexpr std::int64_t kFewQueries = 8;
 
 /// Throws what flex() throws for these.
 void check_flex(const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexOptions& options);
+
+/// The text's functions, as print_opencl() of a function has them: CLUTCH_SCORE and, with a derivative, CLUTCH_BACK.
+std::string print_opencl(const attention::ScoreMod::Text& text, DType number);
 
 /// A call whose score mod's captured tensors want gradients.
 struct CapturedCall {

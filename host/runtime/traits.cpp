@@ -55,7 +55,8 @@ void claim(const DeviceRecord& d) {
   t.compute_units = static_cast<int>(known_value<cl_uint>(d.id, CL_DEVICE_MAX_COMPUTE_UNITS, 1));
   t.max_work_group = known_value<std::size_t>(d.id, CL_DEVICE_MAX_WORK_GROUP_SIZE, 1);
   std::array<std::size_t, 16> items{};
-  check_cl(clGetDeviceInfo(d.id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof items, items.data(), nullptr), "device", "clGetDeviceInfo");
+  const cl_int knows_items = clGetDeviceInfo(d.id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof items, items.data(), nullptr);
+  if (knows_items != CL_INVALID_VALUE) check_cl(knows_items, "device", "clGetDeviceInfo");
   if (items[0] > 0) t.max_work_group = std::min<std::uint64_t>(t.max_work_group, items[0]);
   t.local_bytes = known_value<cl_ulong>(d.id, CL_DEVICE_LOCAL_MEM_SIZE);
   t.local_memory_real = known_value<cl_device_local_mem_type>(d.id, CL_DEVICE_LOCAL_MEM_TYPE) == CL_LOCAL;

@@ -295,7 +295,7 @@ struct FlexCase {
       {"flex_lanes_backward", Edit::stride, "line + i) * s.part_row", "line + i / 2) * s.part_row"},
       {"flex_lanes_backward", Edit::offset, "gradient_at = b * s.out[0] + h * s.out[1] + query * s.out[2];",
        "gradient_at = b * s.out[0] + h * s.out[1] + query * s.out[2] + 1;"},
-      {"flex_lanes_backward", Edit::arithmetic, "(slopes[j * NV + v] - mean)", "(slopes[j * NV + v] + mean)"},
+      {"flex_lanes_backward", Edit::arithmetic, "(slopes[j * NV + v] * left - mean)", "(slopes[j * NV + v] * left + mean)"},
       {"flex_items_dq", Edit::tail, "from + c < s.e ? LOAD_S(k,", "from + c + 1 < s.e ? LOAD_S(k,"},
       {"flex_items_dq", Edit::stride, "const long key = span.kv_at + j, row_k", "const long key = span.kv_at + j / 2, row_k"},
       {"flex_items_dq", Edit::offset, "line * s.e + from + c, sum[c] * scale", "line * s.e + from + (c ^ 1), sum[c] * scale"},

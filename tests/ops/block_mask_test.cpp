@@ -162,7 +162,19 @@ TEST(BlockMask, PartsAndLists) {
     for (std::uint8_t& kind : partial) kind = kind == 1;
     expect_mask(again, partial, "partial ones alone");
     EXPECT_EQ(code_of([&] { made.slice(0, 3, 0, 1); }), ErrorCode::invalid_argument);
-    EXPECT_EQ(code_of([&] { made.adjust(46, 70); }), ErrorCode::invalid_argument);
+    // Longer: what there was, and around it what the mask says; of lists alone nothing is known there.
+    BlockMaskOptions more = o;
+    more.q_len = o.q_len + 17, more.kv_len = o.kv_len + 30;
+    const BlockMask longer = made.adjust(more.q_len, more.kv_len), anew = create_block_mask(BlockMaskCase::mask(), more);
+    ASSERT_EQ(longer.kinds().sizes(), anew.kinds().sizes());
+    std::vector<std::uint8_t> want = anew.kinds().to_bytes();
+    const auto rows = static_cast<std::size_t>(made.kinds().size(2)), columns = static_cast<std::size_t>(made.kinds().size(3)),
+               all_rows = static_cast<std::size_t>(anew.kinds().size(2)), all_columns = static_cast<std::size_t>(anew.kinds().size(3));
+    for (std::size_t of = 0; of < want.size() / (all_rows * all_columns); ++of)
+      for (std::size_t r = 0; r < rows; ++r)
+        for (std::size_t c = 0; c < columns; ++c) want[(of * all_rows + r) * all_columns + c] = kinds[(of * rows + r) * columns + c];
+    EXPECT_EQ(longer.kinds().to_bytes(), want);
+    EXPECT_EQ(code_of([&] { again.adjust(more.q_len, more.kv_len); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { BlockMask().kinds(); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { create_block_mask({}, o); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { create_block_mask(attention::causal(), {.q_len = 0, .kv_len = 5, .device = device}); }), ErrorCode::invalid_argument);
