@@ -173,6 +173,8 @@ void classify(Walks& w) {
     rows = rows && (w.reduced[16 * k] == 0 || w.reduced[16 * k] == 1);
     columns = columns && (w.kept[16 * k] == 0 || w.kept[16 * k] == 1);
   }
+  // Rows of one element are columns of one, too, and those go by vectors.
+  if (columns && w.reduced_size[0] == 1) rows = false;
   w.layout = rows ? ReduceLayout::rows : columns ? ReduceLayout::columns : ReduceLayout::strided;
 }
 

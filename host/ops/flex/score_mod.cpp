@@ -11,7 +11,7 @@ namespace detail {
 
 std::string print_opencl(const attention::ScoreMod::Text& text, DType number) {
   const bool wide = number == DType::f64;
-  std::string params, names, kernel_params;
+  std::string params, names;
   for (std::size_t i = 0; i < text.params.size(); ++i) {
     params += fmt::format(", {} p{}", wide ? "double" : "float", i);
     names += fmt::format(", p{}", i);
