@@ -267,8 +267,8 @@ static inline long line_of(const FlexShape* s, const Span* span, long b, long h)
 static inline long key_of(const FlexShape* s, const Span* span, long b, long kv, LIST_PARAMS) {
 #if RAGGED
   if (s->page_size > 0) {
-    const long page = pages[b * s->page_columns + kv / s->page_size];
-    return page < 0 || (page + 1) * s->page_size > s->kv_rows ? -1 : page * s->page_size + kv % s->page_size;
+    const int page = pages[b * s->page_columns + kv / s->page_size];
+    return page < 0 || ((long)page + 1) * s->page_size > s->kv_rows ? -1 : (long)page * s->page_size + kv % s->page_size;
   }
 #endif
   return span->kv_at + kv;
@@ -460,13 +460,17 @@ static inline void flex_assign_body(CLUTCH_ID_PARAMS, ulong items, AssignShape s
                                     __global const int* table, __global const uchar* k, __global const uchar* v, __global uchar* keys, __global uchar* values) {
   for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
     const long x = (long)item % s.length, of = (long)item / s.length, h = of % s.heads, i = of / s.heads;
-    const long sequence = sequences[i], position = positions[i * s.length + x];
-    if (sequence < 0 || sequence >= s.sequences || position < 0 || position / s.page_size >= s.columns) continue;
-    const long page = table[sequence * s.columns + position / s.page_size];
-    if (page < 0 || (page + 1) * s.page_size > s.rows) continue;
-    const long row = h * s.rows + page * s.page_size + position % s.page_size;
-    for (long d = 0; d < s.e; ++d) STORE_S(keys, row * s.e + d, LOAD_S(k, i * s.k[0] + h * s.k[1] + x * s.k[2] + d * s.k[3]));
-    for (long d = 0; d < s.ev; ++d) STORE_S(values, row * s.ev + d, LOAD_S(v, i * s.v[0] + h * s.v[1] + x * s.v[2] + d * s.v[3]));
+    // Signs are asked for before numbers are widened: some drivers lose them there.
+    const int sequence = sequences[i], position = positions[i * s.length + x];
+    int page = -1;
+    if (sequence >= 0 && sequence < s.sequences && position >= 0 && position / s.page_size < s.columns)
+      page = table[sequence * s.columns + position / s.page_size];
+    const int there = page >= 0 && ((long)page + 1) * s.page_size <= s.rows;
+    const long row = h * s.rows + (long)page * s.page_size + position % s.page_size;
+    for (long d = 0; d < s.e; ++d)
+      if (there) STORE_S(keys, row * s.e + d, LOAD_S(k, i * s.k[0] + h * s.k[1] + x * s.k[2] + d * s.k[3]));
+    for (long d = 0; d < s.ev; ++d)
+      if (there) STORE_S(values, row * s.ev + d, LOAD_S(v, i * s.v[0] + h * s.v[1] + x * s.v[2] + d * s.v[3]));
   }
 }
 __kernel void flex_assign(CLUTCH_PREDICATE ulong items, AssignShape s, __global const uchar* sequences, ulong sequences_offset, __global const uchar* positions,
@@ -493,7 +497,7 @@ static inline void flex_items_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s, T
   for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
     const long x = (long)item % s.q_len, of = (long)item / s.q_len, h = of % s.heads, b = of / s.heads, hk = h / s.group;
     const Span span = span_of(&s, b, LIST_NAMES);
-    if (x >= span.q_len) continue;
+    const int there = x < span.q_len;
     const long row_q = b * s.q[0] + h * s.q[1] + (span.q_at + x) * s.q[2], line = line_of(&s, &span, b, h) + x;
     const Visits visits = visits_of(&s, b, h, x / s.block_row, LIST_NAMES);
     T top = NONE, total = 0;
@@ -502,11 +506,13 @@ static inline void flex_items_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s, T
       for (int c = 0; c < CHUNK; ++c) sum[c] = 0;
       top = NONE, total = 0;
       for (long i = 0; i < visits.all; ++i) {
-        const long block = visited(&s, &visits, i), block_end = min((block + 1) * s.block_listed, span.kv_len);
+        const long block = visited(&s, &visits, i), block_begin = max(block * s.block_listed, 0L);
+        long block_end = there ? min((block + 1) * s.block_listed, span.kv_len) : 0, first_key = 0;
+        if (block_begin < block_end) first_key = key_of(&s, &span, b, block_begin, LIST_NAMES);
+        if (first_key < 0) block_end = 0;
         const int masked = MASK && (s.mask_all || i < visits.partial);
-        for (long kv = max(block * s.block_listed, 0L); kv < block_end; ++kv) {
-          const long key = key_of(&s, &span, b, kv, LIST_NAMES);
-          if (key < 0) break;
+        for (long kv = block_begin; kv < block_end; ++kv) {
+          const long key = first_key + kv - block_begin;
           const long row_k = b * s.k[0] + hk * s.k[1] + key * s.k[2], row_v = b * s.v[0] + hk * s.v[1] + key * s.v[2];
           T score = 0;
           for (long d = 0; d < s.e; ++d) score = FMA(LOAD_S(q, row_q + d * s.q[3]) * scale, LOAD_S(k, row_k + d * s.k[3]), score);
@@ -524,10 +530,10 @@ static inline void flex_items_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s, T
       }
       const T factor = total == 0 ? (T)0 : 1 / total;
       for (int c = 0; c < CHUNK; ++c)
-        if (from + c < s.ev) STORE_S(out, b * s.out[0] + h * s.out[1] + (span.q_at + x) * s.out[2] + (from + c) * s.out[3], sum[c] * factor);
+        if (there && from + c < s.ev) STORE_S(out, b * s.out[0] + h * s.out[1] + (span.q_at + x) * s.out[2] + (from + c) * s.out[3], sum[c] * factor);
     }
-    if (s.wants_lse) lse[line] = top == NONE ? NONE : top + log_of(total);
-    if (s.wants_top) top_out[line] = top;
+    if (there && s.wants_lse) lse[line] = top == NONE ? NONE : top + log_of(total);
+    if (there && s.wants_top) top_out[line] = top;
   }
 }
 __kernel void flex_items(CLUTCH_PREDICATE ulong items, FlexShape s, T scale, TENSOR_KERNEL_PARAMS, LIST_KERNEL_PARAMS MOD_KERNEL_PARAMS) {
@@ -563,7 +569,7 @@ static inline void flex_items_dq_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s
   for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
     const long i = (long)item % s.q_len, of = (long)item / s.q_len, h = of % s.heads, b = of / s.heads, hk = h / s.group, kb = s.shared ? 0 : b;
     const Span span = span_of(&s, b, LIST_NAMES);
-    if (i >= span.q_len) continue;
+    const int there = i < span.q_len;
     const long line = line_of(&s, &span, b, h) + i, query = span.q_at + i;
     const long row_q = b * s.q[0] + h * s.q[1] + query * s.q[2], row_g = b * s.out[0] + h * s.out[1] + query * s.out[2];
     const Visits visits = visits_of(&s, b, h, i / s.block_row, LIST_NAMES);
@@ -571,7 +577,7 @@ static inline void flex_items_dq_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s
       T sum[CHUNK];
       for (int c = 0; c < CHUNK; ++c) sum[c] = 0;
       for (long n = 0; n < visits.all; ++n) {
-        const long block = visited(&s, &visits, n), block_end = min((block + 1) * s.block_listed, span.kv_len);
+        const long block = visited(&s, &visits, n), block_end = there ? min((block + 1) * s.block_listed, span.kv_len) : 0;
         const int masked = MASK && (s.mask_all || n < visits.partial);
         for (long j = max(block * s.block_listed, 0L); j < block_end; ++j) {
           const long key = span.kv_at + j, row_k = kb * s.k[0] + hk * s.k[1] + key * s.k[2], row_v = kb * s.v[0] + hk * s.v[1] + key * s.v[2];
@@ -581,7 +587,7 @@ static inline void flex_items_dq_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s
         }
       }
       for (int c = 0; c < CHUNK; ++c)
-        if (from + c < s.e) STORE_S(dq, line * s.e + from + c, sum[c] * scale);
+        if (there && from + c < s.e) STORE_S(dq, line * s.e + from + c, sum[c] * scale);
     }
   }
 }
@@ -598,7 +604,7 @@ static inline void flex_items_dkv_body(CLUTCH_ID_PARAMS, ulong items, FlexShape 
     const long kv_heads = s.heads / s.group, j = (long)item % s.kv_len, of = (long)item / s.kv_len, hk = of % kv_heads, kb = of / kv_heads;
     const long b_begin = s.shared ? 0 : kb, b_end = s.shared ? s.batch : kb + 1;
     const Span keys = span_of(&s, kb, LIST_NAMES);
-    if (j >= keys.kv_len) continue;
+    const int there = j < keys.kv_len;
     const long key = keys.kv_at + j, row_k = kb * s.k[0] + hk * s.k[1] + key * s.k[2], row_v = kb * s.v[0] + hk * s.v[1] + key * s.v[2];
     const long to = (s.packed_kv ? hk : of) * s.kv_rows + key;
     for (long from = 0; from < max(s.e, s.ev); from += CHUNK) {
@@ -609,7 +615,7 @@ static inline void flex_items_dkv_body(CLUTCH_ID_PARAMS, ulong items, FlexShape 
           const Visits visits = visits_of(&s, b, h, j / s.block_row, LIST_NAMES);
           const Span span = span_of(&s, b, LIST_NAMES);
           for (long n = 0; n < visits.all; ++n) {
-            const long block = visited(&s, &visits, n), block_end = min((block + 1) * s.block_listed, span.q_len);
+            const long block = visited(&s, &visits, n), block_end = there ? min((block + 1) * s.block_listed, span.q_len) : 0;
             const int masked = MASK && (s.mask_all || n < visits.partial);
             for (long i = max(block * s.block_listed, 0L); i < block_end; ++i) {
               const long line = line_of(&s, &span, b, h) + i, query = span.q_at + i;
@@ -624,8 +630,8 @@ static inline void flex_items_dkv_body(CLUTCH_ID_PARAMS, ulong items, FlexShape 
           }
         }
       for (int c = 0; c < CHUNK; ++c) {
-        if (from + c < s.e) STORE_S(dk, to * s.e + from + c, key_sum[c] * scale);
-        if (from + c < s.ev) STORE_S(dv, to * s.ev + from + c, value_sum[c]);
+        if (there && from + c < s.e) STORE_S(dk, to * s.e + from + c, key_sum[c] * scale);
+        if (there && from + c < s.ev) STORE_S(dv, to * s.ev + from + c, value_sum[c]);
       }
     }
   }
