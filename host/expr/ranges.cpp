@@ -66,12 +66,12 @@ std::string range_text(const ExprBody& body, std::size_t k, const std::vector<bo
                 fmt::format("{0} ? {2} : {1} ? max({2}, {3}) : {3}", a(0), z(0), z(1), z(2)));
     case ExprOp::gather: {
       // Where one element is read, what it holds.
+      if (s.dtype != DType::i32) break;
       std::string one = "1", place = "0L";
       for (std::size_t d = 0; d < s.operands.size(); ++d) {
         one += fmt::format(" && {} == {}", a(d), z(d));
         place += fmt::format(" + clutch_place_one({0}, {1}{2}_size{3}, {1}{2}_stride{3})", a(d), names.captured, s.index, d);
       }
-      if (s.dtype != DType::i32) break;
       return is("INT_MIN", "INT_MAX") + fmt::format(" if ({}) a{} = z{} = load_{}({}{}, {});", one, k, k,
                                                     name(body.buffers[static_cast<std::size_t>(s.index)].dtype), names.captured, s.index, place);
     }

@@ -29,25 +29,25 @@ struct Checked {
   Runtime* runtime = nullptr;
   std::int64_t batch = 0, heads = 0, group = 1, q_len = 0, kv_len = 0, e = 0, ev = 0;  ///< with Varlen: sequences, and the longest ones
   std::int64_t q_batch = 0, q_rows = 0, kv_batch = 0, kv_rows = 0;                     ///< as the tensors have them
-  bool ragged = false;
+  bool ragged = false, packed_kv = false;
   attention::MaskMod mask;  ///< the block mask's and the one beside it
   Dims lines() const { return {q_batch, heads, q_rows}; }
   Dims result() const { return {q_batch, heads, q_rows, ev}; }
   /// Queries of several batches read the same keys.
-  bool shared() const { return batch > 1 && kv_batch == 1; }
+  bool shared() const { return batch > 1 && kv_batch == 1 && !packed_kv; }
 };
 
 /// The sequences' number and lengths.
 void measure(Checked& c, const attention::Varlen& o) {
   c.ragged = o.cu_seq_q.defined() || o.cu_seq_kv.defined() || o.seqused_kv.defined() || o.page_table.defined();
+  c.packed_kv = o.cu_seq_kv.defined();
   if (!c.ragged) return;
   if (o.cu_seq_q.defined() && o.cu_seq_q.numel() == 0) refuse(ErrorCode::invalid_shape, "cu_seq_q has n + 1 numbers, of no sequences one");
   if (o.cu_seq_q.defined()) c.batch = o.cu_seq_q.numel() - 1, c.q_len = o.max_q > 0 ? std::min(o.max_q, c.q_rows) : c.q_rows;
   if (o.cu_seq_kv.defined()) c.kv_len = o.max_kv > 0 ? std::min(o.max_kv, c.kv_rows) : c.kv_rows;
   auto check = [](const Tensor& t, const Dims& sizes, std::string_view what) {
     if (!t.defined()) return;
-    if (t.dtype() != DType::i32) refuse(ErrorCode::invalid_dtype, fmt::format("{} of {}, not i32", what, name(t.dtype())));
-    if (!(t.sizes() == sizes)) refuse(ErrorCode::invalid_shape, fmt::format("{} of shape {}, not {}", what, to_string(t.sizes()), to_string(sizes)));
+    check_is(t, sizes, DType::i32, what, kOp);
     if (!t.is_contiguous()) refuse(ErrorCode::invalid_shape, fmt::format("{} is to be contiguous", what));
   };
   check(o.cu_seq_q, {c.batch + 1}, "cu_seq_q"), check(o.cu_seq_kv, {c.batch + 1}, "cu_seq_kv"), check(o.seqused_kv, {c.batch}, "seqused_kv");
@@ -169,15 +169,15 @@ std::string_view entry_of(FlexPart part, std::string_view chosen) {
   return {};
 }
 
-}  // namespace
-
-void check_flex(const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexOptions& options) { validate(nullptr, q, k, v, options); }
-
 /// Rows of queries of one head of keys that an item of flex_split takes at a time.
 int split_rows(const FlexClass& c) { return std::clamp(2048 / c.most, 2, 16); }
 
 /// Keys lie along the lanes; else queries do.
 bool keys_along(std::string_view entry) { return entry == "flex_lanes_backward" || entry == "flex_split"; }
+
+}  // namespace
+
+void check_flex(const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexOptions& options) { validate(nullptr, q, k, v, options); }
 
 KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_view forced) {
   const bool wide = p.dtype == DType::f64;
@@ -254,6 +254,9 @@ void bind_scale(Encoder& encoder, DType dtype, double scale) {
     encoder.value(static_cast<float>(scale));
 }
 
+/// Philox blocks of a row of dropout.
+std::int64_t quads_of(std::int64_t kv_len) { return blocks_of(kv_len, 4); }
+
 /// What becomes of scores and weights, as one call has it.
 struct Mods {
   const ExprFunction &score, &mask;
@@ -283,7 +286,6 @@ struct Mods {
       if (!f->empty()) p.types.note(*f);
     return p;
   }
-  std::int64_t quads() const { return blocks_of(kv_len, 4); }
   void bind(Encoder& encoder, DType dtype) const {
     if (text)
       for (double x : text->params) bind_scale(encoder, dtype, x);
@@ -292,7 +294,7 @@ struct Mods {
     if (dropout_p == 0) return;
     encoder.input(dropout_state).value(static_cast<std::uint32_t>(std::min(dropout_p * 0x1p32, 0x1p32 - 1)));
     bind_scale(encoder, dtype, dropout_p == 1 ? 0 : 1 / (1 - dropout_p));
-    encoder.value(heads).value(q_len).value(quads());
+    encoder.value(heads).value(q_len).value(quads_of(kv_len));
   }
 };
 
@@ -347,9 +349,9 @@ FlexShape shape_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tens
     s.mask_batch = blocks->kinds.size(0) > 1 ? s.rows * blocks->kinds.size(1) : 0;
   }
   s.mask_all = !options.mask_mod.empty();
-  s.batch = c.batch, s.shared = c.shared() && !varlen.cu_seq_kv.defined();
+  s.batch = c.batch, s.shared = c.shared();
   s.per_split = std::max<std::int64_t>(kSplitKeys / s.block_listed, 1), s.splits = blocks_of(s.columns, s.per_split);
-  s.q_rows = c.q_rows, s.kv_rows = c.kv_rows, s.packed_q = varlen.cu_seq_q.defined(), s.packed_kv = varlen.cu_seq_kv.defined();
+  s.q_rows = c.q_rows, s.kv_rows = c.kv_rows, s.packed_q = varlen.cu_seq_q.defined(), s.packed_kv = c.packed_kv;
   s.used = varlen.seqused_kv.defined();
   if (paged) s.page_size = varlen.page_size, s.page_columns = varlen.page_table.size(1);
   return s;
@@ -375,11 +377,21 @@ void bind_lists(Encoder& encoder, const attention::FlexOptions& options, const T
   for (const Tensor* t : {&o.cu_seq_q, &o.cu_seq_kv, &o.seqused_kv, &o.page_table}) encoder.input(t->defined() ? *t : other);
 }
 
+/// Results, the optional ones as the shape says whether they are wanted.
+void bind_results(Encoder& encoder, const FlexShape& s, const attention::FlexResult& r) {
+  encoder.output(r.out).output(s.wants_lse ? r.lse : r.out).output(s.wants_top ? r.max_scores : r.out);
+}
+FlexShape forward_shape(const attention::FlexResult& r, const Tensor& q, const Tensor& k, const Tensor& v, const Checked& c,
+                        const attention::FlexOptions& options, const BuiltPlan& plan) {
+  FlexShape s = shape_of(q, k, v, r.out, c, options, plan, false);
+  s.wants_lse = r.lse.defined(), s.wants_top = r.max_scores.defined();
+  return s;
+}
+
 /// The results of parts of the keys, then what they make together.
 void run_split(const BuiltPlan& plan, FlexProblem p, const Mods& mods, const attention::FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v,
                const Checked& c, const attention::FlexOptions& options, const Stream& stream) {
-  FlexShape s = shape_of(q, k, v, results.out, c, options, plan, false);
-  s.wants_lse = results.lse.defined(), s.wants_top = results.max_scores.defined();
+  FlexShape s = forward_shape(results, q, k, v, c, options, plan);
   s.part_row = blocks_of(c.ev, plan.tuning.width) * plan.tuning.width;
   const std::int64_t lines = numel(c.lines()), rows = split_rows(kFlexClasses[p.size_class]);
   const TensorOptions sums{.dtype = compute_dtype(q.dtype(), kOp), .device = stream.device()};
@@ -397,8 +409,8 @@ void run_split(const BuiltPlan& plan, FlexProblem p, const Mods& mods, const att
   const FlexProblem together{.dtype = p.dtype, .part = FlexPart::combine};
   const BuiltPlan& combine = plan_for(*c.runtime, kOp, together, {});
   Encoder encoder(stream, "flex");
-  encoder.value(static_cast<std::uint64_t>(lines)).value(s).input(parts).input(tops).output(results.out);
-  encoder.output(s.wants_lse ? results.lse : results.out).output(s.wants_top ? results.max_scores : results.out);
+  encoder.value(static_cast<std::uint64_t>(lines)).value(s).input(parts).input(tops);
+  bind_results(encoder, s, results);
   encoder.dispatch(combine.kernel, item_geometry(static_cast<std::uint64_t>(lines), combine.tuning.local));
   note_plan(plan.text);
 }
@@ -409,7 +421,7 @@ Tensor drawn_state(const attention::FlexResult& results, const Checked& c, const
   const Generator generator = options.generator.empty() ? default_generator({}, stream) : options.generator;
   const Tensor state = results.dropout_state.defined() ? results.dropout_state : empty({2}, {.dtype = DType::i64, .device = stream.device()}, stream);
   copy_(state, generator.impl()->state(), {}, stream);
-  generator.impl()->advance(static_cast<std::uint64_t>(c.batch * c.heads * c.q_len * blocks_of(c.kv_len, 4)), stream, "flex");
+  generator.impl()->advance(static_cast<std::uint64_t>(c.batch * c.heads * c.q_len * quads_of(c.kv_len)), stream, "flex");
   return state;
 }
 
@@ -425,14 +437,13 @@ void run(const attention::FlexResult& results, const Tensor& q, const Tensor& k,
   const BuiltPlan& plan = plan_of(*c.runtime, p, mods, options.implementation);
   if (plan.entry == "flex_items") check_loops(*c.runtime, c.kv_len, c.e, c.ev);
   if (plan.entry == "flex_split") return run_split(plan, p, mods, results, q, k, v, c, options, stream);
-  FlexShape s = shape_of(q, k, v, results.out, c, options, plan, false);
-  s.wants_lse = results.lse.defined(), s.wants_top = results.max_scores.defined();
+  const FlexShape s = forward_shape(results, q, k, v, c, options, plan);
   const auto items = static_cast<std::uint64_t>(c.batch * c.heads * (plan.entry == "flex_lanes" ? s.tiles : c.q_len));
   Encoder encoder(stream, "flex");
   encoder.value(items).value(s);
   bind_scale(encoder, q.dtype(), scale_of(options, c));
-  encoder.input(q).input(k).input(v).output(results.out);
-  encoder.output(s.wants_lse ? results.lse : results.out).output(s.wants_top ? results.max_scores : results.out);
+  encoder.input(q).input(k).input(v);
+  bind_results(encoder, s, results);
   bind_lists(encoder, options, q, c.ragged, false);
   mods.bind(encoder, q.dtype());
   encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
@@ -477,7 +488,7 @@ attention::FlexGradients differentiate(const Tensor& grad, const Tensor& q, cons
   if (!mods.score.empty()) mods.back = mods.score.backward();
   FlexProblem p = mods.problem(c, options, q.dtype());
   p.direct = (q.strides()[3] == 1 || c.e == 1) && (grad.strides()[3] == 1 || c.ev == 1) && c.e % 8 == 0 && c.ev % 8 == 0;
-  const std::int64_t key_heads = (c.shared() && !options.varlen.cu_seq_kv.defined() ? 1 : c.batch) * (c.heads / c.group);
+  const std::int64_t key_heads = (c.shared() ? 1 : c.batch) * (c.heads / c.group);
   auto built = [&](FlexPart part) -> const BuiltPlan& {
     p.part = part;
     return plan_of(*c.runtime, p, mods, options.implementation);
@@ -555,10 +566,7 @@ FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tenso
   if (options.grad_lse.defined()) all.push_back(&options.grad_lse);
   detail::common_runtime(all, detail::kOp);
   const DType sums = detail::compute_dtype(q.dtype(), detail::kOp);
-  auto check = [](const Tensor& t, const Dims& sizes, DType dtype, std::string_view what) {
-    if (!(t.sizes() == sizes)) detail::refuse(ErrorCode::invalid_shape, fmt::format("{} of shape {}, not {}", what, to_string(t.sizes()), to_string(sizes)));
-    if (t.dtype() != dtype) detail::refuse(ErrorCode::invalid_dtype, fmt::format("{} of {}, not {}", what, name(t.dtype()), name(dtype)));
-  };
+  auto check = [](const Tensor& t, const Dims& sizes, DType dtype, std::string_view what) { detail::check_is(t, sizes, dtype, what, detail::kOp); };
   check(grad_out, c.result(), q.dtype(), "the result's gradient"), check(results.out, c.result(), q.dtype(), "the result");
   check(results.lse, c.lines(), sums, "lse");
   if (options.grad_lse.defined()) check(options.grad_lse, c.lines(), sums, "lse's gradient");

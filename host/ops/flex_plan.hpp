@@ -45,6 +45,12 @@ inline constexpr std::array<FlexClass, 5> kFlexClasses{{{64, 12, 128}, {128, 12,
 
 inline constexpr std::int64_t kFewQueries = 8;
 
+/// Errors: invalid_shape, invalid_dtype.
+inline void check_is(const Tensor& t, const Dims& sizes, DType dtype, std::string_view what, std::string_view op) {
+  if (!(t.sizes() == sizes)) throw Error(ErrorCode::invalid_shape, op, fmt::format("{} of shape {}, not {}", what, to_string(t.sizes()), to_string(sizes)));
+  if (t.dtype() != dtype) throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} of {}, not {}", what, name(t.dtype()), name(dtype)));
+}
+
 /// Throws what flex() throws for these.
 void check_flex(const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexOptions& options);
 

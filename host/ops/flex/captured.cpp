@@ -100,6 +100,10 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
   const std::int64_t batch = c.q.size(0), heads = c.q.size(1), q_len = c.q.size(2), kv_len = c.k.size(2), group = heads / c.k.size(1);
   const Dims extents{batch, heads, q_len, kv_len};
   const Device device = stream.device();
+  const std::vector<CapturedRead> reads = captured_reads(score);
+  std::vector<Class> kinds;
+  for (const CapturedRead& read : reads)
+    kinds.push_back(class_of(body, body.steps[static_cast<std::size_t>(read.step)], score.captured_tensor(read.tensor), extents));
   std::vector<Tensor> totals(static_cast<std::size_t>(score.captured_count()));
   /// first, first + 1, ... (or downwards) along one of four dimensions.
   auto counting = [&](std::int64_t n, int dim, std::int64_t first = 0, std::int64_t step = 1) {
@@ -128,15 +132,15 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
         },
         {raw, products, lines_of(c.lse), lines_of(c.delta)}, {.dtypes = {sums}}, stream);
     const Tensor of_q = counting(rows, 2, begin);
-    std::vector<Tensor> inputs{raw, of_b, of_h, of_q, of_kv, slopes};
     std::vector<Tensor> wide;
-    for (const Tensor& t : inputs) wide.push_back(t.expand(chunk));
-    for (const CapturedRead& read : captured_reads(score)) {
+    for (const Tensor& t : {raw, of_b, of_h, of_q, of_kv, slopes}) wide.push_back(t.expand(chunk));
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      const CapturedRead& read = reads[i];
+      const Class& kind = kinds[i];
       const Tensor& tensor = score.captured_tensor(read.tensor);
       Tensor& total = totals[static_cast<std::size_t>(read.tensor)];
       const DType dtype = compute_dtype(tensor.dtype(), "flex_backward");
       if (!total.defined()) total = zeros(tensor.sizes(), {.dtype = dtype, .device = device}, stream);
-      const Class kind = class_of(body, body.steps[static_cast<std::size_t>(read.step)], tensor, extents);
       const bool by_distance = kind.at.on[2] && kind.at.on[3] && kind.at.by_distance;
       Dims others;
       for (int d = 0; d < 4; ++d)
@@ -164,8 +168,7 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
       }
       const Tensor none = zeros({1, 1, 1, 1}, {.dtype = sums, .device = device}, stream);
       std::vector<Tensor> places{none, of_b, of_h, q, kv, none};
-      for (std::size_t i = 0; i < places.size(); ++i) {
-        Tensor& t = places[i];
+      for (Tensor& t : places) {
         for (int d = 0; d < 4; ++d)
           if (t.size(d) > part.size(d)) t = t.slice(d, 0, 1);
         t = t.expand(part.sizes());

@@ -32,10 +32,7 @@ struct AssignShape {
   std::int64_t length, heads, e, ev, sequences, columns, page_size, rows;
 };
 
-void check(const Tensor& t, const Dims& sizes, DType dtype, std::string_view what) {
-  if (t.dtype() != dtype) refuse(ErrorCode::invalid_dtype, fmt::format("{} of {}, not {}", what, name(t.dtype()), name(dtype)));
-  if (!(t.sizes() == sizes)) refuse(ErrorCode::invalid_shape, fmt::format("{} of shape {}, not {}", what, to_string(t.sizes()), to_string(sizes)));
-}
+void check(const Tensor& t, const Dims& sizes, DType dtype, std::string_view what) { detail::check_is(t, sizes, dtype, what, kOp); }
 
 }  // namespace
 
