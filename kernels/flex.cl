@@ -294,6 +294,17 @@ static inline long visited(const FlexShape* s, const Visits* visits, long i) {
   return !s->listed ? i : i < visits->partial ? visits->kv_list[i] : visits->full_list[i - visits->partial];
 }
 
+#if MASK
+#define RANGE_LOW(k) range_low[k]
+#define RANGE_HIGH(k) range_high[k]
+// Whether keys from `begin` to before `end` (queries, where `turned`) are masked for those from `low` to `high`: 0 none, 1 perhaps some, 2 all.
+static inline int masked_of(long b, long h, long low, long high, long begin, long end, int turned MASK_PARAMS) {
+  const long range_low[4] = {b, h, turned ? begin : low, turned ? low : begin}, range_high[4] = {b, h, turned ? end - 1 : high, turned ? high : end - 1};
+  CLUTCH_RANGES(RANGE_LOW, RANGE_HIGH)
+  return is_always ? 0 : is_ever ? 1 : 2;
+}
+#endif
+
 // A vector of queries at a time, an item a tile: scores, weights and results lie transposed, with queries along the lanes. Keys and values are brought in
 // by blocks, in T (unless DIRECT); tiles of ROWS keys (or elements of values) by up to VECTORS vectors of queries are summed in registers.
 // Needs: DIRECT (1: keys and values are T, and a row's elements lie side by side; they are read as they lie), DMAX (the most elements of a row), KEYS (of a
@@ -488,156 +499,12 @@ __kernel void flex_assign(CLUTCH_PREDICATE ulong items, AssignShape s, __global 
 #include "flex/backward.clh"
 #endif
 
-// An item a query: for each chunk of a result's elements its scores once more. For any device. Needs: WIDTH 1, CHUNK (elements of a result at a time).
-#ifdef CLUTCH_ENTRY_flex_items
-static inline void flex_items_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s, T scale, TENSOR_PARAMS, LIST_PARAMS MOD_PARAMS) {
-#if DROPOUT
-  const PhiloxKeys philox = philox_keys(random_state[0]);
-#endif
-  for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
-    const long x = (long)item % s.q_len, of = (long)item / s.q_len, h = of % s.heads, b = of / s.heads, hk = h / s.group;
-    const Span span = span_of(&s, b, LIST_NAMES);
-    const int there = x < span.q_len;
-    const long row_q = b * s.q[0] + h * s.q[1] + (span.q_at + x) * s.q[2], line = line_of(&s, &span, b, h) + x;
-    const Visits visits = visits_of(&s, b, h, x / s.block_row, LIST_NAMES);
-    T top = NONE, total = 0;
-    for (long from = 0; from == 0 || from < s.ev; from += CHUNK) {
-      T sum[CHUNK];
-      for (int c = 0; c < CHUNK; ++c) sum[c] = 0;
-      top = NONE, total = 0;
-      for (long i = 0; i < visits.all; ++i) {
-        const long block = visited(&s, &visits, i), block_begin = max(block * s.block_listed, 0L);
-        long block_end = there ? min((block + 1) * s.block_listed, span.kv_len) : 0, first_key = 0;
-        if (block_begin < block_end) first_key = key_of(&s, &span, b, block_begin, LIST_NAMES);
-        if (first_key < 0) block_end = 0;
-        const int masked = MASK && (s.mask_all || i < visits.partial);
-        for (long kv = block_begin; kv < block_end; ++kv) {
-          const long key = first_key + kv - block_begin;
-          const long row_k = b * s.k[0] + hk * s.k[1] + key * s.k[2], row_v = b * s.v[0] + hk * s.v[1] + key * s.v[2];
-          T score = 0;
-          for (long d = 0; d < s.e; ++d) score = FMA(LOAD_S(q, row_q + d * s.q[3]) * scale, LOAD_S(k, row_k + d * s.k[3]), score);
-          score = masked ? masked_score(score, (int)b, (int)h, (int)x, (int)kv MOD_NAMES) : modified(score, (int)b, (int)h, (int)x, (int)kv MOD_NAMES);
-          const T highest = score > top ? score : top, shift = SHIFT_OF(highest);
-          const T keep = top == NONE ? 0 : weight_of(SHIFT_OF(top) - shift), weight = key_weight(score, OFFSET_OF(shift), LOG2_E);
-          top = highest, total = FMA(total, keep, weight);
-#if DROPOUT
-          const T left = weight * dropped_keys((int)b, (int)h, (int)x, (int)kv, &philox DROP_NAMES);
-#else
-          const T left = weight;
-#endif
-          for (int c = 0; c < CHUNK; ++c) sum[c] = WEIGH(from + c < s.ev ? LOAD_S(v, row_v + (from + c) * s.v[3]) : (T)0, left, sum[c] * keep);
-        }
-      }
-      const T factor = total == 0 ? (T)0 : 1 / total;
-      for (int c = 0; c < CHUNK; ++c)
-        if (there && from + c < s.ev) STORE_S(out, b * s.out[0] + h * s.out[1] + (span.q_at + x) * s.out[2] + (from + c) * s.out[3], sum[c] * factor);
-    }
-    if (there && s.wants_lse) lse[line] = top == NONE ? NONE : top + log_of(total);
-    if (there && s.wants_top) top_out[line] = top;
-  }
-}
-__kernel void flex_items(CLUTCH_PREDICATE ulong items, FlexShape s, T scale, TENSOR_KERNEL_PARAMS, LIST_KERNEL_PARAMS MOD_KERNEL_PARAMS) {
-  CLUTCH_IF_PREDICATE
-  flex_items_body(CLUTCH_IDS, items, s, scale, TENSOR_ARGUMENTS, LIST_ARGUMENTS MOD_ARGUMENTS);
-}
+// Tiles in local memory, a group a tile.
+#if defined(CLUTCH_ENTRY_flex_tiles) || defined(CLUTCH_ENTRY_flex_tiles_dq) || defined(CLUTCH_ENTRY_flex_tiles_dkv)
+#include "flex/tiles.clh"
 #endif
 
-// The same with an item a query, and an item a key: for each chunk of a gradient's elements the scores once more.
-#if defined(CLUTCH_ENTRY_flex_items_dq) || defined(CLUTCH_ENTRY_flex_items_dkv)
-// The weight of one score, as dropout leaves it, and its gradient.
-static inline T pair(const FlexShape* s, T scale, __global const uchar* q, __global const uchar* k, __global const uchar* v, __global const uchar* grad, T lse,
-                     T delta, long row_q, long row_g, long row_k, long row_v, long b, long h, long i, long j, int masked, T* slope MOD_PARAMS) {
-  T raw = 0, product = 0;
-  for (long d = 0; d < s->e; ++d) raw = FMA(LOAD_S(q, row_q + d * s->q[3]), LOAD_S(k, row_k + d * s->k[3]) * scale, raw);
-  for (long d = 0; d < s->ev; ++d) product = FMA(LOAD_S(grad, row_g + d * s->out[3]), LOAD_S(v, row_v + d * s->v[3]), product);
-  const T score = masked ? masked_score(raw, (int)b, (int)h, (int)i, (int)j MOD_NAMES) : modified(raw, (int)b, (int)h, (int)i, (int)j MOD_NAMES);
-  const T weight = key_weight(score, OFFSET_OF(lse == NONE ? -NONE : lse * LOG2_E), LOG2_E);
-#if DROPOUT
-  const PhiloxKeys philox = philox_keys(random_state[0]);
-  const T left = dropped_keys((int)b, (int)h, (int)i, (int)j, &philox DROP_NAMES);
-#else
-  const T left = 1;
-#endif
-  *slope = weight == 0 ? (T)0 : unmodified(weight * (product * left - delta), raw, (int)b, (int)h, (int)i, (int)j MOD_NAMES);
-  return weight * left;
-}
-#define PAIR_ARGUMENTS &s, scale, q, k, v, grad, lse[line], delta[line], row_q, row_g, row_k, row_v, b, h, i, j, masked, &slope MOD_NAMES
-#endif
-
-#ifdef CLUTCH_ENTRY_flex_items_dq
-static inline void flex_items_dq_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s, T scale, GRADIENT_PARAMS, __global uchar* dq, LIST_PARAMS MOD_PARAMS) {
-  for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
-    const long i = (long)item % s.q_len, of = (long)item / s.q_len, h = of % s.heads, b = of / s.heads, hk = h / s.group, kb = s.shared ? 0 : b;
-    const Span span = span_of(&s, b, LIST_NAMES);
-    const int there = i < span.q_len;
-    const long line = line_of(&s, &span, b, h) + i, query = span.q_at + i;
-    const long row_q = b * s.q[0] + h * s.q[1] + query * s.q[2], row_g = b * s.out[0] + h * s.out[1] + query * s.out[2];
-    const Visits visits = visits_of(&s, b, h, i / s.block_row, LIST_NAMES);
-    for (long from = 0; from < s.e; from += CHUNK) {
-      T sum[CHUNK];
-      for (int c = 0; c < CHUNK; ++c) sum[c] = 0;
-      for (long n = 0; n < visits.all; ++n) {
-        const long block = visited(&s, &visits, n), block_end = there ? min((block + 1) * s.block_listed, span.kv_len) : 0;
-        const int masked = MASK && (s.mask_all || n < visits.partial);
-        for (long j = max(block * s.block_listed, 0L); j < block_end; ++j) {
-          const long key = span.kv_at + j, row_k = kb * s.k[0] + hk * s.k[1] + key * s.k[2], row_v = kb * s.v[0] + hk * s.v[1] + key * s.v[2];
-          T slope;
-          pair(PAIR_ARGUMENTS);
-          for (int c = 0; c < CHUNK; ++c) sum[c] = WEIGH(from + c < s.e ? LOAD_S(k, row_k + (from + c) * s.k[3]) : (T)0, slope, sum[c]);
-        }
-      }
-      for (int c = 0; c < CHUNK; ++c)
-        if (there && from + c < s.e) STORE_S(dq, line * s.e + from + c, sum[c] * scale);
-    }
-  }
-}
-__kernel void flex_items_dq(CLUTCH_PREDICATE ulong items, FlexShape s, T scale, GRADIENT_KERNEL_PARAMS, __global uchar* dq, ulong dq_offset,
-                            LIST_KERNEL_PARAMS MOD_KERNEL_PARAMS) {
-  CLUTCH_IF_PREDICATE
-  flex_items_dq_body(CLUTCH_IDS, items, s, scale, GRADIENT_ARGUMENTS, dq + dq_offset, LIST_ARGUMENTS MOD_ARGUMENTS);
-}
-#endif
-
-#ifdef CLUTCH_ENTRY_flex_items_dkv
-static inline void flex_items_dkv_body(CLUTCH_ID_PARAMS, ulong items, FlexShape s, T scale, GRADIENT_PARAMS, LIST_PARAMS MOD_PARAMS) {
-  for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
-    const long kv_heads = s.heads / s.group, j = (long)item % s.kv_len, of = (long)item / s.kv_len, hk = of % kv_heads, kb = of / kv_heads;
-    const long b_begin = s.shared ? 0 : kb, b_end = s.shared ? s.batch : kb + 1;
-    const Span keys = span_of(&s, kb, LIST_NAMES);
-    const int there = j < keys.kv_len;
-    const long key = keys.kv_at + j, row_k = kb * s.k[0] + hk * s.k[1] + key * s.k[2], row_v = kb * s.v[0] + hk * s.v[1] + key * s.v[2];
-    const long to = (s.packed_kv ? hk : of) * s.kv_rows + key;
-    for (long from = 0; from < max(s.e, s.ev); from += CHUNK) {
-      T key_sum[CHUNK], value_sum[CHUNK];
-      for (int c = 0; c < CHUNK; ++c) key_sum[c] = 0, value_sum[c] = 0;
-      for (long b = b_begin; b < b_end; ++b)
-        for (long h = hk * s.group; h < (hk + 1) * s.group; ++h) {
-          const Visits visits = visits_of(&s, b, h, j / s.block_row, LIST_NAMES);
-          const Span span = span_of(&s, b, LIST_NAMES);
-          for (long n = 0; n < visits.all; ++n) {
-            const long block = visited(&s, &visits, n), block_end = there ? min((block + 1) * s.block_listed, span.q_len) : 0;
-            const int masked = MASK && (s.mask_all || n < visits.partial);
-            for (long i = max(block * s.block_listed, 0L); i < block_end; ++i) {
-              const long line = line_of(&s, &span, b, h) + i, query = span.q_at + i;
-              const long row_q = b * s.q[0] + h * s.q[1] + query * s.q[2], row_g = b * s.out[0] + h * s.out[1] + query * s.out[2];
-              T slope;
-              const T weight = pair(PAIR_ARGUMENTS);
-              for (int c = 0; c < CHUNK; ++c) {
-                key_sum[c] = FMA(slope, from + c < s.e ? LOAD_S(q, row_q + (from + c) * s.q[3]) : (T)0, key_sum[c]);
-                value_sum[c] = FMA(weight, from + c < s.ev ? LOAD_S(grad, row_g + (from + c) * s.out[3]) : (T)0, value_sum[c]);
-              }
-            }
-          }
-        }
-      for (int c = 0; c < CHUNK; ++c) {
-        if (there && from + c < s.e) STORE_S(dk, to * s.e + from + c, key_sum[c] * scale);
-        if (there && from + c < s.ev) STORE_S(dv, to * s.ev + from + c, value_sum[c]);
-      }
-    }
-  }
-}
-__kernel void flex_items_dkv(CLUTCH_PREDICATE ulong items, FlexShape s, T scale, GRADIENT_KERNEL_PARAMS, LIST_KERNEL_PARAMS MOD_KERNEL_PARAMS) {
-  CLUTCH_IF_PREDICATE
-  flex_items_dkv_body(CLUTCH_IDS, items, s, scale, GRADIENT_ARGUMENTS, LIST_ARGUMENTS MOD_ARGUMENTS);
-}
+// An item a row, for any device.
+#if defined(CLUTCH_ENTRY_flex_items) || defined(CLUTCH_ENTRY_flex_items_dq) || defined(CLUTCH_ENTRY_flex_items_dkv)
+#include "flex/items.clh"
 #endif

@@ -225,7 +225,7 @@ struct FlexCase {
                                                attention::Index) { return select(x >= h, x - cast(cast(x, DType::i32), x.dtype()), -1024.0f); },
                                .scale = 1,
                                .enable_gqa = true,
-                               .implementation = entry.starts_with("flex_lanes") ? "flex_lanes" : "flex_items"};
+                               .implementation = entry.substr(0, entry.find('_', 5))};
       const attention::MaskMod mask = mask_mod(s);
       if (blocks)
         o.block_mask =
@@ -262,6 +262,16 @@ struct FlexCase {
       all.push_back(gradient_problem("flex_lanes_backward", DType::f32, shape, which, seed + 4, true));
       all.push_back(gradient_problem(which == 0 ? "flex_items_dq" : "flex_items_dkv", DType::f32, few, which, seed + 6, true));
     }
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
+      all.push_back(problem(name(dtype), "flex_tiles", dtype, {.batch = 2, .heads = 2, .q_len = 70, .kv_len = 83, .e = 19, .ev = 11, .kv_heads = 1}, seed + 9,
+                            dtype != DType::f16));
+    all.push_back(problem("turned", "flex_tiles", DType::f32, {.batch = 2, .heads = 1, .q_len = 67, .kv_len = 33, .e = 18, .ev = 40, .kv_batch = 1}, seed + 10,
+                          false, true));
+    const Shape tiles{.batch = 2, .heads = 2, .q_len = 51, .kv_len = 43, .e = 19, .ev = 17, .kv_heads = 1};
+    for (int which : {0, 1, 2}) all.push_back(gradient_problem(which == 0 ? "flex_tiles_dq" : "flex_tiles_dkv", DType::f32, tiles, which, seed + 11, true));
+    for (DType dtype : {DType::f64, DType::bf16}) all.push_back(gradient_problem("flex_tiles_dkv", dtype, tiles, 1, seed + 11, true));
+    all.push_back(gradient_problem("flex_tiles_dq", DType::f64, {.batch = 2, .heads = 1, .q_len = 37, .kv_len = 70, .e = 16, .ev = 24, .kv_batch = 1}, 0,
+                                   seed + 12, false));
     for (DType dtype : {DType::f64, DType::bf16}) all.push_back(gradient_problem("flex_lanes_backward", dtype, shape, 1, seed + 4, true));
     all.push_back(gradient_problem("flex_lanes_backward", DType::f32, {.batch = 2, .heads = 1, .q_len = 37, .kv_len = 70, .e = 16, .ev = 24, .kv_batch = 1}, 0,
                                    seed + 5, false));
@@ -287,6 +297,19 @@ struct FlexCase {
       {"flex_assign", Edit::stride, "positions[i * s.length + x]", "positions[i * s.length + x / 2]"},
       {"flex_assign", Edit::offset, "STORE_S(keys, row * s.e + d,", "STORE_S(keys, row * s.e + (d ^ 1),"},
       {"flex_assign", Edit::arithmetic, "position % s.page_size;", "position / 2 % s.page_size;"},
+      {"flex_tiles", Edit::tail, "row < r->count && element < r->length", "row < r->count && element + 1 < r->length"},
+      {"flex_tiles", Edit::stride, "weights[(step * DEPTH + n) * MINE_STRIDE + ROW_OF(i)]", "weights[(step * DEPTH + n / 2) * MINE_STRIDE + ROW_OF(i)]"},
+      {"flex_tiles", Edit::offset, "(span.q_at + begin) * s.out[2], s.out[2], s.out[3]", "(span.q_at + begin) * s.out[2] + s.out[3], s.out[2], s.out[3]"},
+      {"flex_tiles", Edit::arithmetic, "total[i] *= keep;", "total[i] += keep;"},
+      {"flex_tiles_dq", Edit::tail, "row < r->count && element < r->length", "row + 1 < r->count && element < r->length"},
+      {"flex_tiles_dq", Edit::stride, "const long line = line_of(&s, &span, b, h) + begin, query",
+       "const long line = line_of(&s, &span, b, h) + begin / 2, query"},
+      {"flex_tiles_dq", Edit::offset, "put_rows(dq, line * s.e,", "put_rows(dq, line * s.e + 1,"},
+      {"flex_tiles_dq", Edit::arithmetic, "(*product * left - delta)", "(*product * left + delta)"},
+      {"flex_tiles_dkv", Edit::tail, "OTHER_OF(c) < length) STORE_S", "OTHER_OF(c) + 1 < length) STORE_S"},
+      {"flex_tiles_dkv", Edit::stride, "query = span.q_at + x;", "query = span.q_at + x / 2;"},
+      {"flex_tiles_dkv", Edit::offset, "put_rows(dv, to * s.ev,", "put_rows(dv, to * s.ev + 1,"},
+      {"flex_tiles_dkv", Edit::arithmetic, "factor[i] = scale;\n    put_rows(dk,", "factor[i] = 2 * scale;\n    put_rows(dk,"},
       {"flex_items", Edit::tail, "for (long d = 0; d < s.e; ++d) score", "for (long d = 1; d < s.e; ++d) score"},
       {"flex_items", Edit::stride, "row_v + (from + c) * s.v[3]", "row_v + (from + c) / 2 * s.v[3]"},
       {"flex_items", Edit::offset, "x) * s.out[2] + (from + c) * s.out[3], sum", "x) * s.out[2] + (from + (c ^ 1)) * s.out[3], sum"},

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <clutch/ops/copy.hpp>
+#include <clutch/ops/fill.hpp>
+#include <clutch/ops/map.hpp>
+#include <clutch/ops/reduce.hpp>
+
+#include "ops/flex/call.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace clutch::inline v0::detail {
+
+attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexResult& results,
+                                            const Checked& c, const attention::FlexOptions& options, const Stream& stream) {
+  const TensorOptions stored{.dtype = q.dtype(), .device = stream.device()};
+  const DType sums = compute_dtype(q.dtype(), kFlex);
+  attention::FlexGradients made{.q = empty(q.sizes(), stored, stream), .k = empty(k.sizes(), stored, stream), .v = empty(v.sizes(), stored, stream)};
+  if (c.q_len == 0 || c.kv_len == 0 || c.batch == 0 || c.heads == 0 || c.ev == 0) {
+    for (const Tensor* t : {&made.q, &made.k, &made.v}) fill_(*t, 0, {}, stream);
+    if (const ExprFunction& f = options.score_mod.function(q.dtype()); options.captured_gradients && !f.empty())
+      for (const Tensor& t : f.body()->tensors)
+        if (is_floating(t.dtype())) made.captured.push_back(zeros(t.sizes(), {.dtype = t.dtype(), .device = stream.device()}, stream));
+    return made;
+  }
+  // What a row's weights are compared with: the sum of its gradient times its result, less lse's gradient.
+  Tensor delta = reduce(
+      Reduce::sum, [](Expr g, Expr o) { return g * o; }, {grad, results.out}, {.dims = {-1}, .dtype = {sums}}, stream);
+  if (options.grad_lse.defined()) delta = map([](Expr d, Expr g) { return d - g; }, {delta, options.grad_lse}, {}, stream);
+  if (options.captured_gradients && !options.score_mod.function(q.dtype()).empty()) {
+    const attention::BlockMask::State* blocks = options.block_mask.state().get();
+    auto allowed = [&](const Expr& b, const Expr& h, const Expr& i, const Expr& j) {
+      if (!blocks) return options.mask_mod(b, h, i, j);
+      const Expr kind = captured(blocks->kinds)[{b, h, trunc_div(i, param(blocks->block.q)), trunc_div(j, param(blocks->block.kv))}];
+      return options.mask_mod(b, h, i, j) & ((kind == 2) | ((kind == 1) & blocks->mask(b, h, i, j)));
+    };
+    made.captured = captured_gradients({.score = options.score_mod.function(q.dtype()),
+                                        .allowed = allowed,
+                                        .q = q,
+                                        .k = k,
+                                        .v = v,
+                                        .grad = grad,
+                                        .lse = results.lse,
+                                        .delta = delta,
+                                        .scale = scale_of(options, c),
+                                        .sums = sums},
+                                       stream);
+  }
+  Mods mods(c, options, q.dtype(), results.dropout_state);
+  if (!mods.score.empty()) mods.back = mods.score.backward();
+  FlexProblem p = mods.problem(c, options, q.dtype());
+  p.direct = (q.strides()[3] == 1 || c.e == 1) && (grad.strides()[3] == 1 || c.ev == 1) && c.e % 8 == 0 && c.ev % 8 == 0;
+  const std::int64_t key_heads = (c.shared() ? 1 : c.batch) * (c.heads / c.group);
+  auto built = [&](FlexPart part) -> const BuiltPlan& {
+    p.part = part;
+    return flex_plan(*c.runtime, p, mods, options.implementation);
+  };
+  auto send = [&](const BuiltPlan& plan, const FlexShape& s, bool by_keys, const Tensor* dq, std::int64_t count) {
+    const auto items = static_cast<std::uint64_t>(count);
+    Encoder encoder(stream, "flex_backward");
+    encoder.value(items).value(s);
+    bind_scale(encoder, q.dtype(), scale_of(options, c));
+    encoder.input(q).input(k).input(v).input(grad).input(results.lse).input(delta).output(made.k).output(made.v);
+    if (dq) encoder.output(*dq);
+    bind_lists(encoder, options, q, c.ragged, by_keys);
+    mods.bind(encoder, q.dtype());
+    const bool groups = plan.entry.starts_with("flex_tiles");
+    encoder.dispatch(plan.kernel, groups ? tile_geometry(items, plan.tuning.local) : item_geometry(items, plan.tuning.local));
+  };
+  auto shape = [&](const BuiltPlan& plan, bool by_keys) { return shape_of(q, k, v, grad, c, options, plan, by_keys); };
+  const BuiltPlan& plan = built(FlexPart::backward);
+  if (plan.entry != "flex_lanes_backward") {
+    // Keys' and queries' gradients one after the other: the scores are made twice, and nothing is summed across items.
+    const bool tiles = plan.entry == "flex_tiles_dq";
+    if (!tiles) {
+      check_loops(*c.runtime, c.kv_len, c.e + c.ev, c.e);
+      check_loops(*c.runtime, c.q_len * c.group * (c.shared() ? c.batch : 1), c.e + c.ev, std::max(c.e, c.ev));
+    }
+    const BuiltPlan& of_keys = built(FlexPart::keys);
+    const FlexShape by_keys = shape(of_keys, true), by_queries = shape(plan, false);
+    send(of_keys, by_keys, true, nullptr, key_heads * (tiles ? by_keys.tiles : c.kv_len));
+    send(plan, by_queries, false, &made.q, c.batch * c.heads * (tiles ? by_queries.tiles : c.q_len));
+    note_plan(plan.text);
+    return made;
+  }
+  FlexShape s = shape(plan, true);
+  s.part_row = blocks_of(c.e, std::int64_t{2} * plan.tuning.width) * 2 * plan.tuning.width;
+  // Several items for each core, of which those of a head have sums of their own of the queries' gradients.
+  s.chunks = std::clamp<std::int64_t>(blocks_of(4 * std::int64_t{c.runtime->traits().compute_units}, key_heads), 1, s.tiles);
+  const bool in_place = s.chunks == 1 && s.part_row == c.e && q.dtype() == sums;
+  const Tensor parts_of_q = in_place ? made.q : empty({s.chunks, c.q_batch, c.heads, c.q_rows, s.part_row}, {.dtype = sums, .device = stream.device()}, stream);
+  send(plan, s, true, &parts_of_q, key_heads * s.chunks);
+  if (!in_place) {
+    const Tensor all = parts_of_q.slice(4, 0, c.e);
+    if (s.chunks == 1)
+      copy_(made.q, all.squeeze(0), {}, stream);
+    else
+      reduce_out(made.q, Reduce::sum, identity(sums), std::span(&all, 1), {.dims = {0}}, stream);
+  }
+  note_plan(plan.text);
+  return made;
+}
+
+}  // namespace clutch::inline v0::detail

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One call of flex on its way from the public functions (flex.cpp) to the kernels (flex/run.cpp, flex/backward.cpp).
+#include "ops/block_mask_plan.hpp"
+#include "ops/flex_plan.hpp"
+
+namespace clutch::inline v0::detail {
+
+inline constexpr std::string_view kFlex = "flex";
+
+struct Checked {
+  Runtime* runtime = nullptr;
+  std::int64_t batch = 0, heads = 0, group = 1, q_len = 0, kv_len = 0, e = 0, ev = 0;  ///< with Varlen: sequences, and the longest ones
+  std::int64_t q_batch = 0, q_rows = 0, kv_batch = 0, kv_rows = 0;                     ///< as the tensors have them
+  bool ragged = false, packed_kv = false;
+  attention::MaskMod mask;  ///< the block mask's and the one beside it
+  Dims lines() const { return {q_batch, heads, q_rows}; }
+  Dims result() const { return {q_batch, heads, q_rows, ev}; }
+  /// Queries of several batches read the same keys.
+  bool shared() const { return batch > 1 && kv_batch == 1 && !packed_kv; }
+};
+
+/// As the kernels declare it.
+struct FlexShape {
+  std::int64_t q[4], k[4], v[4], out[4];
+  std::int64_t heads, group, q_len, kv_len, e, ev;
+  std::int64_t tiles, tile, per_row;
+  std::int64_t rows, columns, block_row, block_listed, mask_batch, mask_head, listed;
+  std::int64_t mask_all, wants_lse, wants_top;
+  std::int64_t batch, shared, chunks, splits, per_split, part_row;
+  std::int64_t q_rows, kv_rows, packed_q, packed_kv, used, page_size, page_columns;
+};
+
+/// What becomes of scores and weights, as one call has it.
+struct Mods {
+  const ExprFunction &score, &mask;
+  const attention::ScoreMod::Text* text = nullptr;  ///< the score mod's, where it is no function
+  ExprFunction back = {};                           ///< of gradients: the score mod's derivative
+  double dropout_p = 0;
+  Tensor dropout_state = {};
+  std::int64_t heads = 0, q_len = 0, kv_len = 0;
+  Mods(const Checked& c, const attention::FlexOptions& o, DType dtype, const Tensor& state);
+  FlexProblem problem(const Checked& c, const attention::FlexOptions& o, DType dtype) const;
+  void bind(Encoder& encoder, DType dtype) const;
+};
+
+/// Rows of queries of one head of keys that an item of flex_split takes at a time.
+int split_rows(const FlexClass& c);
+/// Keys lie along the lanes; else queries do.
+bool keys_along(std::string_view entry);
+
+/// The plan's kernel with its printed mods.
+const BuiltPlan& flex_plan(Runtime& runtime, const FlexProblem& p, const Mods& mods, std::string_view forced);
+double scale_of(const attention::FlexOptions& options, const Checked& c);
+/// In the dtype of sums.
+void bind_scale(Encoder& encoder, DType dtype, double scale);
+/// Shape, tiles of rows of queries or keys, and lists of the others' blocks; `out`: the result, or its gradient.
+FlexShape shape_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Checked& c, const attention::FlexOptions& options,
+                   const BuiltPlan& plan, bool by_keys);
+/// Errors: not_supported where an item's loops would end early.
+void check_loops(const Runtime& runtime, std::int64_t rows, std::int64_t elements, std::int64_t longest);
+/// The block mask's lists, and the sequences' lengths where they differ; `other` stands for what is not there.
+void bind_lists(Encoder& encoder, const attention::FlexOptions& options, const Tensor& other, bool ragged, bool by_keys);
+
+/// Enqueues the forward pass into results that are there.
+void run_flex(const attention::FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v, const Checked& c, const attention::FlexOptions& options,
+              const Stream& stream);
+/// The gradients; results as flex_backward() takes them, with lse contiguous.
+attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexResult& results,
+                                            const Checked& c, const attention::FlexOptions& options, const Stream& stream);
+
+}  // namespace clutch::inline v0::detail

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention on the device: its plans, what kernels are given, and the forward pass.
+#include <clutch/ops/copy.hpp>
+
+#include "ops/flex/call.hpp"
+#include "runtime/generator.hpp"
+#include "runtime/storage.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace clutch::inline v0::detail {
+namespace {
+
+void set_strides(std::int64_t (&strides)[4], const Tensor& t) {
+  for (int d = 0; d < 4; ++d) strides[d] = t.sizes()[d] == 1 ? 0 : t.strides()[d];
+  if (t.sizes()[3] == 1) strides[3] = 1;
+}
+
+std::uint64_t id_of(const ExprFunction& f) { return f.empty() ? 0 : f.body()->id; }
+
+std::uint8_t size_class(const Checked& c) {
+  std::uint8_t i = 0;
+  while (i < kFlexClasses.size() && kFlexClasses[i].most < std::max(c.e, c.ev)) ++i;
+  return i;
+}
+
+/// Philox blocks of a row of dropout.
+std::int64_t quads_of(std::int64_t kv_len) { return blocks_of(kv_len, 4); }
+
+/// Keys of a part of flex_split: of the device and the lengths alone, so that a sequence has the same bits in any batch.
+constexpr std::int64_t kSplitKeys = 512;
+
+}  // namespace
+
+void bind_scale(Encoder& encoder, DType dtype, double scale) {
+  if (dtype == DType::f64)
+    encoder.value(scale);
+  else
+    encoder.value(static_cast<float>(scale));
+}
+
+Mods::Mods(const Checked& c, const attention::FlexOptions& o, DType dtype, const Tensor& state)
+    : score(o.score_mod.function(dtype)),
+      mask(c.mask.function()),
+      text(o.score_mod.text().get()),
+      dropout_p(o.dropout_p),
+      dropout_state(state),
+      heads(c.heads),
+      q_len(c.q_len),
+      kv_len(c.kv_len) {}
+
+FlexProblem Mods::problem(const Checked& c, const attention::FlexOptions& o, DType dtype) const {
+  FlexProblem p{.score = text ? text->id : id_of(score),
+                .mask = id_of(mask),
+                .dtype = dtype,
+                .size_class = size_class(c),
+                .ragged = c.ragged,
+                .skip_masked = o.skip_masked,
+                .dropout = dropout_p > 0};
+  for (const ExprFunction* f : {&score, &mask, &back})
+    if (!f->empty()) p.types.note(*f);
+  return p;
+}
+
+void Mods::bind(Encoder& encoder, DType dtype) const {
+  if (text)
+    for (double x : text->params) bind_scale(encoder, dtype, x);
+  for (const ExprFunction* f : {&score, &mask, &back})
+    if (!f->empty()) bind_extra(encoder, *f->body(), f->body()->param_values);
+  if (dropout_p == 0) return;
+  encoder.input(dropout_state).value(static_cast<std::uint32_t>(std::min(dropout_p * 0x1p32, 0x1p32 - 1)));
+  bind_scale(encoder, dtype, dropout_p == 1 ? 0 : 1 / (1 - dropout_p));
+  encoder.value(heads).value(q_len).value(quads_of(kv_len));
+}
+
+const BuiltPlan& flex_plan(Runtime& runtime, const FlexProblem& p, const Mods& mods, std::string_view forced) {
+  const BuiltPlan& plan = runtime.plans().find<BuiltPlan>(kFlex, p, forced, [&] {
+    KernelPlan selected = select(runtime.traits(), p, forced);
+    const DType i32 = DType::i32, number = compute_dtype(p.dtype, kFlex), truth = DType::boolean;
+    const DType of_score[] = {number, i32, i32, i32, i32, number}, of_mask[] = {i32, i32, i32, i32};
+    std::array<LaneKind, 6> lanes{LaneKind::any, LaneKind::same, LaneKind::same, LaneKind::consecutive, LaneKind::same, LaneKind::any};
+    if (keys_along(selected.entry)) std::swap(lanes[3], lanes[4]);
+    const auto mask_lanes = std::span<const LaneKind>(lanes).subspan(1, 4);
+    auto print = [&](const ExprFunction& f, const DType& output, std::span<const DType> inputs, const PrintNames& names) {
+      if (!f.empty()) selected.expression += print_opencl(f, std::span(&output, 1), inputs, names).text;
+    };
+    const PrintNames of_masks{.macro = "MASK", .extra = "MASK_EXTRA", .param = 'm', .captured = 'd', .first_input = 2, .lanes = mask_lanes};
+    if (mods.text) selected.expression += print_opencl(*mods.text, number);
+    print(mods.score, number, std::span(of_score).first(5), {.macro = "SCORE", .lanes = std::span(lanes).first(5)});
+    print(mods.mask, truth, of_mask, of_masks);
+    if (!mods.mask.empty()) selected.expression += print_ranges(mods.mask, of_masks);
+    print(mods.back, number, of_score, {.macro = "BACK", .extra = "BACK_EXTRA", .param = 'w', .captured = 'e', .lanes = lanes});
+    return build_plan(runtime, selected);
+  });
+  note_plan(plan.text);
+  return plan;
+}
+
+double scale_of(const attention::FlexOptions& options, const Checked& c) {
+  return std::isnan(options.scale) ? 1 / std::sqrt(static_cast<double>(c.e)) : options.scale;
+}
+
+FlexShape shape_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Checked& c, const attention::FlexOptions& options,
+                   const BuiltPlan& plan, bool by_keys) {
+  FlexShape s{.heads = c.heads, .group = c.group, .q_len = c.q_len, .kv_len = c.kv_len, .e = c.e, .ev = c.ev};
+  set_strides(s.q, q), set_strides(s.k, k), set_strides(s.v, v), set_strides(s.out, out);
+  const attention::BlockMask::State* blocks = options.block_mask.state().get();
+  const auto most = static_cast<std::int64_t>(plan.tuning.tile), lanes = std::int64_t{plan.tuning.width};
+  const std::int64_t length = by_keys ? c.kv_len : c.q_len, others = by_keys ? c.q_len : c.kv_len;
+  s.block_row = !blocks ? most : by_keys ? blocks->block.kv : blocks->block.q;
+  const attention::Varlen& varlen = options.varlen;
+  const bool paged = varlen.page_table.defined(), split = plan.entry == "flex_split";
+  s.block_listed = blocks ? (by_keys ? blocks->block.q : blocks->block.kv) : paged ? varlen.page_size : split ? kSplitKeys : std::max<std::int64_t>(others, 1);
+  s.per_row = blocks_of(std::min(s.block_row, length), most), s.tile = blocks_of(blocks_of(std::min(s.block_row, length), s.per_row), lanes) * lanes;
+  s.rows = blocks_of(length, s.block_row), s.columns = blocks_of(others, s.block_listed);
+  s.tiles = s.rows * s.per_row;
+  s.listed = blocks != nullptr;
+  if (blocks) {
+    s.mask_head = blocks->kinds.size(1) > 1 ? s.rows : 0;
+    s.mask_batch = blocks->kinds.size(0) > 1 ? s.rows * blocks->kinds.size(1) : 0;
+  }
+  s.mask_all = !options.mask_mod.empty();
+  s.batch = c.batch, s.shared = c.shared();
+  s.per_split = std::max<std::int64_t>(kSplitKeys / s.block_listed, 1), s.splits = blocks_of(s.columns, s.per_split);
+  s.q_rows = c.q_rows, s.kv_rows = c.kv_rows, s.packed_q = varlen.cu_seq_q.defined(), s.packed_kv = c.packed_kv;
+  s.used = varlen.seqused_kv.defined();
+  if (paged) s.page_size = varlen.page_size, s.page_columns = varlen.page_table.size(1);
+  return s;
+}
+
+void check_loops(const Runtime& runtime, std::int64_t rows, std::int64_t elements, std::int64_t longest) {
+  if (!(runtime.traits().quirks & kQuirkLoopsEndEarly)) return;
+  const std::int64_t iterations = rows * (elements + 32) * blocks_of(longest, 16);
+  if (iterations > 60000)
+    throw Error(ErrorCode::not_supported, kFlex,
+                fmt::format("{} iterations of a work-item on a device that ends loops after 65535 (quirk loops_end_early)", iterations));
+}
+
+void bind_lists(Encoder& encoder, const attention::FlexOptions& options, const Tensor& other, bool ragged, bool by_keys) {
+  const attention::BlockMask::State* b = options.block_mask.state().get();
+  using Lists = std::array<const Tensor*, 4>;
+  const Lists lists = !b        ? Lists{&other, &other, &other, &other}
+                      : by_keys ? Lists{&b->q_num, &b->q_indices, &b->full_q_num, &b->full_q_indices}
+                                : Lists{&b->kv_num, &b->kv_indices, &b->full_kv_num, &b->full_kv_indices};
+  for (const Tensor* t : lists) encoder.input(*t);
+  if (!ragged) return;
+  const attention::Varlen& o = options.varlen;
+  for (const Tensor* t : {&o.cu_seq_q, &o.cu_seq_kv, &o.seqused_kv, &o.page_table}) encoder.input(t->defined() ? *t : other);
+}
+
+namespace {
+
+/// Results, the optional ones as the shape says whether they are wanted.
+void bind_results(Encoder& encoder, const FlexShape& s, const attention::FlexResult& r) {
+  encoder.output(r.out).output(s.wants_lse ? r.lse : r.out).output(s.wants_top ? r.max_scores : r.out);
+}
+FlexShape forward_shape(const attention::FlexResult& r, const Tensor& q, const Tensor& k, const Tensor& v, const Checked& c,
+                        const attention::FlexOptions& options, const BuiltPlan& plan) {
+  FlexShape s = shape_of(q, k, v, r.out, c, options, plan, false);
+  s.wants_lse = r.lse.defined(), s.wants_top = r.max_scores.defined();
+  return s;
+}
+
+/// The results of parts of the keys, then what they make together.
+void run_split(const BuiltPlan& plan, FlexProblem p, const Mods& mods, const attention::FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v,
+               const Checked& c, const attention::FlexOptions& options, const Stream& stream) {
+  FlexShape s = forward_shape(results, q, k, v, c, options, plan);
+  s.part_row = blocks_of(c.ev, plan.tuning.width) * plan.tuning.width;
+  const std::int64_t lines = numel(c.lines()), rows = split_rows(kFlexClasses[p.size_class]);
+  const TensorOptions sums{.dtype = compute_dtype(q.dtype(), kFlex), .device = stream.device()};
+  const Tensor parts = empty({s.splits, lines, s.part_row}, sums, stream), tops = empty({s.splits, lines, 2}, sums, stream);
+  const auto items = static_cast<std::uint64_t>(s.splits * c.batch * (c.heads / c.group) * blocks_of(c.group * c.q_len, rows));
+  {
+    Encoder encoder(stream, "flex");
+    encoder.value(items).value(s);
+    bind_scale(encoder, q.dtype(), scale_of(options, c));
+    encoder.input(q).input(k).input(v).output(parts).output(tops);
+    bind_lists(encoder, options, q, c.ragged, false);
+    mods.bind(encoder, q.dtype());
+    encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
+  }
+  const FlexProblem together{.dtype = p.dtype, .part = FlexPart::combine};
+  const BuiltPlan& combine = plan_for(*c.runtime, kFlex, together, {});
+  Encoder encoder(stream, "flex");
+  encoder.value(static_cast<std::uint64_t>(lines)).value(s).input(parts).input(tops);
+  bind_results(encoder, s, results);
+  encoder.dispatch(combine.kernel, item_geometry(static_cast<std::uint64_t>(lines), combine.tuning.local));
+  note_plan(plan.text);
+}
+
+/// Seed and offset of this call's dropout, from which the generator moves on.
+Tensor drawn_state(const attention::FlexResult& results, const Checked& c, const attention::FlexOptions& options, const Stream& stream) {
+  if (options.dropout_p == 0) return {};
+  const Generator generator = options.generator.empty() ? default_generator({}, stream) : options.generator;
+  const Tensor state = results.dropout_state.defined() ? results.dropout_state : empty({2}, {.dtype = DType::i64, .device = stream.device()}, stream);
+  copy_(state, generator.impl()->state(), {}, stream);
+  generator.impl()->advance(static_cast<std::uint64_t>(c.batch * c.heads * c.q_len * quads_of(c.kv_len)), stream, "flex");
+  return state;
+}
+
+}  // namespace
+
+void run_flex(const attention::FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v, const Checked& c, const attention::FlexOptions& options,
+              const Stream& stream) {
+  if (c.batch == 0 || c.heads == 0 || c.q_len == 0) return;
+  const Mods mods(c, options, q.dtype(), drawn_state(results, c, options, stream));
+  FlexProblem p = mods.problem(c, options, q.dtype());
+  p.few = c.q_len <= kFewQueries;
+  // Whole vectors of values; of few queries of keys, too, and their 16 bits are widened once for many rows.
+  p.direct = (k.strides()[3] == 1 || c.e == 1) && (v.strides()[3] == 1 || c.ev == 1) && c.ev % 8 == 0;
+  if (p.few) p.direct = p.direct && c.e % 16 == 0 && c.ev % 16 == 0 && (compute_dtype(q.dtype(), kFlex) == q.dtype() || c.group * c.q_len <= 2);
+  const BuiltPlan& plan = flex_plan(*c.runtime, p, mods, options.implementation);
+  if (plan.entry == "flex_items") check_loops(*c.runtime, c.kv_len, c.e, c.ev);
+  if (plan.entry == "flex_split") return run_split(plan, p, mods, results, q, k, v, c, options, stream);
+  const FlexShape s = forward_shape(results, q, k, v, c, options, plan);
+  const bool groups = plan.entry == "flex_tiles";
+  const auto items = static_cast<std::uint64_t>(c.batch * c.heads * (groups || plan.entry == "flex_lanes" ? s.tiles : c.q_len));
+  Encoder encoder(stream, "flex");
+  encoder.value(items).value(s);
+  bind_scale(encoder, q.dtype(), scale_of(options, c));
+  encoder.input(q).input(k).input(v);
+  bind_results(encoder, s, results);
+  bind_lists(encoder, options, q, c.ragged, false);
+  mods.bind(encoder, q.dtype());
+  encoder.dispatch(plan.kernel, groups ? tile_geometry(items, plan.tuning.local) : item_geometry(items, plan.tuning.local));
+}
+
+}  // namespace clutch::inline v0::detail
