@@ -460,6 +460,25 @@ __kernel void flex_combine(CLUTCH_PREDICATE ulong lines, FlexShape s, __global c
 }
 #endif
 
+// What dropout leaves of weights, (batch, heads, count, kv_len), of queries from `first` on: an item a block of four keys. Needs: WIDTH 1; DROPOUT.
+#ifdef CLUTCH_ENTRY_flex_dropout
+static inline void flex_dropout_body(CLUTCH_ID_PARAMS, ulong items, long first, long count, long kv_len, __global T* factors DROP_PARAMS) {
+  const PhiloxKeys keys = philox_keys(random_state[0]);
+  for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
+    const long quad = (long)item % drop_quads, of = (long)item / drop_quads, head = of / count, query = first + of % count;
+    const ulong at = (ulong)((head * drop_rows + query) * drop_quads + quad) + random_state[1];
+    const PhiloxBlock words = philox_block((uint)at, (uint)(at >> 32), 0, 0, &keys);
+    for (int i = 0; i < 4; ++i)
+      if (4 * quad + i < kv_len) factors[of * kv_len + 4 * quad + i] = words.w[i] < drop_below ? (T)0 : kept;
+  }
+}
+__kernel void flex_dropout(CLUTCH_PREDICATE ulong items, long first, long count, long kv_len, __global uchar* factors,
+                           ulong factors_offset DROP_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  flex_dropout_body(CLUTCH_IDS, items, first, count, kv_len, (__global T*)(factors + factors_offset) DROP_ARGUMENTS);
+}
+#endif
+
 // Writes keys and values to the pages of their sequences: an item a row. Needs: WIDTH 1.
 #ifdef CLUTCH_ENTRY_flex_assign
 // Strides in elements, as FlexShape's; the cache is (heads, rows, e), its table (sequences, columns).

@@ -172,6 +172,7 @@ std::string_view entry_of(FlexPart part, std::string_view chosen) {
     case FlexPart::forward: return chosen;
     case FlexPart::combine: return "flex_combine";
     case FlexPart::assign: return "flex_assign";
+    case FlexPart::dropout: return "flex_dropout";
     case FlexPart::backward: return chosen == "flex_lanes" ? "flex_lanes_backward" : chosen == "flex_tiles" ? "flex_tiles_dq" : "flex_items_dq";
     case FlexPart::keys: return chosen == "flex_tiles" ? "flex_tiles_dkv" : "flex_items_dkv";
   }
@@ -187,7 +188,7 @@ void check_flex(const Tensor& q, const Tensor& k, const Tensor& v, const attenti
 
 KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_view forced) {
   const bool wide = p.dtype == DType::f64;
-  const bool helps = p.part == FlexPart::combine || p.part == FlexPart::assign;
+  const bool helps = p.part == FlexPart::combine || p.part == FlexPart::assign || p.part == FlexPart::dropout;
   if (helps) forced = "flex_items";
   const std::string_view chosen = choose<FlexProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, kOp).name;
   const bool tiles = chosen == "flex_tiles", lanes = chosen != "flex_items" && !tiles;
@@ -271,8 +272,7 @@ FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tenso
     detail::refuse(ErrorCode::invalid_argument, "the forward call's dropout_state is needed");
   if (const auto& text = options.score_mod.text(); text && text->derivative.empty())
     detail::refuse(ErrorCode::not_supported, "the score mod is OpenCL C without derivative");
-  if (options.captured_gradients && (c.ragged || options.dropout_p > 0))
-    detail::refuse(ErrorCode::not_supported, "captured tensors have no gradients beside varlen or dropout");
+  if (options.captured_gradients && c.ragged) detail::refuse(ErrorCode::not_supported, "captured tensors have no gradients beside varlen");
   if (options.varlen.page_table.defined() || options.varlen.seqused_kv.defined())
     detail::refuse(ErrorCode::not_supported, "caches (page_table, seqused_kv) have no gradient");
   const Stream stream = detail::resolve_stream(given, *c.runtime, detail::kOp);

@@ -20,8 +20,8 @@ struct ScoreMod::Text {
 
 namespace clutch::inline v0::detail {
 
-/// combine: of flex_split; assign: PagedCache's; keys: backward of keys and values, where backward itself has an item a query.
-enum class FlexPart : std::uint8_t { forward, combine, assign, backward, keys };
+/// combine: of flex_split; assign: PagedCache's; dropout: what is left of weights; keys: backward of keys and values, where backward itself is of queries.
+enum class FlexPart : std::uint8_t { forward, combine, assign, dropout, backward, keys };
 
 /// What selection of flex looks at; also the key of its cached plans.
 struct FlexProblem {
@@ -57,6 +57,22 @@ void check_flex(const Tensor& q, const Tensor& k, const Tensor& v, const attenti
 /// The text's functions, as print_opencl() of a function has them: CLUTCH_SCORE and, with a derivative, CLUTCH_BACK.
 std::string print_opencl(const attention::ScoreMod::Text& text, DType number);
 
+/// In the dtype of sums.
+void bind_scale(Encoder& encoder, DType dtype, double scale);
+
+/// Dropout of one call: of the weights of scores (batch, heads, q_len, kv_len), by the seed and the offset in `state`, undefined where p is 0.
+struct FlexDropout {
+  double p = 0;
+  Tensor state = {};
+  std::int64_t batch = 0, heads = 0, q_len = 0, kv_len = 0;
+};
+/// What the generator (empty: the device's default one) has come to, in `to` where that is defined; it moves on behind what is drawn.
+FlexDropout draw_dropout(double p, const Generator& generator, const Tensor& to, const Dims& scores, const Stream& stream);
+/// A kernel's operands of dropout.
+void bind_dropout(Encoder& encoder, const FlexDropout& dropout, DType dtype);
+/// What is left of the weights of queries from `begin` to before `end`, (batch, heads, end - begin, kv_len) of f32 or f64: 0 or 1 / (1 - p).
+Tensor dropout_factors(const FlexDropout& dropout, DType dtype, std::int64_t begin, std::int64_t end, const Stream& stream);
+
 /// A call whose score mod's captured tensors want gradients.
 struct CapturedCall {
   const ExprFunction& score;
@@ -65,6 +81,7 @@ struct CapturedCall {
   Tensor lse, delta;     ///< (B, Hq, L)
   double scale = 1;
   DType sums = DType::f32;
+  FlexDropout dropout = {};
 };
 /// Of the floating ones, in the order of captured_tensor().
 std::vector<Tensor> captured_gradients(const CapturedCall& call, const Stream& stream);

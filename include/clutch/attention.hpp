@@ -27,7 +27,7 @@ struct SdpaOptions {
   Causal causal = Causal::no;
   double scale = kDefaultScale;
   bool enable_gqa = false;  ///< query head h reads key head h / (Hq / Hkv)
-  double dropout_p = 0;     ///< as FlexOptions'; flash alone has it
+  double dropout_p = 0;     ///< as FlexOptions', the same weights by either backend
   Generator generator = {};
 };
 

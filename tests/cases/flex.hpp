@@ -6,6 +6,8 @@
 #include <clutch/ops/flex.hpp>
 #include <clutch/paged_cache.hpp>
 
+#include "cases/random.hpp"
+#include "ops/flex_plan.hpp"
 #include "support/host_model.hpp"
 #include "support/op_case.hpp"
 
@@ -196,6 +198,29 @@ struct FlexCase {
     return p;
   }
 
+  /// What a state leaves of the weights of some queries, its counter passing 2^32 among them.
+  static Problem dropout_problem(DType dtype) {
+    constexpr std::int64_t kHeads = 3, kQ = 7, kKv = 10, kBegin = 2, kEnd = 6;
+    constexpr std::uint64_t kSeed = 0x123456789abcdefull, kOffset = 0xffffffffull - 20;
+    Problem p{.name = std::string(name(dtype)), .entry = "flex_dropout", .needs_fp64 = dtype == DType::f64, .is_helper = true};
+    p.output = {dtype, {2, kHeads, kEnd - kBegin, kKv}, {}, std::vector<std::uint8_t>(bytes_for(dtype, 2 * kHeads * (kEnd - kBegin) * kKv))};
+    std::size_t at = 0;
+    for (std::int64_t head = 0; head < 2 * kHeads; ++head)
+      for (std::int64_t q = kBegin; q < kEnd; ++q)
+        for (std::int64_t kv = 0; kv < kKv; ++kv) {
+          const std::uint64_t block = kOffset + static_cast<std::uint64_t>((head * kQ + q) * ((kKv + 3) / 4) + kv / 4);
+          const auto words = RandomCase::philox({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), 0, 0},
+                                                {static_cast<std::uint32_t>(kSeed), static_cast<std::uint32_t>(kSeed >> 32)});
+          model::store_at(p.output.raw.data(), at++, dtype, words[static_cast<std::size_t>(kv % 4)] < 0x80000000u ? 0 : 2);
+        }
+    p.run = [=](const Tensor& to, std::span<const Tensor>, const Stream& stream) {
+      const Tensor state = from_host<std::int64_t>({static_cast<std::int64_t>(kSeed), static_cast<std::int64_t>(kOffset)}, to.device(), stream);
+      const detail::FlexDropout dropout{.p = 0.5, .state = state, .batch = 2, .heads = kHeads, .q_len = kQ, .kv_len = kKv};
+      copy_(to, detail::dropout_factors(dropout, dtype, kBegin, kEnd, stream), {}, stream);
+    };
+    return p;
+  }
+
   /// A gradient (0: of queries, 1: of keys, 2: of values) where each weight is 1 or 0: the mod leaves of whole scores nothing, with a derivative of 1, and lse
   /// is 0.
   static Problem gradient_problem(std::string_view entry, DType dtype, const Shape& s, int which, std::uint64_t seed, bool blocks) {
@@ -251,6 +276,7 @@ struct FlexCase {
     for (DType dtype : {DType::f32, DType::f64, DType::bf16})
       all.push_back(problem(name(dtype), "flex_combine", dtype, {.heads = 2, .q_len = 2, .kv_len = 1100, .e = 2, .ev = 19}, seed + 7, false));
     for (DType dtype : {DType::f32, DType::f64, DType::f16}) all.push_back(assign_problem(dtype, seed + 8));
+    for (DType dtype : {DType::f32, DType::f64}) all.push_back(dropout_problem(dtype));
     for (DType dtype : {DType::f32, DType::f64, DType::bf16})
       all.push_back(
           problem(name(dtype), "flex_items", dtype, {.batch = 2, .heads = 2, .q_len = 50, .kv_len = 21, .e = 7, .ev = 17, .kv_heads = 1}, seed + 2, true));
@@ -269,7 +295,6 @@ struct FlexCase {
                           false, true));
     const Shape tiles{.batch = 2, .heads = 2, .q_len = 51, .kv_len = 43, .e = 19, .ev = 17, .kv_heads = 1};
     for (int which : {0, 1, 2}) all.push_back(gradient_problem(which == 0 ? "flex_tiles_dq" : "flex_tiles_dkv", DType::f32, tiles, which, seed + 11, true));
-    for (DType dtype : {DType::f64, DType::bf16}) all.push_back(gradient_problem("flex_tiles_dkv", dtype, tiles, 1, seed + 11, true));
     all.push_back(gradient_problem("flex_tiles_dq", DType::f64, {.batch = 2, .heads = 1, .q_len = 37, .kv_len = 70, .e = 16, .ev = 24, .kv_batch = 1}, 0,
                                    seed + 12, false));
     for (DType dtype : {DType::f64, DType::bf16}) all.push_back(gradient_problem("flex_lanes_backward", dtype, shape, 1, seed + 4, true));
@@ -310,6 +335,10 @@ struct FlexCase {
       {"flex_tiles_dkv", Edit::stride, "query = span.q_at + x;", "query = span.q_at + x / 2;"},
       {"flex_tiles_dkv", Edit::offset, "put_rows(dv, to * s.ev,", "put_rows(dv, to * s.ev + 1,"},
       {"flex_tiles_dkv", Edit::arithmetic, "factor[i] = scale;\n    put_rows(dk,", "factor[i] = 2 * scale;\n    put_rows(dk,"},
+      {"flex_dropout", Edit::tail, "if (4 * quad + i < kv_len)", "if (4 * quad + i + 1 < kv_len)"},
+      {"flex_dropout", Edit::stride, "query = first + of % count;", "query = first + of % count / 2;"},
+      {"flex_dropout", Edit::offset, "factors[of * kv_len + 4 * quad + i] =", "factors[of * kv_len + 4 * quad + (i ^ 1)] ="},
+      {"flex_dropout", Edit::arithmetic, "words.w[i] < drop_below ? (T)0 : kept", "words.w[i] < drop_below ? kept : (T)0"},
       {"flex_items", Edit::tail, "for (long d = 0; d < s.e; ++d) score", "for (long d = 1; d < s.e; ++d) score"},
       {"flex_items", Edit::stride, "row_v + (from + c) * s.v[3]", "row_v + (from + c) / 2 * s.v[3]"},
       {"flex_items", Edit::offset, "x) * s.out[2] + (from + c) * s.out[3], sum", "x) * s.out[2] + (from + (c ^ 1)) * s.out[3], sum"},

@@ -87,7 +87,7 @@ std::vector<Mod> mods(const Device& device, std::int64_t heads, std::int64_t len
 /// Of what a device would not take by itself some mods are enough, most of all where its programs take seconds to build.
 bool worth(std::string_view implementation, const Mod& mod) {
   if (level() != "smoke" || implementation.empty() || implementation == "flex_lanes") return true;
-  return implementation == "flex_items" ? mod.score.empty() != mod.mask.empty() : mod.score.empty() == mod.mask.empty();
+  return implementation == "flex_items" ? mod.score.empty() != mod.mask.empty() : !mod.score.empty() && !mod.mask.empty();
 }
 
 TEST(Flex, ReadyMadeModsMatchTheModel) {
@@ -188,6 +188,7 @@ TEST(Flex, ExtremeScores) {
   CLUTCH_EACH_DEVICE(device) {
     const Given given({.batch = 1, .heads = 1, .q_len = 40, .kv_len = 200, .e = 16, .ev = 8}, device);
     for (std::string_view implementation : implementations(device)) {
+      if (level() == "smoke" && implementation == "flex_tiles") continue;
       FlexOptions o{.scale = 1e4, .return_lse = true, .return_max_scores = true, .implementation = implementation};
       // So far apart that one key has it all.
       const FlexResult far = flex(given.q, given.k, given.v, o);

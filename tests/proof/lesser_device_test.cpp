@@ -69,6 +69,20 @@ TEST(LesserDevice, EveryOpRunsOrSaysWhichTraitIsMissing) {
 }
 
 // Equal matrices have equal bits, in whichever group and thread.
+TEST(LesserDevice, SdpaListsWhyEachBackendRefuses) {
+  const fault::Controls* layer = fault::loaded();
+  ASSERT_NE(layer, nullptr) << "libclutch_fault_layer.so is not loaded (OPENCL_LAYERS)";
+  layer->reset();
+  layer->fake_device(fault::kNoFp64);
+  {
+    FreshDevice fresh(test_devices().front());
+    const Tensor x = empty({1, 1, 4, 8}, {.dtype = DType::f64, .device = fresh.device()});
+    const std::string why = message_of([&] { attention::sdpa(x, x, x); });
+    for (const char* part : {"no enabled backend accepts", "flash: ", "math: ", "fp64"}) EXPECT_NE(why.find(part), std::string::npos) << why;
+  }
+  layer->fake_device(0);
+}
+
 TEST(LesserDevice, GroupsHaveLocalMemoryOfTheirOwn) {
   const fault::Controls* layer = fault::loaded();
   ASSERT_NE(layer, nullptr) << "libclutch_fault_layer.so is not loaded (OPENCL_LAYERS)";

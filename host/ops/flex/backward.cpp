@@ -23,6 +23,7 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
         if (is_floating(t.dtype())) made.captured.push_back(zeros(t.sizes(), {.dtype = t.dtype(), .device = stream.device()}, stream));
     return made;
   }
+  const FlexDropout dropout{.p = options.dropout_p, .state = results.dropout_state, .batch = c.batch, .heads = c.heads, .q_len = c.q_len, .kv_len = c.kv_len};
   // What a row's weights are compared with: the sum of its gradient times its result, less lse's gradient.
   Tensor delta = reduce(
       Reduce::sum, [](Expr g, Expr o) { return g * o; }, {grad, results.out}, {.dims = {-1}, .dtype = {sums}}, stream);
@@ -43,10 +44,11 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
                                         .lse = results.lse,
                                         .delta = delta,
                                         .scale = scale_of(options, c),
-                                        .sums = sums},
+                                        .sums = sums,
+                                        .dropout = dropout},
                                        stream);
   }
-  Mods mods(c, options, q.dtype(), results.dropout_state);
+  Mods mods(c, options, q.dtype(), dropout);
   if (!mods.score.empty()) mods.back = mods.score.backward();
   FlexProblem p = mods.problem(c, options, q.dtype());
   p.direct = (q.strides()[3] == 1 || c.e == 1) && (grad.strides()[3] == 1 || c.ev == 1) && c.e % 8 == 0 && c.ev % 8 == 0;

@@ -15,6 +15,7 @@ struct Checked {
   bool ragged = false, packed_kv = false;
   attention::MaskMod mask;  ///< the block mask's and the one beside it
   Dims lines() const { return {q_batch, heads, q_rows}; }
+  Dims scores() const { return {batch, heads, q_len, kv_len}; }
   Dims result() const { return {q_batch, heads, q_rows, ev}; }
   /// Queries of several batches read the same keys.
   bool shared() const { return batch > 1 && kv_batch == 1 && !packed_kv; }
@@ -36,10 +37,8 @@ struct Mods {
   const ExprFunction &score, &mask;
   const attention::ScoreMod::Text* text = nullptr;  ///< the score mod's, where it is no function
   ExprFunction back = {};                           ///< of gradients: the score mod's derivative
-  double dropout_p = 0;
-  Tensor dropout_state = {};
-  std::int64_t heads = 0, q_len = 0, kv_len = 0;
-  Mods(const Checked& c, const attention::FlexOptions& o, DType dtype, const Tensor& state);
+  FlexDropout dropout;
+  Mods(const Checked& c, const attention::FlexOptions& o, DType dtype, const FlexDropout& drawn);
   FlexProblem problem(const Checked& c, const attention::FlexOptions& o, DType dtype) const;
   void bind(Encoder& encoder, DType dtype) const;
 };
@@ -52,8 +51,6 @@ bool keys_along(std::string_view entry);
 /// The plan's kernel with its printed mods.
 const BuiltPlan& flex_plan(Runtime& runtime, const FlexProblem& p, const Mods& mods, std::string_view forced);
 double scale_of(const attention::FlexOptions& options, const Checked& c);
-/// In the dtype of sums.
-void bind_scale(Encoder& encoder, DType dtype, double scale);
 /// Shape, tiles of rows of queries or keys, and lists of the others' blocks; `out`: the result, or its gradient.
 FlexShape shape_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Checked& c, const attention::FlexOptions& options,
                    const BuiltPlan& plan, bool by_keys);

@@ -2,6 +2,7 @@
 // Gradients of what a score mod captured. Scores and their gradients are made again, some rows of all heads at a time, and summed as the indices want it: over
 // whatever an element's index does not depend on, along diagonals where it is of q - kv, and by sorted places else.
 #include <clutch/ops/copy.hpp>
+#include <clutch/ops/fill.hpp>
 #include <clutch/ops/map.hpp>
 #include <clutch/ops/matmul.hpp>
 #include <clutch/ops/reduce.hpp>
@@ -123,14 +124,16 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
     const Tensor raw = linalg::matmul(rows_of(c.q), keys.mT(), {.alpha = c.scale, .dtype = {sums}}, stream).reshape(chunk);
     const Tensor products = linalg::matmul(rows_of(c.grad), values.mT(), {.dtype = {sums}}, stream).reshape(chunk);
     constexpr double kNever = -std::numeric_limits<double>::infinity();
+    const Tensor left =
+        c.dropout.p > 0 ? dropout_factors(c.dropout, sums, begin, begin + rows, stream) : full({1}, 1, {.dtype = sums, .device = device}, stream);
     const Tensor slopes = map(
-        [&](Expr x, Expr product, Expr lse, Expr delta) {
+        [&](Expr x, Expr product, Expr lse, Expr delta, Expr factor) {
           auto at = [](int d) { return cast(position(d), DType::i32); };
           const Expr b = at(0), h = at(1), q = at(2) + param(begin), kv = at(3), inputs[] = {x, b, h, q, kv};
           const Expr weight = select((lse != kNever) & c.allowed(b, h, q, kv), exp(applied(score, inputs)[0] - lse), 0.0f);
-          return select(weight == 0, 0.0f, weight * (product - delta));
+          return select(weight == 0, 0.0f, weight * (product * factor - delta));
         },
-        {raw, products, lines_of(c.lse), lines_of(c.delta)}, {.dtypes = {sums}}, stream);
+        {raw, products, lines_of(c.lse), lines_of(c.delta), left}, {.dtypes = {sums}}, stream);
     const Tensor of_q = counting(rows, 2, begin);
     std::vector<Tensor> wide;
     for (const Tensor& t : {raw, of_b, of_h, of_q, of_kv, slopes}) wide.push_back(t.expand(chunk));

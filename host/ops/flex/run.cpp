@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on the device: its plans, what kernels are given, and the forward pass.
-#include <clutch/ops/copy.hpp>
-
 #include "ops/flex/call.hpp"
-#include "runtime/generator.hpp"
 #include "runtime/storage.hpp"
 
 #include <algorithm>
@@ -27,9 +24,6 @@ std::uint8_t size_class(const Checked& c) {
   return i;
 }
 
-/// Philox blocks of a row of dropout.
-std::int64_t quads_of(std::int64_t kv_len) { return blocks_of(kv_len, 4); }
-
 /// Keys of a part of flex_split: of the device and the lengths alone, so that a sequence has the same bits in any batch.
 constexpr std::int64_t kSplitKeys = 512;
 
@@ -42,15 +36,8 @@ void bind_scale(Encoder& encoder, DType dtype, double scale) {
     encoder.value(static_cast<float>(scale));
 }
 
-Mods::Mods(const Checked& c, const attention::FlexOptions& o, DType dtype, const Tensor& state)
-    : score(o.score_mod.function(dtype)),
-      mask(c.mask.function()),
-      text(o.score_mod.text().get()),
-      dropout_p(o.dropout_p),
-      dropout_state(state),
-      heads(c.heads),
-      q_len(c.q_len),
-      kv_len(c.kv_len) {}
+Mods::Mods(const Checked& c, const attention::FlexOptions& o, DType dtype, const FlexDropout& drawn)
+    : score(o.score_mod.function(dtype)), mask(c.mask.function()), text(o.score_mod.text().get()), dropout(drawn) {}
 
 FlexProblem Mods::problem(const Checked& c, const attention::FlexOptions& o, DType dtype) const {
   FlexProblem p{.score = text ? text->id : id_of(score),
@@ -59,7 +46,7 @@ FlexProblem Mods::problem(const Checked& c, const attention::FlexOptions& o, DTy
                 .size_class = size_class(c),
                 .ragged = c.ragged,
                 .skip_masked = o.skip_masked,
-                .dropout = dropout_p > 0};
+                .dropout = dropout.p > 0};
   for (const ExprFunction* f : {&score, &mask, &back})
     if (!f->empty()) p.types.note(*f);
   return p;
@@ -70,10 +57,7 @@ void Mods::bind(Encoder& encoder, DType dtype) const {
     for (double x : text->params) bind_scale(encoder, dtype, x);
   for (const ExprFunction* f : {&score, &mask, &back})
     if (!f->empty()) bind_extra(encoder, *f->body(), f->body()->param_values);
-  if (dropout_p == 0) return;
-  encoder.input(dropout_state).value(static_cast<std::uint32_t>(std::min(dropout_p * 0x1p32, 0x1p32 - 1)));
-  bind_scale(encoder, dtype, dropout_p == 1 ? 0 : 1 / (1 - dropout_p));
-  encoder.value(heads).value(q_len).value(quads_of(kv_len));
+  if (dropout.p > 0) bind_dropout(encoder, dropout, dtype);
 }
 
 const BuiltPlan& flex_plan(Runtime& runtime, const FlexProblem& p, const Mods& mods, std::string_view forced) {
@@ -191,22 +175,12 @@ void run_split(const BuiltPlan& plan, FlexProblem p, const Mods& mods, const att
   note_plan(plan.text);
 }
 
-/// Seed and offset of this call's dropout, from which the generator moves on.
-Tensor drawn_state(const attention::FlexResult& results, const Checked& c, const attention::FlexOptions& options, const Stream& stream) {
-  if (options.dropout_p == 0) return {};
-  const Generator generator = options.generator.empty() ? default_generator({}, stream) : options.generator;
-  const Tensor state = results.dropout_state.defined() ? results.dropout_state : empty({2}, {.dtype = DType::i64, .device = stream.device()}, stream);
-  copy_(state, generator.impl()->state(), {}, stream);
-  generator.impl()->advance(static_cast<std::uint64_t>(c.batch * c.heads * c.q_len * quads_of(c.kv_len)), stream, "flex");
-  return state;
-}
-
 }  // namespace
 
 void run_flex(const attention::FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v, const Checked& c, const attention::FlexOptions& options,
               const Stream& stream) {
   if (c.batch == 0 || c.heads == 0 || c.q_len == 0) return;
-  const Mods mods(c, options, q.dtype(), drawn_state(results, c, options, stream));
+  const Mods mods(c, options, q.dtype(), draw_dropout(options.dropout_p, options.generator, results.dropout_state, c.scores(), stream));
   FlexProblem p = mods.problem(c, options, q.dtype());
   p.few = c.q_len <= kFewQueries;
   // Whole vectors of values; of few queries of keys, too, and their 16 bits are widened once for many rows.

@@ -78,7 +78,6 @@ Call arrange(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOption
 
 SdpaResult by_math(const Call& c, const SdpaOptions& o, const Stream& stream) {
   detail::check_flex(c.q, c.k, c.v, c.flex);
-  if (o.dropout_p > 0) refuse(ErrorCode::not_supported, "it has no dropout");
   const Device device = stream.device();
   const DType sums = detail::compute_dtype(c.q.dtype(), kOp);
   if (c.k.size(2) == 0)
@@ -104,7 +103,11 @@ SdpaResult by_math(const Call& c, const SdpaOptions& o, const Stream& stream) {
     return e / select(total == 0, 1.0f, total);
   };
   const std::vector<Tensor> made = rowwise(soft, {scores}, {.dims = {-1}, .dtypes = {c.q.dtype(), sums}}, stream);
-  return {.out = linalg::matmul(made[0], repeated(c.v), {}, stream), .lse = made[1].squeeze(-1)};
+  const detail::FlexDropout dropout = detail::draw_dropout(o.dropout_p, o.generator, {}, scores.sizes(), stream);
+  const Tensor weights = o.dropout_p == 0 ? made[0]
+                                          : map([](Expr w, Expr factor) { return w * factor; },
+                                                {made[0], dropout_factors(dropout, sums, 0, scores.size(2), stream)}, {.dtypes = {c.q.dtype()}}, stream);
+  return {.out = linalg::matmul(weights, repeated(c.v), {}, stream), .lse = made[1].squeeze(-1), .dropout_state = dropout.state};
 }
 
 }  // namespace

@@ -20,8 +20,9 @@ FlexCase::HostDropout dropout_of(const FlexCase::Shape& s, double p, const Gener
 TEST(Dropout, IsThatOfTheGeneratorForwardAndBackward) {
   CLUTCH_EACH_DEVICE(device) {
     const bool wide = detail::select(device.traits(), detail::FlexProblem{}).entry == "flex_lanes";
-    for (std::string_view implementation : {"flex_lanes", "flex_split", "flex_items"}) {
+    for (std::string_view implementation : {"flex_lanes", "flex_split", "flex_tiles", "flex_items"}) {
       if (implementation != "flex_items" && !wide) continue;
+      if (implementation == "flex_tiles" && code_of([&] { detail::select(device.traits(), detail::FlexProblem{}, "flex_tiles"); }) != ErrorCode::ok) continue;
       // Blocks that begin anywhere, and a counter that passes 2^32 on the way.
       const Given given({.batch = 2, .heads = 2, .q_len = 37, .kv_len = 45, .e = 8, .ev = 12, .kv_heads = 1}, device);
       const GeneratorState state{.seed = 0x123456789abcdefull, .offset = 0xffffffffull - 300};
@@ -44,7 +45,7 @@ TEST(Dropout, IsThatOfTheGeneratorForwardAndBackward) {
       // Drawn numbers are not drawn again.
       EXPECT_EQ(generator.state(), (GeneratorState{state.seed, state.offset + 2 * 2 * 37 * 12}));
       EXPECT_NE(flex(given.q, given.k, given.v, o).out.to_bytes(), made.out.to_bytes());
-      if (implementation == "flex_split") continue;
+      if (implementation == "flex_split" || (level() == "smoke" && implementation == "flex_tiles")) continue;
       const Tensor grad = randn(given.shape.out(), {.device = device, .seed = 4});
       const attention::FlexGradients got = attention::flex_backward(grad, given.q, given.k, given.v, made, o);
       const FlexCase::Gradients want =
@@ -55,6 +56,56 @@ TEST(Dropout, IsThatOfTheGeneratorForwardAndBackward) {
       };
       expect(got.q, want.q, "q"), expect(got.k, want.k, "k"), expect(got.v, want.v, "v");
     }
+  }
+}
+
+TEST(Dropout, BothBackendsOfSdpaDropTheSame) {
+  CLUTCH_EACH_DEVICE(device) {
+    const Given given({.batch = 2, .heads = 4, .q_len = 21, .kv_len = 26, .e = 8, .ev = 12, .kv_heads = 2}, device);
+    const GeneratorState state{.seed = 77, .offset = 5};
+    Generator generator(device, 1);
+    auto by = [&](attention::SdpaBackend backend) {
+      generator.set_state(state);
+      const attention::SdpaBackends only({backend});
+      return attention::sdpa(given.q, given.k, given.v,
+                             {.causal = attention::Causal::upper_left, .enable_gqa = true, .dropout_p = 0.4, .generator = generator});
+    };
+    const attention::SdpaResult flash = by(attention::SdpaBackend::flash), math = by(attention::SdpaBackend::math);
+    EXPECT_EQ(math.dropout_state.to_bytes(), flash.dropout_state.to_bytes());
+    const FlexCase::Result want = FlexCase::model(
+        given.shape, values(given.q), values(given.k), values(given.v), 1 / std::sqrt(8.0), {}, [](auto, auto, auto q, auto kv) { return q >= kv; },
+        dropout_of(given.shape, 0.4, state));
+    expect_close({.out = flash.out, .lse = flash.lse}, want, "flash"), expect_close({.out = math.out, .lse = math.lse}, want, "math");
+    EXPECT_EQ(generator.state(), (GeneratorState{77, 5 + 2 * 4 * 21 * 7}));
+  }
+}
+
+/// A captured table's gradient, by differences of the model.
+TEST(Dropout, CapturedGradientsSeeIt) {
+  CLUTCH_EACH_DEVICE(device) {
+    const Given given({.batch = 1, .heads = 2, .q_len = 9, .kv_len = 13, .e = 8, .ev = 8}, device);
+    const GeneratorState state{.seed = 78, .offset = 9};
+    Generator generator(device, 1);
+    generator.set_state(state);
+    const Tensor table = from_host<float>({0.5f, -0.25f}, device), grad = randn(given.shape.out(), {.device = device, .seed = 6});
+    const Captured at = captured(table);
+    const FlexOptions o{.score_mod = [&](Score s, Index, Index h, Index, Index) { return s * (1 + at[h]); },
+                        .return_lse = true,
+                        .dropout_p = 0.3,
+                        .generator = generator,
+                        .captured_gradients = true};
+    const FlexResult made = flex(given.q, given.k, given.v, o);
+    const std::vector<double> got = values(attention::flex_backward(grad, given.q, given.k, given.v, made, o).captured.at(0)), of_grad = values(grad);
+    auto loss = [&](std::int64_t which, double step) {
+      const double by_head[] = {0.5 + (which == 0 ? step : 0), -0.25 + (which == 1 ? step : 0)};
+      const FlexCase::Result r = FlexCase::model(
+          given.shape, values(given.q), values(given.k), values(given.v), 1 / std::sqrt(8.0),
+          [&](double s, auto, auto h, auto, auto) { return s * (1 + by_head[h]); }, {}, dropout_of(given.shape, 0.3, state));
+      double sum = 0;
+      for (std::size_t i = 0; i < r.out.size(); ++i) sum += r.out[i] * of_grad[i];
+      return sum;
+    };
+    for (std::int64_t h : {0, 1}) EXPECT_NEAR(got[static_cast<std::size_t>(h)], (loss(h, 1e-5) - loss(h, -1e-5)) / 2e-5, 1e-4);
   }
 }
 
