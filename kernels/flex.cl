@@ -297,9 +297,10 @@ static inline long visited(const FlexShape* s, const Visits* visits, long i) {
 #if MASK
 #define RANGE_LOW(k) range_low[k]
 #define RANGE_HIGH(k) range_high[k]
-// Whether keys from `begin` to before `end` (queries, where `turned`) are masked for those from `low` to `high`: 0 none, 1 perhaps some, 2 all.
-static inline int masked_of(long b, long h, long low, long high, long begin, long end, int turned MASK_PARAMS) {
-  const long range_low[4] = {b, h, turned ? begin : low, turned ? low : begin}, range_high[4] = {b, h, turned ? end - 1 : high, turned ? high : end - 1};
+// Whether keys from `begin` to before `end` (queries, where `turned`) are masked for those from `low` to `high` of heads from h to last_h: 0 none, 1 perhaps
+// some, 2 all.
+static inline int masked_of(long b, long h, long last_h, long low, long high, long begin, long end, int turned MASK_PARAMS) {
+  const long range_low[4] = {b, h, turned ? begin : low, turned ? low : begin}, range_high[4] = {b, last_h, turned ? end - 1 : high, turned ? high : end - 1};
   CLUTCH_RANGES(RANGE_LOW, RANGE_HIGH)
   return is_always ? 0 : is_ever ? 1 : 2;
 }
@@ -519,8 +520,11 @@ __kernel void flex_assign(CLUTCH_PREDICATE ulong items, AssignShape s, __global 
 #endif
 
 // Tiles in local memory, a group a tile.
-#if defined(CLUTCH_ENTRY_flex_tiles) || defined(CLUTCH_ENTRY_flex_tiles_dq) || defined(CLUTCH_ENTRY_flex_tiles_dkv)
-#include "flex/tiles.clh"
+#if defined(CLUTCH_ENTRY_flex_tiles) || defined(CLUTCH_ENTRY_flex_tiles_split)
+#include "flex/tiles_forward.clh"
+#endif
+#if defined(CLUTCH_ENTRY_flex_tiles_dq) || defined(CLUTCH_ENTRY_flex_tiles_dkv)
+#include "flex/tiles_backward.clh"
 #endif
 
 // An item a row, for any device.

@@ -131,41 +131,56 @@ std::string fits_split(const DeviceTraits& traits, const FlexProblem& p) {
 struct FlexTiles {
   int mine, others, down, across, depth;
 };
-/// By classes of sizes, of what is f32 and of what is f64: forward, backward. Most of an item's registers hold its part of the results.
-constexpr std::array<std::array<FlexTiles, 2>, 3> kTiles{
-    {{{{64, 32, 8, 8, 16}, {32, 32, 8, 8, 16}}}, {{{64, 32, 8, 16, 16}, {32, 32, 8, 16, 16}}}, {{{32, 32, 8, 16, 8}, {16, 32, 8, 16, 8}}}}};
-constexpr std::array<std::array<FlexTiles, 2>, 2> kWideTiles{{{{{32, 32, 8, 8, 8}, {16, 32, 8, 8, 8}}}, {{{32, 32, 8, 16, 8}, {16, 32, 8, 16, 8}}}}};
+/// By classes of sizes, of what is f32 and of what is f64: forward, backward, of few queries. Most of an item's registers hold its part of the results.
+constexpr std::array<std::array<FlexTiles, 3>, 3> kTiles{{{{{64, 32, 8, 8, 16}, {32, 32, 8, 8, 16}, {16, 64, 4, 16, 16}}},
+                                                          {{{64, 32, 8, 16, 16}, {32, 32, 8, 16, 16}, {16, 64, 4, 16, 16}}},
+                                                          {{{32, 32, 8, 16, 8}, {16, 32, 8, 16, 8}, {16, 32, 4, 16, 8}}}}};
+constexpr std::array<std::array<FlexTiles, 3>, 2> kWideTiles{
+    {{{{32, 32, 8, 8, 8}, {16, 32, 8, 8, 8}, {16, 32, 4, 16, 8}}}, {{{32, 32, 8, 16, 8}, {16, 32, 8, 16, 8}, {16, 32, 4, 16, 8}}}}};
 
-FlexTiles tiles_of(const FlexProblem& p) {
-  const std::size_t part = p.part == FlexPart::forward ? 0 : 1;
-  return p.dtype == DType::f64 ? kWideTiles[p.size_class][part] : kTiles[p.size_class][part];
+const FlexTiles& tiles_of(const FlexProblem& p, bool split) {
+  const std::size_t which = split ? 2 : p.part == FlexPart::forward ? 0 : 1;
+  return p.dtype == DType::f64 ? kWideTiles[p.size_class][which] : kTiles[p.size_class][which];
 }
-std::string fits_tiles(const DeviceTraits& traits, const FlexProblem& p) {
+std::string fits_any_tiles(const DeviceTraits& traits, const FlexProblem& p, bool split) {
   if (std::string why = refuses_long_loops(traits); !why.empty()) return why;
   const bool wide = p.dtype == DType::f64;
   const std::size_t classes = wide ? kWideTiles.size() : kTiles.size();
   if (p.size_class >= classes) return fmt::format("rows have more than {} elements", kFlexClasses[classes - 1].most);
-  const FlexTiles t = tiles_of(p);
-  const int most = kFlexClasses[p.size_class].most, numbers = 2 * t.depth * std::max(t.mine + t.others + 2, most) + t.others * (t.mine + 1) + t.mine * t.across;
+  const FlexTiles& t = tiles_of(p, split);
+  const int most = kFlexClasses[p.size_class].most;
+  const int numbers = 2 * t.depth * std::max(t.mine + t.others + 2, most) + t.others * (t.mine + 1) + t.mine * t.across;
   if (traits.max_work_group < static_cast<std::uint64_t>(t.down * t.across))
     return fmt::format("groups of {} items are too big for the device", t.down * t.across);
   if (traits.local_bytes < static_cast<std::uint64_t>(numbers * (wide ? 8 : 4))) return "the device has too little local memory";
   return computes(traits, p);
 }
+std::string fits_tiles(const DeviceTraits& traits, const FlexProblem& p) { return fits_any_tiles(traits, p, false); }
+std::string fits_tiles_split(const DeviceTraits& traits, const FlexProblem& p) {
+  if (p.part != FlexPart::forward) return "it makes no gradients";
+  return p.joint ? fits_any_tiles(traits, p, true) : std::string("queries visit different blocks");
+}
+template <auto fits>
+std::string of_groups(const DeviceTraits& traits, const FlexProblem& p) {
+  return row_tuning(traits).local == 1 ? std::string("a group is a thread") : fits(traits, p);
+}
 
-constexpr std::array<Implementation<FlexProblem>, 4> kImplementations{{
+constexpr std::array<Implementation<FlexProblem>, 5> kImplementations{{
     {"flex_split",
      [](const DeviceTraits& t, const FlexProblem& p) {
        if (std::string why = fits_split(t, p); !why.empty()) return why;
        return p.few ? fits_wide(t, p) : fmt::format("there are more than {} queries", kFewQueries);
      }},
     {"flex_lanes", fits_wide},
-    {"flex_tiles",
-     [](const DeviceTraits& t, const FlexProblem& p) { return row_tuning(t).local == 1 ? std::string("a group is a thread") : fits_tiles(t, p); }},
+    {"flex_tiles_split",
+     [](const DeviceTraits& t, const FlexProblem& p) {
+       return p.few ? of_groups<fits_tiles_split>(t, p) : fmt::format("there are more than {} queries", kFewQueries);
+     }},
+    {"flex_tiles", of_groups<fits_tiles>},
     {"flex_items", computes},
 }};
-constexpr std::array<Implementation<FlexProblem>, 4> kForced{
-    {{"flex_split", fits_split}, {"flex_lanes", fits_lanes}, {"flex_tiles", fits_tiles}, {"flex_items", computes}}};
+constexpr std::array<Implementation<FlexProblem>, 5> kForced{
+    {{"flex_split", fits_split}, {"flex_lanes", fits_lanes}, {"flex_tiles_split", fits_tiles_split}, {"flex_tiles", fits_tiles}, {"flex_items", computes}}};
 /// Of what computes gradients the same names choose.
 std::string_view entry_of(FlexPart part, std::string_view chosen) {
   switch (part) {
@@ -191,7 +206,7 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
   const bool helps = p.part == FlexPart::combine || p.part == FlexPart::assign || p.part == FlexPart::dropout;
   if (helps) forced = "flex_items";
   const std::string_view chosen = choose<FlexProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, kOp).name;
-  const bool tiles = chosen == "flex_tiles", lanes = chosen != "flex_items" && !tiles;
+  const bool tiles = chosen.starts_with("flex_tiles"), lanes = chosen != "flex_items" && !tiles;
   KernelPlan plan{.stem = kOp, .entry = entry_of(p.part, chosen), .tuning = row_tuning(traits)};
   if (lanes) plan.tuning.local = 1;  // an item holds more than a group of them could
   if (!lanes) plan.tuning.width = 1;
@@ -215,7 +230,7 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
   }
   const FlexClass& c = kFlexClasses[p.size_class];
   if (tiles) {
-    const FlexTiles t = tiles_of(p);
+    const FlexTiles& t = tiles_of(p, chosen == "flex_tiles_split");
     plan.tuning.tile = static_cast<std::uint64_t>(t.mine), plan.tuning.local = static_cast<std::uint64_t>(t.down * t.across);
     d.set("MINE", t.mine).set("OTHERS", t.others).set("DOWN", t.down).set("ACROSS", t.across).set("DEPTH", t.depth).set("DMAX", c.most);
     return plan;

@@ -32,9 +32,10 @@ struct FlexProblem {
   bool direct = false;  ///< elements of keys and of values lie side by side, whole vectors of values
   FlexPart part = FlexPart::forward;
   bool few = false;     ///< queries
+  bool joint = false;   ///< all queries of all heads of a batch visit the same blocks
   bool ragged = false;  ///< sequences of several lengths
   bool skip_masked = false, dropout = false;
-  std::uint8_t unused[6] = {};
+  std::uint8_t unused[5] = {};
 };
 
 /// Rows of up to `most` elements: so many vectors of queries make a tile, so many keys a block, that what an item holds fits in a core's own cache.

@@ -293,6 +293,12 @@ struct FlexCase {
                             dtype != DType::f16));
     all.push_back(problem("turned", "flex_tiles", DType::f32, {.batch = 2, .heads = 1, .q_len = 67, .kv_len = 33, .e = 18, .ev = 40, .kv_batch = 1}, seed + 10,
                           false, true));
+    // Of heads that share keys; and of queries of each, by parts.
+    for (DType dtype : {DType::f32, DType::f64, DType::f16})
+      all.push_back(problem(name(dtype), "flex_tiles_split", dtype, {.batch = 2, .heads = 40, .q_len = 1, .kv_len = 83, .e = 19, .ev = 11, .kv_heads = 2},
+                            seed + 13, false));
+    all.push_back(problem("turned", "flex_tiles_split", DType::f32,
+                          {.batch = 2, .heads = 2, .q_len = 20, .kv_len = 1100, .e = 18, .ev = 40, .kv_batch = 1, .kv_heads = 1}, seed + 14, false, true));
     const Shape tiles{.batch = 2, .heads = 2, .q_len = 51, .kv_len = 43, .e = 19, .ev = 17, .kv_heads = 1};
     for (int which : {0, 1, 2}) all.push_back(gradient_problem(which == 0 ? "flex_tiles_dq" : "flex_tiles_dkv", DType::f32, tiles, which, seed + 11, true));
     all.push_back(gradient_problem("flex_tiles_dq", DType::f64, {.batch = 2, .heads = 1, .q_len = 37, .kv_len = 70, .e = 16, .ev = 24, .kv_batch = 1}, 0,
@@ -326,6 +332,12 @@ struct FlexCase {
       {"flex_tiles", Edit::stride, "weights[(step * DEPTH + n) * MINE_STRIDE + ROW_OF(i)]", "weights[(step * DEPTH + n / 2) * MINE_STRIDE + ROW_OF(i)]"},
       {"flex_tiles", Edit::offset, "(span.q_at + begin) * s.out[2], s.out[2], s.out[3]", "(span.q_at + begin) * s.out[2] + s.out[3], s.out[2], s.out[3]"},
       {"flex_tiles", Edit::arithmetic, "total[i] *= keep;", "total[i] += keep;"},
+      {"flex_tiles_split", Edit::tail, "one = OTHER_OF(j) < count ? one : NONE;", "one = OTHER_OF(j) + 1 < count ? one : NONE;"},
+      {"flex_tiles_split", Edit::stride, "apart = by_heads ? s.q_rows : 1;", "apart = by_heads ? 0 : 1;"},
+      {"flex_tiles_split", Edit::offset,
+       "const long query_at = b * s.q[0] + h * s.q[1] + (span.q_at + begin) * s.q[2];\n    const Queries queries = {{q, query_at, by_heads",
+       "const long query_at = b * s.q[0] + h * s.q[1] + (span.q_at + begin) * s.q[2] + 1;\n    const Queries queries = {{q, query_at, by_heads"},
+      {"flex_tiles_split", Edit::arithmetic, "tops[2 * part + 1] = total[i];", "tops[2 * part + 1] = 2 * total[i];"},
       {"flex_tiles_dq", Edit::tail, "row < r->count && element < r->length", "row + 1 < r->count && element < r->length"},
       {"flex_tiles_dq", Edit::stride, "const long line = line_of(&s, &span, b, h) + begin, query",
        "const long line = line_of(&s, &span, b, h) + begin / 2, query"},

@@ -145,6 +145,40 @@ TEST(Flex, LengthsSizesAndDtypes) {
   }
 }
 
+/// Tiles of few queries, by parts of the keys: heads together or queries of each, in cache pages, of lengths that the device tells.
+TEST(Flex, FewQueriesByTilesOfParts) {
+  CLUTCH_EACH_DEVICE(device) {
+    auto takes = [&] { detail::select(device.traits(), detail::FlexProblem{.joint = true}, "flex_tiles_split"); };
+    if (device.traits().simulator || code_of(takes) != ErrorCode::ok) continue;
+    for (std::int64_t q_len : {1, 5}) {
+      const FlexCase::Shape shape{.batch = 1, .heads = 6, .q_len = q_len, .kv_len = 1300, .e = 24, .ev = 40, .kv_heads = 2};
+      const Given given(shape, device);
+      FlexOptions o{.score_mod = attention::softcap(3),
+                    .mask_mod = attention::causal(1100 - q_len),
+                    .enable_gqa = true,
+                    .return_lse = true,
+                    .return_max_scores = true,
+                    .implementation = "flex_tiles_split"};
+      const FlexCase::Result want =
+          given.model([](double s, auto...) { return 3 * std::tanh(s / 3); }, [=](auto, auto, auto q, auto kv) { return kv < 1205 && q + 1100 - q_len >= kv; });
+      // Pages of 100 keys that lie the other way round.
+      std::vector<std::int32_t> table;
+      for (int i = 12; i >= 0; --i) table.push_back(i);
+      auto paged = [&](const Tensor& t) {
+        return index_select(t.reshape({1, 2, 13, 100, t.size(3)}), 2, from_host(table, {13}, device)).reshape({1, 2, 1300, t.size(3)});
+      };
+      o.varlen.seqused_kv = from_host<std::int32_t>({1205}, device);
+      expect_close(flex(given.q, given.k, given.v, o), want, fmt::format("{} queries", q_len));
+      o.varlen.page_table = from_host(table, {1, 13}, device), o.varlen.page_size = 100;
+      expect_close(flex(given.q, paged(given.k), paged(given.v), o), want, fmt::format("{} queries, by pages", q_len));
+    }
+    const Given given({.batch = 1, .heads = 2, .q_len = 3, .kv_len = 40, .e = 8, .ev = 8}, device);
+    const FlexOptions differ{.block_mask = attention::create_block_mask(attention::causal(), {.heads = 2, .q_len = 3, .kv_len = 40, .device = device}),
+                             .implementation = "flex_tiles_split"};
+    EXPECT_EQ(code_of([&] { flex(given.q, given.k, given.v, differ); }), ErrorCode::not_supported);
+  }
+}
+
 TEST(Flex, BlocksOfAnySizeAndLists) {
   CLUTCH_EACH_DEVICE(device) {
     const Given given({.batch = 2, .heads = 2, .q_len = 150, .kv_len = 210, .e = 16, .ev = 16}, device);

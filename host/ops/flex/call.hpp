@@ -47,6 +47,8 @@ struct Mods {
 int split_rows(const FlexClass& c);
 /// Keys lie along the lanes; else queries do.
 bool keys_along(std::string_view entry);
+/// Results are those of parts of the keys, which flex_combine puts together.
+inline bool by_parts(std::string_view entry) { return entry == "flex_split" || entry == "flex_tiles_split"; }
 
 /// The plan's kernel with its printed mods.
 const BuiltPlan& flex_plan(Runtime& runtime, const FlexProblem& p, const Mods& mods, std::string_view forced);

@@ -24,7 +24,7 @@ std::uint8_t size_class(const Checked& c) {
   return i;
 }
 
-/// Keys of a part of flex_split: of the device and the lengths alone, so that a sequence has the same bits in any batch.
+/// Keys of a part: of the device and the lengths alone, so that a sequence has the same bits in any batch.
 constexpr std::int64_t kSplitKeys = 512;
 
 }  // namespace
@@ -96,7 +96,7 @@ FlexShape shape_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tens
   const std::int64_t length = by_keys ? c.kv_len : c.q_len, others = by_keys ? c.q_len : c.kv_len;
   s.block_row = !blocks ? most : by_keys ? blocks->block.kv : blocks->block.q;
   const attention::Varlen& varlen = options.varlen;
-  const bool paged = varlen.page_table.defined(), split = plan.entry == "flex_split";
+  const bool paged = varlen.page_table.defined(), split = by_parts(plan.entry);
   s.block_listed = blocks ? (by_keys ? blocks->block.q : blocks->block.kv) : paged ? varlen.page_size : split ? kSplitKeys : std::max<std::int64_t>(others, 1);
   s.per_row = blocks_of(std::min(s.block_row, length), most), s.tile = blocks_of(blocks_of(std::min(s.block_row, length), s.per_row), lanes) * lanes;
   s.rows = blocks_of(length, s.block_row), s.columns = blocks_of(others, s.block_listed);
@@ -153,10 +153,13 @@ void run_split(const BuiltPlan& plan, FlexProblem p, const Mods& mods, const att
                const Checked& c, const attention::FlexOptions& options, const Stream& stream) {
   FlexShape s = forward_shape(results, q, k, v, c, options, plan);
   s.part_row = blocks_of(c.ev, plan.tuning.width) * plan.tuning.width;
-  const std::int64_t lines = numel(c.lines()), rows = split_rows(kFlexClasses[p.size_class]);
+  const bool tiles = plan.entry == "flex_tiles_split";
+  const std::int64_t lines = numel(c.lines()), rows = tiles ? static_cast<std::int64_t>(plan.tuning.tile) : split_rows(kFlexClasses[p.size_class]);
+  // A tile has queries of one head, or one query of many heads.
+  const std::int64_t slices = !tiles || c.q_len == 1 ? blocks_of(c.group * c.q_len, rows) : c.group * blocks_of(c.q_len, rows);
   const TensorOptions sums{.dtype = compute_dtype(q.dtype(), kFlex), .device = stream.device()};
   const Tensor parts = empty({s.splits, lines, s.part_row}, sums, stream), tops = empty({s.splits, lines, 2}, sums, stream);
-  const auto items = static_cast<std::uint64_t>(s.splits * c.batch * (c.heads / c.group) * blocks_of(c.group * c.q_len, rows));
+  const auto items = static_cast<std::uint64_t>(s.splits * c.batch * (c.heads / c.group) * slices);
   {
     Encoder encoder(stream, "flex");
     encoder.value(items).value(s);
@@ -164,7 +167,7 @@ void run_split(const BuiltPlan& plan, FlexProblem p, const Mods& mods, const att
     encoder.input(q).input(k).input(v).output(parts).output(tops);
     bind_lists(encoder, options, q, c.ragged, false);
     mods.bind(encoder, q.dtype());
-    encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
+    encoder.dispatch(plan.kernel, tiles ? tile_geometry(items, plan.tuning.local) : item_geometry(items, plan.tuning.local));
   }
   const FlexProblem together{.dtype = p.dtype, .part = FlexPart::combine};
   const BuiltPlan& combine = plan_for(*c.runtime, kFlex, together, {});
@@ -183,12 +186,14 @@ void run_flex(const attention::FlexResult& results, const Tensor& q, const Tenso
   const Mods mods(c, options, q.dtype(), draw_dropout(options.dropout_p, options.generator, results.dropout_state, c.scores(), stream));
   FlexProblem p = mods.problem(c, options, q.dtype());
   p.few = c.q_len <= kFewQueries;
+  const attention::BlockMask::State* blocks = options.block_mask.state().get();
+  p.joint = !blocks || (blocks->kinds.size(1) == 1 && blocks->block.q >= c.q_len);
   // Whole vectors of values; of few queries of keys, too, and their 16 bits are widened once for many rows.
   p.direct = (k.strides()[3] == 1 || c.e == 1) && (v.strides()[3] == 1 || c.ev == 1) && c.ev % 8 == 0;
   if (p.few) p.direct = p.direct && c.e % 16 == 0 && c.ev % 16 == 0 && (compute_dtype(q.dtype(), kFlex) == q.dtype() || c.group * c.q_len <= 2);
   const BuiltPlan& plan = flex_plan(*c.runtime, p, mods, options.implementation);
   if (plan.entry == "flex_items") check_loops(*c.runtime, c.kv_len, c.e, c.ev);
-  if (plan.entry == "flex_split") return run_split(plan, p, mods, results, q, k, v, c, options, stream);
+  if (by_parts(plan.entry)) return run_split(plan, p, mods, results, q, k, v, c, options, stream);
   const FlexShape s = forward_shape(results, q, k, v, c, options, plan);
   const bool groups = plan.entry == "flex_tiles";
   const auto items = static_cast<std::uint64_t>(c.batch * c.heads * (groups || plan.entry == "flex_lanes" ? s.tiles : c.q_len));
