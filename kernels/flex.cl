@@ -520,6 +520,9 @@ __kernel void flex_assign(CLUTCH_PREDICATE ulong items, AssignShape s, __global 
 #endif
 
 // Tiles in local memory, a group a tile.
+#if defined(CLUTCH_ENTRY_flex_tiles) || defined(CLUTCH_ENTRY_flex_tiles_split) || defined(CLUTCH_ENTRY_flex_tiles_dq) || defined(CLUTCH_ENTRY_flex_tiles_dkv)
+#include "flex/tiles.clh"
+#endif
 #if defined(CLUTCH_ENTRY_flex_tiles) || defined(CLUTCH_ENTRY_flex_tiles_split)
 #include "flex/tiles_forward.clh"
 #endif

@@ -216,7 +216,7 @@ struct FlexCase {
     p.run = [=](const Tensor& to, std::span<const Tensor>, const Stream& stream) {
       const Tensor state = from_host<std::int64_t>({static_cast<std::int64_t>(kSeed), static_cast<std::int64_t>(kOffset)}, to.device(), stream);
       const detail::FlexDropout dropout{.p = 0.5, .state = state, .batch = 2, .heads = kHeads, .q_len = kQ, .kv_len = kKv};
-      copy_(to, detail::dropout_factors(dropout, dtype, kBegin, kEnd, stream), {}, stream);
+      copy_(to, detail::dropout_factors(dropout, dtype, kBegin, kEnd, stream.empty() ? current_stream(to.device()) : stream), {}, stream);
     };
     return p;
   }
