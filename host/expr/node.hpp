@@ -166,6 +166,7 @@ enum class LaneKind : std::uint8_t {
   any,
   same,
   consecutive,  ///< lane l holds the first lane's plus l
+  descending,   ///< lane l holds the first lane's minus l
 };
 
 /// What printed text calls things, so that one kernel may hold two functions.

@@ -175,17 +175,22 @@ std::vector<LaneKind> lane_kinds(const ExprBody& body, std::span<const LaneKind>
     for (std::size_t i = 0; i < s.operands.size(); ++i) same = same && of(i) == LaneKind::same;
     LaneKind kind = same ? LaneKind::same : LaneKind::any;
     if (s.op == ExprOp::input) kind = inputs[static_cast<std::size_t>(s.index)];
-    const bool whole = s.dtype == DType::i32 || s.dtype == DType::i64;
-    auto moved = [&](std::size_t i, std::size_t by) { return of(i) == LaneKind::consecutive && of(by) == LaneKind::same; };
-    if (whole && s.op == ExprOp::add && (moved(0, 1) || moved(1, 0))) kind = LaneKind::consecutive;
-    if (whole && s.op == ExprOp::sub && moved(0, 1)) kind = LaneKind::consecutive;
-    if (whole && s.op == ExprOp::cast && of(0) == LaneKind::consecutive && (s.target == DType::i32 || s.target == DType::i64)) kind = LaneKind::consecutive;
+    const bool whole = s.dtype == DType::i32 || s.dtype == DType::i64, sums = s.op == ExprOp::add || s.op == ExprOp::sub;
+    if (kind == LaneKind::any && whole && (sums || s.op == ExprOp::neg || s.op == ExprOp::cast)) {
+      bool known = true;
+      int step = 0;  // from lane to lane
+      for (std::size_t i = 0; i < s.operands.size(); ++i) {
+        const int own = of(i) == LaneKind::consecutive ? 1 : of(i) == LaneKind::descending ? -1 : 0;
+        known = known && of(i) != LaneKind::any, step += s.op == ExprOp::neg || (s.op == ExprOp::sub && i == 1) ? -own : own;
+      }
+      if (known) kind = step == 0 ? LaneKind::same : step == 1 ? LaneKind::consecutive : step == -1 ? LaneKind::descending : LaneKind::any;
+    }
     kinds.push_back(kind);
   }
   return kinds;
 }
 
-/// The first lane's value of integers that are the same in all lanes or consecutive, without vectors where that is easy.
+/// The first lane's value of integers that are not `any`, without vectors where that is easy.
 std::string first_lane_text(const ExprBody& body, std::size_t k, std::size_t first_input, const PrintNames& names) {
   const ExprStep& s = body.steps[k];
   auto u = [&](std::size_t i) { return fmt::format("u{}", s.operands[i]); };
@@ -298,13 +303,13 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
   // Which steps' first lanes are wanted: those of indices of captured tensors, and what they are made of.
   const std::vector<LaneKind> kinds = names.lanes.empty() ? std::vector<LaneKind>(body.steps.size(), LaneKind::any) : lane_kinds(body, names.lanes);
   std::vector<bool> first_wanted(body.steps.size(), false);
-  // Reads at one place, or at consecutive ones: the number of indices that are not the same in all lanes, or -1.
+  // Reads at one place, or at places one behind another: the number of indices that are not the same in all lanes, or -1.
   auto near_reads = [&](const ExprStep& s) {
     int moving = 0;
     for (int o : s.operands) {
       const LaneKind kind = kinds[static_cast<std::size_t>(o)];
       if (kind == LaneKind::any) return -1;
-      moving += kind == LaneKind::consecutive;
+      moving += kind != LaneKind::same;
     }
     return moving <= 1 ? moving : -1;
   };
@@ -352,15 +357,17 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
       case ExprOp::constant: value = constant_text(s.dtype, s.bits); break;
       case ExprOp::gather: {
         if (const int moving = near_reads(s); moving >= 0) {
-          std::string fixed = "0", near = "";
+          std::string fixed = "0", near = "", way = "splat";
           for (std::size_t d = 0; d < s.operands.size(); ++d) {
-            if (kinds[static_cast<std::size_t>(s.operands[d])] == LaneKind::same)
+            const LaneKind kind = kinds[static_cast<std::size_t>(s.operands[d])];
+            if (kind != LaneKind::same) way = kind == LaneKind::consecutive ? "near" : "near_down";
+            if (kind == LaneKind::same)
               fixed += fmt::format(" + clutch_place_one(u{0}, {1}{2}_size{3}, {1}{2}_stride{3})", s.operands[d], names.captured, s.index, d);
             else
               near = fmt::format("u{0}, {1}{2}_size{3}, {1}{2}_stride{3}", s.operands[d], names.captured, s.index, d);
           }
-          value = fmt::format("{}_{}({}{}, {}{}{})", moving == 0 ? "splat" : "near", name(body.buffers[static_cast<std::size_t>(s.index)].dtype),
-                              names.captured, s.index, fixed, moving == 0 ? "" : ", ", near);
+          value = fmt::format("{}_{}({}{}, {}{}{})", way, name(body.buffers[static_cast<std::size_t>(s.index)].dtype), names.captured, s.index, fixed,
+                              moving == 0 ? "" : ", ", near);
           break;
         }
         std::string place = "(VL)0";

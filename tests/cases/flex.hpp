@@ -2,12 +2,12 @@
 #pragma once
 // Descriptor of flex: what tests and benches share. The model works in double, score by score. Problems have scores of 0
 // and -1024, so that weights are 0 or 1, and small whole values: their results are exact.
+#include <clutch/attention.hpp>
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/flex.hpp>
 #include <clutch/paged_cache.hpp>
 
 #include "cases/random.hpp"
-#include "ops/flex_plan.hpp"
 #include "support/host_model.hpp"
 #include "support/op_case.hpp"
 
@@ -198,25 +198,28 @@ struct FlexCase {
     return p;
   }
 
-  /// What a state leaves of the weights of some queries, its counter passing 2^32 among them.
+  /// What dropout leaves of equal weights, by sdpa's math with the unit matrix for values; the counter passes 2^32 on the way.
   static Problem dropout_problem(DType dtype) {
-    constexpr std::int64_t kHeads = 3, kQ = 7, kKv = 10, kBegin = 2, kEnd = 6;
-    constexpr std::uint64_t kSeed = 0x123456789abcdefull, kOffset = 0xffffffffull - 20;
+    const Shape s{.batch = 2, .heads = 3, .q_len = 7, .kv_len = 10, .e = 2, .ev = 10};
+    const GeneratorState state{.seed = 0x123456789abcdefull, .offset = 0xffffffffull - 20};
     Problem p{.name = std::string(name(dtype)), .entry = "flex_dropout", .needs_fp64 = dtype == DType::f64, .is_helper = true};
-    p.output = {dtype, {2, kHeads, kEnd - kBegin, kKv}, {}, std::vector<std::uint8_t>(bytes_for(dtype, 2 * kHeads * (kEnd - kBegin) * kKv))};
-    std::size_t at = 0;
-    for (std::int64_t head = 0; head < 2 * kHeads; ++head)
-      for (std::int64_t q = kBegin; q < kEnd; ++q)
-        for (std::int64_t kv = 0; kv < kKv; ++kv) {
-          const std::uint64_t block = kOffset + static_cast<std::uint64_t>((head * kQ + q) * ((kKv + 3) / 4) + kv / 4);
-          const auto words = RandomCase::philox({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), 0, 0},
-                                                {static_cast<std::uint32_t>(kSeed), static_cast<std::uint32_t>(kSeed >> 32)});
-          model::store_at(p.output.raw.data(), at++, dtype, words[static_cast<std::size_t>(kv % 4)] < 0x80000000u ? 0 : 2);
-        }
-    p.run = [=](const Tensor& to, std::span<const Tensor>, const Stream& stream) {
-      const Tensor state = from_host<std::int64_t>({static_cast<std::int64_t>(kSeed), static_cast<std::int64_t>(kOffset)}, to.device(), stream);
-      const detail::FlexDropout dropout{.p = 0.5, .state = state, .batch = 2, .heads = kHeads, .q_len = kQ, .kv_len = kKv};
-      copy_(to, detail::dropout_factors(dropout, dtype, kBegin, kEnd, stream.empty() ? current_stream(to.device()) : stream), {}, stream);
+    drawn(p, dtype, s.q(), [] { return 0.0; }), drawn(p, dtype, s.k(), [] { return 0.0; });
+    std::int64_t n = 0;
+    drawn(p, dtype, s.v(), [&] { return n++ % 100 % 11 == 0 ? 1.0 : 0.0; });
+    p.output = {dtype, s.out(), {}, std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(numel(s.out()))))};
+    for (std::int64_t row = 0; row < s.batch * s.heads * s.q_len; ++row)
+      for (std::int64_t kv = 0; kv < s.kv_len; ++kv) {
+        const std::uint64_t block = state.offset + static_cast<std::uint64_t>(row * 3 + kv / 4);
+        const auto words = RandomCase::philox({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), 0, 0},
+                                              {static_cast<std::uint32_t>(state.seed), static_cast<std::uint32_t>(state.seed >> 32)});
+        model::store_at(p.output.raw.data(), static_cast<std::size_t>(row * s.kv_len + kv), dtype,
+                        words[static_cast<std::size_t>(kv % 4)] < 0x80000000u ? 0 : 0.2);
+      }
+    p.run = [=](const Tensor& to, std::span<const Tensor> in, const Stream& stream) {
+      Generator generator(to.device(), 1);
+      generator.set_state(state);
+      const attention::SdpaBackends only({attention::SdpaBackend::math});
+      copy_(to, attention::sdpa(in[0], in[1], in[2], {.dropout_p = 0.5, .generator = generator}, stream).out, {}, stream);
     };
     return p;
   }
