@@ -130,35 +130,44 @@ std::string fits_split(const DeviceTraits& traits, const FlexProblem& p) {
 /// Of flex_tiles: a group's items, its rows and the others' that it looks at together, and what comes of them into local memory at a time.
 struct FlexTiles {
   int mine, others, down, across, depth;
+  std::uint64_t numbers(int most) const {  ///< in local memory
+    return static_cast<std::uint64_t>(2 * depth * std::max(mine + others + 2, most) + others * (mine + 1) + mine * across);
+  }
 };
-/// By classes of sizes, of what is f32 and of what is f64: forward, backward, of few queries. Most of an item's registers hold its part of the results.
-constexpr std::array<std::array<FlexTiles, 3>, 3> kTiles{{{{{64, 32, 8, 8, 16}, {32, 32, 8, 8, 16}, {16, 64, 4, 16, 16}}},
-                                                          {{{64, 32, 8, 16, 16}, {32, 32, 8, 16, 16}, {16, 64, 4, 16, 16}}},
-                                                          {{{32, 32, 8, 16, 8}, {16, 32, 8, 16, 8}, {16, 32, 4, 16, 8}}}}};
-constexpr std::array<std::array<FlexTiles, 3>, 2> kWideTiles{
-    {{{{32, 32, 8, 8, 8}, {16, 32, 8, 8, 8}, {16, 32, 4, 16, 8}}}, {{{32, 32, 8, 16, 8}, {16, 32, 8, 16, 8}, {16, 32, 4, 16, 8}}}}};
+/// Forward, backward and of few queries, by classes of sizes: most of an item's registers hold its part of the results. Then those for little local memory.
+using TilesBySize = std::array<std::array<FlexTiles, 3>, 3>;
+constexpr TilesBySize kTiles{{{{{64, 32, 8, 8, 16}, {32, 32, 8, 8, 16}, {16, 64, 4, 16, 16}}},
+                              {{{64, 32, 8, 16, 16}, {32, 32, 8, 16, 16}, {16, 64, 4, 16, 16}}},
+                              {{{32, 32, 8, 16, 8}, {16, 32, 8, 16, 8}, {16, 32, 4, 16, 8}}}}};
+constexpr TilesBySize kSmallTiles{{{{{32, 32, 8, 8, 8}, {32, 32, 8, 8, 8}, {16, 32, 4, 16, 8}}},
+                                   {{{32, 32, 8, 16, 8}, {32, 32, 8, 16, 8}, {16, 32, 4, 16, 8}}},
+                                   {{{32, 32, 8, 16, 8}, {16, 32, 8, 16, 8}, {16, 32, 4, 16, 8}}}}};
+/// The same of f64, which has one class less.
+constexpr TilesBySize kWideTiles{
+    {{{{32, 32, 8, 8, 8}, {16, 32, 8, 8, 8}, {16, 32, 4, 16, 8}}}, {{{32, 32, 8, 16, 8}, {16, 32, 8, 16, 8}, {16, 32, 4, 16, 8}}}, {}}};
+constexpr TilesBySize kSmallWideTiles{
+    {{{{16, 32, 8, 8, 8}, {16, 32, 8, 8, 8}, {16, 32, 4, 16, 8}}}, {{{16, 32, 8, 16, 8}, {16, 32, 8, 16, 8}, {16, 32, 4, 16, 8}}}, {}}};
 
-const FlexTiles& tiles_of(const FlexProblem& p, bool split) {
-  const std::size_t which = split ? 2 : p.part == FlexPart::forward ? 0 : 1;
-  return p.dtype == DType::f64 ? kWideTiles[p.size_class][which] : kTiles[p.size_class][which];
-}
-std::string fits_any_tiles(const DeviceTraits& traits, const FlexProblem& p, bool split) {
+/// The tiles that a device takes, or why it takes none.
+std::string tiles_of(const DeviceTraits& traits, const FlexProblem& p, bool split, FlexTiles* tiles = nullptr) {
   if (std::string why = refuses_long_loops(traits); !why.empty()) return why;
   const bool wide = p.dtype == DType::f64;
-  const std::size_t classes = wide ? kWideTiles.size() : kTiles.size();
+  const std::size_t classes = wide ? 2 : 3, which = split ? 2 : p.part == FlexPart::forward ? 0 : 1;
   if (p.size_class >= classes) return fmt::format("rows have more than {} elements", kFlexClasses[classes - 1].most);
-  const FlexTiles& t = tiles_of(p, split);
-  const int most = kFlexClasses[p.size_class].most;
-  const int numbers = 2 * t.depth * std::max(t.mine + t.others + 2, most) + t.others * (t.mine + 1) + t.mine * t.across;
-  if (traits.max_work_group < static_cast<std::uint64_t>(t.down * t.across))
-    return fmt::format("groups of {} items are too big for the device", t.down * t.across);
-  if (traits.local_bytes < static_cast<std::uint64_t>(numbers * (wide ? 8 : 4))) return "the device has too little local memory";
-  return computes(traits, p);
+  for (const TilesBySize* all : {wide ? &kWideTiles : &kTiles, wide ? &kSmallWideTiles : &kSmallTiles}) {
+    const FlexTiles& t = (*all)[p.size_class][which];
+    if (traits.local_bytes < t.numbers(kFlexClasses[p.size_class].most) * (wide ? 8 : 4)) continue;
+    if (traits.max_work_group < static_cast<std::uint64_t>(t.down * t.across))
+      return fmt::format("groups of {} items are too big for the device", t.down * t.across);
+    if (tiles) *tiles = t;
+    return computes(traits, p);
+  }
+  return "the device has too little local memory";
 }
-std::string fits_tiles(const DeviceTraits& traits, const FlexProblem& p) { return fits_any_tiles(traits, p, false); }
+std::string fits_tiles(const DeviceTraits& traits, const FlexProblem& p) { return tiles_of(traits, p, false); }
 std::string fits_tiles_split(const DeviceTraits& traits, const FlexProblem& p) {
   if (p.part != FlexPart::forward) return "it makes no gradients";
-  return p.joint ? fits_any_tiles(traits, p, true) : std::string("queries visit different blocks");
+  return p.joint ? tiles_of(traits, p, true) : std::string("queries visit different blocks");
 }
 template <auto fits>
 std::string of_groups(const DeviceTraits& traits, const FlexProblem& p) {
@@ -230,7 +239,8 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
   }
   const FlexClass& c = kFlexClasses[p.size_class];
   if (tiles) {
-    const FlexTiles& t = tiles_of(p, chosen == "flex_tiles_split");
+    FlexTiles t;
+    tiles_of(traits, p, chosen == "flex_tiles_split", &t);
     plan.tuning.tile = static_cast<std::uint64_t>(t.mine), plan.tuning.local = static_cast<std::uint64_t>(t.down * t.across);
     d.set("MINE", t.mine).set("OTHERS", t.others).set("DOWN", t.down).set("ACROSS", t.across).set("DEPTH", t.depth).set("DMAX", c.most);
     return plan;

@@ -216,7 +216,7 @@ struct FlexCase {
                         words[static_cast<std::size_t>(kv % 4)] < 0x80000000u ? 0 : 0.2);
       }
     p.run = [=](const Tensor& to, std::span<const Tensor> in, const Stream& stream) {
-      Generator generator(to.device(), 1);
+      Generator generator(to.device(), 1, current_stream(to.device()));
       generator.set_state(state);
       const attention::SdpaBackends only({attention::SdpaBackend::math});
       copy_(to, attention::sdpa(in[0], in[1], in[2], {.dropout_p = 0.5, .generator = generator}, stream).out, {}, stream);

@@ -41,7 +41,7 @@ std::string found_by_problems(const Device& device, const Mutation& mutation) {
       return {};
     });
   }
-  if (edit.applied() == 0) return "!the text to replace is not there";
+  if (edit.applied() == 0) return "!the text to replace is not there" + (wrong.empty() ? "" : "; " + wrong);
   if (wrong.empty() && canaries.size() > 0) wrong = canaries.GetTestPartResult(0).message();
   return wrong;
 }
