@@ -80,9 +80,11 @@ SdpaResult by_math(const Call& c, const SdpaOptions& o, const Stream& stream) {
   detail::check_flex(c.q, c.k, c.v, c.flex);
   const Device device = stream.device();
   const DType sums = detail::compute_dtype(c.q.dtype(), kOp);
+  const detail::FlexDropout dropout = detail::draw_dropout(o.dropout_p, o.generator, {}, {c.q.size(0), c.q.size(1), c.q.size(2), c.k.size(2)}, stream);
   if (c.k.size(2) == 0)
     return {.out = zeros({c.q.size(0), c.q.size(1), c.q.size(2), c.v.size(3)}, {.dtype = c.q.dtype(), .device = device}, stream),
-            .lse = full({c.q.size(0), c.q.size(1), c.q.size(2)}, -std::numeric_limits<double>::infinity(), {.dtype = sums, .device = device}, stream)};
+            .lse = full({c.q.size(0), c.q.size(1), c.q.size(2)}, -std::numeric_limits<double>::infinity(), {.dtype = sums, .device = device}, stream),
+            .dropout_state = dropout.state};
   const std::int64_t heads = c.q.size(1), shared = c.k.size(1), group = shared > 0 ? heads / shared : 1;
   auto repeated = [&](const Tensor& t) {
     if (group == 1) return t;
@@ -103,7 +105,6 @@ SdpaResult by_math(const Call& c, const SdpaOptions& o, const Stream& stream) {
     return e / select(total == 0, 1.0f, total);
   };
   const std::vector<Tensor> made = rowwise(soft, {scores}, {.dims = {-1}, .dtypes = {c.q.dtype(), sums}}, stream);
-  const detail::FlexDropout dropout = detail::draw_dropout(o.dropout_p, o.generator, {}, scores.sizes(), stream);
   const Tensor weights = o.dropout_p == 0 ? made[0]
                                           : map([](Expr w, Expr factor) { return w * factor; },
                                                 {made[0], dropout_factors(dropout, sums, 0, scores.size(2), stream)}, {.dtypes = {c.q.dtype()}}, stream);

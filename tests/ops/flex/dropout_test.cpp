@@ -77,6 +77,14 @@ TEST(Dropout, BothBackendsOfSdpaDropTheSame) {
         dropout_of(given.shape, 0.4, state));
     expect_close({.out = flash.out, .lse = flash.lse}, want, "flash"), expect_close({.out = math.out, .lse = math.lse}, want, "math");
     EXPECT_EQ(generator.state(), (GeneratorState{77, 5 + 2 * 4 * 21 * 7}));
+    // Without any key there is nothing to drop, forward or backward.
+    const Tensor no_k = given.k.slice(2, 0, 0), no_v = given.v.slice(2, 0, 0);
+    const attention::SdpaOptions o{.enable_gqa = true, .dropout_p = 0.4, .generator = generator};
+    for (attention::SdpaBackend backend : {attention::SdpaBackend::flash, attention::SdpaBackend::math}) {
+      const attention::SdpaBackends only({backend});
+      const attention::SdpaResult none = attention::sdpa(given.q, no_k, no_v, o);
+      for (double x : values(attention::sdpa_backward(none.out, given.q, no_k, no_v, none, o).q)) EXPECT_EQ(x, 0);
+    }
   }
 }
 
