@@ -67,7 +67,10 @@ const TableMod kMods[] = {
 TEST(Captured, GradientsOfEachClassOfIndex) {
   CLUTCH_EACH_DEVICE(device) {
     int turn = 0;
-    for (const TableMod& m : kMods)
+    for (const TableMod& m : kMods) {
+      // One of a kind by day.
+      const std::string_view of = m.name;
+      if (level() == "smoke" && (of == "kv, clamped" || of == "b, kv, 0, q" || of == "q and |q - kv|, both")) continue;
       for (DType dtype : {DType::f32, DType::f64, DType::f16}) {
         if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
         if (level() == "smoke" && dtype != DType::f32 && ++turn % 7 != 0) continue;
@@ -109,6 +112,7 @@ TEST(Captured, GradientsOfEachClassOfIndex) {
           ASSERT_NEAR(got[i], want, (dtype == DType::f16 ? 5e-2 : 2e-4) * (1 + std::fabs(want))) << m.name << " " << name(dtype) << " element " << i;
         }
       }
+    }
   }
 }
 
