@@ -8,10 +8,11 @@
 // VECTORS, their vectors. In a driver of groups a work-group takes a matrix at a time, in its part of scratch; eigh_qr_group keeps a bundle's
 // vectors there, too.
 // Each matrix is scaled by a power of two, so that its largest element is in [1, 2); one with NaN or Inf computes with zeros and ends as NaN.
-// Needs: T, LANES, COMPLEX (0 or 1: elements are pairs), VECTORS (0: eigenvalues alone), N_MAX, N (the size, if it is known; else 0).
+// Needs: T, LANES, BUNDLES (that an item of a driver of lanes takes at a time: their rotations take turns, each of which waits for the one before), COMPLEX
+// (0 or 1: elements are pairs), VECTORS (0: eigenvalues alone), N_MAX, N (the size, if it is known; else 0).
 // May have: RELATIVE (Jacobi's tolerance is that of an element against its own diagonal ones), GROUPED (work-groups have several items).
-#if !defined(T) || !defined(LANES) || !defined(COMPLEX) || !defined(VECTORS) || !defined(N_MAX) || !defined(N)
-#error "T, LANES, COMPLEX, VECTORS, N_MAX and N are not defined"
+#if !defined(T) || !defined(LANES) || !defined(BUNDLES) || !defined(COMPLEX) || !defined(VECTORS) || !defined(N_MAX) || !defined(N)
+#error "T, LANES, BUNDLES, COMPLEX, VECTORS, N_MAX and N are not defined"
 #endif
 #define PARTS (1 + COMPLEX)
 #if N
@@ -48,7 +49,8 @@
 #define EIGH_PARAMS                                                                                                                                       \
   CLUTCH_PREDICATE __global uchar *w_base, ulong w_offset, __global uchar *v_base, ulong v_offset, __global uchar *info_base, ulong info_offset,          \
       __global uchar *sweeps_base, ulong sweeps_offset, __global const uchar *a_base, ulong a_offset, __global uchar *scratch_base, ulong scratch_offset, \
-      int n_given, ulong batch, ulong apart, int transposed, int conjugate, int first_pair, int pairs, int positive, T tolerance_given, int limit
+      int n_given, ulong batch, ulong apart, int transposed, int conjugate, int first_pair, int pairs, int positive, T tolerance_given, int limit,        \
+      uint streaming
 #define EIGH_POINTERS                                                      \
   __global T* w = (__global T*)(w_base + w_offset);                        \
   __global T* v_out = (__global T*)(v_base + v_offset);                    \
@@ -64,19 +66,31 @@ __kernel void eigh_jacobi_lanes(EIGH_PARAMS) {
   SIZE_OF_MATRICES
   MATRIX_MEMORY
   EACH_BUNDLE {
-    BUNDLE
+    JacobiState at[BUNDLES];
+    R unscale_of[BUNDLES];
+    M bad_of[BUNDLES];
+#pragma unroll
+    for (int b = 0; b < BUNDLES; ++b) {
+      BUNDLE(b)
 #if VECTORS
 #pragma unroll N_UNROLL
-    for (int i = 0; i < n * n * PARTS; ++i) v[i] = i % ((n + 1) * PARTS) == 0;
+      for (int i = 0; i < n * n * PARTS; ++i) v[i] = i % ((n + 1) * PARTS) == 0;
 #endif
 #ifdef RELATIVE
-    tolerance = tolerance_given;
+      tolerance = tolerance_given;
 #endif
-    remain = iterate_jacobi(a, ri, rj, n, v, tolerance, limit, &used);
-    R d[N_MAX];
+      at[b].tolerance = tolerance, unscale_of[b] = unscale, bad_of[b] = bad;
+    }
+    iterate_jacobi(matrices, ri, rj, n, vectors, BUNDLE_APART, at, limit);
+#pragma unroll
+    for (int b = 0; b < BUNDLES; ++b) {
+      PLACE(b)
+      R d[N_MAX];
 #pragma unroll N_UNROLL
-    for (int i = 0; i < n; ++i) d[i] = RE(i, i);
-    store_results(w, v_out, info, sweeps_out, first, count, n, first_pair, pairs, positive, d, v, (MEM T*)a, unscale, bad, remain, used);
+      for (int i = 0; i < n; ++i) d[i] = RE(i, i);
+      store_results(w, v_out, info, sweeps_out, first, count, n, first_pair, pairs, positive, streaming, d, v, (MEM T*)a, unscale_of[b], bad_of[b],
+                    at[b].left & 1, at[b].used);
+    }
   }
 }
 #endif
@@ -90,14 +104,30 @@ __kernel void eigh_qr_lanes(EIGH_PARAMS) {
   SIZE_OF_MATRICES
   MATRIX_MEMORY
   EACH_BUNDLE {
-    BUNDLE
-    R d[N_MAX], e[N_MAX], factor[N_MAX], phase[COMPLEX ? 2 * N_MAX : 1];
-    tridiagonalize(a, ri, rj, n, d, e, factor, phase);
+    R d[BUNDLES * N_MAX], e[BUNDLES * N_MAX], tolerance_of[BUNDLES], unscale_of[BUNDLES];
+    M bad_of[BUNDLES];
+    QrState at[BUNDLES];
+    const int there = BUNDLES_THERE;
+    for (int b = 0; b < there; ++b) {
+      BUNDLE(b)
+      R factor[N_MAX], phase[COMPLEX ? 2 * N_MAX : 1];
+      tridiagonalize(a, ri, rj, n, d + b * N_MAX, e + b * N_MAX, factor, phase);
 #if VECTORS
-    form_q(v, a, ri, rj, n, factor, phase);
+      form_q(v, a, ri, rj, n, factor, phase);
 #endif
-    remain = iterate_qr(d, e, n, v, n * PARTS, tolerance, limit, &used);
-    store_results(w, v_out, info, sweeps_out, first, count, n, first_pair, pairs, positive, d, v, (MEM T*)a, unscale, bad, remain, used);
+      tolerance_of[b] = tolerance, unscale_of[b] = unscale, bad_of[b] = bad;
+    }
+    for (int b = there; b < BUNDLES; ++b) {
+      for (int i = 0; i < n; ++i) d[b * N_MAX + i] = 0, e[b * N_MAX + i] = 0;
+      tolerance_of[b] = 0;
+      at[b] = (QrState){.low = 0, .last = 0, .off = 0, .used = 0};
+    }
+    iterate_qr(d, e, n, vectors, BUNDLE_APART, there, tolerance_of, limit, at);
+    for (int b = 0; b < there; ++b) {
+      PLACE(b)
+      store_results(w, v_out, info, sweeps_out, first, count, n, first_pair, pairs, positive, streaming, d + b * N_MAX, v, (MEM T*)a, unscale_of[b], bad_of[b],
+                    count_left(e + b * N_MAX, n), at[b].used);
+    }
   }
 }
 #endif
@@ -264,60 +294,13 @@ __kernel void eigh_jacobi_group(EIGH_PARAMS) {
 #endif
 
 #ifdef CLUTCH_ENTRY_eigh_closed
-// Packed matrices of LENGTH numbers, a power of two: LENGTH vectors of memory become one for each number, and back.
-#if LANES > 1
-#define UNZIP(x, LENGTH)                                                                                            \
-  _Pragma("unroll") for (int step = 1; step < LENGTH; step *= 2) {                                                  \
-    R y[LENGTH];                                                                                                    \
-    _Pragma("unroll") for (int i = 0; i < LENGTH / 2; ++i) y[i] = (R)(x[2 * i].even, x[2 * i + 1].even),            \
-                                                           y[i + LENGTH / 2] = (R)(x[2 * i].odd, x[2 * i + 1].odd); \
-    _Pragma("unroll") for (int i = 0; i < LENGTH; ++i) x[i] = y[i];                                                 \
-  }
-#define ZIP(x, LENGTH)                                                                                                                                 \
-  _Pragma("unroll") for (int step = 1; step < LENGTH; step *= 2) {                                                                                     \
-    R y[LENGTH];                                                                                                                                       \
-    _Pragma("unroll") for (int i = 0; i < LENGTH / 2; ++i) y[2 * i] = ZIP_LO(x[i], x[i + LENGTH / 2]), y[2 * i + 1] = ZIP_HI(x[i], x[i + LENGTH / 2]); \
-    _Pragma("unroll") for (int i = 0; i < LENGTH; ++i) x[i] = y[i];                                                                                    \
-  }
-#else
-#define UNZIP(x, LENGTH)
-#define ZIP(x, LENGTH)
-#endif
-// All numbers of the bundle: vectors where the bundle is full, else number by number through a copy.
-#define TAKE(x, from, stride, LENGTH)                                                                                  \
-  {                                                                                                                    \
-    T numbers[LANES * LENGTH];                                                                                         \
-    if (LANES > 1 && count == LANES && stride == LENGTH) {                                                             \
-      _Pragma("unroll") for (int i = 0; i < LENGTH; ++i) x[i] = *(__global const clutch_unaligned*)(from + i * LANES); \
-    } else {                                                                                                           \
-      for (int l = 0; l < LANES; ++l)                                                                                  \
-        for (int i = 0; i < LENGTH; ++i) numbers[l * LENGTH + i] = from[min(l, count - 1) * stride + i];               \
-      _Pragma("unroll") for (int i = 0; i < LENGTH; ++i) x[i] = *(const clutch_unaligned*)(numbers + i * LANES);       \
-    }                                                                                                                  \
-    UNZIP(x, LENGTH)                                                                                                   \
-  }
-#define PUT(to, x, LENGTH)                                                                                      \
-  {                                                                                                             \
-    ZIP(x, LENGTH)                                                                                              \
-    T numbers[LANES * LENGTH];                                                                                  \
-    if (LANES > 1 && count == LANES) {                                                                          \
-      _Pragma("unroll") for (int i = 0; i < LENGTH; ++i) * (__global clutch_unaligned*)(to + i * LANES) = x[i]; \
-    } else {                                                                                                    \
-      _Pragma("unroll") for (int i = 0; i < LENGTH; ++i) * (clutch_unaligned*)(numbers + i * LANES) = x[i];     \
-      for (int i = 0; i < count * LENGTH; ++i) to[i] = numbers[i];                                              \
-    }                                                                                                           \
-  }
-#if LANES == 1
-typedef R clutch_unaligned;
-#endif
-
 __kernel void eigh_closed(EIGH_PARAMS) {
   CLUTCH_IF_PREDICATE
   EIGH_POINTERS
   SIZE_OF_MATRICES
   EACH_BUNDLE {
-    ulong first = bundle * LANES;
-    int count = (int)min((ulong)LANES, batch - first);
+    const ulong first = bundle * LANES;
+    const int count = (int)min((ulong)LANES, batch - first);
     R a[N * N * PARTS], scale, unscale;
     TAKE(a, (given + first * apart), apart, N * N * PARTS)
     TURN(a)

@@ -178,7 +178,7 @@ int eigh_lanes(const DeviceTraits& traits, DType dtype) {
 }
 
 std::uint16_t eigh_size_class(std::int64_t n) {
-  if (n <= 4) return static_cast<std::uint16_t>(n);
+  if (n <= 6) return static_cast<std::uint16_t>(n);
   for (int most : {16, kEighPrivate, kGroupFrom - 1, kEighMost, kBlockedFrom - 1, kOwnDoubleTo, kOwnTo})
     if (n <= most) return static_cast<std::uint16_t>(most);
   return std::numeric_limits<std::uint16_t>::max();
@@ -194,10 +194,16 @@ KernelPlan select(const DeviceTraits& traits, const EighProblem& p, std::string_
   }
   bool is_group = plan.entry.ends_with("_group") || plan.entry == "eigh_blocked", in_scratch = !is_group && p.n > kEighPrivate;
   // A program knows the small sizes that its driver is chosen for, where all is unrolled.
-  int known = plan.entry == "eigh_closed" || (plan.entry == "eigh_jacobi_lanes" && (p.n == 3 || p.n == 4)) ? p.n : 0;
+  int known =
+      plan.entry == "eigh_closed" || (plan.entry == "eigh_jacobi_lanes" && (p.n == 3 || p.n == 4)) || (plan.entry == "eigh_qr_lanes" && p.n <= 6) ? p.n : 0;
+  // Two bundles where their rotations would wait for themselves and both fit in a core's nearest caches.
+  const bool two =
+      eigh_lanes(traits, p.dtype) > 1 && (plan.entry == "eigh_qr_lanes" || (plan.entry == "eigh_jacobi_lanes" && p.n == 3 && !is_complex(p.dtype)));
+  plan.tuning.tile = two ? 2 : 1;
   plan.options = "-cl-denorms-are-zero";
   plan.defines.set_type("T", eigh_real_of(p.dtype))
       .set("LANES", eigh_lanes(traits, p.dtype))
+      .set("BUNDLES", two ? 2 : 1)
       .set("COMPLEX", is_complex(p.dtype))
       .set("VECTORS", p.vectors)
       .set("N", known)

@@ -50,9 +50,12 @@ struct Sizes {
 Share share_of_lanes(const EighCall& call, const BuiltPlan& plan, const Sizes& s) {
   std::int64_t bundles = (call.batch + s.lanes - 1) / s.lanes;
   bool in_scratch = call.n > kEighPrivate && plan.entry != "eigh_closed";
-  std::int64_t most = in_scratch ? std::min(bundles, std::max(bundles / 2, s.units)) : std::min<std::int64_t>(bundles, s.local == 1 ? 256 : 1 << 16);
+  const auto together = static_cast<std::int64_t>(plan.tuning.tile);
+  std::int64_t most = std::min(bundles, std::max((bundles + together - 1) / together, s.units));
+  most = in_scratch ? std::min(most, std::max(bundles / (2 * together), s.units)) : std::min<std::int64_t>(most, s.local == 1 ? 256 : 1 << 16);
   Share share{.geometry = item_geometry(static_cast<std::uint64_t>(most), plan.tuning.local)};
-  if (in_scratch) share.numbers = static_cast<std::int64_t>(share.geometry.global) * (1 + s.vectors) * s.lanes * rounded_up(call.n * call.n * s.parts, s.lanes);
+  if (in_scratch)
+    share.numbers = static_cast<std::int64_t>(share.geometry.global) * together * (1 + s.vectors) * s.lanes * rounded_up(call.n * call.n * s.parts, s.lanes);
   return share;
 }
 
@@ -91,6 +94,8 @@ void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTra
   bool conjugate = call.options.uplo == Uplo::upper, transposed = call.transposed != conjugate;
   bool is_jacobi = plan.entry.starts_with("eigh_jacobi");
   int limit = call.options.max_sweeps > 0 ? call.options.max_sweeps : is_jacobi ? 30 : static_cast<int>(30 * call.n);
+  // Half a cache: what is written is read before, if it is not passed by.
+  const bool streaming = worth_streaming(traits, 2 * (call.a.nbytes() + call.w.nbytes() + (call.v.defined() ? call.v.nbytes() : 0)));
   double tolerance = call.options.tolerance > 0 ? call.options.tolerance : real == DType::f64 ? 0x1p-52 : 0x1p-23;
   auto bind = [&] {
     encoder.output(call.w, "w").output(none, "v").output(call.info, "info").output(call.sweeps, "sweeps").input(call.a, "a").inout(scratch);
@@ -102,7 +107,7 @@ void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTra
       encoder.value(tolerance, "tolerance");
     else
       encoder.value(static_cast<float>(tolerance), "tolerance");
-    encoder.value(static_cast<std::int32_t>(limit), "limit");
+    encoder.value(static_cast<std::int32_t>(limit), "limit").value(static_cast<std::uint32_t>(streaming));
   };
   if (plan.entry != "eigh_blocked") {
     bind();
