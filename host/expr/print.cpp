@@ -357,14 +357,15 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
       case ExprOp::constant: value = constant_text(s.dtype, s.bits); break;
       case ExprOp::gather: {
         if (const int moving = near_reads(s); moving >= 0) {
-          std::string fixed = "0", near = "", way = "splat";
+          std::string fixed = "0", near;
+          std::string_view way = "splat";
           for (std::size_t d = 0; d < s.operands.size(); ++d) {
             const LaneKind kind = kinds[static_cast<std::size_t>(s.operands[d])];
-            if (kind != LaneKind::same) way = kind == LaneKind::consecutive ? "near" : "near_down";
+            const std::string place = fmt::format("u{0}, {1}{2}_size{3}, {1}{2}_stride{3}", s.operands[d], names.captured, s.index, d);
             if (kind == LaneKind::same)
-              fixed += fmt::format(" + clutch_place_one(u{0}, {1}{2}_size{3}, {1}{2}_stride{3})", s.operands[d], names.captured, s.index, d);
+              fixed += fmt::format(" + clutch_place_one({})", place);
             else
-              near = fmt::format("u{0}, {1}{2}_size{3}, {1}{2}_stride{3}", s.operands[d], names.captured, s.index, d);
+              near = place, way = kind == LaneKind::consecutive ? "near" : "near_down";
           }
           value = fmt::format("{}_{}({}{}, {}{}{})", way, name(body.buffers[static_cast<std::size_t>(s.index)].dtype), names.captured, s.index, fixed,
                               moving == 0 ? "" : ", ", near);

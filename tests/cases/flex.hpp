@@ -42,6 +42,15 @@ struct FlexCase {
   using HostMask = std::function<bool(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t kv)>;
   /// What dropout leaves of a weight: 0, or 1 / (1 - p).
   using HostDropout = std::function<double(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t kv)>;
+  /// What the header says of a call's weights.
+  static HostDropout host_dropout(const Shape& s, double p, const GeneratorState& state) {
+    return [=](std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t kv) {
+      const std::uint64_t block = state.offset + static_cast<std::uint64_t>(s.row(b, h, q) * ((s.kv_len + 3) / 4) + kv / 4);
+      const auto words = RandomCase::philox({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), 0, 0},
+                                            {static_cast<std::uint32_t>(state.seed), static_cast<std::uint32_t>(state.seed >> 32)});
+      return static_cast<double>(words[static_cast<std::size_t>(kv % 4)]) < p * 0x1p32 ? 0.0 : 1 / (1 - p);
+    };
+  }
   struct Result {
     std::vector<double> out, lse, top;
     double largest = 0;  ///< magnitude among finite scores
@@ -207,14 +216,13 @@ struct FlexCase {
     std::int64_t n = 0;
     drawn(p, dtype, s.v(), [&] { return n++ % 100 % 11 == 0 ? 1.0 : 0.0; });
     p.output = {dtype, s.out(), {}, std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(numel(s.out()))))};
-    for (std::int64_t row = 0; row < s.batch * s.heads * s.q_len; ++row)
-      for (std::int64_t kv = 0; kv < s.kv_len; ++kv) {
-        const std::uint64_t block = state.offset + static_cast<std::uint64_t>(row * 3 + kv / 4);
-        const auto words = RandomCase::philox({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), 0, 0},
-                                              {static_cast<std::uint32_t>(state.seed), static_cast<std::uint32_t>(state.seed >> 32)});
-        model::store_at(p.output.raw.data(), static_cast<std::size_t>(row * s.kv_len + kv), dtype,
-                        words[static_cast<std::size_t>(kv % 4)] < 0x80000000u ? 0 : 0.2);
-      }
+    const HostDropout left = host_dropout(s, 0.5, state);
+    for (std::int64_t b = 0; b < s.batch; ++b)
+      for (std::int64_t h = 0; h < s.heads; ++h)
+        for (std::int64_t q = 0; q < s.q_len; ++q)
+          for (std::int64_t kv = 0; kv < s.kv_len; ++kv)
+            model::store_at(p.output.raw.data(), static_cast<std::size_t>(s.row(b, h, q) * s.kv_len + kv), dtype,
+                            left(b, h, q, kv) / static_cast<double>(s.kv_len));
     p.run = [=](const Tensor& to, std::span<const Tensor> in, const Stream& stream) {
       Generator generator(to.device(), 1, current_stream(to.device()));
       generator.set_state(state);

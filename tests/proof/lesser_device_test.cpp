@@ -30,75 +30,76 @@ constexpr Lesser kLesser[] = {
     {"a GPU", fault::kGpu},
 };
 
-TEST(LesserDevice, EveryOpRunsOrSaysWhichTraitIsMissing) {
-  const fault::Controls* layer = fault::loaded();
-  ASSERT_NE(layer, nullptr) << "libclutch_fault_layer.so is not loaded (OPENCL_LAYERS)";
-  for (const Lesser& lesser : kLesser) {
-    layer->reset();
-    layer->fake_device(lesser.lacks);
-    {
-      FreshDevice fresh(test_devices().front());
-      const DeviceTraits& traits = fresh.device().traits();
-      auto check = [&](fault::Lacks what, bool gone) { EXPECT_TRUE(gone || (lesser.lacks & what) == 0) << lesser.name; };
-      check(fault::kNoFp64, !traits.fp64);
-      check(fault::kNoFp16, !traits.fp16);
-      check(fault::kSmallLocal, traits.local_bytes == 16u << 10);
-      check(fault::kSmallGroups, traits.max_work_group == 64);
-      check(fault::kOneUnit, traits.compute_units == 1);
-      check(fault::kGpu, traits.type == DeviceType::gpu);
-      check(fault::kNoCommandBuffer, traits.command_buffer == 0);
-      std::set<std::string_view> entries;
-      for (const NamedProblem& p : all_problems()) {
-        // Everything on the least device, by night on the GPU, too; elsewhere one problem per entry.
-        bool all = lesser.lacks == fault::kAllLacks || (lesser.lacks == fault::kGpu && level() != "smoke");
-        if (!all && !entries.insert(p.problem->entry).second) continue;
-        if (p.problem->needs_fp64 && !traits.fp64) {
-          std::string said = message_of([&] { run_once(fresh.device(), *p.problem); });
-          EXPECT_NE(said.find("fp64"), std::string::npos) << lesser.name << ": " << p.name << " said: " << said;
-          continue;
-        }
-        EXPECT_EQ(run_once(fresh.device(), *p.problem), "") << lesser.name << ": " << p.name;
-      }
-      if ((lesser.lacks & fault::kSmallAlloc) != 0) {
-        EXPECT_EQ(code_of([&] { empty({17 << 20}, {.device = fresh.device()}); }), ErrorCode::invalid_shape);
-        EXPECT_EQ(code_of([&] { empty({16 << 20}, {.device = fresh.device()}); }), ErrorCode::ok);
-      }
+/// The first test device as one that lacks something, until this goes. Errors: not_supported without the layer.
+class LesserTwin {
+ public:
+  explicit LesserTwin(std::uint32_t lacks) : faked_(lacks), fresh_(test_devices().front()) {}
+  const Device& device() const { return fresh_.device(); }
+
+ private:
+  struct Faked {
+    explicit Faked(std::uint32_t lacks) : layer(fault::loaded()) {
+      if (!layer) throw Error(ErrorCode::not_supported, "test", "libclutch_fault_layer.so is not loaded (OPENCL_LAYERS)");
+      layer->reset();
+      layer->fake_device(lacks);
     }
-    layer->fake_device(0);
+    ~Faked() { layer->fake_device(0); }
+    Faked(const Faked&) = delete;
+    Faked& operator=(const Faked&) = delete;
+    const fault::Controls* layer;
+  };
+  Faked faked_;
+  FreshDevice fresh_;
+};
+
+TEST(LesserDevice, EveryOpRunsOrSaysWhichTraitIsMissing) {
+  for (const Lesser& lesser : kLesser) {
+    LesserTwin fresh(lesser.lacks);
+    const DeviceTraits& traits = fresh.device().traits();
+    auto check = [&](fault::Lacks what, bool gone) { EXPECT_TRUE(gone || (lesser.lacks & what) == 0) << lesser.name; };
+    check(fault::kNoFp64, !traits.fp64);
+    check(fault::kNoFp16, !traits.fp16);
+    check(fault::kSmallLocal, traits.local_bytes == 16u << 10);
+    check(fault::kSmallGroups, traits.max_work_group == 64);
+    check(fault::kOneUnit, traits.compute_units == 1);
+    check(fault::kGpu, traits.type == DeviceType::gpu);
+    check(fault::kNoCommandBuffer, traits.command_buffer == 0);
+    std::set<std::string_view> entries;
+    for (const NamedProblem& p : all_problems()) {
+      // Everything on the least device, by night on the GPU, too; elsewhere one problem per entry.
+      bool all = lesser.lacks == fault::kAllLacks || (lesser.lacks == fault::kGpu && level() != "smoke");
+      if (!all && !entries.insert(p.problem->entry).second) continue;
+      if (p.problem->needs_fp64 && !traits.fp64) {
+        std::string said = message_of([&] { run_once(fresh.device(), *p.problem); });
+        EXPECT_NE(said.find("fp64"), std::string::npos) << lesser.name << ": " << p.name << " said: " << said;
+        continue;
+      }
+      EXPECT_EQ(run_once(fresh.device(), *p.problem), "") << lesser.name << ": " << p.name;
+    }
+    if ((lesser.lacks & fault::kSmallAlloc) != 0) {
+      EXPECT_EQ(code_of([&] { empty({17 << 20}, {.device = fresh.device()}); }), ErrorCode::invalid_shape);
+      EXPECT_EQ(code_of([&] { empty({16 << 20}, {.device = fresh.device()}); }), ErrorCode::ok);
+    }
   }
+}
+
+TEST(LesserDevice, SdpaListsWhyEachBackendRefuses) {
+  const LesserTwin fresh(fault::kNoFp64);
+  const Tensor x = empty({1, 1, 4, 8}, {.dtype = DType::f64, .device = fresh.device()});
+  const std::string why = message_of([&] { attention::sdpa(x, x, x); });
+  for (const char* part : {"no enabled backend accepts", "flash: ", "math: ", "fp64"}) EXPECT_NE(why.find(part), std::string::npos) << why;
 }
 
 // Equal matrices have equal bits, in whichever group and thread.
-TEST(LesserDevice, SdpaListsWhyEachBackendRefuses) {
-  const fault::Controls* layer = fault::loaded();
-  ASSERT_NE(layer, nullptr) << "libclutch_fault_layer.so is not loaded (OPENCL_LAYERS)";
-  layer->reset();
-  layer->fake_device(fault::kNoFp64);
-  {
-    FreshDevice fresh(test_devices().front());
-    const Tensor x = empty({1, 1, 4, 8}, {.dtype = DType::f64, .device = fresh.device()});
-    const std::string why = message_of([&] { attention::sdpa(x, x, x); });
-    for (const char* part : {"no enabled backend accepts", "flash: ", "math: ", "fp64"}) EXPECT_NE(why.find(part), std::string::npos) << why;
-  }
-  layer->fake_device(0);
-}
-
 TEST(LesserDevice, GroupsHaveLocalMemoryOfTheirOwn) {
-  const fault::Controls* layer = fault::loaded();
-  ASSERT_NE(layer, nullptr) << "libclutch_fault_layer.so is not loaded (OPENCL_LAYERS)";
-  layer->reset();
-  layer->fake_device(fault::kGpu);
-  {
-    FreshDevice fresh(test_devices().front());
-    Tensor one = randn({1, 9, 9}, {.device = fresh.device(), .seed = 3});
-    for (auto driver : {linalg::EighDriver::jacobi_group, linalg::EighDriver::qr_group}) {
-      auto r = linalg::eigh(one.expand({4096, 9, 9}).clone(), {.driver = driver});
-      std::vector<float> w = r.w.to_host<float>(), v = r.v.to_host<float>();
-      for (std::size_t i = 9; i < w.size(); ++i) ASSERT_EQ(w[i], w[i % 9]) << last_plan() << " value " << i;
-      for (std::size_t i = 81; i < v.size(); ++i) ASSERT_EQ(v[i], v[i % 81]) << last_plan() << " number of vectors " << i;
-    }
+  const LesserTwin fresh(fault::kGpu);
+  Tensor one = randn({1, 9, 9}, {.device = fresh.device(), .seed = 3});
+  for (auto driver : {linalg::EighDriver::jacobi_group, linalg::EighDriver::qr_group}) {
+    auto r = linalg::eigh(one.expand({4096, 9, 9}).clone(), {.driver = driver});
+    std::vector<float> w = r.w.to_host<float>(), v = r.v.to_host<float>();
+    for (std::size_t i = 9; i < w.size(); ++i) ASSERT_EQ(w[i], w[i % 9]) << last_plan() << " value " << i;
+    for (std::size_t i = 81; i < v.size(); ++i) ASSERT_EQ(v[i], v[i % 81]) << last_plan() << " number of vectors " << i;
   }
-  layer->fake_device(0);
 }
 
 }  // namespace

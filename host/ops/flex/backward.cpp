@@ -16,10 +16,12 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
   const TensorOptions stored{.dtype = q.dtype(), .device = stream.device()};
   const DType sums = compute_dtype(q.dtype(), kFlex);
   attention::FlexGradients made{.q = empty(q.sizes(), stored, stream), .k = empty(k.sizes(), stored, stream), .v = empty(v.sizes(), stored, stream)};
+  const ExprFunction& score = options.score_mod.function(q.dtype());
+  const bool wants_captured = options.captured_gradients && !score.empty();
   if (c.q_len == 0 || c.kv_len == 0 || c.batch == 0 || c.heads == 0 || c.ev == 0) {
     for (const Tensor* t : {&made.q, &made.k, &made.v}) fill_(*t, 0, {}, stream);
-    if (const ExprFunction& f = options.score_mod.function(q.dtype()); options.captured_gradients && !f.empty())
-      for (const Tensor& t : f.body()->tensors)
+    if (wants_captured)
+      for (const Tensor& t : score.body()->tensors)
         if (is_floating(t.dtype())) made.captured.push_back(zeros(t.sizes(), {.dtype = t.dtype(), .device = stream.device()}, stream));
     return made;
   }
@@ -28,14 +30,14 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
   Tensor delta = reduce(
       Reduce::sum, [](Expr g, Expr o) { return g * o; }, {grad, results.out}, {.dims = {-1}, .dtype = {sums}}, stream);
   if (options.grad_lse.defined()) delta = map([](Expr d, Expr g) { return d - g; }, {delta, options.grad_lse}, {}, stream);
-  if (options.captured_gradients && !options.score_mod.function(q.dtype()).empty()) {
+  if (wants_captured) {
     const attention::BlockMask::State* blocks = options.block_mask.state().get();
     auto allowed = [&](const Expr& b, const Expr& h, const Expr& i, const Expr& j) {
       if (!blocks) return options.mask_mod(b, h, i, j);
       const Expr kind = captured(blocks->kinds)[{b, h, trunc_div(i, param(blocks->block.q)), trunc_div(j, param(blocks->block.kv))}];
       return options.mask_mod(b, h, i, j) & ((kind == 2) | ((kind == 1) & blocks->mask(b, h, i, j)));
     };
-    made.captured = captured_gradients({.score = options.score_mod.function(q.dtype()),
+    made.captured = captured_gradients({.score = score,
                                         .allowed = allowed,
                                         .q = q,
                                         .k = k,
@@ -66,8 +68,7 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
     if (dq) encoder.output(*dq);
     bind_lists(encoder, options, q, c.ragged, by_keys);
     mods.bind(encoder, q.dtype());
-    const bool groups = plan.entry.starts_with("flex_tiles");
-    encoder.dispatch(plan.kernel, groups ? tile_geometry(items, plan.tuning.local) : item_geometry(items, plan.tuning.local));
+    encoder.dispatch(plan.kernel, geometry_of(plan, items));
   };
   auto shape = [&](const BuiltPlan& plan, bool by_keys) { return shape_of(q, k, v, grad, c, options, plan, by_keys); };
   const BuiltPlan& plan = built(FlexPart::backward);

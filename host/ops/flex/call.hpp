@@ -50,6 +50,11 @@ bool keys_along(std::string_view entry);
 /// Results are those of parts of the keys, which flex_combine puts together.
 inline bool by_parts(std::string_view entry) { return entry == "flex_split" || entry == "flex_tiles_split"; }
 
+/// Of that many items, or of tiles, which are groups of items.
+inline Geometry geometry_of(const BuiltPlan& plan, std::uint64_t items) {
+  return plan.entry.starts_with("flex_tiles") ? tile_geometry(items, plan.tuning.local) : item_geometry(items, plan.tuning.local);
+}
+
 /// The plan's kernel with its printed mods.
 const BuiltPlan& flex_plan(Runtime& runtime, const FlexProblem& p, const Mods& mods, std::string_view forced);
 double scale_of(const attention::FlexOptions& options, const Checked& c);

@@ -167,7 +167,7 @@ void run_split(const BuiltPlan& plan, FlexProblem p, const Mods& mods, const att
     encoder.input(q).input(k).input(v).output(parts).output(tops);
     bind_lists(encoder, options, q, c.ragged, false);
     mods.bind(encoder, q.dtype());
-    encoder.dispatch(plan.kernel, tiles ? tile_geometry(items, plan.tuning.local) : item_geometry(items, plan.tuning.local));
+    encoder.dispatch(plan.kernel, geometry_of(plan, items));
   }
   const FlexProblem together{.dtype = p.dtype, .part = FlexPart::combine};
   const BuiltPlan& combine = plan_for(*c.runtime, kFlex, together, {});
@@ -195,8 +195,7 @@ void run_flex(const attention::FlexResult& results, const Tensor& q, const Tenso
   if (plan.entry == "flex_items") check_loops(*c.runtime, c.kv_len, c.e, c.ev);
   if (by_parts(plan.entry)) return run_split(plan, p, mods, results, q, k, v, c, options, stream);
   const FlexShape s = forward_shape(results, q, k, v, c, options, plan);
-  const bool groups = plan.entry == "flex_tiles";
-  const auto items = static_cast<std::uint64_t>(c.batch * c.heads * (groups || plan.entry == "flex_lanes" ? s.tiles : c.q_len));
+  const auto items = static_cast<std::uint64_t>(c.batch * c.heads * (plan.entry == "flex_items" ? c.q_len : s.tiles));
   Encoder encoder(stream, "flex");
   encoder.value(items).value(s);
   bind_scale(encoder, q.dtype(), scale_of(options, c));
@@ -204,7 +203,7 @@ void run_flex(const attention::FlexResult& results, const Tensor& q, const Tenso
   bind_results(encoder, s, results);
   bind_lists(encoder, options, q, c.ragged, false);
   mods.bind(encoder, q.dtype());
-  encoder.dispatch(plan.kernel, groups ? tile_geometry(items, plan.tuning.local) : item_geometry(items, plan.tuning.local));
+  encoder.dispatch(plan.kernel, geometry_of(plan, items));
 }
 
 }  // namespace clutch::inline v0::detail

@@ -70,7 +70,7 @@ TEST(Captured, GradientsOfEachClassOfIndex) {
     for (const TableMod& m : kMods) {
       // One of a kind by day.
       const std::string_view of = m.name;
-      if (level() == "smoke" && (of == "kv, clamped" || of == "b, kv, 0, q" || of == "q and |q - kv|, both")) continue;
+      if (level() == "smoke" && of != "h" && of != "q" && of != "h, q - kv" && of != "h, q, kv" && of != "(q + kv) % 5") continue;
       for (DType dtype : {DType::f32, DType::f64, DType::f16}) {
         if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
         if (level() == "smoke" && dtype != DType::f32 && ++turn % 7 != 0) continue;
@@ -139,6 +139,7 @@ TEST(Captured, ChunksOfRowsAddUp) {
     for (std::int64_t i = 0; i < kLength; ++i)
       for (std::int64_t j = 0; j < kLength; ++j) want[static_cast<std::size_t>(i - j + kLength - 1)] += each[static_cast<std::size_t>(i * kLength + j)];
     for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(sums[i], want[i], 1e-5) << i;
+    if (level() == "smoke") continue;
     // What is added to all scores of a row changes nothing.
     EXPECT_NEAR(gradient([&](Score s, Index, Index h, Index, Index) { return s + whole[h]; })[0], 0, 1e-4);
   }
