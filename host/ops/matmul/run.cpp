@@ -105,7 +105,7 @@ Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
 Tiling sparse_tiling_of(std::int64_t m, std::int64_t n, std::int64_t lanes) {
   Tiling t;
   if (n > 4 * lanes && m > 6 * kMatmulHeldTiles)
-    t.rows = 3, t.vectors = 8, t.block = 64, t.tiles = m >= 1536 ? 64 : 32;
+    t.rows = 3, t.vectors = 8, t.block = 48, t.tiles = m >= 1536 ? 64 : 32;
   else if (n > lanes)
     t.rows = 6, t.vectors = 4, t.block = 128, t.tiles = kMatmulHeldTiles;
   else
