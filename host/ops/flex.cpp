@@ -297,7 +297,6 @@ FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tenso
     detail::refuse(ErrorCode::invalid_argument, "the forward call's dropout_state is needed");
   if (const auto& text = options.score_mod.text(); text && text->derivative.empty())
     detail::refuse(ErrorCode::not_supported, "the score mod is OpenCL C without derivative");
-  if (options.captured_gradients && c.ragged) detail::refuse(ErrorCode::not_supported, "captured tensors have no gradients beside varlen");
   if (options.varlen.page_table.defined() || options.varlen.seqused_kv.defined())
     detail::refuse(ErrorCode::not_supported, "caches (page_table, seqused_kv) have no gradient");
   const Stream stream = detail::resolve_stream(given, *c.runtime, detail::kOp);

@@ -3,6 +3,7 @@
 #include <clutch/ops/fill.hpp>
 #include <clutch/ops/map.hpp>
 #include <clutch/ops/reduce.hpp>
+#include <clutch/ops/scatter.hpp>
 
 #include "ops/flex/call.hpp"
 
@@ -10,6 +11,32 @@
 #include <array>
 
 namespace clutch::inline v0::detail {
+namespace {
+
+/// Sequences of packed rows, as the kernels take them: (n, 1) of the first row and of the length.
+struct Sequences {
+  std::int64_t rows, longest;
+  Tensor first = {}, length = {};  ///< undefined where batches are sequences
+
+  Sequences(const Tensor& starts, std::int64_t of_rows, std::int64_t of_longest, const Stream& stream) : rows(of_rows), longest(of_longest) {
+    if (!starts.defined()) return;
+    const Tensor begin = starts.slice(0, 0, starts.numel() - 1).unsqueeze(1), end = starts.slice(0, 1, starts.numel()).unsqueeze(1);
+    first = map([&](Expr x) { return clamp(x, 0, param(rows)); }, {begin}, {}, stream);
+    length = map([&](Expr x, Expr at) { return clamp(x - at, 0, min(param(longest), param(rows) - at)); }, {end, first}, {}, stream);
+  }
+  /// (1, h, rows, d) as (n, h, longest, d); what is past a sequence's end is another's.
+  Tensor spread(const Tensor& t, const Stream& stream) const {
+    if (!first.defined()) return t;
+    const Tensor places = arange(0, static_cast<double>(longest), 1, {.dtype = DType::i32, .device = t.device()}, stream).unsqueeze(0);
+    const Tensor index = map([&](Expr at, Expr i) { return min(at + i, param(rows - 1)); }, {first, places}, {}, stream);
+    const Tensor all = index_select(t.squeeze(0), 1, index.reshape({index.numel()}), stream);
+    return all.reshape({t.size(1), first.size(0), longest, t.size(3)}).transpose(0, 1);
+  }
+  /// Whether sequence b has a row i.
+  Expr has(const Expr& b, const Expr& i) const { return first.defined() ? i < captured(length)[{b, 0}] : i >= 0; }
+};
+
+}  // namespace
 
 attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexResult& results,
                                             const Checked& c, const attention::FlexOptions& options, const Stream& stream) {
@@ -32,19 +59,22 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
   if (options.grad_lse.defined()) delta = map([](Expr d, Expr g) { return d - g; }, {delta, options.grad_lse}, {}, stream);
   if (wants_captured) {
     const attention::BlockMask::State* blocks = options.block_mask.state().get();
+    const Sequences queries(options.varlen.cu_seq_q, c.q_rows, c.q_len, stream), keys(options.varlen.cu_seq_kv, c.kv_rows, c.kv_len, stream);
     auto allowed = [&](const Expr& b, const Expr& h, const Expr& i, const Expr& j) {
-      if (!blocks) return options.mask_mod(b, h, i, j);
+      const Expr there = c.ragged ? options.mask_mod(b, h, i, j) & queries.has(b, i) & keys.has(b, j) : options.mask_mod(b, h, i, j);
+      if (!blocks) return there;
       const Expr kind = captured(blocks->kinds)[{b, h, trunc_div(i, param(blocks->block.q)), trunc_div(j, param(blocks->block.kv))}];
-      return options.mask_mod(b, h, i, j) & ((kind == 2) | ((kind == 1) & blocks->mask(b, h, i, j)));
+      return there & ((kind == 2) | ((kind == 1) & blocks->mask(b, h, i, j)));
     };
+    auto of_lines = [&](const Tensor& t) { return queries.spread(t.unsqueeze(-1), stream).squeeze(-1); };
     made.captured = captured_gradients({.score = score,
                                         .allowed = allowed,
-                                        .q = q,
-                                        .k = k,
-                                        .v = v,
-                                        .grad = grad,
-                                        .lse = results.lse,
-                                        .delta = delta,
+                                        .q = queries.spread(q, stream),
+                                        .k = keys.spread(k, stream),
+                                        .v = keys.spread(v, stream),
+                                        .grad = queries.spread(grad, stream),
+                                        .lse = of_lines(results.lse),
+                                        .delta = of_lines(delta),
                                         .scale = scale_of(options, c),
                                         .sums = sums,
                                         .dropout = dropout},

@@ -48,7 +48,7 @@ FlexGradients varlen_attn_backward(const Tensor& grad_out, const Tensor& q, cons
   by_lines.grad_lse = lines(options.grad_lse);
   const FlexGradients made = flex_backward(by_heads(grad_out), by_heads(q), by_heads(k), by_heads(v),
                                            {.out = by_heads(results.out), .lse = lines(results.lse), .dropout_state = results.dropout_state}, by_lines, stream);
-  return {by_rows(made.q), by_rows(made.k), by_rows(made.v)};
+  return {by_rows(made.q), by_rows(made.k), by_rows(made.v), made.captured};
 }
 
 MaskMod causal_lower_right(const Varlen& varlen, std::int64_t q_len, std::int64_t kv_len) {

@@ -131,8 +131,9 @@ struct FlexGradients {
 /// again, memory is O(L): up to 4 compute units / (Bk Hkv) times q in f32 (f64) beside the results. max_scores has no gradient.
 /// Captured tensors count as constants unless captured_gradients is set. Theirs are summed in a fixed order over what their indices do not depend on, along
 /// diagonals where they are of q - kv, by places else, which takes longest; scores are made again for some rows of all heads at a time, in 64 MiB of scratch
-/// or what one row takes. Errors then: not_supported beside varlen. Accuracy: f32 within 1e-5 of the exact gradient for unit-normal tensors at E
-/// = 64. Reproducible: no atomics. Errors: as flex(); invalid_argument without lse. Stream: never waits. Source: PyTorch 2.12, whose devices but CPUs have it.
+/// or what one row takes; beside varlen in tensors of all sequences as long as the longest one. Accuracy: f32 within 1e-5 of the exact gradient for unit-normal
+/// tensors at E = 64. Reproducible: no atomics. Errors: as flex(); invalid_argument without lse. Stream: never waits. Source: PyTorch 2.12, whose devices but
+/// CPUs have it.
 CLUTCH_API FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results,
                                        const FlexOptions& options = {}, const Stream& stream = {});
 

@@ -142,6 +142,50 @@ TEST(Varlen, GradientsOfEachSequence) {
   }
 }
 
+/// What is captured gets the sum of its gradients by each sequence alone.
+TEST(Varlen, CapturedTensorsGetTheGradientsOfAllSequences) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (known_bug(device, "loops_end_early")) continue;  // and so takes less than this
+    const std::vector<std::int64_t> q_lens{19, 5, 0, 12}, kv_lens{16, 23, 12, 12};
+    const Packed p(q_lens, kv_lens, 4, 2, 8, device);
+    const Tensor slopes = attention::alibi_slopes(4, device), table = randn({9}, {.device = device, .seed = 5});
+    const Captured at = captured(slopes), near = captured(table);
+    const ScoreMod score = [&](Score s, Index, Index h, Index q, Index kv) { return s + at[h] * tanh(cast(q - kv, s.dtype())) + near[q - kv + 4]; };
+    FlexOptions o{.score_mod = score,
+                  .mask_mod = attention::causal_lower_right(p.varlen),
+                  .enable_gqa = true,
+                  .return_lse = true,
+                  .varlen = p.varlen,
+                  .captured_gradients = true,
+                  .implementation = level() == "smoke" ? "flex_items" : ""};
+    const FlexResult all = attention::varlen_attn(p.q, p.k, p.v, o);
+    const Tensor grad = randn(all.out.sizes(), {.device = device, .seed = 9});
+    const attention::FlexGradients made = attention::varlen_attn_backward(grad, p.q, p.k, p.v, all, o);
+    ASSERT_EQ(made.captured.size(), 2u);
+    std::vector<std::vector<double>> want{std::vector<double>(4), std::vector<double>(9)};
+    o.varlen = {};
+    for (std::size_t b = 0; b < q_lens.size(); ++b) {
+      if (q_lens[b] == 0) continue;
+      const Tensor q = Packed::one(p.q, q_lens, b), k = Packed::one(p.k, kv_lens, b), v = Packed::one(p.v, kv_lens, b), g = Packed::one(grad, q_lens, b);
+      o.mask_mod = attention::causal(kv_lens[b] - q_lens[b]);
+      const attention::FlexGradients one = attention::flex_backward(g, q, k, v, flex(q, k, v, o), o);
+      for (std::size_t t = 0; t < 2; ++t) {
+        const std::vector<double> part = values(one.captured.at(t));
+        for (std::size_t i = 0; i < part.size(); ++i) want[t][i] += part[i];
+      }
+    }
+    for (std::size_t t = 0; t < 2; ++t) {
+      const std::vector<double> got = values(made.captured[t]);
+      double most = 0;
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        ASSERT_NEAR(got[i], want[t][i], 1e-4) << t << " element " << i;
+        most = std::max(most, std::fabs(got[i]));
+      }
+      EXPECT_GT(most, 1e-2);
+    }
+  }
+}
+
 TEST(Varlen, NumbersOnTheDeviceAreClamped) {
   CLUTCH_EACH_DEVICE(device) {
     Packed p({12, 20}, {12, 20}, 1, 1, 8, device);
