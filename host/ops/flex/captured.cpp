@@ -82,6 +82,12 @@ Class class_of(const ExprBody& body, const ExprStep& read, const Tensor& tensor,
 /// Scratch of the scores' chunk, their products' and their gradients': so many bytes each, or one row of all heads.
 constexpr std::int64_t kChunkBytes = 16 << 20;
 
+/// b, h, q and kv where a function of a chunk of scores stands, whose first query is `begin`.
+std::array<Expr, 4> places_from(std::int64_t begin) {
+  auto at = [](int d) { return cast(position(d), DType::i32); };
+  return {at(0), at(1), at(2) + param(begin), at(3)};
+}
+
 /// Sums along the diagonals of (..., R, S): (..., R + S - 1), of which element c is the sum where kv - q = c - (R - 1).
 Tensor diagonals(const Tensor& x, const Stream& stream) {
   const std::int64_t lines = x.numel() / (x.size(-1) * x.size(-2)), rows = x.size(-2), columns = x.size(-1), apart = rows + columns;
@@ -113,7 +119,7 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
     return arange(static_cast<double>(first), static_cast<double>(first + step * n), static_cast<double>(step), {.dtype = DType::i32, .device = device}, stream)
         .reshape(sizes);
   };
-  const Tensor of_b = counting(batch, 0), of_h = counting(heads, 1), of_kv = counting(kv_len, 3);
+  const Tensor of_b = counting(batch, 0), of_h = counting(heads, 1);
   const Tensor keys = c.k.unsqueeze(2).expand({-1, -1, group, -1, -1}), values = c.v.unsqueeze(2).expand({-1, -1, group, -1, -1});
   const std::int64_t most = std::clamp<std::int64_t>(kChunkBytes / (batch * heads * kv_len * (sums == DType::f64 ? 8 : 4)), 1, q_len);
   for (std::int64_t begin = 0; begin < q_len; begin += most) {
@@ -128,15 +134,12 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
         c.dropout.p > 0 ? dropout_factors(c.dropout, sums, begin, begin + rows, stream) : full({1}, 1, {.dtype = sums, .device = device}, stream);
     const Tensor slopes = map(
         [&](Expr x, Expr product, Expr lse, Expr delta, Expr factor) {
-          auto at = [](int d) { return cast(position(d), DType::i32); };
-          const Expr b = at(0), h = at(1), q = at(2) + param(begin), kv = at(3), inputs[] = {x, b, h, q, kv};
+          const auto [b, h, q, kv] = places_from(begin);
+          const Expr inputs[] = {x, b, h, q, kv};
           const Expr weight = select((lse != kNever) & c.allowed(b, h, q, kv), exp(applied(score, inputs)[0] - lse), 0.0f);
           return select(weight == 0, 0.0f, weight * (product * factor - delta));
         },
         {raw, products, lines_of(c.lse), lines_of(c.delta), left}, {.dtypes = {sums}}, stream);
-    const Tensor of_q = counting(rows, 2, begin);
-    std::vector<Tensor> wide;
-    for (const Tensor& t : {raw, of_b, of_h, of_q, of_kv, slopes}) wide.push_back(t.expand(chunk));
     for (std::size_t i = 0; i < reads.size(); ++i) {
       const CapturedRead& read = reads[i];
       const Class& kind = kinds[i];
@@ -148,8 +151,13 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
       Dims others;
       for (int d = 0; d < 4; ++d)
         if (!kind.at.on[static_cast<std::size_t>(d)]) others.push_back(d);
-      Tensor part = others.empty() ? map(read.gradient, wide, {.dtypes = {dtype}}, stream)[0]
-                                   : reduce(Reduce::sum, read.gradient, wide, {.dims = others, .keep_dims = KeepDims::yes, .dtype = {dtype}}, stream);
+      auto gradient = [&](Expr x, Expr slope) {
+        const auto [b, h, q, kv] = places_from(begin);
+        const Expr inputs[] = {x, b, h, q, kv, slope};
+        return applied(read.gradient, inputs)[0];
+      };
+      Tensor part = others.empty() ? map(gradient, {raw, slopes}, {.dtypes = {dtype}}, stream)
+                                   : reduce(Reduce::sum, gradient, {raw, slopes}, {.dims = others, .keep_dims = KeepDims::yes, .dtype = {dtype}}, stream);
       if (kind.direct) {
         // Straight to where they belong; dimensions that are not read have a size of 1 here.
         Dims sizes{1, 1, 1, 1}, strides{0, 0, 0, 0};
@@ -163,7 +171,7 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
         continue;
       }
       // Their places, by indices of which only those count that the part has.
-      Tensor q = of_q, kv = of_kv;
+      Tensor q = counting(rows, 2, begin), kv = counting(kv_len, 3);
       if (by_distance) {
         part = diagonals(part, stream).reshape({part.size(0), part.size(1), 1, rows + kv_len - 1});
         q = counting(rows + kv_len - 1, 3, begin + rows - 1, -1);
