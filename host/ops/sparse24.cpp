@@ -65,7 +65,10 @@ KernelPlan select(const DeviceTraits& traits, const Sparse24Problem& p) {
   set_lanes(plan, traits, wide, 2, true, 4);
   const NumberBits bits = p.part == Sparse24Part::cutlass ? NumberBits{wide ? "uint" : "ushort", 0, 0} : bits_of(p.dtype, "sparse");
   Defines& d = plan.defines;
-  d.set_text("T", bits.type).set_text("K", wide ? "long" : "int").set_text("A_NAME", name(p.dtype)).set_type("ACC", p.computed);
+  d.set_text("T", bits.type)
+      .set_text("K", wide ? "long" : "int")
+      .set_text("A_NAME", name(p.dtype))
+      .set_type("ACC", p.panel_bytes == 0 ? DType::f32 : p.computed);
   d.set_text("MAGNITUDE", fmt::format("0x{:x}{}", bits.magnitude, wide ? "ul" : ""))
       .set_text("LARGEST", fmt::format("0x{:x}{}", bits.largest, wide ? "l" : ""));
   d.set("BYTES", p.part == Sparse24Part::cutlass ? 0 : clutch::bits(p.dtype) / 8).set("IS_INTEGER", p.dtype == DType::i8);
@@ -144,19 +147,21 @@ constexpr std::int64_t kPackBlocks = 16;  // PACK_BLOCKS of kernels/sparse24.cl
 
 /// For products that read two numbers of each four.
 void pack_numbers(const SemiStructured::State& state, SparsePacking& p, const Stream& stream) {
-  const auto& [kind, computed, rows, block, panel_bytes] = p.form;
+  const auto& [kind, kept, rows, block, panel_bytes] = p.form;
   const bool codes = kind == SparseForm::Kind::codes;
   const std::int64_t m = state.sizes[0], k = state.sizes[1], tiles = (m + rows - 1) / rows, blocks = (k + block - 1) / block,
                      groups = std::max<std::int64_t>(tiles * blocks * block / 4, 1);
-  p.numbers = empty({groups * 2 * rows}, {.dtype = codes ? state.values.dtype() : computed, .device = stream.device()}, stream);
+  p.numbers = empty({groups * 2 * rows}, {.dtype = kept, .device = stream.device()}, stream);
   p.places = empty({groups * (codes ? 2 : rows)}, {.dtype = DType::i32, .device = stream.device()}, stream);
-  const BuiltPlan& plan = plan_of(state.values.storage()->runtime(), {.dtype = state.values.dtype(),
+  // Codes are packed as they are.
+  const Tensor values = codes && state.values.dtype() != kept ? state.values.to(kept, {}, stream) : state.values;
+  const BuiltPlan& plan = plan_of(state.values.storage()->runtime(), {.dtype = values.dtype(),
                                                                       .part = Sparse24Part::pack,
-                                                                      .computed = computed,
+                                                                      .computed = kept,
                                                                       .rows = static_cast<std::uint8_t>(rows),
                                                                       .panel_bytes = static_cast<std::uint16_t>(panel_bytes)});
   Encoder encoder(stream, "sparse::matmul");
-  encoder.output(p.numbers, "numbers").output(p.places, "places").input(state.values, "values").input(state.metadata, "metadata");
+  encoder.output(p.numbers, "numbers").output(p.places, "places").input(values, "values").input(state.metadata, "metadata");
   encoder.value(u(m)).value(u(k)).value(u(block / 4));
   encoder.dispatch(plan.kernel, item_geometry(u(tiles * ((blocks + kPackBlocks - 1) / kPackBlocks)), plan.tuning.local));
 }

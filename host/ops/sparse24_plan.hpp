@@ -15,11 +15,11 @@ namespace detail {
 struct SparseForm {
   enum class Kind : std::uint8_t {
     panels,      ///< tiles of `rows`, by blocks of `block` along k, for panels of a dense operand whose rows have `panel_bytes` bytes
-    codes,       ///< numbers as they are stored, `rows` side by side, and two bits for each, for kernels that select
+    codes,       ///< numbers, `rows` side by side, and two bits for each, for kernels that select
     dense,       ///< with its zeros
     transposed,  ///< its transpose, with zeros, as a PackedMatrix
   } kind = Kind::panels;
-  DType computed = DType::f32;
+  DType numbers = DType::f32;  ///< as they are kept
   std::int64_t rows = 0, block = 0, panel_bytes = 0;
 
   friend bool operator==(const SparseForm&, const SparseForm&) = default;

@@ -258,7 +258,10 @@ void Product::choose_entry() {
   entry = matmul_entry(traits, p, c.options.implementation);
   if (entry == "matmul_tiles" && c.options.implementation.empty() && library_is_faster(c, p, stream)) entry = kClblast;
   by_tiles = entry == "matmul_tiles" || entry == "matmul_sparse_tiles";
-  by_rows = entry == "matmul_sparse_rows", dot = entry == "matmul_dot", panels = dot || entry == "matmul_panels" || entry == "matmul_sparse_panels";
+  by_rows = entry == "matmul_sparse_rows";
+  // Of more than a few columns it is no longer bytes that count: f8's way to f32 takes as long as their products.
+  if (by_rows && few > 4 && (p.a == DType::f8e4m3fn || p.a == DType::f8e5m2)) p.a = DType::bf16;
+  dot = entry == "matmul_dot", panels = dot || entry == "matmul_panels" || entry == "matmul_sparse_panels";
 }
 
 /// Operands as the kernel reads them: batch dims joined where all strides allow, the rows of a batch with one b as rows.
@@ -381,13 +384,11 @@ void Product::launch() {
 
   SparsePacking left;
   if (by_rows)
-    left = sparse_packing(
-        c.sparse, {.kind = SparseForm::Kind::codes, .computed = matmul_compute(p), .rows = lanes(), .block = (std::max<std::int64_t>(k, 1) + 3) / 4 * 4},
-        stream);
-  else if (sparse && panels)
-    left = sparse_packing(c.sparse,
-                          {.computed = matmul_compute(p), .rows = tiling.rows, .block = tiling.block, .panel_bytes = shape.width * bits(matmul_compute(p)) / 8},
+    left = sparse_packing(c.sparse, {.kind = SparseForm::Kind::codes, .numbers = p.a, .rows = lanes(), .block = (std::max<std::int64_t>(k, 1) + 3) / 4 * 4},
                           stream);
+  else if (sparse && panels)
+    left = sparse_packing(
+        c.sparse, {.numbers = matmul_compute(p), .rows = tiling.rows, .block = tiling.block, .panel_bytes = shape.width * bits(matmul_compute(p)) / 8}, stream);
 
   Encoder encoder(stream, kMatmul);
   Tensor packed, words;
