@@ -127,6 +127,9 @@ constexpr int kGroupFrom = 49;
 /// Largest size of which Jacobi on a matrix in each lane of a vector, or in each item, is faster than on one at a time.
 int relative_in_lanes(const DeviceTraits& traits, DType dtype) { return eigh_lanes(traits, dtype) > 1 ? kEighMost : 16; }
 
+/// Sizes up to which programs know theirs.
+constexpr int kKnownTo = 6;
+
 /// Sizes from which a matrix alone is work enough for the whole device.
 constexpr int kBlockedFrom = 641;
 
@@ -178,7 +181,7 @@ int eigh_lanes(const DeviceTraits& traits, DType dtype) {
 }
 
 std::uint16_t eigh_size_class(std::int64_t n) {
-  if (n <= 6) return static_cast<std::uint16_t>(n);
+  if (n <= kKnownTo) return static_cast<std::uint16_t>(n);
   for (int most : {16, kEighPrivate, kGroupFrom - 1, kEighMost, kBlockedFrom - 1, kOwnDoubleTo, kOwnTo})
     if (n <= most) return static_cast<std::uint16_t>(most);
   return std::numeric_limits<std::uint16_t>::max();
@@ -194,8 +197,9 @@ KernelPlan select(const DeviceTraits& traits, const EighProblem& p, std::string_
   }
   bool is_group = plan.entry.ends_with("_group") || plan.entry == "eigh_blocked", in_scratch = !is_group && p.n > kEighPrivate;
   // A program knows the small sizes that its driver is chosen for, where all is unrolled.
-  int known =
-      plan.entry == "eigh_closed" || (plan.entry == "eigh_jacobi_lanes" && (p.n == 3 || p.n == 4)) || (plan.entry == "eigh_qr_lanes" && p.n <= 6) ? p.n : 0;
+  int known = plan.entry == "eigh_closed" || (plan.entry == "eigh_jacobi_lanes" && (p.n == 3 || p.n == 4)) || (plan.entry == "eigh_qr_lanes" && p.n <= kKnownTo)
+                  ? p.n
+                  : 0;
   // Two bundles where their rotations would wait for themselves and both fit in a core's nearest caches.
   const bool two =
       eigh_lanes(traits, p.dtype) > 1 && (plan.entry == "eigh_qr_lanes" || (plan.entry == "eigh_jacobi_lanes" && p.n == 3 && !is_complex(p.dtype)));

@@ -283,7 +283,7 @@ struct EighCase {
        "for (int i = k + 2; i + 1 < n; ++i) {\n#if COMPLEX\n      u[2 * i]"},
       {"eigh_qr_lanes", Edit::stride, "lanes + l * PADDED(n * length)", "lanes + l * n * length"},
       {"eigh_qr_lanes", Edit::offset, "MEM R* row = v + j * n; ", "MEM R* row = v + j; "},
-      {"eigh_qr_lanes", Edit::arithmetic, "x[i] = fma(-s, turned, y);", "x[i] = fma(s, turned, y);"},
+      {"eigh_qr_lanes", Edit::arithmetic, "*x = fma(-s, turned, y);", "*x = fma(s, turned, y);"},
       {"eigh_jacobi_group", Edit::tail, "round < 2 * pairs_of - 1;", "round < 2 * pairs_of - 2;"},
       {"eigh_jacobi_group", Edit::stride, "(from + t * TURNED_ROW(n))", "(from + t * HALF(n))"},
       {"eigh_jacobi_group", Edit::offset, "rows[t], next_rows", "rows[t / 2], next_rows"},

@@ -51,8 +51,8 @@ Share share_of_lanes(const EighCall& call, const BuiltPlan& plan, const Sizes& s
   std::int64_t bundles = (call.batch + s.lanes - 1) / s.lanes;
   bool in_scratch = call.n > kEighPrivate && plan.entry != "eigh_closed";
   const auto together = static_cast<std::int64_t>(plan.tuning.tile);
-  std::int64_t most = std::min(bundles, std::max((bundles + together - 1) / together, s.units));
-  most = in_scratch ? std::min(most, std::max(bundles / (2 * together), s.units)) : std::min<std::int64_t>(most, s.local == 1 ? 256 : 1 << 16);
+  std::int64_t most = std::min(bundles, std::max(in_scratch ? bundles / (2 * together) : (bundles + together - 1) / together, s.units));
+  if (!in_scratch) most = std::min<std::int64_t>(most, s.local == 1 ? 256 : 1 << 16);
   Share share{.geometry = item_geometry(static_cast<std::uint64_t>(most), plan.tuning.local)};
   if (in_scratch)
     share.numbers = static_cast<std::int64_t>(share.geometry.global) * together * (1 + s.vectors) * s.lanes * rounded_up(call.n * call.n * s.parts, s.lanes);

@@ -16,20 +16,20 @@ namespace {
 /// Sequences of packed rows, as the kernels take them: (n, 1) of the first row and of the length.
 struct Sequences {
   std::int64_t rows, longest;
-  Tensor first = {}, length = {};  ///< undefined where batches are sequences
+  Tensor first = {}, length = {}, index = {};  ///< undefined where batches are sequences; index: (n longest) of the row that each place takes
 
   Sequences(const Tensor& starts, std::int64_t of_rows, std::int64_t of_longest, const Stream& stream) : rows(of_rows), longest(of_longest) {
     if (!starts.defined()) return;
     const Tensor begin = starts.slice(0, 0, starts.numel() - 1).unsqueeze(1), end = starts.slice(0, 1, starts.numel()).unsqueeze(1);
     first = map([&](Expr x) { return clamp(x, 0, param(rows)); }, {begin}, {}, stream);
     length = map([&](Expr x, Expr at) { return clamp(x - at, 0, min(param(longest), param(rows) - at)); }, {end, first}, {}, stream);
+    const Tensor places = arange(0, static_cast<double>(longest), 1, {.dtype = DType::i32, .device = starts.device()}, stream).unsqueeze(0);
+    index = map([&](Expr at, Expr i) { return min(at + i, param(rows - 1)); }, {first, places}, {}, stream).reshape({first.size(0) * longest});
   }
   /// (1, h, rows, d) as (n, h, longest, d); what is past a sequence's end is another's.
   Tensor spread(const Tensor& t, const Stream& stream) const {
     if (!first.defined()) return t;
-    const Tensor places = arange(0, static_cast<double>(longest), 1, {.dtype = DType::i32, .device = t.device()}, stream).unsqueeze(0);
-    const Tensor index = map([&](Expr at, Expr i) { return min(at + i, param(rows - 1)); }, {first, places}, {}, stream);
-    const Tensor all = index_select(t.squeeze(0), 1, index.reshape({index.numel()}), stream);
+    const Tensor all = index_select(t.squeeze(0), 1, index, stream);
     return all.reshape({t.size(1), first.size(0), longest, t.size(3)}).transpose(0, 1);
   }
   /// Whether sequence b has a row i.

@@ -119,7 +119,7 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
     return arange(static_cast<double>(first), static_cast<double>(first + step * n), static_cast<double>(step), {.dtype = DType::i32, .device = device}, stream)
         .reshape(sizes);
   };
-  const Tensor of_b = counting(batch, 0), of_h = counting(heads, 1);
+  const Tensor of_b = counting(batch, 0), of_h = counting(heads, 1), of_kv = counting(kv_len, 3);
   const Tensor keys = c.k.unsqueeze(2).expand({-1, -1, group, -1, -1}), values = c.v.unsqueeze(2).expand({-1, -1, group, -1, -1});
   const std::int64_t most = std::clamp<std::int64_t>(kChunkBytes / (batch * heads * kv_len * (sums == DType::f64 ? 8 : 4)), 1, q_len);
   for (std::int64_t begin = 0; begin < q_len; begin += most) {
@@ -171,7 +171,7 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
         continue;
       }
       // Their places, by indices of which only those count that the part has.
-      Tensor q = counting(rows, 2, begin), kv = counting(kv_len, 3);
+      Tensor q = counting(rows, 2, begin), kv = of_kv;
       if (by_distance) {
         part = diagonals(part, stream).reshape({part.size(0), part.size(1), 1, rows + kv_len - 1});
         q = counting(rows + kv_len - 1, 3, begin + rows - 1, -1);
