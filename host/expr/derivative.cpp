@@ -91,7 +91,22 @@ class Adjoints {
       case ExprOp::cast:
         if (is_floating(x(0).dtype())) to(0, cast(g, x(0).dtype()));
         break;
+      case ExprOp::opencl: pass_text(s, g); break;
       default: break;  // inputs, constants, roundings to whole numbers
+    }
+  }
+
+  /// By the derivatives that were given.
+  void pass_text(const ExprStep& s, const Expr& g) {
+    const OpenclText& text = opencl_text(s.index);
+    for (std::size_t k = 0; k < s.operands.size(); ++k) {
+      const DType dtype = body_.steps[static_cast<std::size_t>(s.operands[k])].dtype;
+      if (!is_floating(dtype)) continue;
+      if (text.derivatives.empty()) throw Error(ErrorCode::not_supported, "ExprFunction::backward", fmt::format("no derivatives of OpenCL C: {}", text.value));
+      if (text.derivatives[k].empty()) continue;
+      ExprStep derivative = s;
+      derivative.index = text_number({.value = text.derivatives[k]});
+      arrive(s.operands[k], cast(g * expression_of(body_, derivative, values_), dtype));
     }
   }
 

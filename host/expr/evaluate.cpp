@@ -230,6 +230,7 @@ std::vector<ExprValue> ExprFunction::evaluate(std::span<const ExprValue> inputs,
         break;
       }
       case detail::ExprOp::gather: refuse(ErrorCode::not_supported, "the function reads captured tensors"); break;
+      case detail::ExprOp::opencl: refuse(ErrorCode::not_supported, "the function has OpenCL C"); break;
       default: {
         std::uint64_t operands[3] = {};
         for (std::size_t k = 0; k < s.operands.size(); ++k) operands[k] = values[static_cast<std::size_t>(s.operands[k])];

@@ -229,7 +229,8 @@ int number_of(ExprBuilder& builder, const ExprNode& n, const std::unordered_map<
       s.index = builder.param(n.identity, n.dtype, n.real ? std::bit_cast<double>(n.bits) : static_cast<double>(static_cast<std::int64_t>(n.bits)));
       s.bits = 0;
       break;
-    case ExprOp::position: s.index = n.index; break;
+    case ExprOp::position:
+    case ExprOp::opencl: s.index = n.index; break;
     case ExprOp::gather: s.index = builder.buffer({n.tensor.dtype(), n.tensor.rank()}, n.tensor); break;
     default: break;
   }

@@ -282,6 +282,18 @@ Expr lerp(const Expr& start, const Expr& end, const Expr& weight) {
 Expr isinf(const Expr& x) { return is_floating(x.dtype()) ? abs(x) == kInf : Expr(false); }
 Expr isfinite(const Expr& x) { return is_floating(x.dtype()) ? abs(x) < kInf : Expr(true); }
 
+Expr opencl(DType dtype, const OpenclText& text, std::initializer_list<Expr> arguments) {
+  auto refuse = [](ErrorCode code, std::string_view why) { throw Error(code, "opencl", why); };
+  if (detail::compute_dtype(dtype, "opencl") != dtype) refuse(ErrorCode::invalid_dtype, fmt::format("a value of {}: cast() it", name(dtype)));
+  if (text.value.empty()) refuse(ErrorCode::invalid_argument, "a text without an expression");
+  if (!text.derivatives.empty() && text.derivatives.size() != arguments.size())
+    refuse(ErrorCode::invalid_argument, fmt::format("{} derivatives for {} arguments", text.derivatives.size(), arguments.size()));
+  ExprNode n;
+  n.op = ExprOp::opencl, n.dtype = dtype, n.index = detail::text_number(text);
+  for (const Expr& x : arguments) n.operands.push_back(detail::strong(x).node());
+  return detail::make_node(std::move(n));
+}
+
 Captured captured(const Tensor& tensor) {
   if (!tensor.defined() || tensor.numel() == 0) throw Error(ErrorCode::invalid_argument, "captured", "the tensor is undefined or has no elements");
   detail::compute_dtype(tensor.dtype(), "captured");

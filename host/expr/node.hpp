@@ -58,7 +58,8 @@ namespace clutch::inline v0::detail {
   ROW(input, "input", 0, X)         \
   ROW(param, "param", 0, X)         \
   ROW(position, "position", 0, X)   \
-  ROW(gather, "gather", -1, X)
+  ROW(gather, "gather", -1, X)      \
+  ROW(opencl, "opencl", -1, X)
 
 enum class ExprOp : std::uint8_t {
 #define CLUTCH_X(op, text, operands, kind) op,
@@ -89,7 +90,7 @@ struct ExprNode {
   DType dtype = DType::f32;   ///< compute dtype; of a weak node f64, i64 or boolean
   bool weak = false;          ///< a number of C++ or a param that has met no traced value yet
   DType target = DType::f32;  ///< of cast: the dtype asked for
-  int index = 0;              ///< of input and position
+  int index = 0;              ///< of input, position and text
   int depth = 0;
   std::uint64_t bits = 0;  ///< of constant; of param its value, as f64 or i64 by `real`
   bool real = true;
@@ -103,7 +104,7 @@ struct ExprStep {
   ExprOp op = ExprOp::constant;
   DType dtype = DType::f32;
   DType target = DType::f32;
-  int index = 0;  ///< of input, param, position, captured tensor
+  int index = 0;  ///< of input, param, position, captured tensor, text
   std::uint64_t bits = 0;
   std::vector<int> operands = {};
   friend bool operator==(const ExprStep&, const ExprStep&) = default;
@@ -128,6 +129,10 @@ struct ExprBody {
 
 /// Fills text and id.
 void finish(ExprBody& body);
+
+/// OpenCL C by numbers, kept for the process: equal text has an equal one.
+int text_number(const OpenclText& text);
+const OpenclText& opencl_text(int number);
 
 /// One operation on values, with the bits of the kernels; operands have the dtypes that the step needs.
 std::uint64_t evaluate_step(const ExprStep& step, DType operand_dtype, std::span<const std::uint64_t> operands);

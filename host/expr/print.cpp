@@ -323,7 +323,7 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
           first_wanted[static_cast<std::size_t>(o)] = true;
   }
 
-  std::string lines;
+  std::string lines, functions;
   auto line = [&](std::string_view text) { lines += fmt::format(" \\\n  {}", text); };
   for (std::size_t k = 0; k < body.steps.size(); ++k) {
     const ExprStep& s = body.steps[k];
@@ -377,6 +377,19 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
         value = fmt::format("at_{}({}{}, {})", name(body.buffers[static_cast<std::size_t>(s.index)].dtype), names.captured, s.index, place);
         break;
       }
+      case ExprOp::opencl: {
+        std::string parameters, arguments;
+        for (std::size_t i = 0; i < s.operands.size(); ++i) {
+          const std::string_view comma = i == 0 ? "" : ", ";
+          parameters += fmt::format("{}{} x{}", comma, lane_type(body.steps[static_cast<std::size_t>(s.operands[i])].dtype), i);
+          arguments += fmt::format("{}v{}", comma, s.operands[i]);
+        }
+        const std::string called = fmt::format("clutch_text_{}_{}", names.macro, k);
+        functions += fmt::format("static inline {} {}({}) {{ return {}; }}\n", lane_type(s.dtype), called, parameters.empty() ? "void" : parameters,
+                                 opencl_text(s.index).value);
+        value = fmt::format("{}({})", called, arguments);
+        break;
+      }
       default: {
         std::vector<std::string> operands;
         for (int o : s.operands) operands.push_back(fmt::format("v{}", o));
@@ -391,7 +404,7 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
     line(fmt::format("STORE({}, {}, {});", names.first_output + i, name(output_dtypes[i]),
                      stored_text(body.steps[static_cast<std::size_t>(o)].dtype, fmt::format("v{}", o), output_dtypes[i])));
   }
-  printed.text = extra_macros(body, names).text(names.extra) + fmt::format("#define CLUTCH_{}(LOAD, POSITION, STORE){}\n", names.macro, lines);
+  printed.text = functions + extra_macros(body, names).text(names.extra) + fmt::format("#define CLUTCH_{}(LOAD, POSITION, STORE){}\n", names.macro, lines);
   return printed;
 }
 

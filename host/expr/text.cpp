@@ -3,6 +3,8 @@
 #include "expr/builder.hpp"
 
 #include <charconv>
+#include <deque>
+#include <map>
 #include <mutex>
 
 namespace clutch::inline v0 {
@@ -18,6 +20,16 @@ std::string constant_text(const ExprStep& s) {
   return fmt::format("{:a}", value);
 }
 
+/// In quotes, on one line.
+std::string quoted(std::string_view text) {
+  std::string made = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') made += '\\';
+    made += c == '\n' ? "\\n" : std::string(1, c);
+  }
+  return made + '"';
+}
+
 std::string step_text(const ExprStep& s) {
   std::string text;
   switch (s.op) {
@@ -26,6 +38,12 @@ std::string step_text(const ExprStep& s) {
     case ExprOp::position: return fmt::format("{} {}", info(s.op).name, s.index);
     case ExprOp::cast: text = fmt::format("cast {}", name(s.target)); break;
     case ExprOp::gather: text = fmt::format("gather {}", s.index); break;
+    case ExprOp::opencl: {
+      const OpenclText& given = opencl_text(s.index);
+      text = fmt::format("opencl {} {}", name(s.dtype), quoted(given.value));
+      for (const std::string& d : given.derivatives) text += ' ' + quoted(d);
+      break;
+    }
     default: text = info(s.op).name;
   }
   for (int o : s.operands) text += fmt::format(" %{}", o);
@@ -88,6 +106,31 @@ void finish(ExprBody& body) {
 }
 
 namespace {
+struct OpenclTexts {
+  std::mutex mutex;
+  std::map<std::pair<std::string, std::vector<std::string>>, int> numbers;
+  std::deque<OpenclText> all;
+};
+OpenclTexts& opencl_texts() {
+  static auto* texts = new OpenclTexts;
+  return *texts;
+}
+}  // namespace
+
+int text_number(const OpenclText& text) {
+  OpenclTexts& t = opencl_texts();
+  std::lock_guard lock(t.mutex);
+  auto [at, made] = t.numbers.try_emplace({text.value, text.derivatives}, static_cast<int>(t.all.size()));
+  if (made) t.all.push_back(text);
+  return at->second;
+}
+const OpenclText& opencl_text(int number) {
+  OpenclTexts& t = opencl_texts();
+  std::lock_guard lock(t.mutex);
+  return t.all[static_cast<std::size_t>(number)];
+}
+
+namespace {
 
 class Parser {
  public:
@@ -138,11 +181,29 @@ class Parser {
     while (!line.empty()) {
       auto begin = line.find_first_not_of(' ');
       if (begin == std::string_view::npos) break;
-      auto stop = line.find(' ', begin);
+      auto stop = line[begin] == '"' ? end_of_quote(line, begin) : line.find(' ', begin);
       words_.push_back(line.substr(begin, stop == std::string_view::npos ? stop : stop - begin));
       line = stop == std::string_view::npos ? std::string_view() : line.substr(stop);
     }
     return true;
+  }
+
+  /// Behind the quotation mark that ends what one begins.
+  std::size_t end_of_quote(std::string_view line, std::size_t begin) const {
+    for (std::size_t i = begin + 1; i < line.size(); ++i) {
+      if (line[i] == '"') return i + 1;
+      i += line[i] == '\\';
+    }
+    fail("a text has no end");
+  }
+  static std::string unquoted(std::string_view word) {
+    std::string text;
+    for (std::size_t i = 1; i + 1 < word.size(); ++i) {
+      const bool escaped = word[i] == '\\';
+      i += escaped;
+      text += escaped && word[i] == 'n' ? '\n' : word[i];
+    }
+    return text;
   }
 
   template <class T>
@@ -243,9 +304,22 @@ class Parser {
     for (std::size_t k = 0; k < std::size(kExprOps); ++k) {
       auto op = static_cast<ExprOp>(k);
       if (info(op).name != what || op == ExprOp::constant || op == ExprOp::input) continue;
-      return operation(builder, op);
+      return op == ExprOp::opencl ? opencl() : operation(builder, op);
     }
     fail(fmt::format("'{}' is no operation", what));
+  }
+
+  ExprStep opencl() const {
+    if (words_.size() < 5 || words_[4][0] != '"') fail("opencl has a dtype and a text");
+    ExprStep s{.op = ExprOp::opencl, .dtype = value_dtype(words_[3])};
+    OpenclText text{.value = unquoted(words_[4])};
+    std::size_t i = 5;
+    for (; i < words_.size() && words_[i][0] == '"'; ++i) text.derivatives.push_back(unquoted(words_[i]));
+    for (; i < words_.size(); ++i) s.operands.push_back(operand(words_[i]));
+    if (text.value.empty()) fail("opencl without an expression");
+    if (!text.derivatives.empty() && text.derivatives.size() != s.operands.size()) fail("opencl has a derivative for each operand, or none");
+    s.index = text_number(text);
+    return s;
   }
 
   ExprStep operation(const ExprBuilder& builder, ExprOp op) const {

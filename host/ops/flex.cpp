@@ -295,8 +295,6 @@ FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tenso
   if (options.grad_lse.defined()) check(options.grad_lse, c.lines(), sums, "lse's gradient");
   if (options.dropout_p > 0 && (!results.dropout_state.defined() || !(results.dropout_state.sizes() == Dims{2}) || results.dropout_state.dtype() != DType::i64))
     detail::refuse(ErrorCode::invalid_argument, "the forward call's dropout_state is needed");
-  if (const auto& text = options.score_mod.text(); text && text->derivative.empty())
-    detail::refuse(ErrorCode::not_supported, "the score mod is OpenCL C without derivative");
   if (options.varlen.page_table.defined() || options.varlen.seqused_kv.defined())
     detail::refuse(ErrorCode::not_supported, "caches (page_table, seqused_kv) have no gradient");
   const Stream stream = detail::resolve_stream(given, *c.runtime, detail::kOp);

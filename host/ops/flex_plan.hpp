@@ -7,17 +7,6 @@
 
 #include <functional>
 
-namespace clutch::inline v0::attention {
-
-/// A score mod of OpenCL C.
-struct ScoreMod::Text {
-  std::uint64_t id = 0;
-  std::string score, derivative;
-  std::vector<double> params;
-};
-
-}  // namespace clutch::inline v0::attention
-
 namespace clutch::inline v0::detail {
 
 /// combine: of flex_split; assign: PagedCache's; dropout: what is left of weights; keys: backward of keys and values, where backward itself is of queries.
@@ -54,9 +43,6 @@ inline void check_is(const Tensor& t, const Dims& sizes, DType dtype, std::strin
 
 /// Throws what flex() throws for these.
 void check_flex(const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexOptions& options);
-
-/// The text's functions, as print_opencl() of a function has them: CLUTCH_SCORE and, with a derivative, CLUTCH_BACK.
-std::string print_opencl(const attention::ScoreMod::Text& text, DType number);
 
 /// In the dtype of sums.
 void bind_scale(Encoder& encoder, DType dtype, double scale);

@@ -136,6 +136,18 @@ CLUTCH_API Expr select(const Expr& condition, const Expr& a, const Expr& b);
 /// dtype's compute type (f32 for f16 and bf16, i32 for i8, u8 and i16). Errors: invalid_dtype for complex and for 8-, 6- and 4-bit floating dtypes.
 CLUTCH_API Expr cast(const Expr& x, DType dtype);
 
+/// OpenCL C, for what tracing has no word for: an expression over x0, x1, ..., which are vectors of some lanes (float, double, int, long; booleans are ints as
+/// comparisons of floats and ints give them), or scalars, as devices go; scalars stand beside vectors.
+struct OpenclText {
+  std::string value;  ///< as "x0 > 0 ? x0 : x1 * x0"
+  /// The value's derivatives by each argument, likewise expressions over x0, x1, ...; empty text: zero. None at all: backward() of it is not_supported.
+  std::vector<std::string> derivatives = {};
+};
+/// The text's value at these, as a `dtype` of traced values; arguments go by their dtypes. Equal text is one operation: it is to have no effects. Lambdas and
+/// masks of it compose as others do; the host cannot evaluate() it, and of a mask nothing is known but at elements. Errors: invalid_argument without an
+/// expression, or for another count of derivatives; invalid_dtype. Texts that do not compile are build_failure at their first use.
+CLUTCH_API Expr opencl(DType dtype, const OpenclText& text, std::initializer_list<Expr> arguments);
+
 /// What is made of the above, with PyTorch's formulas and derivatives.
 enum class GeluForm : std::uint8_t {
   erf,   ///< x / 2 (1 + erf(x / sqrt 2))
@@ -231,13 +243,13 @@ class CLUTCH_API ExprFunction {
 
   /// The vector-Jacobian product: a function of the inputs and then of a gradient for each floating output, which returns the
   /// gradient of each floating input, in order. Derivatives at kinks are PyTorch's; captured tensors are constants (captured_backward()
-  /// has their gradients).
+  /// has their gradients). Errors: not_supported for OpenCL C without derivatives.
   ExprFunction backward() const;
   /// How many inputs backward() gives gradients of.
   int floating_inputs() const noexcept;
 
   /// The outputs for one element, on the host, with the bits of the kernels. Errors: invalid_argument for wrong counts or dtypes,
-  /// not_supported if the function reads captured tensors.
+  /// not_supported if the function reads captured tensors or has OpenCL C.
   std::vector<ExprValue> evaluate(std::span<const ExprValue> inputs, std::span<const std::int64_t> positions = {}) const;
 
   const std::shared_ptr<const detail::ExprBody>& body() const noexcept { return body_; }

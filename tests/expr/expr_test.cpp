@@ -112,6 +112,39 @@ TEST(Expr, TextRoundTrips) {
             1);
 }
 
+TEST(Expr, OpenclTextIsAnOperation) {
+  const OpenclText hypot{"hypot(x0,\n x1) + \"\\\"[0]", {"x0 / hypot(x0, x1)", ""}};
+  auto f = [&](Expr x, Expr y) { return opencl(DType::f32, hypot, {x, y}) * opencl(DType::f32, hypot, {x, y}); };
+  const std::string text = text_of(f, DType::f32, DType::f32);
+  EXPECT_EQ(text, "inputs f32 f32\n%2 = opencl f32 \"hypot(x0,\\n x1) + \\\"\\\\\\\"[0]\" \"x0 / hypot(x0, x1)\" \"\" %0 %1\n%3 = mul %2 %2\noutputs %3\n");
+  EXPECT_EQ(ExprFunction::parse(text).text(), text);
+  // Never folded, its numbers as they are; and another text is another operation.
+  EXPECT_EQ(text_of([](Expr) {
+              return opencl(DType::i32, {"x0 + x1"}, {1, 2.5});
+            }),
+            "inputs f32\n%1 = i32 1\n%2 = f32 0x1.4p+1\n%3 = opencl i32 \"x0 + x1\" %1 %2\noutputs %3\n");
+  EXPECT_NE(text_of([](Expr x) { return opencl(DType::f32, {"x0"}, {x}); }), text_of([](Expr x) { return opencl(DType::f32, {"x0 "}, {x}); }));
+  // Derivatives are the given ones; of an empty one nothing flows back.
+  EXPECT_EQ(trace(
+                [&](Expr x, Expr y) {
+                  return opencl(DType::f32, {"a(x0, x1)", {"b(x0, x1)", ""}}, {x, y});
+                },
+                std::array{DType::f32, DType::f64})
+                .backward()
+                .text(),
+            "inputs f32 f64 f32\n%3 = opencl f32 \"b(x0, x1)\" %0 %1\n%4 = mul %2 %3\n%5 = f64 0x0p+0\noutputs %4 %5\n");
+  const ExprFunction alone = trace([](Expr x) { return opencl(DType::f32, {"x0"}, {x}); }, std::array{DType::f32});
+  EXPECT_EQ(code_of([&] { alone.backward(); }), ErrorCode::not_supported);
+  const ExprValue one = ExprValue::of(DType::f32, 1);
+  EXPECT_EQ(code_of([&] { alone.evaluate(std::span(&one, 1)); }), ErrorCode::not_supported);
+  EXPECT_EQ(code_of([] { opencl(DType::f32, {""}, {1}); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([] { opencl(DType::f32, {"x0", {"1", "2"}}, {1}); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([] { opencl(DType::bf16, {"x0"}, {1}); }), ErrorCode::invalid_dtype);
+  for (std::string_view bad :
+       {"opencl f32", "opencl f32 x0", "opencl bf16 \"x0\" %0", "opencl f32 \"x0 %0", "opencl f32 \"x0\" \"\" \"\" %0", "opencl f32 \"\" %0"})
+    EXPECT_EQ(code_of([&] { ExprFunction::parse(fmt::format("inputs f32\n%1 = {}\noutputs %1\n", bad)); }), ErrorCode::invalid_argument) << bad;
+}
+
 TEST(Expr, ParseNamesTheLine) {
   auto message = [](std::string_view text) { return message_of([&] { ExprFunction::parse(text); }); };
   EXPECT_NE(message("input f32\n").find("line 1"), std::string::npos);

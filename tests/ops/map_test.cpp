@@ -144,6 +144,33 @@ TEST(Map, PositionsParamsAndCapturedTensors) {
   }
 }
 
+TEST(Map, OpenclTextOfEveryDtype) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (std::int64_t n : {1, 5, 1000}) {
+      const Tensor x = arange(0, static_cast<double>(n), 1, {.dtype = DType::i32, .device = device});
+      const auto [of_floats, of_longs, of_ints] = map(
+          [](Expr i) {
+            const Expr f = opencl(DType::f32, {"x0 * 0.5f + x1"}, {cast(i, DType::f32), param(2.0)});
+            const Expr l = opencl(DType::i64, {"x0 << 33"}, {cast(i, DType::i64)});
+            const Expr odd = opencl(DType::boolean, {"(x0 & 1) == 1"}, {i});
+            const Expr chosen = opencl(DType::i32, {"x0 & x1"}, {odd, i});
+            return std::tuple{f, l, select(odd & (f > 3), i, chosen - 1)};
+          },
+          x);
+      const auto f = of_floats.to_host<float>();
+      const auto l = of_longs.to_host<std::int64_t>();
+      const auto c = of_ints.to_host<std::int32_t>();
+      for (std::int32_t i = 0; i < n; ++i) {
+        const auto k = static_cast<std::size_t>(i);
+        ASSERT_EQ(f[k], static_cast<float>(i) * 0.5F + 2);
+        ASSERT_EQ(l[k], std::int64_t{i} << 33);
+        const bool odd = i % 2 == 1;
+        ASSERT_EQ(c[k], odd && f[k] > 3 ? i : (odd ? i : 0) - 1);
+      }
+    }
+  }
+}
+
 TEST(Map, GradientsOfCapturedTensors) {
   CLUTCH_EACH_DEVICE(device) {
     // Whole numbers, so that sums are exact in any order. The table is read where it lies, turned, at computed places, and clamped.

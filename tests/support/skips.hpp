@@ -27,7 +27,7 @@ inline constexpr Skip kSkips[] = {
     {"Math.", "fp64"},
     {"Matmul.", "fp64"},
     {"Mutations.", "PoCL"},
-    {"OpenclScore.", "fp64"},
+    {"OpenclMods.", "fp64"},
     {"Optim.", "command buffers"},
     {"Optim.", "fp64"},
     {"Problems.", "fp64"},

@@ -35,8 +35,7 @@ struct FlexShape {
 /// What becomes of scores and weights, as one call has it.
 struct Mods {
   const ExprFunction &score, &mask;
-  const attention::ScoreMod::Text* text = nullptr;  ///< the score mod's, where it is no function
-  ExprFunction back = {};                           ///< of gradients: the score mod's derivative
+  ExprFunction back = {};  ///< of gradients: the score mod's derivative
   FlexDropout dropout;
   Mods(const Checked& c, const attention::FlexOptions& o, DType dtype, const FlexDropout& drawn);
   FlexProblem problem(const Checked& c, const attention::FlexOptions& o, DType dtype) const;

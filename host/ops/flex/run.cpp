@@ -37,10 +37,10 @@ void bind_scale(Encoder& encoder, DType dtype, double scale) {
 }
 
 Mods::Mods(const Checked& c, const attention::FlexOptions& o, DType dtype, const FlexDropout& drawn)
-    : score(o.score_mod.function(dtype)), mask(c.mask.function()), text(o.score_mod.text().get()), dropout(drawn) {}
+    : score(o.score_mod.function(dtype)), mask(c.mask.function()), dropout(drawn) {}
 
 FlexProblem Mods::problem(const Checked& c, const attention::FlexOptions& o, DType dtype) const {
-  FlexProblem p{.score = text ? text->id : id_of(score),
+  FlexProblem p{.score = id_of(score),
                 .mask = id_of(mask),
                 .dtype = dtype,
                 .size_class = size_class(c),
@@ -53,8 +53,6 @@ FlexProblem Mods::problem(const Checked& c, const attention::FlexOptions& o, DTy
 }
 
 void Mods::bind(Encoder& encoder, DType dtype) const {
-  if (text)
-    for (double x : text->params) bind_scale(encoder, dtype, x);
   for (const ExprFunction* f : {&score, &mask, &back})
     if (!f->empty()) bind_extra(encoder, *f->body(), f->body()->param_values);
   if (dropout.p > 0) bind_dropout(encoder, dropout, dtype);
@@ -72,7 +70,6 @@ const BuiltPlan& flex_plan(Runtime& runtime, const FlexProblem& p, const Mods& m
       if (!f.empty()) selected.expression += print_opencl(f, std::span(&output, 1), inputs, names).text;
     };
     const PrintNames of_masks{.macro = "MASK", .extra = "MASK_EXTRA", .param = 'm', .captured = 'd', .first_input = 2, .lanes = mask_lanes};
-    if (mods.text) selected.expression += print_opencl(*mods.text, number);
     print(mods.score, number, std::span(of_score).first(5), {.macro = "SCORE", .lanes = std::span(lanes).first(5)});
     print(mods.mask, truth, of_mask, of_masks);
     if (!mods.mask.empty()) selected.expression += print_ranges(mods.mask, of_masks);

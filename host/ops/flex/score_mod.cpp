@@ -1,62 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of scores: traced functions, ready-made ones, and OpenCL C.
+// What becomes of scores: traced functions and ready-made ones.
 #include "ops/flex_plan.hpp"
 
 #include <cmath>
-#include <map>
-#include <mutex>
 
 namespace clutch::inline v0 {
 namespace detail {
-
-std::string print_opencl(const attention::ScoreMod::Text& text, DType number) {
-  const bool wide = number == DType::f64;
-  std::string params, names;
-  for (std::size_t i = 0; i < text.params.size(); ++i) {
-    params += fmt::format(", {} p{}", wide ? "double" : "float", i);
-    names += fmt::format(", p{}", i);
-  }
-  std::string made =
-      fmt::format("#define NUMBER {}\n#define INDEX VI\n#define TO_NUMBER(i) {}(i)\n", wide ? "VD" : "VF", wide ? "CLUTCH_I_TO_VD" : "CLUTCH_I_TO_VF");
-  made += fmt::format(
-      "#define CLUTCH_EXTRA_PARAMS {0}\n#define CLUTCH_EXTRA_KERNEL_PARAMS {0}\n#define CLUTCH_EXTRA_NAMES {1}\n#define CLUTCH_EXTRA_ARGUMENTS {1}\n", params,
-      names);
-  auto function = [&](std::string_view macro, std::string_view name, std::string_view more, std::string_view given, std::string_view expression) {
-    made += fmt::format("static inline NUMBER {}(NUMBER score, INDEX b, INDEX h, INDEX q, INDEX kv{} CLUTCH_EXTRA_PARAMS) {{ return ({}); }}\n", name, more,
-                        expression);
-    made += fmt::format(
-        "#define {0}(LOAD, POSITION, STORE) STORE(0, {2}, {1}(LOAD(1, {2}), LOAD(2, i32), LOAD(3, i32), LOAD(4, i32), LOAD(5, i32){3} CLUTCH_EXTRA_NAMES));\n",
-        macro, name, clutch::name(number), given);
-  };
-  function("CLUTCH_SCORE", "clutch_score_text", "", "", text.score);
-  if (!text.derivative.empty())
-    function("CLUTCH_BACK", "clutch_back_text", ", NUMBER gradient", fmt::format(", LOAD(6, {})", clutch::name(number)), text.derivative);
-  return made +
-         "#define CLUTCH_BACK_EXTRA_PARAMS\n#define CLUTCH_BACK_EXTRA_KERNEL_PARAMS\n#define CLUTCH_BACK_EXTRA_NAMES\n#define CLUTCH_BACK_EXTRA_ARGUMENTS\n";
-}
 
 namespace {
 
 void refuse(ErrorCode code, std::string_view why) { throw Error(code, "ScoreMod", why); }
 
-/// One number for each text, that no traced function has.
-std::uint64_t id_of(const std::string& text) {
-  static std::mutex mutex;
-  static std::map<std::string, std::uint64_t> ids;
-  std::lock_guard lock(mutex);
-  return ids.try_emplace(text, (std::uint64_t{1} << 63) + ids.size()).first->second;
-}
-
 }  // namespace
 }  // namespace detail
 
 namespace attention {
-
-ScoreMod::ScoreMod(const OpenclScore& text) {
-  if (text.score.empty()) detail::refuse(ErrorCode::invalid_argument, "a text without an expression");
-  const std::string key = fmt::format("{}\n{}\n{}", text.params.size(), text.score, text.derivative);
-  text_ = std::make_shared<const Text>(Text{.id = detail::id_of(key), .score = text.score, .derivative = text.derivative, .params = text.params});
-}
 
 ScoreMod::ScoreMod(const ExprFunction& f32, const ExprFunction& f64) : f32_(f32), f64_(f64) {
   for (const ExprFunction* f : {&f32, &f64}) {
@@ -70,7 +28,6 @@ ScoreMod::ScoreMod(const ExprFunction& f32, const ExprFunction& f64) : f32_(f32)
 }
 
 Expr ScoreMod::operator()(const Score& score, const Index& b, const Index& h, const Index& q, const Index& kv) const {
-  if (text_) detail::refuse(ErrorCode::not_supported, "OpenCL C cannot be part of another mod");
   if (empty()) return score;
   const Expr inputs[] = {score, b, h, q, kv};
   return detail::applied(function(score.dtype()), inputs)[0];

@@ -18,16 +18,8 @@ namespace attention {
 /// A score, scaled: q . k scale; traced as f32, for f64 tensors as f64.
 using Score = Expr;
 
-/// A score mod as OpenCL C, for what lambdas cannot say. Its expressions see score (NUMBER), b, h, q and kv (INDEX), all of them vectors of some lanes, or
-/// scalars, and what OpenCL C has; scalars go beside vectors, and TO_NUMBER(i) makes numbers of indices. f32 scores are floats, f64 ones doubles.
-struct OpenclScore {
-  std::string score;                ///< the modified score, as "score + p0 * TO_NUMBER(kv - q)"
-  std::string derivative = {};      ///< what goes back to the score: an expression that sees `gradient`, the modified score's, too. Empty: forward alone
-  std::vector<double> params = {};  ///< p0, p1, ...: numbers that build nothing
-};
-
 /// What becomes of scores before softmax: a traced function of score, batch, head of the query, query and key. Made of a lambda
-/// [](Score s, Index b, Index h, Index q, Index kv) { return s + bias[h] * (kv - q); }. A value; cheap to copy.
+/// [](Score s, Index b, Index h, Index q, Index kv) { return s + bias[h] * (kv - q); }. What lambdas cannot say is opencl()'s. A value; cheap to copy.
 class CLUTCH_API ScoreMod {
  public:
   /// None: scores stay what they are.
@@ -39,20 +31,14 @@ class CLUTCH_API ScoreMod {
                  trace<5>(f, {DType::f64, DType::i32, DType::i32, DType::i32, DType::i32})) {}
   /// Of f32 scores and of f64 ones.
   ScoreMod(const ExprFunction& f32, const ExprFunction& f64);
-  /// Errors: invalid_argument without an expression. Texts that do not compile are build_failure at their first use.
-  explicit ScoreMod(const OpenclScore& text);
 
-  bool empty() const noexcept { return f32_.empty() && !text_; }
+  bool empty() const noexcept { return f32_.empty(); }
   const ExprFunction& function(DType dtype) const noexcept { return dtype == DType::f64 ? f64_ : f32_; }
-  /// The score at these, for mods made of mods; of an empty one the score itself. Errors: not_supported for OpenCL C.
+  /// The score at these, for mods made of mods; of an empty one the score itself.
   Expr operator()(const Score& score, const Index& b, const Index& h, const Index& q, const Index& kv) const;
-
-  struct Text;
-  const std::shared_ptr<const Text>& text() const noexcept { return text_; }
 
  private:
   ExprFunction f32_, f64_;
-  std::shared_ptr<const Text> text_;
 };
 
 /// score + slopes[h] (kv - q). Slopes: floating, one for each head.
