@@ -8,16 +8,16 @@
 // matmul_lanes: batches of small matrices, one in each lane of an item's vectors.
 // matmul_tiles: a work-group takes a tile. Local memory: 2 x TILE_K x (TILE_M + TILE_N) numbers.
 // matmul_items: the reference, any strides. An item takes an element.
-// With a 2:4 matrix on the left, whose `info` names a group that was not 2:4 where all results are to be NaN, or the least integer (CHECKED: matmul_panels
-// looks at it, too):
+// With a 2:4 matrix on the left, whose `info` names a group that was not 2:4 where all results are to be NaN, or the least integer:
 // matmul_sparse_panels: packed by sparse24_pack: two numbers of each four along k, and where in a panel the rows of b lie that they meet. TURNED: strides of
 //   results come as those of the transposed matrix, whose columns lie side by side.
 // matmul_sparse_rows: for few columns, TOKENS at a time, which come in the compute type: LANES rows of the matrix side by side, each of which selects what
 //   it meets.
+// matmul_sparse_dot: bytes, TOKENS columns at a time: rows side by side, each of which picks what it meets for dot products.
 // matmul_sparse_tiles: as matmul_tiles. matmul_sparse_items: the reference, on canonical values and metadata.
 // Needs: A_NAME (a as it is stored), B_NAME (b as it is read), O_NAME (what beta reads), ACC (compute type), INTEGER, COMPLEX, DOT, expression.clh (of the
 // epilogue, whose operand 0 is what it reads as well as what it writes); for panels B_AT, ROWS, VECTORS, BLOCK_VECTORS (most of a block INSIDE), HELD_TILES
-// (most tiles of an item), PACK_ROWS; for tiles TILE_M, TILE_N, ITEMS_DOWN, ITEMS_ACROSS. May have: GROUPED (work-groups have several items), CHECKED.
+// (most tiles of an item), PACK_ROWS; for tiles TILE_M, TILE_N, ITEMS_DOWN, ITEMS_ACROSS. May have: GROUPED (work-groups have several items).
 #define CLUTCH_PLACES_UNROLL _Pragma("unroll 1")  // edges alone: compilers take long over them
 #include "common/expr.clh"
 #include "common/f8.clh"
@@ -28,7 +28,7 @@
 #endif
 
 #if defined(CLUTCH_ENTRY_matmul_sparse_panels) || defined(CLUTCH_ENTRY_matmul_sparse_rows) || defined(CLUTCH_ENTRY_matmul_sparse_tiles) || \
-    defined(CLUTCH_ENTRY_matmul_sparse_items)
+    defined(CLUTCH_ENTRY_matmul_sparse_items) || defined(CLUTCH_ENTRY_matmul_sparse_dot)
 #define SPARSE 1
 #else
 #define SPARSE 0
@@ -42,7 +42,7 @@
 #define TURNED 0
 #endif
 // Where a 2:4 matrix was none results are POISON.
-#if SPARSE || defined(CHECKED)
+#if SPARSE
 #define CHECK(sum) (poisoned ? (SUM)POISON : (sum))
 #else
 #define CHECK(sum) (sum)
@@ -179,39 +179,49 @@ __kernel void matmul_sparse_panels(CLUTCH_PREDICATE __global const uchar* a, ulo
                      shift, block_k, rows_each, panels_each, flat, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #else
-__kernel void matmul_panels(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, INFO_PARAMS __global const uchar* b, ulong b_offset, ulong m, ulong n,
-                            ulong k, ulong batch, long a_row, long a_k, long a_batch, ulong b_rows, long b_k, long b_n, long b_panel, long b_batch, int shift,
+__kernel void matmul_panels(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k,
+                            ulong batch, long a_row, long a_k, long a_batch, ulong b_rows, long b_k, long b_n, long b_panel, long b_batch, int shift,
                             ulong block_k, ulong rows_each, ulong panels_each, uint flat, SUM_ONE alpha,
                             SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   IDX stride[OPERANDS][RANK_LANES];
   CLUTCH_STRIDES(stride)
-  matmul_panels_body(CLUTCH_IDS, (__global const ACC*)(a + a_offset), INFO_ARGUMENTS b + b_offset, m, n, k, batch, a_row, a_k, a_batch, b_rows, b_k, b_n,
-                     b_panel, b_batch, shift, block_k, rows_each, panels_each, flat, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+  matmul_panels_body(CLUTCH_IDS, (__global const ACC*)(a + a_offset), b + b_offset, m, n, k, batch, a_row, a_k, a_batch, b_rows, b_k, b_n, b_panel, b_batch,
+                     shift, block_k, rows_each, panels_each, flat, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_dot_rows
-// Rows of a in words of four bytes, zero past the last one; those of signed bytes plus 128.
+// Rows of a in words of four bytes, `each` of a row, zero past the last one; those of signed bytes plus 128. `beside` rows lie side by side, two words of
+// each in turn, the last ones beside rows of zeros.
 static inline void matmul_dot_rows_body(CLUTCH_ID_PARAMS, __global uint* words, __global const uchar* a, ulong m, ulong k, long a_row, long a_k, long a_batch,
-                                        ulong batch, uint flip) {
-  const ulong each = (k + 3) / 4;
-  for (ulong i = group * lanes + lane; i < batch * m; i += groups * lanes) {
-    __global const uchar* from = a + (long)(i / m) * a_batch + (long)(i % m) * a_row;
-    __global uint* to = words + i * each;
-    for (ulong w = 0; w < each; ++w) {
+                                        ulong batch, ulong each, ulong beside, uint flip) {
+  const ulong rows = batch * m;
+  for (ulong i = group * lanes + lane; i < (rows + beside - 1) / beside * beside; i += groups * lanes) {
+    const ulong row = min(i, rows - 1), length = i < rows ? k : 0;
+    __global const uchar* from = a + (long)(row / m) * a_batch + (long)(row % m) * a_row;
+    __global uint* to = words + i / beside * beside * each + i % beside * 2;
+    ulong w = 0;
+#ifdef __ENDIAN_LITTLE__
+    if (a_k == 1)
+      for (; 4 * w + 16 <= length; w += 4) {
+        const uint4 four = as_uint4(vload16(0, from + 4 * w)) ^ flip;
+        vstore2(four.s01, 0, to + w * beside), vstore2(four.s23, 0, to + (w + 2) * beside);
+      }
+#endif
+    for (; w < each; ++w) {
       uint word = 0;
-      for (uint byte = 0; byte < 4; ++byte) word |= (uint)(4 * w + byte < k ? from[(long)(4 * w + byte) * a_k] : 0) << 8 * byte;
-      to[w] = word ^ flip;
+      for (uint byte = 0; byte < 4; ++byte) word |= (uint)(4 * w + byte < length ? from[(long)(4 * w + byte) * a_k] : 0) << 8 * byte;
+      to[w / 2 * 2 * beside + w % 2] = word ^ flip;
     }
   }
 }
 
 __kernel void matmul_dot_rows(CLUTCH_PREDICATE __global uchar* words, ulong words_offset, __global const uchar* a, ulong a_offset, ulong m, ulong k, long a_row,
-                              long a_k, long a_batch, ulong batch, uint flip) {
+                              long a_k, long a_batch, ulong batch, ulong each, ulong beside, uint flip) {
   CLUTCH_IF_PREDICATE
-  matmul_dot_rows_body(CLUTCH_IDS, (__global uint*)(words + words_offset), a + a_offset, m, k, a_row, a_k, a_batch, batch, flip);
+  matmul_dot_rows_body(CLUTCH_IDS, (__global uint*)(words + words_offset), a + a_offset, m, k, a_row, a_k, a_batch, batch, each, beside, flip);
 }
 #endif
 
@@ -335,6 +345,20 @@ __kernel void matmul_sparse_rows(CLUTCH_PREDICATE __global const uchar* numbers,
   matmul_sparse_rows_body(CLUTCH_IDS, numbers + numbers_offset, (__global const uint*)(places + places_offset), *(__global const int*)(info + info_offset) >= 0,
                           (__global const ACC*)(b + b_offset), m, n, k, batch, b_k, b_n, b_batch, flat, alpha, beta,
                           stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_matmul_sparse_dot
+#include "matmul/sparse_dot.clh"
+
+__kernel void matmul_sparse_dot(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* info, ulong info_offset,
+                                __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k, ulong batch, ulong columns_each, int shift, uint flat,
+                                int alpha, int beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  IDX stride[OPERANDS][RANK_LANES];
+  CLUTCH_STRIDES(stride)
+  matmul_sparse_dot_body(CLUTCH_IDS, (__global const int*)(a + a_offset), *(__global const int*)(info + info_offset) >= 0, (__global const int*)(b + b_offset),
+                         m, n, k, batch, columns_each, shift, flat, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 

@@ -3,7 +3,9 @@
 // sparse24_groups keeps the two of largest magnitude, sparse24_tiles what leaves each tile of 4 x 4 with two in each row and column; both give the numbers
 // or (MASK) ones for what is kept. sparse24_compress: the two of each group, their places as four bits, first one low; `info` the least number of a group
 // that has more. sparse24_decompress: the way back. sparse24_pack: the order that matmul_sparse_panels reads, in its compute type.
-// Ownership: an item takes CHUNK groups of a row, sparse24_tiles a tile, sparse24_pack a tile of ROWS rows of PACK_BLOCKS blocks along k.
+// sparse24_pack_words: the order that matmul_sparse_dot reads.
+// Ownership: an item takes CHUNK groups of a row, sparse24_tiles a tile, sparse24_pack a tile of ROWS rows of PACK_BLOCKS blocks along k, sparse24_pack_words
+// a row.
 // Needs: CHUNK (even), T (an unsigned type of the numbers' size), K (int, or long for 64 bits), MAGNITUDE (mask of a number's bits but its sign), LARGEST (of
 // those that are numbers), BYTES (of a number), IS_INTEGER (i8), RULE and MASK (of pruning), A_NAME, ACC, ROWS, PANEL_BYTES and CODES (of sparse24_pack), and
 // what dtype.clh needs.
@@ -433,6 +435,48 @@ __kernel void sparse24_pack(CLUTCH_PREDICATE __global uchar* numbers, ulong numb
   CLUTCH_IF_PREDICATE
   sparse24_pack_body(CLUTCH_IDS, numbers + numbers_offset, (__global uint*)(places + places_offset), values + values_offset, metadata + metadata_offset, m, k,
                      block_groups);
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_sparse24_pack_words
+// Bytes, ROWS rows side by side: the sums of their numbers; then of every 32 along k a word of each with the places of its sixteen numbers, and four with the
+// numbers. The first number of each word has its places in the lowest byte, two bits for each word. What does not exist is zero.
+static inline void sparse24_pack_words_body(CLUTCH_ID_PARAMS, __global uint* words, __global const uchar* values, __global const uchar* metadata, ulong m,
+                                            ulong k) {
+  const ulong row_groups = (k + 3) / 4, steps = (row_groups + 1) / 2, blocks = (steps + 3) / 4, tiles = (m + ROWS - 1) / ROWS;
+  for (ulong i = group * lanes + lane; i < tiles * ROWS; i += groups * lanes) {
+    const ulong row = min(i, m - 1), length = i < m ? 2 * row_groups : 0;
+    __global const uchar *from = values + row * 2 * row_groups, *codes = metadata + row * steps;
+    __global uint* to = words + i / ROWS * ROWS * (1 + 5 * blocks) + i % ROWS;
+    int sum = 0;
+    for (ulong block = 0; block < blocks; ++block) {
+      uint places = 0;
+      for (ulong s = 0; s < 4; ++s) places |= (uint)(4 * block + s < steps ? codes[4 * block + s] : 0) << 8 * s;
+      // Of a word's bytes those of a step become those of a number.
+      uint moved = (places >> 6 ^ places) & 0x00CC00CC;
+      places ^= moved ^ moved << 6;
+      moved = (places >> 12 ^ places) & 0x0000F0F0;
+      places ^= moved ^ moved << 12;
+      to[(1 + 5 * block) * ROWS] = places;
+      for (ulong s = 0; s < 4; ++s) {
+        uint word = 0;
+        for (ulong e = 0; e < 4; ++e) {
+          const ulong at = 16 * block + 4 * s + e;
+          const uchar value = at < length ? from[at] : 0;
+          word |= (uint)value << 8 * e;
+          sum += (char)value;
+        }
+        to[(2 + 5 * block + s) * ROWS] = word;
+      }
+    }
+    *to = (uint)sum;
+  }
+}
+
+__kernel void sparse24_pack_words(CLUTCH_PREDICATE __global uchar* words, ulong words_offset, __global const uchar* values, ulong values_offset,
+                                  __global const uchar* metadata, ulong metadata_offset, ulong m, ulong k) {
+  CLUTCH_IF_PREDICATE
+  sparse24_pack_words_body(CLUTCH_IDS, (__global uint*)(words + words_offset), values + values_offset, metadata + metadata_offset, m, k);
 }
 #endif
 

@@ -163,8 +163,18 @@ constexpr std::array<Implementation<MatmulProblem>, 6> kForced{{
     {"matmul_items", computes},
 }};
 
+std::string fits_sparse_dot(const DeviceTraits& traits, const MatmulProblem& p) {
+  if (!is_byte(p.a) || !is_byte(p.b)) return "it is for products of bytes";
+  if (p.wide) return "the epilogue has 64-bit values";
+  return computes(traits, p);
+}
+
 /// With a 2:4 matrix on the left.
-constexpr std::array<Implementation<MatmulProblem>, 4> kSparse{{
+constexpr std::array<Implementation<MatmulProblem>, 5> kSparse{{
+    {"matmul_sparse_dot",
+     [](const DeviceTraits& t, const MatmulProblem& p) {
+       return p.dots && row_tuning(t).width == 16 ? fits_sparse_dot(t, p) : std::string("dot products of bytes have not been seen to work");
+     }},
     {"matmul_sparse_rows",
      [](const DeviceTraits& t, const MatmulProblem& p) {
        if (p.vectors != 0) return std::string("it is for few columns");
@@ -180,7 +190,8 @@ constexpr std::array<Implementation<MatmulProblem>, 4> kSparse{{
     {"matmul_sparse_tiles", chooses_tiles},
     {"matmul_sparse_items", computes},
 }};
-constexpr std::array<Implementation<MatmulProblem>, 4> kSparseForced{{
+constexpr std::array<Implementation<MatmulProblem>, 5> kSparseForced{{
+    {"matmul_sparse_dot", fits_sparse_dot},
     {"matmul_sparse_rows",
      [](const DeviceTraits& t, const MatmulProblem& p) { return p.vectors != 0 ? std::string("it is for few columns") : fits_panels(t, p); }},
     {"matmul_sparse_panels", fits_panels},
@@ -223,11 +234,11 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   std::string_view entry = matmul_entry(traits, p, forced);
   const DType computed = matmul_compute(p), product = is_byte(p.a) ? DType::i32 : computed;
   using Part = MatmulProblem::Part;
-  const bool dot = entry == "matmul_dot";
+  const bool panels_of_words = entry == "matmul_dot", dot = panels_of_words || entry == "matmul_sparse_dot";
   KernelPlan plan{.stem = "matmul", .entry = entry, .tuning = row_tuning(traits)};
   if (p.part == Part::rows) plan.entry = "matmul_dot_rows";
   if (p.part == Part::pack) plan.entry = dot ? "matmul_dot_pack" : "matmul_pack";
-  if (p.part == Part::product && dot) plan.entry = "matmul_panels";
+  if (p.part == Part::product && panels_of_words) plan.entry = "matmul_panels";
   const bool tiles = plan.entry == "matmul_tiles" || plan.entry == "matmul_sparse_tiles",
              items = tiles || plan.entry == "matmul_items" || plan.entry == "matmul_sparse_items", integer = is_byte(p.a), complex = is_complex(p.a);
   if (items) plan.tuning.width = 1;
@@ -252,8 +263,11 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
     d.set("TOKENS", p.rows).set("A_BYTES", bits(p.a) / 8);
     return plan;
   }
+  if (plan.entry == "matmul_sparse_dot") {
+    d.set("TOKENS", p.rows);
+    return plan;
+  }
   if (p.left >= MatmulProblem::Left::sparse) d.set("TURNED", p.left == MatmulProblem::Left::sparse_turned);
-  if (p.left == MatmulProblem::Left::checked) d.set("CHECKED", 1);
   d.set("B_AT", static_cast<int>(p.place)).set("ROWS", p.rows);
   d.set("B_BYTES", bits(as_it_lies ? stored(p.b) : number) / 8);
   d.set("BLOCK_VECTORS", kMatmulBlockVectors).set("HELD_TILES", kMatmulHeldTiles);

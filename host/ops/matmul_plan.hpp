@@ -18,8 +18,8 @@ enum class MatmulPlace : std::uint8_t { packed, direct, inside };
 struct MatmulProblem {
   std::uint64_t function = 0;    ///< the epilogue's
   std::int32_t tile_items = 64;  ///< of a group of matmul_tiles: a square's number
-  /// turned: the result's rows lie side by side; checked: one operand is a 2:4 matrix with its zeros.
-  enum class Left : std::uint32_t { dense, checked, sparse, sparse_turned } left = Left::dense;
+  /// turned: the result's rows lie side by side.
+  enum class Left : std::uint32_t { dense, sparse, sparse_turned } left = Left::dense;
   DType a = DType::f32, b = DType::f32, output = DType::f32;
   std::array<DType, kMatmulInputs> inputs{};
   std::uint8_t input_count = 0, position_count = 0;
@@ -45,9 +45,11 @@ inline constexpr std::int64_t kMatmulLaneNumbers = 256;
 inline constexpr std::int64_t kMatmulTile = 64;
 /// Items of a group that has one, where the driver takes so many: each has 8 x 8 sums.
 inline constexpr int kMatmulTileItems = 64;
-/// Most columns of a product with a 2:4 matrix that matmul_sparse_rows takes, where vectors have 16 lanes; for it `vectors` is 0 and `rows` how many it takes
-/// at a time.
+/// Most columns of a product with a 2:4 matrix that matmul_sparse_rows takes, where vectors have 16 lanes; for it and matmul_sparse_dot `vectors` is 0 and
+/// `rows` how many they take at a time.
 inline constexpr std::int64_t kMatmulFewTokens = 16;
+/// Bytes of the columns that an item of matmul_sparse_dot takes, and its neighbours.
+inline constexpr std::int64_t kMatmulWordBytes = 1 << 19;
 /// Rows of a panel that an item packs.
 inline constexpr std::int64_t kMatmulPackRows = 64;
 

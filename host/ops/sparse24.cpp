@@ -56,8 +56,8 @@ std::int64_t chunk_of(const DeviceTraits& traits) { return row_tuning(traits).lo
 // select ------------------------------------------------------------------------------------------------------------
 
 KernelPlan select(const DeviceTraits& traits, const Sparse24Problem& p) {
-  constexpr std::array<std::string_view, 6> kEntries{"sparse24_groups",     "sparse24_tiles", "sparse24_compress",
-                                                     "sparse24_decompress", "sparse24_pack",  "sparse24_cutlass"};
+  constexpr std::array<std::string_view, 7> kEntries{"sparse24_groups", "sparse24_tiles",      "sparse24_compress", "sparse24_decompress",
+                                                     "sparse24_pack",   "sparse24_pack_words", "sparse24_cutlass"};
   KernelPlan plan{.stem = "sparse24", .entry = kEntries[static_cast<std::size_t>(p.part)], .tuning = row_tuning(traits)};
   const bool wide = p.dtype == DType::f64;
   if (p.part == Sparse24Part::pack)
@@ -76,6 +76,7 @@ KernelPlan select(const DeviceTraits& traits, const Sparse24Problem& p) {
   if (wide) d.set("WIDE", 1);
   if (p.part == Sparse24Part::groups || p.part == Sparse24Part::tiles) d.set("RULE", static_cast<int>(p.rule)).set("MASK", p.mask);
   if (p.part == Sparse24Part::pack) d.set("ROWS", p.rows).set("PANEL_BYTES", p.panel_bytes).set("CODES", p.panel_bytes == 0);
+  if (p.part == Sparse24Part::pack_words) d.set("ROWS", p.rows);
   return plan;
 }
 
@@ -166,6 +167,17 @@ void pack_numbers(const SemiStructured::State& state, SparsePacking& p, const St
   encoder.dispatch(plan.kernel, item_geometry(u(tiles * ((blocks + kPackBlocks - 1) / kPackBlocks)), plan.tuning.local));
 }
 
+/// For products that sum words of bytes.
+void pack_words(const SemiStructured::State& state, SparsePacking& p, const Stream& stream) {
+  const std::int64_t m = state.sizes[0], k = state.sizes[1], rows = p.form.rows, tiles = (m + rows - 1) / rows, blocks = (k + 31) / 32;
+  p.numbers = empty({std::max<std::int64_t>(tiles * rows * (1 + 5 * blocks), 1)}, {.dtype = DType::i32, .device = stream.device()}, stream);
+  const BuiltPlan& plan =
+      plan_of(state.values.storage()->runtime(), {.dtype = DType::i8, .part = Sparse24Part::pack_words, .rows = static_cast<std::uint8_t>(rows)});
+  Encoder encoder(stream, "sparse::matmul");
+  encoder.output(p.numbers, "words").input(state.values, "values").input(state.metadata, "metadata").value(u(m)).value(u(k));
+  encoder.dispatch(plan.kernel, item_geometry(u(tiles * rows), plan.tuning.local));
+}
+
 }  // namespace
 
 SparsePacking sparse_packing(const std::shared_ptr<SemiStructured::State>& state, const SparseForm& form, const Stream& stream) {
@@ -186,13 +198,7 @@ SparsePacking sparse_packing(const std::shared_ptr<SemiStructured::State>& state
     return p;
   }
   SparsePacking p{.form = form, .ready = {stream}};
-  using Kind = SparseForm::Kind;
-  if (form.kind == Kind::dense || form.kind == Kind::transposed) {
-    p.numbers = sparse::decompress(SemiStructured(state), stream);
-    if (form.kind == Kind::transposed) p.transposed = linalg::PackedMatrix(p.numbers.mT(), stream), p.numbers = {};
-  } else {
-    pack_numbers(*state, p, stream);
-  }
+  form.kind == SparseForm::Kind::words ? pack_words(*state, p, stream) : pack_numbers(*state, p, stream);
   if (!stream.is_capturing()) state->packings.push_back(p);
   return p;
 }

@@ -14,10 +14,9 @@ namespace detail {
 /// How kernels read the matrix.
 struct SparseForm {
   enum class Kind : std::uint8_t {
-    panels,      ///< tiles of `rows`, by blocks of `block` along k, for panels of a dense operand whose rows have `panel_bytes` bytes
-    codes,       ///< numbers, `rows` side by side, and two bits for each, for kernels that select
-    dense,       ///< with its zeros
-    transposed,  ///< its transpose, with zeros, as a PackedMatrix
+    panels,  ///< tiles of `rows`, by blocks of `block` along k, for panels of a dense operand whose rows have `panel_bytes` bytes
+    codes,   ///< numbers, `rows` side by side, and two bits for each, for kernels that select
+    words,   ///< bytes, `rows` rows side by side, and their places in words of four
   } kind = Kind::panels;
   DType numbers = DType::f32;  ///< as they are kept
   std::int64_t rows = 0, block = 0, panel_bytes = 0;
@@ -27,7 +26,6 @@ struct SparseForm {
 struct SparsePacking {
   SparseForm form;
   Tensor numbers = {}, places = {};
-  linalg::PackedMatrix transposed = {};
   std::vector<Stream> ready = {};  ///< where it was made, then what has waited for that
 };
 
@@ -42,7 +40,7 @@ struct sparse::SemiStructured::State {
 
 namespace detail {
 
-enum class Sparse24Part : std::uint8_t { groups, tiles, compress, decompress, pack, cutlass };
+enum class Sparse24Part : std::uint8_t { groups, tiles, compress, decompress, pack, pack_words, cutlass };
 
 /// What selection of sparse24 looks at; also the key of its cached plans.
 struct Sparse24Problem {

@@ -163,6 +163,9 @@ struct MatmulCase {
       all.push_back(problem("matmul_tiles", dtype, dtype, {.m = 9, .n = 130, .k = 32, .b_turned = true, .epilogue = true}, seed + 7, dtype));
     }
     all.push_back(problem("matmul_items", DType::i8, DType::i8, {.m = 5, .n = 9, .k = 30, .epilogue = true}, seed + 3, DType::f32));
+    all.push_back(
+        problem("matmul_sparse_dot", DType::i8, DType::i8, {.m = 37, .n = 21, .k = 75, .b_turned = true, .alpha = 2, .beta = 3}, seed + 17, DType::i32));
+    all.push_back(problem("matmul_sparse_dot", DType::i8, DType::u8, {.m = 18, .n = 3, .k = 40, .epilogue = true}, seed + 18, DType::f32));
     all.push_back(problem("matmul_dot_rows", DType::i8, DType::i8, {.m = 7, .n = 70, .k = 37, .batch = 2, .a_turned = true, .alpha = 2, .beta = 3}, seed + 8,
                           DType::i32));
     all.push_back(problem("matmul_dot_rows", DType::u8, DType::i8, {.m = 9, .n = 150, .k = 1100, .epilogue = true}, seed + 9, DType::f32));
@@ -195,6 +198,10 @@ struct MatmulCase {
       {"matmul_sparse_rows", Edit::stride, "(long)(4 * g) * b_k", "(long)(2 * g) * b_k"},
       {"matmul_sparse_rows", Edit::offset, "min(first + t, n - 1) * b_n", "min(first, n - 1) * b_n"},
       {"matmul_sparse_rows", Edit::arithmetic, "HAS_BIT(codes[s], 1) ? high : low", "HAS_BIT(codes[s], 1) ? low : high"},
+      {"matmul_sparse_dot", Edit::tail, "t < TOKENS && first + t < end", "t + 1 < TOKENS && first + t < end"},
+      {"matmul_sparse_dot", Edit::stride, "x += STEP_WORDS * TOKENS", "x += TOKENS"},
+      {"matmul_sparse_dot", Edit::offset, "a + tile * LANES", "a + 0 * LANES"},
+      {"matmul_sparse_dot", Edit::arithmetic, "| 0x04040000", "| 0x00000000"},
       {"matmul_sparse_tiles", Edit::tail, "(uint)s & 3;", "(uint)s & 2;"},
       {"matmul_sparse_tiles", Edit::stride, "r * ((row_groups + 1) / 2) + s / 8", "r * (row_groups / 2) + s / 8"},
       {"matmul_sparse_tiles", Edit::offset, "LEFT_NAMES, of, top + r, at + s, k)", "LEFT_NAMES, of, r, at + s, k)"},
@@ -207,7 +214,7 @@ struct MatmulCase {
       {"matmul_tiles", Edit::stride, "(long)r * a_row + (long)s * a_k);", "(long)r * a_row + (long)(s / 2) * a_k);"},
       {"matmul_tiles", Edit::offset, "LEFT_NAMES, of, top + r, at + s, k)", "LEFT_NAMES, of, r, at + s, k)"},
       {"matmul_tiles", Edit::arithmetic, "ADD_PRODUCT(x[i], y[j], sum[i][j])", "ADD_PRODUCT(x[i], y[j], x[i])"},
-      {"matmul_dot_rows", Edit::tail, "4 * w + byte < k ?", "4 * w + byte + 1 < k ?"},
+      {"matmul_dot_rows", Edit::tail, "4 * w + byte < length ?", "4 * w + byte + 1 < length ?"},
       {"matmul_dot_rows", Edit::stride, "(long)(4 * w + byte) * a_k", "(long)(4 * w) * a_k"},
       {"matmul_dot_rows", Edit::offset, "a + a_offset", "a"},
       {"matmul_dot_rows", Edit::arithmetic, "word ^ flip", "word"},

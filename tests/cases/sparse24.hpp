@@ -142,8 +142,8 @@ struct Sparse24Case {
     return p;
   }
   /// A product that packs: of small whole numbers, so that any order gives its sums.
-  static Problem product(DType dtype, std::int64_t m, std::int64_t n, std::int64_t k, std::uint64_t seed) {
-    Problem p{.name = std::string(name(dtype)), .entry = "sparse24_pack", .is_helper = true};
+  static Problem product(std::string_view entry, DType dtype, std::int64_t m, std::int64_t n, std::int64_t k, std::uint64_t seed) {
+    Problem p{.name = std::string(name(dtype)), .entry = entry, .is_helper = true};
     Operand w = matrix(dtype, m, k, false, seed), b{dtype, {k, n}, {}, model::make_values(static_cast<std::size_t>(k * n), dtype, seed + 1, false)};
     auto whole = [](Operand& o) {
       for (std::size_t i = 0; i < static_cast<std::size_t>(numel(o.sizes)); ++i)
@@ -153,15 +153,16 @@ struct Sparse24Case {
     w = pruned(sparse::PruneRule::groups, w);
     p.inputs = {w, b};
     const std::vector<double> x = numbers(w), y = numbers(b);
-    p.output = {DType::f32, {m, n}, {}, std::vector<std::uint8_t>(static_cast<std::size_t>(4 * m * n))};
+    p.output = {dtype == DType::i8 ? DType::i32 : DType::f32, {m, n}, {}, std::vector<std::uint8_t>(static_cast<std::size_t>(4 * m * n))};
     for (std::int64_t i = 0; i < m; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
         double sum = 0;
         for (std::int64_t l = 0; l < k; ++l) sum += x[static_cast<std::size_t>(i * k + l)] * y[static_cast<std::size_t>(l * n + j)];
-        model::store_at(p.output.raw.data(), static_cast<std::size_t>(i * n + j), DType::f32, sum);
+        model::store_at(p.output.raw.data(), static_cast<std::size_t>(i * n + j), p.output.dtype, sum);
       }
-    p.run = [](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
-      copy_(out, sparse::matmul(sparse::compress(in[0], {}, stream), in[1], {.dtype = DType::f32}, stream), {}, stream);
+    const std::string_view forced = entry == "sparse24_pack_words" ? "matmul_sparse_dot" : "";
+    p.run = [forced](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      copy_(out, sparse::matmul(sparse::compress(in[0], {}, stream), in[1], {.dtype = out.dtype(), .implementation = forced}, stream), {}, stream);
     };
     return p;
   }
@@ -175,8 +176,9 @@ struct Sparse24Case {
             round_trip("sparse24_compress", DType::f32, 3, 297, false, seed + 4),
             round_trip("sparse24_compress", DType::i8, 5, 30, true, seed + 5),
             round_trip("sparse24_decompress", DType::bf16, 4, 43, false, seed + 6),
-            product(DType::f32, 19, 150, 37, seed + 7),
-            product(DType::bf16, 35, 9, 41, seed + 8),
+            product("sparse24_pack", DType::f32, 19, 150, 37, seed + 7),
+            product("sparse24_pack", DType::bf16, 35, 9, 41, seed + 8),
+            product("sparse24_pack_words", DType::i8, 35, 9, 77, seed + 11),
             cutlass(DType::f16, 64, 64, seed + 9),
             cutlass(DType::i8, 32, 128, seed + 10)};
   }
@@ -202,6 +204,10 @@ struct Sparse24Case {
       {"sparse24_pack", Edit::stride, "number = (2 * to + s) * ROWS + r", "number = (2 * to + s) * ROWS + r / 2"},
       {"sparse24_pack", Edit::offset, "i % tiles * ROWS", "0 * ROWS"},
       {"sparse24_pack", Edit::arithmetic, "code * PANEL_BYTES", "code / 2 * PANEL_BYTES"},
+      {"sparse24_pack_words", Edit::tail, "4 * block + s < steps", "4 * block + s + 1 < steps"},
+      {"sparse24_pack_words", Edit::stride, "(2 + 5 * block + s) * ROWS", "(2 + 5 * block + s / 2) * ROWS"},
+      {"sparse24_pack_words", Edit::offset, "values + row * 2 * row_groups", "values"},
+      {"sparse24_pack_words", Edit::arithmetic, "0x00CC00CC", "0x000000CC"},
       {"sparse24_cutlass", Edit::tail, "i < m * columns", "i + 1 < m * columns"},
       {"sparse24_cutlass", Edit::stride, "c / 2 * m * 2", "c / 2 * m"},
       {"sparse24_cutlass", Edit::offset, "in + in_offset", "in + in_offset + 2"},

@@ -9,6 +9,7 @@
 #include <clutch/clutch.hpp>
 
 #include <cmath>
+#include <random>
 
 namespace clutch::testing {
 namespace {
@@ -204,6 +205,38 @@ TEST(Sparse24, ProductsOfWholeNumbersAreExact) {
             }
           }
     }
+  }
+}
+
+/// Bytes of their whole range, signed and unsigned columns, in batches: by dot products, whether or not the device has an instruction for them.
+TEST(Sparse24, BytesByDotProducts) {
+  CLUTCH_EACH_DEVICE(device) {
+    auto bytes = [&](const Dims& sizes, DType dtype, unsigned from) {
+      std::mt19937 engine(from);
+      std::vector<std::int32_t> numbers;
+      for (std::int64_t i = 0; i < numel(sizes); ++i) numbers.push_back(static_cast<std::int32_t>(engine() % 256) - (dtype == DType::u8 ? 0 : 128));
+      return from_host(numbers, sizes, device).to(dtype);
+    };
+    for (DType of_b : {DType::i8, DType::u8})
+      for (std::int64_t batch : {1, 3})
+        for (std::int64_t m : {1, 16, 37})
+          for (std::int64_t n : {1, 2, 5, 16, 50})
+            for (std::int64_t k : {1, 31, 32, 100, 1000}) {
+              if (level() == "smoke" && (batch + m + n + k) % 7 != 0) continue;
+              const Tensor w = sparse::prune_2_4(bytes({m, k}, DType::i8, 1)), b = bytes({batch, k, n}, of_b, 2), before = bytes({batch, m, n}, DType::i32, 3);
+              const sparse::SemiStructured s = sparse::compress(w);
+              const Tensor want = before.clone();
+              linalg::matmul_out(want, w, b, {.alpha = 2, .beta = -3, .implementation = "matmul_items"});
+              for (std::string_view implementation : {"", "matmul_sparse_dot"})
+                for (const Tensor& given : {b, b.mT().contiguous().mT()}) {
+                  const linalg::MatmulOptions options{.alpha = 2, .beta = -3, .implementation = implementation};
+                  const Tensor got = before.clone(), turned = before.mT().clone();
+                  sparse::matmul_out(got, s, given, {}, {}, options);
+                  sparse::matmul_transposed_out(turned, given.mT(), s, {}, {}, options);
+                  ASSERT_EQ(got.to_bytes(), want.to_bytes()) << implementation << " " << name(of_b) << " " << batch << " " << m << " " << n << " " << k;
+                  ASSERT_EQ(turned.mT().contiguous().to_bytes(), want.to_bytes()) << implementation << " on the right " << m << " " << n << " " << k;
+                }
+            }
   }
 }
 

@@ -53,8 +53,7 @@ struct MatmulCall {
   Dims sizes;
   DType output;
   std::optional<Tiling> tiling = {};                           ///< forced
-  std::shared_ptr<sparse::SemiStructured::State> sparse = {};  ///< stands for a, of which only sizes and dtype count, unless
-  bool decompressed = false;                                   ///< a or b is that matrix with its zeros
+  std::shared_ptr<sparse::SemiStructured::State> sparse = {};  ///< stands for a, of which only sizes and dtype count
   bool turned = false;                                         ///< rows and columns changed places: the function's positions count the others
 };
 

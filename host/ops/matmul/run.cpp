@@ -176,7 +176,7 @@ struct Product {
   std::vector<Tensor> inputs;   // as traced
   std::vector<Dims> positions;  // strides of those that the function reads
   std::string_view entry;
-  bool complex, is_packed, sparse, dot = false, panels = false, by_rows = false, by_tiles = false;
+  bool complex, is_packed, sparse, dot = false, panels = false, by_rows = false, by_words = false, by_tiles = false;
   Tensor a;                       // as the kernel reads it
   Tensor converted;               // b in the compute type, where that is read
   std::vector<Strided> operands;  // out, a, b, inputs
@@ -194,8 +194,8 @@ struct Product {
         inputs(as_traced(c.inputs, s)),
         complex(is_complex(c.a.dtype())),
         is_packed(c.b->packed() && c.b->packed()->state()->panels.defined()),
-        sparse(c.sparse && !c.decompressed) {
-    if (c.sparse) p.left = sparse ? MatmulProblem::Left::sparse : MatmulProblem::Left::checked;
+        sparse(c.sparse != nullptr) {
+    if (sparse) p.left = MatmulProblem::Left::sparse;
   }
 
   const Tensor& b() const { return converted.defined() ? converted : memory_of(*c.b); }
@@ -249,16 +249,20 @@ bool Product::note_function() {
 /// Most columns for matmul_sparse_rows: where it can permute, and where it has to select.
 std::int64_t most_tokens(const DeviceTraits& traits, const MatmulProblem& p) { return panel_lanes(traits, p) == 16 ? kMatmulFewTokens : kMatmulFewTokens / 4; }
 
+/// Columns that matmul_sparse_rows and matmul_sparse_dot take at a time.
+std::uint8_t tokens_of(std::int64_t columns) { return columns > 8 ? 16 : columns > 4 ? 8 : columns > 2 ? 4 : static_cast<std::uint8_t>(columns); }
+
 void Product::choose_entry() {
-  if (is_byte(p.a) && !sparse) p.dots = dot_products(*c.runtime);
+  if (is_byte(p.a)) p.dots = dot_products(*c.runtime);
   // Few columns, by a kernel that reads the fewest bytes.
   const std::int64_t few = c.sizes[c.sizes.rank() - 1];
-  if (sparse && few <= most_tokens(traits, p)) p.vectors = 0, p.rows = few > 8 ? 16 : few > 4 ? 8 : few > 2 ? 4 : static_cast<std::uint8_t>(few);
+  if (sparse && few <= most_tokens(traits, p)) p.vectors = 0, p.rows = tokens_of(few);
   if (is_packed && is_byte(p.a)) c.options.implementation = c.b->packed()->state()->words ? "matmul_dot" : "matmul_panels";
   entry = matmul_entry(traits, p, c.options.implementation);
   if (entry == "matmul_tiles" && c.options.implementation.empty() && library_is_faster(c, p, stream)) entry = kClblast;
   by_tiles = entry == "matmul_tiles" || entry == "matmul_sparse_tiles";
-  by_rows = entry == "matmul_sparse_rows";
+  by_rows = entry == "matmul_sparse_rows", by_words = entry == "matmul_sparse_dot";
+  if (by_words) p.vectors = 0, p.rows = tokens_of(numel(c.sizes) / c.sizes[c.sizes.rank() - 2]);
   // Of more than a few columns it is no longer bytes that count: f8's way to f32 takes as long as their products.
   if (by_rows && few > 4 && (p.a == DType::f8e4m3fn || p.a == DType::f8e5m2)) p.a = DType::bf16;
   dot = entry == "matmul_dot", panels = dot || entry == "matmul_panels" || entry == "matmul_sparse_panels";
@@ -271,6 +275,7 @@ void Product::lay_out() {
   if (panels && !sparse && !dot && !complex && a.dtype() != matmul_compute(p)) a = a.to(matmul_compute(p), {}, stream);
   if (by_rows && (p.b != matmul_compute(p) || b().strides()[b().rank() - 2] != 1))
     converted = b().mT().to(matmul_compute(p), {}, stream).contiguous(stream).mT();
+  if (by_words && b().strides()[b().rank() - 2] != 1) converted = b().mT().contiguous(stream).mT();
   if (complex && a.strides()[a.rank() - 1] != 1 && a.sizes()[a.rank() - 1] > 1) a = a.contiguous(stream);
   if (is_packed && !panels) throw Error(ErrorCode::not_supported, kMatmul, fmt::format("{} takes no PackedMatrix", entry));
   rows = sizes[sizes.rank() - 2], n = sizes[sizes.rank() - 1], k = a.sizes()[a.rank() - 1];
@@ -346,7 +351,7 @@ void Product::choose_tiling() {
 
 /// Results whose rows lie side by side are written as those of the transposed matrix.
 void Product::turn_results() {
-  if (!by_rows && (operands[0].row != 1 || operands[0].column == 1 || n == 1)) return;
+  if (!by_rows && !by_words && (operands[0].row != 1 || operands[0].column == 1 || n == 1)) return;
   p.left = MatmulProblem::Left::sparse_turned;
   for (std::size_t o = 0; o < operands.size(); ++o)
     if (o == 0 || o > 2) std::swap(operands[o].row, operands[o].column);
@@ -371,7 +376,7 @@ void Product::launch() {
   const BuiltPlan& main = plan();
   const Panels shape(p.b, dot, k, n, tiling.vectors * lanes());
   const std::int64_t columns = shape.columns, length = shape.length;
-  const bool packs = panels && tiling.place == MatmulPlace::packed && !is_packed, flips = p.a == DType::i8;
+  const bool packs = panels && tiling.place == MatmulPlace::packed && !is_packed, flips = (by_words ? p.b : p.a) == DType::i8;
   const std::int64_t packed_batch = batch_stride(2) == 0 ? 1 : batch;
   auto plan_of_part = [&](MatmulProblem::Part of) {
     MatmulProblem q = p;
@@ -380,10 +385,14 @@ void Product::launch() {
     return &matmul_plan(c, q);
   };
   const BuiltPlan* pack = packs ? plan_of_part(MatmulProblem::Part::pack) : nullptr;
-  const BuiltPlan* to_words = dot ? plan_of_part(MatmulProblem::Part::rows) : nullptr;
+  const BuiltPlan* to_words = dot || by_words ? plan_of_part(MatmulProblem::Part::rows) : nullptr;
+  // Words of a row, and rows side by side, of what is summed by words.
+  const std::int64_t each = by_words ? (k + 31) / 32 * 8 : length, beside = by_words ? p.rows : 1;
 
   SparsePacking left;
-  if (by_rows)
+  if (by_words)
+    left = sparse_packing(c.sparse, {.kind = SparseForm::Kind::words, .numbers = DType::i32, .rows = lanes()}, stream);
+  else if (by_rows)
     left = sparse_packing(c.sparse, {.kind = SparseForm::Kind::codes, .numbers = p.a, .rows = lanes(), .block = (std::max<std::int64_t>(k, 1) + 3) / 4 * 4},
                           stream);
   else if (sparse && panels)
@@ -393,7 +402,8 @@ void Product::launch() {
   Encoder encoder(stream, kMatmul);
   Tensor packed, words;
   if (packs) packed = encoder.scratch({std::max<std::int64_t>(1, packed_batch * shape.across * shape.numbers)}, dot ? DType::i32 : matmul_compute(p));
-  if (dot) words = encoder.scratch({std::max<std::int64_t>(1, batch * rows * length)}, DType::i32);
+  const std::int64_t in_words = by_words ? n : rows, all_in_words = (batch * in_words + beside - 1) / beside * beside;
+  if (to_words) words = encoder.scratch({std::max<std::int64_t>(1, all_in_words * each)}, DType::i32);
   auto part = [&](const Strided& o, std::int64_t count, std::int64_t batch_step, std::int64_t o_rows, std::int64_t o_columns, std::int64_t element) {
     return o.tensor->as_strided({count, o_rows, o_columns}, {batch_step, o.row, o.column}, element);
   };
@@ -403,22 +413,32 @@ void Product::launch() {
   for (std::size_t o = 3; o < operands.size(); ++o) flat = flat && (operands[o].column == 0 || operands[o].column == 1);
   auto send = [&](std::span<const std::int64_t> at) {
     Tensor a_part = sparse ? a : part(oa, batch, batch_stride(1), rows, k, at[1]);
-    Tensor b_part = is_packed ? b().slice(0, at[2] / b().strides()[0], b().sizes()[0]) : part(ob, packed_batch, batch_stride(2), k, n, at[2]);
+    Tensor b_part = by_words    ? part(ob, batch, batch_stride(2), k, n, at[2])
+                    : is_packed ? b().slice(0, at[2] / b().strides()[0], b().sizes()[0])
+                                : part(ob, packed_batch, batch_stride(2), k, n, at[2]);
     if (packs) pack_panels(encoder, *pack, shape, packed, b_part);
-    if (dot) {
-      encoder.output(words).input(a_part, "a").value(u(rows)).value(u(k)).value(oa.row).value(oa.column).value(batch_stride(1)).value(u(batch));
-      encoder.value(flips ? 0x80808080u : 0u);
-      encoder.dispatch(to_words->kernel, item_geometry(u(batch * rows), to_words->tuning.local));
+    if (to_words) {
+      encoder.output(words).input(by_words ? b_part : a_part, "a").value(u(in_words)).value(u(k));
+      by_words ? encoder.value(ob.column).value(ob.row).value(batch_stride(2)) : encoder.value(oa.row).value(oa.column).value(batch_stride(1));
+      encoder.value(u(batch)).value(u(each)).value(u(beside)).value(flips ? 0x80808080u : 0u);
+      encoder.dispatch(to_words->kernel, item_geometry(u(all_in_words), to_words->tuning.local));
     }
-    if (sparse)
+    if (by_words)
+      encoder.input(left.numbers, "a").input(c.sparse->info);
+    else if (sparse)
       encoder.input(panels || by_rows ? left.numbers : c.sparse->values, "a").input(panels || by_rows ? left.places : c.sparse->metadata).input(c.sparse->info);
     else
       encoder.input(dot ? words : a_part, "a");
-    if (c.decompressed) encoder.input(c.sparse->info);
-    encoder.input(packs ? packed : b_part, "b");
+    encoder.input(by_words ? words : packs ? packed : b_part, "b");
     encoder.value(u(rows)).value(u(columns)).value(u(panels ? length : k)).value(u(batch));
     const std::int64_t scale = panels ? parts() : 1;
-    if (dot)
+    // Columns of an item: as many as stay in a core's cache.
+    std::int64_t columns_each = beside;
+    if (by_words)
+      while (2 * columns_each * k <= kMatmulWordBytes && 2 * columns_each < batch * n) columns_each *= 2;
+    if (by_words)
+      encoder.value(u(columns_each)).value(flips ? -128 : 0).value(static_cast<std::uint32_t>(flat));
+    else if (dot)
       encoder.value(length).value(std::int64_t{1}).value(rows * length);
     else if (panels || !sparse)
       encoder.value(scale * oa.row).value(panels && complex ? 1 : oa.column).value(scale * batch_stride(1));
@@ -444,6 +464,8 @@ void Product::launch() {
           .value(u(panels_each))
           .value(static_cast<std::uint32_t>(flat));
       items = count();
+    } else if (by_words) {
+      items = (batch * n + columns_each - 1) / columns_each * ((rows + lanes() - 1) / lanes());
     } else {
       encoder.value(ob.row).value(ob.column).value(batch_stride(2));
       if (by_rows) {
@@ -520,7 +542,7 @@ void run_matmul(MatmulCall c, const Stream& stream) {
   }
   if (product.gains_as_f32()) return run_as_f32(product.c, stream);
   if (product.panels) product.choose_tiling();
-  if (product.sparse && (product.panels || product.by_rows)) product.turn_results();
+  if (product.sparse && (product.panels || product.by_rows || product.by_words)) product.turn_results();
   product.launch();
 }
 

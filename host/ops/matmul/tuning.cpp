@@ -113,7 +113,7 @@ std::optional<Tiling> tuned_tiling(const MatmulCall& c, const Tiling& own, std::
                                    const Stream& stream) {
   const std::int64_t n = c.sizes[c.sizes.rank() - 1], k = c.a.sizes()[c.a.rank() - 1];
   const ShapeClass shape = class_of(c, rows, n, k, batch, unit_columns, n % (kMatmulVectors * lanes) == 0);
-  const bool sparse = c.sparse && !c.decompressed;
+  const bool sparse = c.sparse != nullptr;
   const char* op = sparse ? "sparse::matmul" : kMatmul;
   auto find_out = [&] {
     auto ways = [&] {

@@ -7,7 +7,6 @@
 #include "ops/matmul/call.hpp"
 #include "ops/sparse24_plan.hpp"
 #include "ops/traced.hpp"
-#include "runtime/dot_products.hpp"
 #include "runtime/storage.hpp"
 
 namespace clutch::inline v0::sparse {
@@ -22,25 +21,9 @@ constexpr const char* kOp = detail::kMatmul;
 /// A view of w's shape and dtype; nothing reads its elements.
 Tensor stand_in(const SemiStructured& w) { return w.values().as_strided(w.sizes(), {0, 0}); }
 
-/// Whether the device's dot products of bytes do the dense product faster than any kernel that selects.
-bool goes_dense(const MatmulCall& c) {
-  detail::MatmulProblem p{.a = c.a.dtype(), .b = detail::matrix_dtype(*c.b), .output = c.output};
-  if (!detail::is_byte(p.a) || !c.options.implementation.empty()) return false;
-  p.dots = detail::dot_products(*c.runtime);
-  return detail::matmul_entry(c.runtime->traits(), p, {}) == "matmul_dot";
-}
-
 /// Runs a checked call with its output there, w on the left or, turned, on the right.
 void run(MatmulCall c, const SemiStructured& w, bool turned, const Stream& stream) {
-  using Kind = detail::SparseForm::Kind;
   c.sparse = w.state();
-  if (goes_dense(c)) {
-    const detail::SparsePacking with_zeros = detail::sparse_packing(c.sparse, {.kind = turned ? Kind::transposed : Kind::dense}, stream);
-    const MatrixOperand right(with_zeros.transposed);
-    c.decompressed = true;
-    turned ? (void)(c.b = &right) : (void)(c.a = with_zeros.numbers);
-    return detail::run_matmul(c, stream);
-  }
   c.turned = turned;
   if (!turned) return detail::run_matmul(c, stream);
   const Tensor b = c.a.mT();
