@@ -13,7 +13,7 @@
 //   results come as those of the transposed matrix, whose columns lie side by side.
 // matmul_sparse_rows: for few columns, TOKENS at a time, which come in the compute type: LANES rows of the matrix side by side, each of which selects what
 //   it meets.
-// matmul_sparse_dot: bytes, TOKENS columns at a time: rows side by side, each of which picks what it meets for dot products.
+// matmul_sparse_dot: bytes, TOKENS columns at a time: rows side by side, each of which picks what it meets for dot products. TURNED as above.
 // matmul_sparse_tiles: as matmul_tiles. matmul_sparse_items: the reference, on canonical values and metadata.
 // Needs: A_NAME (a as it is stored), B_NAME (b as it is read), O_NAME (what beta reads), ACC (compute type), INTEGER, COMPLEX, DOT, expression.clh (of the
 // epilogue, whose operand 0 is what it reads as well as what it writes); for panels B_AT, ROWS, VECTORS, BLOCK_VECTORS (most of a block INSIDE), HELD_TILES
@@ -193,27 +193,42 @@ __kernel void matmul_panels(CLUTCH_PREDICATE __global const uchar* a, ulong a_of
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_dot_rows
-// Rows of a in words of four bytes, `each` of a row, zero past the last one; those of signed bytes plus 128. `beside` rows lie side by side, two words of
-// each in turn, the last ones beside rows of zeros.
+// Rows of a in words of four bytes, `each` of a row, zero past the last one; those of signed bytes plus 128. `beside` rows of a matrix lie side by side, two
+// words of each in turn, the last ones beside rows of zeros. An item takes as many.
 static inline void matmul_dot_rows_body(CLUTCH_ID_PARAMS, __global uint* words, __global const uchar* a, ulong m, ulong k, long a_row, long a_k, long a_batch,
                                         ulong batch, ulong each, ulong beside, uint flip) {
-  const ulong rows = batch * m;
-  for (ulong i = group * lanes + lane; i < (rows + beside - 1) / beside * beside; i += groups * lanes) {
-    const ulong row = min(i, rows - 1), length = i < rows ? k : 0;
-    __global const uchar* from = a + (long)(row / m) * a_batch + (long)(row % m) * a_row;
-    __global uint* to = words + i / beside * beside * each + i % beside * 2;
-    ulong w = 0;
-#ifdef __ENDIAN_LITTLE__
-    if (a_k == 1)
-      for (; 4 * w + 16 <= length; w += 4) {
-        const uint4 four = as_uint4(vload16(0, from + 4 * w)) ^ flip;
-        vstore2(four.s01, 0, to + w * beside), vstore2(four.s23, 0, to + (w + 2) * beside);
+  const ulong down = (m + beside - 1) / beside;
+  for (ulong i = group * lanes + lane; i < batch * down; i += groups * lanes) {
+    const ulong first = i % down * beside;
+    __global const uchar* from = a + (long)(i / down) * a_batch + (long)first * a_row;
+    __global uint* to = words + i * beside * each;
+    ulong begin = 0;
+#if LANES == 16
+    // A vector across all rows, where those lie side by side.
+    if (a_row == 1 && beside == LANES && first + beside <= m)
+      for (; 4 * begin + 8 <= k; begin += 2) {
+        VI word[2] = {(int)flip, (int)flip};
+#pragma unroll
+        for (int byte = 0; byte < 8; ++byte) word[byte / 4] ^= loadv_u8(from, (long)(4 * begin + byte) * a_k) << byte % 4 * 8;
+        PUT_LANES(__global, ZIP_LO(word[0], word[1]), (__global int*)to + begin * LANES);
+        PUT_LANES(__global, ZIP_HI(word[0], word[1]), (__global int*)to + (begin + 1) * LANES);
       }
 #endif
-    for (; w < each; ++w) {
-      uint word = 0;
-      for (uint byte = 0; byte < 4; ++byte) word |= (uint)(4 * w + byte < length ? from[(long)(4 * w + byte) * a_k] : 0) << 8 * byte;
-      to[w / 2 * 2 * beside + w % 2] = word ^ flip;
+    for (ulong r = 0; r < beside; ++r, from += a_row, to += 2) {
+      const ulong length = first + r < m ? k : 0;
+      ulong w = begin;
+#ifdef __ENDIAN_LITTLE__
+      if (a_k == 1)
+        for (; 4 * w + 16 <= length; w += 4) {
+          const uint4 four = as_uint4(vload16(0, from + 4 * w)) ^ flip;
+          vstore2(four.s01, 0, to + w * beside), vstore2(four.s23, 0, to + (w + 2) * beside);
+        }
+#endif
+      for (; w < each; ++w) {
+        uint word = 0;
+        for (uint byte = 0; byte < 4; ++byte) word |= (uint)(4 * w + byte < length ? from[(long)(4 * w + byte) * a_k] : 0) << 8 * byte;
+        to[w / 2 * 2 * beside + w % 2] = word ^ flip;
+      }
     }
   }
 }
@@ -352,13 +367,13 @@ __kernel void matmul_sparse_rows(CLUTCH_PREDICATE __global const uchar* numbers,
 #include "matmul/sparse_dot.clh"
 
 __kernel void matmul_sparse_dot(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* info, ulong info_offset,
-                                __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k, ulong batch, ulong columns_each, int shift, uint flat,
+                                __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k, ulong batch, ulong tiles_each, int shift, uint flat,
                                 int alpha, int beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   IDX stride[OPERANDS][RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_sparse_dot_body(CLUTCH_IDS, (__global const int*)(a + a_offset), *(__global const int*)(info + info_offset) >= 0, (__global const int*)(b + b_offset),
-                         m, n, k, batch, columns_each, shift, flat, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+                         m, n, k, batch, tiles_each, shift, flat, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 

@@ -5,7 +5,7 @@
 // that has more. sparse24_decompress: the way back. sparse24_pack: the order that matmul_sparse_panels reads, in its compute type.
 // sparse24_pack_words: the order that matmul_sparse_dot reads.
 // Ownership: an item takes CHUNK groups of a row, sparse24_tiles a tile, sparse24_pack a tile of ROWS rows of PACK_BLOCKS blocks along k, sparse24_pack_words
-// a row.
+// a tile of ROWS rows.
 // Needs: CHUNK (even), T (an unsigned type of the numbers' size), K (int, or long for 64 bits), MAGNITUDE (mask of a number's bits but its sign), LARGEST (of
 // those that are numbers), BYTES (of a number), IS_INTEGER (i8), RULE and MASK (of pruning), A_NAME, ACC, ROWS, PANEL_BYTES and CODES (of sparse24_pack), and
 // what dtype.clh needs.
@@ -441,35 +441,84 @@ __kernel void sparse24_pack(CLUTCH_PREDICATE __global uchar* numbers, ulong numb
 #ifdef CLUTCH_ENTRY_sparse24_pack_words
 // Bytes, ROWS rows side by side: the sums of their numbers; then of every 32 along k a word of each with the places of its sixteen numbers, and four with the
 // numbers. The first number of each word has its places in the lowest byte, two bits for each word. What does not exist is zero.
+// Of a word's bytes, each a step's places, those of a step become those of a number.
+#define MOVE_PLACES(places, moved)               \
+  moved = (places >> 6 ^ places) & 0x00CC00CCu;  \
+  places ^= moved ^ moved << 6;                  \
+  moved = (places >> 12 ^ places) & 0x0000F0F0u; \
+  places ^= moved ^ moved << 12;
+
+#if defined(TV) && ROWS == 16
+#undef T
+#define T uint
+#define R uint16
+#define MEM
+#define LANES 16
+#include "common/transpose.clh"
+
+// Four blocks of sixteen rows, to whose sums their numbers are added.
+static inline void pack_blocks(__global uint* to, __global const uchar* values, __global const uchar* metadata, ulong row_values, ulong row_codes, int* sum) {
+  uint16 word[16];
+  uint codes[4][16];
+#pragma unroll
+  for (int r = 0; r < 16; ++r) {
+    word[r] = *(__global const clutch_unaligned*)(values + r * row_values);
+    const uint4 code = as_uint4(vload16(0, metadata + r * row_codes));
+    codes[0][r] = code.s0, codes[1][r] = code.s1, codes[2][r] = code.s2, codes[3][r] = code.s3;
+  }
+  transpose(word);
+  int16 sums = vload16(0, sum);
+#pragma unroll
+  for (int block = 0; block < 4; ++block) {
+    uint16 places = vload16(0, codes[block]), moved;
+    MOVE_PLACES(places, moved)
+    *(__global clutch_unaligned*)(to + 80 * block) = places;
+#pragma unroll
+    for (int s = 0; s < 4; ++s) {
+      const uint16 w = word[4 * block + s];
+      sums += (as_int16(w) >> 24) + (as_int16(w << 8) >> 24) + (as_int16(w << 16) >> 24) + (as_int16(w << 24) >> 24);
+      *(__global clutch_unaligned*)(to + 80 * block + 16 + 16 * s) = w;
+    }
+  }
+  vstore16(sums, 0, sum);
+}
+#endif
+
 static inline void sparse24_pack_words_body(CLUTCH_ID_PARAMS, __global uint* words, __global const uchar* values, __global const uchar* metadata, ulong m,
                                             ulong k) {
   const ulong row_groups = (k + 3) / 4, steps = (row_groups + 1) / 2, blocks = (steps + 3) / 4, tiles = (m + ROWS - 1) / ROWS;
-  for (ulong i = group * lanes + lane; i < tiles * ROWS; i += groups * lanes) {
-    const ulong row = min(i, m - 1), length = i < m ? 2 * row_groups : 0;
-    __global const uchar *from = values + row * 2 * row_groups, *codes = metadata + row * steps;
-    __global uint* to = words + i / ROWS * ROWS * (1 + 5 * blocks) + i % ROWS;
-    int sum = 0;
-    for (ulong block = 0; block < blocks; ++block) {
-      uint places = 0;
-      for (ulong s = 0; s < 4; ++s) places |= (uint)(4 * block + s < steps ? codes[4 * block + s] : 0) << 8 * s;
-      // Of a word's bytes those of a step become those of a number.
-      uint moved = (places >> 6 ^ places) & 0x00CC00CC;
-      places ^= moved ^ moved << 6;
-      moved = (places >> 12 ^ places) & 0x0000F0F0;
-      places ^= moved ^ moved << 12;
-      to[(1 + 5 * block) * ROWS] = places;
-      for (ulong s = 0; s < 4; ++s) {
-        uint word = 0;
-        for (ulong e = 0; e < 4; ++e) {
-          const ulong at = 16 * block + 4 * s + e;
-          const uchar value = at < length ? from[at] : 0;
-          word |= (uint)value << 8 * e;
-          sum += (char)value;
+  for (ulong i = group * lanes + lane; i < tiles; i += groups * lanes) {
+    __global uint* to = words + i * ROWS * (1 + 5 * blocks);
+    int sum[ROWS];
+    for (ulong r = 0; r < ROWS; ++r) sum[r] = 0;
+    ulong begin = 0;
+#ifdef LANES
+    if ((i + 1) * ROWS <= m)
+      for (; 16 * begin + 64 <= 2 * row_groups; begin += 4)
+        pack_blocks(to + (1 + 5 * begin) * ROWS, values + i * ROWS * 2 * row_groups + 16 * begin, metadata + i * ROWS * steps + 4 * begin, 2 * row_groups,
+                    steps, sum);
+#endif
+    for (ulong r = 0; r < ROWS; ++r, ++to) {
+      const ulong row = min(i * ROWS + r, m - 1), length = i * ROWS + r < m ? 2 * row_groups : 0;
+      __global const uchar *from = values + row * 2 * row_groups, *codes = metadata + row * steps;
+      for (ulong block = begin; block < blocks; ++block) {
+        uint places = 0, moved;
+        for (ulong s = 0; s < 4; ++s) places |= (uint)(4 * block + s < steps ? codes[4 * block + s] : 0) << 8 * s;
+        MOVE_PLACES(places, moved)
+        to[(1 + 5 * block) * ROWS] = places;
+        for (ulong s = 0; s < 4; ++s) {
+          uint word = 0;
+          for (ulong e = 0; e < 4; ++e) {
+            const ulong at = 16 * block + 4 * s + e;
+            const uchar value = at < length ? from[at] : 0;
+            word |= (uint)value << 8 * e;
+            sum[r] += (char)value;
+          }
+          to[(2 + 5 * block + s) * ROWS] = word;
         }
-        to[(2 + 5 * block + s) * ROWS] = word;
       }
+      *to = (uint)sum[r];
     }
-    *to = (uint)sum;
   }
 }
 

@@ -263,11 +263,11 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
     d.set("TOKENS", p.rows).set("A_BYTES", bits(p.a) / 8);
     return plan;
   }
+  if (p.left >= MatmulProblem::Left::sparse) d.set("TURNED", p.left == MatmulProblem::Left::sparse_turned);
   if (plan.entry == "matmul_sparse_dot") {
     d.set("TOKENS", p.rows);
     return plan;
   }
-  if (p.left >= MatmulProblem::Left::sparse) d.set("TURNED", p.left == MatmulProblem::Left::sparse_turned);
   d.set("B_AT", static_cast<int>(p.place)).set("ROWS", p.rows);
   d.set("B_BYTES", bits(as_it_lies ? stored(p.b) : number) / 8);
   d.set("BLOCK_VECTORS", kMatmulBlockVectors).set("HELD_TILES", kMatmulHeldTiles);

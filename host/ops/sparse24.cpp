@@ -175,7 +175,7 @@ void pack_words(const SemiStructured::State& state, SparsePacking& p, const Stre
       plan_of(state.values.storage()->runtime(), {.dtype = DType::i8, .part = Sparse24Part::pack_words, .rows = static_cast<std::uint8_t>(rows)});
   Encoder encoder(stream, "sparse::matmul");
   encoder.output(p.numbers, "words").input(state.values, "values").input(state.metadata, "metadata").value(u(m)).value(u(k));
-  encoder.dispatch(plan.kernel, item_geometry(u(tiles * rows), plan.tuning.local));
+  encoder.dispatch(plan.kernel, item_geometry(u(tiles), plan.tuning.local));
 }
 
 }  // namespace

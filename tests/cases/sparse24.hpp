@@ -207,7 +207,7 @@ struct Sparse24Case {
       {"sparse24_pack_words", Edit::tail, "4 * block + s < steps", "4 * block + s + 1 < steps"},
       {"sparse24_pack_words", Edit::stride, "(2 + 5 * block + s) * ROWS", "(2 + 5 * block + s / 2) * ROWS"},
       {"sparse24_pack_words", Edit::offset, "values + row * 2 * row_groups", "values"},
-      {"sparse24_pack_words", Edit::arithmetic, "0x00CC00CC", "0x000000CC"},
+      {"sparse24_pack_words", Edit::arithmetic, "0x00CC00CCu", "0x000000CCu"},
       {"sparse24_cutlass", Edit::tail, "i < m * columns", "i + 1 < m * columns"},
       {"sparse24_cutlass", Edit::stride, "c / 2 * m * 2", "c / 2 * m"},
       {"sparse24_cutlass", Edit::offset, "in + in_offset", "in + in_offset + 2"},

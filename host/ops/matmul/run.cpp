@@ -262,7 +262,7 @@ void Product::choose_entry() {
   if (entry == "matmul_tiles" && c.options.implementation.empty() && library_is_faster(c, p, stream)) entry = kClblast;
   by_tiles = entry == "matmul_tiles" || entry == "matmul_sparse_tiles";
   by_rows = entry == "matmul_sparse_rows", by_words = entry == "matmul_sparse_dot";
-  if (by_words) p.vectors = 0, p.rows = tokens_of(numel(c.sizes) / c.sizes[c.sizes.rank() - 2]);
+  if (by_words) p.vectors = 0, p.rows = tokens_of(few);
   // Of more than a few columns it is no longer bytes that count: f8's way to f32 takes as long as their products.
   if (by_rows && few > 4 && (p.a == DType::f8e4m3fn || p.a == DType::f8e5m2)) p.a = DType::bf16;
   dot = entry == "matmul_dot", panels = dot || entry == "matmul_panels" || entry == "matmul_sparse_panels";
@@ -275,7 +275,6 @@ void Product::lay_out() {
   if (panels && !sparse && !dot && !complex && a.dtype() != matmul_compute(p)) a = a.to(matmul_compute(p), {}, stream);
   if (by_rows && (p.b != matmul_compute(p) || b().strides()[b().rank() - 2] != 1))
     converted = b().mT().to(matmul_compute(p), {}, stream).contiguous(stream).mT();
-  if (by_words && b().strides()[b().rank() - 2] != 1) converted = b().mT().contiguous(stream).mT();
   if (complex && a.strides()[a.rank() - 1] != 1 && a.sizes()[a.rank() - 1] > 1) a = a.contiguous(stream);
   if (is_packed && !panels) throw Error(ErrorCode::not_supported, kMatmul, fmt::format("{} takes no PackedMatrix", entry));
   rows = sizes[sizes.rank() - 2], n = sizes[sizes.rank() - 1], k = a.sizes()[a.rank() - 1];
@@ -351,7 +350,8 @@ void Product::choose_tiling() {
 
 /// Results whose rows lie side by side are written as those of the transposed matrix.
 void Product::turn_results() {
-  if (!by_rows && !by_words && (operands[0].row != 1 || operands[0].column == 1 || n == 1)) return;
+  const bool across = by_rows || (by_words && (p.rows != lanes() || p.rows == 1));
+  if (!across && (operands[0].row != 1 || operands[0].column == 1 || n == 1)) return;
   p.left = MatmulProblem::Left::sparse_turned;
   for (std::size_t o = 0; o < operands.size(); ++o)
     if (o == 0 || o > 2) std::swap(operands[o].row, operands[o].column);
@@ -402,8 +402,8 @@ void Product::launch() {
   Encoder encoder(stream, kMatmul);
   Tensor packed, words;
   if (packs) packed = encoder.scratch({std::max<std::int64_t>(1, packed_batch * shape.across * shape.numbers)}, dot ? DType::i32 : matmul_compute(p));
-  const std::int64_t in_words = by_words ? n : rows, all_in_words = (batch * in_words + beside - 1) / beside * beside;
-  if (to_words) words = encoder.scratch({std::max<std::int64_t>(1, all_in_words * each)}, DType::i32);
+  const std::int64_t in_words = by_words ? n : rows, tiles_in_words = batch * ((in_words + beside - 1) / beside);
+  if (to_words) words = encoder.scratch({std::max<std::int64_t>(1, tiles_in_words * beside * each)}, DType::i32);
   auto part = [&](const Strided& o, std::int64_t count, std::int64_t batch_step, std::int64_t o_rows, std::int64_t o_columns, std::int64_t element) {
     return o.tensor->as_strided({count, o_rows, o_columns}, {batch_step, o.row, o.column}, element);
   };
@@ -421,7 +421,7 @@ void Product::launch() {
       encoder.output(words).input(by_words ? b_part : a_part, "a").value(u(in_words)).value(u(k));
       by_words ? encoder.value(ob.column).value(ob.row).value(batch_stride(2)) : encoder.value(oa.row).value(oa.column).value(batch_stride(1));
       encoder.value(u(batch)).value(u(each)).value(u(beside)).value(flips ? 0x80808080u : 0u);
-      encoder.dispatch(to_words->kernel, item_geometry(u(all_in_words), to_words->tuning.local));
+      encoder.dispatch(to_words->kernel, item_geometry(u(tiles_in_words), to_words->tuning.local));
     }
     if (by_words)
       encoder.input(left.numbers, "a").input(c.sparse->info);
@@ -433,11 +433,9 @@ void Product::launch() {
     encoder.value(u(rows)).value(u(columns)).value(u(panels ? length : k)).value(u(batch));
     const std::int64_t scale = panels ? parts() : 1;
     // Columns of an item: as many as stay in a core's cache.
-    std::int64_t columns_each = beside;
+    const std::int64_t tiles_each = std::clamp<std::int64_t>(kMatmulWordBytes / std::max<std::int64_t>(beside * each * 4, 1), 1, tiles_in_words);
     if (by_words)
-      while (2 * columns_each * k <= kMatmulWordBytes && 2 * columns_each < batch * n) columns_each *= 2;
-    if (by_words)
-      encoder.value(u(columns_each)).value(flips ? -128 : 0).value(static_cast<std::uint32_t>(flat));
+      encoder.value(u(tiles_each)).value(flips ? -128 : 0).value(static_cast<std::uint32_t>(flat));
     else if (dot)
       encoder.value(length).value(std::int64_t{1}).value(rows * length);
     else if (panels || !sparse)
@@ -465,7 +463,7 @@ void Product::launch() {
           .value(static_cast<std::uint32_t>(flat));
       items = count();
     } else if (by_words) {
-      items = (batch * n + columns_each - 1) / columns_each * ((rows + lanes() - 1) / lanes());
+      items = (tiles_in_words + tiles_each - 1) / tiles_each * ((rows + lanes() - 1) / lanes());
     } else {
       encoder.value(ob.row).value(ob.column).value(batch_stride(2));
       if (by_rows) {
