@@ -432,8 +432,9 @@ void Product::launch() {
     encoder.input(by_words ? words : packs ? packed : b_part, "b");
     encoder.value(u(rows)).value(u(columns)).value(u(panels ? length : k)).value(u(batch));
     const std::int64_t scale = panels ? parts() : 1;
-    // Columns of an item: as many as stay in a core's cache.
-    const std::int64_t tiles_each = std::clamp<std::int64_t>(kMatmulWordBytes / std::max<std::int64_t>(beside * each * 4, 1), 1, tiles_in_words);
+    // Columns of an item: as many as stay in a core's cache, and leave every core several.
+    const std::int64_t down = (rows + lanes() - 1) / lanes(), in_cache = kMatmulWordBytes / std::max<std::int64_t>(beside * each * 4, 1);
+    const std::int64_t tiles_each = std::max<std::int64_t>(std::min(in_cache, tiles_in_words * down / (8 * std::int64_t{traits.compute_units})), 1);
     if (by_words)
       encoder.value(u(tiles_each)).value(flips ? -128 : 0).value(static_cast<std::uint32_t>(flat));
     else if (dot)
@@ -463,7 +464,7 @@ void Product::launch() {
           .value(static_cast<std::uint32_t>(flat));
       items = count();
     } else if (by_words) {
-      items = (tiles_in_words + tiles_each - 1) / tiles_each * ((rows + lanes() - 1) / lanes());
+      items = (tiles_in_words + tiles_each - 1) / tiles_each * down;
     } else {
       encoder.value(ob.row).value(ob.column).value(batch_stride(2));
       if (by_rows) {
