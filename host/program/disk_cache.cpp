@@ -41,6 +41,8 @@ fs::path cache_folder() {
   return {};
 }
 
+bool cache_is_written() { return the_settings().cache.value == "on"; }
+
 std::optional<std::string> cache_read(const fs::path& file, const Digest& key) {
   std::ifstream in(file, std::ios::binary);
   Header header;
@@ -56,7 +58,7 @@ std::optional<std::string> cache_read(const fs::path& file, const Digest& key) {
 }
 
 bool cache_write(const fs::path& file, const Digest& key, std::string_view payload) {
-  if (the_settings().cache.value != "on") return false;
+  if (!cache_is_written()) return false;
   static std::atomic<unsigned> serial{0};
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);

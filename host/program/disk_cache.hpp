@@ -13,6 +13,9 @@ namespace clutch::inline v0::detail {
 /// Folder of everything kept between processes; empty when CLUTCH_CACHE=off. Does not exist until something is written.
 std::filesystem::path cache_folder();
 
+/// Whether entries are written: not with CLUTCH_CACHE=read.
+bool cache_is_written();
+
 /// Reads an entry; nothing if it is absent, truncated, altered, or of another key or format.
 std::optional<std::string> cache_read(const std::filesystem::path& file, const Digest& key);
 /// Writes an entry under a temporary name and renames it, so that readers see all of it or none. A failure is logged once

@@ -216,7 +216,7 @@ std::string Program::binary() const {
 }
 
 void Program::save() noexcept {
-  if (file_.empty()) return;
+  if (file_.empty() || !cache_is_written()) return;  // drivers may build once more to make a binary
   try {
     std::lock_guard lock(mutex_);
     std::string binary = this->binary();
