@@ -21,7 +21,7 @@ std::string constant_text(const ExprStep& s) {
 }
 
 /// In quotes, on one line.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string made = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') made += '\\';
@@ -40,8 +40,8 @@ std::string step_text(const ExprStep& s) {
     case ExprOp::gather: text = fmt::format("gather {}", s.index); break;
     case ExprOp::opencl: {
       const OpenclText& given = opencl_text(s.index);
-      text = fmt::format("opencl {} {}", name(s.dtype), quoted(given.value));
-      for (const std::string& d : given.derivatives) text += ' ' + quoted(d);
+      text = fmt::format("opencl {} {}", name(s.dtype), in_quotes(given.value));
+      for (const std::string& d : given.derivatives) text += ' ' + in_quotes(d);
       break;
     }
     default: text = info(s.op).name;
