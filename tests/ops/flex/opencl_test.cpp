@@ -51,7 +51,7 @@ TEST(OpenclMods, AreWhatLambdasAre) {
 
 TEST(OpenclMods, MakeBlockMasks) {
   CLUTCH_EACH_DEVICE(device) {
-    // Blocks of one parity among others that the mask leaves out: of text nothing is known but at elements.
+    // Ranges decide nothing of a text: its blocks are found element by element.
     const MaskMod by_text([](Index, Index, Index q, Index kv) { return opencl(DType::boolean, {"x0 / 16 == x1 / 16"}, {q, kv}); });
     const MaskMod by_lambda([](Index, Index, Index q, Index kv) { return floor_div(q, 16) == floor_div(kv, 16); });
     auto blocks = [&](const MaskMod& mask) {
