@@ -257,7 +257,24 @@ __kernel void sparse24_tiles(CLUTCH_PREDICATE __global uchar* out, ulong out_off
 // Four bits for each set of places that are not zero; of more than two some are left out.
 #define CODE_OF(set) ((uint)(0x4DCE4DCE498E498Eul >> 4 * (set)) & 15)
 
-#ifdef TV
+#if defined(TV) && BYTES == 1
+// Sixteen groups at once, each a word. Whether all are 2:4.
+static inline int compress_lanes(__global T* values, __global uchar* codes, __global const T* from) {
+  const uint16 x = *(__global const some_words*)from;
+  // The highest bits of bytes that are not zero; by the factor they come together as the highest four.
+  const uint16 zeros = (x & MAGNITUDE * 0x01010101u & 0x7f7f7f7f) + 0x7f7f7f7f, nonzero = (MAGNITUDE > 127 ? zeros | x : zeros) & 0x80808080;
+  const uint16 set = nonzero * 0x00204081;
+  const uint16 halves = 0x498E498E ^ (as_uint16(as_int16(nonzero) >> 31) & 0x04400440);  // of CODE_OF's table
+  const uint16 code = (halves >> (set >> 26 & 28)) & 15;
+  const uint16 v0 = x >> (code << 3 & 24), v1 = x >> (code << 1 & 24);
+  typedef ushort16 some_pairs __attribute__((aligned(1)));
+  *(__global some_pairs*)values = convert_ushort16((v0 & 255) | v1 << 8);
+  const ulong8 both = as_ulong8(code);
+  vstore8(convert_uchar8(both | both >> 28), 0, codes);
+  // Sets of more than two move a one to the highest bit.
+  return !CLUTCH_ANY_INT16(as_int16((uint16)0x01170000u << (set >> 28)));
+}
+#elif defined(TV)
 // Sixteen groups at once, one in each lane. Whether all are 2:4.
 static inline int compress_lanes(__global T* values, __global uchar* codes, __global const T* from) {
   uint16 x[4];
@@ -268,10 +285,7 @@ static inline int compress_lanes(__global T* values, __global uchar* codes, __gl
   const int16 code = ((set > 7 ? (int16)0x4DCE4DCE : (int16)0x498E498E) >> 4 * (set & 7)) & 15;
   const int16 first = code & 3, second = code >> 2;
   const uint16 v0 = first == 0 ? x0 : first == 1 ? x1 : x2, v1 = second == 1 ? x1 : second == 2 ? x2 : x3;
-#if BYTES == 1
-  typedef ushort16 some_pairs __attribute__((aligned(1)));
-  *(__global some_pairs*)values = convert_ushort16(v0 | v1 << 8);
-#elif BYTES == 2
+#if BYTES == 2
   *(__global some_words*)values = v0 | v1 << 16;
 #else
   *(__global some_numbers*)values = ZIP(v0, v1);

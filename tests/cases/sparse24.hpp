@@ -175,6 +175,7 @@ struct Sparse24Case {
             prune("sparse24_tiles", DType::f16, PruneRule::causal1122, 8, 12, true, seed + 3),
             round_trip("sparse24_compress", DType::f32, 3, 297, false, seed + 4),
             round_trip("sparse24_compress", DType::i8, 5, 30, true, seed + 5),
+            round_trip("sparse24_compress", DType::i8, 3, 297, false, seed + 12),
             round_trip("sparse24_decompress", DType::bf16, 4, 43, false, seed + 6),
             product("sparse24_pack", DType::f32, 19, 150, 37, seed + 7),
             product("sparse24_pack", DType::bf16, 35, 9, 41, seed + 8),

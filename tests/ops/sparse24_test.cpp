@@ -94,20 +94,25 @@ TEST(Sparse24, MasksAreWhatIsKept) {
 /// Values and metadata of every pattern, as PyTorch names their places.
 TEST(Sparse24, EveryPatternOfAGroup) {
   CLUTCH_EACH_DEVICE(device) {
-    for (bool strict : {true, false}) {
-      std::vector<float> w;
-      for (int set = 0; set < 16; ++set)
-        for (int e = 0; e < 4; ++e) w.push_back(set >> e & 1 ? static_cast<float>(10 * set + e + 1) : 0.0f);
-      const sparse::SemiStructured s = sparse::compress(from_host(w, {16, 4}, device), {.strict = strict});
-      const std::vector<float> values = s.values().to_host<float>();
-      const std::vector<std::uint8_t> codes = s.metadata().to_host<std::uint8_t>();
-      for (std::size_t set = 0; set < 16; ++set) {
-        const auto two = Sparse24Case::places({(set & 1) != 0, (set & 2) != 0, (set & 4) != 0, (set & 8) != 0});
-        EXPECT_EQ(codes[set], two[0] | two[1] << 2) << set;
-        for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(values[2 * set + i], w[4 * set + static_cast<std::size_t>(two[i])]) << set;
-      }
-      EXPECT_EQ(s.info().to_host<std::int32_t>()[0], strict ? 7 : -1) << "the first with three";
-    }
+    constexpr float kNumbers[] = {1, -2, 64, -128};
+    std::vector<float> w;
+    for (int set = 0; set < 16; ++set)
+      for (int e = 0; e < 4; ++e) w.push_back(set >> e & 1 ? kNumbers[e] : 0.0f);
+    for (DType dtype : Sparse24Case::kDtypes)
+      for (std::int64_t rows : {16, 1})  // a group in each, and all in one
+        for (bool strict : {true, false}) {
+          SCOPED_TRACE(fmt::format("{} {} {}", name(dtype), rows, strict));
+          const sparse::SemiStructured s = sparse::compress(from_host(w, {rows, 64 / rows}, device).to(dtype), {.strict = strict});
+          const std::vector<float> values = s.values().to(DType::f32).to_host<float>();
+          const std::vector<std::uint8_t> codes = s.metadata().to_host<std::uint8_t>();
+          for (std::size_t set = 0; set < 16; ++set) {
+            const auto two = Sparse24Case::places({(set & 1) != 0, (set & 2) != 0, (set & 4) != 0, (set & 8) != 0});
+            const int code = rows == 16 ? codes[set] : codes[set / 2] >> 4 * (set % 2) & 15;
+            EXPECT_EQ(code, two[0] | two[1] << 2) << set;
+            for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(values[2 * set + i], w[4 * set + static_cast<std::size_t>(two[i])]) << set;
+          }
+          EXPECT_EQ(s.info().to_host<std::int32_t>()[0], strict ? 7 : -1) << "the first with three";
+        }
   }
 }
 

@@ -3,7 +3,29 @@
 #include "runtime/dot_products.hpp"
 #include "runtime/storage.hpp"
 
-namespace clutch::inline v0::linalg {
+namespace clutch::inline v0 {
+namespace detail {
+
+Panels::Panels(DType of_b, bool in_words, std::int64_t k, std::int64_t n, std::int64_t of_columns)
+    : words(in_words),
+      rows(is_complex(of_b) ? 2 * k : k),
+      columns(is_complex(of_b) ? 2 * n : n),
+      width(of_columns),
+      length(words ? (k + 3) / 4 : rows),
+      across((columns + width - 1) / width),
+      numbers((length + words) * width) {}
+
+void pack_panels(Encoder& encoder, const BuiltPlan& plan, const Panels& shape, const Tensor& panels, const Tensor& b) {
+  const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
+  const std::int64_t batch = b.sizes()[0], items_each = shape.words ? 1 : (shape.length + kMatmulPackRows - 1) / kMatmulPackRows;
+  encoder.output(panels).input(b, "b").value(u(shape.rows)).value(u(shape.columns));
+  encoder.value(b.strides()[1]).value(b.strides()[2]).value(b.strides()[0]).value(u(batch));
+  encoder.dispatch(plan.kernel, item_geometry(u(batch * shape.across * items_each), plan.tuning.local));
+}
+
+}  // namespace detail
+
+namespace linalg {
 
 PackedMatrix::PackedMatrix(const Tensor& b, const Stream& given) {
   using namespace clutch::detail;
@@ -53,4 +75,5 @@ std::uint64_t PackedMatrix::nbytes() const {
   return s.panels.defined() ? s.panels.nbytes() : s.original.nbytes();
 }
 
-}  // namespace clutch::inline v0::linalg
+}  // namespace linalg
+}  // namespace clutch::inline v0

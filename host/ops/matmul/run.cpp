@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products on the device: how operands lie, which tiles fit, and what the kernels are given.
+// Products on the device: which kernel takes one, how operands lie for it, and which tiles fit.
 #include <clutch/ops/copy.hpp>
 
-#include "ops/matmul/call.hpp"
 #include "ops/matmul/clblast.hpp"
-#include "ops/traced.hpp"
+#include "ops/matmul/product.hpp"
 #include "runtime/dot_products.hpp"
 #include "runtime/quirks.hpp"
 #include "runtime/storage.hpp"
 #include "tune/tune.hpp"
-
-#include <array>
 
 namespace clutch::inline v0::detail {
 
@@ -35,38 +32,7 @@ std::int64_t panel_lanes(const DeviceTraits& traits, const MatmulProblem& p) {
   return matmul_compute(p) == DType::f64 || p.wide ? std::max<std::int64_t>(1, width / 2) : width;
 }
 
-Panels::Panels(DType of_b, bool in_words, std::int64_t k, std::int64_t n, std::int64_t of_columns)
-    : words(in_words),
-      rows(is_complex(of_b) ? 2 * k : k),
-      columns(is_complex(of_b) ? 2 * n : n),
-      width(of_columns),
-      length(words ? (k + 3) / 4 : rows),
-      across((columns + width - 1) / width),
-      numbers((length + words) * width) {}
-
-void pack_panels(Encoder& encoder, const BuiltPlan& plan, const Panels& shape, const Tensor& panels, const Tensor& b) {
-  const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
-  const std::int64_t batch = b.sizes()[0], items_each = shape.words ? 1 : (shape.length + kMatmulPackRows - 1) / kMatmulPackRows;
-  encoder.output(panels).input(b, "b").value(u(shape.rows)).value(u(shape.columns));
-  encoder.value(b.strides()[1]).value(b.strides()[2]).value(b.strides()[0]).value(u(batch));
-  encoder.dispatch(plan.kernel, item_geometry(u(batch * shape.across * items_each), plan.tuning.local));
-}
-
 namespace {
-
-/// A tensor by the strides of its matrices' rows and columns and, over the batch's dims, of the matrices.
-struct Strided {
-  const Tensor* tensor = nullptr;
-  std::int64_t row = 0, column = 0;
-  Dims batch;
-
-  Strided() = default;
-  Strided(const Tensor& t, const Dims& sizes) : tensor(&t) {
-    const Dims strides = broadcast_strides(t, sizes);
-    row = strides[sizes.rank() - 2], column = strides[sizes.rank() - 1];
-    for (int d = 0; d < sizes.rank() - 2; ++d) batch.push_back(strides[d]);
-  }
-};
 
 /// How many rows and vectors a register tile has and how b is read. Measured on wide vectors by `clutch-bench --sweep --filter ^matmul/`.
 Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, std::int64_t lanes, bool unit_columns, bool complex, bool dot,
@@ -167,63 +133,13 @@ Strided panels_of(const linalg::PackedMatrix& packed, const Tensor& panels, cons
   return result;
 }
 
-/// A call on its way to its launches.
-struct Product {
-  MatmulCall c;
-  const Stream& stream;
-  const DeviceTraits& traits;
-  MatmulProblem p;
-  std::vector<Tensor> inputs;   // as traced
-  std::vector<Dims> positions;  // strides of those that the function reads
-  std::string_view entry;
-  bool complex, is_packed, sparse, dot = false, panels = false, by_rows = false, by_words = false, by_tiles = false;
-  Tensor a;                       // as the kernel reads it
-  Tensor converted;               // b in the compute type, where that is read
-  std::vector<Strided> operands;  // out, a, b, inputs
-  std::int64_t rank = 1;          // of the batch, joined: a launch takes the innermost dim
-  std::array<std::int64_t, 16> size{};
-  std::vector<std::int64_t> stride;
-  std::int64_t rows, n, k, batch;  // of a launch
-  Tiling tiling;
+/// Most columns for matmul_sparse_rows: where it can permute, and where it has to select.
+std::int64_t most_tokens(const DeviceTraits& traits, const MatmulProblem& p) { return panel_lanes(traits, p) == 16 ? kMatmulFewTokens : kMatmulFewTokens / 4; }
 
-  Product(MatmulCall call, const Stream& s)
-      : c(std::move(call)),
-        stream(s),
-        traits(c.runtime->traits()),
-        p{.function = c.f->empty() ? 0 : c.f->body()->id, .a = c.a.dtype(), .b = matrix_dtype(*c.b), .output = c.output},
-        inputs(as_traced(c.inputs, s)),
-        complex(is_complex(c.a.dtype())),
-        is_packed(c.b->packed() && c.b->packed()->state()->panels.defined()),
-        sparse(c.sparse != nullptr) {
-    if (sparse) p.left = MatmulProblem::Left::sparse;
-  }
+/// Columns that matmul_sparse_rows and matmul_sparse_dot take at a time.
+std::uint8_t tokens_of(std::int64_t columns) { return columns > 8 ? 16 : columns > 4 ? 8 : columns > 2 ? 4 : static_cast<std::uint8_t>(columns); }
 
-  const Tensor& b() const { return converted.defined() ? converted : memory_of(*c.b); }
-  std::int64_t parts() const { return complex ? 2 : 1; }
-  DType product() const { return is_byte(p.a) ? DType::i32 : matmul_compute(p); }
-  std::int64_t lanes() const { return panel_lanes(traits, p); }
-  std::int64_t batch_stride(std::size_t operand) const { return stride[16 * operand]; }
-  bool a_core_each() const { return row_tuning(traits).local == 1; }
-
-  bool note_function();
-  void choose_entry();
-  void lay_out();
-  bool fits_lanes() const;
-  bool gains_by_lanes() const;
-  bool is_narrow_batch() const;
-  bool gains_as_f32() const;
-  void choose_tiling();
-  void turn_results();
-  const BuiltPlan& plan();
-  void launch();
-
-  /// alpha or beta, as the kernel takes them.
-  void number(Encoder& encoder, double v, const char* what) const {
-    if (product() == DType::f64) return (void)encoder.value(v, what);
-    if (product() == DType::i32) return (void)encoder.value(static_cast<std::int32_t>(v), what);
-    encoder.value(static_cast<float>(v), what);
-  }
-};
+}  // namespace
 
 /// Whether the kernel takes the function: its inputs' number, and positions within matrices.
 bool Product::note_function() {
@@ -245,12 +161,6 @@ bool Product::note_function() {
   for (std::size_t i = 0; i < inputs.size(); ++i) p.inputs[i] = inputs[i].dtype();
   return true;
 }
-
-/// Most columns for matmul_sparse_rows: where it can permute, and where it has to select.
-std::int64_t most_tokens(const DeviceTraits& traits, const MatmulProblem& p) { return panel_lanes(traits, p) == 16 ? kMatmulFewTokens : kMatmulFewTokens / 4; }
-
-/// Columns that matmul_sparse_rows and matmul_sparse_dot take at a time.
-std::uint8_t tokens_of(std::int64_t columns) { return columns > 8 ? 16 : columns > 4 ? 8 : columns > 2 ? 4 : static_cast<std::uint8_t>(columns); }
 
 void Product::choose_entry() {
   if (is_byte(p.a)) p.dots = dot_products(*c.runtime);
@@ -358,147 +268,7 @@ void Product::turn_results() {
   for (Dims& d : positions) std::swap(d[d.rank() - 1], d[d.rank() - 2]);
 }
 
-const BuiltPlan& Product::plan() {
-  const BuiltPlan* plan = &matmul_plan(c, p);
-  // A group has as many items as its kernel was made for: fewer where the driver takes no more.
-  if (by_tiles && plan->tuning.local < kMatmulTileItems)
-    for (const int items : {16, 4, 1}) {
-      p.tile_items = items;
-      plan = &matmul_plan(c, p);
-      if (plan->tuning.local >= static_cast<std::uint64_t>(items)) break;
-    }
-  return *plan;
-}
-
-void Product::launch() {
-  const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
-  const Strided &oc = operands[0], &oa = operands[1], &ob = operands[2];
-  const BuiltPlan& main = plan();
-  const Panels shape(p.b, dot, k, n, tiling.vectors * lanes());
-  const std::int64_t columns = shape.columns, length = shape.length;
-  const bool packs = panels && tiling.place == MatmulPlace::packed && !is_packed, flips = (by_words ? p.b : p.a) == DType::i8;
-  const std::int64_t packed_batch = batch_stride(2) == 0 ? 1 : batch;
-  auto plan_of_part = [&](MatmulProblem::Part of) {
-    MatmulProblem q = p;
-    q.part = of;
-    if (!sparse) q.left = MatmulProblem::Left::dense;
-    return &matmul_plan(c, q);
-  };
-  const BuiltPlan* pack = packs ? plan_of_part(MatmulProblem::Part::pack) : nullptr;
-  const BuiltPlan* to_words = dot || by_words ? plan_of_part(MatmulProblem::Part::rows) : nullptr;
-  // Words of a row, and rows side by side, of what is summed by words.
-  const std::int64_t each = by_words ? (k + 31) / 32 * 8 : length, beside = by_words ? p.rows : 1;
-
-  SparsePacking left;
-  if (by_words)
-    left = sparse_packing(c.sparse, {.kind = SparseForm::Kind::words, .numbers = DType::i32, .rows = lanes()}, stream);
-  else if (by_rows)
-    left = sparse_packing(c.sparse, {.kind = SparseForm::Kind::codes, .numbers = p.a, .rows = lanes(), .block = (std::max<std::int64_t>(k, 1) + 3) / 4 * 4},
-                          stream);
-  else if (sparse && panels)
-    left = sparse_packing(
-        c.sparse, {.numbers = matmul_compute(p), .rows = tiling.rows, .block = tiling.block, .panel_bytes = shape.width * bits(matmul_compute(p)) / 8}, stream);
-
-  Encoder encoder(stream, kMatmul);
-  Tensor packed, words;
-  if (packs) packed = encoder.scratch({std::max<std::int64_t>(1, packed_batch * shape.across * shape.numbers)}, dot ? DType::i32 : matmul_compute(p));
-  const std::int64_t in_words = by_words ? n : rows, tiles_in_words = batch * ((in_words + beside - 1) / beside);
-  if (to_words) words = encoder.scratch({std::max<std::int64_t>(1, tiles_in_words * beside * each)}, DType::i32);
-  auto part = [&](const Strided& o, std::int64_t count, std::int64_t batch_step, std::int64_t o_rows, std::int64_t o_columns, std::int64_t element) {
-    return o.tensor->as_strided({count, o_rows, o_columns}, {batch_step, o.row, o.column}, element);
-  };
-  const bool turned = p.left == MatmulProblem::Left::sparse_turned;
-  const std::int64_t result_rows = turned ? n : rows, result_columns = turned ? rows : n;
-  bool flat = oc.column == 1 || result_columns == 1 || complex;
-  for (std::size_t o = 3; o < operands.size(); ++o) flat = flat && (operands[o].column == 0 || operands[o].column == 1);
-  auto send = [&](std::span<const std::int64_t> at) {
-    Tensor a_part = sparse ? a : part(oa, batch, batch_stride(1), rows, k, at[1]);
-    Tensor b_part = by_words    ? part(ob, batch, batch_stride(2), k, n, at[2])
-                    : is_packed ? b().slice(0, at[2] / b().strides()[0], b().sizes()[0])
-                                : part(ob, packed_batch, batch_stride(2), k, n, at[2]);
-    if (packs) pack_panels(encoder, *pack, shape, packed, b_part);
-    if (to_words) {
-      encoder.output(words).input(by_words ? b_part : a_part, "a").value(u(in_words)).value(u(k));
-      by_words ? encoder.value(ob.column).value(ob.row).value(batch_stride(2)) : encoder.value(oa.row).value(oa.column).value(batch_stride(1));
-      encoder.value(u(batch)).value(u(each)).value(u(beside)).value(flips ? 0x80808080u : 0u);
-      encoder.dispatch(to_words->kernel, item_geometry(u(tiles_in_words), to_words->tuning.local));
-    }
-    if (by_words)
-      encoder.input(left.numbers, "a").input(c.sparse->info);
-    else if (sparse)
-      encoder.input(panels || by_rows ? left.numbers : c.sparse->values, "a").input(panels || by_rows ? left.places : c.sparse->metadata).input(c.sparse->info);
-    else
-      encoder.input(dot ? words : a_part, "a");
-    encoder.input(by_words ? words : packs ? packed : b_part, "b");
-    encoder.value(u(rows)).value(u(columns)).value(u(panels ? length : k)).value(u(batch));
-    const std::int64_t scale = panels ? parts() : 1;
-    // Columns of an item: as many as stay in a core's cache, and leave every core several.
-    const std::int64_t down = (rows + lanes() - 1) / lanes(), in_cache = kMatmulWordBytes / std::max<std::int64_t>(beside * each * 4, 1);
-    const std::int64_t tiles_each = std::max<std::int64_t>(std::min(in_cache, tiles_in_words * down / (8 * std::int64_t{traits.compute_units})), 1);
-    if (by_words)
-      encoder.value(u(tiles_each)).value(flips ? -128 : 0).value(static_cast<std::uint32_t>(flat));
-    else if (dot)
-      encoder.value(length).value(std::int64_t{1}).value(rows * length);
-    else if (panels || !sparse)
-      encoder.value(scale * oa.row).value(panels && complex ? 1 : oa.column).value(scale * batch_stride(1));
-    std::int64_t items = batch * rows * columns;
-    if (panels) {
-      encoder.value(u(shape.rows));
-      if (tiling.place == MatmulPlace::packed)
-        encoder.value(shape.width).value(std::int64_t{1}).value(shape.numbers).value(batch_stride(2) == 0 ? std::int64_t{0} : shape.across * shape.numbers);
-      else
-        encoder.value(ob.row).value(ob.column).value(shape.width * ob.column).value(batch_stride(2));
-      // Blocks of rows and panels for each item: as large as leaves every core several.
-      const std::int64_t tiles = (rows + tiling.rows - 1) / tiling.rows;
-      std::int64_t rows_each = std::min<std::int64_t>(tiles, tiling.tiles), panels_each = tiling.place == MatmulPlace::inside || sparse ? 1 : 4;
-      while (rows_each * panels_each > kMatmulHeldTiles) rows_each = (rows_each + 1) / 2;
-      auto count = [&] { return batch * ((tiles + rows_each - 1) / rows_each) * ((shape.across + panels_each - 1) / panels_each); };
-      // What is turned is stored by vectors along the rows: whole ones.
-      const std::int64_t least = turned ? lanes() : 1;
-      const std::int64_t wanted = (sparse && tiling.place == MatmulPlace::inside ? 2 : 8) * traits.compute_units;
-      while (count() < wanted && (rows_each > least || panels_each > 1)) panels_each > 1 ? panels_each /= 2 : rows_each = std::max(least, (rows_each + 1) / 2);
-      encoder.value(dot && flips ? -128 : 0)
-          .value(u(tiling.block))
-          .value(u(rows_each * tiling.rows))
-          .value(u(panels_each))
-          .value(static_cast<std::uint32_t>(flat));
-      items = count();
-    } else if (by_words) {
-      items = (tiles_in_words + tiles_each - 1) / tiles_each * down;
-    } else {
-      encoder.value(ob.row).value(ob.column).value(batch_stride(2));
-      if (by_rows) {
-        encoder.value(static_cast<std::uint32_t>(flat));
-        items = batch * ((columns + p.rows - 1) / p.rows) * ((rows + lanes() - 1) / lanes());
-      }
-      // A group for each tile.
-      if (by_tiles)
-        items = batch * ((rows + kMatmulTile - 1) / kMatmulTile) * ((columns + kMatmulTile - 1) / kMatmulTile) * static_cast<std::int64_t>(main.tuning.local);
-    }
-    number(encoder, c.options.alpha, "alpha"), number(encoder, c.options.beta, "beta");
-    auto bind_strides = [&](std::int64_t row, std::int64_t column, std::int64_t of) {
-      const std::int64_t all[4] = {row, column, of, 0};
-      encoder.bytes(all, sizeof all);
-    };
-    bind_strides(parts() * oc.row, complex ? 1 : oc.column, parts() * batch_stride(0));
-    for (std::size_t o = 3; o < operands.size(); ++o) bind_strides(operands[o].row, operands[o].column, batch_stride(o));
-    for (const Dims& d : positions) bind_strides(d[d.rank() - 2], d[d.rank() - 1], 0);
-    Tensor c_part = part(oc, batch, batch_stride(0), result_rows, result_columns, at[0]);
-    c.options.beta != 0 ? encoder.inout(c_part, "out") : encoder.output(c_part, "out");
-    for (std::size_t o = 3; o < operands.size(); ++o) encoder.input(part(operands[o], batch, batch_stride(o), result_rows, result_columns, at[o]));
-    if (!c.f->empty()) bind_extra(encoder, *c.f->body(), c.f->body()->param_values);
-    encoder.dispatch(main.kernel, item_geometry(u(items), main.tuning.local));
-  };
-  std::int64_t launches = 1;
-  for (std::int64_t d = 1; d < rank; ++d) launches *= size[static_cast<std::size_t>(d)];
-  for (std::int64_t i = 0; i < launches; ++i) {
-    std::vector<std::int64_t> at(operands.size(), 0);
-    for (std::int64_t d = 1, rest = i; d < rank; rest /= size[static_cast<std::size_t>(d++)])
-      for (std::size_t o = 0; o < operands.size(); ++o) at[o] += rest % size[static_cast<std::size_t>(d)] * stride[16 * o + static_cast<std::size_t>(d)];
-    send(at);
-  }
-  note_plan(main.text);
-}
+namespace {
 
 /// Dense small matrices, one in each lane.
 void run_lanes(const Product& x, const Stream& stream) {
@@ -542,7 +312,7 @@ void run_matmul(MatmulCall c, const Stream& stream) {
   if (product.gains_as_f32()) return run_as_f32(product.c, stream);
   if (product.panels) product.choose_tiling();
   if (product.sparse && (product.panels || product.by_rows || product.by_words)) product.turn_results();
-  product.launch();
+  launch(product);
 }
 
 }  // namespace clutch::inline v0::detail

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of products are given: operands packed as they read them, sizes and strides, and the items that share the work.
+#include "ops/matmul/product.hpp"
+#include "tune/tune.hpp"
+
+namespace clutch::inline v0::detail {
+
+namespace {
+
+std::uint64_t u(std::int64_t v) { return static_cast<std::uint64_t>(v); }
+
+/// The plan of a product whose tiling is chosen.
+const BuiltPlan& plan_of(Product& x) {
+  const BuiltPlan* plan = &matmul_plan(x.c, x.p);
+  // A group has as many items as its kernel was made for: fewer where the driver takes no more.
+  if (x.by_tiles && plan->tuning.local < kMatmulTileItems)
+    for (const int items : {16, 4, 1}) {
+      x.p.tile_items = items;
+      plan = &matmul_plan(x.c, x.p);
+      if (plan->tuning.local >= static_cast<std::uint64_t>(items)) break;
+    }
+  return *plan;
+}
+
+/// A 2:4 matrix as the product's kernel reads it, or nothing.
+SparsePacking left_of(const Product& x, const Panels& shape) {
+  const std::int64_t lanes = x.lanes();
+  if (x.by_words) return sparse_packing(x.c.sparse, {.kind = SparseForm::Kind::words, .numbers = DType::i32, .rows = lanes}, x.stream);
+  if (x.by_rows) {
+    const std::int64_t block = (std::max<std::int64_t>(x.k, 1) + 3) / 4 * 4;
+    return sparse_packing(x.c.sparse, {.kind = SparseForm::Kind::codes, .numbers = x.p.a, .rows = lanes, .block = block}, x.stream);
+  }
+  if (!x.sparse || !x.panels) return {};
+  const DType compute = matmul_compute(x.p);
+  return sparse_packing(x.c.sparse, {.numbers = compute, .rows = x.tiling.rows, .block = x.tiling.block, .panel_bytes = shape.width * bits(compute) / 8},
+                        x.stream);
+}
+
+/// The launches of one product. Arguments go to its kernel in this order: a as it is packed, b, sizes, what the way of the kernel needs (give_...()),
+/// then what all take: alpha, beta, the result and the epilogue's.
+class Launcher {
+ public:
+  explicit Launcher(const Product& product, const BuiltPlan& plan);
+  void run();
+
+ private:
+  const Product& x;
+  const BuiltPlan& main;
+  const Strided &oc, &oa, &ob;
+  const Panels shape;  // of b
+  const bool turned, packs, flips;
+  const std::int64_t packed_batch;
+  bool flat;                         // whether results and inputs are taken by vectors
+  std::int64_t count, each, beside;  // rows that are made words of, words of each, rows side by side
+  const BuiltPlan *pack = nullptr, *to_words = nullptr;
+  SparsePacking left;
+  Encoder encoder;
+  Tensor packed, words;
+
+  const BuiltPlan* plan_of_part(MatmulProblem::Part part) const;
+  std::int64_t tiles_in_words() const { return x.batch * ((count + beside - 1) / beside); }
+  Tensor part(const Strided& o, std::int64_t matrices, std::int64_t step, std::int64_t rows, std::int64_t columns, std::int64_t element) const {
+    return o.tensor->as_strided({matrices, rows, columns}, {step, o.row, o.column}, element);
+  }
+  void send(std::span<const std::int64_t> at);
+  void make_words(const Tensor& from, std::int64_t row, std::int64_t column, std::int64_t step);
+  void give_sizes(const Tensor& b, std::int64_t columns, std::int64_t length) {
+    encoder.input(b, "b").value(u(x.rows)).value(u(columns)).value(u(length)).value(u(x.batch));
+  }
+  // Each gives back the items.
+  std::int64_t give_sparse_words(const Tensor& b);
+  std::int64_t give_sparse_rows(const Tensor& b);
+  std::int64_t give_panels(const Tensor& a, const Tensor& b);
+  std::int64_t give_elements(const Tensor& a, const Tensor& b);
+  void give_result(std::span<const std::int64_t> at);
+};
+
+Launcher::Launcher(const Product& product, const BuiltPlan& plan)
+    : x(product),
+      main(plan),
+      oc(x.operands[0]),
+      oa(x.operands[1]),
+      ob(x.operands[2]),
+      shape(x.p.b, x.dot, x.k, x.n, x.tiling.vectors * x.lanes()),
+      turned(x.p.left == MatmulProblem::Left::sparse_turned),
+      packs(x.panels && x.tiling.place == MatmulPlace::packed && !x.is_packed),
+      flips((x.by_words ? x.p.b : x.p.a) == DType::i8),
+      packed_batch(x.batch_stride(2) == 0 ? 1 : x.batch),
+      flat(oc.column == 1 || (turned ? x.rows : x.n) == 1 || x.complex),
+      count(x.by_words ? x.n : x.rows),
+      each(x.by_words ? (x.k + 31) / 32 * 8 : shape.length),
+      beside(x.by_words ? x.p.rows : 1),
+      pack(packs ? plan_of_part(MatmulProblem::Part::pack) : nullptr),
+      to_words(x.dot || x.by_words ? plan_of_part(MatmulProblem::Part::rows) : nullptr),
+      left(left_of(x, shape)),
+      encoder(x.stream, kMatmul) {
+  for (std::size_t o = 3; o < x.operands.size(); ++o) flat = flat && (x.operands[o].column == 0 || x.operands[o].column == 1);
+  if (packs) packed = encoder.scratch({std::max<std::int64_t>(1, packed_batch * shape.across * shape.numbers)}, x.dot ? DType::i32 : matmul_compute(x.p));
+  if (to_words) words = encoder.scratch({std::max<std::int64_t>(1, tiles_in_words() * beside * each)}, DType::i32);
+}
+
+const BuiltPlan* Launcher::plan_of_part(MatmulProblem::Part of) const {
+  MatmulProblem q = x.p;
+  q.part = of;
+  if (!x.sparse) q.left = MatmulProblem::Left::dense;
+  return &matmul_plan(x.c, q);
+}
+
+/// Rows of bytes, as words of four along k.
+void Launcher::make_words(const Tensor& from, std::int64_t row, std::int64_t column, std::int64_t step) {
+  encoder.output(words).input(from, "a").value(u(count)).value(u(x.k)).value(row).value(column).value(step);
+  encoder.value(u(x.batch)).value(u(each)).value(u(beside)).value(flips ? 0x80808080u : 0u);
+  encoder.dispatch(to_words->kernel, item_geometry(u(tiles_in_words()), to_words->tuning.local));
+}
+
+/// matmul_sparse_dot.
+std::int64_t Launcher::give_sparse_words(const Tensor& b) {
+  make_words(b, ob.column, ob.row, x.batch_stride(2));
+  encoder.input(left.numbers, "a").input(x.c.sparse->info);
+  give_sizes(words, x.n, x.k);
+  // Columns of an item: as many as stay in a core's cache, and leave every core several.
+  const std::int64_t down = (x.rows + x.lanes() - 1) / x.lanes(), in_cache = kMatmulWordBytes / std::max<std::int64_t>(beside * each * 4, 1);
+  const std::int64_t tiles_each = std::max<std::int64_t>(std::min(in_cache, tiles_in_words() * down / (8 * std::int64_t{x.traits.compute_units})), 1);
+  encoder.value(u(tiles_each)).value(flips ? -128 : 0).value(static_cast<std::uint32_t>(flat));
+  return (tiles_in_words() + tiles_each - 1) / tiles_each * down;
+}
+
+/// matmul_sparse_rows.
+std::int64_t Launcher::give_sparse_rows(const Tensor& b) {
+  encoder.input(left.numbers, "a").input(left.places).input(x.c.sparse->info);
+  give_sizes(b, x.n, x.k);
+  encoder.value(ob.row).value(ob.column).value(x.batch_stride(2)).value(static_cast<std::uint32_t>(flat));
+  return x.batch * ((x.n + x.p.rows - 1) / x.p.rows) * ((x.rows + x.lanes() - 1) / x.lanes());
+}
+
+/// matmul_panels, matmul_dot, matmul_sparse_panels.
+std::int64_t Launcher::give_panels(const Tensor& a, const Tensor& b) {
+  if (packs) pack_panels(encoder, *pack, shape, packed, b);
+  if (x.dot) make_words(a, oa.row, oa.column, x.batch_stride(1));
+  if (x.sparse)
+    encoder.input(left.numbers, "a").input(left.places).input(x.c.sparse->info);
+  else
+    encoder.input(x.dot ? words : a, "a");
+  give_sizes(packs ? packed : b, shape.columns, shape.length);
+  if (x.dot)
+    encoder.value(shape.length).value(std::int64_t{1}).value(x.rows * shape.length);
+  else
+    encoder.value(x.parts() * oa.row).value(x.complex ? 1 : oa.column).value(x.parts() * x.batch_stride(1));
+  encoder.value(u(shape.rows));
+  if (x.tiling.place == MatmulPlace::packed)
+    encoder.value(shape.width).value(std::int64_t{1}).value(shape.numbers).value(x.batch_stride(2) == 0 ? std::int64_t{0} : shape.across * shape.numbers);
+  else
+    encoder.value(ob.row).value(ob.column).value(shape.width * ob.column).value(x.batch_stride(2));
+  // Blocks of rows and panels for each item: as large as leaves every core several.
+  const bool inside = x.tiling.place == MatmulPlace::inside;
+  const std::int64_t tiles = (x.rows + x.tiling.rows - 1) / x.tiling.rows;
+  std::int64_t rows_each = std::min<std::int64_t>(tiles, x.tiling.tiles), panels_each = inside || x.sparse ? 1 : 4;
+  while (rows_each * panels_each > kMatmulHeldTiles) rows_each = (rows_each + 1) / 2;
+  auto items = [&] { return x.batch * ((tiles + rows_each - 1) / rows_each) * ((shape.across + panels_each - 1) / panels_each); };
+  // What is turned is stored by vectors along the rows: whole ones.
+  const std::int64_t least = turned ? x.lanes() : 1, wanted = (x.sparse && inside ? 2 : 8) * x.traits.compute_units;
+  while (items() < wanted && (rows_each > least || panels_each > 1)) panels_each > 1 ? panels_each /= 2 : rows_each = std::max(least, (rows_each + 1) / 2);
+  encoder.value(x.dot && flips ? -128 : 0)
+      .value(u(x.tiling.block))
+      .value(u(rows_each * x.tiling.rows))
+      .value(u(panels_each))
+      .value(static_cast<std::uint32_t>(flat));
+  return items();
+}
+
+/// matmul_rows, and a group for each of matmul_tiles and matmul_sparse_tiles.
+std::int64_t Launcher::give_elements(const Tensor& a, const Tensor& b) {
+  if (x.sparse)
+    encoder.input(x.c.sparse->values, "a").input(x.c.sparse->metadata).input(x.c.sparse->info);
+  else
+    encoder.input(a, "a");
+  give_sizes(b, shape.columns, x.k);
+  if (!x.sparse) encoder.value(oa.row).value(oa.column).value(x.batch_stride(1));
+  encoder.value(ob.row).value(ob.column).value(x.batch_stride(2));
+  if (!x.by_tiles) return x.batch * x.rows * shape.columns;
+  const std::int64_t down = (x.rows + kMatmulTile - 1) / kMatmulTile, across = (shape.columns + kMatmulTile - 1) / kMatmulTile;
+  return x.batch * down * across * static_cast<std::int64_t>(main.tuning.local);
+}
+
+/// What every kernel takes last.
+void Launcher::give_result(std::span<const std::int64_t> at) {
+  const std::int64_t rows = turned ? x.n : x.rows, columns = turned ? x.rows : x.n;
+  x.number(encoder, x.c.options.alpha, "alpha"), x.number(encoder, x.c.options.beta, "beta");
+  auto give_strides = [&](std::int64_t row, std::int64_t column, std::int64_t of) {
+    const std::int64_t all[4] = {row, column, of, 0};
+    encoder.bytes(all, sizeof all);
+  };
+  give_strides(x.parts() * oc.row, x.complex ? 1 : oc.column, x.parts() * x.batch_stride(0));
+  for (std::size_t o = 3; o < x.operands.size(); ++o) give_strides(x.operands[o].row, x.operands[o].column, x.batch_stride(o));
+  for (const Dims& d : x.positions) give_strides(d[d.rank() - 2], d[d.rank() - 1], 0);
+  const Tensor out = part(oc, x.batch, x.batch_stride(0), rows, columns, at[0]);
+  x.c.options.beta != 0 ? encoder.inout(out, "out") : encoder.output(out, "out");
+  for (std::size_t o = 3; o < x.operands.size(); ++o) encoder.input(part(x.operands[o], x.batch, x.batch_stride(o), rows, columns, at[o]));
+  if (!x.c.f->empty()) bind_extra(encoder, *x.c.f->body(), x.c.f->body()->param_values);
+}
+
+/// One launch, of operands that begin at these elements.
+void Launcher::send(std::span<const std::int64_t> at) {
+  const Tensor a = x.sparse ? x.a : part(oa, x.batch, x.batch_stride(1), x.rows, x.k, at[1]);
+  const Tensor b = x.by_words    ? part(ob, x.batch, x.batch_stride(2), x.k, x.n, at[2])
+                   : x.is_packed ? x.b().slice(0, at[2] / x.b().strides()[0], x.b().sizes()[0])
+                                 : part(ob, packed_batch, x.batch_stride(2), x.k, x.n, at[2]);
+  const std::int64_t items = x.by_words ? give_sparse_words(b) : x.by_rows ? give_sparse_rows(b) : x.panels ? give_panels(a, b) : give_elements(a, b);
+  give_result(at);
+  encoder.dispatch(main.kernel, item_geometry(u(items), main.tuning.local));
+}
+
+void Launcher::run() {
+  std::int64_t launches = 1;
+  for (std::int64_t d = 1; d < x.rank; ++d) launches *= x.size[static_cast<std::size_t>(d)];
+  for (std::int64_t i = 0; i < launches; ++i) {
+    std::vector<std::int64_t> at(x.operands.size(), 0);
+    for (std::int64_t d = 1, rest = i; d < x.rank; rest /= x.size[static_cast<std::size_t>(d++)])
+      for (std::size_t o = 0; o < x.operands.size(); ++o) at[o] += rest % x.size[static_cast<std::size_t>(d)] * x.stride[16 * o + static_cast<std::size_t>(d)];
+    send(at);
+  }
+}
+
+}  // namespace
+
+void launch(Product& product) {
+  const BuiltPlan& plan = plan_of(product);
+  Launcher(product, plan).run();
+  note_plan(plan.text);
+}
+
+}  // namespace clutch::inline v0::detail

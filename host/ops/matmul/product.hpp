@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A product between the choice of its kernel (run.cpp) and its launches (launch.cpp).
+#include "ops/matmul/call.hpp"
+#include "ops/traced.hpp"
+
+#include <array>
+
+namespace clutch::inline v0::detail {
+
+/// A tensor by the strides of its matrices' rows and columns and, over the batch's dims, of the matrices.
+struct Strided {
+  const Tensor* tensor = nullptr;
+  std::int64_t row = 0, column = 0;
+  Dims batch;
+
+  Strided() = default;
+  Strided(const Tensor& t, const Dims& sizes) : tensor(&t) {
+    const Dims strides = broadcast_strides(t, sizes);
+    row = strides[sizes.rank() - 2], column = strides[sizes.rank() - 1];
+    for (int d = 0; d < sizes.rank() - 2; ++d) batch.push_back(strides[d]);
+  }
+};
+
+/// A call, its operands and the way of its kernel.
+struct Product {
+  MatmulCall c;
+  const Stream& stream;
+  const DeviceTraits& traits;
+  MatmulProblem p;
+  std::vector<Tensor> inputs;   // as traced
+  std::vector<Dims> positions;  // strides of those that the function reads
+  std::string_view entry;
+  bool complex, is_packed, sparse, dot = false, panels = false, by_rows = false, by_words = false, by_tiles = false;
+  Tensor a;                       // as the kernel reads it
+  Tensor converted;               // b in the compute type, where that is read
+  std::vector<Strided> operands;  // out, a, b, inputs
+  std::int64_t rank = 1;          // of the batch, joined: a launch takes the innermost dim
+  std::array<std::int64_t, 16> size{};
+  std::vector<std::int64_t> stride;
+  std::int64_t rows, n, k, batch;  // of a launch
+  Tiling tiling;
+
+  Product(MatmulCall call, const Stream& s)
+      : c(std::move(call)),
+        stream(s),
+        traits(c.runtime->traits()),
+        p{.function = c.f->empty() ? 0 : c.f->body()->id, .a = c.a.dtype(), .b = matrix_dtype(*c.b), .output = c.output},
+        inputs(as_traced(c.inputs, s)),
+        complex(is_complex(c.a.dtype())),
+        is_packed(c.b->packed() && c.b->packed()->state()->panels.defined()),
+        sparse(c.sparse != nullptr) {
+    if (sparse) p.left = MatmulProblem::Left::sparse;
+  }
+
+  const Tensor& b() const { return converted.defined() ? converted : memory_of(*c.b); }
+  std::int64_t parts() const { return complex ? 2 : 1; }
+  DType product() const { return is_byte(p.a) ? DType::i32 : matmul_compute(p); }
+  std::int64_t lanes() const { return panel_lanes(traits, p); }
+  std::int64_t batch_stride(std::size_t operand) const { return stride[16 * operand]; }
+  bool a_core_each() const { return row_tuning(traits).local == 1; }
+
+  bool note_function();
+  void choose_entry();
+  void lay_out();
+  bool fits_lanes() const;
+  bool gains_by_lanes() const;
+  bool is_narrow_batch() const;
+  bool gains_as_f32() const;
+  void choose_tiling();
+  void turn_results();
+
+  /// alpha or beta, as the kernel takes them.
+  void number(Encoder& encoder, double v, const char* what) const {
+    if (product() == DType::f64) return (void)encoder.value(v, what);
+    if (product() == DType::i32) return (void)encoder.value(static_cast<std::int32_t>(v), what);
+    encoder.value(static_cast<float>(v), what);
+  }
+};
+
+/// Enqueues what the kernel is chosen for.
+void launch(Product& product);
+
+}  // namespace clutch::inline v0::detail
