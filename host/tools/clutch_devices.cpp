@@ -104,25 +104,27 @@ void print_json() {
     std::string broken;
     const DeviceTraits* traits = usable_traits(d, broken);
     const DeviceTraits t = traits ? *traits : DeviceTraits{};
-    nlohmann::ordered_json row{{"index", d.index()},
-                               {"selector", d.selector()},
-                               {"name", d.name()},
-                               {"type", clutch::name(d.type())},
-                               {"vendor", d.vendor()},
-                               {"platform", d.platform()},
-                               {"driver", d.driver_version()},
-                               {"uuid", d.uuid()},
-                               {"compute_units", t.compute_units},
-                               {"global_bytes", t.global_bytes},
-                               {"max_alloc_bytes", t.max_alloc_bytes},
-                               {"max_work_group", t.max_work_group},
-                               {"local_bytes", t.local_bytes},
-                               {"cache_bytes", t.cache_bytes},
-                               {"opencl_c", t.opencl_c},
-                               {"native_width_f32", t.native_width_f32},
-                               {"native_width_f64", t.native_width_f64},
-                               {"command_buffer", revision(t.command_buffer)},
-                               {"simulator", t.simulator}};
+    // One by one: a list of pairs takes compilers half a minute with sanitizers.
+    nlohmann::ordered_json row;
+    row["index"] = d.index();
+    row["selector"] = d.selector();
+    row["name"] = d.name();
+    row["type"] = clutch::name(d.type());
+    row["vendor"] = d.vendor();
+    row["platform"] = d.platform();
+    row["driver"] = d.driver_version();
+    row["uuid"] = d.uuid();
+    row["compute_units"] = t.compute_units;
+    row["global_bytes"] = t.global_bytes;
+    row["max_alloc_bytes"] = t.max_alloc_bytes;
+    row["max_work_group"] = t.max_work_group;
+    row["local_bytes"] = t.local_bytes;
+    row["cache_bytes"] = t.cache_bytes;
+    row["opencl_c"] = t.opencl_c;
+    row["native_width_f32"] = t.native_width_f32;
+    row["native_width_f64"] = t.native_width_f64;
+    row["command_buffer"] = revision(t.command_buffer);
+    row["simulator"] = t.simulator;
     for (const Ability& a : abilities()) row["can"][a.name] = a.has(t);
     row["quirks"] = d.quirks();
     if (!traits) row["out_of_order"] = broken;
