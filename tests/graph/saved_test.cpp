@@ -214,7 +214,7 @@ TEST(SavedGraphs, ForgedOnesGiveErrorsOrGraphs) {
   EXPECT_NE(message_of([&] { Graph::load(path, device); }).find("version 2"), std::string::npos);
   model::Random random(seed() + 1);
   int loaded = 0, refused = 0;
-  for (int round = 0; round < (level() == "smoke" ? 200 : 3000); ++round) {
+  for (int round = 0; round < (level() == "smoke" ? 100 : 3000); ++round) {
     nlohmann::json root = good;
     mutate(root, random);
     forge(root);

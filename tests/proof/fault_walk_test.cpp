@@ -279,6 +279,8 @@ std::vector<Scenario> scenarios_of(const std::string& stem, Which which) {
 constexpr cl_int kCodes[] = {CL_OUT_OF_RESOURCES, CL_INVALID_OPERATION};
 
 TEST_P(FaultWalk, FirstUseWithAWarmCache) {
+  // What streams, graphs and launches of the runtime do at first use is much the same: by day a third of their calls.
+  const std::uint64_t step = level() == "smoke" && GetParam() == "runtime" ? 3 : 1;
   for (const Scenario& s : scenarios_of(GetParam(), level() == "smoke" && GetParam() != "runtime" ? Which::one : Which::one_per_entry)) {
     {
       FreshDevice warm(test_devices().front());
@@ -286,7 +288,7 @@ TEST_P(FaultWalk, FirstUseWithAWarmCache) {
       synchronize(warm.device());
     }
     cl_int code = kCodes[faults_ % 2];
-    for (std::uint64_t k = 1; first_use(s, k, code, false); ++k) ASSERT_LT(k, 5000u);
+    for (std::uint64_t k = 1 + s.name.size() % step; first_use(s, k, code, false); k += step) ASSERT_LT(k, 5000u);
     if (HasFailure()) break;
   }
   report();
