@@ -101,9 +101,11 @@ TEST(Flex, ReadyMadeModsMatchTheModel) {
         const FlexCase::Result want = given.model(mod.host_score, mod.host_mask);
         FlexOptions o{.score_mod = mod.score, .return_lse = true, .return_max_scores = true, .implementation = implementation};
         if (!mod.mask.empty()) {
-          o.mask_mod = mod.mask;
-          expect_close(flex(given.q, given.k, given.v, o), want, fmt::format("{} {} by its mask", implementation, mod.name));
-          o.mask_mod = {};
+          if (level() != "smoke" || std::string_view(mod.name) == "causal") {
+            o.mask_mod = mod.mask;
+            expect_close(flex(given.q, given.k, given.v, o), want, fmt::format("{} {} by its mask", implementation, mod.name));
+            o.mask_mod = {};
+          }
           o.block_mask = attention::create_block_mask(mod.mask, {.q_len = 131, .kv_len = 131, .block = {32, 48}, .device = device});
         }
         expect_close(flex(given.q, given.k, given.v, o), want, fmt::format("{} {}", implementation, mod.name));

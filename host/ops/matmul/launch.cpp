@@ -38,12 +38,7 @@ SparsePacking left_of(const Product& x, const Panels& shape) {
 
 /// The launches of one product. Arguments go to its kernel in this order: a as it is packed, b, sizes, what the way of the kernel needs (give_...()),
 /// then what all take: alpha, beta, the result and the epilogue's.
-class Launcher {
- public:
-  explicit Launcher(const Product& product, const BuiltPlan& plan);
-  void run();
-
- private:
+struct Launcher {
   const Product& x;
   const BuiltPlan& main;
   const Strided &oc, &oa, &ob;
@@ -57,6 +52,8 @@ class Launcher {
   Encoder encoder;
   Tensor packed, words;
 
+  Launcher(const Product& product, const BuiltPlan& plan);
+  void run();
   const BuiltPlan* plan_of_part(MatmulProblem::Part part) const;
   std::int64_t tiles_in_words() const { return x.batch * ((count + beside - 1) / beside); }
   Tensor part(const Strided& o, std::int64_t matrices, std::int64_t step, std::int64_t rows, std::int64_t columns, std::int64_t element) const {
@@ -168,7 +165,7 @@ std::int64_t Launcher::give_panels(const Tensor& a, const Tensor& b) {
   return items();
 }
 
-/// matmul_rows, and a group for each of matmul_tiles and matmul_sparse_tiles.
+/// matmul_items, matmul_sparse_items, and by a group for each tile matmul_tiles and matmul_sparse_tiles.
 std::int64_t Launcher::give_elements(const Tensor& a, const Tensor& b) {
   if (x.sparse)
     encoder.input(x.c.sparse->values, "a").input(x.c.sparse->metadata).input(x.c.sparse->info);
