@@ -123,8 +123,10 @@ class FaultWalk : public ::testing::TestWithParam<std::string> {
     return !what.empty();
   }
 
-  /// Walks later runs on one device: calls (`lose`: all from the k-th on) or events.
+  /// Walks later runs on one device: calls (`lose`: all from the k-th on) or events. Their programs are in memory: files of
+  /// them would be made for nothing.
   void later_runs(const Scenario& s, cl_int code, const std::function<void(std::uint64_t)>& arm, bool must_throw) {
+    set_cache("off");
     const Device& twin = test_devices().front();
     auto before = live_objects(*layer_);
     {
@@ -307,9 +309,7 @@ TEST_P(FaultWalk, FirstUseThatBuildsEverything) {
   report();
 }
 
-// Programs of later runs are in memory: files of them would be made for nothing.
 TEST_P(FaultWalk, LaterRuns) {
-  set_cache("off");
   for (const Scenario& s : scenarios_of(GetParam(), level() == "smoke" ? Which::one_per_entry : Which::all))
     for (cl_int code : kCodes) {
       later_runs(
@@ -320,7 +320,6 @@ TEST_P(FaultWalk, LaterRuns) {
 }
 
 TEST_P(FaultWalk, EventsThatFail) {
-  set_cache("off");
   if (GetParam() == "runtime") return;  // its streams and events end in other ways: tests/runtime/stream_test.cpp
   for (const Scenario& s : scenarios_of(GetParam(), level() == "smoke" ? Which::one_per_entry : Which::all)) {
     later_runs(
@@ -331,7 +330,6 @@ TEST_P(FaultWalk, EventsThatFail) {
 }
 
 TEST_P(FaultWalk, ADeviceThatIsLost) {
-  set_cache("off");
   auto scenarios = scenarios_of(GetParam(), Which::one_per_entry);
   for (const Scenario& s : scenarios) {
     later_runs(

@@ -47,7 +47,7 @@ struct Launcher {
   const std::int64_t packed_batch;
   bool flat;                         // whether results and inputs are taken by vectors
   std::int64_t count, each, beside;  // rows that are made words of, words of each, rows side by side
-  const BuiltPlan *pack = nullptr, *to_words = nullptr;
+  const BuiltPlan *pack, *to_words;  // null where nothing is packed, where there are no words
   SparsePacking left;
   Encoder encoder;
   Tensor packed, words;
