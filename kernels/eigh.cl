@@ -74,7 +74,7 @@ __kernel void eigh_jacobi_lanes(EIGH_PARAMS) {
       BUNDLE(b)
 #if VECTORS
 #pragma unroll N_UNROLL
-      for (int i = 0; i < n * n * PARTS; ++i) v[i] = i % ((n + 1) * PARTS) == 0;
+      for (int i = 0; i < n * V_ROW(n); ++i) v[i] = i % (V_ROW(n) + PARTS) == 0;
 #endif
 #ifdef RELATIVE
       tolerance = tolerance_given;
@@ -115,7 +115,7 @@ __kernel void eigh_qr_lanes(EIGH_PARAMS) {
 #if VECTORS
       form_q(v, a, ri, rj, n, factor, phase);
 #endif
-      tolerance_of[b] = tolerance, unscale_of[b] = unscale, bad_of[b] = bad;
+      tolerance_of[b] = tolerance_given * norm_of(d + b * N_MAX, e + b * N_MAX, n), unscale_of[b] = unscale, bad_of[b] = bad;
     }
     for (int b = there; b < BUNDLES; ++b) {
       for (int i = 0; i < n; ++i) d[b * N_MAX + i] = 0, e[b * N_MAX + i] = 0;
@@ -194,7 +194,7 @@ __kernel void eigh_blocked(EIGH_PARAMS, int stage, int step) {
       const int count = (int)min((ulong)BUNDLE_ROOM, batch - first);
       const QrBundle b = bundle_at(scratch + batch * BLOCKED_MATRIX_SIZE(n) + job * BUNDLE_SIZE(n), n);
       if (stage == STAGE_ITERATE) {
-        iterate_round(&b, scratch, n, first, count, min(VECTORS ? ROUND : limit, limit - step * ROUND));
+        iterate_round(&b, scratch, n, first, count, min(VECTORS ? ROUND : limit, limit - step * ROUND), step == 0);
       } else {
         QR_MEM R *d = (QR_MEM R*)b.d + LID, *e = (QR_MEM R*)b.e + LID;
         M remain = count_left(e, n), used = ((__global const M*)b.used)[LID];

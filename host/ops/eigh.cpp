@@ -121,8 +121,13 @@ constexpr std::string_view kHostEntry = "eigh_host";  // no kernel
 constexpr int kOwnTo = 640, kOwnDoubleTo = 384, kOwnComplexTo = kEighMost;
 int own_to(DType dtype) { return is_complex(dtype) ? kOwnComplexTo : dtype == DType::f64 ? kOwnDoubleTo : kOwnTo; }
 
-/// Sizes from which a bundle in lanes leaves a core's nearest cache.
-constexpr int kGroupFrom = 49;
+/// Sizes from which a matrix at a time is faster than bundles in lanes, whatever the batch: there vectors of a bundle leave a core's own caches.
+/// Where lanes are work-items they do so earlier.
+constexpr int kGroupFrom = 129, kGroupOfItemsFrom = 49;
+int group_from(const DeviceTraits& traits, const EighProblem& p) {
+  if (eigh_lanes(traits, p.dtype) == 1) return kGroupOfItemsFrom;
+  return p.batch == EighBatch::many ? kGroupFrom : kEighPrivate + 1;
+}
 
 /// Largest size of which Jacobi on a matrix in each lane of a vector, or in each item, is faster than on one at a time.
 int relative_in_lanes(const DeviceTraits& traits, DType dtype) { return eigh_lanes(traits, dtype) > 1 ? kEighMost : 16; }
@@ -149,10 +154,10 @@ constexpr std::array<Implementation<EighProblem>, 8> kImplementations{{
      }},
     {"eigh_blocked",
      [](const DeviceTraits& t, const EighProblem& p) {
-       return p.n < kBlockedFrom || !p.alone ? std::string("a matrix for each core is faster") : fits_qr_group(t, p);
+       return p.n < kBlockedFrom || p.batch != EighBatch::alone ? std::string("a matrix for each core is faster") : fits_qr_group(t, p);
      }},
     {"eigh_qr_group",
-     [](const DeviceTraits& t, const EighProblem& p) { return p.n < kGroupFrom ? std::string("bundles in lanes are faster") : fits_qr_group(t, p); }},
+     [](const DeviceTraits& t, const EighProblem& p) { return p.n < group_from(t, p) ? std::string("bundles in lanes are faster") : fits_qr_group(t, p); }},
     {"eigh_qr_lanes", fits_qr},
     {kHostEntry, hosts},
 }};
@@ -180,9 +185,14 @@ int eigh_lanes(const DeviceTraits& traits, DType dtype) {
   return std::max(1, eigh_real_of(dtype) == DType::f64 ? traits.native_width_f64 : traits.native_width_f32);
 }
 
+EighBatch eigh_batch(const DeviceTraits& traits, DType dtype, std::int64_t batch) {
+  if (batch == 1) return EighBatch::alone;
+  return 4 * batch <= eigh_lanes(traits, dtype) * std::int64_t{traits.compute_units} ? EighBatch::few : EighBatch::many;
+}
+
 std::uint16_t eigh_size_class(std::int64_t n) {
   if (n <= kKnownTo) return static_cast<std::uint16_t>(n);
-  for (int most : {16, kEighPrivate, kGroupFrom - 1, kEighMost, kBlockedFrom - 1, kOwnDoubleTo, kOwnTo})
+  for (int most : {16, kEighPrivate, kGroupOfItemsFrom - 1, kGroupFrom - 1, kEighMost, kBlockedFrom - 1, kOwnDoubleTo, kOwnTo})
     if (n <= most) return static_cast<std::uint16_t>(most);
   return std::numeric_limits<std::uint16_t>::max();
 }
@@ -284,7 +294,8 @@ void run(const Tensor& w, const Tensor& v, const Tensor& info, const Tensor& swe
     return;
   }
   std::string forced = options.driver == EighDriver::automatic ? "" : fmt::format("eigh_{}", linalg::name(options.driver));
-  EighProblem problem{c.compute, v.defined(), eigh_size_class(c.n), options.accuracy == linalg::EighAccuracy::relative, c.batch == 1};
+  EighProblem problem{c.compute, v.defined(), eigh_size_class(c.n), options.accuracy == linalg::EighAccuracy::relative,
+                      eigh_batch(c.runtime->traits(), c.compute, c.batch)};
   Runtime& runtime = *c.runtime;
   const BuiltPlan& plan = runtime.plans().find<BuiltPlan>(op, problem, forced, [&] {
     KernelPlan selected = select(runtime.traits(), problem, forced);

@@ -8,13 +8,16 @@
 
 namespace clutch::inline v0::detail {
 
+/// Sizes of a batch that choose between drivers of the same bits: too few matrices to fill the lanes of vectors, and one.
+enum class EighBatch : std::uint8_t { many, few, alone };
+
 /// What selection of eigh and eigvalsh looks at; also the key of their cached plans.
 struct EighProblem {
   DType dtype = DType::f32;  ///< of computation: f32, f64, c64, c128
   bool vectors = true;
   std::uint16_t n = 0;    ///< sizes that select alike are alike: size_class()
   bool relative = false;  ///< EighAccuracy::relative
-  bool alone = false;     ///< a batch of one matrix: which of two drivers of the same bits
+  EighBatch batch = EighBatch::many;
 };
 
 /// Largest n of a private matrix; larger ones live in scratch.
@@ -36,6 +39,9 @@ void check_eigh_tensor(const Tensor& t, std::string_view what, const Dims& sizes
 
 /// Matrices in an item's vectors.
 int eigh_lanes(const DeviceTraits& traits, DType dtype);
+
+/// Few are as many as are faster one after another.
+EighBatch eigh_batch(const DeviceTraits& traits, DType dtype, std::int64_t batch);
 
 /// Contiguous matrices as the drivers take them; a and v are numbers of the compute type, pairs of them where complex.
 struct EighCall {

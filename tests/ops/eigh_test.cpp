@@ -14,6 +14,7 @@ namespace {
 
 using cases::EighCase;
 using cases::HostMatrix;
+using detail::EighBatch;
 using linalg::EighDriver;
 using linalg::EighOptions;
 using linalg::Uplo;
@@ -562,6 +563,41 @@ TEST(Eigh, BlockedHasTheBitsOfGroups) {
   }
 }
 
+// A batch decides between these two.
+TEST(Eigh, LanesGiveTheBitsOfGroups) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : {DType::f32, DType::f64}) {
+      if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
+      if (detail::eigh_lanes(device.traits(), dtype) == 1) continue;  // no batch decides there
+      const auto& families = EighCase::families();
+      for (std::int64_t n : {17, 32, 33, 34, 64, level() == "smoke" ? 67 : 128}) {
+        std::vector<HostMatrix> matrices;
+        for (std::size_t m = 0; m < families.size() + 5; ++m)
+          matrices.push_back(EighCase::make(families[m % families.size()], n, false, EighCase::epsilon(dtype), seed() + m));
+        matrices[3].at(1, 0) = std::numeric_limits<double>::quiet_NaN();
+        const std::vector<std::uint8_t> raw = EighCase::pack(matrices, dtype, Uplo::lower);
+        Tensor a = from_bytes(raw.data(), raw.size(), {static_cast<std::int64_t>(matrices.size()), n, n}, {.dtype = dtype, .device = device});
+        for (int limit : {0, 7}) {
+          for (const Tensor& given : {a, a.mT()}) {
+            const EighOptions lanes{.uplo = given.strides()[2] == 1 ? Uplo::lower : Uplo::upper, .driver = EighDriver::qr_lanes, .max_sweeps = limit};
+            EighOptions group = lanes, chosen = lanes;
+            group.driver = EighDriver::qr_group, chosen.driver = EighDriver::automatic;
+            auto x = linalg::eigh(given, lanes), y = linalg::eigh(given, group);
+            EXPECT_EQ(x.w.to_bytes(), y.w.to_bytes()) << name(dtype) << " n " << n << " limit " << limit;
+            EXPECT_EQ(x.v.to_bytes(), y.v.to_bytes()) << name(dtype) << " n " << n << " limit " << limit;
+            EXPECT_EQ(x.info.to_bytes(), y.info.to_bytes()) << n;
+            EXPECT_EQ(x.sweeps.to_bytes(), y.sweeps.to_bytes()) << n;
+            EXPECT_EQ(linalg::eigvalsh(given, lanes).w.to_bytes(), linalg::eigvalsh(given, group).w.to_bytes()) << name(dtype) << " n " << n;
+            auto one = linalg::eigh(given.slice(0, 5, 6), chosen);
+            EXPECT_EQ(last_plan().substr(0, 13), n > 32 ? "eigh_qr_group" : "eigh_qr_lanes");
+            EXPECT_EQ(one.v.to_bytes(), x.v.slice(0, 5, 6).to_bytes());
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Eigh, SelectionByTraitsAlone) {
   DeviceTraits cpu = wide_cpu();
   auto entry = [&](std::int64_t n, std::string_view forced = {}, bool relative = false) {
@@ -572,13 +608,28 @@ TEST(Eigh, SelectionByTraitsAlone) {
   EXPECT_EQ(entry(4), "eigh_jacobi_lanes");
   EXPECT_EQ(entry(5), "eigh_qr_lanes");
   EXPECT_EQ(entry(48), "eigh_qr_lanes");
-  EXPECT_EQ(entry(64), "eigh_qr_group");
+  EXPECT_EQ(entry(128), "eigh_qr_lanes");
+  EXPECT_EQ(entry(129), "eigh_qr_group");
+  auto entry_of = [](const DeviceTraits& traits, std::int64_t n, EighBatch batch) {
+    return std::string(detail::select(traits, {.n = detail::eigh_size_class(n), .batch = batch}).entry);
+  };
+  EXPECT_EQ(entry_of(cpu, 32, EighBatch::few), "eigh_qr_lanes");
+  EXPECT_EQ(entry_of(cpu, 33, EighBatch::few), "eigh_qr_group");
+  EXPECT_EQ(detail::eigh_batch(cpu, DType::f32, 1), EighBatch::alone);
+  EXPECT_EQ(detail::eigh_batch(cpu, DType::f32, 4 * std::int64_t{cpu.compute_units}), EighBatch::few);
+  EXPECT_EQ(detail::eigh_batch(cpu, DType::f32, 4 * std::int64_t{cpu.compute_units} + 1), EighBatch::many);
+  DeviceTraits items = cpu;
+  items.type = DeviceType::gpu;  // a matrix in each work-item: the batch decides nothing
+  for (EighBatch batch : {EighBatch::many, EighBatch::few}) {
+    EXPECT_EQ(entry_of(items, 48, batch), "eigh_qr_lanes");
+    EXPECT_EQ(entry_of(items, 49, batch), "eigh_qr_group");
+  }
   EXPECT_EQ(entry(512), "eigh_qr_group");
   const bool hosted = detail::eigh_host_refuses(cpu).empty();
   EXPECT_EQ(entry(1000), hosted ? "eigh_host" : "eigh_qr_group");
   DeviceTraits away = cpu;
   away.type = DeviceType::gpu;  // its memory is not the host's
-  EXPECT_EQ(detail::select(away, {.n = detail::eigh_size_class(1000), .alone = true}).entry, "eigh_blocked");
+  EXPECT_EQ(detail::select(away, {.n = detail::eigh_size_class(1000), .batch = EighBatch::alone}).entry, "eigh_blocked");
   EXPECT_EQ(detail::select(away, {.n = detail::eigh_size_class(1000)}).entry, "eigh_qr_group");
   EXPECT_EQ(entry(2, {}, true), "eigh_jacobi_lanes");
   EXPECT_EQ(entry(257, {}, true), "eigh_jacobi_group");

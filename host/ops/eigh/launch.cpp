@@ -46,16 +46,20 @@ struct Sizes {
   }
 };
 
-/// Scratch stays below the input where there are many bundles; an item at least for each core.
+/// Scratch stays below the input where there are many bundles; as many items for each core, one at least.
 Share share_of_lanes(const EighCall& call, const BuiltPlan& plan, const Sizes& s) {
   std::int64_t bundles = (call.batch + s.lanes - 1) / s.lanes;
   bool in_scratch = call.n > kEighPrivate && plan.entry != "eigh_closed";
   const auto together = static_cast<std::int64_t>(plan.tuning.tile);
-  std::int64_t most = std::min(bundles, std::max(in_scratch ? bundles / (2 * together) : (bundles + together - 1) / together, s.units));
+  std::int64_t most = std::min(bundles, std::max(in_scratch ? bundles / (2 * together) / s.units * s.units : (bundles + together - 1) / together, s.units));
   if (!in_scratch) most = std::min<std::int64_t>(most, s.local == 1 ? 256 : 1 << 16);
   Share share{.geometry = item_geometry(static_cast<std::uint64_t>(most), plan.tuning.local)};
-  if (in_scratch)
-    share.numbers = static_cast<std::int64_t>(share.geometry.global) * together * (1 + s.vectors) * s.lanes * rounded_up(call.n * call.n * s.parts, s.lanes);
+  if (in_scratch) {
+    // As kernels/eigh/bundle.clh lays it out; qr_lanes needs the matrices of one bundle only.
+    const std::int64_t row = call.n + ((call.n * s.parts + 3) % 64 < 6 ? 6 / s.parts : 0), bundle = s.lanes * rounded_up(call.n * row * s.parts, s.lanes);
+    const std::int64_t matrices = plan.entry == "eigh_qr_lanes" ? 1 : together;
+    share.numbers = static_cast<std::int64_t>(share.geometry.global) * (matrices + s.vectors * together) * bundle;
+  }
   return share;
 }
 

@@ -12,7 +12,7 @@ enum class Uplo : std::uint8_t { lower, upper };
 
 /// How eigenpairs are found. What a driver refuses is an Error that names its reason.
 enum class EighDriver : std::uint8_t {
-  automatic,     ///< by the device's traits, dtype and n; by the batch only between qr_group and blocked, which give the same bits
+  automatic,     ///< by the device's traits, dtype and n; by the batch only between drivers that give the same bits
   closed,        ///< n = 1 and 2 by formula
   jacobi_lanes,  ///< cyclic Jacobi, a matrix in each lane of a work-item's vectors; n up to 256
   jacobi_group,  ///< Jacobi in the order of a tournament, a matrix for each core or work-group; n up to 1024
@@ -61,7 +61,7 @@ struct EighResult {
 ///   that is read, and all of that matrix's results are NaN. `sweeps` counts a matrix's own iterations (0 where there are none).
 /// In place: no result may overlap a or another one.
 /// Determinism: a matrix's bits depend neither on its neighbours nor on its place in the batch nor on the batch's size. qr_group and blocked give
-///   the same bits.
+///   the same bits, and so does qr_lanes past n = 16 where its lanes are a vector's.
 /// Accuracy: |a v - v w| <= 30 n eps |a| and |v^H v - 1| <= 30 n eps (Frobenius norms, eps of the compute type), |w - exact| <= 30 n eps |a|.
 ///   With EighAccuracy::relative, for a positive definite a = d b d with d diagonal and b's diagonal 1: |w - exact| <= 30 n eps cond(b) w for each
 ///   eigenvalue, however far d's elements lie apart. Subnormal elements and results count as zero, and those below 2^-126 (f64: 2^-1022) of the
