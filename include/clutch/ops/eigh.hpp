@@ -66,7 +66,7 @@ struct EighResult {
 ///   With EighAccuracy::relative, for a positive definite a = d b d with d diagonal and b's diagonal 1: |w - exact| <= 30 n eps cond(b) w for each
 ///   eigenvalue, however far d's elements lie apart. Subnormal elements and results count as zero, and those below 2^-126 (f64: 2^-1022) of the
 ///   largest.
-/// Scratch: at most the input's size, plus what a bundle of matrices takes for each core; blocked takes twice the input's size and 2 KB times n a
+/// Scratch: at most the input's size, plus what two bundles of matrices take for each core; blocked takes twice the input's size and 2 KB times n a
 ///   matrix, jacobi_group about six matrices, padded to whole vectors, for each of up to 16 work-groups a core. Other strides than those of a
 ///   batch of contiguous matrices, and f16 and bf16, are copied first.
 /// Errors: invalid_shape if a is not (*, n, n) or results have other shapes; invalid_dtype; invalid_argument for a range outside of 0 to n;
