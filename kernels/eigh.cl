@@ -2,7 +2,8 @@
 // eigh: eigenvalues and eigenvectors of a batch of symmetric or Hermitian matrices.
 // eigh_closed: n = 1 and 2 by formula. eigh_jacobi_lanes: cyclic Jacobi. eigh_qr_lanes: Householder tridiagonalisation and implicit QR.
 // eigh_qr_group: the same, matrices reduced one after another. eigh_jacobi_group: Jacobi, a matrix at a time.
-// eigh_blocked: qr_group's stages, one a launch, each shared by all work-groups.
+// eigh_blocked: qr_group's stages, one a launch, each shared by all work-groups. It has qr_group's bits, which past n = LANES are qr_lanes' where
+// LANES is not 1.
 // Ownership: in a driver of lanes an item takes a bundle of LANES matrices at a time, one in each lane of its vectors (one matrix where LANES is
 // 1). Matrices live in private memory up to N_MAX or, with IN_SCRATCH, in an item's part of global scratch: a bundle's matrices and, with
 // VECTORS, their vectors. In a driver of groups a work-group takes a matrix at a time, in its part of scratch; eigh_qr_group keeps a bundle's
