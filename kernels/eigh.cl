@@ -154,13 +154,12 @@ __kernel void eigh_qr_group(EIGH_PARAMS) {
     SYNC;
     for (int l = 0; l < count; ++l) {
       begin_matrix(&b, a, rows, given + (first + l) * apart, n, transposed, tolerance_given, l, room);
-      for (int k = 0; k < n; ++k) {
+      for (int k = 0; k < n - 2; ++k) {
         reduce_head(a, n, k, b.d + l, b.e + l, BUNDLE_ROOM, factor, rows, room);
-        if (k < n - 2) {
-          reduce_rows(a, n, k, factor, rows, (k + 1) / LANES, CHUNKS(n));
-          reduce_tail(n, k, factor, rows, room);
-        }
+        reduce_rows(a, n, k, factor, rows, (k + 1) / LANES, CHUNKS(n));
+        reduce_tail(n, k, factor, rows, room);
       }
+      for (int k = max(n - 2, 0); k < n; ++k) reduce_end(a, n, k, b.d + l, b.e + l, BUNDLE_ROOM, rows);
       SYNC;
 #if VECTORS
       form_q_rows(q, a, n, factor, 0, CHUNKS(n));
@@ -216,7 +215,10 @@ __kernel void eigh_blocked(EIGH_PARAMS, int stage, int step) {
       }
       if (stage == STAGE_HEAD) {
         if (step > 0 && step - 1 < n - 2) reduce_tail(n, step - 1, x.factor, x.rows, room);
-        reduce_head(x.a, n, step, b.d + l, b.e + l, BUNDLE_ROOM, x.factor, x.rows, room);
+        if (step < n - 2)
+          reduce_head(x.a, n, step, b.d + l, b.e + l, BUNDLE_ROOM, x.factor, x.rows, room);
+        else
+          reduce_end(x.a, n, step, b.d + l, b.e + l, BUNDLE_ROOM, x.rows);
       }
       if (stage == STAGE_ROWS) reduce_rows(x.a, n, step, x.factor, x.rows, from, to);
 #if VECTORS
