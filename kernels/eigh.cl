@@ -31,6 +31,7 @@
 #endif
 #include "eigh/lanes.clh"
 #include "eigh/rotation.clh"
+#include "eigh/reflection.clh"
 #ifdef IN_GROUP
 #define QR_MEM __global
 #define STEP ITEMS
@@ -142,24 +143,24 @@ __kernel void eigh_qr_group(EIGH_PARAMS) {
   // Bundles as large as there are work-groups for, at most a matrix for each lane; share_of_qr_groups() of launch.cpp lays out the same.
   const int bundle = (int)min((ulong)BUNDLE_ROOM, (batch + get_num_groups(0) - 1) / get_num_groups(0));
   __global T* a = (__global T*)(scratch_base + scratch_offset);
-  a += get_group_id(0) * ((VECTORS ? bundle + 2 : 1) * (ulong)MATRIX_SIZE(n) + 5 * ROW(n) + BUNDLE_SIZE(n));
+  a += get_group_id(0) * ((VECTORS ? bundle + 2 : 1) * (ulong)MATRIX_SIZE(n) + WORK_SIZE(n) + BUNDLE_SIZE(n));
   __global T* q = a + MATRIX_SIZE(n);
   __global T* vectors = q + VECTORS * MATRIX_SIZE(n);
   __global T* rows = vectors + VECTORS * bundle * (ulong)MATRIX_SIZE(n);
   __global T* factor = rows + 4 * ROW(n);
-  const QrBundle b = bundle_at(factor + ROW(n), n);
+  const QrBundle b = bundle_at(rows + WORK_SIZE(n), n);
   for (ulong first = get_group_id(0) * bundle; first < batch; first += get_num_groups(0) * bundle) {
     const int count = (int)min((ulong)bundle, batch - first);
     clear_lanes(&b, n, 0, BUNDLE_ROOM);
     SYNC;
     for (int l = 0; l < count; ++l) {
-      begin_matrix(&b, a, rows, given + (first + l) * apart, n, transposed, tolerance_given, l, room);
+      begin_matrix(&b, a, rows, given + (first + l) * apart, n, transposed, conjugate, tolerance_given, l, room);
       for (int k = 0; k < n - 2; ++k) {
         reduce_head(a, n, k, b.d + l, b.e + l, BUNDLE_ROOM, factor, rows, room);
         reduce_rows(a, n, k, factor, rows, (k + 1) / LANES, CHUNKS(n));
         reduce_tail(n, k, factor, rows, room);
       }
-      for (int k = max(n - 2, 0); k < n; ++k) reduce_end(a, n, k, b.d + l, b.e + l, BUNDLE_ROOM, rows);
+      for (int k = max(n - 2, 0); k < n; ++k) reduce_end(a, n, k, b.d + l, b.e + l, BUNDLE_ROOM, factor, rows);
       SYNC;
 #if VECTORS
       form_q_rows(q, a, n, factor, 0, CHUNKS(n));
@@ -184,7 +185,8 @@ __kernel void eigh_blocked(EIGH_PARAMS, int stage, int step) {
   __local T room[MOST_ITEMS];
   __global T* scratch = (__global T*)(scratch_base + scratch_offset);
   const int n = n_given, begin = stage == STAGE_ROWS ? (step + 1) / LANES : 0, width = stage == STAGE_ROWS ? PANEL : TURNED_PANEL;
-  const int panels = stage == STAGE_ROWS || stage == STAGE_FORM || stage == STAGE_APPLY ? (CHUNKS(n) - begin + width - 1) / width : 1;
+  const int all = stage == STAGE_APPLY ? PARTS * CHUNKS(n) : CHUNKS(n);
+  const int panels = stage == STAGE_ROWS || stage == STAGE_FORM || stage == STAGE_APPLY ? (all - begin + width - 1) / width : 1;
   const ulong bundles = (batch + BUNDLE_ROOM - 1) / BUNDLE_ROOM;
   const ulong jobs = stage == STAGE_ITERATE || stage == STAGE_STORE ? bundles : batch * panels;
   for (ulong job = get_group_id(0); job < jobs; job += get_num_groups(0)) {
@@ -206,19 +208,19 @@ __kernel void eigh_blocked(EIGH_PARAMS, int stage, int step) {
       }
     } else {
       const ulong m = job / panels;
-      const int l = (int)(m % BUNDLE_ROOM), from = begin + (int)(job % panels) * width, to = min(from + width, CHUNKS(n));
+      const int l = (int)(m % BUNDLE_ROOM), from = begin + (int)(job % panels) * width, to = min(from + width, all);
       const BlockedMatrix x = blocked_matrix(scratch, n, m);
       const QrBundle b = bundle_at(scratch + batch * BLOCKED_MATRIX_SIZE(n) + m / BUNDLE_ROOM * BUNDLE_SIZE(n), n);
       if (stage == STAGE_LOAD) {
         clear_lanes(&b, n, l, m + 1 == batch ? BUNDLE_ROOM : l + 1);
-        begin_matrix(&b, x.a, x.rows, given + m * apart, n, transposed, tolerance_given, l, room);
+        begin_matrix(&b, x.a, x.rows, given + m * apart, n, transposed, conjugate, tolerance_given, l, room);
       }
       if (stage == STAGE_HEAD) {
         if (step > 0 && step - 1 < n - 2) reduce_tail(n, step - 1, x.factor, x.rows, room);
         if (step < n - 2)
           reduce_head(x.a, n, step, b.d + l, b.e + l, BUNDLE_ROOM, x.factor, x.rows, room);
         else
-          reduce_end(x.a, n, step, b.d + l, b.e + l, BUNDLE_ROOM, x.rows);
+          reduce_end(x.a, n, step, b.d + l, b.e + l, BUNDLE_ROOM, x.factor, x.rows);
       }
       if (stage == STAGE_ROWS) reduce_rows(x.a, n, step, x.factor, x.rows, from, to);
 #if VECTORS
@@ -241,7 +243,7 @@ __kernel void eigh_jacobi_group(EIGH_PARAMS) {
   // share_of_jacobi_groups() of launch.cpp lays out the same.
   __global T* a = (__global T*)(scratch_base + scratch_offset);
   a += get_group_id(0) *
-       (ulong)(2 * TURNED_SIZE(n) + 2 * TURNED_ROW(n) + 2 * (1 + PARTS) * HALF(n) + 4 * ROW(n) + 2 * LANES + VECTORS * (n + 1) * VECTOR_ROW(n));
+       (ulong)(2 * TURNED_SIZE(n) + 2 * TURNED_ROW(n) + 2 * (1 + PARTS) * HALF(n) + 4 * ROW(n) + 2 * LANES + VECTORS * (n + 1) * ROW(n));
   __global T* diagonals = a + 2 * TURNED_SIZE(n);
   __global T* angles = diagonals + 2 * TURNED_ROW(n);
   __global T* d = angles + 2 * (1 + PARTS) * HALF(n);
@@ -260,7 +262,7 @@ __kernel void eigh_jacobi_group(EIGH_PARAMS) {
     for (int i = LID; i < 2 * pairs_of; i += ITEMS) {
       row_of[i] = i;
 #if VECTORS
-      for (int j = 0; j < VECTOR_ROW(n); ++j) v[i * VECTOR_ROW(n) + j] = i == j && i < n;
+      for (int j = 0; j < ROW(n); ++j) v[i * ROW(n) + j] = i == j && i < n;
 #endif
     }
     int left = any_above(a, diagonals, n, tolerance, room);

@@ -104,7 +104,6 @@ std::string fits_closed(const DeviceTraits& traits, const EighProblem& p) {
 
 std::string fits_qr_group(const DeviceTraits& traits, const EighProblem& p) {
   if (p.relative) return std::string(kOnlyJacobi);
-  if (is_complex(p.dtype)) return "complex matrices go to qr_lanes";
   return fits(traits, p, std::numeric_limits<std::uint16_t>::max(), kEighPrivate);
 }
 

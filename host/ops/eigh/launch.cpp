@@ -38,7 +38,7 @@ struct Sizes {
         bundles((call.batch + room - 1) / room),
         chunks((call.n + lanes - 1) / lanes),
         padded(chunks * lanes),
-        row((chunks | 1) * lanes),
+        row((parts * chunks | 1) * lanes),
         matrix_size(padded * row) {}
   std::int64_t bundle_numbers() const { return (2 * padded + 4 + vectors * kRecorded * 2 * (padded + 1)) * room; }
   Share share(std::int64_t groups, std::int64_t numbers_each) const {
@@ -65,7 +65,7 @@ Share share_of_lanes(const EighCall& call, const BuiltPlan& plan, const Sizes& s
 
 /// As eigh_blocked lays it out; each of its launches has work-groups of its own.
 Share share_of_blocked(const EighCall& call, const Sizes& s) {
-  std::int64_t of_matrix = (1 + s.vectors) * s.matrix_size + 5 * s.row + s.vectors * (2 * kRound * s.padded + kRound + s.lanes);
+  std::int64_t of_matrix = (1 + s.vectors) * s.matrix_size + (4 + s.parts) * s.row + s.vectors * (2 * kRound * s.padded + kRound + s.lanes);
   return {{}, call.batch * of_matrix + s.bundles * s.bundle_numbers()};
 }
 
@@ -73,14 +73,14 @@ Share share_of_blocked(const EighCall& call, const Sizes& s) {
 Share share_of_qr_groups(const EighCall& call, const Sizes& s) {
   std::int64_t groups = std::min(call.batch, std::max(s.units, std::min(s.bundles / 2, 4 * s.units)));
   std::int64_t bundle = std::min(s.room, (call.batch + groups - 1) / groups);
-  return s.share(groups, (s.vectors ? bundle + 2 : 1) * s.matrix_size + 5 * s.row + s.bundle_numbers());
+  return s.share(groups, (s.vectors ? bundle + 2 : 1) * s.matrix_size + (4 + s.parts) * s.row + s.bundle_numbers());
 }
 
 /// As eigh_jacobi_group lays it out.
 Share share_of_jacobi_groups(const EighCall& call, const Sizes& s) {
   std::int64_t pairs = (call.n + 1) / 2, half = ((pairs + 1) / s.lanes + 1) * s.lanes, turned = 2 * s.parts * half + s.lanes;
   std::int64_t groups = std::min(call.batch, std::max(s.units, std::min(call.batch / 4, 16 * s.units)));
-  return s.share(groups, (4 * pairs + 2) * turned + 2 * (1 + s.parts) * half + 4 * s.row + 2 * s.lanes + s.vectors * (call.n + 1) * s.parts * s.row);
+  return s.share(groups, (4 * pairs + 2) * turned + 2 * (1 + s.parts) * half + 4 * s.row + 2 * s.lanes + s.vectors * (call.n + 1) * s.row);
 }
 
 }  // namespace
@@ -123,20 +123,20 @@ void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTra
     encoder.value(static_cast<std::int32_t>(stage)).value(static_cast<std::int32_t>(step));
     encoder.dispatch(plan.kernel, sizes.share(std::min(jobs, 4 * sizes.units), 0).geometry);
   };
-  auto panels = [&](std::int64_t begin, std::int64_t width) { return call.batch * ((sizes.chunks - begin + width - 1) / width); };
+  auto panels = [&](std::int64_t all, std::int64_t begin, std::int64_t width) { return call.batch * ((all - begin + width - 1) / width); };
   launch(Stage::load, 0, call.batch);
   for (std::int64_t k = 0; k < call.n; ++k) {
     launch(Stage::head, k, call.batch);
-    if (k < call.n - 2) launch(Stage::rows, k, panels((k + 1) / sizes.lanes, kPanel));
+    if (k < call.n - 2) launch(Stage::rows, k, panels(sizes.chunks, (k + 1) / sizes.lanes, kPanel));
   }
   if (call.v.defined()) {
-    launch(Stage::form, 0, panels(0, kTurnedPanel));
+    launch(Stage::form, 0, panels(sizes.chunks, 0, kTurnedPanel));
     launch(Stage::turn, 0, call.batch);
   }
   for (std::int64_t round = 0; round * kRound < limit; ++round) {
     launch(Stage::iterate, round, sizes.bundles);
     if (!call.v.defined()) break;
-    launch(Stage::apply, round, panels(0, kTurnedPanel));
+    launch(Stage::apply, round, panels(sizes.parts * sizes.chunks, 0, kTurnedPanel));
   }
   launch(Stage::store, 0, sizes.bundles);
 }
