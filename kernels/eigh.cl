@@ -21,6 +21,12 @@
 #else
 #define N_UNROLL 1
 #endif
+// Large functions, which a kernel's copies share, where private memory is memory anyway.
+#if LANES > 1 && !N
+#define LANES_APART CLUTCH_APART
+#else
+#define LANES_APART static inline
+#endif
 #if defined(CLUTCH_ENTRY_eigh_qr_group) || defined(CLUTCH_ENTRY_eigh_jacobi_group) || defined(CLUTCH_ENTRY_eigh_blocked)
 #define IN_GROUP 1
 #endif
@@ -30,8 +36,8 @@
 #define MEM __private
 #endif
 #include "eigh/lanes.clh"
-#include "eigh/rotation.clh"
 #include "eigh/reflection.clh"
+#include "eigh/rotation.clh"
 #ifdef IN_GROUP
 #define QR_MEM __global
 #define STEP ITEMS
@@ -242,8 +248,7 @@ __kernel void eigh_jacobi_group(EIGH_PARAMS) {
   const int n = n_given, pairs_of = PAIRS(n);
   // share_of_jacobi_groups() of launch.cpp lays out the same.
   __global T* a = (__global T*)(scratch_base + scratch_offset);
-  a += get_group_id(0) *
-       (ulong)(2 * TURNED_SIZE(n) + 2 * TURNED_ROW(n) + 2 * (1 + PARTS) * HALF(n) + 4 * ROW(n) + 2 * LANES + VECTORS * (n + 1) * ROW(n));
+  a += get_group_id(0) * (ulong)(2 * TURNED_SIZE(n) + 2 * TURNED_ROW(n) + 2 * (1 + PARTS) * HALF(n) + 4 * ROW(n) + 2 * LANES + VECTORS * (n + 1) * ROW(n));
   __global T* diagonals = a + 2 * TURNED_SIZE(n);
   __global T* angles = diagonals + 2 * TURNED_ROW(n);
   __global T* d = angles + 2 * (1 + PARTS) * HALF(n);

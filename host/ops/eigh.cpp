@@ -117,8 +117,8 @@ constexpr std::string_view kHostEntry = "eigh_host";  // no kernel
 
 /// Largest sizes of our own kernels where LAPACK on all of a CPU is the faster one beyond; measured by `clutch-bench --filter ^eigh` on wide
 /// vectors, with OpenBLAS's AVX-512 kernels. The batch must not decide: a matrix alone has the same bits.
-constexpr int kOwnTo = 640, kOwnDoubleTo = 384, kOwnComplexTo = kEighMost;
-int own_to(DType dtype) { return is_complex(dtype) ? kOwnComplexTo : dtype == DType::f64 ? kOwnDoubleTo : kOwnTo; }
+constexpr int kOwnTo = 640, kOwnDoubleTo = 384;
+int own_to(DType dtype) { return eigh_real_of(dtype) == DType::f64 ? kOwnDoubleTo : kOwnTo; }
 
 /// Sizes from which a matrix at a time is faster than bundles in lanes, whatever the batch: there vectors of a bundle leave a core's own caches.
 /// Where lanes are work-items they do so earlier.

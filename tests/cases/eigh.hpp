@@ -266,7 +266,9 @@ struct EighCase {
         problem("", EighDriver::jacobi_group, DType::f32, 3, 9, Uplo::lower, seed + 5),
         problem("", EighDriver::jacobi_group, DType::c64, 2, 6, Uplo::upper, seed + 6),
         problem("", EighDriver::qr_group, DType::f32, 19, 21, Uplo::upper, seed + 7, true),
+        problem("", EighDriver::qr_group, DType::c64, 3, 19, Uplo::upper, seed + 8),
         problem("", EighDriver::blocked, DType::f32, 2, 19, Uplo::lower, seed + 9),
+        problem("", EighDriver::blocked, DType::c128, 2, 9, Uplo::lower, seed + 10),
     };
   }
 
@@ -279,7 +281,7 @@ struct EighCase {
       {"eigh_jacobi_lanes", Edit::stride, "(j)*ri + (i)*rj)", "(j)*ri + (i)*ri)"},
       {"eigh_jacobi_lanes", Edit::offset, "d[i] = RE(i, i);", "d[i] = RE(i / 2, i / 2);"},
       {"eigh_jacobi_lanes", Edit::arithmetic, "RE(q, q) = aqq + turn.move", "RE(q, q) = aqq - turn.move"},
-      {"eigh_qr_lanes", Edit::tail, "for (int i = k + 2; i < n; ++i) u[i] = RE(i, k);", "for (int i = k + 2; i < n - 1; ++i) u[i] = RE(i, k);"},
+      {"eigh_qr_lanes", Edit::tail, "for (int i = k + 2; i < n; ++i) {", "for (int i = k + 2; i < n - 1; ++i) {"},
       {"eigh_qr_lanes", Edit::stride, "lanes + l * PADDED(each)", "lanes + l * each"},
       {"eigh_qr_lanes", Edit::offset, "MEM R* row = v + j * V_ROW(n); ", "MEM R* row = v + j; "},
       {"eigh_qr_lanes", Edit::arithmetic, "*x = fma(-s, turned, y);", "*x = fma(s, turned, y);"},
@@ -289,7 +291,7 @@ struct EighCase {
       {"eigh_jacobi_group", Edit::arithmetic, "aqq + turn.move, n);", "aqq - turn.move, n);"},
       {"eigh_qr_group", Edit::tail, "#define ROTATIONS(n) (PADDED(n) * BUNDLE_ROOM)", "#define ROTATIONS(n) ((n - 1) * BUNDLE_ROOM)"},
       {"eigh_qr_group", Edit::stride, "vectors + l * (ulong)MATRIX_SIZE(n), q, n);", "vectors + l * (ulong)ROW(n), q, n);"},
-      {"eigh_qr_group", Edit::offset, "of_u = -old_u[i], of_p", "of_u = -old_u[i - 1], of_p"},
+      {"eigh_qr_group", Edit::offset, "FACTORS_OF_ROW(old_u, old_p, i);", "FACTORS_OF_ROW(old_u, old_p, i - 1);"},
       {"eigh_qr_group", Edit::arithmetic, "by_u[m] *= -of_u", "by_u[m] *= of_u"},
       {"eigh_blocked", Edit::tail, "step - 1 < n - 2) reduce_tail", "step < n - 2) reduce_tail"},
       {"eigh_blocked", Edit::stride, "x.factor = x.rows + 4 * ROW(n);", "x.factor = x.rows + 2 * ROW(n);"},

@@ -566,22 +566,26 @@ TEST(Eigh, BlockedHasTheBitsOfGroups) {
 // A batch decides between these two.
 TEST(Eigh, LanesGiveTheBitsOfGroups) {
   CLUTCH_EACH_DEVICE(device) {
-    for (DType dtype : {DType::f32, DType::f64}) {
-      if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
+    for (DType dtype : kDtypes) {
+      if (EighCase::is_double(dtype) && skip_without(device, "fp64", device.traits().fp64)) continue;
       if (detail::eigh_lanes(device.traits(), dtype) == 1) continue;  // no batch decides there
       const auto& families = EighCase::families();
       std::vector<std::int64_t> sizes{17, 33, 64};
+      if (level() == "smoke" && is_complex(dtype)) sizes = {35};
       if (level() != "smoke") sizes.insert(sizes.end(), {32, 34, 67, 100, 128});
       for (std::int64_t n : sizes) {
         std::vector<HostMatrix> matrices;
         for (std::size_t m = 0; m < families.size() + 5; ++m)
-          matrices.push_back(EighCase::make(families[m % families.size()], n, false, EighCase::epsilon(dtype), seed() + m));
+          matrices.push_back(EighCase::make(families[m % families.size()], n, is_complex(dtype), EighCase::epsilon(dtype), seed() + m));
         matrices[3].at(1, 0) = std::numeric_limits<double>::quiet_NaN();
         const std::vector<std::uint8_t> raw = EighCase::pack(matrices, dtype, Uplo::lower);
         Tensor a = from_bytes(raw.data(), raw.size(), {static_cast<std::int64_t>(matrices.size()), n, n}, {.dtype = dtype, .device = device});
         for (int limit : {0, 7}) {
           for (const Tensor& given : {a, a.mT()}) {
-            const EighOptions lanes{.uplo = given.strides()[2] == 1 ? Uplo::lower : Uplo::upper, .driver = EighDriver::qr_lanes, .max_sweeps = limit};
+            const EighOptions lanes{.uplo = given.strides()[2] == 1 ? Uplo::lower : Uplo::upper,
+                                    .driver = EighDriver::qr_lanes,
+                                    .phase = limit == 0 ? linalg::EighPhase::free : linalg::EighPhase::positive,
+                                    .max_sweeps = limit};
             EighOptions group = lanes, chosen = lanes;
             group.driver = EighDriver::qr_group, chosen.driver = EighDriver::automatic;
             auto x = linalg::eigh(given, lanes), y = linalg::eigh(given, group);
@@ -627,6 +631,12 @@ TEST(Eigh, SelectionByTraitsAlone) {
     EXPECT_EQ(entry_of(items, 49, batch), "eigh_qr_group");
   }
   EXPECT_EQ(entry(512), "eigh_qr_group");
+  EXPECT_EQ(detail::select(cpu, {.dtype = DType::c64, .n = detail::eigh_size_class(128)}).entry, "eigh_qr_lanes");
+  EXPECT_EQ(detail::select(cpu, {.dtype = DType::c64, .n = detail::eigh_size_class(128), .batch = EighBatch::few}).entry, "eigh_qr_group");
+  for (DType dtype : {DType::c64, DType::c128}) {
+    EXPECT_EQ(detail::select(cpu, {.dtype = dtype, .n = detail::eigh_size_class(384)}).entry, "eigh_qr_group");
+    EXPECT_EQ(detail::select(items, {.dtype = dtype, .n = detail::eigh_size_class(2000)}).entry, "eigh_qr_group");
+  }
   const bool hosted = detail::eigh_host_refuses(cpu).empty();
   EXPECT_EQ(entry(1000), hosted ? "eigh_host" : "eigh_qr_group");
   DeviceTraits away = cpu;

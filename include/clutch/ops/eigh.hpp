@@ -17,8 +17,8 @@ enum class EighDriver : std::uint8_t {
   jacobi_lanes,  ///< cyclic Jacobi, a matrix in each lane of a work-item's vectors; n up to 256
   jacobi_group,  ///< Jacobi in the order of a tournament, a matrix for each core or work-group; n up to 1024
   qr_lanes,      ///< Householder tridiagonalisation and implicit QR, a matrix in each lane; n up to 256
-  qr_group,      ///< the same, matrices reduced one after another by a core or work-group, iterated a bundle at a time; real dtypes
-  blocked,       ///< the same, every stage of a matrix shared by the whole device: for a few large ones; real dtypes
+  qr_group,      ///< the same, matrices reduced one after another by a core or work-group, iterated a bundle at a time
+  blocked,       ///< the same, every stage of a matrix shared by the whole device: for a few large ones
   host,          ///< LAPACKE on the device's own memory, on CPU devices: waits for the stream, counted as a host fall-back
 };
 /// Returns the enumerator's name, "jacobi_lanes".
