@@ -24,32 +24,40 @@ struct Shape {
 /// `driver`, if one is given, is the device's own one for the row "/own".
 void add_row(Rows& rows, const std::string& group, DType dtype, Shape s, bool vectors, bool in_default, EighDriver driver = EighDriver::automatic) {
   Row row{.name = fmt::format("{}/{}/b{}_n{}{}", group, name(dtype), s.batch, s.n, driver == EighDriver::automatic ? "" : "/own"),
-          .flops = EighCase::flops(s.n, vectors) * static_cast<double>(s.batch),
+          .flops = EighCase::flops(s.n, vectors) * static_cast<double>(s.batch) * (is_complex(dtype) ? 4 : 1),
           .bytes = EighCase::bytes(s.n, static_cast<std::int64_t>(bits(dtype) / 8)) * static_cast<double>(s.batch),
           .in_default = in_default};
+  const bool complex = is_complex(dtype);
+  const DType real = EighCase::real_of(dtype);
   row.prepare = [=](const Device& device) {
     auto host = std::make_shared<std::vector<std::uint8_t>>();
     auto checked = std::make_shared<std::vector<HostMatrix>>();
     {
       model::Random random(11);
-      std::vector<double> plain(static_cast<std::size_t>(s.batch * s.n * s.n));
+      const auto count = static_cast<std::size_t>(s.batch * s.n * s.n), parts = static_cast<std::size_t>(complex ? 2 : 1);
+      host->resize(bytes_for(dtype, count));
+      auto part_of = [&](std::size_t i, std::size_t part) { return model::value_at(host->data(), i * parts + part, real); };
       for (std::int64_t m = 0; m < s.batch; ++m)
         for (std::int64_t i = 0; i < s.n; ++i)
-          for (std::int64_t j = 0; j <= i; ++j) {
-            double x = 0;
-            for (int k = 0; k < 4; ++k) x += random.uniform(-1, 1);
-            plain[static_cast<std::size_t>((m * s.n + i) * s.n + j)] = plain[static_cast<std::size_t>((m * s.n + j) * s.n + i)] = x;
-          }
-      host->resize(bytes_for(dtype, plain.size()));
-      for (std::size_t i = 0; i < plain.size(); ++i) model::store_at(host->data(), i, dtype, plain[i]);
+          for (std::int64_t j = 0; j <= i; ++j)
+            for (std::size_t part = 0; part < parts; ++part) {
+              double x = 0;
+              for (int k = 0; k < 4; ++k) x += random.uniform(-1, 1);
+              if (part == 1 && i == j) x = 0;
+              model::store_at(host->data(), static_cast<std::size_t>((m * s.n + i) * s.n + j) * parts + part, real, x);
+              model::store_at(host->data(), static_cast<std::size_t>((m * s.n + j) * s.n + i) * parts + part, real, part == 0 ? x : -x);
+            }
       for (std::int64_t m : {std::int64_t{0}, s.batch - 1}) {
         HostMatrix matrix{s.n, {}};
-        for (std::int64_t i = 0; i < s.n * s.n; ++i) matrix.a.emplace_back(model::value_at(host->data(), static_cast<std::size_t>(m * s.n * s.n + i), dtype));
+        for (std::int64_t i = 0; i < s.n * s.n; ++i) {
+          const auto at = static_cast<std::size_t>(m * s.n * s.n + i);
+          matrix.a.emplace_back(part_of(at, 0), complex ? part_of(at, 1) : 0);
+        }
         checked->push_back(std::move(matrix));
       }
     }
     Tensor a = from_bytes(host->data(), host->size(), {s.batch, s.n, s.n}, {.dtype = dtype, .device = device});
-    Tensor w = empty({s.batch, s.n}, {.dtype = dtype, .device = device}), v = empty({s.batch, s.n, s.n}, {.dtype = dtype, .device = device}).mT();
+    Tensor w = empty({s.batch, s.n}, {.dtype = real, .device = device}), v = empty({s.batch, s.n, s.n}, {.dtype = dtype, .device = device}).mT();
     Tensor info = empty({s.batch}, {.dtype = DType::i32, .device = device}), sweeps = empty({s.batch}, {.dtype = DType::i32, .device = device});
     Work work;
     work.run = [=](int reps) {
@@ -70,8 +78,9 @@ void add_row(Rows& rows, const std::string& group, DType dtype, Shape s, bool ve
         std::vector<std::uint8_t> raw_w = w.select(0, m).to_bytes(), raw_v = v.select(0, m).mT().to_bytes();
         std::vector<double> values;
         std::vector<std::complex<double>> columns;
-        for (std::int64_t k = 0; k < s.n; ++k) values.push_back(model::value_at(raw_w.data(), static_cast<std::size_t>(k), dtype));
-        for (std::int64_t k = 0; k < s.n * s.n; ++k) columns.emplace_back(model::value_at(raw_v.data(), static_cast<std::size_t>(k), dtype));
+        for (std::int64_t k = 0; k < s.n; ++k) values.push_back(model::value_at(raw_w.data(), static_cast<std::size_t>(k), real));
+        for (std::size_t k = 0; k < static_cast<std::size_t>(s.n * s.n); ++k)
+          columns.emplace_back(model::value_at(raw_v.data(), complex ? 2 * k : k, real), complex ? model::value_at(raw_v.data(), 2 * k + 1, real) : 0);
         std::vector<double> want = lapack::eigenvalues((*checked)[i].a, s.n);
         auto r = EighCase::ratios((*checked)[i], values.data(), vectors ? columns.data() : nullptr, s.n, eps, want);
         if (!(r.residual <= 30) || !(r.orthogonality <= 30) || !(r.spectrum <= 30) || !r.ascending)
@@ -80,9 +89,8 @@ void add_row(Rows& rows, const std::string& group, DType dtype, Shape s, bool ve
       return {};
     };
     for (bool all_cores : {true, false}) work.peers.push_back(lapack::eigh_peer(host, dtype, s.batch, s.n, vectors, all_cores));
-    if (auto direct = eigen::eigh_peer(host, dtype, s.batch, s.n, vectors)) work.peers.push_back(*direct);
-    add_torch_peer(work, device,
-                   fmt::format("x = torch.randn({}, {}, {}, dtype=torch.{}); x = x + x.mT", s.batch, s.n, s.n, dtype == DType::f64 ? "float64" : "float32"),
+    if (auto direct = complex ? std::nullopt : eigen::eigh_peer(host, dtype, s.batch, s.n, vectors)) work.peers.push_back(*direct);
+    add_torch_peer(work, device, fmt::format("x = torch.randn({}, {}, {}, dtype={}); x = x + x.mH", s.batch, s.n, s.n, torch_dtype(dtype)),
                    vectors ? "torch.linalg.eigh(x)" : "torch.linalg.eigvalsh(x)");
     return work;
   };
@@ -99,6 +107,8 @@ void register_eigh(Rows& rows) {
     // Beside sizes that LAPACKE may take.
     if (s.n >= 256) add_row(rows, "eigh", DType::f32, s, true, true, EighDriver::qr_group);
     add_row(rows, "eigh", DType::f64, s, true, false);
+    add_row(rows, "eigh", DType::c64, s, true, false);
+    add_row(rows, "eigh", DType::c128, s, true, false);
     add_row(rows, "eigvalsh", DType::f32, s, false, false);
   }
   // At constant work: no size may fall out of line.

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <complex>
 #include <cstring>
+#include <type_traits>
 
 #include <lapacke.h>
 #include <omp.h>
@@ -19,48 +21,83 @@ namespace {
 
 enum class Routine { ev, evd, evr };
 
-// One signature for both precisions.
-lapack_int ev(char job, lapack_int n, float* a, float* w, float* work, lapack_int size) {
-  return LAPACKE_ssyev_work(LAPACK_COL_MAJOR, job, 'L', n, a, n, w, work, size);
-}
-lapack_int ev(char job, lapack_int n, double* a, double* w, double* work, lapack_int size) {
-  return LAPACKE_dsyev_work(LAPACK_COL_MAJOR, job, 'L', n, a, n, w, work, size);
-}
-lapack_int evd(char job, lapack_int n, float* a, float* w, float* work, lapack_int size, lapack_int* iwork, lapack_int isize) {
-  return LAPACKE_ssyevd_work(LAPACK_COL_MAJOR, job, 'L', n, a, n, w, work, size, iwork, isize);
-}
-lapack_int evd(char job, lapack_int n, double* a, double* w, double* work, lapack_int size, lapack_int* iwork, lapack_int isize) {
-  return LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, job, 'L', n, a, n, w, work, size, iwork, isize);
-}
-lapack_int evr(char job, lapack_int n, float* a, float* w, float* z, lapack_int* support, float* work, lapack_int size, lapack_int* iwork, lapack_int isize) {
-  lapack_int found = 0;
-  return LAPACKE_ssyevr_work(LAPACK_COL_MAJOR, job, 'A', 'L', n, a, n, 0, 0, 0, 0, 0, &found, w, z, n, support, work, size, iwork, isize);
-}
-lapack_int evr(char job, lapack_int n, double* a, double* w, double* z, lapack_int* support, double* work, lapack_int size, lapack_int* iwork,
-               lapack_int isize) {
-  lapack_int found = 0;
-  return LAPACKE_dsyevr_work(LAPACK_COL_MAJOR, job, 'A', 'L', n, a, n, 0, 0, 0, 0, 0, &found, w, z, n, support, work, size, iwork, isize);
-}
+/// LAPACK's routines of a type.
+template <class T>
+struct Lapack;
+template <>
+struct Lapack<float> {
+  using Real = float;
+  using Number = float;
+  static constexpr auto ev = LAPACKE_ssyev_work;
+  static constexpr auto evd = LAPACKE_ssyevd_work;
+  static constexpr auto evr = LAPACKE_ssyevr_work;
+};
+template <>
+struct Lapack<double> {
+  using Real = double;
+  using Number = double;
+  static constexpr auto ev = LAPACKE_dsyev_work;
+  static constexpr auto evd = LAPACKE_dsyevd_work;
+  static constexpr auto evr = LAPACKE_dsyevr_work;
+};
+template <>
+struct Lapack<std::complex<float>> {
+  using Real = float;
+  using Number = lapack_complex_float;
+  static constexpr auto ev = LAPACKE_cheev_work;
+  static constexpr auto evd = LAPACKE_cheevd_work;
+  static constexpr auto evr = LAPACKE_cheevr_work;
+};
+template <>
+struct Lapack<std::complex<double>> {
+  using Real = double;
+  using Number = lapack_complex_double;
+  static constexpr auto ev = LAPACKE_zheev_work;
+  static constexpr auto evd = LAPACKE_zheevd_work;
+  static constexpr auto evr = LAPACKE_zheevr_work;
+};
 
 /// What a thread needs to solve matrices of one size.
 template <class T>
 struct Space {
+  using Routines = Lapack<T>;
+  static constexpr bool kComplex = !std::is_floating_point_v<T>;
   lapack_int n;
-  std::vector<T> a, z, w, work;
+  std::vector<T> a, z, work;
+  std::vector<typename Routines::Real> w, rwork;
   std::vector<lapack_int> iwork, support;
   explicit Space(std::int64_t size) : n(static_cast<lapack_int>(size)) {
     auto m = static_cast<std::size_t>(size);
     a.resize(m * m), z.resize(m * m), w.resize(m), work.resize(1 + 6 * m + 2 * m * m + 64 * m), iwork.resize(10 * m + 10), support.resize(2 * m + 2);
+    if (kComplex) rwork.resize(1 + 24 * m + 2 * m * m);
   }
   void solve(Routine routine, char job, const T* from) {
     std::memcpy(a.data(), from, a.size() * sizeof(T));
-    auto size = static_cast<lapack_int>(work.size()), isize = static_cast<lapack_int>(iwork.size());
+    auto number = [](std::vector<T>& x) { return reinterpret_cast<typename Routines::Number*>(x.data()); };
+    // What follows the work space: more of it, of real numbers for complex matrices and of integers.
+    auto call = [&](auto function, auto... first) {
+      auto size = static_cast<lapack_int>(work.size()), real_size = static_cast<lapack_int>(rwork.size()), integer_size = static_cast<lapack_int>(iwork.size());
+      if constexpr (kComplex) {
+        if constexpr (std::is_invocable_v<decltype(function), decltype(first)..., decltype(number(work)), lapack_int, decltype(w.data())>)
+          function(first..., number(work), size, rwork.data());
+        else
+          function(first..., number(work), size, rwork.data(), real_size, iwork.data(), integer_size);
+      } else {
+        if constexpr (std::is_invocable_v<decltype(function), decltype(first)..., decltype(number(work)), lapack_int>)
+          function(first..., number(work), size);
+        else
+          function(first..., number(work), size, iwork.data(), integer_size);
+      }
+      (void)real_size, (void)integer_size;
+    };
+    constexpr typename Routines::Real all = 0;
+    lapack_int found = 0;
     if (routine == Routine::ev)
-      ev(job, n, a.data(), w.data(), work.data(), size);
+      call(Routines::ev, LAPACK_COL_MAJOR, job, 'L', n, number(a), n, w.data());
     else if (routine == Routine::evd)
-      evd(job, n, a.data(), w.data(), work.data(), size, iwork.data(), isize);
+      call(Routines::evd, LAPACK_COL_MAJOR, job, 'L', n, number(a), n, w.data());
     else
-      evr(job, n, a.data(), w.data(), z.data(), support.data(), work.data(), size, iwork.data(), isize);
+      call(Routines::evr, LAPACK_COL_MAJOR, job, 'A', 'L', n, number(a), n, all, all, 0, 0, all, &found, w.data(), number(z), n, support.data());
   }
 };
 
@@ -92,9 +129,9 @@ Peer peer(const std::shared_ptr<std::vector<std::uint8_t>>& matrices, std::int64
       best[r] = std::min(best[r], std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     }
   auto routine = static_cast<Routine>(std::min_element(best.begin(), best.end()) - best.begin());
-  const char* names[] = {"syev", "syevd", "syevr"};
-  std::string title = fmt::format("lapacke_{} ({}, OpenBLAS {}, {} threads)", all_cores ? "omp" : "loop", names[static_cast<int>(routine)],
-                                  openblas_get_corename(), omp_get_max_threads());
+  const char* names[] = {"ev", "evd", "evr"};
+  std::string title = fmt::format("lapacke_{} ({}{}, OpenBLAS {}, {} threads)", all_cores ? "omp" : "loop", Space<T>::kComplex ? "he" : "sy",
+                                  names[static_cast<int>(routine)], openblas_get_corename(), omp_get_max_threads());
   return {title, [=](int reps) {
             for (int i = 0; i < reps; ++i) solve_all<T>(routine, vectors, from, batch, n, all_cores, *spaces);
             (void)matrices;  // keeps the memory
@@ -104,7 +141,12 @@ Peer peer(const std::shared_ptr<std::vector<std::uint8_t>>& matrices, std::int64
 }  // namespace
 
 Peer eigh_peer(const std::shared_ptr<std::vector<std::uint8_t>>& matrices, DType dtype, std::int64_t batch, std::int64_t n, bool vectors, bool all_cores) {
-  return dtype == DType::f64 ? peer<double>(matrices, batch, n, vectors, all_cores) : peer<float>(matrices, batch, n, vectors, all_cores);
+  switch (dtype) {
+    case DType::f64: return peer<double>(matrices, batch, n, vectors, all_cores);
+    case DType::c64: return peer<std::complex<float>>(matrices, batch, n, vectors, all_cores);
+    case DType::c128: return peer<std::complex<double>>(matrices, batch, n, vectors, all_cores);
+    default: return peer<float>(matrices, batch, n, vectors, all_cores);
+  }
 }
 
 std::vector<double> eigenvalues(std::vector<std::complex<double>> a, std::int64_t n) {

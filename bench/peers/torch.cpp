@@ -82,6 +82,8 @@ std::string torch_dtype(DType dtype) {
     case DType::f64: return "torch.float64";
     case DType::f16: return "torch.float16";
     case DType::bf16: return "torch.bfloat16";
+    case DType::c64: return "torch.complex64";
+    case DType::c128: return "torch.complex128";
     default: throw Error(ErrorCode::invalid_dtype, "clutch-bench", fmt::format("{} has no peer in torch", clutch::name(dtype)));
   }
 }
