@@ -43,8 +43,11 @@ struct EighCase {
   static bool is_double(DType dtype) { return dtype == DType::f64 || dtype == DType::c128; }
   static DType real_of(DType dtype) { return dtype == DType::c64 ? DType::f32 : dtype == DType::c128 ? DType::f64 : dtype; }
   static double epsilon(DType dtype) { return is_double(dtype) ? 0x1p-52 : 0x1p-23; }
-  /// Of tridiagonalisation, and with vectors about 9 n^3 in all (Golub and Van Loan, 8.3).
-  static double flops(std::int64_t n, bool vectors) { return (vectors ? 9.0 : 4.0 / 3.0) * static_cast<double>(n * n * n); }
+  /// Of tridiagonalisation, and with vectors about 9 n^3 in all (Golub and Van Loan, 8.3). Complex reflections take four times as much, rotations twice.
+  static double flops(std::int64_t n, bool vectors, bool complex = false) {
+    const double reflections = (vectors ? 8.0 : 4.0) / 3 * (complex ? 4 : 1), rotations = vectors ? 19.0 / 3 * (complex ? 2 : 1) : 0;
+    return (reflections + rotations) * static_cast<double>(n * n * n);
+  }
   static double bytes(std::int64_t n, std::int64_t element) { return static_cast<double>(element * (2 * n * n + n)); }
 
   static const std::vector<std::string_view>& families() {
