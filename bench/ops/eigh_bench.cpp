@@ -29,6 +29,9 @@ void add_row(Rows& rows, const std::string& group, DType dtype, Shape s, bool ve
           .in_default = in_default};
   const bool complex = is_complex(dtype);
   const DType real = EighCase::real_of(dtype);
+  auto number_at = [=](const std::uint8_t* raw, std::size_t i) {
+    return std::complex<double>(model::value_at(raw, complex ? 2 * i : i, real), complex ? model::value_at(raw, 2 * i + 1, real) : 0);
+  };
   row.prepare = [=](const Device& device) {
     auto host = std::make_shared<std::vector<std::uint8_t>>();
     auto checked = std::make_shared<std::vector<HostMatrix>>();
@@ -36,7 +39,6 @@ void add_row(Rows& rows, const std::string& group, DType dtype, Shape s, bool ve
       model::Random random(11);
       const auto count = static_cast<std::size_t>(s.batch * s.n * s.n), parts = static_cast<std::size_t>(complex ? 2 : 1);
       host->resize(bytes_for(dtype, count));
-      auto part_of = [&](std::size_t i, std::size_t part) { return model::value_at(host->data(), i * parts + part, real); };
       for (std::int64_t m = 0; m < s.batch; ++m)
         for (std::int64_t i = 0; i < s.n; ++i)
           for (std::int64_t j = 0; j <= i; ++j)
@@ -49,10 +51,7 @@ void add_row(Rows& rows, const std::string& group, DType dtype, Shape s, bool ve
             }
       for (std::int64_t m : {std::int64_t{0}, s.batch - 1}) {
         HostMatrix matrix{s.n, {}};
-        for (std::int64_t i = 0; i < s.n * s.n; ++i) {
-          const auto at = static_cast<std::size_t>(m * s.n * s.n + i);
-          matrix.a.emplace_back(part_of(at, 0), complex ? part_of(at, 1) : 0);
-        }
+        for (std::int64_t i = 0; i < s.n * s.n; ++i) matrix.a.push_back(number_at(host->data(), static_cast<std::size_t>(m * s.n * s.n + i)));
         checked->push_back(std::move(matrix));
       }
     }
@@ -79,8 +78,7 @@ void add_row(Rows& rows, const std::string& group, DType dtype, Shape s, bool ve
         std::vector<double> values;
         std::vector<std::complex<double>> columns;
         for (std::int64_t k = 0; k < s.n; ++k) values.push_back(model::value_at(raw_w.data(), static_cast<std::size_t>(k), real));
-        for (std::size_t k = 0; k < static_cast<std::size_t>(s.n * s.n); ++k)
-          columns.emplace_back(model::value_at(raw_v.data(), complex ? 2 * k : k, real), complex ? model::value_at(raw_v.data(), 2 * k + 1, real) : 0);
+        for (std::size_t k = 0; k < static_cast<std::size_t>(s.n * s.n); ++k) columns.push_back(number_at(raw_v.data(), k));
         std::vector<double> want = lapack::eigenvalues((*checked)[i].a, s.n);
         auto r = EighCase::ratios((*checked)[i], values.data(), vectors ? columns.data() : nullptr, s.n, eps, want);
         if (!(r.residual <= 30) || !(r.orthogonality <= 30) || !(r.spectrum <= 30) || !r.ascending)

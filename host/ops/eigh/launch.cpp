@@ -40,6 +40,7 @@ struct Sizes {
         padded(chunks * lanes),
         row((parts * chunks | 1) * lanes),
         matrix_size(padded * row) {}
+  std::int64_t work_numbers() const { return (4 + parts) * row; }
   std::int64_t bundle_numbers() const { return (2 * padded + 4 + vectors * kRecorded * 2 * (padded + 1)) * room; }
   Share share(std::int64_t groups, std::int64_t numbers_each) const {
     return {{.global = static_cast<std::uint64_t>(groups * local), .local = static_cast<std::uint64_t>(local)}, groups * numbers_each};
@@ -65,7 +66,7 @@ Share share_of_lanes(const EighCall& call, const BuiltPlan& plan, const Sizes& s
 
 /// As eigh_blocked lays it out; each of its launches has work-groups of its own.
 Share share_of_blocked(const EighCall& call, const Sizes& s) {
-  std::int64_t of_matrix = (1 + s.vectors) * s.matrix_size + (4 + s.parts) * s.row + s.vectors * (2 * kRound * s.padded + kRound + s.lanes);
+  std::int64_t of_matrix = (1 + s.vectors) * s.matrix_size + s.work_numbers() + s.vectors * (2 * kRound * s.padded + kRound + s.lanes);
   return {{}, call.batch * of_matrix + s.bundles * s.bundle_numbers()};
 }
 
@@ -73,7 +74,7 @@ Share share_of_blocked(const EighCall& call, const Sizes& s) {
 Share share_of_qr_groups(const EighCall& call, const Sizes& s) {
   std::int64_t groups = std::min(call.batch, std::max(s.units, std::min(s.bundles / 2, 4 * s.units)));
   std::int64_t bundle = std::min(s.room, (call.batch + groups - 1) / groups);
-  return s.share(groups, (s.vectors ? bundle + 2 : 1) * s.matrix_size + (4 + s.parts) * s.row + s.bundle_numbers());
+  return s.share(groups, (s.vectors ? bundle + 2 : 1) * s.matrix_size + s.work_numbers() + s.bundle_numbers());
 }
 
 /// As eigh_jacobi_group lays it out.
