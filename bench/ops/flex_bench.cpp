@@ -209,15 +209,11 @@ Work decode_of(const Device& device, std::int64_t kv_len, std::int64_t group, bo
   attention::FlexOptions o{.enable_gqa = true};
   Tensor held_k = k, held_v = v;
   if (paged) {
-    attention::PagedCache cache({.pages = kv_len / kPage * 2,
-                                 .page_size = kPage,
-                                 .max_batch = 2,
-                                 .max_pages = kv_len / kPage,
-                                 .heads = kHeads,
-                                 .key_size = kSize,
-                                 .dtype = dtype,
-                                 .device = device});
-    for (std::int64_t n = kPage; n <= kv_len; n += kPage) cache.reserve(0, n), cache.reserve(1, n);
+    attention::PagedCache cache(
+        {.pages = kv_len / kPage, .page_size = kPage, .max_batch = 2, .heads = kHeads, .key_size = kSize, .dtype = dtype, .device = device});
+    for (std::int64_t n = kPage; 2 * n <= kv_len; n += kPage) cache.reserve(0, n), cache.reserve(1, n);
+    cache.erase(1);
+    cache.reserve(0, kv_len);
     const Tensor sequences = from_host<std::int32_t>({0}, device);
     cache.assign(sequences, arange(0, static_cast<double>(kv_len), 1, {.dtype = DType::i32, .device = device}).unsqueeze(0), k, v);
     o.varlen = cache.varlen(from_host<std::int32_t>({static_cast<std::int32_t>(kv_len)}, device), sequences);
@@ -238,7 +234,7 @@ Work decode_of(const Device& device, std::int64_t kv_len, std::int64_t group, bo
   // The same bytes, read and added up.
   work.peers.push_back({"sums", [=](int reps) {
                           for (int i = 0; i < reps; ++i) {
-                            Tensor a = sum(k), b = sum(v);
+                            Tensor a = sum(held_k), b = sum(held_v);
                           }
                           current_stream(device).synchronize();
                         }});

@@ -325,7 +325,7 @@ struct FlexCase {
       {"flex_lanes", Edit::offset, "value_at = b * s.v[0] + hk * s.v[1] + from * s.v[2];", "value_at = b * s.v[0] + hk * s.v[1] + from * s.v[2] + 1;"},
       {"flex_lanes", Edit::arithmetic, "keep[v] = top[v] == NONE ? (R)0 : weight_of", "keep[v] = top[v] == NONE ? (R)0 : (R)1 + weight_of"},
       {"flex_split", Edit::tail, "CLUTCH_L_TO_VI(CLUTCH_IOTA_VL) < (VI)(last - j)", "CLUTCH_L_TO_VI(CLUTCH_IOTA_VL) < (VI)(last - j - 1)"},
-      {"flex_split", Edit::stride, "keys + j * apart, apart", "keys + j / 2 * apart, apart"},
+      {"flex_split", Edit::stride, "keys += apart;", "keys += i % 2 * apart;"},
       {"flex_split", Edit::offset, "query * s.q[2], s.q, 1,", "query * s.q[2] + 1, s.q, 1,"},
       {"flex_split", Edit::arithmetic, "*total *= *keep;", "*total += *keep;"},
       {"flex_combine", Edit::tail, "from + c < s.ev ? parts[", "from + c + 1 < s.ev ? parts["},
