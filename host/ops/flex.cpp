@@ -250,7 +250,7 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
   // Of few queries: long runs of keys, then of values, as memory likes them; or what stays in the nearest cache between being brought there and used.
   d.set("DIRECT", direct)
       .set("DMAX", c.most)
-      .set("KEYS", plan.entry == "flex_split" ? (direct ? 32768 : 4096) / c.most : c.keys)
+      .set("KEYS", plan.entry == "flex_split" ? std::max((direct ? 32768 : 4096) / c.most, 16) : c.keys)
       .set("TILE_VECTORS", c.tile_vectors + c.tile_vectors % 2)
       .set("S_BYTES", static_cast<std::int64_t>(bytes_for(p.dtype, 1)))
       .set("SPLIT_ROWS", split_rows(c))

@@ -149,6 +149,33 @@ TEST(Flex, LengthsSizesAndDtypes) {
   }
 }
 
+/// Few queries, alone and of heads that share keys: every class of sizes, whole vectors and not, over more than one part and more than one block of a part.
+TEST(Flex, FewQueriesOfEverySize) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (known_bug(device, "loops_end_early")) continue;
+    int turn = 0;
+    for (DType dtype : {DType::f32, DType::bf16, DType::f64}) {
+      if (dtype == DType::f64 && (level() == "smoke" || skip_without(device, "fp64", device.traits().fp64))) continue;
+      for (std::int64_t e : {64, 63, 128, 120, 256, 250, 512, 500, 1024, 1000}) {
+        if (level() == "smoke" && (dtype == DType::bf16 ? e != 64 : e != 63 && e != 128 && e != 1000)) continue;
+        for (std::int64_t q_len : {1, 2, 5})
+          for (std::int64_t shared : {1, 3}) {
+            if (level() == "smoke" && (q_len == 2) == (shared == 1)) continue;
+            const Given given({.batch = 1, .heads = shared, .q_len = q_len, .kv_len = 523, .e = e, .ev = e, .kv_heads = 1}, device, dtype);
+            FlexOptions o{.enable_gqa = true};
+            FlexCase::HostMask allowed;
+            if (level() == "smoke" || ++turn % 3 == 0) {
+              o.mask_mod = attention::causal(520 - q_len);
+              allowed = [=](auto, auto, auto q, auto kv) { return q + 520 - q_len >= kv; };
+            }
+            expect_close(flex(given.q, given.k, given.v, o), given.model({}, allowed),
+                         fmt::format("{}, {} queries of {} heads, {} elements", name(dtype), q_len, shared, e));
+          }
+      }
+    }
+  }
+}
+
 /// Tiles of few queries, by parts of the keys: heads together or queries of each, in cache pages, of lengths that the device tells.
 TEST(Flex, FewQueriesByTilesOfParts) {
   CLUTCH_EACH_DEVICE(device) {
