@@ -34,6 +34,8 @@ struct FlexClass {
 inline constexpr std::array<FlexClass, 5> kFlexClasses{{{64, 12, 128}, {128, 12, 128}, {256, 6, 64}, {512, 3, 32}, {1024, 3, 16}}};
 
 inline constexpr std::int64_t kFewQueries = 8;
+/// So many rows of queries read 16-bit keys as they lie; more of them share what was widened once.
+inline constexpr std::int64_t kDirectRows = 8;
 
 /// Errors: invalid_shape, invalid_dtype.
 inline void check_is(const Tensor& t, const Dims& sizes, DType dtype, std::string_view what, std::string_view op) {

@@ -185,9 +185,9 @@ void run_flex(const attention::FlexResult& results, const Tensor& q, const Tenso
   p.few = c.q_len <= kFewQueries;
   const attention::BlockMask::State* blocks = options.block_mask.state().get();
   p.joint = !blocks || (blocks->kinds.size(1) == 1 && blocks->block.q >= c.q_len);
-  // Whole vectors of values; of few queries of keys, too, and their 16 bits are widened once for many rows.
+  // Whole vectors of values; of few queries of keys, too.
   p.direct = (k.strides()[3] == 1 || c.e == 1) && (v.strides()[3] == 1 || c.ev == 1) && c.ev % 8 == 0;
-  if (p.few) p.direct = p.direct && c.e % 16 == 0 && c.ev % 16 == 0 && (compute_dtype(q.dtype(), kFlex) == q.dtype() || c.group * c.q_len <= 8);
+  if (p.few) p.direct = p.direct && c.e % 16 == 0 && c.ev % 16 == 0 && (compute_dtype(q.dtype(), kFlex) == q.dtype() || c.group * c.q_len <= kDirectRows);
   const BuiltPlan& plan = flex_plan(*c.runtime, p, mods, options.implementation);
   if (plan.entry == "flex_items") check_loops(*c.runtime, c.kv_len, c.e, c.ev);
   if (by_parts(plan.entry)) return run_split(plan, p, mods, results, q, k, v, c, options, stream);
