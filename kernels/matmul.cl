@@ -81,9 +81,6 @@ static inline VI dot_of_bytes(VI a, VI b, VI sum) {
 #define R V
 #define MEM
 #include "common/transpose.clh"
-#if LANES == 1
-#define clutch_unaligned ACC
-#endif
 #if LANES > 1
 #define PUT_LANES(mem, x, p) (*(mem clutch_unaligned*)(p) = (x))
 #else

@@ -140,7 +140,7 @@ std::string chooses_tiles(const DeviceTraits& traits, const MatmulProblem& p) {
 constexpr std::array<Implementation<MatmulProblem>, 4> kImplementations{{
     {"matmul_dot",
      [](const DeviceTraits& t, const MatmulProblem& p) {
-       return p.dots && row_tuning(t).width == 16 && !p.wide ? fits_dot(t, p) : std::string("dot products of bytes have not been seen to work");
+       return p.dots && panel_lanes(t, p) == 16 ? fits_dot(t, p) : std::string("dot products of bytes have not been seen to work");
      }},
     {"matmul_panels",
      [](const DeviceTraits& t, const MatmulProblem& p) {
@@ -173,7 +173,7 @@ std::string fits_sparse_dot(const DeviceTraits& traits, const MatmulProblem& p) 
 constexpr std::array<Implementation<MatmulProblem>, 5> kSparse{{
     {"matmul_sparse_dot",
      [](const DeviceTraits& t, const MatmulProblem& p) {
-       return p.dots && row_tuning(t).width == 16 ? fits_sparse_dot(t, p) : std::string("dot products of bytes have not been seen to work");
+       return p.dots && panel_lanes(t, p) == 16 ? fits_sparse_dot(t, p) : std::string("dot products of bytes have not been seen to work");
      }},
     {"matmul_sparse_rows",
      [](const DeviceTraits& t, const MatmulProblem& p) {

@@ -75,13 +75,14 @@ std::vector<Dims> position_strides(const ExprFunction& f, const Dims& sizes, std
   return all;
 }
 
+int lanes_of(const ElementwiseTuning& tuning, const DeviceTraits& traits, bool has_wide) {
+  if (emulates_rounding(traits)) return 1;
+  return has_wide ? std::max(1, tuning.width / 2) : tuning.width;
+}
+
 void set_lanes(KernelPlan& plan, const DeviceTraits& traits, bool has_wide, int operands, bool wide_index, int shape_lanes) {
-  if (emulates_rounding(traits)) {
-    plan.tuning.width = 1;
-    plan.note = "one lane, as rounding is emulated";
-  } else if (has_wide && plan.tuning.width > 1) {
-    plan.tuning.width /= 2;
-  }
+  if (emulates_rounding(traits)) plan.note = "one lane, as rounding is emulated";
+  plan.tuning.width = lanes_of(plan.tuning, traits, has_wide);
   set_common(plan.defines, traits, plan.tuning, operands, wide_index);
   plan.defines.set("DWIDTH", plan.tuning.width).set("RANK_LANES", shape_lanes);
 }

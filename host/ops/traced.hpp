@@ -42,7 +42,9 @@ struct SeenTypes {
 /// Lanes of the vectors that hold shapes of that many dimensions.
 inline std::uint8_t rank_lanes(std::int64_t rank) { return rank <= 4 ? 4 : rank <= 8 ? 8 : 16; }
 
-/// Vectors of one length for 32- and 64-bit values, halved where `has_wide`, and the defines that go with them.
+/// Lanes of vectors of one length for 32- and 64-bit values: halved where `has_wide`, one where rounding is emulated.
+int lanes_of(const ElementwiseTuning& tuning, const DeviceTraits& traits, bool has_wide);
+/// Makes them the plan's, with the defines that go with them.
 void set_lanes(KernelPlan& plan, const DeviceTraits& traits, bool has_wide, int operands, bool wide_index, int shape_lanes);
 
 /// Sizes or strides as one vector of the kernel's index type.

@@ -28,8 +28,7 @@ const BuiltPlan& matmul_plan(const MatmulCall& c, const MatmulProblem& p) {
 }
 
 std::int64_t panel_lanes(const DeviceTraits& traits, const MatmulProblem& p) {
-  const std::int64_t width = row_tuning(traits).width;
-  return matmul_compute(p) == DType::f64 || p.wide ? std::max<std::int64_t>(1, width / 2) : width;
+  return lanes_of(row_tuning(traits), traits, matmul_compute(p) == DType::f64 || p.wide);
 }
 
 namespace {
