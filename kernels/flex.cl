@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // flex: attention by online softmax over blocks of keys; scores are modified and masked by printed functions where they are made.
 // Needs: what common/expr.clh needs; S_NAME (dtype of the tensors); A_IS_F32 or A_IS_F64 (of scores); SCORE and MASK (1: printed in expression.clh as
-// CLUTCH_SCORE and CLUTCH_MASK with parameters EXTRA and MASK_EXTRA); BACKWARD (1: and CLUTCH_BACK, the score mod's derivative, with BACK_EXTRA).
+// CLUTCH_SCORE and CLUTCH_MASK with parameters EXTRA and MASK_EXTRA); BACKWARD (1: and CLUTCH_BACK, the score mod's derivative, with BACK_EXTRA);
+// SUMS_ONLY (1: of the backward pass, what rows' scores are compared with there; see below).
 #include "common/expr.clh"
 #include "common/launch.clh"
 
@@ -81,15 +82,15 @@ typedef struct {
 #define TENSOR_ARGUMENTS q + q_offset, k + k_offset, v + v_offset, out + out_offset, (__global T*)(lse + lse_offset), (__global T*)(top_out + top_offset)
 
 #define GRADIENT_PARAMS                                                                                                                                  \
-  __global const uchar *q, __global const uchar *k, __global const uchar *v, __global const uchar *grad, __global const T *lse, __global const T *delta, \
-      __global uchar *dk, __global uchar *dv
+  __global const uchar *q, __global const uchar *k, __global const uchar *v, __global const uchar *grad, \
+      __global const T *row_max, __global const T *row_log, __global const T *delta, __global uchar *dk, __global uchar *dv
 #define GRADIENT_KERNEL_PARAMS                                                                                                                              \
   __global const uchar *q, ulong q_offset, __global const uchar *k, ulong k_offset, __global const uchar *v, ulong v_offset, __global const uchar *grad,    \
-      ulong grad_offset, __global const uchar *lse, ulong lse_offset, __global const uchar *delta, ulong delta_offset, __global uchar *dk, ulong dk_offset, \
-      __global uchar *dv, ulong dv_offset
+      ulong grad_offset, __global const uchar *row_max, ulong row_max_offset, __global const uchar *row_log, ulong row_log_offset,                          \
+      __global const uchar *delta, ulong delta_offset, __global uchar *dk, ulong dk_offset, __global uchar *dv, ulong dv_offset
 #define GRADIENT_ARGUMENTS                                                                                                                        \
-  q + q_offset, k + k_offset, v + v_offset, grad + grad_offset, (__global const T*)(lse + lse_offset), (__global const T*)(delta + delta_offset), \
-      dk + dk_offset, dv + dv_offset
+  q + q_offset, k + k_offset, v + v_offset, grad + grad_offset, (__global const T*)(row_max + row_max_offset),                                    \
+      (__global const T*)(row_log + row_log_offset), (__global const T*)(delta + delta_offset), dk + dk_offset, dv + dv_offset
 
 #if SCORE
 #define SCORE_NAMES CLUTCH_EXTRA_NAMES
@@ -181,13 +182,13 @@ static inline R weight_of(R x) {
 }
 static inline R log_of(R x) { return log_f32(x); }
 #endif
-// Of the key with that score: 2^(score factor - shift), the offset being made of the shift alone.
+// The weight of a key: 2^(difference LOG2_E + offset - WEIGHT_OFFSET), of its score's difference from what the row's scores are compared with. The subtraction
+// comes first: it is exact where it matters, however large the scores are.
 #if defined(A_IS_F32) && WIDTH == 16 && defined(__AVX512DQ__) && defined(__clang__)
 // One instruction takes what is behind the point, one multiplies by 2^floor(x): half the work. 2^(f - 1/2) for f in [0, 1), within 1.3 2^-23, exactly 1 at 1/2.
-#define OFFSET_IS_HALF 1
-#define OFFSET_OF(shift) ((R)0.5f - (shift))
-static inline R key_weight(R score, R offset, R factor) {
-  const R x = FMA(score, factor, offset), f = __builtin_ia32_reduceps512_mask(x, 9, x, (ushort)0xffff, 4);
+#define WEIGHT_OFFSET 0.5f
+static inline R key_weight(R difference, R offset) {
+  const R x = FMA(difference, (R)LOG2_E, offset), f = __builtin_ia32_reduceps512_mask(x, 9, x, (ushort)0xffff, 4);
   R y = (R)0x1.5c08e6p-10f;
   y = FMA(y, f, (R)0x1.a09316p-8f);
   y = FMA(y, f, (R)0x1.43616ep-5f);
@@ -197,17 +198,41 @@ static inline R key_weight(R score, R offset, R factor) {
   return __builtin_ia32_scalefps512_mask(y, x, y, (ushort)0xffff, 4);
 }
 #else
-#define OFFSET_OF(shift) (-(shift))
-static inline R key_weight(R score, R offset, R factor) { return weight_of(FMA(score, factor, offset)); }
+#define WEIGHT_OFFSET 0
+static inline R key_weight(R difference, R offset) { return weight_of(FMA(difference, (R)LOG2_E, offset)); }
 #endif
 
-// Weights are 2^(score LOG2_E - shift), shift being made of the largest score so far: rounded, so that it is exactly the same while that is.
-#define SHIFT_OF(top) ((top) == NONE ? (R)0 : (top)*LOG2_E)
+// What scores are compared with while they are added up: the largest one so far; 0 while there is none, so that weights are 0.
+#define SHIFT_OF(top) ((top) == NONE ? (R)0 : (top))
+// What sums of weights beside `top` are multiplied with where scores are compared with `shift` from now on.
+static inline R rescale(R top, R shift) { return top == NONE ? (R)0 : weight_of((top - shift) * (R)LOG2_E); }
+
+// The backward pass makes a row's weights again as e^(score - row_max - row_log): of the row's lse and 0 where lse is small, so that its rounding does not count.
+// Where it is large flex_lanes, flex_tiles and flex_items, with SUMS_ONLY, find the row's largest score and the logarithm of its sum again, of scores with the
+// backward pass's own rounding: keys are scaled there, not queries. They read lse and write row_max to top_out, row_log to out; v, if wants_top, holds the
+// largest scores, which spares them the way there.
+#define LARGE_LSE 32
+#if SUMS_ONLY
+#define OF_QUERIES(scale) 1
+#define OF_KEYS(scale) scale
+#else
+#define OF_QUERIES(scale) scale
+#define OF_KEYS(scale) 1
+#endif
+static inline int is_large(T lse) { return lse >= LARGE_LSE || (lse <= -LARGE_LSE && lse > -(T)INFINITY); }
+static inline void put_row_sums(__global T* row_max, __global T* row_log, T lse, T top, T log_sum) {
+  const int found = is_large(lse);
+  *row_max = found ? top : lse == -(T)INFINITY ? (T)INFINITY : lse;  // no keys: all weights are 0
+  *row_log = found ? log_sum : 0;
+}
+#if BACKWARD
+static inline R offset_of(R row_log) { return (R)WEIGHT_OFFSET - row_log * (R)LOG2_E; }
+#endif
 
 // Of score mods: tanh within 2^-22, absolutely.
-#if defined(OFFSET_IS_HALF)
+#if defined(A_IS_F32) && WIDTH == 16 && defined(__AVX512DQ__) && defined(__clang__)
 static inline R score_tanh(R x) {
-  const R e = key_weight(abs_f32(x), (R)0.5f, (R)(-2 * LOG2_E)), d = (R)1.0f + e;
+  const R e = key_weight((R)-2.0f * abs_f32(x), (R)WEIGHT_OFFSET), d = (R)1.0f + e;
   R r = __builtin_ia32_rcp14ps512_mask(d, d, (ushort)0xffff);
   r = FMA(r, FMA(-d, r, (R)1.0f), r);
   return copysign_f32(((R)1.0f - e) * r, x);
@@ -259,6 +284,12 @@ static inline Span span_of(const FlexShape* s, long b, LIST_PARAMS) {
   }
   if (s->used) span.kv_len = clamp((long)kv_used[b], 0L, span.kv_len);
 #endif
+  return span;
+}
+// Where a head's keys begin, and how many of them any sequence reads: those of `b`, or, where all batches share keys, as many as are there.
+static inline Span keys_of(const FlexShape* s, long b, LIST_PARAMS) {
+  Span span = span_of(s, b, LIST_NAMES);
+  if (s->shared) span.kv_len = s->kv_len;
   return span;
 }
 // Where a sequence's lines of a head begin: of lse, and of partial sums.
@@ -328,6 +359,28 @@ static inline int masked_of(long b, long h, long last_h, long low, long high, lo
 #endif
 
 #ifdef CLUTCH_ENTRY_flex_lanes
+#if SUMS_ONLY
+// Whether any of `count` rows is to be looked at.
+static inline int any_large(__global const T* lse, long count) {
+  int any = 0;
+  for (long i = 0; i < count; ++i) any |= is_large(lse[i]);
+  return any;
+}
+// What is known of rows from `query` to before `end`.
+static inline R known_tops(__global const T* tops, int known, long query, long end) {
+  T x[WIDTH];
+  for (int l = 0; l < WIDTH; ++l) x[l] = known && query + l < end ? tops[query + l] : -(T)INFINITY;
+  return FILL_R(x);
+}
+// Writes what the backward pass needs of rows from `query` to before `end`.
+CLUTCH_APART void put_sums(const R* top, const R* total, __global const T* lse, __global T* row_max, __global T* row_log, long query, long end) {
+  T logs[WIDTH], tops[WIDTH];
+  SPILL_R(log_of(*total), logs);
+  SPILL_R(*top, tops);
+  for (int l = 0; l < min((long)WIDTH, end - query); ++l)
+    put_row_sums(row_max + query + l, row_log + query + l, lse[query + l], tops[l], logs[l]);
+}
+#endif
 // Writes what else is asked for.
 CLUTCH_APART void put_lines(const R* top, const R* total, __global T* lse, __global T* top_out, const FlexShape* s, long query, long end) {
   T logs[WIDTH], tops[WIDTH];
@@ -361,14 +414,22 @@ static inline void flex_lanes_body(CLUTCH_ID_PARAMS, ulong tiles, FlexShape s, T
     const Span span = span_of(&s, b, LIST_NAMES);
     const long begin = row * s.block_row + tile % s.per_row * s.tile, end = min(min(begin + s.tile, (row + 1) * s.block_row), span.q_len);
     const int vectors = (int)((end - begin + WIDTH - 1) / WIDTH);
+    const long line = line_of(&s, &span, b, h);
     if (end <= begin) continue;
     for (int w = 0, nv = 0; w < vectors; w += nv) {
       nv = taken(vectors - w);
-      bring_turned(queries + w * DMAX, nv, q, b * s.q[0] + h * s.q[1] + span.q_at * s.q[2], s.q, begin + w * WIDTH, end, s.e, scale);
+      bring_turned(queries + w * DMAX, nv, q, b * s.q[0] + h * s.q[1] + span.q_at * s.q[2], s.q, begin + w * WIDTH, end, s.e, OF_QUERIES(scale));
+#if SUMS_ONLY
+      for (int x = 0; x < nv; ++x) top[w + x] = known_tops((__global const T*)v + line, (int)s.wants_top, begin + (w + x) * WIDTH, end), total[w + x] = (R)0;
+#else
       clear(sums + w * DMAX, nv, s.ev);
       for (int v = 0; v < nv; ++v) top[w + v] = NONE, total[w + v] = (R)0;
+#endif
     }
-    const Visits visits = visits_of(&s, b, h, row, LIST_NAMES);
+    Visits visits = visits_of(&s, b, h, row, LIST_NAMES);
+#if SUMS_ONLY
+    if (!any_large(lse + line + begin, end - begin)) visits.all = 0;
+#endif
     for (long i = 0; i < visits.all; ++i) {
       const long block = visited(&s, &visits, i), block_end = min((block + 1) * s.block_listed, span.kv_len);
       const int masked = MASK && (s.mask_all || i < visits.partial);
@@ -380,8 +441,10 @@ static inline void flex_lanes_body(CLUTCH_ID_PARAMS, ulong tiles, FlexShape s, T
 #if DIRECT
         __global const T *keys = (__global const T*)k + key_at, *values = (__global const T*)v + value_at;
 #else
-        bring_rows(keys, k, key_at, s.k, count, s.e, 1);
+        bring_rows(keys, k, key_at, s.k, count, s.e, OF_KEYS(scale));
+#if !SUMS_ONLY
         bring_rows(values, v, value_at, s.v, count, s.ev, 1);
+#endif
 #endif
         for (int w = 0, nv = 0; w < vectors; w += nv) {
           nv = taken(vectors - w);
@@ -401,14 +464,17 @@ static inline void flex_lanes_body(CLUTCH_ID_PARAMS, ulong tiles, FlexShape s, T
         }
       }
     }
-    const long line = line_of(&s, &span, b, h);
     for (int w = 0, nv = 0; w < vectors; w += nv) {
       nv = taken(vectors - w);
       for (int x = 0; x < nv; ++x) {
         const long query = begin + (w + x) * WIDTH;
+#if SUMS_ONLY
+        put_sums(top + w + x, total + w + x, lse + line, top_out + line, (__global T*)out + line, query, end);
+#else
         const R factor = total[w + x] == (R)0 ? (R)0 : (R)1 / total[w + x];
         put_turned(out, b * s.out[0] + h * s.out[1] + span.q_at * s.out[2], s.out, query, end, sums + w * DMAX + x, nv, factor, s.ev);
         put_lines(top + w + x, total + w + x, lse + line, top_out + line, &s, query, end);
+#endif
       }
     }
   }
@@ -440,7 +506,7 @@ static inline void flex_combine_body(CLUTCH_ID_PARAMS, ulong lines, FlexShape s,
       for (long i = 0; i < s.splits; ++i) {
         const long part = i * lines + line;
         if (tops[2 * part] == NONE) continue;
-        const T weight = weight_of(SHIFT_OF(tops[2 * part]) - shift);
+        const T weight = rescale(tops[2 * part], shift);
         total = FMA(tops[2 * part + 1], weight, total);
         for (int c = 0; c < CHUNK; ++c) sum[c] = FMA(from + c < s.ev ? parts[part * s.part_row + from + c] : (T)0, weight, sum[c]);
       }

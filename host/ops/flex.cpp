@@ -123,6 +123,10 @@ std::string fits_lanes(const DeviceTraits& traits, const FlexProblem& p) {
 std::string fits_wide(const DeviceTraits& traits, const FlexProblem& p) {
   return row_tuning(traits).local != 1 ? std::string("its vectors are those of wide-vector devices") : fits_lanes(traits, p);
 }
+/// Backward holds some 200 KB of an item, more than groups of items have room for.
+std::string fits_forced_lanes(const DeviceTraits& traits, const FlexProblem& p) {
+  return p.part == FlexPart::backward || p.part == FlexPart::keys || p.part == FlexPart::sums ? fits_wide(traits, p) : fits_lanes(traits, p);
+}
 std::string fits_split(const DeviceTraits& traits, const FlexProblem& p) {
   return p.part != FlexPart::forward ? std::string("it makes no gradients") : fits_lanes(traits, p);
 }
@@ -152,7 +156,7 @@ constexpr TilesBySize kSmallWideTiles{
 std::string tiles_of(const DeviceTraits& traits, const FlexProblem& p, bool split, FlexTiles* tiles = nullptr) {
   if (std::string why = refuses_long_loops(traits); !why.empty()) return why;
   const bool wide = p.dtype == DType::f64;
-  const std::size_t classes = wide ? 2 : 3, which = split ? 2 : p.part == FlexPart::forward ? 0 : 1;
+  const std::size_t classes = wide ? 2 : 3, which = split ? 2 : p.part == FlexPart::forward || p.part == FlexPart::sums ? 0 : 1;
   if (p.size_class >= classes) return fmt::format("rows have more than {} elements", kFlexClasses[classes - 1].most);
   for (const TilesBySize* all : {wide ? &kWideTiles : &kTiles, wide ? &kSmallWideTiles : &kSmallTiles}) {
     const FlexTiles& t = (*all)[p.size_class][which];
@@ -189,11 +193,12 @@ constexpr std::array<Implementation<FlexProblem>, 5> kImplementations{{
     {"flex_items", computes},
 }};
 constexpr std::array<Implementation<FlexProblem>, 5> kForced{
-    {{"flex_split", fits_split}, {"flex_lanes", fits_lanes}, {"flex_tiles_split", fits_tiles_split}, {"flex_tiles", fits_tiles}, {"flex_items", computes}}};
+    {{"flex_split", fits_split}, {"flex_lanes", fits_forced_lanes}, {"flex_tiles_split", fits_tiles_split}, {"flex_tiles", fits_tiles}, {"flex_items", computes}}};
 /// Of what computes gradients the same names choose.
 std::string_view entry_of(FlexPart part, std::string_view chosen) {
   switch (part) {
-    case FlexPart::forward: return chosen;
+    case FlexPart::forward:
+    case FlexPart::sums: return chosen;
     case FlexPart::combine: return "flex_combine";
     case FlexPart::assign: return "flex_assign";
     case FlexPart::dropout: return "flex_dropout";
@@ -232,7 +237,8 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
       .set("SKIP_MASKED", p.skip_masked)
       .set("DROPOUT", p.dropout)
       .set("KEYS_ALONG", keys_along(plan.entry))
-      .set("BACKWARD", p.part == FlexPart::backward || p.part == FlexPart::keys);
+      .set("BACKWARD", p.part == FlexPart::backward || p.part == FlexPart::keys)
+      .set("SUMS_ONLY", p.part == FlexPart::sums);
   if (!lanes && !tiles) {
     d.set("CHUNK", 16);
     return plan;
@@ -288,20 +294,22 @@ FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tenso
   if (!results.lse.defined()) detail::refuse(ErrorCode::invalid_argument, "the forward call's lse is needed: return_lse");
   detail::Checked c = detail::validate(nullptr, q, k, v, options);
   std::vector<const Tensor*> all{&q, &grad_out, &results.out, &results.lse};
-  if (options.grad_lse.defined()) all.push_back(&options.grad_lse);
+  for (const Tensor* t : {&options.grad_lse, &results.max_scores})
+    if (t->defined()) all.push_back(t);
   detail::common_runtime(all, detail::kOp);
   const DType sums = detail::compute_dtype(q.dtype(), detail::kOp);
   auto check = [](const Tensor& t, const Dims& sizes, DType dtype, std::string_view what) { detail::check_is(t, sizes, dtype, what, detail::kOp); };
   check(grad_out, c.result(), q.dtype(), "the result's gradient"), check(results.out, c.result(), q.dtype(), "the result");
   check(results.lse, c.lines(), sums, "lse");
+  if (results.max_scores.defined()) check(results.max_scores, c.lines(), sums, "max_scores");
   if (options.grad_lse.defined()) check(options.grad_lse, c.lines(), sums, "lse's gradient");
   if (options.dropout_p > 0 && (!results.dropout_state.defined() || !(results.dropout_state.sizes() == Dims{2}) || results.dropout_state.dtype() != DType::i64))
     detail::refuse(ErrorCode::invalid_argument, "the forward call's dropout_state is needed");
-  if (options.varlen.page_table.defined() || options.varlen.seqused_kv.defined())
-    detail::refuse(ErrorCode::not_supported, "caches (page_table, seqused_kv) have no gradient");
+  if (options.varlen.page_table.defined()) throw Error(ErrorCode::not_supported, "flex_backward", "keys in pages (varlen.page_table) have no gradient");
   const Stream stream = detail::resolve_stream(given, *c.runtime, detail::kOp);
   FlexResult dense = results;
   dense.lse = results.lse.contiguous(stream);
+  if (results.max_scores.defined()) dense.max_scores = results.max_scores.contiguous(stream);
   return detail::differentiate_flex(grad_out, q, k, v, dense, c, options, stream);
 }
 

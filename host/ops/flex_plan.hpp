@@ -9,8 +9,9 @@
 
 namespace clutch::inline v0::detail {
 
-/// combine: of flex_split; assign: PagedCache's; dropout: what is left of weights; keys: backward of keys and values, where backward itself is of queries.
-enum class FlexPart : std::uint8_t { forward, combine, assign, dropout, backward, keys };
+/// combine: of flex_split; assign: PagedCache's; dropout: what is left of weights; sums: what backward compares scores with; keys: backward of keys and values,
+/// where backward itself is of queries.
+enum class FlexPart : std::uint8_t { forward, combine, assign, dropout, sums, backward, keys };
 
 /// What selection of flex looks at; also the key of its cached plans.
 struct FlexProblem {
@@ -67,7 +68,7 @@ struct CapturedCall {
   const ExprFunction& score;
   std::function<Expr(const Expr& b, const Expr& h, const Expr& q, const Expr& kv)> allowed;
   Tensor q, k, v, grad;  ///< q and grad (B, Hq, L, *), k and v (B or 1, Hkv, S, *)
-  Tensor lse, delta;     ///< (B, Hq, L)
+  Tensor row_max, row_log_sum, delta;  ///< (B, Hq, L); a weight is e^(score - row_max - row_log_sum)
   double scale = 1;
   DType sums = DType::f32;
   FlexDropout dropout = {};

@@ -233,13 +233,16 @@ struct FlexCase {
   }
 
   /// A gradient (0: of queries, 1: of keys, 2: of values) where each weight is 1 or 0: the mod leaves of whole scores nothing, with a derivative of 1, and lse
-  /// is 0.
-  static Problem gradient_problem(std::string_view entry, DType dtype, const Shape& s, int which, std::uint64_t seed, bool blocks) {
-    Problem p{.name = fmt::format("d{} {}", "qkv"[which], name(dtype)), .entry = entry, .needs_fp64 = dtype == DType::f64, .is_helper = true};
+  /// is 0. `large`: a query has one key, whose score is 2^20, and lse is too far from that to be used.
+  static Problem gradient_problem(std::string_view entry, DType dtype, const Shape& s, int which, std::uint64_t seed, bool blocks, bool large = false) {
+    Problem p{.name = fmt::format("d{} {}{}", "qkv"[which], name(dtype), large ? " large" : ""),
+              .entry = entry,
+              .needs_fp64 = dtype == DType::f64,
+              .is_helper = true};
     model::Random random(seed);
     auto operand = [&](const Dims& sizes) { return drawn(p, dtype, sizes, [&] { return std::floor(random.uniform(-1, 2)); }); };
     const std::vector<double> q = operand(s.q()), k = operand(s.k()), v = operand(s.v()), grad = operand(s.out()), out = operand(s.out());
-    drawn(p, dtype == DType::f64 ? DType::f64 : DType::f32, {s.batch, s.heads, s.q_len}, [] { return 0.0; });
+    drawn(p, dtype == DType::f64 ? DType::f64 : DType::f32, {s.batch, s.heads, s.q_len}, [&] { return large ? 0x1p20 + 1 : 0.0; });
     const Dims sizes = which == 0 ? s.q() : which == 1 ? s.k() : s.v();
     std::vector<double> sums(static_cast<std::size_t>(numel(sizes)));
     for (std::int64_t b = 0; b < s.batch; ++b)
@@ -247,7 +250,7 @@ struct FlexCase {
         for (std::int64_t i = 0; i < s.q_len; ++i)
           for (std::int64_t j = 0; j < s.kv_len; ++j) {
             const std::int64_t row = s.row(b, h, i), key = s.key(b, h) + j;
-            if (!allowed(s, h, i, j) || dot(q, row, k, key, s.e) < static_cast<double>(h)) continue;
+            if (large ? j != (i + h) % s.kv_len : !allowed(s, h, i, j) || dot(q, row, k, key, s.e) < static_cast<double>(h)) continue;
             const double slope = dot(grad, row, v, key, s.ev) - dot(grad, row, out, row, s.ev);
             for (std::int64_t d = 0; d < sizes[3]; ++d)
               sums[static_cast<std::size_t>((which == 0 ? row : key) * sizes[3] + d)] += which == 0   ? slope * at(k, key, s.e, d)
@@ -262,7 +265,11 @@ struct FlexCase {
                                .scale = 1,
                                .enable_gqa = true,
                                .implementation = entry.substr(0, entry.find('_', 5))};
-      const attention::MaskMod mask = mask_mod(s);
+      attention::MaskMod mask = mask_mod(s);
+      if (large) {
+        o.score_mod = [](attention::Score x, auto...) { return x - cast(cast(x, DType::i32), x.dtype()) + 0x1p20f; };
+        mask = [&](attention::Index, attention::Index h, attention::Index i, attention::Index j) { return j == trunc_mod(i + h, param(s.kv_len)); };
+      }
       if (blocks)
         o.block_mask =
             attention::create_block_mask(mask, {.heads = s.heads, .q_len = s.q_len, .kv_len = s.kv_len, .block = {48, 40}, .device = to.device()}, stream);
@@ -299,6 +306,9 @@ struct FlexCase {
       all.push_back(gradient_problem("flex_lanes_backward", DType::f32, shape, which, seed + 4, true));
       all.push_back(gradient_problem(which == 0 ? "flex_items_dq" : "flex_items_dkv", DType::f32, few, which, seed + 6, true));
     }
+    for (int which : {0, 2}) all.push_back(gradient_problem("flex_lanes", which == 0 ? DType::f32 : DType::f64, shape, which, seed + 15, which == 0, true));
+    all.push_back(gradient_problem("flex_items", DType::f32, few, 0, seed + 16, false, true));
+    all.push_back(gradient_problem("flex_tiles", DType::f32, {.heads = 1, .q_len = 20, .kv_len = 20, .e = 9, .ev = 9}, 2, seed + 17, false, true));
     // Whole tiles are worked on, which simulators take long for: few of them.
     const Shape tiles{.batch = 1, .heads = 2, .q_len = 33, .kv_len = 20, .e = 19, .ev = 11, .kv_heads = 1};
     for (DType dtype : {DType::f32, DType::f64})
@@ -323,7 +333,10 @@ struct FlexCase {
       {"flex_lanes", Edit::tail, "const int count = (int)min((long)KEYS, block_end - kv);", "const int count = (int)min((long)KEYS, block_end - kv - 1);"},
       {"flex_lanes", Edit::stride, "min(begin + v * WIDTH + l, end - 1) * stride[2]", "min(begin + v * WIDTH + l, end - 1) / 2 * stride[2]"},
       {"flex_lanes", Edit::offset, "value_at = b * s.v[0] + hk * s.v[1] + from * s.v[2];", "value_at = b * s.v[0] + hk * s.v[1] + from * s.v[2] + 1;"},
-      {"flex_lanes", Edit::arithmetic, "keep[v] = top[v] == NONE ? (R)0 : weight_of", "keep[v] = top[v] == NONE ? (R)0 : (R)1 + weight_of"},
+      {"flex_lanes", Edit::arithmetic, "keep[v] = rescale(top[v], shift[v]);", "keep[v] = (R)1 + rescale(top[v], shift[v]);"},
+      {"flex_lanes", Edit::arithmetic, "*row_max = found ? top :", "*row_max = found ? lse :"},
+      {"flex_items", Edit::arithmetic, "*row_log = found ? log_sum : 0", "*row_log = found ? log_sum + 1 : 0"},
+      {"flex_tiles", Edit::arithmetic, "*row_max = found ? top :", "*row_max = found ? lse :"},
       {"flex_split", Edit::tail, "CLUTCH_L_TO_VI(CLUTCH_IOTA_VL) < (VI)(last - j)", "CLUTCH_L_TO_VI(CLUTCH_IOTA_VL) < (VI)(last - j - 1)"},
       {"flex_split", Edit::stride, "keys += apart;", "keys += i % 2 * apart;"},
       {"flex_split", Edit::offset, "query * s.q[2], s.q, 1,", "query * s.q[2] + 1, s.q, 1,"},

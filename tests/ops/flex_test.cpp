@@ -563,6 +563,9 @@ TEST(Flex, SelectionByTraitsAlone) {
   EXPECT_EQ(code_of([&] { detail::select(cpu, problem); }), ErrorCode::not_supported);
   cpu.type = DeviceType::gpu;
   EXPECT_EQ(detail::select(cpu, {}).entry, "flex_items");
+  // What an item of the gradients' lanes holds is a core's cache, which no item of a group has.
+  for (detail::FlexPart part : {detail::FlexPart::sums, detail::FlexPart::backward})
+    EXPECT_EQ(code_of([&] { detail::select(cpu, {.part = part}, "flex_lanes"); }), ErrorCode::not_supported);
 }
 
 }  // namespace

@@ -36,6 +36,31 @@ struct Sequences {
   Expr has(const Expr& b, const Expr& i) const { return first.defined() ? i < captured(length)[{b, 0}] : i >= 0; }
 };
 
+/// What rows' weights are made of again: e^(score - max - log_sum).
+struct RowSums {
+  Tensor max, log_sum;
+};
+RowSums row_sums(const Tensor& q, const Tensor& k, const attention::FlexResult& results, const Checked& c, const attention::FlexOptions& options,
+                 const Stream& stream) {
+  const TensorOptions sums{.dtype = results.lse.dtype(), .device = stream.device()};
+  const RowSums made{empty(c.lines(), sums, stream), empty(c.lines(), sums, stream)};
+  const Mods mods(c, options, q.dtype(), {});
+  FlexProblem p = mods.problem(c, options, q.dtype());
+  p.part = FlexPart::sums;
+  const BuiltPlan& plan = flex_plan(*c.runtime, p, mods, options.implementation);
+  FlexShape s = shape_of(q, k, k, q, c, options, plan, false);
+  s.wants_top = results.max_scores.defined();
+  const auto items = static_cast<std::uint64_t>(c.batch * c.heads * (plan.entry == "flex_items" ? c.q_len : s.tiles));
+  Encoder encoder(stream, "flex_backward");
+  encoder.value(items).value(s);
+  bind_scale(encoder, q.dtype(), scale_of(options, c));
+  encoder.input(q).input(k).input(s.wants_top ? results.max_scores : k).output(made.log_sum).input(results.lse).output(made.max);
+  bind_lists(encoder, options, q, c.ragged, false);
+  mods.bind(encoder, q.dtype());
+  encoder.dispatch(plan.kernel, geometry_of(plan, items));
+  return made;
+}
+
 }  // namespace
 
 attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexResult& results,
@@ -57,11 +82,14 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
   Tensor delta = reduce(
       Reduce::sum, [](Expr g, Expr o) { return g * o; }, {grad, results.out}, {.dims = {-1}, .dtype = {sums}}, stream);
   if (options.grad_lse.defined()) delta = map([](Expr d, Expr g) { return d - g; }, {delta, options.grad_lse}, {}, stream);
+  const auto [row_max, row_log_sum] = row_sums(q, k, results, c, options, stream);
   if (wants_captured) {
     const attention::BlockMask::State* blocks = options.block_mask.state().get();
     const Sequences queries(options.varlen.cu_seq_q, c.q_rows, c.q_len, stream), keys(options.varlen.cu_seq_kv, c.kv_rows, c.kv_len, stream);
     auto allowed = [&](const Expr& b, const Expr& h, const Expr& i, const Expr& j) {
-      const Expr there = c.ragged ? options.mask_mod(b, h, i, j) & queries.has(b, i) & keys.has(b, j) : options.mask_mod(b, h, i, j);
+      Expr there = options.mask_mod(b, h, i, j);
+      if (c.ragged) there = there & queries.has(b, i) & keys.has(b, j);
+      if (options.varlen.seqused_kv.defined()) there = there & (j < captured(options.varlen.seqused_kv)[b]);
       if (!blocks) return there;
       const Expr kind = captured(blocks->kinds)[{b, h, trunc_div(i, param(blocks->block.q)), trunc_div(j, param(blocks->block.kv))}];
       return there & ((kind == 2) | ((kind == 1) & blocks->mask(b, h, i, j)));
@@ -73,7 +101,8 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
                                         .k = keys.spread(k, stream),
                                         .v = keys.spread(v, stream),
                                         .grad = queries.spread(grad, stream),
-                                        .lse = of_lines(results.lse),
+                                        .row_max = of_lines(row_max),
+                                        .row_log_sum = of_lines(row_log_sum),
                                         .delta = of_lines(delta),
                                         .scale = scale_of(options, c),
                                         .sums = sums,
@@ -85,6 +114,9 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
   FlexProblem p = mods.problem(c, options, q.dtype());
   p.direct = (q.strides()[3] == 1 || c.e == 1) && (grad.strides()[3] == 1 || c.ev == 1) && c.e % 8 == 0 && c.ev % 8 == 0;
   const std::int64_t key_heads = (c.shared() ? 1 : c.batch) * (c.heads / c.group);
+  // Keys that no sequence reads have no place in the kernels' loops.
+  if (c.ragged)
+    for (const Tensor* t : {&made.k, &made.v}) fill_(*t, 0, {}, stream);
   auto built = [&](FlexPart part) -> const BuiltPlan& {
     p.part = part;
     return flex_plan(*c.runtime, p, mods, options.implementation);
@@ -94,7 +126,7 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
     Encoder encoder(stream, "flex_backward");
     encoder.value(items).value(s);
     bind_scale(encoder, q.dtype(), scale_of(options, c));
-    encoder.input(q).input(k).input(v).input(grad).input(results.lse).input(delta).output(made.k).output(made.v);
+    encoder.input(q).input(k).input(v).input(grad).input(row_max).input(row_log_sum).input(delta).output(made.k).output(made.v);
     if (dq) encoder.output(*dq);
     bind_lists(encoder, options, q, c.ragged, by_keys);
     mods.bind(encoder, q.dtype());

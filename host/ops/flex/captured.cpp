@@ -129,17 +129,16 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
     auto lines_of = [&](const Tensor& t) { return t.slice(2, begin, begin + rows).unsqueeze(-1); };
     const Tensor raw = linalg::matmul(rows_of(c.q), keys.mT(), {.alpha = c.scale, .dtype = {sums}}, stream).reshape(chunk);
     const Tensor products = linalg::matmul(rows_of(c.grad), values.mT(), {.dtype = {sums}}, stream).reshape(chunk);
-    constexpr double kNever = -std::numeric_limits<double>::infinity();
     const Tensor left =
         c.dropout.p > 0 ? dropout_factors(c.dropout, sums, begin, begin + rows, stream) : full({1}, 1, {.dtype = sums, .device = device}, stream);
     const Tensor slopes = map(
-        [&](Expr x, Expr product, Expr lse, Expr delta, Expr factor) {
+        [&](Expr x, Expr product, Expr row_max, Expr row_log_sum, Expr delta, Expr factor) {
           const auto [b, h, q, kv] = places_from(begin);
           const Expr inputs[] = {x, b, h, q, kv};
-          const Expr weight = select((lse != kNever) & c.allowed(b, h, q, kv), exp(applied(score, inputs)[0] - lse), 0.0f);
+          const Expr weight = select(c.allowed(b, h, q, kv), exp(applied(score, inputs)[0] - row_max - row_log_sum), 0.0f);
           return select(weight == 0, 0.0f, weight * (product * factor - delta));
         },
-        {raw, products, lines_of(c.lse), lines_of(c.delta), left}, {.dtypes = {sums}}, stream);
+        {raw, products, lines_of(c.row_max), lines_of(c.row_log_sum), lines_of(c.delta), left}, {.dtypes = {sums}}, stream);
     for (std::size_t i = 0; i < reads.size(); ++i) {
       const CapturedRead& read = reads[i];
       const Class& kind = kinds[i];

@@ -186,6 +186,51 @@ TEST(Varlen, CapturedTensorsGetTheGradientsOfAllSequences) {
   }
 }
 
+TEST(Varlen, SomeKeysOfEachSequenceHaveTheirGradients) {
+  CLUTCH_EACH_DEVICE(device) {
+    constexpr std::int64_t kLength = 40;
+    const Tensor slopes = from_host<float>({0.25f, -0.5f, 0.125f, 1.0f}, device);
+    for (std::string_view implementation : {"", "flex_tiles", "flex_items"})
+      for (bool shared : {false, true}) {
+        if (level() == "smoke" && implementation == "flex_tiles") continue;
+        const std::vector<std::int32_t> used{17, 40, 0};
+        const Given given({.batch = 3, .heads = 4, .q_len = 21, .kv_len = kLength, .e = 16, .ev = 8}, device);
+        const Tensor k = shared ? given.k.slice(0, 0, 1).slice(1, 0, 2) : given.k.slice(1, 0, 2), v = shared ? given.v.slice(0, 0, 1).slice(1, 0, 2) : given.v.slice(1, 0, 2);
+        const Tensor grad = randn(given.shape.out(), {.device = device, .seed = seed() + 7});
+        FlexOptions o{.score_mod = attention::alibi(slopes), .enable_gqa = true, .return_lse = true, .captured_gradients = true, .implementation = implementation};
+        o.varlen.seqused_kv = from_host(used, {3}, device);
+        const FlexResult made = flex(given.q, k, v, o);
+        const auto got = attention::flex_backward(grad, given.q, k, v, made, o);
+        o.varlen = {};
+        std::vector<double> dq, dk(k.numel()), dv(v.numel()), captured(4);
+        auto add = [](std::vector<double>& sums, const Tensor& part, std::int64_t first_line, std::int64_t size) {  // (1, h, used, size) to lines of kLength
+          const std::vector<double> x = values(part);
+          const std::int64_t line = part.size(2) * size;
+          for (std::int64_t i = 0; i < part.numel(); ++i)
+            sums[static_cast<std::size_t>((first_line + i / line) * kLength * size + i % line)] += x[static_cast<std::size_t>(i)];
+        };
+        for (std::int64_t b = 0; b < 3; ++b) {
+          auto of = [&](const Tensor& t) { return t.slice(0, b, b + 1); };
+          auto keys = [&](const Tensor& t) { return (shared ? t : of(t)).slice(2, 0, used[static_cast<std::size_t>(b)]); };
+          const FlexResult alone = flex(of(given.q), keys(k), keys(v), o);
+          const auto want = attention::flex_backward(of(grad), of(given.q), keys(k), keys(v), alone, o);
+          EXPECT_EQ(of(made.out).to_bytes(), alone.out.to_bytes()) << b;
+          for (double x : values(want.q)) dq.push_back(x);
+          if (used[static_cast<std::size_t>(b)] > 0) add(dk, want.k, shared ? 0 : 2 * b, 16), add(dv, want.v, shared ? 0 : 2 * b, 8);
+          for (std::size_t h = 0; h < 4; ++h) captured[h] += values(want.captured.at(0))[h];
+        }
+        auto check = [&](const Tensor& t, const std::vector<double>& want, const char* what) {
+          const std::vector<double> x = values(t);
+          ASSERT_EQ(x.size(), want.size()) << what;
+          for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], want[i], 2e-5) << what << " " << implementation << " shared " << shared << " at " << i;
+        };
+        check(got.q, dq, "dq"), check(got.k, dk, "dk"), check(got.v, dv, "dv");
+        const std::vector<double> slope_gradients = values(got.captured.at(0));
+        for (std::size_t h = 0; h < 4; ++h) EXPECT_NEAR(slope_gradients[h], captured[h], 1e-3) << h;
+      }
+  }
+}
+
 TEST(Varlen, NumbersOnTheDeviceAreClamped) {
   CLUTCH_EACH_DEVICE(device) {
     Packed p({12, 20}, {12, 20}, 1, 1, 8, device);
