@@ -87,7 +87,7 @@ struct FlexOptions {
 
 struct FlexResult {
   Tensor out;                 ///< (B, Hq, L, Ev), of q's dtype
-  Tensor lse;                 ///< (B, Hq, L), f32 (f64 of f64): log(sum(exp(scores))); undefined unless asked for
+  Tensor lse;                 ///< (B, Hq, L), f32 (f64 of f64): log(sum(exp(scores))), rounded once more; undefined unless asked for
   Tensor max_scores;          ///< the same of the largest score
   Tensor dropout_state = {};  ///< i64 (2): the seed and offset that dropout drew from, for the backward call
 };
@@ -98,7 +98,9 @@ struct FlexResult {
 /// of keys dividing a page.
 /// Dtypes: f32, f16, bf16, f64, the same of all three; scores, weights and sums in f32 (f64 for f64), rounded once.
 /// Rows without any key are 0, their lse and largest score -inf. Masks come after the score mod, so NaN scores of masked keys do not count; NaN of their
-/// values may, times a weight of 0, unless all keys around them are masked, too, or skip_masked is set.
+/// values may, times a weight of 0, unless all keys around them are masked, too, or skip_masked is set; so may NaN of their keys in q's gradient.
+/// Range: scores of any finite size, to the largest number of their dtype: weights are made of differences to the row's largest score, exact where they count.
+/// Infinite or NaN scores of unmasked keys make their row NaN, -inf excepted, whose weight is 0.
 /// Accuracy: f32 within 2e-6 of the exact result for unit-normal q, k and v at E = 64 without score mod, growing with its root; a score mod's terms add eps
 /// max|score| times max|v|. Subnormal numbers may count as 0. Reproducible: a sequence has the same bits alone and in a batch. Errors: invalid_shape;
 /// invalid_dtype; invalid_argument for heads that differ without enable_gqa, or whose counts do not divide; for a block mask of other lengths; not_supported
@@ -115,10 +117,13 @@ struct FlexGradients {
 };
 /// Gradients of flex() with the same tensors and options and what it returned, lse among it. Heads and batches that share keys are added; scores are made
 /// again, memory is O(L): up to 4 compute units / (Bk Hkv) times q in f32 (f64) beside the results. max_scores has no gradient.
+/// lse is enough for scores of any size: a tile of rows with one whose |lse| is 32 or more finds the rows' sums again, in up to 0.4 of forward's time;
+/// max_scores, if given, are where it begins. varlen.seqused_kv: keys that do not count have gradients of 0. Rows of q that belong to no sequence have undefined
+/// gradients.
 /// Captured tensors count as constants unless captured_gradients is set. Theirs are summed in a fixed order over what their indices do not depend on, along
 /// diagonals where they are of q - kv, by places else, which takes longest; scores are made again for some rows of all heads at a time, in 64 MiB of scratch
 /// or what one row takes; beside varlen in tensors of all sequences as long as the longest one. Accuracy: f32 within 1e-5 of the exact gradient for unit-normal
-/// tensors at E = 64. Reproducible: no atomics. Errors: as flex(); invalid_argument without lse. Stream: never waits. Source: PyTorch 2.12, whose devices but
+/// tensors at E = 64. Reproducible: no atomics. Errors: as flex(); invalid_argument without lse; not_supported with page_table. Stream: never waits. Source: PyTorch 2.12, whose devices but
 /// CPUs have it.
 CLUTCH_API FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results,
                                        const FlexOptions& options = {}, const Stream& stream = {});
