@@ -34,6 +34,8 @@ inline constexpr Skip kSkips[] = {
     {"Random.", "fp64"},
     {"Reduce.", "fp64"},
     {"Rowwise.", "fp64"},
+    {"SavedBits.", "denormals"},
+    {"SavedBits.", "fp64"},
     {"SavedGraphs.", "command buffers"},
     {"Scatter.", "fp64"},
     {"Segment.", "fp64"},
