@@ -23,7 +23,7 @@ std::function<std::string(const Device&)> lacks_for(std::string_view backend) {
   return [](const Device& device) { return device.traits().command_buffer > 0 ? std::string() : std::string("command buffers"); };
 }
 
-std::shared_ptr<Graph> captured(const Build& build, const Stream& stream, std::string_view backend) {
+std::shared_ptr<Graph> captured(const Build& build, const Stream& stream, const std::string& backend) {
   auto graph = std::make_shared<Graph>(GraphOptions{.backend = backend});
   GraphCapture capture(*graph, stream);
   build(stream);

@@ -33,8 +33,8 @@ enum class CaptureMode : std::uint8_t {
 };
 
 struct GraphOptions {
-  bool keep_graph = false;        ///< capture_end() does not instantiate; instantiate() or the first replay() does
-  std::string_view backend = {};  ///< "auto", "host", "native" or a registered one; empty: CLUTCH_GRAPH
+  bool keep_graph = false;   ///< capture_end() does not instantiate; instantiate() or the first replay() does
+  std::string backend = {};  ///< "auto", "host", "native" or a registered one; empty: CLUTCH_GRAPH
 };
 
 struct CaptureOptions {

@@ -82,7 +82,7 @@ struct AddcCase {
       reference(op, AddcOrder::fma_of_quotient, dtype, value, p.output.raw.data(), i, p.inputs[0].raw.data(), operand_index(i, sizes, operands[0]),
                 p.inputs[1].raw.data(), operand_index(i, sizes, operands[1]), p.inputs[2].raw.data(), operand_index(i, sizes, operands[2]));
     p.run = [op, entry, value](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
-      (op == Addc::quotient ? addcdiv_out : addcmul_out)(out, in[0], in[1], in[2], {.value = value, .implementation = entry}, stream);
+      (op == Addc::quotient ? addcdiv_out : addcmul_out)(out, in[0], in[1], in[2], {.value = value, .implementation = std::string(entry)}, stream);
     };
     return p;
   }

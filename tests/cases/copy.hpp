@@ -76,7 +76,7 @@ struct CopyCase {
                           cast.begin() + static_cast<std::ptrdiff_t>((at + 1) * size));
     }
     p.run = [entry](const Tensor& to_tensor, std::span<const Tensor> inputs, const Stream& stream) {
-      copy_(to_tensor, inputs[0], {.implementation = entry}, stream);
+      copy_(to_tensor, inputs[0], {.implementation = std::string(entry)}, stream);
     };
     return p;
   }

@@ -63,7 +63,7 @@ struct CumsumCase {
     bool is_helper = entry == "cumsum_carries";
     p.is_helper = is_helper;
     p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
-      cumsum_out(out, in[0], 1, {.direction = direction, .implementation = is_helper ? std::string_view() : entry}, stream);
+      cumsum_out(out, in[0], 1, {.direction = direction, .implementation = is_helper ? std::string() : std::string(entry)}, stream);
     };
     return p;
   }

@@ -41,7 +41,7 @@ struct FillCase {
       auto n = static_cast<std::size_t>(numel(sizes));
       p.output = {dtype, sizes, strides, std::vector<std::uint8_t>(bytes_for(dtype, n))};
       for (std::size_t i = 0; i < n; ++i) model::store_at(p.output.raw.data(), i, dtype, 1.3);
-      p.run = [entry](const Tensor& out, std::span<const Tensor>, const Stream& stream) { fill_(out, 1.3, {.implementation = entry}, stream); };
+      p.run = [entry](const Tensor& out, std::span<const Tensor>, const Stream& stream) { fill_(out, 1.3, {.implementation = std::string(entry)}, stream); };
       all.push_back(std::move(p));
     };
     auto count = [&](DType dtype, const Dims& sizes, const Dims& strides) {

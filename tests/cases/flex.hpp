@@ -165,7 +165,7 @@ struct FlexCase {
                                                attention::Index) { return select(x >= 64.0f * (h + 3), 0.0f, -1024.0f); },
                                .scale = 1,
                                .enable_gqa = true,
-                               .implementation = implementation};
+                               .implementation = std::string(implementation)};
       if (blocks)
         o.block_mask =
             attention::create_block_mask(mask, {.heads = s.heads, .q_len = s.q_len, .kv_len = s.kv_len, .block = {48, 40}, .device = out.device()}, stream);
@@ -264,7 +264,7 @@ struct FlexCase {
                                                attention::Index) { return select(x >= h, x - cast(cast(x, DType::i32), x.dtype()), -1024.0f); },
                                .scale = 1,
                                .enable_gqa = true,
-                               .implementation = entry.substr(0, entry.find('_', 5))};
+                               .implementation = std::string(entry.substr(0, entry.find('_', 5)))};
       attention::MaskMod mask = mask_mod(s);
       if (large) {
         o.score_mod = [](attention::Score x, auto...) { return x - cast(cast(x, DType::i32), x.dtype()) + 0x1p20f; };

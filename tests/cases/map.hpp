@@ -78,7 +78,7 @@ struct MapCase {
     for (const Operand& o : p.inputs) p.needs_fp64 = p.needs_fp64 || o.dtype == DType::f64;
     p.needs_fp64 = p.needs_fp64 || p.output.dtype == DType::f64;
     p.run = [f, entry](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
-      map_out(std::span(&out, 1), f, in, {.implementation = entry}, stream);
+      map_out(std::span(&out, 1), f, in, {.implementation = std::string(entry)}, stream);
     };
     return p;
   }

@@ -110,7 +110,7 @@ struct MatmulCase {
       p.run = [s, entry](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
         if (s.beta != 0) copy_(out, in[2], {}, stream);
         const sparse::SemiStructured w = sparse::compress(in[0].select(0, 0), {}, stream);
-        const linalg::MatmulOptions options{.alpha = s.alpha, .beta = s.beta, .implementation = entry};
+        const linalg::MatmulOptions options{.alpha = s.alpha, .beta = s.beta, .implementation = std::string(entry)};
         const Tensor more[] = {in[3], in[4]};
         ExprFunction f;
         if (s.epilogue) f = clutch::detail::trace_epilogue<2>(epilogue, in[0], in[1], more);
@@ -121,7 +121,7 @@ struct MatmulCase {
     const std::string_view forced = dot ? std::string_view("matmul_dot") : helper || s.packed ? std::string_view() : entry;
     p.run = [s, forced](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
       if (s.beta != 0) copy_(out, in[2], {}, stream);
-      const linalg::MatmulOptions options{.alpha = s.alpha, .beta = s.beta, .implementation = forced};
+      const linalg::MatmulOptions options{.alpha = s.alpha, .beta = s.beta, .implementation = std::string(forced)};
       linalg::PackedMatrix packed;
       if (s.packed) packed = linalg::PackedMatrix(in[1], stream);
       const linalg::MatrixOperand b = s.packed ? linalg::MatrixOperand(packed) : linalg::MatrixOperand(in[1]);

@@ -103,7 +103,7 @@ struct ReduceCase {
     Problem p{.name = std::string(what), .entry = entry, .needs_fp64 = dtype == DType::f64};
     p.inputs.push_back({dtype, sizes, strides, model::make_values(static_cast<std::size_t>(numel(sizes)), dtype, seed, false)});
     std::array<bool, kMaxRank> gone{};
-    ReduceOptions options{.implementation = entry};
+    ReduceOptions options{.implementation = std::string(entry)};
     for (int d : dims) gone[static_cast<std::size_t>(d)] = true, options.dims.push_back(d);
     Dims result;
     for (int d = 0; d < sizes.rank(); ++d)

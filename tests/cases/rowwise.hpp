@@ -65,7 +65,7 @@ struct RowwiseCase {
     else
       fill(float{});
     p.run = [f = function(dtype), entry](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
-      rowwise_out(std::span(&out, 1), f, in, {.implementation = entry}, stream);
+      rowwise_out(std::span(&out, 1), f, in, {.implementation = std::string(entry)}, stream);
     };
     return p;
   }
@@ -89,7 +89,7 @@ struct RowwiseCase {
         },
         std::array{DType::f32, DType::f32});
     p.run = [f, entry](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
-      rowwise_out(std::span(&out, 1), f, in, {.implementation = entry}, stream);
+      rowwise_out(std::span(&out, 1), f, in, {.implementation = std::string(entry)}, stream);
     };
     return p;
   }

@@ -96,7 +96,7 @@ struct SegmentCase {
     else
       fill(float{});
     p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
-      SegmentOptions options{.reduce = reduce, .implementation = entry};
+      SegmentOptions options{.reduce = reduce, .implementation = std::string(entry)};
       if (is_product)
         sparse::spmm_out(out, {.offsets = in[1], .columns = in[2], .values = in[3], .width = width}, in[0], options, stream);
       else

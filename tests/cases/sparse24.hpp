@@ -162,7 +162,7 @@ struct Sparse24Case {
       }
     const std::string_view forced = entry == "sparse24_pack_words" ? "matmul_sparse_dot" : "";
     p.run = [forced](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
-      copy_(out, sparse::matmul(sparse::compress(in[0], {}, stream), in[1], {.dtype = out.dtype(), .implementation = forced}, stream), {}, stream);
+      copy_(out, sparse::matmul(sparse::compress(in[0], {}, stream), in[1], {.dtype = out.dtype(), .implementation = std::string(forced)}, stream), {}, stream);
     };
     return p;
   }

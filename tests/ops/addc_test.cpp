@@ -40,7 +40,7 @@ struct Settings {
   AddcOrder order = AddcOrder::fma_of_quotient;
   DType dtype = DType::f32;
   double value = -0.1;
-  std::string_view implementation = {};
+  std::string implementation = {};
 };
 
 /// Runs one case on guarded operands and compares with the host model; returns what is wrong.
@@ -92,7 +92,7 @@ TEST(Addc, EveryLayoutRunsOnEveryImplementationThatAccepts) {
         int accepted = 0;
         for (const auto& row : detail::addc_implementations()) {
           std::string wrong;
-          ErrorCode code = code_of([&] { wrong = run_case(device, layout, {.dtype = dtype, .implementation = row.name}); });
+          ErrorCode code = code_of([&] { wrong = run_case(device, layout, {.dtype = dtype, .implementation = std::string(row.name)}); });
           if (code == ErrorCode::not_supported) continue;
           ASSERT_EQ(code, ErrorCode::ok);
           ASSERT_EQ(wrong, "") << layout.name << " forced to " << row.name;

@@ -135,7 +135,7 @@ TEST(Copy, MovesOfEverySizeLayoutAndImplementation) {
           for (bool strided : {false, true}) {
             Guarded source(device, dtype, {n}, strided ? Dims{2} : Dims{}), target(device, dtype, {n}, strided ? Dims{3} : Dims{});
             source.set(raw);
-            ErrorCode code = code_of([&] { copy_(target.view(), source.view(), {.implementation = row.name}); });
+            ErrorCode code = code_of([&] { copy_(target.view(), source.view(), {.implementation = std::string(row.name)}); });
             if (code == ErrorCode::not_supported) continue;
             ASSERT_EQ(code, ErrorCode::ok);
             if (n > 0) {

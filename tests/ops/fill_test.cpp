@@ -9,7 +9,7 @@ namespace {
 
 using cases::FillCase;
 
-std::string run_fill(const Device& device, DType dtype, std::int64_t n, double value, std::string_view implementation, const Dims& strides = {}) {
+std::string run_fill(const Device& device, DType dtype, std::int64_t n, double value, const std::string& implementation, const Dims& strides = {}) {
   Guarded out(device, dtype, {n}, strides);
   fill_(out.view(), value, {.implementation = implementation});
   std::vector<std::uint8_t> want(bytes_for(dtype, static_cast<std::uint64_t>(n)));
@@ -25,7 +25,7 @@ TEST(Fill, EveryDtypeLengthAndImplementation) {
       auto dtype = static_cast<DType>(d);
       if (is_packed(dtype)) continue;
       for (std::int64_t n : FillCase::lengths(level())) {
-        for (std::string_view implementation : {"fill_contiguous", "fill_strided"}) {
+        for (std::string implementation : {"fill_contiguous", "fill_strided"}) {
           std::string wrong;
           ASSERT_EQ(code_of([&] { wrong = run_fill(device, dtype, n, 1.75, implementation); }), ErrorCode::ok);
           ASSERT_EQ(wrong, "") << name(dtype) << " n " << n << ' ' << implementation;

@@ -14,14 +14,14 @@ namespace clutch::testing {
 namespace {
 
 /// The implementations that a device can be asked for, first what it takes by itself. By day its tiles, which take CPUs seconds to build, are proofs alone.
-std::vector<std::string_view> implementations(const Device& device) {
-  std::vector<std::string_view> all{""};
+std::vector<std::string> implementations(const Device& device) {
+  std::vector<std::string> all{""};
   for (std::string_view name : {"flex_lanes", "flex_tiles"}) {
     if (level() == "smoke" && name == "flex_tiles" && device.type() == DeviceType::cpu) continue;
     auto takes = [&] { detail::select(device.traits(), detail::FlexProblem{}, name); };
-    if (!device.traits().simulator && code_of(takes) == ErrorCode::ok) all.push_back(name);
+    if (!device.traits().simulator && code_of(takes) == ErrorCode::ok) all.emplace_back(name);
   }
-  all.push_back("flex_items");
+  all.emplace_back("flex_items");
   return all;
 }
 
@@ -96,7 +96,7 @@ TEST(Flex, ReadyMadeModsMatchTheModel) {
     const FlexCase::Shape shape{.batch = 2, .heads = 4, .q_len = 131, .kv_len = 131, .e = 24, .ev = 40};
     const Given given(shape, device);
     for (const Mod& mod : mods(device, 4, 131))
-      for (std::string_view implementation : implementations(device)) {
+      for (const std::string& implementation : implementations(device)) {
         if (!worth(implementation, mod)) continue;
         const FlexCase::Result want = given.model(mod.host_score, mod.host_mask);
         FlexOptions o{.score_mod = mod.score, .return_lse = true, .return_max_scores = true, .implementation = implementation};
@@ -238,7 +238,7 @@ TEST(Flex, GroupedHeadsSharedKeysAndStrides) {
     // (batch, length, heads, size) in memory, keys in columns, and a result of the caller's in the first layout.
     auto by_length = [](const Tensor& t) { return t.transpose(1, 2).contiguous().transpose(1, 2); };
     auto by_column = [](const Tensor& t) { return t.mT().contiguous().mT(); };
-    for (std::string_view implementation : implementations(device)) {
+    for (const std::string& implementation : implementations(device)) {
       o.implementation = implementation;
       FlexResult made{.out = empty({3, 70, 6, 12}, {.device = device}).transpose(1, 2)};
       attention::flex_out(made, by_length(given.q), by_column(given.k), by_length(given.v), o);
@@ -252,7 +252,7 @@ TEST(Flex, GroupedHeadsSharedKeysAndStrides) {
 TEST(Flex, ExtremeScores) {
   CLUTCH_EACH_DEVICE(device) {
     const Given given({.batch = 1, .heads = 1, .q_len = 40, .kv_len = 200, .e = 16, .ev = 8}, device);
-    for (std::string_view implementation : implementations(device)) {
+    for (const std::string& implementation : implementations(device)) {
       FlexOptions o{.scale = 1e4, .return_lse = true, .return_max_scores = true, .implementation = implementation};
       // So far apart that one key has it all.
       const FlexResult far = flex(given.q, given.k, given.v, o);
@@ -318,7 +318,7 @@ TEST(Flex, GradientsMatchTheModel) {
     const FlexCase::Shape shape{.batch = 2, .heads = 4, .q_len = 131, .kv_len = 131, .e = 24, .ev = 40};
     const Given given(shape, device);
     for (const Mod& mod : mods(device, 4, 131))
-      for (std::string_view implementation : implementations(device)) {
+      for (const std::string& implementation : implementations(device)) {
         if (!worth(implementation, mod)) continue;
         // Masks alone have no derivative of their own, and one table is as good as another.
         const std::string_view name = mod.name;

@@ -17,7 +17,7 @@ using cases::Operand;
 
 /// Runs a function on guarded operands, all outputs in one launch, and compares with the host evaluator.
 std::string run_function(const Device& device, const ExprFunction& f, const std::vector<Operand>& inputs, std::vector<Operand> outputs,
-                         std::string_view implementation = {}) {
+                         const std::string& implementation = {}) {
   std::vector<Guarded> memory;
   memory.reserve(inputs.size() + outputs.size());
   std::vector<Tensor> in, out;
@@ -101,7 +101,7 @@ TEST(Map, EveryLayoutOnEveryImplementationThatAccepts) {
   CLUTCH_EACH_DEVICE(device) {
     ExprFunction f = trace([](Expr a, Expr b) { return std::array{a - b * 3, fma(a, b, 1)}; }, std::array{DType::f32, DType::f32});
     for (const LayoutCase& c : layouts)
-      for (std::string_view implementation : {"", "map_contiguous", "map_rows", "map_strided"}) {
+      for (std::string implementation : {"", "map_contiguous", "map_rows", "map_strided"}) {
         std::string wrong;
         ErrorCode code = code_of([&] {
           wrong = run_function(device, f, {random_operand(DType::f32, c.sizes[1], c.strides[1], 1), random_operand(DType::bf16, c.sizes[2], c.strides[2], 2)},

@@ -22,7 +22,7 @@ Tensor on(const Device& device, const Operand& o, std::vector<Guarded>& memory) 
   return memory.emplace_back(device, o.dtype, o.sizes, o.strides, o.lead, &o.raw).view();
 }
 
-std::string run(const Device& device, Reduce op, const Operand& x, const std::vector<int>& dims, std::string_view implementation = {}) {
+std::string run(const Device& device, Reduce op, const Operand& x, const std::vector<int>& dims, const std::string& implementation = {}) {
   std::vector<Guarded> memory;
   memory.reserve(2);
   ReduceOptions options{.implementation = implementation};
@@ -80,7 +80,7 @@ TEST(Reduce, EveryLayoutHasTheSameBits) {
   };
   CLUTCH_EACH_DEVICE(device) {
     for (const auto& c : layouts)
-      for (std::string_view implementation : {"", "reduce_rows", "reduce_columns", "reduce_strided"}) {
+      for (std::string implementation : {"", "reduce_rows", "reduce_columns", "reduce_strided"}) {
         std::string wrong;
         ErrorCode code = code_of([&] { wrong = run(device, Reduce::sum, operand(DType::f32, c.sizes, c.strides), c.dims, implementation); });
         if (code == ErrorCode::not_supported && !implementation.empty()) continue;
@@ -174,7 +174,7 @@ TEST(Reduce, PlacesOfExtremesAndPositions) {
     auto at = [&](std::size_t i, std::size_t j, std::size_t k) { return host[(i * 50 + j) * 7 + k]; };
     const std::size_t sizes[] = {30, 50, 7};
     for (int dim : {0, 1, 2}) {
-      for (std::string_view implementation : {"", "reduce_strided"}) {
+      for (std::string implementation : {"", "reduce_strided"}) {
         std::vector<std::int64_t> most = argmax(x, {.dims = {dim}, .implementation = implementation}).to_host<std::int64_t>(),
                                   least = argmin(x, {.dims = {dim - 3}}).to_host<std::int64_t>();
         std::size_t n = 0;
@@ -285,7 +285,7 @@ TEST(Reduce, PagesOfColumnsHaveTheBitsOfTheReference) {
         if (sizes[1] > 8000 && dtype != DType::f32) continue;
         Tensor x = randn(sizes, {.device = device, .seed = 3}).to(dtype), scale = randn({sizes[2]}, {.device = device, .seed = 4});
         for (Reduce op : {Reduce::sum, Reduce::max}) {
-          auto with = [&](std::string_view implementation) {
+          auto with = [&](const std::string& implementation) {
             return reduce(op, [](Expr a, Expr b) { return a * b; }, {x, scale}, {.dims = {1}, .implementation = implementation});
           };
           std::vector<std::uint8_t> want = with("reduce_strided").to_bytes();

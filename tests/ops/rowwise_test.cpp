@@ -109,7 +109,7 @@ TEST(Rowwise, FewLongRowsAreTakenApartWithTheSameBits) {
     };
     for (const Dims& dims : {Dims{-1}, Dims{0, 1}})
       for (DType dtype : {DType::f32, DType::bf16}) {
-        auto made = [&](std::string_view implementation) {
+        auto made = [&](const std::string& implementation) {
           RowwiseOptions options{.dims = dims, .implementation = implementation};
           return rowwise(f, {x.to(dtype), w, s}, options);
         };

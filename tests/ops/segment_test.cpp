@@ -65,7 +65,7 @@ TEST(Segment, BeginsWithAnInitialValue) {
   CLUTCH_EACH_DEVICE(device) {
     Tensor offsets = from_host<std::int64_t>({0, 0, 3, 4}, device);
     for (std::int64_t features : {1, 70})
-      for (std::string_view entry : {"segment_rows", "segment_strided"}) {
+      for (std::string entry : {"segment_rows", "segment_strided"}) {
         Tensor data = from_host<float>({1, 2, 3, 5}, device).reshape({4, 1}).expand({4, features}).contiguous();
         auto with = [&](SegmentReduce r, double initial) {
           Tensor out = segment_reduce(data, offsets, {.reduce = r, .initial = initial, .implementation = entry});
@@ -95,7 +95,7 @@ TEST(Segment, BeginsWithAnInitialValue) {
 TEST(Segment, LongSegmentsAreWholeOrNaN) {
   CLUTCH_EACH_DEVICE(device) {
     Tensor ones = full({70000}, 1, {.device = device}), offsets = from_host<std::int64_t>({0, 3, 70000}, device);
-    for (std::string_view entry : {"segment_rows", "segment_strided"}) {
+    for (std::string entry : {"segment_rows", "segment_strided"}) {
       std::vector<float> got = segment_reduce(ones, offsets, {.implementation = entry}).to_host<float>();
       EXPECT_EQ(got[0], 3);
       if (known_bug(device, "loops_end_early"))

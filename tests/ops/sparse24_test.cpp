@@ -148,7 +148,7 @@ TEST(Sparse24, RefusesWhatIsNot2Of4) {
     const Tensor b = randn({20, 9}, {.device = device, .seed = 2});
     const sparse::SemiStructured bad = sparse::compress(w), lossy = sparse::compress(w, {.strict = false});
     EXPECT_EQ(bad.info().to_host<std::int32_t>()[0], 4 * 5 + 2);
-    for (std::string_view implementation : {"", "matmul_sparse_panels", "matmul_sparse_tiles", "matmul_sparse_items"}) {
+    for (std::string implementation : {"", "matmul_sparse_panels", "matmul_sparse_tiles", "matmul_sparse_items"}) {
       if (!takes(device, implementation, DType::i8)) continue;
       for (float x : sparse::matmul(bad, b, {.implementation = implementation}).to_host<float>()) EXPECT_TRUE(std::isnan(x));
       for (float x : sparse::matmul(lossy, b, {.implementation = implementation}).to_host<float>()) EXPECT_FALSE(std::isnan(x));
@@ -232,7 +232,7 @@ TEST(Sparse24, BytesByDotProducts) {
               const sparse::SemiStructured s = sparse::compress(w);
               const Tensor want = before.clone();
               linalg::matmul_out(want, w, b, {.alpha = 2, .beta = -3, .implementation = "matmul_items"});
-              for (std::string_view implementation : {"", "matmul_sparse_dot"})
+              for (std::string implementation : {"", "matmul_sparse_dot"})
                 for (const Tensor& given : {b, b.mT().contiguous().mT()}) {
                   const linalg::MatmulOptions options{.alpha = 2, .beta = -3, .implementation = implementation};
                   const Tensor got = before.clone(), turned = before.mT().clone();
@@ -445,7 +445,7 @@ TEST(Sparse24, WhatMeetsNoValueDoesNotCount) {
     Tensor w = from_host(std::vector<float>{1, 0, 2, 0, 0, 3, 0, 4}, {1, 8}, device), b = full({8, 40}, 1.0f, {.device = device});
     for (std::int64_t row : {1, 3, 4, 6}) fill_(b.slice(0, row, row + 1), NAN);
     const sparse::SemiStructured s = sparse::compress(w);
-    for (std::string_view implementation : {"", "matmul_sparse_items"}) {
+    for (std::string implementation : {"", "matmul_sparse_items"}) {
       const std::vector<float> got = sparse::matmul(s, b, {.implementation = implementation}).to_host<float>();
       EXPECT_TRUE(got == std::vector<float>(40, 10.0f) || last_plan().starts_with("matmul_sparse_tiles")) << last_plan();
     }

@@ -2,7 +2,7 @@
 #pragma once
 #include <clutch/tensor.hpp>
 
-#include <string_view>
+#include <string>
 
 namespace clutch::inline v0 {
 
@@ -16,7 +16,7 @@ enum class AddcOrder : std::uint8_t {
 struct AddcOptions {
   double value = 1;
   AddcOrder order = AddcOrder::fma_of_quotient;
-  std::string_view implementation = {};  ///< forces a plan by name; empty: the first that accepts
+  std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
 /// Computes input + value * tensor1 / tensor2 element by element, rounded in the order of options.order.

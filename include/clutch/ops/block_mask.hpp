@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -63,8 +62,8 @@ struct BlockMaskOptions {
   std::int64_t batch = 1, heads = 1;  ///< 1: the mask does not depend on it
   std::int64_t q_len = 0, kv_len = 0;
   BlockSize block = {};
-  Device device = {};                    ///< empty: that of a captured tensor, else the current one
-  std::string_view implementation = {};  ///< forces a plan by name; empty: the first that accepts
+  Device device = {};               ///< empty: that of a captured tensor, else the current one
+  std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
 /// A mask by blocks: for each block of queries which blocks of keys it attends to wholly (`full`, where the mask need not be looked at) and partly. Lists are

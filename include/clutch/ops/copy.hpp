@@ -2,13 +2,13 @@
 #pragma once
 #include <clutch/tensor.hpp>
 
-#include <string_view>
+#include <string>
 
 namespace clutch::inline v0 {
 
 struct CopyOptions {
   Overflow overflow = Overflow::nonfinite;  ///< for results of f8e4m3fn and f8e5m2
-  std::string_view implementation = {};     ///< forces a plan by name; empty: the first that accepts
+  std::string implementation = {};          ///< forces a plan by name; empty: the first that accepts
 };
 
 /// Writes source, broadcast to destination's shape and cast to its dtype, into destination.

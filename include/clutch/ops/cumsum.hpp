@@ -3,7 +3,7 @@
 #include <clutch/tensor.hpp>
 
 #include <cstdint>
-#include <string_view>
+#include <string>
 
 namespace clutch::inline v0 {
 
@@ -12,7 +12,7 @@ enum class Direction : bool { forward, backward };
 struct CumsumOptions {
   Direction direction = Direction::forward;  ///< backward: sums of the elements from each one to the last
   DTypeList dtype = {};                      ///< of the result; empty: x's if floating, else i64
-  std::string_view implementation = {};      ///< forces a plan by name; empty: the first that accepts
+  std::string implementation = {};           ///< forces a plan by name; empty: the first that accepts
 };
 
 /// Sums of the elements up to each one along a dimension. The gradient is the cumsum of the result's gradient in the other direction.

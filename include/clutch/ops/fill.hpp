@@ -2,12 +2,12 @@
 #pragma once
 #include <clutch/tensor.hpp>
 
-#include <string_view>
+#include <string>
 
 namespace clutch::inline v0 {
 
 struct FillOptions {
-  std::string_view implementation = {};  ///< forces a plan by name; empty: the first that accepts
+  std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
 /// Sets every element of self to `value`, cast to its dtype by copy_'s rules (f64 to the dtype, rounded once).

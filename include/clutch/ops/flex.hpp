@@ -7,7 +7,6 @@
 #include <limits>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -79,10 +78,10 @@ struct FlexOptions {
   /// device's default one), key kv and query q by word kv % 4 of its block ((b Hq + h) L + q) ceil(S / 4) + kv / 4, dropped below p 2^32; as many are drawn.
   double dropout_p = 0;
   Generator generator = {};
-  bool skip_masked = false;              ///< what has a weight of 0 counts for nothing, NaN and infinity included; a tenth slower
-  bool captured_gradients = false;       ///< of flex_backward: what the score mod captured gets gradients, too
-  Tensor grad_lse = {};                  ///< of flex_backward: lse's gradient, (B, Hq, L); undefined: zero
-  std::string_view implementation = {};  ///< forces a plan by name; empty: the first that accepts
+  bool skip_masked = false;         ///< what has a weight of 0 counts for nothing, NaN and infinity included; a tenth slower
+  bool captured_gradients = false;  ///< of flex_backward: what the score mod captured gets gradients, too
+  Tensor grad_lse = {};             ///< of flex_backward: lse's gradient, (B, Hq, L); undefined: zero
+  std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
 struct FlexResult {

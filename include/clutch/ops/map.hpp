@@ -5,14 +5,14 @@
 #include <array>
 #include <concepts>
 #include <span>
-#include <string_view>
+#include <string>
 #include <vector>
 
 namespace clutch::inline v0 {
 
 struct MapOptions {
-  DTypeList dtypes = {};                 ///< of the outputs, one each; empty: map_dtype()
-  std::string_view implementation = {};  ///< forces a plan by name; empty: the first that accepts
+  DTypeList dtypes = {};            ///< of the outputs, one each; empty: map_dtype()
+  std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
 /// Computes a traced function of broadcast tensors, element by element, in one launch.

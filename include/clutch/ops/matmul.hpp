@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string_view>
+#include <string>
 #include <vector>
 
 namespace clutch::inline v0 {
@@ -19,9 +19,9 @@ namespace linalg {
 
 struct MatmulOptions {
   double alpha = 1;
-  double beta = 0;                       ///< of matmul_out(): 0 never reads the output
-  std::optional<DType> dtype = {};       ///< of the result
-  std::string_view implementation = {};  ///< by name, for tests and benches
+  double beta = 0;                  ///< of matmul_out(): 0 never reads the output
+  std::optional<DType> dtype = {};  ///< of the result
+  std::string implementation = {};  ///< by name, for tests and benches
 };
 
 /// The right operand of products, arranged once for many of them: in panels as the device's kernels read them, in the compute type. Products have

@@ -4,7 +4,7 @@
 
 #include <memory>
 #include <span>
-#include <string_view>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -73,9 +73,9 @@ RowFunction trace_rows(F&& f, const std::array<DType, kInputs>& inputs) {
 }
 
 struct RowwiseOptions {
-  Dims dims = {-1};                      ///< that make a row, negative ones from the end
-  DTypeList dtypes = {};                 ///< of the outputs, one each; empty: map_dtype()'s rule for elements, the accumulator's dtype for results
-  std::string_view implementation = {};  ///< forces a plan by name; empty: the first that accepts
+  Dims dims = {-1};                 ///< that make a row, negative ones from the end
+  DTypeList dtypes = {};            ///< of the outputs, one each; empty: map_dtype()'s rule for elements, the accumulator's dtype for results
+  std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
 /// Computes totals over each row and elements made of them, in one launch (a few long rows: one for each total and one for the elements), as in

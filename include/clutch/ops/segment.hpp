@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
+#include <string>
 
 namespace clutch::inline v0 {
 
@@ -12,8 +12,8 @@ enum class SegmentReduce : std::uint8_t { sum, prod, amin, amax, mean };
 
 struct SegmentOptions {
   SegmentReduce reduce = SegmentReduce::sum;
-  std::optional<double> initial = {};    ///< what segments begin with, of segment_reduce alone; means do not count it
-  std::string_view implementation = {};  ///< forces a plan by name; empty: the first that accepts
+  std::optional<double> initial = {};  ///< what segments begin with, of segment_reduce alone; means do not count it
+  std::string implementation = {};     ///< forces a plan by name; empty: the first that accepts
 };
 
 /// Reduces rows of `data` over segments: out[i, ...] = reduce of data[k, ...] over k from offsets[i] to offsets[i + 1].

@@ -2,12 +2,12 @@
 #pragma once
 #include <clutch/tensor.hpp>
 
-#include <string_view>
+#include <string>
 
 namespace clutch::inline v0 {
 
 struct @PASCAL@Options {
-  std::string_view implementation = {};  ///< forces a plan by name; empty: the first that accepts
+  std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
 /// Computes -input element by element.

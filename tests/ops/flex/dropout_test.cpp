@@ -9,7 +9,7 @@ namespace {
 TEST(Dropout, IsThatOfTheGeneratorForwardAndBackward) {
   CLUTCH_EACH_DEVICE(device) {
     const bool wide = detail::select(device.traits(), detail::FlexProblem{}).entry == "flex_lanes";
-    for (std::string_view implementation : {"flex_lanes", "flex_split", "flex_tiles", "flex_items"}) {
+    for (std::string implementation : {"flex_lanes", "flex_split", "flex_tiles", "flex_items"}) {
       if (implementation != "flex_items" && !wide) continue;
       if (level() == "smoke" && implementation == "flex_tiles" && device.type() == DeviceType::cpu) continue;
       if (implementation == "flex_tiles" && code_of([&] { detail::select(device.traits(), detail::FlexProblem{}, "flex_tiles"); }) != ErrorCode::ok) continue;
@@ -139,7 +139,7 @@ TEST(Dropout, GraphsDrawAnewAndEdgesHold) {
 
 TEST(SkipMasked, WhatIsMaskedMayHoldAnything) {
   CLUTCH_EACH_DEVICE(device) {
-    for (std::string_view implementation : {"", "flex_items"})
+    for (std::string implementation : {"", "flex_items"})
       for (std::int64_t q_len : {5, 40}) {
         const Given given({.batch = 1, .heads = 2, .q_len = q_len, .kv_len = 60, .e = 16, .ev = 16}, device);
         // Every third key is masked and holds NaN or infinity.

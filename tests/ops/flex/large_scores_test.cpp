@@ -126,7 +126,7 @@ void check_case(const Device& device, const Case& c, const Sizes& sizes, DType d
                 .return_lse = true,
                 .return_max_scores = true,
                 .captured_gradients = true,
-                .implementation = implementation};
+                .implementation = std::string(implementation)};
   o.score_mod = [&](Score s, Index, Index, Index i, Index j) { return s + at[{i, j}]; };
   const std::string what = fmt::format("{} {} {}", c.name, name(dtype), implementation);
   const FlexResult r = flex(q, k, v, o);

@@ -99,7 +99,7 @@ TEST(PagedCache, MasksAndModsSeeLogicalKeys) {
     const ScoreMod later = [](Score s, Index, Index, Index, Index kv) { return s + kv * 0.01f; };
     const attention::BlockMask logical = attention::create_block_mask(near, {.q_len = 3, .kv_len = kv_len, .block = {128, 16}, .device = device});
     const FlexCase::HostScore host_score = [](double s, auto, auto, auto, auto kv) { return s + static_cast<double>(static_cast<float>(kv) * 0.01f); };
-    for (std::string_view implementation : {"", "flex_items"})
+    for (std::string implementation : {"", "flex_items"})
       for (bool physical : {false, true}) {
         FlexOptions o{.score_mod = later, .block_mask = logical, .varlen = f.cache.varlen(used, picked), .implementation = implementation};
         if (physical) {

@@ -88,12 +88,12 @@ TEST(Varlen, SequencesHaveTheBitsThatTheyHaveAlone) {
 TEST(Varlen, ByItemsAndInOtherDtypesAsTheModelSays) {
   CLUTCH_EACH_DEVICE(device) {
     for (DType dtype : {DType::f32, DType::f16, DType::f64})
-      for (std::string_view implementation : {"", "flex_items"}) {
+      for (std::string implementation : {"", "flex_items"}) {
         if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
         if (dtype == DType::f16 && !implementation.empty()) continue;
         const Packed p({20, 3, 31}, {11, 40, 25}, 2, 2, 9, device, dtype);
         const FlexResult all = attention::varlen_attn(
-            p.q, p.k, p.v, {.mask_mod = attention::causal_lower_right(p.varlen), .return_lse = true, .varlen = p.varlen, .implementation = implementation});
+            p.q, p.k, p.v, {.mask_mod = attention::causal_lower_right(p.varlen), .return_lse = true, .varlen = p.varlen, .implementation = std::string(implementation)});
         std::int64_t at = 0;
         for (std::size_t b = 0; b < 3; at += p.q_lens[b++]) {
           const FlexCase::Shape shape{.batch = 1, .heads = 2, .q_len = p.q_lens[b], .kv_len = p.kv_lens[b], .e = 9, .ev = 17};
@@ -111,7 +111,7 @@ TEST(Varlen, ByItemsAndInOtherDtypesAsTheModelSays) {
 TEST(Varlen, GradientsOfEachSequence) {
   CLUTCH_EACH_DEVICE(device) {
     if (known_bug(device, "loops_end_early")) continue;  // and so takes less than this
-    for (std::string_view implementation : {"", "flex_items"}) {
+    for (std::string implementation : {"", "flex_items"}) {
       const std::vector<std::int64_t> q_lens{60, 5, 0, 33}, kv_lens{35, 70, 12, 33};
       const Packed p(q_lens, kv_lens, 4, 2, 16, device);
       const FlexOptions o{.score_mod = attention::softcap(3),
@@ -119,7 +119,7 @@ TEST(Varlen, GradientsOfEachSequence) {
                           .enable_gqa = true,
                           .return_lse = true,
                           .varlen = p.varlen,
-                          .implementation = implementation};
+                          .implementation = std::string(implementation)};
       const FlexResult all = attention::varlen_attn(p.q, p.k, p.v, o);
       const Tensor grad = randn(all.out.sizes(), {.device = device, .seed = 9});
       const attention::FlexGradients made = attention::varlen_attn_backward(grad, p.q, p.k, p.v, all, o);
@@ -197,7 +197,7 @@ TEST(Varlen, SomeKeysOfEachSequenceHaveTheirGradients) {
         const Given given({.batch = 3, .heads = 4, .q_len = 21, .kv_len = kLength, .e = 16, .ev = 8}, device);
         const Tensor k = shared ? given.k.slice(0, 0, 1).slice(1, 0, 2) : given.k.slice(1, 0, 2), v = shared ? given.v.slice(0, 0, 1).slice(1, 0, 2) : given.v.slice(1, 0, 2);
         const Tensor grad = randn(given.shape.out(), {.device = device, .seed = seed() + 7});
-        FlexOptions o{.score_mod = attention::alibi(slopes), .enable_gqa = true, .return_lse = true, .captured_gradients = true, .implementation = implementation};
+        FlexOptions o{.score_mod = attention::alibi(slopes), .enable_gqa = true, .return_lse = true, .captured_gradients = true, .implementation = std::string(implementation)};
         o.varlen.seqused_kv = from_host(used, {3}, device);
         const FlexResult made = flex(given.q, k, v, o);
         const auto got = attention::flex_backward(grad, given.q, k, v, made, o);
