@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/bench.hpp"
 #include "harness/json_input.hpp"
+#include "support/private_folder.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -10,8 +11,7 @@
 #include <chrono>
 #include <cmath>
 #include <ctime>
-#include <filesystem>
-#include <fstream>
+#include <span>
 #include <thread>
 
 namespace clutch::bench {
@@ -197,12 +197,14 @@ double measure_fma(const Device& device, const std::string& dtype) {
   return best;
 }
 
-/// Beside the program cache; empty when that is off.
+/// In the cache's folder of devices, beside their self-tests.
+constexpr const char* kFolder = "devices";
+
+/// The name of a device's file there; empty when the cache is off.
 std::string roofline_file(const Device& device) {
-  std::string folder = cache_directory();
-  if (folder.empty()) return {};
+  if (cache_directory().empty()) return {};
   auto key = std::hash<std::string>{}(device.platform() + "|" + device.name() + "|" + device.driver_version() + "|" + std::string(version()));
-  return fmt::format("{}/devices/{:016x}.roofline.json", folder, key);
+  return fmt::format("{:016x}.roofline.json", key);
 }
 
 /// Working sets are measured at powers of two: between them bandwidth changes little.
@@ -212,10 +214,14 @@ std::uint64_t bucket(double bytes) { return std::uint64_t{1} << std::lround(std:
 
 RooflineMeter::RooflineMeter(const Device& device, bool fresh) : device_(device), file_(roofline_file(device)) {
   if (!fresh && !file_.empty()) {
+    const detail::PrivateFolder folder(cache_directory(), kFolder);
+    const detail::PrivateBytes read = folder.read(file_);
+    for (const std::string& refusal : {folder.refusal(), read.refusal})
+      if (!refusal.empty()) fmt::print(stderr, "clutch-bench: {}\n", refusal);
     try {
-      roofline_ = parse_roofline(read_file(file_));
+      if (read.bytes) roofline_ = parse_roofline(*read.bytes);
     } catch (const Error&) {
-      roofline_ = {};  // none, not ours or half a file: measured again
+      roofline_ = {};  // not ours or half a file: measured again
     }
   }
   if (roofline_.date.empty()) measure_fixed();
@@ -300,14 +306,9 @@ double RooflineMeter::peak(const std::string& dtype) const {
 
 void RooflineMeter::save() {
   if (!roofline_.dirty || file_.empty()) return;
-  std::error_code ignored;
-  std::filesystem::create_directories(std::filesystem::path(file_).parent_path(), ignored);
-  std::string temporary = file_ + ".tmp";
-  {
-    std::ofstream out(temporary);
-    out << to_json(roofline_).dump(1) << '\n';
-  }
-  std::filesystem::rename(temporary, file_, ignored);
+  const std::string text = to_json(roofline_).dump(1) + '\n';
+  const std::string_view part = text;
+  detail::PrivateFolder(cache_directory(), kFolder, true).write(file_, std::span(&part, 1));
   roofline_.dirty = false;
 }
 

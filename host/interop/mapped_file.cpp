@@ -45,10 +45,10 @@ MappedFile map_file(const std::string& path, std::string_view op) {
   return {std::shared_ptr<const void>(memory, [size](const void* p) { ::munmap(const_cast<void*>(p), size); }), {static_cast<const std::byte*>(memory), size}};
 }
 
-void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts, std::string_view op) {
+void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts, std::string_view op, unsigned mode) {
   static std::atomic<unsigned> count{0};
   std::string temporary = fmt::format("{}.{}.{}", path, ::getpid(), count++);
-  File file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
+  File file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)};
   if (file.number < 0) fail(op, "cannot write beside", path);
   try {
     for (std::span<const std::byte> part : parts)

@@ -16,7 +16,7 @@ struct MappedFile {
 /// Errors: io, naming the path.
 MappedFile map_file(const std::string& path, std::string_view op);
 
-/// Writes the parts one behind the other to a new file beside `path`, which then takes its place. Errors: io.
-void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts, std::string_view op);
+/// Writes the parts one behind the other to a new file beside `path`, which then takes its place. `mode`: its permissions, less the umask. Errors: io.
+void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts, std::string_view op, unsigned mode = 0666);
 
 }  // namespace clutch::inline v0::detail

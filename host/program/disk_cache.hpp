@@ -16,10 +16,11 @@ std::filesystem::path cache_folder();
 /// Whether entries are written: not with CLUTCH_CACHE=read.
 bool cache_is_written();
 
-/// Reads an entry; nothing if it is absent, truncated, altered, or of another key or format.
+/// Reads an entry; nothing if it is absent, truncated, altered, or of another key or format. What someone else may have written (support/private_folder.hpp)
+/// is not read and logged once.
 std::optional<std::string> cache_read(const std::filesystem::path& file, const Digest& key);
-/// Writes an entry under a temporary name and renames it, so that readers see all of it or none. A failure is logged once
-/// and reported as false; the library goes on without the cache.
+/// Writes an entry under a temporary name and renames it, so that readers see all of it or none; programs past CLUTCH_CACHE_SIZE go, the least recently
+/// used first. A failure is logged once and reported as false; the library goes on without the cache.
 bool cache_write(const std::filesystem::path& file, const Digest& key, std::string_view payload);
 
 }  // namespace clutch::inline v0::detail

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <set>
 
 extern char** environ;
@@ -48,15 +49,31 @@ bool contains(const std::vector<std::string_view>& choices, std::string_view val
   return false;
 }
 
+bool is_number(std::string_view text) {
+  bool good = !text.empty() && text.size() <= 18;
+  for (char c : text) good = good && c >= '0' && c <= '9';
+  return good;
+}
+
+/// Bytes of "4096", "512K", "64M" or "2G"; nothing if the text is no size below 2^63.
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  int shift = 0;
+  if (const auto unit = text.empty() ? std::string_view::npos : std::string_view("KMG").find(text.back()); unit != std::string_view::npos) {
+    shift = 10 * static_cast<int>(unit + 1);
+    text.remove_suffix(1);
+  }
+  if (!is_number(text)) return std::nullopt;
+  const std::uint64_t number = std::stoull(std::string(text));
+  if (number > std::uint64_t{INT64_MAX} >> shift) return std::nullopt;
+  return number << shift;
+}
+
 /// Empty if the value is right for the row, else what would be.
 std::string refusal(const Row& row, std::string_view value) {
   if (row.type == "string" || row.type == "path") return {};
   if (row.type == "flag") return value == "0" || value == "1" ? "" : "0 or 1";
-  if (row.type == "integer") {
-    bool good = !value.empty() && value.size() <= 18;
-    for (char c : value) good = good && c >= '0' && c <= '9';
-    return good ? "" : "a whole number of at most 18 digits";
-  }
+  if (row.type == "integer") return is_number(value) ? "" : "a whole number of at most 18 digits";
+  if (row.type == "size") return parse_size(value) ? "" : "a whole number of bytes below 2^63, or of KiB, MiB, GiB with K, M, G behind it: 512M";
   if (row.type.find('|') != std::string_view::npos) return contains(split(row.type, '|'), value) ? "" : fmt::format("one of {}", row.type);
   auto choices = split(row.type, ',');
   for (auto part : split(value, ','))
@@ -81,6 +98,7 @@ std::size_t fallback_slot(std::string_view kind, std::string_view op) {
 
 }  // namespace
 
+std::uint64_t Setting::bytes() const { return parse_size(value).value_or(0); }
 bool Settings::strict_forbids(std::string_view kind) const { return contains(split(strict.value, ','), kind); }
 
 Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& environment) {

@@ -16,6 +16,8 @@ struct Setting {
   bool from_environment = false;
   bool on() const { return value == "1"; }
   std::int64_t integer() const { return std::stoll(value); }
+  /// Of a size.
+  std::uint64_t bytes() const;
 };
 
 /// Parsed settings; a plain value so that tests can parse made-up environments.

@@ -12,7 +12,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -148,12 +150,60 @@ void print_settings(bool markdown) {
                s.doc);
 }
 
-/// Runs a tiny kernel on one device: the child of --doctor, so that a driver that crashes ends this process alone.
+std::string readable(std::uint64_t bytes) {
+  constexpr std::array kUnits{"bytes", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
+  return unit == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+int show_cache(bool clear) {
+  const std::string folder = clutch::cache_directory();
+  if (folder.empty()) {
+    fmt::print("the disk cache is off\n");
+    return 0;
+  }
+  if (clear) {
+    const clutch::CacheUsage removed = clutch::clear_cache();
+    fmt::print("removed  {} files, {}\n", removed.files, readable(removed.bytes));
+  }
+  const clutch::CacheUsage usage = clutch::cache_usage();
+  fmt::print("folder   {}\nholds    {} files, {}\n", folder, usage.files, readable(usage.bytes));
+  fmt::print("limit    {} (CLUTCH_CACHE_SIZE)\n", usage.limit == 0 ? "none" : readable(usage.limit));
+  if (!usage.refusal.empty()) fmt::print("PROBLEM  {}\n", usage.refusal);
+  return usage.refusal.empty() ? 0 : 1;
+}
+
+/// Begins what --probe says of itself; drivers may say more.
+constexpr std::string_view kLogged = "logged: ";
+
+/// Runs a tiny kernel on one device, and a product of bytes for what is tried at the first one: the child of --doctor, so that a driver that crashes ends
+/// this process alone. What it logs goes to stdout.
 int probe(int index) {
+  clutch::set_log_sink([](clutch::LogLevel, std::string_view text) { fmt::print("{}{}\n", kLogged, text); });
   Device d = clutch::device(index);
   clutch::Tensor t = clutch::arange(0, 1000, 1, {.device = d});
   clutch::addcmul_(t, t, t);
-  return t.to_host<float>()[999] == 999.0f + 999.0f * 999.0f ? 0 : 3;
+  if (t.to_host<float>()[999] != 999.0f + 999.0f * 999.0f) return 3;
+  clutch::Tensor bytes = clutch::full({64, 64}, 1, {.dtype = clutch::DType::i8, .device = d});
+  return clutch::linalg::matmul(bytes, bytes.mT()).to_host<std::int32_t>()[63] == 64 ? 0 : 3;
+}
+
+/// The lines and the exit status of a command.
+std::pair<std::vector<std::string>, int> run(const std::string& command) {
+  std::pair<std::vector<std::string>, int> result{{}, -1};
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  if (!pipe) return result;
+  std::string text;
+  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) {
+    if (c != '\n')
+      text += static_cast<char>(c);
+    else
+      result.first.push_back(std::exchange(text, {}));
+  }
+  result.second = ::pclose(pipe);
+  return result;
 }
 
 int doctor() {
@@ -169,21 +219,27 @@ int doctor() {
   line(count > 0, fmt::format("{} devices", count));
   std::string problem, chosen = default_selector(problem);
   line(!chosen.empty(), chosen.empty() ? problem : fmt::format("default device {}", chosen));
-  std::string folder = clutch::cache_directory();
-  std::error_code ignored;
-  if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
-  bool writable = !folder.empty() && ::access(folder.c_str(), W_OK) == 0;
-  line(writable || folder.empty(), folder.empty()
-                                       ? "the disk cache is off"
-                                       : fmt::format("cache folder {}{}", folder, writable ? "" : " cannot be written: programs are built by each process"));
   std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string folder = clutch::cache_directory();
+  const std::string refusal = folder.empty() ? std::string() : clutch::cache_usage().refusal;
+  std::set<std::string> told;
   for (const Device& d : clutch::devices()) {
-    std::fflush(stdout);
-    int status = std::system(fmt::format("'{}' --probe {} >/dev/null 2>&1", self, d.index()).c_str());
+    const auto [lines, status] = run(fmt::format("CLUTCH_LOG=warn '{}' --probe {} 2>/dev/null", self, d.index()));
     line(status == 0, fmt::format("device {}: a kernel {}", d.index(), status == 0 ? "ran and its result is right" : "failed, crashed or gave a wrong result"));
+    for (const std::string& text : lines)
+      // The cache has a line of its own.
+      if (text.starts_with(kLogged) && (refusal.empty() || text.find(refusal) == std::string::npos) && told.insert(text).second)
+        line(false, fmt::format("device {}: {}", d.index(), text.substr(kLogged.size())));
     for (const std::string& quirk : d.quirks()) fmt::print("quirk    device {}: {}\n", d.index(), quirk);
   }
-  fmt::print("{}\n", problems == 0 ? "no problems" : fmt::format("{} problems", problems));
+  std::error_code ignored;
+  const bool written = folder.empty() || !std::filesystem::exists(folder, ignored) || ::access(folder.c_str(), W_OK) == 0;
+  if (folder.empty())
+    line(true, "the disk cache is off");
+  else
+    line(refusal.empty() && written,
+         !refusal.empty() ? refusal : fmt::format("cache folder {}{}", folder, written ? "" : " cannot be written: programs are built by each process"));
+  fmt::print("{}\n", problems == 0 ? "no problems" : fmt::format("{} problem{}", problems, problems == 1 ? "" : "s"));
   return problems == 0 ? 0 : 1;
 }
 
@@ -193,15 +249,19 @@ int main(int argc, char** argv) {
   CLI::App app{"Lists OpenCL devices as clutch sees them."};
   bool json = false, settings = false, markdown = false, run_doctor = false;
   int index = -1;
+  std::string cache;
   app.add_flag("--json", json, "machine-readable");
   app.add_flag("--settings", settings, "list the environment variables and what they are set to");
   app.add_flag("--markdown", markdown, "with --settings: the README's table");
   app.add_flag("--doctor", run_doctor, "check loader, drivers, cache folder, and run a kernel on each device");
+  CLI::Option* show = app.add_option("--cache", cache, "show the disk cache's folder, contents and limit; --cache clear empties it");
+  show->expected(0, 1)->check(CLI::IsMember({"clear"}))->type_name("[clear]");
   app.add_option("--probe", index, "internal: run a kernel on one device")->group("");
   CLI11_PARSE(app, argc, argv);
   try {
     if (index >= 0) return probe(index);
     if (run_doctor) return doctor();
+    if (*show) return show_cache(cache == "clear");
     if (settings)
       print_settings(markdown);
     else if (json)

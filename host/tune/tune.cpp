@@ -8,6 +8,7 @@
 #include "program/disk_cache.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
+#include "support/private_folder.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -21,6 +22,8 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <sstream>
+#include <string_view>
 #include <tuple>
 
 namespace clutch::inline v0 {
@@ -47,12 +50,10 @@ Store& store() {
   return the;
 }
 
-std::vector<Entry> read_file(const fs::path& path) {
-  std::ifstream in(path);
-  if (!in) throw Error(ErrorCode::io, kName, fmt::format("{} cannot be read", path.string()));
+std::vector<Entry> parse_entries(std::string_view text, const fs::path& path) {
   std::vector<Entry> entries;
   try {
-    nlohmann::json root = nlohmann::json::parse(in);
+    nlohmann::json root = nlohmann::json::parse(text);
     if (root.at("clutch_tuning").get<int>() != 1) throw Error(ErrorCode::invalid_argument, kName, fmt::format("{} is of another format", path.string()));
     for (const auto& e : root.at("entries"))
       entries.push_back({e.at("device").get<std::string>(), e.at("driver").get<std::string>(), e.at("op").get<std::string>(),
@@ -62,6 +63,28 @@ std::vector<Entry> read_file(const fs::path& path) {
     throw Error(ErrorCode::invalid_argument, kName, fmt::format("{} is no tuning file: {}", path.string(), e.what()));
   }
   return entries;
+}
+
+std::vector<Entry> read_file(const fs::path& path) {
+  std::ifstream in(path);
+  if (!in) throw Error(ErrorCode::io, kName, fmt::format("{} cannot be read", path.string()));
+  std::ostringstream text;
+  text << in.rdbuf();
+  return parse_entries(text.view(), path);
+}
+
+/// What stands in tune::file(); nothing, and a line in the log, if someone else may have written it. In the cache the folder is judged, too.
+PrivateBytes read_own_file() {
+  PrivateBytes read;
+  if (!the_settings().tuning_file.value.empty()) {
+    read = read_private_file(the_settings().tuning_file.value);
+  } else if (const fs::path path = tune::file(); !path.empty()) {
+    const PrivateFolder cache(path.parent_path());
+    read = cache.read(path.filename().string());
+    if (!cache.refusal().empty()) read.refusal = cache.refusal();
+  }
+  if (!read.refusal.empty()) log_once(LogLevel::warn, fmt::format("tuning: {}; ops go by their own choices", read.refusal));
+  return read;
 }
 
 void write_entries(const fs::path& path, const std::map<Key, Entry>& known) {
@@ -74,11 +97,10 @@ void write_entries(const fs::path& path, const std::map<Key, Entry>& known) {
                                {"choice", e.choice},
                                {"seconds", e.seconds},
                                {"untuned_seconds", e.untuned_seconds}});
-  std::error_code error;
-  if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
+  make_private_folders(path.parent_path());
   const std::string text = root.dump(1) + '\n';
   const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
-  write_file(path.string(), std::span(&bytes, 1), kName);
+  write_file(path.string(), std::span(&bytes, 1), kName, 0644);  // what others may write is not read again
 }
 
 /// Under the store's lock.
@@ -92,11 +114,8 @@ void add(Store& s, std::vector<Entry> entries) {
 }
 void read_at_first_use(Store& s) {
   if (s.read) return;
-  std::error_code error;
-  const fs::path path = tune::file();
-  const bool exists = !path.empty() && fs::exists(path, error);
   try {
-    if (exists) add(s, read_file(path));
+    if (const PrivateBytes own = read_own_file(); own.bytes) add(s, parse_entries(*own.bytes, tune::file()));
   } catch (const Error&) {
     s.read = true;  // told once
     throw;
@@ -169,6 +188,11 @@ std::vector<TuneWay> sound(std::vector<TuneWay> ways, std::string_view op, const
 
 std::uint64_t tuning_generation() { return store().generation; }
 
+void forget_tuning() {
+  tune::clear();
+  store().read = false;
+}
+
 double steady_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 bool tuning_matters() {
@@ -206,7 +230,7 @@ std::string tuned_choice(Runtime& runtime, std::string_view op, const std::strin
   std::lock_guard lock(s.mutex);
   const std::string choice = e.choice;
   add(s, {std::move(e)});
-  if (fs::path path = tune::file(); !path.empty() && the_settings().cache.value != "read") save_to(s, path);
+  if (fs::path path = tune::file(); !path.empty() && the_settings().cache.value != "read" && read_own_file().refusal.empty()) save_to(s, path);
   return choice;
 }
 

@@ -25,6 +25,9 @@ std::uint64_t tuning_generation();
 /// False where nothing is known and nothing is to be measured: the common case, at the price of a load.
 bool tuning_matters();
 
+/// Forgets what is known and reads the file again at the next use, as a new process would; for tests.
+void forget_tuning();
+
 /// Seconds since some moment.
 double steady_seconds();
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <clutch/export.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -12,7 +13,7 @@ namespace clutch::inline v0 {
 /// One row of the settings table.
 struct SettingInfo {
   std::string_view name;           ///< environment variable, "CLUTCH_DEVICE"
-  std::string_view type;           ///< "string", "path", "integer", "flag" or the choices, "auto|on|off"
+  std::string_view type;           ///< "string", "path", "integer", "size", "flag" or the choices, "auto|on|off"
   std::string_view default_value;  ///< as it would be written in the environment
   std::string_view doc;            ///< one line
   std::string value;               ///< in force in this process
@@ -33,6 +34,20 @@ CLUTCH_API void set_log_sink(std::function<void(LogLevel, std::string_view)> sin
 
 /// Folder where programs, self-tests and rooflines are kept between processes; empty when CLUTCH_CACHE=off or no home is known.
 CLUTCH_API std::string cache_directory();
+
+/// Programs, self-tests and rooflines in the cache folder.
+struct CacheUsage {
+  std::uint64_t files = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t limit = 0;  ///< of programs: CLUTCH_CACHE_SIZE in bytes; 0: none
+  /// Why the folder is not used: it belongs to someone else, or others may write to it. Empty if it is used or does not exist.
+  std::string refusal;
+};
+/// Counts what the cache folder holds.
+CLUTCH_API CacheUsage cache_usage();
+/// Removes what cache_usage() counts and returns what was removed; tuning files stay. Safe beside running processes.
+/// Errors: io if the folder is not used for its `refusal`, or a file cannot be removed.
+CLUTCH_API CacheUsage clear_cache();
 
 /// Version, compiler, build type and the optional libraries of this build, one line each.
 CLUTCH_API std::string build_info();

@@ -16,6 +16,8 @@ namespace clutch::inline v0::tune {
 /// hand over to: results depend on the tuning file there and nowhere else.
 ///
 /// The file is JSON, CLUTCH_TUNING_FILE or tuning.json in cache_directory(); it is read at first use. Files of several machines may be merged and shipped.
+/// A file (or cache folder) that belongs to another user than the process's and root, or that its group or others may write, is not used and logged once;
+/// load() reads any file.
 
 /// What is known of a class of shapes on a device.
 struct Entry {

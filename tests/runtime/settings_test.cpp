@@ -27,6 +27,18 @@ TEST(Settings, UnknownNamesAndBadValuesListWhatIsValid) {
     EXPECT_EQ(code_of([&] { parse_settings({pair}); }), ErrorCode::invalid_setting) << pair.first;
 }
 
+TEST(Settings, SizesTakeUnits) {
+  auto bytes = [](const std::string& text) { return parse_settings({{"CLUTCH_CACHE_SIZE", text}}).cache_size.bytes(); };
+  EXPECT_EQ(parse_settings({}).cache_size.bytes(), 1u << 30);
+  EXPECT_EQ(bytes("0"), 0u);
+  EXPECT_EQ(bytes("4096"), 4096u);
+  EXPECT_EQ(bytes("3K"), 3072u);
+  EXPECT_EQ(bytes("512M"), 512u << 20);
+  EXPECT_EQ(bytes("20G"), std::uint64_t{20} << 30);
+  for (const char* bad : {"", "G", "1g", "1.5G", "-1", "1KB", "1 G", "K1", "9000000000000000000", "9000000000G"})
+    EXPECT_EQ(code_of([&] { bytes(bad); }), ErrorCode::invalid_setting) << bad;
+}
+
 TEST(Settings, FallbacksAreCountedLoggedOnceAndForbidden) {
   std::vector<std::string> lines;
   set_log_sink([&](LogLevel, std::string_view text) { lines.emplace_back(text); });

@@ -23,7 +23,7 @@ std::uint64_t seed();
 /// "smoke", "full" or "nightly".
 std::string level();
 
-/// True, after noting the skip, if the device lacks what `trait` names. A skip that tests/support/skips.cpp does not list
+/// True, after noting the skip, if the device lacks what `trait` names. A skip that tests/support/skips.hpp does not list
 /// for the device's class fails the test.
 bool skip_without(const Device& device, std::string_view trait, bool has);
 

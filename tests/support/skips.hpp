@@ -11,6 +11,7 @@ struct Skip {
 };
 inline constexpr Skip kSkips[] = {
     {"Addc.", "fp64"},
+    {"Cache.", "root"},
     {"Captured.", "fp64"},
     {"CommandBuffers.", "command buffers"},
     {"Copy.", "fp64"},

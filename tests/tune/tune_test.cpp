@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -65,6 +66,45 @@ TEST_F(Tune, FilesAreMergedAndChecked) {
   EXPECT_EQ(code_of([&] { tune::load(path("none.json")); }), ErrorCode::io);
   EXPECT_EQ(code_of([&] { tune::save(path("a.json/below.json")); }), ErrorCode::io);
   EXPECT_EQ(tune::entries().size(), 2u) << "what fails changes nothing";
+}
+
+TEST_F(Tune, FilesThatOthersMayWriteAreNotUsed) {
+  const Device& device = test_devices().front();
+  std::vector<std::string> lines;
+  set_log_sink([&](LogLevel level, std::string_view text) {
+    if (level <= LogLevel::warn) lines.emplace_back(text);
+  });
+  auto measured = [&] {
+    auto ways = [&] { return std::vector{detail::TuneWay{"", [device] { return full({10}, 1, {.device = device}); }}}; };
+    return detail::tuned_choice(detail::runtime_for(device), "test", "class", current_stream(device), ways);
+  };
+  // The settings' file, whose folder may be anyone's, and the cache's, whose folder is judged.
+  const fs::path cache = folder_ / "cache";
+  for (bool in_cache : {false, true}) {
+    const fs::path file = in_cache ? cache / "tuning.json" : fs::path(path("tuning.json"));
+    detail::SettingsOverride on(in_cache ? detail::parse_settings({{"CLUTCH_AUTOTUNE", "1"}, {"CLUTCH_CACHE_DIR", cache.string()}}) : settings("1"));
+    const mode_t before = ::umask(0);
+    tune::save(file.string());
+    ::umask(before);
+    for (const fs::path& of : in_cache ? std::vector{cache, file} : std::vector{file}) {
+      struct stat right {};
+      ASSERT_EQ(::stat(of.c_str(), &right), 0);
+      EXPECT_EQ(right.st_mode & 0022, 0u) << of;
+      for (unsigned mode : {0720u, 0702u}) {
+        ASSERT_EQ(::chmod(of.c_str(), mode), 0);
+        const auto written = fs::last_write_time(file);
+        lines.clear();
+        detail::forget_tuning();
+        EXPECT_TRUE(tune::entries().empty());
+        EXPECT_EQ(measured(), "");
+        EXPECT_EQ(fs::last_write_time(file), written) << "what is not read is not written either";
+        ASSERT_EQ(lines.size(), 1u);
+        EXPECT_NE(lines[0].find(of.string() + " is not used: others may write to it"), std::string::npos) << lines[0];
+        ASSERT_EQ(::chmod(of.c_str(), right.st_mode & 07777), 0);
+      }
+    }
+  }
+  set_log_sink({});
 }
 
 TEST_F(Tune, TheFastestSoundWayWinsAndIsOnDisk) {

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/private_folder.hpp"
+
+#include <fmt/format.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+namespace clutch::inline v0::detail {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+// A pipe in a file's place must not make open() wait.
+constexpr int kFileFlags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
+
+struct Descriptor {
+  int number = -1;
+  ~Descriptor() {
+    if (number >= 0) ::close(number);
+  }
+};
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+std::string refusal_of(const struct stat& status, const fs::path& path) {
+  if (!is_trusted_owner(status.st_uid))
+    return fmt::format("{} is not used: it belongs to user {}, and this process runs as {}", path.string(), status.st_uid, ::geteuid());
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return fmt::format("{} is not used: others may write to it (mode {:o}); remove it, or check what it holds and run chmod -R go-w", path.string(),
+                       status.st_mode & 07777);
+  return {};
+}
+
+std::int64_t nanoseconds(const struct timespec& t) { return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; }
+std::int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+PrivateBytes refused(std::string why) { return {.bytes = std::nullopt, .refusal = std::move(why)}; }
+
+/// Judges and reads a file that open() was asked for just before.
+PrivateBytes read_open(int number, const fs::path& path, bool used) {
+  if (number < 0) {
+    const int error = errno;
+    if (error == ENOENT || error == ENOTDIR) return {};
+    return refused(fmt::format("{} is not used: {}", path.string(), error == ELOOP ? "it is a link" : reason(error)));
+  }
+  struct stat status {};
+  if (::fstat(number, &status) != 0 || !S_ISREG(status.st_mode)) return refused(fmt::format("{} is not used: it is no regular file", path.string()));
+  if (std::string refusal = refusal_of(status, path); !refusal.empty()) return refused(std::move(refusal));
+  // Noted at most once in an hour: a folder elsewhere takes long to write to.
+  if (used && now_ns() - nanoseconds(status.st_mtim) > 3'600'000'000'000) ::futimens(number, nullptr);
+  std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t got = ::read(number, bytes.data() + done, bytes.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return {};  // cut short meanwhile
+    done += static_cast<std::size_t>(got);
+  }
+  return {.bytes = std::move(bytes)};
+}
+
+/// Whether all of it was written.
+bool write_all(int number, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(number, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_trusted_owner(std::uint32_t uid) noexcept { return uid == 0 || uid == ::geteuid(); }
+
+PrivateBytes read_private_file(const fs::path& path) {
+  const Descriptor file{::open(path.c_str(), kFileFlags)};
+  return read_open(file.number, path, false);
+}
+
+void make_private_folders(const fs::path& path) {
+  fs::path made;
+  for (const fs::path& part : path) ::mkdir((made /= part).c_str(), 0700);
+}
+
+PrivateFolder::PrivateFolder(const fs::path& root, const fs::path& below, bool make) : path_(root) {
+  number_ = ::open(root.c_str(), kFolderFlags);
+  if (number_ < 0 && errno == ENOENT && make) {
+    make_private_folders(root);
+    number_ = ::open(root.c_str(), kFolderFlags);
+  }
+  if (number_ < 0) {
+    error_ = reason(errno);
+    return;
+  }
+  struct stat status {};
+  if (::lstat(root.c_str(), &status) == 0 && S_ISLNK(status.st_mode) && !is_trusted_owner(status.st_uid))
+    refusal_ = fmt::format("{} is not used: it is a link that user {} made", root.string(), status.st_uid);
+  else if (::fstat(number_, &status) == 0)
+    refusal_ = refusal_of(status, path_);
+  if (!refusal_.empty()) ::close(std::exchange(number_, -1));
+  for (const fs::path& name : below)
+    if (is_open() && !name.empty()) step(name, make);
+}
+
+PrivateFolder::~PrivateFolder() {
+  if (is_open()) ::close(number_);
+}
+
+void PrivateFolder::step(const fs::path& name, bool make) {
+  const Descriptor from{number_};
+  path_ /= name;
+  if (make) ::mkdirat(from.number, name.c_str(), 0700);
+  number_ = ::openat(from.number, name.c_str(), kFolderFlags | O_NOFOLLOW);
+  if (number_ < 0) {
+    const int error = errno;
+    error_ = reason(error);
+    if (error == ELOOP || error == ENOTDIR) refusal_ = fmt::format("{} is not used: it is no folder, or a link", path_.string());
+    return;
+  }
+  struct stat status {};
+  if (::fstat(number_, &status) == 0) refusal_ = refusal_of(status, path_);
+  if (!refusal_.empty()) ::close(std::exchange(number_, -1));
+}
+
+PrivateBytes PrivateFolder::read(const std::string& name, bool used) const {
+  if (!is_open()) return {};
+  const Descriptor file{::openat(number_, name.c_str(), kFileFlags | O_NOFOLLOW)};
+  return read_open(file.number, path_ / name, used);
+}
+
+std::string PrivateFolder::write(const std::string& name, std::span<const std::string_view> parts) const {
+  if (!is_open()) return problem();
+  static std::atomic<unsigned> serial{0};
+  // Processes of several containers may share a folder and have one id.
+  const std::string temporary = fmt::format("{}.{}.{}.{:x}.tmp", name, ::getpid(), serial.fetch_add(1), now_ns());
+  Descriptor file{::openat(number_, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
+  if (file.number < 0) return reason(errno);
+  bool good = true;
+  for (std::string_view part : parts) good = good && write_all(file.number, part);
+  good = good && ::close(std::exchange(file.number, -1)) == 0;
+  good = good && ::renameat(number_, temporary.c_str(), number_, name.c_str()) == 0;
+  if (good) return {};
+  std::string why = reason(errno);
+  ::unlinkat(number_, temporary.c_str(), 0);
+  return why;
+}
+
+bool PrivateFolder::remove(const std::string& name) const { return is_open() && ::unlinkat(number_, name.c_str(), 0) == 0; }
+
+std::vector<PrivateFolder::File> PrivateFolder::list() const {
+  std::vector<File> files;
+  const int again = is_open() ? ::openat(number_, ".", kFolderFlags) : -1;  // with a position of its own
+  if (again < 0) return files;
+  struct Close {
+    void operator()(DIR* entries) const { ::closedir(entries); }
+  };
+  const std::unique_ptr<DIR, Close> entries(::fdopendir(again));
+  if (!entries) {
+    ::close(again);
+    return files;
+  }
+  while (const struct dirent* entry = ::readdir(entries.get())) {
+    struct stat status {};
+    if (::fstatat(number_, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) continue;
+    files.push_back({entry->d_name, static_cast<std::uint64_t>(status.st_size), nanoseconds(status.st_mtim)});
+  }
+  return files;
+}
+
+}  // namespace clutch::inline v0::detail
