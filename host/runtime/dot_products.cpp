@@ -8,17 +8,23 @@
 #include "runtime/probe.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
+#include "support/private_folder.hpp"
 
 #include <fmt/format.h>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
+#include <cstdio>
+#include <memory>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 extern char** environ;
@@ -34,36 +40,74 @@ bool has_instruction() {
 #endif
 }
 
-/// The program that tries: beside the library, or the folder of the program that holds it, or where it is installed.
-std::filesystem::path probe_path() {
+struct Probe {
+  std::filesystem::path program;
+  std::string problem;  ///< why there is none
+};
+/// The program that tries: beside the library, or the folder of the program that holds it, or where it is installed. It must belong to whom the library
+/// belongs to, or to a user whom the process trusts anyway.
+Probe find_probe() {
   Dl_info info{};
-  std::error_code error;
-  if (::dladdr(reinterpret_cast<const void*>(&probe_dot_products), &info) != 0 && info.dli_fname) {
-    const std::filesystem::path folder = std::filesystem::path(info.dli_fname).parent_path();
-    for (const char* at : {"clutch-probe", "../clutch-probe", CLUTCH_PROBE_FROM_LIBRARY})
-      if (std::filesystem::exists(folder / at, error)) return folder / at;
+  if (::dladdr(reinterpret_cast<const void*>(&probe_dot_products), &info) == 0 || !info.dli_fname) return {{}, "the library's own file is not known"};
+  const std::filesystem::path folder = std::filesystem::path(info.dli_fname).parent_path();
+  struct stat library {
+  }, probe{};
+  const bool library_is_known = ::stat(info.dli_fname, &library) == 0;
+  for (const char* at : {"clutch-probe", "../clutch-probe", CLUTCH_PROBE_FROM_LIBRARY}) {
+    const std::filesystem::path program = folder / at;
+    if (::stat(program.c_str(), &probe) != 0 || !S_ISREG(probe.st_mode)) continue;
+    if (is_trusted_owner(probe.st_uid) || (library_is_known && probe.st_uid == library.st_uid)) return {program, {}};
   }
-  return {};
+  return {{}, fmt::format("clutch-probe is neither beside {} nor at {}", info.dli_fname, (folder / CLUTCH_PROBE_FROM_LIBRARY).string())};
 }
 
-/// Whether the program runs to its end and is content; nothing if it could not try.
-std::optional<bool> try_in_a_process(const Runtime& runtime, const std::filesystem::path& program) {
+struct Trial {
+  std::optional<bool> works;
+  std::string problem;  ///< why it could not try
+};
+
+/// The first line of what was written to an open file.
+std::string first_line(std::FILE* file) {
+  std::rewind(file);
+  char line[300] = {};
+  std::string text = std::fgets(line, sizeof line, file) ? line : "";
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+/// Whether the program runs to its end and is content. What it, its loader or its driver say is none of the caller's output.
+Trial try_in_a_process(const Runtime& runtime, const std::filesystem::path& program) {
   const std::string path = program.string(), index = fmt::format("{}", runtime.device().index);
   const char* arguments[] = {path.c_str(), index.c_str(), nullptr};
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  const std::unique_ptr<std::FILE, Close> said(std::tmpfile());
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  if (said)
+    ::posix_spawn_file_actions_adddup2(&actions, ::fileno(said.get()), STDERR_FILENO);
+  else
+    ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;
-  if (::posix_spawn(&child, path.c_str(), nullptr, nullptr, const_cast<char**>(arguments), environ) != 0) return std::nullopt;
+  const int error = ::posix_spawn(&child, path.c_str(), &actions, nullptr, const_cast<char**>(arguments), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return {std::nullopt, fmt::format("{} cannot be started: {}", path, std::generic_category().message(error))};
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   int status = 0;
   while (::waitpid(child, &status, WNOHANG) == 0) {
     if (std::chrono::steady_clock::now() > end) {
       ::kill(child, SIGKILL);
       ::waitpid(child, &status, 0);
-      return std::nullopt;
+      return {std::nullopt, fmt::format("{} did not end within 60 s", path)};
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  if (!WIFEXITED(status)) return false;  // it died of it
-  return WEXITSTATUS(status) > 1 ? std::nullopt : std::optional(WEXITSTATUS(status) == 0);
+  if (!WIFEXITED(status)) return {false, {}};  // it died of it
+  if (WEXITSTATUS(status) <= 1) return {WEXITSTATUS(status) == 0, {}};
+  const std::string line = said ? first_line(said.get()) : std::string();
+  return {std::nullopt, fmt::format("{} ended with status {}{}{}", path, WEXITSTATUS(status), line.empty() ? "" : ": ", line)};
 }
 
 bool find_out(Runtime& runtime) {
@@ -76,14 +120,13 @@ bool find_out(Runtime& runtime) {
   std::filesystem::path folder = cache_folder(), file = folder.empty() ? folder : folder / "devices" / (to_hex(key).substr(0, 32) + ".dot_products");
   if (!file.empty())
     if (std::optional<std::string> kept = cache_read(file, key)) return *kept == "yes";
-  const std::filesystem::path program = probe_path();
-  if (program.empty()) {
-    log_line(LogLevel::info, "dot products of bytes are not used: there is no clutch-probe to try them");
-    return false;
-  }
-  const std::optional<bool> works = try_in_a_process(runtime, program);
-  if (works && !file.empty()) cache_write(file, key, *works ? "yes" : "no");
-  return works.value_or(false);
+  const Probe probe = find_probe();
+  const Trial trial = probe.program.empty() ? Trial{std::nullopt, probe.problem} : try_in_a_process(runtime, probe.program);
+  if (!trial.works)
+    log_once(LogLevel::warn, fmt::format("products of bytes go without the CPU's dot products, several times slower: {}", trial.problem));
+  else if (!file.empty())
+    cache_write(file, key, *trial.works ? "yes" : "no");
+  return trial.works.value_or(false);
 }
 
 }  // namespace

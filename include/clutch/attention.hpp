@@ -60,7 +60,7 @@ CLUTCH_API MaskMod causal_lower_right(const Varlen& varlen, std::int64_t q_len =
 
 /// Weights of multi_head_attention(), as linear() has them. A head has in_weight.size(0) / (heads + 2 kv_heads) elements.
 struct MultiHeadWeights {
-  Tensor in_weight;                      ///< (heads + 2 kv_heads) D, E): those of all heads of q, then of k, then of v
+  Tensor in_weight;                      ///< ((heads + 2 kv_heads) D, E): those of all heads of q, then of k, then of v
   Tensor in_bias = {};                   ///< of as many, or undefined
   Tensor out_weight = {};                ///< (E', heads D)
   Tensor out_bias = {};                  ///< (E'), or undefined
