@@ -207,6 +207,12 @@ std::string roofline_file(const Device& device) {
   return fmt::format("{:016x}.roofline.json", key);
 }
 
+bool cache_is_written() {
+  for (const SettingInfo& setting : settings())
+    if (setting.name == "CLUTCH_CACHE") return setting.value == "on";
+  return false;
+}
+
 /// Working sets are measured at powers of two: between them bandwidth changes little.
 std::uint64_t bucket(double bytes) { return std::uint64_t{1} << std::lround(std::log2(std::max(bytes, 4096.0))); }
 
@@ -305,7 +311,7 @@ double RooflineMeter::peak(const std::string& dtype) const {
 }
 
 void RooflineMeter::save() {
-  if (!roofline_.dirty || file_.empty()) return;
+  if (!roofline_.dirty || file_.empty() || !cache_is_written()) return;
   const std::string text = to_json(roofline_).dump(1) + '\n';
   const std::string_view part = text;
   detail::PrivateFolder(cache_directory(), kFolder, true).write(file_, std::span(&part, 1));
