@@ -89,19 +89,24 @@ PrivateBytes read_private_file(const fs::path& path) {
   return read_open(file.number, path, false);
 }
 
-void make_private_folders(const fs::path& path) {
+int make_private_folders(const fs::path& path) {
   fs::path made;
-  for (const fs::path& part : path) ::mkdir((made /= part).c_str(), 0700);
+  int error = 0;
+  for (const fs::path& part : path)
+    if (::mkdir((made /= part).c_str(), 0700) != 0 && errno != EEXIST && errno != ENOENT) error = errno;  // ENOENT: follows from another one
+  return error;
 }
 
 PrivateFolder::PrivateFolder(const fs::path& root, const fs::path& below, bool make) : path_(root) {
   number_ = ::open(root.c_str(), kFolderFlags);
-  if (number_ < 0 && errno == ENOENT && make) {
-    make_private_folders(root);
+  int error = number_ < 0 ? errno : 0;
+  if (error == ENOENT && make) {
+    error = make_private_folders(root);
     number_ = ::open(root.c_str(), kFolderFlags);
+    if (number_ < 0 && error == 0) error = errno;
   }
   if (number_ < 0) {
-    error_ = reason(errno);
+    error_ = reason(error);
     return;
   }
   struct stat status {};

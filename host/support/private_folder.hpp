@@ -23,8 +23,9 @@ struct PrivateBytes {
 /// What is judged is what is then read. Links are followed, and the folder is not judged.
 PrivateBytes read_private_file(const std::filesystem::path& path);
 
-/// Creates a folder and those above it that are missing, for this user alone (mode 0700). What fails shows when the folder is used.
-void make_private_folders(const std::filesystem::path& path);
+/// Creates a folder and those above it that are missing, for this user alone (mode 0700). Returns the last error, 0 if there was none; whether it matters shows
+/// when the folder is used.
+int make_private_folders(const std::filesystem::path& path);
 
 /// A folder of files that nobody but this process's user, or root, can have written: one of them owns the folder, and its group and others may not write
 /// to it. Everything goes through the open folder, so that nothing else can take its place after it was judged.

@@ -150,6 +150,31 @@ TEST(Cache, AnUnwritableFolderIsLoggedOnceAndNothingElse) {
   EXPECT_NE(lines[0].find("cannot be written"), std::string::npos);
 }
 
+TEST(Cache, TheLogSaysWhyAFolderCannotBeMade) {
+  if (skip_without(test_devices().front(), "root", ::geteuid() == 0)) return;
+  OwnCache cache;
+  fs::create_directories(cache.path());
+  auto settings = detail::the_settings();
+  settings.cache_dir.value = (cache.path() / "a" / "b").string();
+  detail::SettingsOverride here(settings);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(ends[1], STDERR_FILENO);
+    ::_exit(::setuid(65534) == 0 && !detail::cache_write(cache.path() / "a" / "b" / "x", {}, "payload") ? 0 : 1);
+  }
+  ::close(ends[1]);
+  std::string said(1000, '\0');
+  const ssize_t got = ::read(ends[0], said.data(), said.size());
+  ::close(ends[0]);
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  said.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  EXPECT_NE(said.find("cannot be written (Permission denied)"), std::string::npos) << said;
+}
+
 TEST(Cache, OffAndReadOnly) {
   const Device& device = test_devices().front();
   {
