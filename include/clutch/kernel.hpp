@@ -72,6 +72,7 @@ enum class Addressing : std::uint8_t {
 
 /// Somebody's own kernel: OpenCL C text and the entry in it. With Addressing::pointer the entry must declare no __local
 /// variables of its own and no reqd_work_group_size (OpenCL C forbids calling such a kernel): use base_and_offset there.
+/// Its views must hold until the call that takes it returns.
 struct KernelSource {
   std::string_view text;
   std::string_view entry;
