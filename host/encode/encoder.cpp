@@ -18,7 +18,7 @@ namespace clutch::inline v0 {
 namespace detail {
 
 namespace {
-thread_local const std::string* t_plan_ref = nullptr;
+thread_local Interned t_plan;
 thread_local const char* t_op_name = nullptr;
 }  // namespace
 
@@ -27,11 +27,8 @@ LastLaunch& last_launch() noexcept {
   return last;
 }
 
-void note_plan(const std::string& text) noexcept { t_plan_ref = &text; }
-const std::string& noted_plan() noexcept {
-  static const auto* none = new std::string;
-  return t_plan_ref ? *t_plan_ref : *none;
-}
+void note_plan(const Interned& text) noexcept { t_plan = text; }
+const Interned& noted_plan() noexcept { return t_plan; }
 
 OpName::OpName(const char* name) noexcept : former_(t_op_name) {
   if (!t_op_name) t_op_name = name;
@@ -61,7 +58,7 @@ void check_launch(const Kernel& kernel, const Geometry& g, std::uint64_t local_b
 
 }  // namespace detail
 
-std::string last_plan() { return detail::noted_plan(); }
+std::string last_plan() { return detail::noted_plan().str(); }
 
 namespace {
 constexpr std::uint16_t kNoBytes = 0xFFFF;
@@ -115,6 +112,8 @@ void run_host_task(StreamImpl& stream, const char* op, const std::function<void(
 
 }  // namespace detail
 
+KernelHandle::KernelHandle(detail::Kernel* kernel, const detail::Interned& plan) noexcept : kernel_(kernel), plan_(plan.get()) {}
+detail::Interned KernelHandle::plan() const noexcept { return plan_ ? detail::Interned(plan_) : kernel_ ? kernel_->plan() : detail::Interned(); }
 std::uint64_t KernelHandle::max_work_group() const { return kernel_ ? kernel_->max_work_group() : 0; }
 
 Encoder::Encoder(const Stream& stream, const char* op) : stream_(stream), op_(detail::OpName::or_else(op)) {
@@ -188,11 +187,12 @@ void Encoder::dispatch(const KernelHandle& handle, const Geometry& g) {
                 fmt::format("kernel {} takes {} arguments, {} are bound (a tensor binds two)", kernel.name(), kernel.argument_count(), count));
   bool empty = g.global == 0 || g.global_y == 0 || g.global_z == 0;
   if (draft_) [[unlikely]] {
-    if (!empty) draft_->capture->record_kernel(stream, op_, kernel, g, *draft_, std::span(bytes_, static_cast<std::size_t>(used)));
+    if (!empty) draft_->capture->record_kernel(stream, op_, handle, g, *draft_, std::span(bytes_, static_cast<std::size_t>(used)));
     draft_->operands.clear();
     draft_->bound.clear();
     draft_->table = {};
-    detail::last_launch() = {&kernel, g};
+    detail::last_launch() = {kernel.id(), g};
+    detail::note_plan(handle.plan());
     return;
   }
   if (empty) return;
@@ -218,7 +218,8 @@ void Encoder::dispatch(const KernelHandle& handle, const Geometry& g) {
   cl_int status = clEnqueueNDRangeKernel(stream.queue(), lease.get(), sizes.dims, nullptr, sizes.global, sizes.local_or_null(), 0, nullptr, &event);
   detail::check_cl(status, op_, "clEnqueueNDRangeKernel");
   stream.submitted(detail::ClEvent(event), op_);
-  detail::last_launch() = {&kernel, g};
+  detail::last_launch() = {kernel.id(), g};
+  detail::note_plan(handle.plan());
   if (kernel.first_launch(g.local, g.local_y, g.local_z)) stream.save_when_idle(&kernel.program());
 }
 
@@ -341,7 +342,6 @@ void launch(const KernelSource& source, const Geometry& geometry, std::span<cons
                                                     .options = source.options,
                                                     .wrapper_name = wrapper,
                                                     .wrapper_text = wrapper_text});
-  detail::note_plan(kernel.plan_text());
   Encoder encoder(on, kernel.name());
   for (const Argument& a : arguments) {
     switch (a.kind) {

@@ -33,6 +33,7 @@ struct KernelPlan {
 
 /// A KernelPlan with its built kernel, as the runtime's plan cache keeps it.
 struct BuiltPlan : CachedPlan {
+  Interned text;  ///< prints itself: "addc_contiguous T=f32 ..."
   KernelHandle kernel;
   std::string_view entry;
   Layout layout = Layout::contiguous;
@@ -41,14 +42,14 @@ struct BuiltPlan : CachedPlan {
 
 inline BuiltPlan build_plan(Runtime& runtime, const KernelPlan& plan) {
   BuiltPlan built;
-  built.text = plan.to_string();
-  built.kernel = KernelHandle(&runtime.programs().find(plan.stem, plan.entry, plan.defines, plan.expression, plan.options));
+  built.text = Interned(plan.to_string());
+  built.kernel = KernelHandle(&runtime.programs().find(plan.stem, plan.entry, plan.defines, plan.expression, plan.options), built.text);
   built.entry = plan.entry;
   built.layout = plan.layout;
   built.tuning = plan.tuning;
   // A driver may take fewer items for this kernel than for others; bodies are right for any number.
   built.tuning.local = std::min(built.tuning.local, built.kernel.max_work_group());
-  log_line(LogLevel::debug, fmt::format("plan on device {}: {}", runtime.device().index, built.text));
+  log_line(LogLevel::debug, fmt::format("plan on device {}: {}", runtime.device().index, built.text.str()));
   return built;
 }
 
@@ -79,12 +80,10 @@ const Implementation<Problem>& choose(std::span<const Implementation<Problem>> l
   throw Error(ErrorCode::not_supported, op, fmt::format("no implementation accepts:{}", reasons));
 }
 
-/// The plan of a problem, selected and built at its first use, and what last_plan() now returns. `op` tells ops apart.
+/// The plan of a problem, selected and built at its first use. `op` tells ops apart.
 template <class Problem>
 const BuiltPlan& plan_for(Runtime& runtime, std::string_view op, const Problem& problem, std::string_view forced) {
-  const BuiltPlan& plan = runtime.plans().find<BuiltPlan>(op, problem, forced, [&] { return build_plan(runtime, select(runtime.traits(), problem, forced)); });
-  note_plan(plan.text);
-  return plan;
+  return runtime.plans().find<BuiltPlan>(op, problem, forced, [&] { return build_plan(runtime, select(runtime.traits(), problem, forced)); });
 }
 
 /// Number of tiles that a plan's entry walks.

@@ -2,18 +2,20 @@
 #pragma once
 #include <clutch/kernel.hpp>
 
-#include <string>
+#include "program/interned.hpp"
 
 namespace clutch::inline v0::detail {
 
-/// Makes `text` what last_plan() returns on this thread. The text must live as long as its runtime.
-void note_plan(const std::string& text) noexcept;
+/// Makes `text` what last_plan() returns on this thread. Each dispatch does so with the plan of its kernel; an op of which the last dispatch is not the
+/// one that tells what it did says so behind it.
+void note_plan(const Interned& text) noexcept;
 /// The text last noted on this thread, or an empty one.
-const std::string& noted_plan() noexcept;
+const Interned& noted_plan() noexcept;
 
-/// What this thread enqueued last; kernel is null if nothing.
+/// What this thread enqueued last.
 struct LastLaunch {
-  Kernel* kernel = nullptr;
+  static constexpr std::uint64_t kNone = UINT64_MAX;
+  std::uint64_t kernel = kNone;  ///< id: the kernel goes with its runtime
   Geometry geometry;
 };
 LastLaunch& last_launch() noexcept;

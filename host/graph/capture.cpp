@@ -3,7 +3,6 @@
 
 #include "encode/host_task.hpp"
 #include "encode/launch_check.hpp"
-#include "encode/plan_text.hpp"
 #include "graph/labels.hpp"
 
 #include <fmt/format.h>
@@ -177,13 +176,14 @@ void Capture::add(StreamImpl& stream, GraphWork work) {
   ++lane.seen[stream.id()];
 }
 
-void Capture::record_kernel(StreamImpl& stream, const char* op, Kernel& kernel, const Geometry& geometry, GraphDraft& draft,
+void Capture::record_kernel(StreamImpl& stream, const char* op, const KernelHandle& handle, const Geometry& geometry, GraphDraft& draft,
                             std::span<const unsigned char> bytes) {
+  Kernel& kernel = *handle.kernel();
   GraphWork work;
   work.op = op;
   work.kernel = &kernel;
   work.geometry = geometry;
-  work.plan = &noted_plan();
+  work.plan = handle.plan();
   work.bytes.assign(bytes.begin(), bytes.end());
   work.object = ClKernel(kernel.make_bare());
   std::lock_guard lock(mutex_);

@@ -51,7 +51,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   void detach() noexcept;
 
   // Recording. Errors: capturing once the capture is invalid or over; those of OpenCL for arguments that do not fit.
-  void record_kernel(StreamImpl& stream, const char* op, Kernel& kernel, const Geometry& geometry, GraphDraft& draft, std::span<const unsigned char> bytes);
+  void record_kernel(StreamImpl& stream, const char* op, const KernelHandle& handle, const Geometry& geometry, GraphDraft& draft,
+                     std::span<const unsigned char> bytes);
   void record_copy(StreamImpl& stream, const char* op, const Tensor& destination, const Tensor& source);
   void record_fill(StreamImpl& stream, const char* op, const Tensor& tensor, std::uint8_t pattern);
   void record_upload(StreamImpl& stream, const char* op, const Tensor& destination, std::shared_ptr<std::uint8_t[]> data);

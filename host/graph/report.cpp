@@ -177,7 +177,7 @@ GraphNode describe_node(const GraphState& state, int id) {
     return node;
   }
   node.kernel = work.kernel->name();
-  if (work.plan) node.plan = *work.plan;
+  node.plan = work.plan.str();
   for (std::size_t i = 0; i < work.bound.size(); ++i) {
     const GraphBound& bound = work.bound[i];
     if (bound.kind == GraphBound::Kind::offset) continue;

@@ -28,17 +28,6 @@ constexpr int kVersion = 1;
 
 [[noreturn]] void damaged(std::string_view why) { throw Error(ErrorCode::io, kLoad, fmt::format("no saved graph, or a damaged one: {}", why)); }
 
-/// Text that lives as long as the process, as that of Encoders does.
-const std::string& interned(const std::string& text) {
-  struct Texts {
-    std::mutex mutex;
-    std::set<std::string> all;
-  };
-  static auto* texts = new Texts;
-  std::lock_guard lock(texts->mutex);
-  return *texts->all.insert(text).first;
-}
-
 std::string hex(std::span<const unsigned char> bytes) {
   std::string text;
   for (unsigned char b : bytes) text += fmt::format("{:02x}", b);
@@ -206,7 +195,7 @@ class Writer {
     }
     if (node.kind != GraphNodeKind::kernel) return row;
     row["program"] = program_of(*node.kernel);
-    if (node.plan) row["plan"] = *node.plan;
+    if (!node.plan.empty()) row["plan"] = node.plan.str();
     const Geometry& g = node.geometry;
     row["geometry"] = {g.global, g.local, g.global_y, g.local_y, g.global_z, g.local_z};
     row["bytes"] = hex(node.bytes);
@@ -369,7 +358,7 @@ class Reader {
     for (auto k : {GraphNodeKind::kernel, GraphNodeKind::copy, GraphNodeKind::fill})
       if (name(k) == kind) node.kind = k, known = true;
     if (!known) damaged(fmt::format("a node of kind '{}'", kind));
-    node.op = interned(row.at("op").get<std::string>()).c_str();
+    node.op = Interned(row.at("op").get<std::string>()).c_str();
     for (const json& u : row.at("uses")) {
       GraphUse use;
       use.buffer = u.at("buffer").get<int>();
@@ -400,7 +389,7 @@ class Reader {
     auto program = row.at("program").get<std::uint64_t>();
     if (program >= kernels_.size()) damaged("a program that is not there");
     node.kernel = kernels_[static_cast<std::size_t>(program)];
-    if (row.contains("plan")) node.plan = &interned(row.at("plan").get<std::string>());
+    if (row.contains("plan")) node.plan = Interned(row.at("plan").get<std::string>());
     auto g = row.at("geometry").get<std::vector<std::uint64_t>>();
     if (g.size() != 6 || std::any_of(g.begin(), g.end(), [](std::uint64_t v) { return v > std::uint64_t{1} << 40; })) damaged("a geometry that is none");
     if (g[0] == 0 || g[2] == 0 || g[4] == 0) damaged("a geometry of no work-items");
@@ -415,8 +404,8 @@ class Reader {
       b.at = a.at("at").get<std::uint16_t>();
       b.use = a.at("use").get<int>();
       b.local = a.at("local").get<std::uint32_t>();
-      b.type = interned(a.at("type").get<std::string>()).c_str();
-      b.name = interned(a.at("name").get<std::string>()).c_str();
+      b.type = Interned(a.at("type").get<std::string>()).c_str();
+      b.name = Interned(a.at("name").get<std::string>()).c_str();
       bool tensor = b.kind == GraphBound::Kind::memory || b.kind == GraphBound::Kind::offset;
       if (tensor && (b.use < 0 || b.use >= static_cast<int>(node.uses.size()))) damaged("an argument of no tensor");
       if (b.kind == GraphBound::Kind::bytes && std::size_t{b.at} + b.size > node.bytes.size()) damaged("an argument without its bytes");

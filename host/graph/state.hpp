@@ -68,8 +68,8 @@ struct GraphTable {
 /// A recorded call. It owns its kernel object, whose arguments nobody else sets.
 struct GraphWork {
   GraphNodeKind kind = GraphNodeKind::kernel;
-  const char* op = "";                ///< lives as long as the process, as that of an Encoder
-  const std::string* plan = nullptr;  ///< lives as long as the runtime
+  const char* op = "";  ///< lives as long as the process, as that of an Encoder
+  Interned plan;
   std::uint64_t stream = 0;
   Kernel* kernel = nullptr;
   ClKernel object;

@@ -85,7 +85,6 @@ Tensor kinds_of(const attention::MaskMod& mask, const attention::BlockMaskOption
     selected.expression = print_opencl(f, std::span(&out, 1), inputs, names).text + print_ranges(f, names);
     return build_plan(runtime, selected);
   });
-  note_plan(plan.text);
   KindsShape s{o.heads, blocks_of(o.q_len, o.block.q), blocks_of(o.kv_len, o.block.kv), o.q_len, o.kv_len, o.block.q, o.block.kv, 64};
   Tensor kinds = empty({o.batch, o.heads, s.rows, s.columns}, {.dtype = DType::u8, .device = stream.device()}, stream);
   const auto items = static_cast<std::uint64_t>(o.batch * o.heads * s.rows * blocks_of(s.columns, s.each));
@@ -99,7 +98,6 @@ Tensor kinds_of(const attention::MaskMod& mask, const attention::BlockMaskOption
 /// Both kinds of lists, by rows and by columns.
 void make_lists(attention::BlockMask::State& state, Runtime& runtime, const Stream& stream) {
   const BlockMaskProblem p{.stage = BlockMaskStage::lists};
-  // last_plan() names what looked at the mask.
   const BuiltPlan& plan = runtime.plans().find<BuiltPlan>(kOp, p, "", [&] { return build_plan(runtime, select(runtime.traits(), p)); });
   const Dims& sizes = state.kinds.sizes();
   const TensorOptions i32{.dtype = DType::i32, .device = stream.device()};
@@ -117,9 +115,11 @@ void make_lists(attention::BlockMask::State& state, Runtime& runtime, const Stre
   lists(sizes[3], sizes[2], 1, sizes[3], &state.q_num, &state.q_indices, &state.full_q_num, &state.full_q_indices);
 }
 
-/// A mask of these kinds.
+/// A mask of these kinds. last_plan() names what made them.
 attention::BlockMask finished(attention::BlockMask::State state, Runtime& runtime, const Stream& stream) {
+  const Interned plan = noted_plan();
   make_lists(state, runtime, stream);
+  note_plan(plan);
   return attention::BlockMask(std::make_shared<const attention::BlockMask::State>(std::move(state)));
 }
 

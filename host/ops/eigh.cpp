@@ -300,7 +300,7 @@ void run(const Tensor& w, const Tensor& v, const Tensor& info, const Tensor& swe
     KernelPlan selected = select(runtime.traits(), problem, forced);
     if (selected.entry != kHostEntry) return build_plan(runtime, selected);
     BuiltPlan on_host;
-    on_host.text = selected.to_string();
+    on_host.text = Interned(selected.to_string());
     on_host.entry = kHostEntry;
     return on_host;
   });

@@ -145,7 +145,6 @@ void launch(const Launch& l, const ExprFunction& f, std::span<const double> para
     selected.expression = print_operands(l.outputs.size(), l.inputs.size(), printed.positions.size(), f.body()->buffers.size()) + printed.text;
     return build_plan(runtime, selected);
   });
-  note_plan(plan.text);
   std::uint64_t bytes = 0;
   for (const Tensor& t : l.outputs) bytes += t.nbytes();
   for (const Tensor& t : l.inputs) bytes += t.nbytes();

@@ -94,14 +94,11 @@ void fill(const Tensor& self, const Arguments& a, const Stream& given) {
   Runtime& runtime = validate(self, a);
   Stream stream = resolve_stream(given, runtime, a.name);
   if (self.numel() == 0) return;
-  if (self.is_contiguous()) {
-    draw(self, runtime, a, stream);
-    return;
-  }
-  Tensor dense = empty(self.sizes(), {.dtype = self.dtype(), .device = stream.device()}, stream);
+  const bool direct = self.is_contiguous();
+  const Tensor dense = direct ? self : empty(self.sizes(), {.dtype = self.dtype(), .device = stream.device()}, stream);
   const BuiltPlan& plan = draw(dense, runtime, a, stream);
-  copy_(self, dense, {}, stream);
-  note_plan(plan.text);
+  if (!direct) copy_(self, dense, {}, stream);
+  note_plan(plan.text);  // not what advanced the generator, or copied
 }
 
 Tensor make(const Dims& sizes, const RandomOptions& options, const Stream& stream) {

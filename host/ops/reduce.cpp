@@ -261,7 +261,6 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
                                    : "#define CLUTCH_AFTER_KERNEL_PARAMS\n";
     return build_plan(*r.runtime, selected);
   });
-  note_plan(plan.text);
   bool by_columns = plan.entry == "reduce_columns", strided = plan.entry == "reduce_strided";
   auto blocks = static_cast<std::uint64_t>(std::max<std::int64_t>((s.m + kReduceBlock - 1) / kReduceBlock, 1)), n = static_cast<std::uint64_t>(s.n);
   // A chunk is about 8192 elements where a group is a thread: what it takes outweighs its scheduling; and long runs of memory are

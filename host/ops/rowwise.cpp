@@ -284,7 +284,6 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
     selected.expression = print(p, *f.body());
     return build_plan(*c.runtime, selected);
   });
-  note_plan(plan.text);
   auto n = static_cast<std::uint64_t>(c.n), m = static_cast<std::uint64_t>(c.m);
   // A chunk is about 8192 elements where a group is a thread: what it takes outweighs its scheduling.
   std::uint64_t chunk = plan.tuning.local == 1 ? std::max(std::uint64_t{1}, 8192 / std::max(m, std::uint64_t{1})) : 1;

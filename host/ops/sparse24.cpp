@@ -102,7 +102,6 @@ Tensor pruned(const Tensor& w, PruneRule rule, bool mask, const char* op, const 
   encoder.output(out, "out").input(w, "w").value(u(m)).value(u(k)).value(w.strides()[0]).value(w.strides()[1]);
   if (!tiles) encoder.value(static_cast<std::uint32_t>(worth_streaming(runtime.traits(), 2 * w.nbytes())));
   encoder.dispatch(plan.kernel, item_geometry(u(tiles ? groups_of(m) * groups_of(k) : m * chunks_of(k, runtime)), plan.tuning.local));
-  note_plan(plan.text);
   return out;
 }
 
@@ -274,7 +273,6 @@ SemiStructured compress(const Tensor& w, const CompressOptions& options, const S
     encoder.output(state->values, "values").output(state->metadata, "metadata").inout(state->info, "info").input(w, "w");
     encoder.value(detail::u(m)).value(detail::u(k)).value(w.strides()[0]).value(w.strides()[1]).value(static_cast<std::uint32_t>(options.strict));
     encoder.dispatch(plan.kernel, detail::item_geometry(detail::u(m * detail::chunks_of(k, runtime)), plan.tuning.local));
-    detail::note_plan(plan.text);
   }
   return SemiStructured(std::move(state));
 }
@@ -327,7 +325,6 @@ Tensor decompress(const SemiStructured& s, const Stream& given) {
   Encoder encoder(stream, kOp);
   encoder.output(out, "out").input(state.values, "values").input(state.metadata, "metadata").value(detail::u(m)).value(detail::u(k));
   encoder.dispatch(plan.kernel, detail::item_geometry(detail::u(m * detail::chunks_of(k, runtime)), plan.tuning.local));
-  detail::note_plan(plan.text);
   return out;
 }
 

@@ -11,9 +11,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace clutch::inline v0 {
 namespace detail {
+
+Interned::Interned(std::string_view text) {
+  struct Texts {
+    std::mutex mutex;
+    std::set<std::string, std::less<>> all;
+  };
+  static auto* texts = new Texts;
+  std::lock_guard lock(texts->mutex);
+  auto found = texts->all.find(text);
+  text_ = &*(found != texts->all.end() ? found : texts->all.emplace(text).first);
+}
+
+const std::string& Interned::str() const noexcept {
+  static const auto* none = new std::string;
+  return text_ ? *text_ : *none;
+}
+
 namespace {
 
 std::atomic<std::uint64_t> g_built{0}, g_loaded{0}, g_saved{0};
@@ -128,21 +146,27 @@ namespace {
 thread_local ThreadKernels t_kernels;
 }
 
-Kernel::Kernel(Program& program, std::string entry, std::string wrapper)
-    : program_(program), entry_(std::move(entry)), wrapper_(std::move(wrapper)), id_(g_next_kernel.fetch_add(1)) {
+Kernel::Kernel(Program& program, std::string_view entry, std::string wrapper)
+    : program_(program), entry_(entry), wrapper_(std::move(wrapper)), id_(g_next_kernel.fetch_add(1)) {
   cl_kernel first = acquire();
   cl_device_id device = program.runtime().device().id;
   std::size_t size = 1;
-  check_cl(clGetKernelWorkGroupInfo(first, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof size, &size, nullptr), entry_, "clGetKernelWorkGroupInfo");
+  check_cl(clGetKernelWorkGroupInfo(first, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof size, &size, nullptr), name(), "clGetKernelWorkGroupInfo");
   max_work_group_ = size;
   cl_ulong local = 0;
   if (clGetKernelWorkGroupInfo(first, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local, nullptr) == CL_SUCCESS) local_bytes_ = local;
   cl_uint count = 0;
-  check_cl(clGetKernelInfo(first, CL_KERNEL_NUM_ARGS, sizeof count, &count, nullptr), entry_, "clGetKernelInfo");
+  check_cl(clGetKernelInfo(first, CL_KERNEL_NUM_ARGS, sizeof count, &count, nullptr), name(), "clGetKernelInfo");
   argument_count_ = static_cast<int>(count);
   give_back(first);
   std::lock_guard lock(live_kernels().mutex);
   live_kernels().by_id[id_] = this;
+}
+
+Kernel* Kernel::find(std::uint64_t id) noexcept {
+  std::lock_guard lock(live_kernels().mutex);
+  auto found = live_kernels().by_id.find(id);
+  return found == live_kernels().by_id.end() ? nullptr : found->second;
 }
 
 Kernel::~Kernel() {
@@ -169,8 +193,8 @@ cl_kernel Kernel::acquire() {
 cl_kernel Kernel::make_bare() const {
   cl_int status = CL_SUCCESS;
   cl_kernel made = clCreateKernel(program_.get(), wrapper_.empty() ? entry_.c_str() : wrapper_.c_str(), &status);
-  if (status == CL_INVALID_KERNEL_NAME) throw Error(ErrorCode::build_failure, entry_, fmt::format("the text has no kernel named {}", entry_), status);
-  check_cl(status, entry_, "clCreateKernel");
+  if (status == CL_INVALID_KERNEL_NAME) throw Error(ErrorCode::build_failure, name(), fmt::format("the text has no kernel named {}", name()), status);
+  check_cl(status, name(), "clCreateKernel");
   return made;
 }
 
@@ -277,7 +301,7 @@ std::unique_ptr<Program> ProgramStore::make(const ProgramRequest& request, const
     log_line(LogLevel::info, fmt::format("built {} [{}] on device {}", request.entry, request.defines.to_string(), runtime_.device().index));
   }
   auto made = std::make_unique<Program>(runtime_, std::move(program), file, key, from_cache ? sha256(*binary) : Digest{});
-  made->set_kernel(std::make_unique<Kernel>(*made, std::string(request.entry), std::string(request.wrapper_name)));
+  made->set_kernel(std::make_unique<Kernel>(*made, request.entry, std::string(request.wrapper_name)));
   return made;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <clutch/kernel.hpp>
 
+#include "program/interned.hpp"
 #include "program/sha256.hpp"
 #include "runtime/cl_api.hpp"
 
@@ -22,15 +23,18 @@ class Program;
 /// One entry of a built program, with its launch limits. Lives as long as its runtime.
 class Kernel {
  public:
-  Kernel(Program& program, std::string entry, std::string wrapper);
+  Kernel(Program& program, std::string_view entry, std::string wrapper);
   ~Kernel();
 
   Program& program() const noexcept { return program_; }
-  /// The name shown to people; the wrapper's name never is.
+  /// The name shown to people; the wrapper's name never is. It lives as long as the process.
   const char* name() const noexcept { return entry_.c_str(); }
+  /// The same as the plan of a launch that has no other.
+  const Interned& plan() const noexcept { return entry_; }
   const std::string& wrapper() const noexcept { return wrapper_; }
-  const std::string& plan_text() const noexcept { return entry_; }
   std::uint64_t id() const noexcept { return id_; }
+  /// The kernel of that id; null if its runtime is no more.
+  static Kernel* find(std::uint64_t id) noexcept;
   std::uint64_t max_work_group() const noexcept { return max_work_group_; }
   int argument_count() const noexcept { return argument_count_; }
   std::uint64_t static_local_bytes() const noexcept { return local_bytes_; }
@@ -47,7 +51,8 @@ class Kernel {
   friend struct ThreadKernels;
 
   Program& program_;
-  std::string entry_, wrapper_;
+  Interned entry_;
+  std::string wrapper_;
   std::uint64_t id_;
   std::uint64_t max_work_group_ = 0, local_bytes_ = 0;
   int argument_count_ = 0;

@@ -116,8 +116,9 @@ cl_platform_id platform_id(const Device& device) {
 
 Launched last_launch() {
   const detail::LastLaunch& last = detail::last_launch();
-  if (!last.kernel) throw Error(ErrorCode::invalid_argument, "interop::last_launch", "this thread has enqueued no kernel");
-  return {last.kernel->make_bare(), last.geometry};
+  const detail::Kernel* kernel = detail::Kernel::find(last.kernel);
+  if (!kernel) throw Error(ErrorCode::invalid_argument, "interop::last_launch", "this thread has enqueued no kernel, or its context was released");
+  return {kernel->make_bare(), last.geometry};
 }
 
 Launched kernel(const GraphProgram& program, int node) {

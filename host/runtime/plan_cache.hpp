@@ -15,7 +15,6 @@ namespace clutch::inline v0::detail {
 /// What selection decided, ready to encode. Ops derive from it.
 struct CachedPlan {
   virtual ~CachedPlan() = default;
-  std::string text;  ///< prints itself: "addc_contiguous T=f32 ..."
 };
 
 /// Plans by problem, so that eager calls skip selection. A key is the bytes of the problem (a struct without padding), the

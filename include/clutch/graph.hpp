@@ -72,7 +72,7 @@ struct GraphNode {
   GraphNodeKind kind = GraphNodeKind::kernel;
   std::string op;      ///< the public function that recorded it
   std::string kernel;  ///< the entry; empty for other kinds
-  std::string plan;    ///< text of the plan it is part of
+  std::string plan;    ///< text of the plan that chose the kernel; empty for other kinds
   std::uint64_t stream = 0;
   Geometry geometry;
   std::vector<GraphArgument> arguments;

@@ -36,7 +36,7 @@ CLUTCH_API cl_device_id device_id(const Device& device);
 CLUTCH_API cl_platform_id platform_id(const Device& device);
 
 /// The last kernel this thread enqueued and its geometry, to launch it bare. `kernel` is a new object without arguments that
-/// the caller releases. Errors: invalid_argument if this thread has enqueued none.
+/// the caller releases. Errors: invalid_argument if this thread has enqueued none, or its context was released.
 struct Launched {
   cl_kernel kernel;
   Geometry geometry;

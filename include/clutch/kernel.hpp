@@ -17,6 +17,7 @@
 namespace clutch::inline v0 {
 
 namespace detail {
+class Interned;
 class Kernel;
 class Storage;
 struct GraphDraft;
@@ -135,10 +136,14 @@ class CLUTCH_API KernelHandle {
   /// Largest local size the device takes for this kernel.
   std::uint64_t max_work_group() const;
   explicit KernelHandle(detail::Kernel* kernel) noexcept : kernel_(kernel) {}
+  KernelHandle(detail::Kernel* kernel, const detail::Interned& plan) noexcept;
   detail::Kernel* kernel() const noexcept { return kernel_; }
+  /// Text of the plan that chose the kernel, which last_plan() and graphs show; without one, the kernel's name.
+  detail::Interned plan() const noexcept;
 
  private:
   detail::Kernel* kernel_ = nullptr;
+  const std::string* plan_ = nullptr;  // lives as long as the process
 };
 
 /// Builds (or finds) a kernel that takes base_and_offset tensors, ahead of its first launch. Errors: build_failure.

@@ -7,9 +7,12 @@
 
 #include <array>
 #include <fstream>
+#include <functional>
 
 namespace clutch::testing {
 namespace {
+
+using attention::Index;
 
 TEST(Graphs, ReplayDoesWhatWasCaptured) {
   CLUTCH_EACH_BACKEND(device, backend) {
@@ -310,6 +313,49 @@ TEST(Graphs, RebindingPutsOtherTensorsInTheirPlace) {
     EXPECT_EQ(code_of([&] { graph.replay({{y, zeros({4, 8}, {.dtype = DType::i32, .device = device}, stream)}}, stream); }), ErrorCode::invalid_dtype);
     graph.replay(stream);
     EXPECT_EQ(y.to_host<float>(stream)[0], 4);
+  }
+}
+
+/// A node's plan is that of its own kernel, whatever else its op or another one plans before and after it.
+TEST(Graphs, EachNodeHasThePlanOfItsOwnKernel) {
+  CLUTCH_EACH_DEVICE(device) {
+    const TensorOptions f32{.device = device};
+    Tensor square = randn({20, 12, 12}, {.device = device, .seed = 1}), lines = randn({3, 3000}, {.device = device, .seed = 2});
+    Tensor a = randn({70, 64}, {.device = device, .seed = 3}), b = randn({64, 96}, {.device = device, .seed = 4});
+    Tensor q = randn({1, 2, 1, 64}, {.device = device, .seed = 5}), keys = randn({1, 2, 700, 64}, {.device = device, .seed = 6});
+    const sparse::SemiStructured w = sparse::compress(sparse::prune_2_4(b.mT().contiguous()));
+    Tensor index = zeros({40}, {.dtype = DType::i64, .device = device}), drawn = zeros({40}, f32), turned = zeros({8, 5}, f32).mT();
+    const std::pair<const char*, std::function<void()>> calls[] = {
+        {"eigh", [&] { linalg::eigh(square); }},
+        {"cumsum", [&] { cumsum(lines, 1); }},
+        {"matmul", [&] { linalg::matmul(a, b, {.implementation = "matmul_items"}), linalg::matmul(a, b); }},
+        {"flex", [&] { attention::flex(q, keys, keys); }},
+        {"sparse24", [&] { sparse::matmul(w, a.mT()), sparse::decompress(sparse::compress(b)), sparse::mask_2_4(b); }},
+        {"group_by", [&] { group_by(index, 9); }},
+        {"block_mask",
+         [&] { attention::create_block_mask([](Index, Index, Index i, Index j) { return i >= j; }, {.q_len = 300, .kv_len = 300, .device = device}); }},
+        {"random", [&] { uniform_(drawn), normal_(turned); }},
+    };
+    for (const auto& [name, call] : calls) {
+      SCOPED_TRACE(name);
+      Stream stream(device);
+      StreamGuard guard(stream);
+      synchronize(device);
+      call();  // default_generator() and programs are there
+      synchronize(device);
+      Graph graph;
+      {
+        GraphCapture capture(graph, stream);
+        call();
+      }
+      std::size_t kernels = 0;
+      for (const GraphNode& node : graph.nodes()) {
+        if (node.kind != GraphNodeKind::kernel) continue;
+        ++kernels;
+        EXPECT_TRUE((node.plan + " ").starts_with(node.kernel + " ")) << node.op << " " << node.kernel << ": " << node.plan;
+      }
+      EXPECT_GE(kernels, std::string_view(name) == "cumsum" ? 3u : 1u);
+    }
   }
 }
 

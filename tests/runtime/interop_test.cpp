@@ -11,6 +11,7 @@ TEST(Interop, CallersContextQueueAndMemory) {
     cl_int status = CL_SUCCESS;
     cl_mem mem = clCreateBuffer(foreign.context(), CL_MEM_READ_WRITE, 4096, nullptr, &status);
     ASSERT_EQ(status, CL_SUCCESS);
+    std::string plan;
     {
       EXPECT_EQ(code_of([&] { interop::wrap(mem, {4}, DType::f32); }), ErrorCode::device_mismatch) << "unknown context";
       Stream stream = interop::wrap(foreign.queue());
@@ -22,6 +23,7 @@ TEST(Interop, CallersContextQueueAndMemory) {
       fill_(t, 2, {}, stream);
       Tensor sum = addcmul(t, t, t);  // the tensors' runtime, so the caller's queue
       EXPECT_EQ(sum.to_host<float>()[1023], 6);
+      plan = last_plan();
       Tensor ours = zeros({16, 64}, {.device = device});
       EXPECT_EQ(code_of([&] { addcmul(t, ours, t); }), ErrorCode::device_mismatch) << "two contexts in one call";
       EXPECT_EQ(code_of([&] { fill_(ours, 1, {}, stream); }), ErrorCode::device_mismatch);
@@ -29,9 +31,13 @@ TEST(Interop, CallersContextQueueAndMemory) {
       EXPECT_EQ(code_of([&] { interop::wrap(mem, {1}, DType::f32, device, 4096); }), ErrorCode::invalid_shape);
       EXPECT_EQ(interop::offset(interop::wrap(mem, {4}, DType::f32, device, 12)), 12u);
       EXPECT_EQ(code_of([&] { interop::release(foreign.context()); }), ErrorCode::invalid_argument) << "still in use";
+      addcmul(t, t, t);  // the last kernel of this thread
       stream.synchronize();
     }
     interop::release(foreign.context());
+    // What this thread did last went with the context; its text did not.
+    EXPECT_EQ(last_plan(), plan);
+    EXPECT_EQ(code_of([] { interop::last_launch(); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { interop::release(foreign.context()); }), ErrorCode::invalid_argument);
     cl_uint references = 0;
     clGetMemObjectInfo(mem, CL_MEM_REFERENCE_COUNT, sizeof references, &references, nullptr);

@@ -55,7 +55,11 @@ std::string replay_problem(const Device& device, const cases::Problem& problem, 
     }
     GraphReport report = graph.report();
     std::size_t recorded = 0;
-    for (const GraphNode& node : graph.nodes()) recorded += node.kind != GraphNodeKind::host_task && node.kind != GraphNodeKind::opaque;
+    for (const GraphNode& node : graph.nodes()) {
+      recorded += node.kind != GraphNodeKind::host_task && node.kind != GraphNodeKind::opaque;
+      if (!node.kernel.empty() && !(node.plan + " ").starts_with(node.kernel + " "))
+        return fmt::format("kernel {} has the plan of another: {}", node.kernel, node.plan);
+    }
     if (backend == "native" && report.native_nodes != recorded) return fmt::format("{} of {} nodes were recorded natively", report.native_nodes, recorded);
   }
   return {};

@@ -223,7 +223,6 @@ void Launcher::run() {
 void launch(Product& product) {
   const BuiltPlan& plan = plan_of(product);
   Launcher(product, plan).run();
-  note_plan(plan.text);
 }
 
 }  // namespace clutch::inline v0::detail

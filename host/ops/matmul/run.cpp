@@ -98,7 +98,7 @@ void run_clblast(const MatmulCall& c, const Stream& stream) {
     for (std::int64_t i = 0; i < x.sizes()[0]; ++i) self(self, x.select(0, i), y.select(0, i), z.select(0, i));
   };
   walk(walk, out, a, b);
-  note_plan(std::string(kClblast));
+  note_plan(Interned(kClblast));
 }
 
 /// The product, then the function: what the kernel does not take.
@@ -280,7 +280,6 @@ void run_lanes(const Product& x, const Stream& stream) {
   for (std::int64_t v : {x.rows, x.n, x.k, x.batch, x.batch_stride(1), x.batch_stride(2), x.batch_stride(0)}) encoder.value(static_cast<std::uint64_t>(v));
   x.number(encoder, x.c.options.alpha, "alpha"), x.number(encoder, x.c.options.beta, "beta");
   encoder.dispatch(plan.kernel, item_geometry(static_cast<std::uint64_t>((x.batch + plan.tuning.width - 1) / plan.tuning.width), plan.tuning.local));
-  note_plan(plan.text);
 }
 
 /// The product of the same numbers in f32.

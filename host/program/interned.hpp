@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace clutch::inline v0::detail {
+
+/// A text that lives as long as the process, as a value: what is handed on by pointer (names of ops, texts of plans) outlives whoever made it.
+/// Equal texts are kept once.
+class Interned {
+ public:
+  Interned() = default;
+  explicit Interned(std::string_view text);
+  explicit Interned(const std::string* kept) noexcept : text_(kept) {}  ///< of another one's get()
+  const std::string* get() const noexcept { return text_; }
+  bool empty() const noexcept { return !text_ || text_->empty(); }
+  const std::string& str() const noexcept;
+  const char* c_str() const noexcept { return text_ ? text_->c_str() : ""; }
+
+ private:
+  const std::string* text_ = nullptr;
+};
+
+}  // namespace clutch::inline v0::detail
