@@ -274,6 +274,11 @@ void Encoder::host_task(const std::function<void(std::span<void* const>)>& task,
 }
 
 void Encoder::opaque(const std::function<void(void* queue)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  opaque([task](void* queue, std::span<const Place>) { task(queue); }, inputs, outputs);
+}
+
+void Encoder::opaque(const std::function<void(void* queue, std::span<const Place> places)>& task, std::span<const Tensor> inputs,
+                     std::span<const Tensor> outputs) {
   detail::StreamImpl& stream = *stream_.impl();
   if (draft_) {
     detail::GraphWork work;
@@ -282,10 +287,15 @@ void Encoder::opaque(const std::function<void(void* queue)>& task, std::span<con
     draft_->capture->record_host(stream, op_, std::move(work), inputs, outputs);
     return;
   }
-  for (const Tensor& tensor : inputs) placed_storage_of(tensor, op_).used_on(stream_.impl(), false, op_);
-  for (const Tensor& tensor : outputs) placed_storage_of(tensor, op_).used_on(stream_.impl(), true, op_);
+  std::vector<Place> places;
+  for (bool writes : {false, true})
+    for (const Tensor& tensor : writes ? outputs : inputs) {
+      detail::Storage& storage = placed_storage_of(tensor, op_);
+      storage.used_on(stream_.impl(), writes, op_);
+      places.push_back({storage.mem(), storage.offset() + tensor.byte_offset()});
+    }
   stream.next_ticket();
-  task(stream.queue());
+  task(stream.queue(), places);
   if (detail::ClEvent mark = stream.mark(op_)) stream.submitted(std::move(mark), op_);
 }
 

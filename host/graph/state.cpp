@@ -140,7 +140,9 @@ ClEvent enqueue_command(const GraphWork& node, cl_command_queue queue) {
 
 void run_on_host(const GraphWork& node, StreamImpl& stream) {
   if (node.kind == GraphNodeKind::opaque) {
-    node.opaque(stream.queue());
+    std::vector<Encoder::Place> places;
+    for (const Address& at : node.set) places.push_back({at.mem, at.offset});
+    node.opaque(stream.queue(), places);
     if (ClEvent mark = stream.mark(node.op)) stream.submitted(std::move(mark), node.op);
     return;
   }

@@ -82,7 +82,7 @@ struct GraphWork {
   std::vector<unsigned char> bytes;
   std::uint8_t pattern = 0;  ///< of a fill
   std::function<void(std::span<void* const>)> task;
-  std::function<void(void*)> opaque;
+  std::function<void(void*, std::span<const Encoder::Place>)> opaque;
   std::vector<int> after;
   std::shared_ptr<const std::vector<GraphLabel>> labels;
 };

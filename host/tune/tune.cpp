@@ -18,11 +18,9 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <sstream>
 #include <string_view>
 #include <tuple>
 
@@ -44,17 +42,20 @@ struct Store {
   std::atomic<bool> read{false};
   std::atomic<std::uint64_t> generation{1};
   std::atomic<bool> empty{true};
+  std::atomic<bool> unusable{false};  ///< the tuning file is there, and of no use
+  std::string why;
 };
 Store& store() {
   static Store& the = *new Store;  // calls may come from destructors of statics
   return the;
 }
 
+/// Errors: invalid_argument for what is no tuning file, which names the path.
 std::vector<Entry> parse_entries(std::string_view text, const fs::path& path) {
   std::vector<Entry> entries;
   try {
-    nlohmann::json root = nlohmann::json::parse(text);
-    if (root.at("clutch_tuning").get<int>() != 1) throw Error(ErrorCode::invalid_argument, kName, fmt::format("{} is of another format", path.string()));
+    const nlohmann::json root = nlohmann::json::parse(text);
+    if (root.at("clutch_tuning") != 1) throw Error(ErrorCode::invalid_argument, kName, fmt::format("{} is of another format", path.string()));
     for (const auto& e : root.at("entries"))
       entries.push_back({e.at("device").get<std::string>(), e.at("driver").get<std::string>(), e.at("op").get<std::string>(),
                          e.at("shape_class").get<std::string>(), e.at("choice").get<std::string>(), e.at("seconds").get<double>(),
@@ -65,15 +66,13 @@ std::vector<Entry> parse_entries(std::string_view text, const fs::path& path) {
   return entries;
 }
 
+/// Errors: io, which names the path; those of parse_entries().
 std::vector<Entry> read_file(const fs::path& path) {
-  std::ifstream in(path);
-  if (!in) throw Error(ErrorCode::io, kName, fmt::format("{} cannot be read", path.string()));
-  std::ostringstream text;
-  text << in.rdbuf();
-  return parse_entries(text.view(), path);
+  const MappedFile file = map_file(path.string(), kName);
+  return parse_entries({reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()}, path);
 }
 
-/// What stands in tune::file(); nothing, and a line in the log, if someone else may have written it. In the cache the folder is judged, too.
+/// What stands in tune::file(); nothing, and the reason, if someone else may have written it. In the cache the folder is judged, too.
 PrivateBytes read_own_file() {
   PrivateBytes read;
   if (!the_settings().tuning_file.value.empty()) {
@@ -83,7 +82,6 @@ PrivateBytes read_own_file() {
     read = cache.read(path.filename().string());
     if (!cache.refusal().empty()) read.refusal = cache.refusal();
   }
-  if (!read.refusal.empty()) log_once(LogLevel::warn, fmt::format("tuning: {}; ops go by their own choices", read.refusal));
   return read;
 }
 
@@ -98,7 +96,8 @@ void write_entries(const fs::path& path, const std::map<Key, Entry>& known) {
                                {"seconds", e.seconds},
                                {"untuned_seconds", e.untuned_seconds}});
   make_private_folders(path.parent_path());
-  const std::string text = root.dump(1) + '\n';
+  // A driver's name may be no UTF-8.
+  const std::string text = root.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
   const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
   write_file(path.string(), std::span(&bytes, 1), kName, 0644);  // what others may write is not read again
 }
@@ -112,15 +111,37 @@ void add(Store& s, std::vector<Entry> entries) {
   s.empty = s.known.empty();
   ++s.generation;
 }
+/// Under the store's lock. Errors: of parse_entries(), once.
 void read_at_first_use(Store& s) {
   if (s.read) return;
   try {
-    if (const PrivateBytes own = read_own_file(); own.bytes) add(s, parse_entries(*own.bytes, tune::file()));
-  } catch (const Error&) {
-    s.read = true;  // told once
+    PrivateBytes own = read_own_file();
+    if (own.bytes) add(s, parse_entries(*own.bytes, tune::file()));
+    s.why = std::move(own.refusal), s.unusable = !s.why.empty();
+  } catch (const Error& e) {
+    s.why = e.message(), s.unusable = true;
+    s.read = true;
     throw;
   }
   s.read = true;  // last: others go on without the lock
+}
+/// The same for an op, which does without a file that is of no use. Errors: strict.
+void read_for(Store& s, std::string_view op) {
+  if (!s.read) {
+    std::lock_guard lock(s.mutex);
+    try {
+      read_at_first_use(s);
+    } catch (const Error&) {
+      // as if it had been read before
+    }
+  }
+  if (!s.unusable) return;
+  std::string why;
+  {
+    std::lock_guard lock(s.mutex);
+    why = s.why;
+  }
+  note_fallback("untuned", op, fmt::format("the tuning file is not used: {}", why));
 }
 /// What is known, and what others have written meanwhile.
 void save_to(Store& s, const fs::path& path) {
@@ -195,12 +216,9 @@ void forget_tuning() {
 
 double steady_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-bool tuning_matters() {
+bool tuning_matters(std::string_view op) {
   Store& s = store();
-  if (!s.read) {
-    std::lock_guard lock(s.mutex);
-    read_at_first_use(s);
-  }
+  read_for(s, op);
   return !s.empty || the_settings().autotune.value == "1";
 }
 
@@ -209,9 +227,9 @@ std::string tuned_choice(Runtime& runtime, std::string_view op, const std::strin
   Store& s = store();
   const DeviceRecord& d = runtime.device();
   Entry e{d.facts.name, fmt::format("{} {}", d.facts.platform_name, d.driver_version), std::string(op), shape_class, {}, 0, 0};
+  read_for(s, op);
   auto look = [&]() -> std::optional<std::string> {
     std::lock_guard lock(s.mutex);
-    read_at_first_use(s);
     auto found = s.known.find(key_of(e));
     return found == s.known.end() ? std::nullopt : std::optional(found->second.choice);
   };
@@ -230,7 +248,13 @@ std::string tuned_choice(Runtime& runtime, std::string_view op, const std::strin
   std::lock_guard lock(s.mutex);
   const std::string choice = e.choice;
   add(s, {std::move(e)});
-  if (fs::path path = tune::file(); !path.empty() && the_settings().cache.value != "read" && read_own_file().refusal.empty()) save_to(s, path);
+  const fs::path path = tune::file();
+  if (path.empty() || the_settings().cache.value == "read" || !read_own_file().refusal.empty()) return choice;
+  try {
+    save_to(s, path);
+  } catch (const Error& failed) {
+    log_once(LogLevel::warn, fmt::format("{}: what was measured is not saved: {}", op, failed.message()));
+  }
   return choice;
 }
 
@@ -262,7 +286,7 @@ void save(const std::string& path) {
 void clear() {
   detail::Store& s = detail::store();
   std::lock_guard lock(s.mutex);
-  s.read = true, s.empty = true;
+  s.read = true, s.empty = true, s.unusable = false;
   s.known.clear();
   ++s.generation;
 }

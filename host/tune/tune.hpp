@@ -22,8 +22,11 @@ struct TuneWay {
 
 /// Grows with every change of what is known, so that answers may be cached by it.
 std::uint64_t tuning_generation();
-/// False where nothing is known and nothing is to be measured: the common case, at the price of a load.
-bool tuning_matters();
+/// Forgets what is known and reads the tuning file at its next use, as a new process does: for tests.
+void forget_tuning();
+/// False where nothing is known and nothing is to be measured: the common case, at the price of a load. A tuning file that cannot be used is a
+/// fall-back of `op`. Errors: strict under CLUTCH_STRICT=untuned.
+bool tuning_matters(std::string_view op);
 
 /// Forgets what is known and reads the file again at the next use, as a new process would; for tests.
 void forget_tuning();

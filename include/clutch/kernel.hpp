@@ -220,6 +220,14 @@ class CLUTCH_API Encoder {
   void host_task(const std::function<void(std::span<void* const>)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
   /// Lets a library that enqueues by itself do so: `task` gets the cl_command_queue, in a capture that of each replay.
   void opaque(const std::function<void(void* queue)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
+  /// Where a tensor lies: its cl_mem, and the byte of element 0 in that.
+  struct Place {
+    void* mem = nullptr;
+    std::uint64_t offset = 0;
+  };
+  /// The same for a library that is given memory. The places match inputs, then outputs; in a capture they are those of each replay, also of tensors
+  /// that the capture makes.
+  void opaque(const std::function<void(void* queue, std::span<const Place> places)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
 
  private:
   Encoder& bind(const Tensor& tensor, Argument::Kind kind, const char* name);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tune/tune.hpp"
+#include "ops/matmul/call.hpp"
 #include "runtime/registry.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
@@ -12,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -184,6 +186,70 @@ TEST_F(Tune, MatmulIsTunedWithEqualBits) {
     EXPECT_EQ(linalg::matmul(a, b).to_bytes(), untuned);
     EXPECT_NE(last_plan().find("B_AT=2"), std::string::npos) << last_plan();
     EXPECT_NE(last_plan().find("ROWS=8"), std::string::npos) << last_plan();
+  }
+}
+
+/// A file that cannot be used costs an op its tuning, not its result; who reads it by name is told.
+TEST_F(Tune, FilesThatAreOfNoUseAreLoggedFallbacks) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor a = randn({60, 70}, {.device = device, .seed = 1}), b = randn({70, 128}, {.device = device, .seed = 2});
+    const std::vector<std::uint8_t> want = linalg::matmul(a, b).to_bytes();
+    if (!last_plan().starts_with("matmul_panels")) continue;  // others are not tuned
+    std::vector<std::string> lines;
+    set_log_sink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
+    fs::create_directories(path("folder"));
+    std::ofstream(path("damaged.json")) << "{\"clutch_tuning\": 1, \"entries\": [{\"device\": 3}]}";
+    std::ofstream(path("cut.json")) << "{\"clutch_tun";
+    std::ofstream(path("future.json")) << "{\"clutch_tuning\": 2, \"entries\": []}";
+    for (const std::string name : {"folder", "damaged.json", "cut.json", "future.json", "cut.json/below.json"})
+      for (const char* autotune : {"0", "1"}) {
+        SCOPED_TRACE(name + " " + autotune);
+        auto given = detail::parse_settings({{"CLUTCH_AUTOTUNE", autotune}, {"CLUTCH_TUNING_FILE", path(name)}});
+        detail::SettingsOverride on(given);
+        detail::forget_tuning();
+        const std::uint64_t before = fallback_count("untuned");
+        EXPECT_EQ(linalg::matmul(a, b).to_bytes(), want);
+        const bool none = name.ends_with("below.json");  // is not there, and cannot be made
+        EXPECT_EQ(fallback_count("untuned") > before, !none);
+        const bool told = std::any_of(lines.begin(), lines.end(), [&](const std::string& line) { return line.find(path(name)) != std::string::npos; });
+        EXPECT_EQ(told, !none || autotune[0] == '1');
+        // What was measured is known all the same.
+        EXPECT_EQ(tune::entries().size(), autotune[0] == '1' ? 1u : 0u);
+        EXPECT_EQ(linalg::matmul(a, b).to_bytes(), want);
+        if (none) continue;
+        EXPECT_EQ(code_of([&] { tune::load(path(name)); }), name == "folder" ? ErrorCode::io : ErrorCode::invalid_argument);
+        given = detail::parse_settings({{"CLUTCH_STRICT", "untuned"}, {"CLUTCH_TUNING_FILE", path(name)}});
+        detail::SettingsOverride strict(given);
+        for (int i = 0; i < 2; ++i) EXPECT_EQ(code_of([&] { linalg::matmul(a, b); }), ErrorCode::strict) << "not once alone";
+      }
+    set_log_sink({});
+    EXPECT_TRUE(fs::is_directory(path("folder")));
+    EXPECT_EQ(fs::file_size(path("cut.json")), 12u) << "nothing is written over what could not be read";
+  }
+}
+
+/// The library that a tuning file chooses is chosen in captures, too.
+TEST_F(Tune, ChoicesDoNotDependOnCapturing) {
+  CLUTCH_EACH_DEVICE(device) {
+    detail::Runtime& runtime = detail::runtime_for(device);
+    Tensor a = randn({64, 64}, {.device = device, .seed = 1}), b = randn({64, 32}, {.device = device, .seed = 2});
+    const linalg::MatrixOperand operand(b);
+    const ExprFunction none;
+    detail::MatmulCall call = detail::check_matmul(nullptr, a, operand, none, {}, {});
+    call.sizes = {64, 32};
+    const detail::MatmulProblem problem{.a = DType::f32, .b = DType::f32, .output = DType::f32};
+    if (!detail::fits_clblast(device.traits(), problem).empty()) continue;  // a build without it
+    const detail::DeviceRecord& d = runtime.device();
+    std::ofstream(path("given.json")) << fmt::format(
+        R"({{"clutch_tuning": 1, "entries": [{{"device": "{}", "driver": "{} {}", "op": "linalg::matmul", "shape_class": "f32 f32 m2^6 n2^5 k2^6 b2^0 unit whole", "choice": "clblast", "seconds": 1, "untuned_seconds": 2}}]}})",
+        d.facts.name, d.facts.platform_name, d.driver_version);
+    tune::load(path("given.json"));
+    Stream stream(device);
+    EXPECT_TRUE(detail::library_is_faster(call, problem, stream));
+    Graph graph;
+    graph.capture_begin(stream);
+    EXPECT_TRUE(detail::library_is_faster(call, problem, stream));
+    graph.capture_abandon();
   }
 }
 

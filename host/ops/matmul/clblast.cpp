@@ -37,24 +37,24 @@ const Library& library() {
   return found;
 }
 
-/// A matrix as row-major BLAS takes it.
+/// A matrix as row-major BLAS takes it, but for where it lies.
 struct Matrix {
-  cl_mem memory;
-  std::size_t offset, lead, batch;
+  std::size_t lead, batch, element;
   bool transposed;
 
   Matrix(const Tensor& t, std::string_view what, const char* op)
-      : memory(t.storage()->mem()),
-        offset((t.storage()->offset() + t.byte_offset()) / static_cast<std::size_t>(bits(t.dtype()) / 8)),
-        batch(static_cast<std::size_t>(t.strides()[0])) {
+      : batch(static_cast<std::size_t>(t.strides()[0])), element(static_cast<std::size_t>(bits(t.dtype()) / 8)) {
     const std::int64_t rows = t.sizes()[1], columns = t.sizes()[2], row = t.strides()[1], column = t.strides()[2];
     const bool as_it_lies = (column == 1 || columns == 1) && (row >= columns || rows == 1);
     transposed = !as_it_lies;
     if (transposed && !((row == 1 || rows == 1) && (column >= rows || columns == 1)))
       throw Error(ErrorCode::not_supported, op, fmt::format("CLBlast takes no strides like {}'s", what));
+    // Blocks of the allocator begin at whole elements of every dtype.
+    if (t.byte_offset() % element != 0)
+      throw Error(ErrorCode::not_supported, op, fmt::format("CLBlast takes no matrix that begins within an element, as {} does", what));
     lead = static_cast<std::size_t>(std::max<std::int64_t>(transposed ? (columns == 1 ? rows : column) : (rows == 1 ? columns : row), 1));
   }
-  std::size_t at(std::size_t i) const { return offset + i * batch; }
+  std::size_t at(const Encoder::Place& place, std::size_t i) const { return place.offset / element + i * batch; }
   CLBlastTranspose turn() const { return transposed ? CLBlastTransposeYes : CLBlastTransposeNo; }
 };
 
@@ -71,14 +71,17 @@ void clblast_gemm(const Tensor& c, const Tensor& a, const Tensor& b, double alph
              batch = static_cast<std::size_t>(c.sizes()[0]);
   if (k == 0) throw Error(ErrorCode::not_supported, op, "CLBlast takes no k of 0");
   const bool wide = c.dtype() == DType::f64;
-  auto task = [=](void* given) {
+  auto task = [=](void* given, std::span<const Encoder::Place> places) {
     auto queue = static_cast<cl_command_queue>(given);
+    const Encoder::Place &in_a = places[0], &in_b = places[1], &in_c = places.back();
+    auto memory = [](const Encoder::Place& place) { return static_cast<cl_mem>(place.mem); };
+    auto run = [&](auto* gemm, auto scale, auto keep, std::size_t i) {
+      return gemm(CLBlastLayoutRowMajor, of_a.turn(), of_b.turn(), m, n, k, scale, memory(in_a), of_a.at(in_a, i), of_a.lead, memory(in_b), of_b.at(in_b, i),
+                  of_b.lead, keep, memory(in_c), of_c.at(in_c, i), of_c.lead, &queue, nullptr);
+    };
     for (std::size_t i = 0; i < batch; ++i) {
       const CLBlastStatusCode status =
-          wide ? library().dgemm(CLBlastLayoutRowMajor, of_a.turn(), of_b.turn(), m, n, k, alpha, of_a.memory, of_a.at(i), of_a.lead, of_b.memory, of_b.at(i),
-                                 of_b.lead, beta, of_c.memory, of_c.at(i), of_c.lead, &queue, nullptr)
-               : library().sgemm(CLBlastLayoutRowMajor, of_a.turn(), of_b.turn(), m, n, k, static_cast<float>(alpha), of_a.memory, of_a.at(i), of_a.lead,
-                                 of_b.memory, of_b.at(i), of_b.lead, static_cast<float>(beta), of_c.memory, of_c.at(i), of_c.lead, &queue, nullptr);
+          wide ? run(library().dgemm, alpha, beta, i) : run(library().sgemm, static_cast<float>(alpha), static_cast<float>(beta), i);
       if (status != CLBlastSuccess) throw Error(ErrorCode::opencl, op, fmt::format("CLBlast: status {}", static_cast<int>(status)));
     }
   };

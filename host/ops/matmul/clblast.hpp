@@ -11,7 +11,7 @@ namespace clutch::inline v0::detail {
 std::string clblast_refuses();
 
 /// c = alpha a b + beta c of f32 or f64 matrices, one after another. Tensors are (batch, rows, columns), each matrix with unit stride in one of its dims.
-/// Errors: not_supported for other strides; opencl with CLBlast's status.
+/// Errors: not_supported for other strides; opencl with CLBlast's status, in a capture from each replay.
 void clblast_gemm(const Tensor& c, const Tensor& a, const Tensor& b, double alpha, double beta, bool reads_c, const Stream& stream, const char* op);
 
 }  // namespace clutch::inline v0::detail

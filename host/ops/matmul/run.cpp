@@ -79,9 +79,8 @@ Tiling sparse_tiling_of(std::int64_t m, std::int64_t n, std::int64_t lanes) {
   return t;
 }
 
-/// By CLBlast, one batch after another. Errors: not_supported for a packed b or while capturing, where memory has no address yet.
+/// By CLBlast, one batch after another. Errors: not_supported for a packed b.
 void run_clblast(const MatmulCall& c, const Stream& stream) {
-  if (stream.is_capturing()) throw Error(ErrorCode::not_supported, kMatmul, "CLBlast cannot be captured");
   if (!c.b->tensor()) throw Error(ErrorCode::not_supported, kMatmul, "CLBlast takes no PackedMatrix");
   Dims batch;
   for (int d = 0; d < c.sizes.rank() - 2; ++d) batch.push_back(c.sizes[d]);
@@ -247,7 +246,7 @@ void Product::choose_tiling() {
   if (is_packed) tiling.vectors = b().sizes()[3] / lanes();
   if (c.tiling) {
     tiling = *c.tiling;
-  } else if (a_core_each() && !dot && !complex && !is_packed && c.options.implementation.empty() && tuning_matters()) {
+  } else if (a_core_each() && !dot && !complex && !is_packed && c.options.implementation.empty() && tuning_matters(kMatmul)) {
     if (std::optional<Tiling> tuned = tuned_tiling(c, tiling, rows, batch, lanes(), unit_columns, stream)) tiling = *tuned;
     // A class holds shapes that the choice does not fit.
     if (tiling.place == MatmulPlace::direct && (!unit_columns || n % (tiling.vectors * lanes()) != 0)) tiling.place = MatmulPlace::inside;

@@ -72,7 +72,7 @@ TuneWay way_of(const MatmulCall& c, const std::string& choice, const std::option
 }  // namespace
 
 bool library_is_faster(const MatmulCall& c, const MatmulProblem& p, const Stream& stream) {
-  if (!tuning_matters() || stream.is_capturing() || !c.b->tensor() || !fits_clblast(c.runtime->traits(), p).empty()) return false;
+  if (!tuning_matters(kMatmul) || !c.b->tensor() || !fits_clblast(c.runtime->traits(), p).empty()) return false;
   const std::int64_t m = c.sizes[c.sizes.rank() - 2], n = c.sizes[c.sizes.rank() - 1], k = c.a.sizes()[c.a.rank() - 1];
   if (k == 0) return false;
   const ShapeClass shape = class_of(c, m, n, k, numel(c.sizes) / std::max<std::int64_t>(m * n, 1), true, true);
@@ -127,7 +127,7 @@ std::optional<Tiling> tuned_tiling(const MatmulCall& c, const Tiling& own, std::
     plan.tiling = Tiling::parse(tuned_choice(*c.runtime, op, shape.to_string(), stream, ways));
     return plan;
   };
-  if (stream.is_capturing()) return find_out().tiling;
+  if (stream.is_capturing()) return find_out().tiling;  // what is not known yet is measured by a later call
   return c.runtime->plans().find<TunedPlan>(op, shape, "tuned", find_out).tiling;
 }
 
