@@ -288,6 +288,19 @@ void Capture::wait(const std::shared_ptr<StreamImpl>& stream, const CaptureMark&
   if (mark.last >= 0) found->waits.push_back(mark.last);
 }
 
+void Capture::follow(const Event& made) {
+  std::lock_guard lock(mutex_);
+  if (over_) throw_ended("Capture::follow");
+  followed_.push_back(made);
+}
+
+void run_behind(const Stream& stream, const Event& made) {
+  if (auto capture = stream.impl()->capture())
+    capture->follow(made);
+  else
+    stream.wait(made);
+}
+
 std::string Capture::unjoined() const {
   const Lane& origin = lanes_.front();
   for (const Lane& lane : lanes_) {
@@ -355,6 +368,9 @@ void Capture::place_constants() {
 
 void Capture::place_memory(GraphState& state) {
   CaptureExempt exempt;
+  for (const Event& made : followed_) Stream(origin_).wait(made);
+  if (!followed_.empty())
+    if (ClEvent behind = origin_->last()) state.pending.push_back(std::move(behind));
   for (Memory& memory : memory_) {
     std::shared_ptr<Storage> living = memory.made ? memory.made->weak_from_this().lock() : nullptr;
     if (living) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <clutch/event.hpp>
 #include <clutch/graph.hpp>
 
 #include "graph/state.hpp"
@@ -66,6 +67,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
   /// Orders what the stream records from now on behind the mark; a stream that does not capture joins.
   void wait(const std::shared_ptr<StreamImpl>& stream, const CaptureMark& mark);
 
+  /// Orders all replays behind work outside of the capture, of which the caller knows nothing: what the library keeps and other streams made.
+  void follow(const Event& made);
+
   /// A call that cannot be in a capture: throws and invalidates, or, in a dry run, notes it and returns true.
   bool illegal(std::string_view call, std::string_view why);
   const std::vector<CaptureProblem>& problems() const noexcept { return problems_; }
@@ -113,6 +117,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::vector<Lane> lanes_;
   std::vector<GraphWork> nodes_;
   std::vector<Memory> memory_;
+  std::vector<Event> followed_;
   std::map<const Storage*, int> externals_;
 };
 
@@ -122,6 +127,9 @@ bool illegal_on(StreamImpl& stream, std::string_view call);
 bool illegal_beside(std::string_view call);
 /// The same for allocations of the capturing thread on a stream that does not capture.
 void check_allocation_beside(std::string_view op);
+
+/// Runs what the stream is given next behind the event; in a capture, all replays of the graph. Never waits.
+void run_behind(const Stream& stream, const Event& made);
 
 /// What the library itself must do at once and wait for, whoever captures meanwhile: self-tests, the default generator.
 class CaptureExempt {

@@ -5,8 +5,10 @@
 #include <clutch/ops/reduce.hpp>
 #include <clutch/ops/sparse24.hpp>
 
+#include "graph/capture.hpp"
 #include "ops/sparse24_plan.hpp"
 #include "ops/traced.hpp"
+#include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
 
 #include <algorithm>
@@ -138,11 +140,6 @@ bool cutlass_words(DType d, std::int64_t m, std::int64_t k, const char* op) {
   return bytes;
 }
 
-}  // namespace
-
-namespace {
-
-constexpr std::size_t kMostReady = 8;     // streams that a packing remembers, and keeps
 constexpr std::int64_t kPackBlocks = 16;  // PACK_BLOCKS of kernels/sparse24.cl
 
 /// For products that read two numbers of each four.
@@ -177,28 +174,38 @@ void pack_words(const SemiStructured::State& state, SparsePacking& p, const Stre
   encoder.dispatch(plan.kernel, item_geometry(u(tiles), plan.tuning.local));
 }
 
+/// Orders the stream behind what made the packing. False if that failed.
+bool wait_for(SparsePacking& p, const Stream& stream) {
+  const bool capturing = stream.is_capturing();  // replays may be on any stream
+  if (!p.made.recorded() || (!capturing && p.stream == stream.impl()->id())) return true;
+  try {
+    CaptureExempt exempt;
+    // The race checker wants to hear of the order even then.
+    if (p.made.query() && !the_settings().check_streams.on()) {
+      p.made = {};
+      return true;
+    }
+  } catch (const Error&) {
+    return false;
+  }
+  run_behind(stream, p.made);
+  return true;
+}
+
 }  // namespace
 
 SparsePacking sparse_packing(const std::shared_ptr<SemiStructured::State>& state, const SparseForm& form, const Stream& stream) {
   std::lock_guard lock(state->mutex);
-  for (SparsePacking& p : state->packings) {
-    if (!(p.form == form)) continue;
-    if (std::find(p.ready.begin(), p.ready.end(), stream) != p.ready.end()) return p;
-    const Stream& made = p.ready.front();
-    if (made.is_capturing()) continue;  // what it records cannot be waited for
-    if (stream.is_capturing()) {
-      made.synchronize();  // replays wait for nothing
-      return p;
-    }
-    Event event;
-    event.record(made);
-    stream.wait(event);
-    if (p.ready.size() < kMostReady) p.ready.push_back(stream);
-    return p;
+  auto found = std::find_if(state->packings.begin(), state->packings.end(), [&](const SparsePacking& p) { return p.form == form; });
+  if (found != state->packings.end()) {
+    if (wait_for(*found, stream)) return *found;
+    state->packings.erase(found);
   }
-  SparsePacking p{.form = form, .ready = {stream}};
+  SparsePacking p{.form = form, .stream = stream.impl()->id()};
   form.kind == SparseForm::Kind::words ? pack_words(*state, p, stream) : pack_numbers(*state, p, stream);
-  if (!stream.is_capturing()) state->packings.push_back(p);
+  if (stream.is_capturing()) return p;
+  p.made.record(stream);
+  state->packings.push_back(p);
   return p;
 }
 

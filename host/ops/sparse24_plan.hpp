@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <clutch/event.hpp>
 #include <clutch/ops/sparse24.hpp>
 
 #include "encode/plan.hpp"
@@ -26,7 +27,8 @@ struct SparseForm {
 struct SparsePacking {
   SparseForm form;
   Tensor numbers = {}, places = {};
-  std::vector<Stream> ready = {};  ///< where it was made, then what has waited for that
+  std::uint64_t stream = 0;  ///< on which it was made
+  Event made = {};           ///< behind that; none once it is known to be done
 };
 
 }  // namespace detail
@@ -56,8 +58,8 @@ struct Sparse24Problem {
 /// Pure. Errors: not_supported.
 KernelPlan select(const DeviceTraits& traits, const Sparse24Problem& problem);
 
-/// The packing of that form, made on the stream if there is none; what other streams made it waits for, a capture at once. What is made in a capture is
-/// made at each replay, and not kept.
+/// The packing of that form, made on the stream if there is none. What another stream made is waited for by the stream, in a capture by its replays; never by
+/// the host. What is made in a capture is made at each replay, and not kept.
 SparsePacking sparse_packing(const std::shared_ptr<sparse::SemiStructured::State>& state, const SparseForm& form, const Stream& stream);
 
 }  // namespace detail

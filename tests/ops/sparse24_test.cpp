@@ -7,9 +7,12 @@
 #include "support/op_runner.hpp"
 
 #include <clutch/clutch.hpp>
+#include <clutch/interop_cl.hpp>
 
+#include <chrono>
 #include <cmath>
 #include <random>
+#include <thread>
 
 namespace clutch::testing {
 namespace {
@@ -478,6 +481,53 @@ TEST(Sparse24, IsCapturedAndSharedByStreams) {
     Tensor first = sparse::matmul_transposed(x, s, {}, one), second = sparse::matmul_transposed(x, s, {}, two);
     EXPECT_EQ(first.to_bytes(one), want);
     EXPECT_EQ(second.to_bytes(two), want);
+  }
+}
+
+/// Warmed up on one stream and captured on another, which is how captures are to be made: replays wait for what the first stream packed, on any stream.
+TEST(Sparse24, IsCapturedBesideTheStreamThatPackedIt) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor w = sparse::prune_2_4(randn({96, 128}, {.device = device, .seed = 1})), x = randn({130, 128}, {.device = device, .seed = 2});
+    const std::vector<std::uint8_t> want = linalg::matmul(x, w.mT()).to_bytes();
+    sparse::matmul_transposed(x, sparse::compress(w));  // builds the programs
+    for (bool on_another : {false, true}) {
+      const sparse::SemiStructured s = sparse::compress(w);
+      synchronize(device);
+      Stream warm(device), captured(device), another(device);
+      cl_int status = CL_SUCCESS;
+      cl_event gate = clCreateUserEvent(interop::context(warm), &status);
+      ASSERT_EQ(status, CL_SUCCESS);
+      warm.wait(interop::wrap(gate));
+      Tensor first = sparse::matmul_transposed(x, s, {}, warm), out;
+      Graph graph;
+      {
+        GraphCapture capture(graph, captured);
+        out = sparse::matmul_transposed(x, s);
+      }
+      const Stream& stream = on_another ? another : captured;
+      graph.replay(stream);
+      Event replayed;
+      replayed.record(stream);
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      EXPECT_FALSE(replayed.query()) << "what it reads is not packed yet";
+      EXPECT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+      clReleaseEvent(gate);
+      EXPECT_EQ(out.to_bytes(stream), want);
+      EXPECT_EQ(first.to_bytes(warm), want);
+      // Nothing is left to wait for.
+      graph.replay(stream);
+      EXPECT_EQ(out.to_bytes(stream), want);
+    }
+  }
+}
+
+TEST(Sparse24, ResultsLieApartFromTheMatrix) {
+  CLUTCH_EACH_DEVICE(device) {
+    const sparse::SemiStructured w = sparse::compress(sparse::prune_2_4(randn({16, 16}, {.device = device, .seed = 1})));
+    const Tensor x = randn({4, 16}, {.device = device, .seed = 2}), values = w.values();
+    ASSERT_EQ(values.numel(), 16 * 8);
+    EXPECT_EQ(code_of([&] { sparse::matmul_out(values.as_strided({16, 4}, {4, 1}, 64), w, x.mT(), {}, {}); }), ErrorCode::invalid_overlap);
+    EXPECT_EQ(code_of([&] { sparse::matmul_transposed_out(values.as_strided({4, 16}, {16, 1}, 64), x, w, {}, {}); }), ErrorCode::invalid_overlap);
   }
 }
 

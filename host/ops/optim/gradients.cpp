@@ -56,7 +56,7 @@ void GradientList::set(std::span<const Tensor> grads, const char* op) {
   }
   if (same) return;
   sizes_.clear();
-  sizes_there_ = chunks_there_ = Tensor();
+  kept_ = false;
   for (const Tensor* t : entries_) sizes_.push_back(t->numel());
   chunks_ = cut_into_chunks(sizes_, kChunk, 0);
 }
@@ -65,11 +65,12 @@ void GradientList::set(std::span<const Tensor> grads, const char* op) {
 
 void GradientList::place(const Stream& stream) {
   ends_ = TensorTable::split(entries_, 1);
-  if (sizes_there_.defined()) return;
+  if (kept_) return;
   std::vector<std::int32_t> chunks = chunks_.pairs;
   if (chunks.empty()) chunks.resize(2);
   sizes_there_ = from_host(sizes_, {static_cast<std::int64_t>(sizes_.size())}, stream.device(), stream);
   chunks_there_ = from_host(chunks, {static_cast<std::int64_t>(chunks.size())}, stream.device(), stream);
+  kept_ = !stream.is_capturing();  // a capture may come to nothing
 }
 
 /// A launch for each part; bind(encoder, first chunk, chunks) adds arguments behind the table and its chunks.

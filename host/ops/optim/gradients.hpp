@@ -34,6 +34,7 @@ class GradientList {
   OptimChunks chunks_;
   std::vector<std::size_t> ends_;  ///< of the launches' gradients
   Tensor sizes_there_, chunks_there_;
+  bool kept_ = false;  ///< for the calls to come
   TensorTable read_{{{.access = Argument::Kind::input}}}, written_{{{.access = Argument::Kind::inout}}};
 };
 
