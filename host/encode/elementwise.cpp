@@ -149,6 +149,8 @@ Overlap overlap_of(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
+bool may_overlap(const Tensor& a, const Tensor& b) { return overlap_of(a, b) != Overlap::none; }
+
 void check_overlap(const Tensor& output, const Tensor& input, std::string_view op) {
   if (overlap_of(output, input) == Overlap::partial)
     throw Error(ErrorCode::invalid_overlap, op, "the output overlaps an input other than element for element; clone() the input first");

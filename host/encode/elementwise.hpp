@@ -80,6 +80,8 @@ inline Geometry item_geometry(std::uint64_t items, std::uint64_t local) { return
 /// True if stores should bypass the cache: the operands together do not fit in it.
 bool worth_streaming(const DeviceTraits& traits, std::uint64_t bytes);
 
+/// Whether the tensors may share memory; surely not where false.
+bool may_overlap(const Tensor& a, const Tensor& b);
 /// These throw invalid_overlap: if the output overlaps the input other than element for element,
 void check_overlap(const Tensor& output, const Tensor& input, std::string_view op);
 /// if the output shares memory with the other tensor at all,

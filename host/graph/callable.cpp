@@ -3,11 +3,17 @@
 #include <clutch/graph.hpp>
 #include <clutch/ops/copy.hpp>
 
+#include "encode/elementwise.hpp"
 #include "runtime/storage.hpp"
 
 #include <fmt/format.h>
 
 namespace clutch::inline v0 {
+
+namespace {
+/// Whether both are one view of one memory; sizes and dtypes are known to be equal.
+bool is_view(const Tensor& a, const Tensor& b) { return a.storage() == b.storage() && a.byte_offset() == b.byte_offset() && a.strides() == b.strides(); }
+}  // namespace
 
 GraphedCallable make_graphed_callable(const std::function<std::vector<Tensor>(std::span<const Tensor>)>& f, std::span<const Tensor> samples,
                                       const GraphedCallableOptions& options) {
@@ -17,6 +23,9 @@ GraphedCallable make_graphed_callable(const std::function<std::vector<Tensor>(st
     if (!sample.defined()) throw Error(ErrorCode::invalid_argument, kOp, "a sample is undefined");
   GraphedCallable made(options.graph);
   made.inputs_.assign(samples.begin(), samples.end());
+  for (std::size_t j = 0; j < samples.size(); ++j)
+    for (std::size_t i = 0; i < j; ++i)
+      if (detail::may_overlap(samples[i], samples[j])) made.shared_.emplace_back(i, j);
   // What made the samples may still be running on the current stream.
   Stream before = current_stream(samples.front().device()), stream(samples.front().device());
   Event ready;
@@ -46,12 +55,24 @@ const std::vector<Tensor>& GraphedCallable::operator()(std::span<const Tensor> i
       throw Error(ErrorCode::invalid_shape, kOp,
                   fmt::format("input {} is of {}, its sample of {}", i, to_string(inputs[i].sizes()), to_string(inputs_[i].sizes())));
   }
-  Stream on = detail::resolve_stream(stream, inputs_.front().storage()->runtime(), kOp);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    bool same =
-        inputs[i].storage() == inputs_[i].storage() && inputs[i].byte_offset() == inputs_[i].byte_offset() && inputs[i].strides() == inputs_[i].strides();
-    if (!same) copy_(inputs_[i], inputs[i], {}, on);
+  for (const auto& [i, j] : shared_) {
+    const bool are_samples = is_view(inputs[i], inputs_[i]) && is_view(inputs[j], inputs_[j]);
+    if (!are_samples && !(is_view(inputs_[i], inputs_[j]) && is_view(inputs[i], inputs[j])))
+      throw Error(ErrorCode::invalid_overlap, kOp,
+                  fmt::format("samples {} and {} share memory: their inputs must be the samples themselves, or one tensor where the samples are one", i, j));
   }
+  Stream on = detail::resolve_stream(stream, inputs_.front().storage()->runtime(), kOp);
+  auto moves = [&](std::size_t i) { return !is_view(inputs[i], inputs_[i]); };
+  // Copied as they are before any of them is copied: those that lie where one goes, first to memory of their own.
+  std::vector<Tensor> sources(inputs.begin(), inputs.end());
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    for (std::size_t j = 0; j < inputs.size() && moves(i); ++j)
+      if (moves(j) && detail::may_overlap(inputs[i], inputs_[j])) {
+        sources[i] = inputs[i].clone(on);
+        break;
+      }
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (moves(i)) copy_(inputs_[i], sources[i], {}, on);
   graph_.replay(on);
   return outputs_;
 }

@@ -313,7 +313,8 @@ struct GraphedCallableOptions {
 class CLUTCH_API GraphedCallable {
  public:
   /// Copies the inputs into the captured ones (those that are them already are not copied), replays, and returns the captured
-  /// outputs, which the next call overwrites. Errors: invalid_shape, invalid_dtype if an input is unlike its sample.
+  /// outputs, which the next call overwrites. Inputs may be captured ones in another order or overlap them: all count as they are before the call.
+  /// Errors: invalid_shape, invalid_dtype if an input is unlike its sample; invalid_overlap where samples share memory and inputs do not do so alike.
   const std::vector<Tensor>& operator()(std::span<const Tensor> inputs, const Stream& stream = {});
   const std::vector<Tensor>& operator()(std::initializer_list<Tensor> inputs, const Stream& stream = {}) {
     return (*this)(std::span<const Tensor>(inputs.begin(), inputs.size()), stream);
@@ -327,6 +328,7 @@ class CLUTCH_API GraphedCallable {
                                                           const GraphedCallableOptions& options);
   Graph graph_;
   std::vector<Tensor> inputs_, outputs_;
+  std::vector<std::pair<std::size_t, std::size_t>> shared_;  // samples that share memory
 };
 
 /// Captures f(samples) on a stream of its own after warm-ups. The samples are the captured inputs. Waits for the warm-ups.
