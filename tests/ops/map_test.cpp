@@ -246,6 +246,12 @@ TEST(Map, InPlaceAndOverlaps) {
     auto table = captured(line);
     EXPECT_EQ(code_of([&] { map_out(line.slice(0, 0, 50), [&](Expr a) { return a + table[position(0)]; }, {other.slice(0, 0, 50)}); }),
               ErrorCode::invalid_overlap);
+    // A captured tensor is read at any place, so it may not be written even where it is the output itself.
+    auto shared = captured(x);
+    EXPECT_EQ(code_of([&] { map_out(x, [&](Expr a) { return a + shared[999 - position(0)]; }, {full({1000}, 1, {.device = device})}); }),
+              ErrorCode::invalid_overlap);
+    EXPECT_EQ(code_of([&] { map_out(x, [&](Expr a) { return a + shared[position(0)]; }, {x}); }), ErrorCode::invalid_overlap);
+    EXPECT_EQ(x.to_host<float>()[999], 2997) << "nothing was written";
   }
 }
 

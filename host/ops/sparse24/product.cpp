@@ -21,6 +21,11 @@ constexpr const char* kOp = detail::kMatmul;
 /// A view of w's shape and dtype; nothing reads its elements.
 Tensor stand_in(const SemiStructured& w) { return w.values().as_strided(w.sizes(), {0, 0}); }
 
+/// Errors: invalid_overlap if the output shares memory with what the matrix is kept in; the stand-in does not show it.
+void check_apart(const MatmulCall& c, const SemiStructured& w) {
+  for (const Tensor* t : {&w.values(), &w.metadata(), &w.info()}) detail::check_apart(c.out, *t, kOp);
+}
+
 /// Runs a checked call with its output there, w on the left or, turned, on the right.
 void run(MatmulCall c, const SemiStructured& w, bool turned, const Stream& stream) {
   c.sparse = w.state();
@@ -75,6 +80,7 @@ void matmul_out(const Tensor& out, const SemiStructured& w, const Tensor& b, con
   const MatrixOperand operand(b);
   MatmulCall c = detail::check_matmul(&out, left, operand, f, inputs, options);
   detail::check_matmul_inputs(c);
+  check_apart(c, w);
   run(c, w, false, detail::resolve_stream(stream, *c.runtime, kOp));
 }
 
@@ -99,6 +105,7 @@ void matmul_transposed_out(const Tensor& out, const Tensor& a, const SemiStructu
   const MatrixOperand operand(right);
   MatmulCall c = detail::check_matmul(&out, a, operand, f, inputs, options);
   detail::check_matmul_inputs(c);
+  check_apart(c, w);
   run(c, w, true, detail::resolve_stream(stream, *c.runtime, kOp));
 }
 

@@ -20,7 +20,7 @@ struct MapOptions {
 /// Dtypes: f64 f32 f16 bf16, integers and bool, mixed as they come; traced as f64, f32 (f16 and bf16, too), i64, i32 (i8, u8 and
 ///   i16, too) and boolean. A rank-0 floating input counts only by its kind, as in PyTorch. Results are cast once to the
 ///   outputs' dtypes, by the rules of clutch::cast, but integers and f64 go to f16 and bf16 by way of f32.
-/// In place: an output may be any of the inputs, element for element; outputs must not overlap each other.
+/// In place: an output may be any of the inputs, element for element; outputs must not overlap each other or captured tensors.
 /// Determinism: bit-equal on every device for equal dtypes (see clutch/expr.hpp), whatever the layout.
 /// Scratch: none; tensors of many dimensions beside many others may be copied first (said in the plan).
 /// Errors: invalid_shape, invalid_dtype, device_mismatch, invalid_overlap; invalid_argument for counts of tensors or dtypes;
