@@ -33,7 +33,8 @@ struct BlockMaskProblem {
 /// Pure, but for the printed function, which the caller adds. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const BlockMaskProblem& problem, std::string_view forced = {});
 
-/// How many blocks of a size a length has, the last one perhaps smaller.
-inline std::int64_t blocks_of(std::int64_t length, std::int64_t block) { return (length + block - 1) / block; }
+/// How many blocks of a size a length has, the last one perhaps smaller. Right for every length >= 0, also where rounding up would overflow.
+constexpr std::int64_t blocks_of(std::int64_t length, std::int64_t block) { return length / block + (length % block > 0); }
+static_assert(blocks_of(0, 8) == 0 && blocks_of(8, 8) == 1 && blocks_of(9, 8) == 2 && blocks_of(INT64_MAX, 8) == INT64_MAX / 8 + 1);
 
 }  // namespace clutch::inline v0::detail

@@ -53,6 +53,9 @@ TEST(PagedCache, BooksPagesOnTheHost) {
     EXPECT_EQ(row(2), (Row{-1, -1, -1, -1}));
     EXPECT_EQ(code_of([&] { cache.reserve(0, 33); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { cache.reserve(3, 1); }), ErrorCode::invalid_argument);
+    for (std::int64_t length : {INT64_MAX, INT64_MAX - 6, INT64_MAX - 7, std::int64_t{1} << 62})
+      EXPECT_EQ(code_of([&] { cache.reserve(0, length); }), ErrorCode::invalid_argument) << length;
+    EXPECT_EQ(cache.capacity(0), 16) << "nothing has changed";
     cache.erase(0), cache.erase(0);
     EXPECT_EQ(cache.free_pages(), 4);
     EXPECT_EQ(row(0), (Row{-1, -1, -1, -1}));
