@@ -172,8 +172,7 @@ void Graph::save(const std::string& path, std::span<const NamedTensor> tensors, 
 
 Graph Graph::load(const std::string& path, const Device& device, const GraphOptions& options) {
   Graph graph(options);
-  graph.handle_->state = detail::load_graph(path, device, graph.handle_->backend_name);
-  if (!options.keep_graph) graph.handle_->state->instantiate();
+  graph.handle_->state = detail::load_graph(path, device, options, graph.handle_->backend_name);
   return graph;
 }
 

@@ -415,7 +415,22 @@ class Reader {
     if (row.contains("table")) read_table(row.at("table"), node);
     node.object = ClKernel(node.kernel->make_bare());
     node.set.resize(node.uses.size());
-    check_launch(*node.kernel, node.geometry, set_arguments(node, node.object.get()), node.op);
+    const std::uint64_t local_bytes = set_arguments(node, node.object.get());
+    check_limits(node, local_bytes);
+    check_launch(*node.kernel, node.geometry, local_bytes, node.op);
+  }
+
+  /// What the device lacks for a launch that keeps the rules.
+  static void check_limits(const GraphWork& node, std::uint64_t local_bytes) {
+    const Geometry& g = node.geometry;
+    const DeviceTraits& traits = node.kernel->program().runtime().traits();
+    auto lacks = [&](std::string what) { throw Error(ErrorCode::not_supported, kLoad, fmt::format("kernel {} of the graph {}", node.kernel->name(), what)); };
+    // Each below 2^40, by read_kernel().
+    const auto items = static_cast<double>(std::max<std::uint64_t>(g.local, 1)) * static_cast<double>(g.local_y) * static_cast<double>(g.local_z);
+    if (items > static_cast<double>(node.kernel->max_work_group()))
+      lacks(fmt::format("takes groups of {:.0f} work-items, the device has {} for it", items, node.kernel->max_work_group()));
+    const std::uint64_t wanted = local_bytes + node.kernel->static_local_bytes();
+    if (wanted > traits.local_bytes) lacks(fmt::format("takes {} bytes of local memory, the device has {}", wanted, traits.local_bytes));
   }
 
   static void read_table(const json& row, GraphWork& node) {
@@ -464,11 +479,23 @@ void save_graph(const GraphState& state, const std::string& path, std::span<cons
   Writer(state, tensors, options).write(path);
 }
 
-std::unique_ptr<GraphState> load_graph(const std::string& path, const Device& device, const std::string& backend) {
+std::unique_ptr<GraphState> load_graph(const std::string& path, const Device& device, const GraphOptions& options, const std::string& backend) {
+  Reader reader(path, device, backend);
   try {
-    return Reader(path, device, backend).read();
+    std::unique_ptr<GraphState> state = reader.read();
+    if (!options.keep_graph) state->instantiate();
+    return state;
   } catch (const json::exception& e) {
     damaged(e.what());
+  } catch (const Error& e) {
+    // The caller gave nothing but the path: whatever else does not fit is the file's.
+    switch (e.code()) {
+      case ErrorCode::invalid_argument:
+      case ErrorCode::invalid_shape:
+      case ErrorCode::invalid_dtype:
+      case ErrorCode::invalid_overlap: damaged(e.message());
+      default: throw;
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 namespace clutch::inline v0::detail {
 
 void save_graph(const GraphState& state, const std::string& path, std::span<const NamedTensor> tensors, const GraphSaveOptions& options);
-std::unique_ptr<GraphState> load_graph(const std::string& path, const Device& device, const std::string& backend);
+/// Errors: as Graph::load().
+std::unique_ptr<GraphState> load_graph(const std::string& path, const Device& device, const GraphOptions& options, const std::string& backend);
 
 }  // namespace clutch::inline v0::detail

@@ -17,7 +17,7 @@ namespace clutch::inline v0 {
 
 /// Reads an array of an .npy file (versions 1 to 3) to the device. Arrays in Fortran order become transposed views.
 /// Dtypes: those that NumPy and clutch share: f64 f32 f16 i8 u8 i16 i32 i64 bool c64 c128; either byte order.
-/// Errors: io if the file cannot be read or is no such file; invalid_dtype; invalid_shape past 12 dimensions; out_of_memory.
+/// Errors: io if the file cannot be read or is no such file; invalid_dtype; invalid_shape past 12 dimensions or 2^63 elements; out_of_memory.
 CLUTCH_API Tensor load_npy(const std::string& path, const Device& device = {}, const Stream& stream = {});
 /// The same from the file's bytes.
 CLUTCH_API Tensor read_npy(std::span<const std::byte> bytes, const Device& device = {}, const Stream& stream = {});
