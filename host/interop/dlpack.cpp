@@ -95,10 +95,17 @@ Described describe(const DLTensor& t) {
   return d;
 }
 
-/// The elements in row-major order.
+/// The elements in row-major order. Errors: invalid_shape, out_of_memory for more of them than there can be: strides may be 0.
 std::vector<std::uint8_t> packed(const std::uint8_t* first, const Described& d) {
   auto size = static_cast<std::size_t>(bits(d.dtype) / 8);
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(numel(d.sizes)) * size);
+  const std::int64_t count = numel(d.sizes);
+  if (count > std::int64_t{1} << 57) throw Error(ErrorCode::invalid_shape, kFrom, fmt::format("{} elements, past every device's limit", count));
+  std::vector<std::uint8_t> bytes;
+  try {
+    bytes.resize(static_cast<std::size_t>(count) * size);
+  } catch (const std::exception&) {
+    throw Error(ErrorCode::out_of_memory, kFrom, fmt::format("{} elements of {} bytes wanted on the host", count, size));
+  }
   std::int64_t index[kMaxRank] = {}, offset = 0;
   for (std::size_t i = 0; i < bytes.size(); i += size) {
     std::memcpy(bytes.data() + i, first + offset * static_cast<std::int64_t>(size), size);
