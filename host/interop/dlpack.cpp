@@ -8,6 +8,8 @@
 
 #include <clutch/interop_cl.hpp>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -118,15 +120,15 @@ std::vector<std::uint8_t> packed(const std::uint8_t* first, const Described& d) 
   return bytes;
 }
 
-/// Elements from the first to the last one, both included.
+/// Elements from the first to the last one, both included, steps back counted as steps on.
 std::int64_t reach(const Described& d) {
+  if (numel(d.sizes) == 0) return 0;
   std::int64_t last = 0;
   for (int i = 0; i < d.sizes.rank(); ++i) {
-    if (d.sizes[i] == 0) return 0;
-    if (d.strides[i] < 0) throw Error(ErrorCode::invalid_shape, kFrom, "a negative stride in memory of a device");
     std::int64_t step = 0;
-    if (__builtin_mul_overflow(d.strides[i], d.sizes[i] - 1, &step) || __builtin_add_overflow(last, step, &last) || last >= std::int64_t{1} << 58)
-      throw Error(ErrorCode::invalid_shape, kFrom, "strides past the end of any buffer");
+    if (__builtin_mul_overflow(d.strides[i], d.sizes[i] - 1, &step) || step < -kMaxNumel || step > kMaxNumel)
+      throw Error(ErrorCode::invalid_shape, kFrom, fmt::format("strides {} reach past the end of any memory", to_string(d.strides)));
+    last += std::abs(step);
   }
   return last + 1;
 }
@@ -146,10 +148,13 @@ Tensor in_place(Managed* managed, const Described& d, const Device& device) {
   if (t.byte_offset * 8 % static_cast<std::uint64_t>(std::max(bits(d.dtype), 8)) != 0)
     throw Error(ErrorCode::invalid_shape, kFrom, fmt::format("byte {} is no place of an element of {}", t.byte_offset, name(d.dtype)));
   auto held = std::make_shared<Held<Managed>>();
+  if (std::any_of(d.strides.begin(), d.strides.end(), [](std::int64_t stride) { return stride < 0; }))
+    throw Error(ErrorCode::invalid_shape, kFrom, fmt::format("strides must not be negative in memory of a device, got {}", to_string(d.strides)));
   // Checks kind, context and size of the buffer.
   Tensor flat = interop::wrap_kept(static_cast<cl_mem>(t.data), {reach(d)}, d.dtype, device, t.byte_offset, held);
+  Tensor made = flat.as_strided(d.sizes, d.strides);
   held->managed = managed;  // from here on nothing fails
-  return Tensor(flat.storage(), flat.byte_offset(), d.sizes, d.strides, d.dtype);
+  return made;
 }
 
 template <class Managed>
@@ -167,6 +172,7 @@ Tensor take(Managed* managed, const Device& device, const Stream& stream) {
   if (d.contiguous) {
     made = from_bytes(first, size, d.sizes, options, stream);
   } else {
+    reach(d);  // checks strides
     std::vector<std::uint8_t> bytes = packed(first, d);
     made = from_bytes(bytes.data(), bytes.size(), d.sizes, options, stream);
   }

@@ -103,12 +103,9 @@ void print_dim(std::string& text, const std::uint8_t* data, const Dims& sizes, i
 namespace {
 
 Tensor allocate(const Dims& sizes, const TensorOptions& options, const Stream& stream) {
-  std::int64_t count = numel(sizes);
-  // A size past 2^60 bytes cannot be had anywhere and would overflow byte counts.
-  if (count > (std::int64_t{1} << 57))
-    throw Error(ErrorCode::invalid_shape, "empty", fmt::format("{} elements of {} wanted, past every device's limit", count, name(options.dtype)));
+  std::uint64_t bytes = bytes_for(options.dtype, static_cast<std::uint64_t>(numel(sizes)));
   stream.impl()->check("empty");
-  auto storage = std::make_shared<detail::Storage>(stream.impl(), bytes_for(options.dtype, static_cast<std::uint64_t>(count)), "empty");
+  auto storage = std::make_shared<detail::Storage>(stream.impl(), bytes, "empty");
   return Tensor(std::move(storage), 0, sizes, detail::contiguous_strides(sizes), options.dtype);
 }
 
@@ -166,6 +163,7 @@ Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes, cons
   if (wanted != bytes)
     throw Error(ErrorCode::invalid_argument, "from_bytes",
                 fmt::format("{} bytes given, {} of {} need {}", bytes, to_string(sizes), name(options.dtype), wanted));
+  if (!data && bytes > 0) throw Error(ErrorCode::invalid_argument, "from_bytes", fmt::format("{} bytes given at a null pointer", bytes));
   Stream stream = stream_for(given, options.device, "from_bytes");
   bool simulated = bytes > 0 && !stream.is_capturing() && stream.impl()->runtime().device().facts.simulator;
   Tensor result = simulated ? allocate_alone(sizes, options, stream, bytes) : allocate(sizes, options, stream);
@@ -211,9 +209,10 @@ void Tensor::check_host_type(DType wanted) const {
     throw Error(ErrorCode::invalid_dtype, "to_host", fmt::format("a tensor of {} read as {}; cast it with to()", name(dtype_), name(wanted)));
 }
 
-void Tensor::check_host_size(std::size_t elements) const {
+void Tensor::check_host_memory(const void* destination, std::size_t elements) const {
   if (elements != static_cast<std::size_t>(numel_))
     throw Error(ErrorCode::invalid_argument, "read_into", fmt::format("room for {} elements, the tensor has {}", elements, numel_));
+  if (!destination && elements > 0) throw Error(ErrorCode::invalid_argument, "read_into", fmt::format("room for {} elements at a null pointer", elements));
 }
 
 void Tensor::read(void* destination, const Stream& given) const {

@@ -11,10 +11,25 @@
 
 namespace clutch::inline v0 {
 
+// All sizes, strides, offsets and counts of elements are at most kMaxNumel: numel() and as_strided(), through which every tensor comes, see to it. So
+// bytes of them fit 64 bits, and so does a sum of kMaxRank of them. Products of a stride are the one thing left, and go through times().
+static_assert(kMaxNumel <= INT64_MAX / 128 / kMaxRank);
+
+namespace {
+
+/// Product of a stride and a size or step, at most kMaxNumel: larger strides are those of dimensions of one element, which nothing steps along, or of
+/// tensors that are empty.
+std::int64_t times(std::int64_t stride, std::int64_t by) {
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(stride, by, &product) ? kMaxNumel : std::min(product, kMaxNumel);
+}
+
+}  // namespace
+
 namespace detail {
 Dims contiguous_strides(const Dims& sizes) {
   Dims strides = Dims::filled(sizes.rank(), 1);
-  for (int d = sizes.rank() - 2; d >= 0; --d) strides[d] = strides[d + 1] * std::max<std::int64_t>(sizes[d + 1], 1);
+  for (int d = sizes.rank() - 2; d >= 0; --d) strides[d] = times(strides[d + 1], std::max<std::int64_t>(sizes[d + 1], 1));
   return strides;
 }
 
@@ -65,6 +80,8 @@ bool view_strides(const Tensor& t, const Dims& sizes, Dims& strides) {
 
 }  // namespace
 
+void Dims::no_dimension(int i, int rank) { throw Error(ErrorCode::invalid_argument, "Dims", fmt::format("dimension {} of {}", i, rank)); }
+
 void Dims::too_many() { throw Error(ErrorCode::invalid_shape, "Dims", fmt::format("a tensor has at most {} dimensions", kMaxRank)); }
 
 std::string to_string(const Dims& dims) {
@@ -77,15 +94,14 @@ std::ostream& operator<<(std::ostream& out, const Dims& dims) { return out << to
 
 std::int64_t numel(const Dims& sizes) {
   std::int64_t count = 1;
-  bool empty = false, overflow = false;
+  bool empty = false, overflow = false;  // an empty shape is held to the limit, too: its strides are products of the same sizes
   for (std::int64_t size : sizes) {
     if (size < 0) throw Error(ErrorCode::invalid_shape, "numel", fmt::format("negative size in {}", to_string(sizes)));
     empty = empty || size == 0;
-    overflow = overflow || (size > 0 && __builtin_mul_overflow(count, size, &count));
+    overflow = overflow || (size > 0 && (__builtin_mul_overflow(count, size, &count) || count > kMaxNumel));
   }
-  if (empty) return 0;
-  if (overflow) throw Error(ErrorCode::invalid_shape, "numel", fmt::format("{} has more than 2^63 elements", to_string(sizes)));
-  return count;
+  if (overflow) throw Error(ErrorCode::invalid_shape, "numel", fmt::format("the sizes of a tensor must multiply to at most 2^50, got {}", to_string(sizes)));
+  return empty ? 0 : count;
 }
 
 Dims broadcast_shapes(std::span<const Dims> shapes, std::string_view op) {
@@ -128,21 +144,27 @@ Tensor Tensor::as_strided(const Dims& sizes, const Dims& strides, std::int64_t o
   if (sizes.rank() != strides.rank())
     throw Error(ErrorCode::invalid_shape, "as_strided",
                 fmt::format("sizes {} and strides {} differ in rank", clutch::to_string(sizes), clutch::to_string(strides)));
+  if (offset < -kMaxNumel || offset > kMaxNumel)
+    throw Error(ErrorCode::invalid_shape, "as_strided", fmt::format("the offset must be at most 2^50 elements either way, got {}", offset));
   auto width = static_cast<std::int64_t>(bits(dtype_));
   if (offset * width % 8 != 0)
     throw Error(ErrorCode::invalid_argument, "as_strided", fmt::format("a view of {} at element {} would begin inside a byte", name(dtype_), offset));
   std::int64_t count = clutch::numel(sizes), last = 0;
+  auto past = [&] {
+    return Error(ErrorCode::invalid_shape, "as_strided",
+                 fmt::format("sizes {} with strides {} at element {} reach past the storage of {} bytes", clutch::to_string(sizes), clutch::to_string(strides),
+                             offset, storage_->bytes()));
+  };
   for (int d = 0; d < sizes.rank(); ++d) {
     if (strides[d] < 0) throw Error(ErrorCode::invalid_argument, "as_strided", fmt::format("negative stride in {}", clutch::to_string(strides)));
+    if (strides[d] > kMaxNumel)
+      throw Error(ErrorCode::invalid_shape, "as_strided", fmt::format("strides must be at most 2^50, got {}", clutch::to_string(strides)));
     std::int64_t reach = 0;
-    if (count > 0 && (__builtin_mul_overflow(sizes[d] - 1, strides[d], &reach) || __builtin_add_overflow(last, reach, &last)))
-      throw Error(ErrorCode::invalid_shape, "as_strided", "strides reach past 2^63");
+    if (count > 0 && (__builtin_mul_overflow(sizes[d] - 1, strides[d], &reach) || reach > kMaxNumel)) throw past();
+    last += reach;
   }
   std::int64_t begin = static_cast<std::int64_t>(offset_) + offset * width / 8;
-  if (begin < 0 || (count > 0 && static_cast<std::uint64_t>(begin) + bytes_for(dtype_, static_cast<std::uint64_t>(last) + 1) > storage_->bytes()))
-    throw Error(ErrorCode::invalid_shape, "as_strided",
-                fmt::format("sizes {} with strides {} at element {} reach past the storage of {} bytes", clutch::to_string(sizes), clutch::to_string(strides),
-                            offset, storage_->bytes()));
+  if (begin < 0 || (count > 0 && static_cast<std::uint64_t>(begin) + bytes_for(dtype_, static_cast<std::uint64_t>(last) + 1) > storage_->bytes())) throw past();
   return Tensor(storage_, static_cast<std::uint64_t>(begin), sizes, strides, dtype_);
 }
 
@@ -153,8 +175,8 @@ Tensor Tensor::slice(int dim, std::int64_t begin, std::int64_t end, std::int64_t
   begin = clip(begin);
   end = std::max(clip(end), begin);
   Dims sizes = sizes_, strides = strides_;
-  sizes[d] = (end - begin + step - 1) / step;
-  strides[d] *= step;
+  sizes[d] = end == begin ? 0 : (end - begin - 1) / step + 1;
+  strides[d] = times(strides[d], step);
   return as_strided(sizes, strides, begin == sizes_[d] ? 0 : begin * strides_[d]);
 }
 
@@ -199,7 +221,7 @@ Tensor Tensor::unsqueeze(int dim) const {
   for (int i = 0; i <= rank(); ++i) {
     if (i == d) {
       sizes.push_back(1);
-      strides.push_back(i < rank() ? sizes_[i] * strides_[i] : 1);
+      strides.push_back(i < rank() ? times(strides_[i], sizes_[i]) : 1);
     }
     if (i < rank()) {
       sizes.push_back(sizes_[i]);
@@ -219,24 +241,19 @@ Tensor Tensor::squeeze(int dim) const {
 }
 
 Tensor Tensor::reshape(const Dims& wanted) const {
-  Dims sizes = wanted;
-  std::int64_t known = 1;
+  Dims sizes = wanted, known = wanted;
   int open = -1;
   for (int d = 0; d < sizes.rank(); ++d) {
-    if (sizes[d] == -1 && open < 0)
-      open = d;
-    else if (sizes[d] < 0)
+    if (sizes[d] >= 0) continue;
+    if (sizes[d] != -1 || open >= 0)
       throw Error(ErrorCode::invalid_shape, "reshape", fmt::format("{} has negative sizes; one may be -1", clutch::to_string(wanted)));
-    else
-      known *= sizes[d];
+    open = d;
+    known[d] = 1;
   }
-  if (open >= 0) {
-    if (known == 0 || numel_ % known != 0)
-      throw Error(ErrorCode::invalid_shape, "reshape", fmt::format("{} elements do not fill {}", numel_, clutch::to_string(wanted)));
-    sizes[open] = numel_ / known;
-  }
-  if (clutch::numel(sizes) != numel_)
-    throw Error(ErrorCode::invalid_shape, "reshape", fmt::format("{} elements do not fill {}", numel_, clutch::to_string(wanted)));
+  std::int64_t count = clutch::numel(known);
+  bool fills = open < 0 ? count == numel_ : count > 0 && numel_ % count == 0;
+  if (!fills) throw Error(ErrorCode::invalid_shape, "reshape", fmt::format("{} elements do not fill {}", numel_, clutch::to_string(wanted)));
+  if (open >= 0) sizes[open] = numel_ / count;
   Dims strides;
   if (view_strides(*this, sizes, strides)) return as_strided(sizes, strides);
   return contiguous().reshape(sizes);

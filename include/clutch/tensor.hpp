@@ -30,6 +30,7 @@ class CLUTCH_API Dims {
   constexpr Dims(std::initializer_list<std::int64_t> values) { assign(values.begin(), values.size()); }
   constexpr explicit Dims(std::span<const std::int64_t> values) { assign(values.data(), values.size()); }
   static constexpr Dims filled(int rank, std::int64_t value) {
+    if (rank < 0) no_dimension(rank, 0);
     Dims result;
     for (int i = 0; i < rank; ++i) result.push_back(value);
     return result;
@@ -45,7 +46,9 @@ class CLUTCH_API Dims {
     if (rank_ == kMaxRank) too_many();
     values_[static_cast<std::size_t>(rank_++)] = value;
   }
+  /// Errors: invalid_argument without such a dimension.
   constexpr void erase(int i) {
+    if (i < 0 || i >= rank_) no_dimension(i, rank_);
     for (int k = i; k + 1 < rank_; ++k) (*this)[k] = (*this)[k + 1];
     values_[static_cast<std::size_t>(--rank_)] = 0;
   }
@@ -63,6 +66,7 @@ class CLUTCH_API Dims {
     rank_ = static_cast<int>(count);
   }
   [[noreturn]] static void too_many();
+  [[noreturn]] static void no_dimension(int i, int rank);
   int rank_ = 0;
   std::array<std::int64_t, kMaxRank> values_{};
 };
@@ -70,7 +74,9 @@ class CLUTCH_API Dims {
 /// "(2, 3)"
 CLUTCH_API std::string to_string(const Dims& dims);
 CLUTCH_API std::ostream& operator<<(std::ostream& out, const Dims& dims);
-/// Product of the sizes; 1 for rank 0. Errors: invalid_shape on a negative size or past 2^63.
+/// The most elements a tensor may have, beyond any device's memory. Strides and offsets have the same limit, so that no count of bytes wraps around.
+inline constexpr std::int64_t kMaxNumel = std::int64_t{1} << 50;
+/// Product of the sizes; 1 for rank 0. Errors: invalid_shape on a negative size, or if the sizes other than 0 multiply to more than kMaxNumel.
 CLUTCH_API std::int64_t numel(const Dims& sizes);
 /// The shape that the shapes broadcast to, by PyTorch's rule. Errors: invalid_shape, naming `op`.
 CLUTCH_API Dims broadcast_shapes(std::span<const Dims> shapes, std::string_view op = "broadcast_shapes");
@@ -121,7 +127,7 @@ class CLUTCH_API Tensor {
   Tensor expand(const Dims& sizes) const;
   Tensor unsqueeze(int dim) const;
   Tensor squeeze(int dim) const;
-  /// Any view of the same storage. `offset` in elements from this tensor's element 0. Errors: invalid_shape past the storage.
+  /// Any view of the same storage. `offset` in elements from this tensor's element 0. Errors: invalid_shape past the storage or past kMaxNumel.
   Tensor as_strided(const Dims& sizes, const Dims& strides, std::int64_t offset = 0) const;
 
   /// This tensor if contiguous, else a contiguous copy.
@@ -142,11 +148,11 @@ class CLUTCH_API Tensor {
     read(result.data(), stream);
     return result;
   }
-  /// As to_host, into the caller's memory. Errors: also invalid_argument unless it has numel() elements.
+  /// As to_host, into the caller's memory. Errors: also invalid_argument unless it has numel() elements, or where it is null.
   template <class T>
   void read_into(std::span<T> destination, const Stream& stream = {}) const {
     check_host_type(dtype_of<T>);
-    check_host_size(destination.size());
+    check_host_memory(destination.data(), destination.size());
     read(destination.data(), stream);
   }
   /// The stored bytes in row-major order. Waits.
@@ -161,7 +167,7 @@ class CLUTCH_API Tensor {
 
  private:
   void check_host_type(DType wanted) const;
-  void check_host_size(std::size_t elements) const;
+  void check_host_memory(const void* destination, std::size_t elements) const;
   void read(void* destination, const Stream& stream) const;
 
   std::shared_ptr<detail::Storage> storage_;
@@ -189,7 +195,7 @@ CLUTCH_API Tensor full(const Dims& sizes, double value, const TensorOptions& opt
 /// in f32 (f64 for f64) and one rounding for floating ones. Errors: invalid_argument for step 0 or a wrong sign.
 CLUTCH_API Tensor arange(double start, double end, double step = 1, const TensorOptions& options = {}, const Stream& stream = {});
 /// Copies `bytes` of row-major elements to the device; `data` may be changed as soon as the call returns.
-/// Errors: invalid_argument if `bytes` is not what sizes and dtype need.
+/// Errors: invalid_argument if `bytes` is not what sizes and dtype need, or where `data` is null and `bytes` is not 0.
 CLUTCH_API Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes, const TensorOptions& options = {}, const Stream& stream = {});
 
 /// Copies host values to a tensor of that shape.

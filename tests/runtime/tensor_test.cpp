@@ -56,6 +56,69 @@ TEST(Tensors, RefuseBadSizesAndIndices) {
   }
 }
 
+TEST(Tensors, SizesAndStridesThatWrapAreRefused) {
+  CLUTCH_EACH_DEVICE(device) {
+    constexpr std::int64_t kHuge = std::int64_t{1} << 60, kMost = INT64_MAX;
+    TensorOptions o{.device = device};
+    Tensor t = arange(0, 24, 1, o);
+    auto refuses = [](auto&& call) {
+      ErrorCode code = code_of(call);
+      return code == ErrorCode::invalid_shape || code == ErrorCode::invalid_argument;
+    };
+    EXPECT_TRUE(refuses([&] { t.as_strided({5}, {kHuge}); })) << "4 (2^60) elements of 4 bytes wrap to none";
+    EXPECT_TRUE(refuses([&] { t.as_strided({5, 5}, {kHuge, kHuge}); }));
+    EXPECT_TRUE(refuses([&] { t.as_strided({2}, {kMost}); }));
+    EXPECT_TRUE(refuses([&] { t.as_strided({1}, {1}, kHuge); }));
+    EXPECT_TRUE(refuses([&] { t.as_strided({1}, {1}, kMost); }));
+    EXPECT_TRUE(refuses([&] { t.as_strided({1}, {1}, INT64_MIN); }));
+    EXPECT_TRUE(refuses([&] { t.as_strided({0}, {1}, kMost); }));
+    Tensor packed = zeros({8}, {.dtype = DType::f4e2m1, .device = device});
+    EXPECT_TRUE(refuses([&] { packed.as_strided({2}, {kMost - 1}); }));
+    EXPECT_TRUE(refuses([&] { zeros({2}, {.dtype = DType::c128, .device = device}).as_strided({2}, {kHuge}); }));
+    for (std::int64_t step : {kMost, kHuge, std::int64_t{24}}) {
+      Tensor first = t.slice(0, 3, 24, step);
+      EXPECT_EQ(first.sizes(), (Dims{1})) << step;
+      EXPECT_EQ(first.to_host<float>(), std::vector<float>{3}) << step;
+      EXPECT_EQ(t.reshape({4, 6}).slice(0, 1, 4, step).contiguous().to_host<float>()[5], 11) << step;
+      EXPECT_EQ(t.reshape({4, 6}).slice(0, 0, 4, step).slice(0, 0, 1, step).unsqueeze(0).reshape({6}).to_host<float>()[5], 5) << step;
+    }
+    EXPECT_EQ(t.slice(0, INT64_MIN, kMost).numel(), 24);
+    EXPECT_EQ(t.slice(0, 0, 0, kMost).numel(), 0);
+    EXPECT_TRUE(refuses([&] { t.select(0, INT64_MIN); }));
+    EXPECT_TRUE(refuses([&] { t.expand({kHuge, 24}); })) << "the bytes of it wrap";
+    EXPECT_TRUE(refuses([&] { zeros({1}, o).expand({kMost}); }));
+    EXPECT_TRUE(refuses([&] { t.reshape({std::int64_t{1} << 32, std::int64_t{1} << 32, -1}); }));
+    EXPECT_TRUE(refuses([&] { t.reshape({std::int64_t{1} << 32, std::int64_t{1} << 32, 24}); }));
+    EXPECT_TRUE(refuses([&] { empty({0, kHuge, kHuge}, o); })) << "strides of it wrap";
+    EXPECT_TRUE(refuses([&] { empty({kHuge, kHuge, 0}, o); }));
+    EXPECT_TRUE(refuses([&] { empty({kHuge, 16}, o); })) << "2^64 elements";
+    EXPECT_TRUE(refuses([&] { empty({kHuge}, {.dtype = DType::c128, .device = device}); })) << "2^64 bytes";
+    EXPECT_TRUE(refuses([&] { from_bytes(nullptr, 0, {kHuge}, {.dtype = DType::c128, .device = device}); }));
+    EXPECT_TRUE(refuses([&] { from_host(std::vector<float>{}, {kHuge, 16}, device); }));
+    EXPECT_TRUE(refuses([&] { arange(0, 8e18, 1, o); }));
+    EXPECT_TRUE(refuses([] { Dims{}.erase(0); }));
+    EXPECT_TRUE(refuses([] { Dims{1, 2}.erase(2); }));
+    EXPECT_TRUE(refuses([] { Dims{1, 2}.erase(-1); }));
+    Dims dims{1, 2, 3};
+    dims.erase(1);
+    EXPECT_EQ(dims, (Dims{1, 3}));
+    EXPECT_TRUE(refuses([] { Dims::filled(kMaxRank + 1, 1); }));
+    EXPECT_TRUE(refuses([] { Dims::filled(-1, 1); }));
+  }
+}
+
+TEST(Tensors, NullMemoryIsRefused) {
+  CLUTCH_EACH_DEVICE(device) {
+    TensorOptions o{.device = device};
+    EXPECT_EQ(code_of([&] { from_bytes(nullptr, 4, {1}, o); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { from_host(std::span<const float>(static_cast<const float*>(nullptr), 4), {4}, device); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(from_bytes(nullptr, 0, {0}, o).numel(), 0);
+    Tensor t = zeros({4}, o);
+    EXPECT_EQ(code_of([&] { t.read_into(std::span<float>(static_cast<float*>(nullptr), 4)); }), ErrorCode::invalid_argument);
+    zeros({0}, o).read_into(std::span<float>());
+  }
+}
+
 TEST(Tensors, ReadsAndWritesInto) {
   CLUTCH_EACH_DEVICE(device) {
     Tensor t = arange(0, 5, 1, {.device = device});
