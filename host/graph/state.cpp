@@ -224,8 +224,8 @@ void GraphState::replay(std::span<const Rebinding> rebindings, const Stream& giv
   apply(moves);
   moved_ = std::move(moved);
   follow(*stream.impl());
+  note_uses(stream.impl());  // before anything is enqueued that uses the memory: what follows may fail half-way
   upload_tables(*stream.impl());
-  note_uses(stream.impl());
   for (const Rebinding& r : rebindings) r.bound.storage()->used_on(stream.impl(), true, "Graph::replay");
   stream.impl()->next_ticket();
   struct Replayed {  // also when one of its commands failed: those before it run

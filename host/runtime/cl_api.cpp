@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <pthread.h>
+
 namespace clutch::inline v0::detail {
 
 std::string_view cl_error_name(std::int32_t code) noexcept {
@@ -65,6 +67,20 @@ std::string_view cl_error_name(std::int32_t code) noexcept {
   }
 }
 
+std::atomic<bool> g_forked{false};
+
+void throw_forked(std::string_view op) {
+  throw Error(
+      ErrorCode::not_supported, op,
+      "the process was forked after its parent's first use of clutch, and a driver's threads do not survive a fork: fork before the first use, or exec() "
+      "in the child");
+}
+
+void watch_forks() noexcept {
+  static const int watched = ::pthread_atfork(nullptr, nullptr, [] { g_forked.store(true, std::memory_order_relaxed); });
+  (void)watched;
+}
+
 bool is_out_of_memory(cl_int status) noexcept {
   return status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_RESOURCES || status == CL_OUT_OF_HOST_MEMORY;
 }
@@ -75,6 +91,8 @@ bool is_done(cl_event event) noexcept {
   cl_int status = CL_QUEUED;
   return clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr) == CL_SUCCESS && status <= CL_COMPLETE;
 }
+
+ClEvent retained(cl_event event) noexcept { return event && clRetainEvent(event) == CL_SUCCESS ? ClEvent(event) : ClEvent(); }
 
 void throw_cl(cl_int status, std::string_view op, std::string_view call) {
   ErrorCode code = is_device_lost(status) ? ErrorCode::device_lost : is_out_of_memory(status) ? ErrorCode::out_of_memory : ErrorCode::opencl;

@@ -9,6 +9,7 @@
 
 #include <clutch/error.hpp>
 
+#include <atomic>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,18 @@ inline void check_cl(cl_int status, std::string_view op, std::string_view call) 
     throw_cl(status, op, call);
 }
 
+/// True in the child of a fork() whose parent had looked for devices. A driver's threads are not in the child, and its locks may be held there for ever.
+extern std::atomic<bool> g_forked;
+inline bool forked() noexcept { return g_forked.load(std::memory_order_relaxed); }
+[[noreturn]] void throw_forked(std::string_view op);
+/// Errors: not_supported in such a child.
+inline void check_process(std::string_view op) {
+  if (forked()) [[unlikely]]
+    throw_forked(op);
+}
+/// Makes forked() true in the children of later forks.
+void watch_forks() noexcept;
+
 bool is_out_of_memory(cl_int status) noexcept;
 bool is_device_lost(cl_int status) noexcept;
 
@@ -41,7 +54,7 @@ class ClHandle {
     return *this;
   }
   ~ClHandle() {
-    if (raw_) kRelease(raw_);
+    if (raw_ && !forked()) kRelease(raw_);
   }
   T get() const noexcept { return raw_; }
   T release() noexcept { return std::exchange(raw_, nullptr); }
@@ -58,6 +71,8 @@ using ClProgram = ClHandle<cl_program, clReleaseProgram>;
 using ClKernel = ClHandle<cl_kernel, clReleaseKernel>;
 using ClEvent = ClHandle<cl_event, clReleaseEvent>;
 
+/// Another handle of the event; null if the driver refuses, and for none.
+ClEvent retained(cl_event event) noexcept;
 /// True when the event's command has ended, well or not. A query that fails proves nothing: memory in use must not be handed out.
 bool is_done(cl_event event) noexcept;
 

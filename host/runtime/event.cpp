@@ -19,6 +19,7 @@ namespace {
 /// True, after a dry run has noted it, if the call is to do nothing. Errors: capturing for an event that a capture recorded, or
 /// beside a capture that forbids it.
 bool illegal(const detail::EventImpl& impl, std::string_view call) {
+  detail::check_process(call);
   if (!impl.in_capture) return detail::illegal_beside(call);
   constexpr std::string_view kWhy = "the event was recorded in a capture, so it marks no work that runs";
   if (auto capture = impl.in_capture->capture.lock()) return capture->illegal(call, kWhy);
@@ -61,6 +62,7 @@ bool Event::query() const {
   if (!impl_ || illegal(*impl_, "Event::query")) return true;
   cl_int status = status_of(*impl_);
   if (status < 0) throw_failed(status, "Event::query");
+  if (status == CL_COMPLETE) impl_->runtime.host_waited(impl_->clock);
   return status == CL_COMPLETE;
 }
 
@@ -70,6 +72,7 @@ void Event::wait() const {
   cl_int result = clWaitForEvents(1, &raw);
   if (cl_int status = status_of(*impl_); status < 0) throw_failed(status, "Event::wait");
   detail::check_cl(result, "Event::wait", "clWaitForEvents");
+  impl_->runtime.host_waited(impl_->clock);
 }
 
 double elapsed_ms(const Event& start, const Event& end) {

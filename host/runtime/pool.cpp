@@ -23,14 +23,8 @@ constexpr std::uint64_t kRounding = 2ull << 20;
 
 std::uint64_t round_up(std::uint64_t n, std::uint64_t to) { return (n + to - 1) / to * to; }
 
-bool all_done(std::vector<ClEvent>& events, bool wait) {
-  for (auto& event : events) {
-    if (is_done(event.get())) continue;
-    if (!wait) return false;
-    cl_event raw = event.get();
-    clWaitForEvents(1, &raw);
-  }
-  return true;
+bool all_done(const std::vector<ClEvent>& events) {
+  return std::all_of(events.begin(), events.end(), [](const ClEvent& event) { return is_done(event.get()); });
 }
 
 thread_local PoolId t_pool{};
@@ -54,20 +48,18 @@ Block* Pool::allocate(std::uint64_t bytes, std::uint64_t stream, PoolId pool, st
   std::uint64_t size = round_up(std::max<std::uint64_t>(bytes, 1), kAlignment);
   bool small = size <= kSmallLimit;
   Key key{stream, pool, small};
-  std::lock_guard lock(mutex_);
-  if (!pending_.empty() || !orphans_.empty()) settle(false);
+  std::unique_lock lock(mutex_);
+  settle();
   Block* block = take(key, size);
-  if (!block && stream != 0) block = take({0, pool, small}, size);
+  if (!block) block = take({0, pool, small}, size);
   if (!block) {
     illegal_beside(op);
     std::uint64_t wanted = small ? kSmallSegment : size < kLargeLimit ? kLargeSegment : round_up(size, kRounding);
     if (limit > 0) wanted = std::clamp(wanted, size, std::max(limit, size));
-    block = new_segment(wanted, key, op, size)->first;
+    block = new_segment(wanted, key, op, size, lock)->first;
     free_[key].erase(block);
   }
-  if (block->segment->stream == 0) {  // an orphan's block: only whole segments change hands, so reuse stays ordered
-    block->segment->stream = block->segment->first->bytes == block->segment->bytes ? stream : 0;
-  }
+  block->segment->stream = stream;
   block = split(block, size);
   block->free = false;
   block->requested = bytes;
@@ -102,7 +94,7 @@ Block* Pool::split(Block* block, std::uint64_t bytes) {
   return block;
 }
 
-Segment* Pool::new_segment(std::uint64_t bytes, const Key& key, std::string_view op, std::uint64_t wanted) {
+Segment* Pool::new_segment(std::uint64_t bytes, const Key& key, std::string_view op, std::uint64_t wanted, std::unique_lock<std::mutex>& lock) {
   cl_int status = CL_SUCCESS;
   ClMem mem;
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -111,7 +103,7 @@ Segment* Pool::new_segment(std::uint64_t bytes, const Key& key, std::string_view
     if (!is_out_of_memory(status) && status != CL_INVALID_BUFFER_SIZE) throw_cl(status, op, "clCreateBuffer");
     if (attempt == 0) {
       ++retries_;
-      settle(true);
+      settle_all(lock);
       trim_locked();
       bytes = std::max(wanted, std::min(bytes, wanted));  // the retry asks for no more than the call needs
     }
@@ -141,7 +133,7 @@ void Pool::release(Block* block, std::vector<ClEvent> uses) noexcept {
   allocated_bytes_.remove(small, block->bytes);
   requested_bytes_.remove(small, block->requested);
   allocation_.remove(small, 1);
-  if (!uses.empty() && !all_done(uses, false))
+  if (!all_done(uses))
     pending_.push_back({block, std::move(uses)});
   else
     merge_free(block);
@@ -163,6 +155,20 @@ void Pool::merge_free(Block* block) {
     absorb(block, block->after);
   }
   list.insert(block);
+  hand_over(*block->segment);
+}
+
+/// Lets any stream take an orphan that is one free block. No part of it goes earlier: a block that another stream gives back while it still works on
+/// it, as streams give back those of their own segments, is safe with the stream of its segment alone.
+void Pool::hand_over(Segment& segment) {
+  Block* only = segment.first;
+  if (!segment.orphan || only->after || !only->free) return;
+  auto own = free_.find(key_of(segment));
+  own->second.erase(only);
+  if (own->second.empty()) free_.erase(own);
+  segment.stream = 0;
+  segment.orphan = false;
+  free_[key_of(segment)].insert(only);
 }
 
 void Pool::adopt_stream(std::uint64_t stream, ClEvent last) noexcept {
@@ -170,10 +176,10 @@ void Pool::adopt_stream(std::uint64_t stream, ClEvent last) noexcept {
   orphans_.push_back({stream, std::move(last)});
 }
 
-/// Frees blocks whose other streams are done, and hands segments of gone streams to all.
-void Pool::settle(bool wait) {
+/// Frees blocks whose other streams are done, and finds the segments whose stream is gone and done.
+void Pool::settle() {
   for (std::size_t i = 0; i < pending_.size();) {
-    if (!all_done(pending_[i].uses, wait)) {
+    if (!all_done(pending_[i].uses)) {
       ++i;
       continue;
     }
@@ -182,30 +188,37 @@ void Pool::settle(bool wait) {
     pending_.pop_back();
     merge_free(block);
   }
-  for (std::size_t i = 0; i < orphans_.size();) {
-    if (orphans_[i].last && !is_done(orphans_[i].last.get())) {
-      if (!wait) {
-        ++i;
-        continue;
-      }
-      cl_event raw = orphans_[i].last.get();
-      clWaitForEvents(1, &raw);
-    }
-    for (Segment* segment : segments_) {
-      if (segment->stream != orphans_[i].stream) continue;
-      auto from = key_of(*segment);
-      segment->stream = 0;
-      for (Block* block = segment->first; block; block = block->after)
-        if (block->free && free_[from].erase(block)) free_[key_of(*segment)].insert(block);
-    }
-    std::swap(orphans_[i], orphans_.back());
-    orphans_.pop_back();
+  std::set<std::uint64_t> gone;
+  std::erase_if(orphans_, [&](const Orphan& orphan) {
+    bool done = !orphan.last || is_done(orphan.last.get());
+    if (done) gone.insert(orphan.stream);
+    return done;
+  });
+  if (gone.empty()) return;
+  for (Segment* segment : segments_) {
+    if (!gone.contains(segment->stream)) continue;
+    segment->orphan = true;
+    hand_over(*segment);
   }
+  std::erase_if(free_, [&](const auto& list) { return list.second.empty() && gone.contains(list.first.stream); });
 }
 
-void Pool::trim(bool wait) {
-  std::lock_guard lock(mutex_);
-  settle(wait);
+void Pool::settle_all(std::unique_lock<std::mutex>& lock) {
+  std::vector<ClEvent> events;
+  for (const Pending& pending : pending_)
+    for (const ClEvent& use : pending.uses) events.push_back(retained(use.get()));
+  for (const Orphan& orphan : orphans_)
+    if (orphan.last) events.push_back(retained(orphan.last.get()));
+  lock.unlock();  // what is waited for may itself need memory first, as the host's part of it does
+  for (const ClEvent& event : events)
+    if (cl_event raw = event.get()) clWaitForEvents(1, &raw);
+  lock.lock();
+  settle();
+}
+
+void Pool::trim() {
+  std::unique_lock lock(mutex_);
+  settle_all(lock);
   trim_locked();
 }
 
@@ -292,7 +305,7 @@ std::uint64_t memory_reserved(const Device& device) {
 }
 
 void empty_cache(const Device& device) {
-  if (!detail::illegal_beside("empty_cache")) detail::runtime_for(device).pool().trim(true);
+  if (!detail::illegal_beside("empty_cache")) detail::runtime_for(device).pool().trim();
 }
 void reset_peak_memory_stats(const Device& device) { detail::runtime_for(device).pool().reset_peaks(); }
 

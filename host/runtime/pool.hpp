@@ -31,7 +31,8 @@ struct Block {
 struct Segment {
   ClMem mem;
   std::uint64_t bytes = 0;
-  std::uint64_t stream = 0;  // blocks are handed out again to this stream alone; 0: its stream is gone, any may take them
+  std::uint64_t stream = 0;  // blocks are handed out again to this stream alone; 0: one free block that any stream may take
+  bool orphan = false;       // its stream is gone, with all of its work done
   PoolId pool;
   bool small = false;
   Block* first = nullptr;
@@ -47,9 +48,10 @@ class Pool {
   Block* allocate(std::uint64_t bytes, std::uint64_t stream, PoolId pool, std::string_view op);
   /// Returns a block; it is handed out again once the events (of other streams that used it) are done.
   void release(Block* block, std::vector<ClEvent> uses) noexcept;
-  /// Lets other streams take what a dying stream's segments hold, once `last` is done.
+  /// Lets other streams take a dying stream's segments once `last` is done, each when it is one free block.
   void adopt_stream(std::uint64_t stream, ClEvent last) noexcept;
-  void trim(bool wait);
+  /// Gives free segments back to the driver after waiting for what other streams still use.
+  void trim();
   std::map<std::string, std::uint64_t> stats() const;
   void reset_peaks();
   std::uint64_t live_blocks() const;
@@ -103,9 +105,12 @@ class Pool {
   Block* take(const Key& key, std::uint64_t bytes);
   Block* split(Block* block, std::uint64_t bytes);
   void merge_free(Block* block);
-  void settle(bool wait);
+  void hand_over(Segment& segment);
+  void settle();
+  /// Settles after waiting, without the lock, for all that is pending now.
+  void settle_all(std::unique_lock<std::mutex>& lock);
   void trim_locked();
-  Segment* new_segment(std::uint64_t bytes, const Key& key, std::string_view op, std::uint64_t wanted);
+  Segment* new_segment(std::uint64_t bytes, const Key& key, std::string_view op, std::uint64_t wanted, std::unique_lock<std::mutex>& lock);
 
   Runtime& runtime_;
   mutable std::mutex mutex_;

@@ -122,6 +122,8 @@ std::unique_ptr<Registry> make_registry() {
 }
 
 const Registry& registry() {
+  check_process("devices");
+  watch_forks();
   static const Registry* made = make_registry().release();
   return *made;
 }

@@ -107,6 +107,17 @@ void Runtime::synchronize() {
   for (const auto& stream : streams) stream->synchronize("synchronize");
 }
 
+void Runtime::host_waited(const Clock& seen) {
+  if (seen.seen.empty()) return;
+  std::lock_guard lock(host_clock_mutex_);
+  host_clock_.merge(seen);
+}
+
+std::uint64_t Runtime::host_has_seen(std::uint64_t stream) const {
+  std::lock_guard lock(host_clock_mutex_);
+  return host_clock_.of(stream);
+}
+
 std::string Runtime::command_buffers_refuse(const std::function<std::string()>& test) {
   std::lock_guard lock(command_buffers_mutex_);
   if (!command_buffers_refused_) {
@@ -131,6 +142,7 @@ int Runtime::live() const {
 }
 
 Runtime& runtime_of(const DeviceRecord& record) {
+  check_process("Runtime");
   std::call_once(record.runtime_once, [&] {
     cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(record.platform), 0};
     cl_int status = CL_SUCCESS;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "program/program.hpp"
+#include "runtime/host_mappings.hpp"
 #include "runtime/plan_cache.hpp"
 #include "runtime/pool.hpp"
 #include "runtime/registry.hpp"
@@ -33,6 +34,7 @@ class Runtime {
   Pool& pool() noexcept { return pool_; }
   ProgramStore& programs() noexcept { return programs_; }
   PlanCache& plans() noexcept { return plans_; }
+  HostMappings& mappings() noexcept { return mappings_; }
 
   /// A new queue. Errors: opencl.
   std::shared_ptr<StreamImpl> make_stream(StreamPriority priority);
@@ -40,6 +42,10 @@ class Runtime {
   /// The Stream of a caller's queue; the same one each time while it lives.
   std::shared_ptr<StreamImpl> wrap_queue(cl_command_queue queue);
   void synchronize();
+  /// Says that the host has waited for what `seen` names, so that it is ordered before all that comes later on any stream. Kept for checked streams.
+  void host_waited(const Clock& seen);
+  /// The last ticket of a stream that the host has waited for.
+  std::uint64_t host_has_seen(std::uint64_t stream) const;
   /// Made at first use, on that stream.
   std::shared_ptr<GeneratorImpl> default_generator(const Stream& stream);
 
@@ -59,11 +65,14 @@ class Runtime {
   Pool pool_;
   ProgramStore programs_;
   PlanCache plans_;
+  HostMappings mappings_;
   std::atomic<int> live_{0};
   mutable std::mutex mutex_;
   std::shared_ptr<StreamImpl> default_stream_;
   std::vector<std::weak_ptr<StreamImpl>> streams_;
   std::shared_ptr<GeneratorImpl> default_generator_;
+  mutable std::mutex host_clock_mutex_;
+  Clock host_clock_;
   std::mutex command_buffers_mutex_;
   std::optional<std::string> command_buffers_refused_;
   std::once_flag dot_products_tested_;

@@ -12,7 +12,7 @@
 namespace clutch::inline v0::detail {
 
 Storage::Storage(const std::shared_ptr<StreamImpl>& stream, std::uint64_t bytes, std::string_view op)
-    : runtime_(stream->runtime()), home_(stream), bytes_(bytes), last_user_(stream.get()), check_races_(the_settings().check_streams.on()) {
+    : runtime_(stream->runtime()), home_(stream), bytes_(bytes), last_user_(stream->id()), check_races_(the_settings().check_streams.on()) {
   if (auto capture = stream->capture()) [[unlikely]] {
     capture_buffer_ = capture->add_memory(this, bytes);
     capture_ = std::move(capture);
@@ -45,34 +45,37 @@ Storage::Storage(Runtime& runtime, ClMem buffer, std::uint64_t bytes, std::share
 }
 
 Storage::~Storage() {
+  if (forked()) return;
   if (capture_) capture_->memory_released(capture_buffer_);
   if (block_) {
     std::vector<ClEvent> uses;
-    for (const auto& user : users_) {
-      ClEvent mark = user->mark("~Storage");
-      if (mark)
-        uses.push_back(std::move(mark));
-      else
-        clFinish(user->queue());  // without a marker only waiting shows that the memory is free
-    }
+    for (const auto& user : users_)
+      if (ClEvent mark = user->mark()) uses.push_back(std::move(mark));
     runtime_.pool().release(block_, std::move(uses));
   }
   if (keeper_)
-    for (const auto& user : users_) clFinish(user->queue());
+    for (const auto& user : users_) user->finish();
   runtime_.add_live(-1);
 }
 
 void Storage::note_user(const std::shared_ptr<StreamImpl>& stream) {
   std::lock_guard lock(mutex_);
-  last_user_.store(stream.get(), std::memory_order_relaxed);
+  last_user_.store(stream->id(), std::memory_order_relaxed);
   if ((!block_ && !keeper_) || stream == home_) return;
-  if (std::find(users_.begin(), users_.end(), stream) == users_.end()) users_.push_back(stream);
+  if (std::any_of(users_.begin(), users_.end(), [&](const auto& user) { return user->stream() == stream->id(); })) return;
+  if (users_.size() >= sweep_at_) {
+    std::erase_if(users_, [](const auto& user) { return user->over(); });
+    sweep_at_ = 16 + 2 * users_.size();
+  }
+  users_.push_back(stream->end());
 }
 
 void Storage::check_race(StreamImpl& stream, bool writes, const char* op) {
   std::lock_guard lock(mutex_);
   Clock clock = stream.clock();
-  auto unordered = [&](std::uint64_t other, std::uint64_t ticket) { return other != stream.id() && ticket > clock.of(other); };
+  auto unordered = [&](std::uint64_t other, std::uint64_t ticket) {
+    return other != stream.id() && ticket > clock.of(other) && ticket > runtime_.host_has_seen(other);
+  };
   auto complain = [&](std::uint64_t other, const char* what, const char* other_op) {
     throw Error(ErrorCode::invalid_argument, op,
                 fmt::format("stream {} {} a tensor that {} on stream {} {} without an event between (CLUTCH_CHECK_STREAMS)", stream.id(),

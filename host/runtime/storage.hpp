@@ -41,7 +41,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
 
   /// Says that work on `stream` uses the memory, so that it is not handed out again before that work is done.
   void used_on(const std::shared_ptr<StreamImpl>& stream, bool writes, const char* op) {
-    if (stream.get() != last_user_.load(std::memory_order_relaxed)) [[unlikely]]
+    if (stream->id() != last_user_.load(std::memory_order_relaxed)) [[unlikely]]
       note_user(stream);
     if (check_races_) [[unlikely]]
       check_race(*stream, writes, op);
@@ -62,9 +62,10 @@ class Storage : public std::enable_shared_from_this<Storage> {
   cl_mem mem_ = nullptr;
   std::uint64_t offset_ = 0;
   std::uint64_t bytes_ = 0;
-  std::atomic<StreamImpl*> last_user_{nullptr};
+  std::atomic<std::uint64_t> last_user_{0};
   std::mutex mutex_;
-  std::vector<std::shared_ptr<StreamImpl>> users_;
+  std::vector<std::shared_ptr<StreamEnd>> users_;  ///< but for the home stream; each stream stays while it lives, since callers say only once that it uses this
+  std::size_t sweep_at_ = 16;                      ///< users at which those that are gone are looked for
   bool check_races_ = false;
   std::uint64_t writer_ = 0, write_ticket_ = 0;
   const char* write_op_ = "";

@@ -55,6 +55,15 @@ std::shared_ptr<StreamImpl> current_of(Runtime& runtime) {
   return slot && &slot->runtime() == &runtime ? slot : runtime.default_stream();
 }
 
+/// A marker after all of the queue's work so far; null if the queue fails.
+ClEvent enqueue_marker(cl_command_queue queue) noexcept {
+  cl_event raw = nullptr;
+  if (clEnqueueMarkerWithWaitList(queue, 0, nullptr, &raw) != CL_SUCCESS) return {};
+  ClEvent marker(raw);
+  if (clFlush(queue) != CL_SUCCESS) return {};
+  return marker;
+}
+
 StreamImpl& need(const std::shared_ptr<StreamImpl>& impl, std::string_view op) {
   if (!impl) throw Error(ErrorCode::invalid_argument, op, "the Stream is empty");
   return *impl;
@@ -82,9 +91,15 @@ void Clock::merge(const Clock& other) {
 }
 
 StreamImpl::StreamImpl(Runtime& runtime, ClQueue queue, StreamPriority priority, bool wrapped)
-    : runtime_(runtime), queue_(std::move(queue)), id_(g_next_stream.fetch_add(1)), priority_(priority), wrapped_(wrapped) {}
+    : runtime_(runtime),
+      queue_(std::move(queue)),
+      id_(g_next_stream.fetch_add(1)),
+      priority_(priority),
+      wrapped_(wrapped),
+      end_(std::make_shared<StreamEnd>(id_, queue_.get())) {}
 
 StreamImpl::~StreamImpl() {
+  if (forked()) return;
   // Memory that in-flight work reads from the host must outlive that work.
   bool keeps = false;
   for (std::size_t i = 0; i < flight_.size(); ++i) keeps = keeps || flight_[i].keep != nullptr;
@@ -93,16 +108,44 @@ StreamImpl::~StreamImpl() {
     for (Program* program : to_save_) program->save();
   }
   ClEvent last = mark("~Stream");
-  if (!last) clFinish(queue_.get());  // its memory goes to other streams
+  ClEvent known = last ? retained(last.get()) : ClEvent();
+  if (!known) clFinish(queue_.get());  // its memory goes to other streams
+  end_->close(std::move(known));
   runtime_.pool().adopt_stream(id_, std::move(last));
 }
 
-ClEvent StreamImpl::mark(std::string_view) {
-  cl_event raw = nullptr;
-  if (clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &raw) != CL_SUCCESS) return {};
-  ClEvent marker(raw);
-  if (clFlush(queue_.get()) != CL_SUCCESS) return {};
-  return marker;
+ClEvent StreamImpl::mark(std::string_view) { return enqueue_marker(queue_.get()); }
+
+ClEvent StreamEnd::mark() noexcept {
+  std::lock_guard lock(mutex_);
+  if (queue_) {
+    ClEvent marker = enqueue_marker(queue_);
+    if (!marker) clFinish(queue_);  // only waiting shows that the work is done
+    return marker;
+  }
+  if (!last_ || is_done(last_.get())) return {};
+  ClEvent last = retained(last_.get());
+  cl_event raw = last_.get();
+  if (!last) clWaitForEvents(1, &raw);
+  return last;
+}
+
+void StreamEnd::finish() noexcept {
+  if (ClEvent last = mark()) {
+    cl_event raw = last.get();
+    clWaitForEvents(1, &raw);
+  }
+}
+
+bool StreamEnd::over() noexcept {
+  std::lock_guard lock(mutex_);
+  return !queue_ && (!last_ || is_done(last_.get()));
+}
+
+void StreamEnd::close(ClEvent last) noexcept {
+  std::lock_guard lock(mutex_);
+  queue_ = nullptr;
+  last_ = std::move(last);
 }
 
 void StreamImpl::submitted(ClEvent event, const char* op, std::shared_ptr<void> keep) {
@@ -125,8 +168,7 @@ void StreamImpl::submitted(std::span<Submitted> commands) {
 ClEvent StreamImpl::last() const {
   std::lock_guard lock(mutex_);
   if (flight_.empty()) return {};
-  cl_event event = flight_[flight_.size() - 1].event.get();
-  return clRetainEvent(event) == CL_SUCCESS ? ClEvent(event) : ClEvent();
+  return retained(flight_[flight_.size() - 1].event.get());
 }
 
 void StreamImpl::retire(std::size_t most, std::vector<std::shared_ptr<void>>& done) {
@@ -180,6 +222,7 @@ void StreamImpl::save_when_idle(Program* program) {
 
 bool StreamImpl::query() {
   check("Stream::query");
+  Clock seen = checked_clock();
   std::vector<std::shared_ptr<void>> done;
   bool idle = false;
   {
@@ -188,11 +231,13 @@ bool StreamImpl::query() {
     idle = flight_.empty();
   }
   check("Stream::query");
+  if (idle) runtime_.host_waited(seen);
   return idle;
 }
 
 void StreamImpl::synchronize(std::string_view op) {
   check(op);
+  Clock seen = checked_clock();
   std::uint64_t covered = 0;  // commands that clFinish speaks for
   const char* first = "synchronize";
   {
@@ -210,8 +255,8 @@ void StreamImpl::synchronize(std::string_view op) {
       std::lock_guard lock(mutex_);
       retire(flight_.size(), done);
       bool again = retired_ < covered && !flight_.empty() && retired_ + 1 > waited_for;
-      if (again && clRetainEvent(flight_.front().event.get()) == CL_SUCCESS) {
-        late = ClEvent(flight_.front().event.get());
+      if (again) late = retained(flight_.front().event.get());
+      if (late) {
         waited_for = retired_ + 1;
       } else {
         if (status != CL_SUCCESS) fail(status, first);
@@ -224,10 +269,14 @@ void StreamImpl::synchronize(std::string_view op) {
   }
   for (Program* program : programs) program->save();
   check(op);
+  runtime_.host_waited(seen);
 }
 
 void StreamImpl::reset() {
+  check_process("Stream::reset");
+  Clock seen = checked_clock();
   clFinish(queue_.get());
+  runtime_.host_waited(seen);
   std::lock_guard lock(mutex_);
   retired_ += flight_.size();
   flight_.clear();
@@ -235,12 +284,14 @@ void StreamImpl::reset() {
   failed_.store(false, std::memory_order_release);
 }
 
-Clock StreamImpl::clock() const {
+Clock StreamImpl::clock(std::uint64_t running) const {
   std::lock_guard lock(mutex_);
   Clock result = clock_;
-  result.raise(id_, ticket());
+  result.raise(id_, ticket() - running);
   return result;
 }
+
+Clock StreamImpl::checked_clock(std::uint64_t running) const { return the_settings().check_streams.on() ? clock(running) : Clock(); }
 
 void StreamImpl::learn(const Clock& other) {
   std::lock_guard lock(mutex_);
@@ -248,6 +299,7 @@ void StreamImpl::learn(const Clock& other) {
 }
 
 Stream resolve_stream(const Stream& stream, Runtime& runtime, std::string_view op) {
+  check_process(op);
   if (stream.empty()) return Stream(current_of(runtime));
   if (&stream.impl()->runtime() != &runtime)
     throw Error(ErrorCode::device_mismatch, op,
@@ -286,6 +338,7 @@ bool Stream::is_capturing() const { return detail::need(impl_, "Stream::is_captu
 void Stream::flush() const {
   auto& impl = detail::need(impl_, "Stream::flush");
   if (impl.capturing()) return;
+  impl.check("Stream::flush");
   detail::check_cl(clFlush(impl.queue()), "Stream::flush", "clFlush");
 }
 

@@ -60,6 +60,27 @@ class Ring {
   std::size_t first_ = 0, size_ = 0;
 };
 
+/// Where a stream's work ends, for the memory that the work uses. It outlives the stream and does not keep its queue.
+class StreamEnd {
+ public:
+  StreamEnd(std::uint64_t stream, cl_command_queue queue) noexcept : stream_(stream), queue_(queue) {}
+  std::uint64_t stream() const noexcept { return stream_; }
+  /// A marker after all work so far; null if that is done, after waiting for it where the queue gives no marker.
+  ClEvent mark() noexcept;
+  /// Waits for all work so far.
+  void finish() noexcept;
+  /// True if the stream is gone and its work done.
+  bool over() noexcept;
+  /// Says that the stream goes, with `last` after all of its work (null: that is done).
+  void close(ClEvent last) noexcept;
+
+ private:
+  const std::uint64_t stream_;
+  std::mutex mutex_;
+  cl_command_queue queue_;  ///< null once the stream is gone
+  ClEvent last_;
+};
+
 class StreamImpl {
  public:
   StreamImpl(Runtime& runtime, ClQueue queue, StreamPriority priority, bool wrapped);
@@ -72,9 +93,11 @@ class StreamImpl {
   std::uint64_t id() const noexcept { return id_; }
   StreamPriority priority() const noexcept { return priority_; }
   bool wrapped() const noexcept { return wrapped_; }
+  const std::shared_ptr<StreamEnd>& end() const noexcept { return end_; }
 
-  /// Throws the sticky failure, if there is one.
+  /// Throws the sticky failure, if there is one. Errors: not_supported in a forked child.
   void check(std::string_view op) const {
+    check_process(op);
     if (failed_.load(std::memory_order_acquire)) [[unlikely]]
       throw_sticky(op);
   }
@@ -111,7 +134,10 @@ class StreamImpl {
 
   std::uint64_t next_ticket() noexcept { return ticket_.fetch_add(1, std::memory_order_relaxed) + 1; }
   std::uint64_t ticket() const noexcept { return ticket_.load(std::memory_order_relaxed); }
-  Clock clock() const;
+  /// What is ordered before the stream's next command, but for its own last `running` ones.
+  Clock clock(std::uint64_t running = 0) const;
+  /// The same on checked streams, for Runtime::host_waited(); else an empty one.
+  Clock checked_clock(std::uint64_t running = 0) const;
   void learn(const Clock& other);
 
  private:
@@ -130,6 +156,7 @@ class StreamImpl {
   std::uint64_t id_;
   StreamPriority priority_;
   bool wrapped_;
+  std::shared_ptr<StreamEnd> end_;
   std::atomic<std::uint64_t> ticket_{0};
   std::atomic<bool> failed_{false};
   std::atomic<bool> capturing_{false};

@@ -138,6 +138,7 @@ struct StepOptions {
 /// Errors: invalid_argument for options out of PyTorch's ranges, no or undefined parameters, and lists of another length; invalid_dtype; invalid_shape;
 ///   invalid_overlap if parameters share memory; device_mismatch; not_supported for numerics with f64 scalars on a device without fp64, and for
 ///   rows of dtypes that are not there.
+/// Threads: an Optimizer is for one thread at a time; two that call it need the caller's lock.
 /// Stream: never waits; the first step must be ordered behind the constructor's stream. Capturable: each replay is one more step.
 /// Source: torch.optim of PyTorch 2.12. RMSprop has no fused form there.
 class CLUTCH_API Optimizer {

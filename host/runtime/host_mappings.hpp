@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "runtime/cl_api.hpp"
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace clutch::inline v0::detail {
+
+/// Places of buffers that host tasks have mapped. Drivers may find the mapping that an unmap ends by its pointer alone, so a place is mapped once at a
+/// time, from the map to the end of the unmap.
+class HostMappings {
+ public:
+  /// Takes a place for a task on a stream, after waiting for the stream's own last unmap of it; false while another task has it.
+  bool take(cl_mem mem, std::uint64_t offset, std::uint64_t stream) {
+    std::unique_lock lock(mutex_);
+    std::erase_if(places_, [](const auto& row) { return row.second.unmapped && is_done(row.second.unmapped.get()); });
+    auto [row, fresh] = places_.try_emplace({mem, offset});
+    if (fresh) return true;
+    Place& place = row->second;
+    if (!place.unmapped || place.stream != stream) return false;
+    ClEvent unmapped = std::move(place.unmapped);
+    lock.unlock();
+    cl_event raw = unmapped.get();
+    clWaitForEvents(1, &raw);
+    return true;
+  }
+  /// Gives a place back for the time when `unmapped`, of that stream, is done; null: at once.
+  void give_back(cl_mem mem, std::uint64_t offset, std::uint64_t stream, ClEvent unmapped) {
+    std::lock_guard lock(mutex_);
+    if (unmapped)
+      places_[{mem, offset}] = {stream, std::move(unmapped)};
+    else
+      places_.erase({mem, offset});
+  }
+
+ private:
+  struct Place {
+    std::uint64_t stream = 0;
+    ClEvent unmapped;  ///< null while it is mapped
+  };
+  std::mutex mutex_;
+  std::map<std::pair<cl_mem, std::uint64_t>, Place> places_;
+};
+
+}  // namespace clutch::inline v0::detail
