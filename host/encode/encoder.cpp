@@ -13,6 +13,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <new>
+
 namespace clutch::inline v0 {
 
 namespace detail {
@@ -45,13 +48,23 @@ void check_argument(cl_int status, std::uint32_t position, const Kernel& kernel,
 
 void check_launch(const Kernel& kernel, const Geometry& g, std::uint64_t local_bytes, const char* op) {
   auto refuse = [&](std::string rule) { throw Error(ErrorCode::invalid_argument, op, fmt::format("launch of {}: {}", kernel.name(), rule)); };
-  std::uint64_t local = std::max<std::uint64_t>(g.local, 1) * g.local_y * g.local_z;
-  if (g.local_y == 0 || g.local_z == 0) refuse("local sizes of y and z must be positive");
-  if (g.local > 0 && g.global % g.local != 0) refuse(fmt::format("global size {} is no multiple of local size {}", g.global, g.local));
-  if (g.global_y % g.local_y != 0 || g.global_z % g.local_z != 0) refuse("global sizes of y and z must be multiples of the local ones");
-  if (local > kernel.max_work_group()) refuse(fmt::format("{} work-items in a group, but the device takes {} for this kernel", local, kernel.max_work_group()));
   const DeviceTraits& traits = claimed_traits(kernel.program().runtime().device());
-  if (traits.address_bits == 32 && g.global >> 32 != 0) refuse("global size past the device's 32 address bits");
+  const std::uint64_t global[] = {g.global, g.global_y, g.global_z}, local[] = {std::max<std::uint64_t>(g.local, 1), g.local_y, g.local_z};
+  const std::uint64_t most = kernel.max_work_group();
+  // Drivers count groups in 32 bits: past that they abort, or leave groups out. A local size that the driver chooses may be 1.
+  constexpr std::uint64_t kMostGroups = 0xFFFF'FFFF;
+  std::uint64_t items = 1, groups = 1;
+  if (g.local_y == 0 || g.local_z == 0) refuse("local sizes of y and z must be positive");
+  for (int d = 0; d < 3; ++d) {
+    if (global[d] % local[d] != 0) refuse(fmt::format("global size {} of {} must be a multiple of its local size {}", global[d], "xyz"[d], local[d]));
+    if (__builtin_mul_overflow(items, local[d], &items) || items > most)
+      refuse(fmt::format("a group of {} x {} x {} work-items, but the device takes at most {} for this kernel", local[0], local[1], local[2], most));
+    if (traits.address_bits == 32 && global[d] >> 32 != 0)
+      refuse(fmt::format("global size {} of {} is past the device's 32 address bits", global[d], "xyz"[d]));
+    if (__builtin_mul_overflow(groups, global[d] / local[d], &groups) || groups > kMostGroups)
+      refuse(fmt::format("global sizes {} x {} x {} make more than {} groups of {} x {} x {}", global[0], global[1], global[2], kMostGroups, local[0], local[1],
+                         local[2]));
+  }
   std::uint64_t wanted = local_bytes + kernel.static_local_bytes();
   if (wanted > traits.local_bytes) refuse(fmt::format("{} bytes of local memory, but the device has {}", wanted, traits.local_bytes));
 }
@@ -76,38 +89,99 @@ detail::Storage& placed_storage_of(const Tensor& tensor, const char* op) {
 
 namespace detail {
 
-void run_host_task(StreamImpl& stream, const char* op, const std::function<void(std::span<void* const>)>& task, std::span<const HostRange> ranges) {
-  struct Mapped {
-    cl_mem mem;
-    void* pointer;
-  };
-  std::vector<Mapped> mapped;
-  std::vector<void*> pointers;
-  auto unmap = [&] {
-    for (const Mapped& m : mapped) {
-      cl_event event = nullptr;
-      if (clEnqueueUnmapMemObject(stream.queue(), m.mem, m.pointer, 0, nullptr, &event) == CL_SUCCESS) stream.submitted(ClEvent(event), op);
-    }
-  };
-  try {
+namespace {
+
+/// Memory of a host task's ranges: each place of a buffer mapped once, or copied while another task has it mapped. Nobody waits for another task, so tasks
+/// may share tensors, nest and come in any order.
+class HostMemory {
+ public:
+  HostMemory(StreamImpl& stream, const char* op, std::span<const HostRange> ranges) : stream_(stream), op_(op) {
+    std::vector<std::size_t> part_of;
     for (const HostRange& range : ranges) {
-      if (range.bytes == 0) {
-        pointers.push_back(nullptr);
-        continue;
-      }
-      cl_int status = CL_SUCCESS;
-      void* pointer = clEnqueueMapBuffer(stream.queue(), range.mem, CL_TRUE, range.writes ? CL_MAP_READ | CL_MAP_WRITE : CL_MAP_READ, range.offset, range.bytes,
-                                         0, nullptr, nullptr, &status);
-      check_cl(status, op, "clEnqueueMapBuffer");
-      mapped.push_back({range.mem, pointer});
-      pointers.push_back(pointer);
+      auto part = std::find_if(parts_.begin(), parts_.end(), [&](const Part& p) { return p.range.mem == range.mem && p.range.offset == range.offset; });
+      part_of.push_back(static_cast<std::size_t>(part - parts_.begin()));
+      if (part == parts_.end()) part = parts_.insert(part, {.range = {.mem = range.mem, .offset = range.offset}});
+      part->range.bytes = std::max(part->range.bytes, range.bytes);
+      part->range.writes = part->range.writes || (range.writes && range.bytes > 0);
     }
-    task(pointers);
+    try {
+      for (Part& part : parts_)
+        if (part.range.bytes > 0) enter(part);
+    } catch (...) {
+      leave();
+      throw;
+    }
+    for (std::size_t i = 0; i < ranges.size(); ++i) pointers_.push_back(ranges[i].bytes > 0 ? parts_[part_of[i]].pointer : nullptr);
+  }
+
+  std::span<void* const> pointers() const noexcept { return pointers_; }
+
+  /// Hands the memory back, also after a failure; returns the first status that says that what was written may be lost.
+  cl_int leave() noexcept {
+    cl_int first = CL_SUCCESS;
+    for (Part& part : parts_) {
+      if (!part.pointer) continue;
+      const HostRange& range = part.range;
+      cl_event event = nullptr;
+      cl_int status = CL_SUCCESS;
+      if (!part.copy)
+        status = clEnqueueUnmapMemObject(stream_.queue(), range.mem, part.pointer, 0, nullptr, &event);
+      else if (range.writes)
+        status = clEnqueueWriteBuffer(stream_.queue(), range.mem, CL_FALSE, range.offset, range.bytes, part.copy.get(), 0, nullptr, &event);
+      if (first == CL_SUCCESS && range.writes) first = status;
+      ClEvent done(status == CL_SUCCESS ? event : nullptr);
+      if (!part.copy) stream_.runtime().mappings().give_back(range.mem, range.offset, stream_.id(), retained(done.get()));
+      if (done) stream_.submitted(std::move(done), op_, std::move(part.copy));
+    }
+    parts_.clear();
+    return first;
+  }
+
+ private:
+  struct Part {
+    HostRange range{};
+    void* pointer = nullptr;
+    std::shared_ptr<std::byte[]> copy = {};
+  };
+
+  void enter(Part& part) {
+    const HostRange& range = part.range;
+    cl_int status = CL_SUCCESS;
+    if (HostMappings& mappings = stream_.runtime().mappings(); mappings.take(range.mem, range.offset, stream_.id())) {
+      void* pointer = clEnqueueMapBuffer(stream_.queue(), range.mem, CL_TRUE, range.writes ? CL_MAP_READ | CL_MAP_WRITE : CL_MAP_READ, range.offset,
+                                         range.bytes, 0, nullptr, nullptr, &status);
+      if (status != CL_SUCCESS) mappings.give_back(range.mem, range.offset, stream_.id(), {});
+      check_cl(status, op_, "clEnqueueMapBuffer");
+      part.pointer = pointer;
+      return;
+    }
+    constexpr std::align_val_t kAlignment{64};  // of a cache line, as mapped memory has at least
+    part.copy = std::shared_ptr<std::byte[]>(new (kAlignment) std::byte[range.bytes], [](std::byte* p) { ::operator delete[](p, kAlignment); });
+    status = clEnqueueReadBuffer(stream_.queue(), range.mem, CL_TRUE, range.offset, range.bytes, part.copy.get(), 0, nullptr, nullptr);
+    if (status != CL_SUCCESS) clFinish(stream_.queue());  // nothing may write to the copy any more
+    check_cl(status, op_, "clEnqueueReadBuffer");
+    part.pointer = part.copy.get();
+  }
+
+  StreamImpl& stream_;
+  const char* op_;
+  std::vector<Part> parts_;
+  std::vector<void*> pointers_;
+};
+
+}  // namespace
+
+void run_host_task(StreamImpl& stream, const char* op, const std::function<void(std::span<void* const>)>& task, std::span<const HostRange> ranges) {
+  Clock before = stream.checked_clock(1);  // the task itself has a ticket already
+  HostMemory memory(stream, op, ranges);
+  if (std::any_of(ranges.begin(), ranges.end(), [](const HostRange& range) { return range.bytes > 0; })) stream.runtime().host_waited(before);
+  try {
+    task(memory.pointers());
   } catch (...) {
-    unmap();
+    memory.leave();
     throw;
   }
-  unmap();
+  check_cl(memory.leave(), op, "clEnqueueUnmapMemObject");
 }
 
 }  // namespace detail
@@ -148,7 +222,9 @@ Encoder& Encoder::bind(const Tensor& tensor, Argument::Kind kind, const char* na
 
 Encoder& Encoder::bind_bytes(const void* bytes, std::size_t size, const char* type, const char* name) {
   int begin = (used_ + 7) / 8 * 8;
-  if (count_ == kMaxArguments || begin + static_cast<int>(size) > kMaxBytes)
+  if (!bytes || size == 0 || !type || !name)
+    throw Error(ErrorCode::invalid_argument, op_, fmt::format("argument {} must have bytes, a type and a name, got {} bytes or a null pointer", count_, size));
+  if (count_ == kMaxArguments || size > static_cast<std::size_t>(kMaxBytes) || begin + static_cast<int>(size) > kMaxBytes)
     throw Error(ErrorCode::invalid_argument, op_, fmt::format("more than {} arguments or {} bytes of them", kMaxArguments, kMaxBytes));
   std::memcpy(bytes_ + begin, bytes, size);
   if (draft_) [[unlikely]]
@@ -249,6 +325,7 @@ void Encoder::copy(const Tensor& destination, const Tensor& source) {
 }
 
 void Encoder::host_task(const std::function<void(std::span<void* const>)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  if (!task) throw Error(ErrorCode::invalid_argument, op_, "the host task is an empty function");
   detail::note_fallback("host", op_, "runs on the host");
   detail::StreamImpl& stream = *stream_.impl();
   for (auto list : {inputs, outputs})
@@ -274,6 +351,7 @@ void Encoder::host_task(const std::function<void(std::span<void* const>)>& task,
 }
 
 void Encoder::opaque(const std::function<void(void* queue)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  if (!task) throw Error(ErrorCode::invalid_argument, op_, "the opaque task is an empty function");
   opaque([task](void* queue, std::span<const Place>) { task(queue); }, inputs, outputs);
 }
 
@@ -323,6 +401,7 @@ std::string wrap_entry(const KernelSource& source, std::span<const Argument> arg
 }
 
 detail::Runtime& runtime_of_call(std::span<const Argument> arguments, const Stream& stream, std::string_view op) {
+  detail::check_process(op);
   for (const Argument& a : arguments)
     if (a.tensor) return storage_of(*a.tensor, std::string(op).c_str()).runtime();
   if (!stream.empty()) return stream.impl()->runtime();
@@ -331,13 +410,35 @@ detail::Runtime& runtime_of_call(std::span<const Argument> arguments, const Stre
 
 }  // namespace
 
+namespace {
+void check_source(const KernelSource& source, std::string_view op) {
+  if (source.text.empty() || source.entry.empty())
+    throw Error(ErrorCode::invalid_argument, op,
+                fmt::format("the kernel must have text and an entry, got {} characters and the entry '{}'", source.text.size(), source.entry));
+}
+
+void check_arguments(std::span<const Argument> arguments, std::string_view op) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Argument& a = arguments[i];
+    auto refuse = [&](std::string_view rule) { throw Error(ErrorCode::invalid_argument, op, fmt::format("argument {} {}", i, rule)); };
+    bool is_value = a.kind == Argument::Kind::value, is_local = a.kind == Argument::Kind::local;
+    if (!is_value && !is_local && !a.tensor) refuse("must have a tensor, got none");
+    if (is_value && (a.size == 0 || a.size > sizeof a.bytes)) refuse(fmt::format("must be a value of 1 to {} bytes, got {}", sizeof a.bytes, a.size));
+    if (!a.type || !a.name) refuse("must have a type and a name, which may be empty, got a null pointer");
+  }
+}
+}  // namespace
+
 KernelHandle prepare(const KernelSource& source, const Stream& stream) {
+  check_source(source, "prepare");
   detail::Runtime& runtime = runtime_of_call({}, stream, source.entry);
   return KernelHandle(
       &runtime.programs().find({.text = source.text, .file = source.file, .entry = source.entry, .defines = source.defines, .options = source.options}));
 }
 
 void launch(const KernelSource& source, const Geometry& geometry, std::span<const Argument> arguments, const Stream& stream) {
+  check_source(source, "launch");
+  check_arguments(arguments, source.entry);
   detail::Runtime& runtime = runtime_of_call(arguments, stream, source.entry);
   Stream on = detail::resolve_stream(stream, runtime, source.entry);
   std::string wrapper, wrapper_text;

@@ -121,8 +121,8 @@ inline Argument local_memory(std::uint32_t bytes) { return {.kind = Argument::Ki
 
 /// Runs a kernel of the caller's on the stream: checked, cached, named and ordered like the library's own. Builds the program at
 /// first use. Errors: build_failure with log and path:line, also where (with Addressing::pointer) the arguments do not fit
-/// the entry's parameters; invalid_argument for a wrong count or size of arguments, or a geometry past the device's limits,
-/// naming the rule; device_mismatch.
+/// the entry's parameters; invalid_argument without text, entry or an argument's tensor, for a wrong count or size of arguments, or a geometry past
+/// the device's limits or of 2^32 groups and more (of one work-item where the driver chooses the local size), naming the rule; device_mismatch.
 CLUTCH_API void launch(const KernelSource& source, const Geometry& geometry, std::span<const Argument> arguments, const Stream& stream = {});
 inline void launch(const KernelSource& source, const Geometry& geometry, std::initializer_list<Argument> arguments, const Stream& stream = {}) {
   launch(source, geometry, std::span<const Argument>(arguments.begin(), arguments.size()), stream);
@@ -215,8 +215,9 @@ class CLUTCH_API Encoder {
   /// Copies bytes between contiguous tensors of equal nbytes().
   void copy(const Tensor& destination, const Tensor& source);
   /// Runs a host library's work on mapped memory, in the stream's order: the pointers match inputs, then outputs.
-  /// Waits for the stream, in a capture at each replay: it is a counted host fall-back.
-  /// Errors: strict under CLUTCH_STRICT=host.
+  /// Waits for the stream, in a capture at each replay: it is a counted host fall-back. Tensors that begin at one place have one pointer; host tasks on
+  /// several streams may read one tensor at once (all but one get a copy of it).
+  /// Errors: strict under CLUTCH_STRICT=host; invalid_argument if the task is empty.
   void host_task(const std::function<void(std::span<void* const>)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
   /// Lets a library that enqueues by itself do so: `task` gets the cl_command_queue, in a capture that of each replay.
   void opaque(const std::function<void(void* queue)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs);

@@ -4,9 +4,12 @@
 #include "ops/fill_plan.hpp"
 #include "runtime/settings.hpp"
 
+#include <clutch/graph.hpp>
 #include <clutch/interop_cl.hpp>
 
 #include <array>
+#include <span>
+#include <string>
 #include <thread>
 
 namespace clutch::testing {
@@ -72,7 +75,7 @@ TEST(Kernels, LaunchRulesAreChecked) {
     KernelSource saxpy{.text = kSaxpy, .entry = "saxpy"};
     Tensor t = zeros({4}, {.device = device});
     auto go = [&](const Geometry& g) { launch(saxpy, g, {inout(t), input(t), value(2.0f), value(std::uint64_t{4})}); };
-    EXPECT_NE(message_of([&] { go({.global = 10, .local = 4}); }).find("no multiple of local size"), std::string::npos);
+    EXPECT_NE(message_of([&] { go({.global = 10, .local = 4}); }).find("must be a multiple of its local size 4"), std::string::npos);
     EXPECT_EQ(code_of([&] { go({.global = 1 << 20, .local = 1 << 20}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { go({.global = 4, .local = 1, .local_y = 0}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { go({.global = 0, .local = 1}); }), ErrorCode::ok) << "nothing to do";
@@ -89,6 +92,106 @@ TEST(Kernels, LaunchRulesAreChecked) {
     launch(plain, {.global = 1, .local = 1}, {output(t.slice(0, 2, 3)), value(9.0f)});
     EXPECT_EQ(t.to_host<float>()[2], 9);
     EXPECT_EQ(code_of([&] { launch(plain, {.global = 1}, {output(Tensor()), value(9.0f)}); }), ErrorCode::invalid_argument);
+  }
+}
+
+TEST(Kernels, SizesPastEveryDeviceAndNullArgumentsAreRefused) {
+  CLUTCH_EACH_DEVICE(device) {
+    KernelSource plain{.text = "__kernel void one(__global float* x, float v) { x[0] = v; }", .entry = "one"};
+    Tensor t = zeros({4}, {.device = device});
+    auto refuses = [](auto&& call) { return code_of(call) == ErrorCode::invalid_argument; };
+    auto go = [&](const Geometry& g) { launch(plain, g, {output(t), value(9.0f)}); };
+    constexpr std::uint64_t kAll = ~std::uint64_t{0}, kHalf = std::uint64_t{1} << 63;
+    EXPECT_TRUE(refuses([&] { go({.global = kAll}); }));
+    EXPECT_TRUE(refuses([&] { go({.global = kAll, .local = 1}); }));
+    EXPECT_TRUE(refuses([&] { go({.global = kHalf, .local = 1}); }));
+    EXPECT_TRUE(refuses([&] { go({.global = 1, .local = 1, .global_y = kAll}); }));
+    EXPECT_TRUE(refuses([&] { go({.global = 1, .local = 1, .global_z = kAll}); }));
+    EXPECT_TRUE(refuses([&] { go({.global = std::uint64_t{1} << 32, .local = 1, .global_y = std::uint64_t{1} << 32}); })) << "the product wraps";
+    EXPECT_TRUE(refuses([&] { go({.global = kHalf, .local = kHalf, .global_y = 2, .local_y = 2}); })) << "so does that of local sizes";
+    auto call = [&](const KernelSource& source, const std::vector<Argument>& arguments) { launch(source, {.global = 1, .local = 1}, arguments); };
+    EXPECT_TRUE(refuses([&] { call({}, {output(t)}); })) << "no text";
+    EXPECT_TRUE(refuses([&] { call({.text = plain.text, .entry = {}}, {output(t), value(9.0f)}); }));
+    EXPECT_TRUE(refuses([&] { prepare({}, current_stream(device)); }));
+    EXPECT_TRUE(refuses([&] { call(plain, {Argument{.kind = Argument::Kind::output}, value(9.0f)}); })) << "no tensor";
+    EXPECT_TRUE(refuses([&] { call(plain, {output(t), Argument{}}); })) << "a value of no bytes";
+    Argument wide = value(9.0f);
+    wide.size = 17;
+    EXPECT_TRUE(refuses([&] { call(plain, {output(t), wide}); }));
+    Argument nameless = value(9.0f);
+    nameless.type = nullptr;
+    EXPECT_TRUE(refuses([&] { call(plain, {output(t), nameless}); }));
+    EXPECT_TRUE(refuses([&] { call(plain, {output(t, nullptr), value(9.0f)}); }));
+    Encoder encoder(current_stream(device), "test_null");
+    EXPECT_TRUE(refuses([&] { encoder.bytes(nullptr, 4); }));
+    EXPECT_TRUE(refuses([&] { encoder.bytes(&t, std::size_t{1} << 32); })) << "its size wraps to none";
+    EXPECT_TRUE(refuses([&] { encoder.host_task(nullptr, {}, {}); }));
+    EXPECT_TRUE(refuses([&] { encoder.opaque(nullptr, {}, {}); }));
+    EXPECT_EQ(t.to_host<float>()[0], 0);
+    go({.global = 1, .local = 1});
+    EXPECT_EQ(t.to_host<float>()[0], 9);
+  }
+}
+
+TEST(Kernels, HostTasksOfTwoStreamsReadOneTensor) {
+  CLUTCH_EACH_DEVICE(device) {
+    constexpr int kThreads = 2, kRounds = 400;
+    Tensor shared = arange(0, 256, 1, {.device = device});
+    synchronize(device);
+    std::array<std::string, kThreads> wrong;
+    std::vector<std::thread> threads;
+    for (std::size_t k = 0; k < kThreads; ++k)
+      threads.emplace_back([&, k] {
+        try {
+          Stream stream(device);
+          Tensor out = zeros({256}, {.device = device}, stream);
+          const Tensor inputs[] = {shared, shared.slice(0, 0, 8), shared.slice(0, 128, 256)}, outputs[] = {out, out};
+          auto task = [](std::span<void* const> p) {
+            auto at = [&](std::size_t i) { return static_cast<float*>(p[i]); };
+            for (std::size_t i = 0; i < 256; ++i) at(3)[i] = at(0)[i] + (i < 8 ? at(1)[i] : i >= 128 ? at(2)[i - 128] : 0);
+            at(4)[0] += 1;  // the same tensor twice is one memory
+          };
+          Graph graph({.backend = "host"});
+          {
+            GraphCapture capture(graph, stream, {.mode = CaptureMode::relaxed});
+            Encoder(stream, "test_captured").host_task(task, inputs, outputs);
+          }
+          for (int i = 0; i < kRounds; ++i) {
+            if (i % 2 == 0)
+              Encoder(stream, "test_shared").host_task(task, inputs, outputs);
+            else
+              graph.replay(stream);
+            if (i % 50 > 1) continue;
+            std::vector<float> got = out.to_host<float>(stream);
+            if (got[0] != 1 || got[7] != 14 || got[100] != 100 || got[255] != 510) wrong[k] = "a host task read or wrote something else";
+          }
+        } catch (const std::exception& e) {
+          wrong[k] = e.what();
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    for (const std::string& text : wrong) EXPECT_EQ(text, "");
+  }
+}
+
+TEST(Kernels, HostTasksMayNestOnOneTensor) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor in = arange(0, 8, 1, {.device = device}), outer = zeros({8}, {.device = device}), inner = zeros({8}, {.device = device});
+    Stream stream = current_stream(device), side(device);
+    synchronize(device);
+    const Tensor inputs[] = {in}, outers[] = {outer}, inners[] = {inner};
+    auto twice = [](std::span<void* const> p) {
+      for (std::size_t i = 0; i < 8; ++i) static_cast<float*>(p[1])[i] = 2 * static_cast<const float*>(p[0])[i];
+    };
+    Encoder(stream, "test_outer")
+        .host_task(
+            [&](std::span<void* const> p) {
+              Encoder(side, "test_inner").host_task(twice, inputs, inners);
+              twice(p);
+            },
+            inputs, outers);
+    EXPECT_EQ(outer.to_host<float>(stream)[7], 14);
+    EXPECT_EQ(inner.to_host<float>(side)[7], 14);
   }
 }
 

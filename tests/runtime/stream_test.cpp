@@ -2,9 +2,14 @@
 #include "runtime/settings.hpp"
 #include "support/fixture.hpp"
 
+#include <clutch/allocator.hpp>
 #include <clutch/interop_cl.hpp>
 
+#include <functional>
 #include <thread>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace clutch::testing {
 namespace {
@@ -141,6 +146,93 @@ TEST(Streams, UnorderedUseIsFoundOnRequest) {
     EXPECT_EQ(code_of([&] { fill_(t, 2, {}, b); }), ErrorCode::ok);
     EXPECT_EQ(code_of([&] { fill_(t, 3, {}, a); }), ErrorCode::invalid_argument) << "b's write is not ordered before a";
     b.synchronize();
+  }
+}
+
+TEST(Streams, WhatTheHostWaitedForIsOrdered) {
+  CLUTCH_EACH_DEVICE(device) {
+    auto settings = detail::the_settings();
+    settings.check_streams.value.assign(1, '1');
+    detail::SettingsOverride on(settings);
+    Event done;
+    const std::vector<std::pair<const char*, std::function<void(const Stream&, const Tensor&)>>> waits{
+        {"Stream::synchronize", [](const Stream& s, const Tensor&) { s.synchronize(); }},
+        {"synchronize", [&](const Stream&, const Tensor&) { synchronize(device); }},
+        {"Stream::query",
+         [](const Stream& s, const Tensor&) {
+           while (!s.query()) std::this_thread::yield();
+         }},
+        {"Event::wait", [&](const Stream& s, const Tensor&) { done.record(s), done.wait(); }},
+        {"Event::query",
+         [&](const Stream& s, const Tensor&) {
+           done.record(s);
+           while (!done.query()) std::this_thread::yield();
+         }},
+        {"to_host", [](const Stream& s, const Tensor& t) { t.to_host<float>(s); }},
+        {"item", [](const Stream& s, const Tensor& t) { t.select(0, 0).item(s); }},
+        {"Stream::reset", [](const Stream& s, const Tensor&) { s.reset(); }},
+        {"host_task",
+         [&](const Stream& s, const Tensor&) {
+           const Tensor inputs[] = {full({4}, 0, {.device = device}, s)};  // its own reading ends with an unmap that nobody waits for
+           Encoder(s, "test_wait").host_task([](std::span<void* const>) {}, inputs, {});
+         }},
+    };
+    for (const auto& [name, wait] : waits) {
+      Stream a(device), b(device);
+      Tensor t = full({64}, 1, {.device = device}, a);
+      wait(a, t);
+      EXPECT_EQ(message_of([&] { t.clone(b); }), "") << name << ": the writer is done";
+      wait(b, t);
+      EXPECT_EQ(message_of([&] { fill_(t, 2, {}, a); }), "") << name << ": the reader is done";
+      EXPECT_EQ(code_of([&] { t.clone(b); }), ErrorCode::invalid_argument) << name << ": nobody waited for the second write";
+      synchronize(device);
+    }
+  }
+}
+
+TEST(Streams, AForkedChildGetsAnError) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor t = full({64}, 1, {.device = device});
+    Stream stream(device);
+    Event event;
+    event.record(stream);
+    synchronize(device);
+    const std::vector<std::function<void()>> calls{
+        [&] { zeros({4}, {.device = device}); },
+        [&] { t.to_host<float>(); },
+        [&] { fill_(t, 2); },
+        [&] { stream.synchronize(); },
+        [&] { stream.query(); },
+        [&] { stream.flush(); },
+        [&] { stream.reset(); },
+        [&] { stream.wait(event); },
+        [&] { event.record(stream); },
+        [&] { event.wait(); },
+        [&] { event.query(); },
+        [&] { synchronize(device); },
+        [&] { Stream another(device); },
+        [&] { memory_stats(device); },
+        [&] { empty_cache(device); },
+        [&] { devices(); },
+        [&] { prepare({.text = "__kernel void nothing() {}", .entry = "nothing"}, stream); },
+    };
+    pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ::alarm(20);  // a call that hangs ends the child by a signal
+      int wrong = 0;
+      for (std::size_t i = 0; i < calls.size(); ++i)
+        if (code_of(calls[i]) != ErrorCode::not_supported) wrong = static_cast<int>(i) + 1;
+      t = Tensor();  // what the child inherited goes without a call to the driver
+      stream = Stream();
+      event = Event();
+      ::_exit(wrong);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status)) << "a call hung (signal " << WTERMSIG(status) << ')';
+    EXPECT_EQ(WEXITSTATUS(status), 0) << "number of a call that gave no Error";
+    EXPECT_EQ(t.to_host<float>()[5], 1) << "the parent goes on";
   }
 }
 
