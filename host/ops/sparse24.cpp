@@ -174,10 +174,24 @@ void pack_words(const SemiStructured::State& state, SparsePacking& p, const Stre
   encoder.dispatch(plan.kernel, item_geometry(u(tiles), plan.tuning.local));
 }
 
+/// What the stream was given last; nothing where that is done. The stream itself looks whether it failed.
+Event event_of_last(const Stream& stream) {
+  Event event;
+  StreamImpl& impl = *stream.impl();
+  if (the_settings().check_streams.on()) {
+    event.record(stream);  // knows what else the stream had seen
+  } else if (ClEvent last = impl.last()) {
+    stream.flush();  // others are to wait for it
+    auto made = std::make_shared<EventImpl>(impl.runtime(), std::move(last));
+    made->stream = impl.id();
+    event = Event(std::move(made));
+  }
+  return event;
+}
+
 /// Orders the stream behind what made the packing. False if that failed.
 bool wait_for(SparsePacking& p, const Stream& stream) {
-  const bool capturing = stream.is_capturing();  // replays may be on any stream
-  if (!p.made.recorded() || (!capturing && p.stream == stream.impl()->id())) return true;
+  if (!p.made.recorded()) return true;
   try {
     CaptureExempt exempt;
     // The race checker wants to hear of the order even then.
@@ -188,7 +202,8 @@ bool wait_for(SparsePacking& p, const Stream& stream) {
   } catch (const Error&) {
     return false;
   }
-  run_behind(stream, p.made);
+  // Replays may be on any stream.
+  if (stream.is_capturing() || p.stream != stream.impl()->id()) run_behind(stream, p.made);
   return true;
 }
 
@@ -204,7 +219,7 @@ SparsePacking sparse_packing(const std::shared_ptr<SemiStructured::State>& state
   SparsePacking p{.form = form, .stream = stream.impl()->id()};
   form.kind == SparseForm::Kind::words ? pack_words(*state, p, stream) : pack_numbers(*state, p, stream);
   if (stream.is_capturing()) return p;
-  p.made.record(stream);
+  p.made = event_of_last(stream);
   state->packings.push_back(p);
   return p;
 }
