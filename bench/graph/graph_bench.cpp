@@ -145,7 +145,7 @@ Model mlp_step(const Device& device) {
   return {[=](const Stream& s) {
             Tensor before = linalg::matmul(x, w1, {}, s), hidden = relu(before, {}, s), logits = linalg::matmul(hidden, w2, {}, s);
             auto loss = nn::cross_entropy(logits, target, {}, s);
-            Tensor g = nn::cross_entropy_backward(one, logits, target, loss.lse, {}, s);
+            Tensor g = nn::cross_entropy_backward(one, logits, target, loss, {}, s);
             Tensor g2 = linalg::matmul(hidden.mT(), g, {}, s), back = linalg::matmul(g, w2.mT(), {}, s);
             Tensor back_in = map([](Expr v, Expr d) { return select(v > 0, d, 0.0f); }, {before, back}, {}, s), g1 = linalg::matmul(x.mT(), back_in, {}, s);
             add_scaled_(w1, g1, -0.1, {}, s);

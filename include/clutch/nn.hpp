@@ -63,18 +63,23 @@ struct CrossEntropyOptions {
   double label_smoothing = 0;
 };
 struct CrossEntropyResult {
-  Tensor loss;  ///< of rank 0, or of the target's shape for Reduction::none; in the logits' dtype
-  Tensor lse;   ///< log(sum e^logits), of the target's shape with size 1 in the classes' dimension
+  Tensor loss = {};     ///< of rank 0, or of the target's shape for Reduction::none; in the logits' dtype
+  Tensor max = {};      ///< the largest logit of each row, of the logits' shape with size 1 in the classes' dimension; f32, f64 for f64
+  Tensor log_sum = {};  ///< log(sum e^(logits - max)), likewise: log(sum e^logits) is max + log_sum, which rounds
 };
 /// -log softmax(logits)[target], weighted and smoothed. Targets outside of the classes that are not ignore_index give NaN.
 /// Shapes: logits (classes), (n, classes) or (n, classes, d1, ...); target of integers, the same without the classes' dimension.
 /// Or a target of floats and of the logits' shape has each class's probability: -sum of weight * target * log softmax(logits); ignore_index
 ///   has no part in it, and the mean is over the losses.
+/// Logits of +inf make their row's loss NaN, on the target or off it, and so does a row of -inf alone; -inf on the target gives +inf.
+/// Accuracy: a row's loss of weight 1 is within (2 loss + log(classes) + 50) eps of the exact one for up to 2048 classes, eps being 2^-24 (2^-53 for f64),
+///   whatever its logits have in common; a gradient's elements, for a loss of weight 1 and a gradient of 1, are within (2 |logit - max| + 2 log(classes) + 50) eps p
+///   + 2 eps, p being the element's softmax. Both rounded besides where they are stored.
 /// Errors: invalid_shape; invalid_dtype; invalid_argument for a smoothing outside of [0, 1].
 /// Source: torch.nn.functional.cross_entropy.
 CLUTCH_API CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {}, const Stream& stream = {});
-/// Gradient of the logits; `grad` has the loss's shape.
-CLUTCH_API Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const Tensor& lse,
+/// Gradient of the logits; `grad` has the loss's shape, `result` is what cross_entropy gave, whose max and log_sum are read.
+CLUTCH_API Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const CrossEntropyResult& result,
                                          const CrossEntropyOptions& options = {}, const Stream& stream = {});
 
 struct EmbeddingOptions {

@@ -164,6 +164,23 @@ TEST(Reduce, NothingToReduce) {
     EXPECT_EQ(code_of([&] { amax(x, {.dims = {1}}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(sum(x, {.dims = {0}}).numel(), 0);
     EXPECT_EQ(sum(full({}, 3, {.device = device})).item(), 3);
+    const ReduceOptions rows{.dims = {1}}, kept{.dims = {1}, .keep_dims = KeepDims::yes};
+    EXPECT_EQ(logsumexp(x, rows).to_host<float>(), (std::vector<float>(3, -INFINITY)));
+    EXPECT_EQ(logsumexp(x, kept).sizes(), (Dims{3, 1}));
+    EXPECT_EQ(logsumexp(x).item(), -INFINITY);
+    EXPECT_EQ(logsumexp(x.to(DType::i32)).item(), -INFINITY);
+    EXPECT_EQ(logsumexp(x, {.dims = {0}}).sizes(), Dims{0});
+    for (float v : var(x, 1, rows).to_host<float>()) EXPECT_TRUE(std::isnan(v));
+    EXPECT_EQ(norm(x, 2, rows).to_host<float>(), (std::vector<float>{0, 0, 0}));
+    EXPECT_EQ(norm(x, 0, rows).to_host<float>(), (std::vector<float>{0, 0, 0}));
+    for (double p : {-2.0, double{INFINITY}, -double{INFINITY}})
+      for (const ReduceOptions& o : {ReduceOptions{}, rows}) EXPECT_EQ(code_of([&] { norm(x, p, o); }), ErrorCode::invalid_argument) << "no smallest of nothing";
+    EXPECT_EQ(norm(x, -2, {.dims = {0}}).sizes(), Dims{0});
+    for (auto place : {argmin, argmax}) {
+      EXPECT_EQ(code_of([&] { place(x, rows, {}); }), ErrorCode::invalid_argument);
+      EXPECT_EQ(place(x, {.dims = {0}}, {}).sizes(), Dims{0});
+    }
+    EXPECT_EQ(sum_to(x, {}).item(), 0);
   }
 }
 
@@ -271,6 +288,8 @@ TEST(Reduce, VarianceNormAndLogsumexpAreAccurate) {
     const float inf = INFINITY;
     EXPECT_EQ(logsumexp(from_host<float>({-inf, -inf}, device)).item(), -INFINITY);
     EXPECT_EQ(logsumexp(from_host<float>({inf, 1}, device)).item(), INFINITY);
+    EXPECT_NEAR(logsumexp(from_host<float>({1, 1}, device), {.after = trace([](Expr v) { return v * 2; }, std::array{DType::f32})}).item(),
+                2 + 2 * std::log(2.0), 1e-6);
     EXPECT_EQ(norm(from_host<float>({0, 3, -0.0f, 2}, device), 0).item(), 2);
     EXPECT_EQ(var(from_host<float>({1, 2, 3, 4}, device)).item(), static_cast<double>(5.0f / 3.0f));
     EXPECT_EQ(norm(from_host<std::int32_t>({3, -4}, device)).item(), 5);

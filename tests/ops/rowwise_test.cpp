@@ -265,13 +265,13 @@ TEST(Rowwise, CrossEntropyForwardAndBackward) {
           nn::CrossEntropyOptions o{.reduction = reduction, .label_smoothing = smoothing};
           if (weighted) o.weight = w;
           const std::vector<double>& weights = weighted ? hw : ones;
-          auto [loss, lse] = nn::cross_entropy(x, t, o);
+          nn::CrossEntropyResult result = nn::cross_entropy(x, t, o);
           std::vector<double> want;
           if (reduction == nn::Reduction::none)
             for (std::size_t i = 0; i < n; ++i) want.push_back(cross_entropy_model(hx, target, weights, classes, -100, smoothing, reduction, i));
           else
             want.push_back(cross_entropy_model(hx, target, weights, classes, -100, smoothing, reduction));
-          expect_near(loss, want, 1e-5, "cross_entropy");
+          expect_near(result.loss, want, 1e-5, "cross_entropy");
           // Central differences of the model.
           Tensor g = reduction == nn::Reduction::none ? full({7}, 1.5, {.device = device}) : full({}, 1.5, {.device = device});
           std::vector<double> grad(hx.size());
@@ -284,7 +284,7 @@ TEST(Rowwise, CrossEntropyForwardAndBackward) {
                        cross_entropy_model(down, target, weights, classes, -100, smoothing, whole)) /
                       2e-5;
           }
-          expect_near(nn::cross_entropy_backward(g, x, t, lse, o), grad, 1e-4, "cross_entropy backward");
+          expect_near(nn::cross_entropy_backward(g, x, t, result, o), grad, 1e-4, "cross_entropy backward");
         }
       }
     // Classes in dimension 1 of three: the same as rows.
@@ -333,15 +333,199 @@ TEST(Rowwise, CrossEntropyOfProbabilities) {
           for (double v : losses(logits)) sum += v;
           return reduction == nn::Reduction::mean ? sum / static_cast<double>(n) : sum;
         };
-        auto [loss, lse] = nn::cross_entropy(x, t, o);
-        expect_near(loss, reduction == nn::Reduction::none ? losses(hx) : std::vector<double>{whole(hx)}, 1e-5, "cross_entropy");
-        Tensor g = full(loss.sizes(), 1, {.device = device});
-        EXPECT_EQ(compare_gradient(whole, hx, nn::cross_entropy_backward(g, x, t, lse, o).to_host<float>(), 1e-4), "");
+        nn::CrossEntropyResult result = nn::cross_entropy(x, t, o);
+        expect_near(result.loss, reduction == nn::Reduction::none ? losses(hx) : std::vector<double>{whole(hx)}, 1e-5, "cross_entropy");
+        Tensor g = full(result.loss.sizes(), 1, {.device = device});
+        EXPECT_EQ(compare_gradient(whole, hx, nn::cross_entropy_backward(g, x, t, result, o).to_host<float>(), 1e-4), "");
       }
     // Certain classes: the same as their numbers.
     Tensor sure = from_host<float>({0, 1, 0, 0, 0, 1}, device).reshape({2, 3}), logits = x.slice(0, 0, 2).slice(1, 0, 3).contiguous();
     EXPECT_NEAR(nn::cross_entropy(logits, sure).loss.item(), nn::cross_entropy(logits, from_host<std::int64_t>({1, 2}, device)).loss.item(), 1e-6);
     EXPECT_EQ(code_of([&] { nn::cross_entropy(x, sure); }), ErrorCode::invalid_shape);
+  }
+}
+
+/// Logits that have almost everything in common, of a dtype: `shift` plus numbers of a few units or of a few ulps, whichever are more; and rows of extremes.
+Tensor shifted_logits(const Device& device, DType dtype, double shift, std::int64_t rows, std::int64_t classes) {
+  const double ulp = std::fabs(shift) * (dtype == DType::f64 ? 0x1p-52 : dtype == DType::f32 ? 0x1p-23 : dtype == DType::f16 ? 0x1p-10 : 0x1p-7);
+  model::Random random(seed() + static_cast<std::uint64_t>(classes));
+  std::vector<std::uint8_t> raw(bytes_for(dtype, static_cast<std::uint64_t>(rows * classes)));
+  for (std::size_t i = 0; i < static_cast<std::size_t>(rows * classes); ++i)
+    model::store_at(raw.data(), i, dtype, shift + random.uniform(-1, 1) * (i % 3 == 0 ? 3 : 3 + 2 * ulp));
+  return from_bytes(raw.data(), raw.size(), {rows, classes}, {.dtype = dtype, .device = device});
+}
+
+/// Losses and gradients of rows in long double: the shares of the classes in the target are given, and their weights are in them.
+struct ExactLoss {
+  std::vector<long double> of_class, p;  ///< -log softmax, and softmax
+  explicit ExactLoss(std::span<const double> logits) {
+    long double top = -INFINITY, total = 0;
+    for (double x : logits) top = std::max(top, static_cast<long double>(x));
+    for (double x : logits) total += std::exp(x - top);
+    for (double x : logits) of_class.push_back(std::log(total) - (x - top)), p.push_back(std::exp(x - top) / total);
+  }
+};
+
+TEST(Rowwise, CrossEntropyKeepsItsAccuracyWhateverLogitsHaveInCommon) {
+  CLUTCH_EACH_DEVICE(device) {
+    const std::int64_t rows = 6, classes = 37;
+    const std::vector<std::int64_t> target{3, 0, 36, -100, 7, 7};
+    Tensor t = from_host<std::int64_t>(target, {rows}, device), w = rand({classes}, {.device = device, .seed = 2}),
+           q = nn::softmax(randn({rows, classes}, {.device = device, .seed = 3}));
+    const std::vector<double> hw = values(w), hq = values(q);
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+      if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
+      const double eps = dtype == DType::f64 ? 0x1p-53 : 0x1p-24, stored = dtype == DType::f16 ? 0x1p-11 : dtype == DType::bf16 ? 0x1p-8 : eps;
+      std::vector<double> shifts{0, 1e2, -1e4, 6e4};
+      if (dtype != DType::f16) shifts.insert(shifts.end(), {1e5, 1e10, -1e20, 1e30, 3.3e38, -3.3e38});
+      if (dtype == DType::f64) shifts.insert(shifts.end(), {1e100, -1.7e308});
+      for (double shift : shifts)
+        for (double smoothing : {0.0, 0.1})
+          for (bool weighted : {false, true})
+            for (bool by_probability : {false, true}) {
+              if (level() == "smoke" && weighted != (smoothing > 0)) continue;
+              SCOPED_TRACE(fmt::format("{} shift {} smoothing {} weighted {} probabilities {}", name(dtype), shift, smoothing, weighted, by_probability));
+              Tensor x = shifted_logits(device, dtype, shift, rows, classes);
+              const std::vector<double> hx = values(x);
+              nn::CrossEntropyOptions o{.reduction = nn::Reduction::none, .label_smoothing = smoothing};
+              if (weighted) o.weight = w;
+              nn::CrossEntropyResult result = nn::cross_entropy(x, by_probability ? q : t, o);
+              const std::vector<double> losses = values(result.loss), gradients = values(nn::cross_entropy_backward(
+                                                                          full({rows}, 1, {.device = device}), x, by_probability ? q : t, result, o));
+              for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
+                const bool ignored = !by_probability && target[r] < 0;
+                const ExactLoss exact(std::span<const double>(hx).subspan(r * static_cast<std::size_t>(classes), static_cast<std::size_t>(classes)));
+                long double loss = 0, bound = 0, whole = 0;
+                std::vector<long double> share;
+                for (std::size_t c = 0; c < static_cast<std::size_t>(classes); ++c) {
+                  long double hot = by_probability ? hq[r * classes + c] : static_cast<std::int64_t>(c) == target[r];
+                  share.push_back((hot * (1 - smoothing) + smoothing / classes) * (weighted ? hw[c] : 1) * (ignored ? 0 : 1));
+                  loss += share[c] * exact.of_class[c], whole += share[c];
+                  bound += share[c] * (2 * exact.of_class[c] + std::log(static_cast<long double>(classes)) + 50) * eps;
+                }
+                // Sums of shares round, too.
+                if (by_probability || smoothing > 0) bound += (45 * loss + 200 * whole) * eps;
+                ASSERT_LE(std::fabs(losses[r] - loss), bound + loss * stored) << "row " << r << ": " << losses[r] << " for " << static_cast<double>(loss);
+                for (std::size_t c = 0; c < static_cast<std::size_t>(classes); ++c) {
+                  long double p = exact.p[c], distance = exact.of_class[c], want = whole * p - share[c];
+                  long double most = whole * ((2 * distance + 2 * std::log(static_cast<long double>(classes)) + 50) * p + 2) * eps;
+                  if (by_probability || smoothing > 0) most += whole * 45 * p * eps + 4 * share[c] * eps;
+                  ASSERT_LE(std::fabs(gradients[r * classes + c] - want), most + std::fabs(want) * stored + 1e-7L * (dtype == DType::f16))
+                      << "gradient " << r << ", " << c;
+                }
+              }
+            }
+    }
+  }
+}
+
+TEST(Rowwise, CrossEntropyOfExtremes) {
+  CLUTCH_EACH_DEVICE(device) {
+    const float most = std::numeric_limits<float>::max(), inf = INFINITY;
+    auto loss_of = [&](std::initializer_list<float> row, std::int64_t target) {
+      Tensor x = from_host<float>(row, device).unsqueeze(0);
+      return nn::cross_entropy(x, from_host<std::int64_t>({target}, device)).loss.item();
+    };
+    EXPECT_EQ(loss_of({most, -most, most}, 0), static_cast<double>(std::log(2.0f)));
+    EXPECT_EQ(loss_of({most, -most, most}, 1), INFINITY) << "twice the largest number";
+    EXPECT_EQ(loss_of({most, 0, -most}, 1), static_cast<double>(most));
+    EXPECT_EQ(loss_of({-most, -most, -most, -most}, 3), static_cast<double>(std::log(4.0f)));
+    EXPECT_EQ(loss_of({1, -inf, 1}, 0), static_cast<double>(std::log(2.0f)));
+    EXPECT_EQ(loss_of({1, -inf, 1}, 1), INFINITY);
+    for (std::int64_t target : {0, 1}) {
+      EXPECT_TRUE(std::isnan(loss_of({1, inf, 2}, target))) << "+inf on the target or off it";
+      EXPECT_TRUE(std::isnan(loss_of({-inf, -inf, -inf}, target)));
+      EXPECT_TRUE(std::isnan(loss_of({1, NAN, 2}, target)));
+    }
+    // Gradients: of what is certain, of halves, of nothing but +inf.
+    auto gradient_of = [&](std::initializer_list<float> row, std::int64_t target) {
+      Tensor x = from_host<float>(row, device).unsqueeze(0), t = from_host<std::int64_t>({target}, device);
+      return nn::cross_entropy_backward(full({}, 1, {.device = device}), x, t, nn::cross_entropy(x, t)).to_host<float>();
+    };
+    EXPECT_EQ(gradient_of({most, -most, most}, 0), (std::vector<float>{-0.5f, 0, 0.5f}));
+    EXPECT_EQ(gradient_of({most, 0, -most}, 1), (std::vector<float>{1, -1, 0}));
+    EXPECT_EQ(gradient_of({5, -inf, 5}, 1), (std::vector<float>{0.5f, -1, 0.5f}));
+    for (float g : gradient_of({1, inf, 2}, 0)) EXPECT_TRUE(std::isnan(g));
+    // A weight of 0 is a factor like any other; what is ignored is not looked at.
+    Tensor bad = from_host<float>({1, inf, 2}, device).unsqueeze(0), first = from_host<std::int64_t>({0}, device);
+    EXPECT_TRUE(std::isnan(nn::cross_entropy(bad, first, {.weight = zeros({3}, {.device = device}), .reduction = nn::Reduction::sum}).loss.item()));
+    EXPECT_EQ(nn::cross_entropy(bad, first, {.ignore_index = 0, .reduction = nn::Reduction::sum}).loss.item(), 0);
+    // Softmax and its logarithm, and the logarithm of the sum.
+    Tensor x = from_host<float>({most, -most, most, 0}, device);
+    EXPECT_EQ(nn::softmax(x).to_host<float>(), (std::vector<float>{0.5f, 0, 0.5f, 0}));
+    EXPECT_EQ(nn::log_softmax(x).to_host<float>(), (std::vector<float>{-std::log(2.0f), -inf, -std::log(2.0f), -most}));
+    EXPECT_EQ(logsumexp(x).item(), static_cast<double>(most));
+    EXPECT_EQ(logsumexp(from_host<float>({-most, -most}, device)).item(), static_cast<double>(-most));
+    Tensor y = nn::softmax(x), g = from_host<float>({1, 2, 3, 4}, device);
+    EXPECT_EQ(nn::softmax_backward(g, y).to_host<float>(), (std::vector<float>{-0.5f, 0, 0.5f, 0}));
+    EXPECT_EQ(nn::log_softmax_backward(g, nn::log_softmax(x)).to_host<float>(), (std::vector<float>{-4, 2, -2, 4}));
+  }
+}
+
+TEST(Rowwise, NothingIsNothing) {
+  CLUTCH_EACH_DEVICE(device) {
+    auto none_of = [&](const Dims& sizes) { return zeros(sizes, {.device = device}); };
+    for (const Dims& sizes : {Dims{0}, Dims{3, 0}, Dims{0, 3}, Dims{2, 0, 4}}) {
+      SCOPED_TRACE(to_string(sizes));
+      Tensor x = none_of(sizes), out = none_of(sizes);
+      for (int dim : {-1, 0}) {
+        EXPECT_EQ(nn::softmax(x, dim).sizes(), sizes);
+        EXPECT_EQ(nn::log_softmax(x, dim).sizes(), sizes);
+        nn::softmax_out(out, x, dim);
+        nn::log_softmax_out(out, x, dim);
+        EXPECT_EQ(nn::softmax_backward(x, x, dim).sizes(), sizes);
+        EXPECT_EQ(nn::log_softmax_backward(x, x, dim).sizes(), sizes);
+      }
+      auto layer = nn::layer_norm(x, none_of({sizes[sizes.rank() - 1]}));
+      EXPECT_EQ(layer.y.sizes(), sizes);
+      auto gradients = nn::layer_norm_backward(x, x, layer.mean, layer.rstd, none_of({sizes[sizes.rank() - 1]}));
+      EXPECT_EQ(gradients.x.sizes(), sizes);
+      for (double v : values(gradients.weight)) EXPECT_EQ(v, 0);
+      for (double v : values(gradients.bias)) EXPECT_EQ(v, 0);
+      EXPECT_EQ(nn::rms_norm(x).y.sizes(), sizes);
+    }
+    // Means of no losses are NaN, sums 0.
+    using nn::Reduction;
+    Tensor no_rows = none_of({0, 3}), no_classes = none_of({3, 0}), no_places = none_of({2, 3, 0});
+    Tensor none = zeros({0}, {.dtype = DType::i64, .device = device}), three = from_host<std::int64_t>({0, -100, 2}, device);
+    const double nan = NAN;
+    const struct {
+      Tensor logits, target;
+      std::vector<double> losses;
+    } cases[] = {{no_rows, none, {}},
+                 {no_rows, no_rows, {}},
+                 {no_classes, three, {nan, 0, nan}},
+                 {no_classes, no_classes, {0, 0, 0}},
+                 {no_places, zeros({2, 0}, {.dtype = DType::i64, .device = device}), {}},
+                 {no_places, no_places, {}}};
+    for (const auto& c : cases)
+      for (double smoothing : {0.0, 0.1})
+        for (bool weighted : {false, true}) {
+          SCOPED_TRACE(fmt::format("logits {} target {} smoothing {} weighted {}", to_string(c.logits.sizes()), to_string(c.target.sizes()), smoothing, weighted));
+          nn::CrossEntropyOptions o{.reduction = Reduction::none, .label_smoothing = smoothing};
+          if (weighted) o.weight = none_of({c.logits.size(1)});
+          nn::CrossEntropyResult each = nn::cross_entropy(c.logits, c.target, o);
+          Dims rows = c.logits.sizes();
+          rows.erase(1);
+          EXPECT_EQ(each.loss.sizes(), rows);
+          std::vector<double> got = values(each.loss);
+          double total = 0;
+          for (std::size_t i = 0; i < c.losses.size(); ++i) {
+            total += c.losses[i];
+            EXPECT_TRUE(got[i] == c.losses[i] || (std::isnan(got[i]) && std::isnan(c.losses[i]))) << i;
+          }
+          EXPECT_EQ(nn::cross_entropy_backward(full(rows, 1, {.device = device}), c.logits, c.target, each, o).sizes(), c.logits.sizes());
+          for (Reduction reduction : {Reduction::sum, Reduction::mean}) {
+            o.reduction = reduction;
+            nn::CrossEntropyResult all = nn::cross_entropy(c.logits, c.target, o);
+            double loss = all.loss.item();
+            EXPECT_EQ(std::isnan(loss), reduction == Reduction::mean || std::isnan(total));
+            if (!std::isnan(loss)) {
+              EXPECT_EQ(loss, 0);
+            }
+            EXPECT_EQ(nn::cross_entropy_backward(full({}, 1, {.device = device}), c.logits, c.target, all, o).sizes(), c.logits.sizes());
+          }
+        }
   }
 }
 
@@ -358,7 +542,8 @@ TEST(Rowwise, RefusesBadInput) {
     EXPECT_EQ(run_with(x, {.dtypes = {DType::f32, DType::f32}}), ErrorCode::invalid_argument);
     EXPECT_EQ(run_with(x, {.implementation = "rowwise_best"}), ErrorCode::invalid_argument);
     EXPECT_EQ(run_with(x.mT(), {.implementation = "rowwise_rows"}), ErrorCode::not_supported);
-    EXPECT_EQ(run_with(none, {}), ErrorCode::invalid_argument);
+    EXPECT_EQ(run_with(none, {}), ErrorCode::ok) << "no elements, of which no total is asked for";
+    EXPECT_EQ(code_of([&] { rowwise([](Row& row, Expr a) { row.result(row.max(a)); }, {none}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(run_with(x.to(DType::i64), {}), ErrorCode::invalid_dtype);
     EXPECT_EQ(run_with(Tensor(), {}), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { rowwise([](Row&, Expr a) { return a; }, {x}); }), ErrorCode::invalid_argument);

@@ -145,6 +145,8 @@ Tensor norm(const Tensor& x, double p, const ReduceOptions& options, const Strea
   detail::OpName named("norm");
   DType computed = real_dtype(x);
   ReduceOptions last = options;
+  if (p < 0 && x.numel() == 0)  // with Inf the minimum itself says so
+    (void)by_name("norm", Reduce::min, x, {.dims = options.dims}, stream);
   auto then = [&](auto f) {
     ExprFunction after = trace(f, std::array{computed});
     last.after = options.after.empty() ? after : detail::compose(options.after, after);
@@ -177,14 +179,19 @@ Tensor logsumexp(const Tensor& x, const ReduceOptions& options, const Stream& st
   ReduceOptions wide = keeping(options);
   DType computed = real_dtype(x);
   wide.dtype = computed;
-  DType dtype = options.dtype.size() > 0 ? options.dtype[0] : is_floating(x.dtype()) ? x.dtype() : DType::f32;
-  if (near_rows(x, options, "logsumexp"))
+  DType dtype = is_floating(x.dtype()) ? x.dtype() : DType::f32;
+  if (!options.after.empty() && !is_floating(options.after.output_dtype(0))) dtype = options.after.output_dtype(0);
+  if (options.dtype.size() > 0) dtype = options.dtype[0];
+  if (options.after.empty() && near_rows(x, options, "logsumexp"))
     return shaped(rowwise(traced_rows<LogSumExp>(computed), std::span(&x, 1), {.dims = options.dims, .dtypes = {dtype}}, stream)[0], options, "logsumexp");
-  Tensor top = amax(x, keeping(options), stream);
+  // The sum of nothing is 0, whose logarithm is -Inf; only the maximum of nothing is none.
+  Tensor top = x.numel() == 0 ? zeros({}, {.dtype = computed, .device = x.device()}, stream) : amax(x, keeping(options), stream);
   Tensor total = reduce(
       Reduce::sum, [](Expr a, Expr m) { return exp(a - guarded(m)); }, {x, top}, wide, stream);
-  Tensor result = map([](Expr s, Expr m) { return log(s) + guarded(m); }, {total, top}, {.dtypes = {dtype}}, stream);
-  return shaped(result, options, "logsumexp");
+  const Tensor parts[] = {total, top};
+  ExprFunction joined = detail::trace_over<2>([](Expr s, Expr m) { return log(s) + guarded(m); }, parts);
+  if (!options.after.empty()) joined = detail::compose(options.after, joined);
+  return shaped(map(joined, parts, {.dtypes = {dtype}}, stream)[0], options, "logsumexp");
 }
 
 Tensor sum_to(const Tensor& x, const Dims& sizes, const Stream& stream) {

@@ -251,7 +251,7 @@ Targets targets_of(const Tensor& logits, const Tensor& target, const CrossEntrop
 Tensor weights_of(const Targets& t, const CrossEntropyOptions& o, DType dtype, const Stream& stream) {
   return map(
       [&](Expr index) {
-        Expr weight = o.weight.defined() ? cast(captured(o.weight)[index], dtype) : cast(Expr(1), dtype);
+        Expr weight = o.weight.defined() && t.classes > 0 ? cast(captured(o.weight)[index], dtype) : cast(Expr(1), dtype);
         Expr checked = select((index < 0) | (index >= param(t.classes)), std::numeric_limits<double>::quiet_NaN(), weight);
         return select(index == param(o.ignore_index), 0.0, checked);
       },
@@ -261,7 +261,7 @@ Tensor weights_of(const Targets& t, const CrossEntropyOptions& o, DType dtype, c
 /// Sum of the classes' weights.
 Tensor total_weight(const Targets& t, const CrossEntropyOptions& o, DType dtype, const Tensor& like, const Stream& stream) {
   if (!o.weight.defined()) return full({}, static_cast<double>(t.classes), {.dtype = dtype, .device = like.device()}, stream);
-  return sum(o.weight, {.dtype = {dtype}}, stream);
+  return sum(o.weight.to(dtype, {}, stream), {}, stream);
 }
 
 /// The classes' weights, broadcastable beside the logits.
@@ -271,56 +271,83 @@ Tensor class_weights(const Targets& t, const CrossEntropyOptions& o, const Tenso
   return o.weight.defined() ? o.weight.reshape(shape) : full(shape, 1, {.dtype = compute_dtype(logits), .device = logits.device()}, stream);
 }
 
-Expr lse_of(Row& row, const Expr& x) {
-  // An infinite maximum is not subtracted: Inf - Inf would be NaN.
-  Expr top = row.max(x), shift = select(isfinite(top), top, cast(Expr(0), top.dtype()));
-  return log(row.sum(exp(x - shift))) + shift;
+/// A row's logits less their maximum, and log(sum e^x) of them.
+struct Centered {
+  Expr x, log_sum;
+};
+/// Makes the maximum and log_sum results of the row, in this order. They are never added up, which would round log_sum to an ulp of the maximum. An
+/// infinite maximum makes all NaN, as in PyTorch.
+Centered centered(Row& row, const Expr& logits) {
+  Expr top = row.max(logits), x = logits - top, log_sum = log(row.sum(exp(x)));
+  row.result(top);
+  row.result(log_sum);
+  return {x, log_sum};
 }
 
-/// The share of a class in a smoothed target.
-Expr smoothed(const Row& row, const Expr& probability, double smoothing) {
-  return smoothing == 0 ? probability : probability * (1 - smoothing) + smoothing / row.size();
+/// The result for logits without elements, of the losses of their rows, if there are any. A mean of nothing is NaN, as in PyTorch.
+CrossEntropyResult of_no_logits(const Tensor& logits, const Tensor& losses, Reduction reduction, int dim, const Stream& stream) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+  const TensorOptions kept{.dtype = losses.dtype(), .device = logits.device()}, stored{.dtype = logits.dtype(), .device = logits.device()};
+  CrossEntropyResult result{.max = full(losses.sizes(), -kInfinity, kept, stream), .log_sum = full(losses.sizes(), -kInfinity, kept, stream)};
+  if (reduction == Reduction::none) {
+    Dims sizes = losses.sizes();
+    sizes.erase(dim);
+    result.loss = losses.reshape(sizes).to(logits.dtype(), {}, stream);
+  } else {
+    result.loss = reduction == Reduction::sum ? sum(losses, {.dtype = {logits.dtype()}}, stream) : full({}, kNaN, stored, stream);
+  }
+  return result;
+}
+
+/// The weighted share of a class in a smoothed target, in the dtype of the logits.
+Expr share_of(const Row& row, const Expr& given, const Expr& weight, DType dtype, double smoothing) {
+  Expr probability = cast(given, dtype);
+  return (smoothing == 0 ? probability : probability * (1 - smoothing) + smoothing / row.size()) * cast(weight, dtype);
 }
 
 /// Cross entropy with probabilities as targets; weights are in each class's share.
 CrossEntropyResult of_probabilities(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o, const Stream& stream) {
   Targets t = probabilities_of(logits, target, o);
   DType kept = compute_dtype(logits);
+  if (logits.numel() == 0) {
+    Dims rows = logits.sizes();
+    rows[t.dim] = 1;
+    return of_no_logits(logits, zeros(rows, {.dtype = kept, .device = logits.device()}, stream), o.reduction, t.dim, stream);
+  }
   const double smoothing = o.label_smoothing;
-  RowwiseOptions options{.dims = {t.dim}, .dtypes = {kept, kept}};
+  RowwiseOptions options{.dims = {t.dim}, .dtypes = {kept, kept, kept}};
   std::vector<Tensor> made = by_rows(
       "cross_entropy of probabilities", {logits, target, class_weights(t, o, logits, stream)}, options, stream,
       [&](Row& row, Expr x, Expr p, Expr w) {
-        Expr lse = lse_of(row, x);
-        row.result(row.sum(smoothed(row, p, smoothing) * w * (lse - x)));
-        row.result(lse);
+        Centered c = centered(row, x);
+        row.result(row.sum(share_of(row, p, w, x.dtype(), smoothing) * (c.log_sum - c.x)));
       },
       smoothing);
-  CrossEntropyResult result{.loss = made[0], .lse = made[1]};
+  CrossEntropyResult result{.max = made[0], .log_sum = made[1]};
   if (o.reduction == Reduction::none) {
     Dims sizes = logits.sizes();
     sizes.erase(t.dim);
-    result.loss = made[0].reshape(sizes).to(logits.dtype(), {}, stream);
+    result.loss = made[2].reshape(sizes).to(logits.dtype(), {}, stream);
   } else {
     ReduceOptions last{.dtype = {logits.dtype()}};
-    result.loss = o.reduction == Reduction::sum ? sum(made[0], last, stream) : mean(made[0], last, stream);
+    result.loss = o.reduction == Reduction::sum ? sum(made[2], last, stream) : mean(made[2], last, stream);
   }
   return result;
 }
 
-Tensor of_probabilities_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const Tensor& lse, const CrossEntropyOptions& o,
-                                 const Stream& stream) {
+Tensor of_probabilities_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const CrossEntropyResult& result,
+                                 const CrossEntropyOptions& o, const Stream& stream) {
   Targets t = probabilities_of(logits, target, o);
   const double smoothing = o.label_smoothing;
-  Tensor of_loss = grad.reshape(o.reduction == Reduction::none ? lse.sizes() : Dims{});
+  Tensor of_loss = grad.reshape(o.reduction == Reduction::none ? result.max.sizes() : Dims{});
   if (o.reduction == Reduction::mean)
-    of_loss = map([&](Expr g) { return g / param(static_cast<double>(lse.numel())); }, {of_loss}, {.dtypes = {compute_dtype(logits)}}, stream);
+    of_loss = map([&](Expr g) { return g / param(static_cast<double>(result.max.numel())); }, {of_loss}, {.dtypes = {compute_dtype(logits)}}, stream);
   return by_rows(
-      "cross_entropy_backward of probabilities", {logits, target, class_weights(t, o, logits, stream), lse, of_loss},
+      "cross_entropy_backward of probabilities", {logits, target, class_weights(t, o, logits, stream), result.max, result.log_sum, of_loss},
       {.dims = {t.dim}, .dtypes = {logits.dtype()}}, stream,
-      [&](Row& row, Expr x, Expr p, Expr w, Expr l, Expr g) {
-        Expr share = smoothed(row, p, smoothing) * w;
-        return (exp(x - l) * row.sum(share) - share) * g;
+      [&](Row& row, Expr x, Expr p, Expr w, Expr top, Expr log_sum, Expr g) {
+        Expr share = share_of(row, p, w, x.dtype(), smoothing);
+        return (exp((x - top) - log_sum) * row.sum(share) - share) * g;
       },
       smoothing)[0];
 }
@@ -340,30 +367,29 @@ CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, con
   Targets t = targets_of(logits, target, o, stream);
   DType kept = compute_dtype(logits);
   const double smoothing = o.label_smoothing;
-  RowwiseOptions options{.dims = {t.dim}, .dtypes = {kept}};
+  RowwiseOptions options{.dims = {t.dim}, .dtypes = {kept, kept}};
   Tensor weights = weights_of(t, o, kept, stream), losses;
-  CrossEntropyResult result;
-  auto ignored = [](const Expr& weight, const Expr& loss) { return select(weight == 0, cast(Expr(0), loss.dtype()), loss); };
+  if (logits.numel() == 0) return of_no_logits(logits, weights, o.reduction, t.dim, stream);  // no target is a class: NaN, or 0 where it is ignored
+  auto counted = [&](const Expr& index, const Expr& loss) { return select(index == param(o.ignore_index), cast(Expr(0), loss.dtype()), loss); };
+  std::vector<Tensor> made;
   if (smoothing == 0) {
-    result.lse = by_rows("lse", {logits}, options, stream, [&](Row& row, Expr x) { row.result(lse_of(row, x)); })[0];
-    losses = map([&](Expr lse, Expr index, Expr w) { return ignored(w, w * (lse - at_target(logits, t.dim, index))); }, {result.lse, t.index, weights},
-                 {.dtypes = {kept}}, stream);
+    made = by_rows("maximum and log_sum", {logits}, options, stream, [](Row& row, Expr x) { centered(row, x); });
+    losses = map([&](Expr top, Expr log_sum, Expr index, Expr w) { return counted(index, w * (log_sum - (at_target(logits, t.dim, index) - top))); },
+                 {made[0], made[1], t.index, weights}, {.dtypes = {kept}}, stream);
   } else {
-    options.dtypes = {kept, kept};
-    std::vector<Tensor> made = by_rows("lse and weighted sum", {logits, class_weights(t, o, logits, stream)}, options, stream, [&](Row& row, Expr x, Expr w) {
-      Expr weighted = row.sum(x * w);
-      row.result(lse_of(row, x));
-      row.result(weighted);
+    options.dtypes = {kept, kept, kept};
+    made = by_rows("maximum, log_sum and weighted sum", {logits, class_weights(t, o, logits, stream)}, options, stream, [&](Row& row, Expr x, Expr w) {
+      row.result(row.sum(centered(row, x).x * w));
     });
-    result.lse = made[0];
     losses = map(
-        [&](Expr lse, Expr weighted, Expr total, Expr index, Expr w) {
-          Expr plain = w * (lse - at_target(logits, t.dim, index));
-          Expr smooth = (total * lse - weighted) * param(smoothing / static_cast<double>(t.classes));
-          return select(index == param(o.ignore_index), cast(Expr(0), lse.dtype()), plain * param(1 - smoothing) + smooth);
+        [&](Expr top, Expr log_sum, Expr weighted, Expr total, Expr index, Expr w) {
+          Expr plain = w * (log_sum - (at_target(logits, t.dim, index) - top));
+          Expr smooth = (total * log_sum - weighted) * param(smoothing / static_cast<double>(t.classes));
+          return counted(index, plain * param(1 - smoothing) + smooth);
         },
-        {result.lse, made[1], total_weight(t, o, kept, logits, stream), t.index, weights}, {.dtypes = {kept}}, stream);
+        {made[0], made[1], made[2], total_weight(t, o, kept, logits, stream), t.index, weights}, {.dtypes = {kept}}, stream);
   }
+  CrossEntropyResult result{.max = made[0], .log_sum = made[1]};
   if (o.reduction == Reduction::none) {
     result.loss = losses.reshape(target.sizes()).to(logits.dtype(), {}, stream);
   } else if (o.reduction == Reduction::sum) {
@@ -375,30 +401,33 @@ CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, con
   return result;
 }
 
-Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const Tensor& lse, const CrossEntropyOptions& o,
+Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const CrossEntropyResult& result, const CrossEntropyOptions& o,
                               const Stream& stream) {
   detail::OpName named("cross_entropy_backward");
-  if (target.defined() && is_floating(target.dtype())) return of_probabilities_backward(grad, logits, target, lse, o, stream);
+  if (target.defined() && is_floating(target.dtype())) return of_probabilities_backward(grad, logits, target, result, o, stream);
   Targets t = targets_of(logits, target, o, stream);
   DType kept = compute_dtype(logits);
   Tensor weights = weights_of(t, o, kept, stream), of_loss = o.reduction == Reduction::none ? grad.reshape(t.index.sizes()) : grad.reshape({});
   if (o.reduction == Reduction::mean) of_loss = map([](Expr g, Expr n) { return g / n; }, {of_loss, sum(weights, {}, stream)}, {.dtypes = {kept}}, stream);
+  auto counted = [&](const Expr& index, const Expr& gradient) {
+    return select(index == param(o.ignore_index), cast(Expr(0), gradient.dtype()), gradient);
+  };
   if (o.label_smoothing == 0)
     return map(
-        [&](Expr x, Expr l, Expr index, Expr w, Expr g) {
-          Expr p = exp(x - l), hot = cast(position(t.dim) == index, p.dtype());
-          return select(w == 0, cast(Expr(0), p.dtype()), (p - hot) * (w * g));
+        [&](Expr x, Expr top, Expr log_sum, Expr index, Expr w, Expr g) {
+          Expr p = exp((x - top) - log_sum), hot = cast(position(t.dim) == index, p.dtype());
+          return counted(index, (p - hot) * (w * g));
         },
-        {logits, lse, t.index, weights, of_loss}, {.dtypes = {logits.dtype()}}, stream);
+        {logits, result.max, result.log_sum, t.index, weights, of_loss}, {.dtypes = {logits.dtype()}}, stream);
   return map(
-      [&](Expr x, Expr l, Expr index, Expr w, Expr g, Expr of_class, Expr total) {
-        Expr p = exp(x - l), hot = cast(position(t.dim) == index, p.dtype());
+      [&](Expr x, Expr top, Expr log_sum, Expr index, Expr w, Expr g, Expr of_class, Expr total) {
+        Expr p = exp((x - top) - log_sum), hot = cast(position(t.dim) == index, p.dtype());
         Expr plain = (p - hot) * w * param(1 - o.label_smoothing);
         Expr smooth = (total * p - of_class) * param(o.label_smoothing / static_cast<double>(t.classes));
-        return select(index == param(o.ignore_index), cast(Expr(0), p.dtype()), (plain + smooth) * g);
+        return counted(index, (plain + smooth) * g);
       },
-      {logits, lse, t.index, weights, of_loss, class_weights(t, o, logits, stream), total_weight(t, o, kept, logits, stream)}, {.dtypes = {logits.dtype()}},
-      stream);
+      {logits, result.max, result.log_sum, t.index, weights, of_loss, class_weights(t, o, logits, stream), total_weight(t, o, kept, logits, stream)},
+      {.dtypes = {logits.dtype()}}, stream);
 }
 
 }  // namespace nn

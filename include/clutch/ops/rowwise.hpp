@@ -86,8 +86,9 @@ struct RowwiseOptions {
 /// In place: an element output may be an input that has its dtype, element for element.
 /// Determinism: bit-equal on every device and for every layout; totals are added in reduce()'s order.
 /// Scratch: none, but where a row's elements do not lie at one stride: then those tensors are copied; and reduce()'s for a few long rows.
-/// Errors: invalid_shape, invalid_dtype, device_mismatch, invalid_overlap; invalid_argument for dims, counts, min and max of rows of
-///   nothing; not_supported for f64 without fp64 or an implementation that refuses.
+/// Empty: rows of nothing have no elements; their totals, of which results are made, are 0 for sums, 1 for products, NaN for means.
+/// Errors: invalid_shape, invalid_dtype, device_mismatch, invalid_overlap; invalid_argument for dims, counts, results of rows of nothing where
+///   a total is a min or max; not_supported for f64 without fp64 or an implementation that refuses.
 /// Stream: never waits.
 CLUTCH_API std::vector<Tensor> rowwise(const RowFunction& function, std::span<const Tensor> inputs, const RowwiseOptions& options = {},
                                        const Stream& stream = {});
