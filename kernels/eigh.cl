@@ -8,7 +8,8 @@
 // 1). Matrices live in private memory up to N_MAX or, with IN_SCRATCH, in an item's part of global scratch: a bundle's matrices and, with
 // VECTORS, their vectors. In a driver of groups a work-group takes a matrix at a time, in its part of scratch; eigh_qr_group keeps a bundle's
 // vectors there, too.
-// Each matrix is scaled by a power of two, so that its largest element is in [1, 2); one with NaN or Inf computes with zeros and ends as NaN.
+// Each matrix is scaled by a power of two, so that its largest element is in [1, 2), or large, with RELATIVE; devices may count subnormal numbers as
+// zero, but those of small matrices are read and written as what they are. One with NaN or Inf computes with zeros and ends as NaN.
 // Needs: T, LANES, BUNDLES (that an item of a driver of lanes takes at a time: their rotations take turns, each of which waits for the one before), COMPLEX
 // (0 or 1: elements are pairs), VECTORS (0: eigenvalues alone), N_MAX, N (the size, if it is known; else 0).
 // May have: RELATIVE (Jacobi's tolerance is that of an element against its own diagonal ones), GROUPED (work-groups have several items).
@@ -311,13 +312,14 @@ __kernel void eigh_closed(EIGH_PARAMS) {
   EACH_BUNDLE {
     const ulong first = bundle * LANES;
     const int count = (int)min((ulong)LANES, batch - first);
-    R a[N * N * PARTS], scale, unscale;
+    R a[N * N * PARTS];
     TAKE(a, (given + first * apart), apart, N * N * PARTS)
     TURN(a)
-    M bad = find_scale(a, ri, rj, N, &scale, &unscale);
-    R low = SELECT(bad, (R)NAN, RE(0, 0));
 #if N == 1
-    R w_both[1] = {low + (R)0};
+    // Itself; zeros lose their sign.
+    R most;
+    M bad = find_most(a, ri, rj, N, &most);
+    R w_both[1] = {SELECT(bad, (R)NAN, SELECT(MASK((AS_M(RE(0, 0)) & ~(M)SIGN_BIT) == 0), (R)0, RE(0, 0)))};
 #if VECTORS
     R v[PARTS];
     v[0] = SELECT(bad, (R)NAN, (R)1);
@@ -326,6 +328,9 @@ __kernel void eigh_closed(EIGH_PARAMS) {
 #endif
 #endif
 #else
+    R scale, unscale;
+    M bad = find_scale(a, ri, rj, N, &scale, &unscale);
+    R low = SELECT(bad, (R)NAN, RE(0, 0));
     R app = low * scale, aqq = RE(1, 1) * scale, br = RE(1, 0) * scale, h = aqq - app;
 #if COMPLEX
     R bi = IM(1, 0) * scale * (conjugate ? (R)-1 : (R)1), size2 = fma(br, br, bi * bi);
@@ -338,7 +343,7 @@ __kernel void eigh_closed(EIGH_PARAMS) {
     M on = MASK(size2 > TINY), turned = MASK(h < 0);
     R c = SELECT(on, cos2 * z, (R)1), t = SELECT(on, SELECT(turned, -y, y) * z, (R)0);
     R middle = REAL(0.5) * (app + aqq), distance = REAL(0.5) * SELECT(on, square * y, fabs(h));
-    R w_both[2] = {SELECT(bad, (R)NAN, (middle - distance) * unscale + (R)0), SELECT(bad, (R)NAN, (middle + distance) * unscale + (R)0)};
+    R w_both[2] = {SELECT(bad, (R)NAN, unscaled(middle - distance, unscale)), SELECT(bad, (R)NAN, unscaled(middle + distance, unscale))};
 #if VECTORS
     // Rows p = (c, -s) and q = (conj s, c); the lower eigenvalue's is q where h is negative.
     R v[4 * PARTS];

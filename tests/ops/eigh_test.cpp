@@ -165,6 +165,52 @@ TEST(Eigh, ScalesNearOverflowAndUnderflow) {
   }
 }
 
+/// Matrices whose elements and eigenvalues are subnormal in part or as a whole, beside large ones and zeros; and large ones alone.
+TEST(Eigh, SmallMatricesKeepTheBoundsToTheLastSubnormalNumber) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : kDtypes) {
+      if (left_to_night(dtype)) continue;
+      if (EighCase::is_double(dtype) && skip_without(device, "fp64", device.traits().fp64)) continue;
+      const int most = EighCase::is_double(dtype) ? 1022 : 126, digits = EighCase::is_double(dtype) ? 52 : 23;
+      const std::vector<int> powers{-most + 24, -most + 6, -most, 0, -most - 14, -most - digits + 3, -most - digits, most - 6, -most + digits};
+      for (std::int64_t n : {1, 2, 3, 5, 9, 34}) {
+        if (level() == "smoke" && (n == 3 || n == 9)) continue;
+        std::vector<HostMatrix> matrices;
+        for (std::size_t i = 0; i < powers.size(); ++i) {
+          HostMatrix m = EighCase::make("random", n, is_complex(dtype), 0, seed() + i);
+          for (Z& x : m.a) x = Z(std::ldexp(x.real(), powers[i]), std::ldexp(x.imag(), powers[i]));
+          matrices.push_back(EighCase::rounded({m}, dtype)[0]);
+        }
+        matrices.push_back(EighCase::make("zero", n, is_complex(dtype), 0, seed()));
+        for (EighDriver driver : drivers_for(device, dtype, n))
+          for (Uplo uplo : {Uplo::lower, Uplo::upper}) {
+            if (uplo == Uplo::upper && level() == "smoke" && n != 5) continue;
+            std::vector<std::uint8_t> raw = EighCase::pack(matrices, dtype, uplo);
+            Tensor a = from_bytes(raw.data(), raw.size(), {static_cast<std::int64_t>(matrices.size()), n, n}, {.dtype = dtype, .device = device});
+            auto r = linalg::eigh(a, {.uplo = uplo, .driver = driver});
+            linalg::require_converged(r.info);
+            std::vector<double> all = numbers(r.w);
+            std::vector<Z> vectors = columns(r.v);
+            for (std::size_t m = 0; m < powers.size(); ++m) {
+              // In numbers near 1, exactly; what is stored as a subnormal number is rounded to a whole one.
+              const auto size = static_cast<std::size_t>(n);
+              HostMatrix near = matrices[m];
+              for (Z& x : near.a) x = Z(std::ldexp(x.real(), -powers[m]), std::ldexp(x.imag(), -powers[m]));
+              std::vector<double> w(all.begin() + static_cast<std::ptrdiff_t>(m * size), all.begin() + static_cast<std::ptrdiff_t>((m + 1) * size));
+              for (double& x : w) x = std::ldexp(x, -powers[m]);
+              const double eps = EighCase::epsilon(dtype) + std::ldexp(0.5, -most - digits - powers[m]) / std::max(near.norm(), 0x1p-60);
+              auto ratios = EighCase::ratios(near, w.data(), vectors.data() + m * size * size, n, eps, lapack_values(near));
+              EXPECT_LE(ratios.residual, 30) << name(dtype) << " n " << n << " 2^" << powers[m] << ' ' << linalg::name(driver);
+              EXPECT_LE(ratios.spectrum, 30) << name(dtype) << " n " << n << " 2^" << powers[m] << ' ' << linalg::name(driver);
+              EXPECT_LE(EighCase::ratios(near, w.data(), vectors.data() + m * size * size, n, EighCase::epsilon(dtype)).orthogonality, 30);
+            }
+            for (std::size_t k = powers.size() * static_cast<std::size_t>(n); k < all.size(); ++k) EXPECT_EQ(all[k], 0);
+          }
+      }
+    }
+  }
+}
+
 TEST(Eigh, NeighboursAndPlacesChangeNoBits) {
   CLUTCH_EACH_DEVICE(device) {
     std::mt19937 shuffle(static_cast<unsigned>(seed()));
@@ -449,6 +495,60 @@ TEST(Eigh, GradedMatricesHaveRelativeAccuracy) {
         EXPECT_EQ(code_of([&] { linalg::eigh(given, {.driver = EighDriver::qr_lanes, .accuracy = linalg::EighAccuracy::relative}); }),
                   ErrorCode::not_supported);
       }
+    }
+  }
+}
+
+/// Matrices d b d whose elements are exact: d are powers of two, b's elements whole numbers of 256ths.
+TEST(Eigh, RelativeAccuracyHoldsOverTheRangeOfNormalNumbers) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : kDtypes) {
+      if (EighCase::is_double(dtype) && skip_without(device, "fp64", device.traits().fp64)) continue;
+      if (left_to_night(dtype)) continue;
+      const double eps = EighCase::epsilon(dtype);
+      // Exponents of the largest and the smallest diagonal element.
+      std::vector<std::pair<int, int>> ranges{{0, -126}, {80, -116}, {126, -70}, {-60, -126}, {-110, -124}};
+      if (EighCase::is_double(dtype)) ranges = {{0, -998}, {900, -990}, {1020, -860}, {-600, -1018}};
+      for (std::int64_t n : {2, 3, 4, 7, 12, 21, 40})
+        for (auto [high, low] : ranges) {
+          if (level() == "smoke" && (n == 3 || n == 4 || n == 21)) continue;
+          if ((device.traits().quirks & detail::kQuirkLoopsEndEarly) && n > 16) continue;
+          model::Random random(seed() + static_cast<std::uint64_t>(n));
+          HostMatrix b{n, std::vector<Z>(static_cast<std::size_t>(n * n))}, a = b;
+          std::vector<int> d;
+          const int middle = (high + low) / 4;
+          std::vector<double> scales;  // brought near 1 for the reference
+          for (std::int64_t i = 0; i < n; ++i) {
+            d.push_back(i == 1 ? high / 2 : i == 0 ? low / 2 : low / 2 + static_cast<int>(random.uniform(0, (high - low) / 2)));
+            scales.push_back(std::ldexp(1.0, d.back() - middle));
+          }
+          for (std::int64_t i = 0; i < n; ++i)
+            for (std::int64_t j = 0; j <= i; ++j) {
+              const double most = std::floor(128 / static_cast<double>(n));
+              auto part = [&] { return std::round(random.uniform(-most, most)) / 256; };
+              Z x = i == j ? Z(1) : Z(part(), is_complex(dtype) ? part() / 2 : 0);
+              b.at(i, j) = x, b.at(j, i) = std::conj(x);
+              const int power = d[static_cast<std::size_t>(i)] + d[static_cast<std::size_t>(j)];
+              a.at(i, j) = Z(std::ldexp(x.real(), power), std::ldexp(x.imag(), power));
+              a.at(j, i) = std::conj(a.at(i, j));
+            }
+          ASSERT_EQ(EighCase::rounded({a}, dtype)[0].a, a.a) << "exact";
+          std::vector<double> want = relative_values(b, scales);
+          for (Uplo uplo : {Uplo::lower, Uplo::upper})
+            for (EighDriver driver : {EighDriver::jacobi_lanes, EighDriver::jacobi_group}) {
+              SCOPED_TRACE(fmt::format("{} n {} 2^{} to 2^{} {}{}", name(dtype), n, high, low, linalg::name(driver), uplo == Uplo::upper ? " upper" : ""));
+              if (uplo == Uplo::upper && level() == "smoke" && n != 7) continue;
+              std::vector<std::uint8_t> raw = EighCase::pack({a}, dtype, uplo);
+              Tensor given = from_bytes(raw.data(), raw.size(), {n, n}, {.dtype = dtype, .device = device});
+              auto r = linalg::eigh(given, {.uplo = uplo, .driver = driver, .accuracy = linalg::EighAccuracy::relative});
+              linalg::require_converged(r.info);
+              std::vector<double> got = numbers(r.w);
+              for (std::size_t i = 0; i < want.size(); ++i) {
+                const double near = std::ldexp(got[i], -2 * middle);
+                EXPECT_LE(std::abs(near - want[i]) / want[i], 30 * static_cast<double>(n) * eps * 3) << "eigenvalue " << i << ": " << got[i];
+              }
+            }
+        }
     }
   }
 }
