@@ -56,7 +56,7 @@ struct Parts {
 Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Stream& stream) {
   const std::int64_t n = given.numel();
   Tensor index = given.contiguous(stream);
-  bool wide = n > INT32_MAX || the_settings().index64.on();
+  const bool wide_result = n > INT32_MAX, wide = wide_result || the_settings().index64.on();
   TensorOptions ids{.dtype = wide ? DType::i64 : DType::i32, .device = stream.device()};
   Groups result{empty({groups + 1}, ids, stream), empty({n}, ids, stream)};
   auto plan_of = [&](GroupStage stage) -> const BuiltPlan& { return plan_for(runtime, "group_by", GroupProblem{stage, wide}, {}); };
@@ -106,6 +106,8 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Str
   const BuiltPlan& offsets = plan_of(GroupStage::offsets);
   encoder.value(entries).value(places.chunk).value(places.count).value(keys_count).input(keys[(passes + 1) % 2]).output(result.offsets);
   send(offsets, places.count);
+  // The setting says how kernels count, not what the caller gets.
+  if (wide && !wide_result) return {result.offsets.to(DType::i32, {}, stream), result.order.to(DType::i32, {}, stream)};
   return result;
 }
 

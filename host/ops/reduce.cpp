@@ -125,7 +125,8 @@ KernelPlan select(const DeviceTraits& traits, const ReduceProblem& p, std::strin
   KernelPlan plan{.stem = "reduce", .entry = chosen.name, .tuning = row_tuning(traits)};
   set_lanes(plan, traits, p.types.has_wide, 1 + p.inputs + p.positions, p.wide_index, p.rank_lanes);
   plan.defines.set("FINAL", p.final_stage).set("OP", op_number(p.op)).set("BLOCK", kReduceBlock).set("ABREAST", abreast(p)).set("SPLATS", p.splats);
-  plan.defines.set_type("A", p.accumulator).set_text("A_NAME", name(p.accumulator));
+  // Booleans are ints while they accumulate, as common/combine.clh has them.
+  plan.defines.set_type("A", p.accumulator == DType::boolean ? DType::i32 : p.accumulator).set_text("A_NAME", name(p.accumulator));
   return plan;
 }
 

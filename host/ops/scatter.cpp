@@ -13,6 +13,7 @@
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -40,8 +41,12 @@ Runtime& validate_index(const Tensor& x, int dim, const Tensor& index, std::stri
   return runtime;
 }
 
-Runtime& validate(const Tensor& self, int dim, const Tensor& index, const Tensor& src) {
+Runtime& validate(const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options) {
   constexpr std::string_view op = "scatter_reduce";
+  constexpr std::array<std::string_view, 4> kWays{"", "scatter_panels", "scatter_lines", "segment_rows"};
+  if (std::find(kWays.begin(), kWays.end(), options.implementation) == kWays.end())
+    throw Error(ErrorCode::invalid_argument, op,
+                fmt::format("implementation must be scatter_panels, scatter_lines or segment_rows, got '{}'", options.implementation));
   const Tensor* tensors[] = {&self, &index, &src};
   Runtime& runtime = common_runtime(tensors, op);
   validate_index(self, dim, index, op);
@@ -202,7 +207,7 @@ void run(const Tensor& out, int dim, const Tensor& index, const Tensor& given, R
 void scatter_reduce_(const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options, const Stream& given) {
   constexpr std::string_view op = "scatter_reduce";
   int d = detail::checked_dim(self, dim, op);
-  detail::Runtime& runtime = detail::validate(self, d, index, src);
+  detail::Runtime& runtime = detail::validate(self, d, index, src, options);
   detail::check_no_self_overlap(self, op);
   detail::check_apart(self, index, op);
   detail::check_apart(self, src, op);
@@ -212,7 +217,7 @@ void scatter_reduce_(const Tensor& self, int dim, const Tensor& index, const Ten
 Tensor scatter_reduce(const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options, const Stream& given) {
   constexpr std::string_view op = "scatter_reduce";
   int d = detail::checked_dim(self, dim, op);
-  detail::Runtime& runtime = detail::validate(self, d, index, src);
+  detail::Runtime& runtime = detail::validate(self, d, index, src, options);
   Stream stream = detail::resolve_stream(given, runtime, op);
   Tensor out = self.clone(stream);
   detail::run(out, d, index, src, runtime, options, stream);

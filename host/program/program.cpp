@@ -47,6 +47,16 @@ LiveKernels& live_kernels() {
   return *all;
 }
 
+struct BuildLogs {
+  static constexpr std::size_t kMost = 256;
+  std::mutex mutex;
+  std::vector<std::string> lines;
+};
+BuildLogs& logs_so_far() {
+  static auto* all = new BuildLogs;
+  return *all;
+}
+
 std::string build_log(cl_program program, cl_device_id device) {
   std::size_t size = 0;
   if (clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS || size == 0) return {};
@@ -82,7 +92,13 @@ ClProgram build_source(Runtime& runtime, const ProgramRequest& request, const st
         fmt::format("{} does not build on device {} ({}): {}\noptions: {}\ndefines: {}\n{}", request.file, runtime.device().index, runtime.device().facts.name,
                     cl_error_name(status), options, request.defines.to_string(), log.empty() ? "(the driver gave no log)" : log),
         status);
-  if (!log.empty()) log_line(LogLevel::debug, fmt::format("{}: {}", request.entry, log));
+  if (!log.empty()) {
+    std::string line = fmt::format("{}: {}", request.entry, log);
+    log_line(LogLevel::debug, line);
+    BuildLogs& logs = logs_so_far();
+    std::lock_guard lock(logs.mutex);
+    if (logs.lines.size() < BuildLogs::kMost) logs.lines.push_back(std::move(line));
+  }
   return program;
 }
 
@@ -137,6 +153,12 @@ std::string build_options(const Runtime& runtime, std::string_view more) {
 }
 
 }  // namespace
+
+std::vector<std::string> build_logs() {
+  BuildLogs& logs = logs_so_far();
+  std::lock_guard lock(logs.mutex);
+  return logs.lines;
+}
 
 struct ThreadKernels {
   std::vector<std::vector<cl_kernel>> free;  // by kernel id

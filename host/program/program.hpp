@@ -77,6 +77,9 @@ class KernelLease {
   cl_kernel raw_;
 };
 
+/// What the driver had to say of programs that it built all the same, as "entry: log"; for tests.
+std::vector<std::string> build_logs();
+
 /// What identifies a program and how to make it.
 struct ProgramRequest {
   std::string_view text;  ///< OpenCL C, with its own #line

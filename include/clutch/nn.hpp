@@ -13,7 +13,7 @@ namespace nn {
 /// e^(x - max) / sum e^(x - max) over one dimension. A row of -inf alone, and one with +inf or NaN, is NaN, as in PyTorch.
 /// Accuracy: relative error of an element <= (|x - max| + 46) eps, eps being 2^-24 (2^-53 for f64), for rows of up to 2048.
 /// Errors: invalid_argument for `dim`; invalid_dtype for integers.
-/// Source: torch.softmax.
+/// Empty: nothing. Source: torch.softmax.
 CLUTCH_API Tensor softmax(const Tensor& x, int dim = -1, const Stream& stream = {});
 CLUTCH_API void softmax_out(const Tensor& out, const Tensor& x, int dim = -1, const Stream& stream = {});
 /// x - max - log(sum e^(x - max)).
@@ -35,6 +35,7 @@ struct LayerNormGradients {
   Tensor x, weight, bias;  ///< weight undefined where the forward op had none; bias, which costs one sum, always made
 };
 /// (x - mean) / sqrt(var + eps) * weight + bias over the last dimensions; the variance is the biased one, in two passes.
+/// Accuracy: mean and variance as mean() and var(). A row whose sum, or whose sum of squared distances, overflows f32 (f64 for f64) gives NaN or zeros.
 /// Shapes: weight and bias, each may be undefined, have the normalized dimensions.
 /// Errors: invalid_argument for the rank; invalid_shape; invalid_dtype for integers. Source: torch.nn.functional.layer_norm.
 CLUTCH_API LayerNormResult layer_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {}, const NormOptions& options = {},
@@ -50,7 +51,7 @@ struct RmsNormGradients {
   Tensor x, weight;
 };
 /// x / sqrt(mean(x^2) + eps) * weight over the last dimensions. PyTorch's default eps is the dtype's epsilon: give it if you
-/// want its results.
+/// want its results. A row whose sum of squares overflows f32 (f64 for f64) gives zeros, as in PyTorch.
 CLUTCH_API RmsNormResult rms_norm(const Tensor& x, const Tensor& weight = {}, const NormOptions& options = {}, const Stream& stream = {});
 CLUTCH_API RmsNormGradients rms_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& rrms, const Tensor& weight = {},
                                               const NormOptions& options = {}, const Stream& stream = {});
@@ -72,9 +73,10 @@ struct CrossEntropyResult {
 /// Or a target of floats and of the logits' shape has each class's probability: -sum of weight * target * log softmax(logits); ignore_index
 ///   has no part in it, and the mean is over the losses.
 /// Logits of +inf make their row's loss NaN, on the target or off it, and so does a row of -inf alone; -inf on the target gives +inf.
-/// Accuracy: a row's loss of weight 1 is within (2 loss + log(classes) + 50) eps of the exact one for up to 2048 classes, eps being 2^-24 (2^-53 for f64),
-///   whatever its logits have in common; a gradient's elements, for a loss of weight 1 and a gradient of 1, are within (2 |logit - max| + 2 log(classes) + 50) eps p
-///   + 2 eps, p being the element's softmax. Both rounded besides where they are stored.
+/// Accuracy: for up to 2048 classes and weights of 1, whatever the logits have in common, eps being 2^-24 (2^-53 for f64): a row's loss is within
+///   (2 loss + log(classes) + 50) eps of the exact one, and the gradient of a logit, for a gradient of 1 of the loss, within
+///   (2 |logit - max| + 2 log(classes) + 50) eps p + 2 eps, p being its softmax. Both are rounded besides where they are stored.
+/// Empty: the sum of no losses is 0, their mean NaN.
 /// Errors: invalid_shape; invalid_dtype; invalid_argument for a smoothing outside of [0, 1].
 /// Source: torch.nn.functional.cross_entropy.
 CLUTCH_API CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {}, const Stream& stream = {});

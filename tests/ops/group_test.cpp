@@ -2,6 +2,7 @@
 #include "cases/group.hpp"
 
 #include "ops/group_plan.hpp"
+#include "runtime/settings.hpp"
 #include "support/op_runner.hpp"
 
 namespace clutch::testing {
@@ -36,6 +37,21 @@ TEST(Group, StridesEmptyInputAndNoGroups) {
     EXPECT_EQ(made(group_by(zeros({0}, {.dtype = DType::i64, .device = device}), 2)), (std::vector<std::int64_t>{0, 0, 0}));
     EXPECT_EQ(made(group_by(from_host<std::int64_t>({INT64_MIN, -1, INT64_MAX, std::int64_t{1} << 32}, device), 2)),
               (std::vector<std::int64_t>{0, 0, 0, 0, 1, 2, 3}));
+  }
+}
+
+TEST(Group, ResultsAreI32WhateverTheIndexAndTheSettings) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : {DType::i32, DType::i64}) {
+      Tensor index = from_host<std::int32_t>({2, 9, 0, 2}, device).to(dtype);
+      for (const char* wide : {"0", "1"}) {
+        detail::SettingsOverride with(detail::parse_settings({{"CLUTCH_INDEX64", wide}}));
+        Groups groups = group_by(index, 3);
+        EXPECT_EQ(groups.offsets.dtype(), DType::i32);
+        EXPECT_EQ(groups.order.dtype(), DType::i32);
+        EXPECT_EQ(made(groups), (std::vector<std::int64_t>{0, 1, 1, 3, 2, 0, 3, 1}));
+      }
+    }
   }
 }
 

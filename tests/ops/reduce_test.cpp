@@ -174,7 +174,7 @@ TEST(Reduce, NothingToReduce) {
     EXPECT_EQ(norm(x, 2, rows).to_host<float>(), (std::vector<float>{0, 0, 0}));
     EXPECT_EQ(norm(x, 0, rows).to_host<float>(), (std::vector<float>{0, 0, 0}));
     for (double p : {-2.0, double{INFINITY}, -double{INFINITY}})
-      for (const ReduceOptions& o : {ReduceOptions{}, rows}) EXPECT_EQ(code_of([&] { norm(x, p, o); }), ErrorCode::invalid_argument) << "no smallest of nothing";
+      for (const ReduceOptions& o : {ReduceOptions{}, rows}) EXPECT_EQ(code_of([&] { norm(x, p, o); }), ErrorCode::invalid_argument) << "nothing is smallest";
     EXPECT_EQ(norm(x, -2, {.dims = {0}}).sizes(), Dims{0});
     for (auto place : {argmin, argmax}) {
       EXPECT_EQ(code_of([&] { place(x, rows, {}); }), ErrorCode::invalid_argument);
@@ -228,6 +228,34 @@ TEST(Reduce, PlacesOfExtremesAndPositions) {
     EXPECT_EQ(reduce(Reduce::sum, f, ones, {.dims = {0}}).to_host<float>(), (std::vector<float>{60, 64, 68, 72, 76, 80}));
     EXPECT_EQ(reduce(Reduce::sum, f, ones).item(), 420);
     EXPECT_EQ(reduce(Reduce::sum, f, full({9, 30}, 1, {.device = device}), {.dims = {0}}).to_host<float>()[29], 360 + 29 * 9);
+  }
+}
+
+TEST(Reduce, ZerosOfTwoSignsGiveTheLastOne) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (std::vector<float> pair : {std::vector<float>{0.0f, -0.0f}, std::vector<float>{-0.0f, 0.0f}}) {
+      const bool last = std::signbit(pair[1]);
+      Tensor x = from_host<float>({pair[0], pair[1]}, device), columns = x.unsqueeze(1).expand({2, 16});
+      Tensor at = zeros({1}, {.dtype = DType::i64, .device = device});
+      for (auto extreme : {amin, amax}) {
+        EXPECT_EQ(std::signbit(extreme(x, {}, {}).item()), last);
+        EXPECT_EQ(std::signbit(extreme(x, {.implementation = "reduce_strided"}, {}).item()), last);
+        for (float v : extreme(columns, {.dims = {0}}, {}).to_host<float>()) EXPECT_EQ(std::signbit(v), last);
+      }
+      for (SegmentReduce reduce : {SegmentReduce::amin, SegmentReduce::amax}) {
+        EXPECT_EQ(std::signbit(segment_reduce(x, from_host<std::int64_t>({0, 2}, device), {.reduce = reduce}).item()), last);
+        EXPECT_EQ(std::signbit(scatter_reduce(x.slice(0, 0, 1), 0, at, x.slice(0, 1, 2), {.reduce = reduce}).item()), last);
+      }
+    }
+    // What means of integers do not do: wrap.
+    Tensor large = full({3}, 100, {.dtype = DType::i8, .device = device}), wide = full({3}, 4e18, {.dtype = DType::i64, .device = device});
+    EXPECT_EQ(mean(large).item(), 100);
+    EXPECT_EQ(mean(wide).item(), static_cast<double>(4e18f));
+    Tensor same = zeros({3}, {.dtype = DType::i64, .device = device}), none = zeros({1}, {.dtype = DType::i8, .device = device});
+    EXPECT_EQ(scatter_reduce(none, 0, same, large, {.reduce = SegmentReduce::mean, .include_self = IncludeSelf::no}).item(), 100);
+    EXPECT_EQ(scatter_reduce(none, 0, same, large).item(), 44);
+    EXPECT_EQ(segment_reduce(from_host<float>({1, 2}, device), from_host<std::int64_t>({0, 2}, device), {.reduce = SegmentReduce::mean, .initial = 0.5}).item(),
+              1.75);
   }
 }
 

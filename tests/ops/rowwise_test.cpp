@@ -501,7 +501,8 @@ TEST(Rowwise, NothingIsNothing) {
     for (const auto& c : cases)
       for (double smoothing : {0.0, 0.1})
         for (bool weighted : {false, true}) {
-          SCOPED_TRACE(fmt::format("logits {} target {} smoothing {} weighted {}", to_string(c.logits.sizes()), to_string(c.target.sizes()), smoothing, weighted));
+          SCOPED_TRACE(
+              fmt::format("logits {} target {} smoothing {} weighted {}", to_string(c.logits.sizes()), to_string(c.target.sizes()), smoothing, weighted));
           nn::CrossEntropyOptions o{.reduction = Reduction::none, .label_smoothing = smoothing};
           if (weighted) o.weight = none_of({c.logits.size(1)});
           nn::CrossEntropyResult each = nn::cross_entropy(c.logits, c.target, o);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every op's small problems, which together run every kernel entry: on each device, on all devices alike, under Oclgrind.
 #include "program/kernel_table.hpp"
+#include "program/program.hpp"
 #include "support/op_runner.hpp"
 
 #include <fmt/format.h>
@@ -33,6 +34,8 @@ TEST(Problems, RunEveryEntryAndGiveTheModelsBits) {
       for (std::string_view entry : text.entries)
         EXPECT_TRUE(ran.contains(std::string(entry))) << "no problem in tests/cases/" << text.stem << ".hpp runs " << entry;
   }
+  // Drivers tell users of warnings on their terminal.
+  for (const std::string& log : detail::build_logs()) EXPECT_EQ(log.find("warning"), std::string::npos) << log;
 }
 
 /// Not a test of the library: what Oclgrind must complain about, run by run_oclgrind alone.

@@ -71,7 +71,10 @@ Tensor detail::scaled_by(DType product, const Tensor& scale_a, const Tensor& sca
 Tensor detail::linear_sums_backward(const Tensor& grad, DType dtype, const Tensor& bias, const linalg::LinearOptions& options,
                                     const std::function<Tensor(DType)>& product_again, Tensor* of_bias, const Stream& stream) {
   if (options.activation == Activation::none) {
-    if (bias.defined()) *of_bias = sum_to(grad, bias.sizes(), stream);
+    if (bias.defined()) {
+      const bool wider = bits(bias.dtype()) > bits(grad.dtype());  // the sum is rounded once
+      *of_bias = sum_to(wider ? grad.to(bias.dtype(), {}, stream) : grad, bias.sizes(), stream).to(bias.dtype(), {}, stream);
+    }
     return grad;
   }
   std::vector<Tensor> all{product_again(linalg::product_dtype(dtype, dtype))};
@@ -103,11 +106,17 @@ Tensor linear(const Tensor& x, const PackedMatrix& weight, const Tensor& bias, c
 }
 
 MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tensor& b, const Stream& stream) {
+  constexpr std::string_view op = "linalg::matmul_backward";
+  for (const Tensor* t : {&grad, &a, &b})
+    if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
+  const DType dtype = grad.dtype();
+  if (a.dtype() != dtype || b.dtype() != dtype || (dtype != DType::f64 && dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16))
+    throw Error(ErrorCode::invalid_dtype, op,
+                fmt::format("grad, a and b must be of one dtype of f64, f32, f16 and bf16, got {}, {} and {}", name(dtype), name(a.dtype()), name(b.dtype())));
   // Vectors count as matrices, the gradient like the product that they are of.
   Tensor a2 = a.rank() == 1 ? a.unsqueeze(0) : a, b2 = b.rank() == 1 ? b.unsqueeze(1) : b, g = grad;
   if (b.rank() == 1) g = g.unsqueeze(g.rank());
   if (a.rank() == 1) g = g.unsqueeze(g.rank() - 1);
-  if (is_complex(grad.dtype())) throw Error(ErrorCode::invalid_dtype, "linalg::matmul_backward", "gradients of complex products are not offered");
   // One b for all: its gradient is one product over all rows.
   MatmulGradients result;
   result.a = sum_to(matmul(g, b2.mT(), {}, stream), a2.sizes(), stream).reshape(a.sizes());

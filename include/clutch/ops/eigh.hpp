@@ -62,10 +62,10 @@ struct EighResult {
 /// In place: no result may overlap a or another one.
 /// Determinism: a matrix's bits depend neither on its neighbours nor on its place in the batch nor on the batch's size. qr_group and blocked give
 ///   the same bits, and so does qr_lanes past n = 16 where its lanes are a vector's.
-/// Accuracy: |a v - v w| <= 30 n eps |a| and |v^H v - 1| <= 30 n eps (Frobenius norms, eps of the compute type), |w - exact| <= 30 n eps |a|.
+/// Accuracy: |a v - v w| <= 30 n eps |a| and |v^H v - 1| <= 30 n eps (Frobenius norms, eps of the compute type), |w - exact| <= 30 n eps |a|,
+///   for norms down to the smallest subnormal number; eigenvalues that are subnormal are rounded to one.
 ///   With EighAccuracy::relative, for a positive definite a = d b d with d diagonal and b's diagonal 1: |w - exact| <= 30 n eps cond(b) w for each
-///   eigenvalue, however far d's elements lie apart. Subnormal elements and results count as zero, and those below 2^-126 (f64: 2^-1022) of the
-///   largest.
+///   eigenvalue that is a normal number and at least 2^-190 (f64 and c128: 2^-1880) of the largest, however far d's elements lie apart.
 /// Scratch: at most the input's size, plus what two bundles of matrices take for each core; blocked takes twice the input's size and 2 KB times n a
 ///   matrix, jacobi_group about six matrices, padded to whole vectors, for each of up to 16 work-groups a core. Other strides than those of a
 ///   batch of contiguous matrices, and f16 and bf16, are copied first.

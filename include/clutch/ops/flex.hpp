@@ -14,7 +14,8 @@ namespace clutch::inline v0 {
 
 namespace attention {
 
-/// A score, scaled: q . k scale; traced as f32, for f64 tensors as f64.
+/// A score, scaled: q . k scale; traced as f32, for f64 tensors as f64. Numbers of C++ adopt that dtype beside a score; beside an index, or alone, they are
+/// f32 also then: in s + 0.1 * h the factor is 0.1f, in s + 0.1 * cast(h, s.dtype()) it is not.
 using Score = Expr;
 
 /// What becomes of scores before softmax: a traced function of score, batch, head of the query, query and key. Made of a lambda

@@ -14,7 +14,7 @@ struct Groups {
 
 /// Sorts entries by their group, stably: what makes reductions by index deterministic, and compressed rows of coordinates or transposes.
 /// Shapes: index (entries); 0 <= index[k] < groups says to which group entry k belongs; groups below 2^32 - 1.
-/// Dtypes: index i32 or i64 -> both results i32, i64 from 2^31 entries on.
+/// Dtypes: index i32 or i64; both results are i32 for fewer than 2^31 entries, i64 from there on, whatever the index's dtype and the settings are.
 /// Bad contents: entries whose index is no group's belong to none.
 /// Determinism: the result is unique. A radix sort of 11 bits a pass; no atomics.
 /// Scratch: 16 bytes an entry at most, and counts of digits, 8 MiB below 2^24 entries. Errors: invalid_shape; invalid_dtype; invalid_argument for the count of

@@ -130,15 +130,20 @@ struct MatmulGradients {
   Tensor a, b;
   std::vector<Tensor> inputs = {};  ///< of an epilogue: one for each floating input, in order
 };
-/// Of matmul(a, b): grad b^T and a^T grad, summed over batch dims that were broadcast. Floating operands but f8.
+/// Of matmul(a, b): grad b^T and a^T grad, summed over batch dims that were broadcast.
+/// Dtypes: f64, f32, f16 or bf16, the same of grad, a and b; gradients have it, too: sums in f32 (f64 for f64), rounded once a product and, where batch dims
+///   were broadcast, once more for their sum.
+/// Errors: invalid_dtype, also for integers, f8 and complex ones; else as matmul().
 CLUTCH_API MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tensor& b, const Stream& stream = {});
 /// Of matmul(a, b, f, inputs): the product is computed again.
+/// Dtypes: a and b as above; grad as map_backward() of f takes it; each gradient has its tensor's dtype.
 CLUTCH_API MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tensor& b, const ExprFunction& f, std::span<const Tensor> inputs,
                                            const Stream& stream = {});
 
 struct LinearGradients {
   Tensor x, weight, bias;  ///< bias: undefined where the layer has none
 };
+/// Dtypes: x and weight of one dtype, as above, grad of the same without an activation; each gradient has its tensor's dtype.
 CLUTCH_API LinearGradients linear_backward(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                                            const LinearOptions& options = {}, const Stream& stream = {});
 

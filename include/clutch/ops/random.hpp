@@ -42,12 +42,13 @@ struct RandomOptions {
 CLUTCH_API void uniform_(const Tensor& self, const UniformOptions& options = {}, const Stream& stream = {});
 
 /// Fills self, in row-major order, with numbers of a normal distribution by Box and Muller: with words w, v of a block,
-/// u = w * 2^-32 + 2^-33, t = int(v) * 2^-31, r = sqrt(-2 log(u)), z = r * cos(pi t) for the first element of the pair and
-/// r * sin(pi t) for the second, then fma(z, stddev, mean). f32's |z| is at most 6.77.
+/// u = w * 2^-32 + 2^-33, t = int(v) * 2^-31, in f32: w, the sum and v are rounded to nearest; r = sqrt(-2 log(u)),
+/// z = r * cos(pi t) for the first element of the pair and r * sin(pi t) for the second, then fma(z, stddev, mean). f32's |z| is at most 6.77.
 /// Words: as uniform_; words 0 and 1 give elements 0 and 1 of a block, words 2 and 3 elements 2 and 3. f64: u has the 53 bits
-///   of words 0 and 1 plus a half unit, t the 53 bits of words 2 and 3, and a block gives two elements (chunks of 32).
+///   of words 0 and 1 plus a half unit, rounded to nearest, t the 53 bits of words 2 and 3, and a block gives two elements (chunks of 32).
 /// Shapes, Dtypes, Determinism, Scratch, Errors and Stream as uniform_; invalid_argument if stddev is negative or not finite.
-/// Accuracy: log within 1 ulp, sinpi and cospi within 1.03 (kernels/common/math.clh; f64: 1), so z within 4 ulp of the exact formula.
+/// Accuracy: log within 1 ulp, sinpi and cospi within 1.03 (kernels/common/math.clh; f64: 1), so z within 4 ulp of the exact
+///   formula of the rounded u and t, which near u = 1 is far from that of the unrounded ones.
 /// Source: Tensor.normal_ of PyTorch 2.12; G. E. P. Box and M. E. Muller, 1958.
 CLUTCH_API void normal_(const Tensor& self, const NormalOptions& options = {}, const Stream& stream = {});
 

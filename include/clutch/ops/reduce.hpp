@@ -22,11 +22,16 @@ struct ReduceOptions {
 /// Reduces a traced function of broadcast tensors over dimensions, as in reduce(Reduce::sum, [](Expr x) { return x * x; }, x, {.dims = {-1}}).
 /// Shapes: the inputs broadcast; the result has the dimensions that are not reduced. At most 8 inputs and 4 positions, which are
 ///   those of the broadcast shape.
-/// Dtypes: as map's inputs. sum, prod and mean accumulate floats in f32 (f64 for f64) and integers and bool in i64; mean makes
-///   integers f32 before. Result: for floats as map_dtype() of the function; sums of integers i64; min and max of integers as
-///   map_dtype(); any and all boolean.
+/// Dtypes: as map's inputs. Floats are f64 f32 f16 bf16; integers i64 i32 i16 i8 u8.
+///   sum and prod: floats accumulate in f32 (f64 for f64), integers and bool in i64, which wraps.
+///   mean: floats likewise; integers and bool are made f32 first, so that no mean wraps, whatever `dtype` is.
+///   min and max: in the dtype that map() traces. any and all: boolean.
+///   Result: for floats as map_dtype() of the function; sums and products of integers i64; means of integers f32; min and max of integers
+///   as map_dtype(); any and all boolean.
 /// Empty: sum 0, prod 1, any false, all true, mean NaN; min and max are Errors.
 /// NaN: min and max give NaN if there is one; any counts it as true.
+/// Zeros: min and max count 0 and -0 as equal and give the one that the order below takes last, in a tree the one of the second operand.
+/// Overflow: a sum, also that of a mean, is Inf where it passes its accumulator's largest number on the way.
 /// Determinism: bit-equal on every device, for every layout. Elements, in row-major order, go in blocks of 2048; in a block element j
 ///   is added to partial 16 floor(j / 512) + j mod 16; partials are added in a tree of halves (0 + 32, 1 + 33, ...); the results of blocks are
 ///   reduced in the same way.
@@ -62,11 +67,20 @@ CLUTCH_API Tensor all(const Tensor& x, const ReduceOptions& options = {}, const 
 /// `dims` the place among all elements in row-major order. Errors: also invalid_argument for several dims, or nothing to search.
 CLUTCH_API Tensor argmin(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor argmax(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
-/// Sum of squared distances from the mean over n - correction; two passes, so that it is no difference of large numbers.
+/// Sum of squared distances from the mean over n - correction, n - correction being 0 at least; two passes, so that it is no difference of large numbers.
+/// Dtypes: f32, f64 for f64; integers are made f32 before.
+/// Accuracy: |error| <= (60 ceil(log2048(n)) + 5) eps var + d^2 n / (n - correction), d = (38 ceil(log2048(n)) + 2) eps mean |x| being the mean's error: for
+///   elements that share a number of size c, d^2 counts once their deviation is below some 40 eps c. NaN or Inf where their sum or a square overflows.
+/// Empty: NaN, and where n is not above the correction NaN or Inf, as torch.var.
 CLUTCH_API Tensor var(const Tensor& x, double correction = 1, const ReduceOptions& options = {}, const Stream& stream = {});
 /// (sum |x|^p)^(1/p); p = inf and -inf give the largest and the smallest magnitude, 0 counts what is not 0.
+/// Dtypes: f32, f64 for f64; integers are made f32 before.
+/// Range: powers and their sum are not scaled, as in PyTorch: f32's norm of p = 2 is Inf for elements past 2^64, and those below 2^-63 may count as 0.
+/// Empty: 0. Errors: also invalid_argument for p < 0 of nothing.
+/// Source: torch.linalg.vector_norm.
 CLUTCH_API Tensor norm(const Tensor& x, double p = 2, const ReduceOptions& options = {}, const Stream& stream = {});
-/// log(sum e^x), by way of the maximum.
+/// log(sum e^x), by way of the maximum. A maximum of +inf gives +inf, of -inf alone -inf.
+/// Dtypes: f32, f64 for f64; integers are made f32 before. Empty: -inf. Source: torch.logsumexp.
 CLUTCH_API Tensor logsumexp(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
 /// Sums x over the dimensions that broadcasting `sizes` to x's shape would have made: the gradient of broadcasting.
 CLUTCH_API Tensor sum_to(const Tensor& x, const Dims& sizes, const Stream& stream = {});

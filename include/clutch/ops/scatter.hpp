@@ -26,22 +26,25 @@ enum class IncludeSelf : bool { no, yes };
 struct ScatterOptions {
   SegmentReduce reduce = SegmentReduce::sum;
   IncludeSelf include_self = IncludeSelf::yes;  ///< whether an element of self that is scattered to counts, too
-  std::string implementation = {};              ///< forces a plan by name; empty: the first that accepts
+  std::string_view implementation = {};         ///< forces scatter_panels, scatter_lines or segment_rows; empty: the first that accepts
 };
 
 /// Reduces elements of src into those of self that the index names: result[index[i, j, ...], j, ...] takes src[i, j, ...] for dim 0, and so on.
 /// Elements of self that are not named stay as they are.
 /// Shapes: index, src and self have one rank; index is no longer than src, nor than self in the other dimensions; the result has self's shape.
 /// Dtypes: f64 f32 f16 bf16 -> accumulated in f32, f64 for f64, rounded once; i64 i32 i16 i8 u8, which wrap; src has self's dtype;
-///   index i32 or i64. Means of integers are rounded down.
-/// NaN: amin and amax give NaN if there is one.
+///   index i32 or i64.
+/// Means: of the elements that go to one of self, and of that one if it counts. Those of integers are rounded down; their sum is an i64, so that those of
+///   i32, i16, i8 and u8 do not wrap, as PyTorch's do.
+/// NaN: amin and amax give NaN if there is one. Zeros: they count 0 and -0 as equal and give the last one.
 /// Determinism: bit-equal on every device and for every layout: self first, then src in the order of the index along `dim`. No atomics.
 /// Accuracy: as segment_reduce.
 /// Bad contents: elements whose index is out of range are left out.
 /// Scratch: where self is not accumulated into directly (narrow dtypes, means, IncludeSelf::no), lines of self, 64 MiB at most. An index
 ///   that is repeated over dimensions of at least 8 elements (strides 0), or is long and has no others on a device of many items, is
 ///   sorted instead, as group_by does; f32 and f64 rows of a cache line for each core are added in place, unsorted, on CPUs.
-/// Errors: invalid_shape; invalid_dtype; invalid_argument; invalid_overlap; device_mismatch; not_supported for an implementation.
+/// Errors: invalid_shape; invalid_dtype; invalid_argument for the dimension or the name of an implementation; invalid_overlap; device_mismatch;
+///   not_supported for an implementation that refuses.
 /// Stream: never waits. Source: torch.scatter_reduce.
 CLUTCH_API Tensor scatter_reduce(const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options = {},
                                  const Stream& stream = {});

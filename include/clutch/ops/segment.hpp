@@ -12,15 +12,16 @@ enum class SegmentReduce : std::uint8_t { sum, prod, amin, amax, mean };
 
 struct SegmentOptions {
   SegmentReduce reduce = SegmentReduce::sum;
-  std::optional<double> initial = {};  ///< what segments begin with, of segment_reduce alone; means do not count it
+  std::optional<double> initial = {};  ///< what segments begin with, of segment_reduce alone; a mean has it in its sum, not in its count
   std::string implementation = {};     ///< forces a plan by name; empty: the first that accepts
 };
 
 /// Reduces rows of `data` over segments: out[i, ...] = reduce of data[k, ...] over k from offsets[i] to offsets[i + 1].
 /// Shapes: data (entries, *); offsets (segments + 1), ascending; out (segments, *).
-/// Dtypes: f64 f32 f16 bf16 -> accumulated in f32, f64 for f64; offsets i32 or i64.
+/// Dtypes: f64 f32 f16 bf16 -> accumulated in f32, f64 for f64, rounded once; offsets i32 or i64.
+/// Initial: one more operand, the first: (initial + sum of the data) / number of the data for means, as torch.segment_reduce.
 /// Empty segments: `initial`; without it sum 0, prod 1, amin +inf, amax -inf, mean NaN, as torch.segment_reduce.
-/// NaN: amin and amax give NaN if there is one.
+/// NaN: amin and amax give NaN if there is one. Zeros: they count 0 and -0 as equal and give the last one.
 /// Determinism: bit-equal on every device and for every layout: a segment's entries are combined one after another, in order.
 /// Accuracy: |error| <= n eps sum |x| for a sum of n entries, eps being 2^-24 (2^-53 for f64).
 /// Bad contents: offsets are clamped to the entries, so that nothing is read out of bounds. A segment whose loops a driver would

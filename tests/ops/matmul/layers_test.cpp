@@ -131,6 +131,36 @@ TEST(MatmulLayers, GradientsAreThoseOfDifferences) {
   }
 }
 
+TEST(MatmulLayers, DtypesOfGradients) {
+  CLUTCH_EACH_DEVICE(device) {
+    auto of = [&](const Dims& sizes, DType dtype) { return full(sizes, 1, {.dtype = dtype, .device = device}); };
+    auto backward = [&](DType grad, DType a, DType b) { return linalg::matmul_backward(of({2, 3}, grad), of({2, 4}, a), of({4, 3}, b)); };
+    for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      linalg::MatmulGradients g = backward(dtype, dtype, dtype);
+      EXPECT_EQ(g.a.dtype(), dtype);
+      EXPECT_EQ(g.b.dtype(), dtype);
+      for (DType of_bias : {DType::f32, DType::bf16})
+        for (Activation activation : {Activation::none, Activation::silu}) {
+          auto l = linalg::linear_backward(of({300, 3}, dtype), of({300, 4}, dtype), of({3, 4}, dtype), of({3}, of_bias), {.activation = activation});
+          EXPECT_EQ(l.x.dtype(), dtype);
+          EXPECT_EQ(l.weight.dtype(), dtype);
+          EXPECT_EQ(l.bias.dtype(), of_bias);
+          if (activation == Activation::none) {
+            EXPECT_EQ(l.bias.to(DType::f32).to_host<float>()[0], 300) << "of bf16, too";
+          }
+        }
+    }
+    for (DType dtype : {DType::i8, DType::u8, DType::f8e4m3fn, DType::c64}) {
+      auto zeros_of = [&](const Dims& sizes) { return zeros(sizes, {.dtype = dtype, .device = device}); };
+      EXPECT_EQ(code_of([&] { linalg::matmul_backward(zeros_of({2, 3}), zeros_of({2, 4}), zeros_of({4, 3})); }), ErrorCode::invalid_dtype) << name(dtype);
+    }
+    EXPECT_EQ(code_of([&] { backward(DType::f32, DType::bf16, DType::bf16); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(message_of([&] { backward(DType::f32, DType::bf16, DType::bf16); }),
+              "linalg::matmul_backward: grad, a and b must be of one dtype of f64, f32, f16 and bf16, got f32, bf16 and bf16");
+    EXPECT_EQ(code_of([&] { linalg::matmul_backward(of({2, 3}, DType::f32), Tensor(), of({4, 3}, DType::f32)); }), ErrorCode::invalid_argument);
+  }
+}
+
 TEST(MatmulLayers, ScaledProductsOfF8) {
   CLUTCH_EACH_DEVICE(device) {
     Tensor x = randn({7, 48}, {.device = device, .seed = 1}), y = randn({33, 48}, {.device = device, .seed = 2});
