@@ -173,7 +173,8 @@ __kernel void segment_strided(SEGMENT_PARAMS) {
     for (int l = 0; l < WIDTH; ++l) to[l] = (IDX)i * (IDX)out_stride + (IDX)f * (IDX)out_inner;
     A own = SELF ? LOAD(self, (IDX)i * (IDX)self_stride + (IDX)f * (IDX)self_inner) : (A)empty;
     V acc = BEGINS_WITH_SELF ? (V)own : (V)(A)IDENTITY;
-    for (long k = begin; k < end && !TOO_LONG(end - begin); ++k) {
+    const long stop = TOO_LONG(end - begin) ? begin : end;
+    for (long k = begin; k < stop; ++k) {
       long row = row_of(columns, k, (long)data_rows);
       if (row < 0) {
         acc = (V)(A)missing;
