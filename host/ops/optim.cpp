@@ -91,7 +91,9 @@ void check_optim_range(bool fine, const char* op, std::string_view what, double 
 
 namespace {
 
-void check_hyper(const OptimHyper& h) {
+/// `dtype` is the parameters': a bound that numbers reach by their rounding to f32 holds of the rounded ones.
+void check_hyper(const OptimHyper& h, DType dtype) {
+  auto used = [dtype](double number) { return dtype == DType::f64 ? number : static_cast<double>(static_cast<float>(number)); };
   // Comparisons that NaN fails.
   check_optim_range(h.lr >= 0, h.op, "learning rate", h.lr);
   check_optim_range(h.eps >= 0, h.op, "epsilon value", h.eps);
@@ -102,8 +104,8 @@ void check_hyper(const OptimHyper& h) {
       if (h.nesterov && (h.a <= 0 || h.b != 0)) throw Error(ErrorCode::invalid_argument, h.op, "Nesterov momentum requires a momentum and zero dampening");
       break;
     case OptimKind::adam:
-      check_optim_range(h.a >= 0 && h.a < 1, h.op, "beta parameter at index 0", h.a);
-      check_optim_range(h.b >= 0 && h.b < 1, h.op, "beta parameter at index 1", h.b);
+      check_optim_range(h.a >= 0 && used(h.a) < 1, h.op, "beta parameter at index 0", h.a);
+      check_optim_range(h.b >= 0 && used(h.b) < 1, h.op, "beta parameter at index 1", h.b);
       break;
     case OptimKind::adagrad:
       check_optim_range(h.a >= 0, h.op, "lr_decay value", h.a);
@@ -145,28 +147,22 @@ void check_params(std::span<const Tensor> params, const char* op) {
 
 }  // namespace
 
-/// Bytes of memory in order, so that sharing shows between neighbours.
-void check_apart_all(std::span<const Tensor* const> params, const char* op) {
-  struct Range {
-    const void* memory;
-    std::uint64_t begin, end;
-  };
-  std::vector<Range> ranges;
-  for (const Tensor* p : params) {
-    const Storage& s = *p->storage();
-    std::uint64_t begin = s.offset() + p->byte_offset();
-    if (p->numel() > 0) ranges.push_back({s.unplaced() ? static_cast<const void*>(&s) : s.mem(), begin, begin + p->nbytes()});
-  }
-  std::sort(ranges.begin(), ranges.end(), [](const Range& x, const Range& y) { return std::tie(x.memory, x.begin) < std::tie(y.memory, y.begin); });
-  for (std::size_t i = 1; i < ranges.size(); ++i)
-    if (ranges[i].memory == ranges[i - 1].memory && ranges[i].begin < ranges[i - 1].end)
-      throw Error(ErrorCode::invalid_overlap, op, "some parameters appear in more than one place: they share memory");
-}
-
 void check_device_scalar(const Tensor& t, std::int64_t most, const char* what, const char* op) {
   if (t.defined() && (t.dtype() != DType::f32 || (t.numel() != 1 && t.numel() != most)))
     throw Error(t.dtype() != DType::f32 ? ErrorCode::invalid_dtype : ErrorCode::invalid_shape, op,
                 fmt::format("{} must be f32 of one element, got {} of {}", what, name(t.dtype()), to_string(t.sizes())));
+}
+
+void check_step_memory(StepMemory& memory, const optim::StepOptions& options, const Tensor& steps, const char* op) {
+  memory.check(
+      options.grad_scale.defined(),
+      {{options.lr, "lr"}, {options.grad_scale, "grad_scale"}, {options.found_inf, "found_inf"}, {options.grad_factor, "grad_factor"}, {steps, "steps"}}, op);
+}
+
+void add_written(std::vector<MemoryRange>& ranges, const OptimGroup& g) {
+  for (std::size_t i = 0; i < g.params.size(); ++i) ranges.emplace_back(g.params[i], "parameter", g.first + i);
+  for (std::size_t i = 0; i < g.columns.size(); ++i) ranges.emplace_back(g.columns[i], "a state of parameter", g.first + i % g.params.size());
+  if (g.counts) ranges.emplace_back(g.steps, "the counters of steps");
 }
 
 void check_step_options(const optim::StepOptions& options, std::size_t groups, const char* op) {
@@ -177,8 +173,9 @@ void check_step_options(const optim::StepOptions& options, std::size_t groups, c
   if (options.max_norm && options.grad_factor.defined()) throw Error(ErrorCode::invalid_argument, op, "both max_norm and grad_factor are given");
 }
 
-void check_optim_gradients(const OptimGroup& g, std::span<const Tensor> grads) {
+void check_optim_gradients(const OptimGroup& g, std::span<const Tensor> grads, StepMemory& memory) {
   for (std::size_t i = 0; i < grads.size(); ++i) {
+    memory.set_gradient(g.first + i, grads[i], g.first + i);
     const Tensor &grad = grads[i], &param = g.params[i];
     if (!grad.defined()) continue;
     if (grad.dtype() != param.dtype())
@@ -231,8 +228,8 @@ std::vector<Tensor> make_column(std::span<const Tensor> params, DType dtype, dou
 }  // namespace
 
 OptimGroup make_optim_group(std::vector<Tensor> params, const OptimHyper& hyper, std::size_t first, OptimLists given, const Stream& stream) {
-  check_hyper(hyper);
   check_params(params, hyper.op);
+  check_hyper(hyper, params[0].dtype());
   Runtime& runtime = params[0].storage()->runtime();
   OptimGroup g;
   g.hyper = hyper;
@@ -362,8 +359,7 @@ void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, s
   if (options.max_norm) throw Error(ErrorCode::not_supported, hyper.op, "clipping within the step is the optimizers' classes': give a grad_factor");
   if (grads.size() != params.size())
     throw Error(ErrorCode::invalid_argument, hyper.op, fmt::format("{} gradients for {} parameters", grads.size(), params.size()));
-  std::vector<const Tensor*> written;
-  for (const Tensor& p : params) written.push_back(&p);
+  for (const Tensor& p : params) all.push_back(&p);
   std::vector<Tensor> columns;
   for (const auto& [list, wanted] : states) {
     if (!wanted) continue;
@@ -371,8 +367,7 @@ void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, s
       throw Error(ErrorCode::invalid_argument, hyper.op, fmt::format("{} tensors of a state for {} parameters", list.size(), params.size()));
     columns.insert(columns.end(), list.begin(), list.end());
   }
-  for (const Tensor& t : columns) written.push_back(&t);
-  all.insert(all.end(), written.begin(), written.end());
+  for (const Tensor& t : columns) all.push_back(&t);
   Runtime& runtime = common_runtime(all, hyper.op);
   auto count = static_cast<std::int64_t>(params.size());
   if (steps.dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, hyper.op, fmt::format("steps are {}, wanted f32", name(steps.dtype())));
@@ -388,9 +383,14 @@ void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, s
     if (!(t.sizes() == p.sizes()) || !t.is_contiguous())
       throw Error(ErrorCode::invalid_shape, hyper.op, fmt::format("a state of {}, its parameter of {}", to_string(t.sizes()), to_string(p.sizes())));
   }
-  check_apart_all(written, hyper.op);
   OptimGroup g = make_optim_group({params.begin(), params.end()}, hyper, 0, {std::move(columns), steps}, stream);
-  check_optim_gradients(g, grads);
+  StepMemory memory;
+  std::vector<MemoryRange> written;
+  add_written(written, g);
+  memory.set_written(std::move(written), hyper.op);
+  memory.set_count(grads.size());
+  check_optim_gradients(g, grads, memory);
+  check_step_memory(memory, options, steps, hyper.op);
   step_optim_group(g, grads, options, stream);
 }
 

@@ -41,18 +41,21 @@ KernelPlan select(const DeviceTraits& traits, const OptimAidProblem& p, std::str
 
 void GradientList::set(std::span<const Tensor> grads, const char* op) {
   entries_.clear();
-  for (const Tensor& t : grads)
-    if (t.defined()) entries_.push_back(&t);
+  std::vector<std::size_t> numbers;
+  for (std::size_t i = 0; i < grads.size(); ++i)
+    if (grads[i].defined()) entries_.push_back(&grads[i]), numbers.push_back(i);
   if (entries_.empty()) throw Error(ErrorCode::invalid_argument, op, "there are no gradients");
   runtime_ = &common_runtime(entries_, op);
   dtype_ = entries_[0]->dtype();
   check_plain_float(dtype_, "a gradient", op);
   bool same = entries_.size() == sizes_.size();
+  memory_.set_count(entries_.size());
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const Tensor& t = *entries_[i];
     if (t.dtype() != dtype_) throw Error(ErrorCode::invalid_dtype, op, fmt::format("gradients of {} and {}", name(dtype_), name(t.dtype())));
     if (!t.is_contiguous()) throw Error(ErrorCode::invalid_shape, op, fmt::format("a gradient of {} is not contiguous", to_string(t.sizes())));
     same = same && sizes_[i] == t.numel();
+    memory_.set_gradient(i, t, numbers[i]);
   }
   if (same) return;
   sizes_.clear();
@@ -91,6 +94,8 @@ void GradientList::each_part(Encoder& encoder, TensorTable& table, const BuiltPl
 
 optim::GradNorm GradientList::norm(double max_norm, const optim::ClipOptions& options, bool scales, const Stream& stream, const char* op) {
   if (!(max_norm >= 0)) throw Error(ErrorCode::invalid_argument, op, fmt::format("max_norm is {}", max_norm));
+  memory_.set_written({}, op);
+  memory_.check(scales, {{options.grad_scale, "grad_scale"}}, op);
   const DType real = dtype_ == DType::f64 ? DType::f64 : DType::f32;
   auto plan_of = [&](OptimAid aid) -> const BuiltPlan& { return plan_for(*runtime_, "optim_aid", OptimAidProblem{dtype_, options.norm_type, aid}, {}); };
   const BuiltPlan &partial_plan = plan_of(OptimAid::norm_chunks), &total_plan = plan_of(OptimAid::norm_total);
@@ -113,6 +118,8 @@ optim::GradNorm GradientList::norm(double max_norm, const optim::ClipOptions& op
 
 void GradientList::check(const Tensor& found, const Tensor& scale, const Stream& stream, const char* op) {
   bool scales = scale.defined();
+  memory_.set_written({{found, "found_inf"}}, op);
+  memory_.check(scales, {{scale, "scale"}}, op);
   const BuiltPlan& plan = plan_for(*runtime_, "optim_aid", OptimAidProblem{dtype_, {}, scales ? OptimAid::unscale : OptimAid::check}, {});
   place(stream);
   Encoder encoder(stream, op);

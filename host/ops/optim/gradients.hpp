@@ -17,9 +17,9 @@ class GradientList {
   void set(std::span<const Tensor> grads, const char* op);
   Runtime& runtime() const { return *runtime_; }
 
-  /// Where `scales` the gradients are multiplied by the factor besides. Errors: invalid_argument for max_norm.
+  /// Where `scales` the gradients are multiplied by the factor besides. Errors: invalid_argument for max_norm, invalid_overlap.
   optim::GradNorm norm(double max_norm, const optim::ClipOptions& options, bool scales, const Stream& stream, const char* op);
-  /// `found` becomes 1 where one is not finite; with a scale all are multiplied by its inverse.
+  /// `found` becomes 1 where one is not finite; with a scale all are multiplied by its inverse. Errors: invalid_overlap.
   void check(const Tensor& found, const Tensor& scale, const Stream& stream, const char* op);
 
  private:
@@ -30,6 +30,7 @@ class GradientList {
   Runtime* runtime_ = nullptr;
   DType dtype_ = DType::f32;
   std::vector<const Tensor*> entries_;
+  StepMemory memory_;
   std::vector<std::int64_t> sizes_;
   OptimChunks chunks_;
   std::vector<std::size_t> ends_;  ///< of the launches' gradients

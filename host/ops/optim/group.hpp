@@ -2,6 +2,7 @@
 #pragma once
 #include <clutch/ops/optim.hpp>
 
+#include "ops/optim/step_memory.hpp"
 #include "ops/optim_plan.hpp"
 
 #include <array>
@@ -68,10 +69,12 @@ OptimChunks cut_into_chunks(std::span<const std::int64_t> sizes, std::int64_t le
 
 /// Errors: invalid_argument with PyTorch's words unless `fine`.
 void check_optim_range(bool fine, const char* op, std::string_view what, double value);
-/// Errors: invalid_overlap if tensors share memory.
-void check_apart_all(std::span<const Tensor* const> tensors, const char* op);
-/// Errors: invalid_dtype, invalid_shape, device_mismatch.
-void check_optim_gradients(const OptimGroup& g, std::span<const Tensor> grads);
+/// Also sets them into `memory`. Errors: invalid_dtype, invalid_shape, device_mismatch.
+void check_optim_gradients(const OptimGroup& g, std::span<const Tensor> grads, StepMemory& memory);
+/// What each step of a group writes besides gradients.
+void add_written(std::vector<MemoryRange>& ranges, const OptimGroup& g);
+/// Errors: invalid_overlap. `steps` are a caller's, or undefined.
+void check_step_memory(StepMemory& memory, const optim::StepOptions& options, const Tensor& steps, const char* op);
 /// Errors: invalid_dtype, invalid_shape unless it is undefined or f32 of one element or of `most`.
 void check_device_scalar(const Tensor& t, std::int64_t most, const char* what, const char* op);
 /// Errors: invalid_dtype, invalid_shape.

@@ -8,6 +8,8 @@
 #include "ops/optim/group.hpp"
 #include "runtime/storage.hpp"
 
+#include <atomic>
+
 namespace clutch::inline v0 {
 
 namespace detail {
@@ -23,6 +25,15 @@ void load_state_into(const std::map<std::string, Tensor>& own, const std::map<st
   }
   for (const auto& [name, tensor] : given)
     if (!own.contains(name)) throw Error(ErrorCode::invalid_argument, op, fmt::format("the state has {}, which is none of them", name));
+  std::vector<MemoryRange> written;
+  for (const auto& [name, tensor] : own) written.emplace_back(tensor, name.c_str());
+  StepMemory memory;
+  memory.set_written(std::move(written), op);
+  for (const auto& [name, tensor] : own) {
+    const MemoryRange range(given.at(name), "a given state");
+    const bool itself = range.same_bytes(MemoryRange(tensor, "")) && given.at(name).is_contiguous();
+    if (!itself) memory.check(false, {range}, op);
+  }
   for (const auto& [name, tensor] : own) copy_(tensor, given.at(name), {}, stream);
 }
 
@@ -31,9 +42,15 @@ void load_state_into(const std::map<std::string, Tensor>& own, const std::map<st
 namespace optim {
 
 struct Optimizer::State {
+  const std::uint64_t id = next_id();
   std::vector<detail::OptimGroup> groups;
+  detail::StepMemory memory;
   detail::GradientList gradients;  ///< those of the last step that had a max_norm
 
+  static std::uint64_t next_id() {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+  }
   std::size_t count() const { return groups.empty() ? 0 : groups.back().first + groups.back().params.size(); }
   void add(std::vector<Tensor> params, const detail::OptimHyper& hyper, const Stream& stream) {
     for (const Tensor& p : params)
@@ -47,7 +64,10 @@ struct Optimizer::State {
       for (const Tensor& p : g.params) all.push_back(&p);
     for (const Tensor& p : made.params) all.push_back(&p);
     detail::common_runtime(all, hyper.op);
-    detail::check_apart_all(all, hyper.op);
+    std::vector<detail::MemoryRange> written;
+    for (const detail::OptimGroup& g : groups) detail::add_written(written, g);
+    detail::add_written(written, made);
+    memory.set_written(std::move(written), hyper.op);
     groups.push_back(std::move(made));
   }
 };
@@ -57,30 +77,38 @@ Optimizer::~Optimizer() = default;
 Optimizer::Optimizer(Optimizer&&) noexcept = default;
 Optimizer& Optimizer::operator=(Optimizer&&) noexcept = default;
 
+Optimizer::State& Optimizer::own(const char* op) const {
+  if (!state_) throw Error(ErrorCode::invalid_argument, op, "the optimizer was moved from");
+  return *state_;
+}
+std::uint64_t Optimizer::id(const char* op) const { return own(op).id; }
+
 Tensor Optimizer::step(std::span<const Tensor> grads, const StepOptions& options, const Stream& given) {
-  const char* op = state_->groups[0].hyper.op;
-  if (grads.size() != state_->count())
-    throw Error(ErrorCode::invalid_argument, op, fmt::format("{} gradients for {} parameters", grads.size(), state_->count()));
-  detail::Runtime& runtime = state_->groups[0].params[0].storage()->runtime();
+  State& state = own("optim::Optimizer::step");
+  const char* op = state.groups[0].hyper.op;
+  if (grads.size() != state.count()) throw Error(ErrorCode::invalid_argument, op, fmt::format("{} gradients for {} parameters", grads.size(), state.count()));
+  detail::Runtime& runtime = state.groups[0].params[0].storage()->runtime();
   Stream stream = detail::resolve_stream(given, runtime, op);
-  detail::check_step_options(options, groups(), op);
-  for (const detail::OptimGroup& g : state_->groups) detail::check_optim_gradients(g, grads.subspan(g.first, g.params.size()));
+  detail::check_step_options(options, state.groups.size(), op);
+  state.memory.set_count(grads.size());
+  for (const detail::OptimGroup& g : state.groups) detail::check_optim_gradients(g, grads.subspan(g.first, g.params.size()), state.memory);
+  detail::check_step_memory(state.memory, options, {}, op);
   GradNorm norm;
   if (options.max_norm) {
-    state_->gradients.set(grads, op);
-    norm = state_->gradients.norm(*options.max_norm, {.norm_type = options.norm_type, .grad_scale = options.grad_scale}, false, stream, op);
+    state.gradients.set(grads, op);
+    norm = state.gradients.norm(*options.max_norm, {.norm_type = options.norm_type, .grad_scale = options.grad_scale}, false, stream, op);
   }
   StepOptions own = options;
   if (options.max_norm) own.grad_factor = norm.factor;
-  for (std::size_t i = 0; i < groups(); ++i) {
-    detail::OptimGroup& g = state_->groups[i];
+  for (std::size_t i = 0; i < state.groups.size(); ++i) {
+    detail::OptimGroup& g = state.groups[i];
     if (options.lr.defined() && options.lr.numel() > 1) own.lr = options.lr.reshape({options.lr.numel()}).select(0, static_cast<std::int64_t>(i));
     detail::step_optim_group(g, grads.subspan(g.first, g.params.size()), own, stream);
   }
   return norm.norm;
 }
 
-std::size_t Optimizer::groups() const { return state_->groups.size(); }
+std::size_t Optimizer::groups() const { return own("optim::Optimizer::groups").groups.size(); }
 
 namespace {
 template <class Groups>
@@ -90,17 +118,17 @@ auto& group_at(Groups& groups, std::size_t i) {
 }
 }  // namespace
 
-double Optimizer::lr(std::size_t group) const { return group_at(state_->groups, group).hyper.lr; }
+double Optimizer::lr(std::size_t group) const { return group_at(own("optim::Optimizer::lr").groups, group).hyper.lr; }
 void Optimizer::set_lr(double lr, std::size_t group) {
-  detail::OptimGroup& g = group_at(state_->groups, group);
+  detail::OptimGroup& g = group_at(own("optim::Optimizer::set_lr").groups, group);
   detail::check_optim_range(lr >= 0, g.hyper.op, "learning rate", lr);
   g.hyper.lr = lr;
 }
-std::span<const Tensor> Optimizer::params(std::size_t group) const { return group_at(state_->groups, group).params; }
+std::span<const Tensor> Optimizer::params(std::size_t group) const { return group_at(own("optim::Optimizer::params").groups, group).params; }
 
 std::map<std::string, Tensor> Optimizer::state() const {
   std::map<std::string, Tensor> all;
-  for (const detail::OptimGroup& g : state_->groups)
+  for (const detail::OptimGroup& g : own("optim::Optimizer::state").groups)
     for (std::size_t i = 0; i < g.params.size(); ++i) {
       all[fmt::format("{}.step", g.first + i)] = g.steps.select(0, g.first_chunk[i] * g.items);
       if (g.numbers.defined()) all[fmt::format("{}.number", g.first + i)] = g.numbers.select(0, static_cast<std::int64_t>(i));
@@ -110,18 +138,21 @@ std::map<std::string, Tensor> Optimizer::state() const {
 }
 
 void Optimizer::load_state(const std::map<std::string, Tensor>& given, const Stream& stream) {
-  detail::load_state_into(state(), given, state_->groups[0].hyper.op, stream);
-  // A parameter has more counters than the one that its state shows.
-  for (const detail::OptimGroup& g : state_->groups)
-    for (std::size_t i = 0; i < g.params.size(); ++i)
-      copy_(g.steps.slice(0, g.first_chunk[i] * g.items, g.first_chunk[i + 1] * g.items), given.at(fmt::format("{}.step", g.first + i)), {}, stream);
+  State& mine = own("optim::Optimizer::load_state");
+  detail::load_state_into(state(), given, mine.groups[0].hyper.op, stream);
+  // A parameter has more counters than the first one, which its state shows.
+  for (const detail::OptimGroup& g : mine.groups)
+    for (std::size_t i = 0; i < g.params.size(); ++i) {
+      const std::int64_t first = g.first_chunk[i] * g.items, end = g.first_chunk[i + 1] * g.items;
+      if (end > first + 1) copy_(g.steps.slice(0, first + 1, end), g.steps.select(0, first), {}, stream);
+    }
 }
 
 void Optimizer::save(const std::string& path, const Stream& stream) const { save_safetensors(path, state(), {}, stream); }
 
 void Optimizer::load(const std::string& path, const Stream& stream) {
+  const Tensor& param = own("optim::Optimizer::load").groups[0].params[0];
   Safetensors file = Safetensors::open(path);
-  const Tensor& param = state_->groups[0].params[0];
   Stream on = detail::resolve_stream(stream, param.storage()->runtime(), "load");
   std::map<std::string, Tensor> given;
   for (const auto& entry : file.entries()) given[entry.name] = file.load(entry.name, on.device(), on);
@@ -224,10 +255,10 @@ void rmsprop_(std::span<const Tensor> params, std::span<const Tensor> grads, std
 
 #define CLUTCH_OPTIMIZER(Name)                                                                                                        \
   Name::Name(std::vector<Tensor> params, const Name##Options& options, const Stream& stream) : Optimizer(std::make_unique<State>()) { \
-    own().add(std::move(params), hyper_of(options), stream);                                                                          \
+    own("optim::" #Name).add(std::move(params), hyper_of(options), stream);                                                           \
   }                                                                                                                                   \
   void Name::add_param_group(std::vector<Tensor> params, const Name##Options& options, const Stream& stream) {                        \
-    own().add(std::move(params), hyper_of(options), stream);                                                                          \
+    own("optim::" #Name "::add_param_group").add(std::move(params), hyper_of(options), stream);                                       \
   }
 CLUTCH_OPTIMIZER(SGD)
 CLUTCH_OPTIMIZER(Adam)

@@ -32,15 +32,18 @@ namespace {
 constexpr std::int64_t kSlots = 16;
 constexpr const char* kScaler = "optim::GradScaler";
 
+/// A number that scales, as kernels have it: positive, finite and not subnormal, which some devices take for 0.
+bool scales(double number) { return number > 0 && std::isnormal(static_cast<float>(number)); }
+
 void check_scaler(const GradScalerOptions& options, const char* op) {
   auto need = [op](bool fine, std::string_view what, double value) { detail::check_optim_range(fine, op, what, value); };
-  need(options.init_scale > 0 && std::isfinite(options.init_scale), "init_scale", options.init_scale);
-  need(options.growth_factor > 1 && std::isfinite(options.growth_factor), "growth_factor", options.growth_factor);
-  need(options.backoff_factor > 0 && options.backoff_factor < 1, "backoff_factor", options.backoff_factor);
+  need(scales(options.init_scale), "init_scale", options.init_scale);
+  need(scales(options.growth_factor) && static_cast<float>(options.growth_factor) > 1, "growth_factor", options.growth_factor);
+  need(scales(options.backoff_factor) && static_cast<float>(options.backoff_factor) < 1, "backoff_factor", options.backoff_factor);
   need(options.growth_interval >= 1, "growth_interval", options.growth_interval);
 }
 
-/// Tensors on the device of one runtime, contiguous, of these dtypes and counts; -1: any.
+/// Tensors on the device of one runtime, contiguous, of these dtypes and counts (-1: any), apart from each other.
 struct Wanted {
   const Tensor& tensor;
   const char* what;
@@ -57,6 +60,9 @@ Stream check_tensors(std::initializer_list<Wanted> all, const Stream& stream, co
     if (!t.is_contiguous() || (w.count >= 0 && t.numel() != w.count))
       throw Error(ErrorCode::invalid_shape, op, fmt::format("{} of {} must be contiguous, of {} elements", w.what, to_string(t.sizes()), w.count));
   }
+  std::vector<detail::MemoryRange> ranges;
+  for (const Wanted& w : all) ranges.emplace_back(w.tensor, w.what);
+  detail::StepMemory().set_written(std::move(ranges), op);
   return detail::resolve_stream(stream, runtime, op);
 }
 }  // namespace
@@ -87,7 +93,7 @@ void update_scale_(const Tensor& scale, const Tensor& growth_tracker, const Tens
 struct GradScaler::State {
   /// What is known of an optimizer since the last update; its slot is its place in the list.
   struct Seen {
-    const Optimizer* who = nullptr;
+    std::uint64_t who = 0;  ///< identity of an optimizer
     bool unscaled = false, stepped = false;
     std::map<DType, detail::GradientList> lists;
     bool idle() const { return !unscaled && !stepped; }
@@ -96,13 +102,14 @@ struct GradScaler::State {
   Tensor scale, tracker, found;
   std::vector<Seen> seen;
 
-  std::size_t slot_of(const Optimizer& who) {
+  std::size_t slot_of(const Optimizer& optimizer, const char* op) {
+    const std::uint64_t who = optimizer.id(op);
     for (std::size_t i = 0; i < seen.size(); ++i)
-      if (seen[i].who == &who) return i;
+      if (seen[i].who == who) return i;
     for (std::size_t i = 0; i < seen.size(); ++i)
-      if (seen[i].idle()) return seen[i] = Seen{.who = &who}, i;
-    if (seen.size() == kSlots) throw Error(ErrorCode::invalid_argument, kScaler, fmt::format("more than {} optimizers between two updates", kSlots));
-    seen.push_back({.who = &who});
+      if (seen[i].idle()) return seen[i] = Seen{.who = who}, i;
+    if (seen.size() == kSlots) throw Error(ErrorCode::invalid_argument, op, fmt::format("more than {} optimizers between two updates", kSlots));
+    seen.push_back({.who = who});
     return seen.size() - 1;
   }
   Tensor found_of(std::size_t slot) const { return found.slice(0, static_cast<std::int64_t>(slot), static_cast<std::int64_t>(slot) + 1); }
@@ -137,35 +144,43 @@ GradScaler::~GradScaler() = default;
 GradScaler::GradScaler(GradScaler&&) noexcept = default;
 GradScaler& GradScaler::operator=(GradScaler&&) noexcept = default;
 
+GradScaler::State& GradScaler::own(const char* op) const {
+  if (!state_) throw Error(ErrorCode::invalid_argument, op, "the scaler was moved from");
+  return *state_;
+}
+
 Tensor GradScaler::scale(const Tensor& loss, const Stream& stream) const {
-  if (!enabled()) return loss;
+  const State& state = own("optim::GradScaler::scale");
+  if (!state.options.enabled) return loss;
   Tensor scaled = empty(loss.sizes(), {.dtype = loss.dtype(), .device = loss.device()}, stream);
-  mul_out(scaled, loss, state_->scale.reshape({}), {}, stream);
+  mul_out(scaled, loss, state.scale.reshape({}), {}, stream);
   return scaled;
 }
 
 void GradScaler::unscale_(const Optimizer& optimizer, std::span<const Tensor> grads, const Stream& stream) {
   constexpr const char* op = "optim::GradScaler::unscale_";
-  if (!enabled()) return;
-  std::size_t slot = state_->slot_of(optimizer);
-  State::Seen& seen = state_->seen[slot];
+  State& state = own(op);
+  if (!state.options.enabled) return;
+  std::size_t slot = state.slot_of(optimizer, op);
+  State::Seen& seen = state.seen[slot];
   if (!seen.idle()) throw Error(ErrorCode::invalid_argument, op, "called after unscale_() or step() of this optimizer since the last update()");
-  state_->look_at(slot, grads, state_->scale, stream, op);
+  state.look_at(slot, grads, state.scale, stream, op);
   seen.unscaled = true;
 }
 
 Tensor GradScaler::step(Optimizer& optimizer, std::span<const Tensor> grads, const StepOptions& options, const Stream& stream) {
   constexpr const char* op = "optim::GradScaler::step";
-  if (!enabled()) return optimizer.step(grads, options, stream);
+  State& state = own(op);
+  if (!state.options.enabled) return optimizer.step(grads, options, stream);
   if (options.grad_scale.defined() || options.found_inf.defined()) throw Error(ErrorCode::invalid_argument, op, "grad_scale and found_inf are the scaler's");
-  std::size_t slot = state_->slot_of(optimizer);
-  State::Seen& seen = state_->seen[slot];
+  std::size_t slot = state.slot_of(optimizer, op);
+  State::Seen& seen = state.seen[slot];
   if (seen.stepped) throw Error(ErrorCode::invalid_argument, op, "called twice for this optimizer since the last update()");
   StepOptions own = options;
-  own.found_inf = state_->found_of(slot);
+  own.found_inf = state.found_of(slot);
   if (!seen.unscaled) {
-    state_->look_at(slot, grads, {}, stream, op);
-    own.grad_scale = state_->scale;
+    state.look_at(slot, grads, {}, stream, op);
+    own.grad_scale = state.scale;
   }
   Tensor norm = optimizer.step(grads, own, stream);
   seen.stepped = true;
@@ -174,39 +189,53 @@ Tensor GradScaler::step(Optimizer& optimizer, std::span<const Tensor> grads, con
 
 void GradScaler::update(const Stream& stream) {
   constexpr const char* op = "optim::GradScaler::update";
-  if (!enabled()) return;
+  State& state = own(op);
+  if (!state.options.enabled) return;
   bool any = false;
-  for (const State::Seen& s : state_->seen) any = any || !s.idle();
+  for (const State::Seen& s : state.seen) any = any || !s.idle();
   if (!any) throw Error(ErrorCode::invalid_argument, op, "no gradients were looked at since the last update()");
-  update_scale_(state_->scale, state_->tracker, state_->found, state_->options, stream);
-  state_->forget();
+  update_scale_(state.scale, state.tracker, state.found, state.options, stream);
+  state.forget();
 }
 
 void GradScaler::update(double new_scale, const Stream& stream) {
-  if (!enabled()) return;
-  detail::check_optim_range(new_scale > 0 && std::isfinite(new_scale), kScaler, "scale", new_scale);
-  fill_(state_->scale, new_scale, {}, stream);
-  fill_(state_->found, 0, {}, stream);
-  state_->forget();
+  constexpr const char* op = "optim::GradScaler::update";
+  State& state = own(op);
+  if (!state.options.enabled) return;
+  detail::check_optim_range(scales(new_scale), op, "scale", new_scale);
+  fill_(state.scale, new_scale, {}, stream);
+  fill_(state.found, 0, {}, stream);
+  state.forget();
 }
 
-const Tensor& GradScaler::scale_tensor() const { return state_->scale; }
-double GradScaler::get_scale(const Stream& stream) const { return enabled() ? state_->scale.item(stream) : 1; }
-bool GradScaler::enabled() const { return state_->options.enabled; }
-std::map<std::string, Tensor> GradScaler::state() const { return {{"scale", state_->scale}, {"growth_tracker", state_->tracker}}; }
-void GradScaler::load_state(const std::map<std::string, Tensor>& given, const Stream& stream) { detail::load_state_into(state(), given, kScaler, stream); }
+const Tensor& GradScaler::scale_tensor() const { return own("optim::GradScaler::scale_tensor").scale; }
+double GradScaler::get_scale(const Stream& stream) const {
+  const State& state = own("optim::GradScaler::get_scale");
+  return state.options.enabled ? state.scale.item(stream) : 1;
+}
+bool GradScaler::enabled() const { return own("optim::GradScaler::enabled").options.enabled; }
+std::map<std::string, Tensor> GradScaler::state() const {
+  const State& state = own("optim::GradScaler::state");
+  return {{"scale", state.scale}, {"growth_tracker", state.tracker}};
+}
+void GradScaler::load_state(const std::map<std::string, Tensor>& given, const Stream& stream) {
+  detail::load_state_into(state(), given, "optim::GradScaler::load_state", stream);
+}
 
 // LRScheduler -------------------------------------------------------------------------------------------------------
 
 namespace {
 constexpr const char* kScheduler = "optim::LRScheduler";
 
+/// A rate or a factor of one that f32 has.
+bool is_rate(double number) { return number >= 0 && std::isfinite(static_cast<float>(number)); }
+
 void check_schedule(const LRSchedulerOptions& options, const char* op) {
   auto need = [op](bool fine, std::string_view what, double value) { detail::check_optim_range(fine, op, what, value); };
   auto steps = [&](std::int64_t n, std::string_view what) { need(n >= 0, what, static_cast<double>(n)); };
   steps(options.warmup_steps, "warmup_steps"), steps(options.decay_steps, "decay_steps");
-  need(options.warmup_start >= 0, "warmup_start", options.warmup_start);
-  need(options.end >= 0, "end", options.end);
+  need(is_rate(options.warmup_start), "warmup_start", options.warmup_start);
+  need(is_rate(options.end), "end", options.end);
   need(options.decay == Decay::constant || options.decay_steps > 0, "decay_steps", static_cast<double>(options.decay_steps));
 }
 
@@ -237,7 +266,7 @@ LRScheduler::LRScheduler(const Optimizer& optimizer, const LRSchedulerOptions& o
 LRScheduler::LRScheduler(std::span<const double> rates, const LRSchedulerOptions& options, const Device& device, const Stream& stream) : options_(options) {
   check_schedule(options, kScheduler);
   if (rates.empty()) throw Error(ErrorCode::invalid_argument, kScheduler, "there are no learning rates");
-  for (double rate : rates) detail::check_optim_range(rate >= 0, kScheduler, "learning rate", rate);
+  for (double rate : rates) detail::check_optim_range(is_rate(rate), kScheduler, "learning rate", rate);
   Stream on = stream_for_state(device, stream, kScheduler);
   std::vector<float> values(rates.begin(), rates.end());
   rates_ = from_host(values, {static_cast<std::int64_t>(values.size())}, on.device(), on);

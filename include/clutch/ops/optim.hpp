@@ -123,21 +123,24 @@ struct StepOptions {
 };
 
 /// Steps over lists of parameters of one dtype; use one of the classes below.
-/// Shapes: gradients as their parameters, both contiguous; any sizes, 0 and 1 too. Parameters must not share memory.
+/// Shapes: gradients as their parameters, both contiguous; any sizes, 0 and 1 too.
 /// Dtypes: f32, f64, f16, bf16, gradients alike. Computed in f32, for f64 in f64.
 /// State: kept on the device, allocated with the parameter: "step" (f32, counted on the device) and, by PyTorch's names, "momentum_buffer" (SGD
 ///   with momentum); "exp_avg", "exp_avg_sq", "max_exp_avg_sq" (amsgrad); "sum"; "square_avg", "momentum_buffer", "grad_avg"; by Precision "master",
 ///   "compensation", "number" besides.
 /// First step: SGD's momentum buffer begins as the gradient.
 /// Launches: one for each parameter group, or more if its tensors lie in more than 8 buffers.
+/// Overlap: what a step writes (parameters, states, counters; with grad_scale gradients too) shares no memory with anything else of the call. So a gradient
+///   is never its parameter, not even exactly. What is only read may be shared: one tensor may be the gradient of two parameters.
+/// Moves: state and identity go along, a GradScaler knows the optimizer by them; what was moved from throws invalid_argument until it is assigned to.
 /// Determinism: bits depend on the element's own numbers, the options and the step alone.
 /// Accuracy: exactly the formulas of Numerics, bit for bit; on devices that flush subnormals in the normal range.
 ///   Parameters are within eps (16 (|p| + |step|) + c |step|) of the formulas in exact arithmetic from the same states, eps = 2^-24 (f64: 2^-53), scalars
 ///   rounded as Numerics says; c = 1 / (1 - beta2^t) for Adam, 16 (square_avg + grad_avg^2) / (square_avg - grad_avg^2) for centered RMSprop, else 0.
 /// Scratch: none. A table of addresses, 8 bytes a tensor, is made anew when gradients lie elsewhere than at the last step.
-/// Errors: invalid_argument for options out of PyTorch's ranges, no or undefined parameters, and lists of another length; invalid_dtype; invalid_shape;
-///   invalid_overlap if parameters share memory; device_mismatch; not_supported for numerics with f64 scalars on a device without fp64, and for
-///   rows of dtypes that are not there.
+/// Errors: invalid_argument for options out of PyTorch's ranges (betas must be below 1 in the type that computes), no or undefined parameters, and lists of
+///   another length; invalid_dtype; invalid_shape; invalid_overlap (see Overlap); device_mismatch; not_supported for numerics with f64 scalars on a device
+///   without fp64, and for rows of dtypes that are not there.
 /// Threads: an Optimizer is for one thread at a time; two that call it need the caller's lock.
 /// Stream: never waits; the first step must be ordered behind the constructor's stream. Capturable: each replay is one more step.
 /// Source: torch.optim of PyTorch 2.12. RMSprop has no fused form there.
@@ -160,7 +163,8 @@ class CLUTCH_API Optimizer {
 
   /// Tensors of the state by "<number of the parameter>.<name>"; views, not copies.
   std::map<std::string, Tensor> state() const;
-  /// Copies into the state; all names must be there, with their shapes and dtypes. Errors: invalid_argument names what is missing.
+  /// Copies into the state; all names must be there, with their shapes and dtypes. Errors: invalid_argument names what is missing; invalid_overlap for a
+  /// tensor that shares memory with this state other than as its own entry.
   void load_state(const std::map<std::string, Tensor>& state, const Stream& stream = {});
   /// The state as a safetensors file. Waits. Errors: io.
   void save(const std::string& path, const Stream& stream = {}) const;
@@ -169,9 +173,14 @@ class CLUTCH_API Optimizer {
  protected:
   struct State;
   explicit Optimizer(std::unique_ptr<State> state);
-  State& own() { return *state_; }
+  /// Errors: invalid_argument in the name of `op` if this was moved from.
+  State& own(const char* op) const;
 
  private:
+  friend class GradScaler;
+  /// What no other optimizer of the process ever has; it moves along.
+  std::uint64_t id(const char* op) const;
+
   std::unique_ptr<State> state_;
 };
 
@@ -218,7 +227,7 @@ struct GradNorm {
 /// Errors: invalid_argument for no gradients or max_norm that is negative or NaN; invalid_dtype; invalid_shape; device_mismatch; not_supported for f64
 /// without fp64. Stream: never waits. Source: torch.nn.utils.clip_grad_norm_ with error_if_nonfinite=False: a norm that is not finite makes gradients NaN or 0.
 CLUTCH_API GradNorm grad_norm(std::span<const Tensor> grads, double max_norm, const ClipOptions& options = {}, const Stream& stream = {});
-/// The same, and multiplies the gradients by the factor. Returns the norm before.
+/// The same, and multiplies the gradients by the factor. Returns the norm before. Errors: invalid_overlap besides, if gradients share memory.
 CLUTCH_API Tensor clip_grad_norm_(std::span<const Tensor> grads, double max_norm, const ClipOptions& options = {}, const Stream& stream = {});
 
 struct GradScalerOptions {
@@ -234,10 +243,10 @@ struct GradScalerOptions {
 ///   loss -> scale() -> backward -> [unscale_() -> clip_grad_norm_()] -> step() for each optimizer -> update()
 /// update(): where any optimizer's gradients were not finite, scale *= backoff_factor; else, at the growth_interval-th such step since the scale
 /// changed, scale *= growth_factor unless that is infinite. f32 products; factors are rounded to f32.
-/// Optimizers: at most 16 between two updates; each skips by its own gradients alone.
+/// Optimizers: at most 16 between two updates; each skips by its own gradients alone. One that is moved stays the same one.
 /// State: "scale" and "growth_tracker" (i32), one element each.
-/// Errors: invalid_argument for factors out of range (growth_factor > 1 > backoff_factor > 0), growth_interval < 1, init_scale that is not finite and
-///   positive, for unscale_() or step() twice between updates, update() without either, and as grad_norm().
+/// Errors: invalid_argument for factors out of range (growth_factor > 1 > backoff_factor > 0, finite), growth_interval < 1, a scale that is not finite and
+///   positive, all as f32 numbers that are not subnormal; for unscale_() or step() twice between updates, update() without either; and as grad_norm().
 /// Source: torch.amp.GradScaler of PyTorch 2.12.
 class CLUTCH_API GradScaler {
  public:
@@ -266,6 +275,7 @@ class CLUTCH_API GradScaler {
 
  private:
   struct State;
+  State& own(const char* op) const;
   std::unique_ptr<State> state_;
 };
 
@@ -285,7 +295,7 @@ struct LRSchedulerOptions {
 };
 
 /// LRScheduler::step() for the caller's rates, lr (f32, of one size) and step (i64, one element), which grows by `advance` first.
-/// Errors: invalid_dtype, invalid_shape, device_mismatch, and invalid_argument as LRScheduler.
+/// Errors: invalid_dtype, invalid_shape, device_mismatch, invalid_overlap if two of them share memory, and invalid_argument as LRScheduler.
 CLUTCH_API void schedule_(const Tensor& lr, const Tensor& rates, const Tensor& step, std::int64_t advance, const LRSchedulerOptions& options,
                           const Stream& stream = {});
 
@@ -293,7 +303,7 @@ CLUTCH_API void schedule_(const Tensor& lr, const Tensor& rates, const Tensor& s
 /// Shapes: lr() has one element for each group of the optimizer, or for each given rate; f32.
 /// Accuracy: factors computed in f32, within 4 eps of the exact ones' scale 1; equal bits on every device.
 /// State: "step", i64 of one element.
-/// Errors: invalid_argument for no rates, negative or NaN ones, steps < 0, a decay without decay_steps, factors that are negative or NaN.
+/// Errors: invalid_argument for no rates, steps < 0, a decay without decay_steps, and rates and factors that are negative, NaN or too large for f32.
 /// Stream: never waits. Source: LinearLR, CosineAnnealingLR and SequentialLR of torch.optim.lr_scheduler in closed form; past its end the cosine stays.
 class CLUTCH_API LRScheduler {
  public:
@@ -311,10 +321,12 @@ class CLUTCH_API LRScheduler {
 };
 
 /// found_inf (f32, one element) becomes 1 where a gradient is not finite, else stays; all are multiplied by 1 / scale, unless that is undefined.
-/// Shapes, Dtypes, Launches and Errors as grad_norm(). Source: torch._amp_foreach_non_finite_check_and_unscale_, which takes the inverse.
+/// Shapes, Dtypes, Launches and Errors as grad_norm(), and invalid_overlap if what it writes shares memory with anything else of the call.
+/// Source: torch._amp_foreach_non_finite_check_and_unscale_, which takes the inverse.
 CLUTCH_API void check_and_unscale_(std::span<const Tensor> grads, const Tensor& found_inf, const Tensor& scale = {}, const Stream& stream = {});
 /// GradScaler::update() for the caller's scale (f32) and growth_tracker (i32) of one element each and found_inf (f32) of any number, which become 0.
-/// Errors: invalid_dtype, invalid_shape, device_mismatch, and invalid_argument as GradScaler. Source: torch._amp_update_scale_.
+/// Errors: invalid_dtype, invalid_shape, device_mismatch, invalid_overlap if two of them share memory, and invalid_argument as GradScaler.
+/// Source: torch._amp_update_scale_.
 CLUTCH_API void update_scale_(const Tensor& scale, const Tensor& growth_tracker, const Tensor& found_inf, const GradScalerOptions& options = {},
                               const Stream& stream = {});
 /// One step over lists of the caller's, as PyTorch's _fused_adam_: parameters, gradients and states in the same order, contiguous, of one shape

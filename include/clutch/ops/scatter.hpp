@@ -26,7 +26,7 @@ enum class IncludeSelf : bool { no, yes };
 struct ScatterOptions {
   SegmentReduce reduce = SegmentReduce::sum;
   IncludeSelf include_self = IncludeSelf::yes;  ///< whether an element of self that is scattered to counts, too
-  std::string_view implementation = {};         ///< forces scatter_panels, scatter_lines or segment_rows; empty: the first that accepts
+  std::string implementation = {};              ///< forces scatter_panels, scatter_lines or segment_rows; empty: the first that accepts
 };
 
 /// Reduces elements of src into those of self that the index names: result[index[i, j, ...], j, ...] takes src[i, j, ...] for dim 0, and so on.

@@ -10,6 +10,8 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <optional>
+#include <utility>
 
 namespace clutch::testing {
 namespace {
@@ -216,6 +218,96 @@ TEST(Optim, ScalerRefusesWhatIsOutOfOrder) {
                 optim::GradScaler inside({}, device, stream);
               }),
               ErrorCode::capturing);
+  }
+}
+
+TEST(Optim, ScalerKnowsAnOptimizerThatMoves) {
+  CLUTCH_EACH_DEVICE(device) {
+    auto value_of = [](const Tensor& t) { return t.to_host<float>()[2]; };
+    auto one = [&](double value) { return full({3}, value, {.device = device}); };
+    optim::GradScaler scaler({.init_scale = 1024}, device);
+    // Moved between unscale_() and step(): the gradients are 2, not 2 / 1024.
+    Tensor p = one(1), g = one(2 * 1024);
+    optim::SGD first({p}, {.lr = 1});
+    scaler.unscale_(first, std::span(&g, 1));
+    optim::SGD moved = std::move(first);
+    EXPECT_EQ(code_of([&] { scaler.unscale_(moved, std::span(&g, 1)); }), ErrorCode::invalid_argument);
+    scaler.step(moved, std::span(&g, 1));
+    EXPECT_EQ(value_of(p), -1);
+    EXPECT_EQ(code_of([&] { scaler.step(moved, std::span(&g, 1)); }), ErrorCode::invalid_argument);
+    scaler.update();
+    // Another optimizer in its place, at the same address: its gradients are not unscaled yet.
+    std::optional<optim::SGD> place(std::in_place, std::vector<Tensor>{p}, optim::SGDOptions{.lr = 1});
+    g = one(1024);
+    scaler.unscale_(*place, std::span(&g, 1));
+    const optim::Optimizer* address = &*place;
+    Tensor q = one(1), h = one(2 * 1024);
+    place.emplace(std::vector<Tensor>{q}, optim::SGDOptions{.lr = 1});
+    ASSERT_EQ(&*place, address);
+    EXPECT_EQ(code_of([&] { scaler.unscale_(*place, std::span(&h, 1)); }), ErrorCode::ok);
+    scaler.step(*place, std::span(&h, 1));
+    EXPECT_EQ(value_of(q), -1);
+    scaler.update();
+    // The same by assignment, and by a swap of two that are at different stages.
+    optim::SGD a({p}, {.lr = 1}), b({q}, {.lr = 1});
+    fill_(p, 1), fill_(q, 1), fill_(g, 2 * 1024), fill_(h, 3 * 1024);
+    scaler.unscale_(a, std::span(&g, 1));
+    std::swap(a, b);
+    scaler.step(a, std::span(&h, 1));
+    scaler.step(b, std::span(&g, 1));
+    EXPECT_EQ(value_of(p), -1);
+    EXPECT_EQ(value_of(q), -2);
+    scaler.update();
+    // What was moved from refuses.
+    optim::SGD taken = std::move(a);
+    auto refused = [&](auto&& f) { return code_of(f); };
+    EXPECT_EQ(refused([&] { a.step(std::span(&h, 1)); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(refused([&] { a.state(); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(refused([&] { a.lr(); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(refused([&] { a.groups(); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(refused([&] { a.add_param_group({p}, {}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(refused([&] { scaler.step(a, std::span(&h, 1)); }), ErrorCode::invalid_argument);
+    optim::GradScaler other = std::move(scaler);
+    EXPECT_EQ(refused([&] { scaler.update(); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(refused([&] { scaler.get_scale(); }), ErrorCode::invalid_argument);
+    other.step(taken, std::span(&h, 1));
+    a = std::move(taken);
+    EXPECT_EQ(a.groups(), 1u) << "and takes another one in";
+  }
+}
+
+TEST(Optim, NumbersAreCheckedAsTheyAreUsed) {
+  CLUTCH_EACH_DEVICE(device) {
+    using Options = optim::GradScalerOptions;
+    auto scaler = [&](const Options& o) { return code_of([&] { optim::GradScaler(o, device); }); };
+    const Options bad[] = {{.init_scale = 1e39},    {.init_scale = 1e-50},         {.init_scale = 1e-40},     {.growth_factor = 1 + 1e-12},
+                           {.growth_factor = 1e39}, {.backoff_factor = 1 - 1e-12}, {.backoff_factor = 1e-50}, {.backoff_factor = 1e-40}};
+    Tensor scale = full({1}, 1, {.device = device}), tracker = zeros({1}, {.dtype = DType::i32, .device = device}), found = zeros({1}, {.device = device});
+    for (const Options& o : bad) {
+      EXPECT_EQ(scaler(o), ErrorCode::invalid_argument) << o.init_scale << ' ' << o.growth_factor << ' ' << o.backoff_factor;
+      if (o.init_scale != Options().init_scale) continue;
+      EXPECT_EQ(code_of([&] { optim::update_scale_(scale, tracker, found, o); }), ErrorCode::invalid_argument) << o.growth_factor << ' ' << o.backoff_factor;
+    }
+    EXPECT_EQ(scaler({.init_scale = 0x1p-126, .growth_factor = 1 + 0x1p-23, .backoff_factor = 1 - 0x1p-24}), ErrorCode::ok);
+    optim::GradScaler fine({}, device);
+    for (double number : {1e39, 1e-50, 0.0, -1.0}) EXPECT_EQ(code_of([&] { fine.update(number); }), ErrorCode::invalid_argument) << number;
+    EXPECT_EQ(fine.get_scale(), 65536);
+    // An optimizer's betas, in the type of its scalars.
+    Tensor p = full({3}, 1, {.device = device});
+    auto refused = [&](auto&& f) { return code_of(f); };
+    EXPECT_EQ(refused([&] { optim::Adam({p}, {.beta1 = 1 - 1e-12}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(refused([&] { optim::AdamW({p}, {.beta2 = 1 - 1e-12}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(refused([&] { optim::Adam({p}, {.beta1 = 1 - 0x1p-24, .beta2 = 1 - 0x1p-24}); }), ErrorCode::ok);
+    if (device.traits().fp64) {
+      EXPECT_EQ(refused([&] { optim::Adam({p.to(DType::f64)}, {.beta1 = 1 - 1e-12, .beta2 = 1 - 1e-12}); }), ErrorCode::ok);
+    }
+    // Learning rates and their factors: a finite number that f32 has not.
+    for (double rate : {1e39, -1e-50, std::nan("")})
+      EXPECT_EQ(refused([&] { optim::LRScheduler(std::span(&rate, 1), {}, device); }), ErrorCode::invalid_argument) << rate;
+    const double one = 1;
+    EXPECT_EQ(refused([&] { optim::LRScheduler(std::span(&one, 1), {.warmup_steps = 3, .warmup_start = 1e39}, device); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(refused([&] { optim::LRScheduler(std::span(&one, 1), {.decay = optim::Decay::linear, .decay_steps = 3, .end = 1e39}, device); }),
+              ErrorCode::invalid_argument);
   }
 }
 
