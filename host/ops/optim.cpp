@@ -6,6 +6,7 @@
 #include "ops/optim/gradients.hpp"
 #include "ops/optim/group.hpp"
 #include "runtime/storage.hpp"
+#include "support/computed_number.hpp"
 
 #include <algorithm>
 #include <array>
@@ -91,9 +92,8 @@ void check_optim_range(bool fine, const char* op, std::string_view what, double 
 
 namespace {
 
-/// `dtype` is the parameters': a bound that numbers reach by their rounding to f32 holds of the rounded ones.
+/// `dtype` is the parameters'.
 void check_hyper(const OptimHyper& h, DType dtype) {
-  auto used = [dtype](double number) { return dtype == DType::f64 ? number : static_cast<double>(static_cast<float>(number)); };
   // Comparisons that NaN fails.
   check_optim_range(h.lr >= 0, h.op, "learning rate", h.lr);
   check_optim_range(h.eps >= 0, h.op, "epsilon value", h.eps);
@@ -104,8 +104,8 @@ void check_hyper(const OptimHyper& h, DType dtype) {
       if (h.nesterov && (h.a <= 0 || h.b != 0)) throw Error(ErrorCode::invalid_argument, h.op, "Nesterov momentum requires a momentum and zero dampening");
       break;
     case OptimKind::adam:
-      check_optim_range(h.a >= 0 && used(h.a) < 1, h.op, "beta parameter at index 0", h.a);
-      check_optim_range(h.b >= 0 && used(h.b) < 1, h.op, "beta parameter at index 1", h.b);
+      check_optim_range(h.a >= 0 && as_computed(h.a, dtype) < 1, h.op, "beta parameter at index 0", h.a);
+      check_optim_range(h.b >= 0 && as_computed(h.b, dtype) < 1, h.op, "beta parameter at index 1", h.b);
       break;
     case OptimKind::adagrad:
       check_optim_range(h.a >= 0, h.op, "lr_decay value", h.a);

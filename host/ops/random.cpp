@@ -5,6 +5,7 @@
 #include "ops/random_plan.hpp"
 #include "runtime/generator.hpp"
 #include "runtime/storage.hpp"
+#include "support/computed_number.hpp"
 
 #include <array>
 #include <cmath>
@@ -30,7 +31,7 @@ Runtime& validate(const Tensor& self, const Arguments& a) {
   std::array<const Tensor*, 1> tensors{&self};
   Runtime& runtime = common_runtime(tensors, a.name);
   check_plain_float(self.dtype(), "the tensor", a.name);
-  if (!std::isfinite(a.scale) || !std::isfinite(a.add) || a.scale < 0)
+  if (!std::isfinite(as_computed(a.scale, self.dtype())) || !std::isfinite(as_computed(a.add, self.dtype())) || a.scale < 0)
     throw Error(ErrorCode::invalid_argument, a.name,
                 a.normal ? fmt::format("mean {} and stddev {} must be finite, stddev not negative", a.add, a.scale)
                          : fmt::format("low {} and high {} must be finite, low not above high", a.add, a.add + a.scale));

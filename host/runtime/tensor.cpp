@@ -7,6 +7,7 @@
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
+#include "support/computed_number.hpp"
 
 #include <fmt/format.h>
 
@@ -147,7 +148,8 @@ Tensor arange(double start, double end, double step, const TensorOptions& option
     end = std::trunc(end);
     step = std::trunc(step);
   }
-  if (!std::isfinite(start) || !std::isfinite(end) || !std::isfinite(step) || step == 0)
+  auto computed = [&](double number) { return detail::as_computed(number, options.dtype); };
+  if (!std::isfinite(computed(start)) || !std::isfinite(computed(end)) || !std::isfinite(computed(step)) || computed(step) == 0)
     throw Error(ErrorCode::invalid_argument, "arange", fmt::format("start {}, end {}, step {}: all must be finite and step not 0", start, end, step));
   if ((step > 0) != (end > start) && end != start)
     throw Error(ErrorCode::invalid_argument, "arange", fmt::format("step {} leads away from end {} (start {})", step, end, start));

@@ -192,7 +192,8 @@ CLUTCH_API Tensor zeros(const Dims& sizes, const TensorOptions& options = {}, co
 /// Every element is `value`, cast by the rules of clutch::cast. Errors: also invalid_dtype for packed types.
 CLUTCH_API Tensor full(const Dims& sizes, double value, const TensorOptions& options = {}, const Stream& stream = {});
 /// ceil((end - start) / step) elements start + i * step: exact in i64 for integer dtypes (bounds are truncated), one fma
-/// in f32 (f64 for f64) and one rounding for floating ones. Errors: invalid_argument for step 0 or a wrong sign.
+/// in f32 (f64 for f64) and one rounding for floating ones. Errors: invalid_argument for a step of 0 or of
+/// the wrong sign, and for numbers that are not finite, in the type that computes.
 CLUTCH_API Tensor arange(double start, double end, double step = 1, const TensorOptions& options = {}, const Stream& stream = {});
 /// Copies `bytes` of row-major elements to the device; `data` may be changed as soon as the call returns.
 /// Errors: invalid_argument if `bytes` is not what sizes and dtype need, or where `data` is null and `bytes` is not 0.

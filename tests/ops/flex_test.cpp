@@ -546,7 +546,8 @@ TEST(Flex, RefusesBadInput) {
     EXPECT_EQ(into({.out = empty({2, 4, 8, 5}, {.device = device}), .lse = empty({2, 4, 9}, {.device = device})}), ErrorCode::invalid_shape);
     EXPECT_EQ(into({.out = given.v.slice(2, 0, 8)}), ErrorCode::invalid_overlap);
     EXPECT_EQ(code_of([] { ScoreMod([](Score s, Index, Index, Index, Index) { return s > 0; }); }), ErrorCode::invalid_dtype);
-    EXPECT_EQ(code_of([] { attention::softcap(0); }), ErrorCode::invalid_argument);
+    for (double cap : {0.0, 1e-50, 1e-40, 1e39, -1.0})  // f32 kernels multiply by the cap and by its inverse
+      EXPECT_EQ(code_of([&] { attention::softcap(cap); }), ErrorCode::invalid_argument) << cap;
   }
 }
 

@@ -193,6 +193,14 @@ TEST(Random, RefusesBadInput) {
     EXPECT_EQ(code_of([&] { uniform_(t, {.low = 1, .high = 0}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { normal_(t, {.stddev = -1}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { normal_(t, {.mean = std::numeric_limits<double>::infinity()}); }), ErrorCode::invalid_argument);
+    for (double number : {1e39, -1e39}) {  // finite, but not as an f32 number
+      EXPECT_EQ(code_of([&] { normal_(t, {.mean = number}); }), ErrorCode::invalid_argument);
+      EXPECT_EQ(code_of([&] { uniform_(t, {.low = std::min(0.0, number), .high = std::max(0.0, number)}); }), ErrorCode::invalid_argument);
+    }
+    EXPECT_EQ(code_of([&] { normal_(t, {.stddev = 1e39}); }), ErrorCode::invalid_argument);
+    if (device.traits().fp64) {
+      EXPECT_EQ(code_of([&] { normal_(zeros({4}, {.dtype = DType::f64, .device = device}), {.stddev = 1e39}); }), ErrorCode::ok);
+    }
     EXPECT_EQ(code_of([&] { normal_(Tensor()); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { uniform_(zeros({1}, {.device = device}).expand({4})); }), ErrorCode::invalid_overlap);
     EXPECT_EQ(code_of([&] { (void)Generator().state(); }), ErrorCode::invalid_argument);

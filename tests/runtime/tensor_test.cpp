@@ -46,6 +46,9 @@ TEST(Tensors, RefuseBadSizesAndIndices) {
     EXPECT_EQ(code_of([&] { t.as_strided({2, 3}, {3, 2}); }), ErrorCode::invalid_shape);
     EXPECT_EQ(code_of([&] { t.as_strided({2}, {-1}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { t.as_strided({1}, {1}, -1); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { arange(0, 1, 0, o); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { arange(0, 1e-49, 1e-50, {.device = device}); }), ErrorCode::invalid_argument) << "a step of 0 in f32";
+    EXPECT_EQ(code_of([&] { arange(-1e39, 1e39, 1e39, {.device = device}); }), ErrorCode::invalid_argument) << "infinite in f32";
     EXPECT_EQ(code_of([&] { t.item(); }), ErrorCode::invalid_shape);
     EXPECT_EQ(code_of([&] { t.to_host<double>(); }), ErrorCode::invalid_dtype);
     EXPECT_EQ(code_of([&] { from_host(std::vector<float>{1, 2}, {3}, device); }), ErrorCode::invalid_argument);

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 
 namespace clutch::inline v0::linalg {
 
@@ -76,7 +77,10 @@ EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_
   check(w, "w", of_w, real);
   if (grad_w.defined()) check(grad_w, "grad_w", of_w, real);
   if (grad_v.defined()) check(grad_v, "grad_v", v.sizes(), v.dtype());
+  const double square = broadening * broadening;
   if (!(broadening >= 0)) throw Error(ErrorCode::invalid_argument, kOp, "a negative broadening");
+  if (broadening > 0 && !(real == DType::f64 ? std::isnormal(square) : std::isnormal(static_cast<float>(square))))
+    throw Error(ErrorCode::invalid_argument, kOp, fmt::format("broadening is {}: its square must be a normal number of {}", broadening, name(real)));
   detail::OpName named(kOp);
   Device device = stream.device();
   Dims of_gauge(std::span(v.sizes().begin(), static_cast<std::size_t>(v.rank() - 2)));
@@ -91,7 +95,6 @@ EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_
     const Tensor product_of = matrix();
     const Parts m(product_of);
     product(m, Parts(v.mT()), Parts(grad_v.mT()), Conjugate::first, stream);
-    double square = broadening * broadening;
     auto divided = [=](Expr part, Expr gap, Expr diagonal) {
       Expr quotient = square > 0 ? part * gap / (gap * gap + square) : part / gap;
       return select(position(i) == position(j), diagonal, quotient);

@@ -44,7 +44,8 @@ Tensor alibi_slopes(std::int64_t heads, const Device& device, const Stream& stre
   return from_host(slopes, {heads}, device, stream);
 }
 ScoreMod softcap(double cap) {
-  if (!(cap > 0)) detail::refuse(ErrorCode::invalid_argument, fmt::format("a cap of {}", cap));
+  const auto factor = [](double number) { return number > 0 && std::isnormal(static_cast<float>(number)); };
+  if (!factor(cap) || !factor(1 / cap)) detail::refuse(ErrorCode::invalid_argument, fmt::format("a cap of {}", cap));
   return [&](Score s, Index, Index, Index, Index) { return param(cap) * tanh(s * param(1 / cap)); };
 }
 ScoreMod relative_bias() {

@@ -7,6 +7,7 @@
 #include "ops/optim/gradients.hpp"
 #include "ops/optim/group.hpp"
 #include "runtime/storage.hpp"
+#include "support/computed_number.hpp"
 
 #include <cmath>
 
@@ -32,14 +33,14 @@ namespace {
 constexpr std::int64_t kSlots = 16;
 constexpr const char* kScaler = "optim::GradScaler";
 
-/// A number that scales, as kernels have it: positive, finite and not subnormal, which some devices take for 0.
+/// A number that scales: positive, finite and not subnormal, which some devices take for 0.
 bool scales(double number) { return number > 0 && std::isnormal(static_cast<float>(number)); }
 
 void check_scaler(const GradScalerOptions& options, const char* op) {
   auto need = [op](bool fine, std::string_view what, double value) { detail::check_optim_range(fine, op, what, value); };
   need(scales(options.init_scale), "init_scale", options.init_scale);
-  need(scales(options.growth_factor) && static_cast<float>(options.growth_factor) > 1, "growth_factor", options.growth_factor);
-  need(scales(options.backoff_factor) && static_cast<float>(options.backoff_factor) < 1, "backoff_factor", options.backoff_factor);
+  need(scales(options.growth_factor) && detail::as_computed(options.growth_factor) > 1, "growth_factor", options.growth_factor);
+  need(scales(options.backoff_factor) && detail::as_computed(options.backoff_factor) < 1, "backoff_factor", options.backoff_factor);
   need(options.growth_interval >= 1, "growth_interval", options.growth_interval);
 }
 
@@ -228,7 +229,7 @@ namespace {
 constexpr const char* kScheduler = "optim::LRScheduler";
 
 /// A rate or a factor of one that f32 has.
-bool is_rate(double number) { return number >= 0 && std::isfinite(static_cast<float>(number)); }
+bool is_rate(double number) { return number >= 0 && std::isfinite(detail::as_computed(number)); }
 
 void check_schedule(const LRSchedulerOptions& options, const char* op) {
   auto need = [op](bool fine, std::string_view what, double value) { detail::check_optim_range(fine, op, what, value); };

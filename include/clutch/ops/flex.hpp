@@ -45,7 +45,7 @@ class CLUTCH_API ScoreMod {
 CLUTCH_API ScoreMod alibi(const Tensor& slopes);
 /// 2^(-8 (h + 1) / heads), f32.
 CLUTCH_API Tensor alibi_slopes(std::int64_t heads, const Device& device = {}, const Stream& stream = {});
-/// cap tanh(score / cap), for f32 within 2^-22 cap. The cap builds nothing.
+/// cap tanh(score / cap), for f32 within 2^-22 cap. The cap builds nothing. Errors: invalid_argument unless 2^-126 <= cap <= 2^126.
 CLUTCH_API ScoreMod softcap(double cap);
 /// score + (q - kv).
 CLUTCH_API ScoreMod relative_bias();

@@ -36,7 +36,7 @@ struct RandomOptions {
 ///   2 * ((i / 16) % 2), the low half, and the next. A call draws 16 * ceil(numel / chunk) blocks.
 /// Shapes: any, any strides. Dtypes: f32, f64, f16, bf16; computed in f32 (f64 for f64), rounded once.
 /// Determinism: equal bits on every device. Scratch: a contiguous copy where self is not contiguous.
-/// Errors: invalid_dtype; invalid_argument if low > high or one is not finite; device_mismatch for a generator of another
+/// Errors: invalid_dtype; invalid_argument if low > high or one is not finite in the type that computes; device_mismatch for a generator of another
 ///   device; invalid_overlap if self overlaps itself; not_supported for f64 without fp64. Stream: never waits.
 /// Source: Tensor.uniform_ of PyTorch 2.12; the numbers are not PyTorch's, whose own differ from device to device.
 CLUTCH_API void uniform_(const Tensor& self, const UniformOptions& options = {}, const Stream& stream = {});
