@@ -3,10 +3,10 @@
 
 #include "encode/host_task.hpp"
 #include "encode/launch_check.hpp"
-#include "encode/op_name.hpp"
 #include "encode/plan_text.hpp"
 #include "graph/capture.hpp"
 #include "program/program.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
@@ -22,7 +22,6 @@ namespace detail {
 
 namespace {
 thread_local Interned t_plan;
-thread_local const char* t_op_name = nullptr;
 }  // namespace
 
 LastLaunch& last_launch() noexcept {
@@ -32,12 +31,6 @@ LastLaunch& last_launch() noexcept {
 
 void note_plan(const Interned& text) noexcept { t_plan = text; }
 const Interned& noted_plan() noexcept { return t_plan; }
-
-OpName::OpName(const char* name) noexcept : former_(t_op_name) {
-  if (!t_op_name) t_op_name = name;
-}
-OpName::~OpName() { t_op_name = former_; }
-const char* OpName::or_else(const char* own) noexcept { return t_op_name ? t_op_name : own; }
 
 void check_argument(cl_int status, std::uint32_t position, const Kernel& kernel, const char* op) {
   if (status == CL_INVALID_ARG_SIZE || status == CL_INVALID_ARG_VALUE || status == CL_INVALID_MEM_OBJECT) [[unlikely]]

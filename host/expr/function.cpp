@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From traced nodes to a canonical list of steps: equal steps once, constants folded, identities removed, in depth-first order.
 #include "expr/builder.hpp"
+#include "runtime/op_name.hpp"
 
 #include <unordered_map>
 
@@ -283,12 +284,25 @@ const detail::ExprBody& body_of(const std::shared_ptr<const detail::ExprBody>& b
 }
 }  // namespace
 
-DType ExprFunction::input_dtype(int i) const { return at(body_of(body_).inputs, i, "input"); }
-DType ExprFunction::output_dtype(int i) const { return body_->steps[static_cast<std::size_t>(at(body_of(body_).outputs, i, "output"))].dtype; }
-double ExprFunction::param_value(int i) const { return at(body_of(body_).param_values, i, "param"); }
-const Tensor& ExprFunction::captured_tensor(int i) const { return at(body_of(body_).tensors, i, "captured tensor"); }
+DType ExprFunction::input_dtype(int i) const {
+  detail::OpName named("ExprFunction::input_dtype");
+  return at(body_of(body_).inputs, i, "input");
+}
+DType ExprFunction::output_dtype(int i) const {
+  detail::OpName named("ExprFunction::output_dtype");
+  return body_->steps[static_cast<std::size_t>(at(body_of(body_).outputs, i, "output"))].dtype;
+}
+double ExprFunction::param_value(int i) const {
+  detail::OpName named("ExprFunction::param_value");
+  return at(body_of(body_).param_values, i, "param");
+}
+const Tensor& ExprFunction::captured_tensor(int i) const {
+  detail::OpName named("ExprFunction::captured_tensor");
+  return at(body_of(body_).tensors, i, "captured tensor");
+}
 
 ExprFunction ExprFunction::with_params(std::span<const double> values) const {
+  detail::OpName named("ExprFunction::with_params");
   auto made = std::make_shared<detail::ExprBody>(body_of(body_));
   if (values.size() != made->param_values.size())
     throw Error(ErrorCode::invalid_argument, "ExprFunction", fmt::format("{} values for {} params", values.size(), made->param_values.size()));
@@ -297,6 +311,7 @@ ExprFunction ExprFunction::with_params(std::span<const double> values) const {
 }
 
 ExprFunction ExprFunction::with_captured(std::span<const Tensor> tensors) const {
+  detail::OpName named("ExprFunction::with_captured");
   auto made = std::make_shared<detail::ExprBody>(body_of(body_));
   if (tensors.size() != made->tensors.size())
     throw Error(ErrorCode::invalid_argument, "ExprFunction", fmt::format("{} tensors for {} captured ones", tensors.size(), made->tensors.size()));
@@ -309,7 +324,10 @@ ExprFunction ExprFunction::with_captured(std::span<const Tensor> tensors) const 
   return ExprFunction(std::move(made));
 }
 
-const std::string& ExprFunction::text() const { return *body_of(body_).text; }
+const std::string& ExprFunction::text() const {
+  detail::OpName named("ExprFunction::text");
+  return *body_of(body_).text;
+}
 
 int ExprFunction::floating_inputs() const noexcept {
   int count = 0;

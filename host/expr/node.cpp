@@ -2,6 +2,8 @@
 // Traced values: what each operation takes, and how numbers and dtypes promote.
 #include "expr/node.hpp"
 
+#include "runtime/op_name.hpp"
+
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -223,12 +225,30 @@ Expr operator<=(const Expr& a, const Expr& b) { return make_expr(ExprOp::le, {a,
 Expr operator==(const Expr& a, const Expr& b) { return make_expr(ExprOp::eq, {a, b}); }
 Expr operator!=(const Expr& a, const Expr& b) { return make_expr(ExprOp::ne, {a, b}); }
 Expr isnan(const Expr& x) { return is_floating(x.dtype()) ? x != x : Expr(false); }
-Expr operator&(const Expr& a, const Expr& b) { return make_expr(ExprOp::bit_and, {a, b}); }
-Expr operator|(const Expr& a, const Expr& b) { return make_expr(ExprOp::bit_or, {a, b}); }
-Expr operator^(const Expr& a, const Expr& b) { return make_expr(ExprOp::bit_xor, {a, b}); }
-Expr operator~(const Expr& x) { return make_expr(ExprOp::bit_not, {x}); }
-Expr operator<<(const Expr& x, const Expr& count) { return make_expr(ExprOp::shift_left, {x, count}); }
-Expr operator>>(const Expr& x, const Expr& count) { return make_expr(ExprOp::shift_right, {x, count}); }
+Expr operator&(const Expr& a, const Expr& b) {
+  detail::OpName named("operator&");
+  return make_expr(ExprOp::bit_and, {a, b});
+}
+Expr operator|(const Expr& a, const Expr& b) {
+  detail::OpName named("operator|");
+  return make_expr(ExprOp::bit_or, {a, b});
+}
+Expr operator^(const Expr& a, const Expr& b) {
+  detail::OpName named("operator^");
+  return make_expr(ExprOp::bit_xor, {a, b});
+}
+Expr operator~(const Expr& x) {
+  detail::OpName named("operator~");
+  return make_expr(ExprOp::bit_not, {x});
+}
+Expr operator<<(const Expr& x, const Expr& count) {
+  detail::OpName named("operator<<");
+  return make_expr(ExprOp::shift_left, {x, count});
+}
+Expr operator>>(const Expr& x, const Expr& count) {
+  detail::OpName named("operator>>");
+  return make_expr(ExprOp::shift_right, {x, count});
+}
 Expr operator!(const Expr& x) {
   Expr s = detail::strong(x);
   return s.dtype() == DType::boolean ? ~s : s == 0;
@@ -302,12 +322,12 @@ Captured captured(const Tensor& tensor) {
 
 Expr Captured::at(std::span<const Expr> indices) const {
   if (static_cast<int>(indices.size()) != tensor_.rank())
-    throw Error(ErrorCode::invalid_argument, "captured", fmt::format("{} indices of a tensor of rank {}", indices.size(), tensor_.rank()));
+    throw Error(ErrorCode::invalid_argument, "Captured::at", fmt::format("{} indices of a tensor of rank {}", indices.size(), tensor_.rank()));
   ExprNode n;
-  n.op = ExprOp::gather, n.dtype = detail::compute_dtype(tensor_.dtype(), "captured"), n.tensor = tensor_;
+  n.op = ExprOp::gather, n.dtype = detail::compute_dtype(tensor_.dtype(), "Captured::at"), n.tensor = tensor_;
   for (const Expr& index : indices) {
     Expr s = detail::strong(index);
-    if (is_floating(s.dtype())) detail::refuse("captured", "an index is no integer");
+    if (is_floating(s.dtype())) detail::refuse("Captured::at", "an index is no integer");
     n.operands.push_back(detail::convert(s, DType::i64).node());
   }
   return detail::make_node(std::move(n));

@@ -4,6 +4,7 @@
 #include <clutch/ops/copy.hpp>
 
 #include "encode/elementwise.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
 #include <fmt/format.h>
@@ -44,7 +45,8 @@ GraphedCallable make_graphed_callable(const std::function<std::vector<Tensor>(st
 }
 
 const std::vector<Tensor>& GraphedCallable::operator()(std::span<const Tensor> inputs, const Stream& stream) {
-  constexpr const char* kOp = "GraphedCallable";
+  constexpr const char* kOp = "GraphedCallable::operator()";
+  detail::OpName named(kOp);
   if (inputs.size() != inputs_.size())
     throw Error(ErrorCode::invalid_argument, kOp, fmt::format("{} inputs given, {} were captured", inputs.size(), inputs_.size()));
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -4,6 +4,7 @@
 #include "encode/host_task.hpp"
 #include "encode/launch_check.hpp"
 #include "graph/labels.hpp"
+#include "runtime/op_name.hpp"
 
 #include <fmt/format.h>
 
@@ -108,7 +109,7 @@ void Capture::check_valid(const char* op) const {
 bool Capture::illegal(std::string_view call, std::string_view why) {
   std::lock_guard lock(mutex_);
   if (dry_) {
-    problems_.push_back({std::string(call), std::string(why), static_cast<int>(nodes_.size())});
+    problems_.push_back({std::string(OpName::or_else(call)), std::string(why), static_cast<int>(nodes_.size())});
     return true;
   }
   Error error(ErrorCode::capturing, call, fmt::format("illegal in a capture: {}; the capture is invalidated", why));

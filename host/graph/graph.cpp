@@ -6,6 +6,7 @@
 #include "graph/report.hpp"
 #include "graph/saved.hpp"
 #include "graph/state.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/settings.hpp"
 
 #include <fmt/format.h>
@@ -167,10 +168,12 @@ void Graph::update(int node, std::span<const Argument> arguments) { handle_->nee
 void Graph::rebind(std::span<const Rebinding> rebindings) { handle_->need("Graph::rebind").rebind(rebindings); }
 
 void Graph::save(const std::string& path, std::span<const NamedTensor> tensors, const GraphSaveOptions& options) const {
+  detail::OpName named("Graph::save");
   detail::save_graph(handle_->need("Graph::save"), path, tensors, options);
 }
 
 Graph Graph::load(const std::string& path, const Device& device, const GraphOptions& options) {
+  detail::OpName named("Graph::load");
   Graph graph(options);
   graph.handle_->state = detail::load_graph(path, device, options, graph.handle_->backend_name);
   return graph;
@@ -193,8 +196,16 @@ std::vector<std::string> Graph::tensor_names() const {
 
 GraphProgram Graph::program() const { return GraphProgram(handle_->need("Graph::program")); }
 
+namespace {
+const Stream& not_empty(const Stream& stream) {
+  if (stream.empty()) throw Error(ErrorCode::invalid_argument, "GraphCapture", "the Stream is empty");
+  return stream;
+}
+}  // namespace
+
 GraphCapture::GraphCapture(Graph& graph, const Stream& stream, const CaptureOptions& options)
-    : graph_(graph), guard_(stream), exceptions_(std::uncaught_exceptions()) {
+    : graph_(graph), guard_(not_empty(stream)), exceptions_(std::uncaught_exceptions()) {
+  detail::OpName named("GraphCapture");
   graph_.capture_begin(stream, options);
 }
 

@@ -2,6 +2,7 @@
 #include <clutch/dlpack.hpp>
 
 #include "interop/dlpack_abi.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/storage.hpp"
 #include "runtime/stream.hpp"
@@ -184,9 +185,13 @@ Tensor take(Managed* managed, const Device& device, const Stream& stream) {
 
 namespace interop {
 
-DLManagedTensor* to_dlpack(const Tensor& tensor, DlpackMemory memory, const Stream& stream) { return hand_out<DLManagedTensor>(tensor, memory, stream); }
+DLManagedTensor* to_dlpack(const Tensor& tensor, DlpackMemory memory, const Stream& stream) {
+  detail::OpName named("interop::to_dlpack");
+  return hand_out<DLManagedTensor>(tensor, memory, stream);
+}
 
 DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& tensor, DlpackMemory memory, const Stream& stream) {
+  detail::OpName named("interop::to_dlpack_versioned");
   DLManagedTensorVersioned* made = hand_out<DLManagedTensorVersioned>(tensor, memory, stream);
   made->version = {1, 1};
   made->flags = memory == DlpackMemory::host ? detail::kDlCopied : 0;
@@ -194,11 +199,13 @@ DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& tensor, DlpackMemory
 }
 
 Tensor from_dlpack(DLManagedTensor* managed, const Device& device, const Stream& stream) {
+  detail::OpName named("interop::from_dlpack");
   if (!managed) throw Error(ErrorCode::invalid_argument, kFrom, "the tensor is null");
   return take(managed, device, stream);
 }
 
 Tensor from_dlpack(DLManagedTensorVersioned* managed, const Device& device, const Stream& stream) {
+  detail::OpName named("interop::from_dlpack");
   if (!managed) throw Error(ErrorCode::invalid_argument, kFrom, "the tensor is null");
   if (managed->version.major != 1) throw Error(ErrorCode::not_supported, kFrom, fmt::format("DLPack {}.{}", managed->version.major, managed->version.minor));
   if (managed->flags & detail::kDlPadded) throw Error(ErrorCode::not_supported, kFrom, "sub-byte elements that are padded to bytes");

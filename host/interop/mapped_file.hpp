@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <clutch/error.hpp>
+
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -7,6 +9,17 @@
 #include <string_view>
 
 namespace clutch::inline v0::detail {
+
+/// What `read` makes of a file: errors of its contents begin with its name.
+template <class F>
+auto of_file(const std::string& path, F&& read) {
+  try {
+    return read();
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::io && e.code() != ErrorCode::invalid_dtype && e.code() != ErrorCode::invalid_shape) throw;
+    throw Error(e.code(), e.op(), path + ": " + e.message(), e.cl_code());
+  }
+}
 
 /// A file's bytes, mapped to be read while `keeper` lives.
 struct MappedFile {

@@ -4,6 +4,7 @@
 #include <clutch/files.hpp>
 
 #include "interop/mapped_file.hpp"
+#include "runtime/op_name.hpp"
 
 #include <bit>
 #include <cstring>
@@ -134,6 +135,7 @@ std::vector<std::byte> swapped(std::span<const std::byte> bytes, std::size_t siz
 }  // namespace
 
 Tensor read_npy(std::span<const std::byte> bytes, const Device& device, const Stream& stream) {
+  detail::OpName named("read_npy");
   auto number = [&](std::size_t at, std::size_t size) {
     std::uint32_t value = 0;
     for (std::size_t i = 0; i < size; ++i) value |= std::to_integer<std::uint32_t>(bytes[at + i]) << (8 * i);
@@ -171,16 +173,18 @@ Tensor read_npy(std::span<const std::byte> bytes, const Device& device, const St
 }
 
 Tensor load_npy(const std::string& path, const Device& device, const Stream& stream) {
+  detail::OpName named("load_npy");
   detail::MappedFile file = detail::map_file(path, kLoad);
-  return read_npy(file.bytes, device, stream);
+  return detail::of_file(path, [&] { return read_npy(file.bytes, device, stream); });
 }
 
 void save_npy(const std::string& path, const Tensor& tensor, const Stream& stream) {
-  if (!tensor.defined()) throw Error(ErrorCode::invalid_argument, kSave, "the tensor is undefined");
+  detail::OpName named("save_npy");
+  if (!tensor.defined()) throw Error(ErrorCode::invalid_argument, kSave, fmt::format("{}: the tensor is undefined", path));
   const TypeRow* type = nullptr;
   for (const TypeRow& row : kTypes)
     if (row.dtype == tensor.dtype()) type = &row;
-  if (!type) throw Error(ErrorCode::invalid_dtype, kSave, fmt::format("NumPy has no {}; save it as safetensors", name(tensor.dtype())));
+  if (!type) throw Error(ErrorCode::invalid_dtype, kSave, fmt::format("{}: NumPy has no {}; save it as safetensors", path, name(tensor.dtype())));
   std::string shape = fmt::format("{}{}", fmt::join(tensor.sizes(), ", "), tensor.rank() == 1 ? "," : "");
   std::string dictionary =
       fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}", bits(tensor.dtype()) == 8 ? '|' : '<', type->code, shape);

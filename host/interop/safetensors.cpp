@@ -4,6 +4,7 @@
 #include <clutch/files.hpp>
 
 #include "interop/mapped_file.hpp"
+#include "runtime/op_name.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -95,6 +96,7 @@ Safetensors::Entry entry_of(const std::string& name, const nlohmann::json& value
 }  // namespace
 
 Safetensors Safetensors::parse(std::span<const std::byte> bytes) {
+  detail::OpName named("Safetensors::parse");
   std::uint64_t length = 0;
   if (bytes.size() < 8) bad("it is shorter than 8 bytes");
   for (std::size_t i = 0; i < 8; ++i) length |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
@@ -128,9 +130,11 @@ Safetensors Safetensors::parse(std::span<const std::byte> bytes) {
 }
 
 Safetensors Safetensors::open(const std::string& path) {
+  detail::OpName named("Safetensors::open");
   detail::MappedFile file = detail::map_file(path, kOpen);
-  Safetensors made = parse(file.bytes);
+  Safetensors made = detail::of_file(path, [&] { return parse(file.bytes); });
   made.mapped_ = file.keeper;
+  made.origin_ = path + ": ";
   return made;
 }
 
@@ -141,35 +145,39 @@ const Safetensors::Entry* Safetensors::find(std::string_view name) const noexcep
 }
 
 std::span<const std::byte> Safetensors::bytes(std::string_view name) const {
+  detail::OpName named("Safetensors::bytes");
   const Entry* entry = find(name);
-  if (!entry) throw Error(ErrorCode::invalid_argument, kOpen, fmt::format("no tensor is named '{}'", name));
+  if (!entry) throw Error(ErrorCode::invalid_argument, kOpen, fmt::format("{}no tensor is named '{}'", origin_, name));
   return data_.subspan(static_cast<std::size_t>(entry->begin), static_cast<std::size_t>(entry->end - entry->begin));
 }
 
 Tensor Safetensors::load(std::string_view name, const Device& device, const Stream& stream) const {
+  detail::OpName named("Safetensors::load");
   std::span<const std::byte> bytes = this->bytes(name);
   const Entry* entry = find(name);
-  if (!entry->dtype) throw Error(ErrorCode::invalid_dtype, kOpen, fmt::format("'{}' is of {}, which clutch has not", name, entry->dtype_name));
+  if (!entry->dtype) throw Error(ErrorCode::invalid_dtype, kOpen, fmt::format("{}'{}' is of {}, which clutch has not", origin_, name, entry->dtype_name));
   return from_bytes(bytes.data(), bytes.size(), entry->sizes, {.dtype = *entry->dtype, .device = device}, stream);
 }
 
 void save_safetensors(const std::string& path, const std::map<std::string, Tensor>& tensors, const std::map<std::string, std::string>& metadata,
                       const Stream& stream) {
+  detail::OpName named("save_safetensors");
   struct Item {
     const std::string* name;
     const Tensor* tensor;
     const TypeRow* type;
   };
+  auto refuse = [&path](ErrorCode code, std::string_view why) { throw Error(code, kSave, fmt::format("{}: {}", path, why)); };
   std::vector<Item> items;
   for (const auto& [name, tensor] : tensors) {
-    if (!tensor.defined()) throw Error(ErrorCode::invalid_argument, kSave, fmt::format("'{}' is undefined", name));
-    if (name == "__metadata__") throw Error(ErrorCode::invalid_argument, kSave, "'__metadata__' names no tensor");
+    if (!tensor.defined()) refuse(ErrorCode::invalid_argument, fmt::format("'{}' is undefined", name));
+    if (name == "__metadata__") refuse(ErrorCode::invalid_argument, "'__metadata__' names no tensor");
     const TypeRow* type = nullptr;
     for (const TypeRow& row : kTypes)
       if (row.dtype == tensor.dtype()) type = &row;
-    if (!type) throw Error(ErrorCode::invalid_dtype, kSave, fmt::format("'{}' is of {}, which the format has not", name, clutch::name(tensor.dtype())));
+    if (!type) refuse(ErrorCode::invalid_dtype, fmt::format("'{}' is of {}, which the format has not", name, clutch::name(tensor.dtype())));
     if (tensor.numel() * type->bits % 8 != 0)
-      throw Error(ErrorCode::invalid_shape, kSave, fmt::format("'{}' of {} elements of {} does not fill whole bytes", name, tensor.numel(), type->name));
+      refuse(ErrorCode::invalid_shape, fmt::format("'{}' of {} elements of {} does not fill whole bytes", name, tensor.numel(), type->name));
     items.push_back({&name, &tensor, type});
   }
   std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.type->bits > b.type->bits; });
@@ -188,11 +196,11 @@ void save_safetensors(const std::string& path, const std::map<std::string, Tenso
   try {
     text = header.dump();
   } catch (const nlohmann::json::exception&) {
-    throw Error(ErrorCode::invalid_argument, kSave, "a name or the metadata is no UTF-8");
+    refuse(ErrorCode::invalid_argument, "a name or the metadata is no UTF-8");
   }
   text.append((8 - text.size() % 8) % 8, ' ');
   const std::uint64_t length = text.size();
-  if (length > kMostHeader) throw Error(ErrorCode::invalid_argument, kSave, fmt::format("a header of {} bytes", length));
+  if (length > kMostHeader) refuse(ErrorCode::invalid_argument, fmt::format("a header of {} bytes", length));
   std::vector<std::span<const std::byte>> parts{std::as_bytes(std::span(&length, 1)), std::as_bytes(std::span(text))};
   for (const auto& part : bytes) parts.push_back(std::as_bytes(std::span(part)));
   detail::write_file(path, parts, kSave);

@@ -3,6 +3,7 @@
 #include <clutch/ops/copy.hpp>
 
 #include "ops/addc_plan.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
 #include <array>
@@ -180,21 +181,27 @@ Tensor addc(const Arguments& a, const AddcOptions& options, const Stream& given)
 }  // namespace detail
 
 Tensor addcdiv(const Tensor& input, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options, const Stream& stream) {
+  detail::OpName named("addcdiv");
   return detail::addc({nullptr, &input, &tensor1, &tensor2, detail::AddcOp::quotient, "addcdiv"}, options, stream);
 }
 void addcdiv_out(const Tensor& out, const Tensor& input, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options, const Stream& stream) {
+  detail::OpName named("addcdiv_out");
   detail::addc({&out, &input, &tensor1, &tensor2, detail::AddcOp::quotient, "addcdiv"}, options, stream);
 }
 void addcdiv_(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options, const Stream& stream) {
+  detail::OpName named("addcdiv_");
   detail::addc({&self, &self, &tensor1, &tensor2, detail::AddcOp::quotient, "addcdiv_"}, options, stream);
 }
 Tensor addcmul(const Tensor& input, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options, const Stream& stream) {
+  detail::OpName named("addcmul");
   return detail::addc({nullptr, &input, &tensor1, &tensor2, detail::AddcOp::product, "addcmul"}, options, stream);
 }
 void addcmul_out(const Tensor& out, const Tensor& input, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options, const Stream& stream) {
+  detail::OpName named("addcmul_out");
   detail::addc({&out, &input, &tensor1, &tensor2, detail::AddcOp::product, "addcmul"}, options, stream);
 }
 void addcmul_(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options, const Stream& stream) {
+  detail::OpName named("addcmul_");
   detail::addc({&self, &self, &tensor1, &tensor2, detail::AddcOp::product, "addcmul_"}, options, stream);
 }
 

@@ -4,6 +4,7 @@
 #include <clutch/ops/map.hpp>
 
 #include "ops/block_mask_plan.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
 #include <algorithm>
@@ -142,6 +143,7 @@ namespace attention {
 // Masks -------------------------------------------------------------------------------------------------------------
 
 MaskMod::MaskMod(const ExprFunction& function) : function_(function) {
+  detail::OpName named("attention::MaskMod");
   if (function.empty() || function.input_count() != 4 || function.output_count() != 1)
     detail::refuse(ErrorCode::invalid_argument, "a mask takes four indices and gives one boolean");
   for (int i = 0; i < 4; ++i)
@@ -152,44 +154,54 @@ MaskMod::MaskMod(const ExprFunction& function) : function_(function) {
 }
 
 Expr MaskMod::operator()(const Index& b, const Index& h, const Index& q, const Index& kv) const {
+  detail::OpName named("attention::MaskMod::operator()");
   if (empty()) return Expr(true);
   const Expr inputs[] = {b, h, q, kv};
   return detail::applied(function_, inputs)[0];
 }
 
 MaskMod operator&(const MaskMod& a, const MaskMod& b) {
+  detail::OpName named("attention::operator&");
   if (a.empty() || b.empty()) return a.empty() ? b : a;
   return [&](Index i, Index h, Index q, Index kv) { return a(i, h, q, kv) & b(i, h, q, kv); };
 }
 MaskMod operator|(const MaskMod& a, const MaskMod& b) {
+  detail::OpName named("attention::operator|");
   if (a.empty() || b.empty()) return {};
   return [&](Index i, Index h, Index q, Index kv) { return a(i, h, q, kv) | b(i, h, q, kv); };
 }
 MaskMod operator!(const MaskMod& a) {
+  detail::OpName named("attention::operator!");
   return [&](Index b, Index h, Index q, Index kv) { return a.empty() ? kv < kv : !a(b, h, q, kv); };
 }
 
 MaskMod causal(std::int64_t offset) {
+  detail::OpName named("attention::causal");
   if (offset == 0) return [](Index, Index, Index q, Index kv) { return q >= kv; };
   return [&](Index, Index, Index q, Index kv) { return q + param(offset) >= kv; };
 }
 MaskMod sliding_window(std::int64_t window) {
+  detail::OpName named("attention::sliding_window");
   return [&](Index, Index, Index q, Index kv) { return (q >= kv) & (q - kv <= param(window)); };
 }
 MaskMod prefix_lm(const Tensor& prefix) {
+  detail::OpName named("attention::prefix_lm");
   // Indices are clamped, so that a single number is every batch's.
   Captured lengths = captured(prefix.numel() == 1 ? prefix.reshape({1}) : prefix);
   return [&](Index b, Index, Index q, Index kv) { return (kv < lengths[b]) | (q >= kv); };
 }
 MaskMod prefix_lm(std::int64_t prefix) {
+  detail::OpName named("attention::prefix_lm");
   return [&](Index, Index, Index q, Index kv) { return (kv < param(prefix)) | (q >= kv); };
 }
 MaskMod document(const Tensor& ids) {
+  detail::OpName named("attention::document");
   Captured of = captured(ids);
   if (ids.rank() == 2) return [&](Index b, Index, Index q, Index kv) { return of[{b, q}] == of[{b, kv}]; };
   return [&](Index, Index, Index q, Index kv) { return of[q] == of[kv]; };
 }
 MaskMod dilated(std::int64_t window, std::int64_t dilation) {
+  detail::OpName named("attention::dilated");
   if (dilation < 1) detail::refuse(ErrorCode::invalid_argument, fmt::format("a dilation of {}", dilation));
   return [&](Index, Index, Index q, Index kv) {
     Expr away = abs(q - kv);
@@ -199,25 +211,66 @@ MaskMod dilated(std::int64_t window, std::int64_t dilation) {
 
 // BlockMask ---------------------------------------------------------------------------------------------------------
 
-std::int64_t BlockMask::q_len() const { return detail::state_of(*this).q_len; }
-std::int64_t BlockMask::kv_len() const { return detail::state_of(*this).kv_len; }
-const BlockSize& BlockMask::block() const { return detail::state_of(*this).block; }
-const MaskMod& BlockMask::mask_mod() const { return detail::state_of(*this).mask; }
-const Tensor& BlockMask::kinds() const { return detail::state_of(*this).kinds; }
-const Tensor& BlockMask::kv_num_blocks() const { return detail::state_of(*this).kv_num; }
-const Tensor& BlockMask::kv_indices() const { return detail::state_of(*this).kv_indices; }
-const Tensor& BlockMask::full_kv_num_blocks() const { return detail::state_of(*this).full_kv_num; }
-const Tensor& BlockMask::full_kv_indices() const { return detail::state_of(*this).full_kv_indices; }
-const Tensor& BlockMask::q_num_blocks() const { return detail::state_of(*this).q_num; }
-const Tensor& BlockMask::q_indices() const { return detail::state_of(*this).q_indices; }
-const Tensor& BlockMask::full_q_num_blocks() const { return detail::state_of(*this).full_q_num; }
-const Tensor& BlockMask::full_q_indices() const { return detail::state_of(*this).full_q_indices; }
+std::int64_t BlockMask::q_len() const {
+  detail::OpName named("attention::BlockMask::q_len");
+  return detail::state_of(*this).q_len;
+}
+std::int64_t BlockMask::kv_len() const {
+  detail::OpName named("attention::BlockMask::kv_len");
+  return detail::state_of(*this).kv_len;
+}
+const BlockSize& BlockMask::block() const {
+  detail::OpName named("attention::BlockMask::block");
+  return detail::state_of(*this).block;
+}
+const MaskMod& BlockMask::mask_mod() const {
+  detail::OpName named("attention::BlockMask::mask_mod");
+  return detail::state_of(*this).mask;
+}
+const Tensor& BlockMask::kinds() const {
+  detail::OpName named("attention::BlockMask::kinds");
+  return detail::state_of(*this).kinds;
+}
+const Tensor& BlockMask::kv_num_blocks() const {
+  detail::OpName named("attention::BlockMask::kv_num_blocks");
+  return detail::state_of(*this).kv_num;
+}
+const Tensor& BlockMask::kv_indices() const {
+  detail::OpName named("attention::BlockMask::kv_indices");
+  return detail::state_of(*this).kv_indices;
+}
+const Tensor& BlockMask::full_kv_num_blocks() const {
+  detail::OpName named("attention::BlockMask::full_kv_num_blocks");
+  return detail::state_of(*this).full_kv_num;
+}
+const Tensor& BlockMask::full_kv_indices() const {
+  detail::OpName named("attention::BlockMask::full_kv_indices");
+  return detail::state_of(*this).full_kv_indices;
+}
+const Tensor& BlockMask::q_num_blocks() const {
+  detail::OpName named("attention::BlockMask::q_num_blocks");
+  return detail::state_of(*this).q_num;
+}
+const Tensor& BlockMask::q_indices() const {
+  detail::OpName named("attention::BlockMask::q_indices");
+  return detail::state_of(*this).q_indices;
+}
+const Tensor& BlockMask::full_q_num_blocks() const {
+  detail::OpName named("attention::BlockMask::full_q_num_blocks");
+  return detail::state_of(*this).full_q_num;
+}
+const Tensor& BlockMask::full_q_indices() const {
+  detail::OpName named("attention::BlockMask::full_q_indices");
+  return detail::state_of(*this).full_q_indices;
+}
 
 Tensor BlockMask::to_dense(const Stream& stream) const {
+  detail::OpName named("attention::BlockMask::to_dense");
   return map([](Expr kind) { return select(kind != 0, cast(Expr(1), DType::i32), cast(Expr(0), DType::i32)); }, {kinds()}, {.dtypes = {DType::i32}}, stream);
 }
 
 BlockMask BlockMask::slice(std::int64_t batch_begin, std::int64_t batch_end, std::int64_t head_begin, std::int64_t head_end, const Stream& given) const {
+  detail::OpName named("attention::BlockMask::slice");
   const State& s = detail::state_of(*this);
   if (batch_begin < 0 || batch_end > s.kinds.size(0) || batch_begin >= batch_end || head_begin < 0 || head_end > s.kinds.size(1) || head_begin >= head_end)
     detail::refuse(ErrorCode::invalid_argument,
@@ -232,6 +285,7 @@ BlockMask BlockMask::slice(std::int64_t batch_begin, std::int64_t batch_end, std
 }
 
 BlockMask BlockMask::adjust(std::int64_t q_len, std::int64_t kv_len, const Stream& given) const {
+  detail::OpName named("attention::BlockMask::adjust");
   const State& s = detail::state_of(*this);
   detail::check_shape({.q_len = q_len, .kv_len = kv_len});
   detail::Runtime& runtime = s.kinds.storage()->runtime();
@@ -253,11 +307,13 @@ BlockMask BlockMask::adjust(std::int64_t q_len, std::int64_t kv_len, const Strea
 }
 
 double BlockMask::sparsity(const Stream& stream) const {
+  detail::OpName named("attention::BlockMask::sparsity");
   const State& s = detail::state_of(*this);
   return detail::sparsity_of(s, s.kinds.to_bytes(stream));
 }
 
 std::string BlockMask::to_string(const Stream& stream) const {
+  detail::OpName named("attention::BlockMask::to_string");
   const State& s = detail::state_of(*this);
   const std::vector<std::uint8_t> kinds = s.kinds.to_bytes(stream);
   const auto rows = static_cast<std::size_t>(s.kinds.size(2)), columns = static_cast<std::size_t>(s.kinds.size(3));
@@ -285,6 +341,7 @@ std::string BlockMask::to_string(const Stream& stream) const {
 }
 
 BlockMask create_block_mask(const MaskMod& mask, const BlockMaskOptions& options, const Stream& given) {
+  detail::OpName named("attention::create_block_mask");
   if (mask.empty()) detail::refuse(ErrorCode::invalid_argument, "the mask is empty");
   detail::check_shape(options);
   detail::check_captured(*mask.function().body(), detail::kOp);
@@ -297,6 +354,7 @@ BlockMask create_block_mask(const MaskMod& mask, const BlockMaskOptions& options
 
 BlockMask block_mask_from_lists(const Tensor& kv_num_blocks, const Tensor& kv_indices, const Tensor& full_kv_num_blocks, const Tensor& full_kv_indices,
                                 const MaskMod& mask, const BlockMaskOptions& options, const Stream& given) {
+  detail::OpName named("attention::block_mask_from_lists");
   if (full_kv_num_blocks.defined() != full_kv_indices.defined()) detail::refuse(ErrorCode::invalid_argument, "full blocks need their count and their list");
   std::vector<const Tensor*> all{&kv_num_blocks, &kv_indices};
   if (full_kv_num_blocks.defined()) all.push_back(&full_kv_num_blocks), all.push_back(&full_kv_indices);

@@ -3,6 +3,7 @@
 
 #include "ops/copy_plan.hpp"
 #include "program/cl_type.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
 #include <array>
@@ -113,11 +114,13 @@ void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptio
 }  // namespace detail
 
 void copy_(const Tensor& destination, const Tensor& source, const CopyOptions& options, const Stream& stream) {
+  detail::OpName named("copy_");
   detail::Runtime& runtime = detail::validate(destination, source, "copy_");
   detail::run(runtime, destination, source, options, detail::resolve_stream(stream, runtime, "copy_"), "copy_");
 }
 
 Tensor cast(const Tensor& source, DType dtype, const CopyOptions& options, const Stream& stream) {
+  detail::OpName named("cast");
   std::array<const Tensor*, 1> tensors{&source};
   detail::Runtime& runtime = detail::common_runtime(tensors, "cast");
   Stream on = detail::resolve_stream(stream, runtime, "cast");

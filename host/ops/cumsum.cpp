@@ -3,6 +3,7 @@
 #include <clutch/ops/cumsum.hpp>
 
 #include "ops/cumsum_plan.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
 #include <array>
@@ -107,6 +108,7 @@ void run(const Tensor& out, const Tensor& x, const Checked& c, const CumsumOptio
 }  // namespace detail
 
 Tensor cumsum(const Tensor& x, int dim, const CumsumOptions& options, const Stream& given) {
+  detail::OpName named("cumsum");
   detail::Checked c = detail::validate(nullptr, x, dim, options);
   Stream stream = detail::resolve_stream(given, *c.runtime, "cumsum");
   Tensor out = empty(x.sizes(), {.dtype = c.dtype, .device = stream.device()}, stream);
@@ -115,6 +117,7 @@ Tensor cumsum(const Tensor& x, int dim, const CumsumOptions& options, const Stre
 }
 
 void cumsum_out(const Tensor& out, const Tensor& x, int dim, const CumsumOptions& options, const Stream& given) {
+  detail::OpName named("cumsum_out");
   detail::Checked c = detail::validate(&out, x, dim, options);
   detail::run(out, x, c, options, detail::resolve_stream(given, *c.runtime, "cumsum"));
 }

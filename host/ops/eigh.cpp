@@ -4,6 +4,7 @@
 #include <clutch/ops/fill.hpp>
 
 #include "ops/eigh_plan.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/quirks.hpp"
 #include "runtime/storage.hpp"
 
@@ -366,22 +367,29 @@ void solve_into(const Tensor& w, const Tensor* v, const Tensor& info, const Tens
 
 namespace linalg {
 
-EighResult eigh(const Tensor& a, const EighOptions& options, const Stream& stream) { return detail::solve(a, true, options, stream, "eigh"); }
+EighResult eigh(const Tensor& a, const EighOptions& options, const Stream& stream) {
+  detail::OpName named("linalg::eigh");
+  return detail::solve(a, true, options, stream, "eigh");
+}
 
 void eigh_out(const Tensor& w, const Tensor& v, const Tensor& info, const Tensor& sweeps, const Tensor& a, const EighOptions& options, const Stream& stream) {
+  detail::OpName named("linalg::eigh_out");
   detail::solve_into(w, &v, info, sweeps, a, options, stream, "eigh_out");
 }
 
 EigvalshResult eigvalsh(const Tensor& a, const EighOptions& options, const Stream& stream) {
+  detail::OpName named("linalg::eigvalsh");
   EighResult result = detail::solve(a, false, options, stream, "eigvalsh");
   return {result.w, result.info, result.sweeps};
 }
 
 void eigvalsh_out(const Tensor& w, const Tensor& info, const Tensor& sweeps, const Tensor& a, const EighOptions& options, const Stream& stream) {
+  detail::OpName named("linalg::eigvalsh_out");
   detail::solve_into(w, nullptr, info, sweeps, a, options, stream, "eigvalsh_out");
 }
 
 void require_converged(const Tensor& info, const Stream& stream) {
+  detail::OpName named("linalg::require_converged");
   std::vector<std::int32_t> codes = info.reshape({-1}).to_host<std::int32_t>(stream);
   for (std::size_t i = 0; i < codes.size(); ++i) {
     if (codes[i] == 0) continue;

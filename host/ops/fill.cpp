@@ -3,6 +3,7 @@
 
 #include "ops/fill_plan.hpp"
 #include "program/cl_type.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
 #include <array>
@@ -160,9 +161,13 @@ void arange(const Tensor& self, double start, double step, const FillOptions& op
 }  // namespace
 }  // namespace detail
 
-void fill_(const Tensor& self, double value, const FillOptions& options, const Stream& stream) { detail::fill(self, value, options, stream); }
+void fill_(const Tensor& self, double value, const FillOptions& options, const Stream& stream) {
+  detail::OpName named("fill_");
+  detail::fill(self, value, options, stream);
+}
 
 void arange_(const Tensor& self, double start, double step, const FillOptions& options, const Stream& stream) {
+  detail::OpName named("arange_");
   detail::arange(self, start, step, options, stream);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/flex/call.hpp"
 #include "runtime/generator.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
 #include <algorithm>
@@ -272,6 +273,7 @@ namespace attention {
 // The op ------------------------------------------------------------------------------------------------------------
 
 FlexResult flex(const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& options, const Stream& given) {
+  detail::OpName named("attention::flex");
   detail::Checked c = detail::validate(nullptr, q, k, v, options);
   const Stream stream = detail::resolve_stream(given, *c.runtime, detail::kOp);
   const DType sums = detail::compute_dtype(q.dtype(), detail::kOp);
@@ -285,12 +287,14 @@ FlexResult flex(const Tensor& q, const Tensor& k, const Tensor& v, const FlexOpt
 }
 
 void flex_out(const FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& options, const Stream& given) {
+  detail::OpName named("attention::flex_out");
   detail::Checked c = detail::validate(&results, q, k, v, options);
   detail::run_flex(results, q, k, v, c, options, detail::resolve_stream(given, *c.runtime, detail::kOp));
 }
 
 FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results, const FlexOptions& options,
                             const Stream& given) {
+  detail::OpName named("attention::flex_backward");
   if (!results.lse.defined()) detail::refuse(ErrorCode::invalid_argument, "the forward call's lse is needed: return_lse");
   detail::Checked c = detail::validate(nullptr, q, k, v, options);
   std::vector<const Tensor*> all{&q, &grad_out, &results.out, &results.lse};

@@ -2,6 +2,7 @@
 #include <clutch/ops/group.hpp>
 
 #include "ops/group_plan.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/settings.hpp"
 
 #include <array>
@@ -115,6 +116,7 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Str
 }  // namespace detail
 
 Groups group_by(const Tensor& index, std::int64_t groups, const Stream& given) {
+  detail::OpName named("group_by");
   detail::Runtime& runtime = detail::validate(index, groups);
   return detail::run(runtime, index, groups, detail::resolve_stream(given, runtime, "group_by"));
 }

@@ -4,6 +4,7 @@
 
 #include "ops/map_plan.hpp"
 #include "ops/traced.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
 #include <array>
@@ -200,6 +201,7 @@ std::vector<Tensor> map_traced(std::span<const Tensor> given, const ExprFunction
 }  // namespace detail
 
 DType map_dtype(const ExprFunction& f, int output, std::span<const Tensor> inputs) {
+  detail::OpName named("map_dtype");
   DType traced = f.output_dtype(output);
   const detail::ExprStep& step = f.body()->steps[static_cast<std::size_t>(f.body()->outputs[static_cast<std::size_t>(output)])];
   if (step.op == detail::ExprOp::cast) return step.target;
@@ -213,12 +215,14 @@ DType map_dtype(const ExprFunction& f, int output, std::span<const Tensor> input
 }
 
 std::vector<Tensor> map(const ExprFunction& f, std::span<const Tensor> inputs, const MapOptions& options, const Stream& stream) {
+  detail::OpName named("map");
   std::span<const double> params;
   if (!f.empty()) params = f.body()->param_values;
   return detail::map_traced({}, f, inputs, params, options, stream);
 }
 
 void map_out(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const Tensor> inputs, const MapOptions& options, const Stream& stream) {
+  detail::OpName named("map_out");
   if (outputs.empty()) throw Error(ErrorCode::invalid_argument, "map", "no outputs");
   std::span<const double> params;
   if (!f.empty()) params = f.body()->param_values;

@@ -5,6 +5,7 @@
 #include "ops/matmul/call.hpp"
 #include "ops/matmul/clblast.hpp"
 #include "ops/traced.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/quirks.hpp"
 #include "runtime/storage.hpp"
 
@@ -294,17 +295,18 @@ void run_out(MatmulCall c, const Stream& stream) {
 
 namespace linalg {
 
-DType product_dtype(DType a, DType b) {
+DType product_dtype(DType a, DType b, std::string_view op) {
   using namespace clutch::detail;
   if (is_byte(a) && is_byte(b)) return DType::i32;
   if (is_f8(a) && is_f8(b)) return DType::f32;
   if (a == b && (is_plain_float(a) || is_complex(a))) return a == DType::f16 || a == DType::bf16 ? DType::f32 : a;
-  throw Error(ErrorCode::invalid_dtype, kOp,
+  throw Error(ErrorCode::invalid_dtype, op,
               fmt::format("a is {}, b {}: both f32, f64, f16, bf16, c64 or c128, or two of the 8-bit floats or integers", name(a), name(b)));
 }
 
 Tensor matmul(const Tensor& a, const MatrixOperand& b, const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& options,
               const Stream& given) {
+  detail::OpName named("linalg::matmul");
   detail::MatmulCall c = detail::check_matmul(nullptr, a, b, f, inputs, options);
   Stream stream = detail::resolve_stream(given, *c.runtime, detail::kOp);
   const int a_rank = a.rank(), b_rank = detail::sizes_of(b).rank();
@@ -323,15 +325,18 @@ Tensor matmul(const Tensor& a, const MatrixOperand& b, const ExprFunction& f, st
   return b_rank == 1 ? out.squeeze(out.rank() - 1) : out;
 }
 Tensor matmul(const Tensor& a, const MatrixOperand& b, const MatmulOptions& options, const Stream& stream) {
+  detail::OpName named("linalg::matmul");
   return matmul(a, b, ExprFunction(), std::span<const Tensor>(), options, stream);
 }
 
 void matmul_out(const Tensor& out, const Tensor& a, const MatrixOperand& b, const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& options,
                 const Stream& given) {
+  detail::OpName named("linalg::matmul_out");
   detail::MatmulCall c = detail::check_matmul(&out, a, b, f, inputs, options);
   detail::run_out(c, detail::resolve_stream(given, *c.runtime, detail::kOp));
 }
 void matmul_out(const Tensor& out, const Tensor& a, const MatrixOperand& b, const MatmulOptions& options, const Stream& stream) {
+  detail::OpName named("linalg::matmul_out");
   matmul_out(out, a, b, ExprFunction(), std::span<const Tensor>(), options, stream);
 }
 

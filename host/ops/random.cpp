@@ -4,6 +4,7 @@
 
 #include "ops/random_plan.hpp"
 #include "runtime/generator.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 #include "support/computed_number.hpp"
 
@@ -110,20 +111,24 @@ Tensor make(const Dims& sizes, const RandomOptions& options, const Stream& strea
 }  // namespace detail
 
 void uniform_(const Tensor& self, const UniformOptions& o, const Stream& stream) {
+  detail::OpName named("uniform_");
   detail::fill(self, {"uniform_", false, o.high - o.low, o.low, o.seed, o.generator}, stream);
 }
 
 void normal_(const Tensor& self, const NormalOptions& o, const Stream& stream) {
+  detail::OpName named("normal_");
   detail::fill(self, {"normal_", true, o.stddev, o.mean, o.seed, o.generator}, stream);
 }
 
 Tensor rand(const Dims& sizes, const RandomOptions& o, const Stream& stream) {
+  detail::OpName named("rand");
   Tensor result = detail::make(sizes, o, stream);
   uniform_(result, {.seed = o.seed, .generator = o.generator}, stream);
   return result;
 }
 
 Tensor randn(const Dims& sizes, const RandomOptions& o, const Stream& stream) {
+  detail::OpName named("randn");
   Tensor result = detail::make(sizes, o, stream);
   normal_(result, {.seed = o.seed, .generator = o.generator}, stream);
   return result;

@@ -3,6 +3,7 @@
 
 #include "ops/reduce_plan.hpp"
 #include "ops/traced.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
 #include <array>
@@ -332,6 +333,7 @@ void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given
 }  // namespace detail
 
 Tensor reduce(Reduce op, const ExprFunction& f, std::span<const Tensor> inputs, const ReduceOptions& options, const Stream& given) {
+  detail::OpName named("reduce");
   detail::Reduction r = detail::validate(nullptr, op, f, inputs, options);
   Stream stream = detail::resolve_stream(given, *r.runtime, "reduce");
   Tensor out = empty(r.result, {.dtype = r.dtype, .device = stream.device()}, stream);
@@ -340,6 +342,7 @@ Tensor reduce(Reduce op, const ExprFunction& f, std::span<const Tensor> inputs, 
 }
 
 void reduce_out(const Tensor& out, Reduce op, const ExprFunction& f, std::span<const Tensor> inputs, const ReduceOptions& options, const Stream& given) {
+  detail::OpName named("reduce_out");
   detail::Reduction r = detail::validate(&out, op, f, inputs, options);
   detail::run(out, f, inputs, r, options, detail::resolve_stream(given, *r.runtime, "reduce"));
 }

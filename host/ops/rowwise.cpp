@@ -6,6 +6,7 @@
 #include "ops/reduce_plan.hpp"
 #include "ops/rowwise_plan.hpp"
 #include "ops/traced.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/quirks.hpp"
 #include "runtime/storage.hpp"
 
@@ -24,7 +25,10 @@ Row::Row(std::span<const DType> inputs) : inputs_(inputs.begin(), inputs.end()) 
     if (d == DType::f64) accumulator_ = DType::f64;
 }
 
-Expr Row::size() const { return detail::expr_input(static_cast<int>(inputs_.size()) + detail::kMaxTotals, accumulator_); }
+Expr Row::size() const {
+  detail::OpName named("Row::size");
+  return detail::expr_input(static_cast<int>(inputs_.size()) + detail::kMaxTotals, accumulator_);
+}
 
 Expr Row::total(Reduce op, const Expr& x) {
   if (ops_.size() == detail::kMaxTotals) refuse(ErrorCode::invalid_argument, fmt::format("more than {} totals", detail::kMaxTotals));
@@ -34,6 +38,7 @@ Expr Row::total(Reduce op, const Expr& x) {
 }
 
 RowFunction::RowFunction(const Row& row, std::span<const Expr> elements) {
+  detail::OpName named("RowFunction");
   if (row.ops_.empty()) refuse(ErrorCode::invalid_argument, "no totals: use map");
   if (elements.empty() && row.results_.empty()) refuse(ErrorCode::invalid_argument, "no outputs");
   auto body = std::make_shared<detail::RowBody>();
@@ -412,6 +417,7 @@ void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const 
 }  // namespace detail
 
 std::vector<Tensor> rowwise(const RowFunction& f, std::span<const Tensor> inputs, const RowwiseOptions& options, const Stream& given) {
+  detail::OpName named("rowwise");
   detail::Checked c = detail::validate({}, f, inputs, options);
   Stream stream = detail::resolve_stream(given, *c.runtime, "rowwise");
   std::vector<Tensor> outputs;
@@ -426,6 +432,7 @@ std::vector<Tensor> rowwise(const RowFunction& f, std::span<const Tensor> inputs
 }
 
 void rowwise_out(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const RowwiseOptions& options, const Stream& given) {
+  detail::OpName named("rowwise_out");
   if (outputs.empty()) refuse(ErrorCode::invalid_argument, "no outputs");
   detail::Checked c = detail::validate(outputs, f, inputs, options);
   detail::run(outputs, f, inputs, c, options, detail::resolve_stream(given, *c.runtime, "rowwise"));

@@ -9,6 +9,7 @@
 #include "ops/scatter_plan.hpp"
 #include "ops/segment_plan.hpp"
 #include "ops/traced.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/quirks.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
@@ -205,6 +206,7 @@ void run(const Tensor& out, int dim, const Tensor& index, const Tensor& given, R
 }  // namespace detail
 
 void scatter_reduce_(const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options, const Stream& given) {
+  detail::OpName named("scatter_reduce_");
   constexpr std::string_view op = "scatter_reduce";
   int d = detail::checked_dim(self, dim, op);
   detail::Runtime& runtime = detail::validate(self, d, index, src, options);
@@ -215,6 +217,7 @@ void scatter_reduce_(const Tensor& self, int dim, const Tensor& index, const Ten
 }
 
 Tensor scatter_reduce(const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options, const Stream& given) {
+  detail::OpName named("scatter_reduce");
   constexpr std::string_view op = "scatter_reduce";
   int d = detail::checked_dim(self, dim, op);
   detail::Runtime& runtime = detail::validate(self, d, index, src, options);
@@ -247,10 +250,12 @@ Tensor gather_or(const Tensor& x, int dim, const Tensor& index, double missing, 
 }  // namespace detail
 
 Tensor gather(const Tensor& x, int dim, const Tensor& index, const Stream& stream) {
+  detail::OpName named("gather");
   return detail::gather_or(x, dim, index, std::numeric_limits<double>::quiet_NaN(), "gather", stream);
 }
 
 Tensor gather_backward(const Tensor& grad, const Dims& sizes, int dim, const Tensor& index, const Stream& stream) {
+  detail::OpName named("gather_backward");
   const Tensor* tensors[] = {&grad};
   detail::common_runtime(tensors, "gather_backward");
   Tensor made = zeros(sizes, {.dtype = grad.dtype(), .device = grad.device()}, stream);
@@ -259,6 +264,7 @@ Tensor gather_backward(const Tensor& grad, const Dims& sizes, int dim, const Ten
 }
 
 Tensor index_select(const Tensor& x, int dim, const Tensor& index, const Stream& stream) {
+  detail::OpName named("index_select");
   const Tensor* tensors[] = {&x, &index};
   detail::common_runtime(tensors, "index_select");
   int d = detail::checked_dim(x, dim, "index_select");

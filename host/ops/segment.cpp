@@ -4,6 +4,7 @@
 
 #include "ops/segment_plan.hpp"
 #include "ops/traced.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/quirks.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
@@ -279,17 +280,21 @@ Segments product_of(const sparse::Csr& a, const Tensor& b, const SegmentOptions&
 }  // namespace detail
 
 Tensor segment_reduce(const Tensor& data, const Tensor& offsets, const SegmentOptions& options, const Stream& stream) {
+  detail::OpName named("segment_reduce");
   return detail::made(detail::segments_of(data, offsets, options), options, stream);
 }
 void segment_reduce_out(const Tensor& out, const Tensor& data, const Tensor& offsets, const SegmentOptions& options, const Stream& stream) {
+  detail::OpName named("segment_reduce_out");
   detail::into(out, detail::segments_of(data, offsets, options), options, stream);
 }
 
 namespace sparse {
 Tensor spmm(const Csr& a, const Tensor& b, const SegmentOptions& options, const Stream& stream) {
+  detail::OpName named("sparse::spmm");
   return detail::made(detail::product_of(a, b, options), options, stream);
 }
 void spmm_out(const Tensor& out, const Csr& a, const Tensor& b, const SegmentOptions& options, const Stream& stream) {
+  detail::OpName named("sparse::spmm_out");
   detail::into(out, detail::product_of(a, b, options), options, stream);
 }
 }  // namespace sparse

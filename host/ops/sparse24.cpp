@@ -8,6 +8,7 @@
 #include "graph/capture.hpp"
 #include "ops/sparse24_plan.hpp"
 #include "ops/traced.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
 
@@ -231,12 +232,15 @@ namespace sparse {
 using detail::groups_of;
 
 Tensor prune_2_4(const Tensor& w, const PruneOptions& options, const Stream& stream) {
+  detail::OpName named("sparse::prune_2_4");
   return detail::pruned(w, options.rule, false, "sparse::prune_2_4", stream);
 }
 Tensor mask_2_4(const Tensor& w, const PruneOptions& options, const Stream& stream) {
+  detail::OpName named("sparse::mask_2_4");
   return detail::pruned(w, options.rule, true, "sparse::mask_2_4", stream);
 }
 Tensor apply_mask(const Tensor& w, const Tensor& mask, const Stream& stream) {
+  detail::OpName named("sparse::apply_mask");
   if (mask.defined() && mask.dtype() != DType::boolean)
     throw Error(ErrorCode::invalid_dtype, "sparse::apply_mask", fmt::format("a mask of {}", name(mask.dtype())));
   return map([](Expr x, Expr kept) { return select(kept, x, cast(0.0f, x.dtype())); }, {w, mask}, {.dtypes = {w.dtype()}}, stream);
@@ -252,6 +256,7 @@ Tensor bits_of_byte(const Stream& stream) { return from_host(std::vector<std::in
 }  // namespace
 
 Tensor to_bitmask(const Tensor& mask, const Stream& given) {
+  detail::OpName named("sparse::to_bitmask");
   constexpr const char* kOp = "sparse::to_bitmask";
   const Tensor* all[] = {&mask};
   Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
@@ -264,6 +269,7 @@ Tensor to_bitmask(const Tensor& mask, const Stream& given) {
   return bytes.to(DType::u8, {}, stream).reshape({mask.sizes()[0] / 8, mask.sizes()[1] / 8, 8});
 }
 Tensor from_bitmask(const Tensor& bits, const Stream& given) {
+  detail::OpName named("sparse::from_bitmask");
   constexpr const char* kOp = "sparse::from_bitmask";
   const Tensor* all[] = {&bits};
   Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
@@ -278,6 +284,7 @@ Tensor from_bitmask(const Tensor& bits, const Stream& given) {
 }
 
 SemiStructured compress(const Tensor& w, const CompressOptions& options, const Stream& given) {
+  detail::OpName named("sparse::compress");
   constexpr const char* kOp = "sparse::compress";
   detail::Runtime& runtime = detail::check_matrix(w, kOp);
   Stream stream = detail::resolve_stream(given, runtime, kOp);
@@ -300,10 +307,12 @@ SemiStructured compress(const Tensor& w, const CompressOptions& options, const S
 }
 
 Tensor is_2_4(const Tensor& w, const Stream& given) {
+  detail::OpName named("sparse::is_2_4");
   const SemiStructured s = compress(w, {}, given);
   return map([](Expr first) { return first < 0; }, {s.info()}, {}, given);
 }
 void require_2_4(const Tensor& w, const Stream& given) {
+  detail::OpName named("sparse::require_2_4");
   const SemiStructured s = compress(w, {}, given);
   const std::int32_t first = s.info().to_host<std::int32_t>(given)[0];
   if (first < 0) return;
@@ -314,6 +323,7 @@ void require_2_4(const Tensor& w, const Stream& given) {
 }
 
 SemiStructured::SemiStructured(const Tensor& values, const Tensor& metadata, std::int64_t k) {
+  detail::OpName named("sparse::SemiStructured");
   constexpr const char* kOp = "sparse::SemiStructured";
   detail::check_matrix(values, kOp);
   const Tensor* all[] = {&values, &metadata};
@@ -328,14 +338,33 @@ SemiStructured::SemiStructured(const Tensor& values, const Tensor& metadata, std
   state_->sizes = {m, k}, state_->values = values, state_->metadata = metadata;
   state_->info = detail::minus_one(detail::resolve_stream({}, values.storage()->runtime(), kOp));
 }
-const Dims& SemiStructured::sizes() const { return detail::state_of(*this, "sparse::SemiStructured").sizes; }
-DType SemiStructured::dtype() const { return values().dtype(); }
-const Tensor& SemiStructured::values() const { return detail::state_of(*this, "sparse::SemiStructured").values; }
-const Tensor& SemiStructured::metadata() const { return detail::state_of(*this, "sparse::SemiStructured").metadata; }
-const Tensor& SemiStructured::info() const { return detail::state_of(*this, "sparse::SemiStructured").info; }
-std::uint64_t SemiStructured::nbytes() const { return values().nbytes() + metadata().nbytes(); }
+const Dims& SemiStructured::sizes() const {
+  detail::OpName named("sparse::SemiStructured::sizes");
+  return detail::state_of(*this, "sparse::SemiStructured").sizes;
+}
+DType SemiStructured::dtype() const {
+  detail::OpName named("sparse::SemiStructured::dtype");
+  return values().dtype();
+}
+const Tensor& SemiStructured::values() const {
+  detail::OpName named("sparse::SemiStructured::values");
+  return detail::state_of(*this, "sparse::SemiStructured").values;
+}
+const Tensor& SemiStructured::metadata() const {
+  detail::OpName named("sparse::SemiStructured::metadata");
+  return detail::state_of(*this, "sparse::SemiStructured").metadata;
+}
+const Tensor& SemiStructured::info() const {
+  detail::OpName named("sparse::SemiStructured::info");
+  return detail::state_of(*this, "sparse::SemiStructured").info;
+}
+std::uint64_t SemiStructured::nbytes() const {
+  detail::OpName named("sparse::SemiStructured::nbytes");
+  return values().nbytes() + metadata().nbytes();
+}
 
 Tensor decompress(const SemiStructured& s, const Stream& given) {
+  detail::OpName named("sparse::decompress");
   constexpr const char* kOp = "sparse::decompress";
   const SemiStructured::State& state = detail::state_of(s, kOp);
   detail::Runtime& runtime = state.values.storage()->runtime();
@@ -351,6 +380,7 @@ Tensor decompress(const SemiStructured& s, const Stream& given) {
 }
 
 CutlassLayout to_cutlass(const SemiStructured& s, const Stream& given) {
+  detail::OpName named("sparse::to_cutlass");
   constexpr const char* kOp = "sparse::to_cutlass";
   const SemiStructured::State& state = detail::state_of(s, kOp);
   const std::int64_t m = state.sizes[0], k = state.sizes[1];
@@ -360,6 +390,7 @@ CutlassLayout to_cutlass(const SemiStructured& s, const Stream& given) {
   return {state.values, detail::reordered(state.metadata, {m, columns}, bytes ? DType::i32 : DType::i16, m, columns, bytes, false, kOp, stream)};
 }
 SemiStructured from_cutlass(const CutlassLayout& layout, const Stream& given) {
+  detail::OpName named("sparse::from_cutlass");
   constexpr const char* kOp = "sparse::from_cutlass";
   const Tensor* all[] = {&layout.values, &layout.metadata};
   detail::Runtime& runtime = detail::common_runtime(all, kOp);

@@ -153,12 +153,12 @@ void bind_extra(Encoder& encoder, const ExprBody& body, std::span<const double> 
 
 }  // namespace detail
 
-std::vector<DType> traced_dtypes(std::span<const Tensor> inputs) {
+std::vector<DType> traced_dtypes(std::span<const Tensor> inputs, std::string_view op) {
   bool lowers = detail::lowers_scalars(inputs);
   std::vector<DType> dtypes;
   for (const Tensor& t : inputs) {
-    if (!t.defined()) throw Error(ErrorCode::invalid_argument, "map", "a tensor is undefined");
-    dtypes.push_back(lowers && t.dtype() == DType::f64 ? DType::f32 : detail::compute_dtype(t.dtype(), "map"));
+    if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
+    dtypes.push_back(lowers && t.dtype() == DType::f64 ? DType::f32 : detail::compute_dtype(t.dtype(), op));
   }
   return dtypes;
 }

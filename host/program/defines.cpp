@@ -3,6 +3,8 @@
 
 #include "program/cl_type.hpp"
 
+#include "runtime/op_name.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,10 +49,12 @@ DType dtype_of_size(DType dtype) {
 }  // namespace detail
 
 Defines::Defines(std::initializer_list<std::pair<std::string_view, std::string_view>> entries) {
+  detail::OpName named("Defines");
   for (const auto& [name, value] : entries) set_text(name, value);
 }
 
 Defines& Defines::set_text(std::string_view name, std::string_view value) {
+  detail::OpName named("Defines::set_text");
   bool good = !name.empty() && !(name[0] >= '0' && name[0] <= '9');
   for (char c : name) good = good && ((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_');
   if (!good || value.find('\n') != std::string_view::npos)
@@ -64,9 +68,13 @@ Defines& Defines::set_text(std::string_view name, std::string_view value) {
   return *this;
 }
 
-Defines& Defines::set(std::string_view name, std::int64_t value) { return set_text(name, fmt::format("{}", value)); }
+Defines& Defines::set(std::string_view name, std::int64_t value) {
+  detail::OpName named("Defines::set");
+  return set_text(name, fmt::format("{}", value));
+}
 
 Defines& Defines::set_type(std::string_view name, DType dtype) {
+  detail::OpName named("Defines::set_type");
   std::string upper(clutch::name(dtype));
   for (char& c : upper) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
   set_text(fmt::format("{}_IS_{}", name, upper), "1");

@@ -89,8 +89,8 @@ ClProgram build_source(Runtime& runtime, const ProgramRequest& request, const st
   if (status != CL_SUCCESS)
     throw Error(
         ErrorCode::build_failure, request.entry,
-        fmt::format("{} does not build on device {} ({}): {}\noptions: {}\ndefines: {}\n{}", request.file, runtime.device().index, runtime.device().facts.name,
-                    cl_error_name(status), options, request.defines.to_string(), log.empty() ? "(the driver gave no log)" : log),
+        fmt::format("{} of {} does not build on device {} ({}): {}\noptions: {}\ndefines: {}\n{}", request.entry, request.file, runtime.device().index,
+                    runtime.device().facts.name, cl_error_name(status), options, request.defines.to_string(), log.empty() ? "(the driver gave no log)" : log),
         status);
   if (!log.empty()) {
     std::string line = fmt::format("{}: {}", request.entry, log);

@@ -2,6 +2,7 @@
 #include <clutch/device.hpp>
 
 #include "graph/capture.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/quirks.hpp"
 #include "runtime/registry.hpp"
 #include "runtime/runtime.hpp"
@@ -56,7 +57,10 @@ std::vector<Device> select_devices(std::string_view selector) {
   return result;
 }
 
-Device::Device(std::string_view selector) : record_(select_devices(selector).front().record_) {}
+Device::Device(std::string_view selector) {
+  detail::OpName named("Device");
+  record_ = select_devices(selector).front().record_;
+}
 
 int Device::index() const { return need(record_, "Device::index").index; }
 DeviceType Device::type() const { return need(record_, "Device::type").facts.type; }
@@ -72,7 +76,10 @@ std::string Device::selector() const {
   return fmt::format("{}:{}", d.facts.platform, d.facts.device);
 }
 
-const DeviceTraits& Device::traits() const { return detail::tested_traits(need(record_, "Device::traits")); }
+const DeviceTraits& Device::traits() const {
+  detail::OpName named("Device::traits");
+  return detail::tested_traits(need(record_, "Device::traits"));
+}
 
 std::vector<std::string> Device::quirks() const {
   const DeviceRecord& d = need(record_, "Device::quirks");
@@ -105,6 +112,7 @@ std::vector<Device> devices() {
 }
 
 Device default_device() {
+  detail::OpName named("default_device");
   if (const DeviceRecord* chosen = g_default.load(std::memory_order_acquire)) return Device(chosen);
   static std::atomic<const DeviceRecord*> by_rule{nullptr};
   if (const DeviceRecord* known = by_rule.load(std::memory_order_acquire)) return Device(known);
@@ -118,7 +126,10 @@ Device default_device() {
 
 void set_default_device(const Device& device) { g_default.store(device.record(), std::memory_order_release); }
 
-Device current_device() { return t_current ? Device(t_current) : default_device(); }
+Device current_device() {
+  detail::OpName named("current_device");
+  return t_current ? Device(t_current) : default_device();
+}
 
 void set_current_device(const Device& device) { t_current = device.record(); }
 
@@ -128,6 +139,7 @@ DeviceGuard::DeviceGuard(const Device& device) : former_(t_current) {
 DeviceGuard::~DeviceGuard() { t_current = former_.record(); }
 
 void synchronize(const Device& device) {
+  detail::OpName named("synchronize");
   if (detail::illegal_beside("synchronize")) return;
   const Device target = device.empty() ? current_device() : device;
   detail::runtime_of(*target.record()).synchronize();

@@ -2,8 +2,24 @@
 #include <clutch/error.hpp>
 
 #include "runtime/cl_api.hpp"
+#include "runtime/op_name.hpp"
 
 namespace clutch::inline v0 {
+
+namespace detail {
+namespace {
+thread_local const char* t_op_name = nullptr;
+}  // namespace
+
+OpName::OpName(const char* name) noexcept : former_(t_op_name) {
+  if (!t_op_name) t_op_name = name;
+}
+OpName::OpName(Suspend) noexcept : former_(t_op_name) { t_op_name = nullptr; }
+OpName::~OpName() { t_op_name = former_; }
+const char* OpName::or_else(const char* own) noexcept { return t_op_name ? t_op_name : own; }
+std::string_view OpName::or_else(std::string_view own) noexcept { return t_op_name ? std::string_view(t_op_name) : own; }
+
+}  // namespace detail
 
 std::string_view name(ErrorCode code) noexcept {
   switch (code) {
@@ -32,7 +48,11 @@ std::string_view name(ErrorCode code) noexcept {
 }
 
 Error::Error(ErrorCode code, std::string_view op, std::string_view message, std::int32_t cl_code)
-    : std::runtime_error(std::string(op) + ": " + std::string(message)), code_(code), cl_code_(cl_code), op_(op), message_(message) {}
+    : std::runtime_error(std::string(detail::OpName::or_else(op)) + ": " + std::string(message)),
+      code_(code),
+      cl_code_(cl_code),
+      op_(detail::OpName::or_else(op)),
+      message_(message) {}
 
 Error::~Error() = default;
 

@@ -2,6 +2,7 @@
 #include <clutch/event.hpp>
 
 #include "graph/capture.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 
@@ -39,6 +40,7 @@ cl_int status_of(const detail::EventImpl& impl) {
 }  // namespace
 
 void Event::record(const Stream& stream) {
+  detail::OpName named("Event::record");
   Stream target = stream.empty() ? current_stream() : stream;
   detail::StreamImpl& impl = *target.impl();
   impl.check("Event::record");
@@ -59,6 +61,7 @@ void Event::record(const Stream& stream) {
 }
 
 bool Event::query() const {
+  detail::OpName named("Event::query");
   if (!impl_ || illegal(*impl_, "Event::query")) return true;
   cl_int status = status_of(*impl_);
   if (status < 0) throw_failed(status, "Event::query");

@@ -3,6 +3,7 @@
 
 #include <clutch/kernel.hpp>
 
+#include "runtime/op_name.hpp"
 #include "runtime/runtime.hpp"
 
 namespace clutch::inline v0 {
@@ -38,31 +39,44 @@ GeneratorImpl& need(const std::shared_ptr<GeneratorImpl>& impl, const char* op) 
 }  // namespace detail
 
 Generator::Generator(const Device& device, std::uint64_t seed, const Stream& stream) {
+  detail::OpName named("Generator");
   detail::Runtime& runtime = stream.empty() ? detail::runtime_for(device) : stream.impl()->runtime();
   Stream on = detail::resolve_stream(stream, runtime, "Generator");
   impl_ = std::make_shared<detail::GeneratorImpl>(runtime, GeneratorState{seed, 0}, on);
 }
 
-Device Generator::device() const { return Device(&detail::need(impl_, "Generator::device").runtime().device()); }
+Device Generator::device() const {
+  detail::OpName named("Generator::device");
+  return Device(&detail::need(impl_, "Generator::device").runtime().device());
+}
 
-void Generator::manual_seed(std::uint64_t seed, const Stream& stream) const { set_state({seed, 0}, stream); }
+void Generator::manual_seed(std::uint64_t seed, const Stream& stream) const {
+  detail::OpName named("Generator::manual_seed");
+  set_state({seed, 0}, stream);
+}
 
 void Generator::set_state(const GeneratorState& state, const Stream& stream) const {
+  detail::OpName named("Generator::set_state");
   detail::GeneratorImpl& impl = detail::need(impl_, "Generator::set_state");
   impl.set(state, detail::resolve_stream(stream, impl.runtime(), "Generator::set_state"), "Generator::set_state");
 }
 
 GeneratorState Generator::state(const Stream& stream) const {
+  detail::OpName named("Generator::state");
   detail::GeneratorImpl& impl = detail::need(impl_, "Generator::state");
   std::vector<std::int64_t> words = impl.state().to_host<std::int64_t>(detail::resolve_stream(stream, impl.runtime(), "Generator::state"));
   return {static_cast<std::uint64_t>(words[0]), static_cast<std::uint64_t>(words[1])};
 }
 
 Generator default_generator(const Device& device, const Stream& stream) {
+  detail::OpName named("default_generator");
   detail::Runtime& runtime = stream.empty() ? detail::runtime_for(device) : stream.impl()->runtime();
   return Generator(runtime.default_generator(detail::resolve_stream(stream, runtime, "default_generator")));
 }
 
-void manual_seed(std::uint64_t seed, const Device& device, const Stream& stream) { default_generator(device, stream).manual_seed(seed, stream); }
+void manual_seed(std::uint64_t seed, const Device& device, const Stream& stream) {
+  detail::OpName named("manual_seed");
+  default_generator(device, stream).manual_seed(seed, stream);
+}
 
 }  // namespace clutch::inline v0

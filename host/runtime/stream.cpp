@@ -4,6 +4,7 @@
 #include <clutch/event.hpp>
 
 #include "graph/capture.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 
@@ -188,6 +189,7 @@ void StreamImpl::retire(std::size_t most, std::vector<std::shared_ptr<void>>& do
 
 void StreamImpl::fail(cl_int status, const char* op) {
   if (sticky_) return;
+  const NoOpName by_its_own_name;  // of the call whose work failed, not of the one that finds it out
   ErrorCode code = is_device_lost(status) ? ErrorCode::device_lost : ErrorCode::stream_failed;
   sticky_.emplace(
       code, op,
@@ -311,7 +313,10 @@ Stream resolve_stream(const Stream& stream, Runtime& runtime, std::string_view o
 
 }  // namespace detail
 
-Stream::Stream(const Device& device, const StreamOptions& options) : impl_(detail::runtime_for(device).make_stream(options.priority)) {}
+Stream::Stream(const Device& device, const StreamOptions& options) {
+  detail::OpName named("Stream");
+  impl_ = detail::runtime_for(device).make_stream(options.priority);
+}
 
 Device Stream::device() const { return Device(&detail::need(impl_, "Stream::device").runtime().device()); }
 std::uint64_t Stream::id() const { return detail::need(impl_, "Stream::id").id(); }
@@ -362,6 +367,7 @@ void wait_in_capture(const std::shared_ptr<detail::StreamImpl>& stream, const de
 }  // namespace
 
 void Stream::wait(const Event& event) const {
+  detail::OpName named("Stream::wait");
   auto& impl = detail::need(impl_, "Stream::wait");
   impl.check("Stream::wait");
   if (!event.recorded()) return;
@@ -388,9 +394,13 @@ void Stream::wait(const Event& event) const {
   }
 }
 
-Stream default_stream(const Device& device) { return Stream(detail::runtime_for(device).default_stream()); }
+Stream default_stream(const Device& device) {
+  detail::OpName named("default_stream");
+  return Stream(detail::runtime_for(device).default_stream());
+}
 
 Stream current_stream(const Device& device) {
+  detail::OpName named("current_stream");
   const detail::DeviceRecord& record = *(device.empty() ? current_device() : device).record();
   const auto& slot = detail::current_slot(record);
   return slot ? Stream(slot) : Stream(detail::runtime_of(record).default_stream());

@@ -4,6 +4,7 @@
 #include <clutch/tensor.hpp>
 
 #include "graph/capture.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
@@ -124,6 +125,7 @@ Tensor allocate_alone(const Dims& sizes, const TensorOptions& options, const Str
 }  // namespace
 
 Tensor empty(const Dims& sizes, const TensorOptions& options, const Stream& given) {
+  detail::OpName named("empty");
   Stream stream = stream_for(given, options.device, "empty");
   Tensor result = allocate(sizes, options, stream);
   if (result.numel() > 0 && detail::the_settings().poison_scratch.on()) poison(stream, result);
@@ -131,18 +133,21 @@ Tensor empty(const Dims& sizes, const TensorOptions& options, const Stream& give
 }
 
 Tensor zeros(const Dims& sizes, const TensorOptions& options, const Stream& stream) {
+  detail::OpName named("zeros");
   Tensor result = empty(sizes, options, stream);
   fill_(result, 0, {}, stream_for(stream, options.device, "zeros"));
   return result;
 }
 
 Tensor full(const Dims& sizes, double value, const TensorOptions& options, const Stream& stream) {
+  detail::OpName named("full");
   Tensor result = empty(sizes, options, stream);
   fill_(result, value, {}, stream_for(stream, options.device, "full"));
   return result;
 }
 
 Tensor arange(double start, double end, double step, const TensorOptions& options, const Stream& stream) {
+  detail::OpName named("arange");
   if (is_integral(options.dtype)) {
     start = std::trunc(start);
     end = std::trunc(end);
@@ -161,6 +166,7 @@ Tensor arange(double start, double end, double step, const TensorOptions& option
 }
 
 Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes, const TensorOptions& options, const Stream& given) {
+  detail::OpName named("from_bytes");
   std::uint64_t wanted = bytes_for(options.dtype, static_cast<std::uint64_t>(numel(sizes)));
   if (wanted != bytes)
     throw Error(ErrorCode::invalid_argument, "from_bytes",
@@ -187,6 +193,7 @@ Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes, cons
 }
 
 Tensor Tensor::clone(const Stream& given) const {
+  detail::OpName named("Tensor::clone");
   detail::Storage& storage = storage_of(*this, "clone");
   Stream stream = detail::resolve_stream(given, storage.runtime(), "clone");
   Tensor result = empty(sizes_, {.dtype = dtype_, .device = stream.device()}, stream);
@@ -194,52 +201,57 @@ Tensor Tensor::clone(const Stream& given) const {
   return result;
 }
 
-Tensor Tensor::contiguous(const Stream& stream) const { return contiguous_ ? *this : clone(stream); }
+Tensor Tensor::contiguous(const Stream& stream) const {
+  detail::OpName named("Tensor::contiguous");
+  return contiguous_ ? *this : clone(stream);
+}
 
 Tensor Tensor::to(DType dtype, const CastOptions& options, const Stream& stream) const {
+  detail::OpName named("Tensor::to");
   return dtype == dtype_ ? *this : cast(*this, dtype, {.overflow = options.overflow}, stream);
 }
 
 Tensor Tensor::to(const Device& target) const {
+  detail::OpName named("Tensor::to");
   if (target.empty() || target == device()) return *this;
   std::vector<std::uint8_t> bytes = to_bytes();
   return from_bytes(bytes.data(), bytes.size(), sizes_, {.dtype = dtype_, .device = target});
 }
 
-void Tensor::check_host_type(DType wanted) const {
-  if (wanted != dtype_)
-    throw Error(ErrorCode::invalid_dtype, "to_host", fmt::format("a tensor of {} read as {}; cast it with to()", name(dtype_), name(wanted)));
+void Tensor::check_host_type(DType wanted, const char* op) const {
+  if (wanted != dtype_) throw Error(ErrorCode::invalid_dtype, op, fmt::format("a tensor of {} read as {}; cast it with to()", name(dtype_), name(wanted)));
 }
 
 void Tensor::check_host_memory(const void* destination, std::size_t elements) const {
   if (elements != static_cast<std::size_t>(numel_))
-    throw Error(ErrorCode::invalid_argument, "read_into", fmt::format("room for {} elements, the tensor has {}", elements, numel_));
-  if (!destination && elements > 0) throw Error(ErrorCode::invalid_argument, "read_into", fmt::format("room for {} elements at a null pointer", elements));
+    throw Error(ErrorCode::invalid_argument, "Tensor::read_into", fmt::format("room for {} elements, the tensor has {}", elements, numel_));
+  if (!destination && elements > 0) throw Error(ErrorCode::invalid_argument, "Tensor::read_into", fmt::format("room for {} elements at a null pointer", elements));
 }
 
-void Tensor::read(void* destination, const Stream& given) const {
-  detail::Storage& storage = storage_of(*this, "to_host");
-  Stream stream = detail::resolve_stream(given, storage.runtime(), "to_host");
-  if (detail::illegal_on(*stream.impl(), "to_host") || detail::illegal_beside("to_host")) {
+void Tensor::read(void* destination, const Stream& given, const char* op) const {
+  detail::OpName named(op);
+  detail::Storage& storage = storage_of(*this, op);
+  Stream stream = detail::resolve_stream(given, storage.runtime(), op);
+  if (detail::illegal_on(*stream.impl(), op) || detail::illegal_beside(op)) {
     std::memset(destination, 0, nbytes());
     return;
   }
-  detail::check_placed(storage, "to_host");
+  detail::check_placed(storage, op);
   if (numel_ == 0) {
     stream.synchronize();
     return;
   }
   Tensor source = contiguous(stream);
   detail::Storage& from = *source.storage();
-  from.used_on(stream.impl(), false, "to_host");
-  stream.impl()->check("to_host");
+  from.used_on(stream.impl(), false, op);
+  stream.impl()->check(op);
   stream.impl()->next_ticket();
   cl_event event = nullptr;
   detail::check_cl(
       clEnqueueReadBuffer(stream.impl()->queue(), from.mem(), CL_FALSE, from.offset() + source.byte_offset(), source.nbytes(), destination, 0, nullptr, &event),
-      "to_host", "clEnqueueReadBuffer");
+      op, "clEnqueueReadBuffer");
   try {
-    stream.impl()->submitted(detail::ClEvent(event), "to_host");
+    stream.impl()->submitted(detail::ClEvent(event), op);
     stream.synchronize();
   } catch (...) {
     clFinish(stream.impl()->queue());  // the caller's memory may go at once: nothing may write to it any more
@@ -249,18 +261,20 @@ void Tensor::read(void* destination, const Stream& given) const {
 
 template <>
 std::vector<bool> Tensor::to_host<bool>(const Stream& stream) const {
-  check_host_type(DType::boolean);
+  check_host_type(DType::boolean, "Tensor::to_host");
   std::vector<std::uint8_t> bytes = to_bytes(stream);
   return {bytes.begin(), bytes.end()};
 }
 
 std::vector<std::uint8_t> Tensor::to_bytes(const Stream& stream) const {
+  detail::OpName named("Tensor::to_bytes");
   std::vector<std::uint8_t> bytes(nbytes());
-  read(bytes.data(), stream);
+  read(bytes.data(), stream, "Tensor::to_bytes");
   return bytes;
 }
 
 double Tensor::item(const Stream& stream) const {
+  detail::OpName named("Tensor::item");
   if (numel_ != 1) throw Error(ErrorCode::invalid_shape, "item", fmt::format("a tensor of {} elements has no one item", numel_));
   std::vector<std::uint8_t> b = to_bytes(stream);
   auto as = [&]<class T>(T v) {
@@ -285,6 +299,7 @@ double Tensor::item(const Stream& stream) const {
 }
 
 std::string Tensor::to_string(const Stream& stream) const {
+  detail::OpName named("Tensor::to_string");
   if (!defined()) return "tensor(undefined)";
   std::vector<std::uint8_t> bytes = to_bytes(stream);
   std::string text = "tensor(";
@@ -299,6 +314,7 @@ std::string Tensor::to_string(const Stream& stream) const {
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << tensor.to_string(); }
 
 DType result_type(std::span<const Tensor* const> tensors) {
+  detail::OpName named("result_type");
   // PyTorch's rule: a rank-0 tensor decides only where no other tensor is of its kind or a later one.
   auto category = [](DType d) { return kind(d) == DTypeKind::boolean ? 0 : is_integral(d) ? 1 : is_floating(d) ? 2 : 3; };
   bool has_dim = false, has_zero = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/tensor.hpp>
 
+#include "runtime/op_name.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/storage.hpp"
 
@@ -140,6 +141,7 @@ std::int64_t Tensor::size(int dim) const { return sizes_[wrap_dim(dim, rank(), "
 std::int64_t Tensor::stride(int dim) const { return strides_[wrap_dim(dim, rank(), "Tensor::stride")]; }
 
 Tensor Tensor::as_strided(const Dims& sizes, const Dims& strides, std::int64_t offset) const {
+  detail::OpName named("Tensor::as_strided");
   if (!storage_) throw Error(ErrorCode::invalid_argument, "as_strided", "the tensor is undefined");
   if (sizes.rank() != strides.rank())
     throw Error(ErrorCode::invalid_shape, "as_strided",
@@ -169,6 +171,7 @@ Tensor Tensor::as_strided(const Dims& sizes, const Dims& strides, std::int64_t o
 }
 
 Tensor Tensor::slice(int dim, std::int64_t begin, std::int64_t end, std::int64_t step) const {
+  detail::OpName named("Tensor::slice");
   int d = wrap_dim(dim, rank(), "slice");
   if (step <= 0) throw Error(ErrorCode::invalid_argument, "slice", fmt::format("step {} must be positive", step));
   auto clip = [&](std::int64_t i) { return std::clamp<std::int64_t>(i < 0 ? i + sizes_[d] : i, 0, sizes_[d]); };
@@ -181,6 +184,7 @@ Tensor Tensor::slice(int dim, std::int64_t begin, std::int64_t end, std::int64_t
 }
 
 Tensor Tensor::select(int dim, std::int64_t index) const {
+  detail::OpName named("Tensor::select");
   int d = wrap_dim(dim, rank(), "select");
   std::int64_t i = index < 0 ? index + sizes_[d] : index;
   if (i < 0 || i >= sizes_[d]) throw Error(ErrorCode::invalid_argument, "select", fmt::format("index {} of size {}", index, sizes_[d]));
@@ -192,6 +196,7 @@ Tensor Tensor::select(int dim, std::int64_t index) const {
 }
 
 Tensor Tensor::transpose(int dim0, int dim1) const {
+  detail::OpName named("Tensor::transpose");
   int a = wrap_dim(dim0, rank(), "transpose"), b = wrap_dim(dim1, rank(), "transpose");
   Dims sizes = sizes_, strides = strides_;
   std::swap(sizes[a], sizes[b]);
@@ -199,7 +204,15 @@ Tensor Tensor::transpose(int dim0, int dim1) const {
   return as_strided(sizes, strides);
 }
 
+Tensor Tensor::mT() const {
+  detail::OpName named("Tensor::mT");
+  if (rank() < 2)
+    throw Error(ErrorCode::invalid_shape, "Tensor::mT", fmt::format("the tensor must have two dimensions at least, got {}", clutch::to_string(sizes_)));
+  return transpose(-2, -1);
+}
+
 Tensor Tensor::expand(const Dims& wanted) const {
+  detail::OpName named("Tensor::expand");
   if (wanted.rank() < rank())
     throw Error(ErrorCode::invalid_shape, "expand", fmt::format("{} has fewer dimensions than {}", clutch::to_string(wanted), clutch::to_string(sizes_)));
   Dims sizes = wanted, strides = Dims::filled(wanted.rank(), 0);
@@ -216,6 +229,7 @@ Tensor Tensor::expand(const Dims& wanted) const {
 }
 
 Tensor Tensor::unsqueeze(int dim) const {
+  detail::OpName named("Tensor::unsqueeze");
   int d = wrap_dim(dim, rank() + 1, "unsqueeze");
   Dims sizes, strides;
   for (int i = 0; i <= rank(); ++i) {
@@ -232,6 +246,7 @@ Tensor Tensor::unsqueeze(int dim) const {
 }
 
 Tensor Tensor::squeeze(int dim) const {
+  detail::OpName named("Tensor::squeeze");
   int d = wrap_dim(dim, rank(), "squeeze");
   if (sizes_[d] != 1) return *this;
   Dims sizes = sizes_, strides = strides_;
@@ -241,6 +256,7 @@ Tensor Tensor::squeeze(int dim) const {
 }
 
 Tensor Tensor::reshape(const Dims& wanted) const {
+  detail::OpName named("Tensor::reshape");
   Dims sizes = wanted, known = wanted;
   int open = -1;
   for (int d = 0; d < sizes.rank(); ++d) {

@@ -6,6 +6,7 @@
 
 #include "interop/mapped_file.hpp"
 #include "program/disk_cache.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 #include "support/private_folder.hpp"
@@ -263,6 +264,7 @@ std::string tuned_choice(Runtime& runtime, std::string_view op, const std::strin
 namespace tune {
 
 std::vector<Entry> entries() {
+  detail::OpName named("tune::entries");
   detail::Store& s = detail::store();
   std::lock_guard lock(s.mutex);
   detail::read_at_first_use(s);
@@ -271,6 +273,7 @@ std::vector<Entry> entries() {
   return all;
 }
 void load(const std::string& path) {
+  detail::OpName named("tune::load");
   std::vector<Entry> more = detail::read_file(path);
   detail::Store& s = detail::store();
   std::lock_guard lock(s.mutex);
@@ -278,6 +281,7 @@ void load(const std::string& path) {
   detail::add(s, std::move(more));
 }
 void save(const std::string& path) {
+  detail::OpName named("tune::save");
   detail::Store& s = detail::store();
   std::lock_guard lock(s.mutex);
   detail::read_at_first_use(s);

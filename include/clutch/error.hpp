@@ -37,13 +37,19 @@ enum class ErrorCode : std::int32_t {
 CLUTCH_API std::string_view name(ErrorCode code) noexcept;
 
 /// The one exception type of the library: what() reads "op: message".
+/// Names: op() is the public function that was called, as it is written behind `clutch::`: "addcdiv", "nn::softmax", "linalg::matmul_out",
+///   "Tensor::reshape", "Graph::replay"; of a constructor its class, "Stream"; of steps the optimizer's class, "optim::AdamW::step"; of an operator of traced
+///   values its sign, "operator<<". What that function is made of never stands in its place: a sum that finds no memory is "sum". Graph nodes carry the same
+///   names. An Encoder's and a kernel's errors have the names that their callers gave them; a sticky stream_failed has that of the call whose work failed
+///   first.
 class CLUTCH_API Error : public std::runtime_error {
  public:
+  /// While a public function runs, its name stands in the place of `op`.
   Error(ErrorCode code, std::string_view op, std::string_view message, std::int32_t cl_code = 0);
   ~Error() override;
 
   ErrorCode code() const noexcept { return code_; }
-  /// The public function, or the step of the runtime, that refused or failed.
+  /// The public function that refused or failed.
   const std::string& op() const noexcept { return op_; }
   const std::string& message() const noexcept { return message_; }
   /// The OpenCL status behind the error; 0 when none is.

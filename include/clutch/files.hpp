@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Tensors in files: NPY of NumPy and safetensors. Files are mapped into memory to be read; every bound is checked.
+// Tensors in files: NPY of NumPy and safetensors. Files are mapped into memory to be read; every bound is checked; errors name the file.
 #include <clutch/tensor.hpp>
 
 #include <cstddef>
@@ -55,6 +55,7 @@ class CLUTCH_API Safetensors {
  private:
   const Entry* find(std::string_view name) const noexcept;
   std::shared_ptr<const void> mapped_;
+  std::string origin_;  ///< the file's name, as errors begin; empty of bytes
   std::span<const std::byte> data_;
   std::vector<Entry> entries_;
   std::map<std::string, std::string> metadata_;

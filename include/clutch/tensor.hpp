@@ -120,7 +120,7 @@ class CLUTCH_API Tensor {
   Tensor select(int dim, std::int64_t index) const;
   Tensor transpose(int dim0, int dim1) const;
   /// The last two dimensions swapped. Errors: invalid_shape below rank 2.
-  Tensor mT() const { return transpose(-2, -1); }
+  Tensor mT() const;
   /// One size may be -1. A view where the strides allow it, else a copy on the current stream.
   Tensor reshape(const Dims& sizes) const;
   /// Broadcasts size-1 dimensions with stride 0; -1 keeps a size.
@@ -143,17 +143,17 @@ class CLUTCH_API Tensor {
   /// Errors: invalid_dtype if T is not the dtype's type; invalid_argument for packed types (use to_bytes).
   template <class T>
   std::vector<T> to_host(const Stream& stream = {}) const {
-    check_host_type(dtype_of<T>);
+    check_host_type(dtype_of<T>, "Tensor::to_host");
     std::vector<T> result(static_cast<std::size_t>(numel_));
-    read(result.data(), stream);
+    read(result.data(), stream, "Tensor::to_host");
     return result;
   }
   /// As to_host, into the caller's memory. Errors: also invalid_argument unless it has numel() elements, or where it is null.
   template <class T>
   void read_into(std::span<T> destination, const Stream& stream = {}) const {
-    check_host_type(dtype_of<T>);
+    check_host_type(dtype_of<T>, "Tensor::read_into");
     check_host_memory(destination.data(), destination.size());
-    read(destination.data(), stream);
+    read(destination.data(), stream, "Tensor::read_into");
   }
   /// The stored bytes in row-major order. Waits.
   std::vector<std::uint8_t> to_bytes(const Stream& stream = {}) const;
@@ -166,9 +166,9 @@ class CLUTCH_API Tensor {
   Tensor(std::shared_ptr<detail::Storage> storage, std::uint64_t offset, const Dims& sizes, const Dims& strides, DType dtype);
 
  private:
-  void check_host_type(DType wanted) const;
+  void check_host_type(DType wanted, const char* op) const;
   void check_host_memory(const void* destination, std::size_t elements) const;
-  void read(void* destination, const Stream& stream) const;
+  void read(void* destination, const Stream& stream, const char* op) const;
 
   std::shared_ptr<detail::Storage> storage_;
   std::uint64_t offset_ = 0;

@@ -398,7 +398,7 @@ TEST(Eigh, RefusesBadInput) {
     EXPECT_EQ(code_of([&] { linalg::eigh(Tensor()); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { linalg::eigh(make({3})); }), ErrorCode::invalid_shape);
     EXPECT_EQ(code_of([&] { linalg::eigh(make({2, 3, 4})); }), ErrorCode::invalid_shape);
-    EXPECT_EQ(message_of([&] { linalg::eigh(make({8, 3, 4})); }), "eigh: a must be square in its last two dims, got (8, 3, 4)");
+    EXPECT_EQ(message_of([&] { linalg::eigh(make({8, 3, 4})); }), "linalg::eigh: a must be square in its last two dims, got (8, 3, 4)");
     EXPECT_EQ(code_of([&] { linalg::eigh(make({3, 3}, DType::i32)); }), ErrorCode::invalid_dtype);
     EXPECT_EQ(code_of([&] { linalg::eigh(a, {.first = 2, .count = 2}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { linalg::eigh(a, {.first = 4}); }), ErrorCode::invalid_argument);

@@ -4,9 +4,9 @@
 #include <clutch/ops/fill.hpp>
 #include <clutch/ops/reduce.hpp>
 
-#include "encode/op_name.hpp"
 #include "ops/eigh_plan.hpp"
 #include "ops/traced.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/runtime.hpp"
 
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ Tensor columns(const Tensor& t) { return t.unsqueeze(-3); }  // (..., 1, j, k)
 enum class Conjugate { none, first, second };
 void product(const Parts& out, const Parts& x, const Parts& y, Conjugate which, const Stream& stream) {
   auto sum_into = [&]<std::size_t kInputs>(const Tensor& part, auto&& f, const Tensor(&inputs)[kInputs]) {
-    reduce_out(part, Reduce::sum, detail::trace_over<kInputs>(f, inputs), inputs, {.dims = {-1}}, stream);
+    reduce_out(part, Reduce::sum, detail::trace_over<kInputs>(f, inputs, kOp), inputs, {.dims = {-1}}, stream);
   };
   if (!x.complex()) {
     sum_into(out.re, [](Expr a, Expr b) { return a * b; }, {rows(x.re), columns(y.re)});
@@ -62,6 +62,7 @@ void product(const Parts& out, const Parts& x, const Parts& y, Conjugate which, 
 }  // namespace
 
 EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_w, const Tensor& grad_v, double broadening, const Stream& given) {
+  detail::OpName named("linalg::eigh_backward");
   std::vector<const Tensor*> tensors{&w, &v};
   for (const Tensor* t : {&grad_w, &grad_v})
     if (t->defined()) tensors.push_back(t);
@@ -81,7 +82,6 @@ EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_
   if (!(broadening >= 0)) throw Error(ErrorCode::invalid_argument, kOp, "a negative broadening");
   if (broadening > 0 && !(real == DType::f64 ? std::isnormal(square) : std::isnormal(static_cast<float>(square))))
     throw Error(ErrorCode::invalid_argument, kOp, fmt::format("broadening is {}: its square must be a normal number of {}", broadening, name(real)));
-  detail::OpName named(kOp);
   Device device = stream.device();
   Dims of_gauge(std::span(v.sizes().begin(), static_cast<std::size_t>(v.rank() - 2)));
   EighGradient result{empty(v.sizes(), {.dtype = v.dtype(), .device = device}, stream), zeros(of_gauge, {.dtype = real, .device = device}, stream)};
@@ -107,8 +107,8 @@ EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_
           s.im, [&](Expr x, Expr y, Expr wi, Expr wj) { return divided((x + y) * 0.5, wj - wi, Expr(0)); }, {m.im, m.im.mT(), w.unsqueeze(-1), w.unsqueeze(-2)},
           {}, stream);
       const Tensor imaginary[] = {m.im};
-      reduce_out(result.gauge, Reduce::max, detail::trace_over<1>([&](Expr x) { return select(position(i) == position(j), abs(x), 0); }, imaginary), imaginary,
-                 {.dims = {-2, -1}}, stream);
+      reduce_out(result.gauge, Reduce::max, detail::trace_over<1>([&](Expr x) { return select(position(i) == position(j), abs(x), 0); }, imaginary, kOp),
+                 imaginary, {.dims = {-2, -1}}, stream);
     }
   } else {
     if (s.complex()) fill_(s.im, 0, {}, stream);
@@ -123,6 +123,7 @@ EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_
 }
 
 void require_gauge(const Tensor& gauge, double tolerance, const Stream& stream) {
+  detail::OpName named("linalg::require_gauge");
   Tensor flat = gauge.reshape({-1});
   std::vector<double> all;
   if (flat.dtype() == DType::f64) {

@@ -5,6 +5,7 @@
 #include <clutch/ops/matmul.hpp>
 
 #include "ops/flex_plan.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
 namespace clutch::inline v0::attention {
@@ -47,6 +48,7 @@ FlexOptions with_lse(const FlexOptions& options) {
 }  // namespace
 
 MultiHeadResult multi_head_attention(const Tensor& x, const MultiHeadWeights& weights, const FlexOptions& options, const Stream& given) {
+  detail::OpName named("attention::multi_head_attention");
   const Split split(x, weights);
   const Tensor* all[] = {&x, &weights.in_weight, &weights.out_weight};
   const Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
@@ -64,6 +66,7 @@ MultiHeadResult multi_head_attention(const Tensor& x, const MultiHeadWeights& we
 
 MultiHeadGradients multi_head_attention_backward(const Tensor& grad_out, const Tensor& x, const MultiHeadWeights& weights, const MultiHeadResult& result,
                                                  const FlexOptions& options, const Stream& given) {
+  detail::OpName named("attention::multi_head_attention_backward");
   const Split split(x, weights);
   const Tensor* all[] = {&grad_out, &x, &weights.in_weight, &weights.out_weight, &result.projected, &result.attended, &result.lse};
   const Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);

@@ -7,6 +7,7 @@
 
 #include "ops/block_mask_plan.hpp"
 #include "ops/flex_plan.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
 #include <span>
@@ -37,6 +38,7 @@ void check(const Tensor& t, const Dims& sizes, DType dtype, std::string_view wha
 }  // namespace
 
 PagedCache::PagedCache(const PagedCacheOptions& options, const Stream& stream) : state_(std::make_shared<State>()) {
+  detail::OpName named("attention::PagedCache");
   State& s = *state_;
   s.options = options;
   PagedCacheOptions& o = s.options;
@@ -61,12 +63,30 @@ PagedCache::State& PagedCache::state() const {
   if (!state_) refuse(ErrorCode::invalid_argument, "the cache is empty");
   return *state_;
 }
-const PagedCacheOptions& PagedCache::options() const { return state().options; }
-const Tensor& PagedCache::keys() const { return state().keys; }
-const Tensor& PagedCache::values() const { return state().values; }
-const Tensor& PagedCache::page_table() const { return state().table; }
-const Tensor& PagedCache::physical_to_logical() const { return state().inverse; }
-std::int64_t PagedCache::free_pages() const { return static_cast<std::int64_t>(state().free.size()); }
+const PagedCacheOptions& PagedCache::options() const {
+  detail::OpName named("attention::PagedCache::options");
+  return state().options;
+}
+const Tensor& PagedCache::keys() const {
+  detail::OpName named("attention::PagedCache::keys");
+  return state().keys;
+}
+const Tensor& PagedCache::values() const {
+  detail::OpName named("attention::PagedCache::values");
+  return state().values;
+}
+const Tensor& PagedCache::page_table() const {
+  detail::OpName named("attention::PagedCache::page_table");
+  return state().table;
+}
+const Tensor& PagedCache::physical_to_logical() const {
+  detail::OpName named("attention::PagedCache::physical_to_logical");
+  return state().inverse;
+}
+std::int64_t PagedCache::free_pages() const {
+  detail::OpName named("attention::PagedCache::free_pages");
+  return static_cast<std::int64_t>(state().free.size());
+}
 
 namespace {
 
@@ -87,11 +107,13 @@ void write_tables(const Tensor& table, const Tensor& inverse, std::int64_t seque
 }  // namespace
 
 std::int64_t PagedCache::capacity(std::int64_t sequence) const {
+  detail::OpName named("attention::PagedCache::capacity");
   check_sequence(sequence, options());
   return static_cast<std::int64_t>(state().taken[static_cast<std::size_t>(sequence)].size()) * options().page_size;
 }
 
 void PagedCache::reserve(std::int64_t sequence, std::int64_t length, const Stream& given) {
+  detail::OpName named("attention::PagedCache::reserve");
   State& s = state();
   check_sequence(sequence, s.options);
   std::vector<std::int32_t>& taken = s.taken[static_cast<std::size_t>(sequence)];
@@ -109,6 +131,7 @@ void PagedCache::reserve(std::int64_t sequence, std::int64_t length, const Strea
 }
 
 void PagedCache::erase(std::int64_t sequence, const Stream& given) {
+  detail::OpName named("attention::PagedCache::erase");
   State& s = state();
   check_sequence(sequence, s.options);
   std::vector<std::int32_t>& taken = s.taken[static_cast<std::size_t>(sequence)];
@@ -119,6 +142,7 @@ void PagedCache::erase(std::int64_t sequence, const Stream& given) {
 }
 
 void PagedCache::assign(const Tensor& sequences, const Tensor& positions, const Tensor& k, const Tensor& v, const Stream& given) const {
+  detail::OpName named("attention::PagedCache::assign");
   const State& s = state();
   const PagedCacheOptions& o = s.options;
   const Tensor* all[] = {&s.keys, &sequences, &positions, &k, &v};
@@ -149,6 +173,7 @@ void PagedCache::assign(const Tensor& sequences, const Tensor& positions, const 
 }
 
 Varlen PagedCache::varlen(const Tensor& lengths, const Tensor& sequences, const Stream& stream) const {
+  detail::OpName named("attention::PagedCache::varlen");
   return {.seqused_kv = lengths,
           .page_table = sequences.defined() ? index_select(state().table, 0, sequences, stream) : state().table,
           .page_size = options().page_size};
@@ -168,6 +193,7 @@ Logical logical_at(const Captured& inverse, const Captured& sequences, const Ind
 }  // namespace
 
 MaskMod PagedCache::physical(const MaskMod& logical, const Tensor& sequences) const {
+  detail::OpName named("attention::PagedCache::physical");
   const Captured inverse = captured(state().inverse), of = captured(sequences);
   return [&](Index b, Index h, Index q, Index kv) {
     const Logical at = logical_at(inverse, of, b, kv, options().page_size);
@@ -175,6 +201,7 @@ MaskMod PagedCache::physical(const MaskMod& logical, const Tensor& sequences) co
   };
 }
 ScoreMod PagedCache::physical(const ScoreMod& logical, const Tensor& sequences) const {
+  detail::OpName named("attention::PagedCache::physical");
   const Captured inverse = captured(state().inverse), of = captured(sequences);
   return [&](Score s, Index b, Index h, Index q, Index kv) {
     const Logical at = logical_at(inverse, of, b, kv, options().page_size);
@@ -182,6 +209,7 @@ ScoreMod PagedCache::physical(const ScoreMod& logical, const Tensor& sequences) 
   };
 }
 BlockMask PagedCache::physical(const BlockMask& logical, const Tensor& sequences, const Stream& given) const {
+  detail::OpName named("attention::PagedCache::physical");
   const PagedCacheOptions& o = options();
   if (logical.block().kv != o.page_size) refuse(ErrorCode::invalid_argument, fmt::format("blocks of {} keys for pages of {}", logical.block().kv, o.page_size));
   const Tensor* all[] = {&state().table, &sequences, &logical.kinds()};

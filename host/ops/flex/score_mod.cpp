@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of scores: traced functions and ready-made ones.
 #include "ops/flex_plan.hpp"
+#include "runtime/op_name.hpp"
 
 #include <cmath>
 
@@ -17,6 +18,7 @@ void refuse(ErrorCode code, std::string_view why) { throw Error(code, "ScoreMod"
 namespace attention {
 
 ScoreMod::ScoreMod(const ExprFunction& f32, const ExprFunction& f64) : f32_(f32), f64_(f64) {
+  detail::OpName named("attention::ScoreMod");
   for (const ExprFunction* f : {&f32, &f64}) {
     if (f->empty() || f->input_count() != 5 || f->output_count() != 1 || f->input_dtype(0) != (f == &f32 ? DType::f32 : DType::f64))
       detail::refuse(ErrorCode::invalid_argument, "a score mod takes a score and four indices and gives one number");
@@ -28,30 +30,36 @@ ScoreMod::ScoreMod(const ExprFunction& f32, const ExprFunction& f64) : f32_(f32)
 }
 
 Expr ScoreMod::operator()(const Score& score, const Index& b, const Index& h, const Index& q, const Index& kv) const {
+  detail::OpName named("attention::ScoreMod::operator()");
   if (empty()) return score;
   const Expr inputs[] = {score, b, h, q, kv};
   return detail::applied(function(score.dtype()), inputs)[0];
 }
 
 ScoreMod alibi(const Tensor& slopes) {
+  detail::OpName named("attention::alibi");
   Captured of = captured(slopes);
   return [&](Score s, Index, Index h, Index q, Index kv) { return s + of[h] * (kv - q); };
 }
 Tensor alibi_slopes(std::int64_t heads, const Device& device, const Stream& stream) {
+  detail::OpName named("attention::alibi_slopes");
   if (heads < 1) detail::refuse(ErrorCode::invalid_argument, fmt::format("slopes of {} heads", heads));
   std::vector<float> slopes;
   for (std::int64_t h = 0; h < heads; ++h) slopes.push_back(static_cast<float>(std::exp2(-8.0 * static_cast<double>(h + 1) / static_cast<double>(heads))));
   return from_host(slopes, {heads}, device, stream);
 }
 ScoreMod softcap(double cap) {
+  detail::OpName named("attention::softcap");
   const auto factor = [](double number) { return number > 0 && std::isnormal(static_cast<float>(number)); };
   if (!factor(cap) || !factor(1 / cap)) detail::refuse(ErrorCode::invalid_argument, fmt::format("a cap of {}", cap));
   return [&](Score s, Index, Index, Index, Index) { return param(cap) * tanh(s * param(1 / cap)); };
 }
 ScoreMod relative_bias() {
+  detail::OpName named("attention::relative_bias");
   return [](Score s, Index, Index, Index q, Index kv) { return s + (q - kv); };
 }
 ScoreMod relative_bias(const Tensor& table) {
+  detail::OpName named("attention::relative_bias");
   if (table.rank() != 1 && table.rank() != 2) detail::refuse(ErrorCode::invalid_shape, fmt::format("a table of shape {}", to_string(table.sizes())));
   Captured of = captured(table);
   const std::int64_t middle = (table.size(-1) - 1) / 2;

@@ -6,6 +6,7 @@
 #include <clutch/ops/rowwise.hpp>
 
 #include "ops/flex_plan.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
 #include <array>
@@ -114,6 +115,7 @@ SdpaResult by_math(const Call& c, const SdpaOptions& o, const Stream& stream) {
 }  // namespace
 
 SdpaBackends::SdpaBackends(std::initializer_list<SdpaBackend> order) {
+  detail::OpName named("attention::SdpaBackends");
   std::array<std::uint8_t, 2> next{kNone, kNone};
   std::size_t count = 0;
   for (SdpaBackend b : order) {
@@ -127,6 +129,7 @@ SdpaBackends::SdpaBackends(std::initializer_list<SdpaBackend> order) {
 SdpaBackends::~SdpaBackends() { enabled() = {before_[0], before_[1]}; }
 
 SdpaResult sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOptions& options, const Stream& given) {
+  detail::OpName named("attention::sdpa");
   const Tensor* all[] = {&q, &k, &v};
   Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
   const Call c = arrange(q, k, v, options, stream);
@@ -152,6 +155,7 @@ SdpaResult sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOpt
 
 FlexGradients sdpa_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const SdpaResult& result, const SdpaOptions& options,
                             const Stream& given) {
+  detail::OpName named("attention::sdpa_backward");
   const Tensor* all[] = {&q, &k, &v};
   Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
   const Call c = arrange(q, k, v, options, stream);

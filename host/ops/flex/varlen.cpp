@@ -3,6 +3,7 @@
 #include <clutch/attention.hpp>
 
 #include "ops/flex_plan.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
 namespace clutch::inline v0::attention {
@@ -27,6 +28,7 @@ void check_packed(const FlexOptions& o) {
 }  // namespace
 
 FlexResult varlen_attn(const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& options, const Stream& given) {
+  detail::OpName named("attention::varlen_attn");
   check_packed(options);
   const Tensor* all[] = {&q, &k, &v};
   const Tensor turned[] = {by_heads(q), by_heads(k), by_heads(v)};
@@ -43,6 +45,7 @@ FlexResult varlen_attn(const Tensor& q, const Tensor& k, const Tensor& v, const 
 
 FlexGradients varlen_attn_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results,
                                    const FlexOptions& options, const Stream& stream) {
+  detail::OpName named("attention::varlen_attn_backward");
   check_packed(options);
   FlexOptions by_lines = options;
   by_lines.grad_lse = lines(options.grad_lse);
@@ -52,6 +55,7 @@ FlexGradients varlen_attn_backward(const Tensor& grad_out, const Tensor& q, cons
 }
 
 MaskMod causal_lower_right(const Varlen& varlen, std::int64_t q_len, std::int64_t kv_len) {
+  detail::OpName named("attention::causal_lower_right");
   auto length = [](const Tensor& starts, const Tensor& used, std::int64_t otherwise, const Index& b) -> Expr {
     if (used.defined()) return captured(used)[b];
     if (!starts.defined()) return param(otherwise);

@@ -8,6 +8,7 @@
 #include "expr/node.hpp"
 #include "ops/reduce_plan.hpp"
 #include "ops/traced.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
 #include <algorithm>
@@ -62,6 +63,7 @@ Operands operands_of(const ExprFunction& f, std::span<const Tensor> inputs, std:
 }  // namespace
 
 std::vector<Tensor> map_backward(const ExprFunction& f, std::span<const Tensor> inputs, std::span<const Tensor> grad_outputs, const Stream& stream) {
+  detail::OpName named("map_backward");
   constexpr std::string_view op = "map_backward";
   Operands o = operands_of(f, inputs, grad_outputs, op, stream);
   ExprFunction backward = backward_of(f);
@@ -112,6 +114,7 @@ Tensor summed_to(const Dims& dims, const ExprFunction& gradient, const Operands&
 }  // namespace
 
 std::vector<Tensor> captured_backward(const ExprFunction& f, std::span<const Tensor> inputs, std::span<const Tensor> grad_outputs, const Stream& stream) {
+  detail::OpName named("captured_backward");
   constexpr std::string_view op = "captured_backward";
   Operands o = operands_of(f, inputs, grad_outputs, op, stream);
   detail::check_captured(*f.body(), op);

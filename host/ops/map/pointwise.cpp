@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/pointwise.hpp>
 
-#include "encode/op_name.hpp"
 #include "ops/map_plan.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/runtime.hpp"
 
 #include <atomic>
@@ -26,7 +26,6 @@ class Pointwise {
     return std::move(detail::map_traced({}, f, tensors, values(f, scalars), options, stream)[0]);
   }
   void call_out(const Tensor& out, Inputs inputs, Scalars scalars, const MapOptions& options, const Stream& stream) {
-    detail::OpName named(name_);
     std::vector<Tensor> tensors = list(inputs);
     const ExprFunction& f = function(tensors, scalars);
     detail::map_traced(std::span(&out, 1), f, tensors, values(f, scalars), options, stream);
@@ -98,37 +97,46 @@ class Pointwise {
     return op_##name().call(inputs, {}, options, stream);                                                \
   }                                                                                                      \
   void name##_out(const Tensor& out, const Tensor& x, const MapOptions& options, const Stream& stream) { \
+    detail::OpName named(#name "_out");                                                                  \
     const Tensor* inputs[] = {&x};                                                                       \
     op_##name().call_out(out, inputs, {}, options, stream);                                              \
   }                                                                                                      \
-  void name##_(const Tensor& self, const MapOptions& options, const Stream& stream) { name##_out(self, self, options, stream); }
+  void name##_(const Tensor& self, const MapOptions& options, const Stream& stream) {                    \
+    detail::OpName named(#name "_");                                                                     \
+    name##_out(self, self, options, stream);                                                             \
+  }
 
-#define CLUTCH_POINTWISE_2(name, expression)                                                                                                         \
-  namespace {                                                                                                                                        \
-  Pointwise& op_##name() {                                                                                                                           \
-    static Pointwise op(#name, [](std::span<const Expr> operands) {                                                                                  \
-      const Expr &a = operands[0], &b = operands[1];                                                                                                 \
-      return Expr(expression);                                                                                                                       \
-    });                                                                                                                                              \
-    return op;                                                                                                                                       \
-  }                                                                                                                                                  \
-  }                                                                                                                                                  \
-  Tensor name(const Tensor& a, const Tensor& b, const MapOptions& options, const Stream& stream) {                                                   \
-    const Tensor* inputs[] = {&a, &b};                                                                                                               \
-    return op_##name().call(inputs, {}, options, stream);                                                                                            \
-  }                                                                                                                                                  \
-  Tensor name(const Tensor& a, const Scalar& b, const MapOptions& options, const Stream& stream) {                                                   \
-    const Tensor* inputs[] = {&a};                                                                                                                   \
-    return op_##name().call(inputs, std::span(&b, 1), options, stream);                                                                              \
-  }                                                                                                                                                  \
-  void name##_out(const Tensor& out, const Tensor& a, const Tensor& b, const MapOptions& options, const Stream& stream) {                            \
-    const Tensor* inputs[] = {&a, &b};                                                                                                               \
-    op_##name().call_out(out, inputs, {}, options, stream);                                                                                          \
-  }                                                                                                                                                  \
-  void name##_(const Tensor& self, const Tensor& b, const MapOptions& options, const Stream& stream) { name##_out(self, self, b, options, stream); } \
-  void name##_(const Tensor& self, const Scalar& b, const MapOptions& options, const Stream& stream) {                                               \
-    const Tensor* inputs[] = {&self};                                                                                                                \
-    op_##name().call_out(self, inputs, std::span(&b, 1), options, stream);                                                                           \
+#define CLUTCH_POINTWISE_2(name, expression)                                                                              \
+  namespace {                                                                                                             \
+  Pointwise& op_##name() {                                                                                                \
+    static Pointwise op(#name, [](std::span<const Expr> operands) {                                                       \
+      const Expr &a = operands[0], &b = operands[1];                                                                      \
+      return Expr(expression);                                                                                            \
+    });                                                                                                                   \
+    return op;                                                                                                            \
+  }                                                                                                                       \
+  }                                                                                                                       \
+  Tensor name(const Tensor& a, const Tensor& b, const MapOptions& options, const Stream& stream) {                        \
+    const Tensor* inputs[] = {&a, &b};                                                                                    \
+    return op_##name().call(inputs, {}, options, stream);                                                                 \
+  }                                                                                                                       \
+  Tensor name(const Tensor& a, const Scalar& b, const MapOptions& options, const Stream& stream) {                        \
+    const Tensor* inputs[] = {&a};                                                                                        \
+    return op_##name().call(inputs, std::span(&b, 1), options, stream);                                                   \
+  }                                                                                                                       \
+  void name##_out(const Tensor& out, const Tensor& a, const Tensor& b, const MapOptions& options, const Stream& stream) { \
+    detail::OpName named(#name "_out");                                                                                   \
+    const Tensor* inputs[] = {&a, &b};                                                                                    \
+    op_##name().call_out(out, inputs, {}, options, stream);                                                               \
+  }                                                                                                                       \
+  void name##_(const Tensor& self, const Tensor& b, const MapOptions& options, const Stream& stream) {                    \
+    detail::OpName named(#name "_");                                                                                      \
+    name##_out(self, self, b, options, stream);                                                                           \
+  }                                                                                                                       \
+  void name##_(const Tensor& self, const Scalar& b, const MapOptions& options, const Stream& stream) {                    \
+    detail::OpName named(#name "_");                                                                                      \
+    const Tensor* inputs[] = {&self};                                                                                     \
+    op_##name().call_out(self, inputs, std::span(&b, 1), options, stream);                                                \
   }
 
 CLUTCH_POINTWISE_1(neg, -x)
@@ -222,39 +230,48 @@ Pointwise& op_lerp() {
 }  // namespace
 
 Tensor add_scaled(const Tensor& a, const Tensor& b, const Scalar& alpha, const MapOptions& options, const Stream& stream) {
+  detail::OpName named("add_scaled");
   const Tensor* inputs[] = {&a, &b};
   return op_add_scaled().call(inputs, std::span(&alpha, 1), options, stream);
 }
 void add_scaled_(const Tensor& self, const Tensor& b, const Scalar& alpha, const MapOptions& options, const Stream& stream) {
+  detail::OpName named("add_scaled_");
   const Tensor* inputs[] = {&self, &b};
   op_add_scaled().call_out(self, inputs, std::span(&alpha, 1), options, stream);
 }
 Tensor gelu(const Tensor& x, GeluForm form, const MapOptions& options, const Stream& stream) {
+  detail::OpName named("gelu");
   const Tensor* inputs[] = {&x};
   return op_gelu(form).call(inputs, {}, options, stream);
 }
 Tensor leaky_relu(const Tensor& x, const Scalar& slope, const MapOptions& options, const Stream& stream) {
+  detail::OpName named("leaky_relu");
   const Tensor* inputs[] = {&x};
   return op_leaky_relu().call(inputs, std::span(&slope, 1), options, stream);
 }
 Tensor clamp(const Tensor& x, const Scalar& low, const Scalar& high, const MapOptions& options, const Stream& stream) {
+  detail::OpName named("clamp");
   const Tensor* inputs[] = {&x};
   const Scalar scalars[] = {low, high};
   return op_clamp().call(inputs, scalars, options, stream);
 }
 Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high, const MapOptions& options, const Stream& stream) {
+  detail::OpName named("clamp");
   const Tensor* inputs[] = {&x, &low, &high};
   return op_clamp().call(inputs, {}, options, stream);
 }
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b, const MapOptions& options, const Stream& stream) {
+  detail::OpName named("where");
   const Tensor* inputs[] = {&condition, &a, &b};
   return op_where().call(inputs, {}, options, stream);
 }
 Tensor lerp(const Tensor& start, const Tensor& end, const Scalar& weight, const MapOptions& options, const Stream& stream) {
+  detail::OpName named("lerp");
   const Tensor* inputs[] = {&start, &end};
   return op_lerp().call(inputs, std::span(&weight, 1), options, stream);
 }
 Tensor lerp(const Tensor& start, const Tensor& end, const Tensor& weight, const MapOptions& options, const Stream& stream) {
+  detail::OpName named("lerp");
   const Tensor* inputs[] = {&start, &end, &weight};
   return op_lerp().call(inputs, {}, options, stream);
 }

@@ -8,6 +8,7 @@
 #include "encode/elementwise.hpp"
 #include "ops/matmul/call.hpp"
 #include "ops/traced.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/stream.hpp"
 
@@ -98,14 +99,17 @@ Tensor detail::linear_by(const Tensor& x, DType of_weight, std::int64_t out, con
 namespace linalg {
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options, const Stream& stream) {
+  detail::OpName named("linalg::linear");
   check_weight(weight);
   return linear_of(x, weight.mT(), weight.dtype(), weight.sizes()[0], bias, options, stream);
 }
 Tensor linear(const Tensor& x, const PackedMatrix& weight, const Tensor& bias, const LinearOptions& options, const Stream& stream) {
+  detail::OpName named("linalg::linear");
   return linear_of(x, weight, weight.dtype(), weight.sizes()[weight.sizes().rank() - 1], bias, options, stream);
 }
 
 MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tensor& b, const Stream& stream) {
+  detail::OpName named("linalg::matmul_backward");
   constexpr std::string_view op = "linalg::matmul_backward";
   for (const Tensor* t : {&grad, &a, &b})
     if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
@@ -131,6 +135,7 @@ MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tenso
 
 MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tensor& b, const ExprFunction& f, std::span<const Tensor> inputs,
                                 const Stream& stream) {
+  detail::OpName named("linalg::matmul_backward");
   Tensor product = matmul(a, b, {.dtype = product_dtype(a.dtype(), b.dtype())}, stream);
   std::vector<Tensor> all{product};
   all.insert(all.end(), inputs.begin(), inputs.end());
@@ -143,6 +148,7 @@ MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tenso
 
 LinearGradients linear_backward(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options,
                                 const Stream& stream) {
+  detail::OpName named("linalg::linear_backward");
   check_weight(weight);
   Tensor rows = x.rank() == 1 ? x.unsqueeze(0) : x, g = x.rank() == 1 ? grad.unsqueeze(0) : grad;
   LinearGradients result;
@@ -155,6 +161,7 @@ LinearGradients linear_backward(const Tensor& grad, const Tensor& x, const Tenso
 
 Tensor scaled_matmul(const Tensor& a, const MatrixOperand& b, const Tensor& scale_a, const Tensor& scale_b, const ScaledMatmulOptions& options,
                      const Stream& stream) {
+  detail::OpName named("linalg::scaled_matmul");
   return clutch::detail::scaled_by(
       product_dtype(a.dtype(), clutch::detail::matrix_dtype(b)), scale_a, scale_b, options, "linalg::scaled_matmul",
       [&](const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& plain) { return matmul(a, b, f, inputs, plain, stream); });
@@ -162,6 +169,7 @@ Tensor scaled_matmul(const Tensor& a, const MatrixOperand& b, const Tensor& scal
 
 Tensor quantized_matmul(const Tensor& a, const Quantization& of_a, const Tensor& b, const Quantization& of_b, const QuantizedMatmulOptions& options,
                         const Stream& given) {
+  detail::OpName named("linalg::quantized_matmul");
   const char* op = "linalg::quantized_matmul";
   const Tensor* operands[] = {&a, &b};
   detail::Runtime& runtime = detail::common_runtime(operands, op);

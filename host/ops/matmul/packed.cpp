@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/matmul/call.hpp"
 #include "runtime/dot_products.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
 namespace clutch::inline v0 {
@@ -28,6 +29,7 @@ void pack_panels(Encoder& encoder, const BuiltPlan& plan, const Panels& shape, c
 namespace linalg {
 
 PackedMatrix::PackedMatrix(const Tensor& b, const Stream& given) {
+  detail::OpName named("linalg::PackedMatrix");
   using namespace clutch::detail;
   const ExprFunction none;
   const MatrixOperand operand(b);
@@ -68,9 +70,16 @@ const PackedMatrix::State& state_of(const PackedMatrix& p) {
   return *p.state();
 }
 }  // namespace
-const Dims& PackedMatrix::sizes() const { return state_of(*this).sizes; }
-DType PackedMatrix::dtype() const { return state_of(*this).dtype; }
+const Dims& PackedMatrix::sizes() const {
+  detail::OpName named("linalg::PackedMatrix::sizes");
+  return state_of(*this).sizes;
+}
+DType PackedMatrix::dtype() const {
+  detail::OpName named("linalg::PackedMatrix::dtype");
+  return state_of(*this).dtype;
+}
 std::uint64_t PackedMatrix::nbytes() const {
+  detail::OpName named("linalg::PackedMatrix::nbytes");
   const State& s = state_of(*this);
   return s.panels.defined() ? s.panels.nbytes() : s.original.nbytes();
 }

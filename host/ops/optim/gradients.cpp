@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/optim/gradients.hpp"
 
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
 #include <array>
@@ -142,9 +143,11 @@ GradNorm norm_of(std::span<const Tensor> grads, double max_norm, const ClipOptio
 }  // namespace
 
 GradNorm grad_norm(std::span<const Tensor> grads, double max_norm, const ClipOptions& options, const Stream& stream) {
+  detail::OpName named("optim::grad_norm");
   return norm_of(grads, max_norm, options, false, stream, "optim::grad_norm");
 }
 Tensor clip_grad_norm_(std::span<const Tensor> grads, double max_norm, const ClipOptions& options, const Stream& stream) {
+  detail::OpName named("optim::clip_grad_norm_");
   return norm_of(grads, max_norm, options, true, stream, "optim::clip_grad_norm_").norm;
 }
 

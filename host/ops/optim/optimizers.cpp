@@ -6,6 +6,7 @@
 #include "graph/capture.hpp"
 #include "ops/optim/gradients.hpp"
 #include "ops/optim/group.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
 #include <atomic>
@@ -42,7 +43,9 @@ void load_state_into(const std::map<std::string, Tensor>& own, const std::map<st
 namespace optim {
 
 struct Optimizer::State {
+  explicit State(const char* name_of_step) : step_name(name_of_step) {}
   const std::uint64_t id = next_id();
+  const char* step_name;
   std::vector<detail::OptimGroup> groups;
   detail::StepMemory memory;
   detail::GradientList gradients;  ///< those of the last step that had a max_norm
@@ -85,7 +88,8 @@ std::uint64_t Optimizer::id(const char* op) const { return own(op).id; }
 
 Tensor Optimizer::step(std::span<const Tensor> grads, const StepOptions& options, const Stream& given) {
   State& state = own("optim::Optimizer::step");
-  const char* op = state.groups[0].hyper.op;
+  const char* op = state.step_name;
+  detail::OpName named(op);
   if (grads.size() != state.count()) throw Error(ErrorCode::invalid_argument, op, fmt::format("{} gradients for {} parameters", grads.size(), state.count()));
   detail::Runtime& runtime = state.groups[0].params[0].storage()->runtime();
   Stream stream = detail::resolve_stream(given, runtime, op);
@@ -118,13 +122,20 @@ auto& group_at(Groups& groups, std::size_t i) {
 }
 }  // namespace
 
-double Optimizer::lr(std::size_t group) const { return group_at(own("optim::Optimizer::lr").groups, group).hyper.lr; }
+double Optimizer::lr(std::size_t group) const {
+  detail::OpName named("optim::Optimizer::lr");
+  return group_at(own("optim::Optimizer::lr").groups, group).hyper.lr;
+}
 void Optimizer::set_lr(double lr, std::size_t group) {
+  detail::OpName named("optim::Optimizer::set_lr");
   detail::OptimGroup& g = group_at(own("optim::Optimizer::set_lr").groups, group);
   detail::check_optim_range(lr >= 0, g.hyper.op, "learning rate", lr);
   g.hyper.lr = lr;
 }
-std::span<const Tensor> Optimizer::params(std::size_t group) const { return group_at(own("optim::Optimizer::params").groups, group).params; }
+std::span<const Tensor> Optimizer::params(std::size_t group) const {
+  detail::OpName named("optim::Optimizer::params");
+  return group_at(own("optim::Optimizer::params").groups, group).params;
+}
 
 std::map<std::string, Tensor> Optimizer::state() const {
   std::map<std::string, Tensor> all;
@@ -138,6 +149,7 @@ std::map<std::string, Tensor> Optimizer::state() const {
 }
 
 void Optimizer::load_state(const std::map<std::string, Tensor>& given, const Stream& stream) {
+  detail::OpName named("optim::Optimizer::load_state");
   State& mine = own("optim::Optimizer::load_state");
   detail::load_state_into(state(), given, mine.groups[0].hyper.op, stream);
   // A parameter has more counters than the first one, which its state shows.
@@ -148,9 +160,13 @@ void Optimizer::load_state(const std::map<std::string, Tensor>& given, const Str
     }
 }
 
-void Optimizer::save(const std::string& path, const Stream& stream) const { save_safetensors(path, state(), {}, stream); }
+void Optimizer::save(const std::string& path, const Stream& stream) const {
+  detail::OpName named("optim::Optimizer::save");
+  save_safetensors(path, state(), {}, stream);
+}
 
 void Optimizer::load(const std::string& path, const Stream& stream) {
+  detail::OpName named("optim::Optimizer::load");
   const Tensor& param = own("optim::Optimizer::load").groups[0].params[0];
   Safetensors file = Safetensors::open(path);
   Stream on = detail::resolve_stream(stream, param.storage()->runtime(), "load");
@@ -235,30 +251,36 @@ OptimHyper hyper_of(const RMSpropOptions& o) {
 
 void sgd_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> momentum_buffers, const Tensor& steps,
           const SGDOptions& options, const StepOptions& step_options, const Stream& stream) {
+  detail::OpName named("optim::sgd_");
   OptimHyper h = hyper_of(options);
   detail::step_optim_lists(h, params, grads, {{momentum_buffers, h.buffer}}, steps, step_options, stream);
 }
 void adam_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> exp_avgs, std::span<const Tensor> exp_avg_sqs,
            std::span<const Tensor> max_exp_avg_sqs, const Tensor& steps, const AdamOptions& options, const StepOptions& step_options, const Stream& stream) {
+  detail::OpName named("optim::adam_");
   OptimHyper h = hyper_of(options);
   detail::step_optim_lists(h, params, grads, {{exp_avgs}, {exp_avg_sqs}, {max_exp_avg_sqs, h.extra}}, steps, step_options, stream);
 }
 void adagrad_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> sums, const Tensor& steps, const AdagradOptions& options,
               const StepOptions& step_options, const Stream& stream) {
+  detail::OpName named("optim::adagrad_");
   detail::step_optim_lists(hyper_of(options), params, grads, {{sums}}, steps, step_options, stream);
 }
 void rmsprop_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> square_avgs, std::span<const Tensor> momentum_buffers,
               std::span<const Tensor> grad_avgs, const Tensor& steps, const RMSpropOptions& options, const StepOptions& step_options, const Stream& stream) {
+  detail::OpName named("optim::rmsprop_");
   OptimHyper h = hyper_of(options);
   detail::step_optim_lists(h, params, grads, {{square_avgs}, {momentum_buffers, h.buffer}, {grad_avgs, h.extra}}, steps, step_options, stream);
 }
 
-#define CLUTCH_OPTIMIZER(Name)                                                                                                        \
-  Name::Name(std::vector<Tensor> params, const Name##Options& options, const Stream& stream) : Optimizer(std::make_unique<State>()) { \
-    own("optim::" #Name).add(std::move(params), hyper_of(options), stream);                                                           \
-  }                                                                                                                                   \
-  void Name::add_param_group(std::vector<Tensor> params, const Name##Options& options, const Stream& stream) {                        \
-    own("optim::" #Name "::add_param_group").add(std::move(params), hyper_of(options), stream);                                       \
+#define CLUTCH_OPTIMIZER(Name)                                                                                                                                \
+  Name::Name(std::vector<Tensor> params, const Name##Options& options, const Stream& stream) : Optimizer(std::make_unique<State>("optim::" #Name "::step")) { \
+    detail::OpName named("optim::" #Name);                                                                                                                    \
+    own("optim::" #Name).add(std::move(params), hyper_of(options), stream);                                                                                   \
+  }                                                                                                                                                           \
+  void Name::add_param_group(std::vector<Tensor> params, const Name##Options& options, const Stream& stream) {                                                \
+    detail::OpName named("optim::" #Name "::add_param_group");                                                                                                \
+    own("optim::" #Name "::add_param_group").add(std::move(params), hyper_of(options), stream);                                                               \
   }
 CLUTCH_OPTIMIZER(SGD)
 CLUTCH_OPTIMIZER(Adam)

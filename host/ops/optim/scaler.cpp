@@ -6,6 +6,7 @@
 #include "graph/capture.hpp"
 #include "ops/optim/gradients.hpp"
 #include "ops/optim/group.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 #include "support/computed_number.hpp"
 
@@ -69,6 +70,7 @@ Stream check_tensors(std::initializer_list<Wanted> all, const Stream& stream, co
 }  // namespace
 
 void check_and_unscale_(std::span<const Tensor> grads, const Tensor& found_inf, const Tensor& scale, const Stream& stream) {
+  detail::OpName named("optim::check_and_unscale_");
   constexpr const char* op = "optim::check_and_unscale_";
   if (!found_inf.defined()) throw Error(ErrorCode::invalid_argument, op, "found_inf is undefined");
   detail::check_device_scalar(found_inf, 1, "found_inf", op);
@@ -79,6 +81,7 @@ void check_and_unscale_(std::span<const Tensor> grads, const Tensor& found_inf, 
 }
 
 void update_scale_(const Tensor& scale, const Tensor& growth_tracker, const Tensor& found_inf, const GradScalerOptions& options, const Stream& stream) {
+  detail::OpName named("optim::update_scale_");
   constexpr const char* op = "optim::update_scale_";
   check_scaler(options, op);
   Stream on =
@@ -133,6 +136,7 @@ struct GradScaler::State {
 };
 
 GradScaler::GradScaler(const GradScalerOptions& options, const Device& device, const Stream& stream) : state_(std::make_unique<State>()) {
+  detail::OpName named("optim::GradScaler");
   check_scaler(options, kScaler);
   state_->options = options;
   Stream on = stream_for_state(device, stream, kScaler);
@@ -151,6 +155,7 @@ GradScaler::State& GradScaler::own(const char* op) const {
 }
 
 Tensor GradScaler::scale(const Tensor& loss, const Stream& stream) const {
+  detail::OpName named("optim::GradScaler::scale");
   const State& state = own("optim::GradScaler::scale");
   if (!state.options.enabled) return loss;
   Tensor scaled = empty(loss.sizes(), {.dtype = loss.dtype(), .device = loss.device()}, stream);
@@ -159,6 +164,7 @@ Tensor GradScaler::scale(const Tensor& loss, const Stream& stream) const {
 }
 
 void GradScaler::unscale_(const Optimizer& optimizer, std::span<const Tensor> grads, const Stream& stream) {
+  detail::OpName named("optim::GradScaler::unscale_");
   constexpr const char* op = "optim::GradScaler::unscale_";
   State& state = own(op);
   if (!state.options.enabled) return;
@@ -170,6 +176,7 @@ void GradScaler::unscale_(const Optimizer& optimizer, std::span<const Tensor> gr
 }
 
 Tensor GradScaler::step(Optimizer& optimizer, std::span<const Tensor> grads, const StepOptions& options, const Stream& stream) {
+  detail::OpName named("optim::GradScaler::step");
   constexpr const char* op = "optim::GradScaler::step";
   State& state = own(op);
   if (!state.options.enabled) return optimizer.step(grads, options, stream);
@@ -189,6 +196,7 @@ Tensor GradScaler::step(Optimizer& optimizer, std::span<const Tensor> grads, con
 }
 
 void GradScaler::update(const Stream& stream) {
+  detail::OpName named("optim::GradScaler::update");
   constexpr const char* op = "optim::GradScaler::update";
   State& state = own(op);
   if (!state.options.enabled) return;
@@ -200,6 +208,7 @@ void GradScaler::update(const Stream& stream) {
 }
 
 void GradScaler::update(double new_scale, const Stream& stream) {
+  detail::OpName named("optim::GradScaler::update");
   constexpr const char* op = "optim::GradScaler::update";
   State& state = own(op);
   if (!state.options.enabled) return;
@@ -209,17 +218,26 @@ void GradScaler::update(double new_scale, const Stream& stream) {
   state.forget();
 }
 
-const Tensor& GradScaler::scale_tensor() const { return own("optim::GradScaler::scale_tensor").scale; }
+const Tensor& GradScaler::scale_tensor() const {
+  detail::OpName named("optim::GradScaler::scale_tensor");
+  return own("optim::GradScaler::scale_tensor").scale;
+}
 double GradScaler::get_scale(const Stream& stream) const {
+  detail::OpName named("optim::GradScaler::get_scale");
   const State& state = own("optim::GradScaler::get_scale");
   return state.options.enabled ? state.scale.item(stream) : 1;
 }
-bool GradScaler::enabled() const { return own("optim::GradScaler::enabled").options.enabled; }
+bool GradScaler::enabled() const {
+  detail::OpName named("optim::GradScaler::enabled");
+  return own("optim::GradScaler::enabled").options.enabled;
+}
 std::map<std::string, Tensor> GradScaler::state() const {
+  detail::OpName named("optim::GradScaler::state");
   const State& state = own("optim::GradScaler::state");
   return {{"scale", state.scale}, {"growth_tracker", state.tracker}};
 }
 void GradScaler::load_state(const std::map<std::string, Tensor>& given, const Stream& stream) {
+  detail::OpName named("optim::GradScaler::load_state");
   detail::load_state_into(state(), given, "optim::GradScaler::load_state", stream);
 }
 
@@ -248,6 +266,7 @@ std::vector<double> rates_of(const Optimizer& optimizer) {
 }  // namespace
 
 void schedule_(const Tensor& lr, const Tensor& rates, const Tensor& step, std::int64_t advance, const LRSchedulerOptions& options, const Stream& stream) {
+  detail::OpName named("optim::schedule_");
   constexpr const char* op = "optim::schedule_";
   check_schedule(options, op);
   detail::check_optim_range(advance >= 0, op, "advance", static_cast<double>(advance));
@@ -265,6 +284,7 @@ LRScheduler::LRScheduler(const Optimizer& optimizer, const LRSchedulerOptions& o
     : LRScheduler(rates_of(optimizer), options, optimizer.params()[0].device(), stream) {}
 
 LRScheduler::LRScheduler(std::span<const double> rates, const LRSchedulerOptions& options, const Device& device, const Stream& stream) : options_(options) {
+  detail::OpName named("optim::LRScheduler");
   check_schedule(options, kScheduler);
   if (rates.empty()) throw Error(ErrorCode::invalid_argument, kScheduler, "there are no learning rates");
   for (double rate : rates) detail::check_optim_range(is_rate(rate), kScheduler, "learning rate", rate);
@@ -276,7 +296,13 @@ LRScheduler::LRScheduler(std::span<const double> rates, const LRSchedulerOptions
   schedule_(lr_, rates_, count_, 0, options_, on);
 }
 
+void LRScheduler::step(const Stream& stream) {
+  detail::OpName named("optim::LRScheduler::step");
+  schedule_(lr_, rates_, count_, 1, options_, stream);
+}
+
 void LRScheduler::load_state(const std::map<std::string, Tensor>& given, const Stream& stream) {
+  detail::OpName named("optim::LRScheduler::load_state");
   Stream on = detail::resolve_stream(stream, lr_.storage()->runtime(), kScheduler);
   detail::load_state_into(state(), given, kScheduler, on);
   schedule_(lr_, rates_, count_, 0, options_, on);

@@ -4,8 +4,8 @@
 #include <clutch/ops/reduce.hpp>
 #include <clutch/ops/rowwise.hpp>
 
-#include "encode/op_name.hpp"
 #include "ops/traced.hpp"
+#include "runtime/op_name.hpp"
 
 #include <limits>
 

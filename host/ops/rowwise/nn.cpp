@@ -2,8 +2,8 @@
 // Row ops of networks, composed of rowwise, reduce and map.
 #include <clutch/nn.hpp>
 
-#include "encode/op_name.hpp"
 #include "expr/node.hpp"
+#include "runtime/op_name.hpp"
 
 #include <limits>
 #include <map>
@@ -80,29 +80,29 @@ Tensor sum_leading(const Tensor& like, const Tensor& x, int count, F&& f, const 
 }  // namespace
 
 Tensor softmax(const Tensor& x, int dim, const Stream& stream) {
-  detail::OpName named("softmax");
+  detail::OpName named("nn::softmax");
   return by_rows("softmax", {x}, {.dims = {dim}, .dtypes = {x.dtype()}}, stream, softmax_of)[0];
 }
 void softmax_out(const Tensor& out, const Tensor& x, int dim, const Stream& stream) {
-  detail::OpName named("softmax_out");
+  detail::OpName named("nn::softmax_out");
   rowwise_out(std::span(&out, 1), traced_once("softmax", {x}, 0, softmax_of), std::span(&x, 1), {.dims = {dim}}, stream);
 }
 Tensor log_softmax(const Tensor& x, int dim, const Stream& stream) {
-  detail::OpName named("log_softmax");
+  detail::OpName named("nn::log_softmax");
   return by_rows("log_softmax", {x}, {.dims = {dim}, .dtypes = {x.dtype()}}, stream, log_softmax_of)[0];
 }
 void log_softmax_out(const Tensor& out, const Tensor& x, int dim, const Stream& stream) {
-  detail::OpName named("log_softmax_out");
+  detail::OpName named("nn::log_softmax_out");
   rowwise_out(std::span(&out, 1), traced_once("log_softmax", {x}, 0, log_softmax_of), std::span(&x, 1), {.dims = {dim}}, stream);
 }
 
 Tensor softmax_backward(const Tensor& grad, const Tensor& y, int dim, const Stream& stream) {
-  detail::OpName named("softmax_backward");
+  detail::OpName named("nn::softmax_backward");
   return by_rows("softmax_backward", {grad, y}, {.dims = {dim}, .dtypes = {y.dtype()}}, stream,
                  [](Row& row, Expr g, Expr p) { return p * (g - row.sum(g * p)); })[0];
 }
 Tensor log_softmax_backward(const Tensor& grad, const Tensor& y, int dim, const Stream& stream) {
-  detail::OpName named("log_softmax_backward");
+  detail::OpName named("nn::log_softmax_backward");
   return by_rows("log_softmax_backward", {grad, y}, {.dims = {dim}, .dtypes = {y.dtype()}}, stream,
                  [](Row& row, Expr g, Expr l) { return g - exp(l) * row.sum(g); })[0];
 }
@@ -136,7 +136,7 @@ std::vector<Tensor> normalized(const std::string& op, const Tensor& x, const Ten
 }  // namespace
 
 LayerNormResult layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const NormOptions& options, const Stream& stream) {
-  detail::OpName named("layer_norm");
+  detail::OpName named("nn::layer_norm");
   std::vector<Tensor> made = normalized("layer_norm", x, weight, bias, options, 2, stream, [&](Row& row, const Expr& a) {
     Expr mean = row.mean(a), centered = a - mean, rstd = rsqrt(row.mean(square(centered)) + options.eps);
     row.result(mean);
@@ -148,7 +148,7 @@ LayerNormResult layer_norm(const Tensor& x, const Tensor& weight, const Tensor& 
 
 LayerNormGradients layer_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
                                        const NormOptions& options, const Stream& stream) {
-  detail::OpName named("layer_norm_backward");
+  detail::OpName named("nn::layer_norm_backward");
   Dims dims = last_dims(x, options.normalized_rank, "layer_norm_backward");
   check_affine(x, weight, options.normalized_rank, "layer_norm_backward");
   auto core = [](Row& row, const Expr& g, const Expr& a, const Expr& m, const Expr& r) {
@@ -171,7 +171,7 @@ LayerNormGradients layer_norm_backward(const Tensor& grad, const Tensor& x, cons
 }
 
 RmsNormResult rms_norm(const Tensor& x, const Tensor& weight, const NormOptions& options, const Stream& stream) {
-  detail::OpName named("rms_norm");
+  detail::OpName named("nn::rms_norm");
   std::vector<Tensor> made = normalized("rms_norm", x, weight, {}, options, 1, stream, [&](Row& row, const Expr& a) {
     Expr rrms = rsqrt(row.mean(square(a)) + options.eps);
     row.result(rrms);
@@ -182,7 +182,7 @@ RmsNormResult rms_norm(const Tensor& x, const Tensor& weight, const NormOptions&
 
 RmsNormGradients rms_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& rrms, const Tensor& weight, const NormOptions& options,
                                    const Stream& stream) {
-  detail::OpName named("rms_norm_backward");
+  detail::OpName named("nn::rms_norm_backward");
   Dims dims = last_dims(x, options.normalized_rank, "rms_norm_backward");
   check_affine(x, weight, options.normalized_rank, "rms_norm_backward");
   auto core = [](Row& row, const Expr& g, const Expr& a, const Expr& r) {
@@ -362,7 +362,7 @@ Expr at_target(const Tensor& logits, int dim, const Expr& index) {
 }  // namespace
 
 CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o, const Stream& stream) {
-  detail::OpName named("cross_entropy");
+  detail::OpName named("nn::cross_entropy");
   if (target.defined() && is_floating(target.dtype())) return of_probabilities(logits, target, o, stream);
   Targets t = targets_of(logits, target, o, stream);
   DType kept = compute_dtype(logits);
@@ -403,7 +403,7 @@ CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, con
 
 Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const CrossEntropyResult& result, const CrossEntropyOptions& o,
                               const Stream& stream) {
-  detail::OpName named("cross_entropy_backward");
+  detail::OpName named("nn::cross_entropy_backward");
   if (target.defined() && is_floating(target.dtype())) return of_probabilities_backward(grad, logits, target, result, o, stream);
   Targets t = targets_of(logits, target, o, stream);
   DType kept = compute_dtype(logits);

@@ -13,6 +13,7 @@
 #include "expr/node.hpp"
 #include "ops/scatter_plan.hpp"
 #include "ops/segment_plan.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
 #include <functional>
@@ -78,6 +79,7 @@ ScatterGradients gradients(SegmentReduce reduce, const Tensor& grad, const Tenso
 
 ScatterGradients scatter_reduce_backward(const Tensor& grad, const Tensor& result, const Tensor& self, int dim, const Tensor& index, const Tensor& src,
                                          const ScatterOptions& options, const Stream& given) {
+  detail::OpName named("scatter_reduce_backward");
   constexpr const char* op = "scatter_reduce_backward";
   for (const Tensor* t : {&grad, &result, &self, &index, &src}) {
     if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
@@ -113,6 +115,7 @@ ScatterGradients scatter_reduce_backward(const Tensor& grad, const Tensor& resul
 
 Tensor segment_reduce_backward(const Tensor& grad, const Tensor& result, const Tensor& data, const Tensor& offsets, const SegmentOptions& options,
                                const Stream& given) {
+  detail::OpName named("segment_reduce_backward");
   constexpr const char* op = "segment_reduce_backward";
   for (const Tensor* t : {&grad, &result, &data, &offsets})
     if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
@@ -135,6 +138,7 @@ Tensor segment_reduce_backward(const Tensor& grad, const Tensor& result, const T
 namespace sparse {
 
 SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr& a, const Tensor& b, const SegmentOptions& options, const Stream& given) {
+  detail::OpName named("sparse::spmm_backward");
   constexpr const char* op = "spmm_backward";
   for (const Tensor* t : {&grad, &result, &a.offsets, &a.columns, &b})
     if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
@@ -200,6 +204,7 @@ SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr&
 namespace nn {
 
 Tensor embedding(const Tensor& weight, const Tensor& index, const Stream& given) {
+  detail::OpName named("nn::embedding");
   if (!weight.defined() || !index.defined()) throw Error(ErrorCode::invalid_argument, "embedding", "a tensor is undefined");
   if (weight.rank() != 2) throw Error(ErrorCode::invalid_shape, "embedding", fmt::format("weight of shape {}", to_string(weight.sizes())));
   if (!is_floating(weight.dtype()) || !is_integral(index.dtype()))
@@ -212,6 +217,7 @@ Tensor embedding(const Tensor& weight, const Tensor& index, const Stream& given)
 }
 
 Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t rows, const EmbeddingOptions& options, const Stream& given) {
+  detail::OpName named("nn::embedding_backward");
   constexpr const char* op = "embedding_backward";
   if (!grad.defined() || !index.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
   if (!is_floating(grad.dtype()) || !is_integral(index.dtype())) throw Error(ErrorCode::invalid_dtype, op, "takes floating gradients and integer indices");

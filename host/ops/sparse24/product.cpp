@@ -7,6 +7,7 @@
 #include "ops/matmul/call.hpp"
 #include "ops/sparse24_plan.hpp"
 #include "ops/traced.hpp"
+#include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
 namespace clutch::inline v0::sparse {
@@ -69,13 +70,18 @@ const SemiStructured& given_one(const SemiStructured& w) {
 
 Tensor matmul(const SemiStructured& w, const Tensor& b, const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& options,
               const Stream& stream) {
+  detail::OpName named("sparse::matmul");
   const Tensor left = stand_in(given_one(w));
   if (b.defined() && b.rank() == 1 && inputs.empty()) return product(left, b.unsqueeze(1), w, false, f, inputs, options, stream).squeeze(1);
   return product(left, b, w, false, f, inputs, options, stream);
 }
-Tensor matmul(const SemiStructured& w, const Tensor& b, const MatmulOptions& options, const Stream& stream) { return matmul(w, b, {}, {}, options, stream); }
+Tensor matmul(const SemiStructured& w, const Tensor& b, const MatmulOptions& options, const Stream& stream) {
+  detail::OpName named("sparse::matmul");
+  return matmul(w, b, {}, {}, options, stream);
+}
 void matmul_out(const Tensor& out, const SemiStructured& w, const Tensor& b, const ExprFunction& f, std::span<const Tensor> inputs,
                 const MatmulOptions& options, const Stream& stream) {
+  detail::OpName named("sparse::matmul_out");
   const Tensor left = stand_in(given_one(w));
   const MatrixOperand operand(b);
   MatmulCall c = detail::check_matmul(&out, left, operand, f, inputs, options);
@@ -86,6 +92,7 @@ void matmul_out(const Tensor& out, const SemiStructured& w, const Tensor& b, con
 
 Tensor matmul_transposed(const Tensor& a, const SemiStructured& w, const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& options,
                          const Stream& stream) {
+  detail::OpName named("sparse::matmul_transposed");
   const Tensor right = stand_in(given_one(w)).mT();
   if (a.defined() && a.rank() == 1 && inputs.empty()) return product(a.unsqueeze(0), right, w, true, f, inputs, options, stream).squeeze(0);
   if (!a.defined() || !joins(a, f, inputs)) return product(a, right, w, true, f, inputs, options, stream);
@@ -97,10 +104,12 @@ Tensor matmul_transposed(const Tensor& a, const SemiStructured& w, const ExprFun
   return flat.reshape(sizes);
 }
 Tensor matmul_transposed(const Tensor& a, const SemiStructured& w, const MatmulOptions& options, const Stream& stream) {
+  detail::OpName named("sparse::matmul_transposed");
   return matmul_transposed(a, w, {}, {}, options, stream);
 }
 void matmul_transposed_out(const Tensor& out, const Tensor& a, const SemiStructured& w, const ExprFunction& f, std::span<const Tensor> inputs,
                            const MatmulOptions& options, const Stream& stream) {
+  detail::OpName named("sparse::matmul_transposed_out");
   const Tensor right = stand_in(given_one(w)).mT();
   const MatrixOperand operand(right);
   MatmulCall c = detail::check_matmul(&out, a, operand, f, inputs, options);
@@ -111,18 +120,21 @@ void matmul_transposed_out(const Tensor& out, const Tensor& a, const SemiStructu
 
 Tensor scaled_matmul(const SemiStructured& w, const Tensor& b, const Tensor& scale_w, const Tensor& scale_b, const linalg::ScaledMatmulOptions& options,
                      const Stream& stream) {
+  detail::OpName named("sparse::scaled_matmul");
   return detail::scaled_by(
       linalg::product_dtype(w.dtype(), b.dtype()), scale_w, scale_b, options, "sparse::scaled_matmul",
       [&](const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& plain) { return matmul(w, b, f, inputs, plain, stream); });
 }
 Tensor scaled_matmul_transposed(const Tensor& a, const SemiStructured& w, const Tensor& scale_a, const Tensor& scale_w,
                                 const linalg::ScaledMatmulOptions& options, const Stream& stream) {
+  detail::OpName named("sparse::scaled_matmul_transposed");
   return detail::scaled_by(
       linalg::product_dtype(a.dtype(), w.dtype()), scale_a, scale_w, options, "sparse::scaled_matmul_transposed",
       [&](const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& plain) { return matmul_transposed(a, w, f, inputs, plain, stream); });
 }
 
 Tensor linear(const Tensor& x, const SemiStructured& w, const Tensor& bias, const linalg::LinearOptions& options, const Stream& stream) {
+  detail::OpName named("sparse::linear");
   const std::int64_t out = w.sizes()[0];
   return detail::linear_by(x, w.dtype(), out, bias, options, "sparse::linear", [&](const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs) {
     return matmul_transposed(rows, w, f, inputs, {.dtype = options.dtype}, stream);
@@ -131,6 +143,7 @@ Tensor linear(const Tensor& x, const SemiStructured& w, const Tensor& bias, cons
 
 linalg::LinearGradients linear_backward(const Tensor& grad, const Tensor& x, const SemiStructured& w, const Tensor& bias, const LinearBackwardOptions& options,
                                         const Stream& stream) {
+  detail::OpName named("sparse::linear_backward");
   constexpr const char* kBackward = "sparse::linear_backward";
   detail::check_plain_float(given_one(w).dtype(), "the weight", kBackward);
   const std::int64_t out = w.sizes()[0], in = w.sizes()[1];
@@ -151,6 +164,7 @@ linalg::LinearGradients linear_backward(const Tensor& grad, const Tensor& x, con
 }
 
 Tensor mask_of(const SemiStructured& w, const Stream& given) {
+  detail::OpName named("sparse::mask_of");
   const Tensor& values = given_one(w).values();
   Stream stream = detail::resolve_stream(given, values.storage()->runtime(), "sparse::mask_of");
   const Tensor ones = full(values.sizes(), 1, {.dtype = DType::i8, .device = stream.device()}, stream);

@@ -101,9 +101,9 @@ struct EighGradient {
 ///   for repeated ones, of which it leaves out what mixes them. With 0 repeated eigenvalues give Inf or NaN where grad_v mixes them, as in PyTorch.
 /// Gauge: eigenvectors of complex matrices are free in their phases. `gauge` is the largest |Im (v^H grad_v)_ii|, 0 for a loss that does not
 ///   depend on them (and for real dtypes): see require_gauge().
-/// Errors: invalid_shape, also for ranges of eigenpairs; invalid_dtype; invalid_argument for a negative broadening, or one whose square over- or underflows; device_mismatch.
-/// Stream: never waits. Scratch: three matrices for each of a's.
-/// Source: linalg_eigh_backward of PyTorch 2.12, which checks the gauge by waiting.
+/// Errors: invalid_shape, also for ranges of eigenpairs; invalid_dtype; invalid_argument for a negative broadening, or one whose square over- or underflows;
+/// device_mismatch. Stream: never waits. Scratch: three matrices for each of a's. Source: linalg_eigh_backward of PyTorch 2.12, which checks the gauge by
+/// waiting.
 CLUTCH_API EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_w, const Tensor& grad_v, double broadening = 0,
                                       const Stream& stream = {});
 /// Waits for the gauge of eigh_backward() and throws if a loss depends on the phases of eigenvectors. Errors: invalid_argument names the first

@@ -34,14 +34,14 @@ CLUTCH_API void map_out(std::span<const Tensor> outputs, const ExprFunction& fun
 /// type, if it is of that kind and traced alike, else the traced dtype.
 CLUTCH_API DType map_dtype(const ExprFunction& function, int output, std::span<const Tensor> inputs);
 
-/// The dtypes in which inputs are traced. Errors: invalid_dtype.
-CLUTCH_API std::vector<DType> traced_dtypes(std::span<const Tensor> inputs);
+/// The dtypes in which inputs are traced. Errors, in the name of `op`: invalid_dtype; invalid_argument for an undefined tensor.
+CLUTCH_API std::vector<DType> traced_dtypes(std::span<const Tensor> inputs, std::string_view op = "traced_dtypes");
 
 namespace detail {
 template <std::size_t kInputs, class F>
-ExprFunction trace_over(F&& f, std::span<const Tensor> inputs) {
+ExprFunction trace_over(F&& f, std::span<const Tensor> inputs, std::string_view op) {
   std::array<DType, kInputs> dtypes;
-  std::vector<DType> traced = traced_dtypes(inputs);
+  std::vector<DType> traced = traced_dtypes(inputs, op);
   for (std::size_t i = 0; i < kInputs; ++i) dtypes[i] = traced[i];
   return trace(f, dtypes);
 }
@@ -54,7 +54,7 @@ inline constexpr bool kIsLambda = !std::is_same_v<std::remove_cvref_t<F>, ExprFu
 template <class F, std::size_t kInputs>
 requires detail::kIsLambda<F>
 auto map(F&& f, const Tensor (&inputs)[kInputs], const MapOptions& options = {}, const Stream& stream = {}) {
-  std::vector<Tensor> results = map(detail::trace_over<kInputs>(f, inputs), std::span<const Tensor>(inputs), options, stream);
+  std::vector<Tensor> results = map(detail::trace_over<kInputs>(f, inputs, "map"), std::span<const Tensor>(inputs), options, stream);
   constexpr std::size_t kOutputs = detail::kTracedOutputs<kInputs, std::remove_reference_t<F>>;
   if constexpr (kOutputs == 0) {
     return std::move(results[0]);
@@ -74,7 +74,7 @@ auto map(F&& f, const Tensor& first, const T&... rest) {
 template <class F, std::size_t kInputs>
 requires detail::kIsLambda<F>
 void map_out(const Tensor& output, F&& f, const Tensor (&inputs)[kInputs], const MapOptions& options = {}, const Stream& stream = {}) {
-  map_out(std::span(&output, 1), detail::trace_over<kInputs>(f, inputs), std::span<const Tensor>(inputs), options, stream);
+  map_out(std::span(&output, 1), detail::trace_over<kInputs>(f, inputs, "map_out"), std::span<const Tensor>(inputs), options, stream);
 }
 
 }  // namespace clutch::inline v0

@@ -89,16 +89,16 @@ CLUTCH_API Tensor matmul(const Tensor& a, const MatrixOperand& b, const ExprFunc
 CLUTCH_API void matmul_out(const Tensor& out, const Tensor& a, const MatrixOperand& b, const ExprFunction& f, std::span<const Tensor> inputs,
                            const MatmulOptions& options = {}, const Stream& stream = {});
 
-/// The dtype of the function's first input for operands of these dtypes: what products are traced as. Errors: invalid_dtype.
-CLUTCH_API DType product_dtype(DType a, DType b);
+/// The dtype of the function's first input for operands of these dtypes: what products are traced as. Errors: invalid_dtype, in the name of `op`.
+CLUTCH_API DType product_dtype(DType a, DType b, std::string_view op = "linalg::product_dtype");
 
 }  // namespace linalg
 namespace detail {
 CLUTCH_API DType matrix_dtype(const linalg::MatrixOperand& b);
 template <std::size_t kInputs, class F>
-ExprFunction trace_epilogue(F&& f, const Tensor& a, const linalg::MatrixOperand& b, std::span<const Tensor> inputs) {
-  std::array<DType, kInputs + 1> dtypes{linalg::product_dtype(a.dtype(), matrix_dtype(b))};
-  std::vector<DType> traced = traced_dtypes(inputs);
+ExprFunction trace_epilogue(F&& f, const Tensor& a, const linalg::MatrixOperand& b, std::span<const Tensor> inputs, std::string_view op = "linalg::matmul") {
+  std::array<DType, kInputs + 1> dtypes{linalg::product_dtype(a.dtype(), matrix_dtype(b), op)};
+  std::vector<DType> traced = traced_dtypes(inputs, op);
   for (std::size_t i = 0; i < kInputs; ++i) dtypes[i + 1] = traced[i];
   return trace(f, dtypes);
 }

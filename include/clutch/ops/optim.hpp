@@ -311,7 +311,7 @@ class CLUTCH_API LRScheduler {
   LRScheduler(std::span<const double> rates, const LRSchedulerOptions& options, const Device& device = {}, const Stream& stream = {});
 
   const Tensor& lr() const { return lr_; }
-  void step(const Stream& stream = {}) { schedule_(lr_, rates_, count_, 1, options_, stream); }
+  void step(const Stream& stream = {});
   std::map<std::string, Tensor> state() const { return {{"step", count_}}; }
   void load_state(const std::map<std::string, Tensor>& state, const Stream& stream = {});
 

@@ -48,11 +48,11 @@ CLUTCH_API void reduce_out(const Tensor& out, Reduce op, const ExprFunction& fun
 
 template <class F>
 requires detail::kIsLambda<F> Tensor reduce(Reduce op, F&& f, const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {}) {
-  return reduce(op, detail::trace_over<1>(f, std::span(&x, 1)), std::span(&x, 1), options, stream);
+  return reduce(op, detail::trace_over<1>(f, std::span(&x, 1), "reduce"), std::span(&x, 1), options, stream);
 }
 template <class F, std::size_t kInputs>
 requires detail::kIsLambda<F> Tensor reduce(Reduce op, F&& f, const Tensor (&inputs)[kInputs], const ReduceOptions& options = {}, const Stream& stream = {}) {
-  return reduce(op, detail::trace_over<kInputs>(f, inputs), std::span<const Tensor>(inputs), options, stream);
+  return reduce(op, detail::trace_over<kInputs>(f, inputs, "reduce"), std::span<const Tensor>(inputs), options, stream);
 }
 
 /// The reductions by name, of the elements themselves.
@@ -94,7 +94,7 @@ CLUTCH_API std::vector<Tensor> map_backward(const ExprFunction& function, std::s
 template <class F, std::size_t kInputs, std::size_t kOutputs>
 requires detail::kIsLambda<F> std::vector<Tensor> map_backward(F&& f, const Tensor (&inputs)[kInputs], const Tensor (&grad_outputs)[kOutputs],
                                                                const Stream& stream = {}) {
-  return map_backward(detail::trace_over<kInputs>(f, inputs), std::span<const Tensor>(inputs), std::span<const Tensor>(grad_outputs), stream);
+  return map_backward(detail::trace_over<kInputs>(f, inputs, "map_backward"), std::span<const Tensor>(inputs), std::span<const Tensor>(grad_outputs), stream);
 }
 
 /// Gradients of the floating tensors that `function` captures, in the order of captured_tensor(), each with its tensor's shape and dtype.
@@ -109,7 +109,8 @@ CLUTCH_API std::vector<Tensor> captured_backward(const ExprFunction& function, s
 template <class F, std::size_t kInputs, std::size_t kOutputs>
 requires detail::kIsLambda<F> std::vector<Tensor> captured_backward(F&& f, const Tensor (&inputs)[kInputs], const Tensor (&grad_outputs)[kOutputs],
                                                                     const Stream& stream = {}) {
-  return captured_backward(detail::trace_over<kInputs>(f, inputs), std::span<const Tensor>(inputs), std::span<const Tensor>(grad_outputs), stream);
+  return captured_backward(detail::trace_over<kInputs>(f, inputs, "captured_backward"), std::span<const Tensor>(inputs), std::span<const Tensor>(grad_outputs),
+                           stream);
 }
 
 }  // namespace clutch::inline v0

@@ -98,7 +98,7 @@ template <class F, std::size_t kInputs>
 requires(!std::is_same_v<std::remove_cvref_t<F>, RowFunction>) std::vector<Tensor> rowwise(F&& f, const Tensor (&inputs)[kInputs],
                                                                                            const RowwiseOptions& options = {}, const Stream& stream = {}) {
   std::array<DType, kInputs> dtypes;
-  std::vector<DType> traced = traced_dtypes(inputs);
+  std::vector<DType> traced = traced_dtypes(inputs, "rowwise");
   for (std::size_t i = 0; i < kInputs; ++i) dtypes[i] = traced[i];
   return rowwise(trace_rows(f, dtypes), std::span<const Tensor>(inputs), options, stream);
 }

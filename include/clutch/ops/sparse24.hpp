@@ -113,12 +113,13 @@ CLUTCH_API void matmul_transposed_out(const Tensor& out, const Tensor& a, const 
 template <class F, std::size_t kInputs>
 requires clutch::detail::kIsLambda<F> Tensor matmul(const SemiStructured& w, const Tensor& b, F&& f, const Tensor (&inputs)[kInputs],
                                                     const linalg::MatmulOptions& options = {}, const Stream& stream = {}) {
-  return matmul(w, b, clutch::detail::trace_epilogue<kInputs>(f, w.values(), b, inputs), std::span<const Tensor>(inputs), options, stream);
+  return matmul(w, b, clutch::detail::trace_epilogue<kInputs>(f, w.values(), b, inputs, "sparse::matmul"), std::span<const Tensor>(inputs), options, stream);
 }
 template <class F, std::size_t kInputs>
 requires clutch::detail::kIsLambda<F> Tensor matmul_transposed(const Tensor& a, const SemiStructured& w, F&& f, const Tensor (&inputs)[kInputs],
                                                                const linalg::MatmulOptions& options = {}, const Stream& stream = {}) {
-  return matmul_transposed(a, w, clutch::detail::trace_epilogue<kInputs>(f, a, w.values(), inputs), std::span<const Tensor>(inputs), options, stream);
+  return matmul_transposed(a, w, clutch::detail::trace_epilogue<kInputs>(f, a, w.values(), inputs, "sparse::matmul_transposed"),
+                           std::span<const Tensor>(inputs), options, stream);
 }
 
 /// (w scale_w) (b scale_b) + bias for f8 operands (others may come, too), as linalg::scaled_matmul: scales are f32, one, or one for each row of w (m, 1) and
