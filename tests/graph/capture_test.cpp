@@ -155,7 +155,7 @@ TEST(Captures, ADryRunListsAllIllegalCalls) {
     std::vector<std::string> calls;
     int poisoned = detail::the_settings().poison_scratch.on();  // is a node, too
     for (const CaptureProblem& p : problems) calls.push_back(fmt::format("{} after {}", p.call, p.node - poisoned));
-    EXPECT_EQ(calls, (std::vector<std::string>{"to_host after 1", "Stream::synchronize after 1", "synchronize after 2", "Event::wait after 2",
+    EXPECT_EQ(calls, (std::vector<std::string>{"Tensor::to_host after 1", "Stream::synchronize after 1", "synchronize after 2", "Event::wait after 2",
                                                "Graph::capture_end after 3"}));
     EXPECT_EQ(x.to_host<float>(stream)[0], 1) << "nothing ran";
     EXPECT_TRUE(dry_run([&] { fill_(x, 2); }, stream).empty());

@@ -248,7 +248,7 @@ TEST(Graphs, CallersKernelsAreCapturedAndUpdatedByName) {
     }
     fill_(y, 0, {}, stream);
     own.update(own.find("addcmul_").at(0), {value(5, "value")});
-    own.update(own.find("add").at(0), {value(-1, "param0")});
+    own.update(own.find("add_").at(0), {value(-1, "param0")});
     own.replay(stream);
     EXPECT_EQ(y.to_host<float>(stream)[0], 4);
     fill_(y.slice(0, 0, 50), 15, {}, stream);
