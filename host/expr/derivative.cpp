@@ -9,13 +9,11 @@
 
 namespace clutch::inline v0 {
 namespace detail {
-namespace {
 
-/// A step as an expression over those of earlier steps.
-Expr expression_of(const ExprBody& body, const ExprStep& s, const std::vector<Expr>& earlier) {
+Expr expression_of(const ExprBody& body, const ExprStep& s, std::span<const Expr> operands) {
   ExprNode n;
   n.op = s.op, n.dtype = s.dtype, n.target = s.target, n.index = s.index, n.bits = s.bits;
-  for (int o : s.operands) n.operands.push_back(earlier[static_cast<std::size_t>(o)].node()), n.depth = std::max(n.depth, n.operands.back()->depth + 1);
+  for (const Expr& o : operands) n.operands.push_back(o.node()), n.depth = std::max(n.depth, o.node()->depth + 1);
   if (s.op == ExprOp::param) {
     n.bits = std::bit_cast<std::uint64_t>(body.param_values[static_cast<std::size_t>(s.index)]);
     n.identity = &body.param_values[static_cast<std::size_t>(s.index)];
@@ -24,12 +22,28 @@ Expr expression_of(const ExprBody& body, const ExprStep& s, const std::vector<Ex
   return Expr(std::make_shared<const ExprNode>(std::move(n)));
 }
 
+std::vector<Expr> expressions_of(const ExprBody& body, const ExprRewrite& rewrite) {
+  std::vector<Expr> values;
+  std::vector<Expr> operands;
+  for (std::size_t k = 0; k < body.steps.size(); ++k) {
+    if (rewrite)
+      if (std::optional<Expr> other = rewrite(k, values)) {
+        values.push_back(*std::move(other));
+        continue;
+      }
+    operands.clear();
+    for (int o : body.steps[k].operands) operands.push_back(values[static_cast<std::size_t>(o)]);
+    values.push_back(expression_of(body, body.steps[k], operands));
+  }
+  return values;
+}
+
+namespace {
+
 /// The function's steps as expressions over its inputs, and the sum of what arrives at each.
 class Adjoints {
  public:
-  explicit Adjoints(const ExprBody& body) : body_(body), sums_(body.steps.size()) {
-    for (const ExprStep& s : body.steps) values_.push_back(expression_of(body, s, values_));
-  }
+  explicit Adjoints(const ExprBody& body, const ExprRewrite& rewrite = {}) : body_(body), values_(expressions_of(body, rewrite)), sums_(body.steps.size()) {}
 
   void arrive(int step, const Expr& gradient) {
     auto k = static_cast<std::size_t>(step);
@@ -106,7 +120,9 @@ class Adjoints {
       if (text.derivatives[k].empty()) continue;
       ExprStep derivative = s;
       derivative.index = text_number({.value = text.derivatives[k]});
-      arrive(s.operands[k], cast(g * expression_of(body_, derivative, values_), dtype));
+      std::vector<Expr> arguments;
+      for (int o : s.operands) arguments.push_back(values_[static_cast<std::size_t>(o)]);
+      arrive(s.operands[k], cast(g * expression_of(body_, derivative, arguments), dtype));
     }
   }
 
@@ -131,9 +147,12 @@ const ExprFunction& identity(DType dtype) {
 
 std::vector<Expr> applied(const ExprFunction& function, std::span<const Expr> inputs) {
   const ExprBody& body = *function.body();
-  std::vector<Expr> values, outputs;
-  for (const ExprStep& s : body.steps)
-    values.push_back(s.op == ExprOp::input ? cast(inputs[static_cast<std::size_t>(s.index)], s.dtype) : expression_of(body, s, values));
+  const std::vector<Expr> values = expressions_of(body, [&](std::size_t k, const std::vector<Expr>&) -> std::optional<Expr> {
+    const ExprStep& s = body.steps[k];
+    if (s.op != ExprOp::input) return std::nullopt;
+    return cast(inputs[static_cast<std::size_t>(s.index)], s.dtype);
+  });
+  std::vector<Expr> outputs;
   for (int o : body.outputs) outputs.push_back(values[static_cast<std::size_t>(o)]);
   return outputs;
 }
@@ -159,6 +178,27 @@ std::vector<DType> start(Adjoints& adjoints, const ExprBody& body) {
   return inputs;
 }
 
+/// Reads from so many on have their indices' numbers as params, where kernels have arguments to spare.
+constexpr std::size_t kManyReads = 8;
+bool has_few_arguments(const ExprFunction& f) {
+  int tensors = 0;
+  for (const ExprBody::Buffer& b : f.body()->buffers) tensors += 1 + b.rank;
+  return f.param_count() <= 4 && tensors <= 12;
+}
+
+/// Makes numbers among the indices of captured tensors params.
+ExprRewrite indices_as_params(const ExprBody& body) {
+  std::vector<bool> is_index(body.steps.size());
+  for (const ExprStep& s : body.steps)
+    if (s.op == ExprOp::gather)
+      for (int o : s.operands) is_index[static_cast<std::size_t>(o)] = true;
+  return [&body, is_index = std::move(is_index)](std::size_t k, const std::vector<Expr>&) -> std::optional<Expr> {
+    const ExprStep& s = body.steps[k];
+    if (s.op != ExprOp::constant || !is_index[k]) return std::nullopt;
+    return cast(param(static_cast<std::int64_t>(s.bits)), s.dtype);
+  };
+}
+
 /// The dimensions that indices are the positions of, if they are.
 std::optional<Dims> positions_of(const ExprBody& body, const ExprStep& read) {
   Dims dims;
@@ -176,23 +216,37 @@ std::vector<CapturedRead> captured_reads(const ExprFunction& function) {
   const ExprBody& body = *function.body();
   Adjoints adjoints(body);
   std::vector<DType> inputs = start(adjoints, body);
+  std::vector<int> steps;
+  for (int k = 0; k < static_cast<int>(body.steps.size()); ++k)
+    if (body.steps[static_cast<std::size_t>(k)].op == ExprOp::gather && adjoints.reached(k)) steps.push_back(k);
+  // Of many reads, those that differ in numbers among their indices are to be one program.
+  std::optional<Adjoints> numbered;
+  if (steps.size() >= kManyReads) start(numbered.emplace(body, indices_as_params(body)), body);
+
   std::vector<CapturedRead> reads;
-  for (int k = 0; k < static_cast<int>(body.steps.size()); ++k) {
+  for (int k : steps) {
     const ExprStep& s = body.steps[static_cast<std::size_t>(k)];
-    if (s.op != ExprOp::gather || !adjoints.reached(k)) continue;
     const Tensor& tensor = body.tensors[static_cast<std::size_t>(s.index)];
-    // Sizes are params, so that other ones make the same text.
-    Expr place = cast(Expr(0), DType::i64);
-    for (std::size_t d = 0; d < s.operands.size(); ++d) {
-      Expr size = param(tensor.sizes()[static_cast<int>(d)]), index = min(max(adjoints.value(s.operands[d]), 0), size - 1);
-      place = d == 0 ? index : place * size + index;
-    }
-    Expr both[] = {adjoints.of(k), place};
-    reads.push_back({.tensor = s.index,
-                     .step = k,
-                     .positions = positions_of(body, s),
-                     .gradient = ExprFunction(inputs, std::span(both, 1)),
-                     .gradient_and_place = ExprFunction(inputs, both)});
+    auto gradient_of = [&](const Adjoints& from) {
+      const Expr gradient = from.of(k);
+      return ExprFunction(inputs, std::span(&gradient, 1));
+    };
+    auto gradient_and_place_of = [&](const Adjoints& from) {
+      // Sizes are params, so that other ones make the same text.
+      Expr place = cast(Expr(0), DType::i64);
+      for (std::size_t d = 0; d < s.operands.size(); ++d) {
+        Expr size = param(tensor.sizes()[static_cast<int>(d)]), index = min(max(from.value(s.operands[d]), 0), size - 1);
+        place = d == 0 ? index : place * size + index;
+      }
+      const Expr both[] = {from.of(k), place};
+      return ExprFunction(inputs, both);
+    };
+    auto made = [&](auto&& make) {
+      if (numbered)
+        if (ExprFunction f = make(*numbered); has_few_arguments(f)) return f;
+      return make(adjoints);
+    };
+    reads.push_back({.tensor = s.index, .step = k, .positions = positions_of(body, s), .gradient = made(gradient_of), .gradient_and_place = made(gradient_and_place_of)});
   }
   return reads;
 }

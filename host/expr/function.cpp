@@ -204,13 +204,13 @@ int ExprBuilder::param(const void* identity, DType dtype, double value) {
   return static_cast<int>(params_.size()) - 1;
 }
 
+bool same_view(const Tensor& a, const Tensor& b) {
+  return a.shares_storage(b) && a.byte_offset() == b.byte_offset() && a.sizes() == b.sizes() && a.strides() == b.strides() && a.dtype() == b.dtype();
+}
+
 int ExprBuilder::buffer(const ExprBody::Buffer& shape, const Tensor& tensor) {
-  for (std::size_t i = 0; i < buffers_.size(); ++i) {
-    const Tensor& t = buffers_[i].tensor;
-    if (t.defined() && t.shares_storage(tensor) && t.byte_offset() == tensor.byte_offset() && t.sizes() == tensor.sizes() && t.strides() == tensor.strides() &&
-        t.dtype() == tensor.dtype())
-      return static_cast<int>(i);
-  }
+  for (std::size_t i = 0; i < buffers_.size(); ++i)
+    if (const Tensor& t = buffers_[i].tensor; t.defined() && same_view(t, tensor)) return static_cast<int>(i);
   buffers_.push_back({shape, tensor});
   return static_cast<int>(buffers_.size()) - 1;
 }

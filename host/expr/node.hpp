@@ -3,6 +3,7 @@
 #include <clutch/expr.hpp>
 
 #include <bit>
+#include <functional>
 #include <optional>
 
 namespace clutch::inline v0::detail {
@@ -146,6 +147,16 @@ double constant_value(DType dtype, std::uint64_t bits);
 Expr make_expr(ExprOp op, std::initializer_list<Expr> operands);
 Expr strong(const Expr& x);
 Expr expr_constant(DType dtype, double value);
+
+/// Whether two tensors are the same elements, seen alike.
+bool same_view(const Tensor& a, const Tensor& b);
+
+/// A step of a function as an expression over its operands.
+Expr expression_of(const ExprBody& body, const ExprStep& step, std::span<const Expr> operands);
+/// What takes the place of step k, if anything; `earlier` are the expressions of the steps before it.
+using ExprRewrite = std::function<std::optional<Expr>(std::size_t k, const std::vector<Expr>& earlier)>;
+/// All steps of a function as expressions.
+std::vector<Expr> expressions_of(const ExprBody& body, const ExprRewrite& rewrite = {});
 
 /// x -> x for a traced dtype; made once.
 const ExprFunction& identity(DType dtype);

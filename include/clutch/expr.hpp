@@ -44,6 +44,12 @@ class CLUTCH_API Expr {
     return false;
   }
 
+  template <class Index>
+  Expr operator[](const Index&) const {
+    static_assert(detail::kNever<Index>, "a captured tensor takes all of its indices at once: write c[{q, kv}] for c[q][kv]");
+    return *this;
+  }
+
   explicit Expr(std::shared_ptr<const detail::ExprNode> node) noexcept : node_(std::move(node)) {}
   const std::shared_ptr<const detail::ExprNode>& node() const noexcept { return node_; }
 
@@ -169,12 +175,12 @@ CLUTCH_API Expr isinf(const Expr& x);
 CLUTCH_API Expr isfinite(const Expr& x);
 
 template <class A, class B>
-requires(std::is_same_v<A, Expr> || std::is_same_v<B, Expr>) Expr operator&&(const A& a, const B&) {
+requires(std::is_base_of_v<Expr, A> || std::is_base_of_v<Expr, B>) Expr operator&&(const A& a, const B&) {
   static_assert(detail::kNever<A>, "&& would not evaluate its right side: use & on traced values");
   return a;
 }
 template <class A, class B>
-requires(std::is_same_v<A, Expr> || std::is_same_v<B, Expr>) Expr operator||(const A& a, const B&) {
+requires(std::is_base_of_v<Expr, A> || std::is_base_of_v<Expr, B>) Expr operator||(const A& a, const B&) {
   static_assert(detail::kNever<A>, "|| would not evaluate its right side: use | on traced values");
   return a;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients of what a score mod captured. Scores and their gradients are made again, some rows of all heads at a time, and summed as the indices want it: over
-// whatever an element's index does not depend on, along diagonals where it is of q - kv, and by sorted places else.
+// whatever an element's index does not depend on, along diagonals where it is of q - kv, and by sorted places else. Unrolled dots of captured rows are products
+// of matrices, and so are their gradients.
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/fill.hpp>
 #include <clutch/ops/map.hpp>
@@ -9,86 +10,84 @@
 #include <clutch/ops/scatter.hpp>
 #include <clutch/pointwise.hpp>
 
+#include "expr/contraction.hpp"
+#include "expr/dependence.hpp"
 #include "ops/block_mask_plan.hpp"
 #include "ops/flex_plan.hpp"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
 namespace clutch::inline v0::detail {
 namespace {
 
-/// How a step depends on b, h, q and kv (inputs 1 to 4).
-struct Dependence {
-  std::array<bool, 4> on{};
-  bool linear = true;  ///< in q and kv, with these factors
-  std::int64_t of_q = 0, of_kv = 0;
-  bool by_distance = true;  ///< on q and kv by q - kv alone
+constexpr int kAxes = 4;
 
-  void join(const Dependence& other) {
-    for (std::size_t i = 0; i < 4; ++i) on[i] = on[i] || other.on[i];
-    linear = linear && other.linear, by_distance = by_distance && other.by_distance;
-    of_q += other.of_q, of_kv += other.of_kv;
-  }
-  void settle() { by_distance = by_distance || (linear && of_q == -of_kv); }
+/// Where the element that a read takes lies, by the places along four axes, of which the last two may matter by their difference alone.
+struct Place {
+  std::array<bool, kAxes> on{};
+  bool on_values = false;     ///< it depends on scores, so on all axes
+  bool by_difference = true;  ///< of the last two axes
+  bool direct = true;         ///< it is `offset` plus so many `strides` along each axis; nothing is clamped
+  Dims strides{0, 0, 0, 0};
+  std::int64_t offset = 0;
 };
 
-std::vector<Dependence> dependences(const ExprBody& body) {
-  std::vector<Dependence> all;
-  for (const ExprStep& s : body.steps) {
-    Dependence d;
-    if (s.op == ExprOp::input && s.index >= 1 && s.index <= 4) {
-      d.on[static_cast<std::size_t>(s.index) - 1] = true;
-      d.of_q = s.index == 3, d.of_kv = s.index == 4, d.by_distance = s.index < 3;
-    }
-    for (std::size_t i = 0; i < s.operands.size(); ++i) {
-      Dependence operand = all[static_cast<std::size_t>(s.operands[i])];
-      if (s.op == ExprOp::neg || (s.op == ExprOp::sub && i == 1)) operand.of_q = -operand.of_q, operand.of_kv = -operand.of_kv;
-      d.join(operand);
-    }
-    const bool adds = s.op == ExprOp::input || s.op == ExprOp::neg || s.op == ExprOp::sub || s.op == ExprOp::add || s.op == ExprOp::cast;
-    if (!adds && (d.on[2] || d.on[3])) d.linear = false;
-    d.settle();
-    all.push_back(d);
-  }
-  return all;
-}
+/// A function over four axes: of tensors, then of the places along the axes, then of more tensors.
+struct Stage {
+  ExprFunction function;
+  int first_axis = 0;  ///< input that is the place along axis 0
+  Dims extents = {};
+  std::vector<CapturedRead> reads = {};
+  std::vector<Place> places = {};  ///< of the reads
 
-/// Where the element that a read takes lies.
-struct Class {
-  Dependence at;
-  bool direct = true;                      ///< its indices are b, h, q and kv themselves, each at most once, and none is clamped; or dimensions of size 1
-  std::array<int, 4> dim{-1, -1, -1, -1};  ///< of the tensor, by b, h, q and kv
-};
-Class class_of(const ExprBody& body, const ExprStep& read, const Tensor& tensor, const Dims& extents) {
-  const std::vector<Dependence> all = dependences(body);
-  Class c;
-  for (std::size_t d = 0; d < read.operands.size(); ++d) {
-    const int dim = static_cast<int>(d);
-    if (tensor.sizes()[dim] == 1) continue;
-    const auto k = static_cast<std::size_t>(read.operands[d]);
-    c.at.join(all[k]);
-    const ExprStep& index = body.steps[k];
-    const int input = index.op == ExprOp::input ? index.index - 1 : -1;
-    if (input < 0 || c.dim[static_cast<std::size_t>(input)] >= 0 || extents[input] > tensor.sizes()[dim])
-      c.direct = false;
-    else
-      c.dim[static_cast<std::size_t>(input)] = dim;
+  Stage(const ExprFunction& f, int first, const Dims& sizes) : function(f), first_axis(first), extents(sizes), reads(captured_reads(f)) {
+    const std::vector<Dependence> all = dependences(*f.body(), first + 2, first + 3);
+    for (const CapturedRead& read : reads) places.push_back(place_of(read, all));
   }
-  c.at.settle();
-  return c;
-}
+  bool is_axis(int input) const { return input >= first_axis && input < first_axis + kAxes; }
+
+ private:
+  Place place_of(const CapturedRead& read, const std::vector<Dependence>& all) const {
+    const ExprBody& body = *function.body();
+    const Dims& sizes = function.captured_tensor(read.tensor).sizes();
+    const std::vector<int>& indices = body.steps[static_cast<std::size_t>(read.step)].operands;
+    Place place;
+    std::int64_t stride = 1;
+    for (int d = sizes.rank() - 1; d >= 0; stride *= sizes[d], --d) {
+      if (sizes[d] == 1) continue;
+      const int index = indices[static_cast<std::size_t>(d)];
+      const Dependence& depends = all[static_cast<std::size_t>(index)];
+      place.by_difference = place.by_difference && depends.by_difference;
+      for (int i = 0; i < function.input_count(); ++i)
+        if (depends.on(i)) (is_axis(i) ? place.on[static_cast<std::size_t>(i - first_axis)] : place.on_values) = true;
+      const std::optional<ShiftedInput> shifted = shifted_input(body, index);
+      if (!shifted || (shifted->input >= 0 && !is_axis(shifted->input))) {
+        place.direct = false;
+      } else if (shifted->input < 0) {
+        place.offset += std::clamp<std::int64_t>(shifted->shift, 0, sizes[d] - 1) * stride;
+      } else {
+        const int axis = shifted->input - first_axis;
+        place.direct = place.direct && shifted->shift >= 0 && shifted->shift + extents[axis] <= sizes[d];
+        place.offset += shifted->shift * stride, place.strides[axis] += stride;
+      }
+    }
+    if (place.on_values) place.on.fill(true), place.by_difference = false;
+    return place;
+  }
+};
 
 /// Scratch of the scores' chunk, their products' and their gradients': so many bytes each, or one row of all heads.
 constexpr std::int64_t kChunkBytes = 16 << 20;
 
-/// b, h, q and kv where a function of a chunk of scores stands, whose first query is `begin`.
-std::array<Expr, 4> places_from(std::int64_t begin) {
+/// The places along the axes of what a function is computed for, whose first row is `begin`.
+std::array<Expr, kAxes> places_from(std::int64_t begin) {
   auto at = [](int d) { return cast(position(d), DType::i32); };
   return {at(0), at(1), at(2) + param(begin), at(3)};
 }
 
-/// Sums along the diagonals of (..., R, S): (..., R + S - 1), of which element c is the sum where kv - q = c - (R - 1).
+/// Sums along the diagonals of (..., R, S): (..., R + S - 1), of which element c is the sum where column - row = c - (R - 1).
 Tensor diagonals(const Tensor& x, const Stream& stream) {
   const std::int64_t lines = x.numel() / (x.size(-1) * x.size(-2)), rows = x.size(-2), columns = x.size(-1), apart = rows + columns;
   // Rows lie so far apart that a diagonal view reads zeros where it leaves a row.
@@ -98,28 +97,144 @@ Tensor diagonals(const Tensor& x, const Stream& stream) {
   return sum(room.as_strided({lines, rows, rows + columns - 1}, {line, apart + 1, 1}), {.dims = {1}}, stream);
 }
 
+/// exp(score - lse), however large scores are.
+Expr weight_of(const Expr& score, const Expr& row_max, const Expr& row_log_sum) { return exp((score - row_max) - row_log_sum); }
+
+/// Tensors, and expressions of them that functions over them are made of.
+struct Inputs {
+  std::vector<Tensor> tensors = {};
+  std::vector<DType> dtypes = {};
+
+  Expr add(const Tensor& t) {
+    tensors.push_back(t), dtypes.push_back(compute_dtype(t.dtype(), "flex_backward"));
+    return expr_input(static_cast<int>(tensors.size()) - 1, dtypes.back());
+  }
+  Tensor map(const Expr& output, DType dtype, const Stream& stream) const {
+    return v0::map(ExprFunction(dtypes, std::span(&output, 1)), tensors, {.dtypes = {dtype}}, stream)[0];
+  }
+  Tensor sum(const Expr& output, const Dims& dims, DType dtype, const Stream& stream) const {
+    if (dims.empty()) return map(output, dtype, stream);
+    return reduce(Reduce::sum, ExprFunction(dtypes, std::span(&output, 1)), tensors, {.dims = dims, .keep_dims = KeepDims::yes, .dtype = {dtype}}, stream);
+  }
+};
+
+/// A function of places alone, for all of them; of size 1 along the first two axes where it does not depend on these.
+Tensor tabulated(const ExprFunction& f, Dims sizes, std::int64_t begin, const Stream& stream) {
+  const ExprBody& body = *f.body();
+  const Dependence depends = dependences(body, 2, 3)[static_cast<std::size_t>(body.outputs[0])];
+  for (int axis = 0; axis < 2; ++axis)
+    if (!depends.on(axis)) sizes[axis] = 1;
+  Inputs inputs;
+  inputs.add(zeros({1, 1, 1, 1}, {.dtype = f.output_dtype(0), .device = stream.device()}, stream).expand(sizes));
+  return inputs.map(applied(f, places_from(begin))[0], f.output_dtype(0), stream);
+}
+
+/// The sums of captured tensors' gradients.
+class Totals {
+ public:
+  Totals(const ExprFunction& score, const Stream& stream) : score_(score), totals_(static_cast<std::size_t>(score.captured_count())), stream_(stream) {}
+
+  /// Adds the gradients of what a stage read. `slopes` is that of its result, for all of its places but for rows, which are those from `begin` on; `values`
+  /// are its tensors, by input.
+  void add(const Stage& stage, const std::vector<Tensor>& values, const Tensor& slopes, std::int64_t begin) {
+    for (std::size_t i = 0; i < stage.reads.size(); ++i) {
+      const CapturedRead& read = stage.reads[i];
+      const Place& place = stage.places[i];
+      const Tensor total = total_of(stage.function.captured_tensor(read.tensor));
+      Inputs inputs;
+      std::vector<Expr> arguments = arguments_of(stage, places_from(begin), [&](std::size_t k) { return inputs.add(values[k]); });
+      const Expr slope = inputs.add(slopes);
+      arguments.push_back(slope);
+      // What has no weight counts for nothing, whatever its derivative is.
+      const Expr gradient = applied(read.gradient, arguments)[0], counted = select(slope == 0, 0, gradient);
+      Dims others;
+      for (int d = 0; d < kAxes; ++d)
+        if (!place.on[static_cast<std::size_t>(d)]) others.push_back(d);
+      const Tensor part = inputs.sum(counted, others, total.dtype(), stream_);
+      if (place.direct)
+        add_(total.as_strided(part.sizes(), place.strides, place.offset + begin * place.strides[2]), part, {}, stream_);
+      else
+        scatter(stage, read, place, values, part, total, begin);
+    }
+  }
+
+  std::vector<Tensor> gradients() const {
+    std::vector<Tensor> made;
+    for (std::size_t i = 0; i < totals_.size(); ++i) {
+      const Tensor &tensor = score_.captured_tensor(static_cast<int>(i)), &total = totals_[i];
+      if (!is_floating(tensor.dtype())) continue;
+      made.push_back(total.defined() ? total.to(tensor.dtype(), {}, stream_)
+                                     : zeros(tensor.sizes(), {.dtype = tensor.dtype(), .device = stream_.device()}, stream_));
+    }
+    return made;
+  }
+
+ private:
+  const Tensor& total_of(const Tensor& tensor) {
+    int i = 0;
+    while (!same_view(score_.captured_tensor(i), tensor)) ++i;
+    Tensor& total = totals_[static_cast<std::size_t>(i)];
+    if (!total.defined()) total = zeros(tensor.sizes(), {.dtype = compute_dtype(tensor.dtype(), "flex_backward"), .device = stream_.device()}, stream_);
+    return total;
+  }
+
+  template <class F>
+  static std::vector<Expr> arguments_of(const Stage& stage, const std::array<Expr, kAxes>& places, F&& value) {
+    std::vector<Expr> arguments;
+    for (int k = 0; k < stage.function.input_count(); ++k)
+      arguments.push_back(stage.is_axis(k) ? places[static_cast<std::size_t>(k - stage.first_axis)] : value(static_cast<std::size_t>(k)));
+    return arguments;
+  }
+
+  void scatter(const Stage& stage, const CapturedRead& read, const Place& place, const std::vector<Tensor>& values, Tensor part, const Tensor& total,
+               std::int64_t begin) {
+    std::array<Expr, kAxes> places = places_from(begin);
+    if (place.on[2] && place.on[3] && place.by_difference) {
+      // Diagonal c, made one row, stands for the first column and the row that lies as far from it.
+      const std::int64_t rows = part.size(2), columns = part.size(3);
+      part = diagonals(part, stream_).reshape({part.size(0), part.size(1), 1, rows + columns - 1});
+      places[2] = param(begin + rows - 1) - cast(position(3), DType::i32), places[3] = cast(Expr(0), DType::i32);
+    }
+    Inputs inputs;
+    inputs.add(part);  // for its shape
+    auto value = [&](std::size_t k) {
+      return place.on_values ? inputs.add(values[k]) : expr_constant(stage.function.input_dtype(static_cast<int>(k)), 0);
+    };
+    std::vector<Expr> arguments = arguments_of(stage, places, value);
+    arguments.push_back(expr_constant(stage.function.output_dtype(0), 0));
+    const Tensor at = inputs.map(applied(read.gradient_and_place, arguments)[1], DType::i64, stream_);
+    scatter_reduce_(total.reshape({-1}), 0, at.reshape({-1}), part.contiguous(stream_).reshape({-1}), {}, stream_);
+  }
+
+  const ExprFunction& score_;
+  std::vector<Tensor> totals_;  ///< by number of the score mod's captured tensor; undefined: zero
+  const Stream& stream_;
+};
+
+/// A contraction of a score mod, with what is added up over chunks of rows.
+struct Dot {
+  Stage left, right;
+  Tensor keys;      ///< values of the right side, (B or 1, Hq or 1, S, count)
+  Tensor grad = {};  ///< of these, (B, Hq, S, count)
+};
+
+/// The gradient of contraction i, as a function of the inputs of `rest` and of its result's gradient.
+Expr slope_of_dot(const ExprFunction& backward, std::size_t i, std::span<const Expr> arguments) { return applied(backward, arguments)[1 + i]; }
+
 }  // namespace
 
 std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stream) {
-  const ExprFunction& score = c.score;
-  const ExprBody& body = *score.body();
   const DType sums = c.sums;
   const std::int64_t batch = c.q.size(0), heads = c.q.size(1), q_len = c.q.size(2), kv_len = c.k.size(2), group = heads / c.k.size(1);
-  const Dims extents{batch, heads, q_len, kv_len};
-  const Device device = stream.device();
-  const std::vector<CapturedRead> reads = captured_reads(score);
-  std::vector<Class> kinds;
-  for (const CapturedRead& read : reads)
-    kinds.push_back(class_of(body, body.steps[static_cast<std::size_t>(read.step)], score.captured_tensor(read.tensor), extents));
-  std::vector<Tensor> totals(static_cast<std::size_t>(score.captured_count()));
-  /// first, first + 1, ... (or downwards) along one of four dimensions.
-  auto counting = [&](std::int64_t n, int dim, std::int64_t first = 0, std::int64_t step = 1) {
-    Dims sizes{1, 1, 1, 1};
-    sizes[dim] = n;
-    return arange(static_cast<double>(first), static_cast<double>(first + step * n), static_cast<double>(step), {.dtype = DType::i32, .device = device}, stream)
-        .reshape(sizes);
-  };
-  const Tensor of_b = counting(batch, 0), of_h = counting(heads, 1), of_kv = counting(kv_len, 3);
+  const Contracted parts = contracted(c.score);
+  const Stage rest(parts.rest, 1, {batch, heads, q_len, kv_len});
+  const ExprFunction backward = parts.sums.empty() ? ExprFunction() : parts.rest.backward();
+  std::vector<Dot> dots;
+  for (const Contraction& s : parts.sums)
+    dots.push_back({.left = Stage(s.left, 0, {batch, heads, q_len, s.count}),
+                    .right = Stage(s.right, 0, {batch, heads, kv_len, s.count}),
+                    .keys = tabulated(s.right, {batch, heads, kv_len, s.count}, 0, stream)});
+  Totals totals(c.score, stream);
   const Tensor keys = c.k.unsqueeze(2).expand({-1, -1, group, -1, -1}), values = c.v.unsqueeze(2).expand({-1, -1, group, -1, -1});
   const std::int64_t most = std::clamp<std::int64_t>(kChunkBytes / (batch * heads * kv_len * (sums == DType::f64 ? 8 : 4)), 1, q_len);
   for (std::int64_t begin = 0; begin < q_len; begin += most) {
@@ -129,72 +244,43 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
     auto lines_of = [&](const Tensor& t) { return t.slice(2, begin, begin + rows).unsqueeze(-1); };
     const Tensor raw = linalg::matmul(rows_of(c.q), keys.mT(), {.alpha = c.scale, .dtype = {sums}}, stream).reshape(chunk);
     const Tensor products = linalg::matmul(rows_of(c.grad), values.mT(), {.dtype = {sums}}, stream).reshape(chunk);
-    const Tensor left =
-        c.dropout.p > 0 ? dropout_factors(c.dropout, sums, begin, begin + rows, stream) : full({1}, 1, {.dtype = sums, .device = device}, stream);
-    const Tensor slopes = map(
-        [&](Expr x, Expr product, Expr row_max, Expr row_log_sum, Expr delta, Expr factor) {
-          const auto [b, h, q, kv] = places_from(begin);
-          const Expr inputs[] = {x, b, h, q, kv};
-          const Expr weight = select(c.allowed(b, h, q, kv), exp(applied(score, inputs)[0] - row_max - row_log_sum), 0.0f);
-          return select(weight == 0, 0.0f, weight * (product * factor - delta));
-        },
-        {raw, products, lines_of(c.row_max), lines_of(c.row_log_sum), lines_of(c.delta), left}, {.dtypes = {sums}}, stream);
-    for (std::size_t i = 0; i < reads.size(); ++i) {
-      const CapturedRead& read = reads[i];
-      const Class& kind = kinds[i];
-      const Tensor& tensor = score.captured_tensor(read.tensor);
-      Tensor& total = totals[static_cast<std::size_t>(read.tensor)];
-      const DType dtype = compute_dtype(tensor.dtype(), "flex_backward");
-      if (!total.defined()) total = zeros(tensor.sizes(), {.dtype = dtype, .device = device}, stream);
-      const bool by_distance = kind.at.on[2] && kind.at.on[3] && kind.at.by_distance;
-      Dims others;
-      for (int d = 0; d < 4; ++d)
-        if (!kind.at.on[static_cast<std::size_t>(d)]) others.push_back(d);
-      auto gradient = [&](Expr x, Expr slope) {
-        const auto [b, h, q, kv] = places_from(begin);
-        const Expr inputs[] = {x, b, h, q, kv, slope};
-        return applied(read.gradient, inputs)[0];
-      };
-      Tensor part = others.empty() ? map(gradient, {raw, slopes}, {.dtypes = {dtype}}, stream)
-                                   : reduce(Reduce::sum, gradient, {raw, slopes}, {.dims = others, .keep_dims = KeepDims::yes, .dtype = {dtype}}, stream);
-      if (kind.direct) {
-        // Straight to where they belong; dimensions that are not read have a size of 1 here.
-        Dims sizes{1, 1, 1, 1}, strides{0, 0, 0, 0};
-        std::int64_t offset = 0;
-        for (int d = 0; d < 4; ++d)
-          if (const int dim = kind.dim[static_cast<std::size_t>(d)]; dim >= 0) {
-            sizes[d] = part.size(d), strides[d] = total.strides()[dim];
-            if (d == 2) offset = begin * strides[d];
-          }
-        add_(total.as_strided(sizes, strides, offset), part, {}, stream);
-        continue;
-      }
-      // Their places, by indices of which only those count that the part has.
-      Tensor q = counting(rows, 2, begin), kv = of_kv;
-      if (by_distance) {
-        part = diagonals(part, stream).reshape({part.size(0), part.size(1), 1, rows + kv_len - 1});
-        q = counting(rows + kv_len - 1, 3, begin + rows - 1, -1);
-        kv = zeros({1, 1, 1, 1}, {.dtype = DType::i32, .device = device}, stream);
-      }
-      const Tensor none = zeros({1, 1, 1, 1}, {.dtype = sums, .device = device}, stream);
-      std::vector<Tensor> places{none, of_b, of_h, q, kv, none};
-      for (Tensor& t : places) {
-        for (int d = 0; d < 4; ++d)
-          if (t.size(d) > part.size(d)) t = t.slice(d, 0, 1);
-        t = t.expand(part.sizes());
-      }
-      const Tensor place = map(read.gradient_and_place, places, {.dtypes = {dtype, DType::i64}}, stream)[1];
-      scatter_reduce_(total.reshape({-1}), 0, place.reshape({-1}), part.contiguous(stream).reshape({-1}), {}, stream);
+    std::vector<Tensor> given{raw, {}, {}, {}, {}}, queries;  // inputs of `rest`, left sides of the contractions
+    for (Dot& dot : dots) {
+      queries.push_back(tabulated(dot.left.function, {batch, heads, rows, dot.left.extents[3]}, begin, stream));
+      given.push_back(linalg::matmul(queries.back(), dot.keys.mT(), {}, stream));
+    }
+    auto arguments_from = [&](Inputs& inputs) {
+      const auto [b, h, q, kv] = places_from(begin);
+      std::vector<Expr> arguments{inputs.add(raw), b, h, q, kv};
+      for (std::size_t i = 0; i < dots.size(); ++i) arguments.push_back(inputs.add(given[5 + i]));
+      return arguments;
+    };
+    Inputs inputs;
+    const std::vector<Expr> at = arguments_from(inputs);
+    const Expr row_max = inputs.add(lines_of(c.row_max)), row_log_sum = inputs.add(lines_of(c.row_log_sum)), delta = inputs.add(lines_of(c.delta));
+    const Expr has_keys = row_max + row_log_sum != -std::numeric_limits<double>::infinity();
+    const Expr weight = select(has_keys & c.allowed(at[1], at[2], at[3], at[4]), weight_of(applied(parts.rest, at)[0], row_max, row_log_sum), 0.0f);
+    Expr product = inputs.add(products);
+    if (c.dropout.p > 0) product = product * inputs.add(dropout_factors(c.dropout, sums, begin, begin + rows, stream));
+    const Tensor slopes = inputs.map(select(weight == 0, 0.0f, weight * (product - delta)), sums, stream);
+    totals.add(rest, given, slopes, begin);
+    for (std::size_t i = 0; i < dots.size(); ++i) {
+      Dot& dot = dots[i];
+      Inputs of_dot;
+      std::vector<Expr> arguments = arguments_from(of_dot);
+      const Expr slope = of_dot.add(slopes);
+      arguments.push_back(slope);
+      const Tensor grad = of_dot.map(select(slope == 0, 0, slope_of_dot(backward, i, arguments)), given[5 + i].dtype(), stream);
+      if (!dot.left.reads.empty()) totals.add(dot.left, {}, linalg::matmul(grad, dot.keys, {}, stream), begin);
+      if (dot.right.reads.empty()) continue;
+      const Tensor rows_of_left = queries[i].expand({-1, -1, rows, -1});
+      if (!dot.grad.defined()) dot.grad = zeros({batch, heads, kv_len, dot.right.extents[3]}, {.dtype = grad.dtype(), .device = stream.device()}, stream);
+      linalg::matmul_out(dot.grad, grad.mT(), rows_of_left, {.beta = 1}, stream);
     }
   }
-  std::vector<Tensor> gradients;
-  for (int i = 0; i < score.captured_count(); ++i) {
-    const Tensor& tensor = score.captured_tensor(i);
-    if (!is_floating(tensor.dtype())) continue;
-    const Tensor& total = totals[static_cast<std::size_t>(i)];
-    gradients.push_back(total.defined() ? total.to(tensor.dtype(), {}, stream) : zeros(tensor.sizes(), {.dtype = tensor.dtype(), .device = device}, stream));
-  }
-  return gradients;
+  for (const Dot& dot : dots)
+    if (dot.grad.defined()) totals.add(dot.right, {}, dot.grad, 0);
+  return totals.gradients();
 }
 
 }  // namespace clutch::inline v0::detail

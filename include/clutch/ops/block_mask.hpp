@@ -13,8 +13,73 @@ namespace clutch::inline v0 {
 
 namespace attention {
 
-/// Where a score stands: batch, head of the query, query or key; a traced i32.
-using Index = Expr;
+/// Where a score stands: batch, head of the query, query or key; a traced i32. Sums and products of indices and whole numbers are indices.
+/// Quotients: floor_div() and floor_mod() are Python's // and %. `/` and `%` with whole numbers do not compile, for C++ and Python mean different numbers by
+/// them; q / 2.0f is a quotient in f32, as q_idx / 2 is in PyTorch.
+class Index : public Expr {
+ public:
+  Index(const Expr& value) : Expr(value) {}
+  template <std::integral T>
+  Index(T number) : Expr(number) {}
+};
+
+}  // namespace attention
+
+namespace detail {
+template <class T>
+inline constexpr bool kIsWhole = std::is_same_v<T, attention::Index> || (std::is_integral_v<T> && !std::is_same_v<T, bool>);
+/// Two of what indices are made of, an index among them.
+template <class A, class B>
+concept WithIndex = kIsWhole<A> && kIsWhole<B> && (std::is_same_v<A, attention::Index> || std::is_same_v<B, attention::Index>);
+
+template <class F, std::size_t... kI>
+consteval bool takes_indices(std::index_sequence<kI...>) {
+  return std::is_invocable_v<F&, decltype((void)kI, std::declval<attention::Index>())...>;
+}
+/// Whether F is what a mod over these is made of, or would be if it took another count of arguments: then the compiler is to say what it should take.
+template <class F, class... Arguments>
+consteval bool is_meant_as_mod() {
+  if constexpr (std::is_invocable_r_v<Expr, F&, Arguments...>)
+    return true;
+  else
+    return []<std::size_t... kCount>(std::index_sequence<kCount...>) {
+      return (takes_indices<F>(std::make_index_sequence<kCount>()) || ...);
+    }(std::make_index_sequence<9>());
+}
+}  // namespace detail
+
+namespace attention {
+
+template <class A, class B>
+requires detail::WithIndex<A, B> Index operator+(const A& a, const B& b) { return Expr(a) + Expr(b); }
+template <class A, class B>
+requires detail::WithIndex<A, B> Index operator-(const A& a, const B& b) { return Expr(a) - Expr(b); }
+template <class A, class B>
+requires detail::WithIndex<A, B> Index operator*(const A& a, const B& b) { return Expr(a) * Expr(b); }
+inline Index operator-(const Index& x) { return -static_cast<const Expr&>(x); }
+template <class A, class B>
+requires detail::WithIndex<A, B> Index floor_div(const A& a, const B& b) { return clutch::floor_div(Expr(a), Expr(b)); }
+template <class A, class B>
+requires detail::WithIndex<A, B> Index floor_mod(const A& a, const B& b) { return clutch::floor_mod(Expr(a), Expr(b)); }
+template <class A, class B>
+requires detail::WithIndex<A, B> Index trunc_div(const A& a, const B& b) { return clutch::trunc_div(Expr(a), Expr(b)); }
+template <class A, class B>
+requires detail::WithIndex<A, B> Index trunc_mod(const A& a, const B& b) { return clutch::trunc_mod(Expr(a), Expr(b)); }
+template <class A, class B>
+requires detail::WithIndex<A, B> Index min(const A& a, const B& b) { return clutch::min(Expr(a), Expr(b)); }
+template <class A, class B>
+requires detail::WithIndex<A, B> Index max(const A& a, const B& b) { return clutch::max(Expr(a), Expr(b)); }
+inline Index abs(const Index& x) { return clutch::abs(static_cast<const Expr&>(x)); }
+template <class A, class B>
+requires detail::WithIndex<A, B> Index operator/(const A& a, const B&) {
+  static_assert(detail::kNever<B>, "q / 16 of an index: write floor_div(q, 16) for Python's q // 16, or q / 16.0f for a quotient in f32");
+  return a;
+}
+template <class A, class B>
+requires detail::WithIndex<A, B> Index operator%(const A& a, const B&) {
+  static_assert(detail::kNever<B>, "q % 16 of an index: write floor_mod(q, 16) for Python's q % 16");
+  return a;
+}
 
 /// Which keys a query attends to: a traced function of batch, head, query and key to a boolean. Made of a lambda
 /// [](Index b, Index h, Index q, Index kv) { return q >= kv; }, which may read captured() tensors and use param()s. A value; cheap to copy.
@@ -24,8 +89,7 @@ class CLUTCH_API MaskMod {
   MaskMod() = default;
   /// Errors: invalid_dtype unless the lambda returns a boolean.
   template <class F>
-  requires(!std::is_same_v<std::remove_cvref_t<F>, MaskMod> && std::is_invocable_r_v<Expr, F&, Index, Index, Index, Index>) MaskMod(F&& f)
-      : MaskMod(trace<4>(f, {DType::i32, DType::i32, DType::i32, DType::i32})) {}
+  requires(!std::is_same_v<std::remove_cvref_t<F>, MaskMod> && detail::is_meant_as_mod<F, Index, Index, Index, Index>()) MaskMod(F&& f) : MaskMod(traced(f)) {}
   /// Errors: invalid_argument unless the function takes four i32 and gives one boolean.
   explicit MaskMod(const ExprFunction& function);
 
@@ -35,6 +99,16 @@ class CLUTCH_API MaskMod {
   Expr operator()(const Index& b, const Index& h, const Index& q, const Index& kv) const;
 
  private:
+  template <class F>
+  static ExprFunction traced(F& f) {
+    constexpr bool kTakesIndices = std::is_invocable_r_v<Expr, F&, Index, Index, Index, Index>;
+    static_assert(kTakesIndices, "a mask mod takes four arguments, (Index b, Index h, Index q, Index kv), and returns a traced boolean");
+    if constexpr (kTakesIndices)
+      return trace<4>([&](Index b, Index h, Index q, Index kv) -> Expr { return f(b, h, q, kv); }, {DType::i32, DType::i32, DType::i32, DType::i32});
+    else
+      return {};
+  }
+
   ExprFunction function_;
 };
 /// Where both, one of two, or one not, hold.

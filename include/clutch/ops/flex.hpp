@@ -26,9 +26,8 @@ class CLUTCH_API ScoreMod {
   ScoreMod() = default;
   /// Errors: invalid_dtype unless the lambda returns a number.
   template <class F>
-  requires(!std::is_same_v<std::remove_cvref_t<F>, ScoreMod> && std::is_invocable_r_v<Expr, F&, Score, Index, Index, Index, Index>) ScoreMod(F&& f)
-      : ScoreMod(trace<5>(f, {DType::f32, DType::i32, DType::i32, DType::i32, DType::i32}),
-                 trace<5>(f, {DType::f64, DType::i32, DType::i32, DType::i32, DType::i32})) {}
+  requires(!std::is_same_v<std::remove_cvref_t<F>, ScoreMod> && detail::is_meant_as_mod<F, Score, Index, Index, Index, Index>()) ScoreMod(F&& f)
+      : ScoreMod(traced(f, DType::f32), traced(f, DType::f64)) {}
   /// Of f32 scores and of f64 ones.
   ScoreMod(const ExprFunction& f32, const ExprFunction& f64);
 
@@ -38,6 +37,17 @@ class CLUTCH_API ScoreMod {
   Expr operator()(const Score& score, const Index& b, const Index& h, const Index& q, const Index& kv) const;
 
  private:
+  template <class F>
+  static ExprFunction traced(F& f, DType score) {
+    constexpr bool kTakesIndices = std::is_invocable_r_v<Expr, F&, Score, Index, Index, Index, Index>;
+    static_assert(kTakesIndices, "a score mod takes five arguments, (Score s, Index b, Index h, Index q, Index kv), and returns a traced number");
+    if constexpr (kTakesIndices)
+      return trace<5>([&](Score s, Index b, Index h, Index q, Index kv) -> Expr { return f(s, b, h, q, kv); },
+                      {score, DType::i32, DType::i32, DType::i32, DType::i32});
+    else
+      return {};
+  }
+
   ExprFunction f32_, f64_;
 };
 
