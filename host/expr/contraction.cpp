@@ -48,9 +48,7 @@ class Finder {
  private:
   const ExprStep& step(int k) const { return body_.steps[static_cast<std::size_t>(k)]; }
   const Dependence& on(int k) const { return on_[static_cast<std::size_t>(k)]; }
-  static bool is_sum(const ExprStep& s) {
-    return is_floating(s.dtype) && (s.op == ExprOp::add || s.op == ExprOp::sub || s.op == ExprOp::fma);
-  }
+  static bool is_sum(const ExprStep& s) { return is_floating(s.dtype) && (s.op == ExprOp::add || s.op == ExprOp::sub || s.op == ExprOp::fma); }
 
   /// Which sums are addends of one other sum, and nothing else.
   void find_addends() {
@@ -170,7 +168,8 @@ class Finder {
     const Expr output = cast(*product, dtype);
     return ExprFunction(inputs, std::span(&output, 1));
   }
-  std::optional<Expr> rolled(const std::vector<int>& steps, const std::vector<Expr>& values, const Expr& number, std::map<std::vector<int>, Expr>& known) const {
+  std::optional<Expr> rolled(const std::vector<int>& steps, const std::vector<Expr>& values, const Expr& number,
+                             std::map<std::vector<int>, Expr>& known) const {
     const ExprStep& first = step(steps[0]);
     if (std::equal(steps.begin() + 1, steps.end(), steps.begin())) return values[static_cast<std::size_t>(steps[0])];
     if (const auto found = known.find(steps); found != known.end()) return found->second;
@@ -232,8 +231,6 @@ class Finder {
 
 }  // namespace
 
-Contracted contracted(const ExprFunction& function) {
-  return Finder(function).run(function);
-}
+Contracted contracted(const ExprFunction& function) { return Finder(function).run(function); }
 
 }  // namespace clutch::inline v0::detail

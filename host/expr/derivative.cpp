@@ -246,7 +246,8 @@ std::vector<CapturedRead> captured_reads(const ExprFunction& function) {
         if (ExprFunction f = make(*numbered); has_few_arguments(f)) return f;
       return make(adjoints);
     };
-    reads.push_back({.tensor = s.index, .step = k, .positions = positions_of(body, s), .gradient = made(gradient_of), .gradient_and_place = made(gradient_and_place_of)});
+    reads.push_back(
+        {.tensor = s.index, .step = k, .positions = positions_of(body, s), .gradient = made(gradient_of), .gradient_and_place = made(gradient_and_place_of)});
   }
   return reads;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "expr/contraction.hpp"
 #include "expr/dependence.hpp"
+#include "expr/contraction.hpp"
 
 #include "expr/index_patterns.hpp"
 #include "support/fixture.hpp"
@@ -51,8 +51,7 @@ TEST(Dependence, HoldsForEveryIndexAndForSumsOfTwo) {
   for (const IndexPattern& a : all)
     for (const IndexPattern& b : all) {
       if (a.name.starts_with("wrapped") || b.name.starts_with("wrapped")) continue;  // their sums leave i32
-      const IndexPattern difference{a.name + ", less " + b.name,
-                                    [&](Expr x, Expr h, Expr q, Expr kv) { return a.traced(x, h, q, kv) - b.traced(x, h, q, kv); },
+      const IndexPattern difference{a.name + ", less " + b.name, [&](Expr x, Expr h, Expr q, Expr kv) { return a.traced(x, h, q, kv) - b.traced(x, h, q, kv); },
                                     [&](auto x, auto h, auto q, auto kv) { return a.host(x, h, q, kv) - b.host(x, h, q, kv); }};
       expect_sound(difference, trace(difference.traced, kIndices));
     }

@@ -52,7 +52,8 @@ IndexPattern made(const char* name, F f, bool plain = false) {
 inline std::vector<IndexPattern> index_patterns(std::int64_t q_len, std::int64_t kv_len) {
   using namespace patterns;
   const int last_q = static_cast<int>(q_len) - 1, last_kv = static_cast<int>(kv_len) - 1;
-#define CLUTCH_PATTERN(expression) [=]([[maybe_unused]] auto b, [[maybe_unused]] auto h, [[maybe_unused]] auto q, [[maybe_unused]] auto kv) { return expression; }
+#define CLUTCH_PATTERN(expression) \
+  [=]([[maybe_unused]] auto b, [[maybe_unused]] auto h, [[maybe_unused]] auto q, [[maybe_unused]] auto kv) { return expression; }
   return {
       made("q", CLUTCH_PATTERN(q), true),
       made("kv", CLUTCH_PATTERN(kv), true),

@@ -30,7 +30,7 @@ attention::FlexOptions options(const Captured& table, [[maybe_unused]] std::int6
     const Index middle = (q + kv * 2 - 1) * 3;
     return s / 2 + q / 2.0f + kv / 2.0 + table[{q, kv}] * (kv - q) / table[{floor_div(q, 2), floor_mod(kv, size)}] + middle * 0.5f + select(b == h, q, -kv);
   };
-  const attention::MaskMod plain = [](Expr, const Expr& h, Expr q, Expr kv) { return (q >= kv) & (abs(q - kv) < 4 + h); },
+  const attention::MaskMod plain = [](Expr, const Expr&h, Expr q, Expr kv) { return (q >= kv) & (abs(q - kv) < 4 + h); },
                            any = [](auto... at) { return (at + ...) > 0; }, whole = [](Index, Index, Index, Index) { return true; };
   return {.score_mod = [=](auto s, auto b, auto h, auto q, auto kv) { return score(s, b, h, q + 1, kv); },
           .mask_mod = plain & (any | [=](Index, Index h, Index q, Index kv) { return whole(0, h, max(q, 1), min(kv, q)); })};

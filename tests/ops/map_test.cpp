@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/map.hpp"
 
+#include "expr/index_patterns.hpp"
 #include "expr/random_function.hpp"
 #include "ops/map_plan.hpp"
 #include "support/fixture.hpp"
@@ -228,6 +229,60 @@ TEST(Map, GradientsOfCapturedTensors) {
     EXPECT_EQ(code_of([&] { captured_backward([](Expr a) { return a; }, {x}, {g}); }), ErrorCode::invalid_dtype);
     EXPECT_EQ(code_of([&] { captured_backward(f, {x}, {g, g}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { captured_backward(f, {x}, {Tensor()}); }), ErrorCode::invalid_argument);
+  }
+}
+
+/// Tables read at every kind of place, one and two indices, some tables at a time, against loops. Whole numbers, so that sums are exact in any order.
+TEST(Map, GradientsOfCapturedTensorsAtEveryPatternOfIndices) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (device.traits().simulator) continue;
+    constexpr std::int64_t kB = 2, kH = 2, kQ = 4, kKv = 5;
+    constexpr std::int64_t kSizes[] = {5, 4};
+    const std::vector<IndexPattern> all = index_patterns(kQ, kKv);
+    std::vector<std::vector<const IndexPattern*>> reads;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (level() == "nightly" || all[i].plain) reads.push_back({&all[i]});
+      for (std::size_t j = 0; j < all.size(); ++j)
+        if (level() == "nightly" || (all[i].plain && all[j].plain && (i + j) % 3 == 0)) reads.push_back({&all[i], &all[j]});
+    }
+    // The gradient alone has all places; the inputs broadcast.
+    auto whole = [&](const Dims& sizes, std::uint64_t s) { return round(mul(rand(sizes, {.device = device, .seed = s}), 8.0)); };
+    const Tensor x = whole({kB, kH, kQ, kKv}, 1), y = whole({kQ, 1}, 2), g = whole({kB, kH, kQ, kKv}, 3);
+    const std::vector<double> hx = values(x), hy = values(y), hg = values(g);
+    constexpr std::size_t kTogether = 5;
+    for (std::size_t begin = 0; begin < reads.size(); begin += kTogether) {
+      const std::span some = std::span(reads).subspan(begin, std::min(kTogether, reads.size() - begin));
+      std::vector<Tensor> tables;
+      for (const auto& read : some) tables.push_back(whole(read.size() == 1 ? Dims{kSizes[0]} : Dims{kSizes[0], kSizes[1]}, 10 + tables.size()));
+      auto f = [&](Expr a, Expr b) {
+        auto at = [](int d) { return cast(position(d), DType::i32); };
+        Expr sum = a;
+        for (std::size_t n = 0; n < some.size(); ++n) {
+          std::vector<Expr> indices;
+          // Positions themselves are read as such.
+          for (const IndexPattern* p : some[n])
+            indices.push_back(p->name == "q" ? position(2) : p->name == "kv" ? position(-1) : p->traced(at(0), at(-3), at(2), at(3)));
+          sum = sum + captured(tables[n]).at(indices) * (n % 2 == 0 ? a : b);
+        }
+        return sum;
+      };
+      const std::vector<Tensor> got = captured_backward(f, {x, y}, {g});
+      ASSERT_EQ(got.size(), some.size());
+      for (std::size_t n = 0; n < some.size(); ++n) {
+        std::vector<double> want(static_cast<std::size_t>(tables[n].numel()));
+        std::size_t i = 0;
+        for (std::int64_t b = 0; b < kB; ++b)
+          for (std::int64_t h = 0; h < kH; ++h)
+            for (std::int64_t q = 0; q < kQ; ++q)
+              for (std::int64_t kv = 0; kv < kKv; ++kv, ++i) {
+                std::int64_t at = 0;
+                for (std::size_t d = 0; d < some[n].size(); ++d)
+                  at = at * kSizes[d] + std::clamp<std::int64_t>(some[n][d]->host(b, h, q, kv), 0, kSizes[d] - 1);
+                want[static_cast<std::size_t>(at)] += hg[i] * (n % 2 == 0 ? hx[i] : hy[static_cast<std::size_t>(q)]);
+              }
+        EXPECT_EQ(values(got[n]), want) << some[n][0]->name << (some[n].size() > 1 ? ", " + some[n][1]->name : "");
+      }
+    }
   }
 }
 

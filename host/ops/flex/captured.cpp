@@ -197,9 +197,7 @@ class Totals {
     }
     Inputs inputs;
     inputs.add(part);  // for its shape
-    auto value = [&](std::size_t k) {
-      return place.on_values ? inputs.add(values[k]) : expr_constant(stage.function.input_dtype(static_cast<int>(k)), 0);
-    };
+    auto value = [&](std::size_t k) { return place.on_values ? inputs.add(values[k]) : expr_constant(stage.function.input_dtype(static_cast<int>(k)), 0); };
     std::vector<Expr> arguments = arguments_of(stage, places, value);
     arguments.push_back(expr_constant(stage.function.output_dtype(0), 0));
     const Tensor at = inputs.map(applied(read.gradient_and_place, arguments)[1], DType::i64, stream_);
@@ -214,7 +212,7 @@ class Totals {
 /// A contraction of a score mod, with what is added up over chunks of rows.
 struct Dot {
   Stage left, right;
-  Tensor keys;      ///< values of the right side, (B or 1, Hq or 1, S, count)
+  Tensor keys;       ///< values of the right side, (B or 1, Hq or 1, S, count)
   Tensor grad = {};  ///< of these, (B, Hq, S, count)
 };
 

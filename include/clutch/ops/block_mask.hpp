@@ -30,7 +30,7 @@ template <class T>
 inline constexpr bool kIsWhole = std::is_same_v<T, attention::Index> || (std::is_integral_v<T> && !std::is_same_v<T, bool>);
 /// Two of what indices are made of, an index among them.
 template <class A, class B>
-concept WithIndex = kIsWhole<A> && kIsWhole<B> && (std::is_same_v<A, attention::Index> || std::is_same_v<B, attention::Index>);
+concept WithIndex = kIsWhole<A> && kIsWhole<B> &&(std::is_same_v<A, attention::Index> || std::is_same_v<B, attention::Index>);
 
 template <class F, std::size_t... kI>
 consteval bool takes_indices(std::index_sequence<kI...>) {
@@ -42,9 +42,8 @@ consteval bool is_meant_as_mod() {
   if constexpr (std::is_invocable_r_v<Expr, F&, Arguments...>)
     return true;
   else
-    return []<std::size_t... kCount>(std::index_sequence<kCount...>) {
-      return (takes_indices<F>(std::make_index_sequence<kCount>()) || ...);
-    }(std::make_index_sequence<9>());
+    return []<std::size_t... kCount>(std::index_sequence<kCount...>) { return (takes_indices<F>(std::make_index_sequence<kCount>()) || ...); }
+  (std::make_index_sequence<9>());
 }
 }  // namespace detail
 
