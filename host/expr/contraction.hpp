@@ -16,10 +16,10 @@ struct Contracted {
   ExprFunction rest;  ///< of the function's inputs, then of the value of each contraction
   std::vector<Contraction> sums;
 };
-/// Finds sums of kFewestProducts products at least that differ in whole numbers alone, which rise or fall evenly from one to the next. `rest` is the function
-/// itself if there are none. Values differ from the function's by the rounding of sums.
 inline constexpr std::size_t kFewestProducts = 4;
 inline constexpr std::size_t kMostContractions = 4;
+/// Finds sums of kFewestProducts products at least that differ in whole numbers alone, which rise or fall evenly from one to the next. `rest` is the function
+/// itself if there are none. Values differ from the function's by the rounding of sums.
 Contracted contracted(const ExprFunction& function);
 
 }  // namespace clutch::inline v0::detail

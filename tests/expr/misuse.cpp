@@ -2,6 +2,8 @@
 // Mods that must not compile, and say why: CMake compiles this with one of the cases defined.
 #include <clutch/ops/flex.hpp>
 
+#include <algorithm>
+
 using namespace clutch;
 using attention::Index, attention::Score;
 
@@ -26,6 +28,7 @@ attention::FlexOptions options(const Captured& table, [[maybe_unused]] std::int6
   return {.score_mod = [=](Score s, Index, Index, Index q, Index kv) { return s + table[q][kv]; }};
 #endif
   // What may be written.
+  using std::max, std::min;
   const attention::ScoreMod score = [=](Score s, Index b, Index h, Index q, Index kv) {
     const Index middle = (q + kv * 2 - 1) * 3;
     return s / 2 + q / 2.0f + kv / 2.0 + table[{q, kv}] * (kv - q) / table[{floor_div(q, 2), floor_mod(kv, size)}] + middle * 0.5f + select(b == h, q, -kv);
@@ -33,5 +36,5 @@ attention::FlexOptions options(const Captured& table, [[maybe_unused]] std::int6
   const attention::MaskMod plain = [](Expr, const Expr&h, Expr q, Expr kv) { return (q >= kv) & (abs(q - kv) < 4 + h); },
                            any = [](auto... at) { return (at + ...) > 0; }, whole = [](Index, Index, Index, Index) { return true; };
   return {.score_mod = [=](auto s, auto b, auto h, auto q, auto kv) { return score(s, b, h, q + 1, kv); },
-          .mask_mod = plain & (any | [=](Index, Index h, Index q, Index kv) { return whole(0, h, max(q, 1), min(kv, q)); })};
+          .mask_mod = plain & (any | [=](Index, Index h, Index q, Index kv) { return whole(0, h, max(q, 1), min(kv, q)) & (max(q * 0.5f, kv) >= 0); })};
 }

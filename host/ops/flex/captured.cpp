@@ -97,8 +97,8 @@ Tensor diagonals(const Tensor& x, const Stream& stream) {
   return sum(room.as_strided({lines, rows, rows + columns - 1}, {line, apart + 1, 1}), {.dims = {1}}, stream);
 }
 
-/// exp(score - lse), however large scores are.
-Expr weight_of(const Expr& score, const Expr& row_max, const Expr& row_log_sum) { return exp((score - row_max) - row_log_sum); }
+/// e^(score - lse), however large scores are. No score is above the largest one, as its rounding here might have it.
+Expr weight_of(const Expr& score, const Expr& row_max, const Expr& row_log_sum) { return exp(min(score - row_max, 0.0f) - row_log_sum); }
 
 /// Tensors, and expressions of them that functions over them are made of.
 struct Inputs {
@@ -256,8 +256,7 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
     Inputs inputs;
     const std::vector<Expr> at = arguments_from(inputs);
     const Expr row_max = inputs.add(lines_of(c.row_max)), row_log_sum = inputs.add(lines_of(c.row_log_sum)), delta = inputs.add(lines_of(c.delta));
-    const Expr has_keys = row_max + row_log_sum != -std::numeric_limits<double>::infinity();
-    const Expr weight = select(has_keys & c.allowed(at[1], at[2], at[3], at[4]), weight_of(applied(parts.rest, at)[0], row_max, row_log_sum), 0.0f);
+    const Expr weight = select(c.allowed(at[1], at[2], at[3], at[4]), weight_of(applied(parts.rest, at)[0], row_max, row_log_sum), 0.0f);
     Expr product = inputs.add(products);
     if (c.dropout.p > 0) product = product * inputs.add(dropout_factors(c.dropout, sums, begin, begin + rows, stream));
     const Tensor slopes = inputs.map(select(weight == 0, 0.0f, weight * (product - delta)), sums, stream);

@@ -68,6 +68,15 @@ template <class A, class B>
 requires detail::WithIndex<A, B> Index min(const A& a, const B& b) { return clutch::min(Expr(a), Expr(b)); }
 template <class A, class B>
 requires detail::WithIndex<A, B> Index max(const A& a, const B& b) { return clutch::max(Expr(a), Expr(b)); }
+/// Two of one type: taken before std::min and std::max, too.
+template <std::same_as<Index> T>
+Index min(const T& a, const T& b) {
+  return clutch::min(Expr(a), Expr(b));
+}
+template <std::same_as<Index> T>
+Index max(const T& a, const T& b) {
+  return clutch::max(Expr(a), Expr(b));
+}
 inline Index abs(const Index& x) { return clutch::abs(static_cast<const Expr&>(x)); }
 template <class A, class B>
 requires detail::WithIndex<A, B> Index operator/(const A& a, const B&) {

@@ -132,9 +132,11 @@ struct FlexGradients {
 /// gradients.
 /// Captured tensors count as constants unless captured_gradients is set. Theirs are summed in a fixed order over what their indices do not depend on, along
 /// diagonals where they are of q - kv, by places else, which takes longest; scores are made again for some rows of all heads at a time, in 64 MiB of scratch
-/// or what one row takes; beside varlen in tensors of all sequences as long as the longest one. Accuracy: f32 within 1e-5 of the exact gradient for unit-normal
-/// tensors at E = 64. Reproducible: no atomics. Errors: as flex(); invalid_argument without lse; not_supported with page_table. Stream: never waits. Source: PyTorch 2.12, whose devices but
-/// CPUs have it.
+/// or what one row takes; beside varlen in tensors of all sequences as long as the longest one. A dot of captured rows, which a loop in the lambda adds to the
+/// score as qr[{b, h, q, d}] * kr[{b, kv, d}] for d = 0, 1, ..., is found if it has 4 products or more, and is a product of matrices there, as its gradients
+/// are. What has a weight of 0 adds nothing to them, even where the score mod's derivative is no number. Accuracy: f32 within 1e-5 of the exact gradient for
+/// unit-normal tensors at E = 64. Reproducible: no atomics. Errors: as flex(); invalid_argument without lse; not_supported with page_table. Stream: never waits.
+/// Source: PyTorch 2.12, whose devices but CPUs have it.
 CLUTCH_API FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results,
                                        const FlexOptions& options = {}, const Stream& stream = {});
 

@@ -61,6 +61,10 @@ const TableMod kMods[] = {
      {5},
      [](const Captured& t) -> ScoreMod { return [=](Score s, Index, Index, Index q, Index kv) { return s + t[trunc_mod(q + kv, 5)]; }; },
      [](double s, auto, auto, auto q, auto kv, const auto& t) { return s + at(t, (q + kv) % 5); }},
+    {"of the score",
+     {3},
+     [](const Captured& t) -> ScoreMod { return [=](Score s, Index, Index, Index q, Index) { return s + t[select(s > 0, 1, 0)] * cast(q, s.dtype()); }; },
+     [](double s, auto, auto, auto q, auto, const auto& t) { return s + at(t, s > 0 ? 1 : 0) * static_cast<double>(q); }},
     {"L - 1 - q, kv",
      {kQ, kKv},
      [](const Captured& t) -> ScoreMod { return [=](Score s, Index, Index, Index q, Index kv) {
@@ -79,7 +83,9 @@ TEST(Captured, GradientsOfEachClassOfIndex) {
     for (const TableMod& m : kMods) {
       // One of a kind by day.
       const std::string_view of = m.name;
-      if (level() == "smoke" && of != "h" && of != "q" && of != "h, q - kv" && of != "h, q, kv" && of != "(q + kv) % 5" && of != "L - 1 - q, kv") continue;
+      if (level() == "smoke" && of != "h" && of != "q" && of != "h, q - kv" && of != "h, q, kv" && of != "(q + kv) % 5" && of != "L - 1 - q, kv" &&
+          of != "of the score")
+        continue;
       for (DType dtype : {DType::f32, DType::f64, DType::f16}) {
         if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
         if (level() == "smoke" && dtype != DType::f32 && ++turn % 7 != 0) continue;
@@ -321,13 +327,20 @@ TEST(Captured, UnrolledDotsAndIndicesCountedBackwards) {
       DType dtype;
       Mod mod;
     };
-    for (const auto& [way, dtype, kind] : {Way{"masked", DType::f32, Mod::dot}, Way{"masked", DType::f64, Mod::dot_in_tanh},
-                                           Way{"dropout", DType::f32, Mod::biases}, Way{"packed", DType::f32, Mod::dot}, Way{"packed", DType::f32, Mod::biases}}) {
+    for (const auto& [way, dtype, kind] :
+         {Way{"masked", DType::f32, Mod::dot}, Way{"masked", DType::f64, Mod::dot_in_tanh}, Way{"dropout", DType::f32, Mod::biases},
+          Way{"packed", DType::f32, Mod::dot}, Way{"packed", DType::f32, Mod::biases}}) {
       if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
       auto drawn = [&](const Dims& sizes, std::uint64_t n) { return randn(sizes, {.dtype = dtype, .device = device, .seed = seed() + n}); };
       const bool dot_alone = kind == Mod::dot, in_tanh = kind == Mod::dot_in_tanh;
-      const Tensor tables[] = {drawn(dot_alone ? Dims{2, 2, kL, kSize} : in_tanh ? Dims{kL, kSize} : Dims{kL, kS}, 1),
-                               drawn(dot_alone ? Dims{2, kS, kSize} : in_tanh ? Dims{kS, kSize} : Dims{kL, kS}, 2)};
+      const Tensor tables[] = {drawn(dot_alone ? Dims{2, 2, kL, kSize}
+                                     : in_tanh ? Dims{kL, kSize}
+                                               : Dims{kL, kS},
+                                     1),
+                               drawn(dot_alone ? Dims{2, kS, kSize}
+                                     : in_tanh ? Dims{kS, kSize}
+                                               : Dims{kL, kS},
+                                     2)};
       const Captured first = captured(tables[0]), second = captured(tables[1]);
       const ScoreMod mod = [&](Score s, Index b, Index h, Index q, Index kv) {
         if (kind == Mod::biases) return 2 * tanh((s + first[{kL - 1 - q, kv}]) * 0.5) + second[{q, kS - 1 - kv}];
@@ -405,6 +418,33 @@ TEST(Captured, UnrolledDotsAndIndicesCountedBackwards) {
               << way << " " << name(dtype) << " table " << t << " at " << i;
         }
       }
+    }
+  }
+}
+
+/// Scores that have a large number in common: their weights are those of what they differ by.
+TEST(Captured, LargeScoresHaveExactWeights) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (double shift : {1e4, 1e9, -1e9, -1e30}) {
+      const Tensor none = zeros({1, 1, 2, 1}, {.device = device}), v = from_host<float>({1, -1}, {1, 1, 2, 1}, device),
+                   table = from_host<float>({0, 0, 0, 0}, {2, 2}, device);
+      const Captured of = captured(table);
+      const ScoreMod mod = [&](Score s, Index, Index, Index q, Index kv) { return s + of[{q, kv}] + param(shift); };
+      const Dims lines{1, 1, 2};
+      const Tensor row_max = full(lines, shift, {.device = device}), log_sum = full(lines, std::log(2.0), {.device = device});
+      const std::vector<Tensor> got = detail::captured_gradients({.score = mod.function(DType::f32),
+                                                                  .allowed = [](auto&, auto&, auto&, auto&) { return Expr(true); },
+                                                                  .q = none,
+                                                                  .k = none,
+                                                                  .v = v,
+                                                                  .grad = full({1, 1, 2, 1}, 1, {.device = device}),
+                                                                  .lse = add(row_max, log_sum),
+                                                                  .delta = zeros(lines, {.device = device}),
+                                                                  .row_max = row_max,
+                                                                  .row_log_sum = log_sum},
+                                                                 current_stream(device));
+      const std::vector<double> made = values(got.at(0));
+      for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(made[i], i % 2 == 0 ? 0.5 : -0.5, 1e-6) << shift << " at " << i;
     }
   }
 }
