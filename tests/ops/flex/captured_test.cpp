@@ -493,6 +493,55 @@ TEST(Captured, UnrolledDotsBuildFewPrograms) {
   }
 }
 
+/// A small network over distances, whose loop over its width reads three tables at one number after another.
+TEST(Captured, LoopsOverWeightsShareTheirPrograms) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (device.traits().simulator) continue;
+    constexpr int kWidth = 8;
+    const Given given({.batch = 1, .heads = 2, .q_len = 4, .kv_len = 5, .e = 3, .ev = 2}, device);
+    const Tensor grad = randn(given.shape.out(), {.device = device, .seed = seed() + 7});
+    std::vector<Tensor> tables;
+    std::vector<std::vector<double>> host;
+    for (std::uint64_t n = 0; n < 3; ++n) tables.push_back(randn({kWidth}, {.device = device, .seed = seed() + n})), host.push_back(values(tables.back()));
+    const Captured in = captured(tables[0]), shift = captured(tables[1]), out = captured(tables[2]);
+    const ScoreMod mod = [&](Score s, Index, Index, Index q, Index kv) {
+      for (int d = 0; d < kWidth; ++d) s = s + out[d] * tanh(in[d] * cast(q - kv, s.dtype()) + shift[d]);
+      return s;
+    };
+    const FlexOptions o{.score_mod = mod, .return_lse = true, .captured_gradients = true, .implementation = "flex_items"};
+    const FlexResult made = flex(given.q, given.k, given.v, o);
+    const auto before = build_counters();
+    const attention::FlexGradients got = attention::flex_backward(grad, given.q, given.k, given.v, made, o);
+    const auto after = build_counters();
+    EXPECT_LE(after.built + after.loaded - before.built - before.loaded, 14u) << "of 24 reads";
+    const std::vector<double> q = values(given.q), k = values(given.k), v = values(given.v), g = values(grad);
+    auto loss = [&] {
+      const FlexCase::Result r = FlexCase::model(given.shape, q, k, v, 1 / std::sqrt(3.0), [&](double s, auto, auto, auto i, auto j) {
+        for (std::size_t d = 0; d < kWidth; ++d) s += host[2][d] * std::tanh(host[0][d] * static_cast<double>(i - j) + host[1][d]);
+        return s;
+      });
+      double sum = 0;
+      for (std::size_t i = 0; i < g.size(); ++i) sum += g[i] * r.out[i];
+      return sum;
+    };
+    for (std::size_t t = 0; t < 3; ++t) {
+      int number = 0;
+      while (!mod.function(DType::f32).captured_tensor(number).shares_storage(tables[t])) ++number;
+      const std::vector<double> gradient = values(got.captured.at(static_cast<std::size_t>(number)));
+      for (std::size_t i = 0; i < kWidth; ++i) {
+        constexpr double kStep = 1e-5;
+        const double here = host[t][i];
+        host[t][i] = here + kStep;
+        const double above = loss();
+        host[t][i] = here - kStep;
+        const double below = loss();
+        host[t][i] = here;
+        ASSERT_NEAR(gradient[i], (above - below) / (2 * kStep), 2e-5) << "table " << t << " at " << i;
+      }
+    }
+  }
+}
+
 TEST(Captured, EdgesAndErrors) {
   CLUTCH_EACH_DEVICE(device) {
     const Tensor slopes = attention::alibi_slopes(2, device);
