@@ -216,9 +216,6 @@ struct Dot {
   Tensor grad = {};  ///< of these, (B, Hq, S, count)
 };
 
-/// The gradient of contraction i, as a function of the inputs of `rest` and of its result's gradient.
-Expr slope_of_dot(const ExprFunction& backward, std::size_t i, std::span<const Expr> arguments) { return applied(backward, arguments)[1 + i]; }
-
 }  // namespace
 
 std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stream) {
@@ -226,7 +223,7 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
   const std::int64_t batch = c.q.size(0), heads = c.q.size(1), q_len = c.q.size(2), kv_len = c.k.size(2), group = heads / c.k.size(1);
   const Contracted parts = contracted(c.score);
   const Stage rest(parts.rest, 1, {batch, heads, q_len, kv_len});
-  const ExprFunction backward = parts.sums.empty() ? ExprFunction() : parts.rest.backward();
+  const ExprFunction backward = parts.sums.empty() ? ExprFunction() : parts.rest.backward();  // of the score, then of each contraction
   std::vector<Dot> dots;
   for (const Contraction& s : parts.sums)
     dots.push_back({.left = Stage(s.left, 0, {batch, heads, q_len, s.count}),
@@ -267,12 +264,11 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
       std::vector<Expr> arguments = arguments_from(of_dot);
       const Expr slope = of_dot.add(slopes);
       arguments.push_back(slope);
-      const Tensor grad = of_dot.map(select(slope == 0, 0, slope_of_dot(backward, i, arguments)), given[5 + i].dtype(), stream);
+      const Tensor grad = of_dot.map(select(slope == 0, 0, applied(backward, arguments)[1 + i]), given[5 + i].dtype(), stream);
       if (!dot.left.reads.empty()) totals.add(dot.left, {}, linalg::matmul(grad, dot.keys, {}, stream), begin);
       if (dot.right.reads.empty()) continue;
-      const Tensor rows_of_left = queries[i].expand({-1, -1, rows, -1});
       if (!dot.grad.defined()) dot.grad = zeros({batch, heads, kv_len, dot.right.extents[3]}, {.dtype = grad.dtype(), .device = stream.device()}, stream);
-      linalg::matmul_out(dot.grad, grad.mT(), rows_of_left, {.beta = 1}, stream);
+      linalg::matmul_out(dot.grad, grad.mT(), queries[i], {.beta = 1}, stream);
     }
   }
   for (const Dot& dot : dots)
