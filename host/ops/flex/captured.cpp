@@ -17,7 +17,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 namespace clutch::inline v0::detail {
 namespace {
