@@ -390,8 +390,9 @@ TEST(Rowwise, CrossEntropyKeepsItsAccuracyWhateverLogitsHaveInCommon) {
               nn::CrossEntropyOptions o{.reduction = nn::Reduction::none, .label_smoothing = smoothing};
               if (weighted) o.weight = w;
               nn::CrossEntropyResult result = nn::cross_entropy(x, by_probability ? q : t, o);
-              const std::vector<double> losses = values(result.loss), gradients = values(nn::cross_entropy_backward(
-                                                                          full({rows}, 1, {.device = device}), x, by_probability ? q : t, result, o));
+              const std::vector<double> losses = values(result.loss),
+                                        gradients =
+                                            values(nn::cross_entropy_backward(full({rows}, 1, {.device = device}), x, by_probability ? q : t, result, o));
               for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
                 const bool ignored = !by_probability && target[r] < 0;
                 const ExactLoss exact(std::span<const double>(hx).subspan(r * static_cast<std::size_t>(classes), static_cast<std::size_t>(classes)));

@@ -198,7 +198,9 @@ TEST(Scatter, RefusesBadInput) {
     // Nor is an unknown name overlooked where the index names rows, or nothing.
     Tensor wide = zeros({3, 16}, {.device = device}), row = zeros({3, 1}, {.dtype = DType::i64, .device = device}).expand({3, 16});
     EXPECT_EQ(code_of([&] { scatter_reduce(wide, 0, row, wide, {.implementation = "scatter_best"}); }), ErrorCode::invalid_argument);
-    EXPECT_EQ(code_of([&] { scatter_reduce_(wide, 0, row.slice(0, 0, 0), zeros({0, 16}, {.device = device}), {.implementation = "segment_strided"}); }),
+    EXPECT_EQ(code_of([&] {
+                scatter_reduce_(wide, 0, row.slice(0, 0, 0), zeros({0, 16}, {.device = device}), {.implementation = "segment_strided"});
+              }),
               ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { scatter_reduce_(self, 0, index, self.slice(0, 0, 2)); }), ErrorCode::invalid_overlap);
     EXPECT_EQ(code_of([&] { scatter_reduce_(self.slice(0, 0, 1).expand({4, 3}), 0, index, src); }), ErrorCode::invalid_overlap);

@@ -335,8 +335,8 @@ CrossEntropyResult of_probabilities(const Tensor& logits, const Tensor& target, 
   return result;
 }
 
-Tensor of_probabilities_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const CrossEntropyResult& result,
-                                 const CrossEntropyOptions& o, const Stream& stream) {
+Tensor of_probabilities_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const CrossEntropyResult& result, const CrossEntropyOptions& o,
+                                 const Stream& stream) {
   Targets t = probabilities_of(logits, target, o);
   const double smoothing = o.label_smoothing;
   Tensor of_loss = grad.reshape(o.reduction == Reduction::none ? result.max.sizes() : Dims{});
@@ -378,9 +378,8 @@ CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, con
                  {made[0], made[1], t.index, weights}, {.dtypes = {kept}}, stream);
   } else {
     options.dtypes = {kept, kept, kept};
-    made = by_rows("maximum, log_sum and weighted sum", {logits, class_weights(t, o, logits, stream)}, options, stream, [&](Row& row, Expr x, Expr w) {
-      row.result(row.sum(centered(row, x).x * w));
-    });
+    made = by_rows("maximum, log_sum and weighted sum", {logits, class_weights(t, o, logits, stream)}, options, stream,
+                   [&](Row& row, Expr x, Expr w) { row.result(row.sum(centered(row, x).x * w)); });
     losses = map(
         [&](Expr top, Expr log_sum, Expr weighted, Expr total, Expr index, Expr w) {
           Expr plain = w * (log_sum - (at_target(logits, t.dim, index) - top));
@@ -409,9 +408,7 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Te
   DType kept = compute_dtype(logits);
   Tensor weights = weights_of(t, o, kept, stream), of_loss = o.reduction == Reduction::none ? grad.reshape(t.index.sizes()) : grad.reshape({});
   if (o.reduction == Reduction::mean) of_loss = map([](Expr g, Expr n) { return g / n; }, {of_loss, sum(weights, {}, stream)}, {.dtypes = {kept}}, stream);
-  auto counted = [&](const Expr& index, const Expr& gradient) {
-    return select(index == param(o.ignore_index), cast(Expr(0), gradient.dtype()), gradient);
-  };
+  auto counted = [&](const Expr& index, const Expr& gradient) { return select(index == param(o.ignore_index), cast(Expr(0), gradient.dtype()), gradient); };
   if (o.label_smoothing == 0)
     return map(
         [&](Expr x, Expr top, Expr log_sum, Expr index, Expr w, Expr g) {
