@@ -8,7 +8,7 @@
 // Ownership: an item takes `chunk` segments at a time, in panels of PANEL features that stay in registers. No local memory.
 // Needs: what common/expr.clh needs; T_NAME (f32, f64, f16, bf16; of data, values and out); OFFSET and COLUMN (int or long); COLUMNS and
 // VALUES (0 or 1); OFFSETS (0: segment i is entry i); SELF (0; 1 and 3: accumulators begin with a row of `self`, which means count and do
-// not; 2: empty segments are that row); LONGEST (segments of more iterations give `missing`; 0: any); FIRST (0 or 1; T is A then); ROUND (for segment_first:
+// not; 2: empty segments are that row); LOOP_LIMIT (iterations that the device gives an item's loops, 0: any; segments that take more give `missing`); FIRST (0 or 1; T is A then); ROUND (for segment_first:
 // what results were rounded to: 0 T, 1 f16, 2 bf16); A_IS_F32 or A_IS_F64; OP (0 sum, 1 prod, 2 min, 3 max); MEAN (1: divide by the count); IDX.
 #include "common/combine.clh"
 #include "common/launch.clh"
@@ -16,11 +16,12 @@
 #if !defined(T_NAME) || !defined(OFFSET) || !defined(COLUMN) || !defined(COLUMNS) || !defined(VALUES) || !defined(OP) || !defined(MEAN) || !defined(IDX)
 #error "T_NAME, OFFSET, COLUMN, COLUMNS, VALUES, OP, MEAN and IDX are not defined"
 #endif
-#if !defined(OFFSETS) || !defined(SELF) || !defined(LONGEST) || !defined(FIRST) || !defined(ROUND)
-#error "OFFSETS, SELF, LONGEST, FIRST and ROUND are not defined"
+#if !defined(OFFSETS) || !defined(SELF) || !defined(LOOP_LIMIT) || !defined(FIRST) || !defined(ROUND)
+#error "OFFSETS, SELF, LOOP_LIMIT, FIRST and ROUND are not defined"
 #endif
 #define BEGINS_WITH_SELF (SELF == 1 || SELF == 3)
-#define TOO_LONG(iterations) (LONGEST > 0 && (iterations) > LONGEST)
+// Whether so many iterations for each task, leaving a loop counting as one, are more than an item has, which takes some of the tasks in turn.
+#define TOO_LONG(iterations, tasks, items) (LOOP_LIMIT > 0 && (ulong)(iterations) > (ulong)(LOOP_LIMIT - 2) / max(((tasks) + (items)-1) / (items), 1ul))
 
 #ifdef A_IS_F64
 #define FMA(a, b, c) fma(a, b, c)
@@ -137,6 +138,10 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
 
 // Rows: the features of a row lie side by side.
 #ifdef CLUTCH_ENTRY_segment_rows
+// Iterations: of an entry in all panels, what it fetches and, in the last panel, its vectors; of a row what comes before and behind its entries.
+#define FETCH_LOOPS (COLUMNS * ((PANEL * (int)sizeof(T) + 63) / 64 + 1))
+#define ENTRY_LOOPS(features) (((features) + PANEL - 1) / PANEL * (1 + FETCH_LOOPS) + ABREAST + 1)
+#define ROW_LOOPS(features) (((features) + PANEL - 1) / PANEL * (PANEL + 2 * ABREAST + 5) + 2)
 __kernel void segment_rows(SEGMENT_PARAMS) {
   CLUTCH_IF_PREDICATE
   SEGMENT_SHIFT
@@ -147,7 +152,7 @@ __kernel void segment_rows(SEGMENT_PARAMS) {
       for (IDX first = 0; first < (IDX)features; first += PANEL) {
         int width = (int)min((IDX)features - first, (IDX)PANEL);
         IDX place = (IDX)i * (IDX)out_stride + first, self_place = (IDX)i * (IDX)self_stride + first;
-        if (TOO_LONG((end - begin) * ((long)features / PANEL + 1))) {
+        if (TOO_LONG(chunk * (ROW_LOOPS(features) + (end - begin) * ENTRY_LOOPS(features)), n, lanes * chunk)) {
           for (int l = 0; l < width; ++l) CLUTCH_CONCAT(store_, T_NAME)(out, place + l, (A)missing);
         } else if ((begin < end) | (SELF == 1)) {
           segment_panel(out, data, columns, values, self, firsts, places, begin, end, (long)entries, (long)data_rows, place, self_place, (IDX)data_stride,
@@ -173,7 +178,7 @@ __kernel void segment_strided(SEGMENT_PARAMS) {
     for (int l = 0; l < WIDTH; ++l) to[l] = (IDX)i * (IDX)out_stride + (IDX)f * (IDX)out_inner;
     A own = SELF ? LOAD(self, (IDX)i * (IDX)self_stride + (IDX)f * (IDX)self_inner) : (A)empty;
     V acc = BEGINS_WITH_SELF ? (V)own : (V)(A)IDENTITY;
-    const long stop = TOO_LONG(end - begin) ? begin : end;
+    const long stop = TOO_LONG(end - begin + 2, n * features, lanes) ? begin : end;
     for (long k = begin; k < stop; ++k) {
       long row = row_of(columns, k, (long)data_rows);
       if (row < 0) {
@@ -184,11 +189,24 @@ __kernel void segment_strided(SEGMENT_PARAMS) {
       }
     }
     V result = begin < end ? FINISH(acc, end - begin) : (V)own;
-    if (TOO_LONG(end - begin)) result = (V)(A)missing;
+    if (TOO_LONG(end - begin + 2, n * features, lanes)) result = (V)(A)missing;
     SCATTER(out, to, 1, result);
   }
 }
 #endif
+
+// The last segment that begins at entry k or before it, if k is in it; else n. For devices that do not let an item walk a segment's entries.
+static inline ulong segment_of(__global const uchar* offsets, ulong n, ulong k, ulong entries) {
+  ulong low = 0, high = n;
+  while (low < high) {
+    const ulong middle = (low + high) / 2;
+    if (offset_of(offsets, middle, (long)entries) <= (long)k)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low > 0 && offset_of(offsets, low, (long)entries) > (long)k ? low - 1 : n;
+}
 
 // ids[k]: the segment that entry k lies in.
 #ifdef CLUTCH_ENTRY_segment_ids
@@ -196,11 +214,18 @@ __kernel void segment_ids(CLUTCH_PREDICATE ulong n, ulong entries, ulong chunk, 
                           ulong offsets_offset) {
   CLUTCH_IF_PREDICATE
   ids += ids_offset, offsets += offsets_offset;
+#if LOOP_LIMIT
+  for (ulong k = get_global_id(0); k < entries; k += get_global_size(0)) {
+    const ulong i = segment_of(offsets, n, k, entries);
+    if (i < n) ((__global OFFSET*)ids)[k] = (OFFSET)i;
+  }
+#else
   for (ulong task = get_global_id(0) * chunk; task < n; task += get_global_size(0) * chunk)
     for (ulong i = task; i < min(task + chunk, n); ++i) {
       long end = offset_of(offsets, i + 1, (long)entries);
       for (long k = offset_of(offsets, i, (long)entries); k < end; ++k) ((__global OFFSET*)ids)[k] = (OFFSET)i;
     }
+#endif
 }
 #endif
 
@@ -208,37 +233,47 @@ __kernel void segment_ids(CLUTCH_PREDICATE ulong n, ulong entries, ulong chunk, 
 // being the segment of entry k: feature f goes into partial f % 16 by
 // fma, the partials into a tree of halves.
 #ifdef CLUTCH_ENTRY_segment_dots
+static inline A dot_of(__global const uchar* x, __global const uchar* data, __global const uchar* columns, __global const uchar* firsts, long i, long k, long begin,
+                       long features, long data_rows, long x_stride, long data_stride) {
+  long row = row_of(columns, k, data_rows);
+  V acc[16 / WIDTH];
+  for (int v = 0; v < 16 / WIDTH; ++v) acc[v] = (V)(A)0;
+  for (long f = 0; row >= 0 && f < features; f += 16)
+    for (int v = 0; v < 16 / WIDTH; ++v) {
+      long at = f + v * WIDTH;
+      int count = (int)clamp(features - at, 0L, (long)WIDTH);
+      if (count == 0) continue;
+      V sum = FMA(some(x, i * x_stride + at, count), some(data, row * data_stride + at, count), acc[v]);
+#if FIRST
+      sum = some(firsts, i * x_stride + at, count) == (V)(A)(k - begin) ? sum : acc[v];
+#endif
+      acc[v] = MASK(LANE_BELOW(count)) ? sum : acc[v];
+    }
+  A partial[16];
+  for (int v = 0; v < 16 / WIDTH; ++v) SPILL(acc[v], partial + v * WIDTH);
+  for (int h = 8; h > 0; h /= 2)
+    for (int l = 0; l < h; ++l) partial[l] += partial[l + h];
+  return row < 0 ? A_NAN : partial[0];
+}
+#define DOT(i, k, begin) dot_of(x, data, columns, firsts, i, k, begin, (long)features, (long)data_rows, x_stride, data_stride)
 __kernel void segment_dots(CLUTCH_PREDICATE ulong n, ulong features, ulong entries, ulong data_rows, ulong chunk, long x_stride, long data_stride,
                            __global uchar* out, ulong out_offset, __global const uchar* x, ulong x_offset, __global const uchar* data, ulong data_offset,
                            __global const uchar* offsets, ulong offsets_offset, __global const uchar* columns, ulong columns_offset,
                            __global const uchar* firsts, ulong firsts_offset) {
   CLUTCH_IF_PREDICATE
   out += out_offset, x += x_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, firsts += firsts_offset;
+#if LOOP_LIMIT
+  for (ulong k = get_global_id(0); k < entries; k += get_global_size(0)) {
+    const ulong i = segment_of(offsets, n, k, entries);
+    if (i < n) CLUTCH_CONCAT(store_, T_NAME)(out, k, DOT((long)i, (long)k, offset_of(offsets, i, (long)entries)));
+  }
+#else
   for (ulong task = get_global_id(0) * chunk; task < n; task += get_global_size(0) * chunk)
     for (ulong i = task; i < min(task + chunk, n); ++i) {
       long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
-      for (long k = begin; k < end; ++k) {
-        long row = row_of(columns, k, (long)data_rows);
-        V acc[16 / WIDTH];
-        for (int v = 0; v < 16 / WIDTH; ++v) acc[v] = (V)(A)0;
-        for (long f = 0; row >= 0 && f < (long)features; f += 16)
-          for (int v = 0; v < 16 / WIDTH; ++v) {
-            long at = f + v * WIDTH;
-            int count = (int)clamp((long)features - at, 0L, (long)WIDTH);
-            if (count == 0) continue;
-            V sum = FMA(some(x, (long)i * x_stride + at, count), some(data, row * data_stride + at, count), acc[v]);
-#if FIRST
-            sum = some(firsts, (long)i * x_stride + at, count) == (V)(A)(k - begin) ? sum : acc[v];
-#endif
-            acc[v] = MASK(LANE_BELOW(count)) ? sum : acc[v];
-          }
-        A partial[16];
-        for (int v = 0; v < 16 / WIDTH; ++v) SPILL(acc[v], partial + v * WIDTH);
-        for (int h = 8; h > 0; h /= 2)
-          for (int l = 0; l < h; ++l) partial[l] += partial[l + h];
-        CLUTCH_CONCAT(store_, T_NAME)(out, k, row < 0 ? A_NAN : partial[0]);
-      }
+      for (long k = begin; k < end; ++k) CLUTCH_CONCAT(store_, T_NAME)(out, k, DOT((long)i, k, begin));
     }
+#endif
 }
 #endif
 
@@ -259,6 +294,8 @@ __kernel void segment_first(CLUTCH_PREDICATE ulong n, ulong features, ulong entr
   for (ulong task = get_global_id(0) * chunk; task < n; task += get_global_size(0) * chunk)
     for (ulong i = task; i < min(task + chunk, n); ++i) {
       long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
+      // Its result is NaN, which no entry gives.
+      if (TOO_LONG(chunk * ((features + PANEL - 1) / PANEL * (end - begin + 2) + 2), n, get_global_size(0) * chunk)) end = begin;
       for (long first = 0; first < (long)features; first += PANEL) {
         V found[ABREAST], wanted[ABREAST];
         int counts[ABREAST];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows how a device rounds: the host compares with results it knows to be right. One item per element. And whether it takes an instruction of the
-// CPU's that its compiler does not know of.
-// Needs nothing. Source: the traits fma_exact, divide_exact, sqrt_exact and denormals.
+// Shows how a device rounds: the host compares with results it knows to be right. One item per element. And how far its loops come, and whether it takes
+// an instruction of the CPU's that its compiler does not know of.
+// Needs nothing. Source: the traits fma_exact, divide_exact, sqrt_exact, denormals; the quirk loops_end_early.
 #include "common/launch.clh"
 
-__kernel void self_test_rounding(__global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, uint n) {
+__kernel void self_test_rounding(__global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, uint n, uint iterations) {
   __global float* y = (__global float*)(out + out_offset);
   __global const float* x = (__global const float*)(in + in_offset);
   for (uint i = get_global_id(0); i < n; i += get_global_size(0)) {
@@ -14,6 +14,10 @@ __kernel void self_test_rounding(__global uchar* out, ulong out_offset, __global
     y[4 * i + 2] = sqrt(fabs(a));
     y[4 * i + 3] = a * b;
   }
+  // One long loop, whose number shows how many of its iterations ran.
+  uint number = 0;
+  for (uint i = 0; i < iterations; ++i) number = number * 1664525u + 1013904223u;
+  if (iterations > 0) ((__global uint*)y)[get_global_id(0)] = number;
 }
 
 // Sixteen dot products of four bytes, as matmul.cl has them.

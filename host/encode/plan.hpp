@@ -98,9 +98,18 @@ std::uint64_t tile_count(const BuiltPlan& plan, const ElementwiseWalk<kOperands>
 /// Why a device refuses what holds doubles; empty if it takes them.
 inline std::string refuses_fp64(const DeviceTraits& traits, bool has_f64) { return has_f64 && !traits.fp64 ? "the device has no fp64" : ""; }
 
-/// Why a device refuses kernels with long loops of unknown length.
-inline std::string refuses_long_loops(const DeviceTraits& traits) {
-  return traits.quirks & kQuirkLoopsEndEarly ? "the device ends loops after 65535 iterations (quirk loops_end_early)" : "";
+/// Why a device refuses a kernel; empty if it takes it. `iterations`: what a work-item's loops take at most, counted as kLoopLimit says; by default more than
+/// any device that ends loops early gives.
+inline std::string refuses_long_loops(const DeviceTraits& traits, double iterations = 1e300) {
+  if (!(traits.quirks & kQuirkLoopsEndEarly) || iterations <= static_cast<double>(kLoopLimit)) return "";
+  const std::string ends = fmt::format("the device ends a work-item's loops after {} iterations (quirk loops_end_early)", kLoopLimit);
+  return iterations < 1e300 ? fmt::format("{}, and these take {:.0f}", ends, iterations) : ends;
+}
+
+/// Errors: not_supported where refuses_long_loops() gives a reason. `each`: iterations for each of `tasks`, which the launch's items take in turn.
+inline void check_loops(const DeviceTraits& traits, std::string_view op, std::uint64_t tasks, const Geometry& geometry, double each) {
+  const double turns = static_cast<double>((tasks + geometry.global - 1) / geometry.global);
+  if (std::string why = refuses_long_loops(traits, 1 + turns * (1 + each)); !why.empty()) throw Error(ErrorCode::not_supported, op, why);
 }
 
 /// True where math.clh emulates a rounding: emulation is scalar.

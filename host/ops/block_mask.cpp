@@ -73,6 +73,12 @@ struct ListsShape {
 /// What a mask mod's inputs are to the lanes of a vector: queries lie along them.
 constexpr std::array<LaneKind, 4> kMaskLanes{LaneKind::same, LaneKind::same, LaneKind::consecutive, LaneKind::same};
 
+/// Iterations that a work-item's loops take at most for a block of kinds_of(): keys, by eights, times vectors of queries.
+double loops_of_block(const attention::BlockSize& block, int width) {
+  const auto vectors = static_cast<double>(block.q / width), keys = static_cast<double>(block.kv);
+  return keys * (vectors + 2) + keys / 4 + 4;
+}
+
 /// Kinds (B, H, rows, columns) by the mask.
 Tensor kinds_of(const attention::MaskMod& mask, const attention::BlockMaskOptions& o, Runtime& runtime, const Stream& stream) {
   const ExprFunction& f = mask.function();
@@ -87,12 +93,18 @@ Tensor kinds_of(const attention::MaskMod& mask, const attention::BlockMaskOption
     return build_plan(runtime, selected);
   });
   KindsShape s{o.heads, blocks_of(o.q_len, o.block.q), blocks_of(o.kv_len, o.block.kv), o.q_len, o.kv_len, o.block.q, o.block.kv, 64};
+  // Blocks that are longer than the sequences are looked at as far as these go.
+  const attention::BlockSize looked_at{std::min(o.block.q, o.q_len), std::min(o.block.kv, o.kv_len)};
+  const double loops = loops_of_block(looked_at, plan.tuning.width);
+  while (s.each > 1 && !refuses_long_loops(runtime.traits(), static_cast<double>(s.each) * loops + 16).empty()) s.each /= 2;
   Tensor kinds = empty({o.batch, o.heads, s.rows, s.columns}, {.dtype = DType::u8, .device = stream.device()}, stream);
   const auto items = static_cast<std::uint64_t>(o.batch * o.heads * s.rows * blocks_of(s.columns, s.each));
+  const Geometry geometry = item_geometry(items, plan.tuning.local);
+  check_loops(runtime.traits(), kOp, items, geometry, static_cast<double>(s.each) * loops + 1);
   Encoder encoder(stream, "block_mask");
   encoder.value(items).value(s).output(kinds);
   bind_extra(encoder, *f.body(), f.body()->param_values);
-  encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
+  encoder.dispatch(plan.kernel, geometry);
   return kinds;
 }
 
@@ -107,10 +119,12 @@ void make_lists(attention::BlockMask::State& state, Runtime& runtime, const Stre
     for (Tensor* t : {num, full_num}) *t = empty({sizes[0], sizes[1], lines}, i32, stream);
     for (Tensor* t : {list, full_list}) *t = empty({sizes[0], sizes[1], lines, length}, i32, stream);
     const auto items = static_cast<std::uint64_t>(sizes[0] * sizes[1] * lines);
+    const Geometry geometry = item_geometry(items, plan.tuning.local);
+    check_loops(runtime.traits(), kOp, items, geometry, 4 * (static_cast<double>(length) + 1));
     Encoder encoder(stream, "block_mask");
     encoder.value(items).value(ListsShape{lines, length, line_stride, stride}).input(state.kinds);
     encoder.output(*num).output(*list).output(*full_num).output(*full_list);
-    encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
+    encoder.dispatch(plan.kernel, geometry);
   };
   lists(sizes[2], sizes[3], sizes[3], 1, &state.kv_num, &state.kv_indices, &state.full_kv_num, &state.full_kv_indices);
   lists(sizes[3], sizes[2], 1, sizes[3], &state.q_num, &state.q_indices, &state.full_q_num, &state.full_q_indices);
@@ -376,10 +390,12 @@ BlockMask block_mask_from_lists(const Tensor& kv_num_blocks, const Tensor& kv_in
   state.kinds = empty(lists, {.dtype = DType::u8, .device = stream.device()}, stream);
   const detail::BuiltPlan& plan = detail::plan_for(runtime, detail::kOp, detail::BlockMaskProblem{.stage = detail::BlockMaskStage::from_lists}, {});
   const auto items = static_cast<std::uint64_t>(numel(counts));
+  const Geometry geometry = detail::item_geometry(items, plan.tuning.local);
+  detail::check_loops(runtime.traits(), detail::kOp, items, geometry, 3 * (static_cast<double>(lists[3]) + 1));
   Encoder encoder(stream, "block_mask");
   encoder.value(items).value(lists[3]).output(state.kinds);
   for (const Tensor& t : dense) encoder.input(t);
-  encoder.dispatch(plan.kernel, detail::item_geometry(items, plan.tuning.local));
+  encoder.dispatch(plan.kernel, geometry);
   return detail::finished(std::move(state), runtime, stream);
 }
 

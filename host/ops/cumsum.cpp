@@ -99,8 +99,10 @@ void run(const Tensor& out, const Tensor& x, const Checked& c, const CumsumOptio
   CumsumProblem summed = p;
   summed.carries = true;
   const BuiltPlan& of_carries = plan_for(*c.runtime, "cumsum", summed, {});
+  const Geometry geometry = item_geometry(n, of_carries.tuning.local);
+  check_loops(c.runtime->traits(), "cumsum", n, geometry, static_cast<double>(blocks) + 1);
   encoder.value(n).value(blocks).inout(carries);
-  encoder.dispatch(of_carries.kernel, item_geometry(n, of_carries.tuning.local));
+  encoder.dispatch(of_carries.kernel, geometry);
   send(2);
 }
 

@@ -46,10 +46,10 @@ namespace {
 /// How n entries are shared out.
 struct Parts {
   std::uint64_t chunk = 1, count = 1;
-  Parts(std::int64_t n, bool one_item_a_group) {
+  Parts(std::int64_t n, bool one_item_a_group, std::uint64_t most = 16384) {
     // Many parts only where many items run at once; these take little each, as one driver ends loops early (quirk loops_end_early).
     auto entries = static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1));
-    chunk = one_item_a_group ? std::max<std::uint64_t>((entries + 15) / 16, 256) : std::clamp<std::uint64_t>((entries + 511) / 512, 256, 16384);
+    chunk = one_item_a_group ? std::max<std::uint64_t>((entries + 15) / 16, 256) : std::clamp<std::uint64_t>((entries + 511) / 512, 256, most);
     count = (entries + chunk - 1) / chunk;
   }
 };
@@ -103,7 +103,8 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Str
     send(place, parts.count);
     source = keys[pass % 2], form = 0;
   }
-  const Parts places(groups + 1, row_tuning(runtime.traits()).local == 1);
+  // Each group's place is searched for: up to 64 steps.
+  const Parts places(groups + 1, row_tuning(runtime.traits()).local == 1, runtime.traits().quirks & kQuirkLoopsEndEarly ? 512 : 16384);
   const BuiltPlan& offsets = plan_of(GroupStage::offsets);
   encoder.value(entries).value(places.chunk).value(places.count).value(keys_count).input(keys[(passes + 1) % 2]).output(result.offsets);
   send(offsets, places.count);

@@ -315,8 +315,9 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
 bool few_long_rows(const Checked& c) {
   const DeviceTraits& traits = c.runtime->traits();
   const auto n = static_cast<std::uint64_t>(c.n), units = static_cast<std::uint64_t>(traits.compute_units);
+  // An item goes through a row up to five times.
+  if ((traits.quirks & kQuirkLoopsEndEarly) && c.m >= kLongRow / 2) return true;
   if (c.m < kLongRow) return false;
-  if (traits.quirks & kQuirkLoopsEndEarly) return true;
   // A thread has done a row of eight times that many before more launches have begun.
   return row_tuning(traits).local == 1 ? n < units && c.m >= 8 * kLongRow : n < 32 * units;
 }

@@ -103,18 +103,20 @@ void by_lines(const Tensor& out, int dim, const Tensor& index, const Tensor& src
   bool one_item_a_group = plan.tuning.local == 1;
   // Neighbouring lines share what is fetched, where one item is to do it; each item has accumulators of its own, of 64 MiB together.
   std::uint64_t bundle = one_item_a_group && out.strides()[dim] != 1 && lines >= 64 ? 16 : 1;
-  std::uint64_t items = std::min<std::uint64_t>((lines + bundle - 1) / bundle, one_item_a_group ? 64 : 4096);
+  // Where loops end early an item takes as few lines as there are items.
+  const bool short_loops = (runtime.traits().quirks & kQuirkLoopsEndEarly) != 0;
+  std::uint64_t items = std::min<std::uint64_t>((lines + bundle - 1) / bundle, one_item_a_group ? 64 : short_loops ? 1 << 20 : 4096);
   if (!p.direct) {
     constexpr std::uint64_t kMost = std::uint64_t{64} << 20;
     std::uint64_t each = depth * 12;
     if (each * bundle * items > kMost) items = std::max<std::uint64_t>(kMost / (each * bundle), 1);
     if (each * bundle * items > kMost) bundle = 1;
   }
-  const auto m = static_cast<std::uint64_t>(index.sizes()[dim]), loops = 2 * bundle * (m + (p.direct ? 0 : 2 * depth));
-  if ((runtime.traits().quirks & kQuirkLoopsEndEarly) && loops >= 65535)
-    throw Error(ErrorCode::not_supported, "scatter_reduce",
-                fmt::format("lines of {} and {} elements on a device that ends loops after 65535 iterations (quirk loops_end_early)", m, depth));
+  const auto m = static_cast<std::uint64_t>(index.sizes()[dim]);
   Geometry geometry = item_geometry(items, plan.tuning.local);
+  const auto passes = static_cast<double>(m + (p.direct ? 0 : 2 * depth)), in_bundle = static_cast<double>(bundle);
+  check_loops(runtime.traits(), "scatter_reduce", (lines + bundle - 1) / bundle, geometry,
+              passes * (in_bundle + 2) + in_bundle * static_cast<double>(walk.rank + 2) + 4);
   Encoder encoder(stream, "scatter_reduce");
   auto held = static_cast<std::int64_t>(p.direct ? 1 : geometry.global * depth * bundle);
   Tensor accumulators = encoder.scratch({held}, sum_dtype(dtype, "scatter_reduce")), counts = encoder.scratch({held}, DType::i32);
@@ -175,11 +177,16 @@ void by_panels(const Tensor& out, int dim, const Tensor& index, const Tensor& sr
   const std::int64_t features = row_length(out, dim, index), units = static_cast<std::int64_t>(runtime.traits().compute_units);
   // Panels of whole cache lines of f32, one for each unit.
   const std::int64_t panel = std::max<std::int64_t>((features / units + 15) / 16, 1) * 16;
+  const auto panels = static_cast<std::uint64_t>((features + panel - 1) / panel);
+  const Geometry geometry = item_geometry(panels, plan.tuning.local);
+  // An entry's cache lines, vectors and last features, each loop left once.
+  const double each = static_cast<double>(panel * bits(out.dtype()) / 512 + panel / plan.tuning.width + plan.tuning.width + 5);
+  check_loops(runtime.traits(), "scatter_reduce", panels, geometry, static_cast<double>(index.sizes()[dim]) * each + 1);
   Encoder encoder(stream, "scatter_reduce");
   for (std::int64_t v : {features, panel, out.sizes()[dim], index.sizes()[dim]}) encoder.value(static_cast<std::uint64_t>(v));
   encoder.value(row_stride(out, dim)).value(index.strides()[dim]).value(row_stride(src, dim));
   encoder.inout(out).input(index).input(src);
-  encoder.dispatch(plan.kernel, item_geometry(static_cast<std::uint64_t>((features + panel - 1) / panel), plan.tuning.local));
+  encoder.dispatch(plan.kernel, geometry);
 }
 
 void run(const Tensor& out, int dim, const Tensor& index, const Tensor& given, Runtime& runtime, const ScatterOptions& options, const Stream& stream) {

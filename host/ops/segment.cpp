@@ -95,8 +95,7 @@ KernelPlan select(const DeviceTraits& traits, const SegmentProblem& p, std::stri
   plan.defines.set("OP", op_number(p.reduce)).set("MEAN", p.reduce == SegmentReduce::mean).set_type("A", compute_dtype(p.dtype, "segment"));
   plan.defines.set("COLUMNS", p.has_columns).set("VALUES", p.has_values);
   plan.defines.set("OFFSETS", p.has_offsets).set("SELF", static_cast<int>(p.self));
-  // Iterations of an item: entries of its segments by panels of features; rows of few features go together.
-  plan.defines.set("LONGEST", traits.quirks & kQuirkLoopsEndEarly ? 16000 : 0);
+  plan.defines.set("LOOP_LIMIT", traits.quirks & kQuirkLoopsEndEarly ? static_cast<std::int64_t>(kLoopLimit) : 0);
   plan.defines.set("FIRST", p.has_first).set("ROUND", p.result == DType::f16 ? 1 : p.result == DType::bf16 ? 2 : 0);
   plan.defines.set_text("OFFSET", p.offset == DType::i64 ? "long" : "int").set_text("COLUMN", p.column == DType::i64 ? "long" : "int");
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype));
@@ -123,6 +122,11 @@ Tensor as_matrix(const Tensor& t, const Stream& stream) {
 /// A chunk of rows is about 8192 elements where a group is a thread: what it takes outweighs its scheduling.
 std::uint64_t rows_of_chunk(const BuiltPlan& plan, std::uint64_t elements, std::uint64_t rows) {
   return plan.tuning.local == 1 ? std::clamp<std::uint64_t>(8192 / std::max<std::uint64_t>(elements / std::max<std::uint64_t>(rows, 1), 1), 1, 1024) : 1;
+}
+
+/// Items of a kernel that takes `chunk` segments at a time, and the entries themselves where loops end early.
+Geometry entries_geometry(const Runtime& runtime, const BuiltPlan& plan, std::uint64_t n, std::uint64_t chunk, std::uint64_t entries) {
+  return item_geometry(runtime.traits().quirks & kQuirkLoopsEndEarly ? entries : (n + chunk - 1) / chunk, plan.tuning.local);
 }
 
 bool reaches(const Tensor& t) { return last_offset(2, t.sizes().begin(), t.strides().begin()) + 64 >= INT32_MAX; }
@@ -152,14 +156,18 @@ void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& op
   const BuiltPlan& plan = plan_for(runtime, "segment", p, options.implementation);
   auto n = static_cast<std::uint64_t>(target.sizes()[0]), entries = static_cast<std::uint64_t>(s.columns.defined() ? columns.numel() : data.sizes()[0]);
   std::uint64_t chunk = rows_of_chunk(plan, static_cast<std::uint64_t>(features) * (entries + n), n);
-  std::uint64_t items = plan.entry == "segment_rows" ? (n + chunk - 1) / chunk : n * static_cast<std::uint64_t>(features);
+  const bool rows = plan.entry == "segment_rows";
+  const std::uint64_t items = rows ? (n + chunk - 1) / chunk : n * static_cast<std::uint64_t>(features);
+  const Geometry geometry = item_geometry(items, plan.tuning.local);
+  // Of rows without entries; the kernel counts these. Panels are at least 4 features.
+  check_loops(runtime.traits(), s.op, items, geometry, rows ? static_cast<double>(chunk) * (4 * static_cast<double>(features) + 32) : 3);
   Encoder encoder(stream, s.op);
   encoder.value(n).value(static_cast<std::uint64_t>(features)).value(entries).value(static_cast<std::uint64_t>(s.data_rows)).value(chunk);
   for (const Tensor* t : {&target, &data, &self}) encoder.value(t->strides()[0]).value(t->strides()[1]);
   encoder.value(static_cast<float>(s.empty)).value(static_cast<float>(s.missing));
   encoder.output(target).input(data).input(offsets).input(columns).input(values).input(self);
   encoder.input(s.firsts.defined() ? s.firsts : data).input(s.places.defined() ? s.places : data);
-  encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
+  encoder.dispatch(plan.kernel, geometry);
   if (copied) copy_(out, target.reshape(out.sizes()), {}, stream);
 }
 
@@ -183,7 +191,7 @@ Tensor segment_ids(const Tensor& given, std::int64_t entries, const char* op, co
   std::uint64_t chunk = rows_of_chunk(plan, static_cast<std::uint64_t>(entries), n);
   Encoder encoder(stream, op);
   encoder.value(n).value(static_cast<std::uint64_t>(entries)).value(chunk).output(ids).input(offsets);
-  encoder.dispatch(plan.kernel, item_geometry((n + chunk - 1) / chunk, plan.tuning.local));
+  encoder.dispatch(plan.kernel, entries_geometry(runtime, plan, n, chunk, static_cast<std::uint64_t>(entries)));
   return ids;
 }
 
@@ -210,7 +218,9 @@ Tensor segment_dots(const Tensor& given_x, const Tensor& given_data, const Tenso
   encoder.value(n).value(features).value(entries).value(static_cast<std::uint64_t>(data.sizes()[0])).value(chunk);
   encoder.value(x.strides()[0]).value(data.strides()[0]).output(out).input(x).input(data).input(offsets).input(columns);
   encoder.input(firsts.defined() ? firsts : x);
-  encoder.dispatch(plan.kernel, item_geometry((n + chunk - 1) / chunk, plan.tuning.local));
+  const Geometry geometry = entries_geometry(runtime, plan, n, chunk, entries);
+  check_loops(runtime.traits(), op, entries, geometry, static_cast<double>(features) / 16 + 80);
+  encoder.dispatch(plan.kernel, geometry);
   return out;
 }
 

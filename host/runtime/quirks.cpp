@@ -13,6 +13,7 @@ double driver_number(const DeviceRecord& d) { return std::strtod(d.driver_versio
 bool is_pocl(const DeviceRecord& d) { return d.facts.platform_name == "Portable Computing Language"; }
 bool is_intel_cpu(const DeviceRecord& d) { return d.facts.platform_name == "Intel(R) OpenCL" && d.facts.type == DeviceType::cpu; }
 bool is_rusticl(const DeviceRecord& d) { return d.facts.platform_name == "rusticl"; }
+bool is_llvmpipe(const DeviceRecord& d) { return is_rusticl(d) && d.facts.name.starts_with("llvmpipe"); }
 
 constexpr std::array kTable{
     QuirkRow{kQuirkJitPerLocalSize, "jit_per_local_size", is_pocl,
@@ -37,8 +38,9 @@ constexpr std::array kTable{
     QuirkRow{kQuirkExitWhileBuilding, "exit_while_building", is_pocl,
              "a process that ends while a launch is still being compiled may crash in LLVM, whose globals are gone: synchronize before main returns",
              "seen on 3.1 by core dumps, one exit in 12 under load"},
-    QuirkRow{kQuirkLoopsEndEarly, "loops_end_early", is_rusticl, "a work-item's loops end silently after 65535 iterations in all: items take little work each",
-             "measured on Mesa 22.3 (llvmpipe); LP_MAX_TGSI_LOOP_ITERATIONS in its source"},
+    QuirkRow{kQuirkLoopsEndEarly, "loops_end_early", is_llvmpipe,
+             "a work-item's loops end silently after 65535 iterations in all (kLoopLimit): items take little work each; the self-test decides",
+             "measured on Mesa 22.3, where leaving a loop counts as one more; LP_MAX_TGSI_LOOP_ITERATIONS in its source"},
     QuirkRow{kQuirkArgumentSizesPanic, "argument_sizes_panic", is_rusticl,
              "clSetKernelArg with a size other than the parameter's ends the process instead of returning CL_INVALID_ARG_SIZE",
              "seen on Mesa 22.3; reproducer: SavedGraphs.ForgedOnesGiveErrorsOrGraphs"},

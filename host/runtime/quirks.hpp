@@ -22,10 +22,13 @@ enum Quirk : std::uint32_t {
   kQuirkArgumentSizesPanic = 1u << 9,
 };
 
+/// Iterations that all loops of a work-item may make together where kQuirkLoopsEndEarly applies; leaving a loop counts as one more.
+inline constexpr std::uint64_t kLoopLimit = 65535;
+
 struct QuirkRow {
   Quirk bit;
   std::string_view name;
-  bool (*applies)(const DeviceRecord&);
+  bool (*applies)(const DeviceRecord&);  ///< as a claim: a self-test may decide otherwise
   std::string_view reason;
   std::string_view source;
 };

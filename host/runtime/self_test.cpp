@@ -5,6 +5,7 @@
 
 #include "graph/capture.hpp"
 #include "program/disk_cache.hpp"
+#include "runtime/quirks.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
@@ -22,8 +23,12 @@ namespace clutch::inline v0::detail {
 
 namespace {
 
+/// Iterations of the loop that shows whether the device ends loops early: more than kLoopLimit.
+constexpr std::uint32_t kIterations = 70000;
+
 struct Results {
   std::uint8_t fma = 0, divide = 0, sqrt = 0, denormals = 0, timer = 0;
+  std::uint32_t iterations = kIterations;  ///< of the loop's kIterations
 };
 
 struct Triple {
@@ -62,6 +67,13 @@ std::vector<Triple> crafted_inputs() {
   return inputs;
 }
 
+/// How many iterations of the kernel's loop make that number; kIterations if none do.
+std::uint32_t iterations_of(std::uint32_t number) {
+  std::uint32_t x = 0, i = 0;
+  for (; i < kIterations && x != number; ++i) x = x * 1664525u + 1013904223u;
+  return i;
+}
+
 bool same(float got, float want) { return std::bit_cast<std::uint32_t>(got) == std::bit_cast<std::uint32_t>(want); }
 bool is_normal_range(const Triple& t, float result) {
   auto fine = [](float x) { return x == 0 || std::fabs(x) >= 0x1p-126f; };
@@ -79,12 +91,16 @@ Results measure(const DeviceRecord& record) {
   Tensor in = from_host(flat, {n, 3}, device, stream);
   Tensor out = empty({n, 4}, {.dtype = DType::f32, .device = device}, stream);
   Kernel& kernel = runtime.programs().find("self_test", "self_test_rounding", {});
-  {
+  auto launch = [&](const Tensor& to, std::uint32_t count, std::uint32_t iterations, std::uint64_t items) {
     Encoder encoder(stream, "self_test");
-    encoder.output(out).input(in).value(static_cast<std::uint32_t>(n)).dispatch(KernelHandle(&kernel), {.global = 64, .local = 1});
-  }
+    encoder.output(to).input(in).value(count).value(iterations).dispatch(KernelHandle(&kernel), {.global = items, .local = 1});
+  };
+  Tensor number = empty({1}, {.dtype = DType::i32, .device = device}, stream);
+  launch(number, 0, kIterations, 1);
+  launch(out, static_cast<std::uint32_t>(n), 0, 64);
   std::vector<float> got = out.to_host<float>(stream);
   Results r{1, 1, 1, 1, 1};
+  r.iterations = iterations_of(static_cast<std::uint32_t>(number.to_host<std::int32_t>(stream)[0]));
   bool denormals = true;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Triple& t = inputs[i];
@@ -109,12 +125,13 @@ Results measure(const DeviceRecord& record) {
     KernelLease lease(kernel);
     cl_mem mem[2] = {out.storage()->mem(), in.storage()->mem()};
     cl_ulong offset[2] = {out.storage()->offset(), in.storage()->offset()};
-    auto count = static_cast<cl_uint>(n);
+    auto count = static_cast<cl_uint>(n), iterations = cl_uint{0};
     clSetKernelArg(lease.get(), 0, sizeof mem[0], &mem[0]);
     clSetKernelArg(lease.get(), 1, sizeof offset[0], &offset[0]);
     clSetKernelArg(lease.get(), 2, sizeof mem[1], &mem[1]);
     clSetKernelArg(lease.get(), 3, sizeof offset[1], &offset[1]);
     clSetKernelArg(lease.get(), 4, sizeof count, &count);
+    clSetKernelArg(lease.get(), 5, sizeof iterations, &iterations);
     std::size_t global = 64, local = 1;
     check_cl(clEnqueueNDRangeKernel(stream.impl()->queue(), lease.get(), 1, nullptr, &global, &local, 0, nullptr, nullptr), "self_test",
              "clEnqueueNDRangeKernel");
@@ -130,12 +147,15 @@ Results measure(const DeviceRecord& record) {
   return r;
 }
 
-void apply(const Results& r, DeviceTraits& t) {
+void apply(const Results& r, const DeviceRecord& record, DeviceTraits& t) {
   t.fma_exact = r.fma;
   t.divide_exact = r.divide;
   t.sqrt_exact = r.sqrt;
   t.denormals = r.denormals;
   t.device_timer = r.timer;
+  t.quirks = r.iterations < kIterations ? t.quirks | kQuirkLoopsEndEarly : t.quirks & ~std::uint32_t{kQuirkLoopsEndEarly};
+  if (r.iterations + 1 < kLoopLimit)  // another loop was left
+    log_line(LogLevel::error, fmt::format("device {} ends loops after {} iterations: results of longer ones are wrong", record.index, r.iterations));
 }
 
 }  // namespace
@@ -146,7 +166,7 @@ void run_self_tests(const DeviceRecord& record, DeviceTraits& traits) {
   try {
     CaptureExempt exempt;
     Runtime& runtime = runtime_of(record);
-    std::string identity = "self-test 2|" + device_key(runtime);
+    std::string identity = "self-test 3|" + device_key(runtime);
     Digest key = sha256(identity);
     std::filesystem::path folder = cache_folder();
     std::filesystem::path file = folder.empty() ? folder : folder / "devices" / (to_hex(key).substr(0, 32) + ".self_test");
@@ -158,7 +178,7 @@ void run_self_tests(const DeviceRecord& record, DeviceTraits& traits) {
       results = measure(record);
       if (!file.empty()) cache_write(file, key, std::string_view(reinterpret_cast<const char*>(&results), sizeof results));
     }
-    apply(results, traits);
+    apply(results, record, traits);
   } catch (const Error& e) {
     // Another failure may pass, and a later call tests again. What the driver cannot build is not proven: emulations run.
     if (e.code() != ErrorCode::build_failure) throw;

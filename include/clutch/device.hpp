@@ -86,7 +86,7 @@ class CLUTCH_API Device {
   /// Traits with self-tests. The first call may build and run small kernels (kept on disk afterwards), so it may wait.
   /// Errors: those of the driver while it tests; a later call tests again.
   const DeviceTraits& traits() const;
-  /// One line per row of the quirk table that applies to this device, with its reason.
+  /// One line per row of the quirk table that applies to this device, with its reason. Tests the device as traits() does.
   std::vector<std::string> quirks() const;
 
   friend bool operator==(const Device& a, const Device& b) noexcept { return a.record_ == b.record_; }

@@ -4,13 +4,20 @@
 #include <CL/cl_ext.h>
 #include <CL/cl_layer.h>
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
+#include <regex>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -110,6 +117,7 @@ constexpr std::array<std::string_view, kCallCount> kNames{
 
 constexpr std::size_t kSmallLocalBytes = 16 << 10, kSmallGroup = 64;
 constexpr cl_ulong kSmallAllocBytes = 64ull << 20;
+constexpr std::size_t kCounters = 1 << 20;  // of iterations: one for each work-item of a launch
 
 struct State {
   std::mutex mutex;
@@ -253,6 +261,7 @@ cl_int device_info(cl_device_id device, cl_device_info what, std::size_t size, v
   if (lacks(kSmallGroups) && what == CL_DEVICE_MAX_WORK_GROUP_SIZE) lower<std::size_t>(value, size, kSmallGroup);
   if (lacks(kSmallGroups) && what == CL_DEVICE_MAX_WORK_ITEM_SIZES)
     for (std::size_t i = 0; i < 3; ++i) lower<std::size_t>(value, size, kSmallGroup, i);
+  if (lacks(kEndsLoops) && what == CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT) lower<cl_uint>(value, size, 1);
   if (lacks(kGpu) && what == CL_DEVICE_TYPE && value && size >= sizeof(cl_device_type)) *static_cast<cl_device_type*>(value) = CL_DEVICE_TYPE_GPU;
   if (lacks(kOneUnit) && what == CL_DEVICE_MAX_COMPUTE_UNITS) lower<cl_uint>(value, size, 1);
   if (lacks(kSmallAlloc) && what == CL_DEVICE_MAX_MEM_ALLOC_SIZE) lower<cl_ulong>(value, size, kSmallAllocBytes);
@@ -268,18 +277,94 @@ cl_int device_info(cl_device_id device, cl_device_info what, std::size_t size, v
   return CL_SUCCESS;
 }
 
+/// Iterations that are left to each work-item. Kernels of a CPU's driver run in this process and find them by their address, which is the same in each
+/// process, so that drivers which keep programs find them again.
+std::span<std::int32_t> iterations_left() {
+  static void* const memory = mmap(reinterpret_cast<void*>(0x3C0000000000), kCounters * sizeof(std::int32_t), PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  if (memory == MAP_FAILED) std::abort();
+  return {static_cast<std::int32_t*>(memory), kCounters};
+}
+/// Names in a piece of kernel text that are no loop variable of `constants` and no macro (written in capitals).
+bool has_variables(std::string_view text, const std::set<std::string, std::less<>>& constants) {
+  static const std::regex name("[A-Za-z_][A-Za-z_0-9]*");
+  using Each = std::regex_iterator<std::string_view::const_iterator>;
+  for (Each at(text.begin(), text.end(), name), end; at != end; ++at) {
+    const std::string found = at->str();
+    const bool macro = std::none_of(found.begin(), found.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+    const bool member = at->suffix().length() > 0 && (*at->suffix().first == '.' || *at->suffix().first == '-');
+    if (!macro && (member || !constants.contains(found))) return true;
+  }
+  return false;
+}
+
+/// The text with each loop's condition counted, except that of loops between constants, which compilers unroll.
+std::string with_counted_loops(std::string_view text) {
+  static const std::regex head("\\b(for|while) *\\("), assigned("([A-Za-z_][A-Za-z_0-9]*) *=[^=]"), between("(\\s|\\\\|\\{|_Pragma\\([^)]*\\)|#pragma[^\n]*)*");
+  std::string made;
+  std::set<std::string, std::less<>> constants;  // variables of the constant loops around this one, which begin right before it
+  using Each = std::regex_iterator<std::string_view::const_iterator>;
+  std::size_t done = 0;
+  for (Each found(text.begin(), text.end(), head), end; found != end; ++found) {
+    const auto open = static_cast<std::size_t>(found->position() + found->length());
+    std::vector<std::size_t> parts{open};  // where init, condition and step begin, and the end
+    int depth = 1;
+    std::size_t at = open;
+    for (; at < text.size() && depth > 0; ++at) {
+      depth += text[at] == '(' ? 1 : text[at] == ')' ? -1 : 0;
+      if (depth == 1 && text[at] == ';') parts.push_back(at + 1);
+    }
+    if (open < done) continue;
+    const bool is_for = (*found)[1] == "for";
+    if (depth > 0 || parts.size() != (is_for ? 3u : 1u)) continue;  // words of a comment
+    const std::size_t begin = is_for ? parts[1] : open, stop = is_for ? parts[2] - 1 : at - 1;
+    const std::string_view condition = text.substr(begin, stop - begin);
+    if (is_for) {
+      const auto from = static_cast<std::size_t>(found->position());
+      if (from < done || !std::regex_match(text.begin() + static_cast<std::ptrdiff_t>(done), text.begin() + static_cast<std::ptrdiff_t>(from), between)) constants.clear();
+      const std::string_view init = text.substr(open, parts[1] - 1 - open);
+      std::set<std::string, std::less<>> own = constants;
+      for (Each name(init.begin(), init.end(), assigned); name != end; ++name) own.insert((*name)[1].str());
+      const auto equals = init.find('=');
+      const bool constant = equals != std::string_view::npos && !has_variables(init.substr(equals + 1), own) && !has_variables(condition, own);
+      made += text.substr(done, (constant ? at : begin) - done);
+      done = at;
+      if (constant) {
+        constants = own;
+        continue;
+      }
+    } else {
+      made += text.substr(done, begin - done);
+    }
+    constants.clear();
+    const bool empty = condition.find_first_not_of(" \t\n\\") == std::string_view::npos;
+    made += empty ? "CLUTCH_LEFT-- > 0" : "CLUTCH_LEFT-- > 0 && (" + std::string(condition) + ")";  // the end of a loop counts, too
+    made += text.substr(stop, at - stop);
+    done = at;
+  }
+  made += text.substr(done);
+  return made;
+}
+
 cl_program create_with_source(cl_context context, cl_uint n, const char** texts, const std::size_t* lengths, cl_int* errcode) {
   // One line, so that the line numbers of build logs stay.
   std::string prelude;
   if (lacks(kNoFp64)) prelude += "\n#undef cl_khr_fp64\n#define double this_device_has_no_fp64\n";
   if (lacks(kNoFp16)) prelude += "\n#undef cl_khr_fp16\n";
+  if (lacks(kEndsLoops)) {
+    prelude += "\n#define CLUTCH_LEFT ((__global int*)" + std::to_string(reinterpret_cast<std::uintptr_t>(iterations_left().data())) +
+               "ul)[(get_global_id(0) + get_global_size(0) * get_global_id(1)) % " + std::to_string(kCounters) + "]\n";
+  }
   if (prelude.empty()) return g_next.clCreateProgramWithSource(context, n, texts, lengths, errcode);
   prelude += "#line 1\n";
+  std::deque<std::string> counted;
   std::vector<const char*> all{prelude.c_str()};
   std::vector<std::size_t> sizes{prelude.size()};
   for (cl_uint i = 0; i < n; ++i) {
-    all.push_back(texts[i]);
-    sizes.push_back(lengths && lengths[i] ? lengths[i] : std::strlen(texts[i]));
+    std::string_view text(texts[i], lengths && lengths[i] ? lengths[i] : std::strlen(texts[i]));
+    if (lacks(kEndsLoops)) text = counted.emplace_back(with_counted_loops(text));
+    all.push_back(text.data());
+    sizes.push_back(text.size());
   }
   return g_next.clCreateProgramWithSource(context, n + 1, all.data(), sizes.data(), errcode);
 }
@@ -311,6 +396,11 @@ cl_int enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint dims, co
     g_next.clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, nullptr);
     if (g_next.clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof bytes, &bytes, nullptr) == CL_SUCCESS && bytes > kSmallLocalBytes)
       return CL_OUT_OF_RESOURCES;
+  }
+  if (lacks(kEndsLoops)) {
+    g_next.clFinish(queue);  // what runs still counts
+    const std::span<std::int32_t> left = iterations_left();
+    std::fill(left.begin(), left.end(), kLoopIterations);
   }
   return g_next.clEnqueueNDRangeKernel(queue, kernel, dims, offset, global, local, waits, wait_list, event);
 }

@@ -5,12 +5,15 @@
 #include <clutch/clutch.hpp>
 
 #include "layer/fault_layer.hpp"
+#include "runtime/quirks.hpp"
 #include "runtime/settings.hpp"
 #include "support/op_runner.hpp"
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
+#include <functional>
 #include <set>
 
 namespace clutch::testing {
@@ -33,6 +36,7 @@ constexpr Lesser kLesser[] = {
     {"buffers of 64 MiB", fault::kSmallAlloc},
     {"all at once", fault::kAllLacks},
     {"a GPU", fault::kGpu},
+    {"loops that end", fault::kEndsLoops | fault::kNoCommandBuffer},
 };
 
 /// The first test device as one that lacks something, until this goes. Errors: not_supported without the layer.
@@ -44,7 +48,8 @@ class LesserTwin {
  private:
   static detail::Settings settings(bool proves_rounding) {
     auto all = detail::the_settings();
-    if (!proves_rounding) all.self_test.value = "off";
+    // Programs and traits of the device as it is are no twin's.
+    all.cache.value = "off", all.self_test.value = proves_rounding ? "fresh" : "off";
     return all;
   }
   struct Faked {
@@ -76,6 +81,7 @@ TEST(LesserDevice, EveryOpRunsOrSaysWhichTraitIsMissing) {
     check(fault::kOneUnit, traits.compute_units == 1);
     check(fault::kGpu, traits.type == DeviceType::gpu);
     check(fault::kNoCommandBuffer, traits.command_buffer == 0);
+    check(fault::kEndsLoops, (traits.quirks & detail::kQuirkLoopsEndEarly) != 0);
     const bool unlike = lesser.lacks == fault::kAllLacks || lesser.lacks == fault::kGpu;
     std::set<std::string_view> seen;
     for (const NamedProblem& p : all_problems()) {
@@ -129,6 +135,135 @@ TEST(LesserDevice, GroupsHaveLocalMemoryOfTheirOwn) {
       for (std::size_t i = each; i < v.size(); ++i) ASSERT_EQ(v[i], v[i % each]) << last_plan() << " number of vectors " << i;
     }
   }
+}
+
+/// A call that takes many iterations of a work-item's loops.
+struct Long {
+  const char* name;
+  std::function<Tensor(const Device&)> run;
+  bool may_be_nan = false;  ///< what is too long is known on the device alone, and NaN there
+};
+
+Tensor numbers(Dims sizes, const Device& d) { return randn(sizes, {.device = d, .seed = 7}); }
+/// Those from 0 to before `n`, divided by `by`.
+Tensor indices(std::int64_t n, std::int64_t by, const Device& d) {
+  std::vector<std::int32_t> all;
+  for (std::int64_t i = 0; i < n; ++i) all.push_back(static_cast<std::int32_t>(i / by));
+  return from_host(all, {n}, d);
+}
+Tensor one_segment(std::int64_t n, const Device& d) { return from_host<std::int32_t>({0, 3, static_cast<std::int32_t>(n), static_cast<std::int32_t>(n)}, d); }
+sparse::Csr one_row(std::int64_t n, const Device& d) { return {one_segment(n, d), indices(n, 1, d), numbers({n}, d), n}; }
+attention::BlockMask mask_of(std::int64_t q_len, std::int64_t kv_len, attention::BlockSize block, const Device& d) {
+  std::vector<std::int32_t> of(static_cast<std::size_t>(std::max(q_len, kv_len)), 0);
+  of.back() = 1;
+  const Tensor ids = from_host(of, {std::max(q_len, kv_len)}, d);
+  return attention::create_block_mask(attention::document(ids), {.q_len = q_len, .kv_len = kv_len, .block = block, .device = d});
+}
+attention::FlexResult attend(const Tensor& q, const Tensor& k) { return attention::flex(q, k, k, {.implementation = "flex_items"}); }
+
+const std::vector<Long>& long_calls() {
+  static const std::vector<Long> all{
+      {"block mask of whole blocks", [](const Device& d) { return mask_of(2304, 2304, {}, d).full_kv_num_blocks(); }},
+      {"block mask of one block", [](const Device& d) { return mask_of(1100, 1100, {1100, 1100}, d).full_kv_num_blocks(); }},
+      {"block mask of many blocks", [](const Device& d) { return mask_of(4, 40000, {4, 1}, d).full_kv_indices(); }},
+      {"group_by of a million", [](const Device& d) { return group_by(indices(1 << 20, 1, d), 1 << 20).offsets; }},
+      {"group_by of few among many groups", [](const Device& d) { return group_by(indices(1 << 20, 2, d), 1 << 22).offsets; }},
+      {"segment of many", [](const Device& d) { return segment_reduce(numbers({15000, 10}, d), one_segment(15000, d)); }, true},
+      {"segment of many, two panels", [](const Device& d) { return segment_reduce(numbers({5000, 24}, d), one_segment(5000, d)); }, true},
+      {"segment of many, strided", [](const Device& d) { return segment_reduce(numbers({2, 40000}, d).mT(), one_segment(40000, d)); }, true},
+      {"segment of very many, strided", [](const Device& d) { return segment_reduce(numbers({2, 70000}, d).mT(), one_segment(70000, d)); }, true},
+      {"gradient of a segment",
+       [](const Device& d) {
+         const Tensor x = numbers({70000}, d), offsets = one_segment(70000, d), ones = full({3}, 1, {.device = d});
+         return segment_reduce_backward(ones, ones, x, offsets);
+       }},
+      {"gradient of a row's values",
+       [](const Device& d) {
+         const Tensor b = numbers({20000, 40}, d), grad = numbers({3, 40}, d);
+         return sparse::spmm_backward(grad, grad, one_row(20000, d), b).values;
+       }},
+      {"scatter of rows", [](const Device& d) {
+         const Tensor index = indices(30000, 29999, d).reshape({30000, 1}).expand({30000, 8});
+         return scatter_reduce(zeros({4, 8}, {.device = d}), 0, index, numbers({30000, 8}, d));
+       },
+       true},
+      {"scatter of a line", [](const Device& d) {
+         return scatter_reduce(zeros({2, 4}, {.device = d}), 1, indices(60000, 29000, d).reshape({2, 30000}), numbers({2, 30000}, d));
+       }},
+      {"scatter of many lines",
+       [](const Device& d) {
+         const Tensor index = indices(1000, 250, d).reshape({1, 1000}).expand({100000, 1000}), ones = full({}, 1, {.device = d}).expand({100000, 1000});
+         return scatter_reduce(zeros({100000, 4}, {.device = d}), 1, index, ones, {.implementation = "scatter_lines"});
+       }},
+      {"gradient of an embedding", [](const Device& d) { return nn::embedding_backward(numbers({20000, 16}, d), indices(20000, 19999, d), 4); }, true},
+      {"product", [](const Device& d) { return linalg::matmul(numbers({3, 65535}, d), numbers({65535, 2}, d)); }},
+      {"product of many numbers", [](const Device& d) { return linalg::matmul(numbers({3, 70000}, d), numbers({70000, 2}, d)); }},
+      {"cumsum", [](const Device& d) { return cumsum(numbers({200000}, d), 0); }},
+      {"cumsum of columns", [](const Device& d) { return cumsum(numbers({70000, 9}, d), 0); }},
+      {"sum", [](const Device& d) { return sum(numbers({1 << 20}, d)); }},
+      {"sum of columns", [](const Device& d) { return sum(numbers({70000, 9}, d), {.dims = {0}}); }},
+      {"sum of a permuted tensor", [](const Device& d) { return sum(numbers({70, 40, 5, 50}, d).transpose(0, 2).transpose(1, 3), {.dims = {0, 1, 3}}); }},
+      {"softmax", [](const Device& d) { return nn::softmax(numbers({3, 16000}, d), 1); }},
+      {"softmax of long rows", [](const Device& d) { return nn::softmax(numbers({2, 70000}, d), 1); }},
+      {"softmax of strided rows", [](const Device& d) { return nn::softmax(numbers({16000, 3}, d), 0); }},
+      {"pruned", [](const Device& d) { return sparse::prune_2_4(numbers({2, 280000}, d)); }},
+      {"attention", [](const Device& d) { return attend(numbers({1, 1, 64, 128}, d), numbers({1, 1, 64, 128}, d)).out; }},
+      {"attention to many keys", [](const Device& d) { return attend(numbers({1, 1, 2, 64}, d), numbers({1, 1, 900, 64}, d)).out; }},
+      {"eigenvalues", [](const Device& d) { return linalg::eigh(numbers({2, 16, 16}, d), {.driver = linalg::EighDriver::jacobi_lanes}).w; }},
+      {"eigenvalues by QR", [](const Device& d) { return linalg::eigh(numbers({2, 32, 32}, d), {.driver = linalg::EighDriver::qr_lanes}).w; }},
+      {"norm", [](const Device& d) { return norm(numbers({3000000}, d)); }},
+  };
+  return all;
+}
+
+/// Whether numbers are equal, or NaN where they may be.
+bool agree(const Tensor& made, const Tensor& right, bool may_be_nan) {
+  if (made.to_bytes() == right.to_bytes()) return true;
+  if (!may_be_nan) return false;
+  const std::vector<float> x = made.to_host<float>(), y = right.to_host<float>();
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (!std::isnan(x[i]) && x[i] != y[i]) return false;
+  return true;
+}
+
+/// Compares with what a device gives whose loops do not end.
+void expect_right_or_refused(const Device& device, const std::vector<Tensor>& right) {
+  for (std::size_t i = 0; i < right.size(); ++i) {
+    const Long& l = long_calls()[i];
+    try {
+      EXPECT_TRUE(agree(l.run(device), right[i], l.may_be_nan)) << l.name << " by " << last_plan();
+    } catch (const Error& e) {
+      EXPECT_NE(std::string_view(e.what()).find("loops_end_early"), std::string_view::npos) << l.name << ": " << e.what();
+      fmt::print("refused: {}\n", l.name);
+    }
+  }
+}
+std::vector<Tensor> right_results(const Device& device) {
+  std::vector<Tensor> right;
+  for (const Long& l : long_calls()) right.push_back(l.run(device));
+  return right;
+}
+/// NaN is what a kernel says, not what fresh memory holds.
+detail::Settings unpoisoned() {
+  auto all = detail::the_settings();
+  all.poison_scratch.value = "0";
+  return all;
+}
+
+TEST(LesserDevice, LoopsThatEndNeverMakeWrongResults) {
+  const detail::SettingsOverride settings(unpoisoned());
+  const std::vector<Tensor> right = right_results(test_devices().front());
+  const LesserTwin fresh(fault::kEndsLoops | fault::kNoCommandBuffer);
+  expect_right_or_refused(fresh.device(), right);
+}
+
+TEST(Differential, LoopsThatEndNeverMakeWrongResults) {
+  const detail::SettingsOverride settings(unpoisoned());
+  const Device* other = nullptr;
+  for (const Device& d : test_devices())
+    if ((d.traits().quirks & detail::kQuirkLoopsEndEarly) == 0 && !other) other = &d;
+  for (const Device& d : test_devices())
+    if (other && (d.traits().quirks & detail::kQuirkLoopsEndEarly)) expect_right_or_refused(d, right_results(*other));
 }
 
 }  // namespace

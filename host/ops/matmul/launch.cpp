@@ -47,6 +47,7 @@ struct Launcher {
   const std::int64_t packed_batch;
   bool flat;                         // whether results and inputs are taken by vectors
   std::int64_t count, each, beside;  // rows that are made words of, words of each, rows side by side
+  std::int64_t tiles_each = 1;       // tiles of an item
   const BuiltPlan *pack, *to_words;  // null where nothing is packed, where there are no words
   SparsePacking left;
   Encoder encoder;
@@ -54,6 +55,7 @@ struct Launcher {
 
   Launcher(const Product& product, const BuiltPlan& plan);
   void run();
+  double loops_each() const;
   const BuiltPlan* plan_of_part(MatmulProblem::Part part) const;
   std::int64_t tiles_in_words() const { return x.batch * ((count + beside - 1) / beside); }
   Tensor part(const Strided& o, std::int64_t matrices, std::int64_t step, std::int64_t rows, std::int64_t columns, std::int64_t element) const {
@@ -117,7 +119,7 @@ std::int64_t Launcher::give_sparse_words(const Tensor& b) {
   give_sizes(words, x.n, x.k);
   // Columns of an item: as many as stay in a core's cache, and leave every core several.
   const std::int64_t down = (x.rows + x.lanes() - 1) / x.lanes(), in_cache = kMatmulWordBytes / std::max<std::int64_t>(beside * each * 4, 1);
-  const std::int64_t tiles_each = std::max<std::int64_t>(std::min(in_cache, tiles_in_words() * down / (8 * std::int64_t{x.traits.compute_units})), 1);
+  tiles_each = std::max<std::int64_t>(std::min(in_cache, tiles_in_words() * down / (8 * std::int64_t{x.traits.compute_units})), 1);
   encoder.value(u(tiles_each)).value(flips ? -128 : 0).value(static_cast<std::uint32_t>(flat));
   return (tiles_in_words() + tiles_each - 1) / tiles_each * down;
 }
@@ -157,6 +159,7 @@ std::int64_t Launcher::give_panels(const Tensor& a, const Tensor& b) {
   // What is turned is stored by vectors along the rows: whole ones.
   const std::int64_t least = turned ? x.lanes() : 1, wanted = (x.sparse && inside ? 2 : 8) * x.traits.compute_units;
   while (items() < wanted && (rows_each > least || panels_each > 1)) panels_each > 1 ? panels_each /= 2 : rows_each = std::max(least, (rows_each + 1) / 2);
+  tiles_each = rows_each * panels_each;
   encoder.value(x.dot && flips ? -128 : 0)
       .value(u(x.tiling.block))
       .value(u(rows_each * x.tiling.rows))
@@ -204,7 +207,15 @@ void Launcher::send(std::span<const std::int64_t> at) {
                                  : part(ob, packed_batch, x.batch_stride(2), x.k, x.n, at[2]);
   const std::int64_t items = x.by_words ? give_sparse_words(b) : x.by_rows ? give_sparse_rows(b) : x.panels ? give_panels(a, b) : give_elements(a, b);
   give_result(at);
-  encoder.dispatch(main.kernel, item_geometry(u(items), main.tuning.local));
+  const Geometry geometry = item_geometry(u(items), main.tuning.local);
+  check_loops(x.traits, kMatmul, u(items), geometry, loops_each());
+  encoder.dispatch(main.kernel, geometry);
+}
+
+/// Iterations of an item's loops for each of what it takes in turn: k, and of the kernels that share numbers no more than four times that for each tile.
+double Launcher::loops_each() const {
+  const auto depth = static_cast<double>(x.k);
+  return x.panels || x.by_rows || x.by_words || x.by_tiles ? static_cast<double>(tiles_each) * (4 * depth + 256) : depth + 4;
 }
 
 void Launcher::run() {

@@ -186,8 +186,6 @@ void Product::lay_out() {
   if (complex && a.strides()[a.rank() - 1] != 1 && a.sizes()[a.rank() - 1] > 1) a = a.contiguous(stream);
   if (is_packed && !panels) throw Error(ErrorCode::not_supported, kMatmul, fmt::format("{} takes no PackedMatrix", entry));
   rows = sizes[sizes.rank() - 2], n = sizes[sizes.rank() - 1], k = a.sizes()[a.rank() - 1];
-  if ((traits.quirks & kQuirkLoopsEndEarly) && k > 65535 / parts())
-    throw Error(ErrorCode::not_supported, kMatmul, "the device ends loops after 65535 iterations (quirk loops_end_early)");
   operands = {{c.out, sizes}, {a, sizes}};
   operands[1].row = a.strides()[a.rank() - 2], operands[1].column = a.strides()[a.rank() - 1];
   if (is_packed) {

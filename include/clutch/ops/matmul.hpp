@@ -71,7 +71,7 @@ class MatrixOperand {
 ///   are exact.
 /// Scratch: b in panels, of its size in the compute type; an a that is not of the compute type as such.
 /// Errors: invalid_shape; invalid_dtype; device_mismatch; invalid_overlap; invalid_argument for alpha or beta of integers; not_supported for f64 without
-///   fp64, k past 65535 on devices that end loops there, or an implementation that refuses.
+///   fp64, k of about 65535 on devices that end loops early, or an implementation that refuses.
 /// Stream: never waits. Source: torch.matmul, torch._int_mm of PyTorch 2.12.
 CLUTCH_API Tensor matmul(const Tensor& a, const MatrixOperand& b, const MatmulOptions& options = {}, const Stream& stream = {});
 /// out = alpha a b + beta out; all of rank 2 at least.
