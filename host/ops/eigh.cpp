@@ -90,7 +90,7 @@ std::string computes(const DeviceTraits& traits, const EighProblem& p) { return 
 /// Of drivers with a largest n. The innermost loop of all sweeps runs n^3 / 2 times for each of Jacobi's, n^3 / 5 for QR in all.
 std::string fits(const DeviceTraits& traits, const EighProblem& p, int most, int most_of_short_loops) {
   if (p.n > most) return fmt::format("n is past {}", most);
-  if ((traits.quirks & kQuirkLoopsEndEarly) && p.n > most_of_short_loops) return "the device ends loops after 65535 iterations (quirk loops_end_early)";
+  if (p.n > most_of_short_loops && !refuses_long_loops(traits).empty()) return refuses_long_loops(traits);
   return computes(traits, p);
 }
 std::string fits_jacobi(const DeviceTraits& traits, const EighProblem& p) { return fits(traits, p, kEighMost, 16); }

@@ -241,7 +241,7 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
       .set("BACKWARD", p.part == FlexPart::backward || p.part == FlexPart::keys)
       .set("SUMS_ONLY", p.part == FlexPart::sums);
   if (!lanes && !tiles) {
-    d.set("CHUNK", 16);
+    d.set("CHUNK", flex_chunk(traits, p.size_class));
     return plan;
   }
   const FlexClass& c = kFlexClasses[p.size_class];

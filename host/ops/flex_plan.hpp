@@ -34,6 +34,11 @@ struct FlexClass {
 };
 inline constexpr std::array<FlexClass, 5> kFlexClasses{{{64, 12, 128}, {128, 12, 128}, {256, 6, 64}, {512, 3, 32}, {1024, 3, 16}}};
 
+/// Elements of a result that an item of flex_items makes at a time, while it makes its scores once more: all, or 128, where loops end early.
+inline std::int64_t flex_chunk(const DeviceTraits& traits, std::uint8_t size_class) {
+  return traits.quirks & kQuirkLoopsEndEarly ? std::min<std::int64_t>(kFlexClasses[std::min<std::size_t>(size_class, kFlexClasses.size() - 1)].most, 128) : 16;
+}
+
 inline constexpr std::int64_t kFewQueries = 8;
 /// So many rows of queries read 16-bit keys as they lie; more of them share what was widened once.
 inline constexpr std::int64_t kDirectRows = 8;

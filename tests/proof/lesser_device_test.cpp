@@ -159,7 +159,13 @@ attention::BlockMask mask_of(std::int64_t q_len, std::int64_t kv_len, attention:
   const Tensor ids = from_host(of, {std::max(q_len, kv_len)}, d);
   return attention::create_block_mask(attention::document(ids), {.q_len = q_len, .kv_len = kv_len, .block = block, .device = d});
 }
-attention::FlexResult attend(const Tensor& q, const Tensor& k) { return attention::flex(q, k, k, {.implementation = "flex_items"}); }
+attention::FlexResult attend(const Tensor& q, const Tensor& k) { return attention::flex(q, k, k, {.enable_gqa = true, .return_lse = true, .implementation = "flex_items"}); }
+/// Where products with eigenvectors are not those with eigenvalues: bits depend on the lanes.
+Tensor misses(std::int64_t n, linalg::EighDriver driver, const Device& d) {
+  const Tensor half = numbers({2, n, n}, d), a = map([](Expr x, Expr y) { return x + y; }, {half, half.mT()});
+  const linalg::EighResult r = linalg::eigh(a, {.driver = driver});
+  return map([](Expr x, Expr y, Expr w) { return !(abs(x - y * w) < 1e-3); }, {linalg::matmul(a, r.v), r.v, r.w.reshape({2, 1, n})});
+}
 
 const std::vector<Long>& long_calls() {
   static const std::vector<Long> all{
@@ -208,9 +214,22 @@ const std::vector<Long>& long_calls() {
       {"softmax of strided rows", [](const Device& d) { return nn::softmax(numbers({16000, 3}, d), 0); }},
       {"pruned", [](const Device& d) { return sparse::prune_2_4(numbers({2, 280000}, d)); }},
       {"attention", [](const Device& d) { return attend(numbers({1, 1, 64, 128}, d), numbers({1, 1, 64, 128}, d)).out; }},
+      {"attention, the longest", [](const Device& d) { return attend(numbers({1, 2, 3, 128}, d), numbers({1, 1, 240, 128}, d)).out; }},
+      {"gradient of attention",
+       [](const Device& d) {
+         const Tensor q = numbers({1, 2, 64, 128}, d), k = numbers({1, 1, 160, 128}, d);
+         return attention::flex_backward(q, q, k, k, attend(q, k), {.enable_gqa = true, .implementation = "flex_items"}).q;
+       }},
+      {"gradient of attention's keys",
+       [](const Device& d) {
+         const Tensor q = numbers({1, 2, 64, 128}, d), k = numbers({1, 1, 160, 128}, d);
+         return attention::flex_backward(q, q, k, k, attend(q, k), {.enable_gqa = true, .implementation = "flex_items"}).k;
+       }},
       {"attention to many keys", [](const Device& d) { return attend(numbers({1, 1, 2, 64}, d), numbers({1, 1, 900, 64}, d)).out; }},
-      {"eigenvalues", [](const Device& d) { return linalg::eigh(numbers({2, 16, 16}, d), {.driver = linalg::EighDriver::jacobi_lanes}).w; }},
-      {"eigenvalues by QR", [](const Device& d) { return linalg::eigh(numbers({2, 32, 32}, d), {.driver = linalg::EighDriver::qr_lanes}).w; }},
+      {"eigenvectors by Jacobi's lanes", [](const Device& d) { return misses(16, linalg::EighDriver::jacobi_lanes, d); }},
+      {"eigenvectors by Jacobi", [](const Device& d) { return misses(16, linalg::EighDriver::jacobi_group, d); }},
+      {"eigenvectors by QR in lanes", [](const Device& d) { return misses(32, linalg::EighDriver::qr_lanes, d); }},
+      {"eigenvectors by QR", [](const Device& d) { return misses(32, linalg::EighDriver::qr_group, d); }},
       {"norm", [](const Device& d) { return norm(numbers({3000000}, d)); }},
   };
   return all;

@@ -138,8 +138,8 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
     // Keys' and queries' gradients one after the other: the scores are made twice, and nothing is summed across items.
     const bool tiles = plan.entry == "flex_tiles_dq";
     if (!tiles) {
-      check_loops(*c.runtime, c.kv_len, c.e + c.ev, c.e);
-      check_loops(*c.runtime, c.q_len * c.group * (c.shared() ? c.batch : 1), c.e + c.ev, std::max(c.e, c.ev));
+      check_items(c, plan, c.batch * c.heads * c.q_len, c.kv_len, c.e + c.ev, c.e);
+      check_items(c, plan, key_heads * c.kv_len, c.q_len * c.group * (c.shared() ? c.batch : 1), c.e + c.ev, std::max(c.e, c.ev));
     }
     const BuiltPlan& of_keys = built(FlexPart::keys);
     const FlexShape by_keys = shape(of_keys, true), by_queries = shape(plan, false);

@@ -60,8 +60,9 @@ double scale_of(const attention::FlexOptions& options, const Checked& c);
 /// Shape, tiles of rows of queries or keys, and lists of the others' blocks; `out`: the result, or its gradient.
 FlexShape shape_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Checked& c, const attention::FlexOptions& options,
                    const BuiltPlan& plan, bool by_keys);
-/// Errors: not_supported where an item's loops would end early.
-void check_loops(const Runtime& runtime, std::int64_t rows, std::int64_t elements, std::int64_t longest);
+/// Errors: not_supported where the loops of flex_items would end early, whose items take each of `rows` rows of so many elements once for every chunk of the
+/// `longest` result.
+void check_items(const Checked& c, const BuiltPlan& plan, std::int64_t items, std::int64_t rows, std::int64_t elements, std::int64_t longest);
 /// The block mask's lists, and the sequences' lengths where they differ; `other` stands for what is not there.
 void bind_lists(Encoder& encoder, const attention::FlexOptions& options, const Tensor& other, bool ragged, bool by_keys);
 

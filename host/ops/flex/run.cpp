@@ -112,12 +112,11 @@ FlexShape shape_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tens
   return s;
 }
 
-void check_loops(const Runtime& runtime, std::int64_t rows, std::int64_t elements, std::int64_t longest) {
-  if (!(runtime.traits().quirks & kQuirkLoopsEndEarly)) return;
-  const std::int64_t iterations = rows * (elements + 32) * blocks_of(longest, 16);
-  if (iterations > 60000)
-    throw Error(ErrorCode::not_supported, kFlex,
-                fmt::format("{} iterations of a work-item on a device that ends loops after 65535 (quirk loops_end_early)", iterations));
+void check_items(const Checked& c, const BuiltPlan& plan, std::int64_t items, std::int64_t rows, std::int64_t elements, std::int64_t longest) {
+  const DeviceTraits& traits = c.runtime->traits();
+  const std::int64_t chunk = flex_chunk(traits, size_class(c)), each = rows * (elements + chunk + 8) + 3 * chunk + 8;
+  const auto count = static_cast<std::uint64_t>(items);
+  check_loops(traits, kFlex, count, item_geometry(count, plan.tuning.local), static_cast<double>(each) * static_cast<double>(blocks_of(std::max<std::int64_t>(longest, 1), chunk)));
 }
 
 void bind_lists(Encoder& encoder, const attention::FlexOptions& options, const Tensor& other, bool ragged, bool by_keys) {
@@ -189,7 +188,7 @@ void run_flex(const attention::FlexResult& results, const Tensor& q, const Tenso
   p.direct = (k.strides()[3] == 1 || c.e == 1) && (v.strides()[3] == 1 || c.ev == 1) && c.ev % 8 == 0;
   if (p.few) p.direct = p.direct && c.e % 16 == 0 && c.ev % 16 == 0 && (compute_dtype(q.dtype(), kFlex) == q.dtype() || c.group * c.q_len <= kDirectRows);
   const BuiltPlan& plan = flex_plan(*c.runtime, p, mods, options.implementation);
-  if (plan.entry == "flex_items") check_loops(*c.runtime, c.kv_len, c.e, c.ev);
+  if (plan.entry == "flex_items") check_items(c, plan, c.batch * c.heads * c.q_len, c.kv_len, c.e, c.ev);
   if (by_parts(plan.entry)) return run_split(plan, p, mods, results, q, k, v, c, options, stream);
   const FlexShape s = forward_shape(results, q, k, v, c, options, plan);
   const auto items = static_cast<std::uint64_t>(c.batch * c.heads * (plan.entry == "flex_items" ? c.q_len : s.tiles));
