@@ -279,7 +279,10 @@ Expr real(const Expr& x) { return is_floating(x.dtype()) ? x : cast(x, DType::f3
 constexpr double kInf = std::numeric_limits<double>::infinity();
 }  // namespace
 
-Expr relu(const Expr& x) { return select(x <= 0, like(x, 0), x); }
+Expr relu(const Expr& x) {
+  // Of integers the same numbers, which one driver's compiler survives (quirk byte_selects_crash).
+  return is_integral(x.dtype()) ? max(x, like(x, 0)) : select(x <= 0, like(x, 0), x);
+}
 Expr leaky_relu(const Expr& x, const Expr& slope) { return select(x > 0, x, x * slope); }
 Expr gelu(const Expr& x, GeluForm form) {
   Expr inner =

@@ -44,6 +44,8 @@ constexpr std::array kTable{
     QuirkRow{kQuirkArgumentSizesPanic, "argument_sizes_panic", is_rusticl,
              "clSetKernelArg with a size other than the parameter's ends the process instead of returning CL_INVALID_ARG_SIZE",
              "seen on Mesa 22.3; reproducer: SavedGraphs.ForgedOnesGiveErrorsOrGraphs"},
+    QuirkRow{kQuirkByteSelectsCrash, "byte_selects_crash", is_llvmpipe,
+             "its compiler ends the process on a select of i8 values one of which is a constant: map refuses these", "measured on Mesa 22.3 with LLVM 15"},
     QuirkRow{kQuirkSlowHostTransfer, "one_thread_copies", is_pocl, "copy, fill and read commands run on one thread: kernels copy instead", "PoCL issue #716"},
 };
 

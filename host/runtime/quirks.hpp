@@ -20,6 +20,7 @@ enum Quirk : std::uint32_t {
   kQuirkExitWhileBuilding = 1u << 7,
   kQuirkLoopsEndEarly = 1u << 8,
   kQuirkArgumentSizesPanic = 1u << 9,
+  kQuirkByteSelectsCrash = 1u << 10,
 };
 
 /// Iterations that all loops of a work-item may make together where kQuirkLoopsEndEarly applies; leaving a loop counts as one more.

@@ -93,7 +93,7 @@ struct EmbeddingOptions {
 /// Bad contents: an index that is no row gives NaN. Errors: invalid_shape; invalid_dtype; device_mismatch. Source: torch.nn.functional.embedding.
 CLUTCH_API Tensor embedding(const Tensor& weight, const Tensor& index, const Stream& stream = {});
 /// The gradient of a table of `rows` rows: for each, the gradients of its occurrences summed in their order, in f32 (f64 for f64). Bit-equal
-/// on every device; no atomics. Occurrences that are no row are left out.
+/// on every device; no atomics. Occurrences that are no row are left out. A row that occurs too often gives NaN where segment_reduce does.
 CLUTCH_API Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t rows, const EmbeddingOptions& options = {},
                                      const Stream& stream = {});
 

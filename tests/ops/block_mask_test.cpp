@@ -82,6 +82,15 @@ TEST(BlockMask, ReadyMadeMasksHaveTheModelsBlocks) {
   }
 }
 
+/// Many whole blocks in a row, and blocks that are whole sequences: many iterations for the items of a device that ends loops early.
+TEST(BlockMask, RowsOfManyWholeBlocks) {
+  CLUTCH_EACH_DEVICE(device) {
+    const Tensor ids = zeros({1300}, {.dtype = DType::i32, .device = device});
+    const BlockMaskOptions o{.q_len = 130, .kv_len = 1300, .device = device};
+    expect_mask(create_block_mask(attention::document(ids), o), BlockMaskCase::kinds(o, [](auto, auto, auto, auto) { return true; }), "one document");
+  }
+}
+
 /// PyTorch's own example.
 TEST(BlockMask, HasPyTorchsRules) {
   CLUTCH_EACH_DEVICE(device) {

@@ -44,8 +44,8 @@ struct ScatterOptions {
 ///   that is repeated over dimensions of at least 8 elements (strides 0), or is long and has no others on a device of many items, is
 ///   sorted instead, as group_by does; f32 and f64 rows of a cache line for each core are added in place, unsorted, on CPUs.
 /// Errors: invalid_shape; invalid_dtype; invalid_argument for the dimension or the name of an implementation; invalid_overlap; device_mismatch;
-///   not_supported for an implementation that refuses.
-/// Stream: never waits. Source: torch.scatter_reduce.
+///   not_supported for an implementation that refuses, and for long lines on a device that ends loops early; what is sorted there gives NaN as
+///   segment_reduce does. Stream: never waits. Source: torch.scatter_reduce.
 CLUTCH_API Tensor scatter_reduce(const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options = {},
                                  const Stream& stream = {});
 /// The same in place.
