@@ -8,8 +8,9 @@
 // Ownership: an item takes `chunk` segments at a time, in panels of PANEL features that stay in registers. No local memory.
 // Needs: what common/expr.clh needs; T_NAME (f32, f64, f16, bf16; of data, values and out); OFFSET and COLUMN (int or long); COLUMNS and
 // VALUES (0 or 1); OFFSETS (0: segment i is entry i); SELF (0; 1 and 3: accumulators begin with a row of `self`, which means count and do
-// not; 2: empty segments are that row); LOOP_LIMIT (iterations that the device gives an item's loops, 0: any; segments that take more give `missing`); FIRST (0 or 1; T is A then); ROUND (for segment_first:
-// what results were rounded to: 0 T, 1 f16, 2 bf16); A_IS_F32 or A_IS_F64; OP (0 sum, 1 prod, 2 min, 3 max); MEAN (1: divide by the count); IDX.
+// not; 2: empty segments are that row); LOOP_LIMIT (iterations that the device gives an item's loops; segments that take more give `missing`; 0:
+// any); FIRST (0 or 1; T is A then); ROUND (for segment_first: what results were rounded to: 0 T, 1 f16, 2 bf16); A_IS_F32 or A_IS_F64; OP (0 sum,
+// 1 prod, 2 min, 3 max); MEAN (1: divide by the count); IDX.
 #include "common/combine.clh"
 #include "common/launch.clh"
 
@@ -217,7 +218,7 @@ __kernel void segment_ids(CLUTCH_PREDICATE ulong n, ulong entries, ulong chunk, 
 #if LOOP_LIMIT
   for (ulong k = get_global_id(0); k < entries; k += get_global_size(0)) {
     const ulong i = segment_of(offsets, n, k, entries);
-    if (i < n) ((__global OFFSET*)ids)[k] = (OFFSET)i;
+    if (i < n) *((__global OFFSET*)ids + k) = (OFFSET)(i);
   }
 #else
   for (ulong task = get_global_id(0) * chunk; task < n; task += get_global_size(0) * chunk)
@@ -233,8 +234,8 @@ __kernel void segment_ids(CLUTCH_PREDICATE ulong n, ulong entries, ulong chunk, 
 // being the segment of entry k: feature f goes into partial f % 16 by
 // fma, the partials into a tree of halves.
 #ifdef CLUTCH_ENTRY_segment_dots
-static inline A dot_of(__global const uchar* x, __global const uchar* data, __global const uchar* columns, __global const uchar* firsts, long i, long k, long begin,
-                       long features, long data_rows, long x_stride, long data_stride) {
+static inline A dot_of(__global const uchar* x, __global const uchar* data, __global const uchar* columns, __global const uchar* firsts, long i, long k,
+                       long begin, long features, long data_rows, long x_stride, long data_stride) {
   long row = row_of(columns, k, data_rows);
   V acc[16 / WIDTH];
   for (int v = 0; v < 16 / WIDTH; ++v) acc[v] = (V)(A)0;

@@ -144,7 +144,8 @@ void check_byte_selects(const DeviceTraits& traits, const ExprFunction& f, std::
   auto is = [&](int k, ExprOp op) { return steps[static_cast<std::size_t>(k)].op == op; };
   for (const ExprStep& s : steps)
     if (s.op == ExprOp::select && is_integral(s.dtype) &&
-        ((is(s.operands[1], ExprOp::constant) && is(s.operands[2], ExprOp::input)) || (is(s.operands[1], ExprOp::input) && is(s.operands[2], ExprOp::constant))))
+        ((is(s.operands[1], ExprOp::constant) && is(s.operands[2], ExprOp::input)) ||
+         (is(s.operands[1], ExprOp::input) && is(s.operands[2], ExprOp::constant))))
       refuse(ErrorCode::not_supported, "the device's compiler crashes on select() of i8 and a constant (quirk byte_selects_crash): use max, min or a param()");
 }
 

@@ -321,7 +321,8 @@ std::string with_counted_loops(std::string_view text) {
     const std::string_view condition = text.substr(begin, stop - begin);
     if (is_for) {
       const auto from = static_cast<std::size_t>(found->position());
-      if (from < done || !std::regex_match(text.begin() + static_cast<std::ptrdiff_t>(done), text.begin() + static_cast<std::ptrdiff_t>(from), between)) constants.clear();
+      if (from < done || !std::regex_match(text.begin() + static_cast<std::ptrdiff_t>(done), text.begin() + static_cast<std::ptrdiff_t>(from), between))
+        constants.clear();
       const std::string_view init = text.substr(open, parts[1] - 1 - open);
       std::set<std::string, std::less<>> own = constants;
       for (Each name(init.begin(), init.end(), assigned); name != end; ++name) own.insert((*name)[1].str());

@@ -159,7 +159,9 @@ attention::BlockMask mask_of(std::int64_t q_len, std::int64_t kv_len, attention:
   const Tensor ids = from_host(of, {std::max(q_len, kv_len)}, d);
   return attention::create_block_mask(attention::document(ids), {.q_len = q_len, .kv_len = kv_len, .block = block, .device = d});
 }
-attention::FlexResult attend(const Tensor& q, const Tensor& k) { return attention::flex(q, k, k, {.enable_gqa = true, .return_lse = true, .implementation = "flex_items"}); }
+attention::FlexResult attend(const Tensor& q, const Tensor& k) {
+  return attention::flex(q, k, k, {.enable_gqa = true, .return_lse = true, .implementation = "flex_items"});
+}
 /// Where products with eigenvectors are not those with eigenvalues: bits depend on the lanes.
 Tensor misses(std::int64_t n, linalg::EighDriver driver, const Device& d) {
   const Tensor half = numbers({2, n, n}, d), a = map([](Expr x, Expr y) { return x + y; }, {half, half.mT()});
@@ -170,14 +172,38 @@ Tensor misses(std::int64_t n, linalg::EighDriver driver, const Device& d) {
 const std::vector<Long>& long_calls() {
   static const std::vector<Long> all{
       {"block mask of whole blocks", [](const Device& d) { return mask_of(2304, 2304, {}, d).full_kv_num_blocks(); }},
-      {"block mask of one block", [](const Device& d) { return mask_of(1100, 1100, {1100, 1100}, d).full_kv_num_blocks(); }},
-      {"block mask of many blocks", [](const Device& d) { return mask_of(4, 40000, {4, 1}, d).full_kv_indices(); }},
+      {"block mask of one block",
+       [](const Device& d) {
+         return mask_of(1100, 1100, {1100, 1100}, d).full_kv_num_blocks();
+       }},
+      {"block mask of many blocks",
+       [](const Device& d) {
+         return mask_of(4, 40000, {4, 1}, d).full_kv_indices();
+       }},
       {"group_by of a million", [](const Device& d) { return group_by(indices(1 << 20, 1, d), 1 << 20).offsets; }},
       {"group_by of few among many groups", [](const Device& d) { return group_by(indices(1 << 20, 2, d), 1 << 22).offsets; }},
-      {"segment of many", [](const Device& d) { return segment_reduce(numbers({15000, 10}, d), one_segment(15000, d)); }, true},
-      {"segment of many, two panels", [](const Device& d) { return segment_reduce(numbers({5000, 24}, d), one_segment(5000, d)); }, true},
-      {"segment of many, strided", [](const Device& d) { return segment_reduce(numbers({2, 40000}, d).mT(), one_segment(40000, d)); }, true},
-      {"segment of very many, strided", [](const Device& d) { return segment_reduce(numbers({2, 70000}, d).mT(), one_segment(70000, d)); }, true},
+      {"segment of many",
+       [](const Device& d) {
+         return segment_reduce(numbers({15000, 10}, d), one_segment(15000, d));
+       },
+       true},
+      {"segment of many, two panels",
+       [](const Device& d) {
+         return segment_reduce(numbers({5000, 24}, d), one_segment(5000, d));
+       },
+       true},
+      {"segment of many, strided",
+       [](const Device& d) {
+         return segment_reduce(numbers({2, 40000}, d).mT(), one_segment(40000, d));
+       },
+       true},
+      {"segment of very many, strided",
+       [](const Device& d) {
+         return segment_reduce(numbers({2, 70000}, d).mT(), one_segment(70000, d));
+       },
+       true},
+      {"segment that just fits", [](const Device& d) { return segment_reduce(numbers({7000, 16}, d), one_segment(7000, d)); }, true},
+      {"product with a sparse row", [](const Device& d) { return sparse::spmm(one_row(3800, d), numbers({3800, 16}, d)); }, true},
       {"gradient of a segment",
        [](const Device& d) {
          const Tensor x = numbers({70000}, d), offsets = one_segment(70000, d), ones = full({3}, 1, {.device = d});
@@ -188,12 +214,14 @@ const std::vector<Long>& long_calls() {
          const Tensor b = numbers({20000, 40}, d), grad = numbers({3, 40}, d);
          return sparse::spmm_backward(grad, grad, one_row(20000, d), b).values;
        }},
-      {"scatter of rows", [](const Device& d) {
+      {"scatter of rows",
+       [](const Device& d) {
          const Tensor index = indices(30000, 29999, d).reshape({30000, 1}).expand({30000, 8});
          return scatter_reduce(zeros({4, 8}, {.device = d}), 0, index, numbers({30000, 8}, d));
        },
        true},
-      {"scatter of a line", [](const Device& d) {
+      {"scatter of a line",
+       [](const Device& d) {
          return scatter_reduce(zeros({2, 4}, {.device = d}), 1, indices(60000, 29000, d).reshape({2, 30000}), numbers({2, 30000}, d));
        }},
       {"scatter of many lines",
@@ -201,20 +229,57 @@ const std::vector<Long>& long_calls() {
          const Tensor index = indices(1000, 250, d).reshape({1, 1000}).expand({100000, 1000}), ones = full({}, 1, {.device = d}).expand({100000, 1000});
          return scatter_reduce(zeros({100000, 4}, {.device = d}), 1, index, ones, {.implementation = "scatter_lines"});
        }},
-      {"gradient of an embedding", [](const Device& d) { return nn::embedding_backward(numbers({20000, 16}, d), indices(20000, 19999, d), 4); }, true},
-      {"product", [](const Device& d) { return linalg::matmul(numbers({3, 65535}, d), numbers({65535, 2}, d)); }},
-      {"product of many numbers", [](const Device& d) { return linalg::matmul(numbers({3, 70000}, d), numbers({70000, 2}, d)); }},
+      {"gradient of an embedding",
+       [](const Device& d) {
+         return nn::embedding_backward(numbers({20000, 16}, d), indices(20000, 19999, d), 4);
+       },
+       true},
+      {"product",
+       [](const Device& d) {
+         return linalg::matmul(numbers({3, 65535}, d), numbers({65535, 2}, d));
+       }},
+      {"product of many numbers",
+       [](const Device& d) {
+         return linalg::matmul(numbers({3, 70000}, d), numbers({70000, 2}, d));
+       }},
       {"cumsum", [](const Device& d) { return cumsum(numbers({200000}, d), 0); }},
-      {"cumsum of columns", [](const Device& d) { return cumsum(numbers({70000, 9}, d), 0); }},
+      {"cumsum of columns",
+       [](const Device& d) {
+         return cumsum(numbers({70000, 9}, d), 0);
+       }},
       {"sum", [](const Device& d) { return sum(numbers({1 << 20}, d)); }},
-      {"sum of columns", [](const Device& d) { return sum(numbers({70000, 9}, d), {.dims = {0}}); }},
-      {"sum of a permuted tensor", [](const Device& d) { return sum(numbers({70, 40, 5, 50}, d).transpose(0, 2).transpose(1, 3), {.dims = {0, 1, 3}}); }},
-      {"softmax", [](const Device& d) { return nn::softmax(numbers({3, 16000}, d), 1); }},
-      {"softmax of long rows", [](const Device& d) { return nn::softmax(numbers({2, 70000}, d), 1); }},
-      {"softmax of strided rows", [](const Device& d) { return nn::softmax(numbers({16000, 3}, d), 0); }},
-      {"pruned", [](const Device& d) { return sparse::prune_2_4(numbers({2, 280000}, d)); }},
-      {"attention", [](const Device& d) { return attend(numbers({1, 1, 64, 128}, d), numbers({1, 1, 64, 128}, d)).out; }},
-      {"attention, the longest", [](const Device& d) { return attend(numbers({1, 2, 3, 128}, d), numbers({1, 1, 240, 128}, d)).out; }},
+      {"sum of columns",
+       [](const Device& d) {
+         return sum(numbers({70000, 9}, d), {.dims = {0}});
+       }},
+      {"sum of a permuted tensor",
+       [](const Device& d) {
+         return sum(numbers({70, 40, 5, 50}, d).transpose(0, 2).transpose(1, 3), {.dims = {0, 1, 3}});
+       }},
+      {"softmax",
+       [](const Device& d) {
+         return nn::softmax(numbers({3, 16000}, d), 1);
+       }},
+      {"softmax of long rows",
+       [](const Device& d) {
+         return nn::softmax(numbers({2, 70000}, d), 1);
+       }},
+      {"softmax of strided rows",
+       [](const Device& d) {
+         return nn::softmax(numbers({16000, 3}, d), 0);
+       }},
+      {"pruned",
+       [](const Device& d) {
+         return sparse::prune_2_4(numbers({2, 280000}, d));
+       }},
+      {"attention",
+       [](const Device& d) {
+         return attend(numbers({1, 1, 64, 128}, d), numbers({1, 1, 64, 128}, d)).out;
+       }},
+      {"attention, the longest",
+       [](const Device& d) {
+         return attend(numbers({1, 2, 3, 128}, d), numbers({1, 1, 240, 128}, d)).out;
+       }},
       {"gradient of attention",
        [](const Device& d) {
          const Tensor q = numbers({1, 2, 64, 128}, d), k = numbers({1, 1, 160, 128}, d);
@@ -225,7 +290,10 @@ const std::vector<Long>& long_calls() {
          const Tensor q = numbers({1, 2, 64, 128}, d), k = numbers({1, 1, 160, 128}, d);
          return attention::flex_backward(q, q, k, k, attend(q, k), {.enable_gqa = true, .implementation = "flex_items"}).k;
        }},
-      {"attention to many keys", [](const Device& d) { return attend(numbers({1, 1, 2, 64}, d), numbers({1, 1, 900, 64}, d)).out; }},
+      {"attention to many keys",
+       [](const Device& d) {
+         return attend(numbers({1, 1, 2, 64}, d), numbers({1, 1, 900, 64}, d)).out;
+       }},
       {"eigenvectors by Jacobi's lanes", [](const Device& d) { return misses(16, linalg::EighDriver::jacobi_lanes, d); }},
       {"eigenvectors by Jacobi", [](const Device& d) { return misses(16, linalg::EighDriver::jacobi_group, d); }},
       {"eigenvectors by QR in lanes", [](const Device& d) { return misses(32, linalg::EighDriver::qr_lanes, d); }},

@@ -116,7 +116,8 @@ void check_items(const Checked& c, const BuiltPlan& plan, std::int64_t items, st
   const DeviceTraits& traits = c.runtime->traits();
   const std::int64_t chunk = flex_chunk(traits, size_class(c)), each = rows * (elements + chunk + 8) + 3 * chunk + 8;
   const auto count = static_cast<std::uint64_t>(items);
-  check_loops(traits, kFlex, count, item_geometry(count, plan.tuning.local), static_cast<double>(each) * static_cast<double>(blocks_of(std::max<std::int64_t>(longest, 1), chunk)));
+  check_loops(traits, kFlex, count, item_geometry(count, plan.tuning.local),
+              static_cast<double>(each) * static_cast<double>(blocks_of(std::max<std::int64_t>(longest, 1), chunk)));
 }
 
 void bind_lists(Encoder& encoder, const attention::FlexOptions& options, const Tensor& other, bool ragged, bool by_keys) {

@@ -195,7 +195,7 @@ class CLUTCH_API BlockMask {
 };
 
 /// Looks at the mask block by block, on the device: O(rows x columns) bytes, never q_len x kv_len. Blocks that ranges of the indices decide are not looked at
-/// inside. Errors: invalid_argument for an empty mask, lengths below 1 or of 2^31 and more, blocks below 1. Stream: never waits.
+/// inside. Errors: invalid_argument for an empty mask, lengths or blocks below 1 or past 2^31; not_supported where loops end early. Stream: never waits.
 CLUTCH_API BlockMask create_block_mask(const MaskMod& mask, const BlockMaskOptions& options, const Stream& stream = {});
 /// From lists of one's own, i32: kv_num_blocks (B, H, rows), kv_indices (B, H, rows, columns), and full ones, both or neither. Within listed partial blocks the
 /// mask decides (an empty one: all). Errors: invalid_shape, invalid_dtype. Stream: never waits.
