@@ -139,9 +139,10 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
 
 // Rows: the features of a row lie side by side.
 #ifdef CLUTCH_ENTRY_segment_rows
-// Iterations: of an entry in all panels, what it fetches and, in the last panel, its vectors; of a row what comes before and behind its entries.
+// Iterations: of an entry in all panels, what it fetches and its vectors, which compilers unroll unless their rounding is emulated or they are the last
+// panel's; of a row what comes before and behind its entries.
 #define FETCH_LOOPS (COLUMNS * ((PANEL * (int)sizeof(T) + 63) / 64 + 1))
-#define ENTRY_LOOPS(features) (((features) + PANEL - 1) / PANEL * (1 + FETCH_LOOPS) + ABREAST + 1)
+#define ENTRY_LOOPS(features) (((features) + PANEL - 1) / PANEL * (1 + FETCH_LOOPS + (VALUES && FMA_RN ? ABREAST + 1 : 0)) + ABREAST + 1)
 #define ROW_LOOPS(features) (((features) + PANEL - 1) / PANEL * (PANEL + 2 * ABREAST + 5) + 2)
 __kernel void segment_rows(SEGMENT_PARAMS) {
   CLUTCH_IF_PREDICATE

@@ -25,7 +25,7 @@ struct SegmentOptions {
 /// Determinism: bit-equal on every device and for every layout: a segment's entries are combined one after another, in order.
 /// Accuracy: |error| <= n eps sum |x| for a sum of n entries, eps being 2^-24 (2^-53 for f64).
 /// Bad contents: offsets are clamped to the entries, so that nothing is read out of bounds. On a device that ends loops early (quirk
-///   loops_end_early, 65535 iterations of an item) a segment that takes more gives NaN: past 6500 entries of 4 features, fewer of more.
+///   loops_end_early, 65535 iterations of an item) a segment that takes more gives NaN: from about 8000 entries of 4 features on, fewer of more.
 /// Scratch: none; data whose rows do not join into one stride is copied.
 /// Errors: invalid_shape; invalid_dtype; device_mismatch; invalid_overlap; invalid_argument or not_supported for an implementation.
 /// Stream: never waits. Source: torch.segment_reduce with offsets and axis 0.
