@@ -38,6 +38,14 @@ TEST(Problems, RunEveryEntryAndGiveTheModelsBits) {
   for (const std::string& log : detail::build_logs()) EXPECT_EQ(log.find("warning"), std::string::npos) << log;
 }
 
+/// Else a compiler may put work-items into lanes of vectors of vectors, which takes it ten times as long.
+TEST(Problems, KernelsTellCompilersOfTheirVectors) {
+  for (const detail::KernelText& text : detail::kernel_table()) {
+    const std::string_view source = text.text;
+    EXPECT_LT(source.find("vec_type_hint"), source.find("\n__kernel void")) << text.stem;
+  }
+}
+
 /// Not a test of the library: what Oclgrind must complain about, run by run_oclgrind alone.
 TEST(Oclgrind, DISABLED_PlantedDefects) {
   const Device& device = test_devices().front();
