@@ -27,7 +27,14 @@ TEST(Problems, RunEveryEntryAndGiveTheModelsBits) {
       if (!take(device, p, ops)) continue;
       ran.insert(std::string(p.problem->entry));
       if (p.problem->needs_fp64 && skip_without(device, "fp64", device.traits().fp64)) continue;
-      EXPECT_EQ(run_problem(device, *p.problem), "") << p.name;
+      try {
+        EXPECT_EQ(run_problem(device, *p.problem), "") << p.name;
+      } catch (const Error& e) {  // what a problem forces may refuse
+        const std::string_view why = e.what();
+        const bool emulates = why.find("refuses: the device's fma is emulated") != std::string_view::npos && !device.traits().fma_exact;
+        const bool ends_loops = why.find("(quirk loops_end_early)") != std::string_view::npos && known_bug(device, "loops_end_early");
+        EXPECT_TRUE(emulates || ends_loops) << p.name << ": " << why;
+      }
     }
     if (!ops.empty()) continue;
     for (const detail::KernelText& text : detail::kernel_table())
