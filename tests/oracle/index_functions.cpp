@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions with indices: segments, compressed rows, scatter and gather, groups, embeddings.
+#include "server.hpp"
+
+namespace clutch::oracle {
+
+namespace {
+
+SegmentReduce reduction(const Call& c) {
+  return c.choice<SegmentReduce>("reduce", {{"sum", SegmentReduce::sum},
+                                            {"prod", SegmentReduce::prod},
+                                            {"amin", SegmentReduce::amin},
+                                            {"amax", SegmentReduce::amax},
+                                            {"mean", SegmentReduce::mean}});
+}
+
+SegmentOptions segment_options(const Call& c) {
+  SegmentOptions options{.reduce = reduction(c), .initial = {}, .implementation = {}};
+  if (c.has("initial")) options.initial = c.number("initial", 0);
+  return options;
+}
+
+ScatterOptions scatter_options(const Call& c) {
+  return {.reduce = reduction(c), .include_self = c.integer("include_self", 1) != 0 ? IncludeSelf::yes : IncludeSelf::no, .implementation = {}};
+}
+
+sparse::Csr matrix(const Call& c) { return {.offsets = c["offsets"], .columns = c["columns"], .values = c.optional("values"), .width = c.integer("width", 0)}; }
+
+}  // namespace
+
+void add_index_functions(Functions& table) {
+  table["segment_reduce"] = [](Call& c) {
+    if (c.has("out")) return segment_reduce_out(c["out"], c["data"], c["offsets"], segment_options(c));
+    const Tensor result = segment_reduce(c["data"], c["offsets"], segment_options(c));
+    c.give(result);
+    if (c.has("grad")) c.give(segment_reduce_backward(c["grad"], result, c["data"], c["offsets"], segment_options(c)));
+  };
+  table["spmm"] = [](Call& c) {
+    if (c.has("out")) return sparse::spmm_out(c["out"], matrix(c), c["b"], segment_options(c));
+    const Tensor result = sparse::spmm(matrix(c), c["b"], segment_options(c));
+    c.give(result);
+    if (!c.has("grad")) return;
+    const sparse::SpmmGradients g = sparse::spmm_backward(c["grad"], result, matrix(c), c["b"], segment_options(c));
+    c.give(std::vector{g.values, g.b});
+  };
+  table["scatter_reduce"] = [](Call& c) {
+    if (c.flag("in_place")) return scatter_reduce_(c["self"], c.rank("dim", 0), c["index"], c["src"], scatter_options(c));
+    const Tensor result = scatter_reduce(c["self"], c.rank("dim", 0), c["index"], c["src"], scatter_options(c));
+    c.give(result);
+    if (!c.has("grad")) return;
+    const ScatterGradients g = scatter_reduce_backward(c["grad"], result, c["self"], c.rank("dim", 0), c["index"], c["src"], scatter_options(c));
+    c.give(std::vector{g.self, g.src});
+  };
+  table["gather"] = [](Call& c) { c.give(gather(c["x"], c.rank("dim", 0), c["index"])); };
+  table["gather_backward"] = [](Call& c) { c.give(gather_backward(c["grad"], c.dims("sizes"), c.rank("dim", 0), c["index"])); };
+  table["index_select"] = [](Call& c) { c.give(index_select(c["x"], c.rank("dim", 0), c["index"])); };
+  table["group_by"] = [](Call& c) {
+    const Groups g = group_by(c["index"], c.integer("groups", 0));
+    c.give(std::vector{g.offsets, g.order});
+  };
+  table["embedding"] = [](Call& c) { c.give(nn::embedding(c["weight"], c["index"])); };
+  table["embedding_backward"] = [](Call& c) {
+    c.give(nn::embedding_backward(c["grad"], c["index"], c.integer("rows", 0),
+                                  {.padding_index = c.integer("padding_index", -1), .scale_by_frequency = c.flag("scale_by_frequency")}));
+  };
+}
+
+}  // namespace clutch::oracle

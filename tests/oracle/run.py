@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the cases of tests/oracle against the library on the default device.
+
+  run.py --server build/release/tests/oracle_server [--seed N] [--filter REGEX] [--case SEED:NAME:K] [--plant value|ulp] [--list]
+
+Prints a line for each family, each difference with the command that repeats it, what the library refused and why, and a summary. Fails if anything differs.
+With --plant the server gives wrong results on purpose, and every family has to notice.
+"""
+
+import argparse
+import collections
+import os
+import re
+import sys
+import time
+import traceback
+
+os.environ.pop("OPENBLAS_CORETYPE", None)
+
+import torch
+
+import common
+
+FAMILIES = os.environ.get("ORACLE_FAMILIES", "tensors pointwise reductions layers indices linalg sparse24 attention optim random_numbers files").split()
+
+
+def run_one(server, seed, name, number):
+    """None, or what went wrong; refusals by their message."""
+    function, _, _, _ = common.CASES[name]
+    c = common.Case(server, seed, name, number)
+    torch.manual_seed(c.integer(0, 2**31))
+    try:
+        function(c)
+        return c, "passed", "" if c.checks else "it checked nothing"
+    except common.Refusal as refusal:
+        if refusal.code == "not_supported":
+            return c, "skipped", str(refusal)
+        return c, "failed", f"refused: {refusal}"
+    except common.Difference as difference:
+        return c, "failed", str(difference)
+    except common.Died as died:
+        return c, "failed", str(died)
+    except Exception:
+        return c, "failed", traceback.format_exc(limit=-4)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--server", required=True)
+    parser.add_argument("--seed", type=int, default=20230315)
+    parser.add_argument("--filter", default="")
+    parser.add_argument("--case", default="")
+    parser.add_argument("--plant", default="", choices=["", "value", "ulp"])
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    for family in FAMILIES:
+        __import__(family)
+
+    server = common.Server(options.server, options.plant)
+    functions = set(server.greeting["functions"])
+    covered = set().union(*(set(covers) for _, _, covers, _ in common.CASES.values()))
+    uncovered = f"functions without a case: {sorted(functions - covered)}, cases without a function: {sorted(covered - functions)}"
+    if options.list:
+        for name, (function, runs, covers, _) in common.CASES.items():
+            print(f"{name:32} {runs:4} runs  {' '.join(covers)}")
+        return 0
+    print(f"oracle: {server.greeting['device']}, {server.greeting['platform']}, PyTorch {torch.__version__}, seed {options.seed}", flush=True)
+
+    if options.case:
+        seed, name, number = options.case.split(":")
+        c, outcome, text = run_one(server, int(seed), name, int(number))
+        for function, arguments in c.calls:
+            print(f"  {function}({', '.join(f'{k} = {common.describe(v)}' for k, v in arguments.items())})")
+        print(f"{options.case}: {outcome} {text}")
+        return outcome == "failed"
+
+    counts, refusals, unnoticed = collections.Counter(), collections.Counter(), []
+    for name, (function, runs, _, sharp) in common.CASES.items():
+        if not re.search(options.filter, name) or (options.plant == "ulp" and not sharp):
+            continue
+        begin, outcomes = time.time(), collections.Counter()
+        for number in range(runs):
+            c, outcome, text = run_one(server, options.seed, name, number)
+            outcomes[outcome] += 1
+            if outcome == "skipped":
+                refusals[f"{name}: {text}"] += 1
+            if outcome == "failed" and options.plant:
+                break
+            if outcome == "failed":
+                print(f"{name}: case {number}, seed {options.seed}")
+                if c.calls:
+                    called, arguments = c.calls[-1]
+                    print(f"  {called}({', '.join(f'{k} = {common.describe(v)}' for k, v in arguments.items())})")
+                print(f"  {text}\n  repeat with: scripts/test --oracle --case {options.seed}:{name}:{number}", flush=True)
+            elif outcome == "passed" and text and not options.plant:
+                print(f"{name}: case {number}, seed {options.seed}: {text}")
+                outcomes["failed"] += 1
+        counts += outcomes
+        if options.plant and not outcomes["failed"] and outcomes["passed"]:
+            unnoticed.append(name)
+        print(f"{name:32} " + ", ".join(f"{outcomes[k]} {k}" for k in ("passed", "failed", "skipped") if outcomes[k]) + f"  {time.time() - begin:.1f} s", flush=True)
+    for text, count in sorted(refusals.items()):
+        print(f"  skipped {count}: {text}")
+    if options.plant:
+        print(f"oracle: planted wrong results ({options.plant}): " + (f"not noticed by {' '.join(unnoticed)}" if unnoticed else "every case noticed"))
+        return len(unnoticed) > 0
+    print(f"oracle: {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+    if covered != functions:
+        print(f"oracle: {uncovered}")
+    return counts["failed"] > 0 or covered != functions
+
+
+if __name__ == "__main__":
+    # The families register with the module they import, which is the one that this file imports, too.
+    sys.exit(int(bool(main())))
