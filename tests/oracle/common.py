@@ -222,7 +222,7 @@ def unit(x, name):
 
 
 def longdouble(t):
-    return t.numpy().astype(np.longdouble)
+    return t.double().numpy().astype(np.longdouble)
 
 
 SPECIALS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, math.inf, -math.inf, math.nan]

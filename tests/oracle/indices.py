@@ -1,1 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions with indices: segments, compressed rows, scatter and gather, groups."""
 
+import math
+
+import numpy as np
+import torch
+
+from common import DTYPES, EPS, FLOATS, INTEGERS, NAMES, case, compute_name
+from tensors import unchanged
+
+SEGMENT = "clutch/ops/segment.hpp"
+SCATTER = "clutch/ops/scatter.hpp"
+REDUCTIONS = ["sum", "prod", "amin", "amax", "mean"]
+
+
+def offsets_of(c, segments, entries):
+    cuts = np.sort(c.rng.integers(0, entries, size=segments + 1, endpoint=True))
+    if c.chance(0.8):
+        cuts[0], cuts[-1] = 0, entries
+    return torch.from_numpy(cuts)
+
+
+def index_dtype(c):
+    return DTYPES[c.pick(["i32", "i64"])]
+
+
+def combine(op, rows, initial=None, empty=None):
+    """One segment in f64 from rows (n, ...), with the sum of magnitudes that its error is measured by."""
+    n = rows.shape[0]
+    if n == 0 and initial is None:
+        value = {"sum": 0.0, "prod": 1.0, "amin": math.inf, "amax": -math.inf, "mean": math.nan}[op] if empty is None else empty
+        full = torch.full(rows.shape[1:], value, dtype=torch.float64)
+        return full, torch.zeros_like(full)
+    first = None if initial is None else torch.full((1, *rows.shape[1:]), initial, dtype=torch.float64)
+    every = rows if first is None else torch.cat([first, rows])
+    if op == "prod":
+        result = every.prod(0)
+        return result, result.abs()
+    if op in ("amin", "amax"):
+        result = getattr(every, op)(0)
+        return result, torch.zeros_like(result)
+    result, magnitude = every.sum(0), every.abs().sum(0)
+    if op == "mean":
+        # The initial value is in the sum and not in the count.
+        result, magnitude = (result / n, magnitude / n) if n else (result / 0.0, magnitude)
+    return result, magnitude
+
+
+def tolerance_of(op, counts, magnitude, eps):
+    return torch.nan_to_num((counts + 3) * eps * magnitude, posinf=0.0, nan=0.0)
+
+
+def gradients(op, data, result, grad, ties):
+    """Of one segment: each entry's share. Ties of amin and amax: shared, or all to the first."""
+    n = data.shape[0]
+    if op == "sum":
+        return grad.expand(data.shape)
+    if op == "mean":
+        return (grad / n).expand(data.shape)
+    if op == "prod":
+        others = torch.ones_like(data)
+        for i in range(n):
+            keep = [j for j in range(n) if j != i]
+            others[i] = data[keep].prod(0)
+        return grad * others
+    same = (data == result) | (data.isnan() & result.isnan())
+    if ties == "first":
+        same = same & (same.long().cumsum(0) == 1)
+    return grad * same / same.sum(0).clamp(min=1)
+
+
+@case(100, covers=["segment_reduce"])
+def segments(c):
+    op = c.pick(REDUCTIONS)
+    name = c.floating()
+    eps = EPS[compute_name(name)]
+    entries, count = c.pick([0, 1, 5, 33, 100, 300]), c.pick([1, 2, 7, 40])
+    features = c.shape(0, 2, elements=40, empty=0.03)
+    data = c.tensor([entries] + features, name, c.pick(["normal", "small", "any"]) if op in ("amin", "amax") else c.pick(["normal", "small"]))
+    offsets = offsets_of(c, count, entries)
+    initial = c.pick([None, None, 0.5, -2.0, 0.0])
+    arguments = dict(data=data, offsets=c.lay_out(offsets.to(index_dtype(c))), reduce=op)
+    if initial is not None:
+        arguments["initial"] = initial
+    a = data.double()
+    parts = [combine(op, a[offsets[i] : offsets[i + 1]], initial) for i in range(count)]
+    exact, magnitude = torch.stack([p[0] for p in parts]), torch.stack([p[1] for p in parts])
+    counts = (offsets[1:] - offsets[:-1]).double().reshape([-1] + [1] * len(features))
+    tolerance = tolerance_of(op, counts + 1, magnitude, eps)
+    if c.chance(0.25):
+        out = c.tensor([count] + features, name, "normal", expand=False)
+        got = c.call("segment_reduce", back=["out"], out=out, **arguments).back["out"]
+        unchanged(c, out, got, SEGMENT)
+        return c.near(got, exact, tolerance, SEGMENT + ", Accuracy", f"{op} of {name} into out: ")
+    grad = c.tensor([count] + features, name, "normal")
+    got = c.call("segment_reduce", grad=grad, **arguments)
+    c.near(got[0], exact, tolerance, SEGMENT + ", Accuracy, Empty segments, NaN", f"{op} of {name}, initial {initial}: ")
+    if initial is not None:
+        return
+    want, bound = torch.zeros_like(a), torch.zeros_like(a)
+    stored = got[0].double()
+    for i in range(count):
+        b, e = int(offsets[i]), int(offsets[i + 1])
+        if e > b:
+            want[b:e] = gradients(op, a[b:e], stored[i] if op in ("amin", "amax") else exact[i], grad[i].double(), "shared")
+            bound[b:e] = (e - b + 4) * eps * want[b:e].abs()
+    c.near(got[1], want, torch.nan_to_num(bound), SEGMENT + ", segment_reduce_backward: ties share evenly, prod right for zeros", f"gradient of {op} of {name}: ")
+
+
+@case(70, covers=["spmm"])
+def products_of_compressed_rows(c):
+    op = c.pick(REDUCTIONS)
+    name = c.floating()
+    eps = EPS[compute_name(name)]
+    m, k, n = c.pick([1, 3, 20]), c.pick([1, 5, 17]), c.pick([1, 3, 16, 33, 64])
+    entries = c.pick([0, 1, 10, 60])
+    offsets = offsets_of(c, m, entries)
+    columns = torch.from_numpy(np.asarray(c.rng.integers(0, k, size=entries)))
+    kind = c.pick(["normal", "small"])
+    values = c.tensor([entries], name, kind) if c.chance(0.8) else None
+    b = c.tensor([k, n], name, kind)
+    kinds = index_dtype(c)
+    arguments = dict(offsets=offsets.to(kinds), columns=columns.to(kinds), values=values, width=k, b=b, reduce=op)
+    v, d = (values.double() if values is not None else torch.ones(entries, dtype=torch.float64)), b.double()
+    # Products are rounded before they are compared or multiplied; sums are chains of fma.
+    rows = v[:, None] * d[columns]
+    if op in ("amin", "amax") or op == "prod":
+        rows = (v[:, None].to(DTYPES[compute_name(name)]) * d[columns].to(DTYPES[compute_name(name)])).double()
+    parts = [combine(op, rows[offsets[i] : offsets[i + 1]], None, 0.0) for i in range(m)]
+    exact, magnitude = torch.stack([p[0] for p in parts]), torch.stack([p[1] for p in parts])
+    counts = (offsets[1:] - offsets[:-1]).double()[:, None]
+    tolerance = tolerance_of(op, 2 * counts, magnitude, eps)
+    if c.chance(0.25):
+        out = c.tensor([m, n], name, "normal", expand=False)
+        got = c.call("spmm", back=["out"], out=out, **arguments).back["out"]
+        unchanged(c, out, got, SEGMENT)
+        return c.near(got, exact, tolerance, SEGMENT + ", spmm", f"{op} of {name} into out: ")
+    grad = c.tensor([m, n], name, "normal")
+    got = c.call("spmm", grad=grad, **arguments)
+    c.near(got[0], exact, tolerance, SEGMENT + ", spmm, Empty rows: 0", f"{op} of {name}: ")
+    share = torch.zeros_like(rows)
+    for i in range(m):
+        p, e = int(offsets[i]), int(offsets[i + 1])
+        if e > p:
+            share[p:e] = gradients(op, rows[p:e], exact[i], grad[i].double(), "first")
+    inside = torch.zeros(entries, dtype=torch.bool)
+    inside[int(offsets[0]) : int(offsets[-1])] = True
+    want_values = (share * d[columns]).sum(1)
+    size_values = (share * d[columns]).abs().sum(1)
+    want_b, size_b = torch.zeros_like(d), torch.zeros_like(d)
+    want_b.index_add_(0, columns, share * v[:, None])
+    size_b.index_add_(0, columns, (share * v[:, None]).abs())
+    if name in ("f16", "bf16") and op in ("amin", "amax"):
+        # The result is rounded, so which entry gave it shows only in what is stored.
+        return
+    c.near(got[1], want_values, (n + 2 * entries + 8) * eps * size_values, SEGMENT + ", spmm_backward", f"gradient of values, {op} of {name}: ")
+    c.near(got[2], want_b, (3 * entries + 8) * eps * size_b, SEGMENT + ", spmm_backward", f"gradient of b, {op} of {name}: ")
+
+
+def lines_of(index, dim):
+    """For each element of the index its place in the result."""
+    grids = list(torch.meshgrid(*[torch.arange(n) for n in index.shape], indexing="ij"))
+    grids[dim] = index
+    return grids
+
+
+@case(140, covers=["scatter_reduce"])
+def scatters(c):
+    op = c.pick(REDUCTIONS)
+    name = c.floating() if c.chance(0.7) else c.integers()
+    floating = name in FLOATS
+    rank = c.integer(1, 3)
+    shape = [c.pick([1, 2, 5, 8, 17, 40]) for _ in range(rank)]
+    dim = c.integer(0, rank - 1)
+    src_shape = [n if d == dim and False else n for d, n in enumerate(shape)]
+    src_shape[dim] = c.pick([0, 1, 3, 20, 70])
+    index_shape = [n if c.chance(0.7) else c.integer(0, n) for n in src_shape]
+    kind = c.pick(["normal", "small"]) if floating else "small"
+    x, src = c.tensor(shape, name, kind, expand=False), c.tensor(src_shape, name, kind)
+    if c.chance(0.35):
+        # One index for each line, repeated over the other dimensions.
+        line = torch.from_numpy(np.asarray(c.rng.integers(0, shape[dim], size=[index_shape[dim] if d == dim else 1 for d in range(rank)])))
+        index = line.to(index_dtype(c)).expand(index_shape)
+    else:
+        index = c.lay_out(torch.from_numpy(np.asarray(c.rng.integers(0, shape[dim], size=index_shape))).to(index_dtype(c)))
+    include = c.chance(0.6)
+    arguments = dict(self=x, dim=dim - rank if c.chance(0.3) else dim, index=index, src=src, reduce=op, include_self=include)
+    part = src[tuple(slice(0, n) for n in index_shape)]
+    if not floating:
+        want = torch.scatter_reduce(x.long(), dim, index.long().contiguous(), part.long().contiguous(), op, include_self=include)
+        if op == "sum" or op == "prod":
+            want = want.to(x.dtype)
+        elif op == "mean":
+            want = want.to(x.dtype)
+        got = c.call("scatter_reduce", **arguments)[0]
+        return c.same(got, want.to(x.dtype), SCATTER + ": integers wrap, means are rounded down", f"{op} of {name}: ")
+    eps = EPS[compute_name(name)]
+    a, s = x.double().clone().requires_grad_(), src.double().clone().requires_grad_()
+    result = torch.scatter_reduce(a, dim, index.long().contiguous(), s[tuple(slice(0, n) for n in index_shape)], op, include_self=include)
+    exact = result.detach()
+    counts = torch.scatter_reduce(torch.ones(shape, dtype=torch.float64), dim, index.long().contiguous(), torch.ones(index_shape, dtype=torch.float64), "sum")
+    magnitude = torch.scatter_reduce(a.detach().abs(), dim, index.long().contiguous(), part.double().abs(), op if op in ("sum", "mean", "prod") else "sum", include_self=include)
+    tolerance = (counts + 3) * eps * magnitude if op in ("sum", "mean", "prod") else torch.zeros_like(exact)
+    touched = counts > 1
+    tolerance = torch.where(touched, tolerance, 0.0)
+    if c.chance(0.3):
+        got = c.call("scatter_reduce", back=["self"], in_place=True, **arguments).back["self"]
+        unchanged(c, x, got, SCATTER)
+        return c.near(got, exact, tolerance, SCATTER + ", Accuracy", f"{op} of {name} in place: ")
+    grad = c.tensor(shape, name, "normal")
+    got = c.call("scatter_reduce", grad=grad, **arguments)
+    c.near(got[0], exact, tolerance, SCATTER + ", Accuracy", f"{op} of {name}: ")
+    if op in ("amin", "amax", "mean", "sum") or (x != 0).all() and (part != 0).all():
+        result.backward(grad.double())
+        # A product's gradient is made of the other factors.
+        n = float(counts.max())
+        c.near(got[1], a.grad if a.grad is not None else torch.zeros_like(a), (2 * n + 8) * eps * a.grad.abs(), SCATTER + ", scatter_reduce_backward", f"gradient of self, {op} of {name}: ")
+        c.near(got[2], s.grad, (2 * n + 8) * eps * s.grad.abs(), SCATTER + ", scatter_reduce_backward", f"gradient of src, {op} of {name}: ")
+
+
+@case(20, covers=[])
+def scatter_bad_indices(c):
+    name = c.floating()
+    x, src = c.tensor([5], name, "normal", expand=False), c.tensor([7], name, "normal", expand=False)
+    index = torch.tensor([0, -1, 5, 2, 4, 2**31 - 1, -7])
+    inside = (index >= 0) & (index < 5)
+    got = c.call("scatter_reduce", self=x, dim=0, index=index.to(index_dtype(c)), src=src, reduce="amax")[0]
+    want = torch.scatter_reduce(x, 0, index[inside], src[inside], "amax")
+    c.same(got, want, SCATTER + ", Bad contents: left out", f"{name}: ", zero_signs=False)
+
+
+@case(20, covers=[])
+def scatter_special_values(c):
+    """NaN among the elements; infinities; all of integers' range."""
+    name = c.floating()
+    x, src = c.tensor([6, 9], name, "any", expand=False), c.tensor([11, 9], name, "any")
+    op = c.pick(["amin", "amax"])
+    index = torch.from_numpy(np.asarray(c.rng.integers(0, 6, size=[11, 9])))
+    include = c.chance(0.5)
+    got = c.call("scatter_reduce", self=x, dim=0, index=index, src=src, reduce=op, include_self=include)[0]
+    want = torch.scatter_reduce(x.double(), 0, index, src.double(), op, include_self=include).to(x.dtype)
+    c.same(got, want, SCATTER + ", NaN", f"{op} of {name}: ", zero_signs=False)
+    name = c.integers()
+    x, src = c.values([6, 9], name, "wide"), c.values([11, 9], name, "wide")
+    op = c.pick(["sum", "prod", "amin", "amax"])
+    got = c.call("scatter_reduce", self=x, dim=0, index=index, src=src, reduce=op, include_self=include)[0]
+    want = torch.scatter_reduce(x.long(), 0, index, src.long(), op, include_self=include).to(x.dtype)
+    c.same(got, want, SCATTER + ", Dtypes: integers wrap", f"{op} of {name}: ")
+
+
+@case(80, covers=["gather", "gather_backward", "index_select"], sharp=True)
+def gathers(c):
+    name = c.floating() if c.chance(0.6) else c.pick(INTEGERS + ["bool"])
+    rank = c.integer(1, 4)
+    shape = [c.pick([1, 2, 3, 9, 16]) for _ in range(rank)]
+    dim = c.integer(0, rank - 1)
+    x = c.tensor(shape, name)
+    index_shape = [c.pick([0, 1, 5, 40]) if d == dim else n if c.chance(0.7) else c.integer(0, n) for d, n in enumerate(shape)]
+    index = torch.from_numpy(np.asarray(c.rng.integers(0, shape[dim], size=index_shape)))
+    kinds = index_dtype(c)
+    want = torch.gather(x, dim, index)
+    got = c.call("gather", x=x, dim=dim - rank if c.chance(0.3) else dim, index=c.lay_out(index.to(kinds)))[0]
+    c.same(got, want, SCATTER + ", gather", f"gather of {name}: ")
+    if index.numel():
+        bad, spoiled = index.clone(), want.clone()
+        bad.view(-1)[-1] = c.pick([-1, shape[dim], 2**31 - 1, -(2**31)])
+        spoiled.view(-1)[-1] = math.nan if name in FLOATS else 0
+        c.same(c.call("gather", x=x, dim=dim, index=bad.to(kinds))[0], spoiled, SCATTER + ", gather, Bad contents", f"{name}: ")
+    line = torch.from_numpy(np.asarray(c.rng.integers(0, shape[dim], size=[c.pick([0, 1, 4, 33])])))
+    c.same(c.call("index_select", x=x, dim=dim, index=c.lay_out(line.to(kinds)))[0], torch.index_select(x, dim, line), SCATTER + ", index_select", f"{name}: ")
+    if name not in FLOATS:
+        return
+    grad = c.tensor(index_shape, name, "normal")
+    zero = torch.zeros(shape, dtype=torch.float64)
+    exact = zero.scatter_add(dim, index, grad.double())
+    size = zero.scatter_add(dim, index, grad.double().abs())
+    got = c.call("gather_backward", grad=grad, sizes=shape, dim=dim, index=index.to(kinds))[0]
+    c.near(got, exact, (index.shape[dim] + 2) * EPS[compute_name(name)] * size, SCATTER + ", gather_backward", f"gradient of {name}: ")
+
+
+@case(50, covers=["group_by"], sharp=True)
+def groups(c):
+    source = "clutch/ops/group.hpp"
+    entries, count = c.pick([0, 1, 7, 64, 500, 5000]), c.pick([1, 2, 10, 300, 3000, 100000])
+    index = torch.from_numpy(np.asarray(c.rng.integers(0, count, size=[entries])))
+    if c.chance(0.4) and entries:
+        chosen = torch.from_numpy(np.asarray(c.rng.random(entries) < 0.2))
+        index = torch.where(chosen, c.pick([-1, count, 2**31 - 1]), index)
+    got = c.call("group_by", index=c.lay_out(index.to(index_dtype(c))), groups=count)
+    valid = (index >= 0) & (index < count)
+    offsets = torch.cat([torch.zeros(1, dtype=torch.int64), torch.bincount(index[valid], minlength=count).cumsum(0)])
+    c.same(got[0], offsets.int(), source + ": i32 below 2^31 entries", "offsets: ")
+    c.alike(got[1], [entries], torch.int32, source)
+    places = torch.arange(entries)[valid]
+    order = places[torch.argsort(index[valid], stable=True)]
+    c.same(got[1][: len(order)], order.int(), source + ": stably, the result is unique", "order: ")
