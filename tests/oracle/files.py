@@ -31,7 +31,7 @@ def npy(c):
     c.same(c.call("load_npy", path=path)[0], x.contiguous(), FILES + ", load_npy", f"{name}: ")
     array = x.numpy()
     if c.chance(0.4):
-        array = np.asfortranarray(array)
+        array = np.array(array, order="F")
     if c.chance(0.3) and array.dtype.itemsize > 1:
         array = array.astype(array.dtype.newbyteorder(">"))
     buffer = io.BytesIO()

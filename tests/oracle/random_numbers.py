@@ -109,6 +109,7 @@ def normals(c):
     if name == "f64":
         # The upper 53 bits of two words, the first one low.
         u = ((w[0] | w[1] << np.uint64(32)) >> np.uint64(11)).astype(wide) * wide(2.0) ** -53 + wide(2.0) ** -54
+        u = u.astype(np.float64).astype(wide)  # rounded to f64 first
         t = ((w[2] | w[3] << np.uint64(32)).astype(np.int64) >> np.int64(11)).astype(wide) * wide(2.0) ** -52
         second = place % 2 == 1
     else:
