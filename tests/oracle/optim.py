@@ -40,9 +40,13 @@ def torch_optimizer(which, params, o, **more):
 STATES = {"momentum_buffer", "exp_avg", "exp_avg_sq", "max_exp_avg_sq", "sum", "square_avg", "grad_avg"}
 
 
-def run_torch(which, params, grads, o, dtype, **more):
+def run_torch(which, params, grads, o, dtype, numerics="torch_cpu", **more):
     leaves = [p.to(dtype).clone().requires_grad_() for p in params]
-    optimizer = torch_optimizer(which, leaves, o, **more)
+    ascends = which == "SGD" and o["maximize"] and numerics in ("automatic", "source", "f32") if "maximize" in o else False
+    optimizer = torch_optimizer(which, leaves, dict(o, maximize=False) if ascends else o, **more)
+    if ascends:
+        # PyTorch's CUDA kernel does not negate gradients: it adds lr times what weight decay and momentum made of them.
+        optimizer.param_groups[0]["lr"] *= -1
     for step in grads:
         for leaf, g in zip(leaves, step):
             leaf.grad = None if g is None else g.to(dtype).clone()
@@ -75,7 +79,7 @@ def steps(c):
     if os.path.exists(path):
         os.remove(path)
     rounded = dict(o)
-    leaves, optimizer = run_torch(which, params, grads, rounded, torch.float64, foreach=False)
+    leaves, optimizer = run_torch(which, params, grads, rounded, torch.float64, numerics, foreach=False)
     eps = EPS[name]
     names = got.values["state"]
     states = {n: got[len(params) + i] for i, n in enumerate(names)}
@@ -153,7 +157,7 @@ def steps_of_narrow_types(c):
     rounding = "nearest" if name == "f16" or master else c.pick(["nearest", "stochastic", "kahan"])
     arguments = dict(state_type=c.pick(["same", "f32"]), master=master, rounding=rounding, seed=c.integer(0, 1000))
     got = c.call("optimizer", optimizer=which, params=params, steps=1, grads0=grads[0], **arguments, **o)
-    leaves, _ = run_torch(which, params, grads, o, torch.float64, foreach=False)
+    leaves, _ = run_torch(which, params, grads, o, torch.float64, "automatic", foreach=False)
     names = got.values["state"]
     states = {n: got[len(params) + i] for i, n in enumerate(names)}
     for i, (p, leaf) in enumerate(zip(params, leaves)):
@@ -194,7 +198,7 @@ def functional_steps(c):
     got = c.call(function, back=[f"params.{i}" for i in range(n)], params=params, grads=grads, steps=torch.ones(n), **lists, **o)
     for i in range(n):
         c.same(got.back[f"params.{i}"], want[i], OPTIM + f", {function}: all else as Optimizer", f"{which}, {name}, {o}, parameter {i}: ")
-    leaves, _ = run_torch(which, params, [grads], o, torch.float64, foreach=False)
+    leaves, _ = run_torch(which, params, [grads], o, torch.float64, "automatic", foreach=False)
     for i, leaf in enumerate(leaves):
         reference = leaf.detach()
         moved = (params[i].double() - reference).abs() + o["lr"]
@@ -280,7 +284,7 @@ def loss_scales(c):
     got = c.call("check_and_unscale_", back=["found_inf", *[f"grads.{i}" for i in range(len(grads))]], grads=grads, found_inf=torch.zeros(1), scale=scale)
     c.same(got.back["found_inf"], torch.tensor([1.0 if bad else 0.0]), OPTIM + ", check_and_unscale_", f"found_inf of {name}: ")
     wide = DTYPES[compute_name(name)]
-    inverse = (1.0 / scale)  # f32, rounded
+    inverse = (1.0 / scale).reshape([])  # f32, rounded
     for i, g in enumerate(grads):
         c.same(got.back[f"grads.{i}"], (g.to(wide) * inverse.to(wide)).to(g.dtype), OPTIM + ", check_and_unscale_: multiplied by 1 / scale", f"gradient {i} of {name}: ")
     tracker, found = c.integer(0, 4), c.pick([0.0, 1.0])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the cases of tests/oracle against the library on the default device.
 
-  run.py --server build/release/tests/oracle_server [--seed N] [--filter REGEX] [--case SEED:NAME:K] [--plant value|ulp] [--list]
+  run.py --server build/release/tests/oracle_server [--seed N] [--filter REGEX] [--runs N] [--case SEED:NAME:K] [--plant value|ulp] [--list]
 
 Prints a line for each family, each difference with the command that repeats it, what the library refused and why, and a summary. Fails if anything differs.
 With --plant the server gives wrong results on purpose, and every family has to notice.
@@ -50,6 +50,7 @@ def main():
     parser.add_argument("--seed", type=int, default=20230315)
     parser.add_argument("--filter", default="")
     parser.add_argument("--case", default="")
+    parser.add_argument("--runs", type=int, default=10**6, help="at most so many runs of each case")
     parser.add_argument("--plant", default="", choices=["", "value", "ulp"])
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
@@ -81,7 +82,7 @@ def main():
         if not re.search(options.filter, name) or (options.plant == "ulp" and not sharp):
             continue
         begin, outcomes = time.time(), collections.Counter()
-        for number in range(runs):
+        for number in range(min(runs, options.runs)):
             c, outcome, text = run_one(server, options.seed, name, number)
             outcomes[outcome] += 1
             if outcome == "skipped":
