@@ -273,6 +273,16 @@ def gradient_bound(name, e, terms, grad, others, count):
     return unit * (1e-5 * math.sqrt(max(e, 64) / 64) + 20 * EPS["f32"] * terms) * max(1.0, float(grad.double().abs().max()) / 3) * big * count
 
 
+def slope_of(arguments, top):
+    """The largest derivative of the mods by their score."""
+    return 1 + 0.5 * float(torch.nan_to_num(top.detach().abs(), posinf=0.0).max() + 8) if arguments["score_mod"] == "opencl" else 1.0
+
+
+def rounding_of_result(name, grad, exact):
+    """Backward reads the result as it is stored: what rounding to f16 and bf16 may move a row's sum of grad times result by."""
+    return EPS[name] * float((grad.double().abs() * exact.detach().abs()).sum(-1).max()) if name in ("f16", "bf16") and exact.numel() else 0.0
+
+
 @case(80, covers=[])
 def flex_gradients(c):
     name = c.floating()
@@ -317,18 +327,18 @@ def flex_gradients(c):
     if arguments["score_mod"] == "opencl":
         terms += 8 * float(torch.nan_to_num(top.detach().abs(), posinf=0.0).max())
     many = math.sqrt(max(1, share * (batch // kv_batch) * l / 16)) + 1
-    extra = EPS[name] * 2 if name in ("f16", "bf16") else 0.0
+    extra = rounding_of_result(name, grad, exact) * slope_of(arguments, top)
     for i, (t, n) in enumerate(zip(leaves, ("q", "k", "v"))):
         bound = gradient_bound(name, e, terms, grad, [q, k, v], 4 if n == "q" else 2 * many)
-        # The result that backward reads is rounded: of f16 and bf16 its difference to the exact one is a row's own term.
-        size = (grad.double().abs().amax() * exact.detach().abs().amax() * ev) * extra * float(k.double().abs().max() if n == "q" else q.double().abs().max()) if n != "v" else 0.0
-        c.near(got[4 + i], t.grad, torch.full(t.shape, bound, dtype=torch.float64) + size * (1 if n == "q" else many), FLEX + ", flex_backward, Accuracy", f"gradient of {n}, " + what)
+        size = {"q": 1 * float(k.double().abs().max()), "k": many * 4 * float(q.double().abs().max()), "v": 0.0}[n] * extra / math.sqrt(e)
+        c.near(got[4 + i], t.grad, torch.full(t.shape, bound, dtype=torch.float64) + size, FLEX + ", flex_backward, Accuracy", f"gradient of {n}, " + what)
     for i, t in enumerate(read):
         factor = batch * max(1.0, l * s / max(1, t.numel()) * heads) ** 0.5 + 2
         if arguments["score_mod"] == "alibi":
             factor *= max(l, s)
         bound = gradient_bound(name, e, terms, grad, [q, k, v], factor * 4)
-        size = (grad.double().abs().amax() * exact.detach().abs().amax() * ev) * extra * factor
+        # Weights of a row add up to 1.
+        size = rounding_of_result(name, grad, exact) * (batch * heads * l / t.numel() + 1) * (max(l, s) if arguments["score_mod"] == "alibi" else 1)
         c.near(got[7 + i], t.grad, torch.full(t.shape, bound, dtype=torch.float64) + size, FLEX + ", captured_gradients", f"gradient of what it captured, " + what)
 
 
@@ -426,12 +436,12 @@ def sdpas(c):
     what = f"{arguments['backend']}, {kind}, {name}, rank {rank}: "
     c.near(four(got[0]), exact.detach(), torch.full(exact.shape, tolerance, dtype=torch.float64), SDPA + ", sdpa, Accuracy; rows that attend to nothing are 0", what)
     c.near(got[1].reshape(lse.shape), lse, 4 * EPS[compute_name(name)] * torch.nan_to_num(lse.abs(), posinf=0.0) + tolerance * 2, SDPA + ", SdpaResult::lse", "lse, " + what)
-    extra = EPS[name] * 2 if name in ("f16", "bf16") else 0.0
+    extra = rounding_of_result(name, four(grad), exact) / math.sqrt(e)
     many = math.sqrt(max(1, share * l / 16)) + 1
     for i, (t, n) in enumerate(zip(leaves, ("q", "k", "v"))):
         bound = gradient_bound(name, e, terms, grad, [q, k, v], 4 if n == "q" else 2 * many)
-        size = (grad.double().abs().amax() * exact.detach().abs().amax() * ev) * extra * float(k.double().abs().max() if n == "q" else q.double().abs().max()) if n != "v" else 0.0
-        c.near(four(got[3 + i]), t.grad, torch.full(t.grad.shape, bound, dtype=torch.float64) + size * many, SDPA + ", sdpa_backward", f"gradient of {n}, " + what)
+        size = {"q": 1 * float(k.double().abs().max()), "k": many * 4 * float(q.double().abs().max()), "v": 0.0}[n] * extra
+        c.near(four(got[3 + i]), t.grad, torch.full(t.grad.shape, bound, dtype=torch.float64) + size, SDPA + ", sdpa_backward", f"gradient of {n}, " + what)
     if kind in ("upper_left", "lower_right"):
         c.refused("invalid_argument", "sdpa", SDPA + ": attn_mask beside causal", q=q, k=k, v=v, attn_mask=torch.ones([l, s], dtype=torch.bool), causal=kind)
 
@@ -459,9 +469,9 @@ def dropout(c):
     source = FLEX + ", FlexOptions::dropout_p"
     c.near(got[0], exact.detach(), torch.full(exact.shape, tolerance, dtype=torch.float64), source, f"p {p}, {name}: ")
     c.same(got[3], torch.tensor([seed, 0]), FLEX + ", FlexResult::dropout_state", "state: ")
-    extra = EPS[name] * 2 if name in ("f16", "bf16") else 0.0
+    extra = rounding_of_result(name, grad, exact) / math.sqrt(e)
     for i, (t, n) in enumerate(zip(leaves, ("q", "k", "v"))):
-        size = (grad.double().abs().amax() * exact.detach().abs().amax() * e) * extra * 4 if n != "v" else 0.0
+        size = extra * 20 / (1 - p) if n != "v" else 0.0
         c.near(got[4 + i], t.grad, torch.full(t.shape, gradient_bound(name, 64, 0, grad, [q, k, v], 8 / (1 - p)), dtype=torch.float64) + size, source, f"gradient of {n}, p {p}, {name}: ")
     for backend in ("flash", "math"):
         again = c.call("sdpa", q=q, k=k, v=v, dropout_p=p, generator_seed=seed, backend=backend)
@@ -517,9 +527,9 @@ def varlen(c):
     what = f"{kind}, {more['score_mod']}, {name}: "
     c.near(got[0], exact.detach(), torch.full(exact.shape, tolerance, dtype=torch.float64), SDPA + ", varlen_attn", what)
     c.near(got[1], lse, 6 * EPS[compute_name(name)] * torch.nan_to_num(lse.abs(), posinf=0.0) + 2 * tolerance, SDPA + ", varlen_attn", "lse, " + what)
-    extra = EPS[name] * 2 if name in ("f16", "bf16") else 0.0
+    extra = rounding_of_result(name, grad, exact) / math.sqrt(e)
     for i, (t, m) in enumerate(zip(leaves, ("q", "k", "v"))):
-        size = (grad.double().abs().amax() * exact.detach().abs().amax() * ev) * extra * 4 if m != "v" else 0.0
+        size = extra * 20 if m != "v" else 0.0
         c.near(got[3 + i], t.grad if t.grad is not None else torch.zeros_like(t), torch.full(t.shape, gradient_bound(name, e, terms, grad, [q, k, v], 8), dtype=torch.float64) + size,
                SDPA + ", varlen_attn_backward", f"gradient of {m}, " + what)
 

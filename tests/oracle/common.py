@@ -149,7 +149,8 @@ class Server:
 
         for name, value in arguments.items():
             add(name, value)
-        request = {"function": function, "arguments": plain, "storages": [len(s) for s in storages], "tensors": tensors, "back": list(back), "plant": self.plant}
+        request = {"function": function, "arguments": plain, "storages": [len(s) for s in storages], "tensors": tensors, "back": list(back), "plant": self.plant,
+                   "expects_error": expects_error}
         timer = threading.Timer(self.timeout, self.process.kill)
         timer.start()
         try:
@@ -370,13 +371,14 @@ class Case:
 
     def call(self, function, /, back=(), **arguments):
         self.calls.append((function, arguments))
-        return self.server.call(function, back, **arguments)
+        return self.server.call(function, back, False, arguments)
 
     def refused(self, code, function, source, /, **arguments):
         """The call is an Error of that code."""
         self.checks += 1
+        self.calls.append((function, arguments))
         try:
-            self.call(function, **arguments)
+            self.server.call(function, (), True, arguments)
         except Refusal as refusal:
             if refusal.code == code:
                 return

@@ -32,6 +32,9 @@ def combine(op, rows, initial=None, empty=None):
         value = {"sum": 0.0, "prod": 1.0, "amin": math.inf, "amax": -math.inf, "mean": math.nan}[op] if empty is None else empty
         full = torch.full(rows.shape[1:], value, dtype=torch.float64)
         return full, torch.zeros_like(full)
+    if n == 0:
+        full = torch.full(rows.shape[1:], initial, dtype=torch.float64)
+        return full, torch.zeros_like(full)
     first = None if initial is None else torch.full((1, *rows.shape[1:]), initial, dtype=torch.float64)
     every = rows if first is None else torch.cat([first, rows])
     if op == "prod":
@@ -43,7 +46,7 @@ def combine(op, rows, initial=None, empty=None):
     result, magnitude = every.sum(0), every.abs().sum(0)
     if op == "mean":
         # The initial value is in the sum and not in the count.
-        result, magnitude = (result / n, magnitude / n) if n else (result / 0.0, magnitude)
+        result, magnitude = result / n, magnitude / n
     return result, magnitude
 
 

@@ -40,17 +40,23 @@ def torch_optimizer(which, params, o, **more):
 STATES = {"momentum_buffer", "exp_avg", "exp_avg_sq", "max_exp_avg_sq", "sum", "square_avg", "grad_avg"}
 
 
-def run_torch(which, params, grads, o, dtype, numerics="torch_cpu", **more):
+def run_torch(which, params, grads, o, dtype, numerics="torch_cpu", second_lr=None, later_lr=None, **more):
     leaves = [p.to(dtype).clone().requires_grad_() for p in params]
+    every = leaves
     ascends = which == "SGD" and o["maximize"] and numerics in ("automatic", "source", "f32") if "maximize" in o else False
-    optimizer = torch_optimizer(which, leaves, dict(o, maximize=False) if ascends else o, **more)
-    if ascends:
-        # PyTorch's CUDA kernel does not negate gradients: it adds lr times what weight decay and momentum made of them.
-        optimizer.param_groups[0]["lr"] *= -1
+    optimizer = torch_optimizer(which, every[:-1] if second_lr else every, dict(o, maximize=False) if ascends else o, **more)
+    if second_lr:
+        optimizer.add_param_group({"params": every[-1:], "lr": second_lr})
+    # PyTorch's CUDA kernel does not negate gradients: it adds lr times what weight decay and momentum made of them.
+    sign = -1 if ascends else 1
+    for group in optimizer.param_groups:
+        group["lr"] *= sign
     for step in grads:
         for leaf, g in zip(leaves, step):
             leaf.grad = None if g is None else g.to(dtype).clone()
         optimizer.step()
+        if later_lr:
+            optimizer.param_groups[0]["lr"] = later_lr * sign
     return leaves, optimizer
 
 
@@ -75,11 +81,16 @@ def steps(c):
     path = os.path.join(tempfile.gettempdir(), f"oracle_state_{os.getpid()}.safetensors")
     if c.chance(0.3):
         arguments["path"] = path
-    got = c.call("optimizer", optimizer=which, params=params, steps=count, numerics=numerics, **arguments, **o)
+    rates = {}
+    if len(params) > 1 and c.chance(0.3):
+        rates["second_lr"] = 0.02
+    if c.chance(0.3) and "path" not in arguments:
+        rates["later_lr"] = 0.05
+    got = c.call("optimizer", optimizer=which, params=params, steps=count, numerics=numerics, **arguments, **o, **rates)
     if os.path.exists(path):
         os.remove(path)
     rounded = dict(o)
-    leaves, optimizer = run_torch(which, params, grads, rounded, torch.float64, numerics, foreach=False)
+    leaves, optimizer = run_torch(which, params, grads, rounded, torch.float64, numerics, foreach=False, **rates)
     eps = EPS[name]
     names = got.values["state"]
     states = {n: got[len(params) + i] for i, n in enumerate(names)}
@@ -93,7 +104,7 @@ def steps(c):
     for i, (p, leaf) in enumerate(zip(params, leaves)):
         reference = leaf.detach()
         state = optimizer.state.get(leaf, {})
-        moved = (p.double() - reference).abs() + o["lr"] * (1 + reference.abs() * o["weight_decay"])
+        moved = (p.double() - reference).abs() + max(o["lr"], 0.05 if rates else 0.0) * (1 + reference.abs() * o["weight_decay"])
         extra = 0.0
         if which == "RMSprop" and o["centered"] and "square_avg" in state:
             s, g = state["square_avg"], state["grad_avg"]

@@ -89,13 +89,25 @@ StepOptions step_options(const Call& c) {
   return options;
 }
 
+/// With "second_lr" the last parameter is a group of its own.
+template <class O, class Options>
+std::unique_ptr<Optimizer> make(const Call& c, std::vector<Tensor> params, Options options) {
+  if (!c.has("second_lr")) return std::make_unique<O>(params, options);
+  const Tensor last = params.back();
+  params.pop_back();
+  auto result = std::make_unique<O>(params, options);
+  options.lr = c.number("second_lr", 0);
+  result->add_param_group({last}, options);
+  return result;
+}
+
 std::unique_ptr<Optimizer> make_optimizer(const Call& c, const std::vector<Tensor>& params) {
   const std::string which = c.text("optimizer");
-  if (which == "SGD") return std::make_unique<SGD>(params, sgd_options(c));
-  if (which == "Adam") return std::make_unique<Adam>(params, adam_options(c));
-  if (which == "AdamW") return std::make_unique<AdamW>(params, adamw_options(c));
-  if (which == "Adagrad") return std::make_unique<Adagrad>(params, adagrad_options(c));
-  if (which == "RMSprop") return std::make_unique<RMSprop>(params, rmsprop_options(c));
+  if (which == "SGD") return make<SGD>(c, params, sgd_options(c));
+  if (which == "Adam") return make<Adam>(c, params, adam_options(c));
+  if (which == "AdamW") return make<AdamW>(c, params, adamw_options(c));
+  if (which == "Adagrad") return make<Adagrad>(c, params, adagrad_options(c));
+  if (which == "RMSprop") return make<RMSprop>(c, params, rmsprop_options(c));
   throw std::runtime_error("no optimizer is called " + which);
 }
 
@@ -119,6 +131,7 @@ void add_steps(Functions& table) {
     for (std::int64_t step = 0; step < steps; ++step) {
       const Tensor norm = optimizer->step(c.list("grads" + std::to_string(step)), step_options(c));
       if (norm.defined()) norms.push_back(norm);
+      if (c.has("later_lr")) optimizer->set_lr(c.number("later_lr", 0));
       // In the middle the state goes through a file into an optimizer of the same parameters.
       if (c.has("path") && step == steps / 2) {
         optimizer->save(c.text("path"));
