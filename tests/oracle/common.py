@@ -120,7 +120,7 @@ class Server:
         self.start()
         return f"the server died with status {status}"
 
-    def call(self, function, /, back=(), **arguments):
+    def call(self, function, back, expects_error, arguments):
         tensors, storages, places, plain = {}, [], {}, {}
 
         def add(name, value):
