@@ -604,6 +604,7 @@ def paged_caches(c):
         outs.append(reference(q[i : i + 1].double(), key, value)[0])
     exact = torch.cat(outs)
     c.near(got[0], exact, torch.full(exact.shape, accuracy(name, e, 0, v), dtype=torch.float64), "clutch/paged_cache.hpp, varlen", f"{name}, pages of {page}: ")
+    c.near(got[3], exact, torch.full(exact.shape, accuracy(name, e, 0, v), dtype=torch.float64), "clutch/paged_cache.hpp, physical", f"by physical rows, {name}, pages of {page}: ")
     table = got[1]
     for i, m in enumerate(lengths):
         need = -(-m // page)

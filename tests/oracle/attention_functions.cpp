@@ -200,6 +200,13 @@ void add_attention(Functions& table) {
     call.varlen = cache.varlen(c["lengths"]);
     c.give(flex(c["q"], cache.keys(), cache.values(), call).out);
     c.give(std::vector{cache.page_table(), cache.physical_to_logical()});
+    // The same without the table: masks of the cache's own rows. Rows that nothing was written to may be NaN.
+    const Captured lengths_of = captured(c["lengths"]);
+    const MaskMod logical = [=](Index b, Index, Index, Index kv) { return kv < lengths_of[b]; };
+    FlexOptions by_rows = flex_options(c);
+    by_rows.mask_mod = cache.physical(logical, c["sequences"]);
+    by_rows.skip_masked = true;
+    c.give(flex(c["q"], cache.keys(), cache.values(), by_rows).out);
   };
 }
 

@@ -2,6 +2,8 @@
 // Tensors: factories, views, copies and casts, random numbers, files, DLPack.
 #include "server.hpp"
 
+#include <cstdio>
+
 namespace clutch::oracle {
 
 namespace {
@@ -29,6 +31,13 @@ void say_state(Call& c, const Generator& g) {
   const GeneratorState state = g.state();
   c.say("seed", state.seed);
   c.say("offset", state.offset);
+}
+
+/// All digits of a number, infinities and NaN too, which JSON has not.
+std::string digits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  return text;
 }
 
 void add_views(Functions& table) {
@@ -62,7 +71,7 @@ void add_views(Functions& table) {
     c.say("nbytes", x.nbytes());
     c.say("contiguous", x.is_contiguous());
     c.say("text", x.to_string());
-    if (x.numel() == 1 && !is_packed(x.dtype())) c.say("item", std::to_string(x.item()));
+    if (x.numel() == 1 && !is_packed(x.dtype())) c.say("item", digits(x.item()));
     c.give(x);
   };
   table["broadcast_shapes"] = [](Call& c) {

@@ -27,7 +27,13 @@ def views(c):
         c.same(got[0], want, TENSOR, f"{function}: ")
         return got
 
-    check("identity", x)
+    facts = check("identity", x).values
+    want = {"rank": x.dim(), "numel": x.numel(), "nbytes": x.numel() * x.element_size(), "contiguous": x.is_contiguous()}
+    for fact, value in want.items():
+        c.true(facts[fact] == value, f"{fact} is {facts[fact]}, PyTorch's {value}", TENSOR)
+    if x.numel() == 1:
+        value = x.real if x.is_complex() else x.float() if x.element_size() == 1 else x
+        c.same(torch.tensor(float(facts["item"]), dtype=torch.float64), torch.tensor(float(value), dtype=torch.float64), TENSOR + ", item", "item: ")
     begin, step = c.integer(0, n), c.integer(1, 4)
     end = c.integer(begin, n)
     check("slice", x[(slice(None),) * d + (slice(begin, end, step),)], dim=signed, begin=begin, end=end, step=step)
