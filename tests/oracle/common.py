@@ -502,6 +502,8 @@ def case(runs, *, covers=(), sharp=False):
     """Registers a case: how many times it runs, which functions of the server it covers, and whether it notices 3 units in the last place."""
 
     def add(function):
+        if function.__name__ in CASES:
+            raise ValueError(f"two cases are called {function.__name__}")
         CASES[function.__name__] = (function, runs, list(covers), sharp)
         return function
 

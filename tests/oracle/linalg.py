@@ -263,7 +263,7 @@ def product(a, b, compute):
 
 
 @case(120, covers=["matmul"], sharp=True)
-def products(c):
+def products_of_matrices(c):
     name = c.floating()
     compute = compute_name(name)
     a, b = operands(c, name, name, elements=6000 if compute == "f32" else 3000)

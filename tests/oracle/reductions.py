@@ -67,7 +67,7 @@ def sums(c):
 
 
 @case(40, covers=["prod"])
-def products(c):
+def products_of_elements(c):
     name = c.floating() if c.chance(0.6) else c.pick(INTEGERS + ["bool"])
     x = c.tensor(c.shape(elements=800), name, c.pick(["any", "small", "positive"]) if name in FLOATS else "any")
     dims, axes = pick_dims(c, x.dim())

@@ -56,9 +56,9 @@ def run_one(server, seed, name, number):
     except common.Difference as difference:
         return c, "failed", str(difference)
     except common.Died as died:
-        return c, "failed", str(died)
+        return c, "broken", str(died)
     except Exception:
-        return c, "failed", traceback.format_exc(limit=-4)
+        return c, "broken", traceback.format_exc(limit=-4)
 
 
 def main():
@@ -93,7 +93,7 @@ def main():
         for function, arguments in c.calls:
             print(f"  {function}({', '.join(f'{k} = {common.describe(v)}' for k, v in arguments.items())})")
         print(f"{options.case}: {outcome} {text}")
-        return outcome == "failed"
+        return outcome in ("failed", "broken")
 
     counts, refusals, unnoticed = collections.Counter(), collections.Counter(), []
     for name, (function, runs, _, sharp) in common.CASES.items():
@@ -107,7 +107,7 @@ def main():
                 refusals[f"{name}: {text}"] += 1
             if outcome == "failed" and options.plant:
                 break
-            if outcome == "failed":
+            if outcome in ("failed", "broken"):
                 print(f"{name}: case {number}, seed {options.seed}")
                 if c.calls:
                     called, arguments = c.calls[-1]
@@ -116,10 +116,12 @@ def main():
             elif outcome == "passed" and text and not options.plant:
                 print(f"{name}: case {number}, seed {options.seed}: {text}")
                 outcomes["failed"] += 1
+        if not options.plant:
+            outcomes["failed"] += outcomes.pop("broken", 0)
         counts += outcomes
-        if options.plant and not outcomes["failed"] and outcomes["passed"]:
+        if options.plant and not outcomes["failed"] and (outcomes["passed"] or outcomes["broken"]):
             unnoticed.append(name)
-        print(f"{name:32} " + ", ".join(f"{outcomes[k]} {k}" for k in ("passed", "failed", "skipped") if outcomes[k]) + f"  {time.time() - begin:.1f} s", flush=True)
+        print(f"{name:32} " + ", ".join(f"{outcomes[k]} {k}" for k in ("passed", "failed", "broken", "skipped") if outcomes[k]) + f"  {time.time() - begin:.1f} s", flush=True)
     for text, count in sorted(refusals.items()):
         print(f"  skipped {count}: {text}")
     if options.plant:
