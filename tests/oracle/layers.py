@@ -100,9 +100,9 @@ def norms(c):
     bias = c.tensor(inner, name, "normal") if c.chance(0.5) else None
     grad = c.tensor(shape, name, "normal")
     stabilizer = c.pick([1e-5, 1e-3, 1e-6])
-    a, g = x.double().requires_grad_(), grad.double()
-    w = weight.double().requires_grad_() if weight is not None else None
-    b = bias.double().requires_grad_() if bias is not None else None
+    a, g = x.double().clone().requires_grad_(), grad.double()
+    w = weight.double().clone().requires_grad_() if weight is not None else None
+    b = bias.double().clone().requires_grad_() if bias is not None else None
     K = growth(n) + 12
     rows = max(1, math.prod(shape) // n)
     if c.chance(0.5):
@@ -181,7 +181,7 @@ def cross_entropies(c):
             target = torch.where(torch.from_numpy(np.asarray(c.rng.random(batch) < 0.3)), ignore, target)
         reference_target = target
         target = c.lay_out(target.to(DTYPES[c.pick(["i32", "i64"])]))
-    a = x.double().requires_grad_()
+    a = x.double().clone().requires_grad_()
     w = weight.double() if weight is not None else None
     loss = torch.nn.functional.cross_entropy(a, reference_target, w, ignore_index=ignore if not probabilities else -100, reduction=reduction, label_smoothing=smoothing)
     grad = torch.from_numpy(np.asarray(c.rng.standard_normal(loss.shape))).to(x.dtype)

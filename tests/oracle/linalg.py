@@ -376,8 +376,8 @@ def layers(c):
     x, weight = c.tensor(batch + [features], name, "normal"), c.tensor([outputs, features], name, "normal")
     bias = c.tensor([outputs], name, "normal") if c.chance(0.6) else None
     activation = c.pick(list(ACTIVATIONS))
-    a, w = x.double().requires_grad_(), weight.double().requires_grad_()
-    b = bias.double().requires_grad_() if bias is not None else None
+    a, w = x.double().clone().requires_grad_(), weight.double().clone().requires_grad_()
+    b = bias.double().clone().requires_grad_() if bias is not None else None
     y = ACTIVATIONS[activation](torch.nn.functional.linear(a, w, b))
     size = torch.nn.functional.linear(a.detach().abs(), w.detach().abs(), b.detach().abs() if b is not None else None)
     got = c.call("linear", x=x, weight=weight, bias=bias, activation=activation, packed=c.chance(0.3))[0]
@@ -407,12 +407,12 @@ def layers(c):
     p, q = operands(c, name, name, vectors=False, elements=3000)
     p, q = c.lay_out(c.values(p.shape, name, "normal")), c.lay_out(c.values(q.shape, name, "normal"))
     with_epilogue = c.chance(0.4)
-    a, b = p.double().requires_grad_(), q.double().requires_grad_()
+    a, b = p.double().clone().requires_grad_(), q.double().clone().requires_grad_()
     y = a @ b
     inputs, extra = [], []
     if with_epilogue:
         inputs = [c.tensor([y.shape[-1]], name, "normal"), c.tensor(list(y.shape), name, "normal")]
-        extra = [t.double().requires_grad_() for t in inputs]
+        extra = [t.double().clone().requires_grad_() for t in inputs]
         y = (y + extra[0]) * 0.125 + extra[1]
     grad = c.tensor(list(y.shape), name, "normal")
     y.backward(grad.double())

@@ -114,9 +114,9 @@ def normals(c):
         second = place % 2 == 1
     else:
         pair = place // 2 * 2
-        u = w[pair, at].astype(np.float64) * 2.0**-32 + 2.0**-33
+        u = fma32(w[pair, at].astype(np.float32), np.float32(2.0**-32), np.float32(2.0**-33))
         t = w[pair + 1, at].astype(np.uint32).view(np.int32).astype(np.float64) * 2.0**-31
-        u, t = u.astype(np.float32).astype(wide), t.astype(np.float32).astype(wide)  # rounded to f32 first
+        u, t = u.astype(wide), t.astype(np.float32).astype(wide)  # f32, as words are made numbers of it
         second = place % 2 == 1
     r = np.sqrt(-2 * np.log(u))
     pi = wide("3.14159265358979323846264338327950288")

@@ -271,8 +271,8 @@ def sparse_layers(c):
     x = c.tensor([rows, features], name, "normal")
     bias = c.tensor([outputs], name, "normal") if c.chance(0.6) else None
     activation = c.pick(["none", "relu", "gelu", "silu"])
-    a, d = x.double().requires_grad_(), w.double().requires_grad_()
-    b = bias.double().requires_grad_() if bias is not None else None
+    a, d = x.double().clone().requires_grad_(), w.double().clone().requires_grad_()
+    b = bias.double().clone().requires_grad_() if bias is not None else None
     y = ACTIVATIONS[activation](torch.nn.functional.linear(a, d, b))
     size = torch.nn.functional.linear(a.detach().abs(), d.detach().abs(), b.detach().abs() if b is not None else None)
     tolerance = ((features + 3) * 1.2 + 16) * eps * size
