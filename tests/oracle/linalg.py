@@ -45,8 +45,10 @@ def matrices(c, batch, n, name):
 
 def frobenius(a):
     """Of each matrix, without under- or overflow."""
+    if not a.numel():
+        return torch.zeros(a.shape[:-2], dtype=torch.float64)
     top = a.abs().amax(dim=(-1, -2), keepdim=True).clamp(min=1e-320)
-    return torch.linalg.matrix_norm(a / top) * top[..., 0, 0] if a.numel() else torch.zeros(a.shape[:-2], dtype=torch.float64)
+    return torch.linalg.matrix_norm(a / top) * top[..., 0, 0]
 
 
 def whole(a, uplo):

@@ -27,6 +27,8 @@ Tensor Call::optional(const std::string& name) const {
 
 std::vector<Tensor> Call::list(const std::string& name) const {
   std::vector<Tensor> result;
+  const auto found = arguments_.find(name);
+  if (found == arguments_.end() || !found->is_number()) return result;  // an empty list has no tensors to be told by
   for (std::int64_t i = 0; i < integer(name, 0); ++i) result.push_back(optional(name + "." + std::to_string(i)));
   return result;
 }
