@@ -48,9 +48,10 @@ void add_named(Functions& table) {
       c.give(name(c["x"], map_options(c)));         \
   };
   ONE(neg)
-  ONE(abs) ONE(sign) ONE(square) ONE(reciprocal) ONE(sqrt) ONE(rsqrt) ONE(exp) ONE(exp2) ONE(expm1) ONE(log) ONE(log2) ONE(log1p) ONE(tanh) ONE(sigmoid)
-      ONE(erf) ONE(sin) ONE(cos) ONE(floor) ONE(ceil) ONE(trunc) ONE(round) ONE(relu) ONE(silu) ONE(softplus) ONE(bitwise_not) ONE(logical_not) ONE(isnan)
-          ONE(isinf) ONE(isfinite)
+  ONE(abs)
+  ONE(sign) ONE(square) ONE(reciprocal) ONE(sqrt) ONE(rsqrt) ONE(exp) ONE(exp2) ONE(expm1) ONE(log) ONE(log2) ONE(log1p) ONE(tanh) ONE(sigmoid) ONE(erf)
+      ONE(sin) ONE(cos) ONE(floor) ONE(ceil) ONE(trunc) ONE(round) ONE(relu) ONE(silu) ONE(softplus) ONE(bitwise_not) ONE(logical_not) ONE(isnan) ONE(isinf)
+          ONE(isfinite)
 #undef ONE
   // The second operand is a tensor, or a number of the request.
 #define TWO(name)                                           \
