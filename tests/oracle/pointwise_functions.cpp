@@ -46,12 +46,37 @@ void add_named(Functions& table) {
       name##_(c["x"], map_options(c));              \
     else                                            \
       c.give(name(c["x"], map_options(c)));         \
-  };
-  ONE(neg)
-  ONE(abs)
-  ONE(sign) ONE(square) ONE(reciprocal) ONE(sqrt) ONE(rsqrt) ONE(exp) ONE(exp2) ONE(expm1) ONE(log) ONE(log2) ONE(log1p) ONE(tanh) ONE(sigmoid) ONE(erf)
-      ONE(sin) ONE(cos) ONE(floor) ONE(ceil) ONE(trunc) ONE(round) ONE(relu) ONE(silu) ONE(softplus) ONE(bitwise_not) ONE(logical_not) ONE(isnan) ONE(isinf)
-          ONE(isfinite)
+  }
+  ONE(neg);
+  ONE(abs);
+  ONE(sign);
+  ONE(square);
+  ONE(reciprocal);
+  ONE(sqrt);
+  ONE(rsqrt);
+  ONE(exp);
+  ONE(exp2);
+  ONE(expm1);
+  ONE(log);
+  ONE(log2);
+  ONE(log1p);
+  ONE(tanh);
+  ONE(sigmoid);
+  ONE(erf);
+  ONE(sin);
+  ONE(cos);
+  ONE(floor);
+  ONE(ceil);
+  ONE(trunc);
+  ONE(round);
+  ONE(relu);
+  ONE(silu);
+  ONE(softplus);
+  ONE(bitwise_not);
+  ONE(logical_not);
+  ONE(isnan);
+  ONE(isinf);
+  ONE(isfinite);
 #undef ONE
   // The second operand is a tensor, or a number of the request.
 #define TWO(name)                                           \
@@ -67,16 +92,37 @@ void add_named(Functions& table) {
       c.give(name(c["a"], c.scalar("b"), map_options(c)));  \
     else                                                    \
       c.give(name(c["a"], c["b"], map_options(c)));         \
-  };
-              TWO(add) TWO(sub) TWO(mul) TWO(div) TWO(floor_divide) TWO(trunc_divide) TWO(remainder) TWO(fmod) TWO(pow) TWO(minimum) TWO(maximum) TWO(eq)
-                  TWO(ne) TWO(lt) TWO(le) TWO(gt) TWO(ge) TWO(bitwise_and) TWO(bitwise_or) TWO(bitwise_xor) TWO(logical_and) TWO(logical_or) TWO(logical_xor)
+  }
+  TWO(add);
+  TWO(sub);
+  TWO(mul);
+  TWO(div);
+  TWO(floor_divide);
+  TWO(trunc_divide);
+  TWO(remainder);
+  TWO(fmod);
+  TWO(pow);
+  TWO(minimum);
+  TWO(maximum);
+  TWO(eq);
+  TWO(ne);
+  TWO(lt);
+  TWO(le);
+  TWO(gt);
+  TWO(ge);
+  TWO(bitwise_and);
+  TWO(bitwise_or);
+  TWO(bitwise_xor);
+  TWO(logical_and);
+  TWO(logical_or);
+  TWO(logical_xor);
 #undef TWO
-                      table["add_scaled"] = [](Call& c) {
-                        if (in_place(c))
-                          add_scaled_(c["a"], c["b"], c.scalar("alpha"), map_options(c));
-                        else
-                          c.give(add_scaled(c["a"], c["b"], c.scalar("alpha"), map_options(c)));
-                      };
+  table["add_scaled"] = [](Call& c) {
+    if (in_place(c))
+      add_scaled_(c["a"], c["b"], c.scalar("alpha"), map_options(c));
+    else
+      c.give(add_scaled(c["a"], c["b"], c.scalar("alpha"), map_options(c)));
+  };
   table["gelu"] = [](Call& c) { c.give(gelu(c["x"], c.choice<GeluForm>("approximate", {{"erf", GeluForm::erf}, {"tanh", GeluForm::tanh}}), map_options(c))); };
   table["leaky_relu"] = [](Call& c) { c.give(leaky_relu(c["x"], c.scalar("slope"), map_options(c))); };
   table["clamp"] = [](Call& c) {

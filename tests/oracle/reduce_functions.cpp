@@ -26,12 +26,19 @@ Reduce reduction(const Call& c) {
 }
 
 void add_reductions(Functions& table) {
-#define NAMED(name) table[#name] = [](Call& c) { c.give(name(c["x"], reduce_options(c))); };
-  NAMED(sum)
-  NAMED(mean)
-  NAMED(prod) NAMED(amin) NAMED(amax) NAMED(any) NAMED(all) NAMED(argmin) NAMED(argmax) NAMED(logsumexp)
+#define NAMED(name) table[#name] = [](Call& c) { c.give(name(c["x"], reduce_options(c))); }
+  NAMED(sum);
+  NAMED(mean);
+  NAMED(prod);
+  NAMED(amin);
+  NAMED(amax);
+  NAMED(any);
+  NAMED(all);
+  NAMED(argmin);
+  NAMED(argmax);
+  NAMED(logsumexp);
 #undef NAMED
-      table["var"] = [](Call& c) { c.give(var(c["x"], c.number("correction", 1), reduce_options(c))); };
+  table["var"] = [](Call& c) { c.give(var(c["x"], c.number("correction", 1), reduce_options(c))); };
   table["norm"] = [](Call& c) { c.give(norm(c["x"], c.number("p", 2), reduce_options(c))); };
   table["sum_to"] = [](Call& c) { c.give(sum_to(c["x"], c.dims("sizes"))); };
   // Of x, or of (x - y)^2.
