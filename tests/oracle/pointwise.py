@@ -396,7 +396,7 @@ def addc(c):
 
 def square_root(t):
     """Correctly rounded, which PyTorch's of f64 is not (sqrt(2) is one unit less)."""
-    return t.sqrt() if t.requires_grad else torch.from_numpy(np.sqrt(t.numpy()))
+    return t.sqrt() if t.requires_grad else torch.from_numpy(np.asarray(np.sqrt(t.numpy())))
 
 
 def lambda_of(which, x, y):
