@@ -350,6 +350,7 @@ void Encoder::opaque(const std::function<void(void* queue)>& task, std::span<con
 
 void Encoder::opaque(const std::function<void(void* queue, std::span<const Place> places)>& task, std::span<const Tensor> inputs,
                      std::span<const Tensor> outputs) {
+  if (!task) throw Error(ErrorCode::invalid_argument, op_, "the opaque task is an empty function");
   detail::StreamImpl& stream = *stream_.impl();
   if (draft_) {
     detail::GraphWork work;

@@ -128,8 +128,8 @@ void add_layers(Functions& table) {
         .reduction = c.choice<nn::Reduction>("reduction", {{"mean", nn::Reduction::mean}, {"sum", nn::Reduction::sum}, {"none", nn::Reduction::none}}),
         .label_smoothing = c.number("label_smoothing", 0)};
     const nn::CrossEntropyResult r = nn::cross_entropy(c["logits"], c["target"], options);
-    c.give(std::vector{r.loss, r.lse});
-    if (c.has("grad")) c.give(nn::cross_entropy_backward(c["grad"], c["logits"], c["target"], r.lse, options));
+    c.give(std::vector{r.loss, add(r.max, r.log_sum)});
+    if (c.has("grad")) c.give(nn::cross_entropy_backward(c["grad"], c["logits"], c["target"], r, options));
   };
 }
 

@@ -319,7 +319,7 @@ std::vector<Call> op_rows() {
       ROW("nn::cross_entropy", nn::cross_entropy(no, i)),
       ROW("nn::cross_entropy", nn::cross_entropy(m, x)),
       ROW("nn::cross_entropy", nn::cross_entropy(m, i, {.label_smoothing = 2})),
-      ROW("nn::cross_entropy_backward", nn::cross_entropy_backward(no, m, i, x)),
+      ROW("nn::cross_entropy_backward", nn::cross_entropy_backward(no, m, i, {.max = x, .log_sum = x})),
       ROW("nn::embedding", nn::embedding(no, i)),
       ROW("nn::embedding", nn::embedding(x, i)),
       ROW("nn::embedding", nn::embedding(m, x)),

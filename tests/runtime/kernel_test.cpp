@@ -126,7 +126,8 @@ TEST(Kernels, SizesPastEveryDeviceAndNullArgumentsAreRefused) {
     EXPECT_TRUE(refuses([&] { encoder.bytes(nullptr, 4); }));
     EXPECT_TRUE(refuses([&] { encoder.bytes(&t, std::size_t{1} << 32); })) << "its size wraps to none";
     EXPECT_TRUE(refuses([&] { encoder.host_task(nullptr, {}, {}); }));
-    EXPECT_TRUE(refuses([&] { encoder.opaque(nullptr, {}, {}); }));
+    EXPECT_TRUE(refuses([&] { encoder.opaque(std::function<void(void*)>(), {}, {}); }));
+    EXPECT_TRUE(refuses([&] { encoder.opaque(std::function<void(void*, std::span<const Encoder::Place>)>(), {}, {}); }));
     EXPECT_EQ(t.to_host<float>()[0], 0);
     go({.global = 1, .local = 1});
     EXPECT_EQ(t.to_host<float>()[0], 9);

@@ -189,7 +189,7 @@ Tensor logsumexp(const Tensor& x, const ReduceOptions& options, const Stream& st
   Tensor total = reduce(
       Reduce::sum, [](Expr a, Expr m) { return exp(a - guarded(m)); }, {x, top}, wide, stream);
   const Tensor parts[] = {total, top};
-  ExprFunction joined = detail::trace_over<2>([](Expr s, Expr m) { return log(s) + guarded(m); }, parts);
+  ExprFunction joined = detail::trace_over<2>([](Expr s, Expr m) { return log(s) + guarded(m); }, parts, "logsumexp");
   if (!options.after.empty()) joined = detail::compose(options.after, joined);
   return shaped(map(joined, parts, {.dtypes = {dtype}}, stream)[0], options, "logsumexp");
 }

@@ -229,10 +229,9 @@ class ReadsOfTables {
                                                                 .k = given_.k,
                                                                 .v = given_.v,
                                                                 .grad = grad_,
-                                                                .lse = add(row_max, log_sum),
-                                                                .delta = of_rows(rows.mean),
                                                                 .row_max = row_max,
                                                                 .row_log_sum = log_sum,
+                                                                .delta = of_rows(rows.mean),
                                                                 .scale = 1 / std::sqrt(static_cast<double>(s.e))},
                                                                current_stream(device_));
     ASSERT_EQ(got.size(), reads.size());
@@ -438,10 +437,9 @@ TEST(Captured, LargeScoresHaveExactWeights) {
                                                                   .k = none,
                                                                   .v = v,
                                                                   .grad = full({1, 1, 2, 1}, 1, {.device = device}),
-                                                                  .lse = add(row_max, log_sum),
-                                                                  .delta = zeros(lines, {.device = device}),
                                                                   .row_max = row_max,
-                                                                  .row_log_sum = log_sum},
+                                                                  .row_log_sum = log_sum,
+                                                                  .delta = zeros(lines, {.device = device})},
                                                                  current_stream(device));
       const std::vector<double> made = values(got.at(0));
       for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(made[i], i % 2 == 0 ? 0.5 : -0.5, 1e-6) << shift << " at " << i;
