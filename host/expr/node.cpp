@@ -295,8 +295,9 @@ Expr sign(const Expr& x) { return select(x > 0, like(x, 1), select(x < 0, like(x
 Expr square(const Expr& x) { return x * x; }
 Expr reciprocal(const Expr& x) { return 1 / real(x); }
 Expr clamp(const Expr& x, const Expr& low, const Expr& high) {
-  Expr raised = select(x < low, low, x);
-  return select(raised > high, high, raised);
+  // A bound that is no number makes a result that is none, as PyTorch has it.
+  Expr raised = select((x < low) | (low != low), low, x);
+  return select((raised > high) | (high != high), high, raised);
 }
 Expr lerp(const Expr& start, const Expr& end, const Expr& weight) {
   Expr way = end - start;

@@ -37,7 +37,7 @@ void measure(Checked& c, const attention::Varlen& o) {
     refuse(ErrorCode::invalid_shape, fmt::format("{} batches of keys beside cu_seq_kv or page_table", c.kv_batch));
   if (!o.page_table.defined()) return;
   if (o.cu_seq_kv.defined()) refuse(ErrorCode::invalid_argument, "cu_seq_kv and page_table exclude each other");
-  if (o.page_size < 1) refuse(ErrorCode::invalid_argument, fmt::format("pages of {} keys", o.page_size));
+  if (o.page_size < 1 || o.page_size > INT32_MAX) refuse(ErrorCode::invalid_argument, fmt::format("page_size must be from 1 to 2^31 - 1, got {}", o.page_size));
   check(o.page_table, {c.batch, o.page_table.rank() == 2 ? o.page_table.size(1) : 0}, "page_table");
   c.kv_len = o.page_table.size(1) * o.page_size;
   if (o.max_kv > 0) c.kv_len = std::min(c.kv_len, o.max_kv);

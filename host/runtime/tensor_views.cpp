@@ -40,8 +40,8 @@ namespace {
 
 bool is_contiguous(const Dims& sizes, const Dims& strides) {
   std::int64_t expected = 1;
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return true;
   for (int d = sizes.rank() - 1; d >= 0; --d) {
-    if (sizes[d] == 0) return true;
     if (sizes[d] != 1 && strides[d] != expected) return false;
     expected *= sizes[d];
   }

@@ -98,6 +98,7 @@ CLUTCH_API Tensor add_scaled(const Tensor& a, const Tensor& b, const Scalar& alp
 CLUTCH_API void add_scaled_(const Tensor& self, const Tensor& b, const Scalar& alpha, const MapOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor gelu(const Tensor& x, GeluForm form = GeluForm::erf, const MapOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor leaky_relu(const Tensor& x, const Scalar& slope = 0.01, const MapOptions& options = {}, const Stream& stream = {});
+/// min(max(x, low), high); NaN where x or a bound is NaN.
 CLUTCH_API Tensor clamp(const Tensor& x, const Scalar& low, const Scalar& high, const MapOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high, const MapOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b, const MapOptions& options = {}, const Stream& stream = {});

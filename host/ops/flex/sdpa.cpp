@@ -105,11 +105,11 @@ SdpaResult by_math(const Call& c, const SdpaOptions& o, const Stream& stream) {
     row.result(select(total == 0, kNever, shift + log(total)));
     return e / select(total == 0, 1.0f, total);
   };
-  const std::vector<Tensor> made = rowwise(soft, {scores}, {.dims = {-1}, .dtypes = {c.q.dtype(), sums}}, stream);
+  const std::vector<Tensor> made = rowwise(soft, {scores}, {.dims = {-1}, .dtypes = {sums, sums}}, stream);
   const Tensor weights = o.dropout_p == 0 ? made[0]
                                           : map([](Expr w, Expr factor) { return w * factor; },
-                                                {made[0], dropout_factors(dropout, sums, 0, scores.size(2), stream)}, {.dtypes = {c.q.dtype()}}, stream);
-  return {.out = linalg::matmul(weights, repeated(c.v), {}, stream), .lse = made[1].squeeze(-1), .dropout_state = dropout.state};
+                                                {made[0], dropout_factors(dropout, sums, 0, scores.size(2), stream)}, {.dtypes = {sums}}, stream);
+  return {.out = linalg::matmul(weights, repeated(c.v).to(sums, {}, stream), {.dtype = {c.q.dtype()}}, stream), .lse = made[1].squeeze(-1), .dropout_state = dropout.state};
 }
 
 }  // namespace

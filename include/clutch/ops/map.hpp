@@ -31,7 +31,8 @@ CLUTCH_API void map_out(std::span<const Tensor> outputs, const ExprFunction& fun
                         const Stream& stream = {});
 
 /// The dtype that map gives an output by default: what it was last cast to; else for floats and integers the inputs' result
-/// type, if it is of that kind and traced alike, else the traced dtype.
+/// type, if it is of that kind and traced alike, else the traced dtype. A cast to the dtype that an expression is traced in already, such as to f32
+/// of f16 inputs, is none: MapOptions::dtypes asks for that.
 CLUTCH_API DType map_dtype(const ExprFunction& function, int output, std::span<const Tensor> inputs);
 
 /// The dtypes in which inputs are traced. Errors, in the name of `op`: invalid_dtype; invalid_argument for an undefined tensor.

@@ -32,7 +32,8 @@ struct PruneOptions {
 CLUTCH_API Tensor prune_2_4(const Tensor& w, const PruneOptions& options = {}, const Stream& stream = {});
 /// What prune_2_4() keeps: booleans of w's shape.
 CLUTCH_API Tensor mask_2_4(const Tensor& w, const PruneOptions& options = {}, const Stream& stream = {});
-/// w where the mask is set, zero elsewhere, also where w is NaN: pruning again as training goes on.
+/// w where the mask is set, zero elsewhere, also where w is NaN: pruning again as training goes on. Dtypes: as prune_2_4(); numbers keep their bits, NaN of
+/// f8 is the dtype's usual one.
 CLUTCH_API Tensor apply_mask(const Tensor& w, const Tensor& mask, const Stream& stream = {});
 /// A mask's bits in PyTorch's order, u8 (m / 8, k / 8, 8): of each 8 x 8 numbers four tiles of 4 x 4, two bytes each, their bits row after row, the first one
 /// lowest. Errors: invalid_dtype unless boolean; invalid_shape unless 8 divides m and k.
