@@ -143,8 +143,8 @@ void add_named(Functions& table) {
 /// Lambdas of x and y, by name, each made for the inputs' traced dtypes.
 ExprFunction lambda(const Call& c, std::span<const Tensor> inputs) {
   const std::string which = c.text("lambda");
-  const auto of_two = [&](auto&& f) { return clutch::detail::trace_over<2>(f, inputs); };
-  const auto of_one = [&](auto&& f) { return clutch::detail::trace_over<1>(f, inputs); };
+  const auto of_two = [&](auto&& f) { return clutch::detail::trace_over<2>(f, inputs, "map"); };
+  const auto of_one = [&](auto&& f) { return clutch::detail::trace_over<1>(f, inputs, "map"); };
   if (which == "chain") return of_two([](Expr x, Expr y) { return (x * y + 0.5) * x - y / (square(x) + 1.0); });
   if (which == "chain_of_elementary") return of_two([](Expr x, Expr y) { return exp(-square(x)) * sin(y) + log1p(abs(x)) * tanh(y) - sigmoid(x + y); });
   if (which == "two_results") return of_two([](Expr x, Expr y) { return std::array<Expr, 2>{fma(x, y, 1.0), max(x, y) - min(x, y)}; });

@@ -49,9 +49,9 @@ void add_reductions(Functions& table) {
       c.give(reduce(
           reduction(c), [](Expr x) { return x * 2.0 + position(-1); }, inputs[0], reduce_options(c)));
     } else if (c.has("out")) {
-      reduce_out(c["out"], reduction(c), clutch::detail::trace_over<2>(distance, inputs), inputs, reduce_options(c));
+      reduce_out(c["out"], reduction(c), clutch::detail::trace_over<2>(distance, inputs, "reduce"), inputs, reduce_options(c));
     } else {
-      c.give(reduce(reduction(c), clutch::detail::trace_over<2>(distance, inputs), inputs, reduce_options(c)));
+      c.give(reduce(reduction(c), clutch::detail::trace_over<2>(distance, inputs, "reduce"), inputs, reduce_options(c)));
     }
   };
   table["cumsum"] = [](Call& c) {

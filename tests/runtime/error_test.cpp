@@ -855,6 +855,8 @@ TEST(Errors, EveryPublicFunctionHasARow) {
       "Event::query",
       "Event::wait",
       "interop::last_launch",
+      "cache_usage",
+      "clear_cache",
       "Defines",
       "Defines::to_string",
   };
