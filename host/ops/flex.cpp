@@ -124,9 +124,11 @@ std::string fits_lanes(const DeviceTraits& traits, const FlexProblem& p) {
 std::string fits_wide(const DeviceTraits& traits, const FlexProblem& p) {
   return row_tuning(traits).local != 1 ? std::string("its vectors are those of wide-vector devices") : fits_lanes(traits, p);
 }
-/// Backward holds some 200 KB of an item, more than groups of items have room for.
+/// Gradients take some 200 KB an item, for which devices whose groups have items have no room; simulators have.
 std::string fits_forced_lanes(const DeviceTraits& traits, const FlexProblem& p) {
-  return p.part == FlexPart::backward || p.part == FlexPart::keys || p.part == FlexPart::sums ? fits_wide(traits, p) : fits_lanes(traits, p);
+  if (std::string why = fits_lanes(traits, p); !why.empty()) return why;
+  const bool gradients = p.part == FlexPart::backward || p.part == FlexPart::keys || p.part == FlexPart::sums;
+  return gradients && row_tuning(traits).local != 1 && !traits.simulator ? "groups have items, without room for what one holds" : "";
 }
 std::string fits_split(const DeviceTraits& traits, const FlexProblem& p) {
   return p.part != FlexPart::forward ? std::string("it makes no gradients") : fits_lanes(traits, p);

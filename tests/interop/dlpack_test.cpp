@@ -117,7 +117,9 @@ TEST(Dlpack, RefusedTensorsStayTheCallers) {
     EXPECT_EQ(refused([](DLTensor& t) { t.shape = nullptr; }), ErrorCode::invalid_argument);
     EXPECT_EQ(refused([](DLTensor& t) { t.data = nullptr; }), ErrorCode::invalid_argument);
     std::int64_t nowhere[] = {0, 0};
+#ifndef __SANITIZE_ADDRESS__  // which ends the process instead of throwing bad_alloc
     EXPECT_EQ(refused([&](DLTensor& t) { t.strides = nowhere, t.shape[0] = std::int64_t{1} << 47; }), ErrorCode::out_of_memory);
+#endif
     EXPECT_EQ(refused([&](DLTensor& t) { t.strides = nowhere, t.shape[0] = std::int64_t{1} << 60; }), ErrorCode::invalid_shape);
     Tensor memory = zeros({6}, {.device = device});
     std::int64_t strides[] = {3, 1};
