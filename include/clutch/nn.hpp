@@ -66,7 +66,7 @@ struct CrossEntropyOptions {
 struct CrossEntropyResult {
   Tensor loss = {};     ///< of rank 0, or of the target's shape for Reduction::none; in the logits' dtype
   Tensor max = {};      ///< the largest logit of each row, of the logits' shape with size 1 in the classes' dimension; f32, f64 for f64
-  Tensor log_sum = {};  ///< log(sum e^(logits - max)), likewise: log(sum e^logits) is max + log_sum, which rounds
+  Tensor log_sum = {};  ///< log(sum e^(logits - max)), likewise, NaN beside a logit of +inf: log(sum e^logits) is max + log_sum, which rounds
 };
 /// -log softmax(logits)[target], weighted and smoothed. Targets outside of the classes that are not ignore_index give NaN.
 /// Shapes: logits (classes), (n, classes) or (n, classes, d1, ...); target of integers, the same without the classes' dimension.

@@ -126,7 +126,14 @@ def pick_mod(c, heads, q_len, kv_len, name, names=MODS):
     if which == "alibi":
         t = c.tensor([heads], c.pick(["f32", name]), "positive", expand=False)
         arguments["slopes"] = t
-        return arguments, lambda s, b, h, q, kv, u: s + u[0][h] * (kv - q), [t], 2.0 * max(q_len, kv_len)
+
+        def mod(s, b, h, q, kv, u):
+            term = u[0][h] * (kv - q)
+            if t.dtype != torch.float64:
+                term = term + (term.detach().float().double() - term.detach())  # in f32, as they are
+            return s + term
+
+        return arguments, mod, [t], 2.0 * max(q_len, kv_len)
     if which == "softcap":
         cap = c.pick([1.0, 5.0, 30.0])
         arguments["cap"] = cap
@@ -340,7 +347,8 @@ def flex_gradients(c):
         factor = batch * max(1.0, l * s / max(1, t.numel()) * heads) ** 0.5 + 2
         if arguments["score_mod"] == "alibi":
             factor *= max(l, s)
-        bound = gradient_bound(name, e, terms, grad, [q, k, v], factor * 4)
+        # Beside scores of f64 what is captured in f32 has gradients in f32.
+        bound = gradient_bound("f32" if name == "f64" and captured[i].dtype != torch.float64 else name, e, terms, grad, [q, k, v], factor * 4)
         # Weights of a row add up to 1.
         size = rounding_of_result(name, grad, exact) * (batch * heads * l / t.numel() + 1) * (max(l, s) if arguments["score_mod"] == "alibi" else 1)
         c.near(got[7 + i], t.grad, torch.full(t.shape, bound, dtype=torch.float64) + size, FLEX + ", captured_gradients", f"gradient of what it captured, " + what)

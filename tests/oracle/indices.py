@@ -199,10 +199,14 @@ def scatters(c):
         got = c.call("scatter_reduce", **arguments)[0]
         return c.same(got, want.to(x.dtype), SCATTER + ": integers wrap, means are rounded down", f"{op} of {name}: ")
     eps = EPS[compute_name(name)]
-    a, s = x.double().clone().requires_grad_(), src.double().clone().requires_grad_()
+    counts = torch.scatter_reduce(torch.ones(shape, dtype=torch.float64), dim, index.long().contiguous(), torch.ones(index_shape, dtype=torch.float64), "sum")
+    a = x.double()
+    if op in ("amin", "amax") and not include:
+        # PyTorch lets self share in ties by chance where it does not count: NaN does not.
+        a = torch.where(counts > 1, math.nan, a)
+    a, s = a.clone().requires_grad_(), src.double().clone().requires_grad_()
     result = torch.scatter_reduce(a, dim, index.long().contiguous(), s[tuple(slice(0, n) for n in index_shape)], op, include_self=include)
     exact = result.detach()
-    counts = torch.scatter_reduce(torch.ones(shape, dtype=torch.float64), dim, index.long().contiguous(), torch.ones(index_shape, dtype=torch.float64), "sum")
     magnitude = torch.scatter_reduce(a.detach().abs(), dim, index.long().contiguous(), part.double().abs(), op if op in ("sum", "mean", "prod") else "sum", include_self=include)
     tolerance = (counts + 3) * eps * magnitude if op in ("sum", "mean", "prod") else torch.zeros_like(exact)
     touched = counts > 1

@@ -126,7 +126,7 @@ def norms(c):
         scale = rstd.detach() * (dz + dz.mean(dim=axes, keepdim=True) + z.detach().abs() * (dz * z.detach().abs()).mean(dim=axes, keepdim=True))
         wobble = (offset * rstd.detach()).amax(dim=axes, keepdim=True) + K * eps
         c.near(got[3], a.grad, 3 * scale * wobble * (1 + z.detach().abs()) * 2, NN + ", layer_norm_backward", f"gradient of x, {name}: ")
-        total = growth(rows) * eps + wobble.max()
+        total = growth(rows) * eps + (wobble.max() if wobble.numel() else 0)
         if w is not None:
             c.near(got[4], w.grad, 3 * total * (g.abs() * (1 + z.detach().abs())).reshape([-1] + inner).sum(0), NN, f"gradient of weight, {name}: ")
         else:
@@ -199,6 +199,7 @@ def cross_entropies(c):
     bound = bound + growth(n) * eps * (float(torch.nan_to_num(loss.detach().abs(), nan=0.0, posinf=0.0).max()) if loss.numel() else 0.0) * 2
     c.near(got[0], loss.detach(), torch.full(loss.shape, bound, dtype=torch.float64), NN + ", cross_entropy", f"loss of {name}, {reduction}: ")
     lse = torch.logsumexp(x.double(), d, keepdim=True)
+    lse = torch.where((x == math.inf).any(d, keepdim=True), math.nan, lse)
     c.near(got[1], lse, torch.nan_to_num((2 * lse.abs() + growth(classes) + 50) * eps, posinf=0.0), NN + ", CrossEntropyResult", "lse: ")
     if not torch.isfinite(x.double()).all() or not x.numel():
         return
@@ -221,7 +222,7 @@ def embeddings(c):
     c.same(c.call("embedding", weight=weight, index=index)[0], torch.nn.functional.embedding(index.long(), weight), NN + ", embedding", f"{name}: ")
     bad = index.clone()
     if bad.numel():
-        bad.view(-1)[0] = c.pick([-1, rows, rows + 5, 2**31 - 1])
+        bad[(0,) * bad.dim()] = c.pick([-1, rows, rows + 5, 2**31 - 1])
         want = torch.nn.functional.embedding(index.long().contiguous(), weight).clone()
         want.view(-1, features)[0] = math.nan
         c.same(c.call("embedding", weight=weight, index=bad)[0], want, NN + ", embedding, Bad contents", f"{name}: ")

@@ -101,7 +101,8 @@ def eigenvalues(c):
             w, v, info = reply[0], reply[1], reply[2]
         elif c.chance(0.3):
             k = n - first if count < 0 else count
-            w, info, sweeps = c.tensor(batch + [k], real, "normal", expand=False), c.tensor(batch, "i32", expand=False), c.tensor(batch, "i32", expand=False)
+            stored = name if name in ("f16", "bf16") else real
+            w, info, sweeps = c.tensor(batch + [k], stored, "normal", expand=False), c.tensor(batch, "i32", expand=False), c.tensor(batch, "i32", expand=False)
             back = c.call("eigvalsh", back=["w", "info", "sweeps"], w=w, info=info, sweeps=sweeps, **arguments).back
             w, v, info = back["w"], None, back["info"]
         else:
@@ -134,9 +135,9 @@ def eigenvalues(c):
     c.within(residual, torch.zeros_like(residual), bound, EIGH + ", Accuracy: |a v - v w| <= 30 n eps |a|", f"residual of {name}, n {n}, {driver}, in units of |a|: ")
     c.within(identity, torch.zeros_like(identity), bound, EIGH + ", Accuracy: |v^H v - 1| <= 30 n eps", f"orthogonality of {name}, n {n}, {driver}: ")
     if phase == "positive":
-        top = u.abs().argmax(dim=-2, keepdim=True)
-        largest = u.gather(-2, top)
-        c.true(bool((largest.real > 0).all()) and bool((largest.imag.abs() <= 1e-3).all() if h.is_complex() else True), "the largest component is not positive", EIGH + ", EighPhase")
+        largest = u.abs() >= u.abs().amax(dim=-2, keepdim=True) * (1 - 1.1e-4 - 2 * store)
+        positive = (u.real > 0) & (u.imag.abs() <= 1e-3) if h.is_complex() else u > 0
+        c.true(bool((largest & positive).any(dim=-2).all()), "the largest component is not positive", EIGH + ", EighPhase")
 
 
 @case(25, covers=[])

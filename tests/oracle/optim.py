@@ -134,6 +134,13 @@ def steps(c):
             c.true(float(t) == done, f"{n} is {float(t)} after {done} steps", OPTIM + ", State")
 
 
+def binary_power(base, t):
+    power = 1.0
+    for bit in bin(t)[2:]:
+        power = power * power * (base if bit == "1" else 1.0)
+    return power
+
+
 @case(60, covers=[], sharp=True)
 def steps_with_torchs_bits(c):
     """Numerics::torch_cpu: PyTorch's fused CPU kernels, the formulas of their full vectors; elements of whole vectors are compared bit for bit."""
@@ -149,7 +156,12 @@ def steps_with_torchs_bits(c):
     o = options_of(c, which)
     got = c.call("optimizer", optimizer=which, params=params, steps=count, numerics="torch_cpu", **{f"grads{i}": g for i, g in enumerate(grads)}, **o)
     leaves, optimizer = run_torch(which, params, grads, o, DTYPES[name], fused=True)
+    # Powers of beta are made by binary powering, PyTorch's by pow: where they differ, by an ulp, so may the steps.
+    same_powers = which not in ("Adam", "AdamW") or all(binary_power(b, t) == b**t for b in (o.get("beta1", 0.9), o.get("beta2", 0.999)) for t in range(1, count + 1))
     for i, leaf in enumerate(leaves):
+        if not same_powers:
+            c.near(got[i], leaf.detach().double(), 16 * EPS[name] * (leaf.detach().double().abs() + o["lr"]), OPTIM + ", Numerics: beta^t", f"{which}, {name}, {o}, parameter {i}: ")
+            continue
         c.same(got[i], leaf.detach(), OPTIM + ", Numerics::torch_cpu: PyTorch's fused CPU kernels", f"{which}, {name}, {o}, parameter {i}: ")
 
 

@@ -7,7 +7,7 @@
 namespace clutch::inline v0 {
 
 struct CopyOptions {
-  Overflow overflow = Overflow::nonfinite;  ///< for results of f8e4m3fn and f8e5m2
+  Overflow overflow = Overflow::nonfinite;  ///< for results of f8e4m3fn and f8e5m2 made of another dtype
   std::string implementation = {};          ///< forces a plan by name; empty: the first that accepts
 };
 
@@ -18,6 +18,7 @@ struct CopyOptions {
 ///   integer to float rounds to nearest even, once; float to integer truncates, NaN gives 0, out of range saturates;
 ///   integer to integer keeps the low bits; anything to bool is "not equal 0"; real to complex has imaginary part 0,
 ///   complex to real drops it. NaN payloads are not kept (f16, bf16 and f32 give quiet NaNs).
+///   Equal dtypes keep their values, Inf of f8e5m2 with Overflow::saturate too.
 /// In place: destination may be source element for element; partial overlap is an Error.
 /// Errors: invalid_shape, device_mismatch (copy between devices with Tensor::to), invalid_overlap; not_supported for f64
 ///   or c128 arithmetic without fp64; invalid_dtype for casts of packed dtypes.

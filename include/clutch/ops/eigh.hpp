@@ -33,7 +33,7 @@ enum class EighAccuracy : std::uint8_t {
 /// What is done with the free sign (phase) of each eigenvector.
 enum class EighPhase : std::uint8_t {
   free,      ///< as the driver leaves it
-  positive,  ///< the largest component, the first of several, is real and positive
+  positive,  ///< the largest component, the first of those as large within 1e-4, is real and positive
 };
 
 struct EighOptions {

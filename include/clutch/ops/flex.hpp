@@ -51,7 +51,7 @@ class CLUTCH_API ScoreMod {
   ExprFunction f32_, f64_;
 };
 
-/// score + slopes[h] (kv - q). Slopes: floating, one for each head.
+/// score + slopes[h] (kv - q), the product in f32 (f64 for f64 slopes). Slopes: floating, one for each head.
 CLUTCH_API ScoreMod alibi(const Tensor& slopes);
 /// 2^(-8 (h + 1) / heads), f32.
 CLUTCH_API Tensor alibi_slopes(std::int64_t heads, const Device& device = {}, const Stream& stream = {});
@@ -128,15 +128,14 @@ struct FlexGradients {
 /// Gradients of flex() with the same tensors and options and what it returned, lse among it. Heads and batches that share keys are added; scores are made
 /// again, memory is O(L): up to 4 compute units / (Bk Hkv) times q in f32 (f64) beside the results. max_scores has no gradient.
 /// lse is enough for scores of any size: a tile of rows with one whose |lse| is 32 or more finds the rows' sums again, in up to 0.4 of forward's time;
-/// max_scores, if given, are where it begins. varlen.seqused_kv: keys that do not count have gradients of 0. Rows of q that belong to no sequence have undefined
-/// gradients.
-/// Captured tensors count as constants unless captured_gradients is set. Theirs are summed in a fixed order over what their indices do not depend on, along
-/// diagonals where they are of q - kv, by places else, which takes longest; scores are made again for some rows of all heads at a time, in 64 MiB of scratch
-/// or what one row takes; beside varlen in tensors of all sequences as long as the longest one. A dot of captured rows, which a loop in the lambda adds to the
-/// score as qr[{b, h, q, d}] * kr[{b, kv, d}] for d = 0, 1, ..., is found if it has 4 products or more, and is a product of matrices there, as its gradients
-/// are. What has a weight of 0 adds nothing to them, even where the score mod's derivative is no number. Accuracy: f32 within 1e-5 of the exact gradient for
-/// unit-normal tensors at E = 64. Reproducible: no atomics. Errors: as flex(); invalid_argument without lse; not_supported with page_table. Stream: never waits.
-/// Source: PyTorch 2.12, whose devices but CPUs have it.
+/// max_scores, if given, are where it begins. varlen.seqused_kv: keys that do not count have gradients of 0. Rows of q that belong to no sequence have
+/// undefined gradients. Captured tensors count as constants unless captured_gradients is set. Theirs are summed in a fixed order over what their indices do not
+/// depend on, along diagonals where they are of q - kv, by places else, which takes longest; scores are made again for some rows of all heads at a time, in 64
+/// MiB of scratch or what one row takes; beside varlen in tensors of all sequences as long as the longest one. A dot of captured rows, which a loop in the
+/// lambda adds to the score as qr[{b, h, q, d}] * kr[{b, kv, d}] for d = 0, 1, ..., is found if it has 4 products or more, and is a product of matrices there,
+/// as its gradients are. What has a weight of 0 adds nothing to them, even where the score mod's derivative is no number. Accuracy: f32 within 1e-5 of the
+/// exact gradient for unit-normal tensors at E = 64. Reproducible: no atomics. Errors: as flex(); invalid_argument without lse; not_supported with page_table.
+/// Stream: never waits. Source: PyTorch 2.12, whose devices but CPUs have it.
 CLUTCH_API FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results,
                                        const FlexOptions& options = {}, const Stream& stream = {});
 
