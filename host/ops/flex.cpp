@@ -195,8 +195,11 @@ constexpr std::array<Implementation<FlexProblem>, 5> kImplementations{{
     {"flex_tiles", of_groups<fits_tiles>},
     {"flex_items", computes},
 }};
-constexpr std::array<Implementation<FlexProblem>, 5> kForced{
-    {{"flex_split", fits_split}, {"flex_lanes", fits_forced_lanes}, {"flex_tiles_split", fits_tiles_split}, {"flex_tiles", fits_tiles}, {"flex_items", computes}}};
+constexpr std::array<Implementation<FlexProblem>, 5> kForced{{{"flex_split", fits_split},
+                                                              {"flex_lanes", fits_forced_lanes},
+                                                              {"flex_tiles_split", fits_tiles_split},
+                                                              {"flex_tiles", fits_tiles},
+                                                              {"flex_items", computes}}};
 /// Of what computes gradients the same names choose.
 std::string_view entry_of(FlexPart part, std::string_view chosen) {
   switch (part) {

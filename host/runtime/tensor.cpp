@@ -225,7 +225,8 @@ void Tensor::check_host_type(DType wanted, const char* op) const {
 void Tensor::check_host_memory(const void* destination, std::size_t elements) const {
   if (elements != static_cast<std::size_t>(numel_))
     throw Error(ErrorCode::invalid_argument, "Tensor::read_into", fmt::format("room for {} elements, the tensor has {}", elements, numel_));
-  if (!destination && elements > 0) throw Error(ErrorCode::invalid_argument, "Tensor::read_into", fmt::format("room for {} elements at a null pointer", elements));
+  if (!destination && elements > 0)
+    throw Error(ErrorCode::invalid_argument, "Tensor::read_into", fmt::format("room for {} elements at a null pointer", elements));
 }
 
 void Tensor::read(void* destination, const Stream& given, const char* op) const {

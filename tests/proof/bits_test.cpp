@@ -66,11 +66,11 @@ void elementwise(Calls& c) {
       return made;
     });
     using Unary = Tensor (*)(const Tensor&, const MapOptions&, const Stream&);
-    const std::pair<const char*, Unary> unary[] = {{"neg", neg},     {"abs", abs},       {"sign", sign},   {"square", square}, {"reciprocal", reciprocal},
-                                                   {"sqrt", sqrt},   {"rsqrt", rsqrt},   {"exp", exp},     {"exp2", exp2},     {"expm1", expm1},
-                                                   {"log", log},     {"log2", log2},     {"log1p", log1p}, {"tanh", tanh},     {"sigmoid", sigmoid},
-                                                   {"erf", erf},     {"sin", sin},       {"cos", cos},     {"floor", floor},   {"ceil", ceil},
-                                                   {"trunc", trunc}, {"round", round},   {"relu", relu},   {"silu", silu},     {"softplus", softplus}};
+    const std::pair<const char*, Unary> unary[] = {{"neg", neg},     {"abs", abs},     {"sign", sign},   {"square", square}, {"reciprocal", reciprocal},
+                                                   {"sqrt", sqrt},   {"rsqrt", rsqrt}, {"exp", exp},     {"exp2", exp2},     {"expm1", expm1},
+                                                   {"log", log},     {"log2", log2},   {"log1p", log1p}, {"tanh", tanh},     {"sigmoid", sigmoid},
+                                                   {"erf", erf},     {"sin", sin},     {"cos", cos},     {"floor", floor},   {"ceil", ceil},
+                                                   {"trunc", trunc}, {"round", round}, {"relu", relu},   {"silu", silu},     {"softplus", softplus}};
     c.same(fmt::format("unary {}", name(t)), [=](const Device& d) {
       Tensors made;
       const Tensor x = normal(d, {1021}, 4, t), y = mul(x, 7.0), z = positive(d, {1021}, 5, t);
@@ -80,12 +80,13 @@ void elementwise(Calls& c) {
     });
     c.same(fmt::format("binary {}", name(t)), [=](const Device& d) {
       const Tensor x = normal(d, {31, 33}, 6, t), y = normal(d, {33}, 7, t), p = positive(d, {31, 1}, 8, t);
-      return Tensors{add(x, y),        sub(x, y),  mul(x, y),      div(x, y), pow(p, y),
-                     minimum(x, y),    lt(x, y),   maximum(x, y),  add_scaled(x, y, 0.3), gelu(x), leaky_relu(x), clamp(x, -0.5, 0.5), lerp(x, y, 0.25)};
+      return Tensors{add(x, y), sub(x, y),     mul(x, y),           div(x, y),       pow(p, y), minimum(x, y), lt(x, y), maximum(x, y), add_scaled(x, y, 0.3),
+                     gelu(x),   leaky_relu(x), clamp(x, -0.5, 0.5), lerp(x, y, 0.25)};
     });
     c.same(fmt::format("map and its gradients {}", name(t)), [=](const Device& d) {
       const Tensor x = normal(d, {29, 43}, 9, t), y = positive(d, {43}, 10, t), g = normal(d, {29, 43}, 11, t);
-      const ExprFunction f = trace<2>([](Expr a, Expr b) { return tanh(a * b) + exp(-b) * sin(a); }, {t == DType::f64 ? t : DType::f32, t == DType::f64 ? t : DType::f32});
+      const ExprFunction f =
+          trace<2>([](Expr a, Expr b) { return tanh(a * b) + exp(-b) * sin(a); }, {t == DType::f64 ? t : DType::f32, t == DType::f64 ? t : DType::f32});
       const Tensor in[] = {x, y}, grads[] = {g};
       Tensors made = map(f, in);
       for (const Tensor& m : map_backward(f, in, grads)) made.push_back(m);
@@ -101,7 +102,8 @@ void elementwise(Calls& c) {
     c.same(fmt::format("casts of {}", name(t)), [=](const Device& d) {
       Tensors made;
       const Tensor x = mul(normal(d, {513}, 17, t), 20.0);
-      for (DType to : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e4m3fn, DType::f8e5m2, DType::i8, DType::u8, DType::i16, DType::i32, DType::i64})
+      for (DType to :
+           {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e4m3fn, DType::f8e5m2, DType::i8, DType::u8, DType::i16, DType::i32, DType::i64})
         made.push_back(x.to(to));
       made.push_back(x.as_strided({9, 19}, {1, 27}, 2).clone());
       return made;
@@ -116,7 +118,8 @@ void reductions(Calls& c) {
       const Tensor x = normal(d, {13, 5, 2100}, 20, t), y = normal(d, {600, 37}, 21, t);
       for (const auto& [in, dims] : {std::pair{x, Dims{-1}}, {x, Dims{0, 2}}, {x, Dims{1}}, {y, Dims{0}}, {y, Dims{}}, {x.transpose(0, 2), Dims{1, 2}}}) {
         const ReduceOptions o{.dims = dims};
-        for (const Tensor& r : {sum(in, o), mean(in, o), prod(in, o), amin(in, o), amax(in, o), var(in, 1, o), norm(in, 2, o), norm(in, 3, o)}) made.push_back(r);
+        for (const Tensor& r : {sum(in, o), mean(in, o), prod(in, o), amin(in, o), amax(in, o), var(in, 1, o), norm(in, 2, o), norm(in, 3, o)})
+          made.push_back(r);
         if (dims.rank() == 1) made.push_back(argmin(in, o)), made.push_back(argmax(in, o));
       }
       return made;
@@ -156,7 +159,18 @@ void reductions(Calls& c) {
     c.same(fmt::format("reduce {}", name(t)), [=](const Device& d) {
       const Tensor x = whole(d, {61, 70}, 27, 0, 50, t);
       const Tensor y = whole(d, {61, 70}, 28, 1, 9, t);
-      return Tensors{floor_divide(x, y), trunc_divide(x, y), remainder(x, y), fmod(x, y), sum(x), sum(x, {.dims = {0}}), prod(x, {.dims = {1}}), amax(x, {.dims = {1}}), any(x, {.dims = {0}}), cumsum(x), argmin(x, {.dims = {1}}), addcmul(x, x, x)};
+      return Tensors{floor_divide(x, y),
+                     trunc_divide(x, y),
+                     remainder(x, y),
+                     fmod(x, y),
+                     sum(x),
+                     sum(x, {.dims = {0}}),
+                     prod(x, {.dims = {1}}),
+                     amax(x, {.dims = {1}}),
+                     any(x, {.dims = {0}}),
+                     cumsum(x),
+                     argmin(x, {.dims = {1}}),
+                     addcmul(x, x, x)};
     });
 }
 
@@ -186,8 +200,9 @@ void indexed(Calls& c) {
       const Tensor x = normal(d, {50, 24}, 40, t), index = whole(d, {81}, 41, 0, 50, DType::i64), g = normal(d, {81, 24}, 42, t);
       const Tensor wide = index.unsqueeze(1).expand({81, 24});
       const Groups groups = group_by(index, 50);
-      return Tensors{gather(x, 0, wide), gather_backward(g, {50, 24}, 0, wide), index_select(x, 0, index), nn::embedding(x, index),
-                     nn::embedding_backward(g, index, 50), groups.order.to(DType::i64), groups.offsets.to(DType::i64)};
+      return Tensors{gather(x, 0, wide),           gather_backward(g, {50, 24}, 0, wide), index_select(x, 0, index),
+                     nn::embedding(x, index),      nn::embedding_backward(g, index, 50),  groups.order.to(DType::i64),
+                     groups.offsets.to(DType::i64)};
     });
 }
 
@@ -201,7 +216,8 @@ void products(Calls& c) {
         return as_complex(normal(d, pairs, number, t == DType::c64 ? DType::f32 : DType::f64));
       };
       const Tensor a = matrix({67, 130}, 50), b = matrix({130, 75}, 51), s = matrix({40, 4, 4}, 52), u = matrix({40, 4, 4}, 53), row = matrix({1, 130}, 54);
-      Tensors made{linalg::matmul(a, b), linalg::matmul(b.mT(), a.mT()), linalg::matmul(s, u), linalg::matmul(row, b), linalg::matmul(a, linalg::PackedMatrix(b))};
+      Tensors made{linalg::matmul(a, b), linalg::matmul(b.mT(), a.mT()), linalg::matmul(s, u), linalg::matmul(row, b),
+                   linalg::matmul(a, linalg::PackedMatrix(b))};
       if (is_complex(t)) return made;
       const auto g = linalg::matmul_backward(matrix({67, 75}, 55), a, b);
       made.push_back(g.a), made.push_back(g.b);
@@ -221,12 +237,14 @@ void products(Calls& c) {
       for (auto rule : {sparse::PruneRule::groups, sparse::PruneRule::tile_values, sparse::PruneRule::tile_magnitudes, sparse::PruneRule::causal1122})
         made.push_back(sparse::prune_2_4(w, {.rule = rule}));
       const sparse::SemiStructured s = sparse::compress(made[0]);
-      for (const Tensor& m : {s.values(), s.metadata(), sparse::matmul(s, b), sparse::matmul_transposed(x, s), sparse::linear(x, s), sparse::decompress(s)}) made.push_back(m);
+      for (const Tensor& m : {s.values(), s.metadata(), sparse::matmul(s, b), sparse::matmul_transposed(x, s), sparse::linear(x, s), sparse::decompress(s)})
+        made.push_back(m);
       return made;
     });
   }
   c.same("matmul of bytes", [](const Device& d) {
-    const Tensor a = whole(d, {37, 130}, 62, -128, 128, DType::i8), b = whole(d, {130, 50}, 63, -128, 128, DType::i8), u = whole(d, {130, 50}, 64, 0, 256, DType::u8);
+    const Tensor a = whole(d, {37, 130}, 62, -128, 128, DType::i8), b = whole(d, {130, 50}, 63, -128, 128, DType::i8),
+                 u = whole(d, {130, 50}, 64, 0, 256, DType::u8);
     const Tensor p = sparse::prune_2_4(a);
     return Tensors{linalg::matmul(a, b), linalg::matmul(u.mT().contiguous(), u), sparse::matmul(sparse::compress(p), b)};
   });
@@ -329,7 +347,8 @@ std::map<std::string, std::string> read(const std::string& file) {
   std::map<std::string, std::string> lines;
   std::ifstream in(fmt::format("{}/proof/{}", CLUTCH_TESTS_FOLDER, file));
   for (std::string line; std::getline(in, line);)
-    if (const std::size_t colon = line.find(": "); !line.starts_with('#') && colon != std::string::npos) lines[line.substr(0, colon)] = line.substr(colon + 2, 32);
+    if (const std::size_t colon = line.find(": "); !line.starts_with('#') && colon != std::string::npos)
+      lines[line.substr(0, colon)] = line.substr(colon + 2, 32);
   return lines;
 }
 

@@ -103,7 +103,8 @@ TEST(LesserDevice, EveryOpRunsOrSaysWhichTraitIsMissing) {
         const bool refuses = std::string_view(e.what()).find("refuses: the device's fma is emulated") != std::string_view::npos;
         const bool ends_loops = std::string_view(e.what()).find("(quirk loops_end_early)") != std::string_view::npos && (lesser.lacks & fault::kEndsLoops) != 0;
         const bool has_items = std::string_view(e.what()).find("refuses: groups have items") != std::string_view::npos;
-        EXPECT_TRUE(ends_loops || (refuses && !lesser.proves_rounding) || (has_items && traits.type == DeviceType::gpu)) << lesser.name << ": " << p.name << ": " << e.what();
+        EXPECT_TRUE(ends_loops || (refuses && !lesser.proves_rounding) || (has_items && traits.type == DeviceType::gpu))
+            << lesser.name << ": " << p.name << ": " << e.what();
       }
     }
     if ((lesser.lacks & fault::kSmallAlloc) != 0) {

@@ -109,7 +109,9 @@ SdpaResult by_math(const Call& c, const SdpaOptions& o, const Stream& stream) {
   const Tensor weights = o.dropout_p == 0 ? made[0]
                                           : map([](Expr w, Expr factor) { return w * factor; },
                                                 {made[0], dropout_factors(dropout, sums, 0, scores.size(2), stream)}, {.dtypes = {sums}}, stream);
-  return {.out = linalg::matmul(weights, repeated(c.v).to(sums, {}, stream), {.dtype = {c.q.dtype()}}, stream), .lse = made[1].squeeze(-1), .dropout_state = dropout.state};
+  return {.out = linalg::matmul(weights, repeated(c.v).to(sums, {}, stream), {.dtype = {c.q.dtype()}}, stream),
+          .lse = made[1].squeeze(-1),
+          .dropout_state = dropout.state};
 }
 
 }  // namespace

@@ -150,7 +150,8 @@ TEST(LargeScores, ResultsAndGradientsAreThoseOfDifferences) {
       check_case<float>(device, c, {}, DType::f32, "");
       if (level() == "smoke" && c.name != "padded rows" && c.name != "any size") continue;
       for (std::string_view implementation : {"flex_items", "flex_lanes", "flex_tiles"}) {
-        if (code_of([&] { detail::select(device.traits(), detail::FlexProblem{.part = detail::FlexPart::backward}, implementation); }) != ErrorCode::ok) continue;
+        if (code_of([&] { detail::select(device.traits(), detail::FlexProblem{.part = detail::FlexPart::backward}, implementation); }) != ErrorCode::ok)
+          continue;
         if (level() == "smoke" && implementation == "flex_tiles" && c.name != "padded rows") continue;
         check_case<float>(device, c, {}, DType::f32, implementation);
       }

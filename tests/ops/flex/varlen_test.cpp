@@ -93,7 +93,8 @@ TEST(Varlen, ByItemsAndInOtherDtypesAsTheModelSays) {
         if (dtype == DType::f16 && !implementation.empty()) continue;
         const Packed p({20, 3, 31}, {11, 40, 25}, 2, 2, 9, device, dtype);
         const FlexResult all = attention::varlen_attn(
-            p.q, p.k, p.v, {.mask_mod = attention::causal_lower_right(p.varlen), .return_lse = true, .varlen = p.varlen, .implementation = std::string(implementation)});
+            p.q, p.k, p.v,
+            {.mask_mod = attention::causal_lower_right(p.varlen), .return_lse = true, .varlen = p.varlen, .implementation = std::string(implementation)});
         std::int64_t at = 0;
         for (std::size_t b = 0; b < 3; at += p.q_lens[b++]) {
           const FlexCase::Shape shape{.batch = 1, .heads = 2, .q_len = p.q_lens[b], .kv_len = p.kv_lens[b], .e = 9, .ev = 17};
@@ -195,9 +196,14 @@ TEST(Varlen, SomeKeysOfEachSequenceHaveTheirGradients) {
         if (level() == "smoke" && implementation == "flex_tiles") continue;
         const std::vector<std::int32_t> used{17, 40, 0};
         const Given given({.batch = 3, .heads = 4, .q_len = 21, .kv_len = kLength, .e = 16, .ev = 8}, device);
-        const Tensor k = shared ? given.k.slice(0, 0, 1).slice(1, 0, 2) : given.k.slice(1, 0, 2), v = shared ? given.v.slice(0, 0, 1).slice(1, 0, 2) : given.v.slice(1, 0, 2);
+        const Tensor k = shared ? given.k.slice(0, 0, 1).slice(1, 0, 2) : given.k.slice(1, 0, 2),
+                     v = shared ? given.v.slice(0, 0, 1).slice(1, 0, 2) : given.v.slice(1, 0, 2);
         const Tensor grad = randn(given.shape.out(), {.device = device, .seed = seed() + 7});
-        FlexOptions o{.score_mod = attention::alibi(slopes), .enable_gqa = true, .return_lse = true, .captured_gradients = true, .implementation = std::string(implementation)};
+        FlexOptions o{.score_mod = attention::alibi(slopes),
+                      .enable_gqa = true,
+                      .return_lse = true,
+                      .captured_gradients = true,
+                      .implementation = std::string(implementation)};
         o.varlen.seqused_kv = from_host(used, {3}, device);
         const FlexResult made = flex(given.q, k, v, o);
         const auto got = attention::flex_backward(grad, given.q, k, v, made, o);
