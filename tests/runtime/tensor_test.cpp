@@ -160,7 +160,7 @@ TEST(Tensors, TravelBetweenDevices) {
 
 TEST(Tensors, ResultTypeOfRank0IsWeak) {
   const Device& device = test_devices().front();
-  auto make = [&](DType dtype, bool scalar) { return scalar ? zeros({}, {.dtype = dtype, .device = device}) : zeros({2}, {.dtype = dtype, .device = device}); };
+  auto make = [&](DType dtype, bool scalar) { return empty(scalar ? Dims{} : Dims{2}, {.dtype = dtype, .device = device}); };
   auto type = [&](const Tensor& a, const Tensor& b) {
     const Tensor* list[] = {&a, &b};
     return result_type(list);
@@ -170,6 +170,13 @@ TEST(Tensors, ResultTypeOfRank0IsWeak) {
   EXPECT_EQ(type(make(DType::f16, false), make(DType::f32, true)), DType::f16);
   EXPECT_EQ(type(make(DType::u8, false), make(DType::i64, true)), DType::u8);
   EXPECT_EQ(type(make(DType::f16, true), make(DType::f32, true)), DType::f32);
+  for (DType complex : {DType::c64, DType::c128}) {
+    EXPECT_EQ(type(make(DType::f64, false), make(complex, true)), DType::c128);
+    EXPECT_EQ(type(make(DType::f32, false), make(complex, true)), DType::c64);
+    EXPECT_EQ(type(make(DType::bf16, false), make(complex, true)), DType::c64);
+    EXPECT_EQ(type(make(DType::i64, false), make(complex, true)), complex);
+    EXPECT_EQ(type(make(DType::c64, false), make(complex, true)), DType::c64);
+  }
 }
 
 }  // namespace
