@@ -81,16 +81,16 @@ typedef struct {
       ulong out_offset, __global uchar *lse, ulong lse_offset, __global uchar *top_out, ulong top_offset
 #define TENSOR_ARGUMENTS q + q_offset, k + k_offset, v + v_offset, out + out_offset, (__global T*)(lse + lse_offset), (__global T*)(top_out + top_offset)
 
-#define GRADIENT_PARAMS                                                                                                                                  \
-  __global const uchar *q, __global const uchar *k, __global const uchar *v, __global const uchar *grad, \
-      __global const T *row_max, __global const T *row_log, __global const T *delta, __global uchar *dk, __global uchar *dv
-#define GRADIENT_KERNEL_PARAMS                                                                                                                              \
-  __global const uchar *q, ulong q_offset, __global const uchar *k, ulong k_offset, __global const uchar *v, ulong v_offset, __global const uchar *grad,    \
-      ulong grad_offset, __global const uchar *row_max, ulong row_max_offset, __global const uchar *row_log, ulong row_log_offset,                          \
+#define GRADIENT_PARAMS                                                                                                                                        \
+  __global const uchar *q, __global const uchar *k, __global const uchar *v, __global const uchar *grad, __global const T *row_max, __global const T *row_log, \
+      __global const T *delta, __global uchar *dk, __global uchar *dv
+#define GRADIENT_KERNEL_PARAMS                                                                                                                           \
+  __global const uchar *q, ulong q_offset, __global const uchar *k, ulong k_offset, __global const uchar *v, ulong v_offset, __global const uchar *grad, \
+      ulong grad_offset, __global const uchar *row_max, ulong row_max_offset, __global const uchar *row_log, ulong row_log_offset,                       \
       __global const uchar *delta, ulong delta_offset, __global uchar *dk, ulong dk_offset, __global uchar *dv, ulong dv_offset
-#define GRADIENT_ARGUMENTS                                                                                                                        \
-  q + q_offset, k + k_offset, v + v_offset, grad + grad_offset, (__global const T*)(row_max + row_max_offset),                                    \
-      (__global const T*)(row_log + row_log_offset), (__global const T*)(delta + delta_offset), dk + dk_offset, dv + dv_offset
+#define GRADIENT_ARGUMENTS                                                                                                                                    \
+  q + q_offset, k + k_offset, v + v_offset, grad + grad_offset, (__global const T*)(row_max + row_max_offset), (__global const T*)(row_log + row_log_offset), \
+      (__global const T*)(delta + delta_offset), dk + dk_offset, dv + dv_offset
 
 #if SCORE
 #define SCORE_NAMES CLUTCH_EXTRA_NAMES
@@ -185,6 +185,7 @@ static inline R log_of(R x) { return log_f32(x); }
 // The weight of a key: 2^(difference LOG2_E + offset - WEIGHT_OFFSET), of its score's difference from what the row's scores are compared with. The subtraction
 // comes first: it is exact where it matters, however large the scores are.
 #if defined(A_IS_F32) && WIDTH == 16 && defined(__AVX512DQ__) && defined(__clang__)
+#define BY_INSTRUCTIONS 1
 // One instruction takes what is behind the point, one multiplies by 2^floor(x): half the work. 2^(f - 1/2) for f in [0, 1), within 1.3 2^-23, exactly 1 at 1/2.
 #define WEIGHT_OFFSET 0.5f
 static inline R key_weight(R difference, R offset) {
@@ -198,6 +199,7 @@ static inline R key_weight(R difference, R offset) {
   return __builtin_ia32_scalefps512_mask(y, x, y, (ushort)0xffff, 4);
 }
 #else
+#define BY_INSTRUCTIONS 0
 #define WEIGHT_OFFSET 0
 static inline R key_weight(R difference, R offset) { return weight_of(FMA(difference, (R)LOG2_E, offset)); }
 #endif
@@ -207,10 +209,10 @@ static inline R key_weight(R difference, R offset) { return weight_of(FMA(differ
 // What sums of weights beside `top` are multiplied with where scores are compared with `shift` from now on.
 static inline R rescale(R top, R shift) { return top == NONE ? (R)0 : weight_of((top - shift) * (R)LOG2_E); }
 
-// The backward pass makes a row's weights again as e^(score - row_max - row_log): of the row's lse and 0 where lse is small, so that its rounding does not count.
-// Where it is large flex_lanes, flex_tiles and flex_items, with SUMS_ONLY, find the row's largest score and the logarithm of its sum again, of scores with the
-// backward pass's own rounding: keys are scaled there, not queries. They read lse and write row_max to top_out, row_log to out; v, if wants_top, holds the
-// largest scores, which spares them the way there.
+// The backward pass makes a row's weights again as e^(score - row_max - row_log): of the row's lse and 0 where lse is small, so that its rounding does not
+// count. Where it is large flex_lanes, flex_tiles and flex_items, with SUMS_ONLY, find the row's largest score and the logarithm of its sum again, of scores
+// with the backward pass's own rounding: keys are scaled there, not queries. They read lse and write row_max to top_out, row_log to out; v, if wants_top, holds
+// the largest scores, which spares them the way there.
 #define LARGE_LSE 32
 #if SUMS_ONLY
 #define OF_QUERIES(scale) 1
@@ -230,7 +232,7 @@ static inline R offset_of(R row_log) { return (R)WEIGHT_OFFSET - row_log * (R)LO
 #endif
 
 // Of score mods: tanh within 2^-22, absolutely.
-#if defined(A_IS_F32) && WIDTH == 16 && defined(__AVX512DQ__) && defined(__clang__)
+#if BY_INSTRUCTIONS
 static inline R score_tanh(R x) {
   const R e = key_weight((R)-2.0f * abs_f32(x), (R)WEIGHT_OFFSET), d = (R)1.0f + e;
   R r = __builtin_ia32_rcp14ps512_mask(d, d, (ushort)0xffff);
@@ -377,8 +379,7 @@ CLUTCH_APART void put_sums(const R* top, const R* total, __global const T* lse, 
   T logs[WIDTH], tops[WIDTH];
   SPILL_R(log_of(*total), logs);
   SPILL_R(*top, tops);
-  for (int l = 0; l < min((long)WIDTH, end - query); ++l)
-    put_row_sums(row_max + query + l, row_log + query + l, lse[query + l], tops[l], logs[l]);
+  for (int l = 0; l < min((long)WIDTH, end - query); ++l) put_row_sums(row_max + query + l, row_log + query + l, lse[query + l], tops[l], logs[l]);
 }
 #endif
 // Writes what else is asked for.
