@@ -59,6 +59,17 @@ TEST(Mutations, EveryEntryHasATailAStrideAnOffsetAndAnArithmeticEdit) {
   }
 }
 
+/// By day most mutations are not built: a kernel's edit must not leave one without its text.
+TEST(Mutations, EachEditsATextThatIsThere) {
+  for (const cases::OpRow& row : cases::op_rows())
+    for (const Mutation& m : row.mutations) {
+      const detail::KernelText& kernel = detail::find_kernel_text(row.stem, m.entry);
+      EXPECT_NE(kernel.text.find(m.from), std::string_view::npos)
+          << "tests/cases/" << row.stem << ".hpp: " << m.entry << ", " << name(m.edit) << ": " << m.from;
+      EXPECT_NE(m.from, m.to) << m.entry;
+    }
+}
+
 TEST(Mutations, EachMakesItsOpsTestsFailByAWrongResult) {
   const Device& device = test_devices().front();
   // Other drivers may take other paths, or die of an edit.
