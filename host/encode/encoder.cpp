@@ -3,10 +3,10 @@
 
 #include "encode/host_task.hpp"
 #include "encode/launch_check.hpp"
-#include "encode/plan_text.hpp"
-#include "graph/capture.hpp"
 #include "program/program.hpp"
+#include "runtime/last_launch.hpp"
 #include "runtime/op_name.hpp"
+#include "runtime/recorder.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
@@ -19,18 +19,6 @@
 namespace clutch::inline v0 {
 
 namespace detail {
-
-namespace {
-thread_local Interned t_plan;
-}  // namespace
-
-LastLaunch& last_launch() noexcept {
-  thread_local LastLaunch last;
-  return last;
-}
-
-void note_plan(const Interned& text) noexcept { t_plan = text; }
-const Interned& noted_plan() noexcept { return t_plan; }
 
 void check_argument(cl_int status, std::uint32_t position, const Kernel& kernel, const char* op) {
   if (status == CL_INVALID_ARG_SIZE || status == CL_INVALID_ARG_VALUE || status == CL_INVALID_MEM_OBJECT) [[unlikely]]
@@ -63,8 +51,6 @@ void check_launch(const Kernel& kernel, const Geometry& g, std::uint64_t local_b
 }
 
 }  // namespace detail
-
-std::string last_plan() { return detail::noted_plan().str(); }
 
 namespace {
 constexpr std::uint16_t kNoBytes = 0xFFFF;
@@ -186,10 +172,8 @@ std::uint64_t KernelHandle::max_work_group() const { return kernel_ ? kernel_->m
 Encoder::Encoder(const Stream& stream, const char* op) : stream_(stream), op_(detail::OpName::or_else(op)) {
   if (stream.empty()) throw Error(ErrorCode::invalid_argument, op_, "the Encoder's stream is empty");
   stream.impl()->check(op_);
-  if (auto capture = stream.impl()->capture()) [[unlikely]] {
-    draft_ = std::make_unique<detail::GraphDraft>();
-    draft_->capture = std::move(capture);
-  }
+  if (auto recorder = stream.impl()->recorder()) [[unlikely]]
+    recording_ = std::make_unique<detail::Recording>(detail::Recording{std::move(recorder), {}});
 }
 
 Encoder::~Encoder() = default;
@@ -198,11 +182,12 @@ Encoder& Encoder::bind(const Tensor& tensor, Argument::Kind kind, const char* na
   detail::Storage& storage = storage_of(tensor, op_);
   const auto& stream = stream_.impl();
   if (&storage.runtime() != &stream->runtime()) throw Error(ErrorCode::device_mismatch, op_, "a tensor and the stream are of different devices or contexts");
-  if (draft_) [[unlikely]] {
-    int use = static_cast<int>(draft_->operands.size());
-    draft_->operands.push_back({tensor, kind});
-    draft_->bound.push_back({.kind = detail::GraphBound::Kind::memory, .use = use, .name = name});
-    draft_->bound.push_back({.kind = detail::GraphBound::Kind::offset, .use = use});
+  if (recording_) [[unlikely]] {
+    detail::Launch& launch = recording_->launch;
+    int use = static_cast<int>(launch.operands.size());
+    launch.operands.push_back({tensor, kind});
+    launch.arguments.push_back({.kind = detail::BoundArgument::Kind::memory, .use = use, .name = name});
+    launch.arguments.push_back({.kind = detail::BoundArgument::Kind::offset, .use = use});
     return *this;
   }
   detail::check_placed(storage, op_);
@@ -220,8 +205,8 @@ Encoder& Encoder::bind_bytes(const void* bytes, std::size_t size, const char* ty
   if (count_ == kMaxArguments || size > static_cast<std::size_t>(kMaxBytes) || begin + static_cast<int>(size) > kMaxBytes)
     throw Error(ErrorCode::invalid_argument, op_, fmt::format("more than {} arguments or {} bytes of them", kMaxArguments, kMaxBytes));
   std::memcpy(bytes_ + begin, bytes, size);
-  if (draft_) [[unlikely]]
-    draft_->bound.push_back({.size = static_cast<std::uint16_t>(size), .at = static_cast<std::uint16_t>(begin), .type = type, .name = name});
+  if (recording_) [[unlikely]]
+    recording_->launch.arguments.push_back({.size = static_cast<std::uint16_t>(size), .at = static_cast<std::uint16_t>(begin), .type = type, .name = name});
   bound_[count_++] = {static_cast<std::uint16_t>(size), static_cast<std::uint16_t>(begin)};
   used_ = begin + static_cast<int>(size);
   return *this;
@@ -232,7 +217,7 @@ Encoder& Encoder::local(std::size_t bytes) {
   auto size = static_cast<std::uint32_t>(bytes);
   bind_bytes(&size, sizeof size, "", "");
   bound_[count_ - 1].size = kNoBytes;
-  if (draft_) draft_->bound.back() = {.kind = detail::GraphBound::Kind::local, .local = size};
+  if (recording_) recording_->launch.arguments.back() = {.kind = detail::BoundArgument::Kind::local, .local = size};
   return *this;
 }
 
@@ -244,8 +229,8 @@ Tensor Encoder::scratch(const Dims& sizes, DType dtype) {
 void Encoder::dispatch(const KernelHandle& handle, const Geometry& g) {
   int count = std::exchange(count_, 0);
   int used = std::exchange(used_, 0);
-  if (draft_) [[unlikely]]
-    count = static_cast<int>(draft_->bound.size());
+  if (recording_) [[unlikely]]
+    count = static_cast<int>(recording_->launch.arguments.size());
   if (handle.empty()) throw Error(ErrorCode::invalid_argument, op_, "the kernel is empty");
   detail::Kernel& kernel = *handle.kernel();
   detail::StreamImpl& stream = *stream_.impl();
@@ -255,11 +240,9 @@ void Encoder::dispatch(const KernelHandle& handle, const Geometry& g) {
     throw Error(ErrorCode::invalid_argument, op_,
                 fmt::format("kernel {} takes {} arguments, {} are bound (a tensor binds two)", kernel.name(), kernel.argument_count(), count));
   bool empty = g.global == 0 || g.global_y == 0 || g.global_z == 0;
-  if (draft_) [[unlikely]] {
-    if (!empty) draft_->capture->record_kernel(stream, op_, handle, g, *draft_, std::span(bytes_, static_cast<std::size_t>(used)));
-    draft_->operands.clear();
-    draft_->bound.clear();
-    draft_->table = {};
+  if (recording_) [[unlikely]] {
+    if (!empty) record(handle, g, static_cast<std::size_t>(used));
+    recording_->launch = {};
     detail::last_launch() = {kernel.id(), g};
     detail::note_plan(handle.plan());
     return;
@@ -292,6 +275,13 @@ void Encoder::dispatch(const KernelHandle& handle, const Geometry& g) {
   if (kernel.first_launch(g.local, g.local_y, g.local_z)) stream.save_when_idle(&kernel.program());
 }
 
+void Encoder::record(const KernelHandle& kernel, const Geometry& geometry, std::size_t bytes) {
+  detail::Launch& launch = recording_->launch;
+  launch.op = op_, launch.kernel = kernel, launch.geometry = geometry;
+  launch.bytes.assign(bytes_, bytes_ + bytes);
+  recording_->recorder->kernel(*stream_.impl(), std::move(launch));
+}
+
 void Encoder::copy(const Tensor& destination, const Tensor& source) {
   detail::Storage& to = storage_of(destination, op_);
   detail::Storage& from = storage_of(source, op_);
@@ -301,8 +291,8 @@ void Encoder::copy(const Tensor& destination, const Tensor& source) {
   if (!destination.is_contiguous() || !source.is_contiguous() || destination.nbytes() != source.nbytes())
     throw Error(ErrorCode::invalid_shape, op_, "a byte copy needs contiguous tensors of equal size");
   if (source.nbytes() == 0) return;
-  if (draft_) {
-    draft_->capture->record_copy(stream, op_, destination, source);
+  if (recording_) {
+    recording_->recorder->copy(stream, op_, destination, source);
     return;
   }
   detail::check_placed(from, op_);
@@ -325,11 +315,8 @@ void Encoder::host_task(const std::function<void(std::span<void* const>)>& task,
     for (const Tensor& tensor : list)
       if (&storage_of(tensor, op_).runtime() != &stream.runtime())
         throw Error(ErrorCode::device_mismatch, op_, "a tensor of a host task is of another device or context");
-  if (draft_) {
-    detail::GraphWork work;
-    work.kind = GraphNodeKind::host_task;
-    work.task = task;
-    draft_->capture->record_host(stream, op_, std::move(work), inputs, outputs);
+  if (recording_) {
+    recording_->recorder->host_task(stream, op_, task, inputs, outputs);
     return;
   }
   std::vector<detail::HostRange> ranges;
@@ -352,11 +339,8 @@ void Encoder::opaque(const std::function<void(void* queue, std::span<const Place
                      std::span<const Tensor> outputs) {
   if (!task) throw Error(ErrorCode::invalid_argument, op_, "the opaque task is an empty function");
   detail::StreamImpl& stream = *stream_.impl();
-  if (draft_) {
-    detail::GraphWork work;
-    work.kind = GraphNodeKind::opaque;
-    work.opaque = task;
-    draft_->capture->record_host(stream, op_, std::move(work), inputs, outputs);
+  if (recording_) {
+    recording_->recorder->opaque(stream, op_, task, inputs, outputs);
     return;
   }
   std::vector<Place> places;

@@ -4,8 +4,8 @@
 #include <clutch/kernel.hpp>
 
 #include "encode/elementwise.hpp"
-#include "encode/plan_text.hpp"
 #include "program/program.hpp"
+#include "runtime/last_launch.hpp"
 #include "runtime/quirks.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"

@@ -3,7 +3,7 @@
 
 #include <clutch/kernel.hpp>
 
-#include "graph/capture.hpp"
+#include "runtime/recorder.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
 
@@ -87,16 +87,15 @@ Encoder& Encoder::table(TensorTable& given, std::span<const Tensor* const> tenso
     if (&storage->runtime() != &stream->runtime()) throw Error(ErrorCode::device_mismatch, op_, "a tensor and the stream are of different devices or contexts");
     return storage.get();
   };
-  if (draft_) [[unlikely]] {
-    detail::GraphTable& recorded = draft_->table;
-    recorded = {};
-    recorded.first_base = static_cast<int>(draft_->bound.size());
+  if (recording_) [[unlikely]] {
+    detail::Launch& launch = recording_->launch;
+    launch.table = {.first_base = static_cast<int>(launch.arguments.size())};
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      recorded.entries.push_back(storage_at(i) ? static_cast<int>(draft_->operands.size()) : -1);
-      if (tensors[i]) draft_->operands.push_back({*tensors[i], table.columns[i % columns].access});
+      launch.table.entries.push_back(storage_at(i) ? static_cast<int>(launch.operands.size()) : -1);
+      if (tensors[i]) launch.operands.push_back({*tensors[i], table.columns[i % columns].access});
     }
-    for (int i = 0; i < TensorTable::kBases + 1; ++i) draft_->bound.push_back({.kind = detail::GraphBound::Kind::memory});
-    draft_->bound.push_back({.kind = detail::GraphBound::Kind::offset});
+    for (int i = 0; i < TensorTable::kBases + 1; ++i) launch.arguments.push_back({.kind = detail::BoundArgument::Kind::memory});
+    launch.arguments.push_back({.kind = detail::BoundArgument::Kind::offset});
     return *this;
   }
   bool stands = table.places.size() == tensors.size() && table.stream == stream->id();

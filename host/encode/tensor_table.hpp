@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "graph/state.hpp"
+#include "runtime/storage.hpp"
 
 #include <cstddef>
 #include <cstdint>

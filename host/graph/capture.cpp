@@ -10,68 +10,14 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 
 namespace clutch::inline v0::detail {
 
 namespace {
 
-/// Captures underway, for calls on what does not capture.
-struct Captures {
-  std::mutex mutex;
-  std::vector<Capture*> all;
-  std::atomic<int> count{0};
-};
-Captures& captures() {
-  static auto* all = new Captures;
-  return *all;
-}
-
-thread_local int t_exempt = 0;
-
 [[noreturn]] void throw_ended(const char* op) { throw Error(ErrorCode::capturing, op, "the stream's capture has ended meanwhile"); }
 
 }  // namespace
-
-CaptureExempt::CaptureExempt() noexcept { ++t_exempt; }
-CaptureExempt::~CaptureExempt() { --t_exempt; }
-
-bool illegal_on(StreamImpl& stream, std::string_view call) {
-  std::shared_ptr<Capture> capture = stream.capture();
-  return capture && capture->illegal(call, fmt::format("its stream {} is capturing, so its work does not run", stream.id()));
-}
-
-namespace {
-
-/// A capture underway that forbids what this thread does, by the predicate; null if none.
-template <class Forbids>
-std::shared_ptr<Capture> broken_capture(Forbids&& forbids) {
-  Captures& underway = captures();
-  if (underway.count.load(std::memory_order_relaxed) == 0 || t_exempt > 0) [[likely]]
-    return nullptr;
-  std::lock_guard lock(underway.mutex);
-  for (Capture* capture : underway.all)
-    if (forbids(*capture))
-      if (auto broken = capture->weak_from_this().lock()) return broken;
-  return nullptr;
-}
-
-bool is_own(const Capture& capture) { return capture.thread() == std::this_thread::get_id(); }
-
-}  // namespace
-
-bool illegal_beside(std::string_view call) {
-  std::shared_ptr<Capture> broken =
-      broken_capture([](const Capture& c) { return c.mode() == CaptureMode::global || (c.mode() == CaptureMode::thread_local_ && is_own(c)); });
-  return broken &&
-         broken->illegal(call, fmt::format("it waits, queries or gets memory beside a capture of mode {} in {} thread (CaptureMode::relaxed allows it)",
-                                           broken->mode() == CaptureMode::global ? "global" : "thread_local_", is_own(*broken) ? "this" : "another"));
-}
-
-void check_allocation_beside(std::string_view op) {
-  if (auto broken = broken_capture([](const Capture& c) { return c.mode() != CaptureMode::relaxed && is_own(c); }))
-    broken->illegal(op, "it takes memory outside of the graph's pool: its stream does not capture (give the capturing stream, or make it the current one)");
-}
 
 Capture::Capture(Runtime& runtime, std::shared_ptr<StreamImpl> origin, const CaptureOptions& options, bool dry)
     : runtime_(runtime),
@@ -84,21 +30,16 @@ Capture::Capture(Runtime& runtime, std::shared_ptr<StreamImpl> origin, const Cap
 Capture::~Capture() = default;
 
 void Capture::begin() {
-  origin_->begin_capture(shared_from_this());
+  origin_->begin_recording(shared_from_this());
   lanes_.push_back({origin_, -1, {}, {}});
-  std::lock_guard lock(captures().mutex);
-  captures().all.push_back(this);
-  captures().count.fetch_add(1);
+  begin_underway();
 }
 
 void Capture::detach() noexcept {
-  {
-    std::lock_guard lock(captures().mutex);
-    if (std::erase(captures().all, this) > 0) captures().count.fetch_sub(1);
-  }
+  end_underway();
   std::lock_guard lock(mutex_);
   over_ = true;
-  for (Lane& lane : lanes_) lane.stream->end_capture();
+  for (Lane& lane : lanes_) lane.stream->end_recording();
 }
 
 void Capture::check_valid(const char* op) const {
@@ -117,13 +58,24 @@ bool Capture::illegal(std::string_view call, std::string_view why) {
   throw error;
 }
 
+std::string Capture::forbids(Beside what) const {
+  const bool own = thread_ == std::this_thread::get_id();
+  if (what == Beside::allocation)
+    return options_.mode != CaptureMode::relaxed && own
+               ? "it takes memory outside of the graph's pool: its stream does not capture (give the capturing stream, or make it the current one)"
+               : "";
+  if (options_.mode != CaptureMode::global && !(options_.mode == CaptureMode::thread_local_ && own)) return {};
+  return fmt::format("it waits, queries or gets memory beside a capture of mode {} in {} thread (CaptureMode::relaxed allows it)",
+                     options_.mode == CaptureMode::global ? "global" : "thread_local_", own ? "this" : "another");
+}
+
 Capture::Lane& Capture::lane_of(StreamImpl& stream, const char* op) {
   for (Lane& lane : lanes_)
     if (lane.stream.get() == &stream) return lane;
   throw_ended(op);
 }
 
-int Capture::add_memory(Storage* storage, std::uint64_t bytes) {
+int Capture::allocate(Storage* storage, std::uint64_t bytes) {
   std::lock_guard lock(mutex_);
   check_valid("empty");
   Memory memory;
@@ -135,7 +87,7 @@ int Capture::add_memory(Storage* storage, std::uint64_t bytes) {
   return static_cast<int>(memory_.size()) - 1;
 }
 
-void Capture::memory_released(int buffer) noexcept {
+void Capture::released(int buffer) noexcept {
   std::lock_guard lock(mutex_);
   memory_[static_cast<std::size_t>(buffer)].made = nullptr;
 }
@@ -143,8 +95,8 @@ void Capture::memory_released(int buffer) noexcept {
 GraphUse Capture::use_of(const Tensor& tensor, Argument::Kind access, const char* op) {
   GraphUse use;
   const std::shared_ptr<Storage>& storage = tensor.storage();
-  if (storage->capture().get() == this) {
-    use.buffer = storage->capture_buffer();
+  if (storage->recorder().get() == this) {
+    use.buffer = storage->recorded_buffer();
   } else if (storage->unplaced()) {
     throw Error(ErrorCode::capturing, op, "a tensor was made in another capture, which has not ended or has failed");
   } else {
@@ -177,32 +129,33 @@ void Capture::add(StreamImpl& stream, GraphWork work) {
   ++lane.seen[stream.id()];
 }
 
-void Capture::record_kernel(StreamImpl& stream, const char* op, const KernelHandle& handle, const Geometry& geometry, GraphDraft& draft,
-                            std::span<const unsigned char> bytes) {
-  Kernel& kernel = *handle.kernel();
+void Capture::kernel(StreamImpl& stream, Launch launch) {
+  Kernel& kernel = *launch.kernel.kernel();
+  const char* op = launch.op;
   GraphWork work;
   work.op = op;
   work.kernel = &kernel;
-  work.geometry = geometry;
-  work.plan = handle.plan();
-  work.bytes.assign(bytes.begin(), bytes.end());
+  work.geometry = launch.geometry;
+  work.plan = launch.kernel.plan();
+  work.bytes = std::move(launch.bytes);
   work.object = ClKernel(kernel.make_bare());
   std::lock_guard lock(mutex_);
   check_valid(op);
-  for (const GraphDraft::Operand& operand : draft.operands) work.uses.push_back(use_of(operand.tensor, operand.access, op));
-  work.bound = std::move(draft.bound);
-  if (draft.table.first_base >= 0) add_table(work, std::move(draft.table));
+  for (const Operand& operand : launch.operands) work.uses.push_back(use_of(operand.tensor, operand.access, op));
+  work.bound = std::move(launch.arguments);
+  if (launch.table.first_base >= 0) add_table(work, std::move(launch.table));
   work.set.resize(work.uses.size());
   for (std::size_t i = 0; i < work.uses.size(); ++i)
     if (const auto& storage = memory_[static_cast<std::size_t>(work.uses[i].buffer)].buffer.storage)
       work.set[i] = {storage->mem(), storage->offset() + work.uses[i].byte_offset};
   std::uint64_t local_bytes = set_arguments(work, work.object.get());
-  check_launch(kernel, geometry, local_bytes, op);
+  check_launch(kernel, work.geometry, local_bytes, op);
   add(stream, std::move(work));
 }
 
 /// Memory of its own for the table of a node, whose words are not known yet.
-void Capture::add_table(GraphWork& work, GraphTable table) {
+void Capture::add_table(GraphWork& work, LaunchTable launched) {
+  GraphTable table{std::move(launched)};
   GraphUse use;
   use.buffer = static_cast<int>(memory_.size());
   use.bytes = table.entries.size() * sizeof(std::uint64_t);
@@ -221,29 +174,29 @@ void Capture::add_table(GraphWork& work, GraphTable table) {
   work.table = std::move(table);
 }
 
-void Capture::record(StreamImpl& stream, GraphWork work, std::span<const GraphDraft::Operand> operands) {
+void Capture::record(StreamImpl& stream, GraphWork work, std::span<const Operand> operands) {
   std::lock_guard lock(mutex_);
   check_valid(work.op);
-  for (const GraphDraft::Operand& operand : operands) work.uses.push_back(use_of(operand.tensor, operand.access, work.op));
+  for (const Operand& operand : operands) work.uses.push_back(use_of(operand.tensor, operand.access, work.op));
   add(stream, std::move(work));
 }
 
-void Capture::record_copy(StreamImpl& stream, const char* op, const Tensor& destination, const Tensor& source) {
+void Capture::copy(StreamImpl& stream, const char* op, const Tensor& destination, const Tensor& source) {
   GraphWork work;
   work.kind = GraphNodeKind::copy;
   work.op = op;
-  record(stream, std::move(work), std::array<GraphDraft::Operand, 2>{{{destination, Argument::Kind::output}, {source, Argument::Kind::input}}});
+  record(stream, std::move(work), std::array<Operand, 2>{{{destination, Argument::Kind::output}, {source, Argument::Kind::input}}});
 }
 
-void Capture::record_fill(StreamImpl& stream, const char* op, const Tensor& tensor, std::uint8_t pattern) {
+void Capture::fill(StreamImpl& stream, const char* op, const Tensor& tensor, std::uint8_t pattern) {
   GraphWork work;
   work.kind = GraphNodeKind::fill;
   work.op = op;
   work.pattern = pattern;
-  record(stream, std::move(work), std::array<GraphDraft::Operand, 1>{{{tensor, Argument::Kind::output}}});
+  record(stream, std::move(work), std::array<Operand, 1>{{{tensor, Argument::Kind::output}}});
 }
 
-void Capture::record_upload(StreamImpl& stream, const char* op, const Tensor& destination, std::shared_ptr<std::uint8_t[]> data) {
+void Capture::upload(StreamImpl& stream, const char* op, const Tensor& destination, std::shared_ptr<std::uint8_t[]> data) {
   GraphWork work;
   work.kind = GraphNodeKind::copy;
   work.op = op;
@@ -262,27 +215,42 @@ void Capture::record_upload(StreamImpl& stream, const char* op, const Tensor& de
   add(stream, std::move(work));
 }
 
-void Capture::record_host(StreamImpl& stream, const char* op, GraphWork work, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+void Capture::host_task(StreamImpl& stream, const char* op, HostTask task, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  GraphWork work;
+  work.kind = GraphNodeKind::host_task;
   work.op = op;
-  std::vector<GraphDraft::Operand> operands;
+  work.task = std::move(task);
+  record_host(stream, std::move(work), inputs, outputs);
+}
+
+void Capture::opaque(StreamImpl& stream, const char* op, OpaqueTask task, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  GraphWork work;
+  work.kind = GraphNodeKind::opaque;
+  work.op = op;
+  work.opaque = std::move(task);
+  record_host(stream, std::move(work), inputs, outputs);
+}
+
+void Capture::record_host(StreamImpl& stream, GraphWork work, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  std::vector<Operand> operands;
   for (const Tensor& tensor : inputs) operands.push_back({tensor, Argument::Kind::input});
   for (const Tensor& tensor : outputs) operands.push_back({tensor, Argument::Kind::inout});
   record(stream, std::move(work), operands);
 }
 
-CaptureMark Capture::mark(StreamImpl& stream) {
+RecordMark Capture::mark(StreamImpl& stream) {
   std::lock_guard lock(mutex_);
   check_valid("Event::record");
   Lane& lane = lane_of(stream, "Event::record");
   return {weak_from_this(), lane.last, lane.seen};
 }
 
-void Capture::wait(const std::shared_ptr<StreamImpl>& stream, const CaptureMark& mark) {
+void Capture::wait(const std::shared_ptr<StreamImpl>& stream, const RecordMark& mark) {
   std::lock_guard lock(mutex_);
   check_valid("Stream::wait");
   auto found = std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane& lane) { return lane.stream == stream; });
   if (found == lanes_.end()) {
-    stream->begin_capture(shared_from_this());
+    stream->begin_recording(shared_from_this());
     found = lanes_.insert(lanes_.end(), Lane{stream, -1, {}, {}});
   }
   for (auto [id, count] : mark.seen) found->seen[id] = std::max(found->seen[id], count);
@@ -293,13 +261,6 @@ void Capture::follow(const Event& made) {
   std::lock_guard lock(mutex_);
   if (over_) throw_ended("Capture::follow");
   followed_.push_back(made);
-}
-
-void run_behind(const Stream& stream, const Event& made) {
-  if (auto capture = stream.impl()->capture())
-    capture->follow(made);
-  else
-    stream.wait(made);
 }
 
 std::string Capture::unjoined() const {
@@ -368,7 +329,7 @@ void Capture::place_constants() {
 }
 
 void Capture::place_memory(GraphState& state) {
-  CaptureExempt exempt;
+  RecordingExempt exempt;
   for (const Event& made : followed_) Stream(origin_).wait(made);
   if (!followed_.empty())
     if (ClEvent behind = origin_->last()) state.pending.push_back(std::move(behind));

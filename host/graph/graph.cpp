@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/graph.hpp>
+#include <clutch/interop_cl.hpp>
 
 #include "graph/capture.hpp"
 #include "graph/labels.hpp"
@@ -249,3 +250,15 @@ GraphAnnotation::GraphAnnotation(std::string_view name, std::initializer_list<st
 GraphAnnotation::~GraphAnnotation() { detail::t_labels = std::move(outer_); }
 
 }  // namespace clutch::inline v0
+
+namespace clutch::inline v0::interop {
+
+Launched kernel(const GraphProgram& program, int node) {
+  const detail::GraphState& state = program.state();
+  if (node < 0 || node >= program.size() || program.kind(node) != GraphNodeKind::kernel || !state.instantiated())
+    throw Error(ErrorCode::invalid_argument, "interop::kernel", fmt::format("node {} of {} is no kernel of an instantiated graph", node, program.size()));
+  const detail::GraphWork& work = state.nodes[static_cast<std::size_t>(node)];
+  return {state.make_kernel(work).release(), work.geometry};
+}
+
+}  // namespace clutch::inline v0::interop

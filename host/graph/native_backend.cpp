@@ -27,7 +27,7 @@ cl_command_queue_properties properties_of(cl_command_queue queue) {
 /// Replays two launches of one kernel with different arguments, twice, and looks at the result: drivers that mix them up or run them in another
 /// order are not used.
 std::string self_test(Runtime& runtime, const CommandBufferApi& api) {
-  CaptureExempt exempt;
+  RecordingExempt exempt;
   constexpr std::string_view kText = "__kernel void append_digit(__global uint* number, uint digit) { number[0] = number[0] * 10 + digit; }\n";
   Kernel& kernel = runtime.programs().find({.text = kText, .file = "<test of command buffers>", .entry = "append_digit", .defines = {}});
   Stream stream(runtime.make_stream(StreamPriority::normal));
@@ -157,11 +157,11 @@ bool NativeBackend::update(const GraphState& state, const Part& part, std::span<
     if (node.kind != GraphNodeKind::kernel) return false;
     CommandBufferApi::Update update{part.now->commands[static_cast<std::size_t>(n - part.first)], {}};
     for (std::size_t i = 0; i < node.bound.size(); ++i) {
-      const GraphBound& b = node.bound[i];
+      const BoundArgument& b = node.bound[i];
       auto index = static_cast<cl_uint>(i);
-      if (b.kind == GraphBound::Kind::memory) update.arguments.push_back({index, sizeof(cl_mem), &node.set[static_cast<std::size_t>(b.use)].mem});
-      if (b.kind == GraphBound::Kind::offset) update.arguments.push_back({index, sizeof(cl_ulong), &node.set[static_cast<std::size_t>(b.use)].offset});
-      if (b.kind == GraphBound::Kind::bytes) update.arguments.push_back({index, b.size, node.bytes.data() + b.at});
+      if (b.kind == BoundArgument::Kind::memory) update.arguments.push_back({index, sizeof(cl_mem), &node.set[static_cast<std::size_t>(b.use)].mem});
+      if (b.kind == BoundArgument::Kind::offset) update.arguments.push_back({index, sizeof(cl_ulong), &node.set[static_cast<std::size_t>(b.use)].offset});
+      if (b.kind == BoundArgument::Kind::bytes) update.arguments.push_back({index, b.size, node.bytes.data() + b.at});
     }
     updates.push_back(std::move(update));
   }

@@ -22,7 +22,7 @@ std::string_view role(Argument::Kind kind) {
   }
 }
 
-std::string value_text(const GraphBound& bound, const unsigned char* bytes) {
+std::string value_text(const BoundArgument& bound, const unsigned char* bytes) {
   std::string raw;
   for (int i = 0; i < bound.size; ++i) raw += fmt::format("{:02x}", bytes[i]);
   return with_number_type(bound.type, raw, [&]<class T>(T v) {
@@ -148,13 +148,13 @@ std::vector<std::string> argument_names(const GraphWork& node) {
     for (const GraphUse& use : node.uses) names.push_back(next(use.access));
     return names;
   }
-  for (const GraphBound& bound : node.bound) {
+  for (const BoundArgument& bound : node.bound) {
     std::string by_order;
     switch (bound.kind) {
-      case GraphBound::Kind::memory: by_order = next(node.uses[static_cast<std::size_t>(bound.use)].access); break;
-      case GraphBound::Kind::offset: break;
-      case GraphBound::Kind::local: by_order = next(Argument::Kind::local); break;
-      case GraphBound::Kind::bytes: by_order = next(Argument::Kind::value); break;
+      case BoundArgument::Kind::memory: by_order = next(node.uses[static_cast<std::size_t>(bound.use)].access); break;
+      case BoundArgument::Kind::offset: break;
+      case BoundArgument::Kind::local: by_order = next(Argument::Kind::local); break;
+      case BoundArgument::Kind::bytes: by_order = next(Argument::Kind::value); break;
     }
     names.push_back(*bound.name ? bound.name : by_order);
   }
@@ -179,16 +179,16 @@ GraphNode describe_node(const GraphState& state, int id) {
   node.kernel = work.kernel->name();
   node.plan = work.plan.str();
   for (std::size_t i = 0; i < work.bound.size(); ++i) {
-    const GraphBound& bound = work.bound[i];
-    if (bound.kind == GraphBound::Kind::offset) continue;
-    if (bound.kind == GraphBound::Kind::memory) {
+    const BoundArgument& bound = work.bound[i];
+    if (bound.kind == BoundArgument::Kind::offset) continue;
+    if (bound.kind == BoundArgument::Kind::memory) {
       node.arguments.push_back(tensor_argument(work.uses[static_cast<std::size_t>(bound.use)], names[i]));
       continue;
     }
     GraphArgument a;
     a.name = names[i];
-    a.kind = bound.kind == GraphBound::Kind::local ? Argument::Kind::local : Argument::Kind::value;
-    a.value = bound.kind == GraphBound::Kind::local ? fmt::format("{}", bound.local) : value_text(bound, work.bytes.data() + bound.at);
+    a.kind = bound.kind == BoundArgument::Kind::local ? Argument::Kind::local : Argument::Kind::value;
+    a.value = bound.kind == BoundArgument::Kind::local ? fmt::format("{}", bound.local) : value_text(bound, work.bytes.data() + bound.at);
     node.arguments.push_back(std::move(a));
   }
   return node;

@@ -201,7 +201,7 @@ class Writer {
     row["bytes"] = hex(node.bytes);
     if (node.table.first_base >= 0) row["table"] = {{"first_base", node.table.first_base}, {"use", node.table.use}, {"entries", node.table.entries}};
     row["arguments"] = json::array();
-    for (const GraphBound& b : node.bound)
+    for (const BoundArgument& b : node.bound)
       row["arguments"].push_back(
           {{"kind", static_cast<int>(b.kind)}, {"size", b.size}, {"at", b.at}, {"use", b.use}, {"local", b.local}, {"type", b.type}, {"name", b.name}});
     return row;
@@ -396,19 +396,19 @@ class Reader {
     node.geometry = {.global = g[0], .local = g[1], .global_y = g[2], .local_y = g[3], .global_z = g[4], .local_z = g[5]};
     node.bytes = from_hex(row.at("bytes").get<std::string>());
     for (const json& a : row.at("arguments")) {
-      GraphBound b;
+      BoundArgument b;
       int kind = a.at("kind").get<int>();
-      if (kind < 0 || kind > static_cast<int>(GraphBound::Kind::local)) damaged("an argument of no kind");
-      b.kind = static_cast<GraphBound::Kind>(kind);
+      if (kind < 0 || kind > static_cast<int>(BoundArgument::Kind::local)) damaged("an argument of no kind");
+      b.kind = static_cast<BoundArgument::Kind>(kind);
       b.size = a.at("size").get<std::uint16_t>();
       b.at = a.at("at").get<std::uint16_t>();
       b.use = a.at("use").get<int>();
       b.local = a.at("local").get<std::uint32_t>();
       b.type = Interned(a.at("type").get<std::string>()).c_str();
       b.name = Interned(a.at("name").get<std::string>()).c_str();
-      bool tensor = b.kind == GraphBound::Kind::memory || b.kind == GraphBound::Kind::offset;
+      bool tensor = b.kind == BoundArgument::Kind::memory || b.kind == BoundArgument::Kind::offset;
       if (tensor && (b.use < 0 || b.use >= static_cast<int>(node.uses.size()))) damaged("an argument of no tensor");
-      if (b.kind == GraphBound::Kind::bytes && std::size_t{b.at} + b.size > node.bytes.size()) damaged("an argument without its bytes");
+      if (b.kind == BoundArgument::Kind::bytes && std::size_t{b.at} + b.size > node.bytes.size()) damaged("an argument without its bytes");
       node.bound.push_back(b);
     }
     if (static_cast<int>(node.bound.size()) != node.kernel->argument_count()) damaged("a kernel with another number of arguments");
@@ -441,7 +441,7 @@ class Reader {
     auto uses = static_cast<int>(node.uses.size()), arguments = static_cast<int>(node.bound.size());
     if (table.first_base < 0 || table.first_base > arguments - TensorTable::kBases) damaged("a table without its buffers");
     for (int i = 0; i < TensorTable::kBases; ++i)
-      if (node.bound[static_cast<std::size_t>(table.first_base + i)].kind != GraphBound::Kind::memory) damaged("a table without its buffers");
+      if (node.bound[static_cast<std::size_t>(table.first_base + i)].kind != BoundArgument::Kind::memory) damaged("a table without its buffers");
     if (table.use < 0 || table.use >= uses || node.uses[static_cast<std::size_t>(table.use)].bytes != table.entries.size() * sizeof(std::uint64_t))
       damaged("a table that is not there");
     for (int use : table.entries)

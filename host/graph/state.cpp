@@ -31,14 +31,14 @@ std::string_view name(GraphBuffer::Kind kind) noexcept {
 std::uint64_t set_arguments(const GraphWork& node, cl_kernel kernel) {
   std::uint64_t local = 0;
   for (std::size_t i = 0; i < node.bound.size(); ++i) {
-    const GraphBound& b = node.bound[i];
+    const BoundArgument& b = node.bound[i];
     auto position = static_cast<cl_uint>(i);
     cl_int status = CL_SUCCESS;
     switch (b.kind) {
-      case GraphBound::Kind::memory: status = clSetKernelArg(kernel, position, sizeof(cl_mem), &node.set[static_cast<std::size_t>(b.use)].mem); break;
-      case GraphBound::Kind::offset: status = clSetKernelArg(kernel, position, sizeof(cl_ulong), &node.set[static_cast<std::size_t>(b.use)].offset); break;
-      case GraphBound::Kind::bytes: status = clSetKernelArg(kernel, position, b.size, node.bytes.data() + b.at); break;
-      case GraphBound::Kind::local:
+      case BoundArgument::Kind::memory: status = clSetKernelArg(kernel, position, sizeof(cl_mem), &node.set[static_cast<std::size_t>(b.use)].mem); break;
+      case BoundArgument::Kind::offset: status = clSetKernelArg(kernel, position, sizeof(cl_ulong), &node.set[static_cast<std::size_t>(b.use)].offset); break;
+      case BoundArgument::Kind::bytes: status = clSetKernelArg(kernel, position, b.size, node.bytes.data() + b.at); break;
+      case BoundArgument::Kind::local:
         status = clSetKernelArg(kernel, position, b.local, nullptr);
         local += b.local;
         break;
@@ -79,7 +79,7 @@ void GraphState::place_temporaries(const std::shared_ptr<StreamImpl>& stream) {
 }
 
 void GraphState::finish(const std::shared_ptr<StreamImpl>& stream) {
-  CaptureExempt exempt;
+  RecordingExempt exempt;
   origin = stream->id();
   if (!pending.empty() && the_settings().check_streams.on()) seen_ = stream->clock();
   find_lifetimes();
@@ -333,9 +333,9 @@ void GraphState::apply(std::span<const Move> moves) {
     set = {};  // neither here nor there if a call below fails
     if (changed.empty() || changed.back() != m.node) changed.push_back(m.node);
     for (std::size_t i = 0; i < node.bound.size(); ++i) {
-      const GraphBound& b = node.bound[i];
+      const BoundArgument& b = node.bound[i];
       if (b.use != m.use) continue;
-      bool memory = b.kind == GraphBound::Kind::memory;
+      bool memory = b.kind == BoundArgument::Kind::memory;
       check_cl(clSetKernelArg(node.object.get(), static_cast<cl_uint>(i), memory ? sizeof m.to.mem : sizeof m.to.offset,
                               memory ? static_cast<const void*>(&m.to.mem) : &m.to.offset),
                node.op, "clSetKernelArg");
@@ -409,9 +409,9 @@ void GraphState::update(int id, std::span<const Argument> arguments) {
       throw Error(ErrorCode::invalid_argument, kOp,
                   fmt::format("node {} ({}) has no argument named '{}'; there are: {}", id, node.op, a.name, fmt::join(names, " ")));
     auto at = static_cast<std::size_t>(found - names.begin());
-    const GraphBound* bound = is_kernel ? &node.bound[at] : nullptr;
+    const BoundArgument* bound = is_kernel ? &node.bound[at] : nullptr;
     if (a.tensor) {
-      if (bound && bound->kind != GraphBound::Kind::memory) throw Error(ErrorCode::invalid_argument, kOp, fmt::format("argument {} is no tensor", a.name));
+      if (bound && bound->kind != BoundArgument::Kind::memory) throw Error(ErrorCode::invalid_argument, kOp, fmt::format("argument {} is no tensor", a.name));
       int u = bound ? bound->use : static_cast<int>(at);
       const GraphUse& use = node.uses[static_cast<std::size_t>(u)];
       check_replacement(*a.tensor, use.dtype, kOp);
@@ -423,7 +423,7 @@ void GraphState::update(int id, std::span<const Argument> arguments) {
       moves.push_back({id, u, {storage.mem(), storage.offset() + a.tensor->byte_offset()}});
       put_in.push_back(a.tensor->storage());
     } else {
-      if (!bound || bound->kind != GraphBound::Kind::bytes || *bound->type == '\0')
+      if (!bound || bound->kind != BoundArgument::Kind::bytes || *bound->type == '\0')
         throw Error(ErrorCode::invalid_argument, kOp, fmt::format("argument {} is no number", a.name));
       if (!convert_number(a, bound->type, bytes.data() + bound->at))
         throw Error(ErrorCode::invalid_argument, kOp, fmt::format("argument {} is of type {}, which does not hold the given number", a.name, bound->type));

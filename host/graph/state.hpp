@@ -4,6 +4,7 @@
 
 #include "graph/memory_plan.hpp"
 #include "program/program.hpp"
+#include "runtime/recorder.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/storage.hpp"
 
@@ -37,30 +38,9 @@ struct GraphUse {
   Dims sizes, strides;
 };
 
-/// An argument of a kernel by position: a tensor takes two.
-struct GraphBound {
-  enum class Kind : std::uint8_t { memory, offset, bytes, local };
-  Kind kind = Kind::bytes;
-  std::uint16_t size = 0;
-  std::uint16_t at = 0;  ///< of bytes: where they begin in GraphWork::bytes
-  int use = -1;          ///< of memory and offset
-  std::uint32_t local = 0;
-  const char* type = "";  ///< OpenCL C name of a number's type, empty for structs
-  const char* name = "";  ///< what the op calls it; empty: named by kind and order
-};
-
-/// Where a tensor argument lies for now.
-struct Address {
-  cl_mem mem = nullptr;
-  std::uint64_t offset = 0;
-  friend bool operator==(const Address&, const Address&) = default;
-};
-
 /// Tensors of a node that its kernel reaches by a TensorTable. Their places are known when the graph is instantiated, and may change.
-struct GraphTable {
-  int first_base = -1;       ///< first of TensorTable::kBases arguments of memory, each the use of a tensor that lies there; -1: no table
-  int use = -1;              ///< the table itself
-  std::vector<int> entries;  ///< uses; -1: none
+struct GraphTable : LaunchTable {
+  int use = -1;  ///< the table itself
   std::vector<std::uint64_t> words;
   bool stale = false;  ///< words differ from what the device has
 };
@@ -77,12 +57,12 @@ struct GraphWork {
   std::vector<GraphUse> uses;
   std::vector<Address> base;  ///< where the uses lie, by capture, update() or rebind()
   std::vector<Address> set;   ///< the same for the present replay: what `object` has for arguments
-  std::vector<GraphBound> bound;
+  std::vector<BoundArgument> bound;
   GraphTable table;
   std::vector<unsigned char> bytes;
   std::uint8_t pattern = 0;  ///< of a fill
-  std::function<void(std::span<void* const>)> task;
-  std::function<void(void*, std::span<const Encoder::Place>)> opaque;
+  HostTask task;
+  OpaqueTask opaque;
   std::vector<int> after;
   std::shared_ptr<const std::vector<GraphLabel>> labels;
 };

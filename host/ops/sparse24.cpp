@@ -5,10 +5,10 @@
 #include <clutch/ops/reduce.hpp>
 #include <clutch/ops/sparse24.hpp>
 
-#include "graph/capture.hpp"
 #include "ops/sparse24_plan.hpp"
 #include "ops/traced.hpp"
 #include "runtime/op_name.hpp"
+#include "runtime/recorder.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
 
@@ -194,7 +194,7 @@ Event event_of_last(const Stream& stream) {
 bool wait_for(SparsePacking& p, const Stream& stream) {
   if (!p.made.recorded()) return true;
   try {
-    CaptureExempt exempt;
+    RecordingExempt exempt;
     // The race checker wants to hear of the order even then.
     if (p.made.query() && !the_settings().check_streams.on()) {
       p.made = {};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/device.hpp>
 
-#include "graph/capture.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/quirks.hpp"
+#include "runtime/recorder.hpp"
 #include "runtime/registry.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"

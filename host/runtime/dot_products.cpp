@@ -3,9 +3,9 @@
 
 #include <clutch/kernel.hpp>
 
-#include "graph/capture.hpp"
 #include "program/disk_cache.hpp"
 #include "runtime/probe.hpp"
+#include "runtime/recorder.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
 #include "support/private_folder.hpp"
@@ -115,7 +115,7 @@ bool find_out(Runtime& runtime) {
   // PoCL's kernels are the host's own code.
   if (!has_instruction() || t.type != DeviceType::cpu || t.native_width_f32 < 16) return false;
   if (device_key(runtime).find("Portable Computing Language") == std::string::npos) return false;
-  CaptureExempt exempt;
+  RecordingExempt exempt;
   const Digest key = sha256("dot products 2|" + device_key(runtime));
   std::filesystem::path folder = cache_folder(), file = folder.empty() ? folder : folder / "devices" / (to_hex(key).substr(0, 32) + ".dot_products");
   if (!file.empty())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/event.hpp>
 
-#include "graph/capture.hpp"
 #include "runtime/op_name.hpp"
+#include "runtime/recorder.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 
@@ -21,9 +21,9 @@ namespace {
 /// beside a capture that forbids it.
 bool illegal(const detail::EventImpl& impl, std::string_view call) {
   detail::check_process(call);
-  if (!impl.in_capture) return detail::illegal_beside(call);
+  if (!impl.recorded) return detail::illegal_beside(call);
   constexpr std::string_view kWhy = "the event was recorded in a capture, so it marks no work that runs";
-  if (auto capture = impl.in_capture->capture.lock()) return capture->illegal(call, kWhy);
+  if (auto recorder = impl.recorded->recorder.lock()) return recorder->illegal(call, kWhy);
   throw Error(ErrorCode::capturing, call, kWhy);
 }
 
@@ -44,10 +44,10 @@ void Event::record(const Stream& stream) {
   Stream target = stream.empty() ? current_stream() : stream;
   detail::StreamImpl& impl = *target.impl();
   impl.check("Event::record");
-  if (auto capture = impl.capture()) {
+  if (auto recorder = impl.recorder()) {
     auto made = std::make_shared<detail::EventImpl>(impl.runtime(), detail::ClEvent());
     made->stream = impl.id();
-    made->in_capture = std::make_unique<detail::CaptureMark>(capture->mark(impl));
+    made->recorded = std::make_unique<detail::RecordMark>(recorder->mark(impl));
     impl_ = std::move(made);
     return;
   }

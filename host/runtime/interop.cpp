@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "encode/plan_text.hpp"
-#include "graph/capture.hpp"
+#include "runtime/last_launch.hpp"
+#include "runtime/recorder.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/storage.hpp"
 
@@ -92,7 +92,7 @@ std::uint64_t offset(const Tensor& tensor) {
 
 cl_command_queue queue(const Stream& stream) {
   const detail::StreamImpl& impl = need(stream, "interop::queue");
-  if (auto capture = impl.capture()) capture->illegal("interop::queue", "what is enqueued on the queue directly is not recorded: use Encoder::opaque");
+  if (auto recorder = impl.recorder()) recorder->illegal("interop::queue", "what is enqueued on the queue directly is not recorded: use Encoder::opaque");
   return impl.queue();
 }
 
@@ -100,7 +100,7 @@ cl_context context(const Stream& stream) { return need(stream, "interop::context
 
 cl_event event(const Event& event) {
   if (!event.recorded()) throw Error(ErrorCode::invalid_argument, "interop::event", "the Event was not recorded");
-  if (event.impl()->in_capture) throw Error(ErrorCode::capturing, "interop::event", "the Event was recorded in a capture and has no cl_event");
+  if (event.impl()->recorded) throw Error(ErrorCode::capturing, "interop::event", "the Event was recorded in a capture and has no cl_event");
   return event.impl()->event.get();
 }
 
@@ -119,14 +119,6 @@ Launched last_launch() {
   const detail::Kernel* kernel = detail::Kernel::find(last.kernel);
   if (!kernel) throw Error(ErrorCode::invalid_argument, "interop::last_launch", "this thread has enqueued no kernel, or its context was released");
   return {kernel->make_bare(), last.geometry};
-}
-
-Launched kernel(const GraphProgram& program, int node) {
-  const detail::GraphState& state = program.state();
-  if (node < 0 || node >= program.size() || program.kind(node) != GraphNodeKind::kernel || !state.instantiated())
-    throw Error(ErrorCode::invalid_argument, "interop::kernel", fmt::format("node {} of {} is no kernel of an instantiated graph", node, program.size()));
-  const detail::GraphWork& work = state.nodes[static_cast<std::size_t>(node)];
-  return {state.make_kernel(work).release(), work.geometry};
 }
 
 void release(cl_context context) { detail::release_context(context); }

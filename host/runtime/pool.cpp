@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/pool.hpp"
 
-#include "graph/capture.hpp"
+#include "runtime/recorder.hpp"
 #include "runtime/runtime.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/runtime.hpp"
 
-#include "graph/capture.hpp"
 #include "runtime/generator.hpp"
+#include "runtime/recorder.hpp"
 #include "runtime/settings.hpp"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ std::shared_ptr<GeneratorImpl> Runtime::default_generator(const Stream& stream) 
     if (default_generator_) return default_generator_;
   }
   // A capture must not record its making: it would start anew at each replay.
-  CaptureExempt exempt;
+  RecordingExempt exempt;
   Stream own = stream.is_capturing() ? Stream(make_stream(StreamPriority::normal)) : stream;
   auto made = std::make_shared<GeneratorImpl>(*this, GeneratorState{Generator::kDefaultSeed, 0}, own);
   if (!(own == stream)) own.impl()->synchronize("default_generator");

@@ -3,9 +3,9 @@
 
 #include <clutch/kernel.hpp>
 
-#include "graph/capture.hpp"
 #include "program/disk_cache.hpp"
 #include "runtime/quirks.hpp"
+#include "runtime/recorder.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
@@ -164,7 +164,7 @@ void run_self_tests(const DeviceRecord& record, DeviceTraits& traits) {
   const std::string& mode = the_settings().self_test.value;
   if (mode == "off") return;
   try {
-    CaptureExempt exempt;
+    RecordingExempt exempt;
     Runtime& runtime = runtime_of(record);
     std::string identity = "self-test 3|" + device_key(runtime);
     Digest key = sha256(identity);

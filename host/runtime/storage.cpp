@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/storage.hpp"
 
-#include "graph/capture.hpp"
+#include "runtime/recorder.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 
@@ -13,9 +13,9 @@ namespace clutch::inline v0::detail {
 
 Storage::Storage(const std::shared_ptr<StreamImpl>& stream, std::uint64_t bytes, std::string_view op)
     : runtime_(stream->runtime()), home_(stream), bytes_(bytes), last_user_(stream->id()), check_races_(the_settings().check_streams.on()) {
-  if (auto capture = stream->capture()) [[unlikely]] {
-    capture_buffer_ = capture->add_memory(this, bytes);
-    capture_ = std::move(capture);
+  if (auto recorder = stream->recorder()) [[unlikely]] {
+    recorded_buffer_ = recorder->allocate(this, bytes);
+    recorder_ = std::move(recorder);
   } else {
     check_allocation_beside(op);
     take_block(op);
@@ -31,7 +31,7 @@ void Storage::take_block(std::string_view op) {
 
 void Storage::place(std::string_view op) {
   take_block(op);
-  capture_.reset();
+  recorder_.reset();
 }
 
 Storage::Storage(Runtime& runtime, ClMem buffer, std::uint64_t bytes, std::shared_ptr<void> keeper)
@@ -46,7 +46,7 @@ Storage::Storage(Runtime& runtime, ClMem buffer, std::uint64_t bytes, std::share
 
 Storage::~Storage() {
   if (forked()) return;
-  if (capture_) capture_->memory_released(capture_buffer_);
+  if (recorder_) recorder_->released(recorded_buffer_);
   if (block_) {
     std::vector<ClEvent> uses;
     for (const auto& user : users_)
@@ -94,6 +94,18 @@ void Storage::check_race(StreamImpl& stream, bool writes, const char* op) {
   } else {
     readers_.raise(stream.id(), ticket);
   }
+}
+
+Storage& storage_of(const Tensor& tensor, std::string_view op) {
+  if (!tensor.defined()) throw Error(ErrorCode::invalid_argument, op, "the tensor is undefined");
+  return *tensor.storage();
+}
+
+Stream stream_for(const Stream& stream, const Device& device, std::string_view op) {
+  if (stream.empty()) return current_stream(device);
+  if (!device.empty() && !(stream.device() == device))
+    throw Error(ErrorCode::device_mismatch, op, fmt::format("a stream of device {} for a tensor on device {}", stream.device().index(), device.index()));
+  return stream;
 }
 
 std::uint64_t extent_bytes(const Tensor& tensor) {

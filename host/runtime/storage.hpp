@@ -12,7 +12,7 @@
 
 namespace clutch::inline v0::detail {
 
-class Capture;
+class Recorder;
 
 /// Bytes at an offset of a cl_mem: a block of a pool's segment, a caller's wrapped buffer, or memory that a capture has yet to place.
 class Storage : public std::enable_shared_from_this<Storage> {
@@ -30,10 +30,10 @@ class Storage : public std::enable_shared_from_this<Storage> {
   std::uint64_t offset() const noexcept { return offset_; }
   std::uint64_t bytes() const noexcept { return bytes_; }
 
-  /// Made in a capture that has not placed it: it has no address. `capture_buffer` is its number there.
+  /// Made in a recording that has not placed it: it has no address. `recorded_buffer` is its number there.
   bool unplaced() const noexcept { return mem_ == nullptr; }
-  const std::shared_ptr<Capture>& capture() const noexcept { return capture_; }
-  int capture_buffer() const noexcept { return capture_buffer_; }
+  const std::shared_ptr<Recorder>& recorder() const noexcept { return recorder_; }
+  int recorded_buffer() const noexcept { return recorded_buffer_; }
   /// Gives it a block of its pool. Errors: out_of_memory.
   void place(std::string_view op);
   /// True if both are of one buffer, so that offsets tell what they share.
@@ -54,8 +54,8 @@ class Storage : public std::enable_shared_from_this<Storage> {
 
   Runtime& runtime_;
   std::shared_ptr<StreamImpl> home_;
-  std::shared_ptr<Capture> capture_;
-  int capture_buffer_ = -1;
+  std::shared_ptr<Recorder> recorder_;
+  int recorded_buffer_ = -1;
   Block* block_ = nullptr;
   std::shared_ptr<void> keeper_;
   ClMem wrapped_;
@@ -72,11 +72,22 @@ class Storage : public std::enable_shared_from_this<Storage> {
   Clock readers_;
 };
 
+/// Where a tensor lies: byte `offset` of a buffer.
+struct Address {
+  cl_mem mem = nullptr;
+  std::uint64_t offset = 0;
+  friend bool operator==(const Address&, const Address&) = default;
+};
+
 /// Errors: capturing for memory of a capture that has not ended, or has failed.
 inline void check_placed(const Storage& storage, std::string_view op) {
   if (storage.unplaced()) [[unlikely]]
     throw Error(ErrorCode::capturing, op, "the tensor was made in a capture that has not ended, or has failed");
 }
+/// A tensor's memory. Errors: invalid_argument for an undefined tensor.
+Storage& storage_of(const Tensor& tensor, std::string_view op);
+/// The stream that makes a tensor on the device: the given one, else the device's current one. Errors: device_mismatch.
+Stream stream_for(const Stream& stream, const Device& device, std::string_view op);
 /// Bytes from element 0 to the end of the last element that the strides reach; 0 if there is none.
 std::uint64_t extent_bytes(const Tensor& tensor);
 /// Strides of a contiguous tensor, in elements.

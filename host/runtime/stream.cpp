@@ -3,8 +3,8 @@
 
 #include <clutch/event.hpp>
 
-#include "graph/capture.hpp"
 #include "runtime/op_name.hpp"
+#include "runtime/recorder.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 
@@ -203,18 +203,18 @@ void StreamImpl::throw_sticky(std::string_view) const {
   throw *sticky_;
 }
 
-void StreamImpl::begin_capture(std::shared_ptr<Capture> capture) {
+void StreamImpl::begin_recording(std::shared_ptr<Recorder> recorder) {
   std::lock_guard lock(mutex_);
-  if (capture_) throw Error(ErrorCode::capturing, "Graph::capture_begin", fmt::format("stream {} is capturing already", id_));
-  capture_ = std::move(capture);
-  capturing_.store(true, std::memory_order_release);
+  if (recorder_) throw Error(ErrorCode::capturing, "Graph::capture_begin", fmt::format("stream {} is capturing already", id_));
+  recorder_ = std::move(recorder);
+  recording_.store(true, std::memory_order_release);
 }
 
-void StreamImpl::end_capture() noexcept {
-  std::shared_ptr<Capture> ended;  // let go of outside of the lock
+void StreamImpl::end_recording() noexcept {
+  std::shared_ptr<Recorder> ended;  // let go of outside of the lock
   std::lock_guard lock(mutex_);
-  capturing_.store(false, std::memory_order_release);
-  ended = std::move(capture_);
+  recording_.store(false, std::memory_order_release);
+  ended = std::move(recorder_);
 }
 
 void StreamImpl::save_when_idle(Program* program) {
@@ -338,30 +338,30 @@ void Stream::reset() const {
   impl.reset();
 }
 
-bool Stream::is_capturing() const { return detail::need(impl_, "Stream::is_capturing").capturing(); }
+bool Stream::is_capturing() const { return detail::need(impl_, "Stream::is_capturing").recording(); }
 
 void Stream::flush() const {
   auto& impl = detail::need(impl_, "Stream::flush");
-  if (impl.capturing()) return;
+  if (impl.recording()) return;
   impl.check("Stream::flush");
   detail::check_cl(clFlush(impl.queue()), "Stream::flush", "clFlush");
 }
 
 namespace {
 
-/// Waiting for an event that a capture recorded makes the stream part of that capture.
-void wait_in_capture(const std::shared_ptr<detail::StreamImpl>& stream, const detail::CaptureMark& mark) {
-  std::shared_ptr<detail::Capture> capture = mark.capture.lock(), own = stream->capture();
-  if (!capture || (own && own != capture)) {
+/// Waiting for an event that was recorded makes the stream part of that recording.
+void wait_recorded(const std::shared_ptr<detail::StreamImpl>& stream, const detail::RecordMark& mark) {
+  std::shared_ptr<detail::Recorder> recorder = mark.recorder.lock(), own = stream->recorder();
+  if (!recorder || (own && own != recorder)) {
     std::string_view why = "the event was recorded in another capture, or in one that has ended";
     if (own && own->illegal("Stream::wait", why)) return;
     throw Error(ErrorCode::capturing, "Stream::wait", why);
   }
-  if (&stream->runtime() != &capture->runtime()) {
-    capture->illegal("Stream::wait", "the stream is of another device or context than the capture");
+  if (&stream->runtime() != &recorder->runtime()) {
+    recorder->illegal("Stream::wait", "the stream is of another device or context than the capture");
     return;
   }
-  capture->wait(stream, mark);
+  recorder->wait(stream, mark);
 }
 
 }  // namespace
@@ -372,12 +372,12 @@ void Stream::wait(const Event& event) const {
   impl.check("Stream::wait");
   if (!event.recorded()) return;
   detail::EventImpl& other = *event.impl();
-  if (other.in_capture) {
-    wait_in_capture(impl_, *other.in_capture);
+  if (other.recorded) {
+    wait_recorded(impl_, *other.recorded);
     return;
   }
-  if (auto capture = impl.capture()) {
-    capture->illegal("Stream::wait", "the event was recorded outside of the capture, so no node can wait for it: wait before the capture begins");
+  if (auto recorder = impl.recorder()) {
+    recorder->illegal("Stream::wait", "the event was recorded outside of the capture, so no node can wait for it: wait before the capture begins");
     return;
   }
   if (&other.runtime != &impl.runtime()) {

@@ -15,7 +15,7 @@
 
 namespace clutch::inline v0::detail {
 
-class Capture;
+class Recorder;
 class Runtime;
 class Program;
 
@@ -114,17 +114,17 @@ class StreamImpl {
   /// Lets a program be saved to disk when this stream is next known to be idle.
   void save_when_idle(Program* program);
 
-  /// The capture that records what is enqueued here; null if none.
-  std::shared_ptr<Capture> capture() const {
-    if (!capturing_.load(std::memory_order_acquire)) [[likely]]
+  /// What records the commands of this stream; null where they run now.
+  std::shared_ptr<Recorder> recorder() const {
+    if (!recording_.load(std::memory_order_acquire)) [[likely]]
       return nullptr;
     std::lock_guard lock(mutex_);
-    return capture_;
+    return recorder_;
   }
-  bool capturing() const noexcept { return capturing_.load(std::memory_order_acquire); }
+  bool recording() const noexcept { return recording_.load(std::memory_order_acquire); }
   /// Errors: capturing if it does already.
-  void begin_capture(std::shared_ptr<Capture> capture);
-  void end_capture() noexcept;
+  void begin_recording(std::shared_ptr<Recorder> recorder);
+  void end_recording() noexcept;
 
   bool query();
   void synchronize(std::string_view op);
@@ -159,8 +159,8 @@ class StreamImpl {
   std::shared_ptr<StreamEnd> end_;
   std::atomic<std::uint64_t> ticket_{0};
   std::atomic<bool> failed_{false};
-  std::atomic<bool> capturing_{false};
-  std::shared_ptr<Capture> capture_;
+  std::atomic<bool> recording_{false};
+  std::shared_ptr<Recorder> recorder_;
   mutable std::mutex mutex_;
   Ring<InFlight> flight_;
   std::uint64_t retired_ = 0;  // commands that left flight_ so far
@@ -169,15 +169,15 @@ class StreamImpl {
   Clock clock_;
 };
 
-struct CaptureMark;
+struct RecordMark;
 
 class EventImpl {
  public:
   EventImpl(Runtime& of, ClEvent raw);
   ~EventImpl();
   Runtime& runtime;
-  ClEvent event;                            ///< null where a capture recorded it
-  std::unique_ptr<CaptureMark> in_capture;  ///< what it marks then
+  ClEvent event;                         ///< null where a Recorder has it
+  std::unique_ptr<RecordMark> recorded;  ///< what it marks then
   Clock clock;
   std::uint64_t stream = 0;
 };

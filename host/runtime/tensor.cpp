@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <clutch/ops/copy.hpp>
-#include <clutch/ops/fill.hpp>
 #include <clutch/tensor.hpp>
 
-#include "graph/capture.hpp"
 #include "runtime/op_name.hpp"
+#include "runtime/recorder.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
-#include "support/computed_number.hpp"
 
 #include <fmt/format.h>
 
@@ -20,23 +17,11 @@ namespace clutch::inline v0 {
 
 namespace {
 
-detail::Storage& storage_of(const Tensor& t, std::string_view op) {
-  if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, "the tensor is undefined");
-  return *t.storage();
-}
-
-Stream stream_for(const Stream& stream, const Device& device, std::string_view op) {
-  if (stream.empty()) return current_stream(device);
-  if (!device.empty() && !(stream.device() == device))
-    throw Error(ErrorCode::device_mismatch, op, fmt::format("a stream of device {} for a tensor on device {}", stream.device().index(), device.index()));
-  return stream;
-}
-
 void poison(const Stream& stream, const Tensor& tensor) {
   detail::Storage& storage = *tensor.storage();
   std::uint8_t byte = 0xFF;
-  if (auto capture = stream.impl()->capture()) {
-    capture->record_fill(*stream.impl(), "empty", tensor, byte);
+  if (auto recorder = stream.impl()->recorder()) {
+    recorder->fill(*stream.impl(), "empty", tensor, byte);
     return;
   }
   cl_event event = nullptr;
@@ -126,42 +111,9 @@ Tensor allocate_alone(const Dims& sizes, const TensorOptions& options, const Str
 
 Tensor empty(const Dims& sizes, const TensorOptions& options, const Stream& given) {
   detail::OpName named("empty");
-  Stream stream = stream_for(given, options.device, "empty");
+  Stream stream = detail::stream_for(given, options.device, "empty");
   Tensor result = allocate(sizes, options, stream);
   if (result.numel() > 0 && detail::the_settings().poison_scratch.on()) poison(stream, result);
-  return result;
-}
-
-Tensor zeros(const Dims& sizes, const TensorOptions& options, const Stream& stream) {
-  detail::OpName named("zeros");
-  Tensor result = empty(sizes, options, stream);
-  fill_(result, 0, {}, stream_for(stream, options.device, "zeros"));
-  return result;
-}
-
-Tensor full(const Dims& sizes, double value, const TensorOptions& options, const Stream& stream) {
-  detail::OpName named("full");
-  Tensor result = empty(sizes, options, stream);
-  fill_(result, value, {}, stream_for(stream, options.device, "full"));
-  return result;
-}
-
-Tensor arange(double start, double end, double step, const TensorOptions& options, const Stream& stream) {
-  detail::OpName named("arange");
-  if (is_integral(options.dtype)) {
-    start = std::trunc(start);
-    end = std::trunc(end);
-    step = std::trunc(step);
-  }
-  auto computed = [&](double number) { return detail::as_computed(number, options.dtype); };
-  if (!std::isfinite(computed(start)) || !std::isfinite(computed(end)) || !std::isfinite(computed(step)) || computed(step) == 0)
-    throw Error(ErrorCode::invalid_argument, "arange", fmt::format("start {}, end {}, step {}: all must be finite and step not 0", start, end, step));
-  if ((step > 0) != (end > start) && end != start)
-    throw Error(ErrorCode::invalid_argument, "arange", fmt::format("step {} leads away from end {} (start {})", step, end, start));
-  double count = std::ceil((end - start) / step);
-  if (count > 9e15) throw Error(ErrorCode::invalid_shape, "arange", fmt::format("{} elements", count));
-  Tensor result = empty({static_cast<std::int64_t>(count)}, options, stream);
-  arange_(result, start, step, {}, stream_for(stream, options.device, "arange"));
   return result;
 }
 
@@ -172,15 +124,15 @@ Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes, cons
     throw Error(ErrorCode::invalid_argument, "from_bytes",
                 fmt::format("{} bytes given, {} of {} need {}", bytes, to_string(sizes), name(options.dtype), wanted));
   if (!data && bytes > 0) throw Error(ErrorCode::invalid_argument, "from_bytes", fmt::format("{} bytes given at a null pointer", bytes));
-  Stream stream = stream_for(given, options.device, "from_bytes");
+  Stream stream = detail::stream_for(given, options.device, "from_bytes");
   bool simulated = bytes > 0 && !stream.is_capturing() && stream.impl()->runtime().device().facts.simulator;
   Tensor result = simulated ? allocate_alone(sizes, options, stream, bytes) : allocate(sizes, options, stream);
   if (bytes == 0) return result;
   // The caller's memory may go at once, so the enqueued write reads a copy that lives until it is done.
   auto staged = std::make_shared_for_overwrite<std::uint8_t[]>(bytes);
   std::memcpy(staged.get(), data, bytes);
-  if (auto capture = stream.impl()->capture()) {
-    capture->record_upload(*stream.impl(), "from_bytes", result, std::move(staged));
+  if (auto recorder = stream.impl()->recorder()) {
+    recorder->upload(*stream.impl(), "from_bytes", result, std::move(staged));
     return result;
   }
   detail::Storage& storage = *result.storage();
@@ -190,25 +142,6 @@ Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes, cons
                    "from_bytes", "clEnqueueWriteBuffer");
   stream.impl()->submitted(detail::ClEvent(event), "from_bytes", staged);
   return result;
-}
-
-Tensor Tensor::clone(const Stream& given) const {
-  detail::OpName named("Tensor::clone");
-  detail::Storage& storage = storage_of(*this, "clone");
-  Stream stream = detail::resolve_stream(given, storage.runtime(), "clone");
-  Tensor result = empty(sizes_, {.dtype = dtype_, .device = stream.device()}, stream);
-  copy_(result, *this, {}, stream);
-  return result;
-}
-
-Tensor Tensor::contiguous(const Stream& stream) const {
-  detail::OpName named("Tensor::contiguous");
-  return contiguous_ ? *this : clone(stream);
-}
-
-Tensor Tensor::to(DType dtype, const CastOptions& options, const Stream& stream) const {
-  detail::OpName named("Tensor::to");
-  return dtype == dtype_ ? *this : cast(*this, dtype, {.overflow = options.overflow}, stream);
 }
 
 Tensor Tensor::to(const Device& target) const {
@@ -231,7 +164,7 @@ void Tensor::check_host_memory(const void* destination, std::size_t elements) co
 
 void Tensor::read(void* destination, const Stream& given, const char* op) const {
   detail::OpName named(op);
-  detail::Storage& storage = storage_of(*this, op);
+  detail::Storage& storage = detail::storage_of(*this, op);
   Stream stream = detail::resolve_stream(given, storage.runtime(), op);
   if (detail::illegal_on(*stream.impl(), op) || detail::illegal_beside(op)) {
     std::memset(destination, 0, nbytes());

@@ -20,7 +20,7 @@ namespace detail {
 class Interned;
 class Kernel;
 class Storage;
-struct GraphDraft;
+struct Recording;
 
 /// OpenCL C's name of a number's type; empty for anything else.
 template <class T>
@@ -233,6 +233,7 @@ class CLUTCH_API Encoder {
  private:
   Encoder& bind(const Tensor& tensor, Argument::Kind kind, const char* name);
   Encoder& bind_bytes(const void* bytes, std::size_t size, const char* type, const char* name);
+  void record(const KernelHandle& kernel, const Geometry& geometry, std::size_t bytes);
   struct Bound {
     std::uint16_t size;
     std::uint16_t offset;  // into bytes_; kNoBytes for local memory
@@ -244,7 +245,7 @@ class CLUTCH_API Encoder {
   const char* op_;
   int count_ = 0;
   int used_ = 0;
-  std::unique_ptr<detail::GraphDraft> draft_;  // where the stream captures
+  std::unique_ptr<detail::Recording> recording_;  // where the stream captures
   Bound bound_[kMaxArguments];
   alignas(16) unsigned char bytes_[kMaxBytes];
 };

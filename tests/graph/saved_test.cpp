@@ -248,7 +248,7 @@ TEST(SavedGraphs, ForgedOnesGiveErrorsOrGraphs) {
   EXPECT_EQ(code_with("/geometry", {1 << 30, 1 << 30, 1, 1, 1, 1}), ErrorCode::not_supported) << "a group too big for the device";
   EXPECT_EQ(code_with("/geometry", {1, 1, 1, 1, 1}), ErrorCode::io);
   std::size_t value = 0;
-  while (good["nodes"][kernel]["arguments"][value]["kind"] != static_cast<int>(detail::GraphBound::Kind::bytes)) ++value;
+  while (good["nodes"][kernel]["arguments"][value]["kind"] != static_cast<int>(detail::BoundArgument::Kind::bytes)) ++value;
   EXPECT_EQ(code_with(fmt::format("/arguments/{}/size", value), 3), ErrorCode::io) << "an argument that does not fit its parameter";
   std::filesystem::remove(path);
 }

@@ -3,10 +3,10 @@
 #include <clutch/files.hpp>
 #include <clutch/ops/copy.hpp>
 
-#include "graph/capture.hpp"
 #include "ops/optim/gradients.hpp"
 #include "ops/optim/group.hpp"
 #include "runtime/op_name.hpp"
+#include "runtime/recorder.hpp"
 #include "runtime/storage.hpp"
 
 #include <atomic>

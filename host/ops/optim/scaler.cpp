@@ -3,10 +3,10 @@
 #include <clutch/ops/fill.hpp>
 #include <clutch/pointwise.hpp>
 
-#include "graph/capture.hpp"
 #include "ops/optim/gradients.hpp"
 #include "ops/optim/group.hpp"
 #include "runtime/op_name.hpp"
+#include "runtime/recorder.hpp"
 #include "runtime/storage.hpp"
 #include "support/computed_number.hpp"
 

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/recorder.hpp"
+
+#include "runtime/stream.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace clutch::inline v0::detail {
+
+namespace {
+
+/// Recordings underway, for calls on what does not record.
+struct Underway {
+  std::mutex mutex;
+  std::vector<Recorder*> all;
+  std::atomic<int> count{0};
+};
+Underway& underway() {
+  static auto* all = new Underway;
+  return *all;
+}
+
+thread_local int t_exempt = 0;
+
+/// A recording that forbids what this thread does, and why; null if none.
+std::pair<std::shared_ptr<Recorder>, std::string> forbidding(Beside what) {
+  Underway& now = underway();
+  if (now.count.load(std::memory_order_relaxed) == 0 || t_exempt > 0) [[likely]]
+    return {};
+  std::lock_guard lock(now.mutex);
+  for (Recorder* recorder : now.all)
+    if (std::string why = recorder->forbids(what); !why.empty())
+      if (auto broken = recorder->weak_from_this().lock()) return {std::move(broken), std::move(why)};
+  return {};
+}
+
+}  // namespace
+
+RecordingExempt::RecordingExempt() noexcept { ++t_exempt; }
+RecordingExempt::~RecordingExempt() { --t_exempt; }
+
+void Recorder::begin_underway() {
+  std::lock_guard lock(underway().mutex);
+  underway().all.push_back(this);
+  underway().count.fetch_add(1);
+}
+
+void Recorder::end_underway() noexcept {
+  std::lock_guard lock(underway().mutex);
+  if (std::erase(underway().all, this) > 0) underway().count.fetch_sub(1);
+}
+
+bool illegal_on(StreamImpl& stream, std::string_view call) {
+  std::shared_ptr<Recorder> recorder = stream.recorder();
+  return recorder && recorder->illegal(call, fmt::format("its stream {} is capturing, so its work does not run", stream.id()));
+}
+
+bool illegal_beside(std::string_view call) {
+  auto [broken, why] = forbidding(Beside::waiting);
+  return broken && broken->illegal(call, why);
+}
+
+void check_allocation_beside(std::string_view op) {
+  if (auto [broken, why] = forbidding(Beside::allocation); broken) broken->illegal(op, why);
+}
+
+void run_behind(const Stream& stream, const Event& made) {
+  if (auto recorder = stream.impl()->recorder())
+    recorder->follow(made);
+  else
+    stream.wait(made);
+}
+
+}  // namespace clutch::inline v0::detail

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/event.hpp>
+#include <clutch/kernel.hpp>
+
+#include "runtime/launch.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace clutch::inline v0::detail {
+
+class Recorder;
+class Runtime;
+class Storage;
+class StreamImpl;
+
+using HostTask = std::function<void(std::span<void* const>)>;
+using OpaqueTask = std::function<void(void*, std::span<const Encoder::Place>)>;
+
+/// What an event of a recording stream marks: how far it and the streams that it waited for had come.
+struct RecordMark {
+  std::weak_ptr<Recorder> recorder;
+  int last = -1;                      ///< command
+  std::map<std::uint64_t, int> seen;  ///< per stream the number of its commands before here
+};
+
+/// What can be forbidden on streams and memory beside those that record.
+enum class Beside : std::uint8_t {
+  waiting,     ///< waits, queries, memory from the driver
+  allocation,  ///< memory from the pool of a stream that does not record
+};
+
+/// Takes the commands of streams whose work does not run now. Streams that record hold it. Any thread may call any function.
+class Recorder : public std::enable_shared_from_this<Recorder> {
+ public:
+  virtual ~Recorder() = default;
+
+  virtual Runtime& runtime() const noexcept = 0;
+
+  // Commands, in the stream's order. Errors: capturing once the recording is invalid or over; those of OpenCL for arguments that do not fit.
+  virtual void kernel(StreamImpl& stream, Launch launch) = 0;
+  virtual void copy(StreamImpl& stream, const char* op, const Tensor& destination, const Tensor& source) = 0;
+  virtual void fill(StreamImpl& stream, const char* op, const Tensor& tensor, std::uint8_t pattern) = 0;
+  virtual void upload(StreamImpl& stream, const char* op, const Tensor& destination, std::shared_ptr<std::uint8_t[]> data) = 0;
+  virtual void host_task(StreamImpl& stream, const char* op, HostTask task, std::span<const Tensor> inputs, std::span<const Tensor> outputs) = 0;
+  virtual void opaque(StreamImpl& stream, const char* op, OpaqueTask task, std::span<const Tensor> inputs, std::span<const Tensor> outputs) = 0;
+
+  /// Memory without an address yet, for a Storage that is being made; returns the number of its buffer.
+  virtual int allocate(Storage* storage, std::uint64_t bytes) = 0;
+  virtual void released(int buffer) noexcept = 0;
+
+  virtual RecordMark mark(StreamImpl& stream) = 0;
+  /// Orders what the stream records from now on behind the mark; a stream that does not record joins.
+  virtual void wait(const std::shared_ptr<StreamImpl>& stream, const RecordMark& mark) = 0;
+  /// Orders every run of the recording behind work outside of it, of which the caller knows nothing: what the library keeps and other streams made.
+  virtual void follow(const Event& made) = 0;
+
+  /// A call that cannot be recorded: throws and invalidates the recording, or, in a dry run, notes it and returns true.
+  virtual bool illegal(std::string_view call, std::string_view why) = 0;
+  /// Why this thread must not do that beside the recording; empty if it may.
+  virtual std::string forbids(Beside what) const = 0;
+
+ protected:
+  /// From begin_underway() to end_underway() forbids() is asked.
+  void begin_underway();
+  void end_underway() noexcept;
+};
+
+/// A launch that an Encoder on a recording stream puts together.
+struct Recording {
+  std::shared_ptr<Recorder> recorder;
+  Launch launch;
+};
+
+/// True, after a dry run has noted it, if the call is to do nothing. Errors: capturing if the stream records.
+bool illegal_on(StreamImpl& stream, std::string_view call);
+/// The same for calls on anything else that wait, query or get memory from the driver, by what is recorded meanwhile.
+bool illegal_beside(std::string_view call);
+/// The same for allocations on a stream that does not record, by the thread that records.
+void check_allocation_beside(std::string_view op);
+
+/// Runs what the stream is given next behind the event; while it records, every run of the recording. Never waits.
+void run_behind(const Stream& stream, const Event& made);
+
+/// What the library itself must do at once and wait for, whoever records meanwhile: self-tests, the default generator.
+class RecordingExempt {
+ public:
+  RecordingExempt() noexcept;
+  ~RecordingExempt();
+  RecordingExempt(const RecordingExempt&) = delete;
+  RecordingExempt& operator=(const RecordingExempt&) = delete;
+};
+
+}  // namespace clutch::inline v0::detail
