@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <clutch/event.hpp>
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/fill.hpp>
 #include <clutch/ops/reduce.hpp>
@@ -8,8 +7,6 @@
 #include "ops/sparse24_plan.hpp"
 #include "ops/traced.hpp"
 #include "runtime/op_name.hpp"
-#include "runtime/recorder.hpp"
-#include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
 
 #include <algorithm>
@@ -175,54 +172,17 @@ void pack_words(const SemiStructured::State& state, SparsePacking& p, const Stre
   encoder.dispatch(plan.kernel, item_geometry(u(tiles), plan.tuning.local));
 }
 
-/// What the stream was given last; nothing where that is done. The stream itself looks whether it failed.
-Event event_of_last(const Stream& stream) {
-  Event event;
-  StreamImpl& impl = *stream.impl();
-  if (the_settings().check_streams.on()) {
-    event.record(stream);  // knows what else the stream had seen
-  } else if (ClEvent last = impl.last()) {
-    stream.flush();  // others are to wait for it
-    auto made = std::make_shared<EventImpl>(impl.runtime(), std::move(last));
-    made->stream = impl.id();
-    event = Event(std::move(made));
-  }
-  return event;
-}
-
-/// Orders the stream behind what made the packing. False if that failed.
-bool wait_for(SparsePacking& p, const Stream& stream) {
-  if (!p.made.recorded()) return true;
-  try {
-    RecordingExempt exempt;
-    // The race checker wants to hear of the order even then.
-    if (p.made.query() && !the_settings().check_streams.on()) {
-      p.made = {};
-      return true;
-    }
-  } catch (const Error&) {
-    return false;
-  }
-  // Replays may be on any stream.
-  if (stream.is_capturing() || p.stream != stream.impl()->id()) run_behind(stream, p.made);
-  return true;
-}
-
 }  // namespace
 
 SparsePacking sparse_packing(const std::shared_ptr<SemiStructured::State>& state, const SparseForm& form, const Stream& stream) {
   std::lock_guard lock(state->mutex);
-  auto found = std::find_if(state->packings.begin(), state->packings.end(), [&](const SparsePacking& p) { return p.form == form; });
-  if (found != state->packings.end()) {
-    if (wait_for(*found, stream)) return *found;
-    state->packings.erase(found);
-  }
-  SparsePacking p{.form = form, .stream = stream.impl()->id()};
-  form.kind == SparseForm::Kind::words ? pack_words(*state, p, stream) : pack_numbers(*state, p, stream);
-  if (stream.is_capturing()) return p;
-  p.made = event_of_last(stream);
-  state->packings.push_back(p);
-  return p;
+  auto found = std::find_if(state->packings.begin(), state->packings.end(), [&](const auto& p) { return p.first == form; });
+  if (found == state->packings.end()) found = state->packings.insert(found, {form, {}});
+  return found->second.get(stream, [&] {
+    SparsePacking p{.form = form};
+    form.kind == SparseForm::Kind::words ? pack_words(*state, p, stream) : pack_numbers(*state, p, stream);
+    return p;
+  });
 }
 
 }  // namespace detail

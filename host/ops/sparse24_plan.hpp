@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <clutch/event.hpp>
 #include <clutch/ops/sparse24.hpp>
 
+#include "encode/host_values.hpp"
 #include "encode/plan.hpp"
 
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace clutch::inline v0 {
@@ -27,8 +28,6 @@ struct SparseForm {
 struct SparsePacking {
   SparseForm form;
   Tensor numbers = {}, places = {};
-  std::uint64_t stream = 0;  ///< on which it was made
-  Event made = {};           ///< behind that; none once it is known to be done
 };
 
 }  // namespace detail
@@ -37,7 +36,7 @@ struct sparse::SemiStructured::State {
   Dims sizes;
   Tensor values, metadata, info;
   std::mutex mutex = {};
-  std::vector<detail::SparsePacking> packings = {};
+  std::vector<std::pair<detail::SparseForm, detail::Cached<detail::SparsePacking>>> packings = {};
 };
 
 namespace detail {

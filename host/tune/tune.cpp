@@ -223,6 +223,8 @@ bool tuning_matters(std::string_view op) {
   return !s.empty || the_settings().autotune.value == "1";
 }
 
+bool may_measure(const Stream& stream) { return !stream.is_capturing(); }
+
 std::string tuned_choice(Runtime& runtime, std::string_view op, const std::string& shape_class, const Stream& stream,
                          const std::function<std::vector<TuneWay>()>& make_ways, const std::function<double()>& clock) {
   Store& s = store();
@@ -235,7 +237,7 @@ std::string tuned_choice(Runtime& runtime, std::string_view op, const std::strin
     return found == s.known.end() ? std::nullopt : std::optional(found->second.choice);
   };
   if (std::optional<std::string> known = look()) return *known;
-  if (the_settings().autotune.value != "1" || stream.is_capturing()) return {};
+  if (the_settings().autotune.value != "1" || !may_measure(stream)) return {};
   std::lock_guard one_at_a_time(s.measuring);
   if (std::optional<std::string> known = look()) return *known;
   const std::vector<TuneWay> ways = sound(make_ways(), op, stream);

@@ -28,8 +28,8 @@ void forget_tuning();
 /// fall-back of `op`. Errors: strict under CLUTCH_STRICT=untuned.
 bool tuning_matters(std::string_view op);
 
-/// Forgets what is known and reads the file again at the next use, as a new process would; for tests.
-void forget_tuning();
+/// False while the stream records: what is not known then is measured by a later call, so an answer is not to be kept.
+bool may_measure(const Stream& stream);
 
 /// Seconds since some moment.
 double steady_seconds();

@@ -127,7 +127,7 @@ std::optional<Tiling> tuned_tiling(const MatmulCall& c, const Tiling& own, std::
     plan.tiling = Tiling::parse(tuned_choice(*c.runtime, op, shape.to_string(), stream, ways));
     return plan;
   };
-  if (stream.is_capturing()) return find_out().tiling;  // what is not known yet is measured by a later call
+  if (!may_measure(stream)) return find_out().tiling;
   return c.runtime->plans().find<TunedPlan>(op, shape, "tuned", find_out).tiling;
 }
 

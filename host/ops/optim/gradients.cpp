@@ -60,7 +60,7 @@ void GradientList::set(std::span<const Tensor> grads, const char* op) {
   }
   if (same) return;
   sizes_.clear();
-  kept_ = false;
+  cached_.forget();
   for (const Tensor* t : entries_) sizes_.push_back(t->numel());
   chunks_ = cut_into_chunks(sizes_, kChunk, 0);
 }
@@ -69,12 +69,12 @@ void GradientList::set(std::span<const Tensor> grads, const char* op) {
 
 void GradientList::place(const Stream& stream) {
   ends_ = TensorTable::split(entries_, 1);
-  if (kept_) return;
-  std::vector<std::int32_t> chunks = chunks_.pairs;
-  if (chunks.empty()) chunks.resize(2);
-  sizes_there_ = from_host(sizes_, {static_cast<std::int64_t>(sizes_.size())}, stream.device(), stream);
-  chunks_there_ = from_host(chunks, {static_cast<std::int64_t>(chunks.size())}, stream.device(), stream);
-  kept_ = !stream.is_capturing();  // a capture may come to nothing
+  placed_ = cached_.get(stream, [&] {
+    std::vector<std::int32_t> chunks = chunks_.pairs;
+    if (chunks.empty()) chunks.resize(2);
+    return Placed{from_host(sizes_, {static_cast<std::int64_t>(sizes_.size())}, stream.device(), stream),
+                  from_host(chunks, {static_cast<std::int64_t>(chunks.size())}, stream.device(), stream)};
+  });
 }
 
 /// A launch for each part; bind(encoder, first chunk, chunks) adds arguments behind the table and its chunks.
@@ -84,7 +84,7 @@ void GradientList::each_part(Encoder& encoder, TensorTable& table, const BuiltPl
   for (std::size_t end : ends_) {
     std::int64_t from = chunks_.first[first], n = chunks_.first[end] - from;
     if (n > 0) {
-      encoder.table(table, std::span(entries_).subspan(first, end - first)).input(sizes_there_).input(chunks_there_.slice(0, 2 * from, 2 * (from + n)));
+      encoder.table(table, std::span(entries_).subspan(first, end - first)).input(placed_.sizes).input(placed_.chunks.slice(0, 2 * from, 2 * (from + n)));
       bind(from, n);
       encoder.value(static_cast<std::uint32_t>(n)).value(static_cast<std::uint32_t>(first)).value(std::uint32_t{1}).value(std::uint32_t{0});
       encoder.dispatch(plan.kernel, tile_geometry(static_cast<std::uint64_t>(n), plan.tuning.local));
@@ -125,7 +125,7 @@ void GradientList::check(const Tensor& found, const Tensor& scale, const Stream&
   place(stream);
   Encoder encoder(stream, op);
   each_part(encoder, scales ? written_ : read_, plan,
-            [&](std::int64_t, std::int64_t) { encoder.input(scales ? scale : sizes_there_, "scale").inout(found, "found_inf"); });
+            [&](std::int64_t, std::int64_t) { encoder.input(scales ? scale : placed_.sizes, "scale").inout(found, "found_inf"); });
 }
 
 }  // namespace detail

@@ -3,6 +3,7 @@
 #include <clutch/kernel.hpp>
 #include <clutch/ops/optim.hpp>
 
+#include "encode/host_values.hpp"
 #include "ops/optim/group.hpp"
 
 #include <span>
@@ -34,8 +35,12 @@ class GradientList {
   std::vector<std::int64_t> sizes_;
   OptimChunks chunks_;
   std::vector<std::size_t> ends_;  ///< of the launches' gradients
-  Tensor sizes_there_, chunks_there_;
-  bool kept_ = false;  ///< for the calls to come
+  /// In device memory, of these sizes: they themselves, and chunks as OptimChunks::pairs.
+  struct Placed {
+    Tensor sizes, chunks;
+  };
+  Cached<Placed> cached_;
+  Placed placed_;  ///< of this call
   TensorTable read_{{{.access = Argument::Kind::input}}}, written_{{{.access = Argument::Kind::inout}}};
 };
 

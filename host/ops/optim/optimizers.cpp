@@ -6,7 +6,6 @@
 #include "ops/optim/gradients.hpp"
 #include "ops/optim/group.hpp"
 #include "runtime/op_name.hpp"
-#include "runtime/recorder.hpp"
 #include "runtime/storage.hpp"
 
 #include <atomic>
@@ -60,7 +59,7 @@ struct Optimizer::State {
       if (!p.defined()) throw Error(ErrorCode::invalid_argument, hyper.op, "a parameter is undefined");
     if (params.empty()) throw Error(ErrorCode::invalid_argument, hyper.op, "optimizer got an empty parameter list");
     Stream on = detail::resolve_stream(stream, params[0].storage()->runtime(), hyper.op);
-    if (detail::illegal_on(*on.impl(), hyper.op)) throw Error(ErrorCode::capturing, hyper.op, "an optimizer's state is made outside of captures");
+    detail::check_makes_state(on, hyper.op);
     detail::OptimGroup made = detail::make_optim_group(std::move(params), hyper, count(), {}, on);
     std::vector<const Tensor*> all;
     for (const detail::OptimGroup& g : groups)

@@ -6,7 +6,6 @@
 #include "ops/optim/gradients.hpp"
 #include "ops/optim/group.hpp"
 #include "runtime/op_name.hpp"
-#include "runtime/recorder.hpp"
 #include "runtime/storage.hpp"
 #include "support/computed_number.hpp"
 
@@ -15,10 +14,9 @@
 namespace clutch::inline v0::optim {
 namespace {
 
-/// State is made outside of captures: a graph would make it anew at each replay.
 Stream stream_for_state(const Device& device, const Stream& stream, const char* op) {
   Stream on = stream.empty() ? current_stream(device) : stream;
-  if (detail::illegal_on(*on.impl(), op)) throw Error(ErrorCode::capturing, op, "its state is made outside of captures");
+  detail::check_makes_state(on, op);
   return on;
 }
 

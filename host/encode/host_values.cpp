@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "encode/host_values.hpp"
+
+#include "runtime/recorder.hpp"
+#include "runtime/runtime.hpp"
+#include "runtime/settings.hpp"
+
+namespace clutch::inline v0::detail {
+namespace {
+
+/// What the stream was given last; nothing where that is done. The stream itself looks whether it failed.
+Event event_of_last(const Stream& stream) {
+  Event event;
+  StreamImpl& impl = *stream.impl();
+  if (the_settings().check_streams.on()) {
+    event.record(stream);  // knows what else the stream had seen
+  } else if (ClEvent last = impl.last()) {
+    stream.flush();  // others are to wait for it
+    auto made = std::make_shared<EventImpl>(impl.runtime(), std::move(last));
+    made->stream = impl.id();
+    event = Event(std::move(made));
+  }
+  return event;
+}
+
+}  // namespace
+
+bool MadeOn::ready(const Stream& stream) {
+  if (!there_ || !event_.recorded()) return there_;
+  try {
+    RecordingExempt exempt;
+    // The race checker wants to hear of the order even then.
+    if (event_.query() && !the_settings().check_streams.on()) {
+      event_ = {};
+      return true;
+    }
+  } catch (const Error&) {
+    forget();
+    return false;
+  }
+  // Replays may be on any stream.
+  if (stream.is_capturing() || stream_ != stream.impl()->id()) run_behind(stream, event_);
+  return true;
+}
+
+bool MadeOn::made(const Stream& stream) {
+  forget();
+  if (stream.is_capturing()) return false;
+  event_ = event_of_last(stream), stream_ = stream.impl()->id(), there_ = true;
+  return true;
+}
+
+void check_makes_state(const Stream& stream, const char* op) {
+  if (illegal_on(*stream.impl(), op)) throw Error(ErrorCode::capturing, op, "its state is made outside of captures");
+}
+
+}  // namespace clutch::inline v0::detail

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/event.hpp>
+#include <clutch/stream.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace clutch::inline v0::detail {
+
+/// Which stream made what is kept on a device, and what other streams must wait for.
+class MadeOn {
+ public:
+  /// Orders the stream, or all runs of what it records, behind the making. False if nothing was made yet, or its making failed.
+  bool ready(const Stream& stream);
+  /// The stream was given the work that makes it. False if it records: a recording may come to nothing, so what it makes is its own.
+  bool made(const Stream& stream);
+  void forget() { *this = {}; }
+
+ private:
+  bool there_ = false;
+  std::uint64_t stream_ = 0;
+  Event event_;  ///< behind the making; none once it is known to be done
+};
+
+/// A value in device memory that is made once and read on any stream. Not for two threads at once.
+template <class T>
+class Cached {
+ public:
+  /// The value; make() enqueues the work that makes it on the stream, where there is none.
+  template <class Make>
+  T get(const Stream& stream, Make&& make) {
+    if (on_.ready(stream)) return value_;
+    T value = std::forward<Make>(make)();
+    if (on_.made(stream)) value_ = value;
+    return value;
+  }
+  void forget() { on_.forget(), value_ = {}; }
+
+ private:
+  MadeOn on_;
+  T value_ = {};
+};
+
+/// Refuses work that makes state to be kept: a graph would make it anew at each replay. Errors: capturing if the stream records.
+void check_makes_state(const Stream& stream, const char* op);
+
+}  // namespace clutch::inline v0::detail
