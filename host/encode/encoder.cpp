@@ -243,8 +243,7 @@ void Encoder::dispatch(const KernelHandle& handle, const Geometry& g) {
   if (recording_) [[unlikely]] {
     if (!empty) record(handle, g, static_cast<std::size_t>(used));
     recording_->launch = {};
-    detail::last_launch() = {kernel.id(), g};
-    detail::note_plan(handle.plan());
+    detail::last_launch() = {kernel.id(), g, handle.plan()};
     return;
   }
   if (empty) return;
@@ -270,8 +269,7 @@ void Encoder::dispatch(const KernelHandle& handle, const Geometry& g) {
   cl_int status = clEnqueueNDRangeKernel(stream.queue(), lease.get(), sizes.dims, nullptr, sizes.global, sizes.local_or_null(), 0, nullptr, &event);
   detail::check_cl(status, op_, "clEnqueueNDRangeKernel");
   stream.submitted(detail::ClEvent(event), op_);
-  detail::last_launch() = {kernel.id(), g};
-  detail::note_plan(handle.plan());
+  detail::last_launch() = {kernel.id(), g, handle.plan()};
   if (kernel.first_launch(g.local, g.local_y, g.local_z)) stream.save_when_idle(&kernel.program());
 }
 

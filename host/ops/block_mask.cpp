@@ -132,7 +132,7 @@ void make_lists(attention::BlockMask::State& state, Runtime& runtime, const Stre
 
 /// A mask of these kinds. last_plan() names what made them.
 attention::BlockMask finished(attention::BlockMask::State state, Runtime& runtime, const Stream& stream) {
-  const Interned plan = noted_plan();
+  const Interned plan = last_launch().plan;
   make_lists(state, runtime, stream);
   note_plan(plan);
   return attention::BlockMask(std::make_shared<const attention::BlockMask::State>(std::move(state)));

@@ -6,18 +6,16 @@
 
 namespace clutch::inline v0::detail {
 
-/// Makes `text` what last_plan() returns on this thread. Each dispatch does so with the plan of its kernel; an op of which the last dispatch is not the
-/// one that tells what it did says so behind it.
-void note_plan(const Interned& text) noexcept;
-/// The text last noted on this thread, or an empty one.
-const Interned& noted_plan() noexcept;
-
-/// What this thread enqueued last.
+/// What this thread enqueued or recorded last.
 struct LastLaunch {
   static constexpr std::uint64_t kNone = UINT64_MAX;
   std::uint64_t kernel = kNone;  ///< id: the kernel goes with its runtime
   Geometry geometry;
+  Interned plan;  ///< what last_plan() returns
 };
 LastLaunch& last_launch() noexcept;
+
+/// For an op of which the last dispatch is not the one that tells what it did: behind it, makes `text` what last_plan() returns.
+inline void note_plan(const Interned& text) noexcept { last_launch().plan = text; }
 
 }  // namespace clutch::inline v0::detail
