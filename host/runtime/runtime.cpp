@@ -68,9 +68,16 @@ std::shared_ptr<StreamImpl> Runtime::make_stream(StreamPriority priority) {
   check_cl(status, "Stream", "clCreateCommandQueue");
   auto stream = std::make_shared<StreamImpl>(*this, ClQueue(raw), hint ? priority : StreamPriority::normal, false);
   std::lock_guard lock(mutex_);
-  std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
-  streams_.push_back(stream);
+  add_stream(stream);
   return stream;
+}
+
+void Runtime::add_stream(const std::shared_ptr<StreamImpl>& stream) {
+  std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
+  // The race checker is told of what a stream did by who waits for it.
+  if (!the_settings().check_streams.on()) std::erase_if(ends_, [](const auto& end) { return end->over(); });
+  streams_.push_back(stream);
+  ends_.push_back(stream->end());
 }
 
 std::shared_ptr<StreamImpl> Runtime::default_stream() {
@@ -93,18 +100,28 @@ std::shared_ptr<StreamImpl> Runtime::wrap_queue(cl_command_queue queue) {
     if (auto stream = weak.lock(); stream && stream->queue() == queue) return stream;
   check_cl(clRetainCommandQueue(queue), "interop::wrap", "clRetainCommandQueue");
   auto stream = std::make_shared<StreamImpl>(*this, ClQueue(queue), StreamPriority::normal, true);
-  streams_.push_back(stream);
+  add_stream(stream);
   return stream;
 }
 
 void Runtime::synchronize() {
   std::vector<std::shared_ptr<StreamImpl>> streams;
+  std::vector<std::shared_ptr<StreamEnd>> ends;
   {
     std::lock_guard lock(mutex_);
     for (const auto& weak : streams_)
       if (auto stream = weak.lock()) streams.push_back(std::move(stream));
+    ends = ends_;
   }
   for (const auto& stream : streams) stream->synchronize("synchronize");
+  // Streams whose handles are gone may still work.
+  std::erase_if(ends, [&](const auto& end) { return std::any_of(streams.begin(), streams.end(), [&](const auto& s) { return s->end() == end; }); });
+  for (const auto& end : ends) {
+    end->finish();
+    host_waited(end->seen());
+  }
+  std::lock_guard lock(mutex_);
+  std::erase_if(ends_, [&](const auto& end) { return std::find(ends.begin(), ends.end(), end) != ends.end(); });
 }
 
 void Runtime::host_waited(const Clock& seen) {

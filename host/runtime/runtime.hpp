@@ -59,6 +59,8 @@ class Runtime {
   int live() const;
 
  private:
+  void add_stream(const std::shared_ptr<StreamImpl>& stream);
+
   const DeviceRecord& device_;
   ClContext context_;
   bool adopted_;
@@ -70,6 +72,7 @@ class Runtime {
   mutable std::mutex mutex_;
   std::shared_ptr<StreamImpl> default_stream_;
   std::vector<std::weak_ptr<StreamImpl>> streams_;
+  std::vector<std::shared_ptr<StreamEnd>> ends_;  ///< of all streams whose work may not be done
   std::shared_ptr<GeneratorImpl> default_generator_;
   mutable std::mutex host_clock_mutex_;
   Clock host_clock_;

@@ -111,7 +111,7 @@ StreamImpl::~StreamImpl() {
   ClEvent last = mark("~Stream");
   ClEvent known = last ? retained(last.get()) : ClEvent();
   if (!known) clFinish(queue_.get());  // its memory goes to other streams
-  end_->close(std::move(known));
+  end_->close(std::move(known), checked_clock());
   runtime_.pool().adopt_stream(id_, std::move(last));
 }
 
@@ -143,10 +143,15 @@ bool StreamEnd::over() noexcept {
   return !queue_ && (!last_ || is_done(last_.get()));
 }
 
-void StreamEnd::close(ClEvent last) noexcept {
+void StreamEnd::close(ClEvent last, Clock seen) noexcept {
   std::lock_guard lock(mutex_);
   queue_ = nullptr;
-  last_ = std::move(last);
+  last_ = std::move(last), seen_ = std::move(seen);
+}
+
+Clock StreamEnd::seen() {
+  std::lock_guard lock(mutex_);
+  return seen_;
 }
 
 void StreamImpl::submitted(ClEvent event, const char* op, std::shared_ptr<void> keep) {

@@ -71,14 +71,16 @@ class StreamEnd {
   void finish() noexcept;
   /// True if the stream is gone and its work done.
   bool over() noexcept;
-  /// Says that the stream goes, with `last` after all of its work (null: that is done).
-  void close(ClEvent last) noexcept;
+  /// Says that the stream goes, with `last` after all of its work (null: that is done) and what that had seen, on checked streams.
+  void close(ClEvent last, Clock seen) noexcept;
+  Clock seen();
 
  private:
   const std::uint64_t stream_;
   std::mutex mutex_;
   cl_command_queue queue_;  ///< null once the stream is gone
   ClEvent last_;
+  Clock seen_;
 };
 
 class StreamImpl {

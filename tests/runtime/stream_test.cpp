@@ -5,6 +5,8 @@
 #include <clutch/allocator.hpp>
 #include <clutch/interop_cl.hpp>
 
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <thread>
 
@@ -128,6 +130,39 @@ TEST(Streams, AFailedEventSticksUntilReset) {
     stream.reset();
     fill_(t, 3, {}, stream);
     EXPECT_EQ(t.to_host<float>(stream)[7], 3);
+  }
+}
+
+TEST(Streams, SynchronizeWaitsForStreamsThatAreGone) {
+  CLUTCH_EACH_DEVICE(device) {
+    auto settings = detail::the_settings();
+    settings.check_streams.value.assign(1, '1');
+    detail::SettingsOverride on(settings);
+    synchronize(device);
+    Tensor t = zeros({16}, {.device = device});
+    Event made;
+    made.record(current_stream(device));
+    std::atomic<bool> opened{false};
+    std::thread opener;
+    {
+      Stream stream(device);
+      cl_int status = CL_SUCCESS;
+      cl_event gate = clCreateUserEvent(interop::context(stream), &status);
+      ASSERT_EQ(status, CL_SUCCESS);
+      stream.wait(made);
+      stream.wait(interop::wrap(gate));
+      fill_(t, 7, {}, stream);
+      opener = std::thread([&opened, gate] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        opened = true;
+        clSetUserEventStatus(gate, CL_COMPLETE);
+        clReleaseEvent(gate);
+      });
+    }
+    synchronize(device);
+    EXPECT_TRUE(opened) << "the stream's work was not waited for";
+    opener.join();
+    EXPECT_EQ(t.to_host<float>()[7], 7);
   }
 }
 

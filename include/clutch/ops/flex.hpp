@@ -112,7 +112,8 @@ struct FlexResult {
 /// Range: scores of any finite size, to the largest number of their dtype: weights are made of differences to the row's largest score, exact where they count.
 /// Infinite or NaN scores of unmasked keys make their row NaN, -inf excepted, whose weight is 0.
 /// Accuracy: f32 within 2e-6 of the exact result for unit-normal q, k and v at E = 64 without score mod, growing with its root; a score mod's terms add eps
-/// max|score| times max|v|. Subnormal numbers may count as 0. Reproducible: a sequence has the same bits alone and in a batch. Errors: invalid_shape;
+/// max|score| times max|v|. Subnormal numbers may count as 0. Reproducible: a sequence has the same bits alone and in a batch,
+/// where the longest ones of both have at most 8 queries, or both more. Errors: invalid_shape;
 /// invalid_dtype; invalid_argument for heads that differ without enable_gqa, or whose counts do not divide; for a block mask of other lengths; not_supported
 /// for long keys on a device whose loops end early; device_mismatch. Stream: never waits. Source: torch.nn.attention.flex_attention.flex_attention of
 /// PyTorch 2.12.
