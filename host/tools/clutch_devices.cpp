@@ -252,7 +252,7 @@ int main(int argc, char** argv) {
   std::string cache;
   app.add_flag("--json", json, "machine-readable");
   app.add_flag("--settings", settings, "list the environment variables and what they are set to");
-  app.add_flag("--markdown", markdown, "with --settings: the README's table");
+  app.add_flag("--markdown", markdown, "with --settings: the table of docs/settings.md");
   app.add_flag("--doctor", run_doctor, "check loader, drivers, cache folder, and run a kernel on each device");
   CLI::Option* show = app.add_option("--cache", cache, "show the disk cache's folder, contents and limit; --cache clear empties it");
   show->expected(0, 1)->check(CLI::IsMember({"clear"}))->type_name("[clear]");
