@@ -108,8 +108,8 @@ inline std::string refuses_long_loops(const DeviceTraits& traits, double iterati
 
 /// Errors: not_supported where refuses_long_loops() gives a reason. `each`: iterations for each of `tasks`, which the launch's items take in turn.
 inline void check_loops(const DeviceTraits& traits, std::string_view op, std::uint64_t tasks, const Geometry& geometry, double each) {
-  const double turns = static_cast<double>((tasks + geometry.global - 1) / geometry.global);
-  if (std::string why = refuses_long_loops(traits, 1 + turns * (1 + each)); !why.empty()) throw Error(ErrorCode::not_supported, op, why);
+  const std::uint64_t turns = (tasks + geometry.global - 1) / geometry.global;
+  if (std::string why = refuses_long_loops(traits, 1 + static_cast<double>(turns) * (1 + each)); !why.empty()) throw Error(ErrorCode::not_supported, op, why);
 }
 
 /// True where math.clh emulates a rounding: emulation is scalar.

@@ -3,6 +3,7 @@
 
 #include "expr/dependence.hpp"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 

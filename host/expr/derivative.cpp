@@ -3,6 +3,9 @@
 // those that floats flow through.
 #include "expr/node.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <map>
 #include <numbers>
 #include <optional>

@@ -3,6 +3,9 @@
 #include "expr/host_math.hpp"
 #include "expr/node.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

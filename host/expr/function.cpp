@@ -3,6 +3,8 @@
 #include "expr/builder.hpp"
 #include "runtime/op_name.hpp"
 
+#include <fmt/format.h>
+
 #include <unordered_map>
 
 namespace clutch::inline v0 {

@@ -4,6 +4,9 @@
 
 #include "runtime/op_name.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>

@@ -2,6 +2,8 @@
 // OpenCL C of traced functions, in the vocabulary of kernels/common/expr.clh.
 #include "expr/node.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 namespace clutch::inline v0::detail {

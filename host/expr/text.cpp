@@ -2,6 +2,8 @@
 // The text of a traced function, and functions of texts.
 #include "expr/builder.hpp"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <deque>
 #include <map>

@@ -9,6 +9,8 @@
 
 #include <clutch/interop_cl.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

@@ -6,6 +6,8 @@
 #include "interop/mapped_file.hpp"
 #include "runtime/op_name.hpp"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cstring>
 #include <utility>

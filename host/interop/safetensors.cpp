@@ -6,6 +6,7 @@
 #include "interop/mapped_file.hpp"
 #include "runtime/op_name.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

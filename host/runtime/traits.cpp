@@ -3,6 +3,7 @@
 #include "runtime/registry.hpp"
 #include "runtime/self_test.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 

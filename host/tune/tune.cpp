@@ -47,7 +47,7 @@ struct Store {
   std::string why;
 };
 Store& store() {
-  static Store& the = *new Store;  // calls may come from destructors of statics
+  static Store& the = *new Store;  // calls may come from destructors of static objects
   return the;
 }
 

@@ -5,6 +5,9 @@
 #include "expr/node.hpp"
 #include "runtime/op_name.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <mutex>
