@@ -79,7 +79,8 @@ void run(const Tensor& out, const Tensor& x, const Checked& c, const CumsumOptio
   const BuiltPlan& plan = plan_for(*c.runtime, "cumsum", p, options.implementation);
   bool by_columns = plan.entry == "cumsum_columns";
   std::uint64_t n = walk.lines, m = static_cast<std::uint64_t>(x.sizes()[c.dim]), columns = static_cast<std::uint64_t>(walk.size[0]);
-  std::uint64_t blocks = (m + kCumsumBlock - 1) / kCumsumBlock, panel = static_cast<std::uint64_t>(abreast(plan.tuning)) * static_cast<std::uint64_t>(plan.tuning.width);
+  std::uint64_t blocks = (m + kCumsumBlock - 1) / kCumsumBlock,
+                panel = static_cast<std::uint64_t>(abreast(plan.tuning)) * static_cast<std::uint64_t>(plan.tuning.width);
   std::uint64_t lines = by_columns ? n / columns * ((columns + panel - 1) / panel) : n;
   // Few long lines are cut into blocks, and any where items of groups are to take little each; that changes no bits.
   bool cut = blocks > 1 && (plan.tuning.local != 1 || lines < 16);
