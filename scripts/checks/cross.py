@@ -45,7 +45,7 @@ def main():
             if result.returncode != 0:
                 failed += 1
                 errors = [line for line in result.stderr.splitlines() if "error" in line] or result.stderr.splitlines()[-1:] or ["no message"]
-                print(f"{name}: {errors[0]}" + (f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""))
+                print(f"{name}: {errors[0]}" + (f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""), flush=True)
     print(f"{compiler}: {len(names) - failed} of {len(names)} files compile")
     sys.exit(1 if failed else 0)
 
