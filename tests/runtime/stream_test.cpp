@@ -135,6 +135,7 @@ TEST(Streams, AFailedEventSticksUntilReset) {
 
 TEST(Streams, SynchronizeWaitsForStreamsThatAreGone) {
   CLUTCH_EACH_DEVICE(device) {
+    if (known_bug(device, "shared_queue_hangs")) continue;  // its locks: completing an event for which work waits hangs, too
     auto settings = detail::the_settings();
     settings.check_streams.value.assign(1, '1');
     detail::SettingsOverride on(settings);
