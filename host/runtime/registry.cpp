@@ -24,7 +24,8 @@ std::string query_uuid(cl_device_id id, const std::string& extensions) {
   return text;
 }
 
-void describe(DeviceRecord& record) {
+/// Returns why its type is not known, else CL_SUCCESS.
+cl_int describe(DeviceRecord& record) {
   record.extensions = device_text(record.id, CL_DEVICE_EXTENSIONS);
   record.driver_version = device_text(record.id, CL_DRIVER_VERSION);
   record.opencl_version = device_text(record.id, CL_DEVICE_VERSION);
@@ -34,12 +35,15 @@ void describe(DeviceRecord& record) {
   facts.vendor = device_text(record.id, CL_DEVICE_VENDOR);
   facts.name = device_text(record.id, CL_DEVICE_NAME);
   facts.uuid = query_uuid(record.id, record.extensions);
-  auto type = device_value<cl_device_type>(record.id, CL_DEVICE_TYPE) & ~static_cast<cl_device_type>(CL_DEVICE_TYPE_DEFAULT);
+  cl_device_type type = 0;
+  if (const cl_int status = clGetDeviceInfo(record.id, CL_DEVICE_TYPE, sizeof type, &type, nullptr); status != CL_SUCCESS) return status;
+  type &= ~static_cast<cl_device_type>(CL_DEVICE_TYPE_DEFAULT);
   facts.type = type & CL_DEVICE_TYPE_GPU           ? DeviceType::gpu
                : type & CL_DEVICE_TYPE_CPU         ? DeviceType::cpu
                : type & CL_DEVICE_TYPE_ACCELERATOR ? DeviceType::accelerator
                                                    : DeviceType::other;
   facts.simulator = (type & (type - 1)) != 0;
+  return CL_SUCCESS;
 }
 
 std::vector<std::unique_ptr<DeviceRecord>> enumerate(bool& no_platform) {
@@ -75,7 +79,12 @@ std::vector<std::unique_ptr<DeviceRecord>> enumerate(bool& no_platform) {
       auto record = std::make_unique<DeviceRecord>();
       record->platform = platform;
       record->id = ids[i];
-      describe(*record);
+      // Its type decides which kernels run: none is better than a wrong one.
+      if (const cl_int failed = describe(*record); failed != CL_SUCCESS) {
+        log_line(LogLevel::warn,
+                 fmt::format("device {} of platform {} is left out: clGetDeviceInfo failed with {} ({})", i, platform_name, cl_error_name(failed), failed));
+        continue;
+      }
       record->facts.platform = platform_number;
       record->facts.device = static_cast<int>(i);
       all.push_back(std::move(record));
