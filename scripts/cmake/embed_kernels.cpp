@@ -35,7 +35,7 @@ struct Embedder {
         out << line << '\n';
         continue;
       }
-      // A .clh goes in once, a .inc as often as it is named.
+      // A .clh or .h goes in once, a .inc as often as it is named.
       bool repeats = match[1].str().ends_with(".inc");
       if (repeats || included.insert(match[1]).second) out << flatten(match[1]);
       out << "#line " << number + 1 << " \"kernels/" << relative << "\"\n";
