@@ -84,12 +84,12 @@ static inline void addc_contiguous_body(CLUTCH_ID_PARAMS, __global uchar* out, _
 #if VECTORS
     tail = begin + (end - begin) / STEP * STEP;
     if (streaming && ((ulong)(out + begin * sizeof(T)) % (STEP * sizeof(T))) == 0) {
-      for (ulong i = begin + lane * STEP; i < tail; i += lanes * STEP) STREAM_STEP(out, i, step_of(input, t1, t2, i, value, one));
+      for (ulong i = begin + item * STEP; i < tail; i += items * STEP) STREAM_STEP(out, i, step_of(input, t1, t2, i, value, one));
     } else {
-      for (ulong i = begin + lane * STEP; i < tail; i += lanes * STEP) STORE_STEP(out, i, step_of(input, t1, t2, i, value, one));
+      for (ulong i = begin + item * STEP; i < tail; i += items * STEP) STORE_STEP(out, i, step_of(input, t1, t2, i, value, one));
     }
 #endif
-    for (ulong i = tail + lane; i < end; i += lanes) STORE(out, i, combine(LOAD(input, i), LOAD(t1, i), LOAD(t2, i), value, one));
+    for (ulong i = tail + item; i < end; i += items) STORE(out, i, combine(LOAD(input, i), LOAD(t1, i), LOAD(t2, i), value, one));
   }
 }
 
@@ -116,10 +116,10 @@ static inline void addc_rows_body(CLUTCH_ID_PARAMS, __global uchar* out, __globa
     Offsets o = clutch_offsets(shape, 1, (IDX)row);
 #if VECTORS
     tail = begin + (end - begin) / LANES * LANES;
-    for (IDX i = begin + (IDX)lane * LANES; i < tail; i += (IDX)lanes * LANES)
+    for (IDX i = begin + (IDX)item * LANES; i < tail; i += (IDX)items * LANES)
       STOREV(out, o.at[0] + i, combinev(LOAD_ROW(input, o.at[1], si, i), LOAD_ROW(t1, o.at[2], sa, i), LOAD_ROW(t2, o.at[3], sb, i), value, one));
 #endif
-    for (IDX i = tail + (IDX)lane; i < end; i += (IDX)lanes)
+    for (IDX i = tail + (IDX)item; i < end; i += (IDX)items)
       STORE(out, o.at[0] + i, combine(LOAD(input, o.at[1] + i * si), LOAD(t1, o.at[2] + i * sa), LOAD(t2, o.at[3] + i * sb), value, one));
   }
 }
@@ -139,7 +139,7 @@ static inline void addc_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __gl
   int one = value == (ACC)1;
   for (ulong tile = group; tile * TILE < n; tile += groups) {
     ulong begin = tile * TILE, end = min(begin + TILE, n);
-    for (ulong i = begin + lane; i < end; i += lanes) {
+    for (ulong i = begin + item; i < end; i += items) {
       Offsets o = clutch_offsets(shape, 0, (IDX)i);
       STORE(out, o.at[0], combine(LOAD(input, o.at[1]), LOAD(t1, o.at[2]), LOAD(t2, o.at[3]), value, one));
     }

@@ -60,12 +60,12 @@ static inline int mask_inside(int b, int h, int q, int q_end, int kv, int kv_end
 
 #define RANGE_LOW(k) range_low[k]
 #define RANGE_HIGH(k) range_high[k]
-static inline void block_mask_kinds_body(CLUTCH_ID_PARAMS, ulong items, KindsShape s, __global uchar* kinds CLUTCH_EXTRA_PARAMS) {
+static inline void block_mask_kinds_body(CLUTCH_ID_PARAMS, ulong tasks, KindsShape s, __global uchar* kinds CLUTCH_EXTRA_PARAMS) {
   const ulong chunks = ((ulong)s.columns + s.each - 1) / s.each, rows = s.rows, heads = s.heads;
-  for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
-    const ulong line = item / chunks, row = line % rows, of = line / rows;
+  for (ulong task = group * items + item; task < tasks; task += groups * items) {
+    const ulong line = task / chunks, row = line % rows, of = line / rows;
     const long b = (long)(of / heads), h = (long)(of % heads);
-    const long begin = (long)(item % chunks) * s.each, end = min(begin + s.each, s.columns);
+    const long begin = (long)(task % chunks) * s.each, end = min(begin + s.each, s.columns);
     const long q = (long)row * s.block_q, q_end = min(q + s.block_q, s.q_len);
     for (long c = begin; c < end; ++c) {
       const long kv = c * s.block_kv, kv_end = min(kv + s.block_kv, s.kv_len);
@@ -77,9 +77,9 @@ static inline void block_mask_kinds_body(CLUTCH_ID_PARAMS, ulong items, KindsSha
     }
   }
 }
-__kernel void block_mask_kinds(CLUTCH_PREDICATE ulong items, KindsShape s, __global uchar* kinds, ulong kinds_offset CLUTCH_EXTRA_KERNEL_PARAMS) {
+__kernel void block_mask_kinds(CLUTCH_PREDICATE ulong tasks, KindsShape s, __global uchar* kinds, ulong kinds_offset CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
-  block_mask_kinds_body(CLUTCH_IDS, items, s, kinds + kinds_offset CLUTCH_EXTRA_ARGUMENTS);
+  block_mask_kinds_body(CLUTCH_IDS, tasks, s, kinds + kinds_offset CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 
@@ -97,19 +97,19 @@ static inline void list_line(__global const uchar* kinds, long length, long stri
   for (long i = 0; i < length; ++i)
     if (kinds[i * stride] != kind) list[found++] = (int)i;
 }
-static inline void block_mask_lists_body(CLUTCH_ID_PARAMS, ulong items, ListsShape s, __global const uchar* kinds, __global int* count, __global int* list,
+static inline void block_mask_lists_body(CLUTCH_ID_PARAMS, ulong tasks, ListsShape s, __global const uchar* kinds, __global int* count, __global int* list,
                                          __global int* full_count, __global int* full_list) {
-  for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
-    __global const uchar* line = kinds + item / s.lines * (ulong)(s.lines * s.length) + item % s.lines * s.line_stride;
-    list_line(line, s.length, s.stride, KIND_PARTIAL, count + item, list + item * s.length);
-    list_line(line, s.length, s.stride, KIND_FULL, full_count + item, full_list + item * s.length);
+  for (ulong task = group * items + item; task < tasks; task += groups * items) {
+    __global const uchar* line = kinds + task / s.lines * (ulong)(s.lines * s.length) + task % s.lines * s.line_stride;
+    list_line(line, s.length, s.stride, KIND_PARTIAL, count + task, list + task * s.length);
+    list_line(line, s.length, s.stride, KIND_FULL, full_count + task, full_list + task * s.length);
   }
 }
-__kernel void block_mask_lists(CLUTCH_PREDICATE ulong items, ListsShape s, __global const uchar* kinds, ulong kinds_offset, __global uchar* count,
+__kernel void block_mask_lists(CLUTCH_PREDICATE ulong tasks, ListsShape s, __global const uchar* kinds, ulong kinds_offset, __global uchar* count,
                                ulong count_offset, __global uchar* list, ulong list_offset, __global uchar* full_count, ulong full_count_offset,
                                __global uchar* full_list, ulong full_list_offset) {
   CLUTCH_IF_PREDICATE
-  block_mask_lists_body(CLUTCH_IDS, items, s, kinds + kinds_offset, (__global int*)(count + count_offset), (__global int*)(list + list_offset),
+  block_mask_lists_body(CLUTCH_IDS, tasks, s, kinds + kinds_offset, (__global int*)(count + count_offset), (__global int*)(list + list_offset),
                         (__global int*)(full_count + full_count_offset), (__global int*)(full_list + full_list_offset));
 }
 #endif
@@ -120,20 +120,20 @@ static inline void mark_line(__global uchar* kinds, long length, uchar kind, int
   for (long i = 0; i < min((long)count, length); ++i)
     if (list[i] >= 0 && list[i] < length) kinds[list[i]] = kind;
 }
-static inline void block_mask_from_lists_body(CLUTCH_ID_PARAMS, ulong items, long length, __global uchar* kinds, __global const int* count,
+static inline void block_mask_from_lists_body(CLUTCH_ID_PARAMS, ulong tasks, long length, __global uchar* kinds, __global const int* count,
                                               __global const int* list, __global const int* full_count, __global const int* full_list) {
-  for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
-    __global uchar* line = kinds + item * length;
+  for (ulong task = group * items + item; task < tasks; task += groups * items) {
+    __global uchar* line = kinds + task * length;
     for (long i = 0; i < length; ++i) line[i] = 0;
-    mark_line(line, length, KIND_PARTIAL, count[item], list + item * length);
-    mark_line(line, length, KIND_FULL, full_count[item], full_list + item * length);
+    mark_line(line, length, KIND_PARTIAL, count[task], list + task * length);
+    mark_line(line, length, KIND_FULL, full_count[task], full_list + task * length);
   }
 }
-__kernel void block_mask_from_lists(CLUTCH_PREDICATE ulong items, long length, __global uchar* kinds, ulong kinds_offset, __global const uchar* count,
+__kernel void block_mask_from_lists(CLUTCH_PREDICATE ulong tasks, long length, __global uchar* kinds, ulong kinds_offset, __global const uchar* count,
                                     ulong count_offset, __global const uchar* list, ulong list_offset, __global const uchar* full_count,
                                     ulong full_count_offset, __global const uchar* full_list, ulong full_list_offset) {
   CLUTCH_IF_PREDICATE
-  block_mask_from_lists_body(CLUTCH_IDS, items, length, kinds + kinds_offset, (__global const int*)(count + count_offset),
+  block_mask_from_lists_body(CLUTCH_IDS, tasks, length, kinds + kinds_offset, (__global const int*)(count + count_offset),
                              (__global const int*)(list + list_offset), (__global const int*)(full_count + full_count_offset),
                              (__global const int*)(full_list + full_list_offset));
 }

@@ -31,13 +31,13 @@ static inline void copy_bytes_body(CLUTCH_ID_PARAMS, __global uchar* out, __glob
     ulong tail = words ? begin + (end - begin) / sizeof(WIDE) * sizeof(WIDE) : begin;
 #ifdef CLUTCH_HAS_STREAMING
     if (streaming && (ulong)(out + begin) % sizeof(WIDE) == 0) {
-      for (ulong i = begin + lane * sizeof(WIDE); i < tail; i += lanes * sizeof(WIDE)) __builtin_nontemporal_store(LOADWIDE(in + i), (__global WIDE*)(out + i));
+      for (ulong i = begin + item * sizeof(WIDE); i < tail; i += items * sizeof(WIDE)) __builtin_nontemporal_store(LOADWIDE(in + i), (__global WIDE*)(out + i));
     } else
 #endif
     {
-      for (ulong i = begin + lane * sizeof(WIDE); i < tail; i += lanes * sizeof(WIDE)) STOREWIDE(LOADWIDE(in + i), out + i);
+      for (ulong i = begin + item * sizeof(WIDE); i < tail; i += items * sizeof(WIDE)) STOREWIDE(LOADWIDE(in + i), out + i);
     }
-    for (ulong i = tail + lane; i < end; i += lanes) out[i] = in[i];
+    for (ulong i = tail + item; i < end; i += items) out[i] = in[i];
   }
 }
 
@@ -52,7 +52,7 @@ __kernel void copy_bytes(CLUTCH_PREDICATE __global uchar* out, ulong out_offset,
 static inline void copy_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n) {
   for (ulong tile = group; tile * TILE < n; tile += groups) {
     ulong begin = tile * TILE, end = min(begin + TILE, n);
-    for (ulong i = begin + lane; i < end; i += lanes) {
+    for (ulong i = begin + item; i < end; i += items) {
       Offsets o = clutch_offsets(shape, 0, (IDX)i);
       ((__global T*)out)[o.at[0]] = ((__global const T*)in)[o.at[1]];
     }
@@ -78,10 +78,10 @@ static inline void copy_rows_body(CLUTCH_ID_PARAMS, __global uchar* out, __globa
     __global T* to = (__global T*)out + o.at[0];
     __global const T* from = (__global const T*)in + o.at[1];
     if (step) {
-      for (IDX i = begin + (IDX)lane; i < end; i += (IDX)lanes) to[i] = from[i];
+      for (IDX i = begin + (IDX)item; i < end; i += (IDX)items) to[i] = from[i];
     } else {
       T x = from[0];
-      for (IDX i = begin + (IDX)lane; i < end; i += (IDX)lanes) to[i] = x;
+      for (IDX i = begin + (IDX)item; i < end; i += (IDX)items) to[i] = x;
     }
   }
 }
@@ -228,12 +228,12 @@ static inline void copy_cast_contiguous_body(CLUTCH_ID_PARAMS, __global uchar* o
 #if VECTOR
     tail = begin + (end - begin) / WIDTH * WIDTH;
     if (streaming && (ulong)(out + begin * D_BYTES) % (WIDTH * D_BYTES) == 0) {
-      for (ulong i = begin + lane * WIDTH; i < tail; i += lanes * WIDTH) CLUTCH_CONCAT(streamv_, D_NAME)(out, i, CLUTCH_CONCAT(loadv_, S_NAME)(in, i));
+      for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) CLUTCH_CONCAT(streamv_, D_NAME)(out, i, CLUTCH_CONCAT(loadv_, S_NAME)(in, i));
     } else {
-      for (ulong i = begin + lane * WIDTH; i < tail; i += lanes * WIDTH) CLUTCH_CONCAT(storev_, D_NAME)(out, i, CLUTCH_CONCAT(loadv_, S_NAME)(in, i));
+      for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) CLUTCH_CONCAT(storev_, D_NAME)(out, i, CLUTCH_CONCAT(loadv_, S_NAME)(in, i));
     }
 #endif
-    for (ulong i = tail + lane; i < end; i += lanes) cast_one(out, i, in, i);
+    for (ulong i = tail + item; i < end; i += items) cast_one(out, i, in, i);
   }
 }
 
@@ -247,7 +247,7 @@ __kernel void copy_cast_contiguous(CLUTCH_PREDICATE __global uchar* out, ulong o
 static inline void copy_cast_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n) {
   for (ulong tile = group; tile * TILE < n; tile += groups) {
     ulong begin = tile * TILE, end = min(begin + TILE, n);
-    for (ulong i = begin + lane; i < end; i += lanes) {
+    for (ulong i = begin + item; i < end; i += items) {
       Offsets o = clutch_offsets(shape, 0, (IDX)i);
       cast_one(out, o.at[0], in, o.at[1]);
     }

@@ -34,7 +34,7 @@ static inline void fill_contiguous_body(CLUTCH_ID_PARAMS, __global uchar* out, u
     ulong begin = tile * block, end = min(begin + block, bytes);
     ulong tail = begin + (end - begin) / sizeof(WIDE) * sizeof(WIDE);
     if ((ulong)(out + begin) % sizeof(WIDE) == 0) {
-      for (ulong i = begin + lane * sizeof(WIDE); i < tail; i += lanes * sizeof(WIDE)) {
+      for (ulong i = begin + item * sizeof(WIDE); i < tail; i += items * sizeof(WIDE)) {
 #ifdef CLUTCH_HAS_STREAMING
         if (streaming) {
           __builtin_nontemporal_store(wide, (__global WIDE*)(out + i));
@@ -46,7 +46,7 @@ static inline void fill_contiguous_body(CLUTCH_ID_PARAMS, __global uchar* out, u
     } else {
       tail = begin;
     }
-    for (ulong i = tail + lane; i < end; i += lanes) out[i] = narrow.b[i % 16];
+    for (ulong i = tail + item; i < end; i += items) out[i] = narrow.b[i % 16];
   }
 }
 
@@ -60,7 +60,7 @@ __kernel void fill_contiguous(CLUTCH_PREDICATE __global uchar* out, ulong out_of
 static inline void fill_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, const Shape* shape, ulong n, T value) {
   for (ulong tile = group; tile * TILE < n; tile += groups) {
     ulong begin = tile * TILE, end = min(begin + TILE, n);
-    for (ulong i = begin + lane; i < end; i += lanes) ((__global T*)out)[clutch_offsets(shape, 0, (IDX)i).at[0]] = value;
+    for (ulong i = begin + item; i < end; i += items) ((__global T*)out)[clutch_offsets(shape, 0, (IDX)i).at[0]] = value;
   }
 }
 
@@ -78,7 +78,7 @@ __kernel void fill_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offse
 static inline void fill_arange_body(CLUTCH_ID_PARAMS, __global uchar* out, const Shape* shape, ulong n, ACC start, ACC step) {
   for (ulong tile = group; tile * TILE < n; tile += groups) {
     ulong begin = tile * TILE, end = min(begin + TILE, n);
-    for (ulong i = begin + lane; i < end; i += lanes) {
+    for (ulong i = begin + item; i < end; i += items) {
 #if INTEGER
       ACC x = start + (ACC)i * step;
 #elif defined(T_IS_F64)

@@ -408,7 +408,7 @@ static inline void flex_lanes_body(CLUTCH_ID_PARAMS, ulong tiles, FlexShape s, T
   const long key_row = KEY_STRIDE, value_row = KEY_STRIDE;
 #endif
   const long groups_of_heads = s.heads / s.group;
-  for (ulong t = group * lanes + lane; t < tiles; t += groups * lanes) {
+  for (ulong t = group * items + item; t < tiles; t += groups * items) {
     // Heads that share keys lie together; the last queries, which may see the most keys, come first.
     const long of = (long)t / (s.tiles * s.group), b = of / groups_of_heads, hk = of % groups_of_heads;
     const long h = hk * s.group + (long)t % s.group, tile = s.tiles - 1 - (long)t / s.group % s.tiles, row = tile / s.per_row;
@@ -495,7 +495,7 @@ __kernel void flex_lanes(CLUTCH_PREDICATE ulong tiles, FlexShape s, T scale, TEN
 #ifdef CLUTCH_ENTRY_flex_combine
 static inline void flex_combine_body(CLUTCH_ID_PARAMS, ulong lines, FlexShape s, __global const T* parts, __global const T* tops, __global uchar* out,
                                      __global T* lse, __global T* top_out) {
-  for (ulong line = group * lanes + lane; line < lines; line += groups * lanes) {
+  for (ulong line = group * items + item; line < lines; line += groups * items) {
     T top = NONE, total = 0;
     for (long i = 0; i < s.splits; ++i) top = max(top, tops[2 * (i * lines + line)]);
     const T shift = SHIFT_OF(top);
@@ -530,20 +530,20 @@ __kernel void flex_combine(CLUTCH_PREDICATE ulong lines, FlexShape s, __global c
 
 // What dropout leaves of weights, (batch, heads, count, kv_len), of queries from `first` on: an item a block of four keys. Needs: WIDTH 1; DROPOUT.
 #ifdef CLUTCH_ENTRY_flex_dropout
-static inline void flex_dropout_body(CLUTCH_ID_PARAMS, ulong items, long first, long count, long kv_len, __global T* factors DROP_PARAMS) {
+static inline void flex_dropout_body(CLUTCH_ID_PARAMS, ulong tasks, long first, long count, long kv_len, __global T* factors DROP_PARAMS) {
   const PhiloxKeys keys = philox_keys(random_state[0]);
-  for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
-    const long quad = (long)item % drop_quads, of = (long)item / drop_quads, head = of / count, query = first + of % count;
+  for (ulong task = group * items + item; task < tasks; task += groups * items) {
+    const long quad = (long)task % drop_quads, of = (long)task / drop_quads, head = of / count, query = first + of % count;
     const ulong at = (ulong)((head * drop_rows + query) * drop_quads + quad) + random_state[1];
     const PhiloxBlock words = philox_block((uint)at, (uint)(at >> 32), 0, 0, &keys);
     for (int i = 0; i < 4; ++i)
       if (4 * quad + i < kv_len) factors[of * kv_len + 4 * quad + i] = words.w[i] < drop_below ? (T)0 : kept;
   }
 }
-__kernel void flex_dropout(CLUTCH_PREDICATE ulong items, long first, long count, long kv_len, __global uchar* factors,
+__kernel void flex_dropout(CLUTCH_PREDICATE ulong tasks, long first, long count, long kv_len, __global uchar* factors,
                            ulong factors_offset DROP_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
-  flex_dropout_body(CLUTCH_IDS, items, first, count, kv_len, (__global T*)(factors + factors_offset) DROP_ARGUMENTS);
+  flex_dropout_body(CLUTCH_IDS, tasks, first, count, kv_len, (__global T*)(factors + factors_offset) DROP_ARGUMENTS);
 }
 #endif
 
@@ -554,10 +554,10 @@ typedef struct {
   long k[4], v[4];
   long length, heads, e, ev, sequences, columns, page_size, rows;
 } AssignShape;
-static inline void flex_assign_body(CLUTCH_ID_PARAMS, ulong items, AssignShape s, __global const int* sequences, __global const int* positions,
+static inline void flex_assign_body(CLUTCH_ID_PARAMS, ulong tasks, AssignShape s, __global const int* sequences, __global const int* positions,
                                     __global const int* table, __global const uchar* k, __global const uchar* v, __global uchar* keys, __global uchar* values) {
-  for (ulong item = group * lanes + lane; item < items; item += groups * lanes) {
-    const long x = (long)item % s.length, of = (long)item / s.length, h = of % s.heads, i = of / s.heads;
+  for (ulong task = group * items + item; task < tasks; task += groups * items) {
+    const long x = (long)task % s.length, of = (long)task / s.length, h = of % s.heads, i = of / s.heads;
     // Signs are asked for before numbers are widened: some drivers lose them there.
     const int sequence = sequences[i], position = positions[i * s.length + x];
     int page = -1;
@@ -571,11 +571,11 @@ static inline void flex_assign_body(CLUTCH_ID_PARAMS, ulong items, AssignShape s
       if (there) STORE_S(values, row * s.ev + d, LOAD_S(v, i * s.v[0] + h * s.v[1] + x * s.v[2] + d * s.v[3]));
   }
 }
-__kernel void flex_assign(CLUTCH_PREDICATE ulong items, AssignShape s, __global const uchar* sequences, ulong sequences_offset, __global const uchar* positions,
+__kernel void flex_assign(CLUTCH_PREDICATE ulong tasks, AssignShape s, __global const uchar* sequences, ulong sequences_offset, __global const uchar* positions,
                           ulong positions_offset, __global const uchar* table, ulong table_offset, __global const uchar* k, ulong k_offset,
                           __global const uchar* v, ulong v_offset, __global uchar* keys, ulong keys_offset, __global uchar* values, ulong values_offset) {
   CLUTCH_IF_PREDICATE
-  flex_assign_body(CLUTCH_IDS, items, s, (__global const int*)(sequences + sequences_offset), (__global const int*)(positions + positions_offset),
+  flex_assign_body(CLUTCH_IDS, tasks, s, (__global const int*)(sequences + sequences_offset), (__global const int*)(positions + positions_offset),
                    (__global const int*)(table + table_offset), k + k_offset, v + v_offset, keys + keys_offset, values + values_offset);
 }
 #endif

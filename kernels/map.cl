@@ -42,10 +42,10 @@ static inline void map_contiguous_body(CLUTCH_ID_PARAMS, ulong n, uint wants_str
   int streaming = wants_streaming && CLUTCH_OUTPUT_ADDRESSES % 64 == 0;
   for (ulong tile = group; tile * TILE < n; tile += groups) {
     ulong begin = tile * TILE, end = min(begin + TILE, n), tail = begin + (end - begin) / WIDTH * WIDTH;
-    for (ulong i = begin + lane * WIDTH; i < tail; i += lanes * WIDTH) {
+    for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) {
       CLUTCH_EXPRESSION(LOAD_FULL, POSITION_FULL, STORE_FULL)
     }
-    if (tail < end && lane == 0) map_contiguous_tail(tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+    if (tail < end && item == 0) map_contiguous_tail(tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
   }
 }
 
@@ -83,10 +83,10 @@ static inline void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, SHAPE_VECT
       for (int k = 0; k < OPERANDS; ++k) row[k] += x * stride[k][d];
       index = next;
     }
-    for (IDX i = begin + (IDX)lane * WIDTH; i < tail; i += (IDX)lanes * WIDTH) {
+    for (IDX i = begin + (IDX)item * WIDTH; i < tail; i += (IDX)items * WIDTH) {
       CLUTCH_EXPRESSION(LOAD_ROW, POSITION_ROW, STORE_ROW)
     }
-    if (tail < end && lane == 0) map_rows_tail(row, inner, tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+    if (tail < end && item == 0) map_rows_tail(row, inner, tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
   }
 }
 
@@ -104,7 +104,7 @@ static inline void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank, SHAPE_V
   CLUTCH_STRIDES(stride)
   for (ulong tile = group; tile * TILE < n; tile += groups) {
     ulong begin = tile * TILE, end = min(begin + TILE, n);
-    for (ulong i = begin + lane * WIDTH; i < end; i += lanes * WIDTH) {
+    for (ulong i = begin + item * WIDTH; i < end; i += items * WIDTH) {
       int count = (int)min(end - i, (ulong)WIDTH);
       IDX index = (IDX)i, x[RANK_LANES], place[OPERANDS], at[OPERANDS][WIDTH];
       for (int k = 0; k < OPERANDS; ++k) place[k] = 0;

@@ -137,7 +137,7 @@ static inline ACC number_of(__global const uchar* b, long from, ulong r, ulong c
 static inline void matmul_pack_body(CLUTCH_ID_PARAMS, __global ACC* panels, __global const uchar* b, ulong k, ulong n, long b_k, long b_n, long b_batch,
                                     ulong batch) {
   const ulong across = (n + PANEL - 1) / PANEL, blocks = (k + PACK_ROWS - 1) / PACK_ROWS, count = batch * across * blocks;
-  for (ulong i = group * lanes + lane; i < count; i += groups * lanes) {
+  for (ulong i = group * items + item; i < count; i += groups * items) {
     const ulong block = i % blocks, panel = i / blocks % across, of = i / blocks / across;
     const ulong first = block * PACK_ROWS, rows = min((ulong)PACK_ROWS, k - first), left = panel * PANEL, columns = min((ulong)PANEL, n - left);
     // Of complex numbers n and k count parts, strides numbers.
@@ -195,7 +195,7 @@ __kernel void matmul_panels(CLUTCH_PREDICATE __global const uchar* a, ulong a_of
 static inline void matmul_dot_rows_body(CLUTCH_ID_PARAMS, __global uint* words, __global const uchar* a, ulong m, ulong k, long a_row, long a_k, long a_batch,
                                         ulong batch, ulong each, ulong beside, uint flip) {
   const ulong down = (m + beside - 1) / beside;
-  for (ulong i = group * lanes + lane; i < batch * down; i += groups * lanes) {
+  for (ulong i = group * items + item; i < batch * down; i += groups * items) {
     const ulong first = i % down * beside;
     __global const uchar* from = a + (long)(i / down) * a_batch + (long)first * a_row;
     __global uint* to = words + i * beside * each;
@@ -242,7 +242,7 @@ __kernel void matmul_dot_rows(CLUTCH_PREDICATE __global uchar* words, ulong word
 static inline void matmul_dot_pack_body(CLUTCH_ID_PARAMS, __global int* panels, __global const uchar* b, ulong k, ulong n, long b_k, long b_n, long b_batch,
                                         ulong batch) {
   const ulong across = (n + PANEL - 1) / PANEL, each = (k + 3) / 4;
-  for (ulong i = group * lanes + lane; i < batch * across; i += groups * lanes) {
+  for (ulong i = group * items + item; i < batch * across; i += groups * items) {
     const ulong panel = i % across, left = panel * PANEL;
     __global int* to = panels + i * (each + 1) * PANEL;
     VI sum[VECTORS];
@@ -282,7 +282,7 @@ static inline void store_lanes(__global ACC* to, const V* from, ulong apart, ulo
 static inline void matmul_lanes_body(CLUTCH_ID_PARAMS, __global ACC* c, __global const ACC* a, __global const ACC* b, ulong m, ulong n, ulong k, ulong batch,
                                      ulong a_batch, ulong b_batch, ulong c_batch, ACC alpha, ACC beta) {
   V x[MOST_NUMBERS + LANES], y[MOST_NUMBERS + LANES], z[MOST_NUMBERS + LANES];
-  for (ulong i = group * lanes + lane; i * LANES < batch; i += groups * lanes) {
+  for (ulong i = group * items + item; i * LANES < batch; i += groups * items) {
     const ulong first = i * LANES, count = min((ulong)LANES, batch - first);
     load_bundle(x, a + first * a_batch, a_batch, (int)count, (int)(m * k), 1);
     load_bundle(y, b + first * b_batch, b_batch, (int)count, (int)(k * n), 1);
@@ -380,7 +380,7 @@ static inline void matmul_sparse_items_body(CLUTCH_ID_PARAMS, __global const uch
                                             __global const uchar* b, ulong m, ulong n, ulong k, ulong batch, long b_k, long b_n, long b_batch, SUM_ONE alpha,
                                             SUM_ONE beta, const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   const ulong row_groups = (k + 3) / 4;
-  for (ulong i = group * lanes + lane; i < batch * m * n; i += groups * lanes) {
+  for (ulong i = group * items + item; i < batch * m * n; i += groups * items) {
     const ulong column = i % n, row = i / n % m, of = i / n / m;
     const long from_b = (long)of * b_batch + (long)column * b_n;
     __global const uchar* codes = metadata + row * ((row_groups + 1) / 2);
@@ -415,7 +415,7 @@ __kernel void matmul_sparse_items(CLUTCH_PREDICATE __global const uchar* values,
 static inline void matmul_items_body(CLUTCH_ID_PARAMS, __global const uchar* a, __global const uchar* b, ulong m, ulong n, ulong k, ulong batch, long a_row,
                                      long a_k, long a_batch, long b_k, long b_n, long b_batch, SUM_ONE alpha, SUM_ONE beta,
                                      const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
-  for (ulong i = group * lanes + lane; i < batch * m * n; i += groups * lanes) {
+  for (ulong i = group * items + item; i < batch * m * n; i += groups * items) {
     const ulong column = i % n, row = i / n % m, of = i / n / m;
     long from_a = (long)of * a_batch + (long)row * a_row, from_b = (long)of * b_batch + (long)(column / (1 + COMPLEX)) * b_n;
     SUM_ONE sum = 0;

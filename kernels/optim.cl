@@ -54,21 +54,21 @@ static inline void optim_step_body(CLUTCH_ID_PARAMS, const Table* table, __globa
     const uint2 chunk = chunks[c];
     if (table->words[(chunk.x - first_row) * (ulong)COLUMNS + 1] == CLUTCH_NO_TENSOR) continue;
     __global float* counter = steps + (flags & COUNTS ? c * ITEMS : (ulong)chunk.x);
-    const uint t = flags & COUNTS ? (uint)counter[lane] + 1 : (uint)counter[0];
+    const uint t = flags & COUNTS ? (uint)counter[item] + 1 : (uint)counter[0];
     if (flags & COUNTS)
-      for (ulong l = lane; l < ITEMS; l += lanes) counter[l] = t;
+      for (ulong l = item; l < ITEMS; l += items) counter[l] = t;
     if (t != known) k = scalars_of(lr, a, b, eps, wd, seed, t, flags), known = t;
     const Row r = row_of(table, chunk.x - first_row, ROUNDING == STOCHASTIC ? numbers[chunk.x] : 0);
     const ulong begin = (ulong)chunk.y * CHUNK, end = min(begin + CHUNK, sizes[chunk.x]);
     ulong tail = begin;
 #if VECTORS
     tail = begin + (end - begin) / STEP * STEP;
-    for (ulong i = begin + lane * STEP; i < tail; i += lanes * STEP) {
+    for (ulong i = begin + item * STEP; i < tail; i += items * STEP) {
       PREFETCH_ROW
       step_vector(&r, (long)i, &k, scale, factor, t == 1, flags);
     }
 #endif
-    for (ulong i = tail + lane; i < end; i += lanes) step_one(&r, (long)i, &k, scale, factor, t == 1, flags);
+    for (ulong i = tail + item; i < end; i += items) step_one(&r, (long)i, &k, scale, factor, t == 1, flags);
   }
 }
 
@@ -122,7 +122,7 @@ CLUTCH_INLINE void optim_norm_body(CLUTCH_ID_PARAMS, const Table* table, __globa
       all[l] = GATHER(ACC, all[l], x);
     }
 #else
-    for (ulong l = lane; l < NORM_LANES; l += lanes) {
+    for (ulong l = item; l < NORM_LANES; l += items) {
       ACC sum = 0;
       for (ulong i = begin + l; i < end; i += NORM_LANES) {
         ACC x = LOAD_T(g, (long)i);
@@ -131,8 +131,8 @@ CLUTCH_INLINE void optim_norm_body(CLUTCH_ID_PARAMS, const Table* table, __globa
       all[l] = sum;
     }
 #endif
-    meet_all(all, lane, lanes);
-    if (lane == 0) partial[c] = all[0];
+    meet_all(all, item, items);
+    if (item == 0) partial[c] = all[0];
 #ifdef GROUPED
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
@@ -157,14 +157,14 @@ __kernel void optim_norm_total(CLUTCH_PREDICATE __global uchar* norm, ulong norm
   CLUTCH_IF_PREDICATE
   LANES_MEMORY ACC all[NORM_LANES];
   __global const ACC* x = (__global const ACC*)(partial + partial_offset);
-  const ulong lane = get_local_id(0), lanes = get_local_size(0);
-  for (ulong l = lane; l < NORM_LANES; l += lanes) {
+  const ulong item = get_local_id(0), items = get_local_size(0);
+  for (ulong l = item; l < NORM_LANES; l += items) {
     ACC sum = 0;
     for (uint i = (uint)l; i < count; i += NORM_LANES) sum = MEET(sum, x[i]);
     all[l] = sum;
   }
-  meet_all(all, lane, lanes);
-  if (lane == 0) {
+  meet_all(all, item, items);
+  if (item == 0) {
     ACC total = NORM == 0 ? SQRT(all[0]) : all[0], scale;
     if (scaled) total = DIV(total, (ACC) * (__global const float*)(scales + scales_offset));
     scale = DIV(most, total + (ACC)1e-6);
@@ -189,7 +189,7 @@ __kernel void optim_scale(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const u
   float given = SCALES ? *(__global const float*)(factors + factors_offset) : 1;
   if (SCALES == 2) given = div_rn(1.0f, given);
   const ACC factor = (ACC)given;
-  const ulong lane = get_local_id(0), lanes = get_local_size(0);
+  const ulong item = get_local_id(0), items = get_local_size(0);
   ACC zero = 0;  // times what is finite
 #if VECTORS
   V zeros = 0;
@@ -203,13 +203,13 @@ __kernel void optim_scale(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const u
     ulong tail = begin;
 #if VECTORS
     tail = begin + (end - begin) / LANES * LANES;
-    for (ulong i = begin + lane * LANES; i < tail; i += lanes * LANES) {
+    for (ulong i = begin + item * LANES; i < tail; i += items * LANES) {
       V x = LOADV_T(g, (long)i);
       if (CHECKS) zeros = FMA(x, (V)0, zeros);
       if (SCALES) STOREV_T(g, (long)i, x * factor);
     }
 #endif
-    for (ulong i = tail + lane; i < end; i += lanes) {
+    for (ulong i = tail + item; i < end; i += items) {
       ACC x = LOAD_T(g, (long)i);
       if (CHECKS) zero = FMA(x, (ACC)0, zero);
       if (SCALES) STORE_T(g, (long)i, x * factor);

@@ -97,7 +97,7 @@ static inline Step step_of(const PhiloxKeys* keys, ulong offset, ulong tile, ulo
 
 #define RANDOM_WALK(n)                                      \
   for (ulong tile = group; tile * TILE < n; tile += groups) \
-    for (ulong step = lane; step < TILE / CHUNK * (16 / WIDTH) && tile * TILE + step / (16 / WIDTH) * CHUNK < n; step += lanes)
+    for (ulong step = item; step < TILE / CHUNK * (16 / WIDTH) && tile * TILE + step / (16 / WIDTH) * CHUNK < n; step += items)
 
 #endif
 

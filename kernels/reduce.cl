@@ -56,7 +56,7 @@ static inline void put(__global uchar* b0, IDX place, A result CLUTCH_AFTER_PARA
   CLUTCH_STRIDES(kept)
 #define REDUCE_TASKS                                                                              \
   ulong blocks = max((m + BLOCK - 1) / BLOCK, (ulong)1), tasks = n * blocks;                      \
-  for (ulong task = (group * lanes + lane) * chunk; task < tasks; task += groups * lanes * chunk) \
+  for (ulong task = (group * items + item) * chunk; task < tasks; task += groups * items * chunk) \
     for (ulong one = task; one < min(task + chunk, tasks); ++one)
 
 // Rows: the reduced elements lie at one stride, 0 or 1, in each input.
@@ -64,7 +64,7 @@ static inline void put(__global uchar* b0, IDX place, A result CLUTCH_AFTER_PARA
 __kernel void reduce_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
                           SHAPE_VECTOR inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
-  ulong group = get_group_id(0), groups = get_num_groups(0), lane = get_local_id(0), lanes = get_local_size(0);
+  ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
   REDUCE_SHAPE
   IDX spread[RANK_LANES], inner[OPERANDS];
   CLUTCH_CONCAT(vstore, RANK_LANES)(inner_strides, 0, spread);
@@ -87,7 +87,7 @@ __kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
                              SHAPE_VECTOR reduced_sizes CLUTCH_REDUCED_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS
                                  CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
-  ulong group = get_group_id(0), groups = get_num_groups(0), lane = get_local_id(0), lanes = get_local_size(0);
+  ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
   REDUCE_SHAPE
   IDX reduced_size[RANK_LANES], reduced[OPERANDS][RANK_LANES];
   CLUTCH_CONCAT(vstore, RANK_LANES)(reduced_sizes, 0, reduced_size);
@@ -139,7 +139,7 @@ static inline V columns_tail(const IDX* row, const IDX* across, int first, int c
 __kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
                              SHAPE_VECTOR inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
-  ulong group = get_group_id(0), groups = get_num_groups(0), lane = get_local_id(0), lanes = get_local_size(0);
+  ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
   REDUCE_SHAPE
   IDX spread[RANK_LANES], step[OPERANDS], across[OPERANDS];
   CLUTCH_CONCAT(vstore, RANK_LANES)(inner_strides, 0, spread);
@@ -148,7 +148,7 @@ __kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
   CLUTCH_SHIFT_BUFFERS
   ulong columns = (ulong)size[0], panels = (columns + PANEL - 1) / PANEL, blocks = max((m + BLOCK - 1) / BLOCK, (ulong)1),
         tasks = n / columns * panels * blocks;
-  for (ulong task = group * lanes + lane; task < tasks; task += groups * lanes) {
+  for (ulong task = group * items + item; task < tasks; task += groups * items) {
     ulong number = task / blocks, block = task - number * blocks, outer = number / panels, column = (number - outer * panels) * PANEL;
     int width = (int)min(columns - column, (ulong)PANEL), whole = width / WIDTH;
     IDX place[OPERANDS] = {0}, row[OPERANDS], begin = (IDX)(block * BLOCK), end = (IDX)min((block + 1) * BLOCK, m);

@@ -141,7 +141,7 @@ static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
   int late = 0;
   IDX before[OPERANDS] = {0};
   A before_totals[5] = {0, 0, 0, 0, (A)m};
-  for (ulong task = (group * lanes + lane) * chunk; task < n; task += groups * lanes * chunk) {
+  for (ulong task = (group * items + item) * chunk; task < n; task += groups * items * chunk) {
     IDX next[OPERANDS] = {0};
     add_places((IDX)task, rank, size, kept, 0, next);
     for (ulong row = task; row < min(task + chunk, n); ++row) {

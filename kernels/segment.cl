@@ -22,7 +22,7 @@
 #endif
 #define BEGINS_WITH_SELF (SELF == 1 || SELF == 3)
 // Whether so many iterations for each task, leaving a loop counting as one, are more than an item has, which takes some of the tasks in turn.
-#define TOO_LONG(iterations, tasks, items) (LOOP_LIMIT > 0 && (ulong)(iterations) > (ulong)(LOOP_LIMIT - 2) / max(((tasks) + (items)-1) / (items), 1ul))
+#define TOO_LONG(iterations, tasks, tasks) (LOOP_LIMIT > 0 && (ulong)(iterations) > (ulong)(LOOP_LIMIT - 2) / max(((tasks) + (tasks)-1) / (tasks), 1ul))
 
 #ifdef A_IS_F64
 #define FMA(a, b, c) fma(a, b, c)
@@ -147,14 +147,14 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
 __kernel void segment_rows(SEGMENT_PARAMS) {
   CLUTCH_IF_PREDICATE
   SEGMENT_SHIFT
-  ulong lane = get_global_id(0), lanes = get_global_size(0);
-  for (ulong task = lane * chunk; task < n; task += lanes * chunk)
+  ulong item = get_global_id(0), items = get_global_size(0);
+  for (ulong task = item * chunk; task < n; task += items * chunk)
     for (ulong i = task; i < min(task + chunk, n); ++i) {
       long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
       for (IDX first = 0; first < (IDX)features; first += PANEL) {
         int width = (int)min((IDX)features - first, (IDX)PANEL);
         IDX place = (IDX)i * (IDX)out_stride + first, self_place = (IDX)i * (IDX)self_stride + first;
-        if (TOO_LONG(chunk * (ROW_LOOPS(features) + (end - begin) * ENTRY_LOOPS(features)), n, lanes * chunk)) {
+        if (TOO_LONG(chunk * (ROW_LOOPS(features) + (end - begin) * ENTRY_LOOPS(features)), n, items * chunk)) {
           for (int l = 0; l < width; ++l) CLUTCH_CONCAT(store_, T_NAME)(out, place + l, (A)missing);
         } else if ((begin < end) | (SELF == 1)) {
           segment_panel(out, data, columns, values, self, firsts, places, begin, end, (long)entries, (long)data_rows, place, self_place, (IDX)data_stride,
@@ -172,15 +172,15 @@ __kernel void segment_rows(SEGMENT_PARAMS) {
 __kernel void segment_strided(SEGMENT_PARAMS) {
   CLUTCH_IF_PREDICATE
   SEGMENT_SHIFT
-  ulong lane = get_global_id(0), lanes = get_global_size(0);
-  for (ulong task = lane; task < n * features; task += lanes) {
+  ulong item = get_global_id(0), items = get_global_size(0);
+  for (ulong task = item; task < n * features; task += items) {
     ulong i = task / features, f = task - i * features;
     long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
     IDX to[WIDTH];
     for (int l = 0; l < WIDTH; ++l) to[l] = (IDX)i * (IDX)out_stride + (IDX)f * (IDX)out_inner;
     A own = SELF ? LOAD(self, (IDX)i * (IDX)self_stride + (IDX)f * (IDX)self_inner) : (A)empty;
     V acc = BEGINS_WITH_SELF ? (V)own : (V)(A)IDENTITY;
-    const long stop = TOO_LONG(end - begin + 2, n * features, lanes) ? begin : end;
+    const long stop = TOO_LONG(end - begin + 2, n * features, items) ? begin : end;
     for (long k = begin; k < stop; ++k) {
       long row = row_of(columns, k, (long)data_rows);
       if (row < 0) {
@@ -191,7 +191,7 @@ __kernel void segment_strided(SEGMENT_PARAMS) {
       }
     }
     V result = begin < end ? FINISH(acc, end - begin) : (V)own;
-    if (TOO_LONG(end - begin + 2, n * features, lanes)) result = (V)(A)missing;
+    if (TOO_LONG(end - begin + 2, n * features, items)) result = (V)(A)missing;
     SCATTER(out, to, 1, result);
   }
 }

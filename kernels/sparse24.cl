@@ -158,7 +158,7 @@ static inline int16 kept_lanes(TV x) {
 
 static inline void sparse24_groups_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const T* w, ulong m, ulong k, long w_row, long w_k, uint streaming) {
   const ulong chunks = (k + 4 * CHUNK - 1) / (4 * CHUNK);
-  for (ulong i = group * lanes + lane; i < m * chunks; i += groups * lanes) {
+  for (ulong i = group * items + item; i < m * chunks; i += groups * items) {
     const ulong row = i / chunks, first = i % chunks * 4 * CHUNK, end = min(first + 4 * CHUNK, k);
     __global const T* from = w + (long)row * w_row;
     ulong at = first;
@@ -211,7 +211,7 @@ __kernel void sparse24_groups(CLUTCH_PREDICATE __global uchar* out, ulong out_of
 #ifdef CLUTCH_ENTRY_sparse24_tiles
 static inline void sparse24_tiles_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const T* w, ulong m, ulong k, long w_row, long w_k) {
   const ulong across = (k + 3) / 4, down = (m + 3) / 4;
-  for (ulong i = group * lanes + lane; i < across * down; i += groups * lanes) {
+  for (ulong i = group * items + item; i < across * down; i += groups * items) {
     const ulong top = i / across * 4, left = i % across * 4, rows = min(4ul, m - top), columns = min(4ul, k - left);
     T x[16];
     K key[16];
@@ -299,7 +299,7 @@ static inline int compress_lanes(__global T* values, __global uchar* codes, __gl
 static inline void sparse24_compress_body(CLUTCH_ID_PARAMS, __global T* values, __global uchar* metadata, __global uint* info, __global const T* w, ulong m,
                                           ulong k, long w_row, long w_k, uint strict) {
   const ulong row_groups = (k + 3) / 4, chunks = (row_groups + CHUNK - 1) / CHUNK;
-  for (ulong i = group * lanes + lane; i < m * chunks; i += groups * lanes) {
+  for (ulong i = group * items + item; i < m * chunks; i += groups * items) {
     const ulong row = i / chunks, first = i % chunks * CHUNK, end = min(first + CHUNK, row_groups);
     __global const T* from = w + (long)row * w_row;
     __global T* to = values + row * 2 * row_groups;
@@ -355,7 +355,7 @@ typedef GROUP some_group __attribute__((aligned(BYTES)));
 #endif
 static inline void sparse24_decompress_body(CLUTCH_ID_PARAMS, __global T* out, __global const T* values, __global const uchar* metadata, ulong m, ulong k) {
   const ulong row_groups = (k + 3) / 4, chunks = (row_groups + CHUNK - 1) / CHUNK;
-  for (ulong i = group * lanes + lane; i < m * chunks; i += groups * lanes) {
+  for (ulong i = group * items + item; i < m * chunks; i += groups * items) {
     const ulong row = i / chunks, first = i % chunks * CHUNK, end = min(first + CHUNK, row_groups);
     __global const T* from = values + row * 2 * row_groups;
     __global T* to = out + row * k;
@@ -391,7 +391,7 @@ static inline void sparse24_pack_body(CLUTCH_ID_PARAMS, __global uchar* numbers,
                                       __global const uchar* metadata, ulong m, ulong k, ulong block_groups) {
   const ulong row_groups = (k + 3) / 4, blocks = (row_groups + block_groups - 1) / block_groups, tiles = (m + ROWS - 1) / ROWS;
   const ulong parts = (blocks + PACK_BLOCKS - 1) / PACK_BLOCKS;
-  for (ulong i = group * lanes + lane; i < parts * tiles; i += groups * lanes) {
+  for (ulong i = group * items + item; i < parts * tiles; i += groups * items) {
     const ulong top = i % tiles * ROWS, begin = i / tiles * PACK_BLOCKS * block_groups, end = min(begin + PACK_BLOCKS * block_groups, blocks * block_groups);
     for (ulong at = begin; at < end; ++at) {
       const ulong to = (at / block_groups * tiles + i % tiles) * block_groups + at % block_groups;
@@ -465,7 +465,7 @@ __kernel void sparse24_pack_words(CLUTCH_PREDICATE __global uchar* words, ulong 
 #ifdef CLUTCH_ENTRY_sparse24_cutlass
 // Words of metadata (m, columns) in CUTLASS's order, or (back) from it. T is a word.
 static inline void sparse24_cutlass_body(CLUTCH_ID_PARAMS, __global T* out, __global const T* in, ulong m, ulong columns, ulong rows_of_group, uint back) {
-  for (ulong i = group * lanes + lane; i < m * columns; i += groups * lanes) {
+  for (ulong i = group * items + item; i < m * columns; i += groups * items) {
     const ulong row = i / columns, column = i % columns, within = row % rows_of_group;
     const ulong r = row - within + within % 8 * (rows_of_group / 8) + within / 8;
     const int right = r % 2 == 0 && column % 2 == 1, left = r % 2 == 1 && column % 2 == 0;
