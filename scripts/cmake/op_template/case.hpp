@@ -35,7 +35,7 @@ struct @PASCAL@Case {
 
   /// Edits of the kernels that these problems must notice: of every entry a tail, a stride, an offset and an arithmetic one.
   static constexpr Mutation kMutations[] = {
-      {"@STEM@_strided", Edit::tail, "i < end; i += lanes", "i + 1 < end; i += lanes"},
+      {"@STEM@_strided", Edit::tail, "i < end; i += items", "i + 1 < end; i += items"},
       {"@STEM@_strided", Edit::stride, "[o.at[1]]", "[o.at[0]]"},
       {"@STEM@_strided", Edit::offset, "in + in_offset", "in"},
       {"@STEM@_strided", Edit::arithmetic, "= -((__global", "= ((__global"},

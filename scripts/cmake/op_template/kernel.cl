@@ -13,7 +13,7 @@
 static inline void @STEM@_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n) {
   for (ulong tile = group; tile * TILE < n; tile += groups) {
     ulong begin = tile * TILE, end = min(begin + TILE, n);
-    for (ulong i = begin + lane; i < end; i += lanes) {
+    for (ulong i = begin + item; i < end; i += items) {
       Offsets o = clutch_offsets(shape, 0, (IDX)i);
       ((__global T*)out)[o.at[0]] = -((__global const T*)in)[o.at[1]];
     }
