@@ -22,7 +22,7 @@
 #endif
 #define BEGINS_WITH_SELF (SELF == 1 || SELF == 3)
 // Whether so many iterations for each task, leaving a loop counting as one, are more than an item has, which takes some of the tasks in turn.
-#define TOO_LONG(iterations, tasks, tasks) (LOOP_LIMIT > 0 && (ulong)(iterations) > (ulong)(LOOP_LIMIT - 2) / max(((tasks) + (tasks)-1) / (tasks), 1ul))
+#define TOO_LONG(iterations, tasks, items) (LOOP_LIMIT > 0 && (ulong)(iterations) > (ulong)(LOOP_LIMIT - 2) / max(((tasks) + (items)-1) / (items), 1ul))
 
 #ifdef A_IS_F64
 #define FMA(a, b, c) fma(a, b, c)

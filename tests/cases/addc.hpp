@@ -114,16 +114,16 @@ struct AddcCase {
   }
 
   static constexpr Mutation kMutations[] = {
-      {"addc_contiguous", Edit::tail, "for (ulong i = tail + lane; i < end; i += lanes)", "for (ulong i = tail + lane; i + 1 < end; i += lanes)"},
-      {"addc_contiguous", Edit::stride, "i < tail; i += lanes * STEP) STORE_STEP", "i < tail; i += 2 * lanes * STEP) STORE_STEP"},
+      {"addc_contiguous", Edit::tail, "for (ulong i = tail + item; i < end; i += items)", "for (ulong i = tail + item; i + 1 < end; i += items)"},
+      {"addc_contiguous", Edit::stride, "i < tail; i += items * STEP) STORE_STEP", "i < tail; i += 2 * items * STEP) STORE_STEP"},
       {"addc_contiguous", Edit::offset, "t1 + t1_offset", "t1"},
       {"addc_contiguous", Edit::arithmetic, "FMA((R)(value), DIV(a, b), x)", "((x) + (R)(value) * DIV(a, b))"},
-      {"addc_rows", Edit::tail, "for (IDX i = tail + (IDX)lane; i < end; i += (IDX)lanes)", "for (IDX i = tail + (IDX)lane; i + 1 < end; i += (IDX)lanes)"},
+      {"addc_rows", Edit::tail, "for (IDX i = tail + (IDX)item; i < end; i += (IDX)items)", "for (IDX i = tail + (IDX)item; i + 1 < end; i += (IDX)items)"},
       {"addc_rows", Edit::stride, "sa = (IDX)shape->stride[2][0]", "sa = (IDX)shape->stride[3][0]"},
       {"addc_rows", Edit::offset, "STORE(out, o.at[0] + i, combine(LOAD(input, o.at[1] + i * si)",
        "STORE(out, o.at[0] + i, combine(LOAD(input, o.at[0] + i * si)"},
       {"addc_rows", Edit::arithmetic, "FMA((R)(value), DIV(a, b), x)", "FMA((R)(value), DIV(b, a), x)"},
-      {"addc_strided", Edit::tail, "i < end; i += lanes", "i + 1 < end; i += lanes"},
+      {"addc_strided", Edit::tail, "i < end; i += items", "i + 1 < end; i += items"},
       {"addc_strided", Edit::stride, "LOAD(t1, o.at[2])", "LOAD(t1, o.at[3])"},
       {"addc_strided", Edit::offset, "t2 + t2_offset", "t2"},
       {"addc_strided", Edit::arithmetic, "FMA((one) ? (a) : (R)(value), (one) ? (b) : (a) * (b), x)", "FMA((R)(value) * (a), b, x)"},

@@ -89,13 +89,13 @@ struct BlockMaskCase {
       {"block_mask_kinds", Edit::arithmetic, "none |= CLUTCH_NOT(allowed) & exists;", "none |= allowed & exists;"},
       {"block_mask_lists", Edit::tail, "for (long i = 0; i < length; ++i)\n    if (kinds[i * stride] == kind)",
        "for (long i = 1; i < length; ++i)\n    if (kinds[i * stride] == kind)"},
-      {"block_mask_lists", Edit::stride, "item % s.lines * s.line_stride", "item % s.lines * s.stride"},
-      {"block_mask_lists", Edit::offset, "list + item * s.length);\n    list_line", "list + (item ^ 1) * s.length);\n    list_line"},
+      {"block_mask_lists", Edit::stride, "task % s.lines * s.line_stride", "task % s.lines * s.stride"},
+      {"block_mask_lists", Edit::offset, "list + task * s.length);\n    list_line", "list + (task ^ 1) * s.length);\n    list_line"},
       {"block_mask_lists", Edit::arithmetic, "!= kind) list", "== kind) list"},
       {"block_mask_from_lists", Edit::tail, "i < min((long)count, length)", "i < min((long)count - 1, length)"},
       {"block_mask_from_lists", Edit::stride, "kinds[list[i]] = kind", "kinds[list[i / 2]] = kind"},
-      {"block_mask_from_lists", Edit::offset, "mark_line(line, length, KIND_FULL, full_count[item]", "mark_line(line, length, KIND_FULL, full_count[item ^ 1]"},
-      {"block_mask_from_lists", Edit::arithmetic, "KIND_PARTIAL, count[item]", "KIND_FULL, count[item]"},
+      {"block_mask_from_lists", Edit::offset, "mark_line(line, length, KIND_FULL, full_count[task]", "mark_line(line, length, KIND_FULL, full_count[task ^ 1]"},
+      {"block_mask_from_lists", Edit::arithmetic, "KIND_PARTIAL, count[task]", "KIND_FULL, count[task]"},
   };
 };
 

@@ -65,15 +65,15 @@ struct FillCase {
   }
 
   static constexpr Mutation kMutations[] = {
-      {"fill_contiguous", Edit::tail, "for (ulong i = tail + lane; i < end; i += lanes) out[i]", "for (ulong i = tail + lane; i + 1 < end; i += lanes) out[i]"},
-      {"fill_contiguous", Edit::stride, "i += lanes * sizeof(WIDE)", "i += 2 * lanes * sizeof(WIDE)"},
+      {"fill_contiguous", Edit::tail, "for (ulong i = tail + item; i < end; i += items) out[i]", "for (ulong i = tail + item; i + 1 < end; i += items) out[i]"},
+      {"fill_contiguous", Edit::stride, "i += items * sizeof(WIDE)", "i += 2 * items * sizeof(WIDE)"},
       {"fill_contiguous", Edit::offset, "out + out_offset", "out + out_offset + 1"},
       {"fill_contiguous", Edit::arithmetic, "narrow.b[i % 16]", "narrow.b[(i + 1) % 16]"},
-      {"fill_strided", Edit::tail, "i < end; i += lanes", "i + 1 < end; i += lanes"},
+      {"fill_strided", Edit::tail, "i < end; i += items", "i + 1 < end; i += items"},
       {"fill_strided", Edit::stride, "i * (IDX)shape->stride[k][d]", "i * (IDX)shape->stride[k][0]"},
       {"fill_strided", Edit::offset, "out + out_offset", "out + out_offset + sizeof(T)"},
       {"fill_strided", Edit::arithmetic, ".at[0]] = value", ".at[0]] = value + 1"},
-      {"fill_arange", Edit::tail, "i < end; i += lanes", "i + 1 < end; i += lanes"},
+      {"fill_arange", Edit::tail, "i < end; i += items", "i + 1 < end; i += items"},
       {"fill_arange", Edit::stride, "i * (IDX)shape->stride[k][d]", "i * (IDX)shape->stride[k][0]"},
       {"fill_arange", Edit::offset, "out + out_offset", "out + out_offset + sizeof(T)"},
       {"fill_arange", Edit::arithmetic, "fma_rn((ACC)i, step, start)", "((ACC)i * step + start)"},

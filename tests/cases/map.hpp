@@ -134,7 +134,7 @@ struct MapCase {
 
   static constexpr Mutation kMutations[] = {
       {"map_contiguous", Edit::tail, "(int)(end - tail)", "(int)(end - tail) - 1"},
-      {"map_contiguous", Edit::stride, "i += lanes * WIDTH) {", "i += 2 * lanes * WIDTH) {"},
+      {"map_contiguous", Edit::stride, "i += items * WIDTH) {", "i += 2 * items * WIDTH) {"},
       {"map_contiguous", Edit::offset, "at[k][l] = (IDX)i + l;", "at[k][l] = (IDX)i + l + (k == 0);"},
       {"map_contiguous", Edit::arithmetic, "VF v3 = fma_rn(v0,", "VF v3 = fma_rn(-v0,"},
       {"map_rows", Edit::tail, "(int)(end - tail)", "(int)(end - tail) - 1"},

@@ -263,7 +263,7 @@ struct OptimCase {
   }
 
   static constexpr Mutation kMutations[] = {
-      {"optim_step", Edit::tail, "i < end; i += lanes) step_one", "i + 1 < end; i += lanes) step_one"},
+      {"optim_step", Edit::tail, "i < end; i += items) step_one", "i + 1 < end; i += items) step_one"},
       {"optim_step", Edit::stride, "(ulong)chunk.y * CHUNK", "(ulong)chunk.y * (CHUNK / 2)"},
       {"optim_step", Edit::offset, "table_at(table, at), r.g = table_at(table, at + 1)", "table_at(table, at), r.g = table_at(table, at)"},
       {"optim_step", Edit::arithmetic, "FMA(-(R)k->b2, square, square)", "FMA(-(R)k->b1, square, square)"},
@@ -275,7 +275,7 @@ struct OptimCase {
       {"optim_norm_total", Edit::stride, "i += NORM_LANES) sum = MEET", "i += 2 * NORM_LANES) sum = MEET"},
       {"optim_norm_total", Edit::offset, "uint i = (uint)l;", "uint i = (uint)l / 2;"},
       {"optim_norm_total", Edit::arithmetic, "NORM == 0 ? SQRT(all[0])", "NORM == 0 ? (all[0])"},
-      {"optim_scale", Edit::tail, "i < end; i += lanes) {\n      ACC x", "i + 1 < end; i += lanes) {\n      ACC x"},
+      {"optim_scale", Edit::tail, "i < end; i += items) {\n      ACC x", "i + 1 < end; i += items) {\n      ACC x"},
       {"optim_scale", Edit::stride, "(ulong)chunk.y * CHUNK", "(ulong)chunk.y * (CHUNK / 2)"},
       {"optim_scale", Edit::offset, "table_at(&table, at)", "table_at(&table, 0)"},
       {"optim_scale", Edit::arithmetic, "STOREV_T(g, (long)i, x * factor)", "STOREV_T(g, (long)i, x + factor)"},
