@@ -35,17 +35,17 @@ __kernel void scatter_lines(CLUTCH_PREDICATE ulong lines, ulong depth, ulong m, 
                             ulong accumulators_offset, __global uchar* counts, ulong counts_offset) {
   CLUTCH_IF_PREDICATE
   out += out_offset, index += index_offset, src += src_offset;
-  ulong task = get_global_id(0), tasks = get_global_size(0);
+  ulong item = get_global_id(0), items = get_global_size(0);
 #if !DIRECT
-  __global A* acc = (__global A*)(accumulators + accumulators_offset) + task * depth * bundle;
-  __global int* count = (__global int*)(counts + counts_offset) + task * depth * bundle;
+  __global A* acc = (__global A*)(accumulators + accumulators_offset) + item * depth * bundle;
+  __global int* count = (__global int*)(counts + counts_offset) + item * depth * bundle;
 #endif
   IDX size[RANK_LANES], stride[OPERANDS][RANK_LANES];
   CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);
   CLUTCH_CONCAT(vstore, RANK_LANES)(s0, 0, stride[0]);
   CLUTCH_CONCAT(vstore, RANK_LANES)(s1, 0, stride[1]);
   CLUTCH_CONCAT(vstore, RANK_LANES)(s2, 0, stride[2]);
-  for (ulong first = task * bundle; first < lines; first += tasks * bundle) {
+  for (ulong first = item * bundle; first < lines; first += items * bundle) {
     int width = (int)min(lines - first, bundle);
     IDX place[MOST][OPERANDS];
     for (int l = 0; l < width; ++l) {
