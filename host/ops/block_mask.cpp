@@ -132,9 +132,8 @@ void make_lists(attention::BlockMask::State& state, Runtime& runtime, const Stre
 
 /// A mask of these kinds. last_plan() names what made them.
 attention::BlockMask finished(attention::BlockMask::State state, Runtime& runtime, const Stream& stream) {
-  const Interned plan = last_launch().plan;
+  const Aside lists;
   make_lists(state, runtime, stream);
-  note_plan(plan);
   return attention::BlockMask(std::make_shared<const attention::BlockMask::State>(std::move(state)));
 }
 

@@ -314,11 +314,11 @@ void run(const Tensor& w, const Tensor& v, const Tensor& info, const Tensor& swe
   call.sweeps = results.place(sweeps, sweeps, DType::i32, stream);
   take_matrices(call, a, c.compute, stream);
   if (plan.entry == kHostEntry)
-    eigh_on_host(call, stream, op);
+    eigh_on_host(call, plan.text.str(), stream, op);
   else
     eigh_on_device(call, plan, runtime.traits(), stream, op);
+  const Aside copies;
   results.copy_back(stream);
-  note_plan(plan.text);
 }
 
 /// Dims of w, v and info for matrices of a's batch.
