@@ -110,7 +110,8 @@ CLUTCH_API void clamp_out(const Tensor& out, const Tensor& x, const Scalar& low,
 CLUTCH_API void clamp_out(const Tensor& out, const Tensor& x, const Tensor& low, const Tensor& high, const MapOptions& options = {}, const Stream& stream = {});
 /// a where the condition holds, else b.
 CLUTCH_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b, const MapOptions& options = {}, const Stream& stream = {});
-CLUTCH_API void where_out(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b, const MapOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void where_out(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b, const MapOptions& options = {},
+                          const Stream& stream = {});
 CLUTCH_API Tensor lerp(const Tensor& start, const Tensor& end, const Scalar& weight, const MapOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor lerp(const Tensor& start, const Tensor& end, const Tensor& weight, const MapOptions& options = {}, const Stream& stream = {});
 CLUTCH_API void lerp_out(const Tensor& out, const Tensor& start, const Tensor& end, const Scalar& weight, const MapOptions& options = {},
@@ -118,9 +119,9 @@ CLUTCH_API void lerp_out(const Tensor& out, const Tensor& start, const Tensor& e
 CLUTCH_API void lerp_out(const Tensor& out, const Tensor& start, const Tensor& end, const Tensor& weight, const MapOptions& options = {},
                          const Stream& stream = {});
 
-/// Operators are the named ops on the current stream: neg, add, sub, mul and div, of which `/` is the quotient of floats. Comparisons have names alone (eq, lt),
-/// and so has the matrix product (linalg::matmul). `a += b` writes into a's memory and keeps its dtype, as add_ does.
-/// Errors: those of the named op, by its name.
+/// Operators are the named ops on the current stream: neg, add, sub, mul and div, of which `/` is the quotient of floats. Comparisons have names alone (eq,
+/// lt), and so has the matrix product (linalg::matmul). `a += b` writes into a's memory and keeps its dtype, as add_ does. Errors: those of the named op, by
+/// its name.
 CLUTCH_API Tensor operator-(const Tensor& x);
 CLUTCH_API Tensor operator+(const Tensor& a, const Tensor& b);
 CLUTCH_API Tensor operator+(const Tensor& a, const Scalar& b);

@@ -454,7 +454,8 @@ TEST(Map, OperatorsAreTheNamedOps) {
 
 TEST(Map, OutFormsOfOpsWithNumbers) {
   CLUTCH_EACH_DEVICE(device) {
-    Tensor x = from_host<float>({-2.5f, -1, -0.0f, 0.5f, 3}, device), y = from_host<float>({1, -1, 2, 0.25f, 3}, device), out = empty(x.sizes(), {.device = device});
+    Tensor x = from_host<float>({-2.5f, -1, -0.0f, 0.5f, 3}, device), y = from_host<float>({1, -1, 2, 0.25f, 3}, device),
+           out = empty(x.sizes(), {.device = device});
     auto is = [&](const Tensor& want) {
       EXPECT_EQ(out.to_bytes(), want.to_bytes()) << last_plan();
       fill_(out, 99);
