@@ -130,7 +130,7 @@ std::string fits_tiles(const DeviceTraits& traits, const MatmulProblem& p) {
   const bool wide = matmul_compute(p) == DType::f64;
   if (std::string why = refuses_long_loops(traits); !why.empty()) return why;
   if (traits.max_work_group < kMatmulTileItems) return "groups of 64 items are too big for the device";
-  if (traits.local_bytes < (wide ? 32768u : 16384u)) return "the device has too little local memory";
+  if (traits.local_bytes < 2 * matmul_tile_numbers(kMatmulTile) * (wide ? 8 : 4)) return "the device has too little local memory";
   return computes(traits, p);
 }
 

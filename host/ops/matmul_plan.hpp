@@ -3,6 +3,7 @@
 #include <clutch/ops/matmul.hpp>
 
 #include "encode/plan.hpp"
+#include "matmul/args.h"
 
 #include <array>
 
@@ -12,7 +13,7 @@ namespace clutch::inline v0::detail {
 inline constexpr std::size_t kMatmulInputs = 5;
 
 /// How the kernels that work on panels read b.
-enum class MatmulPlace : std::uint8_t { packed, direct, inside };
+enum class MatmulPlace : std::uint8_t { packed = MATMUL_B_PACKED, direct = MATMUL_B_DIRECT, inside = MATMUL_B_INSIDE };
 
 /// What selection of matmul looks at; also the key of its cached plans.
 struct MatmulProblem {
@@ -40,7 +41,7 @@ inline constexpr std::int64_t kMatmulHeldTiles = 64;
 /// Most vectors of a block that items bring into private memory.
 inline constexpr std::int64_t kMatmulBlockVectors = 1024;
 /// Most numbers of a matrix that lies in a lane.
-inline constexpr std::int64_t kMatmulLaneNumbers = 256;
+inline constexpr std::int64_t kMatmulLaneNumbers = MATMUL_LANE_NUMBERS;
 /// Rows and columns of a tile in local memory.
 inline constexpr std::int64_t kMatmulTile = 64;
 /// Items of a group that has one, where the driver takes so many: each has 8 x 8 sums.

@@ -210,7 +210,8 @@ struct MatmulCase {
       {"matmul_lanes", Edit::stride, "from + min(l, count - 1) * apart + e);", "from + min(l, count - 1) * apart + e / 2);"},
       {"matmul_lanes", Edit::offset, "a + first * a_batch", "a"},
       {"matmul_lanes", Edit::arithmetic, "FMA(x[row * k + l], y[l * n + at[j]], sum[j])", "FMA(x[row * k + l], y[l * n + at[j]], x[l])"},
-      {"matmul_tiles", Edit::tail, "int length = (int)min((ulong)TILE_K, k - step * TILE_K)", "int length = (int)min((ulong)TILE_K, k - step * TILE_K - 1)"},
+      {"matmul_tiles", Edit::tail, "int length = (int)min((ulong)MATMUL_BLOCK_K, k - step * MATMUL_BLOCK_K)",
+       "int length = (int)min((ulong)MATMUL_BLOCK_K, k - step * MATMUL_BLOCK_K - 1)"},
       {"matmul_tiles", Edit::stride, "(long)r * a_row + (long)s * a_k);", "(long)r * a_row + (long)(s / 2) * a_k);"},
       {"matmul_tiles", Edit::offset, "LEFT_NAMES, of, top + r, at + s, k)", "LEFT_NAMES, of, r, at + s, k)"},
       {"matmul_tiles", Edit::arithmetic, "ADD_PRODUCT(x[i], y[j], sum[i][j])", "ADD_PRODUCT(x[i], y[j], x[i])"},
@@ -224,7 +225,7 @@ struct MatmulCase {
       {"matmul_dot_pack", Edit::arithmetic, "FMA((VI)0x01010101, word[v]", "FMA((VI)0x01010100, word[v]"},
       {"matmul_pack", Edit::tail, "c < columns ? number_of(b", "c + 1 < columns ? number_of(b"},
       {"matmul_pack", Edit::stride, "(ulong)PANEL, n - left)", "(ulong)PANEL / 2, n - left)"},
-      {"matmul_pack", Edit::offset, "(long)(first / (1 + COMPLEX)) * b_k", "0 * b_k"},
+      {"matmul_pack", Edit::offset, "(long)(first / (1 + COMPLEX)) * args.b_k", "0 * args.b_k"},
       {"matmul_pack", Edit::arithmetic, "(ACC)LOAD_B(b, from + (long)r * b_k", "-(ACC)LOAD_B(b, from + (long)r * b_k"},
   };
 };

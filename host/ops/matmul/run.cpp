@@ -2,6 +2,8 @@
 // Products on the device: which kernel takes one, how operands lie for it, and which tiles fit.
 #include <clutch/ops/copy.hpp>
 
+#include "encode/args.hpp"
+#include "matmul/args.h"
 #include "ops/matmul/clblast.hpp"
 #include "ops/matmul/product.hpp"
 #include "runtime/dot_products.hpp"
@@ -274,7 +276,14 @@ void run_lanes(const Product& x, const Stream& stream) {
   Encoder encoder(stream, kMatmul);
   x.c.options.beta != 0 ? encoder.inout(x.c.out, "out") : encoder.output(x.c.out, "out");
   encoder.input(x.a, "a").input(x.b(), "b");
-  for (std::int64_t v : {x.rows, x.n, x.k, x.batch, x.batch_stride(1), x.batch_stride(2), x.batch_stride(0)}) encoder.value(static_cast<std::uint64_t>(v));
+  auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
+  bind_args(encoder, MatmulLanesArgs{.m = u(x.rows),
+                                     .n = u(x.n),
+                                     .k = u(x.k),
+                                     .batch = u(x.batch),
+                                     .a_batch = u(x.batch_stride(1)),
+                                     .b_batch = u(x.batch_stride(2)),
+                                     .c_batch = u(x.batch_stride(0))});
   x.number(encoder, x.c.options.alpha, "alpha"), x.number(encoder, x.c.options.beta, "beta");
   encoder.dispatch(plan.kernel, item_geometry(static_cast<std::uint64_t>((x.batch + plan.tuning.width - 1) / plan.tuning.width), plan.tuning.local));
 }
