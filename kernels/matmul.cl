@@ -23,6 +23,7 @@
 #include "common/f8.clh"
 #include "common/launch.clh"
 #include "matmul/args.h"
+#include "sparse24/args.h"
 
 #if !defined(A_NAME) || !defined(B_NAME) || !defined(O_NAME) || !defined(ACC) || !defined(OPERANDS) || !defined(IDX) || !defined(RANK_LANES)
 #error "A_NAME, B_NAME, O_NAME, ACC, OPERANDS, IDX and RANK_LANES are not defined"
@@ -383,11 +384,11 @@ static inline void matmul_sparse_items_body(CLUTCH_ID_PARAMS, __global const uch
                                             const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   const ulong m = args.m, n = args.n, k = args.k, batch = args.batch;
   const long b_k = args.b_k, b_n = args.b_n, b_batch = args.b_batch;
-  const ulong row_groups = (k + 3) / 4;
+  const ulong row_groups = sparse24_row_groups(k);
   for (ulong i = group * items + item; i < batch * m * n; i += groups * items) {
     const ulong column = i % n, row = i / n % m, of = i / n / m;
     const long from_b = (long)of * b_batch + (long)column * b_n;
-    __global const uchar* codes = metadata + row * ((row_groups + 1) / 2);
+    __global const uchar* codes = metadata + row * sparse24_row_metadata(row_groups);
     SUM_ONE sum = 0;
     for (ulong j = 0; j < 2 * row_groups; ++j) {
       const uint code = codes[j / 4] >> 2 * (j % 4) & 3;

@@ -3,6 +3,7 @@
 #include "encode/args.hpp"
 #include "matmul/args.h"
 #include "ops/matmul/product.hpp"
+#include "sparse24/args.h"
 #include "tune/tune.hpp"
 
 namespace clutch::inline v0::detail {
@@ -30,7 +31,7 @@ SparsePacking left_of(const Product& x, const Panels& shape) {
   const std::int64_t lanes = x.lanes();
   if (x.by_words) return sparse_packing(x.c.sparse, {.kind = SparseForm::Kind::words, .numbers = DType::i32, .rows = lanes}, x.stream);
   if (x.by_rows) {
-    const std::int64_t block = (std::max<std::int64_t>(x.k, 1) + 3) / 4 * 4;
+    const std::int64_t block = 4 * static_cast<std::int64_t>(sparse24_row_groups(u(std::max<std::int64_t>(x.k, 1))));
     return sparse_packing(x.c.sparse, {.kind = SparseForm::Kind::codes, .numbers = x.p.a, .rows = lanes, .block = block}, x.stream);
   }
   if (!x.sparse || !x.panels) return {};
@@ -102,7 +103,7 @@ Launcher::Launcher(const Product& product, const BuiltPlan& plan)
       packed_batch(x.batch_stride(2) == 0 ? 1 : x.batch),
       flat(oc.column == 1 || (turned ? x.rows : x.n) == 1 || x.complex),
       count(x.by_words ? x.n : x.rows),
-      each(x.by_words ? (x.k + 31) / 32 * 8 : shape.length),
+      each(x.by_words ? static_cast<std::int64_t>(sparse24_column_words(sparse24_dot_blocks(u(x.k)))) : shape.length),
       beside(x.by_words ? x.p.rows : 1),
       pack(packs ? plan_of_part(MatmulProblem::Part::pack) : nullptr),
       to_words(x.dot || x.by_words ? plan_of_part(MatmulProblem::Part::rows) : nullptr),
