@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products. Every element is one chain of fma in the order of k; with INTEGER, exact modulo 2^32. Complex numbers are pairs of real columns: (re, im)
 // times rows (re, im) and (-im, re).
-// matmul_panels: tiles of ROWS rows and VECTORS vectors of columns in registers; k goes by blocks whose pieces of a and b stay in a core's caches, while
-//   sums wait in private memory. B_AT says how b comes: PACKED in panels of a tile's columns, row after row (by matmul_pack); as it lies (DIRECT); or
-//   INSIDE, when items bring blocks of it into private memory. With DOT its numbers are words of four bytes, by matmul_dot_rows and matmul_dot_pack, and
-//   sums of products an instruction (1) or spelled out (2). An item takes `rows_each` rows by `panels_each` panels; of matmul_pack PACK_ROWS rows.
-// matmul_lanes: batches of small matrices, one in each lane of an item's vectors.
-// matmul_tiles: a work-group takes a tile. Local memory: 2 x TILE_K x (TILE_M + TILE_N) numbers.
-// matmul_items: the reference, any strides. An item takes an element.
-// With a 2:4 matrix on the left, whose `info` names a group that was not 2:4 where all results are to be NaN, or the least integer:
-// matmul_sparse_panels: packed by sparse24_pack: two numbers of each four along k, and where in a panel the rows of b lie that they meet. TURNED: strides of
-//   results come as those of the transposed matrix, whose columns lie side by side.
-// matmul_sparse_rows: for few columns, TOKENS at a time, which come in the compute type: LANES rows of the matrix side by side, each of which selects what
-//   it meets.
-// matmul_sparse_dot: bytes, TOKENS columns at a time: rows side by side, each of which picks what it meets for dot products. TURNED as above.
-// matmul_sparse_tiles: as matmul_tiles. matmul_sparse_items: the reference, on canonical values and metadata.
+// matmul_panels: register tiles of ROWS rows and VECTORS vectors of columns (matmul/panels.clh). B_AT, of matmul/args.h: b is read from panels that matmul_pack
+//   wrote, from the tensor, or from blocks that the work-item packs. DOT: a and b are words of four bytes, by matmul_dot_rows and matmul_dot_pack, whose
+//   products an instruction sums (1) or plain code (2).
+// matmul_lanes: batches of small matrices, one in each SIMD lane.
+// matmul_tiles: tiles in local memory (matmul/tiles.clh). Local memory: 2 * MATMUL_BLOCK_K * (TILE_M + TILE_N) numbers.
+// matmul_items: the reference, any strides. A work-item takes an element.
+// With a 2:4 matrix on the left; where `info` >= 0 names a group that was not 2:4, all results are NaN, or the least integer:
+// matmul_sparse_panels: as matmul_panels, packed by sparse24_pack. TRANSPOSED: the strides of results are those of the transposed result.
+// matmul_sparse_rows: for few columns, TOKENS at a time, in the compute type (matmul/sparse_rows.clh).
+// matmul_sparse_dot: bytes, TOKENS columns at a time (matmul/sparse_dot.clh). TRANSPOSED as above.
+// matmul_sparse_tiles: as matmul_tiles. matmul_sparse_items: the reference, on canonical values and metadata (sparse24/args.h).
 // Needs: A_NAME (a as it is stored), B_NAME (b as it is read), O_NAME (what beta reads), ACC (compute type), INTEGER, COMPLEX, DOT, expression.clh (of the
-// epilogue, whose operand 0 is what it reads as well as what it writes); for panels B_AT, ROWS, VECTORS, BLOCK_VECTORS (most of a block INSIDE), HELD_TILES
-// (most tiles of an item), PACK_ROWS; for tiles TILE_M, TILE_N, ITEMS_DOWN, ITEMS_ACROSS. May have: GROUPED (work-groups have several items).
+// epilogue, whose operand 0 is what it reads as well as what it writes); for panels B_AT, ROWS, VECTORS, BLOCK_VECTORS (of a block that a work-item packs, at
+// most), ACCUMULATOR_TILES (tiles of a work-item, at most), PACK_ROWS; for tiles TILE_M, TILE_N, THREADS_M, THREADS_N. May have: GROUPED (work-groups have
+// several items).
 #define CLUTCH_PLACES_UNROLL _Pragma("unroll 1")  // edges alone: compilers take long over them
 #include "common/expr.clh"
 #include "common/f8.clh"
@@ -41,7 +39,7 @@
 #define BY_PANELS 0
 #endif
 #if !SPARSE
-#define TURNED 0
+#define TRANSPOSED 0
 #endif
 // Where a 2:4 matrix was none results are POISON.
 #if SPARSE
@@ -110,9 +108,9 @@ static inline VI dot_of_bytes(VI a, VI b, VI sum) {
 #endif
 
 #if defined(CLUTCH_HAS_STREAMING) && WIDTH > 4 && !defined(GROUPED)
-#define FETCH_LINE(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)
+#define PREFETCH_LINE(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)
 #else
-#define FETCH_LINE(p)
+#define PREFETCH_LINE(p)
 #endif
 
 #include "matmul/results.clh"
@@ -192,21 +190,20 @@ __kernel void matmul_panels(CLUTCH_PREDICATE __global const uchar* a, ulong a_of
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_dot_rows
-// Rows of a in words of four bytes, `each` of a row, zero past the last one; those of signed bytes plus 128. `beside` rows of a matrix lie side by side, two
-// words of each in turn, the last ones beside rows of zeros. An item takes as many.
+// Writes rows of a as words of four bytes (args.h), zero past a row's end and in rows past the last one; signed bytes plus 128. A work-item takes a bundle.
 static inline void matmul_dot_rows_body(CLUTCH_ID_PARAMS, __global uint* words, __global const uchar* a, const MatmulDotRowsArgs args) {
-  const ulong m = args.m, k = args.k, each = args.row_words, beside = args.rows_abreast, batch = args.batch;
+  const ulong m = args.m, k = args.k, each = args.row_words, abreast = args.rows_abreast, batch = args.batch;
   const long a_row = args.a_row, a_k = args.a_k, a_batch = args.a_batch;
   const uint flip = args.flip;
-  const ulong down = matmul_parts(m, beside);
+  const ulong down = matmul_parts(m, abreast);
   for (ulong i = group * items + item; i < batch * down; i += groups * items) {
-    const ulong first = i % down * beside;
+    const ulong first = i % down * abreast;
     __global const uchar* from = a + (long)(i / down) * a_batch + (long)first * a_row;
-    __global uint* to = words + i * matmul_bundle_words(each, beside);
+    __global uint* to = words + i * matmul_bundle_words(each, abreast);
     ulong begin = 0;
 #if LANES == 16
     // A vector across all rows, where those lie side by side.
-    if (a_row == 1 && beside == LANES && first + beside <= m)
+    if (a_row == 1 && abreast == LANES && first + abreast <= m)
       for (; 4 * begin + 8 <= k; begin += 2) {
         VI word[2] = {(int)flip, (int)flip};
 #pragma unroll
@@ -215,20 +212,20 @@ static inline void matmul_dot_rows_body(CLUTCH_ID_PARAMS, __global uint* words, 
         PUT_LANES(__global, ZIP_HI(word[0], word[1]), (__global int*)to + (begin + 1) * LANES);
       }
 #endif
-    for (ulong r = 0; r < beside; ++r, from += a_row, to += 2) {
+    for (ulong r = 0; r < abreast; ++r, from += a_row, to += 2) {
       const ulong length = first + r < m ? k : 0;
       ulong w = begin;
 #ifdef __ENDIAN_LITTLE__
       if (a_k == 1)
         for (; 4 * w + 16 <= length; w += 4) {
           const uint4 four = as_uint4(vload16(0, from + 4 * w)) ^ flip;
-          vstore2(four.s01, 0, to + w * beside), vstore2(four.s23, 0, to + (w + 2) * beside);
+          vstore2(four.s01, 0, to + w * abreast), vstore2(four.s23, 0, to + (w + 2) * abreast);
         }
 #endif
       for (; w < each; ++w) {
         uint word = 0;
         for (uint byte = 0; byte < 4; ++byte) word |= (uint)(4 * w + byte < length ? from[(long)(4 * w + byte) * a_k] : 0) << 8 * byte;
-        to[matmul_word_at(w, beside)] = word ^ flip;
+        to[matmul_word_at(w, abreast)] = word ^ flip;
       }
     }
   }
@@ -265,7 +262,7 @@ __kernel void matmul_dot_pack(CLUTCH_PREDICATE __global uchar* panels, ulong pan
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_lanes
-static inline void store_lanes(__global ACC* to, const V* from, ulong apart, ulong count, ulong length) {
+static inline void store_lanes(__global ACC* to, const V* from, ulong matrix_stride, ulong count, ulong length) {
   for (ulong e = 0; e < length; e += LANES) {
     V x[LANES];
 #pragma unroll
@@ -273,10 +270,10 @@ static inline void store_lanes(__global ACC* to, const V* from, ulong apart, ulo
     transpose(x);
     if (e + LANES <= length && count == LANES) {
 #pragma unroll
-      for (ulong l = 0; l < LANES; ++l) PUT_LANES(__global, x[l], to + l * apart + e);
+      for (ulong l = 0; l < LANES; ++l) PUT_LANES(__global, x[l], to + l * matrix_stride + e);
     } else {
       for (ulong l = 0; l < count; ++l)
-        for (ulong i = 0; i < LANES && e + i < length; ++i) to[l * apart + e + i] = ((const ACC*)x)[l * LANES + i];
+        for (ulong i = 0; i < LANES && e + i < length; ++i) to[l * matrix_stride + e + i] = ((const ACC*)x)[l * LANES + i];
     }
   }
 }
@@ -400,7 +397,7 @@ static inline void matmul_sparse_items_body(CLUTCH_ID_PARAMS, __global const uch
       sum = FMA((ACC)LOAD_A(values, (long)(row * 2 * row_groups + j)), (ACC)LOAD_B(b, from_b + (long)at * b_k), sum);
 #endif
     }
-    finish(CHECK(sum), of, row, column, 1, 1, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+    epilogue(CHECK(sum), of, row, column, 1, 1, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
   }
 }
 
@@ -436,7 +433,7 @@ static inline void matmul_items_body(CLUTCH_ID_PARAMS, __global const uchar* a, 
       sum = FMA((ACC)LOAD_A(a, from_a), (ACC)LOAD_B(b, from_b), sum);
 #endif
     }
-    finish(sum, of, row, column, 1, 1, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+    epilogue(sum, of, row, column, 1, 1, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
   }
 }
 

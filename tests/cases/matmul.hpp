@@ -198,7 +198,7 @@ struct MatmulCase {
       {"matmul_sparse_rows", Edit::stride, "(long)(4 * g) * b_k", "(long)(2 * g) * b_k"},
       {"matmul_sparse_rows", Edit::offset, "min(first + t, n - 1) * b_n", "min(first, n - 1) * b_n"},
       {"matmul_sparse_rows", Edit::arithmetic, "HAS_BIT(codes[s], 1) ? high : low", "HAS_BIT(codes[s], 1) ? low : high"},
-      {"matmul_sparse_dot", Edit::tail, "t < columns; ++t) finish", "t + 1 < columns; ++t) finish"},
+      {"matmul_sparse_dot", Edit::tail, "t < columns; ++t) epilogue", "t + 1 < columns; ++t) epilogue"},
       {"matmul_sparse_dot", Edit::stride, "x += SPARSE24_STEP_WORDS * TOKENS", "x += TOKENS"},
       {"matmul_sparse_dot", Edit::offset, "a + sparse24_dot_words(blocks, top)", "a"},
       {"matmul_sparse_dot", Edit::arithmetic, "| 0x04040000", "| 0x00000000"},

@@ -47,7 +47,7 @@ struct Launcher {
   const BuiltPlan& main;
   const Strided &oc, &oa, &ob;
   const Panels shape;  // of b
-  const bool turned, packs, flips;
+  const bool transposed, packs, flips;
   const std::int64_t packed_batch;
   bool flat;                         // whether results and inputs are taken by vectors
   std::int64_t count, each, beside;  // rows that are made words of, words of each, rows side by side
@@ -97,11 +97,11 @@ Launcher::Launcher(const Product& product, const BuiltPlan& plan)
       oa(x.operands[1]),
       ob(x.operands[2]),
       shape(x.p.b, x.dot, x.k, x.n, x.tiling.vectors * x.lanes()),
-      turned(x.p.left == MatmulProblem::Left::sparse_turned),
+      transposed(x.p.left == MatmulProblem::Left::sparse_transposed),
       packs(x.panels && x.tiling.place == MatmulPlace::packed && !x.is_packed),
       flips((x.by_words ? x.p.b : x.p.a) == DType::i8),
       packed_batch(x.batch_stride(2) == 0 ? 1 : x.batch),
-      flat(oc.column == 1 || (turned ? x.rows : x.n) == 1 || x.complex),
+      flat(oc.column == 1 || (transposed ? x.rows : x.n) == 1 || x.complex),
       count(x.by_words ? x.n : x.rows),
       each(x.by_words ? static_cast<std::int64_t>(sparse24_column_words(sparse24_dot_blocks(u(x.k)))) : shape.length),
       beside(x.by_words ? x.p.rows : 1),
@@ -183,10 +183,10 @@ std::int64_t Launcher::give_panels(const Tensor& a, const Tensor& b) {
   const bool inside = x.tiling.place == MatmulPlace::inside;
   const std::int64_t tiles = parts_of(x.rows, x.tiling.rows);
   std::int64_t rows_each = std::min<std::int64_t>(tiles, x.tiling.tiles), panels_each = inside || x.sparse ? 1 : 4;
-  while (rows_each * panels_each > kMatmulHeldTiles) rows_each = (rows_each + 1) / 2;
+  while (rows_each * panels_each > kMatmulAccumulatorTiles) rows_each = (rows_each + 1) / 2;
   auto items = [&] { return x.batch * parts_of(tiles, rows_each) * parts_of(shape.across, panels_each); };
-  // What is turned is stored by vectors along the rows: whole ones.
-  const std::int64_t least = turned ? x.lanes() : 1, wanted = (x.sparse && inside ? 2 : 8) * x.traits.compute_units;
+  // Transposed results are stored by vectors along the rows: whole ones.
+  const std::int64_t least = transposed ? x.lanes() : 1, wanted = (x.sparse && inside ? 2 : 8) * x.traits.compute_units;
   while (items() < wanted && (rows_each > least || panels_each > 1)) panels_each > 1 ? panels_each /= 2 : rows_each = std::max(least, (rows_each + 1) / 2);
   tiles_each = rows_each * panels_each;
   tiling.rows_per_item = u(rows_each * x.tiling.rows), tiling.panels_per_item = u(panels_each);
@@ -210,7 +210,7 @@ std::int64_t Launcher::give_elements(const Tensor& a, const Tensor& b) {
 
 /// What every kernel takes last.
 void Launcher::give_result(std::span<const std::int64_t> at) {
-  const std::int64_t rows = turned ? x.n : x.rows, columns = turned ? x.rows : x.n;
+  const std::int64_t rows = transposed ? x.n : x.rows, columns = transposed ? x.rows : x.n;
   x.number(encoder, x.c.options.alpha, "alpha"), x.number(encoder, x.c.options.beta, "beta");
   auto give_strides = [&](std::int64_t row, std::int64_t column, std::int64_t of) {
     const std::int64_t all[4] = {row, column, of, 0};
