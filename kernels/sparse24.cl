@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2:4 matrices: at most two of each four numbers along a row are not zero.
-// sparse24_groups keeps the two of largest magnitude, sparse24_tiles what leaves each tile of 4 x 4 with two in each row and column; both give the numbers
-// or (MASK) ones for what is kept. sparse24_compress: the two of each group, their places as four bits, first one low; `info` the least number of a group
-// that has more. sparse24_decompress: the way back. sparse24_pack: the order that matmul_sparse_panels reads, in its compute type.
-// sparse24_pack_words: the order that matmul_sparse_dot reads.
-// Ownership: an item takes CHUNK groups of a row, sparse24_tiles a tile, sparse24_pack a tile of ROWS rows of SPARSE24_PACK_BLOCKS blocks along k,
-// sparse24_pack_words a tile of ROWS rows. Needs: CHUNK (even), T (an unsigned type of the numbers' size), K (int, or long for 64 bits), MAGNITUDE (mask of a
-// number's bits but its sign), LARGEST (of those that are numbers), BYTES (of a number), IS_INTEGER (i8), RULE and MASK (of pruning), A_NAME, ACC, ROWS,
-// PANEL_BYTES and CODES (of sparse24_pack), and what dtype.clh needs.
+// 2:4 matrices: at most two of the four numbers of each group along a row are not zero. sparse24/args.h has the arguments, the bits of metadata and the layout
+// of packings.
+// sparse24_groups: keeps the two numbers of largest magnitude of each group, of equal ones the first. sparse24_tiles: keeps numbers of each 4 x 4 tile, at
+//   most two in each row and column, by RULE. Both write the numbers or, with MASK, a byte 1 for each number kept and 0 for the others.
+// sparse24_compress: writes the two numbers of each group and four bits with their places; `info` is the least index of a group that has more than two.
+// sparse24_decompress: the inverse.
+// sparse24_pack: packs for matmul_sparse_panels in its compute type, or with CODES for matmul_sparse_rows. sparse24_pack_words: for matmul_sparse_dot.
+// sparse24_cutlass: reorders metadata to CUTLASS's order and from it.
+// Ownership: a work-item owns CHUNK groups of a row; of sparse24_tiles a tile; of sparse24_pack a tile of ROWS rows of SPARSE24_PACK_BLOCKS blocks along k;
+// of sparse24_pack_words a tile of ROWS rows. Local memory: 0 bytes.
+// Needs: CHUNK (even), T (an unsigned type of the numbers' size), K (int, or long for 64 bits), MAGNITUDE (mask of a number's bits but its sign), LARGEST (of
+// those that are numbers), BYTES (of a number), IS_INTEGER (i8), RULE and MASK (of pruning), A_NAME, ACC, ROWS, PANEL_BYTES and CODES (of sparse24_pack), and
+// what dtype.clh needs.
 #include "common/any.clh"
 #include "common/dtype.clh"
 #include "common/f8.clh"
@@ -26,7 +30,7 @@ typedef TV some_numbers __attribute__((aligned(sizeof(T))));
 
 #ifdef TV
 typedef uint16 some_words __attribute__((aligned(BYTES)));
-#define WORDS_OF(x0, x1, x2, x3) ((x0) | (x1) << 8 | (x2) << 16 | (x3) << 24)  // of four bytes each
+#define PACK_BYTES(x0, x1, x2, x3) ((x0) | (x1) << 8 | (x2) << 16 | (x3) << 24)
 // Sixteen groups, one in each lane: numbers x[e] of each. And back.
 #if BYTES == 1
 static inline void load_groups(uint16* x, __global const T* from) {
@@ -125,9 +129,9 @@ static inline void keep_groups(__global uchar* to, __global const T* from, uint 
   const uint16 k0 = as_uint16(b01 + b02 + b03 > -2), k1 = as_uint16(b12 + b13 - b01 > -1), k2 = as_uint16(b23 - b02 - b12 > 0),
                k3 = as_uint16(-b03 - b13 - b23 > 1);
 #if MASK
-  *(__global some_marks4*)to = WORDS_OF(k0 & 1, k1 & 1, k2 & 1, k3 & 1);
+  *(__global some_marks4*)to = PACK_BYTES(k0 & 1, k1 & 1, k2 & 1, k3 & 1);
 #elif BYTES == 1
-  const uint16 kept = WORDS_OF(x[0] & k0, x[1] & k1, x[2] & k2, x[3] & k3);
+  const uint16 kept = PACK_BYTES(x[0] & k0, x[1] & k1, x[2] & k2, x[3] & k3);
   STORE_WORDS(kept, to, streaming);
 #else
   const uint16 low = (x[0] & k0) | (x[1] & k1) << 16, high = (x[2] & k2) | (x[3] & k3) << 16;
@@ -388,9 +392,10 @@ __kernel void sparse24_decompress(CLUTCH_PREDICATE __global uchar* out, ulong ou
 #endif
 
 #ifdef CLUTCH_ENTRY_sparse24_pack
-// Block after block along k, in each tile after tile, in each group after group: the first number of each row, then the second, and bytes from a group's
-// first row of a panel to the two that they meet. What does not exist is zero and meets that first row. CODES: the numbers as they are stored, and two
-// words for each group: two bits of each row's first place, and of its second.
+// Layout: [block along k][tile of ROWS rows][group of the block], each group [first numbers of the rows][second numbers of the rows]. For each group and row
+// a word of places: low half the bytes from the group's first row of a panel to the row of b that the first number meets, high half the same of the second.
+// Numbers that do not exist are zero and meet the first row. CODES: numbers keep their dtype, and a group has two words: the first with bits 2 r and 2 r + 1
+// for the place of row r's first number, the second for its second.
 static inline void sparse24_pack_body(CLUTCH_ID_PARAMS, __global uchar* numbers, __global uint* places, __global const uchar* values,
                                       __global const uchar* metadata, const Sparse24PackArgs args) {
   const ulong m = args.m, k = args.k, block_groups = args.block_groups, row_groups = sparse24_row_groups(k);

@@ -16,11 +16,11 @@
 
 CLUTCH_SHARED_BEGIN
 
-// What every product takes. Complex matrices are real ones of twice the columns and twice the k.
+// What every product takes. Of complex matrices n counts real columns: two of each; k counts two of each element for register tiles, and one for the others.
 typedef struct {
   clutch_u64 m;        // rows of the result
-  clutch_u64 n;        // columns of the result; of complex matrices twice as many
-  clutch_u64 k;        // elements along k; words where a packed byte product reads words; of complex matrices twice as many
+  clutch_u64 n;        // columns of the result
+  clutch_u64 k;        // elements along k; words of four bytes where matmul_panels reads words (DOT)
   clutch_u64 batch;    // matrices
   clutch_i64 a_row;    // stride of a from a row to the next
   clutch_i64 a_k;      // stride of a along k
@@ -28,7 +28,7 @@ typedef struct {
   clutch_i64 b_k;      // stride of b along k; of panels the columns of one
   clutch_i64 b_n;      // stride of b from a column to the next; of panels 1
   clutch_i64 b_batch;  // stride of b from a matrix to the next, 0 where all share one
-  clutch_i32 shift;    // times the sum of the signed bytes is added to each sum: -128 where 128 was added to the other operand's bytes, else 0
+  clutch_i32 shift;    // -128 where 128 was added to the signed bytes of the other operand, else 0; shift times a row's or column's sum is added to its sums
   clutch_u32 flat;     // 1: the columns of the result have stride 1, and those of the epilogue's tensors 1 or 0
 } MatmulArgs;
 
