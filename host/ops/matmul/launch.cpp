@@ -202,7 +202,8 @@ std::int64_t Launcher::give_elements(const Tensor& a, const Tensor& b) {
   else
     encoder.input(a, "a");
   encoder.input(b, "b");
-  bind_args(encoder, args_of(shape.columns, x.k));
+  // Tiles count the parts of complex numbers along k, matmul_items the numbers.
+  bind_args(encoder, args_of(shape.columns, x.by_tiles ? x.parts() * x.k : x.k));
   if (!x.by_tiles) return x.batch * x.rows * shape.columns;
   const std::int64_t down = parts_of(x.rows, kMatmulTile), across = parts_of(shape.columns, kMatmulTile);
   return x.batch * down * across * static_cast<std::int64_t>(main.tuning.local);
