@@ -16,7 +16,7 @@
 
 CLUTCH_SHARED_BEGIN
 
-// What every product takes. Of complex matrices n counts real columns: two of each; k counts two of each element for register tiles, and one for the others.
+// What every product takes. Of complex matrices n counts real columns, two of each; k counts two of each element, but one in matmul_items.
 typedef struct {
   clutch_u64 m;        // rows of the result
   clutch_u64 n;        // columns of the result
