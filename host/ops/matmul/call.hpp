@@ -55,7 +55,7 @@ struct MatmulCall {
   DType output;
   std::optional<Tiling> tiling = {};                           ///< forced
   std::shared_ptr<sparse::SemiStructured::State> sparse = {};  ///< stands for a, of which only sizes and dtype count
-  bool turned = false;                                         ///< rows and columns changed places: the function's positions count the others
+  bool transposed = false;                                     ///< rows and columns changed places: the function's positions count the others
 };
 
 /// The call of such operands, `out` null where it is still to be made. Errors: as linalg::matmul().
