@@ -9,6 +9,7 @@
 // different numbers of points, weight the points in the mean and the product.
 #include <clutch/clutch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <vector>

@@ -11,6 +11,7 @@
 // and minima are SegmentOptions::reduce. spmm_backward() and linalg::matmul_backward() are the gradients.
 #include <clutch/clutch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <random>

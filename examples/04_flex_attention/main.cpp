@@ -9,6 +9,7 @@
 // ?:, floor_div and floor_mod instead of / and % on indices. captured() brings a tensor into a lambda.
 #include <clutch/clutch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <vector>

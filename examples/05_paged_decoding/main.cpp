@@ -9,6 +9,7 @@
 // Heads of queries that share keys: enable_gqa. Keys of f16 or bf16: PagedCacheOptions::dtype.
 #include <clutch/clutch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <vector>

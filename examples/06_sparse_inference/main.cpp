@@ -9,6 +9,7 @@
 // (sparse::linear_backward() has the gradients), for pruning alone costs accuracy. f16, bf16, f8 and i8 work alike.
 #include <clutch/clutch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <vector>

@@ -11,8 +11,10 @@
 #include <clutch/clutch.hpp>
 #include <clutch/interop_cl.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 namespace {
