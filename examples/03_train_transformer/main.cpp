@@ -55,7 +55,7 @@ struct Model {
     const nn::LayerNormGradients of_norm = nn::layer_norm_backward(head.x, y, norm.mean, norm.rstd, norm_weight);
     const Tensor of_y = of_norm.x.reshape({1, kTime, kWidth});
     const attention::MultiHeadGradients mixing = attention::multi_head_attention_backward(of_y, x, mix, mixed, kAttention);
-    const Tensor of_x = of_y + mixing.x.reshape({kTime, kWidth});  // both paths into x
+    const Tensor of_x = (of_y + mixing.x).reshape({kTime, kWidth});  // both paths into x
     const Tensor of_characters = nn::embedding_backward(of_x, tokens, characters.size(0));
     return {of_characters, of_x, mixing.in_weight, mixing.out_weight, of_norm.weight, of_norm.bias, head.weight, head.bias};
   }
