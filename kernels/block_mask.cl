@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// block_mask: what a mask is in each block of queries and keys (0 nothing, 1 something, 2 all of it), and lists of the blocks by rows and by columns.
-// Ownership: an item takes `each` blocks of a row at a time, or one line of blocks. No local memory.
+// block_mask: what a mask is in each block of queries and keys (args.h), and lists of the blocks by rows and by columns.
+// Ownership: an item takes columns_per_task blocks of a row at a time, or one line of blocks. No local memory.
+#include "block_mask/args.h"
 #include "common/launch.clh"
-
-#define KIND_PARTIAL 1
-#define KIND_FULL 2
 
 // Needs: what common/expr.clh needs; IDX; and from expression.clh CLUTCH_MASK(LOAD, POSITION, STORE), CLUTCH_RANGES and the macros of parameters EXTRA.
 // Blocks which ranges of the indices decide are not looked at inside.
@@ -12,10 +10,6 @@
 #include "common/expr.clh"
 
 #include "expression.clh"
-
-typedef struct {
-  long heads, rows, columns, q_len, kv_len, block_q, block_kv, each;
-} KindsShape;
 
 #define MASK_INPUT_1 ((VI)b)
 #define MASK_INPUT_2 ((VI)h)
@@ -36,7 +30,9 @@ CLUTCH_INLINE VI mask_at(int b, int h, int q, int kv CLUTCH_EXTRA_PARAMS) {
   return allowed;
 }
 
-// Whether any (1) and whether not all (2) of the queries from `q` to before `q_end` attend to keys from `kv` to before `kv_end`.
+#define SEEN_ALLOWED 1
+#define SEEN_MASKED 2
+// Whether any (SEEN_ALLOWED) and whether not all (SEEN_MASKED) of the queries from `q` to before `q_end` attend to keys from `kv` to before `kv_end`.
 static inline int mask_inside(int b, int h, int q, int q_end, int kv, int kv_end CLUTCH_EXTRA_PARAMS) {
   VI any = (VI)0, none = (VI)0;
   const int whole = q + (q_end - q) / WIDTH * WIDTH;
@@ -53,42 +49,42 @@ static inline int mask_inside(int b, int h, int q, int q_end, int kv, int kv_end
         any |= allowed & exists, none |= CLUTCH_NOT(allowed) & exists;
       }
     }
-    if (CLUTCH_ANY(any) && CLUTCH_ANY(none)) return 3;
+    if (CLUTCH_ANY(any) && CLUTCH_ANY(none)) return SEEN_ALLOWED | SEEN_MASKED;
   }
-  return (CLUTCH_ANY(any) ? 1 : 0) | (CLUTCH_ANY(none) ? 2 : 0);
+  return (CLUTCH_ANY(any) ? SEEN_ALLOWED : 0) | (CLUTCH_ANY(none) ? SEEN_MASKED : 0);
 }
 
 #define RANGE_LOW(k) range_low[k]
 #define RANGE_HIGH(k) range_high[k]
-static inline void block_mask_kinds_body(CLUTCH_ID_PARAMS, ulong tasks, KindsShape s, __global uchar* kinds CLUTCH_EXTRA_PARAMS) {
-  const ulong chunks = ((ulong)s.columns + s.each - 1) / s.each, rows = s.rows, heads = s.heads;
+static inline void block_mask_kinds_body(CLUTCH_ID_PARAMS, BlockMaskKindsArgs s, __global uchar* kinds CLUTCH_EXTRA_PARAMS) {
+  const ulong tasks = s.tasks;
+  const ulong chunks = ((ulong)s.columns + s.columns_per_task - 1) / s.columns_per_task, rows = s.rows, heads = s.heads;
   for (ulong task = group * items + item; task < tasks; task += groups * items) {
     const ulong line = task / chunks, row = line % rows, of = line / rows;
     const long b = (long)(of / heads), h = (long)(of % heads);
-    const long begin = (long)(task % chunks) * s.each, end = min(begin + s.each, s.columns);
+    const long begin = (long)(task % chunks) * s.columns_per_task, end = min(begin + s.columns_per_task, s.columns);
     const long q = (long)row * s.block_q, q_end = min(q + s.block_q, s.q_len);
     for (long c = begin; c < end; ++c) {
       const long kv = c * s.block_kv, kv_end = min(kv + s.block_kv, s.kv_len);
       const long range_low[4] = {b, h, q, kv}, range_high[4] = {b, h, q_end - 1, kv_end - 1};
       CLUTCH_RANGES(RANGE_LOW, RANGE_HIGH)
-      const int seen = is_always ? 1 : !is_ever ? 2 : mask_inside((int)b, (int)h, (int)q, (int)q_end, (int)kv, (int)kv_end CLUTCH_EXTRA_NAMES);
+      const int seen = is_always  ? SEEN_ALLOWED
+                       : !is_ever ? SEEN_MASKED
+                                  : mask_inside((int)b, (int)h, (int)q, (int)q_end, (int)kv, (int)kv_end CLUTCH_EXTRA_NAMES);
       const int complete = q + s.block_q <= s.q_len && kv + s.block_kv <= s.kv_len;
-      kinds[line * s.columns + c] = (uchar)(!(seen & 1) ? 0 : seen == 1 && complete ? KIND_FULL : KIND_PARTIAL);
+      kinds[line * s.columns + c] = (uchar)(!(seen & SEEN_ALLOWED) ? KIND_NONE : seen == SEEN_ALLOWED && complete ? KIND_FULL : KIND_PARTIAL);
     }
   }
 }
-__kernel void block_mask_kinds(CLUTCH_PREDICATE ulong tasks, KindsShape s, __global uchar* kinds, ulong kinds_offset CLUTCH_EXTRA_KERNEL_PARAMS) {
+__kernel void block_mask_kinds(CLUTCH_PREDICATE __global uchar* kinds, ulong kinds_offset, CLUTCH_ARGS(BlockMaskKindsArgs, args) CLUTCH_EXTRA_KERNEL_PARAMS) {
+  CLUTCH_TAKE_ARGS(BlockMaskKindsArgs, args)
   CLUTCH_IF_PREDICATE
-  block_mask_kinds_body(CLUTCH_IDS, tasks, s, kinds + kinds_offset CLUTCH_EXTRA_ARGUMENTS);
+  block_mask_kinds_body(CLUTCH_IDS, args, kinds + kinds_offset CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 
 // Of each line of blocks its partial and its full ones: how many, their numbers, and behind them those of all others.
 #ifdef CLUTCH_ENTRY_block_mask_lists
-typedef struct {
-  long lines, length, line_stride, stride;  // of a matrix of kinds
-} ListsShape;
-
 static inline void list_line(__global const uchar* kinds, long length, long stride, uchar kind, __global int* count, __global int* list) {
   int found = 0;
   for (long i = 0; i < length; ++i)
@@ -97,19 +93,21 @@ static inline void list_line(__global const uchar* kinds, long length, long stri
   for (long i = 0; i < length; ++i)
     if (kinds[i * stride] != kind) list[found++] = (int)i;
 }
-static inline void block_mask_lists_body(CLUTCH_ID_PARAMS, ulong tasks, ListsShape s, __global const uchar* kinds, __global int* count, __global int* list,
+static inline void block_mask_lists_body(CLUTCH_ID_PARAMS, BlockMaskListsArgs s, __global const uchar* kinds, __global int* count, __global int* list,
                                          __global int* full_count, __global int* full_list) {
+  const ulong tasks = s.tasks;
   for (ulong task = group * items + item; task < tasks; task += groups * items) {
     __global const uchar* line = kinds + task / s.lines * (ulong)(s.lines * s.length) + task % s.lines * s.line_stride;
     list_line(line, s.length, s.stride, KIND_PARTIAL, count + task, list + task * s.length);
     list_line(line, s.length, s.stride, KIND_FULL, full_count + task, full_list + task * s.length);
   }
 }
-__kernel void block_mask_lists(CLUTCH_PREDICATE ulong tasks, ListsShape s, __global const uchar* kinds, ulong kinds_offset, __global uchar* count,
-                               ulong count_offset, __global uchar* list, ulong list_offset, __global uchar* full_count, ulong full_count_offset,
-                               __global uchar* full_list, ulong full_list_offset) {
+__kernel void block_mask_lists(CLUTCH_PREDICATE __global uchar* count, ulong count_offset, __global uchar* list, ulong list_offset, __global uchar* full_count,
+                               ulong full_count_offset, __global uchar* full_list, ulong full_list_offset, __global const uchar* kinds, ulong kinds_offset,
+                               CLUTCH_ARGS(BlockMaskListsArgs, args)) {
+  CLUTCH_TAKE_ARGS(BlockMaskListsArgs, args)
   CLUTCH_IF_PREDICATE
-  block_mask_lists_body(CLUTCH_IDS, tasks, s, kinds + kinds_offset, (__global int*)(count + count_offset), (__global int*)(list + list_offset),
+  block_mask_lists_body(CLUTCH_IDS, args, kinds + kinds_offset, (__global int*)(count + count_offset), (__global int*)(list + list_offset),
                         (__global int*)(full_count + full_count_offset), (__global int*)(full_list + full_list_offset));
 }
 #endif
@@ -120,21 +118,23 @@ static inline void mark_line(__global uchar* kinds, long length, uchar kind, int
   for (long i = 0; i < min((long)count, length); ++i)
     if (list[i] >= 0 && list[i] < length) kinds[list[i]] = kind;
 }
-static inline void block_mask_from_lists_body(CLUTCH_ID_PARAMS, ulong tasks, long length, __global uchar* kinds, __global const int* count,
+static inline void block_mask_from_lists_body(CLUTCH_ID_PARAMS, BlockMaskFromListsArgs args, __global uchar* kinds, __global const int* count,
                                               __global const int* list, __global const int* full_count, __global const int* full_list) {
+  const ulong tasks = args.tasks;
+  const long length = args.length;
   for (ulong task = group * items + item; task < tasks; task += groups * items) {
     __global uchar* line = kinds + task * length;
-    for (long i = 0; i < length; ++i) line[i] = 0;
+    for (long i = 0; i < length; ++i) line[i] = KIND_NONE;
     mark_line(line, length, KIND_PARTIAL, count[task], list + task * length);
     mark_line(line, length, KIND_FULL, full_count[task], full_list + task * length);
   }
 }
-__kernel void block_mask_from_lists(CLUTCH_PREDICATE ulong tasks, long length, __global uchar* kinds, ulong kinds_offset, __global const uchar* count,
-                                    ulong count_offset, __global const uchar* list, ulong list_offset, __global const uchar* full_count,
-                                    ulong full_count_offset, __global const uchar* full_list, ulong full_list_offset) {
+__kernel void block_mask_from_lists(CLUTCH_PREDICATE __global uchar* kinds, ulong kinds_offset, __global const uchar* count, ulong count_offset,
+                                    __global const uchar* list, ulong list_offset, __global const uchar* full_count, ulong full_count_offset,
+                                    __global const uchar* full_list, ulong full_list_offset, CLUTCH_ARGS(BlockMaskFromListsArgs, args)) {
+  CLUTCH_TAKE_ARGS(BlockMaskFromListsArgs, args)
   CLUTCH_IF_PREDICATE
-  block_mask_from_lists_body(CLUTCH_IDS, tasks, length, kinds + kinds_offset, (__global const int*)(count + count_offset),
-                             (__global const int*)(list + list_offset), (__global const int*)(full_count + full_count_offset),
-                             (__global const int*)(full_list + full_list_offset));
+  block_mask_from_lists_body(CLUTCH_IDS, args, kinds + kinds_offset, (__global const int*)(count + count_offset), (__global const int*)(list + list_offset),
+                             (__global const int*)(full_count + full_count_offset), (__global const int*)(full_list + full_list_offset));
 }
 #endif

@@ -188,7 +188,7 @@ static inline long whole(long x, long least, long largest) { return x; }
 static inline long whole(X x, long least, long largest) {
   if (x != x) return 0;
   if (x <= (X)least) return least;
-  if (x >= (X)largest) return largest;  // (X)largest may round up past it, and what lies between cannot be held by X
+  if (x >= (X)largest) return largest;  // (X)largest may round up past it, and X has no numbers between
   return (long)x;
 }
 #endif

@@ -77,7 +77,7 @@ __kernel void cumsum_lines(CUMSUM_PARAMS) {
 }
 #endif
 
-// Lines that lie side by side, PANEL of them in the lanes of vectors, so that memory is read in long pieces: the innermost kept dimension
+// Lines that are adjacent in memory, PANEL of them in the lanes of vectors, so that memory is read in long pieces: the innermost kept dimension
 // has stride 1 in both operands.
 #ifdef CLUTCH_ENTRY_cumsum_columns
 #define PANEL (ABREAST * WIDTH)

@@ -60,16 +60,16 @@
       __global uchar *sweeps_base, ulong sweeps_offset, __global const uchar *a_base, ulong a_offset, __global uchar *scratch_base, ulong scratch_offset, \
       CLUTCH_ARGS(EighArgs, args), T tolerance_given, int limit
 // The parameters as entries use them.
-#define EIGH_TAKE_PARAMS                                                   \
-  CLUTCH_IF_PREDICATE                                                      \
-  CLUTCH_TAKE_ARGS(EighArgs, args)                                         \
-  const ulong batch = args.batch, matrix_stride = args.matrix_stride; \
+#define EIGH_TAKE_PARAMS                                                                                                                        \
+  CLUTCH_IF_PREDICATE                                                                                                                           \
+  CLUTCH_TAKE_ARGS(EighArgs, args)                                                                                                              \
+  const ulong batch = args.batch, matrix_stride = args.matrix_stride;                                                                           \
   const int n = N ? N : args.n, transposed = args.transposed, conjugate = args.conjugate, positive = args.positive, streaming = args.streaming; \
-  const int first_pair = args.first_pair, pairs = args.pairs; \
-  __global T* w = (__global T*)(w_base + w_offset);                        \
-  __global T* v_out = (__global T*)(v_base + v_offset);                    \
-  __global int* info = (__global int*)(info_base + info_offset);           \
-  __global int* sweeps_out = (__global int*)(sweeps_base + sweeps_offset); \
+  const int first_pair = args.first_pair, pairs = args.pairs;                                                                                   \
+  __global T* w = (__global T*)(w_base + w_offset);                                                                                             \
+  __global T* v_out = (__global T*)(v_base + v_offset);                                                                                         \
+  __global int* info = (__global int*)(info_base + info_offset);                                                                                \
+  __global int* sweeps_out = (__global int*)(sweeps_base + sweeps_offset);                                                                      \
   __global const T* given = (__global const T*)(a_base + a_offset);
 
 #ifdef CLUTCH_ENTRY_eigh_jacobi_lanes

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // map: a traced function of broadcast, strided operands, element by element, in one launch.
 // Ownership: a group owns tiles of TILE consecutive elements; its items take WIDTH of them in turn. Every path computes on
-// WIDTH lanes; where fewer are left, or lie apart, they are gathered and scattered. No local memory.
+// WIDTH lanes; where fewer are left, or their stride is not 1, they are gathered and scattered. No local memory.
 // Needs: what common/expr.clh needs; OPERANDS; IDX; TILE; RANK_LANES (4, 8 or 16; of the shape vectors); and from
 // expression.clh, which the host prints (host/expr/print.cpp): CLUTCH_EXPRESSION(LOAD, POSITION, STORE) and the macros of
 // parameters BUFFER (the tensors), STRIDE (their shapes) and EXTRA (params and captured tensors).

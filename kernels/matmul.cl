@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products. Every element is one chain of fma in the order of k; with INTEGER, exact modulo 2^32. Complex numbers are pairs of real columns: (re, im)
 // times rows (re, im) and (-im, re).
-// matmul_panels: tiles of ROWS rows and VECTORS vectors of columns in registers; k goes by blocks whose pieces of a and b stay in a core's caches, while
-//   sums wait in private memory. B_AT says how b comes: PACKED in panels of a tile's columns, row after row (by matmul_pack); as it lies (DIRECT); or
-//   INSIDE, when items bring blocks of it into private memory. With DOT its numbers are words of four bytes, by matmul_dot_rows and matmul_dot_pack, and
-//   sums of products an instruction (1) or spelled out (2). An item takes `rows_each` rows by `panels_each` panels; of matmul_pack PACK_ROWS rows.
-// matmul_lanes: batches of small matrices, one in each lane of an item's vectors.
-// matmul_tiles: a work-group takes a tile. Local memory: 2 x TILE_K x (TILE_M + TILE_N) numbers.
-// matmul_items: the reference, any strides. An item takes an element.
-// With a 2:4 matrix on the left, whose `info` names a group that was not 2:4 where all results are to be NaN, or the least integer:
-// matmul_sparse_panels: packed by sparse24_pack: two numbers of each four along k, and where in a panel the rows of b lie that they meet. TURNED: strides of
-//   results come as those of the transposed matrix, whose columns lie side by side.
-// matmul_sparse_rows: for few columns, TOKENS at a time, which come in the compute type: LANES rows of the matrix side by side, each of which selects what
-//   it meets.
-// matmul_sparse_dot: bytes, TOKENS columns at a time: rows side by side, each of which picks what it meets for dot products. TURNED as above.
-// matmul_sparse_tiles: as matmul_tiles. matmul_sparse_items: the reference, on canonical values and metadata.
+// matmul_panels: register tiles of ROWS rows and VECTORS vectors of columns (matmul/panels.clh). B_AT, of matmul/args.h: b is read from panels that matmul_pack
+//   wrote, from the tensor, or from blocks that the work-item packs. DOT: a and b are words of four bytes, by matmul_dot_rows and matmul_dot_pack, whose
+//   products an instruction sums (1) or plain code (2).
+// matmul_lanes: batches of small matrices, one in each SIMD lane.
+// matmul_tiles: tiles in local memory (matmul/tiles.clh). Local memory: 2 * MATMUL_BLOCK_K * (TILE_M + TILE_N) numbers.
+// matmul_items: the reference, any strides. A work-item takes an element.
+// With a 2:4 matrix on the left; where `info` >= 0 names a group that was not 2:4, all results are NaN, or the least integer:
+// matmul_sparse_panels: as matmul_panels, packed by sparse24_pack. TRANSPOSED: the strides of results are those of the transposed result.
+// matmul_sparse_rows: for few columns, TOKENS at a time, in the compute type (matmul/sparse_rows.clh).
+// matmul_sparse_dot: bytes, TOKENS columns at a time (matmul/sparse_dot.clh). TRANSPOSED as above.
+// matmul_sparse_tiles: as matmul_tiles. matmul_sparse_items: the reference, on canonical values and metadata (sparse24/args.h).
 // Needs: A_NAME (a as it is stored), B_NAME (b as it is read), O_NAME (what beta reads), ACC (compute type), INTEGER, COMPLEX, DOT, expression.clh (of the
-// epilogue, whose operand 0 is what it reads as well as what it writes); for panels B_AT, ROWS, VECTORS, BLOCK_VECTORS (most of a block INSIDE), HELD_TILES
-// (most tiles of an item), PACK_ROWS; for tiles TILE_M, TILE_N, ITEMS_DOWN, ITEMS_ACROSS. May have: GROUPED (work-groups have several items).
+// epilogue, whose operand 0 is what it reads as well as what it writes); for panels B_AT, ROWS, VECTORS, BLOCK_VECTORS (of a block that a work-item packs, at
+// most), ACCUMULATOR_TILES (tiles of a work-item, at most), PACK_ROWS; for tiles TILE_M, TILE_N, THREADS_M, THREADS_N. May have: GROUPED (work-groups have
+// several items).
 #define CLUTCH_PLACES_UNROLL _Pragma("unroll 1")  // edges alone: compilers take long over them
 #include "common/expr.clh"
 #include "common/f8.clh"
 #include "common/launch.clh"
+#include "matmul/args.h"
+#include "sparse24/args.h"
 
 #if !defined(A_NAME) || !defined(B_NAME) || !defined(O_NAME) || !defined(ACC) || !defined(OPERANDS) || !defined(IDX) || !defined(RANK_LANES)
 #error "A_NAME, B_NAME, O_NAME, ACC, OPERANDS, IDX and RANK_LANES are not defined"
@@ -39,7 +39,7 @@
 #define BY_PANELS 0
 #endif
 #if !SPARSE
-#define TURNED 0
+#define TRANSPOSED 0
 #endif
 // Where a 2:4 matrix was none results are POISON.
 #if SPARSE
@@ -47,9 +47,6 @@
 #else
 #define CHECK(sum) (sum)
 #endif
-#define PACKED 0
-#define DIRECT 1
-#define INSIDE 2
 
 #define SHAPE_VECTOR CLUTCH_CONCAT(IDX, RANK_LANES)
 #include "expression.clh"
@@ -111,9 +108,9 @@ static inline VI dot_of_bytes(VI a, VI b, VI sum) {
 #endif
 
 #if defined(CLUTCH_HAS_STREAMING) && WIDTH > 4 && !defined(GROUPED)
-#define FETCH_LINE(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)
+#define PREFETCH_LINE(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)
 #else
-#define FETCH_LINE(p)
+#define PREFETCH_LINE(p)
 #endif
 
 #include "matmul/results.clh"
@@ -134,22 +131,23 @@ static inline ACC number_of(__global const uchar* b, long from, ulong r, ulong c
 #include "matmul/packing.clh"
 
 #ifdef CLUTCH_ENTRY_matmul_pack
-static inline void matmul_pack_body(CLUTCH_ID_PARAMS, __global ACC* panels, __global const uchar* b, ulong k, ulong n, long b_k, long b_n, long b_batch,
-                                    ulong batch) {
-  const ulong across = (n + PANEL - 1) / PANEL, blocks = (k + PACK_ROWS - 1) / PACK_ROWS, count = batch * across * blocks;
+static inline void matmul_pack_body(CLUTCH_ID_PARAMS, __global ACC* panels, __global const uchar* b, const MatmulPackArgs args) {
+  const ulong k = args.k, n = args.n;
+  const ulong across = matmul_parts(n, PANEL), blocks = matmul_parts(k, PACK_ROWS), count = args.batch * across * blocks;
   for (ulong i = group * items + item; i < count; i += groups * items) {
     const ulong block = i % blocks, panel = i / blocks % across, of = i / blocks / across;
     const ulong first = block * PACK_ROWS, rows = min((ulong)PACK_ROWS, k - first), left = panel * PANEL, columns = min((ulong)PANEL, n - left);
     // Of complex numbers n and k count parts, strides numbers.
-    const long from = (long)of * b_batch + (long)(first / (1 + COMPLEX)) * b_k + (long)(left / (1 + COMPLEX)) * b_n;
-    pack_rows(panels + ((of * across + panel) * k + first) * PANEL, b, from, rows, columns, b_k, b_n);
+    const long from = (long)of * args.b_batch + (long)(first / (1 + COMPLEX)) * args.b_k + (long)(left / (1 + COMPLEX)) * args.b_n;
+    pack_rows(panels + matmul_panel_at(of, across, panel, k, 0, first, PANEL), b, from, rows, columns, args.b_k, args.b_n);
   }
 }
 
-__kernel void matmul_pack(CLUTCH_PREDICATE __global uchar* panels, ulong panels_offset, __global const uchar* b, ulong b_offset, ulong k, ulong n, long b_k,
-                          long b_n, long b_batch, ulong batch) {
+__kernel void matmul_pack(CLUTCH_PREDICATE __global uchar* panels, ulong panels_offset, __global const uchar* b, ulong b_offset,
+                          CLUTCH_ARGS(MatmulPackArgs, args)) {
   CLUTCH_IF_PREDICATE
-  matmul_pack_body(CLUTCH_IDS, (__global ACC*)(panels + panels_offset), b + b_offset, k, n, b_k, b_n, b_batch, batch);
+  CLUTCH_TAKE_ARGS(MatmulPackArgs, args)
+  matmul_pack_body(CLUTCH_IDS, (__global ACC*)(panels + panels_offset), b + b_offset, args);
 }
 #endif
 
@@ -164,45 +162,48 @@ __kernel void matmul_pack(CLUTCH_PREDICATE __global uchar* panels, ulong panels_
 
 #if SPARSE
 __kernel void matmul_sparse_panels(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* places, ulong places_offset,
-                                   __global const uchar* info, ulong info_offset, __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k,
-                                   ulong batch, long a_row, long a_k, long a_batch, ulong b_rows, long b_k, long b_n, long b_panel, long b_batch, int shift,
-                                   ulong block_k, ulong rows_each, ulong panels_each, uint flat, SUM_ONE alpha,
+                                   __global const uchar* info, ulong info_offset, __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args),
+                                   CLUTCH_ARGS(MatmulPanelsArgs, tiling), SUM_ONE alpha,
                                    SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_TAKE_ARGS(MatmulArgs, args)
+  CLUTCH_TAKE_ARGS(MatmulPanelsArgs, tiling)
   IDX stride[OPERANDS][RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_panels_body(CLUTCH_IDS, (__global const ACC*)(a + a_offset), (__global const uint*)(places + places_offset),
-                     *(__global const int*)(info + info_offset) >= 0, b + b_offset, m, n, k, batch, a_row, a_k, a_batch, b_rows, b_k, b_n, b_panel, b_batch,
-                     shift, block_k, rows_each, panels_each, flat, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+                     *(__global const int*)(info + info_offset) >= 0, b + b_offset, args, tiling, alpha, beta,
+                     stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #else
-__kernel void matmul_panels(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k,
-                            ulong batch, long a_row, long a_k, long a_batch, ulong b_rows, long b_k, long b_n, long b_panel, long b_batch, int shift,
-                            ulong block_k, ulong rows_each, ulong panels_each, uint flat, SUM_ONE alpha,
+__kernel void matmul_panels(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args),
+                            CLUTCH_ARGS(MatmulPanelsArgs, tiling), SUM_ONE alpha,
                             SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_TAKE_ARGS(MatmulArgs, args)
+  CLUTCH_TAKE_ARGS(MatmulPanelsArgs, tiling)
   IDX stride[OPERANDS][RANK_LANES];
   CLUTCH_STRIDES(stride)
-  matmul_panels_body(CLUTCH_IDS, (__global const ACC*)(a + a_offset), b + b_offset, m, n, k, batch, a_row, a_k, a_batch, b_rows, b_k, b_n, b_panel, b_batch,
-                     shift, block_k, rows_each, panels_each, flat, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+  matmul_panels_body(CLUTCH_IDS, (__global const ACC*)(a + a_offset), b + b_offset, args, tiling, alpha, beta,
+                     stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_dot_rows
-// Rows of a in words of four bytes, `each` of a row, zero past the last one; those of signed bytes plus 128. `beside` rows of a matrix lie side by side, two
-// words of each in turn, the last ones beside rows of zeros. An item takes as many.
-static inline void matmul_dot_rows_body(CLUTCH_ID_PARAMS, __global uint* words, __global const uchar* a, ulong m, ulong k, long a_row, long a_k, long a_batch,
-                                        ulong batch, ulong each, ulong beside, uint flip) {
-  const ulong down = (m + beside - 1) / beside;
+// Writes rows of a as words of four bytes (args.h), zero past a row's end and in rows past the last one; signed bytes plus 128. A work-item takes a bundle.
+static inline void matmul_dot_rows_body(CLUTCH_ID_PARAMS, __global uint* words, __global const uchar* a, const MatmulDotRowsArgs args) {
+  const ulong m = args.m, k = args.k, each = args.row_words, abreast = args.rows_abreast, batch = args.batch;
+  const long a_row = args.a_row, a_k = args.a_k, a_batch = args.a_batch;
+  const uint flip = args.flip;
+  const ulong down = matmul_parts(m, abreast);
   for (ulong i = group * items + item; i < batch * down; i += groups * items) {
-    const ulong first = i % down * beside;
+    const ulong first = i % down * abreast;
     __global const uchar* from = a + (long)(i / down) * a_batch + (long)first * a_row;
-    __global uint* to = words + i * beside * each;
+    __global uint* to = words + i * matmul_bundle_words(each, abreast);
     ulong begin = 0;
 #if LANES == 16
     // A vector across all rows, where those lie side by side.
-    if (a_row == 1 && beside == LANES && first + beside <= m)
+    if (a_row == 1 && abreast == LANES && first + abreast <= m)
       for (; 4 * begin + 8 <= k; begin += 2) {
         VI word[2] = {(int)flip, (int)flip};
 #pragma unroll
@@ -211,58 +212,57 @@ static inline void matmul_dot_rows_body(CLUTCH_ID_PARAMS, __global uint* words, 
         PUT_LANES(__global, ZIP_HI(word[0], word[1]), (__global int*)to + (begin + 1) * LANES);
       }
 #endif
-    for (ulong r = 0; r < beside; ++r, from += a_row, to += 2) {
+    for (ulong r = 0; r < abreast; ++r, from += a_row, to += 2) {
       const ulong length = first + r < m ? k : 0;
       ulong w = begin;
 #ifdef __ENDIAN_LITTLE__
       if (a_k == 1)
         for (; 4 * w + 16 <= length; w += 4) {
           const uint4 four = as_uint4(vload16(0, from + 4 * w)) ^ flip;
-          vstore2(four.s01, 0, to + w * beside), vstore2(four.s23, 0, to + (w + 2) * beside);
+          vstore2(four.s01, 0, to + w * abreast), vstore2(four.s23, 0, to + (w + 2) * abreast);
         }
 #endif
       for (; w < each; ++w) {
         uint word = 0;
         for (uint byte = 0; byte < 4; ++byte) word |= (uint)(4 * w + byte < length ? from[(long)(4 * w + byte) * a_k] : 0) << 8 * byte;
-        to[w / 2 * 2 * beside + w % 2] = word ^ flip;
+        to[matmul_word_at(w, abreast)] = word ^ flip;
       }
     }
   }
 }
 
-__kernel void matmul_dot_rows(CLUTCH_PREDICATE __global uchar* words, ulong words_offset, __global const uchar* a, ulong a_offset, ulong m, ulong k, long a_row,
-                              long a_k, long a_batch, ulong batch, ulong each, ulong beside, uint flip) {
+__kernel void matmul_dot_rows(CLUTCH_PREDICATE __global uchar* words, ulong words_offset, __global const uchar* a, ulong a_offset,
+                              CLUTCH_ARGS(MatmulDotRowsArgs, args)) {
   CLUTCH_IF_PREDICATE
-  matmul_dot_rows_body(CLUTCH_IDS, (__global uint*)(words + words_offset), a + a_offset, m, k, a_row, a_k, a_batch, batch, each, beside, flip);
+  CLUTCH_TAKE_ARGS(MatmulDotRowsArgs, args)
+  matmul_dot_rows_body(CLUTCH_IDS, (__global uint*)(words + words_offset), a + a_offset, args);
 }
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_dot_pack
 // Panels of b in words, behind a row of its columns' sums. An item takes a panel.
-static inline void matmul_dot_pack_body(CLUTCH_ID_PARAMS, __global int* panels, __global const uchar* b, ulong k, ulong n, long b_k, long b_n, long b_batch,
-                                        ulong batch) {
-  const ulong across = (n + PANEL - 1) / PANEL, each = (k + 3) / 4;
-  for (ulong i = group * items + item; i < batch * across; i += groups * items) {
+static inline void matmul_dot_pack_body(CLUTCH_ID_PARAMS, __global int* panels, __global const uchar* b, const MatmulPackArgs args) {
+  const ulong k = args.k, n = args.n, across = matmul_parts(n, PANEL), words = matmul_words(k);
+  for (ulong i = group * items + item; i < args.batch * across; i += groups * items) {
     const ulong panel = i % across, left = panel * PANEL;
-    __global int* to = panels + i * (each + 1) * PANEL;
+    __global int* to = panels + i * matmul_panel_numbers(words, 1, PANEL);
     VI sum[VECTORS];
     for (int v = 0; v < VECTORS; ++v) sum[v] = 0;
-    pack_words(to + PANEL, b, (long)(i / across) * b_batch + (long)left * b_n, k, min((ulong)PANEL, n - left), b_k, b_n, sum);
+    pack_words(to + PANEL, b, (long)(i / across) * args.b_batch + (long)left * args.b_n, k, min((ulong)PANEL, n - left), args.b_k, args.b_n, sum);
     for (int v = 0; v < VECTORS; ++v) PUT_LANES(__global, sum[v], to + v * LANES);
   }
 }
 
-__kernel void matmul_dot_pack(CLUTCH_PREDICATE __global uchar* panels, ulong panels_offset, __global const uchar* b, ulong b_offset, ulong k, ulong n, long b_k,
-                              long b_n, long b_batch, ulong batch) {
+__kernel void matmul_dot_pack(CLUTCH_PREDICATE __global uchar* panels, ulong panels_offset, __global const uchar* b, ulong b_offset,
+                              CLUTCH_ARGS(MatmulPackArgs, args)) {
   CLUTCH_IF_PREDICATE
-  matmul_dot_pack_body(CLUTCH_IDS, (__global int*)(panels + panels_offset), b + b_offset, k, n, b_k, b_n, b_batch, batch);
+  CLUTCH_TAKE_ARGS(MatmulPackArgs, args)
+  matmul_dot_pack_body(CLUTCH_IDS, (__global int*)(panels + panels_offset), b + b_offset, args);
 }
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_lanes
-#define MOST_NUMBERS 256  // of a matrix
-
-static inline void store_lanes(__global ACC* to, const V* from, ulong apart, ulong count, ulong length) {
+static inline void store_lanes(__global ACC* to, const V* from, ulong matrix_stride, ulong count, ulong length) {
   for (ulong e = 0; e < length; e += LANES) {
     V x[LANES];
 #pragma unroll
@@ -270,18 +270,19 @@ static inline void store_lanes(__global ACC* to, const V* from, ulong apart, ulo
     transpose(x);
     if (e + LANES <= length && count == LANES) {
 #pragma unroll
-      for (ulong l = 0; l < LANES; ++l) PUT_LANES(__global, x[l], to + l * apart + e);
+      for (ulong l = 0; l < LANES; ++l) PUT_LANES(__global, x[l], to + l * matrix_stride + e);
     } else {
       for (ulong l = 0; l < count; ++l)
-        for (ulong i = 0; i < LANES && e + i < length; ++i) to[l * apart + e + i] = ((const ACC*)x)[l * LANES + i];
+        for (ulong i = 0; i < LANES && e + i < length; ++i) to[l * matrix_stride + e + i] = ((const ACC*)x)[l * LANES + i];
     }
   }
 }
 
 // Small matrices, dense ones at one distance: LANES of them side by side, one in each lane.
-static inline void matmul_lanes_body(CLUTCH_ID_PARAMS, __global ACC* c, __global const ACC* a, __global const ACC* b, ulong m, ulong n, ulong k, ulong batch,
-                                     ulong a_batch, ulong b_batch, ulong c_batch, ACC alpha, ACC beta) {
-  V x[MOST_NUMBERS + LANES], y[MOST_NUMBERS + LANES], z[MOST_NUMBERS + LANES];
+static inline void matmul_lanes_body(CLUTCH_ID_PARAMS, __global ACC* c, __global const ACC* a, __global const ACC* b, const MatmulLanesArgs args, ACC alpha,
+                                     ACC beta) {
+  const ulong m = args.m, n = args.n, k = args.k, batch = args.batch, a_batch = args.a_batch, b_batch = args.b_batch, c_batch = args.c_batch;
+  V x[MATMUL_LANE_NUMBERS + LANES], y[MATMUL_LANE_NUMBERS + LANES], z[MATMUL_LANE_NUMBERS + LANES];
   for (ulong i = group * items + item; i * LANES < batch; i += groups * items) {
     const ulong first = i * LANES, count = min((ulong)LANES, batch - first);
     load_bundle(x, a + first * a_batch, a_batch, (int)count, (int)(m * k), 1);
@@ -305,10 +306,10 @@ static inline void matmul_lanes_body(CLUTCH_ID_PARAMS, __global ACC* c, __global
 }
 
 __kernel void matmul_lanes(CLUTCH_PREDICATE __global uchar* c, ulong c_offset, __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset,
-                           ulong m, ulong n, ulong k, ulong batch, ulong a_batch, ulong b_batch, ulong c_batch, ACC alpha, ACC beta) {
+                           CLUTCH_ARGS(MatmulLanesArgs, args), ACC alpha, ACC beta) {
   CLUTCH_IF_PREDICATE
-  matmul_lanes_body(CLUTCH_IDS, (__global ACC*)(c + c_offset), (__global const ACC*)(a + a_offset), (__global const ACC*)(b + b_offset), m, n, k, batch,
-                    a_batch, b_batch, c_batch, alpha, beta);
+  CLUTCH_TAKE_ARGS(MatmulLanesArgs, args)
+  matmul_lanes_body(CLUTCH_IDS, (__global ACC*)(c + c_offset), (__global const ACC*)(a + a_offset), (__global const ACC*)(b + b_offset), args, alpha, beta);
 }
 #endif
 
@@ -317,30 +318,29 @@ __kernel void matmul_lanes(CLUTCH_PREDICATE __global uchar* c, ulong c_offset, _
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_tiles
-__kernel void matmul_tiles(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k,
-                           ulong batch, long a_row, long a_k, long a_batch, long b_k, long b_n, long b_batch, SUM_ONE alpha,
-                           SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
-  __local NUMBER tiles_a[2 * TILE_K * TILE_M], tiles_b[2 * TILE_K * TILE_N];
+__kernel void matmul_tiles(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args),
+                           SUM_ONE alpha, SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+  __local NUMBER tiles_a[2 * MATMUL_BLOCK_K * TILE_M], tiles_b[2 * MATMUL_BLOCK_K * TILE_N];  // matmul_tile_numbers() of each
   CLUTCH_IF_PREDICATE
+  CLUTCH_TAKE_ARGS(MatmulArgs, args)
   IDX stride[OPERANDS][RANK_LANES];
   CLUTCH_STRIDES(stride)
-  matmul_tiles_body(tiles_a, tiles_b, get_group_id(0), get_num_groups(0), get_local_id(0), a + a_offset, a_row, a_k, a_batch, b + b_offset, m, n, k, batch, b_k,
-                    b_n, b_batch, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+  matmul_tiles_body(tiles_a, tiles_b, get_group_id(0), get_num_groups(0), get_local_id(0), a + a_offset, b + b_offset, args, alpha, beta,
+                    stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_sparse_tiles
 __kernel void matmul_sparse_tiles(CLUTCH_PREDICATE __global const uchar* values, ulong values_offset, __global const uchar* metadata, ulong metadata_offset,
-                                  __global const uchar* info, ulong info_offset, __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k,
-                                  ulong batch, long b_k, long b_n, long b_batch, SUM_ONE alpha,
-                                  SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
-  __local NUMBER tiles_a[2 * TILE_K * TILE_M], tiles_b[2 * TILE_K * TILE_N];
+                                  __global const uchar* info, ulong info_offset, __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args),
+                                  SUM_ONE alpha, SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+  __local NUMBER tiles_a[2 * MATMUL_BLOCK_K * TILE_M], tiles_b[2 * MATMUL_BLOCK_K * TILE_N];  // matmul_tile_numbers() of each
   CLUTCH_IF_PREDICATE
+  CLUTCH_TAKE_ARGS(MatmulArgs, args)
   IDX stride[OPERANDS][RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_tiles_body(tiles_a, tiles_b, get_group_id(0), get_num_groups(0), get_local_id(0), values + values_offset, metadata + metadata_offset,
-                    *(__global const int*)(info + info_offset) >= 0, b + b_offset, m, n, k, batch, b_k, b_n, b_batch, alpha, beta,
-                    stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+                    *(__global const int*)(info + info_offset) >= 0, b + b_offset, args, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 
@@ -348,15 +348,14 @@ __kernel void matmul_sparse_tiles(CLUTCH_PREDICATE __global const uchar* values,
 #include "matmul/sparse_rows.clh"
 
 __kernel void matmul_sparse_rows(CLUTCH_PREDICATE __global const uchar* numbers, ulong numbers_offset, __global const uchar* places, ulong places_offset,
-                                 __global const uchar* info, ulong info_offset, __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k, ulong batch,
-                                 long b_k, long b_n, long b_batch, uint flat, SUM_ONE alpha,
-                                 SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+                                 __global const uchar* info, ulong info_offset, __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args),
+                                 SUM_ONE alpha, SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_TAKE_ARGS(MatmulArgs, args)
   IDX stride[OPERANDS][RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_sparse_rows_body(CLUTCH_IDS, numbers + numbers_offset, (__global const uint*)(places + places_offset), *(__global const int*)(info + info_offset) >= 0,
-                          (__global const ACC*)(b + b_offset), m, n, k, batch, b_k, b_n, b_batch, flat, alpha, beta,
-                          stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+                          (__global const ACC*)(b + b_offset), args, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 
@@ -364,26 +363,29 @@ __kernel void matmul_sparse_rows(CLUTCH_PREDICATE __global const uchar* numbers,
 #include "matmul/sparse_dot.clh"
 
 __kernel void matmul_sparse_dot(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* info, ulong info_offset,
-                                __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k, ulong batch, ulong tiles_each, int shift, uint flat,
-                                int alpha, int beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+                                __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args), ulong tiles_each, int alpha,
+                                int beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_TAKE_ARGS(MatmulArgs, args)
   IDX stride[OPERANDS][RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_sparse_dot_body(CLUTCH_IDS, (__global const int*)(a + a_offset), *(__global const int*)(info + info_offset) >= 0, (__global const int*)(b + b_offset),
-                         m, n, k, batch, tiles_each, shift, flat, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+                         args, tiles_each, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_sparse_items
 // A row's values are two of each four along k, its metadata four bits: where in the group they lie.
 static inline void matmul_sparse_items_body(CLUTCH_ID_PARAMS, __global const uchar* values, __global const uchar* metadata, int poisoned,
-                                            __global const uchar* b, ulong m, ulong n, ulong k, ulong batch, long b_k, long b_n, long b_batch, SUM_ONE alpha,
-                                            SUM_ONE beta, const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
-  const ulong row_groups = (k + 3) / 4;
+                                            __global const uchar* b, const MatmulArgs args, SUM_ONE alpha, SUM_ONE beta,
+                                            const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  const ulong m = args.m, n = args.n, k = args.k, batch = args.batch;
+  const long b_k = args.b_k, b_n = args.b_n, b_batch = args.b_batch;
+  const ulong row_groups = sparse24_row_groups(k);
   for (ulong i = group * items + item; i < batch * m * n; i += groups * items) {
     const ulong column = i % n, row = i / n % m, of = i / n / m;
     const long from_b = (long)of * b_batch + (long)column * b_n;
-    __global const uchar* codes = metadata + row * ((row_groups + 1) / 2);
+    __global const uchar* codes = metadata + row * sparse24_row_metadata(row_groups);
     SUM_ONE sum = 0;
     for (ulong j = 0; j < 2 * row_groups; ++j) {
       const uint code = codes[j / 4] >> 2 * (j % 4) & 3;
@@ -395,26 +397,27 @@ static inline void matmul_sparse_items_body(CLUTCH_ID_PARAMS, __global const uch
       sum = FMA((ACC)LOAD_A(values, (long)(row * 2 * row_groups + j)), (ACC)LOAD_B(b, from_b + (long)at * b_k), sum);
 #endif
     }
-    finish(CHECK(sum), of, row, column, 1, 1, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+    epilogue(CHECK(sum), of, row, column, 1, 1, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
   }
 }
 
 __kernel void matmul_sparse_items(CLUTCH_PREDICATE __global const uchar* values, ulong values_offset, __global const uchar* metadata, ulong metadata_offset,
-                                  __global const uchar* info, ulong info_offset, __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k,
-                                  ulong batch, long b_k, long b_n, long b_batch, SUM_ONE alpha,
-                                  SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+                                  __global const uchar* info, ulong info_offset, __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args),
+                                  SUM_ONE alpha, SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_TAKE_ARGS(MatmulArgs, args)
   IDX stride[OPERANDS][RANK_LANES];
   CLUTCH_STRIDES(stride)
-  matmul_sparse_items_body(CLUTCH_IDS, values + values_offset, metadata + metadata_offset, *(__global const int*)(info + info_offset) >= 0, b + b_offset, m, n,
-                           k, batch, b_k, b_n, b_batch, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+  matmul_sparse_items_body(CLUTCH_IDS, values + values_offset, metadata + metadata_offset, *(__global const int*)(info + info_offset) >= 0, b + b_offset, args,
+                           alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_items
-static inline void matmul_items_body(CLUTCH_ID_PARAMS, __global const uchar* a, __global const uchar* b, ulong m, ulong n, ulong k, ulong batch, long a_row,
-                                     long a_k, long a_batch, long b_k, long b_n, long b_batch, SUM_ONE alpha, SUM_ONE beta,
+static inline void matmul_items_body(CLUTCH_ID_PARAMS, __global const uchar* a, __global const uchar* b, const MatmulArgs args, SUM_ONE alpha, SUM_ONE beta,
                                      const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  const ulong m = args.m, n = args.n, k = args.k, batch = args.batch;
+  const long a_row = args.a_row, a_k = args.a_k, a_batch = args.a_batch, b_k = args.b_k, b_n = args.b_n, b_batch = args.b_batch;
   for (ulong i = group * items + item; i < batch * m * n; i += groups * items) {
     const ulong column = i % n, row = i / n % m, of = i / n / m;
     long from_a = (long)of * a_batch + (long)row * a_row, from_b = (long)of * b_batch + (long)(column / (1 + COMPLEX)) * b_n;
@@ -430,17 +433,16 @@ static inline void matmul_items_body(CLUTCH_ID_PARAMS, __global const uchar* a, 
       sum = FMA((ACC)LOAD_A(a, from_a), (ACC)LOAD_B(b, from_b), sum);
 #endif
     }
-    finish(sum, of, row, column, 1, 1, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+    epilogue(sum, of, row, column, 1, 1, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
   }
 }
 
-__kernel void matmul_items(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset, ulong m, ulong n, ulong k,
-                           ulong batch, long a_row, long a_k, long a_batch, long b_k, long b_n, long b_batch, SUM_ONE alpha,
-                           SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+__kernel void matmul_items(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args),
+                           SUM_ONE alpha, SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_TAKE_ARGS(MatmulArgs, args)
   IDX stride[OPERANDS][RANK_LANES];
   CLUTCH_STRIDES(stride)
-  matmul_items_body(CLUTCH_IDS, a + a_offset, b + b_offset, m, n, k, batch, a_row, a_k, a_batch, b_k, b_n, b_batch, alpha, beta,
-                    stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+  matmul_items_body(CLUTCH_IDS, a + a_offset, b + b_offset, args, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // optim_step: a step of an optimizer over the tensors of a table. optim_norm, optim_norm_total, optim_scale: the norm of all gradients of a table, and
 // gradients times a factor or looked at for what is not finite. optim_update_scaler, optim_schedule: numbers that live on the device.
-// Ownership: tensors are cut into chunks of CHUNK elements; a group takes chunks in turn, its items vectors of them in turn. With COUNTS each chunk
+// Ownership: tensors are cut into chunks of CHUNK elements; a group takes chunks in turn, its items vectors of them in turn. With OPTIM_COUNTS each chunk
 // has ITEMS counters of its steps, at least as many as items: each reads its own and writes it and those past the last item's.
 // optim_norm_total is one group, optim_update_scaler and optim_schedule one item.
 // Local memory: 64 numbers for norms.
@@ -12,6 +12,7 @@
 #include "common/launch.clh"
 #include "common/math.clh"
 #include "common/table.clh"
+#include "optim/args.h"
 
 #if !defined(T) || !defined(T_NAME) || !defined(CHUNK)
 #error "T, T_NAME and CHUNK are not defined"
@@ -46,24 +47,24 @@
 #ifdef CLUTCH_ENTRY_optim_step
 #include "optim/step.clh"
 static inline void optim_step_body(CLUTCH_ID_PARAMS, const Table* table, __global const ulong* sizes, __global const uint2* chunks, __global float* steps,
-                                   __global const uint* numbers, SCALAR lr, ACC scale, ACC factor, SCALAR a, SCALAR b, SCALAR eps, SCALAR wd, ulong seed,
-                                   uint flags, uint chunk_count, uint first_row) {
+                                   __global const uint* numbers, const Hyper* hyper, ACC scale, ACC factor, ulong seed, OptimStepArgs args) {
+  const uint flags = args.flags, chunk_count = args.chunk_count, first_row = args.first_row;
   Scalars k;
   uint known = 0;  // the step that k is of
   for (ulong c = group; c < chunk_count; c += groups) {
     const uint2 chunk = chunks[c];
     if (table->words[(chunk.x - first_row) * (ulong)COLUMNS + 1] == CLUTCH_NO_TENSOR) continue;
-    __global float* counter = steps + (flags & COUNTS ? c * ITEMS : (ulong)chunk.x);
-    const uint t = flags & COUNTS ? (uint)counter[item] + 1 : (uint)counter[0];
-    if (flags & COUNTS)
+    __global float* counter = steps + (flags & OPTIM_COUNTS ? optim_counter(c, ITEMS) : (ulong)chunk.x);
+    const uint t = flags & OPTIM_COUNTS ? (uint)counter[item] + 1 : (uint)counter[0];
+    if (flags & OPTIM_COUNTS)
       for (ulong l = item; l < ITEMS; l += items) counter[l] = t;
-    if (t != known) k = scalars_of(lr, a, b, eps, wd, seed, t, flags), known = t;
-    const Row r = row_of(table, chunk.x - first_row, ROUNDING == STOCHASTIC ? numbers[chunk.x] : 0);
+    if (t != known) k = scalars_of(hyper, seed, t, flags), known = t;
+    const Row r = row_of(table, chunk.x - first_row, ROUNDING == OPTIM_STOCHASTIC ? numbers[chunk.x] : 0);
     const ulong begin = (ulong)chunk.y * CHUNK, end = min(begin + CHUNK, sizes[chunk.x]);
     ulong tail = begin;
 #if VECTORS
-    tail = begin + (end - begin) / STEP * STEP;
-    for (ulong i = begin + item * STEP; i < tail; i += items * STEP) {
+    tail = begin + (end - begin) / ELEMENTS * ELEMENTS;
+    for (ulong i = begin + item * ELEMENTS; i < tail; i += items * ELEMENTS) {
       PREFETCH_ROW
       step_vector(&r, (long)i, &k, scale, factor, t == 1, flags);
     }
@@ -75,19 +76,20 @@ static inline void optim_step_body(CLUTCH_ID_PARAMS, const Table* table, __globa
 __kernel void optim_step(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uchar* sizes, ulong sizes_offset, __global const uchar* chunks,
                          ulong chunks_offset, __global uchar* steps, ulong steps_offset, __global const uchar* lrs, ulong lrs_offset,
                          __global const uchar* scales, ulong scales_offset, __global const uchar* found, ulong found_offset, __global const uchar* factors,
-                         ulong factors_offset, __global const uchar* numbers, ulong numbers_offset, SCALAR lr, SCALAR a, SCALAR b, SCALAR eps, SCALAR wd,
-                         ulong seed, uint flags, uint chunk_count, uint first_row) {
+                         ulong factors_offset, __global const uchar* numbers, ulong numbers_offset, CLUTCH_ARGS(OptimStepArgs, args), HYPER_PARAMS,
+                         ulong seed) {
+  CLUTCH_TAKE_ARGS(OptimStepArgs, args)
   CLUTCH_IF_PREDICATE
-  if (flags & HAS_FOUND && *(__global const float*)(found + found_offset) != 0) return;
+  if (args.flags & OPTIM_HAS_FOUND && *(__global const float*)(found + found_offset) != 0) return;
   CLUTCH_TABLE(table)
   // Any NaN becomes the one without low bits: see bf16_join_quiet.
   float given = 0, scale = 1, factor = 1;
-  if (flags & HAS_LR) given = *(__global const float*)(lrs + lrs_offset), lr = isnan(given) ? (SCALAR)NAN : (SCALAR)given;
+  if (args.flags & OPTIM_HAS_LR) given = *(__global const float*)(lrs + lrs_offset), lr = isnan(given) ? (SCALAR)NAN : (SCALAR)given;
   if (SCALED) scale = *(__global const float*)(scales + scales_offset), scale = isnan(scale) ? NAN : scale;
-  if (flags & HAS_FACTOR) factor = *(__global const float*)(factors + factors_offset), factor = isnan(factor) ? NAN : factor;
+  if (args.flags & OPTIM_HAS_FACTOR) factor = *(__global const float*)(factors + factors_offset), factor = isnan(factor) ? NAN : factor;
+  const Hyper hyper = {HYPER_NAMES};
   optim_step_body(CLUTCH_IDS, &table, (__global const ulong*)(sizes + sizes_offset), (__global const uint2*)(chunks + chunks_offset),
-                  (__global float*)(steps + steps_offset), (__global const uint*)(numbers + numbers_offset), lr, scale, factor, a, b, eps, wd, seed, flags,
-                  chunk_count, first_row);
+                  (__global float*)(steps + steps_offset), (__global const uint*)(numbers + numbers_offset), &hyper, scale, factor, seed, args);
 }
 #endif
 
@@ -97,12 +99,13 @@ __kernel void optim_step(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uc
 
 #ifdef CLUTCH_ENTRY_optim_norm
 CLUTCH_INLINE void optim_norm_body(CLUTCH_ID_PARAMS, const Table* table, __global const ulong* sizes, __global const uint2* chunks, __global ACC* partial,
-                                   LANES_MEMORY ACC* all, uint chunk_count, uint first_row, uint columns, uint column) {
+                                   LANES_MEMORY ACC* all, OptimChunkArgs args) {
+  const uint chunk_count = args.chunk_count, first_row = args.first_row;
   for (ulong c = group; c < chunk_count; c += groups) {
     const uint2 chunk = chunks[c];
-    const ulong at = (chunk.x - first_row) * (ulong)columns + column;
+    const ulong at = chunk.x - first_row;
     __global const uchar* g = table_at(table, at);
-    // A gradient that is not there has no elements; all items meet at the barriers all the same.
+    // A gradient that is not there has no elements; all items reach the barriers all the same.
     const ulong begin = (ulong)chunk.y * CHUNK, end = table->words[at] == CLUTCH_NO_TENSOR ? 0 : min(begin + CHUNK, sizes[chunk.x]);
 #if VECTORS && !defined(GROUPED)
     V sums[NORM_LANES / LANES];
@@ -113,25 +116,25 @@ CLUTCH_INLINE void optim_norm_body(CLUTCH_ID_PARAMS, const Table* table, __globa
 #pragma unroll
       for (int m = 0; m < NORM_LANES / LANES; ++m) {
         V x = LOADV_T(g, (long)(i + m * LANES));
-        sums[m] = GATHER(V, sums[m], x);
+        sums[m] = ACCUMULATE(V, sums[m], x);
       }
 #pragma unroll
     for (int m = 0; m < NORM_LANES / LANES; ++m) CLUTCH_CONCAT(vstore, LANES)(sums[m], m, all);
     for (int l = 0; i < end; ++i, ++l) {
       ACC x = LOAD_T(g, (long)i);
-      all[l] = GATHER(ACC, all[l], x);
+      all[l] = ACCUMULATE(ACC, all[l], x);
     }
 #else
     for (ulong l = item; l < NORM_LANES; l += items) {
       ACC sum = 0;
       for (ulong i = begin + l; i < end; i += NORM_LANES) {
         ACC x = LOAD_T(g, (long)i);
-        sum = GATHER(ACC, sum, x);
+        sum = ACCUMULATE(ACC, sum, x);
       }
       all[l] = sum;
     }
 #endif
-    meet_all(all, item, items);
+    combine_all(all, item, items);
     if (item == 0) partial[c] = all[0];
 #ifdef GROUPED
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -140,34 +143,36 @@ CLUTCH_INLINE void optim_norm_body(CLUTCH_ID_PARAMS, const Table* table, __globa
 }
 
 __kernel void optim_norm(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uchar* sizes, ulong sizes_offset, __global const uchar* chunks,
-                         ulong chunks_offset, __global uchar* partial, ulong partial_offset, uint chunk_count, uint first_row, uint columns, uint column) {
+                         ulong chunks_offset, __global uchar* partial, ulong partial_offset, CLUTCH_ARGS(OptimChunkArgs, args)) {
+  CLUTCH_TAKE_ARGS(OptimChunkArgs, args)
   CLUTCH_IF_PREDICATE
   LANES_MEMORY ACC all[NORM_LANES];
   CLUTCH_TABLE(table)
   optim_norm_body(CLUTCH_IDS, &table, (__global const ulong*)(sizes + sizes_offset), (__global const uint2*)(chunks + chunks_offset),
-                  (__global ACC*)(partial + partial_offset), all, chunk_count, first_row, columns, column);
+                  (__global ACC*)(partial + partial_offset), all, args);
 }
 #endif
 
 #ifdef CLUTCH_ENTRY_optim_norm_total
-// One group: the norm, and the factor that brings it to `most` where it is larger.
+// One group: the norm, and the factor that brings it to max_norm where it is larger.
 __kernel void optim_norm_total(CLUTCH_PREDICATE __global uchar* norm, ulong norm_offset, __global uchar* factor, ulong factor_offset,
-                               __global const uchar* partial, ulong partial_offset, __global const uchar* scales, ulong scales_offset, uint count, uint scaled,
-                               ACC most) {
+                               __global const uchar* partial, ulong partial_offset, __global const uchar* scales, ulong scales_offset,
+                               CLUTCH_ARGS(OptimTotalArgs, args), ACC max_norm) {
+  CLUTCH_TAKE_ARGS(OptimTotalArgs, args)
   CLUTCH_IF_PREDICATE
   LANES_MEMORY ACC all[NORM_LANES];
   __global const ACC* x = (__global const ACC*)(partial + partial_offset);
   const ulong item = get_local_id(0), items = get_local_size(0);
   for (ulong l = item; l < NORM_LANES; l += items) {
     ACC sum = 0;
-    for (uint i = (uint)l; i < count; i += NORM_LANES) sum = MEET(sum, x[i]);
+    for (uint i = (uint)l; i < args.chunk_count; i += NORM_LANES) sum = COMBINE(sum, x[i]);
     all[l] = sum;
   }
-  meet_all(all, item, items);
+  combine_all(all, item, items);
   if (item == 0) {
-    ACC total = NORM == 0 ? SQRT(all[0]) : all[0], scale;
-    if (scaled) total = DIV(total, (ACC) * (__global const float*)(scales + scales_offset));
-    scale = DIV(most, total + (ACC)1e-6);
+    ACC total = NORM == OPTIM_NORM_TWO ? SQRT(all[0]) : all[0], scale;
+    if (args.scaled) total = DIV(total, (ACC) * (__global const float*)(scales + scales_offset));
+    scale = DIV(max_norm, total + (ACC)1e-6);
     *(__global ACC*)(norm + norm_offset) = total;
     *(__global float*)(factor + factor_offset) = (float)(scale > 1 ? (ACC)1 : scale);
   }
@@ -176,19 +181,21 @@ __kernel void optim_norm_total(CLUTCH_PREDICATE __global uchar* norm, ulong norm
 
 #ifdef CLUTCH_ENTRY_optim_scale
 #if !defined(SCALES) || !defined(CHECKS)
-#error "SCALES (0 not, 1 by the factor, 2 by its inverse) and CHECKS are not defined"
+#error "SCALES and CHECKS are not defined"
 #endif
 // Gradients times a factor on the device; found becomes 1 where one is not finite.
 __kernel void optim_scale(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uchar* sizes, ulong sizes_offset, __global const uchar* chunks,
-                          ulong chunks_offset, __global const uchar* factors, ulong factors_offset, __global uchar* found, ulong found_offset, uint chunk_count,
-                          uint first_row, uint columns, uint column) {
+                          ulong chunks_offset, __global const uchar* factors, ulong factors_offset, __global uchar* found, ulong found_offset,
+                          CLUTCH_ARGS(OptimChunkArgs, args)) {
+  CLUTCH_TAKE_ARGS(OptimChunkArgs, args)
   CLUTCH_IF_PREDICATE
   CLUTCH_TABLE(table)
   __global const ulong* size_of = (__global const ulong*)(sizes + sizes_offset);
   __global const uint2* chunk_of = (__global const uint2*)(chunks + chunks_offset);
   float given = SCALES ? *(__global const float*)(factors + factors_offset) : 1;
-  if (SCALES == 2) given = div_rn(1.0f, given);
+  if (SCALES == OPTIM_SCALES_BY_INVERSE) given = div_rn(1.0f, given);
   const ACC factor = (ACC)given;
+  const uint chunk_count = args.chunk_count, first_row = args.first_row;
   const ulong item = get_local_id(0), items = get_local_size(0);
   ACC zero = 0;  // times what is finite
 #if VECTORS
@@ -196,7 +203,7 @@ __kernel void optim_scale(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const u
 #endif
   for (ulong c = get_group_id(0); c < chunk_count; c += get_num_groups(0)) {
     const uint2 chunk = chunk_of[c];
-    const ulong at = (chunk.x - first_row) * (ulong)columns + column;
+    const ulong at = chunk.x - first_row;
     if (table.words[at] == CLUTCH_NO_TENSOR) continue;
     __global uchar* g = table_at(&table, at);
     const ulong begin = (ulong)chunk.y * CHUNK, end = min(begin + CHUNK, size_of[chunk.x]);
@@ -227,7 +234,7 @@ __kernel void optim_scale(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const u
 #ifdef CLUTCH_ENTRY_optim_update_scaler
 // Scale and tracker by what was found, which is forgotten.
 __kernel void optim_update_scaler(CLUTCH_PREDICATE __global uchar* scales, ulong scales_offset, __global uchar* trackers, ulong trackers_offset,
-                                  __global uchar* found, ulong found_offset, uint count, int interval, float growth, float backoff) {
+                                  __global uchar* found, ulong found_offset, uint count, int growth_interval, float growth_factor, float backoff_factor) {
   CLUTCH_IF_PREDICATE
   __global float* scale = (__global float*)(scales + scales_offset);
   __global int* tracker = (__global int*)(trackers + trackers_offset);
@@ -239,9 +246,9 @@ __kernel void optim_update_scaler(CLUTCH_PREDICATE __global uchar* scales, ulong
     seen[s] = 0;
   }
   if (bad) {
-    *scale *= backoff, done = 0;
-  } else if (done >= interval) {
-    float grown = *scale * growth;
+    *scale *= backoff_factor, done = 0;
+  } else if (done >= growth_interval) {
+    float grown = *scale * growth_factor;
     if (grown < INFINITY) *scale = grown;
     done = 0;
   }
@@ -250,26 +257,28 @@ __kernel void optim_update_scaler(CLUTCH_PREDICATE __global uchar* scales, ulong
 #endif
 
 #ifdef CLUTCH_ENTRY_optim_schedule
-// Rates times the factor of the step that the counter comes to. decay: 0 constant, 1 linear, 2 cosine.
+// Rates times the factor of the step that the counter comes to.
 __kernel void optim_schedule(CLUTCH_PREDICATE __global uchar* lrs, ulong lrs_offset, __global const uchar* rates, ulong rates_offset, __global uchar* counts,
-                             ulong counts_offset, uint n, ulong advance, ulong warmup, ulong steps, int decay, float start, float end) {
+                             ulong counts_offset, CLUTCH_ARGS(OptimScheduleArgs, args), ulong advance, ulong warmup_steps, ulong decay_steps,
+                             float warmup_start, float end) {
+  CLUTCH_TAKE_ARGS(OptimScheduleArgs, args)
   CLUTCH_IF_PREDICATE
   __global float* lr = (__global float*)(lrs + lrs_offset);
   __global const float* rate = (__global const float*)(rates + rates_offset);
   __global ulong* count = (__global ulong*)(counts + counts_offset);
   if (get_global_id(0) != 0) return;
-  const ulong t = *count + advance, s = t - warmup;
+  const ulong t = *count + advance, s = t - warmup_steps;
   float factor = 1;
   *count = t;
-  if (t < warmup) {
-    factor = fma_rn(1 - start, div_rn((float)t, (float)warmup), start);
-  } else if (decay != 0) {
-    const float x = s >= steps ? 1 : div_rn((float)s, (float)steps);
+  if (t < warmup_steps) {
+    factor = fma_rn(1 - warmup_start, div_rn((float)t, (float)warmup_steps), warmup_start);
+  } else if (args.decay != OPTIM_DECAY_CONSTANT) {
+    const float x = s >= decay_steps ? 1 : div_rn((float)s, (float)decay_steps);
     VF cosine, sine = sincospi_f32((VF)x, &cosine);
     float lanes[WIDTH];
     CLUTCH_SPILL(cosine, lanes);
-    factor = decay == 1 ? fma_rn(end - 1, x, 1.0f) : fma_rn(1 - end, 0.5f + 0.5f * lanes[0], end);
+    factor = args.decay == OPTIM_DECAY_LINEAR ? fma_rn(end - 1, x, 1.0f) : fma_rn(1 - end, 0.5f + 0.5f * lanes[0], end);
   }
-  for (uint i = 0; i < n; ++i) lr[i] = rate[i] * factor;
+  for (uint i = 0; i < args.rate_count; ++i) lr[i] = rate[i] * factor;
 }
 #endif

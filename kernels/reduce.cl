@@ -59,7 +59,7 @@ static inline void put(__global uchar* b0, IDX place, A result CLUTCH_AFTER_PARA
   for (ulong task = (group * items + item) * chunk; task < tasks; task += groups * items * chunk) \
     for (ulong one = task; one < min(task + chunk, tasks); ++one)
 
-// Rows: the reduced elements lie at one stride, 0 or 1, in each input.
+// Rows: the reduced elements have one stride, 0 or 1, in each input.
 #ifdef CLUTCH_ENTRY_reduce_rows
 __kernel void reduce_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
                           SHAPE_VECTOR inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
@@ -120,7 +120,7 @@ __kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
 }
 #endif
 
-// Columns: the innermost kept dimension has stride 1 or 0 in each input, the reduced elements lie at one stride. Lanes are columns,
+// Columns: the innermost kept dimension has stride 1 or 0 in each input, the reduced elements have one stride. Lanes are columns,
 // PANEL of them to a task, so that rows of memory are read in long pieces; the 64 partials of each are kept apart (4 KiB for each vector
 // of 16 floats).
 #ifdef CLUTCH_ENTRY_reduce_columns

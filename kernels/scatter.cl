@@ -3,7 +3,7 @@
 // makes: `depth` elements of out, `m` of index and src. A line's elements go one after another, in order.
 // Ownership: an item takes `bundle` neighbouring lines at a time; in scatter_panels `panel` neighbouring features of all rows. No local memory.
 // Needs: what common/combine.clh and common/places.clh need (operands: out, index, src); T_NAME; INDEX (int or long); OP (0 sum, 1 prod,
-// 2 min, 3 max); MEAN (1: divide by the count); DIRECT (1: out is the accumulator; 0: accumulators and counts lie in scratch, for each item
+// 2 min, 3 max); MEAN (1: divide by the count); DIRECT (1: out is the accumulator; 0: accumulators and counts are in scratch, for each item
 // depth * bundle of them, and what is named by no element stays as it is); for panels T, the type of an element.
 #include "common/combine.clh"
 #include "common/places.clh"
@@ -82,7 +82,7 @@ __kernel void scatter_lines(CLUTCH_PREDICATE ulong lines, ulong depth, ulong m, 
 }
 #endif
 
-// Rows of features that lie side by side: row j of src goes to row index[j], in order, panel by panel.
+// Rows of features that are contiguous: row j of src goes to row index[j], in order, panel by panel.
 #ifdef CLUTCH_ENTRY_scatter_panels
 #if !DIRECT
 #error "panels accumulate in out"
@@ -98,7 +98,7 @@ __kernel void scatter_panels(CLUTCH_PREDICATE ulong features, ulong panel, ulong
   for (ulong first = get_global_id(0) * panel; first < features; first += get_global_size(0) * panel) {
     long width = (long)min(features - first, panel), whole = width / WIDTH * WIDTH;
     for (long j = 0; j < (long)m; ++j) {
-      // Rows of out lie anywhere, and of src only a part is read.
+      // Rows of out are anywhere, and of src only a part is read.
       long next = min(j + AHEAD, (long)m - 1), later = clamp((long)named[next * index_stride], 0L, (long)depth - 1);
       for (long byte = 0; byte < width * (long)sizeof(T); byte += 64) {
         CLUTCH_PREFETCH(ROW(out, later, out_stride) + byte);

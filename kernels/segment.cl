@@ -3,7 +3,7 @@
 // offsets[i + 1]. Without COLUMNS entry k is row k of the data, without VALUES its factor is 1. A segment's entries go one after another,
 // in order, into one accumulator for each feature; sums with VALUES are fma. Columns that are no row of the data give `missing`.
 // With FIRST only features f count for which firsts[columns[k], f] is places[k].
-// And what gradients need beside it: numbers of the entries' segments, products of the entries' rows, and where in a segment a result is
+// And what gradients need as well: numbers of the entries' segments, products of the entries' rows, and where in a segment a result is
 // found first.
 // Ownership: an item takes `chunk` segments at a time, in panels of PANEL features that stay in registers. No local memory.
 // Needs: what common/expr.clh needs; T_NAME (f32, f64, f16, bf16; of data, values and out); OFFSET and COLUMN (int or long); COLUMNS and
@@ -105,7 +105,7 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
     long row = row_of(columns, k, data_rows);
     A value = row < 0 ? missing : value_of(values, k), own = place_of(places, k);
 #if COLUMNS
-    // Rows lie anywhere: those of the entries to come are fetched, also the next segments'.
+    // Rows are anywhere: those of the entries to come are fetched, also the next segments'.
     if (k + AHEAD < entries) {
       long later = max(row_of(columns, k + AHEAD, data_rows), 0L);
       for (int byte = 0; byte < width * (int)sizeof(T); byte += 64) CLUTCH_PREFETCH(data + (later * data_stride + first) * sizeof(T) + byte);
@@ -137,7 +137,7 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
   out += out_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, values += values_offset, self += self_offset, \
       firsts += firsts_offset, places += places_offset;
 
-// Rows: the features of a row lie side by side.
+// Rows: the features of a row are contiguous.
 #ifdef CLUTCH_ENTRY_segment_rows
 // Iterations: of an entry in all panels, what it fetches and its vectors, which compilers unroll unless their rounding is emulated or they are the last
 // panel's; of a row what comes before and behind its entries.

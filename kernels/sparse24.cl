@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2:4 matrices: at most two of each four numbers along a row are not zero.
-// sparse24_groups keeps the two of largest magnitude, sparse24_tiles what leaves each tile of 4 x 4 with two in each row and column; both give the numbers
-// or (MASK) ones for what is kept. sparse24_compress: the two of each group, their places as four bits, first one low; `info` the least number of a group
-// that has more. sparse24_decompress: the way back. sparse24_pack: the order that matmul_sparse_panels reads, in its compute type.
-// sparse24_pack_words: the order that matmul_sparse_dot reads.
-// Ownership: an item takes CHUNK groups of a row, sparse24_tiles a tile, sparse24_pack a tile of ROWS rows of PACK_BLOCKS blocks along k, sparse24_pack_words
-// a tile of ROWS rows.
+// 2:4 matrices: at most two of the four numbers of each group along a row are not zero. sparse24/args.h has the arguments, the bits of metadata and the layout
+// of packings.
+// sparse24_groups: keeps the two numbers of largest magnitude of each group, of equal ones the first. sparse24_tiles: keeps numbers of each 4 x 4 tile, at
+//   most two in each row and column, by RULE. Both write the numbers or, with MASK, a byte 1 for each number kept and 0 for the others.
+// sparse24_compress: writes the two numbers of each group and four bits with their places; `info` is the least index of a group that has more than two.
+// sparse24_decompress: the inverse.
+// sparse24_pack: packs for matmul_sparse_panels in its compute type, or with CODES for matmul_sparse_rows. sparse24_pack_words: for matmul_sparse_dot.
+// sparse24_cutlass: reorders metadata to CUTLASS's order and from it.
+// Ownership: a work-item owns CHUNK groups of a row; of sparse24_tiles a tile; of sparse24_pack a tile of ROWS rows of SPARSE24_PACK_BLOCKS blocks along k;
+// of sparse24_pack_words a tile of ROWS rows. Local memory: 0 bytes.
 // Needs: CHUNK (even), T (an unsigned type of the numbers' size), K (int, or long for 64 bits), MAGNITUDE (mask of a number's bits but its sign), LARGEST (of
 // those that are numbers), BYTES (of a number), IS_INTEGER (i8), RULE and MASK (of pruning), A_NAME, ACC, ROWS, PANEL_BYTES and CODES (of sparse24_pack), and
 // what dtype.clh needs.
@@ -13,13 +16,11 @@
 #include "common/dtype.clh"
 #include "common/f8.clh"
 #include "common/launch.clh"
+#include "sparse24/args.h"
 
 #if !defined(T) || !defined(K) || !defined(MAGNITUDE) || !defined(LARGEST) || !defined(IS_INTEGER)
 #error "T, K, MAGNITUDE, LARGEST and IS_INTEGER are not defined"
 #endif
-#define VALUES 1
-#define MAGNITUDES 2
-#define CAUSAL 3
 
 #if WIDTH == 16 && defined(CLUTCH_UNALIGNED) && !defined(WIDE) && BYTES && defined(__ENDIAN_LITTLE__)
 #define TV CLUTCH_CONCAT(T, 16)
@@ -29,7 +30,7 @@ typedef TV some_numbers __attribute__((aligned(sizeof(T))));
 
 #ifdef TV
 typedef uint16 some_words __attribute__((aligned(BYTES)));
-#define WORDS_OF(x0, x1, x2, x3) ((x0) | (x1) << 8 | (x2) << 16 | (x3) << 24)  // of four bytes each
+#define PACK_BYTES(x0, x1, x2, x3) ((x0) | (x1) << 8 | (x2) << 16 | (x3) << 24)
 // Sixteen groups, one in each lane: numbers x[e] of each. And back.
 #if BYTES == 1
 static inline void load_groups(uint16* x, __global const T* from) {
@@ -128,9 +129,9 @@ static inline void keep_groups(__global uchar* to, __global const T* from, uint 
   const uint16 k0 = as_uint16(b01 + b02 + b03 > -2), k1 = as_uint16(b12 + b13 - b01 > -1), k2 = as_uint16(b23 - b02 - b12 > 0),
                k3 = as_uint16(-b03 - b13 - b23 > 1);
 #if MASK
-  *(__global some_marks4*)to = WORDS_OF(k0 & 1, k1 & 1, k2 & 1, k3 & 1);
+  *(__global some_marks4*)to = PACK_BYTES(k0 & 1, k1 & 1, k2 & 1, k3 & 1);
 #elif BYTES == 1
-  const uint16 kept = WORDS_OF(x[0] & k0, x[1] & k1, x[2] & k2, x[3] & k3);
+  const uint16 kept = PACK_BYTES(x[0] & k0, x[1] & k1, x[2] & k2, x[3] & k3);
   STORE_WORDS(kept, to, streaming);
 #else
   const uint16 low = (x[0] & k0) | (x[1] & k1) << 16, high = (x[2] & k2) | (x[3] & k3) << 16;
@@ -156,8 +157,10 @@ static inline int16 kept_lanes(TV x) {
 }
 #endif
 
-static inline void sparse24_groups_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const T* w, ulong m, ulong k, long w_row, long w_k, uint streaming) {
-  const ulong chunks = (k + 4 * CHUNK - 1) / (4 * CHUNK);
+static inline void sparse24_groups_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const T* w, const Sparse24Args args) {
+  const ulong m = args.m, k = args.k, chunks = sparse24_parts(sparse24_row_groups(k), CHUNK);
+  const long w_row = args.w_row, w_k = args.w_k;
+  const uint streaming = args.flag;
   for (ulong i = group * items + item; i < m * chunks; i += groups * items) {
     const ulong row = i / chunks, first = i % chunks * 4 * CHUNK, end = min(first + 4 * CHUNK, k);
     __global const T* from = w + (long)row * w_row;
@@ -201,16 +204,18 @@ static inline void sparse24_groups_body(CLUTCH_ID_PARAMS, __global uchar* out, _
   }
 }
 
-__kernel void sparse24_groups(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* w, ulong w_offset, ulong m, ulong k, long w_row,
-                              long w_k, uint streaming) {
+__kernel void sparse24_groups(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* w, ulong w_offset,
+                              CLUTCH_ARGS(Sparse24Args, args)) {
   CLUTCH_IF_PREDICATE
-  sparse24_groups_body(CLUTCH_IDS, out + out_offset, (__global const T*)(w + w_offset), m, k, w_row, w_k, streaming);
+  CLUTCH_TAKE_ARGS(Sparse24Args, args)
+  sparse24_groups_body(CLUTCH_IDS, out + out_offset, (__global const T*)(w + w_offset), args);
 }
 #endif
 
 #ifdef CLUTCH_ENTRY_sparse24_tiles
-static inline void sparse24_tiles_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const T* w, ulong m, ulong k, long w_row, long w_k) {
-  const ulong across = (k + 3) / 4, down = (m + 3) / 4;
+static inline void sparse24_tiles_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const T* w, const Sparse24Args args) {
+  const ulong m = args.m, k = args.k, across = sparse24_row_groups(k), down = sparse24_row_groups(m);
+  const long w_row = args.w_row, w_k = args.w_k;
   for (ulong i = group * items + item; i < across * down; i += groups * items) {
     const ulong top = i / across * 4, left = i % across * 4, rows = min(4ul, m - top), columns = min(4ul, k - left);
     T x[16];
@@ -219,18 +224,18 @@ static inline void sparse24_tiles_body(CLUTCH_ID_PARAMS, __global uchar* out, __
     for (ulong r = 0; r < rows; ++r)
       for (ulong c = 0; c < columns; ++c) {
         x[4 * r + c] = w[(long)(top + r) * w_row + (long)(left + c) * w_k];
-        key[4 * r + c] = RULE == MAGNITUDES ? magnitude_of(x[4 * r + c]) : value_of(x[4 * r + c]);
+        key[4 * r + c] = RULE == SPARSE24_MAGNITUDES ? magnitude_of(x[4 * r + c]) : value_of(x[4 * r + c]);
         open |= 1u << (4 * r + c);
       }
     // The largest one that is left, of equal ones the first; by rows where the rule is causal.
     for (int turn = 0; turn < 16; ++turn) {
-      const uint among = RULE == CAUSAL ? open & 15u << turn / 4 * 4 : open;
+      const uint among = RULE == SPARSE24_CAUSAL ? open & 15u << turn / 4 * 4 : open;
       int best = -1;
       for (int e = 0; e < 16; ++e)
         if ((among >> e & 1) && (best < 0 || key[e] > key[best])) best = e;
       if (best < 0) continue;
       open &= ~(1u << best);
-      const uint most = RULE == CAUSAL && best < 8 ? 1 : 2;
+      const uint most = RULE == SPARSE24_CAUSAL && best < 8 ? 1 : 2;
       if (in_row[best / 4] >= most || in_column[best % 4] >= 2) continue;
       ++in_row[best / 4], ++in_column[best % 4], kept |= 1u << best;
     }
@@ -246,10 +251,10 @@ static inline void sparse24_tiles_body(CLUTCH_ID_PARAMS, __global uchar* out, __
   }
 }
 
-__kernel void sparse24_tiles(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* w, ulong w_offset, ulong m, ulong k, long w_row,
-                             long w_k) {
+__kernel void sparse24_tiles(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* w, ulong w_offset, CLUTCH_ARGS(Sparse24Args, args)) {
   CLUTCH_IF_PREDICATE
-  sparse24_tiles_body(CLUTCH_IDS, out + out_offset, (__global const T*)(w + w_offset), m, k, w_row, w_k);
+  CLUTCH_TAKE_ARGS(Sparse24Args, args)
+  sparse24_tiles_body(CLUTCH_IDS, out + out_offset, (__global const T*)(w + w_offset), args);
 }
 #endif
 
@@ -296,14 +301,16 @@ static inline int compress_lanes(__global T* values, __global uchar* codes, __gl
 }
 #endif
 
-static inline void sparse24_compress_body(CLUTCH_ID_PARAMS, __global T* values, __global uchar* metadata, __global uint* info, __global const T* w, ulong m,
-                                          ulong k, long w_row, long w_k, uint strict) {
-  const ulong row_groups = (k + 3) / 4, chunks = (row_groups + CHUNK - 1) / CHUNK;
+static inline void sparse24_compress_body(CLUTCH_ID_PARAMS, __global T* values, __global uchar* metadata, __global uint* info, __global const T* w,
+                                          const Sparse24Args args) {
+  const ulong m = args.m, k = args.k, row_groups = sparse24_row_groups(k), chunks = sparse24_parts(row_groups, CHUNK);
+  const long w_row = args.w_row, w_k = args.w_k;
+  const uint strict = args.flag;
   for (ulong i = group * items + item; i < m * chunks; i += groups * items) {
     const ulong row = i / chunks, first = i % chunks * CHUNK, end = min(first + CHUNK, row_groups);
     __global const T* from = w + (long)row * w_row;
     __global T* to = values + row * 2 * row_groups;
-    __global uchar* codes = metadata + row * ((row_groups + 1) / 2);
+    __global uchar* codes = metadata + row * sparse24_row_metadata(row_groups);
     uint low = 0;
     ulong g = first;
 #ifdef TV
@@ -335,11 +342,11 @@ static inline void sparse24_compress_body(CLUTCH_ID_PARAMS, __global T* values, 
 }
 
 __kernel void sparse24_compress(CLUTCH_PREDICATE __global uchar* values, ulong values_offset, __global uchar* metadata, ulong metadata_offset,
-                                __global uchar* info, ulong info_offset, __global const uchar* w, ulong w_offset, ulong m, ulong k, long w_row, long w_k,
-                                uint strict) {
+                                __global uchar* info, ulong info_offset, __global const uchar* w, ulong w_offset, CLUTCH_ARGS(Sparse24Args, args)) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_TAKE_ARGS(Sparse24Args, args)
   sparse24_compress_body(CLUTCH_IDS, (__global T*)(values + values_offset), metadata + metadata_offset, (__global uint*)(info + info_offset),
-                         (__global const T*)(w + w_offset), m, k, w_row, w_k, strict);
+                         (__global const T*)(w + w_offset), args);
 }
 #endif
 
@@ -353,13 +360,14 @@ __kernel void sparse24_compress(CLUTCH_PREDICATE __global uchar* values, ulong v
 #ifdef GROUP
 typedef GROUP some_group __attribute__((aligned(BYTES)));
 #endif
-static inline void sparse24_decompress_body(CLUTCH_ID_PARAMS, __global T* out, __global const T* values, __global const uchar* metadata, ulong m, ulong k) {
-  const ulong row_groups = (k + 3) / 4, chunks = (row_groups + CHUNK - 1) / CHUNK;
+static inline void sparse24_decompress_body(CLUTCH_ID_PARAMS, __global T* out, __global const T* values, __global const uchar* metadata,
+                                            const Sparse24PackArgs args) {
+  const ulong m = args.m, k = args.k, row_groups = sparse24_row_groups(k), chunks = sparse24_parts(row_groups, CHUNK);
   for (ulong i = group * items + item; i < m * chunks; i += groups * items) {
     const ulong row = i / chunks, first = i % chunks * CHUNK, end = min(first + CHUNK, row_groups);
     __global const T* from = values + row * 2 * row_groups;
     __global T* to = out + row * k;
-    __global const uchar* codes = metadata + row * ((row_groups + 1) / 2);
+    __global const uchar* codes = metadata + row * sparse24_row_metadata(row_groups);
     for (ulong g = first; g < end; ++g) {
       const uint code = codes[g / 2] >> 4 * (g & 1) & 15;
       const uint first_at = code & 3, second_at = code >> 2;
@@ -376,31 +384,33 @@ static inline void sparse24_decompress_body(CLUTCH_ID_PARAMS, __global T* out, _
 }
 
 __kernel void sparse24_decompress(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* values, ulong values_offset,
-                                  __global const uchar* metadata, ulong metadata_offset, ulong m, ulong k) {
+                                  __global const uchar* metadata, ulong metadata_offset, CLUTCH_ARGS(Sparse24PackArgs, args)) {
   CLUTCH_IF_PREDICATE
-  sparse24_decompress_body(CLUTCH_IDS, (__global T*)(out + out_offset), (__global const T*)(values + values_offset), metadata + metadata_offset, m, k);
+  CLUTCH_TAKE_ARGS(Sparse24PackArgs, args)
+  sparse24_decompress_body(CLUTCH_IDS, (__global T*)(out + out_offset), (__global const T*)(values + values_offset), metadata + metadata_offset, args);
 }
 #endif
 
 #ifdef CLUTCH_ENTRY_sparse24_pack
-// Block after block along k, in each tile after tile, in each group after group: the first number of each row, then the second, and bytes from a group's
-// first row of a panel to the two that they meet. What does not exist is zero and meets that first row. CODES: the numbers as they are stored, and two
-// words for each group: two bits of each row's first place, and of its second.
-#define PACK_BLOCKS 16  // whose pieces of a row lie side by side
+// Layout: [block along k][tile of ROWS rows][group of the block], each group [first numbers of the rows][second numbers of the rows]. For each group and row
+// a word of places: low half the bytes from the group's first row of a panel to the row of b that the first number meets, high half the same of the second.
+// Numbers that do not exist are zero and meet the first row. CODES: numbers keep their dtype, and a group has two words: the first with bits 2 r and 2 r + 1
+// for the place of row r's first number, the second for its second.
 static inline void sparse24_pack_body(CLUTCH_ID_PARAMS, __global uchar* numbers, __global uint* places, __global const uchar* values,
-                                      __global const uchar* metadata, ulong m, ulong k, ulong block_groups) {
-  const ulong row_groups = (k + 3) / 4, blocks = (row_groups + block_groups - 1) / block_groups, tiles = (m + ROWS - 1) / ROWS;
-  const ulong parts = (blocks + PACK_BLOCKS - 1) / PACK_BLOCKS;
+                                      __global const uchar* metadata, const Sparse24PackArgs args) {
+  const ulong m = args.m, k = args.k, block_groups = args.block_groups, row_groups = sparse24_row_groups(k);
+  const ulong blocks = sparse24_parts(row_groups, block_groups), tiles = sparse24_parts(m, ROWS), parts = sparse24_parts(blocks, SPARSE24_PACK_BLOCKS);
   for (ulong i = group * items + item; i < parts * tiles; i += groups * items) {
-    const ulong top = i % tiles * ROWS, begin = i / tiles * PACK_BLOCKS * block_groups, end = min(begin + PACK_BLOCKS * block_groups, blocks * block_groups);
+    const ulong top = i % tiles * ROWS, begin = i / tiles * SPARSE24_PACK_BLOCKS * block_groups,
+                end = min(begin + SPARSE24_PACK_BLOCKS * block_groups, blocks * block_groups);
     for (ulong at = begin; at < end; ++at) {
-      const ulong to = (at / block_groups * tiles + i % tiles) * block_groups + at % block_groups;
+      const ulong to = sparse24_packed_group(at / block_groups, i % tiles, tiles, block_groups) + at % block_groups;
       uint codes[2] = {0, 0};
       if (top + ROWS <= m && 4 * at + 4 <= k) {
 #pragma unroll
         for (ulong r = 0; r < ROWS; ++r) {
-          const uint code = metadata[(top + r) * ((row_groups + 1) / 2) + at / 2] >> 4 * (at & 1) & 15;
-          const ulong from = (top + r) * 2 * row_groups + 2 * at, number = 2 * to * ROWS + r;
+          const uint code = metadata[(top + r) * sparse24_row_metadata(row_groups) + at / 2] >> 4 * (at & 1) & 15;
+          const ulong from = (top + r) * 2 * row_groups + 2 * at, number = sparse24_packed_numbers(to, ROWS) + r;
 #if CODES
           ((__global T*)numbers)[number] = ((__global const T*)values)[from];
           ((__global T*)numbers)[number + ROWS] = ((__global const T*)values)[from + 1];
@@ -408,11 +418,11 @@ static inline void sparse24_pack_body(CLUTCH_ID_PARAMS, __global uchar* numbers,
 #else
           ((__global ACC*)numbers)[number] = (ACC)CLUTCH_CONCAT(load_, A_NAME)(values, (long)from);
           ((__global ACC*)numbers)[number + ROWS] = (ACC)CLUTCH_CONCAT(load_, A_NAME)(values, (long)from + 1);
-          places[to * ROWS + r] = (code & 3) * PANEL_BYTES | (code >> 2) * PANEL_BYTES << 16;
+          places[sparse24_packed_places(to, ROWS, CODES) + r] = (code & 3) * PANEL_BYTES | (code >> 2) * PANEL_BYTES << 16;
 #endif
         }
 #if CODES
-        places[2 * to] = codes[0], places[2 * to + 1] = codes[1];
+        vstore2((uint2)(codes[0], codes[1]), 0, places + sparse24_packed_places(to, ROWS, CODES));
 #endif
         continue;
       }
@@ -421,9 +431,9 @@ static inline void sparse24_pack_body(CLUTCH_ID_PARAMS, __global uchar* numbers,
         uint place = 0;
         for (uint s = 0; s < 2; ++s) {
           const int exists = row < m && at < row_groups;
-          const uint code = exists ? metadata[row * ((row_groups + 1) / 2) + at / 2] >> (4 * (at & 1) + 2 * s) & 3 : 0;
+          const uint code = exists ? metadata[row * sparse24_row_metadata(row_groups) + at / 2] >> (4 * (at & 1) + 2 * s) & 3 : 0;
           const int meets = exists && 4 * at + code < k;
-          const ulong number = (2 * to + s) * ROWS + r, from = row * 2 * row_groups + 2 * at + s;
+          const ulong number = sparse24_packed_numbers(to, ROWS) + s * ROWS + r, from = row * 2 * row_groups + 2 * at + s;
 #if CODES
           ((__global T*)numbers)[number] = meets ? ((__global const T*)values)[from] : (T)0;
           codes[s] |= (meets ? code : 0) << 2 * r;
@@ -433,38 +443,41 @@ static inline void sparse24_pack_body(CLUTCH_ID_PARAMS, __global uchar* numbers,
 #endif
         }
 #if !CODES
-        places[to * ROWS + r] = place;
+        places[sparse24_packed_places(to, ROWS, CODES) + r] = place;
 #endif
       }
 #if CODES
-      places[2 * to] = codes[0], places[2 * to + 1] = codes[1];
+      vstore2((uint2)(codes[0], codes[1]), 0, places + sparse24_packed_places(to, ROWS, CODES));
 #endif
     }
   }
 }
 
 __kernel void sparse24_pack(CLUTCH_PREDICATE __global uchar* numbers, ulong numbers_offset, __global uchar* places, ulong places_offset,
-                            __global const uchar* values, ulong values_offset, __global const uchar* metadata, ulong metadata_offset, ulong m, ulong k,
-                            ulong block_groups) {
+                            __global const uchar* values, ulong values_offset, __global const uchar* metadata, ulong metadata_offset,
+                            CLUTCH_ARGS(Sparse24PackArgs, args)) {
   CLUTCH_IF_PREDICATE
-  sparse24_pack_body(CLUTCH_IDS, numbers + numbers_offset, (__global uint*)(places + places_offset), values + values_offset, metadata + metadata_offset, m, k,
-                     block_groups);
+  CLUTCH_TAKE_ARGS(Sparse24PackArgs, args)
+  sparse24_pack_body(CLUTCH_IDS, numbers + numbers_offset, (__global uint*)(places + places_offset), values + values_offset, metadata + metadata_offset, args);
 }
 #endif
 
 #ifdef CLUTCH_ENTRY_sparse24_pack_words
-#include "sparse24/words.clh"
+#include "sparse24/dot_packing.clh"
 
 __kernel void sparse24_pack_words(CLUTCH_PREDICATE __global uchar* words, ulong words_offset, __global const uchar* values, ulong values_offset,
-                                  __global const uchar* metadata, ulong metadata_offset, ulong m, ulong k) {
+                                  __global const uchar* metadata, ulong metadata_offset, CLUTCH_ARGS(Sparse24PackArgs, args)) {
   CLUTCH_IF_PREDICATE
-  sparse24_pack_words_body(CLUTCH_IDS, (__global uint*)(words + words_offset), values + values_offset, metadata + metadata_offset, m, k);
+  CLUTCH_TAKE_ARGS(Sparse24PackArgs, args)
+  sparse24_pack_words_body(CLUTCH_IDS, (__global uint*)(words + words_offset), values + values_offset, metadata + metadata_offset, args);
 }
 #endif
 
 #ifdef CLUTCH_ENTRY_sparse24_cutlass
 // Words of metadata (m, columns) in CUTLASS's order, or (back) from it. T is a word.
-static inline void sparse24_cutlass_body(CLUTCH_ID_PARAMS, __global T* out, __global const T* in, ulong m, ulong columns, ulong rows_of_group, uint back) {
+static inline void sparse24_cutlass_body(CLUTCH_ID_PARAMS, __global T* out, __global const T* in, const Sparse24CutlassArgs args) {
+  const ulong m = args.m, columns = args.columns, rows_of_group = args.rows_of_group;
+  const uint back = args.back;
   for (ulong i = group * items + item; i < m * columns; i += groups * items) {
     const ulong row = i / columns, column = i % columns, within = row % rows_of_group;
     const ulong r = row - within + within % 8 * (rows_of_group / 8) + within / 8;
@@ -474,9 +487,10 @@ static inline void sparse24_cutlass_body(CLUTCH_ID_PARAMS, __global T* out, __gl
   }
 }
 
-__kernel void sparse24_cutlass(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, ulong m, ulong columns,
-                               ulong rows_of_group, uint back) {
+__kernel void sparse24_cutlass(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset,
+                               CLUTCH_ARGS(Sparse24CutlassArgs, args)) {
   CLUTCH_IF_PREDICATE
-  sparse24_cutlass_body(CLUTCH_IDS, (__global T*)(out + out_offset), (__global const T*)(in + in_offset), m, columns, rows_of_group, back);
+  CLUTCH_TAKE_ARGS(Sparse24CutlassArgs, args)
+  sparse24_cutlass_body(CLUTCH_IDS, (__global T*)(out + out_offset), (__global const T*)(in + in_offset), args);
 }
 #endif

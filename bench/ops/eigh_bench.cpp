@@ -57,20 +57,20 @@ void add_row(Rows& rows, const std::string& group, DType dtype, Shape s, bool ve
     }
     Tensor a = from_bytes(host->data(), host->size(), {s.batch, s.n, s.n}, {.dtype = dtype, .device = device});
     Tensor w = empty({s.batch, s.n}, {.dtype = real, .device = device}), v = empty({s.batch, s.n, s.n}, {.dtype = dtype, .device = device}).mT();
-    Tensor info = empty({s.batch}, {.dtype = DType::i32, .device = device}), sweeps = empty({s.batch}, {.dtype = DType::i32, .device = device});
+    const linalg::EighStatus status{empty({s.batch}, {.dtype = DType::i32, .device = device}), empty({s.batch}, {.dtype = DType::i32, .device = device})};
     Work work;
     work.run = [=](int reps) {
       Stream stream = current_stream(device);
       for (int i = 0; i < reps; ++i) {
         if (vectors)
-          linalg::eigh_out(w, v, info, sweeps, a, {.driver = driver}, stream);
+          linalg::eigh_out(w, v, status, a, {.driver = driver}, stream);
         else
-          linalg::eigvalsh_out(w, info, sweeps, a, {.driver = driver}, stream);
+          linalg::eigvalsh_out(w, status, a, {.driver = driver}, stream);
       }
       stream.synchronize();
     };
     work.check = [=]() -> std::string {
-      linalg::require_converged(info);
+      linalg::require_converged(status);
       double eps = EighCase::epsilon(dtype);
       for (std::size_t i = 0; i < checked->size(); ++i) {
         std::int64_t m = i == 0 ? 0 : s.batch - 1;

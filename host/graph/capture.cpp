@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/capture.hpp"
 
-#include "encode/host_task.hpp"
-#include "encode/launch_check.hpp"
 #include "graph/labels.hpp"
+#include "runtime/host_task.hpp"
+#include "runtime/launch_check.hpp"
 #include "runtime/op_name.hpp"
+#include "runtime/tensor_table.hpp"
 
 #include <fmt/format.h>
 
@@ -95,7 +96,7 @@ void Capture::released(int buffer) noexcept {
 GraphUse Capture::use_of(const Tensor& tensor, Argument::Kind access, const char* op) {
   GraphUse use;
   const std::shared_ptr<Storage>& storage = tensor.storage();
-  if (storage->recorder().get() == this) {
+  if (storage->recording().get() == this) {
     use.buffer = storage->recorded_buffer();
   } else if (storage->unplaced()) {
     throw Error(ErrorCode::capturing, op, "a tensor was made in another capture, which has not ended or has failed");
@@ -129,7 +130,28 @@ void Capture::add(StreamImpl& stream, GraphWork work) {
   ++lane.seen[stream.id()];
 }
 
-void Capture::kernel(StreamImpl& stream, Launch launch) {
+void Capture::operand(const StreamRef&, Launch& launch, const Tensor& tensor, Argument::Kind access, const char* name) {
+  const auto use = static_cast<int>(launch.operands.size());
+  if (launch.arguments.size() + 2 > Launch::kMaxArguments)
+    throw Error(ErrorCode::invalid_argument, launch.op, fmt::format("a kernel must have at most {} arguments, got more", Launch::kMaxArguments));
+  launch.operands.push_back({tensor, access});
+  launch.arguments.push_back({.kind = BoundArgument::Kind::memory, .use = use, .name = name});
+  launch.arguments.push_back({.kind = BoundArgument::Kind::offset, .use = use});
+}
+
+void Capture::table(const StreamRef&, Launch& launch, TableState& table, std::span<const Tensor* const> tensors) {
+  if (launch.arguments.size() + TensorTable::kBases + 2 > Launch::kMaxArguments)
+    throw Error(ErrorCode::invalid_argument, launch.op, fmt::format("a kernel must have at most {} arguments, got more", Launch::kMaxArguments));
+  launch.table.first_base = static_cast<int>(launch.arguments.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    launch.table.entries.push_back(tensors[i] ? static_cast<int>(launch.operands.size()) : -1);
+    if (tensors[i]) launch.operands.push_back({*tensors[i], table.columns[i % table.columns.size()].access});
+  }
+  for (int i = 0; i < TensorTable::kBases + 1; ++i) launch.arguments.push_back({.kind = BoundArgument::Kind::memory});
+  launch.arguments.push_back({.kind = BoundArgument::Kind::offset});
+}
+
+void Capture::kernel(const StreamRef& stream, Launch& launch) {
   Kernel& kernel = *launch.kernel.kernel();
   const char* op = launch.op;
   GraphWork work;
@@ -137,20 +159,20 @@ void Capture::kernel(StreamImpl& stream, Launch launch) {
   work.kernel = &kernel;
   work.geometry = launch.geometry;
   work.plan = launch.kernel.plan();
-  work.bytes = std::move(launch.bytes);
+  work.bytes.assign(launch.bytes().begin(), launch.bytes().end());
+  work.bound.assign(launch.arguments.begin(), launch.arguments.end());
   work.object = ClKernel(kernel.make_bare());
   std::lock_guard lock(mutex_);
   check_valid(op);
   for (const Operand& operand : launch.operands) work.uses.push_back(use_of(operand.tensor, operand.access, op));
-  work.bound = std::move(launch.arguments);
-  if (launch.table.first_base >= 0) add_table(work, std::move(launch.table));
+  if (launch.table.first_base >= 0) add_table(work, launch.table);
   work.set.resize(work.uses.size());
   for (std::size_t i = 0; i < work.uses.size(); ++i)
     if (const auto& storage = memory_[static_cast<std::size_t>(work.uses[i].buffer)].buffer.storage)
       work.set[i] = {storage->mem(), storage->offset() + work.uses[i].byte_offset};
   std::uint64_t local_bytes = set_arguments(work, work.object.get());
   check_launch(kernel, work.geometry, local_bytes, op);
-  add(stream, std::move(work));
+  add(*stream, std::move(work));
 }
 
 /// Memory of its own for the table of a node, whose words are not known yet.
@@ -181,22 +203,22 @@ void Capture::record(StreamImpl& stream, GraphWork work, std::span<const Operand
   add(stream, std::move(work));
 }
 
-void Capture::copy(StreamImpl& stream, const char* op, const Tensor& destination, const Tensor& source) {
+void Capture::copy(const StreamRef& stream, const char* op, const Tensor& destination, const Tensor& source) {
   GraphWork work;
   work.kind = GraphNodeKind::copy;
   work.op = op;
-  record(stream, std::move(work), std::array<Operand, 2>{{{destination, Argument::Kind::output}, {source, Argument::Kind::input}}});
+  record(*stream, std::move(work), std::array<Operand, 2>{{{destination, Argument::Kind::output}, {source, Argument::Kind::input}}});
 }
 
-void Capture::fill(StreamImpl& stream, const char* op, const Tensor& tensor, std::uint8_t pattern) {
+void Capture::fill(const StreamRef& stream, const char* op, const Tensor& tensor, std::uint8_t pattern) {
   GraphWork work;
   work.kind = GraphNodeKind::fill;
   work.op = op;
   work.pattern = pattern;
-  record(stream, std::move(work), std::array<Operand, 1>{{{tensor, Argument::Kind::output}}});
+  record(*stream, std::move(work), std::array<Operand, 1>{{{tensor, Argument::Kind::output}}});
 }
 
-void Capture::upload(StreamImpl& stream, const char* op, const Tensor& destination, std::shared_ptr<std::uint8_t[]> data) {
+void Capture::upload(const StreamRef& stream, const char* op, const Tensor& destination, std::shared_ptr<std::uint8_t[]> data) {
   GraphWork work;
   work.kind = GraphNodeKind::copy;
   work.op = op;
@@ -212,30 +234,20 @@ void Capture::upload(StreamImpl& stream, const char* op, const Tensor& destinati
   from.byte_offset = 0;
   from.access = Argument::Kind::input;
   work.uses = {to, from};
-  add(stream, std::move(work));
+  add(*stream, std::move(work));
 }
 
-void Capture::host_task(StreamImpl& stream, const char* op, HostTask task, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+void Capture::host(const StreamRef& stream, const HostWork& given) {
   GraphWork work;
-  work.kind = GraphNodeKind::host_task;
-  work.op = op;
-  work.task = std::move(task);
-  record_host(stream, std::move(work), inputs, outputs);
-}
-
-void Capture::opaque(StreamImpl& stream, const char* op, OpaqueTask task, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
-  GraphWork work;
-  work.kind = GraphNodeKind::opaque;
-  work.op = op;
-  work.opaque = std::move(task);
-  record_host(stream, std::move(work), inputs, outputs);
-}
-
-void Capture::record_host(StreamImpl& stream, GraphWork work, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  work.kind = given.task ? GraphNodeKind::host_task : GraphNodeKind::opaque;
+  work.op = given.op;
+  work.plan = given.plan;
+  work.task = given.task;
+  work.opaque = given.opaque;
   std::vector<Operand> operands;
-  for (const Tensor& tensor : inputs) operands.push_back({tensor, Argument::Kind::input});
-  for (const Tensor& tensor : outputs) operands.push_back({tensor, Argument::Kind::inout});
-  record(stream, std::move(work), operands);
+  for (const Tensor& tensor : given.inputs) operands.push_back({tensor, Argument::Kind::input});
+  for (const Tensor& tensor : given.outputs) operands.push_back({tensor, Argument::Kind::inout});
+  record(*stream, std::move(work), operands);
 }
 
 RecordMark Capture::mark(StreamImpl& stream) {
@@ -245,7 +257,7 @@ RecordMark Capture::mark(StreamImpl& stream) {
   return {weak_from_this(), lane.last, lane.seen};
 }
 
-void Capture::wait(const std::shared_ptr<StreamImpl>& stream, const RecordMark& mark) {
+void Capture::wait(const StreamRef& stream, const RecordMark& mark) {
   std::lock_guard lock(mutex_);
   check_valid("Stream::wait");
   auto found = std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane& lane) { return lane.stream == stream; });

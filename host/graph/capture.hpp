@@ -19,7 +19,7 @@
 namespace clutch::inline v0::detail {
 
 /// A capture that is underway.
-class Capture final : public Recorder {
+class Capture final : public Recording {
  public:
   Capture(Runtime& runtime, std::shared_ptr<StreamImpl> origin, const CaptureOptions& options, bool dry);
   ~Capture() override;
@@ -31,16 +31,17 @@ class Capture final : public Recorder {
   void begin();
   void detach() noexcept;
 
-  void kernel(StreamImpl& stream, Launch launch) override;
-  void copy(StreamImpl& stream, const char* op, const Tensor& destination, const Tensor& source) override;
-  void fill(StreamImpl& stream, const char* op, const Tensor& tensor, std::uint8_t pattern) override;
-  void upload(StreamImpl& stream, const char* op, const Tensor& destination, std::shared_ptr<std::uint8_t[]> data) override;
-  void host_task(StreamImpl& stream, const char* op, HostTask task, std::span<const Tensor> inputs, std::span<const Tensor> outputs) override;
-  void opaque(StreamImpl& stream, const char* op, OpaqueTask task, std::span<const Tensor> inputs, std::span<const Tensor> outputs) override;
+  void operand(const StreamRef& stream, Launch& launch, const Tensor& tensor, Argument::Kind access, const char* name) override;
+  void table(const StreamRef& stream, Launch& launch, TableState& table, std::span<const Tensor* const> tensors) override;
+  void kernel(const StreamRef& stream, Launch& launch) override;
+  void copy(const StreamRef& stream, const char* op, const Tensor& destination, const Tensor& source) override;
+  void fill(const StreamRef& stream, const char* op, const Tensor& tensor, std::uint8_t pattern) override;
+  void upload(const StreamRef& stream, const char* op, const Tensor& destination, std::shared_ptr<std::uint8_t[]> data) override;
+  void host(const StreamRef& stream, const HostWork& work) override;
   int allocate(Storage* storage, std::uint64_t bytes) override;
   void released(int buffer) noexcept override;
   RecordMark mark(StreamImpl& stream) override;
-  void wait(const std::shared_ptr<StreamImpl>& stream, const RecordMark& mark) override;
+  void wait(const StreamRef& stream, const RecordMark& mark) override;
   void follow(const Event& made) override;
   bool illegal(std::string_view call, std::string_view why) override;
   std::string forbids(Beside what) const override;
@@ -73,7 +74,6 @@ class Capture final : public Recorder {
   GraphUse use_of(const Tensor& tensor, Argument::Kind access, const char* op);
   void add(StreamImpl& stream, GraphWork work);
   void record(StreamImpl& stream, GraphWork work, std::span<const Operand> operands);
-  void record_host(StreamImpl& stream, GraphWork work, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
   void add_table(GraphWork& work, LaunchTable table);
   void place_constants();
   void place_memory(GraphState& state);

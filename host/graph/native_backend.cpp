@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/native_backend.hpp"
 
-#include "encode/launch_check.hpp"
 #include "graph/capture.hpp"
+#include "runtime/launch_check.hpp"
 
 #include <fmt/format.h>
 

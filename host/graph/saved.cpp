@@ -6,9 +6,9 @@
 #include <clutch/files.hpp>
 #include <clutch/version.hpp>
 
-#include "encode/launch_check.hpp"
 #include "graph/capture.hpp"
 #include "program/sha256.hpp"
+#include "runtime/launch_check.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/state.hpp"
 
-#include "encode/host_task.hpp"
-#include "encode/launch_check.hpp"
-#include "encode/tensor_table.hpp"
 #include "graph/capture.hpp"
 #include "graph/dependencies.hpp"
 #include "graph/number_type.hpp"
+#include "runtime/host_task.hpp"
+#include "runtime/launch_check.hpp"
 #include "runtime/settings.hpp"
+#include "runtime/tensor_table.hpp"
 
 #include <fmt/format.h>
 

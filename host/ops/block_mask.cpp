@@ -3,6 +3,8 @@
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/map.hpp>
 
+#include "block_mask/args.h"
+#include "encode/args.hpp"
 #include "ops/block_mask_plan.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
@@ -63,14 +65,7 @@ namespace {
 
 // encode ------------------------------------------------------------------------------------------------------------
 
-struct KindsShape {
-  std::int64_t heads, rows, columns, q_len, kv_len, block_q, block_kv, each;
-};
-struct ListsShape {
-  std::int64_t lines, length, line_stride, stride;
-};
-
-/// What a mask mod's inputs are to the lanes of a vector: queries lie along them.
+/// What a mask mod's inputs are to the lanes of a vector: queries are along them.
 constexpr std::array<LaneKind, 4> kMaskLanes{LaneKind::same, LaneKind::same, LaneKind::consecutive, LaneKind::same};
 
 /// Iterations that a work-item's loops take at most for a block of kinds_of(): keys, by eights, times vectors of queries.
@@ -92,17 +87,25 @@ Tensor kinds_of(const attention::MaskMod& mask, const attention::BlockMaskOption
     selected.expression = print_opencl(f, std::span(&out, 1), inputs, names).text + print_ranges(f, names);
     return build_plan(runtime, selected);
   });
-  KindsShape s{o.heads, blocks_of(o.q_len, o.block.q), blocks_of(o.kv_len, o.block.kv), o.q_len, o.kv_len, o.block.q, o.block.kv, 64};
+  BlockMaskKindsArgs s{.heads = o.heads,
+                       .rows = blocks_of(o.q_len, o.block.q),
+                       .columns = blocks_of(o.kv_len, o.block.kv),
+                       .q_len = o.q_len,
+                       .kv_len = o.kv_len,
+                       .block_q = o.block.q,
+                       .block_kv = o.block.kv,
+                       .columns_per_task = 64};
   // Blocks that are longer than the sequences are looked at as far as these go.
   const attention::BlockSize looked_at{std::min(o.block.q, o.q_len), std::min(o.block.kv, o.kv_len)};
   const double loops = loops_of_block(looked_at, plan.tuning.width);
-  while (s.each > 1 && !refuses_long_loops(runtime.traits(), static_cast<double>(s.each) * loops + 16).empty()) s.each /= 2;
+  while (s.columns_per_task > 1 && !refuses_long_loops(runtime.traits(), static_cast<double>(s.columns_per_task) * loops + 16).empty()) s.columns_per_task /= 2;
   Tensor kinds = empty({o.batch, o.heads, s.rows, s.columns}, {.dtype = DType::u8, .device = stream.device()}, stream);
-  const auto items = static_cast<std::uint64_t>(o.batch * o.heads * s.rows * blocks_of(s.columns, s.each));
-  const Geometry geometry = item_geometry(items, plan.tuning.local);
-  check_loops(runtime.traits(), kOp, items, geometry, static_cast<double>(s.each) * loops + 1);
+  s.tasks = static_cast<std::uint64_t>(o.batch * o.heads * s.rows * blocks_of(s.columns, s.columns_per_task));
+  const Geometry geometry = item_geometry(s.tasks, plan.tuning.local);
+  check_loops(runtime.traits(), kOp, s.tasks, geometry, static_cast<double>(s.columns_per_task) * loops + 1);
   Encoder encoder(stream, "block_mask");
-  encoder.value(items).value(s).output(kinds);
+  encoder.output(kinds);
+  bind_args(encoder, s);
   bind_extra(encoder, *f.body(), f.body()->param_values);
   encoder.dispatch(plan.kernel, geometry);
   return kinds;
@@ -118,12 +121,12 @@ void make_lists(attention::BlockMask::State& state, Runtime& runtime, const Stre
                    Tensor* full_list) {
     for (Tensor* t : {num, full_num}) *t = empty({sizes[0], sizes[1], lines}, i32, stream);
     for (Tensor* t : {list, full_list}) *t = empty({sizes[0], sizes[1], lines, length}, i32, stream);
-    const auto items = static_cast<std::uint64_t>(sizes[0] * sizes[1] * lines);
-    const Geometry geometry = item_geometry(items, plan.tuning.local);
-    check_loops(runtime.traits(), kOp, items, geometry, 4 * (static_cast<double>(length) + 1));
+    const auto tasks = static_cast<std::uint64_t>(sizes[0] * sizes[1] * lines);
+    const Geometry geometry = item_geometry(tasks, plan.tuning.local);
+    check_loops(runtime.traits(), kOp, tasks, geometry, 4 * (static_cast<double>(length) + 1));
     Encoder encoder(stream, "block_mask");
-    encoder.value(items).value(ListsShape{lines, length, line_stride, stride}).input(state.kinds);
-    encoder.output(*num).output(*list).output(*full_num).output(*full_list);
+    encoder.output(*num).output(*list).output(*full_num).output(*full_list).input(state.kinds);
+    bind_args(encoder, BlockMaskListsArgs{tasks, lines, length, line_stride, stride});
     encoder.dispatch(plan.kernel, geometry);
   };
   lists(sizes[2], sizes[3], sizes[3], 1, &state.kv_num, &state.kv_indices, &state.full_kv_num, &state.full_kv_indices);
@@ -132,9 +135,8 @@ void make_lists(attention::BlockMask::State& state, Runtime& runtime, const Stre
 
 /// A mask of these kinds. last_plan() names what made them.
 attention::BlockMask finished(attention::BlockMask::State state, Runtime& runtime, const Stream& stream) {
-  const Interned plan = last_launch().plan;
+  const Aside lists;
   make_lists(state, runtime, stream);
-  note_plan(plan);
   return attention::BlockMask(std::make_shared<const attention::BlockMask::State>(std::move(state)));
 }
 
@@ -344,7 +346,7 @@ std::string BlockMask::to_string(const Stream& stream) const {
         for (std::size_t y = r; y < std::min(r + down, rows); ++y)
           for (std::size_t x = c; x < std::min(c + across, columns); ++x) {
             const std::uint8_t kind = kinds[(of * rows + y) * columns + x];
-            any = any || kind != 0, all = all && kind == 2;
+            any = any || kind != detail::KIND_NONE, all = all && kind == detail::KIND_FULL;
           }
         text += all ? "##" : any ? "::" : "  ";
       }
@@ -389,12 +391,13 @@ BlockMask block_mask_from_lists(const Tensor& kv_num_blocks, const Tensor& kv_in
   BlockMask::State state{.mask = mask, .q_len = options.q_len, .kv_len = options.kv_len, .block = options.block};
   state.kinds = empty(lists, {.dtype = DType::u8, .device = stream.device()}, stream);
   const detail::BuiltPlan& plan = detail::plan_for(runtime, detail::kOp, detail::BlockMaskProblem{.stage = detail::BlockMaskStage::from_lists}, {});
-  const auto items = static_cast<std::uint64_t>(numel(counts));
-  const Geometry geometry = detail::item_geometry(items, plan.tuning.local);
-  detail::check_loops(runtime.traits(), detail::kOp, items, geometry, 3 * (static_cast<double>(lists[3]) + 1));
+  const auto tasks = static_cast<std::uint64_t>(numel(counts));
+  const Geometry geometry = detail::item_geometry(tasks, plan.tuning.local);
+  detail::check_loops(runtime.traits(), detail::kOp, tasks, geometry, 3 * (static_cast<double>(lists[3]) + 1));
   Encoder encoder(stream, "block_mask");
-  encoder.value(items).value(lists[3]).output(state.kinds);
+  encoder.output(state.kinds);
   for (const Tensor& t : dense) encoder.input(t);
+  detail::bind_args(encoder, detail::BlockMaskFromListsArgs{tasks, lists[3]});
   encoder.dispatch(plan.kernel, geometry);
   return detail::finished(std::move(state), runtime, stream);
 }

@@ -315,11 +315,11 @@ void run(const Tensor& w, const Tensor& v, const Tensor& info, const Tensor& swe
   call.sweeps = results.place(sweeps, sweeps, DType::i32, stream);
   take_matrices(call, a, c.compute, stream);
   if (plan.entry == kHostEntry)
-    eigh_on_host(call, stream, op);
+    eigh_on_host(call, plan.text.str(), stream, op);
   else
     eigh_on_device(call, plan, runtime.traits(), stream, op);
+  const Aside copies;
   results.copy_back(stream);
-  note_plan(plan.text);
 }
 
 /// Dims of w, v and info for matrices of a's batch.
@@ -336,14 +336,14 @@ linalg::EighResult solve(const Tensor& a, bool vectors, const EighOptions& optio
   linalg::EighResult result;
   result.w = made(shapes.w, eigh_real_of(a.dtype()));
   if (vectors) result.v = made(with(c.outer, {c.pairs, c.n}), a.dtype()).mT();
-  result.info = made(shapes.info, DType::i32);
-  result.sweeps = made(shapes.info, DType::i32);
-  run(result.w, result.v, result.info, result.sweeps, a, c, options, stream, op);
+  result.status = {made(shapes.info, DType::i32), made(shapes.info, DType::i32)};
+  run(result.w, result.v, result.status.info, result.status.sweeps, a, c, options, stream, op);
   return result;
 }
 
-void solve_into(const Tensor& w, const Tensor* v, const Tensor& info, const Tensor& sweeps, const Tensor& a, const EighOptions& options, const Stream& given,
+void solve_into(const Tensor& w, const Tensor* v, const linalg::EighStatus& status, const Tensor& a, const EighOptions& options, const Stream& given,
                 const char* op) {
+  const auto& [info, sweeps] = status;
   Checked c = validate(a, options, op);
   std::vector<std::pair<std::string_view, const Tensor*>> results{{"w", &w}, {"info", &info}, {"sweeps", &sweeps}};
   if (v) results.emplace_back("v", v);
@@ -373,25 +373,25 @@ EighResult eigh(const Tensor& a, const EighOptions& options, const Stream& strea
   return detail::solve(a, true, options, stream, "eigh");
 }
 
-void eigh_out(const Tensor& w, const Tensor& v, const Tensor& info, const Tensor& sweeps, const Tensor& a, const EighOptions& options, const Stream& stream) {
+void eigh_out(const Tensor& w, const Tensor& v, const EighStatus& status, const Tensor& a, const EighOptions& options, const Stream& stream) {
   detail::OpName named("linalg::eigh_out");
-  detail::solve_into(w, &v, info, sweeps, a, options, stream, "eigh_out");
+  detail::solve_into(w, &v, status, a, options, stream, "eigh_out");
 }
 
 EigvalshResult eigvalsh(const Tensor& a, const EighOptions& options, const Stream& stream) {
   detail::OpName named("linalg::eigvalsh");
   EighResult result = detail::solve(a, false, options, stream, "eigvalsh");
-  return {result.w, result.info, result.sweeps};
+  return {result.w, result.status};
 }
 
-void eigvalsh_out(const Tensor& w, const Tensor& info, const Tensor& sweeps, const Tensor& a, const EighOptions& options, const Stream& stream) {
+void eigvalsh_out(const Tensor& w, const EighStatus& status, const Tensor& a, const EighOptions& options, const Stream& stream) {
   detail::OpName named("linalg::eigvalsh_out");
-  detail::solve_into(w, nullptr, info, sweeps, a, options, stream, "eigvalsh_out");
+  detail::solve_into(w, nullptr, status, a, options, stream, "eigvalsh_out");
 }
 
-void require_converged(const Tensor& info, const Stream& stream) {
+void require_converged(const EighStatus& status, const Stream& stream) {
   detail::OpName named("linalg::require_converged");
-  std::vector<std::int32_t> codes = info.reshape({-1}).to_host<std::int32_t>(stream);
+  std::vector<std::int32_t> codes = status.info.reshape({-1}).to_host<std::int32_t>(stream);
   for (std::size_t i = 0; i < codes.size(); ++i) {
     if (codes[i] == 0) continue;
     throw Error(ErrorCode::not_converged, "require_converged",

@@ -60,7 +60,7 @@ struct EighCall {
 /// One of our kernels. Never waits.
 void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, const Stream& stream, const char* op);
 /// LAPACKE on mapped memory. Errors: strict.
-void eigh_on_host(const EighCall& call, const Stream& stream, const char* op);
+void eigh_on_host(const EighCall& call, std::string_view plan, const Stream& stream, const char* op);
 /// Why there is no host driver; empty if there is one.
 std::string eigh_host_refuses(const DeviceTraits& traits);
 

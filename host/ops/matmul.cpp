@@ -130,7 +130,7 @@ std::string fits_tiles(const DeviceTraits& traits, const MatmulProblem& p) {
   const bool wide = matmul_compute(p) == DType::f64;
   if (std::string why = refuses_long_loops(traits); !why.empty()) return why;
   if (traits.max_work_group < kMatmulTileItems) return "groups of 64 items are too big for the device";
-  if (traits.local_bytes < (wide ? 32768u : 16384u)) return "the device has too little local memory";
+  if (traits.local_bytes < 2 * matmul_tile_numbers(kMatmulTile) * (wide ? 8 : 4)) return "the device has too little local memory";
   return computes(traits, p);
 }
 
@@ -255,7 +255,7 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   if (tiles) {
     const int side = p.tile_items == 64 ? 8 : p.tile_items == 16 ? 4 : p.tile_items == 4 ? 2 : 1;
     plan.tuning.local = static_cast<std::uint64_t>(side * side);
-    d.set("TILE_M", kMatmulTile).set("TILE_N", kMatmulTile).set("ITEMS_DOWN", side).set("ITEMS_ACROSS", side);
+    d.set("TILE_M", kMatmulTile).set("TILE_N", kMatmulTile).set("THREADS_M", side).set("THREADS_N", side);
   }
   if (items || entry == "matmul_lanes") return plan;
   d.set("VECTORS", p.vectors).set("PACK_ROWS", kMatmulPackRows);
@@ -264,14 +264,14 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
     d.set("TOKENS", p.rows).set("A_BYTES", bits(p.a) / 8);
     return plan;
   }
-  if (p.left >= MatmulProblem::Left::sparse) d.set("TURNED", p.left == MatmulProblem::Left::sparse_turned);
+  if (p.left >= MatmulProblem::Left::sparse) d.set("TRANSPOSED", p.left == MatmulProblem::Left::sparse_transposed);
   if (plan.entry == "matmul_sparse_dot") {
     d.set("TOKENS", p.rows);
     return plan;
   }
   d.set("B_AT", static_cast<int>(p.place)).set("ROWS", p.rows);
   d.set("B_BYTES", bits(as_it_lies ? stored(p.b) : number) / 8);
-  d.set("BLOCK_VECTORS", kMatmulBlockVectors).set("HELD_TILES", kMatmulHeldTiles);
+  d.set("BLOCK_VECTORS", kMatmulBlockVectors).set("ACCUMULATOR_TILES", kMatmulAccumulatorTiles);
   if (plan.tuning.local > 1) d.set("GROUPED", 1);
   return plan;
 }

@@ -3,6 +3,7 @@
 #include <clutch/ops/matmul.hpp>
 
 #include "encode/plan.hpp"
+#include "matmul/args.h"
 
 #include <array>
 
@@ -12,14 +13,14 @@ namespace clutch::inline v0::detail {
 inline constexpr std::size_t kMatmulInputs = 5;
 
 /// How the kernels that work on panels read b.
-enum class MatmulPlace : std::uint8_t { packed, direct, inside };
+enum class MatmulPlace : std::uint8_t { packed = MATMUL_B_PACKED, direct = MATMUL_B_DIRECT, inside = MATMUL_B_INSIDE };
 
 /// What selection of matmul looks at; also the key of its cached plans.
 struct MatmulProblem {
   std::uint64_t function = 0;    ///< the epilogue's
   std::int32_t tile_items = 64;  ///< of a group of matmul_tiles: a square's number
-  /// turned: the result's rows lie side by side.
-  enum class Left : std::uint32_t { dense, sparse, sparse_turned } left = Left::dense;
+  /// sparse_transposed: the rows of the result have stride 1, not its columns.
+  enum class Left : std::uint32_t { dense, sparse, sparse_transposed } left = Left::dense;
   DType a = DType::f32, b = DType::f32, output = DType::f32;
   std::array<DType, kMatmulInputs> inputs{};
   std::uint8_t input_count = 0, position_count = 0;
@@ -36,11 +37,11 @@ DType matmul_compute(const MatmulProblem& problem);
 /// Vectors of columns of a panel.
 inline constexpr std::int64_t kMatmulVectors = 4;
 /// Most tiles of an item: what keeps their sums in a core's caches.
-inline constexpr std::int64_t kMatmulHeldTiles = 64;
+inline constexpr std::int64_t kMatmulAccumulatorTiles = 64;
 /// Most vectors of a block that items bring into private memory.
 inline constexpr std::int64_t kMatmulBlockVectors = 1024;
 /// Most numbers of a matrix that lies in a lane.
-inline constexpr std::int64_t kMatmulLaneNumbers = 256;
+inline constexpr std::int64_t kMatmulLaneNumbers = MATMUL_LANE_NUMBERS;
 /// Rows and columns of a tile in local memory.
 inline constexpr std::int64_t kMatmulTile = 64;
 /// Items of a group that has one, where the driver takes so many: each has 8 x 8 sums.

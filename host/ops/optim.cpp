@@ -3,6 +3,7 @@
 #include <clutch/ops/fill.hpp>
 #include <clutch/ops/optim.hpp>
 
+#include "encode/args.hpp"
 #include "ops/optim/gradients.hpp"
 #include "ops/optim/group.hpp"
 #include "runtime/storage.hpp"
@@ -17,6 +18,12 @@ namespace detail {
 namespace {
 
 using optim::Numerics;
+using optim::Rounding;
+
+static_assert(static_cast<int>(Numerics::source) == OPTIM_SOURCE && static_cast<int>(Numerics::torch_cpu) == OPTIM_TORCH_CPU);
+static_assert(static_cast<int>(Numerics::f32) == OPTIM_F32 && static_cast<int>(Numerics::composed) == OPTIM_COMPOSED);
+static_assert(static_cast<int>(Rounding::nearest) == OPTIM_NEAREST && static_cast<int>(Rounding::stochastic) == OPTIM_STOCHASTIC);
+static_assert(static_cast<int>(Rounding::kahan) == OPTIM_KAHAN);
 
 // select ------------------------------------------------------------------------------------------------------------
 
@@ -46,7 +53,7 @@ KernelPlan select(const DeviceTraits& traits, const OptimProblem& p, std::string
   if (mixed && plan.tuning.local == 1) plan.tuning.width = std::min(plan.tuning.width, std::max(1, traits.native_width_f64));
   set_common(plan.defines, traits, plan.tuning, 1, false);
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype)).set_type("S", p.state).set_text("S_NAME", name(p.state));
-  plan.defines.set("OPTIMIZER", static_cast<int>(p.kind)).set("NUMERICS", static_cast<int>(numerics) - 1).set("STATES", p.states());
+  plan.defines.set("OPTIMIZER", static_cast<int>(p.kind)).set("NUMERICS", static_cast<int>(numerics)).set("STATES", p.states());
   plan.defines.set("EXTRA", p.extra).set("BUFFER", p.buffer).set("MASTER", p.master).set("SCALED", p.scaled);
   plan.defines.set("ROUNDING", static_cast<int>(p.rounding));
   plan.defines.set("CHUNK", static_cast<std::int64_t>(plan.tuning.tile)).set_text("SCALAR", wide ? "double" : "float");
@@ -56,8 +63,6 @@ KernelPlan select(const DeviceTraits& traits, const OptimProblem& p, std::string
 }
 
 namespace {
-
-enum Flags : std::uint32_t { kMaximize = 1, kNesterov = 2, kDecoupled = 4, kHasLr = 8, kCounts = 16, kHasFound = 32, kHasFactor = 64 };
 
 /// Names of the states in the order of the kernel's columns.
 std::vector<std::string> state_names(const OptimProblem& p) {
@@ -100,20 +105,21 @@ void check_hyper(const OptimHyper& h, DType dtype) {
   check_optim_range(h.weight_decay >= 0, h.op, "weight_decay value", h.weight_decay);
   switch (h.kind) {
     case OptimKind::sgd:
-      check_optim_range(h.a >= 0, h.op, "momentum value", h.a);
-      if (h.nesterov && (h.a <= 0 || h.b != 0)) throw Error(ErrorCode::invalid_argument, h.op, "Nesterov momentum requires a momentum and zero dampening");
+      check_optim_range(h.momentum >= 0, h.op, "momentum value", h.momentum);
+      if (h.nesterov && (h.momentum <= 0 || h.dampening != 0))
+        throw Error(ErrorCode::invalid_argument, h.op, "Nesterov momentum requires a momentum and zero dampening");
       break;
     case OptimKind::adam:
-      check_optim_range(h.a >= 0 && as_computed(h.a, dtype) < 1, h.op, "beta parameter at index 0", h.a);
-      check_optim_range(h.b >= 0 && as_computed(h.b, dtype) < 1, h.op, "beta parameter at index 1", h.b);
+      check_optim_range(h.beta1 >= 0 && as_computed(h.beta1, dtype) < 1, h.op, "beta parameter at index 0", h.beta1);
+      check_optim_range(h.beta2 >= 0 && as_computed(h.beta2, dtype) < 1, h.op, "beta parameter at index 1", h.beta2);
       break;
     case OptimKind::adagrad:
-      check_optim_range(h.a >= 0, h.op, "lr_decay value", h.a);
+      check_optim_range(h.lr_decay >= 0, h.op, "lr_decay value", h.lr_decay);
       check_optim_range(h.initial >= 0, h.op, "initial_accumulator_value value", h.initial);
       break;
     case OptimKind::rmsprop:
-      check_optim_range(h.a >= 0, h.op, "alpha value", h.a);
-      check_optim_range(h.b >= 0, h.op, "momentum value", h.b);
+      check_optim_range(h.alpha >= 0, h.op, "alpha value", h.alpha);
+      check_optim_range(h.momentum >= 0, h.op, "momentum value", h.momentum);
       break;
   }
 }
@@ -205,21 +211,21 @@ OptimChunks cut_into_chunks(std::span<const std::int64_t> sizes, std::int64_t le
 
 namespace {
 
-/// States of all parameters as views of few big tensors, so that they lie in few buffers. `value` fills them.
+/// States of all parameters as views of few big tensors, so that they are in few buffers. `value` fills them.
 std::vector<Tensor> make_column(std::span<const Tensor> params, DType dtype, double value, const Stream& stream) {
-  constexpr std::int64_t kApart = 64;  // elements: views begin where vectors do
+  constexpr std::int64_t kAlignment = 64;  // elements: views begin where vectors do
   auto most = static_cast<std::int64_t>(claimed_traits(stream.impl()->runtime().device()).max_alloc_bytes / 2 / (bits(dtype) / 8));
   std::vector<Tensor> views;
   for (std::size_t first = 0, end = 0; first < params.size(); first = end) {
     std::int64_t total = 0;
     do {
-      total += (params[end++].numel() + kApart - 1) / kApart * kApart;
-    } while (end < params.size() && total + params[end].numel() + kApart <= most);
+      total += (params[end++].numel() + kAlignment - 1) / kAlignment * kAlignment;
+    } while (end < params.size() && total + params[end].numel() + kAlignment <= most);
     Tensor flat = full({std::max<std::int64_t>(total, 1)}, value, {.dtype = dtype, .device = stream.device()}, stream);
     std::int64_t at = 0;
     for (std::size_t i = first; i < end; ++i) {
       views.push_back(flat.as_strided(params[i].sizes(), contiguous_strides(params[i].sizes()), at));
-      at += (params[i].numel() + kApart - 1) / kApart * kApart;
+      at += (params[i].numel() + kAlignment - 1) / kAlignment * kAlignment;
     }
   }
   return views;
@@ -262,7 +268,7 @@ OptimGroup make_optim_group(std::vector<Tensor> params, const OptimHyper& hyper,
   const OptimChunks chunks = cut_into_chunks(sizes, static_cast<std::int64_t>(plan.tuning.tile), 1);
   g.first_chunk = chunks.first;
   g.items = static_cast<std::int64_t>(elementwise_tuning(runtime.traits()).local);
-  if (own) g.steps = zeros({g.first_chunk.back() * g.items}, {.dtype = DType::f32, .device = stream.device()}, stream);
+  if (own) g.steps = zeros({g.counter(g.first_chunk.back())}, {.dtype = DType::f32, .device = stream.device()}, stream);
   g.sizes = from_host(sizes, {static_cast<std::int64_t>(sizes.size())}, stream.device(), stream);
   g.chunks = from_host(chunks.pairs, {static_cast<std::int64_t>(chunks.pairs.size())}, stream.device(), stream);
   if (g.problem.rounding == optim::Rounding::stochastic) {
@@ -289,7 +295,7 @@ void make_parts(OptimGroup& g) {
   }
 }
 
-/// The table's entries with these gradients; true if they lie in other buffers than before.
+/// The table's entries with these gradients; true if they are in other buffers than before.
 bool set_gradients(OptimGroup& g, std::span<const Tensor> grads) {
   auto columns = static_cast<std::size_t>(g.problem.columns());
   bool moved = g.entries.empty();
@@ -320,9 +326,10 @@ void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim:
   const BuiltPlan& plan = plan_for(runtime, "optim", g.problem, {});
   if (anew) make_parts(g);
   auto columns = static_cast<std::size_t>(g.problem.columns());
-  std::uint32_t flags = (g.counts ? kCounts : 0u) | (h.maximize ? kMaximize : 0u) | (h.nesterov ? kNesterov : 0u) | (h.decoupled ? kDecoupled : 0u) |
-                        (options.lr.defined() ? kHasLr : 0u) | (options.found_inf.defined() ? kHasFound : 0u) |
-                        (options.grad_factor.defined() ? kHasFactor : 0u);
+  auto flag = [](bool set, std::uint32_t bit) { return set ? bit : 0u; };
+  const std::uint32_t flags = flag(g.counts, OPTIM_COUNTS) | flag(h.maximize, OPTIM_MAXIMIZE) | flag(h.nesterov, OPTIM_NESTEROV) |
+                              flag(h.decoupled, OPTIM_DECOUPLED) | flag(options.lr.defined(), OPTIM_HAS_LR) |
+                              flag(options.found_inf.defined(), OPTIM_HAS_FOUND) | flag(options.grad_factor.defined(), OPTIM_HAS_FACTOR);
   bool wide = has_f64_scalars(runtime.traits(), g.problem);
   Encoder encoder(stream, h.op);
   auto scalar = [&](double v, const char* name) { wide ? encoder.value(v, name) : encoder.value(static_cast<float>(v), name); };
@@ -332,19 +339,23 @@ void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim:
     Tensor chunks = g.chunks.slice(0, 2 * from, 2 * (from + count));
     encoder.table(part.table, std::span(g.entries).subspan(part.first * columns, (part.end - part.first) * columns));
     encoder.input(g.sizes).input(chunks);
-    g.counts ? encoder.inout(g.steps.slice(0, from * g.items, (from + count) * g.items), "step") : encoder.input(g.steps, "step");
+    g.counts ? encoder.inout(g.steps.slice(0, g.counter(from), g.counter(from + count)), "step") : encoder.input(g.steps, "step");
     given(options.lr, "lr_tensor");
     given(options.grad_scale, "grad_scale");
     given(options.found_inf, "found_inf");
     given(options.grad_factor, "grad_factor");
     given(g.numbers, "number");
+    bind_args(encoder, OptimStepArgs{flags, static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(part.first)});
     scalar(h.lr, "lr");
-    scalar(h.a, h.names[0]);
-    scalar(h.b, h.names[1]);
+    switch (h.kind) {
+      case OptimKind::sgd: scalar(h.momentum, "momentum"), scalar(h.dampening, "dampening"); break;
+      case OptimKind::adam: scalar(h.beta1, "beta1"), scalar(h.beta2, "beta2"); break;
+      case OptimKind::adagrad: scalar(h.lr_decay, "lr_decay"); break;
+      case OptimKind::rmsprop: scalar(h.alpha, "alpha"), scalar(h.momentum, "momentum"); break;
+    }
     scalar(h.eps, "eps");
     scalar(h.weight_decay, "weight_decay");
-    encoder.value(h.precision.seed, "seed").value(flags).value(static_cast<std::uint32_t>(count));
-    encoder.value(static_cast<std::uint32_t>(part.first));
+    encoder.value(h.precision.seed, "seed");
     auto groups = static_cast<std::uint64_t>(count);
     if (plan.tuning.local == 1) groups = std::min<std::uint64_t>(groups, 256 * static_cast<std::uint64_t>(runtime.traits().compute_units));
     encoder.dispatch(plan.kernel, tile_geometry(groups, plan.tuning.local));

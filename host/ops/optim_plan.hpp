@@ -3,10 +3,11 @@
 #include <clutch/ops/optim.hpp>
 
 #include "encode/plan.hpp"
+#include "optim/args.h"
 
 namespace clutch::inline v0::detail {
 
-enum class OptimKind : std::uint8_t { sgd, adam, adagrad, rmsprop };
+enum class OptimKind : std::uint8_t { sgd = OPTIM_SGD, adam = OPTIM_ADAM, adagrad = OPTIM_ADAGRAD, rmsprop = OPTIM_RMSPROP };
 
 /// What selection of an optimizer's step looks at; also the key of its cached plans.
 struct OptimProblem {
@@ -22,7 +23,7 @@ struct OptimProblem {
 
   int states() const { return (kind == OptimKind::sgd ? 0 : kind == OptimKind::adam ? 2 : 1) + buffer + extra; }
   bool compensated() const { return rounding == optim::Rounding::kahan; }
-  int columns() const { return 2 + states() + (master || compensated()); }
+  int columns() const { return optim_columns(states(), master || compensated()); }
 };
 
 /// What is around the step.

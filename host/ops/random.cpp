@@ -70,7 +70,7 @@ namespace {
 
 // encode ------------------------------------------------------------------------------------------------------------
 
-const BuiltPlan& draw(const Tensor& out, Runtime& runtime, const Arguments& a, const Stream& stream) {
+void draw(const Tensor& out, Runtime& runtime, const Arguments& a, const Stream& stream) {
   const BuiltPlan& plan = plan_for(runtime, "random", RandomProblem{out.dtype(), a.normal}, {});
   Generator generator = a.generator;
   if (!a.seed && generator.empty()) generator = default_generator({}, stream);
@@ -88,8 +88,9 @@ const BuiltPlan& draw(const Tensor& out, Runtime& runtime, const Arguments& a, c
   std::uint64_t tiles = (n + plan.tuning.tile - 1) / plan.tuning.tile;
   encoder.dispatch(plan.kernel, tile_geometry(tiles, plan.tuning.local));
   std::uint64_t chunk = chunk_elements(out.dtype());
-  if (!a.seed) generator.impl()->advance((n + chunk - 1) / chunk * kChunkBlocks, stream, a.name);
-  return plan;
+  if (a.seed) return;
+  const Aside counts;
+  generator.impl()->advance((n + chunk - 1) / chunk * kChunkBlocks, stream, a.name);
 }
 
 void fill(const Tensor& self, const Arguments& a, const Stream& given) {
@@ -98,9 +99,10 @@ void fill(const Tensor& self, const Arguments& a, const Stream& given) {
   if (self.numel() == 0) return;
   const bool direct = self.is_contiguous();
   const Tensor dense = direct ? self : empty(self.sizes(), {.dtype = self.dtype(), .device = stream.device()}, stream);
-  const BuiltPlan& plan = draw(dense, runtime, a, stream);
-  if (!direct) copy_(self, dense, {}, stream);
-  note_plan(plan.text);  // not what advanced the generator, or copied
+  draw(dense, runtime, a, stream);
+  if (direct) return;
+  const Aside copies;
+  copy_(self, dense, {}, stream);
 }
 
 Tensor make(const Dims& sizes, const RandomOptions& options, const Stream& stream) {

@@ -4,10 +4,12 @@
 #include <clutch/ops/reduce.hpp>
 #include <clutch/ops/sparse24.hpp>
 
+#include "encode/args.hpp"
 #include "ops/sparse24_plan.hpp"
 #include "ops/traced.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
+#include "sparse24/args.h"
 
 #include <algorithm>
 #include <array>
@@ -47,7 +49,12 @@ Runtime& check_matrix(const Tensor& w, const char* op) {
   return runtime;
 }
 
-std::int64_t groups_of(std::int64_t k) { return (k + 3) / 4; }
+static_assert(static_cast<int>(PruneRule::groups) == SPARSE24_GROUPS && static_cast<int>(PruneRule::tile_values) == SPARSE24_VALUES &&
+              static_cast<int>(PruneRule::tile_magnitudes) == SPARSE24_MAGNITUDES && static_cast<int>(PruneRule::causal1122) == SPARSE24_CAUSAL);
+
+std::uint64_t u(std::int64_t v) { return static_cast<std::uint64_t>(v); }
+std::int64_t parts_of(std::int64_t size, std::int64_t part) { return static_cast<std::int64_t>(sparse24_parts(u(size), u(part))); }
+std::int64_t groups_of(std::int64_t k) { return static_cast<std::int64_t>(sparse24_row_groups(u(k))); }
 /// Groups of a row that an item takes: neighbours' lie side by side where items share a memory transaction.
 std::int64_t chunk_of(const DeviceTraits& traits) { return row_tuning(traits).local == 1 ? 512 : 2; }
 
@@ -87,8 +94,11 @@ namespace {
 const BuiltPlan& plan_of(Runtime& runtime, const Sparse24Problem& p) {
   return runtime.plans().find<BuiltPlan>("sparse24", p, "", [&] { return build_plan(runtime, select(runtime.traits(), p)); });
 }
-std::uint64_t u(std::int64_t v) { return static_cast<std::uint64_t>(v); }
-std::int64_t chunks_of(std::int64_t k, const Runtime& runtime) { return (groups_of(k) + chunk_of(runtime.traits()) - 1) / chunk_of(runtime.traits()); }
+std::int64_t chunks_of(std::int64_t k, const Runtime& runtime) { return parts_of(groups_of(k), chunk_of(runtime.traits())); }
+/// The arguments for w (m, k).
+Sparse24Args args_of(const Tensor& w, bool flag) {
+  return {.m = u(w.sizes()[0]), .k = u(w.sizes()[1]), .w_row = w.strides()[0], .w_k = w.strides()[1], .flag = flag, .unused = 0};
+}
 
 Tensor pruned(const Tensor& w, PruneRule rule, bool mask, const char* op, const Stream& given) {
   Runtime& runtime = check_matrix(w, op);
@@ -99,8 +109,8 @@ Tensor pruned(const Tensor& w, PruneRule rule, bool mask, const char* op, const 
   const BuiltPlan& plan = plan_of(runtime, {.dtype = w.dtype(), .part = tiles ? Sparse24Part::tiles : Sparse24Part::groups, .rule = rule, .mask = mask});
   const std::int64_t m = w.sizes()[0], k = w.sizes()[1];
   Encoder encoder(stream, op);
-  encoder.output(out, "out").input(w, "w").value(u(m)).value(u(k)).value(w.strides()[0]).value(w.strides()[1]);
-  if (!tiles) encoder.value(static_cast<std::uint32_t>(worth_streaming(runtime.traits(), 2 * w.nbytes())));
+  encoder.output(out, "out").input(w, "w");
+  bind_args(encoder, args_of(w, !tiles && worth_streaming(runtime.traits(), 2 * w.nbytes())));
   encoder.dispatch(plan.kernel, item_geometry(u(tiles ? groups_of(m) * groups_of(k) : m * chunks_of(k, runtime)), plan.tuning.local));
   return out;
 }
@@ -110,7 +120,7 @@ const SemiStructured::State& state_of(const SemiStructured& s, const char* op) {
   return *s.state();
 }
 
-std::int64_t metadata_bytes(std::int64_t k) { return (groups_of(k) + 1) / 2; }
+std::int64_t metadata_bytes(std::int64_t k) { return static_cast<std::int64_t>(sparse24_row_metadata(u(groups_of(k)))); }
 
 Tensor minus_one(const Stream& stream) { return full({}, -1, {.dtype = DType::i32, .device = stream.device()}, stream); }
 
@@ -122,7 +132,8 @@ Tensor reordered(const Tensor& from, const Dims& sizes, DType to, std::int64_t m
   Runtime& runtime = from.storage()->runtime();
   const BuiltPlan& plan = plan_of(runtime, {.dtype = four_bytes ? DType::f64 : DType::f32, .part = Sparse24Part::cutlass});
   Encoder encoder(stream, op);
-  encoder.output(out, "out").input(from, "metadata").value(u(m)).value(u(columns)).value(four_bytes ? 16ul : 32ul).value(static_cast<std::uint32_t>(back));
+  encoder.output(out, "out").input(from, "metadata");
+  bind_args(encoder, Sparse24CutlassArgs{.m = u(m), .columns = u(columns), .rows_of_group = four_bytes ? 16u : 32u, .back = back, .unused = 0});
   encoder.dispatch(plan.kernel, item_geometry(u(m * columns), plan.tuning.local));
   return out;
 }
@@ -138,16 +149,14 @@ bool cutlass_words(DType d, std::int64_t m, std::int64_t k, const char* op) {
   return bytes;
 }
 
-constexpr std::int64_t kPackBlocks = 16;  // PACK_BLOCKS of kernels/sparse24.cl
-
 /// For products that read two numbers of each four.
 void pack_numbers(const SemiStructured::State& state, SparsePacking& p, const Stream& stream) {
   const auto& [kind, kept, rows, block, panel_bytes] = p.form;
   const bool codes = kind == SparseForm::Kind::codes;
-  const std::int64_t m = state.sizes[0], k = state.sizes[1], tiles = (m + rows - 1) / rows, blocks = (k + block - 1) / block,
-                     groups = std::max<std::int64_t>(tiles * blocks * block / 4, 1);
-  p.numbers = empty({groups * 2 * rows}, {.dtype = kept, .device = stream.device()}, stream);
-  p.places = empty({groups * (codes ? 2 : rows)}, {.dtype = DType::i32, .device = stream.device()}, stream);
+  const std::int64_t m = state.sizes[0], k = state.sizes[1], tiles = parts_of(m, rows), blocks = parts_of(k, block);
+  const std::uint64_t groups = std::max<std::uint64_t>(sparse24_packed_group(u(blocks), 0, u(tiles), u(block / 4)), 1);
+  p.numbers = empty({static_cast<std::int64_t>(sparse24_packed_numbers(groups, u(rows)))}, {.dtype = kept, .device = stream.device()}, stream);
+  p.places = empty({static_cast<std::int64_t>(sparse24_packed_places(groups, u(rows), codes))}, {.dtype = DType::i32, .device = stream.device()}, stream);
   // Codes are packed as they are.
   const Tensor values = codes && state.values.dtype() != kept ? state.values.to(kept, {}, stream) : state.values;
   const BuiltPlan& plan = plan_of(state.values.storage()->runtime(), {.dtype = values.dtype(),
@@ -157,18 +166,20 @@ void pack_numbers(const SemiStructured::State& state, SparsePacking& p, const St
                                                                       .panel_bytes = static_cast<std::uint16_t>(panel_bytes)});
   Encoder encoder(stream, "sparse::matmul");
   encoder.output(p.numbers, "numbers").output(p.places, "places").input(values, "values").input(state.metadata, "metadata");
-  encoder.value(u(m)).value(u(k)).value(u(block / 4));
-  encoder.dispatch(plan.kernel, item_geometry(u(tiles * ((blocks + kPackBlocks - 1) / kPackBlocks)), plan.tuning.local));
+  bind_args(encoder, Sparse24PackArgs{.m = u(m), .k = u(k), .block_groups = u(block / 4)});
+  encoder.dispatch(plan.kernel, item_geometry(u(tiles * parts_of(blocks, SPARSE24_PACK_BLOCKS)), plan.tuning.local));
 }
 
 /// For products that sum words of bytes.
 void pack_words(const SemiStructured::State& state, SparsePacking& p, const Stream& stream) {
-  const std::int64_t m = state.sizes[0], k = state.sizes[1], rows = p.form.rows, tiles = (m + rows - 1) / rows, blocks = (k + 31) / 32;
-  p.numbers = empty({std::max<std::int64_t>(tiles * rows * (1 + 5 * blocks), 1)}, {.dtype = DType::i32, .device = stream.device()}, stream);
+  const std::int64_t m = state.sizes[0], k = state.sizes[1], rows = p.form.rows, tiles = parts_of(m, rows);
+  const std::uint64_t tile_words = sparse24_dot_words(sparse24_dot_blocks(u(k)), u(rows));
+  p.numbers = empty({std::max<std::int64_t>(tiles * static_cast<std::int64_t>(tile_words), 1)}, {.dtype = DType::i32, .device = stream.device()}, stream);
   const BuiltPlan& plan =
       plan_of(state.values.storage()->runtime(), {.dtype = DType::i8, .part = Sparse24Part::pack_words, .rows = static_cast<std::uint8_t>(rows)});
   Encoder encoder(stream, "sparse::matmul");
-  encoder.output(p.numbers, "words").input(state.values, "values").input(state.metadata, "metadata").value(u(m)).value(u(k));
+  encoder.output(p.numbers, "words").input(state.values, "values").input(state.metadata, "metadata");
+  bind_args(encoder, Sparse24PackArgs{.m = u(m), .k = u(k), .block_groups = 0});
   encoder.dispatch(plan.kernel, item_geometry(u(tiles), plan.tuning.local));
 }
 
@@ -263,7 +274,7 @@ SemiStructured compress(const Tensor& w, const CompressOptions& options, const S
     const detail::BuiltPlan& plan = detail::plan_of(runtime, {.dtype = w.dtype(), .part = detail::Sparse24Part::compress});
     Encoder encoder(stream, kOp);
     encoder.output(state->values, "values").output(state->metadata, "metadata").inout(state->info, "info").input(w, "w");
-    encoder.value(detail::u(m)).value(detail::u(k)).value(w.strides()[0]).value(w.strides()[1]).value(static_cast<std::uint32_t>(options.strict));
+    detail::bind_args(encoder, detail::args_of(w, options.strict));
     encoder.dispatch(plan.kernel, detail::item_geometry(detail::u(m * detail::chunks_of(k, runtime)), plan.tuning.local));
   }
   return SemiStructured(std::move(state));
@@ -337,7 +348,8 @@ Tensor decompress(const SemiStructured& s, const Stream& given) {
   if (out.numel() == 0) return out;
   const detail::BuiltPlan& plan = detail::plan_of(runtime, {.dtype = out.dtype(), .part = detail::Sparse24Part::decompress});
   Encoder encoder(stream, kOp);
-  encoder.output(out, "out").input(state.values, "values").input(state.metadata, "metadata").value(detail::u(m)).value(detail::u(k));
+  encoder.output(out, "out").input(state.values, "values").input(state.metadata, "metadata");
+  detail::bind_args(encoder, detail::Sparse24PackArgs{.m = detail::u(m), .k = detail::u(k), .block_groups = 0});
   encoder.dispatch(plan.kernel, detail::item_geometry(detail::u(m * detail::chunks_of(k, runtime)), plan.tuning.local));
   return out;
 }

@@ -23,7 +23,7 @@ bool illegal(const detail::EventImpl& impl, std::string_view call) {
   detail::check_process(call);
   if (!impl.recorded) return detail::illegal_beside(call);
   constexpr std::string_view kWhy = "the event was recorded in a capture, so it marks no work that runs";
-  if (auto recorder = impl.recorded->recorder.lock()) return recorder->illegal(call, kWhy);
+  if (auto recording = impl.recorded->recording.lock()) return recording->illegal(call, kWhy);
   throw Error(ErrorCode::capturing, call, kWhy);
 }
 
@@ -44,10 +44,10 @@ void Event::record(const Stream& stream) {
   Stream target = stream.empty() ? current_stream() : stream;
   detail::StreamImpl& impl = *target.impl();
   impl.check("Event::record");
-  if (auto recorder = impl.recorder()) {
+  if (auto recording = impl.recording()) {
     auto made = std::make_shared<detail::EventImpl>(impl.runtime(), detail::ClEvent());
     made->stream = impl.id();
-    made->recorded = std::make_unique<detail::RecordMark>(recorder->mark(impl));
+    made->recorded = std::make_unique<detail::RecordMark>(recording->mark(impl));
     impl_ = std::move(made);
     return;
   }

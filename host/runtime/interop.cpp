@@ -92,7 +92,7 @@ std::uint64_t offset(const Tensor& tensor) {
 
 cl_command_queue queue(const Stream& stream) {
   const detail::StreamImpl& impl = need(stream, "interop::queue");
-  if (auto recorder = impl.recorder()) recorder->illegal("interop::queue", "what is enqueued on the queue directly is not recorded: use Encoder::opaque");
+  if (auto recording = impl.recording()) recording->illegal("interop::queue", "what is enqueued on the queue directly is not recorded: use Encoder::opaque");
   return impl.queue();
 }
 

@@ -11,11 +11,24 @@ struct LastLaunch {
   static constexpr std::uint64_t kNone = UINT64_MAX;
   std::uint64_t kernel = kNone;  ///< id: the kernel goes with its runtime
   Geometry geometry;
-  Interned plan;  ///< what last_plan() returns
+  Interned plan;   ///< what last_plan() returns
+  int asides = 0;  ///< that live
+
+  /// A command with a plan; with a kernel if it is a launch of work-items.
+  void note(const Interned& of) noexcept {
+    if (asides == 0) plan = of;
+  }
+  void note(const Interned& of, std::uint64_t id, const Geometry& g) noexcept { kernel = id, geometry = g, note(of); }
 };
 LastLaunch& last_launch() noexcept;
 
-/// For an op of which the last dispatch is not the one that tells what it did: behind it, makes `text` what last_plan() returns.
-inline void note_plan(const Interned& text) noexcept { last_launch().plan = text; }
+/// While it lives, commands are of no interest to who asks what an op did: they copy results, count, or put parts together.
+class Aside {
+ public:
+  Aside() noexcept { ++last_launch().asides; }
+  ~Aside() { --last_launch().asides; }
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+};
 
 }  // namespace clutch::inline v0::detail

@@ -2,7 +2,11 @@
 #pragma once
 #include <clutch/kernel.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <new>
+#include <span>
+#include <type_traits>
 #include <vector>
 
 namespace clutch::inline v0::detail {
@@ -31,15 +35,52 @@ struct LaunchTable {
   std::vector<int> entries;  ///< operands; -1: none
 };
 
-/// Everything that one launch of a kernel needs, as a value.
+/// Up to N numbers or structs of them in place: a list that costs what it holds.
+template <class T, std::size_t N>
+class InPlace {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+
+ public:
+  std::size_t size() const noexcept { return size_; }
+  bool full() const noexcept { return size_ == N; }
+  T& push_back(const T& value) noexcept { return *new (memory_ + sizeof(T) * size_++) T(value); }
+  T* data() noexcept { return std::launder(reinterpret_cast<T*>(memory_)); }
+  const T* data() const noexcept { return std::launder(reinterpret_cast<const T*>(memory_)); }
+  T& back() noexcept { return data()[size_ - 1]; }
+  const T* begin() const noexcept { return data(); }
+  const T* end() const noexcept { return data() + size_; }
+  void clear() noexcept { size_ = 0; }
+
+ private:
+  std::size_t size_ = 0;
+  alignas(T) unsigned char memory_[sizeof(T) * N];
+};
+
+/// Everything that one launch of a kernel needs, as a value. An Encoder fills it and hands it to its stream's Recorder.
 struct Launch {
+  static constexpr std::size_t kMaxArguments = 64;
+  static constexpr std::size_t kMaxBytes = 1024;
+
   const char* op = "";  ///< lives as long as the process, as that of an Encoder
   KernelHandle kernel;  ///< with the text of its plan
   Geometry geometry;
-  std::vector<Operand> operands;
-  std::vector<BoundArgument> arguments;
+  std::vector<Operand> operands;  ///< of a recording, which keeps tensors
+  InPlace<BoundArgument, kMaxArguments> arguments;
   LaunchTable table;
-  std::vector<unsigned char> bytes;  ///< of arguments
+
+  std::span<const unsigned char> bytes() const noexcept { return {bytes_, used_}; }  ///< of arguments
+  /// Binds bytes as the next argument. Errors: invalid_argument past kMaxArguments or kMaxBytes, or for no bytes.
+  void bind(const void* data, std::size_t size, const char* type, const char* name);
+  /// Forgets the arguments.
+  void clear() noexcept;
+
+  // Encoders are made for each call of an op: a thread keeps the memory of its last launches.
+  static void* operator new(std::size_t size);
+  static void operator delete(void* memory) noexcept;
+
+ private:
+  std::size_t used_ = 0;
+  alignas(16) unsigned char bytes_[kMaxBytes];
 };
 
 }  // namespace clutch::inline v0::detail

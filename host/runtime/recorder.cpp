@@ -17,7 +17,7 @@ namespace {
 /// Recordings underway, for calls on what does not record.
 struct Underway {
   std::mutex mutex;
-  std::vector<Recorder*> all;
+  std::vector<Recording*> all;
   std::atomic<int> count{0};
 };
 Underway& underway() {
@@ -28,14 +28,14 @@ Underway& underway() {
 thread_local int t_exempt = 0;
 
 /// A recording that forbids what this thread does, and why; null if none.
-std::pair<std::shared_ptr<Recorder>, std::string> forbidding(Beside what) {
+std::pair<std::shared_ptr<Recording>, std::string> forbidding(Beside what) {
   Underway& now = underway();
   if (now.count.load(std::memory_order_relaxed) == 0 || t_exempt > 0) [[likely]]
     return {};
   std::lock_guard lock(now.mutex);
-  for (Recorder* recorder : now.all)
-    if (std::string why = recorder->forbids(what); !why.empty())
-      if (auto broken = recorder->weak_from_this().lock()) return {std::move(broken), std::move(why)};
+  for (Recording* recording : now.all)
+    if (std::string why = recording->forbids(what); !why.empty())
+      if (auto broken = recording->weak_from_this().lock()) return {std::move(broken), std::move(why)};
   return {};
 }
 
@@ -44,20 +44,20 @@ std::pair<std::shared_ptr<Recorder>, std::string> forbidding(Beside what) {
 RecordingExempt::RecordingExempt() noexcept { ++t_exempt; }
 RecordingExempt::~RecordingExempt() { --t_exempt; }
 
-void Recorder::begin_underway() {
+void Recording::begin_underway() {
   std::lock_guard lock(underway().mutex);
   underway().all.push_back(this);
   underway().count.fetch_add(1);
 }
 
-void Recorder::end_underway() noexcept {
+void Recording::end_underway() noexcept {
   std::lock_guard lock(underway().mutex);
   if (std::erase(underway().all, this) > 0) underway().count.fetch_sub(1);
 }
 
 bool illegal_on(StreamImpl& stream, std::string_view call) {
-  std::shared_ptr<Recorder> recorder = stream.recorder();
-  return recorder && recorder->illegal(call, fmt::format("its stream {} is capturing, so its work does not run", stream.id()));
+  std::shared_ptr<Recording> recording = stream.recording();
+  return recording && recording->illegal(call, fmt::format("its stream {} is capturing, so its work does not run", stream.id()));
 }
 
 bool illegal_beside(std::string_view call) {
@@ -70,8 +70,8 @@ void check_allocation_beside(std::string_view op) {
 }
 
 void run_behind(const Stream& stream, const Event& made) {
-  if (auto recorder = stream.impl()->recorder())
-    recorder->follow(made);
+  if (auto recording = stream.impl()->recording())
+    recording->follow(made);
   else
     stream.wait(made);
 }

@@ -3,6 +3,7 @@
 #include <clutch/event.hpp>
 #include <clutch/kernel.hpp>
 
+#include "program/interned.hpp"
 #include "runtime/launch.hpp"
 
 #include <cstdint>
@@ -15,17 +16,47 @@
 
 namespace clutch::inline v0::detail {
 
-class Recorder;
+class Recording;
 class Runtime;
 class Storage;
 class StreamImpl;
+struct TableState;
 
 using HostTask = std::function<void(std::span<void* const>)>;
 using OpaqueTask = std::function<void(void*, std::span<const Encoder::Place>)>;
+using StreamRef = std::shared_ptr<StreamImpl>;
+
+/// What no kernel does: a function of the host on mapped memory (`task`), or a library that enqueues by itself (`opaque`).
+struct HostWork {
+  const char* op = "";
+  Interned plan;
+  HostTask task;      ///< one of the two
+  OpaqueTask opaque;  ///< is empty
+  std::span<const Tensor> inputs, outputs;
+};
+
+/// Takes the commands of a stream, in the stream's order. QueueRecorder runs them now, a Recording keeps them. Any thread may call any function.
+/// Errors: those of OpenCL for arguments that do not fit; capturing for memory without an address, and once a recording is invalid or over.
+class Recorder {
+ public:
+  virtual ~Recorder() = default;
+
+  /// Binds the tensor's memory and offset as the launch's next two arguments.
+  virtual void operand(const StreamRef& stream, Launch& launch, const Tensor& tensor, Argument::Kind access, const char* name) = 0;
+  /// Binds the buffers in which the tensors lie, and the table of words.
+  virtual void table(const StreamRef& stream, Launch& launch, TableState& table, std::span<const Tensor* const> tensors) = 0;
+  virtual void kernel(const StreamRef& stream, Launch& launch) = 0;
+  /// Tensors that are contiguous, of equal bytes.
+  virtual void copy(const StreamRef& stream, const char* op, const Tensor& destination, const Tensor& source) = 0;
+  /// All of the tensor's memory.
+  virtual void fill(const StreamRef& stream, const char* op, const Tensor& tensor, std::uint8_t pattern) = 0;
+  virtual void upload(const StreamRef& stream, const char* op, const Tensor& destination, std::shared_ptr<std::uint8_t[]> data) = 0;
+  virtual void host(const StreamRef& stream, const HostWork& work) = 0;
+};
 
 /// What an event of a recording stream marks: how far it and the streams that it waited for had come.
 struct RecordMark {
-  std::weak_ptr<Recorder> recorder;
+  std::weak_ptr<Recording> recording;
   int last = -1;                      ///< command
   std::map<std::uint64_t, int> seen;  ///< per stream the number of its commands before here
 };
@@ -36,20 +67,10 @@ enum class Beside : std::uint8_t {
   allocation,  ///< memory from the pool of a stream that does not record
 };
 
-/// Takes the commands of streams whose work does not run now. Streams that record hold it. Any thread may call any function.
-class Recorder : public std::enable_shared_from_this<Recorder> {
+/// A Recorder of streams whose work does not run now. They hold it.
+class Recording : public Recorder, public std::enable_shared_from_this<Recording> {
  public:
-  virtual ~Recorder() = default;
-
   virtual Runtime& runtime() const noexcept = 0;
-
-  // Commands, in the stream's order. Errors: capturing once the recording is invalid or over; those of OpenCL for arguments that do not fit.
-  virtual void kernel(StreamImpl& stream, Launch launch) = 0;
-  virtual void copy(StreamImpl& stream, const char* op, const Tensor& destination, const Tensor& source) = 0;
-  virtual void fill(StreamImpl& stream, const char* op, const Tensor& tensor, std::uint8_t pattern) = 0;
-  virtual void upload(StreamImpl& stream, const char* op, const Tensor& destination, std::shared_ptr<std::uint8_t[]> data) = 0;
-  virtual void host_task(StreamImpl& stream, const char* op, HostTask task, std::span<const Tensor> inputs, std::span<const Tensor> outputs) = 0;
-  virtual void opaque(StreamImpl& stream, const char* op, OpaqueTask task, std::span<const Tensor> inputs, std::span<const Tensor> outputs) = 0;
 
   /// Memory without an address yet, for a Storage that is being made; returns the number of its buffer.
   virtual int allocate(Storage* storage, std::uint64_t bytes) = 0;
@@ -57,7 +78,7 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
 
   virtual RecordMark mark(StreamImpl& stream) = 0;
   /// Orders what the stream records from now on behind the mark; a stream that does not record joins.
-  virtual void wait(const std::shared_ptr<StreamImpl>& stream, const RecordMark& mark) = 0;
+  virtual void wait(const StreamRef& stream, const RecordMark& mark) = 0;
   /// Orders every run of the recording behind work outside of it, of which the caller knows nothing: what the library keeps and other streams made.
   virtual void follow(const Event& made) = 0;
 
@@ -70,12 +91,6 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
   /// From begin_underway() to end_underway() forbids() is asked.
   void begin_underway();
   void end_underway() noexcept;
-};
-
-/// A launch that an Encoder on a recording stream puts together.
-struct Recording {
-  std::shared_ptr<Recorder> recorder;
-  Launch launch;
 };
 
 /// True, after a dry run has noted it, if the call is to do nothing. Errors: capturing if the stream records.

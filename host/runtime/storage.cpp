@@ -13,9 +13,9 @@ namespace clutch::inline v0::detail {
 
 Storage::Storage(const std::shared_ptr<StreamImpl>& stream, std::uint64_t bytes, std::string_view op)
     : runtime_(stream->runtime()), home_(stream), bytes_(bytes), last_user_(stream->id()), check_races_(the_settings().check_streams.on()) {
-  if (auto recorder = stream->recorder()) [[unlikely]] {
-    recorded_buffer_ = recorder->allocate(this, bytes);
-    recorder_ = std::move(recorder);
+  if (auto recording = stream->recording()) [[unlikely]] {
+    recorded_buffer_ = recording->allocate(this, bytes);
+    recording_ = std::move(recording);
   } else {
     check_allocation_beside(op);
     take_block(op);
@@ -31,7 +31,7 @@ void Storage::take_block(std::string_view op) {
 
 void Storage::place(std::string_view op) {
   take_block(op);
-  recorder_.reset();
+  recording_.reset();
 }
 
 Storage::Storage(Runtime& runtime, ClMem buffer, std::uint64_t bytes, std::shared_ptr<void> keeper)
@@ -46,7 +46,7 @@ Storage::Storage(Runtime& runtime, ClMem buffer, std::uint64_t bytes, std::share
 
 Storage::~Storage() {
   if (forked()) return;
-  if (recorder_) recorder_->released(recorded_buffer_);
+  if (recording_) recording_->released(recorded_buffer_);
   if (block_) {
     std::vector<ClEvent> uses;
     for (const auto& user : users_)

@@ -12,7 +12,7 @@
 
 namespace clutch::inline v0::detail {
 
-class Recorder;
+class Recording;
 
 /// Bytes at an offset of a cl_mem: a block of a pool's segment, a caller's wrapped buffer, or memory that a capture has yet to place.
 class Storage : public std::enable_shared_from_this<Storage> {
@@ -32,7 +32,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
 
   /// Made in a recording that has not placed it: it has no address. `recorded_buffer` is its number there.
   bool unplaced() const noexcept { return mem_ == nullptr; }
-  const std::shared_ptr<Recorder>& recorder() const noexcept { return recorder_; }
+  const std::shared_ptr<Recording>& recording() const noexcept { return recording_; }
   int recorded_buffer() const noexcept { return recorded_buffer_; }
   /// Gives it a block of its pool. Errors: out_of_memory.
   void place(std::string_view op);
@@ -54,7 +54,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
 
   Runtime& runtime_;
   std::shared_ptr<StreamImpl> home_;
-  std::shared_ptr<Recorder> recorder_;
+  std::shared_ptr<Recording> recording_;
   int recorded_buffer_ = -1;
   Block* block_ = nullptr;
   std::shared_ptr<void> keeper_;

@@ -4,7 +4,7 @@
 #include <clutch/event.hpp>
 
 #include "runtime/op_name.hpp"
-#include "runtime/recorder.hpp"
+#include "runtime/queue_recorder.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 
@@ -208,18 +208,26 @@ void StreamImpl::throw_sticky(std::string_view) const {
   throw *sticky_;
 }
 
-void StreamImpl::begin_recording(std::shared_ptr<Recorder> recorder) {
+std::shared_ptr<Recorder> StreamImpl::recorder() const {
+  if (!records_.load(std::memory_order_acquire)) [[likely]]
+    return {std::shared_ptr<void>(), &queue_recorder()};
   std::lock_guard lock(mutex_);
-  if (recorder_) throw Error(ErrorCode::capturing, "Graph::capture_begin", fmt::format("stream {} is capturing already", id_));
-  recorder_ = std::move(recorder);
-  recording_.store(true, std::memory_order_release);
+  if (recording_) return recording_;
+  return {std::shared_ptr<void>(), &queue_recorder()};
+}
+
+void StreamImpl::begin_recording(std::shared_ptr<Recording> recording) {
+  std::lock_guard lock(mutex_);
+  if (recording_) throw Error(ErrorCode::capturing, "Graph::capture_begin", fmt::format("stream {} is capturing already", id_));
+  recording_ = std::move(recording);
+  records_.store(true, std::memory_order_release);
 }
 
 void StreamImpl::end_recording() noexcept {
-  std::shared_ptr<Recorder> ended;  // let go of outside of the lock
+  std::shared_ptr<Recording> ended;  // let go of outside of the lock
   std::lock_guard lock(mutex_);
-  recording_.store(false, std::memory_order_release);
-  ended = std::move(recorder_);
+  records_.store(false, std::memory_order_release);
+  ended = std::move(recording_);
 }
 
 void StreamImpl::save_when_idle(Program* program) {
@@ -343,11 +351,11 @@ void Stream::reset() const {
   impl.reset();
 }
 
-bool Stream::is_capturing() const { return detail::need(impl_, "Stream::is_capturing").recording(); }
+bool Stream::is_capturing() const { return detail::need(impl_, "Stream::is_capturing").records(); }
 
 void Stream::flush() const {
   auto& impl = detail::need(impl_, "Stream::flush");
-  if (impl.recording()) return;
+  if (impl.records()) return;
   impl.check("Stream::flush");
   detail::check_cl(clFlush(impl.queue()), "Stream::flush", "clFlush");
 }
@@ -356,17 +364,17 @@ namespace {
 
 /// Waiting for an event that was recorded makes the stream part of that recording.
 void wait_recorded(const std::shared_ptr<detail::StreamImpl>& stream, const detail::RecordMark& mark) {
-  std::shared_ptr<detail::Recorder> recorder = mark.recorder.lock(), own = stream->recorder();
-  if (!recorder || (own && own != recorder)) {
+  std::shared_ptr<detail::Recording> recording = mark.recording.lock(), own = stream->recording();
+  if (!recording || (own && own != recording)) {
     std::string_view why = "the event was recorded in another capture, or in one that has ended";
     if (own && own->illegal("Stream::wait", why)) return;
     throw Error(ErrorCode::capturing, "Stream::wait", why);
   }
-  if (&stream->runtime() != &recorder->runtime()) {
-    recorder->illegal("Stream::wait", "the stream is of another device or context than the capture");
+  if (&stream->runtime() != &recording->runtime()) {
+    recording->illegal("Stream::wait", "the stream is of another device or context than the capture");
     return;
   }
-  recorder->wait(stream, mark);
+  recording->wait(stream, mark);
 }
 
 }  // namespace
@@ -381,8 +389,8 @@ void Stream::wait(const Event& event) const {
     wait_recorded(impl_, *other.recorded);
     return;
   }
-  if (auto recorder = impl.recorder()) {
-    recorder->illegal("Stream::wait", "the event was recorded outside of the capture, so no node can wait for it: wait before the capture begins");
+  if (auto recording = impl.recording()) {
+    recording->illegal("Stream::wait", "the event was recorded outside of the capture, so no node can wait for it: wait before the capture begins");
     return;
   }
   if (&other.runtime != &impl.runtime()) {

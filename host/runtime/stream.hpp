@@ -16,6 +16,7 @@
 namespace clutch::inline v0::detail {
 
 class Recorder;
+class Recording;
 class Runtime;
 class Program;
 
@@ -116,16 +117,18 @@ class StreamImpl {
   /// Lets a program be saved to disk when this stream is next known to be idle.
   void save_when_idle(Program* program);
 
+  /// What takes the commands of this stream: a Recording, or what runs them now.
+  std::shared_ptr<Recorder> recorder() const;
   /// What records the commands of this stream; null where they run now.
-  std::shared_ptr<Recorder> recorder() const {
-    if (!recording_.load(std::memory_order_acquire)) [[likely]]
+  std::shared_ptr<Recording> recording() const {
+    if (!records_.load(std::memory_order_acquire)) [[likely]]
       return nullptr;
     std::lock_guard lock(mutex_);
-    return recorder_;
+    return recording_;
   }
-  bool recording() const noexcept { return recording_.load(std::memory_order_acquire); }
+  bool records() const noexcept { return records_.load(std::memory_order_acquire); }
   /// Errors: capturing if it does already.
-  void begin_recording(std::shared_ptr<Recorder> recorder);
+  void begin_recording(std::shared_ptr<Recording> recording);
   void end_recording() noexcept;
 
   bool query();
@@ -161,8 +164,8 @@ class StreamImpl {
   std::shared_ptr<StreamEnd> end_;
   std::atomic<std::uint64_t> ticket_{0};
   std::atomic<bool> failed_{false};
-  std::atomic<bool> recording_{false};
-  std::shared_ptr<Recorder> recorder_;
+  std::atomic<bool> records_{false};
+  std::shared_ptr<Recording> recording_;
   mutable std::mutex mutex_;
   Ring<InFlight> flight_;
   std::uint64_t retired_ = 0;  // commands that left flight_ so far
@@ -178,7 +181,7 @@ class EventImpl {
   EventImpl(Runtime& of, ClEvent raw);
   ~EventImpl();
   Runtime& runtime;
-  ClEvent event;                         ///< null where a Recorder has it
+  ClEvent event;                         ///< null where a Recording has it
   std::unique_ptr<RecordMark> recorded;  ///< what it marks then
   Clock clock;
   std::uint64_t stream = 0;

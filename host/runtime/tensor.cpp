@@ -17,18 +17,7 @@ namespace clutch::inline v0 {
 
 namespace {
 
-void poison(const Stream& stream, const Tensor& tensor) {
-  detail::Storage& storage = *tensor.storage();
-  std::uint8_t byte = 0xFF;
-  if (auto recorder = stream.impl()->recorder()) {
-    recorder->fill(*stream.impl(), "empty", tensor, byte);
-    return;
-  }
-  cl_event event = nullptr;
-  detail::check_cl(clEnqueueFillBuffer(stream.impl()->queue(), storage.mem(), &byte, 1, storage.offset(), storage.bytes(), 0, nullptr, &event), "empty",
-                   "clEnqueueFillBuffer");
-  stream.impl()->submitted(detail::ClEvent(event), "empty");
-}
+void poison(const Stream& stream, const Tensor& tensor) { stream.impl()->recorder()->fill(stream.impl(), "empty", tensor, 0xFF); }
 
 /// The value of stored element `i` as text.
 std::string element_text(const std::uint8_t* data, std::uint64_t i, DType dtype) {
@@ -131,16 +120,7 @@ Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes, cons
   // The caller's memory may go at once, so the enqueued write reads a copy that lives until it is done.
   auto staged = std::make_shared_for_overwrite<std::uint8_t[]>(bytes);
   std::memcpy(staged.get(), data, bytes);
-  if (auto recorder = stream.impl()->recorder()) {
-    recorder->upload(*stream.impl(), "from_bytes", result, std::move(staged));
-    return result;
-  }
-  detail::Storage& storage = *result.storage();
-  cl_event event = nullptr;
-  stream.impl()->next_ticket();
-  detail::check_cl(clEnqueueWriteBuffer(stream.impl()->queue(), storage.mem(), CL_FALSE, storage.offset(), bytes, staged.get(), 0, nullptr, &event),
-                   "from_bytes", "clEnqueueWriteBuffer");
-  stream.impl()->submitted(detail::ClEvent(event), "from_bytes", staged);
+  stream.impl()->recorder()->upload(stream.impl(), "from_bytes", result, std::move(staged));
   return result;
 }
 

@@ -19,8 +19,11 @@ namespace clutch::inline v0 {
 namespace detail {
 class Interned;
 class Kernel;
+class Recorder;
 class Storage;
-struct Recording;
+struct HostWork;
+struct Launch;
+struct TableState;
 
 /// OpenCL C's name of a number's type; empty for anything else.
 template <class T>
@@ -171,8 +174,7 @@ class CLUTCH_API TensorTable {
 
  private:
   friend class Encoder;
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<detail::TableState> state_;
 };
 
 /// The one vocabulary in which ops say what to run. Arguments are bound by position, in the kernel's order; dispatch() uses
@@ -217,10 +219,11 @@ class CLUTCH_API Encoder {
   /// Runs a host library's work on mapped memory, in the stream's order: the pointers match inputs, then outputs.
   /// Waits for the stream, in a capture at each replay: it is a counted host fall-back. Tensors that begin at one place have one pointer; host tasks on
   /// several streams may read one tensor at once (all but one get a copy of it).
-  /// Errors: strict under CLUTCH_STRICT=host; invalid_argument if the task is empty.
-  void host_task(const std::function<void(std::span<void* const>)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
+  /// `plan`, if given, is what last_plan() and graphs show. Errors: strict under CLUTCH_STRICT=host; invalid_argument if the task is empty.
+  void host_task(const std::function<void(std::span<void* const>)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs,
+                 std::string_view plan = {});
   /// Lets a library that enqueues by itself do so: `task` gets the cl_command_queue, in a capture that of each replay.
-  void opaque(const std::function<void(void* queue)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
+  void opaque(const std::function<void(void* queue)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs, std::string_view plan = {});
   /// Where a tensor lies: its cl_mem, and the byte of element 0 in that.
   struct Place {
     void* mem = nullptr;
@@ -228,26 +231,19 @@ class CLUTCH_API Encoder {
   };
   /// The same for a library that is given memory. The places match inputs, then outputs; in a capture they are those of each replay, also of tensors
   /// that the capture makes.
-  void opaque(const std::function<void(void* queue, std::span<const Place> places)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
+  void opaque(const std::function<void(void* queue, std::span<const Place> places)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs,
+              std::string_view plan = {});
 
  private:
   Encoder& bind(const Tensor& tensor, Argument::Kind kind, const char* name);
   Encoder& bind_bytes(const void* bytes, std::size_t size, const char* type, const char* name);
-  void record(const KernelHandle& kernel, const Geometry& geometry, std::size_t bytes);
-  struct Bound {
-    std::uint16_t size;
-    std::uint16_t offset;  // into bytes_; kNoBytes for local memory
-  };
-  static constexpr int kMaxArguments = 64;
-  static constexpr int kMaxBytes = 1024;
+  void check_tensor(const Tensor& tensor, const char* what) const;
+  void hand_over(detail::HostWork work, std::string_view plan);
 
   Stream stream_;
   const char* op_;
-  int count_ = 0;
-  int used_ = 0;
-  std::unique_ptr<detail::Recording> recording_;  // where the stream captures
-  Bound bound_[kMaxArguments];
-  alignas(16) unsigned char bytes_[kMaxBytes];
+  std::shared_ptr<detail::Recorder> recorder_;  // takes what is dispatched
+  std::unique_ptr<detail::Launch> launch_;      // the next one
 };
 
 /// How often programs were built from source and loaded from the disk cache, and how many bytes of source were compiled.

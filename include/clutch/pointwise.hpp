@@ -93,16 +93,55 @@ CLUTCH_POINTWISE_2(logical_xor)
 #undef CLUTCH_POINTWISE_1
 #undef CLUTCH_POINTWISE_2
 
-/// a + alpha * b and a - alpha * b, each one fma.
+/// a + alpha b, one fma.
 CLUTCH_API Tensor add_scaled(const Tensor& a, const Tensor& b, const Scalar& alpha, const MapOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void add_scaled_out(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha, const MapOptions& options = {},
+                               const Stream& stream = {});
 CLUTCH_API void add_scaled_(const Tensor& self, const Tensor& b, const Scalar& alpha, const MapOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor gelu(const Tensor& x, GeluForm form = GeluForm::erf, const MapOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void gelu_out(const Tensor& out, const Tensor& x, GeluForm form = GeluForm::erf, const MapOptions& options = {}, const Stream& stream = {});
+/// x where x > 0, else slope x.
 CLUTCH_API Tensor leaky_relu(const Tensor& x, const Scalar& slope = 0.01, const MapOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void leaky_relu_out(const Tensor& out, const Tensor& x, const Scalar& slope = 0.01, const MapOptions& options = {}, const Stream& stream = {});
 /// min(max(x, low), high); NaN where x or a bound is NaN.
 CLUTCH_API Tensor clamp(const Tensor& x, const Scalar& low, const Scalar& high, const MapOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high, const MapOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void clamp_out(const Tensor& out, const Tensor& x, const Scalar& low, const Scalar& high, const MapOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void clamp_out(const Tensor& out, const Tensor& x, const Tensor& low, const Tensor& high, const MapOptions& options = {}, const Stream& stream = {});
+/// a where the condition holds, else b.
 CLUTCH_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b, const MapOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void where_out(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b, const MapOptions& options = {},
+                          const Stream& stream = {});
 CLUTCH_API Tensor lerp(const Tensor& start, const Tensor& end, const Scalar& weight, const MapOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor lerp(const Tensor& start, const Tensor& end, const Tensor& weight, const MapOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void lerp_out(const Tensor& out, const Tensor& start, const Tensor& end, const Scalar& weight, const MapOptions& options = {},
+                         const Stream& stream = {});
+CLUTCH_API void lerp_out(const Tensor& out, const Tensor& start, const Tensor& end, const Tensor& weight, const MapOptions& options = {},
+                         const Stream& stream = {});
+
+/// Operators are the named ops on the current stream: neg, add, sub, mul and div, of which `/` is the quotient of floats. Comparisons have names alone (eq,
+/// lt), and so has the matrix product (linalg::matmul). `a += b` writes into a's memory and keeps its dtype, as add_ does. Errors: those of the named op, by
+/// its name.
+CLUTCH_API Tensor operator-(const Tensor& x);
+CLUTCH_API Tensor operator+(const Tensor& a, const Tensor& b);
+CLUTCH_API Tensor operator+(const Tensor& a, const Scalar& b);
+CLUTCH_API Tensor operator+(const Scalar& a, const Tensor& b);
+CLUTCH_API Tensor operator-(const Tensor& a, const Tensor& b);
+CLUTCH_API Tensor operator-(const Tensor& a, const Scalar& b);
+CLUTCH_API Tensor operator-(const Scalar& a, const Tensor& b);
+CLUTCH_API Tensor operator*(const Tensor& a, const Tensor& b);
+CLUTCH_API Tensor operator*(const Tensor& a, const Scalar& b);
+CLUTCH_API Tensor operator*(const Scalar& a, const Tensor& b);
+CLUTCH_API Tensor operator/(const Tensor& a, const Tensor& b);
+CLUTCH_API Tensor operator/(const Tensor& a, const Scalar& b);
+CLUTCH_API Tensor operator/(const Scalar& a, const Tensor& b);
+CLUTCH_API Tensor& operator+=(Tensor& a, const Tensor& b);
+CLUTCH_API Tensor& operator+=(Tensor& a, const Scalar& b);
+CLUTCH_API Tensor& operator-=(Tensor& a, const Tensor& b);
+CLUTCH_API Tensor& operator-=(Tensor& a, const Scalar& b);
+CLUTCH_API Tensor& operator*=(Tensor& a, const Tensor& b);
+CLUTCH_API Tensor& operator*=(Tensor& a, const Scalar& b);
+CLUTCH_API Tensor& operator/=(Tensor& a, const Tensor& b);
+CLUTCH_API Tensor& operator/=(Tensor& a, const Scalar& b);
 
 }  // namespace clutch::inline v0

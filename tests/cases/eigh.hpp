@@ -225,7 +225,7 @@ struct EighCase {
                          bool turned = false) {
     static std::vector<std::string> names;
     static const std::string kEntries[] = {"eigh_automatic", "eigh_closed",   "eigh_jacobi_lanes", "eigh_jacobi_group",
-                                           "eigh_qr_lanes",  "eigh_qr_group", "eigh_device_wide",      "eigh_host"};
+                                           "eigh_qr_lanes",  "eigh_qr_group", "eigh_device_wide",  "eigh_host"};
     Problem p{.name = fmt::format("{} {} n {}", what, name(dtype), n), .entry = kEntries[static_cast<std::size_t>(driver)], .needs_fp64 = is_double(dtype)};
     std::vector<HostMatrix> matrices;
     for (std::int64_t m = 0; m < batch; ++m) matrices.push_back(make("integers", n, is_complex(dtype), 0, seed + static_cast<std::uint64_t>(m)));

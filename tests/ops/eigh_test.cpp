@@ -21,7 +21,7 @@ using linalg::Uplo;
 using Z = std::complex<double>;
 
 constexpr EighDriver kDrivers[] = {EighDriver::closed,   EighDriver::jacobi_lanes, EighDriver::jacobi_group, EighDriver::qr_lanes,
-                                   EighDriver::qr_group, EighDriver::device_wide,      EighDriver::host};
+                                   EighDriver::qr_group, EighDriver::device_wide,  EighDriver::host};
 constexpr DType kDtypes[] = {DType::f32, DType::f64, DType::c64, DType::c128};
 
 /// Drivers that take matrices of that size on the device; the default one first.
@@ -65,7 +65,8 @@ std::string wrong_in(const Device& device, const std::vector<HostMatrix>& given,
   std::int64_t n = matrices[0].n, batch = static_cast<std::int64_t>(matrices.size());
   std::vector<std::uint8_t> raw = EighCase::pack(matrices, dtype, options.uplo);
   Tensor a = from_bytes(raw.data(), raw.size(), {batch, n, n}, {.dtype = dtype, .device = device});
-  auto [w, v, info, sweeps] = linalg::eigh(a, options);
+  auto [w, v, status] = linalg::eigh(a, options);
+  const auto& [info, sweeps] = status;
   if (options.driver != EighDriver::automatic && !last_plan().starts_with(fmt::format("eigh_{} ", linalg::name(options.driver)))) return "ran " + last_plan();
   for (std::int32_t code : info.to_host<std::int32_t>())
     if (code != 0) return fmt::format("info {}", code);
@@ -188,7 +189,7 @@ TEST(Eigh, SmallMatricesKeepTheBoundsToTheLastSubnormalNumber) {
             std::vector<std::uint8_t> raw = EighCase::pack(matrices, dtype, uplo);
             Tensor a = from_bytes(raw.data(), raw.size(), {static_cast<std::int64_t>(matrices.size()), n, n}, {.dtype = dtype, .device = device});
             auto r = linalg::eigh(a, {.uplo = uplo, .driver = driver});
-            linalg::require_converged(r.info);
+            linalg::require_converged(r.status);
             std::vector<double> all = numbers(r.w);
             std::vector<Z> vectors = columns(r.v);
             for (std::size_t m = 0; m < powers.size(); ++m) {
@@ -236,7 +237,7 @@ TEST(Eigh, NeighboursAndPlacesChangeNoBits) {
             std::vector<std::string> bits;
             for (std::size_t m = 0; m < some.size(); ++m) {
               std::string all;
-              for (const Tensor& t : {r.w, r.v, r.info, r.sweeps}) {
+              for (const Tensor& t : {r.w, r.v, r.status.info, r.status.sweeps}) {
                 std::vector<std::uint8_t> part = t.select(0, static_cast<std::int64_t>(m)).to_bytes();
                 all.append(part.begin(), part.end());
               }
@@ -268,7 +269,7 @@ TEST(Eigh, NotANumberStaysInItsMatrix) {
         matrices[8].at(n - 1, n - 1) = INFINITY;
         matrices[19].at(n - 1, n / 2) = -INFINITY;
         auto r = solve();
-        std::vector<std::int32_t> info = r.info.to_host<std::int32_t>();
+        std::vector<std::int32_t> info = r.status.info.to_host<std::int32_t>();
         for (std::int64_t m = 0; m < 20; ++m) {
           bool bad = m == 3 || m == 8 || m == 19;
           EXPECT_EQ(info[static_cast<std::size_t>(m)], bad ? -1 : 0);
@@ -280,9 +281,9 @@ TEST(Eigh, NotANumberStaysInItsMatrix) {
             for (float x : now.select(0, m).contiguous().to_host<float>()) EXPECT_TRUE(std::isnan(x)) << "n " << n << ' ' << linalg::name(driver);
           }
         }
-        EXPECT_EQ(code_of([&] { linalg::require_converged(r.info); }), ErrorCode::not_converged);
-        EXPECT_NE(message_of([&] { linalg::require_converged(r.info); }).find("matrix 3 "), std::string::npos);
-        linalg::require_converged(clean.info);
+        EXPECT_EQ(code_of([&] { linalg::require_converged(r.status); }), ErrorCode::not_converged);
+        EXPECT_NE(message_of([&] { linalg::require_converged(r.status); }).find("matrix 3 "), std::string::npos);
+        linalg::require_converged(clean.status);
       }
   }
 }
@@ -295,15 +296,15 @@ TEST(Eigh, LimitsAreKeptAndTold) {
     Tensor a = from_bytes(raw.data(), raw.size(), {3, 10, 10}, {.device = device});
     for (EighDriver driver : {EighDriver::jacobi_lanes, EighDriver::qr_lanes}) {
       auto r = linalg::eigh(a, {.driver = driver, .max_sweeps = 1});
-      std::vector<std::int32_t> info = r.info.to_host<std::int32_t>(), sweeps = r.sweeps.to_host<std::int32_t>();
+      std::vector<std::int32_t> info = r.status.info.to_host<std::int32_t>(), sweeps = r.status.sweeps.to_host<std::int32_t>();
       EXPECT_GT(info[0], 0);
       EXPECT_EQ(info[1], 0);
       EXPECT_EQ(sweeps[0], 1);
       EXPECT_EQ(sweeps[1], 0) << "a diagonal matrix needs none";
-      EXPECT_EQ(code_of([&] { linalg::require_converged(r.info); }), ErrorCode::not_converged);
+      EXPECT_EQ(code_of([&] { linalg::require_converged(r.status); }), ErrorCode::not_converged);
       auto exact = linalg::eigh(a, {.driver = driver}), loose = linalg::eigh(a, {.driver = driver, .tolerance = 1e-2});
-      EXPECT_LT(loose.sweeps.to_host<std::int32_t>()[0], exact.sweeps.to_host<std::int32_t>()[0]);
-      EXPECT_EQ(loose.info.to_host<std::int32_t>()[0], 0);
+      EXPECT_LT(loose.status.sweeps.to_host<std::int32_t>()[0], exact.status.sweeps.to_host<std::int32_t>()[0]);
+      EXPECT_EQ(loose.status.info.to_host<std::int32_t>()[0], 0);
     }
   }
 }
@@ -324,7 +325,7 @@ TEST(Eigh, RangesPhasesAndLayouts) {
           EXPECT_EQ(all.w.sizes(), (Dims{3, 6, n}));
           EXPECT_EQ(all.v.sizes(), (Dims{3, 6, n, n}));
           EXPECT_EQ(all.v.stride(-2), n > 1 ? 1 : all.v.stride(-2)) << "columns are contiguous";
-          EXPECT_EQ(all.info.sizes(), (Dims{3, 6}));
+          EXPECT_EQ(all.status.info.sizes(), (Dims{3, 6}));
           std::vector<Z> v = columns(all.v.reshape({18, n, n}));
           for (std::size_t k = 0; k < v.size(); k += static_cast<std::size_t>(n)) {
             double most = 0, positive = 0;
@@ -359,11 +360,11 @@ TEST(Eigh, RangesPhasesAndLayouts) {
           Tensor w = zeros({3, 6, 2 * n}, {.dtype = EighCase::real_of(dtype), .device = device}).slice(-1, 0, 2 * n, 2);
           Tensor out = zeros({3, 6, n, n}, {.dtype = dtype, .device = device}), info = full({3, 6}, 7, {.dtype = DType::i32, .device = device});
           Tensor sweeps = zeros({6, 3}, {.dtype = DType::i32, .device = device}).transpose(0, 1);
-          linalg::eigh_out(w, out, info, sweeps, a, options);
+          linalg::eigh_out(w, out, {info, sweeps}, a, options);
           EXPECT_EQ(w.to_bytes(), all.w.to_bytes());
           EXPECT_EQ(out.to_bytes(), all.v.to_bytes());
-          EXPECT_EQ(info.to_bytes(), all.info.to_bytes());
-          EXPECT_EQ(sweeps.to_bytes(), all.sweeps.to_bytes());
+          EXPECT_EQ(info.to_bytes(), all.status.info.to_bytes());
+          EXPECT_EQ(sweeps.to_bytes(), all.status.sweeps.to_bytes());
         }
   }
 }
@@ -384,10 +385,10 @@ TEST(Eigh, StorageDtypesEmptyShapesAndScalars) {
     for (const Dims& sizes : {Dims{0, 3, 3}, Dims{0, 0}, Dims{4, 0, 0}, Dims{2, 0, 5, 5}}) {
       auto none = linalg::eigh(zeros(sizes, {.device = device}));
       EXPECT_EQ(none.v.sizes(), sizes);
-      for (std::int32_t code : none.info.to_host<std::int32_t>()) EXPECT_EQ(code, 0);
+      for (std::int32_t code : none.status.info.to_host<std::int32_t>()) EXPECT_EQ(code, 0);
       linalg::eigvalsh(zeros(sizes, {.device = device}));
     }
-    EXPECT_EQ(linalg::eigh(zeros({4, 0, 0}, {.device = device})).info.to_host<std::int32_t>(), (std::vector<std::int32_t>(4, 0)));
+    EXPECT_EQ(linalg::eigh(zeros({4, 0, 0}, {.device = device})).status.info.to_host<std::int32_t>(), (std::vector<std::int32_t>(4, 0)));
   }
 }
 
@@ -407,12 +408,12 @@ TEST(Eigh, RefusesBadInput) {
     EXPECT_EQ(code_of([&] { linalg::eigh(a, {.driver = EighDriver::closed}); }), ErrorCode::not_supported);
     EXPECT_EQ(code_of([&] { linalg::eigh(make({257, 257}), {.driver = EighDriver::qr_lanes}); }), ErrorCode::not_supported);
     Tensor w = make({2, 3}), v = make({2, 3, 3}), info = make({2}, DType::i32), sweeps = make({2}, DType::i32);
-    linalg::eigh_out(w, v, info, sweeps, a);
-    EXPECT_EQ(code_of([&] { linalg::eigh_out(make({2, 4}), v, info, sweeps, a); }), ErrorCode::invalid_shape);
-    EXPECT_EQ(code_of([&] { linalg::eigh_out(w, v, make({2}), sweeps, a); }), ErrorCode::invalid_dtype);
-    EXPECT_EQ(code_of([&] { linalg::eigh_out(w, a, info, sweeps, a); }), ErrorCode::invalid_overlap);
-    EXPECT_EQ(code_of([&] { linalg::eigh_out(w, v, info, info, a); }), ErrorCode::invalid_overlap);
-    EXPECT_EQ(code_of([&] { linalg::eigvalsh_out(w, info, info, a); }), ErrorCode::invalid_overlap);
+    linalg::eigh_out(w, v, {info, sweeps}, a);
+    EXPECT_EQ(code_of([&] { linalg::eigh_out(make({2, 4}), v, {info, sweeps}, a); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { linalg::eigh_out(w, v, {make({2}), sweeps}, a); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { linalg::eigh_out(w, a, {info, sweeps}, a); }), ErrorCode::invalid_overlap);
+    EXPECT_EQ(code_of([&] { linalg::eigh_out(w, v, {info, info}, a); }), ErrorCode::invalid_overlap);
+    EXPECT_EQ(code_of([&] { linalg::eigvalsh_out(w, {info, info}, a); }), ErrorCode::invalid_overlap);
   }
 }
 
@@ -470,8 +471,8 @@ TEST(Eigh, GradedMatricesHaveRelativeAccuracy) {
         std::vector<std::uint8_t> raw = EighCase::pack({a}, dtype, Uplo::lower);
         Tensor given = from_bytes(raw.data(), raw.size(), {n, n}, {.dtype = dtype, .device = device});
         auto worst_of = [&](const EighOptions& options) {
-          auto [w, v, info, sweeps] = linalg::eigh(given, options);
-          linalg::require_converged(info);
+          auto [w, v, status] = linalg::eigh(given, options);
+          linalg::require_converged(status);
           std::vector<double> got = numbers(w), alone = got;
           if ((options.driver == EighDriver::automatic && n <= 13) || level() != "smoke") alone = numbers(linalg::eigvalsh(given, options).w);
           double worst = 0;
@@ -541,7 +542,7 @@ TEST(Eigh, RelativeAccuracyHoldsOverTheRangeOfNormalNumbers) {
               std::vector<std::uint8_t> raw = EighCase::pack({a}, dtype, uplo);
               Tensor given = from_bytes(raw.data(), raw.size(), {n, n}, {.dtype = dtype, .device = device});
               auto r = linalg::eigh(given, {.uplo = uplo, .driver = driver, .accuracy = linalg::EighAccuracy::relative});
-              linalg::require_converged(r.info);
+              linalg::require_converged(r.status);
               std::vector<double> got = numbers(r.w);
               for (std::size_t i = 0; i < want.size(); ++i) {
                 const double near = std::ldexp(got[i], -2 * middle);
@@ -649,8 +650,8 @@ TEST(Eigh, BlockedHasTheBitsOfGroups) {
       EXPECT_EQ(last_plan().substr(0, 13), "eigh_qr_group");
       EXPECT_EQ(x.w.to_bytes(), y.w.to_bytes()) << "n " << n;
       EXPECT_EQ(x.v.to_bytes(), y.v.to_bytes()) << "n " << n;
-      EXPECT_EQ(x.info.to_bytes(), y.info.to_bytes());
-      EXPECT_EQ(x.sweeps.to_bytes(), y.sweeps.to_bytes());
+      EXPECT_EQ(x.status.info.to_bytes(), y.status.info.to_bytes());
+      EXPECT_EQ(x.status.sweeps.to_bytes(), y.status.sweeps.to_bytes());
       EXPECT_EQ(linalg::eigvalsh(a, wide).w.to_bytes(), linalg::eigvalsh(a, group).w.to_bytes());
     }
     // What ends early ends alike.
@@ -659,7 +660,7 @@ TEST(Eigh, BlockedHasTheBitsOfGroups) {
       auto x = linalg::eigh(a, {.driver = EighDriver::device_wide, .max_sweeps = limit}),
            y = linalg::eigh(a, {.driver = EighDriver::qr_group, .max_sweeps = limit});
       EXPECT_EQ(x.v.to_bytes(), y.v.to_bytes());
-      EXPECT_EQ(x.info.to_bytes(), y.info.to_bytes());
+      EXPECT_EQ(x.status.info.to_bytes(), y.status.info.to_bytes());
     }
   }
 }
@@ -692,8 +693,8 @@ TEST(Eigh, LanesGiveTheBitsOfGroups) {
             auto x = linalg::eigh(given, lanes), y = linalg::eigh(given, group);
             EXPECT_EQ(x.w.to_bytes(), y.w.to_bytes()) << name(dtype) << " n " << n << " limit " << limit;
             EXPECT_EQ(x.v.to_bytes(), y.v.to_bytes()) << name(dtype) << " n " << n << " limit " << limit;
-            EXPECT_EQ(x.info.to_bytes(), y.info.to_bytes()) << n;
-            EXPECT_EQ(x.sweeps.to_bytes(), y.sweeps.to_bytes()) << n;
+            EXPECT_EQ(x.status.info.to_bytes(), y.status.info.to_bytes()) << n;
+            EXPECT_EQ(x.status.sweeps.to_bytes(), y.status.sweeps.to_bytes()) << n;
             EXPECT_EQ(linalg::eigvalsh(given, lanes).w.to_bytes(), linalg::eigvalsh(given, group).w.to_bytes()) << name(dtype) << " n " << n;
             auto one = linalg::eigh(given.slice(0, 5, 6), chosen);
             EXPECT_EQ(last_plan().substr(0, 13), n > 32 ? "eigh_qr_group" : "eigh_qr_lanes");

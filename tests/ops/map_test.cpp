@@ -418,6 +418,61 @@ TEST(Map, NamedOps) {
   }
 }
 
+TEST(Map, OperatorsAreTheNamedOps) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor x = from_host<float>({-2.5f, -1, -0.0f, 0.5f, 3}, device), y = from_host<float>({1, -1, 2, 0.25f, 3}, device);
+    auto is = [](const Tensor& got, const Tensor& want) {
+      EXPECT_EQ(got.dtype(), want.dtype());
+      EXPECT_EQ(got.to_bytes(), want.to_bytes());
+    };
+    is(-x, neg(x));
+    is(x + y, add(x, y)), is(x - y, sub(x, y)), is(x * y, mul(x, y)), is(x / y, div(x, y));
+    is(x + 2.5, add(x, 2.5)), is(x - 2.5, sub(x, 2.5)), is(x * 2.5, mul(x, 2.5)), is(x / 2.5, div(x, 2.5));
+    is(2.5 + x, add(x, 2.5)), is(2.5 * x, mul(x, 2.5));
+    // The number first: rounded once, and equal ones give +0.
+    EXPECT_EQ((1 - y).to_host<float>(), (std::vector<float>{0, 2, -1, 0.75f, -2}));
+    EXPECT_FALSE(std::signbit((1 - y).to_host<float>()[0]));
+    EXPECT_EQ((3 / y).to_host<float>(), (std::vector<float>{3, -3, 1.5f, 12, 1}));
+    // Whole numbers keep integers integer; a quotient is one of floats.
+    Tensor i = from_host<std::int32_t>({7, -7, 0}, device);
+    is(10 - i, from_host<std::int32_t>({3, 17, 10}, device));
+    is(i * 2 + 1, from_host<std::int32_t>({15, -13, 1}, device));
+    EXPECT_EQ((i / 2).to_host<float>(), (std::vector<float>{3.5f, -3.5f, 0}));
+    EXPECT_EQ((i - 0.5).dtype(), DType::f32);
+    // In place: the memory and the dtype stay.
+    Tensor z = x.clone(), other = z;
+    ((z += y) -= 1) *= y;
+    (z /= 2) += x;
+    is(other, add(div(mul(sub(add(x, y), 1), y), 2), x));
+    i += 1;
+    EXPECT_EQ(i.to_host<std::int32_t>(), (std::vector<std::int32_t>{8, -6, 1}));
+    EXPECT_EQ(code_of([&] { i /= 2; }), code_of([&] { div_(i, 2); }));
+    EXPECT_EQ(code_of([&] { x + zeros({4}, {.device = device}); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { 1 - Tensor(); }), ErrorCode::invalid_argument);
+  }
+}
+
+TEST(Map, OutFormsOfOpsWithNumbers) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor x = from_host<float>({-2.5f, -1, -0.0f, 0.5f, 3}, device), y = from_host<float>({1, -1, 2, 0.25f, 3}, device),
+           out = empty(x.sizes(), {.device = device});
+    auto is = [&](const Tensor& want) {
+      EXPECT_EQ(out.to_bytes(), want.to_bytes()) << last_plan();
+      fill_(out, 99);
+    };
+    add_scaled_out(out, x, y, 2), is(add_scaled(x, y, 2));
+    gelu_out(out, x), is(gelu(x));
+    gelu_out(out, x, GeluForm::tanh), is(gelu(x, GeluForm::tanh));
+    leaky_relu_out(out, x, 0.1), is(leaky_relu(x, 0.1));
+    clamp_out(out, x, -1, 0.75), is(clamp(x, -1, 0.75));
+    clamp_out(out, x, neg(abs(y)), abs(y)), is(clamp(x, neg(abs(y)), abs(y)));
+    where_out(out, lt(x, y), x, y), is(where(lt(x, y), x, y));
+    lerp_out(out, x, y, 0.25), is(lerp(x, y, 0.25));
+    lerp_out(out, x, y, abs(x)), is(lerp(x, y, abs(x)));
+    EXPECT_EQ(code_of([&] { clamp_out(empty({4}, {.device = device}), x, -1, 1); }), ErrorCode::invalid_shape);
+  }
+}
+
 TEST(Map, ShapesOfAClassBuildNothing) {
   CLUTCH_EACH_DEVICE(device) {
     auto run = [&](const Dims& sizes) {

@@ -120,6 +120,10 @@ TEST(Matmul, ComplexHasTheModelsBits) {
                   }
                   ASSERT_EQ(z[static_cast<std::size_t>(i * n + j)], C(re, im)) << m << " " << n << " " << k << " way " << way;
                 }
+              for (std::string_view entry : {"matmul_items", "matmul_tiles"}) {
+                if (entry == "matmul_tiles" && !takes_tiles(device, sizeof(R) == 8 ? DType::f64 : DType::f32)) continue;
+                ASSERT_EQ(matmul(a, b, {.implementation = std::string(entry)}).to_bytes(), got.to_bytes()) << entry << " " << m << " " << n << " " << k;
+              }
             }
     };
     check(float{});

@@ -487,6 +487,7 @@ TEST(Sparse24, IsCapturedAndSharedByStreams) {
 /// Warmed up on one stream and captured on another, which is how captures are to be made: replays wait for what the first stream packed, on any stream.
 TEST(Sparse24, IsCapturedBesideTheStreamThatPackedIt) {
   CLUTCH_EACH_DEVICE(device) {
+    if (known_bug(device, "shared_queue_hangs")) continue;  // its locks: completing an event for which work waits hangs, too
     Tensor w = sparse::prune_2_4(randn({96, 128}, {.device = device, .seed = 1})), x = randn({130, 128}, {.device = device, .seed = 2});
     const std::vector<std::uint8_t> want = linalg::matmul(x, w.mT()).to_bytes();
     sparse::matmul_transposed(x, sparse::compress(w));  // builds the programs

@@ -23,21 +23,21 @@ linalg::EighOptions eigh_options(const Call& c) {
 
 void add_eigh(Functions& table) {
   table["eigh"] = [](Call& c) {
-    if (c.has("w")) return linalg::eigh_out(c["w"], c["v"], c["info"], c["sweeps"], c["a"], eigh_options(c));
+    if (c.has("w")) return linalg::eigh_out(c["w"], c["v"], {c["info"], c["sweeps"]}, c["a"], eigh_options(c));
     const linalg::EighResult r = linalg::eigh(c["a"], eigh_options(c));
-    c.give(std::vector{r.w, r.v, r.info, r.sweeps});
+    c.give(std::vector{r.w, r.v, r.status.info, r.status.sweeps});
   };
   table["eigvalsh"] = [](Call& c) {
-    if (c.has("w")) return linalg::eigvalsh_out(c["w"], c["info"], c["sweeps"], c["a"], eigh_options(c));
+    if (c.has("w")) return linalg::eigvalsh_out(c["w"], {c["info"], c["sweeps"]}, c["a"], eigh_options(c));
     const linalg::EigvalshResult r = linalg::eigvalsh(c["a"], eigh_options(c));
-    c.give(std::vector{r.w, r.info, r.sweeps});
+    c.give(std::vector{r.w, r.status.info, r.status.sweeps});
   };
   table["eigh_backward"] = [](Call& c) {
     const linalg::EighGradient g = linalg::eigh_backward(c["w"], c["v"], c.optional("grad_w"), c.optional("grad_v"), c.number("broadening", 0));
     c.give(std::vector{g.grad_a, g.gauge});
   };
   table["require_gauge"] = [](Call& c) { linalg::require_gauge(c["gauge"], c.number("tolerance", 1e-2)); };
-  table["require_converged"] = [](Call& c) { linalg::require_converged(c["info"]); };
+  table["require_converged"] = [](Call& c) { linalg::require_converged({c["info"], {}}); };
 }
 
 MatmulOptions matmul_options(const Call& c) {

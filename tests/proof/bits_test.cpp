@@ -264,7 +264,7 @@ void eigenpairs(Calls& c) {
       };
       c.wide(fmt::format("eigh {} {}", name(t), n), [=](const Device& d) {
         const auto r = linalg::eigh(matrices(d)), u = linalg::eigh(matrices(d), {.uplo = linalg::Uplo::upper, .phase = linalg::EighPhase::positive});
-        return Tensors{r.w, r.v, r.info, u.w, u.v, linalg::eigvalsh(matrices(d)).w};
+        return Tensors{r.w, r.v, r.status.info, u.w, u.v, linalg::eigvalsh(matrices(d)).w};
       });
       if (n == 4 || n == 16)
         c.wide(fmt::format("eigh relative {} {}", name(t), n), [=](const Device& d) {

@@ -166,7 +166,7 @@ void run(const EighCall& c, std::span<void* const> memory) {
 }  // namespace
 #endif
 
-void eigh_on_host(const EighCall& call, const Stream& stream, const char* op) {
+void eigh_on_host(const EighCall& call, std::string_view plan, const Stream& stream, const char* op) {
 #ifdef CLUTCH_HAS_LAPACKE
   std::vector<Tensor> outputs{call.w, call.info, call.sweeps};
   if (call.v.defined()) outputs.push_back(call.v);
@@ -179,9 +179,9 @@ void eigh_on_host(const EighCall& call, const Stream& stream, const char* op) {
     }
   };
   Encoder encoder(stream, op);
-  encoder.host_task(task, std::span(&call.a, 1), outputs);
+  encoder.host_task(task, std::span(&call.a, 1), outputs, plan);
 #else
-  (void)call, (void)stream;
+  (void)call, (void)plan, (void)stream;
   throw Error(ErrorCode::not_supported, op, "the library was built without LAPACKE");
 #endif
 }

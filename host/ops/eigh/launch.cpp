@@ -29,9 +29,7 @@ struct Sizes {
         capacity(eigh_capacity(lanes, items)),
         bundles(static_cast<std::int64_t>(eigh_bundles(static_cast<clutch_u64>(call.batch), capacity))),
         units(traits.compute_units) {}
-  Geometry geometry(std::int64_t groups) const {
-    return {.global = static_cast<std::uint64_t>(groups * items), .local = static_cast<std::uint64_t>(items)};
-  }
+  Geometry geometry(std::int64_t groups) const { return {.global = static_cast<std::uint64_t>(groups * items), .local = static_cast<std::uint64_t>(items)}; }
 };
 
 /// The work-groups of a driver, and real numbers of scratch for all of them.
@@ -59,8 +57,8 @@ Share share_of_lanes(const EighCall& call, const BuiltPlan& plan, const Sizes& s
 
 /// Each launch of eigh_device_wide has work-groups of its own.
 Share share_of_device_wide(const EighCall& call, const Sizes& s) {
-  return {.numbers = static_cast<std::int64_t>(eigh_device_wide_bundle(s.n, s.lanes, s.parts, s.vectors, s.items, static_cast<clutch_u64>(call.batch),
-                                                                       static_cast<clutch_u64>(s.bundles)))};
+  return {.numbers = static_cast<std::int64_t>(
+              eigh_device_wide_bundle(s.n, s.lanes, s.parts, s.vectors, s.items, static_cast<clutch_u64>(call.batch), static_cast<clutch_u64>(s.bundles)))};
 }
 
 /// Bundles are as large as there are work-groups for, but at most full.

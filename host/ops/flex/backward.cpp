@@ -145,7 +145,6 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
     const FlexShape by_keys = shape(of_keys, true), by_queries = shape(plan, false);
     send(of_keys, by_keys, true, nullptr, key_heads * (tiles ? by_keys.tiles : c.kv_len));
     send(plan, by_queries, false, &made.q, c.batch * c.heads * (tiles ? by_queries.tiles : c.q_len));
-    note_plan(plan.text);
     return made;
   }
   FlexShape s = shape(plan, true);
@@ -156,13 +155,13 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
   const Tensor parts_of_q = in_place ? made.q : empty({s.chunks, c.q_batch, c.heads, c.q_rows, s.part_row}, {.dtype = sums, .device = stream.device()}, stream);
   send(plan, s, true, &parts_of_q, key_heads * s.chunks);
   if (!in_place) {
+    const Aside sums_parts;
     const Tensor all = parts_of_q.slice(4, 0, c.e);
     if (s.chunks == 1)
       copy_(made.q, all.squeeze(0), {}, stream);
     else
       reduce_out(made.q, Reduce::sum, identity(sums), std::span(&all, 1), {.dims = {0}}, stream);
   }
-  note_plan(plan.text);
   return made;
 }
 

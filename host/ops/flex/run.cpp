@@ -59,7 +59,7 @@ void Mods::bind(Encoder& encoder, DType dtype) const {
 }
 
 const BuiltPlan& flex_plan(Runtime& runtime, const FlexProblem& p, const Mods& mods, std::string_view forced) {
-  const BuiltPlan& plan = runtime.plans().find<BuiltPlan>(kFlex, p, forced, [&] {
+  return runtime.plans().find<BuiltPlan>(kFlex, p, forced, [&] {
     KernelPlan selected = select(runtime.traits(), p, forced);
     const DType i32 = DType::i32, number = compute_dtype(p.dtype, kFlex), truth = DType::boolean;
     const DType of_score[] = {number, i32, i32, i32, i32, number}, of_mask[] = {i32, i32, i32, i32};
@@ -76,8 +76,6 @@ const BuiltPlan& flex_plan(Runtime& runtime, const FlexProblem& p, const Mods& m
     print(mods.back, number, of_score, {.macro = "BACK", .extra = "BACK_EXTRA", .param = 'w', .captured = 'e', .lanes = lanes});
     return build_plan(runtime, selected);
   });
-  note_plan(plan.text);
-  return plan;
 }
 
 double scale_of(const attention::FlexOptions& options, const Checked& c) {
@@ -166,13 +164,13 @@ void run_split(const BuiltPlan& plan, FlexProblem p, const Mods& mods, const att
     mods.bind(encoder, q.dtype());
     encoder.dispatch(plan.kernel, geometry_of(plan, items));
   }
+  const Aside combines;
   const FlexProblem together{.dtype = p.dtype, .part = FlexPart::combine};
   const BuiltPlan& combine = plan_for(*c.runtime, kFlex, together, {});
   Encoder encoder(stream, "flex");
   encoder.value(static_cast<std::uint64_t>(lines)).value(s).input(parts).input(tops);
   bind_results(encoder, s, results);
   encoder.dispatch(combine.kernel, item_geometry(static_cast<std::uint64_t>(lines), combine.tuning.local));
-  note_plan(plan.text);
 }
 
 }  // namespace

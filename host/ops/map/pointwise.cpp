@@ -227,53 +227,147 @@ Pointwise& op_lerp() {
   return op;
 }
 
+/// The number first: a - x and a / x.
+Pointwise& op_sub_from() {
+  static Pointwise op("sub", [](std::span<const Expr> v) { return v[1] - v[0]; });
+  return op;
+}
+Pointwise& op_div_into() {
+  static Pointwise op("div", [](std::span<const Expr> v) { return v[1] / v[0]; });
+  return op;
+}
+
 }  // namespace
 
 Tensor add_scaled(const Tensor& a, const Tensor& b, const Scalar& alpha, const MapOptions& options, const Stream& stream) {
-  detail::OpName named("add_scaled");
   const Tensor* inputs[] = {&a, &b};
   return op_add_scaled().call(inputs, std::span(&alpha, 1), options, stream);
 }
-void add_scaled_(const Tensor& self, const Tensor& b, const Scalar& alpha, const MapOptions& options, const Stream& stream) {
-  detail::OpName named("add_scaled_");
-  const Tensor* inputs[] = {&self, &b};
-  op_add_scaled().call_out(self, inputs, std::span(&alpha, 1), options, stream);
+void add_scaled_out(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha, const MapOptions& options, const Stream& stream) {
+  detail::OpName named("add_scaled_out");
+  const Tensor* inputs[] = {&a, &b};
+  op_add_scaled().call_out(out, inputs, std::span(&alpha, 1), options, stream);
 }
 Tensor gelu(const Tensor& x, GeluForm form, const MapOptions& options, const Stream& stream) {
-  detail::OpName named("gelu");
   const Tensor* inputs[] = {&x};
   return op_gelu(form).call(inputs, {}, options, stream);
 }
+void gelu_out(const Tensor& out, const Tensor& x, GeluForm form, const MapOptions& options, const Stream& stream) {
+  detail::OpName named("gelu_out");
+  const Tensor* inputs[] = {&x};
+  op_gelu(form).call_out(out, inputs, {}, options, stream);
+}
 Tensor leaky_relu(const Tensor& x, const Scalar& slope, const MapOptions& options, const Stream& stream) {
-  detail::OpName named("leaky_relu");
   const Tensor* inputs[] = {&x};
   return op_leaky_relu().call(inputs, std::span(&slope, 1), options, stream);
 }
+void leaky_relu_out(const Tensor& out, const Tensor& x, const Scalar& slope, const MapOptions& options, const Stream& stream) {
+  detail::OpName named("leaky_relu_out");
+  const Tensor* inputs[] = {&x};
+  op_leaky_relu().call_out(out, inputs, std::span(&slope, 1), options, stream);
+}
 Tensor clamp(const Tensor& x, const Scalar& low, const Scalar& high, const MapOptions& options, const Stream& stream) {
-  detail::OpName named("clamp");
   const Tensor* inputs[] = {&x};
   const Scalar scalars[] = {low, high};
   return op_clamp().call(inputs, scalars, options, stream);
 }
+void clamp_out(const Tensor& out, const Tensor& x, const Scalar& low, const Scalar& high, const MapOptions& options, const Stream& stream) {
+  detail::OpName named("clamp_out");
+  const Tensor* inputs[] = {&x};
+  const Scalar scalars[] = {low, high};
+  op_clamp().call_out(out, inputs, scalars, options, stream);
+}
 Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high, const MapOptions& options, const Stream& stream) {
-  detail::OpName named("clamp");
   const Tensor* inputs[] = {&x, &low, &high};
   return op_clamp().call(inputs, {}, options, stream);
 }
+void clamp_out(const Tensor& out, const Tensor& x, const Tensor& low, const Tensor& high, const MapOptions& options, const Stream& stream) {
+  detail::OpName named("clamp_out");
+  const Tensor* inputs[] = {&x, &low, &high};
+  op_clamp().call_out(out, inputs, {}, options, stream);
+}
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b, const MapOptions& options, const Stream& stream) {
-  detail::OpName named("where");
   const Tensor* inputs[] = {&condition, &a, &b};
   return op_where().call(inputs, {}, options, stream);
 }
+void where_out(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b, const MapOptions& options, const Stream& stream) {
+  detail::OpName named("where_out");
+  const Tensor* inputs[] = {&condition, &a, &b};
+  op_where().call_out(out, inputs, {}, options, stream);
+}
 Tensor lerp(const Tensor& start, const Tensor& end, const Scalar& weight, const MapOptions& options, const Stream& stream) {
-  detail::OpName named("lerp");
   const Tensor* inputs[] = {&start, &end};
   return op_lerp().call(inputs, std::span(&weight, 1), options, stream);
 }
+void lerp_out(const Tensor& out, const Tensor& start, const Tensor& end, const Scalar& weight, const MapOptions& options, const Stream& stream) {
+  detail::OpName named("lerp_out");
+  const Tensor* inputs[] = {&start, &end};
+  op_lerp().call_out(out, inputs, std::span(&weight, 1), options, stream);
+}
 Tensor lerp(const Tensor& start, const Tensor& end, const Tensor& weight, const MapOptions& options, const Stream& stream) {
-  detail::OpName named("lerp");
   const Tensor* inputs[] = {&start, &end, &weight};
   return op_lerp().call(inputs, {}, options, stream);
+}
+void lerp_out(const Tensor& out, const Tensor& start, const Tensor& end, const Tensor& weight, const MapOptions& options, const Stream& stream) {
+  detail::OpName named("lerp_out");
+  const Tensor* inputs[] = {&start, &end, &weight};
+  op_lerp().call_out(out, inputs, {}, options, stream);
+}
+void add_scaled_(const Tensor& self, const Tensor& b, const Scalar& alpha, const MapOptions& options, const Stream& stream) {
+  detail::OpName named("add_scaled_");
+  add_scaled_out(self, self, b, alpha, options, stream);
+}
+
+Tensor operator-(const Tensor& x) { return neg(x); }
+Tensor operator-(const Scalar& a, const Tensor& b) {
+  const Tensor* inputs[] = {&b};
+  return op_sub_from().call(inputs, std::span(&a, 1), {}, {});
+}
+Tensor operator/(const Scalar& a, const Tensor& b) {
+  const Tensor* inputs[] = {&b};
+  return op_div_into().call(inputs, std::span(&a, 1), {}, {});
+}
+Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
+Tensor operator+(const Tensor& a, const Scalar& b) { return add(a, b); }
+Tensor operator+(const Scalar& a, const Tensor& b) { return add(b, a); }
+Tensor& operator+=(Tensor& a, const Tensor& b) {
+  add_(a, b);
+  return a;
+}
+Tensor& operator+=(Tensor& a, const Scalar& b) {
+  add_(a, b);
+  return a;
+}
+Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
+Tensor operator-(const Tensor& a, const Scalar& b) { return sub(a, b); }
+Tensor& operator-=(Tensor& a, const Tensor& b) {
+  sub_(a, b);
+  return a;
+}
+Tensor& operator-=(Tensor& a, const Scalar& b) {
+  sub_(a, b);
+  return a;
+}
+Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
+Tensor operator*(const Tensor& a, const Scalar& b) { return mul(a, b); }
+Tensor operator*(const Scalar& a, const Tensor& b) { return mul(b, a); }
+Tensor& operator*=(Tensor& a, const Tensor& b) {
+  mul_(a, b);
+  return a;
+}
+Tensor& operator*=(Tensor& a, const Scalar& b) {
+  mul_(a, b);
+  return a;
+}
+Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
+Tensor operator/(const Tensor& a, const Scalar& b) { return div(a, b); }
+Tensor& operator/=(Tensor& a, const Tensor& b) {
+  div_(a, b);
+  return a;
+}
+Tensor& operator/=(Tensor& a, const Scalar& b) {
+  div_(a, b);
+  return a;
 }
 
 }  // namespace clutch::inline v0

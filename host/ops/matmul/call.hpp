@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One product on its way from the public functions (matmul.cpp) to the kernels (matmul/run.cpp).
+#include "ops/matmul/clblast.hpp"
 #include "ops/matmul_plan.hpp"
 #include "ops/sparse24_plan.hpp"
 
@@ -54,7 +55,7 @@ struct MatmulCall {
   DType output;
   std::optional<Tiling> tiling = {};                           ///< forced
   std::shared_ptr<sparse::SemiStructured::State> sparse = {};  ///< stands for a, of which only sizes and dtype count
-  bool turned = false;                                         ///< rows and columns changed places: the function's positions count the others
+  bool transposed = false;                                     ///< rows and columns changed places: the function's positions count the others
 };
 
 /// The call of such operands, `out` null where it is still to be made. Errors: as linalg::matmul().
@@ -81,7 +82,6 @@ std::string_view matmul_entry(const DeviceTraits& traits, const MatmulProblem& p
 /// Why a matrix in each lane, or CLBlast, does not take a problem.
 std::string fits_matmul_lanes(const DeviceTraits& traits, const MatmulProblem& problem);
 std::string fits_clblast(const DeviceTraits& traits, const MatmulProblem& problem);
-inline constexpr std::string_view kClblast = "clblast";
 
 /// Panels of `width` columns that a b of k rows and n columns is packed into. Complex numbers are two rows and two columns.
 struct Panels {

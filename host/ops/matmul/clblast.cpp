@@ -88,7 +88,7 @@ void clblast_gemm(const Tensor& c, const Tensor& a, const Tensor& b, double alph
   Encoder encoder(stream, op);
   std::vector<Tensor> inputs{a, b};
   if (reads_c) inputs.push_back(c);
-  encoder.opaque(task, inputs, std::span(&c, 1));
+  encoder.opaque(task, inputs, std::span(&c, 1), kClblast);
 }
 #else
 std::string clblast_refuses() { return "the library was built without CLBlast"; }

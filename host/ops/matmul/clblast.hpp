@@ -4,8 +4,12 @@
 #include <clutch/tensor.hpp>
 
 #include <string>
+#include <string_view>
 
 namespace clutch::inline v0::detail {
+
+/// Name of the implementation, and text of its plan.
+inline constexpr std::string_view kClblast = "clblast";
 
 /// Why products are not handed over to CLBlast: the build is without it or it cannot be loaded; empty if they may be. Loads it.
 std::string clblast_refuses();

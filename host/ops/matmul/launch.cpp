@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernels of products are given: operands packed as they read them, sizes and strides, and the items that share the work.
+#include "encode/args.hpp"
+#include "matmul/args.h"
 #include "ops/matmul/product.hpp"
+#include "sparse24/args.h"
 #include "tune/tune.hpp"
 
 namespace clutch::inline v0::detail {
@@ -8,6 +11,7 @@ namespace clutch::inline v0::detail {
 namespace {
 
 std::uint64_t u(std::int64_t v) { return static_cast<std::uint64_t>(v); }
+std::int64_t parts_of(std::int64_t size, std::int64_t part) { return static_cast<std::int64_t>(matmul_parts(u(size), u(part))); }
 
 /// The plan of a product whose tiling is chosen.
 const BuiltPlan& plan_of(Product& x) {
@@ -27,7 +31,7 @@ SparsePacking left_of(const Product& x, const Panels& shape) {
   const std::int64_t lanes = x.lanes();
   if (x.by_words) return sparse_packing(x.c.sparse, {.kind = SparseForm::Kind::words, .numbers = DType::i32, .rows = lanes}, x.stream);
   if (x.by_rows) {
-    const std::int64_t block = (std::max<std::int64_t>(x.k, 1) + 3) / 4 * 4;
+    const std::int64_t block = 4 * static_cast<std::int64_t>(sparse24_row_groups(u(std::max<std::int64_t>(x.k, 1))));
     return sparse_packing(x.c.sparse, {.kind = SparseForm::Kind::codes, .numbers = x.p.a, .rows = lanes, .block = block}, x.stream);
   }
   if (!x.sparse || !x.panels) return {};
@@ -36,14 +40,14 @@ SparsePacking left_of(const Product& x, const Panels& shape) {
                         x.stream);
 }
 
-/// The launches of one product. Arguments go to its kernel in this order: a as it is packed, b, sizes, what the way of the kernel needs (give_...()),
-/// then what all take: alpha, beta, the result and the epilogue's.
+/// The launches of one product. Arguments go to its kernel in this order: a as it is packed, b, MatmulArgs, what else the kernel needs (give_...()), then what
+/// all take: alpha, beta, the result and the epilogue's.
 struct Launcher {
   const Product& x;
   const BuiltPlan& main;
   const Strided &oc, &oa, &ob;
   const Panels shape;  // of b
-  const bool turned, packs, flips;
+  const bool transposed, packs, flips;
   const std::int64_t packed_batch;
   bool flat;                         // whether results and inputs are taken by vectors
   std::int64_t count, each, beside;  // rows that are made words of, words of each, rows side by side
@@ -57,14 +61,26 @@ struct Launcher {
   void run();
   double loops_each() const;
   const BuiltPlan* plan_of_part(MatmulProblem::Part part) const;
-  std::int64_t tiles_in_words() const { return x.batch * ((count + beside - 1) / beside); }
+  std::int64_t tiles_in_words() const { return x.batch * parts_of(count, beside); }
   Tensor part(const Strided& o, std::int64_t matrices, std::int64_t step, std::int64_t rows, std::int64_t columns, std::int64_t element) const {
     return o.tensor->as_strided({matrices, rows, columns}, {step, o.row, o.column}, element);
   }
   void send(std::span<const std::int64_t> at);
   void make_words(const Tensor& from, std::int64_t row, std::int64_t column, std::int64_t step);
-  void give_sizes(const Tensor& b, std::int64_t columns, std::int64_t length) {
-    encoder.input(b, "b").value(u(x.rows)).value(u(columns)).value(u(length)).value(u(x.batch));
+  /// Sizes, and the strides of a and b as tensors.
+  MatmulArgs args_of(std::int64_t columns, std::int64_t length) const {
+    return {.m = u(x.rows),
+            .n = u(columns),
+            .k = u(length),
+            .batch = u(x.batch),
+            .a_row = oa.row,
+            .a_k = oa.column,
+            .a_batch = x.batch_stride(1),
+            .b_k = ob.row,
+            .b_n = ob.column,
+            .b_batch = x.batch_stride(2),
+            .shift = 0,
+            .flat = flat};
   }
   // Each gives back the items.
   std::int64_t give_sparse_words(const Tensor& b);
@@ -81,13 +97,13 @@ Launcher::Launcher(const Product& product, const BuiltPlan& plan)
       oa(x.operands[1]),
       ob(x.operands[2]),
       shape(x.p.b, x.dot, x.k, x.n, x.tiling.vectors * x.lanes()),
-      turned(x.p.left == MatmulProblem::Left::sparse_turned),
+      transposed(x.p.left == MatmulProblem::Left::sparse_transposed),
       packs(x.panels && x.tiling.place == MatmulPlace::packed && !x.is_packed),
       flips((x.by_words ? x.p.b : x.p.a) == DType::i8),
       packed_batch(x.batch_stride(2) == 0 ? 1 : x.batch),
-      flat(oc.column == 1 || (turned ? x.rows : x.n) == 1 || x.complex),
+      flat(oc.column == 1 || (transposed ? x.rows : x.n) == 1 || x.complex),
       count(x.by_words ? x.n : x.rows),
-      each(x.by_words ? (x.k + 31) / 32 * 8 : shape.length),
+      each(x.by_words ? static_cast<std::int64_t>(sparse24_column_words(sparse24_dot_blocks(u(x.k)))) : shape.length),
       beside(x.by_words ? x.p.rows : 1),
       pack(packs ? plan_of_part(MatmulProblem::Part::pack) : nullptr),
       to_words(x.dot || x.by_words ? plan_of_part(MatmulProblem::Part::rows) : nullptr),
@@ -95,7 +111,8 @@ Launcher::Launcher(const Product& product, const BuiltPlan& plan)
       encoder(x.stream, kMatmul) {
   for (std::size_t o = 3; o < x.operands.size(); ++o) flat = flat && (x.operands[o].column == 0 || x.operands[o].column == 1);
   if (packs) packed = encoder.scratch({std::max<std::int64_t>(1, packed_batch * shape.across * shape.numbers)}, x.dot ? DType::i32 : matmul_compute(x.p));
-  if (to_words) words = encoder.scratch({std::max<std::int64_t>(1, tiles_in_words() * beside * each)}, DType::i32);
+  if (to_words)
+    words = encoder.scratch({std::max<std::int64_t>(1, tiles_in_words() * static_cast<std::int64_t>(matmul_bundle_words(u(each), u(beside))))}, DType::i32);
 }
 
 const BuiltPlan* Launcher::plan_of_part(MatmulProblem::Part of) const {
@@ -107,29 +124,39 @@ const BuiltPlan* Launcher::plan_of_part(MatmulProblem::Part of) const {
 
 /// Rows of bytes, as words of four along k.
 void Launcher::make_words(const Tensor& from, std::int64_t row, std::int64_t column, std::int64_t step) {
-  encoder.output(words).input(from, "a").value(u(count)).value(u(x.k)).value(row).value(column).value(step);
-  encoder.value(u(x.batch)).value(u(each)).value(u(beside)).value(flips ? 0x80808080u : 0u);
+  encoder.output(words).input(from, "a");
+  bind_args(encoder, MatmulDotRowsArgs{.m = u(count),
+                                       .k = u(x.k),
+                                       .a_row = row,
+                                       .a_k = column,
+                                       .a_batch = step,
+                                       .batch = u(x.batch),
+                                       .row_words = u(each),
+                                       .rows_abreast = u(beside),
+                                       .flip = flips ? 0x80808080u : 0u,
+                                       .unused = 0});
   encoder.dispatch(to_words->kernel, item_geometry(u(tiles_in_words()), to_words->tuning.local));
 }
 
 /// matmul_sparse_dot.
 std::int64_t Launcher::give_sparse_words(const Tensor& b) {
   make_words(b, ob.column, ob.row, x.batch_stride(2));
-  encoder.input(left.numbers, "a").input(x.c.sparse->info);
-  give_sizes(words, x.n, x.k);
+  encoder.input(left.numbers, "a").input(x.c.sparse->info).input(words, "b");
+  MatmulArgs args = args_of(x.n, x.k);
+  args.shift = flips ? -128 : 0;
+  bind_args(encoder, args);
   // Columns of an item: as many as stay in a core's cache, and leave every core several.
-  const std::int64_t down = (x.rows + x.lanes() - 1) / x.lanes(), in_cache = kMatmulWordBytes / std::max<std::int64_t>(beside * each * 4, 1);
+  const std::int64_t down = parts_of(x.rows, x.lanes()), in_cache = kMatmulWordBytes / std::max<std::int64_t>(beside * each * 4, 1);
   tiles_each = std::max<std::int64_t>(std::min(in_cache, tiles_in_words() * down / (8 * std::int64_t{x.traits.compute_units})), 1);
-  encoder.value(u(tiles_each)).value(flips ? -128 : 0).value(static_cast<std::uint32_t>(flat));
-  return (tiles_in_words() + tiles_each - 1) / tiles_each * down;
+  encoder.value(u(tiles_each));
+  return parts_of(tiles_in_words(), tiles_each) * down;
 }
 
 /// matmul_sparse_rows.
 std::int64_t Launcher::give_sparse_rows(const Tensor& b) {
-  encoder.input(left.numbers, "a").input(left.places).input(x.c.sparse->info);
-  give_sizes(b, x.n, x.k);
-  encoder.value(ob.row).value(ob.column).value(x.batch_stride(2)).value(static_cast<std::uint32_t>(flat));
-  return x.batch * ((x.n + x.p.rows - 1) / x.p.rows) * ((x.rows + x.lanes() - 1) / x.lanes());
+  encoder.input(left.numbers, "a").input(left.places).input(x.c.sparse->info).input(b, "b");
+  bind_args(encoder, args_of(x.n, x.k));
+  return x.batch * parts_of(x.n, x.p.rows) * parts_of(x.rows, x.lanes());
 }
 
 /// matmul_panels, matmul_dot, matmul_sparse_panels.
@@ -140,31 +167,31 @@ std::int64_t Launcher::give_panels(const Tensor& a, const Tensor& b) {
     encoder.input(left.numbers, "a").input(left.places).input(x.c.sparse->info);
   else
     encoder.input(x.dot ? words : a, "a");
-  give_sizes(packs ? packed : b, shape.columns, shape.length);
+  encoder.input(packs ? packed : b, "b");
+  MatmulArgs args = args_of(shape.columns, shape.length);
+  MatmulPanelsArgs tiling{.b_panel = shape.width * ob.column, .b_rows = u(shape.rows), .block_k = u(x.tiling.block), .rows_per_item = 0, .panels_per_item = 0};
   if (x.dot)
-    encoder.value(shape.length).value(std::int64_t{1}).value(x.rows * shape.length);
+    args.a_row = shape.length, args.a_k = 1, args.a_batch = x.rows * shape.length;
   else
-    encoder.value(x.parts() * oa.row).value(x.complex ? 1 : oa.column).value(x.parts() * x.batch_stride(1));
-  encoder.value(u(shape.rows));
-  if (x.tiling.place == MatmulPlace::packed)
-    encoder.value(shape.width).value(std::int64_t{1}).value(shape.numbers).value(x.batch_stride(2) == 0 ? std::int64_t{0} : shape.across * shape.numbers);
-  else
-    encoder.value(ob.row).value(ob.column).value(shape.width * ob.column).value(x.batch_stride(2));
+    args.a_row = x.parts() * oa.row, args.a_k = x.complex ? 1 : oa.column, args.a_batch = x.parts() * x.batch_stride(1);
+  if (x.tiling.place == MatmulPlace::packed) {
+    args.b_k = shape.width, args.b_n = 1, args.b_batch = x.batch_stride(2) == 0 ? 0 : shape.across * shape.numbers;
+    tiling.b_panel = shape.numbers;
+  }
+  args.shift = x.dot && flips ? -128 : 0;
   // Blocks of rows and panels for each item: as large as leaves every core several.
   const bool inside = x.tiling.place == MatmulPlace::inside;
-  const std::int64_t tiles = (x.rows + x.tiling.rows - 1) / x.tiling.rows;
+  const std::int64_t tiles = parts_of(x.rows, x.tiling.rows);
   std::int64_t rows_each = std::min<std::int64_t>(tiles, x.tiling.tiles), panels_each = inside || x.sparse ? 1 : 4;
-  while (rows_each * panels_each > kMatmulHeldTiles) rows_each = (rows_each + 1) / 2;
-  auto items = [&] { return x.batch * ((tiles + rows_each - 1) / rows_each) * ((shape.across + panels_each - 1) / panels_each); };
-  // What is turned is stored by vectors along the rows: whole ones.
-  const std::int64_t least = turned ? x.lanes() : 1, wanted = (x.sparse && inside ? 2 : 8) * x.traits.compute_units;
+  while (rows_each * panels_each > kMatmulAccumulatorTiles) rows_each = (rows_each + 1) / 2;
+  auto items = [&] { return x.batch * parts_of(tiles, rows_each) * parts_of(shape.across, panels_each); };
+  // Transposed results are stored by vectors along the rows: whole ones.
+  const std::int64_t least = transposed ? x.lanes() : 1, wanted = (x.sparse && inside ? 2 : 8) * x.traits.compute_units;
   while (items() < wanted && (rows_each > least || panels_each > 1)) panels_each > 1 ? panels_each /= 2 : rows_each = std::max(least, (rows_each + 1) / 2);
   tiles_each = rows_each * panels_each;
-  encoder.value(x.dot && flips ? -128 : 0)
-      .value(u(x.tiling.block))
-      .value(u(rows_each * x.tiling.rows))
-      .value(u(panels_each))
-      .value(static_cast<std::uint32_t>(flat));
+  tiling.rows_per_item = u(rows_each * x.tiling.rows), tiling.panels_per_item = u(panels_each);
+  bind_args(encoder, args);
+  bind_args(encoder, tiling, "tiling");
   return items();
 }
 
@@ -174,17 +201,17 @@ std::int64_t Launcher::give_elements(const Tensor& a, const Tensor& b) {
     encoder.input(x.c.sparse->values, "a").input(x.c.sparse->metadata).input(x.c.sparse->info);
   else
     encoder.input(a, "a");
-  give_sizes(b, shape.columns, x.k);
-  if (!x.sparse) encoder.value(oa.row).value(oa.column).value(x.batch_stride(1));
-  encoder.value(ob.row).value(ob.column).value(x.batch_stride(2));
+  encoder.input(b, "b");
+  // Tiles count the parts of complex numbers along k, matmul_items the numbers.
+  bind_args(encoder, args_of(shape.columns, x.by_tiles ? x.parts() * x.k : x.k));
   if (!x.by_tiles) return x.batch * x.rows * shape.columns;
-  const std::int64_t down = (x.rows + kMatmulTile - 1) / kMatmulTile, across = (shape.columns + kMatmulTile - 1) / kMatmulTile;
+  const std::int64_t down = parts_of(x.rows, kMatmulTile), across = parts_of(shape.columns, kMatmulTile);
   return x.batch * down * across * static_cast<std::int64_t>(main.tuning.local);
 }
 
 /// What every kernel takes last.
 void Launcher::give_result(std::span<const std::int64_t> at) {
-  const std::int64_t rows = turned ? x.n : x.rows, columns = turned ? x.rows : x.n;
+  const std::int64_t rows = transposed ? x.n : x.rows, columns = transposed ? x.rows : x.n;
   x.number(encoder, x.c.options.alpha, "alpha"), x.number(encoder, x.c.options.beta, "beta");
   auto give_strides = [&](std::int64_t row, std::int64_t column, std::int64_t of) {
     const std::int64_t all[4] = {row, column, of, 0};

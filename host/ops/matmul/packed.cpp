@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "encode/args.hpp"
+#include "matmul/args.h"
 #include "ops/matmul/call.hpp"
 #include "runtime/dot_products.hpp"
 #include "runtime/op_name.hpp"
@@ -6,21 +8,26 @@
 
 namespace clutch::inline v0 {
 namespace detail {
+namespace {
+std::uint64_t u(std::int64_t v) { return static_cast<std::uint64_t>(v); }
+std::int64_t parts_of(std::int64_t size, std::int64_t part) { return static_cast<std::int64_t>(matmul_parts(u(size), u(part))); }
+}  // namespace
 
 Panels::Panels(DType of_b, bool in_words, std::int64_t k, std::int64_t n, std::int64_t of_columns)
     : words(in_words),
       rows(is_complex(of_b) ? 2 * k : k),
       columns(is_complex(of_b) ? 2 * n : n),
       width(of_columns),
-      length(words ? (k + 3) / 4 : rows),
-      across((columns + width - 1) / width),
-      numbers((length + words) * width) {}
+      length(words ? static_cast<std::int64_t>(matmul_words(u(k))) : rows),
+      across(parts_of(columns, width)),
+      numbers(static_cast<std::int64_t>(matmul_panel_numbers(u(length), words, u(width)))) {}
 
 void pack_panels(Encoder& encoder, const BuiltPlan& plan, const Panels& shape, const Tensor& panels, const Tensor& b) {
-  const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
-  const std::int64_t batch = b.sizes()[0], items_each = shape.words ? 1 : (shape.length + kMatmulPackRows - 1) / kMatmulPackRows;
-  encoder.output(panels).input(b, "b").value(u(shape.rows)).value(u(shape.columns));
-  encoder.value(b.strides()[1]).value(b.strides()[2]).value(b.strides()[0]).value(u(batch));
+  const std::int64_t batch = b.sizes()[0], items_each = shape.words ? 1 : parts_of(shape.length, kMatmulPackRows);
+  encoder.output(panels).input(b, "b");
+  bind_args(
+      encoder,
+      MatmulPackArgs{.k = u(shape.rows), .n = u(shape.columns), .b_k = b.strides()[1], .b_n = b.strides()[2], .b_batch = b.strides()[0], .batch = u(batch)});
   encoder.dispatch(plan.kernel, item_geometry(u(batch * shape.across * items_each), plan.tuning.local));
 }
 

@@ -68,7 +68,7 @@ struct Product {
   bool is_narrow_batch() const;
   bool gains_as_f32() const;
   void choose_tiling();
-  void turn_results();
+  void transpose_results();
 
   /// alpha or beta, as the kernel takes them.
   void number(Encoder& encoder, double v, const char* what) const {

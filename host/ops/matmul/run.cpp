@@ -2,6 +2,8 @@
 // Products on the device: which kernel takes one, how operands lie for it, and which tiles fit.
 #include <clutch/ops/copy.hpp>
 
+#include "encode/args.hpp"
+#include "matmul/args.h"
 #include "ops/matmul/clblast.hpp"
 #include "ops/matmul/product.hpp"
 #include "runtime/dot_products.hpp"
@@ -43,7 +45,8 @@ Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
   if (dot) {
     // Words of wide pieces of a few rows, so that whole lines are read of each; of many rows once for all tiles.
     if (m <= 2 || (m <= 16 && n >= 128 * lanes)) t.rows = std::min<std::int64_t>(m, 3), t.vectors = 8;
-    if (const std::int64_t tiles = (m + t.rows - 1) / t.rows; tiles <= kMatmulHeldTiles / 2) t.place = MatmulPlace::inside, t.block = t.vectors == 8 ? 32 : 64;
+    if (const std::int64_t tiles = (m + t.rows - 1) / t.rows; tiles <= kMatmulAccumulatorTiles / 2)
+      t.place = MatmulPlace::inside, t.block = t.vectors == 8 ? 32 : 64;
     return t;
   }
   auto padded = [](std::int64_t size, std::int64_t by) { return (size + by - 1) / by * by; };
@@ -57,9 +60,9 @@ Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
   const bool unfit = n % (kMatmulVectors * lanes) != 0, fits_three = n % (3 * lanes) == 0;
   if (t.rows == 6 && (fits_three || unfit) && padded(m, 8) * padded(n, 3 * lanes) < padded(m, 6) * padded(n, kMatmulVectors * lanes)) t.rows = 8, t.vectors = 3;
   const std::int64_t tiles = (m + t.rows - 1) / t.rows;
-  if (unit_columns && n % (t.vectors * lanes) == 0 && (tiles <= (converted ? 2 : kMatmulHeldTiles / 2) || (!converted && k * n <= 1 << 18))) {
+  if (unit_columns && n % (t.vectors * lanes) == 0 && (tiles <= (converted ? 2 : kMatmulAccumulatorTiles / 2) || (!converted && k * n <= 1 << 18))) {
     t.place = MatmulPlace::direct, t.block = tiles == 1 ? 64 : 128;
-  } else if (tiles <= kMatmulHeldTiles / 2) {
+  } else if (tiles <= kMatmulAccumulatorTiles / 2) {
     t.place = MatmulPlace::inside, t.block = 128;
     if (t.vectors > kMatmulVectors) t.vectors = kMatmulVectors;
   }
@@ -69,13 +72,13 @@ Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
 /// Tiles of a 2:4 matrix: wide ones, as a row of b is loaded for each number that meets it.
 Tiling sparse_tiling_of(std::int64_t m, std::int64_t n, std::int64_t lanes) {
   Tiling t;
-  if (n > 4 * lanes && m > 6 * kMatmulHeldTiles)
+  if (n > 4 * lanes && m > 6 * kMatmulAccumulatorTiles)
     t.rows = 3, t.vectors = 8, t.block = 48, t.tiles = m >= 1536 ? 64 : 32;
   else if (n > lanes)
-    t.rows = 6, t.vectors = 4, t.block = 128, t.tiles = kMatmulHeldTiles;
+    t.rows = 6, t.vectors = 4, t.block = 128, t.tiles = kMatmulAccumulatorTiles;
   else
     t.rows = 16, t.vectors = 1, t.block = 256;
-  t.place = (m + t.rows - 1) / t.rows <= kMatmulHeldTiles ? MatmulPlace::inside : MatmulPlace::packed;
+  t.place = (m + t.rows - 1) / t.rows <= kMatmulAccumulatorTiles ? MatmulPlace::inside : MatmulPlace::packed;
   return t;
 }
 
@@ -97,7 +100,6 @@ void run_clblast(const MatmulCall& c, const Stream& stream) {
     for (std::int64_t i = 0; i < x.sizes()[0]; ++i) self(self, x.select(0, i), y.select(0, i), z.select(0, i));
   };
   walk(walk, out, a, b);
-  note_plan(Interned(kClblast));
 }
 
 /// The product, then the function: what the kernel does not take.
@@ -112,7 +114,7 @@ void run_by_product(const MatmulCall& c, const std::vector<Tensor>& inputs, cons
   std::vector<Tensor> all{product.out};
   all.insert(all.end(), inputs.begin(), inputs.end());
   Tensor out = c.out;
-  if (c.turned) {
+  if (c.transposed) {
     out = out.mT();
     for (Tensor& t : all) t = t.expand(c.sizes).mT();
   }
@@ -144,7 +146,7 @@ bool Product::note_function() {
   SeenTypes seen;
   if (!c.f->empty()) {
     positions = position_strides(*c.f, c.sizes, kMatmul);
-    if (c.turned)
+    if (c.transposed)
       for (Dims& d : positions) std::swap(d[d.rank() - 1], d[d.rank() - 2]);
     seen.note(*c.f);
     for (const Tensor& t : inputs) seen.note(t.dtype());
@@ -254,11 +256,11 @@ void Product::choose_tiling() {
   p.place = tiling.place;
 }
 
-/// Results whose rows lie side by side are written as those of the transposed matrix.
-void Product::turn_results() {
+/// Writes results whose rows have stride 1 as those of the transposed matrix.
+void Product::transpose_results() {
   const bool across = by_rows || (by_words && (p.rows != lanes() || p.rows == 1));
   if (!across && (operands[0].row != 1 || operands[0].column == 1 || n == 1)) return;
-  p.left = MatmulProblem::Left::sparse_turned;
+  p.left = MatmulProblem::Left::sparse_transposed;
   for (std::size_t o = 0; o < operands.size(); ++o)
     if (o == 0 || o > 2) std::swap(operands[o].row, operands[o].column);
   for (Dims& d : positions) std::swap(d[d.rank() - 1], d[d.rank() - 2]);
@@ -274,7 +276,14 @@ void run_lanes(const Product& x, const Stream& stream) {
   Encoder encoder(stream, kMatmul);
   x.c.options.beta != 0 ? encoder.inout(x.c.out, "out") : encoder.output(x.c.out, "out");
   encoder.input(x.a, "a").input(x.b(), "b");
-  for (std::int64_t v : {x.rows, x.n, x.k, x.batch, x.batch_stride(1), x.batch_stride(2), x.batch_stride(0)}) encoder.value(static_cast<std::uint64_t>(v));
+  auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
+  bind_args(encoder, MatmulLanesArgs{.m = u(x.rows),
+                                     .n = u(x.n),
+                                     .k = u(x.k),
+                                     .batch = u(x.batch),
+                                     .a_batch = u(x.batch_stride(1)),
+                                     .b_batch = u(x.batch_stride(2)),
+                                     .c_batch = u(x.batch_stride(0))});
   x.number(encoder, x.c.options.alpha, "alpha"), x.number(encoder, x.c.options.beta, "beta");
   encoder.dispatch(plan.kernel, item_geometry(static_cast<std::uint64_t>((x.batch + plan.tuning.width - 1) / plan.tuning.width), plan.tuning.local));
 }
@@ -306,7 +315,7 @@ void run_matmul(MatmulCall c, const Stream& stream) {
   }
   if (product.gains_as_f32()) return run_as_f32(product.c, stream);
   if (product.panels) product.choose_tiling();
-  if (product.sparse && (product.panels || product.by_rows || product.by_words)) product.turn_results();
+  if (product.sparse && (product.panels || product.by_rows || product.by_words)) product.transpose_results();
   launch(product);
 }
 

@@ -23,7 +23,7 @@ std::optional<Tiling> Tiling::parse(const std::string& text) {
   const std::string_view at = place;
   t.place = at == "direct" ? MatmulPlace::direct : at == "inside" ? MatmulPlace::inside : MatmulPlace::packed;
   const bool fine = t.rows >= 1 && t.rows <= 16 && t.vectors >= 1 && t.vectors <= 16 && t.block >= 32 && t.block <= 512 && t.tiles >= 1 &&
-                    t.tiles <= kMatmulHeldTiles && t.rows * t.vectors <= 32;
+                    t.tiles <= kMatmulAccumulatorTiles && t.rows * t.vectors <= 32;
   return fine ? std::optional(t) : std::nullopt;
 }
 
@@ -58,11 +58,11 @@ TuneWay way_of(const MatmulCall& c, const std::string& choice, const std::option
   MatmulCall call = c;
   call.tiling = tiling, call.options.implementation = implementation, call.options.beta = 0;
   auto run = [call, stream]() mutable {
-    // What is turned is stored across.
+    // A transposed result is stored by columns.
     Dims sizes = call.sizes;
-    if (call.turned) std::swap(sizes[sizes.rank() - 1], sizes[sizes.rank() - 2]);
+    if (call.transposed) std::swap(sizes[sizes.rank() - 1], sizes[sizes.rank() - 2]);
     call.out = empty(sizes, {.dtype = call.output, .device = stream.device()}, stream);
-    if (call.turned) call.out = call.out.mT();
+    if (call.transposed) call.out = call.out.mT();
     run_matmul(call, stream);
     return call.out;
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/optim/gradients.hpp"
 
+#include "encode/args.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
@@ -10,14 +11,21 @@ namespace clutch::inline v0 {
 namespace detail {
 namespace {
 
-constexpr std::int64_t kChunk = 8192;  ///< the same on all devices: it orders the sums
+using optim::NormType;
+static_assert(static_cast<int>(NormType::two) == OPTIM_NORM_TWO && static_cast<int>(NormType::one) == OPTIM_NORM_ONE);
+static_assert(static_cast<int>(NormType::inf) == OPTIM_NORM_INF);
 
 struct Aid {
   const char* entry;
   int scales = 0, checks = 0;
 };
-constexpr Aid kAids[] = {{"optim_norm"},        {"optim_norm_total"},    {"optim_scale", 1, 0}, {"optim_scale", 2, 1},
-                         {"optim_scale", 0, 1}, {"optim_update_scaler"}, {"optim_schedule"}};
+constexpr Aid kAids[] = {{"optim_norm"},
+                         {"optim_norm_total"},
+                         {"optim_scale", OPTIM_SCALES_BY_FACTOR, 0},
+                         {"optim_scale", OPTIM_SCALES_BY_INVERSE, 1},
+                         {"optim_scale", OPTIM_SCALES_NOT, 1},
+                         {"optim_update_scaler"},
+                         {"optim_schedule"}};
 
 std::string computes(const DeviceTraits& traits, const OptimAidProblem& p) { return refuses_fp64(traits, p.dtype == DType::f64); }
 
@@ -32,7 +40,7 @@ KernelPlan select(const DeviceTraits& traits, const OptimAidProblem& p, std::str
   if (p.aid == OptimAid::schedule) plan.tuning.width = 1;
   set_common(plan.defines, traits, plan.tuning, 1, false);
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype));
-  plan.defines.set("NORM", static_cast<int>(p.norm)).set("CHUNK", kChunk);
+  plan.defines.set("NORM", static_cast<int>(p.norm)).set("CHUNK", int{OPTIM_NORM_CHUNK});
   plan.defines.set("SCALES", aid.scales).set("CHECKS", aid.checks);
   if (plan.tuning.local > 1) plan.defines.set("GROUPED", 1);
   return plan;
@@ -62,7 +70,7 @@ void GradientList::set(std::span<const Tensor> grads, const char* op) {
   sizes_.clear();
   cached_.forget();
   for (const Tensor* t : entries_) sizes_.push_back(t->numel());
-  chunks_ = cut_into_chunks(sizes_, kChunk, 0);
+  chunks_ = cut_into_chunks(sizes_, OPTIM_NORM_CHUNK, 0);
 }
 
 // encode ------------------------------------------------------------------------------------------------------------
@@ -86,7 +94,7 @@ void GradientList::each_part(Encoder& encoder, TensorTable& table, const BuiltPl
     if (n > 0) {
       encoder.table(table, std::span(entries_).subspan(first, end - first)).input(placed_.sizes).input(placed_.chunks.slice(0, 2 * from, 2 * (from + n)));
       bind(from, n);
-      encoder.value(static_cast<std::uint32_t>(n)).value(static_cast<std::uint32_t>(first)).value(std::uint32_t{1}).value(std::uint32_t{0});
+      bind_args(encoder, OptimChunkArgs{static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(first)});
       encoder.dispatch(plan.kernel, tile_geometry(static_cast<std::uint64_t>(n), plan.tuning.local));
     }
     first = end;
@@ -109,7 +117,7 @@ optim::GradNorm GradientList::norm(double max_norm, const optim::ClipOptions& op
   each_part(encoder, table, partial_plan, [&](std::int64_t from, std::int64_t n) { encoder.output(partial.slice(0, from, from + n)); });
   encoder.output(result.norm, "norm").output(result.factor, "factor").input(partial);
   encoder.input(options.grad_scale.defined() ? options.grad_scale : partial, "grad_scale");
-  encoder.value(static_cast<std::uint32_t>(count)).value(std::uint32_t{options.grad_scale.defined()});
+  bind_args(encoder, OptimTotalArgs{static_cast<std::uint32_t>(count), options.grad_scale.defined()});
   real == DType::f64 ? encoder.value(max_norm, "max_norm") : encoder.value(static_cast<float>(max_norm), "max_norm");
   encoder.dispatch(total_plan.kernel, tile_geometry(1, total_plan.tuning.local));
   if (scales)

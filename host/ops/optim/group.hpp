@@ -5,7 +5,6 @@
 #include "ops/optim/step_memory.hpp"
 #include "ops/optim_plan.hpp"
 
-#include <array>
 #include <initializer_list>
 #include <map>
 #include <span>
@@ -19,14 +18,15 @@ struct OptimHyper {
   OptimKind kind = OptimKind::adam;
   const char* op = "";
   double lr = 0;
-  double a = 0;  ///< SGD's momentum, Adam's beta1, Adagrad's lr_decay, RMSprop's alpha
-  double b = 0;  ///< dampening, beta2, unused, momentum
+  double momentum = 0, dampening = 0;  ///< of SGD; RMSprop has a momentum too
+  double beta1 = 0, beta2 = 0;         ///< of Adam
+  double lr_decay = 0;                 ///< of Adagrad
+  double alpha = 0;                    ///< of RMSprop
   double eps = 0;
   double weight_decay = 0;
   double initial = 0;  ///< of Adagrad's sum
   bool nesterov = false, maximize = false, decoupled = false, extra = false, buffer = false;
   optim::Precision precision;
-  std::array<const char*, 2> names{};  ///< of a and b
 };
 
 /// Rows of a group that one launch takes.
@@ -49,8 +49,13 @@ struct OptimGroup {
   bool counts = true;
   std::vector<std::int64_t> first_chunk;  ///< of each row, and behind the last
   std::vector<OptimPart> parts;
-  std::vector<const void*> buffers;    ///< in which the gradients lay when the parts were made
+  std::vector<const void*> buffers;    ///< of the gradients when the parts were made
   std::vector<const Tensor*> entries;  ///< of the table
+
+  /// Element of `steps` that is a chunk's first.
+  std::int64_t counter(std::int64_t chunk) const {
+    return static_cast<std::int64_t>(optim_counter(static_cast<std::uint64_t>(chunk), static_cast<std::uint64_t>(items)));
+  }
 };
 
 /// States and numbers of the step; what the caller does not give is made.

@@ -140,7 +140,7 @@ std::map<std::string, Tensor> Optimizer::state() const {
   std::map<std::string, Tensor> all;
   for (const detail::OptimGroup& g : own("optim::Optimizer::state").groups)
     for (std::size_t i = 0; i < g.params.size(); ++i) {
-      all[fmt::format("{}.step", g.first + i)] = g.steps.select(0, g.first_chunk[i] * g.items);
+      all[fmt::format("{}.step", g.first + i)] = g.steps.select(0, g.counter(g.first_chunk[i]));
       if (g.numbers.defined()) all[fmt::format("{}.number", g.first + i)] = g.numbers.select(0, static_cast<std::int64_t>(i));
       for (std::size_t c = 0; c < g.names.size(); ++c) all[fmt::format("{}.{}", g.first + i, g.names[c])] = g.columns[c * g.params.size() + i];
     }
@@ -154,7 +154,7 @@ void Optimizer::load_state(const std::map<std::string, Tensor>& given, const Str
   // A parameter has more counters than the first one, which its state shows.
   for (const detail::OptimGroup& g : mine.groups)
     for (std::size_t i = 0; i < g.params.size(); ++i) {
-      const std::int64_t first = g.first_chunk[i] * g.items, end = g.first_chunk[i + 1] * g.items;
+      const std::int64_t first = g.counter(g.first_chunk[i]), end = g.counter(g.first_chunk[i + 1]);
       if (end > first + 1) copy_(g.steps.slice(0, first + 1, end), g.steps.select(0, first), {}, stream);
     }
 }
@@ -183,28 +183,26 @@ OptimHyper hyper_of(const SGDOptions& o) {
   return {.kind = OptimKind::sgd,
           .op = "optim::SGD",
           .lr = o.lr,
-          .a = o.momentum,
-          .b = o.dampening,
+          .momentum = o.momentum,
+          .dampening = o.dampening,
           .weight_decay = o.weight_decay,
           .nesterov = o.nesterov,
           .maximize = o.maximize,
           .buffer = o.momentum != 0,
-          .precision = o.precision,
-          .names = {"momentum", "dampening"}};
+          .precision = o.precision};
 }
 OptimHyper hyper_of(const AdamOptions& o) {
   return {.kind = OptimKind::adam,
           .op = "optim::Adam",
           .lr = o.lr,
-          .a = o.beta1,
-          .b = o.beta2,
+          .beta1 = o.beta1,
+          .beta2 = o.beta2,
           .eps = o.eps,
           .weight_decay = o.weight_decay,
           .maximize = o.maximize,
           .decoupled = o.decoupled_weight_decay,
           .extra = o.amsgrad,
-          .precision = o.precision,
-          .names = {"beta1", "beta2"}};
+          .precision = o.precision};
 }
 OptimHyper hyper_of(const AdamWOptions& o) {
   OptimHyper h = hyper_of(AdamOptions{.lr = o.lr,
@@ -223,27 +221,25 @@ OptimHyper hyper_of(const AdagradOptions& o) {
   return {.kind = OptimKind::adagrad,
           .op = "optim::Adagrad",
           .lr = o.lr,
-          .a = o.lr_decay,
+          .lr_decay = o.lr_decay,
           .eps = o.eps,
           .weight_decay = o.weight_decay,
           .initial = o.initial_accumulator_value,
           .maximize = o.maximize,
-          .precision = o.precision,
-          .names = {"lr_decay", "unused"}};
+          .precision = o.precision};
 }
 OptimHyper hyper_of(const RMSpropOptions& o) {
   return {.kind = OptimKind::rmsprop,
           .op = "optim::RMSprop",
           .lr = o.lr,
-          .a = o.alpha,
-          .b = o.momentum,
+          .momentum = o.momentum,
+          .alpha = o.alpha,
           .eps = o.eps,
           .weight_decay = o.weight_decay,
           .maximize = o.maximize,
           .extra = o.centered,
           .buffer = o.momentum != 0,
-          .precision = o.precision,
-          .names = {"alpha", "momentum"}};
+          .precision = o.precision};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <clutch/ops/fill.hpp>
 #include <clutch/pointwise.hpp>
 
+#include "encode/args.hpp"
 #include "ops/optim/gradients.hpp"
 #include "ops/optim/group.hpp"
 #include "runtime/op_name.hpp"
@@ -263,6 +264,9 @@ std::vector<double> rates_of(const Optimizer& optimizer) {
 }
 }  // namespace
 
+static_assert(static_cast<int>(Decay::constant) == detail::OPTIM_DECAY_CONSTANT && static_cast<int>(Decay::linear) == detail::OPTIM_DECAY_LINEAR);
+static_assert(static_cast<int>(Decay::cosine) == detail::OPTIM_DECAY_COSINE);
+
 void schedule_(const Tensor& lr, const Tensor& rates, const Tensor& step, std::int64_t advance, const LRSchedulerOptions& options, const Stream& stream) {
   detail::OpName named("optim::schedule_");
   constexpr const char* op = "optim::schedule_";
@@ -270,9 +274,10 @@ void schedule_(const Tensor& lr, const Tensor& rates, const Tensor& step, std::i
   detail::check_optim_range(advance >= 0, op, "advance", static_cast<double>(advance));
   Stream on = check_tensors({{lr, "lr", DType::f32, rates.numel()}, {rates, "rates", DType::f32, -1}, {step, "step", DType::i64, 1}}, stream, op);
   Encoder encoder(on, op);
-  encoder.output(lr, "lr").input(rates, "rates").inout(step, "step").value(static_cast<std::uint32_t>(rates.numel()));
+  encoder.output(lr, "lr").input(rates, "rates").inout(step, "step");
+  detail::bind_args(encoder, detail::OptimScheduleArgs{static_cast<std::uint32_t>(rates.numel()), static_cast<std::int32_t>(options.decay)});
   encoder.value(static_cast<std::uint64_t>(advance), "advance").value(static_cast<std::uint64_t>(options.warmup_steps), "warmup_steps");
-  encoder.value(static_cast<std::uint64_t>(options.decay_steps), "decay_steps").value(static_cast<std::int32_t>(options.decay));
+  encoder.value(static_cast<std::uint64_t>(options.decay_steps), "decay_steps");
   encoder.value(static_cast<float>(options.warmup_start), "warmup_start").value(static_cast<float>(options.end), "end");
   const detail::BuiltPlan& plan = plan_of(on, detail::OptimAid::schedule);
   encoder.dispatch(plan.kernel, detail::tile_geometry(1, plan.tuning.local));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with 2:4 matrices: calls of matmul whose left operand is one. With it on the right everything is turned: (w a^T)^T.
+// Products with 2:4 matrices: calls of matmul whose left operand is one. With it on the right everything is transposed: (w a^T)^T.
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/fill.hpp>
 #include <clutch/pointwise.hpp>
@@ -27,11 +27,11 @@ void check_apart(const MatmulCall& c, const SemiStructured& w) {
   for (const Tensor* t : {&w.values(), &w.metadata(), &w.info()}) detail::check_apart(c.out, *t, kOp);
 }
 
-/// Runs a checked call with its output there, w on the left or, turned, on the right.
-void run(MatmulCall c, const SemiStructured& w, bool turned, const Stream& stream) {
+/// Runs a checked call with its output there, w on the left or, transposed, on the right.
+void run(MatmulCall c, const SemiStructured& w, bool transposed, const Stream& stream) {
   c.sparse = w.state();
-  c.turned = turned;
-  if (!turned) return detail::run_matmul(c, stream);
+  c.transposed = transposed;
+  if (!transposed) return detail::run_matmul(c, stream);
   const Tensor b = c.a.mT();
   const MatrixOperand operand(b);
   c.a = stand_in(w), c.b = &operand, c.out = c.out.mT();
@@ -40,7 +40,7 @@ void run(MatmulCall c, const SemiStructured& w, bool turned, const Stream& strea
   detail::run_matmul(c, stream);
 }
 
-Tensor product(const Tensor& left, const Tensor& right, const SemiStructured& w, bool turned, const ExprFunction& f, std::span<const Tensor> inputs,
+Tensor product(const Tensor& left, const Tensor& right, const SemiStructured& w, bool transposed, const ExprFunction& f, std::span<const Tensor> inputs,
                const MatmulOptions& options, const Stream& given) {
   const MatrixOperand b(right);
   MatmulCall c = detail::check_matmul(nullptr, left, b, f, inputs, options);
@@ -49,7 +49,7 @@ Tensor product(const Tensor& left, const Tensor& right, const SemiStructured& w,
   c.sizes = detail::product_sizes(left.sizes(), right.sizes());
   detail::check_matmul_inputs(c);
   c.out = empty(c.sizes, {.dtype = c.output, .device = stream.device()}, stream);
-  run(c, w, turned, stream);
+  run(c, w, transposed, stream);
   return c.out;
 }
 

@@ -48,12 +48,19 @@ struct EighOptions {
   int max_sweeps = 0;       ///< sweeps of a matrix before it counts as not converged; 0: 30 of Jacobi, 30 n of QR
 };
 
+/// How the matrices of a batch (*) came out, i32 each.
+struct EighStatus {
+  Tensor info;    ///< 0: converged; k > 0: so many off-diagonal elements did not fall below the tolerance; -1: NaN or Inf in the input
+  Tensor sweeps;  ///< iterations that the matrix took
+};
+
 struct EighResult {
-  Tensor w, v, info, sweeps;
+  Tensor w, v;
+  EighStatus status;
 };
 
 /// Computes eigenvalues and eigenvectors of symmetric or Hermitian matrices, a = v diag(w) v^H, for all matrices of a batch at once.
-/// Shapes: a (*, n, n), any strides; w (*, k), v (*, n, k), info (*), sweeps (*), k the number of eigenpairs wanted. n = 0 and empty
+/// Shapes: a (*, n, n), any strides; w (*, k), v (*, n, k), status.info (*), status.sweeps (*), k the number of eigenpairs wanted. n = 0 and empty
 ///   batches give empty results. The allocating form's v has its columns contiguous (strides (..., 1, n)), as PyTorch's.
 /// Dtypes: f32, f64, c64, c128; w is real. f16 and bf16 are storage, computed in f32. info and sweeps are i32.
 /// Results: w ascends. Columns of v are orthonormal. Of a complex diagonal the real part is taken. info is 0 where a matrix converged; k > 0:
@@ -73,20 +80,20 @@ struct EighResult {
 ///   invalid_overlap; device_mismatch; not_supported for f64 and c128 without fp64 or a driver that refuses; strict where a host
 ///   fall-back is forbidden.
 /// Stream: never waits, but for the host driver, which waits for the stream's earlier work.
-/// Source: torch.linalg.eigh of PyTorch 2.12. It differs on purpose: what does not converge is told per matrix in `info` and throws
+/// Source: torch.linalg.eigh of PyTorch 2.12. It differs on purpose: what does not converge is told per matrix in `status.info` and throws
 ///   only by require_converged(); NaN and Inf stay in their matrix.
 CLUTCH_API EighResult eigh(const Tensor& a, const EighOptions& options = {}, const Stream& stream = {});
-CLUTCH_API void eigh_out(const Tensor& w, const Tensor& v, const Tensor& info, const Tensor& sweeps, const Tensor& a, const EighOptions& options = {},
+CLUTCH_API void eigh_out(const Tensor& w, const Tensor& v, const EighStatus& status, const Tensor& a, const EighOptions& options = {},
                          const Stream& stream = {});
 
 struct EigvalshResult {
-  Tensor w, info, sweeps;
+  Tensor w;
+  EighStatus status;
 };
 
 /// Computes eigenvalues alone; eigenvectors are never formed. All else as eigh, `phase` has no meaning.
 CLUTCH_API EigvalshResult eigvalsh(const Tensor& a, const EighOptions& options = {}, const Stream& stream = {});
-CLUTCH_API void eigvalsh_out(const Tensor& w, const Tensor& info, const Tensor& sweeps, const Tensor& a, const EighOptions& options = {},
-                             const Stream& stream = {});
+CLUTCH_API void eigvalsh_out(const Tensor& w, const EighStatus& status, const Tensor& a, const EighOptions& options = {}, const Stream& stream = {});
 
 struct EighGradient {
   Tensor grad_a, gauge;
@@ -110,8 +117,8 @@ CLUTCH_API EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Te
 /// matrix; capturing.
 CLUTCH_API void require_gauge(const Tensor& gauge, double tolerance = 1e-2, const Stream& stream = {});
 
-/// Waits for info and throws if a matrix did not converge. Errors: not_converged names the first one by its place in the flattened batch, and
+/// Waits for status.info and throws if a matrix did not converge. Errors: not_converged names the first one by its place in the flattened batch, and
 /// what its info says; capturing.
-CLUTCH_API void require_converged(const Tensor& info, const Stream& stream = {});
+CLUTCH_API void require_converged(const EighStatus& status, const Stream& stream = {});
 
 }  // namespace clutch::inline v0::linalg

@@ -20,6 +20,9 @@ struct LaunchSizes {
   const std::size_t* local_or_null() const noexcept { return local[0] > 0 ? local : nullptr; }
 };
 
+/// Throws what the status of clSetKernelArg means. Errors: invalid_argument where the argument does not fit its parameter.
+void check_argument(cl_int status, std::uint32_t position, const Kernel& kernel, const char* op);
+
 /// Checks sizes against the kernel and the device before anything is enqueued. Errors: invalid_argument naming the rule.
 void check_launch(const Kernel& kernel, const Geometry& geometry, std::uint64_t local_bytes, const char* op);
 

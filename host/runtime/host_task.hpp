@@ -8,8 +8,6 @@
 
 namespace clutch::inline v0::detail {
 
-class Kernel;
-
 /// Bytes of a buffer that a host task reads or writes.
 struct HostRange {
   cl_mem mem;
@@ -20,8 +18,5 @@ struct HostRange {
 /// Maps the ranges, runs the task on their pointers (null where a range is empty) and unmaps them, in the stream's order: it
 /// waits for the stream's work.
 void run_host_task(StreamImpl& stream, const char* op, const std::function<void(std::span<void* const>)>& task, std::span<const HostRange> ranges);
-
-/// Throws what the status of clSetKernelArg means. Errors: invalid_argument where the argument does not fit its parameter.
-void check_argument(cl_int status, std::uint32_t position, const Kernel& kernel, const char* op);
 
 }  // namespace clutch::inline v0::detail

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/queue_recorder.hpp"
+
+#include "program/program.hpp"
+#include "runtime/host_task.hpp"
+#include "runtime/launch_check.hpp"
+#include "runtime/runtime.hpp"
+#include "runtime/storage.hpp"
+#include "runtime/tensor_table.hpp"
+
+#include <utility>
+#include <vector>
+
+namespace clutch::inline v0::detail {
+
+namespace {
+
+/// Where a tensor lies, which `stream` uses from now on.
+Address used_address(const StreamRef& stream, const char* op, const Tensor& tensor, bool writes) {
+  Storage& storage = *tensor.storage();
+  check_placed(storage, op);
+  storage.used_on(stream, writes, op);
+  return {storage.mem(), storage.offset() + tensor.byte_offset()};
+}
+
+class QueueRecorder final : public Recorder {
+ public:
+  void operand(const StreamRef& stream, Launch& launch, const Tensor& tensor, Argument::Kind access, const char* name) override {
+    const Address at = used_address(stream, launch.op, tensor, access != Argument::Kind::input);
+    const cl_ulong offset = at.offset;
+    launch.bind(&at.mem, sizeof at.mem, "", name);
+    launch.bind(&offset, sizeof offset, "", name);
+  }
+
+  void table(const StreamRef& stream, Launch& launch, TableState& table, std::span<const Tensor* const> tensors) override {
+    table.update(stream, tensors, launch.op);
+    for (const cl_mem& mem : table.bases) launch.bind(&mem, sizeof mem, "", "");
+    operand(stream, launch, table.words, Argument::Kind::input, "");
+  }
+
+  void kernel(const StreamRef& stream, Launch& launch) override {
+    Kernel& kernel = *launch.kernel.kernel();
+    const Geometry& g = launch.geometry;
+    const unsigned char* bytes = launch.bytes().data();
+    std::uint64_t local_bytes = 0;
+    KernelLease lease(kernel);
+    cl_uint position = 0;
+    for (const BoundArgument& argument : launch.arguments) {
+      const bool local = argument.kind == BoundArgument::Kind::local;
+      local_bytes += argument.local;
+      const cl_int status = clSetKernelArg(lease.get(), position, local ? argument.local : argument.size, local ? nullptr : bytes + argument.at);
+      check_argument(status, position++, kernel, launch.op);
+    }
+    check_launch(kernel, g, local_bytes, launch.op);
+    const LaunchSizes sizes(g);
+    cl_event event = nullptr;
+    stream->next_ticket();
+    const cl_int status = clEnqueueNDRangeKernel(stream->queue(), lease.get(), sizes.dims, nullptr, sizes.global, sizes.local_or_null(), 0, nullptr, &event);
+    check_cl(status, launch.op, "clEnqueueNDRangeKernel");
+    stream->submitted(ClEvent(event), launch.op);
+    if (kernel.first_launch(g.local, g.local_y, g.local_z)) stream->save_when_idle(&kernel.program());
+  }
+
+  void copy(const StreamRef& stream, const char* op, const Tensor& destination, const Tensor& source) override {
+    const Address from = used_address(stream, op, source, false), to = used_address(stream, op, destination, true);
+    cl_event event = nullptr;
+    stream->next_ticket();
+    check_cl(clEnqueueCopyBuffer(stream->queue(), from.mem, to.mem, from.offset, to.offset, source.nbytes(), 0, nullptr, &event), op, "clEnqueueCopyBuffer");
+    stream->submitted(ClEvent(event), op);
+  }
+
+  void fill(const StreamRef& stream, const char* op, const Tensor& tensor, std::uint8_t pattern) override {
+    const Storage& storage = *tensor.storage();
+    cl_event event = nullptr;
+    check_cl(clEnqueueFillBuffer(stream->queue(), storage.mem(), &pattern, sizeof pattern, storage.offset(), storage.bytes(), 0, nullptr, &event), op,
+             "clEnqueueFillBuffer");
+    stream->submitted(ClEvent(event), op);
+  }
+
+  void upload(const StreamRef& stream, const char* op, const Tensor& destination, std::shared_ptr<std::uint8_t[]> data) override {
+    const Storage& storage = *destination.storage();
+    cl_event event = nullptr;
+    stream->next_ticket();
+    check_cl(clEnqueueWriteBuffer(stream->queue(), storage.mem(), CL_FALSE, storage.offset(), destination.nbytes(), data.get(), 0, nullptr, &event), op,
+             "clEnqueueWriteBuffer");
+    stream->submitted(ClEvent(event), op, std::move(data));
+  }
+
+  void host(const StreamRef& stream, const HostWork& work) override {
+    std::vector<HostRange> ranges;
+    for (bool writes : {false, true})
+      for (const Tensor& tensor : writes ? work.outputs : work.inputs) {
+        const Address at = used_address(stream, work.op, tensor, writes);
+        ranges.push_back({at.mem, at.offset, extent_bytes(tensor), writes});
+      }
+    stream->next_ticket();
+    if (work.task) {
+      run_host_task(*stream, work.op, work.task, ranges);
+      return;
+    }
+    std::vector<Encoder::Place> places;
+    for (const HostRange& range : ranges) places.push_back({range.mem, range.offset});
+    work.opaque(stream->queue(), places);
+    if (ClEvent mark = stream->mark(work.op)) stream->submitted(std::move(mark), work.op);
+  }
+};
+
+}  // namespace
+
+Recorder& queue_recorder() noexcept {
+  static auto& recorder = *new QueueRecorder;  // streams may outlive what is destroyed at exit
+  return recorder;
+}
+
+}  // namespace clutch::inline v0::detail

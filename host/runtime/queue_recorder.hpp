@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "runtime/recorder.hpp"
+
+namespace clutch::inline v0::detail {
+
+/// The Recorder of streams whose commands run now: each goes to the stream's OpenCL queue at once. It has no state of its own.
+Recorder& queue_recorder() noexcept;
+
+}  // namespace clutch::inline v0::detail
