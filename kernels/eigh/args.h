@@ -193,9 +193,9 @@ typedef struct EighAnglesLayout {
   clutch_i32 off, c, s, on, size;
 } EighAnglesLayout;
 CLUTCH_SHARED_FN EighAnglesLayout eigh_angles_layout(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) {
-  const clutch_i32 half = eigh_half(n, lanes);
+  const clutch_i32 width = eigh_half(n, lanes);
   EighAnglesLayout at;
-  at.off = 0, at.c = at.off + parts * half, at.s = at.c + half, at.on = at.s + parts * half, at.size = at.on + half;
+  at.off = 0, at.c = at.off + parts * width, at.s = at.c + width, at.on = at.s + parts * width, at.size = at.on + width;
   return at;
 }
 
