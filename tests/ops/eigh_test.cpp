@@ -639,7 +639,7 @@ TEST(Eigh, GradientsAreThoseOfDifferences) {
   }
 }
 
-TEST(Eigh, BlockedHasTheBitsOfGroups) {
+TEST(Eigh, DeviceWideHasTheBitsOfGroups) {
   CLUTCH_EACH_DEVICE(device) {
     if (device.traits().quirks & detail::kQuirkLoopsEndEarly) continue;
     // The largest one takes more sweeps than a round.
