@@ -2,7 +2,7 @@
 // eigh: eigenvalues and eigenvectors of a batch of symmetric or Hermitian matrices.
 // eigh_closed: n = 1 and 2 by formula. eigh_jacobi_lanes: cyclic Jacobi. eigh_qr_lanes: Householder tridiagonalisation and implicit QR.
 // eigh_qr_group: the same, matrices reduced one after another. eigh_jacobi_group: Jacobi, a matrix at a time.
-// eigh_blocked: qr_group's stages, one a launch, each shared by all work-groups. It has qr_group's bits, which past n = LANES are qr_lanes' where
+// eigh_device_wide: qr_group's stages, one a launch, each shared by all work-groups. It has qr_group's bits, which past n = LANES are qr_lanes' where
 // LANES is not 1.
 // Ownership: in a driver of lanes an item takes a bundle of LANES matrices at a time, one in each lane of its vectors (one matrix where LANES is
 // 1). Matrices live in private memory up to N_MAX or, with IN_SCRATCH, in an item's part of global scratch: a bundle's matrices and, with
@@ -13,8 +13,8 @@
 // Needs: T, LANES, BUNDLES (that an item of a driver of lanes takes at a time: their rotations take turns, each of which waits for the one before), COMPLEX
 // (0 or 1: elements are pairs), VECTORS (0: eigenvalues alone), N_MAX, N (the size, if it is known; else 0).
 // May have: RELATIVE (Jacobi's tolerance is that of an element against its own diagonal ones), GROUPED (work-groups have several items).
-#if !defined(T) || !defined(LANES) || !defined(BUNDLES) || !defined(COMPLEX) || !defined(VECTORS) || !defined(N_MAX) || !defined(N)
-#error "T, LANES, BUNDLES, COMPLEX, VECTORS, N_MAX and N are not defined"
+#if !defined(T) || !defined(LANES) || !defined(BUNDLES) || !defined(MATRICES) || !defined(COMPLEX) || !defined(VECTORS) || !defined(N_MAX) || !defined(N)
+#error "T, LANES, BUNDLES, MATRICES, COMPLEX, VECTORS, N_MAX and N are not defined"
 #endif
 #define PARTS (1 + COMPLEX)
 #if N
@@ -28,7 +28,7 @@
 #else
 #define LANES_APART static inline
 #endif
-#if defined(CLUTCH_ENTRY_eigh_qr_group) || defined(CLUTCH_ENTRY_eigh_jacobi_group) || defined(CLUTCH_ENTRY_eigh_blocked)
+#if defined(CLUTCH_ENTRY_eigh_qr_group) || defined(CLUTCH_ENTRY_eigh_jacobi_group) || defined(CLUTCH_ENTRY_eigh_device_wide)
 #define IN_GROUP 1
 #endif
 #if defined(IN_SCRATCH) || defined(IN_GROUP)
@@ -51,28 +51,32 @@
 #ifndef IN_GROUP
 #include "eigh/bundle.clh"
 #endif
-#if defined(CLUTCH_ENTRY_eigh_qr_group) || defined(CLUTCH_ENTRY_eigh_blocked)
+#if defined(CLUTCH_ENTRY_eigh_qr_group) || defined(CLUTCH_ENTRY_eigh_device_wide)
 #include "eigh/qr_group.clh"
 #endif
 
 #define EIGH_PARAMS                                                                                                                                       \
   CLUTCH_PREDICATE __global uchar *w_base, ulong w_offset, __global uchar *v_base, ulong v_offset, __global uchar *info_base, ulong info_offset,          \
       __global uchar *sweeps_base, ulong sweeps_offset, __global const uchar *a_base, ulong a_offset, __global uchar *scratch_base, ulong scratch_offset, \
-      int n_given, ulong batch, ulong apart, int transposed, int conjugate, int first_pair, int pairs, int positive, T tolerance_given, int limit,        \
-      uint streaming
-#define EIGH_POINTERS                                                      \
-  __global T* w = (__global T*)(w_base + w_offset);                        \
-  __global T* v_out = (__global T*)(v_base + v_offset);                    \
-  __global int* info = (__global int*)(info_base + info_offset);           \
-  __global int* sweeps_out = (__global int*)(sweeps_base + sweeps_offset); \
+      CLUTCH_ARGS(EighArgs, args), T tolerance_given, int limit
+// The parameters as entries use them.
+#define EIGH_TAKE_PARAMS                                                                                                                        \
+  CLUTCH_IF_PREDICATE                                                                                                                           \
+  CLUTCH_TAKE_ARGS(EighArgs, args)                                                                                                              \
+  const ulong batch = args.batch, matrix_stride = args.matrix_stride;                                                                           \
+  const int n = N ? N : args.n, transposed = args.transposed, conjugate = args.conjugate, positive = args.positive, streaming = args.streaming; \
+  const int first_pair = args.first_pair, pairs = args.pairs;                                                                                   \
+  __global T* w = (__global T*)(w_base + w_offset);                                                                                             \
+  __global T* v_out = (__global T*)(v_base + v_offset);                                                                                         \
+  __global int* info = (__global int*)(info_base + info_offset);                                                                                \
+  __global int* sweeps_out = (__global int*)(sweeps_base + sweeps_offset);                                                                      \
   __global const T* given = (__global const T*)(a_base + a_offset);
 
 #ifdef CLUTCH_ENTRY_eigh_jacobi_lanes
 #include "eigh/jacobi.clh"
 __kernel void eigh_jacobi_lanes(EIGH_PARAMS) {
-  CLUTCH_IF_PREDICATE
-  EIGH_POINTERS
-  SIZE_OF_MATRICES
+  EIGH_TAKE_PARAMS
+  STRIDES_OF_MATRICES
   MATRIX_MEMORY
   EACH_BUNDLE {
     JacobiState at[BUNDLES];
@@ -90,7 +94,7 @@ __kernel void eigh_jacobi_lanes(EIGH_PARAMS) {
 #endif
       at[b].tolerance = tolerance, unscale_of[b] = unscale, bad_of[b] = bad;
     }
-    iterate_jacobi(matrices, ri, rj, n, vectors, BUNDLE_APART, at, limit);
+    iterate_jacobi(matrices, ri, rj, n, vectors, BUNDLE_STRIDE, at, limit);
 #pragma unroll
     for (int b = 0; b < BUNDLES; ++b) {
       PLACE(b)
@@ -108,9 +112,8 @@ __kernel void eigh_jacobi_lanes(EIGH_PARAMS) {
 #include "eigh/qr_lanes.clh"
 #include "eigh/tridiagonal.clh"
 __kernel void eigh_qr_lanes(EIGH_PARAMS) {
-  CLUTCH_IF_PREDICATE
-  EIGH_POINTERS
-  SIZE_OF_MATRICES
+  EIGH_TAKE_PARAMS
+  STRIDES_OF_MATRICES
   MATRIX_MEMORY
   EACH_BUNDLE {
     R d[BUNDLES * N_MAX], e[BUNDLES * N_MAX], tolerance_of[BUNDLES], unscale_of[BUNDLES];
@@ -131,7 +134,7 @@ __kernel void eigh_qr_lanes(EIGH_PARAMS) {
       tolerance_of[b] = 0;
       at[b] = (QrState){.low = 0, .last = 0, .off = 0, .used = 0};
     }
-    iterate_qr(d, e, n, vectors, BUNDLE_APART, there, tolerance_of, limit, at);
+    iterate_qr(d, e, n, vectors, BUNDLE_STRIDE, there, tolerance_of, limit, at);
     for (int b = 0; b < there; ++b) {
       PLACE(b)
       store_results(w, v_out, info, sweeps_out, first, count, n, first_pair, pairs, positive, streaming, d + b * N_MAX, v, (MEM T*)a, unscale_of[b], bad_of[b],
@@ -143,25 +146,19 @@ __kernel void eigh_qr_lanes(EIGH_PARAMS) {
 
 #ifdef CLUTCH_ENTRY_eigh_qr_group
 __kernel void eigh_qr_group(EIGH_PARAMS) {
-  CLUTCH_IF_PREDICATE
-  EIGH_POINTERS
+  EIGH_TAKE_PARAMS
   __local T room[MOST_ITEMS];
-  const int n = n_given;
-  // Bundles as large as there are work-groups for, at most a matrix for each lane; share_of_qr_groups() of launch.cpp lays out the same.
-  const int bundle = (int)min((ulong)BUNDLE_ROOM, (batch + get_num_groups(0) - 1) / get_num_groups(0));
-  __global T* a = (__global T*)(scratch_base + scratch_offset);
-  a += get_group_id(0) * ((VECTORS ? bundle + 2 : 1) * (ulong)MATRIX_SIZE(n) + WORK_SIZE(n) + BUNDLE_SIZE(n));
-  __global T* q = a + MATRIX_SIZE(n);
-  __global T* vectors = q + VECTORS * MATRIX_SIZE(n);
-  __global T* rows = vectors + VECTORS * bundle * (ulong)MATRIX_SIZE(n);
-  __global T* factor = rows + 4 * ROW(n);
-  const QrBundle b = bundle_at(rows + WORK_SIZE(n), n);
+  const int bundle = args.bundle;
+  const EighQrGroupLayout at = eigh_qr_group_layout(n, LANES, PARTS, VECTORS, ITEMS, bundle);
+  __global T* scratch = (__global T*)(scratch_base + scratch_offset) + get_group_id(0) * at.size;
+  __global T *a = scratch + at.a, *q = scratch + at.q, *vectors = scratch + at.vectors, *rows = scratch + at.rows, *factor = scratch + at.factor;
+  const QrBundle b = bundle_at(scratch + at.bundle, n);
   for (ulong first = get_group_id(0) * bundle; first < batch; first += get_num_groups(0) * bundle) {
     const int count = (int)min((ulong)bundle, batch - first);
     clear_lanes(&b, n, 0, BUNDLE_ROOM);
     SYNC;
     for (int l = 0; l < count; ++l) {
-      begin_matrix(&b, a, rows, given + (first + l) * apart, n, transposed, conjugate, tolerance_given, l, room);
+      begin_matrix(&b, a, rows, given + (first + l) * matrix_stride, n, transposed, conjugate, tolerance_given, l, room);
       for (int k = 0; k < n - 2; ++k) {
         reduce_head(a, n, k, b.d + l, b.e + l, BUNDLE_ROOM, factor, rows, room);
         reduce_rows(a, n, k, factor, rows, (k + 1) / LANES, CHUNKS(n));
@@ -171,69 +168,66 @@ __kernel void eigh_qr_group(EIGH_PARAMS) {
       SYNC;
 #if VECTORS
       form_q_rows(q, a, n, factor, 0, CHUNKS(n));
-      transpose_matrix(vectors + l * (ulong)MATRIX_SIZE(n), q, n);
+      transpose_matrix(vectors + l * MATRIX_SIZE(n), q, n);
 #endif
     }
     M remain, used;
     iterate_bundle(&b, n, vectors, count, limit, &remain, &used, room);
     for (int l = 0; l < count; ++l) {
-      store_of_bundle(w, v_out, info, sweeps_out, first + l, &b, vectors + l * (ulong)MATRIX_SIZE(n), n, first_pair, pairs, positive, l, &remain, &used);
+      store_of_bundle(w, v_out, info, sweeps_out, first + l, &b, vectors + l * MATRIX_SIZE(n), n, first_pair, pairs, positive, l, &remain, &used);
     }
     SYNC;
   }
 }
 #endif
 
-#ifdef CLUTCH_ENTRY_eigh_blocked
-#include "eigh/blocked.clh"
-__kernel void eigh_blocked(EIGH_PARAMS, int stage, int step) {
-  CLUTCH_IF_PREDICATE
-  EIGH_POINTERS
+#ifdef CLUTCH_ENTRY_eigh_device_wide
+#include "eigh/device_wide.clh"
+__kernel void eigh_device_wide(EIGH_PARAMS) {
+  EIGH_TAKE_PARAMS
   __local T room[MOST_ITEMS];
   __global T* scratch = (__global T*)(scratch_base + scratch_offset);
-  const int n = n_given, begin = stage == STAGE_ROWS ? (step + 1) / LANES : 0, width = stage == STAGE_ROWS ? PANEL : TURNED_PANEL;
-  const int all = stage == STAGE_APPLY ? PARTS * CHUNKS(n) : CHUNKS(n);
-  const int panels = stage == STAGE_ROWS || stage == STAGE_FORM || stage == STAGE_APPLY ? (all - begin + width - 1) / width : 1;
-  const ulong bundles = (batch + BUNDLE_ROOM - 1) / BUNDLE_ROOM;
-  const ulong jobs = stage == STAGE_ITERATE || stage == STAGE_STORE ? bundles : batch * panels;
-  for (ulong job = get_group_id(0); job < jobs; job += get_num_groups(0)) {
+  const int stage = args.stage, step = args.step;
+  const EighPanels panels = eigh_panels(stage, step, n, LANES, PARTS);
+  const ulong tasks = eigh_tasks(stage, batch, panels.count, BUNDLE_ROOM);
+  for (ulong task = get_group_id(0); task < tasks; task += get_num_groups(0)) {
     SYNC;
-    if (stage == STAGE_ITERATE || stage == STAGE_STORE) {
-      const ulong first = job * BUNDLE_ROOM;
+    if (stage == EIGH_ITERATE || stage == EIGH_STORE) {
+      const ulong first = task * BUNDLE_ROOM;
       const int count = (int)min((ulong)BUNDLE_ROOM, batch - first);
-      const QrBundle b = bundle_at(scratch + batch * BLOCKED_MATRIX_SIZE(n) + job * BUNDLE_SIZE(n), n);
-      if (stage == STAGE_ITERATE) {
-        iterate_round(&b, scratch, n, first, count, min(VECTORS ? ROUND : limit, limit - step * ROUND), step == 0);
+      const QrBundle b = bundle_at(device_wide_bundle(scratch, n, batch, task), n);
+      if (stage == EIGH_ITERATE) {
+        iterate_round(&b, scratch, n, first, count, min(VECTORS ? (int)EIGH_ROUND : limit, limit - step * EIGH_ROUND), step == 0);
       } else {
         QR_MEM R *d = (QR_MEM R*)b.d + LID, *e = (QR_MEM R*)b.e + LID;
         M remain = count_left(e, n), used = ((__global const M*)b.used)[LID];
         rank_values(d, (QR_MEM M*)e, n);
         SYNC;
         for (int l = 0; l < count; ++l)
-          store_of_bundle(w, v_out, info, sweeps_out, first + l, &b, blocked_matrix(scratch, n, first + l).a, n, first_pair, pairs, positive, l, &remain,
+          store_of_bundle(w, v_out, info, sweeps_out, first + l, &b, device_wide_matrix(scratch, n, first + l).a, n, first_pair, pairs, positive, l, &remain,
                           &used);
       }
     } else {
-      const ulong m = job / panels;
-      const int l = (int)(m % BUNDLE_ROOM), from = begin + (int)(job % panels) * width, to = min(from + width, all);
-      const BlockedMatrix x = blocked_matrix(scratch, n, m);
-      const QrBundle b = bundle_at(scratch + batch * BLOCKED_MATRIX_SIZE(n) + m / BUNDLE_ROOM * BUNDLE_SIZE(n), n);
-      if (stage == STAGE_LOAD) {
+      const ulong m = task / panels.count;
+      const int l = (int)(m % BUNDLE_ROOM), from = panels.begin + (int)(task % panels.count) * panels.width, to = min(from + panels.width, panels.end);
+      const DeviceWideMatrix x = device_wide_matrix(scratch, n, m);
+      const QrBundle b = bundle_at(device_wide_bundle(scratch, n, batch, m / BUNDLE_ROOM), n);
+      if (stage == EIGH_LOAD) {
         clear_lanes(&b, n, l, m + 1 == batch ? BUNDLE_ROOM : l + 1);
-        begin_matrix(&b, x.a, x.rows, given + m * apart, n, transposed, conjugate, tolerance_given, l, room);
+        begin_matrix(&b, x.a, x.rows, given + m * matrix_stride, n, transposed, conjugate, tolerance_given, l, room);
       }
-      if (stage == STAGE_HEAD) {
+      if (stage == EIGH_HEAD) {
         if (step > 0 && step - 1 < n - 2) reduce_tail(n, step - 1, x.factor, x.rows, room);
         if (step < n - 2)
           reduce_head(x.a, n, step, b.d + l, b.e + l, BUNDLE_ROOM, x.factor, x.rows, room);
         else
           reduce_end(x.a, n, step, b.d + l, b.e + l, BUNDLE_ROOM, x.factor, x.rows);
       }
-      if (stage == STAGE_ROWS) reduce_rows(x.a, n, step, x.factor, x.rows, from, to);
+      if (stage == EIGH_ROWS) reduce_rows(x.a, n, step, x.factor, x.rows, from, to);
 #if VECTORS
-      if (stage == STAGE_FORM) form_q_rows(x.q, x.a, n, x.factor, from, to);
-      if (stage == STAGE_TURN) transpose_matrix(x.a, x.q, n);
-      if (stage == STAGE_APPLY) apply_round(&x, n, from, to);
+      if (stage == EIGH_FORM) form_q_rows(x.q, x.a, n, x.factor, from, to);
+      if (stage == EIGH_TRANSPOSE) transpose_matrix(x.a, x.q, n);
+      if (stage == EIGH_APPLY) apply_round(&x, n, from, to);
 #endif
     }
   }
@@ -243,23 +237,18 @@ __kernel void eigh_blocked(EIGH_PARAMS, int stage, int step) {
 #ifdef CLUTCH_ENTRY_eigh_jacobi_group
 #include "eigh/jacobi_group.clh"
 __kernel void eigh_jacobi_group(EIGH_PARAMS) {
-  CLUTCH_IF_PREDICATE
-  EIGH_POINTERS
+  EIGH_TAKE_PARAMS
   __local T room[MOST_ITEMS];
-  const int n = n_given, pairs_of = PAIRS(n);
-  // share_of_jacobi_groups() of launch.cpp lays out the same.
-  __global T* a = (__global T*)(scratch_base + scratch_offset);
-  a += get_group_id(0) * (ulong)(2 * TURNED_SIZE(n) + 2 * TURNED_ROW(n) + 2 * (1 + PARTS) * HALF(n) + 4 * ROW(n) + 2 * LANES + VECTORS * (n + 1) * ROW(n));
-  __global T* diagonals = a + 2 * TURNED_SIZE(n);
-  __global T* angles = diagonals + 2 * TURNED_ROW(n);
-  __global T* d = angles + 2 * (1 + PARTS) * HALF(n);
-  __global BITS* rank = (__global BITS*)(d + ROW(n));
-  __global int* row_of = (__global int*)(d + 2 * ROW(n));
-  __global T* v = d + 4 * ROW(n) + 2 * LANES;
+  const int pairs_of = PAIRS(n);
+  const EighJacobiLayout at = eigh_jacobi_layout(n, LANES, PARTS, VECTORS);
+  __global T* scratch = (__global T*)(scratch_base + scratch_offset) + get_group_id(0) * at.size;
+  __global T *a = scratch + at.a, *diagonals = scratch + at.diagonals, *angles = scratch + at.angles, *d = scratch + at.d, *v = scratch + at.v;
+  __global BITS* rank = (__global BITS*)(scratch + at.rank);
+  __global int* row_of = (__global int*)(scratch + at.row_of);
   for (ulong m = get_group_id(0); m < batch; m += get_num_groups(0)) {
     T unscale;
     int bad, used = 0, now = 0;
-    T norm = load_halves(a, diagonals, given + m * apart, n, transposed, conjugate, &unscale, &bad, room);
+    T norm = load_halves(a, diagonals, given + m * matrix_stride, n, transposed, conjugate, &unscale, &bad, room);
 #ifdef RELATIVE
     T tolerance = tolerance_given;
 #else
@@ -274,8 +263,8 @@ __kernel void eigh_jacobi_group(EIGH_PARAMS) {
     int left = any_above(a, diagonals, n, tolerance, room);
     for (; left && used < limit; ++used) {
       for (int round = 0; round < 2 * pairs_of - 1; ++round, now ^= 1) {
-        __global const T *from = a + now * TURNED_SIZE(n), *diagonal = diagonals + now * TURNED_ROW(n);
-        __global T *to = a + (now ^ 1) * TURNED_SIZE(n), *next_diagonal = diagonals + (now ^ 1) * TURNED_ROW(n);
+        __global const T *from = a + now * HALVES_SIZE(n), *diagonal = diagonals + now * HALVES_ROW(n);
+        __global T *to = a + (now ^ 1) * HALVES_SIZE(n), *next_diagonal = diagonals + (now ^ 1) * HALVES_ROW(n);
         __global int *rows = row_of + now * 2 * pairs_of, *next_rows = row_of + (now ^ 1) * 2 * pairs_of;
         find_angles(from, diagonal, next_diagonal, angles, n, tolerance);
         for (int t = LID; t < pairs_of; t += ITEMS) {
@@ -287,10 +276,10 @@ __kernel void eigh_jacobi_group(EIGH_PARAMS) {
         }
         SYNC;
       }
-      left = any_above(a + now * TURNED_SIZE(n), diagonals + now * TURNED_ROW(n), n, tolerance, room);
+      left = any_above(a + now * HALVES_SIZE(n), diagonals + now * HALVES_ROW(n), n, tolerance, room);
     }
     // After whole sweeps all are where they began.
-    for (int i = LID; i < n; i += ITEMS) d[i] = diagonals[now * TURNED_ROW(n) + COLUMN(i)];
+    for (int i = LID; i < n; i += ITEMS) d[i] = diagonals[now * HALVES_ROW(n) + COLUMN(i)];
     SYNC;
     for (int i = LID; i < n; i += ITEMS) {
       int before = 0;
@@ -306,14 +295,13 @@ __kernel void eigh_jacobi_group(EIGH_PARAMS) {
 
 #ifdef CLUTCH_ENTRY_eigh_closed
 __kernel void eigh_closed(EIGH_PARAMS) {
-  CLUTCH_IF_PREDICATE
-  EIGH_POINTERS
-  SIZE_OF_MATRICES
+  EIGH_TAKE_PARAMS
+  STRIDES_OF_MATRICES
   EACH_BUNDLE {
     const ulong first = bundle * LANES;
     const int count = (int)min((ulong)LANES, batch - first);
     R a[N * N * PARTS];
-    TAKE(a, (given + first * apart), apart, N * N * PARTS)
+    TAKE(a, (given + first * matrix_stride), matrix_stride, N * N * PARTS)
     TURN(a)
 #if N == 1
     // Itself; zeros lose their sign.

@@ -28,7 +28,7 @@ std::string_view name(EighDriver driver) noexcept {
     case EighDriver::jacobi_group: return "jacobi_group";
     case EighDriver::qr_lanes: return "qr_lanes";
     case EighDriver::qr_group: return "qr_group";
-    case EighDriver::blocked: return "blocked";
+    case EighDriver::device_wide: return "device_wide";
     case EighDriver::host: return "host";
   }
   return "?";
@@ -136,7 +136,7 @@ int relative_in_lanes(const DeviceTraits& traits, DType dtype) { return eigh_lan
 constexpr int kKnownTo = 6;
 
 /// Sizes from which a matrix alone is work enough for the whole device.
-constexpr int kBlockedFrom = 641;
+constexpr int kDeviceWideFrom = 641;
 
 constexpr std::array<Implementation<EighProblem>, 8> kImplementations{{
     {"eigh_closed", fits_closed},
@@ -152,9 +152,9 @@ constexpr std::array<Implementation<EighProblem>, 8> kImplementations{{
      [](const DeviceTraits& t, const EighProblem& p) {
        return p.n <= own_to(p.dtype) || eigh_lanes(t, p.dtype) == 1 ? std::string("the device's own kernels are faster") : hosts(t, p);
      }},
-    {"eigh_blocked",
+    {"eigh_device_wide",
      [](const DeviceTraits& t, const EighProblem& p) {
-       return p.n < kBlockedFrom || p.batch != EighBatch::alone ? std::string("a matrix for each core is faster") : fits_qr_group(t, p);
+       return p.n < kDeviceWideFrom || p.batch != EighBatch::alone ? std::string("a matrix for each core is faster") : fits_qr_group(t, p);
      }},
     {"eigh_qr_group",
      [](const DeviceTraits& t, const EighProblem& p) { return p.n < group_from(t, p) ? std::string("bundles in lanes are faster") : fits_qr_group(t, p); }},
@@ -169,7 +169,7 @@ constexpr std::array<Implementation<EighProblem>, 7> kForced{{
     {"eigh_jacobi_group", fits_jacobi_group},
     {"eigh_qr_lanes", fits_qr},
     {"eigh_qr_group", fits_qr_group},
-    {"eigh_blocked", fits_qr_group},
+    {"eigh_device_wide", fits_qr_group},
     {kHostEntry, hosts},
 }};
 
@@ -192,7 +192,7 @@ EighBatch eigh_batch(const DeviceTraits& traits, DType dtype, std::int64_t batch
 
 std::uint16_t eigh_size_class(std::int64_t n) {
   if (n <= kKnownTo) return static_cast<std::uint16_t>(n);
-  for (int most : {16, kEighPrivate, kGroupOfItemsFrom - 1, kGroupFrom - 1, kEighMost, kBlockedFrom - 1, kOwnDoubleTo, kOwnTo})
+  for (int most : {16, kEighPrivate, kGroupOfItemsFrom - 1, kGroupFrom - 1, kEighMost, kDeviceWideFrom - 1, kOwnDoubleTo, kOwnTo})
     if (n <= most) return static_cast<std::uint16_t>(most);
   return std::numeric_limits<std::uint16_t>::max();
 }
@@ -205,7 +205,7 @@ KernelPlan select(const DeviceTraits& traits, const EighProblem& p, std::string_
     plan.note = fmt::format("LAPACKE's {} on mapped memory", is_complex(p.dtype) ? "heevd" : "syevd");
     return plan;
   }
-  bool is_group = plan.entry.ends_with("_group") || plan.entry == "eigh_blocked", in_scratch = !is_group && p.n > kEighPrivate;
+  bool is_group = plan.entry.ends_with("_group") || plan.entry == "eigh_device_wide", in_scratch = !is_group && p.n > kEighPrivate;
   // A program knows the small sizes that its driver is chosen for, where all is unrolled.
   int known = plan.entry == "eigh_closed" || (plan.entry == "eigh_jacobi_lanes" && (p.n == 3 || p.n == 4)) || (plan.entry == "eigh_qr_lanes" && p.n <= kKnownTo)
                   ? p.n
@@ -218,6 +218,7 @@ KernelPlan select(const DeviceTraits& traits, const EighProblem& p, std::string_
   plan.defines.set_type("T", eigh_real_of(p.dtype))
       .set("LANES", eigh_lanes(traits, p.dtype))
       .set("BUNDLES", two ? 2 : 1)
+      .set("MATRICES", eigh_matrices(plan.entry, two ? 2 : 1))
       .set("COMPLEX", is_complex(p.dtype))
       .set("VECTORS", p.vectors)
       .set("N", known)
@@ -245,17 +246,17 @@ void take_matrices(EighCall& call, const Tensor& a, DType compute, const Stream&
     std::int64_t n = call.n, rows = strides[rank - 2], columns = strides[rank - 1];
     if (n > 1 && !(rows == n && columns == 1) && !(rows == 1 && columns == n)) return false;
     call.transposed = n > 1 && rows == 1;
-    call.apart = n * n;
+    call.stride = n * n;
     std::int64_t next = 0;  // distance that the next outer dimension must have
     for (int d = rank - 3; d >= 0; --d) {
       if (sizes[d] == 1) continue;
       if (next == 0)
-        call.apart = strides[d];
+        call.stride = strides[d];
       else if (strides[d] != next)
         return false;
       next = strides[d] * sizes[d];
     }
-    return call.apart >= n * n;  // vectors read a little past a matrix
+    return call.stride >= n * n;  // vectors read a little past a matrix
   };
   if (fits()) return;
   call.a = call.a.clone(stream);

@@ -5,6 +5,7 @@
 #include "encode/plan.hpp"
 
 #include <span>
+#include <string_view>
 
 namespace clutch::inline v0::detail {
 
@@ -40,6 +41,9 @@ void check_eigh_tensor(const Tensor& t, std::string_view what, const Dims& sizes
 /// Matrices in an item's vectors.
 int eigh_lanes(const DeviceTraits& traits, DType dtype);
 
+/// Bundles whose matrices a work-item of a driver of lanes has at the same time; those of eigh_qr_lanes are done with once reduced.
+constexpr int eigh_matrices(std::string_view entry, int bundles) { return entry == "eigh_qr_lanes" ? 1 : bundles; }
+
 /// Few are as many as are faster one after another.
 EighBatch eigh_batch(const DeviceTraits& traits, DType dtype, std::int64_t batch);
 
@@ -47,7 +51,7 @@ EighBatch eigh_batch(const DeviceTraits& traits, DType dtype, std::int64_t batch
 struct EighCall {
   Tensor w, v, info, sweeps, a;  ///< v undefined: eigenvalues alone
   std::int64_t n = 0, batch = 0;
-  std::int64_t apart = 0;  ///< elements from a matrix to the next
+  std::int64_t stride = 0;  ///< elements from a matrix to the next
   bool transposed = false;
   std::int64_t first = 0, pairs = 0;
   linalg::EighOptions options;

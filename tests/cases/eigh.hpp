@@ -225,7 +225,7 @@ struct EighCase {
                          bool turned = false) {
     static std::vector<std::string> names;
     static const std::string kEntries[] = {"eigh_automatic", "eigh_closed",   "eigh_jacobi_lanes", "eigh_jacobi_group",
-                                           "eigh_qr_lanes",  "eigh_qr_group", "eigh_blocked",      "eigh_host"};
+                                           "eigh_qr_lanes",  "eigh_qr_group", "eigh_device_wide",  "eigh_host"};
     Problem p{.name = fmt::format("{} {} n {}", what, name(dtype), n), .entry = kEntries[static_cast<std::size_t>(driver)], .needs_fp64 = is_double(dtype)};
     std::vector<HostMatrix> matrices;
     for (std::int64_t m = 0; m < batch; ++m) matrices.push_back(make("integers", n, is_complex(dtype), 0, seed + static_cast<std::uint64_t>(m)));
@@ -270,15 +270,15 @@ struct EighCase {
         problem("", EighDriver::jacobi_group, DType::c64, 2, 6, Uplo::upper, seed + 6),
         problem("", EighDriver::qr_group, DType::f32, 19, 21, Uplo::upper, seed + 7, true),
         problem("", EighDriver::qr_group, DType::c64, 3, 19, Uplo::upper, seed + 8),
-        problem("", EighDriver::blocked, DType::f32, 2, 19, Uplo::lower, seed + 9),
-        problem("", EighDriver::blocked, DType::c128, 2, 9, Uplo::lower, seed + 10),
+        problem("", EighDriver::device_wide, DType::f32, 2, 19, Uplo::lower, seed + 9),
+        problem("", EighDriver::device_wide, DType::c128, 2, 9, Uplo::lower, seed + 10),
     };
   }
 
   static constexpr Mutation kMutations[] = {
       {"eigh_closed", Edit::tail, "i < count * LENGTH", "i + 1 < count * LENGTH"},
       {"eigh_closed", Edit::stride, "from[min(l, count - 1) * stride + i]", "from[min(l, count - 1) + i]"},
-      {"eigh_closed", Edit::offset, "(given + first * apart)", "(given + first * apart / 2)"},
+      {"eigh_closed", Edit::offset, "(given + first * matrix_stride)", "(given + first * matrix_stride / 2)"},
       {"eigh_closed", Edit::arithmetic, "distance = REAL(0.5)", "distance = REAL(0.25)"},
       {"eigh_jacobi_lanes", Edit::tail, "for (int q = p + 1; q < n; ++q)", "for (int q = p + 1; q + 1 < n; ++q)"},
       {"eigh_jacobi_lanes", Edit::stride, "(j)*ri + (i)*rj)", "(j)*ri + (i)*ri)"},
@@ -289,17 +289,17 @@ struct EighCase {
       {"eigh_qr_lanes", Edit::offset, "MEM R* row = v + j * V_ROW(n); ", "MEM R* row = v + j; "},
       {"eigh_qr_lanes", Edit::arithmetic, "*x = fma(-s, turned, y);", "*x = fma(s, turned, y);"},
       {"eigh_jacobi_group", Edit::tail, "round < 2 * pairs_of - 1;", "round < 2 * pairs_of - 2;"},
-      {"eigh_jacobi_group", Edit::stride, "(from + t * TURNED_ROW(n))", "(from + t * HALF(n))"},
+      {"eigh_jacobi_group", Edit::stride, "(from + t * HALVES_ROW(n))", "(from + t * HALF(n))"},
       {"eigh_jacobi_group", Edit::offset, "rows[t], next_rows", "rows[t / 2], next_rows"},
       {"eigh_jacobi_group", Edit::arithmetic, "aqq + turn.move, n);", "aqq - turn.move, n);"},
-      {"eigh_qr_group", Edit::tail, "#define ROTATIONS(n) (PADDED(n) * BUNDLE_ROOM)", "#define ROTATIONS(n) ((n - 1) * BUNDLE_ROOM)"},
-      {"eigh_qr_group", Edit::stride, "vectors + l * (ulong)MATRIX_SIZE(n), q, n);", "vectors + l * (ulong)ROW(n), q, n);"},
+      {"eigh_qr_group", Edit::tail, "return eigh_round_up(n, lanes) * capacity;", "return (n - 1) * capacity;"},
+      {"eigh_qr_group", Edit::stride, "vectors + l * MATRIX_SIZE(n), q, n);", "vectors + l * (ulong)ROW(n), q, n);"},
       {"eigh_qr_group", Edit::offset, "FACTORS_OF_ROW(old_u, old_p, i);", "FACTORS_OF_ROW(old_u, old_p, i - 1);"},
       {"eigh_qr_group", Edit::arithmetic, "by_u[m] *= -of_u", "by_u[m] *= of_u"},
-      {"eigh_blocked", Edit::tail, "step - 1 < n - 2) reduce_tail", "step < n - 2) reduce_tail"},
-      {"eigh_blocked", Edit::stride, "x.factor = x.rows + 4 * ROW(n);", "x.factor = x.rows + 2 * ROW(n);"},
-      {"eigh_blocked", Edit::offset, "x.tops[have++] = top;", "x.tops[have++] = top / 2;"},
-      {"eigh_blocked", Edit::arithmetic, "by_u[m] *= -of_u", "by_u[m] *= of_u"},
+      {"eigh_device_wide", Edit::tail, "step - 1 < n - 2) reduce_tail", "step < n - 2) reduce_tail"},
+      {"eigh_device_wide", Edit::stride, "x.factor = scratch + at.factor;", "x.factor = x.rows + 2 * ROW(n);"},
+      {"eigh_device_wide", Edit::offset, "x.tops[have++] = top;", "x.tops[have++] = top / 2;"},
+      {"eigh_device_wide", Edit::arithmetic, "by_u[m] *= -of_u", "by_u[m] *= of_u"},
   };
 };
 

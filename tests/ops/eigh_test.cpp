@@ -21,7 +21,7 @@ using linalg::Uplo;
 using Z = std::complex<double>;
 
 constexpr EighDriver kDrivers[] = {EighDriver::closed,   EighDriver::jacobi_lanes, EighDriver::jacobi_group, EighDriver::qr_lanes,
-                                   EighDriver::qr_group, EighDriver::blocked,      EighDriver::host};
+                                   EighDriver::qr_group, EighDriver::device_wide,  EighDriver::host};
 constexpr DType kDtypes[] = {DType::f32, DType::f64, DType::c64, DType::c128};
 
 /// Drivers that take matrices of that size on the device; the default one first.
@@ -639,25 +639,25 @@ TEST(Eigh, GradientsAreThoseOfDifferences) {
   }
 }
 
-TEST(Eigh, BlockedHasTheBitsOfGroups) {
+TEST(Eigh, DeviceWideHasTheBitsOfGroups) {
   CLUTCH_EACH_DEVICE(device) {
     if (device.traits().quirks & detail::kQuirkLoopsEndEarly) continue;
     // The largest one takes more sweeps than a round.
     for (auto [batch, n] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {3, 2}, {2, 3}, {19, 37}, {2, level() == "smoke" ? 150 : 300}}) {
       Tensor a = randn({batch, n, n}, {.device = device});
-      EighOptions blocked{.driver = EighDriver::blocked}, group{.driver = EighDriver::qr_group};
-      auto x = linalg::eigh(a, blocked), y = linalg::eigh(a, group);
+      EighOptions wide{.driver = EighDriver::device_wide}, group{.driver = EighDriver::qr_group};
+      auto x = linalg::eigh(a, wide), y = linalg::eigh(a, group);
       EXPECT_EQ(last_plan().substr(0, 13), "eigh_qr_group");
       EXPECT_EQ(x.w.to_bytes(), y.w.to_bytes()) << "n " << n;
       EXPECT_EQ(x.v.to_bytes(), y.v.to_bytes()) << "n " << n;
       EXPECT_EQ(x.status.info.to_bytes(), y.status.info.to_bytes());
       EXPECT_EQ(x.status.sweeps.to_bytes(), y.status.sweeps.to_bytes());
-      EXPECT_EQ(linalg::eigvalsh(a, blocked).w.to_bytes(), linalg::eigvalsh(a, group).w.to_bytes());
+      EXPECT_EQ(linalg::eigvalsh(a, wide).w.to_bytes(), linalg::eigvalsh(a, group).w.to_bytes());
     }
     // What ends early ends alike.
     Tensor a = randn({2, 40, 40}, {.device = device});
     for (int limit : {1, 9}) {
-      auto x = linalg::eigh(a, {.driver = EighDriver::blocked, .max_sweeps = limit}),
+      auto x = linalg::eigh(a, {.driver = EighDriver::device_wide, .max_sweeps = limit}),
            y = linalg::eigh(a, {.driver = EighDriver::qr_group, .max_sweeps = limit});
       EXPECT_EQ(x.v.to_bytes(), y.v.to_bytes());
       EXPECT_EQ(x.status.info.to_bytes(), y.status.info.to_bytes());
@@ -743,7 +743,7 @@ TEST(Eigh, SelectionByTraitsAlone) {
   EXPECT_EQ(entry(1000), hosted ? "eigh_host" : "eigh_qr_group");
   DeviceTraits away = cpu;
   away.type = DeviceType::gpu;  // its memory is not the host's
-  EXPECT_EQ(detail::select(away, {.n = detail::eigh_size_class(1000), .batch = EighBatch::alone}).entry, "eigh_blocked");
+  EXPECT_EQ(detail::select(away, {.n = detail::eigh_size_class(1000), .batch = EighBatch::alone}).entry, "eigh_device_wide");
   EXPECT_EQ(detail::select(away, {.n = detail::eigh_size_class(1000)}).entry, "eigh_qr_group");
   EXPECT_EQ(entry(2, {}, true), "eigh_jacobi_lanes");
   EXPECT_EQ(entry(257, {}, true), "eigh_jacobi_group");

@@ -137,7 +137,7 @@ void run(const EighCall& c, std::span<void* const> memory) {
   std::vector<Real> values(n);
   Solver<T, Real> solve(v != nullptr, n);
   for (std::int64_t m = 0; m < c.batch; ++m) {
-    const T* from = a + m * c.apart;
+    const T* from = a + m * c.stride;
     bool finite = true;
     // The lower triangle, column after column; where the upper one is read its conjugate.
     for (std::size_t top = 0; top < n; top += kTile)

@@ -18,7 +18,7 @@ enum class EighDriver : std::uint8_t {
   jacobi_group,  ///< Jacobi in the order of a tournament, a matrix for each core or work-group; n up to 1024
   qr_lanes,      ///< Householder tridiagonalisation and implicit QR, a matrix in each lane; n up to 256
   qr_group,      ///< the same, matrices reduced one after another by a core or work-group, iterated a bundle at a time
-  blocked,       ///< the same, every stage of a matrix shared by the whole device: for a few large ones
+  device_wide,   ///< the same, every stage of a matrix shared by the whole device: for a few large ones
   host,          ///< LAPACKE on the device's own memory, on CPU devices: waits for the stream, counted as a host fall-back
 };
 /// Returns the enumerator's name, "jacobi_lanes".
@@ -67,13 +67,13 @@ struct EighResult {
 ///   so many off-diagonal elements (of the tridiagonal form; Jacobi: 1) did not fall below the tolerance; -1: NaN or Inf stands in the triangle
 ///   that is read, and all of that matrix's results are NaN. `sweeps` counts a matrix's own iterations (0 where there are none).
 /// In place: no result may overlap a or another one.
-/// Determinism: a matrix's bits depend neither on its neighbours nor on its place in the batch nor on the batch's size. qr_group and blocked give
+/// Determinism: a matrix's bits depend neither on its neighbours nor on its place in the batch nor on the batch's size. qr_group and device_wide give
 ///   the same bits, and so does qr_lanes past n = 16 where its lanes are a vector's.
 /// Accuracy: |a v - v w| <= 30 n eps |a| and |v^H v - 1| <= 30 n eps (Frobenius norms, eps of the compute type), |w - exact| <= 30 n eps |a|,
 ///   for norms down to the smallest subnormal number; eigenvalues that are subnormal are rounded to one.
 ///   With EighAccuracy::relative, for a positive definite a = d b d with d diagonal and b's diagonal 1: |w - exact| <= 30 n eps cond(b) w for each
 ///   eigenvalue that is a normal number and at least 2^-190 (f64 and c128: 2^-1880) of the largest, however far d's elements lie apart.
-/// Scratch: at most the input's size, plus what two bundles of matrices take for each core; blocked takes twice the input's size and 2 KB times n a
+/// Scratch: at most the input's size, plus what two bundles of matrices take for each core; device_wide takes twice the input's size and 2 KB times n a
 ///   matrix, jacobi_group about six matrices, padded to whole vectors, for each of up to 16 work-groups a core. Other strides than those of a
 ///   batch of contiguous matrices, and f16 and bf16, are copied first.
 /// Errors: invalid_shape if a is not (*, n, n) or results have other shapes; invalid_dtype; invalid_argument for a range outside of 0 to n;

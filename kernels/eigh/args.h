@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// What host/ops/eigh/launch.cpp and the kernels of eigh share: arguments, the layout of scratch memory, and the stages of eigh_device_wide.
+// Sizes, offsets and strides count real numbers (float or double; a whole number takes the place of one) where a comment has no other unit.
+// Parameters of the functions; a built kernel knows those in capitals:
+//   n        rows and columns of a matrix
+//   lanes    SIMD lanes (LANES)
+//   parts    real numbers of an element: 1, or 2 if matrices are complex (PARTS)
+//   vectors  1 if eigenvectors are computed, else 0 (VECTORS)
+//   items    work-items of a work-group
+#ifndef CLUTCH_EIGH_ARGS_H
+#define CLUTCH_EIGH_ARGS_H
+
+#include "common/shared.h"
+
+CLUTCH_SHARED_BEGIN
+
+// Stages of eigh_device_wide, each a launch. HEAD and ROWS run once for each row, ITERATE and APPLY once for each round.
+enum EighStage {
+  EIGH_LOAD,       // loads and scales matrices
+  EIGH_HEAD,       // brings row `step` up to date and makes its reflection
+  EIGH_ROWS,       // brings the rows below up to date and multiplies them by the reflection's vector
+  EIGH_FORM,       // forms Q of the reflections
+  EIGH_TRANSPOSE,  // makes Q's columns rows
+  EIGH_ITERATE,    // runs a round of QR sweeps on the tridiagonal matrices and records their rotations
+  EIGH_APPLY,      // applies the recorded rotations to the vectors
+  EIGH_STORE       // sorts and stores eigenpairs
+};
+
+enum {
+  EIGH_RECORDED = 8,      // sweeps whose rotations are recorded before they are applied, so that vectors stay in a core's cache
+  EIGH_ROUND = 256,       // sweeps of a round of eigh_device_wide
+  EIGH_ROWS_PANEL = 8,    // vectors of a row in a task of EIGH_ROWS
+  EIGH_VECTORS_PANEL = 4  // vectors of a row in a task of EIGH_FORM or EIGH_APPLY
+};
+
+// Arguments of each kernel of eigh. `tolerance` and `limit` are arguments of their own, since they have names.
+typedef struct EighArgs {
+  clutch_u64 batch;          // number of matrices
+  clutch_u64 matrix_stride;  // from a given matrix to the next
+  clutch_i32 n;              // rows and columns of a matrix
+  clutch_i32 transposed;     // 1: element (i, j), i >= j, is read at j * n + i, else at i * n + j
+  clutch_i32 conjugate;      // 1: imaginary parts change their sign when they are read
+  clutch_i32 first_pair;     // index of the first eigenpair that is stored, in ascending order
+  clutch_i32 pairs;          // number of eigenpairs that are stored for each matrix
+  clutch_i32 positive;       // 1: the largest component of each eigenvector is made real and positive
+  clutch_i32 streaming;      // 1: stores of packed results bypass caches
+  clutch_i32 bundle;         // eigh_qr_group: matrices whose tridiagonal forms a work-group iterates together; others: 0
+  clutch_i32 stage;          // eigh_device_wide: EighStage; others: 0
+  clutch_i32 step;           // eigh_device_wide: row, or round, of the stage; others: 0
+} EighArgs;
+
+// x rounded up to a multiple of unit.
+CLUTCH_SHARED_FN clutch_i32 eigh_round_up(clutch_i32 x, clutch_i32 unit) { return (x + unit - 1) / unit * unit; }
+
+// Drivers of lanes whose matrices are in scratch (eigh/bundle.clh) -----------------------------------------------------------------------------------------
+
+// Elements from a row of bundled matrices to the next: rows that are nearly a multiple of 4 KB apart would wait for each other's stores.
+CLUTCH_SHARED_FN clutch_i32 eigh_bundle_row(clutch_i32 n, clutch_i32 parts) { return (n * parts + 3) % 64 < 6 ? n + 6 / parts : n; }
+// Vectors of `lanes` numbers from a bundle's matrices, or their eigenvectors, to the next bundle's.
+CLUTCH_SHARED_FN clutch_i32 eigh_bundle_stride(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) {
+  return eigh_round_up(n * (eigh_bundle_row(n, parts) * parts), lanes);
+}
+// Vectors of `lanes` numbers of a work-item that takes `bundles` bundles at a time and has the matrices of `matrices` of them.
+CLUTCH_SHARED_FN clutch_i64 eigh_item_size(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts, clutch_i32 vectors, clutch_i32 matrices, clutch_i32 bundles) {
+  return (clutch_i64)(matrices + vectors * bundles) * eigh_bundle_stride(n, lanes, parts);
+}
+
+// A matrix by rows (eigh/group.clh): real parts of a row, padded to whole vectors, then imaginary ones ------------------------------------------------------
+
+// Vectors of the real parts of a row.
+CLUTCH_SHARED_FN clutch_i32 eigh_chunks(clutch_i32 n, clutch_i32 lanes) { return (n + lanes - 1) / lanes; }
+// From a row to the next: an odd number of vectors, so that elements of a column do not meet in a cache's set.
+CLUTCH_SHARED_FN clutch_i32 eigh_row(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) { return (parts * eigh_chunks(n, lanes) | 1) * lanes; }
+CLUTCH_SHARED_FN clutch_i64 eigh_matrix_size(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) {
+  return (clutch_i64)eigh_round_up(n, lanes) * eigh_row(n, lanes, parts);
+}
+// What a reduction works with: four rows u, p, u of the step before, p of the step before; then the reflections' factors and, if matrices are complex, the
+// phases, a row each.
+CLUTCH_SHARED_FN clutch_i32 eigh_factor_offset(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) { return 4 * eigh_row(n, lanes, parts); }
+CLUTCH_SHARED_FN clutch_i32 eigh_work_size(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) {
+  return eigh_factor_offset(n, lanes, parts) + parts * eigh_row(n, lanes, parts);
+}
+
+// Tridiagonal matrices of a bundle (eigh/qr_group.clh) -----------------------------------------------------------------------------------------------------
+
+// Matrices of a full bundle: one in each SIMD lane of each work-item.
+CLUTCH_SHARED_FN clutch_i32 eigh_capacity(clutch_i32 lanes, clutch_i32 items) { return lanes * items; }
+CLUTCH_SHARED_FN clutch_u64 eigh_bundles(clutch_u64 batch, clutch_i32 capacity) { return (batch + (clutch_u64)capacity - 1) / (clutch_u64)capacity; }
+// Tangents, or sines, of the rotations of a recorded sweep: [k / lanes][matrix][k % lanes].
+CLUTCH_SHARED_FN clutch_i32 eigh_rotations(clutch_i32 n, clutch_i32 lanes, clutch_i32 capacity) { return eigh_round_up(n, lanes) * capacity; }
+// Where rotation k of the first matrix is in them; that of matrix l is l * lanes behind it.
+CLUTCH_SHARED_FN clutch_i32 eigh_rotation(clutch_i32 k, clutch_i32 lanes, clutch_i32 capacity) { return k / lanes * lanes * capacity + k % lanes; }
+
+typedef struct EighBundleLayout {
+  clutch_i64 d, e;                           // diagonals and off-diagonals: [row][matrix]
+  clutch_i64 tolerance, unscale, bad, used;  // [matrix]
+  clutch_i64 active;                         // [recorded sweep][matrix]: not 0 where it has rotations
+  clutch_i64 tops;                           // [recorded sweep][work-item]: number of its rotations
+  clutch_i64 tangents, sines;                // [recorded sweep], then as eigh_rotation() says
+  clutch_i64 size;
+} EighBundleLayout;
+CLUTCH_SHARED_FN EighBundleLayout eigh_bundle_layout(clutch_i32 n, clutch_i32 lanes, clutch_i32 vectors, clutch_i32 items) {
+  const clutch_i64 capacity = eigh_capacity(lanes, items), rotations = eigh_rotations(n, lanes, eigh_capacity(lanes, items));
+  EighBundleLayout at;
+  at.d = 0, at.e = at.d + eigh_round_up(n, lanes) * capacity;
+  at.tolerance = at.e + eigh_round_up(n, lanes) * capacity, at.unscale = at.tolerance + capacity, at.bad = at.unscale + capacity;
+  at.used = at.bad + capacity;
+  at.active = at.used + capacity, at.tops = at.active + EIGH_RECORDED * capacity;
+  at.tangents = at.tops + EIGH_RECORDED * capacity, at.sines = at.tangents + EIGH_RECORDED * rotations;
+  at.size = vectors ? at.sines + EIGH_RECORDED * rotations : at.active;
+  return at;
+}
+
+// Scratch of a work-group of eigh_qr_group ------------------------------------------------------------------------------------------------------------------
+
+typedef struct EighQrGroupLayout {
+  clutch_i64 a;             // the matrix that is reduced
+  clutch_i64 q;             // its Q, if eigenvectors are computed
+  clutch_i64 vectors;       // those of `bundle` matrices
+  clutch_i64 rows, factor;  // what the reduction works with
+  clutch_i64 bundle;        // EighBundleLayout
+  clutch_i64 size;
+} EighQrGroupLayout;
+CLUTCH_SHARED_FN EighQrGroupLayout eigh_qr_group_layout(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts, clutch_i32 vectors, clutch_i32 items,
+                                                        clutch_i32 bundle) {
+  const clutch_i64 matrix = eigh_matrix_size(n, lanes, parts);
+  EighQrGroupLayout at;
+  at.a = 0, at.q = at.a + matrix, at.vectors = at.q + vectors * matrix;
+  at.rows = at.vectors + vectors * bundle * matrix, at.factor = at.rows + eigh_factor_offset(n, lanes, parts);
+  at.bundle = at.rows + eigh_work_size(n, lanes, parts);
+  at.size = at.bundle + eigh_bundle_layout(n, lanes, vectors, items).size;
+  return at;
+}
+
+// Scratch of eigh_device_wide: all matrices, then all bundles ----------------------------------------------------------------------------------------------
+
+typedef struct EighDeviceWideLayout {
+  clutch_i64 a;                // the matrix, later its vectors
+  clutch_i64 q;                // Q, if eigenvectors are computed
+  clutch_i64 rows, factor;     // what the reduction works with
+  clutch_i64 tangents, sines;  // rotations of a round: [sweep][k]
+  clutch_i64 tops;             // [sweep]: number of its rotations; whole numbers of 32 bits
+  clutch_i64 count;            // number of sweeps of the round; as these
+  clutch_i64 size;
+} EighDeviceWideLayout;
+CLUTCH_SHARED_FN EighDeviceWideLayout eigh_device_wide_layout(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts, clutch_i32 vectors) {
+  const clutch_i64 matrix = eigh_matrix_size(n, lanes, parts), rotations = (clutch_i64)EIGH_ROUND * eigh_round_up(n, lanes);
+  EighDeviceWideLayout at;
+  at.a = 0, at.q = at.a + matrix, at.rows = at.q + vectors * matrix, at.factor = at.rows + eigh_factor_offset(n, lanes, parts);
+  at.tangents = at.rows + eigh_work_size(n, lanes, parts), at.sines = at.tangents + rotations;
+  at.tops = at.sines + rotations, at.count = at.tops + EIGH_ROUND;
+  at.size = vectors ? at.count + lanes : at.tangents;
+  return at;
+}
+// Where bundle number `bundle` is; for the number of bundles the size of all.
+CLUTCH_SHARED_FN clutch_u64 eigh_device_wide_bundle(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts, clutch_i32 vectors, clutch_i32 items, clutch_u64 batch,
+                                                    clutch_u64 bundle) {
+  return batch * (clutch_u64)eigh_device_wide_layout(n, lanes, parts, vectors).size + bundle * (clutch_u64)eigh_bundle_layout(n, lanes, vectors, items).size;
+}
+
+// The vectors of a row that a stage works on, and how tasks share them.
+typedef struct EighPanels {
+  clutch_i32 begin, end;  // vectors
+  clutch_i32 width;       // vectors of a task, but for the last one
+  clutch_i32 count;       // tasks of a matrix
+} EighPanels;
+CLUTCH_SHARED_FN EighPanels eigh_panels(clutch_i32 stage, clutch_i32 step, clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) {
+  EighPanels panels;
+  panels.begin = stage == EIGH_ROWS ? (step + 1) / lanes : 0;
+  panels.end = stage == EIGH_APPLY ? parts * eigh_chunks(n, lanes) : eigh_chunks(n, lanes);
+  panels.width = stage == EIGH_ROWS ? EIGH_ROWS_PANEL : EIGH_VECTORS_PANEL;
+  panels.count = stage == EIGH_ROWS || stage == EIGH_FORM || stage == EIGH_APPLY ? (panels.end - panels.begin + panels.width - 1) / panels.width : 1;
+  return panels;
+}
+// Tasks of a stage: bundles for EIGH_ITERATE and EIGH_STORE, else panels of all matrices.
+CLUTCH_SHARED_FN clutch_u64 eigh_tasks(clutch_i32 stage, clutch_u64 batch, clutch_i32 panels, clutch_i32 capacity) {
+  return stage == EIGH_ITERATE || stage == EIGH_STORE ? eigh_bundles(batch, capacity) : batch * (clutch_u64)panels;
+}
+
+// Scratch of a work-group of eigh_jacobi_group -------------------------------------------------------------------------------------------------------------
+
+// Pairs of positions that a round rotates at once: tops 0 to pairs - 1 and bottoms, the last one without a partner where n is odd.
+CLUTCH_SHARED_FN clutch_i32 eigh_pairs(clutch_i32 n) { return (n + 1) / 2; }
+// Columns of the tops, or of the bottoms, in a row: at least two more than pairs.
+CLUTCH_SHARED_FN clutch_i32 eigh_half(clutch_i32 n, clutch_i32 lanes) { return ((eigh_pairs(n) + 1) / lanes + 1) * lanes; }
+// From a row to the next: an odd number of vectors.
+CLUTCH_SHARED_FN clutch_i32 eigh_halves_row(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) { return 2 * parts * eigh_half(n, lanes) + lanes; }
+CLUTCH_SHARED_FN clutch_i32 eigh_halves_size(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) { return 2 * eigh_pairs(n) * eigh_halves_row(n, lanes, parts); }
+
+// Numbers of a round's rotations, one for each pair: off-diagonal elements, cosines, sines, and whether the pair is rotated; complex ones have imaginary
+// parts behind the real ones.
+typedef struct EighAnglesLayout {
+  clutch_i32 off, c, s, on, size;
+} EighAnglesLayout;
+CLUTCH_SHARED_FN EighAnglesLayout eigh_angles_layout(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) {
+  const clutch_i32 width = eigh_half(n, lanes);
+  EighAnglesLayout at;
+  at.off = 0, at.c = at.off + parts * width, at.s = at.c + width, at.on = at.s + parts * width, at.size = at.on + width;
+  return at;
+}
+
+typedef struct EighJacobiLayout {
+  clutch_i64 a;          // two copies of the matrix without its diagonal
+  clutch_i64 diagonals;  // of the two copies, a row each
+  clutch_i64 angles;     // EighAnglesLayout
+  clutch_i64 d, rank;    // eigenvalues and their places in ascending order
+  clutch_i64 row_of;     // of the two copies: the row of v of each position; whole numbers of 32 bits
+  clutch_i64 v;          // eigenvectors, if they are computed: n + 1 rows
+  clutch_i64 size;
+} EighJacobiLayout;
+CLUTCH_SHARED_FN EighJacobiLayout eigh_jacobi_layout(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts, clutch_i32 vectors) {
+  const clutch_i64 row = eigh_row(n, lanes, parts);
+  EighJacobiLayout at;
+  at.a = 0, at.diagonals = at.a + 2 * (clutch_i64)eigh_halves_size(n, lanes, parts), at.angles = at.diagonals + 2 * eigh_halves_row(n, lanes, parts);
+  at.d = at.angles + eigh_angles_layout(n, lanes, parts).size, at.rank = at.d + row;
+  at.row_of = at.rank + row, at.v = at.row_of + 2 * row + 2 * lanes;
+  at.size = at.v + vectors * (n + 1) * row;
+  return at;
+}
+
+CLUTCH_SHARED_END
+
+#ifndef __OPENCL_VERSION__
+static_assert(sizeof(clutch::detail::EighArgs) == 56);
+#endif
+
+#endif
