@@ -22,7 +22,7 @@ Encoder::Encoder(const Stream& stream, const char* op) : stream_(stream), op_(de
   if (stream.empty()) throw Error(ErrorCode::invalid_argument, op_, "the Encoder's stream is empty");
   stream.impl()->check(op_);
   recorder_ = stream.impl()->recorder();
-  launch_ = std::make_unique<detail::Launch>();
+  launch_.reset(new detail::Launch);  // not make_unique(), which would clear memory that arguments fill
   launch_->op = op_;
 }
 

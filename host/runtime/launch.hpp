@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <new>
 #include <span>
 #include <type_traits>
@@ -70,7 +71,14 @@ struct Launch {
 
   std::span<const unsigned char> bytes() const noexcept { return {bytes_, used_}; }  ///< of arguments
   /// Binds bytes as the next argument. Errors: invalid_argument past kMaxArguments or kMaxBytes, or for no bytes.
-  void bind(const void* data, std::size_t size, const char* type, const char* name);
+  void bind(const void* data, std::size_t size, const char* type, const char* name) {
+    const std::size_t begin = (used_ + 7) / 8 * 8;
+    if (!data || size == 0 || !type || !name || arguments.full() || size > kMaxBytes || begin + size > kMaxBytes) [[unlikely]]
+      refuse(data, size, type, name);
+    std::memcpy(bytes_ + begin, data, size);
+    arguments.push_back({.size = static_cast<std::uint16_t>(size), .at = static_cast<std::uint16_t>(begin), .type = type, .name = name});
+    used_ = begin + size;
+  }
   /// Forgets the arguments.
   void clear() noexcept;
 
@@ -79,6 +87,8 @@ struct Launch {
   static void operator delete(void* memory) noexcept;
 
  private:
+  [[noreturn]] void refuse(const void* data, std::size_t size, const char* type, const char* name) const;
+
   std::size_t used_ = 0;
   alignas(16) unsigned char bytes_[kMaxBytes];
 };
