@@ -46,7 +46,7 @@ Encoder& Encoder::bind_bytes(const void* bytes, std::size_t size, const char* ty
 }
 
 Encoder& Encoder::local(std::size_t bytes) {
-  if (launch_->arguments.full() || bytes > 0xFFFF'FFFF)
+  if (!launch_->arguments.fits(1) || bytes > 0xFFFF'FFFF)
     throw Error(ErrorCode::invalid_argument, op_,
                 fmt::format("local memory must be at most {} bytes and argument {} at most, got {} bytes", 0xFFFF'FFFFu, detail::Launch::kMaxArguments, bytes));
   launch_->arguments.push_back({.kind = detail::BoundArgument::Kind::local, .local = static_cast<std::uint32_t>(bytes)});

@@ -132,16 +132,14 @@ void Capture::add(StreamImpl& stream, GraphWork work) {
 
 void Capture::operand(const StreamRef&, Launch& launch, const Tensor& tensor, Argument::Kind access, const char* name) {
   const auto use = static_cast<int>(launch.operands.size());
-  if (launch.arguments.size() + 2 > Launch::kMaxArguments)
-    throw Error(ErrorCode::invalid_argument, launch.op, fmt::format("a kernel must have at most {} arguments, got more", Launch::kMaxArguments));
+  launch.check_fits(2);
   launch.operands.push_back({tensor, access});
   launch.arguments.push_back({.kind = BoundArgument::Kind::memory, .use = use, .name = name});
   launch.arguments.push_back({.kind = BoundArgument::Kind::offset, .use = use});
 }
 
 void Capture::table(const StreamRef&, Launch& launch, TableState& table, std::span<const Tensor* const> tensors) {
-  if (launch.arguments.size() + TensorTable::kBases + 2 > Launch::kMaxArguments)
-    throw Error(ErrorCode::invalid_argument, launch.op, fmt::format("a kernel must have at most {} arguments, got more", Launch::kMaxArguments));
+  launch.check_fits(TensorTable::kBases + 2);
   launch.table.first_base = static_cast<int>(launch.arguments.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     launch.table.entries.push_back(tensors[i] ? static_cast<int>(launch.operands.size()) : -1);

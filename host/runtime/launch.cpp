@@ -48,6 +48,10 @@ void Launch::refuse(const void* data, std::size_t size, const char* type, const 
   if (!data || size == 0 || !type || !name)
     throw Error(ErrorCode::invalid_argument, op,
                 fmt::format("argument {} must have bytes, a type and a name, got {} bytes or a null pointer", arguments.size(), size));
+  refuse_more();
+}
+
+void Launch::refuse_more() const {
   throw Error(ErrorCode::invalid_argument, op, fmt::format("a kernel must have at most {} arguments and {} bytes of them, got more", kMaxArguments, kMaxBytes));
 }
 

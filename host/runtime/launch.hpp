@@ -43,11 +43,10 @@ class InPlace {
 
  public:
   std::size_t size() const noexcept { return size_; }
-  bool full() const noexcept { return size_ == N; }
+  bool fits(std::size_t more) const noexcept { return more <= N - size_; }
   T& push_back(const T& value) noexcept { return *new (memory_ + sizeof(T) * size_++) T(value); }
   T* data() noexcept { return std::launder(reinterpret_cast<T*>(memory_)); }
   const T* data() const noexcept { return std::launder(reinterpret_cast<const T*>(memory_)); }
-  T& back() noexcept { return data()[size_ - 1]; }
   const T* begin() const noexcept { return data(); }
   const T* end() const noexcept { return data() + size_; }
   void clear() noexcept { size_ = 0; }
@@ -73,11 +72,16 @@ struct Launch {
   /// Binds bytes as the next argument. Errors: invalid_argument past kMaxArguments or kMaxBytes, or for no bytes.
   void bind(const void* data, std::size_t size, const char* type, const char* name) {
     const std::size_t begin = (used_ + 7) / 8 * 8;
-    if (!data || size == 0 || !type || !name || arguments.full() || size > kMaxBytes || begin + size > kMaxBytes) [[unlikely]]
+    if (!data || size == 0 || !type || !name || !arguments.fits(1) || size > kMaxBytes || begin + size > kMaxBytes) [[unlikely]]
       refuse(data, size, type, name);
     std::memcpy(bytes_ + begin, data, size);
     arguments.push_back({.size = static_cast<std::uint16_t>(size), .at = static_cast<std::uint16_t>(begin), .type = type, .name = name});
     used_ = begin + size;
+  }
+  /// Errors: invalid_argument if so many arguments more are past kMaxArguments.
+  void check_fits(std::size_t more) const {
+    if (!arguments.fits(more)) [[unlikely]]
+      refuse_more();
   }
   /// Forgets the arguments.
   void clear() noexcept;
@@ -87,6 +91,7 @@ struct Launch {
   static void operator delete(void* memory) noexcept;
 
  private:
+  [[noreturn]] void refuse_more() const;
   [[noreturn]] void refuse(const void* data, std::size_t size, const char* type, const char* name) const;
 
   std::size_t used_ = 0;
