@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What host/ops/eigh/launch.cpp and the kernels of eigh share: arguments, the layout of scratch memory, and the stages of eigh_device_wide.
-// Sizes, offsets and strides count real numbers (float or double; a whole number takes the place of one) where a comment has no other unit.
-// Parameters of the functions; a built kernel knows those in capitals:
+// Sizes, offsets and strides are in real numbers (float or double; an integer takes as much) unless a comment names another unit.
+// Parameters of the functions, and the define that a built kernel has for them:
 //   n        rows and columns of a matrix
 //   lanes    SIMD lanes (LANES)
 //   parts    real numbers of an element: 1, or 2 if matrices are complex (PARTS)
@@ -17,29 +17,29 @@ CLUTCH_SHARED_BEGIN
 // Stages of eigh_device_wide, each a launch. HEAD and ROWS run once for each row, ITERATE and APPLY once for each round.
 enum EighStage {
   EIGH_LOAD,       // loads and scales matrices
-  EIGH_HEAD,       // brings row `step` up to date and makes its reflection
-  EIGH_ROWS,       // brings the rows below up to date and multiplies them by the reflection's vector
-  EIGH_FORM,       // forms Q of the reflections
-  EIGH_TRANSPOSE,  // makes Q's columns rows
+  EIGH_HEAD,       // updates row `step` and makes its reflection
+  EIGH_ROWS,       // updates the rows below and multiplies them by the reflection's vector
+  EIGH_FORM,       // forms Q from the reflections
+  EIGH_TRANSPOSE,  // transposes Q
   EIGH_ITERATE,    // runs a round of QR sweeps on the tridiagonal matrices and records their rotations
   EIGH_APPLY,      // applies the recorded rotations to the vectors
   EIGH_STORE       // sorts and stores eigenpairs
 };
 
 enum {
-  EIGH_RECORDED = 8,      // sweeps whose rotations are recorded before they are applied, so that vectors stay in a core's cache
+  EIGH_RECORDED = 8,      // sweeps whose rotations are recorded before they are applied, so that eigenvectors stay in a core's cache
   EIGH_ROUND = 256,       // sweeps of a round of eigh_device_wide
   EIGH_ROWS_PANEL = 8,    // vectors of a row in a task of EIGH_ROWS
   EIGH_VECTORS_PANEL = 4  // vectors of a row in a task of EIGH_FORM or EIGH_APPLY
 };
 
-// Arguments of each kernel of eigh. `tolerance` and `limit` are arguments of their own, since they have names.
+// Arguments of each kernel of eigh. `tolerance` and `limit` are arguments of their own, because Graph::update names them.
 typedef struct EighArgs {
   clutch_u64 batch;          // number of matrices
-  clutch_u64 matrix_stride;  // from a given matrix to the next
+  clutch_u64 matrix_stride;  // from an input matrix to the next
   clutch_i32 n;              // rows and columns of a matrix
   clutch_i32 transposed;     // 1: element (i, j), i >= j, is read at j * n + i, else at i * n + j
-  clutch_i32 conjugate;      // 1: imaginary parts change their sign when they are read
+  clutch_i32 conjugate;      // 1: imaginary parts are negated when they are read
   clutch_i32 first_pair;     // index of the first eigenpair that is stored, in ascending order
   clutch_i32 pairs;          // number of eigenpairs that are stored for each matrix
   clutch_i32 positive;       // 1: the largest component of each eigenvector is made real and positive
@@ -54,31 +54,30 @@ CLUTCH_SHARED_FN clutch_i32 eigh_round_up(clutch_i32 x, clutch_i32 unit) { retur
 
 // Drivers of lanes whose matrices are in scratch (eigh/bundle.clh) -----------------------------------------------------------------------------------------
 
-// Elements from a row of bundled matrices to the next: rows that are nearly a multiple of 4 KB apart would wait for each other's stores.
-CLUTCH_SHARED_FN clutch_i32 eigh_bundle_row(clutch_i32 n, clutch_i32 parts) { return (n * parts + 3) % 64 < 6 ? n + 6 / parts : n; }
+// Elements from a row of bundled matrices to the next. A stride near a multiple of 4 KB would make loads of a row wait for stores of another.
+CLUTCH_SHARED_FN clutch_i32 eigh_bundle_row_stride(clutch_i32 n, clutch_i32 parts) { return (n * parts + 3) % 64 < 6 ? n + 6 / parts : n; }
 // Vectors of `lanes` numbers from a bundle's matrices, or their eigenvectors, to the next bundle's.
 CLUTCH_SHARED_FN clutch_i32 eigh_bundle_stride(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) {
-  return eigh_round_up(n * (eigh_bundle_row(n, parts) * parts), lanes);
+  return eigh_round_up(n * (eigh_bundle_row_stride(n, parts) * parts), lanes);
 }
-// Vectors of `lanes` numbers of a work-item that takes `bundles` bundles at a time and has the matrices of `matrices` of them.
+// Scratch of a work-item, in vectors of `lanes` numbers: the matrices of `matrices` bundles and the eigenvectors of `bundles` bundles.
 CLUTCH_SHARED_FN clutch_i64 eigh_item_size(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts, clutch_i32 vectors, clutch_i32 matrices, clutch_i32 bundles) {
   return (clutch_i64)(matrices + vectors * bundles) * eigh_bundle_stride(n, lanes, parts);
 }
 
-// A matrix by rows (eigh/group.clh): real parts of a row, padded to whole vectors, then imaginary ones ------------------------------------------------------
+// A matrix by rows (eigh/group.clh): real parts of a row, padded to whole vectors, then imaginary parts ------------------------------------------------------
 
 // Vectors of the real parts of a row.
-CLUTCH_SHARED_FN clutch_i32 eigh_chunks(clutch_i32 n, clutch_i32 lanes) { return (n + lanes - 1) / lanes; }
-// From a row to the next: an odd number of vectors, so that elements of a column do not meet in a cache's set.
-CLUTCH_SHARED_FN clutch_i32 eigh_row(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) { return (parts * eigh_chunks(n, lanes) | 1) * lanes; }
+CLUTCH_SHARED_FN clutch_i32 eigh_row_vectors(clutch_i32 n, clutch_i32 lanes) { return (n + lanes - 1) / lanes; }
+// From a row to the next: an odd number of vectors, so that elements of a column fall into different sets of a cache.
+CLUTCH_SHARED_FN clutch_i32 eigh_row_stride(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) { return (parts * eigh_row_vectors(n, lanes) | 1) * lanes; }
 CLUTCH_SHARED_FN clutch_i64 eigh_matrix_size(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) {
-  return (clutch_i64)eigh_round_up(n, lanes) * eigh_row(n, lanes, parts);
+  return (clutch_i64)eigh_round_up(n, lanes) * eigh_row_stride(n, lanes, parts);
 }
-// What a reduction works with: four rows u, p, u of the step before, p of the step before; then the reflections' factors and, if matrices are complex, the
-// phases, a row each.
-CLUTCH_SHARED_FN clutch_i32 eigh_factor_offset(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) { return 4 * eigh_row(n, lanes, parts); }
+// Work memory of a reduction, in rows: u, p, u of the step before, p of the step before, the reflections' factors and, if matrices are complex, the phases.
+CLUTCH_SHARED_FN clutch_i32 eigh_factor_offset(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) { return 4 * eigh_row_stride(n, lanes, parts); }
 CLUTCH_SHARED_FN clutch_i32 eigh_work_size(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) {
-  return eigh_factor_offset(n, lanes, parts) + parts * eigh_row(n, lanes, parts);
+  return eigh_factor_offset(n, lanes, parts) + parts * eigh_row_stride(n, lanes, parts);
 }
 
 // Tridiagonal matrices of a bundle (eigh/qr_group.clh) -----------------------------------------------------------------------------------------------------
@@ -87,20 +86,20 @@ CLUTCH_SHARED_FN clutch_i32 eigh_work_size(clutch_i32 n, clutch_i32 lanes, clutc
 CLUTCH_SHARED_FN clutch_i32 eigh_capacity(clutch_i32 lanes, clutch_i32 items) { return lanes * items; }
 CLUTCH_SHARED_FN clutch_u64 eigh_bundles(clutch_u64 batch, clutch_i32 capacity) { return (batch + (clutch_u64)capacity - 1) / (clutch_u64)capacity; }
 // Tangents, or sines, of the rotations of a recorded sweep: [k / lanes][matrix][k % lanes].
-CLUTCH_SHARED_FN clutch_i32 eigh_rotations(clutch_i32 n, clutch_i32 lanes, clutch_i32 capacity) { return eigh_round_up(n, lanes) * capacity; }
-// Where rotation k of the first matrix is in them; that of matrix l is l * lanes behind it.
-CLUTCH_SHARED_FN clutch_i32 eigh_rotation(clutch_i32 k, clutch_i32 lanes, clutch_i32 capacity) { return k / lanes * lanes * capacity + k % lanes; }
+CLUTCH_SHARED_FN clutch_i32 eigh_rotations_size(clutch_i32 n, clutch_i32 lanes, clutch_i32 capacity) { return eigh_round_up(n, lanes) * capacity; }
+// Index of rotation k of the first matrix in them; matrix l has it l * lanes numbers further.
+CLUTCH_SHARED_FN clutch_i32 eigh_rotation_index(clutch_i32 k, clutch_i32 lanes, clutch_i32 capacity) { return k / lanes * lanes * capacity + k % lanes; }
 
 typedef struct EighBundleLayout {
   clutch_i64 d, e;                           // diagonals and off-diagonals: [row][matrix]
   clutch_i64 tolerance, unscale, bad, used;  // [matrix]
-  clutch_i64 active;                         // [recorded sweep][matrix]: not 0 where it has rotations
+  clutch_i64 active;                         // [recorded sweep][matrix]: not 0 if the matrix has rotations in it
   clutch_i64 tops;                           // [recorded sweep][work-item]: number of its rotations
-  clutch_i64 tangents, sines;                // [recorded sweep], then as eigh_rotation() says
+  clutch_i64 tangents, sines;                // [recorded sweep], then by eigh_rotation_index()
   clutch_i64 size;
 } EighBundleLayout;
 CLUTCH_SHARED_FN EighBundleLayout eigh_bundle_layout(clutch_i32 n, clutch_i32 lanes, clutch_i32 vectors, clutch_i32 items) {
-  const clutch_i64 capacity = eigh_capacity(lanes, items), rotations = eigh_rotations(n, lanes, eigh_capacity(lanes, items));
+  const clutch_i64 capacity = eigh_capacity(lanes, items), rotations = eigh_rotations_size(n, lanes, eigh_capacity(lanes, items));
   EighBundleLayout at;
   at.d = 0, at.e = at.d + eigh_round_up(n, lanes) * capacity;
   at.tolerance = at.e + eigh_round_up(n, lanes) * capacity, at.unscale = at.tolerance + capacity, at.bad = at.unscale + capacity;
@@ -116,8 +115,8 @@ CLUTCH_SHARED_FN EighBundleLayout eigh_bundle_layout(clutch_i32 n, clutch_i32 la
 typedef struct EighQrGroupLayout {
   clutch_i64 a;             // the matrix that is reduced
   clutch_i64 q;             // its Q, if eigenvectors are computed
-  clutch_i64 vectors;       // those of `bundle` matrices
-  clutch_i64 rows, factor;  // what the reduction works with
+  clutch_i64 vectors;       // eigenvectors of `bundle` matrices
+  clutch_i64 rows, factor;  // work memory of the reduction
   clutch_i64 bundle;        // EighBundleLayout
   clutch_i64 size;
 } EighQrGroupLayout;
@@ -135,12 +134,12 @@ CLUTCH_SHARED_FN EighQrGroupLayout eigh_qr_group_layout(clutch_i32 n, clutch_i32
 // Scratch of eigh_device_wide: all matrices, then all bundles ----------------------------------------------------------------------------------------------
 
 typedef struct EighDeviceWideLayout {
-  clutch_i64 a;                // the matrix, later its vectors
+  clutch_i64 a;                // the matrix, later its eigenvectors
   clutch_i64 q;                // Q, if eigenvectors are computed
-  clutch_i64 rows, factor;     // what the reduction works with
+  clutch_i64 rows, factor;     // work memory of the reduction
   clutch_i64 tangents, sines;  // rotations of a round: [sweep][k]
-  clutch_i64 tops;             // [sweep]: number of its rotations; whole numbers of 32 bits
-  clutch_i64 count;            // number of sweeps of the round; as these
+  clutch_i64 tops;             // [sweep]: number of its rotations; 32-bit integers
+  clutch_i64 count;            // number of sweeps of the round; a 32-bit integer
   clutch_i64 size;
 } EighDeviceWideLayout;
 CLUTCH_SHARED_FN EighDeviceWideLayout eigh_device_wide_layout(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts, clutch_i32 vectors) {
@@ -152,22 +151,22 @@ CLUTCH_SHARED_FN EighDeviceWideLayout eigh_device_wide_layout(clutch_i32 n, clut
   at.size = vectors ? at.count + lanes : at.tangents;
   return at;
 }
-// Where bundle number `bundle` is; for the number of bundles the size of all.
+// Offset of bundle `bundle`; of one past the last bundle: the size of all scratch.
 CLUTCH_SHARED_FN clutch_u64 eigh_device_wide_bundle(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts, clutch_i32 vectors, clutch_i32 items, clutch_u64 batch,
                                                     clutch_u64 bundle) {
   return batch * (clutch_u64)eigh_device_wide_layout(n, lanes, parts, vectors).size + bundle * (clutch_u64)eigh_bundle_layout(n, lanes, vectors, items).size;
 }
 
-// The vectors of a row that a stage works on, and how tasks share them.
+// The vectors of a row that a stage computes, and how tasks share them.
 typedef struct EighPanels {
   clutch_i32 begin, end;  // vectors
-  clutch_i32 width;       // vectors of a task, but for the last one
+  clutch_i32 width;       // vectors of a task; the last task may have fewer
   clutch_i32 count;       // tasks of a matrix
 } EighPanels;
 CLUTCH_SHARED_FN EighPanels eigh_panels(clutch_i32 stage, clutch_i32 step, clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) {
   EighPanels panels;
   panels.begin = stage == EIGH_ROWS ? (step + 1) / lanes : 0;
-  panels.end = stage == EIGH_APPLY ? parts * eigh_chunks(n, lanes) : eigh_chunks(n, lanes);
+  panels.end = stage == EIGH_APPLY ? parts * eigh_row_vectors(n, lanes) : eigh_row_vectors(n, lanes);
   panels.width = stage == EIGH_ROWS ? EIGH_ROWS_PANEL : EIGH_VECTORS_PANEL;
   panels.count = stage == EIGH_ROWS || stage == EIGH_FORM || stage == EIGH_APPLY ? (panels.end - panels.begin + panels.width - 1) / panels.width : 1;
   return panels;
@@ -182,18 +181,20 @@ CLUTCH_SHARED_FN clutch_u64 eigh_tasks(clutch_i32 stage, clutch_u64 batch, clutc
 // Pairs of positions that a round rotates at once: tops 0 to pairs - 1 and bottoms, the last one without a partner where n is odd.
 CLUTCH_SHARED_FN clutch_i32 eigh_pairs(clutch_i32 n) { return (n + 1) / 2; }
 // Columns of the tops, or of the bottoms, in a row: at least two more than pairs.
-CLUTCH_SHARED_FN clutch_i32 eigh_half(clutch_i32 n, clutch_i32 lanes) { return ((eigh_pairs(n) + 1) / lanes + 1) * lanes; }
+CLUTCH_SHARED_FN clutch_i32 eigh_half_length(clutch_i32 n, clutch_i32 lanes) { return ((eigh_pairs(n) + 1) / lanes + 1) * lanes; }
 // From a row to the next: an odd number of vectors.
-CLUTCH_SHARED_FN clutch_i32 eigh_halves_row(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) { return 2 * parts * eigh_half(n, lanes) + lanes; }
-CLUTCH_SHARED_FN clutch_i32 eigh_halves_size(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) { return 2 * eigh_pairs(n) * eigh_halves_row(n, lanes, parts); }
+CLUTCH_SHARED_FN clutch_i32 eigh_halves_stride(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) { return 2 * parts * eigh_half_length(n, lanes) + lanes; }
+CLUTCH_SHARED_FN clutch_i32 eigh_halves_size(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) {
+  return 2 * eigh_pairs(n) * eigh_halves_stride(n, lanes, parts);
+}
 
-// Numbers of a round's rotations, one for each pair: off-diagonal elements, cosines, sines, and whether the pair is rotated; complex ones have imaginary
-// parts behind the real ones.
+// Arrays of a round's rotations, an element for each pair: off-diagonal elements, cosines, sines, and 1 if the pair is rotated, else 0. Imaginary parts of
+// `off` and `s` follow their real parts.
 typedef struct EighAnglesLayout {
   clutch_i32 off, c, s, on, size;
 } EighAnglesLayout;
 CLUTCH_SHARED_FN EighAnglesLayout eigh_angles_layout(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts) {
-  const clutch_i32 width = eigh_half(n, lanes);
+  const clutch_i32 width = eigh_half_length(n, lanes);
   EighAnglesLayout at;
   at.off = 0, at.c = at.off + parts * width, at.s = at.c + width, at.on = at.s + parts * width, at.size = at.on + width;
   return at;
@@ -201,17 +202,17 @@ CLUTCH_SHARED_FN EighAnglesLayout eigh_angles_layout(clutch_i32 n, clutch_i32 la
 
 typedef struct EighJacobiLayout {
   clutch_i64 a;          // two copies of the matrix without its diagonal
-  clutch_i64 diagonals;  // of the two copies, a row each
+  clutch_i64 diagonals;  // a row for each of the two copies
   clutch_i64 angles;     // EighAnglesLayout
-  clutch_i64 d, rank;    // eigenvalues and their places in ascending order
-  clutch_i64 row_of;     // of the two copies: the row of v of each position; whole numbers of 32 bits
+  clutch_i64 d, rank;    // eigenvalues and their indices in ascending order
+  clutch_i64 row_of;     // for each of the two copies: the row of v of each position; 32-bit integers
   clutch_i64 v;          // eigenvectors, if they are computed: n + 1 rows
   clutch_i64 size;
 } EighJacobiLayout;
 CLUTCH_SHARED_FN EighJacobiLayout eigh_jacobi_layout(clutch_i32 n, clutch_i32 lanes, clutch_i32 parts, clutch_i32 vectors) {
-  const clutch_i64 row = eigh_row(n, lanes, parts);
+  const clutch_i64 row = eigh_row_stride(n, lanes, parts);
   EighJacobiLayout at;
-  at.a = 0, at.diagonals = at.a + 2 * (clutch_i64)eigh_halves_size(n, lanes, parts), at.angles = at.diagonals + 2 * eigh_halves_row(n, lanes, parts);
+  at.a = 0, at.diagonals = at.a + 2 * (clutch_i64)eigh_halves_size(n, lanes, parts), at.angles = at.diagonals + 2 * eigh_halves_stride(n, lanes, parts);
   at.d = at.angles + eigh_angles_layout(n, lanes, parts).size, at.rank = at.d + row;
   at.row_of = at.rank + row, at.v = at.row_of + 2 * row + 2 * lanes;
   at.size = at.v + vectors * (n + 1) * row;

@@ -222,14 +222,14 @@ struct EighCase {
 
   /// Matrices of small whole numbers, put together again from their eigenpairs and rounded, which gives them back on any device.
   static Problem problem(std::string_view what, EighDriver driver, DType dtype, std::int64_t batch, std::int64_t n, linalg::Uplo uplo, std::uint64_t seed,
-                         bool turned = false) {
+                         bool transposed = false) {
     static std::vector<std::string> names;
     static const std::string kEntries[] = {"eigh_automatic", "eigh_closed",   "eigh_jacobi_lanes", "eigh_jacobi_group",
                                            "eigh_qr_lanes",  "eigh_qr_group", "eigh_device_wide",  "eigh_host"};
     Problem p{.name = fmt::format("{} {} n {}", what, name(dtype), n), .entry = kEntries[static_cast<std::size_t>(driver)], .needs_fp64 = is_double(dtype)};
     std::vector<HostMatrix> matrices;
     for (std::int64_t m = 0; m < batch; ++m) matrices.push_back(make("integers", n, is_complex(dtype), 0, seed + static_cast<std::uint64_t>(m)));
-    p.inputs.push_back({dtype, {batch, n, n}, turned ? Dims{n * n, 1, n} : Dims{}, pack(matrices, dtype, uplo)});
+    p.inputs.push_back({dtype, {batch, n, n}, transposed ? Dims{n * n, 1, n} : Dims{}, pack(matrices, dtype, uplo)});
     std::int64_t parts = is_complex(dtype) ? 2 : 1;
     DType real = real_of(dtype);
     p.output = {real, {parts, batch, n, n}, {}, std::vector<std::uint8_t>(bytes_for(real, static_cast<std::uint64_t>(parts * batch * n * n)))};
@@ -279,27 +279,27 @@ struct EighCase {
       {"eigh_closed", Edit::tail, "i < count * LENGTH", "i + 1 < count * LENGTH"},
       {"eigh_closed", Edit::stride, "from[min(l, count - 1) * stride + i]", "from[min(l, count - 1) + i]"},
       {"eigh_closed", Edit::offset, "(given + first * matrix_stride)", "(given + first * matrix_stride / 2)"},
-      {"eigh_closed", Edit::arithmetic, "distance = REAL(0.5)", "distance = REAL(0.25)"},
+      {"eigh_closed", Edit::arithmetic, "distance = CLUTCH_REAL(0.5)", "distance = CLUTCH_REAL(0.25)"},
       {"eigh_jacobi_lanes", Edit::tail, "for (int q = p + 1; q < n; ++q)", "for (int q = p + 1; q + 1 < n; ++q)"},
       {"eigh_jacobi_lanes", Edit::stride, "(j)*ri + (i)*rj)", "(j)*ri + (i)*ri)"},
-      {"eigh_jacobi_lanes", Edit::offset, "d[i] = RE(i, i);", "d[i] = RE(i / 2, i / 2);"},
-      {"eigh_jacobi_lanes", Edit::arithmetic, "RE(q, q) = aqq + turn.move", "RE(q, q) = aqq - turn.move"},
+      {"eigh_jacobi_lanes", Edit::offset, "d[i] = CLUTCH_RE(i, i);", "d[i] = CLUTCH_RE(i / 2, i / 2);"},
+      {"eigh_jacobi_lanes", Edit::arithmetic, "CLUTCH_RE(q, q) = aqq + rotation.move", "CLUTCH_RE(q, q) = aqq - rotation.move"},
       {"eigh_qr_lanes", Edit::tail, "for (int i = k + 2; i < n; ++i) {", "for (int i = k + 2; i < n - 1; ++i) {"},
-      {"eigh_qr_lanes", Edit::stride, "lanes + l * PADDED(each)", "lanes + l * each"},
-      {"eigh_qr_lanes", Edit::offset, "MEM R* row = v + j * V_ROW(n); ", "MEM R* row = v + j; "},
-      {"eigh_qr_lanes", Edit::arithmetic, "*x = fma(-s, turned, y);", "*x = fma(s, turned, y);"},
-      {"eigh_jacobi_group", Edit::tail, "round < 2 * pairs_of - 1;", "round < 2 * pairs_of - 2;"},
-      {"eigh_jacobi_group", Edit::stride, "(from + t * HALVES_ROW(n))", "(from + t * HALF(n))"},
+      {"eigh_qr_lanes", Edit::stride, "lanes + l * padded(each)", "lanes + l * each"},
+      {"eigh_qr_lanes", Edit::offset, "MEM R* row = v + j * v_stride(n); ", "MEM R* row = v + j; "},
+      {"eigh_qr_lanes", Edit::arithmetic, "*x = fma(-s, sheared, y);", "*x = fma(s, sheared, y);"},
+      {"eigh_jacobi_group", Edit::tail, "round < 2 * pair_count - 1;", "round < 2 * pair_count - 2;"},
+      {"eigh_jacobi_group", Edit::stride, "(from + t * halves_stride(n))", "(from + t * half_length(n))"},
       {"eigh_jacobi_group", Edit::offset, "rows[t], next_rows", "rows[t / 2], next_rows"},
-      {"eigh_jacobi_group", Edit::arithmetic, "aqq + turn.move, n);", "aqq - turn.move, n);"},
+      {"eigh_jacobi_group", Edit::arithmetic, "aqq + rotation.move, n);", "aqq - rotation.move, n);"},
       {"eigh_qr_group", Edit::tail, "return eigh_round_up(n, lanes) * capacity;", "return (n - 1) * capacity;"},
-      {"eigh_qr_group", Edit::stride, "vectors + l * MATRIX_SIZE(n), q, n);", "vectors + l * (ulong)ROW(n), q, n);"},
+      {"eigh_qr_group", Edit::stride, "vectors + l * matrix_size(n), q, n);", "vectors + l * (ulong)row_stride(n), q, n);"},
       {"eigh_qr_group", Edit::offset, "FACTORS_OF_ROW(old_u, old_p, i);", "FACTORS_OF_ROW(old_u, old_p, i - 1);"},
-      {"eigh_qr_group", Edit::arithmetic, "by_u[m] *= -of_u", "by_u[m] *= of_u"},
+      {"eigh_qr_group", Edit::arithmetic, "by_u[m] *= -h_u", "by_u[m] *= h_u"},
       {"eigh_device_wide", Edit::tail, "step - 1 < n - 2) reduce_tail", "step < n - 2) reduce_tail"},
-      {"eigh_device_wide", Edit::stride, "x.factor = scratch + at.factor;", "x.factor = x.rows + 2 * ROW(n);"},
+      {"eigh_device_wide", Edit::stride, "x.factor = scratch + at.factor;", "x.factor = x.rows + 2 * row_stride(n);"},
       {"eigh_device_wide", Edit::offset, "x.tops[have++] = top;", "x.tops[have++] = top / 2;"},
-      {"eigh_device_wide", Edit::arithmetic, "by_u[m] *= -of_u", "by_u[m] *= of_u"},
+      {"eigh_device_wide", Edit::arithmetic, "by_u[m] *= -h_u", "by_u[m] *= h_u"},
   };
 };
 

@@ -28,9 +28,9 @@ struct Parts {
     DType real = detail::eigh_real_of(t.dtype());
     std::array<std::int64_t, kMaxRank> strides{};
     for (int d = 0; d < t.rank(); ++d) strides[static_cast<std::size_t>(d)] = 2 * t.strides()[d];
-    Dims apart(std::span<const std::int64_t>(strides.data(), static_cast<std::size_t>(t.rank())));
-    re = Tensor(t.storage(), t.byte_offset(), t.sizes(), apart, real);
-    im = Tensor(t.storage(), t.byte_offset() + bits(real) / 8, t.sizes(), apart, real);
+    Dims doubled(std::span<const std::int64_t>(strides.data(), static_cast<std::size_t>(t.rank())));
+    re = Tensor(t.storage(), t.byte_offset(), t.sizes(), doubled, real);
+    im = Tensor(t.storage(), t.byte_offset() + bits(real) / 8, t.sizes(), doubled, real);
   }
   bool complex() const { return im.defined(); }
 };
@@ -116,9 +116,9 @@ EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_
         s.re, [&](Expr g) { return select(position(i) == position(j), g, 0); }, {gw.unsqueeze(-1).expand(v.sizes())}, {}, stream);
   }
   // grad_a = v inner v^H, by way of the transposed inner v^H
-  const Tensor turned = matrix();
-  product(Parts(turned.mT()), s, Parts(v), Conjugate::second, stream);
-  product(Parts(result.grad_a), Parts(v), Parts(turned), Conjugate::none, stream);
+  const Tensor transposed = matrix();
+  product(Parts(transposed.mT()), s, Parts(v), Conjugate::second, stream);
+  product(Parts(result.grad_a), Parts(v), Parts(transposed), Conjugate::none, stream);
   return result;
 }
 
