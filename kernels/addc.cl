@@ -54,18 +54,18 @@ static inline ACC combine(ACC x, ACC a, ACC b, ACC value, int one) { return COMB
 #if !INTEGER && LANES > 1 && DIV_RN == 0 && FMA_RN == 0
 static inline V combinev(V x, V a, V b, ACC value, int one) { return COMBINE(V, x, a, b, value, one); }
 #define VECTORS 1
-// One step of the contiguous walk: STEP elements from element i.
+// One step of the contiguous walk: ELEMENTS_PER_STEP elements from element i.
 #if defined(T_IS_BF16) && defined(CLUTCH_UNALIGNED)
-#define STEP (2 * LANES)
-static inline VU step_of(__global const uchar* input, __global const uchar* t1, __global const uchar* t2, ulong i, ACC value, int one) {
+#define ELEMENTS_PER_STEP (2 * LANES)
+static inline VU combine_step(__global const uchar* input, __global const uchar* t1, __global const uchar* t2, ulong i, ACC value, int one) {
   VU x = load_words(input, i), a = load_words(t1, i), b = load_words(t2, i);
   return bf16_join(combinev(BF16_EVEN(x), BF16_EVEN(a), BF16_EVEN(b), value, one), combinev(BF16_ODD(x), BF16_ODD(a), BF16_ODD(b), value, one));
 }
 #define STORE_STEP store_words
 #define STREAM_STEP stream_words
 #else
-#define STEP LANES
-static inline V step_of(__global const uchar* input, __global const uchar* t1, __global const uchar* t2, ulong i, ACC value, int one) {
+#define ELEMENTS_PER_STEP LANES
+static inline V combine_step(__global const uchar* input, __global const uchar* t1, __global const uchar* t2, ulong i, ACC value, int one) {
   return combinev(LOADV(input, i), LOADV(t1, i), LOADV(t2, i), value, one);
 }
 #define STORE_STEP STOREV
@@ -82,11 +82,12 @@ static inline void addc_contiguous_body(CLUTCH_ID_PARAMS, __global uchar* out, _
   for (ulong tile = group; tile * TILE < n; tile += groups) {
     ulong begin = tile * TILE, end = min(begin + TILE, n), tail = begin;
 #if VECTORS
-    tail = begin + (end - begin) / STEP * STEP;
-    if (streaming && ((ulong)(out + begin * sizeof(T)) % (STEP * sizeof(T))) == 0) {
-      for (ulong i = begin + item * STEP; i < tail; i += items * STEP) STREAM_STEP(out, i, step_of(input, t1, t2, i, value, one));
+    tail = begin + (end - begin) / ELEMENTS_PER_STEP * ELEMENTS_PER_STEP;
+    if (streaming && ((ulong)(out + begin * sizeof(T)) % (ELEMENTS_PER_STEP * sizeof(T))) == 0) {
+      for (ulong i = begin + item * ELEMENTS_PER_STEP; i < tail; i += items * ELEMENTS_PER_STEP)
+        STREAM_STEP(out, i, combine_step(input, t1, t2, i, value, one));
     } else {
-      for (ulong i = begin + item * STEP; i < tail; i += items * STEP) STORE_STEP(out, i, step_of(input, t1, t2, i, value, one));
+      for (ulong i = begin + item * ELEMENTS_PER_STEP; i < tail; i += items * ELEMENTS_PER_STEP) STORE_STEP(out, i, combine_step(input, t1, t2, i, value, one));
     }
 #endif
     for (ulong i = tail + item; i < end; i += items) STORE(out, i, combine(LOAD(input, i), LOAD(t1, i), LOAD(t2, i), value, one));

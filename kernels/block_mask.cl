@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// block_mask: what a mask is in each block of queries and keys (args.h), and lists of the blocks by rows and by columns.
-// Ownership: an item takes columns_per_task blocks of a row at a time, or one line of blocks. No local memory.
+// block_mask: the kind of each block of queries and keys under a mask (args.h), and lists of the blocks by rows and by columns.
+// Ownership: an item owns columns_per_task blocks of a row at a time, or one line of blocks. No local memory.
 #include "block_mask/args.h"
 #include "common/launch.clh"
 
 // Needs: what common/expr.clh needs; IDX; and from expression.clh CLUTCH_MASK(LOAD, POSITION, STORE), CLUTCH_RANGES and the macros of parameters EXTRA.
-// Blocks which ranges of the indices decide are not looked at inside.
+// A block whose kind follows from the ranges of its indices is not evaluated element by element.
 #ifdef CLUTCH_ENTRY_block_mask_kinds
 #include "common/expr.clh"
 
@@ -32,7 +32,7 @@ CLUTCH_INLINE VI mask_at(int b, int h, int q, int kv CLUTCH_EXTRA_PARAMS) {
 
 #define SEEN_ALLOWED 1
 #define SEEN_MASKED 2
-// Whether any (SEEN_ALLOWED) and whether not all (SEEN_MASKED) of the queries from `q` to before `q_end` attend to keys from `kv` to before `kv_end`.
+// Flags for queries q to q_end - 1 and keys kv to kv_end - 1: SEEN_ALLOWED if a pair is allowed, SEEN_MASKED if a pair is masked.
 static inline int mask_inside(int b, int h, int q, int q_end, int kv, int kv_end CLUTCH_EXTRA_PARAMS) {
   VI any = (VI)0, none = (VI)0;
   const int whole = q + (q_end - q) / WIDTH * WIDTH;
@@ -83,7 +83,7 @@ __kernel void block_mask_kinds(CLUTCH_PREDICATE __global uchar* kinds, ulong kin
 }
 #endif
 
-// Of each line of blocks its partial and its full ones: how many, their numbers, and behind them those of all others.
+// For each line of blocks: the count of partial blocks, and their indices followed by those of all others; the same of full blocks.
 #ifdef CLUTCH_ENTRY_block_mask_lists
 static inline void list_line(__global const uchar* kinds, long length, long stride, uchar kind, __global int* count, __global int* list) {
   int found = 0;
@@ -112,7 +112,7 @@ __kernel void block_mask_lists(CLUTCH_PREDICATE __global uchar* count, ulong cou
 }
 #endif
 
-// Kinds from lists, which may name what does not exist.
+// Kinds from lists; indices that are no blocks are ignored.
 #ifdef CLUTCH_ENTRY_block_mask_from_lists
 static inline void mark_line(__global uchar* kinds, long length, uchar kind, int count, __global const int* list) {
   for (long i = 0; i < min((long)count, length); ++i)

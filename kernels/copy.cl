@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy_ and cast: destination = source, moved as bits or cast to another dtype with one rounding.
+// copy_ and cast: destination = source, copied as bits or cast to another dtype with one rounding.
 // Ownership: a group owns tiles of TILE elements (bytes in copy_bytes). No local memory.
 // Needs: for moves T, an unsigned type of the element's size; for casts S_NAME and D_NAME (dtypes, the real one of a complex
 // type), S_KIND and D_KIND (0 f32-computed float, 1 f64, 2 integer or bool), S_COMPLEX, D_COMPLEX, SATURATE.
@@ -9,7 +9,7 @@
 #include "common/f8.clh"
 #include "common/launch.clh"
 
-// Contiguous move: bytes, whatever they mean.
+// Contiguous copy of bytes, of any dtype.
 #ifdef CLUTCH_ENTRY_copy_bytes
 #if WIDTH == 16
 #define WIDE uint16
@@ -106,7 +106,7 @@ __kernel void copy_rows(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, 
 #define X long
 #endif
 
-// ---- f32 bits whose rounding to fewer bits is as if done from the source: inexact values get an odd last bit ----
+// ---- f32 bits rounded to odd: rounding them to fewer bits gives the result of one rounding of the source ----
 static inline uint odd_bits_of_f32(float x) { return as_uint(x); }
 #ifdef cl_khr_fp64
 static inline uint odd_bits_of_f64(double x) {
@@ -148,7 +148,7 @@ static inline uint odd_bits_of_i64(long x) {
 #endif
 
 // ---- stores ----
-// Nearest even to a code of fewer bits; `over` stands for what is past the largest finite code.
+// Rounds to nearest even, to a code of fewer bits; `over` is the code of values past the largest finite one.
 static inline uint small_from_bits(uint u, uint mantissa_bits, uint bias, uint largest, uint nan, uint over) {
   uint a = u & 0x7FFFFFFFu, sign = (u >> 24) & 0x80u;
   if (a > 0x7F800000u) return sign | nan;
@@ -163,15 +163,19 @@ static inline uint small_from_bits(uint u, uint mantissa_bits, uint bias, uint l
   uint code = drop > 25 ? 0 : (t + ((1u << (drop - 1)) - 1) + ((t >> drop) & 1)) >> drop;
   return sign | (code > largest ? over : code);
 }
-static inline void put_f32(__global uchar* base, long i, X x) { store_f32(base, i, (float)x); }
+static inline void cast_store_f32(__global uchar* base, long i, X x) { store_f32(base, i, (float)x); }
 #ifdef cl_khr_fp64
-static inline void put_f64(__global uchar* base, long i, X x) { store_f64(base, i, (double)x); }
+static inline void cast_store_f64(__global uchar* base, long i, X x) { store_f64(base, i, (double)x); }
 #endif
-static inline void put_f16(__global uchar* base, long i, X x) { ((__global ushort*)base)[i] = (ushort)f16_from_bits(ODD_BITS(x)); }
-static inline void put_bf16(__global uchar* base, long i, X x) { ((__global ushort*)base)[i] = (ushort)bf16_from_bits(ODD_BITS(x)); }
-static inline void put_f8e4m3fn(__global uchar* base, long i, X x) { base[i] = (uchar)small_from_bits(ODD_BITS(x), 3, 7, 0x7E, 0x7F, SATURATE ? 0x7E : 0x7F); }
-static inline void put_f8e5m2(__global uchar* base, long i, X x) { base[i] = (uchar)small_from_bits(ODD_BITS(x), 2, 15, 0x7B, 0x7F, SATURATE ? 0x7B : 0x7C); }
-static inline void put_f8e8m0fnu(__global uchar* base, long i, X x) {
+static inline void cast_store_f16(__global uchar* base, long i, X x) { ((__global ushort*)base)[i] = (ushort)f16_from_bits(ODD_BITS(x)); }
+static inline void cast_store_bf16(__global uchar* base, long i, X x) { ((__global ushort*)base)[i] = (ushort)bf16_from_bits(ODD_BITS(x)); }
+static inline void cast_store_f8e4m3fn(__global uchar* base, long i, X x) {
+  base[i] = (uchar)small_from_bits(ODD_BITS(x), 3, 7, 0x7E, 0x7F, SATURATE ? 0x7E : 0x7F);
+}
+static inline void cast_store_f8e5m2(__global uchar* base, long i, X x) {
+  base[i] = (uchar)small_from_bits(ODD_BITS(x), 2, 15, 0x7B, 0x7F, SATURATE ? 0x7B : 0x7C);
+}
+static inline void cast_store_f8e8m0fnu(__global uchar* base, long i, X x) {
 #if S_KIND == 0
   uint a = as_uint(x) & 0x7FFFFFFFu;
 #else
@@ -184,7 +188,7 @@ static inline void put_f8e8m0fnu(__global uchar* base, long i, X x) {
 #if S_KIND == 2
 static inline long whole(long x, long least, long largest) { return x; }
 #else
-// Truncates; NaN gives 0, values out of range the nearest bound.
+// Truncates; NaN gives 0, values out of range give the nearest bound.
 static inline long whole(X x, long least, long largest) {
   if (x != x) return 0;
   if (x <= (X)least) return least;
@@ -192,30 +196,30 @@ static inline long whole(X x, long least, long largest) {
   return (long)x;
 }
 #endif
-static inline void put_i8(__global uchar* base, long i, X x) { store_i8(base, i, whole(x, -128, 127)); }
-static inline void put_u8(__global uchar* base, long i, X x) { store_u8(base, i, whole(x, 0, 255)); }
-static inline void put_i16(__global uchar* base, long i, X x) { store_i16(base, i, whole(x, -32768, 32767)); }
-static inline void put_i32(__global uchar* base, long i, X x) { store_i32(base, i, whole(x, -2147483647L - 1, 2147483647L)); }
-static inline void put_i64(__global uchar* base, long i, X x) { store_i64(base, i, whole(x, -9223372036854775807L - 1, 9223372036854775807L)); }
-static inline void put_bool(__global uchar* base, long i, X x) { base[i] = x != 0; }
+static inline void cast_store_i8(__global uchar* base, long i, X x) { store_i8(base, i, whole(x, -128, 127)); }
+static inline void cast_store_u8(__global uchar* base, long i, X x) { store_u8(base, i, whole(x, 0, 255)); }
+static inline void cast_store_i16(__global uchar* base, long i, X x) { store_i16(base, i, whole(x, -32768, 32767)); }
+static inline void cast_store_i32(__global uchar* base, long i, X x) { store_i32(base, i, whole(x, -2147483647L - 1, 2147483647L)); }
+static inline void cast_store_i64(__global uchar* base, long i, X x) { store_i64(base, i, whole(x, -9223372036854775807L - 1, 9223372036854775807L)); }
+static inline void cast_store_bool(__global uchar* base, long i, X x) { base[i] = x != 0; }
 
 #define GET CLUTCH_CONCAT(load_, S_NAME)
-#define PUT CLUTCH_CONCAT(put_, D_NAME)
+#define CAST_STORE CLUTCH_CONCAT(cast_store_, D_NAME)
 
 // Element `to` of the destination from element `from` of the source; complex elements are two reals.
 static inline void cast_one(__global uchar* out, long to, __global const uchar* in, long from) {
 #if D_COMPLEX && S_COMPLEX
-  PUT(out, 2 * to, GET(in, 2 * from));
-  PUT(out, 2 * to + 1, GET(in, 2 * from + 1));
+  CAST_STORE(out, 2 * to, GET(in, 2 * from));
+  CAST_STORE(out, 2 * to + 1, GET(in, 2 * from + 1));
 #elif D_COMPLEX
-  PUT(out, 2 * to, GET(in, from));
-  PUT(out, 2 * to + 1, 0);
+  CAST_STORE(out, 2 * to, GET(in, from));
+  CAST_STORE(out, 2 * to + 1, 0);
 #elif S_COMPLEX && BOOLEAN
   out[to] = GET(in, 2 * from) != 0 || GET(in, 2 * from + 1) != 0;
 #elif S_COMPLEX
-  PUT(out, to, GET(in, 2 * from));
+  CAST_STORE(out, to, GET(in, 2 * from));
 #else
-  PUT(out, to, GET(in, from));
+  CAST_STORE(out, to, GET(in, from));
 #endif
 }
 #endif

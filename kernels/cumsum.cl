@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// cumsum: sums up to each element along lines. In a line groups of 16 elements are summed by doubling, groups go one after another in a
-// block of BLOCK elements, blocks one after another in the line: result = blocks before + (groups before in the block + in the group).
-// Stages: 0, an item takes whole lines; or, for few long lines, 1, the blocks' totals, then cumsum_carries, then 2, the blocks with these.
-// Ownership: an item takes a line or a block at a time, or a panel of WIDTH neighbouring lines. No local memory.
-// Needs: what common/combine.clh and common/places.clh need (operands: out, x); T_NAME, O_NAME (dtypes of x and out); X_BYTES (of an element
-// of x); ABREAST (vectors of columns that an item takes side by side); BLOCK.
+// cumsum: the sum of the elements up to each element of a line. Groups of 16 elements are summed by doubling; the groups of a block of BLOCK elements are added
+// one after another, and so are the blocks of a line: result = sum of blocks before + (sum of the block's groups before + sum within the group). Stages: 0: an
+// item computes whole lines. For few long lines: 1 computes the sums of blocks, cumsum_carries the sums of blocks before each, 2 the results. Ownership: an
+// item owns a line or a block at a time, or a panel of neighbouring lines. No local memory. Needs: what common/combine.clh and common/offsets.clh need
+// (operands: out, x); T_NAME, O_NAME (dtypes of x and out); X_BYTES (of an element of x); ABREAST (vectors of columns of a panel); BLOCK.
 #include "common/combine.clh"
-#include "common/places.clh"
+#include "common/offsets.clh"
 
 #if !defined(T_NAME) || !defined(O_NAME) || !defined(X_BYTES) || !defined(ABREAST) || !defined(BLOCK)
 #error "T_NAME, O_NAME, X_BYTES, ABREAST and BLOCK are not defined"
@@ -61,15 +60,15 @@ __kernel void cumsum_lines(CUMSUM_PARAMS) {
   ulong tasks = stage == 0 ? n : n * blocks;
   for (ulong task = get_global_id(0); task < tasks; task += get_global_size(0)) {
     ulong line = stage == 0 ? task : task / blocks, first = stage == 0 ? 0 : task - line * blocks, last = stage == 0 ? blocks : first + 1;
-    IDX place[OPERANDS] = {(IDX)out_first, (IDX)x_first};
-    add_places((IDX)line, rank, size, stride, 0, place);
+    IDX offset[OPERANDS] = {(IDX)out_first, (IDX)x_first};
+    add_offsets((IDX)line, rank, size, stride, 0, offset);
     A before = stage == 2 ? carry_of[task] : (A)0;
     for (ulong block = first; block < last; ++block) {
       A inside = 0;
       IDX end = (IDX)min((block + 1) * BLOCK, m);
       for (IDX j = (IDX)(block * BLOCK); j < end; j += 16)
-        inside = group_of(out, x, place[0] + j * (IDX)out_inner, place[1] + j * (IDX)x_inner, (IDX)out_inner, (IDX)x_inner, (int)min(end - j, (IDX)16), before,
-                          inside, stage);
+        inside = group_of(out, x, offset[0] + j * (IDX)out_inner, offset[1] + j * (IDX)x_inner, (IDX)out_inner, (IDX)x_inner, (int)min(end - j, (IDX)16),
+                          before, inside, stage);
       if (stage == 1) carry_of[task] = inside;
       before = ADD(A, before, inside);
     }
@@ -77,12 +76,11 @@ __kernel void cumsum_lines(CUMSUM_PARAMS) {
 }
 #endif
 
-// Lines that are adjacent in memory, PANEL of them in the lanes of vectors, so that memory is read in long pieces: the innermost kept dimension
-// has stride 1 in both operands.
+// The innermost kept dimension has stride 1 in both operands: PANEL neighbouring lines are in the lanes of vectors, so that memory is read in long pieces.
 #ifdef CLUTCH_ENTRY_cumsum_columns
 #define PANEL (ABREAST * WIDTH)
 #include "common/some_lanes.clh"
-// Where the block's number for column `c` of a panel is kept.
+// Index of a block's sum for column `c` of a panel.
 #define CARRY(c) carry_of[(outer * columns + column + (c)) * blocks + first]
 __kernel void cumsum_columns(CUMSUM_PARAMS) {
   CLUTCH_IF_PREDICATE
@@ -92,8 +90,8 @@ __kernel void cumsum_columns(CUMSUM_PARAMS) {
     ulong number = stage == 0 ? task : task / blocks, first = stage == 0 ? 0 : task - number * blocks, last = stage == 0 ? blocks : first + 1;
     ulong outer = number / panels, column = (number - outer * panels) * PANEL;
     int width = (int)min(columns - column, (ulong)PANEL), vectors = (width + WIDTH - 1) / WIDTH;
-    IDX place[OPERANDS] = {(IDX)out_first, (IDX)x_first};
-    add_places((IDX)(outer * columns + column), rank, size, stride, 0, place);
+    IDX offset[OPERANDS] = {(IDX)out_first, (IDX)x_first};
+    add_offsets((IDX)(outer * columns + column), rank, size, stride, 0, offset);
     A lanes[PANEL];
     V before[ABREAST], inside[ABREAST];
     for (int c = 0; c < PANEL; ++c) lanes[c] = stage == 2 && c < width ? CARRY(c) : (A)0;
@@ -103,9 +101,9 @@ __kernel void cumsum_columns(CUMSUM_PARAMS) {
       IDX end = (IDX)min((block + 1) * BLOCK, m);
       for (IDX j = (IDX)(block * BLOCK); j < end; j += 16) {
         int count = (int)min(end - j, (IDX)16);
-        IDX from = place[1] + j * (IDX)x_inner, to = place[0] + j * (IDX)out_inner;
+        IDX from = offset[1] + j * (IDX)x_inner, to = offset[0] + j * (IDX)out_inner;
         if (count == 16 && width == PANEL) {
-          // Row by row, as memory lies.
+          // Row by row, in the order of memory.
           V rows[ABREAST][16];
           for (int l = 0; l < 16; ++l)
 #pragma unroll
@@ -130,9 +128,9 @@ __kernel void cumsum_columns(CUMSUM_PARAMS) {
           for (int v = 0; v < vectors; ++v) {
             int lane_count = min(width - v * WIDTH, WIDTH);
             V x16[16];
-            for (int l = 0; l < 16; ++l) x16[l] = l < count ? some(x, from + l * (IDX)x_inner + v * WIDTH, lane_count) : (V)(A)0;
+            for (int l = 0; l < 16; ++l) x16[l] = l < count ? load_some(x, from + l * (IDX)x_inner + v * WIDTH, lane_count) : (V)(A)0;
             DOUBLING(V, x16)
-            for (int l = 0; l < count && stage != 1; ++l) put_some(out, to + l * (IDX)out_inner + v * WIDTH, lane_count, before[v] + (inside[v] + x16[l]));
+            for (int l = 0; l < count && stage != 1; ++l) store_some(out, to + l * (IDX)out_inner + v * WIDTH, lane_count, before[v] + (inside[v] + x16[l]));
             inside[v] = inside[v] + x16[15];
           }
         }
@@ -147,7 +145,7 @@ __kernel void cumsum_columns(CUMSUM_PARAMS) {
 }
 #endif
 
-// carries[line, block]: what the blocks before it sum to.
+// carries[line, block]: the sum of the blocks before it.
 #ifdef CLUTCH_ENTRY_cumsum_carries
 __kernel void cumsum_carries(CLUTCH_PREDICATE ulong n, ulong blocks, __global uchar* carries, ulong carries_offset) {
   CLUTCH_IF_PREDICATE

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// group_by: a stable radix sort of entry numbers by key, a power of 2 of digits a pass: count, scan, base and place for each digit, then offsets.
-// Entries go in `parts` of `chunk` each; a part is counted and placed by one item, in order, so that equal keys stay in order.
+// group_by: a stable radix sort of entry numbers by key. Each pass sorts by one digit, with a power of 2 of values: count, scan, base, place. Then offsets.
+// Entries are divided into `parts` of `chunk` entries; one item counts and places a part, in order, so that equal keys keep their order.
 // Needs: ID (int or long: entry numbers and counts).
 #include "common/launch.clh"
 
@@ -8,11 +8,11 @@
 #error "ID is not defined"
 #endif
 
-// The key of entry i of a source of packed keys (form 0), or of an index of i32 (1) or i64 (2), where what is no group gets the last key.
+// The key of entry i: of packed keys (form 0), or of an index of i32 (1) or i64 (2), where numbers that are no group get the last key.
 static inline uint key_of(__global const uchar* source, ulong i, uint form, ulong groups) {
   if (form == 0) return ((__global const uint*)source)[i];
   long k = form == 1 ? (long)((__global const int*)source)[i] : ((__global const long*)source)[i];
-  return (uint)min((ulong)k, groups);  // a negative one is a large number
+  return (uint)min((ulong)k, groups);  // negative numbers become large ones
 }
 #define DIGIT(key) (((key) >> shift) & (digits - 1))
 
@@ -30,7 +30,7 @@ __kernel void group_count(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, ul
 }
 #endif
 
-// counts[p, d]: entries with digit d of the parts before p; totals[d]: of all parts.
+// counts[p, d]: entries with digit d in the parts before p; totals[d]: in all parts.
 #ifdef CLUTCH_ENTRY_group_scan
 __kernel void group_scan(CLUTCH_PREDICATE ulong parts, uint digits, __global uchar* counts, ulong counts_offset, __global uchar* totals, ulong totals_offset) {
   CLUTCH_IF_PREDICATE
@@ -62,7 +62,7 @@ __kernel void group_base(CLUTCH_PREDICATE uint digits, __global uchar* totals, u
 }
 #endif
 
-// Puts each entry behind those with lower digits, those of earlier parts, and its part's earlier ones.
+// Stores each entry after those with lower digits, those of earlier parts with the same digit, and the earlier ones of its part.
 #ifdef CLUTCH_ENTRY_group_place
 __kernel void group_place(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, ulong groups, uint form, uint shift, uint digits, __global const uchar* source,
                           ulong source_offset, __global const uchar* ids, ulong ids_offset, __global uchar* counts, ulong counts_offset,
@@ -86,7 +86,7 @@ __kernel void group_place(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, ul
 }
 #endif
 
-// offsets[g]: where keys of at least g begin.
+// offsets[g]: index of the first entry whose key is at least g.
 #ifdef CLUTCH_ENTRY_group_offsets
 __kernel void group_offsets(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, ulong groups, __global const uchar* keys, ulong keys_offset,
                             __global uchar* offsets, ulong offsets_offset) {
@@ -96,7 +96,7 @@ __kernel void group_offsets(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, 
   for (ulong p = get_global_id(0); p < parts; p += get_global_size(0)) {
     ulong low = 0;
     for (ulong g = p * chunk; g < min((p + 1) * chunk, groups + 1); ++g) {
-      // From the last group's place in doubling steps, then by halves.
+      // Searches from the last group's offset in doubling steps, then by bisection.
       ulong step = 1;
       for (; low + step <= n && key[low + step - 1] < g; step *= 2) low += step;
       ulong high = min(low + step - 1, n);

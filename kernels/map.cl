@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// map: a traced function of broadcast, strided operands, element by element, in one launch.
-// Ownership: a group owns tiles of TILE consecutive elements; its items take WIDTH of them in turn. Every path computes on
-// WIDTH lanes; where fewer are left, or their stride is not 1, they are gathered and scattered. No local memory.
+// map: a traced function of broadcast, strided operands, applied to each element in one launch.
+// Ownership: a group owns tiles of TILE consecutive elements; its items take WIDTH of them in turn. Each path computes on
+// WIDTH lanes; they are gathered and scattered if fewer elements are left or the stride is not 1. No local memory.
 // Needs: what common/expr.clh needs; OPERANDS; IDX; TILE; RANK_LANES (4, 8 or 16; of the shape vectors); and from
 // expression.clh, which the host prints (host/expr/print.cpp): CLUTCH_EXPRESSION(LOAD, POSITION, STORE) and the macros of
 // parameters BUFFER (the tensors), STRIDE (their shapes) and EXTRA (params and captured tensors).
@@ -21,10 +21,10 @@
   (base, i, x);                                 \
   else CLUTCH_CONCAT(storev_, dtype)(base, i, x)
 
-// Gathered lanes, at places at[operand][lane], of which `count` exist.
-#define LOAD_PLACES(k, dtype) CLUTCH_CONCAT(gather_, dtype)(CLUTCH_CONCAT(b, k), at[k], count)
-#define STORE_PLACES(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], count, x)
-#define POSITION_PLACES(k) clutch_positions(at[k])
+// Lanes at offsets at[operand][lane]; the first `count` exist.
+#define LOAD_GATHERED(k, dtype) CLUTCH_CONCAT(gather_, dtype)(CLUTCH_CONCAT(b, k), at[k], count)
+#define STORE_SCATTERED(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], count, x)
+#define POSITION_GATHERED(k) clutch_positions(at[k])
 
 // Contiguous: every operand, and at most one position, is element i at offset i.
 #ifdef CLUTCH_ENTRY_map_contiguous
@@ -35,7 +35,7 @@ static inline void map_contiguous_tail(ulong i, int count CLUTCH_BUFFER_PARAMS C
   IDX at[OPERANDS][WIDTH];
   for (int l = 0; l < WIDTH; ++l)
     for (int k = 0; k < OPERANDS; ++k) at[k][l] = (IDX)i + l;
-  CLUTCH_EXPRESSION(LOAD_PLACES, POSITION_PLACES, STORE_PLACES)
+  CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, STORE_SCATTERED)
 }
 static inline void map_contiguous_body(CLUTCH_ID_PARAMS, ulong n, uint wants_streaming CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   // Streaming stores take addresses of whole vectors.
@@ -65,7 +65,7 @@ static inline void map_rows_tail(const IDX* row, const IDX* inner, IDX i, int co
   IDX at[OPERANDS][WIDTH];
   for (int k = 0; k < OPERANDS; ++k)
     for (int l = 0; l < WIDTH; ++l) at[k][l] = row[k] + (i + l) * inner[k];
-  CLUTCH_EXPRESSION(LOAD_PLACES, POSITION_PLACES, STORE_PLACES)
+  CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, STORE_SCATTERED)
 }
 static inline void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   IDX size[RANK_LANES], stride[OPERANDS][RANK_LANES];
@@ -96,7 +96,7 @@ __kernel void map_rows(CLUTCH_PREDICATE ulong n, int rank, SHAPE_VECTOR sizes CL
 }
 #endif
 
-// The reference: any strides. The places of WIDTH elements are counted up from the first one's.
+// The reference: any strides. Offsets of WIDTH elements are counted up from those of the first one.
 #ifdef CLUTCH_ENTRY_map_strided
 static inline void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   IDX size[RANK_LANES], stride[OPERANDS][RANK_LANES];
@@ -106,24 +106,24 @@ static inline void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank, SHAPE_V
     ulong begin = tile * TILE, end = min(begin + TILE, n);
     for (ulong i = begin + item * WIDTH; i < end; i += items * WIDTH) {
       int count = (int)min(end - i, (ulong)WIDTH);
-      IDX index = (IDX)i, x[RANK_LANES], place[OPERANDS], at[OPERANDS][WIDTH];
-      for (int k = 0; k < OPERANDS; ++k) place[k] = 0;
+      IDX index = (IDX)i, x[RANK_LANES], offset[OPERANDS], at[OPERANDS][WIDTH];
+      for (int k = 0; k < OPERANDS; ++k) offset[k] = 0;
       for (int d = 0; d < rank; ++d) {
         IDX next = index / size[d];
         x[d] = index - next * size[d];
-        for (int k = 0; k < OPERANDS; ++k) place[k] += x[d] * stride[k][d];
+        for (int k = 0; k < OPERANDS; ++k) offset[k] += x[d] * stride[k][d];
         index = next;
       }
       for (int l = 0; l < WIDTH; ++l) {
-        for (int k = 0; k < OPERANDS; ++k) at[k][l] = place[k], place[k] += stride[k][0];
+        for (int k = 0; k < OPERANDS; ++k) at[k][l] = offset[k], offset[k] += stride[k][0];
         ++x[0];
         for (int d = 0; d + 1 < rank && x[d] == size[d]; ++d) {
-          for (int k = 0; k < OPERANDS; ++k) place[k] += stride[k][d + 1] - size[d] * stride[k][d];
+          for (int k = 0; k < OPERANDS; ++k) offset[k] += stride[k][d + 1] - size[d] * stride[k][d];
           x[d] = 0;
           ++x[d + 1];
         }
       }
-      CLUTCH_EXPRESSION(LOAD_PLACES, POSITION_PLACES, STORE_PLACES)
+      CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, STORE_SCATTERED)
     }
   }
 }

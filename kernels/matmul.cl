@@ -16,7 +16,7 @@
 // epilogue, whose operand 0 is what it reads as well as what it writes); for panels B_AT, ROWS, VECTORS, BLOCK_VECTORS (of a block that a work-item packs, at
 // most), ACCUMULATOR_TILES (tiles of a work-item, at most), PACK_ROWS; for tiles TILE_M, TILE_N, THREADS_M, THREADS_N. May have: GROUPED (work-groups have
 // several items).
-#define CLUTCH_PLACES_UNROLL _Pragma("unroll 1")  // edges alone: compilers take long over them
+#define CLUTCH_GATHER_UNROLL _Pragma("unroll 1")  // edges alone: compilers take long over them
 #include "common/expr.clh"
 #include "common/f8.clh"
 #include "common/launch.clh"
@@ -41,7 +41,7 @@
 #if !SPARSE
 #define TRANSPOSED 0
 #endif
-// Where a 2:4 matrix was none results are POISON.
+// Results are POISON if the matrix was not 2:4.
 #if SPARSE
 #define CHECK(sum) (poisoned ? (SUM)POISON : (sum))
 #else
@@ -56,7 +56,7 @@
 #define V VI
 #define ACC_NAME i32
 #define FMA(a, b, c) dot_of_bytes(a, b, c)
-// To each lane of `sum` the products of four bytes of a, unsigned, and of b, signed.
+// Adds to each lane of `sum` the products of four unsigned bytes of a and four signed bytes of b.
 static inline VI dot_of_bytes(VI a, VI b, VI sum) {
 #if DOT == 1
   __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
@@ -79,9 +79,9 @@ static inline VI dot_of_bytes(VI a, VI b, VI sum) {
 #define MEM
 #include "common/transpose.clh"
 #if LANES > 1
-#define PUT_LANES(mem, x, p) (*(mem clutch_unaligned*)(p) = (x))
+#define CLUTCH_STORE_VECTOR(mem, x, p) (*(mem clutch_unaligned*)(p) = (x))
 #else
-#define PUT_LANES(mem, x, p) (*(p) = (x))
+#define CLUTCH_STORE_VECTOR(mem, x, p) (*(p) = (x))
 #endif
 #define PANEL (VECTORS * LANES)
 #define LOAD_A CLUTCH_CONCAT(load_, A_NAME)
@@ -202,14 +202,14 @@ static inline void matmul_dot_rows_body(CLUTCH_ID_PARAMS, __global uint* words, 
     __global uint* to = words + i * matmul_bundle_words(each, abreast);
     ulong begin = 0;
 #if LANES == 16
-    // A vector across all rows, where those lie side by side.
+    // A vector across all rows, if these are contiguous.
     if (a_row == 1 && abreast == LANES && first + abreast <= m)
       for (; 4 * begin + 8 <= k; begin += 2) {
         VI word[2] = {(int)flip, (int)flip};
 #pragma unroll
         for (int byte = 0; byte < 8; ++byte) word[byte / 4] ^= loadv_u8(from, (long)(4 * begin + byte) * a_k) << byte % 4 * 8;
-        PUT_LANES(__global, ZIP_LO(word[0], word[1]), (__global int*)to + begin * LANES);
-        PUT_LANES(__global, ZIP_HI(word[0], word[1]), (__global int*)to + (begin + 1) * LANES);
+        CLUTCH_STORE_VECTOR(__global, ZIP_LO(word[0], word[1]), (__global int*)to + begin * LANES);
+        CLUTCH_STORE_VECTOR(__global, ZIP_HI(word[0], word[1]), (__global int*)to + (begin + 1) * LANES);
       }
 #endif
     for (ulong r = 0; r < abreast; ++r, from += a_row, to += 2) {
@@ -240,7 +240,7 @@ __kernel void matmul_dot_rows(CLUTCH_PREDICATE __global uchar* words, ulong word
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_dot_pack
-// Panels of b in words, behind a row of its columns' sums. An item takes a panel.
+// Packs b into panels of words, after a row of the columns' sums. A work-item packs a panel.
 static inline void matmul_dot_pack_body(CLUTCH_ID_PARAMS, __global int* panels, __global const uchar* b, const MatmulPackArgs args) {
   const ulong k = args.k, n = args.n, across = matmul_parts(n, PANEL), words = matmul_words(k);
   for (ulong i = group * items + item; i < args.batch * across; i += groups * items) {
@@ -249,7 +249,7 @@ static inline void matmul_dot_pack_body(CLUTCH_ID_PARAMS, __global int* panels, 
     VI sum[VECTORS];
     for (int v = 0; v < VECTORS; ++v) sum[v] = 0;
     pack_words(to + PANEL, b, (long)(i / across) * args.b_batch + (long)left * args.b_n, k, min((ulong)PANEL, n - left), args.b_k, args.b_n, sum);
-    for (int v = 0; v < VECTORS; ++v) PUT_LANES(__global, sum[v], to + v * LANES);
+    for (int v = 0; v < VECTORS; ++v) CLUTCH_STORE_VECTOR(__global, sum[v], to + v * LANES);
   }
 }
 
@@ -270,7 +270,7 @@ static inline void store_lanes(__global ACC* to, const V* from, ulong matrix_str
     transpose(x);
     if (e + LANES <= length && count == LANES) {
 #pragma unroll
-      for (ulong l = 0; l < LANES; ++l) PUT_LANES(__global, x[l], to + l * matrix_stride + e);
+      for (ulong l = 0; l < LANES; ++l) CLUTCH_STORE_VECTOR(__global, x[l], to + l * matrix_stride + e);
     } else {
       for (ulong l = 0; l < count; ++l)
         for (ulong i = 0; i < LANES && e + i < length; ++i) to[l * matrix_stride + e + i] = ((const ACC*)x)[l * LANES + i];
@@ -278,7 +278,7 @@ static inline void store_lanes(__global ACC* to, const V* from, ulong matrix_str
   }
 }
 
-// Small matrices, dense ones at one distance: LANES of them side by side, one in each lane.
+// Small dense matrices with one stride between them: LANES of them at once, one in each lane.
 static inline void matmul_lanes_body(CLUTCH_ID_PARAMS, __global ACC* c, __global const ACC* a, __global const ACC* b, const MatmulLanesArgs args, ACC alpha,
                                      ACC beta) {
   const ulong m = args.m, n = args.n, k = args.k, batch = args.batch, a_batch = args.a_batch, b_batch = args.b_batch, c_batch = args.c_batch;
@@ -290,7 +290,7 @@ static inline void matmul_lanes_body(CLUTCH_ID_PARAMS, __global ACC* c, __global
     if (beta != 0) load_bundle(z, c + first * c_batch, c_batch, (int)count, (int)(m * n), 1);
     for (ulong row = 0; row < m; ++row)
       for (ulong column = 0; column < n; column += 4) {
-        // Columns past the last one are that one again.
+        // Columns past the last one repeat it.
         const ulong at[4] = {column, min(column + 1, n - 1), min(column + 2, n - 1), min(column + 3, n - 1)};
         V sum[4] = {0, 0, 0, 0};
         for (ulong l = 0; l < k; ++l)
@@ -375,7 +375,7 @@ __kernel void matmul_sparse_dot(CLUTCH_PREDICATE __global const uchar* a, ulong 
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_sparse_items
-// A row's values are two of each four along k, its metadata four bits: where in the group they lie.
+// A row has two values of each group of four along k; four bits of metadata are their positions in the group.
 static inline void matmul_sparse_items_body(CLUTCH_ID_PARAMS, __global const uchar* values, __global const uchar* metadata, int poisoned,
                                             __global const uchar* b, const MatmulArgs args, SUM_ONE alpha, SUM_ONE beta,
                                             const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {

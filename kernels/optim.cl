@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// optim_step: a step of an optimizer over the tensors of a table. optim_norm, optim_norm_total, optim_scale: the norm of all gradients of a table, and
-// gradients times a factor or looked at for what is not finite. optim_update_scaler, optim_schedule: numbers that live on the device.
-// Ownership: tensors are cut into chunks of CHUNK elements; a group takes chunks in turn, its items vectors of them in turn. With OPTIM_COUNTS each chunk
-// has ITEMS counters of its steps, at least as many as items: each reads its own and writes it and those past the last item's.
-// optim_norm_total is one group, optim_update_scaler and optim_schedule one item.
-// Local memory: 64 numbers for norms.
-// Needs: T (parameters and gradients), CHUNK, ITEMS (for the step), GROUPED (work-groups have several items), what optim/step.clh or optim/norm.clh
-// needs, and what the included files need.
-// Source: torch.optim of PyTorch 2.12.
+// optim_step: a step of an optimizer over the tensors of a table (formulas: optim/step.clh). optim_norm, optim_norm_total: the norm of all gradients of a
+// table. optim_scale: gradients times a factor, and whether one is not finite. optim_update_scaler, optim_schedule: scalars that are kept on the device.
+// Ownership: tensors are divided into chunks of CHUNK elements; a group owns chunks, its items take vectors of a chunk in turn. With OPTIM_COUNTS each chunk
+// has ITEMS counters of steps, at least one for each item: item i reads counter i and writes counters i, i + items, ... optim_norm_total is one group,
+// optim_update_scaler and optim_schedule are one item. Local memory: 64 numbers for norms. Needs: T (parameters and gradients), CHUNK, ITEMS (for the step),
+// GROUPED (work-groups have several items), what optim/step.clh or optim/norm.clh needs, and what the included files need. Source: torch.optim of PyTorch 2.12.
 #include "common/dtype.clh"
 #include "common/launch.clh"
 #include "common/math.clh"
@@ -41,7 +38,7 @@
 // Emulated rounding is scalar.
 #define VECTORS (LANES > 1 && DIV_RN == 0 && FMA_RN == 0 && SQRT_RN == 0)
 
-// NaN where either is.
+// NaN if either is NaN.
 #define MAX_NAN(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
 
 #ifdef CLUTCH_ENTRY_optim_step
@@ -50,7 +47,7 @@ static inline void optim_step_body(CLUTCH_ID_PARAMS, const Table* table, __globa
                                    __global const uint* numbers, const Hyper* hyper, ACC scale, ACC factor, ulong seed, OptimStepArgs args) {
   const uint flags = args.flags, chunk_count = args.chunk_count, first_row = args.first_row;
   Scalars k;
-  uint known = 0;  // the step that k is of
+  uint known = 0;  // the step whose scalars k has
   for (ulong c = group; c < chunk_count; c += groups) {
     const uint2 chunk = chunks[c];
     if (table->words[(chunk.x - first_row) * (ulong)COLUMNS + 1] == CLUTCH_NO_TENSOR) continue;
@@ -82,7 +79,7 @@ __kernel void optim_step(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uc
   CLUTCH_IF_PREDICATE
   if (args.flags & OPTIM_HAS_FOUND && *(__global const float*)(found + found_offset) != 0) return;
   CLUTCH_TABLE(table)
-  // Any NaN becomes the one without low bits: see bf16_join_quiet.
+  // Each NaN becomes the one without low bits: see bf16_join_quiet.
   float given = 0, scale = 1, factor = 1;
   if (args.flags & OPTIM_HAS_LR) given = *(__global const float*)(lrs + lrs_offset), lr = isnan(given) ? (SCALAR)NAN : (SCALAR)given;
   if (SCALED) scale = *(__global const float*)(scales + scales_offset), scale = isnan(scale) ? NAN : scale;
@@ -105,7 +102,7 @@ CLUTCH_INLINE void optim_norm_body(CLUTCH_ID_PARAMS, const Table* table, __globa
     const uint2 chunk = chunks[c];
     const ulong at = chunk.x - first_row;
     __global const uchar* g = table_at(table, at);
-    // A gradient that is not there has no elements; all items reach the barriers all the same.
+    // A gradient that is not given has no elements; its items reach the barriers, too.
     const ulong begin = (ulong)chunk.y * CHUNK, end = table->words[at] == CLUTCH_NO_TENSOR ? 0 : min(begin + CHUNK, sizes[chunk.x]);
 #if VECTORS && !defined(GROUPED)
     V sums[NORM_LANES / LANES];
@@ -154,7 +151,7 @@ __kernel void optim_norm(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uc
 #endif
 
 #ifdef CLUTCH_ENTRY_optim_norm_total
-// One group: the norm, and the factor that brings it to max_norm where it is larger.
+// One group: the norm, and max_norm / norm where the norm is larger, else 1.
 __kernel void optim_norm_total(CLUTCH_PREDICATE __global uchar* norm, ulong norm_offset, __global uchar* factor, ulong factor_offset,
                                __global const uchar* partial, ulong partial_offset, __global const uchar* scales, ulong scales_offset,
                                CLUTCH_ARGS(OptimTotalArgs, args), ACC max_norm) {
@@ -183,7 +180,7 @@ __kernel void optim_norm_total(CLUTCH_PREDICATE __global uchar* norm, ulong norm
 #if !defined(SCALES) || !defined(CHECKS)
 #error "SCALES and CHECKS are not defined"
 #endif
-// Gradients times a factor on the device; found becomes 1 where one is not finite.
+// Multiplies gradients by a factor on the device; found becomes 1 if one is not finite.
 __kernel void optim_scale(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uchar* sizes, ulong sizes_offset, __global const uchar* chunks,
                           ulong chunks_offset, __global const uchar* factors, ulong factors_offset, __global uchar* found, ulong found_offset,
                           CLUTCH_ARGS(OptimChunkArgs, args)) {
@@ -197,7 +194,7 @@ __kernel void optim_scale(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const u
   const ACC factor = (ACC)given;
   const uint chunk_count = args.chunk_count, first_row = args.first_row;
   const ulong item = get_local_id(0), items = get_local_size(0);
-  ACC zero = 0;  // times what is finite
+  ACC zero = 0;  // sum of elements times 0: NaN if one is not finite
 #if VECTORS
   V zeros = 0;
 #endif
@@ -232,7 +229,7 @@ __kernel void optim_scale(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const u
 #endif
 
 #ifdef CLUTCH_ENTRY_optim_update_scaler
-// Scale and tracker by what was found, which is forgotten.
+// Updates scale and growth tracker by `found`, and clears it.
 __kernel void optim_update_scaler(CLUTCH_PREDICATE __global uchar* scales, ulong scales_offset, __global uchar* trackers, ulong trackers_offset,
                                   __global uchar* found, ulong found_offset, uint count, int growth_interval, float growth_factor, float backoff_factor) {
   CLUTCH_IF_PREDICATE
@@ -257,7 +254,7 @@ __kernel void optim_update_scaler(CLUTCH_PREDICATE __global uchar* scales, ulong
 #endif
 
 #ifdef CLUTCH_ENTRY_optim_schedule
-// Rates times the factor of the step that the counter comes to.
+// Advances the counter and multiplies the learning rates by the factor of its step.
 __kernel void optim_schedule(CLUTCH_PREDICATE __global uchar* lrs, ulong lrs_offset, __global const uchar* rates, ulong rates_offset, __global uchar* counts,
                              ulong counts_offset, CLUTCH_ARGS(OptimScheduleArgs, args), ulong advance, ulong warmup_steps, ulong decay_steps,
                              float warmup_start, float end) {

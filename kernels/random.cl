@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// uniform_ and normal_: Philox 4x32-10 blocks to floating numbers; random_state keeps the generator's seed and offset.
+// uniform_ and normal_: floating-point numbers from Philox 4x32-10 blocks; random_state sets the generator's seed and offset, or advances the offset.
 // Ownership: a group owns tiles of TILE elements, a multiple of a chunk; its items take WIDTH blocks of a chunk in turn.
 // A chunk is 16 blocks: word k of block j is element 16 * k + j, so that vectors of any width store without shuffles.
 // Needs: T_NAME, ACC (float or double), and what the included files need.
@@ -11,7 +11,7 @@
 #include "common/philox.clh"
 
 #ifdef CLUTCH_ENTRY_random_state
-// Holds {seed, offset}: sets both, or moves the offset on.
+// The state is {seed, offset}: sets both, or advances the offset.
 static inline void random_state_body(__global ulong* state, ulong seed, ulong offset, uint set) {
   if (get_global_id(0) != 0) return;
   if (set) state[0] = seed;
@@ -46,7 +46,7 @@ static inline PhiloxBlocks philox(const PhiloxKeys* keys, ulong block) {
   return philox_blocks(low, (VU)(uint)(block >> 32) + carry, (VU)0u, (VU)0u, keys);
 }
 
-// Stores lanes of R from element i on, as far as n.
+// Stores the lanes of R from element i on, up to element n - 1.
 static inline void put(__global uchar* out, ulong i, ulong n, R x) {
 #if WIDTH == 1
   if (i < n) CLUTCH_CONCAT(store_, T_NAME)(out, i, x);
@@ -82,7 +82,7 @@ static inline VD unit_of(VU low, VU high) { return CLUTCH_L_TO_VD(CLUTCH_AS_VL(j
 #define SCALE_ADD(z, scale, add) fma_rn(z, (VF)(scale), (VF)(add))
 #endif
 
-// The words of a step of the walk, and the element that word 0 of its first lane is.
+// Words of a step, and the element of word 0 of its first lane.
 typedef struct {
   PhiloxBlocks words;
   ulong first;

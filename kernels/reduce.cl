@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduce: a traced function of strided operands, reduced over some dimensions.
-// The elements of a result, in row-major order, combine in the order of common/reduce_order.clh; results of blocks are reduced by another
-// launch. So bits depend neither on the device nor on the layout.
+// The elements of a result are taken in row-major order and combine in the order of common/reduce_order.clh; another launch reduces the results of blocks. So
+// bits depend neither on the device nor on the layout.
 // Ownership: an item takes `chunk` whole blocks at a time. No local memory.
 // Needs: what common/reduce_order.clh needs; OP (0 sum, 1 prod, 2 min, 3 max, 4 any, 5 all); A_NAME, the accumulator's dtype
 // (f32, f64, i64, i32, bool), and A_IS_...; ABREAST; FINAL (1: apply CLUTCH_AFTER and store the result); and from
@@ -31,13 +31,13 @@
 #endif
 #include "common/reduce_block.inc"
 
-// What is stored of a result or of a block: the accumulator, or what CLUTCH_AFTER makes of it.
+// Stores a result, or that of a block: the accumulator, or CLUTCH_AFTER of it.
 #if FINAL
 #define LOAD_TOTAL(k, dtype) total
 #define STORE_TOTAL(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(b0, at, 1, x);
-static inline void put(__global uchar* b0, IDX place, A result CLUTCH_AFTER_PARAMS) {
+static inline void store_result(__global uchar* b0, IDX offset, A result CLUTCH_AFTER_PARAMS) {
   IDX at[WIDTH];
-  for (int l = 0; l < WIDTH; ++l) at[l] = place;
+  for (int l = 0; l < WIDTH; ++l) at[l] = offset;
 #if OP == 4 || OP == 5
   V total = result ? (V)CLUTCH_TRUE : (V)0;
 #else
@@ -45,9 +45,9 @@ static inline void put(__global uchar* b0, IDX place, A result CLUTCH_AFTER_PARA
 #endif
   CLUTCH_AFTER(LOAD_TOTAL, NO_POSITION, STORE_TOTAL)
 }
-#define PUT(place, block, blocks, number, result) put(b0, place, result CLUTCH_AFTER_NAMES)
+#define STORE_RESULT(offset, block, blocks, number, result) store_result(b0, offset, result CLUTCH_AFTER_NAMES)
 #else
-#define PUT(place, block, blocks, number, result) ((__global A*)b0)[(number) * (blocks) + (block)] = (result)
+#define STORE_RESULT(offset, block, blocks, number, result) ((__global A*)b0)[(number) * (blocks) + (block)] = (result)
 #endif
 
 #define REDUCE_SHAPE                                 \
@@ -73,10 +73,10 @@ __kernel void reduce_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int ra
   CLUTCH_SHIFT_BUFFERS
   REDUCE_TASKS {
     ulong number = one / blocks, block = one - number * blocks;
-    IDX place[OPERANDS] = {0};
-    add_places((IDX)number, rank, size, kept, 0, place);
-    A result = rows_block(place, inner, (IDX)(block * BLOCK), (IDX)min((block + 1) * BLOCK, m) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
-    PUT(place[0], block, blocks, number, result);
+    IDX offset[OPERANDS] = {0};
+    add_offsets((IDX)number, rank, size, kept, 0, offset);
+    A result = rows_block(offset, inner, (IDX)(block * BLOCK), (IDX)min((block + 1) * BLOCK, m) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+    STORE_RESULT(offset[0], block, blocks, number, result);
   }
 }
 #endif
@@ -95,8 +95,8 @@ __kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
   CLUTCH_SHIFT_BUFFERS
   REDUCE_TASKS {
     ulong number = one / blocks, block = one - number * blocks;
-    IDX place[OPERANDS] = {0}, begin = (IDX)(block * BLOCK), end = (IDX)min((block + 1) * BLOCK, m);
-    add_places((IDX)number, rank, size, kept, 0, place);
+    IDX offset[OPERANDS] = {0}, begin = (IDX)(block * BLOCK), end = (IDX)min((block + 1) * BLOCK, m);
+    add_offsets((IDX)number, rank, size, kept, 0, offset);
     V acc[VECTORS];
     for (int k = 0; k < VECTORS; ++k) acc[k] = (V)(A)IDENTITY;
     for (IDX j = begin; j < end; j += WIDTH) {
@@ -104,24 +104,24 @@ __kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
       IDX at[OPERANDS][WIDTH];
       for (int l = 0; l < WIDTH; ++l) {
         IDX here[OPERANDS];
-        for (int k = 0; k < OPERANDS; ++k) here[k] = place[k];
-        if (l < count) add_places(j + l, reduced_rank, reduced_size, reduced, 1, here);
+        for (int k = 0; k < OPERANDS; ++k) here[k] = offset[k];
+        if (l < count) add_offsets(j + l, reduced_rank, reduced_size, reduced, 1, here);
         for (int k = 1; k < OPERANDS; ++k) at[k][l] = here[k];
       }
       V value;
-      CLUTCH_EXPRESSION(LOAD_PLACES, POSITION_PLACES, TAKE)
+      CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, CLUTCH_SET_VALUE)
       value = MASK(LANE_BELOW(count)) ? value : (V)(A)IDENTITY;
       int v = (int)(j - begin) / CHAIN * CHAIN_VECTORS + (int)(j - begin) % 16 / WIDTH;
       acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value);
     }
     A result = tree_of(acc);
-    PUT(place[0], block, blocks, number, result);
+    STORE_RESULT(offset[0], block, blocks, number, result);
   }
 }
 #endif
 
 // Columns: the innermost kept dimension has stride 1 or 0 in each input, the reduced elements have one stride. Lanes are columns,
-// PANEL of them to a task, so that rows of memory are read in long pieces; the 64 partials of each are kept apart (4 KiB for each vector
+// PANEL of them to a task, so that rows of memory are read in long pieces; each vector has its 64 partials (4 KiB for a vector
 // of 16 floats).
 #ifdef CLUTCH_ENTRY_reduce_columns
 #define PANEL (ABREAST * WIDTH)
@@ -133,7 +133,7 @@ static inline V columns_tail(const IDX* row, const IDX* across, int first, int c
   for (int k = 1; k < OPERANDS; ++k)
     for (int l = 0; l < WIDTH; ++l) at[k][l] = row[k] + (first + l) * across[k];
   V value;
-  CLUTCH_EXPRESSION(LOAD_PLACES, POSITION_PLACES, TAKE)
+  CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, CLUTCH_SET_VALUE)
   return value;
 }
 __kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
@@ -151,18 +151,18 @@ __kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
   for (ulong task = group * items + item; task < tasks; task += groups * items) {
     ulong number = task / blocks, block = task - number * blocks, outer = number / panels, column = (number - outer * panels) * PANEL;
     int width = (int)min(columns - column, (ulong)PANEL), whole = width / WIDTH;
-    IDX place[OPERANDS] = {0}, row[OPERANDS], begin = (IDX)(block * BLOCK), end = (IDX)min((block + 1) * BLOCK, m);
-    add_places((IDX)(outer * columns + column), rank, size, kept, 0, place);
+    IDX offset[OPERANDS] = {0}, row[OPERANDS], begin = (IDX)(block * BLOCK), end = (IDX)min((block + 1) * BLOCK, m);
+    add_offsets((IDX)(outer * columns + column), rank, size, kept, 0, offset);
     V acc[PARTIALS][ABREAST];
     for (int k = 0; k < PARTIALS; ++k)
       for (int v = 0; v < ABREAST; ++v) acc[k][v] = (V)(A)IDENTITY;
-    for (int k = 1; k < OPERANDS; ++k) row[k] = place[k] + begin * step[k];
+    for (int k = 1; k < OPERANDS; ++k) row[k] = offset[k] + begin * step[k];
     for (IDX j = begin; j < end; ++j) {
       int p = (int)(j - begin) / CHAIN * 16 + (int)(j - begin) % 16;
 #pragma unroll 4
       for (int v = 0; v < whole; ++v) {
         V value;
-        CLUTCH_EXPRESSION(LOAD_COLUMN, POSITION_COLUMN, TAKE)
+        CLUTCH_EXPRESSION(LOAD_COLUMN, POSITION_COLUMN, CLUTCH_SET_VALUE)
         acc[p][v] = COMBINE(CLUTCH_LANES_OF(A), acc[p][v], value);
       }
       if (whole * WIDTH < width) {
@@ -181,7 +181,7 @@ __kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
       if (results[l] != results[l]) results[l] = A_NAN;
 #endif
       ulong result_number = outer * columns + column + l;
-      PUT(place[0] + l * across[0], block, blocks, result_number, results[l]);
+      STORE_RESULT(offset[0] + l * across[0], block, blocks, result_number, results[l]);
     }
   }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// rowwise: totals over each row, one after another, then elements made of the row's and of the totals; all while the row is near.
-// A total's value may use earlier totals. Totals combine in the order of common/reduce_order.clh, results of blocks in that order, too.
+// rowwise: totals over each row, one after another, then new elements from the row's elements and the totals, while the row is in a core's cache.
+// A total may use earlier totals. Totals combine in the order of common/reduce_order.clh; so do results of blocks.
 // Ownership: an item takes `chunk` whole rows at a time, reading a row once for each total and once for the elements. No local memory.
 // Needs: what common/reduce_order.clh needs; ELEMENTS and RESULTS (outputs with a row's elements, outputs with one element a row),
 // TOTALS (1 to 4), TOTAL_OP0 to TOTAL_OP3; and from expression.clh CLUTCH_TOTAL0 to 3, CLUTCH_ELEMENTS, CLUTCH_RESULTS, with their
-// parameters; KEPT, the total whose values are kept for the elements of rows of up to BLOCK (then CLUTCH_ELEMENTS_KEPT, too), or 4;
-// FETCH_IN, the total during which the next row is fetched, or 4: with the elements; LATE (1: during that total the elements of the row before
-// are written, too, so that memory is busy all the time).
+// parameters; KEPT (the total whose values are kept for the elements, if a row has at most BLOCK; then CLUTCH_ELEMENTS_KEPT, too; 4: none); FETCH_IN (the total
+// during which the next row is prefetched; 4: during the elements); LATE (1: during that total the elements of the row before are stored, so that memory is
+// always busy).
 // Operands are b0, b1, ...: element outputs, result outputs, inputs. Strides over the kept dimensions are s0, s1, ...; each has one
 // stride along a row.
 #include "common/expr.clh"
@@ -19,7 +19,7 @@
 
 #include "expression.clh"
 
-#define STORE_PLACES(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], count, x);
+#define STORE_SCATTERED(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], count, x);
 #define STORE_RESULT(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], 1, x);
 #define TOTAL_0 ((V)totals[0])
 #define TOTAL_1 ((V)totals[1])
@@ -28,21 +28,22 @@
 #define TOTAL_4 ((V)totals[4])  // the row's length
 #define KNOWN_VALUE keep[j / WIDTH]
 
-// Of the row: its kept values, totals so far, the next row's places. Of the row before, where `late`, the same to make its elements of.
+// Parameters of a row: offsets of the next row, totals so far, kept values; if `late`, the offsets, totals and kept values of the row before, whose elements
+// are computed now.
 #define ROW_PARAMS                                                                                                  \
   , const IDX *next, const A *totals, V *keep, int late, const IDX *before, const A *before_totals, V *before_keep, \
       int streaming CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS
 #define ROW_NAMES , next, totals, keep, late, before, before_totals, before_keep, streaming CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES
 
-// Whole vectors along a row, at strides 0 and 1. Other rows are read and written place by place.
+// Whole vectors along a row, at strides 0 and 1. Other rows go element by element.
 #ifdef CLUTCH_ENTRY_rowwise_rows
 #define LOAD_VALUE LOAD_ROW
 #define FETCH(k, bytes) \
   if (!IS_SPLAT(k)) CLUTCH_PREFETCH(CLUTCH_CONCAT(b, k) + ((long)next[k] + j) * bytes);
 #define STORE_ROW(k, dtype, x)                  \
   if (streaming) CLUTCH_CONCAT(streamv_, dtype) \
-  (CLUTCH_CONCAT(b, k), place[k] + j, x);       \
-  else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), place[k] + j, x);
+  (CLUTCH_CONCAT(b, k), offset[k] + j, x);      \
+  else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j, x);
 #endif
 
 #if FETCH_IN == 4
@@ -50,7 +51,7 @@
 #else
 #define FETCH_ELEMENT
 #endif
-// A vector of elements, from kept values where the row is short enough for them (`near`).
+// A vector of elements, from kept values if the row is short enough (`near`).
 #if KEPT < TOTALS
 #define ROW_ELEMENTS(near, load, store)            \
   if (near) {                                      \
@@ -62,7 +63,7 @@
 #define ROW_ELEMENTS(near, load, store) CLUTCH_ELEMENTS(load, NO_POSITION, store)
 #endif
 #if LATE
-static inline void whole_elements(const IDX* place, IDX j, int streaming, const A* totals, const V* keep CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
+static inline void whole_elements(const IDX* offset, IDX j, int streaming, const A* totals, const V* keep CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
   ROW_ELEMENTS(1, LOAD_VALUE, STORE_ROW)
 }
 #define LATE_ELEMENTS \
@@ -92,14 +93,14 @@ static inline void whole_elements(const IDX* place, IDX j, int streaming, const 
 #endif
 
 #if ELEMENTS > 0
-// Up to WIDTH elements from element j on. `near`: the row is short enough for kept values.
-static inline void row_elements_tail(const IDX* place, const IDX* inner, IDX j, int count, int near ROW_PARAMS) {
+// Up to WIDTH elements from element j on.
+static inline void row_elements_tail(const IDX* offset, const IDX* inner, IDX j, int count, int near ROW_PARAMS) {
   IDX at[OPERANDS][WIDTH];
   for (int k = 0; k < OPERANDS; ++k)
-    for (int l = 0; l < WIDTH; ++l) at[k][l] = place[k] + (j + l) * inner[k];
-  ROW_ELEMENTS(near, LOAD_PLACES, STORE_PLACES)
+    for (int l = 0; l < WIDTH; ++l) at[k][l] = offset[k] + (j + l) * inner[k];
+  ROW_ELEMENTS(near, LOAD_GATHERED, STORE_SCATTERED)
 }
-static inline void row_elements(const IDX* place, const IDX* inner, IDX m ROW_PARAMS) {
+static inline void row_elements(const IDX* offset, const IDX* inner, IDX m ROW_PARAMS) {
   IDX j = 0;
   const int near = m <= BLOCK;
 #ifdef LOAD_VALUE
@@ -109,16 +110,16 @@ static inline void row_elements(const IDX* place, const IDX* inner, IDX m ROW_PA
     ROW_ELEMENTS(near, LOAD_VALUE, STORE_ROW)
   }
 #endif
-  for (; j < m; j += WIDTH) row_elements_tail(place, inner, j, (int)min(m - j, (IDX)WIDTH), near ROW_NAMES);
+  for (; j < m; j += WIDTH) row_elements_tail(offset, inner, j, (int)min(m - j, (IDX)WIDTH), near ROW_NAMES);
 }
 #endif
 #if RESULTS > 0
-static inline void row_results(const IDX* place ROW_PARAMS) {
+static inline void row_results(const IDX* offset ROW_PARAMS) {
   const int count = 1;
   IDX at[OPERANDS][WIDTH];
   for (int k = 0; k < OPERANDS; ++k)
-    for (int l = 0; l < WIDTH; ++l) at[k][l] = place[k];
-  CLUTCH_RESULTS(LOAD_PLACES, NO_POSITION, STORE_RESULT)
+    for (int l = 0; l < WIDTH; ++l) at[k][l] = offset[k];
+  CLUTCH_RESULTS(LOAD_GATHERED, NO_POSITION, STORE_RESULT)
 }
 #endif
 
@@ -136,41 +137,41 @@ static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
 #else
   V *keep = 0, *before_keep = 0;
 #endif
-  // Elements of rows of whole vectors may wait for the next row.
+  // Elements are stored during the next row only if rows are whole vectors.
   const int waits = LATE && m <= BLOCK && m % 16 == 0;
   int late = 0;
   IDX before[OPERANDS] = {0};
   A before_totals[5] = {0, 0, 0, 0, (A)m};
   for (ulong task = (group * items + item) * chunk; task < n; task += groups * items * chunk) {
     IDX next[OPERANDS] = {0};
-    add_places((IDX)task, rank, size, kept, 0, next);
+    add_offsets((IDX)task, rank, size, kept, 0, next);
     for (ulong row = task; row < min(task + chunk, n); ++row) {
-      IDX place[OPERANDS];
-      for (int k = 0; k < OPERANDS; ++k) place[k] = next[k], next[k] = 0;
-      add_places((IDX)(row + 1 < n ? row + 1 : row), rank, size, kept, 0, next);
+      IDX offset[OPERANDS];
+      for (int k = 0; k < OPERANDS; ++k) offset[k] = next[k], next[k] = 0;
+      add_offsets((IDX)(row + 1 < n ? row + 1 : row), rank, size, kept, 0, next);
       A totals[5] = {0, 0, 0, 0, (A)m};
-      totals[0] = row_total_0(place, inner, m ROW_NAMES);
+      totals[0] = row_total_0(offset, inner, m ROW_NAMES);
 #if TOTALS > 1
-      totals[1] = row_total_1(place, inner, m ROW_NAMES);
+      totals[1] = row_total_1(offset, inner, m ROW_NAMES);
 #endif
 #if TOTALS > 2
-      totals[2] = row_total_2(place, inner, m ROW_NAMES);
+      totals[2] = row_total_2(offset, inner, m ROW_NAMES);
 #endif
 #if TOTALS > 3
-      totals[3] = row_total_3(place, inner, m ROW_NAMES);
+      totals[3] = row_total_3(offset, inner, m ROW_NAMES);
 #endif
       // Results first: elements may be written over the inputs.
 #if RESULTS > 0
-      row_results(place ROW_NAMES);
+      row_results(offset ROW_NAMES);
 #endif
 #if ELEMENTS > 0
       if (waits) {
-        for (int k = 0; k < OPERANDS; ++k) before[k] = place[k];
+        for (int k = 0; k < OPERANDS; ++k) before[k] = offset[k];
         for (int i = 0; i < TOTALS; ++i) before_totals[i] = totals[i];
         V* swapped = keep;
         keep = before_keep, before_keep = swapped, late = 1;
       } else {
-        row_elements(place, inner, (IDX)m ROW_NAMES);
+        row_elements(offset, inner, (IDX)m ROW_NAMES);
       }
 #endif
     }
@@ -180,7 +181,7 @@ static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
 #endif
 }
 
-// Rows: each operand lies at stride 0 or 1 along a row, element outputs at 1.
+// Rows: strides along a row are 0 or 1, of element outputs 1.
 #ifdef CLUTCH_ENTRY_rowwise_rows
 __kernel void rowwise_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, uint streaming, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
                            CLUTCH_CONCAT(IDX, 16) inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_ALL_KERNEL_PARAMS) {

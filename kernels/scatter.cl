@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// scatter_reduce: elements of src reduced into those of out that an index names, along one dimension. A line is what that dimension
-// makes: `depth` elements of out, `m` of index and src. A line's elements go one after another, in order.
-// Ownership: an item takes `bundle` neighbouring lines at a time; in scatter_panels `panel` neighbouring features of all rows. No local memory.
-// Needs: what common/combine.clh and common/places.clh need (operands: out, index, src); T_NAME; INDEX (int or long); OP (0 sum, 1 prod,
-// 2 min, 3 max); MEAN (1: divide by the count); DIRECT (1: out is the accumulator; 0: accumulators and counts are in scratch, for each item
-// depth * bundle of them, and what is named by no element stays as it is); for panels T, the type of an element.
+// scatter_reduce: reduces elements of src into the elements of out that an index names, along one dimension. A line is all elements along that dimension:
+// `depth` of out, `m` of index and src. The elements of a line are reduced one after another, in order. Ownership: an item owns `bundle` neighbouring lines at
+// a time; in scatter_panels `panel` neighbouring features of all rows. No local memory. Needs: what common/combine.clh and common/offsets.clh need (operands:
+// out, index, src); T_NAME; INDEX (int or long); OP (0 sum, 1 prod, 2 min, 3 max); MEAN (1: divide by the count); DIRECT (1: out is the accumulator; 0:
+// accumulators and counts are in scratch, depth * bundle for each item, and elements of out that no index names keep their value); for panels T, the type of an
+// element.
 #include "common/combine.clh"
-#include "common/places.clh"
+#include "common/offsets.clh"
 
 #if !defined(T_NAME) || !defined(INDEX) || !defined(OP) || !defined(MEAN) || !defined(DIRECT)
 #error "T_NAME, INDEX, OP, MEAN and DIRECT are not defined"
@@ -16,7 +16,7 @@
 #define STORE(base, i, x) CLUTCH_CONCAT(store_, T_NAME)(base, i, x)
 #define MOST 16  // lines of a bundle
 
-static inline A finish(A acc, int count) {
+static inline A result_of(A acc, int count) {
 #if !MEAN
   return acc;
 #elif defined(A_IS_I64)
@@ -47,25 +47,25 @@ __kernel void scatter_lines(CLUTCH_PREDICATE ulong lines, ulong depth, ulong m, 
   CLUTCH_CONCAT(vstore, RANK_LANES)(s2, 0, stride[2]);
   for (ulong first = item * bundle; first < lines; first += items * bundle) {
     int width = (int)min(lines - first, bundle);
-    IDX place[MOST][OPERANDS];
+    IDX offset[MOST][OPERANDS];
     for (int l = 0; l < width; ++l) {
-      for (int k = 0; k < OPERANDS; ++k) place[l][k] = 0;
-      add_places((IDX)(first + l), rank, size, stride, 0, place[l]);
+      for (int k = 0; k < OPERANDS; ++k) offset[l][k] = 0;
+      add_offsets((IDX)(first + l), rank, size, stride, 0, offset[l]);
     }
 #if !DIRECT
     for (IDX d = 0; d < (IDX)depth; ++d)
       for (int l = 0; l < width; ++l) {
-        acc[d * width + l] = include_self ? (A)LOAD(out, place[l][0] + d * (IDX)out_inner) : (A)IDENTITY;
+        acc[d * width + l] = include_self ? (A)LOAD(out, offset[l][0] + d * (IDX)out_inner) : (A)IDENTITY;
         count[d * width + l] = include_self;
       }
 #endif
     for (IDX j = 0; j < (IDX)m; ++j)
       for (int l = 0; l < width; ++l) {
-        long i = ((__global const INDEX*)index)[place[l][1] + j * (IDX)index_inner];
+        long i = ((__global const INDEX*)index)[offset[l][1] + j * (IDX)index_inner];
         if ((ulong)i < depth) {
-          A x = LOAD(src, place[l][2] + j * (IDX)src_inner);
+          A x = LOAD(src, offset[l][2] + j * (IDX)src_inner);
 #if DIRECT
-          IDX at = place[l][0] + (IDX)i * (IDX)out_inner;
+          IDX at = offset[l][0] + (IDX)i * (IDX)out_inner;
           STORE(out, at, COMBINE(A, (A)LOAD(out, at), x));
 #else
           acc[(IDX)i * width + l] = COMBINE(A, acc[(IDX)i * width + l], x);
@@ -76,13 +76,13 @@ __kernel void scatter_lines(CLUTCH_PREDICATE ulong lines, ulong depth, ulong m, 
 #if !DIRECT
     for (IDX d = 0; d < (IDX)depth; ++d)
       for (int l = 0; l < width; ++l)
-        if (count[d * width + l] > (int)include_self) STORE(out, place[l][0] + d * (IDX)out_inner, finish(acc[d * width + l], count[d * width + l]));
+        if (count[d * width + l] > (int)include_self) STORE(out, offset[l][0] + d * (IDX)out_inner, result_of(acc[d * width + l], count[d * width + l]));
 #endif
   }
 }
 #endif
 
-// Rows of features that are contiguous: row j of src goes to row index[j], in order, panel by panel.
+// Contiguous rows of features: row j of src is reduced into row index[j], in order, panel by panel.
 #ifdef CLUTCH_ENTRY_scatter_panels
 #if !DIRECT
 #error "panels accumulate in out"
@@ -98,7 +98,7 @@ __kernel void scatter_panels(CLUTCH_PREDICATE ulong features, ulong panel, ulong
   for (ulong first = get_global_id(0) * panel; first < features; first += get_global_size(0) * panel) {
     long width = (long)min(features - first, panel), whole = width / WIDTH * WIDTH;
     for (long j = 0; j < (long)m; ++j) {
-      // Rows of out are anywhere, and of src only a part is read.
+      // Prefetch: rows of out are in any order, and only a part of each row of src is read.
       long next = min(j + AHEAD, (long)m - 1), later = clamp((long)named[next * index_stride], 0L, (long)depth - 1);
       for (long byte = 0; byte < width * (long)sizeof(T); byte += 64) {
         CLUTCH_PREFETCH(ROW(out, later, out_stride) + byte);

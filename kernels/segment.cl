@@ -2,10 +2,10 @@
 // segment: rows of features reduced over segments: out[i, :] = reduce of values[k] * data[columns[k], :] over k from offsets[i] to
 // offsets[i + 1]. Without COLUMNS entry k is row k of the data, without VALUES its factor is 1. A segment's entries go one after another,
 // in order, into one accumulator for each feature; sums with VALUES are fma. Columns that are no row of the data give `missing`.
-// With FIRST only features f count for which firsts[columns[k], f] is places[k].
-// And what gradients need as well: numbers of the entries' segments, products of the entries' rows, and where in a segment a result is
-// found first.
-// Ownership: an item takes `chunk` segments at a time, in panels of PANEL features that stay in registers. No local memory.
+// With FIRST feature f counts only if firsts[columns[k], f] == places[k].
+// For gradients: the segment of each entry (segment_ids), dot products of entries' rows (segment_dots), and the first entry of a segment that has the result
+// (segment_first).
+// Ownership: an item owns `chunk` segments at a time, in panels of PANEL features, whose accumulators are in registers. No local memory.
 // Needs: what common/expr.clh needs; T_NAME (f32, f64, f16, bf16; of data, values and out); OFFSET and COLUMN (int or long); COLUMNS and
 // VALUES (0 or 1); OFFSETS (0: segment i is entry i); SELF (0; 1 and 3: accumulators begin with a row of `self`, which means count and do
 // not; 2: empty segments are that row); LOOP_LIMIT (iterations that the device gives an item's loops; segments that take more give `missing`; 0:
@@ -21,7 +21,7 @@
 #error "OFFSETS, SELF, LOOP_LIMIT, FIRST and ROUND are not defined"
 #endif
 #define BEGINS_WITH_SELF (SELF == 1 || SELF == 3)
-// Whether so many iterations for each task, leaving a loop counting as one, are more than an item has, which takes some of the tasks in turn.
+// 1 if an item's tasks, of `iterations` iterations each, take more iterations than LOOP_LIMIT; the end of a loop counts as one.
 #define TOO_LONG(iterations, tasks, items) (LOOP_LIMIT > 0 && (ulong)(iterations) > (ulong)(LOOP_LIMIT - 2) / max(((tasks) + (items)-1) / (items), 1ul))
 
 #ifdef A_IS_F64
@@ -50,9 +50,9 @@ static inline V step(V acc, V x, A value) {
 #endif
 }
 #if MEAN
-#define FINISH(acc, count) DIVIDE(acc, (V)(A)((count) + (SELF == 1)))
+#define RESULT_OF(acc, count) DIVIDE(acc, (V)(A)((count) + (SELF == 1)))
 #else
-#define FINISH(acc, count) (acc)
+#define RESULT_OF(acc, count) (acc)
 #endif
 
 // The row of the data that entry k takes, or -1.
@@ -78,9 +78,9 @@ static inline long offset_of(__global const uchar* offsets, ulong i, long entrie
   return (long)i;
 #endif
 }
-// acc with an entry's term, or as it is where another entry is the first.
+// acc after an entry's term; unchanged where another entry is the first.
 #if FIRST
-#define WITH_TERM(acc, x, value, firsts, at, count, own) (some(firsts, at, count) == (V)(own) ? step(acc, x, value) : (acc))
+#define WITH_TERM(acc, x, value, firsts, at, count, own) (load_some(firsts, at, count) == (V)(own) ? step(acc, x, value) : (acc))
 #else
 #define WITH_TERM(acc, x, value, firsts, at, count, own) step(acc, x, value)
 #endif
@@ -97,7 +97,7 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
                                  long data_rows, IDX out_place, IDX self_place, IDX data_stride, IDX first, int width, A missing) {
   V acc[ABREAST];
 #if BEGINS_WITH_SELF
-  for (int v = 0; v * WIDTH < width; ++v) acc[v] = some(self, self_place + v * WIDTH, min(width - v * WIDTH, WIDTH));
+  for (int v = 0; v * WIDTH < width; ++v) acc[v] = load_some(self, self_place + v * WIDTH, min(width - v * WIDTH, WIDTH));
 #else
   for (int v = 0; v < ABREAST; ++v) acc[v] = (V)(A)IDENTITY;
 #endif
@@ -105,7 +105,7 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
     long row = row_of(columns, k, data_rows);
     A value = row < 0 ? missing : value_of(values, k), own = place_of(places, k);
 #if COLUMNS
-    // Rows are anywhere: those of the entries to come are fetched, also the next segments'.
+    // Rows are in any order: those of the next entries are prefetched, across segments.
     if (k + AHEAD < entries) {
       long later = max(row_of(columns, k + AHEAD, data_rows), 0L);
       for (int byte = 0; byte < width * (int)sizeof(T); byte += 64) CLUTCH_PREFETCH(data + (later * data_stride + first) * sizeof(T) + byte);
@@ -120,11 +120,11 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
     } else {
       for (int v = 0; v * WIDTH < width; ++v) {
         int count = min(width - v * WIDTH, WIDTH);
-        acc[v] = WITH_TERM(acc[v], some(data, place + v * WIDTH, count), value, firsts, place + v * WIDTH, count, own);
+        acc[v] = WITH_TERM(acc[v], load_some(data, place + v * WIDTH, count), value, firsts, place + v * WIDTH, count, own);
       }
     }
   }
-  for (int v = 0; v * WIDTH < width; ++v) put_some(out, out_place + v * WIDTH, min(width - v * WIDTH, WIDTH), FINISH(acc[v], end - begin));
+  for (int v = 0; v * WIDTH < width; ++v) store_some(out, out_place + v * WIDTH, min(width - v * WIDTH, WIDTH), RESULT_OF(acc[v], end - begin));
 }
 
 #define SEGMENT_PARAMS                                                                                                                                       \
@@ -139,8 +139,8 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
 
 // Rows: the features of a row are contiguous.
 #ifdef CLUTCH_ENTRY_segment_rows
-// Iterations: of an entry in all panels, what it fetches and its vectors, which compilers unroll unless their rounding is emulated or they are the last
-// panel's; of a row what comes before and behind its entries.
+// Iterations of an entry, in all panels: its prefetches, and its vectors, a loop that compilers unroll unless rounding is emulated or the panel is the last; of
+// a row: what comes before and after its entries.
 #define FETCH_LOOPS (COLUMNS * ((PANEL * (int)sizeof(T) + 63) / 64 + 1))
 #define ENTRY_LOOPS(features) (((features) + PANEL - 1) / PANEL * (1 + FETCH_LOOPS + (VALUES && FMA_RN ? ABREAST + 1 : 0)) + ABREAST + 1)
 #define ROW_LOOPS(features) (((features) + PANEL - 1) / PANEL * (PANEL + 2 * ABREAST + 5) + 2)
@@ -190,7 +190,7 @@ __kernel void segment_strided(SEGMENT_PARAMS) {
         acc = WITH_TERM(acc, (V)LOAD(data, at), value_of(values, k), firsts, at, 1, place_of(places, k));
       }
     }
-    V result = begin < end ? FINISH(acc, end - begin) : (V)own;
+    V result = begin < end ? RESULT_OF(acc, end - begin) : (V)own;
     if (TOO_LONG(end - begin + 2, n * features, items)) result = (V)(A)missing;
     SCATTER(out, to, 1, result);
   }
@@ -210,7 +210,7 @@ static inline ulong segment_of(__global const uchar* offsets, ulong n, ulong k, 
   return low > 0 && offset_of(offsets, low, (long)entries) > (long)k ? low - 1 : n;
 }
 
-// ids[k]: the segment that entry k lies in.
+// ids[k]: the segment of entry k.
 #ifdef CLUTCH_ENTRY_segment_ids
 __kernel void segment_ids(CLUTCH_PREDICATE ulong n, ulong entries, ulong chunk, __global uchar* ids, ulong ids_offset, __global const uchar* offsets,
                           ulong offsets_offset) {
@@ -231,9 +231,8 @@ __kernel void segment_ids(CLUTCH_PREDICATE ulong n, ulong entries, ulong chunk, 
 }
 #endif
 
-// out[k] = sum of x[i, f] * data[columns[k], f] over the features f (with FIRST those for which firsts[i, f] is k's place in its segment), i
-// being the segment of entry k: feature f goes into partial f % 16 by
-// fma, the partials into a tree of halves.
+// out[k] = sum over features f of x[i, f] * data[columns[k], f], i the segment of entry k. With FIRST: features with firsts[i, f] == k - offsets[i] alone.
+// Feature f is added to partial f % 16 by fma, the partials by halves.
 #ifdef CLUTCH_ENTRY_segment_dots
 static inline A dot_of(__global const uchar* x, __global const uchar* data, __global const uchar* columns, __global const uchar* firsts, long i, long k,
                        long begin, long features, long data_rows, long x_stride, long data_stride) {
@@ -245,9 +244,9 @@ static inline A dot_of(__global const uchar* x, __global const uchar* data, __gl
       long at = f + v * WIDTH;
       int count = (int)clamp(features - at, 0L, (long)WIDTH);
       if (count == 0) continue;
-      V sum = FMA(some(x, i * x_stride + at, count), some(data, row * data_stride + at, count), acc[v]);
+      V sum = FMA(load_some(x, i * x_stride + at, count), load_some(data, row * data_stride + at, count), acc[v]);
 #if FIRST
-      sum = some(firsts, i * x_stride + at, count) == (V)(A)(k - begin) ? sum : acc[v];
+      sum = load_some(firsts, i * x_stride + at, count) == (V)(A)(k - begin) ? sum : acc[v];
 #endif
       acc[v] = MASK(LANE_BELOW(count)) ? sum : acc[v];
     }
@@ -279,7 +278,7 @@ __kernel void segment_dots(CLUTCH_PREDICATE ulong n, ulong features, ulong entri
 }
 #endif
 
-// out[i, f]: the place in segment i of the first entry whose term for feature f is result[i, f]; -1 if none is.
+// out[i, f]: the position in segment i of the first entry whose term for feature f is result[i, f]; -1 if there is none.
 #ifdef CLUTCH_ENTRY_segment_first
 #if ROUND == 1
 #define ROUNDED(x) clutch_round_f16(x)
@@ -296,7 +295,7 @@ __kernel void segment_first(CLUTCH_PREDICATE ulong n, ulong features, ulong entr
   for (ulong task = get_global_id(0) * chunk; task < n; task += get_global_size(0) * chunk)
     for (ulong i = task; i < min(task + chunk, n); ++i) {
       long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
-      // Its result is NaN, which no entry gives.
+      // The result is NaN, which equals no term.
       if (TOO_LONG(chunk * ((features + PANEL - 1) / PANEL * (end - begin + 2) + 2), n, get_global_size(0) * chunk)) end = begin;
       for (long first = 0; first < (long)features; first += PANEL) {
         V found[ABREAST], wanted[ABREAST];
@@ -304,19 +303,19 @@ __kernel void segment_first(CLUTCH_PREDICATE ulong n, ulong features, ulong entr
         for (int v = 0; v < ABREAST; ++v) {
           counts[v] = (int)clamp((long)features - first - v * WIDTH, 0L, (long)WIDTH);
           found[v] = (V)(A)-1, wanted[v] = (V)(A)0;
-          if (counts[v] > 0) wanted[v] = some(result, (long)i * (long)features + first + v * WIDTH, counts[v]);
+          if (counts[v] > 0) wanted[v] = load_some(result, (long)i * (long)features + first + v * WIDTH, counts[v]);
         }
         for (long k = begin; k < end; ++k) {
           long row = row_of(columns, k, (long)data_rows);
           V value = (V)value_of(values, k), own = (V)(A)(k - begin);
           for (int v = 0; v < ABREAST; ++v)
             if (row >= 0 && counts[v] > 0) {
-              V term = ROUNDED(some(data, row * (long)features + first + v * WIDTH, counts[v]) * value);
+              V term = ROUNDED(load_some(data, row * (long)features + first + v * WIDTH, counts[v]) * value);
               found[v] = ((term == wanted[v]) & (found[v] < (V)(A)0)) ? own : found[v];
             }
         }
         for (int v = 0; v < ABREAST; ++v)
-          if (counts[v] > 0) put_some(out, (long)i * (long)features + first + v * WIDTH, counts[v], found[v]);
+          if (counts[v] > 0) store_some(out, (long)i * (long)features + first + v * WIDTH, counts[v], found[v]);
       }
     }
 }

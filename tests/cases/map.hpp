@@ -143,7 +143,7 @@ struct MapCase {
       {"map_rows", Edit::arithmetic, "VF v3 = fma_rn(v0,", "VF v3 = fma_rn(-v0,"},
       {"map_strided", Edit::tail, "(int)min(end - i, (ulong)WIDTH)", "(int)min(end - i, (ulong)WIDTH) - 1"},
       {"map_strided", Edit::stride, "stride[k][d + 1] - size[d] * stride[k][d]", "stride[k][d + 1] - (size[d] - 1) * stride[k][d]"},
-      {"map_strided", Edit::offset, "place[k] += x[d] * stride[k][d];", "place[k] += x[d] * stride[k][d] + (k == 0);"},
+      {"map_strided", Edit::offset, "offset[k] += x[d] * stride[k][d];", "offset[k] += x[d] * stride[k][d] + (k == 0);"},
       {"map_strided", Edit::arithmetic, "VF v3 = fma_rn(v0,", "VF v3 = fma_rn(-v0,"},
   };
 };

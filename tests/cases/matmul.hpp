@@ -207,7 +207,7 @@ struct MatmulCase {
       {"matmul_sparse_tiles", Edit::offset, "LEFT_NAMES, of, top + r, at + s, k)", "LEFT_NAMES, of, r, at + s, k)"},
       {"matmul_sparse_tiles", Edit::arithmetic, "2 * pair + (place != first)", "2 * pair + (place == first)"},
       {"matmul_lanes", Edit::tail, "l < count; ++l)\n        for", "l + 1 < count; ++l)\n        for"},
-      {"matmul_lanes", Edit::stride, "from + min(l, count - 1) * apart + e);", "from + min(l, count - 1) * apart + e / 2);"},
+      {"matmul_lanes", Edit::stride, "from + min(l, count - 1) * matrix_stride + e);", "from + min(l, count - 1) * matrix_stride + e / 2);"},
       {"matmul_lanes", Edit::offset, "a + first * a_batch", "a"},
       {"matmul_lanes", Edit::arithmetic, "FMA(x[row * k + l], y[l * n + at[j]], sum[j])", "FMA(x[row * k + l], y[l * n + at[j]], x[l])"},
       {"matmul_tiles", Edit::tail, "int length = (int)min((ulong)MATMUL_BLOCK_K, k - step * MATMUL_BLOCK_K)",

@@ -167,8 +167,8 @@ struct ScatterCase {
       {"scatter_panels", Edit::arithmetic, "CLUTCH_CONCAT(loadv_, T_NAME)(to, f), CLUTCH_CONCAT(loadv_, T_NAME)(from, f))",
        "CLUTCH_CONCAT(loadv_, T_NAME)(from, f), CLUTCH_CONCAT(loadv_, T_NAME)(from, f))"},
       {"scatter_lines", Edit::tail, "j < (IDX)m", "j + 1 < (IDX)m"},
-      {"scatter_lines", Edit::stride, "place[k] += x * stride[k][d];", "place[k] += x * stride[k][0];"},
-      {"scatter_lines", Edit::offset, "place[l][2] + j * (IDX)src_inner", "place[l][2] + (j + 1) % (IDX)m * (IDX)src_inner"},
+      {"scatter_lines", Edit::stride, "offset[k] += x * stride[k][d];", "offset[k] += x * stride[k][0];"},
+      {"scatter_lines", Edit::offset, "offset[l][2] + j * (IDX)src_inner", "offset[l][2] + (j + 1) % (IDX)m * (IDX)src_inner"},
       {"scatter_lines", Edit::arithmetic, "COMBINE(A, (A)LOAD(out, at), x)", "COMBINE(A, (A)LOAD(out, at), x + x)"},
   };
 };

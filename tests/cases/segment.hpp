@@ -207,7 +207,7 @@ struct SegmentCase {
       {"segment_ids", Edit::arithmetic, "= (OFFSET)i;", "= (OFFSET)i ^ 1;"},
       {"segment_dots", Edit::tail, "f < features; f += 16", "f + 16 < features; f += 16"},
       {"segment_dots", Edit::stride, "row * data_stride + at", "row / 2 * data_stride + at"},
-      {"segment_dots", Edit::offset, "some(x, i * x_stride + at", "some(x, i / 2 * x_stride + at"},
+      {"segment_dots", Edit::offset, "load_some(x, i * x_stride + at", "load_some(x, i / 2 * x_stride + at"},
       {"segment_dots", Edit::arithmetic, "partial[l] += partial[l + h]", "partial[l] -= partial[l + h]"},
       {"segment_first", Edit::tail, "found[v] = ((term", "if (k + 1 < end) found[v] = ((term"},
       {"segment_first", Edit::stride, "row * (long)features + first + v * WIDTH, counts[v]) * value",
