@@ -19,7 +19,7 @@ void make_walk(const Dims& sizes, std::span<const Dims> strides, std::int64_t* r
   int kept = 0;
   for (int d = sizes.rank() - 1; d >= 0; --d)
     if (sizes[d] != 1) order[kept++] = d;
-  // Element-wise work may go in any order: the output's smallest strides go innermost.
+  // The order of elements does not matter: dimensions are sorted so that the smallest stride of the output is innermost.
   std::stable_sort(order, order + kept, [&](int a, int b) { return strides[0][a] < strides[0][b]; });
   int n = 0;
   for (int i = 0; i < kept; ++i) {
@@ -93,7 +93,7 @@ bool worth_streaming(const DeviceTraits& traits, std::uint64_t bytes) { return t
 
 namespace {
 
-/// Bytes from the storage's begin to the first and behind the last byte of a tensor.
+/// Offsets, from the storage's begin, of the first byte of a tensor and of the byte after its last.
 std::pair<std::uint64_t, std::uint64_t> extent(const Tensor& t) {
   std::uint64_t begin = t.storage()->offset() + t.byte_offset();
   return {begin, begin + extent_bytes(t)};
@@ -134,7 +134,7 @@ Overlap overlap_of(const Tensor& a, const Tensor& b) {
   if (a1 <= b0 || b1 <= a0) return Overlap::none;
   if (a.dtype() != b.dtype() || !(a.sizes() == b.sizes()) || !(a.strides() == b.strides())) return Overlap::partial;
   if (a0 == b0) return Overlap::same;
-  // Views of the same strides are apart if they are interleaved: their distance is no multiple of the least stride.
+  // Views of equal strides share nothing if they are interleaved: their distance is no multiple of the smallest stride.
   auto step = static_cast<std::uint64_t>(bits(a.dtype()) / 8);
   std::int64_t least = INT64_MAX;
   bool all_multiples = true;

@@ -11,7 +11,7 @@ namespace clutch::inline v0::detail {
 
 class Runtime;
 
-/// How the operands of an element-wise op lie, after dimensions that can be joined are joined.
+/// Layout of the operands of an element-wise op, after dimensions that can be joined are joined.
 enum class Layout : std::uint8_t {
   contiguous,  ///< every operand is one run of unit stride
   rows,        ///< the output's inner stride is 1, the inputs' are 0 or 1
@@ -60,8 +60,8 @@ std::int64_t last_offset(std::int64_t rank, const std::int64_t* size, const std:
 /// Strides of `tensor` seen as broadcast to `sizes`.
 Dims broadcast_strides(const Tensor& tensor, const Dims& sizes);
 
-/// How many work-items walk how big a tile, by traits: one item with wide vectors where vectors are native and groups are
-/// threads, else a group of many items with four lanes.
+/// Size of a tile and work-items of a group, by traits: one item with wide vectors if vectors are native and groups are threads,
+/// else a group of many items with four lanes.
 struct ElementwiseTuning {
   int width = 1;            ///< lanes of a float vector
   std::uint64_t tile = 1;   ///< elements of a tile
@@ -69,10 +69,10 @@ struct ElementwiseTuning {
 };
 ElementwiseTuning elementwise_tuning(const DeviceTraits& traits);
 
-/// The same where an item takes whole rows or blocks: few items to a group leave the driver more groups to spread.
+/// The same for kernels whose items own whole rows or blocks: groups of few items give the driver more groups to distribute.
 ElementwiseTuning row_tuning(const DeviceTraits& traits);
 
-/// Work-groups for that many tiles: one each, up to a bound past which groups take several in turn.
+/// Number of work-groups for `tiles`: one for each, up to a bound past which a group takes several.
 Geometry tile_geometry(std::uint64_t tiles, std::uint64_t local);
 /// The same for that many work-items.
 inline Geometry item_geometry(std::uint64_t items, std::uint64_t local) { return tile_geometry((items + local - 1) / local, local); }
@@ -80,7 +80,7 @@ inline Geometry item_geometry(std::uint64_t items, std::uint64_t local) { return
 /// True if stores should bypass the cache: the operands together do not fit in it.
 bool worth_streaming(const DeviceTraits& traits, std::uint64_t bytes);
 
-/// Whether the tensors may share memory; surely not where false.
+/// False if the tensors cannot share memory.
 bool may_overlap(const Tensor& a, const Tensor& b);
 /// These throw invalid_overlap: if the output overlaps the input other than element for element,
 void check_overlap(const Tensor& output, const Tensor& input, std::string_view op);

@@ -8,14 +8,14 @@
 namespace clutch::inline v0::detail {
 namespace {
 
-/// What the stream was given last; nothing where that is done. The stream itself looks whether it failed.
+/// An event after the last command of the stream; none if that is done. Whether it failed the stream finds out itself.
 Event event_of_last(const Stream& stream) {
   Event event;
   StreamImpl& impl = *stream.impl();
   if (the_settings().check_streams.on()) {
-    event.record(stream);  // knows what else the stream had seen
+    event.record(stream);  // also notes what the stream had waited for
   } else if (ClEvent last = impl.last()) {
-    stream.flush();  // others are to wait for it
+    stream.flush();  // other streams will wait for it
     auto made = std::make_shared<EventImpl>(impl.runtime(), std::move(last));
     made->stream = impl.id();
     event = Event(std::move(made));
@@ -29,7 +29,7 @@ bool MadeOn::ready(const Stream& stream) {
   if (!there_ || !event_.recorded()) return there_;
   try {
     RecordingExempt exempt;
-    // The race checker wants to hear of the order even then.
+    // The race checker must know the order even then.
     if (event_.query() && !the_settings().check_streams.on()) {
       event_ = {};
       return true;

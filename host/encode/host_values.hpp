@@ -8,26 +8,26 @@
 
 namespace clutch::inline v0::detail {
 
-/// Which stream made what is kept on a device, and what other streams must wait for.
+/// The stream that made a value on a device, and the event that other streams must wait for.
 class MadeOn {
  public:
-  /// Orders the stream, or all runs of what it records, behind the making. False if nothing was made yet, or its making failed.
+  /// Orders the stream, or all runs of what it records, after the work that made the value. False if there is no value, or its making failed.
   bool ready(const Stream& stream);
-  /// The stream was given the work that makes it. False if it records: a recording may come to nothing, so what it makes is its own.
+  /// Notes that the stream was given the work that makes the value. False if it records: a recording may be dropped, so the value is the recording's alone.
   bool made(const Stream& stream);
   void forget() { *this = {}; }
 
  private:
   bool there_ = false;
   std::uint64_t stream_ = 0;
-  Event event_;  ///< behind the making; none once it is known to be done
+  Event event_;  ///< after the work that makes the value; none once that is known to be done
 };
 
 /// A value in device memory that is made once and read on any stream. Not for two threads at once.
 template <class T>
 class Cached {
  public:
-  /// The value; make() enqueues the work that makes it on the stream, where there is none.
+  /// The value. If there is none, make() enqueues the work that makes it on the stream.
   template <class Make>
   T get(const Stream& stream, Make&& make) {
     if (on_.ready(stream)) return value_;
@@ -42,7 +42,7 @@ class Cached {
   T value_ = {};
 };
 
-/// Refuses work that makes state to be kept: a graph would make it anew at each replay. Errors: capturing if the stream records.
+/// Refuses work that makes state which outlives the call: a graph would make it anew at each replay. Errors: capturing if the stream records.
 void check_makes_state(const Stream& stream, const char* op);
 
 }  // namespace clutch::inline v0::detail

@@ -27,7 +27,7 @@ struct KernelPlan {
   ElementwiseTuning tuning = {};
   std::string expression = {};    ///< printed traced function, where the entry takes one
   std::string_view options = {};  ///< further build options
-  std::string note = {};          ///< what else there is to know: emulation, casts through scratch
+  std::string note = {};          ///< remarks: emulation, casts through scratch
   std::string to_string() const { return fmt::format("{} {}{}{}", entry, defines.to_string(), note.empty() ? "" : " # ", note); }
 };
 
@@ -60,8 +60,8 @@ struct Implementation {
   std::string (*accepts)(const DeviceTraits&, const Problem&);
 };
 
-/// The first implementation that accepts, or the forced one. Errors: invalid_argument for an unknown forced name,
-/// not_supported if the forced one, or every one, refuses, with the reasons.
+/// The first implementation that accepts the problem, or the forced one. Errors: invalid_argument for an unknown forced name;
+/// not_supported, with the reasons, if the forced one or all of them refuse.
 template <class Problem>
 const Implementation<Problem>& choose(std::span<const Implementation<Problem>> list, const DeviceTraits& traits, const Problem& problem,
                                       std::string_view forced, std::string_view op) {
@@ -95,18 +95,18 @@ std::uint64_t tile_count(const BuiltPlan& plan, const ElementwiseWalk<kOperands>
   return walk.numel / inner * ((inner + tile - 1) / tile);
 }
 
-/// Why a device refuses what holds doubles; empty if it takes them.
+/// Reason why a device refuses doubles; empty if it takes them.
 inline std::string refuses_fp64(const DeviceTraits& traits, bool has_f64) { return has_f64 && !traits.fp64 ? "the device has no fp64" : ""; }
 
-/// Why a device refuses a kernel; empty if it takes it. `iterations`: what a work-item's loops take at most, counted as kLoopLimit says; by default more than
-/// any device that ends loops early gives.
+/// Reason why a device refuses a kernel; empty if it takes it. `iterations`: upper bound of the iterations of a work-item's loops, counted as kLoopLimit says;
+/// by default more than a device that ends loops early allows.
 inline std::string refuses_long_loops(const DeviceTraits& traits, double iterations = 1e300) {
   if (!(traits.quirks & kQuirkLoopsEndEarly) || iterations <= static_cast<double>(kLoopLimit)) return "";
   const std::string ends = fmt::format("the device ends a work-item's loops after {} iterations (quirk loops_end_early)", kLoopLimit);
   return iterations < 1e300 ? fmt::format("{}, and these take {:.0f}", ends, iterations) : ends;
 }
 
-/// Errors: not_supported where refuses_long_loops() gives a reason. `each`: iterations for each of `tasks`, which the launch's items take in turn.
+/// Errors: not_supported with the reason of refuses_long_loops(). `each`: iterations of each of `tasks`, which the launch's items share.
 inline void check_loops(const DeviceTraits& traits, std::string_view op, std::uint64_t tasks, const Geometry& geometry, double each) {
   const std::uint64_t turns = (tasks + geometry.global - 1) / geometry.global;
   if (std::string why = refuses_long_loops(traits, 1 + static_cast<double>(turns) * (1 + each)); !why.empty()) throw Error(ErrorCode::not_supported, op, why);

@@ -87,7 +87,7 @@ constexpr std::string_view kOnlyJacobi = "relative accuracy is Jacobi's alone";
 
 std::string computes(const DeviceTraits& traits, const EighProblem& p) { return refuses_fp64(traits, eigh_real_of(p.dtype) == DType::f64); }
 
-/// Of drivers with a largest n. The innermost loop of all sweeps runs n^3 / 2 times for each of Jacobi's, n^3 / 5 for QR in all.
+/// Refuses n past the driver's largest. Iterations of the innermost loop: n^3 / 2 for each sweep of Jacobi, n^3 / 5 for all of QR.
 std::string fits(const DeviceTraits& traits, const EighProblem& p, int most, int most_of_short_loops) {
   if (p.n > most) return fmt::format("n is past {}", most);
   if (p.n > most_of_short_loops && !refuses_long_loops(traits).empty()) return refuses_long_loops(traits);
@@ -116,26 +116,26 @@ std::string hosts(const DeviceTraits& traits, const EighProblem& p) {
 
 constexpr std::string_view kHostEntry = "eigh_host";  // no kernel
 
-/// Largest sizes of our own kernels where LAPACK on all of a CPU is the faster one beyond; measured by `clutch-bench --filter ^eigh` on wide
+/// Largest sizes at which our own kernels are faster than LAPACK on all of a CPU; measured by `clutch-bench --filter ^eigh` on wide
 /// vectors, with OpenBLAS's AVX-512 kernels. The batch must not decide: a matrix alone has the same bits.
 constexpr int kOwnTo = 640, kOwnDoubleTo = 384;
 int own_to(DType dtype) { return eigh_real_of(dtype) == DType::f64 ? kOwnDoubleTo : kOwnTo; }
 
-/// Sizes from which a matrix at a time is faster than bundles in lanes, whatever the batch: there vectors of a bundle leave a core's own caches.
-/// Where lanes are work-items they do so earlier.
+/// Sizes from which a matrix at a time is faster than bundles in lanes, whatever the batch: eigenvectors of a bundle no longer fit a core's own caches.
+/// With one lane, groups are faster from a smaller size on.
 constexpr int kGroupFrom = 129, kGroupOfItemsFrom = 49;
 int group_from(const DeviceTraits& traits, const EighProblem& p) {
   if (eigh_lanes(traits, p.dtype) == 1) return kGroupOfItemsFrom;
   return p.batch == EighBatch::many ? kGroupFrom : kEighPrivate + 1;
 }
 
-/// Largest size of which Jacobi on a matrix in each lane of a vector, or in each item, is faster than on one at a time.
+/// Largest size at which Jacobi on a matrix in each lane, or in each work-item, is faster than on one matrix at a time.
 int relative_in_lanes(const DeviceTraits& traits, DType dtype) { return eigh_lanes(traits, dtype) > 1 ? kEighMost : 16; }
 
-/// Sizes up to which programs know theirs.
+/// Largest size for which programs are built with the size as a constant.
 constexpr int kKnownTo = 6;
 
-/// Sizes from which a matrix alone is work enough for the whole device.
+/// Size from which one matrix is enough work for the whole device.
 constexpr int kDeviceWideFrom = 641;
 
 constexpr std::array<Implementation<EighProblem>, 8> kImplementations{{
@@ -162,7 +162,7 @@ constexpr std::array<Implementation<EighProblem>, 8> kImplementations{{
     {kHostEntry, hosts},
 }};
 
-/// What a driver takes when it is forced.
+/// Conditions of a driver that is forced.
 constexpr std::array<Implementation<EighProblem>, 7> kForced{{
     {"eigh_closed", fits_closed},
     {"eigh_jacobi_lanes", fits_jacobi},
@@ -206,11 +206,11 @@ KernelPlan select(const DeviceTraits& traits, const EighProblem& p, std::string_
     return plan;
   }
   bool is_group = plan.entry.ends_with("_group") || plan.entry == "eigh_device_wide", in_scratch = !is_group && p.n > kEighPrivate;
-  // A program knows the small sizes that its driver is chosen for, where all is unrolled.
+  // Small sizes are constants of their programs, in which all loops are unrolled.
   int known = plan.entry == "eigh_closed" || (plan.entry == "eigh_jacobi_lanes" && (p.n == 3 || p.n == 4)) || (plan.entry == "eigh_qr_lanes" && p.n <= kKnownTo)
                   ? p.n
                   : 0;
-  // Two bundles where their rotations would wait for themselves and both fit in a core's nearest caches.
+  // Two bundles at a time, if each rotation waits for the one before and both fit a core's nearest caches.
   const bool two =
       eigh_lanes(traits, p.dtype) > 1 && (plan.entry == "eigh_qr_lanes" || (plan.entry == "eigh_jacobi_lanes" && p.n == 3 && !is_complex(p.dtype)));
   plan.tuning.tile = two ? 2 : 1;
@@ -236,7 +236,7 @@ namespace {
 
 // encode ------------------------------------------------------------------------------------------------------------
 
-/// The matrices as they lie, if they are contiguous (or transposed) ones at one distance; else a copy of them.
+/// The input itself, if its matrices are contiguous (or transposed) with one stride between them; else a copy.
 void take_matrices(EighCall& call, const Tensor& a, DType compute, const Stream& stream) {
   call.a = a.dtype() == compute ? a : cast(a, compute, {}, stream);
   auto fits = [&] {
@@ -247,7 +247,7 @@ void take_matrices(EighCall& call, const Tensor& a, DType compute, const Stream&
     if (n > 1 && !(rows == n && columns == 1) && !(rows == 1 && columns == n)) return false;
     call.transposed = n > 1 && rows == 1;
     call.stride = n * n;
-    std::int64_t next = 0;  // distance that the next outer dimension must have
+    std::int64_t next = 0;  // stride that the next outer dimension must have
     for (int d = rank - 3; d >= 0; --d) {
       if (sizes[d] == 1) continue;
       if (next == 0)
@@ -256,14 +256,14 @@ void take_matrices(EighCall& call, const Tensor& a, DType compute, const Stream&
         return false;
       next = strides[d] * sizes[d];
     }
-    return call.stride >= n * n;  // vectors read a little past a matrix
+    return call.stride >= n * n;  // kernels load whole vectors, past the end of a matrix
   };
   if (fits()) return;
   call.a = call.a.clone(stream);
   fits();
 }
 
-/// Results as the drivers write them: the caller's where they lie so, else of our own and copied at the end.
+/// Tensors that the drivers write: the caller's if their layout and dtype fit, else new ones that are copied to them in the end.
 class Results {
  public:
   Tensor place(const Tensor& wanted, const Tensor& as_written, DType dtype, const Stream& stream) {

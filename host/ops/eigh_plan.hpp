@@ -9,27 +9,27 @@
 
 namespace clutch::inline v0::detail {
 
-/// Sizes of a batch that choose between drivers of the same bits: too few matrices to fill the lanes of vectors, and one.
+/// Classes of batch sizes, which choose between drivers of the same bits. few: too few matrices to fill the lanes of vectors; alone: one matrix.
 enum class EighBatch : std::uint8_t { many, few, alone };
 
-/// What selection of eigh and eigvalsh looks at; also the key of their cached plans.
+/// Inputs of the selection of eigh and eigvalsh; also the key of their cached plans.
 struct EighProblem {
   DType dtype = DType::f32;  ///< of computation: f32, f64, c64, c128
   bool vectors = true;
-  std::uint16_t n = 0;    ///< sizes that select alike are alike: size_class()
+  std::uint16_t n = 0;    ///< eigh_size_class(): one value for all sizes that select alike
   bool relative = false;  ///< EighAccuracy::relative
   EighBatch batch = EighBatch::many;
 };
 
-/// Largest n of a private matrix; larger ones live in scratch.
+/// Largest n of a matrix in private memory; larger ones are in scratch.
 inline constexpr int kEighPrivate = 32;
-inline constexpr int kEighMost = 256;          ///< of the lanes' drivers
-inline constexpr int kEighMostOfGroup = 1024;  ///< of Jacobi on a matrix at a time
+inline constexpr int kEighMost = 256;          ///< largest n of the drivers of lanes
+inline constexpr int kEighMostOfGroup = 1024;  ///< largest n of eigh_jacobi_group
 
 /// The real type of a dtype's parts.
 constexpr DType eigh_real_of(DType dtype) { return dtype == DType::c64 ? DType::f32 : dtype == DType::c128 ? DType::f64 : dtype; }
 
-/// The size itself where programs know it, else the largest of its class.
+/// n itself if programs are built for it, else the largest n of its class.
 std::uint16_t eigh_size_class(std::int64_t n);
 
 /// Pure; the entry of the host driver is "eigh_host", which is no kernel. Errors: not_supported, invalid_argument.
@@ -38,16 +38,16 @@ KernelPlan select(const DeviceTraits& traits, const EighProblem& problem, std::s
 /// Errors: invalid_shape, invalid_dtype.
 void check_eigh_tensor(const Tensor& t, std::string_view what, const Dims& sizes, DType dtype, const char* op);
 
-/// Matrices in an item's vectors.
+/// SIMD lanes of a work-item's vectors: matrices that it computes at once.
 int eigh_lanes(const DeviceTraits& traits, DType dtype);
 
-/// Bundles whose matrices a work-item of a driver of lanes has at the same time; those of eigh_qr_lanes are done with once reduced.
+/// Bundles whose matrices a work-item of a driver of lanes keeps at a time. eigh_qr_lanes needs a matrix no more once it is reduced.
 constexpr int eigh_matrices(std::string_view entry, int bundles) { return entry == "eigh_qr_lanes" ? 1 : bundles; }
 
-/// Few are as many as are faster one after another.
+/// The class of a batch size. few: as many as are faster one after another.
 EighBatch eigh_batch(const DeviceTraits& traits, DType dtype, std::int64_t batch);
 
-/// Contiguous matrices as the drivers take them; a and v are numbers of the compute type, pairs of them where complex.
+/// Contiguous matrices as the drivers take them; a and v are of the compute type.
 struct EighCall {
   Tensor w, v, info, sweeps, a;  ///< v undefined: eigenvalues alone
   std::int64_t n = 0, batch = 0;
@@ -61,7 +61,7 @@ struct EighCall {
 void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, const Stream& stream, const char* op);
 /// LAPACKE on mapped memory. Errors: strict.
 void eigh_on_host(const EighCall& call, std::string_view plan, const Stream& stream, const char* op);
-/// Why there is no host driver; empty if there is one.
+/// Reason why there is no host driver; empty if there is one.
 std::string eigh_host_refuses(const DeviceTraits& traits);
 
 }  // namespace clutch::inline v0::detail

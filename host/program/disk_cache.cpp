@@ -38,7 +38,7 @@ constexpr const char* kPrograms = "programs";
 constexpr std::array kFolders{kPrograms, "devices"};
 constexpr std::uint64_t kHour_ns = 3'600'000'000'000;
 
-/// The cache's folder and a file's place below it; of a file elsewhere, its own folder.
+/// The cache's folder and the path of a file below it; for a file elsewhere, its own folder.
 struct Place {
   fs::path root, below;
   std::string name;
@@ -51,7 +51,7 @@ Place place_of(const fs::path& file) {
 }
 
 bool is_temporary(std::string_view name) { return name.ends_with(".tmp"); }
-/// Whether a file in a folder of the cache is the library's, by its name: a key, then what it is. The folder may be anyone's choice.
+/// True if a file in a folder of the cache is the library's, by its name (a key, then its kind): the user may choose a folder with other files.
 bool is_of_the_cache(std::string_view name) {
   const std::size_t key = name.find_first_not_of("0123456789abcdef");
   if (key == std::string_view::npos || key < 16) return false;
@@ -85,7 +85,7 @@ void keep_to_limit(const PrivateFolder& programs, const fs::path& path, std::uin
   }
   std::vector<PrivateFolder::File> files = files_of_the_cache(programs);
   const std::int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-  // Of processes that ended while they wrote.
+  // Temporary files of processes that ended while they wrote.
   std::erase_if(files, [&](const PrivateFolder::File& f) {
     return is_temporary(f.name) && (now - f.used_ns <= static_cast<std::int64_t>(kHour_ns) || programs.remove(f.name));
   });
@@ -94,7 +94,7 @@ void keep_to_limit(const PrivateFolder& programs, const fs::path& path, std::uin
   if (total > limit) {
     std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.used_ns < b.used_ns; });
     for (const PrivateFolder::File& f : files) {
-      if (total <= limit - limit / 10) break;  // with room, so that the next write does not list them again
+      if (total <= limit - limit / 10) break;  // a tenth below the limit, so that the next write does not list them again
       programs.remove(f.name);
       total -= f.bytes;
     }

@@ -10,10 +10,10 @@
 
 namespace clutch::inline v0::detail {
 
-/// Folder of everything kept between processes; empty when CLUTCH_CACHE=off. Does not exist until something is written.
+/// Folder of all files that are kept between processes; empty if CLUTCH_CACHE=off. It is made when a file is written first.
 std::filesystem::path cache_folder();
 
-/// Whether entries are written: not with CLUTCH_CACHE=read.
+/// True if entries are written; false with CLUTCH_CACHE=read.
 bool cache_is_written();
 
 /// Reads an entry; nothing if it is absent, truncated, altered, or of another key or format. What someone else may have written (support/private_folder.hpp)

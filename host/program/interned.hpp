@@ -5,7 +5,7 @@
 
 namespace clutch::inline v0::detail {
 
-/// A text that lives as long as the process, as a value: what is handed on by pointer (names of ops, texts of plans) outlives whoever made it.
+/// A text that lives as long as the process, as a value: names of ops and texts of plans, which are passed by pointer, outlive their maker.
 /// Equal texts are kept once.
 class Interned {
  public:

@@ -37,7 +37,7 @@ namespace {
 std::atomic<std::uint64_t> g_built{0}, g_loaded{0}, g_saved{0};
 std::atomic<std::uint64_t> g_next_kernel{0};
 
-/// Live kernels by id, so that a thread that ends can give its borrowed ones back.
+/// Live kernels by id, so that a thread that ends returns those that it borrowed.
 struct LiveKernels {
   std::mutex mutex;
   std::unordered_map<std::uint64_t, Kernel*> by_id;
@@ -262,7 +262,7 @@ std::string Program::binary() const {
 }
 
 void Program::save() noexcept {
-  if (file_.empty() || !cache_is_written()) return;  // drivers may build once more to make a binary
+  if (file_.empty() || !cache_is_written()) return;  // some drivers build once more to make a binary
   try {
     std::lock_guard lock(mutex_);
     std::string binary = this->binary();

@@ -77,13 +77,13 @@ class KernelLease {
   cl_kernel raw_;
 };
 
-/// What the driver had to say of programs that it built all the same, as "entry: log"; for tests.
+/// Build logs of programs that were built without an error, as "entry: log"; for tests.
 std::vector<std::string> build_logs();
 
 /// What identifies a program and how to make it.
 struct ProgramRequest {
   std::string_view text;  ///< OpenCL C, with its own #line
-  std::string_view file;  ///< for messages where the text has no #line
+  std::string_view file;  ///< file name in messages, if the text has no #line
   std::string_view entry;
   const Defines& defines;
   std::string_view options = {};
@@ -106,7 +106,7 @@ class Program {
   /// Its present binary; empty if the driver gives none.
   std::string binary() const;
   void set_kernel(std::unique_ptr<Kernel> kernel) { kernel_ = std::move(kernel); }
-  /// Writes the binary to the disk cache if it differs from what is there. Never throws.
+  /// Writes the binary to the disk cache if it differs from the one there. Never throws.
   void save() noexcept;
 
  private:
@@ -129,7 +129,7 @@ class ProgramStore {
   Kernel& find(const ProgramRequest& request);
   /// An entry of the library's own kernels/<stem>.cl.
   Kernel& find(std::string_view stem, std::string_view entry, const Defines& defines, std::string_view expression = {}, std::string_view options = {});
-  /// A program of a source that is whole already, as Program::source() gives it; `binary`, if not empty, is tried first.
+  /// A program of a complete source, as Program::source() returns it; `binary`, if not empty, is tried first.
   Kernel& find_whole(const ProgramRequest& request, std::string source, std::string_view binary = {});
 
  private:
@@ -144,15 +144,15 @@ class ProgramStore {
   std::unordered_map<std::string, std::shared_ptr<Slot>> slots_;
 };
 
-/// Replaces `from` by `to` in the source of programs built while it lives: tests of the tests plant defects with it. The first
-/// `from` behind the text `after` is replaced, the first one at all if there is none behind it.
+/// Replaces `from` by `to` in the source of programs that are built while it lives, by which tests plant defects. The first
+/// `from` after the text `after` is replaced; if there is none, the first of all.
 class SourceMutation {
  public:
   SourceMutation(std::string_view from, std::string_view to, std::string_view after = {});
   ~SourceMutation();
   SourceMutation(const SourceMutation&) = delete;
   SourceMutation& operator=(const SourceMutation&) = delete;
-  /// How many programs had the text.
+  /// Number of programs that had the text.
   int applied() const;
 };
 

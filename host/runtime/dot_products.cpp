@@ -44,8 +44,8 @@ struct Probe {
   std::filesystem::path program;
   std::string problem;  ///< why there is none
 };
-/// The program that tries: beside the library, or the folder of the program that holds it, or where it is installed. It must belong to whom the library
-/// belongs to, or to a user whom the process trusts anyway.
+/// The program clutch-probe: in the folder of the library, of the executable that contains it, or of the installation. Its owner must be that of the library,
+/// or a user whom the process trusts anyway.
 Probe find_probe() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&probe_dot_products), &info) == 0 || !info.dli_fname) return {{}, "the library's own file is not known"};
@@ -75,7 +75,7 @@ std::string first_line(std::FILE* file) {
   return text;
 }
 
-/// Whether the program runs to its end and is content. What it, its loader or its driver say is none of the caller's output.
+/// Runs the program and returns whether it succeeded. Its output, its loader's and its driver's do not reach the caller's.
 Trial try_in_a_process(const Runtime& runtime, const std::filesystem::path& program) {
   const std::string path = program.string(), index = fmt::format("{}", runtime.device().index);
   const char* arguments[] = {path.c_str(), index.c_str(), nullptr};

@@ -9,11 +9,11 @@
 
 namespace clutch::inline v0::detail {
 
-/// Places of buffers that host tasks have mapped. Drivers may find the mapping that an unmap ends by its pointer alone, so a place is mapped once at a
-/// time, from the map to the end of the unmap.
+/// Addresses that host tasks have mapped. Drivers may find the mapping that an unmap ends by its pointer alone, so an address is mapped once at a time, from
+/// the map to the end of the unmap.
 class HostMappings {
  public:
-  /// Takes a place for a task on a stream, after waiting for the stream's own last unmap of it; false while another task has it.
+  /// Reserves an address for a task on a stream, after waiting for the stream's own last unmap of it. False while another task has it.
   bool take(cl_mem mem, std::uint64_t offset, std::uint64_t stream) {
     std::unique_lock lock(mutex_);
     std::erase_if(places_, [](const auto& row) { return row.second.unmapped && is_done(row.second.unmapped.get()); });
@@ -27,7 +27,7 @@ class HostMappings {
     clWaitForEvents(1, &raw);
     return true;
   }
-  /// Gives a place back for the time when `unmapped`, of that stream, is done; null: at once.
+  /// Frees an address when `unmapped`, an event of that stream, is done; null: at once.
   void give_back(cl_mem mem, std::uint64_t offset, std::uint64_t stream, ClEvent unmapped) {
     std::lock_guard lock(mutex_);
     if (unmapped)

@@ -11,8 +11,8 @@ namespace clutch::inline v0::detail {
 
 namespace {
 
-/// Memory of a host task's ranges: each place of a buffer mapped once, or copied while another task has it mapped. Nobody waits for another task, so tasks
-/// may share tensors, nest and come in any order.
+/// Memory of a host task's ranges: each is mapped, or copied while another task has it mapped. No task waits for another, so tasks may share tensors, nest and
+/// come in any order.
 class HostMemory {
  public:
   HostMemory(StreamImpl& stream, const char* op, std::span<const HostRange> ranges) : stream_(stream), op_(op) {
@@ -36,7 +36,7 @@ class HostMemory {
 
   std::span<void* const> pointers() const noexcept { return pointers_; }
 
-  /// Hands the memory back, also after a failure; returns the first status that says that what was written may be lost.
+  /// Unmaps the memory or copies it back, also after a failure. Returns the first status by which results may be lost.
   cl_int leave() noexcept {
     cl_int first = CL_SUCCESS;
     for (Part& part : parts_) {

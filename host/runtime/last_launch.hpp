@@ -22,7 +22,7 @@ struct LastLaunch {
 };
 LastLaunch& last_launch() noexcept;
 
-/// While it lives, commands are of no interest to who asks what an op did: they copy results, count, or put parts together.
+/// While it lives, commands do not count for last_plan(): they copy results, count, or combine parts.
 class Aside {
  public:
   Aside() noexcept { ++last_launch().asides; }

@@ -23,20 +23,20 @@ struct BoundArgument {
   enum class Kind : std::uint8_t { memory, offset, bytes, local };
   Kind kind = Kind::bytes;
   std::uint16_t size = 0;
-  std::uint16_t at = 0;     ///< of bytes: where they begin in Launch::bytes
-  int use = -1;             ///< of memory and offset: the operand
-  std::uint32_t local = 0;  ///< of local memory: its bytes
+  std::uint16_t at = 0;     ///< index of its first byte in Launch::bytes
+  int use = -1;             ///< operand of a memory and its offset
+  std::uint32_t local = 0;  ///< bytes of local memory
   const char* type = "";    ///< OpenCL C name of a number's type, empty for structs
-  const char* name = "";    ///< what the op calls it; empty: named by kind and order
+  const char* name = "";    ///< the op's name for it; empty: named by kind and order
 };
 
 /// Operands that a kernel reaches by a TensorTable.
 struct LaunchTable {
-  int first_base = -1;       ///< first of TensorTable::kBases arguments of memory, behind which the table stands; -1: no table
+  int first_base = -1;       ///< first of TensorTable::kBases arguments of memory, which the table follows; -1: no table
   std::vector<int> entries;  ///< operands; -1: none
 };
 
-/// Up to N numbers or structs of them in place: a list that costs what it holds.
+/// A list of up to N numbers, or structs of them, without allocation; copies cost what it holds.
 template <class T, std::size_t N>
 class InPlace {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
@@ -61,10 +61,10 @@ struct Launch {
   static constexpr std::size_t kMaxArguments = 64;
   static constexpr std::size_t kMaxBytes = 1024;
 
-  const char* op = "";  ///< lives as long as the process, as that of an Encoder
+  const char* op = "";  ///< name that lives as long as the process
   KernelHandle kernel;  ///< with the text of its plan
   Geometry geometry;
-  std::vector<Operand> operands;  ///< of a recording, which keeps tensors
+  std::vector<Operand> operands;  ///< of a recording, which keeps their tensors
   InPlace<BoundArgument, kMaxArguments> arguments;
   LaunchTable table;
 
@@ -78,7 +78,7 @@ struct Launch {
     arguments.push_back({.size = static_cast<std::uint16_t>(size), .at = static_cast<std::uint16_t>(begin), .type = type, .name = name});
     used_ = begin + size;
   }
-  /// Errors: invalid_argument if so many arguments more are past kMaxArguments.
+  /// Errors: invalid_argument if `more` arguments would exceed kMaxArguments.
   void check_fits(std::size_t more) const {
     if (!arguments.fits(more)) [[unlikely]]
       refuse_more();

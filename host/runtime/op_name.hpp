@@ -5,8 +5,8 @@
 
 namespace clutch::inline v0::detail {
 
-/// While it lives, errors that this thread makes and work that it enqueues carry the name of the public function that was called first: of softmax, say,
-/// not of the reductions it is made of. Each public function that is made of others has one, in its first line. `name` is a literal.
+/// While it lives, this thread's errors and enqueued work have the name of the public function that was called first: softmax, not the reductions that it
+/// calls. Each public function that calls others declares one in its first line. `name` is a literal.
 class OpName {
  public:
   explicit OpName(const char* name) noexcept;
@@ -25,7 +25,7 @@ class OpName {
   const char* former_;
 };
 
-/// While it lives no name is in force: for calls of a caller's functions, and for errors that tell of another call.
+/// While it lives, no name is in force: for calls of a caller's functions, and for errors of another call.
 class NoOpName : OpName {
  public:
   NoOpName() noexcept : OpName(Suspend{}) {}

@@ -17,7 +17,7 @@ namespace clutch::inline v0::detail {
 class Runtime;
 struct Segment;
 
-/// A part of a segment: what one storage holds, or a gap between such.
+/// A part of a segment: the memory of one storage, or a gap between two.
 struct Block {
   Segment* segment = nullptr;
   std::uint64_t offset = 0;
@@ -50,7 +50,7 @@ class Pool {
   void release(Block* block, std::vector<ClEvent> uses) noexcept;
   /// Lets other streams take a dying stream's segments once `last` is done, each when it is one free block.
   void adopt_stream(std::uint64_t stream, ClEvent last) noexcept;
-  /// Gives free segments back to the driver after waiting for what other streams still use.
+  /// Releases free segments to the driver after waiting for other streams' work on them.
   void trim();
   std::map<std::string, std::uint64_t> stats() const;
   void reset_peaks();
@@ -107,7 +107,7 @@ class Pool {
   void merge_free(Block* block);
   void hand_over(Segment& segment);
   void settle();
-  /// Settles after waiting, without the lock, for all that is pending now.
+  /// Waits, without the lock, for all events that are pending now, then settles.
   void settle_all(std::unique_lock<std::mutex>& lock);
   void trim_locked();
   Segment* new_segment(std::uint64_t bytes, const Key& key, std::string_view op, std::uint64_t wanted, std::unique_lock<std::mutex>& lock);

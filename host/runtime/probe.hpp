@@ -4,7 +4,7 @@
 
 namespace clutch::inline v0::detail {
 
-/// Runs an instruction that the compiler may not take: for clutch-probe, whose process may die of it. True if its results are right.
+/// Runs an instruction that the compiler may refuse: for clutch-probe, whose process may be terminated by it. True if its results are right.
 CLUTCH_API bool probe_dot_products(const Device& device);
 
 }  // namespace clutch::inline v0::detail

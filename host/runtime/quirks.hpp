@@ -23,7 +23,7 @@ enum Quirk : std::uint32_t {
   kQuirkByteSelectsCrash = 1u << 10,
 };
 
-/// Iterations that all loops of a work-item may make together where kQuirkLoopsEndEarly applies; leaving a loop counts as one more.
+/// Limit of the iterations of all loops of a work-item together, if kQuirkLoopsEndEarly applies; leaving a loop counts as one more.
 inline constexpr std::uint64_t kLoopLimit = 65535;
 
 struct QuirkRow {

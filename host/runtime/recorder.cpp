@@ -14,7 +14,7 @@ namespace clutch::inline v0::detail {
 
 namespace {
 
-/// Recordings underway, for calls on what does not record.
+/// Recordings underway, for calls on streams and memory that are not recorded.
 struct Underway {
   std::mutex mutex;
   std::vector<Recording*> all;
@@ -27,7 +27,7 @@ Underway& underway() {
 
 thread_local int t_exempt = 0;
 
-/// A recording that forbids what this thread does, and why; null if none.
+/// A recording that forbids the call of this thread, and the reason; null if there is none.
 std::pair<std::shared_ptr<Recording>, std::string> forbidding(Beside what) {
   Underway& now = underway();
   if (now.count.load(std::memory_order_relaxed) == 0 || t_exempt > 0) [[likely]]

@@ -26,7 +26,7 @@ using HostTask = std::function<void(std::span<void* const>)>;
 using OpaqueTask = std::function<void(void*, std::span<const Encoder::Place>)>;
 using StreamRef = std::shared_ptr<StreamImpl>;
 
-/// What no kernel does: a function of the host on mapped memory (`task`), or a library that enqueues by itself (`opaque`).
+/// Work without a kernel: a function of the host on mapped memory (`task`), or a library that enqueues commands itself (`opaque`).
 struct HostWork {
   const char* op = "";
   Interned plan;
@@ -54,14 +54,14 @@ class Recorder {
   virtual void host(const StreamRef& stream, const HostWork& work) = 0;
 };
 
-/// What an event of a recording stream marks: how far it and the streams that it waited for had come.
+/// The point that an event of a recording stream marks: the last commands of the stream and of those that it waited for.
 struct RecordMark {
   std::weak_ptr<Recording> recording;
   int last = -1;                      ///< command
   std::map<std::uint64_t, int> seen;  ///< per stream the number of its commands before here
 };
 
-/// What can be forbidden on streams and memory beside those that record.
+/// Calls that a recording may forbid on streams and memory that are not recorded.
 enum class Beside : std::uint8_t {
   waiting,     ///< waits, queries, memory from the driver
   allocation,  ///< memory from the pool of a stream that does not record
@@ -84,7 +84,7 @@ class Recording : public Recorder, public std::enable_shared_from_this<Recording
 
   /// A call that cannot be recorded: throws and invalidates the recording, or, in a dry run, notes it and returns true.
   virtual bool illegal(std::string_view call, std::string_view why) = 0;
-  /// Why this thread must not do that beside the recording; empty if it may.
+  /// Reason why this thread must not make the call while the recording is underway; empty if it may.
   virtual std::string forbids(Beside what) const = 0;
 
  protected:
@@ -103,7 +103,7 @@ void check_allocation_beside(std::string_view op);
 /// Runs what the stream is given next behind the event; while it records, every run of the recording. Never waits.
 void run_behind(const Stream& stream, const Event& made);
 
-/// What the library itself must do at once and wait for, whoever records meanwhile: self-tests, the default generator.
+/// While it lives, the library may run and await its own work although a recording is underway: self-tests, the default generator.
 class RecordingExempt {
  public:
   RecordingExempt() noexcept;

@@ -24,7 +24,7 @@ std::string query_uuid(cl_device_id id, const std::string& extensions) {
   return text;
 }
 
-/// Returns why its type is not known, else CL_SUCCESS.
+/// Returns CL_SUCCESS, or the status of the query that failed, if the device's type is not known.
 cl_int describe(DeviceRecord& record) {
   record.extensions = device_text(record.id, CL_DEVICE_EXTENSIONS);
   record.driver_version = device_text(record.id, CL_DRIVER_VERSION);
@@ -57,8 +57,8 @@ std::vector<std::unique_ptr<DeviceRecord>> enumerate(bool& no_platform) {
   check_cl(found, "devices", "clGetPlatformIDs");
   std::vector<cl_platform_id> platforms(count);
   check_cl(clGetPlatformIDs(count, platforms.data(), nullptr), "devices", "clGetPlatformIDs");
-  // Loaders order platforms by what they find; sorted by name the numbers stay when a driver is added elsewhere. Each name is
-  // asked for once: a comparison whose answer changes, as when a query fails, breaks sorting.
+  // Loaders list platforms in any order. Sorted by name, most numbers stay when a driver is added. Each name is queried once: a comparison whose answer
+  // changes, as when a query fails, breaks sorting.
   std::vector<std::pair<std::string, cl_platform_id>> named;
   for (cl_platform_id platform : platforms) named.emplace_back(platform_text(platform, CL_PLATFORM_NAME), platform);
   std::stable_sort(named.begin(), named.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -79,7 +79,7 @@ std::vector<std::unique_ptr<DeviceRecord>> enumerate(bool& no_platform) {
       auto record = std::make_unique<DeviceRecord>();
       record->platform = platform;
       record->id = ids[i];
-      // Its type decides which kernels run: none is better than a wrong one.
+      // The type decides which kernels run: no device is better than one of a wrong type.
       if (const cl_int failed = describe(*record); failed != CL_SUCCESS) {
         log_line(LogLevel::warn,
                  fmt::format("device {} of platform {} is left out: clGetDeviceInfo failed with {} ({})", i, platform_name, cl_error_name(failed), failed));

@@ -36,7 +36,7 @@ std::shared_ptr<GeneratorImpl> Runtime::default_generator(const Stream& stream) 
     std::lock_guard lock(mutex_);
     if (default_generator_) return default_generator_;
   }
-  // A capture must not record its making: it would start anew at each replay.
+  // A capture must not record that the generator is made: each replay would start it anew.
   RecordingExempt exempt;
   Stream own = stream.is_capturing() ? Stream(make_stream(StreamPriority::normal)) : stream;
   auto made = std::make_shared<GeneratorImpl>(*this, GeneratorState{Generator::kDefaultSeed, 0}, own);
@@ -74,7 +74,7 @@ std::shared_ptr<StreamImpl> Runtime::make_stream(StreamPriority priority) {
 
 void Runtime::add_stream(const std::shared_ptr<StreamImpl>& stream) {
   std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
-  // The race checker is told of what a stream did by who waits for it.
+  // The race checker learns of a stream's work from those that wait for it.
   if (!the_settings().check_streams.on()) std::erase_if(ends_, [](const auto& end) { return end->over(); });
   streams_.push_back(stream);
   ends_.push_back(stream->end());
@@ -84,7 +84,7 @@ std::shared_ptr<StreamImpl> Runtime::default_stream() {
   {
     std::lock_guard lock(mutex_);
     if (default_stream_) return default_stream_;
-    if (adopted_)  // the caller's queue, while it lives, orders the caller's work
+    if (adopted_)  // the caller's queue orders the caller's work while it lives
       for (const auto& weak : streams_)
         if (auto stream = weak.lock(); stream && stream->wrapped()) return stream;
   }
@@ -114,7 +114,7 @@ void Runtime::synchronize() {
     ends = ends_;
   }
   for (const auto& stream : streams) stream->synchronize("synchronize");
-  // Streams whose handles are gone may still work.
+  // Streams without handles may still have work.
   std::erase_if(ends, [&](const auto& end) { return std::any_of(streams.begin(), streams.end(), [&](const auto& s) { return s->end() == end; }); });
   for (const auto& end : ends) {
     end->finish();
@@ -138,7 +138,7 @@ std::uint64_t Runtime::host_has_seen(std::uint64_t stream) const {
 std::string Runtime::command_buffers_refuse(const std::function<std::string()>& test) {
   std::lock_guard lock(command_buffers_mutex_);
   if (!command_buffers_refused_) {
-    std::string reason = test();  // an Error of the driver is no answer: the next call tests again
+    std::string reason = test();  // throws on an error of the driver: then the next call tests again
     if (!reason.empty()) log_line(LogLevel::warn, fmt::format("command buffers of device {} are not used: {}", device_.index, reason));
     command_buffers_refused_ = reason;
   }

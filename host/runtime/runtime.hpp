@@ -42,20 +42,20 @@ class Runtime {
   /// The Stream of a caller's queue; the same one each time while it lives.
   std::shared_ptr<StreamImpl> wrap_queue(cl_command_queue queue);
   void synchronize();
-  /// Says that the host has waited for what `seen` names, so that it is ordered before all that comes later on any stream. Kept for checked streams.
+  /// Notes that the host has waited for the commands that `seen` names: they are ordered before all later commands of any stream. For checked streams.
   void host_waited(const Clock& seen);
   /// The last ticket of a stream that the host has waited for.
   std::uint64_t host_has_seen(std::uint64_t stream) const;
-  /// Made at first use, on that stream.
+  /// The default generator, made at its first use, on that stream.
   std::shared_ptr<GeneratorImpl> default_generator(const Stream& stream);
 
-  /// Why command buffers are not to be used here; `test` finds it out once.
+  /// Reason why command buffers must not be used here, empty if there is none; `test` determines it once.
   std::string command_buffers_refuse(const std::function<std::string()>& test);
-  /// Whether kernels may use dot products of bytes; `test` finds it out once.
+  /// True if kernels may use dot products of bytes; `test` determines it once.
   bool dot_products(const std::function<bool()>& test);
 
   void add_live(int n) noexcept { live_.fetch_add(n, std::memory_order_relaxed); }
-  /// Tensors of it that live, and streams beyond the default one.
+  /// Number of its live tensors, and of streams besides the default one.
   int live() const;
 
  private:

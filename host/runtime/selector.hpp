@@ -9,7 +9,7 @@
 
 namespace clutch::inline v0::detail {
 
-/// What selection may look at. Pure data, so that tests select among made-up vendors.
+/// Facts by which selection decides. Pure data, so that tests select among invented vendors.
 struct DeviceFacts {
   int platform = 0;  ///< number of the platform in the stable order
   int device = 0;    ///< number of the device within its platform

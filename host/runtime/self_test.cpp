@@ -67,7 +67,7 @@ std::vector<Triple> crafted_inputs() {
   return inputs;
 }
 
-/// How many iterations of the kernel's loop make that number; kIterations if none do.
+/// Iterations of the kernel's loop after which its value is that number; kIterations if none are.
 std::uint32_t iterations_of(std::uint32_t number) {
   std::uint32_t x = 0, i = 0;
   for (; i < kIterations && x != number; ++i) x = x * 1664525u + 1013904223u;
@@ -180,7 +180,7 @@ void run_self_tests(const DeviceRecord& record, DeviceTraits& traits) {
     }
     apply(results, record, traits);
   } catch (const Error& e) {
-    // Another failure may pass, and a later call tests again. What the driver cannot build is not proven: emulations run.
+    // Other failures may be temporary: a later call tests again. If the driver cannot build the test, nothing is proven, and emulations run.
     if (e.code() != ErrorCode::build_failure) throw;
     traits.fma_exact = traits.divide_exact = traits.sqrt_exact = traits.device_timer = false;
     log_line(LogLevel::warn, fmt::format("device {} cannot build the self-test, so its rounding is emulated: {}", record.index, e.what()));

@@ -4,8 +4,8 @@
 
 namespace clutch::inline v0::detail {
 
-/// Replaces claims in `traits` by what small kernels show, from the cache folder where an earlier process measured it.
-/// Where a self-test cannot run the claims stay and a warning is logged.
+/// Replaces claims in `traits` by results of small kernels; results of an earlier process are read from the cache folder.
+/// If a self-test cannot run, the claims stay and a warning is logged.
 void run_self_tests(const DeviceRecord& record, DeviceTraits& traits);
 
 }  // namespace clutch::inline v0::detail

@@ -68,7 +68,7 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
   return number << shift;
 }
 
-/// Empty if the value is right for the row, else what would be.
+/// Empty if the value is valid for the row, else a description of valid values.
 std::string refusal(const Row& row, std::string_view value) {
   if (row.type == "string" || row.type == "path") return {};
   if (row.type == "flag") return value == "0" || value == "1" ? "" : "0 or 1";

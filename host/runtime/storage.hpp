@@ -14,12 +14,12 @@ namespace clutch::inline v0::detail {
 
 class Recording;
 
-/// Bytes at an offset of a cl_mem: a block of a pool's segment, a caller's wrapped buffer, or memory that a capture has yet to place.
+/// Bytes at an offset of a cl_mem: a block of a pool's segment, a caller's wrapped buffer, or memory that a capture has not placed yet.
 class Storage : public std::enable_shared_from_this<Storage> {
  public:
   /// A block of the stream's pool; while the stream captures, memory without an address.
   Storage(const std::shared_ptr<StreamImpl>& stream, std::uint64_t bytes, std::string_view op);
-  /// A caller's buffer. `keeper`, if given, is what the caller wants back when no work uses the memory any more.
+  /// A caller's buffer. `keeper`, if given, is released when no work uses the memory any more.
   Storage(Runtime& runtime, ClMem buffer, std::uint64_t bytes, std::shared_ptr<void> keeper = {});
   ~Storage();
   Storage(const Storage&) = delete;
@@ -36,10 +36,10 @@ class Storage : public std::enable_shared_from_this<Storage> {
   int recorded_buffer() const noexcept { return recorded_buffer_; }
   /// Gives it a block of its pool. Errors: out_of_memory.
   void place(std::string_view op);
-  /// True if both are of one buffer, so that offsets tell what they share.
+  /// True if both are in one buffer, so that their offsets tell whether they overlap.
   bool same_memory(const Storage& other) const noexcept { return mem_ ? mem_ == other.mem_ : this == &other; }
 
-  /// Says that work on `stream` uses the memory, so that it is not handed out again before that work is done.
+  /// Notes that work on `stream` uses the memory; the memory is not reused before that work is done.
   void used_on(const std::shared_ptr<StreamImpl>& stream, bool writes, const char* op) {
     if (stream->id() != last_user_.load(std::memory_order_relaxed)) [[unlikely]]
       note_user(stream);
@@ -72,7 +72,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
   Clock readers_;
 };
 
-/// Where a tensor lies: byte `offset` of a buffer.
+/// Address of a tensor: byte `offset` of a buffer.
 struct Address {
   cl_mem mem = nullptr;
   std::uint64_t offset = 0;
@@ -97,7 +97,7 @@ Dims contiguous_strides(const Dims& sizes);
 
 namespace clutch::inline v0::interop {
 
-/// wrap() with what its caller wants back when no work uses the buffer any more.
+/// wrap() with an object that is released when no work uses the buffer any more.
 Tensor wrap_kept(cl_mem buffer, const Dims& sizes, DType dtype, const Device& device, std::uint64_t byte_offset, std::shared_ptr<void> keeper);
 
 }  // namespace clutch::inline v0::interop

@@ -21,7 +21,7 @@ namespace {
 
 std::atomic<std::uint64_t> g_next_stream{1};
 
-// Commands kept for naming a failure. Beyond it each submission retires up to two finished ones, so the list stays short.
+// Commands that are kept to name a failure. Past this number each submission retires up to two finished ones, so the list stays short.
 constexpr std::size_t kKeptInFlight = 32;
 
 cl_int status_of(cl_event event) {
@@ -34,7 +34,7 @@ cl_int status_of(cl_event event) {
 struct CurrentStreams {
   std::vector<std::shared_ptr<StreamImpl>> by_device;
 };
-/// Leaves the main thread's streams alone at exit, where OpenCL may be gone already.
+/// Does not release the main thread's streams at exit, where OpenCL may be unloaded already.
 struct CurrentStreamsOwner {
   CurrentStreams* streams = new CurrentStreams;
   ~CurrentStreamsOwner() {
@@ -110,7 +110,7 @@ StreamImpl::~StreamImpl() {
   }
   ClEvent last = mark("~Stream");
   ClEvent known = last ? retained(last.get()) : ClEvent();
-  if (!known) clFinish(queue_.get());  // its memory goes to other streams
+  if (!known) clFinish(queue_.get());  // other streams will use its memory
   end_->close(std::move(known), checked_clock());
   runtime_.pool().adopt_stream(id_, std::move(last));
 }
@@ -121,7 +121,7 @@ ClEvent StreamEnd::mark() noexcept {
   std::lock_guard lock(mutex_);
   if (queue_) {
     ClEvent marker = enqueue_marker(queue_);
-    if (!marker) clFinish(queue_);  // only waiting shows that the work is done
+    if (!marker) clFinish(queue_);  // without a marker only waiting shows that the work is done
     return marker;
   }
   if (!last_ || is_done(last_.get())) return {};
@@ -184,7 +184,7 @@ void StreamImpl::retire(std::size_t most, std::vector<std::shared_ptr<void>>& do
     if (status > CL_COMPLETE) return;
     if (status < 0) {
       fail(status, front.op);
-      if (front.keep) clFinish(queue_.get());  // whether the command still reads it, its event no longer says
+      if (front.keep) clFinish(queue_.get());  // the event does not say whether the command still reads it
     }
     if (front.keep) done.push_back(std::move(front.keep));
     flight_.pop_front();
@@ -194,7 +194,7 @@ void StreamImpl::retire(std::size_t most, std::vector<std::shared_ptr<void>>& do
 
 void StreamImpl::fail(cl_int status, const char* op) {
   if (sticky_) return;
-  const NoOpName by_its_own_name;  // of the call whose work failed, not of the one that finds it out
+  const NoOpName by_its_own_name;  // the error has the name of the call whose work failed, not of the one that detects it
   ErrorCode code = is_device_lost(status) ? ErrorCode::device_lost : ErrorCode::stream_failed;
   sticky_.emplace(
       code, op,
@@ -224,7 +224,7 @@ void StreamImpl::begin_recording(std::shared_ptr<Recording> recording) {
 }
 
 void StreamImpl::end_recording() noexcept {
-  std::shared_ptr<Recording> ended;  // let go of outside of the lock
+  std::shared_ptr<Recording> ended;  // released after the lock
   std::lock_guard lock(mutex_);
   records_.store(false, std::memory_order_release);
   ended = std::move(recording_);
@@ -253,7 +253,7 @@ bool StreamImpl::query() {
 void StreamImpl::synchronize(std::string_view op) {
   check(op);
   Clock seen = checked_clock();
-  std::uint64_t covered = 0;  // commands that clFinish speaks for
+  std::uint64_t covered = 0;  // commands that clFinish waited for
   const char* first = "synchronize";
   {
     std::lock_guard lock(mutex_);
@@ -263,7 +263,7 @@ void StreamImpl::synchronize(std::string_view op) {
   cl_int status = clFinish(queue_.get());
   std::vector<std::shared_ptr<void>> done;
   std::vector<Program*> programs;
-  // Some drivers set the status of events a moment after clFinish returned: such events are waited for one by one.
+  // Some drivers set the status of events shortly after clFinish returned: those events are awaited one by one.
   for (std::uint64_t waited_for = 0;;) {
     ClEvent late;
     {

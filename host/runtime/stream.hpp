@@ -20,8 +20,8 @@ class Recording;
 class Runtime;
 class Program;
 
-/// What a stream knows of other streams' progress: for each stream id the last ticket ordered before here. Kept only
-/// under CLUTCH_CHECK_STREAMS.
+/// Progress of other streams as a stream knows it: for each stream id the last ticket that is ordered before its next command. Only
+/// with CLUTCH_CHECK_STREAMS.
 struct Clock {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> seen;
   std::uint64_t of(std::uint64_t stream) const;
@@ -61,7 +61,7 @@ class Ring {
   std::size_t first_ = 0, size_ = 0;
 };
 
-/// Where a stream's work ends, for the memory that the work uses. It outlives the stream and does not keep its queue.
+/// The end of a stream's work, kept by the memory that the work uses. It outlives the stream and does not keep its queue.
 class StreamEnd {
  public:
   StreamEnd(std::uint64_t stream, cl_command_queue queue) noexcept : stream_(stream), queue_(queue) {}
@@ -117,9 +117,9 @@ class StreamImpl {
   /// Lets a program be saved to disk when this stream is next known to be idle.
   void save_when_idle(Program* program);
 
-  /// What takes the commands of this stream: a Recording, or what runs them now.
+  /// The Recorder of this stream's commands: a Recording, or the one that runs them now.
   std::shared_ptr<Recorder> recorder() const;
-  /// What records the commands of this stream; null where they run now.
+  /// The Recording of this stream's commands; null if they run now.
   std::shared_ptr<Recording> recording() const {
     if (!records_.load(std::memory_order_acquire)) [[likely]]
       return nullptr;

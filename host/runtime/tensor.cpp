@@ -85,8 +85,8 @@ Tensor allocate(const Dims& sizes, const TensorOptions& options, const Stream& s
   return Tensor(std::move(storage), 0, sizes, detail::contiguous_strides(sizes), options.dtype);
 }
 
-/// A tensor that the host writes, on a simulator that follows which bytes were ever written: Oclgrind 21.10 takes the host's last write to a buffer for
-/// all that is known of it, so each such tensor has a buffer of its own, which is never released, since its number would be used again.
+/// A tensor that the host writes, on a simulator that tracks written bytes. Oclgrind 21.10 forgets a buffer's earlier writes when the host writes to it, so
+/// each such tensor has a buffer of its own. It is never released, since its number would be used again.
 Tensor allocate_alone(const Dims& sizes, const TensorOptions& options, const Stream& stream, std::uint64_t bytes) {
   cl_int status = CL_SUCCESS;
   cl_mem raw = clCreateBuffer(stream.impl()->runtime().context(), CL_MEM_READ_WRITE, bytes, nullptr, &status);
@@ -117,7 +117,7 @@ Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes, cons
   bool simulated = bytes > 0 && !stream.is_capturing() && stream.impl()->runtime().device().facts.simulator;
   Tensor result = simulated ? allocate_alone(sizes, options, stream, bytes) : allocate(sizes, options, stream);
   if (bytes == 0) return result;
-  // The caller's memory may go at once, so the enqueued write reads a copy that lives until it is done.
+  // The caller may free its memory at once, so the enqueued write reads a copy that lives until it is done.
   auto staged = std::make_shared_for_overwrite<std::uint8_t[]>(bytes);
   std::memcpy(staged.get(), data, bytes);
   stream.impl()->recorder()->upload(stream.impl(), "from_bytes", result, std::move(staged));
@@ -168,7 +168,7 @@ void Tensor::read(void* destination, const Stream& given, const char* op) const 
     stream.impl()->submitted(detail::ClEvent(event), op);
     stream.synchronize();
   } catch (...) {
-    clFinish(stream.impl()->queue());  // the caller's memory may go at once: nothing may write to it any more
+    clFinish(stream.impl()->queue());  // the caller may free its memory at once: nothing may write to it any more
     throw;
   }
 }
@@ -241,7 +241,7 @@ DType result_type(std::span<const Tensor* const> tensors) {
   }
   if (!has_zero) return dim;
   if (!has_dim) return zero;
-  // Of complex numbers beside floats the kind counts alone.
+  // Complex numbers and floats: only the kind counts.
   if (is_complex(zero) && (dim == DType::f64 || dim == DType::f32 || dim == DType::f16 || dim == DType::bf16))
     return dim == DType::f64 ? DType::c128 : DType::c64;
   return category(zero) > category(dim) ? promote_types(dim, zero) : dim;

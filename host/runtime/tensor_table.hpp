@@ -12,14 +12,14 @@
 
 namespace clutch::inline v0::detail {
 
-/// What a TensorTable's words say about where tensors lie.
+/// Addresses of a table's tensors as words.
 struct TableLayout {
   std::vector<std::uint64_t> words;  ///< all ones for an address without memory
   std::vector<std::size_t> bases;    ///< of each buffer, in the order in which they are met, the first place that lies in it
 };
 TableLayout table_layout(std::span<const Address> places);
 
-/// What a TensorTable keeps from call to call.
+/// State of a TensorTable between calls.
 struct TableState {
   std::vector<TensorTable::Column> columns;
   std::vector<Address> places;  ///< of the tensors whose words the device has

@@ -12,8 +12,8 @@
 
 namespace clutch::inline v0 {
 
-// All sizes, strides, offsets and counts of elements are at most kMaxNumel: numel() and as_strided(), through which every tensor comes, see to it. So
-// bytes of them fit 64 bits, and so does a sum of kMaxRank of them. Products of a stride are the one thing left, and go through times().
+// All sizes, strides, offsets and counts of elements are at most kMaxNumel: numel() and as_strided(), through which each tensor is made, check it. So their
+// bytes fit 64 bits, and so does a sum of kMaxRank of them. Products of a stride may not; they go through times().
 static_assert(kMaxNumel <= INT64_MAX / 128 / kMaxRank);
 
 namespace {

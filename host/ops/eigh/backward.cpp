@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kOp = "eigh_backward";
 
-/// A tensor's real and imaginary parts; of a real one itself and nothing.
+/// Views of a tensor's real and imaginary parts; im is undefined for a real tensor.
 struct Parts {
   Tensor re, im;
   explicit Parts(const Tensor& t) : re(t) {
@@ -38,7 +38,7 @@ struct Parts {
 Tensor rows(const Tensor& t) { return t.unsqueeze(-2); }     // (..., i, 1, k)
 Tensor columns(const Tensor& t) { return t.unsqueeze(-3); }  // (..., 1, j, k)
 
-/// out[i][j] = sum over k of x[i][k] y[j][k], with what is conjugated of them.
+/// out[i][j] = sum over k of x[i][k] y[j][k], with neither, the first or the second conjugated.
 enum class Conjugate { none, first, second };
 void product(const Parts& out, const Parts& x, const Parts& y, Conjugate which, const Stream& stream) {
   auto sum_into = [&]<std::size_t kInputs>(const Tensor& part, auto&& f, const Tensor(&inputs)[kInputs]) {
@@ -115,7 +115,7 @@ EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_
     map_out(
         s.re, [&](Expr g) { return select(position(i) == position(j), g, 0); }, {gw.unsqueeze(-1).expand(v.sizes())}, {}, stream);
   }
-  // grad_a = v inner v^H, by way of the transposed inner v^H
+  // grad_a = v inner v^H, from the transpose of inner v^H
   const Tensor transposed = matrix();
   product(Parts(transposed.mT()), s, Parts(v), Conjugate::second, stream);
   product(Parts(result.grad_a), Parts(v), Parts(transposed), Conjugate::none, stream);

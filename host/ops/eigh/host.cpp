@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// eigh by LAPACKE, matrix after matrix on the device's own memory. The library is loaded at first use: OpenBLAS, which it stands on, starts
-// threads when it is loaded, which programs that never come here should not pay for.
+// eigh by LAPACKE, matrix after matrix, in mapped memory of the device. The library is loaded at its first use: OpenBLAS, which it needs, starts threads when
+// it is loaded, for which programs that do not use it should not pay.
 #include "ops/eigh_plan.hpp"
 
 #ifdef CLUTCH_HAS_LAPACKE
@@ -59,7 +59,7 @@ std::string eigh_host_refuses(const DeviceTraits& traits) {
 #ifdef CLUTCH_HAS_LAPACKE
 namespace {
 
-/// A routine of one signature with the work space that it asks for.
+/// LAPACK's routine for T with its work space.
 template <class T, class Real>
 struct Solver {
   char job;
@@ -73,7 +73,7 @@ struct Solver {
     Real ask_real{};
     lapack_int ask_integer = 0;
     call(nullptr, nullptr, &ask, -1, &ask_real, -1, &ask_integer, -1);
-    // What is answered in f32 has 24 bits.
+    // A size that is returned as f32 has 24 bits.
     auto count = [](auto answer) { return static_cast<std::size_t>(std::ceil(static_cast<double>(std::real(answer)) * (1 + 0x1p-23))); };
     work.resize(count(ask)), real_work.resize(is_complex_v<T> ? count(ask_real) : 0), integer_work.resize(static_cast<std::size_t>(ask_integer));
   }
@@ -111,7 +111,7 @@ bool is_finite(std::complex<T> x) {
   return std::isfinite(x.real()) && std::isfinite(x.imag());
 }
 
-/// Turns each vector so that its largest component, the first of several, is real and positive.
+/// Multiplies a vector by the phase that makes its largest component real and positive; of several the first.
 template <class T>
 void make_positive(T* v, std::size_t n) {
   T most = 0;
@@ -132,14 +132,14 @@ void run(const EighCall& c, std::span<void* const> memory) {
   T* v = c.v.defined() ? static_cast<T*>(memory[4]) : nullptr;
   auto n = static_cast<std::size_t>(c.n), pairs = static_cast<std::size_t>(c.pairs), first = static_cast<std::size_t>(c.first);
   const bool upper = c.options.uplo == linalg::Uplo::upper, as_it_lies = c.transposed != upper;
-  constexpr std::size_t kTile = 32;  // a transposition by tiles keeps to the nearest cache
+  constexpr std::size_t kTile = 32;  // transposing by tiles stays in the nearest cache
   std::vector<T> work(n * n);
   std::vector<Real> values(n);
   Solver<T, Real> solve(v != nullptr, n);
   for (std::int64_t m = 0; m < c.batch; ++m) {
     const T* from = a + m * c.stride;
     bool finite = true;
-    // The lower triangle, column after column; where the upper one is read its conjugate.
+    // Copies the lower triangle, column after column, or the conjugate of the upper one.
     for (std::size_t top = 0; top < n; top += kTile)
       for (std::size_t left = 0; left <= top; left += kTile)
         for (std::size_t j = left; j < std::min(left + kTile, n); ++j)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// eigh on the device: how many work-groups a driver has, what scratch they take, and its launches.
+// eigh on the device: the work-groups of a driver, the size of their scratch, and its launches.
 #include "eigh/args.h"
 
 #include "encode/args.hpp"
@@ -17,8 +17,8 @@ namespace {
 /// The parameters of the layouts in kernels/eigh/args.h, as the built kernel knows them.
 struct Sizes {
   clutch_i32 n, lanes, parts, vectors, items;
-  clutch_i32 capacity;   ///< matrices of a full bundle of tridiagonal ones
-  std::int64_t bundles;  ///< of all matrices
+  clutch_i32 capacity;   ///< matrices of a full bundle (eigh_capacity())
+  std::int64_t bundles;  ///< number of full bundles that hold the batch
   std::int64_t units;    ///< compute units of the device
   Sizes(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits)
       : n(static_cast<clutch_i32>(call.n)),
@@ -32,7 +32,7 @@ struct Sizes {
   Geometry geometry(std::int64_t groups) const { return {.global = static_cast<std::uint64_t>(groups * items), .local = static_cast<std::uint64_t>(items)}; }
 };
 
-/// The work-groups of a driver, and real numbers of scratch for all of them.
+/// The work-groups of a driver, and the size of scratch for all of them, in real numbers.
 struct Share {
   Geometry geometry;
   std::int64_t numbers = 0;
@@ -55,13 +55,13 @@ Share share_of_lanes(const EighCall& call, const BuiltPlan& plan, const Sizes& s
   return share;
 }
 
-/// Each launch of eigh_device_wide has work-groups of its own.
+/// Scratch of eigh_device_wide; each of its launches has work-groups of its own.
 Share share_of_device_wide(const EighCall& call, const Sizes& s) {
   return {.numbers = static_cast<std::int64_t>(
               eigh_device_wide_bundle(s.n, s.lanes, s.parts, s.vectors, s.items, static_cast<clutch_u64>(call.batch), static_cast<clutch_u64>(s.bundles)))};
 }
 
-/// Bundles are as large as there are work-groups for, but at most full.
+/// Divides the batch among work-groups: a bundle has ceil(batch / groups) matrices, at most its capacity.
 Share share_of_qr_groups(const EighCall& call, const Sizes& s) {
   const std::int64_t groups = std::min(call.batch, std::max(s.units, std::min(s.bundles / 2, 4 * s.units)));
   const std::int64_t bundle = std::min<std::int64_t>(s.capacity, (call.batch + groups - 1) / groups);
@@ -88,7 +88,7 @@ void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTra
   bool conjugate = call.options.uplo == Uplo::upper, transposed = call.transposed != conjugate;
   bool is_jacobi = plan.entry.starts_with("eigh_jacobi");
   int limit = call.options.max_sweeps > 0 ? call.options.max_sweeps : is_jacobi ? 30 : static_cast<int>(30 * call.n);
-  // Half a cache: what is written is read before, if its stores do not bypass the caches.
+  // Twice the bytes: a line is read before it is written, unless stores bypass the caches.
   const bool streaming = worth_streaming(traits, 2 * (call.a.nbytes() + call.w.nbytes() + (call.v.defined() ? call.v.nbytes() : 0)));
   double tolerance = call.options.tolerance > 0 ? call.options.tolerance : real == DType::f64 ? 0x1p-52 : 0x1p-23;
   EighArgs args{.batch = static_cast<clutch_u64>(call.batch),
