@@ -119,7 +119,7 @@ bool surely_injective(const Tensor& t) {
 void check_no_self_overlap(const Tensor& output, std::string_view op) {
   if (output.numel() <= 1 || output.is_contiguous() || surely_injective(output)) return;
   throw Error(ErrorCode::invalid_overlap, op,
-              fmt::format("the output of sizes {} and strides {} has elements that share memory; clone() it first", to_string(output.sizes()),
+              fmt::format("each element of the output must have memory of its own, got sizes {} with strides {}; clone() it first", to_string(output.sizes()),
                           to_string(output.strides())));
 }
 
@@ -153,28 +153,30 @@ bool may_overlap(const Tensor& a, const Tensor& b) { return overlap_of(a, b) != 
 
 void check_overlap(const Tensor& output, const Tensor& input, std::string_view op) {
   if (overlap_of(output, input) == Overlap::partial)
-    throw Error(ErrorCode::invalid_overlap, op, "the output overlaps an input other than element for element; clone() the input first");
+    throw Error(ErrorCode::invalid_overlap, op,
+                "the output must be an input element for element or share no memory with it, got another overlap; clone() the input first");
 }
 
 void check_apart(const Tensor& output, const Tensor& other, std::string_view op) {
-  if (overlap_of(output, other) != Overlap::none) throw Error(ErrorCode::invalid_overlap, op, "the output shares memory with another operand");
+  if (overlap_of(output, other) != Overlap::none)
+    throw Error(ErrorCode::invalid_overlap, op, "the output must share no memory with other operands, got an overlap");
 }
 
 bool is_plain_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::f16 || dtype == DType::bf16; }
 
 void check_plain_float(DType dtype, std::string_view what, std::string_view op) {
-  if (!is_plain_float(dtype)) throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} is {}: f32, f64, f16 or bf16", what, name(dtype)));
+  if (!is_plain_float(dtype)) throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} must be f32, f64, f16 or bf16, got {}", what, name(dtype)));
 }
 
 Runtime& common_runtime(std::span<const Tensor* const> tensors, std::string_view op) {
   Runtime* found = nullptr;
   for (const Tensor* tensor : tensors) {
-    if (!tensor->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
+    if (!tensor->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
     Runtime& runtime = tensor->storage()->runtime();
     if (found && found != &runtime)
       throw Error(ErrorCode::device_mismatch, op,
-                  fmt::format("tensors of device {}{} and of device {}{} in one call", found->device().index, found->adopted() ? " (an adopted context)" : "",
-                              runtime.device().index, runtime.adopted() ? " (an adopted context)" : ""));
+                  fmt::format("tensors must be of one device and context, got device {}{} and device {}{}", found->device().index,
+                              found->adopted() ? " (an adopted context)" : "", runtime.device().index, runtime.adopted() ? " (an adopted context)" : ""));
     found = &runtime;
   }
   return *found;

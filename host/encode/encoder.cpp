@@ -19,7 +19,7 @@ detail::Interned KernelHandle::plan() const noexcept { return plan_ ? detail::In
 std::uint64_t KernelHandle::max_work_group() const { return kernel_ ? kernel_->max_work_group() : 0; }
 
 Encoder::Encoder(const Stream& stream, const char* op) : stream_(stream), op_(detail::OpName::or_else(op)) {
-  if (stream.empty()) throw Error(ErrorCode::invalid_argument, op_, "the Encoder's stream is empty");
+  if (stream.empty()) throw Error(ErrorCode::invalid_argument, op_, "the Encoder's Stream must be a made one, got an empty one");
   stream.impl()->check(op_);
   recorder_ = stream.impl()->recorder();
   launch_.reset(new detail::Launch);  // not make_unique(), which would clear memory that arguments fill
@@ -29,9 +29,9 @@ Encoder::Encoder(const Stream& stream, const char* op) : stream_(stream), op_(de
 Encoder::~Encoder() = default;
 
 void Encoder::check_tensor(const Tensor& tensor, const char* what) const {
-  if (!tensor.defined()) throw Error(ErrorCode::invalid_argument, op_, "a tensor is undefined");
+  if (!tensor.defined()) throw Error(ErrorCode::invalid_argument, op_, "a tensor must be defined, got an undefined one");
   if (&tensor.storage()->runtime() != &stream_.impl()->runtime())
-    throw Error(ErrorCode::device_mismatch, op_, fmt::format("{} and the stream are of different devices or contexts", what));
+    throw Error(ErrorCode::device_mismatch, op_, fmt::format("{} must be of the stream's device and context, got one of another", what));
 }
 
 Encoder& Encoder::bind(const Tensor& tensor, Argument::Kind kind, const char* name) {
@@ -57,7 +57,8 @@ Encoder& Encoder::table(TensorTable& table, std::span<const Tensor* const> tenso
   detail::TableState& state = *table.state_;
   const std::size_t columns = state.columns.size();
   if (columns == 0 || tensors.empty() || tensors.size() % columns != 0)
-    throw Error(ErrorCode::invalid_argument, op_, fmt::format("{} tensors for a table of {} columns", tensors.size(), columns));
+    throw Error(ErrorCode::invalid_argument, op_,
+                fmt::format("a table of {} columns must have a multiple of as many tensors, got {}", columns, tensors.size()));
   for (const Tensor* tensor : tensors)
     if (tensor) check_tensor(*tensor, "a tensor");
   recorder_->table(stream_.impl(), *launch_, state, tensors);
@@ -71,14 +72,14 @@ void Encoder::dispatch(const KernelHandle& handle, const Geometry& g) {
     detail::Launch& launch;
     ~UsedUp() { launch.clear(); }
   } used_up{*launch_};
-  if (handle.empty()) throw Error(ErrorCode::invalid_argument, op_, "the kernel is empty");
+  if (handle.empty()) throw Error(ErrorCode::invalid_argument, op_, "the kernel must be a built one, got an empty handle");
   const detail::Kernel& kernel = *handle.kernel();
   if (&kernel.program().runtime() != &stream_.impl()->runtime())
-    throw Error(ErrorCode::device_mismatch, op_, fmt::format("kernel {} was built for another device", kernel.name()));
+    throw Error(ErrorCode::device_mismatch, op_, fmt::format("kernel {} must be built for the stream's device and context, got one of another", kernel.name()));
   const auto bound = static_cast<int>(launch_->arguments.size());
   if (bound != kernel.argument_count())
     throw Error(ErrorCode::invalid_argument, op_,
-                fmt::format("kernel {} takes {} arguments, {} are bound (a tensor binds two)", kernel.name(), kernel.argument_count(), bound));
+                fmt::format("kernel {} must have {} arguments, got {} (a tensor binds two)", kernel.name(), kernel.argument_count(), bound));
   if (g.global == 0 || g.global_y == 0 || g.global_z == 0) {
     detail::last_launch().note(handle.plan());
     return;
@@ -92,25 +93,26 @@ void Encoder::copy(const Tensor& destination, const Tensor& source) {
   check_tensor(destination, "tensors of a copy");
   check_tensor(source, "tensors of a copy");
   if (!destination.is_contiguous() || !source.is_contiguous() || destination.nbytes() != source.nbytes())
-    throw Error(ErrorCode::invalid_shape, op_, "a byte copy needs contiguous tensors of equal size");
+    throw Error(ErrorCode::invalid_shape, op_,
+                fmt::format("a byte copy must have contiguous tensors of equal size, got {} and {} bytes", destination.nbytes(), source.nbytes()));
   if (source.nbytes() > 0) recorder_->copy(stream_.impl(), op_, destination, source);
 }
 
 void Encoder::host_task(const std::function<void(std::span<void* const>)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs,
                         std::string_view plan) {
-  if (!task) throw Error(ErrorCode::invalid_argument, op_, "the host task is an empty function");
+  if (!task) throw Error(ErrorCode::invalid_argument, op_, "the host task must be a function, got an empty one");
   detail::note_fallback("host", op_, "runs on the host");
   hand_over({.op = op_, .task = task, .inputs = inputs, .outputs = outputs}, plan);
 }
 
 void Encoder::opaque(const std::function<void(void* queue)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs, std::string_view plan) {
-  if (!task) throw Error(ErrorCode::invalid_argument, op_, "the opaque task is an empty function");
+  if (!task) throw Error(ErrorCode::invalid_argument, op_, "the opaque task must be a function, got an empty one");
   opaque([task](void* queue, std::span<const Place>) { task(queue); }, inputs, outputs, plan);
 }
 
 void Encoder::opaque(const std::function<void(void* queue, std::span<const Place> places)>& task, std::span<const Tensor> inputs,
                      std::span<const Tensor> outputs, std::string_view plan) {
-  if (!task) throw Error(ErrorCode::invalid_argument, op_, "the opaque task is an empty function");
+  if (!task) throw Error(ErrorCode::invalid_argument, op_, "the opaque task must be a function, got an empty one");
   hand_over({.op = op_, .opaque = task, .inputs = inputs, .outputs = outputs}, plan);
 }
 

@@ -76,7 +76,8 @@ const Implementation<Problem>& choose(std::span<const Implementation<Problem>> l
     if (!forced.empty()) throw Error(ErrorCode::not_supported, op, fmt::format("implementation {} refuses: {}", row.name, reason));
     reasons += fmt::format("\n  {}: {}", row.name, reason);
   }
-  if (!forced.empty()) throw Error(ErrorCode::invalid_argument, op, fmt::format("no implementation is named '{}'; there are:{}", forced, reasons));
+  if (!forced.empty())
+    throw Error(ErrorCode::invalid_argument, op, fmt::format("the implementation must be one of the op's, got '{}'; there are:{}", forced, reasons));
   throw Error(ErrorCode::not_supported, op, fmt::format("no implementation accepts:{}", reasons));
 }
 

@@ -15,7 +15,7 @@ class ExprBuilder {
     for (int i = 0; i < input_count(); ++i) {
       DType dtype = input_dtype(i);
       if (compute_dtype(dtype, "ExprFunction") != dtype)
-        throw Error(ErrorCode::invalid_dtype, "ExprFunction", "an input is of none of the dtypes f32, f64, i32, i64 and boolean");
+        throw Error(ErrorCode::invalid_dtype, "ExprFunction", fmt::format("an input must be f32, f64, i32, i64 or boolean, got {}", name(dtype)));
       add({.op = ExprOp::input, .dtype = dtype, .index = i});
     }
   }

@@ -258,14 +258,14 @@ std::vector<CapturedRead> captured_reads(const ExprFunction& function) {
 }  // namespace detail
 
 ExprFunction ExprFunction::backward() const {
-  if (!body_) throw Error(ErrorCode::invalid_argument, "ExprFunction::backward", "the function is empty");
+  if (!body_) throw Error(ErrorCode::invalid_argument, "ExprFunction::backward", "the function must be a traced one, got an empty one");
   const detail::ExprBody& body = *body_;
   detail::Adjoints adjoints(body);
   std::vector<DType> inputs = detail::start(adjoints, body);
   std::vector<Expr> gradients;
   for (std::size_t i = 0; i < body.inputs.size(); ++i)
     if (is_floating(body.inputs[i])) gradients.push_back(adjoints.of(static_cast<int>(i)));
-  if (gradients.empty()) throw Error(ErrorCode::invalid_dtype, "ExprFunction::backward", "no input is floating");
+  if (gradients.empty()) throw Error(ErrorCode::invalid_dtype, "ExprFunction::backward", "an input must be floating, got none");
   return ExprFunction(inputs, gradients);
 }
 

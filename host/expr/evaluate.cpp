@@ -212,23 +212,25 @@ double ExprValue::number() const { return detail::constant_value(dtype, bits); }
 
 std::vector<ExprValue> ExprFunction::evaluate(std::span<const ExprValue> inputs, std::span<const std::int64_t> positions) const {
   auto refuse = [](ErrorCode code, std::string_view why) { throw Error(code, "ExprFunction::evaluate", why); };
-  if (!body_) refuse(ErrorCode::invalid_argument, "the function is empty");
+  if (!body_) refuse(ErrorCode::invalid_argument, "the function must be a traced one, got an empty one");
   const detail::ExprBody& body = *body_;
-  if (inputs.size() != body.inputs.size()) refuse(ErrorCode::invalid_argument, fmt::format("{} values for {} inputs", inputs.size(), body.inputs.size()));
+  if (inputs.size() != body.inputs.size())
+    refuse(ErrorCode::invalid_argument, fmt::format("each of {} inputs must have a value, got {}", body.inputs.size(), inputs.size()));
   std::vector<std::uint64_t> values;
   for (const detail::ExprStep& s : body.steps) {
     std::uint64_t bits = 0;
     switch (s.op) {
       case detail::ExprOp::input: {
         const ExprValue& given = inputs[static_cast<std::size_t>(s.index)];
-        if (given.dtype != s.dtype) refuse(ErrorCode::invalid_argument, fmt::format("input {} is a {}, not {}", s.index, name(s.dtype), name(given.dtype)));
+        if (given.dtype != s.dtype) refuse(ErrorCode::invalid_argument, fmt::format("input {} must be {}, got {}", s.index, name(s.dtype), name(given.dtype)));
         bits = given.bits;
         break;
       }
       case detail::ExprOp::param: bits = detail::constant_bits(s.dtype, body.param_values[static_cast<std::size_t>(s.index)]); break;
       case detail::ExprOp::position: {
         int dim = s.index < 0 ? s.index + static_cast<int>(positions.size()) : s.index;
-        if (dim < 0 || dim >= static_cast<int>(positions.size())) refuse(ErrorCode::invalid_argument, fmt::format("no position of dimension {}", s.index));
+        if (dim < 0 || dim >= static_cast<int>(positions.size()))
+          refuse(ErrorCode::invalid_argument, fmt::format("dimension {} must have a position, got {} positions", s.index, positions.size()));
         bits = static_cast<std::uint64_t>(positions[static_cast<std::size_t>(dim)]);
         break;
       }

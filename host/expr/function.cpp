@@ -105,7 +105,7 @@ int ExprBuilder::add(ExprStep s) {
   for (int earlier : alike)
     if (steps_[static_cast<std::size_t>(earlier)] == s) return earlier;
   if (steps_.size() >= kMaxExprNodes)
-    throw Error(ErrorCode::invalid_argument, "ExprFunction", fmt::format("more than {} operations in a traced function", kMaxExprNodes));
+    throw Error(ErrorCode::invalid_argument, "ExprFunction", fmt::format("a traced function must have at most {} operations, got more", kMaxExprNodes));
   alike.push_back(static_cast<int>(steps_.size()));
   steps_.push_back(std::move(s));
   return alike.back();
@@ -226,7 +226,7 @@ int number_of(ExprBuilder& builder, const ExprNode& n, const std::unordered_map<
     case ExprOp::input:
       if (n.index < 0 || n.index >= builder.input_count() || builder.input_dtype(n.index) != n.dtype)
         throw Error(ErrorCode::invalid_argument, "ExprFunction",
-                    fmt::format("an expression over input {} of dtype {}, which there is none of", n.index, name(n.dtype)));
+                    fmt::format("an expression's inputs must be the function's, got input {} of dtype {}", n.index, name(n.dtype)));
       return n.index;
     case ExprOp::param:
       s.index = builder.param(n.identity, n.dtype, n.real ? std::bit_cast<double>(n.bits) : static_cast<double>(static_cast<std::int64_t>(n.bits)));
@@ -277,11 +277,12 @@ int ExprFunction::captured_count() const noexcept { return body_ ? static_cast<i
 namespace {
 template <class T>
 const T& at(const std::vector<T>& list, int i, std::string_view what) {
-  if (i < 0 || i >= static_cast<int>(list.size())) throw Error(ErrorCode::invalid_argument, "ExprFunction", fmt::format("{} {} of {}", what, i, list.size()));
+  if (i < 0 || i >= static_cast<int>(list.size()))
+    throw Error(ErrorCode::invalid_argument, "ExprFunction", fmt::format("the index of {} must be in [0, {}), got {}", what, list.size(), i));
   return list[static_cast<std::size_t>(i)];
 }
 const detail::ExprBody& body_of(const std::shared_ptr<const detail::ExprBody>& body) {
-  if (!body) throw Error(ErrorCode::invalid_argument, "ExprFunction", "the function is empty");
+  if (!body) throw Error(ErrorCode::invalid_argument, "ExprFunction", "the function must be a traced one, got an empty one");
   return *body;
 }
 }  // namespace
@@ -307,7 +308,8 @@ ExprFunction ExprFunction::with_params(std::span<const double> values) const {
   detail::OpName named("ExprFunction::with_params");
   auto made = std::make_shared<detail::ExprBody>(body_of(body_));
   if (values.size() != made->param_values.size())
-    throw Error(ErrorCode::invalid_argument, "ExprFunction", fmt::format("{} values for {} params", values.size(), made->param_values.size()));
+    throw Error(ErrorCode::invalid_argument, "ExprFunction",
+                fmt::format("each of {} params must have a value, got {}", made->param_values.size(), values.size()));
   made->param_values.assign(values.begin(), values.end());
   return ExprFunction(std::move(made));
 }
@@ -316,11 +318,13 @@ ExprFunction ExprFunction::with_captured(std::span<const Tensor> tensors) const 
   detail::OpName named("ExprFunction::with_captured");
   auto made = std::make_shared<detail::ExprBody>(body_of(body_));
   if (tensors.size() != made->tensors.size())
-    throw Error(ErrorCode::invalid_argument, "ExprFunction", fmt::format("{} tensors for {} captured ones", tensors.size(), made->tensors.size()));
+    throw Error(ErrorCode::invalid_argument, "ExprFunction",
+                fmt::format("each of {} captured tensors must be given, got {}", made->tensors.size(), tensors.size()));
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i].defined() || tensors[i].dtype() != made->buffers[i].dtype || tensors[i].rank() != made->buffers[i].rank || tensors[i].numel() == 0)
       throw Error(ErrorCode::invalid_argument, "ExprFunction",
-                  fmt::format("captured tensor {} is to be a filled one of dtype {} and rank {}", i, name(made->buffers[i].dtype), made->buffers[i].rank));
+                  fmt::format("captured tensor {} must be a filled one of dtype {} and rank {}, got {}", i, name(made->buffers[i].dtype), made->buffers[i].rank,
+                              tensors[i].defined() ? fmt::format("{} of {}", to_string(tensors[i].sizes()), name(tensors[i].dtype())) : "an undefined one"));
     made->tensors[i] = tensors[i];
   }
   return ExprFunction(std::move(made));

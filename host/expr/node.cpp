@@ -23,7 +23,8 @@ Expr make_node(ExprNode node) {
   for (const auto& operand : node.operands) depth = std::max(depth, operand->depth);
   node.depth = depth + 1;
   if (node.depth > kMaxExprNodes)
-    throw Error(ErrorCode::invalid_argument, "Expr", fmt::format("more than {} operations after one another in a traced function", kMaxExprNodes));
+    throw Error(ErrorCode::invalid_argument, "Expr",
+                fmt::format("a traced function must have at most {} operations after one another, got more", kMaxExprNodes));
   return Expr(std::make_shared<const ExprNode>(std::move(node)));
 }
 
@@ -104,7 +105,7 @@ DType compute_dtype(DType storage, std::string_view op) {
     case DType::i8:
     case DType::u8:
     case DType::i16: return DType::i32;
-    default: throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} is no dtype to compute with; cast it first", name(storage)));
+    default: throw Error(ErrorCode::invalid_dtype, op, fmt::format("dtype must be one to compute with, got {}; cast it first", name(storage)));
   }
 }
 
@@ -125,11 +126,11 @@ Expr make_expr(ExprOp op, std::initializer_list<Expr> list) {
       if (!is_floating(dtype)) return strong(operands[0]);
       return build(op, dtype, operands, dtype);
     case 'I':
-      if (is_floating(dtype)) refuse(i.name, "takes integers; divide floats with / and floor() or trunc()");
+      if (is_floating(dtype)) refuse(i.name, fmt::format("operands must be integers, got {}; divide floats with / and floor() or trunc()", name(dtype)));
       if (dtype == DType::boolean) dtype = DType::i32;
       return build(op, dtype, operands, dtype);
     case 'B':
-      if (is_floating(dtype)) refuse(i.name, "takes integers or booleans");
+      if (is_floating(dtype)) refuse(i.name, fmt::format("operands must be integers or booleans, got {}", name(dtype)));
       return build(op, dtype, operands, dtype);
     case 'C':
       if (dtype == DType::boolean) dtype = DType::i32;
@@ -311,10 +312,11 @@ Expr isfinite(const Expr& x) { return is_floating(x.dtype()) ? abs(x) < kInf : E
 
 Expr opencl(DType dtype, const OpenclText& text, std::initializer_list<Expr> arguments) {
   auto refuse = [](ErrorCode code, std::string_view why) { throw Error(code, "opencl", why); };
-  if (detail::compute_dtype(dtype, "opencl") != dtype) refuse(ErrorCode::invalid_dtype, fmt::format("a value of {}: cast() it", name(dtype)));
-  if (text.value.empty()) refuse(ErrorCode::invalid_argument, "a text without an expression");
+  if (detail::compute_dtype(dtype, "opencl") != dtype)
+    refuse(ErrorCode::invalid_dtype, fmt::format("the value must be f32, f64, i32, i64 or boolean, got {}; cast() it", name(dtype)));
+  if (text.value.empty()) refuse(ErrorCode::invalid_argument, "the text must have an expression, got none");
   if (!text.derivatives.empty() && text.derivatives.size() != arguments.size())
-    refuse(ErrorCode::invalid_argument, fmt::format("{} derivatives for {} arguments", text.derivatives.size(), arguments.size()));
+    refuse(ErrorCode::invalid_argument, fmt::format("each of {} arguments must have a derivative, got {}", arguments.size(), text.derivatives.size()));
   ExprNode n;
   n.op = ExprOp::opencl, n.dtype = dtype, n.index = detail::text_number(text);
   for (const Expr& x : arguments) n.operands.push_back(detail::strong(x).node());
@@ -322,19 +324,22 @@ Expr opencl(DType dtype, const OpenclText& text, std::initializer_list<Expr> arg
 }
 
 Captured captured(const Tensor& tensor) {
-  if (!tensor.defined() || tensor.numel() == 0) throw Error(ErrorCode::invalid_argument, "captured", "the tensor is undefined or has no elements");
+  if (!tensor.defined() || tensor.numel() == 0)
+    throw Error(ErrorCode::invalid_argument, "captured",
+                tensor.defined() ? "the tensor must have elements, got none" : "the tensor must be defined, got an undefined one");
   detail::compute_dtype(tensor.dtype(), "captured");
   return Captured(tensor);
 }
 
 Expr Captured::at(std::span<const Expr> indices) const {
   if (static_cast<int>(indices.size()) != tensor_.rank())
-    throw Error(ErrorCode::invalid_argument, "Captured::at", fmt::format("{} indices of a tensor of rank {}", indices.size(), tensor_.rank()));
+    throw Error(ErrorCode::invalid_argument, "Captured::at",
+                fmt::format("a tensor of rank {} must have as many indices, got {}", tensor_.rank(), indices.size()));
   ExprNode n;
   n.op = ExprOp::gather, n.dtype = detail::compute_dtype(tensor_.dtype(), "Captured::at"), n.tensor = tensor_;
   for (const Expr& index : indices) {
     Expr s = detail::strong(index);
-    if (is_floating(s.dtype())) detail::refuse("Captured::at", "an index is no integer");
+    if (is_floating(s.dtype())) detail::refuse("Captured::at", fmt::format("an index must be an integer, got {}", name(s.dtype())));
     n.operands.push_back(detail::convert(s, DType::i64).node());
   }
   return detail::make_node(std::move(n));

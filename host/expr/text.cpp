@@ -170,7 +170,7 @@ class Parser {
 
  private:
   [[noreturn]] void fail(std::string_view why) const {
-    throw Error(ErrorCode::invalid_argument, "ExprFunction::parse", fmt::format("line {}: {}", line_, why));
+    throw Error(ErrorCode::invalid_argument, "ExprFunction::parse", fmt::format("the text must be what to_text() writes, got line {}: {}", line_, why));
   }
 
   bool next_line() {

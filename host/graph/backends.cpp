@@ -163,7 +163,7 @@ std::unique_ptr<GraphImpl> make_backend(std::string_view name) {
   {
     std::lock_guard lock(backends().mutex);
     auto found = backends().more.find(name);
-    if (found == backends().more.end()) throw Error(ErrorCode::invalid_argument, "Graph", fmt::format("no backend is named '{}'", name));
+    if (found == backends().more.end()) throw Error(ErrorCode::invalid_argument, "Graph", fmt::format("the backend must be a registered one, got '{}'", name));
     factory = found->second;
   }
   std::unique_ptr<GraphImpl> made = factory();
@@ -191,7 +191,7 @@ int GraphProgram::size() const noexcept { return static_cast<int>(state_.nodes.s
 namespace {
 const detail::GraphWork& work_of(const detail::GraphState& state, int node, std::string_view op) {
   if (node < 0 || node >= static_cast<int>(state.nodes.size()))
-    throw Error(ErrorCode::invalid_argument, op, fmt::format("node {} of {}", node, state.nodes.size()));
+    throw Error(ErrorCode::invalid_argument, op, fmt::format("the node must be in [0, {}), got {}", state.nodes.size(), node));
   return state.nodes[static_cast<std::size_t>(node)];
 }
 }  // namespace
@@ -208,7 +208,7 @@ void GraphProgram::enqueue(int node, const Stream& stream) const {
 
 void register_graph_backend(std::string_view name, GraphImplFactory factory) {
   if (name.empty() || !factory || detail::is_own_backend(name))
-    throw Error(ErrorCode::invalid_argument, "register_graph_backend", fmt::format("'{}' is taken, or has no factory", name));
+    throw Error(ErrorCode::invalid_argument, "register_graph_backend", fmt::format("a backend must have a new name and a factory, got '{}'", name));
   std::lock_guard lock(detail::backends().mutex);
   detail::backends().more.insert_or_assign(std::string(name), std::move(factory));
 }

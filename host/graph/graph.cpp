@@ -31,7 +31,7 @@ class GraphHandle {
 
   GraphState& need(std::string_view op) const {
     if (capture) throw Error(ErrorCode::capturing, op, "the graph is being captured: capture_end() comes first");
-    if (!state) throw Error(ErrorCode::invalid_argument, op, "the graph holds no capture");
+    if (!state) throw Error(ErrorCode::invalid_argument, op, "the graph must hold a capture, got an empty one");
     return *state;
   }
 };
@@ -43,11 +43,12 @@ thread_local std::shared_ptr<const std::vector<GraphLabel>> t_labels;
 void check_backend(std::string_view wanted) {
   std::vector<std::string> known = graph_backends();
   if (std::find(known.begin(), known.end(), wanted) == known.end())
-    throw Error(ErrorCode::invalid_argument, "Graph", fmt::format("no backend is named '{}'; there are: {}", wanted, fmt::join(known, " ")));
+    throw Error(ErrorCode::invalid_argument, "Graph",
+                fmt::format("the backend must be a registered one, got '{}'; there are: {}", wanted, fmt::join(known, " ")));
 }
 
 std::shared_ptr<Capture> start(const Stream& stream, const CaptureOptions& options, bool dry, std::string_view op) {
-  if (stream.empty()) throw Error(ErrorCode::invalid_argument, op, "the Stream is empty");
+  if (stream.empty()) throw Error(ErrorCode::invalid_argument, op, "the Stream must be a made one, got an empty one");
   StreamImpl& impl = *stream.impl();
   impl.check(op);
   impl.runtime().traits();  // tests itself at first use, which takes host reads
@@ -91,7 +92,7 @@ Graph& Graph::operator=(Graph&& other) noexcept {
 void Graph::capture_begin(const Stream& stream, const CaptureOptions& options) {
   constexpr const char* kOp = "Graph::capture_begin";
   if (handle_->capture) throw Error(ErrorCode::capturing, kOp, "the graph is capturing already");
-  if (handle_->state) throw Error(ErrorCode::invalid_argument, kOp, "the graph holds a capture; reset() forgets it");
+  if (handle_->state) throw Error(ErrorCode::invalid_argument, kOp, "the graph must be empty, got one that holds a capture; reset() forgets it");
   std::unique_ptr<GraphImpl> backend = detail::make_backend(handle_->backend_name);
   CaptureOptions wanted = options;
   if (wanted.pool == PoolId{}) wanted.pool = backend->pool();
@@ -186,7 +187,8 @@ Tensor Graph::tensor(std::string_view name) const {
     if (row.name == name) return row.tensor;
     known += " " + row.name;
   }
-  throw Error(ErrorCode::invalid_argument, "Graph::tensor", fmt::format("no tensor of the loaded graph is named '{}'; there are:{}", name, known));
+  throw Error(ErrorCode::invalid_argument, "Graph::tensor",
+              fmt::format("the name must be that of a tensor of the loaded graph, got '{}'; there are:{}", name, known));
 }
 
 std::vector<std::string> Graph::tensor_names() const {
@@ -199,7 +201,7 @@ GraphProgram Graph::program() const { return GraphProgram(handle_->need("Graph::
 
 namespace {
 const Stream& not_empty(const Stream& stream) {
-  if (stream.empty()) throw Error(ErrorCode::invalid_argument, "GraphCapture", "the Stream is empty");
+  if (stream.empty()) throw Error(ErrorCode::invalid_argument, "GraphCapture", "the Stream must be a made one, got an empty one");
   return stream;
 }
 }  // namespace
@@ -256,7 +258,8 @@ namespace clutch::inline v0::interop {
 Launched kernel(const GraphProgram& program, int node) {
   const detail::GraphState& state = program.state();
   if (node < 0 || node >= program.size() || program.kind(node) != GraphNodeKind::kernel || !state.instantiated())
-    throw Error(ErrorCode::invalid_argument, "interop::kernel", fmt::format("node {} of {} is no kernel of an instantiated graph", node, program.size()));
+    throw Error(ErrorCode::invalid_argument, "interop::kernel",
+                fmt::format("the node must be a kernel of an instantiated graph of {} nodes, got {}", program.size(), node));
   const detail::GraphWork& work = state.nodes[static_cast<std::size_t>(node)];
   return {state.make_kernel(work).release(), work.geometry};
 }

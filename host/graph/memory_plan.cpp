@@ -106,7 +106,8 @@ std::shared_ptr<GraphArena> GraphArena::of(Runtime& runtime, PoolId pool) {
   std::shared_ptr<GraphArena> arena = known.lock();
   if (arena && &arena->runtime() != &runtime)
     throw Error(ErrorCode::invalid_argument, "Graph::capture_begin",
-                fmt::format("pool {{{}, {}}} is used by graphs of device {}", pool.first, pool.second, arena->runtime().device().index));
+                fmt::format("a pool's graphs must be of one device, got pool {{{}, {}}} that graphs of device {} use", pool.first, pool.second,
+                            arena->runtime().device().index));
   if (!arena) known = arena = std::make_shared<GraphArena>(runtime, pool);
   std::erase_if(all->by_pool, [](const auto& row) { return row.second.expired(); });
   return arena;

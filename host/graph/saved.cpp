@@ -85,7 +85,7 @@ class Writer {
     try {
       text = root.dump();
     } catch (const json::exception&) {
-      throw Error(ErrorCode::invalid_argument, kSave, "a name or an annotation is no UTF-8");
+      throw Error(ErrorCode::invalid_argument, kSave, "names and annotations must be UTF-8, got other bytes");
     }
     Stream stream(state_.runtime().make_stream(StreamPriority::normal));
     std::map<std::string, Tensor> tensors;
@@ -109,7 +109,7 @@ class Writer {
     }
     if (!refused.empty()) throw Error(ErrorCode::not_supported, kSave, fmt::format("code of the process cannot be saved:{}", refused));
     if (state_.has_rebound())
-      throw Error(ErrorCode::invalid_argument, kSave, "other tensors are bound in the place of captured ones: capture anew, or save before");
+      throw Error(ErrorCode::invalid_argument, kSave, "the captured tensors must be bound, got others in their place; capture anew, or save before");
   }
 
   void extend(int buffer, std::uint64_t begin, std::uint64_t end) {
@@ -131,11 +131,11 @@ class Writer {
     std::set<std::string> names;
     for (const NamedTensor& row : tensors_) {
       auto refuse = [&](std::string_view why) { throw Error(ErrorCode::invalid_argument, kSave, fmt::format("tensor '{}' {}", row.name, why)); };
-      if (!row.tensor.defined()) refuse("is undefined");
-      if (!row.tensor.is_contiguous()) refuse("is not contiguous");
-      if (!names.insert(row.name).second) refuse("is named twice");
+      if (!row.tensor.defined()) refuse("must be defined, got an undefined one");
+      if (!row.tensor.is_contiguous()) refuse(fmt::format("must be contiguous, got strides {}", to_string(row.tensor.strides())));
+      if (!names.insert(row.name).second) refuse("must have a name of its own, got one that another has");
       auto found = std::find_if(state_.buffers.begin(), state_.buffers.end(), [&](const GraphBuffer& b) { return b.storage == row.tensor.storage(); });
-      if (found == state_.buffers.end()) refuse("is used by no node");
+      if (found == state_.buffers.end()) refuse("must be used by a node, got one that none uses");
       buffers.push_back(static_cast<int>(found - state_.buffers.begin()));
       extend(buffers.back(), row.tensor.byte_offset(), row.tensor.byte_offset() + row.tensor.nbytes());
     }

@@ -238,23 +238,24 @@ void GraphState::replay(std::span<const Rebinding> rebindings, const Stream& giv
 }
 
 void GraphState::check_replacement(const Tensor& given, DType recorded, std::string_view op) const {
-  if (!given.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
-  if (&given.storage()->runtime() != &runtime_) throw Error(ErrorCode::device_mismatch, op, "a tensor is of another device or context than the graph");
+  if (!given.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
+  if (&given.storage()->runtime() != &runtime_)
+    throw Error(ErrorCode::device_mismatch, op, "a tensor must be of the graph's device and context, got one of another");
   if (given.dtype() != recorded)
-    throw Error(ErrorCode::invalid_dtype, op, fmt::format("a tensor of {} in the place of one of {}", name(given.dtype()), name(recorded)));
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("the tensor must be {} as the captured one, got {}", name(recorded), name(given.dtype())));
 }
 
 std::vector<GraphState::Move> GraphState::moves_of(std::span<const Rebinding> rebindings, std::string_view op) {
   std::vector<Move> moves;
   for (const Rebinding& r : rebindings) {
-    if (!r.captured.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
+    if (!r.captured.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
     check_replacement(r.bound, r.captured.dtype(), op);
     if (!(r.captured.sizes() == r.bound.sizes()) || !r.captured.is_contiguous() || !r.bound.is_contiguous())
       throw Error(ErrorCode::invalid_shape, op,
-                  fmt::format("a tensor of {} bound in the place of one of {}: both must be contiguous and of one shape", to_string(r.bound.sizes()),
+                  fmt::format("both tensors must be contiguous and of one shape, got {} in the place of {}", to_string(r.bound.sizes()),
                               to_string(r.captured.sizes())));
     auto found = buffer_of_.find(r.captured.storage().get());
-    if (found == buffer_of_.end()) throw Error(ErrorCode::invalid_argument, op, "no node uses the tensor that is to be replaced");
+    if (found == buffer_of_.end()) throw Error(ErrorCode::invalid_argument, op, "a node must use the tensor that is to be replaced, got one that none uses");
     std::uint64_t begin = r.captured.byte_offset(), end = begin + r.captured.nbytes();
     std::size_t known = moves.size();
     for (auto [n, u] : uses_[static_cast<std::size_t>(found->second)]) {
@@ -263,11 +264,11 @@ std::vector<GraphState::Move> GraphState::moves_of(std::span<const Rebinding> re
       if (last <= begin || first >= end) continue;
       if (first < begin || last > end)
         throw Error(ErrorCode::invalid_argument, op,
-                    fmt::format("node {} ({}) uses bytes {} to {} of the memory, past the tensor that is to be replaced (bytes {} to {})", n,
+                    fmt::format("the tensor that is to be replaced must have all that node {} ({}) uses of its memory, bytes {} to {}, got bytes {} to {}", n,
                                 nodes[static_cast<std::size_t>(n)].op, first, last, begin, end));
       moves.push_back({n, u, {r.bound.storage()->mem(), r.bound.storage()->offset() + r.bound.byte_offset() + (first - begin)}});
     }
-    if (moves.size() == known) throw Error(ErrorCode::invalid_argument, op, "no node uses the tensor that is to be replaced");
+    if (moves.size() == known) throw Error(ErrorCode::invalid_argument, op, "a node must use the tensor that is to be replaced, got one that none uses");
   }
   return moves;
 }
@@ -291,7 +292,7 @@ void GraphState::check_overlaps(std::span<const Move> moves, std::string_view op
       bool meets = meet(m.to, node.uses[mine].bytes, other, node.uses[u].bytes);
       if (met != meets || (met && node.base[mine].offset - node.base[u].offset != m.to.offset - other.offset))
         throw Error(ErrorCode::invalid_overlap, op,
-                    fmt::format("node {} ({}): the tensors would overlap other than those that were captured", m.node, node.op));
+                    fmt::format("the tensors of node {} ({}) must overlap as the captured ones do, got another overlap", m.node, node.op));
     }
   }
 }
@@ -394,7 +395,8 @@ bool convert_number(const Argument& from, std::string_view type, unsigned char* 
 
 void GraphState::update(int id, std::span<const Argument> arguments) {
   constexpr const char* kOp = "Graph::update";
-  if (id < 0 || id >= static_cast<int>(nodes.size())) throw Error(ErrorCode::invalid_argument, kOp, fmt::format("node {} of {}", id, nodes.size()));
+  if (id < 0 || id >= static_cast<int>(nodes.size()))
+    throw Error(ErrorCode::invalid_argument, kOp, fmt::format("the node must be in [0, {}), got {}", nodes.size(), id));
   if (!instantiated_) instantiate();
   GraphWork& node = nodes[static_cast<std::size_t>(id)];
   std::vector<std::string> names = argument_names(node);
@@ -407,26 +409,27 @@ void GraphState::update(int id, std::span<const Argument> arguments) {
     auto found = std::find(names.begin(), names.end(), a.name);
     if (*a.name == '\0' || found == names.end())
       throw Error(ErrorCode::invalid_argument, kOp,
-                  fmt::format("node {} ({}) has no argument named '{}'; there are: {}", id, node.op, a.name, fmt::join(names, " ")));
+                  fmt::format("the argument must be one of node {} ({}), got '{}'; there are: {}", id, node.op, a.name, fmt::join(names, " ")));
     auto at = static_cast<std::size_t>(found - names.begin());
     const BoundArgument* bound = is_kernel ? &node.bound[at] : nullptr;
     if (a.tensor) {
-      if (bound && bound->kind != BoundArgument::Kind::memory) throw Error(ErrorCode::invalid_argument, kOp, fmt::format("argument {} is no tensor", a.name));
+      if (bound && bound->kind != BoundArgument::Kind::memory)
+        throw Error(ErrorCode::invalid_argument, kOp, fmt::format("argument {} must be a number, got a tensor", a.name));
       int u = bound ? bound->use : static_cast<int>(at);
       const GraphUse& use = node.uses[static_cast<std::size_t>(u)];
       check_replacement(*a.tensor, use.dtype, kOp);
       const Storage& storage = *a.tensor->storage();
       if (!(a.tensor->sizes() == use.sizes) || !(a.tensor->strides() == use.strides))
         throw Error(ErrorCode::invalid_shape, kOp,
-                    fmt::format("sizes {} and strides {} given, {} was recorded with {} and {}", to_string(a.tensor->sizes()), to_string(a.tensor->strides()),
-                                a.name, to_string(use.sizes), to_string(use.strides)));
+                    fmt::format("{} must have the recorded sizes {} and strides {}, got {} and {}", a.name, to_string(use.sizes), to_string(use.strides),
+                                to_string(a.tensor->sizes()), to_string(a.tensor->strides())));
       moves.push_back({id, u, {storage.mem(), storage.offset() + a.tensor->byte_offset()}});
       put_in.push_back(a.tensor->storage());
     } else {
       if (!bound || bound->kind != BoundArgument::Kind::bytes || *bound->type == '\0')
-        throw Error(ErrorCode::invalid_argument, kOp, fmt::format("argument {} is no number", a.name));
+        throw Error(ErrorCode::invalid_argument, kOp, fmt::format("argument {} must be a tensor, got a number", a.name));
       if (!convert_number(a, bound->type, bytes.data() + bound->at))
-        throw Error(ErrorCode::invalid_argument, kOp, fmt::format("argument {} is of type {}, which does not hold the given number", a.name, bound->type));
+        throw Error(ErrorCode::invalid_argument, kOp, fmt::format("argument {} must be a number that {} holds, got another", a.name, bound->type));
       values.push_back(at);
     }
   }

@@ -44,8 +44,9 @@ struct Handed {
 
 template <class Managed>
 Managed* hand_out(const Tensor& tensor, interop::DlpackMemory memory, const Stream& given) {
-  if (!tensor.defined()) throw Error(ErrorCode::invalid_argument, kTo, "the tensor is undefined");
-  if (bits(tensor.dtype()) < 8 && !tensor.is_contiguous()) throw Error(ErrorCode::invalid_shape, kTo, "a packed tensor that is not contiguous");
+  if (!tensor.defined()) throw Error(ErrorCode::invalid_argument, kTo, "the tensor must be defined, got an undefined one");
+  if (bits(tensor.dtype()) < 8 && !tensor.is_contiguous())
+    throw Error(ErrorCode::invalid_shape, kTo, fmt::format("a tensor of a packed dtype must be contiguous, got strides {}", to_string(tensor.strides())));
   auto handed = std::make_unique<Handed<Managed>>();
   handed->sizes = tensor.sizes();
   DLTensor& t = handed->managed.dl_tensor;
@@ -86,9 +87,12 @@ Described describe(const DLTensor& t) {
   for (const TypeRow& row : kTypes)
     if (row.code == t.dtype.code && row.bits == t.dtype.bits && t.dtype.lanes == 1) d.dtype = row.dtype, known = true;
   if (!known)
-    throw Error(ErrorCode::invalid_dtype, kFrom, fmt::format("no dtype has code {}, {} bits and {} lanes", t.dtype.code, t.dtype.bits, t.dtype.lanes));
-  if (t.ndim < 0 || t.ndim > kMaxRank) throw Error(ErrorCode::invalid_shape, kFrom, fmt::format("{} dimensions, at most {} are taken", t.ndim, kMaxRank));
-  if (t.ndim > 0 && !t.shape) throw Error(ErrorCode::invalid_argument, kFrom, "the shape is null");
+    throw Error(ErrorCode::invalid_dtype, kFrom,
+                fmt::format("the dtype must be one of clutch's, got code {} of {} bits and {} lanes", t.dtype.code, t.dtype.bits, t.dtype.lanes));
+  if (t.ndim < 0 || t.ndim > kMaxRank)
+    throw Error(ErrorCode::invalid_shape, kFrom, fmt::format("the tensor must have 0 to {} dimensions, got {}", kMaxRank, t.ndim));
+  if (t.ndim > 0 && !t.shape)
+    throw Error(ErrorCode::invalid_argument, kFrom, fmt::format("the shape of {} dimensions must be given, got a null pointer", t.ndim));
   for (int i = 0; i < t.ndim; ++i) d.sizes.push_back(t.shape[i]);
   numel(d.sizes);  // checks them
   Dims dense = detail::contiguous_strides(d.sizes);
@@ -96,7 +100,8 @@ Described describe(const DLTensor& t) {
     d.strides.push_back(t.strides ? t.strides[i] : dense[i]);
     d.contiguous = d.contiguous && (d.sizes[i] <= 1 || d.strides[i] == dense[i]);
   }
-  if (bits(d.dtype) < 8 && !d.contiguous) throw Error(ErrorCode::invalid_shape, kFrom, "packed elements that are not contiguous");
+  if (bits(d.dtype) < 8 && !d.contiguous)
+    throw Error(ErrorCode::invalid_shape, kFrom, fmt::format("a tensor of a packed dtype must be contiguous, got strides {}", to_string(d.strides)));
   return d;
 }
 
@@ -104,7 +109,7 @@ Described describe(const DLTensor& t) {
 std::vector<std::uint8_t> packed(const std::uint8_t* first, const Described& d) {
   auto size = static_cast<std::size_t>(bits(d.dtype) / 8);
   const std::int64_t count = numel(d.sizes);
-  if (count > std::int64_t{1} << 57) throw Error(ErrorCode::invalid_shape, kFrom, fmt::format("{} elements, past every device's limit", count));
+  if (count > std::int64_t{1} << 57) throw Error(ErrorCode::invalid_shape, kFrom, fmt::format("the tensor must have at most 2^57 elements, got {}", count));
   std::vector<std::uint8_t> bytes;
   try {
     bytes.resize(static_cast<std::size_t>(count) * size);
@@ -130,7 +135,7 @@ std::int64_t reach(const Described& d) {
   for (int i = 0; i < d.sizes.rank(); ++i) {
     std::int64_t step = 0;
     if (__builtin_mul_overflow(d.strides[i], d.sizes[i] - 1, &step) || step < -kMaxNumel || step > kMaxNumel)
-      throw Error(ErrorCode::invalid_shape, kFrom, fmt::format("strides {} reach past the end of any memory", to_string(d.strides)));
+      throw Error(ErrorCode::invalid_shape, kFrom, fmt::format("the strides must end inside of a memory of 2^63 elements, got {}", to_string(d.strides)));
     last += std::abs(step);
   }
   return last + 1;
@@ -149,7 +154,7 @@ template <class Managed>
 Tensor in_place(Managed* managed, const Described& d, const Device& device) {
   const DLTensor& t = managed->dl_tensor;
   if (t.byte_offset * 8 % static_cast<std::uint64_t>(std::max(bits(d.dtype), 8)) != 0)
-    throw Error(ErrorCode::invalid_shape, kFrom, fmt::format("byte {} is no place of an element of {}", t.byte_offset, name(d.dtype)));
+    throw Error(ErrorCode::invalid_shape, kFrom, fmt::format("byte_offset must be a multiple of the size of {}, got {}", name(d.dtype), t.byte_offset));
   auto held = std::make_shared<Held<Managed>>();
   if (std::any_of(d.strides.begin(), d.strides.end(), [](std::int64_t stride) { return stride < 0; }))
     throw Error(ErrorCode::invalid_shape, kFrom, fmt::format("strides must not be negative in memory of a device, got {}", to_string(d.strides)));
@@ -169,7 +174,7 @@ Tensor take(Managed* managed, const Device& device, const Stream& stream) {
     throw Error(ErrorCode::not_supported, kFrom, fmt::format("memory of device type {}; kDLCPU and kDLOpenCL are taken", t.device.device_type));
   const auto* first = static_cast<const std::uint8_t*>(t.data) + t.byte_offset;
   std::uint64_t size = bytes_for(d.dtype, static_cast<std::uint64_t>(numel(d.sizes)));
-  if (size > 0 && !t.data) throw Error(ErrorCode::invalid_argument, kFrom, "the data is null");
+  if (size > 0 && !t.data) throw Error(ErrorCode::invalid_argument, kFrom, fmt::format("the data of {} bytes must be given, got a null pointer", size));
   Tensor made;
   TensorOptions options{.dtype = d.dtype, .device = device};
   if (d.contiguous) {
@@ -202,13 +207,13 @@ DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& tensor, DlpackMemory
 
 Tensor from_dlpack(DLManagedTensor* managed, const Device& device, const Stream& stream) {
   detail::OpName named("interop::from_dlpack");
-  if (!managed) throw Error(ErrorCode::invalid_argument, kFrom, "the tensor is null");
+  if (!managed) throw Error(ErrorCode::invalid_argument, kFrom, "the tensor must be given, got a null pointer");
   return take(managed, device, stream);
 }
 
 Tensor from_dlpack(DLManagedTensorVersioned* managed, const Device& device, const Stream& stream) {
   detail::OpName named("interop::from_dlpack");
-  if (!managed) throw Error(ErrorCode::invalid_argument, kFrom, "the tensor is null");
+  if (!managed) throw Error(ErrorCode::invalid_argument, kFrom, "the tensor must be given, got a null pointer");
   if (managed->version.major != 1) throw Error(ErrorCode::not_supported, kFrom, fmt::format("DLPack {}.{}", managed->version.major, managed->version.minor));
   if (managed->flags & detail::kDlPadded) throw Error(ErrorCode::not_supported, kFrom, "sub-byte elements that are padded to bytes");
   return take(managed, device, stream);

@@ -157,7 +157,7 @@ Tensor read_npy(std::span<const std::byte> bytes, const Device& device, const St
   const TypeRow* type = nullptr;
   for (const TypeRow& row : kTypes)
     if (row.code == code) type = &row;
-  if (!type) throw Error(ErrorCode::invalid_dtype, kLoad, fmt::format("no dtype is NumPy's '{}'", header.descr));
+  if (!type) throw Error(ErrorCode::invalid_dtype, kLoad, fmt::format("the file's dtype must be one of clutch's, got NumPy's '{}'", header.descr));
   Dims sizes{std::span<const std::int64_t>(header.shape)};  // refuses more than kMaxRank
   std::uint64_t needed = bytes_for(type->dtype, static_cast<std::uint64_t>(numel(sizes)));
   std::span<const std::byte> data = bytes.subspan(begin + length);
@@ -182,11 +182,13 @@ Tensor load_npy(const std::string& path, const Device& device, const Stream& str
 
 void save_npy(const std::string& path, const Tensor& tensor, const Stream& stream) {
   detail::OpName named("save_npy");
-  if (!tensor.defined()) throw Error(ErrorCode::invalid_argument, kSave, fmt::format("{}: the tensor is undefined", path));
+  if (!tensor.defined()) throw Error(ErrorCode::invalid_argument, kSave, fmt::format("{}: the tensor must be defined, got an undefined one", path));
   const TypeRow* type = nullptr;
   for (const TypeRow& row : kTypes)
     if (row.dtype == tensor.dtype()) type = &row;
-  if (!type) throw Error(ErrorCode::invalid_dtype, kSave, fmt::format("{}: NumPy has no {}; save it as safetensors", path, name(tensor.dtype())));
+  if (!type)
+    throw Error(ErrorCode::invalid_dtype, kSave,
+                fmt::format("{}: the dtype must be one of NumPy's, got {}; save it as safetensors", path, name(tensor.dtype())));
   std::string shape = fmt::format("{}{}", fmt::join(tensor.sizes(), ", "), tensor.rank() == 1 ? "," : "");
   std::string dictionary =
       fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}", bits(tensor.dtype()) == 8 ? '|' : '<', type->code, shape);

@@ -101,7 +101,7 @@ Safetensors Safetensors::parse(std::span<const std::byte> bytes) {
   std::uint64_t length = 0;
   if (bytes.size() < 8) bad("it is shorter than 8 bytes");
   for (std::size_t i = 0; i < 8; ++i) length |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
-  if (length > kMostHeader) bad(fmt::format("a header of {} bytes", length));
+  if (length > kMostHeader) bad(fmt::format("the header must have at most {} bytes, got {}", kMostHeader, length));
   if (length > bytes.size() - 8) bad(fmt::format("a header of {} bytes in a file of {}", length, bytes.size()));
   std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, static_cast<std::size_t>(length));
   if (!text.starts_with('{')) bad("the header does not begin with {");
@@ -148,7 +148,7 @@ const Safetensors::Entry* Safetensors::find(std::string_view name) const noexcep
 std::span<const std::byte> Safetensors::bytes(std::string_view name) const {
   detail::OpName named("Safetensors::bytes");
   const Entry* entry = find(name);
-  if (!entry) throw Error(ErrorCode::invalid_argument, kOpen, fmt::format("{}no tensor is named '{}'", origin_, name));
+  if (!entry) throw Error(ErrorCode::invalid_argument, kOpen, fmt::format("{}the name must be that of a tensor in the file, got '{}'", origin_, name));
   return data_.subspan(static_cast<std::size_t>(entry->begin), static_cast<std::size_t>(entry->end - entry->begin));
 }
 
@@ -156,7 +156,8 @@ Tensor Safetensors::load(std::string_view name, const Device& device, const Stre
   detail::OpName named("Safetensors::load");
   std::span<const std::byte> bytes = this->bytes(name);
   const Entry* entry = find(name);
-  if (!entry->dtype) throw Error(ErrorCode::invalid_dtype, kOpen, fmt::format("{}'{}' is of {}, which clutch has not", origin_, name, entry->dtype_name));
+  if (!entry->dtype)
+    throw Error(ErrorCode::invalid_dtype, kOpen, fmt::format("{}the dtype of '{}' must be one of clutch's, got {}", origin_, name, entry->dtype_name));
   return from_bytes(bytes.data(), bytes.size(), entry->sizes, {.dtype = *entry->dtype, .device = device}, stream);
 }
 
@@ -171,14 +172,14 @@ void save_safetensors(const std::string& path, const std::map<std::string, Tenso
   auto refuse = [&path](ErrorCode code, std::string_view why) { throw Error(code, kSave, fmt::format("{}: {}", path, why)); };
   std::vector<Item> items;
   for (const auto& [name, tensor] : tensors) {
-    if (!tensor.defined()) refuse(ErrorCode::invalid_argument, fmt::format("'{}' is undefined", name));
-    if (name == "__metadata__") refuse(ErrorCode::invalid_argument, "'__metadata__' names no tensor");
+    if (!tensor.defined()) refuse(ErrorCode::invalid_argument, fmt::format("tensor '{}' must be defined, got an undefined one", name));
+    if (name == "__metadata__") refuse(ErrorCode::invalid_argument, "a tensor's name must not be the format's own word, got '__metadata__'");
     const TypeRow* type = nullptr;
     for (const TypeRow& row : kTypes)
       if (row.dtype == tensor.dtype()) type = &row;
-    if (!type) refuse(ErrorCode::invalid_dtype, fmt::format("'{}' is of {}, which the format has not", name, clutch::name(tensor.dtype())));
+    if (!type) refuse(ErrorCode::invalid_dtype, fmt::format("the dtype of '{}' must be one of the format's, got {}", name, clutch::name(tensor.dtype())));
     if (tensor.numel() * type->bits % 8 != 0)
-      refuse(ErrorCode::invalid_shape, fmt::format("'{}' of {} elements of {} does not fill whole bytes", name, tensor.numel(), type->name));
+      refuse(ErrorCode::invalid_shape, fmt::format("'{}' must fill whole bytes, got {} elements of {}", name, tensor.numel(), type->name));
     items.push_back({&name, &tensor, type});
   }
   std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.type->bits > b.type->bits; });
@@ -197,11 +198,11 @@ void save_safetensors(const std::string& path, const std::map<std::string, Tenso
   try {
     text = header.dump();
   } catch (const nlohmann::json::exception&) {
-    refuse(ErrorCode::invalid_argument, "a name or the metadata is no UTF-8");
+    refuse(ErrorCode::invalid_argument, "names and metadata must be UTF-8, got other bytes");
   }
   text.append((8 - text.size() % 8) % 8, ' ');
   const std::uint64_t length = text.size();
-  if (length > kMostHeader) refuse(ErrorCode::invalid_argument, fmt::format("a header of {} bytes", length));
+  if (length > kMostHeader) refuse(ErrorCode::invalid_argument, fmt::format("the header must have at most {} bytes, got {}", kMostHeader, length));
   std::vector<std::span<const std::byte>> parts{std::as_bytes(std::span(&length, 1)), std::as_bytes(std::span(text))};
   for (const auto& part : bytes) parts.push_back(std::as_bytes(std::span(part)));
   detail::write_file(path, parts, kSave);

@@ -38,10 +38,10 @@ void check_dtype(const Arguments& a, DType dtype) {
                 fmt::format("{} (input {}, tensor1 {}, tensor2 {})", why, name(a.input->dtype()), name(a.tensor1->dtype()), name(a.tensor2->dtype())));
   };
   if (a.op == AddcOp::quotient && is_whole(a.tensor1->dtype()) && is_whole(a.tensor2->dtype()))
-    refuse("Integer division with addcdiv is no longer supported: cast tensor1 or tensor2 to a floating dtype");
-  if (is_complex(dtype)) refuse("complex dtypes are not offered");
-  if (kind(dtype) == DTypeKind::boolean) refuse("bool is no dtype to add in");
-  if (is_floating(dtype) && bits(dtype) < 16) refuse(fmt::format("{} is for storage; cast it first", name(dtype)));
+    refuse("tensor1 or tensor2 must be floating, as integer division is not offered, got integers");
+  if (is_complex(dtype)) refuse("dtypes must be real, got complex ones");
+  if (kind(dtype) == DTypeKind::boolean) refuse("the result must be a number, got booleans");
+  if (is_floating(dtype) && bits(dtype) < 16) refuse(fmt::format("dtypes must be of 16 bits and more, got {}; cast it first", name(dtype)));
 }
 
 /// PyTorch's rule for out=: a result may be narrowed within its kind, never moved to a lower kind.
@@ -69,10 +69,11 @@ Checked validate(const Arguments& a) {
   if (!a.out) return c;
   if (!(a.out->sizes() == c.sizes))
     throw Error(ErrorCode::invalid_shape, a.name,
-                fmt::format("output with shape {} doesn't match the broadcast shape {}", to_string(a.out->sizes()), to_string(c.sizes)));
+                fmt::format("the output must have the broadcast shape {}, got {}", to_string(c.sizes), to_string(a.out->sizes())));
   if (a.out->dtype() != c.dtype && !can_cast(c.dtype, a.out->dtype()))
-    throw Error(ErrorCode::invalid_dtype, a.name, fmt::format("result dtype {} can't be cast to the output's {}", name(c.dtype), name(a.out->dtype())));
-  if (is_packed(a.out->dtype())) throw Error(ErrorCode::invalid_dtype, a.name, fmt::format("{} is for storage", name(a.out->dtype())));
+    throw Error(ErrorCode::invalid_dtype, a.name, fmt::format("the output must be of a dtype that {} casts to, got {}", name(c.dtype), name(a.out->dtype())));
+  if (is_packed(a.out->dtype()))
+    throw Error(ErrorCode::invalid_dtype, a.name, fmt::format("the output must be of no packed dtype, got {}", name(a.out->dtype())));
   check_no_self_overlap(*a.out, a.name);
   check_overlap(*a.out, *a.input, a.name);
   check_overlap(*a.out, *a.tensor1, a.name);

@@ -24,9 +24,10 @@ void refuse(ErrorCode code, std::string_view why) { throw Error(code, kOp, why);
 
 void check_shape(const attention::BlockMaskOptions& o) {
   for (std::int64_t length : {o.q_len, o.kv_len, o.batch, o.heads})
-    if (length < 1 || length > INT32_MAX) refuse(ErrorCode::invalid_argument, fmt::format("batch, heads or a length is {}, not 1 to 2^31 - 1", length));
+    if (length < 1 || length > INT32_MAX)
+      refuse(ErrorCode::invalid_argument, fmt::format("batch, heads and lengths must be from 1 to 2^31 - 1, got {}", length));
   for (std::int64_t block : {o.block.q, o.block.kv})
-    if (block < 1 || block > INT32_MAX) refuse(ErrorCode::invalid_argument, fmt::format("blocks of {}, not 1 to 2^31 - 1", block));
+    if (block < 1 || block > INT32_MAX) refuse(ErrorCode::invalid_argument, fmt::format("blocks must be of 1 to 2^31 - 1, got {}", block));
 }
 
 /// The given stream, else the current one of the captured tensors' runtime, else of the device. Errors: device_mismatch.
@@ -41,7 +42,7 @@ Stream stream_for_mask(const attention::MaskMod& mask, const Device& device, con
     stream = current_stream(device);
   }
   if (!device.empty() && !(stream.device() == device))
-    throw Error(ErrorCode::device_mismatch, kOp, "the stream's or the captured tensors' device is another one");
+    throw Error(ErrorCode::device_mismatch, kOp, "stream and captured tensors must be of the mask's device and context, got another");
   return stream;
 }
 
@@ -147,7 +148,7 @@ double sparsity_of(const attention::BlockMask::State& s, const std::vector<std::
 }
 
 const attention::BlockMask::State& state_of(const attention::BlockMask& mask) {
-  if (mask.empty()) refuse(ErrorCode::invalid_argument, "the block mask is empty");
+  if (mask.empty()) refuse(ErrorCode::invalid_argument, "the block mask must be a made one, got an empty one");
   return *mask.state();
 }
 
@@ -161,12 +162,14 @@ namespace attention {
 MaskMod::MaskMod(const ExprFunction& function) : function_(function) {
   detail::OpName named("attention::MaskMod");
   if (function.empty() || function.input_count() != 4 || function.output_count() != 1)
-    detail::refuse(ErrorCode::invalid_argument, "a mask takes four indices and gives one boolean");
+    detail::refuse(ErrorCode::invalid_argument, fmt::format("a mask must take four indices and give one boolean, got {} inputs and {} outputs",
+                                                            function.input_count(), function.output_count()));
   for (int i = 0; i < 4; ++i)
-    if (function.input_dtype(i) != DType::i32) detail::refuse(ErrorCode::invalid_argument, "a mask's indices are i32");
+    if (function.input_dtype(i) != DType::i32)
+      detail::refuse(ErrorCode::invalid_argument, fmt::format("a mask's indices must be i32, got {}", name(function.input_dtype(i))));
   if (function.output_dtype(0) != DType::boolean)
-    detail::refuse(ErrorCode::invalid_dtype, fmt::format("a mask gives {} instead of booleans", name(function.output_dtype(0))));
-  if (detail::has_positions(function)) detail::refuse(ErrorCode::invalid_argument, "positions are map's; a mask has indices");
+    detail::refuse(ErrorCode::invalid_dtype, fmt::format("a mask must give booleans, got {}", name(function.output_dtype(0))));
+  if (detail::has_positions(function)) detail::refuse(ErrorCode::invalid_argument, "a mask must have indices and no positions, got a position");
 }
 
 Expr MaskMod::operator()(const Index& b, const Index& h, const Index& q, const Index& kv) const {
@@ -218,7 +221,7 @@ MaskMod document(const Tensor& ids) {
 }
 MaskMod dilated(std::int64_t window, std::int64_t dilation) {
   detail::OpName named("attention::dilated");
-  if (dilation < 1) detail::refuse(ErrorCode::invalid_argument, fmt::format("a dilation of {}", dilation));
+  if (dilation < 1) detail::refuse(ErrorCode::invalid_argument, fmt::format("dilation must be at least 1, got {}", dilation));
   return [&](Index, Index, Index q, Index kv) {
     Expr away = abs(q - kv);
     return (away <= param(window)) & (trunc_mod(away, param(dilation)) == 0);
@@ -289,8 +292,8 @@ BlockMask BlockMask::slice(std::int64_t batch_begin, std::int64_t batch_end, std
   detail::OpName named("attention::BlockMask::slice");
   const State& s = detail::state_of(*this);
   if (batch_begin < 0 || batch_end > s.kinds.size(0) || batch_begin >= batch_end || head_begin < 0 || head_end > s.kinds.size(1) || head_begin >= head_end)
-    detail::refuse(ErrorCode::invalid_argument,
-                   fmt::format("batches {} to {} and heads {} to {} of {}", batch_begin, batch_end, head_begin, head_end, clutch::to_string(s.kinds.sizes())));
+    detail::refuse(ErrorCode::invalid_argument, fmt::format("batches and heads must be within {}, got {} to {} and {} to {}",
+                                                            clutch::to_string(s.kinds.sizes()), batch_begin, batch_end, head_begin, head_end));
   detail::Runtime& runtime = s.kinds.storage()->runtime();
   const Stream stream = detail::resolve_stream(given, runtime, detail::kOp);
   State part = s;
@@ -314,7 +317,7 @@ BlockMask BlockMask::adjust(std::int64_t q_len, std::int64_t kv_len, const Strea
   if (q_len <= s.q_len && kv_len <= s.kv_len) {
     part.kinds = upper(s.kinds, q_len, kv_len).contiguous(stream);
   } else {
-    if (s.mask.empty()) detail::refuse(ErrorCode::invalid_argument, "a longer mask needs its mask function");
+    if (s.mask.empty()) detail::refuse(ErrorCode::invalid_argument, "a mask must have its mask function to grow, got one without");
     const std::int64_t batch = s.kinds.size(0), heads = s.kinds.size(1), q = std::min(q_len, s.q_len), kv = std::min(kv_len, s.kv_len);
     part.kinds = detail::kinds_of(s.mask, {.batch = batch, .heads = heads, .q_len = q_len, .kv_len = kv_len, .block = s.block}, runtime, stream);
     copy_(upper(part.kinds, q, kv), upper(s.kinds, q, kv), {}, stream);
@@ -358,7 +361,7 @@ std::string BlockMask::to_string(const Stream& stream) const {
 
 BlockMask create_block_mask(const MaskMod& mask, const BlockMaskOptions& options, const Stream& given) {
   detail::OpName named("attention::create_block_mask");
-  if (mask.empty()) detail::refuse(ErrorCode::invalid_argument, "the mask is empty");
+  if (mask.empty()) detail::refuse(ErrorCode::invalid_argument, "the mask must be a traced one, got an empty one");
   detail::check_shape(options);
   detail::check_captured(*mask.function().body(), detail::kOp);
   const Stream stream = detail::stream_for_mask(mask, options.device, given);
@@ -371,7 +374,8 @@ BlockMask create_block_mask(const MaskMod& mask, const BlockMaskOptions& options
 BlockMask block_mask_from_lists(const Tensor& kv_num_blocks, const Tensor& kv_indices, const Tensor& full_kv_num_blocks, const Tensor& full_kv_indices,
                                 const MaskMod& mask, const BlockMaskOptions& options, const Stream& given) {
   detail::OpName named("attention::block_mask_from_lists");
-  if (full_kv_num_blocks.defined() != full_kv_indices.defined()) detail::refuse(ErrorCode::invalid_argument, "full blocks need their count and their list");
+  if (full_kv_num_blocks.defined() != full_kv_indices.defined())
+    detail::refuse(ErrorCode::invalid_argument, "full blocks must have their count and their list, got one of the two");
   std::vector<const Tensor*> all{&kv_num_blocks, &kv_indices};
   if (full_kv_num_blocks.defined()) all.push_back(&full_kv_num_blocks), all.push_back(&full_kv_indices);
   detail::Runtime& runtime = detail::common_runtime(all, detail::kOp);
@@ -379,10 +383,11 @@ BlockMask block_mask_from_lists(const Tensor& kv_num_blocks, const Tensor& kv_in
   const Dims lists{options.batch, options.heads, detail::blocks_of(options.q_len, options.block.q), detail::blocks_of(options.kv_len, options.block.kv)},
       counts{lists[0], lists[1], lists[2]};
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i]->dtype() != DType::i32) detail::refuse(ErrorCode::invalid_dtype, fmt::format("lists of {}, not i32", name(all[i]->dtype())));
+    if (all[i]->dtype() != DType::i32) detail::refuse(ErrorCode::invalid_dtype, fmt::format("lists must be i32, got {}", name(all[i]->dtype())));
     const Dims& wanted = i % 2 == 0 ? counts : lists;
     if (!(all[i]->sizes() == wanted))
-      detail::refuse(ErrorCode::invalid_shape, fmt::format("lists of shape {} instead of {}", clutch::to_string(all[i]->sizes()), clutch::to_string(wanted)));
+      detail::refuse(ErrorCode::invalid_shape,
+                     fmt::format("lists must have the shape {}, got {}", clutch::to_string(wanted), clutch::to_string(all[i]->sizes())));
   }
   const Stream stream = detail::resolve_stream(given, runtime, detail::kOp);
   std::vector<Tensor> dense;

@@ -19,9 +19,11 @@ bool is_view(const Tensor& a, const Tensor& b) { return a.storage() == b.storage
 GraphedCallable make_graphed_callable(const std::function<std::vector<Tensor>(std::span<const Tensor>)>& f, std::span<const Tensor> samples,
                                       const GraphedCallableOptions& options) {
   constexpr const char* kOp = "make_graphed_callable";
-  if (samples.empty() || options.warm_ups < 0) throw Error(ErrorCode::invalid_argument, kOp, "there must be samples, and warm_ups must not be negative");
+  if (samples.empty() || options.warm_ups < 0)
+    throw Error(ErrorCode::invalid_argument, kOp,
+                fmt::format("there must be samples, and warm_ups must be at least 0, got {} samples and {}", samples.size(), options.warm_ups));
   for (const Tensor& sample : samples)
-    if (!sample.defined()) throw Error(ErrorCode::invalid_argument, kOp, "a sample is undefined");
+    if (!sample.defined()) throw Error(ErrorCode::invalid_argument, kOp, "a sample must be defined, got an undefined tensor");
   GraphedCallable made(options.graph);
   made.inputs_.assign(samples.begin(), samples.end());
   for (std::size_t j = 0; j < samples.size(); ++j)
@@ -48,20 +50,23 @@ const std::vector<Tensor>& GraphedCallable::operator()(std::span<const Tensor> i
   constexpr const char* kOp = "GraphedCallable::operator()";
   detail::OpName named(kOp);
   if (inputs.size() != inputs_.size())
-    throw Error(ErrorCode::invalid_argument, kOp, fmt::format("{} inputs given, {} were captured", inputs.size(), inputs_.size()));
+    throw Error(ErrorCode::invalid_argument, kOp, fmt::format("there must be the {} captured inputs, got {}", inputs_.size(), inputs.size()));
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].defined()) throw Error(ErrorCode::invalid_argument, kOp, fmt::format("input {} is undefined", i));
+    if (!inputs[i].defined()) throw Error(ErrorCode::invalid_argument, kOp, fmt::format("input {} must be defined, got an undefined tensor", i));
     if (inputs[i].dtype() != inputs_[i].dtype())
-      throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("input {} is {}, its sample {}", i, name(inputs[i].dtype()), name(inputs_[i].dtype())));
+      throw Error(ErrorCode::invalid_dtype, kOp,
+                  fmt::format("input {} must be {} as its sample, got {}", i, name(inputs_[i].dtype()), name(inputs[i].dtype())));
     if (!(inputs[i].sizes() == inputs_[i].sizes()))
       throw Error(ErrorCode::invalid_shape, kOp,
-                  fmt::format("input {} is of {}, its sample of {}", i, to_string(inputs[i].sizes()), to_string(inputs_[i].sizes())));
+                  fmt::format("input {} must have the sizes {} of its sample, got {}", i, to_string(inputs_[i].sizes()), to_string(inputs[i].sizes())));
   }
   for (const auto& [i, j] : shared_) {
     const bool are_samples = is_view(inputs[i], inputs_[i]) && is_view(inputs[j], inputs_[j]);
     if (!are_samples && !(is_view(inputs_[i], inputs_[j]) && is_view(inputs[i], inputs[j])))
-      throw Error(ErrorCode::invalid_overlap, kOp,
-                  fmt::format("samples {} and {} share memory: their inputs must be the samples themselves, or one tensor where the samples are one", i, j));
+      throw Error(
+          ErrorCode::invalid_overlap, kOp,
+          fmt::format("inputs of samples {} and {}, which share memory, must be the samples themselves or one tensor where the samples are one, got others", i,
+                      j));
   }
   Stream on = detail::resolve_stream(stream, inputs_.front().storage()->runtime(), kOp);
   auto moves = [&](std::size_t i) { return !is_view(inputs[i], inputs_[i]); };

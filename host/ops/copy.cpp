@@ -20,15 +20,15 @@ Runtime& validate(const Tensor& to, const Tensor& from, const char* op) {
   if (!(to.sizes() == from.sizes())) {
     std::array<Dims, 2> shapes{to.sizes(), from.sizes()};
     if (!(broadcast_shapes(shapes, op) == to.sizes()))
-      throw Error(ErrorCode::invalid_shape, op, fmt::format("source of shape {} does not broadcast to {}", to_string(from.sizes()), to_string(to.sizes())));
+      throw Error(ErrorCode::invalid_shape, op, fmt::format("the source must broadcast to {}, got {}", to_string(to.sizes()), to_string(from.sizes())));
   }
   bool packed = is_packed(to.dtype()) || is_packed(from.dtype());
   if (packed && to.dtype() != from.dtype())
-    throw Error(
-        ErrorCode::invalid_dtype, op,
-        fmt::format("{} is for storage: no cast from {} to {}", name(is_packed(to.dtype()) ? to.dtype() : from.dtype()), name(from.dtype()), name(to.dtype())));
+    throw Error(ErrorCode::invalid_dtype, op,
+                fmt::format("a packed dtype must stay as it is, which {} is, got a cast from {} to {}", name(is_packed(to.dtype()) ? to.dtype() : from.dtype()),
+                            name(from.dtype()), name(to.dtype())));
   if (packed && (!to.is_contiguous() || !from.is_contiguous() || !(to.sizes() == from.sizes())))
-    throw Error(ErrorCode::invalid_shape, op, fmt::format("tensors of {} are copied between contiguous tensors of equal shape alone", name(to.dtype())));
+    throw Error(ErrorCode::invalid_shape, op, fmt::format("tensors of {} must be contiguous and of equal shape to be copied, got others", name(to.dtype())));
   check_no_self_overlap(to, op);
   check_overlap(to, from, op);
   return runtime;
@@ -125,7 +125,8 @@ Tensor cast(const Tensor& source, DType dtype, const CopyOptions& options, const
   detail::Runtime& runtime = detail::common_runtime(tensors, "cast");
   Stream on = detail::resolve_stream(stream, runtime, "cast");
   if (is_packed(dtype) != is_packed(source.dtype()))
-    throw Error(ErrorCode::invalid_dtype, "cast", fmt::format("no cast from {} to {}: packed dtypes are for storage", name(source.dtype()), name(dtype)));
+    throw Error(ErrorCode::invalid_dtype, "cast",
+                fmt::format("a packed dtype must stay as it is, got a cast from {} to {}", name(source.dtype()), name(dtype)));
   Tensor result = empty(source.sizes(), {.dtype = dtype, .device = on.device()}, on);
   detail::validate(result, source, "cast");
   detail::run(runtime, result, source, options, on, "cast");

@@ -27,10 +27,12 @@ Checked validate(const Tensor* out, const Tensor& x, int dim, const CumsumOption
   if (options.dtype.size() > 0) c.dtype = options.dtype[0];
   if (out) c.dtype = out->dtype();
   if (sum_dtype(x.dtype(), "cumsum") != sum_dtype(c.dtype, "cumsum") || c.dtype == DType::boolean)
-    throw Error(ErrorCode::invalid_dtype, "cumsum", fmt::format("sums of {} as {}; cast first", name(x.dtype()), name(c.dtype)));
+    throw Error(ErrorCode::invalid_dtype, "cumsum",
+                fmt::format("dtypes of x and the result must be computed with, got {} and {}; cast first", name(x.dtype()), name(c.dtype)));
   if (!out) return c;
   if (!(out->sizes() == x.sizes()))
-    throw Error(ErrorCode::invalid_shape, "cumsum", fmt::format("output with shape {}, x has {}", to_string(out->sizes()), to_string(x.sizes())));
+    throw Error(ErrorCode::invalid_shape, "cumsum",
+                fmt::format("the output must have the shape {} of x, got {}", to_string(x.sizes()), to_string(out->sizes())));
   check_no_self_overlap(*out, "cumsum");
   check_overlap(*out, x, "cumsum");
   return c;

@@ -71,13 +71,15 @@ Checked validate(const Tensor& a, const EighOptions& options, const char* op) {
     case DType::f64:
     case DType::c64:
     case DType::c128: c.compute = a.dtype(); break;
-    default: throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} has no eigenvalues here: f32, f64, c64, c128, f16 or bf16", name(a.dtype())));
+    default: throw Error(ErrorCode::invalid_dtype, op, fmt::format("a must be f32, f64, c64, c128, f16 or bf16, got {}", name(a.dtype())));
   }
   c.first = options.first;
   c.pairs = options.count < 0 ? c.n - c.first : options.count;
   if (c.first < 0 || c.pairs < 0 || c.first + c.pairs > c.n)
-    throw Error(ErrorCode::invalid_argument, op, fmt::format("eigenpairs {} to {} of {}", c.first, c.first + c.pairs, c.n));
-  if (!(options.tolerance >= 0) || options.max_sweeps < 0) throw Error(ErrorCode::invalid_argument, op, "a negative tolerance or sweep limit");
+    throw Error(ErrorCode::invalid_argument, op, fmt::format("the eigenpairs must be in [0, {}), got {} to {}", c.n, c.first, c.first + c.pairs));
+  if (!(options.tolerance >= 0) || options.max_sweeps < 0)
+    throw Error(ErrorCode::invalid_argument, op,
+                fmt::format("tolerance and max_sweeps must be at least 0, got {} and {}", options.tolerance, options.max_sweeps));
   return c;
 }
 
@@ -176,8 +178,9 @@ constexpr std::array<Implementation<EighProblem>, 7> kForced{{
 }  // namespace
 
 void check_eigh_tensor(const Tensor& t, std::string_view what, const Dims& sizes, DType dtype, const char* op) {
-  if (!(t.sizes() == sizes)) throw Error(ErrorCode::invalid_shape, op, fmt::format("{} has shape {}, wanted {}", what, to_string(t.sizes()), to_string(sizes)));
-  if (t.dtype() != dtype) throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} is {}, wanted {}", what, name(t.dtype()), name(dtype)));
+  if (!(t.sizes() == sizes))
+    throw Error(ErrorCode::invalid_shape, op, fmt::format("{} must have the shape {}, got {}", what, to_string(sizes), to_string(t.sizes())));
+  if (t.dtype() != dtype) throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} must be {}, got {}", what, name(dtype), name(t.dtype())));
 }
 
 int eigh_lanes(const DeviceTraits& traits, DType dtype) {

@@ -22,7 +22,7 @@ Runtime& validate(const Tensor& self, double value, const char* op) {
   std::array<const Tensor*, 1> tensors{&self};
   Runtime& runtime = common_runtime(tensors, op);
   if (is_packed(self.dtype()) && (value != 0 || !self.is_contiguous()))
-    throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} is for storage: contiguous tensors of it can be set to 0 alone", name(self.dtype())));
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("a tensor of {} must be contiguous and be set to 0, got another fill", name(self.dtype())));
   check_no_self_overlap(self, op);
   return runtime;
 }
@@ -30,7 +30,7 @@ Runtime& validate(const Tensor& self, double value, const char* op) {
 void validate_arange(const Tensor& self) {
   DType d = self.dtype();
   bool fine = is_integral(d) || (is_floating(d) && bits(d) >= 16);
-  if (!fine) throw Error(ErrorCode::invalid_dtype, "arange_", fmt::format("{} cannot count; use f64, f32, f16, bf16 or an integer dtype", name(d)));
+  if (!fine) throw Error(ErrorCode::invalid_dtype, "arange_", fmt::format("dtype must be f64, f32, f16, bf16 or an integer, got {}", name(d)));
 }
 
 // select ------------------------------------------------------------------------------------------------------------

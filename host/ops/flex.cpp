@@ -23,20 +23,20 @@ void measure(Checked& c, const attention::Varlen& o) {
   c.ragged = o.cu_seq_q.defined() || o.cu_seq_kv.defined() || o.seqused_kv.defined() || o.page_table.defined();
   c.packed_kv = o.cu_seq_kv.defined();
   if (!c.ragged) return;
-  if (o.cu_seq_q.defined() && o.cu_seq_q.numel() == 0) refuse(ErrorCode::invalid_shape, "cu_seq_q has n + 1 numbers, of no sequences one");
+  if (o.cu_seq_q.defined() && o.cu_seq_q.numel() == 0) refuse(ErrorCode::invalid_shape, "cu_seq_q must have n_sequences + 1 elements, at least 1, got 0");
   if (o.cu_seq_q.defined()) c.batch = o.cu_seq_q.numel() - 1, c.q_len = o.max_q > 0 ? std::min(o.max_q, c.q_rows) : c.q_rows;
   if (o.cu_seq_kv.defined()) c.kv_len = o.max_kv > 0 ? std::min(o.max_kv, c.kv_rows) : c.kv_rows;
   auto check = [](const Tensor& t, const Dims& sizes, std::string_view what) {
     if (!t.defined()) return;
     check_is(t, sizes, DType::i32, what, kOp);
-    if (!t.is_contiguous()) refuse(ErrorCode::invalid_shape, fmt::format("{} is to be contiguous", what));
+    if (!t.is_contiguous()) refuse(ErrorCode::invalid_shape, fmt::format("{} must be contiguous, got strides {}", what, to_string(t.strides())));
   };
   check(o.cu_seq_q, {c.batch + 1}, "cu_seq_q"), check(o.cu_seq_kv, {c.batch + 1}, "cu_seq_kv"), check(o.seqused_kv, {c.batch}, "seqused_kv");
-  if (o.cu_seq_q.defined() && c.q_batch != 1) refuse(ErrorCode::invalid_shape, fmt::format("{} batches of queries beside cu_seq_q", c.q_batch));
+  if (o.cu_seq_q.defined() && c.q_batch != 1) refuse(ErrorCode::invalid_shape, fmt::format("queries beside cu_seq_q must have one batch, got {}", c.q_batch));
   if ((o.cu_seq_kv.defined() || o.page_table.defined()) && c.kv_batch != 1)
-    refuse(ErrorCode::invalid_shape, fmt::format("{} batches of keys beside cu_seq_kv or page_table", c.kv_batch));
+    refuse(ErrorCode::invalid_shape, fmt::format("keys beside cu_seq_kv or page_table must have one batch, got {}", c.kv_batch));
   if (!o.page_table.defined()) return;
-  if (o.cu_seq_kv.defined()) refuse(ErrorCode::invalid_argument, "cu_seq_kv and page_table exclude each other");
+  if (o.cu_seq_kv.defined()) refuse(ErrorCode::invalid_argument, "at most one of cu_seq_kv and page_table must be given, got both");
   if (o.page_size < 1 || o.page_size > INT32_MAX) refuse(ErrorCode::invalid_argument, fmt::format("page_size must be from 1 to 2^31 - 1, got {}", o.page_size));
   check(o.page_table, {c.batch, o.page_table.rank() == 2 ? o.page_table.size(1) : 0}, "page_table");
   c.kv_len = o.page_table.size(1) * o.page_size;
@@ -61,42 +61,49 @@ Checked validate(const attention::FlexResult* results, const Tensor& q, const Te
       if (t == &results->out || t->defined()) all.push_back(t);
   c.runtime = &common_runtime(all, kOp);
   check_plain_float(q.dtype(), "q", kOp);
-  if (!(options.dropout_p >= 0 && options.dropout_p <= 1)) refuse(ErrorCode::invalid_argument, fmt::format("a dropout probability of {}", options.dropout_p));
+  if (!(options.dropout_p >= 0 && options.dropout_p <= 1))
+    refuse(ErrorCode::invalid_argument, fmt::format("dropout_p must be in [0, 1], got {}", options.dropout_p));
   if (options.dropout_p > 0 && !options.generator.empty() && &options.generator.impl()->runtime() != c.runtime)
-    refuse(ErrorCode::device_mismatch, "the generator is of another device or context than q");
+    refuse(ErrorCode::device_mismatch, "the generator must be of q's device and context, got one of another");
   for (const Tensor* t : {&k, &v})
-    if (t->dtype() != q.dtype()) refuse(ErrorCode::invalid_dtype, fmt::format("k or v of {} beside q of {}", name(t->dtype()), name(q.dtype())));
+    if (t->dtype() != q.dtype()) refuse(ErrorCode::invalid_dtype, fmt::format("k and v must be {} as q, got {}", name(q.dtype()), name(t->dtype())));
   for (const Tensor* t : {&q, &k, &v})
-    if (t->rank() != 4) refuse(ErrorCode::invalid_shape, fmt::format("a tensor of shape {}, not (batch, heads, length, size)", to_string(t->sizes())));
+    if (t->rank() != 4) refuse(ErrorCode::invalid_shape, fmt::format("tensors must be (batch, heads, length, size), got shape {}", to_string(t->sizes())));
   c.batch = q.size(0), c.heads = q.size(1), c.q_len = q.size(2), c.e = q.size(3), c.kv_len = k.size(2), c.ev = v.size(3);
   c.q_batch = c.batch, c.q_rows = c.q_len, c.kv_batch = k.size(0), c.kv_rows = c.kv_len;
   const std::int64_t shared = k.size(1);
-  if (k.size(3) != c.e || c.e < 1) refuse(ErrorCode::invalid_shape, fmt::format("keys of {} elements for queries of {}", k.size(3), c.e));
+  if (k.size(3) != c.e || c.e < 1)
+    refuse(ErrorCode::invalid_shape, fmt::format("keys must have the size of queries, {} and at least 1, got {}", c.e, k.size(3)));
   if (v.size(0) != k.size(0) || v.size(1) != shared || v.size(2) != c.kv_rows)
-    refuse(ErrorCode::invalid_shape, fmt::format("v of shape {} beside k of {}", to_string(v.sizes()), to_string(k.sizes())));
+    refuse(ErrorCode::invalid_shape, fmt::format("v must have the batches, heads and length of k {}, got {}", to_string(k.sizes()), to_string(v.sizes())));
   measure(c, options.varlen);
-  if (c.kv_batch != c.batch && c.kv_batch != 1) refuse(ErrorCode::invalid_shape, fmt::format("keys of {} batches for queries of {}", c.kv_batch, c.batch));
+  if (c.kv_batch != c.batch && c.kv_batch != 1) refuse(ErrorCode::invalid_shape, fmt::format("keys must have 1 or {} batches, got {}", c.batch, c.kv_batch));
   if (shared != c.heads) {
-    if (!options.enable_gqa) refuse(ErrorCode::invalid_argument, fmt::format("{} heads of keys for {} of queries without enable_gqa", shared, c.heads));
-    if (shared < 1 || c.heads % shared != 0) refuse(ErrorCode::invalid_argument, fmt::format("{} heads of keys do not divide {} of queries", shared, c.heads));
+    if (!options.enable_gqa)
+      refuse(ErrorCode::invalid_argument, fmt::format("keys must have the {} heads of queries without enable_gqa, got {}", c.heads, shared));
+    if (shared < 1 || c.heads % shared != 0)
+      refuse(ErrorCode::invalid_argument, fmt::format("heads of keys must divide the {} of queries, got {}", c.heads, shared));
     c.group = c.heads / shared;
   }
   for (std::int64_t length : {c.q_rows, c.kv_rows, c.q_len, c.kv_len, c.batch, c.heads})
-    if (length > INT32_MAX) refuse(ErrorCode::invalid_shape, fmt::format("a length of {}, past 2^31 - 1", length));
+    if (length > INT32_MAX) refuse(ErrorCode::invalid_shape, fmt::format("lengths must be at most 2^31 - 1, got {}", length));
   if (blocks) {
     const Dims& kinds = blocks->kinds.sizes();
     if (blocks->q_len != c.q_len || blocks->kv_len != c.kv_len)
-      refuse(ErrorCode::invalid_argument, fmt::format("a block mask of lengths {} and {} for {} and {}", blocks->q_len, blocks->kv_len, c.q_len, c.kv_len));
+      refuse(ErrorCode::invalid_argument,
+             fmt::format("the block mask must have the lengths {} and {}, got {} and {}", c.q_len, c.kv_len, blocks->q_len, blocks->kv_len));
     if ((kinds[0] != 1 && kinds[0] != c.batch) || (kinds[1] != 1 && kinds[1] != c.heads))
-      refuse(ErrorCode::invalid_argument, fmt::format("a block mask of {} batches and {} heads for {} and {}", kinds[0], kinds[1], c.batch, c.heads));
+      refuse(ErrorCode::invalid_argument,
+             fmt::format("the block mask must have 1 or {} batches and 1 or {} heads, got {} and {}", c.batch, c.heads, kinds[0], kinds[1]));
     if (options.varlen.page_table.defined() && options.varlen.page_size % blocks->block.kv != 0)
-      refuse(ErrorCode::invalid_argument, fmt::format("blocks of {} keys in pages of {}", blocks->block.kv, options.varlen.page_size));
+      refuse(ErrorCode::invalid_argument, fmt::format("blocks must have the {} keys of a page, got {}", options.varlen.page_size, blocks->block.kv));
   }
   if (!results) return c;
   const DType sums = compute_dtype(q.dtype(), kOp);
   auto check = [&](const Tensor& t, const Dims& sizes, DType dtype) {
-    if (!(t.sizes() == sizes)) refuse(ErrorCode::invalid_shape, fmt::format("output with shape {} instead of {}", to_string(t.sizes()), to_string(sizes)));
-    if (t.dtype() != dtype) refuse(ErrorCode::invalid_dtype, fmt::format("output of {} instead of {}", name(t.dtype()), name(dtype)));
+    if (!(t.sizes() == sizes))
+      refuse(ErrorCode::invalid_shape, fmt::format("the output must have the shape {}, got {}", to_string(sizes), to_string(t.sizes())));
+    if (t.dtype() != dtype) refuse(ErrorCode::invalid_dtype, fmt::format("the output must be {}, got {}", name(dtype), name(t.dtype())));
     check_no_self_overlap(t, kOp);
     for (const Tensor* other : all)
       if (other != &t) check_apart(t, *other, kOp);
@@ -106,7 +113,7 @@ Checked validate(const attention::FlexResult* results, const Tensor& q, const Te
   for (const Tensor* t : {&results->lse, &results->max_scores})
     if (t->defined()) {
       check(*t, c.lines(), sums);
-      if (!t->is_contiguous()) refuse(ErrorCode::invalid_shape, "lse and max_scores are to be contiguous");
+      if (!t->is_contiguous()) refuse(ErrorCode::invalid_shape, fmt::format("lse and max_scores must be contiguous, got strides {}", to_string(t->strides())));
     }
   return c;
 }
@@ -300,7 +307,7 @@ void flex_out(const FlexResult& results, const Tensor& q, const Tensor& k, const
 FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results, const FlexOptions& options,
                             const Stream& given) {
   detail::OpName named("attention::flex_backward");
-  if (!results.lse.defined()) detail::refuse(ErrorCode::invalid_argument, "the forward call's lse is needed: return_lse");
+  if (!results.lse.defined()) detail::refuse(ErrorCode::invalid_argument, "the forward call's lse must be given, got none; ask for it by return_lse");
   detail::Checked c = detail::validate(nullptr, q, k, v, options);
   std::vector<const Tensor*> all{&q, &grad_out, &results.out, &results.lse};
   for (const Tensor* t : {&options.grad_lse, &results.max_scores})
@@ -313,7 +320,7 @@ FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tenso
   if (results.max_scores.defined()) check(results.max_scores, c.lines(), sums, "max_scores");
   if (options.grad_lse.defined()) check(options.grad_lse, c.lines(), sums, "lse's gradient");
   if (options.dropout_p > 0 && (!results.dropout_state.defined() || !(results.dropout_state.sizes() == Dims{2}) || results.dropout_state.dtype() != DType::i64))
-    detail::refuse(ErrorCode::invalid_argument, "the forward call's dropout_state is needed");
+    detail::refuse(ErrorCode::invalid_argument, "the forward call's dropout_state must be given, got none");
   if (options.varlen.page_table.defined()) throw Error(ErrorCode::not_supported, "flex_backward", "keys in pages (varlen.page_table) have no gradient");
   const Stream stream = detail::resolve_stream(given, *c.runtime, detail::kOp);
   FlexResult dense = results;

@@ -45,8 +45,9 @@ inline constexpr std::int64_t kDirectRows = 8;
 
 /// Errors: invalid_shape, invalid_dtype.
 inline void check_is(const Tensor& t, const Dims& sizes, DType dtype, std::string_view what, std::string_view op) {
-  if (!(t.sizes() == sizes)) throw Error(ErrorCode::invalid_shape, op, fmt::format("{} of shape {}, not {}", what, to_string(t.sizes()), to_string(sizes)));
-  if (t.dtype() != dtype) throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} of {}, not {}", what, name(t.dtype()), name(dtype)));
+  if (!(t.sizes() == sizes))
+    throw Error(ErrorCode::invalid_shape, op, fmt::format("{} must have the shape {}, got {}", what, to_string(sizes), to_string(t.sizes())));
+  if (t.dtype() != dtype) throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} must be {}, got {}", what, name(dtype), name(t.dtype())));
 }
 
 /// Throws what flex() throws for these.

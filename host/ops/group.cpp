@@ -20,9 +20,9 @@ Runtime& validate(const Tensor& index, std::int64_t groups) {
   const Tensor* tensors[] = {&index};
   Runtime& runtime = common_runtime(tensors, "group_by");
   if (index.dtype() != DType::i32 && index.dtype() != DType::i64)
-    throw Error(ErrorCode::invalid_dtype, "group_by", fmt::format("index of {}, not i32 or i64", name(index.dtype())));
-  if (index.rank() != 1) throw Error(ErrorCode::invalid_shape, "group_by", fmt::format("index of shape {}, not of rank 1", to_string(index.sizes())));
-  if (groups < 0 || groups >= UINT32_MAX) throw Error(ErrorCode::invalid_argument, "group_by", fmt::format("{} groups", groups));
+    throw Error(ErrorCode::invalid_dtype, "group_by", fmt::format("index must be i32 or i64, got {}", name(index.dtype())));
+  if (index.rank() != 1) throw Error(ErrorCode::invalid_shape, "group_by", fmt::format("index must be of rank 1, got shape {}", to_string(index.sizes())));
+  if (groups < 0 || groups >= UINT32_MAX) throw Error(ErrorCode::invalid_argument, "group_by", fmt::format("groups must be in [0, 2^32 - 1), got {}", groups));
   return runtime;
 }
 

@@ -23,17 +23,17 @@ struct Checked {
 void refuse(ErrorCode code, std::string_view why) { throw Error(code, "map", why); }
 
 Checked validate(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const Tensor> inputs) {
-  if (f.empty()) refuse(ErrorCode::invalid_argument, "the function is empty");
+  if (f.empty()) refuse(ErrorCode::invalid_argument, "the function must be a traced one, got an empty one");
   if (static_cast<int>(inputs.size()) != f.input_count())
-    refuse(ErrorCode::invalid_argument, fmt::format("{} tensors for a function of {}", inputs.size(), f.input_count()));
+    refuse(ErrorCode::invalid_argument, fmt::format("each of the function's {} inputs must have a tensor, got {}", f.input_count(), inputs.size()));
   if (static_cast<int>(outputs.size()) > 0 && static_cast<int>(outputs.size()) != f.output_count())
-    refuse(ErrorCode::invalid_argument, fmt::format("{} outputs of a function that has {}", outputs.size(), f.output_count()));
+    refuse(ErrorCode::invalid_argument, fmt::format("each of the function's {} outputs must have a tensor, got {}", f.output_count(), outputs.size()));
   std::vector<const Tensor*> all;
   std::vector<Dims> shapes;
   for (const Tensor& t : inputs) all.push_back(&t), shapes.push_back(t.sizes());
   for (const Tensor& t : outputs) all.push_back(&t);
   for (const Tensor& t : f.body()->tensors) all.push_back(&t);
-  if (all.empty()) refuse(ErrorCode::invalid_argument, "no tensors, so neither device nor shape; use map_out");
+  if (all.empty()) refuse(ErrorCode::invalid_argument, "there must be a tensor, whose device and shape are taken, got none; use map_out");
   Checked c{&common_runtime(all, "map"), broadcast_shapes(shapes, "map")};
   check_traced(f, inputs, "map");
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -41,7 +41,7 @@ Checked validate(std::span<const Tensor> outputs, const ExprFunction& f, std::sp
     compute_dtype(out.dtype(), "map");
     if (inputs.empty() && i == 0) c.sizes = out.sizes();
     if (!(out.sizes() == c.sizes))
-      refuse(ErrorCode::invalid_shape, fmt::format("output with shape {} doesn't match the broadcast shape {}", to_string(out.sizes()), to_string(c.sizes)));
+      refuse(ErrorCode::invalid_shape, fmt::format("the output must have the broadcast shape {}, got {}", to_string(c.sizes), to_string(out.sizes())));
     check_no_self_overlap(out, "map");
     for (const Tensor& t : inputs) check_overlap(out, t, "map");
     for (const Tensor& t : f.body()->tensors) check_apart(out, t, "map");  // read at any place
@@ -110,7 +110,7 @@ Launch arrange(std::vector<Tensor> outputs, std::vector<Tensor> inputs, const Di
   p.types.note(f);
   if (l.outputs.size() + l.inputs.size() + positions.size() > kMaxMapOperands)
     refuse(ErrorCode::invalid_argument,
-           fmt::format("{} tensors and positions, at most {} go into one call", l.outputs.size() + l.inputs.size() + positions.size(), kMaxMapOperands));
+           fmt::format("a call must have at most {} tensors and positions, got {}", kMaxMapOperands, l.outputs.size() + l.inputs.size() + positions.size()));
   std::size_t k = 0;
   auto add = [&](const Tensor& t) {
     p.dtypes[k++] = t.dtype();
@@ -188,7 +188,8 @@ void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const
   for (const Tensor& t : outputs) dense_outputs.push_back(empty(c.sizes, {.dtype = t.dtype(), .device = stream.device()}, stream));
   for (Tensor& t : inputs) t = t.expand(c.sizes).contiguous(stream);
   Launch dense = arrange(dense_outputs, inputs, c.sizes, f);
-  if (!fits(dense, *f.body())) refuse(ErrorCode::invalid_argument, "the tensors, params and captured tensors are more than 64 arguments or 1024 bytes of them");
+  if (!fits(dense, *f.body()))
+    refuse(ErrorCode::invalid_argument, "tensors, params and captured tensors must be at most 64 arguments and 1024 bytes of them, got more");
   launch(dense, f, params, *c.runtime, static_cast<std::uint64_t>(n), options, stream);
   for (std::size_t i = 0; i < outputs.size(); ++i) copy_(outputs[i], dense_outputs[i], {}, stream);
 }
@@ -199,7 +200,7 @@ std::vector<Tensor> map_traced(std::span<const Tensor> given, const ExprFunction
                                const MapOptions& options, const Stream& given_stream) {
   Checked c = validate(given, f, inputs);
   if (options.dtypes.size() > 0 && options.dtypes.size() != f.output_count())
-    refuse(ErrorCode::invalid_argument, fmt::format("{} dtypes for {} outputs", options.dtypes.size(), f.output_count()));
+    refuse(ErrorCode::invalid_argument, fmt::format("dtypes must be one for each of {} outputs or none, got {}", f.output_count(), options.dtypes.size()));
   Stream stream = resolve_stream(given_stream, *c.runtime, "map");
   std::vector<Tensor> outputs(given.begin(), given.end());
   for (int i = static_cast<int>(outputs.size()); i < f.output_count(); ++i) {
@@ -236,7 +237,7 @@ std::vector<Tensor> map(const ExprFunction& f, std::span<const Tensor> inputs, c
 
 void map_out(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const Tensor> inputs, const MapOptions& options, const Stream& stream) {
   detail::OpName named("map_out");
-  if (outputs.empty()) throw Error(ErrorCode::invalid_argument, "map", "no outputs");
+  if (outputs.empty()) throw Error(ErrorCode::invalid_argument, "map", "there must be an output, got none");
   std::span<const double> params;
   if (!f.empty()) params = f.body()->param_values;
   detail::map_traced(outputs, f, inputs, params, options, stream);

@@ -28,7 +28,7 @@ constexpr const char* kOp = kMatmul;
 
 Dims product_sizes(const Dims& a, const Dims& b) {
   if (a[a.rank() - 1] != b[b.rank() - 2])
-    throw Error(ErrorCode::invalid_shape, kOp, fmt::format("a of {}, b of {}: a's last dim must be b's last but one", to_string(a), to_string(b)));
+    throw Error(ErrorCode::invalid_shape, kOp, fmt::format("a's last size must be b's last but one, got {} and {}", to_string(a), to_string(b)));
   auto batch_of = [](const Dims& all) {
     Dims dims;
     for (int d = 0; d < all.rank() - 2; ++d) dims.push_back(all[d]);
@@ -66,31 +66,35 @@ MatmulCall check_matmul(const Tensor* out, const Tensor& a, const MatrixOperand&
   const DType of_b = matrix_dtype(b), product = linalg::product_dtype(a.dtype(), of_b);
   const Dims& b_sizes = sizes_of(b);
   if (a.rank() < (out ? 2 : 1) || b_sizes.rank() < (out ? 2 : 1))
-    throw Error(ErrorCode::invalid_shape, kOp, fmt::format("a of {}, b of {}", to_string(a.sizes()), to_string(b_sizes)));
+    throw Error(ErrorCode::invalid_shape, kOp,
+                fmt::format("a and b must have at least one dimension, got {} and {}", to_string(a.sizes()), to_string(b_sizes)));
   if (!f.empty()) {
-    if (is_complex(product)) throw Error(ErrorCode::invalid_dtype, kOp, "functions take no complex products");
-    if (f.output_count() != 1) throw Error(ErrorCode::invalid_argument, kOp, fmt::format("a function of {} outputs, not one", f.output_count()));
+    if (is_complex(product)) throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("the product of a function must be real, got {}", name(product)));
+    if (f.output_count() != 1) throw Error(ErrorCode::invalid_argument, kOp, fmt::format("the function must have one output, got {}", f.output_count()));
     if (f.input_count() != static_cast<int>(inputs.size()) + 1)
-      throw Error(ErrorCode::invalid_argument, kOp, fmt::format("{} tensors and the product for a function of {} inputs", inputs.size(), f.input_count()));
+      throw Error(ErrorCode::invalid_argument, kOp,
+                  fmt::format("the function must take the product and each of {} tensors, got one of {} inputs", inputs.size(), f.input_count()));
     if (f.input_dtype(0) != product)
-      throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("the function takes {}, the product is {}", name(f.input_dtype(0)), name(product)));
+      throw Error(ErrorCode::invalid_dtype, kOp,
+                  fmt::format("the function must take the product's {}, got one that takes {}", name(product), name(f.input_dtype(0))));
     check_traced(f, inputs, kOp, 1);
   }
   if (!is_floating(product) && !is_complex(product) &&
       (options.alpha != std::nearbyint(options.alpha) || options.beta != std::nearbyint(options.beta) || std::fabs(options.alpha) > INT32_MAX ||
        std::fabs(options.beta) > INT32_MAX))
-    throw Error(ErrorCode::invalid_argument, kOp, fmt::format("alpha {} and beta {} of integers are to be whole numbers", options.alpha, options.beta));
+    throw Error(ErrorCode::invalid_argument, kOp,
+                fmt::format("alpha and beta of integers must be whole numbers of at most 2^31 - 1, got {} and {}", options.alpha, options.beta));
   c.output = out ? out->dtype() : options.dtype ? *options.dtype : default_dtype(a.dtype(), of_b, f);
   if (f.empty() && c.output != product && (!is_plain_float(product) || !is_plain_float(c.output)))
-    throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("a result of {} for a product of {}", name(c.output), name(product)));
+    throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("the result must be one that {} converts to, got {}", name(product), name(c.output)));
   if (!f.empty()) compute_dtype(c.output, kOp);
   if (options.beta != 0 && out && compute_dtype(is_complex(c.output) ? DType::f32 : c.output, kOp) != (is_complex(product) ? DType::f32 : product))
-    throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("beta reads the output, which is {}, for a product of {}", name(c.output), name(product)));
+    throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("the output that beta reads must be {} as the product, got {}", name(product), name(c.output)));
   if (!out) return c;
   c.out = *out;
   c.sizes = product_sizes(a.sizes(), b_sizes);
   if (!(out->sizes() == c.sizes))
-    throw Error(ErrorCode::invalid_shape, kOp, fmt::format("the output has shape {}, the product {}", to_string(out->sizes()), to_string(c.sizes)));
+    throw Error(ErrorCode::invalid_shape, kOp, fmt::format("the output must have the product's shape {}, got {}", to_string(c.sizes), to_string(out->sizes())));
   check_no_self_overlap(*out, kOp);
   check_apart(*out, a, kOp);
   check_apart(*out, memory_of(b), kOp);
@@ -101,7 +105,7 @@ void check_matmul_inputs(const MatmulCall& c) {
   for (const Tensor& t : c.inputs) {
     const Dims shapes[] = {t.sizes(), c.sizes};
     if (!(broadcast_shapes(shapes, kOp) == c.sizes))
-      throw Error(ErrorCode::invalid_shape, kOp, fmt::format("an input of {} does not broadcast to the result {}", to_string(t.sizes()), to_string(c.sizes)));
+      throw Error(ErrorCode::invalid_shape, kOp, fmt::format("an input must broadcast to the result {}, got {}", to_string(c.sizes), to_string(t.sizes())));
     if (c.out.defined()) check_overlap(c.out, t, kOp);
   }
   if (!c.f->empty() && c.out.defined())
@@ -225,7 +229,7 @@ const Dims& sizes_of(const MatrixOperand& b) { return b.tensor() ? b.tensor()->s
 const Tensor& memory_of(const MatrixOperand& b) {
   if (b.tensor()) return *b.tensor();
   const auto& state = b.packed()->state();
-  if (!state) throw Error(ErrorCode::invalid_argument, kOp, "the PackedMatrix is empty");
+  if (!state) throw Error(ErrorCode::invalid_argument, kOp, "the PackedMatrix must be a made one, got an empty one");
   return state->panels.defined() ? state->panels : state->original;
 }
 
@@ -301,7 +305,7 @@ DType product_dtype(DType a, DType b, std::string_view op) {
   if (is_f8(a) && is_f8(b)) return DType::f32;
   if (a == b && (is_plain_float(a) || is_complex(a))) return a == DType::f16 || a == DType::bf16 ? DType::f32 : a;
   throw Error(ErrorCode::invalid_dtype, op,
-              fmt::format("a is {}, b {}: both f32, f64, f16, bf16, c64 or c128, or two of the 8-bit floats or integers", name(a), name(b)));
+              fmt::format("a and b must both be f32, f64, f16, bf16, c64 or c128, or two of the 8-bit floats or integers, got {} and {}", name(a), name(b)));
 }
 
 Tensor matmul(const Tensor& a, const MatrixOperand& b, const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& options,
@@ -311,7 +315,9 @@ Tensor matmul(const Tensor& a, const MatrixOperand& b, const ExprFunction& f, st
   Stream stream = detail::resolve_stream(given, *c.runtime, detail::kOp);
   const int a_rank = a.rank(), b_rank = detail::sizes_of(b).rank();
   if ((a_rank == 1 || b_rank == 1) && !inputs.empty())
-    throw Error(ErrorCode::invalid_shape, detail::kOp, "vectors are no operands beside an epilogue's inputs: unsqueeze() them");
+    throw Error(ErrorCode::invalid_shape, detail::kOp,
+                fmt::format("operands beside an epilogue's inputs must have two dimensions, got {} and {}; unsqueeze() vectors", to_string(a.sizes()),
+                            to_string(b.sizes())));
   if (a_rank == 1) c.a = a.unsqueeze(0);
   Tensor column = b_rank == 1 ? b.tensor()->unsqueeze(1) : Tensor();
   MatrixOperand b_matrix = b_rank == 1 ? MatrixOperand(column) : b;

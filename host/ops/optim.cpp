@@ -91,8 +91,8 @@ std::vector<std::string> state_names(const OptimProblem& p) {
 
 // validate ----------------------------------------------------------------------------------------------------------
 
-void check_optim_range(bool fine, const char* op, std::string_view what, double value) {
-  if (!fine) throw Error(ErrorCode::invalid_argument, op, fmt::format("Invalid {}: {}", what, value));
+void check_optim_range(bool fine, const char* op, std::string_view what, std::string_view range, double value) {
+  if (!fine) throw Error(ErrorCode::invalid_argument, op, fmt::format("{} must be {}, got {}", what, range, value));
 }
 
 namespace {
@@ -100,26 +100,27 @@ namespace {
 /// `dtype` is the parameters'.
 void check_hyper(const OptimHyper& h, DType dtype) {
   // Comparisons that NaN fails.
-  check_optim_range(h.lr >= 0, h.op, "learning rate", h.lr);
-  check_optim_range(h.eps >= 0, h.op, "epsilon value", h.eps);
-  check_optim_range(h.weight_decay >= 0, h.op, "weight_decay value", h.weight_decay);
+  check_optim_range(h.lr >= 0, h.op, "learning rate", "at least 0", h.lr);
+  check_optim_range(h.eps >= 0, h.op, "epsilon", "at least 0", h.eps);
+  check_optim_range(h.weight_decay >= 0, h.op, "weight_decay", "at least 0", h.weight_decay);
   switch (h.kind) {
     case OptimKind::sgd:
-      check_optim_range(h.momentum >= 0, h.op, "momentum value", h.momentum);
+      check_optim_range(h.momentum >= 0, h.op, "momentum", "at least 0", h.momentum);
       if (h.nesterov && (h.momentum <= 0 || h.dampening != 0))
-        throw Error(ErrorCode::invalid_argument, h.op, "Nesterov momentum requires a momentum and zero dampening");
+        throw Error(ErrorCode::invalid_argument, h.op,
+                    fmt::format("Nesterov momentum must have a momentum above 0 and a dampening of 0, got {} and {}", h.momentum, h.dampening));
       break;
     case OptimKind::adam:
-      check_optim_range(h.beta1 >= 0 && as_computed(h.beta1, dtype) < 1, h.op, "beta parameter at index 0", h.beta1);
-      check_optim_range(h.beta2 >= 0 && as_computed(h.beta2, dtype) < 1, h.op, "beta parameter at index 1", h.beta2);
+      check_optim_range(h.beta1 >= 0 && as_computed(h.beta1, dtype) < 1, h.op, "beta1", "in [0, 1)", h.beta1);
+      check_optim_range(h.beta2 >= 0 && as_computed(h.beta2, dtype) < 1, h.op, "beta2", "in [0, 1)", h.beta2);
       break;
     case OptimKind::adagrad:
-      check_optim_range(h.lr_decay >= 0, h.op, "lr_decay value", h.lr_decay);
-      check_optim_range(h.initial >= 0, h.op, "initial_accumulator_value value", h.initial);
+      check_optim_range(h.lr_decay >= 0, h.op, "lr_decay", "at least 0", h.lr_decay);
+      check_optim_range(h.initial >= 0, h.op, "initial_accumulator_value", "at least 0", h.initial);
       break;
     case OptimKind::rmsprop:
-      check_optim_range(h.alpha >= 0, h.op, "alpha value", h.alpha);
-      check_optim_range(h.momentum >= 0, h.op, "momentum value", h.momentum);
+      check_optim_range(h.alpha >= 0, h.op, "alpha", "at least 0", h.alpha);
+      check_optim_range(h.momentum >= 0, h.op, "momentum", "at least 0", h.momentum);
       break;
   }
 }
@@ -144,8 +145,10 @@ void check_params(std::span<const Tensor> params, const char* op) {
     DType dtype = p.dtype();
     check_plain_float(dtype, "a parameter", op);
     if (dtype != params[0].dtype())
-      throw Error(ErrorCode::invalid_dtype, op, fmt::format("parameters of {} and {} in one group", name(params[0].dtype()), name(dtype)));
-    if (!p.is_contiguous()) throw Error(ErrorCode::invalid_shape, op, fmt::format("a parameter of {} is not contiguous", to_string(p.sizes())));
+      throw Error(ErrorCode::invalid_dtype, op, fmt::format("parameters of a group must be of one dtype, got {} and {}", name(params[0].dtype()), name(dtype)));
+    if (!p.is_contiguous())
+      throw Error(ErrorCode::invalid_shape, op,
+                  fmt::format("a parameter must be contiguous, got {} with strides {}", to_string(p.sizes()), to_string(p.strides())));
     all.push_back(&p);
   }
   common_runtime(all, op);
@@ -176,7 +179,8 @@ void check_step_options(const optim::StepOptions& options, std::size_t groups, c
   check_device_scalar(options.grad_scale, 1, "grad_scale", op);
   check_device_scalar(options.found_inf, 1, "found_inf", op);
   check_device_scalar(options.grad_factor, 1, "grad_factor", op);
-  if (options.max_norm && options.grad_factor.defined()) throw Error(ErrorCode::invalid_argument, op, "both max_norm and grad_factor are given");
+  if (options.max_norm && options.grad_factor.defined())
+    throw Error(ErrorCode::invalid_argument, op, "at most one of max_norm and grad_factor must be given, got both");
 }
 
 void check_optim_gradients(const OptimGroup& g, std::span<const Tensor> grads, StepMemory& memory) {
@@ -186,13 +190,14 @@ void check_optim_gradients(const OptimGroup& g, std::span<const Tensor> grads, S
     if (!grad.defined()) continue;
     if (grad.dtype() != param.dtype())
       throw Error(ErrorCode::invalid_dtype, g.hyper.op,
-                  fmt::format("gradient {} is {}, its parameter {}", g.first + i, name(grad.dtype()), name(param.dtype())));
+                  fmt::format("gradient {} must be {} as its parameter, got {}", g.first + i, name(param.dtype()), name(grad.dtype())));
     if (!(grad.sizes() == param.sizes()) || !grad.is_contiguous())
       throw Error(ErrorCode::invalid_shape, g.hyper.op,
-                  fmt::format("gradient {} of {}, its parameter of {}: both must be contiguous and of one shape", g.first + i, to_string(grad.sizes()),
+                  fmt::format("gradient {} and its parameter must be contiguous and of one shape, got {} and {}", g.first + i, to_string(grad.sizes()),
                               to_string(param.sizes())));
     if (&grad.storage()->runtime() != &param.storage()->runtime())
-      throw Error(ErrorCode::device_mismatch, g.hyper.op, fmt::format("gradient {} and its parameter are of different devices or contexts", g.first + i));
+      throw Error(ErrorCode::device_mismatch, g.hyper.op,
+                  fmt::format("gradient {} must be of its parameter's device and context, got one of another", g.first + i));
   }
 }
 
@@ -369,30 +374,33 @@ void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, s
     throw Error(ErrorCode::not_supported, hyper.op, "f32 weights and compensation are kept by the optimizers' classes");
   if (options.max_norm) throw Error(ErrorCode::not_supported, hyper.op, "clipping within the step is the optimizers' classes': give a grad_factor");
   if (grads.size() != params.size())
-    throw Error(ErrorCode::invalid_argument, hyper.op, fmt::format("{} gradients for {} parameters", grads.size(), params.size()));
+    throw Error(ErrorCode::invalid_argument, hyper.op,
+                fmt::format("each of {} parameters must have a gradient, got {} gradients", params.size(), grads.size()));
   for (const Tensor& p : params) all.push_back(&p);
   std::vector<Tensor> columns;
   for (const auto& [list, wanted] : states) {
     if (!wanted) continue;
     if (list.size() != params.size())
-      throw Error(ErrorCode::invalid_argument, hyper.op, fmt::format("{} tensors of a state for {} parameters", list.size(), params.size()));
+      throw Error(ErrorCode::invalid_argument, hyper.op,
+                  fmt::format("each of {} parameters must have a tensor of each state, got {}", params.size(), list.size()));
     columns.insert(columns.end(), list.begin(), list.end());
   }
   for (const Tensor& t : columns) all.push_back(&t);
   Runtime& runtime = common_runtime(all, hyper.op);
   auto count = static_cast<std::int64_t>(params.size());
-  if (steps.dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, hyper.op, fmt::format("steps are {}, wanted f32", name(steps.dtype())));
+  if (steps.dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, hyper.op, fmt::format("steps must be f32, got {}", name(steps.dtype())));
   if (!(steps.sizes() == Dims{count}) || !steps.is_contiguous())
-    throw Error(ErrorCode::invalid_shape, hyper.op, fmt::format("steps of {}, wanted one for each of {} parameters", to_string(steps.sizes()), count));
+    throw Error(ErrorCode::invalid_shape, hyper.op, fmt::format("each of {} parameters must have a step, got steps of {}", count, to_string(steps.sizes())));
   check_step_options(options, 1, hyper.op);
   if (params.empty()) return;
   Stream stream = resolve_stream(given, runtime, hyper.op);
   DType state = state_dtype(params[0].dtype(), hyper.precision, hyper.op);
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const Tensor &t = columns[i], &p = params[i % params.size()];
-    if (t.dtype() != state) throw Error(ErrorCode::invalid_dtype, hyper.op, fmt::format("a state is {}, wanted {}", name(t.dtype()), name(state)));
+    if (t.dtype() != state) throw Error(ErrorCode::invalid_dtype, hyper.op, fmt::format("a state must be {}, got {}", name(state), name(t.dtype())));
     if (!(t.sizes() == p.sizes()) || !t.is_contiguous())
-      throw Error(ErrorCode::invalid_shape, hyper.op, fmt::format("a state of {}, its parameter of {}", to_string(t.sizes()), to_string(p.sizes())));
+      throw Error(ErrorCode::invalid_shape, hyper.op,
+                  fmt::format("a state must have the sizes {} of its parameter, got {}", to_string(p.sizes()), to_string(t.sizes())));
   }
   OptimGroup g = make_optim_group({params.begin(), params.end()}, hyper, 0, {std::move(columns), steps}, stream);
   StepMemory memory;

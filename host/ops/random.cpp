@@ -34,11 +34,11 @@ Runtime& validate(const Tensor& self, const Arguments& a) {
   check_plain_float(self.dtype(), "the tensor", a.name);
   if (!std::isfinite(as_computed(a.scale, self.dtype())) || !std::isfinite(as_computed(a.add, self.dtype())) || a.scale < 0)
     throw Error(ErrorCode::invalid_argument, a.name,
-                a.normal ? fmt::format("mean {} and stddev {} must be finite, stddev not negative", a.add, a.scale)
-                         : fmt::format("low {} and high {} must be finite, low not above high", a.add, a.add + a.scale));
+                a.normal ? fmt::format("mean and stddev must be finite, stddev not negative, got {} and {}", a.add, a.scale)
+                         : fmt::format("low and high must be finite, low not above high, got {} and {}", a.add, a.add + a.scale));
   check_no_self_overlap(self, a.name);
   if (!a.seed && !a.generator.empty() && &a.generator.impl()->runtime() != &runtime)
-    throw Error(ErrorCode::device_mismatch, a.name, "the generator is of another device or context than the tensor");
+    throw Error(ErrorCode::device_mismatch, a.name, "the generator must be of the tensor's device and context, got one of another");
   return runtime;
 }
 

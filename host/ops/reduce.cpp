@@ -50,13 +50,14 @@ DType result_dtype(const Reduction& r, const ExprFunction& f, std::span<const Te
 }
 
 Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::span<const Tensor> inputs, const ReduceOptions& options) {
-  if (f.empty() || f.output_count() != 1) refuse(ErrorCode::invalid_argument, "the function is to have one output");
+  if (f.empty() || f.output_count() != 1) refuse(ErrorCode::invalid_argument, "the function must have one output, got none or more");
   if (inputs.empty() || static_cast<int>(inputs.size()) != f.input_count() || inputs.size() > kMaxReduceInputs)
-    refuse(ErrorCode::invalid_argument, fmt::format("{} tensors for a function of {}, at most {}", inputs.size(), f.input_count(), kMaxReduceInputs));
-  if (options.dtype.size() > 1) refuse(ErrorCode::invalid_argument, "more than one dtype");
+    refuse(ErrorCode::invalid_argument,
+           fmt::format("each of the function's {} inputs, at most {}, must have a tensor, got {}", f.input_count(), kMaxReduceInputs, inputs.size()));
+  if (options.dtype.size() > 1) refuse(ErrorCode::invalid_argument, fmt::format("at most one dtype must be given, got {}", options.dtype.size()));
   if (!options.after.empty() && (options.after.input_count() != 1 || options.after.output_count() != 1 || options.after.captured_count() > 0))
-    refuse(ErrorCode::invalid_argument, "`after` is to have one input, one output and no captured tensors");
-  if (!options.after.empty() && has_positions(options.after)) refuse(ErrorCode::invalid_argument, "`after` is to have no positions");
+    refuse(ErrorCode::invalid_argument, "`after` must have one input, one output and no captured tensors, got another function");
+  if (!options.after.empty() && has_positions(options.after)) refuse(ErrorCode::invalid_argument, "`after` must have no positions, got one");
   std::vector<const Tensor*> all;
   std::vector<Dims> shapes;
   for (const Tensor& t : inputs) all.push_back(&t), shapes.push_back(t.sizes());
@@ -65,7 +66,8 @@ Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::spa
   Reduction r{.runtime = &common_runtime(all, "reduce"), .op = op, .sizes = broadcast_shapes(shapes, "reduce")};
   check_traced(f, inputs, "reduce");
   r.positions = position_strides(f, r.sizes, "reduce");
-  if (r.positions.size() > kMaxReducePositions) refuse(ErrorCode::invalid_argument, fmt::format("more than {} positions", kMaxReducePositions));
+  if (r.positions.size() > kMaxReducePositions)
+    refuse(ErrorCode::invalid_argument, fmt::format("there must be at most {} positions, got {}", kMaxReducePositions, r.positions.size()));
   r.accumulator = accumulator_of(op, f.output_dtype(0));
   if (r.accumulator == DType::boolean && (op == Reduce::min || op == Reduce::max)) r.op = op == Reduce::max ? Reduce::any : Reduce::all;
   r.gone = marked_dims(options.dims, r.sizes.rank(), "reduce");
@@ -76,12 +78,12 @@ Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::spa
     if (!gone) r.result.push_back(r.sizes[d]);
     if (gone && options.keep_dims == KeepDims::yes) r.result.push_back(1);
   }
-  if (r.m == 0 && r.n > 0 && (op == Reduce::min || op == Reduce::max)) refuse(ErrorCode::invalid_argument, "min and max of nothing");
+  if (r.m == 0 && r.n > 0 && (op == Reduce::min || op == Reduce::max)) refuse(ErrorCode::invalid_argument, "min and max must have an element, got none");
   r.dtype = out ? out->dtype() : result_dtype(r, f, inputs, options);
   compute_dtype(r.dtype, "reduce");
   if (!out) return r;
   if (!(out->sizes() == r.result))
-    refuse(ErrorCode::invalid_shape, fmt::format("output with shape {}, the result has {}", to_string(out->sizes()), to_string(r.result)));
+    refuse(ErrorCode::invalid_shape, fmt::format("the output must have the shape {}, got {}", to_string(r.result), to_string(out->sizes())));
   check_no_self_overlap(*out, "reduce");
   for (const Tensor& t : inputs) check_apart(*out, t, "reduce");
   for (const Tensor& t : f.body()->tensors) check_apart(*out, t, "reduce");

@@ -31,7 +31,7 @@ Expr Row::size() const {
 }
 
 Expr Row::total(Reduce op, const Expr& x) {
-  if (ops_.size() == detail::kMaxTotals) refuse(ErrorCode::invalid_argument, fmt::format("more than {} totals", detail::kMaxTotals));
+  if (ops_.size() == detail::kMaxTotals) refuse(ErrorCode::invalid_argument, fmt::format("there must be at most {} totals, got more", detail::kMaxTotals));
   ops_.push_back(op);
   values_.push_back(cast(x, accumulator_));
   return detail::expr_input(static_cast<int>(inputs_.size() + ops_.size()) - 1, accumulator_);
@@ -39,8 +39,8 @@ Expr Row::total(Reduce op, const Expr& x) {
 
 RowFunction::RowFunction(const Row& row, std::span<const Expr> elements) {
   detail::OpName named("RowFunction");
-  if (row.ops_.empty()) refuse(ErrorCode::invalid_argument, "no totals: use map");
-  if (elements.empty() && row.results_.empty()) refuse(ErrorCode::invalid_argument, "no outputs");
+  if (row.ops_.empty()) refuse(ErrorCode::invalid_argument, "the function must have a total, got none; use map");
+  if (elements.empty() && row.results_.empty()) refuse(ErrorCode::invalid_argument, "there must be an output, got none");
   auto body = std::make_shared<detail::RowBody>();
   body->inputs = row.inputs_;
   body->accumulator = row.accumulator_;
@@ -62,8 +62,8 @@ RowFunction::RowFunction(const Row& row, std::span<const Expr> elements) {
     body->kept = static_cast<int>(i), body->kept_step = value;
   }
   for (const ExprFunction* f : body->functions()) {
-    if (f->captured_count() > 0) refuse(ErrorCode::invalid_argument, "captured tensors are map's");
-    if (detail::has_positions(*f)) refuse(ErrorCode::invalid_argument, "positions are map's");
+    if (f->captured_count() > 0) refuse(ErrorCode::invalid_argument, "the function must have no captured tensors, got one; use map");
+    if (detail::has_positions(*f)) refuse(ErrorCode::invalid_argument, "the function must have no positions, got one; use map");
   }
   body_ = std::move(body);
 }
@@ -85,16 +85,16 @@ struct Checked {
 };
 
 Checked validate(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const RowwiseOptions& options) {
-  if (f.empty()) refuse(ErrorCode::invalid_argument, "the function is empty");
+  if (f.empty()) refuse(ErrorCode::invalid_argument, "the function must be a traced one, got an empty one");
   auto output_count = static_cast<std::size_t>(f.element_count() + f.result_count());
   if (inputs.empty() || static_cast<int>(inputs.size()) != f.input_count())
-    refuse(ErrorCode::invalid_argument, fmt::format("{} tensors for a function of {}", inputs.size(), f.input_count()));
+    refuse(ErrorCode::invalid_argument, fmt::format("each of the function's {} inputs must have a tensor, got {}", f.input_count(), inputs.size()));
   if (!outputs.empty() && outputs.size() != output_count)
-    refuse(ErrorCode::invalid_argument, fmt::format("{} outputs of a function that has {}", outputs.size(), output_count));
+    refuse(ErrorCode::invalid_argument, fmt::format("each of the function's {} outputs must have a tensor, got {}", output_count, outputs.size()));
   if (options.dtypes.size() > 0 && static_cast<std::size_t>(options.dtypes.size()) != output_count)
-    refuse(ErrorCode::invalid_argument, fmt::format("{} dtypes for {} outputs", options.dtypes.size(), output_count));
+    refuse(ErrorCode::invalid_argument, fmt::format("dtypes must be one for each of {} outputs or none, got {}", output_count, options.dtypes.size()));
   if (inputs.size() + output_count > kMaxRowwiseOperands)
-    refuse(ErrorCode::invalid_argument, fmt::format("{} tensors, at most {} go into one call", inputs.size() + output_count, kMaxRowwiseOperands));
+    refuse(ErrorCode::invalid_argument, fmt::format("a call must have at most {} tensors, got {}", kMaxRowwiseOperands, inputs.size() + output_count));
   std::vector<const Tensor*> all;
   std::vector<Dims> shapes;
   for (const Tensor& t : inputs) all.push_back(&t), shapes.push_back(t.sizes());
@@ -105,19 +105,19 @@ Checked validate(std::span<const Tensor> outputs, const RowFunction& f, std::spa
   c.gone = marked_dims(options.dims, c.sizes.rank(), "rowwise");
   for (int d = 0; d < c.sizes.rank(); ++d)
     if (c.gone[static_cast<std::size_t>(d)]) c.result[d] = 1;
-  if (options.dims.empty()) refuse(ErrorCode::invalid_argument, "no dimensions make a row");
+  if (options.dims.empty()) refuse(ErrorCode::invalid_argument, "a row must have a dimension, got none");
   for (int d = 0; d < c.sizes.rank(); ++d) (c.gone[static_cast<std::size_t>(d)] ? c.m : c.n) *= c.sizes[d];
   // Rows of nothing have no elements to compute, but their results are asked for.
   if (c.m == 0 && c.n > 0 && f.result_count() > 0)
     for (Reduce op : f.body()->ops)
-      if (op == Reduce::min || op == Reduce::max) refuse(ErrorCode::invalid_argument, "min and max of nothing");
+      if (op == Reduce::min || op == Reduce::max) refuse(ErrorCode::invalid_argument, "min and max must have an element, got none");
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& out = outputs[i];
     bool elements = static_cast<int>(i) < f.element_count();
     compute_dtype(out.dtype(), "rowwise");
     const Dims& wanted = elements ? c.sizes : c.result;
     if (!(out.sizes() == wanted))
-      refuse(ErrorCode::invalid_shape, fmt::format("output {} has shape {} instead of {}", i, to_string(out.sizes()), to_string(wanted)));
+      refuse(ErrorCode::invalid_shape, fmt::format("output {} must have the shape {}, got {}", i, to_string(wanted), to_string(out.sizes())));
     check_no_self_overlap(out, "rowwise");
     for (const Tensor& t : inputs)
       if (elements)
@@ -434,7 +434,7 @@ std::vector<Tensor> rowwise(const RowFunction& f, std::span<const Tensor> inputs
 
 void rowwise_out(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const RowwiseOptions& options, const Stream& given) {
   detail::OpName named("rowwise_out");
-  if (outputs.empty()) refuse(ErrorCode::invalid_argument, "no outputs");
+  if (outputs.empty()) refuse(ErrorCode::invalid_argument, "there must be an output, got none");
   detail::Checked c = detail::validate(outputs, f, inputs, options);
   detail::run(outputs, f, inputs, c, options, detail::resolve_stream(given, *c.runtime, "rowwise"));
 }

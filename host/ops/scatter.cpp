@@ -26,7 +26,7 @@ namespace {
 
 /// The dimension of a tensor, counted from the front. Errors: invalid_argument, also for an undefined tensor.
 int checked_dim(const Tensor& x, int dim, std::string_view op) {
-  if (!x.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
+  if (!x.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
   return dim_of(dim, x.rank(), op);
 }
 
@@ -35,10 +35,12 @@ Runtime& validate_index(const Tensor& x, int dim, const Tensor& index, std::stri
   const Tensor* tensors[] = {&x, &index};
   Runtime& runtime = common_runtime(tensors, op);
   if (index.dtype() != DType::i32 && index.dtype() != DType::i64)
-    throw Error(ErrorCode::invalid_dtype, op, fmt::format("index of {}, not i32 or i64", name(index.dtype())));
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("index must be i32 or i64, got {}", name(index.dtype())));
   bool fits = index.rank() == x.rank();
   for (int d = 0; fits && d < x.rank(); ++d) fits = d == dim || index.sizes()[d] <= x.sizes()[d];
-  if (!fits) throw Error(ErrorCode::invalid_shape, op, fmt::format("index of shape {} for a shape of {}", to_string(index.sizes()), to_string(x.sizes())));
+  if (!fits)
+    throw Error(ErrorCode::invalid_shape, op,
+                fmt::format("index must be of the rank of {} and no larger, got {}", to_string(x.sizes()), to_string(index.sizes())));
   return runtime;
 }
 
@@ -51,11 +53,15 @@ Runtime& validate(const Tensor& self, int dim, const Tensor& index, const Tensor
   const Tensor* tensors[] = {&self, &index, &src};
   Runtime& runtime = common_runtime(tensors, op);
   validate_index(self, dim, index, op);
-  if (compute_dtype(self.dtype(), op) == DType::boolean) throw Error(ErrorCode::invalid_dtype, op, "takes numbers, not booleans");
-  if (src.dtype() != self.dtype()) throw Error(ErrorCode::invalid_dtype, op, fmt::format("src of {}, self of {}", name(src.dtype()), name(self.dtype())));
+  if (compute_dtype(self.dtype(), op) == DType::boolean)
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("dtype must be one of numbers, got {}", name(self.dtype())));
+  if (src.dtype() != self.dtype())
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("src must be {} as self, got {}", name(self.dtype()), name(src.dtype())));
   bool fits = src.rank() == index.rank();
   for (int d = 0; fits && d < index.rank(); ++d) fits = index.sizes()[d] <= src.sizes()[d];
-  if (!fits) throw Error(ErrorCode::invalid_shape, op, fmt::format("index of shape {} for a src of {}", to_string(index.sizes()), to_string(src.sizes())));
+  if (!fits)
+    throw Error(ErrorCode::invalid_shape, op,
+                fmt::format("index must be of the rank of src {} and no larger, got {}", to_string(src.sizes()), to_string(index.sizes())));
   return runtime;
 }
 
@@ -275,7 +281,7 @@ Tensor index_select(const Tensor& x, int dim, const Tensor& index, const Stream&
   const Tensor* tensors[] = {&x, &index};
   detail::common_runtime(tensors, "index_select");
   int d = detail::checked_dim(x, dim, "index_select");
-  if (index.rank() != 1) throw Error(ErrorCode::invalid_shape, "index_select", fmt::format("index of shape {}, not of rank 1", to_string(index.sizes())));
+  if (index.rank() != 1) throw Error(ErrorCode::invalid_shape, "index_select", fmt::format("index must be of rank 1, got shape {}", to_string(index.sizes())));
   Dims sizes = x.sizes(), strides = Dims::filled(x.rank(), 0);
   sizes[d] = index.numel(), strides[d] = index.strides()[0];
   return gather(x, d, index.as_strided(sizes, strides), stream);

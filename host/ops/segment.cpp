@@ -30,8 +30,8 @@ double empty_value(SegmentReduce reduce) {
 
 void check_index(const Tensor& t, std::string_view what, std::string_view op) {
   if (t.dtype() != DType::i32 && t.dtype() != DType::i64)
-    throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} of {}, not i32 or i64", what, name(t.dtype())));
-  if (t.rank() != 1) throw Error(ErrorCode::invalid_shape, op, fmt::format("{} of shape {}, not of rank 1", what, to_string(t.sizes())));
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} must be i32 or i64, got {}", what, name(t.dtype())));
+  if (t.rank() != 1) throw Error(ErrorCode::invalid_shape, op, fmt::format("{} must be of rank 1, got shape {}", what, to_string(t.sizes())));
 }
 
 Runtime& validate(const Segments& s, const Tensor* out) {
@@ -41,22 +41,23 @@ Runtime& validate(const Segments& s, const Tensor* out) {
   if (out) all.push_back(out);
   Runtime& runtime = common_runtime(all, s.op);
   check_index(s.offsets, "offsets", s.op);
-  if (s.offsets.numel() < 1) throw Error(ErrorCode::invalid_shape, s.op, "offsets are empty: there is one more than segments");
+  if (s.offsets.numel() < 1) throw Error(ErrorCode::invalid_shape, s.op, "offsets must have one element more than there are segments, got none");
   if (!is_floating(compute_dtype(s.data.dtype(), s.op)))
-    throw Error(ErrorCode::invalid_dtype, s.op, fmt::format("takes f64, f32, f16 and bf16, not {}", name(s.data.dtype())));
-  if (s.data.rank() < 1) throw Error(ErrorCode::invalid_shape, s.op, "data of rank 0");
+    throw Error(ErrorCode::invalid_dtype, s.op, fmt::format("data must be f64, f32, f16 or bf16, got {}", name(s.data.dtype())));
+  if (s.data.rank() < 1) throw Error(ErrorCode::invalid_shape, s.op, "data must have a dimension, got a scalar");
   if (s.columns.defined()) check_index(s.columns, "columns", s.op);
   if (s.values.defined() && s.values.dtype() != s.data.dtype())
-    throw Error(ErrorCode::invalid_dtype, s.op, fmt::format("values of {} beside a dense matrix of {}", name(s.values.dtype()), name(s.data.dtype())));
+    throw Error(ErrorCode::invalid_dtype, s.op, fmt::format("values must be {} as the dense matrix, got {}", name(s.data.dtype()), name(s.values.dtype())));
   if (s.values.defined() && !(s.values.sizes() == s.columns.sizes()))
-    throw Error(ErrorCode::invalid_shape, s.op, fmt::format("values of shape {} for {} columns", to_string(s.values.sizes()), s.columns.numel()));
+    throw Error(ErrorCode::invalid_shape, s.op,
+                fmt::format("there must be a value for each of {} columns, got values of shape {}", s.columns.numel(), to_string(s.values.sizes())));
   if (!out) return runtime;
   Dims wanted = s.data.sizes();
   wanted[0] = s.offsets.numel() - 1;
   if (!(out->sizes() == wanted))
-    throw Error(ErrorCode::invalid_shape, s.op, fmt::format("output with shape {} instead of {}", to_string(out->sizes()), to_string(wanted)));
+    throw Error(ErrorCode::invalid_shape, s.op, fmt::format("the output must have the shape {}, got {}", to_string(wanted), to_string(out->sizes())));
   if (out->dtype() != s.data.dtype())
-    throw Error(ErrorCode::invalid_dtype, s.op, fmt::format("output of {} instead of {}", name(out->dtype()), name(s.data.dtype())));
+    throw Error(ErrorCode::invalid_dtype, s.op, fmt::format("the output must be {}, got {}", name(s.data.dtype()), name(out->dtype())));
   check_no_self_overlap(*out, s.op);
   for (const Tensor* t : all)
     if (t != out) check_apart(*out, *t, s.op);
@@ -279,10 +280,10 @@ Segments segments_of(const Tensor& data, const Tensor& offsets, const SegmentOpt
           .empty = empty_value(options.reduce)};
 }
 Segments product_of(const sparse::Csr& a, const Tensor& b, const SegmentOptions& options) {
-  if (options.initial) throw Error(ErrorCode::invalid_argument, "spmm", "`initial` is segment_reduce's");
-  if (!a.columns.defined() || !b.defined()) throw Error(ErrorCode::invalid_argument, "spmm", "a tensor is undefined");
+  if (options.initial) throw Error(ErrorCode::invalid_argument, "spmm", "`initial` must be left to segment_reduce, got one");
+  if (!a.columns.defined() || !b.defined()) throw Error(ErrorCode::invalid_argument, "spmm", "a tensor must be defined, got an undefined one");
   if (b.rank() != 2 || b.sizes()[0] != a.width)
-    throw Error(ErrorCode::invalid_shape, "spmm", fmt::format("a dense matrix of shape {} for one of {} columns", to_string(b.sizes()), a.width));
+    throw Error(ErrorCode::invalid_shape, "spmm", fmt::format("b must be of rank 2 and have {} rows, got shape {}", a.width, to_string(b.sizes())));
   return {.op = "spmm", .data = b, .offsets = a.offsets, .columns = a.columns, .values = a.values, .data_rows = a.width};
 }
 

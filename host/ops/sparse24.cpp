@@ -37,7 +37,7 @@ NumberBits bits_of(DType d, std::string_view op) {
     case DType::f8e4m3fn: return {"uchar", 0x7f, 0x7e};
     case DType::f8e5m2: return {"uchar", 0x7f, 0x7c};
     case DType::i8: return {"uchar", 0xff, 0xff};
-    default: throw Error(ErrorCode::invalid_dtype, op, fmt::format("a matrix of {}", name(d)));
+    default: throw Error(ErrorCode::invalid_dtype, op, fmt::format("the matrix must be f64, f32, f16, bf16, f8e4m3fn, f8e5m2 or i8, got {}", name(d)));
   }
 }
 
@@ -45,7 +45,7 @@ Runtime& check_matrix(const Tensor& w, const char* op) {
   const Tensor* all[] = {&w};
   Runtime& runtime = common_runtime(all, op);
   bits_of(w.dtype(), op);
-  if (w.rank() != 2) throw Error(ErrorCode::invalid_shape, op, fmt::format("a matrix of {}", to_string(w.sizes())));
+  if (w.rank() != 2) throw Error(ErrorCode::invalid_shape, op, fmt::format("the matrix must be of rank 2, got shape {}", to_string(w.sizes())));
   return runtime;
 }
 
@@ -116,7 +116,7 @@ Tensor pruned(const Tensor& w, PruneRule rule, bool mask, const char* op, const 
 }
 
 const SemiStructured::State& state_of(const SemiStructured& s, const char* op) {
-  if (s.empty()) throw Error(ErrorCode::invalid_argument, op, "the SemiStructured is empty");
+  if (s.empty()) throw Error(ErrorCode::invalid_argument, op, "the SemiStructured must be a made one, got an empty one");
   return *s.state();
 }
 
@@ -141,11 +141,11 @@ Tensor reordered(const Tensor& from, const Dims& sizes, DType to, std::int64_t m
 /// Bytes of a word and rows that a group of CUTLASS's order has.
 bool cutlass_words(DType d, std::int64_t m, std::int64_t k, const char* op) {
   if (d != DType::f16 && d != DType::bf16 && d != DType::i8)
-    throw Error(ErrorCode::invalid_dtype, op, fmt::format("{}: CUTLASS's order is offered for f16, bf16 and i8", name(d)));
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("the dtype must be f16, bf16 or i8 in CUTLASS's order, got {}", name(d)));
   const bool bytes = d == DType::i8;
   if (m % (bytes ? 16 : 32) != 0 || k % (bytes ? 64 : 32) != 0)
     throw Error(ErrorCode::invalid_shape, op,
-                fmt::format("{} x {} of {}: rows are multiples of {}, columns of {}", m, k, name(d), bytes ? 16 : 32, bytes ? 64 : 32));
+                fmt::format("rows of {} must be multiples of {} and columns of {}, got {} x {}", name(d), bytes ? 16 : 32, bytes ? 64 : 32, m, k));
   return bytes;
 }
 
@@ -213,7 +213,7 @@ Tensor mask_2_4(const Tensor& w, const PruneOptions& options, const Stream& stre
 Tensor apply_mask(const Tensor& w, const Tensor& mask, const Stream& stream) {
   detail::OpName named("sparse::apply_mask");
   if (mask.defined() && mask.dtype() != DType::boolean)
-    throw Error(ErrorCode::invalid_dtype, "sparse::apply_mask", fmt::format("a mask of {}", name(mask.dtype())));
+    throw Error(ErrorCode::invalid_dtype, "sparse::apply_mask", fmt::format("the mask must be boolean, got {}", name(mask.dtype())));
   const bool narrow = w.defined() && (w.dtype() == DType::f8e4m3fn || w.dtype() == DType::f8e5m2);
   const Tensor numbers = narrow ? w.to(DType::f32, {}, stream) : w;
   const Tensor kept = map([](Expr x, Expr keep) { return select(keep, x, cast(0.0f, x.dtype())); }, {numbers, mask}, {.dtypes = {numbers.dtype()}}, stream);
@@ -234,9 +234,9 @@ Tensor to_bitmask(const Tensor& mask, const Stream& given) {
   constexpr const char* kOp = "sparse::to_bitmask";
   const Tensor* all[] = {&mask};
   Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
-  if (mask.dtype() != DType::boolean) throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("a mask of {}", name(mask.dtype())));
+  if (mask.dtype() != DType::boolean) throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("the mask must be boolean, got {}", name(mask.dtype())));
   if (mask.rank() != 2 || mask.sizes()[0] % 8 != 0 || mask.sizes()[1] % 8 != 0)
-    throw Error(ErrorCode::invalid_shape, kOp, fmt::format("a mask of {}", to_string(mask.sizes())));
+    throw Error(ErrorCode::invalid_shape, kOp, fmt::format("the mask must be of rank 2 and of whole tiles of 8 x 8, got shape {}", to_string(mask.sizes())));
   const Tensor bytes = reduce(
       Reduce::sum, [](Expr kept, Expr bit) { return select(kept, bit, 0); }, {by_tiles(mask.contiguous(stream)), bits_of_byte(stream)}, {.dims = {-2, -1}},
       stream);
@@ -247,8 +247,9 @@ Tensor from_bitmask(const Tensor& bits, const Stream& given) {
   constexpr const char* kOp = "sparse::from_bitmask";
   const Tensor* all[] = {&bits};
   Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
-  if (bits.dtype() != DType::u8) throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("bits of {}", name(bits.dtype())));
-  if (bits.rank() != 3 || bits.sizes()[2] != 8) throw Error(ErrorCode::invalid_shape, kOp, fmt::format("bits of {}", to_string(bits.sizes())));
+  if (bits.dtype() != DType::u8) throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("bits must be u8, got {}", name(bits.dtype())));
+  if (bits.rank() != 3 || bits.sizes()[2] != 8)
+    throw Error(ErrorCode::invalid_shape, kOp, fmt::format("bits must be of rank 3 with 8 as the last size, got {}", to_string(bits.sizes())));
   const std::int64_t m = bits.sizes()[0], k = bits.sizes()[1];
   Tensor mask = empty({8 * m, 8 * k}, {.dtype = DType::boolean, .device = stream.device()}, stream);
   map_out(
@@ -292,7 +293,7 @@ void require_2_4(const Tensor& w, const Stream& given) {
   if (first < 0) return;
   const std::int64_t each = groups_of(w.sizes()[1]);
   throw Error(ErrorCode::invalid_argument, "sparse::require_2_4",
-              fmt::format("row {}, columns {} to {}: more than two numbers are not zero", first / each, first % each * 4,
+              fmt::format("at most two of four numbers must not be zero, got more in row {}, columns {} to {}", first / each, first % each * 4,
                           std::min(first % each * 4 + 3, w.sizes()[1] - 1)));
 }
 
@@ -302,12 +303,12 @@ SemiStructured::SemiStructured(const Tensor& values, const Tensor& metadata, std
   detail::check_matrix(values, kOp);
   const Tensor* all[] = {&values, &metadata};
   detail::common_runtime(all, kOp);
-  if (metadata.dtype() != DType::u8) throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("metadata of {}", name(metadata.dtype())));
+  if (metadata.dtype() != DType::u8) throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("metadata must be u8, got {}", name(metadata.dtype())));
   const std::int64_t m = values.sizes()[0];
   if (k < 0 || !(values.sizes() == Dims{m, 2 * groups_of(k)}) || !(metadata.sizes() == Dims{m, detail::metadata_bytes(k)}) || !values.is_contiguous() ||
       !metadata.is_contiguous())
     throw Error(ErrorCode::invalid_shape, kOp,
-                fmt::format("values of {} and metadata of {} for k = {}", to_string(values.sizes()), to_string(metadata.sizes()), k));
+                fmt::format("values and metadata must be those of k = {}, got {} and {}", k, to_string(values.sizes()), to_string(metadata.sizes())));
   state_ = std::make_shared<State>();
   state_->sizes = {m, k}, state_->values = values, state_->metadata = metadata;
   state_->info = detail::minus_one(detail::resolve_stream({}, values.storage()->runtime(), kOp));
@@ -369,12 +370,14 @@ SemiStructured from_cutlass(const CutlassLayout& layout, const Stream& given) {
   constexpr const char* kOp = "sparse::from_cutlass";
   const Tensor* all[] = {&layout.values, &layout.metadata};
   detail::Runtime& runtime = detail::common_runtime(all, kOp);
-  if (layout.values.rank() != 2) throw Error(ErrorCode::invalid_shape, kOp, fmt::format("values of {}", to_string(layout.values.sizes())));
+  if (layout.values.rank() != 2) throw Error(ErrorCode::invalid_shape, kOp, fmt::format("values must be of rank 2, got {}", to_string(layout.values.sizes())));
   const std::int64_t m = layout.values.sizes()[0], k = 2 * layout.values.sizes()[1];
   const bool bytes = detail::cutlass_words(layout.values.dtype(), m, k, kOp);
   const std::int64_t columns = k / (bytes ? 32 : 16);
   if (layout.metadata.dtype() != (bytes ? DType::i32 : DType::i16) || !(layout.metadata.sizes() == Dims{m, columns}))
-    throw Error(ErrorCode::invalid_shape, kOp, fmt::format("metadata of {} {}", name(layout.metadata.dtype()), to_string(layout.metadata.sizes())));
+    throw Error(ErrorCode::invalid_shape, kOp,
+                fmt::format("metadata must be {} of {}, got {} of {}", bytes ? "i32" : "i16", to_string(Dims{m, columns}), name(layout.metadata.dtype()),
+                            to_string(layout.metadata.sizes())));
   Stream stream = detail::resolve_stream(given, runtime, kOp);
   Tensor metadata = detail::reordered(layout.metadata.contiguous(stream), {m, k / 8}, DType::u8, m, columns, bytes, true, kOp, stream);
   return SemiStructured(layout.values.contiguous(stream), metadata, k);

@@ -26,8 +26,9 @@ void check_traced(const ExprFunction& f, std::span<const Tensor> inputs, std::st
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const DType taken = f.input_dtype(first + static_cast<int>(i));
     if (traced[i] != taken)
-      throw Error(ErrorCode::invalid_dtype, op,
-                  fmt::format("input {} of dtype {} is traced as {}, the function takes {}", i, name(inputs[i].dtype()), name(traced[i]), name(taken)));
+      throw Error(
+          ErrorCode::invalid_dtype, op,
+          fmt::format("input {} must be traced as {}, got one of dtype {}, which is traced as {}", i, name(taken), name(inputs[i].dtype()), name(traced[i])));
   }
 }
 
@@ -41,7 +42,7 @@ std::vector<Tensor> as_traced(std::span<const Tensor> inputs, const Stream& stre
 
 int dim_of(std::int64_t dim, int rank, std::string_view op) {
   std::int64_t d = dim < 0 ? dim + rank : dim;
-  if (d < 0 || d >= rank) throw Error(ErrorCode::invalid_argument, op, fmt::format("dimension {} of a shape of rank {}", dim, rank));
+  if (d < 0 || d >= rank) throw Error(ErrorCode::invalid_argument, op, fmt::format("a dimension must be in [-{}, {}), got {}", rank, rank, dim));
   return static_cast<int>(d);
 }
 
@@ -54,7 +55,7 @@ std::array<bool, kMaxRank> marked_dims(const Dims& dims, int rank, std::string_v
   std::array<bool, kMaxRank> marked{};
   for (std::int64_t d : dims)
     if (std::exchange(marked[static_cast<std::size_t>(dim_of(d, rank, op))], true))
-      throw Error(ErrorCode::invalid_argument, op, fmt::format("dimension {} appears twice", d));
+      throw Error(ErrorCode::invalid_argument, op, fmt::format("each dimension must be given once, got {} twice", d));
   return marked;
 }
 
@@ -68,7 +69,7 @@ std::vector<Dims> position_strides(const ExprFunction& f, const Dims& sizes, std
     if (s.op != ExprOp::position) continue;
     int d = s.index < 0 ? s.index + sizes.rank() : s.index;
     if (d < 0 || d >= sizes.rank())
-      throw Error(ErrorCode::invalid_argument, op, fmt::format("position of dimension {} of a shape of rank {}", s.index, sizes.rank()));
+      throw Error(ErrorCode::invalid_argument, op, fmt::format("a position's dimension must be in [-{}, {}), got {}", sizes.rank(), sizes.rank(), s.index));
     all.push_back(Dims::filled(sizes.rank(), 0));
     all.back()[d] = 1;
   }
@@ -119,7 +120,7 @@ void LineWalk::bind(Encoder& encoder, std::uint8_t lanes) const {
 
 void check_captured(const ExprBody& body, std::string_view op) {
   for (const Tensor& t : body.tensors)
-    if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, "a captured tensor of a parsed function is not set: use with_captured()");
+    if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, "a captured tensor must be set, got a parsed function's blank one; use with_captured()");
 }
 
 namespace {
@@ -157,7 +158,7 @@ std::vector<DType> traced_dtypes(std::span<const Tensor> inputs, std::string_vie
   bool lowers = detail::lowers_scalars(inputs);
   std::vector<DType> dtypes;
   for (const Tensor& t : inputs) {
-    if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
+    if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
     dtypes.push_back(lowers && t.dtype() == DType::f64 ? DType::f32 : detail::compute_dtype(t.dtype(), op));
   }
   return dtypes;

@@ -58,10 +58,11 @@ Defines& Defines::set_text(std::string_view name, std::string_view value) {
   bool good = !name.empty() && !(name[0] >= '0' && name[0] <= '9');
   for (char c : name) good = good && ((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_');
   if (!good || value.find('\n') != std::string_view::npos)
-    throw Error(ErrorCode::invalid_argument, "Defines", fmt::format("'{}' = '{}' is no define", name, value));
+    throw Error(ErrorCode::invalid_argument, "Defines", fmt::format("a define must be an identifier and a value of one line, got '{}' = '{}'", name, value));
   auto at = std::lower_bound(entries_.begin(), entries_.end(), name, [](const Entry& e, std::string_view n) { return e.name < n; });
   if (at != entries_.end() && at->name == name) {
-    if (at->value != value) throw Error(ErrorCode::invalid_argument, "Defines", fmt::format("{} is {} already, not {}", name, at->value, value));
+    if (at->value != value)
+      throw Error(ErrorCode::invalid_argument, "Defines", fmt::format("define {} must keep its value {}, got {}", name, at->value, value));
     return *this;
   }
   entries_.insert(at, {std::string(name), std::string(value)});

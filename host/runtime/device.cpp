@@ -21,7 +21,7 @@ using detail::DeviceRecord;
 using detail::Registry;
 
 const DeviceRecord& need(const DeviceRecord* record, std::string_view what) {
-  if (!record) throw Error(ErrorCode::invalid_argument, what, "the Device is empty");
+  if (!record) throw Error(ErrorCode::invalid_argument, what, "the Device must be one of devices(), got an empty one");
   return *record;
 }
 

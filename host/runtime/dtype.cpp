@@ -35,7 +35,7 @@ Format format_of(DType dtype, std::string_view op) {
     case DType::f4e2m1: return {2, 1, 1, Specials::finite};
     default: break;
   }
-  throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} is no small floating dtype", name(dtype)));
+  throw Error(ErrorCode::invalid_dtype, op, fmt::format("dtype must be a floating one of at most 8 bits, got {}", name(dtype)));
 }
 
 // Largest finite code without sign.
@@ -67,7 +67,7 @@ DType dtype_from_name(std::string_view text) {
     if (name(dtype) == text) return dtype;
     known += fmt::format("{}{}", i ? " " : "", name(dtype));
   }
-  throw Error(ErrorCode::invalid_dtype, "dtype_from_name", fmt::format("unknown dtype '{}'; known: {}", text, known));
+  throw Error(ErrorCode::invalid_dtype, "dtype_from_name", fmt::format("the name must be that of a dtype, got '{}'; known: {}", text, known));
 }
 
 std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name(dtype); }
@@ -75,7 +75,9 @@ std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name(dt
 DType promote_types(DType a, DType b) {
   if (a == b) return a;
   auto small = [](DType d) { return is_floating(d) && bits(d) <= 8; };
-  if (small(a) || small(b)) throw Error(ErrorCode::invalid_dtype, "promote_types", fmt::format("{} and {} do not promote", name(a), name(b)));
+  if (small(a) || small(b))
+    throw Error(ErrorCode::invalid_dtype, "promote_types",
+                fmt::format("dtypes must be of 16 bits and more, integers or boolean to promote, got {} and {}", name(a), name(b)));
   if (kind(a) < kind(b)) std::swap(a, b);  // so that a's kind is the later of floating, integral, boolean, complex
   if (is_complex(a)) {
     if (is_complex(b) || b == DType::f64) return a == DType::c128 || b == DType::c128 || b == DType::f64 ? DType::c128 : a;

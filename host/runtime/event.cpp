@@ -79,8 +79,8 @@ void Event::wait() const {
 }
 
 double elapsed_ms(const Event& start, const Event& end) {
-  if (!start.recorded() || !end.recorded()) throw Error(ErrorCode::invalid_argument, "elapsed_ms", "both events must have been recorded");
-  if (&start.impl()->runtime != &end.impl()->runtime) throw Error(ErrorCode::invalid_argument, "elapsed_ms", "the events are of different devices");
+  if (!start.recorded() || !end.recorded()) throw Error(ErrorCode::invalid_argument, "elapsed_ms", "both events must have been recorded, got one that was not");
+  if (&start.impl()->runtime != &end.impl()->runtime) throw Error(ErrorCode::invalid_argument, "elapsed_ms", "the events must be of one device, got two");
   if (illegal(*start.impl(), "elapsed_ms") || illegal(*end.impl(), "elapsed_ms")) return 0;
   if (!start.impl()->runtime.traits().device_timer)
     throw Error(ErrorCode::not_supported, "elapsed_ms",

@@ -31,7 +31,7 @@ void GeneratorImpl::launch(std::uint64_t seed, std::uint64_t offset, bool set, c
 
 namespace {
 GeneratorImpl& need(const std::shared_ptr<GeneratorImpl>& impl, const char* op) {
-  if (!impl) throw Error(ErrorCode::invalid_argument, op, "the Generator is empty");
+  if (!impl) throw Error(ErrorCode::invalid_argument, op, "the Generator must be a made one, got an empty one");
   return *impl;
 }
 }  // namespace

@@ -22,21 +22,22 @@ T info(Query query, Object object, What what, const char* op, const char* call) 
 constexpr const char* kWrap = "interop::wrap";
 
 const detail::StreamImpl& need(const Stream& stream, const char* op) {
-  if (stream.empty()) throw Error(ErrorCode::invalid_argument, op, "the Stream is empty");
+  if (stream.empty()) throw Error(ErrorCode::invalid_argument, op, "the Stream must be a made one, got an empty one");
   return *stream.impl();
 }
 
 const detail::Storage& need(const Tensor& tensor, const char* op) {
-  if (!tensor.defined()) throw Error(ErrorCode::invalid_argument, op, "the tensor is undefined");
+  if (!tensor.defined()) throw Error(ErrorCode::invalid_argument, op, "the tensor must be defined, got an undefined one");
   return *tensor.storage();
 }
 
 }  // namespace
 
 Stream wrap(cl_command_queue queue) {
-  if (!queue) throw Error(ErrorCode::invalid_argument, kWrap, "the queue is null");
+  if (!queue) throw Error(ErrorCode::invalid_argument, kWrap, "the queue must be given, got a null pointer");
   auto properties = info<cl_command_queue_properties>(clGetCommandQueueInfo, queue, CL_QUEUE_PROPERTIES, kWrap, "clGetCommandQueueInfo");
-  if (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) throw Error(ErrorCode::invalid_argument, kWrap, "the queue is out of order; streams are in order");
+  if (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    throw Error(ErrorCode::invalid_argument, kWrap, "the queue must be in order as streams are, got one out of order");
   auto context = info<cl_context>(clGetCommandQueueInfo, queue, CL_QUEUE_CONTEXT, kWrap, "clGetCommandQueueInfo");
   auto device = info<cl_device_id>(clGetCommandQueueInfo, queue, CL_QUEUE_DEVICE, kWrap, "clGetCommandQueueInfo");
   const detail::DeviceRecord* record = detail::find_record(device);
@@ -46,19 +47,21 @@ Stream wrap(cl_command_queue queue) {
 }
 
 Tensor wrap_kept(cl_mem buffer, const Dims& sizes, DType dtype, const Device& device, std::uint64_t byte_offset, std::shared_ptr<void> keeper) {
-  if (!buffer) throw Error(ErrorCode::invalid_argument, kWrap, "the buffer is null");
+  if (!buffer) throw Error(ErrorCode::invalid_argument, kWrap, "the buffer must be given, got a null pointer");
   auto type = info<cl_mem_object_type>(clGetMemObjectInfo, buffer, CL_MEM_TYPE, kWrap, "clGetMemObjectInfo");
-  if (type != CL_MEM_OBJECT_BUFFER) throw Error(ErrorCode::invalid_argument, kWrap, "the memory object is no buffer");
+  if (type != CL_MEM_OBJECT_BUFFER) throw Error(ErrorCode::invalid_argument, kWrap, "the memory object must be a buffer, got an image or a pipe");
   auto context = info<cl_context>(clGetMemObjectInfo, buffer, CL_MEM_CONTEXT, kWrap, "clGetMemObjectInfo");
   auto bytes = info<std::size_t>(clGetMemObjectInfo, buffer, CL_MEM_SIZE, kWrap, "clGetMemObjectInfo");
   detail::Runtime* runtime = detail::find_runtime(context);
-  if (!runtime) throw Error(ErrorCode::device_mismatch, kWrap, "the buffer's context is unknown: wrap a queue of that context first");
+  if (!runtime) throw Error(ErrorCode::device_mismatch, kWrap, "the buffer must be of a known context, got another; wrap a queue of that context first");
   if (!device.empty() && device.record() != &runtime->device())
-    throw Error(ErrorCode::device_mismatch, kWrap, fmt::format("the buffer's context is of device {}, not {}", runtime->device().index, device.index()));
+    throw Error(ErrorCode::device_mismatch, kWrap,
+                fmt::format("the buffer's context must be of device {}, got one of device {}", device.index(), runtime->device().index));
   std::uint64_t wanted = bytes_for(dtype, static_cast<std::uint64_t>(numel(sizes)));
   if (byte_offset > bytes || wanted > bytes - byte_offset)
     throw Error(ErrorCode::invalid_shape, kWrap,
-                fmt::format("{} of {} at byte {} need {} bytes, the buffer has {}", to_string(sizes), name(dtype), byte_offset, byte_offset + wanted, bytes));
+                fmt::format("{} of {} at byte {} must end inside of the buffer, got byte {} of {}", to_string(sizes), name(dtype), byte_offset,
+                            byte_offset + wanted, bytes));
   detail::check_cl(clRetainMemObject(buffer), kWrap, "clRetainMemObject");
   auto storage = std::make_shared<detail::Storage>(*runtime, detail::ClMem(buffer), bytes, std::move(keeper));
   Tensor flat(storage, byte_offset, {numel(sizes)}, {1}, dtype);
@@ -70,10 +73,10 @@ Tensor wrap(cl_mem buffer, const Dims& sizes, DType dtype, const Device& device,
 }
 
 Event wrap(cl_event event) {
-  if (!event) throw Error(ErrorCode::invalid_argument, kWrap, "the event is null");
+  if (!event) throw Error(ErrorCode::invalid_argument, kWrap, "the event must be given, got a null pointer");
   auto context = info<cl_context>(clGetEventInfo, event, CL_EVENT_CONTEXT, kWrap, "clGetEventInfo");
   detail::Runtime* runtime = detail::find_runtime(context);
-  if (!runtime) throw Error(ErrorCode::invalid_argument, kWrap, "the event's context is unknown: wrap a queue of that context first");
+  if (!runtime) throw Error(ErrorCode::invalid_argument, kWrap, "the event must be of a known context, got another; wrap a queue of that context first");
   detail::check_cl(clRetainEvent(event), kWrap, "clRetainEvent");
   return Event(std::make_shared<detail::EventImpl>(*runtime, detail::ClEvent(event)));
 }
@@ -99,25 +102,25 @@ cl_command_queue queue(const Stream& stream) {
 cl_context context(const Stream& stream) { return need(stream, "interop::context").runtime().context(); }
 
 cl_event event(const Event& event) {
-  if (!event.recorded()) throw Error(ErrorCode::invalid_argument, "interop::event", "the Event was not recorded");
+  if (!event.recorded()) throw Error(ErrorCode::invalid_argument, "interop::event", "the Event must have been recorded, got one that was not");
   if (event.impl()->recorded) throw Error(ErrorCode::capturing, "interop::event", "the Event was recorded in a capture and has no cl_event");
   return event.impl()->event.get();
 }
 
 cl_device_id device_id(const Device& device) {
-  if (device.empty()) throw Error(ErrorCode::invalid_argument, "interop::device_id", "the Device is empty");
+  if (device.empty()) throw Error(ErrorCode::invalid_argument, "interop::device_id", "the Device must be one of devices(), got an empty one");
   return device.record()->id;
 }
 
 cl_platform_id platform_id(const Device& device) {
-  if (device.empty()) throw Error(ErrorCode::invalid_argument, "interop::platform_id", "the Device is empty");
+  if (device.empty()) throw Error(ErrorCode::invalid_argument, "interop::platform_id", "the Device must be one of devices(), got an empty one");
   return device.record()->platform;
 }
 
 Launched last_launch() {
   const detail::LastLaunch& last = detail::last_launch();
   const detail::Kernel* kernel = detail::Kernel::find(last.kernel);
-  if (!kernel) throw Error(ErrorCode::invalid_argument, "interop::last_launch", "this thread has enqueued no kernel, or its context was released");
+  if (!kernel) throw Error(ErrorCode::invalid_argument, "interop::last_launch", "this thread must have enqueued a kernel whose context lives, got none");
   return {kernel->make_bare(), last.geometry};
 }
 

@@ -12,7 +12,9 @@ namespace clutch::inline v0::detail {
 void check_argument(cl_int status, std::uint32_t position, const Kernel& kernel, const char* op) {
   if (status == CL_INVALID_ARG_SIZE || status == CL_INVALID_ARG_VALUE || status == CL_INVALID_MEM_OBJECT) [[unlikely]]
     throw Error(ErrorCode::invalid_argument, op,
-                fmt::format("argument {} of kernel {} does not fit its parameter ({})", position, kernel.name(), cl_error_name(status)), status);
+                fmt::format("argument {} of kernel {} must be of its parameter's kind and size, got one that the driver refuses ({})", position, kernel.name(),
+                            cl_error_name(status)),
+                status);
   check_cl(status, op, "clSetKernelArg");
 }
 
@@ -24,19 +26,19 @@ void check_launch(const Kernel& kernel, const Geometry& g, std::uint64_t local_b
   // Drivers count groups in 32 bits: past that they abort, or leave groups out. A local size that the driver chooses may be 1.
   constexpr std::uint64_t kMostGroups = 0xFFFF'FFFF;
   std::uint64_t items = 1, groups = 1;
-  if (g.local_y == 0 || g.local_z == 0) refuse("local sizes of y and z must be positive");
+  if (g.local_y == 0 || g.local_z == 0) refuse(fmt::format("local sizes must be positive, got {} of y and {} of z", g.local_y, g.local_z));
   for (int d = 0; d < 3; ++d) {
-    if (global[d] % local[d] != 0) refuse(fmt::format("global size {} of {} must be a multiple of its local size {}", global[d], "xyz"[d], local[d]));
+    if (global[d] % local[d] != 0) refuse(fmt::format("the global size of {} must be a multiple of its local size {}, got {}", "xyz"[d], local[d], global[d]));
     if (__builtin_mul_overflow(items, local[d], &items) || items > most)
-      refuse(fmt::format("a group of {} x {} x {} work-items, but the device takes at most {} for this kernel", local[0], local[1], local[2], most));
+      refuse(fmt::format("a group must have at most {} work-items for this kernel on this device, got {} x {} x {}", most, local[0], local[1], local[2]));
     if (traits.address_bits == 32 && global[d] >> 32 != 0)
-      refuse(fmt::format("global size {} of {} is past the device's 32 address bits", global[d], "xyz"[d]));
+      refuse(fmt::format("the global size of {} must be below 2^32 on a device of 32 address bits, got {}", "xyz"[d], global[d]));
     if (__builtin_mul_overflow(groups, global[d] / local[d], &groups) || groups > kMostGroups)
-      refuse(fmt::format("global sizes {} x {} x {} make more than {} groups of {} x {} x {}", global[0], global[1], global[2], kMostGroups, local[0], local[1],
-                         local[2]));
+      refuse(fmt::format("a launch must have at most {} groups, got more: {} x {} x {} work-items in groups of {} x {} x {}", kMostGroups, global[0], global[1],
+                         global[2], local[0], local[1], local[2]));
   }
   std::uint64_t wanted = local_bytes + kernel.static_local_bytes();
-  if (wanted > traits.local_bytes) refuse(fmt::format("{} bytes of local memory, but the device has {}", wanted, traits.local_bytes));
+  if (wanted > traits.local_bytes) refuse(fmt::format("local memory must be at most the device's {} bytes, got {}", traits.local_bytes, wanted));
 }
 
 }  // namespace clutch::inline v0::detail

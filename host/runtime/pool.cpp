@@ -43,8 +43,7 @@ Pool::~Pool() {
 Block* Pool::allocate(std::uint64_t bytes, std::uint64_t stream, PoolId pool, std::string_view op) {
   std::uint64_t limit = claimed_traits(runtime_.device()).max_alloc_bytes;
   if (limit > 0 && bytes > limit)
-    throw Error(ErrorCode::invalid_shape, op,
-                fmt::format("{} bytes wanted, but device {} takes at most {} bytes in one buffer", bytes, runtime_.device().index, limit));
+    throw Error(ErrorCode::invalid_shape, op, fmt::format("a buffer must have at most {} bytes on device {}, got {}", limit, runtime_.device().index, bytes));
   std::uint64_t size = round_up(std::max<std::uint64_t>(bytes, 1), kAlignment);
   bool small = size <= kSmallLimit;
   Key key{stream, pool, small};

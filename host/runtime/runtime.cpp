@@ -197,9 +197,9 @@ void release_context(cl_context context) {
     std::lock_guard lock(adopted().mutex);
     auto& all = adopted().runtimes;
     auto found = std::find_if(all.begin(), all.end(), [&](const auto& runtime) { return runtime->context() == context; });
-    if (found == all.end()) throw Error(ErrorCode::invalid_argument, "interop::release", "the context was not adopted");
+    if (found == all.end()) throw Error(ErrorCode::invalid_argument, "interop::release", "the context must be an adopted one, got another");
     if (int live = (*found)->live(); live > 0)
-      throw Error(ErrorCode::invalid_argument, "interop::release", fmt::format("{} tensors and streams of the context live", live));
+      throw Error(ErrorCode::invalid_argument, "interop::release", fmt::format("the context must have no living tensors and streams, got {}", live));
     dead = std::move(*found);
     all.erase(found);
   }

@@ -122,8 +122,7 @@ std::vector<int> match_term(Facts all, const std::vector<std::string_view>& part
   std::vector<int> candidates = of_platform(all, parts[0]);
   if (parts.size() == 2) return choose(all, candidates, parts[1], selector);
   if (parts.size() == 3) return choose(all, choose(all, candidates, parts[1], selector), parts[2], selector);
-  throw Error(ErrorCode::invalid_argument, "select_devices",
-              fmt::format("'{}' has more than three parts between colons; use platform:device or platform:type:name", selector));
+  throw Error(ErrorCode::invalid_argument, "select_devices", fmt::format("a term must be platform:device or platform:type:name, got '{}'", selector));
 }
 
 void append_unique(std::vector<int>& to, const std::vector<int>& from) {
@@ -142,17 +141,18 @@ std::string list_choices(Facts all) {
 
 std::vector<int> match_selector(std::string_view selector, Facts all) {
   std::string text = lower(trim(selector));
-  if (text.empty()) throw Error(ErrorCode::invalid_argument, "select_devices", "the selector is empty");
+  if (text.empty()) throw Error(ErrorCode::invalid_argument, "select_devices", "the selector must have a term, got an empty one");
   std::vector<int> accepted, discarded;
   bool any_accept = false;
   for (std::string_view entry : split(text, ';')) {
     bool discard = entry.starts_with('!');
     if (discard) entry = trim(entry.substr(1));
-    if (entry.empty()) throw Error(ErrorCode::invalid_argument, "select_devices", fmt::format("'{}' has an empty term", selector));
+    if (entry.empty()) throw Error(ErrorCode::invalid_argument, "select_devices", fmt::format("a selector's terms must not be empty, got '{}'", selector));
     any_accept = any_accept || !discard;
     std::vector<std::string_view> prefix;
     for (std::string_view item : split(entry, ',')) {
-      if (item.empty()) throw Error(ErrorCode::invalid_argument, "select_devices", fmt::format("'{}' has an empty list element", selector));
+      if (item.empty())
+        throw Error(ErrorCode::invalid_argument, "select_devices", fmt::format("elements of a selector's list must not be empty, got '{}'", selector));
       std::vector<std::string_view> parts = split(item, ':');
       if (parts.size() > 1)
         prefix.assign(parts.begin(), parts.end() - 1);

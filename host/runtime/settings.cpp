@@ -93,7 +93,7 @@ std::size_t fallback_slot(std::string_view kind, std::string_view op) {
   constexpr std::array<std::string_view, 3> kKinds{"host", "extension", "untuned"};
   for (std::size_t i = 0; i < kKinds.size(); ++i)
     if (kKinds[i] == kind) return i;
-  throw Error(ErrorCode::invalid_argument, op, fmt::format("'{}' is no kind of fall-back; known: host extension untuned", kind));
+  throw Error(ErrorCode::invalid_argument, op, fmt::format("the kind of fall-back must be host, extension or untuned, got '{}'", kind));
 }
 
 }  // namespace
@@ -112,9 +112,9 @@ Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& 
       if (row.name == key) found = &row;
       names += fmt::format(" {}", row.name);
     }
-    if (!found) throw Error(ErrorCode::invalid_setting, "settings", fmt::format("unknown setting {}; known settings:{}", key, names));
+    if (!found) throw Error(ErrorCode::invalid_setting, "settings", fmt::format("a setting must be a known one, got {}; known settings:{}", key, names));
     if (auto valid = refusal(*found, value); !valid.empty())
-      throw Error(ErrorCode::invalid_setting, "settings", fmt::format("{}='{}' is not valid: use {}", key, value, valid));
+      throw Error(ErrorCode::invalid_setting, "settings", fmt::format("{} must be {}, got '{}'", key, valid, value));
     (result.*found->member).value = value;
     (result.*found->member).from_environment = true;
   }

@@ -78,7 +78,7 @@ void Storage::check_race(StreamImpl& stream, bool writes, const char* op) {
   };
   auto complain = [&](std::uint64_t other, const char* what, const char* other_op) {
     throw Error(ErrorCode::invalid_argument, op,
-                fmt::format("stream {} {} a tensor that {} on stream {} {} without an event between (CLUTCH_CHECK_STREAMS)", stream.id(),
+                fmt::format("an event must order the streams, got none: stream {} {} a tensor that {} on stream {} {} (CLUTCH_CHECK_STREAMS)", stream.id(),
                             writes ? "writes" : "reads", other_op, other, what));
   };
   if (writer_ != 0 && unordered(writer_, write_ticket_)) complain(writer_, "wrote", write_op_);
@@ -97,14 +97,15 @@ void Storage::check_race(StreamImpl& stream, bool writes, const char* op) {
 }
 
 Storage& storage_of(const Tensor& tensor, std::string_view op) {
-  if (!tensor.defined()) throw Error(ErrorCode::invalid_argument, op, "the tensor is undefined");
+  if (!tensor.defined()) throw Error(ErrorCode::invalid_argument, op, "the tensor must be defined, got an undefined one");
   return *tensor.storage();
 }
 
 Stream stream_for(const Stream& stream, const Device& device, std::string_view op) {
   if (stream.empty()) return current_stream(device);
   if (!device.empty() && !(stream.device() == device))
-    throw Error(ErrorCode::device_mismatch, op, fmt::format("a stream of device {} for a tensor on device {}", stream.device().index(), device.index()));
+    throw Error(ErrorCode::device_mismatch, op,
+                fmt::format("the stream must be of the tensor's device {}, got one of device {}", device.index(), stream.device().index()));
   return stream;
 }
 

@@ -66,7 +66,7 @@ ClEvent enqueue_marker(cl_command_queue queue) noexcept {
 }
 
 StreamImpl& need(const std::shared_ptr<StreamImpl>& impl, std::string_view op) {
-  if (!impl) throw Error(ErrorCode::invalid_argument, op, "the Stream is empty");
+  if (!impl) throw Error(ErrorCode::invalid_argument, op, "the Stream must be a made one, got an empty one");
   return *impl;
 }
 
@@ -318,8 +318,8 @@ Stream resolve_stream(const Stream& stream, Runtime& runtime, std::string_view o
   if (stream.empty()) return Stream(current_of(runtime));
   if (&stream.impl()->runtime() != &runtime)
     throw Error(ErrorCode::device_mismatch, op,
-                fmt::format("the stream is of device {}{}, the tensors are of device {}{}", stream.impl()->runtime().device().index,
-                            stream.impl()->runtime().adopted() ? " (an adopted context)" : "", runtime.device().index,
+                fmt::format("the stream must be of the tensors' device and context, got device {}{} for tensors of device {}{}",
+                            stream.impl()->runtime().device().index, stream.impl()->runtime().adopted() ? " (an adopted context)" : "", runtime.device().index,
                             runtime.adopted() ? " (an adopted context)" : ""));
   return stream;
 }

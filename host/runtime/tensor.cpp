@@ -111,8 +111,8 @@ Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes, cons
   std::uint64_t wanted = bytes_for(options.dtype, static_cast<std::uint64_t>(numel(sizes)));
   if (wanted != bytes)
     throw Error(ErrorCode::invalid_argument, "from_bytes",
-                fmt::format("{} bytes given, {} of {} need {}", bytes, to_string(sizes), name(options.dtype), wanted));
-  if (!data && bytes > 0) throw Error(ErrorCode::invalid_argument, "from_bytes", fmt::format("{} bytes given at a null pointer", bytes));
+                fmt::format("{} of {} must have {} bytes, got {}", to_string(sizes), name(options.dtype), wanted, bytes));
+  if (!data && bytes > 0) throw Error(ErrorCode::invalid_argument, "from_bytes", fmt::format("data of {} bytes must be given, got a null pointer", bytes));
   Stream stream = detail::stream_for(given, options.device, "from_bytes");
   bool simulated = bytes > 0 && !stream.is_capturing() && stream.impl()->runtime().device().facts.simulator;
   Tensor result = simulated ? allocate_alone(sizes, options, stream, bytes) : allocate(sizes, options, stream);
@@ -132,14 +132,15 @@ Tensor Tensor::to(const Device& target) const {
 }
 
 void Tensor::check_host_type(DType wanted, const char* op) const {
-  if (wanted != dtype_) throw Error(ErrorCode::invalid_dtype, op, fmt::format("a tensor of {} read as {}; cast it with to()", name(dtype_), name(wanted)));
+  if (wanted != dtype_)
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("the tensor must be of {} to be read so, got {}; cast it with to()", name(wanted), name(dtype_)));
 }
 
 void Tensor::check_host_memory(const void* destination, std::size_t elements) const {
   if (elements != static_cast<std::size_t>(numel_))
-    throw Error(ErrorCode::invalid_argument, "Tensor::read_into", fmt::format("room for {} elements, the tensor has {}", elements, numel_));
+    throw Error(ErrorCode::invalid_argument, "Tensor::read_into", fmt::format("the destination must have the tensor's {} elements, got {}", numel_, elements));
   if (!destination && elements > 0)
-    throw Error(ErrorCode::invalid_argument, "Tensor::read_into", fmt::format("room for {} elements at a null pointer", elements));
+    throw Error(ErrorCode::invalid_argument, "Tensor::read_into", fmt::format("a destination of {} elements must be given, got a null pointer", elements));
 }
 
 void Tensor::read(void* destination, const Stream& given, const char* op) const {
@@ -189,7 +190,7 @@ std::vector<std::uint8_t> Tensor::to_bytes(const Stream& stream) const {
 
 double Tensor::item(const Stream& stream) const {
   detail::OpName named("Tensor::item");
-  if (numel_ != 1) throw Error(ErrorCode::invalid_shape, "item", fmt::format("a tensor of {} elements has no one item", numel_));
+  if (numel_ != 1) throw Error(ErrorCode::invalid_shape, "item", fmt::format("the tensor must have one element, got {}", numel_));
   std::vector<std::uint8_t> b = to_bytes(stream);
   auto as = [&]<class T>(T v) {
     std::memcpy(&v, b.data(), sizeof v);

@@ -51,7 +51,7 @@ void detail::TableState::update(const std::shared_ptr<StreamImpl>& on, std::span
   const TableLayout layout = table_layout(places);
   if (layout.bases.size() > TensorTable::kBases)
     throw Error(ErrorCode::invalid_argument, op,
-                fmt::format("the tensors of a table lie in {} buffers, at most {} fit", layout.bases.size(), TensorTable::kBases));
+                fmt::format("the tensors of a table must lie in at most {} buffers, got {}", TensorTable::kBases, layout.bases.size()));
   const Stream writer(on);
   words = from_bytes(layout.words.data(), layout.words.size() * sizeof(std::uint64_t), {static_cast<std::int64_t>(layout.words.size())},
                      {.dtype = DType::i64, .device = writer.device()}, writer);

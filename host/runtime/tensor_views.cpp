@@ -50,7 +50,7 @@ bool is_contiguous(const Dims& sizes, const Dims& strides) {
 
 int wrap_dim(int dim, int rank, std::string_view op) {
   int wrapped = dim < 0 ? dim + rank : dim;
-  if (wrapped < 0 || wrapped >= rank) throw Error(ErrorCode::invalid_argument, op, fmt::format("dimension {} of a tensor of rank {}", dim, rank));
+  if (wrapped < 0 || wrapped >= rank) throw Error(ErrorCode::invalid_argument, op, fmt::format("a dimension must be in [-{}, {}), got {}", rank, rank, dim));
   return wrapped;
 }
 
@@ -81,9 +81,9 @@ bool view_strides(const Tensor& t, const Dims& sizes, Dims& strides) {
 
 }  // namespace
 
-void Dims::no_dimension(int i, int rank) { throw Error(ErrorCode::invalid_argument, "Dims", fmt::format("dimension {} of {}", i, rank)); }
+void Dims::no_dimension(int i, int rank) { throw Error(ErrorCode::invalid_argument, "Dims", fmt::format("the index must be in [0, {}), got {}", rank, i)); }
 
-void Dims::too_many() { throw Error(ErrorCode::invalid_shape, "Dims", fmt::format("a tensor has at most {} dimensions", kMaxRank)); }
+void Dims::too_many() { throw Error(ErrorCode::invalid_shape, "Dims", fmt::format("a tensor must have at most {} dimensions, got more", kMaxRank)); }
 
 std::string to_string(const Dims& dims) {
   std::string text = "(";
@@ -97,7 +97,7 @@ std::int64_t numel(const Dims& sizes) {
   std::int64_t count = 1;
   bool empty = false, overflow = false;  // an empty shape is held to the limit, too: its strides are products of the same sizes
   for (std::int64_t size : sizes) {
-    if (size < 0) throw Error(ErrorCode::invalid_shape, "numel", fmt::format("negative size in {}", to_string(sizes)));
+    if (size < 0) throw Error(ErrorCode::invalid_shape, "numel", fmt::format("sizes must not be negative, got {}", to_string(sizes)));
     empty = empty || size == 0;
     overflow = overflow || (size > 0 && (__builtin_mul_overflow(count, size, &count) || count > kMaxNumel));
   }
@@ -116,7 +116,7 @@ Dims broadcast_shapes(std::span<const Dims> shapes, std::string_view op) {
       if (size != 1) {
         std::string all;
         for (const Dims& s : shapes) all += (all.empty() ? "" : ", ") + to_string(s);
-        throw Error(ErrorCode::invalid_shape, op, fmt::format("shapes {} do not broadcast", all));
+        throw Error(ErrorCode::invalid_shape, op, fmt::format("shapes must broadcast, got {}", all));
       }
       size = shape[d];
     }
@@ -133,7 +133,7 @@ Tensor::Tensor(std::shared_ptr<detail::Storage> storage, std::uint64_t offset, c
       contiguous_(clutch::is_contiguous(sizes, strides)) {}
 
 Device Tensor::device() const {
-  if (!storage_) throw Error(ErrorCode::invalid_argument, "Tensor::device", "the tensor is undefined");
+  if (!storage_) throw Error(ErrorCode::invalid_argument, "Tensor::device", "the tensor must be defined, got an undefined one");
   return Device(&storage_->runtime().device());
 }
 
@@ -142,23 +142,23 @@ std::int64_t Tensor::stride(int dim) const { return strides_[wrap_dim(dim, rank(
 
 Tensor Tensor::as_strided(const Dims& sizes, const Dims& strides, std::int64_t offset) const {
   detail::OpName named("Tensor::as_strided");
-  if (!storage_) throw Error(ErrorCode::invalid_argument, "as_strided", "the tensor is undefined");
+  if (!storage_) throw Error(ErrorCode::invalid_argument, "as_strided", "the tensor must be defined, got an undefined one");
   if (sizes.rank() != strides.rank())
     throw Error(ErrorCode::invalid_shape, "as_strided",
-                fmt::format("sizes {} and strides {} differ in rank", clutch::to_string(sizes), clutch::to_string(strides)));
+                fmt::format("sizes and strides must be of one rank, got {} and {}", clutch::to_string(sizes), clutch::to_string(strides)));
   if (offset < -kMaxNumel || offset > kMaxNumel)
     throw Error(ErrorCode::invalid_shape, "as_strided", fmt::format("the offset must be at most 2^50 elements either way, got {}", offset));
   auto width = static_cast<std::int64_t>(bits(dtype_));
   if (offset * width % 8 != 0)
-    throw Error(ErrorCode::invalid_argument, "as_strided", fmt::format("a view of {} at element {} would begin inside a byte", name(dtype_), offset));
+    throw Error(ErrorCode::invalid_argument, "as_strided", fmt::format("a view of {} must begin at a whole byte, got element {}", name(dtype_), offset));
   std::int64_t count = clutch::numel(sizes), last = 0;
   auto past = [&] {
     return Error(ErrorCode::invalid_shape, "as_strided",
-                 fmt::format("sizes {} with strides {} at element {} reach past the storage of {} bytes", clutch::to_string(sizes), clutch::to_string(strides),
-                             offset, storage_->bytes()));
+                 fmt::format("a view must end inside of its storage of {} bytes, got sizes {} with strides {} at element {}", storage_->bytes(),
+                             clutch::to_string(sizes), clutch::to_string(strides), offset));
   };
   for (int d = 0; d < sizes.rank(); ++d) {
-    if (strides[d] < 0) throw Error(ErrorCode::invalid_argument, "as_strided", fmt::format("negative stride in {}", clutch::to_string(strides)));
+    if (strides[d] < 0) throw Error(ErrorCode::invalid_argument, "as_strided", fmt::format("strides must not be negative, got {}", clutch::to_string(strides)));
     if (strides[d] > kMaxNumel)
       throw Error(ErrorCode::invalid_shape, "as_strided", fmt::format("strides must be at most 2^50, got {}", clutch::to_string(strides)));
     std::int64_t reach = 0;
@@ -173,7 +173,7 @@ Tensor Tensor::as_strided(const Dims& sizes, const Dims& strides, std::int64_t o
 Tensor Tensor::slice(int dim, std::int64_t begin, std::int64_t end, std::int64_t step) const {
   detail::OpName named("Tensor::slice");
   int d = wrap_dim(dim, rank(), "slice");
-  if (step <= 0) throw Error(ErrorCode::invalid_argument, "slice", fmt::format("step {} must be positive", step));
+  if (step <= 0) throw Error(ErrorCode::invalid_argument, "slice", fmt::format("step must be positive, got {}", step));
   auto clip = [&](std::int64_t i) { return std::clamp<std::int64_t>(i < 0 ? i + sizes_[d] : i, 0, sizes_[d]); };
   begin = clip(begin);
   end = std::max(clip(end), begin);
@@ -187,7 +187,8 @@ Tensor Tensor::select(int dim, std::int64_t index) const {
   detail::OpName named("Tensor::select");
   int d = wrap_dim(dim, rank(), "select");
   std::int64_t i = index < 0 ? index + sizes_[d] : index;
-  if (i < 0 || i >= sizes_[d]) throw Error(ErrorCode::invalid_argument, "select", fmt::format("index {} of size {}", index, sizes_[d]));
+  if (i < 0 || i >= sizes_[d])
+    throw Error(ErrorCode::invalid_argument, "select", fmt::format("the index must be in [-{}, {}), got {}", sizes_[d], sizes_[d], index));
   Dims sizes = sizes_, strides = strides_;
   std::int64_t offset = i * strides_[d];
   sizes.erase(d);
@@ -207,14 +208,15 @@ Tensor Tensor::transpose(int dim0, int dim1) const {
 Tensor Tensor::mT() const {
   detail::OpName named("Tensor::mT");
   if (rank() < 2)
-    throw Error(ErrorCode::invalid_shape, "Tensor::mT", fmt::format("the tensor must have two dimensions at least, got {}", clutch::to_string(sizes_)));
+    throw Error(ErrorCode::invalid_shape, "Tensor::mT", fmt::format("the tensor must have at least two dimensions, got {}", clutch::to_string(sizes_)));
   return transpose(-2, -1);
 }
 
 Tensor Tensor::expand(const Dims& wanted) const {
   detail::OpName named("Tensor::expand");
   if (wanted.rank() < rank())
-    throw Error(ErrorCode::invalid_shape, "expand", fmt::format("{} has fewer dimensions than {}", clutch::to_string(wanted), clutch::to_string(sizes_)));
+    throw Error(ErrorCode::invalid_shape, "expand",
+                fmt::format("the sizes must have at least the {} dimensions of the tensor, got {}", rank(), clutch::to_string(wanted)));
   Dims sizes = wanted, strides = Dims::filled(wanted.rank(), 0);
   int lead = wanted.rank() - rank();
   for (int d = 0; d < wanted.rank(); ++d) {
@@ -222,7 +224,8 @@ Tensor Tensor::expand(const Dims& wanted) const {
     std::int64_t have = own ? sizes_[d - lead] : 1;
     if (sizes[d] == -1 && own) sizes[d] = have;
     if (sizes[d] != have && (have != 1 || sizes[d] < 0))
-      throw Error(ErrorCode::invalid_shape, "expand", fmt::format("{} does not expand to {}", clutch::to_string(sizes_), clutch::to_string(wanted)));
+      throw Error(ErrorCode::invalid_shape, "expand",
+                  fmt::format("sizes other than 1 of {} must stay as they are, got {}", clutch::to_string(sizes_), clutch::to_string(wanted)));
     if (own && sizes[d] == have) strides[d] = strides_[d - lead];
   }
   return as_strided(sizes, strides);
@@ -262,13 +265,14 @@ Tensor Tensor::reshape(const Dims& wanted) const {
   for (int d = 0; d < sizes.rank(); ++d) {
     if (sizes[d] >= 0) continue;
     if (sizes[d] != -1 || open >= 0)
-      throw Error(ErrorCode::invalid_shape, "reshape", fmt::format("{} has negative sizes; one may be -1", clutch::to_string(wanted)));
+      throw Error(ErrorCode::invalid_shape, "reshape", fmt::format("sizes must not be negative but for one -1, got {}", clutch::to_string(wanted)));
     open = d;
     known[d] = 1;
   }
   std::int64_t count = clutch::numel(known);
   bool fills = open < 0 ? count == numel_ : count > 0 && numel_ % count == 0;
-  if (!fills) throw Error(ErrorCode::invalid_shape, "reshape", fmt::format("{} elements do not fill {}", numel_, clutch::to_string(wanted)));
+  if (!fills)
+    throw Error(ErrorCode::invalid_shape, "reshape", fmt::format("the sizes must have {} elements in all, got {}", numel_, clutch::to_string(wanted)));
   if (open >= 0) sizes[open] = numel_ / count;
   Dims strides;
   if (view_strides(*this, sizes, strides)) return as_strided(sizes, strides);

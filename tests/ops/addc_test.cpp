@@ -170,10 +170,9 @@ TEST(Addc, RefusesBadInput) {
     Tensor a = make({3, 4});
     EXPECT_EQ(code_of([&] { addcdiv(a, make({5}), a); }), ErrorCode::invalid_shape);
     EXPECT_EQ(code_of([&] { addcdiv_(make({3, 1}), a, a); }), ErrorCode::invalid_shape);
-    EXPECT_NE(message_of([&] { addcdiv_(make({3, 1}), a, a); }).find("doesn't match the broadcast shape (3, 4)"), std::string::npos);
+    EXPECT_NE(message_of([&] { addcdiv_(make({3, 1}), a, a); }).find("must have the broadcast shape (3, 4), got (3, 1)"), std::string::npos);
     EXPECT_EQ(code_of([&] { addcdiv(a, make({4}, DType::i32), make({4}, DType::boolean)); }), ErrorCode::invalid_dtype);
-    EXPECT_NE(message_of([&] { addcdiv(a, make({4}, DType::i32), make({4}, DType::i8)); }).find("Integer division with addcdiv is no longer supported"),
-              std::string::npos);
+    EXPECT_NE(message_of([&] { addcdiv(a, make({4}, DType::i32), make({4}, DType::i8)); }).find("integer division is not offered"), std::string::npos);
     EXPECT_EQ(code_of([&] {
                 Tensor t = make({4}, DType::boolean);
                 addcmul(t, t, t);

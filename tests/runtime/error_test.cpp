@@ -2,6 +2,7 @@
 // Error::op() is the public function that was called. Each row of the table calls one with bad input; a walk over the public headers finds functions
 // without a row.
 #include "support/fixture.hpp"
+#include "support/messages.hpp"
 
 #include <clutch/clutch.hpp>
 #include <clutch/dlpack.hpp>
@@ -18,6 +19,7 @@
 #include <regex>
 #include <set>
 #include <sstream>
+#include <thread>
 
 namespace clutch::testing {
 namespace {
@@ -729,6 +731,20 @@ TEST(Errors, NameTheFunctionThatWasCalled) {
       ADD_FAILURE() << what << " throws no clutch::Error: " << e.what();
     }
   }
+}
+
+TEST(Errors, SayWhatMustBeAndWhatWasGiven) {
+  // Every program looks at every Error where it is thrown; here that it does.
+  EXPECT_TRUE(says_both("step must be positive, got 0"));
+  for (const char* text : {"step must be positive", "got 0", "mustard, got 0", "it must not be forgotten"}) EXPECT_FALSE(says_both(text)) << text;
+  auto thrown = [](ErrorCode code, const char* text) { code_of([&] { throw Error(code, "messages", text); }); };
+  MessagesApart apart;
+  thrown(ErrorCode::invalid_argument, "it must be so, got another");
+  thrown(ErrorCode::io, "the file is gone");
+  EXPECT_EQ(apart.found(), std::vector<std::string>{});
+  std::thread([&] { thrown(ErrorCode::invalid_shape, "of neither"); }).join();
+  thrown(ErrorCode::invalid_shape, "of neither");
+  EXPECT_EQ(apart.found(), std::vector<std::string>{"invalid_shape: messages: of neither"});
 }
 
 TEST(Errors, OfFilesNameThem) {

@@ -4,6 +4,7 @@
 #include "runtime/quirks.hpp"
 #include "runtime/registry.hpp"
 #include "runtime/storage.hpp"
+#include "support/messages.hpp"
 #include "support/skips.hpp"
 
 #include <fmt/format.h>
@@ -179,5 +180,9 @@ int main(int argc, char** argv) {
   ::testing::UnitTest::GetInstance()->listeners().Append(new clutch::testing::RepeatCommand);
   int failed = RUN_ALL_TESTS();
   clutch::testing::finish_devices();
+  for (const std::string& text : clutch::testing::lacking_messages()) {
+    fmt::print("an Error's text must say what must be (\"must\") and what was given (\"got\"), got {}\n", text);
+    failed = 1;
+  }
   return failed;
 }

@@ -69,7 +69,7 @@ EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_
   detail::Runtime& runtime = detail::common_runtime(tensors, kOp);
   Stream stream = detail::resolve_stream(given, runtime, kOp);
   if (v.dtype() != DType::f32 && v.dtype() != DType::f64 && !is_complex(v.dtype()))
-    throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("v is {}: f32, f64, c64 or c128", name(v.dtype())));
+    throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("v must be f32, f64, c64 or c128, got {}", name(v.dtype())));
   if (v.rank() < 2 || v.size(-1) != v.size(-2))
     throw Error(ErrorCode::invalid_shape, kOp, fmt::format("v must hold all eigenvectors of square matrices, got {}", to_string(v.sizes())));
   DType real = detail::eigh_real_of(v.dtype());
@@ -79,9 +79,10 @@ EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_
   if (grad_w.defined()) check(grad_w, "grad_w", of_w, real);
   if (grad_v.defined()) check(grad_v, "grad_v", v.sizes(), v.dtype());
   const double square = broadening * broadening;
-  if (!(broadening >= 0)) throw Error(ErrorCode::invalid_argument, kOp, "a negative broadening");
+  if (!(broadening >= 0)) throw Error(ErrorCode::invalid_argument, kOp, fmt::format("broadening must be at least 0, got {}", broadening));
   if (broadening > 0 && !(real == DType::f64 ? std::isnormal(square) : std::isnormal(static_cast<float>(square))))
-    throw Error(ErrorCode::invalid_argument, kOp, fmt::format("broadening is {}: its square must be a normal number of {}", broadening, name(real)));
+    throw Error(ErrorCode::invalid_argument, kOp,
+                fmt::format("the square of broadening must be a normal number of {}, got a broadening of {}", name(real), broadening));
   Device device = stream.device();
   Dims of_gauge(std::span(v.sizes().begin(), static_cast<std::size_t>(v.rank() - 2)));
   EighGradient result{empty(v.sizes(), {.dtype = v.dtype(), .device = device}, stream), zeros(of_gauge, {.dtype = real, .device = device}, stream)};
@@ -135,8 +136,8 @@ void require_gauge(const Tensor& gauge, double tolerance, const Stream& stream) 
   for (std::size_t m = 0; m < all.size(); ++m)
     if (!(all[m] <= tolerance))
       throw Error(ErrorCode::invalid_argument, "require_gauge",
-                  fmt::format("the loss depends on the phases of the eigenvectors of matrix {} of the batch, which are free: |Im diag(v^H grad_v)| is {:.3g}, "
-                              "{:.3g} at most",
+                  fmt::format("the loss must not depend on the phases of eigenvectors, which are free, got one that does for matrix {} of the batch: "
+                              "|Im diag(v^H grad_v)| is {:.3g}, {:.3g} at most",
                               m, all[m], tolerance));
 }
 

@@ -22,14 +22,14 @@ struct Split {
   Split(const Tensor& x, const MultiHeadWeights& w) : heads(w.heads), kv_heads(w.kv_heads == 0 ? w.heads : w.kv_heads), size(0) {
     auto refuse = [](std::string_view why) { throw Error(ErrorCode::invalid_shape, kOp, why); };
     if (!x.defined() || !w.in_weight.defined() || !w.out_weight.defined())
-      throw Error(ErrorCode::invalid_argument, kOp, "x, in_weight and out_weight are needed");
-    if (x.rank() != 3) refuse(fmt::format("x of shape {}, not (B, L, E)", to_string(x.sizes())));
+      throw Error(ErrorCode::invalid_argument, kOp, "x, in_weight and out_weight must be given, got an undefined one");
+    if (x.rank() != 3) refuse(fmt::format("x must be (B, L, E), got shape {}", to_string(x.sizes())));
     const std::int64_t parts = heads + 2 * kv_heads;
     if (w.in_weight.rank() != 2 || heads < 1 || kv_heads < 1 || w.in_weight.size(0) % parts != 0 || w.in_weight.size(0) == 0)
-      refuse(fmt::format("in_weight of shape {} for {} heads of queries and {} of keys", to_string(w.in_weight.sizes()), heads, kv_heads));
+      refuse(fmt::format("in_weight must be one of {} heads of queries and {} of keys, got shape {}", heads, kv_heads, to_string(w.in_weight.sizes())));
     size = w.in_weight.size(0) / parts;
     if (w.out_weight.rank() != 2 || w.out_weight.size(1) != heads * size)
-      refuse(fmt::format("out_weight of shape {} for {} heads of {}", to_string(w.out_weight.sizes()), heads, size));
+      refuse(fmt::format("out_weight must be one of {} heads of {}, got shape {}", heads, size, to_string(w.out_weight.sizes())));
   }
   Tensor by_heads(const Tensor& t, std::int64_t first, std::int64_t count) const {
     return t.slice(2, first * size, (first + count) * size).reshape({t.size(0), t.size(1), count, size}).transpose(1, 2);

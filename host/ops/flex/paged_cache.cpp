@@ -45,9 +45,9 @@ PagedCache::PagedCache(const PagedCacheOptions& options, const Stream& stream) :
   if (o.max_pages == 0) o.max_pages = o.pages;
   if (o.value_size == 0) o.value_size = o.key_size;
   for (std::int64_t size : {o.pages, o.page_size, o.max_batch, o.max_pages, o.heads, o.key_size, o.value_size})
-    if (size < 1 || size > INT32_MAX) refuse(ErrorCode::invalid_argument, fmt::format("a size of {}", size));
+    if (size < 1 || size > INT32_MAX) refuse(ErrorCode::invalid_argument, fmt::format("sizes must be from 1 to 2^31 - 1, got {}", size));
   if (o.pages > INT32_MAX / o.page_size || o.max_pages > INT32_MAX / o.page_size)
-    refuse(ErrorCode::invalid_argument, fmt::format("{} pages of {} keys, past 2^31 - 1", o.pages, o.page_size));
+    refuse(ErrorCode::invalid_argument, fmt::format("all pages must have at most 2^31 - 1 keys, got {} of {}", o.pages, o.page_size));
   detail::check_plain_float(o.dtype, "the cache", kOp);
   const TensorOptions stored{.dtype = o.dtype, .device = o.device};
   // Nobody attends to what was never assigned, but kernels may read it, and 0 times NaN is NaN.
@@ -60,7 +60,7 @@ PagedCache::PagedCache(const PagedCacheOptions& options, const Stream& stream) :
 }
 
 PagedCache::State& PagedCache::state() const {
-  if (!state_) refuse(ErrorCode::invalid_argument, "the cache is empty");
+  if (!state_) refuse(ErrorCode::invalid_argument, "the cache must be a made one, got an empty one");
   return *state_;
 }
 const PagedCacheOptions& PagedCache::options() const {
@@ -91,7 +91,8 @@ std::int64_t PagedCache::free_pages() const {
 namespace {
 
 void check_sequence(std::int64_t sequence, const PagedCacheOptions& o) {
-  if (sequence < 0 || sequence >= o.max_batch) refuse(ErrorCode::invalid_argument, fmt::format("sequence {} of {}", sequence, o.max_batch));
+  if (sequence < 0 || sequence >= o.max_batch)
+    refuse(ErrorCode::invalid_argument, fmt::format("the sequence must be in [0, {}), got {}", o.max_batch, sequence));
 }
 
 /// Writes one sequence's rows of both tables.
@@ -120,7 +121,7 @@ void PagedCache::reserve(std::int64_t sequence, std::int64_t length, const Strea
   const std::int64_t wanted = detail::blocks_of(std::max<std::int64_t>(length, 0), s.options.page_size), has = static_cast<std::int64_t>(taken.size());
   if (wanted <= has) return;
   if (wanted > s.options.max_pages)
-    refuse(ErrorCode::invalid_argument, fmt::format("{} keys take {} pages, more than a sequence's {}", length, wanted, s.options.max_pages));
+    refuse(ErrorCode::invalid_argument, fmt::format("a sequence must have at most {} pages, got {} keys, which take {}", s.options.max_pages, length, wanted));
   if (wanted - has > free_pages())
     refuse(ErrorCode::out_of_memory, fmt::format("sequence {} wants {} more pages, {} are free", sequence, wanted - has, free_pages()));
   std::vector<std::int32_t> next = taken;
@@ -147,7 +148,7 @@ void PagedCache::assign(const Tensor& sequences, const Tensor& positions, const 
   const PagedCacheOptions& o = s.options;
   const Tensor* all[] = {&s.keys, &sequences, &positions, &k, &v};
   detail::Runtime& runtime = detail::common_runtime(all, kOp);
-  if (positions.rank() != 2) refuse(ErrorCode::invalid_shape, fmt::format("positions of shape {}, not (n, S)", to_string(positions.sizes())));
+  if (positions.rank() != 2) refuse(ErrorCode::invalid_shape, fmt::format("positions must be (n, S), got shape {}", to_string(positions.sizes())));
   const std::int64_t n = positions.size(0), length = positions.size(1);
   check(sequences, {n}, DType::i32, "sequences"), check(positions, {n, length}, DType::i32, "positions");
   check(k, {n, o.heads, length, o.key_size}, o.dtype, "keys"), check(v, {n, o.heads, length, o.value_size}, o.dtype, "values");
@@ -211,13 +212,14 @@ ScoreMod PagedCache::physical(const ScoreMod& logical, const Tensor& sequences) 
 BlockMask PagedCache::physical(const BlockMask& logical, const Tensor& sequences, const Stream& given) const {
   detail::OpName named("attention::PagedCache::physical");
   const PagedCacheOptions& o = options();
-  if (logical.block().kv != o.page_size) refuse(ErrorCode::invalid_argument, fmt::format("blocks of {} keys for pages of {}", logical.block().kv, o.page_size));
+  if (logical.block().kv != o.page_size)
+    refuse(ErrorCode::invalid_argument, fmt::format("blocks must have the {} keys of a page, got {}", o.page_size, logical.block().kv));
   const Tensor* all[] = {&state().table, &sequences, &logical.kinds()};
   const Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
   const std::int64_t n = sequences.numel(), heads = logical.kinds().size(1), rows = logical.kinds().size(2), columns = logical.kinds().size(3);
   check(sequences, {n}, DType::i32, "sequences");
   if (logical.kinds().size(0) != 1 && logical.kinds().size(0) != n)
-    refuse(ErrorCode::invalid_argument, fmt::format("a block mask of {} batches for {} sequences", logical.kinds().size(0), n));
+    refuse(ErrorCode::invalid_argument, fmt::format("the block mask must have 1 or {} batches, got {}", n, logical.kinds().size(0)));
   // Lists of the cache's pages: those of the logical one, and -1, which is no block, behind.
   const Captured table = captured(state().table), of = captured(sequences);
   auto pages = [&](const Tensor& list) {

@@ -21,11 +21,14 @@ ScoreMod::ScoreMod(const ExprFunction& f32, const ExprFunction& f64) : f32_(f32)
   detail::OpName named("attention::ScoreMod");
   for (const ExprFunction* f : {&f32, &f64}) {
     if (f->empty() || f->input_count() != 5 || f->output_count() != 1 || f->input_dtype(0) != (f == &f32 ? DType::f32 : DType::f64))
-      detail::refuse(ErrorCode::invalid_argument, "a score mod takes a score and four indices and gives one number");
+      detail::refuse(
+          ErrorCode::invalid_argument,
+          fmt::format("a score mod must take a score and four indices and give one number, got {} inputs and {} outputs", f->input_count(), f->output_count()));
     for (int i = 1; i < 5; ++i)
-      if (f->input_dtype(i) != DType::i32) detail::refuse(ErrorCode::invalid_argument, "a score mod's indices are i32");
-    if (f->output_dtype(0) == DType::boolean) detail::refuse(ErrorCode::invalid_dtype, "a score mod gives booleans: make it a mask");
-    if (detail::has_positions(*f)) detail::refuse(ErrorCode::invalid_argument, "positions are map's; a score mod has indices");
+      if (f->input_dtype(i) != DType::i32)
+        detail::refuse(ErrorCode::invalid_argument, fmt::format("a score mod's indices must be i32, got {}", name(f->input_dtype(i))));
+    if (f->output_dtype(0) == DType::boolean) detail::refuse(ErrorCode::invalid_dtype, "a score mod must give a number, got a boolean; make it a mask");
+    if (detail::has_positions(*f)) detail::refuse(ErrorCode::invalid_argument, "a score mod must have indices and no positions, got a position");
   }
 }
 
@@ -43,7 +46,7 @@ ScoreMod alibi(const Tensor& slopes) {
 }
 Tensor alibi_slopes(std::int64_t heads, const Device& device, const Stream& stream) {
   detail::OpName named("attention::alibi_slopes");
-  if (heads < 1) detail::refuse(ErrorCode::invalid_argument, fmt::format("slopes of {} heads", heads));
+  if (heads < 1) detail::refuse(ErrorCode::invalid_argument, fmt::format("heads must be at least 1, got {}", heads));
   std::vector<float> slopes;
   for (std::int64_t h = 0; h < heads; ++h) slopes.push_back(static_cast<float>(std::exp2(-8.0 * static_cast<double>(h + 1) / static_cast<double>(heads))));
   return from_host(slopes, {heads}, device, stream);
@@ -51,7 +54,8 @@ Tensor alibi_slopes(std::int64_t heads, const Device& device, const Stream& stre
 ScoreMod softcap(double cap) {
   detail::OpName named("attention::softcap");
   const auto factor = [](double number) { return number > 0 && std::isnormal(static_cast<float>(number)); };
-  if (!factor(cap) || !factor(1 / cap)) detail::refuse(ErrorCode::invalid_argument, fmt::format("a cap of {}", cap));
+  if (!factor(cap) || !factor(1 / cap))
+    detail::refuse(ErrorCode::invalid_argument, fmt::format("the cap and its reciprocal must be finite and above 0, got {}", cap));
   return [&](Score s, Index, Index, Index, Index) { return param(cap) * tanh(s * param(1 / cap)); };
 }
 ScoreMod relative_bias() {
@@ -60,7 +64,8 @@ ScoreMod relative_bias() {
 }
 ScoreMod relative_bias(const Tensor& table) {
   detail::OpName named("attention::relative_bias");
-  if (table.rank() != 1 && table.rank() != 2) detail::refuse(ErrorCode::invalid_shape, fmt::format("a table of shape {}", to_string(table.sizes())));
+  if (table.rank() != 1 && table.rank() != 2)
+    detail::refuse(ErrorCode::invalid_shape, fmt::format("the table must have one or two dimensions, got {}", to_string(table.sizes())));
   Captured of = captured(table);
   const std::int64_t middle = (table.size(-1) - 1) / 2;
   return [&, rank = table.rank()](Score s, Index, Index h, Index q, Index kv) {

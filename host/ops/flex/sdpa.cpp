@@ -29,9 +29,9 @@ std::array<std::uint8_t, 2>& enabled() {
 
 /// The tensor with batch and heads before its last two dimensions.
 Tensor with_heads(const Tensor& t, int rank) {
-  if (!t.defined()) refuse(ErrorCode::invalid_argument, "a tensor is undefined");
+  if (!t.defined()) refuse(ErrorCode::invalid_argument, "a tensor must be defined, got an undefined one");
   if (t.rank() != rank || rank < 2 || rank > 4)
-    refuse(ErrorCode::invalid_shape, fmt::format("a tensor of shape {}: q, k and v are of one rank, 2 to 4", to_string(t.sizes())));
+    refuse(ErrorCode::invalid_shape, fmt::format("q, k and v must be of one rank, 2 to 4, got shape {}", to_string(t.sizes())));
   return rank == 4 ? t : rank == 3 ? t.unsqueeze(1) : t.unsqueeze(0).unsqueeze(0);
 }
 Tensor without_heads(const Tensor& t, int missing) { return missing == 0 ? t : missing == 1 ? t.squeeze(1) : t.squeeze(0).squeeze(0); }
@@ -44,25 +44,25 @@ struct Call {
 };
 
 Call arrange(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOptions& o, const Stream& stream) {
-  if (!q.defined()) refuse(ErrorCode::invalid_argument, "a tensor is undefined");
+  if (!q.defined()) refuse(ErrorCode::invalid_argument, "a tensor must be defined, got an undefined one");
   const int rank = q.rank();
   Call c{.q = with_heads(q, rank), .k = with_heads(k, rank), .v = with_heads(v, rank), .missing = 4 - rank};
   c.flex.scale = o.scale, c.flex.enable_gqa = o.enable_gqa, c.flex.return_lse = true;
   c.flex.dropout_p = o.dropout_p, c.flex.generator = o.generator;
   const std::int64_t q_len = c.q.size(2), kv_len = c.k.size(2);
   if (o.attn_mask.defined()) {
-    if (o.causal != Causal::no) refuse(ErrorCode::invalid_argument, "attn_mask and causal exclude each other: put the one into the other");
+    if (o.causal != Causal::no) refuse(ErrorCode::invalid_argument, "at most one of attn_mask and causal must be given, got both; put the one into the other");
     const DType dtype = o.attn_mask.dtype();
     if (dtype != DType::boolean && dtype != DType::f32 && dtype != q.dtype())
-      refuse(ErrorCode::invalid_dtype, fmt::format("attn_mask of {}, not boolean, f32 or {}", name(dtype), name(q.dtype())));
+      refuse(ErrorCode::invalid_dtype, fmt::format("attn_mask must be boolean, f32 or {}, got {}", name(q.dtype()), name(dtype)));
     c.mask = o.attn_mask;
     if (rank == 3 && c.mask.rank() == 3) c.mask = c.mask.unsqueeze(1);
-    if (c.mask.rank() > 4) refuse(ErrorCode::invalid_shape, fmt::format("attn_mask of shape {}", to_string(c.mask.sizes())));
+    if (c.mask.rank() > 4) refuse(ErrorCode::invalid_shape, fmt::format("attn_mask must have at most four dimensions, got {}", to_string(c.mask.sizes())));
     while (c.mask.rank() < 4) c.mask = c.mask.unsqueeze(0);
     const Dims scores{c.q.size(0), c.q.size(1), q_len, kv_len};
     for (int d = 0; d < 4; ++d)
       if (c.mask.size(d) != 1 && c.mask.size(d) != scores[d])
-        refuse(ErrorCode::invalid_shape, fmt::format("attn_mask of shape {} does not broadcast to {}", to_string(o.attn_mask.sizes()), to_string(scores)));
+        refuse(ErrorCode::invalid_shape, fmt::format("attn_mask must broadcast to {}, got {}", to_string(scores), to_string(o.attn_mask.sizes())));
     if (c.mask.numel() == 0) return c;
     // Indices are clamped, so that dimensions of size 1 are everybody's.
     const Captured at = captured(c.mask);
@@ -121,10 +121,10 @@ SdpaBackends::SdpaBackends(std::initializer_list<SdpaBackend> order) {
   std::array<std::uint8_t, 2> next{kNone, kNone};
   std::size_t count = 0;
   for (SdpaBackend b : order) {
-    if (count == 2 || next[0] == static_cast<std::uint8_t>(b)) refuse(ErrorCode::invalid_argument, "a backend is named twice");
+    if (count == 2 || next[0] == static_cast<std::uint8_t>(b)) refuse(ErrorCode::invalid_argument, "a backend must be named once, got it twice");
     next[count++] = static_cast<std::uint8_t>(b);
   }
-  if (count == 0) refuse(ErrorCode::invalid_argument, "no backend is named");
+  if (count == 0) refuse(ErrorCode::invalid_argument, "a backend must be named, got none");
   for (std::size_t i = 0; i < 2; ++i) before_[i] = enabled()[i];
   enabled() = next;
 }

@@ -13,8 +13,8 @@ constexpr std::string_view kOp = "varlen_attn";
 
 /// (1, heads, rows, size) of (rows, heads, size).
 Tensor by_heads(const Tensor& t) {
-  if (!t.defined()) throw Error(ErrorCode::invalid_argument, kOp, "a tensor is undefined");
-  if (t.rank() != 3) throw Error(ErrorCode::invalid_shape, kOp, fmt::format("a tensor of shape {}, not (rows, heads, size)", to_string(t.sizes())));
+  if (!t.defined()) throw Error(ErrorCode::invalid_argument, kOp, "a tensor must be defined, got an undefined one");
+  if (t.rank() != 3) throw Error(ErrorCode::invalid_shape, kOp, fmt::format("tensors must be (rows, heads, size), got shape {}", to_string(t.sizes())));
   return t.transpose(0, 1).unsqueeze(0);
 }
 Tensor by_rows(const Tensor& t) { return t.squeeze(0).transpose(0, 1); }
@@ -22,7 +22,7 @@ Tensor lines(const Tensor& t) { return t.defined() ? t.unsqueeze(0) : t; }
 
 void check_packed(const FlexOptions& o) {
   if (!o.varlen.cu_seq_q.defined() || !o.varlen.cu_seq_kv.defined())
-    throw Error(ErrorCode::invalid_argument, kOp, "varlen.cu_seq_q and varlen.cu_seq_kv are needed");
+    throw Error(ErrorCode::invalid_argument, kOp, "varlen.cu_seq_q and varlen.cu_seq_kv must be given, got none or one");
 }
 
 }  // namespace

@@ -40,22 +40,23 @@ struct Operands {
 };
 
 Operands operands_of(const ExprFunction& f, std::span<const Tensor> inputs, std::span<const Tensor> grad_outputs, std::string_view op, const Stream& stream) {
-  if (f.empty()) throw Error(ErrorCode::invalid_argument, op, "the function is empty");
+  if (f.empty()) throw Error(ErrorCode::invalid_argument, op, "the function must be a traced one, got an empty one");
   std::vector<DType> traced;
   for (int i = 0; i < f.output_count(); ++i)
     if (is_floating(f.output_dtype(i))) traced.push_back(f.output_dtype(i));
   if (grad_outputs.size() != traced.size() || static_cast<int>(inputs.size()) != f.input_count())
     throw Error(ErrorCode::invalid_argument, op,
-                fmt::format("{} inputs and {} gradients for a function of {} with {} floating outputs", inputs.size(), grad_outputs.size(), f.input_count(),
-                            traced.size()));
+                fmt::format("inputs and gradients must be as many as the function's, got {} and {} for {} inputs and {} floating outputs", inputs.size(),
+                            grad_outputs.size(), f.input_count(), traced.size()));
   Operands o{.tensors = {inputs.begin(), inputs.end()}};
   for (std::size_t i = 0; i < traced.size(); ++i) {
     const Tensor& g = grad_outputs[i];
-    if (!g.defined()) throw Error(ErrorCode::invalid_argument, op, "a gradient is undefined");
+    if (!g.defined()) throw Error(ErrorCode::invalid_argument, op, "a gradient must be defined, got an undefined tensor");
     o.tensors.push_back(detail::compute_dtype(g.dtype(), op) == traced[i] ? g : cast(g, traced[i], CopyOptions{}, stream));
   }
   std::vector<Dims> shapes;
-  for (const Tensor& t : o.tensors) shapes.push_back(t.defined() ? t.sizes() : throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined"));
+  for (const Tensor& t : o.tensors)
+    shapes.push_back(t.defined() ? t.sizes() : throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one"));
   o.sizes = broadcast_shapes(shapes, op);
   return o;
 }
@@ -146,7 +147,7 @@ std::vector<Tensor> captured_backward(const ExprFunction& f, std::span<const Ten
     gradients.push_back(total.defined() ? total.to(tensor.dtype(), {}, stream)
                                         : zeros(tensor.sizes(), {.dtype = tensor.dtype(), .device = tensor.device()}, stream));
   }
-  if (gradients.empty()) throw Error(ErrorCode::invalid_dtype, op, "no captured tensor is floating");
+  if (gradients.empty()) throw Error(ErrorCode::invalid_dtype, op, "a captured tensor must be floating, got none");
   return gradients;
 }
 

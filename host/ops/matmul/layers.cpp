@@ -46,8 +46,9 @@ Tensor linear_of(const Tensor& x, const Weight& weight, DType weight_dtype, std:
 }
 
 void check_weight(const Tensor& weight) {
-  if (!weight.defined()) throw Error(ErrorCode::invalid_argument, "linalg::linear", "the weight is undefined");
-  if (weight.rank() != 2) throw Error(ErrorCode::invalid_shape, "linalg::linear", fmt::format("a weight of {}, not (out, in)", to_string(weight.sizes())));
+  if (!weight.defined()) throw Error(ErrorCode::invalid_argument, "linalg::linear", "the weight must be defined, got an undefined tensor");
+  if (weight.rank() != 2)
+    throw Error(ErrorCode::invalid_shape, "linalg::linear", fmt::format("the weight must be (out, in), got {}", to_string(weight.sizes())));
 }
 
 }  // namespace
@@ -57,9 +58,9 @@ void check_weight(const Tensor& weight) {
 Tensor detail::scaled_by(DType product, const Tensor& scale_a, const Tensor& scale_b, const linalg::ScaledMatmulOptions& options, const char* op,
                          const std::function<Tensor(const ExprFunction&, std::span<const Tensor>, const linalg::MatmulOptions&)>& multiply) {
   for (const Tensor* s : {&scale_a, &scale_b})
-    if (!s->defined() || s->dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, op, "scales are f32");
+    if (!s->defined() || s->dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, op, "scales must be f32, got another dtype or none");
   if (options.dtype != DType::f32 && options.dtype != DType::f16 && options.dtype != DType::bf16)
-    throw Error(ErrorCode::invalid_dtype, op, fmt::format("a result of {}: f32, f16 or bf16", name(options.dtype)));
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("the result must be f32, f16 or bf16, got {}", name(options.dtype)));
   std::vector<Tensor> inputs{scale_a, scale_b};
   if (!options.bias.defined())
     return multiply(trace([](Expr x, Expr a, Expr b) { return x * (a * b); }, std::array{product, DType::f32, DType::f32}), inputs, {.dtype = options.dtype});
@@ -88,7 +89,7 @@ Tensor detail::linear_sums_backward(const Tensor& grad, DType dtype, const Tenso
 Tensor detail::linear_by(const Tensor& x, DType of_weight, std::int64_t out, const Tensor& bias, const linalg::LinearOptions& options, const char* op,
                          const std::function<Tensor(const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs)>& product) {
   if (bias.defined() && !(bias.sizes() == Dims{out}))
-    throw Error(ErrorCode::invalid_shape, op, fmt::format("a bias of {} for {} columns", to_string(bias.sizes()), out));
+    throw Error(ErrorCode::invalid_shape, op, fmt::format("the bias must have {} elements, got {}", out, to_string(bias.sizes())));
   if (!bias.defined() && options.activation == Activation::none) return product(x, ExprFunction(), std::span<const Tensor>());
   const bool vector = x.rank() == 1;
   const ExprFunction f = linalg::epilogue_of(linalg::product_dtype(x.dtype(), of_weight), bias, options.activation);
@@ -112,7 +113,7 @@ MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tenso
   detail::OpName named("linalg::matmul_backward");
   constexpr std::string_view op = "linalg::matmul_backward";
   for (const Tensor* t : {&grad, &a, &b})
-    if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
+    if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
   const DType dtype = grad.dtype();
   if (a.dtype() != dtype || b.dtype() != dtype || (dtype != DType::f64 && dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16))
     throw Error(ErrorCode::invalid_dtype, op,
@@ -175,14 +176,17 @@ Tensor quantized_matmul(const Tensor& a, const Quantization& of_a, const Tensor&
   detail::Runtime& runtime = detail::common_runtime(operands, op);
   Stream stream = detail::resolve_stream(given, runtime, op);
   if (product_dtype(a.dtype(), b.dtype()) != DType::i32)
-    throw Error(ErrorCode::invalid_dtype, op, fmt::format("operands of {} and {}: i8 or u8", name(a.dtype()), name(b.dtype())));
-  if (a.rank() < 2 || b.rank() < 2) throw Error(ErrorCode::invalid_shape, op, fmt::format("a of {}, b of {}", to_string(a.sizes()), to_string(b.sizes())));
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("operands must be i8 or u8, got {} and {}", name(a.dtype()), name(b.dtype())));
+  if (a.rank() < 2 || b.rank() < 2)
+    throw Error(ErrorCode::invalid_shape, op,
+                fmt::format("a and b must have at least two dimensions, got {} and {}", to_string(a.sizes()), to_string(b.sizes())));
   const bool bytes = options.dtype == DType::i8 || options.dtype == DType::u8;
   if (!bytes && options.dtype != DType::f32 && options.dtype != DType::f16 && options.dtype != DType::bf16)
-    throw Error(ErrorCode::invalid_dtype, op, fmt::format("a result of {}: f32, f16, bf16, i8 or u8", name(options.dtype)));
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("the result must be f32, f16, bf16, i8 or u8, got {}", name(options.dtype)));
   for (const Quantization* q : {&of_a, &of_b, &options.result}) {
-    if (q->scale.defined() && q->scale.dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, op, "scales are f32");
-    if (q->zero_point.defined() && q->zero_point.dtype() != DType::i32) throw Error(ErrorCode::invalid_dtype, op, "zero points are i32");
+    if (q->scale.defined() && q->scale.dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, op, "scales must be f32, got another dtype or none");
+    if (q->zero_point.defined() && q->zero_point.dtype() != DType::i32)
+      throw Error(ErrorCode::invalid_dtype, op, fmt::format("zero points must be i32, got {}", name(q->zero_point.dtype())));
   }
   auto scale_of = [&](const Quantization& q) { return q.scale.defined() ? q.scale : full({}, 1, {.device = stream.device()}, stream); };
   Tensor scale = mul(scale_of(of_a), scale_of(of_b), {}, stream);

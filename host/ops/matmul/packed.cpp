@@ -40,8 +40,9 @@ PackedMatrix::PackedMatrix(const Tensor& b, const Stream& given) {
   using namespace clutch::detail;
   const ExprFunction none;
   const MatrixOperand operand(b);
-  if (!b.defined()) throw Error(ErrorCode::invalid_argument, "linalg::PackedMatrix", "the tensor is undefined");
-  if (b.rank() < 2) throw Error(ErrorCode::invalid_shape, "linalg::PackedMatrix", fmt::format("a tensor of {}", to_string(b.sizes())));
+  if (!b.defined()) throw Error(ErrorCode::invalid_argument, "linalg::PackedMatrix", "the tensor must be defined, got an undefined one");
+  if (b.rank() < 2)
+    throw Error(ErrorCode::invalid_shape, "linalg::PackedMatrix", fmt::format("the matrix must have at least two dimensions, got {}", to_string(b.sizes())));
   MatmulCall c{.runtime = &b.storage()->runtime(), .b = &operand, .f = &none, .options = {}, .sizes = b.sizes(), .output = product_dtype(b.dtype(), b.dtype())};
   Stream stream = resolve_stream(given, *c.runtime, "linalg::PackedMatrix");
   auto state = std::make_shared<State>();
@@ -73,7 +74,7 @@ PackedMatrix::PackedMatrix(const Tensor& b, const Stream& given) {
 }
 namespace {
 const PackedMatrix::State& state_of(const PackedMatrix& p) {
-  if (p.empty()) throw Error(ErrorCode::invalid_argument, "linalg::PackedMatrix", "it is empty");
+  if (p.empty()) throw Error(ErrorCode::invalid_argument, "linalg::PackedMatrix", "the PackedMatrix must be a made one, got an empty one");
   return *p.state();
 }
 }  // namespace

@@ -53,7 +53,7 @@ void GradientList::set(std::span<const Tensor> grads, const char* op) {
   std::vector<std::size_t> numbers;
   for (std::size_t i = 0; i < grads.size(); ++i)
     if (grads[i].defined()) entries_.push_back(&grads[i]), numbers.push_back(i);
-  if (entries_.empty()) throw Error(ErrorCode::invalid_argument, op, "there are no gradients");
+  if (entries_.empty()) throw Error(ErrorCode::invalid_argument, op, "there must be a gradient, got none");
   runtime_ = &common_runtime(entries_, op);
   dtype_ = entries_[0]->dtype();
   check_plain_float(dtype_, "a gradient", op);
@@ -61,8 +61,11 @@ void GradientList::set(std::span<const Tensor> grads, const char* op) {
   memory_.set_count(entries_.size());
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const Tensor& t = *entries_[i];
-    if (t.dtype() != dtype_) throw Error(ErrorCode::invalid_dtype, op, fmt::format("gradients of {} and {}", name(dtype_), name(t.dtype())));
-    if (!t.is_contiguous()) throw Error(ErrorCode::invalid_shape, op, fmt::format("a gradient of {} is not contiguous", to_string(t.sizes())));
+    if (t.dtype() != dtype_)
+      throw Error(ErrorCode::invalid_dtype, op, fmt::format("gradients must be of one dtype, got {} and {}", name(dtype_), name(t.dtype())));
+    if (!t.is_contiguous())
+      throw Error(ErrorCode::invalid_shape, op,
+                  fmt::format("a gradient must be contiguous, got {} with strides {}", to_string(t.sizes()), to_string(t.strides())));
     same = same && sizes_[i] == t.numel();
     memory_.set_gradient(i, t, numbers[i]);
   }
@@ -102,7 +105,7 @@ void GradientList::each_part(Encoder& encoder, TensorTable& table, const BuiltPl
 }
 
 optim::GradNorm GradientList::norm(double max_norm, const optim::ClipOptions& options, bool scales, const Stream& stream, const char* op) {
-  if (!(max_norm >= 0)) throw Error(ErrorCode::invalid_argument, op, fmt::format("max_norm is {}", max_norm));
+  if (!(max_norm >= 0)) throw Error(ErrorCode::invalid_argument, op, fmt::format("max_norm must be at least 0, got {}", max_norm));
   memory_.set_written({}, op);
   memory_.check(scales, {{options.grad_scale, "grad_scale"}}, op);
   const DType real = dtype_ == DType::f64 ? DType::f64 : DType::f32;

@@ -73,7 +73,7 @@ struct OptimChunks {
 OptimChunks cut_into_chunks(std::span<const std::int64_t> sizes, std::int64_t length, std::int64_t least);
 
 /// Errors: invalid_argument with PyTorch's words unless `fine`.
-void check_optim_range(bool fine, const char* op, std::string_view what, double value);
+void check_optim_range(bool fine, const char* op, std::string_view what, std::string_view range, double value);
 /// Also sets them into `memory`. Errors: invalid_dtype, invalid_shape, device_mismatch.
 void check_optim_gradients(const OptimGroup& g, std::span<const Tensor> grads, StepMemory& memory);
 /// What each step of a group writes besides gradients.

@@ -17,14 +17,14 @@ namespace detail {
 void load_state_into(const std::map<std::string, Tensor>& own, const std::map<std::string, Tensor>& given, const char* op, const Stream& stream) {
   for (const auto& [name, tensor] : own) {
     auto found = given.find(name);
-    if (found == given.end() || !found->second.defined()) throw Error(ErrorCode::invalid_argument, op, fmt::format("the state lacks {}", name));
+    if (found == given.end() || !found->second.defined()) throw Error(ErrorCode::invalid_argument, op, fmt::format("the state must have {}, got none", name));
     if (found->second.dtype() != tensor.dtype() || !(found->second.sizes() == tensor.sizes()))
       throw Error(ErrorCode::invalid_argument, op,
-                  fmt::format("{} is {} of {}, wanted {} of {}", name, clutch::name(found->second.dtype()), to_string(found->second.sizes()),
-                              clutch::name(tensor.dtype()), to_string(tensor.sizes())));
+                  fmt::format("{} must be {} of {}, got {} of {}", name, clutch::name(tensor.dtype()), to_string(tensor.sizes()),
+                              clutch::name(found->second.dtype()), to_string(found->second.sizes())));
   }
   for (const auto& [name, tensor] : given)
-    if (!own.contains(name)) throw Error(ErrorCode::invalid_argument, op, fmt::format("the state has {}, which is none of them", name));
+    if (!own.contains(name)) throw Error(ErrorCode::invalid_argument, op, fmt::format("the state must have the optimizer's names alone, got {}", name));
   std::vector<MemoryRange> written;
   for (const auto& [name, tensor] : own) written.emplace_back(tensor, name.c_str());
   StepMemory memory;
@@ -56,8 +56,8 @@ struct Optimizer::State {
   std::size_t count() const { return groups.empty() ? 0 : groups.back().first + groups.back().params.size(); }
   void add(std::vector<Tensor> params, const detail::OptimHyper& hyper, const Stream& stream) {
     for (const Tensor& p : params)
-      if (!p.defined()) throw Error(ErrorCode::invalid_argument, hyper.op, "a parameter is undefined");
-    if (params.empty()) throw Error(ErrorCode::invalid_argument, hyper.op, "optimizer got an empty parameter list");
+      if (!p.defined()) throw Error(ErrorCode::invalid_argument, hyper.op, "a parameter must be defined, got an undefined tensor");
+    if (params.empty()) throw Error(ErrorCode::invalid_argument, hyper.op, "the parameters must be a list of at least one, got an empty parameter list");
     Stream on = detail::resolve_stream(stream, params[0].storage()->runtime(), hyper.op);
     detail::check_makes_state(on, hyper.op);
     detail::OptimGroup made = detail::make_optim_group(std::move(params), hyper, count(), {}, on);
@@ -80,7 +80,7 @@ Optimizer::Optimizer(Optimizer&&) noexcept = default;
 Optimizer& Optimizer::operator=(Optimizer&&) noexcept = default;
 
 Optimizer::State& Optimizer::own(const char* op) const {
-  if (!state_) throw Error(ErrorCode::invalid_argument, op, "the optimizer was moved from");
+  if (!state_) throw Error(ErrorCode::invalid_argument, op, "the optimizer must be a made one, got one that was moved from");
   return *state_;
 }
 std::uint64_t Optimizer::id(const char* op) const { return own(op).id; }
@@ -89,7 +89,8 @@ Tensor Optimizer::step(std::span<const Tensor> grads, const StepOptions& options
   State& state = own("optim::Optimizer::step");
   const char* op = state.step_name;
   detail::OpName named(op);
-  if (grads.size() != state.count()) throw Error(ErrorCode::invalid_argument, op, fmt::format("{} gradients for {} parameters", grads.size(), state.count()));
+  if (grads.size() != state.count())
+    throw Error(ErrorCode::invalid_argument, op, fmt::format("each of {} parameters must have a gradient, got {} gradients", state.count(), grads.size()));
   detail::Runtime& runtime = state.groups[0].params[0].storage()->runtime();
   Stream stream = detail::resolve_stream(given, runtime, op);
   detail::check_step_options(options, state.groups.size(), op);
@@ -116,7 +117,8 @@ std::size_t Optimizer::groups() const { return own("optim::Optimizer::groups").g
 namespace {
 template <class Groups>
 auto& group_at(Groups& groups, std::size_t i) {
-  if (i >= groups.size()) throw Error(ErrorCode::invalid_argument, groups[0].hyper.op, fmt::format("parameter group {} of {}", i, groups.size()));
+  if (i >= groups.size())
+    throw Error(ErrorCode::invalid_argument, groups[0].hyper.op, fmt::format("the parameter group must be in [0, {}), got {}", groups.size(), i));
   return groups[i];
 }
 }  // namespace
@@ -128,7 +130,7 @@ double Optimizer::lr(std::size_t group) const {
 void Optimizer::set_lr(double lr, std::size_t group) {
   detail::OpName named("optim::Optimizer::set_lr");
   detail::OptimGroup& g = group_at(own("optim::Optimizer::set_lr").groups, group);
-  detail::check_optim_range(lr >= 0, g.hyper.op, "learning rate", lr);
+  detail::check_optim_range(lr >= 0, g.hyper.op, "learning rate", "at least 0", lr);
   g.hyper.lr = lr;
 }
 std::span<const Tensor> Optimizer::params(std::size_t group) const {

@@ -34,14 +34,16 @@ constexpr std::int64_t kSlots = 16;
 constexpr const char* kScaler = "optim::GradScaler";
 
 /// A number that scales: positive, finite and not subnormal, which some devices take for 0.
+constexpr const char* kScales = "a normal f32 above 0";
 bool scales(double number) { return number > 0 && std::isnormal(static_cast<float>(number)); }
 
 void check_scaler(const GradScalerOptions& options, const char* op) {
-  auto need = [op](bool fine, std::string_view what, double value) { detail::check_optim_range(fine, op, what, value); };
-  need(scales(options.init_scale), "init_scale", options.init_scale);
-  need(scales(options.growth_factor) && detail::as_computed(options.growth_factor) > 1, "growth_factor", options.growth_factor);
-  need(scales(options.backoff_factor) && detail::as_computed(options.backoff_factor) < 1, "backoff_factor", options.backoff_factor);
-  need(options.growth_interval >= 1, "growth_interval", options.growth_interval);
+  auto need = [op](bool fine, std::string_view what, std::string_view range, double value) { detail::check_optim_range(fine, op, what, range, value); };
+  need(scales(options.init_scale), "init_scale", kScales, options.init_scale);
+  need(scales(options.growth_factor) && detail::as_computed(options.growth_factor) > 1, "growth_factor", "a normal f32 above 1", options.growth_factor);
+  need(scales(options.backoff_factor) && detail::as_computed(options.backoff_factor) < 1, "backoff_factor", "a normal f32 above 0 and below 1",
+       options.backoff_factor);
+  need(options.growth_interval >= 1, "growth_interval", "at least 1", static_cast<double>(options.growth_interval));
 }
 
 /// Tensors on the device of one runtime, contiguous, of these dtypes and counts (-1: any), apart from each other.
@@ -57,9 +59,10 @@ Stream check_tensors(std::initializer_list<Wanted> all, const Stream& stream, co
   detail::Runtime& runtime = detail::common_runtime(tensors, op);
   for (const Wanted& w : all) {
     const Tensor& t = w.tensor;
-    if (t.dtype() != w.dtype) throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} is {}, wanted {}", w.what, name(t.dtype()), name(w.dtype)));
+    if (t.dtype() != w.dtype) throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} must be {}, got {}", w.what, name(w.dtype), name(t.dtype())));
     if (!t.is_contiguous() || (w.count >= 0 && t.numel() != w.count))
-      throw Error(ErrorCode::invalid_shape, op, fmt::format("{} of {} must be contiguous, of {} elements", w.what, to_string(t.sizes()), w.count));
+      throw Error(ErrorCode::invalid_shape, op,
+                  fmt::format("{} must be contiguous, of {} elements, got {} with strides {}", w.what, w.count, to_string(t.sizes()), to_string(t.strides())));
   }
   std::vector<detail::MemoryRange> ranges;
   for (const Wanted& w : all) ranges.emplace_back(w.tensor, w.what);
@@ -71,7 +74,7 @@ Stream check_tensors(std::initializer_list<Wanted> all, const Stream& stream, co
 void check_and_unscale_(std::span<const Tensor> grads, const Tensor& found_inf, const Tensor& scale, const Stream& stream) {
   detail::OpName named("optim::check_and_unscale_");
   constexpr const char* op = "optim::check_and_unscale_";
-  if (!found_inf.defined()) throw Error(ErrorCode::invalid_argument, op, "found_inf is undefined");
+  if (!found_inf.defined()) throw Error(ErrorCode::invalid_argument, op, "found_inf must be defined, got an undefined tensor");
   detail::check_device_scalar(found_inf, 1, "found_inf", op);
   detail::check_device_scalar(scale, 1, "scale", op);
   detail::GradientList list;
@@ -111,7 +114,8 @@ struct GradScaler::State {
       if (seen[i].who == who) return i;
     for (std::size_t i = 0; i < seen.size(); ++i)
       if (seen[i].idle()) return seen[i] = Seen{.who = who}, i;
-    if (seen.size() == kSlots) throw Error(ErrorCode::invalid_argument, op, fmt::format("more than {} optimizers between two updates", kSlots));
+    if (seen.size() == kSlots)
+      throw Error(ErrorCode::invalid_argument, op, fmt::format("at most {} optimizers must step between two updates, got more", kSlots));
     seen.push_back({.who = who});
     return seen.size() - 1;
   }
@@ -122,7 +126,7 @@ struct GradScaler::State {
     std::map<DType, std::vector<Tensor>> parts;
     for (const Tensor& g : grads)
       if (g.defined()) parts[g.dtype()].push_back(g);
-    if (parts.empty()) throw Error(ErrorCode::invalid_argument, op, "there are no gradients");
+    if (parts.empty()) throw Error(ErrorCode::invalid_argument, op, "there must be a gradient, got none");
     for (const auto& [dtype, part] : parts) {
       detail::GradientList& list = seen[slot].lists[dtype];
       list.set(part, op);
@@ -149,7 +153,7 @@ GradScaler::GradScaler(GradScaler&&) noexcept = default;
 GradScaler& GradScaler::operator=(GradScaler&&) noexcept = default;
 
 GradScaler::State& GradScaler::own(const char* op) const {
-  if (!state_) throw Error(ErrorCode::invalid_argument, op, "the scaler was moved from");
+  if (!state_) throw Error(ErrorCode::invalid_argument, op, "the scaler must be a made one, got one that was moved from");
   return *state_;
 }
 
@@ -169,7 +173,8 @@ void GradScaler::unscale_(const Optimizer& optimizer, std::span<const Tensor> gr
   if (!state.options.enabled) return;
   std::size_t slot = state.slot_of(optimizer, op);
   State::Seen& seen = state.seen[slot];
-  if (!seen.idle()) throw Error(ErrorCode::invalid_argument, op, "called after unscale_() or step() of this optimizer since the last update()");
+  if (!seen.idle())
+    throw Error(ErrorCode::invalid_argument, op, "unscale_() must come once and before step() of this optimizer, got another call since the last update()");
   state.look_at(slot, grads, state.scale, stream, op);
   seen.unscaled = true;
 }
@@ -179,10 +184,11 @@ Tensor GradScaler::step(Optimizer& optimizer, std::span<const Tensor> grads, con
   constexpr const char* op = "optim::GradScaler::step";
   State& state = own(op);
   if (!state.options.enabled) return optimizer.step(grads, options, stream);
-  if (options.grad_scale.defined() || options.found_inf.defined()) throw Error(ErrorCode::invalid_argument, op, "grad_scale and found_inf are the scaler's");
+  if (options.grad_scale.defined() || options.found_inf.defined())
+    throw Error(ErrorCode::invalid_argument, op, "grad_scale and found_inf must be left to the scaler, got one of them");
   std::size_t slot = state.slot_of(optimizer, op);
   State::Seen& seen = state.seen[slot];
-  if (seen.stepped) throw Error(ErrorCode::invalid_argument, op, "called twice for this optimizer since the last update()");
+  if (seen.stepped) throw Error(ErrorCode::invalid_argument, op, "step() must come once for this optimizer between updates, got a second call");
   StepOptions own = options;
   own.found_inf = state.found_of(slot);
   if (!seen.unscaled) {
@@ -201,7 +207,7 @@ void GradScaler::update(const Stream& stream) {
   if (!state.options.enabled) return;
   bool any = false;
   for (const State::Seen& s : state.seen) any = any || !s.idle();
-  if (!any) throw Error(ErrorCode::invalid_argument, op, "no gradients were looked at since the last update()");
+  if (!any) throw Error(ErrorCode::invalid_argument, op, "gradients must have been looked at since the last update(), got none");
   update_scale_(state.scale, state.tracker, state.found, state.options, stream);
   state.forget();
 }
@@ -211,7 +217,7 @@ void GradScaler::update(double new_scale, const Stream& stream) {
   constexpr const char* op = "optim::GradScaler::update";
   State& state = own(op);
   if (!state.options.enabled) return;
-  detail::check_optim_range(scales(new_scale), op, "scale", new_scale);
+  detail::check_optim_range(scales(new_scale), op, "scale", kScales, new_scale);
   fill_(state.scale, new_scale, {}, stream);
   fill_(state.found, 0, {}, stream);
   state.forget();
@@ -246,15 +252,16 @@ namespace {
 constexpr const char* kScheduler = "optim::LRScheduler";
 
 /// A rate or a factor of one that f32 has.
+constexpr const char* kRate = "at least 0 and finite in f32";
 bool is_rate(double number) { return number >= 0 && std::isfinite(detail::as_computed(number)); }
 
 void check_schedule(const LRSchedulerOptions& options, const char* op) {
-  auto need = [op](bool fine, std::string_view what, double value) { detail::check_optim_range(fine, op, what, value); };
-  auto steps = [&](std::int64_t n, std::string_view what) { need(n >= 0, what, static_cast<double>(n)); };
+  auto need = [op](bool fine, std::string_view what, std::string_view range, double value) { detail::check_optim_range(fine, op, what, range, value); };
+  auto steps = [&](std::int64_t n, std::string_view what) { need(n >= 0, what, "at least 0", static_cast<double>(n)); };
   steps(options.warmup_steps, "warmup_steps"), steps(options.decay_steps, "decay_steps");
-  need(is_rate(options.warmup_start), "warmup_start", options.warmup_start);
-  need(is_rate(options.end), "end", options.end);
-  need(options.decay == Decay::constant || options.decay_steps > 0, "decay_steps", static_cast<double>(options.decay_steps));
+  need(is_rate(options.warmup_start), "warmup_start", kRate, options.warmup_start);
+  need(is_rate(options.end), "end", kRate, options.end);
+  need(options.decay == Decay::constant || options.decay_steps > 0, "decay_steps", "above 0 where rates decay", static_cast<double>(options.decay_steps));
 }
 
 std::vector<double> rates_of(const Optimizer& optimizer) {
@@ -271,7 +278,7 @@ void schedule_(const Tensor& lr, const Tensor& rates, const Tensor& step, std::i
   detail::OpName named("optim::schedule_");
   constexpr const char* op = "optim::schedule_";
   check_schedule(options, op);
-  detail::check_optim_range(advance >= 0, op, "advance", static_cast<double>(advance));
+  detail::check_optim_range(advance >= 0, op, "advance", "at least 0", static_cast<double>(advance));
   Stream on = check_tensors({{lr, "lr", DType::f32, rates.numel()}, {rates, "rates", DType::f32, -1}, {step, "step", DType::i64, 1}}, stream, op);
   Encoder encoder(on, op);
   encoder.output(lr, "lr").input(rates, "rates").inout(step, "step");
@@ -289,8 +296,8 @@ LRScheduler::LRScheduler(const Optimizer& optimizer, const LRSchedulerOptions& o
 LRScheduler::LRScheduler(std::span<const double> rates, const LRSchedulerOptions& options, const Device& device, const Stream& stream) : options_(options) {
   detail::OpName named("optim::LRScheduler");
   check_schedule(options, kScheduler);
-  if (rates.empty()) throw Error(ErrorCode::invalid_argument, kScheduler, "there are no learning rates");
-  for (double rate : rates) detail::check_optim_range(is_rate(rate), kScheduler, "learning rate", rate);
+  if (rates.empty()) throw Error(ErrorCode::invalid_argument, kScheduler, "there must be a learning rate, got none");
+  for (double rate : rates) detail::check_optim_range(is_rate(rate), kScheduler, "learning rate", kRate, rate);
   Stream on = stream_for_state(device, stream, kScheduler);
   std::vector<float> values(rates.begin(), rates.end());
   rates_ = from_host(values, {static_cast<std::int64_t>(values.size())}, on.device(), on);

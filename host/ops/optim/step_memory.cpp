@@ -15,7 +15,8 @@ namespace {
 bool before(const MemoryRange& x, const MemoryRange& y) { return x.memory != y.memory ? std::less<>()(x.memory, y.memory) : x.begin < y.begin; }
 
 [[noreturn]] void refuse(const MemoryRange& x, const MemoryRange& y, const char* op) {
-  throw Error(ErrorCode::invalid_overlap, op, fmt::format("{} shares memory with {}, and the call writes one of them; clone() one", x.text(), y.text()));
+  throw Error(ErrorCode::invalid_overlap, op,
+              fmt::format("what the call writes must have memory of its own, got {} that shares memory with {}; clone() one", x.text(), y.text()));
 }
 
 /// Leaves empty ones out. Of ranges that overlap, two are neighbours in order of their begins.

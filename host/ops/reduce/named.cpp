@@ -40,8 +40,8 @@ namespace {
 
 Tensor place_of(const char* name, Reduce op, const Tensor& given, const ReduceOptions& options, const Stream& stream) {
   detail::OpName named(name);
-  if (options.dims.rank() > 1) throw Error(ErrorCode::invalid_argument, name, "searches one dimension or all, not several");
-  if (!options.after.empty() || options.dtype.size() > 0) throw Error(ErrorCode::invalid_argument, name, "takes neither `after` nor a dtype");
+  if (options.dims.rank() > 1) throw Error(ErrorCode::invalid_argument, name, fmt::format("dims must be one dimension or none, got {}", options.dims.rank()));
+  if (!options.after.empty() || options.dtype.size() > 0) throw Error(ErrorCode::invalid_argument, name, "`after` and dtype must be left out, got one of them");
   bool all = options.dims.empty();
   Tensor x = all ? given.reshape({-1}) : given;
   int dim = all ? 0 : static_cast<int>(options.dims[0]);
@@ -200,7 +200,7 @@ Tensor sum_to(const Tensor& x, const Dims& sizes, const Stream& stream) {
   int lead = x.rank() - sizes.rank();
   const Dims shapes[] = {x.sizes(), sizes};
   if (lead < 0 || !(broadcast_shapes(shapes, "sum_to") == x.sizes()))
-    throw Error(ErrorCode::invalid_shape, "sum_to", fmt::format("{} does not broadcast to {}", to_string(sizes), to_string(x.sizes())));
+    throw Error(ErrorCode::invalid_shape, "sum_to", fmt::format("sizes must broadcast to {}, got {}", to_string(x.sizes()), to_string(sizes)));
   Dims dims;
   for (int d = 0; d < x.rank(); ++d)
     if (d < lead || (sizes[d - lead] == 1 && x.sizes()[d] != 1)) dims.push_back(d);

@@ -24,8 +24,8 @@ const RowFunction& traced_once(const std::string& op, const Tensor (&inputs)[kIn
   static std::mutex mutex;
   static auto* known = new std::map<std::tuple<std::string, std::vector<DType>, double>, RowFunction>;
   for (const Tensor& t : inputs) {
-    if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
-    if (!is_floating(t.dtype())) throw Error(ErrorCode::invalid_dtype, op, fmt::format("takes floating tensors, not {}", name(t.dtype())));
+    if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
+    if (!is_floating(t.dtype())) throw Error(ErrorCode::invalid_dtype, op, fmt::format("tensors must be floating, got {}", name(t.dtype())));
   }
   std::vector<DType> traced = traced_dtypes(inputs);
   std::lock_guard lock(mutex);
@@ -56,7 +56,8 @@ auto log_softmax_of = [](Row& row, Expr x) {
 };
 
 Dims last_dims(const Tensor& x, int count, std::string_view op) {
-  if (count < 1 || count > x.rank()) throw Error(ErrorCode::invalid_argument, op, fmt::format("normalized_rank {} of a tensor of rank {}", count, x.rank()));
+  if (count < 1 || count > x.rank())
+    throw Error(ErrorCode::invalid_argument, op, fmt::format("normalized_rank must be from 1 to the rank {}, got {}", x.rank(), count));
   Dims dims;
   for (int d = x.rank() - count; d < x.rank(); ++d) dims.push_back(d);
   return dims;
@@ -70,7 +71,9 @@ void check_affine(const Tensor& x, const Tensor& t, int count, std::string_view 
   if (!t.defined()) return;
   bool fits = t.rank() == count;
   for (int d = 0; fits && d < count; ++d) fits = t.sizes()[d] == x.sizes()[x.rank() - count + d];
-  if (!fits) throw Error(ErrorCode::invalid_shape, op, fmt::format("weight or bias of shape {} for rows of {}", to_string(t.sizes()), to_string(x.sizes())));
+  if (!fits)
+    throw Error(ErrorCode::invalid_shape, op,
+                fmt::format("weight and bias must have the shape of rows of {}, got {}", to_string(x.sizes()), to_string(t.sizes())));
 }
 
 /// A gradient of what was broadcast over the leading dimensions: their sum of the function's values.
@@ -217,21 +220,25 @@ struct Targets {
 /// What holds for both kinds of targets.
 Targets classes_of(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o) {
   constexpr std::string_view op = "cross_entropy";
-  if (!logits.defined() || !target.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
-  if (!is_floating(logits.dtype())) throw Error(ErrorCode::invalid_dtype, op, "takes floating logits");
-  if (logits.rank() == 0) throw Error(ErrorCode::invalid_shape, op, "logits of rank 0");
-  if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1)) throw Error(ErrorCode::invalid_argument, op, "label_smoothing outside of [0, 1]");
+  if (!logits.defined() || !target.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
+  if (!is_floating(logits.dtype())) throw Error(ErrorCode::invalid_dtype, op, fmt::format("logits must be floating, got {}", name(logits.dtype())));
+  if (logits.rank() == 0) throw Error(ErrorCode::invalid_shape, op, "logits must have a dimension, got a scalar");
+  if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
+    throw Error(ErrorCode::invalid_argument, op, fmt::format("label_smoothing must be in [0, 1], got {}", o.label_smoothing));
   Targets t{.dim = logits.rank() > 1 ? 1 : 0};
   t.classes = logits.size(t.dim);
-  if (o.weight.defined() && !(o.weight.sizes() == Dims{t.classes})) throw Error(ErrorCode::invalid_shape, op, "weight is not one number a class");
-  if (o.weight.defined() && !is_floating(o.weight.dtype())) throw Error(ErrorCode::invalid_dtype, op, "takes floating weights");
+  if (o.weight.defined() && !(o.weight.sizes() == Dims{t.classes}))
+    throw Error(ErrorCode::invalid_shape, op,
+                fmt::format("weight must have one number for each of {} classes, got shape {}", t.classes, to_string(o.weight.sizes())));
+  if (o.weight.defined() && !is_floating(o.weight.dtype()))
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("weight must be floating, got {}", name(o.weight.dtype())));
   return t;
 }
 
 void check_target(const Tensor& target, const Dims& wanted, const Tensor& logits) {
   if (!(target.sizes() == wanted))
     throw Error(ErrorCode::invalid_shape, "cross_entropy",
-                fmt::format("target of shape {} for logits of shape {}", to_string(target.sizes()), to_string(logits.sizes())));
+                fmt::format("target must be of classes or of probabilities of logits {}, got shape {}", to_string(logits.sizes()), to_string(target.sizes())));
 }
 
 Targets probabilities_of(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o) {
@@ -242,7 +249,8 @@ Targets probabilities_of(const Tensor& logits, const Tensor& target, const Cross
 
 Targets targets_of(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o, const Stream& stream) {
   Targets t = classes_of(logits, target, o);
-  if (!is_integral(target.dtype())) throw Error(ErrorCode::invalid_dtype, "cross_entropy", "takes floating or integer targets");
+  if (!is_integral(target.dtype()))
+    throw Error(ErrorCode::invalid_dtype, "cross_entropy", fmt::format("target must be floating or an integer, got {}", name(target.dtype())));
   Dims wanted = logits.sizes();
   wanted.erase(t.dim);
   check_target(target, wanted, logits);

@@ -82,12 +82,13 @@ ScatterGradients scatter_reduce_backward(const Tensor& grad, const Tensor& resul
   detail::OpName named("scatter_reduce_backward");
   constexpr const char* op = "scatter_reduce_backward";
   for (const Tensor* t : {&grad, &result, &self, &index, &src}) {
-    if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
-    if (t != &index && !is_floating(t->dtype())) throw Error(ErrorCode::invalid_dtype, op, fmt::format("takes floating tensors, not {}", name(t->dtype())));
+    if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
+    if (t != &index && !is_floating(t->dtype())) throw Error(ErrorCode::invalid_dtype, op, fmt::format("tensors must be floating, got {}", name(t->dtype())));
   }
   if (!(grad.sizes() == self.sizes()) || !(result.sizes() == self.sizes()))
-    throw Error(ErrorCode::invalid_shape, op,
-                fmt::format("gradient {} and result {} of {}", to_string(grad.sizes()), to_string(result.sizes()), to_string(self.sizes())));
+    throw Error(
+        ErrorCode::invalid_shape, op,
+        fmt::format("gradient and result must have the shape {}, got {} and {}", to_string(self.sizes()), to_string(grad.sizes()), to_string(result.sizes())));
   Stream stream = resolved(self, given, op);
   bool includes = options.include_self == IncludeSelf::yes, whole = src.sizes() == index.sizes();
   Tensor used = whole || index.rank() != src.rank() ? src : src.as_strided(index.sizes(), src.strides());
@@ -118,13 +119,16 @@ Tensor segment_reduce_backward(const Tensor& grad, const Tensor& result, const T
   detail::OpName named("segment_reduce_backward");
   constexpr const char* op = "segment_reduce_backward";
   for (const Tensor* t : {&grad, &result, &data, &offsets})
-    if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
+    if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
   Dims wanted = data.sizes();
-  if (data.rank() == 0 || offsets.rank() != 1 || offsets.numel() == 0) throw Error(ErrorCode::invalid_shape, op, "data of rank 0 or no offsets");
+  if (data.rank() == 0 || offsets.rank() != 1 || offsets.numel() == 0)
+    throw Error(ErrorCode::invalid_shape, op,
+                fmt::format("data must have a dimension and offsets one of at least one, got {} and {}", to_string(data.sizes()), to_string(offsets.sizes())));
   wanted[0] = offsets.numel() - 1;
   if (!(grad.sizes() == wanted) || !(result.sizes() == wanted))
-    throw Error(ErrorCode::invalid_shape, op,
-                fmt::format("gradient {} and result {} instead of {}", to_string(grad.sizes()), to_string(result.sizes()), to_string(wanted)));
+    throw Error(
+        ErrorCode::invalid_shape, op,
+        fmt::format("gradient and result must have the shape {}, got {} and {}", to_string(wanted), to_string(grad.sizes()), to_string(result.sizes())));
   Stream stream = resolved(data, given, op);
   // A product's initial value is a factor of all that flows back.
   bool scaled = options.initial && options.reduce == SegmentReduce::prod;
@@ -141,12 +145,12 @@ SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr&
   detail::OpName named("sparse::spmm_backward");
   constexpr const char* op = "spmm_backward";
   for (const Tensor* t : {&grad, &result, &a.offsets, &a.columns, &b})
-    if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
+    if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
   const std::int64_t rows = a.offsets.numel() - 1, entries = a.columns.numel();
   if (b.rank() != 2 || b.size(0) != a.width || !(grad.sizes() == Dims{rows, b.size(1)}) || !(result.sizes() == grad.sizes()))
     throw Error(ErrorCode::invalid_shape, op,
-                fmt::format("gradient {} and result {} of a matrix of {} rows and {} columns times one of {}", to_string(grad.sizes()),
-                            to_string(result.sizes()), rows, a.width, to_string(b.sizes())));
+                fmt::format("gradient and result must be of a matrix of {} rows and {} columns times one of {}, got {} and {}", rows, a.width,
+                            to_string(b.sizes()), to_string(grad.sizes()), to_string(result.sizes())));
   Stream stream = resolved(b, given, op);
   const DType dtype = detail::compute_dtype(b.dtype(), op);
   const MapOptions kept{.dtypes = {dtype}};
@@ -205,10 +209,11 @@ namespace nn {
 
 Tensor embedding(const Tensor& weight, const Tensor& index, const Stream& given) {
   detail::OpName named("nn::embedding");
-  if (!weight.defined() || !index.defined()) throw Error(ErrorCode::invalid_argument, "embedding", "a tensor is undefined");
-  if (weight.rank() != 2) throw Error(ErrorCode::invalid_shape, "embedding", fmt::format("weight of shape {}", to_string(weight.sizes())));
+  if (!weight.defined() || !index.defined()) throw Error(ErrorCode::invalid_argument, "embedding", "a tensor must be defined, got an undefined one");
+  if (weight.rank() != 2) throw Error(ErrorCode::invalid_shape, "embedding", fmt::format("weight must be of rank 2, got shape {}", to_string(weight.sizes())));
   if (!is_floating(weight.dtype()) || !is_integral(index.dtype()))
-    throw Error(ErrorCode::invalid_dtype, "embedding", "takes floating weights and integer indices");
+    throw Error(ErrorCode::invalid_dtype, "embedding",
+                fmt::format("weights must be floating and indices integers, got {} and {}", name(weight.dtype()), name(index.dtype())));
   Stream stream = resolved(weight, given, "embedding");
   Dims sizes = index.sizes();
   sizes.push_back(weight.size(1));
@@ -219,14 +224,16 @@ Tensor embedding(const Tensor& weight, const Tensor& index, const Stream& given)
 Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t rows, const EmbeddingOptions& options, const Stream& given) {
   detail::OpName named("nn::embedding_backward");
   constexpr const char* op = "embedding_backward";
-  if (!grad.defined() || !index.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor is undefined");
-  if (!is_floating(grad.dtype()) || !is_integral(index.dtype())) throw Error(ErrorCode::invalid_dtype, op, "takes floating gradients and integer indices");
+  if (!grad.defined() || !index.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
+  if (!is_floating(grad.dtype()) || !is_integral(index.dtype()))
+    throw Error(ErrorCode::invalid_dtype, op,
+                fmt::format("gradients must be floating and indices integers, got {} and {}", name(grad.dtype()), name(index.dtype())));
   Dims wanted = index.sizes();
-  if (grad.rank() == 0) throw Error(ErrorCode::invalid_shape, op, "a gradient of rank 0");
+  if (grad.rank() == 0) throw Error(ErrorCode::invalid_shape, op, "the gradient must have a dimension, got a scalar");
   std::int64_t features = grad.size(-1);
   wanted.push_back(features);
   if (!(grad.sizes() == wanted))
-    throw Error(ErrorCode::invalid_shape, op, fmt::format("gradient {} for indices of {}", to_string(grad.sizes()), to_string(index.sizes())));
+    throw Error(ErrorCode::invalid_shape, op, fmt::format("the gradient must have the shape {}, got {}", to_string(wanted), to_string(grad.sizes())));
   Stream stream = resolved(grad, given, op);
   Tensor keys = index.to(DType::i64, {}, stream).contiguous(stream).reshape({-1});
   if (options.padding_index >= 0)

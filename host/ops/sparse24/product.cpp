@@ -149,7 +149,7 @@ linalg::LinearGradients linear_backward(const Tensor& grad, const Tensor& x, con
   const std::int64_t out = w.sizes()[0], in = w.sizes()[1];
   if (!options.transposed.empty() && !(options.transposed.sizes() == Dims{in, out}))
     throw Error(ErrorCode::invalid_shape, kBackward,
-                fmt::format("a transposed weight of {} for {}", to_string(options.transposed.sizes()), to_string(w.sizes())));
+                fmt::format("the transposed weight must be one of {}, got {}", to_string(w.sizes()), to_string(options.transposed.sizes())));
   Tensor rows = x.rank() == 1 ? x.unsqueeze(0) : x, g = x.rank() == 1 ? grad.unsqueeze(0) : grad;
   linalg::LinearGradients result;
   g = detail::linear_sums_backward(
