@@ -353,6 +353,8 @@ Kernel& ProgramStore::find(std::string_view stem, std::string_view entry, const 
   const KernelText& text = find_kernel_text(stem, entry);
   Defines all = defines;
   all.set(fmt::format("CLUTCH_ENTRY_{}", entry), 1);
+  // The self-test's own kernels are built before the traits are known.
+  if (stem != "self_test" && !runtime_.traits().args_by_value) all.set("CLUTCH_ARGS_IN_MEMORY", 1);
   std::string file = fmt::format("kernels/{}.cl", stem);
   return find({.text = text.text, .file = file, .entry = entry, .defines = all, .options = options, .expression = expression});
 }

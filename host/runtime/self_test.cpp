@@ -9,6 +9,7 @@
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
+#include "self_test/args.h"
 
 #include <fmt/format.h>
 
@@ -27,7 +28,7 @@ namespace {
 constexpr std::uint32_t kIterations = 70000;
 
 struct Results {
-  std::uint8_t fma = 0, divide = 0, sqrt = 0, denormals = 0, timer = 0;
+  std::uint8_t fma = 0, divide = 0, sqrt = 0, denormals = 0, timer = 0, args = 0;
   std::uint32_t iterations = kIterations;  ///< of the loop's kIterations
 };
 
@@ -80,6 +81,25 @@ bool is_normal_range(const Triple& t, float result) {
   return fine(t.a) && fine(t.b) && fine(t.c) && fine(result);
 }
 
+/// Whether a kernel sees the members of a struct by value as the host made them.
+bool args_arrive(Runtime& runtime, const Stream& stream) {
+  constexpr SelfTestArgs kArgs{.small = 0x81828384u,
+                               .wide = -0x7102030405060708,
+                               .real = -4099,
+                               .list = {11, 0xF2F3F4F5u, 13},
+                               .wides = {0x8182838485868788u, 15},
+                               .last = -16,
+                               .end = 0x91929394u};
+  const Tensor out = empty({CLUTCH_SELF_TEST_WORDS}, {.dtype = DType::i64, .device = stream.device()}, stream);
+  Kernel& kernel = runtime.programs().find("self_test", "self_test_args", {});
+  Encoder encoder(stream, "self_test");
+  encoder.output(out).value(kArgs).dispatch(KernelHandle(&kernel), {.global = 1, .local = 1});
+  const std::vector<std::int64_t> words = out.to_host<std::int64_t>(stream);
+  for (int i = 0; i < CLUTCH_SELF_TEST_WORDS; ++i)
+    if (static_cast<std::uint64_t>(words[static_cast<std::size_t>(i)]) != self_test_word(kArgs, i)) return false;
+  return true;
+}
+
 Results measure(const DeviceRecord& record) {
   Runtime& runtime = runtime_of(record);
   Stream stream(runtime.default_stream());
@@ -99,7 +119,7 @@ Results measure(const DeviceRecord& record) {
   launch(number, 0, kIterations, 1);
   launch(out, static_cast<std::uint32_t>(n), 0, 64);
   std::vector<float> got = out.to_host<float>(stream);
-  Results r{1, 1, 1, 1, 1};
+  Results r{1, 1, 1, 1, 1, args_arrive(runtime, stream)};
   r.iterations = iterations_of(static_cast<std::uint32_t>(number.to_host<std::int32_t>(stream)[0]));
   bool denormals = true;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -153,6 +173,8 @@ void apply(const Results& r, const DeviceRecord& record, DeviceTraits& t) {
   t.sqrt_exact = r.sqrt;
   t.denormals = r.denormals;
   t.device_timer = r.timer;
+  t.args_by_value = r.args;
+  if (!r.args) log_line(LogLevel::info, fmt::format("device {} lays structs by value out differently: kernels take them in memory", record.index));
   t.quirks = r.iterations < kIterations ? t.quirks | kQuirkLoopsEndEarly : t.quirks & ~std::uint32_t{kQuirkLoopsEndEarly};
   if (r.iterations + 1 < kLoopLimit)  // another loop was left
     log_line(LogLevel::error, fmt::format("device {} ends loops after {} iterations: results of longer ones are wrong", record.index, r.iterations));
@@ -166,7 +188,7 @@ void run_self_tests(const DeviceRecord& record, DeviceTraits& traits) {
   try {
     RecordingExempt exempt;
     Runtime& runtime = runtime_of(record);
-    std::string identity = "self-test 3|" + device_key(runtime);
+    std::string identity = "self-test 4|" + device_key(runtime);
     Digest key = sha256(identity);
     std::filesystem::path folder = cache_folder();
     std::filesystem::path file = folder.empty() ? folder : folder / "devices" / (to_hex(key).substr(0, 32) + ".self_test");
@@ -182,7 +204,7 @@ void run_self_tests(const DeviceRecord& record, DeviceTraits& traits) {
   } catch (const Error& e) {
     // Other failures may be temporary: a later call tests again. If the driver cannot build the test, nothing is proven, and emulations run.
     if (e.code() != ErrorCode::build_failure) throw;
-    traits.fma_exact = traits.divide_exact = traits.sqrt_exact = traits.device_timer = false;
+    traits.fma_exact = traits.divide_exact = traits.sqrt_exact = traits.device_timer = traits.args_by_value = false;
     log_line(LogLevel::warn, fmt::format("device {} cannot build the self-test, so its rounding is emulated: {}", record.index, e.what()));
   }
 }

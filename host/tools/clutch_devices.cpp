@@ -40,6 +40,7 @@ const std::vector<Ability>& abilities() {
       {"command buffers", [](const DeviceTraits& t) { return t.command_buffer != 0; }},
       {"stream priorities", [](const DeviceTraits& t) { return t.priority_hints; }},
       {"device timer", [](const DeviceTraits& t) { return t.device_timer; }},
+      {"structs by value", [](const DeviceTraits& t) { return t.args_by_value; }},
   };
   return all;
 }

@@ -49,6 +49,7 @@ struct DeviceTraits {
   bool sqrt_exact = false;    ///< self-test: f32 sqrt() is correctly rounded
   bool denormals = false;     ///< self-test: f32 subnormals are kept
   bool device_timer = false;  ///< self-test: event times grow and agree with the host's clock
+  bool args_by_value = true;  ///< self-test: kernels get structs by value as the host lays them out; where not, in memory
   bool simulator = false;     ///< claims several device types at once
   std::uint32_t quirks = 0;   ///< bits of the quirk table that apply
 };

@@ -6,7 +6,7 @@
 //                                                if each member is aligned to its own size and the struct's size is a multiple of its largest member
 //   CLUTCH_SHARED_FN                             before a function: constexpr in C++, static inline in OpenCL C; of numbers alone
 // A kernel takes its struct by CLUTCH_ARGS(Type, args) as a parameter, and has `args` behind CLUTCH_TAKE_ARGS(Type, args). The host binds it by bind_args()
-// (host/encode/args.hpp). It goes by value, or where drivers lay structs out differently (CLUTCH_ARGS_IN_MEMORY) in memory.
+// (host/encode/args.hpp). It goes by value, or in memory (CLUTCH_ARGS_IN_MEMORY) where the self-test shows that the driver lays structs out differently.
 #ifndef CLUTCH_COMMON_SHARED_H
 #define CLUTCH_COMMON_SHARED_H
 

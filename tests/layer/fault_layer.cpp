@@ -347,6 +347,20 @@ std::string with_counted_loops(std::string_view text) {
   return made;
 }
 
+/// The text with CLUTCH_ARGS by value giving the struct's words in another order.
+std::string with_shuffled_args(std::string_view text) {
+  std::string made(text);
+  auto replace = [&](std::string_view from, std::string_view to) {
+    const auto at = made.find(from);
+    if (at != std::string::npos) made.replace(at, from.size(), to);
+  };
+  replace("#define CLUTCH_ARGS(Type, name) const Type name\n", "#define CLUTCH_ARGS(Type, name) const Type name##_given\n");
+  replace("#define CLUTCH_TAKE_ARGS(Type, name)\n",
+          "#define CLUTCH_TAKE_ARGS(Type, name) Type name = name##_given; for (int word_ = 0; word_ < (int)(sizeof(Type) / 4); ++word_) "
+          "((__private uint*)&name)[word_] = ((__private const uint*)&name##_given)[sizeof(Type) / 4 - 1 - word_];\n");
+  return made;
+}
+
 cl_program create_with_source(cl_context context, cl_uint n, const char** texts, const std::size_t* lengths, cl_int* errcode) {
   // One line, so that the line numbers of build logs stay.
   std::string prelude;
@@ -356,13 +370,14 @@ cl_program create_with_source(cl_context context, cl_uint n, const char** texts,
     prelude += "\n#define CLUTCH_LEFT ((__global int*)" + std::to_string(reinterpret_cast<std::uintptr_t>(iterations_left().data())) +
                "ul)[(get_global_id(0) + get_global_size(0) * get_global_id(1)) % " + std::to_string(kCounters) + "]\n";
   }
-  if (prelude.empty()) return g_next.clCreateProgramWithSource(context, n, texts, lengths, errcode);
+  if (prelude.empty() && !lacks(kShufflesArgs)) return g_next.clCreateProgramWithSource(context, n, texts, lengths, errcode);
   prelude += "#line 1\n";
   std::deque<std::string> counted;
   std::vector<const char*> all{prelude.c_str()};
   std::vector<std::size_t> sizes{prelude.size()};
   for (cl_uint i = 0; i < n; ++i) {
     std::string_view text(texts[i], lengths && lengths[i] ? lengths[i] : std::strlen(texts[i]));
+    if (lacks(kShufflesArgs)) text = counted.emplace_back(with_shuffled_args(text));
     if (lacks(kEndsLoops)) text = counted.emplace_back(with_counted_loops(text));
     all.push_back(text.data());
     sizes.push_back(text.size());

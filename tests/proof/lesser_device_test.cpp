@@ -36,6 +36,7 @@ constexpr Lesser kLesser[] = {
     {"buffers of 64 MiB", fault::kSmallAlloc},
     {"all at once", fault::kAllLacks},
     {"a GPU", fault::kGpu},
+    {"structs in another order", fault::kShufflesArgs},
     {"loops that end", fault::kEndsLoops | fault::kNoCommandBuffer},
 };
 
@@ -81,6 +82,7 @@ TEST(LesserDevice, EveryOpRunsOrSaysWhichTraitIsMissing) {
     check(fault::kOneUnit, traits.compute_units == 1);
     check(fault::kGpu, traits.type == DeviceType::gpu);
     check(fault::kNoCommandBuffer, traits.command_buffer == 0);
+    EXPECT_EQ(traits.args_by_value, (lesser.lacks & fault::kShufflesArgs) == 0) << lesser.name;
     check(fault::kEndsLoops, (traits.quirks & detail::kQuirkLoopsEndEarly) != 0);
     const bool unlike = lesser.lacks == fault::kAllLacks || lesser.lacks == fault::kGpu;
     std::set<std::string_view> seen;

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "encode/args.hpp"
+
+#include "runtime/recorder.hpp"
+#include "runtime/runtime.hpp"
+
+#include <cstring>
+
+namespace clutch::inline v0::detail {
+
+bool args_go_by_value(const Encoder& encoder) { return encoder.stream().impl()->runtime().traits().args_by_value; }
+
+Encoder& bind_args_in_memory(Encoder& encoder, const void* args, std::size_t size, const char* name) {
+  std::shared_ptr<std::uint8_t[]> bytes(new std::uint8_t[size]);
+  std::memcpy(bytes.get(), args, size);
+  const Tensor memory = encoder.scratch({static_cast<std::int64_t>(size)}, DType::u8);
+  const StreamRef stream = encoder.stream().impl();
+  stream->recorder()->upload(stream, encoder.op(), memory, std::move(bytes));
+  return encoder.input(memory, name);
+}
+
+}  // namespace clutch::inline v0::detail
