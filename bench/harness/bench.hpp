@@ -137,6 +137,8 @@ void print_header(const Context& context, const Roofline& roofline);
 void print_result(const Result& result);
 void write_json(const std::string& path, const std::vector<Context>& contexts, const std::vector<Roofline>& rooflines, const std::vector<Result>& results);
 /// One self-contained page: roofline plot, bars beside peers, worst and best ratios.
+/// The bars of all rows with peers on one device, as a picture (SVG) that stands alone. Errors: io; invalid_argument if no row has a peer.
+void write_picture(const std::string& path, const Context& context, const std::vector<Result>& results);
 void write_html(const std::string& path, const std::vector<Context>& contexts, const std::vector<Roofline>& rooflines, const std::vector<Result>& results);
 /// Prints rows of both; returns how many are significantly slower than in the old file.
 int compare_with(const std::string& old_path, const std::vector<Result>& results);

@@ -115,8 +115,12 @@ std::string roofline_plot(const Roofline& roof, const std::vector<const Result*>
          legend + "</div>";
 }
 
-/// Bars of a family: ours and each peer per size, as speed relative to ours (1 is ours; longer is faster).
-std::string bars(const std::vector<const Result*>& rows, std::map<std::string, std::size_t>& colours) {
+/// Bars of rows: ours and each peer's, as speed relative to ours (1 is ours; longer is faster).
+struct Bars {
+  double height = 0, ours = 0;  ///< `ours`: where the bars of clutch end
+  std::string body;
+};
+Bars bars(const std::vector<const Result*>& rows, std::map<std::string, std::size_t>& colours, std::string (*label_of)(const std::string&)) {
   struct Bar {
     std::string label, text;
     double value;
@@ -132,7 +136,7 @@ std::string bars(const std::vector<const Result*>& rows, std::map<std::string, s
       group.push_back({p.name, fmt::format("{:.2f}x our time", p.ratio), 1 / p.ratio, false});
       most = std::max(most, std::min(1 / p.ratio, 4.0));
     }
-    groups.emplace_back(last_part(r->row.name), std::move(group));
+    groups.emplace_back(label_of(r->row.name), std::move(group));
   }
   if (groups.empty()) return {};
   constexpr double kLeft = 200, kWidth = 330, kBar = 15;
@@ -140,6 +144,7 @@ std::string bars(const std::vector<const Result*>& rows, std::map<std::string, s
   std::string body;
   for (const auto& [label, group] : groups) {
     body += fmt::format("<text x=\"6\" y=\"{:.0f}\" class=\"size\">{}</text>", height + 12, escape(label));
+    if (label.size() > 12) height += kBar;  // a line of its own
     for (const Bar& bar : group) {
       double width = kWidth * std::min(bar.value, 4.0) / most;
       std::string colour = bar.ours ? kColours[0] : kColours[1 + [&] {
@@ -155,10 +160,14 @@ std::string bars(const std::vector<const Result*>& rows, std::map<std::string, s
     }
     height += 8;
   }
+  return {height, kLeft + kWidth / most, std::move(body)};
+}
+std::string svg_of(const Bars& b) {
+  if (b.body.empty()) return {};
   return fmt::format(
-      "<svg viewBox=\"0 0 680 {:.0f}\" role=\"img\" aria-label=\"speed beside peers\"><line class=\"one\" x1=\"{:.1f}\" y1=\"0\" x2=\"{:.1f}\" "
-      "y2=\"{:.0f}\"/>{}</svg>",
-      height, kLeft + kWidth / most, kLeft + kWidth / most, height, body);
+      "<svg viewBox=\"0 0 680 {0:.0f}\" role=\"img\" aria-label=\"speed beside peers\"><line class=\"one\" x1=\"{1:.1f}\" y1=\"0\" x2=\"{1:.1f}\" "
+      "y2=\"{0:.0f}\"/>{2}</svg>",
+      b.height, b.ours, b.body);
 }
 
 constexpr const char* kStyle = R"(
@@ -228,6 +237,19 @@ std::string all_rows(const std::vector<const Result*>& rows) {
 
 }  // namespace
 
+namespace {
+/// All of the file or nothing.
+void write_whole(const std::string& path, const std::string& text) {
+  std::string temporary = path + ".tmp";
+  std::ofstream out(temporary);
+  out << text;
+  out.close();
+  std::error_code error;
+  if (out) std::filesystem::rename(temporary, path, error);
+  if (!out || error) throw Error(ErrorCode::io, "clutch-bench", fmt::format("{} cannot be written", path));
+}
+}  // namespace
+
 void write_html(const std::string& path, const std::vector<Context>& contexts, const std::vector<Roofline>& rooflines, const std::vector<Result>& results) {
   std::string html = fmt::format(
       "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
@@ -264,18 +286,31 @@ void write_html(const std::string& path, const std::vector<Context>& contexts, c
       std::vector<const Result*> of;
       for (const Result* r : rows)
         if (family(r->row.name) == name) of.push_back(r);
-      html += fmt::format("<div class=\"group\"><h3>{}</h3><div class=\"scroll\"><div class=\"wide\">{}</div></div></div>", escape(name), bars(of, colours));
+      html += fmt::format("<div class=\"group\"><h3>{}</h3><div class=\"scroll\"><div class=\"wide\">{}</div></div></div>", escape(name),
+                          svg_of(bars(of, colours, last_part)));
     }
     html += all_rows(rows);
   }
   html += "</body></html>\n";
-  std::string temporary = path + ".tmp";
-  std::ofstream out(temporary);
-  out << html;
-  out.close();
-  std::error_code error;
-  if (out) std::filesystem::rename(temporary, path, error);
-  if (!out || error) throw Error(ErrorCode::io, "clutch-bench", fmt::format("{} cannot be written", path));
+  write_whole(path, html);
+}
+
+void write_picture(const std::string& path, const Context& context, const std::vector<Result>& results) {
+  std::vector<const Result*> rows;
+  for (const Result& r : results)
+    if (r.device == context.device && std::any_of(r.measured.peers.begin(), r.measured.peers.end(), [](const PeerTiming& p) { return p.ratio > 0; }))
+      rows.push_back(&r);
+  std::map<std::string, std::size_t> colours;
+  const Bars all = bars(rows, colours, [](const std::string& name) { return name; });
+  if (all.body.empty()) throw Error(ErrorCode::invalid_argument, "clutch-bench", "a picture must have a row with a peer, got none");
+  // Alone in a file, the picture has the page's style and paper of its own.
+  write_whole(path, fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 -44 680 {0:.0f}\" role=\"img\" aria-label=\"speed beside peers\">"
+                                "<style>text{{font:12px system-ui,sans-serif;fill:#1b1f24}}.value,.note{{fill:#4a5563;font-size:11px}}.size{{font-weight:600}}"
+                                ".one{{stroke:#9aa4b0;stroke-dasharray:3 3}}</style><rect x=\"0\" y=\"-44\" width=\"680\" height=\"{0:.0f}\" fill=\"#fff\"/>"
+                                "<text x=\"6\" y=\"-26\">Speed beside clutch (dashed line). Longer is faster; bars end at four times its speed.</text>"
+                                "<text class=\"note\" x=\"6\" y=\"-10\">{1}, {2}, {3}</text>"
+                                "<line class=\"one\" x1=\"{4:.1f}\" y1=\"0\" x2=\"{4:.1f}\" y2=\"{5:.0f}\"/>{6}</svg>\n",
+                                all.height + 50, escape(context.device), escape(context.driver), escape(context.date), all.ours, all.height, all.body));
 }
 
 }  // namespace clutch::bench

@@ -18,7 +18,7 @@ namespace clutch::bench {
 namespace {
 
 struct Options {
-  std::string filter, device, json, html, compare;
+  std::string filter, device, json, html, picture, compare;
   bool list = false, quick = false, sweep = false, strict = false, fresh = false, no_cold = false;
 };
 
@@ -143,6 +143,7 @@ int run(const Options& o) {
     suspects += static_cast<int>(meter.all().suspect.size());
     meter.save();
   }
+  if (!o.picture.empty()) write_picture(o.picture, contexts.at(0), results);
   int losses = o.compare.empty() ? 0 : compare_with(o.compare, results);
   fmt::print("\n{} rows, {} failed, {} suspect\n", results.size(), failures, suspects);
   if (failures > 0 || losses > 0) return 1;
@@ -174,6 +175,7 @@ int main(int argc, char** argv) {
   app.add_option("--device", o.device, "selector of the devices, as CLUTCH_DEVICE; default: the default device");
   app.add_option("--json", o.json, "write results to this file, in Google Benchmark's schema");
   app.add_option("--html", o.html, "write a report to this file: one page that needs nothing else");
+  app.add_option("--picture", o.picture, "write the bars beside peers to this file, an SVG of the first device's rows");
   app.add_option("--compare", o.compare, "compare with an earlier --json file; fails only on significant loss");
   app.add_flag("--list", o.list, "list the rows");
   app.add_flag("--quick", o.quick, "a few rows, short");
