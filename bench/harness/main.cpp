@@ -79,8 +79,10 @@ Result run_row(const Row& row, const Device& device, const MeasureOptions& measu
   try {
     Work work = row.prepare(device);
     if (work.run) {
+      const Cost before = enqueued_cost();
       work.run(1);
       result.plan = last_plan();
+      if (row.flops == 0) result.row.flops = (enqueued_cost() - before).flops;
     }
     if (work.check) {
       std::string wrong = work.check();

@@ -45,7 +45,7 @@ void print_result(const Result& r) {
   fmt::print("{:<32} {:>11} {:>11} {:>6.1f}% {:>9} {:>9} {:>6}  {}{}\n", r.row.name, time_text(r.measured.hot.median),
              r.measured.cold ? time_text(r.measured.cold->median) : "-", r.measured.hot.noise_pct, r.row.bytes > 0 ? fmt::format("{:.2f}", r.gbps) : "-",
              r.row.flops > 0 ? fmt::format("{:.2f}", r.gflops) : "-", r.roofline_pct ? fmt::format("{:.0f}%", *r.roofline_pct) : "-", peers,
-             (r.row.dense_flops > 0 ? fmt::format("  dense {:.2f} GFLOP/s", r.gflops * r.row.dense_flops / r.row.flops) : "") +
+             (r.row.dense_flops > 0 && r.row.flops > 0 ? fmt::format("  dense {:.2f} GFLOP/s", r.gflops * r.row.dense_flops / r.row.flops) : "") +
                  (r.suspect ? fmt::format("  suspect: {}", fmt::join(r.doubts, "; ")) : ""));
   std::fflush(stdout);
 }
@@ -79,7 +79,7 @@ void write_json(const std::string& path, const std::vector<Context>& contexts, c
     row["plan"] = r.plan;
     auto number = [&](const char* key, bool known, double value) { row[key] = known ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr); };
     number("gflops", r.row.flops > 0, r.gflops);
-    if (r.row.dense_flops > 0) row["dense_gflops"] = r.gflops * r.row.dense_flops / r.row.flops;
+    if (r.row.dense_flops > 0 && r.row.flops > 0) row["dense_gflops"] = r.gflops * r.row.dense_flops / r.row.flops;
     number("gbps", r.row.bytes > 0, r.gbps);
     number("roofline_pct", r.roofline_pct.has_value(), r.roofline_pct.value_or(0));
     row["noise_pct"] = r.measured.hot.noise_pct;

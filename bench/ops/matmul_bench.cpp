@@ -144,7 +144,6 @@ void register_matmul(Rows& rows) {
       const bool main = dtype == DType::f32 || (dtype == DType::bf16 && (s.m == 1 || s.m == 1024)) || (dtype == DType::i8 && s.m == 1024);
       auto add = [&](std::string_view kind, bool in_default, auto work) {
         rows.push_back({.name = fmt::format("{}/{}/{}", kind, name(dtype), name_of),
-                        .flops = MatmulCase::flops(s.m, s.n, s.k, s.batch),
                         .in_default = in_default,
                         .in_quick = s.in_quick && dtype == DType::f32 && kind == "matmul",
                         .prepare = work});

@@ -156,12 +156,10 @@ void register_segment(Rows& rows) {
         double bytes = is_product ? entries * 12 + n * 8 + 8 * n * features : entries * 4 * features + n * (4 * features + 8);
         if (is_product && named.reduce != SegmentReduce::amin && shape.features > 1)
           rows.push_back({.name = fmt::format("spmm_backward/{}/f32/{}", named.name, shape.name),
-                          .flops = 4 * entries * features,
                           .bytes = entries * 24 + n * 8 + 16 * n * features,
                           .in_default = shape.in_default && named.reduce != SegmentReduce::mean,
                           .prepare = [named, shape](const Device& device) { return gradients_of(device, named, shape.rows, shape.degree, shape.features); }});
         rows.push_back({.name = fmt::format("{}/{}/f32/{}", is_product ? "spmm" : "segment_reduce", named.name, shape.name),
-                        .flops = is_product ? 2 * entries * features : 0,
                         .bytes = bytes,
                         .in_default = shape.in_default && (is_product || named.reduce == SegmentReduce::sum),
                         .in_quick = shape.in_default && is_product && named.reduce == SegmentReduce::sum,

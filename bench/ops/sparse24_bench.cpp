@@ -108,7 +108,7 @@ void register_sparse24(Rows& rows) {
   for (DType dtype : {DType::f32, DType::bf16, DType::f16, DType::i8, DType::f8e4m3fn})
     for (const Shape& s : shapes)
       rows.push_back({.name = fmt::format("sparse24/{}/{}_{}_{}", name(dtype), s.tokens, s.out, s.in),
-                      .flops = MatmulCase::flops(s.tokens, s.out, s.in),
+                      .dense_flops = MatmulCase::flops(s.tokens, s.out, s.in),
                       .in_default = s.in_default && dtype == DType::f32,
                       .in_quick = s.in_quick && dtype == DType::f32,
                       .prepare = [=](const Device& device) { return work_of(device, dtype, s); }});

@@ -34,9 +34,33 @@ void Encoder::check_tensor(const Tensor& tensor, const char* what) const {
     throw Error(ErrorCode::device_mismatch, op_, fmt::format("{} must be of the stream's device and context, got one of another", what));
 }
 
+namespace {
+
+/// Bytes of a tensor's elements, of those that a stride of 0 repeats once.
+double distinct_bytes(const Tensor& tensor) {
+  if (tensor.is_contiguous()) return static_cast<double>(tensor.nbytes());
+  double elements = 1;
+  for (int d = 0; d < tensor.rank(); ++d)
+    if (tensor.strides()[d] != 0 || tensor.sizes()[d] == 0) elements *= static_cast<double>(tensor.sizes()[d]);
+  return elements * bits(tensor.dtype()) / 8;
+}
+
+}  // namespace
+
+Encoder& Encoder::flops(double count) noexcept {
+  launch_->cost.flops = count;
+  return *this;
+}
+
+Encoder& Encoder::moves(double bytes) noexcept {
+  launch_->cost.bytes = bytes, launch_->states_bytes = true;
+  return *this;
+}
+
 Encoder& Encoder::bind(const Tensor& tensor, Argument::Kind kind, const char* name) {
   check_tensor(tensor, "a tensor");
   recorder_->operand(stream_.impl(), *launch_, tensor, kind, name);
+  if (!launch_->states_bytes) launch_->cost.bytes += distinct_bytes(tensor) * (kind == Argument::Kind::inout ? 2 : 1);
   return *this;
 }
 
@@ -60,7 +84,10 @@ Encoder& Encoder::table(TensorTable& table, std::span<const Tensor* const> tenso
     throw Error(ErrorCode::invalid_argument, op_,
                 fmt::format("a table of {} columns must have a multiple of as many tensors, got {}", columns, tensors.size()));
   for (const Tensor* tensor : tensors)
-    if (tensor) check_tensor(*tensor, "a tensor");
+    if (tensor) {
+      check_tensor(*tensor, "a tensor");
+      if (!launch_->states_bytes) launch_->cost.bytes += distinct_bytes(*tensor);
+    }
   recorder_->table(stream_.impl(), *launch_, state, tensors);
   return *this;
 }
@@ -87,6 +114,7 @@ void Encoder::dispatch(const KernelHandle& handle, const Geometry& g) {
   launch_->kernel = handle, launch_->geometry = g;
   recorder_->kernel(stream_.impl(), *launch_);
   detail::last_launch().note(handle.plan(), kernel.id(), g);
+  detail::last_launch().cost += launch_->cost;
 }
 
 void Encoder::copy(const Tensor& destination, const Tensor& source) {
@@ -95,7 +123,9 @@ void Encoder::copy(const Tensor& destination, const Tensor& source) {
   if (!destination.is_contiguous() || !source.is_contiguous() || destination.nbytes() != source.nbytes())
     throw Error(ErrorCode::invalid_shape, op_,
                 fmt::format("a byte copy must have contiguous tensors of equal size, got {} and {} bytes", destination.nbytes(), source.nbytes()));
-  if (source.nbytes() > 0) recorder_->copy(stream_.impl(), op_, destination, source);
+  if (source.nbytes() == 0) return;
+  recorder_->copy(stream_.impl(), op_, destination, source);
+  detail::last_launch().cost.bytes += 2 * static_cast<double>(source.nbytes());
 }
 
 void Encoder::host_task(const std::function<void(std::span<void* const>)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs,
@@ -120,7 +150,14 @@ void Encoder::hand_over(detail::HostWork work, std::string_view plan) {
   for (auto list : {work.inputs, work.outputs})
     for (const Tensor& tensor : list) check_tensor(tensor, "a tensor of the task");
   if (!plan.empty()) work.plan = detail::Interned(plan);
+  // A task takes the next launch's statements.
+  for (auto list : {work.inputs, work.outputs})
+    for (const Tensor& tensor : list)
+      if (!launch_->states_bytes) launch_->cost.bytes += distinct_bytes(tensor);
+  work.cost = launch_->cost;
   recorder_->host(stream_.impl(), work);
+  detail::last_launch().cost += work.cost;
+  launch_->cost = {}, launch_->states_bytes = false;
   if (!plan.empty()) detail::last_launch().note(work.plan);
 }
 

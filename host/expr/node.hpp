@@ -128,6 +128,9 @@ struct ExprBody {
   std::uint64_t id = 0;               ///< equal for equal text, within the process
 };
 
+/// Floating-point operations of one call, as Cost counts them: arithmetic, functions and roundings of floats, one each.
+double operations_of(const ExprBody& body);
+
 /// Fills text and id.
 void finish(ExprBody& body);
 

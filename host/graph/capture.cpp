@@ -157,6 +157,7 @@ void Capture::kernel(const StreamRef& stream, Launch& launch) {
   work.kernel = &kernel;
   work.geometry = launch.geometry;
   work.plan = launch.kernel.plan();
+  work.cost = launch.cost;
   work.bytes.assign(launch.bytes().begin(), launch.bytes().end());
   work.bound.assign(launch.arguments.begin(), launch.arguments.end());
   work.object = ClKernel(kernel.make_bare());
@@ -205,6 +206,7 @@ void Capture::copy(const StreamRef& stream, const char* op, const Tensor& destin
   GraphWork work;
   work.kind = GraphNodeKind::copy;
   work.op = op;
+  work.cost.bytes = 2 * static_cast<double>(source.nbytes());
   record(*stream, std::move(work), std::array<Operand, 2>{{{destination, Argument::Kind::output}, {source, Argument::Kind::input}}});
 }
 
@@ -213,6 +215,7 @@ void Capture::fill(const StreamRef& stream, const char* op, const Tensor& tensor
   work.kind = GraphNodeKind::fill;
   work.op = op;
   work.pattern = pattern;
+  work.cost.bytes = static_cast<double>(tensor.nbytes());
   record(*stream, std::move(work), std::array<Operand, 1>{{{tensor, Argument::Kind::output}}});
 }
 
@@ -220,6 +223,7 @@ void Capture::upload(const StreamRef& stream, const char* op, const Tensor& dest
   GraphWork work;
   work.kind = GraphNodeKind::copy;
   work.op = op;
+  work.cost.bytes = 2 * static_cast<double>(destination.nbytes());
   std::lock_guard lock(mutex_);
   check_valid(op);
   Memory constant;
@@ -240,6 +244,7 @@ void Capture::host(const StreamRef& stream, const HostWork& given) {
   work.kind = given.task ? GraphNodeKind::host_task : GraphNodeKind::opaque;
   work.op = given.op;
   work.plan = given.plan;
+  work.cost = given.cost;
   work.task = given.task;
   work.opaque = given.opaque;
   std::vector<Operand> operands;

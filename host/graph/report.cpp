@@ -66,6 +66,7 @@ std::string json_dump(const GraphState& state) {
   root["nodes"] = nlohmann::json::array();
   for (const GraphNode& node : describe_nodes(state)) {
     nlohmann::json row{{"id", node.id}, {"kind", name(node.kind)}, {"op", node.op}, {"stream", node.stream}, {"dependencies", node.dependencies}};
+    row["flops"] = node.cost.flops, row["bytes"] = node.cost.bytes;
     if (!node.kernel.empty()) {
       row["kernel"] = node.kernel;
       row["plan"] = node.plan;
@@ -171,6 +172,7 @@ GraphNode describe_node(const GraphState& state, int id) {
   node.geometry = work.geometry;
   node.dependencies = work.after;
   if (work.labels) node.labels = *work.labels;
+  node.cost = work.cost;
   std::vector<std::string> names = argument_names(work);
   if (!work.kernel) {
     for (std::size_t u = 0; u < work.uses.size(); ++u) node.arguments.push_back(tensor_argument(work.uses[u], names[u]));

@@ -189,6 +189,7 @@ class Writer {
                              {"sizes", dims_json(use.sizes)},
                              {"strides", dims_json(use.strides)}});
     if (node.kind == GraphNodeKind::fill) row["pattern"] = node.pattern;
+    row["cost"] = {node.cost.flops, node.cost.bytes};
     if (node.labels) {
       row["labels"] = json::array();
       for (const GraphLabel& label : *node.labels) row["labels"].push_back({{"name", label.name}, {"values", label.values}});
@@ -371,6 +372,11 @@ class Reader {
       use.strides = dims_of(u.at("strides"));
       use.bytes = extent(use.buffer, use.byte_offset, use.dtype, use.sizes, use.strides);
       node.uses.push_back(std::move(use));
+    }
+    if (row.contains("cost")) {
+      const auto cost = row.at("cost").get<std::vector<double>>();
+      if (cost.size() != 2 || !(cost[0] >= 0) || !(cost[1] >= 0)) damaged("a cost that is none");
+      node.cost = {cost[0], cost[1]};
     }
     if (row.contains("labels")) {
       auto labels = std::make_shared<std::vector<GraphLabel>>();

@@ -5,6 +5,7 @@
 #include "graph/dependencies.hpp"
 #include "graph/number_type.hpp"
 #include "runtime/host_task.hpp"
+#include "runtime/last_launch.hpp"
 #include "runtime/launch_check.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/tensor_table.hpp"
@@ -234,6 +235,7 @@ void GraphState::replay(std::span<const Rebinding> rebindings, const Stream& giv
     ~Replayed() { state.replayed_on(stream); }
   } replayed{*this, *stream.impl()};
   backend_->replay(GraphProgram(*this), stream);
+  for (const GraphWork& node : nodes) last_launch().cost += node.cost;
   ++replays_;
 }
 

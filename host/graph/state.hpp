@@ -50,6 +50,7 @@ struct GraphWork {
   GraphNodeKind kind = GraphNodeKind::kernel;
   const char* op = "";  ///< lives as long as the process, as that of an Encoder
   Interned plan;
+  Cost cost;
   std::uint64_t stream = 0;
   Kernel* kernel = nullptr;
   ClKernel object;

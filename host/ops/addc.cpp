@@ -142,7 +142,7 @@ void encode(Encoder& encoder, const BuiltPlan& plan, const Tensor& out, const Ar
   if (plan.layout != Layout::contiguous) walk.shape.bind(encoder);
   bind_value(encoder, out.dtype(), value);
   if (plan.layout == Layout::contiguous) encoder.value(static_cast<std::uint32_t>(streaming));
-  encoder.dispatch(plan.kernel, tile_geometry(tile_count(plan, walk), plan.tuning.local));
+  encoder.flops(addc_flops(static_cast<std::int64_t>(walk.numel))).dispatch(plan.kernel, tile_geometry(tile_count(plan, walk), plan.tuning.local));
 }
 
 void run(const Tensor& out, const Arguments& given, const Checked& c, const AddcOptions& options, const Stream& stream) {

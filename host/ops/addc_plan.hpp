@@ -8,6 +8,9 @@ namespace clutch::inline v0::detail {
 
 enum class AddcOp : std::uint8_t { quotient, product };
 
+/// Floating-point operations of n elements: a quotient or a product, and a multiply-add.
+constexpr double addc_flops(std::int64_t n) { return 3.0 * static_cast<double>(n); }
+
 /// What selection of addcdiv and addcmul looks at; also the key of their cached plans.
 struct AddcProblem {
   DType dtype = DType::f32;

@@ -12,6 +12,13 @@ namespace clutch::inline v0::detail {
 /// Classes of batch sizes, which choose between drivers of the same bits. few: too few matrices to fill the lanes of vectors; alone: one matrix.
 enum class EighBatch : std::uint8_t { many, few, alone };
 
+/// Floating-point operations of one matrix: tridiagonalisation, and with vectors about 9 n^3 in all (Golub and Van Loan, 8.3), whichever driver runs. Complex
+/// reflections take four times as much, rotations twice.
+constexpr double eigh_flops(std::int64_t n, bool vectors, bool complex = false) {
+  const double reflections = (vectors ? 8.0 : 4.0) / 3 * (complex ? 4 : 1), rotations = vectors ? 19.0 / 3 * (complex ? 2 : 1) : 0;
+  return (reflections + rotations) * static_cast<double>(n * n * n);
+}
+
 /// Inputs of the selection of eigh and eigvalsh; also the key of their cached plans.
 struct EighProblem {
   DType dtype = DType::f32;  ///< of computation: f32, f64, c64, c128

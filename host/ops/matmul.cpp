@@ -67,7 +67,7 @@ MatmulCall check_matmul(const Tensor* out, const Tensor& a, const MatrixOperand&
   const Dims& b_sizes = sizes_of(b);
   if (a.rank() < (out ? 2 : 1) || b_sizes.rank() < (out ? 2 : 1))
     throw Error(ErrorCode::invalid_shape, kOp,
-                fmt::format("a and b must have at least one dimension, got {} and {}", to_string(a.sizes()), to_string(b_sizes)));
+                fmt::format("a and b must have at least {} dimensions, got {} and {}", out ? 2 : 1, to_string(a.sizes()), to_string(b_sizes)));
   if (!f.empty()) {
     if (is_complex(product)) throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("the product of a function must be real, got {}", name(product)));
     if (f.output_count() != 1) throw Error(ErrorCode::invalid_argument, kOp, fmt::format("the function must have one output, got {}", f.output_count()));
@@ -317,7 +317,7 @@ Tensor matmul(const Tensor& a, const MatrixOperand& b, const ExprFunction& f, st
   if ((a_rank == 1 || b_rank == 1) && !inputs.empty())
     throw Error(ErrorCode::invalid_shape, detail::kOp,
                 fmt::format("operands beside an epilogue's inputs must have two dimensions, got {} and {}; unsqueeze() vectors", to_string(a.sizes()),
-                            to_string(b.sizes())));
+                            to_string(detail::sizes_of(b))));
   if (a_rank == 1) c.a = a.unsqueeze(0);
   Tensor column = b_rank == 1 ? b.tensor()->unsqueeze(1) : Tensor();
   MatrixOperand b_matrix = b_rank == 1 ? MatrixOperand(column) : b;

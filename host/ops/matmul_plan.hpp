@@ -15,6 +15,11 @@ inline constexpr std::size_t kMatmulInputs = 5;
 /// How the kernels that work on panels read b.
 enum class MatmulPlace : std::uint8_t { packed = MATMUL_B_PACKED, direct = MATMUL_B_DIRECT, inside = MATMUL_B_INSIDE };
 
+/// Floating-point operations of a batch of products: a complex multiply-add is four of them.
+constexpr double matmul_flops(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1, bool complex = false) {
+  return (complex ? 8.0 : 2.0) * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(batch);
+}
+
 /// What selection of matmul looks at; also the key of its cached plans.
 struct MatmulProblem {
   std::uint64_t function = 0;    ///< the epilogue's

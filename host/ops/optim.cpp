@@ -321,6 +321,16 @@ bool set_gradients(OptimGroup& g, std::span<const Tensor> grads) {
   return moved;
 }
 
+/// Bytes of a step: gradients are read, all else is read and written; with f32 weights beside them parameters are only written.
+double step_bytes(const OptimGroup& g, const OptimPart& part) {
+  const auto columns = static_cast<std::size_t>(g.problem.columns());
+  double bytes = 0;
+  for (std::size_t row = part.first; row < part.end; ++row)
+    for (std::size_t c = 0; c < columns; ++c)
+      if (const Tensor* t = g.entries[row * columns + c]) bytes += static_cast<double>(t->nbytes()) * (c == 1 || (c == 0 && g.hyper.precision.master) ? 1 : 2);
+  return bytes;
+}
+
 }  // namespace
 
 void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim::StepOptions& options, const Stream& stream) {
@@ -361,6 +371,7 @@ void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim:
     scalar(h.eps, "eps");
     scalar(h.weight_decay, "weight_decay");
     encoder.value(h.precision.seed, "seed");
+    encoder.moves(step_bytes(g, part));
     auto groups = static_cast<std::uint64_t>(count);
     if (plan.tuning.local == 1) groups = std::min<std::uint64_t>(groups, 256 * static_cast<std::uint64_t>(runtime.traits().compute_units));
     encoder.dispatch(plan.kernel, tile_geometry(groups, plan.tuning.local));

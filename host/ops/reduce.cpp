@@ -295,7 +295,8 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
     auto columns = static_cast<std::uint64_t>(s.walks.kept_size[0]), panel = static_cast<std::uint64_t>(abreast(p) * plan.tuning.width);
     items = n / columns * ((columns + panel - 1) / panel) * blocks;
   }
-  encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
+  // The function and an addition, or the like, an element.
+  encoder.flops((operations_of(body) + 1) * static_cast<double>(s.n) * static_cast<double>(s.m)).dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
 }
 
 /// The function applied to the last accumulator.

@@ -308,7 +308,9 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
       encoder.input(l.tensors[k]);
   for (const ExprFunction* g : f.body()->functions()) bind_extra(encoder, *g->body(), g->body()->param_values);
   std::uint64_t items = (n + chunk - 1) / chunk;
-  encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
+  double operations = static_cast<double>(p.total_count);
+  for (const ExprFunction* g : f.body()->functions()) operations += operations_of(*g->body());
+  encoder.flops(operations * static_cast<double>(n) * static_cast<double>(m)).dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
 }
 
 /// Whether an item a row would leave most of the device idle.

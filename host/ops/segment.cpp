@@ -168,6 +168,12 @@ void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& op
   encoder.value(static_cast<float>(s.empty)).value(static_cast<float>(s.missing));
   encoder.output(target).input(data).input(offsets).input(columns).input(values).input(self);
   encoder.input(s.firsts.defined() ? s.firsts : data).input(s.places.defined() ? s.places : data);
+  // Of entries with a column, and of rows of data without.
+  const double numbers = static_cast<double>(entries) * static_cast<double>(features);
+  encoder.flops(s.offsets.defined() ? numbers * (s.values.defined() ? 2 : 1) : 0);
+  if (s.columns.defined())
+    encoder.moves(numbers * bits(data.dtype()) / 8 + static_cast<double>(target.nbytes() + columns.nbytes() + (s.offsets.defined() ? offsets.nbytes() : 0) +
+                                                                         (s.values.defined() ? values.nbytes() : 0)));
   encoder.dispatch(plan.kernel, geometry);
   if (copied) copy_(out, target.reshape(out.sizes()), {}, stream);
 }
@@ -221,7 +227,7 @@ Tensor segment_dots(const Tensor& given_x, const Tensor& given_data, const Tenso
   encoder.input(firsts.defined() ? firsts : x);
   const Geometry geometry = entries_geometry(runtime, plan, n, chunk, entries);
   check_loops(runtime.traits(), op, entries, geometry, static_cast<double>(features) / 16 + 80);
-  encoder.dispatch(plan.kernel, geometry);
+  encoder.flops(2 * static_cast<double>(entries) * static_cast<double>(features)).dispatch(plan.kernel, geometry);
   return out;
 }
 

@@ -37,11 +37,11 @@ Tensor arange(double start, double end, double step, const TensorOptions& option
   }
   auto computed = [&](double number) { return detail::as_computed(number, options.dtype); };
   if (!std::isfinite(computed(start)) || !std::isfinite(computed(end)) || !std::isfinite(computed(step)) || computed(step) == 0)
-    throw Error(ErrorCode::invalid_argument, "arange", fmt::format("start {}, end {}, step {}: all must be finite and step not 0", start, end, step));
+    throw Error(ErrorCode::invalid_argument, "arange", fmt::format("start, end and step must be finite and step not 0, got {}, {} and {}", start, end, step));
   if ((step > 0) != (end > start) && end != start)
-    throw Error(ErrorCode::invalid_argument, "arange", fmt::format("step {} leads away from end {} (start {})", step, end, start));
+    throw Error(ErrorCode::invalid_argument, "arange", fmt::format("step must lead from start {} to end {}, got {}", start, end, step));
   double count = std::ceil((end - start) / step);
-  if (count > 9e15) throw Error(ErrorCode::invalid_shape, "arange", fmt::format("{} elements", count));
+  if (count > 9e15) throw Error(ErrorCode::invalid_shape, "arange", fmt::format("the sizes of a tensor must multiply to at most 2^50, got {} elements", count));
   Tensor result = empty({static_cast<std::int64_t>(count)}, options, stream);
   arange_(result, start, step, {}, detail::stream_for(stream, options.device, "arange"));
   return result;

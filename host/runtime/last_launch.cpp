@@ -8,6 +8,8 @@ detail::LastLaunch& detail::last_launch() noexcept {
   return last;
 }
 
+Cost enqueued_cost() noexcept { return detail::last_launch().cost; }
+
 std::string last_plan() { return detail::last_launch().plan.str(); }
 
 }  // namespace clutch::inline v0

@@ -13,6 +13,7 @@ struct LastLaunch {
   Geometry geometry;
   Interned plan;   ///< what last_plan() returns
   int asides = 0;  ///< that live
+  Cost cost;       ///< of all so far
 
   /// A command with a plan; with a kernel if it is a launch of work-items.
   void note(const Interned& of) noexcept {

@@ -58,6 +58,8 @@ void Launch::refuse_more() const {
 void Launch::clear() noexcept {
   operands.clear();
   arguments.clear();
+  cost = {};
+  states_bytes = false;
   table.first_base = -1;
   table.entries.clear();
   used_ = 0;

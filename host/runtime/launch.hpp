@@ -67,6 +67,8 @@ struct Launch {
   std::vector<Operand> operands;  ///< of a recording, which keeps their tensors
   InPlace<BoundArgument, kMaxArguments> arguments;
   LaunchTable table;
+  Cost cost;  ///< the bytes of what is bound so far, unless moves() stated them
+  bool states_bytes = false;
 
   std::span<const unsigned char> bytes() const noexcept { return {bytes_, used_}; }  ///< of arguments
   /// Binds bytes as the next argument. Errors: invalid_argument past kMaxArguments or kMaxBytes, or for no bytes.

@@ -33,6 +33,7 @@ struct HostWork {
   HostTask task;      ///< one of the two
   OpaqueTask opaque;  ///< is empty
   std::span<const Tensor> inputs, outputs;
+  Cost cost;
 };
 
 /// Takes the commands of a stream, in the stream's order. QueueRecorder runs them now, a Recording keeps them. Any thread may call any function.

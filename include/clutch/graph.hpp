@@ -73,6 +73,7 @@ struct GraphNode {
   std::string op;      ///< the public function that recorded it
   std::string kernel;  ///< the entry; empty for other kinds
   std::string plan;    ///< text of the plan that chose the kernel; empty for other kinds
+  Cost cost;           ///< what its plan states
   std::uint64_t stream = 0;
   Geometry geometry;
   std::vector<GraphArgument> arguments;

@@ -177,6 +177,20 @@ class CLUTCH_API TensorTable {
   std::unique_ptr<detail::TableState> state_;
 };
 
+/// What commands have to do at least, as plans state it.
+/// flops: floating-point operations of the algorithm; a fused multiply-add counts two, a traced operation one. 0 where the op states none.
+/// bytes: of memory that must be read and written, each element of an operand once; elements that a stride of 0 repeats are one.
+struct Cost {
+  double flops = 0;
+  double bytes = 0;
+
+  Cost& operator+=(const Cost& other) noexcept {
+    flops += other.flops, bytes += other.bytes;
+    return *this;
+  }
+  friend Cost operator-(const Cost& a, const Cost& b) noexcept { return {a.flops - b.flops, a.bytes - b.bytes}; }
+};
+
 /// The one vocabulary in which ops say what to run. Arguments are bound by position, in the kernel's order; dispatch() uses
 /// them up. Whether the work runs now or is recorded is the stream's business, never the op's.
 class CLUTCH_API Encoder {
@@ -210,6 +224,10 @@ class CLUTCH_API Encoder {
   /// Memory from the stream's pool; the block returns to it, in stream order, when the Tensor goes. Filled with NaN bytes
   /// under CLUTCH_POISON_SCRATCH.
   Tensor scratch(const Dims& sizes, DType dtype);
+
+  /// States the floating-point operations of the next launch, and its bytes where they are not those of the bound tensors (inout ones count twice).
+  Encoder& flops(double count) noexcept;
+  Encoder& moves(double bytes) noexcept;
 
   /// Enqueues the kernel with the bound arguments. A geometry of zero work-items enqueues nothing.
   /// Errors: invalid_argument naming the broken launch rule; opencl; out_of_memory.
@@ -258,5 +276,9 @@ CLUTCH_API std::uint64_t fallback_count(std::string_view kind);
 
 /// Text of the plan that this thread's last op ran: "addc_contiguous f32 ...". For tests, benches and logs.
 CLUTCH_API std::string last_plan();
+
+/// Sum of what this thread has enqueued or recorded since it began. The difference of two calls is the cost of what ran between them: what clutch-bench's
+/// rows, cost models and profilers read. A launch that fails does not count. Stream: never waits.
+CLUTCH_API Cost enqueued_cost() noexcept;
 
 }  // namespace clutch::inline v0

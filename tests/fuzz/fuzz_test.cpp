@@ -86,7 +86,8 @@ TEST(Fuzz, SelectorGrammar) {
        });
   fuzz({"0,1", "3,2,1,0", "GPU-aa01", "UUID-cc", ""}, "0123456789,-GPUacx ", [&](const std::string& text) {
     for (int i : detail::visible_devices(text, machine)) ASSERT_TRUE(i >= 0 && i < static_cast<int>(machine.size()));
-    if (text.find('%') != std::string::npos) throw Error(ErrorCode::invalid_argument, "fuzz", "this list never refuses");  // both must occur
+    if (text.find('%') != std::string::npos)
+      throw Error(ErrorCode::invalid_argument, "fuzz", "the list must refuse, got one that never does");  // both must occur
   });
 }
 

@@ -531,7 +531,7 @@ TEST(Optim, ErrorsAreFoundAtTheCall) {
     EXPECT_EQ(refused([&] { optim::SGD({p}, {.lr = -1}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(refused([&] { optim::SGD({p}, {.nesterov = true}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(refused([&] { optim::SGD({p}, {.momentum = 0.9, .dampening = 0.1, .nesterov = true}); }), ErrorCode::invalid_argument);
-    EXPECT_NE(message_of([&] { optim::Adam({p}, {.beta2 = 1}); }).find("beta parameter at index 1"), std::string::npos);
+    EXPECT_NE(message_of([&] { optim::Adam({p}, {.beta2 = 1}); }).find("beta2 must be in [0, 1), got 1"), std::string::npos);
     EXPECT_EQ(refused([&] { optim::AdamW({p}, {.weight_decay = -0.1}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(refused([&] { optim::AdamW({p}, {.eps = std::nan("")}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(refused([&] { optim::Adagrad({p}, {.initial_accumulator_value = -1}); }), ErrorCode::invalid_argument);

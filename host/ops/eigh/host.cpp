@@ -179,6 +179,7 @@ void eigh_on_host(const EighCall& call, std::string_view plan, const Stream& str
     }
   };
   Encoder encoder(stream, op);
+  encoder.flops(static_cast<double>(call.batch) * eigh_flops(call.n, call.v.defined(), is_complex(call.a.dtype())));
   encoder.host_task(task, std::span(&call.a, 1), outputs, plan);
 #else
   (void)call, (void)plan, (void)stream;

@@ -103,6 +103,8 @@ void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTra
                 .bundle = static_cast<clutch_i32>(share.bundle),
                 .stage = 0,
                 .step = 0};
+  // All of them with the first launch: stages of several have no share of their own.
+  double flops = static_cast<double>(call.batch) * eigh_flops(call.n, call.v.defined(), is_complex(call.a.dtype()));
   auto dispatch = [&](const Geometry& geometry) {
     encoder.output(call.w, "w").output(none, "v").output(call.info, "info").output(call.sweeps, "sweeps").input(call.a, "a").inout(scratch);
     bind_args(encoder, args);
@@ -110,7 +112,7 @@ void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTra
       encoder.value(tolerance, "tolerance");
     else
       encoder.value(static_cast<float>(tolerance), "tolerance");
-    encoder.value(static_cast<std::int32_t>(limit), "limit").dispatch(plan.kernel, geometry);
+    encoder.value(static_cast<std::int32_t>(limit), "limit").flops(std::exchange(flops, 0)).dispatch(plan.kernel, geometry);
   };
   if (plan.entry != "eigh_device_wide") {
     dispatch(share.geometry);

@@ -4,6 +4,7 @@
 
 #include <clutch/error.hpp>
 
+#include "ops/matmul_plan.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/storage.hpp"
 
@@ -88,6 +89,7 @@ void clblast_gemm(const Tensor& c, const Tensor& a, const Tensor& b, double alph
   Encoder encoder(stream, op);
   std::vector<Tensor> inputs{a, b};
   if (reads_c) inputs.push_back(c);
+  encoder.flops(matmul_flops(c.sizes()[1], c.sizes()[2], a.sizes()[2], c.sizes()[0]));
   encoder.opaque(task, inputs, std::span(&c, 1), kClblast);
 }
 #else

@@ -236,7 +236,7 @@ void Launcher::send(std::span<const std::int64_t> at) {
   give_result(at);
   const Geometry geometry = item_geometry(u(items), main.tuning.local);
   check_loops(x.traits, kMatmul, u(items), geometry, loops_each());
-  encoder.dispatch(main.kernel, geometry);
+  encoder.flops(x.flops()).dispatch(main.kernel, geometry);
 }
 
 /// Iterations of an item's loops for each of what it takes in turn: k, and of the kernels that share numbers no more than four times that for each tile.

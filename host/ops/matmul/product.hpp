@@ -57,6 +57,7 @@ struct Product {
   std::int64_t parts() const { return complex ? 2 : 1; }
   DType product() const { return is_byte(p.a) ? DType::i32 : matmul_compute(p); }
   std::int64_t lanes() const { return panel_lanes(traits, p); }
+  double flops() const { return matmul_flops(rows, n, k, batch, complex) / (sparse ? 2 : 1); }  ///< of a launch
   std::int64_t batch_stride(std::size_t operand) const { return stride[16 * operand]; }
   bool a_core_each() const { return row_tuning(traits).local == 1; }
 

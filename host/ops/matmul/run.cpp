@@ -285,7 +285,8 @@ void run_lanes(const Product& x, const Stream& stream) {
                                      .b_batch = u(x.batch_stride(2)),
                                      .c_batch = u(x.batch_stride(0))});
   x.number(encoder, x.c.options.alpha, "alpha"), x.number(encoder, x.c.options.beta, "beta");
-  encoder.dispatch(plan.kernel, item_geometry(static_cast<std::uint64_t>((x.batch + plan.tuning.width - 1) / plan.tuning.width), plan.tuning.local));
+  encoder.flops(x.flops()).dispatch(plan.kernel,
+                                    item_geometry(static_cast<std::uint64_t>((x.batch + plan.tuning.width - 1) / plan.tuning.width), plan.tuning.local));
 }
 
 /// The product of the same numbers in f32.

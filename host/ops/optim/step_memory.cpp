@@ -16,7 +16,7 @@ bool before(const MemoryRange& x, const MemoryRange& y) { return x.memory != y.m
 
 [[noreturn]] void refuse(const MemoryRange& x, const MemoryRange& y, const char* op) {
   throw Error(ErrorCode::invalid_overlap, op,
-              fmt::format("what the call writes must have memory of its own, got {} that shares memory with {}; clone() one", x.text(), y.text()));
+              fmt::format("tensors that the call writes must have memory of their own, got: {} shares memory with {}; clone() one", x.text(), y.text()));
 }
 
 /// Leaves empty ones out. Of ranges that overlap, two are neighbours in order of their begins.
