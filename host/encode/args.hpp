@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Binds the struct of a kernel's args.h, which the kernel takes by CLUTCH_ARGS (kernels/common/shared.h).
 template <class Args>
@@ -13,4 +13,4 @@ Encoder& bind_args(Encoder& encoder, const Args& args, const char* name = "args"
   return encoder.value(args, name);
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

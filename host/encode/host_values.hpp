@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Which stream made what is kept on a device, and what other streams must wait for.
 class MadeOn {
@@ -45,4 +45,4 @@ class Cached {
 /// Refuses work that makes state to be kept: a graph would make it anew at each replay. Errors: capturing if the stream records.
 void check_makes_state(const Stream& stream, const char* op);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -17,7 +17,7 @@
 #include <map>
 #include <set>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
@@ -499,4 +499,4 @@ std::unique_ptr<GraphState> load_graph(const std::string& path, const Device& de
   }
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

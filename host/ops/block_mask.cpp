@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <array>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -403,4 +403,4 @@ BlockMask block_mask_from_lists(const Tensor& kv_num_blocks, const Tensor& kv_in
 }
 
 }  // namespace attention
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

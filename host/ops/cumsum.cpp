@@ -8,7 +8,7 @@
 
 #include <array>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -125,4 +125,4 @@ void cumsum_out(const Tensor& out, const Tensor& x, int dim, const CumsumOptions
   detail::run(out, x, c, options, detail::resolve_stream(given, *c.runtime, "cumsum"));
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Sizes of a batch that choose between drivers of the same bits: too few matrices to fill the lanes of vectors, and one.
 enum class EighBatch : std::uint8_t { many, few, alone };
@@ -64,4 +64,4 @@ void eigh_on_host(const EighCall& call, std::string_view plan, const Stream& str
 /// Why there is no host driver; empty if there is one.
 std::string eigh_host_refuses(const DeviceTraits& traits);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

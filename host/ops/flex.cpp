@@ -8,7 +8,7 @@
 #include <array>
 #include <utility>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -323,4 +323,4 @@ FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tenso
 }
 
 }  // namespace attention
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -8,7 +8,7 @@
 #include <array>
 #include <bit>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -122,4 +122,4 @@ Groups group_by(const Tensor& index, std::int64_t groups, const Stream& given) {
   return detail::run(runtime, index, groups, detail::resolve_stream(given, runtime, "group_by"));
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -9,7 +9,7 @@
 
 #include <array>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -242,4 +242,4 @@ void map_out(std::span<const Tensor> outputs, const ExprFunction& f, std::span<c
   detail::map_traced(outputs, f, inputs, params, options, stream);
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

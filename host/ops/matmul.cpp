@@ -13,7 +13,7 @@
 #include <cmath>
 #include <vector>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -341,4 +341,4 @@ void matmul_out(const Tensor& out, const Tensor& a, const MatrixOperand& b, cons
 }
 
 }  // namespace linalg
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

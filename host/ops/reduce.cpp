@@ -8,7 +8,7 @@
 
 #include <array>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -347,4 +347,4 @@ void reduce_out(const Tensor& out, Reduce op, const ExprFunction& f, std::span<c
   detail::run(out, f, inputs, r, options, detail::resolve_stream(given, *r.runtime, "reduce"));
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

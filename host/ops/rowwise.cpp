@@ -13,7 +13,7 @@
 #include <array>
 #include <optional>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace {
 void refuse(ErrorCode code, std::string_view why) { throw Error(code, "rowwise", why); }
 }  // namespace
@@ -439,4 +439,4 @@ void rowwise_out(std::span<const Tensor> outputs, const RowFunction& f, std::spa
   detail::run(outputs, f, inputs, c, options, detail::resolve_stream(given, *c.runtime, "rowwise"));
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -18,7 +18,7 @@
 #include <array>
 #include <limits>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -281,4 +281,4 @@ Tensor index_select(const Tensor& x, int dim, const Tensor& index, const Stream&
   return gather(x, d, index.as_strided(sizes, strides), stream);
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -12,7 +12,7 @@
 #include <array>
 #include <limits>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -309,4 +309,4 @@ void spmm_out(const Tensor& out, const Csr& a, const Tensor& b, const SegmentOpt
 }
 }  // namespace sparse
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

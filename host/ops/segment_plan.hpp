@@ -7,7 +7,7 @@
 #include <limits>
 #include <optional>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// The rows of a tensor of their own that a reduction takes.
 enum class SelfRows : std::uint8_t {
@@ -64,4 +64,4 @@ Tensor segment_first(const Segments& s, const Tensor& result, DType rounded, con
 /// Pure. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const SegmentProblem& problem, std::string_view forced = {});
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

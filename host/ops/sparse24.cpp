@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <array>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -381,4 +381,4 @@ SemiStructured from_cutlass(const CutlassLayout& layout, const Stream& given) {
 }
 
 }  // namespace sparse
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -8,7 +8,7 @@
 
 #include <array>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Errors: invalid_dtype if an input is traced in another dtype than the function takes, whose inputs they are from number `first` on.
 void check_traced(const ExprFunction& function, std::span<const Tensor> inputs, std::string_view op, int first = 0);
@@ -70,4 +70,4 @@ void check_captured(const ExprBody& body, std::string_view op);
 /// Params, with these values, and captured tensors, in the order of the printed text.
 void bind_extra(Encoder& encoder, const ExprBody& body, std::span<const double> params);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

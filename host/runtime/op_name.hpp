@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// While it lives, errors that this thread makes and work that it enqueues carry the name of the public function that was called first: of softmax, say,
 /// not of the reductions it is made of. Each public function that is made of others has one, in its first line. `name` is a literal.
@@ -31,4 +31,4 @@ class NoOpName : OpName {
   NoOpName() noexcept : OpName(Suspend{}) {}
 };
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

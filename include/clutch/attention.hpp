@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <string_view>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 /// Attention as PyTorch's scaled_dot_product_attention has it, on flex().
 namespace attention {
@@ -94,4 +94,4 @@ class CLUTCH_API SdpaBackends {
 };
 
 }  // namespace attention
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -9,7 +9,7 @@
 #include <iosfwd>
 #include <string_view>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 /// Element types. The numbers are the C ABI's and never change.
 enum class DType : std::uint8_t {
@@ -200,4 +200,4 @@ struct DTypeOf<std::complex<double>> : DTypeConstant<DType::c128> {};
 template <class T>
 inline constexpr DType dtype_of = detail::DTypeOf<T>::value;
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

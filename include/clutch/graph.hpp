@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace detail {
 class GraphHandle;
@@ -336,4 +336,4 @@ class CLUTCH_API GraphedCallable {
 CLUTCH_API GraphedCallable make_graphed_callable(const std::function<std::vector<Tensor>(std::span<const Tensor>)>& f, std::span<const Tensor> samples,
                                                  const GraphedCallableOptions& options = {});
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace detail {
 class Interned;
@@ -259,4 +259,4 @@ CLUTCH_API std::uint64_t fallback_count(std::string_view kind);
 /// Text of the plan that this thread's last op ran: "addc_contiguous f32 ...". For tests, benches and logs.
 CLUTCH_API std::string last_plan();
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -7,8 +7,7 @@
 
 #include <cstdint>
 
-namespace clutch::inline v0 {
-namespace nn {
+namespace clutch { inline namespace v0 { namespace nn {
 
 /// e^(x - max) / sum e^(x - max) over one dimension. A row of -inf alone, and one with +inf or NaN, is NaN, as in PyTorch.
 /// Accuracy: relative error of an element <= (|x - max| + 46) eps, eps being 2^-24 (2^-53 for f64), for rows of up to 2048.
@@ -97,5 +96,4 @@ CLUTCH_API Tensor embedding(const Tensor& weight, const Tensor& index, const Str
 CLUTCH_API Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t rows, const EmbeddingOptions& options = {},
                                      const Stream& stream = {});
 
-}  // namespace nn
-}  // namespace clutch::inline v0
+}}}  // namespace clutch::v0::nn

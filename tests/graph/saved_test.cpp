@@ -15,8 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 std::string path_of(std::string_view what) { return fmt::format("{}clutch_graph_{}_{}.safetensors", ::testing::TempDir(), what, ::getpid()); }
 
@@ -253,5 +252,4 @@ TEST(SavedGraphs, ForgedOnesGiveErrorsOrGraphs) {
   std::filesystem::remove(path);
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -4,8 +4,7 @@
 #include "ops/cumsum_plan.hpp"
 #include "support/op_runner.hpp"
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::CumsumCase;
 
@@ -80,5 +79,4 @@ TEST(Cumsum, SelectionByTraitsAlone) {
   EXPECT_EQ(code_of([&] { detail::select(cpu, problem); }), ErrorCode::not_supported);
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

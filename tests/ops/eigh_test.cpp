@@ -9,8 +9,7 @@
 #include <complex>
 #include <random>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::EighCase;
 using cases::HostMatrix;
@@ -755,5 +754,4 @@ TEST(Eigh, SelectionByTraitsAlone) {
   EXPECT_EQ(code_of([&] { detail::select(cpu, {DType::c128, true, 3}); }), ErrorCode::not_supported);
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -10,8 +10,7 @@
 #include <functional>
 #include <limits>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 /// The implementations that a device can be asked for, first what it takes by itself. By day its tiles, which take CPUs seconds to build, are proofs alone.
 std::vector<std::string> implementations(const Device& device) {
@@ -569,5 +568,4 @@ TEST(Flex, SelectionByTraitsAlone) {
     EXPECT_EQ(code_of([&] { detail::select(cpu, {.part = part}, "flex_lanes"); }), ErrorCode::not_supported);
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -10,8 +10,7 @@
 
 #include <thread>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::MapCase;
 using cases::Operand;
@@ -542,5 +541,4 @@ TEST(Map, SelectionByTraitsAlone) {
   EXPECT_EQ(detail::select(small, problem).tuning.local, 64u);
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

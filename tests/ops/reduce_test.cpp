@@ -9,8 +9,7 @@
 #include <bit>
 #include <cmath>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::Operand;
 using cases::ReduceCase;
@@ -450,5 +449,4 @@ TEST(Reduce, SelectionByTraitsAlone) {
   EXPECT_EQ(code_of([&] { detail::select(cpu, problem); }), ErrorCode::not_supported);
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -11,8 +11,7 @@
 #include <functional>
 #include <limits>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::RowwiseCase;
 
@@ -590,5 +589,4 @@ TEST(Rowwise, SelectionByTraitsAlone) {
   EXPECT_EQ(code_of([&] { detail::select(cpu, problem); }), ErrorCode::not_supported);
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -14,8 +14,7 @@
 #include <random>
 #include <thread>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::Problem;
 using cases::Sparse24Case;
@@ -532,5 +531,4 @@ TEST(Sparse24, ResultsLieApartFromTheMatrix) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

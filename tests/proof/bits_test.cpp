@@ -12,8 +12,7 @@
 #include <functional>
 #include <map>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using attention::Index;
 using attention::Score;
@@ -382,5 +381,4 @@ TEST(SavedBits, EveryOpGivesThemAgain) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

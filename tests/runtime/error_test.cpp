@@ -19,8 +19,7 @@
 #include <set>
 #include <sstream>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using List = std::vector<Tensor>;
 
@@ -774,12 +773,16 @@ std::set<std::string> public_functions() {
     bool is_public = false, inner = false;
     while (std::getline(in, line)) {
       std::smatch m;
-      if (std::regex_match(line, m, std::regex(R"(namespace ([\w: ]+) \{)"))) {
-        std::string text = std::regex_replace(m[1].str(), std::regex(R"(clutch|inline v0|^::| )"), "");
-        spaces.push_back(std::regex_replace(text, std::regex("^:+|:+$"), ""));
+      if (std::regex_match(line, m, std::regex(R"((?:(?:inline )?namespace \w+ \{ ?)+)"))) {
+        // Several may begin on a line, and then end on one.
+        const std::regex one(R"(namespace (\w+) \{)");
+        for (std::sregex_iterator at(line.begin(), line.end(), one), end; at != end; ++at) {
+          const std::string name = (*at)[1];
+          spaces.push_back(name == "clutch" || name == "v0" ? "" : name);
+        }
         inner = false;
-      } else if (line.starts_with("}  // namespace") || (line == "}" && !spaces.empty() && spaces.back() == "detail" && !inner)) {
-        if (!spaces.empty()) spaces.pop_back();
+      } else if (std::regex_search(line, m, std::regex(R"(^(\}+)  // namespace)")) || (line == "}" && !spaces.empty() && spaces.back() == "detail" && !inner)) {
+        for (std::ptrdiff_t braces = m.empty() ? 1 : m[1].length(); braces > 0 && !spaces.empty(); --braces) spaces.pop_back();
       } else if (std::regex_match(line, m, std::regex(R"((class|struct) CLUTCH_API (\w+).*\{)"))) {
         type = m[2], is_public = m[1] == "struct";
       } else if (line == "};") {
@@ -885,5 +888,4 @@ TEST(Errors, EveryPublicFunctionHasARow) {
   for (const std::string& name : silent) EXPECT_FALSE(rows.contains(name)) << name << " has a row";
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -14,7 +14,7 @@
 #include <array>
 #include <cmath>
 
-namespace clutch::inline v0::linalg {
+namespace clutch { inline namespace v0 { namespace linalg {
 
 namespace {
 
@@ -140,4 +140,4 @@ void require_gauge(const Tensor& gauge, double tolerance, const Stream& stream) 
                               m, all[m], tolerance));
 }
 
-}  // namespace clutch::inline v0::linalg
+}}}  // namespace clutch::v0::linalg

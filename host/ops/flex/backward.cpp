@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <array>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
 /// Sequences of packed rows, as the kernels take them: (n, 1) of the first row and of the length.
@@ -165,4 +165,4 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
   return made;
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -18,7 +18,7 @@
 #include <algorithm>
 #include <array>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
 constexpr int kAxes = 4;
@@ -275,4 +275,4 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
   return totals.gradients();
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

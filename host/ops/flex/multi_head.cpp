@@ -8,7 +8,7 @@
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
-namespace clutch::inline v0::attention {
+namespace clutch { inline namespace v0 { namespace attention {
 namespace {
 
 constexpr std::string_view kOp = "multi_head_attention";
@@ -83,4 +83,4 @@ MultiHeadGradients multi_head_attention_backward(const Tensor& grad_out, const T
   return {.x = in.x, .in_weight = in.weight, .in_bias = in.bias, .out_weight = out.weight, .out_bias = out.bias};
 }
 
-}  // namespace clutch::inline v0::attention
+}}}  // namespace clutch::v0::attention

@@ -13,7 +13,7 @@
 #include <cmath>
 #include <limits>
 
-namespace clutch::inline v0::attention {
+namespace clutch { inline namespace v0 { namespace attention {
 namespace {
 
 constexpr std::string_view kOp = "sdpa";
@@ -168,4 +168,4 @@ FlexGradients sdpa_backward(const Tensor& grad_out, const Tensor& q, const Tenso
   return made;
 }
 
-}  // namespace clutch::inline v0::attention
+}}}  // namespace clutch::v0::attention

@@ -6,7 +6,7 @@
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
-namespace clutch::inline v0::attention {
+namespace clutch { inline namespace v0 { namespace attention {
 namespace {
 
 constexpr std::string_view kOp = "varlen_attn";
@@ -67,4 +67,4 @@ MaskMod causal_lower_right(const Varlen& varlen, std::int64_t q_len, std::int64_
   };
 }
 
-}  // namespace clutch::inline v0::attention
+}}}  // namespace clutch::v0::attention

@@ -16,7 +16,7 @@
 #include <mutex>
 #include <optional>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace {
 
 /// Derivatives by function, made once.
@@ -150,4 +150,4 @@ std::vector<Tensor> captured_backward(const ExprFunction& f, std::span<const Ten
   return gradients;
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 struct linalg::PackedMatrix::State {
   Dims sizes;
@@ -110,4 +110,4 @@ std::optional<Tiling> tuned_tiling(const MatmulCall& call, const Tiling& own, st
 bool library_is_faster(const MatmulCall& call, const MatmulProblem& problem, const Stream& stream);
 
 }  // namespace detail
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -16,9 +16,8 @@
 
 #include <array>
 
-namespace clutch::inline v0 {
-namespace linalg {
-namespace {
+namespace clutch { inline namespace v0 {
+namespace linalg { namespace {
 
 Expr activated(const Expr& x, Activation activation) {
   switch (activation) {
@@ -50,9 +49,7 @@ void check_weight(const Tensor& weight) {
   if (weight.rank() != 2) throw Error(ErrorCode::invalid_shape, "linalg::linear", fmt::format("a weight of {}, not (out, in)", to_string(weight.sizes())));
 }
 
-}  // namespace
-
-}  // namespace linalg
+}}  // namespace linalg
 
 Tensor detail::scaled_by(DType product, const Tensor& scale_a, const Tensor& scale_b, const linalg::ScaledMatmulOptions& options, const char* op,
                          const std::function<Tensor(const ExprFunction&, std::span<const Tensor>, const linalg::MatmulOptions&)>& multiply) {
@@ -228,4 +225,4 @@ Tensor quantized_matmul(const Tensor& a, const Quantization& of_a, const Tensor&
 }
 
 }  // namespace linalg
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -7,7 +7,7 @@
 
 #include <array>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -160,4 +160,4 @@ Tensor clip_grad_norm_(std::span<const Tensor> grads, double max_norm, const Cli
 }
 
 }  // namespace optim
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -9,7 +9,7 @@
 
 #include <limits>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace {
 
 Tensor by_name(const char* name, Reduce op, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
@@ -207,4 +207,4 @@ Tensor sum_to(const Tensor& x, const Dims& sizes, const Stream& stream) {
   return dims.empty() ? x.reshape(sizes) : sum(x, {.dims = dims, .keep_dims = KeepDims::yes}, stream).reshape(sizes);
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -14,8 +14,7 @@
 #include <string>
 #include <tuple>
 
-namespace clutch::inline v0 {
-namespace nn {
+namespace clutch { inline namespace v0 { namespace nn {
 namespace {
 
 /// A function of rows, traced once for each name, dtypes of its tensors and number that is baked in.
@@ -430,5 +429,4 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Te
       {.dtypes = {logits.dtype()}}, stream);
 }
 
-}  // namespace nn
-}  // namespace clutch::inline v0
+}}}  // namespace clutch::v0::nn

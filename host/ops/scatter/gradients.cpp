@@ -18,7 +18,7 @@
 
 #include <functional>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace {
 
 /// How entries go to slots and slots to entries.
@@ -244,4 +244,4 @@ Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t 
 }
 
 }  // namespace nn
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

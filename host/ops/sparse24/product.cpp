@@ -10,7 +10,7 @@
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
-namespace clutch::inline v0::sparse {
+namespace clutch { inline namespace v0 { namespace sparse {
 namespace {
 
 using detail::MatmulCall;
@@ -171,4 +171,4 @@ Tensor mask_of(const SemiStructured& w, const Stream& given) {
   return decompress(SemiStructured(ones, w.metadata(), w.sizes()[1]), stream).to(DType::boolean, {}, stream);
 }
 
-}  // namespace clutch::inline v0::sparse
+}}}  // namespace clutch::v0::sparse

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 enum class Direction : bool { forward, backward };
 
@@ -28,4 +28,4 @@ struct CumsumOptions {
 CLUTCH_API Tensor cumsum(const Tensor& x, int dim = -1, const CumsumOptions& options = {}, const Stream& stream = {});
 CLUTCH_API void cumsum_out(const Tensor& out, const Tensor& x, int dim = -1, const CumsumOptions& options = {}, const Stream& stream = {});
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

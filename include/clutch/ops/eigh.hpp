@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace clutch::inline v0::linalg {
+namespace clutch { inline namespace v0 { namespace linalg {
 
 /// The triangle that is read; the other one may hold anything.
 enum class Uplo : std::uint8_t { lower, upper };
@@ -121,4 +121,4 @@ CLUTCH_API void require_gauge(const Tensor& gauge, double tolerance = 1e-2, cons
 /// what its info says; capturing.
 CLUTCH_API void require_converged(const EighStatus& status, const Stream& stream = {});
 
-}  // namespace clutch::inline v0::linalg
+}}}  // namespace clutch::v0::linalg

@@ -10,9 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace clutch::inline v0 {
-
-namespace attention {
+namespace clutch { inline namespace v0 { namespace attention {
 
 /// A score, scaled: q . k scale; traced as f32, for f64 tensors as f64. Numbers of C++ adopt that dtype beside a score; beside an index, or alone, they are
 /// f32 also then: in s + 0.1 * h the factor is 0.1f, in s + 0.1 * cast(h, s.dtype()) it is not.
@@ -140,5 +138,4 @@ struct FlexGradients {
 CLUTCH_API FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results,
                                        const FlexOptions& options = {}, const Stream& stream = {});
 
-}  // namespace attention
-}  // namespace clutch::inline v0
+}}}  // namespace clutch::v0::attention

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 /// Entries sorted by group, as compressed rows: group g has entries order[offsets[g]] to order[offsets[g + 1] - 1], ascending.
 struct Groups {
@@ -21,4 +21,4 @@ struct Groups {
 /// groups. Stream: never waits. Source: torch.argsort(stable=True) with torch.bincount and cumsum, in one op.
 CLUTCH_API Groups group_by(const Tensor& index, std::int64_t groups, const Stream& stream = {});
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 struct MapOptions {
   DTypeList dtypes = {};            ///< of the outputs, one each; empty: map_dtype()
@@ -78,4 +78,4 @@ void map_out(const Tensor& output, F&& f, const Tensor (&inputs)[kInputs], const
   map_out(std::span(&output, 1), detail::trace_over<kInputs>(f, inputs, "map_out"), std::span<const Tensor>(inputs), options, stream);
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

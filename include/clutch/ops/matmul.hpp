@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 /// What a linear layer ends in. gelu is erf's, gelu_tanh its approximation.
 enum class Activation : std::uint8_t { none, relu, gelu, gelu_tanh, silu };
@@ -173,4 +173,4 @@ CLUTCH_API Tensor quantized_matmul(const Tensor& a, const Quantization& of_a, co
                                    const QuantizedMatmulOptions& options = {}, const Stream& stream = {});
 
 }  // namespace linalg
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

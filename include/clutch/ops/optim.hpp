@@ -12,7 +12,7 @@
 #include <vector>
 
 /// Optimizer steps: one launch over all tensors of a parameter group, any number and any sizes.
-namespace clutch::inline v0::optim {
+namespace clutch { inline namespace v0 { namespace optim {
 
 /// Which roundings a step has; rd() is one rounding to the compute type: f32, for f64 parameters f64.
 /// Scalars such as 1 - beta are told with each. beta^t is computed by binary powering from the highest bit of t on (square, then times beta where the
@@ -344,4 +344,4 @@ CLUTCH_API void rmsprop_(std::span<const Tensor> params, std::span<const Tensor>
                          std::span<const Tensor> momentum_buffers, std::span<const Tensor> grad_avgs, const Tensor& steps, const RMSpropOptions& options = {},
                          const StepOptions& step_options = {}, const Stream& stream = {});
 
-}  // namespace clutch::inline v0::optim
+}}}  // namespace clutch::v0::optim

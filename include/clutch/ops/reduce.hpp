@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 enum class Reduce : std::uint8_t { sum, prod, min, max, any, all, mean };
 enum class KeepDims : std::uint8_t { no, yes };
@@ -113,4 +113,4 @@ requires detail::kIsLambda<F> std::vector<Tensor> captured_backward(F&& f, const
                            stream);
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

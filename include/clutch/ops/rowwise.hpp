@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 /// The row that a lambda of rowwise() works on: makes totals of values of its elements. At most 4 totals; a value may use
 /// earlier ones. Integers and booleans are made f32 before.
@@ -103,4 +103,4 @@ requires(!std::is_same_v<std::remove_cvref_t<F>, RowFunction>) std::vector<Tenso
   return rowwise(trace_rows(f, dtypes), std::span<const Tensor>(inputs), options, stream);
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 /// Elements of x along one dimension: out[i, j, ...] = x[index[i, j, ...], j, ...] for dim 0, and so on.
 /// Shapes: index has x's rank and is no longer than x in the other dimensions; out has the index's shape.
@@ -60,4 +60,4 @@ struct ScatterGradients {
 CLUTCH_API ScatterGradients scatter_reduce_backward(const Tensor& grad, const Tensor& result, const Tensor& self, int dim, const Tensor& index,
                                                     const Tensor& src, const ScatterOptions& options = {}, const Stream& stream = {});
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 enum class SegmentReduce : std::uint8_t { sum, prod, amin, amax, mean };
 
@@ -67,4 +67,4 @@ CLUTCH_API SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result,
                                        const Stream& stream = {});
 
 }  // namespace sparse
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 /// 2:4 semi-structured matrices: of each four numbers along a row, the reduction dimension of products, at most two are not zero. On every device,
 /// of any shape: a last group of fewer than four counts as one that ends in zeros.
@@ -150,4 +150,4 @@ CLUTCH_API linalg::LinearGradients linear_backward(const Tensor& grad, const Ten
 CLUTCH_API Tensor mask_of(const SemiStructured& w, const Stream& stream = {});
 
 }  // namespace sparse
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

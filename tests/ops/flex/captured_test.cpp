@@ -4,8 +4,7 @@
 
 #include <array>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 constexpr std::int64_t kHeads = 4, kQ = 9, kKv = 11;
 
@@ -554,5 +553,4 @@ TEST(Captured, EdgesAndErrors) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -3,8 +3,7 @@
 
 #include <clutch/graph.hpp>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 TEST(Dropout, IsThatOfTheGeneratorForwardAndBackward) {
   CLUTCH_EACH_DEVICE(device) {
@@ -164,5 +163,4 @@ TEST(SkipMasked, WhatIsMaskedMayHoldAnything) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

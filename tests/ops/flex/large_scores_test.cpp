@@ -6,8 +6,7 @@
 #include <cfloat>
 #include <random>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 struct Sizes {
   std::int64_t heads = 2, shared = 2, q_len = 37, kv_len = 53, e = 16, ev = 24;
@@ -182,5 +181,4 @@ TEST(LargeScores, AdditiveMasksOfWholeRows) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -3,8 +3,7 @@
 
 #include <numeric>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using attention::Varlen;
 
@@ -283,5 +282,4 @@ TEST(Varlen, RefusesBadInput) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

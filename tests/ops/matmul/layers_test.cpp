@@ -8,8 +8,7 @@
 #include <cmath>
 #include <functional>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using linalg::linear;
 using linalg::matmul;
@@ -227,5 +226,4 @@ TEST(MatmulLayers, QuantizedProducts) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing
