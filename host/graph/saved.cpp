@@ -172,7 +172,7 @@ class Writer {
     const Program& program = kernel.program();
     programs_.push_back({{"entry", kernel.name()}, {"wrapper", kernel.wrapper()}, {"options", program.options()}});
     contents_[fmt::format("source/{}", found->second)] = std::string(program.source());
-    if (options_.binaries == GraphBinaries::with) {
+    if (options_.binaries) {
       std::string binary = program.binary();
       if (!binary.empty()) contents_[fmt::format("binary/{}", found->second)] = std::move(binary);
     }

@@ -89,7 +89,7 @@ void run(const Tensor& out, const Tensor& x, const Checked& c, const CumsumOptio
   auto send = [&](std::uint32_t stage) {
     encoder.value(n).value(m).value(stage);
     walk.bind(encoder, p.rank_lanes);
-    bool backward = options.direction == Direction::backward;
+    bool backward = options.reverse;
     for (const Tensor* t : {&out, &x}) encoder.value(backward ? -t->strides()[c.dim] : t->strides()[c.dim]);
     for (const Tensor* t : {&out, &x}) encoder.value(backward ? (x.sizes()[c.dim] - 1) * t->strides()[c.dim] : std::int64_t{0});
     encoder.output(out).input(x).inout(carries);

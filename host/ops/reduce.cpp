@@ -74,7 +74,7 @@ Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::spa
     bool gone = r.gone[static_cast<std::size_t>(d)];
     (gone ? r.m : r.n) *= r.sizes[d];
     if (!gone) r.result.push_back(r.sizes[d]);
-    if (gone && options.keep_dims == KeepDims::yes) r.result.push_back(1);
+    if (gone && options.keepdim) r.result.push_back(1);
   }
   if (r.m == 0 && r.n > 0 && (op == Reduce::min || op == Reduce::max)) refuse(ErrorCode::invalid_argument, "min and max of nothing");
   r.dtype = out ? out->dtype() : result_dtype(r, f, inputs, options);
@@ -309,7 +309,7 @@ void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given
   if (r.n == 0) return;
   std::vector<Tensor> inputs = as_traced(given, stream);
   ExprFunction after = last_step(r, options.after);
-  Stage stage{&out, inputs, &f, &after, walks_of(r, out, inputs, options.keep_dims == KeepDims::yes), r.n, r.m};
+  Stage stage{&out, inputs, &f, &after, walks_of(r, out, inputs, options.keepdim), r.n, r.m};
   Tensor partials;
   while (stage.m > kReduceBlock) {
     std::int64_t blocks = (stage.m + kReduceBlock - 1) / kReduceBlock;

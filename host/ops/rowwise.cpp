@@ -364,7 +364,7 @@ bool run_composed(std::span<const Tensor> outputs, const RowFunction& f, std::sp
   if (inputs.size() + body.ops.size() > kMaxReduceInputs) return false;
   for (std::size_t i = 0; i < body.ops.size(); ++i) {
     Narrowed total = narrowed(body.totals[i], body, inputs, totals, c);
-    totals.push_back(reduce(body.ops[i], total.function, total.tensors, {.dims = dims_of(c), .keep_dims = KeepDims::yes, .dtype = {body.accumulator}}, stream));
+    totals.push_back(reduce(body.ops[i], total.function, total.tensors, {.dims = dims_of(c), .keepdim = true, .dtype = {body.accumulator}}, stream));
   }
   // Results first: elements may be written over the inputs.
   const auto elements = static_cast<std::size_t>(f.element_count());

@@ -91,7 +91,7 @@ Tensor cut_to(const Tensor& x, const Dims& sizes) { return x.as_strided(sizes, x
 
 /// Line by line.
 void by_lines(const Tensor& out, int dim, const Tensor& index, const Tensor& src, Runtime& runtime, const ScatterOptions& options, const Stream& stream) {
-  const bool includes = options.include_self == IncludeSelf::yes;
+  const bool includes = options.include_self;
   DType dtype = out.dtype();
   ScatterProblem p{.dtype = dtype, .index = index.dtype(), .reduce = options.reduce};
   p.direct = includes && options.reduce != SegmentReduce::mean && (!is_floating(dtype) || sum_dtype(dtype, "scatter_reduce") == dtype);
@@ -146,7 +146,7 @@ Tensor row_index(const Tensor& index, int dim) { return index.as_strided({index.
 void by_rows(const Tensor& out, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options, const Stream& stream) {
   Groups groups = group_by(row_index(index, dim), out.sizes()[dim], stream);
   Tensor data = src.transpose(0, dim), self = out.transpose(0, dim);
-  SelfRows rows = options.include_self == IncludeSelf::yes ? SelfRows::begin : SelfRows::empty;
+  SelfRows rows = options.include_self ? SelfRows::begin : SelfRows::empty;
   segment_into(
       self,
       {.op = "scatter_reduce", .data = data, .offsets = groups.offsets, .columns = groups.order, .self = self, .self_rows = rows, .data_rows = data.sizes()[0]},
@@ -167,7 +167,7 @@ std::int64_t row_stride(const Tensor& x, int dim) {
 /// Whether rows may be added to where they lie.
 bool takes_panels(const Tensor& out, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options) {
   return row_length(out, dim, index) > 0 && row_stride(out, dim) > 0 && row_stride(src, dim) > 0 && options.reduce != SegmentReduce::mean &&
-         options.include_self == IncludeSelf::yes && sum_dtype(out.dtype(), "scatter_reduce") == out.dtype();
+         options.include_self && sum_dtype(out.dtype(), "scatter_reduce") == out.dtype();
 }
 
 /// Rows by rows in order, an item for each panel of features: nothing is sorted.

@@ -118,9 +118,8 @@ struct NamedTensor {
   std::string name;
   Tensor tensor;
 };
-enum class GraphBinaries : std::uint8_t { without, with };
 struct GraphSaveOptions {
-  GraphBinaries binaries = GraphBinaries::without;  ///< the device's binaries beside the sources: the same device and driver build nothing
+  bool binaries = false;  ///< the device's binaries beside the sources: the same device and driver build nothing
 };
 
 enum class GraphDump : std::uint8_t { json, dot };

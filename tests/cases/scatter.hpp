@@ -25,7 +25,7 @@ struct ScatterCase {
   template <class T>
   static std::vector<T> model(const std::vector<T>& self, const Dims& self_sizes, int dim, const std::vector<std::int64_t>& index, const Dims& sizes,
                               const std::vector<T>& src, const Dims& src_sizes, const ScatterOptions& o) {
-    bool includes = o.include_self == IncludeSelf::yes;
+    bool includes = o.include_self;
     std::vector<T> acc = self;
     std::vector<std::int64_t> count(self.size(), 0);
     for (std::int64_t i = 0; i < sizes[0]; ++i)
@@ -153,8 +153,8 @@ struct ScatterCase {
     for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::i32})
       all.push_back(problem(name(dtype), "scatter_lines", dtype, {}, 1, {4, 5, 21}, {3, 9, 20}, seed));
     all.push_back(problem("mean", "scatter_lines", DType::f32, {.reduce = SegmentReduce::mean}, 0, {7, 5, 21}, {9, 5, 20}, seed + 1, false, DType::i32));
-    all.push_back(problem("without self", "scatter_lines", DType::f32, {.reduce = SegmentReduce::amax, .include_self = IncludeSelf::no}, 2, {7, 5, 11},
-                          {6, 5, 20}, seed + 2, true));
+    all.push_back(problem("without self", "scatter_lines", DType::f32, {.reduce = SegmentReduce::amax, .include_self = false}, 2, {7, 5, 11}, {6, 5, 20},
+                          seed + 2, true));
     all.push_back(rows("rows", DType::f32, {}, 7, 23, 77, seed + 3));
     all.push_back(rows("rows", DType::f64, {.reduce = SegmentReduce::amax}, 7, 23, 40, seed + 4, DType::i32));
     return all;

@@ -36,7 +36,7 @@ struct Model {
     total = mul(sum(y), 2);
     uniform_(drawn);
   }
-  void save(const std::string& path, GraphBinaries binaries = GraphBinaries::without) const {
+  void save(const std::string& path, bool binaries = false) const {
     graph.save(path, {{"x", x}, {"w", w}, {"y", y}, {"total", total}, {"drawn", drawn}}, {.binaries = binaries});
   }
 };
@@ -91,7 +91,7 @@ TEST(SavedGraphs, AProcessWithoutTheCodeReplaysIt) {
     Stream stream(device);
     std::string path = path_of("process");
     Model model(device, stream);
-    model.save(path, GraphBinaries::with);
+    model.save(path, true);
     model.graph.replay(stream);
     std::vector<float> y = model.y.to_host<float>(stream);
     std::string command = fmt::format("CLUTCH_TEST_DEVICES= '{}' '{}' '{}'", std::getenv("SAVED_GRAPH_CHILD"), path, device.selector());

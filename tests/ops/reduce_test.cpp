@@ -104,9 +104,9 @@ TEST(Reduce, FusedFunctionsBroadcastAndAfter) {
     double want = 0;
     for (int j = 0; j < 30; ++j) want += (30.0 * 3 + j) * j;
     EXPECT_EQ(dot.to_host<float>()[3], static_cast<float>(want));
-    Tensor rms = reduce(
-        Reduce::mean, [](Expr a) { return a * a; }, x,
-        {.dims = {0}, .keep_dims = KeepDims::yes, .dtype = {DType::bf16}, .after = trace([](Expr s) { return sqrt(s + param(1.0)); }, std::array{DType::f32})});
+    Tensor rms =
+        reduce(Reduce::mean, [](Expr a) { return a * a; }, x,
+               {.dims = {0}, .keepdim = true, .dtype = {DType::bf16}, .after = trace([](Expr s) { return sqrt(s + param(1.0)); }, std::array{DType::f32})});
     EXPECT_EQ(rms.sizes(), (Dims{1, 30}));
     EXPECT_EQ(rms.dtype(), DType::bf16);
     double squares = 0;
@@ -163,7 +163,7 @@ TEST(Reduce, NothingToReduce) {
     EXPECT_EQ(code_of([&] { amax(x, {.dims = {1}}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(sum(x, {.dims = {0}}).numel(), 0);
     EXPECT_EQ(sum(full({}, 3, {.device = device})).item(), 3);
-    const ReduceOptions rows{.dims = {1}}, kept{.dims = {1}, .keep_dims = KeepDims::yes};
+    const ReduceOptions rows{.dims = {1}}, kept{.dims = {1}, .keepdim = true};
     EXPECT_EQ(logsumexp(x, rows).to_host<float>(), (std::vector<float>(3, -INFINITY)));
     EXPECT_EQ(logsumexp(x, kept).sizes(), (Dims{3, 1}));
     EXPECT_EQ(logsumexp(x).item(), -INFINITY);
@@ -211,7 +211,7 @@ TEST(Reduce, PlacesOfExtremesAndPositions) {
     Tensor flat = x.mT();  // not contiguous
     std::vector<float> turned = flat.contiguous().to_host<float>();
     EXPECT_EQ(argmax(flat).to_host<std::int64_t>()[0], std::max_element(turned.begin(), turned.end()) - turned.begin());
-    EXPECT_EQ(argmax(flat, {.keep_dims = KeepDims::yes}).sizes(), (Dims{1, 1, 1}));
+    EXPECT_EQ(argmax(flat, {.keepdim = true}).sizes(), (Dims{1, 1, 1}));
     Tensor big = zeros({70001}, {.device = device});
     fill_(big.slice(0, 60007, 60009), 2);
     EXPECT_EQ(argmax(big).item(), 60007);
@@ -251,7 +251,7 @@ TEST(Reduce, ZerosOfTwoSignsGiveTheLastOne) {
     EXPECT_EQ(mean(large).item(), 100);
     EXPECT_EQ(mean(wide).item(), static_cast<double>(4e18f));
     Tensor same = zeros({3}, {.dtype = DType::i64, .device = device}), none = zeros({1}, {.dtype = DType::i8, .device = device});
-    EXPECT_EQ(scatter_reduce(none, 0, same, large, {.reduce = SegmentReduce::mean, .include_self = IncludeSelf::no}).item(), 100);
+    EXPECT_EQ(scatter_reduce(none, 0, same, large, {.reduce = SegmentReduce::mean, .include_self = false}).item(), 100);
     EXPECT_EQ(scatter_reduce(none, 0, same, large).item(), 44);
     EXPECT_EQ(segment_reduce(from_host<float>({1, 2}, device), from_host<std::int64_t>({0, 2}, device), {.reduce = SegmentReduce::mean, .initial = 0.5}).item(),
               1.75);
@@ -365,8 +365,8 @@ TEST(Reduce, NearRowsHaveTheBitsOfTwoReductions) {
       Tensor x = randn({70, 4, 300}, {.device = device, .seed = 3}).to(dtype);
       ExprFunction root = trace([](Expr a) { return sqrt(a); }, std::array{DType::f32});
       for (const Dims& dims : {Dims{-1}, Dims{1, 2}})
-        for (KeepDims keep : {KeepDims::no, KeepDims::yes}) {
-          ReduceOptions near{.dims = dims, .keep_dims = keep}, apart{.dims = dims, .keep_dims = keep, .implementation = "reduce_rows"};
+        for (bool keep : {false, true}) {
+          ReduceOptions near{.dims = dims, .keepdim = keep}, apart{.dims = dims, .keepdim = keep, .implementation = "reduce_rows"};
           Tensor got = var(x, 1, near);
           EXPECT_EQ(got.sizes(), var(x, 1, apart).sizes());
           EXPECT_EQ(got.to_bytes(), var(x, 1, apart).to_bytes());
@@ -374,7 +374,7 @@ TEST(Reduce, NearRowsHaveTheBitsOfTwoReductions) {
           EXPECT_EQ(var(x, 0, near).to_bytes(), var(x, 0, apart).to_bytes());
           near.after = apart.after = {};
           EXPECT_EQ(logsumexp(x, near).sizes(), got.sizes());
-          EXPECT_EQ(logsumexp(x, near).to_bytes(), logsumexp(x.transpose(0, 1).clone().transpose(0, 1), {.dims = dims, .keep_dims = keep}).to_bytes());
+          EXPECT_EQ(logsumexp(x, near).to_bytes(), logsumexp(x.transpose(0, 1).clone().transpose(0, 1), {.dims = dims, .keepdim = keep}).to_bytes());
         }
     }
     // An infinite maximum, and NaN.

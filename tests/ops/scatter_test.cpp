@@ -22,7 +22,7 @@ TEST(Scatter, ReductionsDtypesAndDimensionsHaveTheModelsBits) {
     for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::u8}) {
       if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
       for (SegmentReduce reduce : kAll)
-        for (IncludeSelf include : {IncludeSelf::yes, IncludeSelf::no}) {
+        for (bool include : {true, false}) {
           // Programs differ by dtype, reduction and whether self counts.
           if (level() == "smoke" && dtype != DType::f32 && reduce != (dtype == DType::i32 ? SegmentReduce::mean : SegmentReduce::sum)) continue;
           for (int dim = 0; dim < 3; ++dim)
@@ -42,7 +42,7 @@ TEST(Scatter, RepeatedIndicesGoByRowsWithTheBitsOfLines) {
       Tensor self = randn({40, 6, 5}, {.device = device, .seed = 1}).to(dtype), src = randn({300, 6, 5}, {.device = device, .seed = 2}).to(dtype);
       Tensor index = line.reshape({300, 1, 1}).expand({300, 6, 5});
       for (SegmentReduce reduce : kAll)
-        for (IncludeSelf include : {IncludeSelf::yes, IncludeSelf::no}) {
+        for (bool include : {true, false}) {
           if (level() == "smoke" && dtype != DType::f32 && reduce != SegmentReduce::mean) continue;
           ScatterOptions rows{.reduce = reduce, .include_self = include, .implementation = "segment_rows"},
               lines{.reduce = reduce, .include_self = include, .implementation = "scatter_lines"};
@@ -53,7 +53,7 @@ TEST(Scatter, RepeatedIndicesGoByRowsWithTheBitsOfLines) {
           ScatterOptions panels{.reduce = reduce, .include_self = include, .implementation = "scatter_panels"};
           std::vector<std::uint8_t> got;
           ErrorCode code = code_of([&] { got = scatter_reduce(self, 0, index, src, panels).to_bytes(); });
-          bool takes = dtype == DType::f32 && reduce != SegmentReduce::mean && include == IncludeSelf::yes;
+          bool takes = dtype == DType::f32 && reduce != SegmentReduce::mean && include;
           ASSERT_EQ(code, takes ? ErrorCode::ok : ErrorCode::not_supported);
           if (takes) {
             ASSERT_EQ(got, want) << static_cast<int>(reduce);
@@ -72,17 +72,17 @@ TEST(Scatter, RepeatedIndicesGoByRowsWithTheBitsOfLines) {
 TEST(Scatter, ValuesThatPyTorchGives) {
   CLUTCH_EACH_DEVICE(device) {
     Tensor self = from_host<float>({10, 20, 30}, device), index = from_host<std::int64_t>({0, 0, 2}, device), src = from_host<float>({1, 2, 3}, device);
-    auto with = [&](SegmentReduce reduce, IncludeSelf include) {
+    auto with = [&](SegmentReduce reduce, bool include) {
       return scatter_reduce(self, 0, index, src, {.reduce = reduce, .include_self = include}).to_host<float>();
     };
-    EXPECT_EQ(with(SegmentReduce::sum, IncludeSelf::yes), (std::vector<float>{13, 20, 33}));
-    EXPECT_EQ(with(SegmentReduce::sum, IncludeSelf::no), (std::vector<float>{3, 20, 3}));
-    EXPECT_EQ(with(SegmentReduce::mean, IncludeSelf::yes), (std::vector<float>{13.0f / 3, 20, 16.5f}));
-    EXPECT_EQ(with(SegmentReduce::mean, IncludeSelf::no), (std::vector<float>{1.5f, 20, 3}));
-    EXPECT_EQ(with(SegmentReduce::amax, IncludeSelf::no), (std::vector<float>{2, 20, 3}));
+    EXPECT_EQ(with(SegmentReduce::sum, true), (std::vector<float>{13, 20, 33}));
+    EXPECT_EQ(with(SegmentReduce::sum, false), (std::vector<float>{3, 20, 3}));
+    EXPECT_EQ(with(SegmentReduce::mean, true), (std::vector<float>{13.0f / 3, 20, 16.5f}));
+    EXPECT_EQ(with(SegmentReduce::mean, false), (std::vector<float>{1.5f, 20, 3}));
+    EXPECT_EQ(with(SegmentReduce::amax, false), (std::vector<float>{2, 20, 3}));
     Tensor whole = from_host<std::int64_t>({10, 20}, device), parts = from_host<std::int64_t>({1, -2}, device), both = from_host<std::int64_t>({0, 0}, device);
     EXPECT_EQ(scatter_reduce(whole, 0, both, parts, {.reduce = SegmentReduce::mean}).to_host<std::int64_t>(), (std::vector<std::int64_t>{3, 20}));
-    EXPECT_EQ(scatter_reduce(whole, 0, both, parts, {.reduce = SegmentReduce::mean, .include_self = IncludeSelf::no}).to_host<std::int64_t>(),
+    EXPECT_EQ(scatter_reduce(whole, 0, both, parts, {.reduce = SegmentReduce::mean, .include_self = false}).to_host<std::int64_t>(),
               (std::vector<std::int64_t>{-1, 20}))
         << "rounded down";
     Tensor bad = from_host<float>({1, std::nanf(""), 3}, device);
@@ -133,7 +133,7 @@ TEST(Scatter, GradientsAreThoseOfDifferences) {
     for (int zeros = 0; zeros < 2; ++zeros) {
       if (zeros) src[0] = 0, src[3] = 0, src[5] = 0;
       for (SegmentReduce reduce : kAll)
-        for (IncludeSelf include : {IncludeSelf::yes, IncludeSelf::no}) {
+        for (bool include : {true, false}) {
           ScatterOptions o{.reduce = reduce, .include_self = include};
           Tensor a = tensor(self, self_sizes), b = tensor(src, sizes), i = from_host(index, sizes, device);
           ScatterGradients got = scatter_reduce_backward(tensor(weights, self_sizes), scatter_reduce(a, 1, i, b, o), a, 1, i, b, o);

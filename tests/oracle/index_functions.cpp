@@ -20,9 +20,7 @@ SegmentOptions segment_options(const Call& c) {
   return options;
 }
 
-ScatterOptions scatter_options(const Call& c) {
-  return {.reduce = reduction(c), .include_self = c.integer("include_self", 1) != 0 ? IncludeSelf::yes : IncludeSelf::no, .implementation = {}};
-}
+ScatterOptions scatter_options(const Call& c) { return {.reduce = reduction(c), .include_self = c.integer("include_self", 1) != 0, .implementation = {}}; }
 
 sparse::Csr matrix(const Call& c) { return {.offsets = c["offsets"], .columns = c["columns"], .values = c.optional("values"), .width = c.integer("width", 0)}; }
 

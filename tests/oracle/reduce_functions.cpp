@@ -9,7 +9,7 @@ namespace {
 ReduceOptions reduce_options(const Call& c) {
   ReduceOptions options;
   options.dims = c.dims("dims");
-  options.keep_dims = c.flag("keep_dims") ? KeepDims::yes : KeepDims::no;
+  options.keepdim = c.flag("keepdim");
   options.dtype = c.dtypes("dtype");
   if (c.text("after") == "halved_square") options.after = trace<1>([](Expr x) { return square(x) * 0.5; }, {*c.dtype("accumulator")});
   return options;
@@ -55,7 +55,7 @@ void add_reductions(Functions& table) {
     }
   };
   table["cumsum"] = [](Call& c) {
-    CumsumOptions options{.direction = c.flag("backward") ? Direction::backward : Direction::forward, .dtype = c.dtypes("dtype"), .implementation = {}};
+    CumsumOptions options{.reverse = c.flag("reverse"), .dtype = c.dtypes("dtype"), .implementation = {}};
     if (c.has("out"))
       cumsum_out(c["out"], c["x"], c.rank("dim", -1), options);
     else

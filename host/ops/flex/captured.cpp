@@ -113,7 +113,7 @@ struct Inputs {
   }
   Tensor sum(const Expr& output, const Dims& dims, DType dtype, const Stream& stream) const {
     if (dims.empty()) return map(output, dtype, stream);
-    return reduce(Reduce::sum, ExprFunction(dtypes, std::span(&output, 1)), tensors, {.dims = dims, .keep_dims = KeepDims::yes, .dtype = {dtype}}, stream);
+    return reduce(Reduce::sum, ExprFunction(dtypes, std::span(&output, 1)), tensors, {.dims = dims, .keepdim = true, .dtype = {dtype}}, stream);
   }
 };
 

@@ -105,7 +105,7 @@ Tensor summed_to(const Dims& dims, const ExprFunction& gradient, const Operands&
   for (int d = 0; d < o.sizes.rank(); ++d)
     if (!is_read(d)) others.push_back(d);
   Tensor part = others.empty() ? map(gradient, o.tensors, {.dtypes = {dtype}}, stream)[0]
-                               : reduce(Reduce::sum, gradient, o.tensors, {.dims = others, .keep_dims = KeepDims::yes, .dtype = {dtype}}, stream);
+                               : reduce(Reduce::sum, gradient, o.tensors, {.dims = others, .keepdim = true, .dtype = {dtype}}, stream);
   Dims sizes, strides;
   for (std::int64_t d : dims) sizes.push_back(part.sizes()[static_cast<int>(d)]), strides.push_back(part.strides()[static_cast<int>(d)]);
   return part.as_strided(sizes, strides);

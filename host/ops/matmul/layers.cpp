@@ -189,7 +189,7 @@ Tensor quantized_matmul(const Tensor& a, const Quantization& of_a, const Tensor&
   if (corrected) {
     const Tensor none = full({}, 0, {.dtype = DType::i32, .device = stream.device()}, stream);
     const Tensor za = of_a.zero_point.defined() ? of_a.zero_point : none, zb = of_b.zero_point.defined() ? of_b.zero_point : none;
-    auto sums = [&](const Tensor& t, int dim) { return sum(t, {.dims = {dim}, .keep_dims = KeepDims::yes}, stream).to(DType::i32, {}, stream); };
+    auto sums = [&](const Tensor& t, int dim) { return sum(t, {.dims = {dim}, .keepdim = true}, stream).to(DType::i32, {}, stream); };
     inputs.push_back(za), inputs.push_back(zb);
     inputs.push_back(of_b.zero_point.defined() ? sums(a, -1) : none), inputs.push_back(of_a.zero_point.defined() ? sums(b, -2) : none);
   }

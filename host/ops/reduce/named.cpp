@@ -20,7 +20,7 @@ Tensor by_name(const char* name, Reduce op, const Tensor& x, const ReduceOptions
 
 ReduceOptions keeping(const ReduceOptions& options) {
   ReduceOptions kept = options;
-  kept.keep_dims = KeepDims::yes;
+  kept.keepdim = true;
   kept.dtype = {};
   kept.after = {};
   return kept;
@@ -45,15 +45,15 @@ Tensor place_of(const char* name, Reduce op, const Tensor& given, const ReduceOp
   bool all = options.dims.empty();
   Tensor x = all ? given.reshape({-1}) : given;
   int dim = all ? 0 : static_cast<int>(options.dims[0]);
-  ReduceOptions searched{.dims = {dim}, .keep_dims = KeepDims::yes};
+  ReduceOptions searched{.dims = {dim}, .keepdim = true};
   Tensor extreme = by_name(name, op, x, searched, stream);
-  searched.keep_dims = all ? KeepDims::no : options.keep_dims;
+  searched.keepdim = !all && options.keepdim;
   searched.dtype = DType::i64;
   searched.implementation = options.implementation;
   Tensor place = reduce(
       Reduce::min, [&](Expr a, Expr e) { return select((a == e) | (a != a), position(dim), std::numeric_limits<std::int64_t>::max()); }, {x, extreme}, searched,
       stream);
-  return all && options.keep_dims == KeepDims::yes ? place.reshape(Dims::filled(given.rank(), 1)) : place;
+  return all && options.keepdim ? place.reshape(Dims::filled(given.rank(), 1)) : place;
 }
 
 }  // namespace
@@ -109,7 +109,7 @@ const RowFunction& traced_rows(DType computed) {
 
 /// A result with the reduced dimensions or without them, as the options say.
 Tensor shaped(const Tensor& kept, const ReduceOptions& options, std::string_view op) {
-  if (options.keep_dims == KeepDims::yes) return kept;
+  if (options.keepdim) return kept;
   Dims sizes;
   std::array<bool, kMaxRank> gone = detail::marked_dims(options.dims, kept.rank(), op);
   for (int d = 0; d < kept.rank(); ++d)
@@ -204,7 +204,7 @@ Tensor sum_to(const Tensor& x, const Dims& sizes, const Stream& stream) {
   Dims dims;
   for (int d = 0; d < x.rank(); ++d)
     if (d < lead || (sizes[d - lead] == 1 && x.sizes()[d] != 1)) dims.push_back(d);
-  return dims.empty() ? x.reshape(sizes) : sum(x, {.dims = dims, .keep_dims = KeepDims::yes}, stream).reshape(sizes);
+  return dims.empty() ? x.reshape(sizes) : sum(x, {.dims = dims, .keepdim = true}, stream).reshape(sizes);
 }
 
 }}  // namespace clutch::v0

@@ -89,7 +89,7 @@ ScatterGradients scatter_reduce_backward(const Tensor& grad, const Tensor& resul
     throw Error(ErrorCode::invalid_shape, op,
                 fmt::format("gradient {} and result {} of {}", to_string(grad.sizes()), to_string(result.sizes()), to_string(self.sizes())));
   Stream stream = resolved(self, given, op);
-  bool includes = options.include_self == IncludeSelf::yes, whole = src.sizes() == index.sizes();
+  bool includes = options.include_self, whole = src.sizes() == index.sizes();
   Tensor used = whole || index.rank() != src.rank() ? src : src.as_strided(index.sizes(), src.strides());
   Reduction r{[&](const Tensor& t) { return detail::gather_or(t, dim, index, 0, op, stream); },
               [&](const Tensor& t, SegmentReduce reduce) {

@@ -9,14 +9,13 @@
 namespace clutch { inline namespace v0 {
 
 enum class Reduce : std::uint8_t { sum, prod, min, max, any, all, mean };
-enum class KeepDims : std::uint8_t { no, yes };
 
 struct ReduceOptions {
-  Dims dims = {};                     ///< dimensions to reduce, negative ones from the end; empty: all
-  KeepDims keep_dims = KeepDims::no;  ///< yes: reduced dimensions stay with size 1
-  DTypeList dtype = {};               ///< of the result; empty: see reduce()
-  ExprFunction after = {};            ///< of one input, applied to the result before it is stored
-  std::string implementation = {};    ///< forces a plan by name; empty: the first that accepts
+  Dims dims = {};                   ///< dimensions to reduce, negative ones from the end; empty: all
+  bool keepdim = false;             ///< reduced dimensions stay with size 1
+  DTypeList dtype = {};             ///< of the result; empty: see reduce()
+  ExprFunction after = {};          ///< of one input, applied to the result before it is stored
+  std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
 /// Reduces a traced function of broadcast tensors over dimensions, as in reduce(Reduce::sum, [](Expr x) { return x * x; }, x, {.dims = {-1}}).

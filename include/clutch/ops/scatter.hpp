@@ -21,12 +21,10 @@ CLUTCH_API Tensor gather_backward(const Tensor& grad, const Dims& sizes, int dim
 /// Source: torch.index_select.
 CLUTCH_API Tensor index_select(const Tensor& x, int dim, const Tensor& index, const Stream& stream = {});
 
-enum class IncludeSelf : bool { no, yes };
-
 struct ScatterOptions {
   SegmentReduce reduce = SegmentReduce::sum;
-  IncludeSelf include_self = IncludeSelf::yes;  ///< whether an element of self that is scattered to counts, too
-  std::string implementation = {};              ///< forces scatter_panels, scatter_lines or segment_rows; empty: the first that accepts
+  bool include_self = true;         ///< whether an element of self that is scattered to counts, too
+  std::string implementation = {};  ///< forces scatter_panels, scatter_lines or segment_rows; empty: the first that accepts
 };
 
 /// Reduces elements of src into those of self that the index names: result[index[i, j, ...], j, ...] takes src[i, j, ...] for dim 0, and so on.
@@ -40,7 +38,7 @@ struct ScatterOptions {
 /// Determinism: bit-equal on every device and for every layout: self first, then src in the order of the index along `dim`. No atomics.
 /// Accuracy: as segment_reduce.
 /// Bad contents: elements whose index is out of range are left out.
-/// Scratch: where self is not accumulated into directly (narrow dtypes, means, IncludeSelf::no), lines of self, 64 MiB at most. An index
+/// Scratch: where self is not accumulated into directly (narrow dtypes, means, include_self false), lines of self, 64 MiB at most. An index
 ///   that is repeated over dimensions of at least 8 elements (strides 0), or is long and has no others on a device of many items, is
 ///   sorted instead, as group_by does; f32 and f64 rows of a cache line for each core are added in place, unsorted, on CPUs.
 /// Errors: invalid_shape; invalid_dtype; invalid_argument for the dimension or the name of an implementation; invalid_overlap; device_mismatch;
