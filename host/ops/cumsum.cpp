@@ -24,7 +24,7 @@ Checked validate(const Tensor* out, const Tensor& x, int dim, const CumsumOption
   std::vector<const Tensor*> all{&x};
   if (out) all.push_back(out);
   Checked c{&common_runtime(all, "cumsum"), dim_of(dim, x.rank(), "cumsum"), is_floating(x.dtype()) ? x.dtype() : DType::i64};
-  if (options.dtype.size() > 0) c.dtype = options.dtype[0];
+  c.dtype = one_dtype(options.dtype, "cumsum").value_or(c.dtype);
   if (out) c.dtype = out->dtype();
   if (sum_dtype(x.dtype(), "cumsum") != sum_dtype(c.dtype, "cumsum") || c.dtype == DType::boolean)
     throw Error(ErrorCode::invalid_dtype, "cumsum", fmt::format("sums of {} as {}; cast first", name(x.dtype()), name(c.dtype)));

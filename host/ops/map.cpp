@@ -198,12 +198,12 @@ void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const
 std::vector<Tensor> map_traced(std::span<const Tensor> given, const ExprFunction& f, std::span<const Tensor> inputs, std::span<const double> params,
                                const MapOptions& options, const Stream& given_stream) {
   Checked c = validate(given, f, inputs);
-  if (options.dtypes.size() > 0 && options.dtypes.size() != f.output_count())
-    refuse(ErrorCode::invalid_argument, fmt::format("{} dtypes for {} outputs", options.dtypes.size(), f.output_count()));
+  if (options.dtype.size() > 0 && options.dtype.size() != f.output_count())
+    refuse(ErrorCode::invalid_argument, fmt::format("{} dtypes for {} outputs", options.dtype.size(), f.output_count()));
   Stream stream = resolve_stream(given_stream, *c.runtime, "map");
   std::vector<Tensor> outputs(given.begin(), given.end());
   for (int i = static_cast<int>(outputs.size()); i < f.output_count(); ++i) {
-    DType dtype = options.dtypes.size() > 0 ? options.dtypes[i] : map_dtype(f, i, inputs);
+    DType dtype = options.dtype.size() > 0 ? options.dtype[i] : map_dtype(f, i, inputs);
     compute_dtype(dtype, "map");
     outputs.push_back(empty(c.sizes, {.dtype = dtype, .device = stream.device()}, stream));
   }

@@ -80,7 +80,7 @@ MatmulCall check_matmul(const Tensor* out, const Tensor& a, const MatrixOperand&
       (options.alpha != std::nearbyint(options.alpha) || options.beta != std::nearbyint(options.beta) || std::fabs(options.alpha) > INT32_MAX ||
        std::fabs(options.beta) > INT32_MAX))
     throw Error(ErrorCode::invalid_argument, kOp, fmt::format("alpha {} and beta {} of integers are to be whole numbers", options.alpha, options.beta));
-  c.output = out ? out->dtype() : options.dtype ? *options.dtype : default_dtype(a.dtype(), of_b, f);
+  c.output = out ? out->dtype() : options.dtype.empty() ? default_dtype(a.dtype(), of_b, f) : *one_dtype(options.dtype, kOp);
   if (f.empty() && c.output != product && (!is_plain_float(product) || !is_plain_float(c.output)))
     throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("a result of {} for a product of {}", name(c.output), name(product)));
   if (!f.empty()) compute_dtype(c.output, kOp);

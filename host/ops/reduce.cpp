@@ -41,8 +41,8 @@ DType accumulator_of(Reduce op, DType traced) {
 }
 
 DType result_dtype(const Reduction& r, const ExprFunction& f, std::span<const Tensor> inputs, const ReduceOptions& options) {
-  if (options.dtype.size() > 0) return options.dtype[0];
-  DType natural = is_floating(r.accumulator) || r.op == Reduce::min || r.op == Reduce::max ? map_dtype(f, 0, inputs) : r.accumulator;
+  if (!options.dtype.empty()) return options.dtype[0];
+  DType natural = is_floating(r.accumulator) || r.op == Reduce::amin || r.op == Reduce::amax ? map_dtype(f, 0, inputs) : r.accumulator;
   if (r.op == Reduce::mean && !is_floating(natural)) natural = r.accumulator;
   if (options.after.empty()) return natural;
   DType after = options.after.output_dtype(0);
@@ -53,7 +53,7 @@ Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::spa
   if (f.empty() || f.output_count() != 1) refuse(ErrorCode::invalid_argument, "the function is to have one output");
   if (inputs.empty() || static_cast<int>(inputs.size()) != f.input_count() || inputs.size() > kMaxReduceInputs)
     refuse(ErrorCode::invalid_argument, fmt::format("{} tensors for a function of {}, at most {}", inputs.size(), f.input_count(), kMaxReduceInputs));
-  if (options.dtype.size() > 1) refuse(ErrorCode::invalid_argument, "more than one dtype");
+  one_dtype(options.dtype, "reduce");
   if (!options.after.empty() && (options.after.input_count() != 1 || options.after.output_count() != 1 || options.after.captured_count() > 0))
     refuse(ErrorCode::invalid_argument, "`after` is to have one input, one output and no captured tensors");
   if (!options.after.empty() && has_positions(options.after)) refuse(ErrorCode::invalid_argument, "`after` is to have no positions");
@@ -67,7 +67,7 @@ Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::spa
   r.positions = position_strides(f, r.sizes, "reduce");
   if (r.positions.size() > kMaxReducePositions) refuse(ErrorCode::invalid_argument, fmt::format("more than {} positions", kMaxReducePositions));
   r.accumulator = accumulator_of(op, f.output_dtype(0));
-  if (r.accumulator == DType::boolean && (op == Reduce::min || op == Reduce::max)) r.op = op == Reduce::max ? Reduce::any : Reduce::all;
+  if (r.accumulator == DType::boolean && (op == Reduce::amin || op == Reduce::amax)) r.op = op == Reduce::amax ? Reduce::any : Reduce::all;
   r.gone = marked_dims(options.dims, r.sizes.rank(), "reduce");
   if (options.dims.empty()) r.gone.fill(true);
   for (int d = 0; d < r.sizes.rank(); ++d) {
@@ -76,7 +76,7 @@ Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::spa
     if (!gone) r.result.push_back(r.sizes[d]);
     if (gone && options.keepdim) r.result.push_back(1);
   }
-  if (r.m == 0 && r.n > 0 && (op == Reduce::min || op == Reduce::max)) refuse(ErrorCode::invalid_argument, "min and max of nothing");
+  if (r.m == 0 && r.n > 0 && (op == Reduce::amin || op == Reduce::amax)) refuse(ErrorCode::invalid_argument, "min and max of nothing");
   r.dtype = out ? out->dtype() : result_dtype(r, f, inputs, options);
   compute_dtype(r.dtype, "reduce");
   if (!out) return r;
@@ -109,8 +109,8 @@ constexpr std::array<Implementation<ReduceProblem>, 3> kImplementations{{
 int op_number(Reduce op) {
   switch (op) {
     case Reduce::prod: return 1;
-    case Reduce::min: return 2;
-    case Reduce::max: return 3;
+    case Reduce::amin: return 2;
+    case Reduce::amax: return 3;
     case Reduce::any: return 4;
     case Reduce::all: return 5;
     default: return 0;

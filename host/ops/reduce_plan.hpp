@@ -36,7 +36,7 @@ struct ReduceProblem {
   DType dtypes[kMaxReduceInputs] = {};
 };
 
-/// What kernels/common/reduce_order.clh calls the operation.
+/// What kernels/common/combine.clh calls the operation.
 int op_number(Reduce op);
 
 /// Pure, but for the printed functions, which the caller adds. Errors: not_supported, invalid_argument.

@@ -91,8 +91,8 @@ Checked validate(std::span<const Tensor> outputs, const RowFunction& f, std::spa
     refuse(ErrorCode::invalid_argument, fmt::format("{} tensors for a function of {}", inputs.size(), f.input_count()));
   if (!outputs.empty() && outputs.size() != output_count)
     refuse(ErrorCode::invalid_argument, fmt::format("{} outputs of a function that has {}", outputs.size(), output_count));
-  if (options.dtypes.size() > 0 && static_cast<std::size_t>(options.dtypes.size()) != output_count)
-    refuse(ErrorCode::invalid_argument, fmt::format("{} dtypes for {} outputs", options.dtypes.size(), output_count));
+  if (options.dtype.size() > 0 && static_cast<std::size_t>(options.dtype.size()) != output_count)
+    refuse(ErrorCode::invalid_argument, fmt::format("{} dtypes for {} outputs", options.dtype.size(), output_count));
   if (inputs.size() + output_count > kMaxRowwiseOperands)
     refuse(ErrorCode::invalid_argument, fmt::format("{} tensors, at most {} go into one call", inputs.size() + output_count, kMaxRowwiseOperands));
   std::vector<const Tensor*> all;
@@ -110,7 +110,7 @@ Checked validate(std::span<const Tensor> outputs, const RowFunction& f, std::spa
   // Rows of nothing have no elements to compute, but their results are asked for.
   if (c.m == 0 && c.n > 0 && f.result_count() > 0)
     for (Reduce op : f.body()->ops)
-      if (op == Reduce::min || op == Reduce::max) refuse(ErrorCode::invalid_argument, "min and max of nothing");
+      if (op == Reduce::amin || op == Reduce::amax) refuse(ErrorCode::invalid_argument, "min and max of nothing");
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& out = outputs[i];
     bool elements = static_cast<int>(i) < f.element_count();
@@ -424,7 +424,7 @@ std::vector<Tensor> rowwise(const RowFunction& f, std::span<const Tensor> inputs
   std::vector<Tensor> outputs;
   for (int i = 0; i < f.element_count() + f.result_count(); ++i) {
     bool element = i < f.element_count();
-    DType dtype = options.dtypes.size() > 0 ? options.dtypes[i] : element ? map_dtype(f.body()->elements, i, inputs) : f.body()->accumulator;
+    DType dtype = options.dtype.size() > 0 ? options.dtype[i] : element ? map_dtype(f.body()->elements, i, inputs) : f.body()->accumulator;
     detail::compute_dtype(dtype, "rowwise");
     outputs.push_back(empty(element ? c.sizes : c.result, {.dtype = dtype, .device = stream.device()}, stream));
   }

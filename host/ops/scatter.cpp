@@ -48,6 +48,7 @@ Runtime& validate(const Tensor& self, int dim, const Tensor& index, const Tensor
   if (std::find(kWays.begin(), kWays.end(), options.implementation) == kWays.end())
     throw Error(ErrorCode::invalid_argument, op,
                 fmt::format("implementation must be scatter_panels, scatter_lines or segment_rows, got '{}'", options.implementation));
+  check_reduce(options.reduce, op);
   const Tensor* tensors[] = {&self, &index, &src};
   Runtime& runtime = common_runtime(tensors, op);
   validate_index(self, dim, index, op);
@@ -76,7 +77,7 @@ KernelPlan select(const DeviceTraits& traits, const ScatterProblem& p, std::stri
   KernelPlan plan{.stem = "scatter", .entry = chosen.name, .tuning = row_tuning(traits)};
   if (!p.rows) plan.tuning.width = 1;
   set_lanes(plan, traits, p.rows && p.dtype == DType::f64, 3, p.wide_index, p.rank_lanes);
-  plan.defines.set("OP", op_number(p.reduce)).set("MEAN", p.reduce == SegmentReduce::mean).set("DIRECT", p.direct);
+  plan.defines.set("OP", op_number(p.reduce)).set("MEAN", p.reduce == Reduce::mean).set("DIRECT", p.direct);
   plan.defines.set_text("INDEX", p.index == DType::i64 ? "long" : "int").set_text("T_NAME", name(p.dtype));
   plan.defines.set_type("A", sum_dtype(p.dtype, "scatter_reduce")).set_type("T", p.dtype);
   return plan;
@@ -94,7 +95,7 @@ void by_lines(const Tensor& out, int dim, const Tensor& index, const Tensor& src
   const bool includes = options.include_self;
   DType dtype = out.dtype();
   ScatterProblem p{.dtype = dtype, .index = index.dtype(), .reduce = options.reduce};
-  p.direct = includes && options.reduce != SegmentReduce::mean && (!is_floating(dtype) || sum_dtype(dtype, "scatter_reduce") == dtype);
+  p.direct = includes && options.reduce != Reduce::mean && (!is_floating(dtype) || sum_dtype(dtype, "scatter_reduce") == dtype);
   const LineWalk walk({&out, &index, &src}, index.sizes(), dim);
   p.wide_index = walk.wide_index;
   p.rank_lanes = rank_lanes(walk.rank);
@@ -166,8 +167,8 @@ std::int64_t row_stride(const Tensor& x, int dim) {
 
 /// Whether rows may be added to where they lie.
 bool takes_panels(const Tensor& out, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options) {
-  return row_length(out, dim, index) > 0 && row_stride(out, dim) > 0 && row_stride(src, dim) > 0 && options.reduce != SegmentReduce::mean &&
-         options.include_self && sum_dtype(out.dtype(), "scatter_reduce") == out.dtype();
+  return row_length(out, dim, index) > 0 && row_stride(out, dim) > 0 && row_stride(src, dim) > 0 && options.reduce != Reduce::mean && options.include_self &&
+         sum_dtype(out.dtype(), "scatter_reduce") == out.dtype();
 }
 
 /// Rows by rows in order, an item for each panel of features: nothing is sorted.
@@ -251,7 +252,7 @@ Tensor gather_or(const Tensor& x, int dim, const Tensor& index, double missing, 
         Expr value = captured(x).at(places);
         return select((at < 0) | (at >= param(length)), cast(Expr(none), value.dtype()), value);
       },
-      {index}, {.dtypes = {x.dtype()}}, stream);
+      {index}, {.dtype = {x.dtype()}}, stream);
 }
 
 }  // namespace detail

@@ -9,7 +9,7 @@ namespace clutch { inline namespace v0 { namespace detail {
 /// What selection of scatter_reduce looks at; also the key of its cached plans.
 struct ScatterProblem {
   DType dtype = DType::f32, index = DType::i64;
-  SegmentReduce reduce = SegmentReduce::sum;
+  Reduce reduce = Reduce::sum;
   bool direct = true;  ///< accumulates in the result's own memory
   bool wide_index = false;
   bool rows = false;  ///< direct, and the index names whole rows, whose features lie side by side

@@ -3,6 +3,7 @@
 #include <clutch/ops/segment.hpp>
 
 #include "encode/plan.hpp"
+#include "ops/reduce_plan.hpp"
 
 #include <limits>
 #include <optional>
@@ -23,7 +24,7 @@ enum class SegmentStage : std::uint8_t { reduce, ids, dots, first };
 struct SegmentProblem {
   DType dtype = DType::f32;
   DType offset = DType::i64, column = DType::i64;
-  SegmentReduce reduce = SegmentReduce::sum;
+  Reduce reduce = Reduce::sum;
   bool has_columns = false, has_values = false;
   bool rows = true;  ///< features of a row lie side by side, in data and output
   bool wide_index = false;
@@ -34,8 +35,8 @@ struct SegmentProblem {
   DType result = DType::f32;  ///< of the stage `first`: what results were rounded to
 };
 
-/// What kernels/common/combine.clh calls the operation.
-int op_number(SegmentReduce reduce);
+/// Errors: invalid_argument for any and all.
+void check_reduce(Reduce reduce, std::string_view op);
 
 /// One call: rows of data reduced, with or without columns and values.
 struct Segments {

@@ -216,7 +216,7 @@ Tensor apply_mask(const Tensor& w, const Tensor& mask, const Stream& stream) {
     throw Error(ErrorCode::invalid_dtype, "sparse::apply_mask", fmt::format("a mask of {}", name(mask.dtype())));
   const bool narrow = w.defined() && (w.dtype() == DType::f8e4m3fn || w.dtype() == DType::f8e5m2);
   const Tensor numbers = narrow ? w.to(DType::f32, {}, stream) : w;
-  const Tensor kept = map([](Expr x, Expr keep) { return select(keep, x, cast(0.0f, x.dtype())); }, {numbers, mask}, {.dtypes = {numbers.dtype()}}, stream);
+  const Tensor kept = map([](Expr x, Expr keep) { return select(keep, x, cast(0.0f, x.dtype())); }, {numbers, mask}, {.dtype = {numbers.dtype()}}, stream);
   return narrow ? kept.to(w.dtype(), {}, stream) : kept;
 }
 

@@ -7,6 +7,7 @@
 #include "expr/node.hpp"
 
 #include <array>
+#include <optional>
 
 namespace clutch { inline namespace v0 { namespace detail {
 
@@ -21,6 +22,12 @@ int dim_of(std::int64_t dim, int rank, std::string_view op);
 
 /// What sums of a dtype's elements are kept in: its compute dtype, i64 for all integers and booleans.
 DType sum_dtype(DType dtype, std::string_view op);
+
+/// The dtype that an op of one result is asked for, if any. Errors: invalid_argument for several.
+inline std::optional<DType> one_dtype(const DTypeList& dtype, std::string_view op) {
+  if (dtype.size() > 1) throw Error(ErrorCode::invalid_argument, op, fmt::format("dtype must be one for one result, got {}", dtype.size()));
+  return dtype.empty() ? std::nullopt : std::optional(dtype[0]);
+}
 
 /// Which dimensions `dims` names, negative ones from the end. Errors: invalid_argument if one is none of the shape's or named twice.
 std::array<bool, kMaxRank> marked_dims(const Dims& dims, int rank, std::string_view op);

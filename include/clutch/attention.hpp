@@ -53,7 +53,7 @@ CLUTCH_API FlexGradients sdpa_backward(const Tensor& grad_out, const Tensor& q, 
 CLUTCH_API FlexResult varlen_attn(const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& options, const Stream& stream = {});
 /// Its gradients, (T, Hq, E), (S, Hkv, E) and (S, Hkv, Ev); rows of no sequence are undefined.
 CLUTCH_API FlexGradients varlen_attn_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results,
-                                              const FlexOptions& options, const Stream& stream = {});
+                                              const FlexOptions& options, const FlexBackwardOptions& backward = {}, const Stream& stream = {});
 /// Each sequence's last query attends to all of its keys, one before it to all but the last one, and so on; q_len and kv_len are the lengths where `varlen` has
 /// none.
 CLUTCH_API MaskMod causal_lower_right(const Varlen& varlen, std::int64_t q_len = 0, std::int64_t kv_len = 0);

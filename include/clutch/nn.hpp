@@ -83,7 +83,7 @@ CLUTCH_API CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& 
 CLUTCH_API Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const CrossEntropyResult& result,
                                          const CrossEntropyOptions& options = {}, const Stream& stream = {});
 
-struct EmbeddingOptions {
+struct EmbeddingBackwardOptions {
   std::int64_t padding_index = -1;  ///< rows of this index get no gradient; -1: none
   bool scale_by_frequency = false;  ///< divides a row's gradient by how often the row occurs
 };
@@ -93,7 +93,7 @@ struct EmbeddingOptions {
 CLUTCH_API Tensor embedding(const Tensor& weight, const Tensor& index, const Stream& stream = {});
 /// The gradient of a table of `rows` rows: for each, the gradients of its occurrences summed in their order, in f32 (f64 for f64). Bit-equal
 /// on every device; no atomics. Occurrences that are no row are left out. A row that occurs too often gives NaN where segment_reduce does.
-CLUTCH_API Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t rows, const EmbeddingOptions& options = {},
+CLUTCH_API Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t rows, const EmbeddingBackwardOptions& options = {},
                                      const Stream& stream = {});
 
 }}}  // namespace clutch::v0::nn

@@ -539,8 +539,8 @@ TEST(Rowwise, RefusesBadInput) {
     EXPECT_EQ(run_with(x, {.dims = {2}}), ErrorCode::invalid_argument);
     EXPECT_EQ(run_with(x, {.dims = {0, 0}}), ErrorCode::invalid_argument);
     EXPECT_EQ(run_with(x, {.dims = {}}), ErrorCode::invalid_argument);
-    EXPECT_EQ(run_with(x, {.dtypes = {DType::c64}}), ErrorCode::invalid_dtype);
-    EXPECT_EQ(run_with(x, {.dtypes = {DType::f32, DType::f32}}), ErrorCode::invalid_argument);
+    EXPECT_EQ(run_with(x, {.dtype = {DType::c64}}), ErrorCode::invalid_dtype);
+    EXPECT_EQ(run_with(x, {.dtype = {DType::f32, DType::f32}}), ErrorCode::invalid_argument);
     EXPECT_EQ(run_with(x, {.implementation = "rowwise_best"}), ErrorCode::invalid_argument);
     EXPECT_EQ(run_with(x.mT(), {.implementation = "rowwise_rows"}), ErrorCode::not_supported);
     EXPECT_EQ(run_with(none, {}), ErrorCode::ok) << "no elements, of which no total is asked for";

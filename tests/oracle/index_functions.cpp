@@ -6,12 +6,8 @@ namespace clutch::oracle {
 
 namespace {
 
-SegmentReduce reduction(const Call& c) {
-  return c.choice<SegmentReduce>("reduce", {{"sum", SegmentReduce::sum},
-                                            {"prod", SegmentReduce::prod},
-                                            {"amin", SegmentReduce::amin},
-                                            {"amax", SegmentReduce::amax},
-                                            {"mean", SegmentReduce::mean}});
+Reduce reduction(const Call& c) {
+  return c.choice<Reduce>("reduce", {{"sum", Reduce::sum}, {"prod", Reduce::prod}, {"amin", Reduce::amin}, {"amax", Reduce::amax}, {"mean", Reduce::mean}});
 }
 
 SegmentOptions segment_options(const Call& c) {
@@ -34,11 +30,11 @@ void add_index_functions(Functions& table) {
     if (c.has("grad")) c.give(segment_reduce_backward(c["grad"], result, c["data"], c["offsets"], segment_options(c)));
   };
   table["spmm"] = [](Call& c) {
-    if (c.has("out")) return sparse::spmm_out(c["out"], matrix(c), c["b"], segment_options(c));
-    const Tensor result = sparse::spmm(matrix(c), c["b"], segment_options(c));
+    if (c.has("out")) return sparse::spmm_out(c["out"], matrix(c), c["b"], {.reduce = reduction(c), .implementation = {}});
+    const Tensor result = sparse::spmm(matrix(c), c["b"], {.reduce = reduction(c), .implementation = {}});
     c.give(result);
     if (!c.has("grad")) return;
-    const sparse::SpmmGradients g = sparse::spmm_backward(c["grad"], result, matrix(c), c["b"], segment_options(c));
+    const sparse::SpmmGradients g = sparse::spmm_backward(c["grad"], result, matrix(c), c["b"], {.reduce = reduction(c), .implementation = {}});
     c.give(std::vector{g.values, g.b});
   };
   table["scatter_reduce"] = [](Call& c) {

@@ -18,8 +18,8 @@ ReduceOptions reduce_options(const Call& c) {
 Reduce reduction(const Call& c) {
   return c.choice<Reduce>("op", {{"sum", Reduce::sum},
                                  {"prod", Reduce::prod},
-                                 {"min", Reduce::min},
-                                 {"max", Reduce::max},
+                                 {"min", Reduce::amin},
+                                 {"max", Reduce::amax},
                                  {"any", Reduce::any},
                                  {"all", Reduce::all},
                                  {"mean", Reduce::mean}});
@@ -78,7 +78,7 @@ void add_rows(Functions& table) {
   };
   table["rowwise"] = [centred, weighted](Call& c) {
     const std::vector<Tensor> inputs = c.list("inputs");
-    RowwiseOptions options{.dims = c.has("dims") ? c.dims("dims") : Dims{-1}, .dtypes = {}, .implementation = {}};
+    RowwiseOptions options{.dims = c.has("dims") ? c.dims("dims") : Dims{-1}, .dtype = {}, .implementation = {}};
     if (inputs.size() == 2)
       c.give(rowwise(weighted, {inputs[0], inputs[1]}, options));
     else
@@ -87,7 +87,7 @@ void add_rows(Functions& table) {
   table["rowwise_out"] = [centred](Call& c) {
     const std::vector<Tensor> inputs = c.list("inputs"), outputs = c.list("outputs");
     const std::vector<DType> traced = traced_dtypes(inputs);
-    rowwise_out(outputs, trace_rows<1>(centred, {traced[0]}), inputs, {.dims = c.has("dims") ? c.dims("dims") : Dims{-1}, .dtypes = {}, .implementation = {}});
+    rowwise_out(outputs, trace_rows<1>(centred, {traced[0]}), inputs, {.dims = c.has("dims") ? c.dims("dims") : Dims{-1}, .dtype = {}, .implementation = {}});
   };
 }
 

@@ -98,7 +98,7 @@ def selections(c):
         dims, axes = pick_dims(c, x.dim())
     keep = c.chance(0.4)
     if count_of(x.shape, axes) == 0 and function not in ("any", "all"):
-        return c.refused("invalid_argument", function, REDUCE + ", Empty: min and max are Errors", x=x, dims=dims)
+        return c.refused("invalid_argument", function, REDUCE + ", Empty: amin and amax are Errors", x=x, dims=dims)
     got = c.call(function, x=x, dims=dims, keepdim=keep)[0]
     if function in ("any", "all"):
         want = (x != 0)
@@ -107,7 +107,7 @@ def selections(c):
         return c.same(got, want.clone(), REDUCE + ", any counts NaN as true", f"{function} of {name}: ")
     if function in ("amin", "amax"):
         want = getattr(torch, function)(x, dim=axes, keepdim=keep) if axes else x.clone()
-        return c.same(got, want, REDUCE + ", min and max give NaN if there is one", f"{function} of {name}: ", zero_signs=False)
+        return c.same(got, want, REDUCE + ", amin and amax give NaN if there is one", f"{function} of {name}: ", zero_signs=False)
     v = x.double().numpy() if name != "i64" else x.numpy()
     find = np.argmin if function == "argmin" else np.argmax
     want = np.asarray(find(v, axis=None if not dims else axes[0], keepdims=keep))

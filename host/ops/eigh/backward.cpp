@@ -61,7 +61,8 @@ void product(const Parts& out, const Parts& x, const Parts& y, Conjugate which, 
 
 }  // namespace
 
-EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_w, const Tensor& grad_v, double broadening, const Stream& given) {
+EighGradient eigh_backward(const Tensor& grad_w, const Tensor& grad_v, const Tensor& w, const Tensor& v, const EighBackwardOptions& options,
+                           const Stream& given) {
   detail::OpName named("linalg::eigh_backward");
   std::vector<const Tensor*> tensors{&w, &v};
   for (const Tensor* t : {&grad_w, &grad_v})
@@ -78,7 +79,7 @@ EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_
   check(w, "w", of_w, real);
   if (grad_w.defined()) check(grad_w, "grad_w", of_w, real);
   if (grad_v.defined()) check(grad_v, "grad_v", v.sizes(), v.dtype());
-  const double square = broadening * broadening;
+  const double broadening = options.broadening, square = broadening * broadening;
   if (!(broadening >= 0)) throw Error(ErrorCode::invalid_argument, kOp, "a negative broadening");
   if (broadening > 0 && !(real == DType::f64 ? std::isnormal(square) : std::isnormal(static_cast<float>(square))))
     throw Error(ErrorCode::invalid_argument, kOp, fmt::format("broadening is {}: its square must be a normal number of {}", broadening, name(real)));
@@ -107,7 +108,7 @@ EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_
           s.im, [&](Expr x, Expr y, Expr wi, Expr wj) { return divided((x + y) * 0.5, wj - wi, Expr(0)); }, {m.im, m.im.mT(), w.unsqueeze(-1), w.unsqueeze(-2)},
           {}, stream);
       const Tensor imaginary[] = {m.im};
-      reduce_out(result.gauge, Reduce::max, detail::trace_over<1>([&](Expr x) { return select(position(i) == position(j), abs(x), 0); }, imaginary, kOp),
+      reduce_out(result.gauge, Reduce::amax, detail::trace_over<1>([&](Expr x) { return select(position(i) == position(j), abs(x), 0); }, imaginary, kOp),
                  imaginary, {.dims = {-2, -1}}, stream);
     }
   } else {

@@ -71,6 +71,7 @@ void run_flex(const attention::FlexResult& results, const Tensor& q, const Tenso
               const Stream& stream);
 /// The gradients; results as flex_backward() takes them, with lse contiguous.
 attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexResult& results,
-                                            const Checked& c, const attention::FlexOptions& options, const Stream& stream);
+                                            const Checked& c, const attention::FlexOptions& options, const attention::FlexBackwardOptions& backward,
+                                            const Stream& stream);
 
 }}}  // namespace clutch::v0::detail

@@ -109,7 +109,7 @@ struct Inputs {
     return expr_input(static_cast<int>(tensors.size()) - 1, dtypes.back());
   }
   Tensor map(const Expr& output, DType dtype, const Stream& stream) const {
-    return v0::map(ExprFunction(dtypes, std::span(&output, 1)), tensors, {.dtypes = {dtype}}, stream)[0];
+    return v0::map(ExprFunction(dtypes, std::span(&output, 1)), tensors, {.dtype = {dtype}}, stream)[0];
   }
   Tensor sum(const Expr& output, const Dims& dims, DType dtype, const Stream& stream) const {
     if (dims.empty()) return map(output, dtype, stream);

@@ -75,7 +75,7 @@ MultiHeadGradients multi_head_attention_backward(const Tensor& grad_out, const T
   auto whole = [&](const Tensor& t) { return split.by_heads(t, 0, split.heads); };
   const FlexGradients made =
       flex_backward(whole(out.x.contiguous(stream)), h.q, h.k, h.v, {.out = whole(result.attended), .lse = result.lse, .dropout_state = result.dropout_state},
-                    with_lse(options), stream);
+                    with_lse(options), {}, stream);
   const Tensor projected = empty(result.projected.sizes(), {.dtype = x.dtype(), .device = stream.device()}, stream);
   const Heads to = split.of(projected);
   copy_(to.q, made.q, {}, stream), copy_(to.k, made.k, {}, stream), copy_(to.v, made.v, {}, stream);

@@ -105,10 +105,10 @@ SdpaResult by_math(const Call& c, const SdpaOptions& o, const Stream& stream) {
     row.result(select(total == 0, kNever, shift + log(total)));
     return e / select(total == 0, 1.0f, total);
   };
-  const std::vector<Tensor> made = rowwise(soft, {scores}, {.dims = {-1}, .dtypes = {sums, sums}}, stream);
+  const std::vector<Tensor> made = rowwise(soft, {scores}, {.dims = {-1}, .dtype = {sums, sums}}, stream);
   const Tensor weights = o.dropout_p == 0 ? made[0]
                                           : map([](Expr w, Expr factor) { return w * factor; },
-                                                {made[0], dropout_factors(dropout, sums, 0, scores.size(2), stream)}, {.dtypes = {sums}}, stream);
+                                                {made[0], dropout_factors(dropout, sums, 0, scores.size(2), stream)}, {.dtype = {sums}}, stream);
   return {.out = linalg::matmul(weights, repeated(c.v).to(sums, {}, stream), {.dtype = {c.q.dtype()}}, stream),
           .lse = made[1].squeeze(-1),
           .dropout_state = dropout.state};
@@ -163,7 +163,7 @@ FlexGradients sdpa_backward(const Tensor& grad_out, const Tensor& q, const Tenso
   const Call c = arrange(q, k, v, options, stream);
   auto lines = [&](const Tensor& t) { return c.missing == 0 ? t : c.missing == 1 ? t.unsqueeze(1) : t.unsqueeze(0).unsqueeze(0); };
   const FlexResult results{.out = with_heads(result.out, q.rank()), .lse = lines(result.lse), .dropout_state = result.dropout_state};
-  FlexGradients made = flex_backward(with_heads(grad_out, q.rank()), c.q, c.k, c.v, results, c.flex, stream);
+  FlexGradients made = flex_backward(with_heads(grad_out, q.rank()), c.q, c.k, c.v, results, c.flex, {}, stream);
   for (Tensor* t : {&made.q, &made.k, &made.v}) *t = without_heads(*t, c.missing);
   return made;
 }

@@ -44,13 +44,12 @@ FlexResult varlen_attn(const Tensor& q, const Tensor& k, const Tensor& v, const 
 }
 
 FlexGradients varlen_attn_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results,
-                                   const FlexOptions& options, const Stream& stream) {
+                                   const FlexOptions& options, const FlexBackwardOptions& backward, const Stream& stream) {
   detail::OpName named("attention::varlen_attn_backward");
   check_packed(options);
-  FlexOptions by_lines = options;
-  by_lines.grad_lse = lines(options.grad_lse);
   const FlexGradients made = flex_backward(by_heads(grad_out), by_heads(q), by_heads(k), by_heads(v),
-                                           {.out = by_heads(results.out), .lse = lines(results.lse), .dropout_state = results.dropout_state}, by_lines, stream);
+                                           {.out = by_heads(results.out), .lse = lines(results.lse), .dropout_state = results.dropout_state}, options,
+                                           {.grad_lse = lines(backward.grad_lse), .captured_gradients = backward.captured_gradients}, stream);
   return {by_rows(made.q), by_rows(made.k), by_rows(made.v), made.captured};
 }
 

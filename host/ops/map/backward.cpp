@@ -62,7 +62,7 @@ Operands operands_of(const ExprFunction& f, std::span<const Tensor> inputs, std:
 
 }  // namespace
 
-std::vector<Tensor> map_backward(const ExprFunction& f, std::span<const Tensor> inputs, std::span<const Tensor> grad_outputs, const Stream& stream) {
+std::vector<Tensor> map_backward(std::span<const Tensor> grad_outputs, const ExprFunction& f, std::span<const Tensor> inputs, const Stream& stream) {
   detail::OpName named("map_backward");
   constexpr std::string_view op = "map_backward";
   Operands o = operands_of(f, inputs, grad_outputs, op, stream);
@@ -104,7 +104,7 @@ Tensor summed_to(const Dims& dims, const ExprFunction& gradient, const Operands&
   Dims others;
   for (int d = 0; d < o.sizes.rank(); ++d)
     if (!is_read(d)) others.push_back(d);
-  Tensor part = others.empty() ? map(gradient, o.tensors, {.dtypes = {dtype}}, stream)[0]
+  Tensor part = others.empty() ? map(gradient, o.tensors, {.dtype = {dtype}}, stream)[0]
                                : reduce(Reduce::sum, gradient, o.tensors, {.dims = others, .keepdim = true, .dtype = {dtype}}, stream);
   Dims sizes, strides;
   for (std::int64_t d : dims) sizes.push_back(part.sizes()[static_cast<int>(d)]), strides.push_back(part.strides()[static_cast<int>(d)]);
@@ -113,7 +113,7 @@ Tensor summed_to(const Dims& dims, const ExprFunction& gradient, const Operands&
 
 }  // namespace
 
-std::vector<Tensor> captured_backward(const ExprFunction& f, std::span<const Tensor> inputs, std::span<const Tensor> grad_outputs, const Stream& stream) {
+std::vector<Tensor> captured_backward(std::span<const Tensor> grad_outputs, const ExprFunction& f, std::span<const Tensor> inputs, const Stream& stream) {
   detail::OpName named("captured_backward");
   constexpr std::string_view op = "captured_backward";
   Operands o = operands_of(f, inputs, grad_outputs, op, stream);
@@ -133,7 +133,7 @@ std::vector<Tensor> captured_backward(const ExprFunction& f, std::span<const Ten
       total = started();
       add_(total.as_strided(part.sizes(), total.strides()), part, {}, stream);
     } else {
-      std::vector<Tensor> made = map(read.gradient_and_place, o.tensors, {.dtypes = {dtype, DType::i64}}, stream);
+      std::vector<Tensor> made = map(read.gradient_and_place, o.tensors, {.dtype = {dtype, DType::i64}}, stream);
       total = started();
       scatter_reduce_(total.reshape({-1}), 0, made[1].reshape({-1}), made[0].reshape({-1}), {}, stream);
     }

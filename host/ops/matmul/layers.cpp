@@ -19,18 +19,18 @@
 namespace clutch { inline namespace v0 {
 namespace linalg { namespace {
 
-Expr activated(const Expr& x, Activation activation) {
+Expr activated(const Expr& x, nn::Activation activation) {
   switch (activation) {
-    case Activation::relu: return relu(x);
-    case Activation::gelu: return gelu(x);
-    case Activation::gelu_tanh: return gelu(x, GeluForm::tanh);
-    case Activation::silu: return silu(x);
+    case nn::Activation::relu: return relu(x);
+    case nn::Activation::gelu: return gelu(x);
+    case nn::Activation::gelu_tanh: return gelu(x, GeluForm::tanh);
+    case nn::Activation::silu: return silu(x);
     default: return x;
   }
 }
 
 /// activation(product + bias), or without the bias.
-ExprFunction epilogue_of(DType product, const Tensor& bias, Activation activation) {
+ExprFunction epilogue_of(DType product, const Tensor& bias, nn::Activation activation) {
   if (!bias.defined()) return trace([&](Expr x) { return activated(x, activation); }, std::array{product});
   return trace([&](Expr x, Expr b) { return activated(x + b, activation); }, std::array{product, traced_dtypes(std::span(&bias, 1))[0]});
 }
@@ -55,20 +55,21 @@ Tensor detail::scaled_by(DType product, const Tensor& scale_a, const Tensor& sca
                          const std::function<Tensor(const ExprFunction&, std::span<const Tensor>, const linalg::MatmulOptions&)>& multiply) {
   for (const Tensor* s : {&scale_a, &scale_b})
     if (!s->defined() || s->dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, op, "scales are f32");
-  if (options.dtype != DType::f32 && options.dtype != DType::f16 && options.dtype != DType::bf16)
-    throw Error(ErrorCode::invalid_dtype, op, fmt::format("a result of {}: f32, f16 or bf16", name(options.dtype)));
+  const DType stored = one_dtype(options.dtype, op).value_or(DType::bf16);
+  if (stored != DType::f32 && stored != DType::f16 && stored != DType::bf16)
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("a result of {}: f32, f16 or bf16", name(stored)));
   std::vector<Tensor> inputs{scale_a, scale_b};
   if (!options.bias.defined())
-    return multiply(trace([](Expr x, Expr a, Expr b) { return x * (a * b); }, std::array{product, DType::f32, DType::f32}), inputs, {.dtype = options.dtype});
+    return multiply(trace([](Expr x, Expr a, Expr b) { return x * (a * b); }, std::array{product, DType::f32, DType::f32}), inputs, {.dtype = stored});
   inputs.push_back(options.bias);
   const ExprFunction f = trace([](Expr x, Expr a, Expr b, Expr bias) { return fma(x, a * b, cast(bias, DType::f32)); },
                                std::array{product, DType::f32, DType::f32, traced_dtypes(std::span(&options.bias, 1))[0]});
-  return multiply(f, inputs, {.dtype = options.dtype});
+  return multiply(f, inputs, {.dtype = stored});
 }
 
 Tensor detail::linear_sums_backward(const Tensor& grad, DType dtype, const Tensor& bias, const linalg::LinearOptions& options,
                                     const std::function<Tensor(DType)>& product_again, Tensor* of_bias, const Stream& stream) {
-  if (options.activation == Activation::none) {
+  if (options.activation == nn::Activation::none) {
     if (bias.defined()) {
       const bool wider = bits(bias.dtype()) > bits(grad.dtype());  // the sum is rounded once
       *of_bias = sum_to(wider ? grad.to(bias.dtype(), {}, stream) : grad, bias.sizes(), stream).to(bias.dtype(), {}, stream);
@@ -77,7 +78,7 @@ Tensor detail::linear_sums_backward(const Tensor& grad, DType dtype, const Tenso
   }
   std::vector<Tensor> all{product_again(linalg::product_dtype(dtype, dtype))};
   if (bias.defined()) all.push_back(bias);
-  std::vector<Tensor> gradients = map_backward(linalg::epilogue_of(all[0].dtype(), bias, options.activation), all, std::span(&grad, 1), stream);
+  std::vector<Tensor> gradients = map_backward(std::span(&grad, 1), linalg::epilogue_of(all[0].dtype(), bias, options.activation), all, stream);
   if (bias.defined()) *of_bias = gradients[1];
   return gradients[0].dtype() == dtype ? gradients[0] : gradients[0].to(dtype, {}, stream);
 }
@@ -86,7 +87,7 @@ Tensor detail::linear_by(const Tensor& x, DType of_weight, std::int64_t out, con
                          const std::function<Tensor(const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs)>& product) {
   if (bias.defined() && !(bias.sizes() == Dims{out}))
     throw Error(ErrorCode::invalid_shape, op, fmt::format("a bias of {} for {} columns", to_string(bias.sizes()), out));
-  if (!bias.defined() && options.activation == Activation::none) return product(x, ExprFunction(), std::span<const Tensor>());
+  if (!bias.defined() && options.activation == nn::Activation::none) return product(x, ExprFunction(), std::span<const Tensor>());
   const bool vector = x.rank() == 1;
   const ExprFunction f = linalg::epilogue_of(linalg::product_dtype(x.dtype(), of_weight), bias, options.activation);
   Tensor y = product(vector ? x.unsqueeze(0) : x, f, bias.defined() ? std::span(&bias, 1) : std::span<const Tensor>());
@@ -136,7 +137,7 @@ MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tenso
   Tensor product = matmul(a, b, {.dtype = product_dtype(a.dtype(), b.dtype())}, stream);
   std::vector<Tensor> all{product};
   all.insert(all.end(), inputs.begin(), inputs.end());
-  std::vector<Tensor> gradients = map_backward(f, all, std::span(&grad, 1), stream);
+  std::vector<Tensor> gradients = map_backward(std::span(&grad, 1), f, all, stream);
   Tensor of_product = a.dtype() == product.dtype() ? gradients[0] : gradients[0].to(a.dtype(), {}, stream);
   MatmulGradients result = matmul_backward(of_product, a, b, stream);
   result.inputs.assign(gradients.begin() + 1, gradients.end());
@@ -174,9 +175,10 @@ Tensor quantized_matmul(const Tensor& a, const Quantization& of_a, const Tensor&
   if (product_dtype(a.dtype(), b.dtype()) != DType::i32)
     throw Error(ErrorCode::invalid_dtype, op, fmt::format("operands of {} and {}: i8 or u8", name(a.dtype()), name(b.dtype())));
   if (a.rank() < 2 || b.rank() < 2) throw Error(ErrorCode::invalid_shape, op, fmt::format("a of {}, b of {}", to_string(a.sizes()), to_string(b.sizes())));
-  const bool bytes = options.dtype == DType::i8 || options.dtype == DType::u8;
-  if (!bytes && options.dtype != DType::f32 && options.dtype != DType::f16 && options.dtype != DType::bf16)
-    throw Error(ErrorCode::invalid_dtype, op, fmt::format("a result of {}: f32, f16, bf16, i8 or u8", name(options.dtype)));
+  const DType stored = detail::one_dtype(options.dtype, op).value_or(DType::f32);
+  const bool bytes = stored == DType::i8 || stored == DType::u8;
+  if (!bytes && stored != DType::f32 && stored != DType::f16 && stored != DType::bf16)
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("a result of {}: f32, f16, bf16, i8 or u8", name(stored)));
   for (const Quantization* q : {&of_a, &of_b, &options.result}) {
     if (q->scale.defined() && q->scale.dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, op, "scales are f32");
     if (q->zero_point.defined() && q->zero_point.dtype() != DType::i32) throw Error(ErrorCode::invalid_dtype, op, "zero points are i32");
@@ -202,9 +204,9 @@ Tensor quantized_matmul(const Tensor& a, const Quantization& of_a, const Tensor&
     return r;
   };
   auto quantised = [&](const Expr& r, const Expr& s, const Expr& z) {
-    const bool is_signed = options.dtype == DType::i8;
+    const bool is_signed = stored == DType::i8;
     Expr q = round(r / s) + cast(z, DType::f32);
-    return cast(clamp(q, is_signed ? -128.0f : 0.0f, is_signed ? 127.0f : 255.0f), options.dtype);
+    return cast(clamp(q, is_signed ? -128.0f : 0.0f, is_signed ? 127.0f : 255.0f), stored);
   };
   // The bias and the result's quantisation come last, so that the kernel reads no more than it must.
   std::size_t at_bias = inputs.size();
@@ -221,7 +223,7 @@ Tensor quantized_matmul(const Tensor& a, const Quantization& of_a, const Tensor&
   Expr result = real(detail::expr_input(0, DType::i32), e);
   if (biased) result = result + cast(e[at_bias], DType::f32);
   if (bytes) result = quantised(result, e[at_result], e[at_result + 1]);
-  return matmul(a, b, ExprFunction(dtypes, std::span(&result, 1)), inputs, {.dtype = options.dtype}, stream);
+  return matmul(a, b, ExprFunction(dtypes, std::span(&result, 1)), inputs, {.dtype = stored}, stream);
 }
 
 }  // namespace linalg

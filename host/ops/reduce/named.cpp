@@ -31,8 +31,8 @@ ReduceOptions keeping(const ReduceOptions& options) {
 Tensor sum(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("sum", Reduce::sum, x, options, stream); }
 Tensor mean(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("mean", Reduce::mean, x, options, stream); }
 Tensor prod(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("prod", Reduce::prod, x, options, stream); }
-Tensor amin(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("amin", Reduce::min, x, options, stream); }
-Tensor amax(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("amax", Reduce::max, x, options, stream); }
+Tensor amin(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("amin", Reduce::amin, x, options, stream); }
+Tensor amax(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("amax", Reduce::amax, x, options, stream); }
 Tensor any(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("any", Reduce::any, x, options, stream); }
 Tensor all(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("all", Reduce::all, x, options, stream); }
 
@@ -51,15 +51,15 @@ Tensor place_of(const char* name, Reduce op, const Tensor& given, const ReduceOp
   searched.dtype = DType::i64;
   searched.implementation = options.implementation;
   Tensor place = reduce(
-      Reduce::min, [&](Expr a, Expr e) { return select((a == e) | (a != a), position(dim), std::numeric_limits<std::int64_t>::max()); }, {x, extreme}, searched,
-      stream);
+      Reduce::amin, [&](Expr a, Expr e) { return select((a == e) | (a != a), position(dim), std::numeric_limits<std::int64_t>::max()); }, {x, extreme},
+      searched, stream);
   return all && options.keepdim ? place.reshape(Dims::filled(given.rank(), 1)) : place;
 }
 
 }  // namespace
 
-Tensor argmin(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return place_of("argmin", Reduce::min, x, options, stream); }
-Tensor argmax(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return place_of("argmax", Reduce::max, x, options, stream); }
+Tensor argmin(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return place_of("argmin", Reduce::amin, x, options, stream); }
+Tensor argmax(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return place_of("argmax", Reduce::amax, x, options, stream); }
 
 namespace {
 
@@ -133,7 +133,7 @@ Tensor var(const Tensor& x, double correction, const ReduceOptions& options, con
   if (near_rows(x, options, "var")) {
     Tensor total = rowwise(traced_rows<Squares>(computed), std::span(&x, 1), {.dims = options.dims}, stream)[0];
     set_after(total);
-    return shaped(map(last.after, std::span(&total, 1), {.dtypes = last.dtype}, stream)[0], options, "var");
+    return shaped(map(last.after, std::span(&total, 1), {.dtype = last.dtype}, stream)[0], options, "var");
   }
   Tensor center = mean(x, wide, stream);
   set_after(center);
@@ -146,7 +146,7 @@ Tensor norm(const Tensor& x, double p, const ReduceOptions& options, const Strea
   DType computed = real_dtype(x);
   ReduceOptions last = options;
   if (p < 0 && x.numel() == 0)  // with Inf the minimum itself says so
-    (void)by_name("norm", Reduce::min, x, {.dims = options.dims}, stream);
+    (void)by_name("norm", Reduce::amin, x, {.dims = options.dims}, stream);
   auto then = [&](auto f) {
     ExprFunction after = trace(f, std::array{computed});
     last.after = options.after.empty() ? after : detail::compose(options.after, after);
@@ -154,10 +154,10 @@ Tensor norm(const Tensor& x, double p, const ReduceOptions& options, const Strea
   auto real = [](const Expr& a) { return is_floating(a.dtype()) ? a : cast(a, DType::f32); };
   if (p == std::numeric_limits<double>::infinity())
     return reduce(
-        Reduce::max, [&](Expr a) { return abs(real(a)); }, x, last, stream);
+        Reduce::amax, [&](Expr a) { return abs(real(a)); }, x, last, stream);
   if (p == -std::numeric_limits<double>::infinity())
     return reduce(
-        Reduce::min, [&](Expr a) { return abs(real(a)); }, x, last, stream);
+        Reduce::amin, [&](Expr a) { return abs(real(a)); }, x, last, stream);
   if (p == 0)
     return reduce(
         Reduce::sum, [&](Expr a) { return select(a == 0, real(a) * 0, cast(Expr(1), real(a).dtype())); }, x, last, stream);
@@ -183,7 +183,7 @@ Tensor logsumexp(const Tensor& x, const ReduceOptions& options, const Stream& st
   if (!options.after.empty() && !is_floating(options.after.output_dtype(0))) dtype = options.after.output_dtype(0);
   if (options.dtype.size() > 0) dtype = options.dtype[0];
   if (options.after.empty() && near_rows(x, options, "logsumexp"))
-    return shaped(rowwise(traced_rows<LogSumExp>(computed), std::span(&x, 1), {.dims = options.dims, .dtypes = {dtype}}, stream)[0], options, "logsumexp");
+    return shaped(rowwise(traced_rows<LogSumExp>(computed), std::span(&x, 1), {.dims = options.dims, .dtype = {dtype}}, stream)[0], options, "logsumexp");
   // The sum of nothing is 0, whose logarithm is -Inf; only the maximum of nothing is none.
   Tensor top = x.numel() == 0 ? zeros({}, {.dtype = computed, .device = x.device()}, stream) : amax(x, keeping(options), stream);
   Tensor total = reduce(
@@ -191,7 +191,7 @@ Tensor logsumexp(const Tensor& x, const ReduceOptions& options, const Stream& st
   const Tensor parts[] = {total, top};
   ExprFunction joined = detail::trace_over<2>([](Expr s, Expr m) { return log(s) + guarded(m); }, parts, "logsumexp");
   if (!options.after.empty()) joined = detail::compose(options.after, joined);
-  return shaped(map(joined, parts, {.dtypes = {dtype}}, stream)[0], options, "logsumexp");
+  return shaped(map(joined, parts, {.dtype = {dtype}}, stream)[0], options, "logsumexp");
 }
 
 Tensor sum_to(const Tensor& x, const Dims& sizes, const Stream& stream) {

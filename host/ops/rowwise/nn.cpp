@@ -75,7 +75,7 @@ void check_affine(const Tensor& x, const Tensor& t, int count, std::string_view 
 /// A gradient of what was broadcast over the leading dimensions: their sum of the function's values.
 template <class F, std::size_t kInputs>
 Tensor sum_leading(const Tensor& like, const Tensor& x, int count, F&& f, const Tensor (&inputs)[kInputs], const Stream& stream) {
-  if (x.rank() == count) return map(f, inputs, {.dtypes = {like.dtype()}}, stream);
+  if (x.rank() == count) return map(f, inputs, {.dtype = {like.dtype()}}, stream);
   return reduce(Reduce::sum, f, inputs, {.dims = leading_dims(x, count), .dtype = {like.dtype()}}, stream);
 }
 
@@ -83,7 +83,7 @@ Tensor sum_leading(const Tensor& like, const Tensor& x, int count, F&& f, const 
 
 Tensor softmax(const Tensor& x, int dim, const Stream& stream) {
   detail::OpName named("nn::softmax");
-  return by_rows("softmax", {x}, {.dims = {dim}, .dtypes = {x.dtype()}}, stream, softmax_of)[0];
+  return by_rows("softmax", {x}, {.dims = {dim}, .dtype = {x.dtype()}}, stream, softmax_of)[0];
 }
 void softmax_out(const Tensor& out, const Tensor& x, int dim, const Stream& stream) {
   detail::OpName named("nn::softmax_out");
@@ -91,7 +91,7 @@ void softmax_out(const Tensor& out, const Tensor& x, int dim, const Stream& stre
 }
 Tensor log_softmax(const Tensor& x, int dim, const Stream& stream) {
   detail::OpName named("nn::log_softmax");
-  return by_rows("log_softmax", {x}, {.dims = {dim}, .dtypes = {x.dtype()}}, stream, log_softmax_of)[0];
+  return by_rows("log_softmax", {x}, {.dims = {dim}, .dtype = {x.dtype()}}, stream, log_softmax_of)[0];
 }
 void log_softmax_out(const Tensor& out, const Tensor& x, int dim, const Stream& stream) {
   detail::OpName named("nn::log_softmax_out");
@@ -100,12 +100,12 @@ void log_softmax_out(const Tensor& out, const Tensor& x, int dim, const Stream& 
 
 Tensor softmax_backward(const Tensor& grad, const Tensor& y, int dim, const Stream& stream) {
   detail::OpName named("nn::softmax_backward");
-  return by_rows("softmax_backward", {grad, y}, {.dims = {dim}, .dtypes = {y.dtype()}}, stream,
+  return by_rows("softmax_backward", {grad, y}, {.dims = {dim}, .dtype = {y.dtype()}}, stream,
                  [](Row& row, Expr g, Expr p) { return p * (g - row.sum(g * p)); })[0];
 }
 Tensor log_softmax_backward(const Tensor& grad, const Tensor& y, int dim, const Stream& stream) {
   detail::OpName named("nn::log_softmax_backward");
-  return by_rows("log_softmax_backward", {grad, y}, {.dims = {dim}, .dtypes = {y.dtype()}}, stream,
+  return by_rows("log_softmax_backward", {grad, y}, {.dims = {dim}, .dtype = {y.dtype()}}, stream,
                  [](Row& row, Expr g, Expr l) { return g - exp(l) * row.sum(g); })[0];
 }
 
@@ -119,8 +119,8 @@ std::vector<Tensor> normalized(const std::string& op, const Tensor& x, const Ten
   check_affine(x, weight, options.normalized_rank, op);
   check_affine(x, bias, options.normalized_rank, op);
   DType kept = compute_dtype(x);
-  RowwiseOptions row_options{.dims = dims, .dtypes = {x.dtype(), kept}};
-  if (results == 2) row_options.dtypes = {x.dtype(), kept, kept};
+  RowwiseOptions row_options{.dims = dims, .dtype = {x.dtype(), kept}};
+  if (results == 2) row_options.dtype = {x.dtype(), kept, kept};
   if (weight.defined() && bias.defined())
     return by_rows(
         op + " of weight and bias", {x, weight, bias}, row_options, stream, [&](Row& row, Expr a, Expr w, Expr b) { return core(row, a) * w + b; },
@@ -158,7 +158,7 @@ LayerNormGradients layer_norm_backward(const Tensor& grad, const Tensor& x, cons
     return r * (g - along - normal * across);
   };
   LayerNormGradients grads;
-  RowwiseOptions row_options{.dims = dims, .dtypes = {x.dtype()}};
+  RowwiseOptions row_options{.dims = dims, .dtype = {x.dtype()}};
   if (weight.defined()) {
     grads.x = by_rows("layer_norm_backward of weight", {grad, x, mean, rstd, weight}, row_options, stream,
                       [&](Row& row, Expr g, Expr a, Expr m, Expr r, Expr w) { return core(row, g * w, a, m, r); })[0];
@@ -192,7 +192,7 @@ RmsNormGradients rms_norm_backward(const Tensor& grad, const Tensor& x, const Te
     return r * (g - normal * row.mean(g * normal));
   };
   RmsNormGradients grads;
-  RowwiseOptions row_options{.dims = dims, .dtypes = {x.dtype()}};
+  RowwiseOptions row_options{.dims = dims, .dtype = {x.dtype()}};
   if (weight.defined()) {
     grads.x = by_rows("rms_norm_backward of weight", {grad, x, rrms, weight}, row_options, stream,
                       [&](Row& row, Expr g, Expr a, Expr r, Expr w) { return core(row, g * w, a, r); })[0];
@@ -257,7 +257,7 @@ Tensor weights_of(const Targets& t, const CrossEntropyOptions& o, DType dtype, c
         Expr checked = select((index < 0) | (index >= param(t.classes)), std::numeric_limits<double>::quiet_NaN(), weight);
         return select(index == param(o.ignore_index), 0.0, checked);
       },
-      {t.index}, {.dtypes = {dtype}}, stream);
+      {t.index}, {.dtype = {dtype}}, stream);
 }
 
 /// Sum of the classes' weights.
@@ -317,7 +317,7 @@ CrossEntropyResult of_probabilities(const Tensor& logits, const Tensor& target, 
     return of_no_logits(logits, zeros(rows, {.dtype = kept, .device = logits.device()}, stream), o.reduction, t.dim, stream);
   }
   const double smoothing = o.label_smoothing;
-  RowwiseOptions options{.dims = {t.dim}, .dtypes = {kept, kept, kept}};
+  RowwiseOptions options{.dims = {t.dim}, .dtype = {kept, kept, kept}};
   std::vector<Tensor> made = by_rows(
       "cross_entropy of probabilities", {logits, target, class_weights(t, o, logits, stream)}, options, stream,
       [&](Row& row, Expr x, Expr p, Expr w) {
@@ -343,10 +343,10 @@ Tensor of_probabilities_backward(const Tensor& grad, const Tensor& logits, const
   const double smoothing = o.label_smoothing;
   Tensor of_loss = grad.reshape(o.reduction == Reduction::none ? result.max.sizes() : Dims{});
   if (o.reduction == Reduction::mean)
-    of_loss = map([&](Expr g) { return g / param(static_cast<double>(result.max.numel())); }, {of_loss}, {.dtypes = {compute_dtype(logits)}}, stream);
+    of_loss = map([&](Expr g) { return g / param(static_cast<double>(result.max.numel())); }, {of_loss}, {.dtype = {compute_dtype(logits)}}, stream);
   return by_rows(
       "cross_entropy_backward of probabilities", {logits, target, class_weights(t, o, logits, stream), result.max, result.log_sum, of_loss},
-      {.dims = {t.dim}, .dtypes = {logits.dtype()}}, stream,
+      {.dims = {t.dim}, .dtype = {logits.dtype()}}, stream,
       [&](Row& row, Expr x, Expr p, Expr w, Expr top, Expr log_sum, Expr g) {
         Expr share = share_of(row, p, w, x.dtype(), smoothing);
         return (exp((x - top) - log_sum) * row.sum(share) - share) * g;
@@ -369,7 +369,7 @@ CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, con
   Targets t = targets_of(logits, target, o, stream);
   DType kept = compute_dtype(logits);
   const double smoothing = o.label_smoothing;
-  RowwiseOptions options{.dims = {t.dim}, .dtypes = {kept, kept}};
+  RowwiseOptions options{.dims = {t.dim}, .dtype = {kept, kept}};
   Tensor weights = weights_of(t, o, kept, stream), losses;
   if (logits.numel() == 0) return of_no_logits(logits, weights, o.reduction, t.dim, stream);  // no target is a class: NaN, or 0 where it is ignored
   auto counted = [&](const Expr& index, const Expr& loss) { return select(index == param(o.ignore_index), cast(Expr(0), loss.dtype()), loss); };
@@ -377,9 +377,9 @@ CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, con
   if (smoothing == 0) {
     made = by_rows("maximum and log_sum", {logits}, options, stream, [](Row& row, Expr x) { centered(row, x); });
     losses = map([&](Expr top, Expr log_sum, Expr index, Expr w) { return counted(index, w * (log_sum - (at_target(logits, t.dim, index) - top))); },
-                 {made[0], made[1], t.index, weights}, {.dtypes = {kept}}, stream);
+                 {made[0], made[1], t.index, weights}, {.dtype = {kept}}, stream);
   } else {
-    options.dtypes = {kept, kept, kept};
+    options.dtype = {kept, kept, kept};
     made = by_rows("maximum, log_sum and weighted sum", {logits, class_weights(t, o, logits, stream)}, options, stream,
                    [&](Row& row, Expr x, Expr w) { row.result(row.sum(centered(row, x).x * w)); });
     losses = map(
@@ -388,7 +388,7 @@ CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, con
           Expr smooth = (total * log_sum - weighted) * param(smoothing / static_cast<double>(t.classes));
           return counted(index, plain * param(1 - smoothing) + smooth);
         },
-        {made[0], made[1], made[2], total_weight(t, o, kept, logits, stream), t.index, weights}, {.dtypes = {kept}}, stream);
+        {made[0], made[1], made[2], total_weight(t, o, kept, logits, stream), t.index, weights}, {.dtype = {kept}}, stream);
   }
   CrossEntropyResult result{.max = made[0], .log_sum = made[1]};
   if (o.reduction == Reduction::none) {
@@ -397,7 +397,7 @@ CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, con
     result.loss = sum(losses, {.dtype = {logits.dtype()}}, stream);
   } else {
     Tensor total = sum(losses, {}, stream), count = sum(weights, {}, stream);
-    result.loss = map([](Expr a, Expr n) { return a / n; }, {total, count}, {.dtypes = {logits.dtype()}}, stream);
+    result.loss = map([](Expr a, Expr n) { return a / n; }, {total, count}, {.dtype = {logits.dtype()}}, stream);
   }
   return result;
 }
@@ -409,7 +409,7 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Te
   Targets t = targets_of(logits, target, o, stream);
   DType kept = compute_dtype(logits);
   Tensor weights = weights_of(t, o, kept, stream), of_loss = o.reduction == Reduction::none ? grad.reshape(t.index.sizes()) : grad.reshape({});
-  if (o.reduction == Reduction::mean) of_loss = map([](Expr g, Expr n) { return g / n; }, {of_loss, sum(weights, {}, stream)}, {.dtypes = {kept}}, stream);
+  if (o.reduction == Reduction::mean) of_loss = map([](Expr g, Expr n) { return g / n; }, {of_loss, sum(weights, {}, stream)}, {.dtype = {kept}}, stream);
   auto counted = [&](const Expr& index, const Expr& gradient) { return select(index == param(o.ignore_index), cast(Expr(0), gradient.dtype()), gradient); };
   if (o.label_smoothing == 0)
     return map(
@@ -417,7 +417,7 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Te
           Expr p = exp((x - top) - log_sum), hot = cast(position(t.dim) == index, p.dtype());
           return counted(index, (p - hot) * (w * g));
         },
-        {logits, result.max, result.log_sum, t.index, weights, of_loss}, {.dtypes = {logits.dtype()}}, stream);
+        {logits, result.max, result.log_sum, t.index, weights, of_loss}, {.dtype = {logits.dtype()}}, stream);
   return map(
       [&](Expr x, Expr top, Expr log_sum, Expr index, Expr w, Expr g, Expr of_class, Expr total) {
         Expr p = exp((x - top) - log_sum), hot = cast(position(t.dim) == index, p.dtype());
@@ -426,7 +426,7 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Te
         return counted(index, (plain + smooth) * g);
       },
       {logits, result.max, result.log_sum, t.index, weights, of_loss, class_weights(t, o, logits, stream), total_weight(t, o, kept, logits, stream)},
-      {.dtypes = {logits.dtype()}}, stream);
+      {.dtype = {logits.dtype()}}, stream);
 }
 
 }}}  // namespace clutch::v0::nn

@@ -95,6 +95,9 @@ struct EigvalshResult {
 CLUTCH_API EigvalshResult eigvalsh(const Tensor& a, const EighOptions& options = {}, const Stream& stream = {});
 CLUTCH_API void eigvalsh_out(const Tensor& w, const EighStatus& status, const Tensor& a, const EighOptions& options = {}, const Stream& stream = {});
 
+struct EighBackwardOptions {
+  double broadening = 0;  ///< in the unit of the eigenvalues; 0: none
+};
 struct EighGradient {
   Tensor grad_a, gauge;
 };
@@ -111,7 +114,7 @@ struct EighGradient {
 /// Errors: invalid_shape, also for ranges of eigenpairs; invalid_dtype; invalid_argument for a negative broadening, or one whose square over- or underflows;
 /// device_mismatch. Stream: never waits. Scratch: three matrices for each of a's. Source: linalg_eigh_backward of PyTorch 2.12, which checks the gauge by
 /// waiting.
-CLUTCH_API EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_w, const Tensor& grad_v, double broadening = 0,
+CLUTCH_API EighGradient eigh_backward(const Tensor& grad_w, const Tensor& grad_v, const Tensor& w, const Tensor& v, const EighBackwardOptions& options = {},
                                       const Stream& stream = {});
 /// Waits for the gauge of eigh_backward() and throws if a loss depends on the phases of eigenvectors. Errors: invalid_argument names the first
 /// matrix; capturing.

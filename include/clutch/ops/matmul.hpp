@@ -5,23 +5,24 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace clutch { inline namespace v0 {
 
+namespace nn {
 /// What a linear layer ends in. gelu is erf's, gelu_tanh its approximation.
 enum class Activation : std::uint8_t { none, relu, gelu, gelu_tanh, silu };
+}  // namespace nn
 
 namespace linalg {
 
 struct MatmulOptions {
   double alpha = 1;
   double beta = 0;                  ///< of matmul_out(): 0 never reads the output
-  std::optional<DType> dtype = {};  ///< of the result
-  std::string implementation = {};  ///< by name, for tests and benches
+  DTypeList dtype = {};             ///< of the result; empty: as the contract says
+  std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
 /// The right operand of products, arranged once for many of them: in panels as the device's kernels read them, in the compute type. Products have
@@ -118,8 +119,8 @@ requires(clutch::detail::kIsLambda<F>&& std::is_invocable_v<F&, Expr>) Tensor
 }
 
 struct LinearOptions {
-  Activation activation = Activation::none;
-  std::optional<DType> dtype = {};
+  nn::Activation activation = nn::Activation::none;
+  DTypeList dtype = {};  ///< of the result; empty: as matmul's
 };
 /// activation(x weight^T + bias): weight (out, in), or a PackedMatrix of its transpose (in, out); bias (out) or undefined. One launch.
 /// Source: torch.nn.functional.linear of PyTorch 2.12.
@@ -148,8 +149,8 @@ CLUTCH_API LinearGradients linear_backward(const Tensor& grad, const Tensor& x, 
                                            const LinearOptions& options = {}, const Stream& stream = {});
 
 struct ScaledMatmulOptions {
-  Tensor bias = {};           ///< broadcasts to the result
-  DType dtype = DType::bf16;  ///< of the result: f32, f16 or bf16
+  Tensor bias = {};      ///< broadcasts to the result
+  DTypeList dtype = {};  ///< of the result: f32, f16 or bf16; empty: bf16
 };
 /// (a scale_a) (b scale_b) + bias for f8 operands (others may come, too): fma(product, scale_a scale_b, bias), rounded once. Scales are f32: one, or
 /// one for each row of a (*, m, 1) and each column of b (*, 1, n).
@@ -162,8 +163,8 @@ struct Quantization {
   Tensor scale = {}, zero_point = {};
 };
 struct QuantizedMatmulOptions {
-  Tensor bias = {};          ///< f32, broadcasts to the result
-  DType dtype = DType::f32;  ///< of the result: f32, f16, bf16, or i8 and u8, which `result` quantises
+  Tensor bias = {};      ///< f32, broadcasts to the result
+  DTypeList dtype = {};  ///< of the result: f32, f16, bf16, or i8 and u8, which `result` quantises; empty: f32
   Quantization result = {};
 };
 /// Products of quantised i8 and u8 operands: with x = sum (a - zero_a) (b - zero_b), exact, and r = scale_a scale_b x + bias in f32, r or, for i8 and u8,

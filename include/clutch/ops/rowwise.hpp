@@ -17,8 +17,8 @@ class CLUTCH_API Row {
   Expr sum(const Expr& x) { return total(Reduce::sum, x); }
   Expr mean(const Expr& x) { return total(Reduce::sum, x) / size(); }
   Expr prod(const Expr& x) { return total(Reduce::prod, x); }
-  Expr min(const Expr& x) { return total(Reduce::min, x); }
-  Expr max(const Expr& x) { return total(Reduce::max, x); }
+  Expr min(const Expr& x) { return total(Reduce::amin, x); }
+  Expr max(const Expr& x) { return total(Reduce::amax, x); }
   /// How many elements a row has.
   Expr size() const;
   /// Makes an output of one element a row, of totals and of inputs that have one element a row (of others, the first counts).
@@ -74,7 +74,7 @@ RowFunction trace_rows(F&& f, const std::array<DType, kInputs>& inputs) {
 
 struct RowwiseOptions {
   Dims dims = {-1};                 ///< that make a row, negative ones from the end
-  DTypeList dtypes = {};            ///< of the outputs, one each; empty: map_dtype()'s rule for elements, the accumulator's dtype for results
+  DTypeList dtype = {};             ///< of the outputs, one each; empty: map_dtype()'s rule for elements, the accumulator's dtype for results
   std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 

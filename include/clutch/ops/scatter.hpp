@@ -22,9 +22,9 @@ CLUTCH_API Tensor gather_backward(const Tensor& grad, const Dims& sizes, int dim
 CLUTCH_API Tensor index_select(const Tensor& x, int dim, const Tensor& index, const Stream& stream = {});
 
 struct ScatterOptions {
-  SegmentReduce reduce = SegmentReduce::sum;
+  Reduce reduce = Reduce::sum;
   bool include_self = true;         ///< whether an element of self that is scattered to counts, too
-  std::string implementation = {};  ///< forces scatter_panels, scatter_lines or segment_rows; empty: the first that accepts
+  std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
 /// Reduces elements of src into those of self that the index names: result[index[i, j, ...], j, ...] takes src[i, j, ...] for dim 0, and so on.
@@ -41,7 +41,7 @@ struct ScatterOptions {
 /// Scratch: where self is not accumulated into directly (narrow dtypes, means, include_self false), lines of self, 64 MiB at most. An index
 ///   that is repeated over dimensions of at least 8 elements (strides 0), or is long and has no others on a device of many items, is
 ///   sorted instead, as group_by does; f32 and f64 rows of a cache line for each core are added in place, unsorted, on CPUs.
-/// Errors: invalid_shape; invalid_dtype; invalid_argument for the dimension or the name of an implementation; invalid_overlap; device_mismatch;
+/// Errors: invalid_shape; invalid_dtype; invalid_argument for the dimension, any and all, or the name of an implementation; invalid_overlap; device_mismatch;
 ///   not_supported for an implementation that refuses, and for long lines on a device that ends loops early; what is sorted there gives NaN as
 ///   segment_reduce does. Stream: never waits. Source: torch.scatter_reduce.
 CLUTCH_API Tensor scatter_reduce(const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options = {},

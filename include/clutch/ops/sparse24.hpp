@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string_view>
 
@@ -136,7 +135,7 @@ CLUTCH_API Tensor linear(const Tensor& x, const SemiStructured& w, const Tensor&
                          const Stream& stream = {});
 
 struct LinearBackwardOptions {
-  Activation activation = Activation::none;
+  nn::Activation activation = nn::Activation::none;
   /// w^T, compressed: of a weight that was pruned by tiles. Without it the gradient of x is a dense product.
   SemiStructured transposed = {};
   /// The weight's gradient where w holds values, zero elsewhere; false: all of it.
