@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/flex/call.hpp"
+#include "ops/flex/stored.hpp"
 #include "runtime/generator.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
@@ -320,6 +321,11 @@ FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tenso
   dense.lse = results.lse.contiguous(stream);
   if (results.max_scores.defined()) dense.max_scores = results.max_scores.contiguous(stream);
   return detail::differentiate_flex(grad_out, q, k, v, dense, c, options, backward, stream);
+}
+void flex_backward_out(const FlexGradients& out, const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results,
+                       const FlexOptions& options, const FlexBackwardOptions& backward, const Stream& stream) {
+  detail::OpName named("attention::flex_backward_out");
+  detail::store_gradients(out, flex_backward(grad_out, q, k, v, results, options, backward, stream), detail::kFlex, stream);
 }
 
 }  // namespace attention

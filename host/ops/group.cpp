@@ -2,6 +2,7 @@
 #include <clutch/ops/group.hpp>
 
 #include "ops/group_plan.hpp"
+#include "ops/out_form.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/settings.hpp"
 
@@ -120,6 +121,12 @@ Groups group_by(const Tensor& index, std::int64_t groups, const Stream& given) {
   detail::OpName named("group_by");
   detail::Runtime& runtime = detail::validate(index, groups);
   return detail::run(runtime, index, groups, detail::resolve_stream(given, runtime, "group_by"));
+}
+void group_by_out(const Groups& out, const Tensor& index, std::int64_t groups, const Stream& stream) {
+  detail::OpName named("group_by_out");
+  const Groups made = group_by(index, groups, stream);
+  const detail::Stored all[] = {{out.offsets, made.offsets, "out.offsets"}, {out.order, made.order, "out.order"}};
+  detail::store(all, "group_by", stream);
 }
 
 }}  // namespace clutch::v0

@@ -6,6 +6,7 @@
 #include <clutch/ops/map.hpp>
 #include <clutch/ops/scatter.hpp>
 
+#include "ops/out_form.hpp"
 #include "ops/scatter_plan.hpp"
 #include "ops/segment_plan.hpp"
 #include "ops/traced.hpp"
@@ -235,24 +236,78 @@ Tensor scatter_reduce(const Tensor& self, int dim, const Tensor& index, const Te
   return out;
 }
 
-namespace detail {
+void scatter_reduce_out(const Tensor& out, const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options,
+                        const Stream& given) {
+  detail::OpName named("scatter_reduce_out");
+  constexpr std::string_view op = "scatter_reduce";
+  int d = detail::checked_dim(self, dim, op);
+  detail::Runtime& runtime = detail::validate(self, d, index, src, options);
+  detail::check_out(out, self.sizes(), self.dtype(), "out", op);
+  const Tensor* both[] = {&out, &self};
+  detail::common_runtime(both, op);
+  detail::check_overlap(out, self, op);
+  detail::check_apart(out, index, op);
+  detail::check_apart(out, src, op);
+  Stream stream = detail::resolve_stream(given, runtime, op);
+  copy_(out, self, {}, stream);
+  detail::run(out, d, index, src, runtime, options, stream);
+}
 
-Tensor gather_or(const Tensor& x, int dim, const Tensor& index, double missing, const char* op, const Stream& given) {
+namespace detail {
+namespace {
+
+/// Into `out` where it is given, else into a tensor of its own.
+Tensor gathered(const Tensor* out, const Tensor& x, int dim, const Tensor& index, double missing, const char* op, const Stream& given) {
   int d = checked_dim(x, dim, op);
-  Stream stream = resolve_stream(given, validate_index(x, d, index, op), op);
+  Runtime& runtime = validate_index(x, d, index, op);
+  if (out) {
+    check_out(*out, index.sizes(), x.dtype(), "out", op);
+    const Tensor* both[] = {out, &x};
+    common_runtime(both, op);
+    check_apart(*out, x, op), check_apart(*out, index, op);
+  }
+  Stream stream = resolve_stream(given, runtime, op);
   const std::int64_t length = x.sizes()[d];
   double none = is_floating(compute_dtype(x.dtype(), op)) ? missing : 0;
-  if (index.numel() == 0 || length == 0) return full(index.sizes(), none, {.dtype = x.dtype(), .device = stream.device()}, stream);
-  if (names_rows(x, d, index)) return select_rows(x.transpose(0, d), row_index(index, d), none, op, stream).transpose(0, d);
-  return map(
-      [&](Expr i) {
-        Expr at = cast(i, DType::i64);
-        std::vector<Expr> places;
-        for (int k = 0; k < x.rank(); ++k) places.push_back(k == d ? at : position(k));
-        Expr value = captured(x).at(places);
-        return select((at < 0) | (at >= param(length)), cast(Expr(none), value.dtype()), value);
-      },
-      {index}, {.dtype = {x.dtype()}}, stream);
+  const TensorOptions stored{.dtype = x.dtype(), .device = stream.device()};
+  if (index.numel() == 0 || length == 0) {
+    if (!out) return full(index.sizes(), none, stored, stream);
+    fill_(*out, none, {}, stream);
+    return *out;
+  }
+  if (names_rows(x, d, index)) {
+    const Tensor rows = x.transpose(0, d), of_rows = row_index(index, d);
+    if (!out) return select_rows(rows, of_rows, none, op, stream).transpose(0, d);
+    select_rows_into(out->transpose(0, d), rows, of_rows, none, op, stream);
+    return *out;
+  }
+  auto element = [&](Expr i) {
+    Expr at = cast(i, DType::i64);
+    std::vector<Expr> places;
+    for (int k = 0; k < x.rank(); ++k) places.push_back(k == d ? at : position(k));
+    Expr value = captured(x).at(places);
+    return select((at < 0) | (at >= param(length)), cast(Expr(none), value.dtype()), value);
+  };
+  if (!out) return map(element, {index}, {.dtype = {x.dtype()}}, stream);
+  map_out(*out, element, {index}, {}, stream);
+  return *out;
+}
+
+/// The index of index_select, repeated over the other dimensions.
+Tensor slices_index(const Tensor& x, int dim, const Tensor& index) {
+  const Tensor* tensors[] = {&x, &index};
+  common_runtime(tensors, "index_select");
+  int d = checked_dim(x, dim, "index_select");
+  if (index.rank() != 1) throw Error(ErrorCode::invalid_shape, "index_select", fmt::format("index of shape {}, not of rank 1", to_string(index.sizes())));
+  Dims sizes = x.sizes(), strides = Dims::filled(x.rank(), 0);
+  sizes[d] = index.numel(), strides[d] = index.strides()[0];
+  return index.as_strided(sizes, strides);
+}
+
+}  // namespace
+
+Tensor gather_or(const Tensor& x, int dim, const Tensor& index, double missing, const char* op, const Stream& stream) {
+  return gathered(nullptr, x, dim, index, missing, op, stream);
 }
 
 }  // namespace detail
@@ -260,6 +315,11 @@ Tensor gather_or(const Tensor& x, int dim, const Tensor& index, double missing, 
 Tensor gather(const Tensor& x, int dim, const Tensor& index, const Stream& stream) {
   detail::OpName named("gather");
   return detail::gather_or(x, dim, index, std::numeric_limits<double>::quiet_NaN(), "gather", stream);
+}
+
+void gather_out(const Tensor& out, const Tensor& x, int dim, const Tensor& index, const Stream& stream) {
+  detail::OpName named("gather_out");
+  detail::gathered(&out, x, dim, index, std::numeric_limits<double>::quiet_NaN(), "gather", stream);
 }
 
 Tensor gather_backward(const Tensor& grad, const Dims& sizes, int dim, const Tensor& index, const Stream& stream) {
@@ -271,15 +331,27 @@ Tensor gather_backward(const Tensor& grad, const Dims& sizes, int dim, const Ten
   return made;
 }
 
+void gather_backward_out(const Tensor& out, const Tensor& grad, int dim, const Tensor& index, const Stream& given) {
+  detail::OpName named("gather_backward_out");
+  constexpr const char* op = "gather_backward";
+  const Tensor* tensors[] = {&out, &grad, &index};
+  detail::Runtime& runtime = detail::common_runtime(tensors, op);
+  detail::check_out(out, out.sizes(), grad.dtype(), "out", op);
+  int d = detail::checked_dim(out, dim, op);
+  detail::validate(out, d, index, grad, {});  // before zeros are written
+  detail::check_apart(out, grad, op), detail::check_apart(out, index, op);
+  Stream stream = detail::resolve_stream(given, runtime, op);
+  fill_(out, 0, {}, stream);
+  scatter_reduce_(out, dim, index, grad, {}, stream);
+}
+
 Tensor index_select(const Tensor& x, int dim, const Tensor& index, const Stream& stream) {
   detail::OpName named("index_select");
-  const Tensor* tensors[] = {&x, &index};
-  detail::common_runtime(tensors, "index_select");
-  int d = detail::checked_dim(x, dim, "index_select");
-  if (index.rank() != 1) throw Error(ErrorCode::invalid_shape, "index_select", fmt::format("index of shape {}, not of rank 1", to_string(index.sizes())));
-  Dims sizes = x.sizes(), strides = Dims::filled(x.rank(), 0);
-  sizes[d] = index.numel(), strides[d] = index.strides()[0];
-  return gather(x, d, index.as_strided(sizes, strides), stream);
+  return gather(x, dim, detail::slices_index(x, dim, index), stream);
+}
+void index_select_out(const Tensor& out, const Tensor& x, int dim, const Tensor& index, const Stream& stream) {
+  detail::OpName named("index_select_out");
+  gather_out(out, x, dim, detail::slices_index(x, dim, index), stream);
 }
 
 }}  // namespace clutch::v0

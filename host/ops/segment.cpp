@@ -173,9 +173,13 @@ Tensor select_rows(const Tensor& data, const Tensor& columns, double missing, co
   Dims sizes = data.sizes();
   sizes[0] = columns.numel();
   Tensor out = empty(sizes, {.dtype = data.dtype(), .device = stream.device()}, stream);
+  select_rows_into(out, data, columns, missing, op, stream);
+  return out;
+}
+
+void select_rows_into(const Tensor& out, const Tensor& data, const Tensor& columns, double missing, const char* op, const Stream& stream) {
   // The greater of -Inf and x is x.
   segment_into(out, {.op = op, .data = data, .columns = columns, .data_rows = data.sizes()[0], .missing = missing}, {.reduce = Reduce::amax}, stream);
-  return out;
 }
 
 Tensor segment_ids(const Tensor& given, std::int64_t entries, const char* op, const Stream& stream) {

@@ -53,6 +53,7 @@ struct Segments {
 void segment_into(const Tensor& out, const Segments& segments, const SegmentOptions& options, const Stream& stream);
 /// The rows that `columns` names; `missing` where it names none. Bits are kept, NaN are made quiet.
 Tensor select_rows(const Tensor& data, const Tensor& columns, double missing, const char* op, const Stream& stream);
+void select_rows_into(const Tensor& out, const Tensor& data, const Tensor& columns, double missing, const char* op, const Stream& stream);
 /// The number of each entry's segment, in the offsets' dtype; -1 where it lies in none.
 Tensor segment_ids(const Tensor& offsets, std::int64_t entries, const char* op, const Stream& stream);
 /// Products of rows: out[k] = x[i, :] . data[columns[k], :], i being the segment of entry k; of features f for which firsts[i, f] is k's place

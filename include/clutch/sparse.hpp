@@ -40,5 +40,8 @@ struct SpmmGradients {
 /// Determinism: as spmm; gradients of b are summed in the order of the entries. Errors: as spmm.
 CLUTCH_API SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr& a, const Tensor& b, const SpmmOptions& options = {},
                                        const Stream& stream = {});
+/// Into the caller's tensors, of these shapes and dtypes; an undefined one is not asked for. They may share memory with inputs.
+CLUTCH_API void spmm_backward_out(const SpmmGradients& out, const Tensor& grad, const Tensor& result, const Csr& a, const Tensor& b,
+                                  const SpmmOptions& options = {}, const Stream& stream = {});
 
 }}}  // namespace clutch::v0::sparse

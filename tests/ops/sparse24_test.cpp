@@ -238,8 +238,8 @@ TEST(Sparse24, BytesByDotProducts) {
                 for (const Tensor& given : {b, b.mT().contiguous().mT()}) {
                   const linalg::MatmulOptions options{.alpha = 2, .beta = -3, .implementation = implementation};
                   const Tensor got = before.clone(), turned = before.mT().clone();
-                  sparse::matmul_out(got, s, given, {}, {}, options);
-                  sparse::matmul_transposed_out(turned, given.mT(), s, {}, {}, options);
+                  sparse::matmul_out(got, s, given, options);
+                  sparse::matmul_transposed_out(turned, given.mT(), s, options);
                   ASSERT_EQ(got.to_bytes(), want.to_bytes()) << implementation << " " << name(of_b) << " " << batch << " " << m << " " << n << " " << k;
                   ASSERT_EQ(turned.mT().contiguous().to_bytes(), want.to_bytes()) << implementation << " on the right " << m << " " << n << " " << k;
                 }
@@ -526,8 +526,8 @@ TEST(Sparse24, ResultsLieApartFromTheMatrix) {
     const sparse::SemiStructured w = sparse::compress(sparse::prune_2_4(randn({16, 16}, {.device = device, .seed = 1})));
     const Tensor x = randn({4, 16}, {.device = device, .seed = 2}), values = w.values();
     ASSERT_EQ(values.numel(), 16 * 8);
-    EXPECT_EQ(code_of([&] { sparse::matmul_out(values.as_strided({16, 4}, {4, 1}, 64), w, x.mT(), {}, {}); }), ErrorCode::invalid_overlap);
-    EXPECT_EQ(code_of([&] { sparse::matmul_transposed_out(values.as_strided({4, 16}, {16, 1}, 64), x, w, {}, {}); }), ErrorCode::invalid_overlap);
+    EXPECT_EQ(code_of([&] { sparse::matmul_out(values.as_strided({16, 4}, {4, 1}, 64), w, x.mT()); }), ErrorCode::invalid_overlap);
+    EXPECT_EQ(code_of([&] { sparse::matmul_transposed_out(values.as_strided({4, 16}, {16, 1}, 64), x, w); }), ErrorCode::invalid_overlap);
   }
 }
 

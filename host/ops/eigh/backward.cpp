@@ -5,6 +5,7 @@
 #include <clutch/ops/reduce.hpp>
 
 #include "ops/eigh_plan.hpp"
+#include "ops/out_form.hpp"
 #include "ops/traced.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/runtime.hpp"
@@ -121,6 +122,14 @@ EighGradient eigh_backward(const Tensor& grad_w, const Tensor& grad_v, const Ten
   product(Parts(turned.mT()), s, Parts(v), Conjugate::second, stream);
   product(Parts(result.grad_a), Parts(v), Parts(turned), Conjugate::none, stream);
   return result;
+}
+
+void eigh_backward_out(const EighGradient& out, const Tensor& grad_w, const Tensor& grad_v, const Tensor& w, const Tensor& v,
+                       const EighBackwardOptions& options, const Stream& stream) {
+  detail::OpName named("linalg::eigh_backward_out");
+  const EighGradient made = eigh_backward(grad_w, grad_v, w, v, options, stream);
+  const detail::Stored all[] = {{out.grad_a, made.grad_a, "out.grad_a"}, {out.gauge, made.gauge, "out.gauge"}};
+  detail::store(all, kOp, stream);
 }
 
 void require_gauge(const Tensor& gauge, double tolerance, const Stream& stream) {

@@ -5,6 +5,7 @@
 #include <clutch/ops/matmul.hpp>
 #include <clutch/ops/rowwise.hpp>
 
+#include "ops/flex/stored.hpp"
 #include "ops/flex_plan.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
@@ -166,6 +167,18 @@ FlexGradients sdpa_backward(const Tensor& grad_out, const Tensor& q, const Tenso
   FlexGradients made = flex_backward(with_heads(grad_out, q.rank()), c.q, c.k, c.v, results, c.flex, {}, stream);
   for (Tensor* t : {&made.q, &made.k, &made.v}) *t = without_heads(*t, c.missing);
   return made;
+}
+
+void sdpa_out(const SdpaResult& out, const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOptions& options, const Stream& stream) {
+  detail::OpName named("attention::sdpa_out");
+  const SdpaResult made = sdpa(q, k, v, options, stream);
+  const detail::Stored all[] = {{out.out, made.out, "out.out"}, {out.lse, made.lse, "out.lse"}, {out.dropout_state, made.dropout_state, "out.dropout_state"}};
+  detail::store(all, kOp, stream);
+}
+void sdpa_backward_out(const FlexGradients& out, const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const SdpaResult& result,
+                       const SdpaOptions& options, const Stream& stream) {
+  detail::OpName named("attention::sdpa_backward_out");
+  detail::store_gradients(out, sdpa_backward(grad_out, q, k, v, result, options, stream), kOp, stream);
 }
 
 }}}  // namespace clutch::v0::attention

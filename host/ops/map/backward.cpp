@@ -6,6 +6,7 @@
 #include <clutch/pointwise.hpp>
 
 #include "expr/node.hpp"
+#include "ops/out_form.hpp"
 #include "ops/reduce_plan.hpp"
 #include "ops/traced.hpp"
 #include "runtime/op_name.hpp"
@@ -81,6 +82,12 @@ std::vector<Tensor> map_backward(std::span<const Tensor> grad_outputs, const Exp
   return outputs;
 }
 
+void map_backward_out(std::span<const Tensor> outs, std::span<const Tensor> grad_outputs, const ExprFunction& f, std::span<const Tensor> inputs,
+                      const Stream& stream) {
+  detail::OpName named("map_backward_out");
+  detail::store(outs, map_backward(grad_outputs, f, inputs, stream), "the gradients of floating inputs", "map_backward", stream);
+}
+
 namespace {
 
 /// The dimensions of the positions that an element is read at, if they are different ones, no index is clamped, and reduce() takes so many
@@ -148,6 +155,12 @@ std::vector<Tensor> captured_backward(std::span<const Tensor> grad_outputs, cons
   }
   if (gradients.empty()) throw Error(ErrorCode::invalid_dtype, op, "no captured tensor is floating");
   return gradients;
+}
+
+void captured_backward_out(std::span<const Tensor> outs, std::span<const Tensor> grad_outputs, const ExprFunction& f, std::span<const Tensor> inputs,
+                           const Stream& stream) {
+  detail::OpName named("captured_backward_out");
+  detail::store(outs, captured_backward(grad_outputs, f, inputs, stream), "the gradients of floating captured tensors", "captured_backward", stream);
 }
 
 }}  // namespace clutch::v0

@@ -7,6 +7,7 @@
 
 #include "encode/elementwise.hpp"
 #include "ops/matmul/call.hpp"
+#include "ops/out_form.hpp"
 #include "ops/traced.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/runtime.hpp"
@@ -35,12 +36,17 @@ ExprFunction epilogue_of(DType product, const Tensor& bias, nn::Activation activ
   return trace([&](Expr x, Expr b) { return activated(x + b, activation); }, std::array{product, traced_dtypes(std::span(&bias, 1))[0]});
 }
 
+/// Into `result` where it is given, else into a tensor of its own.
 template <class Weight>
-Tensor linear_of(const Tensor& x, const Weight& weight, DType weight_dtype, std::int64_t out, const Tensor& bias, const LinearOptions& options,
-                 const Stream& stream) {
+Tensor linear_of(const Tensor* result, const Tensor& x, const Weight& weight, DType weight_dtype, std::int64_t out, const Tensor& bias,
+                 const LinearOptions& options, const Stream& stream) {
   return clutch::detail::linear_by(x, weight_dtype, out, bias, options, "linalg::linear",
                                    [&](const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs) {
-                                     return matmul(rows, weight, f, inputs, {.dtype = options.dtype}, stream);
+                                     if (!result) return matmul(rows, weight, f, inputs, {.dtype = options.dtype}, stream);
+                                     const bool vector = x.rank() == 1;
+                                     const Tensor target = vector ? clutch::detail::row_of(*result) : *result;
+                                     matmul_out(target, rows.rank() == 1 ? rows.unsqueeze(0) : rows, weight, f, inputs, {}, stream);
+                                     return target;
                                    });
 }
 
@@ -83,6 +89,17 @@ Tensor detail::linear_sums_backward(const Tensor& grad, DType dtype, const Tenso
   return gradients[0].dtype() == dtype ? gradients[0] : gradients[0].to(dtype, {}, stream);
 }
 
+Tensor detail::row_of(const Tensor& vector) {
+  if (vector.rank() != 1)
+    throw Error(ErrorCode::invalid_shape, "linalg::linear", fmt::format("out must be of rank 1, as x is, got {}", to_string(vector.sizes())));
+  return vector.unsqueeze(0);
+}
+
+void detail::store_linear(const linalg::LinearGradients& out, const linalg::LinearGradients& made, const char* op, const Stream& stream) {
+  const Stored all[] = {{out.x, made.x, "out.x"}, {out.weight, made.weight, "out.weight"}, {out.bias, made.bias, "out.bias"}};
+  store(all, op, stream);
+}
+
 Tensor detail::linear_by(const Tensor& x, DType of_weight, std::int64_t out, const Tensor& bias, const linalg::LinearOptions& options, const char* op,
                          const std::function<Tensor(const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs)>& product) {
   if (bias.defined() && !(bias.sizes() == Dims{out}))
@@ -99,11 +116,20 @@ namespace linalg {
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options, const Stream& stream) {
   detail::OpName named("linalg::linear");
   check_weight(weight);
-  return linear_of(x, weight.mT(), weight.dtype(), weight.sizes()[0], bias, options, stream);
+  return linear_of(nullptr, x, weight.mT(), weight.dtype(), weight.sizes()[0], bias, options, stream);
+}
+void linear_out(const Tensor& out, const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options, const Stream& stream) {
+  detail::OpName named("linalg::linear_out");
+  check_weight(weight);
+  linear_of(&out, x, weight.mT(), weight.dtype(), weight.sizes()[0], bias, options, stream);
 }
 Tensor linear(const Tensor& x, const PackedMatrix& weight, const Tensor& bias, const LinearOptions& options, const Stream& stream) {
   detail::OpName named("linalg::linear");
-  return linear_of(x, weight, weight.dtype(), weight.sizes()[weight.sizes().rank() - 1], bias, options, stream);
+  return linear_of(nullptr, x, weight, weight.dtype(), weight.sizes()[weight.sizes().rank() - 1], bias, options, stream);
+}
+void linear_out(const Tensor& out, const Tensor& x, const PackedMatrix& weight, const Tensor& bias, const LinearOptions& options, const Stream& stream) {
+  detail::OpName named("linalg::linear_out");
+  linear_of(&out, x, weight, weight.dtype(), weight.sizes()[weight.sizes().rank() - 1], bias, options, stream);
 }
 
 MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tensor& b, const Stream& stream) {
@@ -144,6 +170,29 @@ MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tenso
   return result;
 }
 
+namespace {
+
+void store_gradients(const MatmulGradients& out, const MatmulGradients& made, const Stream& stream) {
+  constexpr std::string_view op = "linalg::matmul_backward";
+  if (!out.inputs.empty() && out.inputs.size() != made.inputs.size())
+    throw Error(ErrorCode::invalid_argument, op, fmt::format("out.inputs must be empty or have {} tensors, got {}", made.inputs.size(), out.inputs.size()));
+  std::vector<detail::Stored> all{{out.a, made.a, "out.a"}, {out.b, made.b, "out.b"}};
+  for (std::size_t i = 0; i < out.inputs.size(); ++i) all.push_back({out.inputs[i], made.inputs[i], "out.inputs"});
+  detail::store(all, op, stream);
+}
+
+}  // namespace
+
+void matmul_backward_out(const MatmulGradients& out, const Tensor& grad, const Tensor& a, const Tensor& b, const Stream& stream) {
+  detail::OpName named("linalg::matmul_backward_out");
+  store_gradients(out, matmul_backward(grad, a, b, stream), stream);
+}
+void matmul_backward_out(const MatmulGradients& out, const Tensor& grad, const Tensor& a, const Tensor& b, const ExprFunction& f,
+                         std::span<const Tensor> inputs, const Stream& stream) {
+  detail::OpName named("linalg::matmul_backward_out");
+  store_gradients(out, matmul_backward(grad, a, b, f, inputs, stream), stream);
+}
+
 LinearGradients linear_backward(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options,
                                 const Stream& stream) {
   detail::OpName named("linalg::linear_backward");
@@ -157,6 +206,12 @@ LinearGradients linear_backward(const Tensor& grad, const Tensor& x, const Tenso
   return result;
 }
 
+void linear_backward_out(const LinearGradients& out, const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                         const LinearOptions& options, const Stream& stream) {
+  detail::OpName named("linalg::linear_backward_out");
+  clutch::detail::store_linear(out, linear_backward(grad, x, weight, bias, options, stream), "linalg::linear_backward", stream);
+}
+
 Tensor scaled_matmul(const Tensor& a, const MatrixOperand& b, const Tensor& scale_a, const Tensor& scale_b, const ScaledMatmulOptions& options,
                      const Stream& stream) {
   detail::OpName named("linalg::scaled_matmul");
@@ -164,10 +219,20 @@ Tensor scaled_matmul(const Tensor& a, const MatrixOperand& b, const Tensor& scal
       product_dtype(a.dtype(), clutch::detail::matrix_dtype(b)), scale_a, scale_b, options, "linalg::scaled_matmul",
       [&](const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& plain) { return matmul(a, b, f, inputs, plain, stream); });
 }
+void scaled_matmul_out(const Tensor& out, const Tensor& a, const MatrixOperand& b, const Tensor& scale_a, const Tensor& scale_b,
+                       const ScaledMatmulOptions& options, const Stream& stream) {
+  detail::OpName named("linalg::scaled_matmul_out");
+  clutch::detail::scaled_by(product_dtype(a.dtype(), clutch::detail::matrix_dtype(b)), scale_a, scale_b, {.bias = options.bias, .dtype = out.dtype()},
+                            "linalg::scaled_matmul", [&](const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions&) {
+                              matmul_out(out, a, b, f, inputs, {}, stream);
+                              return out;
+                            });
+}
 
-Tensor quantized_matmul(const Tensor& a, const Quantization& of_a, const Tensor& b, const Quantization& of_b, const QuantizedMatmulOptions& options,
-                        const Stream& given) {
-  detail::OpName named("linalg::quantized_matmul");
+namespace {
+
+Tensor quantized(const Tensor* out, const Tensor& a, const Quantization& of_a, const Tensor& b, const Quantization& of_b, const QuantizedMatmulOptions& options,
+                 const Stream& given) {
   const char* op = "linalg::quantized_matmul";
   const Tensor* operands[] = {&a, &b};
   detail::Runtime& runtime = detail::common_runtime(operands, op);
@@ -175,7 +240,7 @@ Tensor quantized_matmul(const Tensor& a, const Quantization& of_a, const Tensor&
   if (product_dtype(a.dtype(), b.dtype()) != DType::i32)
     throw Error(ErrorCode::invalid_dtype, op, fmt::format("operands of {} and {}: i8 or u8", name(a.dtype()), name(b.dtype())));
   if (a.rank() < 2 || b.rank() < 2) throw Error(ErrorCode::invalid_shape, op, fmt::format("a of {}, b of {}", to_string(a.sizes()), to_string(b.sizes())));
-  const DType stored = detail::one_dtype(options.dtype, op).value_or(DType::f32);
+  const DType stored = out ? out->dtype() : detail::one_dtype(options.dtype, op).value_or(DType::f32);
   const bool bytes = stored == DType::i8 || stored == DType::u8;
   if (!bytes && stored != DType::f32 && stored != DType::f16 && stored != DType::bf16)
     throw Error(ErrorCode::invalid_dtype, op, fmt::format("a result of {}: f32, f16, bf16, i8 or u8", name(stored)));
@@ -223,7 +288,23 @@ Tensor quantized_matmul(const Tensor& a, const Quantization& of_a, const Tensor&
   Expr result = real(detail::expr_input(0, DType::i32), e);
   if (biased) result = result + cast(e[at_bias], DType::f32);
   if (bytes) result = quantised(result, e[at_result], e[at_result + 1]);
-  return matmul(a, b, ExprFunction(dtypes, std::span(&result, 1)), inputs, {.dtype = stored}, stream);
+  const ExprFunction f(dtypes, std::span(&result, 1));
+  if (!out) return matmul(a, b, f, inputs, {.dtype = stored}, stream);
+  matmul_out(*out, a, b, f, inputs, {}, stream);
+  return *out;
+}
+
+}  // namespace
+
+Tensor quantized_matmul(const Tensor& a, const Quantization& of_a, const Tensor& b, const Quantization& of_b, const QuantizedMatmulOptions& options,
+                        const Stream& stream) {
+  detail::OpName named("linalg::quantized_matmul");
+  return quantized(nullptr, a, of_a, b, of_b, options, stream);
+}
+void quantized_matmul_out(const Tensor& out, const Tensor& a, const Quantization& of_a, const Tensor& b, const Quantization& of_b,
+                          const QuantizedMatmulOptions& options, const Stream& stream) {
+  detail::OpName named("linalg::quantized_matmul_out");
+  quantized(&out, a, of_a, b, of_b, options, stream);
 }
 
 }  // namespace linalg

@@ -3,11 +3,13 @@
 #include <clutch/nn.hpp>
 
 #include "expr/node.hpp"
+#include "ops/out_form.hpp"
 #include "runtime/op_name.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -42,6 +44,14 @@ std::vector<Tensor> by_rows(const std::string& op, const Tensor (&inputs)[kInput
                             double number = 0) {
   return rowwise(traced_once(op, inputs, number, f), inputs, options, stream);
 }
+/// The same into outputs where they are given.
+template <std::size_t kInputs, class F>
+std::vector<Tensor> by_rows_into(std::span<const Tensor> outputs, const std::string& op, const Tensor (&inputs)[kInputs], const RowwiseOptions& options,
+                                 const Stream& stream, F&& f, double number = 0) {
+  if (outputs.empty()) return by_rows(op, inputs, options, stream, f, number);
+  rowwise_out(outputs, traced_once(op, inputs, number, f), inputs, {.dims = options.dims}, stream);
+  return {outputs.begin(), outputs.end()};
+}
 
 DType compute_dtype(const Tensor& x) { return detail::compute_dtype(x.dtype(), "nn"); }
 
@@ -53,6 +63,8 @@ auto log_softmax_of = [](Row& row, Expr x) {
   Expr centered = x - row.max(x);
   return centered - log(row.sum(exp(centered)));
 };
+auto softmax_back = [](Row& row, Expr g, Expr p) { return p * (g - row.sum(g * p)); };
+auto log_softmax_back = [](Row& row, Expr g, Expr l) { return g - exp(l) * row.sum(g); };
 
 Dims last_dims(const Tensor& x, int count, std::string_view op) {
   if (count < 1 || count > x.rank()) throw Error(ErrorCode::invalid_argument, op, fmt::format("normalized_rank {} of a tensor of rank {}", count, x.rank()));
@@ -100,21 +112,27 @@ void log_softmax_out(const Tensor& out, const Tensor& x, int dim, const Stream& 
 
 Tensor softmax_backward(const Tensor& grad, const Tensor& y, int dim, const Stream& stream) {
   detail::OpName named("nn::softmax_backward");
-  return by_rows("softmax_backward", {grad, y}, {.dims = {dim}, .dtype = {y.dtype()}}, stream,
-                 [](Row& row, Expr g, Expr p) { return p * (g - row.sum(g * p)); })[0];
+  return by_rows("softmax_backward", {grad, y}, {.dims = {dim}, .dtype = {y.dtype()}}, stream, softmax_back)[0];
+}
+void softmax_backward_out(const Tensor& out, const Tensor& grad, const Tensor& y, int dim, const Stream& stream) {
+  detail::OpName named("nn::softmax_backward_out");
+  by_rows_into(std::span(&out, 1), "softmax_backward", {grad, y}, {.dims = {dim}}, stream, softmax_back);
 }
 Tensor log_softmax_backward(const Tensor& grad, const Tensor& y, int dim, const Stream& stream) {
   detail::OpName named("nn::log_softmax_backward");
-  return by_rows("log_softmax_backward", {grad, y}, {.dims = {dim}, .dtype = {y.dtype()}}, stream,
-                 [](Row& row, Expr g, Expr l) { return g - exp(l) * row.sum(g); })[0];
+  return by_rows("log_softmax_backward", {grad, y}, {.dims = {dim}, .dtype = {y.dtype()}}, stream, log_softmax_back)[0];
+}
+void log_softmax_backward_out(const Tensor& out, const Tensor& grad, const Tensor& y, int dim, const Stream& stream) {
+  detail::OpName named("nn::log_softmax_backward_out");
+  by_rows_into(std::span(&out, 1), "log_softmax_backward", {grad, y}, {.dims = {dim}}, stream, log_softmax_back);
 }
 
 namespace {
 
 /// What a normalization's lambda computes, given the centered element and its row's factor: with weight and bias if there are such.
 template <class F>
-std::vector<Tensor> normalized(const std::string& op, const Tensor& x, const Tensor& weight, const Tensor& bias, const NormOptions& options, int results,
-                               const Stream& stream, F&& core) {
+std::vector<Tensor> normalized(std::span<const Tensor> outputs, const std::string& op, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                               const NormOptions& options, int results, const Stream& stream, F&& core) {
   Dims dims = last_dims(x, options.normalized_rank, op);
   check_affine(x, weight, options.normalized_rank, op);
   check_affine(x, bias, options.normalized_rank, op);
@@ -122,30 +140,50 @@ std::vector<Tensor> normalized(const std::string& op, const Tensor& x, const Ten
   RowwiseOptions row_options{.dims = dims, .dtype = {x.dtype(), kept}};
   if (results == 2) row_options.dtype = {x.dtype(), kept, kept};
   if (weight.defined() && bias.defined())
-    return by_rows(
-        op + " of weight and bias", {x, weight, bias}, row_options, stream, [&](Row& row, Expr a, Expr w, Expr b) { return core(row, a) * w + b; },
+    return by_rows_into(
+        outputs, op + " of weight and bias", {x, weight, bias}, row_options, stream, [&](Row& row, Expr a, Expr w, Expr b) { return core(row, a) * w + b; },
         options.eps);
   if (weight.defined())
-    return by_rows(
-        op + " of weight", {x, weight}, row_options, stream, [&](Row& row, Expr a, Expr w) { return core(row, a) * w; }, options.eps);
+    return by_rows_into(
+        outputs, op + " of weight", {x, weight}, row_options, stream, [&](Row& row, Expr a, Expr w) { return core(row, a) * w; }, options.eps);
   if (bias.defined())
-    return by_rows(
-        op + " of bias", {x, bias}, row_options, stream, [&](Row& row, Expr a, Expr b) { return core(row, a) + b; }, options.eps);
-  return by_rows(
-      op, {x}, row_options, stream, [&](Row& row, Expr a) { return core(row, a); }, options.eps);
+    return by_rows_into(
+        outputs, op + " of bias", {x, bias}, row_options, stream, [&](Row& row, Expr a, Expr b) { return core(row, a) + b; }, options.eps);
+  return by_rows_into(
+      outputs, op, {x}, row_options, stream, [&](Row& row, Expr a) { return core(row, a); }, options.eps);
+}
+
+}  // namespace
+
+namespace {
+
+std::vector<Tensor> layer_normalized(std::span<const Tensor> outputs, const Tensor& x, const Tensor& weight, const Tensor& bias, const NormOptions& options,
+                                     const Stream& stream) {
+  return normalized(outputs, "layer_norm", x, weight, bias, options, 2, stream, [&](Row& row, const Expr& a) {
+    Expr mean = row.mean(a), centered = a - mean, rstd = rsqrt(row.mean(square(centered)) + options.eps);
+    row.result(mean);
+    row.result(rstd);
+    return centered * rstd;
+  });
+}
+std::vector<Tensor> rms_normalized(std::span<const Tensor> outputs, const Tensor& x, const Tensor& weight, const NormOptions& options, const Stream& stream) {
+  return normalized(outputs, "rms_norm", x, weight, {}, options, 1, stream, [&](Row& row, const Expr& a) {
+    Expr rrms = rsqrt(row.mean(square(a)) + options.eps);
+    row.result(rrms);
+    return a * rrms;
+  });
 }
 
 }  // namespace
 
 LayerNormResult layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const NormOptions& options, const Stream& stream) {
   detail::OpName named("nn::layer_norm");
-  std::vector<Tensor> made = normalized("layer_norm", x, weight, bias, options, 2, stream, [&](Row& row, const Expr& a) {
-    Expr mean = row.mean(a), centered = a - mean, rstd = rsqrt(row.mean(square(centered)) + options.eps);
-    row.result(mean);
-    row.result(rstd);
-    return centered * rstd;
-  });
+  std::vector<Tensor> made = layer_normalized({}, x, weight, bias, options, stream);
   return {made[0], made[1], made[2]};
+}
+void layer_norm_out(const LayerNormResult& out, const Tensor& x, const Tensor& weight, const Tensor& bias, const NormOptions& options, const Stream& stream) {
+  detail::OpName named("nn::layer_norm_out");
+  layer_normalized(std::array{out.y, out.mean, out.rstd}, x, weight, bias, options, stream);
 }
 
 LayerNormGradients layer_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
@@ -171,15 +209,22 @@ LayerNormGradients layer_norm_backward(const Tensor& grad, const Tensor& x, cons
       weight.defined() ? weight : x, x, options.normalized_rank, [](Expr g) { return g; }, {grad}, stream);
   return grads;
 }
+void layer_norm_backward_out(const LayerNormGradients& out, const Tensor& grad, const Tensor& x, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
+                             const NormOptions& options, const Stream& stream) {
+  detail::OpName named("nn::layer_norm_backward_out");
+  const LayerNormGradients made = layer_norm_backward(grad, x, mean, rstd, weight, options, stream);
+  const detail::Stored all[] = {{out.x, made.x, "out.x"}, {out.weight, made.weight, "out.weight"}, {out.bias, made.bias, "out.bias"}};
+  detail::store(all, "layer_norm_backward", stream);
+}
 
 RmsNormResult rms_norm(const Tensor& x, const Tensor& weight, const NormOptions& options, const Stream& stream) {
   detail::OpName named("nn::rms_norm");
-  std::vector<Tensor> made = normalized("rms_norm", x, weight, {}, options, 1, stream, [&](Row& row, const Expr& a) {
-    Expr rrms = rsqrt(row.mean(square(a)) + options.eps);
-    row.result(rrms);
-    return a * rrms;
-  });
+  std::vector<Tensor> made = rms_normalized({}, x, weight, options, stream);
   return {made[0], made[1]};
+}
+void rms_norm_out(const RmsNormResult& out, const Tensor& x, const Tensor& weight, const NormOptions& options, const Stream& stream) {
+  detail::OpName named("nn::rms_norm_out");
+  rms_normalized(std::array{out.y, out.rrms}, x, weight, options, stream);
 }
 
 RmsNormGradients rms_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& rrms, const Tensor& weight, const NormOptions& options,
@@ -202,6 +247,13 @@ RmsNormGradients rms_norm_backward(const Tensor& grad, const Tensor& x, const Te
     grads.x = by_rows("rms_norm_backward", {grad, x, rrms}, row_options, stream, core)[0];
   }
   return grads;
+}
+void rms_norm_backward_out(const RmsNormGradients& out, const Tensor& grad, const Tensor& x, const Tensor& rrms, const Tensor& weight,
+                           const NormOptions& options, const Stream& stream) {
+  detail::OpName named("nn::rms_norm_backward_out");
+  const RmsNormGradients made = rms_norm_backward(grad, x, rrms, weight, options, stream);
+  const detail::Stored all[] = {{out.x, made.x, "out.x"}, {out.weight, made.weight, "out.weight"}};
+  detail::store(all, "rms_norm_backward", stream);
 }
 
 namespace {
@@ -402,6 +454,13 @@ CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, con
   return result;
 }
 
+void cross_entropy_out(const CrossEntropyResult& out, const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o, const Stream& stream) {
+  detail::OpName named("nn::cross_entropy_out");
+  const CrossEntropyResult made = cross_entropy(logits, target, o, stream);
+  const detail::Stored all[] = {{out.loss, made.loss, "out.loss"}, {out.max, made.max, "out.max"}, {out.log_sum, made.log_sum, "out.log_sum"}};
+  detail::store(all, "cross_entropy", stream);
+}
+
 Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const CrossEntropyResult& result, const CrossEntropyOptions& o,
                               const Stream& stream) {
   detail::OpName named("nn::cross_entropy_backward");
@@ -427,6 +486,11 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Te
       },
       {logits, result.max, result.log_sum, t.index, weights, of_loss, class_weights(t, o, logits, stream), total_weight(t, o, kept, logits, stream)},
       {.dtype = {logits.dtype()}}, stream);
+}
+void cross_entropy_backward_out(const Tensor& out, const Tensor& grad, const Tensor& logits, const Tensor& target, const CrossEntropyResult& result,
+                                const CrossEntropyOptions& o, const Stream& stream) {
+  detail::OpName named("nn::cross_entropy_backward_out");
+  detail::store(out, cross_entropy_backward(grad, logits, target, result, o, stream), "cross_entropy_backward", stream);
 }
 
 }}}  // namespace clutch::v0::nn

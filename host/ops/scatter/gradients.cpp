@@ -12,6 +12,7 @@
 #include <clutch/sparse.hpp>
 
 #include "expr/node.hpp"
+#include "ops/out_form.hpp"
 #include "ops/scatter_plan.hpp"
 #include "ops/segment_plan.hpp"
 #include "runtime/op_name.hpp"
@@ -115,6 +116,14 @@ ScatterGradients scatter_reduce_backward(const Tensor& grad, const Tensor& resul
   return made;
 }
 
+void scatter_reduce_backward_out(const ScatterGradients& out, const Tensor& grad, const Tensor& result, const Tensor& self, int dim, const Tensor& index,
+                                 const Tensor& src, const ScatterOptions& options, const Stream& stream) {
+  detail::OpName named("scatter_reduce_backward_out");
+  const ScatterGradients made = scatter_reduce_backward(grad, result, self, dim, index, src, options, stream);
+  const detail::Stored all[] = {{out.self, made.self, "out.self"}, {out.src, made.src, "out.src"}};
+  detail::store(all, "scatter_reduce_backward", stream);
+}
+
 Tensor segment_reduce_backward(const Tensor& grad, const Tensor& result, const Tensor& data, const Tensor& offsets, const SegmentOptions& options,
                                const Stream& given) {
   detail::OpName named("segment_reduce_backward");
@@ -136,6 +145,12 @@ Tensor segment_reduce_backward(const Tensor& grad, const Tensor& result, const T
   Reduction r{[&](const Tensor& t) { return detail::select_rows(t, ids, 0, op, stream); },
               [&](const Tensor& t, Reduce reduce) { return segment_reduce(t, offsets, {.reduce = reduce}, stream); }};
   return gradients(options.reduce, g, result, data, {}, r, stream).src;
+}
+
+void segment_reduce_backward_out(const Tensor& out, const Tensor& grad, const Tensor& result, const Tensor& data, const Tensor& offsets,
+                                 const SegmentOptions& options, const Stream& stream) {
+  detail::OpName named("segment_reduce_backward_out");
+  detail::store(out, segment_reduce_backward(grad, result, data, offsets, options, stream), "segment_reduce_backward", stream);
 }
 
 namespace sparse {
@@ -202,6 +217,13 @@ SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr&
   made.b = made.b.to(b.dtype(), {}, stream);
   return made;
 }
+void spmm_backward_out(const SpmmGradients& out, const Tensor& grad, const Tensor& result, const Csr& a, const Tensor& b, const SpmmOptions& options,
+                       const Stream& stream) {
+  detail::OpName named("sparse::spmm_backward_out");
+  const SpmmGradients made = spmm_backward(grad, result, a, b, options, stream);
+  const detail::Stored all[] = {{out.values, made.values, "out.values"}, {out.b, made.b, "out.b"}};
+  detail::store(all, "spmm_backward", stream);
+}
 
 }  // namespace sparse
 
@@ -218,6 +240,11 @@ Tensor embedding(const Tensor& weight, const Tensor& index, const Stream& given)
   sizes.push_back(weight.size(1));
   Tensor rows = index.dtype() == DType::i32 ? index : index.to(DType::i64, {}, stream);
   return detail::select_rows(weight, rows.contiguous(stream).reshape({-1}), std::numeric_limits<double>::quiet_NaN(), "embedding", stream).reshape(sizes);
+}
+
+void embedding_out(const Tensor& out, const Tensor& weight, const Tensor& index, const Stream& stream) {
+  detail::OpName named("nn::embedding_out");
+  detail::store(out, embedding(weight, index, stream), "embedding", stream);
 }
 
 Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t rows, const EmbeddingBackwardOptions& options, const Stream& given) {
@@ -245,6 +272,11 @@ Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t 
                         .data_rows = keys.numel()},
                        {.reduce = options.scale_by_frequency ? Reduce::mean : Reduce::sum}, stream);
   return made;
+}
+void embedding_backward_out(const Tensor& out, const Tensor& grad, const Tensor& index, std::int64_t rows, const EmbeddingBackwardOptions& options,
+                            const Stream& stream) {
+  detail::OpName named("nn::embedding_backward_out");
+  detail::store(out, embedding_backward(grad, index, rows, options, stream), "embedding_backward", stream);
 }
 
 }  // namespace nn

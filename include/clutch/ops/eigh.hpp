@@ -116,6 +116,9 @@ struct EighGradient {
 /// waiting.
 CLUTCH_API EighGradient eigh_backward(const Tensor& grad_w, const Tensor& grad_v, const Tensor& w, const Tensor& v, const EighBackwardOptions& options = {},
                                       const Stream& stream = {});
+/// Into the caller's tensors, of these shapes and dtypes; an undefined one is not asked for. They may share memory with inputs.
+CLUTCH_API void eigh_backward_out(const EighGradient& out, const Tensor& grad_w, const Tensor& grad_v, const Tensor& w, const Tensor& v,
+                                  const EighBackwardOptions& options = {}, const Stream& stream = {});
 /// Waits for the gauge of eigh_backward() and throws if a loss depends on the phases of eigenvectors. Errors: invalid_argument names the first
 /// matrix; capturing.
 CLUTCH_API void require_gauge(const Tensor& gauge, double tolerance = 1e-2, const Stream& stream = {});

@@ -139,5 +139,10 @@ struct FlexGradients {
 /// Stream: never waits. Source: PyTorch 2.12, whose devices but CPUs have it.
 CLUTCH_API FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results,
                                        const FlexOptions& options = {}, const FlexBackwardOptions& backward = {}, const Stream& stream = {});
+/// Into the caller's tensors, of these shapes and dtypes and any strides; an undefined one, or no list of captured tensors' gradients, is not asked for. They
+/// may share memory with inputs.
+CLUTCH_API void flex_backward_out(const FlexGradients& out, const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v,
+                                  const FlexResult& results, const FlexOptions& options = {}, const FlexBackwardOptions& backward = {},
+                                  const Stream& stream = {});
 
 }}}  // namespace clutch::v0::attention

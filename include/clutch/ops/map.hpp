@@ -83,6 +83,9 @@ void map_out(const Tensor& output, F&& f, const Tensor (&inputs)[kInputs], const
 /// Dtypes: each gradient has its input's dtype. Errors: as map; invalid_argument for another count of gradients.
 CLUTCH_API std::vector<Tensor> map_backward(std::span<const Tensor> grad_outputs, const ExprFunction& function, std::span<const Tensor> inputs,
                                             const Stream& stream = {});
+/// Into the caller's tensors, one for each gradient, of its shape and dtype; an undefined one is not asked for. They may share memory with inputs.
+CLUTCH_API void map_backward_out(std::span<const Tensor> outs, std::span<const Tensor> grad_outputs, const ExprFunction& function,
+                                 std::span<const Tensor> inputs, const Stream& stream = {});
 /// map_backward({grad}, f, {x, y}) for a lambda.
 template <class F, std::size_t kInputs, std::size_t kOutputs>
 requires detail::kIsLambda<F> std::vector<Tensor> map_backward(const Tensor (&grad_outputs)[kOutputs], F&& f, const Tensor (&inputs)[kInputs],
@@ -98,6 +101,9 @@ requires detail::kIsLambda<F> std::vector<Tensor> map_backward(const Tensor (&gr
 /// Scratch: for computed indices a gradient and an i64 for each element. Errors: as map_backward.
 CLUTCH_API std::vector<Tensor> captured_backward(std::span<const Tensor> grad_outputs, const ExprFunction& function, std::span<const Tensor> inputs,
                                                  const Stream& stream = {});
+/// As map_backward_out().
+CLUTCH_API void captured_backward_out(std::span<const Tensor> outs, std::span<const Tensor> grad_outputs, const ExprFunction& function,
+                                      std::span<const Tensor> inputs, const Stream& stream = {});
 /// captured_backward({grad}, f, {x, y}) for a lambda.
 template <class F, std::size_t kInputs, std::size_t kOutputs>
 requires detail::kIsLambda<F> std::vector<Tensor> captured_backward(const Tensor (&grad_outputs)[kOutputs], F&& f, const Tensor (&inputs)[kInputs],

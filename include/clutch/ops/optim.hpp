@@ -227,6 +227,8 @@ struct GradNorm {
 /// Errors: invalid_argument for no gradients or max_norm that is negative or NaN; invalid_dtype; invalid_shape; device_mismatch; not_supported for f64
 /// without fp64. Stream: never waits. Source: torch.nn.utils.clip_grad_norm_ with error_if_nonfinite=False: a norm that is not finite makes gradients NaN or 0.
 CLUTCH_API GradNorm grad_norm(std::span<const Tensor> grads, double max_norm, const ClipOptions& options = {}, const Stream& stream = {});
+/// Into the caller's tensors, of these dtypes; an undefined one is not asked for.
+CLUTCH_API void grad_norm_out(const GradNorm& out, std::span<const Tensor> grads, double max_norm, const ClipOptions& options = {}, const Stream& stream = {});
 /// The same, and multiplies the gradients by the factor. Returns the norm before. Errors: invalid_overlap besides, if gradients share memory.
 CLUTCH_API Tensor clip_grad_norm_(std::span<const Tensor> grads, double max_norm, const ClipOptions& options = {}, const Stream& stream = {});
 

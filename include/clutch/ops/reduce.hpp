@@ -54,35 +54,58 @@ template <class F, std::size_t kInputs>
 requires detail::kIsLambda<F> Tensor reduce(Reduce op, F&& f, const Tensor (&inputs)[kInputs], const ReduceOptions& options = {}, const Stream& stream = {}) {
   return reduce(op, detail::trace_over<kInputs>(f, inputs, "reduce"), std::span<const Tensor>(inputs), options, stream);
 }
+template <class F, std::size_t kInputs>
+requires detail::kIsLambda<F>
+void reduce_out(const Tensor& out, Reduce op, F&& f, const Tensor (&inputs)[kInputs], const ReduceOptions& options = {}, const Stream& stream = {}) {
+  reduce_out(out, op, detail::trace_over<kInputs>(f, inputs, "reduce_out"), std::span<const Tensor>(inputs), options, stream);
+}
 
-/// The reductions by name, of the elements themselves.
+/// The reductions by name, of the elements themselves. Out forms write into the caller's tensor, of the result's shape, any strides and any dtype that
+/// `dtype` may name; it shares no memory with x.
 CLUTCH_API Tensor sum(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void sum_out(const Tensor& out, const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor mean(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void mean_out(const Tensor& out, const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor prod(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void prod_out(const Tensor& out, const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor amin(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void amin_out(const Tensor& out, const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor amax(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void amax_out(const Tensor& out, const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor any(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void any_out(const Tensor& out, const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor all(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void all_out(const Tensor& out, const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
 /// Where the smallest and the largest element is: the first of equal ones, the first NaN if there is one. i64; of one dimension, or with no
 /// `dims` the place among all elements in row-major order. Errors: also invalid_argument for several dims, or nothing to search.
 CLUTCH_API Tensor argmin(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void argmin_out(const Tensor& out, const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor argmax(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void argmax_out(const Tensor& out, const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
 /// Sum of squared distances from the mean over n - correction, n - correction being 0 at least; two passes, so that it is no difference of large numbers.
 /// Dtypes: f32, f64 for f64; integers are made f32 before.
 /// Accuracy: |error| <= (60 ceil(log2048(n)) + 5) eps var + d^2 n / (n - correction), d = (38 ceil(log2048(n)) + 2) eps mean |x| being the mean's error: for
 ///   elements that share a number of size c, d^2 counts once their deviation is below some 40 eps c. NaN or Inf where their sum or a square overflows.
 /// Empty: NaN, and where n is not above the correction NaN or Inf, as torch.var.
 CLUTCH_API Tensor var(const Tensor& x, double correction = 1, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API Tensor var(const Tensor& x, const ReduceOptions& options, const Stream& stream = {});  ///< of correction 1
+CLUTCH_API void var_out(const Tensor& out, const Tensor& x, double correction = 1, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void var_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream = {});
 /// (sum |x|^p)^(1/p); p = inf and -inf give the largest and the smallest magnitude, 0 counts what is not 0.
 /// Dtypes: f32, f64 for f64; integers are made f32 before.
 /// Range: powers and their sum are not scaled, as in PyTorch: f32's norm of p = 2 is Inf for elements past 2^64, and those below 2^-63 may count as 0.
 /// Empty: 0. Errors: also invalid_argument for p < 0 of nothing.
 /// Source: torch.linalg.vector_norm.
 CLUTCH_API Tensor norm(const Tensor& x, double p = 2, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API Tensor norm(const Tensor& x, const ReduceOptions& options, const Stream& stream = {});  ///< of p = 2
+CLUTCH_API void norm_out(const Tensor& out, const Tensor& x, double p = 2, const ReduceOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void norm_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream = {});
 /// log(sum e^x), by way of the maximum. A maximum of +inf gives +inf, of -inf alone -inf.
 /// Dtypes: f32, f64 for f64; integers are made f32 before. Empty: -inf. Source: torch.logsumexp.
 CLUTCH_API Tensor logsumexp(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
-/// Sums x over the dimensions that broadcasting `sizes` to x's shape would have made: the gradient of broadcasting.
+CLUTCH_API void logsumexp_out(const Tensor& out, const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
+/// Sums x over the dimensions that broadcasting `sizes` to x's shape would have made: the gradient of broadcasting. The out form has out's sizes.
 CLUTCH_API Tensor sum_to(const Tensor& x, const Dims& sizes, const Stream& stream = {});
+CLUTCH_API void sum_to_out(const Tensor& out, const Tensor& x, const Stream& stream = {});
 
 }}  // namespace clutch::v0

@@ -14,12 +14,17 @@ namespace clutch { inline namespace v0 {
 /// Bad contents: an index out of range gives NaN, 0 in integers and booleans; nothing is read out of bounds.
 /// Errors: invalid_shape; invalid_dtype; invalid_argument for the dimension; device_mismatch. Stream: never waits. Source: torch.gather.
 CLUTCH_API Tensor gather(const Tensor& x, int dim, const Tensor& index, const Stream& stream = {});
+/// Into the caller's tensor, of the index's shape and x's dtype; it shares no memory with the others.
+CLUTCH_API void gather_out(const Tensor& out, const Tensor& x, int dim, const Tensor& index, const Stream& stream = {});
 /// The gradient of x, whose shape it has: gradients of the elements that were taken, summed in the index's order.
 CLUTCH_API Tensor gather_backward(const Tensor& grad, const Dims& sizes, int dim, const Tensor& index, const Stream& stream = {});
+/// Into the caller's tensor, whose sizes are x's, of grad's dtype; it shares no memory with the others.
+CLUTCH_API void gather_backward_out(const Tensor& out, const Tensor& grad, int dim, const Tensor& index, const Stream& stream = {});
 
 /// Slices of x along one dimension, in the order of `index` (count): as gather with the index repeated over the other dimensions.
 /// Source: torch.index_select.
 CLUTCH_API Tensor index_select(const Tensor& x, int dim, const Tensor& index, const Stream& stream = {});
+CLUTCH_API void index_select_out(const Tensor& out, const Tensor& x, int dim, const Tensor& index, const Stream& stream = {});
 
 struct ScatterOptions {
   Reduce reduce = Reduce::sum;
@@ -46,6 +51,9 @@ struct ScatterOptions {
 ///   segment_reduce does. Stream: never waits. Source: torch.scatter_reduce.
 CLUTCH_API Tensor scatter_reduce(const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options = {},
                                  const Stream& stream = {});
+/// Into the caller's tensor, of self's shape and dtype; it may be self, and shares no memory with the others.
+CLUTCH_API void scatter_reduce_out(const Tensor& out, const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options = {},
+                                   const Stream& stream = {});
 /// The same in place.
 CLUTCH_API void scatter_reduce_(const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options = {},
                                 const Stream& stream = {});
@@ -57,5 +65,8 @@ struct ScatterGradients {
 /// for zeros, too. Errors: as scatter_reduce, and invalid_dtype for integers.
 CLUTCH_API ScatterGradients scatter_reduce_backward(const Tensor& grad, const Tensor& result, const Tensor& self, int dim, const Tensor& index,
                                                     const Tensor& src, const ScatterOptions& options = {}, const Stream& stream = {});
+/// Into the caller's tensors, of these shapes and dtypes; an undefined one is not asked for. They may share memory with inputs.
+CLUTCH_API void scatter_reduce_backward_out(const ScatterGradients& out, const Tensor& grad, const Tensor& result, const Tensor& self, int dim,
+                                            const Tensor& index, const Tensor& src, const ScatterOptions& options = {}, const Stream& stream = {});
 
 }}  // namespace clutch::v0

@@ -36,5 +36,8 @@ CLUTCH_API void segment_reduce_out(const Tensor& out, const Tensor& data, const 
 /// Entries of no segment get 0. Errors: as segment_reduce.
 CLUTCH_API Tensor segment_reduce_backward(const Tensor& grad, const Tensor& result, const Tensor& data, const Tensor& offsets,
                                           const SegmentOptions& options = {}, const Stream& stream = {});
+/// Into the caller's tensor, of data's shape and dtype; it may share memory with inputs.
+CLUTCH_API void segment_reduce_backward_out(const Tensor& out, const Tensor& grad, const Tensor& result, const Tensor& data, const Tensor& offsets,
+                                            const SegmentOptions& options = {}, const Stream& stream = {});
 
 }}  // namespace clutch::v0
