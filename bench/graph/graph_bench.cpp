@@ -119,8 +119,8 @@ Model mixed(const Device& device) {
     h = h.mT().contiguous(s);
     h = h.to(DType::f16, {}, s);
     h = h.to(DType::f32, {}, s);
-    h = add(h, sum(h, {.dims = {-1}, .keep_dims = KeepDims::yes}, s), {}, s);
-    h = sub(h, amax(h, {.dims = {0}, .keep_dims = KeepDims::yes}, s), {}, s);
+    h = add(h, sum(h, {.dims = {-1}, .keepdim = true}, s), {}, s);
+    h = sub(h, amax(h, {.dims = {0}, .keepdim = true}, s), {}, s);
     h = exp(h, {}, s);
     h = mul(h, w, {}, s);
     h = tanh(h, {}, s);

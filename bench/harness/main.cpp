@@ -13,9 +13,7 @@
 #include <ctime>
 #include <regex>
 
-namespace clutch::bench {
-
-namespace {
+namespace clutch::bench { namespace {
 
 struct Options {
   std::string filter, device, json, html, picture, compare;
@@ -152,9 +150,7 @@ int run(const Options& o) {
   return o.strict && suspects > 0 ? 1 : 0;
 }
 
-}  // namespace
-
-}  // namespace clutch::bench
+}}  // namespace clutch::bench
 
 int main(int argc, char** argv) {
   // Peers must wait passively; OpenBLAS takes CPUs newer than itself for old ones; PoCL's threads, woken by one another, else share a core for

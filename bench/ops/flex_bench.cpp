@@ -106,7 +106,7 @@ Work backward_of(const Device& device, const Mod& mod, const Shape& shape) {
   Work work;
   work.run = [=](int reps) {
     Stream stream = current_stream(device);
-    for (int i = 0; i < reps; ++i) *made = attention::flex_backward(grad, q, k, v, results, o, stream);
+    for (int i = 0; i < reps; ++i) *made = attention::flex_backward(grad, q, k, v, results, o, {}, stream);
     stream.synchronize();
   };
   // Along a direction of q the loss changes as the gradient says; of values the gradients add up to the results'.

@@ -108,7 +108,7 @@ Work linear_of(const Device& device, DType dtype, const Shape& s) {
       Stream stream = current_stream(device);
       for (int i = 0; i < reps; ++i) {
         if (fused)
-          linalg::linear(x, w, bias, {.activation = Activation::gelu}, stream);
+          linalg::linear(x, w, bias, {.activation = nn::Activation::gelu}, stream);
         else
           map([](Expr p, Expr b) { return gelu(p + b); }, {linalg::matmul(x, w.mT(), {}, stream), bias}, {}, stream);
       }
@@ -118,8 +118,8 @@ Work linear_of(const Device& device, DType dtype, const Shape& s) {
   work.run = run(true);
   work.peers.push_back({"matmul, then map", run(false)});
   work.check = [=]() -> std::string {
-    Tensor want = map([](Expr p, Expr b) { return gelu(p + b); }, {linalg::matmul(x, w.mT(), {.dtype = DType::f32}), bias}, {.dtypes = {dtype}});
-    return linalg::linear(x, w, bias, {.activation = Activation::gelu}).to_bytes() == want.to_bytes() ? "" : "one launch and two differ in bits";
+    Tensor want = map([](Expr p, Expr b) { return gelu(p + b); }, {linalg::matmul(x, w.mT(), {.dtype = DType::f32}), bias}, {.dtype = {dtype}});
+    return linalg::linear(x, w, bias, {.activation = nn::Activation::gelu}).to_bytes() == want.to_bytes() ? "" : "one launch and two differ in bits";
   };
   add_torch_peer(work, device,
                  fmt::format("x = torch.randn({0}, {2}).to(device, {3}); w = torch.randn({1}, {2}).to(device, {3}); b = torch.randn({1}).to(device, {3})", s.m,

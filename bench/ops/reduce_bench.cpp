@@ -93,7 +93,7 @@ Work work_of(const Device& device, const Reduced& r, const Shape& shape, DType d
         if (!(std::fabs(got[i] - want[i]) <= 1e-4 * std::fabs(want[i]))) return fmt::format("result {} is {} instead of {}", i, got[i], want[i]);
       return got.size() == want.size() ? "" : "another count of results";
     }
-    std::vector<std::uint8_t> want = ReduceCase::expected<float>(name == "sum" ? Reduce::sum : Reduce::max, *raw, dims, raw->dtype);
+    std::vector<std::uint8_t> want = ReduceCase::expected<float>(name == "sum" ? Reduce::sum : Reduce::amax, *raw, dims, raw->dtype);
     return out->to_bytes() == want ? "" : "not the bits of the contract's order";
   };
   if (dtype == DType::f32)

@@ -16,9 +16,9 @@ using cases::SegmentCase;
 
 struct Named {
   const char* name;
-  SegmentReduce reduce;
+  Reduce reduce;
 };
-const Named kReductions[] = {{"sum", SegmentReduce::sum}, {"mean", SegmentReduce::mean}, {"amax", SegmentReduce::amax}, {"amin", SegmentReduce::amin}};
+const Named kReductions[] = {{"sum", Reduce::sum}, {"mean", Reduce::mean}, {"amax", Reduce::amax}, {"amin", Reduce::amin}};
 
 /// A matrix of `rows` squared with `degree` entries a row on average (0 to 2 degree), in random columns, times one of `features`.
 Work work_of(const Device& device, const Named& named, std::int64_t rows, std::int64_t degree, std::int64_t features, bool is_product) {
@@ -73,9 +73,9 @@ Work work_of(const Device& device, const Named& named, std::int64_t rows, std::i
                    fmt::format("torch.sparse.mm(a, b, '{}')", named.name));
   else
     add_torch_peer(work, device, setup + fmt::format("b = torch.randn(e, {})", features),
-                   fmt::format("torch.segment_reduce(b, '{}', offsets=o, axis=0)", named.reduce == SegmentReduce::amax   ? "max"
-                                                                                   : named.reduce == SegmentReduce::amin ? "min"
-                                                                                                                         : named.name));
+                   fmt::format("torch.segment_reduce(b, '{}', offsets=o, axis=0)", named.reduce == Reduce::amax   ? "max"
+                                                                                   : named.reduce == Reduce::amin ? "min"
+                                                                                                                  : named.name));
   return work;
 }
 
@@ -107,11 +107,11 @@ Work gradients_of(const Device& device, const Named& named, std::int64_t rows, s
       auto begin = static_cast<std::size_t>(offsets[i]), end = static_cast<std::size_t>(offsets[i + 1]);
       for (std::size_t f = 0; f < n; ++f) {
         double g = hg[i * n + f];
-        if (named.reduce == SegmentReduce::mean && begin < end) g /= static_cast<double>(end - begin);
+        if (named.reduce == Reduce::mean && begin < end) g /= static_cast<double>(end - begin);
         bool taken = false;
         for (std::size_t k = begin; k < end; ++k) {
           std::size_t from = static_cast<std::size_t>(columns[k]) * n + f;
-          if (named.reduce == SegmentReduce::amax) {
+          if (named.reduce == Reduce::amax) {
             if (taken || hb[from] * hv[k] != hy[i * n + f]) continue;
             taken = true;
           }
@@ -154,15 +154,15 @@ void register_segment(Rows& rows) {
       for (const auto& shape : shapes) {
         double entries = static_cast<double>(shape.rows * shape.degree), features = static_cast<double>(shape.features), n = static_cast<double>(shape.rows);
         double bytes = is_product ? entries * 12 + n * 8 + 8 * n * features : entries * 4 * features + n * (4 * features + 8);
-        if (is_product && named.reduce != SegmentReduce::amin && shape.features > 1)
+        if (is_product && named.reduce != Reduce::amin && shape.features > 1)
           rows.push_back({.name = fmt::format("spmm_backward/{}/f32/{}", named.name, shape.name),
                           .bytes = entries * 24 + n * 8 + 16 * n * features,
-                          .in_default = shape.in_default && named.reduce != SegmentReduce::mean,
+                          .in_default = shape.in_default && named.reduce != Reduce::mean,
                           .prepare = [named, shape](const Device& device) { return gradients_of(device, named, shape.rows, shape.degree, shape.features); }});
         rows.push_back({.name = fmt::format("{}/{}/f32/{}", is_product ? "spmm" : "segment_reduce", named.name, shape.name),
                         .bytes = bytes,
-                        .in_default = shape.in_default && (is_product || named.reduce == SegmentReduce::sum),
-                        .in_quick = shape.in_default && is_product && named.reduce == SegmentReduce::sum,
+                        .in_default = shape.in_default && (is_product || named.reduce == Reduce::sum),
+                        .in_quick = shape.in_default && is_product && named.reduce == Reduce::sum,
                         .prepare = [named, shape, is_product](const Device& device) {
                           return work_of(device, named, shape.rows, shape.degree, shape.features, is_product);
                         }});

@@ -30,7 +30,7 @@ int main() {
   const clutch::Tensor points = clutch::map([](clutch::Expr t, clutch::Expr d, clutch::Expr n) { return 5.0f + t * d + 0.1f * n; }, along, direction, noise);
 
   // Covariance: centred^T centred / (points - 1). mT() is a view, so nothing is copied for it.
-  const clutch::Tensor centred = points - clutch::mean(points, {.dims = {1}, .keep_dims = clutch::KeepDims::yes});
+  const clutch::Tensor centred = points - clutch::mean(points, {.dims = {1}, .keepdim = true});
   const clutch::Tensor covariance = clutch::linalg::matmul(centred.mT(), centred, {.alpha = 1.0 / (kPoints - 1)});
 
   // Eigenvalues ascend, so the last ones are the largest. Only these pairs are computed. The sign of an

@@ -8,7 +8,7 @@
 // their target once, and each row sums its own edges in order: equal bits in each run and on every device.
 //
 // For your case: load `source` and `target` from your edge list. Edge weights are Csr::values; sums, maxima
-// and minima are SegmentOptions::reduce. spmm_backward() and linalg::matmul_backward() are the gradients.
+// and minima are SpmmOptions::reduce. spmm_backward() and linalg::matmul_backward() are the gradients.
 #include <clutch/clutch.hpp>
 
 #include <algorithm>
@@ -49,14 +49,14 @@ int main() {
 
   // The layer: one product over the edges, and two dense ones. The second one adds the first one's result and
   // the bias and applies relu in the kernel that multiplies (its epilogue).
-  const clutch::Tensor neighbours = clutch::sparse::spmm(adjacency, x, {.reduce = clutch::SegmentReduce::mean});
+  const clutch::Tensor neighbours = clutch::sparse::spmm(adjacency, x, {.reduce = clutch::Reduce::mean});
   const clutch::Tensor own = clutch::linalg::matmul(x, w_self);
   const clutch::Tensor h = clutch::linalg::matmul(
       neighbours, w_neighbour, [](clutch::Expr product, clutch::Expr self, clutch::Expr b) { return clutch::relu(product + self + b); }, {own, bias});
 
   // The readout: nodes of a graph stand in consecutive rows, so a graph is a segment.
   const clutch::Tensor starts = clutch::from_host(begin, {static_cast<std::int64_t>(begin.size())}, device);
-  const clutch::Tensor readout = clutch::segment_reduce(h, starts, {.reduce = clutch::SegmentReduce::amax});
+  const clutch::Tensor readout = clutch::segment_reduce(h, starts, {.reduce = clutch::Reduce::amax});
 
   // Check against plain loops in double.
   const std::vector<float> xs = x.to_host<float>(), ws = w_self.to_host<float>(), wn = w_neighbour.to_host<float>();

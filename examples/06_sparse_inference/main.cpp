@@ -34,11 +34,11 @@ int main() {
   std::printf("first weight: %llu bytes dense, %llu compressed\n", static_cast<unsigned long long>(w1.nbytes()), static_cast<unsigned long long>(s1.nbytes()));
 
   // For each batch: two launches; bias and activation are part of them.
-  const clutch::Tensor hidden = clutch::sparse::linear(x, s1, b1, {.activation = clutch::Activation::relu});
+  const clutch::Tensor hidden = clutch::sparse::linear(x, s1, b1, {.activation = clutch::nn::Activation::relu});
   const clutch::Tensor y = clutch::sparse::linear(hidden, s2, b2);
 
   // The same by dense products of the pruned weights: equal bits.
-  const clutch::Tensor dense = clutch::linalg::linear(clutch::linalg::linear(x, pruned1, b1, {.activation = clutch::Activation::relu}), pruned2, b2);
+  const clutch::Tensor dense = clutch::linalg::linear(clutch::linalg::linear(x, pruned1, b1, {.activation = clutch::nn::Activation::relu}), pruned2, b2);
   const std::vector<std::uint8_t> bits = y.to_bytes(), dense_bits = dense.to_bytes();
 
   // And by plain loops in double, with the magnitude rule written out.

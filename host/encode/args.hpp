@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Says whether the device's kernels take structs by value (DeviceTraits::args_by_value), which is how their programs were built.
 bool args_go_by_value(const Encoder& encoder);
@@ -19,4 +19,4 @@ Encoder& bind_args(Encoder& encoder, const Args& args, const char* name = "args"
   return args_go_by_value(encoder) ? encoder.value(args, name) : bind_args_in_memory(encoder, &args, sizeof args, name);
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 void make_walk(const Dims& sizes, std::span<const Dims> strides, std::int64_t* rank, std::int64_t* size, std::int64_t* stride, Layout* layout,
                bool* wide_index) {
@@ -182,4 +182,4 @@ Runtime& common_runtime(std::span<const Tensor* const> tensors, std::string_view
   return *found;
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 class Runtime;
 
@@ -97,4 +97,4 @@ void check_plain_float(DType dtype, std::string_view what, std::string_view op);
 /// The runtime all tensors share. Errors: device_mismatch, invalid_argument for an undefined one.
 Runtime& common_runtime(std::span<const Tensor* const> tensors, std::string_view op);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 KernelHandle::KernelHandle(detail::Kernel* kernel, const detail::Interned& plan) noexcept : kernel_(kernel), plan_(plan.get()) {}
 detail::Interned KernelHandle::plan() const noexcept { return plan_ ? detail::Interned(plan_) : kernel_ ? kernel_->plan() : detail::Interned(); }
@@ -250,4 +250,4 @@ void launch(const KernelSource& source, const Geometry& geometry, std::span<cons
   encoder.dispatch(KernelHandle(&kernel), geometry);
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

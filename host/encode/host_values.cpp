@@ -5,7 +5,7 @@
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
 /// An event after the last command of the stream; none if that is done. Whether it failed the stream finds out itself.
@@ -54,4 +54,4 @@ void check_makes_state(const Stream& stream, const char* op) {
   if (illegal_on(*stream.impl(), op)) throw Error(ErrorCode::capturing, op, "its state is made outside of captures");
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

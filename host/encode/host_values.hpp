@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// The stream that made a value on a device, and the event that other streams must wait for.
 class MadeOn {
@@ -45,4 +45,4 @@ class Cached {
 /// Refuses work that makes state which outlives the call: a graph would make it anew at each replay. Errors: capturing if the stream records.
 void check_makes_state(const Stream& stream, const char* op);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

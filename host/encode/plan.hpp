@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// A plan of one launch of one of the library's kernels: pure data that select() returns and prints.
 struct KernelPlan {
@@ -126,4 +126,4 @@ inline void set_common(Defines& d, const DeviceTraits& traits, const Elementwise
   d.set("FMA_RN", traits.fma_exact ? 0 : traits.fp64 ? 1 : 2);
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -6,7 +6,7 @@
 #include <limits>
 #include <unordered_map>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Collects steps, each only once and simplified, and makes the canonical function of some of them.
 class ExprBuilder {
@@ -58,4 +58,4 @@ class ExprBuilder {
   std::unordered_map<std::uint64_t, std::vector<int>> known_;  // steps by hash
 };
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -7,7 +7,7 @@
 #include <map>
 #include <optional>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
 constexpr int kQuery = 3, kKey = 4;  // inputs of the function, 0 is the score
@@ -234,4 +234,4 @@ class Finder {
 
 Contracted contracted(const ExprFunction& function) { return Finder(function).run(function); }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

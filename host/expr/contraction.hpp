@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// A sum of products, such as a loop over d < count that was unrolled makes: left(b, h, q, d) right(b, h, kv, d), added up over d.
 struct Contraction {
@@ -22,4 +22,4 @@ inline constexpr std::size_t kMostContractions = 4;
 /// itself if there are none. Values differ from the function's by the rounding of sums.
 Contracted contracted(const ExprFunction& function);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

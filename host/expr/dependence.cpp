@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "expr/dependence.hpp"
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
 /// The factors of a sum, a product with a number, or an input in another width. All else is not linear: casts of other values, which wrap and truncate,
@@ -100,4 +100,4 @@ std::optional<ShiftedInput> shifted_input(const ExprBody& body, int step) {
   }
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

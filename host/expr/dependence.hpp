@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 inline bool is_whole(DType dtype) { return dtype == DType::i32 || dtype == DType::i64; }
 /// Of a constant of such a dtype.
@@ -34,4 +34,4 @@ struct ShiftedInput {
 /// What an integer step is, if it is one of these.
 std::optional<ShiftedInput> shifted_input(const ExprBody& body, int step);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

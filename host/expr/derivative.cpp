@@ -10,7 +10,7 @@
 #include <numbers>
 #include <optional>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 
 Expr expression_of(const ExprBody& body, const ExprStep& s, std::span<const Expr> operands) {
@@ -269,4 +269,4 @@ ExprFunction ExprFunction::backward() const {
   return ExprFunction(inputs, gradients);
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -250,4 +250,4 @@ std::vector<ExprValue> ExprFunction::evaluate(std::span<const ExprValue> inputs,
   return results;
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -7,7 +7,7 @@
 
 #include <unordered_map>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -351,4 +351,4 @@ int ExprFunction::floating_inputs() const noexcept {
   return count;
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

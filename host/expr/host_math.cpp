@@ -65,7 +65,7 @@ using std::sqrt;
 
 }  // namespace
 
-namespace clutch::inline v0::detail::host_math {
+namespace clutch { inline namespace v0 { namespace detail { namespace host_math {
 
 #define CLUTCH_X(name)                            \
   float name(float x) { return ::name##_f32(x); } \
@@ -75,4 +75,4 @@ CLUTCH_HOST_MATH(CLUTCH_X)
 float pow(float x, float y) { return ::pow_f32(x, y); }
 double pow(double x, double y) { return ::pow_f64(x, y); }
 
-}  // namespace clutch::inline v0::detail::host_math
+}}}}  // namespace clutch::v0::detail::host_math

@@ -12,7 +12,7 @@
 #include <limits>
 #include <numbers>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -351,4 +351,4 @@ Expr position(int dim) {
   return detail::make_node(std::move(n));
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

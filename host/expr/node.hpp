@@ -6,7 +6,7 @@
 #include <functional>
 #include <optional>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Operations of traced functions: enumerator, name in the text, operands, class.
 /// Classes: A arithmetic on numbers of one dtype; F floats; R rounding of floats; I integers; B integers or booleans;
@@ -221,4 +221,4 @@ std::string print_fetches(std::size_t first, std::span<const DType> dtypes);
 /// The like macros for tensors b0, b1, ... (BUFFER), their strides s0, s1, ... (STRIDE) and r1, ... (REDUCED), outputs first.
 std::string print_operands(std::size_t outputs, std::size_t inputs, std::size_t positions, std::size_t captured);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

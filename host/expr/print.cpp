@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
 std::string_view lane_type(DType dtype) {
@@ -410,4 +410,4 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
   return printed;
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
 /// The statements for one step: `a` its lower and `z` its upper bound, ints of booleans (some drivers lose a comparison's result on its way to a long). Empty
@@ -98,4 +98,4 @@ std::string print_ranges(const ExprFunction& function, const PrintNames& names) 
   return text + fmt::format(" \\\n  const int is_always = a{0}, is_ever = z{0};\n", output);
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -9,7 +9,7 @@
 #include <map>
 #include <mutex>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -378,4 +378,4 @@ class Parser {
 
 ExprFunction ExprFunction::parse(std::string_view text) { return ExprFunction(detail::Parser(text).parse()); }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -15,7 +15,7 @@
 #include <mutex>
 #include <optional>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace detail {
 
@@ -220,4 +220,4 @@ std::vector<std::string> graph_backends() {
   return names;
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <array>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
@@ -383,4 +383,4 @@ void Capture::finish(GraphState& state) {
   state.finish(origin_);
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// A capture that is underway.
 class Capture final : public Recording {
@@ -95,4 +95,4 @@ class Capture final : public Recording {
   std::map<const Storage*, int> externals_;
 };
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <utility>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
@@ -126,4 +126,4 @@ cl_int CommandBufferApi::fill(Buffer buffer, cl_mem mem, std::uint8_t pattern, s
   return reinterpret_cast<Fill094>(fill_)(buffer, nullptr, mem, &pattern, 1, offset, bytes, 0, nullptr, nullptr, nullptr);
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

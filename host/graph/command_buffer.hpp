@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Functions of one platform: loaders do not dispatch them, so they are fetched from it and never shared.
 class CommandBufferApi {
@@ -70,4 +70,4 @@ class CommandBufferApi {
   void* fill_ = nullptr;
 };
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
@@ -76,4 +76,4 @@ void find_dependencies(GraphState& state) {
   }
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -16,7 +16,7 @@
 #include <exception>
 #include <fstream>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace detail {
 
@@ -251,9 +251,9 @@ GraphAnnotation::GraphAnnotation(std::string_view name, std::initializer_list<st
 
 GraphAnnotation::~GraphAnnotation() { detail::t_labels = std::move(outer_); }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0
 
-namespace clutch::inline v0::interop {
+namespace clutch { inline namespace v0 { namespace interop {
 
 Launched kernel(const GraphProgram& program, int node) {
   const detail::GraphState& state = program.state();
@@ -264,4 +264,4 @@ Launched kernel(const GraphProgram& program, int node) {
   return {state.make_kernel(work).release(), work.geometry};
 }
 
-}  // namespace clutch::inline v0::interop
+}}}  // namespace clutch::v0::interop

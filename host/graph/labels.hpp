@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Annotations around this thread's present place, outermost first; null if none.
 std::shared_ptr<const std::vector<GraphLabel>> current_labels();
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

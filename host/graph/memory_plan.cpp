@@ -10,7 +10,7 @@
 #include <map>
 #include <numeric>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
@@ -113,4 +113,4 @@ std::shared_ptr<GraphArena> GraphArena::of(Runtime& runtime, PoolId pool) {
   return arena;
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

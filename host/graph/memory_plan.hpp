@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 class Runtime;
 class Storage;
@@ -59,4 +59,4 @@ class GraphArena {
   std::vector<std::shared_ptr<Storage>> segments_;
 };
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <array>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
@@ -230,4 +230,4 @@ std::pair<std::uint64_t, std::uint64_t> NativeBackend::native() const {
   return {nodes, parts};
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Replays by cl_khr_command_buffer. Each recorded kernel is an object of its own that nobody touches afterwards, everything was
 /// validated before: drivers that read arguments at replay, or crash on what they should refuse, are served alike. Nodes go into
@@ -62,4 +62,4 @@ class NativeBackend : public GraphImpl {
   mutable std::uint64_t updated_ = 0;  ///< command buffers changed in place
 };
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

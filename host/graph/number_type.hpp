@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Returns f(T{}) for the C++ type of OpenCL C's number type of that name, `otherwise` if it is none.
 template <class R, class F>
@@ -21,4 +21,4 @@ R with_number_type(std::string_view type, R otherwise, F&& f) {
   return otherwise;
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

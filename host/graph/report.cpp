@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
@@ -230,4 +230,4 @@ GraphReport describe(const GraphState& state) {
 }
 
 std::string dump(const GraphState& state, GraphDump format) { return format == GraphDump::json ? json_dump(state) : dot_dump(state); }
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

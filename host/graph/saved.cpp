@@ -17,7 +17,7 @@
 #include <map>
 #include <set>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
@@ -172,7 +172,7 @@ class Writer {
     const Program& program = kernel.program();
     programs_.push_back({{"entry", kernel.name()}, {"wrapper", kernel.wrapper()}, {"options", program.options()}});
     contents_[fmt::format("source/{}", found->second)] = std::string(program.source());
-    if (options_.binaries == GraphBinaries::with) {
+    if (options_.binaries) {
       std::string binary = program.binary();
       if (!binary.empty()) contents_[fmt::format("binary/{}", found->second)] = std::move(binary);
     }
@@ -505,4 +505,4 @@ std::unique_ptr<GraphState> load_graph(const std::string& path, const Device& de
   }
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

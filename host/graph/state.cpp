@@ -18,7 +18,7 @@
 #include <limits>
 #include <utility>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 std::string_view name(GraphBuffer::Kind kind) noexcept {
   switch (kind) {
@@ -459,4 +459,4 @@ void GraphState::update(int id, std::span<const Argument> arguments) {
   if (!values.empty()) backend_->changed(GraphProgram(*this), changed);
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Memory that nodes use as one thing: a storage of the caller's, or one made in the capture.
 struct GraphBuffer {
@@ -155,4 +155,4 @@ std::vector<std::string> argument_names(const GraphWork& node);
 std::unique_ptr<GraphImpl> make_backend(std::string_view name);
 bool is_own_backend(std::string_view name) noexcept;
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

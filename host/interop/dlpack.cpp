@@ -16,7 +16,7 @@
 #include <cstring>
 #include <utility>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace {
 
 constexpr std::string_view kFrom = "from_dlpack", kTo = "to_dlpack";
@@ -220,4 +220,4 @@ Tensor from_dlpack(DLManagedTensorVersioned* managed, const Device& device, cons
 }
 
 }  // namespace interop
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

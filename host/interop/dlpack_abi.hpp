@@ -38,9 +38,9 @@ struct DLManagedTensorVersioned {
   DLTensor dl_tensor;
 };
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 inline constexpr std::int32_t kDlCpu = 1, kDlOpenCl = 4;
 inline constexpr std::uint64_t kDlCopied = 2, kDlPadded = 4;
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
 [[noreturn]] void fail(std::string_view op, std::string_view what, const std::string& path) {
@@ -66,4 +66,4 @@ void write_file(const std::string& path, std::span<const std::span<const std::by
   }
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// What `read` makes of a file: errors of its contents begin with its name.
 template <class F>
@@ -32,4 +32,4 @@ MappedFile map_file(const std::string& path, std::string_view op);
 /// Writes the parts one behind the other to a new file beside `path`, which then takes its place. `mode`: its permissions, less the umask. Errors: io.
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts, std::string_view op, unsigned mode = 0666);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <utility>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace {
 
 constexpr std::string_view kLoad = "load_npy", kSave = "save_npy", kMagic{"\x93NUMPY", 6};
@@ -202,4 +202,4 @@ void save_npy(const std::string& path, const Tensor& tensor, const Stream& strea
   detail::write_file(path, parts, kSave);
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

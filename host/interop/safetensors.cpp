@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <set>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace {
 
 constexpr std::string_view kOpen = "Safetensors", kSave = "save_safetensors";
@@ -208,4 +208,4 @@ void save_safetensors(const std::string& path, const std::map<std::string, Tenso
   detail::write_file(path, parts, kSave);
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -9,7 +9,7 @@
 #include <array>
 #include <cmath>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -206,4 +206,4 @@ void addcmul_(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, 
   detail::addc({&self, &self, &tensor1, &tensor2, detail::AddcOp::product, "addcmul_"}, options, stream);
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -4,7 +4,7 @@
 
 #include "encode/plan.hpp"
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 enum class AddcOp : std::uint8_t { quotient, product };
 
@@ -25,4 +25,4 @@ KernelPlan select(const DeviceTraits& traits, const AddcProblem& problem, std::s
 /// Names of the implementations, best first.
 std::span<const Implementation<AddcProblem>> addc_implementations();
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

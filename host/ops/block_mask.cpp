@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <array>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -285,7 +285,7 @@ const Tensor& BlockMask::full_q_indices() const {
 
 Tensor BlockMask::to_dense(const Stream& stream) const {
   detail::OpName named("attention::BlockMask::to_dense");
-  return map([](Expr kind) { return select(kind != 0, cast(Expr(1), DType::i32), cast(Expr(0), DType::i32)); }, {kinds()}, {.dtypes = {DType::i32}}, stream);
+  return map([](Expr kind) { return select(kind != 0, cast(Expr(1), DType::i32), cast(Expr(0), DType::i32)); }, {kinds()}, {.dtype = {DType::i32}}, stream);
 }
 
 BlockMask BlockMask::slice(std::int64_t batch_begin, std::int64_t batch_end, std::int64_t head_begin, std::int64_t head_end, const Stream& given) const {
@@ -408,4 +408,4 @@ BlockMask block_mask_from_lists(const Tensor& kv_num_blocks, const Tensor& kv_in
 }
 
 }  // namespace attention
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -5,7 +5,7 @@
 #include "encode/plan.hpp"
 #include "ops/traced.hpp"
 
-namespace clutch::inline v0::attention {
+namespace clutch { inline namespace v0 { namespace attention {
 
 /// What a BlockMask shares.
 struct BlockMask::State {
@@ -16,9 +16,9 @@ struct BlockMask::State {
   Tensor kv_num, kv_indices, full_kv_num, full_kv_indices, q_num, q_indices, full_q_num, full_q_indices;
 };
 
-}  // namespace clutch::inline v0::attention
+}}}  // namespace clutch::v0::attention
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 enum class BlockMaskStage : std::uint8_t { kinds, lists, from_lists };
 
@@ -37,4 +37,4 @@ KernelPlan select(const DeviceTraits& traits, const BlockMaskProblem& problem, s
 constexpr std::int64_t blocks_of(std::int64_t length, std::int64_t block) { return length / block + (length % block > 0); }
 static_assert(blocks_of(0, 8) == 0 && blocks_of(8, 8) == 1 && blocks_of(9, 8) == 2 && blocks_of(INT64_MAX, 8) == INT64_MAX / 8 + 1);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

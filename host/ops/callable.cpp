@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace {
 /// Whether both are one view of one memory; sizes and dtypes are known to be equal.
@@ -84,4 +84,4 @@ const std::vector<Tensor>& GraphedCallable::operator()(std::span<const Tensor> i
   return outputs_;
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

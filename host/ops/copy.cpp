@@ -8,7 +8,7 @@
 
 #include <array>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -133,4 +133,4 @@ Tensor cast(const Tensor& source, DType dtype, const CopyOptions& options, const
   return result;
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -4,7 +4,7 @@
 
 #include "encode/plan.hpp"
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// What selection of copy_ and cast looks at; also the key of their cached plans.
 struct CopyProblem {
@@ -19,4 +19,4 @@ struct CopyProblem {
 KernelPlan select(const DeviceTraits& traits, const CopyProblem& problem, std::string_view forced = {});
 std::span<const Implementation<CopyProblem>> copy_implementations();
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -8,7 +8,7 @@
 
 #include <array>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -24,7 +24,7 @@ Checked validate(const Tensor* out, const Tensor& x, int dim, const CumsumOption
   std::vector<const Tensor*> all{&x};
   if (out) all.push_back(out);
   Checked c{&common_runtime(all, "cumsum"), dim_of(dim, x.rank(), "cumsum"), is_floating(x.dtype()) ? x.dtype() : DType::i64};
-  if (options.dtype.size() > 0) c.dtype = options.dtype[0];
+  c.dtype = one_dtype(options.dtype, "cumsum").value_or(c.dtype);
   if (out) c.dtype = out->dtype();
   if (sum_dtype(x.dtype(), "cumsum") != sum_dtype(c.dtype, "cumsum") || c.dtype == DType::boolean)
     throw Error(ErrorCode::invalid_dtype, "cumsum",
@@ -91,7 +91,7 @@ void run(const Tensor& out, const Tensor& x, const Checked& c, const CumsumOptio
   auto send = [&](std::uint32_t stage) {
     encoder.value(n).value(m).value(stage);
     walk.bind(encoder, p.rank_lanes);
-    bool backward = options.direction == Direction::backward;
+    bool backward = options.reverse;
     for (const Tensor* t : {&out, &x}) encoder.value(backward ? -t->strides()[c.dim] : t->strides()[c.dim]);
     for (const Tensor* t : {&out, &x}) encoder.value(backward ? (x.sizes()[c.dim] - 1) * t->strides()[c.dim] : std::int64_t{0});
     encoder.output(out).input(x).inout(carries);
@@ -127,4 +127,4 @@ void cumsum_out(const Tensor& out, const Tensor& x, int dim, const CumsumOptions
   detail::run(out, x, c, options, detail::resolve_stream(given, *c.runtime, "cumsum"));
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

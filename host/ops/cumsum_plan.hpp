@@ -4,7 +4,7 @@
 
 #include "ops/traced.hpp"
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 inline constexpr std::int64_t kCumsumBlock = 2048;  ///< part of the contract
 
@@ -20,4 +20,4 @@ struct CumsumProblem {
 /// Pure. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const CumsumProblem& problem, std::string_view forced = {});
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

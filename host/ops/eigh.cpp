@@ -11,7 +11,7 @@
 #include <array>
 #include <limits>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 using linalg::EighDriver;
 using linalg::EighOptions;
@@ -404,4 +404,4 @@ void require_converged(const EighStatus& status, const Stream& stream) {
 }
 
 }  // namespace linalg
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

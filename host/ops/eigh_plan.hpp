@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Classes of batch sizes, which choose between drivers of the same bits. few: too few matrices to fill the lanes of vectors; alone: one matrix.
 enum class EighBatch : std::uint8_t { many, few, alone };
@@ -71,4 +71,4 @@ void eigh_on_host(const EighCall& call, std::string_view plan, const Stream& str
 /// Reason why there is no host driver; empty if there is one.
 std::string eigh_host_refuses(const DeviceTraits& traits);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <limits>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -171,4 +171,4 @@ void arange_(const Tensor& self, double start, double step, const FillOptions& o
   detail::arange(self, start, step, options, stream);
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

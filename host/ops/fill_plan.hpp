@@ -4,7 +4,7 @@
 
 #include "encode/plan.hpp"
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// What selection of fill_ and arange_ looks at; also the key of their cached plans. fill_ knows only the element's size.
 struct FillProblem {
@@ -18,4 +18,4 @@ struct FillProblem {
 KernelPlan select(const DeviceTraits& traits, const FillProblem& problem, std::string_view forced = {});
 std::span<const Implementation<FillProblem>> fill_implementations();
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

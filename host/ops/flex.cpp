@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/flex/call.hpp"
+#include "ops/flex/stored.hpp"
 #include "runtime/generator.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
@@ -8,7 +9,7 @@
 #include <array>
 #include <utility>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -305,12 +306,12 @@ void flex_out(const FlexResult& results, const Tensor& q, const Tensor& k, const
 }
 
 FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results, const FlexOptions& options,
-                            const Stream& given) {
+                            const FlexBackwardOptions& backward, const Stream& given) {
   detail::OpName named("attention::flex_backward");
   if (!results.lse.defined()) detail::refuse(ErrorCode::invalid_argument, "the forward call's lse must be given, got none; ask for it by return_lse");
   detail::Checked c = detail::validate(nullptr, q, k, v, options);
   std::vector<const Tensor*> all{&q, &grad_out, &results.out, &results.lse};
-  for (const Tensor* t : {&options.grad_lse, &results.max_scores})
+  for (const Tensor* t : {&backward.grad_lse, &results.max_scores})
     if (t->defined()) all.push_back(t);
   detail::common_runtime(all, detail::kOp);
   const DType sums = detail::compute_dtype(q.dtype(), detail::kOp);
@@ -318,7 +319,7 @@ FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tenso
   check(grad_out, c.result(), q.dtype(), "the result's gradient"), check(results.out, c.result(), q.dtype(), "the result");
   check(results.lse, c.lines(), sums, "lse");
   if (results.max_scores.defined()) check(results.max_scores, c.lines(), sums, "max_scores");
-  if (options.grad_lse.defined()) check(options.grad_lse, c.lines(), sums, "lse's gradient");
+  if (backward.grad_lse.defined()) check(backward.grad_lse, c.lines(), sums, "lse's gradient");
   if (options.dropout_p > 0 && (!results.dropout_state.defined() || !(results.dropout_state.sizes() == Dims{2}) || results.dropout_state.dtype() != DType::i64))
     detail::refuse(ErrorCode::invalid_argument, "the forward call's dropout_state must be given, got none");
   if (options.varlen.page_table.defined()) throw Error(ErrorCode::not_supported, "flex_backward", "keys in pages (varlen.page_table) have no gradient");
@@ -326,8 +327,13 @@ FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tenso
   FlexResult dense = results;
   dense.lse = results.lse.contiguous(stream);
   if (results.max_scores.defined()) dense.max_scores = results.max_scores.contiguous(stream);
-  return detail::differentiate_flex(grad_out, q, k, v, dense, c, options, stream);
+  return detail::differentiate_flex(grad_out, q, k, v, dense, c, options, backward, stream);
+}
+void flex_backward_out(const FlexGradients& out, const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results,
+                       const FlexOptions& options, const FlexBackwardOptions& backward, const Stream& stream) {
+  detail::OpName named("attention::flex_backward_out");
+  detail::store_gradients(out, flex_backward(grad_out, q, k, v, results, options, backward, stream), detail::kFlex, stream);
 }
 
 }  // namespace attention
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

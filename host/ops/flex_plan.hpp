@@ -7,7 +7,7 @@
 
 #include <functional>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// combine: of flex_split; assign: PagedCache's; dropout: what is left of weights; sums: what backward compares scores with; keys: backward of keys and values,
 /// where backward itself is of queries.
@@ -85,4 +85,4 @@ std::vector<Tensor> captured_gradients(const CapturedCall& call, const Stream& s
 /// Pure, but for the printed functions, which the caller adds. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const FlexProblem& problem, std::string_view forced = {});
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

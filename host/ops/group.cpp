@@ -2,13 +2,14 @@
 #include <clutch/ops/group.hpp>
 
 #include "ops/group_plan.hpp"
+#include "ops/out_form.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/settings.hpp"
 
 #include <array>
 #include <bit>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -121,5 +122,11 @@ Groups group_by(const Tensor& index, std::int64_t groups, const Stream& given) {
   detail::Runtime& runtime = detail::validate(index, groups);
   return detail::run(runtime, index, groups, detail::resolve_stream(given, runtime, "group_by"));
 }
+void group_by_out(const Groups& out, const Tensor& index, std::int64_t groups, const Stream& stream) {
+  detail::OpName named("group_by_out");
+  const Groups made = group_by(index, groups, stream);
+  const detail::Stored all[] = {{out.offsets, made.offsets, "out.offsets"}, {out.order, made.order, "out.order"}};
+  detail::store(all, "group_by", stream);
+}
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -4,7 +4,7 @@
 
 #include "encode/plan.hpp"
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// The kernels of a group_by, in the order of their first launches.
 enum class GroupStage : std::uint8_t { count, scan, base, place, offsets };
@@ -18,4 +18,4 @@ struct GroupProblem {
 /// Pure.
 KernelPlan select(const DeviceTraits& traits, const GroupProblem& problem, std::string_view forced = {});
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

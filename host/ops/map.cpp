@@ -9,7 +9,7 @@
 
 #include <array>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -199,12 +199,12 @@ void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const
 std::vector<Tensor> map_traced(std::span<const Tensor> given, const ExprFunction& f, std::span<const Tensor> inputs, std::span<const double> params,
                                const MapOptions& options, const Stream& given_stream) {
   Checked c = validate(given, f, inputs);
-  if (options.dtypes.size() > 0 && options.dtypes.size() != f.output_count())
-    refuse(ErrorCode::invalid_argument, fmt::format("dtypes must be one for each of {} outputs or none, got {}", f.output_count(), options.dtypes.size()));
+  if (options.dtype.size() > 0 && options.dtype.size() != f.output_count())
+    refuse(ErrorCode::invalid_argument, fmt::format("{} dtypes for {} outputs", options.dtype.size(), f.output_count()));
   Stream stream = resolve_stream(given_stream, *c.runtime, "map");
   std::vector<Tensor> outputs(given.begin(), given.end());
   for (int i = static_cast<int>(outputs.size()); i < f.output_count(); ++i) {
-    DType dtype = options.dtypes.size() > 0 ? options.dtypes[i] : map_dtype(f, i, inputs);
+    DType dtype = options.dtype.size() > 0 ? options.dtype[i] : map_dtype(f, i, inputs);
     compute_dtype(dtype, "map");
     outputs.push_back(empty(c.sizes, {.dtype = dtype, .device = stream.device()}, stream));
   }
@@ -243,4 +243,4 @@ void map_out(std::span<const Tensor> outputs, const ExprFunction& f, std::span<c
   detail::map_traced(outputs, f, inputs, params, options, stream);
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -4,7 +4,7 @@
 
 #include "ops/traced.hpp"
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 inline constexpr int kMaxMapOperands = 24;
 
@@ -28,4 +28,4 @@ std::vector<Tensor> map_traced(std::span<const Tensor> outputs, const ExprFuncti
 /// Pure, but for the printed function, which the caller adds. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const MapProblem& problem, std::string_view forced = {});
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

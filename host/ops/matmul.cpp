@@ -13,7 +13,7 @@
 #include <cmath>
 #include <vector>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -82,9 +82,8 @@ MatmulCall check_matmul(const Tensor* out, const Tensor& a, const MatrixOperand&
   if (!is_floating(product) && !is_complex(product) &&
       (options.alpha != std::nearbyint(options.alpha) || options.beta != std::nearbyint(options.beta) || std::fabs(options.alpha) > INT32_MAX ||
        std::fabs(options.beta) > INT32_MAX))
-    throw Error(ErrorCode::invalid_argument, kOp,
-                fmt::format("alpha and beta of integers must be whole numbers of at most 2^31 - 1, got {} and {}", options.alpha, options.beta));
-  c.output = out ? out->dtype() : options.dtype ? *options.dtype : default_dtype(a.dtype(), of_b, f);
+    throw Error(ErrorCode::invalid_argument, kOp, fmt::format("alpha {} and beta {} of integers are to be whole numbers", options.alpha, options.beta));
+  c.output = out ? out->dtype() : options.dtype.empty() ? default_dtype(a.dtype(), of_b, f) : *one_dtype(options.dtype, kOp);
   if (f.empty() && c.output != product && (!is_plain_float(product) || !is_plain_float(c.output)))
     throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("the result must be one that {} converts to, got {}", name(product), name(c.output)));
   if (!f.empty()) compute_dtype(c.output, kOp);
@@ -347,4 +346,4 @@ void matmul_out(const Tensor& out, const Tensor& a, const MatrixOperand& b, cons
 }
 
 }  // namespace linalg
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -7,7 +7,7 @@
 
 #include <array>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Most tensors that an epilogue reads in the kernel.
 inline constexpr std::size_t kMatmulInputs = 5;
@@ -62,4 +62,4 @@ inline constexpr std::int64_t kMatmulPackRows = 64;
 /// Pure. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const MatmulProblem& problem, std::string_view forced = {});
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -13,8 +13,7 @@
 #include <array>
 #include <numeric>
 
-namespace clutch::inline v0 {
-namespace detail {
+namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
 using optim::Numerics;
@@ -424,5 +423,4 @@ void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, s
   step_optim_group(g, grads, options, stream);
 }
 
-}  // namespace detail
-}  // namespace clutch::inline v0
+}}}  // namespace clutch::v0::detail

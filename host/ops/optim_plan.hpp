@@ -5,7 +5,7 @@
 #include "encode/plan.hpp"
 #include "optim/args.h"
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 enum class OptimKind : std::uint8_t { sgd = OPTIM_SGD, adam = OPTIM_ADAM, adagrad = OPTIM_ADAGRAD, rmsprop = OPTIM_RMSPROP };
 
@@ -48,4 +48,4 @@ KernelPlan select(const DeviceTraits& traits, const OptimProblem& problem, std::
 /// Names of the implementations, best first.
 std::span<const Implementation<OptimProblem>> optim_implementations();
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -11,7 +11,7 @@
 #include <array>
 #include <cmath>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -136,4 +136,4 @@ Tensor randn(const Dims& sizes, const RandomOptions& o, const Stream& stream) {
   return result;
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -4,7 +4,7 @@
 
 #include "encode/plan.hpp"
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// What selection of uniform_ and normal_ looks at; also the key of their cached plans.
 struct RandomProblem {
@@ -15,4 +15,4 @@ struct RandomProblem {
 /// Pure. Errors: not_supported.
 KernelPlan select(const DeviceTraits& traits, const RandomProblem& problem, std::string_view forced = {});
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

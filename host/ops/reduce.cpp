@@ -8,7 +8,7 @@
 
 #include <array>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -41,8 +41,8 @@ DType accumulator_of(Reduce op, DType traced) {
 }
 
 DType result_dtype(const Reduction& r, const ExprFunction& f, std::span<const Tensor> inputs, const ReduceOptions& options) {
-  if (options.dtype.size() > 0) return options.dtype[0];
-  DType natural = is_floating(r.accumulator) || r.op == Reduce::min || r.op == Reduce::max ? map_dtype(f, 0, inputs) : r.accumulator;
+  if (!options.dtype.empty()) return options.dtype[0];
+  DType natural = is_floating(r.accumulator) || r.op == Reduce::amin || r.op == Reduce::amax ? map_dtype(f, 0, inputs) : r.accumulator;
   if (r.op == Reduce::mean && !is_floating(natural)) natural = r.accumulator;
   if (options.after.empty()) return natural;
   DType after = options.after.output_dtype(0);
@@ -52,9 +52,8 @@ DType result_dtype(const Reduction& r, const ExprFunction& f, std::span<const Te
 Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::span<const Tensor> inputs, const ReduceOptions& options) {
   if (f.empty() || f.output_count() != 1) refuse(ErrorCode::invalid_argument, "the function must have one output, got none or more");
   if (inputs.empty() || static_cast<int>(inputs.size()) != f.input_count() || inputs.size() > kMaxReduceInputs)
-    refuse(ErrorCode::invalid_argument,
-           fmt::format("each of the function's {} inputs, at most {}, must have a tensor, got {}", f.input_count(), kMaxReduceInputs, inputs.size()));
-  if (options.dtype.size() > 1) refuse(ErrorCode::invalid_argument, fmt::format("at most one dtype must be given, got {}", options.dtype.size()));
+    refuse(ErrorCode::invalid_argument, fmt::format("{} tensors for a function of {}, at most {}", inputs.size(), f.input_count(), kMaxReduceInputs));
+  one_dtype(options.dtype, "reduce");
   if (!options.after.empty() && (options.after.input_count() != 1 || options.after.output_count() != 1 || options.after.captured_count() > 0))
     refuse(ErrorCode::invalid_argument, "`after` must have one input, one output and no captured tensors, got another function");
   if (!options.after.empty() && has_positions(options.after)) refuse(ErrorCode::invalid_argument, "`after` must have no positions, got one");
@@ -69,16 +68,16 @@ Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::spa
   if (r.positions.size() > kMaxReducePositions)
     refuse(ErrorCode::invalid_argument, fmt::format("there must be at most {} positions, got {}", kMaxReducePositions, r.positions.size()));
   r.accumulator = accumulator_of(op, f.output_dtype(0));
-  if (r.accumulator == DType::boolean && (op == Reduce::min || op == Reduce::max)) r.op = op == Reduce::max ? Reduce::any : Reduce::all;
+  if (r.accumulator == DType::boolean && (op == Reduce::amin || op == Reduce::amax)) r.op = op == Reduce::amax ? Reduce::any : Reduce::all;
   r.gone = marked_dims(options.dims, r.sizes.rank(), "reduce");
   if (options.dims.empty()) r.gone.fill(true);
   for (int d = 0; d < r.sizes.rank(); ++d) {
     bool gone = r.gone[static_cast<std::size_t>(d)];
     (gone ? r.m : r.n) *= r.sizes[d];
     if (!gone) r.result.push_back(r.sizes[d]);
-    if (gone && options.keep_dims == KeepDims::yes) r.result.push_back(1);
+    if (gone && options.keepdim) r.result.push_back(1);
   }
-  if (r.m == 0 && r.n > 0 && (op == Reduce::min || op == Reduce::max)) refuse(ErrorCode::invalid_argument, "min and max must have an element, got none");
+  if (r.m == 0 && r.n > 0 && (op == Reduce::amin || op == Reduce::amax)) refuse(ErrorCode::invalid_argument, "min and max of nothing");
   r.dtype = out ? out->dtype() : result_dtype(r, f, inputs, options);
   compute_dtype(r.dtype, "reduce");
   if (!out) return r;
@@ -111,8 +110,8 @@ constexpr std::array<Implementation<ReduceProblem>, 3> kImplementations{{
 int op_number(Reduce op) {
   switch (op) {
     case Reduce::prod: return 1;
-    case Reduce::min: return 2;
-    case Reduce::max: return 3;
+    case Reduce::amin: return 2;
+    case Reduce::amax: return 3;
     case Reduce::any: return 4;
     case Reduce::all: return 5;
     default: return 0;
@@ -312,7 +311,7 @@ void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given
   if (r.n == 0) return;
   std::vector<Tensor> inputs = as_traced(given, stream);
   ExprFunction after = last_step(r, options.after);
-  Stage stage{&out, inputs, &f, &after, walks_of(r, out, inputs, options.keep_dims == KeepDims::yes), r.n, r.m};
+  Stage stage{&out, inputs, &f, &after, walks_of(r, out, inputs, options.keepdim), r.n, r.m};
   Tensor partials;
   while (stage.m > kReduceBlock) {
     std::int64_t blocks = (stage.m + kReduceBlock - 1) / kReduceBlock;
@@ -350,4 +349,4 @@ void reduce_out(const Tensor& out, Reduce op, const ExprFunction& f, std::span<c
   detail::run(out, f, inputs, r, options, detail::resolve_stream(given, *r.runtime, "reduce"));
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

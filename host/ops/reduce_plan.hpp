@@ -4,7 +4,7 @@
 
 #include "ops/traced.hpp"
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 inline constexpr int kMaxReduceInputs = 8;
 inline constexpr int kMaxReducePositions = 4;
@@ -36,10 +36,10 @@ struct ReduceProblem {
   DType dtypes[kMaxReduceInputs] = {};
 };
 
-/// What kernels/common/reduce_order.clh calls the operation.
+/// What kernels/common/combine.clh calls the operation.
 int op_number(Reduce op);
 
 /// Pure, but for the printed functions, which the caller adds. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const ReduceProblem& problem, std::string_view forced = {});
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -13,7 +13,7 @@
 #include <array>
 #include <optional>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace {
 void refuse(ErrorCode code, std::string_view why) { throw Error(code, "rowwise", why); }
 }  // namespace
@@ -90,9 +90,9 @@ Checked validate(std::span<const Tensor> outputs, const RowFunction& f, std::spa
   if (inputs.empty() || static_cast<int>(inputs.size()) != f.input_count())
     refuse(ErrorCode::invalid_argument, fmt::format("each of the function's {} inputs must have a tensor, got {}", f.input_count(), inputs.size()));
   if (!outputs.empty() && outputs.size() != output_count)
-    refuse(ErrorCode::invalid_argument, fmt::format("each of the function's {} outputs must have a tensor, got {}", output_count, outputs.size()));
-  if (options.dtypes.size() > 0 && static_cast<std::size_t>(options.dtypes.size()) != output_count)
-    refuse(ErrorCode::invalid_argument, fmt::format("dtypes must be one for each of {} outputs or none, got {}", output_count, options.dtypes.size()));
+    refuse(ErrorCode::invalid_argument, fmt::format("{} outputs of a function that has {}", outputs.size(), output_count));
+  if (options.dtype.size() > 0 && static_cast<std::size_t>(options.dtype.size()) != output_count)
+    refuse(ErrorCode::invalid_argument, fmt::format("{} dtypes for {} outputs", options.dtype.size(), output_count));
   if (inputs.size() + output_count > kMaxRowwiseOperands)
     refuse(ErrorCode::invalid_argument, fmt::format("a call must have at most {} tensors, got {}", kMaxRowwiseOperands, inputs.size() + output_count));
   std::vector<const Tensor*> all;
@@ -110,7 +110,7 @@ Checked validate(std::span<const Tensor> outputs, const RowFunction& f, std::spa
   // Rows of nothing have no elements to compute, but their results are asked for.
   if (c.m == 0 && c.n > 0 && f.result_count() > 0)
     for (Reduce op : f.body()->ops)
-      if (op == Reduce::min || op == Reduce::max) refuse(ErrorCode::invalid_argument, "min and max must have an element, got none");
+      if (op == Reduce::amin || op == Reduce::amax) refuse(ErrorCode::invalid_argument, "min and max of nothing");
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& out = outputs[i];
     bool elements = static_cast<int>(i) < f.element_count();
@@ -366,7 +366,7 @@ bool run_composed(std::span<const Tensor> outputs, const RowFunction& f, std::sp
   if (inputs.size() + body.ops.size() > kMaxReduceInputs) return false;
   for (std::size_t i = 0; i < body.ops.size(); ++i) {
     Narrowed total = narrowed(body.totals[i], body, inputs, totals, c);
-    totals.push_back(reduce(body.ops[i], total.function, total.tensors, {.dims = dims_of(c), .keep_dims = KeepDims::yes, .dtype = {body.accumulator}}, stream));
+    totals.push_back(reduce(body.ops[i], total.function, total.tensors, {.dims = dims_of(c), .keepdim = true, .dtype = {body.accumulator}}, stream));
   }
   // Results first: elements may be written over the inputs.
   const auto elements = static_cast<std::size_t>(f.element_count());
@@ -426,7 +426,7 @@ std::vector<Tensor> rowwise(const RowFunction& f, std::span<const Tensor> inputs
   std::vector<Tensor> outputs;
   for (int i = 0; i < f.element_count() + f.result_count(); ++i) {
     bool element = i < f.element_count();
-    DType dtype = options.dtypes.size() > 0 ? options.dtypes[i] : element ? map_dtype(f.body()->elements, i, inputs) : f.body()->accumulator;
+    DType dtype = options.dtype.size() > 0 ? options.dtype[i] : element ? map_dtype(f.body()->elements, i, inputs) : f.body()->accumulator;
     detail::compute_dtype(dtype, "rowwise");
     outputs.push_back(empty(element ? c.sizes : c.result, {.dtype = dtype, .device = stream.device()}, stream));
   }
@@ -441,4 +441,4 @@ void rowwise_out(std::span<const Tensor> outputs, const RowFunction& f, std::spa
   detail::run(outputs, f, inputs, c, options, detail::resolve_stream(given, *c.runtime, "rowwise"));
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

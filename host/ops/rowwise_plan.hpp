@@ -4,7 +4,7 @@
 
 #include "ops/traced.hpp"
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 inline constexpr int kMaxTotals = 4;
 inline constexpr int kMaxRowwiseOperands = 12;
@@ -51,4 +51,4 @@ struct RowwiseProblem {
 /// Pure, but for the printed functions, which the caller adds. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& problem, std::string_view forced = {});
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -6,6 +6,7 @@
 #include <clutch/ops/map.hpp>
 #include <clutch/ops/scatter.hpp>
 
+#include "ops/out_form.hpp"
 #include "ops/scatter_plan.hpp"
 #include "ops/segment_plan.hpp"
 #include "ops/traced.hpp"
@@ -18,7 +19,7 @@
 #include <array>
 #include <limits>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -50,6 +51,7 @@ Runtime& validate(const Tensor& self, int dim, const Tensor& index, const Tensor
   if (std::find(kWays.begin(), kWays.end(), options.implementation) == kWays.end())
     throw Error(ErrorCode::invalid_argument, op,
                 fmt::format("implementation must be scatter_panels, scatter_lines or segment_rows, got '{}'", options.implementation));
+  check_reduce(options.reduce, op);
   const Tensor* tensors[] = {&self, &index, &src};
   Runtime& runtime = common_runtime(tensors, op);
   validate_index(self, dim, index, op);
@@ -82,7 +84,7 @@ KernelPlan select(const DeviceTraits& traits, const ScatterProblem& p, std::stri
   KernelPlan plan{.stem = "scatter", .entry = chosen.name, .tuning = row_tuning(traits)};
   if (!p.rows) plan.tuning.width = 1;
   set_lanes(plan, traits, p.rows && p.dtype == DType::f64, 3, p.wide_index, p.rank_lanes);
-  plan.defines.set("OP", op_number(p.reduce)).set("MEAN", p.reduce == SegmentReduce::mean).set("DIRECT", p.direct);
+  plan.defines.set("OP", op_number(p.reduce)).set("MEAN", p.reduce == Reduce::mean).set("DIRECT", p.direct);
   plan.defines.set_text("INDEX", p.index == DType::i64 ? "long" : "int").set_text("T_NAME", name(p.dtype));
   plan.defines.set_type("A", sum_dtype(p.dtype, "scatter_reduce")).set_type("T", p.dtype);
   return plan;
@@ -97,10 +99,10 @@ Tensor cut_to(const Tensor& x, const Dims& sizes) { return x.as_strided(sizes, x
 
 /// Line by line.
 void by_lines(const Tensor& out, int dim, const Tensor& index, const Tensor& src, Runtime& runtime, const ScatterOptions& options, const Stream& stream) {
-  const bool includes = options.include_self == IncludeSelf::yes;
+  const bool includes = options.include_self;
   DType dtype = out.dtype();
   ScatterProblem p{.dtype = dtype, .index = index.dtype(), .reduce = options.reduce};
-  p.direct = includes && options.reduce != SegmentReduce::mean && (!is_floating(dtype) || sum_dtype(dtype, "scatter_reduce") == dtype);
+  p.direct = includes && options.reduce != Reduce::mean && (!is_floating(dtype) || sum_dtype(dtype, "scatter_reduce") == dtype);
   const LineWalk walk({&out, &index, &src}, index.sizes(), dim);
   p.wide_index = walk.wide_index;
   p.rank_lanes = rank_lanes(walk.rank);
@@ -152,7 +154,7 @@ Tensor row_index(const Tensor& index, int dim) { return index.as_strided({index.
 void by_rows(const Tensor& out, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options, const Stream& stream) {
   Groups groups = group_by(row_index(index, dim), out.sizes()[dim], stream);
   Tensor data = src.transpose(0, dim), self = out.transpose(0, dim);
-  SelfRows rows = options.include_self == IncludeSelf::yes ? SelfRows::begin : SelfRows::empty;
+  SelfRows rows = options.include_self ? SelfRows::begin : SelfRows::empty;
   segment_into(
       self,
       {.op = "scatter_reduce", .data = data, .offsets = groups.offsets, .columns = groups.order, .self = self, .self_rows = rows, .data_rows = data.sizes()[0]},
@@ -172,8 +174,8 @@ std::int64_t row_stride(const Tensor& x, int dim) {
 
 /// Whether rows may be added to where they lie.
 bool takes_panels(const Tensor& out, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options) {
-  return row_length(out, dim, index) > 0 && row_stride(out, dim) > 0 && row_stride(src, dim) > 0 && options.reduce != SegmentReduce::mean &&
-         options.include_self == IncludeSelf::yes && sum_dtype(out.dtype(), "scatter_reduce") == out.dtype();
+  return row_length(out, dim, index) > 0 && row_stride(out, dim) > 0 && row_stride(src, dim) > 0 && options.reduce != Reduce::mean && options.include_self &&
+         sum_dtype(out.dtype(), "scatter_reduce") == out.dtype();
 }
 
 /// Rows by rows in order, an item for each panel of features: nothing is sorted.
@@ -240,24 +242,78 @@ Tensor scatter_reduce(const Tensor& self, int dim, const Tensor& index, const Te
   return out;
 }
 
-namespace detail {
+void scatter_reduce_out(const Tensor& out, const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options,
+                        const Stream& given) {
+  detail::OpName named("scatter_reduce_out");
+  constexpr std::string_view op = "scatter_reduce";
+  int d = detail::checked_dim(self, dim, op);
+  detail::Runtime& runtime = detail::validate(self, d, index, src, options);
+  detail::check_out(out, self.sizes(), self.dtype(), "out", op);
+  const Tensor* both[] = {&out, &self};
+  detail::common_runtime(both, op);
+  detail::check_overlap(out, self, op);
+  detail::check_apart(out, index, op);
+  detail::check_apart(out, src, op);
+  Stream stream = detail::resolve_stream(given, runtime, op);
+  copy_(out, self, {}, stream);
+  detail::run(out, d, index, src, runtime, options, stream);
+}
 
-Tensor gather_or(const Tensor& x, int dim, const Tensor& index, double missing, const char* op, const Stream& given) {
+namespace detail {
+namespace {
+
+/// Into `out` where it is given, else into a tensor of its own.
+Tensor gathered(const Tensor* out, const Tensor& x, int dim, const Tensor& index, double missing, const char* op, const Stream& given) {
   int d = checked_dim(x, dim, op);
-  Stream stream = resolve_stream(given, validate_index(x, d, index, op), op);
+  Runtime& runtime = validate_index(x, d, index, op);
+  if (out) {
+    check_out(*out, index.sizes(), x.dtype(), "out", op);
+    const Tensor* both[] = {out, &x};
+    common_runtime(both, op);
+    check_apart(*out, x, op), check_apart(*out, index, op);
+  }
+  Stream stream = resolve_stream(given, runtime, op);
   const std::int64_t length = x.sizes()[d];
   double none = is_floating(compute_dtype(x.dtype(), op)) ? missing : 0;
-  if (index.numel() == 0 || length == 0) return full(index.sizes(), none, {.dtype = x.dtype(), .device = stream.device()}, stream);
-  if (names_rows(x, d, index)) return select_rows(x.transpose(0, d), row_index(index, d), none, op, stream).transpose(0, d);
-  return map(
-      [&](Expr i) {
-        Expr at = cast(i, DType::i64);
-        std::vector<Expr> places;
-        for (int k = 0; k < x.rank(); ++k) places.push_back(k == d ? at : position(k));
-        Expr value = captured(x).at(places);
-        return select((at < 0) | (at >= param(length)), cast(Expr(none), value.dtype()), value);
-      },
-      {index}, {.dtypes = {x.dtype()}}, stream);
+  const TensorOptions stored{.dtype = x.dtype(), .device = stream.device()};
+  if (index.numel() == 0 || length == 0) {
+    if (!out) return full(index.sizes(), none, stored, stream);
+    fill_(*out, none, {}, stream);
+    return *out;
+  }
+  if (names_rows(x, d, index)) {
+    const Tensor rows = x.transpose(0, d), of_rows = row_index(index, d);
+    if (!out) return select_rows(rows, of_rows, none, op, stream).transpose(0, d);
+    select_rows_into(out->transpose(0, d), rows, of_rows, none, op, stream);
+    return *out;
+  }
+  auto element = [&](Expr i) {
+    Expr at = cast(i, DType::i64);
+    std::vector<Expr> places;
+    for (int k = 0; k < x.rank(); ++k) places.push_back(k == d ? at : position(k));
+    Expr value = captured(x).at(places);
+    return select((at < 0) | (at >= param(length)), cast(Expr(none), value.dtype()), value);
+  };
+  if (!out) return map(element, {index}, {.dtype = {x.dtype()}}, stream);
+  map_out(*out, element, {index}, {}, stream);
+  return *out;
+}
+
+/// The index of index_select, repeated over the other dimensions.
+Tensor slices_index(const Tensor& x, int dim, const Tensor& index) {
+  const Tensor* tensors[] = {&x, &index};
+  common_runtime(tensors, "index_select");
+  int d = checked_dim(x, dim, "index_select");
+  if (index.rank() != 1) throw Error(ErrorCode::invalid_shape, "index_select", fmt::format("index of shape {}, not of rank 1", to_string(index.sizes())));
+  Dims sizes = x.sizes(), strides = Dims::filled(x.rank(), 0);
+  sizes[d] = index.numel(), strides[d] = index.strides()[0];
+  return index.as_strided(sizes, strides);
+}
+
+}  // namespace
+
+Tensor gather_or(const Tensor& x, int dim, const Tensor& index, double missing, const char* op, const Stream& stream) {
+  return gathered(nullptr, x, dim, index, missing, op, stream);
 }
 
 }  // namespace detail
@@ -265,6 +321,11 @@ Tensor gather_or(const Tensor& x, int dim, const Tensor& index, double missing, 
 Tensor gather(const Tensor& x, int dim, const Tensor& index, const Stream& stream) {
   detail::OpName named("gather");
   return detail::gather_or(x, dim, index, std::numeric_limits<double>::quiet_NaN(), "gather", stream);
+}
+
+void gather_out(const Tensor& out, const Tensor& x, int dim, const Tensor& index, const Stream& stream) {
+  detail::OpName named("gather_out");
+  detail::gathered(&out, x, dim, index, std::numeric_limits<double>::quiet_NaN(), "gather", stream);
 }
 
 Tensor gather_backward(const Tensor& grad, const Dims& sizes, int dim, const Tensor& index, const Stream& stream) {
@@ -276,15 +337,27 @@ Tensor gather_backward(const Tensor& grad, const Dims& sizes, int dim, const Ten
   return made;
 }
 
-Tensor index_select(const Tensor& x, int dim, const Tensor& index, const Stream& stream) {
-  detail::OpName named("index_select");
-  const Tensor* tensors[] = {&x, &index};
-  detail::common_runtime(tensors, "index_select");
-  int d = detail::checked_dim(x, dim, "index_select");
-  if (index.rank() != 1) throw Error(ErrorCode::invalid_shape, "index_select", fmt::format("index must be of rank 1, got shape {}", to_string(index.sizes())));
-  Dims sizes = x.sizes(), strides = Dims::filled(x.rank(), 0);
-  sizes[d] = index.numel(), strides[d] = index.strides()[0];
-  return gather(x, d, index.as_strided(sizes, strides), stream);
+void gather_backward_out(const Tensor& out, const Tensor& grad, int dim, const Tensor& index, const Stream& given) {
+  detail::OpName named("gather_backward_out");
+  constexpr const char* op = "gather_backward";
+  const Tensor* tensors[] = {&out, &grad, &index};
+  detail::Runtime& runtime = detail::common_runtime(tensors, op);
+  detail::check_out(out, out.sizes(), grad.dtype(), "out", op);
+  int d = detail::checked_dim(out, dim, op);
+  detail::validate(out, d, index, grad, {});  // before zeros are written
+  detail::check_apart(out, grad, op), detail::check_apart(out, index, op);
+  Stream stream = detail::resolve_stream(given, runtime, op);
+  fill_(out, 0, {}, stream);
+  scatter_reduce_(out, dim, index, grad, {}, stream);
 }
 
-}  // namespace clutch::inline v0
+Tensor index_select(const Tensor& x, int dim, const Tensor& index, const Stream& stream) {
+  detail::OpName named("index_select");
+  return gather(x, dim, detail::slices_index(x, dim, index), stream);
+}
+void index_select_out(const Tensor& out, const Tensor& x, int dim, const Tensor& index, const Stream& stream) {
+  detail::OpName named("index_select_out");
+  gather_out(out, x, dim, detail::slices_index(x, dim, index), stream);
+}
+
+}}  // namespace clutch::v0

@@ -4,12 +4,12 @@
 
 #include "encode/plan.hpp"
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// What selection of scatter_reduce looks at; also the key of its cached plans.
 struct ScatterProblem {
   DType dtype = DType::f32, index = DType::i64;
-  SegmentReduce reduce = SegmentReduce::sum;
+  Reduce reduce = Reduce::sum;
   bool direct = true;  ///< accumulates in the result's own memory
   bool wide_index = false;
   bool rows = false;  ///< direct, and the index names whole rows, whose features lie side by side
@@ -22,4 +22,4 @@ Tensor gather_or(const Tensor& x, int dim, const Tensor& index, double missing, 
 /// Pure. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const ScatterProblem& problem, std::string_view forced = {});
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/segment.hpp>
+#include <clutch/sparse.hpp>
 
 #include "ops/segment_plan.hpp"
 #include "ops/traced.hpp"
@@ -12,18 +13,18 @@
 #include <array>
 #include <limits>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
 // validate ----------------------------------------------------------------------------------------------------------
 
-double empty_value(SegmentReduce reduce) {
+double empty_value(Reduce reduce) {
   switch (reduce) {
-    case SegmentReduce::prod: return 1;
-    case SegmentReduce::amin: return std::numeric_limits<double>::infinity();
-    case SegmentReduce::amax: return -std::numeric_limits<double>::infinity();
-    case SegmentReduce::mean: return std::numeric_limits<double>::quiet_NaN();
+    case Reduce::prod: return 1;
+    case Reduce::amin: return std::numeric_limits<double>::infinity();
+    case Reduce::amax: return -std::numeric_limits<double>::infinity();
+    case Reduce::mean: return std::numeric_limits<double>::quiet_NaN();
     default: return 0;
   }
 }
@@ -79,13 +80,9 @@ constexpr std::array<Implementation<SegmentProblem>, 2> kImplementations{{
 
 }  // namespace
 
-int op_number(SegmentReduce reduce) {
-  switch (reduce) {
-    case SegmentReduce::prod: return 1;
-    case SegmentReduce::amin: return 2;
-    case SegmentReduce::amax: return 3;
-    default: return 0;
-  }
+void check_reduce(Reduce reduce, std::string_view op) {
+  if (reduce == Reduce::any || reduce == Reduce::all)
+    throw Error(ErrorCode::invalid_argument, op, fmt::format("reduce must be sum, prod, amin, amax or mean, got {}", reduce == Reduce::any ? "any" : "all"));
 }
 
 KernelPlan select(const DeviceTraits& traits, const SegmentProblem& p, std::string_view forced) {
@@ -93,7 +90,7 @@ KernelPlan select(const DeviceTraits& traits, const SegmentProblem& p, std::stri
   if (p.stage == SegmentStage::reduce) entry = choose<SegmentProblem>(kImplementations, traits, p, forced, "segment").name;
   KernelPlan plan{.stem = "segment", .entry = entry, .tuning = row_tuning(traits)};
   set_lanes(plan, traits, p.dtype == DType::f64, 2, p.wide_index, 4);
-  plan.defines.set("OP", op_number(p.reduce)).set("MEAN", p.reduce == SegmentReduce::mean).set_type("A", compute_dtype(p.dtype, "segment"));
+  plan.defines.set("OP", op_number(p.reduce)).set("MEAN", p.reduce == Reduce::mean).set_type("A", compute_dtype(p.dtype, "segment"));
   plan.defines.set("COLUMNS", p.has_columns).set("VALUES", p.has_values);
   plan.defines.set("OFFSETS", p.has_offsets).set("SELF", static_cast<int>(p.self));
   plan.defines.set("LOOP_LIMIT", traits.quirks & kQuirkLoopsEndEarly ? static_cast<std::int64_t>(kLoopLimit) : 0);
@@ -183,9 +180,13 @@ Tensor select_rows(const Tensor& data, const Tensor& columns, double missing, co
   Dims sizes = data.sizes();
   sizes[0] = columns.numel();
   Tensor out = empty(sizes, {.dtype = data.dtype(), .device = stream.device()}, stream);
-  // The greater of -Inf and x is x.
-  segment_into(out, {.op = op, .data = data, .columns = columns, .data_rows = data.sizes()[0], .missing = missing}, {.reduce = SegmentReduce::amax}, stream);
+  select_rows_into(out, data, columns, missing, op, stream);
   return out;
+}
+
+void select_rows_into(const Tensor& out, const Tensor& data, const Tensor& columns, double missing, const char* op, const Stream& stream) {
+  // The greater of -Inf and x is x.
+  segment_into(out, {.op = op, .data = data, .columns = columns, .data_rows = data.sizes()[0], .missing = missing}, {.reduce = Reduce::amax}, stream);
 }
 
 Tensor segment_ids(const Tensor& given, std::int64_t entries, const char* op, const Stream& stream) {
@@ -278,6 +279,7 @@ void into(const Tensor& out, const Segments& s, const SegmentOptions& options, c
 }
 
 Segments segments_of(const Tensor& data, const Tensor& offsets, const SegmentOptions& options) {
+  check_reduce(options.reduce, "segment_reduce");
   return {.op = "segment_reduce",
           .data = data,
           .offsets = offsets,
@@ -285,9 +287,9 @@ Segments segments_of(const Tensor& data, const Tensor& offsets, const SegmentOpt
           .data_rows = data.defined() && data.rank() > 0 ? data.sizes()[0] : 0,
           .empty = empty_value(options.reduce)};
 }
-Segments product_of(const sparse::Csr& a, const Tensor& b, const SegmentOptions& options) {
-  if (options.initial) throw Error(ErrorCode::invalid_argument, "spmm", "`initial` must be left to segment_reduce, got one");
-  if (!a.columns.defined() || !b.defined()) throw Error(ErrorCode::invalid_argument, "spmm", "a tensor must be defined, got an undefined one");
+Segments product_of(const sparse::Csr& a, const Tensor& b, const sparse::SpmmOptions& options) {
+  check_reduce(options.reduce, "spmm");
+  if (!a.columns.defined() || !b.defined()) throw Error(ErrorCode::invalid_argument, "spmm", "a tensor is undefined");
   if (b.rank() != 2 || b.sizes()[0] != a.width)
     throw Error(ErrorCode::invalid_shape, "spmm", fmt::format("b must be of rank 2 and have {} rows, got shape {}", a.width, to_string(b.sizes())));
   return {.op = "spmm", .data = b, .offsets = a.offsets, .columns = a.columns, .values = a.values, .data_rows = a.width};
@@ -306,14 +308,14 @@ void segment_reduce_out(const Tensor& out, const Tensor& data, const Tensor& off
 }
 
 namespace sparse {
-Tensor spmm(const Csr& a, const Tensor& b, const SegmentOptions& options, const Stream& stream) {
+Tensor spmm(const Csr& a, const Tensor& b, const SpmmOptions& options, const Stream& stream) {
   detail::OpName named("sparse::spmm");
-  return detail::made(detail::product_of(a, b, options), options, stream);
+  return detail::made(detail::product_of(a, b, options), {.reduce = options.reduce, .implementation = options.implementation}, stream);
 }
-void spmm_out(const Tensor& out, const Csr& a, const Tensor& b, const SegmentOptions& options, const Stream& stream) {
+void spmm_out(const Tensor& out, const Csr& a, const Tensor& b, const SpmmOptions& options, const Stream& stream) {
   detail::OpName named("sparse::spmm_out");
-  detail::into(out, detail::product_of(a, b, options), options, stream);
+  detail::into(out, detail::product_of(a, b, options), {.reduce = options.reduce, .implementation = options.implementation}, stream);
 }
 }  // namespace sparse
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

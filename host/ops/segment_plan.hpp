@@ -3,11 +3,12 @@
 #include <clutch/ops/segment.hpp>
 
 #include "encode/plan.hpp"
+#include "ops/reduce_plan.hpp"
 
 #include <limits>
 #include <optional>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// The rows of a tensor of their own that a reduction takes.
 enum class SelfRows : std::uint8_t {
@@ -23,7 +24,7 @@ enum class SegmentStage : std::uint8_t { reduce, ids, dots, first };
 struct SegmentProblem {
   DType dtype = DType::f32;
   DType offset = DType::i64, column = DType::i64;
-  SegmentReduce reduce = SegmentReduce::sum;
+  Reduce reduce = Reduce::sum;
   bool has_columns = false, has_values = false;
   bool rows = true;  ///< features of a row lie side by side, in data and output
   bool wide_index = false;
@@ -34,8 +35,8 @@ struct SegmentProblem {
   DType result = DType::f32;  ///< of the stage `first`: what results were rounded to
 };
 
-/// What kernels/common/combine.clh calls the operation.
-int op_number(SegmentReduce reduce);
+/// Errors: invalid_argument for any and all.
+void check_reduce(Reduce reduce, std::string_view op);
 
 /// One call: rows of data reduced, with or without columns and values.
 struct Segments {
@@ -52,6 +53,7 @@ struct Segments {
 void segment_into(const Tensor& out, const Segments& segments, const SegmentOptions& options, const Stream& stream);
 /// The rows that `columns` names; `missing` where it names none. Bits are kept, NaN are made quiet.
 Tensor select_rows(const Tensor& data, const Tensor& columns, double missing, const char* op, const Stream& stream);
+void select_rows_into(const Tensor& out, const Tensor& data, const Tensor& columns, double missing, const char* op, const Stream& stream);
 /// The number of each entry's segment, in the offsets' dtype; -1 where it lies in none.
 Tensor segment_ids(const Tensor& offsets, std::int64_t entries, const char* op, const Stream& stream);
 /// Products of rows: out[k] = x[i, :] . data[columns[k], :], i being the segment of entry k; of features f for which firsts[i, f] is k's place
@@ -64,4 +66,4 @@ Tensor segment_first(const Segments& s, const Tensor& result, DType rounded, con
 /// Pure. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const SegmentProblem& problem, std::string_view forced = {});
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

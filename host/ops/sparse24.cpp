@@ -5,6 +5,7 @@
 #include <clutch/ops/sparse24.hpp>
 
 #include "encode/args.hpp"
+#include "ops/out_form.hpp"
 #include "ops/sparse24_plan.hpp"
 #include "ops/traced.hpp"
 #include "runtime/op_name.hpp"
@@ -14,7 +15,7 @@
 #include <algorithm>
 #include <array>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -206,9 +207,17 @@ Tensor prune_2_4(const Tensor& w, const PruneOptions& options, const Stream& str
   detail::OpName named("sparse::prune_2_4");
   return detail::pruned(w, options.rule, false, "sparse::prune_2_4", stream);
 }
+void prune_2_4_out(const Tensor& out, const Tensor& w, const PruneOptions& options, const Stream& stream) {
+  detail::OpName named("sparse::prune_2_4_out");
+  detail::store(out, prune_2_4(w, options, stream), "sparse::prune_2_4", stream);
+}
 Tensor mask_2_4(const Tensor& w, const PruneOptions& options, const Stream& stream) {
   detail::OpName named("sparse::mask_2_4");
   return detail::pruned(w, options.rule, true, "sparse::mask_2_4", stream);
+}
+void mask_2_4_out(const Tensor& out, const Tensor& w, const PruneOptions& options, const Stream& stream) {
+  detail::OpName named("sparse::mask_2_4_out");
+  detail::store(out, mask_2_4(w, options, stream), "sparse::mask_2_4", stream);
 }
 Tensor apply_mask(const Tensor& w, const Tensor& mask, const Stream& stream) {
   detail::OpName named("sparse::apply_mask");
@@ -216,8 +225,12 @@ Tensor apply_mask(const Tensor& w, const Tensor& mask, const Stream& stream) {
     throw Error(ErrorCode::invalid_dtype, "sparse::apply_mask", fmt::format("the mask must be boolean, got {}", name(mask.dtype())));
   const bool narrow = w.defined() && (w.dtype() == DType::f8e4m3fn || w.dtype() == DType::f8e5m2);
   const Tensor numbers = narrow ? w.to(DType::f32, {}, stream) : w;
-  const Tensor kept = map([](Expr x, Expr keep) { return select(keep, x, cast(0.0f, x.dtype())); }, {numbers, mask}, {.dtypes = {numbers.dtype()}}, stream);
+  const Tensor kept = map([](Expr x, Expr keep) { return select(keep, x, cast(0.0f, x.dtype())); }, {numbers, mask}, {.dtype = {numbers.dtype()}}, stream);
   return narrow ? kept.to(w.dtype(), {}, stream) : kept;
+}
+void apply_mask_out(const Tensor& out, const Tensor& w, const Tensor& mask, const Stream& stream) {
+  detail::OpName named("sparse::apply_mask_out");
+  detail::store(out, apply_mask(w, mask, stream), "sparse::apply_mask", stream);
 }
 
 namespace {
@@ -242,6 +255,10 @@ Tensor to_bitmask(const Tensor& mask, const Stream& given) {
       stream);
   return bytes.to(DType::u8, {}, stream).reshape({mask.sizes()[0] / 8, mask.sizes()[1] / 8, 8});
 }
+void to_bitmask_out(const Tensor& out, const Tensor& mask, const Stream& stream) {
+  detail::OpName named("sparse::to_bitmask_out");
+  detail::store(out, to_bitmask(mask, stream), "sparse::to_bitmask", stream);
+}
 Tensor from_bitmask(const Tensor& bits, const Stream& given) {
   detail::OpName named("sparse::from_bitmask");
   constexpr const char* kOp = "sparse::from_bitmask";
@@ -256,6 +273,11 @@ Tensor from_bitmask(const Tensor& bits, const Stream& given) {
       by_tiles(mask), [](Expr byte, Expr bit) { return (cast(byte, DType::i32) & bit) != 0; },
       {bits.contiguous(stream).reshape({m, k, 2, 2, 2, 1, 1}), bits_of_byte(stream)}, {}, stream);
   return mask;
+}
+
+void from_bitmask_out(const Tensor& out, const Tensor& bits, const Stream& stream) {
+  detail::OpName named("sparse::from_bitmask_out");
+  detail::store(out, from_bitmask(bits, stream), "sparse::from_bitmask", stream);
 }
 
 SemiStructured compress(const Tensor& w, const CompressOptions& options, const Stream& given) {
@@ -285,6 +307,10 @@ Tensor is_2_4(const Tensor& w, const Stream& given) {
   detail::OpName named("sparse::is_2_4");
   const SemiStructured s = compress(w, {}, given);
   return map([](Expr first) { return first < 0; }, {s.info()}, {}, given);
+}
+void is_2_4_out(const Tensor& out, const Tensor& w, const Stream& stream) {
+  detail::OpName named("sparse::is_2_4_out");
+  detail::store(out, is_2_4(w, stream), "sparse::is_2_4", stream);
 }
 void require_2_4(const Tensor& w, const Stream& given) {
   detail::OpName named("sparse::require_2_4");
@@ -355,6 +381,11 @@ Tensor decompress(const SemiStructured& s, const Stream& given) {
   return out;
 }
 
+void decompress_out(const Tensor& out, const SemiStructured& s, const Stream& stream) {
+  detail::OpName named("sparse::decompress_out");
+  detail::store(out, decompress(s, stream), "sparse::decompress", stream);
+}
+
 CutlassLayout to_cutlass(const SemiStructured& s, const Stream& given) {
   detail::OpName named("sparse::to_cutlass");
   constexpr const char* kOp = "sparse::to_cutlass";
@@ -364,6 +395,12 @@ CutlassLayout to_cutlass(const SemiStructured& s, const Stream& given) {
   Stream stream = detail::resolve_stream(given, state.values.storage()->runtime(), kOp);
   const std::int64_t columns = k / (bytes ? 32 : 16);
   return {state.values, detail::reordered(state.metadata, {m, columns}, bytes ? DType::i32 : DType::i16, m, columns, bytes, false, kOp, stream)};
+}
+void to_cutlass_out(const CutlassLayout& out, const SemiStructured& s, const Stream& stream) {
+  detail::OpName named("sparse::to_cutlass_out");
+  const CutlassLayout made = to_cutlass(s, stream);
+  const detail::Stored all[] = {{out.values, made.values, "out.values"}, {out.metadata, made.metadata, "out.metadata"}};
+  detail::store(all, "sparse::to_cutlass", stream);
 }
 SemiStructured from_cutlass(const CutlassLayout& layout, const Stream& given) {
   detail::OpName named("sparse::from_cutlass");
@@ -384,4 +421,4 @@ SemiStructured from_cutlass(const CutlassLayout& layout, const Stream& given) {
 }
 
 }  // namespace sparse
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

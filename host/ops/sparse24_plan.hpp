@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace detail {
 
@@ -62,4 +62,4 @@ KernelPlan select(const DeviceTraits& traits, const Sparse24Problem& problem);
 SparsePacking sparse_packing(const std::shared_ptr<sparse::SemiStructured::State>& state, const SparseForm& form, const Stream& stream);
 
 }  // namespace detail
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -12,7 +12,7 @@
 
 #include <cmath>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 Tensor zeros(const Dims& sizes, const TensorOptions& options, const Stream& stream) {
   detail::OpName named("zeros");
@@ -66,4 +66,4 @@ Tensor Tensor::to(DType dtype, const CastOptions& options, const Stream& stream)
   return dtype == dtype_ ? *this : cast(*this, dtype, {.overflow = options.overflow}, stream);
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

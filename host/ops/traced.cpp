@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -164,4 +164,4 @@ std::vector<DType> traced_dtypes(std::span<const Tensor> inputs, std::string_vie
   return dtypes;
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

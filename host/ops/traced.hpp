@@ -7,8 +7,9 @@
 #include "expr/node.hpp"
 
 #include <array>
+#include <optional>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Errors: invalid_dtype if an input is traced in another dtype than the function takes, whose inputs they are from number `first` on.
 void check_traced(const ExprFunction& function, std::span<const Tensor> inputs, std::string_view op, int first = 0);
@@ -21,6 +22,12 @@ int dim_of(std::int64_t dim, int rank, std::string_view op);
 
 /// What sums of a dtype's elements are kept in: its compute dtype, i64 for all integers and booleans.
 DType sum_dtype(DType dtype, std::string_view op);
+
+/// The dtype that an op of one result is asked for, if any. Errors: invalid_argument for several.
+inline std::optional<DType> one_dtype(const DTypeList& dtype, std::string_view op) {
+  if (dtype.size() > 1) throw Error(ErrorCode::invalid_argument, op, fmt::format("dtype must be one for one result, got {}", dtype.size()));
+  return dtype.empty() ? std::nullopt : std::optional(dtype[0]);
+}
 
 /// Which dimensions `dims` names, negative ones from the end. Errors: invalid_argument if one is none of the shape's or named twice.
 std::array<bool, kMaxRank> marked_dims(const Dims& dims, int rank, std::string_view op);
@@ -70,4 +77,4 @@ void check_captured(const ExprBody& body, std::string_view op);
 /// Params, with these values, and captured tensors, in the order of the printed text.
 void bind_extra(Encoder& encoder, const ExprBody& body, std::span<const double> params);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

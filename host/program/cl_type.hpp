@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// The OpenCL C type that stores one element; "ushort" for f16 and bf16, "uchar" for the 8-bit and packed types.
 std::string_view cl_type(DType dtype);
@@ -14,4 +14,4 @@ std::string_view unsigned_cl_type(DType dtype);
 /// One dtype for all dtypes of an element size, so that their copies and fills share a plan.
 DType dtype_of_size(DType dtype);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

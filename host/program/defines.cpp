@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace detail {
 
@@ -88,4 +88,4 @@ std::string Defines::to_string() const {
   return text;
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

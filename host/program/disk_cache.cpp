@@ -17,7 +17,7 @@
 #include <mutex>
 #include <system_error>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
@@ -155,9 +155,9 @@ bool cache_write(const fs::path& file, const Digest& key, std::string_view paylo
   return true;
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 std::string cache_directory() { return detail::cache_folder().string(); }
 
@@ -191,4 +191,4 @@ CacheUsage clear_cache() {
   return removed;
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Folder of all files that are kept between processes; empty if CLUTCH_CACHE=off. It is made when a file is written first.
 std::filesystem::path cache_folder();
@@ -23,4 +23,4 @@ std::optional<std::string> cache_read(const std::filesystem::path& file, const D
 /// used first. A failure is logged once and reported as false; the library goes on without the cache.
 bool cache_write(const std::filesystem::path& file, const Digest& key, std::string_view payload);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// A text that lives as long as the process, as a value: names of ops and texts of plans, which are passed by pointer, outlive their maker.
 /// Equal texts are kept once.
@@ -21,4 +21,4 @@ class Interned {
   const std::string* text_ = nullptr;
 };
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -3,7 +3,7 @@
 #include <span>
 #include <string_view>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// The text of kernels/<stem>.cl with its includes put in, and the entries found in it. Made at build time.
 struct KernelText {
@@ -16,4 +16,4 @@ std::span<const KernelText> kernel_table();
 /// Errors: internal if there is no such stem or the stem has no such entry.
 const KernelText& find_kernel_text(std::string_view stem, std::string_view entry);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <set>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 
 Interned::Interned(std::string_view text) {
@@ -371,4 +371,4 @@ const KernelText& find_kernel_text(std::string_view stem, std::string_view entry
 
 BuildCounters build_counters() noexcept { return {detail::g_built.load(), detail::g_loaded.load(), detail::g_saved.load()}; }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

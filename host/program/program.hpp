@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 class Runtime;
 class Program;
@@ -159,4 +159,4 @@ class SourceMutation {
 /// Text that identifies device, driver and our version in keys of the disk cache.
 std::string device_key(const Runtime& runtime);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
@@ -81,4 +81,4 @@ std::string to_hex(const Digest& digest) {
   return text;
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 using Digest = std::array<std::uint8_t, 32>;
 
@@ -13,4 +13,4 @@ using Digest = std::array<std::uint8_t, 32>;
 Digest sha256(std::string_view bytes);
 std::string to_hex(const Digest& digest);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 std::string_view cl_error_name(std::int32_t code) noexcept {
   switch (code) {
@@ -115,4 +115,4 @@ std::string platform_text(cl_platform_id platform, cl_platform_info what) { retu
 
 std::string device_text(cl_device_id device, cl_device_info what) { return query_text(clGetDeviceInfo, device, what); }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

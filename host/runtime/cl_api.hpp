@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// "CL_OUT_OF_RESOURCES" for -5; "CL_ERROR_<n>" for codes without a name.
 std::string_view cl_error_name(std::int32_t code) noexcept;
@@ -87,4 +87,4 @@ T device_value(cl_device_id device, cl_device_info what, T fallback = T{}) {
   return clGetDeviceInfo(device, what, sizeof(T), &value, nullptr) == CL_SUCCESS ? value : fallback;
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -13,7 +13,7 @@
 #include <atomic>
 #include <ostream>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace {
 
@@ -151,4 +151,4 @@ void synchronize(const Device& device) {
   detail::runtime_of(*target.record()).synchronize();
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

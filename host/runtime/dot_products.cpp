@@ -29,7 +29,7 @@
 
 extern char** environ;
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
 bool has_instruction() {
@@ -158,4 +158,4 @@ bool probe_dot_products(const Device& device) {
   return true;
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -10,7 +10,7 @@
 #include <limits>
 #include <ostream>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace {
 
@@ -148,4 +148,4 @@ double decode_small_float(std::uint16_t raw, DType dtype) {
   return negative ? -value : value;
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -4,7 +4,7 @@
 #include "runtime/cl_api.hpp"
 #include "runtime/op_name.hpp"
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace detail {
 namespace {
@@ -58,4 +58,4 @@ Error::~Error() = default;
 
 std::string_view Error::cl_name() const noexcept { return cl_code_ == 0 ? std::string_view{} : detail::cl_error_name(cl_code_); }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace detail {
 EventImpl::EventImpl(Runtime& of, ClEvent raw) : runtime(of), event(std::move(raw)) {}
@@ -96,4 +96,4 @@ double elapsed_ms(const Event& start, const Event& end) {
   return (static_cast<double>(time(end)) - static_cast<double>(time(start))) * 1e-6;
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -6,7 +6,7 @@
 #include "runtime/op_name.hpp"
 #include "runtime/runtime.hpp"
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace detail {
 
@@ -79,4 +79,4 @@ void manual_seed(std::uint64_t seed, const Device& device, const Stream& stream)
   default_generator(device, stream).manual_seed(seed, stream);
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

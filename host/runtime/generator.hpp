@@ -5,7 +5,7 @@
 
 #include <mutex>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 class Runtime;
 class Kernel;
@@ -29,4 +29,4 @@ class GeneratorImpl {
   Kernel& kernel_;
 };
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

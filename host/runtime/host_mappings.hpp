@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Addresses that host tasks have mapped. Drivers may find the mapping that an unmap ends by its pointer alone, so an address is mapped once at a time, from
 /// the map to the end of the unmap.
@@ -45,4 +45,4 @@ class HostMappings {
   std::map<std::pair<cl_mem, std::uint64_t>, Place> places_;
 };
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

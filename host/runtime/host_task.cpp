@@ -7,7 +7,7 @@
 #include <new>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
@@ -104,4 +104,4 @@ void run_host_task(StreamImpl& stream, const char* op, const std::function<void(
   check_cl(memory.leave(), op, "clEnqueueUnmapMemObject");
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -6,7 +6,7 @@
 #include <functional>
 #include <span>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Bytes of a buffer that a host task reads or writes.
 struct HostRange {
@@ -19,4 +19,4 @@ struct HostRange {
 /// waits for the stream's work.
 void run_host_task(StreamImpl& stream, const char* op, const std::function<void(std::span<void* const>)>& task, std::span<const HostRange> ranges);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace clutch::inline v0::interop {
+namespace clutch { inline namespace v0 { namespace interop {
 
 namespace {
 
@@ -126,4 +126,4 @@ Launched last_launch() {
 
 void release(cl_context context) { detail::release_context(context); }
 
-}  // namespace clutch::inline v0::interop
+}}}  // namespace clutch::v0::interop

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/last_launch.hpp"
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 detail::LastLaunch& detail::last_launch() noexcept {
   thread_local LastLaunch last;
@@ -12,4 +12,4 @@ Cost enqueued_cost() noexcept { return detail::last_launch().cost; }
 
 std::string last_plan() { return detail::last_launch().plan.str(); }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

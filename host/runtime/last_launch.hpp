@@ -4,7 +4,7 @@
 
 #include "program/interned.hpp"
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// What this thread enqueued or recorded last.
 struct LastLaunch {
@@ -32,4 +32,4 @@ class Aside {
   Aside& operator=(const Aside&) = delete;
 };
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

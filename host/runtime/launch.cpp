@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
@@ -65,4 +65,4 @@ void Launch::clear() noexcept {
   used_ = 0;
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// A tensor that a command uses.
 struct Operand {
@@ -100,4 +100,4 @@ struct Launch {
   alignas(16) unsigned char bytes_[kMaxBytes];
 };
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 void check_argument(cl_int status, std::uint32_t position, const Kernel& kernel, const char* op) {
   if (status == CL_INVALID_ARG_SIZE || status == CL_INVALID_ARG_VALUE || status == CL_INVALID_MEM_OBJECT) [[unlikely]]
@@ -41,4 +41,4 @@ void check_launch(const Kernel& kernel, const Geometry& g, std::uint64_t local_b
   if (wanted > traits.local_bytes) refuse(fmt::format("local memory must be at most the device's {} bytes, got {}", traits.local_bytes, wanted));
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -4,7 +4,7 @@
 
 #include "program/program.hpp"
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// A geometry as OpenCL's launches take it.
 struct LaunchSizes {
@@ -26,4 +26,4 @@ void check_argument(cl_int status, std::uint32_t position, const Kernel& kernel,
 /// Checks sizes against the kernel and the device before anything is enqueued. Errors: invalid_argument naming the rule.
 void check_launch(const Kernel& kernel, const Geometry& geometry, std::uint64_t local_bytes, const char* op);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

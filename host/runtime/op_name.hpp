@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// While it lives, this thread's errors and enqueued work have the name of the public function that was called first: softmax, not the reductions that it
 /// calls. Each public function that calls others declares one in its first line. `name` is a literal.
@@ -31,4 +31,4 @@ class NoOpName : OpName {
   NoOpName() noexcept : OpName(Suspend{}) {}
 };
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <unordered_map>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// What selection decided, ready to encode. Ops derive from it.
 struct CachedPlan {
@@ -54,4 +54,4 @@ class PlanCache {
   std::unordered_map<std::string, std::unique_ptr<CachedPlan>, Hash, std::equal_to<>> plans_;
 };
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

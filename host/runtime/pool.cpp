@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <atomic>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
@@ -277,9 +277,9 @@ std::map<std::string, std::uint64_t> Pool::stats() const {
   return result;
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 PoolId new_pool() {
   static std::atomic<std::uint64_t> next{1};
@@ -308,4 +308,4 @@ void empty_cache(const Device& device) {
 }
 void reset_peak_memory_stats(const Device& device) { detail::runtime_for(device).pool().reset_peaks(); }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 class Runtime;
 struct Segment;
@@ -125,4 +125,4 @@ class Pool {
 /// The pool that this thread allocates from.
 PoolId current_pool() noexcept;
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
@@ -112,4 +112,4 @@ Recorder& queue_recorder() noexcept {
   return recorder;
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

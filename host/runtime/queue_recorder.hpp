@@ -2,9 +2,9 @@
 #pragma once
 #include "runtime/recorder.hpp"
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// The Recorder of streams whose commands run now: each goes to the stream's OpenCL queue at once. It has no state of its own.
 Recorder& queue_recorder() noexcept;
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdlib>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
@@ -53,4 +53,4 @@ constexpr std::array kTable{
 
 std::span<const QuirkRow> quirk_table() { return kTable; }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

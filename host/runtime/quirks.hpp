@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Bits of DeviceTraits::quirks.
 enum Quirk : std::uint32_t {
@@ -37,4 +37,4 @@ struct QuirkRow {
 /// The one table of driver quirks. Everywhere else code asks traits.
 std::span<const QuirkRow> quirk_table();
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

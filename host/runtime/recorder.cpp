@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
@@ -76,4 +76,4 @@ void run_behind(const Stream& stream, const Event& made) {
     stream.wait(made);
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

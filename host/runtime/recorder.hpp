@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 class Recording;
 class Runtime;
@@ -113,4 +113,4 @@ class RecordingExempt {
   RecordingExempt& operator=(const RecordingExempt&) = delete;
 };
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -11,7 +11,7 @@
 #define CL_DEVICE_UUID_KHR 0x106A
 #endif
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
@@ -143,4 +143,4 @@ const DeviceRecord* find_record(cl_device_id id) {
   return nullptr;
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

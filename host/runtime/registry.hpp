@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 class Runtime;
 
@@ -45,4 +45,4 @@ const DeviceTraits& claimed_traits(const DeviceRecord& record);
 /// Claims confirmed by self-tests.
 const DeviceTraits& tested_traits(const DeviceRecord& record);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -13,7 +13,7 @@
 #define CL_QUEUE_PRIORITY_KHR 0x1096
 #endif
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 struct Adopted {
@@ -206,4 +206,4 @@ void release_context(cl_context context) {
   dead->synchronize();
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 class GeneratorImpl;
 
@@ -92,4 +92,4 @@ Runtime& adopt_context(cl_context context, const DeviceRecord& record);
 Runtime* find_runtime(cl_context context);
 void release_context(cl_context context);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -11,7 +11,7 @@
 #include <functional>
 #include <optional>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
@@ -194,4 +194,4 @@ int default_choice(Facts all) {
   return -1;
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

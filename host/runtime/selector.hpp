@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Facts by which selection decides. Pure data, so that tests select among invented vendors.
 struct DeviceFacts {
@@ -35,4 +35,4 @@ int default_choice(std::span<const DeviceFacts> all);
 /// "  0  0:0  cpu  name (platform)" lines for messages.
 std::string list_choices(std::span<const DeviceFacts> all);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -20,7 +20,7 @@
 #include <limits>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
@@ -209,4 +209,4 @@ void run_self_tests(const DeviceRecord& record, DeviceTraits& traits) {
   }
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -17,7 +17,7 @@
 
 extern char** environ;
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -210,4 +210,4 @@ std::string build_info() {
                      CLUTCH_LAPACKE);
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

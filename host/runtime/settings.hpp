@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 struct Setting {
   std::string value;
@@ -53,4 +53,4 @@ void log_once(LogLevel level, const std::string& text) noexcept;
 /// Counts and logs a fall-back. Errors: strict if CLUTCH_STRICT names `kind`.
 void note_fallback(std::string_view kind, std::string_view op, const std::string& what);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

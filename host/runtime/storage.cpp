@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 Storage::Storage(const std::shared_ptr<StreamImpl>& stream, std::uint64_t bytes, std::string_view op)
     : runtime_(stream->runtime()), home_(stream), bytes_(bytes), last_user_(stream->id()), check_races_(the_settings().check_streams.on()) {
@@ -116,4 +116,4 @@ std::uint64_t extent_bytes(const Tensor& tensor) {
   return bytes_for(tensor.dtype(), last + 1);
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 class Recording;
 
@@ -93,11 +93,11 @@ std::uint64_t extent_bytes(const Tensor& tensor);
 /// Strides of a contiguous tensor, in elements.
 Dims contiguous_strides(const Dims& sizes);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail
 
-namespace clutch::inline v0::interop {
+namespace clutch { inline namespace v0 { namespace interop {
 
 /// wrap() with an object that is released when no work uses the buffer any more.
 Tensor wrap_kept(cl_mem buffer, const Dims& sizes, DType dtype, const Device& device, std::uint64_t byte_offset, std::shared_ptr<void> keeper);
 
-}  // namespace clutch::inline v0::interop
+}}}  // namespace clutch::v0::interop

@@ -14,7 +14,7 @@
 
 #include <algorithm>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 
 namespace {
@@ -434,4 +434,4 @@ StreamGuard::StreamGuard(const Stream& stream) : device_(stream.empty() ? Device
 
 StreamGuard::~StreamGuard() { detail::current_slot(*of_.record()) = former_.impl(); }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 class Recorder;
 class Recording;
@@ -191,4 +191,4 @@ class EventImpl {
 /// the given one is of another runtime.
 Stream resolve_stream(const Stream& stream, Runtime& runtime, std::string_view op);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

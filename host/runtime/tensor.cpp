@@ -13,7 +13,7 @@
 #include <cstring>
 #include <ostream>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace {
 
@@ -248,4 +248,4 @@ DType result_type(std::span<const Tensor* const> tensors) {
   return category(zero) > category(dim) ? promote_types(dim, zero) : dim;
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 detail::TableLayout detail::table_layout(std::span<const Address> places) {
   TableLayout layout;
@@ -87,4 +87,4 @@ std::vector<std::size_t> TensorTable::split(std::span<const Tensor* const> tenso
   return ends;
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Addresses of a table's tensors as words.
 struct TableLayout {
@@ -31,4 +31,4 @@ struct TableState {
   void update(const std::shared_ptr<StreamImpl>& on, std::span<const Tensor* const> tensors, const char* op);
 };
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

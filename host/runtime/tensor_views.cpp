@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <ostream>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 // All sizes, strides, offsets and counts of elements are at most kMaxNumel: numel() and as_strided(), through which each tensor is made, check it. So their
 // bytes fit 64 bits, and so does a sum of kMaxRank of them. Products of a stride may not; they go through times().
@@ -279,4 +279,4 @@ Tensor Tensor::reshape(const Dims& wanted) const {
   return contiguous().reshape(sizes);
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -11,7 +11,7 @@
 #define CL_DEVICE_EXTENSIONS_WITH_VERSION 0x1060
 #endif
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 int extension_revision(const DeviceRecord& d, std::string_view extension, int unversioned) {
   if (!d.has_extension(extension)) return 0;
@@ -100,4 +100,4 @@ const DeviceTraits& tested_traits(const DeviceRecord& record) {
   return record.traits;
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

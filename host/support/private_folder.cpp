@@ -15,7 +15,7 @@
 #include <system_error>
 #include <utility>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
 namespace fs = std::filesystem;
@@ -184,4 +184,4 @@ std::vector<PrivateFolder::File> PrivateFolder::list() const {
   return files;
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Whether a file or folder of this owner may steer the process: it is the process's user, or root.
 bool is_trusted_owner(std::uint32_t uid) noexcept;
@@ -65,4 +65,4 @@ class PrivateFolder {
   std::string refusal_, error_;
 };
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

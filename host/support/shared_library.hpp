@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// A library loaded at run time, for good. What it lacks, why_not() says.
 class SharedLibrary {
@@ -32,4 +32,4 @@ class SharedLibrary {
   std::string why_not_;
 };
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -25,7 +25,7 @@
 #include <string_view>
 #include <tuple>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -304,4 +304,4 @@ std::string file() {
 }
 
 }  // namespace tune
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 class Runtime;
 
@@ -39,4 +39,4 @@ double steady_seconds();
 std::string tuned_choice(Runtime& runtime, std::string_view op, const std::string& shape_class, const Stream& stream,
                          const std::function<std::vector<TuneWay>()>& ways, const std::function<double()>& clock = steady_seconds);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 /// Names a pool of segments. {0, 0} is the default pool of a device; new_pool() gives {0, id}.
 struct PoolId {
@@ -40,4 +40,4 @@ CLUTCH_API std::uint64_t memory_reserved(const Device& device = {});
 CLUTCH_API void empty_cache(const Device& device = {});
 CLUTCH_API void reset_peak_memory_stats(const Device& device = {});
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

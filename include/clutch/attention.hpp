@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <string_view>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 /// Attention as PyTorch's scaled_dot_product_attention has it, on flex().
 namespace attention {
@@ -43,17 +43,27 @@ struct SdpaResult {
 /// Errors: as flex(); invalid_argument for attn_mask beside causal; invalid_dtype and invalid_shape of attn_mask; not_supported naming each enabled backend's
 /// reason if none accepts. Stream: never waits. Source: torch.nn.functional.scaled_dot_product_attention of PyTorch 2.12.
 CLUTCH_API SdpaResult sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOptions& options = {}, const Stream& stream = {});
+/// Into the caller's tensors, of these shapes and dtypes and any strides; an undefined one is not asked for. They may share memory with inputs. So do all out
+/// forms here.
+CLUTCH_API void sdpa_out(const SdpaResult& out, const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOptions& options = {}, const Stream& stream = {});
 /// Gradients of q, k and v; attn_mask counts as a constant. By flex_backward(), whichever backend was forward's.
 CLUTCH_API FlexGradients sdpa_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const SdpaResult& result,
                                        const SdpaOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void sdpa_backward_out(const FlexGradients& out, const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const SdpaResult& result,
+                                  const SdpaOptions& options = {}, const Stream& stream = {});
 
 /// Attention of sequences that lie one after another: flex() for q (T, Hq, E), k (S, Hkv, E) and v (S, Hkv, Ev) with options.varlen's cu_seq_q and cu_seq_kv,
 /// whose masks and mods see each sequence by itself. out is (T, Hq, Ev), lse and max_scores are (Hq, T). Errors: as flex(); invalid_argument without them.
 /// Source: torch.nn.attention.varlen.varlen_attn of PyTorch 2.12.
 CLUTCH_API FlexResult varlen_attn(const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& options, const Stream& stream = {});
+CLUTCH_API void varlen_attn_out(const FlexResult& out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& options,
+                                const Stream& stream = {});
 /// Its gradients, (T, Hq, E), (S, Hkv, E) and (S, Hkv, Ev); rows of no sequence are undefined.
 CLUTCH_API FlexGradients varlen_attn_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results,
-                                              const FlexOptions& options, const Stream& stream = {});
+                                              const FlexOptions& options, const FlexBackwardOptions& backward = {}, const Stream& stream = {});
+CLUTCH_API void varlen_attn_backward_out(const FlexGradients& out, const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v,
+                                         const FlexResult& results, const FlexOptions& options, const FlexBackwardOptions& backward = {},
+                                         const Stream& stream = {});
 /// Each sequence's last query attends to all of its keys, one before it to all but the last one, and so on; q_len and kv_len are the lengths where `varlen` has
 /// none.
 CLUTCH_API MaskMod causal_lower_right(const Varlen& varlen, std::int64_t q_len = 0, std::int64_t kv_len = 0);
@@ -77,8 +87,12 @@ struct MultiHeadGradients {
 /// need no enable_gqa. Errors: as those; invalid_shape where the weights do not fit the heads. Source: torch.nn.functional.multi_head_attention_forward of
 /// PyTorch 2.12, whose packed weights these are for kv_heads = heads.
 CLUTCH_API MultiHeadResult multi_head_attention(const Tensor& x, const MultiHeadWeights& weights, const FlexOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void multi_head_attention_out(const MultiHeadResult& out, const Tensor& x, const MultiHeadWeights& weights, const FlexOptions& options = {},
+                                         const Stream& stream = {});
 CLUTCH_API MultiHeadGradients multi_head_attention_backward(const Tensor& grad_out, const Tensor& x, const MultiHeadWeights& weights,
                                                             const MultiHeadResult& result, const FlexOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void multi_head_attention_backward_out(const MultiHeadGradients& out, const Tensor& grad_out, const Tensor& x, const MultiHeadWeights& weights,
+                                                  const MultiHeadResult& result, const FlexOptions& options = {}, const Stream& stream = {});
 
 /// Enables these backends alone on this thread, in this order, for as long as it lives. Guards nest and are destroyed in reverse order.
 /// Errors: invalid_argument for none or the same twice.
@@ -94,4 +108,4 @@ class CLUTCH_API SdpaBackends {
 };
 
 }  // namespace attention
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

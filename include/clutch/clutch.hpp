@@ -17,6 +17,7 @@
 #include <clutch/pointwise.hpp>
 #include <clutch/random.hpp>
 #include <clutch/settings.hpp>
+#include <clutch/sparse.hpp>
 #include <clutch/stream.hpp>
 #include <clutch/tensor.hpp>
 #include <clutch/tune.hpp>

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace detail {
 struct DeviceRecord;
@@ -133,4 +133,4 @@ class CLUTCH_API DeviceGuard {
 /// Waits for all work on all streams of the device (empty: the current device). Errors: stream_failed, device_lost.
 CLUTCH_API void synchronize(const Device& device = {});
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

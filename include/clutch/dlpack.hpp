@@ -8,7 +8,7 @@
 struct DLManagedTensor;
 struct DLManagedTensorVersioned;
 
-namespace clutch::inline v0::interop {
+namespace clutch { inline namespace v0 { namespace interop {
 
 enum class DlpackMemory : std::uint8_t {
   device,  ///< kDLOpenCL: data is the cl_mem, byte_offset the place of element 0; no copy
@@ -32,4 +32,4 @@ CLUTCH_API DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& tensor, D
 CLUTCH_API Tensor from_dlpack(DLManagedTensor* managed, const Device& device = {}, const Stream& stream = {});
 CLUTCH_API Tensor from_dlpack(DLManagedTensorVersioned* managed, const Device& device = {}, const Stream& stream = {});
 
-}  // namespace clutch::inline v0::interop
+}}}  // namespace clutch::v0::interop

@@ -9,7 +9,7 @@
 #include <iosfwd>
 #include <string_view>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 /// Element types. The numbers are the C ABI's and never change.
 enum class DType : std::uint8_t {
@@ -140,7 +140,8 @@ using float8_e4m3fn = float8<DType::f8e4m3fn>;
 using float8_e5m2 = float8<DType::f8e5m2>;
 using float8_e8m0fnu = float8<DType::f8e8m0fnu>;
 
-/// Up to eight dtypes, in braces: {DType::f16, DType::boolean}.
+/// The dtypes of an op's results, as its option `dtype` takes them: none, where the op's rule holds; one, DType::f16; or as many as there are results, up to
+/// eight, in braces: {DType::f16, DType::boolean}.
 class DTypeList {
  public:
   constexpr DTypeList() = default;
@@ -150,6 +151,9 @@ class DTypeList {
       if (count_ < static_cast<int>(list_.size())) list_[static_cast<std::size_t>(count_++)] = d;
   }
   constexpr int size() const noexcept { return count_; }
+  constexpr bool empty() const noexcept { return count_ == 0; }
+  /// The first one; `otherwise` where there is none.
+  constexpr DType value_or(DType otherwise) const noexcept { return empty() ? otherwise : list_[0]; }
   constexpr DType operator[](int i) const noexcept { return list_[static_cast<std::size_t>(i)]; }
 
  private:
@@ -200,4 +204,4 @@ struct DTypeOf<std::complex<double>> : DTypeConstant<DType::c128> {};
 template <class T>
 inline constexpr DType dtype_of = detail::DTypeOf<T>::value;
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

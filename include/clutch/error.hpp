@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 /// Says what kind of failure an Error reports. The numbers are the C ABI's and never change.
 enum class ErrorCode : std::int32_t {
@@ -64,4 +64,4 @@ class CLUTCH_API Error : public std::runtime_error {
   std::string message_;
 };
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace detail {
 class EventImpl;
@@ -34,4 +34,4 @@ class CLUTCH_API Event {
 /// Errors: invalid_argument if one was not recorded or both are not of one device; not_supported without a usable timer.
 CLUTCH_API double elapsed_ms(const Event& start, const Event& end);
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

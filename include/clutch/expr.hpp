@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace detail {
 struct ExprNode;
@@ -303,4 +303,4 @@ ExprFunction trace(F&& f, const std::array<DType, kInputs>& inputs) {
   return ExprFunction(inputs, outputs);
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

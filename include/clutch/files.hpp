@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 /// Reads an array of an .npy file (versions 1 to 3) to the device. Arrays in Fortran order become transposed views.
 /// Dtypes: those that NumPy and clutch share: f64 f32 f16 i8 u8 i16 i32 i64 bool c64 c128; either byte order.
@@ -67,4 +67,4 @@ class CLUTCH_API Safetensors {
 CLUTCH_API void save_safetensors(const std::string& path, const std::map<std::string, Tensor>& tensors, const std::map<std::string, std::string>& metadata = {},
                                  const Stream& stream = {});
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

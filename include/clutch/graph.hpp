@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace detail {
 class GraphHandle;
@@ -119,9 +119,8 @@ struct NamedTensor {
   std::string name;
   Tensor tensor;
 };
-enum class GraphBinaries : std::uint8_t { without, with };
 struct GraphSaveOptions {
-  GraphBinaries binaries = GraphBinaries::without;  ///< the device's binaries beside the sources: the same device and driver build nothing
+  bool binaries = false;  ///< the device's binaries beside the sources: the same device and driver build nothing
 };
 
 enum class GraphDump : std::uint8_t { json, dot };
@@ -337,4 +336,4 @@ class CLUTCH_API GraphedCallable {
 CLUTCH_API GraphedCallable make_graphed_callable(const std::function<std::vector<Tensor>(std::span<const Tensor>)>& f, std::span<const Tensor> samples,
                                                  const GraphedCallableOptions& options = {});
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -12,7 +12,7 @@
 #include <CL/cl.h>
 #endif
 
-namespace clutch::inline v0::interop {
+namespace clutch { inline namespace v0 { namespace interop {
 
 /// Wraps a caller's in-order queue. Its context becomes a runtime of its own: tensors of it do not mix with those of
 /// clutch's context. Queue and context are retained while the Stream and its tensors live; wrapping a queue again gives
@@ -51,4 +51,4 @@ CLUTCH_API Launched kernel(const GraphProgram& program, int node);
 /// Errors: invalid_argument while tensors or streams of it live.
 CLUTCH_API void release(cl_context context);
 
-}  // namespace clutch::inline v0::interop
+}}}  // namespace clutch::v0::interop

@@ -7,8 +7,7 @@
 
 #include <cstdint>
 
-namespace clutch::inline v0 {
-namespace nn {
+namespace clutch { inline namespace v0 { namespace nn {
 
 /// e^(x - max) / sum e^(x - max) over one dimension. A row of -inf alone, and one with +inf or NaN, is NaN, as in PyTorch.
 /// Accuracy: relative error of an element <= (|x - max| + 46) eps, eps being 2^-24 (2^-53 for f64), for rows of up to 2048.
@@ -21,7 +20,9 @@ CLUTCH_API Tensor log_softmax(const Tensor& x, int dim = -1, const Stream& strea
 CLUTCH_API void log_softmax_out(const Tensor& out, const Tensor& x, int dim = -1, const Stream& stream = {});
 /// Gradients from the result `y` of the forward op: y (g - sum g y), and g - e^y sum g.
 CLUTCH_API Tensor softmax_backward(const Tensor& grad, const Tensor& y, int dim = -1, const Stream& stream = {});
+CLUTCH_API void softmax_backward_out(const Tensor& out, const Tensor& grad, const Tensor& y, int dim = -1, const Stream& stream = {});
 CLUTCH_API Tensor log_softmax_backward(const Tensor& grad, const Tensor& y, int dim = -1, const Stream& stream = {});
+CLUTCH_API void log_softmax_backward_out(const Tensor& out, const Tensor& grad, const Tensor& y, int dim = -1, const Stream& stream = {});
 
 struct NormOptions {
   int normalized_rank = 1;  ///< how many last dimensions make a row
@@ -40,8 +41,14 @@ struct LayerNormGradients {
 /// Errors: invalid_argument for the rank; invalid_shape; invalid_dtype for integers. Source: torch.nn.functional.layer_norm.
 CLUTCH_API LayerNormResult layer_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {}, const NormOptions& options = {},
                                       const Stream& stream = {});
+/// Into the caller's tensors, which rowwise_out() writes: all three are needed, and y may be x, element for element.
+CLUTCH_API void layer_norm_out(const LayerNormResult& out, const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {}, const NormOptions& options = {},
+                               const Stream& stream = {});
 CLUTCH_API LayerNormGradients layer_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& mean, const Tensor& rstd, const Tensor& weight = {},
                                                   const NormOptions& options = {}, const Stream& stream = {});
+/// Into the caller's tensors, of these shapes and dtypes; an undefined one is not asked for. They may share memory with inputs. So do the out forms below.
+CLUTCH_API void layer_norm_backward_out(const LayerNormGradients& out, const Tensor& grad, const Tensor& x, const Tensor& mean, const Tensor& rstd,
+                                        const Tensor& weight = {}, const NormOptions& options = {}, const Stream& stream = {});
 
 struct RmsNormResult {
   Tensor y;
@@ -53,8 +60,12 @@ struct RmsNormGradients {
 /// x / sqrt(mean(x^2) + eps) * weight over the last dimensions. PyTorch's default eps is the dtype's epsilon: give it if you
 /// want its results. A row whose sum of squares overflows f32 (f64 for f64) gives zeros, as in PyTorch.
 CLUTCH_API RmsNormResult rms_norm(const Tensor& x, const Tensor& weight = {}, const NormOptions& options = {}, const Stream& stream = {});
+/// As layer_norm_out().
+CLUTCH_API void rms_norm_out(const RmsNormResult& out, const Tensor& x, const Tensor& weight = {}, const NormOptions& options = {}, const Stream& stream = {});
 CLUTCH_API RmsNormGradients rms_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& rrms, const Tensor& weight = {},
                                               const NormOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void rms_norm_backward_out(const RmsNormGradients& out, const Tensor& grad, const Tensor& x, const Tensor& rrms, const Tensor& weight = {},
+                                      const NormOptions& options = {}, const Stream& stream = {});
 
 enum class Reduction : std::uint8_t { mean, sum, none };
 struct CrossEntropyOptions {
@@ -80,11 +91,15 @@ struct CrossEntropyResult {
 /// Errors: invalid_shape; invalid_dtype; invalid_argument for a smoothing outside of [0, 1].
 /// Source: torch.nn.functional.cross_entropy.
 CLUTCH_API CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void cross_entropy_out(const CrossEntropyResult& out, const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {},
+                                  const Stream& stream = {});
 /// Gradient of the logits; `grad` has the loss's shape, `result` is what cross_entropy gave, whose max and log_sum are read.
 CLUTCH_API Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const CrossEntropyResult& result,
                                          const CrossEntropyOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void cross_entropy_backward_out(const Tensor& out, const Tensor& grad, const Tensor& logits, const Tensor& target, const CrossEntropyResult& result,
+                                           const CrossEntropyOptions& options = {}, const Stream& stream = {});
 
-struct EmbeddingOptions {
+struct EmbeddingBackwardOptions {
   std::int64_t padding_index = -1;  ///< rows of this index get no gradient; -1: none
   bool scale_by_frequency = false;  ///< divides a row's gradient by how often the row occurs
 };
@@ -92,10 +107,12 @@ struct EmbeddingOptions {
 /// Shapes: weight (rows, features); index any; out the index's, then features. Dtypes: f64 f32 f16 bf16; index i32 or i64.
 /// Bad contents: an index that is no row gives NaN. Errors: invalid_shape; invalid_dtype; device_mismatch. Source: torch.nn.functional.embedding.
 CLUTCH_API Tensor embedding(const Tensor& weight, const Tensor& index, const Stream& stream = {});
+CLUTCH_API void embedding_out(const Tensor& out, const Tensor& weight, const Tensor& index, const Stream& stream = {});
 /// The gradient of a table of `rows` rows: for each, the gradients of its occurrences summed in their order, in f32 (f64 for f64). Bit-equal
 /// on every device; no atomics. Occurrences that are no row are left out. A row that occurs too often gives NaN where segment_reduce does.
-CLUTCH_API Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t rows, const EmbeddingOptions& options = {},
+CLUTCH_API Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t rows, const EmbeddingBackwardOptions& options = {},
                                      const Stream& stream = {});
+CLUTCH_API void embedding_backward_out(const Tensor& out, const Tensor& grad, const Tensor& index, std::int64_t rows,
+                                       const EmbeddingBackwardOptions& options = {}, const Stream& stream = {});
 
-}  // namespace nn
-}  // namespace clutch::inline v0
+}}}  // namespace clutch::v0::nn

@@ -4,9 +4,7 @@
 
 #include <memory>
 
-namespace clutch::inline v0 {
-
-namespace attention {
+namespace clutch { inline namespace v0 { namespace attention {
 
 struct PagedCacheOptions {
   std::int64_t pages = 0;                     ///< of all sequences together
@@ -67,5 +65,4 @@ class CLUTCH_API PagedCache {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace attention
-}  // namespace clutch::inline v0
+}}}  // namespace clutch::v0::attention

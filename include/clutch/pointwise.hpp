@@ -7,7 +7,7 @@
 // rounds takes integers only.
 #include <clutch/ops/map.hpp>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 /// A number for an op of a tensor and a number; it is a kernel argument, so other numbers build nothing. Whole numbers keep
 /// integer tensors integer, floating ones make them f32.
@@ -144,4 +144,4 @@ CLUTCH_API Tensor& operator*=(Tensor& a, const Scalar& b);
 CLUTCH_API Tensor& operator/=(Tensor& a, const Tensor& b);
 CLUTCH_API Tensor& operator/=(Tensor& a, const Scalar& b);
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

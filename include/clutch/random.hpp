@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace detail {
 class GeneratorImpl;
@@ -55,4 +55,4 @@ CLUTCH_API Generator default_generator(const Device& device = {}, const Stream& 
 /// Seeds the device's default generator. Never waits.
 CLUTCH_API void manual_seed(std::uint64_t seed, const Device& device = {}, const Stream& stream = {});
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

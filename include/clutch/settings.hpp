@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 /// One row of the settings table.
 struct SettingInfo {
@@ -54,4 +54,4 @@ CLUTCH_API std::string build_info();
 /// "0.1.0"
 CLUTCH_API std::string_view version();
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 class Event;
 namespace detail {
@@ -75,4 +75,4 @@ class CLUTCH_API StreamGuard {
   Device of_;
 };
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

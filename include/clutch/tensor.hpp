@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace detail {
 class Storage;
@@ -217,4 +217,4 @@ Tensor from_host(std::initializer_list<T> values, const Device& device = {}, con
 /// The dtype of a result of these tensors by PyTorch's rules: tensors of rank 0 count only by their kind.
 CLUTCH_API DType result_type(std::span<const Tensor* const> tensors);
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace clutch::inline v0::tune {
+namespace clutch { inline namespace v0 { namespace tune {
 
 /// Tuning: ops that have several ways of doing a thing take the one that was measured to be the fastest for a class of shapes on this device.
 ///
@@ -42,4 +42,4 @@ CLUTCH_API void clear();
 /// The tuning file's path; empty where there is none (CLUTCH_CACHE=off and no CLUTCH_TUNING_FILE).
 CLUTCH_API std::string file();
 
-}  // namespace clutch::inline v0::tune
+}}}  // namespace clutch::v0::tune

@@ -2,7 +2,8 @@
 # For docs/Doxyfile: leaves the inline namespace out of names, and makes each labelled line of a contract ("/// Shapes: ...") a paragraph with that title.
 # Doxygen takes every README.md for the main page, so that those of folders are no pages: links to them become their text.
 {
-  sub(/clutch::inline v0/, "clutch")
+  if (sub(/namespace clutch \{ inline namespace v0 \{/, "namespace clutch {")) inside = 1
+  if (inside && /^\}\}+  \/\/ namespace clutch::v0/) sub(/^\}/, "")
   if (match($0, /^ *\/\/\/ [A-Z][A-Za-z ]*: /) && RLENGTH < 30) {
     begin = substr($0, 1, RLENGTH)
     rest = substr($0, RLENGTH + 1)

@@ -73,7 +73,7 @@ int main(int argc, char** argv) try {
   }
   std::ostringstream out;
   out << "// Made by scripts/cmake/embed_kernels.cpp\n#include \"program/kernel_table.hpp\"\n#include <array>\n"
-         "namespace clutch::inline v0::detail {\nnamespace {\n";
+         "namespace clutch { inline namespace v0 { namespace detail {\nnamespace {\n";
   std::map<std::string, std::string> owner;
   std::ostringstream rows;
   for (int i = 3; i < argc; ++i) {
@@ -96,7 +96,7 @@ int main(int argc, char** argv) try {
   }
   out << "constexpr std::array<KernelText, " << argc - 3 << "> table{{\n"
       << rows.str() << "}};\n}  // namespace\n"
-      << "std::span<const KernelText> kernel_table() { return table; }\n}  // namespace clutch::inline v0::detail\n";
+      << "std::span<const KernelText> kernel_table() { return table; }\n}}}  // namespace clutch::v0::detail\n";
   std::ofstream file(argv[2]);
   file << out.str();
   file.close();

@@ -42,7 +42,7 @@ struct CumsumCase {
   }
 
   /// Lines along dimension 1 of (outer, m, inner).
-  static Problem problem(std::string_view what, std::string_view entry, DType dtype, DType result, Direction direction, std::int64_t outer, std::int64_t m,
+  static Problem problem(std::string_view what, std::string_view entry, DType dtype, DType result, bool reverse, std::int64_t outer, std::int64_t m,
                          std::int64_t inner, std::uint64_t seed, bool turned = false) {
     Problem p{.name = std::string(what), .entry = entry, .needs_fp64 = dtype == DType::f64};
     Dims sizes{outer, m, inner}, strides = turned ? Dims{1, outer + 1, (outer + 1) * m} : Dims{m * (inner + 3), inner + 3, 1};
@@ -53,7 +53,7 @@ struct CumsumCase {
       for (std::int64_t o = 0; o < outer; ++o)
         for (std::int64_t i = 0; i < inner; ++i) {
           std::vector<T> line;
-          auto place = [&](std::int64_t j) { return static_cast<std::size_t>((o * m + (direction == Direction::backward ? m - 1 - j : j)) * inner + i); };
+          auto place = [&](std::int64_t j) { return static_cast<std::size_t>((o * m + (reverse ? m - 1 - j : j)) * inner + i); };
           for (std::int64_t j = 0; j < m; ++j) line.push_back(static_cast<T>(x[place(j)]));
           line = model(line);
           for (std::int64_t j = 0; j < m; ++j) model::store_at(p.output.raw.data(), place(j), result, static_cast<double>(line[static_cast<std::size_t>(j)]));
@@ -63,7 +63,7 @@ struct CumsumCase {
     bool is_helper = entry == "cumsum_carries";
     p.is_helper = is_helper;
     p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
-      cumsum_out(out, in[0], 1, {.direction = direction, .implementation = is_helper ? std::string() : std::string(entry)}, stream);
+      cumsum_out(out, in[0], 1, {.reverse = reverse, .implementation = is_helper ? std::string() : std::string(entry)}, stream);
     };
     return p;
   }
@@ -71,12 +71,12 @@ struct CumsumCase {
   static std::vector<Problem> problems(std::uint64_t seed) {
     std::vector<Problem> all;
     for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
-      all.push_back(problem(name(dtype), "cumsum_lines", dtype, dtype, Direction::forward, 3, 77, 1, seed));
-      all.push_back(problem(name(dtype), "cumsum_columns", dtype, dtype, Direction::forward, 2, 37, 150, seed + 1));
+      all.push_back(problem(name(dtype), "cumsum_lines", dtype, dtype, false, 3, 77, 1, seed));
+      all.push_back(problem(name(dtype), "cumsum_columns", dtype, dtype, false, 2, 37, 150, seed + 1));
     }
-    all.push_back(problem("integers", "cumsum_lines", DType::i16, DType::i64, Direction::forward, 3, 77, 2, seed + 2));
-    all.push_back(problem("backward", "cumsum_lines", DType::f32, DType::f32, Direction::backward, 3, 2100, 2, seed + 3, true));
-    all.push_back(problem("blocks", "cumsum_carries", DType::f32, DType::f32, Direction::forward, 2, 6200, 1, seed + 4));
+    all.push_back(problem("integers", "cumsum_lines", DType::i16, DType::i64, false, 3, 77, 2, seed + 2));
+    all.push_back(problem("backward", "cumsum_lines", DType::f32, DType::f32, true, 3, 2100, 2, seed + 3, true));
+    all.push_back(problem("blocks", "cumsum_carries", DType::f32, DType::f32, false, 2, 6200, 1, seed + 4));
     return all;
   }
 

@@ -275,7 +275,7 @@ struct FlexCase {
             attention::create_block_mask(mask, {.heads = s.heads, .q_len = s.q_len, .kv_len = s.kv_len, .block = {48, 40}, .device = to.device()}, stream);
       else
         o.mask_mod = mask;
-      const attention::FlexGradients made = attention::flex_backward(in[3], in[0], in[1], in[2], {.out = in[4], .lse = in[5]}, o, stream);
+      const attention::FlexGradients made = attention::flex_backward(in[3], in[0], in[1], in[2], {.out = in[4], .lse = in[5]}, o, {}, stream);
       copy_(to, which == 0 ? made.q : which == 1 ? made.k : made.v, {}, stream);
     };
     return p;

@@ -89,7 +89,7 @@ struct Perceptron : Network {
     Tensor before = linear("hidden", x_), hidden = map(relu_of, before), logits = linear("out", hidden);
     nn::CrossEntropyResult loss = nn::cross_entropy(logits, target_);
     Tensor g = linear_backward("out", nn::cross_entropy_backward(one_, logits, target_, loss), hidden);
-    linear_backward("hidden", map_backward(relu_of, {before}, {g})[0], x_);
+    linear_backward("hidden", map_backward({g}, relu_of, {before})[0], x_);
     return loss.loss;
   }
 
@@ -159,7 +159,7 @@ struct TransformerBlock : Network {
     nn::CrossEntropyResult loss = nn::cross_entropy(logits, target_);
 
     Tensor g2 = norm_backward("norm3", linear_backward("logits", nn::cross_entropy_backward(one_, logits, target_, loss), n3.y), x2, n3);
-    Tensor of_up = map_backward(gelu_of, {up}, {linear_backward("down", g2, active)})[0];
+    Tensor of_up = map_backward({linear_backward("down", g2, active)}, gelu_of, {up})[0];
     Tensor g1 = add(g2, norm_backward("norm2", linear_backward("up", of_up, n2.y), x1, n2));
     Tensor of_heads = split(linear_backward("mixed", g1, heads));
     attention::FlexGradients of;

@@ -49,8 +49,8 @@ struct ReduceCase {
   static std::function<A(A, A)> combine(Reduce op) {
     switch (op) {
       case Reduce::prod: return [](A a, A b) { return static_cast<A>(a * b); };
-      case Reduce::min: return [](A a, A b) { return a < b || a != a ? a : b; };
-      case Reduce::max: return [](A a, A b) { return a > b || a != a ? a : b; };
+      case Reduce::amin: return [](A a, A b) { return a < b || a != a ? a : b; };
+      case Reduce::amax: return [](A a, A b) { return a > b || a != a ? a : b; };
       case Reduce::any: return [](A a, A b) { return static_cast<A>(a != 0 || b != 0); };
       case Reduce::all: return [](A a, A b) { return static_cast<A>(a != 0 && b != 0); };
       default: return [](A a, A b) { return static_cast<A>(a + b); };
@@ -61,8 +61,8 @@ struct ReduceCase {
     switch (op) {
       case Reduce::prod:
       case Reduce::all: return 1;
-      case Reduce::min: return std::numeric_limits<A>::has_infinity ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max();
-      case Reduce::max: return std::numeric_limits<A>::has_infinity ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::min();
+      case Reduce::amin: return std::numeric_limits<A>::has_infinity ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max();
+      case Reduce::amax: return std::numeric_limits<A>::has_infinity ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::min();
       default: return 0;
     }
   }
@@ -124,10 +124,10 @@ struct ReduceCase {
       all.push_back(problem(name(dtype), "reduce_strided", Reduce::sum, dtype, {5, 13, 7}, {2, 80, 10}, {0, 2}, seed + 2));
     }
     all.push_back(problem("two blocks", "reduce_rows", Reduce::sum, DType::f32, {2, 2500}, {}, {1}, seed + 3));
-    all.push_back(problem("two blocks", "reduce_columns", Reduce::max, DType::f32, {2100, 9}, {}, {0}, seed + 4));
+    all.push_back(problem("two blocks", "reduce_columns", Reduce::amax, DType::f32, {2100, 9}, {}, {0}, seed + 4));
     all.back().is_helper = true;  // the blocks are then reduced as rows
     all.push_back(problem("mean", "reduce_strided", Reduce::mean, DType::f32, {7, 9, 2}, {1, 20, 8}, {1}, seed + 5));
-    all.push_back(problem("min", "reduce_rows", Reduce::min, DType::f32, {3, 97}, {}, {1}, seed + 6));
+    all.push_back(problem("min", "reduce_rows", Reduce::amin, DType::f32, {3, 97}, {}, {1}, seed + 6));
     return all;
   }
 

@@ -24,7 +24,7 @@ struct RowwiseCase {
       T product = w[j] * x[j], more = w[j] + 1;
       a.push_back(product), b.push_back(x[j] * more);
     }
-    T top = ReduceCase::in_order<T>(a, ReduceCase::identity<T>(Reduce::max), ReduceCase::combine<T>(Reduce::max));
+    T top = ReduceCase::in_order<T>(a, ReduceCase::identity<T>(Reduce::amax), ReduceCase::combine<T>(Reduce::amax));
     T sum = ReduceCase::in_order<T>(b, 0, ReduceCase::combine<T>(Reduce::sum));
     T product = top * sum;
     for (T v : x) out.push_back(v - product);

@@ -25,7 +25,7 @@ struct ScatterCase {
   template <class T>
   static std::vector<T> model(const std::vector<T>& self, const Dims& self_sizes, int dim, const std::vector<std::int64_t>& index, const Dims& sizes,
                               const std::vector<T>& src, const Dims& src_sizes, const ScatterOptions& o) {
-    bool includes = o.include_self == IncludeSelf::yes;
+    bool includes = o.include_self;
     std::vector<T> acc = self;
     std::vector<std::int64_t> count(self.size(), 0);
     for (std::int64_t i = 0; i < sizes[0]; ++i)
@@ -39,29 +39,29 @@ struct ScatterCase {
           acc[place] = step<T>(o.reduce, acc[place], src[at(src_sizes, i, j, k)]);
           ++count[place];
         }
-    if (o.reduce == SegmentReduce::mean)
+    if (o.reduce == Reduce::mean)
       for (std::size_t i = 0; i < acc.size(); ++i)
         if (count[i] > 0) acc[i] = divided(acc[i], count[i] + (includes ? 1 : 0));
     return acc;
   }
   template <class T>
-  static T first(SegmentReduce reduce) {
+  static T first(Reduce reduce) {
     if constexpr (std::is_integral_v<T>) {
-      if (reduce == SegmentReduce::amin) return std::numeric_limits<T>::max();
-      if (reduce == SegmentReduce::amax) return std::numeric_limits<T>::min();
-      return reduce == SegmentReduce::prod ? 1 : 0;
+      if (reduce == Reduce::amin) return std::numeric_limits<T>::max();
+      if (reduce == Reduce::amax) return std::numeric_limits<T>::min();
+      return reduce == Reduce::prod ? 1 : 0;
     } else {
       return SegmentCase::first<T>(reduce);
     }
   }
   template <class T>
-  static T step(SegmentReduce reduce, T acc, T x) {
+  static T step(Reduce reduce, T acc, T x) {
     if constexpr (std::is_integral_v<T>) {
       auto wrapped = [](auto v) { return static_cast<T>(v); };
-      if (reduce == SegmentReduce::amin) return std::min(acc, x);
-      if (reduce == SegmentReduce::amax) return std::max(acc, x);
+      if (reduce == Reduce::amin) return std::min(acc, x);
+      if (reduce == Reduce::amax) return std::max(acc, x);
       auto a = static_cast<std::uint64_t>(acc), b = static_cast<std::uint64_t>(x);
-      return reduce == SegmentReduce::prod ? wrapped(a * b) : wrapped(a + b);
+      return reduce == Reduce::prod ? wrapped(a * b) : wrapped(a + b);
     } else {
       return SegmentCase::step<T>(reduce, acc, x, nullptr);
     }
@@ -152,11 +152,11 @@ struct ScatterCase {
     std::vector<Problem> all;
     for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::i32})
       all.push_back(problem(name(dtype), "scatter_lines", dtype, {}, 1, {4, 5, 21}, {3, 9, 20}, seed));
-    all.push_back(problem("mean", "scatter_lines", DType::f32, {.reduce = SegmentReduce::mean}, 0, {7, 5, 21}, {9, 5, 20}, seed + 1, false, DType::i32));
-    all.push_back(problem("without self", "scatter_lines", DType::f32, {.reduce = SegmentReduce::amax, .include_self = IncludeSelf::no}, 2, {7, 5, 11},
-                          {6, 5, 20}, seed + 2, true));
+    all.push_back(problem("mean", "scatter_lines", DType::f32, {.reduce = Reduce::mean}, 0, {7, 5, 21}, {9, 5, 20}, seed + 1, false, DType::i32));
+    all.push_back(
+        problem("without self", "scatter_lines", DType::f32, {.reduce = Reduce::amax, .include_self = false}, 2, {7, 5, 11}, {6, 5, 20}, seed + 2, true));
     all.push_back(rows("rows", DType::f32, {}, 7, 23, 77, seed + 3));
-    all.push_back(rows("rows", DType::f64, {.reduce = SegmentReduce::amax}, 7, 23, 40, seed + 4, DType::i32));
+    all.push_back(rows("rows", DType::f64, {.reduce = Reduce::amax}, 7, 23, 40, seed + 4, DType::i32));
     return all;
   }
 

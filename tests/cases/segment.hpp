@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Descriptor of segment: what tests and benches share. The model combines a segment's entries one after another, as
-// clutch/ops/segment.hpp states.
+// clutch/ops/segment.hpp and clutch/sparse.hpp state.
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/segment.hpp>
+#include <clutch/sparse.hpp>
 
 #include "support/host_model.hpp"
 #include "support/op_case.hpp"
@@ -18,25 +19,25 @@ struct SegmentCase {
   static constexpr std::string_view kStem = "segment";
 
   template <class T>
-  static T step(SegmentReduce reduce, T acc, T x, const T* value) {
+  static T step(Reduce reduce, T acc, T x, const T* value) {
     T term = value ? static_cast<T>(x * *value) : x;
     switch (reduce) {
-      case SegmentReduce::prod: return acc * term;
-      case SegmentReduce::amin: return acc < term || acc != acc ? acc : term;
-      case SegmentReduce::amax: return acc > term || acc != acc ? acc : term;
+      case Reduce::prod: return acc * term;
+      case Reduce::amin: return acc < term || acc != acc ? acc : term;
+      case Reduce::amax: return acc > term || acc != acc ? acc : term;
       default: return value ? std::fma(x, *value, acc) : acc + term;
     }
   }
   template <class T>
-  static T first(SegmentReduce reduce) {
-    if (reduce == SegmentReduce::prod) return 1;
-    if (reduce == SegmentReduce::amin) return INFINITY;
-    return reduce == SegmentReduce::amax ? -INFINITY : 0;
+  static T first(Reduce reduce) {
+    if (reduce == Reduce::prod) return 1;
+    if (reduce == Reduce::amin) return INFINITY;
+    return reduce == Reduce::amax ? -INFINITY : 0;
   }
 
   /// out[i, f] by the contract; columns and values may be empty.
   template <class T>
-  static std::vector<T> model(SegmentReduce reduce, const std::vector<T>& data, std::size_t features, const std::vector<std::int64_t>& offsets,
+  static std::vector<T> model(Reduce reduce, const std::vector<T>& data, std::size_t features, const std::vector<std::int64_t>& offsets,
                               const std::vector<std::int64_t>& columns, const std::vector<T>& values, bool is_product) {
     std::vector<T> out;
     for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
@@ -47,7 +48,7 @@ struct SegmentCase {
           std::size_t row = columns.empty() ? k : static_cast<std::size_t>(columns[k]);
           acc = step<T>(reduce, acc, data[row * features + f], values.empty() ? nullptr : &values[k]);
         }
-        if (reduce == SegmentReduce::mean) acc = count == 0 ? static_cast<T>(NAN) : static_cast<T>(acc / static_cast<T>(count));
+        if (reduce == Reduce::mean) acc = count == 0 ? static_cast<T>(NAN) : static_cast<T>(acc / static_cast<T>(count));
         if (is_product && count == 0) acc = 0;
         out.push_back(acc);
       }
@@ -66,8 +67,8 @@ struct SegmentCase {
   }
 
   /// A product with a compressed matrix of `rows` rows whose lengths vary from 0 on, or a plain reduction of segments.
-  static Problem problem(std::string_view what, std::string_view entry, DType dtype, SegmentReduce reduce, std::int64_t rows, std::int64_t features,
-                         bool is_product, std::uint64_t seed, bool turned = false, DType index = DType::i64) {
+  static Problem problem(std::string_view what, std::string_view entry, DType dtype, Reduce reduce, std::int64_t rows, std::int64_t features, bool is_product,
+                         std::uint64_t seed, bool turned = false, DType index = DType::i64) {
     Problem p{.name = std::string(what), .entry = entry, .needs_fp64 = dtype == DType::f64};
     model::Random random(seed);
     std::vector<std::int64_t> offsets{0}, columns;
@@ -98,7 +99,8 @@ struct SegmentCase {
     p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
       SegmentOptions options{.reduce = reduce, .implementation = std::string(entry)};
       if (is_product)
-        sparse::spmm_out(out, {.offsets = in[1], .columns = in[2], .values = in[3], .width = width}, in[0], options, stream);
+        sparse::spmm_out(out, {.offsets = in[1], .columns = in[2], .values = in[3], .width = width}, in[0],
+                         {.reduce = reduce, .implementation = options.implementation}, stream);
       else
         segment_reduce_out(out, in[0], in[1], options, stream);
     };
@@ -118,7 +120,7 @@ struct SegmentCase {
   /// Through gradients: of a sum's data, which is each entry's segment's (segment_ids), or of a product's values (segment_dots).
   static Problem gradient(std::string_view entry, DType dtype, std::int64_t rows, std::int64_t features, std::uint64_t seed) {
     bool of_values = entry == "segment_dots";
-    Problem p = problem(name(dtype), entry, dtype, SegmentReduce::sum, rows, features, of_values, seed);
+    Problem p = problem(name(dtype), entry, dtype, Reduce::sum, rows, features, of_values, seed);
     p.is_helper = true;
     p.inputs[0].strides = {};
     p.inputs.push_back({dtype, {rows, features}, {}, model::make_values(static_cast<std::size_t>(rows * features), dtype, seed + 7, false)});
@@ -149,7 +151,7 @@ struct SegmentCase {
 
   /// The values' gradient of the largest terms of a product, each of which the first entry that has it takes (segment_first).
   static Problem first(DType dtype, std::int64_t rows, std::int64_t features, std::uint64_t seed) {
-    Problem p = problem(name(dtype), "segment_first", dtype, SegmentReduce::amax, rows, features, true, seed);
+    Problem p = problem(name(dtype), "segment_first", dtype, Reduce::amax, rows, features, true, seed);
     p.is_helper = true;
     Operand result = p.output;
     result.strides = {};
@@ -176,7 +178,7 @@ struct SegmentCase {
     }
     p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
       sparse::Csr a{.offsets = in[1], .columns = in[2], .values = in[3], .width = width};
-      copy_(out, sparse::spmm_backward(in[5], in[4], a, in[0], {.reduce = SegmentReduce::amax}, stream).values, {}, stream);
+      copy_(out, sparse::spmm_backward(in[5], in[4], a, in[0], {.reduce = Reduce::amax}, stream).values, {}, stream);
     };
     return p;
   }
@@ -184,12 +186,12 @@ struct SegmentCase {
   static std::vector<Problem> problems(std::uint64_t seed) {
     std::vector<Problem> all;
     for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
-      all.push_back(problem(name(dtype), "segment_rows", dtype, SegmentReduce::sum, 13, 77, true, seed));
-      all.push_back(problem(name(dtype), "segment_strided", dtype, SegmentReduce::sum, 9, 21, true, seed + 1, true));
+      all.push_back(problem(name(dtype), "segment_rows", dtype, Reduce::sum, 13, 77, true, seed));
+      all.push_back(problem(name(dtype), "segment_strided", dtype, Reduce::sum, 9, 21, true, seed + 1, true));
     }
-    all.push_back(problem("segments", "segment_rows", DType::f32, SegmentReduce::mean, 13, 64, false, seed + 2));
-    all.push_back(problem("amax", "segment_rows", DType::f32, SegmentReduce::amax, 13, 19, true, seed + 3, false, DType::i32));
-    all.push_back(problem("prod", "segment_strided", DType::f32, SegmentReduce::prod, 13, 5, false, seed + 4, true, DType::i32));
+    all.push_back(problem("segments", "segment_rows", DType::f32, Reduce::mean, 13, 64, false, seed + 2));
+    all.push_back(problem("amax", "segment_rows", DType::f32, Reduce::amax, 13, 19, true, seed + 3, false, DType::i32));
+    all.push_back(problem("prod", "segment_strided", DType::f32, Reduce::prod, 13, 5, false, seed + 4, true, DType::i32));
     all.push_back(gradient("segment_ids", DType::f32, 13, 3, seed + 5));
     all.push_back(gradient("segment_dots", DType::f32, 13, 37, seed + 6));
     all.push_back(first(DType::f32, 13, 85, seed + 7));

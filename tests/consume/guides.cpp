@@ -82,6 +82,7 @@ int main() try {
   own_kernel(device);
   sparse();
   devices(device);
+  piece_docs_api_md_1(normal({4, 8}, 1), clutch::current_stream(device));
   piece_docs_eigh_md_1(device);
   const auto found = clutch::linalg::eigh(normal({3, 5, 5}, 4));
   piece_docs_eigh_md_2(found.w, found.v, normal({3, 5}, 5), normal({3, 5, 5}, 6));

@@ -7,8 +7,7 @@
 
 #include <map>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 constexpr std::int64_t kQ = 5, kKv = 6;
 
@@ -169,5 +168,4 @@ TEST(Contraction, SumsOfProductsAreTakenOutAndKeepTheirValues) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

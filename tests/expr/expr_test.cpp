@@ -6,8 +6,7 @@
 #include <cmath>
 #include <functional>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 template <class F>
 std::string text_of(F&& f, DType a = DType::f32) {
@@ -288,5 +287,4 @@ TEST(Expr, DerivativesAreSimple) {
   EXPECT_EQ(trace([](Expr x, Expr y) { return x + y * 0; }, std::array{DType::f32, DType::i32}).backward().text(), "inputs f32 i32 f32\noutputs %2\n");
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -8,8 +8,7 @@
 #include <cmath>
 #include <thread>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 struct Function {
   const char* name;
@@ -240,5 +239,4 @@ TEST(Math, PowKeepsItsBoundAndItsEnds) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

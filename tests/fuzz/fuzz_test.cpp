@@ -19,8 +19,7 @@
 
 #include <unistd.h>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 /// A text made from the corpus by some edits: bytes changed, cut, doubled, and pieces of other texts put in.
 std::string mutate(model::Random& random, const std::vector<std::string>& corpus, std::string_view alphabet) {
@@ -207,5 +206,4 @@ TEST(Fuzz, FilesOfTensors) {
        {ErrorCode::io, ErrorCode::invalid_shape});
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -10,8 +10,7 @@
 #include <functional>
 #include <thread>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 /// Runs `f` in a capture on `stream` and returns the Error's code; the capture must be invalid then and end with an Error.
 ErrorCode illegal(const Stream& stream, const std::function<void()>& f, CaptureMode mode = CaptureMode::global) {
@@ -242,5 +241,4 @@ TEST(Captures, GuardsNestAndCapturesOfOneThreadToo) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

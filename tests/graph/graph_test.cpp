@@ -9,8 +9,7 @@
 #include <fstream>
 #include <functional>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using attention::Index;
 
@@ -607,5 +606,4 @@ TEST(Graphs, BackendsFromOutsideAreRegisteredByName) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -4,8 +4,7 @@
 
 #include <random>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 TEST(MemoryPlan, LifetimesThatMeetNeverOverlap) {
   std::mt19937 random(static_cast<unsigned>(seed()));
@@ -39,5 +38,4 @@ TEST(MemoryPlan, LifetimesThatMeetNeverOverlap) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

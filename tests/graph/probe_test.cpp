@@ -10,8 +10,7 @@
 
 #include <sys/wait.h>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 struct Answer {
   int status = 0;  ///< of the child, as wait() gives it
@@ -47,5 +46,4 @@ TEST(CommandBuffers, RawFaultsAreWhatTheQuirkTableSays) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -5,8 +5,7 @@
 #include <array>
 #include <thread>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 TEST(Replays, AGraphNeverRunsBesideItself) {
   CLUTCH_EACH_BACKEND(device, backend) {
@@ -160,5 +159,4 @@ TEST(Replays, ThreadsReplayAndCaptureOnTheirOwn) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

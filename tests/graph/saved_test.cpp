@@ -15,8 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 std::string path_of(std::string_view what) { return fmt::format("{}clutch_graph_{}_{}.safetensors", ::testing::TempDir(), what, ::getpid()); }
 
@@ -37,7 +36,7 @@ struct Model {
     total = mul(sum(y), 2);
     uniform_(drawn);
   }
-  void save(const std::string& path, GraphBinaries binaries = GraphBinaries::without) const {
+  void save(const std::string& path, bool binaries = false) const {
     graph.save(path, {{"x", x}, {"w", w}, {"y", y}, {"total", total}, {"drawn", drawn}}, {.binaries = binaries});
   }
 };
@@ -92,7 +91,7 @@ TEST(SavedGraphs, AProcessWithoutTheCodeReplaysIt) {
     Stream stream(device);
     std::string path = path_of("process");
     Model model(device, stream);
-    model.save(path, GraphBinaries::with);
+    model.save(path, true);
     model.graph.replay(stream);
     std::vector<float> y = model.y.to_host<float>(stream);
     std::string command = fmt::format("CLUTCH_TEST_DEVICES= '{}' '{}' '{}'", std::getenv("SAVED_GRAPH_CHILD"), path, device.selector());
@@ -253,5 +252,4 @@ TEST(SavedGraphs, ForgedOnesGiveErrorsOrGraphs) {
   std::filesystem::remove(path);
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -7,8 +7,7 @@
 
 #include <memory>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using interop::DlpackMemory;
 using interop::from_dlpack;
@@ -146,5 +145,4 @@ TEST(Dlpack, RefusedTensorsStayTheCallers) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -8,8 +8,7 @@
 
 #include <unistd.h>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 /// A folder that goes with the test.
 struct Folder {
@@ -190,5 +189,4 @@ TEST(Safetensors, RefusesBrokenFiles) {
   EXPECT_EQ(code(safetensors("{" + std::string(200000, '['), "")), ErrorCode::io) << "deep";
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -100,8 +100,7 @@
   X(clGetExtensionFunctionAddressForPlatform)
 // clang-format on
 
-namespace clutch::fault {
-namespace {
+namespace clutch::fault { namespace {
 
 enum Call : int {
 #define CLUTCH_ROW(name) k_##name,
@@ -634,8 +633,7 @@ std::int64_t live(Object kind) { return state().live[static_cast<std::size_t>(ki
 
 cl_icd_dispatch g_layer{};
 
-}  // namespace
-}  // namespace clutch::fault
+}}  // namespace clutch::fault
 
 extern "C" {
 

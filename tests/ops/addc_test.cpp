@@ -8,8 +8,7 @@
 #include <array>
 #include <thread>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::Addc;
 using cases::AddcCase;
@@ -275,5 +274,4 @@ TEST(Addc, EmulatedRoundingGivesTheSameBits) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -7,8 +7,7 @@
 
 #include <cstring>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using attention::BlockMask;
 using attention::BlockMaskOptions;
@@ -226,5 +225,4 @@ TEST(BlockMask, LongSequencesTakeLittleMemory) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

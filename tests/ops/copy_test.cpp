@@ -6,8 +6,7 @@
 
 #include <set>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::CopyCase;
 
@@ -186,5 +185,4 @@ TEST(Copy, SelectionByTraitsAlone) {
   EXPECT_EQ(detail::select(t, detail::CopyProblem{.from = DType::f64, .to = DType::f64}).entry, "copy_bytes") << "moves need no arithmetic";
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -9,8 +9,7 @@
 #include <complex>
 #include <random>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::EighCase;
 using cases::HostMatrix;
@@ -593,7 +592,7 @@ TEST(Eigh, GradientsAreThoseOfDifferences) {
         Tensor grad_w = tensor_of(loss.c, {n}), weight = tensor_of(loss.p, {n, n}), grad_v = empty({n, n}, {.dtype = dtype, .device = device});
         std::vector<Tensor> to = EighCase::parts_of(grad_v), from = EighCase::parts_of(r.v);
         for (std::size_t i = 0; i < to.size(); ++i) map_out(to[i], [](Expr x, Expr p) { return x * p * 2.0; }, {from[i], weight});
-        auto both = linalg::eigh_backward(r.w, r.v, grad_w, grad_v);
+        auto both = linalg::eigh_backward(grad_w, grad_v, r.w, r.v);
         linalg::require_gauge(both.gauge, EighCase::is_double(dtype) ? 1e-13 : 1e-5);
         std::vector<Z> g = columns(both.grad_a.mT());
         // Against differences in random directions.
@@ -611,15 +610,15 @@ TEST(Eigh, GradientsAreThoseOfDifferences) {
           for (std::int64_t j = 0; j < i; ++j)
             EXPECT_LE(std::abs(g[static_cast<std::size_t>(i * n + j)] - std::conj(g[static_cast<std::size_t>(j * n + i)])), 1e3 * EighCase::epsilon(dtype));
         // Each alone; they add up.
-        std::vector<Z> of_w = columns(linalg::eigh_backward(r.w, r.v, grad_w, {}).grad_a.mT()),
-                       of_v = columns(linalg::eigh_backward(r.w, r.v, {}, grad_v).grad_a.mT());
+        std::vector<Z> of_w = columns(linalg::eigh_backward(grad_w, {}, r.w, r.v).grad_a.mT()),
+                       of_v = columns(linalg::eigh_backward({}, grad_v, r.w, r.v).grad_a.mT());
         for (std::size_t i = 0; i < g.size(); ++i) EXPECT_LE(std::abs(of_w[i] + of_v[i] - g[i]), 1e3 * EighCase::epsilon(dtype));
         // A loss that depends on phases is found.
         if (complex) {
           Tensor phased = empty({n, n}, {.dtype = dtype, .device = device});
           fill_(phased, 0);
           fill_(EighCase::parts_of(phased)[1], 1);
-          EXPECT_EQ(code_of([&] { linalg::require_gauge(linalg::eigh_backward(r.w, r.v, grad_w, phased).gauge); }), ErrorCode::invalid_argument);
+          EXPECT_EQ(code_of([&] { linalg::require_gauge(linalg::eigh_backward(grad_w, phased, r.w, r.v).gauge); }), ErrorCode::invalid_argument);
         }
       }
     }
@@ -628,14 +627,14 @@ TEST(Eigh, GradientsAreThoseOfDifferences) {
     fill_(a.as_strided({3}, {4}), 2);
     auto r = linalg::eigh(a);
     Tensor slope = arange(0, 9, 1, {.device = device}).reshape({3, 3});
-    EXPECT_FALSE(std::isfinite(sum(linalg::eigh_backward(r.w, r.v, {}, slope).grad_a).item()));
-    for (float x : linalg::eigh_backward(r.w, r.v, ones.select(0, 0), slope, 1e-3).grad_a.to_host<float>()) EXPECT_TRUE(std::isfinite(x));
+    EXPECT_FALSE(std::isfinite(sum(linalg::eigh_backward({}, slope, r.w, r.v).grad_a).item()));
+    for (float x : linalg::eigh_backward(ones.select(0, 0), slope, r.w, r.v, {.broadening = 1e-3}).grad_a.to_host<float>()) EXPECT_TRUE(std::isfinite(x));
     for (double broadening : {-1.0, 1e-25, 1e20})  // squares that f32 has not: their results would be NaN, or without gradients of v
-      EXPECT_EQ(code_of([&] { linalg::eigh_backward(r.w, r.v, {}, slope, broadening); }), ErrorCode::invalid_argument) << broadening;
-    EXPECT_EQ(code_of([&] { linalg::eigh_backward(r.w, r.v.slice(-1, 0, 2), {}, slope); }), ErrorCode::invalid_shape);
-    EXPECT_EQ(code_of([&] { linalg::eigh_backward(r.w, r.v, ones, slope); }), ErrorCode::invalid_shape);
-    EXPECT_EQ(code_of([&] { linalg::eigh_backward(r.w.to(DType::i32), r.v, {}, slope); }), ErrorCode::invalid_dtype);
-    EXPECT_EQ(linalg::eigh_backward(empty({0, 3}, {.device = device}), empty({0, 3, 3}, {.device = device}), {}, {}).grad_a.numel(), 0);
+      EXPECT_EQ(code_of([&] { linalg::eigh_backward({}, slope, r.w, r.v, {.broadening = broadening}); }), ErrorCode::invalid_argument) << broadening;
+    EXPECT_EQ(code_of([&] { linalg::eigh_backward({}, slope, r.w, r.v.slice(-1, 0, 2)); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { linalg::eigh_backward(ones, slope, r.w, r.v); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { linalg::eigh_backward({}, slope, r.w.to(DType::i32), r.v); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(linalg::eigh_backward({}, {}, empty({0, 3}, {.device = device}), empty({0, 3, 3}, {.device = device})).grad_a.numel(), 0);
   }
 }
 
@@ -755,5 +754,4 @@ TEST(Eigh, SelectionByTraitsAlone) {
   EXPECT_EQ(code_of([&] { detail::select(cpu, {DType::c128, true, 3}); }), ErrorCode::not_supported);
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

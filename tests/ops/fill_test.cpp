@@ -4,8 +4,7 @@
 #include "ops/fill_plan.hpp"
 #include "support/fixture.hpp"
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::FillCase;
 
@@ -93,5 +92,4 @@ TEST(Fill, SelectionByTraitsAlone) {
   EXPECT_EQ(code_of([&] { detail::select(t, detail::FillProblem{.dtype = DType::f64, .arange = true}); }), ErrorCode::not_supported);
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -10,8 +10,7 @@
 #include <functional>
 #include <limits>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 /// The implementations that a device can be asked for, first what it takes by itself. By day its tiles, which take CPUs seconds to build, are proofs alone.
 std::vector<std::string> implementations(const Device& device) {
@@ -294,11 +293,12 @@ void expect_gradients(const Given& given, FlexOptions o, const FlexCase::HostSco
   o.return_lse = true;
   const FlexResult results = flex(given.q, given.k, given.v, o);
   const Tensor grad = randn(given.shape.out(), {.dtype = dtype, .device = device, .seed = seed() + 77});
-  o.grad_lse = randn({given.shape.batch, given.shape.heads, given.shape.q_len}, {.dtype = results.lse.dtype(), .device = device, .seed = seed() + 78});
-  const auto [dq, dk, dv, none] = attention::flex_backward(grad, given.q, given.k, given.v, results, o);
+  const Tensor grad_lse =
+      randn({given.shape.batch, given.shape.heads, given.shape.q_len}, {.dtype = results.lse.dtype(), .device = device, .seed = seed() + 78});
+  const auto [dq, dk, dv, none] = attention::flex_backward(grad, given.q, given.k, given.v, results, o, {.grad_lse = grad_lse});
   const double scale = std::isnan(o.scale) ? 1 / std::sqrt(static_cast<double>(given.shape.e)) : o.scale;
   const FlexCase::Gradients want =
-      FlexCase::gradients(given.shape, values(given.q), values(given.k), values(given.v), values(grad), scale, score, mask, values(o.grad_lse));
+      FlexCase::gradients(given.shape, values(given.q), values(given.k), values(given.v), values(grad), scale, score, mask, values(grad_lse));
   const double eps = dtype == DType::f64 ? 1e-8 : dtype == DType::f32 ? 1e-5 : dtype == DType::f16 ? 0x1p-8 : 0x1p-5;  // differences are what f64 waits for
   const std::pair<const Tensor*, const std::vector<double>*> all[] = {{&dq, &want.q}, {&dk, &want.k}, {&dv, &want.v}};
   for (int n = 0; n < 3; ++n) {
@@ -569,5 +569,4 @@ TEST(Flex, SelectionByTraitsAlone) {
     EXPECT_EQ(code_of([&] { detail::select(cpu, {.part = part}, "flex_lanes"); }), ErrorCode::not_supported);
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

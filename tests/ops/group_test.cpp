@@ -5,8 +5,7 @@
 #include "runtime/settings.hpp"
 #include "support/op_runner.hpp"
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::GroupCase;
 
@@ -82,5 +81,4 @@ TEST(Group, SelectionByTraitsAlone) {
             std::string::npos);
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -10,8 +10,7 @@
 
 #include <thread>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::MapCase;
 using cases::Operand;
@@ -183,7 +182,7 @@ TEST(Map, GradientsOfCapturedTensors) {
       return a * captured(bias)[position(1)] + captured(wide)[{position(-1), position(0)}] * a * a + captured(square)[{position(0), position(1)}] * relative +
              captured(bias)[floor_div(position(1), 2)];
     };
-    std::vector<Tensor> got = captured_backward(f, {x}, {g});
+    std::vector<Tensor> got = captured_backward({g}, f, {x});
     ASSERT_EQ(got.size(), 4u);
     std::vector<float> hx = x.to_host<float>(), hg = g.to_host<float>(), hs = square.to_host<float>(), hl = line.to_host<float>();
     std::vector<float> of_bias(m), of_wide((m + 2) * (n + 1)), of_square(n * m), of_line(9);
@@ -206,7 +205,7 @@ TEST(Map, GradientsOfCapturedTensors) {
     // backward() takes captured tensors for constants; integer ones have no gradient, unread ones a gradient of 0.
     Tensor index = arange(0, m, 1, {.dtype = DType::i32, .device = device}), half = line.to(DType::bf16);
     auto lookup = [&](Expr a) { return std::array{a * captured(half)[captured(index)[position(1)]], cast(floor(captured(bias)[position(1)]), DType::f32)}; };
-    std::vector<Tensor> looked = captured_backward(lookup, {x}, {g, g});
+    std::vector<Tensor> looked = captured_backward({g, g}, lookup, {x});
     ASSERT_EQ(looked.size(), 2u);
     EXPECT_EQ(looked[0].dtype(), DType::bf16);
     std::vector<float> of_half(9), of_x(n * m);
@@ -214,21 +213,21 @@ TEST(Map, GradientsOfCapturedTensors) {
     Tensor rounded = from_host(of_half, {9}, device).to(DType::bf16);
     EXPECT_EQ(looked[0].to_bytes(), rounded.to_bytes());
     EXPECT_EQ(looked[1].to_host<float>(), std::vector<float>(m, 0));
-    EXPECT_EQ(map_backward(lookup, {x}, {g, g})[0].to_host<float>(), of_x);
+    EXPECT_EQ(map_backward({g, g}, lookup, {x})[0].to_host<float>(), of_x);
     // Other sizes build nothing, a single element takes it all, and functions that capture nothing have none.
     auto before = build_counters();
     Tensor longer = whole({3, 41}, 7), other = whole({13}, 8).to(DType::bf16), more = arange(0, 41, 1, {.dtype = DType::i32, .device = device}),
            last = whole({41}, 9);
     auto again = [&](Expr a) { return std::array{a * captured(other)[captured(more)[position(1)]], cast(floor(captured(last)[position(1)]), DType::f32)}; };
-    captured_backward(again, {longer}, {longer, longer});
+    captured_backward({longer, longer}, again, {longer});
     EXPECT_EQ(build_counters().built + build_counters().loaded, before.built + before.loaded);
     Tensor one = full({}, 3, {.device = device});
-    EXPECT_EQ(captured_backward([&](Expr a) { return a * captured(one).at({}); }, {from_host<float>({1, 2, 4}, device)}, {full({3}, 2, {.device = device})})[0]
+    EXPECT_EQ(captured_backward({full({3}, 2, {.device = device})}, [&](Expr a) { return a * captured(one).at({}); }, {from_host<float>({1, 2, 4}, device)})[0]
                   .to_host<float>(),
               std::vector<float>{14});
-    EXPECT_EQ(code_of([&] { captured_backward([](Expr a) { return a; }, {x}, {g}); }), ErrorCode::invalid_dtype);
-    EXPECT_EQ(code_of([&] { captured_backward(f, {x}, {g, g}); }), ErrorCode::invalid_argument);
-    EXPECT_EQ(code_of([&] { captured_backward(f, {x}, {Tensor()}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { captured_backward({g}, [](Expr a) { return a; }, {x}); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { captured_backward({g, g}, f, {x}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { captured_backward({Tensor()}, f, {x}); }), ErrorCode::invalid_argument);
   }
 }
 
@@ -266,7 +265,7 @@ TEST(Map, GradientsOfCapturedTensorsAtEveryPatternOfIndices) {
         }
         return sum;
       };
-      const std::vector<Tensor> got = captured_backward(f, {x, y}, {g});
+      const std::vector<Tensor> got = captured_backward({g}, f, {x, y});
       ASSERT_EQ(got.size(), some.size());
       for (std::size_t n = 0; n < some.size(); ++n) {
         std::vector<double> want(static_cast<std::size_t>(tables[n].numel()));
@@ -318,8 +317,8 @@ TEST(Map, RefusesBadInput) {
     EXPECT_EQ(code_of([&] { map_out(zeros({3, 1}, {.device = device}), sum, {a, a}); }), ErrorCode::invalid_shape);
     EXPECT_EQ(code_of([&] { map(sum, a, a.to(DType::c64)); }), ErrorCode::invalid_dtype);
     EXPECT_EQ(code_of([&] { map(sum, a, a.to(DType::f8e5m2)); }), ErrorCode::invalid_dtype);
-    EXPECT_EQ(code_of([&] { map(sum, {a, a}, {.dtypes = {DType::f32, DType::f32}}); }), ErrorCode::invalid_argument);
-    EXPECT_EQ(code_of([&] { map(sum, {a, a}, {.dtypes = {DType::c64}}); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { map(sum, {a, a}, {.dtype = {DType::f32, DType::f32}}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { map(sum, {a, a}, {.dtype = {DType::c64}}); }), ErrorCode::invalid_dtype);
     EXPECT_EQ(code_of([&] { map(sum, a, Tensor()); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { map(sum, {a, a}, {.implementation = "map_fast"}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { map(ExprFunction(), std::span(&a, 1)); }), ErrorCode::invalid_argument);
@@ -366,7 +365,7 @@ TEST(Map, ResultDtypes) {
     EXPECT_EQ(lt(make(DType::f32), make(DType::i8)).dtype(), DType::boolean);
     EXPECT_EQ(where(make(DType::boolean), make(DType::bf16), make(DType::bf16)).dtype(), DType::bf16);
     EXPECT_EQ(map([](Expr x) { return cast(x, DType::i8); }, make(DType::f32)).dtype(), DType::i8);
-    EXPECT_EQ(map([](Expr x) { return x; }, {make(DType::f32)}, {.dtypes = {DType::bf16}}).dtype(), DType::bf16);
+    EXPECT_EQ(map([](Expr x) { return x; }, {make(DType::f32)}, {.dtype = {DType::bf16}}).dtype(), DType::bf16);
     if (!skip_without(device, "fp64", device.traits().fp64)) {
       Tensor weak = make(DType::f64, {}), sum = add(make(DType::f32), weak);
       EXPECT_EQ(sum.dtype(), DType::f32);
@@ -542,5 +541,4 @@ TEST(Map, SelectionByTraitsAlone) {
   EXPECT_EQ(detail::select(small, problem).tuning.local, 64u);
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -10,8 +10,7 @@
 #include <cmath>
 #include <complex>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::MatmulCase;
 using linalg::matmul;
@@ -365,5 +364,4 @@ TEST(Matmul, NarrowBatchesOfShortTypes) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -17,8 +17,7 @@
 #include <limits>
 #include <random>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::OptimCase;
 using cases::OptimModel;
@@ -577,5 +576,4 @@ TEST(Optim, SelectionNamesWhatIsMissing) {
   EXPECT_EQ(detail::select(traits, problem).entry, "optim_step");
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -8,8 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::RandomCase;
 
@@ -219,5 +218,4 @@ TEST(Random, SelectionByTraitsAlone) {
   EXPECT_EQ(code_of([&] { detail::select(t, detail::RandomProblem{.dtype = DType::f64}); }), ErrorCode::not_supported);
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

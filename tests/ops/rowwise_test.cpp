@@ -11,8 +11,7 @@
 #include <functional>
 #include <limits>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::RowwiseCase;
 
@@ -55,7 +54,7 @@ TEST(Rowwise, SeveralOutputsAndRowsOverSeveralDimensions) {
     for (const Dims& dims : {Dims{-1}, Dims{1}, Dims{0}, Dims{2, 3}, Dims{1, 3}, Dims{0, 1, 2, 3}}) {
       std::vector<Tensor> made = rowwise(f, {x}, {.dims = dims});
       ASSERT_EQ(made.size(), 4u);
-      Tensor total = sum(x, {.dims = dims, .keep_dims = KeepDims::yes});
+      Tensor total = sum(x, {.dims = dims, .keepdim = true});
       EXPECT_EQ(made[2].to_bytes(), total.to_bytes()) << "reduce's order";
       double count = static_cast<double>(x.numel() / total.numel());
       EXPECT_EQ(values(made[3]), std::vector<double>(static_cast<std::size_t>(total.numel()), count));
@@ -127,7 +126,7 @@ TEST(Rowwise, FewLongRowsAreTakenApartWithTheSameBits) {
     Tensor apart = rowwise(centered, std::span(&y, 1), {.implementation = "rowwise_composed"})[0];
     rowwise_out(std::span(&y, 1), centered, std::span(&y, 1), {.implementation = "rowwise_composed"});
     EXPECT_EQ(y.to_bytes(), apart.to_bytes());
-    Tensor means = mean(turned, {.dims = {-1}, .keep_dims = KeepDims::yes});
+    Tensor means = mean(turned, {.dims = {-1}, .keepdim = true});
     EXPECT_EQ(rowwise(centered, std::span(&turned, 1))[0].to_bytes(), sub(turned, means).to_bytes());
   }
 }
@@ -540,8 +539,8 @@ TEST(Rowwise, RefusesBadInput) {
     EXPECT_EQ(run_with(x, {.dims = {2}}), ErrorCode::invalid_argument);
     EXPECT_EQ(run_with(x, {.dims = {0, 0}}), ErrorCode::invalid_argument);
     EXPECT_EQ(run_with(x, {.dims = {}}), ErrorCode::invalid_argument);
-    EXPECT_EQ(run_with(x, {.dtypes = {DType::c64}}), ErrorCode::invalid_dtype);
-    EXPECT_EQ(run_with(x, {.dtypes = {DType::f32, DType::f32}}), ErrorCode::invalid_argument);
+    EXPECT_EQ(run_with(x, {.dtype = {DType::c64}}), ErrorCode::invalid_dtype);
+    EXPECT_EQ(run_with(x, {.dtype = {DType::f32, DType::f32}}), ErrorCode::invalid_argument);
     EXPECT_EQ(run_with(x, {.implementation = "rowwise_best"}), ErrorCode::invalid_argument);
     EXPECT_EQ(run_with(x.mT(), {.implementation = "rowwise_rows"}), ErrorCode::not_supported);
     EXPECT_EQ(run_with(none, {}), ErrorCode::ok) << "no elements, of which no total is asked for";
@@ -590,5 +589,4 @@ TEST(Rowwise, SelectionByTraitsAlone) {
   EXPECT_EQ(code_of([&] { detail::select(cpu, problem); }), ErrorCode::not_supported);
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

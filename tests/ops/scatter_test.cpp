@@ -11,21 +11,20 @@
 
 #include <cmath>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::ScatterCase;
 
-constexpr SegmentReduce kAll[] = {SegmentReduce::sum, SegmentReduce::mean, SegmentReduce::amin, SegmentReduce::amax, SegmentReduce::prod};
+constexpr Reduce kAll[] = {Reduce::sum, Reduce::mean, Reduce::amin, Reduce::amax, Reduce::prod};
 
 TEST(Scatter, ReductionsDtypesAndDimensionsHaveTheModelsBits) {
   CLUTCH_EACH_DEVICE(device) {
     for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::u8}) {
       if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
-      for (SegmentReduce reduce : kAll)
-        for (IncludeSelf include : {IncludeSelf::yes, IncludeSelf::no}) {
+      for (Reduce reduce : kAll)
+        for (bool include : {true, false}) {
           // Programs differ by dtype, reduction and whether self counts.
-          if (level() == "smoke" && dtype != DType::f32 && reduce != (dtype == DType::i32 ? SegmentReduce::mean : SegmentReduce::sum)) continue;
+          if (level() == "smoke" && dtype != DType::f32 && reduce != (dtype == DType::i32 ? Reduce::mean : Reduce::sum)) continue;
           for (int dim = 0; dim < 3; ++dim)
             ASSERT_EQ(run_problem(device, ScatterCase::problem("", "scatter_lines", dtype, {.reduce = reduce, .include_self = include}, dim, {9, 8, 13},
                                                                {9, 8, 12}, seed() + static_cast<std::uint64_t>(dim), dim == 1)),
@@ -42,9 +41,9 @@ TEST(Scatter, RepeatedIndicesGoByRowsWithTheBitsOfLines) {
     for (DType dtype : {DType::f32, DType::bf16}) {
       Tensor self = randn({40, 6, 5}, {.device = device, .seed = 1}).to(dtype), src = randn({300, 6, 5}, {.device = device, .seed = 2}).to(dtype);
       Tensor index = line.reshape({300, 1, 1}).expand({300, 6, 5});
-      for (SegmentReduce reduce : kAll)
-        for (IncludeSelf include : {IncludeSelf::yes, IncludeSelf::no}) {
-          if (level() == "smoke" && dtype != DType::f32 && reduce != SegmentReduce::mean) continue;
+      for (Reduce reduce : kAll)
+        for (bool include : {true, false}) {
+          if (level() == "smoke" && dtype != DType::f32 && reduce != Reduce::mean) continue;
           ScatterOptions rows{.reduce = reduce, .include_self = include, .implementation = "segment_rows"},
               lines{.reduce = reduce, .include_self = include, .implementation = "scatter_lines"};
           std::vector<std::uint8_t> want = scatter_reduce(self, 0, index, src, lines).to_bytes();
@@ -54,7 +53,7 @@ TEST(Scatter, RepeatedIndicesGoByRowsWithTheBitsOfLines) {
           ScatterOptions panels{.reduce = reduce, .include_self = include, .implementation = "scatter_panels"};
           std::vector<std::uint8_t> got;
           ErrorCode code = code_of([&] { got = scatter_reduce(self, 0, index, src, panels).to_bytes(); });
-          bool takes = dtype == DType::f32 && reduce != SegmentReduce::mean && include == IncludeSelf::yes;
+          bool takes = dtype == DType::f32 && reduce != Reduce::mean && include;
           ASSERT_EQ(code, takes ? ErrorCode::ok : ErrorCode::not_supported);
           if (takes) {
             ASSERT_EQ(got, want) << static_cast<int>(reduce);
@@ -73,21 +72,19 @@ TEST(Scatter, RepeatedIndicesGoByRowsWithTheBitsOfLines) {
 TEST(Scatter, ValuesThatPyTorchGives) {
   CLUTCH_EACH_DEVICE(device) {
     Tensor self = from_host<float>({10, 20, 30}, device), index = from_host<std::int64_t>({0, 0, 2}, device), src = from_host<float>({1, 2, 3}, device);
-    auto with = [&](SegmentReduce reduce, IncludeSelf include) {
-      return scatter_reduce(self, 0, index, src, {.reduce = reduce, .include_self = include}).to_host<float>();
-    };
-    EXPECT_EQ(with(SegmentReduce::sum, IncludeSelf::yes), (std::vector<float>{13, 20, 33}));
-    EXPECT_EQ(with(SegmentReduce::sum, IncludeSelf::no), (std::vector<float>{3, 20, 3}));
-    EXPECT_EQ(with(SegmentReduce::mean, IncludeSelf::yes), (std::vector<float>{13.0f / 3, 20, 16.5f}));
-    EXPECT_EQ(with(SegmentReduce::mean, IncludeSelf::no), (std::vector<float>{1.5f, 20, 3}));
-    EXPECT_EQ(with(SegmentReduce::amax, IncludeSelf::no), (std::vector<float>{2, 20, 3}));
+    auto with = [&](Reduce reduce, bool include) { return scatter_reduce(self, 0, index, src, {.reduce = reduce, .include_self = include}).to_host<float>(); };
+    EXPECT_EQ(with(Reduce::sum, true), (std::vector<float>{13, 20, 33}));
+    EXPECT_EQ(with(Reduce::sum, false), (std::vector<float>{3, 20, 3}));
+    EXPECT_EQ(with(Reduce::mean, true), (std::vector<float>{13.0f / 3, 20, 16.5f}));
+    EXPECT_EQ(with(Reduce::mean, false), (std::vector<float>{1.5f, 20, 3}));
+    EXPECT_EQ(with(Reduce::amax, false), (std::vector<float>{2, 20, 3}));
     Tensor whole = from_host<std::int64_t>({10, 20}, device), parts = from_host<std::int64_t>({1, -2}, device), both = from_host<std::int64_t>({0, 0}, device);
-    EXPECT_EQ(scatter_reduce(whole, 0, both, parts, {.reduce = SegmentReduce::mean}).to_host<std::int64_t>(), (std::vector<std::int64_t>{3, 20}));
-    EXPECT_EQ(scatter_reduce(whole, 0, both, parts, {.reduce = SegmentReduce::mean, .include_self = IncludeSelf::no}).to_host<std::int64_t>(),
+    EXPECT_EQ(scatter_reduce(whole, 0, both, parts, {.reduce = Reduce::mean}).to_host<std::int64_t>(), (std::vector<std::int64_t>{3, 20}));
+    EXPECT_EQ(scatter_reduce(whole, 0, both, parts, {.reduce = Reduce::mean, .include_self = false}).to_host<std::int64_t>(),
               (std::vector<std::int64_t>{-1, 20}))
         << "rounded down";
     Tensor bad = from_host<float>({1, std::nanf(""), 3}, device);
-    EXPECT_TRUE(std::isnan(scatter_reduce(self, 0, index, bad, {.reduce = SegmentReduce::amin}).to_host<float>()[0]));
+    EXPECT_TRUE(std::isnan(scatter_reduce(self, 0, index, bad, {.reduce = Reduce::amin}).to_host<float>()[0]));
     EXPECT_EQ(scatter_reduce(self, 0, from_host<std::int64_t>({-1, 3, 1}, device), src).to_host<float>(), (std::vector<float>{10, 23, 30})) << "left out";
     EXPECT_EQ(scatter_reduce(self, 0, zeros({0}, {.dtype = DType::i64, .device = device}), src).to_host<float>(), (std::vector<float>{10, 20, 30}));
   }
@@ -133,8 +130,8 @@ TEST(Scatter, GradientsAreThoseOfDifferences) {
     auto tensor = [&](const std::vector<double>& v, const Dims& s) { return from_host(std::vector<float>(v.begin(), v.end()), s, device); };
     for (int zeros = 0; zeros < 2; ++zeros) {
       if (zeros) src[0] = 0, src[3] = 0, src[5] = 0;
-      for (SegmentReduce reduce : kAll)
-        for (IncludeSelf include : {IncludeSelf::yes, IncludeSelf::no}) {
+      for (Reduce reduce : kAll)
+        for (bool include : {true, false}) {
           ScatterOptions o{.reduce = reduce, .include_self = include};
           Tensor a = tensor(self, self_sizes), b = tensor(src, sizes), i = from_host(index, sizes, device);
           ScatterGradients got = scatter_reduce_backward(tensor(weights, self_sizes), scatter_reduce(a, 1, i, b, o), a, 1, i, b, o);
@@ -146,7 +143,7 @@ TEST(Scatter, GradientsAreThoseOfDifferences) {
           };
           EXPECT_EQ(compare_gradient([&](const std::vector<double>& v) { return loss(v, src); }, self, got.self.to_host<float>()), "")
               << "self, reduction " << static_cast<int>(reduce) << " including self: " << static_cast<int>(include) << " zeros " << zeros;
-          if (zeros && (reduce == SegmentReduce::amin || reduce == SegmentReduce::amax)) continue;  // ties have no difference
+          if (zeros && (reduce == Reduce::amin || reduce == Reduce::amax)) continue;  // ties have no difference
           EXPECT_EQ(compare_gradient([&](const std::vector<double>& v) { return loss(self, v); }, src, got.src.to_host<float>()), "")
               << "src, reduction " << static_cast<int>(reduce) << " including self: " << static_cast<int>(include) << " zeros " << zeros;
         }
@@ -154,8 +151,7 @@ TEST(Scatter, GradientsAreThoseOfDifferences) {
     // Ties share evenly, self among them.
     Tensor s = from_host<float>({2, 5}, device), i = from_host<std::int64_t>({0, 0, 0}, device), x = from_host<float>({2, 2, 1}, device),
            g = from_host<float>({3, 1}, device);
-    ScatterGradients tied =
-        scatter_reduce_backward(g, scatter_reduce(s, 0, i, x, {.reduce = SegmentReduce::amax}), s, 0, i, x, {.reduce = SegmentReduce::amax});
+    ScatterGradients tied = scatter_reduce_backward(g, scatter_reduce(s, 0, i, x, {.reduce = Reduce::amax}), s, 0, i, x, {.reduce = Reduce::amax});
     EXPECT_EQ(tied.self.to_host<float>(), (std::vector<float>{1, 1}));
     EXPECT_EQ(tied.src.to_host<float>(), (std::vector<float>{1, 1, 0}));
   }
@@ -231,5 +227,4 @@ TEST(Scatter, SelectionByTraitsAlone) {
   EXPECT_EQ(code_of([&] { detail::select(cpu, problem); }), ErrorCode::not_supported);
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -7,8 +7,7 @@
 
 #include <cmath>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::SegmentCase;
 
@@ -16,10 +15,10 @@ TEST(Segment, ReductionsShapesAndDtypesHaveTheModelsBits) {
   CLUTCH_EACH_DEVICE(device) {
     for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
       if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
-      for (SegmentReduce reduce : {SegmentReduce::sum, SegmentReduce::mean, SegmentReduce::amin, SegmentReduce::amax, SegmentReduce::prod})
+      for (Reduce reduce : {Reduce::sum, Reduce::mean, Reduce::amin, Reduce::amax, Reduce::prod})
         for (std::int64_t features : {1, 7, 16, 63, 64, 65, 200}) {
           // Programs differ by dtype and reduction, not by shape.
-          if (level() == "smoke" && dtype != DType::f32 && reduce != SegmentReduce::sum) continue;
+          if (level() == "smoke" && dtype != DType::f32 && reduce != Reduce::sum) continue;
           for (bool is_product : {true, false})
             for (std::string_view entry : {"segment_rows", "segment_strided"})
               ASSERT_EQ(
@@ -34,19 +33,19 @@ TEST(Segment, ReductionsShapesAndDtypesHaveTheModelsBits) {
 TEST(Segment, EmptySegmentsAndBadContents) {
   CLUTCH_EACH_DEVICE(device) {
     Tensor data = from_host<float>({1, 2, 3, 4}, device), offsets = from_host<std::int64_t>({0, 0, 3, 4}, device);
-    auto with = [&](SegmentReduce r) { return segment_reduce(data, offsets, {.reduce = r}).to_host<float>(); };
-    EXPECT_EQ(with(SegmentReduce::sum), (std::vector<float>{0, 6, 4}));
-    EXPECT_EQ(with(SegmentReduce::prod), (std::vector<float>{1, 6, 4}));
-    EXPECT_EQ(with(SegmentReduce::amax), (std::vector<float>{-INFINITY, 3, 4}));
-    EXPECT_EQ(with(SegmentReduce::amin), (std::vector<float>{INFINITY, 1, 4}));
-    EXPECT_TRUE(std::isnan(with(SegmentReduce::mean)[0]));
-    EXPECT_EQ(with(SegmentReduce::mean)[1], 2);
+    auto with = [&](Reduce r) { return segment_reduce(data, offsets, {.reduce = r}).to_host<float>(); };
+    EXPECT_EQ(with(Reduce::sum), (std::vector<float>{0, 6, 4}));
+    EXPECT_EQ(with(Reduce::prod), (std::vector<float>{1, 6, 4}));
+    EXPECT_EQ(with(Reduce::amax), (std::vector<float>{-INFINITY, 3, 4}));
+    EXPECT_EQ(with(Reduce::amin), (std::vector<float>{INFINITY, 1, 4}));
+    EXPECT_TRUE(std::isnan(with(Reduce::mean)[0]));
+    EXPECT_EQ(with(Reduce::mean)[1], 2);
     Tensor b = full({3, 2}, 2, {.device = device});
     sparse::Csr a{.offsets = from_host<std::int32_t>({0, 0, 2}, device), .columns = from_host<std::int32_t>({0, 2}, device), .width = 3};
-    for (SegmentReduce r : {SegmentReduce::sum, SegmentReduce::mean, SegmentReduce::amin, SegmentReduce::amax, SegmentReduce::prod}) {
+    for (Reduce r : {Reduce::sum, Reduce::mean, Reduce::amin, Reduce::amax, Reduce::prod}) {
       std::vector<float> got = sparse::spmm(a, b, {.reduce = r}).to_host<float>();
       EXPECT_EQ(got[0], 0) << "an empty row";
-      EXPECT_EQ(got[3], r == SegmentReduce::sum || r == SegmentReduce::prod ? 4 : 2);
+      EXPECT_EQ(got[3], r == Reduce::sum || r == Reduce::prod ? 4 : 2);
     }
     a.columns = from_host<std::int32_t>({0, 3}, device);
     EXPECT_TRUE(std::isnan(sparse::spmm(a, b).to_host<float>()[2])) << "no column 3";
@@ -55,7 +54,7 @@ TEST(Segment, EmptySegmentsAndBadContents) {
     EXPECT_EQ(segment_reduce(data, from_host<std::int64_t>({-5, 2, 1 << 20}, device)).to_host<float>(), (std::vector<float>{3, 7})) << "clamped";
     const float nan = std::nanf("");
     Tensor bad = from_host<float>({1, nan, 3, 4}, device);
-    EXPECT_TRUE(std::isnan(segment_reduce(bad, offsets, {.reduce = SegmentReduce::amax}).to_host<float>()[1]));
+    EXPECT_TRUE(std::isnan(segment_reduce(bad, offsets, {.reduce = Reduce::amax}).to_host<float>()[1]));
     EXPECT_EQ(segment_reduce(zeros({0, 3}, {.device = device}), from_host<std::int64_t>({0, 0}, device)).to_host<float>(), (std::vector<float>{0, 0, 0}));
     EXPECT_EQ(segment_reduce(data, from_host<std::int64_t>({0}, device)).numel(), 0);
   }
@@ -67,28 +66,28 @@ TEST(Segment, BeginsWithAnInitialValue) {
     for (std::int64_t features : {1, 70})
       for (std::string entry : {"segment_rows", "segment_strided"}) {
         Tensor data = from_host<float>({1, 2, 3, 5}, device).reshape({4, 1}).expand({4, features}).contiguous();
-        auto with = [&](SegmentReduce r, double initial) {
+        auto with = [&](Reduce r, double initial) {
           Tensor out = segment_reduce(data, offsets, {.reduce = r, .initial = initial, .implementation = entry});
           EXPECT_EQ(out.slice(1, 0, 1).expand({3, features}).contiguous().to_bytes(), out.to_bytes());
           return out.slice(1, 0, 1).contiguous().to_host<float>();
         };
-        EXPECT_EQ(with(SegmentReduce::sum, 10), (std::vector<float>{10, 16, 15}));
-        EXPECT_EQ(with(SegmentReduce::mean, 9), (std::vector<float>{9, 5, 14})) << "the initial value is not counted";
-        EXPECT_EQ(with(SegmentReduce::prod, -2), (std::vector<float>{-2, -12, -10}));
-        EXPECT_EQ(with(SegmentReduce::amax, 4), (std::vector<float>{4, 4, 5}));
-        EXPECT_EQ(with(SegmentReduce::amin, 1.5), (std::vector<float>{1.5, 1, 1.5}));
+        EXPECT_EQ(with(Reduce::sum, 10), (std::vector<float>{10, 16, 15}));
+        EXPECT_EQ(with(Reduce::mean, 9), (std::vector<float>{9, 5, 14})) << "the initial value is not counted";
+        EXPECT_EQ(with(Reduce::prod, -2), (std::vector<float>{-2, -12, -10}));
+        EXPECT_EQ(with(Reduce::amax, 4), (std::vector<float>{4, 4, 5}));
+        EXPECT_EQ(with(Reduce::amin, 1.5), (std::vector<float>{1.5, 1, 1.5}));
       }
     // Gradients: a product's carries the factor, an extremum that is the initial value's has none.
     Tensor data = from_host<float>({1, 2, 3, 5}, device), ones = full({3}, 1, {.device = device});
-    auto gradient = [&](SegmentReduce r, double initial) {
+    auto gradient = [&](Reduce r, double initial) {
       SegmentOptions options{.reduce = r, .initial = initial};
       return segment_reduce_backward(ones, segment_reduce(data, offsets, options), data, offsets, options).to_host<float>();
     };
-    EXPECT_EQ(gradient(SegmentReduce::prod, -2), (std::vector<float>{-12, -6, -4, -2}));
-    EXPECT_EQ(gradient(SegmentReduce::amax, 4), (std::vector<float>{0, 0, 0, 1}));
-    EXPECT_EQ(gradient(SegmentReduce::sum, 4), (std::vector<float>{1, 1, 1, 1}));
+    EXPECT_EQ(gradient(Reduce::prod, -2), (std::vector<float>{-12, -6, -4, -2}));
+    EXPECT_EQ(gradient(Reduce::amax, 4), (std::vector<float>{0, 0, 0, 1}));
+    EXPECT_EQ(gradient(Reduce::sum, 4), (std::vector<float>{1, 1, 1, 1}));
     sparse::Csr a{.offsets = offsets, .columns = from_host<std::int64_t>({0, 1, 2, 3}, device), .width = 4};
-    EXPECT_EQ(code_of([&] { sparse::spmm(a, data.reshape({4, 1}), {.initial = 1}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { sparse::spmm(a, data.reshape({4, 1}), {.reduce = Reduce::any}); }), ErrorCode::invalid_argument);
   }
 }
 
@@ -132,7 +131,7 @@ TEST(Segment, GradientsAreThoseOfDifferences) {
     std::vector<double> data = numbers(14), b = numbers(8), values = numbers(7), weights = numbers(6);
     data[0] = 0, data[6] = 0, data[8] = 0, b[3] = 0;
     Tensor grad = tensor(weights, {3, 2}), of = from_host(offsets, {4}, device);
-    for (SegmentReduce reduce : {SegmentReduce::sum, SegmentReduce::mean, SegmentReduce::amin, SegmentReduce::amax, SegmentReduce::prod}) {
+    for (Reduce reduce : {Reduce::sum, Reduce::mean, Reduce::amin, Reduce::amax, Reduce::prod}) {
       auto loss = [&](const std::vector<double>& result) {
         double total = 0;
         for (std::size_t k = 0; k < result.size(); ++k)
@@ -159,13 +158,11 @@ TEST(Segment, GradientsAreThoseOfDifferences) {
     }
     // Ties: shared evenly among a segment's entries, the first's alone in a product.
     Tensor tied = from_host<float>({2, 2, 1}, device), all = from_host<std::int64_t>({0, 3}, device), one = from_host<float>({6}, device);
-    EXPECT_EQ(segment_reduce_backward(one, from_host<float>({2}, device), tied, all, {.reduce = SegmentReduce::amax}).to_host<float>(),
-              (std::vector<float>{3, 3, 0}));
+    EXPECT_EQ(segment_reduce_backward(one, from_host<float>({2}, device), tied, all, {.reduce = Reduce::amax}).to_host<float>(), (std::vector<float>{3, 3, 0}));
     sparse::Csr ones{.offsets = all, .columns = from_host<std::int64_t>({0, 1, 2}, device), .width = 3};
-    EXPECT_EQ(
-        sparse::spmm_backward(one.reshape({1, 1}), from_host<float>({2}, device).reshape({1, 1}), ones, tied.reshape({3, 1}), {.reduce = SegmentReduce::amax})
-            .b.to_host<float>(),
-        (std::vector<float>{6, 0, 0}));
+    EXPECT_EQ(sparse::spmm_backward(one.reshape({1, 1}), from_host<float>({2}, device).reshape({1, 1}), ones, tied.reshape({3, 1}), {.reduce = Reduce::amax})
+                  .b.to_host<float>(),
+              (std::vector<float>{6, 0, 0}));
     EXPECT_EQ(code_of([&] { segment_reduce_backward(one, one, tied.reshape({3, 1}), all); }), ErrorCode::invalid_shape);
     EXPECT_EQ(code_of([&] { segment_reduce_backward(one, one, tied, zeros({2}, {.device = device})); }), ErrorCode::invalid_dtype);
     EXPECT_EQ(code_of([&] { sparse::spmm_backward(one, one, ones, tied.reshape({3, 1})); }), ErrorCode::invalid_shape);
@@ -217,5 +214,4 @@ TEST(Segment, SelectionByTraitsAlone) {
   EXPECT_EQ(code_of([&] { detail::select(cpu, problem); }), ErrorCode::not_supported);
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

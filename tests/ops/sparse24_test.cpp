@@ -14,8 +14,7 @@
 #include <random>
 #include <thread>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::Problem;
 using cases::Sparse24Case;
@@ -239,8 +238,8 @@ TEST(Sparse24, BytesByDotProducts) {
                 for (const Tensor& given : {b, b.mT().contiguous().mT()}) {
                   const linalg::MatmulOptions options{.alpha = 2, .beta = -3, .implementation = implementation};
                   const Tensor got = before.clone(), turned = before.mT().clone();
-                  sparse::matmul_out(got, s, given, {}, {}, options);
-                  sparse::matmul_transposed_out(turned, given.mT(), s, {}, {}, options);
+                  sparse::matmul_out(got, s, given, options);
+                  sparse::matmul_transposed_out(turned, given.mT(), s, options);
                   ASSERT_EQ(got.to_bytes(), want.to_bytes()) << implementation << " " << name(of_b) << " " << batch << " " << m << " " << n << " " << k;
                   ASSERT_EQ(turned.mT().contiguous().to_bytes(), want.to_bytes()) << implementation << " on the right " << m << " " << n << " " << k;
                 }
@@ -281,9 +280,9 @@ TEST(Sparse24, ProductsHaveTheDenseBits) {
         if (dtype == DType::bf16 && of_x[0] != 9 && level() == "smoke") continue;
         Tensor x = random(of_x, 3);
         EXPECT_EQ(sparse::matmul_transposed(x, s).to_bytes(), linalg::matmul(x, w.mT()).to_bytes()) << to_string(of_x);
-        for (Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::silu}) {
-          if (of_x[0] != 9 && (activation != Activation::relu || level() == "smoke")) continue;
-          if ((activation == Activation::none || activation == Activation::silu) && level() == "smoke") continue;
+        for (nn::Activation activation : {nn::Activation::none, nn::Activation::relu, nn::Activation::gelu, nn::Activation::silu}) {
+          if (of_x[0] != 9 && (activation != nn::Activation::relu || level() == "smoke")) continue;
+          if ((activation == nn::Activation::none || activation == nn::Activation::silu) && level() == "smoke") continue;
           EXPECT_EQ(sparse::linear(x, s, bias, {.activation = activation}).to_bytes(), linalg::linear(x, w, bias, {.activation = activation}).to_bytes())
               << to_string(of_x) << " activation " << static_cast<int>(activation);
         }
@@ -364,7 +363,7 @@ TEST(Sparse24, ScaledProductsAreTheDenseOnes) {
 
 TEST(Sparse24, GradientsAreTheDenseOnes) {
   CLUTCH_EACH_DEVICE(device) {
-    for (Activation activation : {Activation::none, Activation::gelu}) {
+    for (nn::Activation activation : {nn::Activation::none, nn::Activation::gelu}) {
       Tensor w = sparse::prune_2_4(randn({48, 36}, {.device = device, .seed = 1}), {.rule = PruneRule::tile_magnitudes});
       Tensor x = randn({2, 5, 36}, {.device = device, .seed = 2}), bias = randn({48}, {.device = device, .seed = 3});
       Tensor grad = randn({2, 5, 48}, {.device = device, .seed = 4});
@@ -397,20 +396,20 @@ TEST(Sparse24, APrunedNetworkKeepsItsAccuracy) {
     Tensor m1, m2;
     auto accuracy = [&] {
       const bool is_sparse = m1.defined();
-      Tensor h = is_sparse ? sparse::linear(x, sparse::compress(w1), b1, {.activation = Activation::relu})
-                           : linalg::linear(x, w1, b1, {.activation = Activation::relu});
+      Tensor h = is_sparse ? sparse::linear(x, sparse::compress(w1), b1, {.activation = nn::Activation::relu})
+                           : linalg::linear(x, w1, b1, {.activation = nn::Activation::relu});
       Tensor y = is_sparse ? sparse::linear(h, sparse::compress(w2)) : linalg::linear(h, w2);
       return mean(map([](Expr a, Expr t) { return select(a * t > 0.0f, Expr(1.0f), Expr(0.0f)); }, y, target)).to_host<float>()[0];
     };
     auto step = [&] {
       const sparse::SemiStructured s1 = m1.defined() ? sparse::compress(w1) : sparse::SemiStructured(), s2 = m1.defined() ? sparse::compress(w2) : s1;
       const bool is_sparse = m1.defined();
-      Tensor h = is_sparse ? sparse::linear(x, s1, b1, {.activation = Activation::relu}) : linalg::linear(x, w1, b1, {.activation = Activation::relu});
+      Tensor h = is_sparse ? sparse::linear(x, s1, b1, {.activation = nn::Activation::relu}) : linalg::linear(x, w1, b1, {.activation = nn::Activation::relu});
       Tensor y = is_sparse ? sparse::linear(h, s2) : linalg::linear(h, w2);
       Tensor grad = map([](Expr a, Expr t) { return (a - t) * (2.0f / kRows); }, y, target);
       linalg::LinearGradients of2 = is_sparse ? sparse::linear_backward(grad, h, s2) : linalg::linear_backward(grad, h, w2);
-      linalg::LinearGradients of1 = is_sparse ? sparse::linear_backward(of2.x, x, s1, b1, {.activation = Activation::relu})
-                                              : linalg::linear_backward(of2.x, x, w1, b1, {.activation = Activation::relu});
+      linalg::LinearGradients of1 = is_sparse ? sparse::linear_backward(of2.x, x, s1, b1, {.activation = nn::Activation::relu})
+                                              : linalg::linear_backward(of2.x, x, w1, b1, {.activation = nn::Activation::relu});
       const Tensor grads[] = {of1.weight, of1.bias, of2.weight};
       trainer.step(grads);
       if (!is_sparse) return;
@@ -527,10 +526,9 @@ TEST(Sparse24, ResultsLieApartFromTheMatrix) {
     const sparse::SemiStructured w = sparse::compress(sparse::prune_2_4(randn({16, 16}, {.device = device, .seed = 1})));
     const Tensor x = randn({4, 16}, {.device = device, .seed = 2}), values = w.values();
     ASSERT_EQ(values.numel(), 16 * 8);
-    EXPECT_EQ(code_of([&] { sparse::matmul_out(values.as_strided({16, 4}, {4, 1}, 64), w, x.mT(), {}, {}); }), ErrorCode::invalid_overlap);
-    EXPECT_EQ(code_of([&] { sparse::matmul_transposed_out(values.as_strided({4, 16}, {16, 1}, 64), x, w, {}, {}); }), ErrorCode::invalid_overlap);
+    EXPECT_EQ(code_of([&] { sparse::matmul_out(values.as_strided({16, 4}, {4, 1}, 64), w, x.mT()); }), ErrorCode::invalid_overlap);
+    EXPECT_EQ(code_of([&] { sparse::matmul_transposed_out(values.as_strided({4, 16}, {16, 1}, 64), x, w); }), ErrorCode::invalid_overlap);
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -100,10 +100,10 @@ FlexOptions flex_options(const Call& c) {
   options.dropout_p = c.number("dropout_p", 0);
   options.generator = generator(c);
   options.skip_masked = c.flag("skip_masked");
-  options.captured_gradients = c.flag("captured_gradients");
-  options.grad_lse = c.optional("grad_lse");
   return options;
 }
+
+FlexBackwardOptions backward_options(const Call& c) { return {.grad_lse = c.optional("grad_lse"), .captured_gradients = c.flag("captured_gradients")}; }
 
 SdpaOptions sdpa_options(const Call& c) {
   return {.attn_mask = c.optional("attn_mask"),
@@ -144,7 +144,7 @@ void add_attention(Functions& table) {
     const FlexOptions options = flex_options(c);
     const FlexResult r = flex(c["q"], c["k"], c["v"], options);
     c.give(std::vector{r.out, r.lse, r.max_scores, r.dropout_state});
-    if (c.has("grad")) give_gradients(c, flex_backward(c["grad"], c["q"], c["k"], c["v"], r, options));
+    if (c.has("grad")) give_gradients(c, flex_backward(c["grad"], c["q"], c["k"], c["v"], r, options, backward_options(c)));
   };
   table["flex_out"] = [](Call& c) {
     flex_out({.out = c["out"], .lse = c.optional("lse"), .max_scores = c.optional("max_scores")}, c["q"], c["k"], c["v"], flex_options(c));
@@ -161,7 +161,7 @@ void add_attention(Functions& table) {
     if (c.flag("lower_right")) options.mask_mod = causal_lower_right(options.varlen, c.integer("q_len", 0), c.integer("kv_len", 0));
     const FlexResult r = varlen_attn(c["q"], c["k"], c["v"], options);
     c.give(std::vector{r.out, r.lse, r.max_scores});
-    if (c.has("grad")) give_gradients(c, varlen_attn_backward(c["grad"], c["q"], c["k"], c["v"], r, options));
+    if (c.has("grad")) give_gradients(c, varlen_attn_backward(c["grad"], c["q"], c["k"], c["v"], r, options, backward_options(c)));
   };
   table["multi_head_attention"] = [](Call& c) {
     const MultiHeadWeights weights{.in_weight = c["in_weight"],

@@ -6,12 +6,8 @@ namespace clutch::oracle {
 
 namespace {
 
-SegmentReduce reduction(const Call& c) {
-  return c.choice<SegmentReduce>("reduce", {{"sum", SegmentReduce::sum},
-                                            {"prod", SegmentReduce::prod},
-                                            {"amin", SegmentReduce::amin},
-                                            {"amax", SegmentReduce::amax},
-                                            {"mean", SegmentReduce::mean}});
+Reduce reduction(const Call& c) {
+  return c.choice<Reduce>("reduce", {{"sum", Reduce::sum}, {"prod", Reduce::prod}, {"amin", Reduce::amin}, {"amax", Reduce::amax}, {"mean", Reduce::mean}});
 }
 
 SegmentOptions segment_options(const Call& c) {
@@ -20,9 +16,7 @@ SegmentOptions segment_options(const Call& c) {
   return options;
 }
 
-ScatterOptions scatter_options(const Call& c) {
-  return {.reduce = reduction(c), .include_self = c.integer("include_self", 1) != 0 ? IncludeSelf::yes : IncludeSelf::no, .implementation = {}};
-}
+ScatterOptions scatter_options(const Call& c) { return {.reduce = reduction(c), .include_self = c.integer("include_self", 1) != 0, .implementation = {}}; }
 
 sparse::Csr matrix(const Call& c) { return {.offsets = c["offsets"], .columns = c["columns"], .values = c.optional("values"), .width = c.integer("width", 0)}; }
 
@@ -36,11 +30,11 @@ void add_index_functions(Functions& table) {
     if (c.has("grad")) c.give(segment_reduce_backward(c["grad"], result, c["data"], c["offsets"], segment_options(c)));
   };
   table["spmm"] = [](Call& c) {
-    if (c.has("out")) return sparse::spmm_out(c["out"], matrix(c), c["b"], segment_options(c));
-    const Tensor result = sparse::spmm(matrix(c), c["b"], segment_options(c));
+    if (c.has("out")) return sparse::spmm_out(c["out"], matrix(c), c["b"], {.reduce = reduction(c), .implementation = {}});
+    const Tensor result = sparse::spmm(matrix(c), c["b"], {.reduce = reduction(c), .implementation = {}});
     c.give(result);
     if (!c.has("grad")) return;
-    const sparse::SpmmGradients g = sparse::spmm_backward(c["grad"], result, matrix(c), c["b"], segment_options(c));
+    const sparse::SpmmGradients g = sparse::spmm_backward(c["grad"], result, matrix(c), c["b"], {.reduce = reduction(c), .implementation = {}});
     c.give(std::vector{g.values, g.b});
   };
   table["scatter_reduce"] = [](Call& c) {

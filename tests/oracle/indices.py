@@ -10,6 +10,7 @@ from common import DTYPES, EPS, FLOATS, INTEGERS, NAMES, case, compute_name
 from tensors import unchanged
 
 SEGMENT = "clutch/ops/segment.hpp"
+SPARSE = "clutch/sparse.hpp"
 SCATTER = "clutch/ops/scatter.hpp"
 REDUCTIONS = ["sum", "prod", "amin", "amax", "mean"]
 
@@ -138,10 +139,10 @@ def products_of_compressed_rows(c):
         out = c.tensor([m, n], name, "normal", expand=False)
         got = c.call("spmm", back=["out"], out=out, **arguments).back["out"]
         unchanged(c, out, got, SEGMENT)
-        return c.near(got, exact, tolerance, SEGMENT + ", spmm", f"{op} of {name} into out: ")
+        return c.near(got, exact, tolerance, SPARSE + ", spmm", f"{op} of {name} into out: ")
     grad = c.tensor([m, n], name, "normal")
     got = c.call("spmm", grad=grad, **arguments)
-    c.near(got[0], exact, tolerance, SEGMENT + ", spmm, Empty rows: 0", f"{op} of {name}: ")
+    c.near(got[0], exact, tolerance, SPARSE + ", spmm, Empty rows: 0", f"{op} of {name}: ")
     share = torch.zeros_like(rows)
     for i in range(m):
         p, e = int(offsets[i]), int(offsets[i + 1])
@@ -159,8 +160,8 @@ def products_of_compressed_rows(c):
     if name in ("f16", "bf16") and op in ("amin", "amax"):
         # The result is rounded, so which entry gave it shows only in what is stored.
         return
-    c.near(got[1], want_values, (n + 2 * entries + 8) * eps * size_values, SEGMENT + ", spmm_backward", f"gradient of values, {op} of {name}: ")
-    c.near(got[2], want_b, (3 * entries + 8) * eps * size_b, SEGMENT + ", spmm_backward", f"gradient of b, {op} of {name}: ")
+    c.near(got[1], want_values, (n + 2 * entries + 8) * eps * size_values, SPARSE + ", spmm_backward", f"gradient of values, {op} of {name}: ")
+    c.near(got[2], want_b, (3 * entries + 8) * eps * size_b, SPARSE + ", spmm_backward", f"gradient of b, {op} of {name}: ")
 
 
 def lines_of(index, dim):

@@ -33,7 +33,7 @@ void add_eigh(Functions& table) {
     c.give(std::vector{r.w, r.status.info, r.status.sweeps});
   };
   table["eigh_backward"] = [](Call& c) {
-    const linalg::EighGradient g = linalg::eigh_backward(c["w"], c["v"], c.optional("grad_w"), c.optional("grad_v"), c.number("broadening", 0));
+    const linalg::EighGradient g = linalg::eigh_backward(c.optional("grad_w"), c.optional("grad_v"), c["w"], c["v"], {.broadening = c.number("broadening", 0)});
     c.give(std::vector{g.grad_a, g.gauge});
   };
   table["require_gauge"] = [](Call& c) { linalg::require_gauge(c["gauge"], c.number("tolerance", 1e-2)); };
@@ -41,13 +41,15 @@ void add_eigh(Functions& table) {
 }
 
 MatmulOptions matmul_options(const Call& c) {
-  return {.alpha = c.number("alpha", 1), .beta = c.number("beta", 0), .dtype = c.dtype("dtype"), .implementation = {}};
+  return {.alpha = c.number("alpha", 1), .beta = c.number("beta", 0), .dtype = c.dtypes("dtype"), .implementation = {}};
 }
 
-Activation activation(const Call& c) {
-  return c.choice<Activation>(
-      "activation",
-      {{"none", Activation::none}, {"relu", Activation::relu}, {"gelu", Activation::gelu}, {"gelu_tanh", Activation::gelu_tanh}, {"silu", Activation::silu}});
+nn::Activation activation(const Call& c) {
+  return c.choice<nn::Activation>("activation", {{"none", nn::Activation::none},
+                                                 {"relu", nn::Activation::relu},
+                                                 {"gelu", nn::Activation::gelu},
+                                                 {"gelu_tanh", nn::Activation::gelu_tanh},
+                                                 {"silu", nn::Activation::silu}});
 }
 
 /// Epilogues by name; the product comes first.
@@ -91,7 +93,7 @@ void add_products(Functions& table) {
     c.give(g.inputs);
   };
   table["linear"] = [](Call& c) {
-    const linalg::LinearOptions options{.activation = activation(c), .dtype = c.dtype("dtype")};
+    const linalg::LinearOptions options{.activation = activation(c), .dtype = c.dtypes("dtype")};
     if (c.flag("packed"))
       c.give(linalg::linear(c["x"], linalg::PackedMatrix(c["weight"].mT()), c.optional("bias"), options));
     else
@@ -99,22 +101,21 @@ void add_products(Functions& table) {
   };
   table["linear_backward"] = [](Call& c) {
     const linalg::LinearGradients g =
-        linalg::linear_backward(c["grad"], c["x"], c["weight"], c.optional("bias"), {.activation = activation(c), .dtype = c.dtype("dtype")});
+        linalg::linear_backward(c["grad"], c["x"], c["weight"], c.optional("bias"), {.activation = activation(c), .dtype = c.dtypes("dtype")});
     c.give(std::vector{g.x, g.weight, g.bias});
   };
   table["scaled_matmul"] = [](Call& c) {
-    const linalg::ScaledMatmulOptions options{.bias = c.optional("bias"), .dtype = c.dtype("dtype").value_or(DType::bf16)};
+    const linalg::ScaledMatmulOptions options{.bias = c.optional("bias"), .dtype = c.dtypes("dtype")};
     if (c.flag("packed"))
       c.give(linalg::scaled_matmul(c["a"], linalg::PackedMatrix(c["b"]), c["scale_a"], c["scale_b"], options));
     else
       c.give(linalg::scaled_matmul(c["a"], c["b"], c["scale_a"], c["scale_b"], options));
   };
   table["quantized_matmul"] = [](Call& c) {
-    c.give(linalg::quantized_matmul(c["a"], {.scale = c.optional("scale_a"), .zero_point = c.optional("zero_a")}, c["b"],
-                                    {.scale = c.optional("scale_b"), .zero_point = c.optional("zero_b")},
-                                    {.bias = c.optional("bias"),
-                                     .dtype = c.dtype("dtype").value_or(DType::f32),
-                                     .result = {.scale = c.optional("scale_result"), .zero_point = c.optional("zero_result")}}));
+    c.give(linalg::quantized_matmul(
+        c["a"], {.scale = c.optional("scale_a"), .zero_point = c.optional("zero_a")}, c["b"],
+        {.scale = c.optional("scale_b"), .zero_point = c.optional("zero_b")},
+        {.bias = c.optional("bias"), .dtype = c.dtypes("dtype"), .result = {.scale = c.optional("scale_result"), .zero_point = c.optional("zero_result")}}));
   };
 }
 
@@ -166,14 +167,14 @@ void add_sparse(Functions& table) {
     }
   };
   table["sparse_scaled_matmul"] = [compressed](Call& c) {
-    const linalg::ScaledMatmulOptions options{.bias = c.optional("bias"), .dtype = c.dtype("dtype").value_or(DType::bf16)};
+    const linalg::ScaledMatmulOptions options{.bias = c.optional("bias"), .dtype = c.dtypes("dtype")};
     if (c.flag("transposed"))
       c.give(sparse::scaled_matmul_transposed(c["b"], compressed(c), c["scale_b"], c["scale_w"], options));
     else
       c.give(sparse::scaled_matmul(compressed(c), c["b"], c["scale_w"], c["scale_b"], options));
   };
   table["sparse_linear"] = [compressed](Call& c) {
-    c.give(sparse::linear(c["x"], compressed(c), c.optional("bias"), {.activation = activation(c), .dtype = c.dtype("dtype")}));
+    c.give(sparse::linear(c["x"], compressed(c), c.optional("bias"), {.activation = activation(c), .dtype = c.dtypes("dtype")}));
   };
   table["sparse_linear_backward"] = [compressed](Call& c) {
     sparse::LinearBackwardOptions options{.activation = activation(c), .transposed = {}, .masked = c.integer("masked", 1) != 0};

@@ -6,7 +6,7 @@ namespace clutch::oracle {
 
 namespace {
 
-MapOptions map_options(const Call& c) { return {.dtypes = c.dtypes("dtype"), .implementation = {}}; }
+MapOptions map_options(const Call& c) { return {.dtype = c.dtypes("dtype"), .implementation = {}}; }
 
 bool into_out(const Call& c) { return c.text("form") == "out"; }
 bool in_place(const Call& c) { return c.text("form") == "in_place"; }
@@ -199,11 +199,11 @@ void add_lambdas(Functions& table) {
   };
   table["map_backward"] = [](Call& c) {
     const std::vector<Tensor> inputs = c.list("inputs"), grads = c.list("grads");
-    c.give(map_backward(lambda(c, inputs), inputs, grads));
+    c.give(map_backward(grads, lambda(c, inputs), inputs));
   };
   table["captured_backward"] = [](Call& c) {
     const std::vector<Tensor> inputs = c.list("inputs"), grads = c.list("grads");
-    c.give(captured_backward(lambda(c, inputs), inputs, grads));
+    c.give(captured_backward(grads, lambda(c, inputs), inputs));
   };
   // The host's evaluator beside the kernel, element by element, of contiguous f32, f64, i32 or i64.
   table["evaluate"] = [](Call& c) {

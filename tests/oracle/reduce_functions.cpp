@@ -9,7 +9,7 @@ namespace {
 ReduceOptions reduce_options(const Call& c) {
   ReduceOptions options;
   options.dims = c.dims("dims");
-  options.keep_dims = c.flag("keep_dims") ? KeepDims::yes : KeepDims::no;
+  options.keepdim = c.flag("keepdim");
   options.dtype = c.dtypes("dtype");
   if (c.text("after") == "halved_square") options.after = trace<1>([](Expr x) { return square(x) * 0.5; }, {*c.dtype("accumulator")});
   return options;
@@ -18,8 +18,8 @@ ReduceOptions reduce_options(const Call& c) {
 Reduce reduction(const Call& c) {
   return c.choice<Reduce>("op", {{"sum", Reduce::sum},
                                  {"prod", Reduce::prod},
-                                 {"min", Reduce::min},
-                                 {"max", Reduce::max},
+                                 {"min", Reduce::amin},
+                                 {"max", Reduce::amax},
                                  {"any", Reduce::any},
                                  {"all", Reduce::all},
                                  {"mean", Reduce::mean}});
@@ -55,7 +55,7 @@ void add_reductions(Functions& table) {
     }
   };
   table["cumsum"] = [](Call& c) {
-    CumsumOptions options{.direction = c.flag("backward") ? Direction::backward : Direction::forward, .dtype = c.dtypes("dtype"), .implementation = {}};
+    CumsumOptions options{.reverse = c.flag("reverse"), .dtype = c.dtypes("dtype"), .implementation = {}};
     if (c.has("out"))
       cumsum_out(c["out"], c["x"], c.rank("dim", -1), options);
     else
@@ -78,7 +78,7 @@ void add_rows(Functions& table) {
   };
   table["rowwise"] = [centred, weighted](Call& c) {
     const std::vector<Tensor> inputs = c.list("inputs");
-    RowwiseOptions options{.dims = c.has("dims") ? c.dims("dims") : Dims{-1}, .dtypes = {}, .implementation = {}};
+    RowwiseOptions options{.dims = c.has("dims") ? c.dims("dims") : Dims{-1}, .dtype = {}, .implementation = {}};
     if (inputs.size() == 2)
       c.give(rowwise(weighted, {inputs[0], inputs[1]}, options));
     else
@@ -87,7 +87,7 @@ void add_rows(Functions& table) {
   table["rowwise_out"] = [centred](Call& c) {
     const std::vector<Tensor> inputs = c.list("inputs"), outputs = c.list("outputs");
     const std::vector<DType> traced = traced_dtypes(inputs);
-    rowwise_out(outputs, trace_rows<1>(centred, {traced[0]}), inputs, {.dims = c.has("dims") ? c.dims("dims") : Dims{-1}, .dtypes = {}, .implementation = {}});
+    rowwise_out(outputs, trace_rows<1>(centred, {traced[0]}), inputs, {.dims = c.has("dims") ? c.dims("dims") : Dims{-1}, .dtype = {}, .implementation = {}});
   };
 }
 

@@ -46,7 +46,7 @@ def sums(c):
     dims, axes = pick_dims(c, x.dim())
     keep = c.chance(0.4)
     n = count_of(x.shape, axes)
-    got = c.call(function, x=x, dims=dims, keep_dims=keep)[0]
+    got = c.call(function, x=x, dims=dims, keepdim=keep)[0]
     if name not in FLOATS and function == "sum":
         return c.same(got, torch.sum(x.long(), dim=axes, keepdim=keep) if axes else x.long().clone(), REDUCE + ", sums of integers i64", f"sum of {name}: ")
     want = DTYPES[name] if name in FLOATS else torch.float32
@@ -98,8 +98,8 @@ def selections(c):
         dims, axes = pick_dims(c, x.dim())
     keep = c.chance(0.4)
     if count_of(x.shape, axes) == 0 and function not in ("any", "all"):
-        return c.refused("invalid_argument", function, REDUCE + ", Empty: min and max are Errors", x=x, dims=dims)
-    got = c.call(function, x=x, dims=dims, keep_dims=keep)[0]
+        return c.refused("invalid_argument", function, REDUCE + ", Empty: amin and amax are Errors", x=x, dims=dims)
+    got = c.call(function, x=x, dims=dims, keepdim=keep)[0]
     if function in ("any", "all"):
         want = (x != 0)
         for d in reversed(axes):
@@ -107,7 +107,7 @@ def selections(c):
         return c.same(got, want.clone(), REDUCE + ", any counts NaN as true", f"{function} of {name}: ")
     if function in ("amin", "amax"):
         want = getattr(torch, function)(x, dim=axes, keepdim=keep) if axes else x.clone()
-        return c.same(got, want, REDUCE + ", min and max give NaN if there is one", f"{function} of {name}: ", zero_signs=False)
+        return c.same(got, want, REDUCE + ", amin and amax give NaN if there is one", f"{function} of {name}: ", zero_signs=False)
     v = x.double().numpy() if name != "i64" else x.numpy()
     find = np.argmin if function == "argmin" else np.argmax
     want = np.asarray(find(v, axis=None if not dims else axes[0], keepdims=keep))
@@ -137,7 +137,7 @@ def moments(c):
         keep = False
     if function == "var":
         correction = c.pick([1.0, 0.0, 2.0, 0.5])
-        got = c.call("var", x=x, dims=dims, keep_dims=keep, correction=correction)[0]
+        got = c.call("var", x=x, dims=dims, keepdim=keep, correction=correction)[0]
         exact = torch.var(at, dim=axes, keepdim=keep, correction=correction)
         offset = growth(n) * eps * at.abs().mean(dim=axes, keepdim=keep)
         tolerance = (2 * growth(n) + 8) * eps * exact.abs() + 2 * offset**2 * (n / max(n - correction, 1e-300) if n > correction else 1)
@@ -146,11 +146,11 @@ def moments(c):
         p = c.pick([2.0, 1.0, math.inf, -math.inf, 0.0, 3.0, 0.5])
         if n == 0 and math.isinf(p):
             return c.true(True, "", REDUCE)
-        got = c.call("norm", x=x, dims=dims, keep_dims=keep, p=p)[0]
+        got = c.call("norm", x=x, dims=dims, keepdim=keep, p=p)[0]
         exact = torch.linalg.vector_norm(at, p, dim=axes, keepdim=keep)
         factor = 0 if math.isinf(p) or p == 0 else max(1.0, 1 / p) * (growth(n) + 6)
         return c.near(got, exact, factor * eps * exact.abs(), REDUCE + ", norm", f"norm {p} of {name}: ")
-    got = c.call("logsumexp", x=x, dims=dims, keep_dims=keep)[0]
+    got = c.call("logsumexp", x=x, dims=dims, keepdim=keep)[0]
     exact = torch.logsumexp(at, dim=axes, keepdim=keep)
     tolerance = (2 * exact.abs() + growth(n) + 50) * eps
     c.near(got, exact, torch.nan_to_num(tolerance, posinf=0.0, neginf=0.0), REDUCE + ", logsumexp by way of the maximum; of nothing -inf as PyTorch", f"of {name}: ")
@@ -207,7 +207,7 @@ def running_sums(c):
     want = x.dtype if name in FLOATS else torch.int64
     if name in FLOATS and c.chance(0.3):
         out = c.tensor(x.shape, name, "normal", expand=False)
-    arguments = dict(x=x, dim=d - x.dim() if c.chance(0.5) else d, backward=backward)
+    arguments = dict(x=x, dim=d - x.dim() if c.chance(0.5) else d, reverse=backward)
     if out is not None:
         got = c.call("cumsum", back=["out"], out=out, **arguments).back["out"]
         unchanged(c, out, got, source)

@@ -11,7 +11,7 @@ int main() {
   auto f = [=](clutch::Expr x, clutch::Expr t) { return clutch::select(x > t, x * clutch::tanh(x), 0.0f); };
   clutch::Tensor y = clutch::map(f, x, threshold);  // broadcast, one launch
   clutch::Tensor norm = clutch::reduce(clutch::Reduce::sum, [](clutch::Expr x) { return x * x; }, x, {.dims = {-1}});
-  std::vector<clutch::Tensor> gradients = clutch::map_backward(f, {x, threshold}, {clutch::full({64, 100}, 1)});
+  std::vector<clutch::Tensor> gradients = clutch::map_backward({clutch::full({64, 100}, 1)}, f, {x, threshold});
 
   std::vector<float> in = x.to_host<float>(), out = y.to_host<float>(), norms = norm.to_host<float>(), slope = gradients[0].to_host<float>();
   double worst = 0;

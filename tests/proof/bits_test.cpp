@@ -12,8 +12,7 @@
 #include <functional>
 #include <map>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using attention::Index;
 using attention::Score;
@@ -89,7 +88,7 @@ void elementwise(Calls& c) {
           trace<2>([](Expr a, Expr b) { return tanh(a * b) + exp(-b) * sin(a); }, {t == DType::f64 ? t : DType::f32, t == DType::f64 ? t : DType::f32});
       const Tensor in[] = {x, y}, grads[] = {g};
       Tensors made = map(f, in);
-      for (const Tensor& m : map_backward(f, in, grads)) made.push_back(m);
+      for (const Tensor& m : map_backward(grads, f, in)) made.push_back(m);
       return made;
     });
     c.same(fmt::format("random {}", name(t)), [=](const Device& d) {
@@ -97,7 +96,7 @@ void elementwise(Calls& c) {
     });
     c.same(fmt::format("cumsum {}", name(t)), [=](const Device& d) {
       const Tensor x = normal(d, {7, 4100}, 15, t), y = normal(d, {530, 9}, 16, t);
-      return Tensors{cumsum(x), cumsum(x, 1, {.direction = Direction::backward}), cumsum(y, 0)};
+      return Tensors{cumsum(x), cumsum(x, 1, {.reverse = true}), cumsum(y, 0)};
     });
     c.same(fmt::format("casts of {}", name(t)), [=](const Device& d) {
       Tensors made;
@@ -176,7 +175,7 @@ void reductions(Calls& c) {
 
 void indexed(Calls& c) {
   for (DType t : kFloats)
-    for (SegmentReduce reduce : {SegmentReduce::sum, SegmentReduce::prod, SegmentReduce::amin, SegmentReduce::amax, SegmentReduce::mean}) {
+    for (Reduce reduce : {Reduce::sum, Reduce::prod, Reduce::amin, Reduce::amax, Reduce::mean}) {
       const std::string of = fmt::format("{} {}", name(t), static_cast<int>(reduce));
       c.same("scatter_reduce " + of, [=](const Device& d) {
         const Tensor self = normal(d, {40, 9}, 30, t), src = normal(d, {333, 9}, 31, t), index = whole(d, {333, 9}, 32, 0, 40, DType::i64);
@@ -190,8 +189,8 @@ void indexed(Calls& c) {
         const SegmentOptions o{.reduce = reduce};
         const Tensor r = segment_reduce(data, offsets, o);
         const sparse::Csr a{.offsets = offsets, .columns = whole(d, {500}, 35, 0, 77, DType::i64), .values = normal(d, {500}, 36, t), .width = 77};
-        const Tensor b = normal(d, {77, 19}, 37, t), y = sparse::spmm(a, b, o);
-        const auto g = sparse::spmm_backward(normal(d, {6, 19}, 38, t), y, a, b, o);
+        const Tensor b = normal(d, {77, 19}, 37, t), y = sparse::spmm(a, b, {.reduce = reduce});
+        const auto g = sparse::spmm_backward(normal(d, {6, 19}, 38, t), y, a, b, {.reduce = reduce});
         return Tensors{r, segment_reduce_backward(normal(d, {6, 17}, 39, t), r, data, offsets, o), y, g.values, g.b};
       });
     }
@@ -227,7 +226,7 @@ void products(Calls& c) {
     c.same(fmt::format("linear {}", name(t)), [=](const Device& d) {
       const Tensor x = normal(d, {33, 64}, 56, t), w = normal(d, {48, 64}, 57, t), b = normal(d, {48}, 58, t);
       Tensors made;
-      for (Activation a : {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu})
+      for (nn::Activation a : {nn::Activation::none, nn::Activation::relu, nn::Activation::gelu, nn::Activation::gelu_tanh, nn::Activation::silu})
         made.push_back(linalg::linear(x, w, b, {.activation = a}));
       return made;
     });
@@ -382,5 +381,4 @@ TEST(SavedBits, EveryOpGivesThemAgain) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -17,8 +17,7 @@
 
 #include <unistd.h>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 /// What is walked: returns what is wrong with its result, throws Errors alone.
 struct Scenario {
@@ -390,5 +389,4 @@ TEST_P(FaultLayer, TheLayerFindsLeaksAndDelays) {
 
 INSTANTIATE_TEST_SUITE_P(Itself, FaultLayer, ::testing::Values(std::string("layer")), [](const auto& row) { return row.param; });
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

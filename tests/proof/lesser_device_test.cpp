@@ -16,8 +16,7 @@
 #include <functional>
 #include <set>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 struct Lesser {
   const char* name;
@@ -374,5 +373,4 @@ TEST(Differential, LoopsThatEndNeverMakeWrongResults) {
     if (other && (d.traits().quirks & detail::kQuirkLoopsEndEarly)) expect_right_or_refused(d, right_results(*other));
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

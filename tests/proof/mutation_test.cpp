@@ -10,8 +10,7 @@
 
 #include <set>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::Edit;
 using cases::Mutation;
@@ -88,5 +87,4 @@ TEST(Mutations, EachMakesItsOpsTestsFailByAWrongResult) {
     }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

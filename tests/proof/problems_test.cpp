@@ -10,8 +10,7 @@
 #include <map>
 #include <set>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 /// Takes all problems on the first device, by day one of each op on the others: `ops` are those that have theirs.
 bool take(const Device& device, const NamedProblem& problem, std::set<std::string_view>& ops) {
@@ -89,5 +88,4 @@ TEST(Differential, AllDevicesGiveTheSameBits) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -7,8 +7,7 @@
 
 #include <optional>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 TEST(Allocator, BlocksAreReusedInStreamOrder) {
   CLUTCH_EACH_DEVICE(device) {
@@ -219,5 +218,4 @@ TEST(Allocator, OutOfMemorySaysWantedAndHad) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -13,8 +13,7 @@
 #include <fstream>
 #include <thread>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 namespace fs = std::filesystem;
 
@@ -397,5 +396,4 @@ TEST(Cache, ProcessesShareALimit) {
   EXPECT_LE(left, (64u << 10) + 3 * (4u << 10)) << "each may write a sixteenth of the limit before it looks again";
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -2,8 +2,7 @@
 #include "program/sha256.hpp"
 #include "support/fixture.hpp"
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 TEST(DTypes, NamesAndBits) {
   for (int i = 0; i < kDTypeCount; ++i) EXPECT_EQ(dtype_from_name(name(static_cast<DType>(i))), static_cast<DType>(i));
@@ -75,5 +74,4 @@ TEST(Sha256, KnownDigests) {
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -7,8 +7,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 std::string child(const std::string& environment, const std::string& mode) {
   const char* program = std::getenv("ENVIRONMENT_CHILD");  // set by ctest
@@ -59,5 +58,4 @@ TEST(Environment, RunsWithFreshAndTrustedSelfTests) {
   EXPECT_NE(child("CLUTCH_CACHE_DIR=/proc/nowhere", "run").find("ran 12"), std::string::npos) << "an unwritable cache is no failure";
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

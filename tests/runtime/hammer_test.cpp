@@ -16,8 +16,7 @@
 
 #include <unistd.h>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 /// The first device on which threads may share a stream.
 const Device& shared_device() {
@@ -206,5 +205,4 @@ TEST(Hammer, DefaultGeneratorAndSettings) {
   });
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

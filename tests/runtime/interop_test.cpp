@@ -2,8 +2,7 @@
 #include "support/fixture.hpp"
 #include "support/mutation.hpp"
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 TEST(Interop, CallersContextQueueAndMemory) {
   CLUTCH_EACH_DEVICE(device) {
@@ -86,5 +85,4 @@ TEST(Interop, QueuesOfOurContextMix) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

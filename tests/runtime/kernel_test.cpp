@@ -12,8 +12,7 @@
 #include <string>
 #include <thread>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 constexpr std::string_view kSaxpy = R"(__kernel void saxpy(__global float* y, __global const float* x, float a, ulong n) {
   for (ulong i = get_global_id(0); i < n; i += get_global_size(0)) y[i] = fma(a, x[i], y[i]);
@@ -282,5 +281,4 @@ TEST(Kernels, ThreadsDoNotShareKernelObjects) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

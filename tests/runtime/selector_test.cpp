@@ -3,8 +3,7 @@
 
 #include "support/fixture.hpp"
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using detail::DeviceFacts;
 using Indices = std::vector<int>;
@@ -99,5 +98,4 @@ TEST(Selector, DefaultIsAGpuAndNeverASimulatorFirst) {
   EXPECT_EQ(detail::default_choice({}), -1);
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -3,8 +3,7 @@
 
 #include "support/fixture.hpp"
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using detail::parse_settings;
 
@@ -59,5 +58,4 @@ TEST(Settings, TableHasEveryRow) {
   for (const auto& row : rows) EXPECT_TRUE(row.name.starts_with("CLUTCH_") && !row.doc.empty());
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -13,8 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 TEST(Streams, GuardsRestoreInReverseOrderAndNest) {
   CLUTCH_EACH_DEVICE(device) {
@@ -281,5 +280,4 @@ TEST(Streams, ManyLaunchesWithoutWaiting) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

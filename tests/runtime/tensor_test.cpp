@@ -3,8 +3,7 @@
 
 #include <sstream>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 TEST(Tensors, FactoriesAndViews) {
   CLUTCH_EACH_DEVICE(device) {
@@ -179,5 +178,4 @@ TEST(Tensors, ResultTypeOfRank0IsWeak) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

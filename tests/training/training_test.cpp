@@ -11,8 +11,7 @@
 #include <functional>
 #include <map>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::OptimCase;
 using cases::OptimModel;
@@ -275,5 +274,4 @@ TEST(Training, ACapturedStepTrainsAsEagerOnesDo) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -17,8 +17,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 namespace fs = std::filesystem;
 
@@ -270,5 +269,4 @@ TEST_F(Tune, SparseProductsAreTunedWithEqualBits) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -5,6 +5,7 @@
 #include <clutch/ops/reduce.hpp>
 
 #include "ops/eigh_plan.hpp"
+#include "ops/out_form.hpp"
 #include "ops/traced.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/runtime.hpp"
@@ -14,7 +15,7 @@
 #include <array>
 #include <cmath>
 
-namespace clutch::inline v0::linalg {
+namespace clutch { inline namespace v0 { namespace linalg {
 
 namespace {
 
@@ -61,7 +62,8 @@ void product(const Parts& out, const Parts& x, const Parts& y, Conjugate which, 
 
 }  // namespace
 
-EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_w, const Tensor& grad_v, double broadening, const Stream& given) {
+EighGradient eigh_backward(const Tensor& grad_w, const Tensor& grad_v, const Tensor& w, const Tensor& v, const EighBackwardOptions& options,
+                           const Stream& given) {
   detail::OpName named("linalg::eigh_backward");
   std::vector<const Tensor*> tensors{&w, &v};
   for (const Tensor* t : {&grad_w, &grad_v})
@@ -78,8 +80,8 @@ EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_
   check(w, "w", of_w, real);
   if (grad_w.defined()) check(grad_w, "grad_w", of_w, real);
   if (grad_v.defined()) check(grad_v, "grad_v", v.sizes(), v.dtype());
-  const double square = broadening * broadening;
-  if (!(broadening >= 0)) throw Error(ErrorCode::invalid_argument, kOp, fmt::format("broadening must be at least 0, got {}", broadening));
+  const double broadening = options.broadening, square = broadening * broadening;
+  if (!(broadening >= 0)) throw Error(ErrorCode::invalid_argument, kOp, "a negative broadening");
   if (broadening > 0 && !(real == DType::f64 ? std::isnormal(square) : std::isnormal(static_cast<float>(square))))
     throw Error(ErrorCode::invalid_argument, kOp,
                 fmt::format("the square of broadening must be a normal number of {}, got a broadening of {}", name(real), broadening));
@@ -108,7 +110,7 @@ EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_
           s.im, [&](Expr x, Expr y, Expr wi, Expr wj) { return divided((x + y) * 0.5, wj - wi, Expr(0)); }, {m.im, m.im.mT(), w.unsqueeze(-1), w.unsqueeze(-2)},
           {}, stream);
       const Tensor imaginary[] = {m.im};
-      reduce_out(result.gauge, Reduce::max, detail::trace_over<1>([&](Expr x) { return select(position(i) == position(j), abs(x), 0); }, imaginary, kOp),
+      reduce_out(result.gauge, Reduce::amax, detail::trace_over<1>([&](Expr x) { return select(position(i) == position(j), abs(x), 0); }, imaginary, kOp),
                  imaginary, {.dims = {-2, -1}}, stream);
     }
   } else {
@@ -121,6 +123,14 @@ EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_
   product(Parts(transposed.mT()), s, Parts(v), Conjugate::second, stream);
   product(Parts(result.grad_a), Parts(v), Parts(transposed), Conjugate::none, stream);
   return result;
+}
+
+void eigh_backward_out(const EighGradient& out, const Tensor& grad_w, const Tensor& grad_v, const Tensor& w, const Tensor& v,
+                       const EighBackwardOptions& options, const Stream& stream) {
+  detail::OpName named("linalg::eigh_backward_out");
+  const EighGradient made = eigh_backward(grad_w, grad_v, w, v, options, stream);
+  const detail::Stored all[] = {{out.grad_a, made.grad_a, "out.grad_a"}, {out.gauge, made.gauge, "out.gauge"}};
+  detail::store(all, kOp, stream);
 }
 
 void require_gauge(const Tensor& gauge, double tolerance, const Stream& stream) {
@@ -141,4 +151,4 @@ void require_gauge(const Tensor& gauge, double tolerance, const Stream& stream) 
                               m, all[m], tolerance));
 }
 
-}  // namespace clutch::inline v0::linalg
+}}}  // namespace clutch::v0::linalg

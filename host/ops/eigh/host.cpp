@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 #ifdef CLUTCH_HAS_LAPACKE
 namespace {
@@ -187,4 +187,4 @@ void eigh_on_host(const EighCall& call, std::string_view plan, const Stream& str
 #endif
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

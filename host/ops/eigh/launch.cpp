@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 using linalg::EighPhase;
 using linalg::Uplo;
@@ -141,4 +141,4 @@ void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTra
   launch(EIGH_STORE, 0);
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

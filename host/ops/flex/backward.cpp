@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <array>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
 /// Sequences of packed rows, as the kernels take them: (n, 1) of the first row and of the length.
@@ -64,12 +64,13 @@ RowSums row_sums(const Tensor& q, const Tensor& k, const attention::FlexResult& 
 }  // namespace
 
 attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexResult& results,
-                                            const Checked& c, const attention::FlexOptions& options, const Stream& stream) {
+                                            const Checked& c, const attention::FlexOptions& options, const attention::FlexBackwardOptions& backward,
+                                            const Stream& stream) {
   const TensorOptions stored{.dtype = q.dtype(), .device = stream.device()};
   const DType sums = compute_dtype(q.dtype(), kFlex);
   attention::FlexGradients made{.q = empty(q.sizes(), stored, stream), .k = empty(k.sizes(), stored, stream), .v = empty(v.sizes(), stored, stream)};
   const ExprFunction& score = options.score_mod.function(q.dtype());
-  const bool wants_captured = options.captured_gradients && !score.empty();
+  const bool wants_captured = backward.captured_gradients && !score.empty();
   if (c.q_len == 0 || c.kv_len == 0 || c.batch == 0 || c.heads == 0 || c.ev == 0) {
     for (const Tensor* t : {&made.q, &made.k, &made.v}) fill_(*t, 0, {}, stream);
     if (wants_captured)
@@ -81,7 +82,7 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
   // What a row's weights are compared with: the sum of its gradient times its result, less lse's gradient.
   Tensor delta = reduce(
       Reduce::sum, [](Expr g, Expr o) { return g * o; }, {grad, results.out}, {.dims = {-1}, .dtype = {sums}}, stream);
-  if (options.grad_lse.defined()) delta = map([](Expr d, Expr g) { return d - g; }, {delta, options.grad_lse}, {}, stream);
+  if (backward.grad_lse.defined()) delta = map([](Expr d, Expr g) { return d - g; }, {delta, backward.grad_lse}, {}, stream);
   const auto [row_max, row_log_sum] = row_sums(q, k, results, c, options, stream);
   if (wants_captured) {
     const attention::BlockMask::State* blocks = options.block_mask.state().get();
@@ -165,4 +166,4 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
   return made;
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -4,7 +4,7 @@
 #include "ops/block_mask_plan.hpp"
 #include "ops/flex_plan.hpp"
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 inline constexpr std::string_view kFlex = "flex";
 
@@ -71,6 +71,7 @@ void run_flex(const attention::FlexResult& results, const Tensor& q, const Tenso
               const Stream& stream);
 /// The gradients; results as flex_backward() takes them, with lse contiguous.
 attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexResult& results,
-                                            const Checked& c, const attention::FlexOptions& options, const Stream& stream);
+                                            const Checked& c, const attention::FlexOptions& options, const attention::FlexBackwardOptions& backward,
+                                            const Stream& stream);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -18,7 +18,7 @@
 #include <algorithm>
 #include <array>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
 constexpr int kAxes = 4;
@@ -109,11 +109,11 @@ struct Inputs {
     return expr_input(static_cast<int>(tensors.size()) - 1, dtypes.back());
   }
   Tensor map(const Expr& output, DType dtype, const Stream& stream) const {
-    return v0::map(ExprFunction(dtypes, std::span(&output, 1)), tensors, {.dtypes = {dtype}}, stream)[0];
+    return v0::map(ExprFunction(dtypes, std::span(&output, 1)), tensors, {.dtype = {dtype}}, stream)[0];
   }
   Tensor sum(const Expr& output, const Dims& dims, DType dtype, const Stream& stream) const {
     if (dims.empty()) return map(output, dtype, stream);
-    return reduce(Reduce::sum, ExprFunction(dtypes, std::span(&output, 1)), tensors, {.dims = dims, .keep_dims = KeepDims::yes, .dtype = {dtype}}, stream);
+    return reduce(Reduce::sum, ExprFunction(dtypes, std::span(&output, 1)), tensors, {.dims = dims, .keepdim = true, .dtype = {dtype}}, stream);
   }
 };
 
@@ -275,4 +275,4 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
   return totals.gradients();
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

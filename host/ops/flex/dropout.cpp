@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
 /// Philox blocks of a query.
@@ -45,4 +45,4 @@ Tensor dropout_factors(const FlexDropout& d, DType dtype, std::int64_t begin, st
   return factors;
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

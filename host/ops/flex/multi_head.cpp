@@ -5,10 +5,11 @@
 #include <clutch/ops/matmul.hpp>
 
 #include "ops/flex_plan.hpp"
+#include "ops/out_form.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
-namespace clutch::inline v0::attention {
+namespace clutch { inline namespace v0 { namespace attention {
 namespace {
 
 constexpr std::string_view kOp = "multi_head_attention";
@@ -75,7 +76,7 @@ MultiHeadGradients multi_head_attention_backward(const Tensor& grad_out, const T
   auto whole = [&](const Tensor& t) { return split.by_heads(t, 0, split.heads); };
   const FlexGradients made =
       flex_backward(whole(out.x.contiguous(stream)), h.q, h.k, h.v, {.out = whole(result.attended), .lse = result.lse, .dropout_state = result.dropout_state},
-                    with_lse(options), stream);
+                    with_lse(options), {}, stream);
   const Tensor projected = empty(result.projected.sizes(), {.dtype = x.dtype(), .device = stream.device()}, stream);
   const Heads to = split.of(projected);
   copy_(to.q, made.q, {}, stream), copy_(to.k, made.k, {}, stream), copy_(to.v, made.v, {}, stream);
@@ -83,4 +84,26 @@ MultiHeadGradients multi_head_attention_backward(const Tensor& grad_out, const T
   return {.x = in.x, .in_weight = in.weight, .in_bias = in.bias, .out_weight = out.weight, .out_bias = out.bias};
 }
 
-}  // namespace clutch::inline v0::attention
+void multi_head_attention_out(const MultiHeadResult& out, const Tensor& x, const MultiHeadWeights& weights, const FlexOptions& options, const Stream& stream) {
+  detail::OpName named("attention::multi_head_attention_out");
+  const MultiHeadResult made = multi_head_attention(x, weights, options, stream);
+  const detail::Stored all[] = {{out.out, made.out, "out.out"},
+                                {out.projected, made.projected, "out.projected"},
+                                {out.attended, made.attended, "out.attended"},
+                                {out.lse, made.lse, "out.lse"},
+                                {out.dropout_state, made.dropout_state, "out.dropout_state"}};
+  detail::store(all, kOp, stream);
+}
+void multi_head_attention_backward_out(const MultiHeadGradients& out, const Tensor& grad_out, const Tensor& x, const MultiHeadWeights& weights,
+                                       const MultiHeadResult& result, const FlexOptions& options, const Stream& stream) {
+  detail::OpName named("attention::multi_head_attention_backward_out");
+  const MultiHeadGradients made = multi_head_attention_backward(grad_out, x, weights, result, options, stream);
+  const detail::Stored all[] = {{out.x, made.x, "out.x"},
+                                {out.in_weight, made.in_weight, "out.in_weight"},
+                                {out.in_bias, made.in_bias, "out.in_bias"},
+                                {out.out_weight, made.out_weight, "out.out_weight"},
+                                {out.out_bias, made.out_bias, "out.out_bias"}};
+  detail::store(all, kOp, stream);
+}
+
+}}}  // namespace clutch::v0::attention

@@ -12,7 +12,7 @@
 
 #include <span>
 
-namespace clutch::inline v0::attention {
+namespace clutch { inline namespace v0 { namespace attention {
 
 struct PagedCache::State {
   PagedCacheOptions options;
@@ -241,4 +241,4 @@ BlockMask PagedCache::physical(const BlockMask& logical, const Tensor& sequences
       {.batch = n, .heads = heads, .q_len = logical.q_len(), .kv_len = o.pages * o.page_size, .block = {logical.block().q, o.page_size}}, stream);
 }
 
-}  // namespace clutch::inline v0::attention
+}}}  // namespace clutch::v0::attention

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <utility>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
 void set_strides(std::int64_t (&strides)[4], const Tensor& t) {
@@ -201,4 +201,4 @@ void run_flex(const attention::FlexResult& results, const Tensor& q, const Tenso
   encoder.dispatch(plan.kernel, geometry_of(plan, items));
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

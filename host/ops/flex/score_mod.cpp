@@ -5,15 +5,12 @@
 
 #include <cmath>
 
-namespace clutch::inline v0 {
-namespace detail {
-
-namespace {
+namespace clutch { inline namespace v0 {
+namespace detail { namespace {
 
 void refuse(ErrorCode code, std::string_view why) { throw Error(code, "ScoreMod", why); }
 
-}  // namespace
-}  // namespace detail
+}}  // namespace detail
 
 namespace attention {
 
@@ -75,4 +72,4 @@ ScoreMod relative_bias(const Tensor& table) {
 }
 
 }  // namespace attention
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

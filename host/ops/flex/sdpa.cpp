@@ -5,6 +5,7 @@
 #include <clutch/ops/matmul.hpp>
 #include <clutch/ops/rowwise.hpp>
 
+#include "ops/flex/stored.hpp"
 #include "ops/flex_plan.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
@@ -13,7 +14,7 @@
 #include <cmath>
 #include <limits>
 
-namespace clutch::inline v0::attention {
+namespace clutch { inline namespace v0 { namespace attention {
 namespace {
 
 constexpr std::string_view kOp = "sdpa";
@@ -105,10 +106,10 @@ SdpaResult by_math(const Call& c, const SdpaOptions& o, const Stream& stream) {
     row.result(select(total == 0, kNever, shift + log(total)));
     return e / select(total == 0, 1.0f, total);
   };
-  const std::vector<Tensor> made = rowwise(soft, {scores}, {.dims = {-1}, .dtypes = {sums, sums}}, stream);
+  const std::vector<Tensor> made = rowwise(soft, {scores}, {.dims = {-1}, .dtype = {sums, sums}}, stream);
   const Tensor weights = o.dropout_p == 0 ? made[0]
                                           : map([](Expr w, Expr factor) { return w * factor; },
-                                                {made[0], dropout_factors(dropout, sums, 0, scores.size(2), stream)}, {.dtypes = {sums}}, stream);
+                                                {made[0], dropout_factors(dropout, sums, 0, scores.size(2), stream)}, {.dtype = {sums}}, stream);
   return {.out = linalg::matmul(weights, repeated(c.v).to(sums, {}, stream), {.dtype = {c.q.dtype()}}, stream),
           .lse = made[1].squeeze(-1),
           .dropout_state = dropout.state};
@@ -163,9 +164,21 @@ FlexGradients sdpa_backward(const Tensor& grad_out, const Tensor& q, const Tenso
   const Call c = arrange(q, k, v, options, stream);
   auto lines = [&](const Tensor& t) { return c.missing == 0 ? t : c.missing == 1 ? t.unsqueeze(1) : t.unsqueeze(0).unsqueeze(0); };
   const FlexResult results{.out = with_heads(result.out, q.rank()), .lse = lines(result.lse), .dropout_state = result.dropout_state};
-  FlexGradients made = flex_backward(with_heads(grad_out, q.rank()), c.q, c.k, c.v, results, c.flex, stream);
+  FlexGradients made = flex_backward(with_heads(grad_out, q.rank()), c.q, c.k, c.v, results, c.flex, {}, stream);
   for (Tensor* t : {&made.q, &made.k, &made.v}) *t = without_heads(*t, c.missing);
   return made;
 }
 
-}  // namespace clutch::inline v0::attention
+void sdpa_out(const SdpaResult& out, const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOptions& options, const Stream& stream) {
+  detail::OpName named("attention::sdpa_out");
+  const SdpaResult made = sdpa(q, k, v, options, stream);
+  const detail::Stored all[] = {{out.out, made.out, "out.out"}, {out.lse, made.lse, "out.lse"}, {out.dropout_state, made.dropout_state, "out.dropout_state"}};
+  detail::store(all, kOp, stream);
+}
+void sdpa_backward_out(const FlexGradients& out, const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const SdpaResult& result,
+                       const SdpaOptions& options, const Stream& stream) {
+  detail::OpName named("attention::sdpa_backward_out");
+  detail::store_gradients(out, sdpa_backward(grad_out, q, k, v, result, options, stream), kOp, stream);
+}
+
+}}}  // namespace clutch::v0::attention

@@ -2,11 +2,12 @@
 // varlen_attn: flex() of sequences that lie one after another, in PyTorch's layout.
 #include <clutch/attention.hpp>
 
+#include "ops/flex/stored.hpp"
 #include "ops/flex_plan.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
-namespace clutch::inline v0::attention {
+namespace clutch { inline namespace v0 { namespace attention {
 namespace {
 
 constexpr std::string_view kOp = "varlen_attn";
@@ -44,14 +45,30 @@ FlexResult varlen_attn(const Tensor& q, const Tensor& k, const Tensor& v, const 
 }
 
 FlexGradients varlen_attn_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results,
-                                   const FlexOptions& options, const Stream& stream) {
+                                   const FlexOptions& options, const FlexBackwardOptions& backward, const Stream& stream) {
   detail::OpName named("attention::varlen_attn_backward");
   check_packed(options);
-  FlexOptions by_lines = options;
-  by_lines.grad_lse = lines(options.grad_lse);
   const FlexGradients made = flex_backward(by_heads(grad_out), by_heads(q), by_heads(k), by_heads(v),
-                                           {.out = by_heads(results.out), .lse = lines(results.lse), .dropout_state = results.dropout_state}, by_lines, stream);
+                                           {.out = by_heads(results.out), .lse = lines(results.lse), .dropout_state = results.dropout_state}, options,
+                                           {.grad_lse = lines(backward.grad_lse), .captured_gradients = backward.captured_gradients}, stream);
   return {by_rows(made.q), by_rows(made.k), by_rows(made.v), made.captured};
+}
+
+void varlen_attn_out(const FlexResult& out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& options, const Stream& stream) {
+  detail::OpName named("attention::varlen_attn_out");
+  FlexOptions asked = options;
+  asked.return_lse = out.lse.defined(), asked.return_max_scores = out.max_scores.defined();
+  const FlexResult made = varlen_attn(q, k, v, asked, stream);
+  const detail::Stored all[] = {{out.out, made.out, "out.out"},
+                                {out.lse, made.lse, "out.lse"},
+                                {out.max_scores, made.max_scores, "out.max_scores"},
+                                {out.dropout_state, made.dropout_state, "out.dropout_state"}};
+  detail::store(all, kOp, stream);
+}
+void varlen_attn_backward_out(const FlexGradients& out, const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results,
+                              const FlexOptions& options, const FlexBackwardOptions& backward, const Stream& stream) {
+  detail::OpName named("attention::varlen_attn_backward_out");
+  detail::store_gradients(out, varlen_attn_backward(grad_out, q, k, v, results, options, backward, stream), kOp, stream);
 }
 
 MaskMod causal_lower_right(const Varlen& varlen, std::int64_t q_len, std::int64_t kv_len) {
@@ -67,4 +84,4 @@ MaskMod causal_lower_right(const Varlen& varlen, std::int64_t q_len, std::int64_
   };
 }
 
-}  // namespace clutch::inline v0::attention
+}}}  // namespace clutch::v0::attention

@@ -6,6 +6,7 @@
 #include <clutch/pointwise.hpp>
 
 #include "expr/node.hpp"
+#include "ops/out_form.hpp"
 #include "ops/reduce_plan.hpp"
 #include "ops/traced.hpp"
 #include "runtime/op_name.hpp"
@@ -16,7 +17,7 @@
 #include <mutex>
 #include <optional>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace {
 
 /// Derivatives by function, made once.
@@ -63,7 +64,7 @@ Operands operands_of(const ExprFunction& f, std::span<const Tensor> inputs, std:
 
 }  // namespace
 
-std::vector<Tensor> map_backward(const ExprFunction& f, std::span<const Tensor> inputs, std::span<const Tensor> grad_outputs, const Stream& stream) {
+std::vector<Tensor> map_backward(std::span<const Tensor> grad_outputs, const ExprFunction& f, std::span<const Tensor> inputs, const Stream& stream) {
   detail::OpName named("map_backward");
   constexpr std::string_view op = "map_backward";
   Operands o = operands_of(f, inputs, grad_outputs, op, stream);
@@ -80,6 +81,12 @@ std::vector<Tensor> map_backward(const ExprFunction& f, std::span<const Tensor> 
   map_out(outputs, backward, o.tensors, {}, stream);
   for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = sum_to(outputs[i], floating[i]->sizes(), stream).to(floating[i]->dtype(), {}, stream);
   return outputs;
+}
+
+void map_backward_out(std::span<const Tensor> outs, std::span<const Tensor> grad_outputs, const ExprFunction& f, std::span<const Tensor> inputs,
+                      const Stream& stream) {
+  detail::OpName named("map_backward_out");
+  detail::store(outs, map_backward(grad_outputs, f, inputs, stream), "the gradients of floating inputs", "map_backward", stream);
 }
 
 namespace {
@@ -105,8 +112,8 @@ Tensor summed_to(const Dims& dims, const ExprFunction& gradient, const Operands&
   Dims others;
   for (int d = 0; d < o.sizes.rank(); ++d)
     if (!is_read(d)) others.push_back(d);
-  Tensor part = others.empty() ? map(gradient, o.tensors, {.dtypes = {dtype}}, stream)[0]
-                               : reduce(Reduce::sum, gradient, o.tensors, {.dims = others, .keep_dims = KeepDims::yes, .dtype = {dtype}}, stream);
+  Tensor part = others.empty() ? map(gradient, o.tensors, {.dtype = {dtype}}, stream)[0]
+                               : reduce(Reduce::sum, gradient, o.tensors, {.dims = others, .keepdim = true, .dtype = {dtype}}, stream);
   Dims sizes, strides;
   for (std::int64_t d : dims) sizes.push_back(part.sizes()[static_cast<int>(d)]), strides.push_back(part.strides()[static_cast<int>(d)]);
   return part.as_strided(sizes, strides);
@@ -114,7 +121,7 @@ Tensor summed_to(const Dims& dims, const ExprFunction& gradient, const Operands&
 
 }  // namespace
 
-std::vector<Tensor> captured_backward(const ExprFunction& f, std::span<const Tensor> inputs, std::span<const Tensor> grad_outputs, const Stream& stream) {
+std::vector<Tensor> captured_backward(std::span<const Tensor> grad_outputs, const ExprFunction& f, std::span<const Tensor> inputs, const Stream& stream) {
   detail::OpName named("captured_backward");
   constexpr std::string_view op = "captured_backward";
   Operands o = operands_of(f, inputs, grad_outputs, op, stream);
@@ -134,7 +141,7 @@ std::vector<Tensor> captured_backward(const ExprFunction& f, std::span<const Ten
       total = started();
       add_(total.as_strided(part.sizes(), total.strides()), part, {}, stream);
     } else {
-      std::vector<Tensor> made = map(read.gradient_and_place, o.tensors, {.dtypes = {dtype, DType::i64}}, stream);
+      std::vector<Tensor> made = map(read.gradient_and_place, o.tensors, {.dtype = {dtype, DType::i64}}, stream);
       total = started();
       scatter_reduce_(total.reshape({-1}), 0, made[1].reshape({-1}), made[0].reshape({-1}), {}, stream);
     }
@@ -151,4 +158,10 @@ std::vector<Tensor> captured_backward(const ExprFunction& f, std::span<const Ten
   return gradients;
 }
 
-}  // namespace clutch::inline v0
+void captured_backward_out(std::span<const Tensor> outs, std::span<const Tensor> grad_outputs, const ExprFunction& f, std::span<const Tensor> inputs,
+                           const Stream& stream) {
+  detail::OpName named("captured_backward_out");
+  detail::store(outs, captured_backward(grad_outputs, f, inputs, stream), "the gradients of floating captured tensors", "captured_backward", stream);
+}
+
+}}  // namespace clutch::v0

@@ -7,7 +7,7 @@
 
 #include <atomic>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace {
 
 using Inputs = std::span<const Tensor* const>;
@@ -370,4 +370,4 @@ Tensor& operator/=(Tensor& a, const Scalar& b) {
   return a;
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

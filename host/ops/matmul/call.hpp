@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 struct linalg::PackedMatrix::State {
   Dims sizes;
@@ -69,6 +69,11 @@ void check_matmul_inputs(const MatmulCall& call);
 Tensor linear_by(const Tensor& x, DType of_weight, std::int64_t out, const Tensor& bias, const linalg::LinearOptions& options, const char* op,
                  const std::function<Tensor(const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs)>& product);
 
+/// The caller's output for an x that is a vector, as one row. Errors: invalid_shape unless it is a vector.
+Tensor row_of(const Tensor& vector);
+/// For out forms: a layer's gradients into the caller's tensors. Errors: as store().
+void store_linear(const linalg::LinearGradients& out, const linalg::LinearGradients& made, const char* op, const Stream& stream);
+
 /// The product of that dtype, by `multiply`, times both scales, plus a bias. Errors: as linalg::scaled_matmul().
 Tensor scaled_by(DType product, const Tensor& scale_a, const Tensor& scale_b, const linalg::ScaledMatmulOptions& options, const char* op,
                  const std::function<Tensor(const ExprFunction&, std::span<const Tensor>, const linalg::MatmulOptions&)>& multiply);
@@ -110,4 +115,4 @@ std::optional<Tiling> tuned_tiling(const MatmulCall& call, const Tiling& own, st
 bool library_is_faster(const MatmulCall& call, const MatmulProblem& problem, const Stream& stream);
 
 }  // namespace detail
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

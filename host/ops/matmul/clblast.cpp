@@ -19,7 +19,7 @@
 
 #include <array>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 #ifdef CLUTCH_HAS_CLBLAST
 namespace {
@@ -99,4 +99,4 @@ void clblast_gemm(const Tensor&, const Tensor&, const Tensor&, double, double, b
 }
 #endif
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Name of the implementation, and text of its plan.
 inline constexpr std::string_view kClblast = "clblast";
@@ -18,4 +18,4 @@ std::string clblast_refuses();
 /// Errors: not_supported for other strides; opencl with CLBlast's status, in a capture from each replay.
 void clblast_gemm(const Tensor& c, const Tensor& a, const Tensor& b, double alpha, double beta, bool reads_c, const Stream& stream, const char* op);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -6,7 +6,7 @@
 #include "sparse24/args.h"
 #include "tune/tune.hpp"
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
@@ -263,4 +263,4 @@ void launch(Product& product) {
   Launcher(product, plan).run();
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -6,7 +6,7 @@
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 std::uint64_t u(std::int64_t v) { return static_cast<std::uint64_t>(v); }
@@ -93,4 +93,4 @@ std::uint64_t PackedMatrix::nbytes() const {
 }
 
 }  // namespace linalg
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -6,7 +6,7 @@
 
 #include <array>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// A tensor by the strides of its matrices' rows and columns and, over the batch's dims, of the matrices.
 struct Strided {
@@ -82,4 +82,4 @@ struct Product {
 /// Enqueues what the kernel is chosen for.
 void launch(Product& product);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

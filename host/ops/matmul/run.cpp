@@ -11,7 +11,7 @@
 #include "runtime/storage.hpp"
 #include "tune/tune.hpp"
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 const BuiltPlan& matmul_plan(const MatmulCall& c, const MatmulProblem& p) {
   return c.runtime->plans().find<BuiltPlan>(kMatmul, p, c.options.implementation, [&] {
@@ -320,4 +320,4 @@ void run_matmul(MatmulCall c, const Stream& stream) {
   launch(product);
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 std::string Tiling::to_string() const {
   static constexpr const char* kPlaces[] = {"packed", "direct", "inside"};
@@ -131,4 +131,4 @@ std::optional<Tiling> tuned_tiling(const MatmulCall& c, const Tiling& own, std::
   return c.runtime->plans().find<TunedPlan>(op, shape, "tuned", find_out).tiling;
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

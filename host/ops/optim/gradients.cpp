@@ -2,12 +2,13 @@
 #include "ops/optim/gradients.hpp"
 
 #include "encode/args.hpp"
+#include "ops/out_form.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
 #include <array>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -157,10 +158,16 @@ GradNorm grad_norm(std::span<const Tensor> grads, double max_norm, const ClipOpt
   detail::OpName named("optim::grad_norm");
   return norm_of(grads, max_norm, options, false, stream, "optim::grad_norm");
 }
+void grad_norm_out(const GradNorm& out, std::span<const Tensor> grads, double max_norm, const ClipOptions& options, const Stream& stream) {
+  detail::OpName named("optim::grad_norm_out");
+  const GradNorm made = grad_norm(grads, max_norm, options, stream);
+  const detail::Stored all[] = {{out.norm, made.norm, "out.norm"}, {out.factor, made.factor, "out.factor"}};
+  detail::store(all, "optim::grad_norm", stream);
+}
 Tensor clip_grad_norm_(std::span<const Tensor> grads, double max_norm, const ClipOptions& options, const Stream& stream) {
   detail::OpName named("optim::clip_grad_norm_");
   return norm_of(grads, max_norm, options, true, stream, "optim::clip_grad_norm_").norm;
 }
 
 }  // namespace optim
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// All gradients of a call, cut into chunks. Those of the next call may be set into it: what depends on sizes alone is made once.
 class GradientList {
@@ -44,4 +44,4 @@ class GradientList {
   TensorTable read_{{{.access = Argument::Kind::input}}}, written_{{{.access = Argument::Kind::inout}}};
 };
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// The options of all optimizers.
 struct OptimHyper {
@@ -100,4 +100,4 @@ struct OptimState {
 void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, std::span<const Tensor> grads, std::initializer_list<OptimState> states,
                       const Tensor& steps, const optim::StepOptions& options, const Stream& stream);
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

@@ -10,7 +10,7 @@
 
 #include <atomic>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace detail {
 
@@ -287,4 +287,4 @@ CLUTCH_OPTIMIZER(RMSprop)
 #undef CLUTCH_OPTIMIZER
 
 }  // namespace optim
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

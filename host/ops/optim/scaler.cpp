@@ -12,7 +12,7 @@
 
 #include <cmath>
 
-namespace clutch::inline v0::optim {
+namespace clutch { inline namespace v0 { namespace optim {
 namespace {
 
 Stream stream_for_state(const Device& device, const Stream& stream, const char* op) {
@@ -318,4 +318,4 @@ void LRScheduler::load_state(const std::map<std::string, Tensor>& given, const S
   schedule_(lr_, rates_, count_, 0, options_, on);
 }
 
-}  // namespace clutch::inline v0::optim
+}}}  // namespace clutch::v0::optim

@@ -9,7 +9,7 @@
 #include <functional>
 #include <tuple>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
 bool before(const MemoryRange& x, const MemoryRange& y) { return x.memory != y.memory ? std::less<>()(x.memory, y.memory) : x.begin < y.begin; }
@@ -93,4 +93,4 @@ void StepMemory::check(bool writes_gradients, std::initializer_list<MemoryRange>
   }
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

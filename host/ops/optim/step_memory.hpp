@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 /// Bytes of a buffer that a tensor of a call spans, none if it is undefined or empty.
 struct MemoryRange {
@@ -42,4 +42,4 @@ class StepMemory {
   bool sorted_ = false;  ///< gradients are, and apart from each other
 };
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

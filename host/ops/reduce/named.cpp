@@ -4,23 +4,37 @@
 #include <clutch/ops/reduce.hpp>
 #include <clutch/ops/rowwise.hpp>
 
+#include "encode/elementwise.hpp"
+#include "ops/out_form.hpp"
 #include "ops/traced.hpp"
 #include "runtime/op_name.hpp"
 
 #include <limits>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace {
 
-Tensor by_name(const char* name, Reduce op, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
+// Results go into `out` where it is given, else into tensors of their own.
+
+Tensor reduced(const Tensor* out, Reduce op, const ExprFunction& f, std::span<const Tensor> inputs, const ReduceOptions& options, const Stream& stream) {
+  if (!out) return reduce(op, f, inputs, options, stream);
+  reduce_out(*out, op, f, inputs, options, stream);
+  return *out;
+}
+template <class F, std::size_t kInputs>
+Tensor reduced(const Tensor* out, Reduce op, F&& f, const Tensor (&inputs)[kInputs], const ReduceOptions& options, const Stream& stream) {
+  return reduced(out, op, detail::trace_over<kInputs>(f, inputs, "reduce"), std::span<const Tensor>(inputs), options, stream);
+}
+
+Tensor by_name(const char* name, Reduce op, const Tensor* out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
   detail::OpName named(name);
   std::span<const Tensor> inputs(&x, 1);
-  return reduce(op, detail::identity(traced_dtypes(inputs)[0]), inputs, options, stream);
+  return reduced(out, op, detail::identity(traced_dtypes(inputs)[0]), inputs, options, stream);
 }
 
 ReduceOptions keeping(const ReduceOptions& options) {
   ReduceOptions kept = options;
-  kept.keep_dims = KeepDims::yes;
+  kept.keepdim = true;
   kept.dtype = {};
   kept.after = {};
   return kept;
@@ -28,38 +42,69 @@ ReduceOptions keeping(const ReduceOptions& options) {
 
 }  // namespace
 
-Tensor sum(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("sum", Reduce::sum, x, options, stream); }
-Tensor mean(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("mean", Reduce::mean, x, options, stream); }
-Tensor prod(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("prod", Reduce::prod, x, options, stream); }
-Tensor amin(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("amin", Reduce::min, x, options, stream); }
-Tensor amax(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("amax", Reduce::max, x, options, stream); }
-Tensor any(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("any", Reduce::any, x, options, stream); }
-Tensor all(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("all", Reduce::all, x, options, stream); }
+Tensor sum(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("sum", Reduce::sum, nullptr, x, options, stream); }
+void sum_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
+  by_name("sum_out", Reduce::sum, &out, x, options, stream);
+}
+Tensor mean(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("mean", Reduce::mean, nullptr, x, options, stream); }
+void mean_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
+  by_name("mean_out", Reduce::mean, &out, x, options, stream);
+}
+Tensor prod(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("prod", Reduce::prod, nullptr, x, options, stream); }
+void prod_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
+  by_name("prod_out", Reduce::prod, &out, x, options, stream);
+}
+Tensor amin(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("amin", Reduce::amin, nullptr, x, options, stream); }
+void amin_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
+  by_name("amin_out", Reduce::amin, &out, x, options, stream);
+}
+Tensor amax(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("amax", Reduce::amax, nullptr, x, options, stream); }
+void amax_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
+  by_name("amax_out", Reduce::amax, &out, x, options, stream);
+}
+Tensor any(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("any", Reduce::any, nullptr, x, options, stream); }
+void any_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
+  by_name("any_out", Reduce::any, &out, x, options, stream);
+}
+Tensor all(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("all", Reduce::all, nullptr, x, options, stream); }
+void all_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
+  by_name("all_out", Reduce::all, &out, x, options, stream);
+}
 
 namespace {
 
-Tensor place_of(const char* name, Reduce op, const Tensor& given, const ReduceOptions& options, const Stream& stream) {
+Tensor place_of(const char* name, Reduce op, const Tensor* out, const Tensor& given, const ReduceOptions& options, const Stream& stream) {
   detail::OpName named(name);
-  if (options.dims.rank() > 1) throw Error(ErrorCode::invalid_argument, name, fmt::format("dims must be one dimension or none, got {}", options.dims.rank()));
-  if (!options.after.empty() || options.dtype.size() > 0) throw Error(ErrorCode::invalid_argument, name, "`after` and dtype must be left out, got one of them");
+  if (options.dims.rank() > 1) throw Error(ErrorCode::invalid_argument, name, "searches one dimension or all, not several");
+  if (!options.after.empty() || !options.dtype.empty()) throw Error(ErrorCode::invalid_argument, name, "takes neither `after` nor a dtype");
   bool all = options.dims.empty();
   Tensor x = all ? given.reshape({-1}) : given;
   int dim = all ? 0 : static_cast<int>(options.dims[0]);
-  ReduceOptions searched{.dims = {dim}, .keep_dims = KeepDims::yes};
-  Tensor extreme = by_name(name, op, x, searched, stream);
-  searched.keep_dims = all ? KeepDims::no : options.keep_dims;
+  ReduceOptions searched{.dims = {dim}, .keepdim = true};
+  Tensor extreme = by_name(name, op, nullptr, x, searched, stream);
+  searched.keepdim = !all && options.keepdim;
   searched.dtype = DType::i64;
   searched.implementation = options.implementation;
-  Tensor place = reduce(
-      Reduce::min, [&](Expr a, Expr e) { return select((a == e) | (a != a), position(dim), std::numeric_limits<std::int64_t>::max()); }, {x, extreme}, searched,
-      stream);
-  return all && options.keep_dims == KeepDims::yes ? place.reshape(Dims::filled(given.rank(), 1)) : place;
+  auto places = [&](Expr a, Expr e) { return select((a == e) | (a != a), position(dim), std::numeric_limits<std::int64_t>::max()); };
+  if (!(all && options.keepdim)) return reduced(out, Reduce::amin, places, {x, extreme}, searched, stream);
+  // One number, in as many dimensions of size 1 as x has.
+  const Dims ones = Dims::filled(given.rank(), 1);
+  if (!out) return reduce(Reduce::amin, places, {x, extreme}, searched, stream).reshape(ones);
+  detail::check_out(*out, ones, out->dtype(), "out", name);
+  const Tensor one = out->as_strided({}, {});
+  return reduced(&one, Reduce::amin, places, {x, extreme}, searched, stream);
 }
 
 }  // namespace
 
-Tensor argmin(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return place_of("argmin", Reduce::min, x, options, stream); }
-Tensor argmax(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return place_of("argmax", Reduce::max, x, options, stream); }
+Tensor argmin(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return place_of("argmin", Reduce::amin, nullptr, x, options, stream); }
+void argmin_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
+  place_of("argmin_out", Reduce::amin, &out, x, options, stream);
+}
+Tensor argmax(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return place_of("argmax", Reduce::amax, nullptr, x, options, stream); }
+void argmax_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
+  place_of("argmax_out", Reduce::amax, &out, x, options, stream);
+}
 
 namespace {
 
@@ -109,7 +154,7 @@ const RowFunction& traced_rows(DType computed) {
 
 /// A result with the reduced dimensions or without them, as the options say.
 Tensor shaped(const Tensor& kept, const ReduceOptions& options, std::string_view op) {
-  if (options.keep_dims == KeepDims::yes) return kept;
+  if (options.keepdim) return kept;
   Dims sizes;
   std::array<bool, kMaxRank> gone = detail::marked_dims(options.dims, kept.rank(), op);
   for (int d = 0; d < kept.rank(); ++d)
@@ -117,14 +162,38 @@ Tensor shaped(const Tensor& kept, const ReduceOptions& options, std::string_view
   return kept.reshape(sizes);
 }
 
-}  // namespace
+/// The caller's output with the reduced dimensions in any case. Errors: invalid_shape unless it has the result's shape.
+Tensor with_kept(const Tensor& out, const Tensor& x, const ReduceOptions& options, std::string_view op) {
+  std::array<bool, kMaxRank> gone = detail::marked_dims(options.dims, x.rank(), op);
+  if (options.dims.empty()) gone.fill(true);
+  Dims result, sizes, strides;
+  for (int d = 0; d < x.rank(); ++d)
+    if (!gone[static_cast<std::size_t>(d)] || options.keepdim) result.push_back(gone[static_cast<std::size_t>(d)] ? 1 : x.sizes()[d]);
+  detail::check_out(out, result, out.dtype(), "out", op);
+  int at = 0;
+  for (int d = 0; d < x.rank(); ++d) {
+    const bool left_out = gone[static_cast<std::size_t>(d)] && !options.keepdim;
+    sizes.push_back(left_out ? 1 : out.sizes()[at]);
+    strides.push_back(left_out ? 0 : out.strides()[at++]);
+  }
+  return out.as_strided(sizes, strides);
+}
 
-Tensor var(const Tensor& x, double correction, const ReduceOptions& options, const Stream& stream) {
-  detail::OpName named("var");
+/// A function of what keeps the reduced dimensions, into the result.
+Tensor finished(const Tensor* out, const ExprFunction& f, std::span<const Tensor> kept, const Tensor& x, DTypeList dtype, const ReduceOptions& options,
+                std::string_view op, const Stream& stream) {
+  if (!out) return shaped(map(f, kept, {.dtype = dtype}, stream)[0], options, op);
+  const Tensor whole = with_kept(*out, x, options, op);
+  detail::check_apart(*out, x, op);
+  map_out(std::span(&whole, 1), f, kept, {}, stream);
+  return *out;
+}
+
+Tensor variance(const Tensor* out, const Tensor& x, double correction, const ReduceOptions& options, const Stream& stream) {
   ReduceOptions wide = keeping(options), last = options;
   DType computed = real_dtype(x);
   if (is_floating(x.dtype())) wide.dtype = computed;
-  if (last.dtype.size() == 0 && is_floating(x.dtype())) last.dtype = x.dtype();
+  if (last.dtype.empty() && is_floating(x.dtype())) last.dtype = x.dtype();
   auto set_after = [&](const Tensor& per_result) {
     double n = per_result.numel() == 0 ? 0 : static_cast<double>(x.numel()) / static_cast<double>(per_result.numel());
     last.after = trace([&](Expr s) { return s / param(std::max(n - correction, 0.0)); }, std::array{computed});
@@ -133,57 +202,61 @@ Tensor var(const Tensor& x, double correction, const ReduceOptions& options, con
   if (near_rows(x, options, "var")) {
     Tensor total = rowwise(traced_rows<Squares>(computed), std::span(&x, 1), {.dims = options.dims}, stream)[0];
     set_after(total);
-    return shaped(map(last.after, std::span(&total, 1), {.dtypes = last.dtype}, stream)[0], options, "var");
+    return finished(out, last.after, std::span(&total, 1), x, last.dtype, options, "var", stream);
   }
   Tensor center = mean(x, wide, stream);
   set_after(center);
-  return reduce(
-      Reduce::sum, [](Expr a, Expr m) { return square(a - m); }, {x, center}, last, stream);
+  return reduced(
+      out, Reduce::sum, [](Expr a, Expr m) { return square(a - m); }, {x, center}, last, stream);
 }
 
-Tensor norm(const Tensor& x, double p, const ReduceOptions& options, const Stream& stream) {
-  detail::OpName named("norm");
+Tensor p_norm(const Tensor* out, const Tensor& x, double p, const ReduceOptions& options, const Stream& stream) {
   DType computed = real_dtype(x);
   ReduceOptions last = options;
   if (p < 0 && x.numel() == 0)  // with Inf the minimum itself says so
-    (void)by_name("norm", Reduce::min, x, {.dims = options.dims}, stream);
+    (void)by_name("norm", Reduce::amin, nullptr, x, {.dims = options.dims}, stream);
   auto then = [&](auto f) {
     ExprFunction after = trace(f, std::array{computed});
     last.after = options.after.empty() ? after : detail::compose(options.after, after);
   };
   auto real = [](const Expr& a) { return is_floating(a.dtype()) ? a : cast(a, DType::f32); };
   if (p == std::numeric_limits<double>::infinity())
-    return reduce(
-        Reduce::max, [&](Expr a) { return abs(real(a)); }, x, last, stream);
+    return reduced(
+        out, Reduce::amax, [&](Expr a) { return abs(real(a)); }, {x}, last, stream);
   if (p == -std::numeric_limits<double>::infinity())
-    return reduce(
-        Reduce::min, [&](Expr a) { return abs(real(a)); }, x, last, stream);
+    return reduced(
+        out, Reduce::amin, [&](Expr a) { return abs(real(a)); }, {x}, last, stream);
   if (p == 0)
-    return reduce(
-        Reduce::sum, [&](Expr a) { return select(a == 0, real(a) * 0, cast(Expr(1), real(a).dtype())); }, x, last, stream);
+    return reduced(
+        out, Reduce::sum, [&](Expr a) { return select(a == 0, real(a) * 0, cast(Expr(1), real(a).dtype())); }, {x}, last, stream);
   if (p == 1)
-    return reduce(
-        Reduce::sum, [&](Expr a) { return abs(real(a)); }, x, last, stream);
+    return reduced(
+        out, Reduce::sum, [&](Expr a) { return abs(real(a)); }, {x}, last, stream);
   if (p == 2) {
     then([](Expr s) { return sqrt(s); });
-    return reduce(
-        Reduce::sum, [&](Expr a) { return square(real(a)); }, x, last, stream);
+    return reduced(
+        out, Reduce::sum, [&](Expr a) { return square(real(a)); }, {x}, last, stream);
   }
   then([&](Expr s) { return pow(s, param(1 / p)); });
-  return reduce(
-      Reduce::sum, [&](Expr a) { return pow(abs(real(a)), param(p)); }, x, last, stream);
+  return reduced(
+      out, Reduce::sum, [&](Expr a) { return pow(abs(real(a)), param(p)); }, {x}, last, stream);
 }
 
-Tensor logsumexp(const Tensor& x, const ReduceOptions& options, const Stream& stream) {
-  detail::OpName named("logsumexp");
+Tensor log_of_sums(const Tensor* out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
   ReduceOptions wide = keeping(options);
   DType computed = real_dtype(x);
   wide.dtype = computed;
   DType dtype = is_floating(x.dtype()) ? x.dtype() : DType::f32;
   if (!options.after.empty() && !is_floating(options.after.output_dtype(0))) dtype = options.after.output_dtype(0);
-  if (options.dtype.size() > 0) dtype = options.dtype[0];
-  if (options.after.empty() && near_rows(x, options, "logsumexp"))
-    return shaped(rowwise(traced_rows<LogSumExp>(computed), std::span(&x, 1), {.dims = options.dims, .dtypes = {dtype}}, stream)[0], options, "logsumexp");
+  if (!options.dtype.empty()) dtype = options.dtype[0];
+  if (options.after.empty() && near_rows(x, options, "logsumexp")) {
+    const RowFunction& rows = traced_rows<LogSumExp>(computed);
+    if (!out) return shaped(rowwise(rows, std::span(&x, 1), {.dims = options.dims, .dtype = {dtype}}, stream)[0], options, "logsumexp");
+    const Tensor whole = with_kept(*out, x, options, "logsumexp");
+    detail::check_apart(*out, x, "logsumexp");
+    rowwise_out(std::span(&whole, 1), rows, std::span(&x, 1), {.dims = options.dims}, stream);
+    return *out;
+  }
   // The sum of nothing is 0, whose logarithm is -Inf; only the maximum of nothing is none.
   Tensor top = x.numel() == 0 ? zeros({}, {.dtype = computed, .device = x.device()}, stream) : amax(x, keeping(options), stream);
   Tensor total = reduce(
@@ -191,12 +264,46 @@ Tensor logsumexp(const Tensor& x, const ReduceOptions& options, const Stream& st
   const Tensor parts[] = {total, top};
   ExprFunction joined = detail::trace_over<2>([](Expr s, Expr m) { return log(s) + guarded(m); }, parts, "logsumexp");
   if (!options.after.empty()) joined = detail::compose(options.after, joined);
-  return shaped(map(joined, parts, {.dtypes = {dtype}}, stream)[0], options, "logsumexp");
+  return finished(out, joined, parts, x, {dtype}, options, "logsumexp", stream);
 }
 
-Tensor sum_to(const Tensor& x, const Dims& sizes, const Stream& stream) {
-  detail::OpName named("sum_to");
-  if (x.sizes() == sizes) return x;
+}  // namespace
+
+Tensor var(const Tensor& x, double correction, const ReduceOptions& options, const Stream& stream) {
+  detail::OpName named("var");
+  return variance(nullptr, x, correction, options, stream);
+}
+Tensor var(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return var(x, 1, options, stream); }
+void var_out(const Tensor& out, const Tensor& x, double correction, const ReduceOptions& options, const Stream& stream) {
+  detail::OpName named("var_out");
+  variance(&out, x, correction, options, stream);
+}
+void var_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) { var_out(out, x, 1, options, stream); }
+
+Tensor norm(const Tensor& x, double p, const ReduceOptions& options, const Stream& stream) {
+  detail::OpName named("norm");
+  return p_norm(nullptr, x, p, options, stream);
+}
+Tensor norm(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return norm(x, 2, options, stream); }
+void norm_out(const Tensor& out, const Tensor& x, double p, const ReduceOptions& options, const Stream& stream) {
+  detail::OpName named("norm_out");
+  p_norm(&out, x, p, options, stream);
+}
+void norm_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) { norm_out(out, x, 2, options, stream); }
+
+Tensor logsumexp(const Tensor& x, const ReduceOptions& options, const Stream& stream) {
+  detail::OpName named("logsumexp");
+  return log_of_sums(nullptr, x, options, stream);
+}
+void logsumexp_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
+  detail::OpName named("logsumexp_out");
+  log_of_sums(&out, x, options, stream);
+}
+
+namespace {
+
+/// The dimensions of x over which sums have these sizes. Errors: invalid_shape if sizes do not broadcast to x's.
+Dims summed_dims(const Tensor& x, const Dims& sizes) {
   int lead = x.rank() - sizes.rank();
   const Dims shapes[] = {x.sizes(), sizes};
   if (lead < 0 || !(broadcast_shapes(shapes, "sum_to") == x.sizes()))
@@ -204,7 +311,27 @@ Tensor sum_to(const Tensor& x, const Dims& sizes, const Stream& stream) {
   Dims dims;
   for (int d = 0; d < x.rank(); ++d)
     if (d < lead || (sizes[d - lead] == 1 && x.sizes()[d] != 1)) dims.push_back(d);
-  return dims.empty() ? x.reshape(sizes) : sum(x, {.dims = dims, .keep_dims = KeepDims::yes}, stream).reshape(sizes);
+  return dims;
 }
 
-}  // namespace clutch::inline v0
+}  // namespace
+
+Tensor sum_to(const Tensor& x, const Dims& sizes, const Stream& stream) {
+  detail::OpName named("sum_to");
+  if (x.sizes() == sizes) return x;
+  const Dims dims = summed_dims(x, sizes);
+  return dims.empty() ? x.reshape(sizes) : sum(x, {.dims = dims, .keepdim = true}, stream).reshape(sizes);
+}
+void sum_to_out(const Tensor& out, const Tensor& x, const Stream& stream) {
+  detail::OpName named("sum_to_out");
+  const Tensor* both[] = {&out, &x};
+  detail::common_runtime(both, "sum_to");
+  detail::check_apart(out, x, "sum_to");
+  const Dims dims = summed_dims(x, out.sizes());
+  if (dims.empty()) return copy_(out, x, {}, stream);
+  Dims sizes = Dims::filled(x.rank() - out.rank(), 1), strides = Dims::filled(x.rank() - out.rank(), 0);
+  for (int d = 0; d < out.rank(); ++d) sizes.push_back(out.sizes()[d]), strides.push_back(out.strides()[d]);
+  sum_out(out.as_strided(sizes, strides), x, {.dims = dims, .keepdim = true}, stream);
+}
+
+}}  // namespace clutch::v0

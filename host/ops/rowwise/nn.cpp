@@ -3,19 +3,20 @@
 #include <clutch/nn.hpp>
 
 #include "expr/node.hpp"
+#include "ops/out_form.hpp"
 #include "runtime/op_name.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <mutex>
 #include <string>
 #include <tuple>
 
-namespace clutch::inline v0 {
-namespace nn {
+namespace clutch { inline namespace v0 { namespace nn {
 namespace {
 
 /// A function of rows, traced once for each name, dtypes of its tensors and number that is baked in.
@@ -43,6 +44,14 @@ std::vector<Tensor> by_rows(const std::string& op, const Tensor (&inputs)[kInput
                             double number = 0) {
   return rowwise(traced_once(op, inputs, number, f), inputs, options, stream);
 }
+/// The same into outputs where they are given.
+template <std::size_t kInputs, class F>
+std::vector<Tensor> by_rows_into(std::span<const Tensor> outputs, const std::string& op, const Tensor (&inputs)[kInputs], const RowwiseOptions& options,
+                                 const Stream& stream, F&& f, double number = 0) {
+  if (outputs.empty()) return by_rows(op, inputs, options, stream, f, number);
+  rowwise_out(outputs, traced_once(op, inputs, number, f), inputs, {.dims = options.dims}, stream);
+  return {outputs.begin(), outputs.end()};
+}
 
 DType compute_dtype(const Tensor& x) { return detail::compute_dtype(x.dtype(), "nn"); }
 
@@ -54,6 +63,8 @@ auto log_softmax_of = [](Row& row, Expr x) {
   Expr centered = x - row.max(x);
   return centered - log(row.sum(exp(centered)));
 };
+auto softmax_back = [](Row& row, Expr g, Expr p) { return p * (g - row.sum(g * p)); };
+auto log_softmax_back = [](Row& row, Expr g, Expr l) { return g - exp(l) * row.sum(g); };
 
 Dims last_dims(const Tensor& x, int count, std::string_view op) {
   if (count < 1 || count > x.rank())
@@ -79,7 +90,7 @@ void check_affine(const Tensor& x, const Tensor& t, int count, std::string_view 
 /// A gradient of what was broadcast over the leading dimensions: their sum of the function's values.
 template <class F, std::size_t kInputs>
 Tensor sum_leading(const Tensor& like, const Tensor& x, int count, F&& f, const Tensor (&inputs)[kInputs], const Stream& stream) {
-  if (x.rank() == count) return map(f, inputs, {.dtypes = {like.dtype()}}, stream);
+  if (x.rank() == count) return map(f, inputs, {.dtype = {like.dtype()}}, stream);
   return reduce(Reduce::sum, f, inputs, {.dims = leading_dims(x, count), .dtype = {like.dtype()}}, stream);
 }
 
@@ -87,7 +98,7 @@ Tensor sum_leading(const Tensor& like, const Tensor& x, int count, F&& f, const 
 
 Tensor softmax(const Tensor& x, int dim, const Stream& stream) {
   detail::OpName named("nn::softmax");
-  return by_rows("softmax", {x}, {.dims = {dim}, .dtypes = {x.dtype()}}, stream, softmax_of)[0];
+  return by_rows("softmax", {x}, {.dims = {dim}, .dtype = {x.dtype()}}, stream, softmax_of)[0];
 }
 void softmax_out(const Tensor& out, const Tensor& x, int dim, const Stream& stream) {
   detail::OpName named("nn::softmax_out");
@@ -95,7 +106,7 @@ void softmax_out(const Tensor& out, const Tensor& x, int dim, const Stream& stre
 }
 Tensor log_softmax(const Tensor& x, int dim, const Stream& stream) {
   detail::OpName named("nn::log_softmax");
-  return by_rows("log_softmax", {x}, {.dims = {dim}, .dtypes = {x.dtype()}}, stream, log_softmax_of)[0];
+  return by_rows("log_softmax", {x}, {.dims = {dim}, .dtype = {x.dtype()}}, stream, log_softmax_of)[0];
 }
 void log_softmax_out(const Tensor& out, const Tensor& x, int dim, const Stream& stream) {
   detail::OpName named("nn::log_softmax_out");
@@ -104,52 +115,78 @@ void log_softmax_out(const Tensor& out, const Tensor& x, int dim, const Stream& 
 
 Tensor softmax_backward(const Tensor& grad, const Tensor& y, int dim, const Stream& stream) {
   detail::OpName named("nn::softmax_backward");
-  return by_rows("softmax_backward", {grad, y}, {.dims = {dim}, .dtypes = {y.dtype()}}, stream,
-                 [](Row& row, Expr g, Expr p) { return p * (g - row.sum(g * p)); })[0];
+  return by_rows("softmax_backward", {grad, y}, {.dims = {dim}, .dtype = {y.dtype()}}, stream, softmax_back)[0];
+}
+void softmax_backward_out(const Tensor& out, const Tensor& grad, const Tensor& y, int dim, const Stream& stream) {
+  detail::OpName named("nn::softmax_backward_out");
+  by_rows_into(std::span(&out, 1), "softmax_backward", {grad, y}, {.dims = {dim}}, stream, softmax_back);
 }
 Tensor log_softmax_backward(const Tensor& grad, const Tensor& y, int dim, const Stream& stream) {
   detail::OpName named("nn::log_softmax_backward");
-  return by_rows("log_softmax_backward", {grad, y}, {.dims = {dim}, .dtypes = {y.dtype()}}, stream,
-                 [](Row& row, Expr g, Expr l) { return g - exp(l) * row.sum(g); })[0];
+  return by_rows("log_softmax_backward", {grad, y}, {.dims = {dim}, .dtype = {y.dtype()}}, stream, log_softmax_back)[0];
+}
+void log_softmax_backward_out(const Tensor& out, const Tensor& grad, const Tensor& y, int dim, const Stream& stream) {
+  detail::OpName named("nn::log_softmax_backward_out");
+  by_rows_into(std::span(&out, 1), "log_softmax_backward", {grad, y}, {.dims = {dim}}, stream, log_softmax_back);
 }
 
 namespace {
 
 /// What a normalization's lambda computes, given the centered element and its row's factor: with weight and bias if there are such.
 template <class F>
-std::vector<Tensor> normalized(const std::string& op, const Tensor& x, const Tensor& weight, const Tensor& bias, const NormOptions& options, int results,
-                               const Stream& stream, F&& core) {
+std::vector<Tensor> normalized(std::span<const Tensor> outputs, const std::string& op, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                               const NormOptions& options, int results, const Stream& stream, F&& core) {
   Dims dims = last_dims(x, options.normalized_rank, op);
   check_affine(x, weight, options.normalized_rank, op);
   check_affine(x, bias, options.normalized_rank, op);
   DType kept = compute_dtype(x);
-  RowwiseOptions row_options{.dims = dims, .dtypes = {x.dtype(), kept}};
-  if (results == 2) row_options.dtypes = {x.dtype(), kept, kept};
+  RowwiseOptions row_options{.dims = dims, .dtype = {x.dtype(), kept}};
+  if (results == 2) row_options.dtype = {x.dtype(), kept, kept};
   if (weight.defined() && bias.defined())
-    return by_rows(
-        op + " of weight and bias", {x, weight, bias}, row_options, stream, [&](Row& row, Expr a, Expr w, Expr b) { return core(row, a) * w + b; },
+    return by_rows_into(
+        outputs, op + " of weight and bias", {x, weight, bias}, row_options, stream, [&](Row& row, Expr a, Expr w, Expr b) { return core(row, a) * w + b; },
         options.eps);
   if (weight.defined())
-    return by_rows(
-        op + " of weight", {x, weight}, row_options, stream, [&](Row& row, Expr a, Expr w) { return core(row, a) * w; }, options.eps);
+    return by_rows_into(
+        outputs, op + " of weight", {x, weight}, row_options, stream, [&](Row& row, Expr a, Expr w) { return core(row, a) * w; }, options.eps);
   if (bias.defined())
-    return by_rows(
-        op + " of bias", {x, bias}, row_options, stream, [&](Row& row, Expr a, Expr b) { return core(row, a) + b; }, options.eps);
-  return by_rows(
-      op, {x}, row_options, stream, [&](Row& row, Expr a) { return core(row, a); }, options.eps);
+    return by_rows_into(
+        outputs, op + " of bias", {x, bias}, row_options, stream, [&](Row& row, Expr a, Expr b) { return core(row, a) + b; }, options.eps);
+  return by_rows_into(
+      outputs, op, {x}, row_options, stream, [&](Row& row, Expr a) { return core(row, a); }, options.eps);
+}
+
+}  // namespace
+
+namespace {
+
+std::vector<Tensor> layer_normalized(std::span<const Tensor> outputs, const Tensor& x, const Tensor& weight, const Tensor& bias, const NormOptions& options,
+                                     const Stream& stream) {
+  return normalized(outputs, "layer_norm", x, weight, bias, options, 2, stream, [&](Row& row, const Expr& a) {
+    Expr mean = row.mean(a), centered = a - mean, rstd = rsqrt(row.mean(square(centered)) + options.eps);
+    row.result(mean);
+    row.result(rstd);
+    return centered * rstd;
+  });
+}
+std::vector<Tensor> rms_normalized(std::span<const Tensor> outputs, const Tensor& x, const Tensor& weight, const NormOptions& options, const Stream& stream) {
+  return normalized(outputs, "rms_norm", x, weight, {}, options, 1, stream, [&](Row& row, const Expr& a) {
+    Expr rrms = rsqrt(row.mean(square(a)) + options.eps);
+    row.result(rrms);
+    return a * rrms;
+  });
 }
 
 }  // namespace
 
 LayerNormResult layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const NormOptions& options, const Stream& stream) {
   detail::OpName named("nn::layer_norm");
-  std::vector<Tensor> made = normalized("layer_norm", x, weight, bias, options, 2, stream, [&](Row& row, const Expr& a) {
-    Expr mean = row.mean(a), centered = a - mean, rstd = rsqrt(row.mean(square(centered)) + options.eps);
-    row.result(mean);
-    row.result(rstd);
-    return centered * rstd;
-  });
+  std::vector<Tensor> made = layer_normalized({}, x, weight, bias, options, stream);
   return {made[0], made[1], made[2]};
+}
+void layer_norm_out(const LayerNormResult& out, const Tensor& x, const Tensor& weight, const Tensor& bias, const NormOptions& options, const Stream& stream) {
+  detail::OpName named("nn::layer_norm_out");
+  layer_normalized(std::array{out.y, out.mean, out.rstd}, x, weight, bias, options, stream);
 }
 
 LayerNormGradients layer_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
@@ -162,7 +199,7 @@ LayerNormGradients layer_norm_backward(const Tensor& grad, const Tensor& x, cons
     return r * (g - along - normal * across);
   };
   LayerNormGradients grads;
-  RowwiseOptions row_options{.dims = dims, .dtypes = {x.dtype()}};
+  RowwiseOptions row_options{.dims = dims, .dtype = {x.dtype()}};
   if (weight.defined()) {
     grads.x = by_rows("layer_norm_backward of weight", {grad, x, mean, rstd, weight}, row_options, stream,
                       [&](Row& row, Expr g, Expr a, Expr m, Expr r, Expr w) { return core(row, g * w, a, m, r); })[0];
@@ -175,15 +212,22 @@ LayerNormGradients layer_norm_backward(const Tensor& grad, const Tensor& x, cons
       weight.defined() ? weight : x, x, options.normalized_rank, [](Expr g) { return g; }, {grad}, stream);
   return grads;
 }
+void layer_norm_backward_out(const LayerNormGradients& out, const Tensor& grad, const Tensor& x, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
+                             const NormOptions& options, const Stream& stream) {
+  detail::OpName named("nn::layer_norm_backward_out");
+  const LayerNormGradients made = layer_norm_backward(grad, x, mean, rstd, weight, options, stream);
+  const detail::Stored all[] = {{out.x, made.x, "out.x"}, {out.weight, made.weight, "out.weight"}, {out.bias, made.bias, "out.bias"}};
+  detail::store(all, "layer_norm_backward", stream);
+}
 
 RmsNormResult rms_norm(const Tensor& x, const Tensor& weight, const NormOptions& options, const Stream& stream) {
   detail::OpName named("nn::rms_norm");
-  std::vector<Tensor> made = normalized("rms_norm", x, weight, {}, options, 1, stream, [&](Row& row, const Expr& a) {
-    Expr rrms = rsqrt(row.mean(square(a)) + options.eps);
-    row.result(rrms);
-    return a * rrms;
-  });
+  std::vector<Tensor> made = rms_normalized({}, x, weight, options, stream);
   return {made[0], made[1]};
+}
+void rms_norm_out(const RmsNormResult& out, const Tensor& x, const Tensor& weight, const NormOptions& options, const Stream& stream) {
+  detail::OpName named("nn::rms_norm_out");
+  rms_normalized(std::array{out.y, out.rrms}, x, weight, options, stream);
 }
 
 RmsNormGradients rms_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& rrms, const Tensor& weight, const NormOptions& options,
@@ -196,7 +240,7 @@ RmsNormGradients rms_norm_backward(const Tensor& grad, const Tensor& x, const Te
     return r * (g - normal * row.mean(g * normal));
   };
   RmsNormGradients grads;
-  RowwiseOptions row_options{.dims = dims, .dtypes = {x.dtype()}};
+  RowwiseOptions row_options{.dims = dims, .dtype = {x.dtype()}};
   if (weight.defined()) {
     grads.x = by_rows("rms_norm_backward of weight", {grad, x, rrms, weight}, row_options, stream,
                       [&](Row& row, Expr g, Expr a, Expr r, Expr w) { return core(row, g * w, a, r); })[0];
@@ -206,6 +250,13 @@ RmsNormGradients rms_norm_backward(const Tensor& grad, const Tensor& x, const Te
     grads.x = by_rows("rms_norm_backward", {grad, x, rrms}, row_options, stream, core)[0];
   }
   return grads;
+}
+void rms_norm_backward_out(const RmsNormGradients& out, const Tensor& grad, const Tensor& x, const Tensor& rrms, const Tensor& weight,
+                           const NormOptions& options, const Stream& stream) {
+  detail::OpName named("nn::rms_norm_backward_out");
+  const RmsNormGradients made = rms_norm_backward(grad, x, rrms, weight, options, stream);
+  const detail::Stored all[] = {{out.x, made.x, "out.x"}, {out.weight, made.weight, "out.weight"}};
+  detail::store(all, "rms_norm_backward", stream);
 }
 
 namespace {
@@ -266,7 +317,7 @@ Tensor weights_of(const Targets& t, const CrossEntropyOptions& o, DType dtype, c
         Expr checked = select((index < 0) | (index >= param(t.classes)), std::numeric_limits<double>::quiet_NaN(), weight);
         return select(index == param(o.ignore_index), 0.0, checked);
       },
-      {t.index}, {.dtypes = {dtype}}, stream);
+      {t.index}, {.dtype = {dtype}}, stream);
 }
 
 /// Sum of the classes' weights.
@@ -326,7 +377,7 @@ CrossEntropyResult of_probabilities(const Tensor& logits, const Tensor& target, 
     return of_no_logits(logits, zeros(rows, {.dtype = kept, .device = logits.device()}, stream), o.reduction, t.dim, stream);
   }
   const double smoothing = o.label_smoothing;
-  RowwiseOptions options{.dims = {t.dim}, .dtypes = {kept, kept, kept}};
+  RowwiseOptions options{.dims = {t.dim}, .dtype = {kept, kept, kept}};
   std::vector<Tensor> made = by_rows(
       "cross_entropy of probabilities", {logits, target, class_weights(t, o, logits, stream)}, options, stream,
       [&](Row& row, Expr x, Expr p, Expr w) {
@@ -352,10 +403,10 @@ Tensor of_probabilities_backward(const Tensor& grad, const Tensor& logits, const
   const double smoothing = o.label_smoothing;
   Tensor of_loss = grad.reshape(o.reduction == Reduction::none ? result.max.sizes() : Dims{});
   if (o.reduction == Reduction::mean)
-    of_loss = map([&](Expr g) { return g / param(static_cast<double>(result.max.numel())); }, {of_loss}, {.dtypes = {compute_dtype(logits)}}, stream);
+    of_loss = map([&](Expr g) { return g / param(static_cast<double>(result.max.numel())); }, {of_loss}, {.dtype = {compute_dtype(logits)}}, stream);
   return by_rows(
       "cross_entropy_backward of probabilities", {logits, target, class_weights(t, o, logits, stream), result.max, result.log_sum, of_loss},
-      {.dims = {t.dim}, .dtypes = {logits.dtype()}}, stream,
+      {.dims = {t.dim}, .dtype = {logits.dtype()}}, stream,
       [&](Row& row, Expr x, Expr p, Expr w, Expr top, Expr log_sum, Expr g) {
         Expr share = share_of(row, p, w, x.dtype(), smoothing);
         return (exp((x - top) - log_sum) * row.sum(share) - share) * g;
@@ -378,7 +429,7 @@ CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, con
   Targets t = targets_of(logits, target, o, stream);
   DType kept = compute_dtype(logits);
   const double smoothing = o.label_smoothing;
-  RowwiseOptions options{.dims = {t.dim}, .dtypes = {kept, kept}};
+  RowwiseOptions options{.dims = {t.dim}, .dtype = {kept, kept}};
   Tensor weights = weights_of(t, o, kept, stream), losses;
   if (logits.numel() == 0) return of_no_logits(logits, weights, o.reduction, t.dim, stream);  // no target is a class: NaN, or 0 where it is ignored
   auto counted = [&](const Expr& index, const Expr& loss) { return select(index == param(o.ignore_index), cast(Expr(0), loss.dtype()), loss); };
@@ -386,9 +437,9 @@ CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, con
   if (smoothing == 0) {
     made = by_rows("maximum and log_sum", {logits}, options, stream, [](Row& row, Expr x) { centered(row, x); });
     losses = map([&](Expr top, Expr log_sum, Expr index, Expr w) { return counted(index, w * (log_sum - (at_target(logits, t.dim, index) - top))); },
-                 {made[0], made[1], t.index, weights}, {.dtypes = {kept}}, stream);
+                 {made[0], made[1], t.index, weights}, {.dtype = {kept}}, stream);
   } else {
-    options.dtypes = {kept, kept, kept};
+    options.dtype = {kept, kept, kept};
     made = by_rows("maximum, log_sum and weighted sum", {logits, class_weights(t, o, logits, stream)}, options, stream,
                    [&](Row& row, Expr x, Expr w) { row.result(row.sum(centered(row, x).x * w)); });
     losses = map(
@@ -397,7 +448,7 @@ CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, con
           Expr smooth = (total * log_sum - weighted) * param(smoothing / static_cast<double>(t.classes));
           return counted(index, plain * param(1 - smoothing) + smooth);
         },
-        {made[0], made[1], made[2], total_weight(t, o, kept, logits, stream), t.index, weights}, {.dtypes = {kept}}, stream);
+        {made[0], made[1], made[2], total_weight(t, o, kept, logits, stream), t.index, weights}, {.dtype = {kept}}, stream);
   }
   CrossEntropyResult result{.max = made[0], .log_sum = made[1]};
   if (o.reduction == Reduction::none) {
@@ -406,9 +457,16 @@ CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, con
     result.loss = sum(losses, {.dtype = {logits.dtype()}}, stream);
   } else {
     Tensor total = sum(losses, {}, stream), count = sum(weights, {}, stream);
-    result.loss = map([](Expr a, Expr n) { return a / n; }, {total, count}, {.dtypes = {logits.dtype()}}, stream);
+    result.loss = map([](Expr a, Expr n) { return a / n; }, {total, count}, {.dtype = {logits.dtype()}}, stream);
   }
   return result;
+}
+
+void cross_entropy_out(const CrossEntropyResult& out, const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o, const Stream& stream) {
+  detail::OpName named("nn::cross_entropy_out");
+  const CrossEntropyResult made = cross_entropy(logits, target, o, stream);
+  const detail::Stored all[] = {{out.loss, made.loss, "out.loss"}, {out.max, made.max, "out.max"}, {out.log_sum, made.log_sum, "out.log_sum"}};
+  detail::store(all, "cross_entropy", stream);
 }
 
 Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const CrossEntropyResult& result, const CrossEntropyOptions& o,
@@ -418,7 +476,7 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Te
   Targets t = targets_of(logits, target, o, stream);
   DType kept = compute_dtype(logits);
   Tensor weights = weights_of(t, o, kept, stream), of_loss = o.reduction == Reduction::none ? grad.reshape(t.index.sizes()) : grad.reshape({});
-  if (o.reduction == Reduction::mean) of_loss = map([](Expr g, Expr n) { return g / n; }, {of_loss, sum(weights, {}, stream)}, {.dtypes = {kept}}, stream);
+  if (o.reduction == Reduction::mean) of_loss = map([](Expr g, Expr n) { return g / n; }, {of_loss, sum(weights, {}, stream)}, {.dtype = {kept}}, stream);
   auto counted = [&](const Expr& index, const Expr& gradient) { return select(index == param(o.ignore_index), cast(Expr(0), gradient.dtype()), gradient); };
   if (o.label_smoothing == 0)
     return map(
@@ -426,7 +484,7 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Te
           Expr p = exp((x - top) - log_sum), hot = cast(position(t.dim) == index, p.dtype());
           return counted(index, (p - hot) * (w * g));
         },
-        {logits, result.max, result.log_sum, t.index, weights, of_loss}, {.dtypes = {logits.dtype()}}, stream);
+        {logits, result.max, result.log_sum, t.index, weights, of_loss}, {.dtype = {logits.dtype()}}, stream);
   return map(
       [&](Expr x, Expr top, Expr log_sum, Expr index, Expr w, Expr g, Expr of_class, Expr total) {
         Expr p = exp((x - top) - log_sum), hot = cast(position(t.dim) == index, p.dtype());
@@ -435,8 +493,12 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Te
         return counted(index, (plain + smooth) * g);
       },
       {logits, result.max, result.log_sum, t.index, weights, of_loss, class_weights(t, o, logits, stream), total_weight(t, o, kept, logits, stream)},
-      {.dtypes = {logits.dtype()}}, stream);
+      {.dtype = {logits.dtype()}}, stream);
+}
+void cross_entropy_backward_out(const Tensor& out, const Tensor& grad, const Tensor& logits, const Tensor& target, const CrossEntropyResult& result,
+                                const CrossEntropyOptions& o, const Stream& stream) {
+  detail::OpName named("nn::cross_entropy_backward_out");
+  detail::store(out, cross_entropy_backward(grad, logits, target, result, o, stream), "cross_entropy_backward", stream);
 }
 
-}  // namespace nn
-}  // namespace clutch::inline v0
+}}}  // namespace clutch::v0::nn

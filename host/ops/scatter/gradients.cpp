@@ -9,8 +9,10 @@
 #include <clutch/ops/map.hpp>
 #include <clutch/ops/reduce.hpp>
 #include <clutch/ops/scatter.hpp>
+#include <clutch/sparse.hpp>
 
 #include "expr/node.hpp"
+#include "ops/out_form.hpp"
 #include "ops/scatter_plan.hpp"
 #include "ops/segment_plan.hpp"
 #include "runtime/op_name.hpp"
@@ -18,13 +20,13 @@
 
 #include <functional>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace {
 
 /// How entries go to slots and slots to entries.
 struct Reduction {
-  std::function<Tensor(const Tensor& slots)> take;                           ///< each entry's slot
-  std::function<Tensor(const Tensor& entries, SegmentReduce reduce)> total;  ///< sum or prod of each slot's entries
+  std::function<Tensor(const Tensor& slots)> take;                    ///< each entry's slot
+  std::function<Tensor(const Tensor& entries, Reduce reduce)> total;  ///< sum or prod of each slot's entries
 };
 
 Stream resolved(const Tensor& t, const Stream& given, const char* op) { return detail::resolve_stream(given, t.storage()->runtime(), op); }
@@ -33,23 +35,23 @@ Expr zero_of(const Expr& x) { return cast(Expr(0), x.dtype()); }
 Expr one_if(const Expr& condition, const Expr& like) { return select(condition, cast(Expr(1), like.dtype()), zero_of(like)); }
 
 /// Gradients of slots that reduce entries and, where `self` is defined, themselves. Computed in f32, f64 for f64.
-ScatterGradients gradients(SegmentReduce reduce, const Tensor& grad, const Tensor& result, const Tensor& src, const Tensor& self, const Reduction& r,
+ScatterGradients gradients(Reduce reduce, const Tensor& grad, const Tensor& result, const Tensor& src, const Tensor& self, const Reduction& r,
                            const Stream& stream) {
   const DType dtype = detail::compute_dtype(src.dtype(), "backward");
-  const MapOptions kept{.dtypes = {dtype}};
+  const MapOptions kept{.dtype = {dtype}};
   Tensor g = grad.to(dtype, {}, stream);
   ScatterGradients made;
-  if (reduce == SegmentReduce::sum || reduce == SegmentReduce::mean) {
-    if (reduce == SegmentReduce::mean) {
-      Tensor count = r.total(map([](Expr x) { return one_if(Expr(true), x); }, {src}, kept, stream), SegmentReduce::sum);
+  if (reduce == Reduce::sum || reduce == Reduce::mean) {
+    if (reduce == Reduce::mean) {
+      Tensor count = r.total(map([](Expr x) { return one_if(Expr(true), x); }, {src}, kept, stream), Reduce::sum);
       double own = self.defined() ? 1 : 0;
       g = map([&](Expr a, Expr n) { return a / max(n + own, cast(Expr(1), n.dtype())); }, {g, count}, kept, stream);
     }
     made.self = g;
     made.src = r.take(g);
-  } else if (reduce == SegmentReduce::prod) {
-    Tensor zeros_of = r.total(map([](Expr x) { return one_if(x == 0, x); }, {src}, kept, stream), SegmentReduce::sum);
-    Tensor others = r.total(map([](Expr x) { return select(x == 0, cast(Expr(1), x.dtype()), x); }, {src}, kept, stream), SegmentReduce::prod);
+  } else if (reduce == Reduce::prod) {
+    Tensor zeros_of = r.total(map([](Expr x) { return one_if(x == 0, x); }, {src}, kept, stream), Reduce::sum);
+    Tensor others = r.total(map([](Expr x) { return select(x == 0, cast(Expr(1), x.dtype()), x); }, {src}, kept, stream), Reduce::prod);
     if (self.defined()) {
       zeros_of = map([](Expr n, Expr x) { return n + one_if(x == 0, n); }, {zeros_of, self}, kept, stream);
       others = map([](Expr p, Expr x) { return select(x == 0, p, p * x); }, {others, self}, kept, stream);
@@ -64,7 +66,7 @@ ScatterGradients gradients(SegmentReduce reduce, const Tensor& grad, const Tenso
     if (self.defined()) made.self = map(share, {self, zeros_of, product}, kept, stream);
   } else {
     auto hits = [](Expr x, Expr y) { return one_if(x == y, x); };
-    Tensor of_src = map(hits, {src, r.take(result)}, kept, stream), count = r.total(of_src, SegmentReduce::sum);
+    Tensor of_src = map(hits, {src, r.take(result)}, kept, stream), count = r.total(of_src, Reduce::sum);
     if (self.defined()) count = map([&](Expr n, Expr x, Expr y) { return n + hits(x, y); }, {count, self, result}, kept, stream);
     Tensor share = map([](Expr a, Expr n) { return a / max(n, cast(Expr(1), n.dtype())); }, {g, count}, kept, stream);
     auto given = [](Expr hit, Expr s) { return select(hit == 0, zero_of(s), s); };
@@ -81,6 +83,7 @@ ScatterGradients scatter_reduce_backward(const Tensor& grad, const Tensor& resul
                                          const ScatterOptions& options, const Stream& given) {
   detail::OpName named("scatter_reduce_backward");
   constexpr const char* op = "scatter_reduce_backward";
+  detail::check_reduce(options.reduce, op);
   for (const Tensor* t : {&grad, &result, &self, &index, &src}) {
     if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
     if (t != &index && !is_floating(t->dtype())) throw Error(ErrorCode::invalid_dtype, op, fmt::format("tensors must be floating, got {}", name(t->dtype())));
@@ -90,11 +93,11 @@ ScatterGradients scatter_reduce_backward(const Tensor& grad, const Tensor& resul
         ErrorCode::invalid_shape, op,
         fmt::format("gradient and result must have the shape {}, got {} and {}", to_string(self.sizes()), to_string(grad.sizes()), to_string(result.sizes())));
   Stream stream = resolved(self, given, op);
-  bool includes = options.include_self == IncludeSelf::yes, whole = src.sizes() == index.sizes();
+  bool includes = options.include_self, whole = src.sizes() == index.sizes();
   Tensor used = whole || index.rank() != src.rank() ? src : src.as_strided(index.sizes(), src.strides());
   Reduction r{[&](const Tensor& t) { return detail::gather_or(t, dim, index, 0, op, stream); },
-              [&](const Tensor& t, SegmentReduce reduce) {
-                Tensor start = full(self.sizes(), reduce == SegmentReduce::prod ? 1 : 0, {.dtype = t.dtype(), .device = t.device()}, stream);
+              [&](const Tensor& t, Reduce reduce) {
+                Tensor start = full(self.sizes(), reduce == Reduce::prod ? 1 : 0, {.dtype = t.dtype(), .device = t.device()}, stream);
                 scatter_reduce_(start, dim, index, t, {.reduce = reduce}, stream);
                 return start;
               }};
@@ -102,7 +105,7 @@ ScatterGradients scatter_reduce_backward(const Tensor& grad, const Tensor& resul
   Tensor own = made.self.defined() ? made.self : grad;
   if (!includes) {
     Tensor ones = full(index.sizes(), 1, {.dtype = detail::compute_dtype(self.dtype(), op), .device = self.device()}, stream);
-    own = map([](Expr g, Expr n) { return select(n == 0, g, zero_of(g)); }, {grad, r.total(ones, SegmentReduce::sum)}, {.dtypes = {self.dtype()}}, stream);
+    own = map([](Expr g, Expr n) { return select(n == 0, g, zero_of(g)); }, {grad, r.total(ones, Reduce::sum)}, {.dtype = {self.dtype()}}, stream);
   }
   made.self = own.to(self.dtype(), {}, stream);
   if (!whole) {
@@ -114,10 +117,19 @@ ScatterGradients scatter_reduce_backward(const Tensor& grad, const Tensor& resul
   return made;
 }
 
+void scatter_reduce_backward_out(const ScatterGradients& out, const Tensor& grad, const Tensor& result, const Tensor& self, int dim, const Tensor& index,
+                                 const Tensor& src, const ScatterOptions& options, const Stream& stream) {
+  detail::OpName named("scatter_reduce_backward_out");
+  const ScatterGradients made = scatter_reduce_backward(grad, result, self, dim, index, src, options, stream);
+  const detail::Stored all[] = {{out.self, made.self, "out.self"}, {out.src, made.src, "out.src"}};
+  detail::store(all, "scatter_reduce_backward", stream);
+}
+
 Tensor segment_reduce_backward(const Tensor& grad, const Tensor& result, const Tensor& data, const Tensor& offsets, const SegmentOptions& options,
                                const Stream& given) {
   detail::OpName named("segment_reduce_backward");
   constexpr const char* op = "segment_reduce_backward";
+  detail::check_reduce(options.reduce, op);
   for (const Tensor* t : {&grad, &result, &data, &offsets})
     if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
   Dims wanted = data.sizes();
@@ -131,19 +143,26 @@ Tensor segment_reduce_backward(const Tensor& grad, const Tensor& result, const T
         fmt::format("gradient and result must have the shape {}, got {} and {}", to_string(wanted), to_string(grad.sizes()), to_string(result.sizes())));
   Stream stream = resolved(data, given, op);
   // A product's initial value is a factor of all that flows back.
-  bool scaled = options.initial && options.reduce == SegmentReduce::prod;
-  Tensor g = scaled ? map([&](Expr x) { return x * param(*options.initial); }, {grad}, {.dtypes = {detail::compute_dtype(data.dtype(), op)}}, stream) : grad;
+  bool scaled = options.initial && options.reduce == Reduce::prod;
+  Tensor g = scaled ? map([&](Expr x) { return x * param(*options.initial); }, {grad}, {.dtype = {detail::compute_dtype(data.dtype(), op)}}, stream) : grad;
   Tensor ids = detail::segment_ids(offsets, data.size(0), op, stream);
   Reduction r{[&](const Tensor& t) { return detail::select_rows(t, ids, 0, op, stream); },
-              [&](const Tensor& t, SegmentReduce reduce) { return segment_reduce(t, offsets, {.reduce = reduce}, stream); }};
+              [&](const Tensor& t, Reduce reduce) { return segment_reduce(t, offsets, {.reduce = reduce}, stream); }};
   return gradients(options.reduce, g, result, data, {}, r, stream).src;
+}
+
+void segment_reduce_backward_out(const Tensor& out, const Tensor& grad, const Tensor& result, const Tensor& data, const Tensor& offsets,
+                                 const SegmentOptions& options, const Stream& stream) {
+  detail::OpName named("segment_reduce_backward_out");
+  detail::store(out, segment_reduce_backward(grad, result, data, offsets, options, stream), "segment_reduce_backward", stream);
 }
 
 namespace sparse {
 
-SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr& a, const Tensor& b, const SegmentOptions& options, const Stream& given) {
+SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr& a, const Tensor& b, const SpmmOptions& options, const Stream& given) {
   detail::OpName named("sparse::spmm_backward");
   constexpr const char* op = "spmm_backward";
+  detail::check_reduce(options.reduce, op);
   for (const Tensor* t : {&grad, &result, &a.offsets, &a.columns, &b})
     if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
   const std::int64_t rows = a.offsets.numel() - 1, entries = a.columns.numel();
@@ -153,17 +172,17 @@ SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr&
                             to_string(b.sizes()), to_string(grad.sizes()), to_string(result.sizes())));
   Stream stream = resolved(b, given, op);
   const DType dtype = detail::compute_dtype(b.dtype(), op);
-  const MapOptions kept{.dtypes = {dtype}};
+  const MapOptions kept{.dtype = {dtype}};
   Tensor ids = detail::segment_ids(a.offsets, entries, op, stream);
   // Entries of no row belong to no column either.
   Tensor columns = map([&](Expr i, Expr c) { return select(cast(i, DType::i64) < 0, param(a.width), cast(c, DType::i64)); }, {ids, a.columns},
-                       {.dtypes = {DType::i64}}, stream);
+                       {.dtype = {DType::i64}}, stream);
   Groups by_column = group_by(columns, a.width, stream);
   Tensor values = a.values.defined() ? a.values.to(dtype, {}, stream) : Tensor();
   SpmmGradients made;
-  if (options.reduce == SegmentReduce::sum || options.reduce == SegmentReduce::mean) {
+  if (options.reduce == Reduce::sum || options.reduce == Reduce::mean) {
     Tensor g = grad.to(dtype, {}, stream);
-    if (options.reduce == SegmentReduce::mean) {
+    if (options.reduce == Reduce::mean) {
       Tensor begin = a.offsets.slice(0, 0, rows).unsqueeze(1), end = a.offsets.slice(0, 1, rows + 1).unsqueeze(1);
       g = map([&](Expr x, Expr from, Expr to) { return x / max(cast(to - from, x.dtype()), cast(Expr(1), x.dtype())); }, {g, begin, end}, kept, stream);
     }
@@ -171,13 +190,13 @@ SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr&
     Csr turned{.offsets = by_column.offsets, .columns = gather(ids, 0, by_column.order, stream), .width = rows};
     if (values.defined()) turned.values = gather(values, 0, by_column.order, stream);
     made.b = spmm(turned, g, {}, stream);
-  } else if (options.reduce == SegmentReduce::prod) {
+  } else if (options.reduce == Reduce::prod) {
     Tensor taken = detail::select_rows(b.to(dtype, {}, stream), a.columns, std::numeric_limits<double>::quiet_NaN(), op, stream);
     Tensor weights = values.defined() ? values.unsqueeze(1) : full({1, 1}, 1, {.dtype = dtype, .device = b.device()}, stream);
     Tensor terms = map([](Expr x, Expr w) { return x * w; }, {taken, weights}, kept, stream);
     Reduction r{[&](const Tensor& t) { return detail::select_rows(t, ids, 0, op, stream); },
-                [&](const Tensor& t, SegmentReduce reduce) { return segment_reduce(t, a.offsets, {.reduce = reduce}, stream); }};
-    Tensor of_terms = gradients(SegmentReduce::prod, grad, result, terms, {}, r, stream).src;
+                [&](const Tensor& t, Reduce reduce) { return segment_reduce(t, a.offsets, {.reduce = reduce}, stream); }};
+    Tensor of_terms = gradients(Reduce::prod, grad, result, terms, {}, r, stream).src;
     made.values = reduce(
         Reduce::sum, [](Expr g, Expr x) { return select(g == 0, zero_of(g), g * x); }, {of_terms, taken}, {.dims = {1}}, stream);
     made.b = empty(b.sizes(), {.dtype = dtype, .device = b.device()}, stream);
@@ -202,6 +221,13 @@ SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr&
   made.b = made.b.to(b.dtype(), {}, stream);
   return made;
 }
+void spmm_backward_out(const SpmmGradients& out, const Tensor& grad, const Tensor& result, const Csr& a, const Tensor& b, const SpmmOptions& options,
+                       const Stream& stream) {
+  detail::OpName named("sparse::spmm_backward_out");
+  const SpmmGradients made = spmm_backward(grad, result, a, b, options, stream);
+  const detail::Stored all[] = {{out.values, made.values, "out.values"}, {out.b, made.b, "out.b"}};
+  detail::store(all, "spmm_backward", stream);
+}
 
 }  // namespace sparse
 
@@ -221,7 +247,12 @@ Tensor embedding(const Tensor& weight, const Tensor& index, const Stream& given)
   return detail::select_rows(weight, rows.contiguous(stream).reshape({-1}), std::numeric_limits<double>::quiet_NaN(), "embedding", stream).reshape(sizes);
 }
 
-Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t rows, const EmbeddingOptions& options, const Stream& given) {
+void embedding_out(const Tensor& out, const Tensor& weight, const Tensor& index, const Stream& stream) {
+  detail::OpName named("nn::embedding_out");
+  detail::store(out, embedding(weight, index, stream), "embedding", stream);
+}
+
+Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t rows, const EmbeddingBackwardOptions& options, const Stream& given) {
   detail::OpName named("nn::embedding_backward");
   constexpr const char* op = "embedding_backward";
   if (!grad.defined() || !index.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
@@ -246,9 +277,14 @@ Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t 
                         .offsets = groups.offsets,
                         .columns = groups.order,
                         .data_rows = keys.numel()},
-                       {.reduce = options.scale_by_frequency ? SegmentReduce::mean : SegmentReduce::sum}, stream);
+                       {.reduce = options.scale_by_frequency ? Reduce::mean : Reduce::sum}, stream);
   return made;
+}
+void embedding_backward_out(const Tensor& out, const Tensor& grad, const Tensor& index, std::int64_t rows, const EmbeddingBackwardOptions& options,
+                            const Stream& stream) {
+  detail::OpName named("nn::embedding_backward_out");
+  detail::store(out, embedding_backward(grad, index, rows, options, stream), "embedding_backward", stream);
 }
 
 }  // namespace nn
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -5,12 +5,13 @@
 #include <clutch/pointwise.hpp>
 
 #include "ops/matmul/call.hpp"
+#include "ops/out_form.hpp"
 #include "ops/sparse24_plan.hpp"
 #include "ops/traced.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
-namespace clutch::inline v0::sparse {
+namespace clutch { inline namespace v0 { namespace sparse {
 namespace {
 
 using detail::MatmulCall;
@@ -79,6 +80,10 @@ Tensor matmul(const SemiStructured& w, const Tensor& b, const MatmulOptions& opt
   detail::OpName named("sparse::matmul");
   return matmul(w, b, {}, {}, options, stream);
 }
+void matmul_out(const Tensor& out, const SemiStructured& w, const Tensor& b, const MatmulOptions& options, const Stream& stream) {
+  detail::OpName named("sparse::matmul_out");
+  matmul_out(out, w, b, {}, {}, options, stream);
+}
 void matmul_out(const Tensor& out, const SemiStructured& w, const Tensor& b, const ExprFunction& f, std::span<const Tensor> inputs,
                 const MatmulOptions& options, const Stream& stream) {
   detail::OpName named("sparse::matmul_out");
@@ -107,6 +112,10 @@ Tensor matmul_transposed(const Tensor& a, const SemiStructured& w, const MatmulO
   detail::OpName named("sparse::matmul_transposed");
   return matmul_transposed(a, w, {}, {}, options, stream);
 }
+void matmul_transposed_out(const Tensor& out, const Tensor& a, const SemiStructured& w, const MatmulOptions& options, const Stream& stream) {
+  detail::OpName named("sparse::matmul_transposed_out");
+  matmul_transposed_out(out, a, w, {}, {}, options, stream);
+}
 void matmul_transposed_out(const Tensor& out, const Tensor& a, const SemiStructured& w, const ExprFunction& f, std::span<const Tensor> inputs,
                            const MatmulOptions& options, const Stream& stream) {
   detail::OpName named("sparse::matmul_transposed_out");
@@ -125,6 +134,15 @@ Tensor scaled_matmul(const SemiStructured& w, const Tensor& b, const Tensor& sca
       linalg::product_dtype(w.dtype(), b.dtype()), scale_w, scale_b, options, "sparse::scaled_matmul",
       [&](const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& plain) { return matmul(w, b, f, inputs, plain, stream); });
 }
+void scaled_matmul_out(const Tensor& out, const SemiStructured& w, const Tensor& b, const Tensor& scale_w, const Tensor& scale_b,
+                       const linalg::ScaledMatmulOptions& options, const Stream& stream) {
+  detail::OpName named("sparse::scaled_matmul_out");
+  detail::scaled_by(linalg::product_dtype(w.dtype(), b.dtype()), scale_w, scale_b, {.bias = options.bias, .dtype = out.dtype()}, "sparse::scaled_matmul",
+                    [&](const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions&) {
+                      matmul_out(out, w, b, f, inputs, {}, stream);
+                      return out;
+                    });
+}
 Tensor scaled_matmul_transposed(const Tensor& a, const SemiStructured& w, const Tensor& scale_a, const Tensor& scale_w,
                                 const linalg::ScaledMatmulOptions& options, const Stream& stream) {
   detail::OpName named("sparse::scaled_matmul_transposed");
@@ -133,12 +151,32 @@ Tensor scaled_matmul_transposed(const Tensor& a, const SemiStructured& w, const 
       [&](const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& plain) { return matmul_transposed(a, w, f, inputs, plain, stream); });
 }
 
+void scaled_matmul_transposed_out(const Tensor& out, const Tensor& a, const SemiStructured& w, const Tensor& scale_a, const Tensor& scale_w,
+                                  const linalg::ScaledMatmulOptions& options, const Stream& stream) {
+  detail::OpName named("sparse::scaled_matmul_transposed_out");
+  detail::scaled_by(linalg::product_dtype(a.dtype(), w.dtype()), scale_a, scale_w, {.bias = options.bias, .dtype = out.dtype()},
+                    "sparse::scaled_matmul_transposed", [&](const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions&) {
+                      matmul_transposed_out(out, a, w, f, inputs, {}, stream);
+                      return out;
+                    });
+}
+
 Tensor linear(const Tensor& x, const SemiStructured& w, const Tensor& bias, const linalg::LinearOptions& options, const Stream& stream) {
   detail::OpName named("sparse::linear");
   const std::int64_t out = w.sizes()[0];
   return detail::linear_by(x, w.dtype(), out, bias, options, "sparse::linear", [&](const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs) {
     return matmul_transposed(rows, w, f, inputs, {.dtype = options.dtype}, stream);
   });
+}
+
+void linear_out(const Tensor& out, const Tensor& x, const SemiStructured& w, const Tensor& bias, const linalg::LinearOptions& options, const Stream& stream) {
+  detail::OpName named("sparse::linear_out");
+  const Tensor target = x.rank() == 1 ? detail::row_of(out) : out;
+  detail::linear_by(x, w.dtype(), w.sizes()[0], bias, options, "sparse::linear",
+                    [&](const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs) {
+                      matmul_transposed_out(target, rows.rank() == 1 ? rows.unsqueeze(0) : rows, w, f, inputs, {}, stream);
+                      return target;
+                    });
 }
 
 linalg::LinearGradients linear_backward(const Tensor& grad, const Tensor& x, const SemiStructured& w, const Tensor& bias, const LinearBackwardOptions& options,
@@ -163,6 +201,12 @@ linalg::LinearGradients linear_backward(const Tensor& grad, const Tensor& x, con
   return result;
 }
 
+void linear_backward_out(const linalg::LinearGradients& out, const Tensor& grad, const Tensor& x, const SemiStructured& w, const Tensor& bias,
+                         const LinearBackwardOptions& options, const Stream& stream) {
+  detail::OpName named("sparse::linear_backward_out");
+  detail::store_linear(out, linear_backward(grad, x, w, bias, options, stream), "sparse::linear_backward", stream);
+}
+
 Tensor mask_of(const SemiStructured& w, const Stream& given) {
   detail::OpName named("sparse::mask_of");
   const Tensor& values = given_one(w).values();
@@ -170,5 +214,9 @@ Tensor mask_of(const SemiStructured& w, const Stream& given) {
   const Tensor ones = full(values.sizes(), 1, {.dtype = DType::i8, .device = stream.device()}, stream);
   return decompress(SemiStructured(ones, w.metadata(), w.sizes()[1]), stream).to(DType::boolean, {}, stream);
 }
+void mask_of_out(const Tensor& out, const SemiStructured& w, const Stream& stream) {
+  detail::OpName named("sparse::mask_of_out");
+  detail::store(out, mask_of(w, stream), "sparse::mask_of", stream);
+}
 
-}  // namespace clutch::inline v0::sparse
+}}}  // namespace clutch::v0::sparse

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 /// The order in which addcdiv and addcmul round; "op" is the quotient or the product, rd() one rounding.
 enum class AddcOrder : std::uint8_t {
@@ -47,4 +47,4 @@ CLUTCH_API void addcmul_out(const Tensor& out, const Tensor& input, const Tensor
                             const Stream& stream = {});
 CLUTCH_API void addcmul_(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const AddcOptions& options = {}, const Stream& stream = {});
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 namespace attention {
 
@@ -203,4 +203,4 @@ CLUTCH_API BlockMask block_mask_from_lists(const Tensor& kv_num_blocks, const Te
                                            const Tensor& full_kv_indices, const MaskMod& mask, const BlockMaskOptions& options, const Stream& stream = {});
 
 }  // namespace attention
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 struct CopyOptions {
   Overflow overflow = Overflow::nonfinite;  ///< for results of f8e4m3fn and f8e5m2 made of another dtype
@@ -29,4 +29,4 @@ CLUTCH_API void copy_(const Tensor& destination, const Tensor& source, const Cop
 /// Returns source cast to a dtype, contiguous. The rules are copy_'s.
 CLUTCH_API Tensor cast(const Tensor& source, DType dtype, const CopyOptions& options = {}, const Stream& stream = {});
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -5,17 +5,15 @@
 #include <cstdint>
 #include <string>
 
-namespace clutch::inline v0 {
-
-enum class Direction : bool { forward, backward };
+namespace clutch { inline namespace v0 {
 
 struct CumsumOptions {
-  Direction direction = Direction::forward;  ///< backward: sums of the elements from each one to the last
-  DTypeList dtype = {};                      ///< of the result; empty: x's if floating, else i64
-  std::string implementation = {};           ///< forces a plan by name; empty: the first that accepts
+  bool reverse = false;             ///< sums of the elements from each one to the last
+  DTypeList dtype = {};             ///< of the result; empty: x's if floating, else i64
+  std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
-/// Sums of the elements up to each one along a dimension. The gradient is the cumsum of the result's gradient in the other direction.
+/// Sums of the elements up to each one along a dimension. The gradient is the cumsum of the result's gradient with `reverse` the other way.
 /// Shapes: x any of rank 1 or more; the result has x's shape.
 /// Dtypes: f64 f32 f16 bf16 -> accumulated in f32, f64 for f64, rounded once; i64 i32 i16 i8 u8 bool -> accumulated in i64, which wraps.
 /// In place: the result may be x if it has its dtype, element for element.
@@ -28,4 +26,4 @@ struct CumsumOptions {
 CLUTCH_API Tensor cumsum(const Tensor& x, int dim = -1, const CumsumOptions& options = {}, const Stream& stream = {});
 CLUTCH_API void cumsum_out(const Tensor& out, const Tensor& x, int dim = -1, const CumsumOptions& options = {}, const Stream& stream = {});
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

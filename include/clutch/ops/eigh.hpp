@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace clutch::inline v0::linalg {
+namespace clutch { inline namespace v0 { namespace linalg {
 
 /// The triangle that is read; the other one may hold anything.
 enum class Uplo : std::uint8_t { lower, upper };
@@ -95,6 +95,9 @@ struct EigvalshResult {
 CLUTCH_API EigvalshResult eigvalsh(const Tensor& a, const EighOptions& options = {}, const Stream& stream = {});
 CLUTCH_API void eigvalsh_out(const Tensor& w, const EighStatus& status, const Tensor& a, const EighOptions& options = {}, const Stream& stream = {});
 
+struct EighBackwardOptions {
+  double broadening = 0;  ///< in the unit of the eigenvalues; 0: none
+};
 struct EighGradient {
   Tensor grad_a, gauge;
 };
@@ -111,8 +114,11 @@ struct EighGradient {
 /// Errors: invalid_shape, also for ranges of eigenpairs; invalid_dtype; invalid_argument for a negative broadening, or one whose square over- or underflows;
 /// device_mismatch. Stream: never waits. Scratch: three matrices for each of a's. Source: linalg_eigh_backward of PyTorch 2.12, which checks the gauge by
 /// waiting.
-CLUTCH_API EighGradient eigh_backward(const Tensor& w, const Tensor& v, const Tensor& grad_w, const Tensor& grad_v, double broadening = 0,
+CLUTCH_API EighGradient eigh_backward(const Tensor& grad_w, const Tensor& grad_v, const Tensor& w, const Tensor& v, const EighBackwardOptions& options = {},
                                       const Stream& stream = {});
+/// Into the caller's tensors, of these shapes and dtypes; an undefined one is not asked for. They may share memory with inputs.
+CLUTCH_API void eigh_backward_out(const EighGradient& out, const Tensor& grad_w, const Tensor& grad_v, const Tensor& w, const Tensor& v,
+                                  const EighBackwardOptions& options = {}, const Stream& stream = {});
 /// Waits for the gauge of eigh_backward() and throws if a loss depends on the phases of eigenvectors. Errors: invalid_argument names the first
 /// matrix; capturing.
 CLUTCH_API void require_gauge(const Tensor& gauge, double tolerance = 1e-2, const Stream& stream = {});
@@ -121,4 +127,4 @@ CLUTCH_API void require_gauge(const Tensor& gauge, double tolerance = 1e-2, cons
 /// what its info says; capturing.
 CLUTCH_API void require_converged(const EighStatus& status, const Stream& stream = {});
 
-}  // namespace clutch::inline v0::linalg
+}}}  // namespace clutch::v0::linalg

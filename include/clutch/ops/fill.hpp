@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 struct FillOptions {
   std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
@@ -21,4 +21,4 @@ CLUTCH_API void fill_(const Tensor& self, double value, const FillOptions& optio
 /// Errors: invalid_dtype unless the dtype is f64, f32, f16, bf16 or an integer. Stream: never waits.
 CLUTCH_API void arange_(const Tensor& self, double start, double step, const FillOptions& options = {}, const Stream& stream = {});
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

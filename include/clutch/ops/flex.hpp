@@ -10,9 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace clutch::inline v0 {
-
-namespace attention {
+namespace clutch { inline namespace v0 { namespace attention {
 
 /// A score, scaled: q . k scale; traced as f32, for f64 tensors as f64. Numbers of C++ adopt that dtype beside a score; beside an index, or alone, they are
 /// f32 also then: in s + 0.1 * h the factor is 0.1f, in s + 0.1 * cast(h, s.dtype()) it is not.
@@ -90,8 +88,6 @@ struct FlexOptions {
   double dropout_p = 0;
   Generator generator = {};
   bool skip_masked = false;         ///< what has a weight of 0 counts for nothing, NaN and infinity included; a tenth slower
-  bool captured_gradients = false;  ///< of flex_backward: what the score mod captured gets gradients, too
-  Tensor grad_lse = {};             ///< of flex_backward: lse's gradient, (B, Hq, L); undefined: zero
   std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
@@ -122,14 +118,18 @@ CLUTCH_API FlexResult flex(const Tensor& q, const Tensor& k, const Tensor& v, co
 CLUTCH_API void flex_out(const FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& options = {},
                          const Stream& stream = {});
 
+struct FlexBackwardOptions {
+  Tensor grad_lse = {};             ///< lse's gradient, (B, Hq, L); undefined: zero
+  bool captured_gradients = false;  ///< what the score mod captured gets gradients, too
+};
 struct FlexGradients {
   Tensor q, k, v;                     ///< like them, contiguous
   std::vector<Tensor> captured = {};  ///< with captured_gradients: of the score mod's floating captured tensors, in the order of their first use
 };
-/// Gradients of flex() with the same tensors and options and what it returned, lse among it. Heads and batches that share keys are added; scores are made
-/// again, memory is O(L): up to 4 compute units / (Bk Hkv) times q in f32 (f64) beside the results. max_scores has no gradient.
-/// lse is enough for scores of any size: a tile of rows with one whose |lse| is 32 or more finds the rows' sums again, in up to 0.4 of forward's time;
-/// max_scores, if given, are where it begins. varlen.seqused_kv: keys that do not count have gradients of 0. Rows of q that belong to no sequence have
+/// Gradients of flex() with the same tensors and options (`options`) and what it returned, lse among it; `backward` has what flex() has not. Heads and batches
+/// that share keys are added; scores are made again, memory is O(L): up to 4 compute units / (Bk Hkv) times q in f32 (f64) beside the results. max_scores has
+/// no gradient. lse is enough for scores of any size: a tile of rows with one whose |lse| is 32 or more finds the rows' sums again, in up to 0.4 of forward's
+/// time; max_scores, if given, are where it begins. varlen.seqused_kv: keys that do not count have gradients of 0. Rows of q that belong to no sequence have
 /// undefined gradients. Captured tensors count as constants unless captured_gradients is set. Theirs are summed in a fixed order over what their indices do not
 /// depend on, along diagonals where they are of q - kv, by places else, which takes longest; scores are made again for some rows of all heads at a time, in 64
 /// MiB of scratch or what one row takes; beside varlen in tensors of all sequences as long as the longest one. A dot of captured rows, which a loop in the
@@ -138,7 +138,11 @@ struct FlexGradients {
 /// exact gradient for unit-normal tensors at E = 64. Reproducible: no atomics. Errors: as flex(); invalid_argument without lse; not_supported with page_table.
 /// Stream: never waits. Source: PyTorch 2.12, whose devices but CPUs have it.
 CLUTCH_API FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results,
-                                       const FlexOptions& options = {}, const Stream& stream = {});
+                                       const FlexOptions& options = {}, const FlexBackwardOptions& backward = {}, const Stream& stream = {});
+/// Into the caller's tensors, of these shapes and dtypes and any strides; an undefined one, or no list of captured tensors' gradients, is not asked for. They
+/// may share memory with inputs.
+CLUTCH_API void flex_backward_out(const FlexGradients& out, const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v,
+                                  const FlexResult& results, const FlexOptions& options = {}, const FlexBackwardOptions& backward = {},
+                                  const Stream& stream = {});
 
-}  // namespace attention
-}  // namespace clutch::inline v0
+}}}  // namespace clutch::v0::attention

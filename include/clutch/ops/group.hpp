@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 /// Entries sorted by group, as compressed rows: group g has entries order[offsets[g]] to order[offsets[g + 1] - 1], ascending.
 struct Groups {
@@ -20,5 +20,7 @@ struct Groups {
 /// Scratch: 16 bytes an entry at most, and counts of digits, 8 MiB below 2^24 entries. Errors: invalid_shape; invalid_dtype; invalid_argument for the count of
 /// groups. Stream: never waits. Source: torch.argsort(stable=True) with torch.bincount and cumsum, in one op.
 CLUTCH_API Groups group_by(const Tensor& index, std::int64_t groups, const Stream& stream = {});
+/// Into the caller's tensors, of these shapes and dtypes; an undefined one is not asked for.
+CLUTCH_API void group_by_out(const Groups& out, const Tensor& index, std::int64_t groups, const Stream& stream = {});
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

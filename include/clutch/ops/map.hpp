@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 struct MapOptions {
-  DTypeList dtypes = {};            ///< of the outputs, one each; empty: map_dtype()
+  DTypeList dtype = {};             ///< of the outputs, one each; empty: map_dtype()
   std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
@@ -32,7 +32,7 @@ CLUTCH_API void map_out(std::span<const Tensor> outputs, const ExprFunction& fun
 
 /// The dtype that map gives an output by default: what it was last cast to; else for floats and integers the inputs' result
 /// type, if it is of that kind and traced alike, else the traced dtype. A cast to the dtype that an expression is traced in already, such as to f32
-/// of f16 inputs, is none: MapOptions::dtypes asks for that.
+/// of f16 inputs, is none: MapOptions::dtype asks for that.
 CLUTCH_API DType map_dtype(const ExprFunction& function, int output, std::span<const Tensor> inputs);
 
 /// The dtypes in which inputs are traced. Errors, in the name of `op`: invalid_dtype; invalid_argument for an undefined tensor.
@@ -78,4 +78,38 @@ void map_out(const Tensor& output, F&& f, const Tensor (&inputs)[kInputs], const
   map_out(std::span(&output, 1), detail::trace_over<kInputs>(f, inputs, "map_out"), std::span<const Tensor>(inputs), options, stream);
 }
 
-}  // namespace clutch::inline v0
+/// Gradients of map's floating inputs, in order: the vector-Jacobian product of `function` with one gradient for each of its
+/// floating outputs, summed to each input's shape. The derivative is made and kept at the first call for a function.
+/// Dtypes: each gradient has its input's dtype. Errors: as map; invalid_argument for another count of gradients.
+CLUTCH_API std::vector<Tensor> map_backward(std::span<const Tensor> grad_outputs, const ExprFunction& function, std::span<const Tensor> inputs,
+                                            const Stream& stream = {});
+/// Into the caller's tensors, one for each gradient, of its shape and dtype; an undefined one is not asked for. They may share memory with inputs.
+CLUTCH_API void map_backward_out(std::span<const Tensor> outs, std::span<const Tensor> grad_outputs, const ExprFunction& function,
+                                 std::span<const Tensor> inputs, const Stream& stream = {});
+/// map_backward({grad}, f, {x, y}) for a lambda.
+template <class F, std::size_t kInputs, std::size_t kOutputs>
+requires detail::kIsLambda<F> std::vector<Tensor> map_backward(const Tensor (&grad_outputs)[kOutputs], F&& f, const Tensor (&inputs)[kInputs],
+                                                               const Stream& stream = {}) {
+  return map_backward(std::span<const Tensor>(grad_outputs), detail::trace_over<kInputs>(f, inputs, "map_backward"), std::span<const Tensor>(inputs), stream);
+}
+
+/// Gradients of the floating tensors that `function` captures, in the order of captured_tensor(), each with its tensor's shape and dtype.
+/// Gradients of elements that are read often are summed: in reduce()'s order over the other dimensions where all indices are
+/// positions, else one after another in row-major order, as scatter_reduce() sums. An index that is clamped counts for the
+/// element it is clamped to.
+/// Dtypes: summed in f32, f64 for f64, and rounded once. Determinism: bit-equal on every device.
+/// Scratch: for computed indices a gradient and an i64 for each element. Errors: as map_backward.
+CLUTCH_API std::vector<Tensor> captured_backward(std::span<const Tensor> grad_outputs, const ExprFunction& function, std::span<const Tensor> inputs,
+                                                 const Stream& stream = {});
+/// As map_backward_out().
+CLUTCH_API void captured_backward_out(std::span<const Tensor> outs, std::span<const Tensor> grad_outputs, const ExprFunction& function,
+                                      std::span<const Tensor> inputs, const Stream& stream = {});
+/// captured_backward({grad}, f, {x, y}) for a lambda.
+template <class F, std::size_t kInputs, std::size_t kOutputs>
+requires detail::kIsLambda<F> std::vector<Tensor> captured_backward(const Tensor (&grad_outputs)[kOutputs], F&& f, const Tensor (&inputs)[kInputs],
+                                                                    const Stream& stream = {}) {
+  return captured_backward(std::span<const Tensor>(grad_outputs), detail::trace_over<kInputs>(f, inputs, "captured_backward"), std::span<const Tensor>(inputs),
+                           stream);
+}
+
+}}  // namespace clutch::v0

@@ -5,23 +5,24 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
+namespace nn {
 /// What a linear layer ends in. gelu is erf's, gelu_tanh its approximation.
 enum class Activation : std::uint8_t { none, relu, gelu, gelu_tanh, silu };
+}  // namespace nn
 
 namespace linalg {
 
 struct MatmulOptions {
   double alpha = 1;
   double beta = 0;                  ///< of matmul_out(): 0 never reads the output
-  std::optional<DType> dtype = {};  ///< of the result
-  std::string implementation = {};  ///< by name, for tests and benches
+  DTypeList dtype = {};             ///< of the result; empty: as the contract says
+  std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
 /// The right operand of products, arranged once for many of them: in panels as the device's kernels read them, in the compute type. Products have
@@ -117,14 +118,26 @@ requires(clutch::detail::kIsLambda<F>&& std::is_invocable_v<F&, Expr>) Tensor
   return matmul(a, b, clutch::detail::trace_epilogue<0>(f, a, b, {}), {}, options, stream);
 }
 
+template <class F, std::size_t kInputs>
+requires clutch::detail::kIsLambda<F>
+void matmul_out(const Tensor& out, const Tensor& a, const MatrixOperand& b, F&& f, const Tensor (&inputs)[kInputs], const MatmulOptions& options = {},
+                const Stream& stream = {}) {
+  matmul_out(out, a, b, clutch::detail::trace_epilogue<kInputs>(f, a, b, inputs, "linalg::matmul_out"), std::span<const Tensor>(inputs), options, stream);
+}
+
 struct LinearOptions {
-  Activation activation = Activation::none;
-  std::optional<DType> dtype = {};
+  nn::Activation activation = nn::Activation::none;
+  DTypeList dtype = {};  ///< of the result; empty: as matmul's
 };
 /// activation(x weight^T + bias): weight (out, in), or a PackedMatrix of its transpose (in, out); bias (out) or undefined. One launch.
 /// Source: torch.nn.functional.linear of PyTorch 2.12.
 CLUTCH_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const LinearOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor linear(const Tensor& x, const PackedMatrix& weight, const Tensor& bias = {}, const LinearOptions& options = {}, const Stream& stream = {});
+/// Into the caller's tensor, of any dtype that `dtype` may name; it shares no memory with the others.
+CLUTCH_API void linear_out(const Tensor& out, const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const LinearOptions& options = {},
+                           const Stream& stream = {});
+CLUTCH_API void linear_out(const Tensor& out, const Tensor& x, const PackedMatrix& weight, const Tensor& bias = {}, const LinearOptions& options = {},
+                           const Stream& stream = {});
 
 struct MatmulGradients {
   Tensor a, b;
@@ -139,6 +152,11 @@ CLUTCH_API MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, 
 /// Dtypes: a and b as above; grad as map_backward() of f takes it; each gradient has its tensor's dtype.
 CLUTCH_API MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tensor& b, const ExprFunction& f, std::span<const Tensor> inputs,
                                            const Stream& stream = {});
+/// Into the caller's tensors, of these shapes and dtypes; an undefined one, or no list of inputs' gradients, is not asked for. They may share memory with
+/// inputs.
+CLUTCH_API void matmul_backward_out(const MatmulGradients& out, const Tensor& grad, const Tensor& a, const Tensor& b, const Stream& stream = {});
+CLUTCH_API void matmul_backward_out(const MatmulGradients& out, const Tensor& grad, const Tensor& a, const Tensor& b, const ExprFunction& f,
+                                    std::span<const Tensor> inputs, const Stream& stream = {});
 
 struct LinearGradients {
   Tensor x, weight, bias;  ///< bias: undefined where the layer has none
@@ -146,24 +164,30 @@ struct LinearGradients {
 /// Dtypes: x and weight of one dtype, as above, grad of the same without an activation; each gradient has its tensor's dtype.
 CLUTCH_API LinearGradients linear_backward(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                                            const LinearOptions& options = {}, const Stream& stream = {});
+/// As matmul_backward_out().
+CLUTCH_API void linear_backward_out(const LinearGradients& out, const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                                    const LinearOptions& options = {}, const Stream& stream = {});
 
 struct ScaledMatmulOptions {
-  Tensor bias = {};           ///< broadcasts to the result
-  DType dtype = DType::bf16;  ///< of the result: f32, f16 or bf16
+  Tensor bias = {};      ///< broadcasts to the result
+  DTypeList dtype = {};  ///< of the result: f32, f16 or bf16; empty: bf16
 };
 /// (a scale_a) (b scale_b) + bias for f8 operands (others may come, too): fma(product, scale_a scale_b, bias), rounded once. Scales are f32: one, or
 /// one for each row of a (*, m, 1) and each column of b (*, 1, n).
 /// Source: torch._scaled_mm of PyTorch 2.12, which rounds operands times scales instead.
 CLUTCH_API Tensor scaled_matmul(const Tensor& a, const MatrixOperand& b, const Tensor& scale_a, const Tensor& scale_b, const ScaledMatmulOptions& options = {},
                                 const Stream& stream = {});
+/// Into the caller's tensor, which has the place of `dtype`; it shares no memory with the others.
+CLUTCH_API void scaled_matmul_out(const Tensor& out, const Tensor& a, const MatrixOperand& b, const Tensor& scale_a, const Tensor& scale_b,
+                                  const ScaledMatmulOptions& options = {}, const Stream& stream = {});
 
 /// What whole numbers stand for: scale (number - zero_point). Scales are f32, zero points i32; undefined ones are 1 and 0.
 struct Quantization {
   Tensor scale = {}, zero_point = {};
 };
 struct QuantizedMatmulOptions {
-  Tensor bias = {};          ///< f32, broadcasts to the result
-  DType dtype = DType::f32;  ///< of the result: f32, f16, bf16, or i8 and u8, which `result` quantises
+  Tensor bias = {};      ///< f32, broadcasts to the result
+  DTypeList dtype = {};  ///< of the result: f32, f16, bf16, or i8 and u8, which `result` quantises; empty: f32
   Quantization result = {};
 };
 /// Products of quantised i8 and u8 operands: with x = sum (a - zero_a) (b - zero_b), exact, and r = scale_a scale_b x + bias in f32, r or, for i8 and u8,
@@ -171,6 +195,9 @@ struct QuantizedMatmulOptions {
 /// (*, 1, n). Source: the x86 int8 backend of PyTorch 2.0.
 CLUTCH_API Tensor quantized_matmul(const Tensor& a, const Quantization& of_a, const Tensor& b, const Quantization& of_b,
                                    const QuantizedMatmulOptions& options = {}, const Stream& stream = {});
+/// As scaled_matmul_out().
+CLUTCH_API void quantized_matmul_out(const Tensor& out, const Tensor& a, const Quantization& of_a, const Tensor& b, const Quantization& of_b,
+                                     const QuantizedMatmulOptions& options = {}, const Stream& stream = {});
 
 }  // namespace linalg
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

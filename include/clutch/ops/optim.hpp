@@ -12,7 +12,7 @@
 #include <vector>
 
 /// Optimizer steps: one launch over all tensors of a parameter group, any number and any sizes.
-namespace clutch::inline v0::optim {
+namespace clutch { inline namespace v0 { namespace optim {
 
 /// Which roundings a step has; rd() is one rounding to the compute type: f32, for f64 parameters f64.
 /// Scalars such as 1 - beta are told with each. beta^t is computed by binary powering from the highest bit of t on (square, then times beta where the
@@ -227,6 +227,8 @@ struct GradNorm {
 /// Errors: invalid_argument for no gradients or max_norm that is negative or NaN; invalid_dtype; invalid_shape; device_mismatch; not_supported for f64
 /// without fp64. Stream: never waits. Source: torch.nn.utils.clip_grad_norm_ with error_if_nonfinite=False: a norm that is not finite makes gradients NaN or 0.
 CLUTCH_API GradNorm grad_norm(std::span<const Tensor> grads, double max_norm, const ClipOptions& options = {}, const Stream& stream = {});
+/// Into the caller's tensors, of these dtypes; an undefined one is not asked for.
+CLUTCH_API void grad_norm_out(const GradNorm& out, std::span<const Tensor> grads, double max_norm, const ClipOptions& options = {}, const Stream& stream = {});
 /// The same, and multiplies the gradients by the factor. Returns the norm before. Errors: invalid_overlap besides, if gradients share memory.
 CLUTCH_API Tensor clip_grad_norm_(std::span<const Tensor> grads, double max_norm, const ClipOptions& options = {}, const Stream& stream = {});
 
@@ -344,4 +346,4 @@ CLUTCH_API void rmsprop_(std::span<const Tensor> params, std::span<const Tensor>
                          std::span<const Tensor> momentum_buffers, std::span<const Tensor> grad_avgs, const Tensor& steps, const RMSpropOptions& options = {},
                          const StepOptions& step_options = {}, const Stream& stream = {});
 
-}  // namespace clutch::inline v0::optim
+}}}  // namespace clutch::v0::optim

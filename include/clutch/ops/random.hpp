@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 /// Where a call's numbers come from: a seed alone (at offset 0, no state anywhere), else a generator, else the default one.
 struct UniformOptions {
@@ -57,4 +57,4 @@ CLUTCH_API Tensor rand(const Dims& sizes, const RandomOptions& options = {}, con
 /// A new tensor of normal_ with mean 0 and standard deviation 1.
 CLUTCH_API Tensor randn(const Dims& sizes, const RandomOptions& options = {}, const Stream& stream = {});
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

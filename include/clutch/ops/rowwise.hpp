@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 /// The row that a lambda of rowwise() works on: makes totals of values of its elements. At most 4 totals; a value may use
 /// earlier ones. Integers and booleans are made f32 before.
@@ -17,8 +17,8 @@ class CLUTCH_API Row {
   Expr sum(const Expr& x) { return total(Reduce::sum, x); }
   Expr mean(const Expr& x) { return total(Reduce::sum, x) / size(); }
   Expr prod(const Expr& x) { return total(Reduce::prod, x); }
-  Expr min(const Expr& x) { return total(Reduce::min, x); }
-  Expr max(const Expr& x) { return total(Reduce::max, x); }
+  Expr min(const Expr& x) { return total(Reduce::amin, x); }
+  Expr max(const Expr& x) { return total(Reduce::amax, x); }
   /// How many elements a row has.
   Expr size() const;
   /// Makes an output of one element a row, of totals and of inputs that have one element a row (of others, the first counts).
@@ -74,7 +74,7 @@ RowFunction trace_rows(F&& f, const std::array<DType, kInputs>& inputs) {
 
 struct RowwiseOptions {
   Dims dims = {-1};                 ///< that make a row, negative ones from the end
-  DTypeList dtypes = {};            ///< of the outputs, one each; empty: map_dtype()'s rule for elements, the accumulator's dtype for results
+  DTypeList dtype = {};             ///< of the outputs, one each; empty: map_dtype()'s rule for elements, the accumulator's dtype for results
   std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
@@ -103,4 +103,4 @@ requires(!std::is_same_v<std::remove_cvref_t<F>, RowFunction>) std::vector<Tenso
   return rowwise(trace_rows(f, dtypes), std::span<const Tensor>(inputs), options, stream);
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

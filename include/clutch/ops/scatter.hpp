@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 /// Elements of x along one dimension: out[i, j, ...] = x[index[i, j, ...], j, ...] for dim 0, and so on.
 /// Shapes: index has x's rank and is no longer than x in the other dimensions; out has the index's shape.
@@ -14,19 +14,22 @@ namespace clutch::inline v0 {
 /// Bad contents: an index out of range gives NaN, 0 in integers and booleans; nothing is read out of bounds.
 /// Errors: invalid_shape; invalid_dtype; invalid_argument for the dimension; device_mismatch. Stream: never waits. Source: torch.gather.
 CLUTCH_API Tensor gather(const Tensor& x, int dim, const Tensor& index, const Stream& stream = {});
+/// Into the caller's tensor, of the index's shape and x's dtype; it shares no memory with the others.
+CLUTCH_API void gather_out(const Tensor& out, const Tensor& x, int dim, const Tensor& index, const Stream& stream = {});
 /// The gradient of x, whose shape it has: gradients of the elements that were taken, summed in the index's order.
 CLUTCH_API Tensor gather_backward(const Tensor& grad, const Dims& sizes, int dim, const Tensor& index, const Stream& stream = {});
+/// Into the caller's tensor, whose sizes are x's, of grad's dtype; it shares no memory with the others.
+CLUTCH_API void gather_backward_out(const Tensor& out, const Tensor& grad, int dim, const Tensor& index, const Stream& stream = {});
 
 /// Slices of x along one dimension, in the order of `index` (count): as gather with the index repeated over the other dimensions.
 /// Source: torch.index_select.
 CLUTCH_API Tensor index_select(const Tensor& x, int dim, const Tensor& index, const Stream& stream = {});
-
-enum class IncludeSelf : bool { no, yes };
+CLUTCH_API void index_select_out(const Tensor& out, const Tensor& x, int dim, const Tensor& index, const Stream& stream = {});
 
 struct ScatterOptions {
-  SegmentReduce reduce = SegmentReduce::sum;
-  IncludeSelf include_self = IncludeSelf::yes;  ///< whether an element of self that is scattered to counts, too
-  std::string implementation = {};              ///< forces scatter_panels, scatter_lines or segment_rows; empty: the first that accepts
+  Reduce reduce = Reduce::sum;
+  bool include_self = true;         ///< whether an element of self that is scattered to counts, too
+  std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
 /// Reduces elements of src into those of self that the index names: result[index[i, j, ...], j, ...] takes src[i, j, ...] for dim 0, and so on.
@@ -40,14 +43,17 @@ struct ScatterOptions {
 /// Determinism: bit-equal on every device and for every layout: self first, then src in the order of the index along `dim`. No atomics.
 /// Accuracy: as segment_reduce.
 /// Bad contents: elements whose index is out of range are left out.
-/// Scratch: where self is not accumulated into directly (narrow dtypes, means, IncludeSelf::no), lines of self, 64 MiB at most. An index
+/// Scratch: where self is not accumulated into directly (narrow dtypes, means, include_self false), lines of self, 64 MiB at most. An index
 ///   that is repeated over dimensions of at least 8 elements (strides 0), or is long and has no others on a device of many items, is
 ///   sorted instead, as group_by does; f32 and f64 rows of a cache line for each core are added in place, unsorted, on CPUs.
-/// Errors: invalid_shape; invalid_dtype; invalid_argument for the dimension or the name of an implementation; invalid_overlap; device_mismatch;
+/// Errors: invalid_shape; invalid_dtype; invalid_argument for the dimension, any and all, or the name of an implementation; invalid_overlap; device_mismatch;
 ///   not_supported for an implementation that refuses, and for long lines on a device that ends loops early; what is sorted there gives NaN as
 ///   segment_reduce does. Stream: never waits. Source: torch.scatter_reduce.
 CLUTCH_API Tensor scatter_reduce(const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options = {},
                                  const Stream& stream = {});
+/// Into the caller's tensor, of self's shape and dtype; it may be self, and shares no memory with the others.
+CLUTCH_API void scatter_reduce_out(const Tensor& out, const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options = {},
+                                   const Stream& stream = {});
 /// The same in place.
 CLUTCH_API void scatter_reduce_(const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options = {},
                                 const Stream& stream = {});
@@ -59,5 +65,8 @@ struct ScatterGradients {
 /// for zeros, too. Errors: as scatter_reduce, and invalid_dtype for integers.
 CLUTCH_API ScatterGradients scatter_reduce_backward(const Tensor& grad, const Tensor& result, const Tensor& self, int dim, const Tensor& index,
                                                     const Tensor& src, const ScatterOptions& options = {}, const Stream& stream = {});
+/// Into the caller's tensors, of these shapes and dtypes; an undefined one is not asked for. They may share memory with inputs.
+CLUTCH_API void scatter_reduce_backward_out(const ScatterGradients& out, const Tensor& grad, const Tensor& result, const Tensor& self, int dim,
+                                            const Tensor& index, const Tensor& src, const ScatterOptions& options = {}, const Stream& stream = {});
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -4,11 +4,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string_view>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 /// 2:4 semi-structured matrices: of each four numbers along a row, the reduction dimension of products, at most two are not zero. On every device,
 /// of any shape: a last group of fewer than four counts as one that ends in zeros.
@@ -30,18 +29,26 @@ struct PruneOptions {
 /// contiguous. Errors: invalid_shape unless w is of rank 2; invalid_dtype. Stream: never waits.
 /// Source: torch._sparse_semi_structured_tile of PyTorch 2.12 and its Python reference; groups: the usual magnitude rule.
 CLUTCH_API Tensor prune_2_4(const Tensor& w, const PruneOptions& options = {}, const Stream& stream = {});
+/// Into the caller's tensor, of the result's shape and dtype and any strides; it may share memory with the inputs. So do all out forms here but those of
+/// products.
+CLUTCH_API void prune_2_4_out(const Tensor& out, const Tensor& w, const PruneOptions& options = {}, const Stream& stream = {});
 /// What prune_2_4() keeps: booleans of w's shape.
 CLUTCH_API Tensor mask_2_4(const Tensor& w, const PruneOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void mask_2_4_out(const Tensor& out, const Tensor& w, const PruneOptions& options = {}, const Stream& stream = {});
 /// w where the mask is set, zero elsewhere, also where w is NaN: pruning again as training goes on. Dtypes: as prune_2_4(); numbers keep their bits, NaN of
 /// f8 is the dtype's usual one.
 CLUTCH_API Tensor apply_mask(const Tensor& w, const Tensor& mask, const Stream& stream = {});
+CLUTCH_API void apply_mask_out(const Tensor& out, const Tensor& w, const Tensor& mask, const Stream& stream = {});
 /// A mask's bits in PyTorch's order, u8 (m / 8, k / 8, 8): of each 8 x 8 numbers four tiles of 4 x 4, two bytes each, their bits row after row, the first one
 /// lowest. Errors: invalid_dtype unless boolean; invalid_shape unless 8 divides m and k.
 /// Source: the compressed_swizzled_bitmask of torch.sparse.SparseSemiStructuredTensor.
 CLUTCH_API Tensor to_bitmask(const Tensor& mask, const Stream& stream = {});
+CLUTCH_API void to_bitmask_out(const Tensor& out, const Tensor& mask, const Stream& stream = {});
 CLUTCH_API Tensor from_bitmask(const Tensor& bits, const Stream& stream = {});
+CLUTCH_API void from_bitmask_out(const Tensor& out, const Tensor& bits, const Stream& stream = {});
 /// One boolean, on the device: whether w is 2:4. Stream: never waits.
 CLUTCH_API Tensor is_2_4(const Tensor& w, const Stream& stream = {});
+CLUTCH_API void is_2_4_out(const Tensor& out, const Tensor& w, const Stream& stream = {});
 /// Waits. Errors: invalid_argument naming the first group of four that has more than two.
 CLUTCH_API void require_2_4(const Tensor& w, const Stream& stream = {});
 
@@ -85,6 +92,7 @@ class CLUTCH_API SemiStructured {
 CLUTCH_API SemiStructured compress(const Tensor& w, const CompressOptions& options = {}, const Stream& stream = {});
 /// The dense matrix; negative zeros may have become zeros.
 CLUTCH_API Tensor decompress(const SemiStructured& s, const Stream& stream = {});
+CLUTCH_API void decompress_out(const Tensor& out, const SemiStructured& s, const Stream& stream = {});
 
 /// Values (m, k / 2) and metadata in the order of CUTLASS, as PyTorch's SparseSemiStructuredTensorCUTLASS holds them: i16 (m, k / 16) for f16 and bf16, i32
 /// (m, k / 32) for i8.
@@ -93,6 +101,7 @@ struct CutlassLayout {
 };
 /// Errors: invalid_dtype, also for f32, which CUTLASS holds as 1:2; invalid_shape unless 32 divides m (16 for i8) and k (64).
 CLUTCH_API CutlassLayout to_cutlass(const SemiStructured& s, const Stream& stream = {});
+CLUTCH_API void to_cutlass_out(const CutlassLayout& out, const SemiStructured& s, const Stream& stream = {});
 CLUTCH_API SemiStructured from_cutlass(const CutlassLayout& layout, const Stream& stream = {});
 
 /// alpha w b for w (m, k) and b (*, k, n): (*, m, n). As linalg::matmul of decompress(w), with its dtypes, options and epilogues; where b is finite, with
@@ -101,12 +110,15 @@ CLUTCH_API SemiStructured from_cutlass(const CutlassLayout& layout, const Stream
 CLUTCH_API Tensor matmul(const SemiStructured& w, const Tensor& b, const linalg::MatmulOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor matmul(const SemiStructured& w, const Tensor& b, const ExprFunction& f, std::span<const Tensor> inputs,
                          const linalg::MatmulOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void matmul_out(const Tensor& out, const SemiStructured& w, const Tensor& b, const linalg::MatmulOptions& options = {}, const Stream& stream = {});
 CLUTCH_API void matmul_out(const Tensor& out, const SemiStructured& w, const Tensor& b, const ExprFunction& f, std::span<const Tensor> inputs,
                            const linalg::MatmulOptions& options = {}, const Stream& stream = {});
 /// alpha a w^T for a (*, m, k) and w (n, k): (*, m, n). PyTorch's dense @ sparse.t().
 CLUTCH_API Tensor matmul_transposed(const Tensor& a, const SemiStructured& w, const linalg::MatmulOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor matmul_transposed(const Tensor& a, const SemiStructured& w, const ExprFunction& f, std::span<const Tensor> inputs,
                                     const linalg::MatmulOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void matmul_transposed_out(const Tensor& out, const Tensor& a, const SemiStructured& w, const linalg::MatmulOptions& options = {},
+                                      const Stream& stream = {});
 CLUTCH_API void matmul_transposed_out(const Tensor& out, const Tensor& a, const SemiStructured& w, const ExprFunction& f, std::span<const Tensor> inputs,
                                       const linalg::MatmulOptions& options = {}, const Stream& stream = {});
 
@@ -127,16 +139,24 @@ requires clutch::detail::kIsLambda<F> Tensor matmul_transposed(const Tensor& a, 
 /// each column of b (*, 1, n). Source: torch._scaled_mm of PyTorch 2.12 with a sparse operand, which takes one scale each and no bias.
 CLUTCH_API Tensor scaled_matmul(const SemiStructured& w, const Tensor& b, const Tensor& scale_w, const Tensor& scale_b,
                                 const linalg::ScaledMatmulOptions& options = {}, const Stream& stream = {});
+/// As linalg::scaled_matmul_out().
+CLUTCH_API void scaled_matmul_out(const Tensor& out, const SemiStructured& w, const Tensor& b, const Tensor& scale_w, const Tensor& scale_b,
+                                  const linalg::ScaledMatmulOptions& options = {}, const Stream& stream = {});
 /// (a scale_a) (w scale_w)^T + bias: scales one each, or (*, m, 1) for the rows of a and (1, n) for those of w.
 CLUTCH_API Tensor scaled_matmul_transposed(const Tensor& a, const SemiStructured& w, const Tensor& scale_a, const Tensor& scale_w,
                                            const linalg::ScaledMatmulOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void scaled_matmul_transposed_out(const Tensor& out, const Tensor& a, const SemiStructured& w, const Tensor& scale_a, const Tensor& scale_w,
+                                             const linalg::ScaledMatmulOptions& options = {}, const Stream& stream = {});
 
 /// activation(x w^T + bias): w (out, in), bias (out) or undefined. One launch. Source: torch.nn.functional.linear with a sparse weight.
 CLUTCH_API Tensor linear(const Tensor& x, const SemiStructured& w, const Tensor& bias = {}, const linalg::LinearOptions& options = {},
                          const Stream& stream = {});
+/// As linalg::linear_out().
+CLUTCH_API void linear_out(const Tensor& out, const Tensor& x, const SemiStructured& w, const Tensor& bias = {}, const linalg::LinearOptions& options = {},
+                           const Stream& stream = {});
 
 struct LinearBackwardOptions {
-  Activation activation = Activation::none;
+  nn::Activation activation = nn::Activation::none;
   /// w^T, compressed: of a weight that was pruned by tiles. Without it the gradient of x is a dense product.
   SemiStructured transposed = {};
   /// The weight's gradient where w holds values, zero elsewhere; false: all of it.
@@ -146,8 +166,12 @@ struct LinearBackwardOptions {
 /// SparseSemiStructuredTensor.
 CLUTCH_API linalg::LinearGradients linear_backward(const Tensor& grad, const Tensor& x, const SemiStructured& w, const Tensor& bias = {},
                                                    const LinearBackwardOptions& options = {}, const Stream& stream = {});
+/// As linalg::matmul_backward_out().
+CLUTCH_API void linear_backward_out(const linalg::LinearGradients& out, const Tensor& grad, const Tensor& x, const SemiStructured& w, const Tensor& bias = {},
+                                    const LinearBackwardOptions& options = {}, const Stream& stream = {});
 /// Booleans (m, k): where w holds values, zeros among them.
 CLUTCH_API Tensor mask_of(const SemiStructured& w, const Stream& stream = {});
+CLUTCH_API void mask_of_out(const Tensor& out, const SemiStructured& w, const Stream& stream = {});
 
 }  // namespace sparse
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 
 struct @PASCAL@Options {
   std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
@@ -16,4 +16,4 @@ struct @PASCAL@Options {
 CLUTCH_API Tensor @STEM@(const Tensor& input, const @PASCAL@Options& options = {}, const Stream& stream = {});
 CLUTCH_API void @STEM@_out(const Tensor& out, const Tensor& input, const @PASCAL@Options& options = {}, const Stream& stream = {});
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -6,7 +6,7 @@
 
 #include <array>
 
-namespace clutch::inline v0 {
+namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -70,4 +70,4 @@ Tensor @STEM@(const Tensor& input, const @PASCAL@Options& options, const Stream&
   return out;
 }
 
-}  // namespace clutch::inline v0
+}}  // namespace clutch::v0

@@ -4,8 +4,7 @@
 
 #include <array>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 constexpr std::int64_t kHeads = 4, kQ = 9, kKv = 11;
 
@@ -99,10 +98,9 @@ TEST(Captured, GradientsOfEachClassOfIndex) {
                             .block_mask = attention::create_block_mask(attention::causal(4), {.q_len = kQ, .kv_len = kKv, .block = {4, 3}, .device = device}),
                             .enable_gqa = true,
                             .return_lse = true,
-                            .captured_gradients = true,
                             .implementation = level() == "smoke" ? "flex_items" : ""};
         const FlexResult made = flex(given.q, given.k, given.v, o);
-        const attention::FlexGradients gradients = attention::flex_backward(grad, given.q, given.k, given.v, made, o);
+        const attention::FlexGradients gradients = attention::flex_backward(grad, given.q, given.k, given.v, made, o, {.captured_gradients = true});
         ASSERT_EQ(gradients.captured.size(), 1u) << m.name;
         ASSERT_EQ(gradients.captured[0].sizes(), m.sizes) << m.name;
         const std::vector<double> got = values(gradients.captured[0]), q = values(given.q), k = values(given.k), v = values(given.v), g = values(grad);
@@ -288,9 +286,9 @@ TEST(Captured, ChunksOfRowsAddUp) {
     const Tensor by_pair = zeros({kLength, kLength}, {.device = device}), by_distance = zeros({2 * kLength - 1}, {.device = device}),
                  one = zeros({1}, {.device = device});
     auto gradient = [&](const ScoreMod& mod) {
-      const FlexOptions o{.score_mod = mod, .return_lse = true, .captured_gradients = true};
+      const FlexOptions o{.score_mod = mod, .return_lse = true};
       const FlexResult made = flex(given.q, given.k, given.v, o);
-      return values(attention::flex_backward(grad, given.q, given.k, given.v, made, o).captured[0]);
+      return values(attention::flex_backward(grad, given.q, given.k, given.v, made, o, {.captured_gradients = true}).captured[0]);
     };
     const Captured pairs = captured(by_pair), whole = captured(one);
     const std::vector<double> each = gradient([&](Score s, Index, Index, Index q, Index kv) {
@@ -357,7 +355,6 @@ TEST(Captured, UnrolledDotsAndIndicesCountedBackwards) {
                     .mask_mod = [](Index, Index h, Index q, Index kv) { return q + 2 + h >= kv; },
                     .enable_gqa = true,
                     .return_lse = true,
-                    .captured_gradients = true,
                     .implementation = "flex_items"};
       const FlexCase::HostMask mask = [](auto, auto h, auto q, auto kv) { return q + 2 + h >= kv; };
       FlexCase::HostDropout dropout;
@@ -389,7 +386,7 @@ TEST(Captured, UnrolledDotsAndIndicesCountedBackwards) {
         dropout = FlexCase::host_dropout(shape, 0.3, state);
       }
       const FlexResult made = flex(q, k, v, o);
-      const attention::FlexGradients got = attention::flex_backward(grad, q, k, v, made, o);
+      const attention::FlexGradients got = attention::flex_backward(grad, q, k, v, made, o, {.captured_gradients = true});
       ASSERT_EQ(got.captured.size(), 2u);
       auto loss = [&] {
         double sum = 0;
@@ -454,9 +451,9 @@ TEST(Captured, WhatIsMaskedCountsForNothing) {
     const Tensor slopes = from_host<float>({0.5f, -0.25f}, device), grad = randn(given.shape.out(), {.device = device, .seed = 6});
     const Captured of = captured(slopes);
     auto gradient = [&](const ScoreMod& mod) {
-      const FlexOptions o{.score_mod = mod, .mask_mod = attention::causal(), .return_lse = true, .captured_gradients = true, .implementation = "flex_items"};
+      const FlexOptions o{.score_mod = mod, .mask_mod = attention::causal(), .return_lse = true, .implementation = "flex_items"};
       const FlexResult made = flex(given.q, given.k, given.v, o);
-      return values(attention::flex_backward(grad, given.q, given.k, given.v, made, o).captured.at(0));
+      return values(attention::flex_backward(grad, given.q, given.k, given.v, made, o, {.captured_gradients = true}).captured.at(0));
     };
     const std::vector<double> got = gradient([&](Score s, Index, Index h, Index q, Index kv) { return s + of[h] * log(q - kv + 1.0f); }),
                               want = gradient([&](Score s, Index, Index h, Index q, Index kv) { return s + of[h] * log(max(q - kv, 0) + 1.0f); });
@@ -477,11 +474,10 @@ TEST(Captured, UnrolledDotsBuildFewPrograms) {
                                 return s;
                               },
                           .return_lse = true,
-                          .captured_gradients = true,
                           .implementation = "flex_items"};
       const FlexResult made = flex(given.q, given.k, given.v, o);
       const auto before = build_counters();
-      attention::flex_backward(given.v, given.q, given.k, given.v, made, o);
+      attention::flex_backward(given.v, given.q, given.k, given.v, made, o, {.captured_gradients = true});
       return build_counters().built + build_counters().loaded - before.built - before.loaded;
     };
     const auto first = built(12);
@@ -506,10 +502,10 @@ TEST(Captured, LoopsOverWeightsShareTheirPrograms) {
       for (int d = 0; d < kWidth; ++d) s = s + out[d] * tanh(in[d] * cast(q - kv, s.dtype()) + shift[d]);
       return s;
     };
-    const FlexOptions o{.score_mod = mod, .return_lse = true, .captured_gradients = true, .implementation = "flex_items"};
+    const FlexOptions o{.score_mod = mod, .return_lse = true, .implementation = "flex_items"};
     const FlexResult made = flex(given.q, given.k, given.v, o);
     const auto before = build_counters();
-    const attention::FlexGradients got = attention::flex_backward(grad, given.q, given.k, given.v, made, o);
+    const attention::FlexGradients got = attention::flex_backward(grad, given.q, given.k, given.v, made, o, {.captured_gradients = true});
     const auto after = build_counters();
     EXPECT_LE(after.built + after.loaded - before.built - before.loaded, 14u) << "of 24 reads";
     const std::vector<double> q = values(given.q), k = values(given.k), v = values(given.v), g = values(grad);
@@ -543,16 +539,16 @@ TEST(Captured, LoopsOverWeightsShareTheirPrograms) {
 TEST(Captured, EdgesAndErrors) {
   CLUTCH_EACH_DEVICE(device) {
     const Tensor slopes = attention::alibi_slopes(2, device);
-    FlexOptions o{.score_mod = attention::alibi(slopes), .return_lse = true, .captured_gradients = true};
+    FlexOptions o{.score_mod = attention::alibi(slopes), .return_lse = true};
     const Given none({.batch = 1, .heads = 2, .q_len = 3, .kv_len = 0, .e = 4, .ev = 4}, device);
     const FlexResult made = flex(none.q, none.k, none.v, o);
-    EXPECT_EQ(values(attention::flex_backward(made.out, none.q, none.k, none.v, made, o).captured.at(0)), (std::vector<double>{0, 0}));
+    EXPECT_EQ(values(attention::flex_backward(made.out, none.q, none.k, none.v, made, o, {.captured_gradients = true}).captured.at(0)),
+              (std::vector<double>{0, 0}));
     const Given given({.batch = 1, .heads = 2, .q_len = 3, .kv_len = 3, .e = 4, .ev = 4}, device);
-    o = {.score_mod = attention::softcap(2), .return_lse = true, .captured_gradients = true};
+    o = {.score_mod = attention::softcap(2), .return_lse = true};
     const FlexResult capped = flex(given.q, given.k, given.v, o);
-    EXPECT_TRUE(attention::flex_backward(capped.out, given.q, given.k, given.v, capped, o).captured.empty());
+    EXPECT_TRUE(attention::flex_backward(capped.out, given.q, given.k, given.v, capped, o, {.captured_gradients = true}).captured.empty());
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

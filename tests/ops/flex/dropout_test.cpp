@@ -3,8 +3,7 @@
 
 #include <clutch/graph.hpp>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 TEST(Dropout, IsThatOfTheGeneratorForwardAndBackward) {
   CLUTCH_EACH_DEVICE(device) {
@@ -87,13 +86,11 @@ TEST(Dropout, CapturedGradientsSeeIt) {
     generator.set_state(state);
     const Tensor table = from_host<float>({0.5f, -0.25f}, device), grad = randn(given.shape.out(), {.device = device, .seed = 6});
     const Captured at = captured(table);
-    const FlexOptions o{.score_mod = [&](Score s, Index, Index h, Index, Index) { return s * (1 + at[h]); },
-                        .return_lse = true,
-                        .dropout_p = 0.3,
-                        .generator = generator,
-                        .captured_gradients = true};
+    const FlexOptions o{
+        .score_mod = [&](Score s, Index, Index h, Index, Index) { return s * (1 + at[h]); }, .return_lse = true, .dropout_p = 0.3, .generator = generator};
     const FlexResult made = flex(given.q, given.k, given.v, o);
-    const std::vector<double> got = values(attention::flex_backward(grad, given.q, given.k, given.v, made, o).captured.at(0)), of_grad = values(grad);
+    const std::vector<double> got = values(attention::flex_backward(grad, given.q, given.k, given.v, made, o, {.captured_gradients = true}).captured.at(0)),
+                              of_grad = values(grad);
     auto loss = [&](std::int64_t which, double step) {
       const double by_head[] = {0.5 + (which == 0 ? step : 0), -0.25 + (which == 1 ? step : 0)};
       const FlexCase::Result r = FlexCase::model(
@@ -164,5 +161,4 @@ TEST(SkipMasked, WhatIsMaskedMayHoldAnything) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

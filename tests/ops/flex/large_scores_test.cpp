@@ -6,8 +6,7 @@
 #include <cfloat>
 #include <random>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 struct Sizes {
   std::int64_t heads = 2, shared = 2, q_len = 37, kv_len = 53, e = 16, ev = 24;
@@ -121,12 +120,8 @@ void check_case(const Device& device, const Case& c, const Sizes& sizes, DType d
   const Tensor v = tensor(n.v, {1, sizes.shared, sizes.kv_len, sizes.ev}, dtype), grad = tensor(n.grad, {1, sizes.heads, sizes.q_len, sizes.ev}, dtype);
   const Tensor bias = tensor(n.bias, {sizes.q_len, sizes.kv_len}, wide ? DType::f64 : DType::f32);
   const Captured at = captured(bias);
-  FlexOptions o{.scale = 1,
-                .enable_gqa = sizes.shared != sizes.heads,
-                .return_lse = true,
-                .return_max_scores = true,
-                .captured_gradients = true,
-                .implementation = std::string(implementation)};
+  FlexOptions o{
+      .scale = 1, .enable_gqa = sizes.shared != sizes.heads, .return_lse = true, .return_max_scores = true, .implementation = std::string(implementation)};
   o.score_mod = [&](Score s, Index, Index, Index i, Index j) { return s + at[{i, j}]; };
   const std::string what = fmt::format("{} {} {}", c.name, name(dtype), implementation);
   const FlexResult r = flex(q, k, v, o);
@@ -137,8 +132,7 @@ void check_case(const Device& device, const Case& c, const Sizes& sizes, DType d
   for (bool tops : {false, true}) {
     FlexResult given = r;
     if (!tops) given.max_scores = {};
-    o.captured_gradients = !tops;
-    const auto g = flex_backward(grad, q, k, v, given, o);
+    const auto g = flex_backward(grad, q, k, v, given, o, {.captured_gradients = !tops});
     expect_near(g.q, want.dq, back, what + " dq"), expect_near(g.k, want.dk, back, what + " dk"), expect_near(g.v, want.dv, back, what + " dv");
     if (!tops) expect_near(g.captured.at(0), want.dbias, back, what + " dbias");
   }
@@ -182,5 +176,4 @@ TEST(LargeScores, AdditiveMasksOfWholeRows) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

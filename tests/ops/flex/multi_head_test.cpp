@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/flex/given.hpp"
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 TEST(MultiHead, IsProjectionsAroundAttention) {
   CLUTCH_EACH_DEVICE(device) {
@@ -65,5 +64,4 @@ TEST(MultiHead, IsProjectionsAroundAttention) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -2,8 +2,7 @@
 // Score mods and masks whose functions have OpenCL C in them.
 #include "ops/flex/given.hpp"
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 /// A leaky score, its derivative given.
 Expr leaky(const Expr& x, const Expr& slope) { return opencl(x.dtype(), {"x0 > 0 ? x0 : x0 * x1", {"x0 > 0 ? 1 + 0 * x0 : x1 + 0 * x0", ""}}, {x, slope}); }
@@ -77,5 +76,4 @@ TEST(OpenclMods, SayWhatIsMissing) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -3,8 +3,7 @@
 
 #include <clutch/graph.hpp>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using attention::PagedCache;
 
@@ -202,5 +201,4 @@ TEST(PagedCache, AssignLeavesOutWhatHasNoPage) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

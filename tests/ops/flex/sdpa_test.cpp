@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/flex/given.hpp"
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 TEST(Sdpa, MatchesTheModelByEachBackend) {
   using attention::Causal;
@@ -78,5 +77,4 @@ TEST(Sdpa, MatchesTheModelByEachBackend) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -3,8 +3,7 @@
 
 #include <numeric>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using attention::Varlen;
 
@@ -157,11 +156,10 @@ TEST(Varlen, CapturedTensorsGetTheGradientsOfAllSequences) {
                   .enable_gqa = true,
                   .return_lse = true,
                   .varlen = p.varlen,
-                  .captured_gradients = true,
                   .implementation = level() == "smoke" ? "flex_items" : ""};
     const FlexResult all = attention::varlen_attn(p.q, p.k, p.v, o);
     const Tensor grad = randn(all.out.sizes(), {.device = device, .seed = 9});
-    const attention::FlexGradients made = attention::varlen_attn_backward(grad, p.q, p.k, p.v, all, o);
+    const attention::FlexGradients made = attention::varlen_attn_backward(grad, p.q, p.k, p.v, all, o, {.captured_gradients = true});
     ASSERT_EQ(made.captured.size(), 2u);
     std::vector<std::vector<double>> want{std::vector<double>(4), std::vector<double>(9)};
     o.varlen = {};
@@ -169,7 +167,7 @@ TEST(Varlen, CapturedTensorsGetTheGradientsOfAllSequences) {
       if (q_lens[b] == 0) continue;
       const Tensor q = Packed::one(p.q, q_lens, b), k = Packed::one(p.k, kv_lens, b), v = Packed::one(p.v, kv_lens, b), g = Packed::one(grad, q_lens, b);
       o.mask_mod = attention::causal(kv_lens[b] - q_lens[b]);
-      const attention::FlexGradients one = attention::flex_backward(g, q, k, v, flex(q, k, v, o), o);
+      const attention::FlexGradients one = attention::flex_backward(g, q, k, v, flex(q, k, v, o), o, {.captured_gradients = true});
       for (std::size_t t = 0; t < 2; ++t) {
         const std::vector<double> part = values(one.captured.at(t));
         for (std::size_t i = 0; i < part.size(); ++i) want[t][i] += part[i];
@@ -199,14 +197,10 @@ TEST(Varlen, SomeKeysOfEachSequenceHaveTheirGradients) {
         const Tensor k = shared ? given.k.slice(0, 0, 1).slice(1, 0, 2) : given.k.slice(1, 0, 2),
                      v = shared ? given.v.slice(0, 0, 1).slice(1, 0, 2) : given.v.slice(1, 0, 2);
         const Tensor grad = randn(given.shape.out(), {.device = device, .seed = seed() + 7});
-        FlexOptions o{.score_mod = attention::alibi(slopes),
-                      .enable_gqa = true,
-                      .return_lse = true,
-                      .captured_gradients = true,
-                      .implementation = std::string(implementation)};
+        FlexOptions o{.score_mod = attention::alibi(slopes), .enable_gqa = true, .return_lse = true, .implementation = std::string(implementation)};
         o.varlen.seqused_kv = from_host(used, {3}, device);
         const FlexResult made = flex(given.q, k, v, o);
-        const auto got = attention::flex_backward(grad, given.q, k, v, made, o);
+        const auto got = attention::flex_backward(grad, given.q, k, v, made, o, {.captured_gradients = true});
         o.varlen = {};
         std::vector<double> dq, dk(k.numel()), dv(v.numel()), captured(4);
         auto add = [](std::vector<double>& sums, const Tensor& part, std::int64_t first_line, std::int64_t size) {  // (1, h, used, size) to lines of kLength
@@ -219,7 +213,7 @@ TEST(Varlen, SomeKeysOfEachSequenceHaveTheirGradients) {
           auto of = [&](const Tensor& t) { return t.slice(0, b, b + 1); };
           auto keys = [&](const Tensor& t) { return (shared ? t : of(t)).slice(2, 0, used[static_cast<std::size_t>(b)]); };
           const FlexResult alone = flex(of(given.q), keys(k), keys(v), o);
-          const auto want = attention::flex_backward(of(grad), of(given.q), keys(k), keys(v), alone, o);
+          const auto want = attention::flex_backward(of(grad), of(given.q), keys(k), keys(v), alone, o, {.captured_gradients = true});
           EXPECT_EQ(of(made.out).to_bytes(), alone.out.to_bytes()) << b;
           for (double x : values(want.q)) dq.push_back(x);
           if (used[static_cast<std::size_t>(b)] > 0) add(dk, want.k, shared ? 0 : 2 * b, 16), add(dv, want.v, shared ? 0 : 2 * b, 8);
@@ -283,5 +277,4 @@ TEST(Varlen, RefusesBadInput) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -8,18 +8,17 @@
 #include <cmath>
 #include <functional>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using linalg::linear;
 using linalg::matmul;
 
-Tensor activated(const Tensor& x, Activation activation) {
+Tensor activated(const Tensor& x, nn::Activation activation) {
   switch (activation) {
-    case Activation::relu: return relu(x);
-    case Activation::gelu: return gelu(x);
-    case Activation::gelu_tanh: return gelu(x, GeluForm::tanh);
-    case Activation::silu: return silu(x);
+    case nn::Activation::relu: return relu(x);
+    case nn::Activation::gelu: return gelu(x);
+    case nn::Activation::gelu_tanh: return gelu(x, GeluForm::tanh);
+    case nn::Activation::silu: return silu(x);
     default: return x;
   }
 }
@@ -28,10 +27,10 @@ Tensor activated(const Tensor& x, Activation activation) {
 TEST(MatmulLayers, LinearIsItsOpsBitForBit) {
   CLUTCH_EACH_DEVICE(device) {
     for (DType dtype : {DType::f32, DType::bf16, DType::f16})
-      for (Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu})
+      for (nn::Activation activation : {nn::Activation::none, nn::Activation::relu, nn::Activation::gelu, nn::Activation::gelu_tanh, nn::Activation::silu})
         for (bool biased : {false, true}) {
-          const bool whole = dtype == DType::f32 && activation == Activation::gelu && biased;
-          if (level() == "smoke" && (dtype != DType::f32 ? activation != Activation::gelu : biased == (activation == Activation::none))) continue;
+          const bool whole = dtype == DType::f32 && activation == nn::Activation::gelu && biased;
+          if (level() == "smoke" && (dtype != DType::f32 ? activation != nn::Activation::gelu : biased == (activation == nn::Activation::none))) continue;
           Tensor x = randn({3, 5, 40}, {.dtype = dtype, .device = device, .seed = 1}), w = randn({70, 40}, {.dtype = dtype, .device = device, .seed = 2});
           Tensor bias = biased ? randn({70}, {.dtype = dtype, .device = device, .seed = 3}) : Tensor();
           Tensor y = linear(x, w, bias, {.activation = activation});
@@ -109,7 +108,7 @@ TEST(MatmulLayers, GradientsAreThoseOfDifferences) {
       linalg::MatmulGradients g = linalg::matmul_backward(grad, a, b);
       check([](const std::vector<Tensor>& t) { return matmul(t[0], t[1]); }, {a, b}, {g.a, g.b}, grad, "matmul");
     }
-    for (Activation activation : {Activation::none, Activation::gelu, Activation::silu})
+    for (nn::Activation activation : {nn::Activation::none, nn::Activation::gelu, nn::Activation::silu})
       for (const Dims& x_sizes : {Dims{3, 4, 6}, Dims{6}}) {
         Dims y_sizes = x_sizes;
         y_sizes[y_sizes.rank() - 1] = 5;
@@ -140,12 +139,12 @@ TEST(MatmulLayers, DtypesOfGradients) {
       EXPECT_EQ(g.a.dtype(), dtype);
       EXPECT_EQ(g.b.dtype(), dtype);
       for (DType of_bias : {DType::f32, DType::bf16})
-        for (Activation activation : {Activation::none, Activation::silu}) {
+        for (nn::Activation activation : {nn::Activation::none, nn::Activation::silu}) {
           auto l = linalg::linear_backward(of({300, 3}, dtype), of({300, 4}, dtype), of({3, 4}, dtype), of({3}, of_bias), {.activation = activation});
           EXPECT_EQ(l.x.dtype(), dtype);
           EXPECT_EQ(l.weight.dtype(), dtype);
           EXPECT_EQ(l.bias.dtype(), of_bias);
-          if (activation == Activation::none) {
+          if (activation == nn::Activation::none) {
             EXPECT_EQ(l.bias.to(DType::f32).to_host<float>()[0], 300) << "of bf16, too";
           }
         }
@@ -227,5 +226,4 @@ TEST(MatmulLayers, QuantizedProducts) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -13,8 +13,7 @@
 #include <optional>
 #include <utility>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::OptimCase;
 
@@ -405,5 +404,4 @@ TEST(Optim, AllAroundTheStepIsCaptured) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -8,8 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using optim::StepOptions;
 using List = std::vector<Tensor>;
@@ -170,5 +169,4 @@ TEST(OptimOverlap, StatesThatAreLoaded) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -11,8 +11,7 @@
 #include <cmath>
 #include <limits>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 using cases::OptimCase;
 using Kind = cases::OptimModel::Kind;
@@ -148,5 +147,4 @@ TEST(OptimRounding, RandomBitsDependOnTheNumberInTheState) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing
