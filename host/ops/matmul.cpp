@@ -82,7 +82,7 @@ MatmulCall check_matmul(const Tensor* out, const Tensor& a, const MatrixOperand&
   if (!is_floating(product) && !is_complex(product) &&
       (options.alpha != std::nearbyint(options.alpha) || options.beta != std::nearbyint(options.beta) || std::fabs(options.alpha) > INT32_MAX ||
        std::fabs(options.beta) > INT32_MAX))
-    throw Error(ErrorCode::invalid_argument, kOp, fmt::format("alpha {} and beta {} of integers are to be whole numbers", options.alpha, options.beta));
+    throw Error(ErrorCode::invalid_argument, kOp, fmt::format("alpha and beta of integers must be whole numbers, got {} and {}", options.alpha, options.beta));
   c.output = out ? out->dtype() : options.dtype.empty() ? default_dtype(a.dtype(), of_b, f) : *one_dtype(options.dtype, kOp);
   if (f.empty() && c.output != product && (!is_plain_float(product) || !is_plain_float(c.output)))
     throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("the result must be one that {} converts to, got {}", name(product), name(c.output)));

@@ -52,7 +52,7 @@ DType result_dtype(const Reduction& r, const ExprFunction& f, std::span<const Te
 Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::span<const Tensor> inputs, const ReduceOptions& options) {
   if (f.empty() || f.output_count() != 1) refuse(ErrorCode::invalid_argument, "the function must have one output, got none or more");
   if (inputs.empty() || static_cast<int>(inputs.size()) != f.input_count() || inputs.size() > kMaxReduceInputs)
-    refuse(ErrorCode::invalid_argument, fmt::format("{} tensors for a function of {}, at most {}", inputs.size(), f.input_count(), kMaxReduceInputs));
+    refuse(ErrorCode::invalid_argument, fmt::format("each of the function's {} inputs, at most {}, must have a tensor, got {}", f.input_count(), kMaxReduceInputs, inputs.size()));
   one_dtype(options.dtype, "reduce");
   if (!options.after.empty() && (options.after.input_count() != 1 || options.after.output_count() != 1 || options.after.captured_count() > 0))
     refuse(ErrorCode::invalid_argument, "`after` must have one input, one output and no captured tensors, got another function");
@@ -77,7 +77,7 @@ Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::spa
     if (!gone) r.result.push_back(r.sizes[d]);
     if (gone && options.keepdim) r.result.push_back(1);
   }
-  if (r.m == 0 && r.n > 0 && (op == Reduce::amin || op == Reduce::amax)) refuse(ErrorCode::invalid_argument, "min and max of nothing");
+  if (r.m == 0 && r.n > 0 && (op == Reduce::amin || op == Reduce::amax)) refuse(ErrorCode::invalid_argument, "min and max must have an element, got none");
   r.dtype = out ? out->dtype() : result_dtype(r, f, inputs, options);
   compute_dtype(r.dtype, "reduce");
   if (!out) return r;

@@ -90,7 +90,7 @@ Checked validate(std::span<const Tensor> outputs, const RowFunction& f, std::spa
   if (inputs.empty() || static_cast<int>(inputs.size()) != f.input_count())
     refuse(ErrorCode::invalid_argument, fmt::format("each of the function's {} inputs must have a tensor, got {}", f.input_count(), inputs.size()));
   if (!outputs.empty() && outputs.size() != output_count)
-    refuse(ErrorCode::invalid_argument, fmt::format("{} outputs of a function that has {}", outputs.size(), output_count));
+    refuse(ErrorCode::invalid_argument, fmt::format("each of the function's {} outputs must have a tensor, got {}", output_count, outputs.size()));
   if (options.dtype.size() > 0 && static_cast<std::size_t>(options.dtype.size()) != output_count)
     refuse(ErrorCode::invalid_argument, fmt::format("{} dtypes for {} outputs", options.dtype.size(), output_count));
   if (inputs.size() + output_count > kMaxRowwiseOperands)
@@ -110,7 +110,7 @@ Checked validate(std::span<const Tensor> outputs, const RowFunction& f, std::spa
   // Rows of nothing have no elements to compute, but their results are asked for.
   if (c.m == 0 && c.n > 0 && f.result_count() > 0)
     for (Reduce op : f.body()->ops)
-      if (op == Reduce::amin || op == Reduce::amax) refuse(ErrorCode::invalid_argument, "min and max of nothing");
+      if (op == Reduce::amin || op == Reduce::amax) refuse(ErrorCode::invalid_argument, "min and max must have an element, got none");
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& out = outputs[i];
     bool elements = static_cast<int>(i) < f.element_count();

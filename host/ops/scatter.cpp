@@ -304,7 +304,7 @@ Tensor slices_index(const Tensor& x, int dim, const Tensor& index) {
   const Tensor* tensors[] = {&x, &index};
   common_runtime(tensors, "index_select");
   int d = checked_dim(x, dim, "index_select");
-  if (index.rank() != 1) throw Error(ErrorCode::invalid_shape, "index_select", fmt::format("index of shape {}, not of rank 1", to_string(index.sizes())));
+  if (index.rank() != 1) throw Error(ErrorCode::invalid_shape, "index_select", fmt::format("index must be of rank 1, got shape {}", to_string(index.sizes())));
   Dims sizes = x.sizes(), strides = Dims::filled(x.rank(), 0);
   sizes[d] = index.numel(), strides[d] = index.strides()[0];
   return index.as_strided(sizes, strides);

@@ -289,7 +289,7 @@ Segments segments_of(const Tensor& data, const Tensor& offsets, const SegmentOpt
 }
 Segments product_of(const sparse::Csr& a, const Tensor& b, const sparse::SpmmOptions& options) {
   check_reduce(options.reduce, "spmm");
-  if (!a.columns.defined() || !b.defined()) throw Error(ErrorCode::invalid_argument, "spmm", "a tensor is undefined");
+  if (!a.columns.defined() || !b.defined()) throw Error(ErrorCode::invalid_argument, "spmm", "a tensor must be defined, got an undefined one");
   if (b.rank() != 2 || b.sizes()[0] != a.width)
     throw Error(ErrorCode::invalid_shape, "spmm", fmt::format("b must be of rank 2 and have {} rows, got shape {}", a.width, to_string(b.sizes())));
   return {.op = "spmm", .data = b, .offsets = a.offsets, .columns = a.columns, .values = a.values, .data_rows = a.width};

@@ -277,4 +277,8 @@ CLUTCH_API std::uint64_t fallback_count(std::string_view kind);
 /// Text of the plan that this thread's last op ran: "addc_contiguous f32 ...". For tests, benches and logs.
 CLUTCH_API std::string last_plan();
 
+/// Sum of what this thread has enqueued or recorded since it began. The difference of two calls is the cost of what ran between them: what clutch-bench's
+/// rows, cost models and profilers read. A launch that fails does not count. Stream: never waits.
+CLUTCH_API Cost enqueued_cost() noexcept;
+
 }}  // namespace clutch::v0

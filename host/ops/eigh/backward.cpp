@@ -81,7 +81,7 @@ EighGradient eigh_backward(const Tensor& grad_w, const Tensor& grad_v, const Ten
   if (grad_w.defined()) check(grad_w, "grad_w", of_w, real);
   if (grad_v.defined()) check(grad_v, "grad_v", v.sizes(), v.dtype());
   const double broadening = options.broadening, square = broadening * broadening;
-  if (!(broadening >= 0)) throw Error(ErrorCode::invalid_argument, kOp, "a negative broadening");
+  if (!(broadening >= 0)) throw Error(ErrorCode::invalid_argument, kOp, fmt::format("broadening must be at least 0, got {}", broadening));
   if (broadening > 0 && !(real == DType::f64 ? std::isnormal(square) : std::isnormal(static_cast<float>(square))))
     throw Error(ErrorCode::invalid_argument, kOp,
                 fmt::format("the square of broadening must be a normal number of {}, got a broadening of {}", name(real), broadening));

@@ -61,7 +61,7 @@ void check_weight(const Tensor& weight) {
 Tensor detail::scaled_by(DType product, const Tensor& scale_a, const Tensor& scale_b, const linalg::ScaledMatmulOptions& options, const char* op,
                          const std::function<Tensor(const ExprFunction&, std::span<const Tensor>, const linalg::MatmulOptions&)>& multiply) {
   for (const Tensor* s : {&scale_a, &scale_b})
-    if (!s->defined() || s->dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, op, "scales are f32");
+    if (!s->defined() || s->dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, op, "scales must be f32, got another dtype or none");
   const DType stored = one_dtype(options.dtype, op).value_or(DType::bf16);
   if (stored != DType::f32 && stored != DType::f16 && stored != DType::bf16)
     throw Error(ErrorCode::invalid_dtype, op, fmt::format("a result of {}: f32, f16 or bf16", name(stored)));
@@ -104,7 +104,7 @@ void detail::store_linear(const linalg::LinearGradients& out, const linalg::Line
 Tensor detail::linear_by(const Tensor& x, DType of_weight, std::int64_t out, const Tensor& bias, const linalg::LinearOptions& options, const char* op,
                          const std::function<Tensor(const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs)>& product) {
   if (bias.defined() && !(bias.sizes() == Dims{out}))
-    throw Error(ErrorCode::invalid_shape, op, fmt::format("a bias of {} for {} columns", to_string(bias.sizes()), out));
+    throw Error(ErrorCode::invalid_shape, op, fmt::format("the bias must have {} elements, got {}", out, to_string(bias.sizes())));
   if (!bias.defined() && options.activation == nn::Activation::none) return product(x, ExprFunction(), std::span<const Tensor>());
   const bool vector = x.rank() == 1;
   const ExprFunction f = linalg::epilogue_of(linalg::product_dtype(x.dtype(), of_weight), bias, options.activation);
@@ -239,8 +239,8 @@ Tensor quantized(const Tensor* out, const Tensor& a, const Quantization& of_a, c
   detail::Runtime& runtime = detail::common_runtime(operands, op);
   Stream stream = detail::resolve_stream(given, runtime, op);
   if (product_dtype(a.dtype(), b.dtype()) != DType::i32)
-    throw Error(ErrorCode::invalid_dtype, op, fmt::format("operands of {} and {}: i8 or u8", name(a.dtype()), name(b.dtype())));
-  if (a.rank() < 2 || b.rank() < 2) throw Error(ErrorCode::invalid_shape, op, fmt::format("a of {}, b of {}", to_string(a.sizes()), to_string(b.sizes())));
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("operands must be i8 or u8, got {} and {}", name(a.dtype()), name(b.dtype())));
+  if (a.rank() < 2 || b.rank() < 2) throw Error(ErrorCode::invalid_shape, op, fmt::format("a and b must have at least two dimensions, got {} and {}", to_string(a.sizes()), to_string(b.sizes())));
   const DType stored = out ? out->dtype() : detail::one_dtype(options.dtype, op).value_or(DType::f32);
   const bool bytes = stored == DType::i8 || stored == DType::u8;
   if (!bytes && stored != DType::f32 && stored != DType::f16 && stored != DType::bf16)

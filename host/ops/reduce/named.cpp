@@ -75,8 +75,8 @@ namespace {
 
 Tensor place_of(const char* name, Reduce op, const Tensor* out, const Tensor& given, const ReduceOptions& options, const Stream& stream) {
   detail::OpName named(name);
-  if (options.dims.rank() > 1) throw Error(ErrorCode::invalid_argument, name, "searches one dimension or all, not several");
-  if (!options.after.empty() || !options.dtype.empty()) throw Error(ErrorCode::invalid_argument, name, "takes neither `after` nor a dtype");
+  if (options.dims.rank() > 1) throw Error(ErrorCode::invalid_argument, name, fmt::format("dims must be one dimension or none, got {}", options.dims.rank()));
+  if (!options.after.empty() || !options.dtype.empty()) throw Error(ErrorCode::invalid_argument, name, "`after` and dtype must be left out, got one of them");
   bool all = options.dims.empty();
   Tensor x = all ? given.reshape({-1}) : given;
   int dim = all ? 0 : static_cast<int>(options.dims[0]);
