@@ -80,11 +80,9 @@ Checked validate(const attention::FlexResult* results, const Tensor& q, const Te
   measure(c, options.varlen);
   if (c.kv_batch != c.batch && c.kv_batch != 1) refuse(ErrorCode::invalid_shape, fmt::format("keys must have 1 or {} batches, got {}", c.batch, c.kv_batch));
   if (shared != c.heads) {
-    if (!options.enable_gqa)
-      refuse(ErrorCode::invalid_argument, fmt::format("keys must have the {} heads of queries without enable_gqa, got {}", c.heads, shared));
-    if (shared < 1 || c.heads % shared != 0)
-      refuse(ErrorCode::invalid_argument, fmt::format("heads of keys must divide the {} of queries, got {}", c.heads, shared));
-    c.group = c.heads / shared;
+    if (!options.enable_gqa) refuse(ErrorCode::invalid_argument, fmt::format("{} heads of keys for {} of queries without enable_gqa", shared, c.heads));
+    if (shared < 1 || c.heads % shared != 0) refuse(ErrorCode::invalid_argument, fmt::format("{} heads of keys do not divide {} of queries", shared, c.heads));
+    c.gqa_factor = c.heads / shared;
   }
   for (std::int64_t length : {c.q_rows, c.kv_rows, c.q_len, c.kv_len, c.batch, c.heads})
     if (length > INT32_MAX) refuse(ErrorCode::invalid_shape, fmt::format("lengths must be at most 2^31 - 1, got {}", length));
@@ -132,24 +130,32 @@ std::string fits_lanes(const DeviceTraits& traits, const FlexProblem& p) {
 std::string fits_wide(const DeviceTraits& traits, const FlexProblem& p) {
   return row_tuning(traits).local != 1 ? std::string("its vectors are those of wide-vector devices") : fits_lanes(traits, p);
 }
-/// Gradients take some 200 KB an item, for which devices whose groups have items have no room; simulators have.
+/// A work-item of gradients takes some 200 KB, which no device whose work-groups have several work-items gives; simulators do.
 std::string fits_forced_lanes(const DeviceTraits& traits, const FlexProblem& p) {
   if (std::string why = fits_lanes(traits, p); !why.empty()) return why;
   const bool gradients = p.part == FlexPart::backward || p.part == FlexPart::keys || p.part == FlexPart::sums;
-  return gradients && row_tuning(traits).local != 1 && !traits.simulator ? "groups have items, without room for what one holds" : "";
+  return gradients && row_tuning(traits).local != 1 && !traits.simulator ? "a work-item takes some 200 KB, too much where work-groups have several" : "";
 }
 std::string fits_split(const DeviceTraits& traits, const FlexProblem& p) {
   return p.part != FlexPart::forward ? std::string("it makes no gradients") : fits_lanes(traits, p);
 }
 
-/// Of flex_tiles: a group's items, its rows and the others' that it looks at together, and what comes of them into local memory at a time.
+/// Of flex_tiles*: a work-group's rows and columns, its work-items along both, and what it loads into local memory at a time (kernels/flex/tiles.clh).
 struct FlexTiles {
-  int mine, others, down, across, depth;
+  int block_m, block_n, threads_m, threads_n, block_k;
   std::uint64_t numbers(int most) const {  ///< in local memory
-    return static_cast<std::uint64_t>(2 * depth * std::max(mine + others + 2, most) + others * (mine + 1) + mine * across);
+    return static_cast<std::uint64_t>(2 * FLEX_CHUNK_NUMBERS(block_m, block_n, block_k, most) + FLEX_P_NUMBERS(block_m, block_n) +
+                                      FLEX_PARTIAL_NUMBERS(block_m, threads_n));
   }
 };
-/// Forward, backward and of few queries, by classes of sizes: most of an item's registers hold its part of the results. Then those for little local memory.
+/// Tiles by class of sizes (kFlexClasses) for forward, backward and few queries; then the same for devices with less local memory, and of f64, which has one
+/// class less. They are chosen by what they take, not by time: benches have run flex_tiles* on CPU drivers alone. Of f32, most elements E and local memory L:
+///   forward    E 64: 64 work-items with 8 x 4 scores and 8 x 8 results each, L = 22,912 B; E 128: 128 with 8 x 2 and 8 x 8, 28,800 B
+///              E 256: 128 with 4 x 2 and 4 x 16, 22,656 B: more than 64 results of an item would leave its registers
+///   backward   half as many rows: dk and dv are results at once
+///   few        BLOCK_M 16: one query of 16 heads, or up to 8 queries, fill it
+///   less       9,472 B and 14,464 B; E 256 has no smaller tiles
+/// A GPU's own: `scripts/bench --filter '^flex/' --device N` for each row, set by hand.
 using TilesBySize = std::array<std::array<FlexTiles, 3>, 3>;
 constexpr TilesBySize kTiles{{{{{64, 32, 8, 8, 16}, {32, 32, 8, 8, 16}, {16, 64, 4, 16, 16}}},
                               {{{64, 32, 8, 16, 16}, {32, 32, 8, 16, 16}, {16, 64, 4, 16, 16}}},
@@ -157,7 +163,6 @@ constexpr TilesBySize kTiles{{{{{64, 32, 8, 8, 16}, {32, 32, 8, 8, 16}, {16, 64,
 constexpr TilesBySize kSmallTiles{{{{{32, 32, 8, 8, 8}, {32, 32, 8, 8, 8}, {16, 32, 4, 16, 8}}},
                                    {{{32, 32, 8, 16, 8}, {32, 32, 8, 16, 8}, {16, 32, 4, 16, 8}}},
                                    {{{32, 32, 8, 16, 8}, {16, 32, 8, 16, 8}, {16, 32, 4, 16, 8}}}}};
-/// The same of f64, which has one class less.
 constexpr TilesBySize kWideTiles{
     {{{{32, 32, 8, 8, 8}, {16, 32, 8, 8, 8}, {16, 32, 4, 16, 8}}}, {{{32, 32, 8, 16, 8}, {16, 32, 8, 16, 8}, {16, 32, 4, 16, 8}}}, {}}};
 constexpr TilesBySize kSmallWideTiles{
@@ -172,8 +177,8 @@ std::string tiles_of(const DeviceTraits& traits, const FlexProblem& p, bool spli
   for (const TilesBySize* all : {wide ? &kWideTiles : &kTiles, wide ? &kSmallWideTiles : &kSmallTiles}) {
     const FlexTiles& t = (*all)[p.size_class][which];
     if (traits.local_bytes < t.numbers(kFlexClasses[p.size_class].most) * (wide ? 8 : 4)) continue;
-    if (traits.max_work_group < static_cast<std::uint64_t>(t.down * t.across))
-      return fmt::format("groups of {} items are too big for the device", t.down * t.across);
+    if (traits.max_work_group < static_cast<std::uint64_t>(t.threads_m * t.threads_n))
+      return fmt::format("groups of {} items are too big for the device", t.threads_m * t.threads_n);
     if (tiles) *tiles = t;
     return computes(traits, p);
   }
@@ -236,9 +241,9 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
   const std::string_view chosen = choose<FlexProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, kOp).name;
   const bool tiles = chosen.starts_with("flex_tiles"), lanes = chosen != "flex_items" && !tiles;
   KernelPlan plan{.stem = kOp, .entry = entry_of(p.part, chosen), .tuning = row_tuning(traits)};
-  if (lanes) plan.tuning.local = 1;  // an item holds more than a group of them could
+  if (lanes) plan.tuning.local = 1;  // a work-item keeps more in memory than several of a work-group could
   if (!lanes) plan.tuning.width = 1;
-  // As many sums as there are registers beside what they are made of.
+  // Sums that stay in registers, ROWS x VECTORS: 8 x 3 of 32 vector registers, 4 x 2 of 16; the others are for what they are made of.
   const bool many = plan.tuning.width >= 16;
   set_lanes(plan, traits, wide || p.types.has_f64, 1, true, 4);
   plan.options = "-cl-denorms-are-zero";
@@ -261,13 +266,15 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
   if (tiles) {
     FlexTiles t;
     tiles_of(traits, p, chosen == "flex_tiles_split", &t);
-    plan.tuning.tile = static_cast<std::uint64_t>(t.mine), plan.tuning.local = static_cast<std::uint64_t>(t.down * t.across);
-    d.set("MINE", t.mine).set("OTHERS", t.others).set("DOWN", t.down).set("ACROSS", t.across).set("DEPTH", t.depth).set("DMAX", c.most);
+    plan.tuning.tile = static_cast<std::uint64_t>(t.block_m), plan.tuning.local = static_cast<std::uint64_t>(t.threads_m * t.threads_n);
+    d.set("BLOCK_M", t.block_m).set("BLOCK_N", t.block_n).set("THREADS_M", t.threads_m).set("THREADS_N", t.threads_n).set("BLOCK_K", t.block_k);
+    d.set("DMAX", c.most);
     return plan;
   }
   plan.tuning.tile = static_cast<std::uint64_t>(c.tile_vectors * plan.tuning.width);
   const bool direct = p.direct && (p.dtype == DType::f32 || wide || plan.entry == "flex_split");
-  // Of few queries: long runs of keys, then of values, as memory likes them; or what stays in the nearest cache between being brought there and used.
+  // KEYS of few queries: long runs of keys, then of values, which memory streams fast (128 KiB of f32); if they are loaded first, what stays in the L1 cache
+  // until it is used (16 KiB).
   d.set("DIRECT", direct)
       .set("DMAX", c.most)
       .set("KEYS", plan.entry == "flex_split" ? std::max((direct ? 32768 : 4096) / c.most, 16) : c.keys)

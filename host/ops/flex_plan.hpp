@@ -9,8 +9,8 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// combine: of flex_split; assign: PagedCache's; dropout: what is left of weights; sums: what backward compares scores with; keys: backward of keys and values,
-/// where backward itself is of queries.
+/// What a kernel makes. combine: results of the parts of flex_split and flex_tiles_split; assign: rows of a PagedCache; dropout: its factors; sums: row sums
+/// for backward; backward: gradients, of queries alone where keys' and values' come from `keys`.
 enum class FlexPart : std::uint8_t { forward, combine, assign, dropout, sums, backward, keys };
 
 /// What selection of flex looks at; also the key of its cached plans.
@@ -19,7 +19,7 @@ struct FlexProblem {
   DType dtype = DType::f32;
   std::uint8_t size_class = 0;  ///< of the longer of a key and a value: kFlexClasses, or past them
   SeenTypes types;
-  bool direct = false;  ///< elements of keys and of values lie side by side, whole vectors of values
+  bool direct = false;  ///< elements of keys and of values have stride 1, and values have whole vectors
   FlexPart part = FlexPart::forward;
   bool few = false;     ///< queries
   bool joint = false;   ///< all queries of all heads of a batch visit the same blocks
@@ -28,7 +28,9 @@ struct FlexProblem {
   std::uint8_t unused[5] = {};
 };
 
-/// Rows of up to `most` elements: so many vectors of queries make a tile, so many keys a block, that what an item holds fits in a core's own cache.
+/// Rows of up to `most` elements: vectors of queries of a tile, and keys of a block. With vectors of 16 floats, a work-item of flex_lanes has queries and
+/// results of a tile (2 x 48 KiB at 64 elements, 2 x 96 KiB at 128 to 512, 2 x 192 KiB at 1024) and a block of keys and values (2 x 40 KiB to 2 x 72 KiB, if
+/// they are loaded), which fit into a core's L2 cache; `scripts/bench --filter '^flex/'` measures them.
 struct FlexClass {
   int most, tile_vectors, keys;
 };
@@ -40,7 +42,7 @@ inline std::int64_t flex_chunk(const DeviceTraits& traits, std::uint8_t size_cla
 }
 
 inline constexpr std::int64_t kFewQueries = 8;
-/// So many rows of queries read 16-bit keys as they lie; more of them share what was widened once.
+/// Up to that many rows of queries read 16-bit keys in the tensors; more of them share what was widened once.
 inline constexpr std::int64_t kDirectRows = 8;
 
 /// Errors: invalid_shape, invalid_dtype.
@@ -53,10 +55,10 @@ inline void check_is(const Tensor& t, const Dims& sizes, DType dtype, std::strin
 /// Throws what flex() throws for these.
 void check_flex(const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexOptions& options);
 
-/// In the dtype of sums.
-void bind_scale(Encoder& encoder, DType dtype, double scale);
+/// Binds a factor by name, in the compute type of `dtype`.
+void bind_scale(Encoder& encoder, DType dtype, double scale, const char* name);
 
-/// Dropout of one call: of the weights of scores (batch, heads, q_len, kv_len), by the seed and the offset in `state`, undefined where p is 0.
+/// Dropout of one call, of weights (batch, heads, q_len, kv_len); `state`: seed and offset of the generator, undefined if p is 0.
 struct FlexDropout {
   double p = 0;
   Tensor state = {};
@@ -64,9 +66,11 @@ struct FlexDropout {
 };
 /// What the generator (empty: the device's default one) has come to, in `to` where that is defined; it moves on behind what is drawn.
 FlexDropout draw_dropout(double p, const Generator& generator, const Tensor& to, const Dims& scores, const Stream& stream);
-/// A kernel's operands of dropout.
+/// A weight is dropped if its random word is less.
+std::uint32_t dropout_below(double p);
+/// A kernel's operands of dropout: the generator's state and the factor of weights that stay, `kept`.
 void bind_dropout(Encoder& encoder, const FlexDropout& dropout, DType dtype);
-/// What is left of the weights of queries from `begin` to before `end`, (batch, heads, end - begin, kv_len) of f32 or f64: 0 or 1 / (1 - p).
+/// The factors of the weights of queries from `begin` to before `end`: (batch, heads, end - begin, kv_len) of f32 or f64, 0 or 1 / (1 - p).
 Tensor dropout_factors(const FlexDropout& dropout, DType dtype, std::int64_t begin, std::int64_t end, const Stream& stream);
 
 /// A call whose score mod's captured tensors want gradients.

@@ -36,7 +36,7 @@ struct Sequences {
   Expr has(const Expr& b, const Expr& i) const { return first.defined() ? i < captured(length)[{b, 0}] : i >= 0; }
 };
 
-/// What rows' weights are made of again: e^(score - max - log_sum).
+/// Of each row: a weight is e^(score - max - log_sum).
 struct RowSums {
   Tensor max, log_sum;
 };
@@ -48,16 +48,13 @@ RowSums row_sums(const Tensor& q, const Tensor& k, const attention::FlexResult& 
   FlexProblem p = mods.problem(c, options, q.dtype());
   p.part = FlexPart::sums;
   const BuiltPlan& plan = flex_plan(*c.runtime, p, mods, options.implementation);
-  FlexShape s = shape_of(q, k, k, q, c, options, plan, false);
-  s.wants_top = results.max_scores.defined();
-  const auto items = static_cast<std::uint64_t>(c.batch * c.heads * (plan.entry == "flex_items" ? c.q_len : s.tiles));
+  FlexArgs args = args_of(q, k, k, q, c, options, plan, false);
+  args.wants_max = results.max_scores.defined();
+  args.tasks = static_cast<std::uint64_t>(c.batch * c.heads * (plan.entry == "flex_items" ? c.q_len : args.tiles));
   Encoder encoder(stream, "flex_backward");
-  encoder.value(items).value(s);
-  bind_scale(encoder, q.dtype(), scale_of(options, c));
-  encoder.input(q).input(k).input(s.wants_top ? results.max_scores : k).output(made.log_sum).input(results.lse).output(made.max);
-  bind_lists(encoder, options, q, c.ragged, false);
-  mods.bind(encoder, q.dtype());
-  encoder.dispatch(plan.kernel, geometry_of(plan, items));
+  encoder.output(made.max).output(made.log_sum).input(q).input(k).input(results.lse).input(args.wants_max ? results.max_scores : k);
+  bind_rest(encoder, args, options, q, c, mods, q.dtype(), false);
+  encoder.dispatch(plan.kernel, geometry_of(plan, args.tasks));
   return made;
 }
 
@@ -79,7 +76,7 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
     return made;
   }
   const FlexDropout dropout{.p = options.dropout_p, .state = results.dropout_state, .batch = c.batch, .heads = c.heads, .q_len = c.q_len, .kv_len = c.kv_len};
-  // What a row's weights are compared with: the sum of its gradient times its result, less lse's gradient.
+  // delta of FlashAttention-2: a row's gradient times its result, summed, less the gradient of its lse.
   Tensor delta = reduce(
       Reduce::sum, [](Expr g, Expr o) { return g * o; }, {grad, results.out}, {.dims = {-1}, .dtype = {sums}}, stream);
   if (backward.grad_lse.defined()) delta = map([](Expr d, Expr g) { return d - g; }, {delta, backward.grad_lse}, {}, stream);
@@ -114,7 +111,7 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
   if (!mods.score.empty()) mods.back = mods.score.backward();
   FlexProblem p = mods.problem(c, options, q.dtype());
   p.direct = (q.strides()[3] == 1 || c.e == 1) && (grad.strides()[3] == 1 || c.ev == 1) && c.e % 8 == 0 && c.ev % 8 == 0;
-  const std::int64_t key_heads = (c.shared() ? 1 : c.batch) * (c.heads / c.group);
+  const std::int64_t key_heads = (c.shared() ? 1 : c.batch) * (c.heads / c.gqa_factor);
   // Keys that no sequence reads have no place in the kernels' loops.
   if (c.ragged)
     for (const Tensor* t : {&made.k, &made.v}) fill_(*t, 0, {}, stream);
@@ -122,43 +119,41 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
     p.part = part;
     return flex_plan(*c.runtime, p, mods, options.implementation);
   };
-  auto send = [&](const BuiltPlan& plan, const FlexShape& s, bool by_keys, const Tensor* dq, std::int64_t count) {
-    const auto items = static_cast<std::uint64_t>(count);
+  auto launch = [&](const BuiltPlan& plan, FlexArgs& args, bool by_keys, std::initializer_list<const Tensor*> gradients, std::int64_t tasks) {
+    args.tasks = static_cast<std::uint64_t>(tasks);
     Encoder encoder(stream, "flex_backward");
-    encoder.value(items).value(s);
-    bind_scale(encoder, q.dtype(), scale_of(options, c));
-    encoder.input(q).input(k).input(v).input(grad).input(row_max).input(row_log_sum).input(delta).output(made.k).output(made.v);
-    if (dq) encoder.output(*dq);
-    bind_lists(encoder, options, q, c.ragged, by_keys);
-    mods.bind(encoder, q.dtype());
-    encoder.dispatch(plan.kernel, geometry_of(plan, items));
+    for (const Tensor* t : gradients) encoder.output(*t);
+    encoder.input(q).input(k).input(v).input(grad).input(row_max).input(row_log_sum).input(delta);
+    bind_rest(encoder, args, options, q, c, mods, q.dtype(), by_keys);
+    encoder.dispatch(plan.kernel, geometry_of(plan, args.tasks));
   };
-  auto shape = [&](const BuiltPlan& plan, bool by_keys) { return shape_of(q, k, v, grad, c, options, plan, by_keys); };
+  auto args_for = [&](const BuiltPlan& plan, bool by_keys) { return args_of(q, k, v, grad, c, options, plan, by_keys); };
   const BuiltPlan& plan = built(FlexPart::backward);
   if (plan.entry != "flex_lanes_backward") {
     // Keys' and queries' gradients one after the other: the scores are made twice, and nothing is summed across items.
     const bool tiles = plan.entry == "flex_tiles_dq";
     if (!tiles) {
       check_items(c, plan, c.batch * c.heads * c.q_len, c.kv_len, c.e + c.ev, c.e);
-      check_items(c, plan, key_heads * c.kv_len, c.q_len * c.group * (c.shared() ? c.batch : 1), c.e + c.ev, std::max(c.e, c.ev));
+      check_items(c, plan, key_heads * c.kv_len, c.q_len * c.gqa_factor * (c.shared() ? c.batch : 1), c.e + c.ev, std::max(c.e, c.ev));
     }
     const BuiltPlan& of_keys = built(FlexPart::keys);
-    const FlexShape by_keys = shape(of_keys, true), by_queries = shape(plan, false);
-    send(of_keys, by_keys, true, nullptr, key_heads * (tiles ? by_keys.tiles : c.kv_len));
-    send(plan, by_queries, false, &made.q, c.batch * c.heads * (tiles ? by_queries.tiles : c.q_len));
+    FlexArgs by_keys = args_for(of_keys, true), by_queries = args_for(plan, false);
+    launch(of_keys, by_keys, true, {&made.k, &made.v}, key_heads * (tiles ? by_keys.tiles : c.kv_len));
+    launch(plan, by_queries, false, {&made.q}, c.batch * c.heads * (tiles ? by_queries.tiles : c.q_len));
     return made;
   }
-  FlexShape s = shape(plan, true);
-  s.part_row = blocks_of(c.e, std::int64_t{2} * plan.tuning.width) * 2 * plan.tuning.width;
+  FlexArgs args = args_for(plan, true);
+  args.part_stride = blocks_of(c.e, std::int64_t{2} * plan.tuning.width) * 2 * plan.tuning.width;
   // Several items for each core, of which those of a head have sums of their own of the queries' gradients.
-  s.chunks = std::clamp<std::int64_t>(blocks_of(4 * std::int64_t{c.runtime->traits().compute_units}, key_heads), 1, s.tiles);
-  const bool in_place = s.chunks == 1 && s.part_row == c.e && q.dtype() == sums;
-  const Tensor parts_of_q = in_place ? made.q : empty({s.chunks, c.q_batch, c.heads, c.q_rows, s.part_row}, {.dtype = sums, .device = stream.device()}, stream);
-  send(plan, s, true, &parts_of_q, key_heads * s.chunks);
+  args.chunks = std::clamp<std::int64_t>(blocks_of(4 * std::int64_t{c.runtime->traits().compute_units}, key_heads), 1, args.tiles);
+  const bool in_place = args.chunks == 1 && args.part_stride == c.e && q.dtype() == sums;
+  const Tensor parts_of_q =
+      in_place ? made.q : empty({args.chunks, c.q_batch, c.heads, c.q_rows, args.part_stride}, {.dtype = sums, .device = stream.device()}, stream);
+  launch(plan, args, true, {&parts_of_q, &made.k, &made.v}, key_heads * args.chunks);
   if (!in_place) {
     const Aside sums_parts;
     const Tensor all = parts_of_q.slice(4, 0, c.e);
-    if (s.chunks == 1)
+    if (args.chunks == 1)
       copy_(made.q, all.squeeze(0), {}, stream);
     else
       reduce_out(made.q, Reduce::sum, identity(sums), std::span(&all, 1), {.dims = {0}}, stream);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One call of flex on its way from the public functions (flex.cpp) to the kernels (flex/run.cpp, flex/backward.cpp).
+#include "encode/args.hpp"
+#include "flex/args.h"
 #include "ops/block_mask_plan.hpp"
 #include "ops/flex_plan.hpp"
 
@@ -10,10 +12,10 @@ inline constexpr std::string_view kFlex = "flex";
 
 struct Checked {
   Runtime* runtime = nullptr;
-  std::int64_t batch = 0, heads = 0, group = 1, q_len = 0, kv_len = 0, e = 0, ev = 0;  ///< with Varlen: sequences, and the longest ones
-  std::int64_t q_batch = 0, q_rows = 0, kv_batch = 0, kv_rows = 0;                     ///< as the tensors have them
+  std::int64_t batch = 0, heads = 0, gqa_factor = 1, q_len = 0, kv_len = 0, e = 0, ev = 0;  ///< with Varlen: sequences, and the longest ones
+  std::int64_t q_batch = 0, q_rows = 0, kv_batch = 0, kv_rows = 0;                          ///< as the tensors have them
   bool ragged = false, packed_kv = false;
-  attention::MaskMod mask;  ///< the block mask's and the one beside it
+  attention::MaskMod mask;  ///< what the block mask and mask_mod both allow
   Dims lines() const { return {q_batch, heads, q_rows}; }
   Dims scores() const { return {batch, heads, q_len, kv_len}; }
   Dims result() const { return {q_batch, heads, q_rows, ev}; }
@@ -21,18 +23,7 @@ struct Checked {
   bool shared() const { return batch > 1 && kv_batch == 1 && !packed_kv; }
 };
 
-/// As the kernels declare it.
-struct FlexShape {
-  std::int64_t q[4], k[4], v[4], out[4];
-  std::int64_t heads, group, q_len, kv_len, e, ev;
-  std::int64_t tiles, tile, per_row;
-  std::int64_t rows, columns, block_row, block_listed, mask_batch, mask_head, listed;
-  std::int64_t mask_all, wants_lse, wants_top;
-  std::int64_t batch, shared, chunks, splits, per_split, part_row;
-  std::int64_t q_rows, kv_rows, packed_q, packed_kv, used, page_size, page_columns;
-};
-
-/// What becomes of scores and weights, as one call has it.
+/// A call's score mod, mask and dropout.
 struct Mods {
   const ExprFunction &score, &mask;
   ExprFunction back = {};  ///< of gradients: the score mod's derivative
@@ -42,29 +33,31 @@ struct Mods {
   void bind(Encoder& encoder, DType dtype) const;
 };
 
-/// Rows of queries of one head of keys that an item of flex_split takes at a time.
+/// Rows of queries of one head of keys that a work-item of flex_split takes at a time.
 int split_rows(const FlexClass& c);
-/// Keys lie along the lanes; else queries do.
+/// Whether the SIMD lanes have keys; else they have queries.
 bool keys_along(std::string_view entry);
 /// Results are those of parts of the keys, which flex_combine puts together.
 inline bool by_parts(std::string_view entry) { return entry == "flex_split" || entry == "flex_tiles_split"; }
 
-/// Of that many items, or of tiles, which are groups of items.
-inline Geometry geometry_of(const BuiltPlan& plan, std::uint64_t items) {
-  return plan.entry.starts_with("flex_tiles") ? tile_geometry(items, plan.tuning.local) : item_geometry(items, plan.tuning.local);
+/// Of that many tasks: of flex_tiles* a work-group each, else a work-item.
+inline Geometry geometry_of(const BuiltPlan& plan, std::uint64_t tasks) {
+  return plan.entry.starts_with("flex_tiles") ? tile_geometry(tasks, plan.tuning.local) : item_geometry(tasks, plan.tuning.local);
 }
 
 /// The plan's kernel with its printed mods.
 const BuiltPlan& flex_plan(Runtime& runtime, const FlexProblem& p, const Mods& mods, std::string_view forced);
 double scale_of(const attention::FlexOptions& options, const Checked& c);
-/// Shape, tiles of rows of queries or keys, and lists of the others' blocks; `out`: the result, or its gradient.
-FlexShape shape_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Checked& c, const attention::FlexOptions& options,
-                   const BuiltPlan& plan, bool by_keys);
+/// Arguments without tasks, parts and what is wanted; `out`: the result, or its gradient. Rows of tiles are keys (`by_keys`) or queries.
+FlexArgs args_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Checked& c, const attention::FlexOptions& options,
+                 const BuiltPlan& plan, bool by_keys);
 /// Errors: not_supported where the loops of flex_items would end early, whose items take each of `rows` rows of so many elements once for every chunk of the
 /// `longest` result.
 void check_items(const Checked& c, const BuiltPlan& plan, std::int64_t items, std::int64_t rows, std::int64_t elements, std::int64_t longest);
-/// The block mask's lists, and the sequences' lengths where they differ; `other` stands for what is not there.
-void bind_lists(Encoder& encoder, const attention::FlexOptions& options, const Tensor& other, bool ragged, bool by_keys);
+/// What every kernel of attention takes behind its tensors: lists of the block mask and of sequences, for which `other` stands where there is none, then args,
+/// scale and the mods' operands.
+void bind_rest(Encoder& encoder, const FlexArgs& args, const attention::FlexOptions& options, const Tensor& other, const Checked& c, const Mods& mods,
+               DType dtype, bool by_keys);
 
 /// Enqueues the forward pass into results that are there.
 void run_flex(const attention::FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v, const Checked& c, const attention::FlexOptions& options,

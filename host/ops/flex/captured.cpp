@@ -88,12 +88,12 @@ std::array<Expr, kAxes> places_from(std::int64_t begin) {
 
 /// Sums along the diagonals of (..., R, S): (..., R + S - 1), of which element c is the sum where column - row = c - (R - 1).
 Tensor diagonals(const Tensor& x, const Stream& stream) {
-  const std::int64_t lines = x.numel() / (x.size(-1) * x.size(-2)), rows = x.size(-2), columns = x.size(-1), apart = rows + columns;
-  // Rows lie so far apart that a diagonal view reads zeros where it leaves a row.
-  const Tensor room = zeros({lines * (rows * apart + rows)}, {.dtype = x.dtype(), .device = x.device()}, stream);
-  const std::int64_t line = rows * apart + rows;
-  copy_(room.as_strided({lines, rows, columns}, {line, apart, 1}, rows - 1), x.reshape({lines, rows, columns}), {}, stream);
-  return sum(room.as_strided({lines, rows, rows + columns - 1}, {line, apart + 1, 1}), {.dims = {1}}, stream);
+  const std::int64_t lines = x.numel() / (x.size(-1) * x.size(-2)), rows = x.size(-2), columns = x.size(-1), row_stride = rows + columns;
+  // The stride of rows leaves zeros between them, which a diagonal view reads where it leaves a row.
+  const Tensor padded = zeros({lines * (rows * row_stride + rows)}, {.dtype = x.dtype(), .device = x.device()}, stream);
+  const std::int64_t line = rows * row_stride + rows;
+  copy_(padded.as_strided({lines, rows, columns}, {line, row_stride, 1}, rows - 1), x.reshape({lines, rows, columns}), {}, stream);
+  return sum(padded.as_strided({lines, rows, rows + columns - 1}, {line, row_stride + 1, 1}), {.dims = {1}}, stream);
 }
 
 /// e^(score - lse), however large scores are. No score is above the largest one, as its rounding here might have it.
@@ -219,7 +219,7 @@ struct Dot {
 
 std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stream) {
   const DType sums = c.sums;
-  const std::int64_t batch = c.q.size(0), heads = c.q.size(1), q_len = c.q.size(2), kv_len = c.k.size(2), group = heads / c.k.size(1);
+  const std::int64_t batch = c.q.size(0), heads = c.q.size(1), q_len = c.q.size(2), kv_len = c.k.size(2), gqa_factor = heads / c.k.size(1);
   const Contracted parts = contracted(c.score);
   const Stage rest(parts.rest, 1, {batch, heads, q_len, kv_len});
   const ExprFunction backward = parts.sums.empty() ? ExprFunction() : parts.rest.backward();  // of the score, then of each contraction
@@ -229,12 +229,12 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
                     .right = Stage(s.right, 0, {batch, heads, kv_len, s.count}),
                     .keys = tabulated(s.right, {batch, heads, kv_len, s.count}, 0, stream)});
   Totals totals(c.score, stream);
-  const Tensor keys = c.k.unsqueeze(2).expand({-1, -1, group, -1, -1}), values = c.v.unsqueeze(2).expand({-1, -1, group, -1, -1});
+  const Tensor keys = c.k.unsqueeze(2).expand({-1, -1, gqa_factor, -1, -1}), values = c.v.unsqueeze(2).expand({-1, -1, gqa_factor, -1, -1});
   const std::int64_t most = std::clamp<std::int64_t>(kChunkBytes / (batch * heads * kv_len * (sums == DType::f64 ? 8 : 4)), 1, q_len);
   for (std::int64_t begin = 0; begin < q_len; begin += most) {
     const std::int64_t rows = std::min(most, q_len - begin);
     const Dims chunk{batch, heads, rows, kv_len};
-    auto rows_of = [&](const Tensor& t) { return t.slice(2, begin, begin + rows).reshape({batch, heads / group, group, rows, t.size(3)}); };
+    auto rows_of = [&](const Tensor& t) { return t.slice(2, begin, begin + rows).reshape({batch, heads / gqa_factor, gqa_factor, rows, t.size(3)}); };
     auto lines_of = [&](const Tensor& t) { return t.slice(2, begin, begin + rows).unsqueeze(-1); };
     const Tensor raw = linalg::matmul(rows_of(c.q), keys.mT(), {.alpha = c.scale, .dtype = {sums}}, stream).reshape(chunk);
     const Tensor products = linalg::matmul(rows_of(c.grad), values.mT(), {.dtype = {sums}}, stream).reshape(chunk);

@@ -5,6 +5,8 @@
 #include <clutch/ops/scatter.hpp>
 #include <clutch/paged_cache.hpp>
 
+#include "encode/args.hpp"
+#include "flex/args.h"
 #include "ops/block_mask_plan.hpp"
 #include "ops/flex_plan.hpp"
 #include "runtime/op_name.hpp"
@@ -26,12 +28,6 @@ namespace {
 constexpr std::string_view kOp = "PagedCache";
 
 void refuse(ErrorCode code, std::string_view why) { throw Error(code, kOp, why); }
-
-/// As the kernel declares it.
-struct AssignShape {
-  std::int64_t k[4], v[4];
-  std::int64_t length, heads, e, ev, sequences, columns, page_size, rows;
-};
 
 void check(const Tensor& t, const Dims& sizes, DType dtype, std::string_view what) { detail::check_is(t, sizes, dtype, what, kOp); }
 
@@ -157,20 +153,21 @@ void PagedCache::assign(const Tensor& sequences, const Tensor& positions, const 
   if (n * length == 0) return;
   const Stream stream = detail::resolve_stream(given, runtime, kOp);
   const detail::BuiltPlan& plan = detail::plan_for(runtime, "flex", detail::FlexProblem{.dtype = o.dtype, .part = detail::FlexPart::assign}, {});
-  AssignShape shape{.length = length,
-                    .heads = o.heads,
-                    .e = o.key_size,
-                    .ev = o.value_size,
-                    .sequences = o.max_batch,
-                    .columns = o.max_pages,
-                    .page_size = o.page_size,
-                    .rows = o.pages * o.page_size};
-  for (int d = 0; d < 4; ++d) shape.k[d] = k.strides()[d], shape.v[d] = v.strides()[d];
-  const auto items = static_cast<std::uint64_t>(n * o.heads * length);
+  detail::FlexAssignArgs args{.tasks = static_cast<std::uint64_t>(n * o.heads * length),
+                              .length = length,
+                              .heads = o.heads,
+                              .e = o.key_size,
+                              .ev = o.value_size,
+                              .sequences = o.max_batch,
+                              .page_stride = o.max_pages,
+                              .page_size = o.page_size,
+                              .cache_rows = o.pages * o.page_size};
+  for (int d = 0; d < 4; ++d) args.k_stride[d] = k.strides()[d], args.v_stride[d] = v.strides()[d];
   Encoder encoder(stream, "PagedCache::assign");
-  encoder.value(items).value(shape).input(sequences.contiguous(stream)).input(positions.contiguous(stream)).input(s.table).input(k).input(v);
   encoder.output(s.keys).output(s.values);
-  encoder.dispatch(plan.kernel, detail::item_geometry(items, plan.tuning.local));
+  encoder.input(sequences.contiguous(stream)).input(positions.contiguous(stream)).input(s.table).input(k).input(v);
+  detail::bind_args(encoder, args);
+  encoder.dispatch(plan.kernel, detail::item_geometry(args.tasks, plan.tuning.local));
 }
 
 Varlen PagedCache::varlen(const Tensor& lengths, const Tensor& sequences, const Stream& stream) const {

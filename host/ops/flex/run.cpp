@@ -29,11 +29,11 @@ constexpr std::int64_t kSplitKeys = 512;
 
 }  // namespace
 
-void bind_scale(Encoder& encoder, DType dtype, double scale) {
+void bind_scale(Encoder& encoder, DType dtype, double scale, const char* name) {
   if (dtype == DType::f64)
-    encoder.value(scale);
+    encoder.value(scale, name);
   else
-    encoder.value(static_cast<float>(scale));
+    encoder.value(static_cast<float>(scale), name);
 }
 
 Mods::Mods(const Checked& c, const attention::FlexOptions& o, DType dtype, const FlexDropout& drawn)
@@ -82,32 +82,35 @@ double scale_of(const attention::FlexOptions& options, const Checked& c) {
   return std::isnan(options.scale) ? 1 / std::sqrt(static_cast<double>(c.e)) : options.scale;
 }
 
-FlexShape shape_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Checked& c, const attention::FlexOptions& options,
-                   const BuiltPlan& plan, bool by_keys) {
-  FlexShape s{.heads = c.heads, .group = c.group, .q_len = c.q_len, .kv_len = c.kv_len, .e = c.e, .ev = c.ev};
-  set_strides(s.q, q), set_strides(s.k, k), set_strides(s.v, v), set_strides(s.out, out);
+FlexArgs args_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Checked& c, const attention::FlexOptions& options,
+                 const BuiltPlan& plan, bool by_keys) {
+  FlexArgs args{.batch = c.batch, .heads = c.heads, .gqa_factor = c.gqa_factor, .q_len = c.q_len, .kv_len = c.kv_len, .e = c.e, .ev = c.ev};
+  set_strides(args.q_stride, q), set_strides(args.k_stride, k), set_strides(args.v_stride, v), set_strides(args.out_stride, out);
   const attention::BlockMask::State* blocks = options.block_mask.state().get();
   const auto most = static_cast<std::int64_t>(plan.tuning.tile), lanes = std::int64_t{plan.tuning.width};
   const std::int64_t length = by_keys ? c.kv_len : c.q_len, others = by_keys ? c.q_len : c.kv_len;
-  s.block_row = !blocks ? most : by_keys ? blocks->block.kv : blocks->block.q;
+  args.block_rows = !blocks ? most : by_keys ? blocks->block.kv : blocks->block.q;
   const attention::Varlen& varlen = options.varlen;
   const bool paged = varlen.page_table.defined(), split = by_parts(plan.entry);
-  s.block_listed = blocks ? (by_keys ? blocks->block.q : blocks->block.kv) : paged ? varlen.page_size : split ? kSplitKeys : std::max<std::int64_t>(others, 1);
-  s.per_row = blocks_of(std::min(s.block_row, length), most), s.tile = blocks_of(blocks_of(std::min(s.block_row, length), s.per_row), lanes) * lanes;
-  s.rows = blocks_of(length, s.block_row), s.columns = blocks_of(others, s.block_listed);
-  s.tiles = s.rows * s.per_row;
-  s.listed = blocks != nullptr;
+  args.block_columns = blocks  ? (by_keys ? blocks->block.q : blocks->block.kv)
+                       : paged ? varlen.page_size
+                       : split ? kSplitKeys
+                               : std::max<std::int64_t>(others, 1);
+  const std::int64_t rows = blocks_of(length, args.block_rows), rows_of_block = std::min(args.block_rows, length);
+  args.block_tiles = blocks_of(rows_of_block, most), args.tile_rows = blocks_of(blocks_of(rows_of_block, args.block_tiles), lanes) * lanes;
+  args.tiles = rows * args.block_tiles, args.columns = blocks_of(others, args.block_columns);
+  args.listed = blocks != nullptr;
   if (blocks) {
-    s.mask_head = blocks->kinds.size(1) > 1 ? s.rows : 0;
-    s.mask_batch = blocks->kinds.size(0) > 1 ? s.rows * blocks->kinds.size(1) : 0;
+    args.list_head_stride = blocks->kinds.size(1) > 1 ? rows : 0;
+    args.list_batch_stride = blocks->kinds.size(0) > 1 ? rows * blocks->kinds.size(1) : 0;
   }
-  s.mask_all = !options.mask_mod.empty();
-  s.batch = c.batch, s.shared = c.shared();
-  s.per_split = std::max<std::int64_t>(kSplitKeys / s.block_listed, 1), s.splits = blocks_of(s.columns, s.per_split);
-  s.q_rows = c.q_rows, s.kv_rows = c.kv_rows, s.packed_q = varlen.cu_seq_q.defined(), s.packed_kv = c.packed_kv;
-  s.used = varlen.seqused_kv.defined();
-  if (paged) s.page_size = varlen.page_size, s.page_columns = varlen.page_table.size(1);
-  return s;
+  args.mask_all = !options.mask_mod.empty();
+  args.shared_kv = c.shared();
+  args.split_blocks = std::max<std::int64_t>(kSplitKeys / args.block_columns, 1), args.splits = blocks_of(args.columns, args.split_blocks);
+  args.q_rows = c.q_rows, args.kv_rows = c.kv_rows, args.packed_q = varlen.cu_seq_q.defined(), args.packed_kv = c.packed_kv;
+  args.used = varlen.seqused_kv.defined(), args.dropout_below = dropout_below(options.dropout_p);
+  if (paged) args.page_size = varlen.page_size, args.page_stride = varlen.page_table.size(1);
+  return args;
 }
 
 void check_items(const Checked& c, const BuiltPlan& plan, std::int64_t items, std::int64_t rows, std::int64_t elements, std::int64_t longest) {
@@ -118,59 +121,62 @@ void check_items(const Checked& c, const BuiltPlan& plan, std::int64_t items, st
               static_cast<double>(each) * static_cast<double>(blocks_of(std::max<std::int64_t>(longest, 1), chunk)));
 }
 
-void bind_lists(Encoder& encoder, const attention::FlexOptions& options, const Tensor& other, bool ragged, bool by_keys) {
+void bind_rest(Encoder& encoder, const FlexArgs& args, const attention::FlexOptions& options, const Tensor& other, const Checked& c, const Mods& mods,
+               DType dtype, bool by_keys) {
   const attention::BlockMask::State* b = options.block_mask.state().get();
   using Lists = std::array<const Tensor*, 4>;
   const Lists lists = !b        ? Lists{&other, &other, &other, &other}
                       : by_keys ? Lists{&b->q_num, &b->q_indices, &b->full_q_num, &b->full_q_indices}
                                 : Lists{&b->kv_num, &b->kv_indices, &b->full_kv_num, &b->full_kv_indices};
   for (const Tensor* t : lists) encoder.input(*t);
-  if (!ragged) return;
   const attention::Varlen& o = options.varlen;
-  for (const Tensor* t : {&o.cu_seq_q, &o.cu_seq_kv, &o.seqused_kv, &o.page_table}) encoder.input(t->defined() ? *t : other);
+  if (c.ragged)
+    for (const Tensor* t : {&o.cu_seq_q, &o.cu_seq_kv, &o.seqused_kv, &o.page_table}) encoder.input(t->defined() ? *t : other);
+  bind_args(encoder, args);
+  bind_scale(encoder, dtype, scale_of(options, c), "scale");
+  mods.bind(encoder, dtype);
 }
 
 namespace {
 
-/// Results, the optional ones as the shape says whether they are wanted.
-void bind_results(Encoder& encoder, const FlexShape& s, const attention::FlexResult& r) {
-  encoder.output(r.out).output(s.wants_lse ? r.lse : r.out).output(s.wants_top ? r.max_scores : r.out);
+/// Results; `out` stands for those that are not wanted.
+void bind_results(Encoder& encoder, const FlexArgs& args, const attention::FlexResult& r) {
+  encoder.output(r.out).output(args.wants_lse ? r.lse : r.out).output(args.wants_max ? r.max_scores : r.out);
 }
-FlexShape forward_shape(const attention::FlexResult& r, const Tensor& q, const Tensor& k, const Tensor& v, const Checked& c,
-                        const attention::FlexOptions& options, const BuiltPlan& plan) {
-  FlexShape s = shape_of(q, k, v, r.out, c, options, plan, false);
-  s.wants_lse = r.lse.defined(), s.wants_top = r.max_scores.defined();
-  return s;
+FlexArgs forward_args(const attention::FlexResult& r, const Tensor& q, const Tensor& k, const Tensor& v, const Checked& c,
+                      const attention::FlexOptions& options, const BuiltPlan& plan) {
+  FlexArgs args = args_of(q, k, v, r.out, c, options, plan, false);
+  args.wants_lse = r.lse.defined(), args.wants_max = r.max_scores.defined();
+  return args;
 }
 
 /// The results of parts of the keys, then what they make together.
 void run_split(const BuiltPlan& plan, FlexProblem p, const Mods& mods, const attention::FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v,
                const Checked& c, const attention::FlexOptions& options, const Stream& stream) {
-  FlexShape s = forward_shape(results, q, k, v, c, options, plan);
-  s.part_row = blocks_of(c.ev, plan.tuning.width) * plan.tuning.width;
-  const bool tiles = plan.entry == "flex_tiles_split";
-  const std::int64_t lines = numel(c.lines()), rows = tiles ? static_cast<std::int64_t>(plan.tuning.tile) : split_rows(kFlexClasses[p.size_class]);
-  // A tile has queries of one head, or one query of many heads.
-  const std::int64_t slices = !tiles || c.q_len == 1 ? blocks_of(c.group * c.q_len, rows) : c.group * blocks_of(c.q_len, rows);
+  FlexArgs args = forward_args(results, q, k, v, c, options, plan);
+  args.part_stride = blocks_of(c.ev, plan.tuning.width) * plan.tuning.width;
+  const auto block_m = static_cast<std::int64_t>(plan.tuning.tile);
+  const std::int64_t lines = flex_lines(args.packed_q, c.batch, c.heads, c.q_rows);
+  const std::int64_t slices = plan.entry == "flex_tiles_split" ? flex_readers(c.gqa_factor, c.q_len) * flex_tile_slices(c.gqa_factor, c.q_len, block_m)
+                                                               : flex_slices(c.gqa_factor, c.q_len, split_rows(kFlexClasses[p.size_class]));
   const TensorOptions sums{.dtype = compute_dtype(q.dtype(), kFlex), .device = stream.device()};
-  const Tensor parts = empty({s.splits, lines, s.part_row}, sums, stream), tops = empty({s.splits, lines, 2}, sums, stream);
-  const auto items = static_cast<std::uint64_t>(s.splits * c.batch * (c.heads / c.group) * slices);
+  const Tensor parts = empty({args.splits, lines, args.part_stride}, sums, stream), part_sums = empty({args.splits, lines, 2}, sums, stream);
+  args.tasks = static_cast<std::uint64_t>(args.splits * c.batch * (c.heads / c.gqa_factor) * slices);
   {
     Encoder encoder(stream, "flex");
-    encoder.value(items).value(s);
-    bind_scale(encoder, q.dtype(), scale_of(options, c));
-    encoder.input(q).input(k).input(v).output(parts).output(tops);
-    bind_lists(encoder, options, q, c.ragged, false);
-    mods.bind(encoder, q.dtype());
-    encoder.dispatch(plan.kernel, geometry_of(plan, items));
+    encoder.output(parts).output(part_sums).input(q).input(k).input(v);
+    bind_rest(encoder, args, options, q, c, mods, q.dtype(), false);
+    encoder.dispatch(plan.kernel, geometry_of(plan, args.tasks));
   }
   const Aside combines;
   const FlexProblem together{.dtype = p.dtype, .part = FlexPart::combine};
   const BuiltPlan& combine = plan_for(*c.runtime, kFlex, together, {});
+  args.tasks = static_cast<std::uint64_t>(lines);
   Encoder encoder(stream, "flex");
-  encoder.value(static_cast<std::uint64_t>(lines)).value(s).input(parts).input(tops);
-  bind_results(encoder, s, results);
-  encoder.dispatch(combine.kernel, item_geometry(static_cast<std::uint64_t>(lines), combine.tuning.local));
+  bind_results(encoder, args, results);
+  encoder.input(parts).input(part_sums);
+  bind_args(encoder, args);
+  encoder.dispatch(combine.kernel, item_geometry(args.tasks, combine.tuning.local));
 }
 
 }  // namespace
@@ -185,20 +191,17 @@ void run_flex(const attention::FlexResult& results, const Tensor& q, const Tenso
   p.joint = !blocks || (blocks->kinds.size(1) == 1 && blocks->block.q >= c.q_len);
   // Whole vectors of values; of few queries of keys, too.
   p.direct = (k.strides()[3] == 1 || c.e == 1) && (v.strides()[3] == 1 || c.ev == 1) && c.ev % 8 == 0;
-  if (p.few) p.direct = p.direct && c.e % 16 == 0 && c.ev % 16 == 0 && (compute_dtype(q.dtype(), kFlex) == q.dtype() || c.group * c.q_len <= kDirectRows);
+  if (p.few) p.direct = p.direct && c.e % 16 == 0 && c.ev % 16 == 0 && (compute_dtype(q.dtype(), kFlex) == q.dtype() || c.gqa_factor * c.q_len <= kDirectRows);
   const BuiltPlan& plan = flex_plan(*c.runtime, p, mods, options.implementation);
   if (plan.entry == "flex_items") check_items(c, plan, c.batch * c.heads * c.q_len, c.kv_len, c.e, c.ev);
   if (by_parts(plan.entry)) return run_split(plan, p, mods, results, q, k, v, c, options, stream);
-  const FlexShape s = forward_shape(results, q, k, v, c, options, plan);
-  const auto items = static_cast<std::uint64_t>(c.batch * c.heads * (plan.entry == "flex_items" ? c.q_len : s.tiles));
+  FlexArgs args = forward_args(results, q, k, v, c, options, plan);
+  args.tasks = static_cast<std::uint64_t>(c.batch * c.heads * (plan.entry == "flex_items" ? c.q_len : args.tiles));
   Encoder encoder(stream, "flex");
-  encoder.value(items).value(s);
-  bind_scale(encoder, q.dtype(), scale_of(options, c));
+  bind_results(encoder, args, results);
   encoder.input(q).input(k).input(v);
-  bind_results(encoder, s, results);
-  bind_lists(encoder, options, q, c.ragged, false);
-  mods.bind(encoder, q.dtype());
-  encoder.dispatch(plan.kernel, geometry_of(plan, items));
+  bind_rest(encoder, args, options, q, c, mods, q.dtype(), false);
+  encoder.dispatch(plan.kernel, geometry_of(plan, args.tasks));
 }
 
 }}}  // namespace clutch::v0::detail

@@ -87,11 +87,11 @@ SdpaResult by_math(const Call& c, const SdpaOptions& o, const Stream& stream) {
     return {.out = zeros({c.q.size(0), c.q.size(1), c.q.size(2), c.v.size(3)}, {.dtype = c.q.dtype(), .device = device}, stream),
             .lse = full({c.q.size(0), c.q.size(1), c.q.size(2)}, -std::numeric_limits<double>::infinity(), {.dtype = sums, .device = device}, stream),
             .dropout_state = dropout.state};
-  const std::int64_t heads = c.q.size(1), shared = c.k.size(1), group = shared > 0 ? heads / shared : 1;
+  const std::int64_t heads = c.q.size(1), shared = c.k.size(1), gqa_factor = shared > 0 ? heads / shared : 1;
   auto repeated = [&](const Tensor& t) {
-    if (group == 1) return t;
+    if (gqa_factor == 1) return t;
     const Dims& s = t.sizes();
-    return t.unsqueeze(2).expand({s[0], shared, group, s[2], s[3]}).contiguous(stream).reshape({s[0], heads, s[2], s[3]});
+    return t.unsqueeze(2).expand({s[0], shared, gqa_factor, s[2], s[3]}).contiguous(stream).reshape({s[0], heads, s[2], s[3]});
   };
   const double scale = std::isnan(o.scale) ? 1 / std::sqrt(static_cast<double>(c.q.size(3))) : o.scale;
   Tensor scores = linalg::matmul(c.q, repeated(c.k).mT(), {.alpha = scale, .dtype = {sums}}, stream);

@@ -32,15 +32,15 @@ FlexResult varlen_attn(const Tensor& q, const Tensor& k, const Tensor& v, const 
   detail::OpName named("attention::varlen_attn");
   check_packed(options);
   const Tensor* all[] = {&q, &k, &v};
-  const Tensor turned[] = {by_heads(q), by_heads(k), by_heads(v)};
+  const Tensor transposed[] = {by_heads(q), by_heads(k), by_heads(v)};
   const Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
   const TensorOptions sums{.dtype = detail::compute_dtype(q.dtype(), kOp), .device = stream.device()};
   FlexResult made{.out = empty({q.size(0), q.size(1), v.size(2)}, {.dtype = q.dtype(), .device = stream.device()}, stream)};
   if (options.return_lse) made.lse = empty({q.size(1), q.size(0)}, sums, stream);
   if (options.return_max_scores) made.max_scores = empty({q.size(1), q.size(0)}, sums, stream);
   if (options.dropout_p > 0) made.dropout_state = empty({2}, {.dtype = DType::i64, .device = stream.device()}, stream);
-  flex_out({.out = by_heads(made.out), .lse = lines(made.lse), .max_scores = lines(made.max_scores), .dropout_state = made.dropout_state}, turned[0], turned[1],
-           turned[2], options, stream);
+  flex_out({.out = by_heads(made.out), .lse = lines(made.lse), .max_scores = lines(made.max_scores), .dropout_state = made.dropout_state}, transposed[0],
+           transposed[1], transposed[2], options, stream);
   return made;
 }
 
