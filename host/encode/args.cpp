@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 bool args_go_by_value(const Encoder& encoder) { return encoder.stream().impl()->runtime().traits().args_by_value; }
 
@@ -19,4 +19,4 @@ Encoder& bind_args_in_memory(Encoder& encoder, const void* args, std::size_t siz
   return encoder.input(memory, name);
 }
 
-}  // namespace clutch::inline v0::detail
+}}}  // namespace clutch::v0::detail

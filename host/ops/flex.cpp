@@ -80,8 +80,10 @@ Checked validate(const attention::FlexResult* results, const Tensor& q, const Te
   measure(c, options.varlen);
   if (c.kv_batch != c.batch && c.kv_batch != 1) refuse(ErrorCode::invalid_shape, fmt::format("keys must have 1 or {} batches, got {}", c.batch, c.kv_batch));
   if (shared != c.heads) {
-    if (!options.enable_gqa) refuse(ErrorCode::invalid_argument, fmt::format("keys must have the {} heads of queries without enable_gqa, got {}", c.heads, shared));
-    if (shared < 1 || c.heads % shared != 0) refuse(ErrorCode::invalid_argument, fmt::format("heads of keys must divide the {} of queries, got {}", c.heads, shared));
+    if (!options.enable_gqa)
+      refuse(ErrorCode::invalid_argument, fmt::format("keys must have the {} heads of queries without enable_gqa, got {}", c.heads, shared));
+    if (shared < 1 || c.heads % shared != 0)
+      refuse(ErrorCode::invalid_argument, fmt::format("heads of keys must divide the {} of queries, got {}", c.heads, shared));
     c.gqa_factor = c.heads / shared;
   }
   for (std::int64_t length : {c.q_rows, c.kv_rows, c.q_len, c.kv_len, c.batch, c.heads})

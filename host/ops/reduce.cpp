@@ -52,7 +52,8 @@ DType result_dtype(const Reduction& r, const ExprFunction& f, std::span<const Te
 Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::span<const Tensor> inputs, const ReduceOptions& options) {
   if (f.empty() || f.output_count() != 1) refuse(ErrorCode::invalid_argument, "the function must have one output, got none or more");
   if (inputs.empty() || static_cast<int>(inputs.size()) != f.input_count() || inputs.size() > kMaxReduceInputs)
-    refuse(ErrorCode::invalid_argument, fmt::format("each of the function's {} inputs, at most {}, must have a tensor, got {}", f.input_count(), kMaxReduceInputs, inputs.size()));
+    refuse(ErrorCode::invalid_argument,
+           fmt::format("each of the function's {} inputs, at most {}, must have a tensor, got {}", f.input_count(), kMaxReduceInputs, inputs.size()));
   one_dtype(options.dtype, "reduce");
   if (!options.after.empty() && (options.after.input_count() != 1 || options.after.output_count() != 1 || options.after.captured_count() > 0))
     refuse(ErrorCode::invalid_argument, "`after` must have one input, one output and no captured tensors, got another function");

@@ -7,8 +7,7 @@
 
 #include <clutch/clutch.hpp>
 
-namespace clutch::testing {
-namespace {
+namespace clutch::testing { namespace {
 
 /// Of a call; the first one may prepare what later ones have.
 template <class F>
@@ -92,5 +91,4 @@ TEST(Cost, OfCallersKernelsIsTheirs) {
   }
 }
 
-}  // namespace
-}  // namespace clutch::testing
+}}  // namespace clutch::testing

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace clutch::inline v0::detail {
+namespace clutch { inline namespace v0 { namespace detail {
 
 FlexDropout draw_dropout(double p, const Generator& given, const Tensor& to, const Dims& scores, const Stream& stream) {
   FlexDropout d{.p = p, .batch = scores[0], .heads = scores[1], .q_len = scores[2], .kv_len = scores[3]};

@@ -240,7 +240,9 @@ Tensor quantized(const Tensor* out, const Tensor& a, const Quantization& of_a, c
   Stream stream = detail::resolve_stream(given, runtime, op);
   if (product_dtype(a.dtype(), b.dtype()) != DType::i32)
     throw Error(ErrorCode::invalid_dtype, op, fmt::format("operands must be i8 or u8, got {} and {}", name(a.dtype()), name(b.dtype())));
-  if (a.rank() < 2 || b.rank() < 2) throw Error(ErrorCode::invalid_shape, op, fmt::format("a and b must have at least two dimensions, got {} and {}", to_string(a.sizes()), to_string(b.sizes())));
+  if (a.rank() < 2 || b.rank() < 2)
+    throw Error(ErrorCode::invalid_shape, op,
+                fmt::format("a and b must have at least two dimensions, got {} and {}", to_string(a.sizes()), to_string(b.sizes())));
   const DType stored = out ? out->dtype() : detail::one_dtype(options.dtype, op).value_or(DType::f32);
   const bool bytes = stored == DType::i8 || stored == DType::u8;
   if (!bytes && stored != DType::f32 && stored != DType::f16 && stored != DType::bf16)
