@@ -200,7 +200,7 @@ std::vector<Tensor> map_traced(std::span<const Tensor> given, const ExprFunction
                                const MapOptions& options, const Stream& given_stream) {
   Checked c = validate(given, f, inputs);
   if (options.dtype.size() > 0 && options.dtype.size() != f.output_count())
-    refuse(ErrorCode::invalid_argument, fmt::format("{} dtypes for {} outputs", options.dtype.size(), f.output_count()));
+    refuse(ErrorCode::invalid_argument, fmt::format("dtype must be one for each of {} outputs or none, got {}", f.output_count(), options.dtype.size()));
   Stream stream = resolve_stream(given_stream, *c.runtime, "map");
   std::vector<Tensor> outputs(given.begin(), given.end());
   for (int i = static_cast<int>(outputs.size()); i < f.output_count(); ++i) {

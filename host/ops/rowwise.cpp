@@ -92,7 +92,7 @@ Checked validate(std::span<const Tensor> outputs, const RowFunction& f, std::spa
   if (!outputs.empty() && outputs.size() != output_count)
     refuse(ErrorCode::invalid_argument, fmt::format("each of the function's {} outputs must have a tensor, got {}", output_count, outputs.size()));
   if (options.dtype.size() > 0 && static_cast<std::size_t>(options.dtype.size()) != output_count)
-    refuse(ErrorCode::invalid_argument, fmt::format("{} dtypes for {} outputs", options.dtype.size(), output_count));
+    refuse(ErrorCode::invalid_argument, fmt::format("dtype must be one for each of {} outputs or none, got {}", output_count, options.dtype.size()));
   if (inputs.size() + output_count > kMaxRowwiseOperands)
     refuse(ErrorCode::invalid_argument, fmt::format("a call must have at most {} tensors, got {}", kMaxRowwiseOperands, inputs.size() + output_count));
   std::vector<const Tensor*> all;

@@ -64,7 +64,7 @@ Tensor detail::scaled_by(DType product, const Tensor& scale_a, const Tensor& sca
     if (!s->defined() || s->dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, op, "scales must be f32, got another dtype or none");
   const DType stored = one_dtype(options.dtype, op).value_or(DType::bf16);
   if (stored != DType::f32 && stored != DType::f16 && stored != DType::bf16)
-    throw Error(ErrorCode::invalid_dtype, op, fmt::format("a result of {}: f32, f16 or bf16", name(stored)));
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("the result must be f32, f16 or bf16, got {}", name(stored)));
   std::vector<Tensor> inputs{scale_a, scale_b};
   if (!options.bias.defined())
     return multiply(trace([](Expr x, Expr a, Expr b) { return x * (a * b); }, std::array{product, DType::f32, DType::f32}), inputs, {.dtype = stored});
@@ -246,7 +246,7 @@ Tensor quantized(const Tensor* out, const Tensor& a, const Quantization& of_a, c
   const DType stored = out ? out->dtype() : detail::one_dtype(options.dtype, op).value_or(DType::f32);
   const bool bytes = stored == DType::i8 || stored == DType::u8;
   if (!bytes && stored != DType::f32 && stored != DType::f16 && stored != DType::bf16)
-    throw Error(ErrorCode::invalid_dtype, op, fmt::format("a result of {}: f32, f16, bf16, i8 or u8", name(stored)));
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("the result must be f32, f16, bf16, i8 or u8, got {}", name(stored)));
   for (const Quantization* q : {&of_a, &of_b, &options.result}) {
     if (q->scale.defined() && q->scale.dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, op, "scales must be f32, got another dtype or none");
     if (q->zero_point.defined() && q->zero_point.dtype() != DType::i32)
