@@ -42,34 +42,18 @@ ReduceOptions keeping(const ReduceOptions& options) {
 
 }  // namespace
 
-Tensor sum(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("sum", Reduce::sum, nullptr, x, options, stream); }
-void sum_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
-  by_name("sum_out", Reduce::sum, &out, x, options, stream);
-}
-Tensor mean(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("mean", Reduce::mean, nullptr, x, options, stream); }
-void mean_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
-  by_name("mean_out", Reduce::mean, &out, x, options, stream);
-}
-Tensor prod(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("prod", Reduce::prod, nullptr, x, options, stream); }
-void prod_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
-  by_name("prod_out", Reduce::prod, &out, x, options, stream);
-}
-Tensor amin(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("amin", Reduce::amin, nullptr, x, options, stream); }
-void amin_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
-  by_name("amin_out", Reduce::amin, &out, x, options, stream);
-}
-Tensor amax(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("amax", Reduce::amax, nullptr, x, options, stream); }
-void amax_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
-  by_name("amax_out", Reduce::amax, &out, x, options, stream);
-}
-Tensor any(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("any", Reduce::any, nullptr, x, options, stream); }
-void any_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
-  by_name("any_out", Reduce::any, &out, x, options, stream);
-}
-Tensor all(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return by_name("all", Reduce::all, nullptr, x, options, stream); }
-void all_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
-  by_name("all_out", Reduce::all, &out, x, options, stream);
-}
+/// A named reduction and its out form.
+#define CLUTCH_REDUCTION(name, make, op)                                                                                                    \
+  Tensor name(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return make(#name, op, nullptr, x, options, stream); } \
+  void name##_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) { make(#name "_out", op, &out, x, options, stream); }
+
+CLUTCH_REDUCTION(sum, by_name, Reduce::sum)
+CLUTCH_REDUCTION(mean, by_name, Reduce::mean)
+CLUTCH_REDUCTION(prod, by_name, Reduce::prod)
+CLUTCH_REDUCTION(amin, by_name, Reduce::amin)
+CLUTCH_REDUCTION(amax, by_name, Reduce::amax)
+CLUTCH_REDUCTION(any, by_name, Reduce::any)
+CLUTCH_REDUCTION(all, by_name, Reduce::all)
 
 namespace {
 
@@ -97,14 +81,8 @@ Tensor place_of(const char* name, Reduce op, const Tensor* out, const Tensor& gi
 
 }  // namespace
 
-Tensor argmin(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return place_of("argmin", Reduce::amin, nullptr, x, options, stream); }
-void argmin_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
-  place_of("argmin_out", Reduce::amin, &out, x, options, stream);
-}
-Tensor argmax(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return place_of("argmax", Reduce::amax, nullptr, x, options, stream); }
-void argmax_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
-  place_of("argmax_out", Reduce::amax, &out, x, options, stream);
-}
+CLUTCH_REDUCTION(argmin, place_of, Reduce::amin)
+CLUTCH_REDUCTION(argmax, place_of, Reduce::amax)
 
 namespace {
 
