@@ -40,16 +40,6 @@ std::uint64_t hash_of(const ExprStep& s) {
 
 }  // namespace
 
-double operations_of(const ExprBody& body) {
-  double count = 0;
-  for (const ExprStep& step : body.steps) {
-    const char kind = kExprOps[static_cast<std::size_t>(step.op)].kind;
-    const bool computes = kind == 'A' || kind == 'F' || kind == 'R' || step.op == ExprOp::opencl;
-    if (computes && is_floating(step.dtype)) count += step.op == ExprOp::fma ? 2 : 1;
-  }
-  return count;
-}
-
 bool ExprBuilder::is_constant(int step, double value) const {
   const ExprStep& s = steps_[static_cast<std::size_t>(step)];
   return s.op == ExprOp::constant && s.bits == constant_bits(s.dtype, value);

@@ -126,12 +126,10 @@ struct ExprBody {
   std::vector<Tensor> tensors;
   const std::string* text = nullptr;  ///< kept for the process
   std::uint64_t id = 0;               ///< equal for equal text, within the process
+  double operations = 0;              ///< of one call, as Cost counts them: arithmetic, functions and roundings of floats
 };
 
-/// Floating-point operations of one call, as Cost counts them: arithmetic, functions and roundings of floats, one each.
-double operations_of(const ExprBody& body);
-
-/// Fills text and id.
+/// Fills text, id and operations.
 void finish(ExprBody& body);
 
 /// OpenCL C by numbers, kept for the process: equal text has an equal one.

@@ -92,6 +92,20 @@ std::string print_text(const ExprBody& body) {
 
 }  // namespace
 
+namespace {
+
+double operations_of(const ExprBody& body) {
+  double count = 0;
+  for (const ExprStep& step : body.steps) {
+    const char kind = kExprOps[static_cast<std::size_t>(step.op)].kind;
+    const bool computes = kind == 'A' || kind == 'F' || kind == 'R' || step.op == ExprOp::opencl;
+    if (computes && is_floating(step.dtype)) count += step.op == ExprOp::fma ? 2 : 1;
+  }
+  return count;
+}
+
+}  // namespace
+
 void finish(ExprBody& body) {
   struct Known {
     std::string text;
@@ -105,6 +119,7 @@ void finish(ExprBody& body) {
   if (found == all->end()) found = all->try_emplace(std::move(key), Known{print_text(body), all->size() + 1}).first;
   body.text = &found->second.text;
   body.id = found->second.id;
+  body.operations = operations_of(body);
 }
 
 namespace {

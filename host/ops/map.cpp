@@ -173,7 +173,7 @@ void launch(const Launch& l, const ExprFunction& f, std::span<const double> para
   bind_extra(encoder, *f.body(), params);
   std::uint64_t tile = plan.tuning.tile, inner = static_cast<std::uint64_t>(l.size[0]);
   std::uint64_t tiles = plan.layout == Layout::rows ? n / inner * ((inner + tile - 1) / tile) : (n + tile - 1) / tile;
-  encoder.flops(operations_of(*f.body()) * static_cast<double>(n)).dispatch(plan.kernel, tile_geometry(tiles, plan.tuning.local));
+  encoder.flops(f.body()->operations * static_cast<double>(n)).dispatch(plan.kernel, tile_geometry(tiles, plan.tuning.local));
 }
 
 void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const Tensor> given, std::span<const double> params, const Checked& c,

@@ -351,6 +351,7 @@ void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim:
   for (OptimPart& part : g.parts) {
     std::int64_t from = g.first_chunk[part.first], count = g.first_chunk[part.end] - from;
     Tensor chunks = g.chunks.slice(0, 2 * from, 2 * (from + count));
+    encoder.moves(step_bytes(g, part));
     encoder.table(part.table, std::span(g.entries).subspan(part.first * columns, (part.end - part.first) * columns));
     encoder.input(g.sizes).input(chunks);
     g.counts ? encoder.inout(g.steps.slice(0, g.counter(from), g.counter(from + count)), "step") : encoder.input(g.steps, "step");
@@ -370,7 +371,6 @@ void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim:
     scalar(h.eps, "eps");
     scalar(h.weight_decay, "weight_decay");
     encoder.value(h.precision.seed, "seed");
-    encoder.moves(step_bytes(g, part));
     auto groups = static_cast<std::uint64_t>(count);
     if (plan.tuning.local == 1) groups = std::min<std::uint64_t>(groups, 256 * static_cast<std::uint64_t>(runtime.traits().compute_units));
     encoder.dispatch(plan.kernel, tile_geometry(groups, plan.tuning.local));

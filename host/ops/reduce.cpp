@@ -296,7 +296,7 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
     items = n / columns * ((columns + panel - 1) / panel) * blocks;
   }
   // The function and an addition, or the like, an element.
-  encoder.flops((operations_of(body) + 1) * static_cast<double>(s.n) * static_cast<double>(s.m)).dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
+  encoder.flops((body.operations + 1) * static_cast<double>(s.n) * static_cast<double>(s.m)).dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
 }
 
 /// The function applied to the last accumulator.

@@ -309,7 +309,7 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
   for (const ExprFunction* g : f.body()->functions()) bind_extra(encoder, *g->body(), g->body()->param_values);
   std::uint64_t items = (n + chunk - 1) / chunk;
   double operations = static_cast<double>(p.total_count);
-  for (const ExprFunction* g : f.body()->functions()) operations += operations_of(*g->body());
+  for (const ExprFunction* g : f.body()->functions()) operations += g->body()->operations;
   encoder.flops(operations * static_cast<double>(n) * static_cast<double>(m)).dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
 }
 
