@@ -80,7 +80,11 @@ Result run_row(const Row& row, const Device& device, const MeasureOptions& measu
       const Cost before = enqueued_cost();
       work.run(1);
       result.plan = last_plan();
-      if (row.flops == 0) result.row.flops = (enqueued_cost() - before).flops;
+      if (row.flops == 0) {
+        const double stated = (enqueued_cost() - before).flops;
+        result.row.flops = stated * row.visited;
+        if (row.visited < 1) result.row.dense_flops = stated;
+      }
     }
     if (work.check) {
       std::string wrong = work.check();

@@ -311,7 +311,6 @@ void register_few(Rows& rows) {
           const double keys = static_cast<double>(kHeads * kv_len * 64);
           rows.push_back({.name = fmt::format("flex/decode/{}{}{}kv{}", group > 1 ? "gqa4/" : "", paged ? "paged/" : "",
                                               dtype == DType::f32 ? "" : fmt::format("{}/", clutch::name(dtype)), kv_len),
-                          .flops = 4 * keys * static_cast<double>(group),
                           .bytes = 2 * keys * static_cast<double>(dtype == DType::f32 ? 4 : 2),
                           .reads_only = true,
                           .in_default = kv_len == 16384 && dtype == DType::f32,
@@ -342,14 +341,12 @@ void register_flex(Rows& rows) {
         for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
           const std::string_view name = mod.name;
           if (dtype != DType::f32 && (l != 2048 || (name != "none" && name != "causal"))) continue;
-          const double dense = 4.0 * kHeads * static_cast<double>(l) * static_cast<double>(l) * static_cast<double>(d);
           double visited = 0;
           const std::int64_t blocks = l / 128;
           for (std::int64_t i = 0; i < blocks; ++i)
             for (std::int64_t j = 0; j < blocks; ++j) visited += !mod.visits || mod.visits(i, j, blocks);
           rows.push_back({.name = fmt::format("flex/{}/{}b1_h8_l{}_d{}", mod.name, dtype == DType::f32 ? "" : fmt::format("{}/", clutch::name(dtype)), l, d),
-                          .flops = dense * visited / static_cast<double>(blocks * blocks),
-                          .dense_flops = mod.mask ? dense : 0,
+                          .visited = visited / static_cast<double>(blocks * blocks),
                           .in_default = dtype == DType::f32 && l == 2048 && d == 64,
                           .in_quick = dtype == DType::f32 && l == 512 && d == 64 && (name == "none" || name == "causal"),
                           .prepare = [&mod, l, d, dtype](const Device& device) {
@@ -357,7 +354,7 @@ void register_flex(Rows& rows) {
                           }});
           if (dtype != DType::f32 || l > 4096) continue;
           Row back = rows.back();
-          back.name += "/backward", back.flops *= 2.5, back.dense_flops *= 2.5;  // five products for two
+          back.name += "/backward";
           back.in_quick = false, back.in_default = back.in_default && (name == "none" || name == "causal");
           back.prepare = [&mod, l, d, dtype](const Device& device) { return backward_of(device, mod, {l, d, dtype}); };
           rows.push_back(std::move(back));

@@ -125,7 +125,7 @@ void Encoder::copy(const Tensor& destination, const Tensor& source) {
                 fmt::format("a byte copy must have contiguous tensors of equal size, got {} and {} bytes", destination.nbytes(), source.nbytes()));
   if (source.nbytes() == 0) return;
   recorder_->copy(stream_.impl(), op_, destination, source);
-  detail::last_launch().cost.bytes += 2 * static_cast<double>(source.nbytes());
+  detail::last_launch().cost += detail::copy_cost(source.nbytes());
 }
 
 void Encoder::host_task(const std::function<void(std::span<void* const>)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs,

@@ -206,7 +206,7 @@ void Capture::copy(const StreamRef& stream, const char* op, const Tensor& destin
   GraphWork work;
   work.kind = GraphNodeKind::copy;
   work.op = op;
-  work.cost.bytes = 2 * static_cast<double>(source.nbytes());
+  work.cost = copy_cost(source.nbytes());
   record(*stream, std::move(work), std::array<Operand, 2>{{{destination, Argument::Kind::output}, {source, Argument::Kind::input}}});
 }
 
@@ -223,7 +223,7 @@ void Capture::upload(const StreamRef& stream, const char* op, const Tensor& dest
   GraphWork work;
   work.kind = GraphNodeKind::copy;
   work.op = op;
-  work.cost.bytes = 2 * static_cast<double>(destination.nbytes());
+  work.cost = copy_cost(destination.nbytes());
   std::lock_guard lock(mutex_);
   check_valid(op);
   Memory constant;

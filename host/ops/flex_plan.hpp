@@ -41,6 +41,9 @@ inline std::int64_t flex_chunk(const DeviceTraits& traits, std::uint8_t size_cla
   return traits.quirks & kQuirkLoopsEndEarly ? std::min<std::int64_t>(kFlexClasses[std::min<std::size_t>(size_class, kFlexClasses.size() - 1)].most, 128) : 16;
 }
 
+/// Floating-point operations of matrix products that take, or make, each score from rows of so many elements; masked scores count.
+constexpr double flex_flops(double scores, std::int64_t elements) { return 2 * scores * static_cast<double>(elements); }
+
 inline constexpr std::int64_t kFewQueries = 8;
 /// Up to that many rows of queries read 16-bit keys in the tensors; more of them share what was widened once.
 inline constexpr std::int64_t kDirectRows = 8;

@@ -36,6 +36,9 @@ struct HostWork {
   Cost cost;
 };
 
+/// Of a command that copies so many bytes: it reads and writes them.
+inline Cost copy_cost(std::uint64_t bytes) noexcept { return {.bytes = 2 * static_cast<double>(bytes)}; }
+
 /// Takes the commands of a stream, in the stream's order. QueueRecorder runs them now, a Recording keeps them. Any thread may call any function.
 /// Errors: those of OpenCL for arguments that do not fit; capturing for memory without an address, and once a recording is invalid or over.
 class Recorder {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/tensor.hpp>
 
+#include "runtime/last_launch.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/recorder.hpp"
 #include "runtime/runtime.hpp"
@@ -121,6 +122,7 @@ Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes, cons
   auto staged = std::make_shared_for_overwrite<std::uint8_t[]>(bytes);
   std::memcpy(staged.get(), data, bytes);
   stream.impl()->recorder()->upload(stream.impl(), "from_bytes", result, std::move(staged));
+  detail::last_launch().cost += detail::copy_cost(bytes);
   return result;
 }
 

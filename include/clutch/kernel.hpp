@@ -178,7 +178,8 @@ class CLUTCH_API TensorTable {
 };
 
 /// What commands have to do at least, as plans state it.
-/// flops: floating-point operations of the algorithm; a fused multiply-add counts two, a traced operation one. 0 where the op states none.
+/// flops: floating-point operations of the algorithm; a fused multiply-add counts two, a traced operation one. 0 where the op states none. Attention counts
+/// the products of all scores: which blocks a mask leaves out is known to the device alone.
 /// bytes: of memory that must be read and written, each element of an operand once; elements that a stride of 0 repeats are one.
 struct Cost {
   double flops = 0;

@@ -38,6 +38,9 @@ struct FlexCase {
       return ((k()[0] == 1 ? 0 : b) * shared + h / (heads / shared)) * kv_len;
     }
   };
+  /// Two products of the forward pass, five of the backward one; masked scores count.
+  static double flops(const Shape& s) { return 2.0 * static_cast<double>(s.batch * s.heads * s.q_len * s.kv_len * (s.e + s.ev)); }
+  static double backward_flops(const Shape& s) { return 2.0 * static_cast<double>(s.batch * s.heads * s.q_len * s.kv_len * (3 * s.e + 2 * s.ev)); }
   using HostScore = std::function<double(double score, std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t kv)>;
   using HostMask = std::function<bool(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t kv)>;
   /// What dropout leaves of a weight: 0, or 1 / (1 - p).

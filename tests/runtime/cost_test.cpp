@@ -2,6 +2,7 @@
 // What plans state of their work, beside the descriptors that benches and tests share.
 #include "cases/addc.hpp"
 #include "cases/eigh.hpp"
+#include "cases/flex.hpp"
 #include "cases/matmul.hpp"
 #include "support/fixture.hpp"
 
@@ -33,6 +34,20 @@ TEST(Cost, IsWhatDescriptorsSay) {
       EXPECT_EQ(cost_of([&] { linalg::eigh(a); }).flops, 5 * cases::EighCase::flops(n, true)) << n;
       EXPECT_EQ(cost_of([&] { linalg::eigvalsh(a, {.driver = linalg::EighDriver::qr_lanes}); }).flops, 5 * cases::EighCase::flops(n, false)) << n;
     }
+    for (std::int64_t q_len : {3, 40})
+      for (const char* way : {"", "flex_items", "flex_tiles"}) {
+        const cases::FlexCase::Shape s{.batch = 2, .heads = 3, .q_len = q_len, .kv_len = 50, .e = 16, .ev = 8};
+        const Tensor q = full(s.q(), 1, {.device = device}), k = full(s.k(), 1, {.device = device}), v = full(s.v(), 1, {.device = device});
+        const attention::FlexOptions options{.implementation = way};
+        attention::FlexResult r;
+        // Few queries go by parts of the keys, whose second launch states nothing.
+        EXPECT_EQ(cost_of([&] { r = attention::flex(q, k, v, options); }).flops, cases::FlexCase::flops(s)) << q_len << way;
+        const Tensor grad = full(s.out(), 1, {.device = device});
+        const double back = cost_of([&] { attention::flex_backward(grad, q, k, v, r, options); }).flops;
+        // Beside the products, sums of delta and of the parts of queries' gradients.
+        EXPECT_GE(back, cases::FlexCase::backward_flops(s)) << q_len << way;
+        EXPECT_LE(back, 1.5 * cases::FlexCase::backward_flops(s)) << q_len << way;
+      }
     // Two additions and a function an element.
     EXPECT_EQ(cost_of([&] { map([](Expr a, Expr b) { return exp(a + b) + 1; }, {x, x}); }).flops, 3 * 64 * 32);
   }
@@ -44,6 +59,8 @@ TEST(Cost, CountsRepeatedElementsOnce) {
     EXPECT_EQ(cost_of([&] { copy_(out, x.expand({64, 32})); }).bytes, 4 * 64 + 4 * 64 * 32);
     const Tensor none = out.slice(0, 0, 0);
     EXPECT_EQ(cost_of([&] { copy_(none, none); }).bytes, 0) << "of nothing";
+    const std::vector<float> numbers(100);
+    EXPECT_EQ(cost_of([&] { from_bytes(numbers.data(), 400, {100}, {.device = device}); }).bytes, 2 * 400) << "read from the host's memory and written";
   }
 }
 

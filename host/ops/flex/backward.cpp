@@ -119,13 +119,13 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
     p.part = part;
     return flex_plan(*c.runtime, p, mods, options.implementation);
   };
-  auto launch = [&](const BuiltPlan& plan, FlexArgs& args, bool by_keys, std::initializer_list<const Tensor*> gradients, std::int64_t tasks) {
+  auto launch = [&](const BuiltPlan& plan, FlexArgs& args, bool by_keys, std::initializer_list<const Tensor*> gradients, std::int64_t tasks, double flops) {
     args.tasks = static_cast<std::uint64_t>(tasks);
     Encoder encoder(stream, "flex_backward");
     for (const Tensor* t : gradients) encoder.output(*t);
     encoder.input(q).input(k).input(v).input(grad).input(row_max).input(row_log_sum).input(delta);
     bind_rest(encoder, args, options, q, c, mods, q.dtype(), by_keys);
-    encoder.dispatch(plan.kernel, geometry_of(plan, args.tasks));
+    encoder.flops(flops).dispatch(plan.kernel, geometry_of(plan, args.tasks));
   };
   auto args_for = [&](const BuiltPlan& plan, bool by_keys) { return args_of(q, k, v, grad, c, options, plan, by_keys); };
   const BuiltPlan& plan = built(FlexPart::backward);
@@ -138,8 +138,9 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
     }
     const BuiltPlan& of_keys = built(FlexPart::keys);
     FlexArgs by_keys = args_for(of_keys, true), by_queries = args_for(plan, false);
-    launch(of_keys, by_keys, true, {&made.k, &made.v}, key_heads * (tiles ? by_keys.tiles : c.kv_len));
-    launch(plan, by_queries, false, {&made.q}, c.batch * c.heads * (tiles ? by_queries.tiles : c.q_len));
+    // The second launch makes the scores and their gradients again; of the algorithm's five products it counts the one that is its own.
+    launch(of_keys, by_keys, true, {&made.k, &made.v}, key_heads * (tiles ? by_keys.tiles : c.kv_len), c.flops(2, 2));
+    launch(plan, by_queries, false, {&made.q}, c.batch * c.heads * (tiles ? by_queries.tiles : c.q_len), c.flops(1, 0));
     return made;
   }
   FlexArgs args = args_for(plan, true);
@@ -149,7 +150,7 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
   const bool in_place = args.chunks == 1 && args.part_stride == c.e && q.dtype() == sums;
   const Tensor parts_of_q =
       in_place ? made.q : empty({args.chunks, c.q_batch, c.heads, c.q_rows, args.part_stride}, {.dtype = sums, .device = stream.device()}, stream);
-  launch(plan, args, true, {&parts_of_q, &made.k, &made.v}, key_heads * args.chunks);
+  launch(plan, args, true, {&parts_of_q, &made.k, &made.v}, key_heads * args.chunks, c.flops(3, 2));
   if (!in_place) {
     const Aside sums_parts;
     const Tensor all = parts_of_q.slice(4, 0, c.e);

@@ -19,6 +19,10 @@ struct Checked {
   Dims lines() const { return {q_batch, heads, q_rows}; }
   Dims scores() const { return {batch, heads, q_len, kv_len}; }
   Dims result() const { return {q_batch, heads, q_rows, ev}; }
+  /// Floating-point operations of matrix products of all scores: `of_e` products over elements of keys, `of_ev` over those of values.
+  double flops(int of_e, int of_ev) const {
+    return flex_flops(static_cast<double>(q_batch * heads * q_rows) * static_cast<double>(kv_len), of_e * e + of_ev * ev);
+  }
   /// Queries of several batches read the same keys.
   bool shared() const { return batch > 1 && kv_batch == 1 && !packed_kv; }
 };

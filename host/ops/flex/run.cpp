@@ -166,7 +166,7 @@ void run_split(const BuiltPlan& plan, FlexProblem p, const Mods& mods, const att
     Encoder encoder(stream, "flex");
     encoder.output(parts).output(part_sums).input(q).input(k).input(v);
     bind_rest(encoder, args, options, q, c, mods, q.dtype(), false);
-    encoder.dispatch(plan.kernel, geometry_of(plan, args.tasks));
+    encoder.flops(c.flops(1, 1)).dispatch(plan.kernel, geometry_of(plan, args.tasks));
   }
   const Aside combines;
   const FlexProblem together{.dtype = p.dtype, .part = FlexPart::combine};
@@ -201,7 +201,7 @@ void run_flex(const attention::FlexResult& results, const Tensor& q, const Tenso
   bind_results(encoder, args, results);
   encoder.input(q).input(k).input(v);
   bind_rest(encoder, args, options, q, c, mods, q.dtype(), false);
-  encoder.dispatch(plan.kernel, geometry_of(plan, args.tasks));
+  encoder.flops(c.flops(1, 1)).dispatch(plan.kernel, geometry_of(plan, args.tasks));
 }
 
 }}}  // namespace clutch::v0::detail
