@@ -146,7 +146,7 @@ TEST(LargeScores, ResultsAndGradientsAreThoseOfDifferences) {
       for (std::string_view implementation : {"flex_items", "flex_lanes", "flex_tiles"}) {
         if (code_of([&] { detail::select(device.traits(), detail::FlexProblem{.part = detail::FlexPart::backward}, implementation); }) != ErrorCode::ok)
           continue;
-        if (level() == "smoke" && implementation == "flex_tiles" && c.name != "padded rows") continue;
+        if (level() == "smoke" && implementation == "flex_tiles" && (device.type() == DeviceType::cpu || c.name != "padded rows")) continue;
         check_case<float>(device, c, {}, DType::f32, implementation);
       }
       check_case<float>(device, c, {.heads = 4, .shared = 2, .q_len = 3, .kv_len = 700}, DType::f32, "");  // by parts of the keys
