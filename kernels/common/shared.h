@@ -27,8 +27,14 @@ typedef ulong clutch_u64;
 #endif
 #else
 #include <cstdint>
-#define CLUTCH_SHARED_BEGIN namespace clutch { inline namespace v0 { namespace detail {
-#define CLUTCH_SHARED_END }}}
+#define CLUTCH_SHARED_BEGIN \
+  namespace clutch {        \
+  inline namespace v0 {     \
+  namespace detail {
+#define CLUTCH_SHARED_END \
+  }                       \
+  }                       \
+  }
 #define CLUTCH_SHARED_FN constexpr
 CLUTCH_SHARED_BEGIN
 using clutch_i32 = std::int32_t;

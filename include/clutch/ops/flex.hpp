@@ -109,10 +109,10 @@ struct FlexResult {
 /// Infinite or NaN scores of unmasked keys make their row NaN, -inf excepted, whose weight is 0.
 /// Accuracy: f32 within 2e-6 of the exact result for unit-normal q, k and v at E = 64 without score mod, growing with its root; a score mod's terms add eps
 /// max|score| times max|v|. Subnormal numbers may count as 0. Reproducible: a sequence has the same bits alone and in a batch,
-/// where the longest ones of both have at most 8 queries, or both more. Errors: invalid_shape;
-/// invalid_dtype; invalid_argument for heads that differ without enable_gqa, or whose counts do not divide; for a block mask of other lengths; not_supported
-/// for long keys on a device whose loops end early; device_mismatch. Stream: never waits. Source: torch.nn.attention.flex_attention.flex_attention of
-/// PyTorch 2.12.
+/// where the longest ones of both have at most 8 queries, or both more; of f16 and bf16 with at most 8, Hq / Hkv times the longest is at most 8 in both, too,
+/// or more in both. Errors: invalid_shape; invalid_dtype; invalid_argument for heads that differ without enable_gqa, or whose counts do not divide; for a block
+/// mask of other lengths; not_supported for long keys on a device whose loops end early; device_mismatch. Stream: never waits. Source:
+/// torch.nn.attention.flex_attention.flex_attention of PyTorch 2.12.
 CLUTCH_API FlexResult flex(const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& options = {}, const Stream& stream = {});
 /// Into the caller's tensors, of any strides but lse's and max_scores', which are contiguous; undefined ones are not asked for.
 CLUTCH_API void flex_out(const FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& options = {},

@@ -13,7 +13,7 @@ struct Packed {
   Tensor q, k, v;
   Varlen varlen;
   Packed(const std::vector<std::int64_t>& q_lengths, const std::vector<std::int64_t>& kv_lengths, std::int64_t heads, std::int64_t kv_heads, std::int64_t e,
-         const Device& device, DType dtype = DType::f32)
+         const Device& device, DType dtype = DType::f32, std::int64_t ev = 0)
       : q_lens(q_lengths), kv_lens(kv_lengths) {
     auto starts = [&](const std::vector<std::int64_t>& lengths) {
       std::vector<std::int32_t> at{0};
@@ -28,7 +28,7 @@ struct Packed {
               .max_kv = longest(kv_lens)};
     q = randn({q_at.back(), heads, e}, {.dtype = dtype, .device = device, .seed = seed()});
     k = randn({kv_at.back(), kv_heads, e}, {.dtype = dtype, .device = device, .seed = seed() + 1});
-    v = randn({kv_at.back(), kv_heads, e + 8}, {.dtype = dtype, .device = device, .seed = seed() + 2});
+    v = randn({kv_at.back(), kv_heads, ev > 0 ? ev : e + 8}, {.dtype = dtype, .device = device, .seed = seed() + 2});
   }
   /// One sequence's rows, (1, heads, length, size).
   static Tensor one(const Tensor& t, const std::vector<std::int64_t>& lengths, std::size_t b) {
@@ -40,11 +40,25 @@ struct Packed {
 TEST(Varlen, SequencesHaveTheBitsThatTheyHaveAlone) {
   CLUTCH_EACH_DEVICE(device) {
     const bool wide = device.traits().type == DeviceType::cpu && !known_bug(device, "loops_end_early");
-    for (bool few : {false, true}) {
-      // Of few queries and of many: each kind has a kernel of its own.
+    // Of few queries and of many: each kind has a kernel of its own. Sums of few depend on which rows go together where values have four vectors.
+    const struct {
+      bool few;
+      DType dtype;
+      std::int64_t kv_heads, e, ev;
+      const char* implementation;
+    } kinds[] = {{false, DType::f32, 2, 24, 32, ""},
+                 {true, DType::f32, 2, 64, 64, ""},
+                 {true, DType::bf16, 4, 64, 64, ""},
+                 {true, DType::f32, 2, 24, 32, ""},
+                 {true, DType::f32, 2, 64, 64, "flex_tiles_split"}};
+    for (const auto& [few, dtype, kv_heads, e, ev, implementation] : kinds) {
+      const std::string_view forced = implementation;
+      if (level() == "smoke" && few && dtype == DType::f32 && (e == 24 || (!forced.empty() && device.type() == DeviceType::cpu))) continue;
+      if (!forced.empty() && code_of([&] { detail::select(device.traits(), detail::FlexProblem{.few = true, .joint = true}, forced); }) != ErrorCode::ok)
+        continue;
       const std::vector<std::int64_t> q_lens = few ? std::vector<std::int64_t>{1, 0, 8, 3, 5} : std::vector<std::int64_t>{150, 0, 17, 40, 9},
                                       kv_lens{130, 20, 0, wide ? 1300 : 33, 64};
-      const Packed p(q_lens, kv_lens, 4, 2, 24, device);
+      const Packed p(q_lens, kv_lens, 4, kv_heads, e, device, dtype, ev);
       const Tensor slopes = attention::alibi_slopes(4, device);
       const Tensor shifts = from_host<float>({0.5f, 1.f, 2.f, -1.f, 0.25f}, device);
       const Captured shift = captured(shifts);
@@ -59,22 +73,33 @@ TEST(Varlen, SequencesHaveTheBitsThatTheyHaveAlone) {
           {"of its sequence", [&](Score s, Index b, Index, Index, Index kv) { return s + shift[b] * (kv & 1); }, {}},
       };
       for (const auto& mod : mods) {
-        if (level() == "smoke" && few && mod.score.empty() && mod.mask.empty()) continue;
-        FlexOptions o{.score_mod = mod.score, .mask_mod = mod.mask, .enable_gqa = true, .return_lse = true, .return_max_scores = true, .varlen = p.varlen};
+        if (level() == "smoke" && few && (mod.score.empty() && mod.mask.empty()) == (dtype == DType::f32)) continue;
+        FlexOptions o{.score_mod = mod.score,
+                      .mask_mod = mod.mask,
+                      .enable_gqa = true,
+                      .return_lse = true,
+                      .return_max_scores = true,
+                      .varlen = p.varlen,
+                      .implementation = implementation};
         const FlexResult all = attention::varlen_attn(p.q, p.k, p.v, o);
-        EXPECT_TRUE(!wide || last_plan().starts_with(few ? "flex_split " : "flex_lanes ")) << last_plan();
-        ASSERT_EQ(all.out.sizes(), (Dims{p.q.size(0), 4, 32}));
+        EXPECT_TRUE(!wide || !forced.empty() || last_plan().starts_with(few ? "flex_split " : "flex_lanes ")) << last_plan();
+        ASSERT_EQ(all.out.sizes(), (Dims{p.q.size(0), 4, ev}));
         ASSERT_EQ(all.lse.sizes(), (Dims{4, p.q.size(0)}));
         std::int64_t at = 0;
         for (std::size_t b = 0; b < q_lens.size(); at += q_lens[b++]) {
           if (q_lens[b] == 0) continue;
           const auto number = static_cast<std::int64_t>(b);
-          FlexOptions alone{.score_mod = mod.score, .mask_mod = mod.mask, .enable_gqa = true, .return_lse = true, .return_max_scores = true};
+          FlexOptions alone{.score_mod = mod.score,
+                            .mask_mod = mod.mask,
+                            .enable_gqa = true,
+                            .return_lse = true,
+                            .return_max_scores = true,
+                            .implementation = implementation};
           if (!o.mask_mod.empty() && !o.score_mod.empty()) alone.mask_mod = attention::causal(kv_lens[b] - q_lens[b]);
           if (!o.score_mod.empty() && o.mask_mod.empty())
             alone.score_mod = [&](Score s, Index, Index, Index, Index kv) { return s + shift[param(number)] * (kv & 1); };
           const FlexResult one = flex(Packed::one(p.q, q_lens, b), Packed::one(p.k, kv_lens, b), Packed::one(p.v, kv_lens, b), alone);
-          const std::string what = fmt::format("{} of {}, sequence {}", mod.name, few ? "few" : "many", b);
+          const std::string what = fmt::format("{} of {} {}{}, {} elements, sequence {}", mod.name, few ? "few" : "many", name(dtype), implementation, ev, b);
           EXPECT_EQ(Packed::one(all.out, q_lens, b).contiguous().to_bytes(), one.out.to_bytes()) << what;
           EXPECT_EQ(all.lse.slice(1, at, at + q_lens[b]).contiguous().to_bytes(), one.lse.to_bytes()) << what;
           EXPECT_EQ(all.max_scores.slice(1, at, at + q_lens[b]).contiguous().to_bytes(), one.max_scores.to_bytes()) << what;
