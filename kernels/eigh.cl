@@ -6,7 +6,7 @@
 //   eigh_qr_lanes      Householder reduction and implicit QR, a matrix in each SIMD lane (eigh/tridiagonal.clh, eigh/qr_lanes.clh)
 //   eigh_qr_group      the same; a work-group reduces matrices one after another (eigh/qr_group.clh)
 //   eigh_device_wide   the stages of eigh_qr_group as launches, each shared by all work-groups (eigh/device_wide.clh). Same bits as eigh_qr_group; these are
-//                      eigh_qr_lanes' bits for n > LANES > 1.
+//                      eigh_qr_lanes' bits where that has LANES > 1 and n > LANES.
 // Ownership, drivers of lanes: a work-item owns bundles of LANES matrices, one in each lane of its vectors. Matrices are in private memory if n <= N_MAX, else
 // (IN_SCRATCH) in the work-item's part of global scratch: matrices of a bundle and, with VECTORS, their eigenvectors. Drivers of groups: a work-group owns the
 // matrices that it takes one after another, in its part of global scratch; eigh_qr_group has the eigenvectors of a bundle there, too. Local memory: one T for

@@ -68,7 +68,7 @@ struct EighResult {
 ///   that is read, and all of that matrix's results are NaN. `sweeps` counts a matrix's own iterations (0 where there are none).
 /// In place: no result may overlap a or another one.
 /// Determinism: a matrix's bits depend neither on its neighbours nor on its place in the batch nor on the batch's size. qr_group and device_wide give
-///   the same bits, and so does qr_lanes past n = 16 where its lanes are a vector's.
+///   the same bits, and so does qr_lanes for n > 16 where it has several lanes.
 /// Accuracy: |a v - v w| <= 30 n eps |a| and |v^H v - 1| <= 30 n eps (Frobenius norms, eps of the compute type), |w - exact| <= 30 n eps |a|,
 ///   for norms down to the smallest subnormal number; eigenvalues that are subnormal are rounded to one.
 ///   With EighAccuracy::relative, for a positive definite a = d b d with d diagonal and b's diagonal 1: |w - exact| <= 30 n eps cond(b) w for each
