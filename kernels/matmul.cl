@@ -48,7 +48,7 @@
 #define CHECK(sum) (sum)
 #endif
 
-#define SHAPE_VECTOR CLUTCH_CONCAT(IDX, RANK_LANES)
+#define CLUTCH_SHAPE_VECTOR CLUTCH_CONCAT(IDX, RANK_LANES)
 #include "expression.clh"
 
 #define LANES WIDTH
@@ -208,8 +208,8 @@ static inline void matmul_dot_rows_body(CLUTCH_ID_PARAMS, __global uint* words, 
         VI word[2] = {(int)flip, (int)flip};
 #pragma unroll
         for (int byte = 0; byte < 8; ++byte) word[byte / 4] ^= loadv_u8(from, (long)(4 * begin + byte) * a_k) << byte % 4 * 8;
-        CLUTCH_STORE_VECTOR(__global, ZIP_LO(word[0], word[1]), (__global int*)to + begin * LANES);
-        CLUTCH_STORE_VECTOR(__global, ZIP_HI(word[0], word[1]), (__global int*)to + (begin + 1) * LANES);
+        CLUTCH_STORE_VECTOR(__global, CLUTCH_ZIP_LO(word[0], word[1]), (__global int*)to + begin * LANES);
+        CLUTCH_STORE_VECTOR(__global, CLUTCH_ZIP_HI(word[0], word[1]), (__global int*)to + (begin + 1) * LANES);
       }
 #endif
     for (ulong r = 0; r < abreast; ++r, from += a_row, to += 2) {
