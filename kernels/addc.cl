@@ -59,7 +59,8 @@ static inline V combinev(V x, V a, V b, ACC value, int one) { return COMBINE(V, 
 #define ELEMENTS_PER_STEP (2 * LANES)
 static inline VU combine_step(__global const uchar* input, __global const uchar* t1, __global const uchar* t2, ulong i, ACC value, int one) {
   VU x = load_words(input, i), a = load_words(t1, i), b = load_words(t2, i);
-  return bf16_join(combinev(BF16_EVEN(x), BF16_EVEN(a), BF16_EVEN(b), value, one), combinev(BF16_ODD(x), BF16_ODD(a), BF16_ODD(b), value, one));
+  return bf16_join(combinev(CLUTCH_BF16_EVEN(x), CLUTCH_BF16_EVEN(a), CLUTCH_BF16_EVEN(b), value, one),
+                   combinev(CLUTCH_BF16_ODD(x), CLUTCH_BF16_ODD(a), CLUTCH_BF16_ODD(b), value, one));
 }
 #define STORE_STEP store_words
 #define STREAM_STEP stream_words

@@ -20,7 +20,7 @@
 #define MASK_FIRST_3 q
 #define MASK_FIRST_4 kv
 #define LOAD_MASK(k, dtype) MASK_INPUT_##k
-#define LOAD_FIRST(k) MASK_FIRST_##k
+#define CLUTCH_LOAD_FIRST(k) MASK_FIRST_##k
 #define NO_POSITION(k) ((VL)0)
 #define KEEP_MASK(k, dtype, x) allowed = (x)
 

@@ -11,10 +11,11 @@
 #error "T_NAME, O_NAME, X_BYTES, ABREAST and BLOCK are not defined"
 #endif
 
-#define ADD(T, a, b) COMBINE_0(T, a, b)
-#define CUMSUM_PARAMS                                                                                                                                          \
-  CLUTCH_PREDICATE ulong n, ulong m, uint stage, int rank, SHAPE_VECTOR sizes, SHAPE_VECTOR s0, SHAPE_VECTOR s1, long out_inner, long x_inner, long out_first, \
-      long x_first, __global uchar *out, ulong out_offset, __global const uchar *x, ulong x_offset, __global uchar *carries, ulong carries_offset
+#define ADD(T, a, b) CLUTCH_COMBINE_0(T, a, b)
+#define CUMSUM_PARAMS                                                                                                                                      \
+  CLUTCH_PREDICATE ulong n, ulong m, uint stage, int rank, CLUTCH_SHAPE_VECTOR sizes, CLUTCH_SHAPE_VECTOR s0, CLUTCH_SHAPE_VECTOR s1, long out_inner,      \
+      long x_inner, long out_first, long x_first, __global uchar *out, ulong out_offset, __global const uchar *x, ulong x_offset, __global uchar *carries, \
+      ulong carries_offset
 #define CUMSUM_SHAPE                                              \
   out += out_offset, x += x_offset;                               \
   __global A* carry_of = (__global A*)(carries + carries_offset); \
@@ -95,7 +96,7 @@ __kernel void cumsum_columns(CUMSUM_PARAMS) {
     A lanes[PANEL];
     V before[ABREAST], inside[ABREAST];
     for (int c = 0; c < PANEL; ++c) lanes[c] = stage == 2 && c < width ? CARRY(c) : (A)0;
-    for (int v = 0; v < ABREAST; ++v) before[v] = FILL(lanes + v * WIDTH);
+    for (int v = 0; v < ABREAST; ++v) before[v] = CLUTCH_V_FILL(lanes + v * WIDTH);
     for (ulong block = first; block < last; ++block) {
       for (int v = 0; v < ABREAST; ++v) inside[v] = (V)(A)0;
       IDX end = (IDX)min((block + 1) * BLOCK, m);
@@ -136,7 +137,7 @@ __kernel void cumsum_columns(CUMSUM_PARAMS) {
         }
       }
       for (int v = 0; v < ABREAST; ++v) {
-        SPILL(inside[v], lanes + v * WIDTH);
+        CLUTCH_V_SPILL(inside[v], lanes + v * WIDTH);
         before[v] = before[v] + inside[v];
       }
       for (int c = 0; c < width && stage == 1; ++c) CARRY(c) = lanes[c];

@@ -15,7 +15,7 @@
 
 #include "expression.clh"
 
-#define SHAPE_VECTOR CLUTCH_CONCAT(IDX, RANK_LANES)
+#define CLUTCH_SHAPE_VECTOR CLUTCH_CONCAT(IDX, RANK_LANES)
 #define STREAM_OR_STORE(dtype, base, i, x)      \
   if (streaming) CLUTCH_CONCAT(streamv_, dtype) \
   (base, i, x);                                 \
@@ -67,7 +67,7 @@ static inline void map_rows_tail(const IDX* row, const IDX* inner, IDX i, int co
     for (int l = 0; l < WIDTH; ++l) at[k][l] = row[k] + (i + l) * inner[k];
   CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, STORE_SCATTERED)
 }
-static inline void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+static inline void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   IDX size[RANK_LANES], stride[OPERANDS][RANK_LANES];
   CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);
   CLUTCH_STRIDES(stride)
@@ -90,7 +90,8 @@ static inline void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, SHAPE_VECT
   }
 }
 
-__kernel void map_rows(CLUTCH_PREDICATE ulong n, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+__kernel void map_rows(CLUTCH_PREDICATE ulong n, int rank,
+                       CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   map_rows_body(CLUTCH_IDS, n, rank, sizes CLUTCH_STRIDE_NAMES CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
@@ -98,7 +99,8 @@ __kernel void map_rows(CLUTCH_PREDICATE ulong n, int rank, SHAPE_VECTOR sizes CL
 
 // The reference: any strides. Offsets of WIDTH elements are counted up from those of the first one.
 #ifdef CLUTCH_ENTRY_map_strided
-static inline void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+static inline void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank,
+                                    CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   IDX size[RANK_LANES], stride[OPERANDS][RANK_LANES];
   CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);
   CLUTCH_STRIDES(stride)
@@ -128,7 +130,8 @@ static inline void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank, SHAPE_V
   }
 }
 
-__kernel void map_strided(CLUTCH_PREDICATE ulong n, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+__kernel void map_strided(CLUTCH_PREDICATE ulong n, int rank,
+                          CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   map_strided_body(CLUTCH_IDS, n, rank, sizes CLUTCH_STRIDE_NAMES CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }

@@ -29,33 +29,33 @@
 
 #if defined(CLUTCH_ENTRY_matmul_sparse_panels) || defined(CLUTCH_ENTRY_matmul_sparse_rows) || defined(CLUTCH_ENTRY_matmul_sparse_tiles) || \
     defined(CLUTCH_ENTRY_matmul_sparse_items) || defined(CLUTCH_ENTRY_matmul_sparse_dot)
-#define SPARSE 1
+#define CLUTCH_SPARSE 1
 #else
-#define SPARSE 0
+#define CLUTCH_SPARSE 0
 #endif
 #if defined(CLUTCH_ENTRY_matmul_panels) || defined(CLUTCH_ENTRY_matmul_sparse_panels)
-#define BY_PANELS 1
+#define CLUTCH_BY_PANELS 1
 #else
-#define BY_PANELS 0
+#define CLUTCH_BY_PANELS 0
 #endif
-#if !SPARSE
+#if !CLUTCH_SPARSE
 #define TRANSPOSED 0
 #endif
-// Results are POISON if the matrix was not 2:4.
-#if SPARSE
-#define CHECK(sum) (poisoned ? (SUM)POISON : (sum))
+// Results are CLUTCH_POISON if the matrix was not 2:4.
+#if CLUTCH_SPARSE
+#define CLUTCH_CHECK(sum) (poisoned ? (SUM)CLUTCH_POISON : (sum))
 #else
-#define CHECK(sum) (sum)
+#define CLUTCH_CHECK(sum) (sum)
 #endif
 
-#define SHAPE_VECTOR CLUTCH_CONCAT(IDX, RANK_LANES)
+#define CLUTCH_SHAPE_VECTOR CLUTCH_CONCAT(IDX, RANK_LANES)
 #include "expression.clh"
 
 #define LANES WIDTH
 #if DOT
 #define V VI
 #define ACC_NAME i32
-#define FMA(a, b, c) dot_of_bytes(a, b, c)
+#define CLUTCH_FMA(a, b, c) dot_of_bytes(a, b, c)
 // Adds to each lane of `sum` the products of four unsigned bytes of a and four signed bytes of b.
 static inline VI dot_of_bytes(VI a, VI b, VI sum) {
 #if DOT == 1
@@ -68,11 +68,11 @@ static inline VI dot_of_bytes(VI a, VI b, VI sum) {
 #elif defined(ACC_IS_F64)
 #define V VD
 #define ACC_NAME f64
-#define FMA(a, b, c) fma(a, b, c)
+#define CLUTCH_FMA(a, b, c) fma(a, b, c)
 #else
 #define V VF
 #define ACC_NAME f32
-#define FMA(a, b, c) fma_rn(a, b, c)
+#define CLUTCH_FMA(a, b, c) fma_rn(a, b, c)
 #endif
 #define T ACC
 #define R V
@@ -83,34 +83,34 @@ static inline VI dot_of_bytes(VI a, VI b, VI sum) {
 #else
 #define CLUTCH_STORE_VECTOR(mem, x, p) (*(p) = (x))
 #endif
-#define PANEL (VECTORS * LANES)
-#define LOAD_A CLUTCH_CONCAT(load_, A_NAME)
-#define LOAD_B CLUTCH_CONCAT(load_, B_NAME)
-#define LOADV_B CLUTCH_CONCAT(loadv_, B_NAME)
+#define CLUTCH_PANEL (VECTORS * LANES)
+#define CLUTCH_LOAD_A CLUTCH_CONCAT(load_, A_NAME)
+#define CLUTCH_LOAD_B CLUTCH_CONCAT(load_, B_NAME)
+#define CLUTCH_LOADV_B CLUTCH_CONCAT(loadv_, B_NAME)
 
 // SUM: what chains end in and results are made of. Integers are summed as floats, exactly: 512 products of them stay below 2^24.
 #if INTEGER
 #define SUM VI
 #define SUM_ONE int
 #if DOT
-#define TO_ACC(x) (x)
+#define CLUTCH_TO_ACC(x) (x)
 #else
-#define TO_ACC(x) CLUTCH_I_TO_VF(x)
+#define CLUTCH_TO_ACC(x) CLUTCH_I_TO_VF(x)
 #endif
-#define SCALED(sum, alpha) CLUTCH_WRAP_32(sum, *, (SUM)(alpha))
-#define PLUS(beta, before, sum) CLUTCH_WRAP_32(sum, +, CLUTCH_WRAP_32((SUM)(beta), *, before))
+#define CLUTCH_SCALED(sum, alpha) CLUTCH_WRAP_32(sum, *, (SUM)(alpha))
+#define CLUTCH_PLUS(beta, before, sum) CLUTCH_WRAP_32(sum, +, CLUTCH_WRAP_32((SUM)(beta), *, before))
 #else
 #define SUM V
 #define SUM_ONE ACC
-#define TO_ACC(x) (x)
-#define SCALED(sum, alpha) ((sum) * (SUM)(alpha))
-#define PLUS(beta, before, sum) FMA((SUM)(beta), before, sum)
+#define CLUTCH_TO_ACC(x) (x)
+#define CLUTCH_SCALED(sum, alpha) ((sum) * (SUM)(alpha))
+#define CLUTCH_PLUS(beta, before, sum) CLUTCH_FMA((SUM)(beta), before, sum)
 #endif
 
 #if defined(CLUTCH_HAS_STREAMING) && WIDTH > 4 && !defined(GROUPED)
-#define PREFETCH_LINE(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)
+#define CLUTCH_PREFETCH_LINE(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)
 #else
-#define PREFETCH_LINE(p)
+#define CLUTCH_PREFETCH_LINE(p)
 #endif
 
 #include "matmul/results.clh"
@@ -120,10 +120,10 @@ static inline VI dot_of_bytes(VI a, VI b, VI sum) {
 static inline ACC number_of(__global const uchar* b, long from, ulong r, ulong c, long b_k, long b_n) {
 #if COMPLEX
   const long at = 2 * (from + (long)(r / 2) * b_k + (long)(c / 2) * b_n);
-  const ACC x = (ACC)LOAD_B(b, at + (long)((r ^ c) & 1));
+  const ACC x = (ACC)CLUTCH_LOAD_B(b, at + (long)((r ^ c) & 1));
   return r & 1 && !(c & 1) ? -x : x;
 #else
-  return (ACC)LOAD_B(b, from + (long)r * b_k + (long)c * b_n);
+  return (ACC)CLUTCH_LOAD_B(b, from + (long)r * b_k + (long)c * b_n);
 #endif
 }
 #endif
@@ -133,13 +133,13 @@ static inline ACC number_of(__global const uchar* b, long from, ulong r, ulong c
 #ifdef CLUTCH_ENTRY_matmul_pack
 static inline void matmul_pack_body(CLUTCH_ID_PARAMS, __global ACC* panels, __global const uchar* b, const MatmulPackArgs args) {
   const ulong k = args.k, n = args.n;
-  const ulong across = matmul_parts(n, PANEL), blocks = matmul_parts(k, PACK_ROWS), count = args.batch * across * blocks;
+  const ulong across = matmul_parts(n, CLUTCH_PANEL), blocks = matmul_parts(k, PACK_ROWS), count = args.batch * across * blocks;
   for (ulong i = group * items + item; i < count; i += groups * items) {
     const ulong block = i % blocks, panel = i / blocks % across, of = i / blocks / across;
-    const ulong first = block * PACK_ROWS, rows = min((ulong)PACK_ROWS, k - first), left = panel * PANEL, columns = min((ulong)PANEL, n - left);
+    const ulong first = block * PACK_ROWS, rows = min((ulong)PACK_ROWS, k - first), left = panel * CLUTCH_PANEL, columns = min((ulong)CLUTCH_PANEL, n - left);
     // Of complex numbers n and k count parts, strides numbers.
     const long from = (long)of * args.b_batch + (long)(first / (1 + COMPLEX)) * args.b_k + (long)(left / (1 + COMPLEX)) * args.b_n;
-    pack_rows(panels + matmul_panel_at(of, across, panel, k, 0, first, PANEL), b, from, rows, columns, args.b_k, args.b_n);
+    pack_rows(panels + matmul_panel_at(of, across, panel, k, 0, first, CLUTCH_PANEL), b, from, rows, columns, args.b_k, args.b_n);
   }
 }
 
@@ -152,15 +152,15 @@ __kernel void matmul_pack(CLUTCH_PREDICATE __global uchar* panels, ulong panels_
 #endif
 
 #if INTEGER
-#define POISON INT_MIN
+#define CLUTCH_POISON INT_MIN
 #else
-#define POISON NAN
+#define CLUTCH_POISON NAN
 #endif
 
-#if BY_PANELS
+#if CLUTCH_BY_PANELS
 #include "matmul/panels.clh"
 
-#if SPARSE
+#if CLUTCH_SPARSE
 __kernel void matmul_sparse_panels(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* places, ulong places_offset,
                                    __global const uchar* info, ulong info_offset, __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args),
                                    CLUTCH_ARGS(MatmulPanelsArgs, tiling), SUM_ONE alpha,
@@ -208,8 +208,8 @@ static inline void matmul_dot_rows_body(CLUTCH_ID_PARAMS, __global uint* words, 
         VI word[2] = {(int)flip, (int)flip};
 #pragma unroll
         for (int byte = 0; byte < 8; ++byte) word[byte / 4] ^= loadv_u8(from, (long)(4 * begin + byte) * a_k) << byte % 4 * 8;
-        CLUTCH_STORE_VECTOR(__global, ZIP_LO(word[0], word[1]), (__global int*)to + begin * LANES);
-        CLUTCH_STORE_VECTOR(__global, ZIP_HI(word[0], word[1]), (__global int*)to + (begin + 1) * LANES);
+        CLUTCH_STORE_VECTOR(__global, CLUTCH_ZIP_LO(word[0], word[1]), (__global int*)to + begin * LANES);
+        CLUTCH_STORE_VECTOR(__global, CLUTCH_ZIP_HI(word[0], word[1]), (__global int*)to + (begin + 1) * LANES);
       }
 #endif
     for (ulong r = 0; r < abreast; ++r, from += a_row, to += 2) {
@@ -242,13 +242,13 @@ __kernel void matmul_dot_rows(CLUTCH_PREDICATE __global uchar* words, ulong word
 #ifdef CLUTCH_ENTRY_matmul_dot_pack
 // Packs b into panels of words, after a row of the columns' sums. A work-item packs a panel.
 static inline void matmul_dot_pack_body(CLUTCH_ID_PARAMS, __global int* panels, __global const uchar* b, const MatmulPackArgs args) {
-  const ulong k = args.k, n = args.n, across = matmul_parts(n, PANEL), words = matmul_words(k);
+  const ulong k = args.k, n = args.n, across = matmul_parts(n, CLUTCH_PANEL), words = matmul_words(k);
   for (ulong i = group * items + item; i < args.batch * across; i += groups * items) {
-    const ulong panel = i % across, left = panel * PANEL;
-    __global int* to = panels + i * matmul_panel_numbers(words, 1, PANEL);
+    const ulong panel = i % across, left = panel * CLUTCH_PANEL;
+    __global int* to = panels + i * matmul_panel_numbers(words, 1, CLUTCH_PANEL);
     VI sum[VECTORS];
     for (int v = 0; v < VECTORS; ++v) sum[v] = 0;
-    pack_words(to + PANEL, b, (long)(i / across) * args.b_batch + (long)left * args.b_n, k, min((ulong)PANEL, n - left), args.b_k, args.b_n, sum);
+    pack_words(to + CLUTCH_PANEL, b, (long)(i / across) * args.b_batch + (long)left * args.b_n, k, min((ulong)CLUTCH_PANEL, n - left), args.b_k, args.b_n, sum);
     for (int v = 0; v < VECTORS; ++v) CLUTCH_STORE_VECTOR(__global, sum[v], to + v * LANES);
   }
 }
@@ -295,10 +295,10 @@ static inline void matmul_lanes_body(CLUTCH_ID_PARAMS, __global ACC* c, __global
         V sum[4] = {0, 0, 0, 0};
         for (ulong l = 0; l < k; ++l)
 #pragma unroll
-          for (int j = 0; j < 4; ++j) sum[j] = FMA(x[row * k + l], y[l * n + at[j]], sum[j]);
+          for (int j = 0; j < 4; ++j) sum[j] = CLUTCH_FMA(x[row * k + l], y[l * n + at[j]], sum[j]);
         V done[4];
 #pragma unroll
-        for (int j = 0; j < 4; ++j) done[j] = beta != 0 ? FMA((V)beta, z[row * n + at[j]], sum[j] * (V)alpha) : sum[j] * (V)alpha;
+        for (int j = 0; j < 4; ++j) done[j] = beta != 0 ? CLUTCH_FMA((V)beta, z[row * n + at[j]], sum[j] * (V)alpha) : sum[j] * (V)alpha;
         for (ulong j = 0; j < min(4ul, n - column); ++j) z[row * n + column + j] = done[j];
       }
     store_lanes(c + first * c_batch, z, c_batch, count, m * n);
@@ -392,12 +392,12 @@ static inline void matmul_sparse_items_body(CLUTCH_ID_PARAMS, __global const uch
       const ulong at = j / 2 * 4 + code;
       if (at >= k) continue;
 #if INTEGER
-      sum = (int)((uint)sum + (uint)((int)LOAD_A(values, (long)(row * 2 * row_groups + j)) * (int)LOAD_B(b, from_b + (long)at * b_k)));
+      sum = (int)((uint)sum + (uint)((int)CLUTCH_LOAD_A(values, (long)(row * 2 * row_groups + j)) * (int)CLUTCH_LOAD_B(b, from_b + (long)at * b_k)));
 #else
-      sum = FMA((ACC)LOAD_A(values, (long)(row * 2 * row_groups + j)), (ACC)LOAD_B(b, from_b + (long)at * b_k), sum);
+      sum = CLUTCH_FMA((ACC)CLUTCH_LOAD_A(values, (long)(row * 2 * row_groups + j)), (ACC)CLUTCH_LOAD_B(b, from_b + (long)at * b_k), sum);
 #endif
     }
-    epilogue(CHECK(sum), of, row, column, 1, 1, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+    epilogue(CLUTCH_CHECK(sum), of, row, column, 1, 1, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
   }
 }
 
@@ -424,13 +424,13 @@ static inline void matmul_items_body(CLUTCH_ID_PARAMS, __global const uchar* a, 
     SUM_ONE sum = 0;
     for (ulong j = 0; j < k; ++j, from_a += a_k, from_b += b_k) {
 #if INTEGER
-      sum = (int)((uint)sum + (uint)((int)LOAD_A(a, from_a) * (int)LOAD_B(b, from_b)));
+      sum = (int)((uint)sum + (uint)((int)CLUTCH_LOAD_A(a, from_a) * (int)CLUTCH_LOAD_B(b, from_b)));
 #elif COMPLEX
-      const ACC re = (ACC)LOAD_B(b, 2 * from_b), im = (ACC)LOAD_B(b, 2 * from_b + 1);
-      sum = FMA((ACC)LOAD_A(a, 2 * from_a), column & 1 ? im : re, sum);
-      sum = FMA((ACC)LOAD_A(a, 2 * from_a + 1), column & 1 ? re : -im, sum);
+      const ACC re = (ACC)CLUTCH_LOAD_B(b, 2 * from_b), im = (ACC)CLUTCH_LOAD_B(b, 2 * from_b + 1);
+      sum = CLUTCH_FMA((ACC)CLUTCH_LOAD_A(a, 2 * from_a), column & 1 ? im : re, sum);
+      sum = CLUTCH_FMA((ACC)CLUTCH_LOAD_A(a, 2 * from_a + 1), column & 1 ? re : -im, sum);
 #else
-      sum = FMA((ACC)LOAD_A(a, from_a), (ACC)LOAD_B(b, from_b), sum);
+      sum = CLUTCH_FMA((ACC)CLUTCH_LOAD_A(a, from_a), (ACC)CLUTCH_LOAD_B(b, from_b), sum);
 #endif
     }
     epilogue(sum, of, row, column, 1, 1, alpha, beta, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);

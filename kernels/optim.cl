@@ -19,27 +19,27 @@
 #define ACC double
 #define V VD
 #define LANES DWIDTH
-#define DIV(x, y) ((x) / (y))
-#define SQRT(x) sqrt(x)
-#define FMA(a, b, c) fma(a, b, c)
+#define CLUTCH_DIV(x, y) ((x) / (y))
+#define CLUTCH_SQRT(x) sqrt(x)
+#define CLUTCH_FMA(a, b, c) fma(a, b, c)
 #else
 #define ACC float
 #define V VF
 #define LANES WIDTH
-#define DIV(x, y) div_rn(x, y)
-#define SQRT(x) sqrt_rn(x)
-#define FMA(a, b, c) fma_rn(a, b, c)
+#define CLUTCH_DIV(x, y) div_rn(x, y)
+#define CLUTCH_SQRT(x) sqrt_rn(x)
+#define CLUTCH_FMA(a, b, c) fma_rn(a, b, c)
 #endif
-#define LOAD_T CLUTCH_CONCAT(load_, T_NAME)
-#define STORE_T CLUTCH_CONCAT(store_, T_NAME)
-#define LOADV_T CLUTCH_CONCAT(loadv_, T_NAME)
-#define STOREV_T CLUTCH_CONCAT(storev_, T_NAME)
+#define CLUTCH_LOAD_T CLUTCH_CONCAT(load_, T_NAME)
+#define CLUTCH_STORE_T CLUTCH_CONCAT(store_, T_NAME)
+#define CLUTCH_LOADV_T CLUTCH_CONCAT(loadv_, T_NAME)
+#define CLUTCH_STOREV_T CLUTCH_CONCAT(storev_, T_NAME)
 
 // Emulated rounding is scalar.
-#define VECTORS (LANES > 1 && DIV_RN == 0 && FMA_RN == 0 && SQRT_RN == 0)
+#define CLUTCH_VECTORS (LANES > 1 && DIV_RN == 0 && FMA_RN == 0 && SQRT_RN == 0)
 
 // NaN if either is NaN.
-#define MAX_NAN(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
+#define CLUTCH_MAX_NAN(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
 
 #ifdef CLUTCH_ENTRY_optim_step
 #include "optim/step.clh"
@@ -50,7 +50,7 @@ static inline void optim_step_body(CLUTCH_ID_PARAMS, const Table* table, __globa
   uint known = 0;  // the step whose scalars k has
   for (ulong c = group; c < chunk_count; c += groups) {
     const uint2 chunk = chunks[c];
-    if (table->words[(chunk.x - first_row) * (ulong)COLUMNS + 1] == CLUTCH_NO_TENSOR) continue;
+    if (table->words[(chunk.x - first_row) * (ulong)CLUTCH_COLUMNS + 1] == CLUTCH_NO_TENSOR) continue;
     __global float* counter = steps + (flags & OPTIM_COUNTS ? optim_counter(c, ITEMS) : (ulong)chunk.x);
     const uint t = flags & OPTIM_COUNTS ? (uint)counter[item] + 1 : (uint)counter[0];
     if (flags & OPTIM_COUNTS)
@@ -59,10 +59,10 @@ static inline void optim_step_body(CLUTCH_ID_PARAMS, const Table* table, __globa
     const Row r = row_of(table, chunk.x - first_row, ROUNDING == OPTIM_STOCHASTIC ? numbers[chunk.x] : 0);
     const ulong begin = (ulong)chunk.y * CHUNK, end = min(begin + CHUNK, sizes[chunk.x]);
     ulong tail = begin;
-#if VECTORS
-    tail = begin + (end - begin) / ELEMENTS * ELEMENTS;
-    for (ulong i = begin + item * ELEMENTS; i < tail; i += items * ELEMENTS) {
-      PREFETCH_ROW
+#if CLUTCH_VECTORS
+    tail = begin + (end - begin) / CLUTCH_STEP_ELEMENTS * CLUTCH_STEP_ELEMENTS;
+    for (ulong i = begin + item * CLUTCH_STEP_ELEMENTS; i < tail; i += items * CLUTCH_STEP_ELEMENTS) {
+      CLUTCH_PREFETCH_ROW
       step_vector(&r, (long)i, &k, scale, factor, t == 1, flags);
     }
 #endif
@@ -73,7 +73,7 @@ static inline void optim_step_body(CLUTCH_ID_PARAMS, const Table* table, __globa
 __kernel void optim_step(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uchar* sizes, ulong sizes_offset, __global const uchar* chunks,
                          ulong chunks_offset, __global uchar* steps, ulong steps_offset, __global const uchar* lrs, ulong lrs_offset,
                          __global const uchar* scales, ulong scales_offset, __global const uchar* found, ulong found_offset, __global const uchar* factors,
-                         ulong factors_offset, __global const uchar* numbers, ulong numbers_offset, CLUTCH_ARGS(OptimStepArgs, args), HYPER_PARAMS,
+                         ulong factors_offset, __global const uchar* numbers, ulong numbers_offset, CLUTCH_ARGS(OptimStepArgs, args), CLUTCH_HYPER_PARAMS,
                          ulong seed) {
   CLUTCH_TAKE_ARGS(OptimStepArgs, args)
   CLUTCH_IF_PREDICATE
@@ -84,7 +84,7 @@ __kernel void optim_step(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uc
   if (args.flags & OPTIM_HAS_LR) given = *(__global const float*)(lrs + lrs_offset), lr = isnan(given) ? (SCALAR)NAN : (SCALAR)given;
   if (SCALED) scale = *(__global const float*)(scales + scales_offset), scale = isnan(scale) ? NAN : scale;
   if (args.flags & OPTIM_HAS_FACTOR) factor = *(__global const float*)(factors + factors_offset), factor = isnan(factor) ? NAN : factor;
-  const Hyper hyper = {HYPER_NAMES};
+  const Hyper hyper = {CLUTCH_HYPER_NAMES};
   optim_step_body(CLUTCH_IDS, &table, (__global const ulong*)(sizes + sizes_offset), (__global const uint2*)(chunks + chunks_offset),
                   (__global float*)(steps + steps_offset), (__global const uint*)(numbers + numbers_offset), &hyper, scale, factor, seed, args);
 }
@@ -96,7 +96,7 @@ __kernel void optim_step(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uc
 
 #ifdef CLUTCH_ENTRY_optim_norm
 CLUTCH_INLINE void optim_norm_body(CLUTCH_ID_PARAMS, const Table* table, __global const ulong* sizes, __global const uint2* chunks, __global ACC* partial,
-                                   LANES_MEMORY ACC* all, OptimChunkArgs args) {
+                                   CLUTCH_LANES_MEMORY ACC* all, OptimChunkArgs args) {
   const uint chunk_count = args.chunk_count, first_row = args.first_row;
   for (ulong c = group; c < chunk_count; c += groups) {
     const uint2 chunk = chunks[c];
@@ -104,29 +104,29 @@ CLUTCH_INLINE void optim_norm_body(CLUTCH_ID_PARAMS, const Table* table, __globa
     __global const uchar* g = table_at(table, at);
     // A gradient that is not given has no elements; its items reach the barriers, too.
     const ulong begin = (ulong)chunk.y * CHUNK, end = table->words[at] == CLUTCH_NO_TENSOR ? 0 : min(begin + CHUNK, sizes[chunk.x]);
-#if VECTORS && !defined(GROUPED)
-    V sums[NORM_LANES / LANES];
+#if CLUTCH_VECTORS && !defined(GROUPED)
+    V sums[CLUTCH_NORM_LANES / LANES];
 #pragma unroll
-    for (int m = 0; m < NORM_LANES / LANES; ++m) sums[m] = 0;
+    for (int m = 0; m < CLUTCH_NORM_LANES / LANES; ++m) sums[m] = 0;
     ulong i = begin;
-    for (; i + NORM_LANES <= end; i += NORM_LANES)
+    for (; i + CLUTCH_NORM_LANES <= end; i += CLUTCH_NORM_LANES)
 #pragma unroll
-      for (int m = 0; m < NORM_LANES / LANES; ++m) {
-        V x = LOADV_T(g, (long)(i + m * LANES));
-        sums[m] = ACCUMULATE(V, sums[m], x);
+      for (int m = 0; m < CLUTCH_NORM_LANES / LANES; ++m) {
+        V x = CLUTCH_LOADV_T(g, (long)(i + m * LANES));
+        sums[m] = CLUTCH_ACCUMULATE(V, sums[m], x);
       }
 #pragma unroll
-    for (int m = 0; m < NORM_LANES / LANES; ++m) CLUTCH_CONCAT(vstore, LANES)(sums[m], m, all);
+    for (int m = 0; m < CLUTCH_NORM_LANES / LANES; ++m) CLUTCH_CONCAT(vstore, LANES)(sums[m], m, all);
     for (int l = 0; i < end; ++i, ++l) {
-      ACC x = LOAD_T(g, (long)i);
-      all[l] = ACCUMULATE(ACC, all[l], x);
+      ACC x = CLUTCH_LOAD_T(g, (long)i);
+      all[l] = CLUTCH_ACCUMULATE(ACC, all[l], x);
     }
 #else
-    for (ulong l = item; l < NORM_LANES; l += items) {
+    for (ulong l = item; l < CLUTCH_NORM_LANES; l += items) {
       ACC sum = 0;
-      for (ulong i = begin + l; i < end; i += NORM_LANES) {
-        ACC x = LOAD_T(g, (long)i);
-        sum = ACCUMULATE(ACC, sum, x);
+      for (ulong i = begin + l; i < end; i += CLUTCH_NORM_LANES) {
+        ACC x = CLUTCH_LOAD_T(g, (long)i);
+        sum = CLUTCH_ACCUMULATE(ACC, sum, x);
       }
       all[l] = sum;
     }
@@ -143,7 +143,7 @@ __kernel void optim_norm(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uc
                          ulong chunks_offset, __global uchar* partial, ulong partial_offset, CLUTCH_ARGS(OptimChunkArgs, args)) {
   CLUTCH_TAKE_ARGS(OptimChunkArgs, args)
   CLUTCH_IF_PREDICATE
-  LANES_MEMORY ACC all[NORM_LANES];
+  CLUTCH_LANES_MEMORY ACC all[CLUTCH_NORM_LANES];
   CLUTCH_TABLE(table)
   optim_norm_body(CLUTCH_IDS, &table, (__global const ulong*)(sizes + sizes_offset), (__global const uint2*)(chunks + chunks_offset),
                   (__global ACC*)(partial + partial_offset), all, args);
@@ -157,19 +157,19 @@ __kernel void optim_norm_total(CLUTCH_PREDICATE __global uchar* norm, ulong norm
                                CLUTCH_ARGS(OptimTotalArgs, args), ACC max_norm) {
   CLUTCH_TAKE_ARGS(OptimTotalArgs, args)
   CLUTCH_IF_PREDICATE
-  LANES_MEMORY ACC all[NORM_LANES];
+  CLUTCH_LANES_MEMORY ACC all[CLUTCH_NORM_LANES];
   __global const ACC* x = (__global const ACC*)(partial + partial_offset);
   const ulong item = get_local_id(0), items = get_local_size(0);
-  for (ulong l = item; l < NORM_LANES; l += items) {
+  for (ulong l = item; l < CLUTCH_NORM_LANES; l += items) {
     ACC sum = 0;
-    for (uint i = (uint)l; i < args.chunk_count; i += NORM_LANES) sum = COMBINE(sum, x[i]);
+    for (uint i = (uint)l; i < args.chunk_count; i += CLUTCH_NORM_LANES) sum = CLUTCH_COMBINE(sum, x[i]);
     all[l] = sum;
   }
   combine_all(all, item, items);
   if (item == 0) {
-    ACC total = NORM == OPTIM_NORM_TWO ? SQRT(all[0]) : all[0], scale;
-    if (args.scaled) total = DIV(total, (ACC) * (__global const float*)(scales + scales_offset));
-    scale = DIV(max_norm, total + (ACC)1e-6);
+    ACC total = NORM == OPTIM_NORM_TWO ? CLUTCH_SQRT(all[0]) : all[0], scale;
+    if (args.scaled) total = CLUTCH_DIV(total, (ACC) * (__global const float*)(scales + scales_offset));
+    scale = CLUTCH_DIV(max_norm, total + (ACC)1e-6);
     *(__global ACC*)(norm + norm_offset) = total;
     *(__global float*)(factor + factor_offset) = (float)(scale > 1 ? (ACC)1 : scale);
   }
@@ -195,7 +195,7 @@ __kernel void optim_scale(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const u
   const uint chunk_count = args.chunk_count, first_row = args.first_row;
   const ulong item = get_local_id(0), items = get_local_size(0);
   ACC zero = 0;  // sum of elements times 0: NaN if one is not finite
-#if VECTORS
+#if CLUTCH_VECTORS
   V zeros = 0;
 #endif
   for (ulong c = get_group_id(0); c < chunk_count; c += get_num_groups(0)) {
@@ -205,21 +205,21 @@ __kernel void optim_scale(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const u
     __global uchar* g = table_at(&table, at);
     const ulong begin = (ulong)chunk.y * CHUNK, end = min(begin + CHUNK, size_of[chunk.x]);
     ulong tail = begin;
-#if VECTORS
+#if CLUTCH_VECTORS
     tail = begin + (end - begin) / LANES * LANES;
     for (ulong i = begin + item * LANES; i < tail; i += items * LANES) {
-      V x = LOADV_T(g, (long)i);
-      if (CHECKS) zeros = FMA(x, (V)0, zeros);
-      if (SCALES) STOREV_T(g, (long)i, x * factor);
+      V x = CLUTCH_LOADV_T(g, (long)i);
+      if (CHECKS) zeros = CLUTCH_FMA(x, (V)0, zeros);
+      if (SCALES) CLUTCH_STOREV_T(g, (long)i, x * factor);
     }
 #endif
     for (ulong i = tail + item; i < end; i += items) {
-      ACC x = LOAD_T(g, (long)i);
-      if (CHECKS) zero = FMA(x, (ACC)0, zero);
-      if (SCALES) STORE_T(g, (long)i, x * factor);
+      ACC x = CLUTCH_LOAD_T(g, (long)i);
+      if (CHECKS) zero = CLUTCH_FMA(x, (ACC)0, zero);
+      if (SCALES) CLUTCH_STORE_T(g, (long)i, x * factor);
     }
   }
-#if VECTORS
+#if CLUTCH_VECTORS
   ACC all[LANES];
   CLUTCH_CONCAT(vstore, LANES)(zeros, 0, all);
   for (int l = 0; l < LANES; ++l) zero += all[l];

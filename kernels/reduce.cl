@@ -18,16 +18,16 @@
 
 #include "expression.clh"
 
-#define NAMED(name) name
-#define ROW_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS
-#define ROW_NAMES CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES
+#define CLUTCH_NAMED(name) name
+#define CLUTCH_ROW_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS
+#define CLUTCH_ROW_NAMES CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES
 #ifdef CLUTCH_ENTRY_reduce_rows
-#define ROW_VALUE CLUTCH_EXPRESSION
-#define LOAD_VALUE LOAD_ROW
-#define POSITION_VALUE POSITION_ROW
-#define KEEP_VALUE
-#define FETCH_VALUE
-#define SIDE_BY_SIDE 0
+#define CLUTCH_ROW_VALUE CLUTCH_EXPRESSION
+#define CLUTCH_LOAD_VALUE CLUTCH_LOAD_ROW
+#define CLUTCH_POSITION_VALUE CLUTCH_POSITION_ROW
+#define CLUTCH_KEEP_VALUE
+#define CLUTCH_FETCH_VALUE
+#define CLUTCH_SIDE_BY_SIDE 0
 #endif
 #include "common/reduce_block.inc"
 
@@ -43,7 +43,7 @@ static inline void store_result(__global uchar* b0, IDX offset, A result CLUTCH_
 #else
   V total = (V)result;
 #endif
-  CLUTCH_AFTER(LOAD_TOTAL, NO_POSITION, STORE_TOTAL)
+  CLUTCH_AFTER(LOAD_TOTAL, CLUTCH_NO_POSITION, STORE_TOTAL)
 }
 #define STORE_RESULT(offset, block, blocks, number, result) store_result(b0, offset, result CLUTCH_AFTER_NAMES)
 #else
@@ -61,8 +61,8 @@ static inline void store_result(__global uchar* b0, IDX offset, A result CLUTCH_
 
 // Rows: the reduced elements have one stride, 0 or 1, in each input.
 #ifdef CLUTCH_ENTRY_reduce_rows
-__kernel void reduce_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
-                          SHAPE_VECTOR inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
+__kernel void reduce_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
+                          CLUTCH_SHAPE_VECTOR inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
   REDUCE_SHAPE
@@ -83,8 +83,8 @@ __kernel void reduce_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int ra
 
 // The reference: any strides of the reduced dimensions, too.
 #ifdef CLUTCH_ENTRY_reduce_strided
-__kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, int reduced_rank,
-                             SHAPE_VECTOR reduced_sizes CLUTCH_REDUCED_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS
+__kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, int reduced_rank,
+                             CLUTCH_SHAPE_VECTOR reduced_sizes CLUTCH_REDUCED_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS
                                  CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
@@ -97,8 +97,8 @@ __kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
     ulong number = one / blocks, block = one - number * blocks;
     IDX offset[OPERANDS] = {0}, begin = (IDX)(block * BLOCK), end = (IDX)min((block + 1) * BLOCK, m);
     add_offsets((IDX)number, rank, size, kept, 0, offset);
-    V acc[VECTORS];
-    for (int k = 0; k < VECTORS; ++k) acc[k] = (V)(A)IDENTITY;
+    V acc[CLUTCH_VECTORS];
+    for (int k = 0; k < CLUTCH_VECTORS; ++k) acc[k] = (V)(A)CLUTCH_IDENTITY;
     for (IDX j = begin; j < end; j += WIDTH) {
       int count = (int)min(end - j, (IDX)WIDTH);
       IDX at[OPERANDS][WIDTH];
@@ -109,10 +109,10 @@ __kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
         for (int k = 1; k < OPERANDS; ++k) at[k][l] = here[k];
       }
       V value;
-      CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, CLUTCH_SET_VALUE)
-      value = MASK(LANE_BELOW(count)) ? value : (V)(A)IDENTITY;
-      int v = (int)(j - begin) / CHAIN * CHAIN_VECTORS + (int)(j - begin) % 16 / WIDTH;
-      acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value);
+      CLUTCH_EXPRESSION(CLUTCH_LOAD_GATHERED, CLUTCH_POSITION_GATHERED, CLUTCH_SET_VALUE)
+      value = CLUTCH_V_MASK(CLUTCH_LANE_BELOW(count)) ? value : (V)(A)CLUTCH_IDENTITY;
+      int v = (int)(j - begin) / CLUTCH_CHAIN * CLUTCH_CHAIN_VECTORS + (int)(j - begin) % 16 / WIDTH;
+      acc[v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[v], value);
     }
     A result = tree_of(acc);
     STORE_RESULT(offset[0], block, blocks, number, result);
@@ -133,11 +133,11 @@ static inline V columns_tail(const IDX* row, const IDX* across, int first, int c
   for (int k = 1; k < OPERANDS; ++k)
     for (int l = 0; l < WIDTH; ++l) at[k][l] = row[k] + (first + l) * across[k];
   V value;
-  CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, CLUTCH_SET_VALUE)
+  CLUTCH_EXPRESSION(CLUTCH_LOAD_GATHERED, CLUTCH_POSITION_GATHERED, CLUTCH_SET_VALUE)
   return value;
 }
-__kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
-                             SHAPE_VECTOR inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
+__kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
+                             CLUTCH_SHAPE_VECTOR inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
   REDUCE_SHAPE
@@ -153,32 +153,32 @@ __kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
     int width = (int)min(columns - column, (ulong)PANEL), whole = width / WIDTH;
     IDX offset[OPERANDS] = {0}, row[OPERANDS], begin = (IDX)(block * BLOCK), end = (IDX)min((block + 1) * BLOCK, m);
     add_offsets((IDX)(outer * columns + column), rank, size, kept, 0, offset);
-    V acc[PARTIALS][ABREAST];
-    for (int k = 0; k < PARTIALS; ++k)
-      for (int v = 0; v < ABREAST; ++v) acc[k][v] = (V)(A)IDENTITY;
+    V acc[CLUTCH_PARTIALS][ABREAST];
+    for (int k = 0; k < CLUTCH_PARTIALS; ++k)
+      for (int v = 0; v < ABREAST; ++v) acc[k][v] = (V)(A)CLUTCH_IDENTITY;
     for (int k = 1; k < OPERANDS; ++k) row[k] = offset[k] + begin * step[k];
     for (IDX j = begin; j < end; ++j) {
-      int p = (int)(j - begin) / CHAIN * 16 + (int)(j - begin) % 16;
+      int p = (int)(j - begin) / CLUTCH_CHAIN * 16 + (int)(j - begin) % 16;
 #pragma unroll 4
       for (int v = 0; v < whole; ++v) {
         V value;
         CLUTCH_EXPRESSION(LOAD_COLUMN, POSITION_COLUMN, CLUTCH_SET_VALUE)
-        acc[p][v] = COMBINE(CLUTCH_LANES_OF(A), acc[p][v], value);
+        acc[p][v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[p][v], value);
       }
       if (whole * WIDTH < width) {
         V value = columns_tail(row, across, whole * WIDTH, width - whole * WIDTH CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
-        acc[p][whole] = COMBINE(CLUTCH_LANES_OF(A), acc[p][whole], value);
+        acc[p][whole] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[p][whole], value);
       }
       for (int k = 1; k < OPERANDS; ++k) row[k] += step[k];
     }
-    for (int h = PARTIALS / 2; h > 0; h /= 2)
+    for (int h = CLUTCH_PARTIALS / 2; h > 0; h /= 2)
       for (int k = 0; k < h; ++k)
-        for (int v = 0; v < ABREAST; ++v) acc[k][v] = COMBINE(CLUTCH_LANES_OF(A), acc[k][v], acc[k + h][v]);
+        for (int v = 0; v < ABREAST; ++v) acc[k][v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[k][v], acc[k + h][v]);
     A results[PANEL];
-    for (int v = 0; v < ABREAST; ++v) SPILL(acc[0][v], results + v * WIDTH);
+    for (int v = 0; v < ABREAST; ++v) CLUTCH_V_SPILL(acc[0][v], results + v * WIDTH);
     for (int l = 0; l < width; ++l) {
-#if FOLDS_APART
-      if (results[l] != results[l]) results[l] = A_NAN;
+#if CLUTCH_FOLDS_APART
+      if (results[l] != results[l]) results[l] = CLUTCH_A_NAN;
 #endif
       ulong result_number = outer * columns + column + l;
       STORE_RESULT(offset[0] + l * across[0], block, blocks, result_number, results[l]);

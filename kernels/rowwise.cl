@@ -21,25 +21,25 @@
 
 #define STORE_SCATTERED(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], count, x);
 #define STORE_RESULT(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], 1, x);
-#define TOTAL_0 ((V)totals[0])
-#define TOTAL_1 ((V)totals[1])
-#define TOTAL_2 ((V)totals[2])
-#define TOTAL_3 ((V)totals[3])
-#define TOTAL_4 ((V)totals[4])  // the row's length
-#define KNOWN_VALUE keep[j / WIDTH]
+#define CLUTCH_TOTAL_VALUE_0 ((V)totals[0])
+#define CLUTCH_TOTAL_VALUE_1 ((V)totals[1])
+#define CLUTCH_TOTAL_VALUE_2 ((V)totals[2])
+#define CLUTCH_TOTAL_VALUE_3 ((V)totals[3])
+#define CLUTCH_TOTAL_VALUE_4 ((V)totals[4])  // the row's length
+#define CLUTCH_KNOWN_VALUE keep[j / WIDTH]
 
 // Parameters of a row: offsets of the next row, totals so far, kept values; if `late`, the offsets, totals and kept values of the row before, whose elements
 // are computed now.
-#define ROW_PARAMS                                                                                                  \
+#define CLUTCH_ROW_PARAMS                                                                                           \
   , const IDX *next, const A *totals, V *keep, int late, const IDX *before, const A *before_totals, V *before_keep, \
       int streaming CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS
-#define ROW_NAMES , next, totals, keep, late, before, before_totals, before_keep, streaming CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES
+#define CLUTCH_ROW_NAMES , next, totals, keep, late, before, before_totals, before_keep, streaming CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES
 
 // Whole vectors along a row, at strides 0 and 1. Other rows go element by element.
 #ifdef CLUTCH_ENTRY_rowwise_rows
-#define LOAD_VALUE LOAD_ROW
-#define FETCH(k, bytes) \
-  if (!IS_SPLAT(k)) CLUTCH_PREFETCH(CLUTCH_CONCAT(b, k) + ((long)next[k] + j) * bytes);
+#define CLUTCH_LOAD_VALUE CLUTCH_LOAD_ROW
+#define CLUTCH_FETCH(k, bytes) \
+  if (!CLUTCH_IS_SPLAT(k)) CLUTCH_PREFETCH(CLUTCH_CONCAT(b, k) + ((long)next[k] + j) * bytes);
 #define STORE_ROW(k, dtype, x)                  \
   if (streaming) CLUTCH_CONCAT(streamv_, dtype) \
   (CLUTCH_CONCAT(b, k), offset[k] + j, x);      \
@@ -47,33 +47,33 @@
 #endif
 
 #if FETCH_IN == 4
-#define FETCH_ELEMENT CLUTCH_FETCH_INPUTS(FETCH)
+#define FETCH_ELEMENT CLUTCH_FETCH_INPUTS(CLUTCH_FETCH)
 #else
 #define FETCH_ELEMENT
 #endif
 // A vector of elements, from kept values if the row is short enough (`near`).
 #if KEPT < TOTALS
-#define ROW_ELEMENTS(near, load, store)            \
-  if (near) {                                      \
-    CLUTCH_ELEMENTS_KEPT(load, NO_POSITION, store) \
-  } else {                                         \
-    CLUTCH_ELEMENTS(load, NO_POSITION, store)      \
+#define ROW_ELEMENTS(near, load, store)                   \
+  if (near) {                                             \
+    CLUTCH_ELEMENTS_KEPT(load, CLUTCH_NO_POSITION, store) \
+  } else {                                                \
+    CLUTCH_ELEMENTS(load, CLUTCH_NO_POSITION, store)      \
   }
 #else
-#define ROW_ELEMENTS(near, load, store) CLUTCH_ELEMENTS(load, NO_POSITION, store)
+#define ROW_ELEMENTS(near, load, store) CLUTCH_ELEMENTS(load, CLUTCH_NO_POSITION, store)
 #endif
 #if LATE
 static inline void whole_elements(const IDX* offset, IDX j, int streaming, const A* totals, const V* keep CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
-  ROW_ELEMENTS(1, LOAD_VALUE, STORE_ROW)
+  ROW_ELEMENTS(1, CLUTCH_LOAD_VALUE, STORE_ROW)
 }
-#define LATE_ELEMENTS \
+#define CLUTCH_LATE_ELEMENTS \
   if (late) whole_elements(before, j, streaming, before_totals, before_keep CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES);
 #else
-#define LATE_ELEMENTS
+#define CLUTCH_LATE_ELEMENTS
 #endif
-#define POSITION_VALUE NO_POSITION
-#define SIDE_BY_SIDE (CLUTCH_TOTAL_NUMBER > 0 || FETCH_IN < 4)
-#define NAMED(name) CLUTCH_CONCAT(name##_, CLUTCH_TOTAL_NUMBER)
+#define CLUTCH_POSITION_VALUE CLUTCH_NO_POSITION
+#define CLUTCH_SIDE_BY_SIDE (CLUTCH_TOTAL_NUMBER > 0 || FETCH_IN < 4)
+#define CLUTCH_NAMED(name) CLUTCH_CONCAT(name##_, CLUTCH_TOTAL_NUMBER)
 #define CLUTCH_TOTAL_NUMBER 0
 #include "common/row_total.inc"
 #if TOTALS > 1
@@ -94,36 +94,36 @@ static inline void whole_elements(const IDX* offset, IDX j, int streaming, const
 
 #if ELEMENTS > 0
 // Up to WIDTH elements from element j on.
-static inline void row_elements_tail(const IDX* offset, const IDX* inner, IDX j, int count, int near ROW_PARAMS) {
+static inline void row_elements_tail(const IDX* offset, const IDX* inner, IDX j, int count, int near CLUTCH_ROW_PARAMS) {
   IDX at[OPERANDS][WIDTH];
   for (int k = 0; k < OPERANDS; ++k)
     for (int l = 0; l < WIDTH; ++l) at[k][l] = offset[k] + (j + l) * inner[k];
-  ROW_ELEMENTS(near, LOAD_GATHERED, STORE_SCATTERED)
+  ROW_ELEMENTS(near, CLUTCH_LOAD_GATHERED, STORE_SCATTERED)
 }
-static inline void row_elements(const IDX* offset, const IDX* inner, IDX m ROW_PARAMS) {
+static inline void row_elements(const IDX* offset, const IDX* inner, IDX m CLUTCH_ROW_PARAMS) {
   IDX j = 0;
   const int near = m <= BLOCK;
-#ifdef LOAD_VALUE
+#ifdef CLUTCH_LOAD_VALUE
   const IDX full = m / WIDTH * WIDTH;
   for (; j < full; j += WIDTH) {
     FETCH_ELEMENT
-    ROW_ELEMENTS(near, LOAD_VALUE, STORE_ROW)
+    ROW_ELEMENTS(near, CLUTCH_LOAD_VALUE, STORE_ROW)
   }
 #endif
-  for (; j < m; j += WIDTH) row_elements_tail(offset, inner, j, (int)min(m - j, (IDX)WIDTH), near ROW_NAMES);
+  for (; j < m; j += WIDTH) row_elements_tail(offset, inner, j, (int)min(m - j, (IDX)WIDTH), near CLUTCH_ROW_NAMES);
 }
 #endif
 #if RESULTS > 0
-static inline void row_results(const IDX* offset ROW_PARAMS) {
+static inline void row_results(const IDX* offset CLUTCH_ROW_PARAMS) {
   const int count = 1;
   IDX at[OPERANDS][WIDTH];
   for (int k = 0; k < OPERANDS; ++k)
     for (int l = 0; l < WIDTH; ++l) at[k][l] = offset[k];
-  CLUTCH_RESULTS(LOAD_GATHERED, NO_POSITION, STORE_RESULT)
+  CLUTCH_RESULTS(CLUTCH_LOAD_GATHERED, CLUTCH_NO_POSITION, STORE_RESULT)
 }
 #endif
 
-static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk, uint wants_streaming, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
+static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk, uint wants_streaming, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
                                 CLUTCH_CONCAT(IDX, 16) inner_strides CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
   // Streaming stores take addresses of whole vectors.
   int streaming = wants_streaming && CLUTCH_OUTPUT_ADDRESSES % 64 == 0;
@@ -150,19 +150,19 @@ static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
       for (int k = 0; k < OPERANDS; ++k) offset[k] = next[k], next[k] = 0;
       add_offsets((IDX)(row + 1 < n ? row + 1 : row), rank, size, kept, 0, next);
       A totals[5] = {0, 0, 0, 0, (A)m};
-      totals[0] = row_total_0(offset, inner, m ROW_NAMES);
+      totals[0] = row_total_0(offset, inner, m CLUTCH_ROW_NAMES);
 #if TOTALS > 1
-      totals[1] = row_total_1(offset, inner, m ROW_NAMES);
+      totals[1] = row_total_1(offset, inner, m CLUTCH_ROW_NAMES);
 #endif
 #if TOTALS > 2
-      totals[2] = row_total_2(offset, inner, m ROW_NAMES);
+      totals[2] = row_total_2(offset, inner, m CLUTCH_ROW_NAMES);
 #endif
 #if TOTALS > 3
-      totals[3] = row_total_3(offset, inner, m ROW_NAMES);
+      totals[3] = row_total_3(offset, inner, m CLUTCH_ROW_NAMES);
 #endif
       // Results first: elements may be written over the inputs.
 #if RESULTS > 0
-      row_results(offset ROW_NAMES);
+      row_results(offset CLUTCH_ROW_NAMES);
 #endif
 #if ELEMENTS > 0
       if (waits) {
@@ -171,19 +171,19 @@ static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
         V* swapped = keep;
         keep = before_keep, before_keep = swapped, late = 1;
       } else {
-        row_elements(offset, inner, (IDX)m ROW_NAMES);
+        row_elements(offset, inner, (IDX)m CLUTCH_ROW_NAMES);
       }
 #endif
     }
   }
 #if LATE
-  for (IDX j = 0; j < (IDX)m; j += WIDTH) LATE_ELEMENTS
+  for (IDX j = 0; j < (IDX)m; j += WIDTH) CLUTCH_LATE_ELEMENTS
 #endif
 }
 
 // Rows: strides along a row are 0 or 1, of element outputs 1.
 #ifdef CLUTCH_ENTRY_rowwise_rows
-__kernel void rowwise_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, uint streaming, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
+__kernel void rowwise_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, uint streaming, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
                            CLUTCH_CONCAT(IDX, 16) inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_ALL_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   rowwise_body(CLUTCH_IDS, n, m, chunk, streaming, rank, sizes CLUTCH_STRIDE_NAMES, inner_strides CLUTCH_BUFFER_ARGUMENTS CLUTCH_ALL_ARGUMENTS);
@@ -192,7 +192,7 @@ __kernel void rowwise_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, uint 
 
 // The reference: any stride along a row.
 #ifdef CLUTCH_ENTRY_rowwise_strided
-__kernel void rowwise_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, uint streaming, int rank, SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
+__kernel void rowwise_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, uint streaming, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
                               CLUTCH_CONCAT(IDX, 16) inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_ALL_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   rowwise_body(CLUTCH_IDS, n, m, chunk, 0, rank, sizes CLUTCH_STRIDE_NAMES, inner_strides CLUTCH_BUFFER_ARGUMENTS CLUTCH_ALL_ARGUMENTS);

@@ -29,10 +29,10 @@ static inline A result_of(A acc, int count) {
 }
 
 #ifdef CLUTCH_ENTRY_scatter_lines
-__kernel void scatter_lines(CLUTCH_PREDICATE ulong lines, ulong depth, ulong m, ulong bundle, uint include_self, int rank, SHAPE_VECTOR sizes, SHAPE_VECTOR s0,
-                            SHAPE_VECTOR s1, SHAPE_VECTOR s2, long out_inner, long index_inner, long src_inner, __global uchar* out, ulong out_offset,
-                            __global const uchar* index, ulong index_offset, __global const uchar* src, ulong src_offset, __global uchar* accumulators,
-                            ulong accumulators_offset, __global uchar* counts, ulong counts_offset) {
+__kernel void scatter_lines(CLUTCH_PREDICATE ulong lines, ulong depth, ulong m, ulong bundle, uint include_self, int rank, CLUTCH_SHAPE_VECTOR sizes,
+                            CLUTCH_SHAPE_VECTOR s0, CLUTCH_SHAPE_VECTOR s1, CLUTCH_SHAPE_VECTOR s2, long out_inner, long index_inner, long src_inner,
+                            __global uchar* out, ulong out_offset, __global const uchar* index, ulong index_offset, __global const uchar* src, ulong src_offset,
+                            __global uchar* accumulators, ulong accumulators_offset, __global uchar* counts, ulong counts_offset) {
   CLUTCH_IF_PREDICATE
   out += out_offset, index += index_offset, src += src_offset;
   ulong item = get_global_id(0), items = get_global_size(0);
@@ -55,7 +55,7 @@ __kernel void scatter_lines(CLUTCH_PREDICATE ulong lines, ulong depth, ulong m, 
 #if !DIRECT
     for (IDX d = 0; d < (IDX)depth; ++d)
       for (int l = 0; l < width; ++l) {
-        acc[d * width + l] = include_self ? (A)LOAD(out, offset[l][0] + d * (IDX)out_inner) : (A)IDENTITY;
+        acc[d * width + l] = include_self ? (A)LOAD(out, offset[l][0] + d * (IDX)out_inner) : (A)CLUTCH_IDENTITY;
         count[d * width + l] = include_self;
       }
 #endif
@@ -66,9 +66,9 @@ __kernel void scatter_lines(CLUTCH_PREDICATE ulong lines, ulong depth, ulong m, 
           A x = LOAD(src, offset[l][2] + j * (IDX)src_inner);
 #if DIRECT
           IDX at = offset[l][0] + (IDX)i * (IDX)out_inner;
-          STORE(out, at, COMBINE(A, (A)LOAD(out, at), x));
+          STORE(out, at, CLUTCH_COMBINE(A, (A)LOAD(out, at), x));
 #else
-          acc[(IDX)i * width + l] = COMBINE(A, acc[(IDX)i * width + l], x);
+          acc[(IDX)i * width + l] = CLUTCH_COMBINE(A, acc[(IDX)i * width + l], x);
           count[(IDX)i * width + l] += 1;
 #endif
         }
@@ -109,8 +109,8 @@ __kernel void scatter_panels(CLUTCH_PREDICATE ulong features, ulong panel, ulong
       __global uchar* to = ROW(out, end > 0 ? i : 0, out_stride);
       __global const uchar* from = ROW(src, j, src_stride);
       for (long f = 0; f < full; f += WIDTH)
-        CLUTCH_CONCAT(storev_, T_NAME)(to, f, COMBINE(V, CLUTCH_CONCAT(loadv_, T_NAME)(to, f), CLUTCH_CONCAT(loadv_, T_NAME)(from, f)));
-      for (long f = full; f < end; ++f) STORE(to, f, COMBINE(A, LOAD(to, f), LOAD(from, f)));
+        CLUTCH_CONCAT(storev_, T_NAME)(to, f, CLUTCH_COMBINE(V, CLUTCH_CONCAT(loadv_, T_NAME)(to, f), CLUTCH_CONCAT(loadv_, T_NAME)(from, f)));
+      for (long f = full; f < end; ++f) STORE(to, f, CLUTCH_COMBINE(A, LOAD(to, f), LOAD(from, f)));
     }
   }
 }

@@ -44,9 +44,9 @@ static inline V step(V acc, V x, A value) {
 #if VALUES && OP == 0
   return FMA(x, (V)value, acc);
 #elif VALUES
-  return COMBINE(V, acc, x * (V)value);
+  return CLUTCH_COMBINE(V, acc, x * (V)value);
 #else
-  return COMBINE(V, acc, x);
+  return CLUTCH_COMBINE(V, acc, x);
 #endif
 }
 #if MEAN
@@ -99,7 +99,7 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
 #if BEGINS_WITH_SELF
   for (int v = 0; v * WIDTH < width; ++v) acc[v] = load_some(self, self_place + v * WIDTH, min(width - v * WIDTH, WIDTH));
 #else
-  for (int v = 0; v < ABREAST; ++v) acc[v] = (V)(A)IDENTITY;
+  for (int v = 0; v < ABREAST; ++v) acc[v] = (V)(A)CLUTCH_IDENTITY;
 #endif
   for (long k = begin; k < end; ++k) {
     long row = row_of(columns, k, data_rows);
@@ -179,7 +179,7 @@ __kernel void segment_strided(SEGMENT_PARAMS) {
     IDX to[WIDTH];
     for (int l = 0; l < WIDTH; ++l) to[l] = (IDX)i * (IDX)out_stride + (IDX)f * (IDX)out_inner;
     A own = SELF ? LOAD(self, (IDX)i * (IDX)self_stride + (IDX)f * (IDX)self_inner) : (A)empty;
-    V acc = BEGINS_WITH_SELF ? (V)own : (V)(A)IDENTITY;
+    V acc = BEGINS_WITH_SELF ? (V)own : (V)(A)CLUTCH_IDENTITY;
     const long stop = TOO_LONG(end - begin + 2, n * features, items) ? begin : end;
     for (long k = begin; k < stop; ++k) {
       long row = row_of(columns, k, (long)data_rows);
@@ -248,13 +248,13 @@ static inline A dot_of(__global const uchar* x, __global const uchar* data, __gl
 #if FIRST
       sum = load_some(firsts, i * x_stride + at, count) == (V)(A)(k - begin) ? sum : acc[v];
 #endif
-      acc[v] = MASK(LANE_BELOW(count)) ? sum : acc[v];
+      acc[v] = CLUTCH_V_MASK(CLUTCH_LANE_BELOW(count)) ? sum : acc[v];
     }
   A partial[16];
-  for (int v = 0; v < 16 / WIDTH; ++v) SPILL(acc[v], partial + v * WIDTH);
+  for (int v = 0; v < 16 / WIDTH; ++v) CLUTCH_V_SPILL(acc[v], partial + v * WIDTH);
   for (int h = 8; h > 0; h /= 2)
     for (int l = 0; l < h; ++l) partial[l] += partial[l + h];
-  return row < 0 ? A_NAN : partial[0];
+  return row < 0 ? CLUTCH_A_NAN : partial[0];
 }
 #define DOT(i, k, begin) dot_of(x, data, columns, firsts, i, k, begin, (long)features, (long)data_rows, x_stride, data_stride)
 __kernel void segment_dots(CLUTCH_PREDICATE ulong n, ulong features, ulong entries, ulong data_rows, ulong chunk, long x_stride, long data_stride,

@@ -192,10 +192,10 @@ struct PrintNames {
   char param = 'p', captured = 'c';
   std::size_t first_output = 0, first_input = SIZE_MAX;  ///< numbers of the operands; inputs follow outputs unless said
   std::size_t first_position = SIZE_MAX;                 ///< positions follow outputs and inputs unless said
-  std::size_t memory_inputs = SIZE_MAX;                  ///< inputs from here on are no operands but TOTAL_0, TOTAL_1, ...
-  int known_step = -1;                                   ///< a step whose value is KNOWN_VALUE
-  /// Of the inputs, where it is known; of those that are not `any` LOAD_FIRST(k) is the first lane's value. Captured tensors are then read at one place, or
-  /// at consecutive ones, where their indices allow it.
+  std::size_t memory_inputs = SIZE_MAX;                  ///< inputs from here on are no operands but CLUTCH_TOTAL_VALUE_0, ...
+  int known_step = -1;                                   ///< a step whose value is CLUTCH_KNOWN_VALUE
+  /// Of the inputs, where it is known; of those that are not `any` CLUTCH_LOAD_FIRST(k) is the first lane's value. Captured tensors are then read at one place,
+  /// or at consecutive ones, where their indices allow it.
   std::span<const LaneKind> lanes = {};
 };
 

@@ -201,7 +201,7 @@ std::string first_lane_text(const ExprBody& body, std::size_t k, std::size_t fir
     return fmt::format("({0})((u{0}){1} {2} (u{0}){3})", scalar_type(s.dtype), a, sign, b);
   };
   switch (s.op) {
-    case ExprOp::input: return fmt::format("LOAD_FIRST({})", first_input + static_cast<std::size_t>(s.index));
+    case ExprOp::input: return fmt::format("CLUTCH_LOAD_FIRST({})", first_input + static_cast<std::size_t>(s.index));
     case ExprOp::constant: {
       auto n = wide ? static_cast<std::int64_t>(s.bits) : static_cast<std::int32_t>(s.bits);
       if (n == INT64_MIN) break;
@@ -272,13 +272,13 @@ std::string print_operands(std::size_t outputs, std::size_t inputs, std::size_t 
   std::string strides, stride_names, spread, reduced, reduced_spread, shift, aligned = "0";
   for (std::size_t k = 0; k < outputs + inputs; ++k) buffers.add_buffer('b', k, k < outputs);
   for (std::size_t k = 0; k < outputs + inputs + positions; ++k) {
-    strides += fmt::format(", SHAPE_VECTOR s{}", k);
+    strides += fmt::format(", CLUTCH_SHAPE_VECTOR s{}", k);
     stride_names += fmt::format(", s{}", k);
     spread += fmt::format(" CLUTCH_CONCAT(vstore, RANK_LANES)(s{0}, 0, f[{0}]);", k);
   }
   for (std::size_t k = 0; k < outputs; ++k) aligned += fmt::format(" | (ulong)b{}", k);
   for (std::size_t k = outputs; k < outputs + inputs + positions; ++k) {
-    reduced += fmt::format(", SHAPE_VECTOR r{}", k);
+    reduced += fmt::format(", CLUTCH_SHAPE_VECTOR r{}", k);
     reduced_spread += fmt::format(" CLUTCH_CONCAT(vstore, RANK_LANES)(r{0}, 0, f[{0}]);", k);
   }
   for (std::size_t k = 0; k < outputs + inputs; ++k) shift += fmt::format(" b{0} += b{0}_offset;", k);
@@ -331,14 +331,14 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
     const ExprStep& s = body.steps[k];
     if (!used[k]) continue;
     if (static_cast<int>(k) == names.known_step) {
-      line(fmt::format("{} v{} = KNOWN_VALUE;", lane_type(s.dtype), k));
+      line(fmt::format("{} v{} = CLUTCH_KNOWN_VALUE;", lane_type(s.dtype), k));
       continue;
     }
     std::string value;
     switch (s.op) {
       case ExprOp::input: {
         if (static_cast<std::size_t>(s.index) >= names.memory_inputs) {
-          value = fmt::format("TOTAL_{}", static_cast<std::size_t>(s.index) - names.memory_inputs);
+          value = fmt::format("CLUTCH_TOTAL_VALUE_{}", static_cast<std::size_t>(s.index) - names.memory_inputs);
           break;
         }
         DType storage = input_dtypes[static_cast<std::size_t>(s.index)];

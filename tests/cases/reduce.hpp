@@ -135,8 +135,8 @@ struct ReduceCase {
       {"reduce_rows", Edit::tail, "j < stop; j += WIDTH)", "j + WIDTH < stop; j += WIDTH)"},
       {"reduce_rows", Edit::stride, "j += WIDTH) {\n        V value;", "j += 2 * WIDTH) {\n        V value;"},
       {"reduce_rows", Edit::offset, "min((block + 1) * BLOCK, m) CLUTCH", "min((block + 1) * BLOCK, m) - 1 CLUTCH"},
-      {"reduce_rows", Edit::arithmetic, "chain[v] = COMBINE(CLUTCH_LANES_OF(A), chain[v], value);",
-       "chain[v] = COMBINE(CLUTCH_LANES_OF(A), chain[v], value + value);"},
+      {"reduce_rows", Edit::arithmetic, "chain[v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), chain[v], value);",
+       "chain[v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), chain[v], value + value);"},
       {"reduce_columns", Edit::tail, "for (int l = 0; l < width; ++l)", "for (int l = 0; l + 1 < width; ++l)"},
       {"reduce_columns", Edit::stride, "row[k] += step[k]", "row[k] += across[k]"},
       {"reduce_columns", Edit::offset, "row[k] = offset[k] + begin * step[k]", "row[k] = offset[k] + (begin + 1) * step[k]"},
@@ -145,8 +145,8 @@ struct ReduceCase {
       {"reduce_strided", Edit::stride, "add_offsets(j + l, reduced_rank, reduced_size, reduced, 1, here)",
        "add_offsets(j + l, 1, reduced_size, reduced, 1, here)"},
       {"reduce_strided", Edit::offset, "add_offsets((IDX)number, rank, size, kept, 0, offset)", "add_offsets((IDX)number + 1, rank, size, kept, 1, offset)"},
-      {"reduce_strided", Edit::arithmetic, "acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value)",
-       "acc[v] = COMBINE(CLUTCH_LANES_OF(A), acc[v], value + value)"},
+      {"reduce_strided", Edit::arithmetic, "acc[v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[v], value)",
+       "acc[v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[v], value + value)"},
   };
 };
 

@@ -113,11 +113,11 @@ struct RowwiseCase {
       {"rowwise_rows", Edit::stride, "offset[k] += x * stride[k][d];", "offset[k] += x * stride[0][d];"},
       {"rowwise_rows", Edit::offset, "else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j, x);",
        "else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j + 1, x);"},
-      {"rowwise_rows", Edit::arithmetic, "#define TOTAL_1 ((V)totals[1])", "#define TOTAL_1 ((V)totals[0])"},
+      {"rowwise_rows", Edit::arithmetic, "#define CLUTCH_TOTAL_VALUE_1 ((V)totals[1])", "#define CLUTCH_TOTAL_VALUE_1 ((V)totals[0])"},
       {"rowwise_strided", Edit::tail, "(int)min(m - j, (IDX)WIDTH), near", "(int)min(m - j, (IDX)WIDTH) - 1, near"},
       {"rowwise_strided", Edit::stride, "at[k][l] = offset[k] + (j + l) * inner[k];\n  ROW_ELEMENTS", "at[k][l] = offset[k] + (j + l);\n  ROW_ELEMENTS"},
       {"rowwise_strided", Edit::offset, "(CLUTCH_CONCAT(b, k), at[k], count, x);", "(CLUTCH_CONCAT(b, k), at[k] + 1, count - 1, x);"},
-      {"rowwise_strided", Edit::arithmetic, "#define TOTAL_1 ((V)totals[1])", "#define TOTAL_1 ((V)totals[0])"},
+      {"rowwise_strided", Edit::arithmetic, "#define CLUTCH_TOTAL_VALUE_1 ((V)totals[1])", "#define CLUTCH_TOTAL_VALUE_1 ((V)totals[0])"},
   };
 };
 

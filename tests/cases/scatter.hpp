@@ -169,7 +169,7 @@ struct ScatterCase {
       {"scatter_lines", Edit::tail, "j < (IDX)m", "j + 1 < (IDX)m"},
       {"scatter_lines", Edit::stride, "offset[k] += x * stride[k][d];", "offset[k] += x * stride[k][0];"},
       {"scatter_lines", Edit::offset, "offset[l][2] + j * (IDX)src_inner", "offset[l][2] + (j + 1) % (IDX)m * (IDX)src_inner"},
-      {"scatter_lines", Edit::arithmetic, "COMBINE(A, (A)LOAD(out, at), x)", "COMBINE(A, (A)LOAD(out, at), x + x)"},
+      {"scatter_lines", Edit::arithmetic, "CLUTCH_COMBINE(A, (A)LOAD(out, at), x)", "CLUTCH_COMBINE(A, (A)LOAD(out, at), x + x)"},
   };
 };
 
