@@ -3,37 +3,45 @@
 // Entries are divided into `parts` of `chunk` entries; one item counts and places a part, in order, so that equal keys keep their order.
 // Needs: ID (int or long: entry numbers and counts).
 #include "common/launch.clh"
+#include "group/args.h"
 
 #if !defined(ID)
 #error "ID is not defined"
 #endif
 
-// The key of entry i: of packed keys (form 0), or of an index of i32 (1) or i64 (2), where numbers that are no group get the last key.
-static inline uint key_of(__global const uchar* source, ulong i, uint form, ulong groups) {
-  if (form == 0) return ((__global const uint*)source)[i];
-  long k = form == 1 ? (long)((__global const int*)source)[i] : ((__global const long*)source)[i];
-  return (uint)min((ulong)k, groups);  // negative numbers become large ones
+// The key of entry i. Numbers of an index that are no group have the key `groups`.
+static inline uint key_of(__global const uchar* source, ulong i, const GroupArgs* args) {
+  if (args->keys == KEYS_PACKED) return ((__global const uint*)source)[i];
+  long k = args->keys == KEYS_I32 ? (long)((__global const int*)source)[i] : ((__global const long*)source)[i];
+  return (uint)min((ulong)k, args->groups);  // negative numbers become large ones
 }
-#define DIGIT(key) (((key) >> shift) & (digits - 1))
+static inline uint digit_of(uint key, const GroupArgs* args) { return key >> args->shift & (args->digits - 1); }
 
 // counts[p, d]: entries of part p whose digit is d.
 #ifdef CLUTCH_ENTRY_group_count
-__kernel void group_count(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, ulong groups, uint form, uint shift, uint digits, __global const uchar* source,
-                          ulong source_offset, __global uchar* counts, ulong counts_offset) {
+__kernel void group_count(CLUTCH_PREDICATE CLUTCH_ARGS(GroupArgs, args), __global const uchar* source, ulong source_offset, __global uchar* counts,
+                          ulong counts_offset) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_TAKE_ARGS(GroupArgs, args)
+  const ulong n = args.n, chunk = args.chunk, parts = args.parts;
+  const uint digits = args.digits;
   source += source_offset, counts += counts_offset;
   for (ulong p = get_global_id(0); p < parts; p += get_global_size(0)) {
     __global ID* count = (__global ID*)counts + p * digits;
     for (uint d = 0; d < digits; ++d) count[d] = 0;
-    for (ulong i = p * chunk; i < min((p + 1) * chunk, n); ++i) count[DIGIT(key_of(source, i, form, groups))] += 1;
+    for (ulong i = p * chunk; i < min((p + 1) * chunk, n); ++i) count[digit_of(key_of(source, i, &args), &args)] += 1;
   }
 }
 #endif
 
 // counts[p, d]: entries with digit d in the parts before p; totals[d]: in all parts.
 #ifdef CLUTCH_ENTRY_group_scan
-__kernel void group_scan(CLUTCH_PREDICATE ulong parts, uint digits, __global uchar* counts, ulong counts_offset, __global uchar* totals, ulong totals_offset) {
+__kernel void group_scan(CLUTCH_PREDICATE CLUTCH_ARGS(GroupArgs, args), __global uchar* counts, ulong counts_offset, __global uchar* totals,
+                         ulong totals_offset) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_TAKE_ARGS(GroupArgs, args)
+  const ulong parts = args.parts;
+  const uint digits = args.digits;
   __global ID *count = (__global ID*)(counts + counts_offset), *total = (__global ID*)(totals + totals_offset);
   for (ulong d = get_global_id(0); d < digits; d += get_global_size(0)) {
     ID sum = 0;
@@ -49,8 +57,10 @@ __kernel void group_scan(CLUTCH_PREDICATE ulong parts, uint digits, __global uch
 
 // totals[d]: entries with digits below d. One item.
 #ifdef CLUTCH_ENTRY_group_base
-__kernel void group_base(CLUTCH_PREDICATE uint digits, __global uchar* totals, ulong totals_offset) {
+__kernel void group_base(CLUTCH_PREDICATE CLUTCH_ARGS(GroupArgs, args), __global uchar* totals, ulong totals_offset) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_TAKE_ARGS(GroupArgs, args)
+  const uint digits = args.digits;
   if (get_global_id(0) != 0) return;
   __global ID* total = (__global ID*)(totals + totals_offset);
   ID sum = 0;
@@ -64,11 +74,13 @@ __kernel void group_base(CLUTCH_PREDICATE uint digits, __global uchar* totals, u
 
 // Stores each entry after those with lower digits, those of earlier parts with the same digit, and the earlier ones of its part.
 #ifdef CLUTCH_ENTRY_group_place
-__kernel void group_place(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, ulong groups, uint form, uint shift, uint digits, __global const uchar* source,
-                          ulong source_offset, __global const uchar* ids, ulong ids_offset, __global uchar* counts, ulong counts_offset,
-                          __global const uchar* totals, ulong totals_offset, __global uchar* keys_out, ulong keys_offset, __global uchar* ids_out,
-                          ulong out_offset) {
+__kernel void group_place(CLUTCH_PREDICATE CLUTCH_ARGS(GroupArgs, args), __global const uchar* source, ulong source_offset, __global const uchar* ids,
+                          ulong ids_offset, __global uchar* counts, ulong counts_offset, __global const uchar* totals, ulong totals_offset,
+                          __global uchar* keys_out, ulong keys_offset, __global uchar* ids_out, ulong out_offset) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_TAKE_ARGS(GroupArgs, args)
+  const ulong n = args.n, chunk = args.chunk, parts = args.parts;
+  const uint digits = args.digits;
   source += source_offset;
   __global const ID *id = (__global const ID*)(ids + ids_offset), *total = (__global const ID*)(totals + totals_offset);
   __global uint* key_to = (__global uint*)(keys_out + keys_offset);
@@ -77,10 +89,10 @@ __kernel void group_place(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, ul
     __global ID* count = (__global ID*)(counts + counts_offset) + p * digits;
     for (uint d = 0; d < digits; ++d) count[d] += total[d];
     for (ulong i = p * chunk; i < min((p + 1) * chunk, n); ++i) {
-      uint key = key_of(source, i, form, groups);
-      ID to = count[DIGIT(key)]++;
+      uint key = key_of(source, i, &args);
+      ID to = count[digit_of(key, &args)]++;
       key_to[to] = key;
-      id_to[to] = form == 0 ? id[i] : (ID)i;
+      id_to[to] = args.keys == KEYS_PACKED ? id[i] : (ID)i;
     }
   }
 }
@@ -88,9 +100,11 @@ __kernel void group_place(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, ul
 
 // offsets[g]: index of the first entry whose key is at least g.
 #ifdef CLUTCH_ENTRY_group_offsets
-__kernel void group_offsets(CLUTCH_PREDICATE ulong n, ulong chunk, ulong parts, ulong groups, __global const uchar* keys, ulong keys_offset,
-                            __global uchar* offsets, ulong offsets_offset) {
+__kernel void group_offsets(CLUTCH_PREDICATE CLUTCH_ARGS(GroupArgs, args), __global const uchar* keys, ulong keys_offset, __global uchar* offsets,
+                            ulong offsets_offset) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_TAKE_ARGS(GroupArgs, args)
+  const ulong n = args.n, chunk = args.chunk, parts = args.parts, groups = args.groups;
   __global const uint* key = (__global const uint*)(keys + keys_offset);
   __global ID* offset = (__global ID*)(offsets + offsets_offset);
   for (ulong p = get_global_id(0); p < parts; p += get_global_size(0)) {

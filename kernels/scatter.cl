@@ -7,6 +7,7 @@
 // element.
 #include "common/combine.clh"
 #include "common/offsets.clh"
+#include "scatter/args.h"
 
 #if !defined(T_NAME) || !defined(INDEX) || !defined(OP) || !defined(MEAN) || !defined(DIRECT)
 #error "T_NAME, INDEX, OP, MEAN and DIRECT are not defined"
@@ -89,10 +90,12 @@ __kernel void scatter_lines(CLUTCH_PREDICATE ulong lines, ulong depth, ulong m, 
 #endif
 #define ROW(base, row, stride) ((base) + ((row) * (stride) + (long)first) * (long)sizeof(T))
 #define AHEAD 16
-__kernel void scatter_panels(CLUTCH_PREDICATE ulong features, ulong panel, ulong depth, ulong m, long out_stride, long index_stride, long src_stride,
-                             __global uchar* out, ulong out_offset, __global const uchar* index, ulong index_offset, __global const uchar* src,
-                             ulong src_offset) {
+__kernel void scatter_panels(CLUTCH_PREDICATE CLUTCH_ARGS(ScatterPanelsArgs, args), __global uchar* out, ulong out_offset, __global const uchar* index,
+                             ulong index_offset, __global const uchar* src, ulong src_offset) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_TAKE_ARGS(ScatterPanelsArgs, args)
+  const ulong features = args.features, panel = args.panel, depth = args.depth, m = args.m;
+  const long out_stride = args.out_stride, index_stride = args.index_stride, src_stride = args.src_stride;
   out += out_offset, index += index_offset, src += src_offset;
   __global const INDEX* named = (__global const INDEX*)index;
   for (ulong first = get_global_id(0) * panel; first < features; first += get_global_size(0) * panel) {

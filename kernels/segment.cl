@@ -13,6 +13,7 @@
 // 1 prod, 2 min, 3 max); MEAN (1: divide by the count); IDX.
 #include "common/combine.clh"
 #include "common/launch.clh"
+#include "segment/args.h"
 
 #if !defined(T_NAME) || !defined(OFFSET) || !defined(COLUMN) || !defined(COLUMNS) || !defined(VALUES) || !defined(OP) || !defined(MEAN) || !defined(IDX)
 #error "T_NAME, OFFSET, COLUMN, COLUMNS, VALUES, OP, MEAN and IDX are not defined"
@@ -127,15 +128,19 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
   for (int v = 0; v * WIDTH < width; ++v) store_some(out, out_place + v * WIDTH, min(width - v * WIDTH, WIDTH), RESULT_OF(acc[v], end - begin));
 }
 
-#define SEGMENT_PARAMS                                                                                                                                       \
-  CLUTCH_PREDICATE ulong n, ulong features, ulong entries, ulong data_rows, ulong chunk, long out_stride, long out_inner, long data_stride, long data_inner, \
-      long self_stride, long self_inner, float empty, float missing, __global uchar *out, ulong out_offset, __global const uchar *data, ulong data_offset,   \
-      __global const uchar *offsets, ulong offsets_offset, __global const uchar *columns, ulong columns_offset, __global const uchar *values,                \
-      ulong values_offset, __global const uchar *self, ulong self_offset, __global const uchar *firsts, ulong firsts_offset, __global const uchar *places,   \
+#define SEGMENT_PARAMS                                                                                                                                     \
+  CLUTCH_PREDICATE CLUTCH_ARGS(SegmentArgs, args), __global uchar *out, ulong out_offset, __global const uchar *data, ulong data_offset,                   \
+      __global const uchar *offsets, ulong offsets_offset, __global const uchar *columns, ulong columns_offset, __global const uchar *values,              \
+      ulong values_offset, __global const uchar *self, ulong self_offset, __global const uchar *firsts, ulong firsts_offset, __global const uchar *places, \
       ulong places_offset
 #define SEGMENT_SHIFT                                                                                                                         \
+  SEGMENT_COUNTS                                                                                                                              \
   out += out_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, values += values_offset, self += self_offset, \
       firsts += firsts_offset, places += places_offset;
+// The counts that all kernels read, by their names.
+#define SEGMENT_COUNTS                \
+  CLUTCH_TAKE_ARGS(SegmentArgs, args) \
+  const ulong n = args.n, features = args.features, entries = args.entries, data_rows = args.data_rows, chunk = args.chunk;
 
 // Rows: the features of a row are contiguous.
 #ifdef CLUTCH_ENTRY_segment_rows
@@ -153,14 +158,14 @@ __kernel void segment_rows(SEGMENT_PARAMS) {
       long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
       for (IDX first = 0; first < (IDX)features; first += PANEL) {
         int width = (int)min((IDX)features - first, (IDX)PANEL);
-        IDX place = (IDX)i * (IDX)out_stride + first, self_place = (IDX)i * (IDX)self_stride + first;
+        IDX place = (IDX)i * (IDX)args.out_stride + first, self_place = (IDX)i * (IDX)args.self_stride + first;
         if (TOO_LONG(chunk * (ROW_LOOPS(features) + (end - begin) * ENTRY_LOOPS(features)), n, items * chunk)) {
-          for (int l = 0; l < width; ++l) CLUTCH_CONCAT(store_, T_NAME)(out, place + l, (A)missing);
+          for (int l = 0; l < width; ++l) CLUTCH_CONCAT(store_, T_NAME)(out, place + l, (A)args.missing);
         } else if ((begin < end) | (SELF == 1)) {
-          segment_panel(out, data, columns, values, self, firsts, places, begin, end, (long)entries, (long)data_rows, place, self_place, (IDX)data_stride,
-                        first, width, (A)missing);
+          segment_panel(out, data, columns, values, self, firsts, places, begin, end, (long)entries, (long)data_rows, place, self_place, (IDX)args.data_stride,
+                        first, width, (A)args.missing);
         } else {
-          for (int l = 0; l < width; ++l) CLUTCH_CONCAT(store_, T_NAME)(out, place + l, SELF >= 2 ? LOAD(self, self_place + l) : (A)empty);
+          for (int l = 0; l < width; ++l) CLUTCH_CONCAT(store_, T_NAME)(out, place + l, SELF >= 2 ? LOAD(self, self_place + l) : (A)args.empty);
         }
       }
     }
@@ -177,21 +182,21 @@ __kernel void segment_strided(SEGMENT_PARAMS) {
     ulong i = task / features, f = task - i * features;
     long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
     IDX to[WIDTH];
-    for (int l = 0; l < WIDTH; ++l) to[l] = (IDX)i * (IDX)out_stride + (IDX)f * (IDX)out_inner;
-    A own = SELF ? LOAD(self, (IDX)i * (IDX)self_stride + (IDX)f * (IDX)self_inner) : (A)empty;
+    for (int l = 0; l < WIDTH; ++l) to[l] = (IDX)i * (IDX)args.out_stride + (IDX)f * (IDX)args.out_inner;
+    A own = SELF ? LOAD(self, (IDX)i * (IDX)args.self_stride + (IDX)f * (IDX)args.self_inner) : (A)args.empty;
     V acc = BEGINS_WITH_SELF ? (V)own : (V)(A)CLUTCH_IDENTITY;
     const long stop = TOO_LONG(end - begin + 2, n * features, items) ? begin : end;
     for (long k = begin; k < stop; ++k) {
       long row = row_of(columns, k, (long)data_rows);
       if (row < 0) {
-        acc = (V)(A)missing;
+        acc = (V)(A)args.missing;
       } else {
-        IDX at = (IDX)row * (IDX)data_stride + (IDX)f * (IDX)data_inner;
+        IDX at = (IDX)row * (IDX)args.data_stride + (IDX)f * (IDX)args.data_inner;
         acc = WITH_TERM(acc, (V)LOAD(data, at), value_of(values, k), firsts, at, 1, place_of(places, k));
       }
     }
     V result = begin < end ? RESULT_OF(acc, end - begin) : (V)own;
-    if (TOO_LONG(end - begin + 2, n * features, items)) result = (V)(A)missing;
+    if (TOO_LONG(end - begin + 2, n * features, items)) result = (V)(A)args.missing;
     SCATTER(out, to, 1, result);
   }
 }
@@ -212,9 +217,10 @@ static inline ulong segment_of(__global const uchar* offsets, ulong n, ulong k, 
 
 // ids[k]: the segment of entry k.
 #ifdef CLUTCH_ENTRY_segment_ids
-__kernel void segment_ids(CLUTCH_PREDICATE ulong n, ulong entries, ulong chunk, __global uchar* ids, ulong ids_offset, __global const uchar* offsets,
+__kernel void segment_ids(CLUTCH_PREDICATE CLUTCH_ARGS(SegmentArgs, args), __global uchar* ids, ulong ids_offset, __global const uchar* offsets,
                           ulong offsets_offset) {
   CLUTCH_IF_PREDICATE
+  SEGMENT_COUNTS
   ids += ids_offset, offsets += offsets_offset;
 #if LOOP_LIMIT
   for (ulong k = get_global_id(0); k < entries; k += get_global_size(0)) {
@@ -256,12 +262,12 @@ static inline A dot_of(__global const uchar* x, __global const uchar* data, __gl
     for (int l = 0; l < h; ++l) partial[l] += partial[l + h];
   return row < 0 ? CLUTCH_A_NAN : partial[0];
 }
-#define DOT(i, k, begin) dot_of(x, data, columns, firsts, i, k, begin, (long)features, (long)data_rows, x_stride, data_stride)
-__kernel void segment_dots(CLUTCH_PREDICATE ulong n, ulong features, ulong entries, ulong data_rows, ulong chunk, long x_stride, long data_stride,
-                           __global uchar* out, ulong out_offset, __global const uchar* x, ulong x_offset, __global const uchar* data, ulong data_offset,
-                           __global const uchar* offsets, ulong offsets_offset, __global const uchar* columns, ulong columns_offset,
-                           __global const uchar* firsts, ulong firsts_offset) {
+#define DOT(i, k, begin) dot_of(x, data, columns, firsts, i, k, begin, (long)features, (long)data_rows, args.x_stride, args.data_stride)
+__kernel void segment_dots(CLUTCH_PREDICATE CLUTCH_ARGS(SegmentArgs, args), __global uchar* out, ulong out_offset, __global const uchar* x, ulong x_offset,
+                           __global const uchar* data, ulong data_offset, __global const uchar* offsets, ulong offsets_offset, __global const uchar* columns,
+                           ulong columns_offset, __global const uchar* firsts, ulong firsts_offset) {
   CLUTCH_IF_PREDICATE
+  SEGMENT_COUNTS
   out += out_offset, x += x_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, firsts += firsts_offset;
 #if LOOP_LIMIT
   for (ulong k = get_global_id(0); k < entries; k += get_global_size(0)) {
@@ -287,10 +293,11 @@ __kernel void segment_dots(CLUTCH_PREDICATE ulong n, ulong features, ulong entri
 #else
 #define ROUNDED(x) (x)
 #endif
-__kernel void segment_first(CLUTCH_PREDICATE ulong n, ulong features, ulong entries, ulong data_rows, ulong chunk, __global uchar* out, ulong out_offset,
-                            __global const uchar* data, ulong data_offset, __global const uchar* offsets, ulong offsets_offset, __global const uchar* columns,
-                            ulong columns_offset, __global const uchar* values, ulong values_offset, __global const uchar* result, ulong result_offset) {
+__kernel void segment_first(CLUTCH_PREDICATE CLUTCH_ARGS(SegmentArgs, args), __global uchar* out, ulong out_offset, __global const uchar* data,
+                            ulong data_offset, __global const uchar* offsets, ulong offsets_offset, __global const uchar* columns, ulong columns_offset,
+                            __global const uchar* values, ulong values_offset, __global const uchar* result, ulong result_offset) {
   CLUTCH_IF_PREDICATE
+  SEGMENT_COUNTS
   out += out_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, values += values_offset, result += result_offset;
   for (ulong task = get_global_id(0) * chunk; task < n; task += get_global_size(0) * chunk)
     for (ulong i = task; i < min(task + chunk, n); ++i) {

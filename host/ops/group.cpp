@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/ops/group.hpp>
 
+#include "encode/args.hpp"
+#include "group/args.h"
 #include "ops/group_plan.hpp"
 #include "ops/out_form.hpp"
 #include "runtime/op_name.hpp"
@@ -70,44 +72,40 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Str
   // Digits of like size: fewer places that a pass writes to at a time.
   const unsigned bits_each = (static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(groups))) + passes - 1) / passes;
   const std::uint32_t digits = 1u << bits_each;
-  auto entries = static_cast<std::uint64_t>(n), keys_count = static_cast<std::uint64_t>(groups);
   Tensor counts = encoder.scratch({static_cast<std::int64_t>(parts.count), std::int64_t{digits}}, ids.dtype),
          totals = encoder.scratch({std::int64_t{digits}}, ids.dtype);
   Tensor keys[2], order[2];
   for (unsigned k = 0; k < 2; ++k) keys[k] = encoder.scratch({std::max<std::int64_t>(n, 1)}, DType::i32);
   order[passes % 2] = encoder.scratch({std::max<std::int64_t>(n, 1)}, ids.dtype), order[(passes + 1) % 2] = result.order;
-  std::uint32_t form = index.dtype() == DType::i32 ? 1 : 2;
+  GroupArgs args{.n = static_cast<std::uint64_t>(n),
+                 .chunk = parts.chunk,
+                 .parts = parts.count,
+                 .groups = static_cast<std::uint64_t>(groups),
+                 .keys = index.dtype() == DType::i32 ? KEYS_I32 : KEYS_I64,
+                 .digits = digits};
+  auto with_args = [&]() -> Encoder& { return bind_args(encoder, args); };
   Tensor source = index;
   // Pass k writes to number k % 2: the last one writes the result.
   for (unsigned pass = 0; n > 0 && pass < passes; ++pass) {
-    std::uint32_t shift = pass * bits_each;
+    args.shift = pass * bits_each;
     const Tensor &from = order[(pass + 1) % 2], &to = order[pass % 2];
     const BuiltPlan &count = plan_of(GroupStage::count), &scan = plan_of(GroupStage::scan), &base = plan_of(GroupStage::base);
-    encoder.value(entries).value(parts.chunk).value(parts.count).value(keys_count).value(form).value(shift).value(digits).input(source).output(counts);
+    with_args().input(source).output(counts);
     send(count, parts.count);
-    encoder.value(parts.count).value(digits).inout(counts).output(totals);
+    with_args().inout(counts).output(totals);
     send(scan, digits);
-    encoder.value(digits).inout(totals);
+    with_args().inout(totals);
     send(base, 1);
     const BuiltPlan& place = plan_of(GroupStage::place);
-    encoder.value(entries)
-        .value(parts.chunk)
-        .value(parts.count)
-        .value(keys_count)
-        .value(form)
-        .value(shift)
-        .value(digits)
-        .input(source)
-        .input(from)
-        .inout(counts);
-    encoder.input(totals).output(keys[pass % 2]).output(to);
+    with_args().input(source).input(from).inout(counts).input(totals).output(keys[pass % 2]).output(to);
     send(place, parts.count);
-    source = keys[pass % 2], form = 0;
+    source = keys[pass % 2], args.keys = KEYS_PACKED;
   }
   // Each group's place is searched for: up to 64 steps.
   const Parts places(groups + 1, row_tuning(runtime.traits()).local == 1, runtime.traits().quirks & kQuirkLoopsEndEarly ? 512 : 16384);
   const BuiltPlan& offsets = plan_of(GroupStage::offsets);
-  encoder.value(entries).value(places.chunk).value(places.count).value(keys_count).input(keys[(passes + 1) % 2]).output(result.offsets);
+  args.chunk = places.chunk, args.parts = places.count;
+  with_args().input(keys[(passes + 1) % 2]).output(result.offsets);
   send(offsets, places.count);
   // The setting says how kernels count, not what the caller gets.
   if (wide && !wide_result) return {result.offsets.to(DType::i32, {}, stream), result.order.to(DType::i32, {}, stream)};

@@ -6,6 +6,7 @@
 #include <clutch/ops/map.hpp>
 #include <clutch/ops/scatter.hpp>
 
+#include "encode/args.hpp"
 #include "ops/out_form.hpp"
 #include "ops/scatter_plan.hpp"
 #include "ops/segment_plan.hpp"
@@ -191,8 +192,14 @@ void by_panels(const Tensor& out, int dim, const Tensor& index, const Tensor& sr
   const double each = static_cast<double>(panel * bits(out.dtype()) / 512 + panel / plan.tuning.width + plan.tuning.width + 5);
   check_loops(runtime.traits(), "scatter_reduce", panels, geometry, static_cast<double>(index.sizes()[dim]) * each + 1);
   Encoder encoder(stream, "scatter_reduce");
-  for (std::int64_t v : {features, panel, out.sizes()[dim], index.sizes()[dim]}) encoder.value(static_cast<std::uint64_t>(v));
-  encoder.value(row_stride(out, dim)).value(index.strides()[dim]).value(row_stride(src, dim));
+  auto count = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
+  bind_args(encoder, ScatterPanelsArgs{.features = count(features),
+                                       .panel = count(panel),
+                                       .depth = count(out.sizes()[dim]),
+                                       .m = count(index.sizes()[dim]),
+                                       .out_stride = row_stride(out, dim),
+                                       .index_stride = index.strides()[dim],
+                                       .src_stride = row_stride(src, dim)});
   encoder.inout(out).input(index).input(src);
   encoder.dispatch(plan.kernel, geometry);
 }

@@ -3,12 +3,14 @@
 #include <clutch/ops/segment.hpp>
 #include <clutch/sparse.hpp>
 
+#include "encode/args.hpp"
 #include "ops/segment_plan.hpp"
 #include "ops/traced.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/quirks.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
+#include "segment/args.h"
 
 #include <array>
 #include <limits>
@@ -160,9 +162,19 @@ void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& op
   // Of rows without entries; the kernel counts these. Panels are at least 4 features.
   check_loops(runtime.traits(), s.op, items, geometry, rows ? static_cast<double>(chunk) * (4 * static_cast<double>(features) + 32) : 3);
   Encoder encoder(stream, s.op);
-  encoder.value(n).value(static_cast<std::uint64_t>(features)).value(entries).value(static_cast<std::uint64_t>(s.data_rows)).value(chunk);
-  for (const Tensor* t : {&target, &data, &self}) encoder.value(t->strides()[0]).value(t->strides()[1]);
-  encoder.value(static_cast<float>(s.empty)).value(static_cast<float>(s.missing));
+  bind_args(encoder, SegmentArgs{.n = n,
+                                 .features = static_cast<std::uint64_t>(features),
+                                 .entries = entries,
+                                 .data_rows = static_cast<std::uint64_t>(s.data_rows),
+                                 .chunk = chunk,
+                                 .out_stride = target.strides()[0],
+                                 .out_inner = target.strides()[1],
+                                 .data_stride = data.strides()[0],
+                                 .data_inner = data.strides()[1],
+                                 .self_stride = self.strides()[0],
+                                 .self_inner = self.strides()[1],
+                                 .empty = static_cast<float>(s.empty),
+                                 .missing = static_cast<float>(s.missing)});
   encoder.output(target).input(data).input(offsets).input(columns).input(values).input(self);
   encoder.input(s.firsts.defined() ? s.firsts : data).input(s.places.defined() ? s.places : data);
   // Of entries with a column, and of rows of data without.
@@ -198,7 +210,8 @@ Tensor segment_ids(const Tensor& given, std::int64_t entries, const char* op, co
   const BuiltPlan& plan = plan_for(runtime, "segment", SegmentProblem{.offset = offsets.dtype(), .stage = SegmentStage::ids}, {});
   std::uint64_t chunk = rows_of_chunk(plan, static_cast<std::uint64_t>(entries), n);
   Encoder encoder(stream, op);
-  encoder.value(n).value(static_cast<std::uint64_t>(entries)).value(chunk).output(ids).input(offsets);
+  bind_args(encoder, SegmentArgs{.n = n, .entries = static_cast<std::uint64_t>(entries), .chunk = chunk});
+  encoder.output(ids).input(offsets);
   encoder.dispatch(plan.kernel, entries_geometry(runtime, plan, n, chunk, static_cast<std::uint64_t>(entries)));
   return ids;
 }
@@ -223,8 +236,14 @@ Tensor segment_dots(const Tensor& given_x, const Tensor& given_data, const Tenso
   const BuiltPlan& plan = plan_for(runtime, "segment", p, {});
   std::uint64_t chunk = rows_of_chunk(plan, features * (entries + n), n);
   Encoder encoder(stream, op);
-  encoder.value(n).value(features).value(entries).value(static_cast<std::uint64_t>(data.sizes()[0])).value(chunk);
-  encoder.value(x.strides()[0]).value(data.strides()[0]).output(out).input(x).input(data).input(offsets).input(columns);
+  bind_args(encoder, SegmentArgs{.n = n,
+                                 .features = features,
+                                 .entries = entries,
+                                 .data_rows = static_cast<std::uint64_t>(data.sizes()[0]),
+                                 .chunk = chunk,
+                                 .data_stride = data.strides()[0],
+                                 .x_stride = x.strides()[0]});
+  encoder.output(out).input(x).input(data).input(offsets).input(columns);
   encoder.input(firsts.defined() ? firsts : x);
   const Geometry geometry = entries_geometry(runtime, plan, n, chunk, entries);
   check_loops(runtime.traits(), op, entries, geometry, static_cast<double>(features) / 16 + 80);
@@ -246,7 +265,7 @@ Tensor segment_first(const Segments& s, const Tensor& given_result, DType rounde
   const BuiltPlan& plan = plan_for(out.storage()->runtime(), "segment", p, {});
   std::uint64_t chunk = rows_of_chunk(plan, features * (entries + n), n);
   Encoder encoder(stream, s.op);
-  encoder.value(n).value(features).value(entries).value(static_cast<std::uint64_t>(data.sizes()[0])).value(chunk);
+  bind_args(encoder, SegmentArgs{.n = n, .features = features, .entries = entries, .data_rows = static_cast<std::uint64_t>(data.sizes()[0]), .chunk = chunk});
   encoder.output(out).input(data).input(offsets).input(columns).input(values).input(result);
   encoder.dispatch(plan.kernel, item_geometry((n + chunk - 1) / chunk, plan.tuning.local));
   return out;

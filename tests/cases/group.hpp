@@ -59,7 +59,7 @@ struct GroupCase {
   static constexpr Mutation kMutations[] = {
       {"group_count", Edit::tail, "i < min((p + 1) * chunk, n)", "i + 1 < min((p + 1) * chunk, n)"},
       {"group_count", Edit::stride, "+ p * digits", "+ p * (digits - 1)"},
-      {"group_count", Edit::offset, "key_of(source, i, form, groups)", "key_of(source, i > 0 ? i - 1 : i, form, groups)"},
+      {"group_count", Edit::offset, "key_of(source, i, &args)", "key_of(source, i > 0 ? i - 1 : i, &args)"},
       {"group_count", Edit::arithmetic, "+= 1;", "+= i & 1;"},
       {"group_scan", Edit::tail, "p < parts; ++p", "p + 1 < parts; ++p"},
       {"group_scan", Edit::stride, "ID here = count[p * digits + d]", "ID here = count[p + d]"},

@@ -218,8 +218,8 @@ struct SegmentCase {
       {"segment_first", Edit::arithmetic, "counts[v]) * value)", "counts[v]) * -value)"},
       {"segment_strided", Edit::tail, "const long stop = TOO_LONG(end - begin + 2, n * features, items) ? begin : end;",
        "const long stop = TOO_LONG(end - begin + 2, n * features, items) ? begin : end - 1;"},
-      {"segment_strided", Edit::stride, "(IDX)f * (IDX)data_inner;", "(IDX)f * (IDX)out_inner;"},
-      {"segment_strided", Edit::offset, "(IDX)row * (IDX)data_stride", "((IDX)row + 1) * (IDX)data_stride"},
+      {"segment_strided", Edit::stride, "(IDX)f * (IDX)args.data_inner;", "(IDX)f * (IDX)args.out_inner;"},
+      {"segment_strided", Edit::offset, "(IDX)row * (IDX)args.data_stride", "((IDX)row + 1) * (IDX)args.data_stride"},
       {"segment_strided", Edit::arithmetic, "return FMA(x, (V)value, acc);", "return FMA(x, (V)value, -acc);"},
   };
 };

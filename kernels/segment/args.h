@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What host/ops/segment.cpp and the kernels of segment share.
+#ifndef CLUTCH_SEGMENT_ARGS_H
+#define CLUTCH_SEGMENT_ARGS_H
+
+#include "common/shared.h"
+
+CLUTCH_SHARED_BEGIN
+
+// Arguments of all kernels of segment; each reads those that it needs. Strides are in elements.
+typedef struct SegmentArgs {
+  clutch_u64 n;            // segments
+  clutch_u64 features;     // elements of a row
+  clutch_u64 entries;      // entries of all segments
+  clutch_u64 data_rows;    // rows of data; a column outside of them has none
+  clutch_u64 chunk;        // segments that a work-item takes at a time
+  clutch_i64 out_stride;   // from a row of out to the next
+  clutch_i64 out_inner;    // from a feature of out to the next
+  clutch_i64 data_stride;  // from a row of data to the next
+  clutch_i64 data_inner;   // from a feature of data to the next
+  clutch_i64 self_stride;  // from a row of self to the next
+  clutch_i64 self_inner;   // from a feature of self to the next
+  clutch_i64 x_stride;     // of segment_dots: from a row of x to the next
+  float empty;             // result of a segment without entries
+  float missing;           // result of a segment with a column that no row of data has, or that takes too long
+} SegmentArgs;
+
+CLUTCH_SHARED_END
+
+#ifndef __OPENCL_VERSION__
+static_assert(sizeof(clutch::detail::SegmentArgs) == 104);
+#endif
+
+#endif
