@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "encode/args.hpp"
 
+#include "runtime/launch.hpp"
 #include "runtime/recorder.hpp"
 #include "runtime/runtime.hpp"
 
@@ -16,6 +17,8 @@ Encoder& bind_args_in_memory(Encoder& encoder, const void* args, std::size_t siz
   const Tensor memory = encoder.scratch({static_cast<std::int64_t>(size)}, DType::u8);
   const StreamRef stream = encoder.stream().impl();
   stream->recorder()->upload(stream, encoder.op(), memory, std::move(bytes));
+  // Its block must not go to the launch's next struct, nor to another thread's call, before the kernel is enqueued.
+  encoder.launch_->kept.push_back(memory);
   return encoder.input(memory, name);
 }
 

@@ -58,6 +58,7 @@ void Launch::refuse_more() const {
 void Launch::clear() noexcept {
   operands.clear();
   arguments.clear();
+  kept.clear();
   cost = {};
   states_bytes = false;
   table.first_base = -1;

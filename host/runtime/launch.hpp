@@ -67,7 +67,8 @@ struct Launch {
   std::vector<Operand> operands;  ///< of a recording, which keeps their tensors
   InPlace<BoundArgument, kMaxArguments> arguments;
   LaunchTable table;
-  Cost cost;  ///< the bytes of what is bound so far, unless moves() stated them
+  std::vector<Tensor> kept;  ///< memory that the launch alone uses, until the recorder has taken it
+  Cost cost;                 ///< the bytes of what is bound so far, unless moves() stated them
   bool states_bytes = false;
 
   std::span<const unsigned char> bytes() const noexcept { return {bytes_, used_}; }  ///< of arguments

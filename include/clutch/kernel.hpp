@@ -16,6 +16,7 @@
 
 namespace clutch { inline namespace v0 {
 
+class Encoder;
 namespace detail {
 class Interned;
 class Kernel;
@@ -24,6 +25,7 @@ class Storage;
 struct HostWork;
 struct Launch;
 struct TableState;
+Encoder& bind_args_in_memory(Encoder& encoder, const void* args, std::size_t size, const char* name);
 
 /// OpenCL C's name of a number's type; empty for anything else.
 template <class T>
@@ -258,6 +260,7 @@ class CLUTCH_API Encoder {
   Encoder& bind_bytes(const void* bytes, std::size_t size, const char* type, const char* name);
   void check_tensor(const Tensor& tensor, const char* what) const;
   void hand_over(detail::HostWork work, std::string_view plan);
+  friend Encoder& detail::bind_args_in_memory(Encoder& encoder, const void* args, std::size_t size, const char* name);
 
   Stream stream_;
   const char* op_;

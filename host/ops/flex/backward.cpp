@@ -6,6 +6,7 @@
 #include <clutch/ops/scatter.hpp>
 
 #include "ops/flex/call.hpp"
+#include "runtime/quirks.hpp"
 
 #include <algorithm>
 #include <array>
@@ -49,7 +50,8 @@ RowSums row_sums(const Tensor& q, const Tensor& k, const attention::FlexResult& 
   p.part = FlexPart::sums;
   const BuiltPlan& plan = flex_plan(*c.runtime, p, mods, options.implementation);
   FlexArgs args = args_of(q, k, k, q, c, options, plan, false);
-  args.wants_max = results.max_scores.defined();
+  // Rows may be gone through twice from given maxima, for which loops that end early have no time.
+  args.wants_max = results.max_scores.defined() && !(c.runtime->traits().quirks & kQuirkLoopsEndEarly);
   args.tasks = static_cast<std::uint64_t>(c.batch * c.heads * (plan.entry == "flex_items" ? c.q_len : args.tiles));
   Encoder encoder(stream, "flex_backward");
   encoder.output(made.max).output(made.log_sum).input(q).input(k).input(results.lse).input(args.wants_max ? results.max_scores : k);

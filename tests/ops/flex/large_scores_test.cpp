@@ -159,6 +159,31 @@ TEST(LargeScores, ResultsAndGradientsAreThoseOfDifferences) {
   }
 }
 
+/// Products that cancel leave scores that the passes round otherwise, by more than e^x has range for.
+TEST(LargeScores, TheForwardPassesMaximaMayBeTooHigh) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (double size : {1e3, 1e5, 1e12}) {
+      const auto drawn = [&](std::uint64_t n) { return randn({1, 2, 64, 48}, {.device = device, .seed = seed() + n}); };
+      const Tensor q = map([=](Expr x) { return x * static_cast<float>(size); }, {drawn(1)}), k = map([=](Expr x) { return x * static_cast<float>(size); }, {drawn(2)}),
+                   v = drawn(3), grad = drawn(4);
+      for (std::string_view implementation : {"", "flex_items", "flex_lanes", "flex_tiles"}) {
+        if (level() == "smoke" && implementation == "flex_tiles" && device.type() == DeviceType::cpu) continue;
+        if (code_of([&] { detail::select(device.traits(), detail::FlexProblem{.part = detail::FlexPart::backward}, implementation); }) != ErrorCode::ok)
+          continue;
+        const FlexOptions o{.return_lse = true, .return_max_scores = true, .implementation = std::string(implementation)};
+        const FlexResult with = flex(q, k, v, o);
+        FlexResult without = with;
+        without.max_scores = {};
+        const auto got = flex_backward(grad, q, k, v, with, o), want = flex_backward(grad, q, k, v, without, o);
+        const std::string what = fmt::format("{} {}", size, implementation);
+        expect_near(got.q, values(want.q), 1e-4, what + " dq"), expect_near(got.k, values(want.k), 1e-4, what + " dk");
+        expect_near(got.v, values(want.v), 1e-4, what + " dv");
+        for (double x : values(want.q)) ASSERT_TRUE(std::isfinite(x)) << what;
+      }
+    }
+  }
+}
+
 /// Reproductions of the first report.
 TEST(LargeScores, AdditiveMasksOfWholeRows) {
   CLUTCH_EACH_DEVICE(device) {
