@@ -214,7 +214,7 @@ KernelPlan select(const DeviceTraits& traits, const EighProblem& p, std::string_
   int known = plan.entry == "eigh_closed" || (plan.entry == "eigh_jacobi_lanes" && (p.n == 3 || p.n == 4)) || (plan.entry == "eigh_qr_lanes" && p.n <= kKnownTo)
                   ? p.n
                   : 0;
-  // An item takes two bundles in turn if its rotations depend on each other and both bundles fit a core's innermost caches.
+  // An item interleaves two bundles if each rotation depends on the one before and both bundles fit a core's innermost caches.
   const bool two =
       eigh_lanes(traits, p.dtype) > 1 && (plan.entry == "eigh_qr_lanes" || (plan.entry == "eigh_jacobi_lanes" && p.n == 3 && !is_complex(p.dtype)));
   plan.tuning.tile = two ? 2 : 1;
@@ -260,7 +260,7 @@ void take_matrices(EighCall& call, const Tensor& a, DType compute, const Stream&
         return false;
       next = strides[d] * sizes[d];
     }
-    return call.stride >= n * n;  // with a smaller stride, kernels that load whole vectors would read past the last matrix
+    return call.stride >= n * n;  // kernels load whole vectors, some of which extend past the end of a matrix
   };
   if (fits()) return;
   call.a = call.a.clone(stream);

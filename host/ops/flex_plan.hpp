@@ -17,7 +17,7 @@ enum class FlexPart : std::uint8_t { forward, combine, assign, dropout, sums, ba
 struct FlexProblem {
   std::uint64_t score = 0, mask = 0;  ///< ExprBody::id of the mods; 0: none
   DType dtype = DType::f32;
-  std::uint8_t size_class = 0;  ///< index into kFlexClasses by the longer of a key and a value, or its size
+  std::uint8_t size_class = 0;  ///< class in kFlexClasses by the longer of a key and a value; past the last if none fits
   SeenTypes types;
   bool direct = false;  ///< elements of keys and of values have stride 1, and values have whole vectors
   FlexPart part = FlexPart::forward;

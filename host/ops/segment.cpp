@@ -165,7 +165,7 @@ void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& op
   encoder.value(static_cast<float>(s.empty)).value(static_cast<float>(s.missing));
   encoder.output(target).input(data).input(offsets).input(columns).input(values).input(self);
   encoder.input(s.firsts.defined() ? s.firsts : data).input(s.places.defined() ? s.places : data);
-  // Bytes for entries that select rows by column; otherwise every row of data is read once.
+  // Elements that are reduced: of the rows that entries select if there are columns, else of all rows of data.
   const double numbers = static_cast<double>(entries) * static_cast<double>(features);
   encoder.flops(s.offsets.defined() ? numbers * (s.values.defined() ? 2 : 1) : 0);
   if (s.columns.defined())

@@ -73,7 +73,7 @@ struct Solver {
     Real ask_real{};
     lapack_int ask_integer = 0;
     call(nullptr, nullptr, &ask, -1, &ask_real, -1, &ask_integer, -1);
-    // An f32 answer has 24 bits, so the size is rounded up by half an ulp more.
+    // A size that LAPACK returns in f32 is rounded to 24 bits, so it is increased by 2^-23 of itself.
     auto count = [](auto answer) { return static_cast<std::size_t>(std::ceil(static_cast<double>(std::real(answer)) * (1 + 0x1p-23))); };
     work.resize(count(ask)), real_work.resize(is_complex_v<T> ? count(ask_real) : 0), integer_work.resize(static_cast<std::size_t>(ask_integer));
   }

@@ -24,7 +24,7 @@ std::uint8_t size_class(const Checked& c) {
   return i;
 }
 
-/// Keys of a part. A constant, so that a sequence has the same bits in any batch.
+/// Most keys of a part. The division depends on the device and the lengths alone, so that a sequence has the same bits in any batch.
 constexpr std::int64_t kSplitKeys = 512;
 
 }  // namespace
