@@ -89,8 +89,7 @@ constexpr std::string_view kOnlyJacobi = "relative accuracy is Jacobi's alone";
 
 std::string computes(const DeviceTraits& traits, const EighProblem& p) { return refuses_fp64(traits, eigh_real_of(p.dtype) == DType::f64); }
 
-/// Refuses n above the driver's largest, and n whose loops are too long for the device. The innermost loop takes n^3 / 2 iterations for each sweep of Jacobi,
-/// n^3 / 5 for all of QR.
+/// Refuses n that is too large for the driver or the device's loops. Iterations of the innermost loop: n^3 / 2 for a sweep of Jacobi, n^3 / 5 for all of QR.
 std::string fits(const DeviceTraits& traits, const EighProblem& p, int most, int most_of_short_loops) {
   if (p.n > most) return fmt::format("n is past {}", most);
   if (p.n > most_of_short_loops && !refuses_long_loops(traits).empty()) return refuses_long_loops(traits);

@@ -36,8 +36,7 @@ struct FlexClass {
 };
 inline constexpr std::array<FlexClass, 5> kFlexClasses{{{64, 12, 128}, {128, 12, 128}, {256, 6, 64}, {512, 3, 32}, {1024, 3, 16}}};
 
-/// Elements of a result that an item of flex_items computes at a time; scores are recomputed for each chunk. 16, or where loops end early the whole row, at
-/// most 128.
+/// Elements of a result that an item of flex_items computes before it recomputes scores: 16, or where loops end early the whole row, at most 128.
 inline std::int64_t flex_chunk(const DeviceTraits& traits, std::uint8_t size_class) {
   return traits.quirks & kQuirkLoopsEndEarly ? std::min<std::int64_t>(kFlexClasses[std::min<std::size_t>(size_class, kFlexClasses.size() - 1)].most, 128) : 16;
 }
@@ -65,8 +64,7 @@ struct FlexDropout {
   Tensor state = {};
   std::int64_t batch = 0, heads = 0, q_len = 0, kv_len = 0;
 };
-/// Copies the generator's state (empty: of the device's default generator) to `to` if defined, else to a new tensor. Advances the generator past the call's
-/// words.
+/// Copies the generator's state (empty: of the device's default one) to `to`, or a new tensor. Advances the generator past the call's words.
 FlexDropout draw_dropout(double p, const Generator& generator, const Tensor& to, const Dims& scores, const Stream& stream);
 /// A weight is dropped if its random word is below this number.
 std::uint32_t dropout_below(double p);
