@@ -19,7 +19,7 @@ void make_walk(const Dims& sizes, std::span<const Dims> strides, std::int64_t* r
   int kept = 0;
   for (int d = sizes.rank() - 1; d >= 0; --d)
     if (sizes[d] != 1) order[kept++] = d;
-  // The order of elements does not matter: dimensions are sorted so that the smallest stride of the output is innermost.
+  // The order of elements does not matter, so dimensions are sorted: the one with the output's smallest stride becomes the innermost.
   std::stable_sort(order, order + kept, [&](int a, int b) { return strides[0][a] < strides[0][b]; });
   int n = 0;
   for (int i = 0; i < kept; ++i) {
@@ -71,8 +71,8 @@ Dims broadcast_strides(const Tensor& tensor, const Dims& sizes) {
 }
 
 ElementwiseTuning elementwise_tuning(const DeviceTraits& traits) {
-  // A tile is about 10 us of streaming on one core, so that a group outweighs its scheduling; measured with
-  // `clutch-bench --filter addcdiv/f32` on a wide-vector device. With groups of items a tile is 8 vectors an item.
+  // A tile takes about 10 us of streaming on one core, so that the work of a group exceeds the cost to schedule the group; measured with `clutch-bench --filter
+  // addcdiv/f32` on a wide-vector device. For groups of several items a tile has 8 vectors for each item.
   if (traits.type == DeviceType::cpu && traits.native_width_f32 >= 4) return {.width = std::min(traits.native_width_f32, 16), .tile = 8192, .local = 1};
   std::uint64_t local = std::min<std::uint64_t>(traits.max_work_group, 128);
   return {.width = 4, .tile = 8 * 4 * local, .local = local};
@@ -93,13 +93,13 @@ bool worth_streaming(const DeviceTraits& traits, std::uint64_t bytes) { return t
 
 namespace {
 
-/// Offsets, from the storage's begin, of the first byte of a tensor and of the byte after its last.
+/// Offsets, from the begin of the storage, of the first byte of a tensor and of the byte after the last.
 std::pair<std::uint64_t, std::uint64_t> extent(const Tensor& t) {
   std::uint64_t begin = t.storage()->offset() + t.byte_offset();
   return {begin, begin + extent_bytes(t)};
 }
 
-/// True if no two indices of the tensor reach the same element, by the test that sorted strides outgrow what is inside.
+/// True if each of the sorted strides exceeds the reach of all smaller ones, so that no two indices reach the same element.
 bool surely_injective(const Tensor& t) {
   int order[kMaxRank];
   int n = 0;
@@ -134,7 +134,7 @@ Overlap overlap_of(const Tensor& a, const Tensor& b) {
   if (a1 <= b0 || b1 <= a0) return Overlap::none;
   if (a.dtype() != b.dtype() || !(a.sizes() == b.sizes()) || !(a.strides() == b.strides())) return Overlap::partial;
   if (a0 == b0) return Overlap::same;
-  // Views of equal strides share nothing if they are interleaved: their distance is no multiple of the smallest stride.
+  // Interleaved views of equal strides share no element: their distance is no multiple of the smallest stride.
   auto step = static_cast<std::uint64_t>(bits(a.dtype()) / 8);
   std::int64_t least = INT64_MAX;
   bool all_multiples = true;

@@ -11,15 +11,15 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 class Runtime;
 
-/// Layout of the operands of an element-wise op, after dimensions that can be joined are joined.
+/// Layout of the operands of an element-wise op, after adjacent dimensions are joined where possible.
 enum class Layout : std::uint8_t {
   contiguous,  ///< every operand is one run of unit stride
   rows,        ///< the output's inner stride is 1, the inputs' are 0 or 1
   strided,
 };
 
-/// Sizes and strides of kOperands operands, output first, dimension 0 innermost. Kernels take it as 1 + kOperands vectors of
-/// 16 longs (kernels/common/elementwise.clh), of which kMaxRank lanes count and lane 15 of the sizes is the rank.
+/// Sizes and strides of kOperands operands, output first, dimension 0 innermost. Kernels take them as 1 + kOperands vectors of 16 longs
+/// (kernels/common/elementwise.clh). The first kMaxRank lanes are used; lane 15 of the sizes holds the rank.
 template <int kOperands>
 struct ElementwiseShape {
   static constexpr int kLanes = 16;
@@ -33,7 +33,7 @@ struct ElementwiseShape {
   }
 };
 
-/// The walk over `sizes`: joined dimensions, layout, and whether offsets need 64 bits.
+/// How an element-wise op walks over `sizes`: joined dimensions, layout, and whether offsets need 64 bits.
 template <int kOperands>
 struct ElementwiseWalk {
   ElementwiseShape<kOperands> shape;
@@ -54,47 +54,47 @@ ElementwiseWalk<kOperands> walk_of(const Dims& sizes, const std::array<Dims, kOp
   return walk;
 }
 
-/// Offset of the last element.
+/// Offset of the last element, in elements.
 std::int64_t last_offset(std::int64_t rank, const std::int64_t* size, const std::int64_t* stride);
 
-/// Strides of `tensor` seen as broadcast to `sizes`.
+/// Strides of `tensor` broadcast to `sizes`.
 Dims broadcast_strides(const Tensor& tensor, const Dims& sizes);
 
-/// Size of a tile and work-items of a group, by traits: one item with wide vectors if vectors are native and groups are threads,
-/// else a group of many items with four lanes.
+/// Size of a tile and number of items of a group, by traits. Groups have one item with wide vectors if vectors are native and groups are threads, else many
+/// items with vectors of four lanes.
 struct ElementwiseTuning {
   int width = 1;            ///< lanes of a float vector
   std::uint64_t tile = 1;   ///< elements of a tile
-  std::uint64_t local = 1;  ///< work-items of a group
+  std::uint64_t local = 1;  ///< items of a group
 };
 ElementwiseTuning elementwise_tuning(const DeviceTraits& traits);
 
-/// The same for kernels whose items own whole rows or blocks: groups of few items give the driver more groups to distribute.
+/// The same for kernels whose items own whole rows or blocks. Groups have at most 32 items, so that the driver has more groups to distribute.
 ElementwiseTuning row_tuning(const DeviceTraits& traits);
 
-/// Number of work-groups for `tiles`: one for each, up to a bound past which a group takes several.
+/// One group for each tile, up to a bound beyond which groups take several tiles.
 Geometry tile_geometry(std::uint64_t tiles, std::uint64_t local);
-/// The same for that many work-items.
+/// The same for a number of items.
 inline Geometry item_geometry(std::uint64_t items, std::uint64_t local) { return tile_geometry((items + local - 1) / local, local); }
 
-/// True if stores should bypass the cache: the operands together do not fit in it.
+/// True if stores should bypass the cache, because the operands together do not fit in it.
 bool worth_streaming(const DeviceTraits& traits, std::uint64_t bytes);
 
-/// False if the tensors cannot share memory.
+/// False only if the tensors share no memory.
 bool may_overlap(const Tensor& a, const Tensor& b);
-/// These throw invalid_overlap: if the output overlaps the input other than element for element,
+/// Errors: invalid_overlap if the output overlaps the input, unless both are the same elements.
 void check_overlap(const Tensor& output, const Tensor& input, std::string_view op);
-/// if the output shares memory with the other tensor at all,
+/// Errors: invalid_overlap if the output shares any memory with the other tensor.
 void check_apart(const Tensor& output, const Tensor& other, std::string_view op);
-/// if the output has elements that share memory.
+/// Errors: invalid_overlap if elements of the output share memory.
 void check_no_self_overlap(const Tensor& output, std::string_view op);
 
-/// Whether it is f32, f64, f16 or bf16.
+/// True for f32, f64, f16 and bf16.
 bool is_plain_float(DType dtype);
-/// Errors: invalid_dtype unless is_plain_float(); `what` of the call is.
+/// Errors: invalid_dtype unless is_plain_float(dtype). `what` names the tensor in the text.
 void check_plain_float(DType dtype, std::string_view what, std::string_view op);
 
-/// The runtime all tensors share. Errors: device_mismatch, invalid_argument for an undefined one.
+/// The runtime that all tensors share. Errors: device_mismatch; invalid_argument for an undefined tensor.
 Runtime& common_runtime(std::span<const Tensor* const> tensors, std::string_view op);
 
 }}}  // namespace clutch::v0::detail

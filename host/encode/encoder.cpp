@@ -22,7 +22,7 @@ Encoder::Encoder(const Stream& stream, const char* op) : stream_(stream), op_(de
   if (stream.empty()) throw Error(ErrorCode::invalid_argument, op_, "the Encoder's Stream must be a made one, got an empty one");
   stream.impl()->check(op_);
   recorder_ = stream.impl()->recorder();
-  launch_.reset(new detail::Launch);  // not make_unique(), which would clear memory that arguments fill
+  launch_.reset(new detail::Launch);  // not make_unique(), which would clear the memory for arguments
   launch_->op = op_;
 }
 
@@ -36,7 +36,7 @@ void Encoder::check_tensor(const Tensor& tensor, const char* what) const {
 
 namespace {
 
-/// Bytes of a tensor's elements, of those that a stride of 0 repeats once.
+/// Bytes of the tensor's distinct elements: dimensions of stride 0 count once.
 double distinct_bytes(const Tensor& tensor) {
   if (tensor.is_contiguous()) return static_cast<double>(tensor.nbytes());
   double elements = 1;
@@ -95,7 +95,7 @@ Encoder& Encoder::table(TensorTable& table, std::span<const Tensor* const> tenso
 Tensor Encoder::scratch(const Dims& sizes, DType dtype) { return empty(sizes, {.dtype = dtype, .device = stream_.device()}, stream_); }
 
 void Encoder::dispatch(const KernelHandle& handle, const Geometry& g) {
-  struct UsedUp {  // also by a call that fails
+  struct UsedUp {  // also after a call that fails
     detail::Launch& launch;
     ~UsedUp() { launch.clear(); }
   } used_up{*launch_};
@@ -150,7 +150,7 @@ void Encoder::hand_over(detail::HostWork work, std::string_view plan) {
   for (auto list : {work.inputs, work.outputs})
     for (const Tensor& tensor : list) check_tensor(tensor, "a tensor of the task");
   if (!plan.empty()) work.plan = detail::Interned(plan);
-  // A task takes the next launch's statements.
+  // Flops and bytes stated so far belong to the task.
   for (auto list : {work.inputs, work.outputs})
     for (const Tensor& tensor : list)
       if (!launch_->states_bytes) launch_->cost.bytes += distinct_bytes(tensor);
@@ -163,8 +163,7 @@ void Encoder::hand_over(detail::HostWork work, std::string_view plan) {
 
 namespace {
 
-// The entry is called by a wrapper that adds the byte offsets: OpenCL C lets kernels call kernels, and no sub-buffer with
-// its alignment rules is needed.
+// A wrapper kernel adds the byte offsets and calls the entry. OpenCL C lets kernels call kernels, and sub-buffers with their alignment rules are avoided.
 std::string wrap_entry(const KernelSource& source, std::span<const Argument> arguments, std::string_view wrapper) {
   std::string parameters, call;
   for (std::size_t i = 0; i < arguments.size(); ++i) {

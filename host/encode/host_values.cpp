@@ -8,14 +8,14 @@
 namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
-/// An event after the last command of the stream; none if that is done. Whether it failed the stream finds out itself.
+/// An event after the last command of the stream; empty if that command is done. Failures are the stream's to report.
 Event event_of_last(const Stream& stream) {
   Event event;
   StreamImpl& impl = *stream.impl();
   if (the_settings().check_streams.on()) {
-    event.record(stream);  // also notes what the stream had waited for
+    event.record(stream);  // also notes the stream's clock
   } else if (ClEvent last = impl.last()) {
-    stream.flush();  // other streams will wait for it
+    stream.flush();  // other streams may wait for the event
     auto made = std::make_shared<EventImpl>(impl.runtime(), std::move(last));
     made->stream = impl.id();
     event = Event(std::move(made));
@@ -29,7 +29,7 @@ bool MadeOn::ready(const Stream& stream) {
   if (!there_ || !event_.recorded()) return there_;
   try {
     RecordingExempt exempt;
-    // The race checker must know the order even then.
+    // The race checker needs the order between the streams even if the work is done.
     if (event_.query() && !the_settings().check_streams.on()) {
       event_ = {};
       return true;
@@ -38,7 +38,7 @@ bool MadeOn::ready(const Stream& stream) {
     forget();
     return false;
   }
-  // Replays may be on any stream.
+  // A recording may be replayed on any stream.
   if (stream.is_capturing() || stream_ != stream.impl()->id()) run_behind(stream, event_);
   return true;
 }

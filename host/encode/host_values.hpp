@@ -11,19 +11,20 @@ namespace clutch { inline namespace v0 { namespace detail {
 /// The stream that made a value on a device, and the event that other streams must wait for.
 class MadeOn {
  public:
-  /// Orders the stream, or all runs of what it records, after the work that made the value. False if there is no value, or its making failed.
+  /// Orders the stream, or all runs of its recording, after the work that made the value. False if there is no value, or if that work failed.
   bool ready(const Stream& stream);
-  /// Notes that the stream was given the work that makes the value. False if it records: a recording may be dropped, so the value is the recording's alone.
+  /// Notes that the stream runs the work that makes the value. False if the stream records: the recording may be dropped, so the value is valid within it
+  /// alone.
   bool made(const Stream& stream);
   void forget() { *this = {}; }
 
  private:
   bool there_ = false;
   std::uint64_t stream_ = 0;
-  Event event_;  ///< after the work that makes the value; none once that is known to be done
+  Event event_;  ///< after the work that makes the value; empty once that work is known to be done
 };
 
-/// A value in device memory that is made once and read on any stream. Not for two threads at once.
+/// A value in device memory that is made once and read on any stream. Not thread-safe.
 template <class T>
 class Cached {
  public:
@@ -42,7 +43,7 @@ class Cached {
   T value_ = {};
 };
 
-/// Refuses work that makes state which outlives the call: a graph would make it anew at each replay. Errors: capturing if the stream records.
+/// Refuses work that makes state which outlives the call, because each replay of a graph would make the state again. Errors: capturing if the stream records.
 void check_makes_state(const Stream& stream, const char* op);
 
 }}}  // namespace clutch::v0::detail

@@ -18,22 +18,22 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// A plan of one launch of one of the library's kernels: pure data that select() returns and prints.
+/// Plan of one launch of one of the library's kernels: plain data that select() returns and last_plan() prints.
 struct KernelPlan {
   std::string_view stem;
   std::string_view entry;
-  Layout layout = Layout::contiguous;  ///< which of the element-wise parameter lists the entry takes
+  Layout layout = Layout::contiguous;  ///< selects the element-wise parameter list of the entry
   Defines defines = {};
   ElementwiseTuning tuning = {};
-  std::string expression = {};    ///< printed traced function, where the entry takes one
+  std::string expression = {};    ///< printed traced function, for entries that take one
   std::string_view options = {};  ///< further build options
-  std::string note = {};          ///< remarks: emulation, casts through scratch
+  std::string note = {};          ///< remarks such as emulation, or casts through scratch
   std::string to_string() const { return fmt::format("{} {}{}{}", entry, defines.to_string(), note.empty() ? "" : " # ", note); }
 };
 
-/// A KernelPlan with its built kernel, as the runtime's plan cache keeps it.
+/// A KernelPlan with its built kernel, as kept in the runtime's plan cache.
 struct BuiltPlan : CachedPlan {
-  Interned text;  ///< prints itself: "addc_contiguous T=f32 ..."
+  Interned text;  ///< printed plan: "addc_contiguous T=f32 ..."
   KernelHandle kernel;
   std::string_view entry;
   Layout layout = Layout::contiguous;
@@ -47,21 +47,21 @@ inline BuiltPlan build_plan(Runtime& runtime, const KernelPlan& plan) {
   built.entry = plan.entry;
   built.layout = plan.layout;
   built.tuning = plan.tuning;
-  // A driver may take fewer items for this kernel than for others; bodies are right for any number.
+  // A driver may allow fewer items in a group of this kernel than in others; kernels are right for any number.
   built.tuning.local = std::min(built.tuning.local, built.kernel.max_work_group());
   log_line(LogLevel::debug, fmt::format("plan on device {}: {}", runtime.device().index, built.text.str()));
   return built;
 }
 
-/// One row of an op's ordered list of implementations. `accepts` returns an empty text or the reason why not.
+/// One row of an op's ordered list of implementations. `accepts` returns an empty text, or the reason why the implementation refuses.
 template <class Problem>
 struct Implementation {
   std::string_view name;
   std::string (*accepts)(const DeviceTraits&, const Problem&);
 };
 
-/// The first implementation that accepts the problem, or the forced one. Errors: invalid_argument for an unknown forced name;
-/// not_supported, with the reasons, if the forced one or all of them refuse.
+/// Returns the first implementation that accepts the problem, or the forced one.
+/// Errors: invalid_argument for an unknown forced name; not_supported, with the reasons, if the forced one refuses or all do.
 template <class Problem>
 const Implementation<Problem>& choose(std::span<const Implementation<Problem>> list, const DeviceTraits& traits, const Problem& problem,
                                       std::string_view forced, std::string_view op) {
@@ -81,7 +81,7 @@ const Implementation<Problem>& choose(std::span<const Implementation<Problem>> l
   throw Error(ErrorCode::not_supported, op, fmt::format("no implementation accepts:{}", reasons));
 }
 
-/// The plan of a problem, selected and built at its first use. `op` tells ops apart.
+/// The plan of a problem, selected and built at first use. Ops have different `op`s, so their problems cannot be confused.
 template <class Problem>
 const BuiltPlan& plan_for(Runtime& runtime, std::string_view op, const Problem& problem, std::string_view forced) {
   return runtime.plans().find<BuiltPlan>(op, problem, forced, [&] { return build_plan(runtime, select(runtime.traits(), problem, forced)); });
@@ -96,28 +96,27 @@ std::uint64_t tile_count(const BuiltPlan& plan, const ElementwiseWalk<kOperands>
   return walk.numel / inner * ((inner + tile - 1) / tile);
 }
 
-/// Reason why a device refuses doubles; empty if it takes them.
+/// Reason why a device refuses doubles; empty if it supports them.
 inline std::string refuses_fp64(const DeviceTraits& traits, bool has_f64) { return has_f64 && !traits.fp64 ? "the device has no fp64" : ""; }
 
-/// Reason why a device refuses a kernel; empty if it takes it. `iterations`: upper bound of the iterations of a work-item's loops, counted as kLoopLimit says;
-/// by default more than a device that ends loops early allows.
+/// Reason why a device refuses a kernel; empty if it accepts. `iterations` is an upper bound of the iterations of a work-item's loops, counted as for
+/// kLoopLimit; the default exceeds what a device that ends loops early allows.
 inline std::string refuses_long_loops(const DeviceTraits& traits, double iterations = 1e300) {
   if (!(traits.quirks & kQuirkLoopsEndEarly) || iterations <= static_cast<double>(kLoopLimit)) return "";
   const std::string ends = fmt::format("the device ends a work-item's loops after {} iterations (quirk loops_end_early)", kLoopLimit);
   return iterations < 1e300 ? fmt::format("{}, and these take {:.0f}", ends, iterations) : ends;
 }
 
-/// Errors: not_supported with the reason of refuses_long_loops(). `each`: iterations of each of `tasks`, which the launch's items share.
+/// Errors: not_supported with the reason of refuses_long_loops(). The launch's items share `tasks`, each of which takes `each` iterations.
 inline void check_loops(const DeviceTraits& traits, std::string_view op, std::uint64_t tasks, const Geometry& geometry, double each) {
   const std::uint64_t turns = (tasks + geometry.global - 1) / geometry.global;
   if (std::string why = refuses_long_loops(traits, 1 + static_cast<double>(turns) * (1 + each)); !why.empty()) throw Error(ErrorCode::not_supported, op, why);
 }
 
-/// True where math.clh emulates a rounding: emulation is scalar.
+/// True if math.clh emulates a rounding. Emulation is scalar.
 inline bool emulates_rounding(const DeviceTraits& traits) { return !traits.fma_exact || !traits.divide_exact || !traits.sqrt_exact; }
 
-/// Defines of kernels/common/elementwise.clh, dtype.clh and math.clh, which emulates what the device does not
-/// round correctly.
+/// Defines for kernels/common/elementwise.clh, dtype.clh and math.clh. math.clh emulates operations that the device does not round correctly.
 inline void set_common(Defines& d, const DeviceTraits& traits, const ElementwiseTuning& tuning, int operands, bool wide_index) {
   d.set("WIDTH", tuning.width).set("TILE", static_cast<std::int64_t>(tuning.tile)).set("OPERANDS", operands);
   d.set_text("IDX", wide_index ? "long" : "int");

@@ -8,7 +8,7 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// Collects steps, each only once and simplified, and makes the canonical function of some of them.
+/// Collects simplified steps, equal ones once, and makes canonical functions of them.
 class ExprBuilder {
  public:
   explicit ExprBuilder(std::span<const DType> inputs) : inputs_(inputs.begin(), inputs.end()) {
@@ -23,11 +23,11 @@ class ExprBuilder {
   DType input_dtype(int i) const { return inputs_[static_cast<std::size_t>(i)]; }
   const ExprStep& step(int i) const { return steps_[static_cast<std::size_t>(i)]; }
 
-  /// The number of the step, or of an earlier one with the same bits.
+  /// Index of the step, or of an earlier step that gives the same bits.
   int add(ExprStep step);
   int param(const void* identity, DType dtype, double value);
   int buffer(const ExprBody::Buffer& shape, const Tensor& tensor);
-  /// Text-made params and buffers, which have neither value nor tensor.
+  /// Params and buffers of functions made from text, which have neither a value nor a tensor.
   int blank_param(DType dtype) {
     params_.push_back({nullptr, dtype, 0});
     return static_cast<int>(params_.size()) - 1;
@@ -55,7 +55,7 @@ class ExprBuilder {
   std::vector<ExprStep> steps_;
   std::vector<Param> params_;
   std::vector<Buffer> buffers_;
-  std::unordered_map<std::uint64_t, std::vector<int>> known_;  // steps by hash
+  std::unordered_map<std::uint64_t, std::vector<int>> known_;  // indices of steps by hash
 };
 
 }}}  // namespace clutch::v0::detail

@@ -10,19 +10,19 @@
 namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
-constexpr int kQuery = 3, kKey = 4;  // inputs of the function, 0 is the score
+constexpr int kQuery = 3, kKey = 4;  // indices of inputs of the function; input 0 is the score
 
-/// A whole number that is exact in any way of computing with a few of them.
+/// An integer constant of at most 2^24 in absolute value, so that sums and products of a few are exact.
 std::optional<std::int64_t> small_number(const ExprStep& s) {
   if (s.op != ExprOp::constant || !is_whole(s.dtype)) return std::nullopt;
   const std::int64_t n = whole_number(s);
   return n >= -(1 << 24) && n <= 1 << 24 ? std::optional(n) : std::nullopt;
 }
 
-/// An addend of a sum. If it is a product of what depends on queries and what depends on keys, these are its factors.
+/// An addend of a sum. `left` and `right` are its factors, if it is a product of factors that depend on queries and factors that depend on keys.
 struct Term {
   bool minus = false;
-  std::vector<int> multiplied;  ///< steps whose product it is
+  std::vector<int> multiplied;  ///< steps whose product the term is
   std::vector<int> left, right;
   bool is_product() const { return !left.empty() && !right.empty(); }
 };
@@ -51,7 +51,7 @@ class Finder {
   const Dependence& on(int k) const { return on_[static_cast<std::size_t>(k)]; }
   static bool is_sum(const ExprStep& s) { return is_floating(s.dtype) && (s.op == ExprOp::add || s.op == ExprOp::sub || s.op == ExprOp::fma); }
 
-  /// Which sums are addends of one other sum, and nothing else.
+  /// Marks sums that are an addend of exactly one other sum and have no other use.
   void find_addends() {
     std::vector<int> uses(body_.steps.size());
     addend_.assign(body_.steps.size(), false);
@@ -65,7 +65,7 @@ class Finder {
     for (std::size_t k = 0; k < uses.size(); ++k) addend_[k] = addend_[k] && uses[k] == 1;
   }
 
-  /// A sum's terms in the order in which they are added.
+  /// Lists a sum's terms in the order of the additions.
   void list_terms(int k, bool minus, std::vector<Term>& terms, bool is_root) const {
     const ExprStep& s = step(k);
     if (is_root || addend_[static_cast<std::size_t>(k)]) {
@@ -99,7 +99,7 @@ class Finder {
     }
   }
 
-  /// What steps that differ in whole numbers alone have in common.
+  /// Equal for steps that differ in integer constants alone.
   std::size_t shape_of(int k) {
     if (const auto known = shape_.find(k); known != shape_.end()) return known->second;
     const ExprStep& s = step(k);
@@ -120,7 +120,7 @@ class Finder {
         for (int k : *side) key.push_back(shape_of(k));
       alike[key].push_back(t);
     }
-    std::map<std::size_t, int> first_of;  // term: the contraction that takes its place
+    std::map<std::size_t, int> first_of;  // index of a sum's first term: the contraction that replaces the term
     std::vector<bool> taken(terms.size());
     for (const auto& [key, members] : alike) {
       if (members.size() < kFewestProducts || made_.sums.size() == kMostContractions) continue;
@@ -146,13 +146,13 @@ class Finder {
     sums_.emplace(root, std::move(addends));
   }
 
-  /// One side of the products as a function of b, h, its own place and the number of the product.
+  /// One side of the products as a function of b, h, the side's own position (q or kv) and the index of the product.
   std::optional<ExprFunction> rolled(const std::vector<const Term*>& products, std::vector<int> Term::*side, int own, DType dtype) {
     const Expr number = expr_input(3, DType::i32);
     const std::vector<Expr> values = expressions_of(body_, [&](std::size_t k, const std::vector<Expr>&) -> std::optional<Expr> {
       const ExprStep& s = body_.steps[k];
       if (s.op != ExprOp::input) return std::nullopt;
-      // The other inputs are not reached.
+      // The side uses no other inputs.
       return s.index == own ? expr_input(2, DType::i32) : s.index == 1 || s.index == 2 ? expr_input(s.index - 1, DType::i32) : expr_constant(s.dtype, 0);
     });
     std::optional<Expr> product;
@@ -196,7 +196,7 @@ class Finder {
     return made;
   }
 
-  /// A sum with contractions in it, term by term.
+  /// The sum in `k` with contractions in place of their terms, added in the order of the terms.
   std::optional<Expr> rewritten(int k, const std::vector<Expr>& earlier) const {
     const auto sum = sums_.find(k);
     if (sum == sums_.end()) return std::nullopt;

@@ -4,8 +4,8 @@
 namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
-/// The factors of a sum, a product with a number, or an input in another width. All else is not linear: casts of other values, which wrap and truncate,
-/// divisions and remainders, too.
+/// Sets the factors of row and column for sums, products with a constant, and inputs cast to another width. All other steps are not linear: casts of other
+/// values wrap or truncate, divisions and remainders round.
 void set_factors(Dependence& d, const ExprBody& body, const ExprStep& s, const std::vector<Dependence>& all) {
   auto step = [&](std::size_t i) -> const ExprStep& { return body.steps[static_cast<std::size_t>(s.operands[i])]; };
   auto of = [&](std::size_t i) -> const Dependence& { return all[static_cast<std::size_t>(s.operands[i])]; };
@@ -62,7 +62,7 @@ std::vector<Dependence> dependences(const ExprBody& body, int row, int column) {
 }
 
 std::optional<ShiftedInput> shifted_input(const ExprBody& body, int step) {
-  // Whole numbers of this size neither wrap in a sum with an input nor round in a param.
+  // Integers up to this size do not overflow in a sum with an input and are exact in a param.
   constexpr std::int64_t kMost = std::int64_t{1} << 30;
   std::int64_t sign = 1;
   ShiftedInput made;

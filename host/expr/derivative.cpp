@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions made of functions: identity, composition, and the reverse-mode derivative, which is the steps again, then the adjoints of
-// those that floats flow through.
+// Functions made from functions: identity, composition, and the reverse-mode derivative. A derivative has the steps again, then the adjoints of floating steps.
 #include "expr/node.hpp"
 
 #include <fmt/format.h>
@@ -43,7 +42,7 @@ std::vector<Expr> expressions_of(const ExprBody& body, const ExprRewrite& rewrit
 
 namespace {
 
-/// The function's steps as expressions over its inputs, and the sum of what arrives at each.
+/// The function's steps as expressions of its inputs, and for each step the sum of its gradients (reverse mode).
 class Adjoints {
  public:
   explicit Adjoints(const ExprBody& body, const ExprRewrite& rewrite = {}) : body_(body), values_(expressions_of(body, rewrite)), sums_(body.steps.size()) {}
@@ -109,11 +108,11 @@ class Adjoints {
         if (is_floating(x(0).dtype())) to(0, cast(g, x(0).dtype()));
         break;
       case ExprOp::opencl: pass_text(s, g); break;
-      default: break;  // inputs, constants, roundings to whole numbers
+      default: break;  // inputs, constants, roundings to integers have no gradient
     }
   }
 
-  /// By the derivatives that were given.
+  /// Passes a gradient through OpenCL C text by the derivatives that the user gave.
   void pass_text(const ExprStep& s, const Expr& g) {
     const OpenclText& text = opencl_text(s.index);
     for (std::size_t k = 0; k < s.operands.size(); ++k) {
@@ -168,7 +167,7 @@ ExprFunction compose(const ExprFunction& outer, const ExprFunction& inner) {
 
 namespace {
 
-/// Lets a gradient arrive at each floating output, an input more of the function; returns all inputs.
+/// Adds a gradient for each floating output as one more input of the function. Returns all inputs.
 std::vector<DType> start(Adjoints& adjoints, const ExprBody& body) {
   std::vector<DType> inputs = body.inputs;
   for (int output : body.outputs) {
@@ -181,7 +180,7 @@ std::vector<DType> start(Adjoints& adjoints, const ExprBody& body) {
   return inputs;
 }
 
-/// Reads from so many on have their indices' numbers as params, where kernels have arguments to spare.
+/// From this number of reads on, constants in indices become params, if kernels have arguments to spare.
 constexpr std::size_t kManyReads = 8;
 bool has_few_arguments(const ExprFunction& f) {
   int tensors = 0;
@@ -189,7 +188,7 @@ bool has_few_arguments(const ExprFunction& f) {
   return f.param_count() <= 4 && tensors <= 12;
 }
 
-/// Makes numbers among the indices of captured tensors params.
+/// Turns constants among the indices of captured tensors into params.
 ExprRewrite indices_as_params(const ExprBody& body) {
   std::vector<bool> is_index(body.steps.size());
   for (const ExprStep& s : body.steps)
@@ -202,7 +201,7 @@ ExprRewrite indices_as_params(const ExprBody& body) {
   };
 }
 
-/// The dimensions that indices are the positions of, if they are.
+/// If each index is a position, the dimensions of these positions.
 std::optional<Dims> positions_of(const ExprBody& body, const ExprStep& read) {
   Dims dims;
   for (int o : read.operands) {
@@ -222,7 +221,7 @@ std::vector<CapturedRead> captured_reads(const ExprFunction& function) {
   std::vector<int> steps;
   for (int k = 0; k < static_cast<int>(body.steps.size()); ++k)
     if (body.steps[static_cast<std::size_t>(k)].op == ExprOp::gather && adjoints.reached(k)) steps.push_back(k);
-  // Of many reads, those that differ in numbers among their indices are to be one program.
+  // Among many reads, those that differ in constants of their indices alone should share one program.
   std::optional<Adjoints> numbered;
   if (steps.size() >= kManyReads) start(numbered.emplace(body, indices_as_params(body)), body);
 
@@ -235,7 +234,7 @@ std::vector<CapturedRead> captured_reads(const ExprFunction& function) {
       return ExprFunction(inputs, std::span(&gradient, 1));
     };
     auto gradient_and_place_of = [&](const Adjoints& from) {
-      // Sizes are params, so that other ones make the same text.
+      // Sizes are params, so that the text does not depend on them.
       Expr place = cast(Expr(0), DType::i64);
       for (std::size_t d = 0; d < s.operands.size(); ++d) {
         Expr size = param(tensor.sizes()[static_cast<int>(d)]), index = min(max(from.value(s.operands[d]), 0), size - 1);

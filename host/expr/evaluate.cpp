@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host evaluator of traced functions, with the bits of the kernels.
+// Evaluates traced functions on the host, with the bits of the kernels.
 #include "expr/host_math.hpp"
 #include "expr/node.hpp"
 
@@ -28,7 +28,7 @@ std::uint64_t to_bits(T value) {
     return std::bit_cast<std::uint64_t>(value);
 }
 
-/// Truncated, out of range to the nearest end, NaN to 0.
+/// Truncates; out of range gives the nearest bound, NaN gives 0.
 std::int64_t saturate(double x, std::int64_t low, std::int64_t high) {
   if (std::isnan(x)) return 0;
   if (x <= static_cast<double>(low)) return low;
@@ -119,7 +119,7 @@ std::uint64_t apply(const ExprStep& step, std::span<const std::uint64_t> v) {
     return to_bits(on_integers(step.op, a, b));
 }
 
-/// A value of a compute dtype, as a dtype stores it.
+/// Converts a value of a compute dtype to a storage dtype and back to the latter's compute dtype.
 std::uint64_t cast_bits(DType from, std::uint64_t bits, DType to) {
   if (to == DType::boolean) return is_floating(from) ? constant_value(from, bits) != 0 : bits != 0;
   if (is_floating(from)) {

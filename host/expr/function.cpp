@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From traced nodes to a canonical list of steps: equal steps once, constants folded, identities removed, in depth-first order.
+// Makes canonical steps from traced nodes: equal steps once, constants folded, identities removed, in depth-first order.
 #include "expr/builder.hpp"
 #include "runtime/op_name.hpp"
 
@@ -24,7 +24,7 @@ bool commutes(ExprOp op) {
   }
 }
 
-/// Puts the operands of a commutative step in order: constants last, else by number.
+/// Orders the operands of a commutative step: by index, with constants last.
 void sort_operands(ExprStep& s, const std::vector<ExprStep>& steps) {
   if (!commutes(s.op)) return;
   auto rank = [&](int o) { return std::pair(steps[static_cast<std::size_t>(o)].op == ExprOp::constant, o); };
@@ -45,11 +45,11 @@ bool ExprBuilder::is_constant(int step, double value) const {
   return s.op == ExprOp::constant && s.bits == constant_bits(s.dtype, value);
 }
 
-/// An earlier step with the same bits for every input; -1: none.
+/// An earlier step that gives the same bits for all inputs; -1: none.
 int ExprBuilder::simplified(const ExprStep& s) const {
   auto step = [&](int k) -> const ExprStep& { return steps_[static_cast<std::size_t>(k)]; };
   auto operand = [&](std::size_t k) { return s.operands[k]; };
-  auto other_than = [&](double value) {  // the other operand, where one is that constant
+  auto other_than = [&](double value) {  // if one operand is that constant, the other one; else -1
     if (is_constant(operand(1), value)) return operand(0);
     return is_constant(operand(0), value) ? operand(1) : -1;
   };
@@ -99,7 +99,7 @@ int ExprBuilder::add(ExprStep s) {
     }
   }
   if (s.op == ExprOp::constant && is_floating(s.dtype) && std::isnan(constant_value(s.dtype, s.bits)))
-    s.bits = constant_bits(s.dtype, std::numeric_limits<double>::quiet_NaN());  // one NaN
+    s.bits = constant_bits(s.dtype, std::numeric_limits<double>::quiet_NaN());  // one bit pattern for all NaNs
   if (s.op != ExprOp::cast) s.target = s.dtype;
   auto& alike = known_[hash_of(s)];
   for (int earlier : alike)
@@ -113,11 +113,11 @@ int ExprBuilder::add(ExprStep s) {
 
 namespace {
 
-/// Steps that the outputs need, in depth-first order behind the inputs.
+/// Steps that the outputs need: the inputs, then the others in depth-first order.
 struct Ordering {
   const std::vector<ExprStep>& from;
-  std::vector<int> number;  // new number by old one
-  std::vector<int> order;   // old number by new one
+  std::vector<int> number;  // new index by old index
+  std::vector<int> order;   // old index by new index
 
   void visit(int root) {
     std::vector<std::pair<int, std::size_t>> open{{root, 0}};
@@ -164,7 +164,7 @@ Listed ordered(const std::vector<ExprStep>& steps, const std::vector<int>& outpu
 
 std::shared_ptr<const ExprBody> ExprBuilder::finish(const std::vector<int>& outputs) {
   Listed list{steps_, outputs};
-  // Sorting operands by number and numbering by operands settle after few rounds.
+  // The order of operands depends on the indices of steps, and the indices on the order of operands; both settle after a few rounds.
   for (int round = 0; round < 16; ++round) {
     Listed next = ordered(list.steps, list.outputs, inputs_.size());
     bool settled = next.steps == list.steps && next.outputs == list.outputs;
@@ -247,7 +247,7 @@ ExprFunction::ExprFunction(std::span<const DType> inputs, std::span<const Expr> 
   detail::ExprBuilder builder(inputs);
   std::unordered_map<const detail::ExprNode*, int> numbers;
   std::vector<int> results;
-  std::vector<Expr> roots;  // alive until the end: nodes are told apart by address
+  std::vector<Expr> roots;  // kept to the end, because nodes are identified by address
   for (const Expr& output : outputs) {
     const Expr& root = roots.emplace_back(detail::strong(output));
     std::vector<std::pair<const detail::ExprNode*, std::size_t>> open{{root.node().get(), 0}};

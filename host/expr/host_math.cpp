@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-// OpenCL C's vocabulary for lanes of one, as far as the included text uses it.
+// OpenCL C's names for vectors of one lane, as far as the included text uses them.
 namespace {
 
 using uint = std::uint32_t;

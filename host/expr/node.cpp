@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traced values: what each operation takes, and how numbers and dtypes promote.
+// Traced values: operands of each operation, and promotion of numbers and dtypes.
 #include "expr/node.hpp"
 
 #include "runtime/op_name.hpp"
@@ -46,7 +46,7 @@ bool fits_i32(const ExprNode& n) {
   return v >= INT32_MIN && v <= INT32_MAX;
 }
 
-/// A weak node as a value of a compute dtype.
+/// A weak node as a strong value of a compute dtype.
 Expr adopt(const ExprNode& n, DType dtype) {
   ExprNode made = n;
   made.weak = false;
@@ -67,7 +67,7 @@ Expr convert(const Expr& x, DType dtype) {
   return make_node(std::move(made));
 }
 
-/// The dtype that operands meet in.
+/// The dtype to which the operands are promoted.
 DType common_dtype(std::span<const Expr> operands) {
   DType found = DType::boolean;
   bool any_strong = false;
@@ -284,7 +284,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 }  // namespace
 
 Expr relu(const Expr& x) {
-  // Of integers the same numbers, which one driver's compiler survives (quirk byte_selects_crash).
+  // max() gives the same values for integers, and the compiler of one driver crashes on select (quirk byte_selects_crash).
   return is_integral(x.dtype()) ? max(x, like(x, 0)) : select(x <= 0, like(x, 0), x);
 }
 Expr leaky_relu(const Expr& x, const Expr& slope) { return select(x > 0, x, x * slope); }
@@ -299,7 +299,7 @@ Expr sign(const Expr& x) { return select(x > 0, like(x, 1), select(x < 0, like(x
 Expr square(const Expr& x) { return x * x; }
 Expr reciprocal(const Expr& x) { return 1 / real(x); }
 Expr clamp(const Expr& x, const Expr& low, const Expr& high) {
-  // A bound that is no number makes a result that is none, as PyTorch has it.
+  // A bound that is NaN makes the result NaN, as in PyTorch.
   Expr raised = select((x < low) | (low != low), low, x);
   return select((raised > high) | (high != high), high, raised);
 }

@@ -8,9 +8,9 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// Operations of traced functions: enumerator, name in the text, operands, class.
+/// Operations of traced functions: enumerator, name in the text, number of operands, class.
 /// Classes: A arithmetic on numbers of one dtype; F floats; R rounding of floats; I integers; B integers or booleans;
-/// C comparison of one dtype to boolean; X a form of its own.
+/// C comparison of one dtype to boolean; X other.
 #define CLUTCH_EXPR_OPS(ROW)        \
   ROW(add, "add", 2, A)             \
   ROW(sub, "sub", 2, A)             \
@@ -82,25 +82,25 @@ inline const ExprOpInfo& info(ExprOp op) { return kExprOps[static_cast<std::size
 
 inline constexpr int kMaxExprNodes = 4096;
 
-/// The dtype in which a traced function computes with elements of a dtype. Errors: invalid_dtype.
+/// The dtype in which a traced function computes with elements of a storage dtype. Errors: invalid_dtype.
 DType compute_dtype(DType storage, std::string_view op);
 inline bool is_wide(DType compute) { return compute == DType::f64 || compute == DType::i64; }
 
 struct ExprNode {
   ExprOp op = ExprOp::constant;
   DType dtype = DType::f32;   ///< compute dtype; of a weak node f64, i64 or boolean
-  bool weak = false;          ///< a number of C++ or a param that has met no traced value yet
+  bool weak = false;          ///< a C++ number or a param that has not been combined with a traced value yet
   DType target = DType::f32;  ///< of cast: the dtype asked for
   int index = 0;              ///< of input, position and text
   int depth = 0;
-  std::uint64_t bits = 0;  ///< of constant; of param its value, as f64 or i64 by `real`
+  std::uint64_t bits = 0;  ///< of constant: its value; of param: its value, as f64 if `real`, else as i64
   bool real = true;
-  const void* identity = nullptr;  ///< of param: which call of param() it came from
+  const void* identity = nullptr;  ///< of param: identifies the call of param() that made the node
   std::vector<std::shared_ptr<const ExprNode>> operands = {};
   Tensor tensor = {};  ///< of gather
 };
 
-/// A node of a canonical function: operands are numbers of earlier nodes.
+/// A node of a canonical function. Operands are indices of earlier nodes.
 struct ExprStep {
   ExprOp op = ExprOp::constant;
   DType dtype = DType::f32;
@@ -111,12 +111,12 @@ struct ExprStep {
   friend bool operator==(const ExprStep&, const ExprStep&) = default;
 };
 
-/// What an ExprFunction shares. Inputs are the first steps.
+/// The shared part of ExprFunctions. Inputs are the first steps.
 struct ExprBody {
   std::vector<DType> inputs;
   std::vector<DType> params;
   struct Buffer {
-    DType dtype;  ///< storage
+    DType dtype;  ///< storage dtype
     int rank;
   };
   std::vector<Buffer> buffers;
@@ -124,99 +124,99 @@ struct ExprBody {
   std::vector<int> outputs;
   std::vector<double> param_values;  ///< integers up to 2^53 are exact
   std::vector<Tensor> tensors;
-  const std::string* text = nullptr;  ///< kept for the process
+  const std::string* text = nullptr;  ///< kept as long as the process
   std::uint64_t id = 0;               ///< equal for equal text, within the process
-  double operations = 0;              ///< of one call, as Cost counts them: arithmetic, functions and roundings of floats
+  double operations = 0;              ///< number for one call, as Cost counts: arithmetic, functions and roundings of floats
 };
 
-/// Fills text, id and operations.
+/// Sets text, id and operations.
 void finish(ExprBody& body);
 
-/// OpenCL C by numbers, kept for the process: equal text has an equal one.
+/// Index of an OpenCL C text, equal for equal texts. Texts live as long as the process.
 int text_number(const OpenclText& text);
 const OpenclText& opencl_text(int number);
 
-/// One operation on values, with the bits of the kernels; operands have the dtypes that the step needs.
+/// One operation on values, with the bits of the kernels. Operands have the dtypes that the step needs.
 std::uint64_t evaluate_step(const ExprStep& step, DType operand_dtype, std::span<const std::uint64_t> operands);
 
-/// A constant of a compute dtype from a number, rounded as the store to that dtype rounds.
+/// A constant of a compute dtype from a number, rounded like a store to that dtype.
 std::uint64_t constant_bits(DType dtype, double value);
 std::uint64_t constant_bits(DType dtype, std::int64_t value);
 double constant_value(DType dtype, std::uint64_t bits);
 
-/// Builds nodes with promotion; `name` is for errors.
+/// Builds a node and promotes its operands.
 Expr make_expr(ExprOp op, std::initializer_list<Expr> operands);
 Expr strong(const Expr& x);
 Expr expr_constant(DType dtype, double value);
 
-/// Whether two tensors are the same elements, seen alike.
+/// True if two tensors are views of the same elements with equal dtype, sizes and strides.
 bool same_view(const Tensor& a, const Tensor& b);
 
-/// A step of a function as an expression over its operands.
+/// A step of a function as an expression of its operands.
 Expr expression_of(const ExprBody& body, const ExprStep& step, std::span<const Expr> operands);
-/// What takes the place of step k, if anything; `earlier` are the expressions of the steps before it.
+/// Returns the replacement of step k, if any. `earlier` are the expressions of the steps before k.
 using ExprRewrite = std::function<std::optional<Expr>(std::size_t k, const std::vector<Expr>& earlier)>;
 /// All steps of a function as expressions.
 std::vector<Expr> expressions_of(const ExprBody& body, const ExprRewrite& rewrite = {});
 
 /// x -> x for a traced dtype; made once.
 const ExprFunction& identity(DType dtype);
-/// The function's outputs as expressions over others, one for each input, cast if need be.
+/// The function's outputs as expressions of `inputs`, which are cast if necessary.
 std::vector<Expr> applied(const ExprFunction& function, std::span<const Expr> inputs);
-/// outer(inner(...)): outer's inputs are inner's outputs, cast if need be.
+/// outer(inner(...)): outer's inputs are inner's outputs, cast if necessary.
 ExprFunction compose(const ExprFunction& outer, const ExprFunction& inner);
 
-/// What flows back to one read of a floating captured tensor.
+/// Gradient of one read of a floating captured tensor.
 struct CapturedRead {
-  int tensor = 0;                 ///< which one
-  int step = 0;                   ///< of the function
-  std::optional<Dims> positions;  ///< the dimension that each index is the position of, negative ones from the end; none: computed indices
-  /// Functions of the inputs, then of a gradient for each floating output: the gradient of the element read; and that, and the
-  /// element's place in row-major order, in i64.
+  int tensor = 0;                 ///< index of the captured tensor
+  int step = 0;                   ///< step of the function
+  std::optional<Dims> positions;  ///< for indices that are positions, their dimensions, negative ones counted from the end; nullopt for computed indices
+  /// Functions of the inputs, then of a gradient for each floating output. `gradient` gives the gradient of the element read; `gradient_and_place` gives this
+  /// and the element's row-major offset, in i64.
   ExprFunction gradient, gradient_and_place;
 };
-/// For each read of a floating captured tensor that the outputs depend on, in the order of the text. The tensors are to be set.
+/// For each read of a floating captured tensor that the outputs depend on, in the order of the text. The function's tensors must be set.
 std::vector<CapturedRead> captured_reads(const ExprFunction& function);
 
 /// How a value differs between the lanes of a vector.
 enum class LaneKind : std::uint8_t {
   any,
   same,
-  consecutive,  ///< lane l holds the first lane's plus l
-  descending,   ///< lane l holds the first lane's minus l
+  consecutive,  ///< lane l has the first lane's value plus l
+  descending,   ///< lane l has the first lane's value minus l
 };
 
-/// What printed text calls things, so that one kernel may hold two functions.
+/// Names in printed text, so that one kernel may have two functions.
 struct PrintNames {
   std::string_view macro = "EXPRESSION", extra = "EXTRA";
   char param = 'p', captured = 'c';
-  std::size_t first_output = 0, first_input = SIZE_MAX;  ///< numbers of the operands; inputs follow outputs unless said
-  std::size_t first_position = SIZE_MAX;                 ///< positions follow outputs and inputs unless said
-  std::size_t memory_inputs = SIZE_MAX;                  ///< inputs from here on are no operands but CLUTCH_TOTAL_VALUE_0, ...
+  std::size_t first_output = 0, first_input = SIZE_MAX;  ///< indices of operands; default: inputs follow outputs
+  std::size_t first_position = SIZE_MAX;                 ///< default: positions follow outputs and inputs
+  std::size_t memory_inputs = SIZE_MAX;                  ///< inputs from this index on are no operands but CLUTCH_TOTAL_VALUE_0, CLUTCH_TOTAL_VALUE_1, ...
   int known_step = -1;                                   ///< a step whose value is CLUTCH_KNOWN_VALUE
-  /// Of the inputs, where it is known; of those that are not `any` CLUTCH_LOAD_FIRST(k) is the first lane's value. Captured tensors are then read at one place,
-  /// or at consecutive ones, where their indices allow it.
+  /// Kinds of the inputs, if known. For each input that is not `any`, CLUTCH_LOAD_FIRST(k) must be the first lane's value. Captured tensors are then read at
+  /// one place, or at consecutive places, if the kinds of their indices allow this.
   std::span<const LaneKind> lanes = {};
 };
 
 /// OpenCL C of a function, as macros for kernels that include common/expr.clh:
-///   CLUTCH_EXPRESSION(LOAD, POSITION, STORE), the statements; LOAD(k, dtype), POSITION(k) and STORE(k, dtype, value) are the
-///   kernel's, k counts outputs, then inputs, then positions;
-///   CLUTCH_EXTRA_KERNEL_PARAMS, _PARAMS, _ARGUMENTS, _NAMES: its params and captured tensors, each with a comma before it.
+///   CLUTCH_EXPRESSION(LOAD, POSITION, STORE): the statements. The kernel defines LOAD(k, dtype), POSITION(k) and STORE(k, dtype, value);
+///   k counts outputs, then inputs, then positions.
+///   CLUTCH_EXTRA_KERNEL_PARAMS, _PARAMS, _ARGUMENTS, _NAMES: params and captured tensors, each with a comma before it.
 struct PrintedExpr {
   std::string text;
   std::vector<int> positions;  ///< dimensions of the positions, in order
 };
 PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes, const PrintNames& names = {});
 
-/// CLUTCH_RANGES(RANGE_LOW, RANGE_HIGH), statements that bound the function's only output, a boolean, where input k, of i32, lies between RANGE_LOW(k) and
-/// RANGE_HIGH(k): ints `is_always` and `is_ever`. Captured tensors of i32 are looked at where their indices are single numbers. Params and captured tensors as
-/// in print_opencl().
+/// CLUTCH_RANGES(RANGE_LOW, RANGE_HIGH): statements that bound the function's only output, a boolean, for i32 inputs k between RANGE_LOW(k) and RANGE_HIGH(k).
+/// They set the ints `is_always` and `is_ever`. A captured tensor of i32 is read if each of its indices has one possible value. Params and captured tensors are
+/// as in print_opencl().
 std::string print_ranges(const ExprFunction& function, const PrintNames& names = {});
 
 /// CLUTCH_FETCH_INPUTS(FETCH): FETCH(k, bytes of an element) for operands `first`, first + 1, ... of these dtypes.
 std::string print_fetches(std::size_t first, std::span<const DType> dtypes);
-/// The like macros for tensors b0, b1, ... (BUFFER), their strides s0, s1, ... (STRIDE) and r1, ... (REDUCED), outputs first.
+/// Similar macros for tensors b0, b1, ... (BUFFER), their strides s0, s1, ... (STRIDE) and r1, ... (REDUCED), outputs first.
 std::string print_operands(std::size_t outputs, std::size_t inputs, std::size_t positions, std::size_t captured);
 
 }}}  // namespace clutch::v0::detail

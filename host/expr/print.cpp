@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenCL C of traced functions, in the vocabulary of kernels/common/expr.clh.
+// Prints traced functions as OpenCL C, in terms of kernels/common/expr.clh.
 #include "expr/node.hpp"
 
 #include <fmt/format.h>
@@ -76,7 +76,7 @@ std::string cast_of_float(DType from, std::string_view v, DType to) {
   }
 }
 
-/// The value of a compute dtype as a storage dtype holds it, in the latter's compute dtype.
+/// Text that converts a value of a compute dtype to a storage dtype, as a value of the latter's compute dtype.
 std::string cast_text(DType from, std::string_view v, DType to) {
   if (to == DType::boolean) {
     if (from == DType::boolean) return std::string(v);
@@ -86,7 +86,7 @@ std::string cast_text(DType from, std::string_view v, DType to) {
   return is_floating(from) ? cast_of_float(from, v, to) : cast_of_int(from, v, to);
 }
 
-/// The same, where a store follows that rounds or wraps by itself.
+/// The same for values that are stored next, if the store itself rounds or wraps.
 std::string stored_text(DType from, std::string_view v, DType to) {
   DType compute = compute_dtype(to, "map");
   if (compute == from) return std::string(v);
@@ -180,7 +180,7 @@ std::vector<LaneKind> lane_kinds(const ExprBody& body, std::span<const LaneKind>
     const bool whole = s.dtype == DType::i32 || s.dtype == DType::i64, sums = s.op == ExprOp::add || s.op == ExprOp::sub;
     if (kind == LaneKind::any && whole && (sums || s.op == ExprOp::neg || s.op == ExprOp::cast)) {
       bool known = true;
-      int step = 0;  // from lane to lane
+      int step = 0;  // difference from one lane to the next
       for (std::size_t i = 0; i < s.operands.size(); ++i) {
         const int own = of(i) == LaneKind::consecutive ? 1 : of(i) == LaneKind::descending ? -1 : 0;
         known = known && of(i) != LaneKind::any, step += s.op == ExprOp::neg || (s.op == ExprOp::sub && i == 1) ? -own : own;
@@ -192,7 +192,7 @@ std::vector<LaneKind> lane_kinds(const ExprBody& body, std::span<const LaneKind>
   return kinds;
 }
 
-/// The first lane's value of integers that are not `any`, without vectors where that is easy.
+/// Text of the first lane's value of an integer step that is not `any`; computed by scalars if possible.
 std::string first_lane_text(const ExprBody& body, std::size_t k, std::size_t first_input, const PrintNames& names) {
   const ExprStep& s = body.steps[k];
   auto u = [&](std::size_t i) { return fmt::format("u{}", s.operands[i]); };
@@ -224,7 +224,7 @@ std::string first_lane_text(const ExprBody& body, std::size_t k, std::size_t fir
   return fmt::format("CLUTCH_FIRST_LANE(v{})", k);
 }
 
-/// The macros of a kernel's parameters: of the kernel, of functions that it calls, and of the calls.
+/// Macros of a kernel's parameters: for the kernel, for functions that it calls, and for the calls.
 struct ParameterMacros {
   std::string kernel, function, arguments, names;
   void add(std::string_view in_kernel, std::string_view in_function, std::string_view argument, std::string_view name) {
@@ -245,7 +245,7 @@ struct ParameterMacros {
   }
 };
 
-/// Params and captured tensors.
+/// Macros for params and captured tensors.
 ParameterMacros extra_macros(const ExprBody& body, const PrintNames& names) {
   ParameterMacros extra;
   for (std::size_t i = 0; i < body.params.size(); ++i)
@@ -302,10 +302,10 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
     if (used[k] && static_cast<int>(k) != names.known_step)
       for (int o : body.steps[k].operands) used[static_cast<std::size_t>(o)] = true;
 
-  // Which steps' first lanes are wanted: those of indices of captured tensors, and what they are made of.
+  // Steps whose first lane is needed: indices of captured tensors, and their operands.
   const std::vector<LaneKind> kinds = names.lanes.empty() ? std::vector<LaneKind>(body.steps.size(), LaneKind::any) : lane_kinds(body, names.lanes);
   std::vector<bool> first_wanted(body.steps.size(), false);
-  // Reads at one place, or at places one behind another: the number of indices that are not the same in all lanes, or -1.
+  // For reads at one place or at consecutive places, the number of indices that differ between lanes (0 or 1); else -1.
   auto near_reads = [&](const ExprStep& s) {
     int moving = 0;
     for (int o : s.operands) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenCL C of the ranges that a boolean function's steps have over ranges of its inputs: what a mask is in a whole block, without looking at its elements.
+// OpenCL C that computes the ranges of a boolean function's steps from ranges of its inputs: whether a mask is constant in a whole block, without reading its
+// elements.
 #include "expr/node.hpp"
 
 #include <fmt/format.h>
@@ -7,8 +8,8 @@
 namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
-/// The statements for one step: `a` its lower and `z` its upper bound, ints of booleans (some drivers lose a comparison's result on its way to a long). Empty
-/// where nothing is known.
+/// Statements for one step: `a` is its lower and `z` its upper bound. Bounds of booleans are ints, because some drivers miscompile a comparison converted to
+/// long. Empty if nothing is known of the step.
 std::string range_text(const ExprBody& body, std::size_t k, const std::vector<bool>& known, const PrintNames& names) {
   const ExprStep& s = body.steps[k];
   auto index = [&](std::size_t i) { return static_cast<std::size_t>(s.operands[i]); };
@@ -22,7 +23,7 @@ std::string range_text(const ExprBody& body, std::size_t k, const std::vector<bo
     all_known = all_known && known[index(i)];
     of_booleans = of_booleans && body.steps[index(i)].dtype == DType::boolean;
   }
-  // A boolean that nothing is known of is one that may be either.
+  // An unknown boolean may be false or true.
   if (s.dtype != DType::boolean && s.dtype != DType::i32) return "";
   if (!all_known) return s.dtype == DType::boolean ? is("0", "1") : "";
   switch (s.op) {
@@ -65,7 +66,7 @@ std::string range_text(const ExprBody& body, std::size_t k, const std::vector<bo
       return is(fmt::format("{0} ? {2} : {1} ? min({2}, {3}) : {3}", a(0), z(0), a(1), a(2)),
                 fmt::format("{0} ? {2} : {1} ? max({2}, {3}) : {3}", a(0), z(0), z(1), z(2)));
     case ExprOp::gather: {
-      // Where one element is read, what it holds.
+      // If only one element can be read, its value.
       if (s.dtype != DType::i32) break;
       std::string one = "1", place = "0L";
       for (std::size_t d = 0; d < s.operands.size(); ++d) {
@@ -91,7 +92,7 @@ std::string print_ranges(const ExprFunction& function, const PrintNames& names) 
     known.push_back(!statements.empty());
     if (statements.empty()) continue;
     text += fmt::format(" \\\n  {}", statements);
-    // What wraps around can be anything.
+    // A range that overflows becomes the whole range of i32.
     if (body.steps[k].dtype == DType::i32) text += fmt::format(" if (a{0} < INT_MIN || z{0} > INT_MAX) a{0} = INT_MIN, z{0} = INT_MAX;", k);
   }
   const int output = body.outputs[0];

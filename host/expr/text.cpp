@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of a traced function, and functions of texts.
+// The text of traced functions, and functions parsed from text.
 #include "expr/builder.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ std::string constant_text(const ExprStep& s) {
   return fmt::format("{:a}", value);
 }
 
-/// In quotes, on one line.
+/// The text in quotes, on one line.
 std::string in_quotes(std::string_view text) {
   std::string made = "\"";
   for (char c : text) {
@@ -52,7 +52,7 @@ std::string step_text(const ExprStep& s) {
   return text;
 }
 
-/// Bytes that are equal for equal functions; cheaper than the text.
+/// Bytes that are equal for equal functions; faster to make than the text.
 std::string key_of(const ExprBody& body) {
   std::string key;
   key.reserve(64 + 32 * body.steps.size());
@@ -205,7 +205,7 @@ class Parser {
     return true;
   }
 
-  /// Behind the quotation mark that ends what one begins.
+  /// Index after the quotation mark that ends the quote at `begin`.
   std::size_t end_of_quote(std::string_view line, std::size_t begin) const {
     for (std::size_t i = begin + 1; i < line.size(); ++i) {
       if (line[i] == '"') return i + 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ways to replay a graph: by the queue, by command buffers, by the faster of both, and those that callers register.
+// Backends, which replay graphs: the queue, command buffers, the faster of both, and those that users register.
 #include "graph/native_backend.hpp"
 #include "graph/report.hpp"
 #include "graph/state.hpp"
@@ -21,7 +21,7 @@ namespace detail {
 
 namespace {
 
-/// Everything was checked, selected and bound before: a replay is one enqueue per node.
+/// Enqueues each node of a replay on the stream's queue. All checks, selection and binding were done at the capture.
 class HostBackend : public GraphImpl {
  public:
   void instantiate(const GraphProgram&) override {}
@@ -31,7 +31,7 @@ class HostBackend : public GraphImpl {
   std::string debug() const override { return "one enqueue per node"; }
 };
 
-/// Replays by turns until both backends were measured on the caller's own replays, then by the faster one.
+/// Alternates between both backends until the caller's own replays have measured both, then uses the faster one.
 class AutoBackend : public GraphImpl {
  public:
   void instantiate(const GraphProgram& program) override {
@@ -58,7 +58,7 @@ class AutoBackend : public GraphImpl {
       chosen().replay(program, stream);
       return;
     }
-    // A B B A: what drifts meets both alike.
+    // Order A B B A, so that drift of the clock rate affects both alike.
     bool native = begun_ % 4 == 1 || begun_ % 4 == 2;
     ++begun_;
     Trial trial;
@@ -93,7 +93,7 @@ class AutoBackend : public GraphImpl {
     ClEvent before, after;
     double host_ns;
   };
-  // The first replays build what the driver builds at first use: they are not measured.
+  // The first replays trigger the driver's first-use compilation, so they are not measured.
   static constexpr int kWarmUps = 4, kMeasured = 12;
 
   GraphImpl& chosen() { return native_chosen_ ? static_cast<GraphImpl&>(native_) : host_; }
@@ -106,7 +106,7 @@ class AutoBackend : public GraphImpl {
     if (!native) native_.reset();
   }
 
-  /// Time of a trial: what keeps the caller or the device busy, whichever is longer. Nothing while it is not over.
+  /// Time of a trial in ns: the longer of host time and device time. nullopt while the trial is not over.
   static std::optional<double> time_of(const Trial& trial) {
     if (!trial.before || !trial.after) return trial.host_ns;
     if (!is_done(trial.after.get())) return std::nullopt;
@@ -121,7 +121,7 @@ class AutoBackend : public GraphImpl {
     std::array<std::vector<double>, 2> times;
     for (std::size_t i = kWarmUps; i < trials_.size(); ++i) {
       std::optional<double> time = time_of(trials_[i]);
-      if (!time) return;  // later: nobody waits
+      if (!time) return;  // settled at a later replay, so that nothing waits
       times[trials_[i].native ? 1 : 0].push_back(*time);
     }
     auto median = [](std::vector<double>& v) {

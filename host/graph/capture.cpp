@@ -174,7 +174,7 @@ void Capture::kernel(const StreamRef& stream, Launch& launch) {
   add(*stream, std::move(work));
 }
 
-/// Memory of its own for the table of a node, whose words are not known yet.
+/// Allocates memory for the table of a node; its words become known when the graph is instantiated.
 void Capture::add_table(GraphWork& work, LaunchTable launched) {
   GraphTable table{std::move(launched)};
   GraphUse use;
@@ -297,7 +297,7 @@ int Capture::recorded() const {
 }
 
 void Capture::drop() noexcept {
-  std::vector<GraphWork> nodes;  // let go of outside of the lock: their memory may be the last user of a Storage
+  std::vector<GraphWork> nodes;  // destroyed after the unlock, because the nodes may hold the last reference to a Storage
   std::vector<std::shared_ptr<Storage>> storages;
   std::lock_guard lock(mutex_);
   nodes.swap(nodes_);
@@ -308,7 +308,7 @@ void Capture::drop() noexcept {
   externals_.clear();
 }
 
-/// An upload whose destination nothing else writes becomes that destination: it needs no copy at each replay.
+/// Removes uploads whose destination no other node writes: the destination becomes a constant, which replays need not copy.
 void Capture::place_constants() {
   std::vector<int> writers(memory_.size(), 0);
   for (const GraphWork& work : nodes_)
@@ -328,7 +328,7 @@ void Capture::place_constants() {
       Memory& to = memory_[static_cast<std::size_t>(nodes_[i].uses[0].buffer)];
       to.buffer.kind = GraphBuffer::Kind::constant;
       to.data = std::move(from.data);
-      from.buffer.kind = GraphBuffer::Kind::temporary;  // of no use now
+      from.buffer.kind = GraphBuffer::Kind::temporary;  // no node uses this buffer any more
       from.buffer.bytes = 0;
       renumbered[i] = kept.empty() ? -1 : static_cast<int>(kept.size()) - 1;
     } else {
@@ -375,7 +375,7 @@ void Capture::finish(GraphState& state) {
     if (std::string why = unjoined(); !why.empty()) throw Error(ErrorCode::capturing, "Graph::capture_end", why);
     place_constants();
   }
-  // Placing may let go of the last handle of a Storage, which takes the lock: over_ keeps others out meanwhile.
+  // Without the lock: placing may release the last reference to a Storage, which takes the lock. over_ keeps other threads out meanwhile.
   place_memory(state);
   for (Memory& m : memory_) state.buffers.push_back(m.buffer);
   state.nodes = std::move(nodes_);

@@ -27,7 +27,7 @@ class Capture final : public Recording {
   Runtime& runtime() const noexcept override { return runtime_; }
   const std::shared_ptr<GraphArena>& arena() const noexcept { return arena_; }
 
-  /// Takes over the stream, or lets all streams go.
+  /// begin() makes the stream record into this capture; detach() makes all streams of the capture stop recording.
   void begin();
   void detach() noexcept;
 
@@ -48,12 +48,12 @@ class Capture final : public Recording {
 
   const std::vector<CaptureProblem>& problems() const noexcept { return problems_; }
 
-  /// Names the forked streams that were not joined; empty if none.
+  /// Names of the forked streams that were not joined; empty if none.
   std::string unjoined() const;
   int recorded() const;
-  /// Lets go of everything recorded.
+  /// Releases everything that was recorded.
   void drop() noexcept;
-  /// The captured nodes and memory with addresses. Errors: as Graph::capture_end().
+  /// Moves the captured nodes into `state` and gives addresses to memory. Errors: as Graph::capture_end().
   void finish(GraphState& state);
 
  private:
@@ -65,9 +65,9 @@ class Capture final : public Recording {
   };
   struct Memory {
     GraphBuffer buffer;
-    Storage* made = nullptr;  ///< of memory made in the capture while its Storage lives
+    Storage* made = nullptr;  ///< Storage whose memory was made in the capture; null once the Storage is destroyed
     bool in_capture = false;
-    std::shared_ptr<std::uint8_t[]> data;  ///< of a constant
+    std::shared_ptr<std::uint8_t[]> data;  ///< contents of a constant
   };
   void check_valid(const char* op) const;
   Lane& lane_of(StreamImpl& stream, const char* op);

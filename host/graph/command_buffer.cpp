@@ -13,7 +13,7 @@ namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
 constexpr cl_device_info kCapabilities = 0x12A9, kRequiredQueueProperties = 0x12AA;
-constexpr cl_bitfield kCapabilitySimultaneous = 1u << 2;  // until 0.9.7
+constexpr cl_bitfield kCapabilitySimultaneous = 1u << 2;  // before version 0.9.7
 constexpr cl_properties kFlags = 0x1293, kFlagSimultaneous = 1u << 0, kFlagMutable = 1u << 1;
 constexpr cl_device_info kMutableCapabilities = 0x12B0;
 constexpr cl_properties kUpdatableFields = 0x12B1;

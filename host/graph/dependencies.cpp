@@ -8,7 +8,7 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
-/// Bytes that were last written by one node and read by others since. Ranges of one memory, by their begins, do not overlap.
+/// Bytes with one last writer and the nodes that have read them since. The ranges of one memory, keyed by their begins, do not overlap.
 struct Range {
   std::uint64_t end = 0;
   int writer = -1;
@@ -16,7 +16,7 @@ struct Range {
 };
 using Ranges = std::map<std::uint64_t, Range>;
 
-/// Makes `at` a border between ranges.
+/// Splits the range that contains `at`, so that a range begins there.
 void cut(Ranges& ranges, std::uint64_t at) {
   auto next = ranges.upper_bound(at);
   if (next == ranges.begin()) return;
@@ -32,7 +32,7 @@ void touch(Ranges& ranges, std::uint64_t begin, std::uint64_t end, bool writes, 
   cut(ranges, end);
   std::uint64_t at = begin;
   for (auto it = ranges.lower_bound(begin); at < end;) {
-    if (it == ranges.end() || it->first > at) {  // bytes that nobody used yet
+    if (it == ranges.end() || it->first > at) {  // bytes that no node has used yet
       std::uint64_t until = it == ranges.end() ? end : std::min(end, it->first);
       it = ranges.emplace_hint(it, at, Range{until, -1, {}});
     }
@@ -50,7 +50,7 @@ void touch(Ranges& ranges, std::uint64_t begin, std::uint64_t end, bool writes, 
     ++it;
   }
   if (!writes) return;
-  // What one node wrote as a whole is one range again.
+  // Merges the ranges that this node wrote into one.
   auto first = ranges.find(begin);
   first->second.end = end;
   ranges.erase(std::next(first), ranges.lower_bound(end));
@@ -62,7 +62,7 @@ void find_dependencies(GraphState& state) {
   std::map<std::pair<const void*, int>, Ranges> memory;
   for (std::size_t i = 0; i < state.nodes.size(); ++i) {
     GraphWork& node = state.nodes[i];
-    // Reads first: a node that reads and writes one range depends on the writer before it, not on itself.
+    // Reads first, so that a node that reads and writes one range depends on the writer before it, not on itself.
     for (bool writes : {false, true})
       for (const GraphUse& use : node.uses) {
         if (use.bytes == 0 || writes != (use.access != Argument::Kind::input)) continue;

@@ -20,12 +20,12 @@ namespace clutch { inline namespace v0 {
 
 namespace detail {
 
-/// What a Graph is now: empty, capturing, or a finished capture.
+/// State of a Graph: empty, capturing, or a finished capture.
 class GraphHandle {
  public:
   bool keep_graph = false;
   std::string backend_name;
-  std::unique_ptr<GraphImpl> backend;  ///< of the capture underway
+  std::unique_ptr<GraphImpl> backend;  ///< backend of the capture underway
   std::shared_ptr<Capture> capture;
   std::unique_ptr<GraphState> state;
 
@@ -51,7 +51,7 @@ std::shared_ptr<Capture> start(const Stream& stream, const CaptureOptions& optio
   if (stream.empty()) throw Error(ErrorCode::invalid_argument, op, "the Stream must be a made one, got an empty one");
   StreamImpl& impl = *stream.impl();
   impl.check(op);
-  impl.runtime().traits();  // tests itself at first use, which takes host reads
+  impl.runtime().traits();  // runs the self-tests at first use, which read results on the host and so cannot run in a capture
   auto capture = std::make_shared<Capture>(impl.runtime(), stream.impl(), options, dry);
   capture->begin();
   return capture;

@@ -7,7 +7,7 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// Annotations around this thread's present place, outermost first; null if none.
+/// Annotations in force on this thread, outermost first; null if none.
 std::shared_ptr<const std::vector<GraphLabel>> current_labels();
 
 }}}  // namespace clutch::v0::detail

@@ -14,14 +14,14 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
-constexpr std::uint64_t kAlignment = 512;  // as the allocator's blocks
+constexpr std::uint64_t kAlignment = 512;  // bytes, as for the allocator's blocks
 
 struct Placed {
   std::uint64_t begin, end;
   int first, last;
 };
 
-/// Lowest offset at which `bytes` are free during [first, last] in a segment; `placed` are sorted by their begin.
+/// Lowest offset of a segment at which `bytes` are free from node `first` to node `last`. `placed` is sorted by begin.
 std::uint64_t lowest_free(const std::vector<Placed>& placed, std::uint64_t bytes, int first, int last) {
   std::uint64_t at = 0;
   for (const Placed& p : placed) {
@@ -47,7 +47,7 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, std::span<const std:
     const Lifetime& l = lifetimes[i];
     std::uint64_t bytes = (std::max<std::uint64_t>(l.bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
     for (std::size_t s = 0;; ++s) {
-      if (s == segments.size()) {  // one more, that may grow up to the limit
+      if (s == segments.size()) {  // a new segment, which may grow up to the limit
         segments.emplace_back();
         room.push_back(limit > 0 ? std::max(limit, bytes) : UINT64_MAX);
         plan.segments.push_back(0);

@@ -13,8 +13,8 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
-constexpr int kPart = 16;              // nodes of a command buffer: bench row graph/chain_200x1k/native, on a driver that has no fast path
-constexpr std::size_t kVariants = 64;  // command buffers kept per part for arguments that were bound before
+constexpr int kPart = 16;              // nodes of a command buffer; bench row graph/chain_200x1k/native, on a driver without a fast path
+constexpr std::size_t kVariants = 64;  // command buffers kept for each part, for arguments that were bound before
 
 constexpr const char* kOp = "Graph::replay";
 
@@ -24,8 +24,8 @@ cl_command_queue_properties properties_of(cl_command_queue queue) {
   return properties;
 }
 
-/// Replays two launches of one kernel with different arguments, twice, and looks at the result: drivers that mix them up or run them in another
-/// order are not used.
+/// Replays two launches of one kernel with different arguments, twice, and checks the result. Returns a reason to refuse drivers that confuse the arguments or
+/// the order.
 std::string self_test(Runtime& runtime, const CommandBufferApi& api) {
   RecordingExempt exempt;
   constexpr std::string_view kText = "__kernel void append_digit(__global uint* number, uint digit) { number[0] = number[0] * 10 + digit; }\n";
@@ -33,7 +33,7 @@ std::string self_test(Runtime& runtime, const CommandBufferApi& api) {
   Stream stream(runtime.make_stream(StreamPriority::normal));
   std::uint32_t number = 0;
   cl_int status = CL_SUCCESS;
-  ClMem memory(clCreateBuffer(runtime.context(), CL_MEM_READ_WRITE, sizeof number, nullptr, &status));  // at no offset, unlike a pool's block
+  ClMem memory(clCreateBuffer(runtime.context(), CL_MEM_READ_WRITE, sizeof number, nullptr, &status));  // a buffer of its own, so that the offset is 0
   check_cl(status, kOp, "clCreateBuffer");
   cl_mem mem = memory.get();
   check_cl(clEnqueueWriteBuffer(stream.impl()->queue(), mem, CL_TRUE, 0, sizeof number, &number, 0, nullptr, nullptr), kOp, "clEnqueueWriteBuffer");
@@ -146,7 +146,7 @@ std::string NativeBackend::key_of(const GraphState& state, const Part& part) {
   return key;
 }
 
-/// Changes the arguments in place, if the driver can and the last replay is over. Copies and fills cannot be changed.
+/// Changes arguments in place. False if the driver cannot, if the last replay is not over, or for copies and fills, which cannot be changed.
 bool NativeBackend::update(const GraphState& state, const Part& part, std::span<const int> nodes) const {
   if (!api_->updates() || !part.now || !part.variants.empty()) return false;
   if (part.now->last && !is_done(part.now->last.get())) return false;
@@ -170,7 +170,8 @@ bool NativeBackend::update(const GraphState& state, const Part& part, std::span<
   return done;
 }
 
-/// What was recorded stays as it is while it may be running: other arguments are another command buffer then, kept for the next time.
+/// Changes the parts of these nodes in place if possible. Otherwise the next replay uses another command buffer, since the present one may be running and is
+/// kept for arguments that return.
 void NativeBackend::changed(const GraphProgram& program, std::span<const int> nodes) {
   for (Part& part : parts_) {
     if (part.on_host || std::none_of(nodes.begin(), nodes.end(), [&](int n) { return n >= part.first && n < part.end; })) continue;
@@ -190,7 +191,7 @@ void NativeBackend::replay(const GraphProgram& program, const Stream& stream) {
   const GraphState& state = program.state();
   StreamImpl& impl = *stream.impl();
   if (impl.id() != known_stream_) {
-    // Before 0.9.7 a command buffer runs on queues of the properties that it was recorded for.
+    // Before 0.9.7 a command buffer may run only on queues with the properties of the queue that it was recorded for.
     if (properties_of(impl.queue()) != properties_) record_all(state, impl.queue());
     known_stream_ = impl.id();
   }

@@ -10,10 +10,9 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// Replays by cl_khr_command_buffer. Each recorded kernel is an object of its own that nobody touches afterwards, everything was
-/// validated before: drivers that read arguments at replay, or crash on what they should refuse, are served alike. Nodes go into
-/// parts of bounded length, since drivers keep arrays of them on the stack and replay long ones slowly; host tasks and opaque
-/// nodes stand between parts.
+/// Replays by cl_khr_command_buffer. Each recorded kernel is an object of its own whose arguments no other code changes, and all is validated before, so that
+/// drivers that read arguments at replay, or crash instead of returning an error, work as well. Nodes are recorded in parts of bounded length, because drivers
+/// keep arrays of nodes on the stack and replay long ones slowly. Host tasks and opaque nodes run between parts.
 class NativeBackend : public GraphImpl {
  public:
   NativeBackend() = default;
@@ -27,27 +26,27 @@ class NativeBackend : public GraphImpl {
   std::pair<std::uint64_t, std::uint64_t> native() const override;
 
  private:
-  /// A command buffer with what it replays; kept by the stream until a replay of it is over.
+  /// A command buffer and what it replays. The stream keeps it until its replay is over.
   struct Recorded {
     const CommandBufferApi* api;
     CommandBufferApi::Buffer buffer = nullptr;
     std::vector<ClKernel> kernels;
-    std::vector<void*> commands;  ///< by node of the part, where the driver can update them
-    ClEvent last;                 ///< of the last replay, where the next one or an update must know
+    std::vector<void*> commands;  ///< by node of the part, if the driver can update commands
+    ClEvent last;                 ///< event of the last replay, if the next replay or an update needs it
     explicit Recorded(const CommandBufferApi* of) : api(of) {}
     ~Recorded();
     Recorded(const Recorded&) = delete;
     Recorded& operator=(const Recorded&) = delete;
   };
-  /// Nodes from `first` up to `end` (not with it): recorded, or one that runs on the host.
+  /// Nodes from `first` to `end` - 1: a command buffer, or one node that runs on the host.
   struct Part {
     int first = 0, end = 0;
     bool on_host = false;
     std::shared_ptr<Recorded> now;
-    /// By what their arguments were. What is updated in place is in none.
+    /// Command buffers by their arguments. One that is updated in place is not among them.
     std::unordered_map<std::string, std::shared_ptr<Recorded>> variants;
   };
-  /// The part's command buffer for the present arguments, recorded now if it was not before.
+  /// Sets part.now to the command buffer for the present arguments, recorded first if there is none.
   void prepare(const GraphState& state, Part& part, cl_command_queue queue) const;
   std::shared_ptr<Recorded> record(const GraphState& state, const Part& part, cl_command_queue queue) const;
   bool update(const GraphState& state, const Part& part, std::span<const int> nodes) const;
@@ -56,10 +55,10 @@ class NativeBackend : public GraphImpl {
 
   const CommandBufferApi* api_ = nullptr;
   std::vector<Part> parts_;
-  cl_command_queue_properties properties_ = 0;  ///< of the queue that they were recorded for
+  cl_command_queue_properties properties_ = 0;  ///< of the queue that the command buffers were recorded for
   std::uint64_t known_stream_ = 0;
   bool saved_ = false;
-  mutable std::uint64_t updated_ = 0;  ///< command buffers changed in place
+  mutable std::uint64_t updated_ = 0;  ///< number of command buffers changed in place
 };
 
 }}}  // namespace clutch::v0::detail

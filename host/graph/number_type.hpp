@@ -5,7 +5,7 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// Returns f(T{}) for the C++ type of OpenCL C's number type of that name, `otherwise` if it is none.
+/// Returns f(T{}) for the C++ type T of the OpenCL C number type named `type`, or `otherwise` if there is none.
 template <class R, class F>
 R with_number_type(std::string_view type, R otherwise, F&& f) {
   if (type == "float") return f(float{});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saved graphs: a safetensors file. Its metadata has the nodes as JSON ("clutch.graph") and a digest of all ("clutch.digest"); tensors
-// "buffer/<i>" hold captured memory, "source/<i>" and "binary/<i>" programs.
+// Saved graphs are safetensors files. The metadata holds the nodes as JSON ("clutch.graph") and a digest of the whole ("clutch.digest"). Tensors "buffer/<i>"
+// hold captured memory, "source/<i>" and "binary/<i>" programs.
 #include "graph/saved.hpp"
 
 #include <clutch/files.hpp>
@@ -46,14 +46,14 @@ std::vector<unsigned char> from_hex(const std::string& text) {
   return bytes;
 }
 
-/// Digest of the JSON and of all tensors by name.
+/// Digest of the JSON and of all tensors, in the order of their names.
 std::string digest_of(const std::string& text, const std::map<std::string, std::string>& contents) {
   std::string all = to_hex(sha256(text));
   for (const auto& [name, bytes] : contents) all += fmt::format("\n{} {}", name, to_hex(sha256(bytes)));
   return to_hex(sha256(all));
 }
 
-/// Rounding that kernels were chosen for.
+/// Traits of rounding, by which kernels were selected.
 json traits_json(const DeviceTraits& t) {
   return {{"fma_exact", t.fma_exact}, {"divide_exact", t.divide_exact}, {"sqrt_exact", t.sqrt_exact}, {"denormals", t.denormals}, {"fp64", t.fp64}};
 }
@@ -119,7 +119,7 @@ class Writer {
     range.end = std::max(range.end, end);
   }
 
-  /// Offset of a byte in what the file has of its buffer.
+  /// Offset of a byte in the part of its buffer that the file holds.
   std::uint64_t rebased(int buffer, std::uint64_t offset) const {
     const Range& range = ranges_[static_cast<std::size_t>(buffer)];
     bool temporary = !state_.buffers[static_cast<std::size_t>(buffer)].storage;
@@ -152,7 +152,7 @@ class Writer {
   json buffers() {
     json rows = json::array();
     Stream stream(state_.runtime().make_stream(StreamPriority::normal));
-    // What other streams still write must be in the file.
+    // The file must have what other streams are still writing.
     state_.runtime().synchronize();
     for (std::size_t i = 0; i < state_.buffers.size(); ++i) {
       const GraphBuffer& buffer = state_.buffers[i];
@@ -333,7 +333,7 @@ class Reader {
     return dims;
   }
 
-  /// Bytes that a tensor reaches; refuses what lies outside of its buffer.
+  /// Bytes that a tensor reaches. Errors: as damaged() if the tensor exceeds its buffer.
   std::uint64_t extent(int buffer, std::uint64_t offset, DType dtype, const Dims& sizes, const Dims& strides) const {
     if (buffer < 0 || buffer >= static_cast<int>(state_->buffers.size())) damaged("a buffer that is not there");
     if (sizes.rank() != strides.rank()) damaged("sizes and strides of different ranks");
@@ -426,12 +426,12 @@ class Reader {
     check_launch(*node.kernel, node.geometry, local_bytes, node.op);
   }
 
-  /// What the device lacks for a launch that keeps the rules.
+  /// Checks a launch that is valid in itself against the device's limits.
   static void check_limits(const GraphWork& node, std::uint64_t local_bytes) {
     const Geometry& g = node.geometry;
     const DeviceTraits& traits = node.kernel->program().runtime().traits();
     auto lacks = [&](std::string what) { throw Error(ErrorCode::not_supported, kLoad, fmt::format("kernel {} of the graph {}", node.kernel->name(), what)); };
-    // Each below 2^40, by read_kernel().
+    // Each factor is below 2^40, as read_kernel() checks.
     const auto items = static_cast<double>(std::max<std::uint64_t>(g.local, 1)) * static_cast<double>(g.local_y) * static_cast<double>(g.local_z);
     if (items > static_cast<double>(node.kernel->max_work_group()))
       lacks(fmt::format("takes groups of {:.0f} work-items, the device has {} for it", items, node.kernel->max_work_group()));
@@ -494,7 +494,7 @@ std::unique_ptr<GraphState> load_graph(const std::string& path, const Device& de
   } catch (const json::exception& e) {
     damaged(e.what());
   } catch (const Error& e) {
-    // The caller gave nothing but the path: whatever else does not fit is the file's.
+    // The caller gave a path alone, so any other mismatch is damage of the file.
     switch (e.code()) {
       case ErrorCode::invalid_argument:
       case ErrorCode::invalid_shape:

@@ -121,7 +121,7 @@ void GraphState::instantiate() {
 
 namespace {
 
-/// Enqueues a command; null for a copy or fill of nothing.
+/// Enqueues a command; null for a copy or fill of 0 bytes.
 ClEvent enqueue_command(const GraphWork& node, cl_command_queue queue) {
   cl_event event = nullptr;
   if (node.kind == GraphNodeKind::kernel) {
@@ -153,7 +153,7 @@ void run_on_host(const GraphWork& node, StreamImpl& stream) {
   run_host_task(stream, node.op, node.task, ranges);
 }
 
-/// Commands of a replay until they are handed to the stream, also when one of them fails.
+/// Commands of a replay, which are handed to the stream at the end, also after one of them fails.
 struct Batch {
   StreamImpl& stream;
   std::vector<StreamImpl::Submitted>& commands;
@@ -193,7 +193,7 @@ void GraphState::follow(StreamImpl& stream) {
 }
 
 void GraphState::replayed_on(StreamImpl& stream) {
-  // Backends of others may enqueue what the stream was not told of.
+  // A user's backend may enqueue commands that the stream does not know.
   ClEvent last = is_own_backend(backend_name_) ? stream.last() : stream.mark("Graph::replay");
   pending.clear();
   if (last) pending.push_back(std::move(last));
@@ -217,19 +217,19 @@ void GraphState::replay(std::span<const Rebinding> rebindings, const Stream& giv
   check_overlaps(moves, "Graph::replay");
   std::vector<std::pair<int, int>> moved;
   for (const Move& m : moves) moved.emplace_back(m.node, m.use);
-  // What the last replay alone had elsewhere goes back, unless this one has it elsewhere, too.
+  // Uses that the last replay alone rebound return to their base, unless this replay rebinds them too.
   for (auto [node, use] : moved_)
     if (std::find(moved.begin(), moved.end(), std::pair(node, use)) == moved.end())
       moves.push_back({node, use, nodes[static_cast<std::size_t>(node)].base[static_cast<std::size_t>(use)]});
-  moved_.insert(moved_.end(), moved.begin(), moved.end());  // until all are set: a call below may fail
+  moved_.insert(moved_.end(), moved.begin(), moved.end());  // both lists until all are set, because a call below may fail
   apply(moves);
   moved_ = std::move(moved);
   follow(*stream.impl());
-  note_uses(stream.impl());  // before anything is enqueued that uses the memory: what follows may fail half-way
+  note_uses(stream.impl());  // before the first command that uses the memory, because a later one may fail
   upload_tables(*stream.impl());
   for (const Rebinding& r : rebindings) r.bound.storage()->used_on(stream.impl(), true, "Graph::replay");
   stream.impl()->next_ticket();
-  struct Replayed {  // also when one of its commands failed: those before it run
+  struct Replayed {  // also after a command failed, because those before it run
     GraphState& state;
     StreamImpl& stream;
     ~Replayed() { state.replayed_on(stream); }
@@ -333,7 +333,7 @@ void GraphState::apply(std::span<const Move> moves) {
     GraphWork& node = nodes[static_cast<std::size_t>(m.node)];
     Address& set = node.set[static_cast<std::size_t>(m.use)];
     if (set == m.to) continue;
-    set = {};  // neither here nor there if a call below fails
+    set = {};  // a call below may fail and leave the argument undefined
     if (changed.empty() || changed.back() != m.node) changed.push_back(m.node);
     for (std::size_t i = 0; i < node.bound.size(); ++i) {
       const BoundArgument& b = node.bound[i];
@@ -368,12 +368,12 @@ void GraphState::rebind(std::span<const Rebinding> rebindings) {
 
 namespace {
 
-/// Stores a number as one of an OpenCL type; false if it does not fit. Floating ones are rounded to narrower floating ones.
+/// Stores a number as one of an OpenCL type; false if the number does not fit. Floating numbers are rounded to narrower floating types.
 template <class From>
 bool store_number(From v, std::string_view type, unsigned char* to) {
   return with_number_type(type, false, [&]<class T>(T) {
     if constexpr (std::is_integral_v<T> && std::is_floating_point_v<From>) {
-      // Bounds of T as doubles: the lower one is exact, the upper one, a power of two, is past the largest value.
+      // Bounds of T as doubles: the lower one is exact; the upper one is the power of two above the largest value.
       const double upper = 2 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
       auto wide = static_cast<double>(v);
       if (!(wide >= static_cast<double>(std::numeric_limits<T>::min()) && wide < upper) || wide != std::trunc(wide)) return false;

@@ -16,13 +16,13 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// Memory that nodes use as one thing: a storage of the caller's, or one made in the capture.
+/// Memory that nodes use as a unit: a storage of the caller's, or one made in the capture.
 struct GraphBuffer {
   enum class Kind : std::uint8_t { external, temporary, result, constant };
   Kind kind = Kind::external;
   std::uint64_t bytes = 0;
   int first = -1, last = -1;         ///< nodes
-  bool written = false;              ///< by one of them
+  bool written = false;              ///< by one of the nodes
   std::shared_ptr<Storage> storage;  ///< of all but temporaries
   Placement place;                   ///< of temporaries
 };
@@ -32,23 +32,23 @@ std::string_view name(GraphBuffer::Kind kind) noexcept;
 struct GraphUse {
   int buffer = -1;
   std::uint64_t byte_offset = 0;  ///< of element 0 in the buffer
-  std::uint64_t bytes = 0;        ///< from element 0 to the end of the last one that the strides reach
+  std::uint64_t bytes = 0;        ///< from element 0 to the end of the last element that the strides reach
   Argument::Kind access = Argument::Kind::input;
   DType dtype = DType::f32;
   Dims sizes, strides;
 };
 
-/// Tensors of a node that its kernel reaches by a TensorTable. Their places are known when the graph is instantiated, and may change.
+/// Tensors of a node that its kernel reads through a TensorTable. Their addresses become known when the graph is instantiated, and may change.
 struct GraphTable : LaunchTable {
-  int use = -1;  ///< the table itself
+  int use = -1;  ///< index of the use that is the table itself
   std::vector<std::uint64_t> words;
-  bool stale = false;  ///< words differ from what the device has
+  bool stale = false;  ///< words differ from those on the device
 };
 
-/// A recorded call. It owns its kernel object, whose arguments nobody else sets.
+/// A recorded call. Its kernel object is its own, so no other code sets the arguments.
 struct GraphWork {
   GraphNodeKind kind = GraphNodeKind::kernel;
-  const char* op = "";  ///< lives as long as the process, as that of an Encoder
+  const char* op = "";  ///< lives as long as the process, as an Encoder's
   Interned plan;
   Cost cost;
   std::uint64_t stream = 0;
@@ -56,8 +56,8 @@ struct GraphWork {
   ClKernel object;
   Geometry geometry;
   std::vector<GraphUse> uses;
-  std::vector<Address> base;  ///< where the uses lie, by capture, update() or rebind()
-  std::vector<Address> set;   ///< the same for the present replay: what `object` has for arguments
+  std::vector<Address> base;  ///< addresses of the uses, set by the capture, update() or rebind()
+  std::vector<Address> set;   ///< addresses for the present replay, which are the arguments of `object`
   std::vector<BoundArgument> bound;
   GraphTable table;
   std::vector<unsigned char> bytes;
@@ -68,11 +68,11 @@ struct GraphWork {
   std::shared_ptr<const std::vector<GraphLabel>> labels;
 };
 
-/// Gives a kernel object the node's arguments; returns the bytes of local memory among them.
-/// Errors: invalid_argument for one that does not fit its parameter.
+/// Sets the node's arguments on a kernel object. Returns the bytes of local memory among the arguments.
+/// Errors: invalid_argument for an argument that does not fit its parameter.
 std::uint64_t set_arguments(const GraphWork& node, cl_kernel kernel);
 
-/// A finished capture: nodes, memory, and what replays them.
+/// A finished capture: nodes, memory and the backend that replays them.
 class GraphState {
  public:
   GraphState(Runtime& runtime, std::string backend_name, std::unique_ptr<GraphImpl> backend)
@@ -87,24 +87,24 @@ class GraphState {
   std::vector<GraphBuffer> buffers;
   std::shared_ptr<GraphArena> arena;
   std::vector<NamedTensor> named;  ///< of a loaded graph
-  /// What replays on other streams than `origin` must follow: the last replay, before it uploads of constants.
+  /// Events that a replay on another stream than `origin` must follow: the last replay; before the first replay, uploads of constants.
   std::vector<ClEvent> pending;
-  std::uint64_t origin = 0;  ///< id of the stream of the last replay, before it of the captured one
+  std::uint64_t origin = 0;  ///< id of the stream of the last replay; before the first replay, of the captured stream
 
-  /// Completes a graph whose nodes and buffers are there: finds which nodes use what, places temporaries, tells the backend.
+  /// Completes a graph that has its nodes and buffers: finds dependencies, places temporaries, informs the backend.
   /// Errors: out_of_memory.
   void finish(const std::shared_ptr<StreamImpl>& stream);
-  /// Binds temporaries and prepares the backend. Errors: not_supported if it refuses the graph.
+  /// Binds temporaries and prepares the backend. Errors: not_supported if the backend refuses the graph.
   void instantiate();
   void replay(std::span<const Rebinding> rebindings, const Stream& stream);
   void update(int node, std::span<const Argument> arguments);
   void rebind(std::span<const Rebinding> rebindings);
-  /// Enqueues nodes by the queue; their events go to the stream.
+  /// Enqueues nodes on the stream's queue; the stream takes their events.
   void enqueue(std::span<const GraphWork> work, const std::shared_ptr<StreamImpl>& stream) const;
-  /// A kernel object of the node's own with all its arguments, as native recording needs.
+  /// A new kernel object with all of the node's arguments, for command buffers.
   ClKernel make_kernel(const GraphWork& node) const;
 
-  /// Other tensors lie in the place of captured ones.
+  /// True if rebind() or update() replaced a captured tensor.
   bool has_rebound() const noexcept { return !put_in_.empty(); }
   bool instantiated() const noexcept { return instantiated_; }
   const GraphImpl& backend() const noexcept { return *backend_; }
@@ -112,23 +112,23 @@ class GraphState {
   std::uint64_t replays() const noexcept { return replays_; }
 
  private:
-  /// A use that gets another address.
+  /// A use and its new address.
   struct Move {
     int node, use;
     Address to;
   };
-  /// Errors: invalid_argument if undefined, device_mismatch, invalid_dtype.
+  /// Errors: invalid_argument for an undefined tensor; device_mismatch; invalid_dtype.
   void check_replacement(const Tensor& given, DType recorded, std::string_view op) const;
   std::vector<Move> moves_of(std::span<const Rebinding> rebindings, std::string_view op);
   void find_lifetimes();
   void place_temporaries(const std::shared_ptr<StreamImpl>& stream);
-  /// Errors: invalid_overlap if tensors of a node that one of them writes would meet other than they did in the capture.
+  /// Errors: invalid_overlap if a node writes one of two tensors whose overlap differs from that in the capture.
   void check_overlaps(std::span<const Move> moves, std::string_view op) const;
   void apply(std::span<const Move> moves);
-  /// Words and bases of a node's table by where its tensors lie now. Errors: not_supported if they lie in too many buffers.
+  /// Computes words and bases of a node's table from the present addresses. Errors: not_supported if the tensors lie in too many buffers.
   void resolve_table(GraphWork& node) const;
   void upload_tables(StreamImpl& stream);
-  /// Puts what comes on the stream after all that is pending on another one.
+  /// Orders the stream's next commands after all events in `pending`, if the stream is not `origin`.
   void follow(StreamImpl& stream);
   void replayed_on(StreamImpl& stream);
   void note_uses(const std::shared_ptr<StreamImpl>& stream);
@@ -140,18 +140,18 @@ class GraphState {
   std::uint64_t replays_ = 0;
   std::vector<std::vector<std::pair<int, int>>> uses_;  ///< (node, use) by buffer
   std::unordered_map<const Storage*, int> buffer_of_;
-  std::vector<std::shared_ptr<Storage>> put_in_;  ///< by rebind() and update()
-  std::vector<std::pair<int, int>> moved_;        ///< for the last replay alone
-  Clock seen_;                                    ///< of the last replay's stream, for checked streams
-  /// Of a replay; kept, since big allocations between those of a driver slow both down.
+  std::vector<std::shared_ptr<Storage>> put_in_;  ///< storages of rebind() and update()
+  std::vector<std::pair<int, int>> moved_;        ///< (node, use) that the last replay alone rebound
+  Clock seen_;                                    ///< clock of the last replay's stream, for the race checker
+  /// Commands of a replay. The memory is kept, because large allocations between those of a driver slow both down.
   mutable std::vector<StreamImpl::Submitted> commands_;
 };
 
-/// Names of a node's arguments: by the op, else by kind and order. One per entry of `bound` (that of a tensor's offset is empty),
-/// or per use where the node is no kernel.
+/// Names of a node's arguments: given by the op, else by kind and order. One for each entry of `bound` (empty for a tensor's offset), or for each use if the
+/// node is not a kernel.
 std::vector<std::string> argument_names(const GraphWork& node);
 
-/// Makes a backend by name. Errors: invalid_argument lists the names.
+/// Makes a backend by name. Errors: invalid_argument, which lists the names.
 std::unique_ptr<GraphImpl> make_backend(std::string_view name);
 bool is_own_backend(std::string_view name) noexcept;
 

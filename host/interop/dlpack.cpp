@@ -31,9 +31,9 @@ constexpr TypeRow kTypes[] = {
     {DType::f8e4m3fn, 10, 8}, {DType::f8e5m2, 12, 8}, {DType::f8e8m0fnu, 14, 8}, {DType::f6e2m3, 15, 6}, {DType::f6e3m2, 16, 6}, {DType::f4e2m1, 17, 4},
 };
 
-// out ---------------------------------------------------------------------------------------------------------------
+// export ------------------------------------------------------------------------------------------------------------
 
-/// What a tensor that was handed out keeps alive.
+/// What an exported tensor keeps alive.
 template <class Managed>
 struct Handed {
   Tensor tensor;
@@ -73,7 +73,7 @@ Managed* hand_out(const Tensor& tensor, interop::DlpackMemory memory, const Stre
   return &handed.release()->managed;
 }
 
-// in ----------------------------------------------------------------------------------------------------------------
+// import ------------------------------------------------------------------------------------------------------------
 
 struct Described {
   DType dtype;
@@ -94,7 +94,7 @@ Described describe(const DLTensor& t) {
   if (t.ndim > 0 && !t.shape)
     throw Error(ErrorCode::invalid_argument, kFrom, fmt::format("the shape of {} dimensions must be given, got a null pointer", t.ndim));
   for (int i = 0; i < t.ndim; ++i) d.sizes.push_back(t.shape[i]);
-  numel(d.sizes);  // checks them
+  numel(d.sizes);  // throws for invalid sizes
   Dims dense = detail::contiguous_strides(d.sizes);
   for (int i = 0; i < t.ndim; ++i) {
     d.strides.push_back(t.strides ? t.strides[i] : dense[i]);
@@ -105,7 +105,7 @@ Described describe(const DLTensor& t) {
   return d;
 }
 
-/// The elements in row-major order. Errors: invalid_shape, out_of_memory for more of them than there can be: strides may be 0.
+/// The elements in row-major order. Errors: invalid_shape; out_of_memory for more elements than fit, which strides of 0 can ask for.
 std::vector<std::uint8_t> packed(const std::uint8_t* first, const Described& d) {
   auto size = static_cast<std::size_t>(bits(d.dtype) / 8);
   const std::int64_t count = numel(d.sizes);
@@ -128,7 +128,7 @@ std::vector<std::uint8_t> packed(const std::uint8_t* first, const Described& d) 
   return bytes;
 }
 
-/// Elements from the first to the last one, both included, steps back counted as steps on.
+/// Number of elements from the first to the last that the strides reach, both included. Negative strides count by their absolute value.
 std::int64_t reach(const Described& d) {
   if (numel(d.sizes) == 0) return 0;
   std::int64_t last = 0;
@@ -141,7 +141,7 @@ std::int64_t reach(const Described& d) {
   return last + 1;
 }
 
-/// Gives a tensor back to its producer.
+/// Returns a tensor to its producer by its deleter.
 template <class Managed>
 struct Held {
   Managed* managed = nullptr;
@@ -158,10 +158,10 @@ Tensor in_place(Managed* managed, const Described& d, const Device& device) {
   auto held = std::make_shared<Held<Managed>>();
   if (std::any_of(d.strides.begin(), d.strides.end(), [](std::int64_t stride) { return stride < 0; }))
     throw Error(ErrorCode::invalid_shape, kFrom, fmt::format("strides must not be negative in memory of a device, got {}", to_string(d.strides)));
-  // Checks kind, context and size of the buffer.
+  // Errors: those of wrap_kept(), which checks kind, context and size of the buffer.
   Tensor flat = interop::wrap_kept(static_cast<cl_mem>(t.data), {reach(d)}, d.dtype, device, t.byte_offset, held);
   Tensor made = flat.as_strided(d.sizes, d.strides);
-  held->managed = managed;  // from here on nothing fails
+  held->managed = managed;  // last, because on an error the caller keeps the tensor
   return made;
 }
 
@@ -180,7 +180,7 @@ Tensor take(Managed* managed, const Device& device, const Stream& stream) {
   if (d.contiguous) {
     made = from_bytes(first, size, d.sizes, options, stream);
   } else {
-    reach(d);  // checks strides
+    reach(d);  // throws for invalid strides
     std::vector<std::uint8_t> bytes = packed(first, d);
     made = from_bytes(bytes.data(), bytes.size(), d.sizes, options, stream);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The C ABI of DLPack 0.8 and 1.x, by its specification (dmlc.github.io/dlpack).
+// The C ABI of DLPack 0.8 and 1.x, written from its specification (dmlc.github.io/dlpack).
 #include <cstdint>
 
 struct DLDevice {

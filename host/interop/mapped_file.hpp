@@ -10,7 +10,7 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// What `read` makes of a file: errors of its contents begin with its name.
+/// Returns read(). Errors about the contents of the file begin with the file's path.
 template <class F>
 auto of_file(const std::string& path, F&& read) {
   try {
@@ -21,15 +21,15 @@ auto of_file(const std::string& path, F&& read) {
   }
 }
 
-/// A file's bytes, mapped to be read while `keeper` lives.
+/// A file's bytes, mapped for reading while `keeper` lives.
 struct MappedFile {
   std::shared_ptr<const void> keeper;
   std::span<const std::byte> bytes;
 };
-/// Errors: io, naming the path.
+/// Errors: io, which names the path.
 MappedFile map_file(const std::string& path, std::string_view op);
 
-/// Writes the parts one behind the other to a new file beside `path`, which then takes its place. `mode`: its permissions, less the umask. Errors: io.
+/// Writes the parts one after another to a temporary file beside `path`, then renames it to `path`. `mode`: permissions, minus the umask. Errors: io.
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts, std::string_view op, unsigned mode = 0666);
 
 }}}  // namespace clutch::v0::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The .npy format: magic, version, the length of a header, the header (a dictionary as Python writes it), the elements.
+// The .npy format: magic, version, the length of the header, the header (a Python dictionary literal), the elements.
 // Source: numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 #include <clutch/files.hpp>
 
@@ -22,19 +22,19 @@ static_assert(std::endian::native == std::endian::little, "elements are stored a
 
 struct TypeRow {
   DType dtype;
-  std::string_view code;  ///< kind and bytes
+  std::string_view code;  ///< kind and number of bytes
 };
 constexpr TypeRow kTypes[] = {{DType::f64, "f8"}, {DType::f32, "f4"}, {DType::f16, "f2"},     {DType::i8, "i1"},  {DType::u8, "u1"},   {DType::i16, "i2"},
                               {DType::i32, "i4"}, {DType::i64, "i8"}, {DType::boolean, "b1"}, {DType::c64, "c8"}, {DType::c128, "c16"}};
 
-/// What the header says.
+/// Fields of the header.
 struct Header {
   std::string descr;
   bool fortran = false;
   std::vector<std::int64_t> shape;
 };
 
-/// Reads the dictionary; keys in any order, each once.
+/// Parses the dictionary; each key must appear once, in any order.
 class HeaderParser {
  public:
   explicit HeaderParser(std::string_view text) : rest_(text) {}
@@ -120,14 +120,14 @@ class HeaderParser {
       if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, rest_[digits] - '0', &value)) bad("a size past 2^63");
     if (digits == 0) bad("a size is no number");
     rest_.remove_prefix(digits);
-    if (!rest_.empty() && rest_[0] == 'L') rest_.remove_prefix(1);  // as Python 2 wrote them
+    if (!rest_.empty() && rest_[0] == 'L') rest_.remove_prefix(1);  // suffix of integers in files that Python 2 wrote
     return value;
   }
 
   std::string_view rest_;
 };
 
-/// Each word of `size` bytes turned round.
+/// Reverses the bytes of each word of `size` bytes.
 std::vector<std::byte> swapped(std::span<const std::byte> bytes, std::size_t size) {
   std::vector<std::byte> turned(bytes.size());
   for (std::size_t i = 0; i < bytes.size(); ++i) turned[i / size * size + (size - 1 - i % size)] = bytes[i];
@@ -158,7 +158,7 @@ Tensor read_npy(std::span<const std::byte> bytes, const Device& device, const St
   for (const TypeRow& row : kTypes)
     if (row.code == code) type = &row;
   if (!type) throw Error(ErrorCode::invalid_dtype, kLoad, fmt::format("the file's dtype must be one of clutch's, got NumPy's '{}'", header.descr));
-  Dims sizes{std::span<const std::int64_t>(header.shape)};  // refuses more than kMaxRank
+  Dims sizes{std::span<const std::int64_t>(header.shape)};  // throws for more than kMaxRank
   std::uint64_t needed = bytes_for(type->dtype, static_cast<std::uint64_t>(numel(sizes)));
   std::span<const std::byte> data = bytes.subspan(begin + length);
   if (needed > data.size()) bad(fmt::format("{} bytes of elements, {} are needed", data.size(), needed));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The safetensors format: the length of a header in 8 bytes, the header (a JSON object), the tensors' bytes.
+// The safetensors format: the length of the header in 8 bytes, the header (a JSON object), the tensors' bytes.
 // Source: github.com/huggingface/safetensors, "Format".
 #include <clutch/files.hpp>
 
@@ -46,14 +46,14 @@ constexpr TypeRow kTypes[] = {{"F64", 64, DType::f64},
                               {"U32", 32, std::nullopt},
                               {"U64", 64, std::nullopt}};
 
-/// A JSON object without repeated keys at its two levels.
+/// A JSON object of at most two levels without repeated keys.
 nlohmann::json parse_header(std::string_view text) {
   std::vector<std::set<std::string>> keys;
   std::string twice;
   auto watch = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
     if (event == nlohmann::json::parse_event_t::object_start) keys.resize(std::max<std::size_t>(keys.size(), static_cast<std::size_t>(depth) + 1));
     if (event == nlohmann::json::parse_event_t::object_end) keys[static_cast<std::size_t>(depth)].clear();
-    // A key lies one level deeper than its object.
+    // The depth of a key is one more than that of its object.
     if (event == nlohmann::json::parse_event_t::key && !keys[static_cast<std::size_t>(depth) - 1].insert(value.get<std::string>()).second)
       twice = value.get<std::string>();
     return true;
@@ -84,7 +84,7 @@ Safetensors::Entry entry_of(const std::string& name, const nlohmann::json& value
   for (const nlohmann::json& size : shape) {
     std::uint64_t n = count_of(size, name);
     if (__builtin_mul_overflow(elements, n, &elements)) bad(fmt::format("'{}' has too many elements", name));
-    entry.sizes.push_back(static_cast<std::int64_t>(n));  // refuses more than kMaxRank
+    entry.sizes.push_back(static_cast<std::int64_t>(n));  // throws for more than kMaxRank
   }
   entry.begin = count_of(offsets[0], name), entry.end = count_of(offsets[1], name);
   std::uint64_t wanted = 0;

@@ -14,7 +14,7 @@ namespace detail {
 namespace {
 
 struct Arguments {
-  const Tensor* out;  // null: allocate
+  const Tensor* out;  // null: allocate a new tensor
   const Tensor* input;
   const Tensor* tensor1;
   const Tensor* tensor2;
@@ -44,7 +44,7 @@ void check_dtype(const Arguments& a, DType dtype) {
   if (is_floating(dtype) && bits(dtype) < 16) refuse(fmt::format("dtypes must be of 16 bits and more, got {}; cast it first", name(dtype)));
 }
 
-/// PyTorch's rule for out=: a result may be narrowed within its kind, never moved to a lower kind.
+/// PyTorch's rule for out=: a result may be narrowed within its kind, but not converted to a lower kind.
 bool can_cast(DType from, DType to) {
   if (is_complex(from) && !is_complex(to)) return false;
   if (is_floating(from) && is_whole(to)) return false;
@@ -128,7 +128,7 @@ namespace {
 
 void bind_value(Encoder& encoder, DType dtype, double value) {
   if (is_integral(dtype)) {
-    // Truncated as PyTorch does; what does not fit in 64 bits has no meaning there and is 0 here.
+    // Truncates, as PyTorch does. Values beyond 64 bits are undefined in PyTorch and 0 here.
     encoder.value(static_cast<std::uint64_t>(std::fabs(value) < 9.2e18 ? static_cast<std::int64_t>(value) : 0), "value");
   } else if (dtype == DType::f64) {
     encoder.value(value, "value");
@@ -146,7 +146,7 @@ void encode(Encoder& encoder, const BuiltPlan& plan, const Tensor& out, const Ar
 }
 
 void run(const Tensor& out, const Arguments& given, const Checked& c, const AddcOptions& options, const Stream& stream) {
-  // Operands of another dtype are cast first: rounding to the result's dtype is part of PyTorch's promotion.
+  // Operands of another dtype are cast first, since PyTorch's promotion rounds to the result's dtype.
   Arguments a = given;
   std::array<Tensor, 3> casts;
   std::array<const Tensor**, 3> slots{&a.input, &a.tensor1, &a.tensor2};

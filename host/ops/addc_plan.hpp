@@ -11,7 +11,7 @@ enum class AddcOp : std::uint8_t { quotient, product };
 /// Floating-point operations of n elements: a quotient or a product, and a multiply-add.
 constexpr double addc_flops(std::int64_t n) { return 3.0 * static_cast<double>(n); }
 
-/// What selection of addcdiv and addcmul looks at; also the key of their cached plans.
+/// Inputs of the selection of addcdiv and addcmul; also the key of their cached plans.
 struct AddcProblem {
   DType dtype = DType::f32;
   AddcOp op = AddcOp::quotient;
@@ -20,9 +20,9 @@ struct AddcProblem {
   bool wide_index = false;
 };
 
-/// Pure. Errors: not_supported, invalid_argument.
+/// Pure function. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const AddcProblem& problem, std::string_view forced = {});
-/// Names of the implementations, best first.
+/// Names of the implementations, in the order of selection.
 std::span<const Implementation<AddcProblem>> addc_implementations();
 
 }}}  // namespace clutch::v0::detail

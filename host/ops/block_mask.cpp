@@ -30,7 +30,8 @@ void check_shape(const attention::BlockMaskOptions& o) {
     if (block < 1 || block > INT32_MAX) refuse(ErrorCode::invalid_argument, fmt::format("blocks must be of 1 to 2^31 - 1, got {}", block));
 }
 
-/// The given stream, else the current one of the captured tensors' runtime, else of the device. Errors: device_mismatch.
+/// Returns the given stream; if none is given, the current stream of the captured tensors' runtime, or of the device without captured tensors.
+/// Errors: device_mismatch.
 Stream stream_for_mask(const attention::MaskMod& mask, const Device& device, const Stream& given) {
   const std::vector<Tensor>& tensors = mask.function().body()->tensors;
   Stream stream = given;
@@ -66,16 +67,16 @@ namespace {
 
 // encode ------------------------------------------------------------------------------------------------------------
 
-/// What a mask mod's inputs are to the lanes of a vector: queries are along them.
+/// How a mask mod's inputs (b, h, q, kv) differ between the lanes of a vector: consecutive lanes have consecutive queries.
 constexpr std::array<LaneKind, 4> kMaskLanes{LaneKind::same, LaneKind::same, LaneKind::consecutive, LaneKind::same};
 
-/// Iterations that a work-item's loops take at most for a block of kinds_of(): keys, by eights, times vectors of queries.
+/// Most iterations of a work-item's loops for one block of kinds_of(): keys, in steps of eight, times vectors of queries.
 double loops_of_block(const attention::BlockSize& block, int width) {
   const auto vectors = static_cast<double>(block.q / width), keys = static_cast<double>(block.kv);
   return keys * (vectors + 2) + keys / 4 + 4;
 }
 
-/// Kinds (B, H, rows, columns) by the mask.
+/// Computes the kinds (B, H, rows, columns) of blocks from the mask.
 Tensor kinds_of(const attention::MaskMod& mask, const attention::BlockMaskOptions& o, Runtime& runtime, const Stream& stream) {
   const ExprFunction& f = mask.function();
   BlockMaskProblem p{.function = f.body()->id};
@@ -96,7 +97,7 @@ Tensor kinds_of(const attention::MaskMod& mask, const attention::BlockMaskOption
                        .block_q = o.block.q,
                        .block_kv = o.block.kv,
                        .columns_per_task = 64};
-  // Blocks that are longer than the sequences are looked at as far as these go.
+  // Blocks longer than the sequences are read up to the end of the sequences.
   const attention::BlockSize looked_at{std::min(o.block.q, o.q_len), std::min(o.block.kv, o.kv_len)};
   const double loops = loops_of_block(looked_at, plan.tuning.width);
   while (s.columns_per_task > 1 && !refuses_long_loops(runtime.traits(), static_cast<double>(s.columns_per_task) * loops + 16).empty()) s.columns_per_task /= 2;
@@ -112,7 +113,7 @@ Tensor kinds_of(const attention::MaskMod& mask, const attention::BlockMaskOption
   return kinds;
 }
 
-/// Both kinds of lists, by rows and by columns.
+/// Makes the lists of blocks: by rows for the forward pass, by columns for gradients.
 void make_lists(attention::BlockMask::State& state, Runtime& runtime, const Stream& stream) {
   const BlockMaskProblem p{.stage = BlockMaskStage::lists};
   const BuiltPlan& plan = runtime.plans().find<BuiltPlan>(kOp, p, "", [&] { return build_plan(runtime, select(runtime.traits(), p)); });
@@ -134,7 +135,7 @@ void make_lists(attention::BlockMask::State& state, Runtime& runtime, const Stre
   lists(sizes[3], sizes[2], 1, sizes[3], &state.q_num, &state.q_indices, &state.full_q_num, &state.full_q_indices);
 }
 
-/// A mask of these kinds. last_plan() names what made them.
+/// Completes a mask whose kinds are set. last_plan() names the plan that made the kinds, not the lists.
 attention::BlockMask finished(attention::BlockMask::State state, Runtime& runtime, const Stream& stream) {
   const Aside lists;
   make_lists(state, runtime, stream);
@@ -205,7 +206,7 @@ MaskMod sliding_window(std::int64_t window) {
 }
 MaskMod prefix_lm(const Tensor& prefix) {
   detail::OpName named("attention::prefix_lm");
-  // Indices are clamped, so that a single number is every batch's.
+  // Indices are clamped, so one number applies to all batches.
   Captured lengths = captured(prefix.numel() == 1 ? prefix.reshape({1}) : prefix);
   return [&](Index b, Index, Index q, Index kv) { return (kv < lengths[b]) | (q >= kv); };
 }
@@ -336,7 +337,7 @@ std::string BlockMask::to_string(const Stream& stream) const {
   const State& s = detail::state_of(*this);
   const std::vector<std::uint8_t> kinds = s.kinds.to_bytes(stream);
   const auto rows = static_cast<std::size_t>(s.kinds.size(2)), columns = static_cast<std::size_t>(s.kinds.size(3));
-  constexpr std::size_t kMost = 32;  // letters of a line, and lines
+  constexpr std::size_t kMost = 32;  // characters of a line, and lines
   const std::size_t down = (rows + kMost - 1) / kMost, across = (columns + kMost - 1) / kMost;
   std::string text = fmt::format("BlockMask(shape={}, q_len={}, kv_len={}, block=({}, {}), sparsity={:.2f}%)\n", clutch::to_string(s.kinds.sizes()), s.q_len,
                                  s.kv_len, s.block.q, s.block.kv, detail::sparsity_of(s, kinds));

@@ -12,7 +12,7 @@
 namespace clutch { inline namespace v0 {
 
 namespace {
-/// Whether both are one view of one memory; sizes and dtypes are known to be equal.
+/// True if both are the same view of the same memory. The caller has compared sizes and dtypes.
 bool is_view(const Tensor& a, const Tensor& b) { return a.storage() == b.storage() && a.byte_offset() == b.byte_offset() && a.strides() == b.strides(); }
 }  // namespace
 
@@ -29,7 +29,7 @@ GraphedCallable make_graphed_callable(const std::function<std::vector<Tensor>(st
   for (std::size_t j = 0; j < samples.size(); ++j)
     for (std::size_t i = 0; i < j; ++i)
       if (detail::may_overlap(samples[i], samples[j])) made.shared_.emplace_back(i, j);
-  // What made the samples may still be running on the current stream.
+  // The work that makes the samples may still run on the current stream.
   Stream before = current_stream(samples.front().device()), stream(samples.front().device());
   Event ready;
   ready.record(before);
@@ -70,7 +70,7 @@ const std::vector<Tensor>& GraphedCallable::operator()(std::span<const Tensor> i
   }
   Stream on = detail::resolve_stream(stream, inputs_.front().storage()->runtime(), kOp);
   auto moves = [&](std::size_t i) { return !is_view(inputs[i], inputs_[i]); };
-  // Copied as they are before any of them is copied: those that lie where one goes, first to memory of their own.
+  // Inputs that overlap the destination of a copy are cloned first, so that every copy reads the original values.
   std::vector<Tensor> sources(inputs.begin(), inputs.end());
   for (std::size_t i = 0; i < inputs.size(); ++i)
     for (std::size_t j = 0; j < inputs.size() && moves(i); ++j)

@@ -79,7 +79,7 @@ KernelPlan select(const DeviceTraits& traits, const CopyProblem& p, std::string_
   constexpr Layout kLayouts[] = {Layout::contiguous, Layout::rows, Layout::strided, Layout::contiguous, Layout::strided};
   KernelPlan plan{.stem = "copy", .entry = chosen.name, .layout = kLayouts[row], .tuning = elementwise_tuning(traits)};
   bool move = row < 3;
-  if (row == 0) plan.tuning.tile *= 4;  // counted in bytes here
+  if (row == 0) plan.tuning.tile *= 4;  // the tile of this entry counts bytes
   set_common(plan.defines, traits, plan.tuning, 2, p.wide_index);
   if (row > 0 && move) plan.defines.set_text("T", unsigned_cl_type(p.from));
   if (!move) set_cast(plan.defines, p, plan.tuning.width > 1);
@@ -94,7 +94,7 @@ void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptio
   if (to.numel() == 0) return;
   ElementwiseWalk<2> walk = walk_of<2>(to.sizes(), {to.strides(), broadcast_strides(from, to.sizes())});
   CopyProblem problem{from.dtype(), to.dtype(), walk.layout, walk.wide_index, options.overflow};
-  if (from.dtype() == to.dtype()) {  // moves of equal size share a plan
+  if (from.dtype() == to.dtype()) {  // copies of elements of equal size share a plan
     problem.from = problem.to = dtype_of_size(to.dtype());
     problem.overflow = Overflow::nonfinite;
   }

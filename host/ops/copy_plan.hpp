@@ -6,7 +6,7 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// What selection of copy_ and cast looks at; also the key of their cached plans.
+/// Inputs of the selection of copy_ and cast; also the key of their cached plans.
 struct CopyProblem {
   DType from = DType::f32;
   DType to = DType::f32;
@@ -15,7 +15,7 @@ struct CopyProblem {
   Overflow overflow = Overflow::nonfinite;
 };
 
-/// Pure. Errors: not_supported, invalid_argument.
+/// Pure function. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const CopyProblem& problem, std::string_view forced = {});
 std::span<const Implementation<CopyProblem>> copy_implementations();
 

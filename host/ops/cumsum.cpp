@@ -40,7 +40,7 @@ Checked validate(const Tensor* out, const Tensor& x, int dim, const CumsumOption
 
 // select ------------------------------------------------------------------------------------------------------------
 
-/// Vectors of columns side by side: long pieces of memory where an item has a core of its own.
+/// Vectors of columns that an item takes side by side. More of them give long contiguous accesses; used where an item has a core of its own.
 int abreast(const ElementwiseTuning& tuning) { return tuning.local == 1 ? 8 : 1; }
 
 std::string computes(const DeviceTraits& traits, const CumsumProblem& p) { return refuses_fp64(traits, p.dtype == DType::f64); }
@@ -84,7 +84,7 @@ void run(const Tensor& out, const Tensor& x, const Checked& c, const CumsumOptio
   std::uint64_t blocks = (m + kCumsumBlock - 1) / kCumsumBlock,
                 panel = static_cast<std::uint64_t>(abreast(plan.tuning)) * static_cast<std::uint64_t>(plan.tuning.width);
   std::uint64_t lines = by_columns ? n / columns * ((columns + panel - 1) / panel) : n;
-  // Few long lines are cut into blocks, and any where items of groups are to take little each; that changes no bits.
+  // Cuts long lines into blocks if there are few lines, or if groups have several items, each of which must get little work. Bits do not change.
   bool cut = blocks > 1 && (plan.tuning.local != 1 || lines < 16);
   Encoder encoder(stream, "cumsum");
   Tensor carries = encoder.scratch({cut ? static_cast<std::int64_t>(n * blocks) : 1}, sum_dtype(p.dtype, "cumsum"));

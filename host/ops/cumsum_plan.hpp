@@ -6,18 +6,18 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-inline constexpr std::int64_t kCumsumBlock = 2048;  ///< part of the contract
+inline constexpr std::int64_t kCumsumBlock = 2048;  ///< elements; part of the contract
 
-/// What selection of cumsum looks at; also the key of its cached plans.
+/// Inputs of the selection of cumsum; also the key of its cached plans.
 struct CumsumProblem {
   DType dtype = DType::f32, output = DType::f32;
-  bool columns = false;  ///< lines lie side by side
-  bool carries = false;  ///< the kernel that sums the blocks' totals
+  bool columns = false;  ///< adjacent lines are adjacent in memory
+  bool carries = false;  ///< select the kernel that sums the totals of blocks
   bool wide_index = false;
   std::uint8_t rank_lanes = 4;
 };
 
-/// Pure. Errors: not_supported, invalid_argument.
+/// Pure function. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const CumsumProblem& problem, std::string_view forced = {});
 
 }}}  // namespace clutch::v0::detail

@@ -45,7 +45,7 @@ struct Checked {
   Runtime* runtime;
   std::int64_t n, batch, first, pairs;
   Dims outer;     ///< of the batch
-  DType compute;  ///< of a and v where the kernels see them
+  DType compute;  ///< dtype of a and v in the kernels
 };
 
 Dims with(Dims sizes, std::initializer_list<std::int64_t> more) {
@@ -89,7 +89,7 @@ constexpr std::string_view kOnlyJacobi = "relative accuracy is Jacobi's alone";
 
 std::string computes(const DeviceTraits& traits, const EighProblem& p) { return refuses_fp64(traits, eigh_real_of(p.dtype) == DType::f64); }
 
-/// Refuses n past the driver's largest. Iterations of the innermost loop: n^3 / 2 for each sweep of Jacobi, n^3 / 5 for all of QR.
+/// Refuses n that is too large for the driver or the device's loops. Iterations of the innermost loop: n^3 / 2 for a sweep of Jacobi, n^3 / 5 for all of QR.
 std::string fits(const DeviceTraits& traits, const EighProblem& p, int most, int most_of_short_loops) {
   if (p.n > most) return fmt::format("n is past {}", most);
   if (p.n > most_of_short_loops && !refuses_long_loops(traits).empty()) return refuses_long_loops(traits);
@@ -116,22 +116,22 @@ std::string hosts(const DeviceTraits& traits, const EighProblem& p) {
   return why.empty() ? eigh_host_refuses(traits) : why;
 }
 
-constexpr std::string_view kHostEntry = "eigh_host";  // no kernel
+constexpr std::string_view kHostEntry = "eigh_host";  // names a host function, not a kernel
 
-/// Largest sizes at which our own kernels are faster than LAPACK on all of a CPU; measured by `clutch-bench --filter ^eigh` on wide
-/// vectors, with OpenBLAS's AVX-512 kernels. The batch must not decide: a matrix alone has the same bits.
+/// Largest sizes at which our own kernels are faster than LAPACK on all cores of a CPU; measured by `clutch-bench --filter ^eigh` on wide vectors, with
+/// OpenBLAS's AVX-512 kernels. The size of the batch must not matter, because a matrix has the same bits in any batch.
 constexpr int kOwnTo = 640, kOwnDoubleTo = 384;
 int own_to(DType dtype) { return eigh_real_of(dtype) == DType::f64 ? kOwnDoubleTo : kOwnTo; }
 
-/// Sizes from which a matrix at a time is faster than bundles in lanes, whatever the batch: eigenvectors of a bundle no longer fit a core's own caches.
-/// With one lane, groups are faster from a smaller size on.
+/// Sizes from which one matrix at a time is faster than bundles in lanes for all batch sizes, because eigenvectors of a bundle no longer fit a core's own
+/// caches. With one lane, groups are faster from a smaller size on.
 constexpr int kGroupFrom = 129, kGroupOfItemsFrom = 49;
 int group_from(const DeviceTraits& traits, const EighProblem& p) {
   if (eigh_lanes(traits, p.dtype) == 1) return kGroupOfItemsFrom;
   return p.batch == EighBatch::many ? kGroupFrom : kEighPrivate + 1;
 }
 
-/// Largest size at which Jacobi on a matrix in each lane, or in each work-item, is faster than on one matrix at a time.
+/// Largest size at which Jacobi with a matrix in each lane or work-item is faster than with one matrix at a time.
 int relative_in_lanes(const DeviceTraits& traits, DType dtype) { return eigh_lanes(traits, dtype) > 1 ? kEighMost : 16; }
 
 /// Largest size for which programs are built with the size as a constant.
@@ -164,7 +164,7 @@ constexpr std::array<Implementation<EighProblem>, 8> kImplementations{{
     {kHostEntry, hosts},
 }};
 
-/// Conditions of a driver that is forced.
+/// Conditions for drivers that the caller forces.
 constexpr std::array<Implementation<EighProblem>, 7> kForced{{
     {"eigh_closed", fits_closed},
     {"eigh_jacobi_lanes", fits_jacobi},
@@ -209,11 +209,11 @@ KernelPlan select(const DeviceTraits& traits, const EighProblem& p, std::string_
     return plan;
   }
   bool is_group = plan.entry.ends_with("_group") || plan.entry == "eigh_device_wide", in_scratch = !is_group && p.n > kEighPrivate;
-  // Small sizes are constants of their programs, in which all loops are unrolled.
+  // Small sizes are constants of their programs, so that all loops are unrolled.
   int known = plan.entry == "eigh_closed" || (plan.entry == "eigh_jacobi_lanes" && (p.n == 3 || p.n == 4)) || (plan.entry == "eigh_qr_lanes" && p.n <= kKnownTo)
                   ? p.n
                   : 0;
-  // Two bundles at a time, if each rotation waits for the one before and both fit a core's nearest caches.
+  // An item interleaves two bundles if each rotation depends on the one before and both bundles fit a core's innermost caches.
   const bool two =
       eigh_lanes(traits, p.dtype) > 1 && (plan.entry == "eigh_qr_lanes" || (plan.entry == "eigh_jacobi_lanes" && p.n == 3 && !is_complex(p.dtype)));
   plan.tuning.tile = two ? 2 : 1;
@@ -239,7 +239,7 @@ namespace {
 
 // encode ------------------------------------------------------------------------------------------------------------
 
-/// The input itself, if its matrices are contiguous (or transposed) with one stride between them; else a copy.
+/// Uses the input itself if its matrices are contiguous (or transposed) with one stride between them, else a copy.
 void take_matrices(EighCall& call, const Tensor& a, DType compute, const Stream& stream) {
   call.a = a.dtype() == compute ? a : cast(a, compute, {}, stream);
   auto fits = [&] {
@@ -259,14 +259,14 @@ void take_matrices(EighCall& call, const Tensor& a, DType compute, const Stream&
         return false;
       next = strides[d] * sizes[d];
     }
-    return call.stride >= n * n;  // kernels load whole vectors, past the end of a matrix
+    return call.stride >= n * n;  // kernels load whole vectors, some of which extend past the end of a matrix
   };
   if (fits()) return;
   call.a = call.a.clone(stream);
   fits();
 }
 
-/// Tensors that the drivers write: the caller's if their layout and dtype fit, else new ones that are copied to them in the end.
+/// Tensors that the drivers write: the caller's if their layout and dtype fit, else new ones that are copied to the caller's at the end.
 class Results {
  public:
   Tensor place(const Tensor& wanted, const Tensor& as_written, DType dtype, const Stream& stream) {
@@ -275,7 +275,7 @@ class Results {
     copies_.emplace_back(wanted, made);
     return made;
   }
-  /// v, whose columns the drivers write one after another.
+  /// A tensor for v. The drivers write its columns one after another.
   Tensor place_columns(const Tensor& v, DType dtype, const Stream& stream) {
     Tensor made = place(v, v.mT(), dtype, stream);
     if (!copies_.empty() && copies_.back().second.storage() == made.storage()) copies_.back().second = made.mT();

@@ -9,11 +9,11 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// Classes of batch sizes, which choose between drivers of the same bits. few: too few matrices to fill the lanes of vectors; alone: one matrix.
+/// Classes of batch sizes, which choose between drivers with equal bits. few: too few matrices to fill the lanes of vectors; alone: one matrix.
 enum class EighBatch : std::uint8_t { many, few, alone };
 
-/// Floating-point operations of one matrix: tridiagonalisation, and with vectors about 9 n^3 in all (Golub and Van Loan, 8.3), whichever driver runs. Complex
-/// reflections take four times as much, rotations twice.
+/// Floating-point operations of one matrix, for any driver: tridiagonalisation, and with vectors about 9 n^3 in all (Golub and Van Loan, 8.3). Complex
+/// reflections take four times as many, complex rotations twice.
 constexpr double eigh_flops(std::int64_t n, bool vectors, bool complex = false) {
   const double reflections = (vectors ? 8.0 : 4.0) / 3 * (complex ? 4 : 1), rotations = vectors ? 19.0 / 3 * (complex ? 2 : 1) : 0;
   return (reflections + rotations) * static_cast<double>(n * n * n);
@@ -23,38 +23,38 @@ constexpr double eigh_flops(std::int64_t n, bool vectors, bool complex = false) 
 struct EighProblem {
   DType dtype = DType::f32;  ///< of computation: f32, f64, c64, c128
   bool vectors = true;
-  std::uint16_t n = 0;    ///< eigh_size_class(): one value for all sizes that select alike
+  std::uint16_t n = 0;    ///< eigh_size_class(): one value for all sizes with the same selection
   bool relative = false;  ///< EighAccuracy::relative
   EighBatch batch = EighBatch::many;
 };
 
-/// Largest n of a matrix in private memory; larger ones are in scratch.
+/// Largest n of a matrix in private memory; larger matrices are in scratch.
 inline constexpr int kEighPrivate = 32;
-inline constexpr int kEighMost = 256;          ///< largest n of the drivers of lanes
+inline constexpr int kEighMost = 256;          ///< largest n of the drivers with a matrix in each lane
 inline constexpr int kEighMostOfGroup = 1024;  ///< largest n of eigh_jacobi_group
 
 /// The real type of a dtype's parts.
 constexpr DType eigh_real_of(DType dtype) { return dtype == DType::c64 ? DType::f32 : dtype == DType::c128 ? DType::f64 : dtype; }
 
-/// n itself if programs are built for it, else the largest n of its class.
+/// n itself if programs are built for this size, else the largest n of its class.
 std::uint16_t eigh_size_class(std::int64_t n);
 
-/// Pure; the entry of the host driver is "eigh_host", which is no kernel. Errors: not_supported, invalid_argument.
+/// Pure function. The entry "eigh_host" names the host driver, which has no kernel. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const EighProblem& problem, std::string_view forced = {});
 
 /// Errors: invalid_shape, invalid_dtype.
 void check_eigh_tensor(const Tensor& t, std::string_view what, const Dims& sizes, DType dtype, const char* op);
 
-/// SIMD lanes of a work-item's vectors: matrices that it computes at once.
+/// SIMD lanes of a work-item's vectors: number of matrices that it computes at once.
 int eigh_lanes(const DeviceTraits& traits, DType dtype);
 
-/// Bundles whose matrices a work-item of a driver of lanes keeps at a time. eigh_qr_lanes needs a matrix no more once it is reduced.
+/// Number of bundles whose matrices a work-item of a driver with lanes keeps at a time. eigh_qr_lanes needs a matrix only until it is tridiagonal.
 constexpr int eigh_matrices(std::string_view entry, int bundles) { return entry == "eigh_qr_lanes" ? 1 : bundles; }
 
-/// The class of a batch size. few: as many as are faster one after another.
+/// The class of a batch size. `few` ends where one matrix after another is no longer faster.
 EighBatch eigh_batch(const DeviceTraits& traits, DType dtype, std::int64_t batch);
 
-/// Contiguous matrices as the drivers take them; a and v are of the compute type.
+/// Contiguous matrices in the layout of the drivers; a and v have the compute type.
 struct EighCall {
   Tensor w, v, info, sweeps, a;  ///< v undefined: eigenvalues alone
   std::int64_t n = 0, batch = 0;
@@ -64,9 +64,9 @@ struct EighCall {
   linalg::EighOptions options;
 };
 
-/// One of our kernels. Never waits.
+/// Runs one of our kernels. Never waits.
 void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, const Stream& stream, const char* op);
-/// LAPACKE on mapped memory. Errors: strict.
+/// Runs LAPACKE on mapped memory. Errors: strict.
 void eigh_on_host(const EighCall& call, std::string_view plan, const Stream& stream, const char* op);
 /// Reason why there is no host driver; empty if there is one.
 std::string eigh_host_refuses(const DeviceTraits& traits);

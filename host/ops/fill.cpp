@@ -56,7 +56,7 @@ KernelPlan select(const DeviceTraits& traits, const FillProblem& p, std::string_
   const auto& chosen = choose<FillProblem>(kImplementations, traits, p, forced, p.arange ? "arange_" : "fill_");
   bool contiguous = chosen.name == kImplementations[0].name;
   KernelPlan plan{.stem = "fill", .entry = chosen.name, .layout = contiguous ? Layout::contiguous : Layout::strided, .tuning = elementwise_tuning(traits)};
-  if (contiguous) plan.tuning.tile *= 4;  // counted in bytes here
+  if (contiguous) plan.tuning.tile *= 4;  // the tile of this entry counts bytes
   if (p.arange && !traits.fma_exact) plan.tuning.width = 1;
   set_common(plan.defines, traits, plan.tuning, 1, p.wide_index);
   if (p.arange) {
@@ -93,7 +93,7 @@ std::array<std::uint8_t, 16> stored_bits(double v, DType dtype) {
     case DType::i32: word = saturated<std::int32_t>(v); break;
     case DType::i64: word = saturated<std::int64_t>(v); break;
     case DType::boolean: word = v != 0; break;
-    case DType::c64: word = std::bit_cast<std::uint32_t>(static_cast<float>(v)); break;  // imaginary part 0 above it
+    case DType::c64: word = std::bit_cast<std::uint32_t>(static_cast<float>(v)); break;  // the upper 32 bits, the imaginary part, are 0
     case DType::c128:
       word = std::bit_cast<std::uint64_t>(v);
       std::memcpy(result.data(), &word, 8);
@@ -136,7 +136,7 @@ void arange(const Tensor& self, double start, double step, const FillOptions& op
   validate_arange(self);
   Stream stream = resolve_stream(given, runtime, "arange_");
   if (self.numel() == 0) return;
-  // Numbered in row-major order of the sizes, so dimensions are not reordered here.
+  // arange_ numbers elements in row-major order of the sizes, so dimensions keep their order.
   ElementwiseWalk<1> walk = walk_of<1>(self.sizes(), {self.strides()});
   walk.shape = {};
   walk.shape.rank() = std::max(self.rank(), 1);

@@ -6,7 +6,7 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// What selection of fill_ and arange_ looks at; also the key of their cached plans. fill_ knows only the element's size.
+/// Inputs of the selection of fill_ and arange_; also the key of their cached plans. For fill_ only the element's size counts.
 struct FillProblem {
   DType dtype = DType::f32;
   Layout layout = Layout::contiguous;
@@ -14,7 +14,7 @@ struct FillProblem {
   bool arange = false;
 };
 
-/// Pure. Errors: not_supported, invalid_argument.
+/// Pure function. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const FillProblem& problem, std::string_view forced = {});
 std::span<const Implementation<FillProblem>> fill_implementations();
 

@@ -19,7 +19,7 @@ constexpr std::string_view kOp = kFlex;
 
 void refuse(ErrorCode code, std::string_view why) { throw Error(code, kOp, why); }
 
-/// The sequences' number and lengths.
+/// Sets the number of sequences and their largest lengths.
 void measure(Checked& c, const attention::Varlen& o) {
   c.ragged = o.cu_seq_q.defined() || o.cu_seq_kv.defined() || o.seqused_kv.defined() || o.page_table.defined();
   c.packed_kv = o.cu_seq_kv.defined();
@@ -132,7 +132,7 @@ std::string fits_lanes(const DeviceTraits& traits, const FlexProblem& p) {
 std::string fits_wide(const DeviceTraits& traits, const FlexProblem& p) {
   return row_tuning(traits).local != 1 ? std::string("its vectors are those of wide-vector devices") : fits_lanes(traits, p);
 }
-/// A work-item of gradients takes some 200 KB, which no device whose work-groups have several work-items gives; simulators do.
+/// A work-item of flex_lanes' gradients needs some 200 KB of private memory. Among devices with several work-items in a group only simulators provide this.
 std::string fits_forced_lanes(const DeviceTraits& traits, const FlexProblem& p) {
   if (std::string why = fits_lanes(traits, p); !why.empty()) return why;
   const bool gradients = p.part == FlexPart::backward || p.part == FlexPart::keys || p.part == FlexPart::sums;
@@ -142,22 +142,24 @@ std::string fits_split(const DeviceTraits& traits, const FlexProblem& p) {
   return p.part != FlexPart::forward ? std::string("it makes no gradients") : fits_lanes(traits, p);
 }
 
-/// Of flex_tiles*: a work-group's rows and columns, its work-items along both, and what it loads into local memory at a time (kernels/flex/tiles.clh).
+/// Tiles of flex_tiles*: rows and columns of a work-group, its work-items along both, and the elements loaded into local memory at a time
+/// (kernels/flex/tiles.clh).
 struct FlexTiles {
   int block_m, block_n, threads_m, threads_n, block_k;
-  std::uint64_t numbers(int most) const {  ///< in local memory
+  std::uint64_t numbers(int most) const {  ///< numbers in local memory
     return static_cast<std::uint64_t>(2 * FLEX_CHUNK_NUMBERS(block_m, block_n, block_k, most) + FLEX_P_NUMBERS(block_m, block_n) +
                                       FLEX_PARTIAL_NUMBERS(block_m, threads_n));
   }
 };
-/// Tiles by class of sizes (kFlexClasses) for forward, backward and few queries; then the same for devices with less local memory, and of f64, which has one
-/// class less. They are chosen by what they take, not by time: benches have run flex_tiles* on CPU drivers alone. Of f32, most elements E and local memory L:
+/// Tiles by class of sizes (kFlexClasses) for forward, backward and few queries; then the same for devices with less local memory, and for f64, which has one
+/// class less. Chosen by registers and local memory, not by time: benches have run flex_tiles* on CPU drivers alone. For f32, with at most E elements in a row
+/// and local memory L:
 ///   forward    E 64: 64 work-items with 8 x 4 scores and 8 x 8 results each, L = 22,912 B; E 128: 128 with 8 x 2 and 8 x 8, 28,800 B
-///              E 256: 128 with 4 x 2 and 4 x 16, 22,656 B: more than 64 results of an item would leave its registers
-///   backward   half as many rows: dk and dv are results at once
-///   few        BLOCK_M 16: one query of 16 heads, or up to 8 queries, fill it
+///              E 256: 128 with 4 x 2 and 4 x 16, 22,656 B: more than 64 results of an item would not fit its registers
+///   backward   half as many rows, because dk and dv are accumulated at the same time
+///   few        BLOCK_M 16: filled by one query of 16 heads, or by up to 8 queries
 ///   less       9,472 B and 14,464 B; E 256 has no smaller tiles
-/// A GPU's own: `scripts/bench --filter '^flex/' --device N` for each row, set by hand.
+/// To tune a GPU: run `scripts/bench --filter '^flex/' --device N` for each row and set the row by hand.
 using TilesBySize = std::array<std::array<FlexTiles, 3>, 3>;
 constexpr TilesBySize kTiles{{{{{64, 32, 8, 8, 16}, {32, 32, 8, 8, 16}, {16, 64, 4, 16, 16}}},
                               {{{64, 32, 8, 16, 16}, {32, 32, 8, 16, 16}, {16, 64, 4, 16, 16}}},
@@ -170,7 +172,7 @@ constexpr TilesBySize kWideTiles{
 constexpr TilesBySize kSmallWideTiles{
     {{{{16, 32, 8, 8, 8}, {16, 32, 8, 8, 8}, {16, 32, 4, 16, 8}}}, {{{16, 32, 8, 16, 8}, {16, 32, 8, 16, 8}, {16, 32, 4, 16, 8}}}, {}}};
 
-/// The tiles that a device takes, or why it takes none.
+/// Sets `tiles` for the device, or returns the reason why it has none.
 std::string tiles_of(const DeviceTraits& traits, const FlexProblem& p, bool split, FlexTiles* tiles = nullptr) {
   if (std::string why = refuses_long_loops(traits); !why.empty()) return why;
   const bool wide = p.dtype == DType::f64;
@@ -215,7 +217,7 @@ constexpr std::array<Implementation<FlexProblem>, 5> kForced{{{"flex_split", fit
                                                               {"flex_tiles_split", fits_tiles_split},
                                                               {"flex_tiles", fits_tiles},
                                                               {"flex_items", computes}}};
-/// Of what computes gradients the same names choose.
+/// Entry of a part. The names of the forward entries also choose the kernels of gradients.
 std::string_view entry_of(FlexPart part, std::string_view chosen) {
   switch (part) {
     case FlexPart::forward:
@@ -243,9 +245,9 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
   const std::string_view chosen = choose<FlexProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, kOp).name;
   const bool tiles = chosen.starts_with("flex_tiles"), lanes = chosen != "flex_items" && !tiles;
   KernelPlan plan{.stem = kOp, .entry = entry_of(p.part, chosen), .tuning = row_tuning(traits)};
-  if (lanes) plan.tuning.local = 1;  // a work-item keeps more in memory than several of a work-group could
+  if (lanes) plan.tuning.local = 1;  // a work-item uses too much private memory for groups of several
   if (!lanes) plan.tuning.width = 1;
-  // Sums that stay in registers, ROWS x VECTORS: 8 x 3 of 32 vector registers, 4 x 2 of 16; the others are for what they are made of.
+  // Register tiles of ROWS x VECTORS sums: 8 x 3 if there are 32 vector registers, 4 x 2 if 16. The other registers hold operands.
   const bool many = plan.tuning.width >= 16;
   set_lanes(plan, traits, wide || p.types.has_f64, 1, true, 4);
   plan.options = "-cl-denorms-are-zero";
@@ -275,8 +277,8 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
   }
   plan.tuning.tile = static_cast<std::uint64_t>(c.tile_vectors * plan.tuning.width);
   const bool direct = p.direct && (p.dtype == DType::f32 || wide || plan.entry == "flex_split");
-  // KEYS of few queries: long runs of keys, then of values, which memory streams fast (128 KiB of f32); if they are loaded first, what stays in the L1 cache
-  // until it is used (16 KiB).
+  // KEYS of few queries: if keys are read in place, long contiguous reads of keys and then of values, which memory serves fast (128 KiB of f32); if they are
+  // loaded first, as many as stay in the L1 cache until they are used (16 KiB).
   d.set("DIRECT", direct)
       .set("DMAX", c.most)
       .set("KEYS", plan.entry == "flex_split" ? std::max((direct ? 32768 : 4096) / c.most, 16) : c.keys)

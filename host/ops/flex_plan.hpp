@@ -9,34 +9,34 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// What a kernel makes. combine: results of the parts of flex_split and flex_tiles_split; assign: rows of a PagedCache; dropout: its factors; sums: row sums
-/// for backward; backward: gradients, of queries alone where keys' and values' come from `keys`.
+/// Purpose of a kernel. combine: combines the parts of flex_split and flex_tiles_split; assign: writes rows of a PagedCache; dropout: factors of weights; sums:
+/// row sums for backward; backward: gradients, of queries alone if `keys` computes those of keys and values.
 enum class FlexPart : std::uint8_t { forward, combine, assign, dropout, sums, backward, keys };
 
-/// What selection of flex looks at; also the key of its cached plans.
+/// Inputs of the selection of flex; also the key of its cached plans.
 struct FlexProblem {
   std::uint64_t score = 0, mask = 0;  ///< ExprBody::id of the mods; 0: none
   DType dtype = DType::f32;
-  std::uint8_t size_class = 0;  ///< of the longer of a key and a value: kFlexClasses, or past them
+  std::uint8_t size_class = 0;  ///< class in kFlexClasses by the longer of a key and a value; past the last if none fits
   SeenTypes types;
   bool direct = false;  ///< elements of keys and of values have stride 1, and values have whole vectors
   FlexPart part = FlexPart::forward;
-  bool few = false;     ///< queries
+  bool few = false;     ///< at most kFewQueries queries
   bool joint = false;   ///< all queries of all heads of a batch visit the same blocks
   bool ragged = false;  ///< sequences of several lengths
   bool skip_masked = false, dropout = false;
   std::uint8_t unused[5] = {};
 };
 
-/// Rows of up to `most` elements: vectors of queries of a tile, and keys of a block. With vectors of 16 floats, a work-item of flex_lanes has queries and
-/// results of a tile (2 x 48 KiB at 64 elements, 2 x 96 KiB at 128 to 512, 2 x 192 KiB at 1024) and a block of keys and values (2 x 40 KiB to 2 x 72 KiB, if
-/// they are loaded), which fit into a core's L2 cache; `scripts/bench --filter '^flex/'` measures them.
+/// Class of rows of up to `most` elements: vectors of queries of a tile, and keys of a block. With vectors of 16 floats, a work-item of flex_lanes holds
+/// queries and results of a tile (2 x 48 KiB at 64 elements, 2 x 96 KiB at 128 to 512, 2 x 192 KiB at 1024) and a block of keys and values (2 x 40 KiB to 2 x
+/// 72 KiB, if they are loaded), which fit into a core's L2 cache; `scripts/bench --filter '^flex/'` measures them.
 struct FlexClass {
   int most, tile_vectors, keys;
 };
 inline constexpr std::array<FlexClass, 5> kFlexClasses{{{64, 12, 128}, {128, 12, 128}, {256, 6, 64}, {512, 3, 32}, {1024, 3, 16}}};
 
-/// Elements of a result that an item of flex_items makes at a time, while it makes its scores once more: all, or 128, where loops end early.
+/// Elements of a result that an item of flex_items computes before it recomputes scores: 16, or where loops end early the whole row, at most 128.
 inline std::int64_t flex_chunk(const DeviceTraits& traits, std::uint8_t size_class) {
   return traits.quirks & kQuirkLoopsEndEarly ? std::min<std::int64_t>(kFlexClasses[std::min<std::size_t>(size_class, kFlexClasses.size() - 1)].most, 128) : 16;
 }
@@ -45,7 +45,7 @@ inline std::int64_t flex_chunk(const DeviceTraits& traits, std::uint8_t size_cla
 constexpr double flex_flops(double scores, std::int64_t elements) { return 2 * scores * static_cast<double>(elements); }
 
 inline constexpr std::int64_t kFewQueries = 8;
-/// Up to that many rows of queries read 16-bit keys in the tensors; more of them share what was widened once.
+/// Most rows of queries that read 16-bit keys from the tensors. More rows share keys that are widened once.
 inline constexpr std::int64_t kDirectRows = 8;
 
 /// Errors: invalid_shape, invalid_dtype.
@@ -55,28 +55,28 @@ inline void check_is(const Tensor& t, const Dims& sizes, DType dtype, std::strin
   if (t.dtype() != dtype) throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} must be {}, got {}", what, name(dtype), name(t.dtype())));
 }
 
-/// Throws what flex() throws for these.
+/// Errors: as flex() for these arguments.
 void check_flex(const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexOptions& options);
 
 /// Binds a factor by name, in the compute type of `dtype`.
 void bind_scale(Encoder& encoder, DType dtype, double scale, const char* name);
 
-/// Dropout of one call, of weights (batch, heads, q_len, kv_len); `state`: seed and offset of the generator, undefined if p is 0.
+/// Dropout of one call, for weights (batch, heads, q_len, kv_len). `state`: seed and offset of the generator, undefined if p is 0.
 struct FlexDropout {
   double p = 0;
   Tensor state = {};
   std::int64_t batch = 0, heads = 0, q_len = 0, kv_len = 0;
 };
-/// What the generator (empty: the device's default one) has come to, in `to` where that is defined; it moves on behind what is drawn.
+/// Copies the generator's state (empty: of the device's default one) to `to`, or a new tensor. Advances the generator past the call's words.
 FlexDropout draw_dropout(double p, const Generator& generator, const Tensor& to, const Dims& scores, const Stream& stream);
-/// A weight is dropped if its random word is less.
+/// A weight is dropped if its random word is below this number.
 std::uint32_t dropout_below(double p);
-/// A kernel's operands of dropout: the generator's state and the factor of weights that stay, `kept`.
+/// Binds the operands of dropout: the generator's state, and `kept`, the factor of weights that are kept.
 void bind_dropout(Encoder& encoder, const FlexDropout& dropout, DType dtype);
-/// The factors of the weights of queries from `begin` to before `end`: (batch, heads, end - begin, kv_len) of f32 or f64, 0 or 1 / (1 - p).
+/// The factors, 0 or 1 / (1 - p), of the weights of queries begin to end - 1: (batch, heads, end - begin, kv_len), f32 or f64.
 Tensor dropout_factors(const FlexDropout& dropout, DType dtype, std::int64_t begin, std::int64_t end, const Stream& stream);
 
-/// A call whose score mod's captured tensors want gradients.
+/// A call for which gradients of the score mod's captured tensors are wanted.
 struct CapturedCall {
   const ExprFunction& score;
   std::function<Expr(const Expr& b, const Expr& h, const Expr& q, const Expr& kv)> allowed;
@@ -86,10 +86,10 @@ struct CapturedCall {
   DType sums = DType::f32;
   FlexDropout dropout = {};
 };
-/// Of the floating ones, in the order of captured_tensor().
+/// Gradients of the floating captured tensors, in the order of captured_tensor().
 std::vector<Tensor> captured_gradients(const CapturedCall& call, const Stream& stream);
 
-/// Pure, but for the printed functions, which the caller adds. Errors: not_supported, invalid_argument.
+/// Pure function; the caller adds the printed mods to the plan. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const FlexProblem& problem, std::string_view forced = {});
 
 }}}  // namespace clutch::v0::detail

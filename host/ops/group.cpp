@@ -15,7 +15,7 @@ namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
-constexpr unsigned kBits = 11;  ///< of a digit at most: what a pass writes to fits in a core's cache
+constexpr unsigned kBits = 11;  ///< most bits of a digit: the output positions of a pass fit in a core's cache
 
 // validate ----------------------------------------------------------------------------------------------------------
 
@@ -46,11 +46,11 @@ namespace {
 
 // encode ------------------------------------------------------------------------------------------------------------
 
-/// How n entries are shared out.
+/// How n entries are divided into parts.
 struct Parts {
   std::uint64_t chunk = 1, count = 1;
   Parts(std::int64_t n, bool one_item_a_group, std::uint64_t most = 16384) {
-    // Many parts only where many items run at once; these take little each, as one driver ends loops early (quirk loops_end_early).
+    // More parts if many items run at once. They get little each, as one driver ends loops early (quirk loops_end_early).
     auto entries = static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1));
     chunk = one_item_a_group ? std::max<std::uint64_t>((entries + 15) / 16, 256) : std::clamp<std::uint64_t>((entries + 511) / 512, 256, most);
     count = (entries + chunk - 1) / chunk;
@@ -69,7 +69,7 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Str
   const Parts parts(n, row_tuning(runtime.traits()).local == 1);
   unsigned passes = 1;
   while (passes * kBits < 32 && static_cast<std::uint64_t>(groups) >> (passes * kBits) != 0) ++passes;
-  // Digits of like size: fewer places that a pass writes to at a time.
+  // Digits of similar size, so that a pass has fewer output positions.
   const unsigned bits_each = (static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(groups))) + passes - 1) / passes;
   const std::uint32_t digits = 1u << bits_each;
   Tensor counts = encoder.scratch({static_cast<std::int64_t>(parts.count), std::int64_t{digits}}, ids.dtype),
@@ -85,7 +85,7 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Str
                  .digits = digits};
   auto with_args = [&]() -> Encoder& { return bind_args(encoder, args); };
   Tensor source = index;
-  // Pass k writes to number k % 2: the last one writes the result.
+  // Pass k writes buffer k % 2, numbered so that the last pass writes the result.
   for (unsigned pass = 0; n > 0 && pass < passes; ++pass) {
     args.shift = pass * bits_each;
     const Tensor &from = order[(pass + 1) % 2], &to = order[pass % 2];
@@ -101,13 +101,13 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Str
     send(place, parts.count);
     source = keys[pass % 2], args.keys = KEYS_PACKED;
   }
-  // Each group's place is searched for: up to 64 steps.
+  // Each offset is found by a binary search of up to 64 steps.
   const Parts places(groups + 1, row_tuning(runtime.traits()).local == 1, runtime.traits().quirks & kQuirkLoopsEndEarly ? 512 : 16384);
   const BuiltPlan& offsets = plan_of(GroupStage::offsets);
   args.chunk = places.chunk, args.parts = places.count;
   with_args().input(keys[(passes + 1) % 2]).output(result.offsets);
   send(offsets, places.count);
-  // The setting says how kernels count, not what the caller gets.
+  // CLUTCH_INDEX64 sets the index type of kernels, not the dtype of the results.
   if (wide && !wide_result) return {result.offsets.to(DType::i32, {}, stream), result.order.to(DType::i32, {}, stream)};
   return result;
 }

@@ -9,13 +9,13 @@ namespace clutch { inline namespace v0 { namespace detail {
 /// The kernels of a group_by, in the order of their first launches.
 enum class GroupStage : std::uint8_t { count, scan, base, place, offsets };
 
-/// What selection of group_by's kernels looks at; also the key of their cached plans.
+/// Inputs of the selection of group_by's kernels; also the key of their cached plans.
 struct GroupProblem {
   GroupStage stage = GroupStage::count;
   bool wide_id = false;  ///< 2^31 entries or more
 };
 
-/// Pure.
+/// Pure function.
 KernelPlan select(const DeviceTraits& traits, const GroupProblem& problem, std::string_view forced = {});
 
 }}}  // namespace clutch::v0::detail

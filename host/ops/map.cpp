@@ -44,7 +44,7 @@ Checked validate(std::span<const Tensor> outputs, const ExprFunction& f, std::sp
       refuse(ErrorCode::invalid_shape, fmt::format("the output must have the broadcast shape {}, got {}", to_string(c.sizes), to_string(out.sizes())));
     check_no_self_overlap(out, "map");
     for (const Tensor& t : inputs) check_overlap(out, t, "map");
-    for (const Tensor& t : f.body()->tensors) check_apart(out, t, "map");  // read at any place
+    for (const Tensor& t : f.body()->tensors) check_apart(out, t, "map");  // captured tensors are read at any position
     for (std::size_t k = 0; k < i; ++k) check_apart(out, outputs[k], "map");
   }
   return c;
@@ -80,7 +80,7 @@ namespace {
 
 // encode ------------------------------------------------------------------------------------------------------------
 
-/// The operands of one launch. Strides of all of them, positions last.
+/// The operands of one launch, with the strides of all of them and then of positions.
 struct Launch {
   std::vector<Tensor> outputs, inputs;
   std::vector<Dims> strides;
@@ -90,7 +90,7 @@ struct Launch {
   MapProblem problem;
 };
 
-/// Whether an Encoder takes the arguments of a launch: 64 of them, 1024 bytes.
+/// True if the arguments of a launch keep to the Encoder's limits: 64 arguments, 1024 bytes.
 bool fits(const Launch& l, const ExprBody& body) {
   std::size_t tensors = l.outputs.size() + l.inputs.size() + body.buffers.size(), count = 2 + 2 * tensors + body.params.size(), extents = 0;
   for (const auto& b : body.buffers) extents += 2 * static_cast<std::size_t>(b.rank);
@@ -137,7 +137,7 @@ void bind_shape(Encoder& encoder, const Launch& l) {
   for (std::size_t k = 0; k < l.strides.size(); ++k) bind_lanes(encoder, l.stride.data() + 16 * k, l.problem.rank_lanes, l.problem.wide_index);
 }
 
-/// Errors: not_supported where the device's compiler would end the process.
+/// Errors: not_supported if the device's compiler would end the process.
 void check_byte_selects(const DeviceTraits& traits, const ExprFunction& f, std::span<const DType> tensors) {
   if (!(traits.quirks & kQuirkByteSelectsCrash) || std::count(tensors.begin(), tensors.end(), DType::i8) < 2) return;
   const std::vector<ExprStep>& steps = f.body()->steps;
@@ -183,7 +183,7 @@ void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const
   std::vector<Tensor> inputs = as_traced(given, stream);
   Launch l = arrange({outputs.begin(), outputs.end()}, inputs, c.sizes, f);
   if (fits(l, *f.body())) return launch(l, f, params, *c.runtime, static_cast<std::uint64_t>(n), options, stream);
-  // Too many arguments for the shapes: dense copies need none.
+  // The shapes need too many arguments. Contiguous copies need no shapes.
   std::vector<Tensor> dense_outputs;
   for (const Tensor& t : outputs) dense_outputs.push_back(empty(c.sizes, {.dtype = t.dtype(), .device = stream.device()}, stream));
   for (Tensor& t : inputs) t = t.expand(c.sizes).contiguous(stream);

@@ -8,7 +8,7 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 inline constexpr int kMaxMapOperands = 24;
 
-/// What selection of map looks at; also the key of its cached plans. Operands: outputs, inputs, positions.
+/// Inputs of the selection of map; also the key of its cached plans. Operands: outputs, inputs, positions.
 struct MapProblem {
   std::uint64_t function = 0;  ///< ExprBody::id
   std::uint8_t outputs = 1, inputs = 1, positions = 0;
@@ -21,11 +21,11 @@ struct MapProblem {
   DType dtypes[kMaxMapOperands] = {};
 };
 
-/// map into given outputs, or into new ones if there are none, with other values of the params than the function's.
+/// map into the given outputs, or into new ones if there are none, with `params` as the values of the function's params.
 std::vector<Tensor> map_traced(std::span<const Tensor> outputs, const ExprFunction& function, std::span<const Tensor> inputs, std::span<const double> params,
                                const MapOptions& options, const Stream& stream);
 
-/// Pure, but for the printed function, which the caller adds. Errors: not_supported, invalid_argument.
+/// Pure function; the caller adds the printed function to the plan. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const MapProblem& problem, std::string_view forced = {});
 
 }}}  // namespace clutch::v0::detail

@@ -43,7 +43,7 @@ Dims product_sizes(const Dims& a, const Dims& b) {
 
 namespace {
 
-/// The dtype of the result by default.
+/// Default dtype of the result.
 DType default_dtype(DType a, DType b, const ExprFunction& f) {
   const DType product = linalg::product_dtype(a, b);
   if (f.empty()) return is_f8(a) || is_byte(a) ? product : a;
@@ -157,7 +157,7 @@ constexpr std::array<Implementation<MatmulProblem>, 4> kImplementations{{
     {"matmul_items", computes},
 }};
 
-/// What is taken when it is forced.
+/// Implementations that a caller may force.
 constexpr std::array<Implementation<MatmulProblem>, 6> kForced{{
     {"matmul_lanes", fits_matmul_lanes},
     {kClblast, fits_clblast},
@@ -173,7 +173,7 @@ std::string fits_sparse_dot(const DeviceTraits& traits, const MatmulProblem& p) 
   return computes(traits, p);
 }
 
-/// With a 2:4 matrix on the left.
+/// Implementations with a 2:4 matrix on the left.
 constexpr std::array<Implementation<MatmulProblem>, 5> kSparse{{
     {"matmul_sparse_dot",
      [](const DeviceTraits& t, const MatmulProblem& p) {
@@ -249,10 +249,10 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   set_lanes(plan, traits, computed == DType::f64 || p.wide, 1 + p.input_count + p.position_count, true, 4);
   auto stored = [&](DType d) { return d == DType::c64 ? DType::f32 : d == DType::c128 ? DType::f64 : d; };
   Defines& d = plan.defines;
-  const DType number = dot ? DType::i32 : computed;  // what panels hold
+  const DType number = dot ? DType::i32 : computed;  // element type of panels
   const bool as_it_lies = items || p.part != Part::product || p.place != MatmulPlace::packed;
   d.set_text("A_NAME", name(stored(p.a))).set_text("B_NAME", name(as_it_lies ? stored(p.b) : number));
-  // What beta reads is computed as the product is; where it is not, there is no beta.
+  // beta reads the output in the product's compute type. Outputs with another compute type are not read, because beta is 0 for them.
   d.set_text("O_NAME", name(is_complex(p.output) ? computed : compute_dtype(p.output, kOp) == product ? p.output : product));
   d.set_type("ACC", number).set("INTEGER", integer).set("COMPLEX", complex).set("DOT", !dot ? 0 : p.dots && plan.tuning.width == 16 ? 1 : 2);
   if (tiles) {
@@ -281,10 +281,10 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
 
 namespace {
 
-/// Into an output that is there.
+/// Computes into an existing output.
 void run_out(MatmulCall c, const Stream& stream) {
   check_matmul_inputs(c);
-  // Complex columns must lie side by side, as pairs of real ones.
+  // Complex columns must be adjacent, since kernels store pairs of real numbers.
   if (!is_complex(c.out.dtype()) || c.out.numel() == 0 || c.out.strides()[c.out.rank() - 1] == 1 || c.out.sizes()[c.out.rank() - 1] == 1)
     return run_matmul(c, stream);
   Tensor out = c.out;

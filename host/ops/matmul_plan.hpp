@@ -15,51 +15,51 @@ inline constexpr std::size_t kMatmulInputs = 5;
 /// How the kernels that work on panels read b.
 enum class MatmulPlace : std::uint8_t { packed = MATMUL_B_PACKED, direct = MATMUL_B_DIRECT, inside = MATMUL_B_INSIDE };
 
-/// Floating-point operations of a batch of products: a complex multiply-add is four of them.
+/// Floating-point operations of a batch of products. A complex multiply-add counts as four real ones.
 constexpr double matmul_flops(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1, bool complex = false) {
   return (complex ? 8.0 : 2.0) * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(batch);
 }
 
-/// What selection of matmul looks at; also the key of its cached plans.
+/// Inputs of the selection of matmul; also the key of its cached plans.
 struct MatmulProblem {
-  std::uint64_t function = 0;    ///< the epilogue's
-  std::int32_t tile_items = 64;  ///< of a group of matmul_tiles: a square's number
-  /// sparse_transposed: the rows of the result have stride 1, not its columns.
+  std::uint64_t function = 0;    ///< ExprBody::id of the epilogue
+  std::int32_t tile_items = 64;  ///< items of a group of matmul_tiles; a square number
+  /// sparse_transposed: the rows of the result, not its columns, have stride 1.
   enum class Left : std::uint32_t { dense, sparse, sparse_transposed } left = Left::dense;
   DType a = DType::f32, b = DType::f32, output = DType::f32;
   std::array<DType, kMatmulInputs> inputs{};
   std::uint8_t input_count = 0, position_count = 0;
-  enum class Part : std::uint8_t { product, pack, rows } part = Part::product;  ///< rows: those of a in words of bytes
+  enum class Part : std::uint8_t { product, pack, rows } part = Part::product;  ///< rows: packs rows of a into words of bytes
   bool wide = false;                                                            ///< the epilogue has 64-bit values
-  bool dots = false;                                                            ///< the device has been seen to have dot products of bytes
+  bool dots = false;                                                            ///< a trial has shown that the device has dot products of bytes
   MatmulPlace place = MatmulPlace::packed;
   std::uint8_t rows = 6, vectors = 4;  ///< of a register tile
 };
 
-/// What products are computed in: f32 or f64, also where they are integers or pairs.
+/// Compute type of products: f32 or f64, also for integers and complex numbers.
 DType matmul_compute(const MatmulProblem& problem);
 
 /// Vectors of columns of a panel.
 inline constexpr std::int64_t kMatmulVectors = 4;
-/// Most tiles of an item: what keeps their sums in a core's caches.
+/// Most tiles of an item, so that their sums stay in a core's caches.
 inline constexpr std::int64_t kMatmulAccumulatorTiles = 64;
-/// Most vectors of a block that items bring into private memory.
+/// Most vectors of a block that items pack into private memory.
 inline constexpr std::int64_t kMatmulBlockVectors = 1024;
-/// Most numbers of a matrix that lies in a lane.
+/// Most numbers of a matrix in one lane.
 inline constexpr std::int64_t kMatmulLaneNumbers = MATMUL_LANE_NUMBERS;
 /// Rows and columns of a tile in local memory.
 inline constexpr std::int64_t kMatmulTile = 64;
-/// Items of a group that has one, where the driver takes so many: each has 8 x 8 sums.
+/// Items of a group of matmul_tiles, if the driver allows so many; each has 8 x 8 sums.
 inline constexpr int kMatmulTileItems = 64;
-/// Most columns of a product with a 2:4 matrix that matmul_sparse_rows takes, where vectors have 16 lanes; for it and matmul_sparse_dot `vectors` is 0 and
-/// `rows` how many they take at a time.
+/// Most columns of a product with a 2:4 matrix for matmul_sparse_rows, on devices with vectors of 16 lanes. For matmul_sparse_rows and matmul_sparse_dot
+/// `vectors` is 0, and `rows` is the number of columns that they take at a time.
 inline constexpr std::int64_t kMatmulFewTokens = 16;
-/// Bytes of the columns that an item of matmul_sparse_dot takes, and its neighbours.
+/// Most bytes of the columns that an item of matmul_sparse_dot takes. Adjacent items read the same columns.
 inline constexpr std::int64_t kMatmulWordBytes = 1 << 19;
 /// Rows of a panel that an item packs.
 inline constexpr std::int64_t kMatmulPackRows = 64;
 
-/// Pure. Errors: not_supported, invalid_argument.
+/// Pure function. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const MatmulProblem& problem, std::string_view forced = {});
 
 }}}  // namespace clutch::v0::detail

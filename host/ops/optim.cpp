@@ -47,7 +47,7 @@ KernelPlan select(const DeviceTraits& traits, const OptimProblem& p, std::string
   bool wide = has_f64_scalars(traits, p);
   Numerics numerics = p.numerics != Numerics::automatic ? p.numerics : wide ? Numerics::source : Numerics::f32;
   if (p.numerics == Numerics::automatic && !wide) plan.note = "numerics f32: the device has no fp64";
-  // Where f64 scalars meet f32 elements, a vector is no longer than one of f64.
+  // If f64 scalars are combined with f32 elements, vectors are no longer than the device's native f64 vectors.
   bool mixed = numerics == Numerics::source && (p.kind == OptimKind::sgd || p.kind == OptimKind::adagrad) && p.dtype != DType::f64;
   if (mixed && plan.tuning.local == 1) plan.tuning.width = std::min(plan.tuning.width, std::max(1, traits.native_width_f64));
   set_common(plan.defines, traits, plan.tuning, 1, false);
@@ -63,7 +63,7 @@ KernelPlan select(const DeviceTraits& traits, const OptimProblem& p, std::string
 
 namespace {
 
-/// Names of the states in the order of the kernel's columns.
+/// Names of the states, in the order of the kernel's columns.
 std::vector<std::string> state_names(const OptimProblem& p) {
   std::vector<std::string> names;
   switch (p.kind) {
@@ -98,7 +98,7 @@ namespace {
 
 /// `dtype` is the parameters'.
 void check_hyper(const OptimHyper& h, DType dtype) {
-  // Comparisons that NaN fails.
+  // The comparisons are false for NaN.
   check_optim_range(h.lr >= 0, h.op, "learning rate", "at least 0", h.lr);
   check_optim_range(h.eps >= 0, h.op, "epsilon", "at least 0", h.eps);
   check_optim_range(h.weight_decay >= 0, h.op, "weight_decay", "at least 0", h.weight_decay);
@@ -215,9 +215,9 @@ OptimChunks cut_into_chunks(std::span<const std::int64_t> sizes, std::int64_t le
 
 namespace {
 
-/// States of all parameters as views of few big tensors, so that they are in few buffers. `value` fills them.
+/// States of all parameters, as views of few large tensors, so that they need few buffers. All elements are `value`.
 std::vector<Tensor> make_column(std::span<const Tensor> params, DType dtype, double value, const Stream& stream) {
-  constexpr std::int64_t kAlignment = 64;  // elements: views begin where vectors do
+  constexpr std::int64_t kAlignment = 64;  // elements; keeps views aligned to vectors
   auto most = static_cast<std::int64_t>(claimed_traits(stream.impl()->runtime().device()).max_alloc_bytes / 2 / (bits(dtype) / 8));
   std::vector<Tensor> views;
   for (std::size_t first = 0, end = 0; first < params.size(); first = end) {
@@ -286,7 +286,7 @@ OptimGroup make_optim_group(std::vector<Tensor> params, const OptimHyper& hyper,
 
 namespace {
 
-/// Cuts a group's rows into launches.
+/// Splits a group's rows into launches.
 void make_parts(OptimGroup& g) {
   auto columns = static_cast<std::size_t>(g.problem.columns());
   g.parts.clear();
@@ -299,7 +299,7 @@ void make_parts(OptimGroup& g) {
   }
 }
 
-/// The table's entries with these gradients; true if they are in other buffers than before.
+/// Sets the gradients in the table's entries. True if any gradient is in another buffer than before.
 bool set_gradients(OptimGroup& g, std::span<const Tensor> grads) {
   auto columns = static_cast<std::size_t>(g.problem.columns());
   bool moved = g.entries.empty();
@@ -320,7 +320,7 @@ bool set_gradients(OptimGroup& g, std::span<const Tensor> grads) {
   return moved;
 }
 
-/// Bytes of a step: gradients are read, all else is read and written; with f32 weights beside them parameters are only written.
+/// Bytes of a step: gradients are read, all other tensors are read and written, except that with f32 master weights parameters are only written.
 double step_bytes(const OptimGroup& g, const OptimPart& part) {
   const auto columns = static_cast<std::size_t>(g.problem.columns());
   double bytes = 0;

@@ -9,13 +9,13 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 enum class OptimKind : std::uint8_t { sgd = OPTIM_SGD, adam = OPTIM_ADAM, adagrad = OPTIM_ADAGRAD, rmsprop = OPTIM_RMSPROP };
 
-/// What selection of an optimizer's step looks at; also the key of its cached plans.
+/// Inputs of the selection of an optimizer's step; also the key of its cached plans.
 struct OptimProblem {
   DType dtype = DType::f32;
   DType state = DType::f32;
   OptimKind kind = OptimKind::adam;
   optim::Numerics numerics = optim::Numerics::automatic;
-  bool extra = false;   ///< amsgrad or centered
+  bool extra = false;   ///< amsgrad, or centered RMSprop
   bool buffer = false;  ///< momentum of SGD and RMSprop
   bool master = false;
   optim::Rounding rounding = optim::Rounding::nearest;
@@ -26,13 +26,13 @@ struct OptimProblem {
   int columns() const { return optim_columns(states(), master || compensated()); }
 };
 
-/// What is around the step.
+/// Kernels that assist steps.
 enum class OptimAid : std::uint8_t {
   norm_chunks,
   norm_total,
   scale,
-  unscale,  ///< by the inverse of a scale, and notes what is not finite
-  check,    ///< notes it alone
+  unscale,  ///< multiplies by the inverse of a scale, and notes gradients that are not finite
+  check,    ///< only notes gradients that are not finite
   update_scaler,
   schedule,
 };
@@ -43,9 +43,9 @@ struct OptimAidProblem {
 };
 KernelPlan select(const DeviceTraits& traits, const OptimAidProblem& problem, std::string_view forced = {});
 
-/// Pure. Errors: not_supported, invalid_argument.
+/// Pure function. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const OptimProblem& problem, std::string_view forced = {});
-/// Names of the implementations, best first.
+/// Names of the implementations, in the order of selection.
 std::span<const Implementation<OptimProblem>> optim_implementations();
 
 }}}  // namespace clutch::v0::detail

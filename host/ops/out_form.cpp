@@ -29,7 +29,7 @@ void store(std::span<const Stored> results, std::string_view op, const Stream& g
     const Tensor* both[] = {&s.made, &s.out};
     common_runtime(both, op);
     for (const Stored* other : wanted) check_apart(s.out, other->out, op);
-    for (const Stored& other : results)  // which may be views of the call's inputs
+    for (const Stored& other : results)  // a result may be a view of one of the call's inputs
       if (&other != &s && other.made.defined()) check_apart(s.out, other.made, op);
     wanted.push_back(&s);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Out forms of ops that are made of others: they make their results as the allocating form does and copy them, last, into the caller's tensors.
+// Out forms of composed ops: they compute results as the allocating form does, and finally copy them into the caller's tensors.
 #include <clutch/stream.hpp>
 #include <clutch/tensor.hpp>
 
@@ -9,8 +9,8 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// Errors: invalid_argument if the caller's tensor is undefined; invalid_shape unless it has these sizes; invalid_dtype unless it has that dtype;
-/// invalid_overlap if elements of it share memory. `what` of the call it is.
+/// Checks the caller's tensor, which `what` names in texts. Errors: invalid_argument if it is undefined; invalid_shape and invalid_dtype unless it has these
+/// sizes and this dtype; invalid_overlap if its elements share memory.
 void check_out(const Tensor& out, const Dims& sizes, DType dtype, std::string_view what, std::string_view op);
 
 /// A result and the caller's tensor for it.
@@ -19,12 +19,12 @@ struct Stored {
   const Tensor& made;
   std::string_view what;
 };
-/// Copies results into the caller's tensors, of any strides, after all checks. An undefined one of the caller's is not asked for.
-/// Errors: those of check_out(); invalid_argument for a tensor that has no result; device_mismatch; invalid_overlap if two of them share memory.
+/// Copies results into the caller's tensors, of any strides, after all checks. A result is skipped if the caller's tensor is undefined.
+/// Errors: those of check_out(); invalid_argument for a tensor without a result; device_mismatch; invalid_overlap if two of the tensors share memory.
 void store(std::span<const Stored> results, std::string_view op, const Stream& stream);
-/// The same for an op's only result, which must be asked for.
+/// The same for an op's only result, whose tensor must be defined.
 void store(const Tensor& out, const Tensor& made, std::string_view op, const Stream& stream);
-/// The same for as many tensors as there are results. Errors: also invalid_argument for another count.
+/// The same for a list of tensors. Errors: also invalid_argument unless there are as many tensors as results.
 void store(std::span<const Tensor> outs, std::span<const Tensor> made, std::string_view what, std::string_view op, const Stream& stream);
 
 }}}  // namespace clutch::v0::detail

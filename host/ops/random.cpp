@@ -15,7 +15,7 @@ namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
-constexpr std::uint64_t kChunkBlocks = 16;  // Philox blocks of a chunk: 64 words, so 64 elements of 32 bits' worth or 32 of 64
+constexpr std::uint64_t kChunkBlocks = 16;  // Philox blocks of a chunk: 64 words of 32 bits, for 64 elements that take one word or 32 that take two
 std::uint64_t chunk_elements(DType dtype) { return dtype == DType::f64 ? 32 : 64; }
 
 struct Arguments {

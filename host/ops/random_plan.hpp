@@ -6,13 +6,13 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// What selection of uniform_ and normal_ looks at; also the key of their cached plans.
+/// Inputs of the selection of uniform_ and normal_; also the key of their cached plans.
 struct RandomProblem {
   DType dtype = DType::f32;
   bool normal = false;
 };
 
-/// Pure. Errors: not_supported.
+/// Pure function. Errors: not_supported.
 KernelPlan select(const DeviceTraits& traits, const RandomProblem& problem, std::string_view forced = {});
 
 }}}  // namespace clutch::v0::detail

@@ -14,15 +14,15 @@ namespace {
 
 void refuse(ErrorCode code, std::string_view why) { throw Error(code, "reduce", why); }
 
-/// A reduction as it is going to run.
+/// A checked reduction.
 struct Reduction {
   Runtime* runtime = nullptr;
   Reduce op = Reduce::sum;
   DType accumulator = DType::f32;
   Dims sizes;                         ///< of the broadcast inputs
-  std::array<bool, kMaxRank> gone{};  ///< by dimension: reduced
+  std::array<bool, kMaxRank> gone{};  ///< by dimension: true if reduced
   Dims result;                        ///< sizes of the result
-  std::int64_t n = 1, m = 1;          ///< results, and elements of each
+  std::int64_t n = 1, m = 1;          ///< number of results, and of elements of each
   DType dtype = DType::f32;           ///< of the result
   std::vector<Dims> positions;        ///< strides of the function's positions over `sizes`
 };
@@ -128,7 +128,7 @@ KernelPlan select(const DeviceTraits& traits, const ReduceProblem& p, std::strin
   KernelPlan plan{.stem = "reduce", .entry = chosen.name, .tuning = row_tuning(traits)};
   set_lanes(plan, traits, p.types.has_wide, 1 + p.inputs + p.positions, p.wide_index, p.rank_lanes);
   plan.defines.set("FINAL", p.final_stage).set("OP", op_number(p.op)).set("BLOCK", kReduceBlock).set("ABREAST", abreast(p)).set("SPLATS", p.splats);
-  // Booleans are ints while they accumulate, as common/combine.clh has them.
+  // Accumulators of booleans are ints, as in common/combine.clh.
   plan.defines.set_type("A", p.accumulator == DType::boolean ? DType::i32 : p.accumulator).set_text("A_NAME", name(p.accumulator));
   return plan;
 }
@@ -137,7 +137,7 @@ namespace {
 
 // encode ------------------------------------------------------------------------------------------------------------
 
-/// Sizes and strides as the kernels take them, dimension 0 innermost; strides of the output (kept dimensions alone), then inputs and positions.
+/// Sizes and strides for the kernels, dimension 0 innermost: strides of the output (kept dimensions alone), then of inputs and positions.
 struct Walks {
   std::size_t operands = 0;  ///< inputs and positions
   std::int64_t kept_rank = 1, reduced_rank = 1;
@@ -147,7 +147,7 @@ struct Walks {
   bool wide_index = false;
 };
 
-/// Joins dimensions without moving them: the order of the reduced elements is part of the contract.
+/// Joins adjacent dimensions without reordering, because the order of the reduced elements is part of the contract.
 void join_in_order(const Dims& sizes, std::span<const Dims> strides, Walks& w) {
   std::int64_t n = 0;
   for (int d = sizes.rank() - 1; d >= 0; --d) {
@@ -177,7 +177,7 @@ void classify(Walks& w) {
     rows = rows && (w.reduced[16 * k] == 0 || w.reduced[16 * k] == 1);
     columns = columns && (w.kept[16 * k] == 0 || w.kept[16 * k] == 1);
   }
-  // Rows of one element are columns of one, too, and those go by vectors.
+  // Rows of one element are also columns of one element. As columns they are read by vectors.
   if (columns && w.reduced_size[0] == 1) rows = false;
   w.layout = rows ? ReduceLayout::rows : columns ? ReduceLayout::columns : ReduceLayout::strided;
 }
@@ -214,17 +214,17 @@ Walks walks_of(const Reduction& r, const Tensor& out, std::span<const Tensor> in
   return w;
 }
 
-/// One launch: of the inputs into `out`, which is the result or the blocks' accumulators.
+/// One launch: reduces the inputs into `out`, which is the result or holds the accumulators of blocks.
 struct Stage {
   const Tensor* out;
   std::vector<Tensor> inputs;
   const ExprFunction* function;
-  const ExprFunction* after;  ///< null unless it is the last stage
+  const ExprFunction* after;  ///< null unless this is the last stage
   Walks walks;
   std::int64_t n, m;
 };
 
-/// Whether an item for a page of columns leaves no unit idle.
+/// True if every compute unit has work when an item takes a page of columns.
 bool takes_wide_panels(const DeviceTraits& traits, const Stage& s) {
   constexpr std::int64_t kPage = 16 * kReduceWide;
   if (s.walks.layout != ReduceLayout::columns || row_tuning(traits).local > 1 || s.walks.kept_size[0] < kPage / 2) return false;
@@ -267,8 +267,8 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
   });
   bool by_columns = plan.entry == "reduce_columns", strided = plan.entry == "reduce_strided";
   auto blocks = static_cast<std::uint64_t>(std::max<std::int64_t>((s.m + kReduceBlock - 1) / kReduceBlock, 1)), n = static_cast<std::uint64_t>(s.n);
-  // A chunk is about 8192 elements where a group is a thread: what it takes outweighs its scheduling; and long runs of memory are
-  // read faster. Items of groups take little, as one driver ends loops early (quirk loops_end_early).
+  // If a group is a thread, a chunk has about 8192 elements, so that its work exceeds the cost to schedule it and memory is read in long runs. If groups have
+  // several items, an item gets little work, as one driver ends loops early (quirk loops_end_early).
   auto elements = static_cast<std::uint64_t>(std::clamp<std::int64_t>(s.m, 1, kReduceBlock));
   std::uint64_t chunk =
       plan.tuning.local == 1 ? std::max({std::uint64_t{1}, 8192 / elements, n * blocks / 64}) : std::clamp<std::uint64_t>(256 / elements, 1, 32);
@@ -295,11 +295,11 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
     auto columns = static_cast<std::uint64_t>(s.walks.kept_size[0]), panel = static_cast<std::uint64_t>(abreast(p) * plan.tuning.width);
     items = n / columns * ((columns + panel - 1) / panel) * blocks;
   }
-  // The function and an addition, or the like, an element.
+  // For each element: the function, and an addition or another combining operation.
   encoder.flops((body.operations + 1) * static_cast<double>(s.n) * static_cast<double>(s.m)).dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
 }
 
-/// The function applied to the last accumulator.
+/// The function that is applied to the last accumulator.
 ExprFunction last_step(const Reduction& r, const ExprFunction& after) {
   if (r.op != Reduce::mean) return after.empty() ? identity(r.accumulator) : after;
   const Expr x = expr_input(0, r.accumulator) / param(static_cast<double>(r.m));
@@ -320,7 +320,7 @@ void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given
     Tensor made = empty({stage.n, blocks}, {.dtype = kept_as, .device = stream.device()}, stream);
     stage.out = &made, stage.after = nullptr;
     launch(stage, r, options.implementation, stream);
-    // The accumulators lie in the order of the walk, a row for each result.
+    // The accumulators are stored in the order of the results, a row for each result.
     partials = made;
     Stage next{&out, {partials}, &identity(kept_as), &after, stage.walks, stage.n, blocks};
     std::int64_t row = blocks;

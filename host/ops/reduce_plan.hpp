@@ -10,17 +10,17 @@ inline constexpr int kMaxReduceInputs = 8;
 inline constexpr int kMaxReducePositions = 4;
 inline constexpr int kMaxReduceOperands = 1 + kMaxReduceInputs + kMaxReducePositions;  ///< output, inputs, positions
 inline constexpr std::int64_t kReduceBlock = 2048;                                     ///< elements that one item reduces; part of the contract
-/// Vectors of columns that one item takes side by side; whole pages of many columns are read faster.
+/// Vectors of columns that one item takes side by side. With many columns kReduceWide is used, since whole pages are read faster.
 inline constexpr int kReduceAbreast = 4, kReduceWide = 64;
 
-/// How the elements that go into one result lie.
+/// Strides of the elements that are reduced to one result.
 enum class ReduceLayout : std::uint8_t {
-  rows,     ///< at one stride, 0 or 1, in each input
-  columns,  ///< at one stride, and the innermost kept dimension has stride 0 or 1 in each input
+  rows,     ///< one stride, 0 or 1, in each input
+  columns,  ///< one stride in each input; the innermost kept dimension has stride 0 or 1 in each
   strided,
 };
 
-/// What selection of reduce looks at; also the key of its cached plans.
+/// Inputs of the selection of reduce; also the key of its cached plans.
 struct ReduceProblem {
   std::uint64_t function = 0, after = 0;  ///< ExprBody::id
   Reduce op = Reduce::sum;
@@ -28,18 +28,18 @@ struct ReduceProblem {
   DType accumulator = DType::f32, output = DType::f32;
   bool final_stage = true;
   bool wide_index = false;
-  bool wide_panels = false;  ///< of columns: there are enough for kReduceWide vectors
+  bool wide_panels = false;  ///< for columns: there are enough for kReduceWide vectors
   SeenTypes types;
   std::uint8_t inputs = 1, positions = 0, rank_lanes = 4;
   std::uint8_t unused[2] = {};
-  std::uint16_t splats = 0;  ///< of rows: bits of the operands that have one element a row
+  std::uint16_t splats = 0;  ///< for rows: bits of the operands that have one element in a row
   DType dtypes[kMaxReduceInputs] = {};
 };
 
-/// What kernels/common/combine.clh calls the operation.
+/// Number of the operation in kernels/common/combine.clh.
 int op_number(Reduce op);
 
-/// Pure, but for the printed functions, which the caller adds. Errors: not_supported, invalid_argument.
+/// Pure function; the caller adds the printed functions to the plan. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const ReduceProblem& problem, std::string_view forced = {});
 
 }}}  // namespace clutch::v0::detail

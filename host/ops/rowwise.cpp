@@ -50,8 +50,8 @@ RowFunction::RowFunction(const Row& row, std::span<const Expr> elements) {
   for (const Expr& value : row.values_) body->totals.emplace_back(dtypes, std::span(&value, 1));
   if (!elements.empty()) body->elements = ExprFunction(dtypes, elements);
   if (!row.results_.empty()) body->results = ExprFunction(dtypes, row.results_);
-  // The values of the last total that the elements use again need not be computed again: they occur there if beside the elements
-  // they add no step.
+  // If the elements use the values of the last total again, the kernel keeps these values. The elements do so if a function of both has no more steps than that
+  // of the elements alone.
   for (std::size_t i = row.values_.size(); i-- > 0 && body->kept == detail::kMaxTotals && !elements.empty();) {
     std::vector<Expr> both(elements.begin(), elements.end());
     both.push_back(row.values_[i]);
@@ -81,7 +81,7 @@ struct Checked {
   Runtime* runtime = nullptr;
   Dims sizes, result;                 ///< of elements, of results
   std::array<bool, kMaxRank> gone{};  ///< dimensions that make a row
-  std::int64_t n = 1, m = 1;          ///< rows, and elements of each
+  std::int64_t n = 1, m = 1;          ///< number of rows, and of elements of each
 };
 
 Checked validate(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const RowwiseOptions& options) {
@@ -107,7 +107,7 @@ Checked validate(std::span<const Tensor> outputs, const RowFunction& f, std::spa
     if (c.gone[static_cast<std::size_t>(d)]) c.result[d] = 1;
   if (options.dims.empty()) refuse(ErrorCode::invalid_argument, "a row must have a dimension, got none");
   for (int d = 0; d < c.sizes.rank(); ++d) (c.gone[static_cast<std::size_t>(d)] ? c.m : c.n) *= c.sizes[d];
-  // Rows of nothing have no elements to compute, but their results are asked for.
+  // Rows without elements still have results.
   if (c.m == 0 && c.n > 0 && f.result_count() > 0)
     for (Reduce op : f.body()->ops)
       if (op == Reduce::amin || op == Reduce::amax) refuse(ErrorCode::invalid_argument, "min and max must have an element, got none");
@@ -147,7 +147,7 @@ KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& p, std::stri
   set_lanes(plan, traits, p.types.has_wide, p.element_count + p.result_count + p.input_count, p.wide_index, p.rank_lanes);
   plan.defines.set("ELEMENTS", p.element_count).set("RESULTS", p.result_count).set("TOTALS", p.total_count).set("BLOCK", kReduceBlock).set("SPLATS", p.splats);
   for (std::size_t i = 0; i < p.total_count; ++i) plan.defines.set(fmt::format("TOTAL_OP{}", i), p.ops[i]);
-  // Kept values are for items that have a cache of their own, not for groups of many.
+  // Values are kept only by items that have a cache of their own, not in groups of several items.
   plan.defines.set("KEPT", plan.tuning.local == 1 ? p.kept : kMaxTotals).set("FETCH_IN", p.fetch_in);
   plan.defines.set("LATE", plan.tuning.local == 1 && p.fetch_in < kMaxTotals && p.element_count > 0 && plan.entry == "rowwise_rows")
       .set_type("A", p.accumulator);
@@ -158,7 +158,7 @@ namespace {
 
 // encode ------------------------------------------------------------------------------------------------------------
 
-/// The stride of a tensor's elements along a row, of the dimensions that make it in row-major order; none if there is no such stride.
+/// The stride of a tensor's elements along a row, whose dimensions are in row-major order; nullopt if there is no single stride.
 std::optional<std::int64_t> inner_stride(const Dims& strides, const Checked& c) {
   std::int64_t stride = 0, length = 1;
   for (int d = c.sizes.rank() - 1; d >= 0; --d) {
@@ -189,7 +189,7 @@ struct Launch {
   RowwiseProblem problem;
 };
 
-/// The total that takes long enough for the next row to come near meanwhile; kMaxTotals: none, it comes with the elements.
+/// Index of a total that takes long enough to prefetch the next row meanwhile; kMaxTotals: none, the next row is prefetched while elements are computed.
 std::uint8_t fetch_in(const RowBody& body) {
   for (std::size_t i = body.totals.size(); i-- > 0;)
     for (const ExprStep& s : body.totals[i].body()->steps)
@@ -272,7 +272,7 @@ std::string print(const RowwiseProblem& p, const RowBody& body) {
   return text;
 }
 
-/// Whether whole vectors of the element outputs lie at multiples of a vector's bytes from element 0.
+/// True if whole vectors of the element outputs are aligned to a vector's bytes, counted from element 0.
 bool vectors_are_aligned(const Launch& l, const Checked& c, int element_count) {
   for (std::size_t k = 0; k < static_cast<std::size_t>(element_count); ++k) {
     std::int64_t bytes = bits(l.tensors[k].dtype()) / 8;
@@ -291,7 +291,7 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
     return build_plan(*c.runtime, selected);
   });
   auto n = static_cast<std::uint64_t>(c.n), m = static_cast<std::uint64_t>(c.m);
-  // A chunk is about 8192 elements where a group is a thread: what it takes outweighs its scheduling.
+  // If a group is a thread, a chunk has about 8192 elements, so that its work exceeds the cost to schedule it.
   std::uint64_t chunk = plan.tuning.local == 1 ? std::max(std::uint64_t{1}, 8192 / std::max(m, std::uint64_t{1})) : 1;
   std::uint64_t bytes = 0;
   for (const Tensor& t : l.tensors) bytes += t.nbytes();
@@ -313,18 +313,18 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
   encoder.flops(operations * static_cast<double>(n) * static_cast<double>(m)).dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
 }
 
-/// Whether an item a row would leave most of the device idle.
+/// True if one item for each row would leave most of the device idle.
 bool few_long_rows(const Checked& c) {
   const DeviceTraits& traits = c.runtime->traits();
   const auto n = static_cast<std::uint64_t>(c.n), units = static_cast<std::uint64_t>(traits.compute_units);
-  // An item goes through a row up to five times.
+  // An item reads a row up to five times.
   if ((traits.quirks & kQuirkLoopsEndEarly) && c.m >= kLongRow / 2) return true;
   if (c.m < kLongRow) return false;
-  // A thread has done a row of eight times that many before more launches have begun.
+  // A thread finishes a row of eight times kLongRow elements before further launches have started.
   return row_tuning(traits).local == 1 ? n < units && c.m >= 8 * kLongRow : n < 32 * units;
 }
 
-/// A function of a row over those of the tensors (inputs, then totals) that it uses.
+/// A function of a row in terms of those tensors (inputs, then totals) that it uses.
 struct Narrowed {
   ExprFunction function;
   std::vector<Tensor> tensors;
@@ -355,7 +355,7 @@ Narrowed narrowed(const ExprFunction& f, const RowBody& body, std::span<const Te
   return made;
 }
 
-/// The same by one reduce a total and one map: more launches and reads, but a row is everybody's. False if it takes too many tensors.
+/// Computes the same by one reduce for each total and one map: more launches and reads, but the items share each row. False for too many tensors.
 bool run_composed(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> given, const Checked& c, const Stream& stream) {
   const RowBody& body = *f.body();
   std::vector<Tensor> inputs, firsts, totals;
@@ -368,7 +368,7 @@ bool run_composed(std::span<const Tensor> outputs, const RowFunction& f, std::sp
     Narrowed total = narrowed(body.totals[i], body, inputs, totals, c);
     totals.push_back(reduce(body.ops[i], total.function, total.tensors, {.dims = dims_of(c), .keepdim = true, .dtype = {body.accumulator}}, stream));
   }
-  // Results first: elements may be written over the inputs.
+  // Results are computed first, because elements may be written over the inputs.
   const auto elements = static_cast<std::size_t>(f.element_count());
   if (f.result_count() > 0) {
     Narrowed results = narrowed(body.results, body, firsts, totals, c);
@@ -391,7 +391,7 @@ void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const 
       refuse(ErrorCode::not_supported, fmt::format("more than {} tensors and totals over rows of {} elements", kMaxReduceInputs, c.m));
   }
   std::vector<Tensor> inputs = as_traced(given, stream), targets(outputs.begin(), outputs.end());
-  // A row needs one stride, and strides of many dimensions beside many tensors are too many bytes of arguments: dense copies need few.
+  // A row needs a single stride, and strides of many dimensions and tensors exceed the limit for arguments. Contiguous copies need few.
   bool many = c.sizes.rank() > 4 && inputs.size() + targets.size() > 5;
   auto dense = [&](const Tensor& t) {
     Dims strides = Dims::filled(t.rank(), 0);

@@ -8,18 +8,18 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 inline constexpr int kMaxTotals = 4;
 inline constexpr int kMaxRowwiseOperands = 12;
-/// Rows from this length on are taken apart where there are few of them, by reduce and map, which are forced by this name.
+/// Length from which few rows are computed by several launches of reduce and map. The name forces this way.
 inline constexpr std::int64_t kLongRow = 16384;
 inline constexpr std::string_view kComposed = "rowwise_composed";
 
-/// What a RowFunction shares. Its functions take the inputs, then kMaxTotals totals and the row's length.
+/// Shared part of RowFunctions. The functions take the inputs, then kMaxTotals totals and the row's length.
 struct RowBody {
   std::vector<DType> inputs;
   DType accumulator = DType::f32;
   std::vector<Reduce> ops;
   std::vector<ExprFunction> totals;
   ExprFunction elements, results;  ///< empty if there are none
-  /// A total whose values the elements use again, and their step there; kMaxTotals if there is none.
+  /// Index of a total whose values the elements use again, and the step of these values in `elements`; kMaxTotals if there is none.
   int kept = kMaxTotals;
   int kept_step = -1;
 
@@ -32,7 +32,7 @@ struct RowBody {
   }
 };
 
-/// What selection of rowwise looks at; also the key of its cached plans. Operands: elements, results, inputs.
+/// Inputs of the selection of rowwise; also the key of its cached plans. Operands: elements, results, inputs.
 struct RowwiseProblem {
   std::uint64_t totals[kMaxTotals] = {}, elements = 0, results = 0;  ///< ExprBody::id
   std::uint8_t ops[kMaxTotals] = {};
@@ -44,11 +44,11 @@ struct RowwiseProblem {
   SeenTypes types;
   std::uint8_t kept = kMaxTotals, fetch_in = kMaxTotals;
   std::uint8_t unused[2] = {};
-  std::uint16_t splats = 0;  ///< of rows: bits of the operands that have one element a row
+  std::uint16_t splats = 0;  ///< for rows: bits of the operands that have one element in a row
   DType dtypes[kMaxRowwiseOperands] = {};
 };
 
-/// Pure, but for the printed functions, which the caller adds. Errors: not_supported, invalid_argument.
+/// Pure function; the caller adds the printed functions to the plan. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& problem, std::string_view forced = {});
 
 }}}  // namespace clutch::v0::detail

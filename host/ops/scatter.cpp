@@ -32,7 +32,7 @@ int checked_dim(const Tensor& x, int dim, std::string_view op) {
   return dim_of(dim, x.rank(), op);
 }
 
-/// Checks an index against what it indexes, whose length counts in the other dimensions alone.
+/// Checks an index against the tensor that it indexes. In `dim` their lengths may differ.
 Runtime& validate_index(const Tensor& x, int dim, const Tensor& index, std::string_view op) {
   const Tensor* tensors[] = {&x, &index};
   Runtime& runtime = common_runtime(tensors, op);
@@ -95,10 +95,10 @@ namespace {
 
 // encode ------------------------------------------------------------------------------------------------------------
 
-/// The tensor cut to the sizes of another.
+/// A view of the tensor's first elements, with these sizes.
 Tensor cut_to(const Tensor& x, const Dims& sizes) { return x.as_strided(sizes, x.strides()); }
 
-/// Line by line.
+/// Reduces line by line.
 void by_lines(const Tensor& out, int dim, const Tensor& index, const Tensor& src, Runtime& runtime, const ScatterOptions& options, const Stream& stream) {
   const bool includes = options.include_self;
   DType dtype = out.dtype();
@@ -110,9 +110,10 @@ void by_lines(const Tensor& out, int dim, const Tensor& index, const Tensor& src
   const BuiltPlan& plan = plan_for(runtime, "scatter_reduce", p, options.implementation);
   std::uint64_t lines = walk.lines, depth = static_cast<std::uint64_t>(out.sizes()[dim]);
   bool one_item_a_group = plan.tuning.local == 1;
-  // Neighbouring lines share what is fetched, where one item is to do it; each item has accumulators of its own, of 64 MiB together.
+  // If an item has a core of its own, adjacent lines are bundled, since they share cache lines. Items have accumulators of their own, of at most 64 MiB
+  // together.
   std::uint64_t bundle = one_item_a_group && out.strides()[dim] != 1 && lines >= 64 ? 16 : 1;
-  // Where loops end early an item takes as few lines as there are items.
+  // Where loops end early, as many items as possible, so that each takes few lines.
   const bool short_loops = (runtime.traits().quirks & kQuirkLoopsEndEarly) != 0;
   std::uint64_t items = std::min<std::uint64_t>((lines + bundle - 1) / bundle, one_item_a_group ? 64 : short_loops ? 1 << 20 : 4096);
   if (!p.direct) {
@@ -136,7 +137,7 @@ void by_lines(const Tensor& out, int dim, const Tensor& index, const Tensor& src
   encoder.dispatch(plan.kernel, geometry);
 }
 
-/// In how many elements of other dimensions than `dim` the index is the same, so that whole rows go together; 0: it differs.
+/// If the index is the same for all elements of the other dimensions, so that whole rows are reduced together: the number of these elements; else 0.
 std::int64_t row_length(const Tensor& x, int dim, const Tensor& index) {
   std::int64_t others = 1;
   for (int d = 0; d < index.rank(); ++d) {
@@ -148,10 +149,10 @@ std::int64_t row_length(const Tensor& x, int dim, const Tensor& index) {
 }
 bool names_rows(const Tensor& x, int dim, const Tensor& index) { return row_length(x, dim, index) >= 8; }
 
-/// The index of rows.
+/// The index of rows, of rank 1.
 Tensor row_index(const Tensor& index, int dim) { return index.as_strided({index.sizes()[dim]}, {index.strides()[dim]}); }
 
-/// Rows by rows: sorted by what they go to, then reduced as segments.
+/// Sorts rows by their destination, then reduces them as segments.
 void by_rows(const Tensor& out, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options, const Stream& stream) {
   Groups groups = group_by(row_index(index, dim), out.sizes()[dim], stream);
   Tensor data = src.transpose(0, dim), self = out.transpose(0, dim);
@@ -162,7 +163,7 @@ void by_rows(const Tensor& out, int dim, const Tensor& index, const Tensor& src,
       {.reduce = options.reduce}, stream);
 }
 
-/// The stride of rows along `dim` whose other elements lie side by side, in order; 0 if they do not.
+/// The stride of rows along `dim` whose other elements are contiguous; 0 if they are not.
 std::int64_t row_stride(const Tensor& x, int dim) {
   std::int64_t length = 1;
   for (int d = x.rank() - 1; d >= 0; --d) {
@@ -173,22 +174,22 @@ std::int64_t row_stride(const Tensor& x, int dim) {
   return x.strides()[dim];
 }
 
-/// Whether rows may be added to where they lie.
+/// True if rows can be accumulated in place, in the memory of `out`.
 bool takes_panels(const Tensor& out, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options) {
   return row_length(out, dim, index) > 0 && row_stride(out, dim) > 0 && row_stride(src, dim) > 0 && options.reduce != Reduce::mean && options.include_self &&
          sum_dtype(out.dtype(), "scatter_reduce") == out.dtype();
 }
 
-/// Rows by rows in order, an item for each panel of features: nothing is sorted.
+/// Accumulates rows in order, without sorting, with an item for each panel of features.
 void by_panels(const Tensor& out, int dim, const Tensor& index, const Tensor& src, Runtime& runtime, const ScatterOptions& options, const Stream& stream) {
   const ScatterProblem p{.dtype = out.dtype(), .index = index.dtype(), .reduce = options.reduce, .rows = true};
   const BuiltPlan& plan = plan_for(runtime, "scatter_reduce", p, options.implementation);
   const std::int64_t features = row_length(out, dim, index), units = static_cast<std::int64_t>(runtime.traits().compute_units);
-  // Panels of whole cache lines of f32, one for each unit.
+  // One panel for each compute unit, of whole cache lines of f32.
   const std::int64_t panel = std::max<std::int64_t>((features / units + 15) / 16, 1) * 16;
   const auto panels = static_cast<std::uint64_t>((features + panel - 1) / panel);
   const Geometry geometry = item_geometry(panels, plan.tuning.local);
-  // An entry's cache lines, vectors and last features, each loop left once.
+  // Iterations for an entry: loops over cache lines, vectors and last features; leaving a loop counts as one more.
   const double each = static_cast<double>(panel * bits(out.dtype()) / 512 + panel / plan.tuning.width + plan.tuning.width + 5);
   check_loops(runtime.traits(), "scatter_reduce", panels, geometry, static_cast<double>(index.sizes()[dim]) * each + 1);
   Encoder encoder(stream, "scatter_reduce");
@@ -207,11 +208,11 @@ void by_panels(const Tensor& out, int dim, const Tensor& index, const Tensor& sr
 void run(const Tensor& out, int dim, const Tensor& index, const Tensor& given, Runtime& runtime, const ScatterOptions& options, const Stream& stream) {
   if (index.numel() == 0 || out.numel() == 0) return;
   Tensor src = cut_to(given, index.sizes());
-  // Rows of few elements are few lines, which keep few items busy.
+  // Rows of few elements make few lines, which would keep few items busy.
   constexpr std::int64_t kLongLine = 4096;
   bool long_lines = row_tuning(runtime.traits()).local > 1 && index.sizes()[dim] >= kLongLine && row_length(out, dim, index) > 0;
   bool rows = names_rows(out, dim, index) || long_lines;
-  // Rows of a cache line for each unit need not be sorted to keep them all busy.
+  // If rows have a cache line for each compute unit, panels keep all units busy without sorting.
   const std::int64_t units = static_cast<std::int64_t>(runtime.traits().compute_units);
   bool panels = takes_panels(out, dim, index, src, options), forced = options.implementation == "scatter_panels";
   bool keeps_busy = row_tuning(runtime.traits()).local == 1 && row_length(out, dim, index) >= 16 * units;
@@ -269,7 +270,7 @@ void scatter_reduce_out(const Tensor& out, const Tensor& self, int dim, const Te
 namespace detail {
 namespace {
 
-/// Into `out` where it is given, else into a tensor of its own.
+/// Computes into `out` if given, else into a new tensor.
 Tensor gathered(const Tensor* out, const Tensor& x, int dim, const Tensor& index, double missing, const char* op, const Stream& given) {
   int d = checked_dim(x, dim, op);
   Runtime& runtime = validate_index(x, d, index, op);

@@ -6,20 +6,20 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// What selection of scatter_reduce looks at; also the key of its cached plans.
+/// Inputs of the selection of scatter_reduce; also the key of its cached plans.
 struct ScatterProblem {
   DType dtype = DType::f32, index = DType::i64;
   Reduce reduce = Reduce::sum;
-  bool direct = true;  ///< accumulates in the result's own memory
+  bool direct = true;  ///< accumulates in the result's memory
   bool wide_index = false;
-  bool rows = false;  ///< direct, and the index names whole rows, whose features lie side by side
+  bool rows = false;  ///< with `direct`: the index selects whole rows, whose features are contiguous
   std::uint8_t rank_lanes = 4;
 };
 
-/// gather with `missing` where the index is out of range, in floating tensors.
+/// gather, with `missing` for indices out of range; for floating tensors.
 Tensor gather_or(const Tensor& x, int dim, const Tensor& index, double missing, const char* op, const Stream& stream);
 
-/// Pure. Errors: not_supported, invalid_argument.
+/// Pure function. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const ScatterProblem& problem, std::string_view forced = {});
 
 }}}  // namespace clutch::v0::detail

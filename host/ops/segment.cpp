@@ -71,7 +71,7 @@ Runtime& validate(const Segments& s, const Tensor* out) {
 
 std::string computes(const DeviceTraits& traits, const SegmentProblem& p) { return refuses_fp64(traits, p.dtype == DType::f64); }
 
-/// By stage; the first has several.
+/// By stage; the stage `reduce` has several entries.
 constexpr std::array<std::string_view, 4> kEntries{"", "segment_ids", "segment_dots", "segment_first"};
 
 constexpr std::array<Implementation<SegmentProblem>, 2> kImplementations{{
@@ -106,7 +106,7 @@ namespace {
 
 // encode ------------------------------------------------------------------------------------------------------------
 
-/// The tensor as (rows, features) with any two strides; a dense copy if its trailing dimensions do not join.
+/// The tensor as (rows, features) with any two strides; a contiguous copy if the trailing dimensions cannot be joined.
 Tensor as_matrix(const Tensor& t, const Stream& stream) {
   std::int64_t features = 1;
   bool joins = true;
@@ -119,12 +119,12 @@ Tensor as_matrix(const Tensor& t, const Stream& stream) {
   return t.contiguous(stream).as_strided({t.sizes()[0], features}, {features, 1});
 }
 
-/// A chunk of rows is about 8192 elements where a group is a thread: what it takes outweighs its scheduling.
+/// If a group is a thread, a chunk of rows has about 8192 elements, so that its work exceeds the cost to schedule it.
 std::uint64_t rows_of_chunk(const BuiltPlan& plan, std::uint64_t elements, std::uint64_t rows) {
   return plan.tuning.local == 1 ? std::clamp<std::uint64_t>(8192 / std::max<std::uint64_t>(elements / std::max<std::uint64_t>(rows, 1), 1), 1, 1024) : 1;
 }
 
-/// Items of a kernel that takes `chunk` segments at a time, and the entries themselves where loops end early.
+/// Items of a kernel that takes `chunk` segments at a time; where loops end early, one item for each entry.
 Geometry entries_geometry(const Runtime& runtime, const BuiltPlan& plan, std::uint64_t n, std::uint64_t chunk, std::uint64_t entries) {
   return item_geometry(runtime.traits().quirks & kQuirkLoopsEndEarly ? entries : (n + chunk - 1) / chunk, plan.tuning.local);
 }
@@ -159,7 +159,7 @@ void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& op
   const bool rows = plan.entry == "segment_rows";
   const std::uint64_t items = rows ? (n + chunk - 1) / chunk : n * static_cast<std::uint64_t>(features);
   const Geometry geometry = item_geometry(items, plan.tuning.local);
-  // Of rows without entries; the kernel counts these. Panels are at least 4 features.
+  // For rows without entries; the kernel itself counts iterations over entries. A panel has at least 4 features.
   check_loops(runtime.traits(), s.op, items, geometry, rows ? static_cast<double>(chunk) * (4 * static_cast<double>(features) + 32) : 3);
   Encoder encoder(stream, s.op);
   bind_args(encoder, SegmentArgs{.n = n,
@@ -177,7 +177,7 @@ void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& op
                                  .missing = static_cast<float>(s.missing)});
   encoder.output(target).input(data).input(offsets).input(columns).input(values).input(self);
   encoder.input(s.firsts.defined() ? s.firsts : data).input(s.places.defined() ? s.places : data);
-  // Of entries with a column, and of rows of data without.
+  // Elements that are reduced: of the rows that entries select if there are columns, else of all rows of data.
   const double numbers = static_cast<double>(entries) * static_cast<double>(features);
   encoder.flops(s.offsets.defined() ? numbers * (s.values.defined() ? 2 : 1) : 0);
   if (s.columns.defined())
@@ -197,7 +197,7 @@ Tensor select_rows(const Tensor& data, const Tensor& columns, double missing, co
 }
 
 void select_rows_into(const Tensor& out, const Tensor& data, const Tensor& columns, double missing, const char* op, const Stream& stream) {
-  // The greater of -Inf and x is x.
+  // amax with -Inf copies x.
   segment_into(out, {.op = op, .data = data, .columns = columns, .data_rows = data.sizes()[0], .missing = missing}, {.reduce = Reduce::amax}, stream);
 }
 
@@ -219,7 +219,7 @@ Tensor segment_ids(const Tensor& given, std::int64_t entries, const char* op, co
 Tensor segment_dots(const Tensor& given_x, const Tensor& given_data, const Tensor& given_offsets, const Tensor& given_columns, const Tensor& firsts,
                     const char* op, const Stream& stream) {
   check_index(given_columns, "columns", op);
-  // Entries of no segment have no product.
+  // The dot products of entries outside of all segments are 0.
   Tensor out = zeros({given_columns.numel()}, {.dtype = given_data.dtype(), .device = stream.device()}, stream);
   Tensor x = given_x.contiguous(stream), data = given_data.contiguous(stream), offsets = given_offsets.contiguous(stream),
          columns = given_columns.contiguous(stream);
@@ -273,7 +273,7 @@ Tensor segment_first(const Segments& s, const Tensor& given_result, DType rounde
 
 namespace {
 
-/// Every segment begins with a row of the initial value.
+/// Gives every segment a first row of the initial value.
 Segments with_initial(Segments s, const Dims& sizes, const Stream& stream) {
   if (!s.initial) return s;
   Dims row = sizes;

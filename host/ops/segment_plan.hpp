@@ -10,29 +10,29 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// The rows of a tensor of their own that a reduction takes.
+/// How a reduction uses `self`, a row for each segment.
 enum class SelfRows : std::uint8_t {
   none,
-  begin,    ///< accumulators begin with them, and means count them
-  empty,    ///< empty segments are them
-  initial,  ///< accumulators begin with them, and means do not count them
+  begin,    ///< initial values of accumulators, which means count
+  empty,    ///< results of empty segments
+  initial,  ///< initial values of accumulators, which means do not count
 };
 
 enum class SegmentStage : std::uint8_t { reduce, ids, dots, first };
 
-/// What selection of segment looks at; also the key of its cached plans.
+/// Inputs of the selection of segment; also the key of its cached plans.
 struct SegmentProblem {
   DType dtype = DType::f32;
   DType offset = DType::i64, column = DType::i64;
   Reduce reduce = Reduce::sum;
   bool has_columns = false, has_values = false;
-  bool rows = true;  ///< features of a row lie side by side, in data and output
+  bool rows = true;  ///< features of a row are contiguous, in data and output
   bool wide_index = false;
-  bool has_offsets = true;  ///< otherwise segment i is entry i
+  bool has_offsets = true;  ///< false: segment i is entry i
   SelfRows self = SelfRows::none;
   SegmentStage stage = SegmentStage::reduce;
   bool has_first = false;
-  DType result = DType::f32;  ///< of the stage `first`: what results were rounded to
+  DType result = DType::f32;  ///< for the stage `first`: dtype to which results were rounded
 };
 
 /// Errors: invalid_argument for any and all.
@@ -42,28 +42,29 @@ void check_reduce(Reduce reduce, std::string_view op);
 struct Segments {
   const char* op;
   Tensor data, offsets, columns, values, self;  ///< undefined: none
-  std::optional<double> initial;                ///< of segment_reduce, which makes it `self`
-  Tensor firsts, places;                        ///< only features f count for which firsts[columns[k], f] is places[k]; of the data's dtype
+  std::optional<double> initial;                ///< of segment_reduce, which turns it into `self`
+  Tensor firsts, places;                        ///< an entry k counts for feature f only if firsts[columns[k], f] is places[k]; of the data's dtype
   SelfRows self_rows = SelfRows::none;
   std::int64_t data_rows = 0;
   double empty = 0, missing = std::numeric_limits<double>::quiet_NaN();
 };
 
-/// Reduces into `out`, whose rows are the segments. The operands are known to fit.
+/// Reduces into `out`, whose rows are the segments. The caller has checked the operands.
 void segment_into(const Tensor& out, const Segments& segments, const SegmentOptions& options, const Stream& stream);
-/// The rows that `columns` names; `missing` where it names none. Bits are kept, NaN are made quiet.
+/// The rows that `columns` selects; `missing` for indices out of range. Bits are preserved, except that NaNs become quiet.
 Tensor select_rows(const Tensor& data, const Tensor& columns, double missing, const char* op, const Stream& stream);
 void select_rows_into(const Tensor& out, const Tensor& data, const Tensor& columns, double missing, const char* op, const Stream& stream);
-/// The number of each entry's segment, in the offsets' dtype; -1 where it lies in none.
+/// The segment of each entry, in the offsets' dtype; -1 for an entry outside of all segments.
 Tensor segment_ids(const Tensor& offsets, std::int64_t entries, const char* op, const Stream& stream);
-/// Products of rows: out[k] = x[i, :] . data[columns[k], :], i being the segment of entry k; of features f for which firsts[i, f] is k's place
-/// in its segment, where that is defined.
+/// Products of rows: out[k] = x[i, :] . data[columns[k], :], where entry k is in segment i. If `firsts` is defined, only features f count for which firsts[i,
+/// f] is the position of k in its segment.
 Tensor segment_dots(const Tensor& x, const Tensor& data, const Tensor& offsets, const Tensor& columns, const Tensor& firsts, const char* op,
                     const Stream& stream);
-/// Where in segment i of s (data contiguous, in f32 or f64) a term of feature f is result[i, f], which was rounded to a dtype, first; -1: nowhere.
+/// For each segment i of s (data contiguous, in f32 or f64) and feature f, the position of the first term that equals result[i, f], which was rounded to
+/// `rounded`; -1 if none does.
 Tensor segment_first(const Segments& s, const Tensor& result, DType rounded, const Stream& stream);
 
-/// Pure. Errors: not_supported, invalid_argument.
+/// Pure function. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const SegmentProblem& problem, std::string_view forced = {});
 
 }}}  // namespace clutch::v0::detail

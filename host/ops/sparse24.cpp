@@ -24,7 +24,7 @@ using sparse::SemiStructured;
 
 // validate ----------------------------------------------------------------------------------------------------------
 
-/// An unsigned type of a number's size, its bits but the sign, and the largest of them that is a number.
+/// The unsigned type of a number's size, the mask of all bits but the sign, and the largest magnitude that is not NaN.
 struct NumberBits {
   const char* type;
   std::uint64_t magnitude, largest;
@@ -56,7 +56,7 @@ static_assert(static_cast<int>(PruneRule::groups) == SPARSE24_GROUPS && static_c
 std::uint64_t u(std::int64_t v) { return static_cast<std::uint64_t>(v); }
 std::int64_t parts_of(std::int64_t size, std::int64_t part) { return static_cast<std::int64_t>(sparse24_parts(u(size), u(part))); }
 std::int64_t groups_of(std::int64_t k) { return static_cast<std::int64_t>(sparse24_row_groups(u(k))); }
-/// Groups of a row that an item takes: neighbours' lie side by side where items share a memory transaction.
+/// Groups of a row that an item takes. Few where items share memory transactions, so that adjacent items access adjacent groups.
 std::int64_t chunk_of(const DeviceTraits& traits) { return row_tuning(traits).local == 1 ? 512 : 2; }
 
 }  // namespace
@@ -125,7 +125,7 @@ std::int64_t metadata_bytes(std::int64_t k) { return static_cast<std::int64_t>(s
 
 Tensor minus_one(const Stream& stream) { return full({}, -1, {.dtype = DType::i32, .device = stream.device()}, stream); }
 
-/// Words of metadata to and from CUTLASS's order.
+/// Converts words of metadata to or (`back`) from CUTLASS's order.
 Tensor reordered(const Tensor& from, const Dims& sizes, DType to, std::int64_t m, std::int64_t columns, bool four_bytes, bool back, const char* op,
                  const Stream& stream) {
   Tensor out = empty(sizes, {.dtype = to, .device = stream.device()}, stream);
@@ -139,7 +139,8 @@ Tensor reordered(const Tensor& from, const Dims& sizes, DType to, std::int64_t m
   return out;
 }
 
-/// Bytes of a word and rows that a group of CUTLASS's order has.
+/// True if CUTLASS's order for this dtype has groups of 16 rows with words of four bytes, false for 32 rows with words of two. Errors: invalid_dtype,
+/// invalid_shape.
 bool cutlass_words(DType d, std::int64_t m, std::int64_t k, const char* op) {
   if (d != DType::f16 && d != DType::bf16 && d != DType::i8)
     throw Error(ErrorCode::invalid_dtype, op, fmt::format("the dtype must be f16, bf16 or i8 in CUTLASS's order, got {}", name(d)));
@@ -150,7 +151,7 @@ bool cutlass_words(DType d, std::int64_t m, std::int64_t k, const char* op) {
   return bytes;
 }
 
-/// For products that read two numbers of each four.
+/// Packs for products that read two numbers of each four.
 void pack_numbers(const SemiStructured::State& state, SparsePacking& p, const Stream& stream) {
   const auto& [kind, kept, rows, block, panel_bytes] = p.form;
   const bool codes = kind == SparseForm::Kind::codes;
@@ -158,7 +159,7 @@ void pack_numbers(const SemiStructured::State& state, SparsePacking& p, const St
   const std::uint64_t groups = std::max<std::uint64_t>(sparse24_packed_group(u(blocks), 0, u(tiles), u(block / 4)), 1);
   p.numbers = empty({static_cast<std::int64_t>(sparse24_packed_numbers(groups, u(rows)))}, {.dtype = kept, .device = stream.device()}, stream);
   p.places = empty({static_cast<std::int64_t>(sparse24_packed_places(groups, u(rows), codes))}, {.dtype = DType::i32, .device = stream.device()}, stream);
-  // Codes are packed as they are.
+  // Codes are packed in their stored dtype.
   const Tensor values = codes && state.values.dtype() != kept ? state.values.to(kept, {}, stream) : state.values;
   const BuiltPlan& plan = plan_of(state.values.storage()->runtime(), {.dtype = values.dtype(),
                                                                       .part = Sparse24Part::pack,
@@ -171,7 +172,7 @@ void pack_numbers(const SemiStructured::State& state, SparsePacking& p, const St
   encoder.dispatch(plan.kernel, item_geometry(u(tiles * parts_of(blocks, SPARSE24_PACK_BLOCKS)), plan.tuning.local));
 }
 
-/// For products that sum words of bytes.
+/// Packs for products that sum words of bytes.
 void pack_words(const SemiStructured::State& state, SparsePacking& p, const Stream& stream) {
   const std::int64_t m = state.sizes[0], k = state.sizes[1], rows = p.form.rows, tiles = parts_of(m, rows);
   const std::uint64_t tile_words = sparse24_dot_words(sparse24_dot_blocks(u(k)), u(rows));
@@ -234,7 +235,7 @@ void apply_mask_out(const Tensor& out, const Tensor& w, const Tensor& mask, cons
 }
 
 namespace {
-/// The numbers of an (m, k) matrix by bytes of a bitmask: (m / 8, k / 8, two rows of tiles, two tiles, two bytes, two rows, four bits).
+/// View of an (m, k) matrix in the order of a bitmask's bytes: (m / 8, k / 8, two rows of tiles, two tiles, two bytes, two rows, four bits).
 Tensor by_tiles(const Tensor& mask) {
   const std::int64_t m = mask.sizes()[0], k = mask.sizes()[1];
   return mask.as_strided({m / 8, k / 8, 2, 2, 2, 2, 4}, {8 * k, 8, 4 * k, 4, 2 * k, k, 1});

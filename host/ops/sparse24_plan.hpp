@@ -13,14 +13,14 @@ namespace clutch { inline namespace v0 {
 
 namespace detail {
 
-/// How kernels read the matrix.
+/// Layout of the matrix for kernels.
 struct SparseForm {
   enum class Kind : std::uint8_t {
     panels,  ///< tiles of `rows`, by blocks of `block` along k, for panels of a dense operand whose rows have `panel_bytes` bytes
-    codes,   ///< numbers, `rows` side by side, and two bits for each, for kernels that select
-    words,   ///< bytes, `rows` rows side by side, and their places in words of four
+    codes,   ///< numbers of `rows` rows side by side, with two bits for each, for kernels that select
+    words,   ///< bytes of `rows` rows side by side, with their positions in words of four
   } kind = Kind::panels;
-  DType numbers = DType::f32;  ///< as they are kept
+  DType numbers = DType::f32;  ///< dtype of the packed numbers
   std::int64_t rows = 0, block = 0, panel_bytes = 0;
 
   friend bool operator==(const SparseForm&, const SparseForm&) = default;
@@ -43,22 +43,22 @@ namespace detail {
 
 enum class Sparse24Part : std::uint8_t { groups, tiles, compress, decompress, pack, pack_words, cutlass };
 
-/// What selection of sparse24 looks at; also the key of its cached plans.
+/// Inputs of the selection of sparse24; also the key of its cached plans.
 struct Sparse24Problem {
   DType dtype = DType::f32;
   Sparse24Part part = Sparse24Part::groups;
   sparse::PruneRule rule = sparse::PruneRule::groups;
   bool mask = false;
-  DType computed = DType::f32;  ///< of packing
+  DType computed = DType::f32;  ///< dtype of the packed numbers
   std::uint8_t rows = 0;
   std::uint16_t panel_bytes = 0;  ///< 0: codes
 };
 
-/// Pure. Errors: not_supported.
+/// Pure function. Errors: not_supported.
 KernelPlan select(const DeviceTraits& traits, const Sparse24Problem& problem);
 
-/// The packing of that form, made on the stream if there is none. What another stream made is waited for by the stream, in a capture by its replays; never by
-/// the host. What is made in a capture is made at each replay, and not kept.
+/// The packing of that form, made on `stream` if there is none. If another stream made it, `stream` waits for that work; in a capture every replay does; the
+/// host never waits. A packing that is made in a capture is made again by each replay and not kept.
 SparsePacking sparse_packing(const std::shared_ptr<sparse::SemiStructured::State>& state, const SparseForm& form, const Stream& stream);
 
 }  // namespace detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Tensor and its makers do by ops.
+// Methods of Tensor, and functions that make tensors, that run ops.
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/fill.hpp>
 #include <clutch/tensor.hpp>

@@ -11,7 +11,7 @@ namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
-/// Whether rank-0 floating tensors lower to f32: only they are f64.
+/// True if rank-0 f64 tensors are cast to f32, because they are the only floating tensors in f64.
 bool lowers_scalars(std::span<const Tensor> inputs) {
   bool wide = false, dimensioned = false;
   for (const Tensor& t : inputs)
@@ -142,7 +142,7 @@ const char* number_type(DType dtype) {
 void bind_extra(Encoder& encoder, const ExprBody& body, std::span<const double> params) {
   for (std::size_t i = 0; i < body.params.size(); ++i) {
     std::uint64_t bits = constant_bits(body.params[i], params[i]);
-    // Little-endian, as every OpenCL host of ours.
+    // Little-endian, as all OpenCL hosts that we support.
     encoder.bytes(&bits, is_wide(body.params[i]) ? 8 : 4, number_type(body.params[i]), i < kParamNames.size() ? kParamNames[i] : "");
   }
   check_captured(body, "map");

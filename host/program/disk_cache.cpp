@@ -38,7 +38,7 @@ constexpr const char* kPrograms = "programs";
 constexpr std::array kFolders{kPrograms, "devices"};
 constexpr std::uint64_t kHour_ns = 3'600'000'000'000;
 
-/// The cache's folder and the path of a file below it; for a file elsewhere, its own folder.
+/// The cache's folder and a file's path below it; for a file outside of the cache, the file's own folder.
 struct Place {
   fs::path root, below;
   std::string name;
@@ -51,7 +51,7 @@ Place place_of(const fs::path& file) {
 }
 
 bool is_temporary(std::string_view name) { return name.ends_with(".tmp"); }
-/// True if a file in a folder of the cache is the library's, by its name (a key, then its kind): the user may choose a folder with other files.
+/// True if the name in a folder of the cache is one of the library's (a key, then a kind). The user may choose a folder that has other files.
 bool is_of_the_cache(std::string_view name) {
   const std::size_t key = name.find_first_not_of("0123456789abcdef");
   if (key == std::string_view::npos || key < 16) return false;
@@ -67,8 +67,9 @@ std::vector<PrivateFolder::File> files_of_the_cache(const PrivateFolder& folder)
   return files;
 }
 
-/// Keeps programs to CLUTCH_CACHE_SIZE after `written` bytes more. The folder is listed once and then after every sixteenth of the limit, since that takes
-/// longer than a write. Other processes may do the same meanwhile: they remove the same files.
+/// Removes the least recently used programs if `written` more bytes exceed CLUTCH_CACHE_SIZE. A listing of the folder takes longer than a write, so the folder
+/// is listed at the first call and then after each sixteenth of the limit written. Other processes may do the same at the same time; they remove the same
+/// files.
 void keep_to_limit(const PrivateFolder& programs, const fs::path& path, std::uint64_t written) {
   struct Budget {
     std::mutex mutex;
@@ -85,7 +86,7 @@ void keep_to_limit(const PrivateFolder& programs, const fs::path& path, std::uin
   }
   std::vector<PrivateFolder::File> files = files_of_the_cache(programs);
   const std::int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-  // Temporary files of processes that ended while they wrote.
+  // Temporary files older than an hour are left over from processes that ended during a write.
   std::erase_if(files, [&](const PrivateFolder::File& f) {
     return is_temporary(f.name) && (now - f.used_ns <= static_cast<std::int64_t>(kHour_ns) || programs.remove(f.name));
   });
@@ -94,7 +95,7 @@ void keep_to_limit(const PrivateFolder& programs, const fs::path& path, std::uin
   if (total > limit) {
     std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.used_ns < b.used_ns; });
     for (const PrivateFolder::File& f : files) {
-      if (total <= limit - limit / 10) break;  // a tenth below the limit, so that the next write does not list them again
+      if (total <= limit - limit / 10) break;  // down to 90 % of the limit, so that the next write need not list the files again
       programs.remove(f.name);
       total -= f.bytes;
     }
@@ -108,7 +109,7 @@ fs::path cache_folder() {
   const Settings& settings = the_settings();
   if (settings.cache.value == "off") return {};
   if (!settings.cache_dir.value.empty()) return settings.cache_dir.value;
-  // XDG_CACHE_HOME and HOME are the system's, not settings of this library.
+  // XDG_CACHE_HOME and HOME are variables of the system, not settings of this library.
   if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg) return fs::path(xdg) / "clutch";
   if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".cache" / "clutch";
   return {};
@@ -183,7 +184,7 @@ CacheUsage clear_cache() {
     for (const detail::PrivateFolder::File& f : detail::files_of_the_cache(folder)) {
       if (folder.remove(f.name))
         ++removed.files, removed.bytes += f.bytes;
-      else if (errno != ENOENT)  // another process was first
+      else if (errno != ENOENT)  // ENOENT: another process removed the file first
         throw Error(ErrorCode::io, "clear_cache",
                     fmt::format("{} cannot be removed: {}", (root / below / f.name).string(), std::generic_category().message(errno)));
     }

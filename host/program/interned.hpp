@@ -5,13 +5,13 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// A text that lives as long as the process, as a value: names of ops and texts of plans, which are passed by pointer, outlive their maker.
-/// Equal texts are kept once.
+/// A text that lives as long as the process, passed as a pointer: names of ops and texts of plans, which must outlive the object that made them. Equal texts
+/// share memory.
 class Interned {
  public:
   Interned() = default;
   explicit Interned(std::string_view text);
-  explicit Interned(const std::string* kept) noexcept : text_(kept) {}  ///< of another one's get()
+  explicit Interned(const std::string* kept) noexcept : text_(kept) {}  ///< `kept` is get() of another Interned
   const std::string* get() const noexcept { return text_; }
   bool empty() const noexcept { return !text_ || text_->empty(); }
   const std::string& str() const noexcept;

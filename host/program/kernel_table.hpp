@@ -5,7 +5,7 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// The text of kernels/<stem>.cl with its includes put in, and the entries found in it. Made at build time.
+/// The text of kernels/<stem>.cl with its includes inserted, and the names of its entries. Made at build time.
 struct KernelText {
   std::string_view stem;
   std::string_view text;

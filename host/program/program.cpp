@@ -37,7 +37,7 @@ namespace {
 std::atomic<std::uint64_t> g_built{0}, g_loaded{0}, g_saved{0};
 std::atomic<std::uint64_t> g_next_kernel{0};
 
-/// Live kernels by id, so that a thread that ends returns those that it borrowed.
+/// Live kernels by id: a thread that ends returns its borrowed cl_kernels to those that still exist.
 struct LiveKernels {
   std::mutex mutex;
   std::unordered_map<std::uint64_t, Kernel*> by_id;
@@ -161,7 +161,7 @@ std::vector<std::string> build_logs() {
 }
 
 struct ThreadKernels {
-  std::vector<std::vector<cl_kernel>> free;  // by kernel id
+  std::vector<std::vector<cl_kernel>> free;  // by Kernel::id()
   ~ThreadKernels() { Kernel::return_all(free); }
 };
 namespace {
@@ -262,7 +262,7 @@ std::string Program::binary() const {
 }
 
 void Program::save() noexcept {
-  if (file_.empty() || !cache_is_written()) return;  // some drivers build once more to make a binary
+  if (file_.empty() || !cache_is_written()) return;  // tested before binary(), for which some drivers build the program again
   try {
     std::lock_guard lock(mutex_);
     std::string binary = this->binary();
@@ -353,7 +353,7 @@ Kernel& ProgramStore::find(std::string_view stem, std::string_view entry, const 
   const KernelText& text = find_kernel_text(stem, entry);
   Defines all = defines;
   all.set(fmt::format("CLUTCH_ENTRY_{}", entry), 1);
-  // The self-test's own kernels are built before the traits are known.
+  // The self-test's kernels are built before the traits are known.
   if (stem != "self_test" && !runtime_.traits().args_by_value) all.set("CLUTCH_ARGS_IN_MEMORY", 1);
   std::string file = fmt::format("kernels/{}.cl", stem);
   return find({.text = text.text, .file = file, .entry = entry, .defines = all, .options = options, .expression = expression});

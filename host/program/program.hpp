@@ -27,20 +27,20 @@ class Kernel {
   ~Kernel();
 
   Program& program() const noexcept { return program_; }
-  /// The name shown to people; the wrapper's name never is. It lives as long as the process.
+  /// The entry's name for messages, never the wrapper's. It lives as long as the process.
   const char* name() const noexcept { return entry_.c_str(); }
-  /// The same as the plan of a launch that has no other.
+  /// The entry's name as the plan of a launch that has no other plan.
   const Interned& plan() const noexcept { return entry_; }
   const std::string& wrapper() const noexcept { return wrapper_; }
   std::uint64_t id() const noexcept { return id_; }
-  /// The kernel of that id; null if its runtime is no more.
+  /// The kernel with this id; null if its runtime was released.
   static Kernel* find(std::uint64_t id) noexcept;
   std::uint64_t max_work_group() const noexcept { return max_work_group_; }
   int argument_count() const noexcept { return argument_count_; }
   std::uint64_t static_local_bytes() const noexcept { return local_bytes_; }
-  /// True the first time a local size is launched: some drivers compile then, so the binary is worth saving after it.
+  /// True at the first launch with this local size. Some drivers compile then, so the binary is saved after that launch.
   bool first_launch(std::uint64_t x, std::uint64_t y, std::uint64_t z);
-  /// A new cl_kernel of the entry that the caller owns.
+  /// A new cl_kernel of the entry. The caller owns it.
   cl_kernel make_bare() const;
 
  private:
@@ -57,13 +57,13 @@ class Kernel {
   std::uint64_t max_work_group_ = 0, local_bytes_ = 0;
   int argument_count_ = 0;
   std::mutex mutex_;
-  std::vector<ClKernel> owned_;   // all ever made; threads only borrow them
-  std::vector<cl_kernel> spare_;  // of threads that ended
+  std::vector<ClKernel> owned_;   // all that were made; threads borrow them
+  std::vector<cl_kernel> spare_;  // returned by threads that ended
   std::vector<std::uint64_t> launched_;
   std::atomic<std::uint64_t> last_launched_{0};
 };
 
-/// A cl_kernel for one launch, borrowed from this thread's free list from the first set-arg to the enqueue's return.
+/// A cl_kernel for one launch, borrowed from this thread's free list until the enqueue returns. Its arguments must be set within that time.
 class KernelLease {
  public:
   explicit KernelLease(Kernel& kernel) : kernel_(kernel), raw_(kernel.acquire()) {}
@@ -80,7 +80,7 @@ class KernelLease {
 /// Build logs of programs that were built without an error, as "entry: log"; for tests.
 std::vector<std::string> build_logs();
 
-/// What identifies a program and how to make it.
+/// Key and parts of a program.
 struct ProgramRequest {
   std::string_view text;  ///< OpenCL C, with its own #line
   std::string_view file;  ///< file name in messages, if the text has no #line
@@ -89,21 +89,21 @@ struct ProgramRequest {
   std::string_view options = {};
   std::string_view wrapper_name = {};  ///< entry of `wrapper_text`, launched instead of `entry`; empty: none
   std::string_view wrapper_text = {};
-  std::string_view expression = {};  ///< text that stands where `text` includes expression.clh
+  std::string_view expression = {};  ///< replaces `#include "expression.clh"` in `text`
 };
 
 class Program {
  public:
-  /// `saved` is the digest of the binary that the disk cache has; all 0 if none.
+  /// `saved` is the digest of the binary in the disk cache; all 0 if there is none.
   Program(Runtime& runtime, ClProgram program, std::filesystem::path file, const Digest& key, const Digest& saved);
   Runtime& runtime() const noexcept { return runtime_; }
   cl_program get() const noexcept { return program_.get(); }
   Kernel& kernel() noexcept { return *kernel_; }
-  /// What it was built from, for saved graphs: views into its store.
+  /// Source and options that the program was built from, for saved graphs: views into the program store.
   std::string_view source() const noexcept { return source_; }
   const std::string& options() const noexcept { return options_; }
   void set_text(std::string_view source, std::string_view options) { source_ = source, options_ = options; }
-  /// Its present binary; empty if the driver gives none.
+  /// The present binary; empty if the driver gives none.
   std::string binary() const;
   void set_kernel(std::unique_ptr<Kernel> kernel) { kernel_ = std::move(kernel); }
   /// Writes the binary to the disk cache if it differs from the one there. Never throws.
@@ -118,10 +118,10 @@ class Program {
   std::mutex mutex_;
   std::unique_ptr<Kernel> kernel_;
   std::string_view source_;
-  std::string options_;  ///< the request's own
+  std::string options_;  ///< options of the request
 };
 
-/// Programs of one runtime by (text, entry, sorted defines, options); built once, kept on disk.
+/// Programs of one runtime by (text, entry, sorted defines, options). Each is built once and kept in the disk cache.
 class ProgramStore {
  public:
   explicit ProgramStore(Runtime& runtime) : runtime_(runtime) {}
@@ -129,7 +129,7 @@ class ProgramStore {
   Kernel& find(const ProgramRequest& request);
   /// An entry of the library's own kernels/<stem>.cl.
   Kernel& find(std::string_view stem, std::string_view entry, const Defines& defines, std::string_view expression = {}, std::string_view options = {});
-  /// A program of a complete source, as Program::source() returns it; `binary`, if not empty, is tried first.
+  /// A program of a complete source, as Program::source() returns it. `binary`, if not empty, is tried first.
   Kernel& find_whole(const ProgramRequest& request, std::string source, std::string_view binary = {});
 
  private:
@@ -144,19 +144,19 @@ class ProgramStore {
   std::unordered_map<std::string, std::shared_ptr<Slot>> slots_;
 };
 
-/// Replaces `from` by `to` in the source of programs that are built while it lives, by which tests plant defects. The first
-/// `from` after the text `after` is replaced; if there is none, the first of all.
+/// For tests that plant defects: while it lives, replaces `from` by `to` in the source of programs that are built. The first `from` after the text `after` is
+/// replaced; if none follows `after`, the first `from` of the source.
 class SourceMutation {
  public:
   SourceMutation(std::string_view from, std::string_view to, std::string_view after = {});
   ~SourceMutation();
   SourceMutation(const SourceMutation&) = delete;
   SourceMutation& operator=(const SourceMutation&) = delete;
-  /// Number of programs that had the text.
+  /// Number of programs that contained the text.
   int applied() const;
 };
 
-/// Text that identifies device, driver and our version in keys of the disk cache.
+/// Identifies device, driver and library version in keys of the disk cache.
 std::string device_key(const Runtime& runtime);
 
 }}}  // namespace clutch::v0::detail

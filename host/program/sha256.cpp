@@ -9,7 +9,7 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
-// FIPS 180-4: the first 32 bits of the fractional parts of the cube roots of the first 64 primes; the start values are those of the square roots of the
+// FIPS 180-4: `k` holds the first 32 bits of the fractional parts of the cube roots of the first 64 primes, the start values those of the square roots of the
 // first 8.
 struct Constants {
   std::array<std::uint32_t, 64> k{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// OpenCL's C API with RAII and named errors. Only host/runtime, host/program and host/encode include this.
+// OpenCL's C API with RAII handles and named errors. Of the host's folders only runtime/, graph/, program/ and encode/ call OpenCL.
 #ifndef CL_TARGET_OPENCL_VERSION
 #define CL_TARGET_OPENCL_VERSION 300
 #endif
@@ -17,10 +17,10 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// "CL_OUT_OF_RESOURCES" for -5; "CL_ERROR_<n>" for codes without a name.
+/// Name of an OpenCL status, such as "CL_OUT_OF_RESOURCES" for -5; "an unnamed OpenCL status" for codes without a name.
 std::string_view cl_error_name(std::int32_t code) noexcept;
 
-/// Throws the Error that a failing status means: out_of_memory, device_lost or opencl.
+/// Throws the Error for a failing status. Its code is out_of_memory, device_lost or opencl.
 [[noreturn]] void throw_cl(cl_int status, std::string_view op, std::string_view call);
 
 inline void check_cl(cl_int status, std::string_view op, std::string_view call) {
@@ -28,16 +28,16 @@ inline void check_cl(cl_int status, std::string_view op, std::string_view call) 
     throw_cl(status, op, call);
 }
 
-/// True in the child of a fork() whose parent had looked for devices. A driver's threads are not in the child, and its locks may be held there for ever.
+/// True in the child of a fork() whose parent had enumerated devices. The child has none of the driver's threads, and driver locks may stay locked there.
 extern std::atomic<bool> g_forked;
 inline bool forked() noexcept { return g_forked.load(std::memory_order_relaxed); }
 [[noreturn]] void throw_forked(std::string_view op);
-/// Errors: not_supported in such a child.
+/// Errors: not_supported if forked().
 inline void check_process(std::string_view op) {
   if (forked()) [[unlikely]]
     throw_forked(op);
 }
-/// Makes forked() true in the children of later forks.
+/// Makes forked() true in the children of later fork() calls.
 void watch_forks() noexcept;
 
 bool is_out_of_memory(cl_int status) noexcept;
@@ -71,16 +71,16 @@ using ClProgram = ClHandle<cl_program, clReleaseProgram>;
 using ClKernel = ClHandle<cl_kernel, clReleaseKernel>;
 using ClEvent = ClHandle<cl_event, clReleaseEvent>;
 
-/// Another handle of the event; null if the driver refuses, and for none.
+/// Returns another handle of the event, with a reference of its own. Null if `event` is null or the driver refuses the reference.
 ClEvent retained(cl_event event) noexcept;
-/// True when the event's command has ended, well or not. A query that fails proves nothing: memory in use must not be handed out.
+/// True if the event's command has ended, with or without an error. False if the query fails, so that memory that may be in use is not handed out.
 bool is_done(cl_event event) noexcept;
 
 /// Text property of a platform or device; empty if the query fails.
 std::string platform_text(cl_platform_id platform, cl_platform_info what);
 std::string device_text(cl_device_id device, cl_device_info what);
 
-/// Number property of a device; `fallback` if the query fails.
+/// Numeric property of a device; `fallback` if the query fails.
 template <class T>
 T device_value(cl_device_id device, cl_device_info what, T fallback = T{}) {
   T value{};

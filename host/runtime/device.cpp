@@ -86,7 +86,7 @@ std::vector<std::string> Device::quirks() const {
   std::uint32_t bits = 0;
   try {
     bits = detail::tested_traits(d).quirks;
-  } catch (const Error&) {  // of a device that does not come through its tests
+  } catch (const Error&) {  // thrown by a device whose self-tests fail
     bits = detail::claimed_traits(d).quirks;
   }
   std::vector<std::string> lines;

@@ -42,10 +42,10 @@ bool has_instruction() {
 
 struct Probe {
   std::filesystem::path program;
-  std::string problem;  ///< why there is none
+  std::string problem;  ///< reason if `program` is empty
 };
-/// The program clutch-probe: in the folder of the library, of the executable that contains it, or of the installation. Its owner must be that of the library,
-/// or a user whom the process trusts anyway.
+/// Finds the program clutch-probe beside the library (or the executable that contains the library), in the folder above, or in the installation's folder. Its
+/// owner must be the library's owner or a user whom the process trusts anyway.
 Probe find_probe() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&probe_dot_products), &info) == 0 || !info.dli_fname) return {{}, "the library's own file is not known"};
@@ -63,10 +63,10 @@ Probe find_probe() {
 
 struct Trial {
   std::optional<bool> works;
-  std::string problem;  ///< why it could not try
+  std::string problem;  ///< reason if the trial could not run
 };
 
-/// The first line of what was written to an open file.
+/// First line of a file that is open for reading.
 std::string first_line(std::FILE* file) {
   std::rewind(file);
   char line[300] = {};
@@ -75,7 +75,7 @@ std::string first_line(std::FILE* file) {
   return text;
 }
 
-/// Runs the program and returns whether it succeeded. Its output, its loader's and its driver's do not reach the caller's.
+/// Runs the program and returns whether it succeeded. What the program, its loader and its driver print does not reach the caller's output.
 Trial try_in_a_process(const Runtime& runtime, const std::filesystem::path& program) {
   const std::string path = program.string(), index = fmt::format("{}", runtime.device().index);
   const char* arguments[] = {path.c_str(), index.c_str(), nullptr};
@@ -104,7 +104,7 @@ Trial try_in_a_process(const Runtime& runtime, const std::filesystem::path& prog
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  if (!WIFEXITED(status)) return {false, {}};  // it died of it
+  if (!WIFEXITED(status)) return {false, {}};  // a signal ended the program, so the device cannot run the instruction
   if (WEXITSTATUS(status) <= 1) return {WEXITSTATUS(status) == 0, {}};
   const std::string line = said ? first_line(said.get()) : std::string();
   return {std::nullopt, fmt::format("{} ended with status {}{}{}", path, WEXITSTATUS(status), line.empty() ? "" : ": ", line)};
@@ -112,7 +112,7 @@ Trial try_in_a_process(const Runtime& runtime, const std::filesystem::path& prog
 
 bool find_out(Runtime& runtime) {
   const DeviceTraits& t = runtime.traits();
-  // PoCL's kernels are the host's own code.
+  // On PoCL kernels run as code of the host's CPU, so CPUID tells which instructions they may use.
   if (!has_instruction() || t.type != DeviceType::cpu || t.native_width_f32 < 16) return false;
   if (device_key(runtime).find("Portable Computing Language") == std::string::npos) return false;
   RecordingExempt exempt;

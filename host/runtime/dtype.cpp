@@ -14,8 +14,8 @@ namespace clutch { inline namespace v0 {
 
 namespace {
 
-// A binary format with sign, exponent and mantissa fields; the top exponent code holds Inf and NaN (ieee), or NaN in its
-// last mantissa code alone (fn), or only finite values (finite).
+// A binary format with sign, exponent and mantissa fields. The largest exponent code holds Inf and NaN (ieee), or NaN in its last mantissa code alone (fn), or
+// only finite values (finite).
 enum class Specials { ieee, fn, finite };
 struct Format {
   int exponent_bits;
@@ -38,7 +38,7 @@ Format format_of(DType dtype, std::string_view op) {
   throw Error(ErrorCode::invalid_dtype, op, fmt::format("dtype must be a floating one of at most 8 bits, got {}", name(dtype)));
 }
 
-// Largest finite code without sign.
+// Code of the largest finite value, without the sign bit.
 std::uint32_t max_code(const Format& f) {
   std::uint32_t all = (1u << (f.exponent_bits + f.mantissa_bits)) - 1;
   if (f.specials == Specials::finite) return all;
@@ -48,7 +48,7 @@ std::uint32_t max_code(const Format& f) {
 
 std::uint16_t encode_e8m0(double value) {
   if (!std::isfinite(value)) return 255;
-  // PyTorch's rule works on the f32 value: ties up for normals, to code 0 for the tie below the smallest normal.
+  // PyTorch rounds the f32 value: to nearest, ties up for normals; the tie below the smallest normal goes to code 0.
   auto word = std::bit_cast<std::uint32_t>(static_cast<float>(std::fabs(value)));
   std::uint32_t exponent = word >> 23;
   if (exponent == 255) return 255;
@@ -78,7 +78,7 @@ DType promote_types(DType a, DType b) {
   if (small(a) || small(b))
     throw Error(ErrorCode::invalid_dtype, "promote_types",
                 fmt::format("dtypes must be of 16 bits and more, integers or boolean to promote, got {} and {}", name(a), name(b)));
-  if (kind(a) < kind(b)) std::swap(a, b);  // so that a's kind is the later of floating, integral, boolean, complex
+  if (kind(a) < kind(b)) std::swap(a, b);  // afterwards a's kind is the later one of floating, integral, boolean, complex
   if (is_complex(a)) {
     if (is_complex(b) || b == DType::f64) return a == DType::c128 || b == DType::c128 || b == DType::f64 ? DType::c128 : a;
     return a;
@@ -106,14 +106,14 @@ std::uint16_t encode_small_float(double value, DType dtype, Overflow overflow) {
   if (std::isnan(value)) {
     if (f.specials == Specials::finite) return static_cast<std::uint16_t>(sign | largest);
     if (f.specials == Specials::fn) return static_cast<std::uint16_t>(sign | (largest + 1));
-    if (dtype == DType::f8e5m2) return static_cast<std::uint16_t>(sign | 0x7F);  // PyTorch's NaN
+    if (dtype == DType::f8e5m2) return static_cast<std::uint16_t>(sign | 0x7F);  // PyTorch's code of NaN
     return static_cast<std::uint16_t>(sign | (largest + 1) | (1u << (f.mantissa_bits - 1)));
   }
   std::uint32_t code = largest + 1;
   if (std::isfinite(value)) {
     if (magnitude == 0) return static_cast<std::uint16_t>(sign);
     int exponent = std::max(std::ilogb(magnitude), 1 - f.bias);
-    // In units of the last place the value is below 2^53, so the scaling is exact and nearbyint rounds once.
+    // `units` counts units in the last place and is below 2^53, so the scaling is exact and nearbyint rounds once.
     double units = std::nearbyint(std::ldexp(magnitude, f.mantissa_bits - exponent));
     if (exponent <= f.bias + 1) {
       auto whole = static_cast<std::uint32_t>(units);

@@ -17,8 +17,8 @@ EventImpl::~EventImpl() = default;
 
 namespace {
 
-/// True, after a dry run has noted it, if the call is to do nothing. Errors: capturing for an event that a capture recorded, or
-/// beside a capture that forbids it.
+/// True if a dry run has noted the call, which must then do nothing. Errors: capturing if a capture recorded the event, or if a capture underway forbids the
+/// call.
 bool illegal(const detail::EventImpl& impl, std::string_view call) {
   detail::check_process(call);
   if (!impl.recorded) return detail::illegal_beside(call);

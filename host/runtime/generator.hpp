@@ -18,7 +18,7 @@ class GeneratorImpl {
   /// i64 tensor of 2 elements: seed, offset.
   const Tensor& state() const noexcept { return state_; }
   void set(const GeneratorState& state, const Stream& stream, const char* op);
-  /// Moves the offset on by `blocks`, in stream order.
+  /// Adds `blocks` (Philox blocks) to the offset, in stream order.
   void advance(std::uint64_t blocks, const Stream& stream, const char* op);
 
  private:

@@ -9,11 +9,11 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// Addresses that host tasks have mapped. Drivers may find the mapping that an unmap ends by its pointer alone, so an address is mapped once at a time, from
-/// the map to the end of the unmap.
+/// Addresses that host tasks have mapped. Drivers may find the mapping to unmap by its pointer alone, so an address has at most one mapping at a time, from its
+/// map to the end of its unmap.
 class HostMappings {
  public:
-  /// Reserves an address for a task on a stream, after waiting for the stream's own last unmap of it. False while another task has it.
+  /// Reserves an address for a task on a stream. Waits first if this stream's last unmap of the address is not done. False while another task has it.
   bool take(cl_mem mem, std::uint64_t offset, std::uint64_t stream) {
     std::unique_lock lock(mutex_);
     std::erase_if(places_, [](const auto& row) { return row.second.unmapped && is_done(row.second.unmapped.get()); });
@@ -27,7 +27,7 @@ class HostMappings {
     clWaitForEvents(1, &raw);
     return true;
   }
-  /// Frees an address when `unmapped`, an event of that stream, is done; null: at once.
+  /// Frees an address once `unmapped`, an event of `stream`, is done; at once if `unmapped` is null.
   void give_back(cl_mem mem, std::uint64_t offset, std::uint64_t stream, ClEvent unmapped) {
     std::lock_guard lock(mutex_);
     if (unmapped)
@@ -39,7 +39,7 @@ class HostMappings {
  private:
   struct Place {
     std::uint64_t stream = 0;
-    ClEvent unmapped;  ///< null while it is mapped
+    ClEvent unmapped;  ///< null while the address is mapped
   };
   std::mutex mutex_;
   std::map<std::pair<cl_mem, std::uint64_t>, Place> places_;

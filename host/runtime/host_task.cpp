@@ -11,8 +11,8 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
-/// Memory of a host task's ranges: each is mapped, or copied while another task has it mapped. No task waits for another, so tasks may share tensors, nest and
-/// come in any order.
+/// Memory of a host task's ranges. A range is mapped, or copied if another task has it mapped. A task never waits for another one, so tasks may share tensors,
+/// nest and run in any order.
 class HostMemory {
  public:
   HostMemory(StreamImpl& stream, const char* op, std::span<const HostRange> ranges) : stream_(stream), op_(op) {
@@ -36,7 +36,7 @@ class HostMemory {
 
   std::span<void* const> pointers() const noexcept { return pointers_; }
 
-  /// Unmaps the memory or copies it back, also after a failure. Returns the first status by which results may be lost.
+  /// Unmaps the memory or writes copies back, also after a failure. Returns the first failing status of a range that the task writes.
   cl_int leave() noexcept {
     cl_int first = CL_SUCCESS;
     for (Part& part : parts_) {
@@ -75,10 +75,10 @@ class HostMemory {
       part.pointer = pointer;
       return;
     }
-    constexpr std::align_val_t kAlignment{64};  // of a cache line, as mapped memory has at least
+    constexpr std::align_val_t kAlignment{64};  // size of a cache line; mapped memory has at least this alignment
     part.copy = std::shared_ptr<std::byte[]>(new (kAlignment) std::byte[range.bytes], [](std::byte* p) { ::operator delete[](p, kAlignment); });
     status = clEnqueueReadBuffer(stream_.queue(), range.mem, CL_TRUE, range.offset, range.bytes, part.copy.get(), 0, nullptr, nullptr);
-    if (status != CL_SUCCESS) clFinish(stream_.queue());  // nothing may write to the copy any more
+    if (status != CL_SUCCESS) clFinish(stream_.queue());  // ends a read that may still write to the copy
     check_cl(status, op_, "clEnqueueReadBuffer");
     part.pointer = part.copy.get();
   }
@@ -92,7 +92,7 @@ class HostMemory {
 }  // namespace
 
 void run_host_task(StreamImpl& stream, const char* op, const std::function<void(std::span<void* const>)>& task, std::span<const HostRange> ranges) {
-  Clock before = stream.checked_clock(1);  // the task itself has a ticket already
+  Clock before = stream.checked_clock(1);  // does not count the task's own ticket
   HostMemory memory(stream, op, ranges);
   if (std::any_of(ranges.begin(), ranges.end(), [](const HostRange& range) { return range.bytes > 0; })) stream.runtime().host_waited(before);
   try {

@@ -6,16 +6,16 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// What this thread enqueued or recorded last.
+/// Last command that this thread enqueued or recorded.
 struct LastLaunch {
   static constexpr std::uint64_t kNone = UINT64_MAX;
-  std::uint64_t kernel = kNone;  ///< id: the kernel goes with its runtime
+  std::uint64_t kernel = kNone;  ///< id of the kernel; a pointer would dangle once the kernel's runtime is released
   Geometry geometry;
-  Interned plan;   ///< what last_plan() returns
-  int asides = 0;  ///< that live
-  Cost cost;       ///< of all so far
+  Interned plan;   ///< text that last_plan() returns
+  int asides = 0;  ///< number of Asides alive
+  Cost cost;       ///< sum over all commands so far
 
-  /// A command with a plan; with a kernel if it is a launch of work-items.
+  /// Notes a command with its plan; the second form also notes the kernel and geometry of a launch.
   void note(const Interned& of) noexcept {
     if (asides == 0) plan = of;
   }
@@ -23,7 +23,7 @@ struct LastLaunch {
 };
 LastLaunch& last_launch() noexcept;
 
-/// While it lives, commands do not count for last_plan(): they copy results, count, or combine parts.
+/// While an Aside lives, its thread's commands do not count for last_plan(). For commands that copy results, count, or combine partial results.
 class Aside {
  public:
   Aside() noexcept { ++last_launch().asides; }

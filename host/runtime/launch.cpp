@@ -7,8 +7,8 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
-/// Memory of a thread's launches that are over. Encoders nest by a few, where an op is made of others. What is asked for each Encoder has no destructor, since
-/// a thread's variables with one are looked up by a call.
+/// Free list of a thread's Launch objects. Encoders nest a few deep where an op calls other ops. `t_spare` has no destructor, because access to a thread_local
+/// variable with a destructor costs a function call; `t_at_end` frees the list.
 struct Spare {
   static constexpr int kMost = 4;
   void* blocks[kMost];

@@ -18,25 +18,25 @@ struct Operand {
   Argument::Kind access;
 };
 
-/// An argument of a kernel by position: a tensor takes two.
+/// An argument of a kernel by position. A tensor takes two: memory and offset.
 struct BoundArgument {
   enum class Kind : std::uint8_t { memory, offset, bytes, local };
   Kind kind = Kind::bytes;
   std::uint16_t size = 0;
-  std::uint16_t at = 0;     ///< index of its first byte in Launch::bytes
-  int use = -1;             ///< operand of a memory and its offset
+  std::uint16_t at = 0;     ///< index of the argument's first byte in Launch::bytes
+  int use = -1;             ///< index of the operand that a memory or offset argument belongs to; -1: none
   std::uint32_t local = 0;  ///< bytes of local memory
   const char* type = "";    ///< OpenCL C name of a number's type, empty for structs
-  const char* name = "";    ///< the op's name for it; empty: named by kind and order
+  const char* name = "";    ///< name given by the op; empty: named by kind and order
 };
 
-/// Operands that a kernel reaches by a TensorTable.
+/// Operands that a kernel reads through a TensorTable.
 struct LaunchTable {
-  int first_base = -1;       ///< first of TensorTable::kBases arguments of memory, which the table follows; -1: no table
-  std::vector<int> entries;  ///< operands; -1: none
+  int first_base = -1;       ///< index of the first of TensorTable::kBases memory arguments, which the table's argument follows; -1: no table
+  std::vector<int> entries;  ///< indices of operands; -1: none
 };
 
-/// A list of up to N numbers, or structs of them, without allocation; copies cost what it holds.
+/// List of up to N numbers, or structs of numbers, without heap memory. A copy moves only the elements in use.
 template <class T, std::size_t N>
 class InPlace {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
@@ -56,23 +56,23 @@ class InPlace {
   alignas(T) unsigned char memory_[sizeof(T) * N];
 };
 
-/// Everything that one launch of a kernel needs, as a value. An Encoder fills it and hands it to its stream's Recorder.
+/// All data of one kernel launch, as a value. An Encoder fills a Launch and passes it to the stream's Recorder.
 struct Launch {
   static constexpr std::size_t kMaxArguments = 64;
   static constexpr std::size_t kMaxBytes = 1024;
 
   const char* op = "";  ///< name that lives as long as the process
-  KernelHandle kernel;  ///< with the text of its plan
+  KernelHandle kernel;  ///< holds the text of its plan
   Geometry geometry;
-  std::vector<Operand> operands;  ///< of a recording, which keeps their tensors
+  std::vector<Operand> operands;  ///< in a recording alone, which keeps these tensors alive
   InPlace<BoundArgument, kMaxArguments> arguments;
   LaunchTable table;
   std::vector<Tensor> kept;  ///< memory that the launch alone uses, until the recorder has taken it
-  Cost cost;                 ///< the bytes of what is bound so far, unless moves() stated them
+  Cost cost;                 ///< bytes of the tensors bound so far, unless moves() stated them
   bool states_bytes = false;
 
-  std::span<const unsigned char> bytes() const noexcept { return {bytes_, used_}; }  ///< of arguments
-  /// Binds bytes as the next argument. Errors: invalid_argument past kMaxArguments or kMaxBytes, or for no bytes.
+  std::span<const unsigned char> bytes() const noexcept { return {bytes_, used_}; }  ///< of the arguments
+  /// Binds bytes as the next argument. Errors: invalid_argument past kMaxArguments or kMaxBytes, or if `size` is 0.
   void bind(const void* data, std::size_t size, const char* type, const char* name) {
     const std::size_t begin = (used_ + 7) / 8 * 8;
     if (!data || size == 0 || !type || !name || !arguments.fits(1) || size > kMaxBytes || begin + size > kMaxBytes) [[unlikely]]
@@ -86,10 +86,10 @@ struct Launch {
     if (!arguments.fits(more)) [[unlikely]]
       refuse_more();
   }
-  /// Forgets the arguments.
+  /// Removes operands and arguments.
   void clear() noexcept;
 
-  // Encoders are made for each call of an op: a thread keeps the memory of its last launches.
+  // Each call of an op makes an Encoder with a Launch, so each thread reuses the memory of its last launches.
   static void* operator new(std::size_t size);
   static void operator delete(void* memory) noexcept;
 

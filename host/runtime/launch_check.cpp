@@ -23,7 +23,7 @@ void check_launch(const Kernel& kernel, const Geometry& g, std::uint64_t local_b
   const DeviceTraits& traits = claimed_traits(kernel.program().runtime().device());
   const std::uint64_t global[] = {g.global, g.global_y, g.global_z}, local[] = {std::max<std::uint64_t>(g.local, 1), g.local_y, g.local_z};
   const std::uint64_t most = kernel.max_work_group();
-  // Drivers count groups in 32 bits: past that they abort, or leave groups out. A local size that the driver chooses may be 1.
+  // Drivers count work-groups in 32 bits and abort or skip work-groups past that. A local size that the driver chooses may be 1.
   constexpr std::uint64_t kMostGroups = 0xFFFF'FFFF;
   std::uint64_t items = 1, groups = 1;
   if (g.local_y == 0 || g.local_z == 0) refuse(fmt::format("local sizes must be positive, got {} of y and {} of z", g.local_y, g.local_z));

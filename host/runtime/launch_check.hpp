@@ -6,7 +6,7 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// A geometry as OpenCL's launches take it.
+/// A geometry in the types of clEnqueueNDRangeKernel.
 struct LaunchSizes {
   std::size_t global[3], local[3];
   cl_uint dims;
@@ -16,14 +16,14 @@ struct LaunchSizes {
         dims(g.global_z > 1   ? 3
              : g.global_y > 1 ? 2
                               : 1) {}
-  /// Null lets the driver choose.
+  /// Null if the driver is to choose the local size.
   const std::size_t* local_or_null() const noexcept { return local[0] > 0 ? local : nullptr; }
 };
 
-/// Throws what the status of clSetKernelArg means. Errors: invalid_argument where the argument does not fit its parameter.
+/// Throws the Error for a failing status of clSetKernelArg. Errors: invalid_argument if the argument does not fit its parameter.
 void check_argument(cl_int status, std::uint32_t position, const Kernel& kernel, const char* op);
 
-/// Checks sizes against the kernel and the device before anything is enqueued. Errors: invalid_argument naming the rule.
+/// Checks sizes against the limits of kernel and device, before the launch is enqueued. Errors: invalid_argument, which names the limit.
 void check_launch(const Kernel& kernel, const Geometry& geometry, std::uint64_t local_bytes, const char* op);
 
 }}}  // namespace clutch::v0::detail

@@ -5,15 +5,15 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// While it lives, this thread's errors and enqueued work have the name of the public function that was called first: softmax, not the reductions that it
-/// calls. Each public function that calls others declares one in its first line. `name` is a literal.
+/// While an OpName lives, this thread's errors and enqueued work carry the name of the outermost public function (softmax, not the reductions that softmax
+/// calls). Each public function that calls others declares an OpName in its first line. `name` is a literal.
 class OpName {
  public:
   explicit OpName(const char* name) noexcept;
   ~OpName();
   OpName(const OpName&) = delete;
   OpName& operator=(const OpName&) = delete;
-  /// The name in force, else `own`.
+  /// Returns the name in force, or `own` if there is none.
   static const char* or_else(const char* own) noexcept;
   static std::string_view or_else(std::string_view own) noexcept;
 
@@ -25,7 +25,7 @@ class OpName {
   const char* former_;
 };
 
-/// While it lives, no name is in force: for calls of a caller's functions, and for errors of another call.
+/// While a NoOpName lives, no name is in force. For calls of a user's functions, and for errors that belong to another call.
 class NoOpName : OpName {
  public:
   NoOpName() noexcept : OpName(Suspend{}) {}

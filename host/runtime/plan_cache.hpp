@@ -12,13 +12,13 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// What selection decided, ready to encode. Ops derive from it.
+/// Result of selection, ready to encode. Ops derive their own from this class.
 struct CachedPlan {
   virtual ~CachedPlan() = default;
 };
 
-/// Plans by problem, so that eager calls skip selection. A key is the bytes of the problem (a struct without padding), the
-/// op's name and the name of a forced implementation.
+/// Plans by problem, so that repeated eager calls skip selection. A key has the bytes of the problem (a struct without padding), the op's name and the name of
+/// a forced implementation.
 class PlanCache {
  public:
   template <class Plan, class Problem, class Make>
@@ -40,7 +40,7 @@ class PlanCache {
       auto found = plans_.find(view);
       if (found != plans_.end()) return static_cast<const Plan&>(*found->second);
     }
-    auto made = std::make_unique<Plan>(make());  // may build programs: not under the lock
+    auto made = std::make_unique<Plan>(make());  // outside of the lock, because make() may build programs
     std::unique_lock lock(mutex_);
     return static_cast<const Plan&>(*plans_.try_emplace(std::string(view), std::move(made)).first->second);
   }

@@ -13,7 +13,7 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
-// PyTorch's CUDA caching allocator uses the same sizes, so that its users' expectations of reserved memory hold.
+// The sizes of PyTorch's CUDA caching allocator, so that reserved memory is what PyTorch's users expect.
 constexpr std::uint64_t kAlignment = 512;
 constexpr std::uint64_t kSmallLimit = 1ull << 20;
 constexpr std::uint64_t kSmallSegment = 2ull << 20;
@@ -74,7 +74,7 @@ Block* Pool::take(const Key& key, std::uint64_t bytes) {
   Block probe{.bytes = bytes};
   auto found = list->second.lower_bound(&probe);
   if (found == list->second.end()) return nullptr;
-  // A big block is not cut for a much smaller large one: that would hold the segment for it.
+  // A large block is not cut for a request of less than half its size and more than kLargeSegment below it: the small part would keep the segment reserved.
   if (!key.small && (*found)->bytes > bytes + kLargeSegment && bytes < (*found)->bytes / 2) return nullptr;
   Block* block = *found;
   list->second.erase(found);
@@ -104,7 +104,7 @@ Segment* Pool::new_segment(std::uint64_t bytes, const Key& key, std::string_view
       ++retries_;
       settle_all(lock);
       trim_locked();
-      bytes = std::max(wanted, std::min(bytes, wanted));  // the retry asks for no more than the call needs
+      bytes = std::max(wanted, std::min(bytes, wanted));  // the retry reserves no more than the call needs
     }
   }
   if (status != CL_SUCCESS) {
@@ -157,8 +157,8 @@ void Pool::merge_free(Block* block) {
   hand_over(*block->segment);
 }
 
-/// Lets any stream take an orphan that is one free block. No part of it goes earlier: a block that another stream gives back while it still works on
-/// it, as streams give back those of their own segments, is safe with the stream of its segment alone.
+/// Gives an orphaned segment to all streams once it is one free block. Smaller parts stay: a stream frees blocks of its own segments while its work on them
+/// still runs, which is safe only as long as this one stream reuses them.
 void Pool::hand_over(Segment& segment) {
   Block* only = segment.first;
   if (!segment.orphan || only->after || !only->free) return;
@@ -175,7 +175,7 @@ void Pool::adopt_stream(std::uint64_t stream, ClEvent last) noexcept {
   orphans_.push_back({stream, std::move(last)});
 }
 
-/// Frees blocks whose other streams are done, and finds the segments whose stream is gone and done.
+/// Frees blocks whose uses by other streams are done, and orphans segments whose stream is gone with all of its work done.
 void Pool::settle() {
   for (std::size_t i = 0; i < pending_.size();) {
     if (!all_done(pending_[i].uses)) {
@@ -208,7 +208,7 @@ void Pool::settle_all(std::unique_lock<std::mutex>& lock) {
     for (const ClEvent& use : pending.uses) events.push_back(retained(use.get()));
   for (const Orphan& orphan : orphans_)
     if (orphan.last) events.push_back(retained(orphan.last.get()));
-  lock.unlock();  // what is waited for may itself need memory first, as the host's part of it does
+  lock.unlock();  // because a host task that is waited for may itself allocate
   for (const ClEvent& event : events)
     if (cl_event raw = event.get()) clWaitForEvents(1, &raw);
   lock.lock();

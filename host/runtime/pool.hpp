@@ -31,26 +31,26 @@ struct Block {
 struct Segment {
   ClMem mem;
   std::uint64_t bytes = 0;
-  std::uint64_t stream = 0;  // blocks are handed out again to this stream alone; 0: one free block that any stream may take
-  bool orphan = false;       // its stream is gone, with all of its work done
+  std::uint64_t stream = 0;  // the only stream that gets blocks of this segment; 0: one free block that any stream may take
+  bool orphan = false;       // the stream is gone and all of its work is done
   PoolId pool;
   bool small = false;
   Block* first = nullptr;
 };
 
-/// Caching allocator of one runtime: few big cl_mem segments, blocks as offsets, reuse in stream order.
+/// Caching allocator of one runtime: few large cl_mem segments, blocks as byte offsets, reuse in stream order.
 class Pool {
  public:
   explicit Pool(Runtime& runtime) : runtime_(runtime) {}
   ~Pool();
 
-  /// Errors: out_of_memory after caches were freed and the call retried; invalid_shape past the device's limit.
+  /// Errors: out_of_memory if the call fails again after cached segments were freed; invalid_shape if `bytes` exceeds the device's largest buffer.
   Block* allocate(std::uint64_t bytes, std::uint64_t stream, PoolId pool, std::string_view op);
-  /// Returns a block; it is handed out again once the events (of other streams that used it) are done.
+  /// Returns a block to the pool, which hands it out again once `uses`, events of other streams that used the block, are done.
   void release(Block* block, std::vector<ClEvent> uses) noexcept;
-  /// Lets other streams take a dying stream's segments once `last` is done, each when it is one free block.
+  /// Lets other streams take the segments of a destroyed stream, each once `last` is done and the segment is one free block.
   void adopt_stream(std::uint64_t stream, ClEvent last) noexcept;
-  /// Releases free segments to the driver after waiting for other streams' work on them.
+  /// Waits for other streams' work on freed blocks, then releases free segments to the driver.
   void trim();
   std::map<std::string, std::uint64_t> stats() const;
   void reset_peaks();
@@ -107,7 +107,7 @@ class Pool {
   void merge_free(Block* block);
   void hand_over(Segment& segment);
   void settle();
-  /// Waits, without the lock, for all events that are pending now, then settles.
+  /// Unlocks, waits for all events that are pending now, locks again and calls settle().
   void settle_all(std::unique_lock<std::mutex>& lock);
   void trim_locked();
   Segment* new_segment(std::uint64_t bytes, const Key& key, std::string_view op, std::uint64_t wanted, std::unique_lock<std::mutex>& lock);

@@ -15,7 +15,7 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
-/// Where a tensor lies, which `stream` uses from now on.
+/// Address of a tensor. Notes that `stream` uses the tensor from now on.
 Address used_address(const StreamRef& stream, const char* op, const Tensor& tensor, bool writes) {
   Storage& storage = *tensor.storage();
   check_placed(storage, op);
@@ -108,7 +108,7 @@ class QueueRecorder final : public Recorder {
 }  // namespace
 
 Recorder& queue_recorder() noexcept {
-  static auto& recorder = *new QueueRecorder;  // streams may outlive what is destroyed at exit
+  static auto& recorder = *new QueueRecorder;  // never destroyed: streams may outlive static objects
   return recorder;
 }
 

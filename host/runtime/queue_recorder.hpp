@@ -4,7 +4,7 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// The Recorder of streams whose commands run now: each goes to the stream's OpenCL queue at once. It has no state of its own.
+/// The Recorder that enqueues each command at once on the stream's OpenCL queue. It has no state, so all streams share one.
 Recorder& queue_recorder() noexcept;
 
 }}}  // namespace clutch::v0::detail

@@ -23,18 +23,18 @@ enum Quirk : std::uint32_t {
   kQuirkByteSelectsCrash = 1u << 10,
 };
 
-/// Limit of the iterations of all loops of a work-item together, if kQuirkLoopsEndEarly applies; leaving a loop counts as one more.
+/// Largest number of iterations of all loops of a work-item together if kQuirkLoopsEndEarly applies; leaving a loop counts as one iteration.
 inline constexpr std::uint64_t kLoopLimit = 65535;
 
 struct QuirkRow {
   Quirk bit;
   std::string_view name;
-  bool (*applies)(const DeviceRecord&);  ///< as a claim: a self-test may decide otherwise
+  bool (*applies)(const DeviceRecord&);  ///< as a claim, which a self-test may replace
   std::string_view reason;
   std::string_view source;
 };
 
-/// The one table of driver quirks. Everywhere else code asks traits.
+/// The one table of driver quirks. All other code asks traits.
 std::span<const QuirkRow> quirk_table();
 
 }}}  // namespace clutch::v0::detail

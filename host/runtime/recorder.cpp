@@ -14,7 +14,7 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
-/// Recordings underway, for calls on streams and memory that are not recorded.
+/// Recordings underway. Calls on streams and memory that are not recorded ask them for permission.
 struct Underway {
   std::mutex mutex;
   std::vector<Recording*> all;
@@ -27,7 +27,7 @@ Underway& underway() {
 
 thread_local int t_exempt = 0;
 
-/// A recording that forbids the call of this thread, and the reason; null if there is none.
+/// First recording that forbids this thread's call, and its reason; null if none forbids it.
 std::pair<std::shared_ptr<Recording>, std::string> forbidding(Beside what) {
   Underway& now = underway();
   if (now.count.load(std::memory_order_relaxed) == 0 || t_exempt > 0) [[likely]]

@@ -24,7 +24,7 @@ std::string query_uuid(cl_device_id id, const std::string& extensions) {
   return text;
 }
 
-/// Returns CL_SUCCESS, or the status of the query that failed, if the device's type is not known.
+/// Fills in the record. Returns CL_SUCCESS, or the status of the failed query if the device's type is unknown.
 cl_int describe(DeviceRecord& record) {
   record.extensions = device_text(record.id, CL_DEVICE_EXTENSIONS);
   record.driver_version = device_text(record.id, CL_DRIVER_VERSION);
@@ -57,8 +57,8 @@ std::vector<std::unique_ptr<DeviceRecord>> enumerate(bool& no_platform) {
   check_cl(found, "devices", "clGetPlatformIDs");
   std::vector<cl_platform_id> platforms(count);
   check_cl(clGetPlatformIDs(count, platforms.data(), nullptr), "devices", "clGetPlatformIDs");
-  // Loaders list platforms in any order. Sorted by name, most numbers stay when a driver is added. Each name is queried once: a comparison whose answer
-  // changes, as when a query fails, breaks sorting.
+  // Loaders list platforms in varying order. With names sorted, a new driver changes few device numbers. Names are queried once, before sorting: a query that
+  // fails in between would make the comparison inconsistent.
   std::vector<std::pair<std::string, cl_platform_id>> named;
   for (cl_platform_id platform : platforms) named.emplace_back(platform_text(platform, CL_PLATFORM_NAME), platform);
   std::stable_sort(named.begin(), named.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -71,7 +71,7 @@ std::vector<std::unique_ptr<DeviceRecord>> enumerate(bool& no_platform) {
       ids.resize(devices);
       status = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, devices, ids.data(), nullptr);
     }
-    // One driver that fails must not hide the others.
+    // A driver that fails must not hide the devices of others.
     if (status != CL_SUCCESS && status != CL_DEVICE_NOT_FOUND)
       log_line(LogLevel::warn, fmt::format("platform {} is left out: clGetDeviceIDs failed with {} ({})", platform_name, cl_error_name(status), status));
     if (status != CL_SUCCESS || devices == 0) continue;
@@ -79,7 +79,7 @@ std::vector<std::unique_ptr<DeviceRecord>> enumerate(bool& no_platform) {
       auto record = std::make_unique<DeviceRecord>();
       record->platform = platform;
       record->id = ids[i];
-      // The type decides which kernels run: no device is better than one of a wrong type.
+      // Kernels are chosen by the device's type, so a device of unknown type is left out.
       if (const cl_int failed = describe(*record); failed != CL_SUCCESS) {
         log_line(LogLevel::warn,
                  fmt::format("device {} of platform {} is left out: clGetDeviceInfo failed with {} ({})", i, platform_name, cl_error_name(failed), failed));

@@ -11,7 +11,7 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 class Runtime;
 
-/// One visible device. Records live as long as the process, so that a Device is a pointer to one.
+/// One visible device. Records live as long as the process, so that a Device can be a pointer to one.
 struct DeviceRecord {
   int index = 0;
   DeviceFacts facts;
@@ -28,21 +28,21 @@ struct DeviceRecord {
 
 struct Registry {
   bool no_platform = false;
-  std::vector<std::unique_ptr<DeviceRecord>> records;  // visible ones, by index
+  std::vector<std::unique_ptr<DeviceRecord>> records;  // visible devices, by index
   std::vector<DeviceFacts> facts() const;
 };
 
-/// Enumerates anew; its records are apart from the process's own. Errors: invalid_setting, opencl.
+/// Enumerates anew, into records separate from the process's own. Errors: invalid_setting, opencl.
 std::unique_ptr<Registry> make_registry();
-/// Enumerates once; never destroyed. Errors: as make_registry().
+/// Enumerates at the first call; never destroyed. Errors: as make_registry().
 const Registry& registry();
 const DeviceRecord* find_record(cl_device_id id);
 
-/// 0x00MMmmpp of an extension, from the versioned list; `unversioned` where the driver has no such list; 0 if absent or if the query fails.
+/// Version 0x00MMmmpp of an extension from the versioned list. `unversioned` if the driver has no such list; 0 if the extension is absent or the query fails.
 int extension_revision(const DeviceRecord& record, std::string_view extension, int unversioned);
-/// Claims alone: no self-test, no kernel.
+/// Traits by the driver's claims; runs no kernel.
 const DeviceTraits& claimed_traits(const DeviceRecord& record);
-/// Claims confirmed by self-tests.
+/// Traits by claims and self-tests.
 const DeviceTraits& tested_traits(const DeviceRecord& record);
 
 }}}  // namespace clutch::v0::detail

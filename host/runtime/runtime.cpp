@@ -29,14 +29,14 @@ Adopted& adopted() {
 Runtime::Runtime(const DeviceRecord& device, ClContext context, bool adopted)
     : device_(device), context_(std::move(context)), adopted_(adopted), pool_(*this), programs_(*this) {}
 
-Runtime::~Runtime() { default_generator_.reset(); }  // its memory goes back to the pool
+Runtime::~Runtime() { default_generator_.reset(); }  // before pool_, to which the generator's memory returns
 
 std::shared_ptr<GeneratorImpl> Runtime::default_generator(const Stream& stream) {
   {
     std::lock_guard lock(mutex_);
     if (default_generator_) return default_generator_;
   }
-  // A capture must not record that the generator is made: each replay would start it anew.
+  // A capture must not record the construction of the generator, because each replay would reset it.
   RecordingExempt exempt;
   Stream own = stream.is_capturing() ? Stream(make_stream(StreamPriority::normal)) : stream;
   auto made = std::make_shared<GeneratorImpl>(*this, GeneratorState{Generator::kDefaultSeed, 0}, own);
@@ -44,7 +44,7 @@ std::shared_ptr<GeneratorImpl> Runtime::default_generator(const Stream& stream) 
   std::lock_guard lock(mutex_);
   if (!default_generator_) {
     default_generator_ = std::move(made);
-    add_live(-1);  // the runtime's own, and no reason not to release the context
+    add_live(-1);  // the runtime's own tensor must not keep release_context() from working
   }
   return default_generator_;
 }
@@ -54,7 +54,7 @@ std::shared_ptr<StreamImpl> Runtime::make_stream(StreamPriority priority) {
   cl_int status = CL_SUCCESS;
   cl_command_queue raw = nullptr;
   bool hint = priority != StreamPriority::normal && traits.priority_hints;
-  // clCreateCommandQueueWithProperties is OpenCL 2.0; only a priority needs it.
+  // Only a priority needs clCreateCommandQueueWithProperties, which is OpenCL 2.0.
   if (hint) {
     cl_queue_properties level = priority == StreamPriority::high ? 1 : 4;  // CL_QUEUE_PRIORITY_{HIGH,LOW}_KHR
     cl_queue_properties properties[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PRIORITY_KHR, level, 0};
@@ -74,7 +74,7 @@ std::shared_ptr<StreamImpl> Runtime::make_stream(StreamPriority priority) {
 
 void Runtime::add_stream(const std::shared_ptr<StreamImpl>& stream) {
   std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
-  // The race checker learns of a stream's work from those that wait for it.
+  // The race checker reads the clocks of finished streams when the host waits for the device, so with checks their ends are kept until then.
   if (!the_settings().check_streams.on()) std::erase_if(ends_, [](const auto& end) { return end->over(); });
   streams_.push_back(stream);
   ends_.push_back(stream->end());
@@ -84,7 +84,7 @@ std::shared_ptr<StreamImpl> Runtime::default_stream() {
   {
     std::lock_guard lock(mutex_);
     if (default_stream_) return default_stream_;
-    if (adopted_)  // the caller's queue orders the caller's work while it lives
+    if (adopted_)  // while the caller's queue lives, clutch's work runs on it, in order with the caller's work
       for (const auto& weak : streams_)
         if (auto stream = weak.lock(); stream && stream->wrapped()) return stream;
   }
@@ -114,7 +114,7 @@ void Runtime::synchronize() {
     ends = ends_;
   }
   for (const auto& stream : streams) stream->synchronize("synchronize");
-  // Streams without handles may still have work.
+  // Streams whose last handle is gone may still have work.
   std::erase_if(ends, [&](const auto& end) { return std::any_of(streams.begin(), streams.end(), [&](const auto& s) { return s->end() == end; }); });
   for (const auto& end : ends) {
     end->finish();
@@ -138,7 +138,7 @@ std::uint64_t Runtime::host_has_seen(std::uint64_t stream) const {
 std::string Runtime::command_buffers_refuse(const std::function<std::string()>& test) {
   std::lock_guard lock(command_buffers_mutex_);
   if (!command_buffers_refused_) {
-    std::string reason = test();  // throws on an error of the driver: then the next call tests again
+    std::string reason = test();  // if test() throws on a driver's error, the next call tests again
     if (!reason.empty()) log_line(LogLevel::warn, fmt::format("command buffers of device {} are not used: {}", device_.index, reason));
     command_buffers_refused_ = reason;
   }

@@ -19,8 +19,7 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 class GeneratorImpl;
 
-/// Everything of one context: its pool, programs, plans and streams. A device's own runtime lives as long as the process;
-/// an adopted one until interop::release().
+/// State of one context: pool, programs, plans and streams. A device's own runtime lives as long as the process, an adopted one until interop::release().
 class Runtime {
  public:
   Runtime(const DeviceRecord& device, ClContext context, bool adopted);
@@ -36,26 +35,26 @@ class Runtime {
   PlanCache& plans() noexcept { return plans_; }
   HostMappings& mappings() noexcept { return mappings_; }
 
-  /// A new queue. Errors: opencl.
+  /// A stream with a new queue. Errors: opencl.
   std::shared_ptr<StreamImpl> make_stream(StreamPriority priority);
   std::shared_ptr<StreamImpl> default_stream();
-  /// The Stream of a caller's queue; the same one each time while it lives.
+  /// The stream of a caller's queue: the same one for each call while that stream lives.
   std::shared_ptr<StreamImpl> wrap_queue(cl_command_queue queue);
   void synchronize();
-  /// Notes that the host has waited for the commands that `seen` names: they are ordered before all later commands of any stream. For checked streams.
+  /// Notes that the host has waited for the commands in `seen`, so that they are ordered before all later commands of any stream. Used by the race checker.
   void host_waited(const Clock& seen);
   /// The last ticket of a stream that the host has waited for.
   std::uint64_t host_has_seen(std::uint64_t stream) const;
-  /// The default generator, made at its first use, on that stream.
+  /// The default generator. Its first use makes it, on `stream`.
   std::shared_ptr<GeneratorImpl> default_generator(const Stream& stream);
 
-  /// Reason why command buffers must not be used here, empty if there is none; `test` determines it once.
+  /// Reason why command buffers must not be used on this device; empty if they may. The first call runs `test`.
   std::string command_buffers_refuse(const std::function<std::string()>& test);
-  /// True if kernels may use dot products of bytes; `test` determines it once.
+  /// True if kernels may use dot products of bytes. The first call runs `test`.
   bool dot_products(const std::function<bool()>& test);
 
   void add_live(int n) noexcept { live_.fetch_add(n, std::memory_order_relaxed); }
-  /// Number of its live tensors, and of streams besides the default one.
+  /// Number of live tensors, plus live streams other than the default one.
   int live() const;
 
  private:
@@ -84,11 +83,11 @@ class Runtime {
 
 /// The device's own runtime, made at first use. Errors: opencl, invalid_setting.
 Runtime& runtime_of(const DeviceRecord& record);
-/// The own runtime of a device (empty: the current one). Errors: as runtime_of().
+/// The device's own runtime; of the current device if `device` is empty. Errors: as runtime_of().
 Runtime& runtime_for(const Device& device);
-/// The runtime of a caller's context, adopted at first use; the device's own if that is its context.
+/// The runtime of a caller's context, adopted at first use. The device's own runtime if the context is its context.
 Runtime& adopt_context(cl_context context, const DeviceRecord& record);
-/// The runtime of a context; null if it was never adopted.
+/// The runtime of a context; null if the context was never adopted.
 Runtime* find_runtime(cl_context context);
 void release_context(cl_context context);
 

@@ -53,7 +53,7 @@ std::optional<DeviceType> type_word(std::string_view word) {
   return std::nullopt;
 }
 
-// PyTorch's device strings name a vendor's GPUs; OpenCL drivers spell the vendors like this.
+// PyTorch's device strings name GPUs by vendor; these are the vendors' names in OpenCL drivers.
 struct TorchWord {
   std::string_view word;
   std::array<std::string_view, 2> vendors;
@@ -85,7 +85,7 @@ std::vector<int> where(Facts all, const Filter& filter) {
   return result;
 }
 
-/// Of the candidates, those that a device word (`*`, type, index, UUID, name part) accepts; an index counts candidates.
+/// Returns the candidates that a device word (`*`, type, index, UUID, part of a name) accepts. An index counts candidates, not all devices.
 std::vector<int> choose(Facts all, const std::vector<int>& candidates, std::string_view word, std::string_view selector) {
   if (word == "*" || word.empty()) return candidates;
   auto keep = [&](const Filter& filter) {
@@ -157,7 +157,7 @@ std::vector<int> match_selector(std::string_view selector, Facts all) {
       if (parts.size() > 1)
         prefix.assign(parts.begin(), parts.end() - 1);
       else
-        parts.insert(parts.begin(), prefix.begin(), prefix.end());  // "cuda:0,1" is cuda:0 and cuda:1
+        parts.insert(parts.begin(), prefix.begin(), prefix.end());  // "cuda:0,1" means cuda:0 and cuda:1
       append_unique(discard ? discarded : accepted, match_term(all, parts, selector));
     }
   }

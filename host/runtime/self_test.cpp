@@ -29,25 +29,25 @@ constexpr std::uint32_t kIterations = 70000;
 
 struct Results {
   std::uint8_t fma = 0, divide = 0, sqrt = 0, denormals = 0, timer = 0, args = 0;
-  std::uint32_t iterations = kIterations;  ///< of the loop's kIterations
+  std::uint32_t iterations = kIterations;  ///< number of kIterations that ran
 };
 
 struct Triple {
   float a, b, c;
 };
 
-/// Inputs on which wrong rounding shows: ties and near-ties of fma, division and sqrt, and subnormal results.
+/// Inputs that expose wrong rounding: ties and near-ties of fma, division and sqrt, and subnormal results.
 std::vector<Triple> crafted_inputs() {
   std::vector<Triple> inputs;
   auto f = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
   const float ulp = 0x1p-23f;
-  inputs.push_back({1 + ulp, 1 + ulp, -1 - 2 * ulp});  // fma keeps 2^-46, two roundings give 0
-  inputs.push_back({1 + ulp, 1 - ulp, -1});            // -2^-46
+  inputs.push_back({1 + ulp, 1 + ulp, -1 - 2 * ulp});  // fma gives 2^-46, two roundings give 0
+  inputs.push_back({1 + ulp, 1 - ulp, -1});            // fma gives -2^-46
   inputs.push_back({0x1.fffffep+60f, 0x1.fffffep+60f, 1});
   inputs.push_back({1, 3, 1});
   inputs.push_back({0x1p-126f, 3, 0});  // subnormal quotient
   inputs.push_back({0x1.8p-126f, 2, 0});
-  inputs.push_back({0x1.000002p-126f, 2, 0});  // quotient is a tie between subnormals
+  inputs.push_back({0x1.000002p-126f, 2, 0});  // the quotient is a tie between subnormals
   inputs.push_back({0x1.000006p-126f, 2, 0});
   inputs.push_back({f(0x00000003), 2, 0});  // subnormal operand
   std::uint64_t state = 0x9E3779B97F4A7C15ull;
@@ -68,7 +68,7 @@ std::vector<Triple> crafted_inputs() {
   return inputs;
 }
 
-/// Iterations of the kernel's loop after which its value is that number; kIterations if none are.
+/// Number of iterations of the kernel's loop that give `number`; kIterations if fewer do not.
 std::uint32_t iterations_of(std::uint32_t number) {
   std::uint32_t x = 0, i = 0;
   for (; i < kIterations && x != number; ++i) x = x * 1664525u + 1013904223u;
@@ -81,7 +81,7 @@ bool is_normal_range(const Triple& t, float result) {
   return fine(t.a) && fine(t.b) && fine(t.c) && fine(result);
 }
 
-/// Whether a kernel sees the members of a struct by value as the host made them.
+/// True if a kernel reads the members of a by-value struct as the host wrote them.
 bool args_arrive(Runtime& runtime, const Stream& stream) {
   constexpr SelfTestArgs kArgs{.small = 0x81828384u,
                                .wide = -0x7102030405060708,
@@ -137,7 +137,7 @@ Results measure(const DeviceRecord& record) {
   }
   r.denormals = denormals;
 
-  // The timer: a launch between two markers, as elapsed_ms() has it, must show a positive time within the host's.
+  // The timer: a launch between two markers, measured as elapsed_ms() does, must take a positive time, at most 1.5 times the host's.
   using Clock = std::chrono::steady_clock;
   auto begin = Clock::now();
   ClEvent before = stream.impl()->mark("self_test");
@@ -176,7 +176,7 @@ void apply(const Results& r, const DeviceRecord& record, DeviceTraits& t) {
   t.args_by_value = r.args;
   if (!r.args) log_line(LogLevel::info, fmt::format("device {} lays structs by value out differently: kernels take them in memory", record.index));
   t.quirks = r.iterations < kIterations ? t.quirks | kQuirkLoopsEndEarly : t.quirks & ~std::uint32_t{kQuirkLoopsEndEarly};
-  if (r.iterations + 1 < kLoopLimit)  // another loop was left
+  if (r.iterations + 1 < kLoopLimit)  // +1: the kernel leaves another loop first, which counts as one iteration
     log_line(LogLevel::error, fmt::format("device {} ends loops after {} iterations: results of longer ones are wrong", record.index, r.iterations));
 }
 
@@ -202,7 +202,7 @@ void run_self_tests(const DeviceRecord& record, DeviceTraits& traits) {
     }
     apply(results, record, traits);
   } catch (const Error& e) {
-    // Other failures may be temporary: a later call tests again. If the driver cannot build the test, nothing is proven, and emulations run.
+    // Other failures may be temporary, so a later call tests again. A test that cannot be built proves nothing, so the traits become false and kernels emulate.
     if (e.code() != ErrorCode::build_failure) throw;
     traits.fma_exact = traits.divide_exact = traits.sqrt_exact = traits.device_timer = traits.args_by_value = false;
     log_line(LogLevel::warn, fmt::format("device {} cannot build the self-test, so its rounding is emulated: {}", record.index, e.what()));

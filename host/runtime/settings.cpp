@@ -55,7 +55,7 @@ bool is_number(std::string_view text) {
   return good;
 }
 
-/// Bytes of "4096", "512K", "64M" or "2G"; nothing if the text is no size below 2^63.
+/// Bytes of "4096", "512K", "64M" or "2G"; nullopt unless the text is a size below 2^63.
 std::optional<std::uint64_t> parse_size(std::string_view text) {
   int shift = 0;
   if (const auto unit = text.empty() ? std::string_view::npos : std::string_view("KMG").find(text.back()); unit != std::string_view::npos) {
@@ -68,7 +68,7 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
   return number << shift;
 }
 
-/// Empty if the value is valid for the row, else a description of valid values.
+/// Description of the row's valid values if `value` is not one of them, else empty.
 std::string refusal(const Row& row, std::string_view value) {
   if (row.type == "string" || row.type == "path") return {};
   if (row.type == "flag") return value == "0" || value == "1" ? "" : "0 or 1";

@@ -16,11 +16,11 @@ struct Setting {
   bool from_environment = false;
   bool on() const { return value == "1"; }
   std::int64_t integer() const { return std::stoll(value); }
-  /// Of a size.
+  /// Value of a setting of type size, in bytes.
   std::uint64_t bytes() const;
 };
 
-/// Parsed settings; a plain value so that tests can parse made-up environments.
+/// Parsed settings. A plain value, so that tests can parse environments of their own.
 struct Settings {
 #define CLUTCH_SETTING(member, NAME, type, default_value, doc) Setting member;
 #include "runtime/settings.def"
@@ -28,13 +28,13 @@ struct Settings {
   bool strict_forbids(std::string_view kind) const;
 };
 
-/// Parses "NAME=value" pairs, of which only CLUTCH_* count. Errors: invalid_setting.
+/// Parses "NAME=value" pairs; names without CLUTCH_ are skipped. Errors: invalid_setting.
 Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& environment);
 
-/// The process's settings, parsed once at first use. Errors: invalid_setting, at every use until the environment is right.
+/// The process's settings, parsed at first use. Errors: invalid_setting, at each call until the environment is valid.
 const Settings& the_settings();
 
-/// Replaces the process's settings while it lives; for tests.
+/// While an override lives, its settings replace the process's; for tests.
 class SettingsOverride {
  public:
   explicit SettingsOverride(Settings settings);

@@ -14,12 +14,12 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 class Recording;
 
-/// Bytes at an offset of a cl_mem: a block of a pool's segment, a caller's wrapped buffer, or memory that a capture has not placed yet.
+/// Bytes at an offset of a cl_mem: a block of a pool's segment, a caller's wrapped buffer, or memory of a capture that has no address yet.
 class Storage : public std::enable_shared_from_this<Storage> {
  public:
-  /// A block of the stream's pool; while the stream captures, memory without an address.
+  /// Takes a block of the stream's pool, or, while the stream captures, memory without an address.
   Storage(const std::shared_ptr<StreamImpl>& stream, std::uint64_t bytes, std::string_view op);
-  /// A caller's buffer. `keeper`, if given, is released when no work uses the memory any more.
+  /// Wraps a caller's buffer. `keeper`, if given, is released once no work uses the memory any more.
   Storage(Runtime& runtime, ClMem buffer, std::uint64_t bytes, std::shared_ptr<void> keeper = {});
   ~Storage();
   Storage(const Storage&) = delete;
@@ -30,13 +30,13 @@ class Storage : public std::enable_shared_from_this<Storage> {
   std::uint64_t offset() const noexcept { return offset_; }
   std::uint64_t bytes() const noexcept { return bytes_; }
 
-  /// Made in a recording that has not placed it: it has no address. `recorded_buffer` is its number there.
+  /// True for memory of a recording that has not placed it, so that it has no address. Its index in the recording is `recorded_buffer_`.
   bool unplaced() const noexcept { return mem_ == nullptr; }
   const std::shared_ptr<Recording>& recording() const noexcept { return recording_; }
   int recorded_buffer() const noexcept { return recorded_buffer_; }
-  /// Gives it a block of its pool. Errors: out_of_memory.
+  /// Takes a block of the pool. Errors: out_of_memory.
   void place(std::string_view op);
-  /// True if both are in one buffer, so that their offsets tell whether they overlap.
+  /// True if both storages are parts of one buffer, so that their offsets tell whether they overlap.
   bool same_memory(const Storage& other) const noexcept { return mem_ ? mem_ == other.mem_ : this == &other; }
 
   /// Notes that work on `stream` uses the memory; the memory is not reused before that work is done.
@@ -64,8 +64,9 @@ class Storage : public std::enable_shared_from_this<Storage> {
   std::uint64_t bytes_ = 0;
   std::atomic<std::uint64_t> last_user_{0};
   std::mutex mutex_;
-  std::vector<std::shared_ptr<StreamEnd>> users_;  ///< but for the home stream; each stream stays while it lives, since callers say only once that it uses this
-  std::size_t sweep_at_ = 16;                      ///< users at which those that are gone are looked for
+  // Streams other than the home stream that used this memory. A live stream is never removed, because it reports its use only once.
+  std::vector<std::shared_ptr<StreamEnd>> users_;
+  std::size_t sweep_at_ = 16;  ///< number of users at which finished streams are removed
   bool check_races_ = false;
   std::uint64_t writer_ = 0, write_ticket_ = 0;
   const char* write_op_ = "";
@@ -84,11 +85,11 @@ inline void check_placed(const Storage& storage, std::string_view op) {
   if (storage.unplaced()) [[unlikely]]
     throw Error(ErrorCode::capturing, op, "the tensor was made in a capture that has not ended, or has failed");
 }
-/// A tensor's memory. Errors: invalid_argument for an undefined tensor.
+/// The storage of a tensor. Errors: invalid_argument for an undefined tensor.
 Storage& storage_of(const Tensor& tensor, std::string_view op);
-/// The stream that makes a tensor on the device: the given one, else the device's current one. Errors: device_mismatch.
+/// The stream on which a tensor is made: the given one, else the device's current one. Errors: device_mismatch.
 Stream stream_for(const Stream& stream, const Device& device, std::string_view op);
-/// Bytes from element 0 to the end of the last element that the strides reach; 0 if there is none.
+/// Bytes from element 0 to the end of the last element that the strides reach; 0 for an empty tensor.
 std::uint64_t extent_bytes(const Tensor& tensor);
 /// Strides of a contiguous tensor, in elements.
 Dims contiguous_strides(const Dims& sizes);
@@ -97,7 +98,7 @@ Dims contiguous_strides(const Dims& sizes);
 
 namespace clutch { inline namespace v0 { namespace interop {
 
-/// wrap() with an object that is released when no work uses the buffer any more.
+/// wrap() with an object that is released once no work uses the buffer any more.
 Tensor wrap_kept(cl_mem buffer, const Dims& sizes, DType dtype, const Device& device, std::uint64_t byte_offset, std::shared_ptr<void> keeper);
 
 }}}  // namespace clutch::v0::interop

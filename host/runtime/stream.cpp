@@ -21,7 +21,7 @@ namespace {
 
 std::atomic<std::uint64_t> g_next_stream{1};
 
-// Commands that are kept to name a failure. Past this number each submission retires up to two finished ones, so the list stays short.
+// Unfinished commands are kept, so that a failure can name its op. Beyond this number each submission retires up to two finished ones, which bounds the list.
 constexpr std::size_t kKeptInFlight = 32;
 
 cl_int status_of(cl_event event) {
@@ -30,11 +30,11 @@ cl_int status_of(cl_event event) {
   return got == CL_SUCCESS ? status : got;
 }
 
-/// This thread's current streams by device index; null where none was set.
+/// This thread's current streams by device index; null if none was set.
 struct CurrentStreams {
   std::vector<std::shared_ptr<StreamImpl>> by_device;
 };
-/// Does not release the main thread's streams at exit, where OpenCL may be unloaded already.
+/// Does not release the main thread's streams at exit, because OpenCL may be unloaded by then.
 struct CurrentStreamsOwner {
   CurrentStreams* streams = new CurrentStreams;
   ~CurrentStreamsOwner() {
@@ -50,7 +50,7 @@ std::shared_ptr<StreamImpl>& current_slot(const DeviceRecord& device) {
   return all[index];
 }
 
-/// The device's current stream if it is of this runtime (an adopted context is another), else the runtime's default one.
+/// The device's current stream if it belongs to `runtime` (an adopted context has another one), else the runtime's default stream.
 std::shared_ptr<StreamImpl> current_of(Runtime& runtime) {
   const auto& slot = current_slot(runtime.device());
   return slot && &slot->runtime() == &runtime ? slot : runtime.default_stream();
@@ -101,7 +101,7 @@ StreamImpl::StreamImpl(Runtime& runtime, ClQueue queue, StreamPriority priority,
 
 StreamImpl::~StreamImpl() {
   if (forked()) return;
-  // Memory that in-flight work reads from the host must outlive that work.
+  // Host memory that commands in flight read must live until they are done.
   bool keeps = false;
   for (std::size_t i = 0; i < flight_.size(); ++i) keeps = keeps || flight_[i].keep != nullptr;
   if (keeps || !to_save_.empty()) {
@@ -110,7 +110,7 @@ StreamImpl::~StreamImpl() {
   }
   ClEvent last = mark("~Stream");
   ClEvent known = last ? retained(last.get()) : ClEvent();
-  if (!known) clFinish(queue_.get());  // other streams will use its memory
+  if (!known) clFinish(queue_.get());  // because other streams will reuse its memory
   end_->close(std::move(known), checked_clock());
   runtime_.pool().adopt_stream(id_, std::move(last));
 }
@@ -155,7 +155,7 @@ Clock StreamEnd::seen() {
 }
 
 void StreamImpl::submitted(ClEvent event, const char* op, std::shared_ptr<void> keep) {
-  std::vector<std::shared_ptr<void>> done;  // freed after the lock: freeing may run callers' code
+  std::vector<std::shared_ptr<void>> done;  // destroyed after the unlock, since freeing may run callers' code
   std::lock_guard lock(mutex_);
   flight_.push_back({std::move(event), op, std::move(keep)});
   if (flight_.size() > kKeptInFlight) retire(2, done);
@@ -166,7 +166,7 @@ void StreamImpl::submitted(std::span<Submitted> commands) {
   std::lock_guard lock(mutex_);
   for (Submitted& command : commands) flight_.push_back({std::move(command.event), command.op, {}});
   if (flight_.size() <= kKeptInFlight) return;
-  // The queue is in order: once this one is over, all before it are. Asking each while the device signals them costs more than enqueueing.
+  // The queue is in order, so one finished event proves all earlier ones. Asking each event while the device signals events costs more than enqueueing.
   std::size_t older = flight_.size() - kKeptInFlight;
   if (status_of(flight_[older - 1].event.get()) <= CL_COMPLETE) retire(older, done);
 }
@@ -184,7 +184,7 @@ void StreamImpl::retire(std::size_t most, std::vector<std::shared_ptr<void>>& do
     if (status > CL_COMPLETE) return;
     if (status < 0) {
       fail(status, front.op);
-      if (front.keep) clFinish(queue_.get());  // the event does not say whether the command still reads it
+      if (front.keep) clFinish(queue_.get());  // after a failure the event does not tell whether the command still reads this memory
     }
     if (front.keep) done.push_back(std::move(front.keep));
     flight_.pop_front();
@@ -194,7 +194,7 @@ void StreamImpl::retire(std::size_t most, std::vector<std::shared_ptr<void>>& do
 
 void StreamImpl::fail(cl_int status, const char* op) {
   if (sticky_) return;
-  const NoOpName by_its_own_name;  // the error has the name of the call whose work failed, not of the one that detects it
+  const NoOpName by_its_own_name;  // so that the error names the op whose work failed, not the call that detects the failure
   ErrorCode code = is_device_lost(status) ? ErrorCode::device_lost : ErrorCode::stream_failed;
   sticky_.emplace(
       code, op,
@@ -224,7 +224,7 @@ void StreamImpl::begin_recording(std::shared_ptr<Recording> recording) {
 }
 
 void StreamImpl::end_recording() noexcept {
-  std::shared_ptr<Recording> ended;  // released after the lock
+  std::shared_ptr<Recording> ended;  // destroyed after the unlock
   std::lock_guard lock(mutex_);
   records_.store(false, std::memory_order_release);
   ended = std::move(recording_);
@@ -253,7 +253,7 @@ bool StreamImpl::query() {
 void StreamImpl::synchronize(std::string_view op) {
   check(op);
   Clock seen = checked_clock();
-  std::uint64_t covered = 0;  // commands that clFinish waited for
+  std::uint64_t covered = 0;  // number of commands that clFinish waited for
   const char* first = "synchronize";
   {
     std::lock_guard lock(mutex_);
@@ -263,7 +263,7 @@ void StreamImpl::synchronize(std::string_view op) {
   cl_int status = clFinish(queue_.get());
   std::vector<std::shared_ptr<void>> done;
   std::vector<Program*> programs;
-  // Some drivers set the status of events shortly after clFinish returned: those events are awaited one by one.
+  // Some drivers set the status of events shortly after clFinish returned, so events that are not complete are awaited one by one.
   for (std::uint64_t waited_for = 0;;) {
     ClEvent late;
     {
@@ -362,7 +362,7 @@ void Stream::flush() const {
 
 namespace {
 
-/// Waiting for an event that was recorded makes the stream part of that recording.
+/// Makes a stream that waits for a recorded event part of that recording.
 void wait_recorded(const std::shared_ptr<detail::StreamImpl>& stream, const detail::RecordMark& mark) {
   std::shared_ptr<detail::Recording> recording = mark.recording.lock(), own = stream->recording();
   if (!recording || (own && own != recording)) {

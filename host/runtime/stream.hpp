@@ -20,8 +20,8 @@ class Recording;
 class Runtime;
 class Program;
 
-/// Progress of other streams as a stream knows it: for each stream id the last ticket that is ordered before its next command. Only
-/// with CLUTCH_CHECK_STREAMS.
+/// Progress of other streams as one stream knows it: for each stream id the last ticket that is ordered before this stream's next command. Kept only with
+/// CLUTCH_CHECK_STREAMS.
 struct Clock {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> seen;
   std::uint64_t of(std::uint64_t stream) const;
@@ -29,7 +29,7 @@ struct Clock {
   void merge(const Clock& other);
 };
 
-/// A queue in one block that grows and is kept: allocations between a driver's own ones slow both down.
+/// Ring buffer that keeps its memory: allocations between those of a driver would slow both down.
 template <class T>
 class Ring {
  public:
@@ -61,18 +61,18 @@ class Ring {
   std::size_t first_ = 0, size_ = 0;
 };
 
-/// The end of a stream's work, kept by the memory that the work uses. It outlives the stream and does not keep its queue.
+/// State of a stream's end, held by the memory that the stream's work uses. Outlives the stream and does not keep its queue alive.
 class StreamEnd {
  public:
   StreamEnd(std::uint64_t stream, cl_command_queue queue) noexcept : stream_(stream), queue_(queue) {}
   std::uint64_t stream() const noexcept { return stream_; }
-  /// A marker after all work so far; null if that is done, after waiting for it where the queue gives no marker.
+  /// A marker after all work so far; null if that work is done. Waits for the work if the queue gives no marker.
   ClEvent mark() noexcept;
   /// Waits for all work so far.
   void finish() noexcept;
-  /// True if the stream is gone and its work done.
+  /// True if the stream is gone and its work is done.
   bool over() noexcept;
-  /// Says that the stream goes, with `last` after all of its work (null: that is done) and what that had seen, on checked streams.
+  /// Notes that the stream is destroyed. `last` follows all of its work (null: the work is done); `seen` is the stream's clock (empty unless checked).
   void close(ClEvent last, Clock seen) noexcept;
   Clock seen();
 
@@ -104,22 +104,22 @@ class StreamImpl {
     if (failed_.load(std::memory_order_acquire)) [[unlikely]]
       throw_sticky(op);
   }
-  /// Takes over the event of a command of `op`; `keep` lives until the command is done.
+  /// Adds the event of a command of `op` to the commands in flight; `keep` lives until the command is done.
   void submitted(ClEvent event, const char* op, std::shared_ptr<void> keep = {});
-  /// The same for many commands, whose events are not looked at while the device still works on them.
+  /// The same for many commands. Asks for the status of one event alone, because asking for each would disturb the device's work.
   struct Submitted {
     ClEvent event;
     const char* op;
   };
   void submitted(std::span<Submitted> commands);
-  /// The event of the command submitted last; null if none is under way.
+  /// The event of the last submitted command; null if none is in flight.
   ClEvent last() const;
-  /// Lets a program be saved to disk when this stream is next known to be idle.
+  /// Saves the program to disk when the stream is next known to be idle.
   void save_when_idle(Program* program);
 
-  /// The Recorder of this stream's commands: a Recording, or the one that runs them now.
+  /// The Recorder of this stream's commands: its Recording if it captures, else queue_recorder().
   std::shared_ptr<Recorder> recorder() const;
-  /// The Recording of this stream's commands; null if they run now.
+  /// The Recording of this stream's commands; null if the stream does not capture.
   std::shared_ptr<Recording> recording() const {
     if (!records_.load(std::memory_order_acquire)) [[likely]]
       return nullptr;
@@ -127,7 +127,7 @@ class StreamImpl {
     return recording_;
   }
   bool records() const noexcept { return records_.load(std::memory_order_acquire); }
-  /// Errors: capturing if it does already.
+  /// Errors: capturing if the stream already records.
   void begin_recording(std::shared_ptr<Recording> recording);
   void end_recording() noexcept;
 
@@ -139,9 +139,9 @@ class StreamImpl {
 
   std::uint64_t next_ticket() noexcept { return ticket_.fetch_add(1, std::memory_order_relaxed) + 1; }
   std::uint64_t ticket() const noexcept { return ticket_.load(std::memory_order_relaxed); }
-  /// What is ordered before the stream's next command, but for its own last `running` ones.
+  /// Commands that are ordered before the stream's next one, without the stream's own last `running` commands.
   Clock clock(std::uint64_t running = 0) const;
-  /// The same on checked streams, for Runtime::host_waited(); else an empty one.
+  /// clock() if CLUTCH_CHECK_STREAMS is on, for Runtime::host_waited(); else empty.
   Clock checked_clock(std::uint64_t running = 0) const;
   void learn(const Clock& other);
 
@@ -153,7 +153,7 @@ class StreamImpl {
   };
   [[noreturn]] void throw_sticky(std::string_view op) const;
   void fail(cl_int status, const char* op);
-  /// Retires finished commands from the front; at most `most` of them.
+  /// Retires up to `most` finished commands from the front.
   void retire(std::size_t most, std::vector<std::shared_ptr<void>>& done);
 
   Runtime& runtime_;
@@ -168,7 +168,7 @@ class StreamImpl {
   std::shared_ptr<Recording> recording_;
   mutable std::mutex mutex_;
   Ring<InFlight> flight_;
-  std::uint64_t retired_ = 0;  // commands that left flight_ so far
+  std::uint64_t retired_ = 0;  // number of commands that have left flight_
   std::vector<Program*> to_save_;
   std::optional<Error> sticky_;
   Clock clock_;
@@ -181,14 +181,14 @@ class EventImpl {
   EventImpl(Runtime& of, ClEvent raw);
   ~EventImpl();
   Runtime& runtime;
-  ClEvent event;                         ///< null where a Recording has it
-  std::unique_ptr<RecordMark> recorded;  ///< what it marks then
+  ClEvent event;                         ///< null if a Recording recorded the event
+  std::unique_ptr<RecordMark> recorded;  ///< the recorded point in that case
   Clock clock;
   std::uint64_t stream = 0;
 };
 
-/// The stream a call runs on: the given one, else this thread's current stream of the runtime. Errors: device_mismatch if
-/// the given one is of another runtime.
+/// The stream that a call runs on: the given one, else this thread's current stream of the runtime.
+/// Errors: device_mismatch if the given stream belongs to another runtime.
 Stream resolve_stream(const Stream& stream, Runtime& runtime, std::string_view op);
 
 }}}  // namespace clutch::v0::detail

@@ -53,7 +53,7 @@ std::string element_text(const std::uint8_t* data, std::uint64_t i, DType dtype)
 }
 
 constexpr std::int64_t kEdge = 3;         // elements shown at each end of a long dimension
-constexpr std::int64_t kShownWhole = 12;  // sizes up to which a dimension is shown whole
+constexpr std::int64_t kShownWhole = 12;  // largest size of a dimension that is shown whole
 
 void print_dim(std::string& text, const std::uint8_t* data, const Dims& sizes, int dim, std::uint64_t at, DType dtype) {
   if (dim == sizes.rank()) {
@@ -86,8 +86,8 @@ Tensor allocate(const Dims& sizes, const TensorOptions& options, const Stream& s
   return Tensor(std::move(storage), 0, sizes, detail::contiguous_strides(sizes), options.dtype);
 }
 
-/// A tensor that the host writes, on a simulator that tracks written bytes. Oclgrind 21.10 forgets a buffer's earlier writes when the host writes to it, so
-/// each such tensor has a buffer of its own. It is never released, since its number would be used again.
+/// A tensor that the host writes, for a simulator that tracks written bytes. Oclgrind 21.10 forgets earlier writes to a buffer when the host writes to it, so
+/// each such tensor gets a buffer of its own. That buffer is never released, since the simulator would use its number again.
 Tensor allocate_alone(const Dims& sizes, const TensorOptions& options, const Stream& stream, std::uint64_t bytes) {
   cl_int status = CL_SUCCESS;
   cl_mem raw = clCreateBuffer(stream.impl()->runtime().context(), CL_MEM_READ_WRITE, bytes, nullptr, &status);
@@ -118,7 +118,7 @@ Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes, cons
   bool simulated = bytes > 0 && !stream.is_capturing() && stream.impl()->runtime().device().facts.simulator;
   Tensor result = simulated ? allocate_alone(sizes, options, stream, bytes) : allocate(sizes, options, stream);
   if (bytes == 0) return result;
-  // The caller may free its memory at once, so the enqueued write reads a copy that lives until it is done.
+  // The caller may free `data` at once, so the enqueued write reads a copy that lives until the write is done.
   auto staged = std::make_shared_for_overwrite<std::uint8_t[]>(bytes);
   std::memcpy(staged.get(), data, bytes);
   stream.impl()->recorder()->upload(stream.impl(), "from_bytes", result, std::move(staged));
@@ -171,7 +171,7 @@ void Tensor::read(void* destination, const Stream& given, const char* op) const 
     stream.impl()->submitted(detail::ClEvent(event), op);
     stream.synchronize();
   } catch (...) {
-    clFinish(stream.impl()->queue());  // the caller may free its memory at once: nothing may write to it any more
+    clFinish(stream.impl()->queue());  // ends all writes to the memory, which the caller may free at once
     throw;
   }
 }
@@ -232,7 +232,7 @@ std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out <
 
 DType result_type(std::span<const Tensor* const> tensors) {
   detail::OpName named("result_type");
-  // PyTorch's rule: a rank-0 tensor decides only where no other tensor is of its kind or a later one.
+  // PyTorch's rule: a rank-0 tensor decides only if no other tensor is of its kind or a later one.
   auto category = [](DType d) { return kind(d) == DTypeKind::boolean ? 0 : is_integral(d) ? 1 : is_floating(d) ? 2 : 3; };
   bool has_dim = false, has_zero = false;
   DType dim{}, zero{};
@@ -244,7 +244,7 @@ DType result_type(std::span<const Tensor* const> tensors) {
   }
   if (!has_zero) return dim;
   if (!has_dim) return zero;
-  // Complex numbers and floats: only the kind counts.
+  // Of complex numbers with floats only the kind counts.
   if (is_complex(zero) && (dim == DType::f64 || dim == DType::f32 || dim == DType::f16 || dim == DType::bf16))
     return dim == DType::f64 ? DType::c128 : DType::c64;
   return category(zero) > category(dim) ? promote_types(dim, zero) : dim;

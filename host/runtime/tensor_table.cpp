@@ -39,10 +39,10 @@ void detail::TableState::update(const std::shared_ptr<StreamImpl>& on, std::span
     }
     if (places[i] == at) return;
     stands = false;
-    stream = 0;  // the words no longer fit, even if a call below fails
+    stream = 0;  // even if a call below fails, the words on the device no longer match
     places[i] = at;
   };
-  // Kept tensors were told that this stream uses them; the race checker wants to hear of each time.
+  // Columns marked `kept` hold the same tensors as before, whose use by this stream is noted already; only the race checker needs each use.
   const bool only_loose = stands && !the_settings().check_streams.on();
   for (std::size_t column = 0; column < columns.size(); ++column)
     if (!only_loose || !columns[column].kept)
@@ -71,7 +71,7 @@ std::vector<std::size_t> TensorTable::split(std::span<const Tensor* const> tenso
   std::vector<const void*> buffers;
   std::size_t rows = tensors.size() / columns, first = 0;
   auto add_row = [&](std::size_t row) {
-    // Memory that a graph has yet to place is taken for one buffer: arenas have few.
+    // Memory that a graph has not placed yet counts as one buffer, since a graph has few arenas.
     for (const Tensor* t : tensors.subspan(row * columns, columns))
       if (t && std::find(buffers.begin(), buffers.end(), t->storage()->mem()) == buffers.end()) buffers.push_back(t->storage()->mem());
     return buffers.size() <= kBases;

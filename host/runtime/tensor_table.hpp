@@ -14,20 +14,20 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 /// Addresses of a table's tensors as words.
 struct TableLayout {
-  std::vector<std::uint64_t> words;  ///< all ones for an address without memory
-  std::vector<std::size_t> bases;    ///< of each buffer, in the order in which they are met, the first place that lies in it
+  std::vector<std::uint64_t> words;  ///< all bits set for an address without memory
+  std::vector<std::size_t> bases;    ///< for each buffer, in the order of first use, the index of the first address in it
 };
 TableLayout table_layout(std::span<const Address> places);
 
 /// State of a TensorTable between calls.
 struct TableState {
   std::vector<TensorTable::Column> columns;
-  std::vector<Address> places;  ///< of the tensors whose words the device has
+  std::vector<Address> places;  ///< addresses behind the words that the device has
   std::vector<cl_mem> bases;    ///< TensorTable::kBases buffers
   Tensor words;
-  std::uint64_t stream = 0;  ///< on which they were written; 0: they must be anew
+  std::uint64_t stream = 0;  ///< id of the stream that wrote the words; 0: they must be written again
 
-  /// Makes bases and words those of the tensors, which the stream uses from now on. Errors: invalid_argument if they lie in too many buffers.
+  /// Makes bases and words match the tensors and notes that the stream uses them. Errors: invalid_argument if the tensors lie in too many buffers.
   void update(const std::shared_ptr<StreamImpl>& on, std::span<const Tensor* const> tensors, const char* op);
 };
 

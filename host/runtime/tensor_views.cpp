@@ -12,14 +12,14 @@
 
 namespace clutch { inline namespace v0 {
 
-// All sizes, strides, offsets and counts of elements are at most kMaxNumel: numel() and as_strided(), through which each tensor is made, check it. So their
-// bytes fit 64 bits, and so does a sum of kMaxRank of them. Products of a stride may not; they go through times().
+// Sizes, strides, offsets and counts of elements are at most kMaxNumel. numel() and as_strided(), which make every tensor, check this. So their bytes fit 64
+// bits, and so does a sum of kMaxRank of them. Products with a stride may not; times() bounds these.
 static_assert(kMaxNumel <= INT64_MAX / 128 / kMaxRank);
 
 namespace {
 
-/// Product of a stride and a size or step, at most kMaxNumel: larger strides are those of dimensions of one element, which nothing steps along, or of
-/// tensors that are empty.
+/// Product of a stride and a size or step, limited to kMaxNumel. Only strides that no access uses exceed the limit: those of dimensions of size 1 and of empty
+/// tensors.
 std::int64_t times(std::int64_t stride, std::int64_t by) {
   std::int64_t product = 0;
   return __builtin_mul_overflow(stride, by, &product) ? kMaxNumel : std::min(product, kMaxNumel);
@@ -54,7 +54,7 @@ int wrap_dim(int dim, int rank, std::string_view op) {
   return wrapped;
 }
 
-/// Strides of a view of other sizes, by walking both shapes from the inside; false if a copy is needed.
+/// Computes the strides of a view with other sizes, from the last dimension to the first. False if the new sizes need a copy.
 bool view_strides(const Tensor& t, const Dims& sizes, Dims& strides) {
   strides = detail::contiguous_strides(sizes);
   if (t.numel() == 0 || t.is_contiguous()) return true;
@@ -95,7 +95,7 @@ std::ostream& operator<<(std::ostream& out, const Dims& dims) { return out << to
 
 std::int64_t numel(const Dims& sizes) {
   std::int64_t count = 1;
-  bool empty = false, overflow = false;  // an empty shape is held to the limit, too: its strides are products of the same sizes
+  bool empty = false, overflow = false;  // sizes of 0 are left out of `count`, because the strides of an empty shape are products of its other sizes
   for (std::int64_t size : sizes) {
     if (size < 0) throw Error(ErrorCode::invalid_shape, "numel", fmt::format("sizes must not be negative, got {}", to_string(sizes)));
     empty = empty || size == 0;

@@ -17,10 +17,10 @@ int extension_revision(const DeviceRecord& d, std::string_view extension, int un
   if (!d.has_extension(extension)) return 0;
   std::size_t size = 0;
   cl_int status = clGetDeviceInfo(d.id, CL_DEVICE_EXTENSIONS_WITH_VERSION, 0, nullptr, &size);
-  if (status == CL_INVALID_VALUE) return unversioned;  // before OpenCL 3.0
+  if (status == CL_INVALID_VALUE) return unversioned;  // drivers before OpenCL 3.0
   std::vector<cl_name_version> list(size / sizeof(cl_name_version));
   if (status == CL_SUCCESS) status = clGetDeviceInfo(d.id, CL_DEVICE_EXTENSIONS_WITH_VERSION, size, list.data(), nullptr);
-  if (status != CL_SUCCESS) return 0;  // a guess could mean other parameters than the driver's
+  if (status != CL_SUCCESS) return 0;  // a guessed revision could have other parameters than the driver's
   for (const auto& entry : list)
     if (extension == entry.name)
       return static_cast<int>((CL_VERSION_MAJOR(entry.version) << 16) | (CL_VERSION_MINOR(entry.version) << 8) | (CL_VERSION_PATCH(entry.version) & 0xFF));
@@ -36,8 +36,8 @@ int opencl_c_version(const DeviceRecord& d) {
   return major * 100 + minor * 10;
 }
 
-/// Number property of a device; `fallback` for one that it does not know. Errors: opencl if the query fails otherwise: what is not known yet must not be taken
-/// for less than there is.
+/// Numeric property of a device; `fallback` if the driver does not know the property. Errors: opencl if the query fails otherwise, because a fallback would
+/// then understate the device.
 template <class T>
 T known_value(cl_device_id device, cl_device_info what, T fallback = T{}) {
   T value{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What {fmt} compiles for char, once: header-only, each file that formats would take twice as long to build.
+// Instantiates {fmt}'s templates for char once. As a header-only library, each file that formats would take twice as long to build.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-// A pipe in a file's place must not make open() wait.
+// O_NONBLOCK: open() must not wait if the file is a pipe.
 constexpr int kFileFlags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
 
 struct Descriptor {
@@ -47,7 +47,7 @@ std::int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanosecon
 
 PrivateBytes refused(std::string why) { return {.bytes = std::nullopt, .refusal = std::move(why)}; }
 
-/// Judges and reads a file that open() was asked for just before.
+/// Checks and reads the file that open() returned as `number`. errno is still open()'s.
 PrivateBytes read_open(int number, const fs::path& path, bool used) {
   if (number < 0) {
     const int error = errno;
@@ -57,19 +57,19 @@ PrivateBytes read_open(int number, const fs::path& path, bool used) {
   struct stat status {};
   if (::fstat(number, &status) != 0 || !S_ISREG(status.st_mode)) return refused(fmt::format("{} is not used: it is no regular file", path.string()));
   if (std::string refusal = refusal_of(status, path); !refusal.empty()) return refused(std::move(refusal));
-  // Noted at most once in an hour: a folder elsewhere takes long to write to.
+  // The time of use is set at most once an hour, because writes to a remote folder are slow.
   if (used && now_ns() - nanoseconds(status.st_mtim) > 3'600'000'000'000) ::futimens(number, nullptr);
   std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t got = ::read(number, bytes.data() + done, bytes.size() - done);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return {};  // cut short meanwhile
+    if (got <= 0) return {};  // the file became shorter meanwhile
     done += static_cast<std::size_t>(got);
   }
   return {.bytes = std::move(bytes)};
 }
 
-/// Whether all of it was written.
+/// True if all bytes were written.
 bool write_all(int number, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(number, bytes.data(), bytes.size());
@@ -93,7 +93,7 @@ int make_private_folders(const fs::path& path) {
   fs::path made;
   int error = 0;
   for (const fs::path& part : path)
-    if (::mkdir((made /= part).c_str(), 0700) != 0 && errno != EEXIST && errno != ENOENT) error = errno;  // ENOENT: follows from another one
+    if (::mkdir((made /= part).c_str(), 0700) != 0 && errno != EEXIST && errno != ENOENT) error = errno;  // ENOENT follows from another folder's error
   return error;
 }
 
@@ -148,7 +148,7 @@ PrivateBytes PrivateFolder::read(const std::string& name, bool used) const {
 std::string PrivateFolder::write(const std::string& name, std::span<const std::string_view> parts) const {
   if (!is_open()) return problem();
   static std::atomic<unsigned> serial{0};
-  // Processes of several containers may share a folder and have one id.
+  // Processes of several containers may share the folder and have the same process id, so the name has the time as well.
   const std::string temporary = fmt::format("{}.{}.{}.{:x}.tmp", name, ::getpid(), serial.fetch_add(1), now_ns());
   Descriptor file{::openat(number_, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
   if (file.number < 0) return reason(errno);
@@ -166,7 +166,7 @@ bool PrivateFolder::remove(const std::string& name) const { return is_open() && 
 
 std::vector<PrivateFolder::File> PrivateFolder::list() const {
   std::vector<File> files;
-  const int again = is_open() ? ::openat(number_, ".", kFolderFlags) : -1;  // with a position of its own
+  const int again = is_open() ? ::openat(number_, ".", kFolderFlags) : -1;  // an open file of its own, so that its read position starts at 0
   if (again < 0) return files;
   struct Close {
     void operator()(DIR* entries) const { ::closedir(entries); }

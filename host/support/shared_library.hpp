@@ -8,7 +8,7 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// A library loaded at run time, for good. What it lacks, why_not() says.
+/// A library loaded at run time and never unloaded. why_not() names the first thing that is missing.
 class SharedLibrary {
  public:
   SharedLibrary(const char* name, const char* file) : name_(name), handle_(::dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
@@ -16,7 +16,7 @@ class SharedLibrary {
     const char* reason = ::dlerror();
     why_not_ = fmt::format("{} cannot be loaded: {}", name, reason ? reason : "no reason given");
   }
-  /// Empty: everything asked for is there.
+  /// Empty if the library was loaded and all functions were found.
   const std::string& why_not() const { return why_not_; }
 
   template <class F>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// clutch-devices: lists OpenCL devices with the strings that select them, what they can and cannot do, and what is wrong.
+// clutch-devices: lists OpenCL devices with the strings that select them, their abilities, and problems.
 #include <clutch/clutch.hpp>
 
 #include <fmt/format.h>
@@ -47,7 +47,7 @@ const std::vector<Ability>& abilities() {
 
 std::string revision(int packed) { return packed == 0 ? "-" : fmt::format("{}.{}.{}", packed >> 16, packed >> 8 & 255, packed & 255); }
 
-/// The default device, or the reason why there is none.
+/// Selector of the default device; empty, with a reason in `problem`, if there is none.
 std::string default_selector(std::string& problem) {
   try {
     return clutch::default_device().selector();
@@ -57,7 +57,7 @@ std::string default_selector(std::string& problem) {
   }
 }
 
-/// Null, and the reason, for a device that does not come through its self-test.
+/// Null, with a reason in `problem`, for a device whose self-test fails.
 const DeviceTraits* usable_traits(const Device& d, std::string& problem) {
   try {
     return &d.traits();
@@ -107,7 +107,7 @@ void print_json() {
     std::string broken;
     const DeviceTraits* traits = usable_traits(d, broken);
     const DeviceTraits t = traits ? *traits : DeviceTraits{};
-    // One by one: a list of pairs takes compilers half a minute with sanitizers.
+    // One assignment for each entry, because compilers with sanitizers take half a minute for a list of pairs.
     nlohmann::ordered_json row;
     row["index"] = d.index();
     row["selector"] = d.selector();
@@ -176,11 +176,11 @@ int show_cache(bool clear) {
   return usage.refusal.empty() ? 0 : 1;
 }
 
-/// Begins what --probe says of itself; drivers may say more.
+/// Prefix of lines from --probe; drivers may print other lines.
 constexpr std::string_view kLogged = "logged: ";
 
-/// Runs a tiny kernel on one device, and a product of bytes for what is tried at the first one: the child of --doctor, so that a driver that crashes ends
-/// this process alone. What it logs goes to stdout.
+/// Runs a small kernel on one device, and a product of bytes, which triggers the traits that are tested at first use. --doctor runs this in a child process, so
+/// that a crash of the driver ends the child alone. Log lines go to stdout.
 int probe(int index) {
   clutch::set_log_sink([](clutch::LogLevel, std::string_view text) { fmt::print("{}{}\n", kLogged, text); });
   Device d = clutch::device(index);
@@ -191,7 +191,7 @@ int probe(int index) {
   return clutch::linalg::matmul(bytes, bytes.mT()).to_host<std::int32_t>()[63] == 64 ? 0 : 3;
 }
 
-/// The lines and the exit status of a command.
+/// Output lines and exit status of a command.
 std::pair<std::vector<std::string>, int> run(const std::string& command) {
   std::pair<std::vector<std::string>, int> result{{}, -1};
   std::FILE* pipe = ::popen(command.c_str(), "r");
@@ -228,7 +228,7 @@ int doctor() {
     const auto [lines, status] = run(fmt::format("CLUTCH_LOG=warn '{}' --probe {} 2>/dev/null", self, d.index()));
     line(status == 0, fmt::format("device {}: a kernel {}", d.index(), status == 0 ? "ran and its result is right" : "failed, crashed or gave a wrong result"));
     for (const std::string& text : lines)
-      // The cache has a line of its own.
+      // A refusal of the cache is reported in a line of its own.
       if (text.starts_with(kLogged) && (refusal.empty() || text.find(refusal) == std::string::npos) && told.insert(text).second)
         line(false, fmt::format("device {}: {}", d.index(), text.substr(kLogged.size())));
     for (const std::string& quirk : d.quirks()) fmt::print("quirk    device {}: {}\n", d.index(), quirk);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// clutch-probe INDEX: ends with 0 if kernels of that device may use what can only be tried, with 1 if not, with 2 and a line on stderr if it could not
-// try. The library runs it.
+// clutch-probe INDEX: exit status 0 if kernels of that device may use instructions that only a trial can show to work, 1 if not, 2 with a line on stderr if the
+// trial could not run. The library runs this program.
 #include <clutch/clutch.hpp>
 
 #include "runtime/probe.hpp"
@@ -25,7 +25,7 @@ int main(int count, char** arguments) {
     if (index >= devices.size()) return cannot_try("there is no device of that index");
     return clutch::detail::probe_dot_products(devices[index]) ? 0 : 1;
   } catch (const clutch::Error& e) {
-    return e.code() == clutch::ErrorCode::build_failure ? 1 : cannot_try(e.what());  // its compiler does not take it
+    return e.code() == clutch::ErrorCode::build_failure ? 1 : cannot_try(e.what());  // the device's compiler refuses the instruction
   } catch (const std::exception& e) {
     return cannot_try(e.what());
   }

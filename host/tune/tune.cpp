@@ -43,15 +43,15 @@ struct Store {
   std::atomic<bool> read{false};
   std::atomic<std::uint64_t> generation{1};
   std::atomic<bool> empty{true};
-  std::atomic<bool> unusable{false};  ///< the tuning file is there, and of no use
+  std::atomic<bool> unusable{false};  ///< the tuning file exists but cannot be used, for the reason `why`
   std::string why;
 };
 Store& store() {
-  static Store& the = *new Store;  // calls may come from destructors of static objects
+  static Store& the = *new Store;  // never destroyed: destructors of static objects may call ops
   return the;
 }
 
-/// Errors: invalid_argument for what is no tuning file, which names the path.
+/// Errors: invalid_argument, which names the path, if the text is not a tuning file's.
 std::vector<Entry> parse_entries(std::string_view text, const fs::path& path) {
   std::vector<Entry> entries;
   try {
@@ -73,7 +73,7 @@ std::vector<Entry> read_file(const fs::path& path) {
   return parse_entries({reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()}, path);
 }
 
-/// What stands in tune::file(); nothing, and the reason, if someone else may have written it. In the cache the folder is judged, too.
+/// The bytes of tune::file(); a refusal if another user may have written it. In the cache the folder must be private as well.
 PrivateBytes read_own_file() {
   PrivateBytes read;
   if (!the_settings().tuning_file.value.empty()) {
@@ -97,13 +97,13 @@ void write_entries(const fs::path& path, const std::map<Key, Entry>& known) {
                                {"seconds", e.seconds},
                                {"untuned_seconds", e.untuned_seconds}});
   make_private_folders(path.parent_path());
-  // A driver's name may be no UTF-8.
+  // A driver's name may be invalid UTF-8.
   const std::string text = root.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
   const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
-  write_file(path.string(), std::span(&bytes, 1), kName, 0644);  // what others may write is not read again
+  write_file(path.string(), std::span(&bytes, 1), kName, 0644);  // 0644, since a file that other users may write is not read again
 }
 
-/// Under the store's lock.
+/// The caller holds the store's lock.
 void add(Store& s, std::vector<Entry> entries) {
   for (Entry& e : entries) {
     Key key = key_of(e);
@@ -112,7 +112,7 @@ void add(Store& s, std::vector<Entry> entries) {
   s.empty = s.known.empty();
   ++s.generation;
 }
-/// Under the store's lock. Errors: of parse_entries(), once.
+/// The caller holds the store's lock. Errors: those of parse_entries(), at the first call alone.
 void read_at_first_use(Store& s) {
   if (s.read) return;
   try {
@@ -124,16 +124,16 @@ void read_at_first_use(Store& s) {
     s.read = true;
     throw;
   }
-  s.read = true;  // last: others go on without the lock
+  s.read = true;  // last, because threads that see `read` set do not take the lock
 }
-/// The same for an op, which does without a file that is of no use. Errors: strict.
+/// The same for an op, which runs untuned if the file cannot be used. Errors: strict.
 void read_for(Store& s, std::string_view op) {
   if (!s.read) {
     std::lock_guard lock(s.mutex);
     try {
       read_at_first_use(s);
     } catch (const Error&) {
-      // as if it had been read before
+      // read_at_first_use() has noted the reason
     }
   }
   if (!s.unusable) return;
@@ -144,7 +144,7 @@ void read_for(Store& s, std::string_view op) {
   }
   note_fallback("untuned", op, fmt::format("the tuning file is not used: {}", why));
 }
-/// What is known, and what others have written meanwhile.
+/// Writes the store's entries, and those that other processes have added to the file.
 void save_to(Store& s, const fs::path& path) {
   std::map<Key, Entry> all;
   std::error_code error;
@@ -154,7 +154,7 @@ void save_to(Store& s, const fs::path& path) {
   write_entries(path, all);
 }
 
-/// Medians of rounds in turns.
+/// Median time of each way in seconds. The ways are measured in turns, so that drift of the clock rate affects all alike.
 std::vector<double> measure(const std::vector<TuneWay>& ways, const Stream& stream, const std::function<double()>& clock) {
   auto timed = [&](const TuneWay& way, int reps) {
     const double begin = clock();
@@ -176,7 +176,7 @@ std::vector<double> measure(const std::vector<TuneWay>& ways, const Stream& stre
   return medians;
 }
 
-/// A way that is not of the first one's bits, or fails, is none.
+/// Returns the first way and those others that run without an error and give its result: its bits if `exact`, else within a bound.
 std::vector<TuneWay> sound(std::vector<TuneWay> ways, std::string_view op, const Stream& stream) {
   const Tensor wanted = ways[0].run();
   const std::vector<std::uint8_t> bytes = wanted.to_bytes(stream);
@@ -188,7 +188,7 @@ std::vector<TuneWay> sound(std::vector<TuneWay> ways, std::string_view op, const
       if (ways[i].exact) {
         fine = got.to_bytes(stream) == bytes;
       } else {
-        // A library's sums go by another order: as large as they are, they must agree to a few hundred roundings.
+        // Libraries add in another order. Relative to the largest element, results must agree to a few hundred roundings.
         const std::vector<double> x = wanted.to(DType::f64, {}, stream).to_host<double>(stream), y = got.to(DType::f64, {}, stream).to_host<double>(stream);
         double most = 0, apart = 0;
         for (std::size_t e = 0; e < x.size(); ++e) most = std::max(most, std::fabs(x[e])), apart = std::max(apart, std::fabs(x[e] - y[e]));
@@ -243,7 +243,7 @@ std::string tuned_choice(Runtime& runtime, std::string_view op, const std::strin
   const std::vector<TuneWay> ways = sound(make_ways(), op, stream);
   const std::vector<double> seconds = measure(ways, stream, clock);
   const auto best = static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin());
-  // What is hardly faster may be noise.
+  // A gain below 2 % may be noise.
   const std::size_t chosen = seconds[best] < 0.98 * seconds[0] ? best : 0;
   e.choice = ways[chosen].choice, e.seconds = seconds[chosen], e.untuned_seconds = seconds[0];
   log_line(LogLevel::info,

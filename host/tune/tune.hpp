@@ -13,29 +13,29 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 class Runtime;
 
-/// One way of doing a call. run() enqueues it and returns its result, an output of its own. `exact`: its bits must be those of the first way.
+/// One way to compute a call. run() enqueues it and returns a new tensor with its result. `exact`: the result must have the bits of the first way's.
 struct TuneWay {
   std::string choice;
   std::function<Tensor()> run;
   bool exact = true;
 };
 
-/// Grows with every change of what is known, so that answers may be cached by it.
+/// Grows with each change of the tuned choices, so that callers can tell whether an answer they keep is current.
 std::uint64_t tuning_generation();
-/// Forgets what is known and reads the tuning file at its next use, as a new process does: for tests.
+/// Removes all tuned choices and reads the tuning file again at its next use, as a new process does: for tests.
 void forget_tuning();
-/// False where nothing is known and nothing is to be measured: the common case, at the price of a load. A tuning file that cannot be used is a
+/// False if no choices are known and none are to be measured. This is the common case and costs one load. A tuning file that cannot be used counts as a
 /// fall-back of `op`. Errors: strict under CLUTCH_STRICT=untuned.
 bool tuning_matters(std::string_view op);
 
-/// False while the stream records: what is not known then is measured by a later call, so an answer is not to be kept.
+/// False while the stream records. Unknown choices are then left to a later call to measure, so the caller must not keep the answer.
 bool may_measure(const Stream& stream);
 
-/// Seconds since some moment.
+/// Seconds of a steady clock.
 double steady_seconds();
 
-/// The choice for a class of shapes: what is known, else, under CLUTCH_AUTOTUNE and unless the stream captures, the fastest of `ways` by `clock`, of
-/// which the first is the op's own choice and has an empty name. Errors: as the ways'.
+/// The choice for a class of shapes: the known one; else, under CLUTCH_AUTOTUNE and unless the stream captures, the fastest of `ways` by `clock`. The first way
+/// is the op's own choice and has an empty name. Errors: those of the ways.
 std::string tuned_choice(Runtime& runtime, std::string_view op, const std::string& shape_class, const Stream& stream,
                          const std::function<std::vector<TuneWay>()>& ways, const std::function<double()>& clock = steady_seconds);
 

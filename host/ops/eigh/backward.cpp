@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of eigh: compositions of reduce and map. Products of matrices are sums over a broadcast dimension.
+// Gradients of eigh, composed of reduce and map. Products of matrices are sums over a broadcast dimension.
 #include <clutch/ops/eigh.hpp>
 #include <clutch/ops/fill.hpp>
 #include <clutch/ops/reduce.hpp>
@@ -39,7 +39,7 @@ struct Parts {
 Tensor rows(const Tensor& t) { return t.unsqueeze(-2); }     // (..., i, 1, k)
 Tensor columns(const Tensor& t) { return t.unsqueeze(-3); }  // (..., 1, j, k)
 
-/// out[i][j] = sum over k of x[i][k] y[j][k], with neither, the first or the second conjugated.
+/// out[i][j] = sum over k of x[i][k] y[j][k], with no factor, the first or the second conjugated.
 enum class Conjugate { none, first, second };
 void product(const Parts& out, const Parts& x, const Parts& y, Conjugate which, const Stream& stream) {
   auto sum_into = [&]<std::size_t kInputs>(const Tensor& part, auto&& f, const Tensor(&inputs)[kInputs]) {
@@ -140,7 +140,7 @@ void require_gauge(const Tensor& gauge, double tolerance, const Stream& stream) 
   if (flat.dtype() == DType::f64) {
     all = flat.to_host<double>(stream);
   } else {
-    std::vector<float> narrow = flat.to_host<float>(stream);  // on the host: the device may have no fp64
+    std::vector<float> narrow = flat.to_host<float>(stream);  // on the host, since the device may lack fp64
     all.assign(narrow.begin(), narrow.end());
   }
   for (std::size_t m = 0; m < all.size(); ++m)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// eigh by LAPACKE, matrix after matrix, in mapped memory of the device. The library is loaded at its first use: OpenBLAS, which it needs, starts threads when
-// it is loaded, for which programs that do not use it should not pay.
+// eigh by LAPACKE, one matrix after another, in mapped memory of the device. LAPACKE is loaded at first use: it loads OpenBLAS, which starts threads at once,
+// and programs that do not use it should not pay for these.
 #include "ops/eigh_plan.hpp"
 
 #ifdef CLUTCH_HAS_LAPACKE
@@ -73,7 +73,7 @@ struct Solver {
     Real ask_real{};
     lapack_int ask_integer = 0;
     call(nullptr, nullptr, &ask, -1, &ask_real, -1, &ask_integer, -1);
-    // A size that is returned as f32 has 24 bits.
+    // A size that LAPACK returns in f32 is rounded to 24 bits, so it is increased by 2^-23 of itself.
     auto count = [](auto answer) { return static_cast<std::size_t>(std::ceil(static_cast<double>(std::real(answer)) * (1 + 0x1p-23))); };
     work.resize(count(ask)), real_work.resize(is_complex_v<T> ? count(ask_real) : 0), integer_work.resize(static_cast<std::size_t>(ask_integer));
   }
@@ -111,7 +111,7 @@ bool is_finite(std::complex<T> x) {
   return std::isfinite(x.real()) && std::isfinite(x.imag());
 }
 
-/// Multiplies a vector by the phase that makes its largest component real and positive; of several the first.
+/// Multiplies a vector by the phase that makes its largest component real and positive. Of several largest components the first counts.
 template <class T>
 void make_positive(T* v, std::size_t n) {
   T most = 0;
@@ -132,14 +132,14 @@ void run(const EighCall& c, std::span<void* const> memory) {
   T* v = c.v.defined() ? static_cast<T*>(memory[4]) : nullptr;
   auto n = static_cast<std::size_t>(c.n), pairs = static_cast<std::size_t>(c.pairs), first = static_cast<std::size_t>(c.first);
   const bool upper = c.options.uplo == linalg::Uplo::upper, as_it_lies = c.transposed != upper;
-  constexpr std::size_t kTile = 32;  // transposing by tiles stays in the nearest cache
+  constexpr std::size_t kTile = 32;  // elements; a tile of the transposition fits the L1 cache
   std::vector<T> work(n * n);
   std::vector<Real> values(n);
   Solver<T, Real> solve(v != nullptr, n);
   for (std::int64_t m = 0; m < c.batch; ++m) {
     const T* from = a + m * c.stride;
     bool finite = true;
-    // Copies the lower triangle, column after column, or the conjugate of the upper one.
+    // Copies the lower triangle, or the conjugate of the upper one, by columns.
     for (std::size_t top = 0; top < n; top += kTile)
       for (std::size_t left = 0; left <= top; left += kTile)
         for (std::size_t j = left; j < std::min(left + kTile, n); ++j)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// eigh on the device: the work-groups of a driver, the size of their scratch, and its launches.
+// eigh on the device: work-groups, size of scratch, and launches of each driver.
 #include "eigh/args.h"
 
 #include "encode/args.hpp"
@@ -14,7 +14,7 @@ using linalg::Uplo;
 
 namespace {
 
-/// The parameters of the layouts in kernels/eigh/args.h, as the built kernel knows them.
+/// Parameters of the layouts in kernels/eigh/args.h, with the values for which the kernel was built.
 struct Sizes {
   clutch_i32 n, lanes, parts, vectors, items;
   clutch_i32 capacity;   ///< matrices of a full bundle (eigh_capacity())
@@ -32,15 +32,15 @@ struct Sizes {
   Geometry geometry(std::int64_t groups) const { return {.global = static_cast<std::uint64_t>(groups * items), .local = static_cast<std::uint64_t>(items)}; }
 };
 
-/// The work-groups of a driver, and the size of scratch for all of them, in real numbers.
+/// Work-groups of a driver, and the size of the scratch of all work-groups in real numbers.
 struct Share {
   Geometry geometry;
   std::int64_t numbers = 0;
   std::int64_t bundle = 0;  ///< EighArgs::bundle
 };
 
-/// Limits work-items so that scratch takes no more bytes than the input where there are many bundles: a multiple of the number of compute units, at least one
-/// for each.
+/// If there are many bundles, limits the number of work-items so that scratch has at most the bytes of the input. The number is a multiple of the number of
+/// compute units, at least one for each.
 Share share_of_lanes(const EighCall& call, const BuiltPlan& plan, const Sizes& s) {
   std::int64_t bundles = (call.batch + s.lanes - 1) / s.lanes;
   bool in_scratch = call.n > kEighPrivate && plan.entry != "eigh_closed";
@@ -55,7 +55,7 @@ Share share_of_lanes(const EighCall& call, const BuiltPlan& plan, const Sizes& s
   return share;
 }
 
-/// Scratch of eigh_device_wide; each of its launches has work-groups of its own.
+/// Scratch of eigh_device_wide. Each of its launches has its own number of work-groups.
 Share share_of_device_wide(const EighCall& call, const Sizes& s) {
   return {.numbers = static_cast<std::int64_t>(
               eigh_device_wide_bundle(s.n, s.lanes, s.parts, s.vectors, s.items, static_cast<clutch_u64>(call.batch), static_cast<clutch_u64>(s.bundles)))};
@@ -88,7 +88,7 @@ void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTra
   bool conjugate = call.options.uplo == Uplo::upper, transposed = call.transposed != conjugate;
   bool is_jacobi = plan.entry.starts_with("eigh_jacobi");
   int limit = call.options.max_sweeps > 0 ? call.options.max_sweeps : is_jacobi ? 30 : static_cast<int>(30 * call.n);
-  // Twice the bytes: a line is read before it is written, unless stores bypass the caches.
+  // Counts the bytes twice: stores that go through the caches read each cache line before they write it.
   const bool streaming = worth_streaming(traits, 2 * (call.a.nbytes() + call.w.nbytes() + (call.v.defined() ? call.v.nbytes() : 0)));
   double tolerance = call.options.tolerance > 0 ? call.options.tolerance : real == DType::f64 ? 0x1p-52 : 0x1p-23;
   EighArgs args{.batch = static_cast<clutch_u64>(call.batch),
@@ -103,7 +103,7 @@ void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTra
                 .bundle = static_cast<clutch_i32>(share.bundle),
                 .stage = 0,
                 .step = 0};
-  // All of them with the first launch: stages of several have no share of their own.
+  // The first launch reports the operations of all, since they cannot be attributed to single stages.
   double flops = static_cast<double>(call.batch) * eigh_flops(call.n, call.v.defined(), is_complex(call.a.dtype()));
   auto dispatch = [&](const Geometry& geometry) {
     encoder.output(call.w, "w").output(none, "v").output(call.info, "info").output(call.sweeps, "sweeps").input(call.a, "a").inout(scratch);

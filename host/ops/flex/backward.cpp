@@ -14,10 +14,10 @@
 namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
-/// Sequences of packed rows, as the kernels take them: (n, 1) of the first row and of the length.
+/// Sequences of packed rows: for each, the first row and the length, (n, 1) each.
 struct Sequences {
   std::int64_t rows, longest;
-  Tensor first = {}, length = {}, index = {};  ///< undefined where batches are sequences; index: (n longest) of the row that each place takes
+  Tensor first = {}, length = {}, index = {};  ///< undefined if batches are sequences; index: (n longest), the row at each position of each sequence
 
   Sequences(const Tensor& starts, std::int64_t of_rows, std::int64_t of_longest, const Stream& stream) : rows(of_rows), longest(of_longest) {
     if (!starts.defined()) return;
@@ -27,17 +27,17 @@ struct Sequences {
     const Tensor places = arange(0, static_cast<double>(longest), 1, {.dtype = DType::i32, .device = starts.device()}, stream).unsqueeze(0);
     index = map([&](Expr at, Expr i) { return min(at + i, param(rows - 1)); }, {first, places}, {}, stream).reshape({first.size(0) * longest});
   }
-  /// (1, h, rows, d) as (n, h, longest, d); what is past a sequence's end is another's.
+  /// (1, h, rows, d) as (n, h, longest, d). Positions after a sequence's end hold rows of other sequences.
   Tensor spread(const Tensor& t, const Stream& stream) const {
     if (!first.defined()) return t;
     const Tensor all = index_select(t.squeeze(0), 1, index, stream);
     return all.reshape({t.size(1), first.size(0), longest, t.size(3)}).transpose(0, 1);
   }
-  /// Whether sequence b has a row i.
+  /// True if sequence b has a row i.
   Expr has(const Expr& b, const Expr& i) const { return first.defined() ? i < captured(length)[{b, 0}] : i >= 0; }
 };
 
-/// Of each row: a weight is e^(score - max - log_sum).
+/// Sums of each row, with which a weight is e^(score - max - log_sum).
 struct RowSums {
   Tensor max, log_sum;
 };
@@ -78,7 +78,7 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
     return made;
   }
   const FlexDropout dropout{.p = options.dropout_p, .state = results.dropout_state, .batch = c.batch, .heads = c.heads, .q_len = c.q_len, .kv_len = c.kv_len};
-  // delta of FlashAttention-2: a row's gradient times its result, summed, less the gradient of its lse.
+  // delta of FlashAttention-2: for each row the sum of gradient times result, minus the gradient of its lse.
   Tensor delta = reduce(
       Reduce::sum, [](Expr g, Expr o) { return g * o; }, {grad, results.out}, {.dims = {-1}, .dtype = {sums}}, stream);
   if (backward.grad_lse.defined()) delta = map([](Expr d, Expr g) { return d - g; }, {delta, backward.grad_lse}, {}, stream);
@@ -114,7 +114,7 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
   FlexProblem p = mods.problem(c, options, q.dtype());
   p.direct = (q.strides()[3] == 1 || c.e == 1) && (grad.strides()[3] == 1 || c.ev == 1) && c.e % 8 == 0 && c.ev % 8 == 0;
   const std::int64_t key_heads = (c.shared() ? 1 : c.batch) * (c.heads / c.gqa_factor);
-  // Keys that no sequence reads have no place in the kernels' loops.
+  // The kernels' loops skip keys that no sequence reads, so their gradients are set to 0 here.
   if (c.ragged)
     for (const Tensor* t : {&made.k, &made.v}) fill_(*t, 0, {}, stream);
   auto built = [&](FlexPart part) -> const BuiltPlan& {
@@ -132,7 +132,7 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
   auto args_for = [&](const BuiltPlan& plan, bool by_keys) { return args_of(q, k, v, grad, c, options, plan, by_keys); };
   const BuiltPlan& plan = built(FlexPart::backward);
   if (plan.entry != "flex_lanes_backward") {
-    // Keys' and queries' gradients one after the other: the scores are made twice, and nothing is summed across items.
+    // Computes the gradients of keys, then of queries. Scores are computed twice, but no sum spans several items.
     const bool tiles = plan.entry == "flex_tiles_dq";
     if (!tiles) {
       check_items(c, plan, c.batch * c.heads * c.q_len, c.kv_len, c.e + c.ev, c.e);
@@ -147,7 +147,7 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
   }
   FlexArgs args = args_for(plan, true);
   args.part_stride = blocks_of(c.e, std::int64_t{2} * plan.tuning.width) * 2 * plan.tuning.width;
-  // Several items for each core, of which those of a head have sums of their own of the queries' gradients.
+  // Several items for each core. Items of one head have partial sums of the queries' gradients, which are added afterwards.
   args.chunks = std::clamp<std::int64_t>(blocks_of(4 * std::int64_t{c.runtime->traits().compute_units}, key_heads), 1, args.tiles);
   const bool in_place = args.chunks == 1 && args.part_stride == c.e && q.dtype() == sums;
   const Tensor parts_of_q =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of what a score mod captured. Scores and their gradients are made again, some rows of all heads at a time, and summed as the indices want it: over
-// whatever an element's index does not depend on, along diagonals where it is of q - kv, and by sorted places else. Unrolled dots of captured rows are products
-// of matrices, and so are their gradients.
+// Gradients of tensors that a score mod captures. Scores and their gradients are recomputed, for a chunk of rows of all heads at a time. They are summed over
+// the axes that an element's index does not depend on: directly, along diagonals if the index depends on q - kv alone, or by scatter_reduce otherwise. Unrolled
+// dots of captured rows become matrix products, as do their gradients.
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/fill.hpp>
 #include <clutch/ops/map.hpp>
@@ -23,23 +23,23 @@ namespace {
 
 constexpr int kAxes = 4;
 
-/// Where the element that a read takes lies, by the places along four axes, of which the last two may matter by their difference alone.
+/// Address of the element that a read takes, as a function of the positions along four axes. It may depend on the last two by their difference alone.
 struct Place {
   std::array<bool, kAxes> on{};
-  bool on_values = false;     ///< it depends on scores, so on all axes
-  bool by_difference = true;  ///< of the last two axes
-  bool direct = true;         ///< it is `offset` plus so many `strides` along each axis; nothing is clamped
+  bool on_values = false;     ///< depends on scores, so on all axes
+  bool by_difference = true;  ///< depends on the last two axes by their difference alone
+  bool direct = true;         ///< the address is `offset` plus the sum of `strides` times positions; no index is clamped
   Dims strides{0, 0, 0, 0};
   std::int64_t offset = 0;
 };
 
-/// A function over four axes: of tensors, then of the places along the axes, then of more tensors.
+/// A function over four axes. Its inputs are values of tensors, then the positions along the axes, then values of more tensors.
 struct Stage {
   ExprFunction function;
-  int first_axis = 0;  ///< input that is the place along axis 0
+  int first_axis = 0;  ///< input that is the position along axis 0
   Dims extents = {};
   std::vector<CapturedRead> reads = {};
-  std::vector<Place> places = {};  ///< of the reads
+  std::vector<Place> places = {};  ///< addresses of the reads
 
   Stage(const ExprFunction& f, int first, const Dims& sizes) : function(f), first_axis(first), extents(sizes), reads(captured_reads(f)) {
     const std::vector<Dependence> all = dependences(*f.body(), first + 2, first + 3);
@@ -77,29 +77,29 @@ struct Stage {
   }
 };
 
-/// Scratch of the scores' chunk, their products' and their gradients': so many bytes each, or one row of all heads.
+/// Bytes of scratch for a chunk of scores, and the same for products and for gradients; at least one row of all heads.
 constexpr std::int64_t kChunkBytes = 16 << 20;
 
-/// The places along the axes of what a function is computed for, whose first row is `begin`.
+/// Positions along the axes, for rows from `begin` on.
 std::array<Expr, kAxes> places_from(std::int64_t begin) {
   auto at = [](int d) { return cast(position(d), DType::i32); };
   return {at(0), at(1), at(2) + param(begin), at(3)};
 }
 
-/// Sums along the diagonals of (..., R, S): (..., R + S - 1), of which element c is the sum where column - row = c - (R - 1).
+/// Sums along the diagonals of (..., R, S), as (..., R + S - 1). Element c is the sum of the elements with column - row = c - (R - 1).
 Tensor diagonals(const Tensor& x, const Stream& stream) {
   const std::int64_t lines = x.numel() / (x.size(-1) * x.size(-2)), rows = x.size(-2), columns = x.size(-1), row_stride = rows + columns;
-  // The stride of rows leaves zeros between them, which a diagonal view reads where it leaves a row.
+  // Rows are stored with zeros between them, which a view along diagonals reads where a diagonal leaves a row.
   const Tensor padded = zeros({lines * (rows * row_stride + rows)}, {.dtype = x.dtype(), .device = x.device()}, stream);
   const std::int64_t line = rows * row_stride + rows;
   copy_(padded.as_strided({lines, rows, columns}, {line, row_stride, 1}, rows - 1), x.reshape({lines, rows, columns}), {}, stream);
   return sum(padded.as_strided({lines, rows, rows + columns - 1}, {line, row_stride + 1, 1}), {.dims = {1}}, stream);
 }
 
-/// e^(score - lse), however large scores are. No score is above the largest one, as its rounding here might have it.
+/// e^(score - lse), without overflow for large scores. The difference is at most 0, although rounding of a recomputed score may exceed row_max.
 Expr weight_of(const Expr& score, const Expr& row_max, const Expr& row_log_sum) { return exp(min(score - row_max, 0.0f) - row_log_sum); }
 
-/// Tensors, and expressions of them that functions over them are made of.
+/// Tensors, and their values as expressions for functions over these tensors.
 struct Inputs {
   std::vector<Tensor> tensors = {};
   std::vector<DType> dtypes = {};
@@ -117,7 +117,7 @@ struct Inputs {
   }
 };
 
-/// A function of places alone, for all of them; of size 1 along the first two axes where it does not depend on these.
+/// Values of a function of positions alone. The size is 1 along those of the first two axes that it does not depend on.
 Tensor tabulated(const ExprFunction& f, Dims sizes, std::int64_t begin, const Stream& stream) {
   const ExprBody& body = *f.body();
   const Dependence depends = dependences(body, 2, 3)[static_cast<std::size_t>(body.outputs[0])];
@@ -128,13 +128,13 @@ Tensor tabulated(const ExprFunction& f, Dims sizes, std::int64_t begin, const St
   return inputs.map(applied(f, places_from(begin))[0], f.output_dtype(0), stream);
 }
 
-/// The sums of captured tensors' gradients.
+/// Sums of the captured tensors' gradients.
 class Totals {
  public:
   Totals(const ExprFunction& score, const Stream& stream) : score_(score), totals_(static_cast<std::size_t>(score.captured_count())), stream_(stream) {}
 
-  /// Adds the gradients of what a stage read. `slopes` is that of its result, for all of its places but for rows, which are those from `begin` on; `values`
-  /// are its tensors, by input.
+  /// Adds the gradients of the reads of a stage. `slopes` is the gradient of the stage's result, for rows from `begin` on; `values` are the stage's tensors, by
+  /// input.
   void add(const Stage& stage, const std::vector<Tensor>& values, const Tensor& slopes, std::int64_t begin) {
     for (std::size_t i = 0; i < stage.reads.size(); ++i) {
       const CapturedRead& read = stage.reads[i];
@@ -144,7 +144,7 @@ class Totals {
       std::vector<Expr> arguments = arguments_of(stage, places_from(begin), [&](std::size_t k) { return inputs.add(values[k]); });
       const Expr slope = inputs.add(slopes);
       arguments.push_back(slope);
-      // What has no weight counts for nothing, whatever its derivative is.
+      // An element without weight contributes 0, even if its derivative is infinite or NaN.
       const Expr gradient = applied(read.gradient, arguments)[0], counted = select(slope == 0, 0, gradient);
       Dims others;
       for (int d = 0; d < kAxes; ++d)
@@ -189,7 +189,7 @@ class Totals {
                std::int64_t begin) {
     std::array<Expr, kAxes> places = places_from(begin);
     if (place.on[2] && place.on[3] && place.by_difference) {
-      // Diagonal c, made one row, stands for the first column and the row that lies as far from it.
+      // Diagonal c becomes element c of one row. Its index is computed for column 0 and the row at the same distance.
       const std::int64_t rows = part.size(2), columns = part.size(3);
       part = diagonals(part, stream_).reshape({part.size(0), part.size(1), 1, rows + columns - 1});
       places[2] = param(begin + rows - 1) - cast(position(3), DType::i32), places[3] = cast(Expr(0), DType::i32);
@@ -204,15 +204,15 @@ class Totals {
   }
 
   const ExprFunction& score_;
-  std::vector<Tensor> totals_;  ///< by number of the score mod's captured tensor; undefined: zero
+  std::vector<Tensor> totals_;  ///< by index of the score mod's captured tensor; undefined: zero
   const Stream& stream_;
 };
 
-/// A contraction of a score mod, with what is added up over chunks of rows.
+/// A contraction of a score mod, with the sums that are accumulated over chunks of rows.
 struct Dot {
   Stage left, right;
   Tensor keys;       ///< values of the right side, (B or 1, Hq or 1, S, count)
-  Tensor grad = {};  ///< of these, (B, Hq, S, count)
+  Tensor grad = {};  ///< gradient of `keys`, (B, Hq, S, count)
 };
 
 }  // namespace
@@ -222,7 +222,7 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
   const std::int64_t batch = c.q.size(0), heads = c.q.size(1), q_len = c.q.size(2), kv_len = c.k.size(2), gqa_factor = heads / c.k.size(1);
   const Contracted parts = contracted(c.score);
   const Stage rest(parts.rest, 1, {batch, heads, q_len, kv_len});
-  const ExprFunction backward = parts.sums.empty() ? ExprFunction() : parts.rest.backward();  // of the score, then of each contraction
+  const ExprFunction backward = parts.sums.empty() ? ExprFunction() : parts.rest.backward();  // gradients of the score, then of each contraction
   std::vector<Dot> dots;
   for (const Contraction& s : parts.sums)
     dots.push_back({.left = Stage(s.left, 0, {batch, heads, q_len, s.count}),
@@ -238,7 +238,7 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
     auto lines_of = [&](const Tensor& t) { return t.slice(2, begin, begin + rows).unsqueeze(-1); };
     const Tensor raw = linalg::matmul(rows_of(c.q), keys.mT(), {.alpha = c.scale, .dtype = {sums}}, stream).reshape(chunk);
     const Tensor products = linalg::matmul(rows_of(c.grad), values.mT(), {.dtype = {sums}}, stream).reshape(chunk);
-    std::vector<Tensor> given{raw, {}, {}, {}, {}}, queries;  // inputs of `rest`, left sides of the contractions
+    std::vector<Tensor> given{raw, {}, {}, {}, {}}, queries;  // inputs of `rest`; left sides of the contractions
     for (Dot& dot : dots) {
       queries.push_back(tabulated(dot.left.function, {batch, heads, rows, dot.left.extents[3]}, begin, stream));
       given.push_back(linalg::matmul(queries.back(), dot.keys.mT(), {}, stream));

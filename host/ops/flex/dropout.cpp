@@ -23,7 +23,7 @@ FlexDropout draw_dropout(double p, const Generator& given, const Tensor& to, con
 
 namespace {
 
-/// The factor of weights that stay.
+/// Binds the factor of weights that are kept.
 void bind_kept(Encoder& encoder, const FlexDropout& d, DType dtype) { bind_scale(encoder, dtype, d.p == 1 ? 0 : 1 / (1 - d.p), "kept"); }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// multi_head_attention: flex() between two linear layers, on views of what they make.
+// multi_head_attention: flex() between two linear layers, on views of the projections.
 #include <clutch/attention.hpp>
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/matmul.hpp>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kOp = "multi_head_attention";
 
-/// A packed projection's parts, (B, heads, L, D) each, without copies.
+/// The parts of a packed projection as views, (B, heads, L, D) each.
 struct Heads {
   Tensor q, k, v;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages of keys and values: booked on the host, found by tables on the device.
+// Pages of keys and values: allocated on the host, found by tables on the device.
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/map.hpp>
 #include <clutch/ops/scatter.hpp>
@@ -19,8 +19,8 @@ namespace clutch { inline namespace v0 { namespace attention {
 struct PagedCache::State {
   PagedCacheOptions options;
   Tensor keys, values, table, inverse;
-  std::vector<std::int32_t> free;                ///< the next one last
-  std::vector<std::vector<std::int32_t>> taken;  ///< of each sequence
+  std::vector<std::int32_t> free;                ///< last element: the next page to be taken
+  std::vector<std::vector<std::int32_t>> taken;  ///< pages of each sequence
 };
 
 namespace {
@@ -46,7 +46,7 @@ PagedCache::PagedCache(const PagedCacheOptions& options, const Stream& stream) :
     refuse(ErrorCode::invalid_argument, fmt::format("all pages must have at most 2^31 - 1 keys, got {} of {}", o.pages, o.page_size));
   detail::check_plain_float(o.dtype, "the cache", kOp);
   const TensorOptions stored{.dtype = o.dtype, .device = o.device};
-  // Nobody attends to what was never assigned, but kernels may read it, and 0 times NaN is NaN.
+  // Kernels may read keys that were never assigned with weight 0, and 0 times NaN would be NaN.
   s.keys = zeros({1, o.heads, o.pages * o.page_size, o.key_size}, stored, stream);
   s.values = zeros({1, o.heads, o.pages * o.page_size, o.value_size}, stored, stream);
   s.table = full({o.max_batch, o.max_pages}, -1, {.dtype = DType::i32, .device = o.device}, stream);
@@ -179,7 +179,7 @@ Varlen PagedCache::varlen(const Tensor& lengths, const Tensor& sequences, const 
 
 namespace {
 
-/// The logical key at a physical one, and whether it is one of the sequence's.
+/// The logical key at a physical one, and whether that key belongs to the sequence.
 struct Logical {
   Expr key, valid;
 };
@@ -217,7 +217,7 @@ BlockMask PagedCache::physical(const BlockMask& logical, const Tensor& sequences
   check(sequences, {n}, DType::i32, "sequences");
   if (logical.kinds().size(0) != 1 && logical.kinds().size(0) != n)
     refuse(ErrorCode::invalid_argument, fmt::format("the block mask must have 1 or {} batches, got {}", n, logical.kinds().size(0)));
-  // Lists of the cache's pages: those of the logical one, and -1, which is no block, behind.
+  // Lists of pages in the cache: those of the logical lists, then -1, which is no block.
   const Captured table = captured(state().table), of = captured(sequences);
   auto pages = [&](const Tensor& list) {
     Tensor made = full({n, heads, rows, o.pages}, -1, {.dtype = DType::i32, .device = stream.device()}, stream);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on the device: its plans, what kernels are given, and the forward pass.
+// Attention on the device: plans, arguments of the kernels, and the forward pass.
 #include "ops/flex/call.hpp"
 #include "runtime/storage.hpp"
 
@@ -24,7 +24,7 @@ std::uint8_t size_class(const Checked& c) {
   return i;
 }
 
-/// Keys of a part: of the device and the lengths alone, so that a sequence has the same bits in any batch.
+/// Most keys of a part. The division depends on the device and the lengths alone, so that a sequence has the same bits in any batch.
 constexpr std::int64_t kSplitKeys = 512;
 
 }  // namespace
@@ -139,7 +139,7 @@ void bind_rest(Encoder& encoder, const FlexArgs& args, const attention::FlexOpti
 
 namespace {
 
-/// Results; `out` stands for those that are not wanted.
+/// Binds the results; `out` replaces results that are not wanted.
 void bind_results(Encoder& encoder, const FlexArgs& args, const attention::FlexResult& r) {
   encoder.output(r.out).output(args.wants_lse ? r.lse : r.out).output(args.wants_max ? r.max_scores : r.out);
 }
@@ -150,7 +150,7 @@ FlexArgs forward_args(const attention::FlexResult& r, const Tensor& q, const Ten
   return args;
 }
 
-/// The results of parts of the keys, then what they make together.
+/// Computes results of parts of the keys, then combines them.
 void run_split(const BuiltPlan& plan, FlexProblem p, const Mods& mods, const attention::FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v,
                const Checked& c, const attention::FlexOptions& options, const Stream& stream) {
   FlexArgs args = forward_args(results, q, k, v, c, options, plan);
@@ -189,7 +189,7 @@ void run_flex(const attention::FlexResult& results, const Tensor& q, const Tenso
   p.few = c.q_len <= kFewQueries;
   const attention::BlockMask::State* blocks = options.block_mask.state().get();
   p.joint = !blocks || (blocks->kinds.size(1) == 1 && blocks->block.q >= c.q_len);
-  // Whole vectors of values; of few queries of keys, too.
+  // Values must be whole vectors; for few queries, keys as well.
   p.direct = (k.strides()[3] == 1 || c.e == 1) && (v.strides()[3] == 1 || c.ev == 1) && c.ev % 8 == 0;
   if (p.few) p.direct = p.direct && c.e % 16 == 0 && c.ev % 16 == 0 && (compute_dtype(q.dtype(), kFlex) == q.dtype() || c.gqa_factor * c.q_len <= kDirectRows);
   const BuiltPlan& plan = flex_plan(*c.runtime, p, mods, options.implementation);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of scores: traced functions and ready-made ones.
+// Score mods: traced functions and predefined ones.
 #include "ops/flex_plan.hpp"
 #include "runtime/op_name.hpp"
 

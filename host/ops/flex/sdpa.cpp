@@ -22,7 +22,7 @@ constexpr std::uint8_t kNone = 255;
 
 void refuse(ErrorCode code, std::string_view why) { throw Error(code, kOp, why); }
 
-/// Enabled backends in order, this thread's.
+/// Enabled backends of this thread, in order.
 std::array<std::uint8_t, 2>& enabled() {
   thread_local std::array<std::uint8_t, 2> order{static_cast<std::uint8_t>(SdpaBackend::flash), static_cast<std::uint8_t>(SdpaBackend::math)};
   return order;
@@ -39,7 +39,7 @@ Tensor without_heads(const Tensor& t, int missing) { return missing == 0 ? t : m
 
 struct Call {
   Tensor q, k, v, mask;  ///< of rank 4; the mask's dimensions are the scores' or 1
-  int missing = 0;       ///< dimensions that q did not have
+  int missing = 0;       ///< number of leading dimensions that q lacked
   FlexOptions flex;
   std::int64_t offset = 0;  ///< of causal
 };
@@ -65,7 +65,7 @@ Call arrange(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOption
       if (c.mask.size(d) != 1 && c.mask.size(d) != scores[d])
         refuse(ErrorCode::invalid_shape, fmt::format("attn_mask must broadcast to {}, got {}", to_string(scores), to_string(o.attn_mask.sizes())));
     if (c.mask.numel() == 0) return c;
-    // Indices are clamped, so that dimensions of size 1 are everybody's.
+    // Indices are clamped, so dimensions of size 1 are broadcast.
     const Captured at = captured(c.mask);
     if (dtype == DType::boolean)
       c.flex.mask_mod = [&](Index b, Index h, Index i, Index j) { return at[{b, h, i, j}]; };

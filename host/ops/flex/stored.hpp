@@ -10,7 +10,7 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// For out forms: gradients into the caller's tensors. Errors: as store().
+/// For out forms: stores gradients into the caller's tensors. Errors: as store().
 inline void store_gradients(const attention::FlexGradients& out, const attention::FlexGradients& made, std::string_view op, const Stream& stream) {
   if (!out.captured.empty() && out.captured.size() != made.captured.size())
     throw Error(ErrorCode::invalid_argument, op,

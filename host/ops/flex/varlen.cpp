@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// varlen_attn: flex() of sequences that lie one after another, in PyTorch's layout.
+// varlen_attn: flex() over packed sequences, in PyTorch's layout.
 #include <clutch/attention.hpp>
 
 #include "ops/flex/stored.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kOp = "varlen_attn";
 
-/// (1, heads, rows, size) of (rows, heads, size).
+/// (rows, heads, size) as (1, heads, rows, size).
 Tensor by_heads(const Tensor& t) {
   if (!t.defined()) throw Error(ErrorCode::invalid_argument, kOp, "a tensor must be defined, got an undefined one");
   if (t.rank() != 3) throw Error(ErrorCode::invalid_shape, kOp, fmt::format("tensors must be (rows, heads, size), got shape {}", to_string(t.sizes())));

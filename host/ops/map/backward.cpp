@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of map: of its inputs and of the tensors that its function captures. Compositions of map, reduce and scatter_reduce.
+// Gradients of map: of its inputs and of the tensors that its function captures. Composed of map, reduce and scatter_reduce.
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/reduce.hpp>
 #include <clutch/ops/scatter.hpp>
@@ -24,7 +24,7 @@ namespace {
 ExprFunction backward_of(const ExprFunction& f) {
   static std::mutex mutex;
   static auto* known = new std::map<std::uint64_t, ExprFunction>;
-  if (f.param_count() > 0 || f.captured_count() > 0) return f.backward();  // these carry values of their own
+  if (f.param_count() > 0 || f.captured_count() > 0) return f.backward();  // not kept: it has the values of this function
   {
     std::lock_guard lock(mutex);
     if (auto found = known->find(f.body()->id); found != known->end()) return found->second;
@@ -72,7 +72,7 @@ std::vector<Tensor> map_backward(std::span<const Tensor> grad_outputs, const Exp
   std::vector<const Tensor*> floating;
   for (const Tensor& t : inputs)
     if (is_floating(t.dtype())) floating.push_back(&t);
-  // Gradients that are to be summed are kept in the accumulator's dtype until then.
+  // Gradients that are summed next are kept in the accumulator's dtype.
   std::vector<Tensor> outputs;
   for (const Tensor* t : floating) {
     DType dtype = t->sizes() == o.sizes ? t->dtype() : detail::compute_dtype(t->dtype(), op);
@@ -91,8 +91,7 @@ void map_backward_out(std::span<const Tensor> outs, std::span<const Tensor> grad
 
 namespace {
 
-/// The dimensions of the positions that an element is read at, if they are different ones, no index is clamped, and reduce() takes so many
-/// operands.
+/// If all indices of a read are positions of different dimensions, none is clamped and reduce() can take the operands: these dimensions.
 std::optional<Dims> read_dims(const detail::CapturedRead& read, const Operands& o, const Tensor& tensor) {
   if (!read.positions || o.tensors.size() > detail::kMaxReduceInputs) return std::nullopt;
   Dims dims;
@@ -106,7 +105,7 @@ std::optional<Dims> read_dims(const detail::CapturedRead& read, const Operands& 
   return used <= detail::kMaxReducePositions ? std::optional(dims) : std::nullopt;
 }
 
-/// The sum of a read's gradients over all dimensions but these, which the result has, in their order.
+/// The sum of a read's gradients over all dimensions except `dims`, which are the result's dimensions in their order.
 Tensor summed_to(const Dims& dims, const ExprFunction& gradient, const Operands& o, DType dtype, const Stream& stream) {
   auto is_read = [&](int d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); };
   Dims others;

@@ -14,7 +14,7 @@ using Inputs = std::span<const Tensor* const>;
 using Scalars = std::span<const Scalar>;
 using Build = Expr (*)(std::span<const Expr>);
 
-/// One named op: its functions by the dtypes of its operands, each traced at first use and kept.
+/// One named op with its functions by the dtypes of operands. Each function is traced at first use and kept.
 class Pointwise {
  public:
   constexpr Pointwise(const char* name, Build build) : name_(name), build_(build) {}
@@ -37,7 +37,7 @@ class Pointwise {
     for (const Tensor* t : inputs) tensors.push_back(*t);
     return tensors;
   }
-  /// A param's value in the kept function is the number of its scalar.
+  /// In the kept function, the value of a param is the index of its scalar.
   static std::vector<double> values(const ExprFunction& f, Scalars scalars) {
     std::vector<double> numbers;
     for (int k = 0; k < f.param_count(); ++k) numbers.push_back(scalars[static_cast<std::size_t>(f.param_value(k))].value());
@@ -227,7 +227,7 @@ Pointwise& op_lerp() {
   return op;
 }
 
-/// The number first: a - x and a / x.
+/// The number is the first operand: a - x and a / x.
 Pointwise& op_sub_from() {
   static Pointwise op("sub", [](std::span<const Expr> v) { return v[1] - v[0]; });
   return op;

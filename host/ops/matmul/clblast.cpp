@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by CLBlast, loaded at first use.
+// Products by CLBlast, which is loaded at first use.
 #include "ops/matmul/clblast.hpp"
 
 #include <clutch/error.hpp>
@@ -38,7 +38,7 @@ const Library& library() {
   return found;
 }
 
-/// A matrix as row-major BLAS takes it, but for where it lies.
+/// A matrix in terms of row-major BLAS, without its address.
 struct Matrix {
   std::size_t lead, batch, element;
   bool transposed;
@@ -50,7 +50,7 @@ struct Matrix {
     transposed = !as_it_lies;
     if (transposed && !((row == 1 || rows == 1) && (column >= rows || columns == 1)))
       throw Error(ErrorCode::not_supported, op, fmt::format("CLBlast takes no strides like {}'s", what));
-    // Blocks of the allocator begin at whole elements of every dtype.
+    // Blocks of the allocator begin at whole elements of every dtype, so byte_offset() alone decides.
     if (t.byte_offset() % element != 0)
       throw Error(ErrorCode::not_supported, op, fmt::format("CLBlast takes no matrix that begins within an element, as {} does", what));
     lead = static_cast<std::size_t>(std::max<std::int64_t>(transposed ? (columns == 1 ? rows : column) : (rows == 1 ? columns : row), 1));
@@ -64,7 +64,7 @@ struct Matrix {
 std::string clblast_refuses() { return library().why_not(); }
 
 void clblast_gemm(const Tensor& c, const Tensor& a, const Tensor& b, double alpha, double beta, bool reads_c, const Stream& stream, const char* op) {
-  // A result that lies transposed is the product of the transposes.
+  // A transposed result is computed as the product of the transposes.
   if (c.strides()[2] != 1 && c.sizes()[2] > 1) return clblast_gemm(c.mT(), b.mT(), a.mT(), alpha, beta, reads_c, stream, op);
   const Matrix of_c(c, "the result", op), of_a(a, "a", op), of_b(b, "b", op);
   if (of_c.transposed) throw Error(ErrorCode::not_supported, op, "CLBlast takes no strides like the result's");

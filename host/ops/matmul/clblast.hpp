@@ -11,10 +11,10 @@ namespace clutch { inline namespace v0 { namespace detail {
 /// Name of the implementation, and text of its plan.
 inline constexpr std::string_view kClblast = "clblast";
 
-/// Why products are not handed over to CLBlast: the build is without it or it cannot be loaded; empty if they may be. Loads it.
+/// Loads CLBlast. Returns why products cannot use it: the build is without CLBlast, or the library cannot be loaded; empty if they can.
 std::string clblast_refuses();
 
-/// c = alpha a b + beta c of f32 or f64 matrices, one after another. Tensors are (batch, rows, columns), each matrix with unit stride in one of its dims.
+/// c = alpha a b + beta c of f32 or f64 matrices, one after another. Tensors are (batch, rows, columns); each matrix has unit stride in one of its dims.
 /// Errors: not_supported for other strides; opencl with CLBlast's status, in a capture from each replay.
 void clblast_gemm(const Tensor& c, const Tensor& a, const Tensor& b, double alpha, double beta, bool reads_c, const Stream& stream, const char* op);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of products are given: operands packed as they read them, sizes and strides, and the items that share the work.
+// Arguments of the product kernels: packed operands, sizes and strides, and the number of items.
 #include "encode/args.hpp"
 #include "matmul/args.h"
 #include "ops/matmul/product.hpp"
@@ -16,7 +16,7 @@ std::int64_t parts_of(std::int64_t size, std::int64_t part) { return static_cast
 /// The plan of a product whose tiling is chosen.
 const BuiltPlan& plan_of(Product& x) {
   const BuiltPlan* plan = &matmul_plan(x.c, x.p);
-  // A group has as many items as its kernel was made for: fewer where the driver takes no more.
+  // A group must have exactly the items that its kernel is built for. If the driver allows fewer, a kernel for fewer items is built.
   if (x.by_tiles && plan->tuning.local < kMatmulTileItems)
     for (const int items : {16, 4, 1}) {
       x.p.tile_items = items;
@@ -26,7 +26,7 @@ const BuiltPlan& plan_of(Product& x) {
   return *plan;
 }
 
-/// A 2:4 matrix as the product's kernel reads it, or nothing.
+/// The packing of a 2:4 matrix that the product's kernel reads; empty if it reads none.
 SparsePacking left_of(const Product& x, const Panels& shape) {
   const std::int64_t lanes = x.lanes();
   if (x.by_words) return sparse_packing(x.c.sparse, {.kind = SparseForm::Kind::words, .numbers = DType::i32, .rows = lanes}, x.stream);
@@ -40,8 +40,8 @@ SparsePacking left_of(const Product& x, const Panels& shape) {
                         x.stream);
 }
 
-/// The launches of one product. Arguments go to its kernel in this order: a as it is packed, b, MatmulArgs, what else the kernel needs (give_...()), then what
-/// all take: alpha, beta, the result and the epilogue's.
+/// The launches of one product. The kernel's arguments are, in this order: packed a, b, MatmulArgs, other arguments of the kernel (give_...()), then those
+/// common to all kernels: alpha, beta, the result, and the epilogue's.
 struct Launcher {
   const Product& x;
   const BuiltPlan& main;
@@ -49,10 +49,10 @@ struct Launcher {
   const Panels shape;  // of b
   const bool transposed, packs, flips;
   const std::int64_t packed_batch;
-  bool flat;                         // whether results and inputs are taken by vectors
-  std::int64_t count, each, beside;  // rows that are made words of, words of each, rows side by side
+  bool flat;                         // results and inputs are accessed as vectors
+  std::int64_t count, each, beside;  // for words: number of rows, words of a row, rows side by side
   std::int64_t tiles_each = 1;       // tiles of an item
-  const BuiltPlan *pack, *to_words;  // null where nothing is packed, where there are no words
+  const BuiltPlan *pack, *to_words;  // null if nothing is packed, or if there are no words
   SparsePacking left;
   Encoder encoder;
   Tensor packed, words;
@@ -82,7 +82,7 @@ struct Launcher {
             .shift = 0,
             .flat = flat};
   }
-  // Each gives back the items.
+  // Each binds its kernel's arguments and returns the number of items.
   std::int64_t give_sparse_words(const Tensor& b);
   std::int64_t give_sparse_rows(const Tensor& b);
   std::int64_t give_panels(const Tensor& a, const Tensor& b);
@@ -122,7 +122,7 @@ const BuiltPlan* Launcher::plan_of_part(MatmulProblem::Part of) const {
   return &matmul_plan(x.c, q);
 }
 
-/// Rows of bytes, as words of four along k.
+/// Packs rows of bytes into words of four bytes along k.
 void Launcher::make_words(const Tensor& from, std::int64_t row, std::int64_t column, std::int64_t step) {
   encoder.output(words).input(from, "a");
   bind_args(encoder, MatmulDotRowsArgs{.m = u(count),
@@ -138,28 +138,28 @@ void Launcher::make_words(const Tensor& from, std::int64_t row, std::int64_t col
   encoder.dispatch(to_words->kernel, item_geometry(u(tiles_in_words()), to_words->tuning.local));
 }
 
-/// matmul_sparse_dot.
+/// For matmul_sparse_dot.
 std::int64_t Launcher::give_sparse_words(const Tensor& b) {
   make_words(b, ob.column, ob.row, x.batch_stride(2));
   encoder.input(left.numbers, "a").input(x.c.sparse->info).input(words, "b");
   MatmulArgs args = args_of(x.n, x.k);
   args.shift = flips ? -128 : 0;
   bind_args(encoder, args);
-  // Columns of an item: as many as stay in a core's cache, and leave every core several.
+  // Columns of an item: as many as fit in a core's cache, while every core has several items.
   const std::int64_t down = parts_of(x.rows, x.lanes()), in_cache = kMatmulWordBytes / std::max<std::int64_t>(beside * each * 4, 1);
   tiles_each = std::max<std::int64_t>(std::min(in_cache, tiles_in_words() * down / (8 * std::int64_t{x.traits.compute_units})), 1);
   encoder.value(u(tiles_each));
   return parts_of(tiles_in_words(), tiles_each) * down;
 }
 
-/// matmul_sparse_rows.
+/// For matmul_sparse_rows.
 std::int64_t Launcher::give_sparse_rows(const Tensor& b) {
   encoder.input(left.numbers, "a").input(left.places).input(x.c.sparse->info).input(b, "b");
   bind_args(encoder, args_of(x.n, x.k));
   return x.batch * parts_of(x.n, x.p.rows) * parts_of(x.rows, x.lanes());
 }
 
-/// matmul_panels, matmul_dot, matmul_sparse_panels.
+/// For matmul_panels, matmul_dot and matmul_sparse_panels.
 std::int64_t Launcher::give_panels(const Tensor& a, const Tensor& b) {
   if (packs) pack_panels(encoder, *pack, shape, packed, b);
   if (x.dot) make_words(a, oa.row, oa.column, x.batch_stride(1));
@@ -179,13 +179,13 @@ std::int64_t Launcher::give_panels(const Tensor& a, const Tensor& b) {
     tiling.b_panel = shape.numbers;
   }
   args.shift = x.dot && flips ? -128 : 0;
-  // Blocks of rows and panels for each item: as large as leaves every core several.
+  // Blocks of rows and panels for each item: the largest with which every core has several items.
   const bool inside = x.tiling.place == MatmulPlace::inside;
   const std::int64_t tiles = parts_of(x.rows, x.tiling.rows);
   std::int64_t rows_each = std::min<std::int64_t>(tiles, x.tiling.tiles), panels_each = inside || x.sparse ? 1 : 4;
   while (rows_each * panels_each > kMatmulAccumulatorTiles) rows_each = (rows_each + 1) / 2;
   auto items = [&] { return x.batch * parts_of(tiles, rows_each) * parts_of(shape.across, panels_each); };
-  // Transposed results are stored by vectors along the rows: whole ones.
+  // Transposed results are stored as vectors along the rows, so an item takes at least a whole vector of rows.
   const std::int64_t least = transposed ? x.lanes() : 1, wanted = (x.sparse && inside ? 2 : 8) * x.traits.compute_units;
   while (items() < wanted && (rows_each > least || panels_each > 1)) panels_each > 1 ? panels_each /= 2 : rows_each = std::max(least, (rows_each + 1) / 2);
   tiles_each = rows_each * panels_each;
@@ -195,21 +195,21 @@ std::int64_t Launcher::give_panels(const Tensor& a, const Tensor& b) {
   return items();
 }
 
-/// matmul_items, matmul_sparse_items, and by a group for each tile matmul_tiles and matmul_sparse_tiles.
+/// For matmul_items and matmul_sparse_items, and for matmul_tiles and matmul_sparse_tiles with a group for each tile.
 std::int64_t Launcher::give_elements(const Tensor& a, const Tensor& b) {
   if (x.sparse)
     encoder.input(x.c.sparse->values, "a").input(x.c.sparse->metadata).input(x.c.sparse->info);
   else
     encoder.input(a, "a");
   encoder.input(b, "b");
-  // Tiles count the parts of complex numbers along k, matmul_items the numbers.
+  // In tiles k counts real and imaginary parts of complex numbers, in matmul_items numbers.
   bind_args(encoder, args_of(shape.columns, x.by_tiles ? x.parts() * x.k : x.k));
   if (!x.by_tiles) return x.batch * x.rows * shape.columns;
   const std::int64_t down = parts_of(x.rows, kMatmulTile), across = parts_of(shape.columns, kMatmulTile);
   return x.batch * down * across * static_cast<std::int64_t>(main.tuning.local);
 }
 
-/// What every kernel takes last.
+/// Binds the last arguments of every kernel.
 void Launcher::give_result(std::span<const std::int64_t> at) {
   const std::int64_t rows = transposed ? x.n : x.rows, columns = transposed ? x.rows : x.n;
   x.number(encoder, x.c.options.alpha, "alpha"), x.number(encoder, x.c.options.beta, "beta");
@@ -226,7 +226,7 @@ void Launcher::give_result(std::span<const std::int64_t> at) {
   if (!x.c.f->empty()) bind_extra(encoder, *x.c.f->body(), x.c.f->body()->param_values);
 }
 
-/// One launch, of operands that begin at these elements.
+/// One launch, with operands that begin at these elements.
 void Launcher::send(std::span<const std::int64_t> at) {
   const Tensor a = x.sparse ? x.a : part(oa, x.batch, x.batch_stride(1), x.rows, x.k, at[1]);
   const Tensor b = x.by_words    ? part(ob, x.batch, x.batch_stride(2), x.k, x.n, at[2])
@@ -239,7 +239,7 @@ void Launcher::send(std::span<const std::int64_t> at) {
   encoder.flops(x.flops()).dispatch(main.kernel, geometry);
 }
 
-/// Iterations of an item's loops for each of what it takes in turn: k, and of the kernels that share numbers no more than four times that for each tile.
+/// Iterations of an item's loops for each of its tasks: k for kernels of elements, at most four times k for each tile in kernels that share numbers.
 double Launcher::loops_each() const {
   const auto depth = static_cast<double>(x.k);
   return x.panels || x.by_rows || x.by_words || x.by_tiles ? static_cast<double>(tiles_each) * (4 * depth + 256) : depth + 4;

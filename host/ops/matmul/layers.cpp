@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is made of products: layers, their gradients, scaled and quantised products.
+// Functions composed of products: layers, their gradients, scaled and quantised products.
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/matmul.hpp>
 #include <clutch/ops/reduce.hpp>
@@ -30,13 +30,13 @@ Expr activated(const Expr& x, nn::Activation activation) {
   }
 }
 
-/// activation(product + bias), or without the bias.
+/// activation(product + bias), or activation(product) without a bias.
 ExprFunction epilogue_of(DType product, const Tensor& bias, nn::Activation activation) {
   if (!bias.defined()) return trace([&](Expr x) { return activated(x, activation); }, std::array{product});
   return trace([&](Expr x, Expr b) { return activated(x + b, activation); }, std::array{product, traced_dtypes(std::span(&bias, 1))[0]});
 }
 
-/// Into `result` where it is given, else into a tensor of its own.
+/// Computes into `result` if given, else into a new tensor.
 template <class Weight>
 Tensor linear_of(const Tensor* result, const Tensor& x, const Weight& weight, DType weight_dtype, std::int64_t out, const Tensor& bias,
                  const LinearOptions& options, const Stream& stream) {
@@ -78,7 +78,7 @@ Tensor detail::linear_sums_backward(const Tensor& grad, DType dtype, const Tenso
                                     const std::function<Tensor(DType)>& product_again, Tensor* of_bias, const Stream& stream) {
   if (options.activation == nn::Activation::none) {
     if (bias.defined()) {
-      const bool wider = bits(bias.dtype()) > bits(grad.dtype());  // the sum is rounded once
+      const bool wider = bits(bias.dtype()) > bits(grad.dtype());  // so that the sum is rounded once
       *of_bias = sum_to(wider ? grad.to(bias.dtype(), {}, stream) : grad, bias.sizes(), stream).to(bias.dtype(), {}, stream);
     }
     return grad;
@@ -142,11 +142,11 @@ MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tenso
   if (a.dtype() != dtype || b.dtype() != dtype || (dtype != DType::f64 && dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16))
     throw Error(ErrorCode::invalid_dtype, op,
                 fmt::format("grad, a and b must be of one dtype of f64, f32, f16 and bf16, got {}, {} and {}", name(dtype), name(a.dtype()), name(b.dtype())));
-  // Vectors count as matrices, the gradient like the product that they are of.
+  // Vectors are handled as matrices, with the gradient in the shape of the matrix product.
   Tensor a2 = a.rank() == 1 ? a.unsqueeze(0) : a, b2 = b.rank() == 1 ? b.unsqueeze(1) : b, g = grad;
   if (b.rank() == 1) g = g.unsqueeze(g.rank());
   if (a.rank() == 1) g = g.unsqueeze(g.rank() - 1);
-  // One b for all: its gradient is one product over all rows.
+  // If all batches share one b, its gradient is one product over all rows.
   MatmulGradients result;
   result.a = sum_to(matmul(g, b2.mT(), {}, stream), a2.sizes(), stream).reshape(a.sizes());
   if (b2.rank() == 2 && a2.rank() > 2) {
@@ -277,7 +277,7 @@ Tensor quantized(const Tensor* out, const Tensor& a, const Quantization& of_a, c
     Expr q = round(r / s) + cast(z, DType::f32);
     return cast(clamp(q, is_signed ? -128.0f : 0.0f, is_signed ? 127.0f : 255.0f), stored);
   };
-  // The bias and the result's quantisation come last, so that the kernel reads no more than it must.
+  // The bias and the result's quantisation are the last inputs, so that the kernel reads only the inputs that exist.
   std::size_t at_bias = inputs.size();
   if (biased) inputs.push_back(options.bias);
   std::size_t at_result = inputs.size();

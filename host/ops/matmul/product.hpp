@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A product between the choice of its kernel (run.cpp) and its launches (launch.cpp).
+// A product between the selection of its kernel (run.cpp) and its launches (launch.cpp).
 #include "ops/matmul/call.hpp"
 #include "ops/traced.hpp"
 
@@ -8,7 +8,7 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// A tensor by the strides of its matrices' rows and columns and, over the batch's dims, of the matrices.
+/// A tensor with the strides of its matrices' rows and columns and, for each dim of the batch, of the matrices.
 struct Strided {
   const Tensor* tensor = nullptr;
   std::int64_t row = 0, column = 0;
@@ -22,20 +22,20 @@ struct Strided {
   }
 };
 
-/// A call, its operands and the way of its kernel.
+/// A call with its operands and its kernel.
 struct Product {
   MatmulCall c;
   const Stream& stream;
   const DeviceTraits& traits;
   MatmulProblem p;
-  std::vector<Tensor> inputs;   // as traced
-  std::vector<Dims> positions;  // strides of those that the function reads
+  std::vector<Tensor> inputs;   // in the dtypes in which they are traced
+  std::vector<Dims> positions;  // strides of the positions that the function reads
   std::string_view entry;
   bool complex, is_packed, sparse, dot = false, panels = false, by_rows = false, by_words = false, by_tiles = false;
   Tensor a;                       // as the kernel reads it
-  Tensor converted;               // b in the compute type, where that is read
+  Tensor converted;               // b in the compute type, for kernels that need this
   std::vector<Strided> operands;  // out, a, b, inputs
-  std::int64_t rank = 1;          // of the batch, joined: a launch takes the innermost dim
+  std::int64_t rank = 1;          // of the batch, with dims joined; a launch takes the innermost dim
   std::array<std::int64_t, 16> size{};
   std::vector<std::int64_t> stride;
   std::int64_t rows, n, k, batch;  // of a launch
@@ -71,7 +71,7 @@ struct Product {
   void choose_tiling();
   void transpose_results();
 
-  /// alpha or beta, as the kernel takes them.
+  /// Binds alpha or beta in the type that the kernel takes.
   void number(Encoder& encoder, double v, const char* what) const {
     if (product() == DType::f64) return (void)encoder.value(v, what);
     if (product() == DType::i32) return (void)encoder.value(static_cast<std::int32_t>(v), what);
@@ -79,7 +79,7 @@ struct Product {
   }
 };
 
-/// Enqueues what the kernel is chosen for.
+/// Enqueues the product by the chosen kernel.
 void launch(Product& product);
 
 }}}  // namespace clutch::v0::detail

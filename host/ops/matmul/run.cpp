@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products on the device: which kernel takes one, how operands lie for it, and which tiles fit.
+// Products on the device: selection of the kernel, layout of the operands, and tiling.
 #include <clutch/ops/copy.hpp>
 
 #include "encode/args.hpp"
@@ -21,7 +21,7 @@ const BuiltPlan& matmul_plan(const MatmulCall& c, const MatmulProblem& p) {
     const ExprFunction& f = c.f->empty() ? identity(product) : *c.f;
     std::array<DType, kMatmulInputs + 1> inputs{product};
     std::copy(p.inputs.begin(), p.inputs.end(), inputs.begin() + 1);
-    // The product is operand 0 where it is read, the result where it is written.
+    // In the kernel operand 0 is the product when it is read, and the result when it is written.
     PrintNames names{.first_input = 0, .first_position = std::size_t{1} + p.input_count};
     selected.expression = print_operands(1, p.input_count, p.position_count, f.body()->buffers.size()) +
                           print_opencl(f, std::span(&output, 1), std::span(inputs).first(std::size_t{1} + p.input_count), names).text;
@@ -35,7 +35,7 @@ std::int64_t panel_lanes(const DeviceTraits& traits, const MatmulProblem& p) {
 
 namespace {
 
-/// How many rows and vectors a register tile has and how b is read. Measured on wide vectors by `clutch-bench --sweep --filter ^matmul/`.
+/// Rows and vectors of a register tile, and how b is read. Measured on wide vectors by `clutch-bench --sweep --filter ^matmul/`.
 Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, std::int64_t lanes, bool unit_columns, bool complex, bool dot,
                  bool converted, std::int64_t units, bool is_packed) {
   Tiling t;
@@ -43,20 +43,20 @@ Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
   t.rows = m >= 5 ? 6 : m >= 3 ? 4 : std::max<std::int64_t>(1, m);
   if (complex || is_packed) return t;
   if (dot) {
-    // Words of wide pieces of a few rows, so that whole lines are read of each; of many rows once for all tiles.
+    // For few rows, wide tiles of few rows, so that whole cache lines of b are read; for many rows, words are made once for all tiles.
     if (m <= 2 || (m <= 16 && n >= 128 * lanes)) t.rows = std::min<std::int64_t>(m, 3), t.vectors = 8;
     if (const std::int64_t tiles = (m + t.rows - 1) / t.rows; tiles <= kMatmulAccumulatorTiles / 2)
       t.place = MatmulPlace::inside, t.block = t.vectors == 8 ? 32 : 64;
     return t;
   }
   auto padded = [](std::int64_t size, std::int64_t by) { return (size + by - 1) / by * by; };
-  // Few rows of a: b is read once and wide pieces of its rows in a stream, as many as leave every core work.
+  // For few rows of a, b is read once: wide pieces of its rows in sequence, as wide as leaves every core work.
   if (unit_columns && m <= 2)
     for (std::int64_t vectors : {16 / t.rows, 8 / t.rows})
       if (t.vectors == kMatmulVectors && n % (vectors * lanes) == 0 && batch * n / (vectors * lanes) >= 4 * units) t.vectors = vectors;
-  // Narrow matrices: tiles of as many vectors.
+  // For narrow matrices, tiles with as many vectors as the matrix.
   if (m > 2 && n <= 2 * lanes) t.rows = m > 4 ? 8 : 4, t.vectors = (n + lanes - 1) / lanes;
-  // 8 x 3 where less of it lies outside.
+  // 8 x 3 tiles if they pad the result less.
   const bool unfit = n % (kMatmulVectors * lanes) != 0, fits_three = n % (3 * lanes) == 0;
   if (t.rows == 6 && (fits_three || unfit) && padded(m, 8) * padded(n, 3 * lanes) < padded(m, 6) * padded(n, kMatmulVectors * lanes)) t.rows = 8, t.vectors = 3;
   const std::int64_t tiles = (m + t.rows - 1) / t.rows;
@@ -69,7 +69,7 @@ Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
   return t;
 }
 
-/// Tiles of a 2:4 matrix: wide ones, as a row of b is loaded for each number that meets it.
+/// Tiles of a 2:4 matrix. They are wide, because a row of b is loaded for each number that is multiplied with it.
 Tiling sparse_tiling_of(std::int64_t m, std::int64_t n, std::int64_t lanes) {
   Tiling t;
   if (n > 4 * lanes && m > 6 * kMatmulAccumulatorTiles)
@@ -82,7 +82,7 @@ Tiling sparse_tiling_of(std::int64_t m, std::int64_t n, std::int64_t lanes) {
   return t;
 }
 
-/// By CLBlast, one batch after another. Errors: not_supported for a packed b.
+/// Computes by CLBlast, one batch after another. Errors: not_supported for a packed b.
 void run_clblast(const MatmulCall& c, const Stream& stream) {
   if (!c.b->tensor()) throw Error(ErrorCode::not_supported, kMatmul, "CLBlast takes no PackedMatrix");
   Dims batch;
@@ -94,7 +94,7 @@ void run_clblast(const MatmulCall& c, const Stream& stream) {
   };
   Tensor out = c.out, a = matrices(c.a), b = matrices(*c.b->tensor());
   if (out.rank() == 2) out = out.unsqueeze(0), a = a.unsqueeze(0), b = b.unsqueeze(0);
-  // Outer dims one by one.
+  // Iterates over the outer dims of the batch.
   auto walk = [&](auto&& self, const Tensor& x, const Tensor& y, const Tensor& z) -> void {
     if (x.rank() == 3) return clblast_gemm(x, y, z, c.options.alpha, c.options.beta, c.options.beta != 0, stream, kMatmul);
     for (std::int64_t i = 0; i < x.sizes()[0]; ++i) self(self, x.select(0, i), y.select(0, i), z.select(0, i));
@@ -102,7 +102,7 @@ void run_clblast(const MatmulCall& c, const Stream& stream) {
   walk(walk, out, a, b);
 }
 
-/// The product, then the function: what the kernel does not take.
+/// Computes the product and then the function in two launches, for functions that the kernel does not take.
 void run_by_product(const MatmulCall& c, const std::vector<Tensor>& inputs, const Stream& stream) {
   if (c.options.beta != 0) throw Error(ErrorCode::not_supported, kMatmul, "beta beside more inputs than the kernel takes, or positions in batch dims");
   const ExprFunction none;
@@ -121,7 +121,7 @@ void run_by_product(const MatmulCall& c, const std::vector<Tensor>& inputs, cons
   map_out(std::span(&out, 1), *c.f, all, {}, stream);
 }
 
-/// A PackedMatrix by the strides of its batch; its rows and columns do not count.
+/// A PackedMatrix with the strides of its batch; its row and column strides are not used.
 Strided panels_of(const linalg::PackedMatrix& packed, const Tensor& panels, const Dims& sizes) {
   const Dims& given = packed.sizes();
   Strided result;
@@ -133,7 +133,7 @@ Strided panels_of(const linalg::PackedMatrix& packed, const Tensor& panels, cons
   return result;
 }
 
-/// Most columns for matmul_sparse_rows: where it can permute, and where it has to select.
+/// Most columns for matmul_sparse_rows: fewer on devices where it has to select instead of permute.
 std::int64_t most_tokens(const DeviceTraits& traits, const MatmulProblem& p) { return panel_lanes(traits, p) == 16 ? kMatmulFewTokens : kMatmulFewTokens / 4; }
 
 /// Columns that matmul_sparse_rows and matmul_sparse_dot take at a time.
@@ -141,7 +141,7 @@ std::uint8_t tokens_of(std::int64_t columns) { return columns > 8 ? 16 : columns
 
 }  // namespace
 
-/// Whether the kernel takes the function: its inputs' number, and positions within matrices.
+/// True if the kernel takes the function: at most kMatmulInputs inputs, and positions within matrices alone.
 bool Product::note_function() {
   SeenTypes seen;
   if (!c.f->empty()) {
@@ -164,7 +164,7 @@ bool Product::note_function() {
 
 void Product::choose_entry() {
   if (is_byte(p.a)) p.dots = dot_products(*c.runtime);
-  // Few columns, by a kernel that reads the fewest bytes.
+  // For few columns, the kernel that reads the fewest bytes.
   const std::int64_t few = c.sizes[c.sizes.rank() - 1];
   if (sparse && few <= most_tokens(traits, p)) p.vectors = 0, p.rows = tokens_of(few);
   if (is_packed && is_byte(p.a)) c.options.implementation = c.b->packed()->state()->words ? "matmul_dot" : "matmul_panels";
@@ -173,12 +173,12 @@ void Product::choose_entry() {
   by_tiles = entry == "matmul_tiles" || entry == "matmul_sparse_tiles";
   by_rows = entry == "matmul_sparse_rows", by_words = entry == "matmul_sparse_dot";
   if (by_words) p.vectors = 0, p.rows = tokens_of(few);
-  // Of more than a few columns it is no longer bytes that count: f8's way to f32 takes as long as their products.
+  // With more than a few columns bytes no longer limit the speed: converting f8 to f32 would take as long as the products, so a is kept in bf16.
   if (by_rows && few > 4 && (p.a == DType::f8e4m3fn || p.a == DType::f8e5m2)) p.a = DType::bf16;
   dot = entry == "matmul_dot", panels = dot || entry == "matmul_panels" || entry == "matmul_sparse_panels";
 }
 
-/// Operands as the kernel reads them: batch dims joined where all strides allow, the rows of a batch with one b as rows.
+/// Lays out operands as the kernel reads them: joins batch dims if all strides allow it, and batches that share one b as rows of one matrix.
 void Product::lay_out() {
   const Dims& sizes = c.sizes;
   a = c.a;
@@ -215,7 +215,7 @@ void Product::lay_out() {
   if (joins) rows *= batch, batch = 1;
 }
 
-/// Whether each matrix fits a lane: small ones, dense, side by side.
+/// True if each matrix fits a lane: small, dense, and adjacent to the next.
 bool Product::fits_lanes() const {
   auto dense = [](const Strided& o, std::int64_t of_rows, std::int64_t of_columns) {
     return of_rows * of_columns <= kMatmulLaneNumbers && (o.column == 1 || of_columns == 1) && (o.row == of_columns || of_rows == 1);
@@ -224,14 +224,14 @@ bool Product::fits_lanes() const {
          dense(operands[2], k, n) && (batch == 1 || batch_stride(0) > 0);
 }
 
-/// Whether a batch is to go by lanes if it fits: not where columns fill vectors as they lie.
+/// True if a batch is faster by lanes, provided it fits: not if the columns of single matrices already fill vectors.
 bool Product::gains_by_lanes() const { return is_narrow_batch() && fits_matmul_lanes(traits, p).empty(); }
 bool Product::is_narrow_batch() const {
   const bool whole = operands[2].column == 1 && n % lanes() == 0 && rows > 2;
   return panels && !sparse && c.options.implementation.empty() && batch >= 64 && !whole;
 }
 
-/// Whether such a batch of f16, bf16 or bytes is to go as one of f32: sums of bytes of matrices so small are exact in it.
+/// True if such a batch of f16, bf16 or bytes is faster as a batch of f32. Sums of bytes in matrices of this size are exact in f32.
 bool Product::gains_as_f32() const {
   const bool small =
       std::max({rows * k, k * n, rows * n}) <= kMatmulLaneNumbers && rows * n * k <= 8 * 8 * 8 && rank == 1 && rows == c.sizes[c.sizes.rank() - 2];
@@ -248,7 +248,7 @@ void Product::choose_tiling() {
     tiling = *c.tiling;
   } else if (a_core_each() && !dot && !complex && !is_packed && c.options.implementation.empty() && tuning_matters(kMatmul)) {
     if (std::optional<Tiling> tuned = tuned_tiling(c, tiling, rows, batch, lanes(), unit_columns, stream)) tiling = *tuned;
-    // A class holds shapes that the choice does not fit.
+    // A tuned choice applies to a class of shapes, and may not fit this shape.
     if (tiling.place == MatmulPlace::direct && (!unit_columns || n % (tiling.vectors * lanes()) != 0)) tiling.place = MatmulPlace::inside;
   }
   p.rows = static_cast<std::uint8_t>(tiling.rows), p.vectors = static_cast<std::uint8_t>(tiling.vectors);
@@ -256,7 +256,7 @@ void Product::choose_tiling() {
   p.place = tiling.place;
 }
 
-/// Writes results whose rows have stride 1 as those of the transposed matrix.
+/// If the rows of the result have stride 1, writes the result as the transposed matrix.
 void Product::transpose_results() {
   const bool across = by_rows || (by_words && (p.rows != lanes() || p.rows == 1));
   if (!across && (operands[0].row != 1 || operands[0].column == 1 || n == 1)) return;
@@ -268,7 +268,7 @@ void Product::transpose_results() {
 
 namespace {
 
-/// Dense small matrices, one in each lane.
+/// Multiplies small dense matrices, one in each lane.
 void run_lanes(const Product& x, const Stream& stream) {
   MatmulCall forced = x.c;
   forced.options.implementation = "matmul_lanes";
@@ -289,7 +289,7 @@ void run_lanes(const Product& x, const Stream& stream) {
                                     item_geometry(static_cast<std::uint64_t>((x.batch + plan.tuning.width - 1) / plan.tuning.width), plan.tuning.local));
 }
 
-/// The product of the same numbers in f32.
+/// The same product, computed in f32.
 void run_as_f32(const MatmulCall& c, const Stream& stream) {
   const Tensor b = c.b->tensor()->to(DType::f32, {}, stream);
   const linalg::MatrixOperand operand(b);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was measured to be the fastest way of a product.
+// Ways to compute a product, and the choice of the fastest measured one.
 #include "tune/tune.hpp"
 
 #include "ops/matmul/call.hpp"
@@ -29,12 +29,12 @@ std::optional<Tiling> Tiling::parse(const std::string& text) {
 
 namespace {
 
-/// What a tuned choice depends on.
+/// Key of a tuned choice.
 struct ShapeClass {
   std::uint64_t generation;
   DType a, b;
-  std::uint8_t m, n, k, batch;  ///< powers of two, rounded
-  bool unit_columns, whole;     ///< b's columns lie side by side; they fill panels
+  std::uint8_t m, n, k, batch;  ///< rounded to powers of two
+  bool unit_columns, whole;     ///< b's columns have stride 1; they fill whole panels
 
   static std::uint8_t power(std::int64_t size) {
     return static_cast<std::uint8_t>(std::lround(std::log2(static_cast<double>(std::max<std::int64_t>(size, 1)))));
@@ -52,7 +52,7 @@ ShapeClass class_of(const MatmulCall& c, std::int64_t m, std::int64_t n, std::in
   return {tuning_generation(), c.a.dtype(), matrix_dtype(*c.b), power(m), power(n), power(k), power(batch), unit_columns, whole};
 }
 
-/// A way into an output of its own.
+/// A way that computes into a new output.
 TuneWay way_of(const MatmulCall& c, const std::string& choice, const std::optional<Tiling>& tiling, std::string_view implementation, bool exact,
                const Stream& stream) {
   MatmulCall call = c;
@@ -83,7 +83,7 @@ bool library_is_faster(const MatmulCall& c, const MatmulProblem& p, const Stream
 }
 
 namespace {
-/// Tilings of a dense matrix on the left, or a 2:4 one, that may be the fastest.
+/// Candidate tilings for a dense or a 2:4 matrix on the left.
 std::vector<Tiling> tilings_of(bool sparse, std::int64_t rows, std::int64_t n, std::int64_t lanes, const ShapeClass& shape) {
   std::vector<Tiling> all;
   auto add = [&](const Tiling& t) {

@@ -89,7 +89,7 @@ void GradientList::place(const Stream& stream) {
   });
 }
 
-/// A launch for each part; bind(encoder, first chunk, chunks) adds arguments behind the table and its chunks.
+/// One launch for each part. bind(encoder, first chunk, chunks) binds arguments after the table and its chunks.
 template <class Bind>
 void GradientList::each_part(Encoder& encoder, TensorTable& table, const BuiltPlan& plan, Bind bind) {
   std::size_t first = 0;

@@ -11,16 +11,16 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// All gradients of a call, cut into chunks. Those of the next call may be set into it: what depends on sizes alone is made once.
+/// All gradients of a call, cut into chunks. May be reused for the next call; data that depends on sizes alone is then kept.
 class GradientList {
  public:
-  /// Undefined ones are left out. Errors: invalid_argument for none, invalid_dtype, invalid_shape, device_mismatch.
+  /// Sets the gradients; undefined ones are skipped. Errors: invalid_argument if none is defined, invalid_dtype, invalid_shape, device_mismatch.
   void set(std::span<const Tensor> grads, const char* op);
   Runtime& runtime() const { return *runtime_; }
 
-  /// Where `scales` the gradients are multiplied by the factor besides. Errors: invalid_argument for max_norm, invalid_overlap.
+  /// Computes the norm, and if `scales` multiplies the gradients by the clipping factor. Errors: invalid_argument for max_norm, invalid_overlap.
   optim::GradNorm norm(double max_norm, const optim::ClipOptions& options, bool scales, const Stream& stream, const char* op);
-  /// `found` becomes 1 where one is not finite; with a scale all are multiplied by its inverse. Errors: invalid_overlap.
+  /// Sets `found` to 1 if any gradient is not finite. If `scale` is defined, multiplies all gradients by its inverse. Errors: invalid_overlap.
   void check(const Tensor& found, const Tensor& scale, const Stream& stream, const char* op);
 
  private:
@@ -34,8 +34,8 @@ class GradientList {
   StepMemory memory_;
   std::vector<std::int64_t> sizes_;
   OptimChunks chunks_;
-  std::vector<std::size_t> ends_;  ///< of the launches' gradients
-  /// In device memory, of these sizes: they themselves, and chunks as OptimChunks::pairs.
+  std::vector<std::size_t> ends_;  ///< end of each launch's gradients
+  /// In device memory: sizes of the gradients, and chunks as OptimChunks::pairs. Both depend on the sizes alone.
   struct Placed {
     Tensor sizes, chunks;
   };

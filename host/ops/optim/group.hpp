@@ -18,13 +18,13 @@ struct OptimHyper {
   OptimKind kind = OptimKind::adam;
   const char* op = "";
   double lr = 0;
-  double momentum = 0, dampening = 0;  ///< of SGD; RMSprop has a momentum too
+  double momentum = 0, dampening = 0;  ///< of SGD; momentum also of RMSprop
   double beta1 = 0, beta2 = 0;         ///< of Adam
   double lr_decay = 0;                 ///< of Adagrad
   double alpha = 0;                    ///< of RMSprop
   double eps = 0;
   double weight_decay = 0;
-  double initial = 0;  ///< of Adagrad's sum
+  double initial = 0;  ///< initial value of Adagrad's sum
   bool nesterov = false, maximize = false, decoupled = false, extra = false, buffer = false;
   optim::Precision precision;
 };
@@ -38,27 +38,27 @@ struct OptimPart {
 struct OptimGroup {
   OptimHyper hyper;
   OptimProblem problem;
-  std::size_t first = 0;  ///< number of its first parameter among all
+  std::size_t first = 0;  ///< index of the group's first parameter among all
   std::vector<Tensor> params;
-  std::vector<Tensor> columns;  ///< of all rows: states, then the f32 weights
+  std::vector<Tensor> columns;  ///< of all rows: states, then the f32 master weights
   std::vector<std::string> names;
-  Tensor steps;            ///< counters for each item of each chunk, all of a parameter alike; of a caller's lists one for each parameter
+  Tensor steps;            ///< own counters: one for each item of each chunk, equal for all of a parameter; a caller's lists: one for each parameter
   std::int64_t items = 1;  ///< of a chunk
   Tensor sizes, chunks;    ///< of parameters; pairs of a row and a chunk of it
-  Tensor numbers;          ///< of parameters, where random bits depend on them
+  Tensor numbers;          ///< indices of parameters, for random bits that depend on them
   bool counts = true;
-  std::vector<std::int64_t> first_chunk;  ///< of each row, and behind the last
+  std::vector<std::int64_t> first_chunk;  ///< for each row its first chunk, then the number of chunks
   std::vector<OptimPart> parts;
   std::vector<const void*> buffers;    ///< of the gradients when the parts were made
   std::vector<const Tensor*> entries;  ///< of the table
 
-  /// Element of `steps` that is a chunk's first.
+  /// Index in `steps` of a chunk's first counter.
   std::int64_t counter(std::int64_t chunk) const {
     return static_cast<std::int64_t>(optim_counter(static_cast<std::uint64_t>(chunk), static_cast<std::uint64_t>(items)));
   }
 };
 
-/// States and numbers of the step; what the caller does not give is made.
+/// States and step counters that the caller gives; those that are missing are made.
 struct OptimLists {
   std::vector<Tensor> columns;
   Tensor steps;
@@ -66,37 +66,37 @@ struct OptimLists {
 
 /// Tensors cut into chunks.
 struct OptimChunks {
-  std::vector<std::int32_t> pairs;  ///< of a row and a chunk of it
-  std::vector<std::int64_t> first;  ///< chunk of each row, and behind the last
+  std::vector<std::int32_t> pairs;  ///< pairs of a row and a chunk of it
+  std::vector<std::int64_t> first;  ///< first chunk of each row, then the number of chunks
 };
-/// Chunks of that many elements; of each row `least` at least, though it has no elements.
+/// Cuts each row into chunks of `length` elements; a row has at least `least` chunks, even without elements.
 OptimChunks cut_into_chunks(std::span<const std::int64_t> sizes, std::int64_t length, std::int64_t least);
 
-/// Errors: invalid_argument with PyTorch's words unless `fine`.
+/// Errors: invalid_argument in PyTorch's words unless `fine`.
 void check_optim_range(bool fine, const char* op, std::string_view what, std::string_view range, double value);
-/// Also sets them into `memory`. Errors: invalid_dtype, invalid_shape, device_mismatch.
+/// Checks gradients and sets them in `memory`. Errors: invalid_dtype, invalid_shape, device_mismatch.
 void check_optim_gradients(const OptimGroup& g, std::span<const Tensor> grads, StepMemory& memory);
-/// What each step of a group writes besides gradients.
+/// Adds what each step of a group writes, except gradients.
 void add_written(std::vector<MemoryRange>& ranges, const OptimGroup& g);
-/// Errors: invalid_overlap. `steps` are a caller's, or undefined.
+/// Errors: invalid_overlap. `steps` is the caller's, or undefined.
 void check_step_memory(StepMemory& memory, const optim::StepOptions& options, const Tensor& steps, const char* op);
-/// Errors: invalid_dtype, invalid_shape unless it is undefined or f32 of one element or of `most`.
+/// Checks that t is undefined, or f32 with one or `most` elements. Errors: invalid_dtype, invalid_shape.
 void check_device_scalar(const Tensor& t, std::int64_t most, const char* what, const char* op);
 /// Errors: invalid_dtype, invalid_shape.
 void check_step_options(const optim::StepOptions& options, std::size_t groups, const char* op);
 
-/// Copies a state into `own`. Errors: invalid_argument names what is missing, too much, or of another dtype or shape.
+/// Copies a state into `own`. Errors: invalid_argument, which names tensors that are missing, unknown, or of another dtype or shape.
 void load_state_into(const std::map<std::string, Tensor>& own, const std::map<std::string, Tensor>& given, const char* op, const Stream& stream);
 
-/// Parameters with their states. Errors: as Optimizer.
+/// Makes a group of parameters with their states. Errors: as Optimizer.
 OptimGroup make_optim_group(std::vector<Tensor> params, const OptimHyper& hyper, std::size_t first, OptimLists given, const Stream& stream);
 void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim::StepOptions& options, const Stream& stream);
-/// Tensors of one state; left out where the options have no use for it.
+/// Tensors of one state; unused unless the options need it.
 struct OptimState {
   std::span<const Tensor> tensors;
   bool wanted = true;
 };
-/// A step over lists of the caller's.
+/// A step over the caller's lists.
 void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, std::span<const Tensor> grads, std::initializer_list<OptimState> states,
                       const Tensor& steps, const optim::StepOptions& options, const Stream& stream);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimizers' classes, and their steps over lists.
+// The optimizers' classes, and steps over lists.
 #include <clutch/files.hpp>
 #include <clutch/ops/copy.hpp>
 
@@ -47,7 +47,7 @@ struct Optimizer::State {
   const char* step_name;
   std::vector<detail::OptimGroup> groups;
   detail::StepMemory memory;
-  detail::GradientList gradients;  ///< those of the last step that had a max_norm
+  detail::GradientList gradients;  ///< of the last step that had a max_norm
 
   static std::uint64_t next_id() {
     static std::atomic<std::uint64_t> last{0};
@@ -153,7 +153,7 @@ void Optimizer::load_state(const std::map<std::string, Tensor>& given, const Str
   detail::OpName named("optim::Optimizer::load_state");
   State& mine = own("optim::Optimizer::load_state");
   detail::load_state_into(state(), given, mine.groups[0].hyper.op, stream);
-  // A parameter has more counters than the first one, which its state shows.
+  // The saved state of a parameter has its first counter alone; the other counters are set to the same value.
   for (const detail::OptimGroup& g : mine.groups)
     for (std::size_t i = 0; i < g.params.size(); ++i) {
       const std::int64_t first = g.counter(g.first_chunk[i]), end = g.counter(g.first_chunk[i + 1]);

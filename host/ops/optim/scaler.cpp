@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradients' scaler and the learning rates' schedules: numbers that live on the device.
+// GradScaler and learning rate schedules, whose numbers are in device memory.
 #include <clutch/ops/fill.hpp>
 #include <clutch/pointwise.hpp>
 
@@ -33,7 +33,7 @@ namespace {
 constexpr std::int64_t kSlots = 16;
 constexpr const char* kScaler = "optim::GradScaler";
 
-/// A number that scales: positive, finite and not subnormal, which some devices take for 0.
+/// A valid scale is positive, finite and not subnormal, since some devices treat subnormals as 0.
 constexpr const char* kScales = "a normal f32 above 0";
 bool scales(double number) { return number > 0 && std::isnormal(static_cast<float>(number)); }
 
@@ -46,7 +46,7 @@ void check_scaler(const GradScalerOptions& options, const char* op) {
   need(options.growth_interval >= 1, "growth_interval", "at least 1", static_cast<double>(options.growth_interval));
 }
 
-/// Tensors on the device of one runtime, contiguous, of these dtypes and counts (-1: any), apart from each other.
+/// Tensors that must be on one runtime's device, contiguous, of these dtypes and counts (-1: any), and without common memory.
 struct Wanted {
   const Tensor& tensor;
   const char* what;
@@ -93,13 +93,15 @@ void update_scale_(const Tensor& scale, const Tensor& growth_tracker, const Tens
   encoder.value(static_cast<std::uint32_t>(found_inf.numel())).value(static_cast<std::int32_t>(options.growth_interval), "growth_interval");
   encoder.value(static_cast<float>(options.growth_factor), "growth_factor").value(static_cast<float>(options.backoff_factor), "backoff_factor");
   const detail::BuiltPlan& plan = plan_of(on, detail::OptimAid::update_scaler);
-  encoder.dispatch(plan.kernel, detail::tile_geometry(1, plan.tuning.local));
+  const Geometry geometry = detail::tile_geometry(1, plan.tuning.local);
+  detail::check_loops(on.impl()->runtime().traits(), op, 1, geometry, static_cast<double>(found_inf.numel()) + 1);
+  encoder.dispatch(plan.kernel, geometry);
 }
 
 struct GradScaler::State {
-  /// What is known of an optimizer since the last update; its slot is its place in the list.
+  /// State of an optimizer since the last update. Its slot is its index in `seen`.
   struct Seen {
-    std::uint64_t who = 0;  ///< identity of an optimizer
+    std::uint64_t who = 0;  ///< id of the optimizer
     bool unscaled = false, stepped = false;
     std::map<DType, detail::GradientList> lists;
     bool idle() const { return !unscaled && !stepped; }
@@ -121,7 +123,7 @@ struct GradScaler::State {
   }
   Tensor found_of(std::size_t slot) const { return found.slice(0, static_cast<std::int64_t>(slot), static_cast<std::int64_t>(slot) + 1); }
 
-  /// Notes what is not finite; multiplies by the inverse of the scale if that is defined.
+  /// Notes gradients that are not finite. If `by` is defined, multiplies the gradients by its inverse.
   void look_at(std::size_t slot, std::span<const Tensor> grads, const Tensor& by, const Stream& stream, const char* op) {
     std::map<DType, std::vector<Tensor>> parts;
     for (const Tensor& g : grads)
@@ -251,7 +253,7 @@ void GradScaler::load_state(const std::map<std::string, Tensor>& given, const St
 namespace {
 constexpr const char* kScheduler = "optim::LRScheduler";
 
-/// A rate or a factor of one that f32 has.
+/// A valid rate, or factor of a rate, is at least 0 and finite in f32.
 constexpr const char* kRate = "at least 0 and finite in f32";
 bool is_rate(double number) { return number >= 0 && std::isfinite(detail::as_computed(number)); }
 
@@ -287,7 +289,9 @@ void schedule_(const Tensor& lr, const Tensor& rates, const Tensor& step, std::i
   encoder.value(static_cast<std::uint64_t>(options.decay_steps), "decay_steps");
   encoder.value(static_cast<float>(options.warmup_start), "warmup_start").value(static_cast<float>(options.end), "end");
   const detail::BuiltPlan& plan = plan_of(on, detail::OptimAid::schedule);
-  encoder.dispatch(plan.kernel, detail::tile_geometry(1, plan.tuning.local));
+  const Geometry geometry = detail::tile_geometry(1, plan.tuning.local);
+  detail::check_loops(on.impl()->runtime().traits(), op, 1, geometry, static_cast<double>(rates.numel()) + 1);
+  encoder.dispatch(plan.kernel, geometry);
 }
 
 LRScheduler::LRScheduler(const Optimizer& optimizer, const LRSchedulerOptions& options, const Stream& stream)

@@ -19,7 +19,7 @@ bool before(const MemoryRange& x, const MemoryRange& y) { return x.memory != y.m
               fmt::format("tensors that the call writes must have memory of their own, got: {} shares memory with {}; clone() one", x.text(), y.text()));
 }
 
-/// Leaves empty ones out. Of ranges that overlap, two are neighbours in order of their begins.
+/// Sorts ranges by begin, without empty ones. Errors: invalid_overlap; if ranges overlap, two adjacent ones do.
 void sort_apart(std::vector<MemoryRange>& ranges, const char* op) {
   std::erase_if(ranges, [](const MemoryRange& r) { return r.empty(); });
   if (!std::is_sorted(ranges.begin(), ranges.end(), before)) std::sort(ranges.begin(), ranges.end(), before);
@@ -27,11 +27,11 @@ void sort_apart(std::vector<MemoryRange>& ranges, const char* op) {
     if (ranges[i].memory == ranges[i - 1].memory && ranges[i].begin < ranges[i - 1].end) refuse(ranges[i], ranges[i - 1], op);
 }
 
-/// Throws if one of the sorted ranges shares memory with `r`. `place` is that of the range before, which is often the neighbour's.
+/// Errors: invalid_overlap if one of the sorted ranges shares memory with `r`. `place` is the result of the last search, at or near which this one often ends.
 void check_against(const std::vector<MemoryRange>& sorted, const MemoryRange& r, std::size_t& place, const char* op) {
   if (r.empty() || sorted.empty()) return;
   auto begins_before_end = [&r](const MemoryRange& s) { return s.memory == r.memory ? s.begin < r.end : std::less<>()(s.memory, r.memory); };
-  // Number of ranges that begin in front of r's end: of those apart from each other only the last can reach into r.
+  // A place is the number of ranges that begin before r ends. Sorted ranges do not overlap, so only the last of these can reach into r.
   auto is_place = [&](std::size_t i) {
     return i <= sorted.size() && (i == 0 || begins_before_end(sorted[i - 1])) && (i == sorted.size() || !begins_before_end(sorted[i]));
   };

@@ -9,7 +9,7 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// Bytes of a buffer that a tensor of a call spans, none if it is undefined or empty.
+/// Bytes of a buffer that a tensor of a call spans; empty for an undefined or empty tensor.
 struct MemoryRange {
   static constexpr std::uint32_t kNoNumber = UINT32_MAX;
   MemoryRange() = default;
@@ -21,25 +21,25 @@ struct MemoryRange {
   const void* memory = nullptr;
   std::uint64_t begin = 0, end = 0;
   const char* what = "";             ///< a literal
-  std::uint32_t number = kNoNumber;  ///< of it among its like
+  std::uint32_t number = kNoNumber;  ///< index of the tensor in its list
 };
 
-/// Finds what a call over lists of tensors would write and use otherwise besides. What it writes each time is sorted once; gradients that lie where they
-/// lay at the last call cost a comparison each, others a look beside the place of the one before, and a binary search if it is not there.
+/// Finds memory that a call over lists of tensors would both write and use otherwise. Memory that every call writes is sorted once. A gradient at the same
+/// address as in the last call costs one comparison; another one costs a look next to the previous gradient's place, and a binary search if that fails.
 class StepMemory {
  public:
-  /// What every call writes besides gradients. Errors: invalid_overlap if two of them share memory.
+  /// Sets what every call writes, except gradients. Errors: invalid_overlap if two ranges share memory.
   void set_written(std::vector<MemoryRange> ranges, const char* op);
-  /// Gradients of the next call: their count, then each by its place in the list. `number` stands in messages.
+  /// Sets the number of gradients of the next call, then each gradient by its index in the list. `number` is used in messages.
   void set_count(std::size_t gradients);
   void set_gradient(std::size_t i, const Tensor& gradient, std::size_t number);
-  /// Errors: invalid_overlap if a gradient or what is read shares memory with what is written; where the call writes gradients they are among that.
+  /// Errors: invalid_overlap if a gradient or a range of `reads` shares memory with what is written; if `writes_gradients`, gradients count as written.
   void check(bool writes_gradients, std::initializer_list<MemoryRange> reads, const char* op);
 
  private:
   std::vector<MemoryRange> written_, gradients_, sorted_gradients_;
-  bool apart_ = false;   ///< gradients are, from what is written
-  bool sorted_ = false;  ///< gradients are, and apart from each other
+  bool apart_ = false;   ///< no gradient shares memory with what is written
+  bool sorted_ = false;  ///< sorted_gradients_ is current, and no two gradients share memory
 };
 
 }}}  // namespace clutch::v0::detail

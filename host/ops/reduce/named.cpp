@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions by name: compositions of reduce, rowwise and map.
+// Named reductions, composed of reduce, rowwise and map.
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/reduce.hpp>
 #include <clutch/ops/rowwise.hpp>
@@ -14,7 +14,7 @@
 namespace clutch { inline namespace v0 {
 namespace {
 
-// Results go into `out` where it is given, else into tensors of their own.
+// Results are written to `out` if given, else to new tensors.
 
 Tensor reduced(const Tensor* out, Reduce op, const ExprFunction& f, std::span<const Tensor> inputs, const ReduceOptions& options, const Stream& stream) {
   if (!out) return reduce(op, f, inputs, options, stream);
@@ -42,7 +42,7 @@ ReduceOptions keeping(const ReduceOptions& options) {
 
 }  // namespace
 
-/// A named reduction and its out form.
+/// Defines a named reduction and its out form.
 #define CLUTCH_REDUCTION(name, make, op)                                                                                                    \
   Tensor name(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return make(#name, op, nullptr, x, options, stream); } \
   void name##_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) { make(#name "_out", op, &out, x, options, stream); }
@@ -71,7 +71,7 @@ Tensor place_of(const char* name, Reduce op, const Tensor* out, const Tensor& gi
   searched.implementation = options.implementation;
   auto places = [&](Expr a, Expr e) { return select((a == e) | (a != a), position(dim), std::numeric_limits<std::int64_t>::max()); };
   if (!(all && options.keepdim)) return reduced(out, Reduce::amin, places, {x, extreme}, searched, stream);
-  // One number, in as many dimensions of size 1 as x has.
+  // The result is one number, with as many dimensions of size 1 as x has.
   const Dims ones = Dims::filled(given.rank(), 1);
   if (!out) return reduce(Reduce::amin, places, {x, extreme}, searched, stream).reshape(ones);
   detail::check_out(*out, ones, out->dtype(), "out", name);
@@ -86,7 +86,8 @@ CLUTCH_REDUCTION(argmax, place_of, Reduce::amax)
 
 namespace {
 
-/// Whether the reduced elements are many rows in memory that stay near: a launch that reads each twice beats two that read all.
+/// True if the reduced elements are contiguous rows that fit a core's cache, and there are many. One launch that reads each row twice is then faster than two
+/// launches.
 bool near_rows(const Tensor& x, const ReduceOptions& options, std::string_view op) {
   constexpr std::int64_t kNear = 8192, kMany = 64, kWorth = 65536;
   if (!x.defined() || !is_floating(x.dtype()) || options.dims.empty() || !options.implementation.empty()) return false;
@@ -104,7 +105,7 @@ bool near_rows(const Tensor& x, const ReduceOptions& options, std::string_view o
   return length > 0 && length <= kNear && x.numel() / length >= kMany && x.numel() >= kWorth;
 }
 
-/// An infinite maximum is not subtracted: Inf - Inf would be NaN.
+/// An infinite maximum is not subtracted, since Inf - Inf would be NaN.
 Expr guarded(const Expr& m) { return select(isfinite(m), m, cast(Expr(0), m.dtype())); }
 
 struct Squares {
@@ -119,7 +120,7 @@ struct LogSumExp {
     row.result(log(row.sum(exp(a - m))) + m);
   }
 };
-/// What real functions of a tensor are computed in.
+/// Dtype in which real functions of a tensor are computed.
 DType real_dtype(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
 
 /// A function of rows of f32 or f64, traced once.
@@ -130,7 +131,7 @@ const RowFunction& traced_rows(DType computed) {
   return computed == DType::f64 ? *wide : *narrow;
 }
 
-/// A result with the reduced dimensions or without them, as the options say.
+/// Keeps or removes the reduced dimensions of a result, as the options say.
 Tensor shaped(const Tensor& kept, const ReduceOptions& options, std::string_view op) {
   if (options.keepdim) return kept;
   Dims sizes;
@@ -140,7 +141,7 @@ Tensor shaped(const Tensor& kept, const ReduceOptions& options, std::string_view
   return kept.reshape(sizes);
 }
 
-/// The caller's output with the reduced dimensions in any case. Errors: invalid_shape unless it has the result's shape.
+/// The caller's output as a view with the reduced dimensions. Errors: invalid_shape unless it has the result's shape.
 Tensor with_kept(const Tensor& out, const Tensor& x, const ReduceOptions& options, std::string_view op) {
   std::array<bool, kMaxRank> gone = detail::marked_dims(options.dims, x.rank(), op);
   if (options.dims.empty()) gone.fill(true);
@@ -157,7 +158,7 @@ Tensor with_kept(const Tensor& out, const Tensor& x, const ReduceOptions& option
   return out.as_strided(sizes, strides);
 }
 
-/// A function of what keeps the reduced dimensions, into the result.
+/// Maps tensors that have the reduced dimensions to the result, with or without these dimensions.
 Tensor finished(const Tensor* out, const ExprFunction& f, std::span<const Tensor> kept, const Tensor& x, DTypeList dtype, const ReduceOptions& options,
                 std::string_view op, const Stream& stream) {
   if (!out) return shaped(map(f, kept, {.dtype = dtype}, stream)[0], options, op);
@@ -191,7 +192,7 @@ Tensor variance(const Tensor* out, const Tensor& x, double correction, const Red
 Tensor p_norm(const Tensor* out, const Tensor& x, double p, const ReduceOptions& options, const Stream& stream) {
   DType computed = real_dtype(x);
   ReduceOptions last = options;
-  if (p < 0 && x.numel() == 0)  // with Inf the minimum itself says so
+  if (p < 0 && x.numel() == 0)  // throws as amin of nothing does; for p = -Inf the norm is that minimum and throws itself
     (void)by_name("norm", Reduce::amin, nullptr, x, {.dims = options.dims}, stream);
   auto then = [&](auto f) {
     ExprFunction after = trace(f, std::array{computed});
@@ -235,7 +236,7 @@ Tensor log_of_sums(const Tensor* out, const Tensor& x, const ReduceOptions& opti
     rowwise_out(std::span(&whole, 1), rows, std::span(&x, 1), {.dims = options.dims}, stream);
     return *out;
   }
-  // The sum of nothing is 0, whose logarithm is -Inf; only the maximum of nothing is none.
+  // The sum of no elements is 0, whose logarithm is -Inf. The maximum of no elements would be an Error, so it is not computed.
   Tensor top = x.numel() == 0 ? zeros({}, {.dtype = computed, .device = x.device()}, stream) : amax(x, keeping(options), stream);
   Tensor total = reduce(
       Reduce::sum, [](Expr a, Expr m) { return exp(a - guarded(m)); }, {x, top}, wide, stream);
@@ -280,7 +281,7 @@ void logsumexp_out(const Tensor& out, const Tensor& x, const ReduceOptions& opti
 
 namespace {
 
-/// The dimensions of x over which sums have these sizes. Errors: invalid_shape if sizes do not broadcast to x's.
+/// The dimensions of x to sum over so that the result has these sizes. Errors: invalid_shape if the sizes do not broadcast to x's.
 Dims summed_dims(const Tensor& x, const Dims& sizes) {
   int lead = x.rank() - sizes.rank();
   const Dims shapes[] = {x.sizes(), sizes};

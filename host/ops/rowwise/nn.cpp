@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row ops of networks, composed of rowwise, reduce and map.
+// Row-wise ops of neural networks, composed of rowwise, reduce and map.
 #include <clutch/nn.hpp>
 
 #include "expr/node.hpp"
@@ -19,7 +19,7 @@
 namespace clutch { inline namespace v0 { namespace nn {
 namespace {
 
-/// A function of rows, traced once for each name, dtypes of its tensors and number that is baked in.
+/// A function of rows, traced once for each op name, dtypes of its tensors and constant `number`.
 template <std::size_t kInputs, class F>
 const RowFunction& traced_once(const std::string& op, const Tensor (&inputs)[kInputs], double number, F&& f) {
   static std::mutex mutex;
@@ -44,7 +44,7 @@ std::vector<Tensor> by_rows(const std::string& op, const Tensor (&inputs)[kInput
                             double number = 0) {
   return rowwise(traced_once(op, inputs, number, f), inputs, options, stream);
 }
-/// The same into outputs where they are given.
+/// The same into given outputs; new ones if none are given.
 template <std::size_t kInputs, class F>
 std::vector<Tensor> by_rows_into(std::span<const Tensor> outputs, const std::string& op, const Tensor (&inputs)[kInputs], const RowwiseOptions& options,
                                  const Stream& stream, F&& f, double number = 0) {
@@ -87,7 +87,7 @@ void check_affine(const Tensor& x, const Tensor& t, int count, std::string_view 
                 fmt::format("weight and bias must have the shape of rows of {}, got {}", to_string(x.sizes()), to_string(t.sizes())));
 }
 
-/// A gradient of what was broadcast over the leading dimensions: their sum of the function's values.
+/// The gradient of a tensor that was broadcast over the leading dimensions: the sum of f over these dimensions.
 template <class F, std::size_t kInputs>
 Tensor sum_leading(const Tensor& like, const Tensor& x, int count, F&& f, const Tensor (&inputs)[kInputs], const Stream& stream) {
   if (x.rank() == count) return map(f, inputs, {.dtype = {like.dtype()}}, stream);
@@ -132,7 +132,7 @@ void log_softmax_backward_out(const Tensor& out, const Tensor& grad, const Tenso
 
 namespace {
 
-/// What a normalization's lambda computes, given the centered element and its row's factor: with weight and bias if there are such.
+/// Runs a normalization: core(row, element), times weight and plus bias if these are given.
 template <class F>
 std::vector<Tensor> normalized(std::span<const Tensor> outputs, const std::string& op, const Tensor& x, const Tensor& weight, const Tensor& bias,
                                const NormOptions& options, int results, const Stream& stream, F&& core) {
@@ -261,14 +261,14 @@ void rms_norm_backward_out(const RmsNormGradients& out, const Tensor& grad, cons
 
 namespace {
 
-/// The parts of a cross entropy that both directions need.
+/// Inputs of a cross entropy that forward and backward need.
 struct Targets {
-  int dim = 0;  ///< of the classes
+  int dim = 0;  ///< dimension of the classes
   std::int64_t classes = 0;
   Tensor index;  ///< the target as i64, with size 1 in the classes' dimension
 };
 
-/// What holds for both kinds of targets.
+/// Checks that apply to both kinds of targets.
 Targets classes_of(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o) {
   constexpr std::string_view op = "cross_entropy";
   if (!logits.defined() || !target.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
@@ -309,7 +309,7 @@ Targets targets_of(const Tensor& logits, const Tensor& target, const CrossEntrop
   return t;
 }
 
-/// The weight of each target: 0 if it is ignored, NaN if it is no class.
+/// The weight of each target: 0 for ignore_index, NaN for an index that is not a class.
 Tensor weights_of(const Targets& t, const CrossEntropyOptions& o, DType dtype, const Stream& stream) {
   return map(
       [&](Expr index) {
@@ -326,19 +326,19 @@ Tensor total_weight(const Targets& t, const CrossEntropyOptions& o, DType dtype,
   return sum(o.weight.to(dtype, {}, stream), {}, stream);
 }
 
-/// The classes' weights, broadcastable beside the logits.
+/// The classes' weights, in a shape that broadcasts to the logits.
 Tensor class_weights(const Targets& t, const CrossEntropyOptions& o, const Tensor& logits, const Stream& stream) {
   Dims shape = Dims::filled(logits.rank(), 1);
   shape[t.dim] = t.classes;
   return o.weight.defined() ? o.weight.reshape(shape) : full(shape, 1, {.dtype = compute_dtype(logits), .device = logits.device()}, stream);
 }
 
-/// A row's logits less their maximum, and log(sum e^x) of them.
+/// A row's logits minus their maximum, and log(sum e^x) of these.
 struct Centered {
   Expr x, log_sum;
 };
-/// Makes the maximum and log_sum results of the row, in this order. They are never added up, which would round log_sum to an ulp of the maximum. An
-/// infinite maximum makes all NaN, as in PyTorch.
+/// Makes the maximum and log_sum results of the row, in this order. They are kept apart, because their sum would round log_sum to an ulp of the maximum. An
+/// infinite maximum makes everything NaN, as in PyTorch.
 Centered centered(Row& row, const Expr& logits) {
   Expr top = row.max(logits), x = logits - top, log_sum = log(row.sum(exp(x)));
   row.result(top);
@@ -346,7 +346,7 @@ Centered centered(Row& row, const Expr& logits) {
   return {x, log_sum};
 }
 
-/// The result for logits without elements, of the losses of their rows, if there are any. A mean of nothing is NaN, as in PyTorch.
+/// The result for logits without elements; `losses` are the losses of their rows. A mean of no losses is NaN, as in PyTorch.
 CrossEntropyResult of_no_logits(const Tensor& logits, const Tensor& losses, Reduction reduction, int dim, const Stream& stream) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
   const TensorOptions kept{.dtype = losses.dtype(), .device = logits.device()}, stored{.dtype = logits.dtype(), .device = logits.device()};
@@ -361,13 +361,13 @@ CrossEntropyResult of_no_logits(const Tensor& logits, const Tensor& losses, Redu
   return result;
 }
 
-/// The weighted share of a class in a smoothed target, in the dtype of the logits.
+/// The weighted probability of a class in a smoothed target, in the dtype of the logits.
 Expr share_of(const Row& row, const Expr& given, const Expr& weight, DType dtype, double smoothing) {
   Expr probability = cast(given, dtype);
   return (smoothing == 0 ? probability : probability * (1 - smoothing) + smoothing / row.size()) * cast(weight, dtype);
 }
 
-/// Cross entropy with probabilities as targets; weights are in each class's share.
+/// Cross entropy with probabilities as targets. Each class's probability is multiplied by its weight.
 CrossEntropyResult of_probabilities(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o, const Stream& stream) {
   Targets t = probabilities_of(logits, target, o);
   DType kept = compute_dtype(logits);
@@ -414,7 +414,7 @@ Tensor of_probabilities_backward(const Tensor& grad, const Tensor& logits, const
       smoothing)[0];
 }
 
-/// logits[..., index, ...] and so on: places of the other dimensions, the index in the classes'.
+/// The logits at the target: `index` in the classes' dimension, positions in all others.
 Expr at_target(const Tensor& logits, int dim, const Expr& index) {
   std::vector<Expr> places;
   for (int d = 0; d < logits.rank(); ++d) places.push_back(d == dim ? index : position(d));
@@ -431,7 +431,7 @@ CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, con
   const double smoothing = o.label_smoothing;
   RowwiseOptions options{.dims = {t.dim}, .dtype = {kept, kept}};
   Tensor weights = weights_of(t, o, kept, stream), losses;
-  if (logits.numel() == 0) return of_no_logits(logits, weights, o.reduction, t.dim, stream);  // no target is a class: NaN, or 0 where it is ignored
+  if (logits.numel() == 0) return of_no_logits(logits, weights, o.reduction, t.dim, stream);  // without classes the losses are NaN, or 0 for ignore_index
   auto counted = [&](const Expr& index, const Expr& loss) { return select(index == param(o.ignore_index), cast(Expr(0), loss.dtype()), loss); };
   std::vector<Tensor> made;
   if (smoothing == 0) {

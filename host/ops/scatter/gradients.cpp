@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of reductions by index, by offsets and of sparse products: compositions of gather, scatter, segments and map. And embedding,
-// which is one of rows.
+// Gradients of reductions by index, by offsets and of sparse products, composed of gather, scatter, segments and map. Also embedding, which gathers rows.
 #include <clutch/expr.hpp>
 #include <clutch/nn.hpp>
 #include <clutch/ops/copy.hpp>
@@ -23,10 +22,10 @@
 namespace clutch { inline namespace v0 {
 namespace {
 
-/// How entries go to slots and slots to entries.
+/// How entries map to slots and slots to entries.
 struct Reduction {
-  std::function<Tensor(const Tensor& slots)> take;                    ///< each entry's slot
-  std::function<Tensor(const Tensor& entries, Reduce reduce)> total;  ///< sum or prod of each slot's entries
+  std::function<Tensor(const Tensor& slots)> take;                    ///< value of each entry's slot
+  std::function<Tensor(const Tensor& entries, Reduce reduce)> total;  ///< sum or product of each slot's entries
 };
 
 Stream resolved(const Tensor& t, const Stream& given, const char* op) { return detail::resolve_stream(given, t.storage()->runtime(), op); }
@@ -34,7 +33,7 @@ Stream resolved(const Tensor& t, const Stream& given, const char* op) { return d
 Expr zero_of(const Expr& x) { return cast(Expr(0), x.dtype()); }
 Expr one_if(const Expr& condition, const Expr& like) { return select(condition, cast(Expr(1), like.dtype()), zero_of(like)); }
 
-/// Gradients of slots that reduce entries and, where `self` is defined, themselves. Computed in f32, f64 for f64.
+/// Gradients of slots that reduce their entries and, if `self` is defined, their own values. Computed in f32, or f64 for f64.
 ScatterGradients gradients(Reduce reduce, const Tensor& grad, const Tensor& result, const Tensor& src, const Tensor& self, const Reduction& r,
                            const Stream& stream) {
   const DType dtype = detail::compute_dtype(src.dtype(), "backward");
@@ -56,7 +55,7 @@ ScatterGradients gradients(Reduce reduce, const Tensor& grad, const Tensor& resu
       zeros_of = map([](Expr n, Expr x) { return n + one_if(x == 0, n); }, {zeros_of, self}, kept, stream);
       others = map([](Expr p, Expr x) { return select(x == 0, p, p * x); }, {others, self}, kept, stream);
     }
-    // The product of all others: without a zero the product by the value, with one zero it is the others', for that one alone.
+    // The product of all other factors: if none is zero, the product divided by x; if one is zero, nonzero for that factor alone.
     auto share = [](Expr x, Expr n, Expr product) {
       Expr of_zero = select(n == 1, product, zero_of(product)), of_other = select(n == 0, product / x, zero_of(product));
       return select(x == 0, of_zero, of_other);
@@ -109,7 +108,7 @@ ScatterGradients scatter_reduce_backward(const Tensor& grad, const Tensor& resul
   }
   made.self = own.to(self.dtype(), {}, stream);
   if (!whole) {
-    // What the index does not reach has no part in the result.
+    // Elements of src outside of the index have no influence on the result.
     Tensor wide = zeros(src.sizes(), {.dtype = src.dtype(), .device = src.device()}, stream);
     copy_(wide.as_strided(index.sizes(), wide.strides()), made.src, {}, stream);
     made.src = wide;
@@ -142,7 +141,7 @@ Tensor segment_reduce_backward(const Tensor& grad, const Tensor& result, const T
         ErrorCode::invalid_shape, op,
         fmt::format("gradient and result must have the shape {}, got {} and {}", to_string(wanted), to_string(grad.sizes()), to_string(result.sizes())));
   Stream stream = resolved(data, given, op);
-  // A product's initial value is a factor of all that flows back.
+  // A product's initial value is a factor of every gradient.
   bool scaled = options.initial && options.reduce == Reduce::prod;
   Tensor g = scaled ? map([&](Expr x) { return x * param(*options.initial); }, {grad}, {.dtype = {detail::compute_dtype(data.dtype(), op)}}, stream) : grad;
   Tensor ids = detail::segment_ids(offsets, data.size(0), op, stream);
@@ -174,7 +173,7 @@ SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr&
   const DType dtype = detail::compute_dtype(b.dtype(), op);
   const MapOptions kept{.dtype = {dtype}};
   Tensor ids = detail::segment_ids(a.offsets, entries, op, stream);
-  // Entries of no row belong to no column either.
+  // Entries that belong to no row must belong to no column.
   Tensor columns = map([&](Expr i, Expr c) { return select(cast(i, DType::i64) < 0, param(a.width), cast(c, DType::i64)); }, {ids, a.columns},
                        {.dtype = {DType::i64}}, stream);
   Groups by_column = group_by(columns, a.width, stream);
@@ -207,7 +206,7 @@ SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr&
     Tensor firsts = detail::segment_first({.op = op, .data = dense, .offsets = a.offsets, .columns = a.columns, .values = values}, result.to(dtype, {}, stream),
                                           b.dtype(), stream);
     made.values = detail::segment_dots(g, dense, a.offsets, a.columns, firsts, op, stream);
-    // By columns: an entry counts where it is the first of its row.
+    // Sums by columns; an entry counts if it is the first of its row to give the result.
     Tensor rows_of = gather(ids, 0, by_column.order, stream);
     Tensor places = map([&](Expr i, Expr k) { return cast(k - cast(captured(a.offsets)[cast(i, DType::i64)], DType::i64), dtype); }, {rows_of, by_column.order},
                         kept, stream);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with 2:4 matrices: calls of matmul whose left operand is one. With it on the right everything is transposed: (w a^T)^T.
+// Products with 2:4 matrices: calls of matmul with such a matrix on the left. With it on the right the product is transposed: (w a^T)^T.
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/fill.hpp>
 #include <clutch/pointwise.hpp>
@@ -20,15 +20,15 @@ using linalg::MatrixOperand;
 
 constexpr const char* kOp = detail::kMatmul;
 
-/// A view of w's shape and dtype; nothing reads its elements.
+/// A view with w's shape and dtype, whose elements are never read.
 Tensor stand_in(const SemiStructured& w) { return w.values().as_strided(w.sizes(), {0, 0}); }
 
-/// Errors: invalid_overlap if the output shares memory with what the matrix is kept in; the stand-in does not show it.
+/// Errors: invalid_overlap if the output shares memory with the matrix's tensors, which the stand-in does not have.
 void check_apart(const MatmulCall& c, const SemiStructured& w) {
   for (const Tensor* t : {&w.values(), &w.metadata(), &w.info()}) detail::check_apart(c.out, *t, kOp);
 }
 
-/// Runs a checked call with its output there, w on the left or, transposed, on the right.
+/// Runs a checked call with an existing output. w is the left operand, or, if `transposed`, the right one.
 void run(MatmulCall c, const SemiStructured& w, bool transposed, const Stream& stream) {
   c.sparse = w.state();
   c.transposed = transposed;
@@ -54,7 +54,7 @@ Tensor product(const Tensor& left, const Tensor& right, const SemiStructured& w,
   return c.out;
 }
 
-/// One matrix of all rows, where nothing tells batches apart.
+/// True if all batches can be computed as rows of one matrix, because nothing depends on the batch.
 bool joins(const Tensor& a, const ExprFunction& f, std::span<const Tensor> inputs) {
   if (a.rank() <= 2 || !a.is_contiguous() || (!f.empty() && detail::has_positions(f))) return false;
   for (const Tensor& t : inputs)

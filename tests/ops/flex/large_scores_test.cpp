@@ -164,8 +164,8 @@ TEST(LargeScores, TheForwardPassesMaximaMayBeTooHigh) {
   CLUTCH_EACH_DEVICE(device) {
     for (double size : {1e3, 1e5, 1e12}) {
       const auto drawn = [&](std::uint64_t n) { return randn({1, 2, 64, 48}, {.device = device, .seed = seed() + n}); };
-      const Tensor q = map([=](Expr x) { return x * static_cast<float>(size); }, {drawn(1)}), k = map([=](Expr x) { return x * static_cast<float>(size); }, {drawn(2)}),
-                   v = drawn(3), grad = drawn(4);
+      const Tensor q = map([=](Expr x) { return x * static_cast<float>(size); }, {drawn(1)}),
+                   k = map([=](Expr x) { return x * static_cast<float>(size); }, {drawn(2)}), v = drawn(3), grad = drawn(4);
       for (std::string_view implementation : {"", "flex_items", "flex_lanes", "flex_tiles"}) {
         if (level() == "smoke" && implementation == "flex_tiles" && device.type() == DeviceType::cpu) continue;
         if (code_of([&] { detail::select(device.traits(), detail::FlexProblem{.part = detail::FlexPart::backward}, implementation); }) != ErrorCode::ok)
