@@ -51,7 +51,7 @@ CLUTCH_API CacheUsage clear_cache();
 
 /// Version, compiler, build type and the optional libraries of this build, one line each.
 CLUTCH_API std::string build_info();
-/// "0.1.0"
+/// Version of the library that runs, as "major.minor.patch"; CLUTCH_VERSION is that of the headers.
 CLUTCH_API std::string_view version();
 
 }}  // namespace clutch::v0
