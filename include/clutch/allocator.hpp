@@ -30,7 +30,8 @@ class CLUTCH_API PoolGuard {
   PoolId former_;
 };
 
-/// Counters of the caching allocator under PyTorch's keys ("allocated_bytes.all.current"), sorted; empty before first use.
+/// Counters of the caching allocator under PyTorch's keys ("allocated_bytes.all.current"), sorted; empty before first
+/// use.
 CLUTCH_API std::map<std::string, std::uint64_t> memory_stats(const Device& device = {});
 /// Bytes handed out in blocks.
 CLUTCH_API std::uint64_t memory_allocated(const Device& device = {});

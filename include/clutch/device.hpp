@@ -49,17 +49,20 @@ struct DeviceTraits {
   bool sqrt_exact = false;    ///< self-test: f32 sqrt() is correctly rounded
   bool denormals = false;     ///< self-test: f32 subnormals are kept
   bool device_timer = false;  ///< self-test: event times grow and agree with the host's clock
-  bool args_by_value = true;  ///< self-test: kernels get structs by value as the host lays them out; where not, in memory
-  bool simulator = false;     ///< claims several device types at once
-  std::uint32_t quirks = 0;   ///< bits of the quirk table that apply
+  /// Self-test: kernels get structs by value as the host lays them out; where not, in memory
+  bool args_by_value = true;
+  bool simulator = false;    ///< claims several device types at once
+  std::uint32_t quirks = 0;  ///< bits of the quirk table that apply
 };
 
 // Threads and processes, for the whole library:
-// Threads: free functions may run in any threads at once, and threads may use one Device, Stream, Event, Tensor or Generator at once. An object that one
-//   thread changes (a handle that is assigned to, and any Graph, Optimizer, GradScaler, PagedCache, TensorTable or Encoder) needs the caller's lock. What
-//   threads enqueue on one stream runs in the order of their calls; the current device and stream are each thread's own.
-// fork(): a child may use clutch if its parent had not used it before. Otherwise its calls give an Error (not_supported), since drivers' threads do not
-//   survive a fork; what the child inherited may be destroyed there, which calls no driver.
+// Threads: free functions may run in any threads at once, and threads may use one Device, Stream, Event, Tensor or
+//   Generator at once. An object that one thread changes (a handle that is assigned to, and any Graph, Optimizer,
+//   GradScaler, PagedCache, TensorTable or Encoder) needs the caller's lock. What threads enqueue on one stream runs in
+//   the order of their calls; the current device and stream are each thread's own.
+// fork(): a child may use clutch if its parent had not used it before. Otherwise its calls give an Error
+//   (not_supported), since drivers' threads do not survive a fork; what the child inherited may be destroyed there,
+//   which calls no driver.
 // exec(), posix_spawn(): allowed at any time.
 
 /// Identity of an OpenCL device: a cheap value, equal for equal devices. Empty means "the current device" to whom it is
@@ -87,7 +90,8 @@ class CLUTCH_API Device {
   /// Traits with self-tests. The first call may build and run small kernels (kept on disk afterwards), so it may wait.
   /// Errors: those of the driver while it tests; a later call tests again.
   const DeviceTraits& traits() const;
-  /// One line per row of the quirk table that applies to this device, with its reason. Tests the device as traits() does.
+  /// One line per row of the quirk table that applies to this device, with its reason. Tests the device as traits()
+  /// does.
   std::vector<std::string> quirks() const;
 
   friend bool operator==(const Device& a, const Device& b) noexcept { return a.record_ == b.record_; }
@@ -109,7 +113,8 @@ CLUTCH_API std::vector<Device> devices();
 CLUTCH_API std::vector<Device> select_devices(std::string_view selector);
 
 /// set_default_device()'s choice, else the first match of CLUTCH_DEVICE, else the first GPU, else the first CPU, else
-/// what is left; simulators come last. Errors: no_device (never a silent CPU), no_platform.
+/// what is left; simulators come last.
+/// Errors: no_device (never a silent CPU), no_platform.
 CLUTCH_API Device default_device();
 /// Changes the default for all threads; an empty Device restores the rule above.
 CLUTCH_API void set_default_device(const Device& device);

@@ -78,19 +78,21 @@ constexpr bool is_complex(DType dtype) noexcept { return kind(dtype) == DTypeKin
 constexpr bool is_packed(DType dtype) noexcept { return bits(dtype) < 8; }
 /// Bytes that hold `count` contiguous elements, rounded up to a whole byte.
 constexpr std::uint64_t bytes_for(DType dtype, std::uint64_t count) noexcept {
-  return is_packed(dtype) ? (count * static_cast<std::uint64_t>(bits(dtype)) + 7) / 8 : count * static_cast<std::uint64_t>(bits(dtype) / 8);
+  return is_packed(dtype) ? (count * static_cast<std::uint64_t>(bits(dtype)) + 7) / 8
+                          : count * static_cast<std::uint64_t>(bits(dtype) / 8);
 }
 /// Finds a dtype by its name(). Errors: invalid_dtype lists the names.
 CLUTCH_API DType dtype_from_name(std::string_view name);
-/// PyTorch's torch.promote_types for f64 f32 f16 bf16, integers, bool and complex. Errors: invalid_dtype for the 8-, 6-
-/// and 4-bit floating types, which promote with themselves alone.
+/// PyTorch's torch.promote_types for f64 f32 f16 bf16, integers, bool and complex.
+/// Errors: invalid_dtype for the 8-, 6- and 4-bit floating types, which promote with themselves alone.
 CLUTCH_API DType promote_types(DType a, DType b);
 CLUTCH_API std::ostream& operator<<(std::ostream& out, DType dtype);
 
 /// What a cast to f8e4m3fn or f8e5m2 does with values beyond the largest finite one.
 enum class Overflow : std::uint8_t {
   nonfinite,  ///< NaN (e4m3fn) or Inf (e5m2), as PyTorch 2.12 casts
-  saturate,   ///< the largest finite value of that sign, Inf too, as PyTorch 2.13 and OCP's saturating mode; NaN stays NaN
+  saturate,   ///< the largest finite value of that sign, Inf too, as PyTorch 2.13 and OCP's saturating mode; NaN stays
+              ///< NaN
 };
 
 /// Rounds a value to a small floating format by nearest even, once, and returns its bits.
@@ -132,7 +134,8 @@ template <DType kFormat>
 struct float8 {
   std::uint8_t bits = 0;
   float8() = default;
-  explicit float8(double value, Overflow overflow = Overflow::nonfinite) : bits(static_cast<std::uint8_t>(encode_small_float(value, kFormat, overflow))) {}
+  explicit float8(double value, Overflow overflow = Overflow::nonfinite)
+      : bits(static_cast<std::uint8_t>(encode_small_float(value, kFormat, overflow))) {}
   explicit operator float() const { return static_cast<float>(decode_small_float(bits, kFormat)); }
   friend bool operator==(float8, float8) = default;
 };
@@ -140,8 +143,8 @@ using float8_e4m3fn = float8<DType::f8e4m3fn>;
 using float8_e5m2 = float8<DType::f8e5m2>;
 using float8_e8m0fnu = float8<DType::f8e8m0fnu>;
 
-/// The dtypes of an op's results, as its option `dtype` takes them: none, where the op's rule holds; one, DType::f16; or as many as there are results, up to
-/// eight, in braces: {DType::f16, DType::boolean}.
+/// The dtypes of an op's results, as its option `dtype` takes them: none, where the op's rule holds; one, DType::f16;
+/// or as many as there are results, up to eight, in braces: {DType::f16, DType::boolean}.
 class DTypeList {
  public:
   constexpr DTypeList() = default;

@@ -31,7 +31,8 @@ class CLUTCH_API Event {
 };
 
 /// Milliseconds of device time between two recorded and finished events; waits for both.
-/// Errors: invalid_argument if one was not recorded or both are not of one device; not_supported without a usable timer.
+/// Errors: invalid_argument if one was not recorded or both are not of one device; not_supported without a usable
+///   timer.
 CLUTCH_API double elapsed_ms(const Event& start, const Event& end);
 
 }}  // namespace clutch::v0

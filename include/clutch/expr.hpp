@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Traced expressions: a C++ lambda over Expr runs once, on the host, and what it computed becomes one kernel on any device.
-// Functions of an Expr have the same names as those of numbers; ADL finds them.
+// Traced expressions: a C++ lambda over Expr runs once, on the host, and what it computed becomes one kernel on any
+// device. Functions of an Expr have the same names as those of numbers; ADL finds them.
 #include <clutch/tensor.hpp>
 
 #include <array>
@@ -24,9 +24,9 @@ inline constexpr bool kNever = false;
 }  // namespace detail
 
 /// A traced value: a handle to an immutable node. Its dtype is one of f32, f64, i32, i64 and boolean.
-/// Dtypes: operands of two dtypes promote to the later one of boolean, i32, i64, f32, f64; numbers of C++ (and params) adopt the
-///   dtype of the traced operand, but a floating number makes integers f32. Functions of real analysis, and `/`, make integers
-///   f32. Integers wrap.
+/// Dtypes: operands of two dtypes promote to the later one of boolean, i32, i64, f32, f64; numbers of C++ (and params)
+///   adopt the dtype of the traced operand, but a floating number makes integers f32. Functions of real analysis, and
+///   `/`, make integers f32. Integers wrap.
 /// Errors: invalid_dtype for an operand that an operation does not take, invalid_argument past 4096 nodes of depth.
 /// Traced values have no truth while tracing: `if`, `?:`, `&&` and `||` on them do not compile.
 class CLUTCH_API Expr {
@@ -40,13 +40,16 @@ class CLUTCH_API Expr {
   template <class Bool = bool>
   requires std::is_same_v<Bool, bool>
   explicit operator Bool() const {
-    static_assert(detail::kNever<Bool>, "a traced value has no truth while tracing: use clutch::select(condition, a, b) instead of if and ?:");
+    static_assert(
+        detail::kNever<Bool>,
+        "a traced value has no truth while tracing: use clutch::select(condition, a, b) instead of if and ?:");
     return false;
   }
 
   template <class Index>
   Expr operator[](const Index&) const {
-    static_assert(detail::kNever<Index>, "a captured tensor takes all of its indices at once: write c[{q, kv}] for c[q][kv]");
+    static_assert(detail::kNever<Index>,
+                  "a captured tensor takes all of its indices at once: write c[{q, kv}] for c[q][kv]");
     return *this;
   }
 
@@ -138,20 +141,25 @@ CLUTCH_API Expr operator>>(const Expr& x, const Expr& count);
 CLUTCH_API Expr operator!(const Expr& x);
 /// a where the condition holds (is not 0), else b.
 CLUTCH_API Expr select(const Expr& condition, const Expr& a, const Expr& b);
-/// The value as `dtype` would store it, by the rules of clutch::cast, but to f16 and bf16 by way of f32; computed on in the
-/// dtype's compute type (f32 for f16 and bf16, i32 for i8, u8 and i16). Errors: invalid_dtype for complex and for 8-, 6- and 4-bit floating dtypes.
+/// The value as `dtype` would store it, by the rules of clutch::cast, but to f16 and bf16 by way of f32; computed on in
+/// the dtype's compute type (f32 for f16 and bf16, i32 for i8, u8 and i16).
+/// Errors: invalid_dtype for complex and for 8-, 6- and 4-bit floating dtypes.
 CLUTCH_API Expr cast(const Expr& x, DType dtype);
 
-/// OpenCL C, for what tracing has no word for: an expression over x0, x1, ..., which are vectors of some lanes (float, double, int, long; booleans are ints as
-/// comparisons of floats and ints give them), or scalars, as devices go; scalars stand beside vectors.
+/// OpenCL C, for what tracing has no word for: an expression over x0, x1, ..., which are vectors of some lanes (float,
+/// double, int, long; booleans are ints as comparisons of floats and ints give them), or scalars, as devices go;
+/// scalars stand beside vectors.
 struct OpenclText {
   std::string value;  ///< as "x0 > 0 ? x0 : x1 * x0"
-  /// The value's derivatives by each argument, likewise expressions over x0, x1, ...; empty text: zero. None at all: backward() of it is not_supported.
+  /// The value's derivatives by each argument, likewise expressions over x0, x1, ...; empty text: zero. None at all:
+  /// backward() of it is not_supported.
   std::vector<std::string> derivatives = {};
 };
-/// The text's value at these, as a `dtype` of traced values; arguments go by their dtypes. Equal text is one operation: it is to have no effects. Lambdas and
-/// masks of it compose as others do; the host cannot evaluate() it, and of a mask nothing is known but at elements. Errors: invalid_argument without an
-/// expression, or for another count of derivatives; invalid_dtype. Texts that do not compile are build_failure at their first use.
+/// The text's value at these, as a `dtype` of traced values; arguments go by their dtypes. Equal text is one operation:
+/// it is to have no effects. Lambdas and masks of it compose as others do; the host cannot evaluate() it, and of a mask
+/// nothing is known but at elements.
+/// Errors: invalid_argument without an expression, or for another count of derivatives; invalid_dtype. Texts that do
+///   not compile are build_failure at their first use.
 CLUTCH_API Expr opencl(DType dtype, const OpenclText& text, std::initializer_list<Expr> arguments);
 
 /// What is made of the above, with PyTorch's formulas and derivatives.
@@ -196,8 +204,8 @@ class CLUTCH_API Captured {
  public:
   explicit Captured(const Tensor& tensor) : tensor_(tensor) {}
   const Tensor& tensor() const noexcept { return tensor_; }
-  /// The element at integer indices, one per dimension; each is clamped to its dimension. Errors: invalid_argument for another
-  /// count of indices, invalid_dtype for indices that are no integers.
+  /// The element at integer indices, one per dimension; each is clamped to its dimension.
+  /// Errors: invalid_argument for another count of indices, invalid_dtype for indices that are no integers.
   Expr operator[](const Expr& index) const { return at(std::span(&index, 1)); }
   Expr operator[](std::initializer_list<Expr> indices) const { return at(std::span(indices.begin(), indices.size())); }
   Expr at(std::span<const Expr> indices) const;
@@ -220,9 +228,9 @@ struct CLUTCH_API ExprValue {
   friend bool operator==(const ExprValue&, const ExprValue&) = default;
 };
 
-/// A traced function in canonical form: equal traces have equal text, and equal text is one program. A value; cheap to copy.
-/// Common subexpressions are one node, operations on constants are done (by the evaluator, so bits stay), and what is not
-/// needed is gone.
+/// A traced function in canonical form: equal traces have equal text, and equal text is one program. A value; cheap to
+/// copy. Common subexpressions are one node, operations on constants are done (by the evaluator, so bits stay), and
+/// what is not needed is gone.
 class CLUTCH_API ExprFunction {
  public:
   ExprFunction() = default;
@@ -236,7 +244,8 @@ class CLUTCH_API ExprFunction {
   int captured_count() const noexcept;
   DType input_dtype(int i) const;
   DType output_dtype(int i) const;
-  /// Values of the params and the captured tensors, in the order of the text. A parsed function has zeros and undefined ones.
+  /// Values of the params and the captured tensors, in the order of the text. A parsed function has zeros and undefined
+  /// ones.
   double param_value(int i) const;
   const Tensor& captured_tensor(int i) const;
   ExprFunction with_params(std::span<const double> values) const;
@@ -247,16 +256,19 @@ class CLUTCH_API ExprFunction {
   /// Errors: invalid_argument naming line and reason.
   static ExprFunction parse(std::string_view text);
 
-  /// The vector-Jacobian product: a function of the inputs and then of a gradient for each floating output, which returns the
-  /// gradient of each floating input, in order. Derivatives at kinks are PyTorch's; captured tensors are constants (captured_backward()
-  /// has their gradients). Errors: not_supported for OpenCL C without derivatives.
+  /// The vector-Jacobian product: a function of the inputs and then of a gradient for each floating output, which
+  /// returns the gradient of each floating input, in order. Derivatives at kinks are PyTorch's; captured tensors are
+  /// constants (captured_backward() has their gradients).
+  /// Errors: not_supported for OpenCL C without derivatives.
   ExprFunction backward() const;
   /// How many inputs backward() gives gradients of.
   int floating_inputs() const noexcept;
 
-  /// The outputs for one element, on the host, with the bits of the kernels. Errors: invalid_argument for wrong counts or dtypes,
-  /// not_supported if the function reads captured tensors or has OpenCL C.
-  std::vector<ExprValue> evaluate(std::span<const ExprValue> inputs, std::span<const std::int64_t> positions = {}) const;
+  /// The outputs for one element, on the host, with the bits of the kernels.
+  /// Errors: invalid_argument for wrong counts or dtypes, not_supported if the function reads captured tensors or has
+  ///   OpenCL C.
+  std::vector<ExprValue> evaluate(std::span<const ExprValue> inputs,
+                                  std::span<const std::int64_t> positions = {}) const;
 
   const std::shared_ptr<const detail::ExprBody>& body() const noexcept { return body_; }
   explicit ExprFunction(std::shared_ptr<const detail::ExprBody> body) noexcept : body_(std::move(body)) {}
@@ -292,8 +304,8 @@ template <std::size_t kInputs, class F>
 inline constexpr std::size_t kTracedOutputs = TracedResult<F, std::make_index_sequence<kInputs>>::outputs();
 }  // namespace detail
 
-/// Calls `f` once with as many Exprs as there are dtypes (f32, f64, i32, i64, boolean). It returns an Expr, or a std::array or
-/// std::tuple of them.
+/// Calls `f` once with as many Exprs as there are dtypes (f32, f64, i32, i64, boolean). It returns an Expr, or a
+/// std::array or std::tuple of them.
 template <std::size_t kInputs, class F>
 ExprFunction trace(F&& f, const std::array<DType, kInputs>& inputs) {
   std::vector<Expr> outputs = [&]<std::size_t... kI>(std::index_sequence<kI...>) {

@@ -22,10 +22,11 @@ class GraphHandle;
 class GraphState;
 }  // namespace detail
 
-/// Which calls are illegal while a stream is capturing. Whatever the mode, calls on a capturing stream that need its work to
-/// run (synchronize, query, to_host, item, waiting for its events) are. The modes differ in calls on anything else that wait,
-/// query or get memory from the driver: synchronize, Stream::query, Event::wait, Event::query, to_host, item, empty_cache, new
-/// segments of the allocator, and in the capturing thread every allocation on a stream that does not capture.
+/// Which calls are illegal while a stream is capturing. Whatever the mode, calls on a capturing stream that need its
+/// work to run (synchronize, query, to_host, item, waiting for its events) are. The modes differ in calls on anything
+/// else that wait, query or get memory from the driver: synchronize, Stream::query, Event::wait, Event::query, to_host,
+/// item, empty_cache, new segments of the allocator, and in the capturing thread every allocation on a stream that does
+/// not capture.
 enum class CaptureMode : std::uint8_t {
   global,         ///< illegal in every thread
   thread_local_,  ///< illegal in the capturing thread
@@ -39,8 +40,8 @@ struct GraphOptions {
 
 struct CaptureOptions {
   CaptureMode mode = CaptureMode::global;
-  /// Pool that the graph's temporaries share with other graphs: pool() of one of them, or new_pool(). {0, 0}: one of its own.
-  /// Graphs of one pool overwrite each other's temporaries, so their replays must not overlap in time.
+  /// Pool that the graph's temporaries share with other graphs: pool() of one of them, or new_pool(). {0, 0}: one of
+  /// its own. Graphs of one pool overwrite each other's temporaries, so their replays must not overlap in time.
   PoolId pool = {};
 };
 
@@ -84,7 +85,8 @@ struct GraphNode {
 /// What a graph needs and how it replays.
 struct GraphReport {
   struct Buffer {
-    std::string kind;  ///< "external" (a caller's tensor), "temporary", "result" (made in the capture, kept), "constant"
+    /// "external" (a caller's tensor), "temporary", "result" (made in the capture, kept), "constant"
+    std::string kind;
     std::uint64_t bytes = 0;
     int first = -1, last = -1;  ///< nodes that use it first and last
     int segment = -1;           ///< of a temporary
@@ -125,7 +127,8 @@ struct GraphSaveOptions {
 
 enum class GraphDump : std::uint8_t { json, dot };
 
-/// What a backend replays: the nodes of one instantiated graph, with fixed addresses. interop_cl.hpp gives their kernels.
+/// What a backend replays: the nodes of one instantiated graph, with fixed addresses. interop_cl.hpp gives their
+/// kernels.
 class CLUTCH_API GraphProgram {
  public:
   explicit GraphProgram(const detail::GraphState& state) noexcept : state_(state) {}
@@ -141,15 +144,16 @@ class CLUTCH_API GraphProgram {
   const detail::GraphState& state_;
 };
 
-/// Work of a device, captured once and replayed by one call: clutch's ops, callers' own kernels, copies, host tasks. Replays on
-/// every OpenCL device: by the queue ("host": everything was checked, selected and bound when it was captured), by
-/// cl_khr_command_buffer ("native") or by a registered backend. Tensors that existed before the capture are read and written
-/// where they are; the graph keeps their memory alive. Temporaries share a pool of the graph's own. Addresses are the same at
-/// each replay. Random numbers advance per replay.
-/// Threads: capturing from several threads needs CaptureMode::relaxed or streams forked beforehand; other calls on one Graph need the
-/// caller's lock.
-/// Source: torch.cuda.CUDAGraph and torch.accelerator.Graph (PyTorch 2.12). Differences on purpose: illegal calls are named
-/// with the op; nodes can be updated; memory that existed before is retained; a host read never silently waits.
+/// Work of a device, captured once and replayed by one call: clutch's ops, callers' own kernels, copies, host tasks.
+/// Replays on every OpenCL device: by the queue ("host": everything was checked, selected and bound when it was
+/// captured), by cl_khr_command_buffer ("native") or by a registered backend. Tensors that existed before the capture
+/// are read and written where they are; the graph keeps their memory alive. Temporaries share a pool of the graph's
+/// own. Addresses are the same at each replay. Random numbers advance per replay.
+/// Threads: capturing from several threads needs CaptureMode::relaxed or streams forked beforehand; other calls on one
+///   Graph need the caller's lock.
+/// Source: torch.cuda.CUDAGraph and torch.accelerator.Graph (PyTorch 2.12).
+/// Differences on purpose: illegal calls are named with the op; nodes can be updated; memory that existed before is
+///   retained; a host read never silently waits.
 class CLUTCH_API Graph {
  public:
   explicit Graph(const GraphOptions& options = {});
@@ -159,32 +163,34 @@ class CLUTCH_API Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  /// Records what is enqueued on the stream from now on instead of running it. Streams that wait for an event of the stream
-  /// record, too, until they are joined by an event. Never waits.
-  /// Errors: capturing if the stream or this graph is capturing already; invalid_argument for an empty Stream, if the graph
-  /// holds a capture (reset() it), if the pool is another device's, or for an unknown backend.
+  /// Records what is enqueued on the stream from now on instead of running it. Streams that wait for an event of the
+  /// stream record, too, until they are joined by an event. Never waits.
+  /// Errors: capturing if the stream or this graph is capturing already; invalid_argument for an empty Stream, if the
+  ///   graph holds a capture (reset() it), if the pool is another device's, or for an unknown backend.
   void capture_begin(const Stream& stream, const CaptureOptions& options = {});
-  /// Ends the capture, places temporaries and, without keep_graph, instantiates. When the capture failed the stream works as
-  /// before and the graph is as after reset().
-  /// Errors: capturing if nothing is being captured, if an illegal call invalidated the capture (it names op and call), or
-  /// for forked streams that were not joined; out_of_memory.
+  /// Ends the capture, places temporaries and, without keep_graph, instantiates. When the capture failed the stream
+  /// works as before and the graph is as after reset().
+  /// Errors: capturing if nothing is being captured, if an illegal call invalidated the capture (it names op and call),
+  ///   or for forked streams that were not joined; out_of_memory.
   void capture_end();
   /// Ends a capture and forgets it. Never throws.
   void capture_abandon() noexcept;
   bool is_capturing() const noexcept;
 
-  /// Makes the graph ready to replay: kernels and arguments are bound and checked. Errors: invalid_argument without a capture.
+  /// Makes the graph ready to replay: kernels and arguments are bound and checked.
+  /// Errors: invalid_argument without a capture.
   void instantiate();
-  /// Enqueues the graph's work on the stream (empty: the current one of its device), after its last replay where that was on another
-  /// stream: a graph never runs beside itself. Waits only where the graph has host tasks. Errors: invalid_argument without a finished capture; capturing inside
-  /// a capture; device_mismatch; stream_failed.
+  /// Enqueues the graph's work on the stream (empty: the current one of its device), after its last replay where that
+  /// was on another stream: a graph never runs beside itself. Waits only where the graph has host tasks.
+  /// Errors: invalid_argument without a finished capture; capturing inside a capture; device_mismatch; stream_failed.
   void replay(const Stream& stream = {});
   /// The same with other tensors in the place of captured ones, for this replay alone: see rebind(). Nothing is built.
   void replay(std::span<const Rebinding> rebindings, const Stream& stream = {});
   void replay(std::initializer_list<Rebinding> rebindings, const Stream& stream = {}) {
     replay(std::span<const Rebinding>(rebindings.begin(), rebindings.size()), stream);
   }
-  /// Frees everything; the graph can capture again. Work that replays waits for nothing: memory returns in stream order.
+  /// Frees everything; the graph can capture again. Work that replays waits for nothing: memory returns in stream
+  /// order.
   void reset();
 
   /// The pool of its temporaries, for CaptureOptions::pool. {0, 0} before the first capture.
@@ -200,37 +206,47 @@ class CLUTCH_API Graph {
   void debug_dump(std::string_view path, GraphDump format = GraphDump::dot) const;
 
   /// Changes arguments of a recorded node, found by their names. A number takes the recorded type. A tensor must have
-  /// the dtype, sizes and strides of the recorded one (the node's kernel was chosen for them) and overlap the node's other
-  /// tensors exactly where that one did.
+  /// the dtype, sizes and strides of the recorded one (the node's kernel was chosen for them) and overlap the node's
+  /// other tensors exactly where that one did.
   /// Errors: invalid_argument for an unknown node or name, or a number that does not fit; invalid_shape, invalid_dtype,
-  /// device_mismatch, invalid_overlap. Nothing is changed then.
+  ///   device_mismatch, invalid_overlap. Nothing is changed then.
   void update(int node, std::span<const Argument> arguments);
-  void update(int node, std::initializer_list<Argument> arguments) { update(node, std::span<const Argument>(arguments.begin(), arguments.size())); }
-  /// Puts other tensors in the place of captured ones, in all nodes: inputs, outputs, weights. Both must be contiguous, of one
-  /// dtype and shape, and what a node uses of the captured tensor's memory must lie inside it. Refers to the tensors that were
-  /// captured, however often it is called.
+  void update(int node, std::initializer_list<Argument> arguments) {
+    update(node, std::span<const Argument>(arguments.begin(), arguments.size()));
+  }
+  /// Puts other tensors in the place of captured ones, in all nodes: inputs, outputs, weights. Both must be contiguous,
+  /// of one dtype and shape, and what a node uses of the captured tensor's memory must lie inside it. Refers to the
+  /// tensors that were captured, however often it is called.
   /// Errors: as update(); invalid_argument if no node uses the captured tensor.
   void rebind(std::span<const Rebinding> rebindings);
-  void rebind(std::initializer_list<Rebinding> rebindings) { rebind(std::span<const Rebinding>(rebindings.begin(), rebindings.size())); }
+  void rebind(std::initializer_list<Rebinding> rebindings) {
+    rebind(std::span<const Rebinding>(rebindings.begin(), rebindings.size()));
+  }
 
-  /// Writes nodes, kernel sources and what the captured memory holds now (all but temporaries) to a safetensors file, for processes without
-  /// the code that captured. `tensors` are the captured ones that they find by name: inputs, outputs, weights. Waits.
-  /// Errors: not_supported naming the host tasks and opaque nodes, which cannot be carried; invalid_argument for a tensor that no node
-  /// uses or that is not contiguous, a name twice, or while other tensors are bound in the place of captured ones; io.
-  void save(const std::string& path, std::span<const NamedTensor> tensors = {}, const GraphSaveOptions& options = {}) const;
-  void save(const std::string& path, std::initializer_list<NamedTensor> tensors, const GraphSaveOptions& options = {}) const {
+  /// Writes nodes, kernel sources and what the captured memory holds now (all but temporaries) to a safetensors file,
+  /// for processes without the code that captured. `tensors` are the captured ones that they find by name: inputs,
+  /// outputs, weights. Waits.
+  /// Errors: not_supported naming the host tasks and opaque nodes, which cannot be carried; invalid_argument for a
+  ///   tensor that no node uses or that is not contiguous, a name twice, or while other tensors are bound in the place
+  ///   of captured ones; io.
+  void save(const std::string& path, std::span<const NamedTensor> tensors = {},
+            const GraphSaveOptions& options = {}) const;
+  void save(const std::string& path, std::initializer_list<NamedTensor> tensors,
+            const GraphSaveOptions& options = {}) const {
     save(path, std::span<const NamedTensor>(tensors.begin(), tensors.size()), options);
   }
-  /// A saved graph on a device (empty: the current one), with memory of its own. Waits. The file carries kernels: load none whose origin
-  /// you do not trust.
-  /// Errors: io if it cannot be read, is damaged or of another version; not_supported naming what the device lacks (rounding that the kernels
-  /// were chosen for, group size, local memory); build_failure; out_of_memory.
+  /// A saved graph on a device (empty: the current one), with memory of its own. Waits. The file carries kernels: load
+  /// none whose origin you do not trust.
+  /// Errors: io if it cannot be read, is damaged or of another version; not_supported naming what the device lacks
+  ///   (rounding that the kernels were chosen for, group size, local memory); build_failure; out_of_memory.
   static Graph load(const std::string& path, const Device& device = {}, const GraphOptions& options = {});
-  /// A tensor of a loaded graph: copy inputs into it, read outputs from it, or rebind() it. Errors: invalid_argument lists the names.
+  /// A tensor of a loaded graph: copy inputs into it, read outputs from it, or rebind() it.
+  /// Errors: invalid_argument lists the names.
   Tensor tensor(std::string_view name) const;
   std::vector<std::string> tensor_names() const;
 
-  /// What a backend would replay, for interop::kernel(). Valid until the graph is reset. Errors: invalid_argument without a finished capture.
+  /// What a backend would replay, for interop::kernel(). Valid until the graph is reset.
+  /// Errors: invalid_argument without a finished capture.
   GraphProgram program() const;
 
   detail::GraphHandle& handle() const noexcept { return *handle_; }
@@ -239,8 +255,8 @@ class CLUTCH_API Graph {
   std::unique_ptr<detail::GraphHandle> handle_;
 };
 
-/// Captures while it lives: what this thread does on the stream, which is its current one meanwhile. Ends the capture at the
-/// end of its scope, and throws what capture_end() throws; leaving the scope by an exception abandons it.
+/// Captures while it lives: what this thread does on the stream, which is its current one meanwhile. Ends the capture
+/// at the end of its scope, and throws what capture_end() throws; leaving the scope by an exception abandons it.
 class CLUTCH_API GraphCapture {
  public:
   GraphCapture(Graph& graph, const Stream& stream, const CaptureOptions& options = {});
@@ -254,14 +270,16 @@ class CLUTCH_API GraphCapture {
   int exceptions_;
 };
 
-/// Runs `f` as a capture that nothing comes of and lists every illegal call in it. Such calls do nothing: host reads give
-/// zeros, waits return at once.
-CLUTCH_API std::vector<CaptureProblem> dry_run(const std::function<void()>& f, const Stream& stream, const CaptureOptions& options = {});
+/// Runs `f` as a capture that nothing comes of and lists every illegal call in it. Such calls do nothing: host reads
+/// give zeros, waits return at once.
+CLUTCH_API std::vector<CaptureProblem> dry_run(const std::function<void()>& f, const Stream& stream,
+                                               const CaptureOptions& options = {});
 
 /// Names the nodes that this thread records while it lives, with key-values; nests. Kept in dumps and by every backend.
 class CLUTCH_API GraphAnnotation {
  public:
-  explicit GraphAnnotation(std::string_view name, std::initializer_list<std::pair<std::string_view, std::string_view>> values = {});
+  explicit GraphAnnotation(std::string_view name,
+                           std::initializer_list<std::pair<std::string_view, std::string_view>> values = {});
   ~GraphAnnotation();
   GraphAnnotation(const GraphAnnotation&) = delete;
   GraphAnnotation& operator=(const GraphAnnotation&) = delete;
@@ -270,8 +288,9 @@ class CLUTCH_API GraphAnnotation {
   std::shared_ptr<const std::vector<GraphLabel>> outer_;
 };
 
-/// A way to replay graphs, one object per captured graph. Implementations outside of the library are registered by name and chosen as the
-/// library's own. Calls come in the order begin, end, instantiate, then replay and changed, at last reset; loaded graphs have no begin.
+/// A way to replay graphs, one object per captured graph. Implementations outside of the library are registered by name
+/// and chosen as the library's own. Calls come in the order begin, end, instantiate, then replay and changed, at last
+/// reset; loaded graphs have no begin.
 class CLUTCH_API GraphImpl {
  public:
   virtual ~GraphImpl();
@@ -279,7 +298,8 @@ class CLUTCH_API GraphImpl {
   virtual void begin(const Stream& stream, CaptureMode mode);
   /// It has ended; the nodes are those of the program, their temporaries have addresses.
   virtual void end(const GraphProgram& program);
-  /// The pool for the graph's temporaries, asked before begin() where the caller gives none; {0, 0}: one of the graph's own.
+  /// The pool for the graph's temporaries, asked before begin() where the caller gives none; {0, 0}: one of the graph's
+  /// own.
   virtual PoolId pool() const;
   /// Why the backend refuses the graph; empty if it takes it.
   virtual std::string refuses(const GraphProgram& program) const;
@@ -312,9 +332,11 @@ struct GraphedCallableOptions {
 /// A function that replays what it did with its samples: see make_graphed_callable().
 class CLUTCH_API GraphedCallable {
  public:
-  /// Copies the inputs into the captured ones (those that are them already are not copied), replays, and returns the captured
-  /// outputs, which the next call overwrites. Inputs may be captured ones in another order or overlap them: all count as they are before the call.
-  /// Errors: invalid_shape, invalid_dtype if an input is unlike its sample; invalid_overlap where samples share memory and inputs do not do so alike.
+  /// Copies the inputs into the captured ones (those that are them already are not copied), replays, and returns the
+  /// captured outputs, which the next call overwrites. Inputs may be captured ones in another order or overlap them:
+  /// all count as they are before the call.
+  /// Errors: invalid_shape, invalid_dtype if an input is unlike its sample; invalid_overlap where samples share memory
+  ///   and inputs do not do so alike.
   const std::vector<Tensor>& operator()(std::span<const Tensor> inputs, const Stream& stream = {});
   const std::vector<Tensor>& operator()(std::initializer_list<Tensor> inputs, const Stream& stream = {}) {
     return (*this)(std::span<const Tensor>(inputs.begin(), inputs.size()), stream);
@@ -324,16 +346,19 @@ class CLUTCH_API GraphedCallable {
 
  private:
   explicit GraphedCallable(const GraphOptions& options) : graph_(options) {}
-  friend CLUTCH_API GraphedCallable make_graphed_callable(const std::function<std::vector<Tensor>(std::span<const Tensor>)>& f, std::span<const Tensor> samples,
-                                                          const GraphedCallableOptions& options);
+  friend CLUTCH_API GraphedCallable
+  make_graphed_callable(const std::function<std::vector<Tensor>(std::span<const Tensor>)>& f,
+                        std::span<const Tensor> samples, const GraphedCallableOptions& options);
   Graph graph_;
   std::vector<Tensor> inputs_, outputs_;
   std::vector<std::pair<std::size_t, std::size_t>> shared_;  // samples that share memory
 };
 
-/// Captures f(samples) on a stream of its own after warm-ups. The samples are the captured inputs. Waits for the warm-ups.
+/// Captures f(samples) on a stream of its own after warm-ups. The samples are the captured inputs. Waits for the
+/// warm-ups.
 /// Errors: those of f and of Graph::capture_end(). Source: torch.cuda.make_graphed_callables.
-CLUTCH_API GraphedCallable make_graphed_callable(const std::function<std::vector<Tensor>(std::span<const Tensor>)>& f, std::span<const Tensor> samples,
+CLUTCH_API GraphedCallable make_graphed_callable(const std::function<std::vector<Tensor>(std::span<const Tensor>)>& f,
+                                                 std::span<const Tensor> samples,
                                                  const GraphedCallableOptions& options = {});
 
 }}  // namespace clutch::v0

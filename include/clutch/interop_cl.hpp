@@ -20,9 +20,10 @@ namespace clutch { inline namespace v0 { namespace interop {
 /// Errors: invalid_argument for an out-of-order or null queue; no_device if the queue's device is not visible.
 CLUTCH_API Stream wrap(cl_command_queue queue);
 /// Wraps a caller's buffer as contiguous tensor at a byte offset. The buffer is retained.
-/// Errors: invalid_shape if the buffer is too small; device_mismatch if the
-/// buffer's context is neither clutch's own for the device nor one wrapped before.
-CLUTCH_API Tensor wrap(cl_mem buffer, const Dims& sizes, DType dtype, const Device& device = {}, std::uint64_t byte_offset = 0);
+/// Errors: invalid_shape if the buffer is too small; device_mismatch if the buffer's context is neither clutch's own
+///   for the device nor one wrapped before.
+CLUTCH_API Tensor wrap(cl_mem buffer, const Dims& sizes, DType dtype, const Device& device = {},
+                       std::uint64_t byte_offset = 0);
 /// Wraps a caller's event; it is retained. Errors: invalid_argument if null or of an unknown context.
 CLUTCH_API Event wrap(cl_event event);
 
@@ -35,8 +36,9 @@ CLUTCH_API cl_event event(const Event& event);
 CLUTCH_API cl_device_id device_id(const Device& device);
 CLUTCH_API cl_platform_id platform_id(const Device& device);
 
-/// The last kernel this thread enqueued and its geometry, to launch it bare. `kernel` is a new object without arguments that
-/// the caller releases. Errors: invalid_argument if this thread has enqueued none, or its context was released.
+/// The last kernel this thread enqueued and its geometry, to launch it bare. `kernel` is a new object without arguments
+/// that the caller releases.
+/// Errors: invalid_argument if this thread has enqueued none, or its context was released.
 struct Launched {
   cl_kernel kernel;
   Geometry geometry;

@@ -77,8 +77,8 @@ enum class Addressing : std::uint8_t {
 };
 
 /// Somebody's own kernel: OpenCL C text and the entry in it. With Addressing::pointer the entry must declare no __local
-/// variables of its own and no reqd_work_group_size (OpenCL C forbids calling such a kernel): use base_and_offset there.
-/// Its views must hold until the call that takes it returns.
+/// variables of its own and no reqd_work_group_size (OpenCL C forbids calling such a kernel): use base_and_offset
+/// there. Its views must hold until the call that takes it returns.
 struct KernelSource {
   std::string_view text;
   std::string_view entry;
@@ -110,9 +110,15 @@ class Argument {
   alignas(16) unsigned char bytes[16] = {};
 };
 
-inline Argument input(const Tensor& t, const char* name = "") { return {.kind = Argument::Kind::input, .tensor = &t, .name = name}; }
-inline Argument output(const Tensor& t, const char* name = "") { return {.kind = Argument::Kind::output, .tensor = &t, .name = name}; }
-inline Argument inout(const Tensor& t, const char* name = "") { return {.kind = Argument::Kind::inout, .tensor = &t, .name = name}; }
+inline Argument input(const Tensor& t, const char* name = "") {
+  return {.kind = Argument::Kind::input, .tensor = &t, .name = name};
+}
+inline Argument output(const Tensor& t, const char* name = "") {
+  return {.kind = Argument::Kind::output, .tensor = &t, .name = name};
+}
+inline Argument inout(const Tensor& t, const char* name = "") {
+  return {.kind = Argument::Kind::inout, .tensor = &t, .name = name};
+}
 /// A number by its C++ type: float, double, and integers of 8 to 64 bits.
 template <class T>
 requires std::is_arithmetic_v<T> Argument value(T v, const char* name = "") {
@@ -124,12 +130,16 @@ requires std::is_arithmetic_v<T> Argument value(T v, const char* name = "") {
 /// Local memory of that many bytes for a `__local` pointer parameter.
 inline Argument local_memory(std::uint32_t bytes) { return {.kind = Argument::Kind::local, .size = bytes}; }
 
-/// Runs a kernel of the caller's on the stream: checked, cached, named and ordered like the library's own. Builds the program at
-/// first use. Errors: build_failure with log and path:line, also where (with Addressing::pointer) the arguments do not fit
-/// the entry's parameters; invalid_argument without text, entry or an argument's tensor, for a wrong count or size of arguments, or a geometry past
-/// the device's limits or of 2^32 groups and more (of one work-item where the driver chooses the local size), naming the rule; device_mismatch.
-CLUTCH_API void launch(const KernelSource& source, const Geometry& geometry, std::span<const Argument> arguments, const Stream& stream = {});
-inline void launch(const KernelSource& source, const Geometry& geometry, std::initializer_list<Argument> arguments, const Stream& stream = {}) {
+/// Runs a kernel of the caller's on the stream: checked, cached, named and ordered like the library's own. Builds the
+/// program at first use.
+/// Errors: build_failure with log and path:line, also where (with Addressing::pointer) the arguments do not fit the
+///   entry's parameters; invalid_argument without text, entry or an argument's tensor, for a wrong count or size of
+///   arguments, or a geometry past the device's limits or of 2^32 groups and more (of one work-item where the driver
+///   chooses the local size), naming the rule; device_mismatch.
+CLUTCH_API void launch(const KernelSource& source, const Geometry& geometry, std::span<const Argument> arguments,
+                       const Stream& stream = {});
+inline void launch(const KernelSource& source, const Geometry& geometry, std::initializer_list<Argument> arguments,
+                   const Stream& stream = {}) {
   launch(source, geometry, std::span<const Argument>(arguments.begin(), arguments.size()), stream);
 }
 
@@ -154,10 +164,11 @@ class CLUTCH_API KernelHandle {
 /// Builds (or finds) a kernel that takes base_and_offset tensors, ahead of its first launch. Errors: build_failure.
 CLUTCH_API KernelHandle prepare(const KernelSource& source, const Stream& stream = {});
 
-/// Any number of tensors for one launch. Kernels cannot load pointers from memory, so they get the few buffers in which the tensors lie and a table:
-/// kBases arguments `__global uchar*`, then the table as a tensor of 64-bit words (base and byte offset). Word i says where element 0 of
-/// tensor i lies: byte `word & (1ul << 56) - 1` of buffer `word >> 56`; all ones: no tensor. The words stay on the device for as long as the tensors stay where
-/// they are. Move-only; not for two threads at once.
+/// Any number of tensors for one launch. Kernels cannot load pointers from memory, so they get the few buffers in which
+/// the tensors lie and a table: kBases arguments `__global uchar*`, then the table as a tensor of 64-bit words (base
+/// and byte offset). Word i says where element 0 of tensor i lies: byte `word & (1ul << 56) - 1` of buffer
+/// `word >> 56`; all ones: no tensor. The words stay on the device for as long as the tensors stay where they are.
+/// Move-only; not for two threads at once.
 class CLUTCH_API TensorTable {
  public:
   static constexpr int kBases = 8;
@@ -170,8 +181,8 @@ class CLUTCH_API TensorTable {
   ~TensorTable();
   TensorTable(TensorTable&&) noexcept;
   TensorTable& operator=(TensorTable&&) noexcept;
-  /// Where to end tables so that each one's rows lie in at most kBases buffers: ends of ranges of rows. Errors: not_supported for a row that
-  /// alone lies in more.
+  /// Where to end tables so that each one's rows lie in at most kBases buffers: ends of ranges of rows.
+  /// Errors: not_supported for a row that alone lies in more.
   static std::vector<std::size_t> split(std::span<const Tensor* const> tensors, std::size_t columns);
 
  private:
@@ -180,9 +191,11 @@ class CLUTCH_API TensorTable {
 };
 
 /// What commands have to do at least, as plans state it.
-/// flops: floating-point operations of the algorithm; a fused multiply-add counts two, a traced operation one. 0 where the op states none. Attention counts
-/// the products of all scores: which blocks a mask leaves out is known to the device alone.
-/// bytes: of memory that must be read and written, each element of an operand once; elements that a stride of 0 repeats are one.
+/// flops: floating-point operations of the algorithm; a fused multiply-add counts two, a traced operation one. 0 where
+///   the op states none. Attention counts the products of all scores: which blocks a mask leaves out is known to the
+///   device alone.
+/// bytes: of memory that must be read and written, each element of an operand once; elements that a stride of 0 repeats
+///   are one.
 struct Cost {
   double flops = 0;
   double bytes = 0;
@@ -194,8 +207,8 @@ struct Cost {
   friend Cost operator-(const Cost& a, const Cost& b) noexcept { return {a.flops - b.flops, a.bytes - b.bytes}; }
 };
 
-/// The one vocabulary in which ops say what to run. Arguments are bound by position, in the kernel's order; dispatch() uses
-/// them up. Whether the work runs now or is recorded is the stream's business, never the op's.
+/// The one vocabulary in which ops say what to run. Arguments are bound by position, in the kernel's order; dispatch()
+/// uses them up. Whether the work runs now or is recorded is the stream's business, never the op's.
 class CLUTCH_API Encoder {
  public:
   /// Errors: stream_failed or device_lost while the stream has a sticky failure; invalid_argument if it is empty.
@@ -211,8 +224,9 @@ class CLUTCH_API Encoder {
   Encoder& input(const Tensor& tensor, const char* name = "") { return bind(tensor, Argument::Kind::input, name); }
   Encoder& output(const Tensor& tensor, const char* name = "") { return bind(tensor, Argument::Kind::output, name); }
   Encoder& inout(const Tensor& tensor, const char* name = "") { return bind(tensor, Argument::Kind::inout, name); }
-  /// Tensors by rows, the table's columns each; a null one stands for none. Errors: invalid_argument if they lie in more than TensorTable::kBases
-  /// buffers; in a graph that is found when it is instantiated, and not_supported.
+  /// Tensors by rows, the table's columns each; a null one stands for none.
+  /// Errors: invalid_argument if they lie in more than TensorTable::kBases buffers; in a graph that is found when it is
+  ///   instantiated, and not_supported.
   Encoder& table(TensorTable& table, std::span<const Tensor* const> tensors);
   /// Any trivially copyable value: a number or a struct that the kernel declares alike.
   template <class T>
@@ -220,15 +234,18 @@ class CLUTCH_API Encoder {
     return bind_bytes(&v, sizeof(T), detail::opencl_type<T>(), name);
   }
   /// A value whose type is known at run time only; `type` is OpenCL C's name of a number's.
-  Encoder& bytes(const void* data, std::size_t size, const char* type = "", const char* name = "") { return bind_bytes(data, size, type, name); }
+  Encoder& bytes(const void* data, std::size_t size, const char* type = "", const char* name = "") {
+    return bind_bytes(data, size, type, name);
+  }
   /// Local memory of that many bytes for a `__local` pointer parameter.
   Encoder& local(std::size_t bytes);
 
-  /// Memory from the stream's pool; the block returns to it, in stream order, when the Tensor goes. Filled with NaN bytes
-  /// under CLUTCH_POISON_SCRATCH.
+  /// Memory from the stream's pool; the block returns to it, in stream order, when the Tensor goes. Filled with NaN
+  /// bytes under CLUTCH_POISON_SCRATCH.
   Tensor scratch(const Dims& sizes, DType dtype);
 
-  /// States the floating-point operations of the next launch, and its bytes where they are not those of the bound tensors (inout ones count twice).
+  /// States the floating-point operations of the next launch, and its bytes where they are not those of the bound
+  /// tensors (inout ones count twice).
   Encoder& flops(double count) noexcept;
   Encoder& moves(double bytes) noexcept;
 
@@ -238,22 +255,24 @@ class CLUTCH_API Encoder {
   /// Copies bytes between contiguous tensors of equal nbytes().
   void copy(const Tensor& destination, const Tensor& source);
   /// Runs a host library's work on mapped memory, in the stream's order: the pointers match inputs, then outputs.
-  /// Waits for the stream, in a capture at each replay: it is a counted host fall-back. Tensors that begin at one place have one pointer; host tasks on
-  /// several streams may read one tensor at once (all but one get a copy of it).
-  /// `plan`, if given, is what last_plan() and graphs show. Errors: strict under CLUTCH_STRICT=host; invalid_argument if the task is empty.
-  void host_task(const std::function<void(std::span<void* const>)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs,
-                 std::string_view plan = {});
+  /// Waits for the stream, in a capture at each replay: it is a counted host fall-back. Tensors that begin at one place
+  /// have one pointer; host tasks on several streams may read one tensor at once (all but one get a copy of it).
+  /// `plan`, if given, is what last_plan() and graphs show.
+  /// Errors: strict under CLUTCH_STRICT=host; invalid_argument if the task is empty.
+  void host_task(const std::function<void(std::span<void* const>)>& task, std::span<const Tensor> inputs,
+                 std::span<const Tensor> outputs, std::string_view plan = {});
   /// Lets a library that enqueues by itself do so: `task` gets the cl_command_queue, in a capture that of each replay.
-  void opaque(const std::function<void(void* queue)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs, std::string_view plan = {});
+  void opaque(const std::function<void(void* queue)>& task, std::span<const Tensor> inputs,
+              std::span<const Tensor> outputs, std::string_view plan = {});
   /// Where a tensor lies: its cl_mem, and the byte of element 0 in that.
   struct Place {
     void* mem = nullptr;
     std::uint64_t offset = 0;
   };
-  /// The same for a library that is given memory. The places match inputs, then outputs; in a capture they are those of each replay, also of tensors
-  /// that the capture makes.
-  void opaque(const std::function<void(void* queue, std::span<const Place> places)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs,
-              std::string_view plan = {});
+  /// The same for a library that is given memory. The places match inputs, then outputs; in a capture they are those of
+  /// each replay, also of tensors that the capture makes.
+  void opaque(const std::function<void(void* queue, std::span<const Place> places)>& task,
+              std::span<const Tensor> inputs, std::span<const Tensor> outputs, std::string_view plan = {});
 
  private:
   Encoder& bind(const Tensor& tensor, Argument::Kind kind, const char* name);
@@ -268,7 +287,8 @@ class CLUTCH_API Encoder {
   std::unique_ptr<detail::Launch> launch_;      // the next one
 };
 
-/// How often programs were built from source and loaded from the disk cache, and how many bytes of source were compiled.
+/// How often programs were built from source and loaded from the disk cache, and how many bytes of source were
+/// compiled.
 struct BuildCounters {
   std::uint64_t built = 0;
   std::uint64_t loaded = 0;
@@ -281,8 +301,9 @@ CLUTCH_API std::uint64_t fallback_count(std::string_view kind);
 /// Text of the plan that this thread's last op ran: "addc_contiguous f32 ...". For tests, benches and logs.
 CLUTCH_API std::string last_plan();
 
-/// Sum of what this thread has enqueued or recorded since it began. The difference of two calls is the cost of what ran between them: what clutch-bench's
-/// rows, cost models and profilers read. A launch that fails does not count. Stream: never waits.
+/// Sum of what this thread has enqueued or recorded since it began. The difference of two calls is the cost of what ran
+/// between them: what clutch-bench's rows, cost models and profilers read. A launch that fails does not count.
+/// Stream: never waits.
 CLUTCH_API Cost enqueued_cost() noexcept;
 
 }}  // namespace clutch::v0

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Named element-wise ops: each is clutch::map of one line over the functions of clutch/expr.hpp, whose accuracy holds.
-// What map.hpp says of shapes, dtypes, aliases, determinism, errors and waiting holds for all of them. Each has the forms
+// What map.hpp says of shapes, dtypes, aliases, determinism, errors and waiting holds for all of them.
+// Each has the forms
 //   Tensor exp(x, options, stream)    void exp_out(out, x, options, stream)    void exp_(self, options, stream)
-// Differs from PyTorch on purpose: bool counts as the integers 0 and 1 in arithmetic; pow of integers is f32; the division that
-// rounds takes integers only.
+// Differs from PyTorch on purpose: bool counts as the integers 0 and 1 in arithmetic; pow of integers is f32; the
+// division that rounds takes integers only.
 #include <clutch/ops/map.hpp>
 
 namespace clutch { inline namespace v0 {
 
-/// A number for an op of a tensor and a number; it is a kernel argument, so other numbers build nothing. Whole numbers keep
-/// integer tensors integer, floating ones make them f32.
+/// A number for an op of a tensor and a number; it is a kernel argument, so other numbers build nothing. Whole numbers
+/// keep integer tensors integer, floating ones make them f32.
 class Scalar {
  public:
   template <class T>
@@ -24,16 +25,20 @@ class Scalar {
   bool whole_;
 };
 
-#define CLUTCH_POINTWISE_1(name)                                                                                             \
-  CLUTCH_API Tensor name(const Tensor& x, const MapOptions& options = {}, const Stream& stream = {});                        \
-  CLUTCH_API void name##_out(const Tensor& out, const Tensor& x, const MapOptions& options = {}, const Stream& stream = {}); \
+#define CLUTCH_POINTWISE_1(name)                                                                      \
+  CLUTCH_API Tensor name(const Tensor& x, const MapOptions& options = {}, const Stream& stream = {}); \
+  CLUTCH_API void name##_out(const Tensor& out, const Tensor& x, const MapOptions& options = {},      \
+                             const Stream& stream = {});                                              \
   CLUTCH_API void name##_(const Tensor& self, const MapOptions& options = {}, const Stream& stream = {});
-#define CLUTCH_POINTWISE_2(name)                                                                                                              \
-  CLUTCH_API Tensor name(const Tensor& a, const Tensor& b, const MapOptions& options = {}, const Stream& stream = {});                        \
-  CLUTCH_API Tensor name(const Tensor& a, const Scalar& b, const MapOptions& options = {}, const Stream& stream = {});                        \
-  CLUTCH_API void name##_out(const Tensor& out, const Tensor& a, const Tensor& b, const MapOptions& options = {}, const Stream& stream = {}); \
-  CLUTCH_API void name##_(const Tensor& self, const Tensor& b, const MapOptions& options = {}, const Stream& stream = {});                    \
-  CLUTCH_API void name##_(const Tensor& self, const Scalar& b, const MapOptions& options = {}, const Stream& stream = {});
+#define CLUTCH_POINTWISE_2(name)                                                                                       \
+  CLUTCH_API Tensor name(const Tensor& a, const Tensor& b, const MapOptions& options = {}, const Stream& stream = {}); \
+  CLUTCH_API Tensor name(const Tensor& a, const Scalar& b, const MapOptions& options = {}, const Stream& stream = {}); \
+  CLUTCH_API void name##_out(const Tensor& out, const Tensor& a, const Tensor& b, const MapOptions& options = {},      \
+                             const Stream& stream = {});                                                               \
+  CLUTCH_API void name##_(const Tensor& self, const Tensor& b, const MapOptions& options = {},                         \
+                          const Stream& stream = {});                                                                  \
+  CLUTCH_API void name##_(const Tensor& self, const Scalar& b, const MapOptions& options = {},                         \
+                          const Stream& stream = {});
 
 CLUTCH_POINTWISE_1(neg)
 CLUTCH_POINTWISE_1(abs)
@@ -94,34 +99,48 @@ CLUTCH_POINTWISE_2(logical_xor)
 #undef CLUTCH_POINTWISE_2
 
 /// a + alpha b, one fma.
-CLUTCH_API Tensor add_scaled(const Tensor& a, const Tensor& b, const Scalar& alpha, const MapOptions& options = {}, const Stream& stream = {});
-CLUTCH_API void add_scaled_out(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha, const MapOptions& options = {},
-                               const Stream& stream = {});
-CLUTCH_API void add_scaled_(const Tensor& self, const Tensor& b, const Scalar& alpha, const MapOptions& options = {}, const Stream& stream = {});
-CLUTCH_API Tensor gelu(const Tensor& x, GeluForm form = GeluForm::erf, const MapOptions& options = {}, const Stream& stream = {});
-CLUTCH_API void gelu_out(const Tensor& out, const Tensor& x, GeluForm form = GeluForm::erf, const MapOptions& options = {}, const Stream& stream = {});
+CLUTCH_API Tensor add_scaled(const Tensor& a, const Tensor& b, const Scalar& alpha, const MapOptions& options = {},
+                             const Stream& stream = {});
+CLUTCH_API void add_scaled_out(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha,
+                               const MapOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void add_scaled_(const Tensor& self, const Tensor& b, const Scalar& alpha, const MapOptions& options = {},
+                            const Stream& stream = {});
+CLUTCH_API Tensor gelu(const Tensor& x, GeluForm form = GeluForm::erf, const MapOptions& options = {},
+                       const Stream& stream = {});
+CLUTCH_API void gelu_out(const Tensor& out, const Tensor& x, GeluForm form = GeluForm::erf,
+                         const MapOptions& options = {}, const Stream& stream = {});
 /// x where x > 0, else slope x.
-CLUTCH_API Tensor leaky_relu(const Tensor& x, const Scalar& slope = 0.01, const MapOptions& options = {}, const Stream& stream = {});
-CLUTCH_API void leaky_relu_out(const Tensor& out, const Tensor& x, const Scalar& slope = 0.01, const MapOptions& options = {}, const Stream& stream = {});
+CLUTCH_API Tensor leaky_relu(const Tensor& x, const Scalar& slope = 0.01, const MapOptions& options = {},
+                             const Stream& stream = {});
+CLUTCH_API void leaky_relu_out(const Tensor& out, const Tensor& x, const Scalar& slope = 0.01,
+                               const MapOptions& options = {}, const Stream& stream = {});
 /// min(max(x, low), high); NaN where x or a bound is NaN.
-CLUTCH_API Tensor clamp(const Tensor& x, const Scalar& low, const Scalar& high, const MapOptions& options = {}, const Stream& stream = {});
-CLUTCH_API Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high, const MapOptions& options = {}, const Stream& stream = {});
-CLUTCH_API void clamp_out(const Tensor& out, const Tensor& x, const Scalar& low, const Scalar& high, const MapOptions& options = {}, const Stream& stream = {});
-CLUTCH_API void clamp_out(const Tensor& out, const Tensor& x, const Tensor& low, const Tensor& high, const MapOptions& options = {}, const Stream& stream = {});
+CLUTCH_API Tensor clamp(const Tensor& x, const Scalar& low, const Scalar& high, const MapOptions& options = {},
+                        const Stream& stream = {});
+CLUTCH_API Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high, const MapOptions& options = {},
+                        const Stream& stream = {});
+CLUTCH_API void clamp_out(const Tensor& out, const Tensor& x, const Scalar& low, const Scalar& high,
+                          const MapOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void clamp_out(const Tensor& out, const Tensor& x, const Tensor& low, const Tensor& high,
+                          const MapOptions& options = {}, const Stream& stream = {});
 /// a where the condition holds, else b.
-CLUTCH_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b, const MapOptions& options = {}, const Stream& stream = {});
-CLUTCH_API void where_out(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b, const MapOptions& options = {},
-                          const Stream& stream = {});
-CLUTCH_API Tensor lerp(const Tensor& start, const Tensor& end, const Scalar& weight, const MapOptions& options = {}, const Stream& stream = {});
-CLUTCH_API Tensor lerp(const Tensor& start, const Tensor& end, const Tensor& weight, const MapOptions& options = {}, const Stream& stream = {});
-CLUTCH_API void lerp_out(const Tensor& out, const Tensor& start, const Tensor& end, const Scalar& weight, const MapOptions& options = {},
-                         const Stream& stream = {});
-CLUTCH_API void lerp_out(const Tensor& out, const Tensor& start, const Tensor& end, const Tensor& weight, const MapOptions& options = {},
-                         const Stream& stream = {});
+CLUTCH_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b, const MapOptions& options = {},
+                        const Stream& stream = {});
+CLUTCH_API void where_out(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b,
+                          const MapOptions& options = {}, const Stream& stream = {});
+CLUTCH_API Tensor lerp(const Tensor& start, const Tensor& end, const Scalar& weight, const MapOptions& options = {},
+                       const Stream& stream = {});
+CLUTCH_API Tensor lerp(const Tensor& start, const Tensor& end, const Tensor& weight, const MapOptions& options = {},
+                       const Stream& stream = {});
+CLUTCH_API void lerp_out(const Tensor& out, const Tensor& start, const Tensor& end, const Scalar& weight,
+                         const MapOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void lerp_out(const Tensor& out, const Tensor& start, const Tensor& end, const Tensor& weight,
+                         const MapOptions& options = {}, const Stream& stream = {});
 
-/// Operators are the named ops on the current stream: neg, add, sub, mul and div, of which `/` is the quotient of floats. Comparisons have names alone (eq,
-/// lt), and so has the matrix product (linalg::matmul). `a += b` writes into a's memory and keeps its dtype, as add_ does. Errors: those of the named op, by
-/// its name.
+/// Operators are the named ops on the current stream: neg, add, sub, mul and div, of which `/` is the quotient of
+/// floats. Comparisons have names alone (eq, lt), and so has the matrix product (linalg::matmul). `a += b` writes into
+/// a's memory and keeps its dtype, as add_ does.
+/// Errors: those of the named op, by its name.
 CLUTCH_API Tensor operator-(const Tensor& x);
 CLUTCH_API Tensor operator+(const Tensor& a, const Tensor& b);
 CLUTCH_API Tensor operator+(const Tensor& a, const Scalar& b);

@@ -18,9 +18,9 @@ struct GeneratorState {
   friend bool operator==(const GeneratorState&, const GeneratorState&) = default;
 };
 
-/// A source of random numbers: Philox 4x32-10 with its seed and offset in device memory, so that a captured graph draws new
-/// numbers at each replay. A cheap handle; copies share the state. Draws on one stream are in its order; use on several
-/// streams needs events between, as with any tensor.
+/// A source of random numbers: Philox 4x32-10 with its seed and offset in device memory, so that a captured graph draws
+/// new numbers at each replay. A cheap handle; copies share the state. Draws on one stream are in its order; use on
+/// several streams needs events between, as with any tensor.
 /// Determinism: equal seed, offset and call give equal bits on every device.
 /// Source: J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 class CLUTCH_API Generator {

@@ -32,7 +32,8 @@ enum class LogLevel : int { off = 0, error = 1, warn = 2, info = 3, debug = 4 };
 /// Sends log lines of the library to `sink`; an empty function restores stderr. CLUTCH_LOG sets which levels are made.
 CLUTCH_API void set_log_sink(std::function<void(LogLevel, std::string_view)> sink);
 
-/// Folder where programs, self-tests and rooflines are kept between processes; empty when CLUTCH_CACHE=off or no home is known.
+/// Folder where programs, self-tests and rooflines are kept between processes; empty when CLUTCH_CACHE=off or no home
+/// is known.
 CLUTCH_API std::string cache_directory();
 
 /// Programs, self-tests and rooflines in the cache folder.
@@ -40,7 +41,8 @@ struct CacheUsage {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
   std::uint64_t limit = 0;  ///< of programs: CLUTCH_CACHE_SIZE in bytes; 0: none
-  /// Why the folder is not used: it belongs to someone else, or others may write to it. Empty if it is used or does not exist.
+  /// Why the folder is not used: it belongs to someone else, or others may write to it. Empty if it is used or does not
+  /// exist.
   std::string refusal;
 };
 /// Counts what the cache folder holds.
@@ -51,7 +53,7 @@ CLUTCH_API CacheUsage clear_cache();
 
 /// Version, compiler, build type and the optional libraries of this build, one line each.
 CLUTCH_API std::string build_info();
-/// "0.1.0"
+/// Version of the library that runs, as "major.minor.patch"; CLUTCH_VERSION is that of the headers.
 CLUTCH_API std::string_view version();
 
 }}  // namespace clutch::v0

@@ -74,9 +74,11 @@ class CLUTCH_API Dims {
 /// "(2, 3)"
 CLUTCH_API std::string to_string(const Dims& dims);
 CLUTCH_API std::ostream& operator<<(std::ostream& out, const Dims& dims);
-/// The most elements a tensor may have, beyond any device's memory. Strides and offsets have the same limit, so that no count of bytes wraps around.
+/// The most elements a tensor may have, beyond any device's memory. Strides and offsets have the same limit, so that no
+/// count of bytes wraps around.
 inline constexpr std::int64_t kMaxNumel = std::int64_t{1} << 50;
-/// Product of the sizes; 1 for rank 0. Errors: invalid_shape on a negative size, or if the sizes other than 0 multiply to more than kMaxNumel.
+/// Product of the sizes; 1 for rank 0.
+/// Errors: invalid_shape on a negative size, or if the sizes other than 0 multiply to more than kMaxNumel.
 CLUTCH_API std::int64_t numel(const Dims& sizes);
 /// The shape that the shapes broadcast to, by PyTorch's rule. Errors: invalid_shape, naming `op`.
 CLUTCH_API Dims broadcast_shapes(std::span<const Dims> shapes, std::string_view op = "broadcast_shapes");
@@ -90,7 +92,8 @@ struct CastOptions {
   Overflow overflow = Overflow::nonfinite;  ///< for f8e4m3fn and f8e5m2
 };
 
-/// A strided view of shared storage on one device. A cheap value; strides are in elements, may be 0 and are never negative.
+/// A strided view of shared storage on one device. A cheap value; strides are in elements, may be 0 and are never
+/// negative.
 class CLUTCH_API Tensor {
  public:
   Tensor() = default;
@@ -114,8 +117,9 @@ class CLUTCH_API Tensor {
   /// True when both are views of one storage.
   bool shares_storage(const Tensor& other) const noexcept { return storage_ == other.storage_; }
 
-  /// Views: no copy, no wait. Errors: invalid_argument or invalid_shape; invalid_argument where the view of a packed type
-  /// would begin inside a byte.
+  /// Views: no copy, no wait.
+  /// Errors: invalid_argument or invalid_shape; invalid_argument where the view of a packed type would begin inside a
+  ///   byte.
   Tensor slice(int dim, std::int64_t begin, std::int64_t end, std::int64_t step = 1) const;
   Tensor select(int dim, std::int64_t index) const;
   Tensor transpose(int dim0, int dim1) const;
@@ -127,7 +131,8 @@ class CLUTCH_API Tensor {
   Tensor expand(const Dims& sizes) const;
   Tensor unsqueeze(int dim) const;
   Tensor squeeze(int dim) const;
-  /// Any view of the same storage. `offset` in elements from this tensor's element 0. Errors: invalid_shape past the storage or past kMaxNumel.
+  /// Any view of the same storage. `offset` in elements from this tensor's element 0.
+  /// Errors: invalid_shape past the storage or past kMaxNumel.
   Tensor as_strided(const Dims& sizes, const Dims& strides, std::int64_t offset = 0) const;
 
   /// This tensor if contiguous, else a contiguous copy.
@@ -148,7 +153,8 @@ class CLUTCH_API Tensor {
     read(result.data(), stream, "Tensor::to_host");
     return result;
   }
-  /// As to_host, into the caller's memory. Errors: also invalid_argument unless it has numel() elements, or where it is null.
+  /// As to_host, into the caller's memory.
+  /// Errors: also invalid_argument unless it has numel() elements, or where it is null.
   template <class T>
   void read_into(std::span<T> destination, const Stream& stream = {}) const {
     check_host_type(dtype_of<T>, "Tensor::read_into");
@@ -163,7 +169,8 @@ class CLUTCH_API Tensor {
   std::string to_string(const Stream& stream = {}) const;
 
   const std::shared_ptr<detail::Storage>& storage() const noexcept { return storage_; }
-  Tensor(std::shared_ptr<detail::Storage> storage, std::uint64_t offset, const Dims& sizes, const Dims& strides, DType dtype);
+  Tensor(std::shared_ptr<detail::Storage> storage, std::uint64_t offset, const Dims& sizes, const Dims& strides,
+         DType dtype);
 
  private:
   void check_host_type(DType wanted, const char* op) const;
@@ -185,19 +192,23 @@ CLUTCH_API std::vector<bool> Tensor::to_host<bool>(const Stream& stream) const;
 /// Prints the tensor; waits.
 CLUTCH_API std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
-/// Factories: contiguous tensors from the current stream's pool. Errors: invalid_shape on negative sizes or sizes past the
-/// device's limit on one buffer (with wanted and had), out_of_memory, no_device.
+/// Factories: contiguous tensors from the current stream's pool.
+/// Errors: invalid_shape on negative sizes or sizes past the device's limit on one buffer (with wanted and had),
+///   out_of_memory, no_device.
 CLUTCH_API Tensor empty(const Dims& sizes, const TensorOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor zeros(const Dims& sizes, const TensorOptions& options = {}, const Stream& stream = {});
 /// Every element is `value`, cast by the rules of clutch::cast. Errors: also invalid_dtype for packed types.
 CLUTCH_API Tensor full(const Dims& sizes, double value, const TensorOptions& options = {}, const Stream& stream = {});
-/// ceil((end - start) / step) elements start + i * step: exact in i64 for integer dtypes (bounds are truncated), one fma
-/// in f32 (f64 for f64) and one rounding for floating ones. Errors: invalid_argument for a step of 0 or of
-/// the wrong sign, and for numbers that are not finite, in the type that computes.
-CLUTCH_API Tensor arange(double start, double end, double step = 1, const TensorOptions& options = {}, const Stream& stream = {});
+/// ceil((end - start) / step) elements start + i * step: exact in i64 for integer dtypes (bounds are truncated), one
+/// fma in f32 (f64 for f64) and one rounding for floating ones.
+/// Errors: invalid_argument for a step of 0 or of the wrong sign, and for numbers that are not finite, in the type that
+///   computes.
+CLUTCH_API Tensor arange(double start, double end, double step = 1, const TensorOptions& options = {},
+                         const Stream& stream = {});
 /// Copies `bytes` of row-major elements to the device; `data` may be changed as soon as the call returns.
 /// Errors: invalid_argument if `bytes` is not what sizes and dtype need, or where `data` is null and `bytes` is not 0.
-CLUTCH_API Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes, const TensorOptions& options = {}, const Stream& stream = {});
+CLUTCH_API Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes,
+                             const TensorOptions& options = {}, const Stream& stream = {});
 
 /// Copies host values to a tensor of that shape.
 template <class T>
@@ -205,13 +216,15 @@ Tensor from_host(std::span<const T> values, const Dims& sizes, const Device& dev
   return from_bytes(values.data(), values.size_bytes(), sizes, {.dtype = dtype_of<T>, .device = device}, stream);
 }
 template <class T>
-Tensor from_host(const std::vector<T>& values, const Dims& sizes, const Device& device = {}, const Stream& stream = {}) {
+Tensor from_host(const std::vector<T>& values, const Dims& sizes, const Device& device = {},
+                 const Stream& stream = {}) {
   return from_host(std::span<const T>(values), sizes, device, stream);
 }
 /// Copies host values to a tensor of rank 1.
 template <class T>
 Tensor from_host(std::initializer_list<T> values, const Device& device = {}, const Stream& stream = {}) {
-  return from_host(std::span<const T>(values.begin(), values.size()), {static_cast<std::int64_t>(values.size())}, device, stream);
+  return from_host(std::span<const T>(values.begin(), values.size()), {static_cast<std::int64_t>(values.size())},
+                   device, stream);
 }
 
 /// The dtype of a result of these tensors by PyTorch's rules: tensors of rank 0 count only by their kind.

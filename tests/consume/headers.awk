@@ -5,7 +5,7 @@
 #   parameters <file:line> <name> <name>...           the names of a function's parameters
 #   holds <struct>                                    a struct with tensors among its members
 #   enum <file:line> <name> <underlying type> <enumerator>...
-#   macro <file:line> <line>                          a macro that declares functions: its text
+#   macro <file:line> <line>                          a macro that declares functions: its lines with names, and its last one
 function trim(text) { gsub(/[ \t\n]+/, " ", text); sub(/^ /, "", text); sub(/ $/, "", text); return text }
 function space(    i, name) {
   for (i = 1; i <= depth; ++i)
@@ -96,7 +96,7 @@ function end_scope(text,    parts, n, i, line, name, under) {
 FNR == 1 { depth = 0; open = 0; statement = ""; defining = 0 }
 { where = FILENAME ":" FNR; line = $0 }
 defining || /^#define/ {
-  if (line ~ /\(/ && line ~ /name/) print "macro", where, trim(line)
+  if ((line ~ /\(/ && line ~ /name/) || (defining && line !~ /\\$/)) print "macro", where, trim(line)
   defining = line ~ /\\$/
   next
 }

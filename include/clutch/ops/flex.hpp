@@ -12,19 +12,22 @@
 
 namespace clutch { inline namespace v0 { namespace attention {
 
-/// A score, scaled: q . k scale; traced as f32, for f64 tensors as f64. Numbers of C++ adopt that dtype beside a score; beside an index, or alone, they are
-/// f32 also then: in s + 0.1 * h the factor is 0.1f, in s + 0.1 * cast(h, s.dtype()) it is not.
+/// A score, scaled: q . k scale; traced as f32, for f64 tensors as f64. Numbers of C++ adopt that dtype beside a score;
+/// beside an index, or alone, they are f32 also then: in s + 0.1 * h the factor is 0.1f, in
+/// s + 0.1 * cast(h, s.dtype()) it is not.
 using Score = Expr;
 
-/// What becomes of scores before softmax: a traced function of score, batch, head of the query, query and key. Made of a lambda
-/// [](Score s, Index b, Index h, Index q, Index kv) { return s + bias[h] * (kv - q); }. What lambdas cannot say is opencl()'s. A value; cheap to copy.
+/// What becomes of scores before softmax: a traced function of score, batch, head of the query, query and key. Made of
+/// a lambda [](Score s, Index b, Index h, Index q, Index kv) { return s + bias[h] * (kv - q); }. What lambdas cannot
+/// say is opencl()'s. A value; cheap to copy.
 class CLUTCH_API ScoreMod {
  public:
   /// None: scores stay what they are.
   ScoreMod() = default;
   /// Errors: invalid_dtype unless the lambda returns a number.
   template <class F>
-  requires(!std::is_same_v<std::remove_cvref_t<F>, ScoreMod> && detail::is_meant_as_mod<F, Score, Index, Index, Index, Index>()) ScoreMod(F&& f)
+  requires(!std::is_same_v<std::remove_cvref_t<F>, ScoreMod> &&
+           detail::is_meant_as_mod<F, Score, Index, Index, Index, Index>()) ScoreMod(F&& f)
       : ScoreMod(traced(f, DType::f32), traced(f, DType::f64)) {}
   /// Of f32 scores and of f64 ones.
   ScoreMod(const ExprFunction& f32, const ExprFunction& f64);
@@ -38,7 +41,9 @@ class CLUTCH_API ScoreMod {
   template <class F>
   static ExprFunction traced(F& f, DType score) {
     constexpr bool kTakesIndices = std::is_invocable_r_v<Expr, F&, Score, Index, Index, Index, Index>;
-    static_assert(kTakesIndices, "a score mod takes five arguments, (Score s, Index b, Index h, Index q, Index kv), and returns a traced number");
+    static_assert(
+        kTakesIndices,
+        "a score mod takes five arguments (Score s, Index b, Index h, Index q, Index kv) and returns a traced number");
     if constexpr (kTakesIndices)
       return trace<5>([&](Score s, Index b, Index h, Index q, Index kv) -> Expr { return f(s, b, h, q, kv); },
                       {score, DType::i32, DType::i32, DType::i32, DType::i32});
@@ -53,25 +58,33 @@ class CLUTCH_API ScoreMod {
 CLUTCH_API ScoreMod alibi(const Tensor& slopes);
 /// 2^(-8 (h + 1) / heads), f32.
 CLUTCH_API Tensor alibi_slopes(std::int64_t heads, const Device& device = {}, const Stream& stream = {});
-/// cap tanh(score / cap), for f32 within 2^-22 cap. The cap builds nothing. Errors: invalid_argument unless 2^-126 <= cap <= 2^126.
+/// cap tanh(score / cap), for f32 within 2^-22 cap. The cap builds nothing.
+/// Errors: invalid_argument unless 2^-126 <= cap <= 2^126.
 CLUTCH_API ScoreMod softcap(double cap);
 /// score + (q - kv).
 CLUTCH_API ScoreMod relative_bias();
-/// score + table[q - kv + (n - 1) / 2], n numbers for distances from -(n - 1) / 2 on, farther ones as the last; of rank 2: table[h] is a head's.
+/// score + table[q - kv + (n - 1) / 2], n numbers for distances from -(n - 1) / 2 on, farther ones as the last;
+/// of rank 2: table[h] is a head's.
 CLUTCH_API ScoreMod relative_bias(const Tensor& table);
 
 /// 1 / sqrt(E).
 inline constexpr double kDefaultScale = std::numeric_limits<double>::quiet_NaN();
 
-/// Sequences of several lengths in one call. Mods and masks see a sequence as a batch b, and its queries and keys from 0 on. Numbers are read on the device:
-/// others than said here are clamped; rows of q that belong to no sequence have undefined results. Tensors: i32, contiguous.
+/// Sequences of several lengths in one call. Mods and masks see a sequence as a batch b, and its queries and keys from
+/// 0 on. Numbers are read on the device: others than said here are clamped; rows of q that belong to no sequence have
+/// undefined results. Tensors: i32, contiguous.
 struct Varlen {
-  Tensor cu_seq_q = {};    ///< (n + 1): sequence b's queries are rows cu_seq_q[b] to before cu_seq_q[b + 1] of q's only batch; undefined: q has n batches
+  /// (n + 1): sequence b's queries are rows cu_seq_q[b] to before cu_seq_q[b + 1] of q's only batch; undefined: q has n
+  /// batches
+  Tensor cu_seq_q = {};
   Tensor cu_seq_kv = {};   ///< the same of k and v
   Tensor seqused_kv = {};  ///< (n): so many keys of each sequence count; undefined: all
-  Tensor page_table = {};  ///< (n, m): key i of sequence b is row page_table[b][i / page_size] * page_size + i % page_size of k's only batch; -1: no keys
+  /// (n, m): key i of sequence b is row page_table[b][i / page_size] * page_size + i % page_size of k's only batch;
+  /// -1: no keys
+  Tensor page_table = {};
   std::int64_t page_size = 0;
-  std::int64_t max_q = 0, max_kv = 0;  ///< longest sequence; 0: all rows. Longer ones are cut off; larger numbers cost time
+  /// Longest sequence; 0: all rows. Longer ones are cut off; larger numbers cost time
+  std::int64_t max_q = 0, max_kv = 0;
 };
 
 struct FlexOptions {
@@ -83,66 +96,85 @@ struct FlexOptions {
   bool return_lse = false;
   bool return_max_scores = false;
   Varlen varlen = {};
-  /// Weights become 0 with this probability, else 1 / (1 - p) times as large, after softmax: lse is that of all. Which ones the generator says (empty: the
-  /// device's default one), key kv and query q by word kv % 4 of its block ((b Hq + h) L + q) ceil(S / 4) + kv / 4, dropped below p 2^32; as many are drawn.
+  /// Weights become 0 with this probability, else 1 / (1 - p) times as large, after softmax: lse is that of all. Which
+  /// ones the generator says (empty: the device's default one), key kv and query q by word kv % 4 of its block
+  /// ((b Hq + h) L + q) ceil(S / 4) + kv / 4, dropped below p 2^32; as many are drawn.
   double dropout_p = 0;
   Generator generator = {};
-  bool skip_masked = false;         ///< what has a weight of 0 counts for nothing, NaN and infinity included; a tenth slower
+  bool skip_masked = false;  ///< what has a weight of 0 counts for nothing, NaN and infinity included; a tenth slower
   std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
 struct FlexResult {
-  Tensor out;                 ///< (B, Hq, L, Ev), of q's dtype
-  Tensor lse;                 ///< (B, Hq, L), f32 (f64 of f64): log(sum(exp(scores))), rounded once more; undefined unless asked for
+  Tensor out;  ///< (B, Hq, L, Ev), of q's dtype
+  Tensor lse;  ///< (B, Hq, L), f32 (f64 of f64): log(sum(exp(scores))), rounded once more; undefined unless asked for
   Tensor max_scores;          ///< the same of the largest score
   Tensor dropout_state = {};  ///< i64 (2): the seed and offset that dropout drew from, for the backward call
 };
 
-/// softmax(score_mod(q k^T scale), where the masks hold) v for q (B, Hq, L, E), k (Bk, Hkv, S, E), v (Bk, Hkv, S, Ev); Bk is B, or 1 where all batches share
-/// keys. Scores stay in registers and caches, memory is O(L); up to 8 queries go by parts of 512 keys, for many cores, which a second launch puts together.
-/// Any strides; the result is contiguous. With varlen the results' batches and rows are q's; block masks are of its max_q and max_kv (all rows where 0), blocks
-/// of keys dividing a page.
+/// softmax(score_mod(q k^T scale), where the masks hold) v for q (B, Hq, L, E), k (Bk, Hkv, S, E), v (Bk, Hkv, S, Ev);
+/// Bk is B, or 1 where all batches share keys. Scores stay in registers and caches, memory is O(L); up to 8 queries go
+/// by parts of 512 keys, for many cores, which a second launch puts together.
+/// Any strides; the result is contiguous. With varlen the results' batches and rows are q's; block masks are of its
+/// max_q and max_kv (all rows where 0), blocks of keys dividing a page.
 /// Dtypes: f32, f16, bf16, f64, the same of all three; scores, weights and sums in f32 (f64 for f64), rounded once.
-/// Rows without any key are 0, their lse and largest score -inf. Masks come after the score mod, so NaN scores of masked keys do not count; NaN of their
-/// values may, times a weight of 0, unless all keys around them are masked, too, or skip_masked is set; so may NaN of their keys in q's gradient.
-/// Range: scores of any finite size, to the largest number of their dtype: weights are made of differences to the row's largest score, exact where they count.
-/// Infinite or NaN scores of unmasked keys make their row NaN, -inf excepted, whose weight is 0.
-/// Accuracy: f32 within 2e-6 of the exact result for unit-normal q, k and v at E = 64 without score mod, growing with its root; a score mod's terms add eps
-/// max|score| times max|v|. Subnormal numbers may count as 0. Reproducible: a sequence has the same bits alone and in a batch,
-/// where the longest ones of both have at most 8 queries, or both more; of f16 and bf16 with at most 8, Hq / Hkv times the longest is at most 8 in both, too,
-/// or more in both. Errors: invalid_shape; invalid_dtype; invalid_argument for heads that differ without enable_gqa, or whose counts do not divide; for a block
-/// mask of other lengths; not_supported for long keys on a device whose loops end early; device_mismatch. Stream: never waits. Source:
-/// torch.nn.attention.flex_attention.flex_attention of PyTorch 2.12.
-CLUTCH_API FlexResult flex(const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& options = {}, const Stream& stream = {});
-/// Into the caller's tensors, of any strides but lse's and max_scores', which are contiguous; undefined ones are not asked for.
-CLUTCH_API void flex_out(const FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& options = {},
-                         const Stream& stream = {});
+/// Rows without any key are 0, their lse and largest score -inf. Masks come after the score mod, so NaN scores of
+/// masked keys do not count; NaN of their values may, times a weight of 0, unless all keys around them are masked, too,
+/// or skip_masked is set; so may NaN of their keys in q's gradient.
+/// Range: scores of any finite size, to the largest number of their dtype: weights are made of differences to the row's
+///   largest score, exact where they count. Infinite or NaN scores of unmasked keys make their row NaN, -inf excepted,
+///   whose weight is 0.
+/// Accuracy: f32 within 2e-6 of the exact result for unit-normal q, k and v at E = 64 without score mod, growing with
+///   its root; a score mod's terms add eps max|score| times max|v|. Subnormal numbers may count as 0.
+/// Reproducible: a sequence has the same bits alone and in a batch, where the longest ones of both have at most 8
+///   queries, or both more; of f16 and bf16 with at most 8, Hq / Hkv times the longest is at most 8 in both, too, or
+///   more in both.
+/// Errors: invalid_shape; invalid_dtype; invalid_argument for heads that differ without enable_gqa, or whose counts do
+///   not divide; for a block mask of other lengths; not_supported for long keys on a device whose loops end early;
+///   device_mismatch.
+/// Stream: never waits.
+/// Source: torch.nn.attention.flex_attention.flex_attention of PyTorch 2.12.
+CLUTCH_API FlexResult flex(const Tensor& q, const Tensor& k, const Tensor& v, const FlexOptions& options = {},
+                           const Stream& stream = {});
+/// Into the caller's tensors, of any strides but lse's and max_scores', which are contiguous; undefined ones are not
+/// asked for.
+CLUTCH_API void flex_out(const FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v,
+                         const FlexOptions& options = {}, const Stream& stream = {});
 
 struct FlexBackwardOptions {
   Tensor grad_lse = {};             ///< lse's gradient, (B, Hq, L); undefined: zero
   bool captured_gradients = false;  ///< what the score mod captured gets gradients, too
 };
 struct FlexGradients {
-  Tensor q, k, v;                     ///< like them, contiguous
-  std::vector<Tensor> captured = {};  ///< with captured_gradients: of the score mod's floating captured tensors, in the order of their first use
+  Tensor q, k, v;  ///< like them, contiguous
+  /// With captured_gradients: of the score mod's floating captured tensors, in the order of their first use
+  std::vector<Tensor> captured = {};
 };
-/// Gradients of flex() with the same tensors and options (`options`) and what it returned, lse among it; `backward` has what flex() has not. Heads and batches
-/// that share keys are added; scores are made again, memory is O(L): up to 4 compute units / (Bk Hkv) times q in f32 (f64) beside the results. max_scores has
-/// no gradient. lse is enough for scores of any size: a tile of rows with one whose |lse| is 32 or more finds the rows' sums again, in up to 0.4 of forward's
-/// time; max_scores, if given, are where it begins. varlen.seqused_kv: keys that do not count have gradients of 0. Rows of q that belong to no sequence have
-/// undefined gradients. Captured tensors count as constants unless captured_gradients is set. Theirs are summed in a fixed order over what their indices do not
-/// depend on, along diagonals where they are of q - kv, by places else, which takes longest; scores are made again for some rows of all heads at a time, in 64
-/// MiB of scratch or what one row takes; beside varlen in tensors of all sequences as long as the longest one. A dot of captured rows, which a loop in the
-/// lambda adds to the score as qr[{b, h, q, d}] * kr[{b, kv, d}] for d = 0, 1, ..., is found if it has 4 products or more, and is a product of matrices there,
-/// as its gradients are. What has a weight of 0 adds nothing to them, even where the score mod's derivative is no number. Accuracy: f32 within 1e-5 of the
-/// exact gradient for unit-normal tensors at E = 64. Reproducible: no atomics. Errors: as flex(); invalid_argument without lse; not_supported with page_table.
+/// Gradients of flex() with the same tensors and options (`options`) and what it returned, lse among it; `backward` has
+/// what flex() has not. Heads and batches that share keys are added; scores are made again, memory is O(L): up to 4
+/// compute units / (Bk Hkv) times q in f32 (f64) beside the results. max_scores has no gradient.
+/// lse is enough for scores of any size: a tile of rows with one whose |lse| is 32 or more finds the rows' sums again,
+/// in up to 0.4 of forward's time; max_scores, if given, are where it begins.
+/// varlen.seqused_kv: keys that do not count have gradients of 0. Rows of q that belong to no sequence have undefined
+/// gradients.
+/// Captured tensors count as constants unless captured_gradients is set. Theirs are summed in a fixed order over what
+/// their indices do not depend on, along diagonals where they are of q - kv, by places else, which takes longest;
+/// scores are made again for some rows of all heads at a time, in 64 MiB of scratch or what one row takes; beside
+/// varlen in tensors of all sequences as long as the longest one. A dot of captured rows, which a loop in the lambda
+/// adds to the score as qr[{b, h, q, d}] * kr[{b, kv, d}] for d = 0, 1, ..., is found if it has 4 products or more, and
+/// is a product of matrices there, as its gradients are. What has a weight of 0 adds nothing to them, even where the
+/// score mod's derivative is no number.
+/// Accuracy: f32 within 1e-5 of the exact gradient for unit-normal tensors at E = 64.
+/// Reproducible: no atomics.
+/// Errors: as flex(); invalid_argument without lse; not_supported with page_table.
 /// Stream: never waits. Source: PyTorch 2.12, whose devices but CPUs have it.
-CLUTCH_API FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const FlexResult& results,
-                                       const FlexOptions& options = {}, const FlexBackwardOptions& backward = {}, const Stream& stream = {});
-/// Into the caller's tensors, of these shapes and dtypes and any strides; an undefined one, or no list of captured tensors' gradients, is not asked for. They
-/// may share memory with inputs.
-CLUTCH_API void flex_backward_out(const FlexGradients& out, const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v,
-                                  const FlexResult& results, const FlexOptions& options = {}, const FlexBackwardOptions& backward = {},
-                                  const Stream& stream = {});
+CLUTCH_API FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v,
+                                       const FlexResult& results, const FlexOptions& options = {},
+                                       const FlexBackwardOptions& backward = {}, const Stream& stream = {});
+/// Into the caller's tensors, of these shapes and dtypes and any strides; an undefined one, or no list of captured
+/// tensors' gradients, is not asked for. They may share memory with inputs.
+CLUTCH_API void flex_backward_out(const FlexGradients& out, const Tensor& grad_out, const Tensor& q, const Tensor& k,
+                                  const Tensor& v, const FlexResult& results, const FlexOptions& options = {},
+                                  const FlexBackwardOptions& backward = {}, const Stream& stream = {});
 
 }}}  // namespace clutch::v0::attention

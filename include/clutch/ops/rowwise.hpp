@@ -10,8 +10,8 @@
 
 namespace clutch { inline namespace v0 {
 
-/// The row that a lambda of rowwise() works on: makes totals of values of its elements. At most 4 totals; a value may use
-/// earlier ones. Integers and booleans are made f32 before.
+/// The row that a lambda of rowwise() works on: makes totals of values of its elements. At most 4 totals; a value may
+/// use earlier ones. Integers and booleans are made f32 before.
 class CLUTCH_API Row {
  public:
   Expr sum(const Expr& x) { return total(Reduce::sum, x); }
@@ -21,7 +21,8 @@ class CLUTCH_API Row {
   Expr max(const Expr& x) { return total(Reduce::amax, x); }
   /// How many elements a row has.
   Expr size() const;
-  /// Makes an output of one element a row, of totals and of inputs that have one element a row (of others, the first counts).
+  /// Makes an output of one element a row, of totals and of inputs that have one element a row (of others, the first
+  /// counts).
   void result(const Expr& x) { results_.push_back(x); }
 
   explicit Row(std::span<const DType> inputs);
@@ -65,7 +66,8 @@ RowFunction trace_rows(F&& f, const std::array<DType, kInputs>& inputs) {
       f(row, detail::expr_input(static_cast<int>(kI), inputs[kI])...);
       return RowFunction(row, {});
     } else {
-      std::vector<Expr> elements = detail::traced_outputs(f(row, detail::expr_input(static_cast<int>(kI), inputs[kI])...));
+      std::vector<Expr> elements =
+          detail::traced_outputs(f(row, detail::expr_input(static_cast<int>(kI), inputs[kI])...));
       return RowFunction(row, elements);
     }
   }
@@ -73,30 +75,35 @@ RowFunction trace_rows(F&& f, const std::array<DType, kInputs>& inputs) {
 }
 
 struct RowwiseOptions {
-  Dims dims = {-1};                 ///< that make a row, negative ones from the end
-  DTypeList dtype = {};             ///< of the outputs, one each; empty: map_dtype()'s rule for elements, the accumulator's dtype for results
+  Dims dims = {-1};  ///< that make a row, negative ones from the end
+  /// Of the outputs, one each; empty: map_dtype()'s rule for elements, the accumulator's dtype for results
+  DTypeList dtype = {};
   std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
-/// Computes totals over each row and elements made of them, in one launch (a few long rows: one for each total and one for the elements), as in
-///   rowwise([](Row& row, Expr x) { Expr e = exp(x - row.max(x)); return e / row.sum(e); }, {x})
-/// Shapes: the inputs broadcast; element outputs have that shape, results have it with size 1 in `dims`. Elements first, then results.
-///   At most 12 tensors in all.
+/// Computes totals over each row and elements made of them, in one launch (a few long rows: one for each total and one
+/// for the elements), as in rowwise([](Row& row, Expr x) { Expr e = exp(x - row.max(x)); return e / row.sum(e); }, {x})
+/// Shapes: the inputs broadcast; element outputs have that shape, results have it with size 1 in `dims`. Elements
+///   first, then results. At most 12 tensors in all.
 /// Dtypes: as map's; totals accumulate in f32, in f64 if an input is f64.
 /// In place: an element output may be an input that has its dtype, element for element.
 /// Determinism: bit-equal on every device and for every layout; totals are added in reduce()'s order.
-/// Scratch: none, but where a row's elements do not lie at one stride: then those tensors are copied; and reduce()'s for a few long rows.
-/// Empty: rows of nothing have no elements; their totals, of which results are made, are 0 for sums, 1 for products, NaN for means.
-/// Errors: invalid_shape, invalid_dtype, device_mismatch, invalid_overlap; invalid_argument for dims, counts, results of rows of nothing where
-///   a total is a min or max; not_supported for f64 without fp64 or an implementation that refuses.
+/// Scratch: none, but where a row's elements do not lie at one stride: then those tensors are copied; and reduce()'s
+///   for a few long rows.
+/// Empty: rows of nothing have no elements; their totals, of which results are made, are 0 for sums, 1 for products,
+///   NaN for means.
+/// Errors: invalid_shape, invalid_dtype, device_mismatch, invalid_overlap; invalid_argument for dims, counts, results
+///   of rows of nothing where a total is a min or max; not_supported for f64 without fp64 or an implementation that
+///   refuses.
 /// Stream: never waits.
-CLUTCH_API std::vector<Tensor> rowwise(const RowFunction& function, std::span<const Tensor> inputs, const RowwiseOptions& options = {},
-                                       const Stream& stream = {});
-CLUTCH_API void rowwise_out(std::span<const Tensor> outputs, const RowFunction& function, std::span<const Tensor> inputs, const RowwiseOptions& options = {},
+CLUTCH_API std::vector<Tensor> rowwise(const RowFunction& function, std::span<const Tensor> inputs,
+                                       const RowwiseOptions& options = {}, const Stream& stream = {});
+CLUTCH_API void rowwise_out(std::span<const Tensor> outputs, const RowFunction& function,
+                            std::span<const Tensor> inputs, const RowwiseOptions& options = {},
                             const Stream& stream = {});
 template <class F, std::size_t kInputs>
-requires(!std::is_same_v<std::remove_cvref_t<F>, RowFunction>) std::vector<Tensor> rowwise(F&& f, const Tensor (&inputs)[kInputs],
-                                                                                           const RowwiseOptions& options = {}, const Stream& stream = {}) {
+requires(!std::is_same_v<std::remove_cvref_t<F>, RowFunction>) std::vector<Tensor> rowwise(
+    F&& f, const Tensor (&inputs)[kInputs], const RowwiseOptions& options = {}, const Stream& stream = {}) {
   std::array<DType, kInputs> dtypes;
   std::vector<DType> traced = traced_dtypes(inputs, "rowwise");
   for (std::size_t i = 0; i < kInputs; ++i) dtypes[i] = traced[i];

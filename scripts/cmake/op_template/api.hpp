@@ -14,6 +14,7 @@ struct @PASCAL@Options {
 /// Shapes: any; the result is contiguous. Dtypes: f32.
 /// Accuracy: exact. Errors: invalid_dtype, invalid_shape, device_mismatch, invalid_overlap. Stream: never waits.
 CLUTCH_API Tensor @STEM@(const Tensor& input, const @PASCAL@Options& options = {}, const Stream& stream = {});
-CLUTCH_API void @STEM@_out(const Tensor& out, const Tensor& input, const @PASCAL@Options& options = {}, const Stream& stream = {});
+CLUTCH_API void @STEM@_out(const Tensor& out, const Tensor& input, const @PASCAL@Options& options = {},
+                     const Stream& stream = {});
 
 }}  // namespace clutch::v0
