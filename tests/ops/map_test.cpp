@@ -390,6 +390,10 @@ TEST(Map, NamedOps) {
     is(relu(x), {0, 0, 0, 0.5f, 3});
     is(clamp(x, -1, 0.75), {-1, -1, 0, 0.5f, 0.75f});
     is(clamp(x, neg(abs(y)), abs(y)), {-1, -1, 0, 0.25f, 3});
+    // A bound that is NaN makes NaN, as PyTorch's does.
+    const Tensor nan = full({5}, NAN, {.device = device});
+    for (const Tensor& t : {clamp(x, nan, abs(y)), clamp(x, neg(abs(y)), nan)})
+      for (float got : t.to_host<float>()) EXPECT_TRUE(std::isnan(got));
     is(where(lt(x, y), x, y), {-2.5f, -1, 0, 0.25f, 3});
     is(minimum(x, y), {-2.5f, -1, 0, 0.25f, 3});
     is(maximum(x, y), {1, -1, 2, 0.5f, 3});

@@ -42,6 +42,28 @@ Tensor whole(const Dims& sizes, DType dtype, const Device& device, std::uint64_t
   return map([](Expr x) { return floor(x * 9.0f) - 4.0f; }, rand(sizes, {.device = device, .seed = seed})).to(dtype);
 }
 
+TEST(Sparse24, NothingIsNothing) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (const Dims& sizes : {Dims{0, 64}, Dims{64, 0}, Dims{0, 0}}) {
+      SCOPED_TRACE(to_string(sizes));
+      const Tensor w = zeros(sizes, {.device = device});
+      for (PruneRule rule : kRules) {
+        EXPECT_EQ(sparse::prune_2_4(w, {.rule = rule}).sizes(), sizes);
+        EXPECT_EQ(sparse::mask_2_4(w, {.rule = rule}).sizes(), sizes);
+      }
+      EXPECT_NO_THROW(sparse::require_2_4(w));
+      const Tensor mask = sparse::mask_2_4(w);
+      EXPECT_EQ(sparse::apply_mask(w, mask).sizes(), sizes);
+      EXPECT_EQ(sparse::to_bitmask(mask).numel(), 0);
+      const sparse::SemiStructured s = sparse::compress(w);
+      EXPECT_EQ(sparse::decompress(s).sizes(), sizes);
+      const Tensor b = full({sizes[1], 3}, 1, {.device = device}), product = sparse::matmul(s, b);
+      EXPECT_EQ(product.sizes(), (Dims{sizes[0], 3}));
+      for (double x : values(product)) EXPECT_EQ(x, 0);
+    }
+  }
+}
+
 TEST(Sparse24, PrunesByEachRule) {
   CLUTCH_EACH_DEVICE(device) {
     for (DType dtype : Sparse24Case::kDtypes)

@@ -3,6 +3,47 @@
 
 namespace clutch::testing { namespace {
 
+/// PyTorch's answers: shapes without elements, and zeros where there are queries and no keys.
+TEST(Sdpa, NothingIsNothing) {
+  CLUTCH_EACH_DEVICE(device) {
+    auto ones = [&](const Dims& sizes) { return full(sizes, 1, {.device = device}); };
+    struct Shape {
+      std::int64_t batch, heads, q_len, kv_len;
+    };
+    for (const Shape& s : {Shape{0, 2, 3, 4}, Shape{2, 0, 3, 4}, Shape{2, 2, 0, 4}, Shape{2, 2, 3, 0}, Shape{0, 0, 0, 0}}) {
+      SCOPED_TRACE(fmt::format("{} x {} x {} x {}", s.batch, s.heads, s.q_len, s.kv_len));
+      const Dims q_sizes{s.batch, s.heads, s.q_len, 8}, k_sizes{s.batch, s.heads, s.kv_len, 8}, v_sizes{s.batch, s.heads, s.kv_len, 6},
+          out{s.batch, s.heads, s.q_len, 6};
+      const Tensor q = ones(q_sizes), k = ones(k_sizes), v = ones(v_sizes);
+      const FlexOptions o{.return_lse = true, .return_max_scores = true};
+      const FlexResult made = flex(q, k, v, o);
+      EXPECT_EQ(made.out.sizes(), out);
+      for (double x : values(made.out)) EXPECT_EQ(x, 0);
+      for (double x : values(made.lse)) EXPECT_EQ(x, -INFINITY);
+      const attention::FlexGradients gradients = attention::flex_backward(ones(out), q, k, v, made, o);
+      EXPECT_EQ(gradients.q.sizes(), q_sizes), EXPECT_EQ(gradients.k.sizes(), k_sizes), EXPECT_EQ(gradients.v.sizes(), v_sizes);
+      for (const Tensor* t : {&gradients.q, &gradients.k, &gradients.v})
+        for (double x : values(*t)) EXPECT_EQ(x, 0);
+      for (attention::SdpaBackend backend : {attention::SdpaBackend::flash, attention::SdpaBackend::math}) {
+        const attention::SdpaBackends only{backend};
+        const Tensor got = attention::sdpa(q, k, v).out;
+        EXPECT_EQ(got.sizes(), out);
+        for (double x : values(got)) EXPECT_EQ(x, 0);
+      }
+    }
+    for (const auto& [batch, length] : {std::pair<std::int64_t, std::int64_t>{0, 3}, {2, 0}}) {
+      const attention::MultiHeadWeights weights{.in_weight = ones({3 * 2 * 8, 5}), .out_weight = ones({7, 2 * 8}), .heads = 2};
+      const Tensor x = ones({batch, length, 5});
+      const attention::MultiHeadResult made = attention::multi_head_attention(x, weights);
+      EXPECT_EQ(made.out.sizes(), (Dims{batch, length, 7}));
+      const attention::MultiHeadGradients gradients = attention::multi_head_attention_backward(made.out, x, weights, made);
+      EXPECT_EQ(gradients.x.sizes(), x.sizes());
+      for (double g : values(gradients.in_weight)) EXPECT_EQ(g, 0);
+      for (double g : values(gradients.out_weight)) EXPECT_EQ(g, 0);
+    }
+  }
+}
+
 TEST(Sdpa, MatchesTheModelByEachBackend) {
   using attention::Causal;
   using attention::SdpaBackend;
