@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // copy_ and cast: destination = source, copied as bits or cast to another dtype with one rounding.
-// Ownership: a group owns tiles of TILE elements (bytes in copy_bytes). No local memory.
+// Ownership: a group owns tiles of CLUTCH_TILE elements (bytes in copy_bytes). No local memory.
 // Needs: for moves T, an unsigned type of the element's size; for casts S_NAME and D_NAME (dtypes, the real one of a complex
 // type), S_KIND and D_KIND (0 f32-computed float, 1 f64, 2 integer or bool), S_COMPLEX, D_COMPLEX, SATURATE.
 // Source: PyTorch 2.12's casts; OCP 8-bit floating point specification for the f8 formats.
@@ -26,8 +26,8 @@
 #endif
 static inline void copy_bytes_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, ulong bytes, uint streaming) {
   int words = ((ulong)out | (ulong)in) % sizeof(uint) == 0;
-  for (ulong tile = group; tile * TILE < bytes; tile += groups) {
-    ulong begin = tile * TILE, end = min(begin + TILE, bytes);
+  for (ulong tile = group; tile * CLUTCH_TILE < bytes; tile += groups) {
+    ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, bytes);
     ulong tail = words ? begin + (end - begin) / sizeof(WIDE) * sizeof(WIDE) : begin;
 #ifdef CLUTCH_HAS_STREAMING
     if (streaming && (ulong)(out + begin) % sizeof(WIDE) == 0) {
@@ -50,8 +50,8 @@ __kernel void copy_bytes(CLUTCH_PREDICATE __global uchar* out, ulong out_offset,
 // Strided move.
 #ifdef CLUTCH_ENTRY_copy_strided
 static inline void copy_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n) {
-  for (ulong tile = group; tile * TILE < n; tile += groups) {
-    ulong begin = tile * TILE, end = min(begin + TILE, n);
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
+    ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n);
     for (ulong i = begin + item; i < end; i += items) {
       Offsets o = clutch_offsets(shape, 0, (IDX)i);
       ((__global T*)out)[o.at[0]] = ((__global const T*)in)[o.at[1]];
@@ -69,11 +69,11 @@ __kernel void copy_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offse
 // Strided move by rows whose inner strides are 1 (output) and 0 or 1 (input).
 #ifdef CLUTCH_ENTRY_copy_rows
 static inline void copy_rows_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n) {
-  ulong inner = (ulong)shape->size[0], chunks = (inner + TILE - 1) / TILE, tiles = n / inner * chunks;
+  ulong inner = (ulong)shape->size[0], chunks = (inner + CLUTCH_TILE - 1) / CLUTCH_TILE, tiles = n / inner * chunks;
   IDX step = (IDX)shape->stride[1][0];
   for (ulong tile = group; tile < tiles; tile += groups) {
     ulong row = tile / chunks;
-    IDX begin = (IDX)((tile - row * chunks) * TILE), end = (IDX)min((ulong)begin + TILE, inner);
+    IDX begin = (IDX)((tile - row * chunks) * CLUTCH_TILE), end = (IDX)min((ulong)begin + CLUTCH_TILE, inner);
     Offsets o = clutch_offsets(shape, 1, (IDX)row);
     __global T* to = (__global T*)out + o.at[0];
     __global const T* from = (__global const T*)in + o.at[1];
@@ -227,8 +227,8 @@ static inline void cast_one(__global uchar* out, long to, __global const uchar* 
 // Contiguous cast; VECTOR says that both sides compute in f32 vectors.
 #ifdef CLUTCH_ENTRY_copy_cast_contiguous
 static inline void copy_cast_contiguous_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, ulong n, uint streaming) {
-  for (ulong tile = group; tile * TILE < n; tile += groups) {
-    ulong begin = tile * TILE, end = min(begin + TILE, n), tail = begin;
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
+    ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n), tail = begin;
 #if VECTOR
     tail = begin + (end - begin) / WIDTH * WIDTH;
     if (streaming && (ulong)(out + begin * D_BYTES) % (WIDTH * D_BYTES) == 0) {
@@ -249,8 +249,8 @@ __kernel void copy_cast_contiguous(CLUTCH_PREDICATE __global uchar* out, ulong o
 
 #ifdef CLUTCH_ENTRY_copy_cast_strided
 static inline void copy_cast_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n) {
-  for (ulong tile = group; tile * TILE < n; tile += groups) {
-    ulong begin = tile * TILE, end = min(begin + TILE, n);
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
+    ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n);
     for (ulong i = begin + item; i < end; i += items) {
       Offsets o = clutch_offsets(shape, 0, (IDX)i);
       cast_one(out, o.at[0], in, o.at[1]);

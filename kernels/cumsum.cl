@@ -16,13 +16,13 @@
   CLUTCH_PREDICATE ulong n, ulong m, uint stage, int rank, CLUTCH_SHAPE_VECTOR sizes, CLUTCH_SHAPE_VECTOR s0, CLUTCH_SHAPE_VECTOR s1, long out_inner,      \
       long x_inner, long out_first, long x_first, __global uchar *out, ulong out_offset, __global const uchar *x, ulong x_offset, __global uchar *carries, \
       ulong carries_offset
-#define CUMSUM_SHAPE                                              \
-  out += out_offset, x += x_offset;                               \
-  __global A* carry_of = (__global A*)(carries + carries_offset); \
-  IDX size[RANK_LANES], stride[OPERANDS][RANK_LANES];             \
-  CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);              \
-  CLUTCH_CONCAT(vstore, RANK_LANES)(s0, 0, stride[0]);            \
-  CLUTCH_CONCAT(vstore, RANK_LANES)(s1, 0, stride[1]);            \
+#define CUMSUM_SHAPE                                                       \
+  out += out_offset, x += x_offset;                                        \
+  __global A* carry_of = (__global A*)(carries + carries_offset);          \
+  IDX size[CLUTCH_RANK_LANES], stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES]; \
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);                \
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(s0, 0, stride[0]);              \
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(s1, 0, stride[1]);              \
   ulong blocks = (m + BLOCK - 1) / BLOCK;
 // Sums of 16 by doubling, of values or of vectors of them.
 #define DOUBLING(T, v) _Pragma("unroll") for (int s = 1; s < 16; s *= 2) _Pragma("unroll") for (int l = 15; l >= s; --l) v[l] = ADD(T, v[l], v[l - s]);
@@ -61,7 +61,7 @@ __kernel void cumsum_lines(CUMSUM_PARAMS) {
   ulong tasks = stage == 0 ? n : n * blocks;
   for (ulong task = get_global_id(0); task < tasks; task += get_global_size(0)) {
     ulong line = stage == 0 ? task : task / blocks, first = stage == 0 ? 0 : task - line * blocks, last = stage == 0 ? blocks : first + 1;
-    IDX offset[OPERANDS] = {(IDX)out_first, (IDX)x_first};
+    IDX offset[CLUTCH_OPERANDS] = {(IDX)out_first, (IDX)x_first};
     add_offsets((IDX)line, rank, size, stride, 0, offset);
     A before = stage == 2 ? carry_of[task] : (A)0;
     for (ulong block = first; block < last; ++block) {
@@ -91,7 +91,7 @@ __kernel void cumsum_columns(CUMSUM_PARAMS) {
     ulong number = stage == 0 ? task : task / blocks, first = stage == 0 ? 0 : task - number * blocks, last = stage == 0 ? blocks : first + 1;
     ulong outer = number / panels, column = (number - outer * panels) * PANEL;
     int width = (int)min(columns - column, (ulong)PANEL), vectors = (width + WIDTH - 1) / WIDTH;
-    IDX offset[OPERANDS] = {(IDX)out_first, (IDX)x_first};
+    IDX offset[CLUTCH_OPERANDS] = {(IDX)out_first, (IDX)x_first};
     add_offsets((IDX)(outer * columns + column), rank, size, stride, 0, offset);
     A lanes[PANEL];
     V before[ABREAST], inside[ABREAST];

@@ -23,8 +23,8 @@
 #include "matmul/args.h"
 #include "sparse24/args.h"
 
-#if !defined(A_NAME) || !defined(B_NAME) || !defined(O_NAME) || !defined(ACC) || !defined(OPERANDS) || !defined(IDX) || !defined(RANK_LANES)
-#error "A_NAME, B_NAME, O_NAME, ACC, OPERANDS, IDX and RANK_LANES are not defined"
+#if !defined(A_NAME) || !defined(B_NAME) || !defined(O_NAME) || !defined(ACC) || !defined(CLUTCH_OPERANDS) || !defined(IDX) || !defined(CLUTCH_RANK_LANES)
+#error "A_NAME, B_NAME, O_NAME, ACC, CLUTCH_OPERANDS, IDX and CLUTCH_RANK_LANES are not defined"
 #endif
 
 #if defined(CLUTCH_ENTRY_matmul_sparse_panels) || defined(CLUTCH_ENTRY_matmul_sparse_rows) || defined(CLUTCH_ENTRY_matmul_sparse_tiles) || \
@@ -48,7 +48,7 @@
 #define CLUTCH_CHECK(sum) (sum)
 #endif
 
-#define CLUTCH_SHAPE_VECTOR CLUTCH_CONCAT(IDX, RANK_LANES)
+#define CLUTCH_SHAPE_VECTOR CLUTCH_CONCAT(IDX, CLUTCH_RANK_LANES)
 #include "expression.clh"
 
 #define LANES WIDTH
@@ -168,7 +168,7 @@ __kernel void matmul_sparse_panels(CLUTCH_PREDICATE __global const uchar* a, ulo
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
   CLUTCH_TAKE_ARGS(MatmulPanelsArgs, tiling)
-  IDX stride[OPERANDS][RANK_LANES];
+  IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_panels_body(CLUTCH_IDS, (__global const ACC*)(a + a_offset), (__global const uint*)(places + places_offset),
                      *(__global const int*)(info + info_offset) >= 0, b + b_offset, args, tiling, alpha, beta,
@@ -181,7 +181,7 @@ __kernel void matmul_panels(CLUTCH_PREDICATE __global const uchar* a, ulong a_of
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
   CLUTCH_TAKE_ARGS(MatmulPanelsArgs, tiling)
-  IDX stride[OPERANDS][RANK_LANES];
+  IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_panels_body(CLUTCH_IDS, (__global const ACC*)(a + a_offset), b + b_offset, args, tiling, alpha, beta,
                      stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
@@ -323,7 +323,7 @@ __kernel void matmul_tiles(CLUTCH_PREDICATE __global const uchar* a, ulong a_off
   __local NUMBER tiles_a[2 * MATMUL_BLOCK_K * TILE_M], tiles_b[2 * MATMUL_BLOCK_K * TILE_N];  // matmul_tile_numbers() of each
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
-  IDX stride[OPERANDS][RANK_LANES];
+  IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_tiles_body(tiles_a, tiles_b, get_group_id(0), get_num_groups(0), get_local_id(0), a + a_offset, b + b_offset, args, alpha, beta,
                     stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
@@ -337,7 +337,7 @@ __kernel void matmul_sparse_tiles(CLUTCH_PREDICATE __global const uchar* values,
   __local NUMBER tiles_a[2 * MATMUL_BLOCK_K * TILE_M], tiles_b[2 * MATMUL_BLOCK_K * TILE_N];  // matmul_tile_numbers() of each
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
-  IDX stride[OPERANDS][RANK_LANES];
+  IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_tiles_body(tiles_a, tiles_b, get_group_id(0), get_num_groups(0), get_local_id(0), values + values_offset, metadata + metadata_offset,
                     *(__global const int*)(info + info_offset) >= 0, b + b_offset, args, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
@@ -352,7 +352,7 @@ __kernel void matmul_sparse_rows(CLUTCH_PREDICATE __global const uchar* numbers,
                                  SUM_ONE alpha, SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
-  IDX stride[OPERANDS][RANK_LANES];
+  IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_sparse_rows_body(CLUTCH_IDS, numbers + numbers_offset, (__global const uint*)(places + places_offset), *(__global const int*)(info + info_offset) >= 0,
                           (__global const ACC*)(b + b_offset), args, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
@@ -367,7 +367,7 @@ __kernel void matmul_sparse_dot(CLUTCH_PREDICATE __global const uchar* a, ulong 
                                 int beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
-  IDX stride[OPERANDS][RANK_LANES];
+  IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_sparse_dot_body(CLUTCH_IDS, (__global const int*)(a + a_offset), *(__global const int*)(info + info_offset) >= 0, (__global const int*)(b + b_offset),
                          args, tiles_each, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
@@ -378,7 +378,7 @@ __kernel void matmul_sparse_dot(CLUTCH_PREDICATE __global const uchar* a, ulong 
 // A row has two values of each group of four along k; four bits of metadata are their positions in the group.
 static inline void matmul_sparse_items_body(CLUTCH_ID_PARAMS, __global const uchar* values, __global const uchar* metadata, int poisoned,
                                             __global const uchar* b, const MatmulArgs args, SUM_ONE alpha, SUM_ONE beta,
-                                            const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+                                            const IDX (*stride)[CLUTCH_RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   const ulong m = args.m, n = args.n, k = args.k, batch = args.batch;
   const long b_k = args.b_k, b_n = args.b_n, b_batch = args.b_batch;
   const ulong row_groups = sparse24_row_groups(k);
@@ -406,7 +406,7 @@ __kernel void matmul_sparse_items(CLUTCH_PREDICATE __global const uchar* values,
                                   SUM_ONE alpha, SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
-  IDX stride[OPERANDS][RANK_LANES];
+  IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_sparse_items_body(CLUTCH_IDS, values + values_offset, metadata + metadata_offset, *(__global const int*)(info + info_offset) >= 0, b + b_offset, args,
                            alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
@@ -415,7 +415,7 @@ __kernel void matmul_sparse_items(CLUTCH_PREDICATE __global const uchar* values,
 
 #ifdef CLUTCH_ENTRY_matmul_items
 static inline void matmul_items_body(CLUTCH_ID_PARAMS, __global const uchar* a, __global const uchar* b, const MatmulArgs args, SUM_ONE alpha, SUM_ONE beta,
-                                     const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+                                     const IDX (*stride)[CLUTCH_RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   const ulong m = args.m, n = args.n, k = args.k, batch = args.batch;
   const long a_row = args.a_row, a_k = args.a_k, a_batch = args.a_batch, b_k = args.b_k, b_n = args.b_n, b_batch = args.b_batch;
   for (ulong i = group * items + item; i < batch * m * n; i += groups * items) {
@@ -441,7 +441,7 @@ __kernel void matmul_items(CLUTCH_PREDICATE __global const uchar* a, ulong a_off
                            SUM_ONE alpha, SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
-  IDX stride[OPERANDS][RANK_LANES];
+  IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_items_body(CLUTCH_IDS, a + a_offset, b + b_offset, args, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }

@@ -36,7 +36,7 @@
 #define CLUTCH_STOREV_T CLUTCH_CONCAT(storev_, T_NAME)
 
 // Emulated rounding is scalar.
-#define CLUTCH_VECTORS (LANES > 1 && DIV_RN == 0 && FMA_RN == 0 && SQRT_RN == 0)
+#define CLUTCH_VECTORS (LANES > 1 && CLUTCH_DIV_RN == 0 && CLUTCH_FMA_RN == 0 && CLUTCH_SQRT_RN == 0)
 
 // NaN if either is NaN.
 #define CLUTCH_MAX_NAN(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))

@@ -13,8 +13,8 @@
 #include "common/launch.clh"
 #include "common/reduce_order.clh"
 
-#if !defined(OPERANDS) || !defined(ELEMENTS) || !defined(RESULTS) || !defined(TOTALS) || !defined(KEPT) || !defined(FETCH_IN) || !defined(LATE)
-#error "OPERANDS, ELEMENTS, RESULTS, TOTALS, KEPT, FETCH_IN and LATE are not defined"
+#if !defined(CLUTCH_OPERANDS) || !defined(ELEMENTS) || !defined(RESULTS) || !defined(TOTALS) || !defined(KEPT) || !defined(FETCH_IN) || !defined(LATE)
+#error "CLUTCH_OPERANDS, ELEMENTS, RESULTS, TOTALS, KEPT, FETCH_IN and LATE are not defined"
 #endif
 
 #include "expression.clh"
@@ -95,8 +95,8 @@ static inline void whole_elements(const IDX* offset, IDX j, int streaming, const
 #if ELEMENTS > 0
 // Up to WIDTH elements from element j on.
 static inline void row_elements_tail(const IDX* offset, const IDX* inner, IDX j, int count, int near CLUTCH_ROW_PARAMS) {
-  IDX at[OPERANDS][WIDTH];
-  for (int k = 0; k < OPERANDS; ++k)
+  IDX at[CLUTCH_OPERANDS][WIDTH];
+  for (int k = 0; k < CLUTCH_OPERANDS; ++k)
     for (int l = 0; l < WIDTH; ++l) at[k][l] = offset[k] + (j + l) * inner[k];
   ROW_ELEMENTS(near, CLUTCH_LOAD_GATHERED, STORE_SCATTERED)
 }
@@ -116,8 +116,8 @@ static inline void row_elements(const IDX* offset, const IDX* inner, IDX m CLUTC
 #if RESULTS > 0
 static inline void row_results(const IDX* offset CLUTCH_ROW_PARAMS) {
   const int count = 1;
-  IDX at[OPERANDS][WIDTH];
-  for (int k = 0; k < OPERANDS; ++k)
+  IDX at[CLUTCH_OPERANDS][WIDTH];
+  for (int k = 0; k < CLUTCH_OPERANDS; ++k)
     for (int l = 0; l < WIDTH; ++l) at[k][l] = offset[k];
   CLUTCH_RESULTS(CLUTCH_LOAD_GATHERED, CLUTCH_NO_POSITION, STORE_RESULT)
 }
@@ -127,8 +127,8 @@ static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
                                 CLUTCH_CONCAT(IDX, 16) inner_strides CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
   // Streaming stores take addresses of whole vectors.
   int streaming = wants_streaming && CLUTCH_OUTPUT_ADDRESSES % 64 == 0;
-  IDX size[RANK_LANES], kept[OPERANDS][RANK_LANES], inner[16];
-  CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);
+  IDX size[CLUTCH_RANK_LANES], kept[CLUTCH_OPERANDS][CLUTCH_RANK_LANES], inner[16];
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
   CLUTCH_STRIDES(kept)
   vstore16(inner_strides, 0, inner);
 #if KEPT < TOTALS
@@ -140,14 +140,14 @@ static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
   // Elements are stored during the next row only if rows are whole vectors.
   const int waits = LATE && m <= BLOCK && m % 16 == 0;
   int late = 0;
-  IDX before[OPERANDS] = {0};
+  IDX before[CLUTCH_OPERANDS] = {0};
   A before_totals[5] = {0, 0, 0, 0, (A)m};
   for (ulong task = (group * items + item) * chunk; task < n; task += groups * items * chunk) {
-    IDX next[OPERANDS] = {0};
+    IDX next[CLUTCH_OPERANDS] = {0};
     add_offsets((IDX)task, rank, size, kept, 0, next);
     for (ulong row = task; row < min(task + chunk, n); ++row) {
-      IDX offset[OPERANDS];
-      for (int k = 0; k < OPERANDS; ++k) offset[k] = next[k], next[k] = 0;
+      IDX offset[CLUTCH_OPERANDS];
+      for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] = next[k], next[k] = 0;
       add_offsets((IDX)(row + 1 < n ? row + 1 : row), rank, size, kept, 0, next);
       A totals[5] = {0, 0, 0, 0, (A)m};
       totals[0] = row_total_0(offset, inner, m CLUTCH_ROW_NAMES);
@@ -166,7 +166,7 @@ static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
 #endif
 #if ELEMENTS > 0
       if (waits) {
-        for (int k = 0; k < OPERANDS; ++k) before[k] = offset[k];
+        for (int k = 0; k < CLUTCH_OPERANDS; ++k) before[k] = offset[k];
         for (int i = 0; i < TOTALS; ++i) before_totals[i] = totals[i];
         V* swapped = keep;
         keep = before_keep, before_keep = swapped, late = 1;

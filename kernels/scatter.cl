@@ -40,16 +40,16 @@ __kernel void scatter_lines(CLUTCH_PREDICATE ulong lines, ulong depth, ulong m, 
   __global A* acc = (__global A*)(accumulators + accumulators_offset) + item * depth * bundle;
   __global int* count = (__global int*)(counts + counts_offset) + item * depth * bundle;
 #endif
-  IDX size[RANK_LANES], stride[OPERANDS][RANK_LANES];
-  CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);
-  CLUTCH_CONCAT(vstore, RANK_LANES)(s0, 0, stride[0]);
-  CLUTCH_CONCAT(vstore, RANK_LANES)(s1, 0, stride[1]);
-  CLUTCH_CONCAT(vstore, RANK_LANES)(s2, 0, stride[2]);
+  IDX size[CLUTCH_RANK_LANES], stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(s0, 0, stride[0]);
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(s1, 0, stride[1]);
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(s2, 0, stride[2]);
   for (ulong first = item * bundle; first < lines; first += items * bundle) {
     int width = (int)min(lines - first, bundle);
-    IDX offset[MOST][OPERANDS];
+    IDX offset[MOST][CLUTCH_OPERANDS];
     for (int l = 0; l < width; ++l) {
-      for (int k = 0; k < OPERANDS; ++k) offset[l][k] = 0;
+      for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[l][k] = 0;
       add_offsets((IDX)(first + l), rank, size, stride, 0, offset[l]);
     }
 #if !DIRECT

@@ -142,7 +142,7 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
 // Iterations of an entry, in all panels: its prefetches, and its vectors, a loop that compilers unroll unless rounding is emulated or the panel is the last; of
 // a row: what comes before and after its entries.
 #define FETCH_LOOPS (COLUMNS * ((PANEL * (int)sizeof(T) + 63) / 64 + 1))
-#define ENTRY_LOOPS(features) (((features) + PANEL - 1) / PANEL * (1 + FETCH_LOOPS + (VALUES && FMA_RN ? ABREAST + 1 : 0)) + ABREAST + 1)
+#define ENTRY_LOOPS(features) (((features) + PANEL - 1) / PANEL * (1 + FETCH_LOOPS + (VALUES && CLUTCH_FMA_RN ? ABREAST + 1 : 0)) + ABREAST + 1)
 #define ROW_LOOPS(features) (((features) + PANEL - 1) / PANEL * (PANEL + 2 * ABREAST + 5) + 2)
 __kernel void segment_rows(SEGMENT_PARAMS) {
   CLUTCH_IF_PREDICATE
