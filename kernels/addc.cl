@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// addcdiv and addcmul: out = input + value * (t1 op t2), rounded in the order that ORDER names.
+// addcdiv and addcmul: out = input + value * (t1 op t2), rounded in the order that CLUTCH_ORDER names.
 // Ownership: a group owns tiles of CLUTCH_TILE consecutive elements; its items take WIDTH of them in turn, so that one item walks a
 // tile in order and many items read side by side. No local memory.
-// Needs: T (dtype of all operands), ACC (compute type), OP (0 quotient, 1 product), ORDER (0 fma_of_quotient,
-// 1 product_first, 2 unfused), INTEGER, and what the included files need.
+// Needs: T (dtype of all operands), ACC (compute type), CLUTCH_OP (0 quotient, 1 product), CLUTCH_ORDER (0 fma_of_quotient,
+// 1 product_first, 2 unfused), CLUTCH_IS_INTEGER, and what the included files need.
 // Source: PyTorch 2.12, torch.addcdiv and torch.addcmul.
 #include "common/dtype.clh"
 #include "common/elementwise.clh"
 #include "common/launch.clh"
 #include "common/math.clh"
 
-#if !defined(T) || !defined(T_NAME) || !defined(ACC) || !defined(OP) || !defined(ORDER) || !defined(INTEGER)
-#error "T, T_NAME, ACC, OP, ORDER and INTEGER are not defined"
+#if !defined(T) || !defined(T_NAME) || !defined(ACC) || !defined(CLUTCH_OP) || !defined(CLUTCH_ORDER) || !defined(CLUTCH_IS_INTEGER)
+#error "T, T_NAME, ACC, CLUTCH_OP, CLUTCH_ORDER and CLUTCH_IS_INTEGER are not defined"
 #endif
 
 #define LOAD CLUTCH_CONCAT(load_, T_NAME)
@@ -32,17 +32,17 @@
 #endif
 
 // The same text serves scalars and vectors. value == 1 changes addcmul's first order alone: one fma without value.
-#if INTEGER
+#if CLUTCH_IS_INTEGER
 #define COMBINE(R, x, a, b, value, one) ((x) + (value) * ((a) * (b)))
-#elif OP == 0 && ORDER == 0
+#elif CLUTCH_OP == 0 && CLUTCH_ORDER == 0
 #define COMBINE(R, x, a, b, value, one) FMA((R)(value), DIV(a, b), x)
-#elif OP == 0 && ORDER == 1
+#elif CLUTCH_OP == 0 && CLUTCH_ORDER == 1
 #define COMBINE(R, x, a, b, value, one) ((x) + DIV((R)(value) * (a), b))
-#elif OP == 0
+#elif CLUTCH_OP == 0
 #define COMBINE(R, x, a, b, value, one) ((x) + (R)(value)*DIV(a, b))
-#elif ORDER == 0
+#elif CLUTCH_ORDER == 0
 #define COMBINE(R, x, a, b, value, one) FMA((one) ? (a) : (R)(value), (one) ? (b) : (a) * (b), x)
-#elif ORDER == 1
+#elif CLUTCH_ORDER == 1
 #define COMBINE(R, x, a, b, value, one) FMA((R)(value) * (a), b, x)
 #else
 #define COMBINE(R, x, a, b, value, one) ((x) + (R)(value) * ((a) * (b)))
@@ -51,7 +51,7 @@
 static inline ACC combine(ACC x, ACC a, ACC b, ACC value, int one) { return COMBINE(ACC, x, a, b, value, one); }
 
 // Emulated rounding is scalar.
-#if !INTEGER && LANES > 1 && CLUTCH_DIV_RN == 0 && CLUTCH_FMA_RN == 0
+#if !CLUTCH_IS_INTEGER && LANES > 1 && CLUTCH_DIV_RN == 0 && CLUTCH_FMA_RN == 0
 static inline V combinev(V x, V a, V b, ACC value, int one) { return COMBINE(V, x, a, b, value, one); }
 #define VECTORS 1
 // One step of the contiguous walk: ELEMENTS_PER_STEP elements from element i.

@@ -72,14 +72,14 @@ __kernel void fill_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offse
 #endif
 
 #ifdef CLUTCH_ENTRY_fill_arange
-#if !defined(T_NAME) || !defined(ACC) || !defined(INTEGER)
-#error "T_NAME, ACC and INTEGER are not defined"
+#if !defined(T_NAME) || !defined(ACC) || !defined(CLUTCH_IS_INTEGER)
+#error "T_NAME, ACC and CLUTCH_IS_INTEGER are not defined"
 #endif
 static inline void fill_arange_body(CLUTCH_ID_PARAMS, __global uchar* out, const Shape* shape, ulong n, ACC start, ACC step) {
   for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
     ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n);
     for (ulong i = begin + item; i < end; i += items) {
-#if INTEGER
+#if CLUTCH_IS_INTEGER
       ACC x = start + (ACC)i * step;
 #elif defined(T_IS_F64)
       ACC x = fma((ACC)i, step, start);
