@@ -37,7 +37,7 @@ typedef struct {
   clutch_i64 b_panel;          // stride of b from a panel to the next
   clutch_u64 b_rows;           // rows of b before they were joined in words: those that exist
   clutch_u64 block_k;          // elements (or words) along k that are multiplied before the next tile's turn
-  clutch_u64 rows_per_item;    // rows of the result that a work-item computes, a multiple of ROWS
+  clutch_u64 rows_per_item;    // rows of the result that a work-item computes, a multiple of CLUTCH_ROWS
   clutch_u64 panels_per_item;  // panels of columns that a work-item computes
 } MatmulPanelsArgs;
 
