@@ -5,7 +5,7 @@
 #define CLUTCH_MATMUL_ARGS_H
 #include "common/shared.h"
 
-// B_AT, how matmul_panels reads b. These are macros because the kernels' preprocessor compares them.
+// CLUTCH_B_AT, how matmul_panels reads b. These are macros because the kernels' preprocessor compares them.
 #define MATMUL_B_PACKED 0  // from panels, which matmul_pack or matmul_dot_pack wrote
 #define MATMUL_B_DIRECT 1  // from the tensor itself
 #define MATMUL_B_INSIDE 2  // from a block that the work-item packs into its private memory

@@ -14,7 +14,7 @@
 #define CLUTCH_SPARSE24_ARGS_H
 #include "common/shared.h"
 
-// RULE, which numbers pruning keeps (sparse::PruneRule). These are macros because kernels get them as defines.
+// CLUTCH_RULE, which numbers pruning keeps (sparse::PruneRule). These are macros because kernels get them as defines.
 #define SPARSE24_GROUPS 0      // the two of largest magnitude of each group
 #define SPARSE24_VALUES 1      // of each 4 x 4 tile two in each row and column, the largest values first
 #define SPARSE24_MAGNITUDES 2  // the same, the largest magnitudes first
