@@ -20,7 +20,7 @@ CLUTCH_SHARED_BEGIN
 typedef struct {
   clutch_u64 m;        // rows of the result
   clutch_u64 n;        // columns of the result
-  clutch_u64 k;        // elements along k; words of four bytes where matmul_panels reads words (DOT)
+  clutch_u64 k;        // elements along k; words of four bytes where matmul_panels reads words (CLUTCH_DOT)
   clutch_u64 batch;    // matrices
   clutch_i64 a_row;    // stride of a from a row to the next
   clutch_i64 a_k;      // stride of a along k

@@ -45,8 +45,8 @@ enum {
 // What the factor of a schedule does after its warmup.
 enum { OPTIM_DECAY_CONSTANT, OPTIM_DECAY_LINEAR, OPTIM_DECAY_COSINE };
 
-// Columns of optim_step's table. States follow one another from OPTIM_STATES on; after them, if there is one, comes the column of f32 weights (MASTER) or of
-// what rounding lost (ROUNDING == OPTIM_KAHAN).
+// Columns of optim_step's table. States follow one another from OPTIM_STATES on; after them, if there is one, comes the column of f32 weights (CLUTCH_MASTER)
+// or of what rounding lost (CLUTCH_ROUNDING == OPTIM_KAHAN).
 enum { OPTIM_PARAMETER, OPTIM_GRADIENT, OPTIM_STATES };
 CLUTCH_SHARED_FN clutch_i32 optim_columns(clutch_i32 states, clutch_i32 has_last) { return OPTIM_STATES + states + has_last; }
 
