@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// addcdiv and addcmul: out = input + value * (t1 op t2), rounded in the order that ORDER names.
-// Ownership: a group owns tiles of TILE consecutive elements; its items take WIDTH of them in turn, so that one item walks a
+// addcdiv and addcmul: out = input + value * (t1 op t2), rounded in the order that CLUTCH_ORDER names.
+// Ownership: a group owns tiles of CLUTCH_TILE consecutive elements; its items take WIDTH of them in turn, so that one item walks a
 // tile in order and many items read side by side. No local memory.
-// Needs: T (dtype of all operands), ACC (compute type), OP (0 quotient, 1 product), ORDER (0 fma_of_quotient,
-// 1 product_first, 2 unfused), INTEGER, and what the included files need.
+// Needs: T (dtype of all operands), ACC (compute type), CLUTCH_OP (0 quotient, 1 product), CLUTCH_ORDER (0 fma_of_quotient,
+// 1 product_first, 2 unfused), CLUTCH_IS_INTEGER, and what the included files need.
 // Source: PyTorch 2.12, torch.addcdiv and torch.addcmul.
 #include "common/dtype.clh"
 #include "common/elementwise.clh"
 #include "common/launch.clh"
 #include "common/math.clh"
 
-#if !defined(T) || !defined(T_NAME) || !defined(ACC) || !defined(OP) || !defined(ORDER) || !defined(INTEGER)
-#error "T, T_NAME, ACC, OP, ORDER and INTEGER are not defined"
+#if !defined(T) || !defined(T_NAME) || !defined(ACC) || !defined(CLUTCH_OP) || !defined(CLUTCH_ORDER) || !defined(CLUTCH_IS_INTEGER)
+#error "T, T_NAME, ACC, CLUTCH_OP, CLUTCH_ORDER and CLUTCH_IS_INTEGER are not defined"
 #endif
 
 #define LOAD CLUTCH_CONCAT(load_, T_NAME)
@@ -32,17 +32,17 @@
 #endif
 
 // The same text serves scalars and vectors. value == 1 changes addcmul's first order alone: one fma without value.
-#if INTEGER
+#if CLUTCH_IS_INTEGER
 #define COMBINE(R, x, a, b, value, one) ((x) + (value) * ((a) * (b)))
-#elif OP == 0 && ORDER == 0
+#elif CLUTCH_OP == 0 && CLUTCH_ORDER == 0
 #define COMBINE(R, x, a, b, value, one) FMA((R)(value), DIV(a, b), x)
-#elif OP == 0 && ORDER == 1
+#elif CLUTCH_OP == 0 && CLUTCH_ORDER == 1
 #define COMBINE(R, x, a, b, value, one) ((x) + DIV((R)(value) * (a), b))
-#elif OP == 0
+#elif CLUTCH_OP == 0
 #define COMBINE(R, x, a, b, value, one) ((x) + (R)(value)*DIV(a, b))
-#elif ORDER == 0
+#elif CLUTCH_ORDER == 0
 #define COMBINE(R, x, a, b, value, one) FMA((one) ? (a) : (R)(value), (one) ? (b) : (a) * (b), x)
-#elif ORDER == 1
+#elif CLUTCH_ORDER == 1
 #define COMBINE(R, x, a, b, value, one) FMA((R)(value) * (a), b, x)
 #else
 #define COMBINE(R, x, a, b, value, one) ((x) + (R)(value) * ((a) * (b)))
@@ -51,7 +51,7 @@
 static inline ACC combine(ACC x, ACC a, ACC b, ACC value, int one) { return COMBINE(ACC, x, a, b, value, one); }
 
 // Emulated rounding is scalar.
-#if !INTEGER && LANES > 1 && DIV_RN == 0 && FMA_RN == 0
+#if !CLUTCH_IS_INTEGER && LANES > 1 && CLUTCH_DIV_RN == 0 && CLUTCH_FMA_RN == 0
 static inline V combinev(V x, V a, V b, ACC value, int one) { return COMBINE(V, x, a, b, value, one); }
 #define VECTORS 1
 // One step of the contiguous walk: ELEMENTS_PER_STEP elements from element i.
@@ -80,8 +80,8 @@ static inline V combine_step(__global const uchar* input, __global const uchar* 
 static inline void addc_contiguous_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* input, __global const uchar* t1, __global const uchar* t2,
                                         ulong n, ACC value, uint streaming) {
   int one = value == (ACC)1;
-  for (ulong tile = group; tile * TILE < n; tile += groups) {
-    ulong begin = tile * TILE, end = min(begin + TILE, n), tail = begin;
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
+    ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n), tail = begin;
 #if VECTORS
     tail = begin + (end - begin) / ELEMENTS_PER_STEP * ELEMENTS_PER_STEP;
     if (streaming && ((ulong)(out + begin * sizeof(T)) % (ELEMENTS_PER_STEP * sizeof(T))) == 0) {
@@ -110,11 +110,11 @@ __kernel void addc_contiguous(CLUTCH_PREDICATE __global uchar* out, ulong out_of
 static inline void addc_rows_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* input, __global const uchar* t1, __global const uchar* t2,
                                   const Shape* shape, ulong n, ACC value) {
   int one = value == (ACC)1;
-  ulong inner = (ulong)shape->size[0], chunks = (inner + TILE - 1) / TILE, tiles = n / inner * chunks;
+  ulong inner = (ulong)shape->size[0], chunks = (inner + CLUTCH_TILE - 1) / CLUTCH_TILE, tiles = n / inner * chunks;
   IDX si = (IDX)shape->stride[1][0], sa = (IDX)shape->stride[2][0], sb = (IDX)shape->stride[3][0];
   for (ulong tile = group; tile < tiles; tile += groups) {
     ulong row = tile / chunks;
-    IDX begin = (IDX)((tile - row * chunks) * TILE), end = (IDX)min((ulong)begin + TILE, inner), tail = begin;
+    IDX begin = (IDX)((tile - row * chunks) * CLUTCH_TILE), end = (IDX)min((ulong)begin + CLUTCH_TILE, inner), tail = begin;
     Offsets o = clutch_offsets(shape, 1, (IDX)row);
 #if VECTORS
     tail = begin + (end - begin) / LANES * LANES;
@@ -139,8 +139,8 @@ __kernel void addc_rows(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, 
 static inline void addc_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* input, __global const uchar* t1, __global const uchar* t2,
                                      const Shape* shape, ulong n, ACC value) {
   int one = value == (ACC)1;
-  for (ulong tile = group; tile * TILE < n; tile += groups) {
-    ulong begin = tile * TILE, end = min(begin + TILE, n);
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
+    ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n);
     for (ulong i = begin + item; i < end; i += items) {
       Offsets o = clutch_offsets(shape, 0, (IDX)i);
       STORE(out, o.at[0], combine(LOAD(input, o.at[1]), LOAD(t1, o.at[2]), LOAD(t2, o.at[3]), value, one));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // copy_ and cast: destination = source, copied as bits or cast to another dtype with one rounding.
-// Ownership: a group owns tiles of TILE elements (bytes in copy_bytes). No local memory.
+// Ownership: a group owns tiles of CLUTCH_TILE elements (bytes in copy_bytes). No local memory.
 // Needs: for moves T, an unsigned type of the element's size; for casts S_NAME and D_NAME (dtypes, the real one of a complex
-// type), S_KIND and D_KIND (0 f32-computed float, 1 f64, 2 integer or bool), S_COMPLEX, D_COMPLEX, SATURATE.
+// type), CLUTCH_S_KIND and CLUTCH_D_KIND (0 f32-computed float, 1 f64, 2 integer or bool), CLUTCH_S_COMPLEX, CLUTCH_D_COMPLEX, CLUTCH_SATURATE.
 // Source: PyTorch 2.12's casts; OCP 8-bit floating point specification for the f8 formats.
 #include "common/dtype.clh"
 #include "common/elementwise.clh"
@@ -26,8 +26,8 @@
 #endif
 static inline void copy_bytes_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, ulong bytes, uint streaming) {
   int words = ((ulong)out | (ulong)in) % sizeof(uint) == 0;
-  for (ulong tile = group; tile * TILE < bytes; tile += groups) {
-    ulong begin = tile * TILE, end = min(begin + TILE, bytes);
+  for (ulong tile = group; tile * CLUTCH_TILE < bytes; tile += groups) {
+    ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, bytes);
     ulong tail = words ? begin + (end - begin) / sizeof(WIDE) * sizeof(WIDE) : begin;
 #ifdef CLUTCH_HAS_STREAMING
     if (streaming && (ulong)(out + begin) % sizeof(WIDE) == 0) {
@@ -50,8 +50,8 @@ __kernel void copy_bytes(CLUTCH_PREDICATE __global uchar* out, ulong out_offset,
 // Strided move.
 #ifdef CLUTCH_ENTRY_copy_strided
 static inline void copy_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n) {
-  for (ulong tile = group; tile * TILE < n; tile += groups) {
-    ulong begin = tile * TILE, end = min(begin + TILE, n);
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
+    ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n);
     for (ulong i = begin + item; i < end; i += items) {
       Offsets o = clutch_offsets(shape, 0, (IDX)i);
       ((__global T*)out)[o.at[0]] = ((__global const T*)in)[o.at[1]];
@@ -69,11 +69,11 @@ __kernel void copy_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offse
 // Strided move by rows whose inner strides are 1 (output) and 0 or 1 (input).
 #ifdef CLUTCH_ENTRY_copy_rows
 static inline void copy_rows_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n) {
-  ulong inner = (ulong)shape->size[0], chunks = (inner + TILE - 1) / TILE, tiles = n / inner * chunks;
+  ulong inner = (ulong)shape->size[0], chunks = (inner + CLUTCH_TILE - 1) / CLUTCH_TILE, tiles = n / inner * chunks;
   IDX step = (IDX)shape->stride[1][0];
   for (ulong tile = group; tile < tiles; tile += groups) {
     ulong row = tile / chunks;
-    IDX begin = (IDX)((tile - row * chunks) * TILE), end = (IDX)min((ulong)begin + TILE, inner);
+    IDX begin = (IDX)((tile - row * chunks) * CLUTCH_TILE), end = (IDX)min((ulong)begin + CLUTCH_TILE, inner);
     Offsets o = clutch_offsets(shape, 1, (IDX)row);
     __global T* to = (__global T*)out + o.at[0];
     __global const T* from = (__global const T*)in + o.at[1];
@@ -94,13 +94,13 @@ __kernel void copy_rows(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, 
 #endif
 
 #if defined(CLUTCH_ENTRY_copy_cast_contiguous) || defined(CLUTCH_ENTRY_copy_cast_strided)
-#if !defined(S_NAME) || !defined(D_NAME) || !defined(S_KIND) || !defined(D_KIND) || !defined(SATURATE)
-#error "S_NAME, D_NAME, S_KIND, D_KIND and SATURATE are not defined"
+#if !defined(S_NAME) || !defined(D_NAME) || !defined(CLUTCH_S_KIND) || !defined(CLUTCH_D_KIND) || !defined(CLUTCH_SATURATE)
+#error "S_NAME, D_NAME, CLUTCH_S_KIND, CLUTCH_D_KIND and CLUTCH_SATURATE are not defined"
 #endif
 
-#if S_KIND == 0
+#if CLUTCH_S_KIND == 0
 #define X float
-#elif S_KIND == 1
+#elif CLUTCH_S_KIND == 1
 #define X double
 #else
 #define X long
@@ -139,9 +139,9 @@ static inline uint odd_bits_of_i64(long x) {
   }
   return sign | ((uint)(top + 126) << 23) + fraction;
 }
-#if S_KIND == 0
+#if CLUTCH_S_KIND == 0
 #define ODD_BITS odd_bits_of_f32
-#elif S_KIND == 1
+#elif CLUTCH_S_KIND == 1
 #define ODD_BITS odd_bits_of_f64
 #else
 #define ODD_BITS odd_bits_of_i64
@@ -170,13 +170,13 @@ static inline void cast_store_f64(__global uchar* base, long i, X x) { store_f64
 static inline void cast_store_f16(__global uchar* base, long i, X x) { ((__global ushort*)base)[i] = (ushort)f16_from_bits(ODD_BITS(x)); }
 static inline void cast_store_bf16(__global uchar* base, long i, X x) { ((__global ushort*)base)[i] = (ushort)bf16_from_bits(ODD_BITS(x)); }
 static inline void cast_store_f8e4m3fn(__global uchar* base, long i, X x) {
-  base[i] = (uchar)small_from_bits(ODD_BITS(x), 3, 7, 0x7E, 0x7F, SATURATE ? 0x7E : 0x7F);
+  base[i] = (uchar)small_from_bits(ODD_BITS(x), 3, 7, 0x7E, 0x7F, CLUTCH_SATURATE ? 0x7E : 0x7F);
 }
 static inline void cast_store_f8e5m2(__global uchar* base, long i, X x) {
-  base[i] = (uchar)small_from_bits(ODD_BITS(x), 2, 15, 0x7B, 0x7F, SATURATE ? 0x7B : 0x7C);
+  base[i] = (uchar)small_from_bits(ODD_BITS(x), 2, 15, 0x7B, 0x7F, CLUTCH_SATURATE ? 0x7B : 0x7C);
 }
 static inline void cast_store_f8e8m0fnu(__global uchar* base, long i, X x) {
-#if S_KIND == 0
+#if CLUTCH_S_KIND == 0
   uint a = as_uint(x) & 0x7FFFFFFFu;
 #else
   uint a = as_uint((float)x) & 0x7FFFFFFFu;  // PyTorch's rule is one on f32 values
@@ -185,7 +185,7 @@ static inline void cast_store_f8e8m0fnu(__global uchar* base, long i, X x) {
   uint up = (a & 0x400000u) != 0 && ((a & 0x3FFFFFu) != 0 || e > 0);
   base[i] = (uchar)(e == 255 ? 255 : e + up);
 }
-#if S_KIND == 2
+#if CLUTCH_S_KIND == 2
 static inline long whole(long x, long least, long largest) { return x; }
 #else
 // Truncates; NaN gives 0, values out of range give the nearest bound.
@@ -208,15 +208,15 @@ static inline void cast_store_bool(__global uchar* base, long i, X x) { base[i] 
 
 // Element `to` of the destination from element `from` of the source; complex elements are two reals.
 static inline void cast_one(__global uchar* out, long to, __global const uchar* in, long from) {
-#if D_COMPLEX && S_COMPLEX
+#if CLUTCH_D_COMPLEX && CLUTCH_S_COMPLEX
   CAST_STORE(out, 2 * to, GET(in, 2 * from));
   CAST_STORE(out, 2 * to + 1, GET(in, 2 * from + 1));
-#elif D_COMPLEX
+#elif CLUTCH_D_COMPLEX
   CAST_STORE(out, 2 * to, GET(in, from));
   CAST_STORE(out, 2 * to + 1, 0);
-#elif S_COMPLEX && BOOLEAN
+#elif CLUTCH_S_COMPLEX && CLUTCH_BOOLEAN
   out[to] = GET(in, 2 * from) != 0 || GET(in, 2 * from + 1) != 0;
-#elif S_COMPLEX
+#elif CLUTCH_S_COMPLEX
   CAST_STORE(out, to, GET(in, 2 * from));
 #else
   CAST_STORE(out, to, GET(in, from));
@@ -224,14 +224,14 @@ static inline void cast_one(__global uchar* out, long to, __global const uchar* 
 }
 #endif
 
-// Contiguous cast; VECTOR says that both sides compute in f32 vectors.
+// Contiguous cast; CLUTCH_VECTOR says that both sides compute in f32 vectors.
 #ifdef CLUTCH_ENTRY_copy_cast_contiguous
 static inline void copy_cast_contiguous_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, ulong n, uint streaming) {
-  for (ulong tile = group; tile * TILE < n; tile += groups) {
-    ulong begin = tile * TILE, end = min(begin + TILE, n), tail = begin;
-#if VECTOR
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
+    ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n), tail = begin;
+#if CLUTCH_VECTOR
     tail = begin + (end - begin) / WIDTH * WIDTH;
-    if (streaming && (ulong)(out + begin * D_BYTES) % (WIDTH * D_BYTES) == 0) {
+    if (streaming && (ulong)(out + begin * CLUTCH_D_BYTES) % (WIDTH * CLUTCH_D_BYTES) == 0) {
       for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) CLUTCH_CONCAT(streamv_, D_NAME)(out, i, CLUTCH_CONCAT(loadv_, S_NAME)(in, i));
     } else {
       for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) CLUTCH_CONCAT(storev_, D_NAME)(out, i, CLUTCH_CONCAT(loadv_, S_NAME)(in, i));
@@ -249,8 +249,8 @@ __kernel void copy_cast_contiguous(CLUTCH_PREDICATE __global uchar* out, ulong o
 
 #ifdef CLUTCH_ENTRY_copy_cast_strided
 static inline void copy_cast_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n) {
-  for (ulong tile = group; tile * TILE < n; tile += groups) {
-    ulong begin = tile * TILE, end = min(begin + TILE, n);
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
+    ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n);
     for (ulong i = begin + item; i < end; i += items) {
       Offsets o = clutch_offsets(shape, 0, (IDX)i);
       cast_one(out, o.at[0], in, o.at[1]);

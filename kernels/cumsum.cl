@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// cumsum: the sum of the elements up to each element of a line. Groups of 16 elements are summed by doubling; the groups of a block of BLOCK elements are added
-// one after another, and so are the blocks of a line: result = sum of blocks before + (sum of the block's groups before + sum within the group). Stages: 0: an
-// item computes whole lines. For few long lines: 1 computes the sums of blocks, cumsum_carries the sums of blocks before each, 2 the results. Ownership: an
-// item owns a line or a block at a time, or a panel of neighbouring lines. No local memory. Needs: what common/combine.clh and common/offsets.clh need
-// (operands: out, x); T_NAME, O_NAME (dtypes of x and out); X_BYTES (of an element of x); ABREAST (vectors of columns of a panel); BLOCK.
+// cumsum: the sum of the elements up to each element of a line. Groups of 16 elements are summed by doubling; the groups of a block of CLUTCH_BLOCK elements
+// are added one after another, and so are the blocks of a line: result = sum of blocks before + (sum of the block's groups before + sum within the group).
+// Stages: 0: an item computes whole lines. For few long lines: 1 computes the sums of blocks, cumsum_carries the sums of blocks before each, 2 the results.
+// Ownership: an item owns a line or a block at a time, or a panel of neighbouring lines. No local memory. Needs: what common/combine.clh and common/offsets.clh
+// need (operands: out, x); T_NAME, O_NAME (dtypes of x and out); CLUTCH_X_BYTES (of an element of x); CLUTCH_ABREAST (vectors of columns of a panel);
+// CLUTCH_BLOCK.
 #include "common/combine.clh"
 #include "common/offsets.clh"
 
-#if !defined(T_NAME) || !defined(O_NAME) || !defined(X_BYTES) || !defined(ABREAST) || !defined(BLOCK)
-#error "T_NAME, O_NAME, X_BYTES, ABREAST and BLOCK are not defined"
+#if !defined(T_NAME) || !defined(O_NAME) || !defined(CLUTCH_X_BYTES) || !defined(CLUTCH_ABREAST) || !defined(CLUTCH_BLOCK)
+#error "T_NAME, O_NAME, CLUTCH_X_BYTES, CLUTCH_ABREAST and CLUTCH_BLOCK are not defined"
 #endif
 
 #define ADD(T, a, b) CLUTCH_COMBINE_0(T, a, b)
@@ -16,14 +17,14 @@
   CLUTCH_PREDICATE ulong n, ulong m, uint stage, int rank, CLUTCH_SHAPE_VECTOR sizes, CLUTCH_SHAPE_VECTOR s0, CLUTCH_SHAPE_VECTOR s1, long out_inner,      \
       long x_inner, long out_first, long x_first, __global uchar *out, ulong out_offset, __global const uchar *x, ulong x_offset, __global uchar *carries, \
       ulong carries_offset
-#define CUMSUM_SHAPE                                              \
-  out += out_offset, x += x_offset;                               \
-  __global A* carry_of = (__global A*)(carries + carries_offset); \
-  IDX size[RANK_LANES], stride[OPERANDS][RANK_LANES];             \
-  CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);              \
-  CLUTCH_CONCAT(vstore, RANK_LANES)(s0, 0, stride[0]);            \
-  CLUTCH_CONCAT(vstore, RANK_LANES)(s1, 0, stride[1]);            \
-  ulong blocks = (m + BLOCK - 1) / BLOCK;
+#define CUMSUM_SHAPE                                                       \
+  out += out_offset, x += x_offset;                                        \
+  __global A* carry_of = (__global A*)(carries + carries_offset);          \
+  IDX size[CLUTCH_RANK_LANES], stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES]; \
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);                \
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(s0, 0, stride[0]);              \
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(s1, 0, stride[1]);              \
+  ulong blocks = (m + CLUTCH_BLOCK - 1) / CLUTCH_BLOCK;
 // Sums of 16 by doubling, of values or of vectors of them.
 #define DOUBLING(T, v) _Pragma("unroll") for (int s = 1; s < 16; s *= 2) _Pragma("unroll") for (int l = 15; l >= s; --l) v[l] = ADD(T, v[l], v[l - s]);
 
@@ -61,13 +62,13 @@ __kernel void cumsum_lines(CUMSUM_PARAMS) {
   ulong tasks = stage == 0 ? n : n * blocks;
   for (ulong task = get_global_id(0); task < tasks; task += get_global_size(0)) {
     ulong line = stage == 0 ? task : task / blocks, first = stage == 0 ? 0 : task - line * blocks, last = stage == 0 ? blocks : first + 1;
-    IDX offset[OPERANDS] = {(IDX)out_first, (IDX)x_first};
+    IDX offset[CLUTCH_OPERANDS] = {(IDX)out_first, (IDX)x_first};
     add_offsets((IDX)line, rank, size, stride, 0, offset);
     A before = stage == 2 ? carry_of[task] : (A)0;
     for (ulong block = first; block < last; ++block) {
       A inside = 0;
-      IDX end = (IDX)min((block + 1) * BLOCK, m);
-      for (IDX j = (IDX)(block * BLOCK); j < end; j += 16)
+      IDX end = (IDX)min((block + 1) * CLUTCH_BLOCK, m);
+      for (IDX j = (IDX)(block * CLUTCH_BLOCK); j < end; j += 16)
         inside = group_of(out, x, offset[0] + j * (IDX)out_inner, offset[1] + j * (IDX)x_inner, (IDX)out_inner, (IDX)x_inner, (int)min(end - j, (IDX)16),
                           before, inside, stage);
       if (stage == 1) carry_of[task] = inside;
@@ -79,7 +80,7 @@ __kernel void cumsum_lines(CUMSUM_PARAMS) {
 
 // The innermost kept dimension has stride 1 in both operands: PANEL neighbouring lines are in the lanes of vectors, so that memory is read in long pieces.
 #ifdef CLUTCH_ENTRY_cumsum_columns
-#define PANEL (ABREAST * WIDTH)
+#define PANEL (CLUTCH_ABREAST * WIDTH)
 #include "common/some_lanes.clh"
 // Index of a block's sum for column `c` of a panel.
 #define CARRY(c) carry_of[(outer * columns + column + (c)) * blocks + first]
@@ -91,28 +92,28 @@ __kernel void cumsum_columns(CUMSUM_PARAMS) {
     ulong number = stage == 0 ? task : task / blocks, first = stage == 0 ? 0 : task - number * blocks, last = stage == 0 ? blocks : first + 1;
     ulong outer = number / panels, column = (number - outer * panels) * PANEL;
     int width = (int)min(columns - column, (ulong)PANEL), vectors = (width + WIDTH - 1) / WIDTH;
-    IDX offset[OPERANDS] = {(IDX)out_first, (IDX)x_first};
+    IDX offset[CLUTCH_OPERANDS] = {(IDX)out_first, (IDX)x_first};
     add_offsets((IDX)(outer * columns + column), rank, size, stride, 0, offset);
     A lanes[PANEL];
-    V before[ABREAST], inside[ABREAST];
+    V before[CLUTCH_ABREAST], inside[CLUTCH_ABREAST];
     for (int c = 0; c < PANEL; ++c) lanes[c] = stage == 2 && c < width ? CARRY(c) : (A)0;
-    for (int v = 0; v < ABREAST; ++v) before[v] = CLUTCH_V_FILL(lanes + v * WIDTH);
+    for (int v = 0; v < CLUTCH_ABREAST; ++v) before[v] = CLUTCH_V_FILL(lanes + v * WIDTH);
     for (ulong block = first; block < last; ++block) {
-      for (int v = 0; v < ABREAST; ++v) inside[v] = (V)(A)0;
-      IDX end = (IDX)min((block + 1) * BLOCK, m);
-      for (IDX j = (IDX)(block * BLOCK); j < end; j += 16) {
+      for (int v = 0; v < CLUTCH_ABREAST; ++v) inside[v] = (V)(A)0;
+      IDX end = (IDX)min((block + 1) * CLUTCH_BLOCK, m);
+      for (IDX j = (IDX)(block * CLUTCH_BLOCK); j < end; j += 16) {
         int count = (int)min(end - j, (IDX)16);
         IDX from = offset[1] + j * (IDX)x_inner, to = offset[0] + j * (IDX)out_inner;
         if (count == 16 && width == PANEL) {
           // Row by row, in the order of memory.
-          V rows[ABREAST][16];
+          V rows[CLUTCH_ABREAST][16];
           for (int l = 0; l < 16; ++l)
 #pragma unroll
-            for (int v = 0; v < ABREAST; ++v) {
-              CLUTCH_PREFETCH(x + ((long)from + (l + 16) * x_inner + v * WIDTH) * X_BYTES);
+            for (int v = 0; v < CLUTCH_ABREAST; ++v) {
+              CLUTCH_PREFETCH(x + ((long)from + (l + 16) * x_inner + v * WIDTH) * CLUTCH_X_BYTES);
               rows[v][l] = CLUTCH_CONCAT(loadv_, T_NAME)(x, from + l * (IDX)x_inner + v * WIDTH);
             }
-          for (int v = 0; v < ABREAST; ++v) {
+          for (int v = 0; v < CLUTCH_ABREAST; ++v) {
             V x16[16];
 #pragma unroll
             for (int l = 0; l < 16; ++l) x16[l] = rows[v][l];
@@ -124,7 +125,7 @@ __kernel void cumsum_columns(CUMSUM_PARAMS) {
           }
           for (int l = 0; l < 16 && stage != 1; ++l)
 #pragma unroll
-            for (int v = 0; v < ABREAST; ++v) CLUTCH_CONCAT(storev_, O_NAME)(out, to + l * (IDX)out_inner + v * WIDTH, rows[v][l]);
+            for (int v = 0; v < CLUTCH_ABREAST; ++v) CLUTCH_CONCAT(storev_, O_NAME)(out, to + l * (IDX)out_inner + v * WIDTH, rows[v][l]);
         } else {
           for (int v = 0; v < vectors; ++v) {
             int lane_count = min(width - v * WIDTH, WIDTH);
@@ -136,7 +137,7 @@ __kernel void cumsum_columns(CUMSUM_PARAMS) {
           }
         }
       }
-      for (int v = 0; v < ABREAST; ++v) {
+      for (int v = 0; v < CLUTCH_ABREAST; ++v) {
         CLUTCH_V_SPILL(inside[v], lanes + v * WIDTH);
         before[v] = before[v] + inside[v];
       }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // fill_: every element becomes one value, given as its stored bits. arange_: element i becomes start + i * step.
-// Ownership: a group owns tiles of TILE elements. No local memory.
+// Ownership: a group owns tiles of CLUTCH_TILE elements. No local memory.
 // Needs: T, an unsigned type of the element's size (fill) or the dtype's own (arange), and what the included files need.
 #include "common/dtype.clh"
 #include "common/elementwise.clh"
@@ -14,7 +14,7 @@
 // Contiguous: `pattern` repeats every 16 bytes, whatever the element's size.
 #ifdef CLUTCH_ENTRY_fill_contiguous
 static inline void fill_contiguous_body(CLUTCH_ID_PARAMS, __global uchar* out, ulong bytes, uint4 pattern, uint streaming) {
-  const ulong block = TILE;
+  const ulong block = CLUTCH_TILE;
 #if WIDTH == 16
   uint16 wide = (uint16)(pattern, pattern, pattern, pattern);
 #define WIDE uint16
@@ -58,8 +58,8 @@ __kernel void fill_contiguous(CLUTCH_PREDICATE __global uchar* out, ulong out_of
 
 #ifdef CLUTCH_ENTRY_fill_strided
 static inline void fill_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, const Shape* shape, ulong n, T value) {
-  for (ulong tile = group; tile * TILE < n; tile += groups) {
-    ulong begin = tile * TILE, end = min(begin + TILE, n);
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
+    ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n);
     for (ulong i = begin + item; i < end; i += items) ((__global T*)out)[clutch_offsets(shape, 0, (IDX)i).at[0]] = value;
   }
 }
@@ -72,14 +72,14 @@ __kernel void fill_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offse
 #endif
 
 #ifdef CLUTCH_ENTRY_fill_arange
-#if !defined(T_NAME) || !defined(ACC) || !defined(INTEGER)
-#error "T_NAME, ACC and INTEGER are not defined"
+#if !defined(T_NAME) || !defined(ACC) || !defined(CLUTCH_IS_INTEGER)
+#error "T_NAME, ACC and CLUTCH_IS_INTEGER are not defined"
 #endif
 static inline void fill_arange_body(CLUTCH_ID_PARAMS, __global uchar* out, const Shape* shape, ulong n, ACC start, ACC step) {
-  for (ulong tile = group; tile * TILE < n; tile += groups) {
-    ulong begin = tile * TILE, end = min(begin + TILE, n);
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
+    ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n);
     for (ulong i = begin + item; i < end; i += items) {
-#if INTEGER
+#if CLUTCH_IS_INTEGER
       ACC x = start + (ACC)i * step;
 #elif defined(T_IS_F64)
       ACC x = fma((ACC)i, step, start);

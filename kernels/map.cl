@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // map: a traced function of broadcast, strided operands, applied to each element in one launch.
-// Ownership: a group owns tiles of TILE consecutive elements; its items take WIDTH of them in turn. Each path computes on
+// Ownership: a group owns tiles of CLUTCH_TILE consecutive elements; its items take WIDTH of them in turn. Each path computes on
 // WIDTH lanes; they are gathered and scattered if fewer elements are left or the stride is not 1. No local memory.
-// Needs: what common/expr.clh needs; OPERANDS; IDX; TILE; RANK_LANES (4, 8 or 16; of the shape vectors); and from
+// Needs: what common/expr.clh needs; CLUTCH_OPERANDS; IDX; CLUTCH_TILE; CLUTCH_RANK_LANES (4, 8 or 16; of the shape vectors); and from
 // expression.clh, which the host prints (host/expr/print.cpp): CLUTCH_EXPRESSION(LOAD, POSITION, STORE) and the macros of
 // parameters BUFFER (the tensors), STRIDE (their shapes) and EXTRA (params and captured tensors).
 // Operands are b0, b1, ...: outputs, inputs, then positions, which have strides and no memory.
 #include "common/expr.clh"
 #include "common/launch.clh"
 
-#if !defined(OPERANDS) || !defined(IDX) || !defined(TILE) || !defined(RANK_LANES)
-#error "OPERANDS, IDX, TILE and RANK_LANES are not defined"
+#if !defined(CLUTCH_OPERANDS) || !defined(IDX) || !defined(CLUTCH_TILE) || !defined(CLUTCH_RANK_LANES)
+#error "CLUTCH_OPERANDS, IDX, CLUTCH_TILE and CLUTCH_RANK_LANES are not defined"
 #endif
 
 #include "expression.clh"
 
-#define CLUTCH_SHAPE_VECTOR CLUTCH_CONCAT(IDX, RANK_LANES)
+#define CLUTCH_SHAPE_VECTOR CLUTCH_CONCAT(IDX, CLUTCH_RANK_LANES)
 #define STREAM_OR_STORE(dtype, base, i, x)      \
   if (streaming) CLUTCH_CONCAT(streamv_, dtype) \
   (base, i, x);                                 \
@@ -32,16 +32,16 @@
 #define STORE_FULL(k, dtype, x) STREAM_OR_STORE(dtype, CLUTCH_CONCAT(b, k), i, x)
 #define POSITION_FULL(k) ((VL)(long)i + CLUTCH_IOTA_VL)
 static inline void map_contiguous_tail(ulong i, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
-  IDX at[OPERANDS][WIDTH];
+  IDX at[CLUTCH_OPERANDS][WIDTH];
   for (int l = 0; l < WIDTH; ++l)
-    for (int k = 0; k < OPERANDS; ++k) at[k][l] = (IDX)i + l;
+    for (int k = 0; k < CLUTCH_OPERANDS; ++k) at[k][l] = (IDX)i + l;
   CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, STORE_SCATTERED)
 }
 static inline void map_contiguous_body(CLUTCH_ID_PARAMS, ulong n, uint wants_streaming CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   // Streaming stores take addresses of whole vectors.
   int streaming = wants_streaming && CLUTCH_OUTPUT_ADDRESSES % 64 == 0;
-  for (ulong tile = group; tile * TILE < n; tile += groups) {
-    ulong begin = tile * TILE, end = min(begin + TILE, n), tail = begin + (end - begin) / WIDTH * WIDTH;
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
+    ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n), tail = begin + (end - begin) / WIDTH * WIDTH;
     for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) {
       CLUTCH_EXPRESSION(LOAD_FULL, POSITION_FULL, STORE_FULL)
     }
@@ -62,25 +62,25 @@ __kernel void map_contiguous(CLUTCH_PREDICATE ulong n, uint streaming CLUTCH_BUF
 #define STORE_ROW(k, dtype, x) CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), row[k] + i, x)
 #define POSITION_ROW(k) (inner[k] ? (VL)(long)(row[k] + i) + CLUTCH_IOTA_VL : (VL)(long)row[k])
 static inline void map_rows_tail(const IDX* row, const IDX* inner, IDX i, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
-  IDX at[OPERANDS][WIDTH];
-  for (int k = 0; k < OPERANDS; ++k)
+  IDX at[CLUTCH_OPERANDS][WIDTH];
+  for (int k = 0; k < CLUTCH_OPERANDS; ++k)
     for (int l = 0; l < WIDTH; ++l) at[k][l] = row[k] + (i + l) * inner[k];
   CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, STORE_SCATTERED)
 }
 static inline void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
-  IDX size[RANK_LANES], stride[OPERANDS][RANK_LANES];
-  CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);
+  IDX size[CLUTCH_RANK_LANES], stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
   CLUTCH_STRIDES(stride)
-  ulong chunks = ((ulong)size[0] + TILE - 1) / TILE, tiles = n / (ulong)size[0] * chunks;
-  IDX inner[OPERANDS];
-  for (int k = 0; k < OPERANDS; ++k) inner[k] = stride[k][0];
+  ulong chunks = ((ulong)size[0] + CLUTCH_TILE - 1) / CLUTCH_TILE, tiles = n / (ulong)size[0] * chunks;
+  IDX inner[CLUTCH_OPERANDS];
+  for (int k = 0; k < CLUTCH_OPERANDS; ++k) inner[k] = stride[k][0];
   for (ulong tile = group; tile < tiles; tile += groups) {
-    IDX index = (IDX)(tile / chunks), row[OPERANDS];
-    IDX begin = (IDX)(tile % chunks * TILE), end = (IDX)min((ulong)begin + TILE, (ulong)size[0]), tail = begin + (end - begin) / WIDTH * WIDTH;
-    for (int k = 0; k < OPERANDS; ++k) row[k] = 0;
+    IDX index = (IDX)(tile / chunks), row[CLUTCH_OPERANDS];
+    IDX begin = (IDX)(tile % chunks * CLUTCH_TILE), end = (IDX)min((ulong)begin + CLUTCH_TILE, (ulong)size[0]), tail = begin + (end - begin) / WIDTH * WIDTH;
+    for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] = 0;
     for (int d = 1; d < rank; ++d) {
       IDX next = index / size[d], x = index - next * size[d];
-      for (int k = 0; k < OPERANDS; ++k) row[k] += x * stride[k][d];
+      for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] += x * stride[k][d];
       index = next;
     }
     for (IDX i = begin + (IDX)item * WIDTH; i < tail; i += (IDX)items * WIDTH) {
@@ -101,26 +101,26 @@ __kernel void map_rows(CLUTCH_PREDICATE ulong n, int rank,
 #ifdef CLUTCH_ENTRY_map_strided
 static inline void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank,
                                     CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
-  IDX size[RANK_LANES], stride[OPERANDS][RANK_LANES];
-  CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);
+  IDX size[CLUTCH_RANK_LANES], stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
   CLUTCH_STRIDES(stride)
-  for (ulong tile = group; tile * TILE < n; tile += groups) {
-    ulong begin = tile * TILE, end = min(begin + TILE, n);
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
+    ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n);
     for (ulong i = begin + item * WIDTH; i < end; i += items * WIDTH) {
       int count = (int)min(end - i, (ulong)WIDTH);
-      IDX index = (IDX)i, x[RANK_LANES], offset[OPERANDS], at[OPERANDS][WIDTH];
-      for (int k = 0; k < OPERANDS; ++k) offset[k] = 0;
+      IDX index = (IDX)i, x[CLUTCH_RANK_LANES], offset[CLUTCH_OPERANDS], at[CLUTCH_OPERANDS][WIDTH];
+      for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] = 0;
       for (int d = 0; d < rank; ++d) {
         IDX next = index / size[d];
         x[d] = index - next * size[d];
-        for (int k = 0; k < OPERANDS; ++k) offset[k] += x[d] * stride[k][d];
+        for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] += x[d] * stride[k][d];
         index = next;
       }
       for (int l = 0; l < WIDTH; ++l) {
-        for (int k = 0; k < OPERANDS; ++k) at[k][l] = offset[k], offset[k] += stride[k][0];
+        for (int k = 0; k < CLUTCH_OPERANDS; ++k) at[k][l] = offset[k], offset[k] += stride[k][0];
         ++x[0];
         for (int d = 0; d + 1 < rank && x[d] == size[d]; ++d) {
-          for (int k = 0; k < OPERANDS; ++k) offset[k] += stride[k][d + 1] - size[d] * stride[k][d];
+          for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] += stride[k][d + 1] - size[d] * stride[k][d];
           x[d] = 0;
           ++x[d + 1];
         }

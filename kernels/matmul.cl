@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products. Every element is one chain of fma in the order of k; with INTEGER, exact modulo 2^32. Complex numbers are pairs of real columns: (re, im)
+// Products. Every element is one chain of fma in the order of k; with CLUTCH_IS_INTEGER, exact modulo 2^32. Complex numbers are pairs of real columns: (re, im)
 // times rows (re, im) and (-im, re).
-// matmul_panels: register tiles of ROWS rows and VECTORS vectors of columns (matmul/panels.clh). B_AT, of matmul/args.h: b is read from panels that matmul_pack
-//   wrote, from the tensor, or from blocks that the work-item packs. DOT: a and b are words of four bytes, by matmul_dot_rows and matmul_dot_pack, whose
-//   products an instruction sums (1) or plain code (2).
+// matmul_panels: register tiles of CLUTCH_ROWS rows and CLUTCH_VECTORS vectors of columns (matmul/panels.clh).
+//   CLUTCH_B_AT, of matmul/args.h: b is read from panels that matmul_pack wrote, from the tensor, or from blocks that the work-item packs.
+//   CLUTCH_DOT: a and b are words of four bytes, by matmul_dot_rows and matmul_dot_pack, whose products an instruction sums (1) or plain code (2).
 // matmul_lanes: batches of small matrices, one in each SIMD lane.
-// matmul_tiles: tiles in local memory (matmul/tiles.clh). Local memory: 2 * MATMUL_BLOCK_K * (TILE_M + TILE_N) numbers.
+// matmul_tiles: tiles in local memory (matmul/tiles.clh). Local memory: 2 * MATMUL_BLOCK_K * (CLUTCH_TILE_M + CLUTCH_TILE_N) numbers.
 // matmul_items: the reference, any strides. A work-item takes an element.
 // With a 2:4 matrix on the left; where `info` >= 0 names a group that was not 2:4, all results are NaN, or the least integer:
-// matmul_sparse_panels: as matmul_panels, packed by sparse24_pack. TRANSPOSED: the strides of results are those of the transposed result.
-// matmul_sparse_rows: for few columns, TOKENS at a time, in the compute type (matmul/sparse_rows.clh).
-// matmul_sparse_dot: bytes, TOKENS columns at a time (matmul/sparse_dot.clh). TRANSPOSED as above.
+// matmul_sparse_panels: as matmul_panels, packed by sparse24_pack. CLUTCH_TRANSPOSED: the strides of results are those of the transposed result.
+// matmul_sparse_rows: for few columns, CLUTCH_TOKENS at a time, in the compute type (matmul/sparse_rows.clh).
+// matmul_sparse_dot: bytes, CLUTCH_TOKENS columns at a time (matmul/sparse_dot.clh). CLUTCH_TRANSPOSED as above.
 // matmul_sparse_tiles: as matmul_tiles. matmul_sparse_items: the reference, on canonical values and metadata (sparse24/args.h).
-// Needs: A_NAME (a as it is stored), B_NAME (b as it is read), O_NAME (what beta reads), ACC (compute type), INTEGER, COMPLEX, DOT, expression.clh (of the
-// epilogue, whose operand 0 is what it reads as well as what it writes); for panels B_AT, ROWS, VECTORS, BLOCK_VECTORS (of a block that a work-item packs, at
-// most), ACCUMULATOR_TILES (tiles of a work-item, at most), PACK_ROWS; for tiles TILE_M, TILE_N, THREADS_M, THREADS_N. May have: GROUPED (work-groups have
-// several items).
+// Needs: A_NAME (a as it is stored), B_NAME (b as it is read), O_NAME (what beta reads), ACC (compute type), CLUTCH_IS_INTEGER, CLUTCH_COMPLEX, CLUTCH_DOT,
+// expression.clh (of the epilogue, whose operand 0 is what it reads as well as what it writes);
+//   for panels CLUTCH_B_AT, CLUTCH_ROWS, CLUTCH_VECTORS, CLUTCH_PACK_ROWS, CLUTCH_BLOCK_VECTORS (of a block that a work-item packs, at most),
+//     CLUTCH_ACCUMULATOR_TILES (tiles of a work-item, at most);
+//   for tiles CLUTCH_TILE_M, CLUTCH_TILE_N, CLUTCH_THREADS_M, CLUTCH_THREADS_N.
+// May have: CLUTCH_GROUPED (work-groups have several items).
 #define CLUTCH_GATHER_UNROLL _Pragma("unroll 1")  // edges alone: compilers take long over them
 #include "common/expr.clh"
 #include "common/f8.clh"
@@ -23,8 +25,8 @@
 #include "matmul/args.h"
 #include "sparse24/args.h"
 
-#if !defined(A_NAME) || !defined(B_NAME) || !defined(O_NAME) || !defined(ACC) || !defined(OPERANDS) || !defined(IDX) || !defined(RANK_LANES)
-#error "A_NAME, B_NAME, O_NAME, ACC, OPERANDS, IDX and RANK_LANES are not defined"
+#if !defined(A_NAME) || !defined(B_NAME) || !defined(O_NAME) || !defined(ACC) || !defined(CLUTCH_OPERANDS) || !defined(IDX) || !defined(CLUTCH_RANK_LANES)
+#error "A_NAME, B_NAME, O_NAME, ACC, CLUTCH_OPERANDS, IDX and CLUTCH_RANK_LANES are not defined"
 #endif
 
 #if defined(CLUTCH_ENTRY_matmul_sparse_panels) || defined(CLUTCH_ENTRY_matmul_sparse_rows) || defined(CLUTCH_ENTRY_matmul_sparse_tiles) || \
@@ -39,7 +41,7 @@
 #define CLUTCH_BY_PANELS 0
 #endif
 #if !CLUTCH_SPARSE
-#define TRANSPOSED 0
+#define CLUTCH_TRANSPOSED 0
 #endif
 // Results are CLUTCH_POISON if the matrix was not 2:4.
 #if CLUTCH_SPARSE
@@ -48,17 +50,17 @@
 #define CLUTCH_CHECK(sum) (sum)
 #endif
 
-#define CLUTCH_SHAPE_VECTOR CLUTCH_CONCAT(IDX, RANK_LANES)
+#define CLUTCH_SHAPE_VECTOR CLUTCH_CONCAT(IDX, CLUTCH_RANK_LANES)
 #include "expression.clh"
 
 #define LANES WIDTH
-#if DOT
+#if CLUTCH_DOT
 #define V VI
 #define ACC_NAME i32
 #define CLUTCH_FMA(a, b, c) dot_of_bytes(a, b, c)
 // Adds to each lane of `sum` the products of four unsigned bytes of a and four signed bytes of b.
 static inline VI dot_of_bytes(VI a, VI b, VI sum) {
-#if DOT == 1
+#if CLUTCH_DOT == 1
   __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
 #else
   for (int i = 0; i < 32; i += 8) sum = CLUTCH_WRAP_32(sum, +, CLUTCH_AS_VU((a >> i & 255) * (b << (24 - i) >> 24)));
@@ -83,16 +85,16 @@ static inline VI dot_of_bytes(VI a, VI b, VI sum) {
 #else
 #define CLUTCH_STORE_VECTOR(mem, x, p) (*(p) = (x))
 #endif
-#define CLUTCH_PANEL (VECTORS * LANES)
+#define CLUTCH_PANEL (CLUTCH_VECTORS * LANES)
 #define CLUTCH_LOAD_A CLUTCH_CONCAT(load_, A_NAME)
 #define CLUTCH_LOAD_B CLUTCH_CONCAT(load_, B_NAME)
 #define CLUTCH_LOADV_B CLUTCH_CONCAT(loadv_, B_NAME)
 
 // SUM: what chains end in and results are made of. Integers are summed as floats, exactly: 512 products of them stay below 2^24.
-#if INTEGER
+#if CLUTCH_IS_INTEGER
 #define SUM VI
 #define SUM_ONE int
-#if DOT
+#if CLUTCH_DOT
 #define CLUTCH_TO_ACC(x) (x)
 #else
 #define CLUTCH_TO_ACC(x) CLUTCH_I_TO_VF(x)
@@ -107,7 +109,7 @@ static inline VI dot_of_bytes(VI a, VI b, VI sum) {
 #define CLUTCH_PLUS(beta, before, sum) CLUTCH_FMA((SUM)(beta), before, sum)
 #endif
 
-#if defined(CLUTCH_HAS_STREAMING) && WIDTH > 4 && !defined(GROUPED)
+#if defined(CLUTCH_HAS_STREAMING) && WIDTH > 4 && !defined(CLUTCH_GROUPED)
 #define CLUTCH_PREFETCH_LINE(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)
 #else
 #define CLUTCH_PREFETCH_LINE(p)
@@ -115,10 +117,10 @@ static inline VI dot_of_bytes(VI a, VI b, VI sum) {
 
 #include "matmul/results.clh"
 
-#if !defined(CLUTCH_ENTRY_matmul_items) && !defined(CLUTCH_ENTRY_matmul_sparse_items) && !DOT
+#if !defined(CLUTCH_ENTRY_matmul_items) && !defined(CLUTCH_ENTRY_matmul_sparse_items) && !CLUTCH_DOT
 // A real number of row r and column c of b, counted from element `from`.
 static inline ACC number_of(__global const uchar* b, long from, ulong r, ulong c, long b_k, long b_n) {
-#if COMPLEX
+#if CLUTCH_COMPLEX
   const long at = 2 * (from + (long)(r / 2) * b_k + (long)(c / 2) * b_n);
   const ACC x = (ACC)CLUTCH_LOAD_B(b, at + (long)((r ^ c) & 1));
   return r & 1 && !(c & 1) ? -x : x;
@@ -133,12 +135,13 @@ static inline ACC number_of(__global const uchar* b, long from, ulong r, ulong c
 #ifdef CLUTCH_ENTRY_matmul_pack
 static inline void matmul_pack_body(CLUTCH_ID_PARAMS, __global ACC* panels, __global const uchar* b, const MatmulPackArgs args) {
   const ulong k = args.k, n = args.n;
-  const ulong across = matmul_parts(n, CLUTCH_PANEL), blocks = matmul_parts(k, PACK_ROWS), count = args.batch * across * blocks;
+  const ulong across = matmul_parts(n, CLUTCH_PANEL), blocks = matmul_parts(k, CLUTCH_PACK_ROWS), count = args.batch * across * blocks;
   for (ulong i = group * items + item; i < count; i += groups * items) {
     const ulong block = i % blocks, panel = i / blocks % across, of = i / blocks / across;
-    const ulong first = block * PACK_ROWS, rows = min((ulong)PACK_ROWS, k - first), left = panel * CLUTCH_PANEL, columns = min((ulong)CLUTCH_PANEL, n - left);
+    const ulong first = block * CLUTCH_PACK_ROWS, rows = min((ulong)CLUTCH_PACK_ROWS, k - first), left = panel * CLUTCH_PANEL,
+                columns = min((ulong)CLUTCH_PANEL, n - left);
     // Of complex numbers n and k count parts, strides numbers.
-    const long from = (long)of * args.b_batch + (long)(first / (1 + COMPLEX)) * args.b_k + (long)(left / (1 + COMPLEX)) * args.b_n;
+    const long from = (long)of * args.b_batch + (long)(first / (1 + CLUTCH_COMPLEX)) * args.b_k + (long)(left / (1 + CLUTCH_COMPLEX)) * args.b_n;
     pack_rows(panels + matmul_panel_at(of, across, panel, k, 0, first, CLUTCH_PANEL), b, from, rows, columns, args.b_k, args.b_n);
   }
 }
@@ -151,7 +154,7 @@ __kernel void matmul_pack(CLUTCH_PREDICATE __global uchar* panels, ulong panels_
 }
 #endif
 
-#if INTEGER
+#if CLUTCH_IS_INTEGER
 #define CLUTCH_POISON INT_MIN
 #else
 #define CLUTCH_POISON NAN
@@ -168,7 +171,7 @@ __kernel void matmul_sparse_panels(CLUTCH_PREDICATE __global const uchar* a, ulo
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
   CLUTCH_TAKE_ARGS(MatmulPanelsArgs, tiling)
-  IDX stride[OPERANDS][RANK_LANES];
+  IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_panels_body(CLUTCH_IDS, (__global const ACC*)(a + a_offset), (__global const uint*)(places + places_offset),
                      *(__global const int*)(info + info_offset) >= 0, b + b_offset, args, tiling, alpha, beta,
@@ -181,7 +184,7 @@ __kernel void matmul_panels(CLUTCH_PREDICATE __global const uchar* a, ulong a_of
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
   CLUTCH_TAKE_ARGS(MatmulPanelsArgs, tiling)
-  IDX stride[OPERANDS][RANK_LANES];
+  IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_panels_body(CLUTCH_IDS, (__global const ACC*)(a + a_offset), b + b_offset, args, tiling, alpha, beta,
                      stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
@@ -246,10 +249,10 @@ static inline void matmul_dot_pack_body(CLUTCH_ID_PARAMS, __global int* panels, 
   for (ulong i = group * items + item; i < args.batch * across; i += groups * items) {
     const ulong panel = i % across, left = panel * CLUTCH_PANEL;
     __global int* to = panels + i * matmul_panel_numbers(words, 1, CLUTCH_PANEL);
-    VI sum[VECTORS];
-    for (int v = 0; v < VECTORS; ++v) sum[v] = 0;
+    VI sum[CLUTCH_VECTORS];
+    for (int v = 0; v < CLUTCH_VECTORS; ++v) sum[v] = 0;
     pack_words(to + CLUTCH_PANEL, b, (long)(i / across) * args.b_batch + (long)left * args.b_n, k, min((ulong)CLUTCH_PANEL, n - left), args.b_k, args.b_n, sum);
-    for (int v = 0; v < VECTORS; ++v) CLUTCH_STORE_VECTOR(__global, sum[v], to + v * LANES);
+    for (int v = 0; v < CLUTCH_VECTORS; ++v) CLUTCH_STORE_VECTOR(__global, sum[v], to + v * LANES);
   }
 }
 
@@ -320,10 +323,10 @@ __kernel void matmul_lanes(CLUTCH_PREDICATE __global uchar* c, ulong c_offset, _
 #ifdef CLUTCH_ENTRY_matmul_tiles
 __kernel void matmul_tiles(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args),
                            SUM_ONE alpha, SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
-  __local NUMBER tiles_a[2 * MATMUL_BLOCK_K * TILE_M], tiles_b[2 * MATMUL_BLOCK_K * TILE_N];  // matmul_tile_numbers() of each
+  __local NUMBER tiles_a[2 * MATMUL_BLOCK_K * CLUTCH_TILE_M], tiles_b[2 * MATMUL_BLOCK_K * CLUTCH_TILE_N];  // matmul_tile_numbers() of each
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
-  IDX stride[OPERANDS][RANK_LANES];
+  IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_tiles_body(tiles_a, tiles_b, get_group_id(0), get_num_groups(0), get_local_id(0), a + a_offset, b + b_offset, args, alpha, beta,
                     stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
@@ -334,10 +337,10 @@ __kernel void matmul_tiles(CLUTCH_PREDICATE __global const uchar* a, ulong a_off
 __kernel void matmul_sparse_tiles(CLUTCH_PREDICATE __global const uchar* values, ulong values_offset, __global const uchar* metadata, ulong metadata_offset,
                                   __global const uchar* info, ulong info_offset, __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args),
                                   SUM_ONE alpha, SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
-  __local NUMBER tiles_a[2 * MATMUL_BLOCK_K * TILE_M], tiles_b[2 * MATMUL_BLOCK_K * TILE_N];  // matmul_tile_numbers() of each
+  __local NUMBER tiles_a[2 * MATMUL_BLOCK_K * CLUTCH_TILE_M], tiles_b[2 * MATMUL_BLOCK_K * CLUTCH_TILE_N];  // matmul_tile_numbers() of each
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
-  IDX stride[OPERANDS][RANK_LANES];
+  IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_tiles_body(tiles_a, tiles_b, get_group_id(0), get_num_groups(0), get_local_id(0), values + values_offset, metadata + metadata_offset,
                     *(__global const int*)(info + info_offset) >= 0, b + b_offset, args, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
@@ -352,7 +355,7 @@ __kernel void matmul_sparse_rows(CLUTCH_PREDICATE __global const uchar* numbers,
                                  SUM_ONE alpha, SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
-  IDX stride[OPERANDS][RANK_LANES];
+  IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_sparse_rows_body(CLUTCH_IDS, numbers + numbers_offset, (__global const uint*)(places + places_offset), *(__global const int*)(info + info_offset) >= 0,
                           (__global const ACC*)(b + b_offset), args, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
@@ -367,7 +370,7 @@ __kernel void matmul_sparse_dot(CLUTCH_PREDICATE __global const uchar* a, ulong 
                                 int beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
-  IDX stride[OPERANDS][RANK_LANES];
+  IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_sparse_dot_body(CLUTCH_IDS, (__global const int*)(a + a_offset), *(__global const int*)(info + info_offset) >= 0, (__global const int*)(b + b_offset),
                          args, tiles_each, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
@@ -378,7 +381,7 @@ __kernel void matmul_sparse_dot(CLUTCH_PREDICATE __global const uchar* a, ulong 
 // A row has two values of each group of four along k; four bits of metadata are their positions in the group.
 static inline void matmul_sparse_items_body(CLUTCH_ID_PARAMS, __global const uchar* values, __global const uchar* metadata, int poisoned,
                                             __global const uchar* b, const MatmulArgs args, SUM_ONE alpha, SUM_ONE beta,
-                                            const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+                                            const IDX (*stride)[CLUTCH_RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   const ulong m = args.m, n = args.n, k = args.k, batch = args.batch;
   const long b_k = args.b_k, b_n = args.b_n, b_batch = args.b_batch;
   const ulong row_groups = sparse24_row_groups(k);
@@ -391,7 +394,7 @@ static inline void matmul_sparse_items_body(CLUTCH_ID_PARAMS, __global const uch
       const uint code = codes[j / 4] >> 2 * (j % 4) & 3;
       const ulong at = j / 2 * 4 + code;
       if (at >= k) continue;
-#if INTEGER
+#if CLUTCH_IS_INTEGER
       sum = (int)((uint)sum + (uint)((int)CLUTCH_LOAD_A(values, (long)(row * 2 * row_groups + j)) * (int)CLUTCH_LOAD_B(b, from_b + (long)at * b_k)));
 #else
       sum = CLUTCH_FMA((ACC)CLUTCH_LOAD_A(values, (long)(row * 2 * row_groups + j)), (ACC)CLUTCH_LOAD_B(b, from_b + (long)at * b_k), sum);
@@ -406,7 +409,7 @@ __kernel void matmul_sparse_items(CLUTCH_PREDICATE __global const uchar* values,
                                   SUM_ONE alpha, SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
-  IDX stride[OPERANDS][RANK_LANES];
+  IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_sparse_items_body(CLUTCH_IDS, values + values_offset, metadata + metadata_offset, *(__global const int*)(info + info_offset) >= 0, b + b_offset, args,
                            alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
@@ -415,17 +418,17 @@ __kernel void matmul_sparse_items(CLUTCH_PREDICATE __global const uchar* values,
 
 #ifdef CLUTCH_ENTRY_matmul_items
 static inline void matmul_items_body(CLUTCH_ID_PARAMS, __global const uchar* a, __global const uchar* b, const MatmulArgs args, SUM_ONE alpha, SUM_ONE beta,
-                                     const IDX (*stride)[RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+                                     const IDX (*stride)[CLUTCH_RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   const ulong m = args.m, n = args.n, k = args.k, batch = args.batch;
   const long a_row = args.a_row, a_k = args.a_k, a_batch = args.a_batch, b_k = args.b_k, b_n = args.b_n, b_batch = args.b_batch;
   for (ulong i = group * items + item; i < batch * m * n; i += groups * items) {
     const ulong column = i % n, row = i / n % m, of = i / n / m;
-    long from_a = (long)of * a_batch + (long)row * a_row, from_b = (long)of * b_batch + (long)(column / (1 + COMPLEX)) * b_n;
+    long from_a = (long)of * a_batch + (long)row * a_row, from_b = (long)of * b_batch + (long)(column / (1 + CLUTCH_COMPLEX)) * b_n;
     SUM_ONE sum = 0;
     for (ulong j = 0; j < k; ++j, from_a += a_k, from_b += b_k) {
-#if INTEGER
+#if CLUTCH_IS_INTEGER
       sum = (int)((uint)sum + (uint)((int)CLUTCH_LOAD_A(a, from_a) * (int)CLUTCH_LOAD_B(b, from_b)));
-#elif COMPLEX
+#elif CLUTCH_COMPLEX
       const ACC re = (ACC)CLUTCH_LOAD_B(b, 2 * from_b), im = (ACC)CLUTCH_LOAD_B(b, 2 * from_b + 1);
       sum = CLUTCH_FMA((ACC)CLUTCH_LOAD_A(a, 2 * from_a), column & 1 ? im : re, sum);
       sum = CLUTCH_FMA((ACC)CLUTCH_LOAD_A(a, 2 * from_a + 1), column & 1 ? re : -im, sum);
@@ -441,7 +444,7 @@ __kernel void matmul_items(CLUTCH_PREDICATE __global const uchar* a, ulong a_off
                            SUM_ONE alpha, SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
-  IDX stride[OPERANDS][RANK_LANES];
+  IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_items_body(CLUTCH_IDS, a + a_offset, b + b_offset, args, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }

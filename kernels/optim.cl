@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // optim_step: a step of an optimizer over the tensors of a table (formulas: optim/step.clh). optim_norm, optim_norm_total: the norm of all gradients of a
 // table. optim_scale: gradients times a factor, and whether one is not finite. optim_update_scaler, optim_schedule: scalars that are kept on the device.
-// Ownership: tensors are divided into chunks of CHUNK elements; a group owns chunks, its items take vectors of a chunk in turn. With OPTIM_COUNTS each chunk
-// has ITEMS counters of steps, at least one for each item: item i reads counter i and writes counters i, i + items, ... optim_norm_total is one group,
-// optim_update_scaler and optim_schedule are one item. Local memory: 64 numbers for norms. Needs: T (parameters and gradients), CHUNK, ITEMS (for the step),
-// GROUPED (work-groups have several items), what optim/step.clh or optim/norm.clh needs, and what the included files need. Source: torch.optim of PyTorch 2.12.
+// Ownership: tensors are divided into chunks of CLUTCH_CHUNK elements; a group owns chunks, its items take vectors of a chunk in turn. With OPTIM_COUNTS each
+// chunk has CLUTCH_ITEMS counters of steps, at least one for each item: item i reads counter i and writes counters i, i + items, ...
+// optim_norm_total is one group, optim_update_scaler and optim_schedule are one item.
+// Local memory: 64 numbers for norms.
+// Needs: T (parameters and gradients), CLUTCH_CHUNK, CLUTCH_ITEMS (for the step), what optim/step.clh or optim/norm.clh needs, and what the included files
+// need. May have: CLUTCH_GROUPED (work-groups have several items). Source: torch.optim of PyTorch 2.12.
 #include "common/dtype.clh"
 #include "common/launch.clh"
 #include "common/math.clh"
 #include "common/table.clh"
 #include "optim/args.h"
 
-#if !defined(T) || !defined(T_NAME) || !defined(CHUNK)
-#error "T, T_NAME and CHUNK are not defined"
+#if !defined(T) || !defined(T_NAME) || !defined(CLUTCH_CHUNK)
+#error "T, T_NAME and CLUTCH_CHUNK are not defined"
 #endif
 
 #ifdef T_IS_F64
@@ -36,7 +38,7 @@
 #define CLUTCH_STOREV_T CLUTCH_CONCAT(storev_, T_NAME)
 
 // Emulated rounding is scalar.
-#define CLUTCH_VECTORS (LANES > 1 && DIV_RN == 0 && FMA_RN == 0 && SQRT_RN == 0)
+#define CLUTCH_VECTORS (LANES > 1 && CLUTCH_DIV_RN == 0 && CLUTCH_FMA_RN == 0 && CLUTCH_SQRT_RN == 0)
 
 // NaN if either is NaN.
 #define CLUTCH_MAX_NAN(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
@@ -51,13 +53,13 @@ static inline void optim_step_body(CLUTCH_ID_PARAMS, const Table* table, __globa
   for (ulong c = group; c < chunk_count; c += groups) {
     const uint2 chunk = chunks[c];
     if (table->words[(chunk.x - first_row) * (ulong)CLUTCH_COLUMNS + 1] == CLUTCH_NO_TENSOR) continue;
-    __global float* counter = steps + (flags & OPTIM_COUNTS ? optim_counter(c, ITEMS) : (ulong)chunk.x);
+    __global float* counter = steps + (flags & OPTIM_COUNTS ? optim_counter(c, CLUTCH_ITEMS) : (ulong)chunk.x);
     const uint t = flags & OPTIM_COUNTS ? (uint)counter[item] + 1 : (uint)counter[0];
     if (flags & OPTIM_COUNTS)
-      for (ulong l = item; l < ITEMS; l += items) counter[l] = t;
+      for (ulong l = item; l < CLUTCH_ITEMS; l += items) counter[l] = t;
     if (t != known) k = scalars_of(hyper, seed, t, flags), known = t;
-    const Row r = row_of(table, chunk.x - first_row, ROUNDING == OPTIM_STOCHASTIC ? numbers[chunk.x] : 0);
-    const ulong begin = (ulong)chunk.y * CHUNK, end = min(begin + CHUNK, sizes[chunk.x]);
+    const Row r = row_of(table, chunk.x - first_row, CLUTCH_ROUNDING == OPTIM_STOCHASTIC ? numbers[chunk.x] : 0);
+    const ulong begin = (ulong)chunk.y * CLUTCH_CHUNK, end = min(begin + CLUTCH_CHUNK, sizes[chunk.x]);
     ulong tail = begin;
 #if CLUTCH_VECTORS
     tail = begin + (end - begin) / CLUTCH_STEP_ELEMENTS * CLUTCH_STEP_ELEMENTS;
@@ -82,7 +84,7 @@ __kernel void optim_step(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uc
   // Each NaN becomes the one without low bits: see bf16_join_quiet.
   float given = 0, scale = 1, factor = 1;
   if (args.flags & OPTIM_HAS_LR) given = *(__global const float*)(lrs + lrs_offset), lr = isnan(given) ? (SCALAR)NAN : (SCALAR)given;
-  if (SCALED) scale = *(__global const float*)(scales + scales_offset), scale = isnan(scale) ? NAN : scale;
+  if (CLUTCH_SCALED) scale = *(__global const float*)(scales + scales_offset), scale = isnan(scale) ? NAN : scale;
   if (args.flags & OPTIM_HAS_FACTOR) factor = *(__global const float*)(factors + factors_offset), factor = isnan(factor) ? NAN : factor;
   const Hyper hyper = {CLUTCH_HYPER_NAMES};
   optim_step_body(CLUTCH_IDS, &table, (__global const ulong*)(sizes + sizes_offset), (__global const uint2*)(chunks + chunks_offset),
@@ -103,8 +105,8 @@ CLUTCH_INLINE void optim_norm_body(CLUTCH_ID_PARAMS, const Table* table, __globa
     const ulong at = chunk.x - first_row;
     __global const uchar* g = table_at(table, at);
     // A gradient that is not given has no elements; its items reach the barriers, too.
-    const ulong begin = (ulong)chunk.y * CHUNK, end = table->words[at] == CLUTCH_NO_TENSOR ? 0 : min(begin + CHUNK, sizes[chunk.x]);
-#if CLUTCH_VECTORS && !defined(GROUPED)
+    const ulong begin = (ulong)chunk.y * CLUTCH_CHUNK, end = table->words[at] == CLUTCH_NO_TENSOR ? 0 : min(begin + CLUTCH_CHUNK, sizes[chunk.x]);
+#if CLUTCH_VECTORS && !defined(CLUTCH_GROUPED)
     V sums[CLUTCH_NORM_LANES / LANES];
 #pragma unroll
     for (int m = 0; m < CLUTCH_NORM_LANES / LANES; ++m) sums[m] = 0;
@@ -133,7 +135,7 @@ CLUTCH_INLINE void optim_norm_body(CLUTCH_ID_PARAMS, const Table* table, __globa
 #endif
     combine_all(all, item, items);
     if (item == 0) partial[c] = all[0];
-#ifdef GROUPED
+#ifdef CLUTCH_GROUPED
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
   }
@@ -167,7 +169,7 @@ __kernel void optim_norm_total(CLUTCH_PREDICATE __global uchar* norm, ulong norm
   }
   combine_all(all, item, items);
   if (item == 0) {
-    ACC total = NORM == OPTIM_NORM_TWO ? CLUTCH_SQRT(all[0]) : all[0], scale;
+    ACC total = CLUTCH_NORM == OPTIM_NORM_TWO ? CLUTCH_SQRT(all[0]) : all[0], scale;
     if (args.scaled) total = CLUTCH_DIV(total, (ACC) * (__global const float*)(scales + scales_offset));
     scale = CLUTCH_DIV(max_norm, total + (ACC)1e-6);
     *(__global ACC*)(norm + norm_offset) = total;
@@ -177,8 +179,8 @@ __kernel void optim_norm_total(CLUTCH_PREDICATE __global uchar* norm, ulong norm
 #endif
 
 #ifdef CLUTCH_ENTRY_optim_scale
-#if !defined(SCALES) || !defined(CHECKS)
-#error "SCALES and CHECKS are not defined"
+#if !defined(CLUTCH_SCALES) || !defined(CLUTCH_CHECKS)
+#error "CLUTCH_SCALES and CLUTCH_CHECKS are not defined"
 #endif
 // Multiplies gradients by a factor on the device; found becomes 1 if one is not finite.
 __kernel void optim_scale(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uchar* sizes, ulong sizes_offset, __global const uchar* chunks,
@@ -189,8 +191,8 @@ __kernel void optim_scale(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const u
   CLUTCH_TABLE(table)
   __global const ulong* size_of = (__global const ulong*)(sizes + sizes_offset);
   __global const uint2* chunk_of = (__global const uint2*)(chunks + chunks_offset);
-  float given = SCALES ? *(__global const float*)(factors + factors_offset) : 1;
-  if (SCALES == OPTIM_SCALES_BY_INVERSE) given = div_rn(1.0f, given);
+  float given = CLUTCH_SCALES ? *(__global const float*)(factors + factors_offset) : 1;
+  if (CLUTCH_SCALES == OPTIM_SCALES_BY_INVERSE) given = div_rn(1.0f, given);
   const ACC factor = (ACC)given;
   const uint chunk_count = args.chunk_count, first_row = args.first_row;
   const ulong item = get_local_id(0), items = get_local_size(0);
@@ -203,20 +205,20 @@ __kernel void optim_scale(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const u
     const ulong at = chunk.x - first_row;
     if (table.words[at] == CLUTCH_NO_TENSOR) continue;
     __global uchar* g = table_at(&table, at);
-    const ulong begin = (ulong)chunk.y * CHUNK, end = min(begin + CHUNK, size_of[chunk.x]);
+    const ulong begin = (ulong)chunk.y * CLUTCH_CHUNK, end = min(begin + CLUTCH_CHUNK, size_of[chunk.x]);
     ulong tail = begin;
 #if CLUTCH_VECTORS
     tail = begin + (end - begin) / LANES * LANES;
     for (ulong i = begin + item * LANES; i < tail; i += items * LANES) {
       V x = CLUTCH_LOADV_T(g, (long)i);
-      if (CHECKS) zeros = CLUTCH_FMA(x, (V)0, zeros);
-      if (SCALES) CLUTCH_STOREV_T(g, (long)i, x * factor);
+      if (CLUTCH_CHECKS) zeros = CLUTCH_FMA(x, (V)0, zeros);
+      if (CLUTCH_SCALES) CLUTCH_STOREV_T(g, (long)i, x * factor);
     }
 #endif
     for (ulong i = tail + item; i < end; i += items) {
       ACC x = CLUTCH_LOAD_T(g, (long)i);
-      if (CHECKS) zero = CLUTCH_FMA(x, (ACC)0, zero);
-      if (SCALES) CLUTCH_STORE_T(g, (long)i, x * factor);
+      if (CLUTCH_CHECKS) zero = CLUTCH_FMA(x, (ACC)0, zero);
+      if (CLUTCH_SCALES) CLUTCH_STORE_T(g, (long)i, x * factor);
     }
   }
 #if CLUTCH_VECTORS
@@ -224,7 +226,7 @@ __kernel void optim_scale(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const u
   CLUTCH_CONCAT(vstore, LANES)(zeros, 0, all);
   for (int l = 0; l < LANES; ++l) zero += all[l];
 #endif
-  if (CHECKS && zero != 0) atomic_xchg((volatile __global int*)(found + found_offset), as_int(1.0f));
+  if (CLUTCH_CHECKS && zero != 0) atomic_xchg((volatile __global int*)(found + found_offset), as_int(1.0f));
 }
 #endif
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // uniform_ and normal_: floating-point numbers from Philox 4x32-10 blocks; random_state sets the generator's seed and offset, or advances the offset.
-// Ownership: a group owns tiles of TILE elements, a multiple of a chunk; its items take WIDTH blocks of a chunk in turn.
+// Ownership: a group owns tiles of CLUTCH_TILE elements, a multiple of a chunk; its items take WIDTH blocks of a chunk in turn.
 // A chunk is 16 blocks: word k of block j is element 16 * k + j, so that vectors of any width store without shuffles.
 // Needs: T_NAME, ACC (float or double), and what the included files need.
 // Source: J. K. Salmon et al., SC 2011; include/clutch/ops/random.hpp has the mapping of words to elements.
@@ -88,16 +88,16 @@ typedef struct {
   ulong first;
 } Step;
 static inline Step step_of(const PhiloxKeys* keys, ulong offset, ulong tile, ulong step) {
-  ulong chunk = tile * (TILE / CHUNK) + step / (16 / WIDTH), j = step % (16 / WIDTH) * WIDTH;
+  ulong chunk = tile * (CLUTCH_TILE / CHUNK) + step / (16 / WIDTH), j = step % (16 / WIDTH) * WIDTH;
   Step r;
   r.words = philox(keys, offset + 16 * chunk + j);
   r.first = chunk * CHUNK + j;
   return r;
 }
 
-#define RANDOM_WALK(n)                                      \
-  for (ulong tile = group; tile * TILE < n; tile += groups) \
-    for (ulong step = item; step < TILE / CHUNK * (16 / WIDTH) && tile * TILE + step / (16 / WIDTH) * CHUNK < n; step += items)
+#define RANDOM_WALK(n)                                             \
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) \
+    for (ulong step = item; step < CLUTCH_TILE / CHUNK * (16 / WIDTH) && tile * CLUTCH_TILE + step / (16 / WIDTH) * CHUNK < n; step += items)
 
 #endif
 

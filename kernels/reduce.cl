@@ -3,17 +3,18 @@
 // The elements of a result are taken in row-major order and combine in the order of common/reduce_order.clh; another launch reduces the results of blocks. So
 // bits depend neither on the device nor on the layout.
 // Ownership: an item takes `chunk` whole blocks at a time. No local memory.
-// Needs: what common/reduce_order.clh needs; OP (0 sum, 1 prod, 2 min, 3 max, 4 any, 5 all); A_NAME, the accumulator's dtype
-// (f32, f64, i64, i32, bool), and A_IS_...; ABREAST; FINAL (1: apply CLUTCH_AFTER and store the result); and from
-// expression.clh: CLUTCH_EXPRESSION and, if FINAL, CLUTCH_AFTER, with their parameters.
+// Needs: what common/reduce_order.clh needs; CLUTCH_OP (0 sum, 1 prod, 2 min, 3 max, 4 any, 5 all); A_NAME, the accumulator's dtype
+// (f32, f64, i64, i32, bool), and A_IS_...; CLUTCH_ABREAST; CLUTCH_FINAL (1: apply CLUTCH_AFTER and store the result); and from
+// expression.clh: CLUTCH_EXPRESSION and, if CLUTCH_FINAL, CLUTCH_AFTER, with their parameters.
 // Operand b0 is the output, inputs follow, then positions, which have strides and no memory; its strides over the kept dimensions are s0, the inputs' are s1,
 // ...; the inputs' strides over the reduced dimensions are r1, ...
 #include "common/expr.clh"
 #include "common/launch.clh"
 #include "common/reduce_order.clh"
 
-#if !defined(OPERANDS) || !defined(OP) || !defined(A_NAME) || !defined(IDX) || !defined(RANK_LANES) || !defined(FINAL) || !defined(ABREAST)
-#error "OPERANDS, OP, A_NAME, IDX, RANK_LANES, FINAL and ABREAST are not defined"
+#if !defined(CLUTCH_OPERANDS) || !defined(CLUTCH_OP) || !defined(A_NAME) || !defined(IDX) || !defined(CLUTCH_RANK_LANES) || !defined(CLUTCH_FINAL) || \
+    !defined(CLUTCH_ABREAST)
+#error "CLUTCH_OPERANDS, CLUTCH_OP, A_NAME, IDX, CLUTCH_RANK_LANES, CLUTCH_FINAL and CLUTCH_ABREAST are not defined"
 #endif
 
 #include "expression.clh"
@@ -32,13 +33,13 @@
 #include "common/reduce_block.inc"
 
 // Stores a result, or that of a block: the accumulator, or CLUTCH_AFTER of it.
-#if FINAL
+#if CLUTCH_FINAL
 #define LOAD_TOTAL(k, dtype) total
 #define STORE_TOTAL(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(b0, at, 1, x);
 static inline void store_result(__global uchar* b0, IDX offset, A result CLUTCH_AFTER_PARAMS) {
   IDX at[WIDTH];
   for (int l = 0; l < WIDTH; ++l) at[l] = offset;
-#if OP == 4 || OP == 5
+#if CLUTCH_OP == 4 || CLUTCH_OP == 5
   V total = result ? (V)CLUTCH_TRUE : (V)0;
 #else
   V total = (V)result;
@@ -50,12 +51,12 @@ static inline void store_result(__global uchar* b0, IDX offset, A result CLUTCH_
 #define STORE_RESULT(offset, block, blocks, number, result) ((__global A*)b0)[(number) * (blocks) + (block)] = (result)
 #endif
 
-#define REDUCE_SHAPE                                 \
-  IDX size[RANK_LANES], kept[OPERANDS][RANK_LANES];  \
-  CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size); \
+#define REDUCE_SHAPE                                                     \
+  IDX size[CLUTCH_RANK_LANES], kept[CLUTCH_OPERANDS][CLUTCH_RANK_LANES]; \
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);              \
   CLUTCH_STRIDES(kept)
 #define REDUCE_TASKS                                                                              \
-  ulong blocks = max((m + BLOCK - 1) / BLOCK, (ulong)1), tasks = n * blocks;                      \
+  ulong blocks = max((m + CLUTCH_BLOCK - 1) / CLUTCH_BLOCK, (ulong)1), tasks = n * blocks;        \
   for (ulong task = (group * items + item) * chunk; task < tasks; task += groups * items * chunk) \
     for (ulong one = task; one < min(task + chunk, tasks); ++one)
 
@@ -66,16 +67,16 @@ __kernel void reduce_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int ra
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
   REDUCE_SHAPE
-  IDX spread[RANK_LANES], inner[OPERANDS];
-  CLUTCH_CONCAT(vstore, RANK_LANES)(inner_strides, 0, spread);
+  IDX spread[CLUTCH_RANK_LANES], inner[CLUTCH_OPERANDS];
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(inner_strides, 0, spread);
   inner[0] = 0;
-  for (int k = 0; k + 1 < OPERANDS; ++k) inner[k + 1] = spread[k];
+  for (int k = 0; k + 1 < CLUTCH_OPERANDS; ++k) inner[k + 1] = spread[k];
   CLUTCH_SHIFT_BUFFERS
   REDUCE_TASKS {
     ulong number = one / blocks, block = one - number * blocks;
-    IDX offset[OPERANDS] = {0};
+    IDX offset[CLUTCH_OPERANDS] = {0};
     add_offsets((IDX)number, rank, size, kept, 0, offset);
-    A result = rows_block(offset, inner, (IDX)(block * BLOCK), (IDX)min((block + 1) * BLOCK, m) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+    A result = rows_block(offset, inner, (IDX)(block * CLUTCH_BLOCK), (IDX)min((block + 1) * CLUTCH_BLOCK, m) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
     STORE_RESULT(offset[0], block, blocks, number, result);
   }
 }
@@ -89,24 +90,24 @@ __kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
   REDUCE_SHAPE
-  IDX reduced_size[RANK_LANES], reduced[OPERANDS][RANK_LANES];
-  CLUTCH_CONCAT(vstore, RANK_LANES)(reduced_sizes, 0, reduced_size);
+  IDX reduced_size[CLUTCH_RANK_LANES], reduced[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(reduced_sizes, 0, reduced_size);
   CLUTCH_REDUCED(reduced)
   CLUTCH_SHIFT_BUFFERS
   REDUCE_TASKS {
     ulong number = one / blocks, block = one - number * blocks;
-    IDX offset[OPERANDS] = {0}, begin = (IDX)(block * BLOCK), end = (IDX)min((block + 1) * BLOCK, m);
+    IDX offset[CLUTCH_OPERANDS] = {0}, begin = (IDX)(block * CLUTCH_BLOCK), end = (IDX)min((block + 1) * CLUTCH_BLOCK, m);
     add_offsets((IDX)number, rank, size, kept, 0, offset);
     V acc[CLUTCH_VECTORS];
     for (int k = 0; k < CLUTCH_VECTORS; ++k) acc[k] = (V)(A)CLUTCH_IDENTITY;
     for (IDX j = begin; j < end; j += WIDTH) {
       int count = (int)min(end - j, (IDX)WIDTH);
-      IDX at[OPERANDS][WIDTH];
+      IDX at[CLUTCH_OPERANDS][WIDTH];
       for (int l = 0; l < WIDTH; ++l) {
-        IDX here[OPERANDS];
-        for (int k = 0; k < OPERANDS; ++k) here[k] = offset[k];
+        IDX here[CLUTCH_OPERANDS];
+        for (int k = 0; k < CLUTCH_OPERANDS; ++k) here[k] = offset[k];
         if (l < count) add_offsets(j + l, reduced_rank, reduced_size, reduced, 1, here);
-        for (int k = 1; k < OPERANDS; ++k) at[k][l] = here[k];
+        for (int k = 1; k < CLUTCH_OPERANDS; ++k) at[k][l] = here[k];
       }
       V value;
       CLUTCH_EXPRESSION(CLUTCH_LOAD_GATHERED, CLUTCH_POSITION_GATHERED, CLUTCH_SET_VALUE)
@@ -124,13 +125,13 @@ __kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
 // PANEL of them to a task, so that rows of memory are read in long pieces; each vector has its 64 partials (4 KiB for a vector
 // of 16 floats).
 #ifdef CLUTCH_ENTRY_reduce_columns
-#define PANEL (ABREAST * WIDTH)
+#define PANEL (CLUTCH_ABREAST * WIDTH)
 #define LOAD_COLUMN(k, dtype) \
   (across[k] ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), row[k] + v * WIDTH) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k]))
 #define POSITION_COLUMN(k) (across[k] ? (VL)(long)(row[k] + v * WIDTH) + CLUTCH_IOTA_VL : (VL)(long)row[k])
 static inline V columns_tail(const IDX* row, const IDX* across, int first, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
-  IDX at[OPERANDS][WIDTH];
-  for (int k = 1; k < OPERANDS; ++k)
+  IDX at[CLUTCH_OPERANDS][WIDTH];
+  for (int k = 1; k < CLUTCH_OPERANDS; ++k)
     for (int l = 0; l < WIDTH; ++l) at[k][l] = row[k] + (first + l) * across[k];
   V value;
   CLUTCH_EXPRESSION(CLUTCH_LOAD_GATHERED, CLUTCH_POSITION_GATHERED, CLUTCH_SET_VALUE)
@@ -141,22 +142,22 @@ __kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
   REDUCE_SHAPE
-  IDX spread[RANK_LANES], step[OPERANDS], across[OPERANDS];
-  CLUTCH_CONCAT(vstore, RANK_LANES)(inner_strides, 0, spread);
-  for (int k = 0; k + 1 < OPERANDS; ++k) step[k + 1] = spread[k];
-  for (int k = 0; k < OPERANDS; ++k) across[k] = kept[k][0];
+  IDX spread[CLUTCH_RANK_LANES], step[CLUTCH_OPERANDS], across[CLUTCH_OPERANDS];
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(inner_strides, 0, spread);
+  for (int k = 0; k + 1 < CLUTCH_OPERANDS; ++k) step[k + 1] = spread[k];
+  for (int k = 0; k < CLUTCH_OPERANDS; ++k) across[k] = kept[k][0];
   CLUTCH_SHIFT_BUFFERS
-  ulong columns = (ulong)size[0], panels = (columns + PANEL - 1) / PANEL, blocks = max((m + BLOCK - 1) / BLOCK, (ulong)1),
+  ulong columns = (ulong)size[0], panels = (columns + PANEL - 1) / PANEL, blocks = max((m + CLUTCH_BLOCK - 1) / CLUTCH_BLOCK, (ulong)1),
         tasks = n / columns * panels * blocks;
   for (ulong task = group * items + item; task < tasks; task += groups * items) {
     ulong number = task / blocks, block = task - number * blocks, outer = number / panels, column = (number - outer * panels) * PANEL;
     int width = (int)min(columns - column, (ulong)PANEL), whole = width / WIDTH;
-    IDX offset[OPERANDS] = {0}, row[OPERANDS], begin = (IDX)(block * BLOCK), end = (IDX)min((block + 1) * BLOCK, m);
+    IDX offset[CLUTCH_OPERANDS] = {0}, row[CLUTCH_OPERANDS], begin = (IDX)(block * CLUTCH_BLOCK), end = (IDX)min((block + 1) * CLUTCH_BLOCK, m);
     add_offsets((IDX)(outer * columns + column), rank, size, kept, 0, offset);
-    V acc[CLUTCH_PARTIALS][ABREAST];
+    V acc[CLUTCH_PARTIALS][CLUTCH_ABREAST];
     for (int k = 0; k < CLUTCH_PARTIALS; ++k)
-      for (int v = 0; v < ABREAST; ++v) acc[k][v] = (V)(A)CLUTCH_IDENTITY;
-    for (int k = 1; k < OPERANDS; ++k) row[k] = offset[k] + begin * step[k];
+      for (int v = 0; v < CLUTCH_ABREAST; ++v) acc[k][v] = (V)(A)CLUTCH_IDENTITY;
+    for (int k = 1; k < CLUTCH_OPERANDS; ++k) row[k] = offset[k] + begin * step[k];
     for (IDX j = begin; j < end; ++j) {
       int p = (int)(j - begin) / CLUTCH_CHAIN * 16 + (int)(j - begin) % 16;
 #pragma unroll 4
@@ -169,13 +170,13 @@ __kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
         V value = columns_tail(row, across, whole * WIDTH, width - whole * WIDTH CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
         acc[p][whole] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[p][whole], value);
       }
-      for (int k = 1; k < OPERANDS; ++k) row[k] += step[k];
+      for (int k = 1; k < CLUTCH_OPERANDS; ++k) row[k] += step[k];
     }
     for (int h = CLUTCH_PARTIALS / 2; h > 0; h /= 2)
       for (int k = 0; k < h; ++k)
-        for (int v = 0; v < ABREAST; ++v) acc[k][v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[k][v], acc[k + h][v]);
+        for (int v = 0; v < CLUTCH_ABREAST; ++v) acc[k][v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[k][v], acc[k + h][v]);
     A results[PANEL];
-    for (int v = 0; v < ABREAST; ++v) CLUTCH_V_SPILL(acc[0][v], results + v * WIDTH);
+    for (int v = 0; v < CLUTCH_ABREAST; ++v) CLUTCH_V_SPILL(acc[0][v], results + v * WIDTH);
     for (int l = 0; l < width; ++l) {
 #if CLUTCH_FOLDS_APART
       if (results[l] != results[l]) results[l] = CLUTCH_A_NAN;

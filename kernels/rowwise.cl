@@ -2,19 +2,21 @@
 // rowwise: totals over each row, one after another, then new elements from the row's elements and the totals, while the row is in a core's cache.
 // A total may use earlier totals. Totals combine in the order of common/reduce_order.clh; so do results of blocks.
 // Ownership: an item takes `chunk` whole rows at a time, reading a row once for each total and once for the elements. No local memory.
-// Needs: what common/reduce_order.clh needs; ELEMENTS and RESULTS (outputs with a row's elements, outputs with one element a row),
-// TOTALS (1 to 4), TOTAL_OP0 to TOTAL_OP3; and from expression.clh CLUTCH_TOTAL0 to 3, CLUTCH_ELEMENTS, CLUTCH_RESULTS, with their
-// parameters; KEPT (the total whose values are kept for the elements, if a row has at most BLOCK; then CLUTCH_ELEMENTS_KEPT, too; 4: none); FETCH_IN (the total
-// during which the next row is prefetched; 4: during the elements); LATE (1: during that total the elements of the row before are stored, so that memory is
-// always busy).
-// Operands are b0, b1, ...: element outputs, result outputs, inputs. Strides over the kept dimensions are s0, s1, ...; each has one
-// stride along a row.
+// Operands are b0, b1, ...: element outputs, result outputs, inputs. Strides over the kept dimensions are s0, s1, ...; each operand has one stride along a row.
+// Needs: what common/reduce_order.clh needs;
+//   CLUTCH_ELEMENT_COUNT, CLUTCH_RESULT_COUNT   number of outputs with a row's elements, and of outputs with one element a row
+//   CLUTCH_TOTAL_COUNT                          number of totals, 1 to 4; CLUTCH_TOTAL_OP0 to CLUTCH_TOTAL_OP3: their operations
+//   CLUTCH_KEPT       the total whose values are kept for the elements, if a row has at most CLUTCH_BLOCK; 4: none
+//   CLUTCH_FETCH_IN   the total during which the next row is prefetched; 4: during the elements
+//   CLUTCH_LATE       1: during that total the elements of the row before are stored, so that memory is always busy
+//   from expression.clh CLUTCH_TOTAL0 to CLUTCH_TOTAL3, CLUTCH_ELEMENTS (CLUTCH_ELEMENTS_KEPT with kept values), CLUTCH_RESULTS, with their parameters
 #include "common/expr.clh"
 #include "common/launch.clh"
 #include "common/reduce_order.clh"
 
-#if !defined(OPERANDS) || !defined(ELEMENTS) || !defined(RESULTS) || !defined(TOTALS) || !defined(KEPT) || !defined(FETCH_IN) || !defined(LATE)
-#error "OPERANDS, ELEMENTS, RESULTS, TOTALS, KEPT, FETCH_IN and LATE are not defined"
+#if !defined(CLUTCH_OPERANDS) || !defined(CLUTCH_ELEMENT_COUNT) || !defined(CLUTCH_RESULT_COUNT) || !defined(CLUTCH_TOTAL_COUNT) || !defined(CLUTCH_KEPT) || \
+    !defined(CLUTCH_FETCH_IN) || !defined(CLUTCH_LATE)
+#error "CLUTCH_OPERANDS, CLUTCH_ELEMENT_COUNT, CLUTCH_RESULT_COUNT, CLUTCH_TOTAL_COUNT, CLUTCH_KEPT, CLUTCH_FETCH_IN and CLUTCH_LATE are not defined"
 #endif
 
 #include "expression.clh"
@@ -46,13 +48,13 @@
   else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j, x);
 #endif
 
-#if FETCH_IN == 4
+#if CLUTCH_FETCH_IN == 4
 #define FETCH_ELEMENT CLUTCH_FETCH_INPUTS(CLUTCH_FETCH)
 #else
 #define FETCH_ELEMENT
 #endif
 // A vector of elements, from kept values if the row is short enough (`near`).
-#if KEPT < TOTALS
+#if CLUTCH_KEPT < CLUTCH_TOTAL_COUNT
 #define ROW_ELEMENTS(near, load, store)                   \
   if (near) {                                             \
     CLUTCH_ELEMENTS_KEPT(load, CLUTCH_NO_POSITION, store) \
@@ -62,7 +64,7 @@
 #else
 #define ROW_ELEMENTS(near, load, store) CLUTCH_ELEMENTS(load, CLUTCH_NO_POSITION, store)
 #endif
-#if LATE
+#if CLUTCH_LATE
 static inline void whole_elements(const IDX* offset, IDX j, int streaming, const A* totals, const V* keep CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
   ROW_ELEMENTS(1, CLUTCH_LOAD_VALUE, STORE_ROW)
 }
@@ -72,37 +74,37 @@ static inline void whole_elements(const IDX* offset, IDX j, int streaming, const
 #define CLUTCH_LATE_ELEMENTS
 #endif
 #define CLUTCH_POSITION_VALUE CLUTCH_NO_POSITION
-#define CLUTCH_SIDE_BY_SIDE (CLUTCH_TOTAL_NUMBER > 0 || FETCH_IN < 4)
+#define CLUTCH_SIDE_BY_SIDE (CLUTCH_TOTAL_NUMBER > 0 || CLUTCH_FETCH_IN < 4)
 #define CLUTCH_NAMED(name) CLUTCH_CONCAT(name##_, CLUTCH_TOTAL_NUMBER)
 #define CLUTCH_TOTAL_NUMBER 0
 #include "common/row_total.inc"
-#if TOTALS > 1
+#if CLUTCH_TOTAL_COUNT > 1
 #undef CLUTCH_TOTAL_NUMBER
 #define CLUTCH_TOTAL_NUMBER 1
 #include "common/row_total.inc"
 #endif
-#if TOTALS > 2
+#if CLUTCH_TOTAL_COUNT > 2
 #undef CLUTCH_TOTAL_NUMBER
 #define CLUTCH_TOTAL_NUMBER 2
 #include "common/row_total.inc"
 #endif
-#if TOTALS > 3
+#if CLUTCH_TOTAL_COUNT > 3
 #undef CLUTCH_TOTAL_NUMBER
 #define CLUTCH_TOTAL_NUMBER 3
 #include "common/row_total.inc"
 #endif
 
-#if ELEMENTS > 0
+#if CLUTCH_ELEMENT_COUNT > 0
 // Up to WIDTH elements from element j on.
 static inline void row_elements_tail(const IDX* offset, const IDX* inner, IDX j, int count, int near CLUTCH_ROW_PARAMS) {
-  IDX at[OPERANDS][WIDTH];
-  for (int k = 0; k < OPERANDS; ++k)
+  IDX at[CLUTCH_OPERANDS][WIDTH];
+  for (int k = 0; k < CLUTCH_OPERANDS; ++k)
     for (int l = 0; l < WIDTH; ++l) at[k][l] = offset[k] + (j + l) * inner[k];
   ROW_ELEMENTS(near, CLUTCH_LOAD_GATHERED, STORE_SCATTERED)
 }
 static inline void row_elements(const IDX* offset, const IDX* inner, IDX m CLUTCH_ROW_PARAMS) {
   IDX j = 0;
-  const int near = m <= BLOCK;
+  const int near = m <= CLUTCH_BLOCK;
 #ifdef CLUTCH_LOAD_VALUE
   const IDX full = m / WIDTH * WIDTH;
   for (; j < full; j += WIDTH) {
@@ -113,11 +115,11 @@ static inline void row_elements(const IDX* offset, const IDX* inner, IDX m CLUTC
   for (; j < m; j += WIDTH) row_elements_tail(offset, inner, j, (int)min(m - j, (IDX)WIDTH), near CLUTCH_ROW_NAMES);
 }
 #endif
-#if RESULTS > 0
+#if CLUTCH_RESULT_COUNT > 0
 static inline void row_results(const IDX* offset CLUTCH_ROW_PARAMS) {
   const int count = 1;
-  IDX at[OPERANDS][WIDTH];
-  for (int k = 0; k < OPERANDS; ++k)
+  IDX at[CLUTCH_OPERANDS][WIDTH];
+  for (int k = 0; k < CLUTCH_OPERANDS; ++k)
     for (int l = 0; l < WIDTH; ++l) at[k][l] = offset[k];
   CLUTCH_RESULTS(CLUTCH_LOAD_GATHERED, CLUTCH_NO_POSITION, STORE_RESULT)
 }
@@ -127,47 +129,47 @@ static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
                                 CLUTCH_CONCAT(IDX, 16) inner_strides CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
   // Streaming stores take addresses of whole vectors.
   int streaming = wants_streaming && CLUTCH_OUTPUT_ADDRESSES % 64 == 0;
-  IDX size[RANK_LANES], kept[OPERANDS][RANK_LANES], inner[16];
-  CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);
+  IDX size[CLUTCH_RANK_LANES], kept[CLUTCH_OPERANDS][CLUTCH_RANK_LANES], inner[16];
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
   CLUTCH_STRIDES(kept)
   vstore16(inner_strides, 0, inner);
-#if KEPT < TOTALS
-  V keeps[1 + LATE][BLOCK / WIDTH];
-  V *keep = keeps[0], *before_keep = keeps[LATE];
+#if CLUTCH_KEPT < CLUTCH_TOTAL_COUNT
+  V keeps[1 + CLUTCH_LATE][CLUTCH_BLOCK / WIDTH];
+  V *keep = keeps[0], *before_keep = keeps[CLUTCH_LATE];
 #else
   V *keep = 0, *before_keep = 0;
 #endif
   // Elements are stored during the next row only if rows are whole vectors.
-  const int waits = LATE && m <= BLOCK && m % 16 == 0;
+  const int waits = CLUTCH_LATE && m <= CLUTCH_BLOCK && m % 16 == 0;
   int late = 0;
-  IDX before[OPERANDS] = {0};
+  IDX before[CLUTCH_OPERANDS] = {0};
   A before_totals[5] = {0, 0, 0, 0, (A)m};
   for (ulong task = (group * items + item) * chunk; task < n; task += groups * items * chunk) {
-    IDX next[OPERANDS] = {0};
+    IDX next[CLUTCH_OPERANDS] = {0};
     add_offsets((IDX)task, rank, size, kept, 0, next);
     for (ulong row = task; row < min(task + chunk, n); ++row) {
-      IDX offset[OPERANDS];
-      for (int k = 0; k < OPERANDS; ++k) offset[k] = next[k], next[k] = 0;
+      IDX offset[CLUTCH_OPERANDS];
+      for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] = next[k], next[k] = 0;
       add_offsets((IDX)(row + 1 < n ? row + 1 : row), rank, size, kept, 0, next);
       A totals[5] = {0, 0, 0, 0, (A)m};
       totals[0] = row_total_0(offset, inner, m CLUTCH_ROW_NAMES);
-#if TOTALS > 1
+#if CLUTCH_TOTAL_COUNT > 1
       totals[1] = row_total_1(offset, inner, m CLUTCH_ROW_NAMES);
 #endif
-#if TOTALS > 2
+#if CLUTCH_TOTAL_COUNT > 2
       totals[2] = row_total_2(offset, inner, m CLUTCH_ROW_NAMES);
 #endif
-#if TOTALS > 3
+#if CLUTCH_TOTAL_COUNT > 3
       totals[3] = row_total_3(offset, inner, m CLUTCH_ROW_NAMES);
 #endif
       // Results first: elements may be written over the inputs.
-#if RESULTS > 0
+#if CLUTCH_RESULT_COUNT > 0
       row_results(offset CLUTCH_ROW_NAMES);
 #endif
-#if ELEMENTS > 0
+#if CLUTCH_ELEMENT_COUNT > 0
       if (waits) {
-        for (int k = 0; k < OPERANDS; ++k) before[k] = offset[k];
-        for (int i = 0; i < TOTALS; ++i) before_totals[i] = totals[i];
+        for (int k = 0; k < CLUTCH_OPERANDS; ++k) before[k] = offset[k];
+        for (int i = 0; i < CLUTCH_TOTAL_COUNT; ++i) before_totals[i] = totals[i];
         V* swapped = keep;
         keep = before_keep, before_keep = swapped, late = 1;
       } else {
@@ -176,7 +178,7 @@ static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
 #endif
     }
   }
-#if LATE
+#if CLUTCH_LATE
   for (IDX j = 0; j < (IDX)m; j += WIDTH) CLUTCH_LATE_ELEMENTS
 #endif
 }

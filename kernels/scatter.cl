@@ -2,15 +2,15 @@
 // scatter_reduce: reduces elements of src into the elements of out that an index names, along one dimension. A line is all elements along that dimension:
 // `depth` of out, `m` of index and src. The elements of a line are reduced one after another, in order. Ownership: an item owns `bundle` neighbouring lines at
 // a time; in scatter_panels `panel` neighbouring features of all rows. No local memory. Needs: what common/combine.clh and common/offsets.clh need (operands:
-// out, index, src); T_NAME; INDEX (int or long); OP (0 sum, 1 prod, 2 min, 3 max); MEAN (1: divide by the count); DIRECT (1: out is the accumulator; 0:
-// accumulators and counts are in scratch, depth * bundle for each item, and elements of out that no index names keep their value); for panels T, the type of an
-// element.
+// out, index, src); T_NAME; INDEX (int or long); CLUTCH_OP (0 sum, 1 prod, 2 min, 3 max); CLUTCH_MEAN (1: divide by the count); CLUTCH_DIRECT (1: out is the
+// accumulator; 0: accumulators and counts are in scratch, depth * bundle for each item, and elements of out that no index names keep their value); for panels
+// T, the type of an element.
 #include "common/combine.clh"
 #include "common/offsets.clh"
 #include "scatter/args.h"
 
-#if !defined(T_NAME) || !defined(INDEX) || !defined(OP) || !defined(MEAN) || !defined(DIRECT)
-#error "T_NAME, INDEX, OP, MEAN and DIRECT are not defined"
+#if !defined(T_NAME) || !defined(INDEX) || !defined(CLUTCH_OP) || !defined(CLUTCH_MEAN) || !defined(CLUTCH_DIRECT)
+#error "T_NAME, INDEX, CLUTCH_OP, CLUTCH_MEAN and CLUTCH_DIRECT are not defined"
 #endif
 
 #define LOAD(base, i) CLUTCH_CONCAT(load_, T_NAME)(base, i)
@@ -18,7 +18,7 @@
 #define MOST 16  // lines of a bundle
 
 static inline A result_of(A acc, int count) {
-#if !MEAN
+#if !CLUTCH_MEAN
   return acc;
 #elif defined(A_IS_I64)
   return acc / count - (acc % count < 0 ? 1 : 0);
@@ -37,23 +37,23 @@ __kernel void scatter_lines(CLUTCH_PREDICATE ulong lines, ulong depth, ulong m, 
   CLUTCH_IF_PREDICATE
   out += out_offset, index += index_offset, src += src_offset;
   ulong item = get_global_id(0), items = get_global_size(0);
-#if !DIRECT
+#if !CLUTCH_DIRECT
   __global A* acc = (__global A*)(accumulators + accumulators_offset) + item * depth * bundle;
   __global int* count = (__global int*)(counts + counts_offset) + item * depth * bundle;
 #endif
-  IDX size[RANK_LANES], stride[OPERANDS][RANK_LANES];
-  CLUTCH_CONCAT(vstore, RANK_LANES)(sizes, 0, size);
-  CLUTCH_CONCAT(vstore, RANK_LANES)(s0, 0, stride[0]);
-  CLUTCH_CONCAT(vstore, RANK_LANES)(s1, 0, stride[1]);
-  CLUTCH_CONCAT(vstore, RANK_LANES)(s2, 0, stride[2]);
+  IDX size[CLUTCH_RANK_LANES], stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(s0, 0, stride[0]);
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(s1, 0, stride[1]);
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(s2, 0, stride[2]);
   for (ulong first = item * bundle; first < lines; first += items * bundle) {
     int width = (int)min(lines - first, bundle);
-    IDX offset[MOST][OPERANDS];
+    IDX offset[MOST][CLUTCH_OPERANDS];
     for (int l = 0; l < width; ++l) {
-      for (int k = 0; k < OPERANDS; ++k) offset[l][k] = 0;
+      for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[l][k] = 0;
       add_offsets((IDX)(first + l), rank, size, stride, 0, offset[l]);
     }
-#if !DIRECT
+#if !CLUTCH_DIRECT
     for (IDX d = 0; d < (IDX)depth; ++d)
       for (int l = 0; l < width; ++l) {
         acc[d * width + l] = include_self ? (A)LOAD(out, offset[l][0] + d * (IDX)out_inner) : (A)CLUTCH_IDENTITY;
@@ -65,7 +65,7 @@ __kernel void scatter_lines(CLUTCH_PREDICATE ulong lines, ulong depth, ulong m, 
         long i = ((__global const INDEX*)index)[offset[l][1] + j * (IDX)index_inner];
         if ((ulong)i < depth) {
           A x = LOAD(src, offset[l][2] + j * (IDX)src_inner);
-#if DIRECT
+#if CLUTCH_DIRECT
           IDX at = offset[l][0] + (IDX)i * (IDX)out_inner;
           STORE(out, at, CLUTCH_COMBINE(A, (A)LOAD(out, at), x));
 #else
@@ -74,7 +74,7 @@ __kernel void scatter_lines(CLUTCH_PREDICATE ulong lines, ulong depth, ulong m, 
 #endif
         }
       }
-#if !DIRECT
+#if !CLUTCH_DIRECT
     for (IDX d = 0; d < (IDX)depth; ++d)
       for (int l = 0; l < width; ++l)
         if (count[d * width + l] > (int)include_self) STORE(out, offset[l][0] + d * (IDX)out_inner, result_of(acc[d * width + l], count[d * width + l]));
@@ -85,7 +85,7 @@ __kernel void scatter_lines(CLUTCH_PREDICATE ulong lines, ulong depth, ulong m, 
 
 // Contiguous rows of features: row j of src is reduced into row index[j], in order, panel by panel.
 #ifdef CLUTCH_ENTRY_scatter_panels
-#if !DIRECT
+#if !CLUTCH_DIRECT
 #error "panels accumulate in out"
 #endif
 #define ROW(base, row, stride) ((base) + ((row) * (stride) + (long)first) * (long)sizeof(T))

@@ -1,29 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // segment: rows of features reduced over segments: out[i, :] = reduce of values[k] * data[columns[k], :] over k from offsets[i] to
-// offsets[i + 1]. Without COLUMNS entry k is row k of the data, without VALUES its factor is 1. A segment's entries go one after another,
-// in order, into one accumulator for each feature; sums with VALUES are fma. Columns that are no row of the data give `missing`.
-// With FIRST feature f counts only if firsts[columns[k], f] == places[k].
+// offsets[i + 1]. Without CLUTCH_COLUMNS entry k is row k of the data, without CLUTCH_VALUES its factor is 1. A segment's entries go one after another,
+// in order, into one accumulator for each feature; sums with CLUTCH_VALUES are fma. Columns that are no row of the data give `missing`.
+// With CLUTCH_FIRST feature f counts only if firsts[columns[k], f] == places[k].
 // For gradients: the segment of each entry (segment_ids), dot products of entries' rows (segment_dots), and the first entry of a segment that has the result
 // (segment_first).
 // Ownership: an item owns `chunk` segments at a time, in panels of PANEL features, whose accumulators are in registers. No local memory.
-// Needs: what common/expr.clh needs; T_NAME (f32, f64, f16, bf16; of data, values and out); OFFSET and COLUMN (int or long); COLUMNS and
-// VALUES (0 or 1); OFFSETS (0: segment i is entry i); SELF (0; 1 and 3: accumulators begin with a row of `self`, which means count and do
-// not; 2: empty segments are that row); LOOP_LIMIT (iterations that the device gives an item's loops; segments that take more give `missing`; 0:
-// any); FIRST (0 or 1; T is A then); ROUND (for segment_first: what results were rounded to: 0 T, 1 f16, 2 bf16); A_IS_F32 or A_IS_F64; OP (0 sum,
-// 1 prod, 2 min, 3 max); MEAN (1: divide by the count); IDX.
+// Needs: what common/expr.clh needs; IDX; A_IS_F32 or A_IS_F64;
+//   T_NAME              dtype of data, values and out: f32, f64, f16 or bf16
+//   OFFSET, COLUMN      types of offsets and columns: int or long
+//   CLUTCH_COLUMNS, CLUTCH_VALUES   1: there are columns, values
+//   CLUTCH_OFFSETS      0: segment i is entry i
+//   CLUTCH_SELF         1 and 3: accumulators begin with a row of `self`, which counts in means (1) or does not (3); 2: empty segments are that row; 0: no self
+//   CLUTCH_LOOP_LIMIT   iterations that the device gives an item's loops; segments that take more give `missing`; 0: any
+//   CLUTCH_FIRST        1: firsts and places, as above; T is A then
+//   CLUTCH_ROUND        what results were rounded to, for segment_first: 0 T, 1 f16, 2 bf16
+//   CLUTCH_OP           0 sum, 1 prod, 2 min, 3 max; CLUTCH_MEAN 1: divide by the count
 #include "common/combine.clh"
 #include "common/launch.clh"
 #include "segment/args.h"
 
-#if !defined(T_NAME) || !defined(OFFSET) || !defined(COLUMN) || !defined(COLUMNS) || !defined(VALUES) || !defined(OP) || !defined(MEAN) || !defined(IDX)
-#error "T_NAME, OFFSET, COLUMN, COLUMNS, VALUES, OP, MEAN and IDX are not defined"
+#if !defined(T_NAME) || !defined(OFFSET) || !defined(COLUMN) || !defined(CLUTCH_COLUMNS) || !defined(CLUTCH_VALUES) || !defined(CLUTCH_OP) || \
+    !defined(CLUTCH_MEAN) || !defined(IDX)
+#error "T_NAME, OFFSET, COLUMN, CLUTCH_COLUMNS, CLUTCH_VALUES, CLUTCH_OP, CLUTCH_MEAN and IDX are not defined"
 #endif
-#if !defined(OFFSETS) || !defined(SELF) || !defined(LOOP_LIMIT) || !defined(FIRST) || !defined(ROUND)
-#error "OFFSETS, SELF, LOOP_LIMIT, FIRST and ROUND are not defined"
+#if !defined(CLUTCH_OFFSETS) || !defined(CLUTCH_SELF) || !defined(CLUTCH_LOOP_LIMIT) || !defined(CLUTCH_FIRST) || !defined(CLUTCH_ROUND)
+#error "CLUTCH_OFFSETS, CLUTCH_SELF, CLUTCH_LOOP_LIMIT, CLUTCH_FIRST and CLUTCH_ROUND are not defined"
 #endif
-#define BEGINS_WITH_SELF (SELF == 1 || SELF == 3)
-// 1 if an item's tasks, of `iterations` iterations each, take more iterations than LOOP_LIMIT; the end of a loop counts as one.
-#define TOO_LONG(iterations, tasks, items) (LOOP_LIMIT > 0 && (ulong)(iterations) > (ulong)(LOOP_LIMIT - 2) / max(((tasks) + (items)-1) / (items), 1ul))
+#define BEGINS_WITH_SELF (CLUTCH_SELF == 1 || CLUTCH_SELF == 3)
+// 1 if an item's tasks, of `iterations` iterations each, take more iterations than CLUTCH_LOOP_LIMIT; the end of a loop counts as one.
+#define TOO_LONG(iterations, tasks, items) \
+  (CLUTCH_LOOP_LIMIT > 0 && (ulong)(iterations) > (ulong)(CLUTCH_LOOP_LIMIT - 2) / max(((tasks) + (items)-1) / (items), 1ul))
 
 #ifdef A_IS_F64
 #define FMA(a, b, c) fma(a, b, c)
@@ -42,23 +49,23 @@
 #define PANEL (ABREAST * WIDTH)
 
 static inline V step(V acc, V x, A value) {
-#if VALUES && OP == 0
+#if CLUTCH_VALUES && CLUTCH_OP == 0
   return FMA(x, (V)value, acc);
-#elif VALUES
+#elif CLUTCH_VALUES
   return CLUTCH_COMBINE(V, acc, x * (V)value);
 #else
   return CLUTCH_COMBINE(V, acc, x);
 #endif
 }
-#if MEAN
-#define RESULT_OF(acc, count) DIVIDE(acc, (V)(A)((count) + (SELF == 1)))
+#if CLUTCH_MEAN
+#define RESULT_OF(acc, count) DIVIDE(acc, (V)(A)((count) + (CLUTCH_SELF == 1)))
 #else
 #define RESULT_OF(acc, count) (acc)
 #endif
 
 // The row of the data that entry k takes, or -1.
 static inline long row_of(__global const uchar* columns, long k, long data_rows) {
-#if COLUMNS
+#if CLUTCH_COLUMNS
   long c = ((__global const COLUMN*)columns)[k];
   return c >= 0 && c < data_rows ? c : -1;
 #else
@@ -66,27 +73,27 @@ static inline long row_of(__global const uchar* columns, long k, long data_rows)
 #endif
 }
 static inline A value_of(__global const uchar* values, long k) {
-#if VALUES
+#if CLUTCH_VALUES
   return LOAD(values, k);
 #else
   return 1;
 #endif
 }
 static inline long offset_of(__global const uchar* offsets, ulong i, long entries) {
-#if OFFSETS
+#if CLUTCH_OFFSETS
   return clamp((long)((__global const OFFSET*)offsets)[i], 0L, entries);
 #else
   return (long)i;
 #endif
 }
 // acc after an entry's term; unchanged where another entry is the first.
-#if FIRST
+#if CLUTCH_FIRST
 #define WITH_TERM(acc, x, value, firsts, at, count, own) (load_some(firsts, at, count) == (V)(own) ? step(acc, x, value) : (acc))
 #else
 #define WITH_TERM(acc, x, value, firsts, at, count, own) step(acc, x, value)
 #endif
 static inline A place_of(__global const uchar* places, long k) {
-#if FIRST
+#if CLUTCH_FIRST
   return LOAD(places, k);
 #else
   return 0;
@@ -105,7 +112,7 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
   for (long k = begin; k < end; ++k) {
     long row = row_of(columns, k, data_rows);
     A value = row < 0 ? missing : value_of(values, k), own = place_of(places, k);
-#if COLUMNS
+#if CLUTCH_COLUMNS
     // Rows are in any order: those of the next entries are prefetched, across segments.
     if (k + AHEAD < entries) {
       long later = max(row_of(columns, k + AHEAD, data_rows), 0L);
@@ -146,8 +153,8 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
 #ifdef CLUTCH_ENTRY_segment_rows
 // Iterations of an entry, in all panels: its prefetches, and its vectors, a loop that compilers unroll unless rounding is emulated or the panel is the last; of
 // a row: what comes before and after its entries.
-#define FETCH_LOOPS (COLUMNS * ((PANEL * (int)sizeof(T) + 63) / 64 + 1))
-#define ENTRY_LOOPS(features) (((features) + PANEL - 1) / PANEL * (1 + FETCH_LOOPS + (VALUES && FMA_RN ? ABREAST + 1 : 0)) + ABREAST + 1)
+#define FETCH_LOOPS (CLUTCH_COLUMNS * ((PANEL * (int)sizeof(T) + 63) / 64 + 1))
+#define ENTRY_LOOPS(features) (((features) + PANEL - 1) / PANEL * (1 + FETCH_LOOPS + (CLUTCH_VALUES && CLUTCH_FMA_RN ? ABREAST + 1 : 0)) + ABREAST + 1)
 #define ROW_LOOPS(features) (((features) + PANEL - 1) / PANEL * (PANEL + 2 * ABREAST + 5) + 2)
 __kernel void segment_rows(SEGMENT_PARAMS) {
   CLUTCH_IF_PREDICATE
@@ -161,11 +168,11 @@ __kernel void segment_rows(SEGMENT_PARAMS) {
         IDX place = (IDX)i * (IDX)args.out_stride + first, self_place = (IDX)i * (IDX)args.self_stride + first;
         if (TOO_LONG(chunk * (ROW_LOOPS(features) + (end - begin) * ENTRY_LOOPS(features)), n, items * chunk)) {
           for (int l = 0; l < width; ++l) CLUTCH_CONCAT(store_, T_NAME)(out, place + l, (A)args.missing);
-        } else if ((begin < end) | (SELF == 1)) {
+        } else if ((begin < end) | (CLUTCH_SELF == 1)) {
           segment_panel(out, data, columns, values, self, firsts, places, begin, end, (long)entries, (long)data_rows, place, self_place, (IDX)args.data_stride,
                         first, width, (A)args.missing);
         } else {
-          for (int l = 0; l < width; ++l) CLUTCH_CONCAT(store_, T_NAME)(out, place + l, SELF >= 2 ? LOAD(self, self_place + l) : (A)args.empty);
+          for (int l = 0; l < width; ++l) CLUTCH_CONCAT(store_, T_NAME)(out, place + l, CLUTCH_SELF >= 2 ? LOAD(self, self_place + l) : (A)args.empty);
         }
       }
     }
@@ -183,7 +190,7 @@ __kernel void segment_strided(SEGMENT_PARAMS) {
     long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
     IDX to[WIDTH];
     for (int l = 0; l < WIDTH; ++l) to[l] = (IDX)i * (IDX)args.out_stride + (IDX)f * (IDX)args.out_inner;
-    A own = SELF ? LOAD(self, (IDX)i * (IDX)args.self_stride + (IDX)f * (IDX)args.self_inner) : (A)args.empty;
+    A own = CLUTCH_SELF ? LOAD(self, (IDX)i * (IDX)args.self_stride + (IDX)f * (IDX)args.self_inner) : (A)args.empty;
     V acc = BEGINS_WITH_SELF ? (V)own : (V)(A)CLUTCH_IDENTITY;
     const long stop = TOO_LONG(end - begin + 2, n * features, items) ? begin : end;
     for (long k = begin; k < stop; ++k) {
@@ -222,7 +229,7 @@ __kernel void segment_ids(CLUTCH_PREDICATE CLUTCH_ARGS(SegmentArgs, args), __glo
   CLUTCH_IF_PREDICATE
   SEGMENT_COUNTS
   ids += ids_offset, offsets += offsets_offset;
-#if LOOP_LIMIT
+#if CLUTCH_LOOP_LIMIT
   for (ulong k = get_global_id(0); k < entries; k += get_global_size(0)) {
     const ulong i = segment_of(offsets, n, k, entries);
     if (i < n) *((__global OFFSET*)ids + k) = (OFFSET)(i);
@@ -237,8 +244,8 @@ __kernel void segment_ids(CLUTCH_PREDICATE CLUTCH_ARGS(SegmentArgs, args), __glo
 }
 #endif
 
-// out[k] = sum over features f of x[i, f] * data[columns[k], f], i the segment of entry k. With FIRST: features with firsts[i, f] == k - offsets[i] alone.
-// Feature f is added to partial f % 16 by fma, the partials by halves.
+// out[k] = sum over features f of x[i, f] * data[columns[k], f], i the segment of entry k. With CLUTCH_FIRST: features with firsts[i, f] == k - offsets[i]
+// alone. Feature f is added to partial f % 16 by fma, the partials by halves.
 #ifdef CLUTCH_ENTRY_segment_dots
 static inline A dot_of(__global const uchar* x, __global const uchar* data, __global const uchar* columns, __global const uchar* firsts, long i, long k,
                        long begin, long features, long data_rows, long x_stride, long data_stride) {
@@ -251,7 +258,7 @@ static inline A dot_of(__global const uchar* x, __global const uchar* data, __gl
       int count = (int)clamp(features - at, 0L, (long)WIDTH);
       if (count == 0) continue;
       V sum = FMA(load_some(x, i * x_stride + at, count), load_some(data, row * data_stride + at, count), acc[v]);
-#if FIRST
+#if CLUTCH_FIRST
       sum = load_some(firsts, i * x_stride + at, count) == (V)(A)(k - begin) ? sum : acc[v];
 #endif
       acc[v] = CLUTCH_V_MASK(CLUTCH_LANE_BELOW(count)) ? sum : acc[v];
@@ -269,7 +276,7 @@ __kernel void segment_dots(CLUTCH_PREDICATE CLUTCH_ARGS(SegmentArgs, args), __gl
   CLUTCH_IF_PREDICATE
   SEGMENT_COUNTS
   out += out_offset, x += x_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, firsts += firsts_offset;
-#if LOOP_LIMIT
+#if CLUTCH_LOOP_LIMIT
   for (ulong k = get_global_id(0); k < entries; k += get_global_size(0)) {
     const ulong i = segment_of(offsets, n, k, entries);
     if (i < n) CLUTCH_CONCAT(store_, T_NAME)(out, k, DOT((long)i, (long)k, offset_of(offsets, i, (long)entries)));
@@ -286,9 +293,9 @@ __kernel void segment_dots(CLUTCH_PREDICATE CLUTCH_ARGS(SegmentArgs, args), __gl
 
 // out[i, f]: the position in segment i of the first entry whose term for feature f is result[i, f]; -1 if there is none.
 #ifdef CLUTCH_ENTRY_segment_first
-#if ROUND == 1
+#if CLUTCH_ROUND == 1
 #define ROUNDED(x) clutch_round_f16(x)
-#elif ROUND == 2
+#elif CLUTCH_ROUND == 2
 #define ROUNDED(x) clutch_round_bf16(x)
 #else
 #define ROUNDED(x) (x)

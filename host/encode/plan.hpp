@@ -28,7 +28,15 @@ struct KernelPlan {
   std::string expression = {};    ///< printed traced function, for entries that take one
   std::string_view options = {};  ///< further build options
   std::string note = {};          ///< remarks such as emulation, or casts through scratch
-  std::string to_string() const { return fmt::format("{} {}{}{}", entry, defines.to_string(), note.empty() ? "" : " # ", note); }
+  /// Entry, defines and note; names of defines without their prefix CLUTCH_.
+  std::string to_string() const {
+    std::string text;
+    for (const auto& [name, value] : defines.entries()) {
+      const bool has_prefix = name.starts_with("CLUTCH_");
+      text += fmt::format("{}{}={}", text.empty() ? "" : " ", std::string_view(name).substr(has_prefix ? 7 : 0), value);
+    }
+    return fmt::format("{} {}{}{}", entry, text, note.empty() ? "" : " # ", note);
+  }
 };
 
 /// A KernelPlan with its built kernel, as kept in the runtime's plan cache.
@@ -118,11 +126,11 @@ inline bool emulates_rounding(const DeviceTraits& traits) { return !traits.fma_e
 
 /// Defines for kernels/common/elementwise.clh, dtype.clh and math.clh. math.clh emulates operations that the device does not round correctly.
 inline void set_common(Defines& d, const DeviceTraits& traits, const ElementwiseTuning& tuning, int operands, bool wide_index) {
-  d.set("WIDTH", tuning.width).set("TILE", static_cast<std::int64_t>(tuning.tile)).set("OPERANDS", operands);
+  d.set("WIDTH", tuning.width).set("CLUTCH_TILE", static_cast<std::int64_t>(tuning.tile)).set("CLUTCH_OPERANDS", operands);
   d.set_text("IDX", wide_index ? "long" : "int");
-  d.set("DIV_RN", traits.divide_exact ? 0 : traits.fp64 ? 1 : 2);
-  d.set("SQRT_RN", traits.sqrt_exact ? 0 : traits.fp64 ? 1 : 2);
-  d.set("FMA_RN", traits.fma_exact ? 0 : traits.fp64 ? 1 : 2);
+  d.set("CLUTCH_DIV_RN", traits.divide_exact ? 0 : traits.fp64 ? 1 : 2);
+  d.set("CLUTCH_SQRT_RN", traits.sqrt_exact ? 0 : traits.fp64 ? 1 : 2);
+  d.set("CLUTCH_FMA_RN", traits.fma_exact ? 0 : traits.fp64 ? 1 : 2);
 }
 
 }}}  // namespace clutch::v0::detail

@@ -274,12 +274,12 @@ std::string print_operands(std::size_t outputs, std::size_t inputs, std::size_t 
   for (std::size_t k = 0; k < outputs + inputs + positions; ++k) {
     strides += fmt::format(", CLUTCH_SHAPE_VECTOR s{}", k);
     stride_names += fmt::format(", s{}", k);
-    spread += fmt::format(" CLUTCH_CONCAT(vstore, RANK_LANES)(s{0}, 0, f[{0}]);", k);
+    spread += fmt::format(" CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(s{0}, 0, f[{0}]);", k);
   }
   for (std::size_t k = 0; k < outputs; ++k) aligned += fmt::format(" | (ulong)b{}", k);
   for (std::size_t k = outputs; k < outputs + inputs + positions; ++k) {
     reduced += fmt::format(", CLUTCH_SHAPE_VECTOR r{}", k);
-    reduced_spread += fmt::format(" CLUTCH_CONCAT(vstore, RANK_LANES)(r{0}, 0, f[{0}]);", k);
+    reduced_spread += fmt::format(" CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(r{0}, 0, f[{0}]);", k);
   }
   for (std::size_t k = 0; k < outputs + inputs; ++k) shift += fmt::format(" b{0} += b{0}_offset;", k);
   for (std::size_t k = 0; k < captured; ++k) shift += fmt::format(" c{0} += c{0}_offset;", k);

@@ -118,7 +118,7 @@ KernelPlan select(const DeviceTraits& traits, const AddcProblem& p, std::string_
   set_common(plan.defines, traits, plan.tuning, 4, p.wide_index);
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype));
   plan.defines.set_text("ACC", integer ? "ulong" : p.dtype == DType::f64 ? "double" : "float");
-  plan.defines.set("OP", static_cast<int>(p.op)).set("ORDER", integer ? 0 : static_cast<int>(p.order)).set("INTEGER", integer);
+  plan.defines.set("CLUTCH_OP", static_cast<int>(p.op)).set("CLUTCH_ORDER", integer ? 0 : static_cast<int>(p.order)).set("CLUTCH_IS_INTEGER", integer);
   return plan;
 }
 

@@ -62,11 +62,11 @@ bool has_vectors(DType d) { return d == DType::f32 || d == DType::f16 || d == DT
 void set_cast(Defines& d, const CopyProblem& p, bool vectors) {
   DType from = real_part(p.from), to = real_part(p.to);
   d.set_text("S_NAME", name(from)).set_text("D_NAME", name(to));
-  d.set("S_KIND", compute_kind(from)).set("D_KIND", compute_kind(to));
-  d.set("S_COMPLEX", is_complex(p.from)).set("D_COMPLEX", is_complex(p.to));
-  d.set("BOOLEAN", p.to == DType::boolean).set("SATURATE", p.overflow == Overflow::saturate);
-  d.set("D_BYTES", bits(to) / 8);
-  d.set("VECTOR", vectors && has_vectors(p.from) && has_vectors(p.to));
+  d.set("CLUTCH_S_KIND", compute_kind(from)).set("CLUTCH_D_KIND", compute_kind(to));
+  d.set("CLUTCH_S_COMPLEX", is_complex(p.from)).set("CLUTCH_D_COMPLEX", is_complex(p.to));
+  d.set("CLUTCH_BOOLEAN", p.to == DType::boolean).set("CLUTCH_SATURATE", p.overflow == Overflow::saturate);
+  d.set("CLUTCH_D_BYTES", bits(to) / 8);
+  d.set("CLUTCH_VECTOR", vectors && has_vectors(p.from) && has_vectors(p.to));
 }
 
 }  // namespace

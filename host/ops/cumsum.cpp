@@ -61,9 +61,9 @@ KernelPlan select(const DeviceTraits& traits, const CumsumProblem& p, std::strin
   plan.defines.set_text("T_NAME", name(p.dtype))
       .set_text("O_NAME", name(p.output))
       .set_type("A", accumulator)
-      .set("BLOCK", kCumsumBlock)
-      .set("X_BYTES", bits(p.dtype) / 8)
-      .set("ABREAST", abreast(plan.tuning));
+      .set("CLUTCH_BLOCK", kCumsumBlock)
+      .set("CLUTCH_X_BYTES", bits(p.dtype) / 8)
+      .set("CLUTCH_ABREAST", abreast(plan.tuning));
   return plan;
 }
 

@@ -60,7 +60,7 @@ KernelPlan select(const DeviceTraits& traits, const FillProblem& p, std::string_
   if (p.arange && !traits.fma_exact) plan.tuning.width = 1;
   set_common(plan.defines, traits, plan.tuning, 1, p.wide_index);
   if (p.arange) {
-    plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype)).set("INTEGER", is_integral(p.dtype));
+    plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype)).set("CLUTCH_IS_INTEGER", is_integral(p.dtype));
     plan.defines.set_text("ACC", is_integral(p.dtype) ? "ulong" : p.dtype == DType::f64 ? "double" : "float");
   } else {
     plan.defines.set_text("T", unsigned_cl_type(p.dtype));

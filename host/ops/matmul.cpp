@@ -254,28 +254,33 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   d.set_text("A_NAME", name(stored(p.a))).set_text("B_NAME", name(as_it_lies ? stored(p.b) : number));
   // beta reads the output in the product's compute type. Outputs with another compute type are not read, because beta is 0 for them.
   d.set_text("O_NAME", name(is_complex(p.output) ? computed : compute_dtype(p.output, kOp) == product ? p.output : product));
-  d.set_type("ACC", number).set("INTEGER", integer).set("COMPLEX", complex).set("DOT", !dot ? 0 : p.dots && plan.tuning.width == 16 ? 1 : 2);
+  d.set_type("ACC", number)
+      .set("CLUTCH_IS_INTEGER", integer)
+      .set("CLUTCH_COMPLEX", complex)
+      .set("CLUTCH_DOT", !dot                                ? 0
+                         : p.dots && plan.tuning.width == 16 ? 1
+                                                             : 2);
   if (tiles) {
     const int side = p.tile_items == 64 ? 8 : p.tile_items == 16 ? 4 : p.tile_items == 4 ? 2 : 1;
     plan.tuning.local = static_cast<std::uint64_t>(side * side);
-    d.set("TILE_M", kMatmulTile).set("TILE_N", kMatmulTile).set("THREADS_M", side).set("THREADS_N", side);
+    d.set("CLUTCH_TILE_M", kMatmulTile).set("CLUTCH_TILE_N", kMatmulTile).set("CLUTCH_THREADS_M", side).set("CLUTCH_THREADS_N", side);
   }
   if (items || entry == "matmul_lanes") return plan;
-  d.set("VECTORS", p.vectors).set("PACK_ROWS", kMatmulPackRows);
+  d.set("CLUTCH_VECTORS", p.vectors).set("CLUTCH_PACK_ROWS", kMatmulPackRows);
   if (p.part != Part::product) return plan;
   if (plan.entry == "matmul_sparse_rows") {
-    d.set("TOKENS", p.rows).set("A_BYTES", bits(p.a) / 8);
+    d.set("CLUTCH_TOKENS", p.rows).set("CLUTCH_A_BYTES", bits(p.a) / 8);
     return plan;
   }
-  if (p.left >= MatmulProblem::Left::sparse) d.set("TRANSPOSED", p.left == MatmulProblem::Left::sparse_transposed);
+  if (p.left >= MatmulProblem::Left::sparse) d.set("CLUTCH_TRANSPOSED", p.left == MatmulProblem::Left::sparse_transposed);
   if (plan.entry == "matmul_sparse_dot") {
-    d.set("TOKENS", p.rows);
+    d.set("CLUTCH_TOKENS", p.rows);
     return plan;
   }
-  d.set("B_AT", static_cast<int>(p.place)).set("ROWS", p.rows);
-  d.set("B_BYTES", bits(as_it_lies ? stored(p.b) : number) / 8);
-  d.set("BLOCK_VECTORS", kMatmulBlockVectors).set("ACCUMULATOR_TILES", kMatmulAccumulatorTiles);
-  if (plan.tuning.local > 1) d.set("GROUPED", 1);
+  d.set("CLUTCH_B_AT", static_cast<int>(p.place)).set("CLUTCH_ROWS", p.rows);
+  d.set("CLUTCH_B_BYTES", bits(as_it_lies ? stored(p.b) : number) / 8);
+  d.set("CLUTCH_BLOCK_VECTORS", kMatmulBlockVectors).set("CLUTCH_ACCUMULATOR_TILES", kMatmulAccumulatorTiles);
+  if (plan.tuning.local > 1) d.set("CLUTCH_GROUPED", 1);
   return plan;
 }
 

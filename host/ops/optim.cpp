@@ -52,12 +52,12 @@ KernelPlan select(const DeviceTraits& traits, const OptimProblem& p, std::string
   if (mixed && plan.tuning.local == 1) plan.tuning.width = std::min(plan.tuning.width, std::max(1, traits.native_width_f64));
   set_common(plan.defines, traits, plan.tuning, 1, false);
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype)).set_type("S", p.state).set_text("S_NAME", name(p.state));
-  plan.defines.set("OPTIMIZER", static_cast<int>(p.kind)).set("NUMERICS", static_cast<int>(numerics)).set("STATES", p.states());
-  plan.defines.set("EXTRA", p.extra).set("BUFFER", p.buffer).set("MASTER", p.master).set("SCALED", p.scaled);
-  plan.defines.set("ROUNDING", static_cast<int>(p.rounding));
-  plan.defines.set("CHUNK", static_cast<std::int64_t>(plan.tuning.tile)).set_text("SCALAR", wide ? "double" : "float");
-  plan.defines.set("ITEMS", static_cast<std::int64_t>(plan.tuning.local));
-  if (plan.tuning.local > 1) plan.defines.set("GROUPED", 1);
+  plan.defines.set("CLUTCH_OPTIMIZER", static_cast<int>(p.kind)).set("CLUTCH_NUMERICS", static_cast<int>(numerics)).set("CLUTCH_STATES", p.states());
+  plan.defines.set("CLUTCH_EXTRA", p.extra).set("CLUTCH_BUFFER", p.buffer).set("CLUTCH_MASTER", p.master).set("CLUTCH_SCALED", p.scaled);
+  plan.defines.set("CLUTCH_ROUNDING", static_cast<int>(p.rounding));
+  plan.defines.set("CLUTCH_CHUNK", static_cast<std::int64_t>(plan.tuning.tile)).set_text("SCALAR", wide ? "double" : "float");
+  plan.defines.set("CLUTCH_ITEMS", static_cast<std::int64_t>(plan.tuning.local));
+  if (plan.tuning.local > 1) plan.defines.set("CLUTCH_GROUPED", 1);
   return plan;
 }
 

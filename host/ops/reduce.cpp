@@ -127,7 +127,11 @@ KernelPlan select(const DeviceTraits& traits, const ReduceProblem& p, std::strin
   const auto& chosen = choose<ReduceProblem>(kImplementations, traits, p, forced, "reduce");
   KernelPlan plan{.stem = "reduce", .entry = chosen.name, .tuning = row_tuning(traits)};
   set_lanes(plan, traits, p.types.has_wide, 1 + p.inputs + p.positions, p.wide_index, p.rank_lanes);
-  plan.defines.set("FINAL", p.final_stage).set("OP", op_number(p.op)).set("BLOCK", kReduceBlock).set("ABREAST", abreast(p)).set("SPLATS", p.splats);
+  plan.defines.set("CLUTCH_FINAL", p.final_stage)
+      .set("CLUTCH_OP", op_number(p.op))
+      .set("CLUTCH_BLOCK", kReduceBlock)
+      .set("CLUTCH_ABREAST", abreast(p))
+      .set("CLUTCH_SPLATS", p.splats);
   // Accumulators of booleans are ints, as in common/combine.clh.
   plan.defines.set_type("A", p.accumulator == DType::boolean ? DType::i32 : p.accumulator).set_text("A_NAME", name(p.accumulator));
   return plan;

@@ -145,11 +145,15 @@ KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& p, std::stri
   const auto& chosen = choose<RowwiseProblem>(kImplementations, traits, p, forced, "rowwise");
   KernelPlan plan{.stem = "rowwise", .entry = chosen.name, .tuning = row_tuning(traits)};
   set_lanes(plan, traits, p.types.has_wide, p.element_count + p.result_count + p.input_count, p.wide_index, p.rank_lanes);
-  plan.defines.set("ELEMENTS", p.element_count).set("RESULTS", p.result_count).set("TOTALS", p.total_count).set("BLOCK", kReduceBlock).set("SPLATS", p.splats);
-  for (std::size_t i = 0; i < p.total_count; ++i) plan.defines.set(fmt::format("TOTAL_OP{}", i), p.ops[i]);
+  plan.defines.set("CLUTCH_ELEMENT_COUNT", p.element_count)
+      .set("CLUTCH_RESULT_COUNT", p.result_count)
+      .set("CLUTCH_TOTAL_COUNT", p.total_count)
+      .set("CLUTCH_BLOCK", kReduceBlock)
+      .set("CLUTCH_SPLATS", p.splats);
+  for (std::size_t i = 0; i < p.total_count; ++i) plan.defines.set(fmt::format("CLUTCH_TOTAL_OP{}", i), p.ops[i]);
   // Values are kept only by items that have a cache of their own, not in groups of several items.
-  plan.defines.set("KEPT", plan.tuning.local == 1 ? p.kept : kMaxTotals).set("FETCH_IN", p.fetch_in);
-  plan.defines.set("LATE", plan.tuning.local == 1 && p.fetch_in < kMaxTotals && p.element_count > 0 && plan.entry == "rowwise_rows")
+  plan.defines.set("CLUTCH_KEPT", plan.tuning.local == 1 ? p.kept : kMaxTotals).set("CLUTCH_FETCH_IN", p.fetch_in);
+  plan.defines.set("CLUTCH_LATE", plan.tuning.local == 1 && p.fetch_in < kMaxTotals && p.element_count > 0 && plan.entry == "rowwise_rows")
       .set_type("A", p.accumulator);
   return plan;
 }

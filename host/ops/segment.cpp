@@ -92,11 +92,11 @@ KernelPlan select(const DeviceTraits& traits, const SegmentProblem& p, std::stri
   if (p.stage == SegmentStage::reduce) entry = choose<SegmentProblem>(kImplementations, traits, p, forced, "segment").name;
   KernelPlan plan{.stem = "segment", .entry = entry, .tuning = row_tuning(traits)};
   set_lanes(plan, traits, p.dtype == DType::f64, 2, p.wide_index, 4);
-  plan.defines.set("OP", op_number(p.reduce)).set("MEAN", p.reduce == Reduce::mean).set_type("A", compute_dtype(p.dtype, "segment"));
-  plan.defines.set("COLUMNS", p.has_columns).set("VALUES", p.has_values);
-  plan.defines.set("OFFSETS", p.has_offsets).set("SELF", static_cast<int>(p.self));
-  plan.defines.set("LOOP_LIMIT", traits.quirks & kQuirkLoopsEndEarly ? static_cast<std::int64_t>(kLoopLimit) : 0);
-  plan.defines.set("FIRST", p.has_first).set("ROUND", p.result == DType::f16 ? 1 : p.result == DType::bf16 ? 2 : 0);
+  plan.defines.set("CLUTCH_OP", op_number(p.reduce)).set("CLUTCH_MEAN", p.reduce == Reduce::mean).set_type("A", compute_dtype(p.dtype, "segment"));
+  plan.defines.set("CLUTCH_COLUMNS", p.has_columns).set("CLUTCH_VALUES", p.has_values);
+  plan.defines.set("CLUTCH_OFFSETS", p.has_offsets).set("CLUTCH_SELF", static_cast<int>(p.self));
+  plan.defines.set("CLUTCH_LOOP_LIMIT", traits.quirks & kQuirkLoopsEndEarly ? static_cast<std::int64_t>(kLoopLimit) : 0);
+  plan.defines.set("CLUTCH_FIRST", p.has_first).set("CLUTCH_ROUND", p.result == DType::f16 ? 1 : p.result == DType::bf16 ? 2 : 0);
   plan.defines.set_text("OFFSET", p.offset == DType::i64 ? "long" : "int").set_text("COLUMN", p.column == DType::i64 ? "long" : "int");
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype));
   return plan;

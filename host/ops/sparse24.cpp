@@ -77,14 +77,14 @@ KernelPlan select(const DeviceTraits& traits, const Sparse24Problem& p) {
       .set_text("K", wide ? "long" : "int")
       .set_text("A_NAME", name(p.dtype))
       .set_type("ACC", p.panel_bytes == 0 ? DType::f32 : p.computed);
-  d.set_text("MAGNITUDE", fmt::format("0x{:x}{}", bits.magnitude, wide ? "ul" : ""))
-      .set_text("LARGEST", fmt::format("0x{:x}{}", bits.largest, wide ? "l" : ""));
-  d.set("BYTES", p.part == Sparse24Part::cutlass ? 0 : clutch::bits(p.dtype) / 8).set("IS_INTEGER", p.dtype == DType::i8);
-  d.set("CHUNK", chunk_of(traits));
-  if (wide) d.set("WIDE", 1);
-  if (p.part == Sparse24Part::groups || p.part == Sparse24Part::tiles) d.set("RULE", static_cast<int>(p.rule)).set("MASK", p.mask);
-  if (p.part == Sparse24Part::pack) d.set("ROWS", p.rows).set("PANEL_BYTES", p.panel_bytes).set("CODES", p.panel_bytes == 0);
-  if (p.part == Sparse24Part::pack_words) d.set("ROWS", p.rows);
+  d.set_text("CLUTCH_MAGNITUDE", fmt::format("0x{:x}{}", bits.magnitude, wide ? "ul" : ""))
+      .set_text("CLUTCH_LARGEST", fmt::format("0x{:x}{}", bits.largest, wide ? "l" : ""));
+  d.set("CLUTCH_BYTES", p.part == Sparse24Part::cutlass ? 0 : clutch::bits(p.dtype) / 8).set("CLUTCH_IS_INTEGER", p.dtype == DType::i8);
+  d.set("CLUTCH_CHUNK", chunk_of(traits));
+  if (wide) d.set("CLUTCH_WIDE", 1);
+  if (p.part == Sparse24Part::groups || p.part == Sparse24Part::tiles) d.set("CLUTCH_RULE", static_cast<int>(p.rule)).set("CLUTCH_WRITES_MASK", p.mask);
+  if (p.part == Sparse24Part::pack) d.set("CLUTCH_ROWS", p.rows).set("CLUTCH_PANEL_BYTES", p.panel_bytes).set("CLUTCH_PACKS_CODES", p.panel_bytes == 0);
+  if (p.part == Sparse24Part::pack_words) d.set("CLUTCH_ROWS", p.rows);
   return plan;
 }
 

@@ -85,7 +85,7 @@ void set_lanes(KernelPlan& plan, const DeviceTraits& traits, bool has_wide, int 
   if (emulates_rounding(traits)) plan.note = "one lane, as rounding is emulated";
   plan.tuning.width = lanes_of(plan.tuning, traits, has_wide);
   set_common(plan.defines, traits, plan.tuning, operands, wide_index);
-  plan.defines.set("DWIDTH", plan.tuning.width).set("RANK_LANES", shape_lanes);
+  plan.defines.set("DWIDTH", plan.tuning.width).set("CLUTCH_RANK_LANES", shape_lanes);
 }
 
 void bind_lanes(Encoder& encoder, const std::int64_t* values, int lanes, bool wide_index) {

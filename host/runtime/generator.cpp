@@ -13,9 +13,14 @@ namespace detail {
 GeneratorImpl::GeneratorImpl(Runtime& runtime, const GeneratorState& state, const Stream& stream)
     : runtime_(runtime),
       state_(clutch::empty({2}, {.dtype = DType::i64, .device = stream.device()}, stream)),
-      kernel_(runtime.programs().find(
-          "random", "random_state",
-          Defines{{"WIDTH", "1"}, {"DIV_RN", "0"}, {"SQRT_RN", "0"}, {"FMA_RN", "0"}, {"OPERANDS", "1"}, {"IDX", "long"}, {"TILE", "64"}})) {
+      kernel_(runtime.programs().find("random", "random_state",
+                                      Defines{{"WIDTH", "1"},
+                                              {"CLUTCH_DIV_RN", "0"},
+                                              {"CLUTCH_SQRT_RN", "0"},
+                                              {"CLUTCH_FMA_RN", "0"},
+                                              {"CLUTCH_OPERANDS", "1"},
+                                              {"IDX", "long"},
+                                              {"CLUTCH_TILE", "64"}})) {
   set(state, stream, "Generator");
 }
 

@@ -5,7 +5,7 @@
 #define CLUTCH_MATMUL_ARGS_H
 #include "common/shared.h"
 
-// B_AT, how matmul_panels reads b. These are macros because the kernels' preprocessor compares them.
+// CLUTCH_B_AT, how matmul_panels reads b. These are macros because the kernels' preprocessor compares them.
 #define MATMUL_B_PACKED 0  // from panels, which matmul_pack or matmul_dot_pack wrote
 #define MATMUL_B_DIRECT 1  // from the tensor itself
 #define MATMUL_B_INSIDE 2  // from a block that the work-item packs into its private memory
@@ -20,7 +20,7 @@ CLUTCH_SHARED_BEGIN
 typedef struct {
   clutch_u64 m;        // rows of the result
   clutch_u64 n;        // columns of the result
-  clutch_u64 k;        // elements along k; words of four bytes where matmul_panels reads words (DOT)
+  clutch_u64 k;        // elements along k; words of four bytes where matmul_panels reads words (CLUTCH_DOT)
   clutch_u64 batch;    // matrices
   clutch_i64 a_row;    // stride of a from a row to the next
   clutch_i64 a_k;      // stride of a along k
@@ -37,7 +37,7 @@ typedef struct {
   clutch_i64 b_panel;          // stride of b from a panel to the next
   clutch_u64 b_rows;           // rows of b before they were joined in words: those that exist
   clutch_u64 block_k;          // elements (or words) along k that are multiplied before the next tile's turn
-  clutch_u64 rows_per_item;    // rows of the result that a work-item computes, a multiple of ROWS
+  clutch_u64 rows_per_item;    // rows of the result that a work-item computes, a multiple of CLUTCH_ROWS
   clutch_u64 panels_per_item;  // panels of columns that a work-item computes
 } MatmulPanelsArgs;
 

@@ -6,25 +6,25 @@
 #include "common/shared.h"
 
 // Values of build options, macros since #if compares them. optim_plan.hpp and optim.cpp hold the host's enums to them.
-// OPTIMIZER
+// CLUTCH_OPTIMIZER
 #define OPTIM_SGD 0
 #define OPTIM_ADAM 1
 #define OPTIM_ADAGRAD 2
 #define OPTIM_RMSPROP 3
-// NUMERICS
+// CLUTCH_NUMERICS
 #define OPTIM_SOURCE 1
 #define OPTIM_TORCH_CPU 2
 #define OPTIM_F32 3
 #define OPTIM_COMPOSED 4
-// ROUNDING
+// CLUTCH_ROUNDING
 #define OPTIM_NEAREST 0
 #define OPTIM_STOCHASTIC 1
 #define OPTIM_KAHAN 2
-// NORM
+// CLUTCH_NORM
 #define OPTIM_NORM_TWO 0  // root of the sum of squares
 #define OPTIM_NORM_ONE 1  // sum of magnitudes
 #define OPTIM_NORM_INF 2  // largest magnitude
-// SCALES
+// CLUTCH_SCALES
 #define OPTIM_SCALES_NOT 0
 #define OPTIM_SCALES_BY_FACTOR 1
 #define OPTIM_SCALES_BY_INVERSE 2
@@ -45,8 +45,8 @@ enum {
 // What the factor of a schedule does after its warmup.
 enum { OPTIM_DECAY_CONSTANT, OPTIM_DECAY_LINEAR, OPTIM_DECAY_COSINE };
 
-// Columns of optim_step's table. States follow one another from OPTIM_STATES on; after them, if there is one, comes the column of f32 weights (MASTER) or of
-// what rounding lost (ROUNDING == OPTIM_KAHAN).
+// Columns of optim_step's table. States follow one another from OPTIM_STATES on; after them, if there is one, comes the column of f32 weights (CLUTCH_MASTER)
+// or of what rounding lost (CLUTCH_ROUNDING == OPTIM_KAHAN).
 enum { OPTIM_PARAMETER, OPTIM_GRADIENT, OPTIM_STATES };
 CLUTCH_SHARED_FN clutch_i32 optim_columns(clutch_i32 states, clutch_i32 has_last) { return OPTIM_STATES + states + has_last; }
 

@@ -14,7 +14,7 @@
 #define CLUTCH_SPARSE24_ARGS_H
 #include "common/shared.h"
 
-// RULE, which numbers pruning keeps (sparse::PruneRule). These are macros because kernels get them as defines.
+// CLUTCH_RULE, which numbers pruning keeps (sparse::PruneRule). These are macros because kernels get them as defines.
 #define SPARSE24_GROUPS 0      // the two of largest magnitude of each group
 #define SPARSE24_VALUES 1      // of each 4 x 4 tile two in each row and column, the largest values first
 #define SPARSE24_MAGNITUDES 2  // the same, the largest magnitudes first
@@ -65,7 +65,7 @@ CLUTCH_SHARED_FN clutch_u64 sparse24_row_metadata(clutch_u64 row_groups) { retur
 CLUTCH_SHARED_FN clutch_u64 sparse24_packed_group(clutch_u64 block, clutch_u64 tile, clutch_u64 tiles, clutch_u64 block_groups) {
   return (block * tiles + tile) * block_groups;
 }
-// Where the numbers and the words of places of a packed group begin: [first, second][row] numbers; [row] words of places, or with CODES two words.
+// Where the numbers and the words of places of a packed group begin: [first, second][row] numbers; [row] words of places, or with CLUTCH_PACKS_CODES two words.
 CLUTCH_SHARED_FN clutch_u64 sparse24_packed_numbers(clutch_u64 group, clutch_u64 rows) { return group * 2 * rows; }
 CLUTCH_SHARED_FN clutch_u64 sparse24_packed_places(clutch_u64 group, clutch_u64 rows, clutch_u64 codes) { return group * (codes ? 2 : rows); }
 

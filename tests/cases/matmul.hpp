@@ -179,7 +179,7 @@ struct MatmulCase {
 
   static constexpr Mutation kMutations[] = {
       {"matmul_items", Edit::tail, "j < k; ++j", "j + 1 < k; ++j"},
-      {"matmul_items", Edit::stride, "(long)(column / (1 + COMPLEX)) * b_n", "(long)(column / 2) * b_n"},
+      {"matmul_items", Edit::stride, "(long)(column / (1 + CLUTCH_COMPLEX)) * b_n", "(long)(column / 2) * b_n"},
       {"matmul_items", Edit::offset, "a + a_offset", "a"},
       {"matmul_items", Edit::arithmetic, "((sum) * (SUM)(alpha))", "((sum) + (SUM)(alpha))"},
       {"matmul_panels", Edit::tail, "(int)min((ulong)LANES, n - column), flat", "(int)min((ulong)LANES, n - column - 1), flat"},
@@ -192,14 +192,14 @@ struct MatmulCase {
       {"matmul_sparse_items", Edit::arithmetic, "2 * (j % 4) & 3", "2 * (j % 4) & 1"},
       {"matmul_sparse_panels", Edit::tail, "B_ARGUMENTS, (length + 3) / 4,", "B_ARGUMENTS, length / 4,"},
       {"matmul_sparse_panels", Edit::stride, "from += 4 * CLUTCH_PANEL * sizeof(ACC)", "from += 2 * CLUTCH_PANEL * sizeof(ACC)"},
-      {"matmul_sparse_panels", Edit::offset, "a + sparse24_packed_numbers(tile, ROWS)", "a"},
+      {"matmul_sparse_panels", Edit::offset, "a + sparse24_packed_numbers(tile, CLUTCH_ROWS)", "a"},
       {"matmul_sparse_panels", Edit::arithmetic, "places[r] >> 16", "places[r] >> 15"},
       {"matmul_sparse_rows", Edit::tail, "left > 1 ? b_k : 0", "left > 2 ? b_k : 0"},
       {"matmul_sparse_rows", Edit::stride, "(long)(4 * g) * b_k", "(long)(2 * g) * b_k"},
       {"matmul_sparse_rows", Edit::offset, "min(first + t, n - 1) * b_n", "min(first, n - 1) * b_n"},
       {"matmul_sparse_rows", Edit::arithmetic, "HAS_BIT(codes[s], 1) ? high : low", "HAS_BIT(codes[s], 1) ? low : high"},
       {"matmul_sparse_dot", Edit::tail, "t < columns; ++t) epilogue", "t + 1 < columns; ++t) epilogue"},
-      {"matmul_sparse_dot", Edit::stride, "x += SPARSE24_STEP_WORDS * TOKENS", "x += TOKENS"},
+      {"matmul_sparse_dot", Edit::stride, "x += SPARSE24_STEP_WORDS * CLUTCH_TOKENS", "x += CLUTCH_TOKENS"},
       {"matmul_sparse_dot", Edit::offset, "a + sparse24_dot_words(blocks, top)", "a"},
       {"matmul_sparse_dot", Edit::arithmetic, "| 0x04040000", "| 0x00000000"},
       {"matmul_sparse_tiles", Edit::tail, "(uint)s & 3;", "(uint)s & 2;"},
@@ -225,7 +225,7 @@ struct MatmulCase {
       {"matmul_dot_pack", Edit::arithmetic, "CLUTCH_FMA((VI)0x01010101, word[v]", "CLUTCH_FMA((VI)0x01010100, word[v]"},
       {"matmul_pack", Edit::tail, "c < columns ? number_of(b", "c + 1 < columns ? number_of(b"},
       {"matmul_pack", Edit::stride, "(ulong)CLUTCH_PANEL, n - left)", "(ulong)CLUTCH_PANEL / 2, n - left)"},
-      {"matmul_pack", Edit::offset, "(long)(first / (1 + COMPLEX)) * args.b_k", "0 * args.b_k"},
+      {"matmul_pack", Edit::offset, "(long)(first / (1 + CLUTCH_COMPLEX)) * args.b_k", "0 * args.b_k"},
       {"matmul_pack", Edit::arithmetic, "(ACC)CLUTCH_LOAD_B(b, from + (long)r * b_k", "-(ACC)CLUTCH_LOAD_B(b, from + (long)r * b_k"},
   };
 };

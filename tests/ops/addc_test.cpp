@@ -259,8 +259,8 @@ TEST(Addc, SelectionByTraitsAlone) {
 
 TEST(Addc, EmulatedRoundingGivesTheSameBits) {
   CLUTCH_EACH_DEVICE(device) {
-    for (auto [from, to] : {std::pair{"#define DIV_RN 0", "#define DIV_RN 2"}, std::pair{"#define DIV_RN 0", "#define DIV_RN 1"},
-                            std::pair{"#define FMA_RN 0", "#define FMA_RN 1"}, std::pair{"#define FMA_RN 0", "#define FMA_RN 2"}}) {
+    for (auto [from, to] : {std::pair{"#define CLUTCH_DIV_RN 0", "#define CLUTCH_DIV_RN 2"}, std::pair{"#define CLUTCH_DIV_RN 0", "#define CLUTCH_DIV_RN 1"},
+                            std::pair{"#define CLUTCH_FMA_RN 0", "#define CLUTCH_FMA_RN 1"}, std::pair{"#define CLUTCH_FMA_RN 0", "#define CLUTCH_FMA_RN 2"}}) {
       if (std::string_view(to).ends_with("1") && skip_without(device, "fp64", device.traits().fp64)) continue;
       bool native = std::string_view(from).find("FMA") != std::string_view::npos ? device.traits().fma_exact : device.traits().divide_exact;
       if (!native) continue;  // all its other tests run the emulation

@@ -167,8 +167,8 @@ TEST(Random, LogOfTheDeviceHasTheModelsBits) {
     text +=
         "\n__kernel void log_of(__global float* y, __global const float* x, ulong n) { for (ulong i = get_global_id(0); i < n; i += get_global_size(0)) "
         "y[i] = log_f32(x[i]); }";
-    Defines defines{{"WIDTH", "1"}, {"OPERANDS", "1"}, {"IDX", "long"}, {"TILE", "64"}};
-    defines.set("DIV_RN", t.divide_exact ? 0 : 2).set("SQRT_RN", t.sqrt_exact ? 0 : 2).set("FMA_RN", t.fma_exact ? 0 : 2);
+    Defines defines{{"WIDTH", "1"}, {"CLUTCH_OPERANDS", "1"}, {"IDX", "long"}, {"CLUTCH_TILE", "64"}};
+    defines.set("CLUTCH_DIV_RN", t.divide_exact ? 0 : 2).set("CLUTCH_SQRT_RN", t.sqrt_exact ? 0 : 2).set("CLUTCH_FMA_RN", t.fma_exact ? 0 : 2);
     Argument arguments[] = {output(out), input(in), value(static_cast<std::uint64_t>(n))};
     launch({.text = text, .entry = "log_of", .defines = defines}, {.global = 64, .local = 1}, arguments);
     std::vector<float> want;

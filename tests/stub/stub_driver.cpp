@@ -404,8 +404,8 @@ cl_uint count_parameters(const std::string& source, const std::string& name) {
   std::string list = source.substr(begin, end - begin);
   auto count = static_cast<cl_uint>(1 + std::count(list.begin(), list.end(), ','));
   if (list.find("CLUTCH_SHAPE_PARAMS") == std::string::npos) return count;
-  auto operands = source.find("#define OPERANDS ");
-  return count + static_cast<cl_uint>(std::strtoul(source.c_str() + operands + 17, nullptr, 10));
+  auto operands = source.find("#define CLUTCH_OPERANDS ");
+  return count + static_cast<cl_uint>(std::strtoul(source.c_str() + operands + 24, nullptr, 10));
 }
 cl_kernel CL_API_CALL create_kernel(cl_program program, const char* name, cl_int* errcode) {
   auto* made = new _cl_kernel;

@@ -41,9 +41,9 @@ KernelPlan select(const DeviceTraits& traits, const OptimAidProblem& p, std::str
   if (p.aid == OptimAid::schedule) plan.tuning.width = 1;
   set_common(plan.defines, traits, plan.tuning, 1, false);
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype));
-  plan.defines.set("NORM", static_cast<int>(p.norm)).set("CHUNK", int{OPTIM_NORM_CHUNK});
-  plan.defines.set("SCALES", aid.scales).set("CHECKS", aid.checks);
-  if (plan.tuning.local > 1) plan.defines.set("GROUPED", 1);
+  plan.defines.set("CLUTCH_NORM", static_cast<int>(p.norm)).set("CLUTCH_CHUNK", int{OPTIM_NORM_CHUNK});
+  plan.defines.set("CLUTCH_SCALES", aid.scales).set("CLUTCH_CHECKS", aid.checks);
+  if (plan.tuning.local > 1) plan.defines.set("CLUTCH_GROUPED", 1);
   return plan;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // @STEM@: out = -input.
-// Ownership: a group owns tiles of TILE elements. No local memory.
+// Ownership: a group owns tiles of CLUTCH_TILE elements. No local memory.
 // Needs: T, and what the included files need.
 #include "common/launch.clh"
 #include "common/elementwise.clh"
@@ -11,8 +11,8 @@
 
 #ifdef CLUTCH_ENTRY_@STEM@_strided
 static inline void @STEM@_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n) {
-  for (ulong tile = group; tile * TILE < n; tile += groups) {
-    ulong begin = tile * TILE, end = min(begin + TILE, n);
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
+    ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n);
     for (ulong i = begin + item; i < end; i += items) {
       Offsets o = clutch_offsets(shape, 0, (IDX)i);
       ((__global T*)out)[o.at[0]] = -((__global const T*)in)[o.at[1]];
