@@ -56,7 +56,6 @@
 #define LANES WIDTH
 #if CLUTCH_DOT
 #define V VI
-#define ACC_NAME i32
 #define CLUTCH_FMA(a, b, c) dot_of_bytes(a, b, c)
 // Adds to each lane of `sum` the products of four unsigned bytes of a and four signed bytes of b.
 static inline VI dot_of_bytes(VI a, VI b, VI sum) {
@@ -69,11 +68,9 @@ static inline VI dot_of_bytes(VI a, VI b, VI sum) {
 }
 #elif defined(ACC_IS_F64)
 #define V VD
-#define ACC_NAME f64
 #define CLUTCH_FMA(a, b, c) fma(a, b, c)
 #else
 #define V VF
-#define ACC_NAME f32
 #define CLUTCH_FMA(a, b, c) fma_rn(a, b, c)
 #endif
 #define T ACC
