@@ -15,6 +15,7 @@
 #include "runtime/quirks.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
+#include "scatter/args.h"
 
 #include <algorithm>
 #include <array>
