@@ -21,7 +21,9 @@ TEST(Sdpa, NothingIsNothing) {
       for (double x : values(made.out)) EXPECT_EQ(x, 0);
       for (double x : values(made.lse)) EXPECT_EQ(x, -INFINITY);
       const attention::FlexGradients gradients = attention::flex_backward(ones(out), q, k, v, made, o);
-      EXPECT_EQ(gradients.q.sizes(), q_sizes), EXPECT_EQ(gradients.k.sizes(), k_sizes), EXPECT_EQ(gradients.v.sizes(), v_sizes);
+      EXPECT_EQ(gradients.q.sizes(), q_sizes);
+      EXPECT_EQ(gradients.k.sizes(), k_sizes);
+      EXPECT_EQ(gradients.v.sizes(), v_sizes);
       for (const Tensor* t : {&gradients.q, &gradients.k, &gradients.v})
         for (double x : values(*t)) EXPECT_EQ(x, 0);
       for (attention::SdpaBackend backend : {attention::SdpaBackend::flash, attention::SdpaBackend::math}) {
