@@ -120,6 +120,12 @@ struct Bars {
   double height = 0, ours = 0;  ///< `ours`: where the bars of clutch end
   std::string body;
 };
+/// A peer's name without its build and what stands in parentheses: "torch 2.12.1 compiled flex".
+std::string brief(std::string name) {
+  if (const std::size_t plus = name.find("+cu"); plus != std::string::npos) name.erase(plus, name.find(' ', plus) - plus);
+  return name.substr(0, name.find(" ("));
+}
+
 Bars bars(const std::vector<const Result*>& rows, std::map<std::string, std::size_t>& colours, std::string (*label_of)(const std::string&)) {
   struct Bar {
     std::string label, text;
@@ -133,7 +139,7 @@ Bars bars(const std::vector<const Result*>& rows, std::map<std::string, std::siz
     std::vector<Bar> group{{"clutch", time_text(r->measured.hot.median), 1, true}};
     for (const PeerTiming& p : r->measured.peers) {
       if (p.ratio <= 0) continue;
-      group.push_back({p.name, fmt::format("{:.2f}x our time", p.ratio), 1 / p.ratio, false});
+      group.push_back({brief(p.name), fmt::format("{:.2f}x our time", p.ratio), 1 / p.ratio, false});
       most = std::max(most, std::min(1 / p.ratio, 4.0));
     }
     groups.emplace_back(label_of(r->row.name), std::move(group));
@@ -154,7 +160,7 @@ Bars bars(const std::vector<const Result*>& rows, std::map<std::string, std::siz
       body += fmt::format(
           "<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text><rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"{:.0f}\" fill=\"{}\"/>"
           "<text x=\"{:.1f}\" y=\"{:.0f}\" class=\"value\">{}</text>",
-          kLeft - 6, height + 12, escape(bar.label.size() > 18 ? bar.label.substr(0, 17) + "…" : bar.label), kLeft, height + 1, std::max(width, 1.0), kBar - 3,
+          kLeft - 6, height + 12, escape(bar.label.size() > 30 ? bar.label.substr(0, 29) + "…" : bar.label), kLeft, height + 1, std::max(width, 1.0), kBar - 3,
           colour, kLeft + width + 5, height + 12, bar.text);
       height += kBar;
     }
