@@ -12,18 +12,34 @@
 
 namespace clutch::testing { namespace {
 
-/// Takes all problems on the first device, by day one of each op on the others: `ops` are those that have theirs.
-bool take(const Device& device, const NamedProblem& problem, std::set<std::string_view>& ops) {
-  return level() != "smoke" || device == test_devices().front() || ops.insert(problem.stem).second;
-}
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+/// Problems that are tried on a device: all on the first one; by day one of each op on the others, and under sanitizers one of each entry.
+class Choice {
+ public:
+  explicit Choice(const Device& device) : first_(device == test_devices().front()) {}
+  bool all_entries() const { return first_ || level() != "smoke"; }
+  bool takes(const NamedProblem& problem) {
+    if (level() != "smoke" || (first_ && !kSanitized)) return true;
+    return seen_.insert(first_ ? std::string(problem.problem->entry) : std::string(problem.stem)).second;
+  }
+
+ private:
+  bool first_;
+  std::set<std::string> seen_;
+};
 
 TEST(Problems, RunEveryEntryAndGiveTheModelsBits) {
   CLUTCH_EACH_DEVICE(device) {
-    std::set<std::string_view> ops;
+    Choice choice(device);
     std::set<std::string> ran{"self_test_rounding", "self_test_args", "self_test_dot"};  // at first use; the last by clutch-probe, whose process may die of it
     ASSERT_NO_THROW(detail::tested_traits(*device.record()));
     for (const NamedProblem& p : all_problems()) {
-      if (!take(device, p, ops)) continue;
+      if (!choice.takes(p)) continue;
       ran.insert(std::string(p.problem->entry));
       if (p.problem->needs_fp64 && skip_without(device, "fp64", device.traits().fp64)) continue;
       try {
@@ -35,7 +51,7 @@ TEST(Problems, RunEveryEntryAndGiveTheModelsBits) {
         EXPECT_TRUE(emulates || ends_loops) << p.name << ": " << why;
       }
     }
-    if (!ops.empty()) continue;
+    if (!choice.all_entries()) continue;
     for (const detail::KernelText& text : detail::kernel_table())
       for (std::string_view entry : text.entries)
         EXPECT_TRUE(ran.contains(std::string(entry))) << "no problem in tests/cases/" << text.stem << ".hpp runs " << entry;
@@ -72,12 +88,12 @@ TEST(Oclgrind, DISABLED_PlantedDefects) {
 /// Contracts of bits hold across drivers: the first device's results are every device's.
 TEST(Differential, AllDevicesGiveTheSameBits) {
   if (skip_without(test_devices().front(), "second device", test_devices().size() > 1)) return;
-  std::map<std::string, std::set<std::string_view>> ops;
+  std::map<std::string, Choice> choices;
   for (const NamedProblem& p : all_problems()) {
     std::vector<std::uint8_t> first;
     const Device* of = nullptr;
     for (const Device& device : test_devices()) {
-      if (!take(device, p, ops[device.selector()])) continue;
+      if (!choices.try_emplace(device.selector(), device).first->second.takes(p)) continue;
       if (p.problem->needs_fp64 && skip_without(device, "fp64", device.traits().fp64)) continue;
       std::vector<std::uint8_t> now;
       EXPECT_EQ(run_once(device, *p.problem, {}, &now), "") << p.name << " on " << device.name();
