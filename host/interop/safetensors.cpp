@@ -65,7 +65,8 @@ nlohmann::json parse_header(std::string_view text) {
 }
 
 std::uint64_t count_of(const nlohmann::json& value, std::string_view of) {
-  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) bad(fmt::format("a number of '{}' is none", of));
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX))
+    bad(fmt::format("'{}' must hold whole numbers from 0 to 2^63 - 1, got {}", of, value.dump()));
   return value.get<std::uint64_t>();
 }
 

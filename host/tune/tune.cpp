@@ -56,13 +56,15 @@ std::vector<Entry> parse_entries(std::string_view text, const fs::path& path) {
   std::vector<Entry> entries;
   try {
     const nlohmann::json root = nlohmann::json::parse(text);
-    if (root.at("clutch_tuning") != 1) throw Error(ErrorCode::invalid_argument, kName, fmt::format("{} must be of format 1, got another", path.string()));
+    if (root.at("clutch_tuning") != 1)
+      throw Error(ErrorCode::invalid_argument, kName, fmt::format("{} must be of format 1, got {}", path.string(), root.at("clutch_tuning").dump()));
     for (const auto& e : root.at("entries"))
       entries.push_back({e.at("device").get<std::string>(), e.at("driver").get<std::string>(), e.at("op").get<std::string>(),
                          e.at("shape_class").get<std::string>(), e.at("choice").get<std::string>(), e.at("seconds").get<double>(),
                          e.at("untuned_seconds").get<double>()});
   } catch (const nlohmann::json::exception& e) {
-    throw Error(ErrorCode::invalid_argument, kName, fmt::format("{} must be a tuning file, got another: {}", path.string(), e.what()));
+    throw Error(ErrorCode::invalid_argument, kName,
+                fmt::format("{} must hold the JSON of a tuning file, got a text that is none: {}", path.string(), e.what()));
   }
   return entries;
 }

@@ -61,7 +61,8 @@ void check_weight(const Tensor& weight) {
 Tensor detail::scaled_by(DType product, const Tensor& scale_a, const Tensor& scale_b, const linalg::ScaledMatmulOptions& options, const char* op,
                          const std::function<Tensor(const ExprFunction&, std::span<const Tensor>, const linalg::MatmulOptions&)>& multiply) {
   for (const Tensor* s : {&scale_a, &scale_b})
-    if (!s->defined() || s->dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, op, "scales must be f32, got another dtype or none");
+    if (!s->defined() || s->dtype() != DType::f32)
+      throw Error(ErrorCode::invalid_dtype, op, fmt::format("scales must be f32, got {}", s->defined() ? name(s->dtype()) : "an undefined tensor"));
   const DType stored = one_dtype(options.dtype, op).value_or(DType::bf16);
   if (stored != DType::f32 && stored != DType::f16 && stored != DType::bf16)
     throw Error(ErrorCode::invalid_dtype, op, fmt::format("the result must be f32, f16 or bf16, got {}", name(stored)));
@@ -248,7 +249,8 @@ Tensor quantized(const Tensor* out, const Tensor& a, const Quantization& of_a, c
   if (!bytes && stored != DType::f32 && stored != DType::f16 && stored != DType::bf16)
     throw Error(ErrorCode::invalid_dtype, op, fmt::format("the result must be f32, f16, bf16, i8 or u8, got {}", name(stored)));
   for (const Quantization* q : {&of_a, &of_b, &options.result}) {
-    if (q->scale.defined() && q->scale.dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, op, "scales must be f32, got another dtype or none");
+    if (q->scale.defined() && q->scale.dtype() != DType::f32)
+      throw Error(ErrorCode::invalid_dtype, op, fmt::format("scales must be f32, got {}", name(q->scale.dtype())));
     if (q->zero_point.defined() && q->zero_point.dtype() != DType::i32)
       throw Error(ErrorCode::invalid_dtype, op, fmt::format("zero points must be i32, got {}", name(q->zero_point.dtype())));
   }
