@@ -184,6 +184,37 @@ TEST(LargeScores, TheForwardPassesMaximaMayBeTooHigh) {
   }
 }
 
+/// A small lse says nothing of the products that its scores were made of: where these cancel, the backward pass's own rounding must not make weights infinite.
+TEST(LargeScores, WeightsAreFiniteWhereProductsCancel) {
+  CLUTCH_EACH_DEVICE(device) {
+    constexpr std::int64_t kBatch = 512, kE = 48;
+    std::mt19937_64 random(seed());
+    std::normal_distribution<double> normal;
+    std::vector<float> q, k;
+    for (std::int64_t b = 0; b < kBatch; ++b) {
+      double sum = 0;
+      for (std::int64_t d = 0; d < kE; ++d) {
+        q.push_back(static_cast<float>(1e5 * normal(random)));
+        k.push_back(static_cast<float>(d + 1 < kE ? 1e5 * normal(random) : -sum / q.back()));
+        sum += static_cast<double>(q.back()) * static_cast<double>(k.back());
+      }
+    }
+    const Tensor queries = from_host(q, {kBatch, 1, 1, kE}, device), keys = from_host(k, {kBatch, 1, 1, kE}, device),
+                 v = randn({kBatch, 1, 1, 8}, {.device = device, .seed = 3});
+    for (std::string_view implementation : {"", "flex_items", "flex_lanes", "flex_tiles"}) {
+      if (level() == "smoke" && implementation == "flex_tiles" && device.type() == DeviceType::cpu) continue;
+      if (code_of([&] { detail::select(device.traits(), detail::FlexProblem{.part = detail::FlexPart::backward}, implementation); }) != ErrorCode::ok) continue;
+      const FlexOptions o{.return_lse = true, .implementation = std::string(implementation)};
+      const FlexResult r = flex(queries, keys, v, o);
+      const auto g = flex_backward(v, queries, keys, v, r, o);
+      const std::vector<double> dv = values(g.v), grad = values(v);
+      for (std::size_t i = 0; i < dv.size(); ++i) ASSERT_LE(std::fabs(dv[i]), 2.8 * std::fabs(grad[i])) << implementation << " at " << i;
+      for (const Tensor* t : {&g.q, &g.k})
+        for (double x : values(*t)) ASSERT_TRUE(std::isfinite(x)) << implementation;
+    }
+  }
+}
+
 /// Reproductions of the first report.
 TEST(LargeScores, AdditiveMasksOfWholeRows) {
   CLUTCH_EACH_DEVICE(device) {
