@@ -50,6 +50,23 @@ std::vector<OldRow> parse_results(const std::string& text) {
   });
 }
 
+Shown parse_shown(const std::string& text) {
+  return reading("no result of clutch-bench", [&] {
+    const nlohmann::ordered_json root = nlohmann::ordered_json::parse(text);
+    const auto& device = root.at("context").at("devices").at(0);
+    Shown shown{.context = {device.at("device"), device.at("driver"), device.at("platform"), {}, root.at("context").at("date")}};
+    for (const auto& row : root.at("benchmarks")) {
+      if (row.contains("error_occurred")) continue;
+      Result& r = shown.results.emplace_back();
+      r.row.name = row.at("name"), r.device = row.at("device");
+      r.measured.hot.median = finite(row.at("real_time"), "real_time") * 1e-9;
+      for (const auto& [name, peer] : row.at("peers").items())
+        r.measured.peers.push_back({name, {.median = finite(peer.at("real_time"), "real_time") * 1e-9}, finite(peer.at("ratio"), "ratio")});
+    }
+    return shown;
+  });
+}
+
 Roofline parse_roofline(const std::string& text) {
   return reading("no roofline", [&] {
     nlohmann::json j = nlohmann::json::parse(text);

@@ -19,6 +19,14 @@ struct OldRow {
 /// Rows without errors of a result file. Errors: io for anything that is no result of clutch-bench.
 std::vector<OldRow> parse_results(const std::string& text);
 
+/// What a picture shows of an earlier --json file: its first device, and times of its rows and of their peers.
+struct Shown {
+  Context context;
+  std::vector<Result> results;
+};
+/// Errors: io for anything that is no result of clutch-bench, or has no device.
+Shown parse_shown(const std::string& text);
+
 /// A roofline as its file keeps it. Errors: io for anything else.
 Roofline parse_roofline(const std::string& text);
 nlohmann::ordered_json to_json(const Roofline& roofline);

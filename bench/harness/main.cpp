@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/bench.hpp"
+#include "harness/json_input.hpp"
 #include "peers/blas.hpp"
 
 #include <fmt/chrono.h>
@@ -16,7 +17,7 @@
 namespace clutch::bench { namespace {
 
 struct Options {
-  std::string filter, device, json, html, picture, compare;
+  std::string filter, device, json, html, picture, from, compare;
   bool list = false, quick = false, sweep = false, strict = false, fresh = false, no_cold = false;
 };
 
@@ -107,6 +108,12 @@ Result run_row(const Row& row, const Device& device, const MeasureOptions& measu
 }
 
 int run(const Options& o) {
+  if (!o.from.empty()) {
+    if (o.picture.empty()) throw Error(ErrorCode::invalid_argument, "clutch-bench", "--from must come with --picture, got it alone");
+    const Shown shown = parse_shown(read_file(o.from));
+    write_picture(o.picture, shown.context, shown.results);
+    return 0;
+  }
   Rows all;
   register_all(all);
   if (o.list) {
@@ -178,6 +185,7 @@ int main(int argc, char** argv) {
   app.add_option("--json", o.json, "write results to this file, in Google Benchmark's schema");
   app.add_option("--html", o.html, "write a report to this file: one page that needs nothing else");
   app.add_option("--picture", o.picture, "write the bars beside peers to this file, an SVG of the first device's rows");
+  app.add_option("--from", o.from, "with --picture: draw the rows of this earlier --json file and measure nothing");
   app.add_option("--compare", o.compare, "compare with an earlier --json file; fails only on significant loss");
   app.add_flag("--list", o.list, "list the rows");
   app.add_flag("--quick", o.quick, "a few rows, short");

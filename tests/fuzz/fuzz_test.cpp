@@ -163,6 +163,11 @@ TEST(Fuzz, JsonInputs) {
        "{}[]:,\"0123456789.eE+-truefalsn\\u ", [](const std::string& text) {
          for (const bench::OldRow& row : bench::parse_results(text)) ASSERT_TRUE(row.seconds >= 0 && row.noise_pct >= 0);
        });
+  fuzz({R"({"context":{"date":"2026","devices":[{"device":"d","driver":"v","platform":"p"}]},"benchmarks":[{"name":"a/f32/1","device":"d","real_time":12.5,)"
+        R"("peers":{"omp":{"real_time":25.0,"ratio":2.0}}},{"name":"b","error_occurred":true}]})"},
+       "{}[]:,\"0123456789.eE+-truefalsn\\u ", [](const std::string& text) {
+         for (const bench::Result& r : bench::parse_shown(text).results) ASSERT_TRUE(r.measured.hot.median >= 0);
+       });
 }
 
 /// The bytes of a file that `save` writes.
