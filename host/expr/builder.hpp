@@ -2,6 +2,8 @@
 #pragma once
 #include "expr/node.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 #include <unordered_map>

@@ -2,6 +2,8 @@
 #pragma once
 #include <clutch/error.hpp>
 
+#include "support/system.hpp"
+
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -29,7 +31,7 @@ struct MappedFile {
 /// Errors: io, which names the path.
 MappedFile map_file(const std::string& path, std::string_view op);
 
-/// Writes the parts one after another to a temporary file beside `path`, then renames it to `path`. `mode`: permissions, minus the umask. Errors: io.
+/// replace_file() of support/system.hpp. Errors: io, which names the path.
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts, std::string_view op, unsigned mode = 0666);
 
 }}}  // namespace clutch::v0::detail

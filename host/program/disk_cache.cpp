@@ -5,6 +5,7 @@
 
 #include "runtime/settings.hpp"
 #include "support/private_folder.hpp"
+#include "support/system.hpp"
 
 #include <fmt/format.h>
 
@@ -109,10 +110,8 @@ fs::path cache_folder() {
   const Settings& settings = the_settings();
   if (settings.cache.value == "off") return {};
   if (!settings.cache_dir.value.empty()) return settings.cache_dir.value;
-  // XDG_CACHE_HOME and HOME are variables of the system, not settings of this library.
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg) return fs::path(xdg) / "clutch";
-  if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".cache" / "clutch";
-  return {};
+  const fs::path user = user_cache_folder();
+  return user.empty() ? fs::path() : user / "clutch";
 }
 
 bool cache_is_written() { return the_settings().cache.value == "on"; }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cl_api.hpp"
 
-#include <fmt/format.h>
+#include "support/system.hpp"
 
-#include <pthread.h>
+#include <fmt/format.h>
 
 namespace clutch { inline namespace v0 { namespace detail {
 
@@ -77,7 +77,10 @@ void throw_forked(std::string_view op) {
 }
 
 void watch_forks() noexcept {
-  static const int watched = ::pthread_atfork(nullptr, nullptr, [] { g_forked.store(true, std::memory_order_relaxed); });
+  static const bool watched = [] {
+    after_fork_in_child([] { g_forked.store(true, std::memory_order_relaxed); });
+    return true;
+  }();
   (void)watched;
 }
 

@@ -9,25 +9,14 @@
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
 #include "support/private_folder.hpp"
+#include "support/system.hpp"
 
 #include <fmt/format.h>
 
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <chrono>
-#include <csignal>
-#include <cstdio>
-#include <memory>
+#include <filesystem>
 #include <optional>
-#include <system_error>
-#include <thread>
-
-extern char** environ;
 
 namespace clutch { inline namespace v0 { namespace detail {
 namespace {
@@ -47,18 +36,14 @@ struct Probe {
 /// Finds the program clutch-probe beside the library (or the executable that contains the library), in the folder above, or in the installation's folder. Its
 /// owner must be the library's owner or a user whom the process trusts anyway.
 Probe find_probe() {
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&probe_dot_products), &info) == 0 || !info.dli_fname) return {{}, "the library's own file is not known"};
-  const std::filesystem::path folder = std::filesystem::path(info.dli_fname).parent_path();
-  struct stat library {
-  }, probe{};
-  const bool library_is_known = ::stat(info.dli_fname, &library) == 0;
+  const std::filesystem::path library = file_of([] {});
+  if (library.empty()) return {{}, "the library's own file is not known"};
+  const std::filesystem::path folder = library.parent_path();
   for (const char* at : {"clutch-probe", "../clutch-probe", CLUTCH_PROBE_FROM_LIBRARY}) {
-    const std::filesystem::path program = folder / at;
-    if (::stat(program.c_str(), &probe) != 0 || !S_ISREG(probe.st_mode)) continue;
-    if (is_trusted_owner(probe.st_uid) || (library_is_known && probe.st_uid == library.st_uid)) return {program, {}};
+    const std::filesystem::path program = (folder / at) += kProgramSuffix;
+    if (is_of_trusted_owner(program, library)) return {program, {}};
   }
-  return {{}, fmt::format("clutch-probe is neither beside {} nor at {}", info.dli_fname, (folder / CLUTCH_PROBE_FROM_LIBRARY).string())};
+  return {{}, fmt::format("clutch-probe is neither beside {} nor at {}", library.string(), (folder / CLUTCH_PROBE_FROM_LIBRARY).string())};
 }
 
 struct Trial {
@@ -66,48 +51,19 @@ struct Trial {
   std::string problem;  ///< reason if the trial could not run
 };
 
-/// First line of a file that is open for reading.
-std::string first_line(std::FILE* file) {
-  std::rewind(file);
-  char line[300] = {};
-  std::string text = std::fgets(line, sizeof line, file) ? line : "";
-  if (text.ends_with('\n')) text.pop_back();
-  return text;
-}
-
 /// Runs the program and returns whether it succeeded. What the program, its loader and its driver print does not reach the caller's output.
 Trial try_in_a_process(const Runtime& runtime, const std::filesystem::path& program) {
-  const std::string path = program.string(), index = fmt::format("{}", runtime.device().index);
-  const char* arguments[] = {path.c_str(), index.c_str(), nullptr};
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  const std::unique_ptr<std::FILE, Close> said(std::tmpfile());
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  if (said)
-    ::posix_spawn_file_actions_adddup2(&actions, ::fileno(said.get()), STDERR_FILENO);
-  else
-    ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  pid_t child = 0;
-  const int error = ::posix_spawn(&child, path.c_str(), &actions, nullptr, const_cast<char**>(arguments), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return {std::nullopt, fmt::format("{} cannot be started: {}", path, std::generic_category().message(error))};
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  int status = 0;
-  while (::waitpid(child, &status, WNOHANG) == 0) {
-    if (std::chrono::steady_clock::now() > end) {
-      ::kill(child, SIGKILL);
-      ::waitpid(child, &status, 0);
-      return {std::nullopt, fmt::format("{} did not end within 60 s", path)};
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const ProgramRun run = run_program(program, {fmt::format("{}", runtime.device().index)}, Keep::errors, std::chrono::seconds(60));
+  const std::string path = program.string();
+  switch (run.end) {
+    case ProgramRun::End::not_started: return {std::nullopt, fmt::format("{} cannot be started: {}", path, run.problem)};
+    case ProgramRun::End::timed_out: return {std::nullopt, fmt::format("{} did not end within 60 s", path)};
+    case ProgramRun::End::crashed: return {false, {}};  // so the device cannot run the instruction
+    case ProgramRun::End::exited: break;
   }
-  if (!WIFEXITED(status)) return {false, {}};  // a signal ended the program, so the device cannot run the instruction
-  if (WEXITSTATUS(status) <= 1) return {WEXITSTATUS(status) == 0, {}};
-  const std::string line = said ? first_line(said.get()) : std::string();
-  return {std::nullopt, fmt::format("{} ended with status {}{}{}", path, WEXITSTATUS(status), line.empty() ? "" : ": ", line)};
+  if (run.status == 0 || run.status == 1) return {run.status == 0, {}};
+  const std::string line = run.kept.substr(0, std::min<std::size_t>(run.kept.find('\n'), 299));
+  return {std::nullopt, fmt::format("{} ended with status {}{}{}", path, run.status, line.empty() ? "" : ": ", line)};
 }
 
 bool find_out(Runtime& runtime) {

@@ -5,6 +5,8 @@
 #include <clutch/kernel.hpp>
 #include <clutch/version.hpp>
 
+#include "support/system.hpp"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -14,8 +16,6 @@
 #include <mutex>
 #include <optional>
 #include <set>
-
-extern char** environ;
 
 namespace clutch { inline namespace v0 {
 namespace detail {
@@ -123,15 +123,7 @@ Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& 
 
 const Settings& the_settings() {
   if (const Settings* replaced = g_override.load(std::memory_order_acquire)) return *replaced;
-  static const Settings* parsed = [] {
-    std::vector<std::pair<std::string, std::string>> pairs;
-    for (char** entry = environ; entry && *entry; ++entry) {
-      std::string_view text = *entry;
-      auto equals = text.find('=');
-      if (equals != std::string_view::npos) pairs.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-    }
-    return new Settings(parse_settings(pairs));
-  }();
+  static const Settings* parsed = new Settings(parse_settings(environment()));
   return *parsed;
 }
 

@@ -7,10 +7,9 @@
 #include "runtime/queue_recorder.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
+#include "support/system.hpp"
 
 #include <fmt/format.h>
-
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -38,7 +37,7 @@ struct CurrentStreams {
 struct CurrentStreamsOwner {
   CurrentStreams* streams = new CurrentStreams;
   ~CurrentStreamsOwner() {
-    if (::gettid() != ::getpid()) delete streams;
+    if (!is_main_thread()) delete streams;
   }
 };
 thread_local CurrentStreamsOwner t_streams;

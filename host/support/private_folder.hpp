@@ -10,8 +10,14 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// True if the owner of a file or folder is trusted: the process's user, or root.
-bool is_trusted_owner(std::uint32_t uid) noexcept;
+// Whom this page trusts, and what it judges:
+// POSIX: the process's user and root. One of the two owns a file or folder, and its group and others may not write to it (by its mode).
+// Windows: the process's user, the Administrators and SYSTEM (and the TrustedInstaller, as a reader of rights alone). One of the three owns the file or folder,
+//   and no entry of its access control list allows anyone else to write, append, delete, or to change its rights or its owner. What entries deny is not
+//   counted, so a list that only a denial makes harmless is refused; a file system without such lists is refused.
+
+/// True if a regular file's owner is trusted, or is the owner of the file `other`.
+bool is_of_trusted_owner(const std::filesystem::path& file, const std::filesystem::path& other);
 
 /// A file's bytes; nullopt if the file is absent or refused.
 struct PrivateBytes {
@@ -19,26 +25,26 @@ struct PrivateBytes {
   std::string refusal = {};  ///< why an existing file is not used, with its path and what to do
 };
 
-/// Reads a file that no user but the process's own and root can have written: one of the two owns the file, and its group and others may not write to it. The
-/// open file is checked, which is the one then read. Links are followed, and the folder is not checked.
+/// Reads a file that only trusted users can have written. The open file is checked, which is the one then read. Links are followed, and the folder is not
+/// checked.
 PrivateBytes read_private_file(const std::filesystem::path& path);
 
-/// Creates a folder and missing folders above it, for this user alone (mode 0700). Returns the last error, or 0. An error may be harmless; the use of the
-/// folder shows it.
+/// Creates a folder and missing folders above it, for this user alone (mode 0700; Windows: the user, the Administrators and SYSTEM). Returns the system's last
+/// error, or 0. An error may be harmless; the use of the folder shows it.
 int make_private_folders(const std::filesystem::path& path);
 
-/// A folder of files that no user but the process's own and root can have written: one of the two owns the folder, and its group and others may not write to
-/// it. All access goes through the open folder, so that the folder cannot be replaced after the check.
+/// A folder of files that only trusted users can have written. All access goes through the open folder, so that the folder cannot be replaced after the check;
+/// on Windows the folder can be neither renamed nor removed while it is open.
 class PrivateFolder {
  public:
   /// Opens root / below. Every folder from root on is checked. root may be a link that a trusted owner made; links below root are refused.
-  /// `make`: creates missing folders, for this user alone (mode 0700).
+  /// `make`: creates missing folders, for this user alone, as make_private_folders().
   explicit PrivateFolder(const std::filesystem::path& root, const std::filesystem::path& below = {}, bool make = false);
   ~PrivateFolder();
   PrivateFolder(const PrivateFolder&) = delete;
   PrivateFolder& operator=(const PrivateFolder&) = delete;
 
-  bool is_open() const noexcept { return number_ >= 0; }
+  bool is_open() const noexcept { return open_ != -1; }
   /// Why the folder is refused; empty if the folder is usable.
   const std::string& refusal() const noexcept { return refusal_; }
   /// Why the folder is not open: the refusal, or the system's error.
@@ -46,8 +52,10 @@ class PrivateFolder {
 
   /// Reads a file, checked as by read_private_file() except that links are refused. `used`: notes the time of use for list(), to the hour.
   PrivateBytes read(const std::string& name, bool used = false) const;
-  /// Writes a file (mode 0600) under a temporary name and renames it, so that readers see all of it or none. Returns the reason of a failure; empty on success.
+  /// Writes a file (mode 0600; Windows: with the folder's rights) under a temporary name and renames it, so that readers see all of it or none. Windows:
+  /// fails while another process reads the file of that name. Returns the reason of a failure; empty on success.
   std::string write(const std::string& name, std::span<const std::string_view> parts) const;
+  /// False, with the reason in errno (ENOENT if there is no such file), if that fails.
   bool remove(const std::string& name) const;
 
   struct File {
@@ -61,7 +69,7 @@ class PrivateFolder {
  private:
   void step(const std::filesystem::path& name, bool make);
   std::filesystem::path path_;
-  int number_ = -1;
+  std::intptr_t open_ = -1;  ///< POSIX: file descriptor; Windows: handle
   std::string refusal_, error_;
 };
 

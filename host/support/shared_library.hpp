@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <fmt/format.h>
+#include "support/system.hpp"
 
-#include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <string>
 
@@ -11,10 +11,10 @@ namespace clutch { inline namespace v0 { namespace detail {
 /// A library loaded at run time and never unloaded. why_not() names the first thing that is missing.
 class SharedLibrary {
  public:
-  SharedLibrary(const char* name, const char* file) : name_(name), handle_(::dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
-    if (handle_) return;
-    const char* reason = ::dlerror();
-    why_not_ = fmt::format("{} cannot be loaded: {}", name, reason ? reason : "no reason given");
+  SharedLibrary(const char* name, const char* file) : name_(name) {
+    std::string reason;
+    handle_ = load_library(file, reason);
+    if (!handle_) why_not_ = fmt::format("{} cannot be loaded: {}", name, reason);
   }
   /// Empty if the library was loaded and all functions were found.
   const std::string& why_not() const { return why_not_; }
@@ -22,13 +22,13 @@ class SharedLibrary {
   template <class F>
   void find(F& function, const char* symbol) {
     if (!handle_) return;
-    function = reinterpret_cast<F>(::dlsym(handle_, symbol));
+    function = reinterpret_cast<F>(find_symbol(handle_, symbol));
     if (!function) why_not_ = fmt::format("{} has no {}", name_, symbol);
   }
 
  private:
   const char* name_;
-  void* handle_;
+  void* handle_ = nullptr;
   std::string why_not_;
 };
 

@@ -2,11 +2,11 @@
 // clutch-devices: lists OpenCL devices with the strings that select them, their abilities, and problems.
 #include <clutch/clutch.hpp>
 
+#include "support/system.hpp"
+
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
-
-#include <unistd.h>
 
 #include <array>
 #include <cstdio>
@@ -21,6 +21,7 @@ namespace {
 
 using clutch::Device;
 using clutch::DeviceTraits;
+using clutch::detail::Keep, clutch::detail::may_write, clutch::detail::program_file, clutch::detail::ProgramRun, clutch::detail::run_program;
 
 struct Ability {
   const char* name;
@@ -182,6 +183,7 @@ constexpr std::string_view kLogged = "logged: ";
 /// Runs a small kernel on one device, and a product of bytes, which triggers the traits that are tested at first use. --doctor runs this in a child process, so
 /// that a crash of the driver ends the child alone. Log lines go to stdout.
 int probe(int index) {
+  clutch::detail::set_environment("CLUTCH_LOG", "warn");
   clutch::set_log_sink([](clutch::LogLevel, std::string_view text) { fmt::print("{}{}\n", kLogged, text); });
   Device d = clutch::device(index);
   clutch::Tensor t = clutch::arange(0, 1000, 1, {.device = d});
@@ -191,20 +193,11 @@ int probe(int index) {
   return clutch::linalg::matmul(bytes, bytes.mT()).to_host<std::int32_t>()[63] == 64 ? 0 : 3;
 }
 
-/// Output lines and exit status of a command.
-std::pair<std::vector<std::string>, int> run(const std::string& command) {
-  std::pair<std::vector<std::string>, int> result{{}, -1};
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  if (!pipe) return result;
-  std::string text;
-  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) {
-    if (c != '\n')
-      text += static_cast<char>(c);
-    else
-      result.first.push_back(std::exchange(text, {}));
-  }
-  result.second = ::pclose(pipe);
-  return result;
+/// The lines that a program printed.
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1) lines.push_back(text.substr(at, end - at));
+  return lines;
 }
 
 int doctor() {
@@ -220,21 +213,21 @@ int doctor() {
   line(count > 0, fmt::format("{} devices", count));
   std::string problem, chosen = default_selector(problem);
   line(!chosen.empty(), chosen.empty() ? problem : fmt::format("default device {}", chosen));
-  std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string folder = clutch::cache_directory();
   const std::string refusal = folder.empty() ? std::string() : clutch::cache_usage().refusal;
   std::set<std::string> told;
   for (const Device& d : clutch::devices()) {
-    const auto [lines, status] = run(fmt::format("CLUTCH_LOG=warn '{}' --probe {} 2>/dev/null", self, d.index()));
-    line(status == 0, fmt::format("device {}: a kernel {}", d.index(), status == 0 ? "ran and its result is right" : "failed, crashed or gave a wrong result"));
-    for (const std::string& text : lines)
+    const ProgramRun run = run_program(program_file(), {"--probe", fmt::format("{}", d.index())}, Keep::output);
+    const bool good = run.end == ProgramRun::End::exited && run.status == 0;
+    line(good, fmt::format("device {}: a kernel {}", d.index(), good ? "ran and its result is right" : "failed, crashed or gave a wrong result"));
+    for (const std::string& text : lines_of(run.kept))
       // A refusal of the cache is reported in a line of its own.
       if (text.starts_with(kLogged) && (refusal.empty() || text.find(refusal) == std::string::npos) && told.insert(text).second)
         line(false, fmt::format("device {}: {}", d.index(), text.substr(kLogged.size())));
     for (const std::string& quirk : d.quirks()) fmt::print("quirk    device {}: {}\n", d.index(), quirk);
   }
   std::error_code ignored;
-  const bool written = folder.empty() || !std::filesystem::exists(folder, ignored) || ::access(folder.c_str(), W_OK) == 0;
+  const bool written = folder.empty() || !std::filesystem::exists(folder, ignored) || may_write(folder);
   if (folder.empty())
     line(true, "the disk cache is off");
   else

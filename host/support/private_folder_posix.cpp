@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#ifndef _WIN32
 #include "support/private_folder.hpp"
 
 #include <fmt/format.h>
@@ -31,7 +32,13 @@ struct Descriptor {
   }
 };
 
+/// True if the owner of a file or folder is trusted: the process's user, or root.
+bool is_trusted_owner(uid_t uid) noexcept { return uid == 0 || uid == ::geteuid(); }
+
 std::string reason(int error) { return std::generic_category().message(error); }
+
+/// An open folder's file descriptor.
+int descriptor(std::intptr_t open) { return static_cast<int>(open); }
 
 std::string refusal_of(const struct stat& status, const fs::path& path) {
   if (!is_trusted_owner(status.st_uid))
@@ -82,7 +89,12 @@ bool write_all(int number, std::string_view bytes) {
 
 }  // namespace
 
-bool is_trusted_owner(std::uint32_t uid) noexcept { return uid == 0 || uid == ::geteuid(); }
+bool is_of_trusted_owner(const fs::path& file, const fs::path& other) {
+  struct stat status {
+  }, others{};
+  if (::stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  return is_trusted_owner(status.st_uid) || (::stat(other.c_str(), &others) == 0 && status.st_uid == others.st_uid);
+}
 
 PrivateBytes read_private_file(const fs::path& path) {
   const Descriptor file{::open(path.c_str(), kFileFlags)};
@@ -98,50 +110,50 @@ int make_private_folders(const fs::path& path) {
 }
 
 PrivateFolder::PrivateFolder(const fs::path& root, const fs::path& below, bool make) : path_(root) {
-  number_ = ::open(root.c_str(), kFolderFlags);
-  int error = number_ < 0 ? errno : 0;
+  open_ = ::open(root.c_str(), kFolderFlags);
+  int error = is_open() ? 0 : errno;
   if (error == ENOENT && make) {
     error = make_private_folders(root);
-    number_ = ::open(root.c_str(), kFolderFlags);
-    if (number_ < 0 && error == 0) error = errno;
+    open_ = ::open(root.c_str(), kFolderFlags);
+    if (!is_open() && error == 0) error = errno;
   }
-  if (number_ < 0) {
+  if (!is_open()) {
     error_ = reason(error);
     return;
   }
   struct stat status {};
   if (::lstat(root.c_str(), &status) == 0 && S_ISLNK(status.st_mode) && !is_trusted_owner(status.st_uid))
     refusal_ = fmt::format("{} is not used: it is a link that user {} made", root.string(), status.st_uid);
-  else if (::fstat(number_, &status) == 0)
+  else if (::fstat(descriptor(open_), &status) == 0)
     refusal_ = refusal_of(status, path_);
-  if (!refusal_.empty()) ::close(std::exchange(number_, -1));
+  if (!refusal_.empty()) ::close(descriptor(std::exchange(open_, -1)));
   for (const fs::path& name : below)
     if (is_open() && !name.empty()) step(name, make);
 }
 
 PrivateFolder::~PrivateFolder() {
-  if (is_open()) ::close(number_);
+  if (is_open()) ::close(descriptor(open_));
 }
 
 void PrivateFolder::step(const fs::path& name, bool make) {
-  const Descriptor from{number_};
+  const Descriptor from{descriptor(open_)};
   path_ /= name;
   if (make) ::mkdirat(from.number, name.c_str(), 0700);
-  number_ = ::openat(from.number, name.c_str(), kFolderFlags | O_NOFOLLOW);
-  if (number_ < 0) {
+  open_ = ::openat(from.number, name.c_str(), kFolderFlags | O_NOFOLLOW);
+  if (!is_open()) {
     const int error = errno;
     error_ = reason(error);
     if (error == ELOOP || error == ENOTDIR) refusal_ = fmt::format("{} is not used: it is no folder, or a link", path_.string());
     return;
   }
   struct stat status {};
-  if (::fstat(number_, &status) == 0) refusal_ = refusal_of(status, path_);
-  if (!refusal_.empty()) ::close(std::exchange(number_, -1));
+  if (::fstat(descriptor(open_), &status) == 0) refusal_ = refusal_of(status, path_);
+  if (!refusal_.empty()) ::close(descriptor(std::exchange(open_, -1)));
 }
 
 PrivateBytes PrivateFolder::read(const std::string& name, bool used) const {
   if (!is_open()) return {};
-  const Descriptor file{::openat(number_, name.c_str(), kFileFlags | O_NOFOLLOW)};
+  const Descriptor file{::openat(descriptor(open_), name.c_str(), kFileFlags | O_NOFOLLOW)};
   return read_open(file.number, path_ / name, used);
 }
 
@@ -150,23 +162,23 @@ std::string PrivateFolder::write(const std::string& name, std::span<const std::s
   static std::atomic<unsigned> serial{0};
   // Processes of several containers may share the folder and have the same process id, so the name has the time as well.
   const std::string temporary = fmt::format("{}.{}.{}.{:x}.tmp", name, ::getpid(), serial.fetch_add(1), now_ns());
-  Descriptor file{::openat(number_, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
+  Descriptor file{::openat(descriptor(open_), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
   if (file.number < 0) return reason(errno);
   bool good = true;
   for (std::string_view part : parts) good = good && write_all(file.number, part);
   good = good && ::close(std::exchange(file.number, -1)) == 0;
-  good = good && ::renameat(number_, temporary.c_str(), number_, name.c_str()) == 0;
+  good = good && ::renameat(descriptor(open_), temporary.c_str(), descriptor(open_), name.c_str()) == 0;
   if (good) return {};
   std::string why = reason(errno);
-  ::unlinkat(number_, temporary.c_str(), 0);
+  ::unlinkat(descriptor(open_), temporary.c_str(), 0);
   return why;
 }
 
-bool PrivateFolder::remove(const std::string& name) const { return is_open() && ::unlinkat(number_, name.c_str(), 0) == 0; }
+bool PrivateFolder::remove(const std::string& name) const { return is_open() && ::unlinkat(descriptor(open_), name.c_str(), 0) == 0; }
 
 std::vector<PrivateFolder::File> PrivateFolder::list() const {
   std::vector<File> files;
-  const int again = is_open() ? ::openat(number_, ".", kFolderFlags) : -1;  // an open file of its own, so that its read position starts at 0
+  const int again = is_open() ? ::openat(descriptor(open_), ".", kFolderFlags) : -1;  // an open file of its own, so that its read position starts at 0
   if (again < 0) return files;
   struct Close {
     void operator()(DIR* entries) const { ::closedir(entries); }
@@ -178,10 +190,11 @@ std::vector<PrivateFolder::File> PrivateFolder::list() const {
   }
   while (const struct dirent* entry = ::readdir(entries.get())) {
     struct stat status {};
-    if (::fstatat(number_, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) continue;
+    if (::fstatat(descriptor(open_), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) continue;
     files.push_back({entry->d_name, static_cast<std::uint64_t>(status.st_size), nanoseconds(status.st_mtim)});
   }
   return files;
 }
 
 }}}  // namespace clutch::v0::detail
+#endif

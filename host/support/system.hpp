@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the host code asks of the operating system, and OpenCL and C++ do not have. system_posix.cpp and system_windows.cpp say how; private_folder.hpp has
+// what depends on the owners of files.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace clutch { inline namespace v0 { namespace detail {
+
+// The process
+
+std::uint64_t process_id() noexcept;
+
+/// True on the thread that runs main(). Windows: on the thread that loaded the library, which runs main() unless the library was loaded later by another.
+bool is_main_thread() noexcept;
+
+/// Calls `hook` in the children of later fork() calls. Windows has no fork(), so nothing happens.
+void after_fork_in_child(void (*hook)()) noexcept;
+
+/// Names and values of the environment's variables.
+std::vector<std::pair<std::string, std::string>> environment();
+/// Sets a variable of the environment, for this process and those that it starts. No other thread may read the environment meanwhile.
+void set_environment(const char* name, const char* value) noexcept;
+
+/// Folder of this user's caches: $XDG_CACHE_HOME, or ~/.cache; Windows: %LOCALAPPDATA%. Empty if the environment names none.
+std::filesystem::path user_cache_folder();
+
+// Programs and libraries
+
+/// What the names of programs end with.
+#ifdef _WIN32
+inline constexpr const char* kProgramSuffix = ".exe";
+#else
+inline constexpr const char* kProgramSuffix = "";
+#endif
+
+/// The running program's file; empty if it is not known.
+std::filesystem::path program_file();
+/// File of the library or program that holds this function; empty if it is not known.
+std::filesystem::path file_of(void (*function)());
+
+struct ProgramRun {
+  enum class End {
+    exited,       ///< the program ended by itself, with `status`
+    crashed,      ///< a signal ended it; Windows: an exception, or status 3, which abort() gives
+    timed_out,    ///< the limit ended it
+    not_started,  ///< for the reason `problem`
+  };
+  End end = End::not_started;
+  int status = 0;
+  std::string kept;     ///< what the program wrote to the stream that was kept
+  std::string problem;  ///< the system's reason if the program was not started
+};
+enum class Keep { output, errors };
+/// Runs a program and waits until it ends, or for `limit`, after which it is killed. Of its two streams (standard output and standard error) the one that
+/// `keep` names is kept, and the other one is thrown away. `arguments`: without the program's name.
+ProgramRun run_program(const std::filesystem::path& program, const std::vector<std::string>& arguments, Keep keep,
+                       std::optional<std::chrono::milliseconds> limit = std::nullopt);
+
+/// Loads a shared library, which stays loaded. Null, with the system's reason in `why_not`, if that fails.
+void* load_library(const char* file, std::string& why_not);
+/// Null if the library has no such symbol.
+void* find_symbol(void* library, const char* symbol) noexcept;
+
+// Files
+
+/// A file's bytes, mapped for reading while `keeper` lives.
+struct FileMapping {
+  std::shared_ptr<const void> keeper;
+  std::span<const std::byte> bytes;
+  std::string problem;  ///< what failed, with the path and the system's reason; empty on success
+};
+/// Maps a regular file; no bytes if it is empty.
+FileMapping map_whole_file(const std::string& path);
+
+/// Writes the parts one after another to a temporary file beside `path`, which then takes the place of `path`, so that readers see all of the old file or all
+/// of the new one. `mode`: permissions, minus the umask; Windows: the folder's rights are the file's, and it fails while the
+/// old file is open or mapped. Returns what failed, with the path and the
+/// system's reason; empty on success.
+std::string replace_file(const std::string& path, std::span<const std::span<const std::byte>> parts, unsigned mode);
+
+/// True if the process may write to a folder that exists.
+bool may_write(const std::filesystem::path& folder) noexcept;
+
+}}}  // namespace clutch::v0::detail

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef _WIN32
+#include "support/system.hpp"
+
+#include <fmt/format.h>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <system_error>
+#include <thread>
+
+extern char** environ;
+
+namespace clutch { inline namespace v0 { namespace detail {
+namespace {
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+struct Descriptor {
+  int number = -1;
+  ~Descriptor() {
+    if (number >= 0) ::close(number);
+  }
+};
+
+std::string contents(std::FILE* file) {
+  std::rewind(file);
+  std::string text;
+  std::array<char, 4096> block{};
+  while (const std::size_t got = std::fread(block.data(), 1, block.size(), file)) text.append(block.data(), got);
+  return text;
+}
+
+}  // namespace
+
+std::uint64_t process_id() noexcept { return static_cast<std::uint64_t>(::getpid()); }
+
+bool is_main_thread() noexcept { return ::gettid() == ::getpid(); }
+
+void after_fork_in_child(void (*hook)()) noexcept { ::pthread_atfork(nullptr, nullptr, hook); }
+
+std::vector<std::pair<std::string, std::string>> environment() {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (char** entry = environ; entry && *entry; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals != std::string_view::npos) pairs.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return pairs;
+}
+
+void set_environment(const char* name, const char* value) noexcept { ::setenv(name, value, 1); }
+
+std::filesystem::path user_cache_folder() {
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg) return xdg;
+  if (const char* home = std::getenv("HOME"); home && *home) return std::filesystem::path(home) / ".cache";
+  return {};
+}
+
+std::filesystem::path program_file() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored);
+}
+
+std::filesystem::path file_of(void (*function)()) {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(function), &info) == 0 || !info.dli_fname) return {};
+  return info.dli_fname;
+}
+
+ProgramRun run_program(const std::filesystem::path& program, const std::vector<std::string>& arguments, Keep keep,
+                       std::optional<std::chrono::milliseconds> limit) {
+  std::vector<char*> words{const_cast<char*>(program.c_str())};
+  for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
+  words.push_back(nullptr);
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  const std::unique_ptr<std::FILE, Close> kept(std::tmpfile());
+  const int thrown_away = keep == Keep::errors ? STDOUT_FILENO : STDERR_FILENO, used = keep == Keep::errors ? STDERR_FILENO : STDOUT_FILENO;
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, thrown_away, "/dev/null", O_WRONLY, 0);
+  if (kept)
+    ::posix_spawn_file_actions_adddup2(&actions, ::fileno(kept.get()), used);
+  else
+    ::posix_spawn_file_actions_addopen(&actions, used, "/dev/null", O_WRONLY, 0);
+  pid_t child = 0;
+  const int error = ::posix_spawn(&child, program.c_str(), &actions, nullptr, words.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return {.problem = reason(error)};
+  const auto begin = std::chrono::steady_clock::now();
+  int status = 0;
+  for (pid_t ended = 0; (ended = ::waitpid(child, &status, limit ? WNOHANG : 0)) == 0 || (ended < 0 && errno == EINTR);) {
+    if (!limit) continue;
+    if (std::chrono::steady_clock::now() - begin > *limit) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, &status, 0);
+      return {.end = ProgramRun::End::timed_out};
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  ProgramRun run{.end = WIFEXITED(status) ? ProgramRun::End::exited : ProgramRun::End::crashed};
+  if (WIFEXITED(status)) run.status = WEXITSTATUS(status);
+  if (kept) run.kept = contents(kept.get());
+  return run;
+}
+
+void* load_library(const char* file, std::string& why_not) {
+  void* library = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
+  if (library) return library;
+  const char* said = ::dlerror();
+  why_not = said ? said : "no reason given";
+  return nullptr;
+}
+
+void* find_symbol(void* library, const char* symbol) noexcept { return ::dlsym(library, symbol); }
+
+FileMapping map_whole_file(const std::string& path) {
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  auto failed = [&](const char* what) { return FileMapping{.problem = fmt::format("{} {}: {}", what, path, reason(errno))}; };
+  if (file.number < 0) return failed("cannot open");
+  struct stat status {};
+  if (::fstat(file.number, &status) != 0) return failed("cannot look at");
+  if (!S_ISREG(status.st_mode)) return {.problem = path + " is no regular file"};
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size == 0) return {};
+  void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number, 0);
+  if (memory == MAP_FAILED) return failed("cannot map");
+  return {.keeper = std::shared_ptr<const void>(memory, [size](const void* p) { ::munmap(const_cast<void*>(p), size); }),
+          .bytes = {static_cast<const std::byte*>(memory), size}};
+}
+
+std::string replace_file(const std::string& path, std::span<const std::span<const std::byte>> parts, unsigned mode) {
+  static std::atomic<unsigned> count{0};
+  const std::string temporary = fmt::format("{}.{}.{}", path, ::getpid(), count++);
+  Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)};
+  auto problem = [&](const char* what, const std::string& of) { return fmt::format("{} {}: {}", what, of, reason(errno)); };
+  if (file.number < 0) return problem("cannot write beside", path);
+  auto write = [&]() -> std::string {
+    for (std::span<const std::byte> part : parts)
+      while (!part.empty()) {
+        const ssize_t written = ::write(file.number, part.data(), part.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return problem("cannot write", temporary);
+        part = part.subspan(static_cast<std::size_t>(written));
+      }
+    if (::close(std::exchange(file.number, -1)) != 0) return problem("cannot close", temporary);
+    if (std::rename(temporary.c_str(), path.c_str()) != 0) return problem("cannot rename to", path);
+    return {};
+  };
+  std::string failed = write();
+  if (!failed.empty()) ::unlink(temporary.c_str());
+  return failed;
+}
+
+bool may_write(const std::filesystem::path& folder) noexcept { return ::access(folder.c_str(), W_OK) == 0; }
+
+}}}  // namespace clutch::v0::detail
+#endif

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the host code asks of the operating system (support/system.hpp, support/private_folder.hpp), on every system alike.
+// Linked with these alone, not with the library.
+#include "support/system.hpp"
+#include "support/private_folder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#ifdef _WIN32
+#include "support/windows_handle.hpp"
+
+#include <aclapi.h>
+#endif
+
+namespace clutch::testing { namespace {
+
+namespace fs = std::filesystem;
+using detail::Keep;
+using detail::ProgramRun;
+
+constexpr const char* kMode = "SYSTEM_TEST_CHILD";
+
+/// Runs this program again as the child of that mode.
+ProgramRun child(const char* mode, Keep keep, std::optional<std::chrono::milliseconds> limit = std::nullopt) {
+  fs::path program = detail::program_file();
+  std::vector<std::string> arguments{"--gtest_filter=System.DISABLED_Child", "--gtest_also_run_disabled_tests", "--gtest_brief=1"};
+  // An emulator's file with its options, parted by spaces, where the machine cannot run this program by itself.
+  if (const char* set = std::getenv("SYSTEM_TEST_EMULATOR"); set && *set) {
+    std::vector<std::string> words{""};
+    for (const char* c = set; *c; ++c) {
+      if (*c == ' ')
+        words.emplace_back();
+      else
+        words.back() += *c;
+    }
+    words.push_back(program.string());
+    program = words[0];
+    arguments.insert(arguments.begin(), words.begin() + 1, words.end());
+  }
+  detail::set_environment(kMode, mode);
+  ProgramRun run = detail::run_program(program, arguments, keep, limit);
+  detail::set_environment(kMode, "none");
+  return run;
+}
+
+TEST(System, DISABLED_Child) {
+  const char* set = std::getenv(kMode);
+  const std::string mode = set ? set : "";
+  std::fputs("to output\n", stdout);
+  std::fputs("to errors\n", stderr);
+  std::fflush(nullptr);
+  if (mode == "status") std::_Exit(7);
+  if (mode == "crash") std::abort();
+  if (mode == "sleep") std::this_thread::sleep_for(std::chrono::seconds(60));
+  std::_Exit(0);
+}
+
+TEST(System, ProgramsEndOrAreEnded) {
+  const ProgramRun status = child("status", Keep::output);
+  ASSERT_EQ(status.end, ProgramRun::End::exited) << status.problem;
+  EXPECT_EQ(status.status, 7);
+  EXPECT_NE(status.kept.find("to output\n"), std::string::npos) << status.kept;
+  EXPECT_EQ(status.kept.find("to errors"), std::string::npos) << status.kept;
+  const ProgramRun good = child("good", Keep::errors, std::chrono::seconds(60));
+  ASSERT_EQ(good.end, ProgramRun::End::exited) << good.problem;
+  EXPECT_EQ(good.status, 0);
+  EXPECT_NE(good.kept.find("to errors\n"), std::string::npos) << good.kept;
+  EXPECT_EQ(good.kept.find("to output"), std::string::npos) << good.kept;
+  EXPECT_EQ(child("crash", Keep::errors).end, ProgramRun::End::crashed);
+  EXPECT_EQ(child("sleep", Keep::errors, std::chrono::milliseconds(300)).end, ProgramRun::End::timed_out);
+  const ProgramRun none = detail::run_program("no such program", {}, Keep::errors);
+  EXPECT_EQ(none.end, ProgramRun::End::not_started);
+  EXPECT_FALSE(none.problem.empty());
+}
+
+TEST(System, TheProcessKnowsItself) {
+  EXPECT_NE(detail::process_id(), 0u);
+  EXPECT_TRUE(detail::is_main_thread());
+  bool main = true;
+  std::thread([&] { main = detail::is_main_thread(); }).join();
+  EXPECT_FALSE(main);
+  EXPECT_TRUE(fs::is_regular_file(detail::program_file())) << detail::program_file();
+  EXPECT_TRUE(fs::equivalent(detail::program_file(), detail::file_of([] {}))) << detail::file_of([] {});
+  detail::set_environment("SYSTEM_TEST_VALUE", "a=b");
+  bool found = false;
+  for (const auto& [name, value] : detail::environment()) found = found || (name == "SYSTEM_TEST_VALUE" && value == "a=b");
+  EXPECT_TRUE(found);
+}
+
+TEST(System, LibrariesThatAreMissingSaySo) {
+  std::string why;
+  EXPECT_EQ(detail::load_library("no_such_library", why), nullptr);
+  EXPECT_NE(why.find("no_such_library"), std::string::npos) << why;
+}
+
+/// A folder of this test, gone at its end.
+struct OwnFolder {
+  fs::path path = fs::temp_directory_path() / ("clutch-system-test-" + std::to_string(detail::process_id()));
+  OwnFolder() { detail::make_private_folders(path); }
+  ~OwnFolder() { fs::remove_all(path); }
+};
+
+std::string replace(const fs::path& path, const std::string& first, const std::string& second) {
+  const std::span<const std::byte> parts[] = {std::as_bytes(std::span(first)), std::as_bytes(std::span(second))};
+  return detail::replace_file(path.string(), parts, 0644);
+}
+std::string mapped(const fs::path& path) {
+  const detail::FileMapping file = detail::map_whole_file(path.string());
+  return file.problem.empty() ? std::string(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()) : file.problem;
+}
+
+TEST(System, FilesAreReplacedAndMapped) {
+  const OwnFolder folder;
+  EXPECT_TRUE(detail::may_write(folder.path));
+  EXPECT_FALSE(detail::may_write(folder.path / "absent"));
+  const fs::path file = folder.path / "file";
+  EXPECT_EQ(replace(file, "one ", "two"), "");
+  EXPECT_EQ(mapped(file), "one two");
+  EXPECT_EQ(replace(file, "", "three"), "");
+  EXPECT_EQ(mapped(file), "three");
+  EXPECT_EQ(replace(file, "", ""), "");
+  EXPECT_EQ(mapped(file), "");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()), 1) << "no temporary file stays";
+  EXPECT_TRUE(mapped(folder.path / "absent").starts_with("cannot open " + (folder.path / "absent").string() + ": ")) << mapped(folder.path / "absent");
+  EXPECT_EQ(mapped(folder.path), folder.path.string() + " is no regular file");
+  const fs::path below = folder.path / "absent" / "file";
+  EXPECT_TRUE(replace(below, "", "").starts_with("cannot write beside " + below.string() + ": ")) << replace(below, "", "");
+}
+
+/// Lets everyone write to a file or folder.
+void give_to_all(const fs::path& path) {
+#ifdef _WIN32
+  std::uint8_t everyone[SECURITY_MAX_SID_SIZE];
+  DWORD size = sizeof everyone;
+  ASSERT_TRUE(::CreateWellKnownSid(WinWorldSid, nullptr, everyone, &size));
+  EXPLICIT_ACCESSW entry{};
+  entry.grfAccessPermissions = GENERIC_ALL;
+  entry.grfAccessMode = GRANT_ACCESS;
+  entry.grfInheritance = NO_INHERITANCE;
+  entry.Trustee.TrusteeForm = TRUSTEE_IS_SID;
+  entry.Trustee.ptstrName = reinterpret_cast<wchar_t*>(everyone);
+  PACL list = nullptr;
+  ASSERT_EQ(::SetEntriesInAclW(1, &entry, nullptr, &list), 0u);
+  std::wstring name = path.wstring();
+  ASSERT_EQ(::SetNamedSecurityInfoW(name.data(), SE_FILE_OBJECT, DACL_SECURITY_INFORMATION, nullptr, nullptr, list, nullptr), 0u);
+  ::LocalFree(list);
+#else
+  fs::permissions(path, fs::perms::all);
+#endif
+}
+
+TEST(System, PrivateFoldersRefuseWhatOthersMayWrite) {
+  const OwnFolder own;
+  const std::string_view parts[] = {"some ", "bytes"};
+  {
+    const detail::PrivateFolder folder(own.path / "cache", "programs", true);
+    ASSERT_TRUE(folder.is_open()) << folder.problem();
+    EXPECT_EQ(folder.write("file", parts), "");
+    EXPECT_EQ(folder.write("file", parts), "") << "in place of the first";
+    EXPECT_EQ(folder.read("file", true).bytes.value_or(folder.read("file").refusal), "some bytes");
+    EXPECT_FALSE(folder.read("absent").bytes);
+    EXPECT_EQ(folder.read("absent").refusal, "");
+    ASSERT_EQ(folder.list().size(), 1u);
+    EXPECT_EQ(folder.list()[0].name, "file");
+    EXPECT_EQ(folder.list()[0].bytes, 10u);
+    const auto age = std::chrono::system_clock::now().time_since_epoch() - std::chrono::nanoseconds(folder.list()[0].used_ns);
+    EXPECT_LT(std::abs(std::chrono::duration<double>(age).count()), 3600);
+    const fs::path file = own.path / "cache" / "programs" / "file";
+    EXPECT_EQ(detail::read_private_file(file).bytes.value_or(""), "some bytes");
+    EXPECT_TRUE(detail::is_of_trusted_owner(file, own.path));
+    EXPECT_FALSE(detail::is_of_trusted_owner(own.path, file)) << "no regular file";
+    give_to_all(file);
+    for (const detail::PrivateBytes& read : {folder.read("file"), detail::read_private_file(file)}) {
+      EXPECT_FALSE(read.bytes);
+      EXPECT_NE(read.refusal.find("file is not used: others may write to it"), std::string::npos) << read.refusal;
+    }
+    EXPECT_TRUE(folder.remove("file"));
+    EXPECT_TRUE(folder.list().empty());
+  }
+  give_to_all(own.path / "cache" / "programs");
+  const detail::PrivateFolder programs(own.path / "cache", "programs"), cache(own.path / "cache");
+  EXPECT_FALSE(programs.is_open());
+  EXPECT_NE(programs.refusal().find("programs is not used: others may write to it"), std::string::npos) << programs.problem();
+  EXPECT_TRUE(cache.is_open()) << cache.problem();
+  EXPECT_FALSE(detail::PrivateFolder(own.path / "absent").is_open());
+  EXPECT_EQ(detail::PrivateFolder(own.path / "absent").refusal(), "");
+}
+
+}}  // namespace clutch::testing
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
