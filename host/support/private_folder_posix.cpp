@@ -2,6 +2,8 @@
 #ifndef _WIN32
 #include "support/private_folder.hpp"
 
+#include "support/posix_file.hpp"
+
 #include <fmt/format.h>
 
 #include <dirent.h>
@@ -25,17 +27,8 @@ constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 // O_NONBLOCK: open() must not wait if the file is a pipe.
 constexpr int kFileFlags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
 
-struct Descriptor {
-  int number = -1;
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-};
-
 /// True if the owner of a file or folder is trusted: the process's user, or root.
 bool is_trusted_owner(uid_t uid) noexcept { return uid == 0 || uid == ::geteuid(); }
-
-std::string reason(int error) { return std::generic_category().message(error); }
 
 /// An open folder's file descriptor.
 int descriptor(std::intptr_t open) { return static_cast<int>(open); }
@@ -74,17 +67,6 @@ PrivateBytes read_open(int number, const fs::path& path, bool used) {
     done += static_cast<std::size_t>(got);
   }
   return {.bytes = std::move(bytes)};
-}
-
-/// True if all bytes were written.
-bool write_all(int number, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(number, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
 }
 
 }  // namespace
@@ -165,7 +147,7 @@ std::string PrivateFolder::write(const std::string& name, std::span<const std::s
   Descriptor file{::openat(descriptor(open_), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
   if (file.number < 0) return reason(errno);
   bool good = true;
-  for (std::string_view part : parts) good = good && write_all(file.number, part);
+  for (std::string_view part : parts) good = good && write_all(file.number, std::as_bytes(std::span(part)));
   good = good && ::close(std::exchange(file.number, -1)) == 0;
   good = good && ::renameat(descriptor(open_), temporary.c_str(), descriptor(open_), name.c_str()) == 0;
   if (good) return {};

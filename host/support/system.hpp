@@ -82,9 +82,8 @@ struct FileMapping {
 FileMapping map_whole_file(const std::string& path);
 
 /// Writes the parts one after another to a temporary file beside `path`, which then takes the place of `path`, so that readers see all of the old file or all
-/// of the new one. `mode`: permissions, minus the umask; Windows: the folder's rights are the file's, and it fails while the
-/// old file is open or mapped. Returns what failed, with the path and the
-/// system's reason; empty on success.
+/// of the new one. `mode`: permissions, minus the umask; Windows: the folder's rights are the file's, and it fails while the old file is open or mapped.
+/// Returns what failed, with the path and the system's reason; empty on success.
 std::string replace_file(const std::string& path, std::span<const std::span<const std::byte>> parts, unsigned mode);
 
 /// True if the process may write to a folder that exists.

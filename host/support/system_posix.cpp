@@ -2,6 +2,8 @@
 #ifndef _WIN32
 #include "support/system.hpp"
 
+#include "support/posix_file.hpp"
+
 #include <fmt/format.h>
 
 #include <dlfcn.h>
@@ -27,15 +29,6 @@ extern char** environ;
 
 namespace clutch { inline namespace v0 { namespace detail {
 namespace {
-
-std::string reason(int error) { return std::generic_category().message(error); }
-
-struct Descriptor {
-  int number = -1;
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-};
 
 std::string contents(std::FILE* file) {
   std::rewind(file);
@@ -153,12 +146,7 @@ std::string replace_file(const std::string& path, std::span<const std::span<cons
   if (file.number < 0) return problem("cannot write beside", path);
   auto write = [&]() -> std::string {
     for (std::span<const std::byte> part : parts)
-      while (!part.empty()) {
-        const ssize_t written = ::write(file.number, part.data(), part.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return problem("cannot write", temporary);
-        part = part.subspan(static_cast<std::size_t>(written));
-      }
+      if (!write_all(file.number, part)) return problem("cannot write", temporary);
     if (::close(std::exchange(file.number, -1)) != 0) return problem("cannot close", temporary);
     if (std::rename(temporary.c_str(), path.c_str()) != 0) return problem("cannot rename to", path);
     return {};
