@@ -21,10 +21,14 @@ Stream stream_for_state(const Device& device, const Stream& stream, const char* 
   return on;
 }
 
-const detail::BuiltPlan& plan_of(const Stream& stream, detail::OptimAid aid) {
-  return detail::plan_for(stream.impl()->runtime(), "optim_aid", detail::OptimAidProblem{.aid = aid}, {});
+/// Launches a kernel of which one work-item loops over `count` elements. Errors: not_supported if the device ends such loops early.
+void dispatch_one_item(Encoder& encoder, detail::OptimAid aid, std::int64_t count) {
+  detail::Runtime& runtime = encoder.stream().impl()->runtime();
+  const detail::BuiltPlan& plan = detail::plan_for(runtime, "optim_aid", detail::OptimAidProblem{.aid = aid}, {});
+  const Geometry geometry = detail::tile_geometry(1, plan.tuning.local);
+  detail::check_loops(runtime.traits(), encoder.op(), 1, geometry, static_cast<double>(count) + 1);
+  encoder.dispatch(plan.kernel, geometry);
 }
-
 }  // namespace
 
 // GradScaler --------------------------------------------------------------------------------------------------------
@@ -92,10 +96,7 @@ void update_scale_(const Tensor& scale, const Tensor& growth_tracker, const Tens
   encoder.inout(scale, "scale").inout(growth_tracker, "growth_tracker").inout(found_inf, "found_inf");
   encoder.value(static_cast<std::uint32_t>(found_inf.numel())).value(static_cast<std::int32_t>(options.growth_interval), "growth_interval");
   encoder.value(static_cast<float>(options.growth_factor), "growth_factor").value(static_cast<float>(options.backoff_factor), "backoff_factor");
-  const detail::BuiltPlan& plan = plan_of(on, detail::OptimAid::update_scaler);
-  const Geometry geometry = detail::tile_geometry(1, plan.tuning.local);
-  detail::check_loops(on.impl()->runtime().traits(), op, 1, geometry, static_cast<double>(found_inf.numel()) + 1);
-  encoder.dispatch(plan.kernel, geometry);
+  dispatch_one_item(encoder, detail::OptimAid::update_scaler, found_inf.numel());
 }
 
 struct GradScaler::State {
@@ -288,10 +289,7 @@ void schedule_(const Tensor& lr, const Tensor& rates, const Tensor& step, std::i
   encoder.value(static_cast<std::uint64_t>(advance), "advance").value(static_cast<std::uint64_t>(options.warmup_steps), "warmup_steps");
   encoder.value(static_cast<std::uint64_t>(options.decay_steps), "decay_steps");
   encoder.value(static_cast<float>(options.warmup_start), "warmup_start").value(static_cast<float>(options.end), "end");
-  const detail::BuiltPlan& plan = plan_of(on, detail::OptimAid::schedule);
-  const Geometry geometry = detail::tile_geometry(1, plan.tuning.local);
-  detail::check_loops(on.impl()->runtime().traits(), op, 1, geometry, static_cast<double>(rates.numel()) + 1);
-  encoder.dispatch(plan.kernel, geometry);
+  dispatch_one_item(encoder, detail::OptimAid::schedule, rates.numel());
 }
 
 LRScheduler::LRScheduler(const Optimizer& optimizer, const LRSchedulerOptions& options, const Stream& stream)
