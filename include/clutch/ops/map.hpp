@@ -70,11 +70,10 @@ auto map(F&& f, const Tensor (&inputs)[kInputs], const MapOptions& options = {},
     return list;
   }
 }
-/// map(f, x, y)
+/// map(f, x, y). The inputs' type is deduced, so that map(f, {x}) is the form above for each compiler.
 template <class F, std::same_as<Tensor>... T>
-requires detail::kIsLambda<F>
-auto map(F&& f, const Tensor& first, const T&... rest) {
-  const Tensor inputs[] = {first, rest...};
+requires(detail::kIsLambda<F> && sizeof...(T) > 0) auto map(F&& f, const T&... x) {
+  const Tensor inputs[] = {x...};
   return map(f, inputs);
 }
 template <class F, std::size_t kInputs>

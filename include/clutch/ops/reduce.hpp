@@ -3,6 +3,7 @@
 #include <clutch/ops/map.hpp>
 
 #include <array>
+#include <concepts>
 #include <span>
 #include <string>
 
@@ -50,8 +51,8 @@ CLUTCH_API Tensor reduce(Reduce op, const ExprFunction& function, std::span<cons
 CLUTCH_API void reduce_out(const Tensor& out, Reduce op, const ExprFunction& function, std::span<const Tensor> inputs,
                            const ReduceOptions& options = {}, const Stream& stream = {});
 
-template <class F>
-requires detail::kIsLambda<F> Tensor reduce(Reduce op, F&& f, const Tensor& x, const ReduceOptions& options = {},
+template <class F, std::same_as<Tensor> T>
+requires detail::kIsLambda<F> Tensor reduce(Reduce op, F&& f, const T& x, const ReduceOptions& options = {},
                                             const Stream& stream = {}) {
   return reduce(op, detail::trace_over<1>(f, std::span(&x, 1), "reduce"), std::span(&x, 1), options, stream);
 }
