@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the cases of tests/oracle against the library on the default device.
 
-  run.py --server build/release/tests/oracle_server [--seed N] [--filter REGEX] [--runs N] [--case SEED:NAME:K] [--plant value|ulp] [--list]
+  run.py --server build/release/tests/oracle_server [--seed N] [--filter REGEX] [--runs N] [--jobs N] [--case SEED:NAME:K] [--plant value|ulp] [--list]
 
-Prints a line for each family, each difference with the command that repeats it, what the library refused and why, and a summary. Fails if anything differs.
+Each job is a process with a server of its own, which takes a few runs of a case at a time; a run's inputs depend on its seed, name and number alone. Prints a line for each family, each difference with the command that repeats it, what the library refused and why, and a summary. Fails if anything differs.
 With --plant the server gives wrong results on purpose, and every family has to notice.
 """
 
 import argparse
 import collections
+import multiprocessing
 import os
 import pathlib
 import re
@@ -24,6 +25,8 @@ import common
 
 FAMILIES = os.environ.get("ORACLE_FAMILIES", "tensors pointwise reductions layers indices linalg sparse24 attention optim random_numbers files").split()
 
+
+RUNS_AT_ONCE = 8  # few, so that all jobs end at one time; not one, since runs of a case share programs
 
 # Headers of what computes nothing.
 NOT_COMPARED = {"allocator", "device", "error", "event", "export", "graph", "interop_cl", "kernel", "settings", "stream", "tune"}
@@ -69,6 +72,27 @@ def run_one(server, seed, name, number):
         return c, "broken", traceback.format_exc(limit=-4)
 
 
+def start_job(program, plant):
+    global job_server
+    job_server = common.Server(program, plant)
+
+
+def run_some(task):
+    """Some runs of a case: (number, outcome, text, the last call) of each, and the seconds that they took."""
+    seed, name, numbers, stop_at_failure = task
+    begin, results = time.time(), []
+    for number in numbers:
+        c, outcome, text = run_one(job_server, seed, name, number)
+        last = ""
+        if c.calls and outcome in ("failed", "broken"):
+            called, arguments = c.calls[-1]
+            last = f"  {called}({', '.join(f'{k} = {common.describe(v)}' for k, v in arguments.items())})\n"
+        results.append((number, outcome, text, last))
+        if outcome == "failed" and stop_at_failure:
+            break
+    return name, len(numbers), results, time.time() - begin
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--server", required=True)
@@ -76,6 +100,7 @@ def main():
     parser.add_argument("--filter", default="")
     parser.add_argument("--case", default="")
     parser.add_argument("--runs", type=int, default=10**6, help="at most so many runs of each case")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--plant", default="", choices=["", "value", "ulp"])
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
@@ -104,32 +129,37 @@ def main():
         return outcome in ("failed", "broken")
 
     counts, refusals, unnoticed = collections.Counter(), collections.Counter(), []
+    left, of_case, seconds, tasks = {}, collections.defaultdict(list), collections.Counter(), []
     for name, (function, runs, _, sharp) in common.CASES.items():
         if not re.search(options.filter, name) or (options.plant == "ulp" and not sharp):
             continue
-        begin, outcomes = time.time(), collections.Counter()
-        for number in range(min(runs, options.runs)):
-            c, outcome, text = run_one(server, options.seed, name, number)
-            outcomes[outcome] += 1
-            if outcome == "skipped":
-                refusals[f"{name}: {text}"] += 1
-            if outcome == "failed" and options.plant:
-                break
-            if outcome in ("failed", "broken"):
-                print(f"{name}: case {number}, seed {options.seed}")
-                if c.calls:
-                    called, arguments = c.calls[-1]
-                    print(f"  {called}({', '.join(f'{k} = {common.describe(v)}' for k, v in arguments.items())})")
-                print(f"  {text}\n  repeat with: scripts/test --oracle --case {options.seed}:{name}:{number}", flush=True)
-            elif outcome == "passed" and text and not options.plant:
-                print(f"{name}: case {number}, seed {options.seed}: {text}")
-                outcomes["failed"] += 1
-        if not options.plant:
-            outcomes["failed"] += outcomes.pop("broken", 0)
-        counts += outcomes
-        if options.plant and not outcomes["failed"] and (outcomes["passed"] or outcomes["broken"]):
-            unnoticed.append(name)
-        print(f"{name:32} " + ", ".join(f"{outcomes[k]} {k}" for k in ("passed", "failed", "broken", "skipped") if outcomes[k]) + f"  {time.time() - begin:.1f} s", flush=True)
+        numbers = list(range(min(runs, options.runs)))
+        left[name] = len(numbers)
+        at_once = len(numbers) if options.plant else RUNS_AT_ONCE
+        tasks += [(options.seed, name, numbers[i : i + at_once], bool(options.plant)) for i in range(0, len(numbers), at_once)]
+    server.process.stdin.close()
+    with multiprocessing.get_context("fork").Pool(options.jobs, start_job, (options.server, options.plant)) as jobs:
+        for name, count, results, took in jobs.imap_unordered(run_some, tasks):
+            of_case[name] += results
+            seconds[name] += took
+            left[name] -= count
+            if left[name]:
+                continue
+            outcomes = collections.Counter(outcome for _, outcome, _, _ in of_case[name])
+            for number, outcome, text, last in sorted(of_case[name]):
+                if outcome == "skipped":
+                    refusals[f"{name}: {text}"] += 1
+                elif outcome in ("failed", "broken") and not (outcome == "failed" and options.plant):
+                    print(f"{name}: case {number}, seed {options.seed}\n{last}  {text}\n  repeat with: scripts/test --oracle --case {options.seed}:{name}:{number}", flush=True)
+                elif outcome == "passed" and text and not options.plant:
+                    print(f"{name}: case {number}, seed {options.seed}: {text}")
+                    outcomes["failed"] += 1
+            if not options.plant:
+                outcomes["failed"] += outcomes.pop("broken", 0)
+            counts += outcomes
+            if options.plant and not outcomes["failed"] and (outcomes["passed"] or outcomes["broken"]):
+                unnoticed.append(name)
+            print(f"{name:32} " + ", ".join(f"{outcomes[k]} {k}" for k in ("passed", "failed", "broken", "skipped") if outcomes[k]) + f"  {seconds[name]:.1f} s", flush=True)
     for text, count in sorted(refusals.items()):
         print(f"  skipped {count}: {text}")
     if options.plant:
