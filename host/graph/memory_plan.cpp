@@ -38,7 +38,7 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, std::span<const std:
   MemoryPlan plan;
   plan.places.resize(lifetimes.size());
   std::vector<std::vector<Placed>> segments(existing.size());
-  std::vector<std::uint64_t> room(existing.begin(), existing.end());
+  std::vector<std::uint64_t> capacities(existing.begin(), existing.end());
   plan.segments.assign(existing.begin(), existing.end());
   std::vector<std::size_t> order(lifetimes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -49,11 +49,11 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, std::span<const std:
     for (std::size_t s = 0;; ++s) {
       if (s == segments.size()) {  // a new segment, which may grow up to the limit
         segments.emplace_back();
-        room.push_back(limit > 0 ? std::max(limit, bytes) : UINT64_MAX);
+        capacities.push_back(limit > 0 ? std::max(limit, bytes) : UINT64_MAX);
         plan.segments.push_back(0);
       }
       std::uint64_t at = lowest_free(segments[s], bytes, l.first, l.last);
-      if (bytes > room[s] || at > room[s] - bytes) continue;
+      if (bytes > capacities[s] || at > capacities[s] - bytes) continue;
       Placed placed{at, at + bytes, l.first, l.last};
       segments[s].insert(std::upper_bound(segments[s].begin(), segments[s].end(), placed, [](const Placed& a, const Placed& b) { return a.begin < b.begin; }),
                          placed);

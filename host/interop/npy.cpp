@@ -129,9 +129,9 @@ class HeaderParser {
 
 /// Reverses the bytes of each word of `size` bytes.
 std::vector<std::byte> swapped(std::span<const std::byte> bytes, std::size_t size) {
-  std::vector<std::byte> turned(bytes.size());
-  for (std::size_t i = 0; i < bytes.size(); ++i) turned[i / size * size + (size - 1 - i % size)] = bytes[i];
-  return turned;
+  std::vector<std::byte> result(bytes.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i) result[i / size * size + (size - 1 - i % size)] = bytes[i];
+  return result;
 }
 
 }  // namespace
@@ -163,9 +163,9 @@ Tensor read_npy(std::span<const std::byte> bytes, const Device& device, const St
   std::span<const std::byte> data = bytes.subspan(begin + length);
   if (needed > data.size()) bad(fmt::format("{} bytes of elements, {} are needed", data.size(), needed));
   data = data.first(static_cast<std::size_t>(needed));
-  std::vector<std::byte> turned;
+  std::vector<std::byte> in_host_order;
   if (std::size_t word = static_cast<std::size_t>(bits(type->dtype)) / (is_complex(type->dtype) ? 16 : 8); big && word > 1)
-    turned = swapped(data, word), data = turned;
+    in_host_order = swapped(data, word), data = in_host_order;
   if (!header.fortran || sizes.rank() < 2) return from_bytes(data.data(), data.size(), sizes, {.dtype = type->dtype, .device = device}, stream);
   Dims reversed, strides;
   for (int d = sizes.rank() - 1; d >= 0; --d) reversed.push_back(sizes[d]);

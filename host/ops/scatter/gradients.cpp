@@ -186,9 +186,9 @@ SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr&
       g = map([&](Expr x, Expr from, Expr to) { return x / max(cast(to - from, x.dtype()), cast(Expr(1), x.dtype())); }, {g, begin, end}, kept, stream);
     }
     made.values = detail::segment_dots(g, b.to(dtype, {}, stream), a.offsets, a.columns, {}, op, stream);
-    Csr turned{.offsets = by_column.offsets, .columns = gather(ids, 0, by_column.order, stream), .width = rows};
-    if (values.defined()) turned.values = gather(values, 0, by_column.order, stream);
-    made.b = spmm(turned, g, {}, stream);
+    Csr transposed{.offsets = by_column.offsets, .columns = gather(ids, 0, by_column.order, stream), .width = rows};
+    if (values.defined()) transposed.values = gather(values, 0, by_column.order, stream);
+    made.b = spmm(transposed, g, {}, stream);
   } else if (options.reduce == Reduce::prod) {
     Tensor taken = detail::select_rows(b.to(dtype, {}, stream), a.columns, std::numeric_limits<double>::quiet_NaN(), op, stream);
     Tensor weights = values.defined() ? values.unsqueeze(1) : full({1, 1}, 1, {.dtype = dtype, .device = b.device()}, stream);
@@ -211,10 +211,10 @@ SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr&
     Tensor places = map([&](Expr i, Expr k) { return cast(k - cast(captured(a.offsets)[cast(i, DType::i64)], DType::i64), dtype); }, {rows_of, by_column.order},
                         kept, stream);
     made.b = empty(b.sizes(), {.dtype = dtype, .device = b.device()}, stream);
-    detail::Segments turned{.op = op, .data = g, .offsets = by_column.offsets, .columns = rows_of};
-    if (values.defined()) turned.values = gather(values, 0, by_column.order, stream);
-    turned.firsts = firsts, turned.places = places, turned.data_rows = rows;
-    detail::segment_into(made.b, turned, {}, stream);
+    detail::Segments transposed{.op = op, .data = g, .offsets = by_column.offsets, .columns = rows_of};
+    if (values.defined()) transposed.values = gather(values, 0, by_column.order, stream);
+    transposed.firsts = firsts, transposed.places = places, transposed.data_rows = rows;
+    detail::segment_into(made.b, transposed, {}, stream);
   }
   made.values = made.values.to(a.values.defined() ? a.values.dtype() : b.dtype(), {}, stream);
   made.b = made.b.to(b.dtype(), {}, stream);
