@@ -2,6 +2,7 @@
 // Evaluates traced functions on the host, with the bits of the kernels.
 #include "expr/host_math.hpp"
 #include "expr/node.hpp"
+#include "support/fma.hpp"
 
 #include <fmt/format.h>
 
@@ -57,7 +58,7 @@ T on_floats(ExprOp op, T a, T b, T c) {
     case ExprOp::min: return a < b || a != a ? a : b;
     case ExprOp::max: return a > b || a != a ? a : b;
     case ExprOp::div: return a / b;
-    case ExprOp::fma: return std::fma(a, b, c);
+    case ExprOp::fma: return detail::fma(a, b, c);
     case ExprOp::sqrt: return std::sqrt(a);
 #define CLUTCH_X(name) \
   case ExprOp::name: return host_math::name(a);

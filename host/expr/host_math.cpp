@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "expr/host_math.hpp"
 
+#include "support/fma.hpp"
+
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -41,13 +43,13 @@ ulong mul_hi(ulong a, ulong b) {
   __extension__ using Wide = unsigned __int128;
   return static_cast<ulong>((static_cast<Wide>(a) * b) >> 64);
 }
-using std::fma;
+using clutch::detail::fma;
 using std::rint;
 using std::sqrt;
 
 #define WIDTH 1
 #define DWIDTH 1
-#define fma_rn(a, b, c) std::fma(a, b, c)
+#define fma_rn(a, b, c) fma(a, b, c)
 #define div_rn(a, b) ((a) / (b))
 #define sqrt_rn(x) std::sqrt(x)
 #define VD double

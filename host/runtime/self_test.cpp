@@ -10,6 +10,7 @@
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
 #include "self_test/args.h"
+#include "support/fma.hpp"
 
 #include <fmt/format.h>
 
@@ -130,8 +131,8 @@ Results measure(const DeviceRecord& record) {
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Triple& t = inputs[i];
-    float fma = std::fma(t.a, t.b, t.c), quotient = t.a / t.b, root = std::sqrt(std::fabs(t.a));
-    if (denormals || is_normal_range(t, fma)) r.fma &= same(got[4 * i], fma);
+    float sum = fma(t.a, t.b, t.c), quotient = t.a / t.b, root = std::sqrt(std::fabs(t.a));
+    if (denormals || is_normal_range(t, sum)) r.fma &= same(got[4 * i], sum);
     if (denormals || is_normal_range(t, quotient)) r.divide &= same(got[4 * i + 1], quotient);
     if (denormals || is_normal_range(t, root)) r.sqrt &= same(got[4 * i + 2], root);
   }

@@ -18,4 +18,6 @@ file(GLOB fmt_folder ${cross_root}/usr/lib/*/cmake/fmt)
 set(fmt_DIR ${fmt_folder} CACHE PATH "")
 # Objects of traced functions have more sections than the format's old limit.
 set(CMAKE_CXX_FLAGS_INIT -Wa,-mbig-obj)
+# Linux's size of the main thread's stack: without optimization a deep function's nodes take more than Windows' 1 MiB.
+set(CMAKE_EXE_LINKER_FLAGS_INIT -Wl,--stack,8388608)
 set(CMAKE_CROSSCOMPILING_EMULATOR /usr/lib/wine/wine64)

@@ -4,6 +4,7 @@
 // clutch/ops/random.hpp; its elementary functions are written again from their stated coefficients.
 #include <clutch/ops/random.hpp>
 
+#include "support/fma.hpp"
 #include "support/host_model.hpp"
 #include "support/op_case.hpp"
 
@@ -48,9 +49,9 @@ struct RandomCase {
     if (m >= std::bit_cast<float>(0x3FB504F3u)) m /= 2, e += 1;  // [sqrt(1/2), sqrt(2))
     float f = m - 1, q = 0x1.1474eap-4f;
     for (float c : {-0x1.de5862p-4f, 0x1.e6f210p-4f, -0x1.fc1cc6p-4f, 0x1.2336e6p-3f, -0x1.555c76p-3f, 0x1.99a4bep-3f, -0x1.000006p-2f, 0x1.555548p-2f, -0.5f})
-      q = std::fma(q, f, c);
+      q = detail::fma(q, f, c);
     auto n = static_cast<float>(e);
-    float r = std::fma(f * f, q, n * 0x1.7f7d1cp-20f), high = n * 0x1.62e4p-1f, sum = high + f;
+    float r = detail::fma(f * f, q, n * 0x1.7f7d1cp-20f), high = n * 0x1.62e4p-1f, sum = high + f;
     return sum + ((f - (sum - high)) + r);
   }
   static double log(double x) {
@@ -60,8 +61,8 @@ struct RandomCase {
     if (m >= std::bit_cast<double>(0x3FF6A09E667F3BCDull)) m /= 2, e += 1;
     double f = m - 1, s = f / (2 + f), z = s * s, p = 0x1.2f058f0886206p-3;
     for (double c : {0x1.39a1b601ecda0p-3, 0x1.74663f1c20314p-3, 0x1.c71c52084094ep-3, 0x1.24924941f2bbep-2, 0x1.999999997fd94p-2, 0x1.5555555555592p-1})
-      p = std::fma(p, z, c);
-    double n = e, half = 0.5 * f * f, rest = std::fma(s, std::fma(z, p, half), n * 0x1.3de6af278ece6p-42) - half;
+      p = detail::fma(p, z, c);
+    double n = e, half = 0.5 * f * f, rest = detail::fma(s, detail::fma(z, p, half), n * 0x1.3de6af278ece6p-42) - half;
     double high = n * 0x1.62e42fefa3000p-1, sum = high + f;
     return sum + ((f - (sum - high)) + rest);
   }
@@ -72,20 +73,20 @@ struct RandomCase {
     R n = std::nearbyint(2 * t), r = t - n / 2, z = r * r, s, c;
     if constexpr (sizeof(R) == 4) {
       s = 0x1.4be67ep-4f;
-      for (float k : {-0x1.32cb24p-1f, 0x1.466bbcp+1f, -0x1.4abbcep+2f, -0x1.777a5cp-24f}) s = std::fma(s, z, k);
-      s = std::fma(r, 0x1.921fb6p+1f, r * s);
+      for (float k : {-0x1.32cb24p-1f, 0x1.466bbcp+1f, -0x1.4abbcep+2f, -0x1.777a5cp-24f}) s = detail::fma(s, z, k);
+      s = detail::fma(r, 0x1.921fb6p+1f, r * s);
       c = -0x1.a1083cp-6f;
-      for (float k : {0x1.e1e85cp-3f, -0x1.55d3bcp+0f, 0x1.03c1f0p+2f, -0x1.3bd3ccp+2f, 1.0f}) c = std::fma(c, z, k);
+      for (float k : {0x1.e1e85cp-3f, -0x1.55d3bcp+0f, 0x1.03c1f0p+2f, -0x1.3bd3ccp+2f, 1.0f}) c = detail::fma(c, z, k);
     } else {
       s = -0x1.6c63c5deca1c0p-16;
       for (double k : {0x1.e8eeeff585b7ap-12, -0x1.e3074b7dd7d23p-8, 0x1.50783485eea01p-4, -0x1.32d2cce62ade4p-1, 0x1.466bc6775aadbp+1, -0x1.4abbce625be53p+2,
                        0x1.1a62633145c07p-53})
-        s = std::fma(s, z, k);
-      s = std::fma(r, 0x1.921fb54442d18p+1, r * s);
+        s = detail::fma(s, z, k);
+      s = detail::fma(r, 0x1.921fb54442d18p+1, r * s);
       c = 0x1.1e2f85d353e0dp-18;
       for (double k : {-0x1.b6dd829c26463p-14, 0x1.f9d3856dc19e2p-10, -0x1.a6d1f29f3f483p-6, 0x1.e1f5068919cd2p-3, -0x1.55d3c7e3cbfefp+0, 0x1.03c1f081b5ac4p+2,
                        -0x1.3bd3cc9be45dep+2, 1.0})
-        c = std::fma(c, z, k);
+        c = detail::fma(c, z, k);
     }
     switch (static_cast<int>(n) & 3) {
       case 0: return {s, c};
@@ -104,20 +105,20 @@ struct RandomCase {
     if (dtype == DType::f64) {
       auto wide = [&](std::size_t p) { return (std::uint64_t{w[2 * p + 1]} << 32) | w[2 * p]; };
       auto unit = [&](std::size_t p) { return static_cast<double>(wide(p) >> 11) * 0x1p-53; };
-      if (!normal) return std::fma(unit(k), scale, add);
+      if (!normal) return detail::fma(unit(k), scale, add);
       double r = std::sqrt(-2 * log(unit(0) + 0x1p-54));
       auto [s, c] = sincospi(static_cast<double>(static_cast<std::int64_t>(wide(1)) >> 11) * 0x1p-52);
-      return std::fma(r * (k == 0 ? c : s), scale, add);
+      return detail::fma(r * (k == 0 ? c : s), scale, add);
     }
     auto fscale = static_cast<float>(scale), fadd = static_cast<float>(add);
     if (!normal) {
       int keep = dtype == DType::f16 ? 11 : dtype == DType::bf16 ? 8 : 24;
-      return static_cast<double>(std::fma(std::ldexp(static_cast<float>(w[k] >> (32 - keep)), -keep), fscale, fadd));
+      return static_cast<double>(detail::fma(std::ldexp(static_cast<float>(w[k] >> (32 - keep)), -keep), fscale, fadd));
     }
     std::size_t pair = k / 2;
     float u = static_cast<float>(w[2 * pair]) * 0x1p-32f + 0x1p-33f, r = std::sqrt(-2 * log(u));
     auto [s, c] = sincospi(static_cast<float>(static_cast<std::int32_t>(w[2 * pair + 1])) * 0x1p-31f);
-    return static_cast<double>(std::fma(r * (k % 2 == 0 ? c : s), fscale, fadd));
+    return static_cast<double>(detail::fma(r * (k % 2 == 0 ? c : s), fscale, fadd));
   }
 
   static std::vector<Problem> problems(std::uint64_t seed) {

@@ -2,11 +2,47 @@
 #include "expr/random_function.hpp"
 
 #include "support/fixture.hpp"
+#include "support/fma.hpp"
 
+#include <bit>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 namespace clutch::testing { namespace {
+
+/// Numbers that cancel, that overflow, and those below the normal range among them.
+template <class T, class Bits>
+void expect_one_rounding() {
+  model::Random random(seed());
+  const T special[] = {0,
+                       -T(0),
+                       1,
+                       std::numeric_limits<T>::infinity(),
+                       std::numeric_limits<T>::quiet_NaN(),
+                       std::numeric_limits<T>::denorm_min(),
+                       std::numeric_limits<T>::max(),
+                       std::numeric_limits<T>::min()};
+  auto draw = [&] {
+    switch (random.next() % 4) {
+      case 0: return std::ldexp(static_cast<T>(static_cast<std::int64_t>(random.next() % 2001) - 1000), static_cast<int>(random.next() % 20));
+      case 1: return special[random.next() % std::size(special)];
+      default: return std::bit_cast<T>(static_cast<Bits>(random.next()));
+    }
+  };
+  for (int i = 0; i < 300000; ++i) {
+    const T a = draw(), b = draw(), product = -(a * b);
+    const T c = i % 4 == 0 ? product : i % 4 == 1 ? std::nextafter(product, T(0)) : draw(), want = std::fma(a, b, c), got = detail::fma_from_bits(a, b, c);
+    ASSERT_TRUE(std::isnan(want) ? std::isnan(got) : std::bit_cast<Bits>(want) == std::bit_cast<Bits>(got)) << a << " " << b << " " << c << ": " << got;
+  }
+}
+TEST(Fma, FromBitsRoundsOnce) {
+#ifdef __MINGW32__
+  GTEST_SKIP() << "its C library's fma rounds twice";
+#endif
+  expect_one_rounding<float, std::uint32_t>();
+  expect_one_rounding<double, std::uint64_t>();
+}
 
 template <class F>
 std::string text_of(F&& f, DType a = DType::f32) {
