@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Host models of number formats, written apart from the library: the compiler's _Float16, and nearest-value searches.
+// Host models of number formats, written apart from the library: the compiler's 16-bit floats, and nearest-value searches.
 // Translation units that include this are compiled with -ffp-contract=off.
 #include <clutch/dtype.hpp>
 
@@ -35,10 +35,16 @@ inline std::uint16_t to_bf16(double x) {
   return static_cast<std::uint16_t>(sign | chosen);
 }
 
-inline float f16_value(std::uint16_t bits) { return static_cast<float>(std::bit_cast<_Float16>(bits)); }
+// In C++, GCC 12 has _Float16 on x86 alone.
+#ifdef __ARM_FP16_FORMAT_IEEE
+using Half = __fp16;
+#else
+using Half = _Float16;
+#endif
+inline float f16_value(std::uint16_t bits) { return static_cast<float>(std::bit_cast<Half>(bits)); }
 inline std::uint16_t to_f16(double x) {
   if (std::isnan(x)) return static_cast<std::uint16_t>(std::signbit(x) ? 0xFE00 : 0x7E00);
-  return std::bit_cast<std::uint16_t>(static_cast<_Float16>(x));
+  return std::bit_cast<std::uint16_t>(static_cast<Half>(x));
 }
 
 /// Values of the 8-bit formats from their definition.

@@ -20,9 +20,12 @@ struct @PASCAL@Problem {
 Runtime& validate(const Tensor& out, const Tensor& input) {
   std::array<const Tensor*, 2> tensors{&out, &input};
   Runtime& runtime = common_runtime(tensors, "@STEM@");
-  if (input.dtype() != DType::f32 || out.dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, "@STEM@", "f32 alone is offered");
-  if (!(out.sizes() == input.sizes()))
-    throw Error(ErrorCode::invalid_shape, "@STEM@", fmt::format("output {} for input {}", to_string(out.sizes()), to_string(input.sizes())));
+  for (const Tensor& t : {input, out})
+    if (t.dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, "@STEM@", fmt::format("dtype must be f32, got {}", name(t.dtype())));
+  if (!(out.sizes() == input.sizes())) {
+    const std::string wanted = to_string(input.sizes()), given = to_string(out.sizes());
+    throw Error(ErrorCode::invalid_shape, "@STEM@", fmt::format("the output must have the input's sizes {}, got {}", wanted, given));
+  }
   check_no_self_overlap(out, "@STEM@");
   check_overlap(out, input, "@STEM@");
   return runtime;
