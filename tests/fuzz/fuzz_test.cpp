@@ -111,7 +111,7 @@ TEST(Fuzz, CacheFiles) {
   {
     detail::SettingsOverride here(settings);
     detail::Digest key = detail::sha256("fuzz");
-    const std::string payload = "a program's binary, with \0 and more";
+    const std::string payload("a program's binary, with \0 and more", 35);
     std::vector<std::string> files;
     for (std::size_t size : {std::size_t{0}, payload.size(), std::size_t{5000}}) {
       ASSERT_TRUE(detail::cache_write(folder / "file", key, payload.substr(0, size) + std::string(size > payload.size() ? size : 0, 'z')));
