@@ -13,7 +13,10 @@ namespace {
 using uint = std::uint32_t;
 using ulong = std::uint64_t;
 using ushort = std::uint16_t;
-#define long std::int64_t  // NOLINT(clang-diagnostic-keyword-macro)
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wkeyword-macro"
+#endif
+#define long std::int64_t
 
 template <class T>
 float as_float(T x) {
