@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small OpenCL driver in plain C++ that ThreadSanitizer sees through: queues with a thread each, host memory as device
 // memory, and of the kernels those that fill and copy bytes; others do nothing. It tests host code, never kernels.
-// Chosen by OCL_ICD_VENDORS=libclutch_stub_driver.so.
+// Chosen by OCL_ICD_VENDORS=libclutch_stub_driver.so. It can say that it is a GPU (profile.hpp) and write what it is given (plans.hpp).
 #ifndef CL_TARGET_OPENCL_VERSION
 #define CL_TARGET_OPENCL_VERSION 300
 #endif
@@ -9,7 +9,11 @@
 #include <CL/cl.h>
 #include <CL/cl_icd.h>
 
+#include "plans.hpp"
+#include "profile.hpp"
+
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -20,6 +24,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -50,12 +55,15 @@ struct _cl_mem : Base {
 struct _cl_program : Base {
   cl_context context = nullptr;
   std::string source;
+  std::string digest;  ///< where plans are written
 };
 struct _cl_kernel : Base {
   cl_program program = nullptr;
   std::string name;
   cl_uint parameters = 0;
+  std::vector<std::string> types;  ///< of the parameters, where plans are written
   std::vector<std::vector<std::uint8_t>> arguments;
+  std::vector<std::string> said;  ///< of each argument: m for memory, v and the bytes of a value, l and those of local memory; empty: not set
 };
 struct _cl_event : Base {
   cl_context context = nullptr;
@@ -107,7 +115,7 @@ _cl_platform_id& platform() {
 std::vector<cl_device_id>& devices() {
   static auto* all = [] {
     auto* list = new std::vector<cl_device_id>;
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < (stub::profile().is_gpu ? 1 : 2); ++i) {
       list->push_back(new _cl_device_id);
       list->back()->number = i;
     }
@@ -134,6 +142,19 @@ cl_int answer(std::string_view text, std::size_t size, void* to, std::size_t* si
 }
 
 // ---- platform, device, context ----
+std::string_view fact(const char* name) { return stub::profile().text(name); }
+template <class T>
+T number(const char* name) {
+  return static_cast<T>(stub::profile().number(name));
+}
+cl_device_type device_type() { return stub::profile().is_gpu ? CL_DEVICE_TYPE_GPU : CL_DEVICE_TYPE_CPU; }
+cl_device_fp_config single_rounding() {
+  cl_device_fp_config claims = CL_FP_INF_NAN | CL_FP_ROUND_TO_NEAREST;
+  if (stub::profile().has("rounding", "fma")) claims |= CL_FP_FMA;
+  if (stub::profile().has("rounding", "denormals")) claims |= CL_FP_DENORM;
+  if (stub::profile().has("rounding", "divide")) claims |= CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
+  return claims;
+}
 cl_int CL_API_CALL get_platform_ids(cl_uint n, cl_platform_id* to, cl_uint* count) {
   if (count) *count = 1;
   if (to && n > 0) to[0] = &platform();
@@ -141,9 +162,9 @@ cl_int CL_API_CALL get_platform_ids(cl_uint n, cl_platform_id* to, cl_uint* coun
 }
 cl_int CL_API_CALL get_platform_info(cl_platform_id, cl_platform_info what, std::size_t size, void* to, std::size_t* size_ret) {
   switch (what) {
-    case CL_PLATFORM_NAME: return answer(std::string_view("clutch stub"), size, to, size_ret);
-    case CL_PLATFORM_VENDOR: return answer(std::string_view("clutch"), size, to, size_ret);
-    case CL_PLATFORM_VERSION: return answer(std::string_view("OpenCL 1.2 stub"), size, to, size_ret);
+    case CL_PLATFORM_NAME: return answer(fact("platform"), size, to, size_ret);
+    case CL_PLATFORM_VENDOR: return answer(fact("vendor"), size, to, size_ret);
+    case CL_PLATFORM_VERSION: return answer(fact("version"), size, to, size_ret);
     case CL_PLATFORM_PROFILE: return answer(std::string_view("FULL_PROFILE"), size, to, size_ret);
     case CL_PLATFORM_EXTENSIONS: return answer(std::string_view("cl_khr_icd"), size, to, size_ret);
     case CL_PLATFORM_ICD_SUFFIX_KHR: return answer(std::string_view("STUB"), size, to, size_ret);
@@ -151,31 +172,35 @@ cl_int CL_API_CALL get_platform_info(cl_platform_id, cl_platform_info what, std:
   }
 }
 cl_int CL_API_CALL get_device_ids(cl_platform_id, cl_device_type type, cl_uint n, cl_device_id* to, cl_uint* count) {
-  if (!(type & (CL_DEVICE_TYPE_CPU | CL_DEVICE_TYPE_DEFAULT))) return CL_DEVICE_NOT_FOUND;
+  if (!(type & (device_type() | CL_DEVICE_TYPE_DEFAULT))) return CL_DEVICE_NOT_FOUND;
   if (count) *count = static_cast<cl_uint>(devices().size());
   for (cl_uint i = 0; to && i < n && i < devices().size(); ++i) to[i] = devices()[i];
   return CL_SUCCESS;
 }
 cl_int CL_API_CALL get_device_info(cl_device_id device, cl_device_info what, std::size_t size, void* to, std::size_t* size_ret) {
   switch (what) {
-    case CL_DEVICE_NAME: return answer(std::string_view(device->number == 0 ? "stub zero" : "stub one"), size, to, size_ret);
-    case CL_DEVICE_VENDOR: return answer(std::string_view("clutch"), size, to, size_ret);
-    case CL_DEVICE_VERSION: return answer(std::string_view("OpenCL 1.2 stub"), size, to, size_ret);
-    case CL_DRIVER_VERSION: return answer(std::string_view("1"), size, to, size_ret);
-    case CL_DEVICE_EXTENSIONS: return answer(std::string_view("cl_khr_icd"), size, to, size_ret);
-    case CL_DEVICE_TYPE: return answer<cl_device_type>(CL_DEVICE_TYPE_CPU, size, to, size_ret);
+    case CL_DEVICE_NAME:
+      return answer(stub::profile().is_gpu ? fact("name") : std::string_view(device->number == 0 ? "stub zero" : "stub one"), size, to, size_ret);
+    case CL_DEVICE_VENDOR: return answer(fact("vendor"), size, to, size_ret);
+    case CL_DEVICE_VERSION: return answer(fact("version"), size, to, size_ret);
+    case CL_DRIVER_VERSION: return answer(fact("driver"), size, to, size_ret);
+    case CL_DEVICE_OPENCL_C_VERSION: return answer("OpenCL C " + stub::profile().text("opencl_c") + " ", size, to, size_ret);
+    case CL_DEVICE_EXTENSIONS: return answer("cl_khr_icd " + stub::profile().text("extensions"), size, to, size_ret);
+    case CL_DEVICE_TYPE: return answer<cl_device_type>(device_type(), size, to, size_ret);
     case CL_DEVICE_PLATFORM: return answer<cl_platform_id>(&platform(), size, to, size_ret);
-    case CL_DEVICE_MAX_COMPUTE_UNITS: return answer<cl_uint>(2, size, to, size_ret);
-    case CL_DEVICE_MAX_WORK_GROUP_SIZE: return answer<std::size_t>(256, size, to, size_ret);
-    case CL_DEVICE_GLOBAL_MEM_SIZE: return answer<cl_ulong>(1ull << 30, size, to, size_ret);
-    case CL_DEVICE_MAX_MEM_ALLOC_SIZE: return answer<cl_ulong>(1ull << 28, size, to, size_ret);
-    case CL_DEVICE_LOCAL_MEM_SIZE: return answer<cl_ulong>(32768, size, to, size_ret);
+    case CL_DEVICE_MAX_COMPUTE_UNITS: return answer(number<cl_uint>("units"), size, to, size_ret);
+    case CL_DEVICE_MAX_WORK_GROUP_SIZE: return answer(number<std::size_t>("group"), size, to, size_ret);
+    case CL_DEVICE_GLOBAL_MEM_SIZE: return answer(number<cl_ulong>("global_bytes"), size, to, size_ret);
+    case CL_DEVICE_GLOBAL_MEM_CACHE_SIZE: return answer(number<cl_ulong>("cache_bytes"), size, to, size_ret);
+    case CL_DEVICE_MAX_MEM_ALLOC_SIZE: return answer(number<cl_ulong>("alloc_bytes"), size, to, size_ret);
+    case CL_DEVICE_LOCAL_MEM_SIZE: return answer(number<cl_ulong>("local_bytes"), size, to, size_ret);
+    case CL_DEVICE_LOCAL_MEM_TYPE: return answer<cl_device_local_mem_type>(fact("local_memory") == "local" ? CL_LOCAL : CL_GLOBAL, size, to, size_ret);
     case CL_DEVICE_ADDRESS_BITS: return answer<cl_uint>(64, size, to, size_ret);
-    case CL_DEVICE_SINGLE_FP_CONFIG:
-      return answer<cl_device_fp_config>(CL_FP_FMA | CL_FP_DENORM | CL_FP_INF_NAN | CL_FP_ROUND_TO_NEAREST | CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, size, to,
-                                         size_ret);
-    case CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT: return answer<cl_uint>(8, size, to, size_ret);
-    case CL_DEVICE_MAX_PARAMETER_SIZE: return answer<std::size_t>(1024, size, to, size_ret);
+    case CL_DEVICE_SINGLE_FP_CONFIG: return answer(single_rounding(), size, to, size_ret);
+    case CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT: return answer(number<cl_uint>("width_f32"), size, to, size_ret);
+    case CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE: return answer(number<cl_uint>("width_f64"), size, to, size_ret);
+    case CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF: return answer(number<cl_uint>("width_f16"), size, to, size_ret);
+    case CL_DEVICE_MAX_PARAMETER_SIZE: return answer(number<std::size_t>("argument_bytes"), size, to, size_ret);
     default: return CL_INVALID_VALUE;
   }
 }
@@ -321,14 +346,36 @@ cl_event CL_API_CALL create_user_event(cl_context context, cl_int* errcode) {
 cl_int CL_API_CALL set_user_event_status(cl_event event, cl_int status) { return set_status(event, status), CL_SUCCESS; }
 
 // ---- memory ----
+/// Buffers that live, so that an argument's bytes tell memory from values; kept where plans are written.
+struct LiveBuffers {
+  std::mutex mutex;
+  std::set<cl_mem> all;
+  static LiveBuffers& instance() {
+    static auto* one = new LiveBuffers;
+    return *one;
+  }
+};
 cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags, std::size_t size, void*, cl_int* errcode) {
   auto* made = new _cl_mem;
   made->context = retain(context);
   made->bytes.resize(size);
+  if (stub::Plans::instance().wanted()) {
+    std::lock_guard lock(LiveBuffers::instance().mutex);
+    LiveBuffers::instance().all.insert(made);
+  }
   give(errcode, CL_SUCCESS);
   return made;
 }
-constexpr auto release_mem = release_owned<_cl_mem>;
+cl_int CL_API_CALL release_mem(cl_mem mem) {
+  if (!drop(mem)) return CL_SUCCESS;
+  if (stub::Plans::instance().wanted()) {
+    std::lock_guard lock(LiveBuffers::instance().mutex);
+    LiveBuffers::instance().all.erase(mem);
+  }
+  release_context(mem->context);
+  delete mem;
+  return CL_SUCCESS;
+}
 /// Keeps a buffer alive inside a command.
 std::shared_ptr<_cl_mem> held(cl_mem mem) { return {retain(mem), release_mem}; }
 
@@ -385,7 +432,10 @@ cl_program CL_API_CALL create_from_binary(cl_context context, cl_uint, const cl_
   return create_program(context, 1, &text, sizes, errcode);
 }
 constexpr auto release_program = release_owned<_cl_program>;
-cl_int CL_API_CALL build_program(cl_program, cl_uint, const cl_device_id*, const char*, void(CL_CALLBACK*)(cl_program, void*), void*) { return CL_SUCCESS; }
+cl_int CL_API_CALL build_program(cl_program program, cl_uint, const cl_device_id*, const char* options, void(CL_CALLBACK*)(cl_program, void*), void*) {
+  if (stub::Plans::instance().wanted()) program->digest = stub::Plans::instance().program(options ? options : "", program->source);
+  return CL_SUCCESS;
+}
 cl_int CL_API_CALL get_build_info(cl_program, cl_device_id, cl_program_build_info what, std::size_t size, void* to, std::size_t* size_ret) {
   return what == CL_PROGRAM_BUILD_LOG ? answer(std::string_view(), size, to, size_ret) : CL_INVALID_VALUE;
 }
@@ -411,8 +461,12 @@ cl_kernel CL_API_CALL create_kernel(cl_program program, const char* name, cl_int
   auto* made = new _cl_kernel;
   made->program = retain(program);
   made->name = name;
-  made->parameters = count_parameters(program->source, name);
+  if (stub::Plans::instance().wanted() && stub::Plans::instance().parameters(program->digest, name, made->types))
+    made->parameters = static_cast<cl_uint>(made->types.size());
+  else
+    made->parameters = count_parameters(program->source, name);
   made->arguments.resize(made->parameters);
+  made->said.resize(made->parameters);
   give(errcode, CL_SUCCESS);
   return made;
 }
@@ -422,8 +476,32 @@ cl_int CL_API_CALL release_kernel(cl_kernel kernel) {
   delete kernel;
   return CL_SUCCESS;
 }
+/// What an argument is, in the words of launches.tsv.
+std::string say_argument(std::size_t size, const void* value) {
+  if (!value) return "l" + std::to_string(size);
+  cl_mem mem = nullptr;
+  if (size == sizeof mem) {
+    std::memcpy(&mem, value, sizeof mem);
+    std::lock_guard lock(LiveBuffers::instance().mutex);
+    if (LiveBuffers::instance().all.contains(mem)) return "m";
+  }
+  return "v" + std::to_string(size);
+}
+/// Whether a parameter's type takes it, as drivers see to.
+cl_int check_argument(const std::string& type, const std::string& said) {
+  const bool points = type.find('*') != std::string::npos, local = type.find("__local") != std::string::npos;
+  if (points) return said[0] == (local ? 'l' : 'm') ? CL_SUCCESS : CL_INVALID_ARG_VALUE;
+  if (said[0] != 'v') return CL_INVALID_ARG_VALUE;
+  const std::size_t bytes = stub::bytes_of(type);
+  return bytes == 0 || said == "v" + std::to_string(bytes) ? CL_SUCCESS : CL_INVALID_ARG_SIZE;
+}
 cl_int CL_API_CALL set_kernel_arg(cl_kernel kernel, cl_uint index, std::size_t size, const void* value) {
   if (index >= kernel->parameters) return CL_INVALID_ARG_INDEX;
+  if (stub::Plans::instance().wanted()) {
+    kernel->said[index] = say_argument(size, value);
+    if (!kernel->types.empty())
+      if (const cl_int wrong = check_argument(kernel->types[index], kernel->said[index]); wrong != CL_SUCCESS) return wrong;
+  }
   auto* bytes = static_cast<const std::uint8_t*>(value);
   kernel->arguments[index].assign(bytes, bytes ? bytes + size : bytes);  // without a lock: one kernel object in two threads is a race
   return CL_SUCCESS;
@@ -432,7 +510,7 @@ cl_int CL_API_CALL get_kernel_info(cl_kernel kernel, cl_kernel_info what, std::s
   return what == CL_KERNEL_NUM_ARGS ? answer(kernel->parameters, size, to, size_ret) : CL_INVALID_VALUE;
 }
 cl_int CL_API_CALL get_kernel_group_info(cl_kernel, cl_device_id, cl_kernel_work_group_info what, std::size_t size, void* to, std::size_t* size_ret) {
-  if (what == CL_KERNEL_WORK_GROUP_SIZE) return answer<std::size_t>(256, size, to, size_ret);
+  if (what == CL_KERNEL_WORK_GROUP_SIZE) return answer(number<std::size_t>("group"), size, to, size_ret);
   if (what == CL_KERNEL_LOCAL_MEM_SIZE) return answer<cl_ulong>(0, size, to, size_ret);
   return CL_INVALID_VALUE;
 }
@@ -443,8 +521,34 @@ T argument(const _cl_kernel& kernel, std::size_t i) {
   std::memcpy(&value, kernel.arguments[i].data(), sizeof(T));
   return value;
 }
-cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint, const std::size_t*, const std::size_t*, const std::size_t*, cl_uint waits,
-                                  const cl_event* wait_list, cl_event* event) {
+/// Writes a launch, or says what of it a driver refuses.
+cl_int plan_launch(const _cl_kernel& kernel, cl_uint dimensions, const std::size_t* global, const std::size_t* local) {
+  std::string globals, locals, arguments;
+  std::size_t items = 1;
+  for (cl_uint d = 0; d < dimensions; ++d) {
+    if (global[d] == 0) return CL_INVALID_GLOBAL_WORK_SIZE;
+    if (local && (local[d] == 0 || global[d] % local[d] != 0)) return CL_INVALID_WORK_GROUP_SIZE;
+    items *= local ? local[d] : 1;
+    globals += (d ? "x" : "") + std::to_string(global[d]);
+    locals += (d ? "x" : "") + std::to_string(local ? local[d] : 0);
+  }
+  if (items > stub::profile().number("group")) return CL_INVALID_WORK_GROUP_SIZE;
+  std::size_t local_bytes = 0, argument_bytes = 0;
+  for (const std::string& said : kernel.said) {
+    if (said.empty()) return CL_INVALID_KERNEL_ARGS;
+    const std::size_t bytes = said == "m" ? sizeof(cl_mem) : std::strtoull(said.c_str() + 1, nullptr, 10);
+    (said[0] == 'l' ? local_bytes : argument_bytes) += bytes;
+    arguments += (arguments.empty() ? "" : ",") + said;
+  }
+  if (local_bytes > stub::profile().number("local_bytes")) return CL_OUT_OF_RESOURCES;
+  if (argument_bytes > stub::profile().number("argument_bytes")) return CL_OUT_OF_RESOURCES;
+  stub::Plans::instance().launch(kernel.program->digest, kernel.name, locals, globals, arguments);
+  return CL_SUCCESS;
+}
+cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const std::size_t*, const std::size_t* global,
+                                  const std::size_t* local, cl_uint waits, const cl_event* wait_list, cl_event* event) {
+  if (stub::Plans::instance().wanted())
+    if (const cl_int wrong = plan_launch(*kernel, dimensions, global, local); wrong != CL_SUCCESS) return wrong;
   std::function<void()> work;
   if (kernel->name == "fill_contiguous") {
     auto pattern = argument<std::array<std::uint8_t, 16>>(*kernel, 3);
