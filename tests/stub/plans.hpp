@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 namespace stub {
 
 inline std::string variable(const char* name) {
@@ -38,7 +40,7 @@ class Plans {
     char digest[17];
     std::snprintf(digest, sizeof digest, "%016llx", static_cast<unsigned long long>(hash));
     std::lock_guard lock(mutex_);
-    if (programs_.insert(digest).second) std::ofstream(path(digest, ".cl")) << all;
+    if (programs_.insert(digest).second) write_whole(path(digest, ".cl"), all);
     return digest;
   }
 
@@ -46,7 +48,7 @@ class Plans {
     std::lock_guard lock(mutex_);
     std::string line = digest + "\t" + kernel + "\t" + local + "\t" + global + "\t" + arguments;
     if (!launches_.insert(line).second) return;
-    std::ofstream(folder_ + "/launches.tsv", std::ios::app) << line << "\t" << variable("STUB_LABEL") << "\n";
+    launches_file_ << line << "\t" << variable("STUB_LABEL") << std::endl;
   }
 
   /// Types of a kernel's parameters, as the preprocessed text has them; false if there is no preprocessor or no such kernel.
@@ -72,6 +74,13 @@ class Plans {
  private:
   std::string path(const std::string& digest, const char* suffix) const { return folder_ + "/" + digest + suffix; }
 
+  /// Other processes see all of a file or none.
+  static void write_whole(const std::string& path, const std::string& text) {
+    const std::string part = path + "." + std::to_string(getpid());
+    std::ofstream(part) << text;
+    std::rename(part.c_str(), path.c_str());
+  }
+
   /// One line for each kernel: its name and the types of its parameters without their names.
   bool write_parameters(const std::string& digest, const std::string& to) const {
     const std::string command = compiler_ + " -E -P -w -undef -x c -D__OPENCL_VERSION__=120 -D__OPENCL_C_VERSION__=120 -Dcl_khr_fp64 -D__ENDIAN_LITTLE__=1 '" +
@@ -85,8 +94,7 @@ class Plans {
       std::cerr << "stub driver: STUB_COMPILER must preprocess, got status of failure from: " << command << ": arguments are not checked\n";
       return false;
     }
-    const std::string whole = to + "." + std::to_string(reinterpret_cast<std::uintptr_t>(&text));
-    std::ofstream file(whole);
+    std::ostringstream file;
     for (std::size_t at = 0; (at = text.find("__kernel ", at)) != std::string::npos;) {
       at = text.find(" void ", at);
       if (at == std::string::npos) break;
@@ -105,11 +113,17 @@ class Plans {
       }
       file << "\n";
     }
-    file.close();
-    return std::rename(whole.c_str(), to.c_str()) == 0;
+    write_whole(to, file.str());
+    return true;
+  }
+
+  std::string profile() const {
+    const std::string path = variable("STUB_PROFILE");
+    return path.empty() ? "cpu" : path.substr(path.rfind('/') + 1);
   }
 
   std::string folder_ = variable("STUB_PLANS"), compiler_ = variable("STUB_COMPILER");
+  std::ofstream launches_file_{folder_.empty() ? std::string() : folder_ + "/" + profile() + ".launches"};
   std::mutex mutex_;
   std::set<std::string> programs_, launches_;
 };

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the library would run on a GPU: calls of real shapes and every op's small problems, on the stub driver that says that it is one (tests/stub/profiles).
+// The driver checks each launch against its kernel's parameters and the device's limits, and writes program and launch for scripts/gpu-check. No kernel runs.
+#include "program/kernel_table.hpp"
+#include "stub/profile.hpp"
+#include "support/op_runner.hpp"
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <set>
+
+namespace clutch::testing { namespace {
+
+using attention::Index;
+using attention::Score;
+
+void label(const std::string& text) { setenv("STUB_LABEL", text.c_str(), 1); }
+
+const Device& gpu() { return test_devices().front(); }
+
+/// Makes calls; one that throws fails the test.
+class Calls {
+ public:
+  explicit Calls(DType dtype) : dtype_(dtype) {}
+  Tensor make(const Dims& sizes) const { return make(sizes, dtype_); }
+  static Tensor make(const Dims& sizes, DType dtype) { return empty(sizes, {.dtype = dtype, .device = gpu()}); }
+  void run(const std::string& what, const std::function<void()>& call) const {
+    label(what + " " + std::string(name(dtype_)));
+    EXPECT_NO_THROW((call(), synchronize(gpu()))) << what << " of " << name(dtype_);
+  }
+
+ private:
+  DType dtype_;
+};
+
+TEST(GpuPlans, TheDeviceIsAsItsProfileSays) {
+  ASSERT_TRUE(stub::profile().is_gpu) << "STUB_PROFILE must name a file of tests/stub/profiles";
+  const DeviceTraits& t = gpu().traits();
+  EXPECT_EQ(t.type, DeviceType::gpu);
+  EXPECT_EQ(gpu().name(), stub::profile().text("name"));
+  EXPECT_EQ(t.max_work_group, stub::profile().number("group"));
+  EXPECT_EQ(t.local_bytes, stub::profile().number("local_bytes"));
+  EXPECT_EQ(t.local_memory_real, stub::profile().text("local_memory") == "local");
+  EXPECT_EQ(t.fp64, stub::profile().has("extensions", "cl_khr_fp64"));
+  EXPECT_EQ(t.divide_exact, stub::profile().has("rounding", "divide"));
+}
+
+TEST(GpuPlans, UnknownFactsAreSaidAndLeftOut) {
+  const std::string path = ::testing::TempDir() + "/profile" + std::to_string(reinterpret_cast<std::uintptr_t>(&gpu()));
+  std::ofstream(path) << "type gpu\nwarps 32\nunits 7\n";
+  ::testing::internal::CaptureStderr();
+  const stub::Profile profile = stub::read_profile(path.c_str());
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find(":2: a fact must be one of"), std::string::npos) << said;
+  EXPECT_NE(said.find("got 'warps': the line is left out"), std::string::npos) << said;
+  EXPECT_TRUE(profile.is_gpu);
+  EXPECT_EQ(profile.number("units"), 7u);
+  ::testing::internal::CaptureStderr();
+  EXPECT_FALSE(stub::read_profile("/no/such/profile").is_gpu);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("the stub is a CPU instead"), std::string::npos);
+}
+
+/// The checks themselves: launches that a driver must refuse.
+TEST(GpuPlans, WrongLaunchesAreRefused) {
+  const KernelSource source{.text = "__kernel void planned(__global uchar* out, ulong out_offset, int n, __local uchar* part) { out[n] = part[out_offset]; }",
+                            .entry = "planned",
+                            .addressing = Addressing::base_and_offset};
+  const Tensor out = empty({64}, {.device = gpu()});
+  auto code = [&](const Geometry& geometry, const std::vector<Argument>& arguments) { return code_of([&] { launch(source, geometry, arguments); }); };
+  const Geometry geometry{.global = 64, .local = 32};
+  EXPECT_EQ(code(geometry, {output(out), value(3), local_memory(64)}), ErrorCode::ok);
+  EXPECT_EQ(code({.global = 64, .local = 48}, {output(out), value(3), local_memory(64)}), ErrorCode::invalid_argument);
+  EXPECT_EQ(code({.global = 8192, .local = 4096}, {output(out), value(3), local_memory(64)}), ErrorCode::invalid_argument);
+  // What the driver alone sees: a value of another size, memory and values that stand for one another, too much local memory.
+  EXPECT_EQ(code(geometry, {output(out), value(std::int64_t{3}), local_memory(64)}), ErrorCode::invalid_argument);
+  EXPECT_EQ(code(geometry, {output(out), local_memory(64), value(3)}), ErrorCode::invalid_argument);
+  EXPECT_NE(code(geometry, {output(out), value(3), local_memory(1 << 20)}), ErrorCode::ok);
+  EXPECT_NE(code(geometry, {output(out), value(3)}), ErrorCode::ok);
+}
+
+TEST(GpuPlans, CallsOfRealShapesLaunchWhatTheirKernelsTake) {
+  const Device& d = gpu();
+  for (DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
+    if (dtype == DType::f64 && !d.traits().fp64) continue;
+    const Calls c(dtype);
+    auto make = [&](const Dims& sizes) { return c.make(sizes); };
+    c.run("matmul 2048", [&] { linalg::matmul(make({2048, 2048}), make({2048, 2048})); });
+    c.run("linear 2048x1024", [&] { linalg::linear(make({2048, 1024}), make({1024, 1024}), make({1024})); });
+    for (const int e : {64, 128}) {
+      const Tensor q = make({1, 8, 1024, e}), k = make({1, 8, 1024, e}), v = make({1, 8, 1024, e});
+      const std::string width = " E=" + std::to_string(e);
+      c.run("flex" + width, [&] {
+        const auto r = attention::flex(q, k, v, {.return_lse = true});
+        attention::flex_backward(q, q, k, v, r);
+      });
+      c.run("flex decode" + width, [&] { attention::flex(make({1, 8, 1, e}), k, v); });
+      if (e != 64) continue;
+      c.run("flex causal alibi" + width, [&] {
+        auto causal = [](Index, Index, Index row, Index column) { return row >= column; };
+        auto score = [](Score s, Index, Index, Index row, Index column) { return s + 0.125f * (column - row); };
+        const auto mask = attention::create_block_mask(causal, {.q_len = 1024, .kv_len = 1024, .device = d});
+        const auto r = attention::flex(q, k, v, {.score_mod = score, .block_mask = mask, .return_lse = true});
+        attention::flex_backward(q, q, k, v, r, {.score_mod = score, .block_mask = mask});
+      });
+    }
+    c.run("softmax 1024x4096", [&] { nn::softmax(make({1024, 4096})); });
+    c.run("softmax 65536x64", [&] { nn::softmax(make({65536, 64})); });
+    c.run("addcdiv 1M", [&] { addcdiv(make({1 << 20}), make({1 << 20}), make({1 << 20})); });
+    c.run("addcmul strided", [&] { addcmul(make({1024, 1024}).mT(), make({1024, 1024}), make({1024, 1024})); });
+    c.run("sum of rows", [&] { sum(make({1024, 4096}), {.dims = {1}}); });
+    c.run("sum of columns", [&] { sum(make({4096, 1024}), {.dims = {0}}); });
+    c.run("sum 4M", [&] { sum(make({1 << 22})); });
+    c.run("cumsum 64x65536", [&] { cumsum(make({64, 65536})); });
+    c.run("adamw 1M", [&] {
+      const std::vector<Tensor> parameters{make({1 << 20}), make({1000})}, gradients{make({1 << 20}), make({1000})};
+      optim::AdamW adamw(parameters, {.lr = 1e-3});
+      adamw.step(gradients);
+    });
+    c.run("index_select 64Kx256", [&] { index_select(make({65536, 256}), 0, Calls::make({65536}, DType::i32)); });
+    c.run("segment_reduce 64Kx64", [&] { segment_reduce(make({65536, 64}), Calls::make({1025}, DType::i32)); });
+    c.run("transpose 2048x1024", [&] { make({2048, 1024}).mT().contiguous(); });
+    c.run("randn 1M", [&] { randn({1 << 20}, {.dtype = dtype, .device = d}); });
+    if (dtype != DType::f64) c.run("sparse24 1024", [&] { sparse::matmul(sparse::compress(make({1024, 1024})), make({1024, 1024})); });
+  }
+  for (DType dtype : {DType::f32, DType::c64}) {
+    const Calls c(dtype);
+    for (const int n : {2, 8, 32, 64, 256}) c.run("eigh n=" + std::to_string(n), [&] { linalg::eigh(c.make({n > 64 ? 16 : 1024, n, n})); });
+  }
+  Calls(DType::i8).run("matmul 1024", [&] { linalg::matmul(Calls::make({1024, 1024}, DType::i8), Calls::make({1024, 1024}, DType::i8)); });
+}
+
+/// Results are not looked at: the stub's kernels give none.
+TEST(GpuPlans, ProblemsOfEveryEntryLaunchWhatTheirKernelsTake) {
+  const DeviceTraits& traits = gpu().traits();
+  std::set<std::string> ran{"self_test_rounding", "self_test_args", "self_test_dot"};
+  for (const NamedProblem& p : all_problems()) {
+    if (p.problem->needs_fp64 && !traits.fp64) {
+      ran.insert(std::string(p.problem->entry));
+      continue;
+    }
+    label("problem " + p.name);
+    try {
+      const std::string wrong = run_once(gpu(), *p.problem);
+      EXPECT_FALSE(wrong.starts_with("ran ")) << p.name << ": " << wrong;
+    } catch (const Error& e) {  // what a problem forces may refuse
+      EXPECT_NE(std::string_view(e.what()).find("refuses"), std::string_view::npos) << p.name << ": " << e.what();
+    }
+    ran.insert(std::string(p.problem->entry));
+  }
+  for (const detail::KernelText& text : detail::kernel_table())
+    for (const std::string_view entry : text.entries)
+      EXPECT_TRUE(ran.contains(std::string(entry))) << "no problem in tests/cases/" << text.stem << ".hpp is for " << entry;
+}
+
+}}  // namespace clutch::testing
