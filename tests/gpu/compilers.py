@@ -4,6 +4,7 @@ import glob
 import hashlib
 import os
 import re
+import resource
 import signal
 import subprocess
 import tempfile
@@ -16,20 +17,23 @@ class Failure(Exception):
 
 
 def run(command, folder, libraries, seconds, **environment):
-    """Output of a command. One that fails, is killed or takes too long ends alone."""
+    """Output of a command, which may take so many seconds of a processor, and ten times as long in all. One that fails, is killed or takes longer ends alone."""
     variables = dict(os.environ, LD_LIBRARY_PATH=':'.join(libraries), **environment)
-    process = subprocess.Popen(command, cwd=folder, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors='replace', start_new_session=True)
+    limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+    process = subprocess.Popen(command, cwd=folder, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors='replace', start_new_session=True, preexec_fn=limit)
     name = os.path.basename(command[0])
     try:
-        output, _ = process.communicate(timeout=seconds)
+        output, _ = process.communicate(timeout=10 * seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        raise Failure(f'{name} did not end within {seconds} s')
+        raise Failure(f'{name} did not end within {10 * seconds} s')
+    if process.returncode == -signal.SIGXCPU:
+        raise Failure(f'{name} did not end within {seconds} s of a processor')
     if process.returncode < 0:
         raise Failure(f'{name} was ended by signal {-process.returncode}')
     if process.returncode != 0 or 'Build failed' in output:
-        said = [line for line in output.splitlines() if 'error' in line or 'fatal' in line or 'rror:' in line] or output.splitlines()[-1:] or ['']
+        said = [line for line in output.splitlines() if re.search(r'error|fatal|Error', line)] or output.splitlines()[-1:] or ['']
         raise Failure(f'{name}: {said[0].strip()[:200]}')
     return output
 

@@ -140,6 +140,7 @@ cl_int answer(std::string_view text, std::size_t size, void* to, std::size_t* si
   }
   return CL_SUCCESS;
 }
+cl_int answer(const std::string& text, std::size_t size, void* to, std::size_t* size_ret) { return answer(std::string_view(text), size, to, size_ret); }
 
 // ---- platform, device, context ----
 std::string_view fact(const char* name) { return stub::profile().text(name); }

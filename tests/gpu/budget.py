@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tests/gpu/budget.tsv: what each kernel may take on each target, by the compiler that said so."""
+
+KEY = ['target', 'kernel', 'call']
+# Numbers that may not grow, and those that may not fall.
+MAY_NOT_GROW = ['registers', 'spills', 'scratch', 'local', 'hot', 'narrow', 'lds_fma', 'calls', 'int64']
+MAY_NOT_FALL = ['occupancy', 'wide', 'matrix']
+NUMBERS = ['registers', 'spills', 'scratch', 'local', 'occupancy', 'hot', 'wide', 'narrow', 'lds_fma', 'calls', 'matrix', 'int64']
+COLUMNS = KEY + ['compiler'] + NUMBERS + ['error']
+
+HEADER = '''# SPDX-License-Identifier: Apache-2.0
+# What compiled kernels take, written by scripts/gpu-check --update, which fails where a number gets worse: all may not grow but occupancy, wide and matrix, which may not fall.
+# registers: of an item (Intel: of a thread); spills: registers (NVIDIA, Intel: bytes); scratch: bytes of an item in memory; local: bytes of a group;
+# occupancy: waves of a SIMD unit (AMD), percent of an SM's warps (NVIDIA), SIMD lanes (Intel); hot: instructions of the hot loop; wide, narrow: loads of 16 bytes, and of less;
+# lds_fma: words read from local memory for an fma of the hot loop; calls, matrix: calls of functions and matrix instructions; int64: 64-bit integer instructions in loops.
+'''
+
+
+def key(row):
+    return tuple(row[name] for name in KEY)
+
+
+def value(row, name):
+    return float(row[name]) if row.get(name) not in (None, '') else 0.0
+
+
+def read(path):
+    """Rows by key. A line that has other columns is an error with its number."""
+    rows = {}
+    with open(path) as file:
+        lines = [(n, line.rstrip('\n')) for n, line in enumerate(file, 1) if not line.startswith('#')]
+    if not lines:
+        return rows
+    if lines[0][1].split('\t') != COLUMNS:
+        raise ValueError(f'{path}:{lines[0][0]}: the columns must be {" ".join(COLUMNS)}, got {lines[0][1]!r}')
+    for n, line in lines[1:]:
+        fields = line.split('\t')
+        if len(fields) != len(COLUMNS):
+            raise ValueError(f'{path}:{n}: a row must have {len(COLUMNS)} columns, got {len(fields)}')
+        row = dict(zip(COLUMNS, fields))
+        rows[key(row)] = row
+    return rows
+
+
+def say(number):
+    return f'{float(number):g}' if number not in (None, '') else ''
+
+
+def write(path, rows):
+    with open(path, 'w') as file:
+        file.write(HEADER)
+        file.write('\t'.join(COLUMNS) + '\n')
+        for _, row in sorted(rows.items()):
+            file.write('\t'.join(say(row.get(c)) if c in NUMBERS else str(row.get(c, '')) for c in COLUMNS) + '\n')
+
+
+def compare(old, new):
+    """(what got worse, what got better), each as lines; `old` is the budget's row."""
+    worse, better = [], []
+    if new['error']:
+        (better if old['error'] else worse).append(f"does not compile: {new['error']}")
+        return worse, [] if old['error'] else better
+    if old['error']:
+        return worse, ['compiles now']
+    for name in NUMBERS:
+        before, now = value(old, name), value(new, name)
+        if before == now:
+            continue
+        line = f'{name} {before:g} -> {now:g}'
+        (worse if (now > before) == (name in MAY_NOT_GROW) else better).append(line)
+    return worse, better
