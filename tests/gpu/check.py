@@ -4,6 +4,7 @@ import argparse
 import collections
 import concurrent.futures
 import gzip
+import inspect
 import json
 import os
 import subprocess
@@ -35,8 +36,9 @@ def profile_of(target):
 
 
 def make_plans(profile):
-    """Runs the library as on that GPU; returns the folder with programs and launches. What is newer than the test stays."""
-    release, plans = os.path.join(ROOT, 'build/release/tests'), os.path.join(BUILD, 'plans')
+    """Runs the library as on that GPU; returns the folder with programs and launches, which the tests gpu_plans_* share. What is newer than the test stays."""
+    release = os.path.join(ROOT, 'build/release/tests')
+    plans = os.path.join(release, 'gpu_plans')
     launches = os.path.join(plans, profile + '.launches')
     made_of = [os.path.join(release, 'test_gpu_plans'), os.path.join(release, 'libclutch_stub_driver.so'), os.path.join(PROFILES, profile)]
     if os.path.exists(launches) and all(os.path.getmtime(f) < os.path.getmtime(launches) for f in made_of):
@@ -103,8 +105,6 @@ def items_of(local):
 
 def wrong_arguments(parameters, launches):
     """The first launch whose arguments are not the compiled kernel's, as a line; None if there is none."""
-    if parameters is None:
-        return None
     for _, arguments in launches:
         # Sizes of local memory are the launch's own.
         given = ['l' if a.startswith('l') else a for a in arguments.split(',') if a]
@@ -118,7 +118,8 @@ def measure(task, compiler, folder, cache, reader):
     source = open(os.path.join(folder, task.program + '.cl')).read()
     options = source.split('\n', 1)[0].removeprefix('// options: ').split()
     version = compiler.version
-    made = compilers.digest(version, task.target, task.kernel, source, text_of('compilers.py'))
+    commands = inspect.getsource(type(compiler).compile) + inspect.getsource(compilers.Compiler.clang)
+    made = compilers.digest(version, task.target, task.kernel, source, commands)
     local = max((items_of(l) for l, _ in task.launches), default=1) or 64
     dynamic = max(sum(int(a[1:]) for a in arguments.split(',') if a.startswith('l')) for _, arguments in task.launches)
 

@@ -174,7 +174,12 @@ class Intel(Compiler):
         # Private memory and the scratch of spills, bytes of an item.
         result = {'registers': first(r'numGRF=(\d+)', text), 'spills': first(r'//\.spill size (\d+)', text), 'scratch': first(r'PerThreadPrivateMemorySize\s*[:=]\s*(\d+)', about),
                   'local': first(r'TotalInlineLocalMemorySize\s*[:=]\s*(\d+)', about) + dynamic_local, 'occupancy': int(outputs['width'])}
-        return result, listing.intel_code(text), None
+        parameters = {}
+        for token in re.findall(r'PATCH_TOKEN_KERNEL_ARGUMENT_INFO .*?(?=PATCH_TOKEN|\Z)', about, re.S):
+            space = re.search(r'AddressQualifierSize[^\n]*"(\w+)"', token)[1]
+            size = re.search(r'TypeNameSize[^\n]*;(\d+)"', token)
+            parameters[first(r'ArgumentNumber\s*=\s*(\d+)', token)] = {'__global': 'm', '__constant': 'm', '__local': 'l'}.get(space, f'v{size[1]}' if size else 'v0')
+        return result, listing.intel_code(text), [parameters[i] for i in sorted(parameters)]
 
 
 VENDORS = {'gfx': ('amd', Amd), 'sm_': ('nvidia', Nvidia)}

@@ -150,6 +150,8 @@ def _intel_kind(text):
         if re.search(r'scratch', comment):
             return 'other', 1
         if re.search(r'\bread\b', comment):
+            if re.search(r'0x[0-9A-Fa-f]*FD\s', instruction):
+                return 'other', 1  # the kernel's arguments
             local = re.search(r'0x[0-9A-Fa-f]*FE\s', instruction) is not None
             lanes = re.search(r'read with (x?y?z?w?)\b', comment)
             words = len(lanes[1]) if lanes else 1
