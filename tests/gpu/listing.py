@@ -142,7 +142,7 @@ def _intel_kind(text):
         return 'fma', 1
     if re.search(r'\bsends?\b|\bsends?\.', instruction):
         # Xe-HPC says load.slm.d32x4t.a32; older ones say it in words, and local memory by the number 254 of its surface.
-        if load := re.search(r'\bload(?:_block2d)?\.(slm|ugm|ugml|tgm)\.d(\d+)\w*?(?:x(\d+))?t?(?:\.|\s|$)', comment):
+        if load := re.search(r'(?<!\w)load(?:_block2d)?\.(slm|ugm|ugml|tgm)\.d(\d+)\w*?(?:x(\d+))?t?(?:\.|\s|$)', comment):
             lanes, bits = int(load[3] or 1), int(load[2])
             if load[1] == 'slm':
                 return 'lds', max(1, bits * lanes // 32)
