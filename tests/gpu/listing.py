@@ -26,9 +26,9 @@ def resolve(lines):
 # ---- AMD: assembly text of LLVM ----
 
 def amd_functions(text):
-    """Instructions of each function, and what the compiler says behind it."""
+    """Instructions of each function, and what the compiler says behind it. Constants have labels, too, without the @."""
     functions = {}
-    for found in re.finditer(r'^([A-Za-z_]\w*):[^\n]*\n(.*?)^\.Lfunc_end\d+:(.*?)(?=^\.Lfunc_begin|^[A-Za-z_]\w*:|\Z)', text, re.S | re.M):
+    for found in re.finditer(r'^([A-Za-z_]\w*): +; @\1\n(.*?)^\.Lfunc_end\d+:(.*?)(?=^\.Lfunc_begin|^[A-Za-z_]\w*: +; @|\Z)', text, re.S | re.M):
         name, body, tail = found.groups()
         code, places, line = [], {}, 0
         for row in body.split('\n'):

@@ -145,7 +145,7 @@ def comparison():
     held = {budget.key(row): row}
     bad += fails('equal numbers', (0, 0), tuple(check.judge([row], held)[k] for k in ('worse', 'better')))
     for name in budget.NUMBERS:
-        grows_badly = name in budget.MAY_NOT_GROW
+        grows_badly = name not in ('occupancy', 'wide', 'matrix')
         for now in (7, 9):
             report = check.judge([dict(row, **{name: now})], held)
             bad += fails(f'{name} from 8 to {now}', ((now > 8) == grows_badly, (now > 8) != grows_badly), (report['worse'] == 1, report['better'] == 1))
