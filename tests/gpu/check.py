@@ -172,6 +172,7 @@ def main(arguments):
         print('gpu-check: skipped, since no compiler could be fetched')
         return SKIPPED
 
+    subprocess.run([os.path.join(ROOT, 'scripts/bootstrap')], check=True)
     subprocess.run([os.path.join(ROOT, 'scripts/build'), 'release', 'test_gpu_plans', 'clutch_stub_driver'], check=True)
     folders = {profile: make_plans(profile) for profile in sorted({profiles[t] for t in tools})}
     planned = time.monotonic()

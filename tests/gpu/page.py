@@ -110,7 +110,7 @@ def write(path, rows, held):
         parts.append(f'<tr><td>{html.escape(name)}<br><small>{html.escape(call)}</small></td>')
         parts += [cell(kernels[name, call].get(target), held) for target in targets]
         parts.append('</tr>')
-    parts.append('</tbody></table><h2>Hot loops</h2><p>The innermost loop with most multiply-adds, else the longest. On the left the line of the program that the instructions came from.</p>')
+    parts.append('</tbody></table><h2>Hot loops</h2><p>The innermost loop with most multiply-adds, else the longest. On the left the line of the program that the instructions came from, which Intel’s compiler does not tell.</p>')
     for key in order:
         parts += [detail(row, budget.key(row) in listed) for _, row in sorted(kernels[key].items())]
     # A link opens what it leads to.
