@@ -171,8 +171,9 @@ class Intel(Compiler):
     def read(self, outputs, entry, target, local_size, dynamic_local):
         text, about = outputs['text'], outputs['about']
         first = lambda pattern, text: int((re.search(pattern, text) or [0, 0])[1])
-        # Private memory and the scratch of spills, bytes of an item.
-        result = {'registers': first(r'numGRF=(\d+)', text), 'spills': first(r'//\.spill size (\d+)', text), 'scratch': first(r'PerThreadPrivateMemorySize\s*[:=]\s*(\d+)', about),
+        # Private memory, an item's; Xe-HPC has it in the scratch space, a thread's.
+        scratch = first(r'PerThreadPrivateMemorySize\s*[:=]\s*(\d+)', about) or first(r'\bScratchSpace = (\d+)', about) // int(outputs['width'])
+        result = {'registers': first(r'numGRF=(\d+)', text), 'spills': first(r'//\.spill size (\d+)', text), 'scratch': scratch,
                   'local': first(r'TotalInlineLocalMemorySize\s*[:=]\s*(\d+)', about) + dynamic_local, 'occupancy': int(outputs['width'])}
         parameters = {}
         for token in re.findall(r'PATCH_TOKEN_KERNEL_ARGUMENT_INFO .*?(?=PATCH_TOKEN|\Z)', about, re.S):

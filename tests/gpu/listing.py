@@ -140,13 +140,16 @@ def _intel_kind(text):
         return 'matrix', 1
     if re.search(r'\bmadm?\b.*:(f|df|hf)\b', instruction):
         return 'fma', 1
+    # Xe-HPC's loads are instructions, load.slm.d32x4.a32; bti[255] holds the kernel's arguments, ss[...] is scratch memory.
+    if load := re.match(r'(?:\([^)]*\)\s*)?load(?:_block2d)?\.(slm|ugm|ugml)\.d(\d+)\w*?(?:x(\d+))?t?\.', instruction):
+        if 'bti[255]' in instruction or ' ss[' in instruction:
+            return 'other', 1
+        bits = int(load[2]) * int(load[3] or 1)
+        if load[1] == 'slm':
+            return 'lds', max(1, bits // 32)
+        return ('wide' if bits >= 128 else 'narrow'), 1
+    # Older ones send messages, said in words; local memory is surface 254.
     if re.search(r'\bsends?\b|\bsends?\.', instruction):
-        # Xe-HPC says load.slm.d32x4t.a32; older ones say it in words, and local memory by the number 254 of its surface.
-        if load := re.search(r'(?<!\w)load(?:_block2d)?\.(slm|ugm|ugml|tgm)\.d(\d+)\w*?(?:x(\d+))?t?(?:\.|\s|$)', comment):
-            lanes, bits = int(load[3] or 1), int(load[2])
-            if load[1] == 'slm':
-                return 'lds', max(1, bits * lanes // 32)
-            return ('wide' if bits * lanes >= 128 else 'narrow'), 1
         if re.search(r'scratch', comment):
             return 'other', 1
         if re.search(r'\bread\b', comment):
