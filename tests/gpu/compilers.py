@@ -172,7 +172,7 @@ class Intel(Compiler):
         text, about = outputs['text'], outputs['about']
         first = lambda pattern, text: int((re.search(pattern, text) or [0, 0])[1])
         # Private memory, an item's; Xe-HPC has it in the scratch space, a thread's.
-        scratch = first(r'PerThreadPrivateMemorySize\s*[:=]\s*(\d+)', about) or first(r'\bScratchSpace = (\d+)', about) // int(outputs['width'])
+        scratch = first(r'PerThreadPrivateMemorySize\s*[:=]\s*(\d+)', about) or first(r'ScratchSpace = (\d+)', about) // int(outputs['width'])
         result = {'registers': first(r'numGRF=(\d+)', text), 'spills': first(r'//\.spill size (\d+)', text), 'scratch': scratch,
                   'local': first(r'TotalInlineLocalMemorySize\s*[:=]\s*(\d+)', about) + dynamic_local, 'occupancy': int(outputs['width'])}
         parameters = {}
