@@ -294,6 +294,8 @@ struct FlexCase {
       all.push_back(problem(name(dtype), "flex_split", dtype, {.batch = 2, .heads = 4, .q_len = 5, .kv_len = 83, .e = 9, .ev = 11, .kv_heads = 2}, seed, true));
     all.push_back(problem("turned", "flex_split", DType::f32, {.batch = 2, .heads = 1, .q_len = 3, .kv_len = 33, .e = 16, .ev = 32, .kv_batch = 1}, seed + 1,
                           false, true));
+    // The last key of a row counts whatever its score.
+    all.push_back(problem("one key", "flex_split", DType::f32, {.batch = 2, .heads = 1, .q_len = 2, .kv_len = 1, .e = 5, .ev = 3}, seed + 1, false));
     for (DType dtype : {DType::f32, DType::f64, DType::bf16})
       all.push_back(problem(name(dtype), "flex_combine", dtype, {.heads = 2, .q_len = 2, .kv_len = 1100, .e = 2, .ev = 19}, seed + 7, false));
     for (DType dtype : {DType::f32, DType::f64, DType::f16}) all.push_back(assign_problem(dtype, seed + 8));
