@@ -107,8 +107,9 @@ class Nvidia(Compiler):
         self.clang(19, folder, options, '-gline-directives-only', '-target', 'nvptx64-nvidia-nvcl', '-Xclang', '-target-cpu', '-Xclang', front, '-Xclang', '-target-feature', '-Xclang', '+ptx83',
                    *links, '-o', 'out.ptx')
         ptx = open(os.path.join(folder, 'out.ptx')).read()
-        # ptxas knows no folder beside a file's name.
-        open(os.path.join(folder, 'out.ptx'), 'w').write(re.sub(r'^(\s*\.file\s+\d+) "[^"]*" "', r'\1 "', ptx, flags=re.M))
+        # ptxas knows no folder beside a file's name, and no label between the lines of a call; those of line numbers are not referred to.
+        ptx = re.sub(r'^(\s*\.file\s+\d+) "[^"]*" "', r'\1 "', ptx, flags=re.M)
+        open(os.path.join(folder, 'out.ptx'), 'w').write(re.sub(r'^\$L__tmp\d+:\n', '', ptx, flags=re.M))
         tool = lambda *command: run([os.path.join(toolkit, 'bin', command[0]), *command[1:]], folder, [self.system], self.seconds)
         said = tool('ptxas', '-v', '-lineinfo', f'-arch={target}', 'out.ptx', '-o', 'out.cubin')
         return {'said': said, 'text': tool('nvdisasm', '-c', '-g', 'out.cubin'), 'ptx': re.search(rf'\.entry {re.escape(entry)}\((.*?)\n\)', ptx, re.S)[1]}
