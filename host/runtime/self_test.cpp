@@ -147,9 +147,9 @@ Results measure(const DeviceRecord& record) {
     cl_mem mem[2] = {out.storage()->mem(), in.storage()->mem()};
     cl_ulong offset[2] = {out.storage()->offset(), in.storage()->offset()};
     auto count = static_cast<cl_uint>(n), iterations = cl_uint{0};
-    clSetKernelArg(lease.get(), 0, sizeof(cl_mem), &mem[0]);
+    clSetKernelArg(lease.get(), 0, sizeof mem[0], &mem[0]);
     clSetKernelArg(lease.get(), 1, sizeof offset[0], &offset[0]);
-    clSetKernelArg(lease.get(), 2, sizeof(cl_mem), &mem[1]);
+    clSetKernelArg(lease.get(), 2, sizeof mem[1], &mem[1]);
     clSetKernelArg(lease.get(), 3, sizeof offset[1], &offset[1]);
     clSetKernelArg(lease.get(), 4, sizeof count, &count);
     clSetKernelArg(lease.get(), 5, sizeof iterations, &iterations);

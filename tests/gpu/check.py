@@ -6,6 +6,7 @@ import concurrent.futures
 import gzip
 import inspect
 import json
+import math
 import os
 import subprocess
 import sys
@@ -36,20 +37,20 @@ def profile_of(target):
 
 
 def make_plans(profile):
-    """Runs the library as on that GPU; returns the folder with programs and launches, which the tests gpu_plans_* share. What is newer than the test stays."""
+    """Runs the library as on that GPU, by the profile's test; returns the folder with programs and launches. What is newer than the test stays."""
     release = os.path.join(ROOT, 'build/release/tests')
     plans = os.path.join(release, 'gpu_plans')
     launches = os.path.join(plans, profile + '.launches')
     made_of = [os.path.join(release, 'test_gpu_plans'), os.path.join(release, 'libclutch_stub_driver.so'), os.path.join(PROFILES, profile)]
     if os.path.exists(launches) and all(os.path.getmtime(f) < os.path.getmtime(launches) for f in made_of):
         return plans
-    os.makedirs(plans, exist_ok=True)
-    environment = dict(os.environ, OCL_ICD_VENDORS=made_of[1], STUB_PROFILE=made_of[2], STUB_PLANS=plans, STUB_COMPILER=os.environ.get('CXX', 'c++'), CLUTCH_SELF_TEST='off',
-                       CLUTCH_CACHE='off', CLUTCH_POISON_SCRATCH='0')
     log = os.path.join(plans, profile + '.log')
     with open(log, 'w') as file:
-        if subprocess.run([made_of[0]], env=environment, stdout=file, stderr=subprocess.STDOUT).returncode != 0:
-            os.path.exists(launches) and os.remove(launches)
+        test = subprocess.run(['ctest', '--test-dir', os.path.dirname(release), '-R', f'^gpu_plans_{profile}$', '--no-tests=error', '--output-on-failure'], stdout=file,
+                              stderr=subprocess.STDOUT)
+        if test.returncode != 0:
+            if os.path.exists(launches):
+                os.remove(launches)
             raise SystemExit(f'gpu-check: the plans of {profile} could not be made, see {log}')
     return plans
 
@@ -96,13 +97,6 @@ def text_of(*names):
     return ''.join(open(os.path.join(os.path.dirname(__file__), name)).read() for name in names)
 
 
-def items_of(local):
-    items = 1
-    for size in local.split('x'):
-        items *= int(size)
-    return items
-
-
 def wrong_arguments(parameters, launches):
     """The first launch whose arguments are not the compiled kernel's, as a line; None if there is none."""
     for _, arguments in launches:
@@ -120,7 +114,7 @@ def measure(task, compiler, folder, cache, reader):
     version = compiler.version
     commands = inspect.getsource(type(compiler).compile) + inspect.getsource(compilers.Compiler.clang)
     made = compilers.digest(version, task.target, task.kernel, source, commands)
-    local = max((items_of(l) for l, _ in task.launches), default=1) or 64
+    local = max((math.prod(map(int, sizes.split('x'))) for sizes, _ in task.launches), default=1) or 64
     dynamic = max(sum(int(a[1:]) for a in arguments.split(',') if a.startswith('l')) for _, arguments in task.launches)
 
     def read():

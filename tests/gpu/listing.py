@@ -96,41 +96,34 @@ def intel_code(text):
 
 # ---- what instructions are ----
 
-def _amd_kind(text):
+def _amd_fmas(text, _):
+    return len(re.findall(r'\bv_(?:dual_)?(?:fma_f|fmac_f|fma_mix|fmamk|fmaak|mad_f|mac_f|dot2)', text)) + 2 * len(re.findall(r'\bv_pk_fma', text))
+
+
+# Kinds by the first pattern that an instruction begins with, and how many it counts for: a number, or a function of the text and the match, whose 0 is no match.
+AMD = [(r'v_(mfma|wmma|smfmac|swmmac)', 'matrix', 1),
+       (r'', 'fma', _amd_fmas),  # a dual instruction may have it behind another
+       (r'ds_(?:read|load)(_?2(?:st64)?)?(?:addr)?\w*?_(b|u|i)(\d+)', 'lds', lambda text, found: max(1, int(found[3]) // 32) * (2 if found[1] else 1)),
+       (r'(global|flat|buffer)_load_(dwordx4|b128)', 'wide', 1),
+       (r'(global|flat|buffer)_load', 'narrow', 1),
+       (r's_swappc', 'call', 1),
+       (r'v_(mad_[ui]64|lshlrev_b64|lshrrev_b64|ashrrev_i64|lshl_add_u64|addc_co|add_co_ci|subb_co|sub_co_ci|mul_hi_[ui]32|cmpx?_\w+_[ui]64)', 'int64', 1)]
+NVIDIA = [(r'(HMMA|IMMA|DMMA|QMMA|OMMA|HGMMA|IGMMA|QGMMA|UTC\w*MMA)', 'matrix', 1),
+          (r'(FFMA2|HFMA2)', 'fma', 2),
+          (r'(FFMA|DFMA)', 'fma', 1),
+          (r'LDS\b', 'lds', lambda text, found: 4 if '.128' in text else 2 if '.64' in text else 1),
+          (r'(LDG|LD)\b.*\.128', 'wide', 1),
+          (r'(LDG|LD)\.', 'narrow', 1),
+          (r'CALL', 'call', 1),
+          (r'(IMAD\.WIDE|IMAD\.HI|IMAD\.X|IADD3\.X|IADD\.64|LEA\.HI|SHF\.\w\.\w?64|ISETP\S*\.EX)', 'int64', 1)]
+
+
+def _kind_by(table, text):
     """(kind, amount)"""
-    if re.match(r'v_(mfma|wmma|smfmac|swmmac)', text):
-        return 'matrix', 1
-    if fmas := len(re.findall(r'\bv_(?:dual_)?(?:fma_f|fmac_f|fma_mix|fmamk|fmaak|mad_f|mac_f|dot2)', text)) + 2 * len(re.findall(r'\bv_pk_fma', text)):
-        return 'fma', fmas
-    if read := re.match(r'ds_(?:read|load)(_?2(?:st64)?)?(?:addr)?\w*?_(b|u|i)(\d+)', text):
-        return 'lds', max(1, int(read[3]) // 32) * (2 if read[1] else 1)
-    if re.match(r'(global|flat|buffer)_load_(dwordx4|b128)', text):
-        return 'wide', 1
-    if re.match(r'(global|flat|buffer)_load', text):
-        return 'narrow', 1
-    if re.match(r's_swappc', text):
-        return 'call', 1
-    if re.match(r'v_(mad_[ui]64|lshlrev_b64|lshrrev_b64|ashrrev_i64|lshl_add_u64|addc_co|add_co_ci|subb_co|sub_co_ci|mul_hi_[ui]32|cmpx?_\w+_[ui]64)', text):
-        return 'int64', 1
-    return 'other', 1
-
-
-def _nvidia_kind(text):
-    text = re.sub(r'^@!?U?P\d+\s+', '', text)
-    if re.match(r'(HMMA|IMMA|DMMA|QMMA|OMMA|HGMMA|IGMMA|QGMMA|UTC\w*MMA)', text):
-        return 'matrix', 1
-    if re.match(r'(FFMA2|HFMA2)', text):
-        return 'fma', 2
-    if re.match(r'(FFMA|DFMA)', text):
-        return 'fma', 1
-    if re.match(r'LDS\b', text):
-        return 'lds', 4 if '.128' in text else 2 if '.64' in text else 1
-    if re.match(r'(LDG|LD)\.', text):
-        return ('wide' if '.128' in text else 'narrow'), 1
-    if re.match(r'CALL', text):
-        return 'call', 1
-    if re.match(r'(IMAD\.WIDE|IMAD\.HI|IMAD\.X|IADD3\.X|IADD\.64|LEA\.HI|SHF\.\w\.\w?64|ISETP\S*\.EX)', text):
-        return 'int64', 1
+    for pattern, kind, amount in table:
+        found = re.match(pattern, text)
+        if found and (times := amount(text, found) if callable(amount) else amount):
+            return kind, times
     return 'other', 1
 
 
@@ -169,7 +162,12 @@ def _intel_kind(text):
     return 'other', 1
 
 
-KINDS = {'amd': _amd_kind, 'nvidia': _nvidia_kind, 'intel': _intel_kind}
+KINDS = {
+    'amd': lambda text: _kind_by(AMD, text),
+    # Behind a predicate.
+    'nvidia': lambda text: _kind_by(NVIDIA, re.sub(r'^@!?U?P\d+\s+', '', text)),
+    'intel': _intel_kind,
+}
 
 
 def count(vendor, code):

@@ -72,6 +72,11 @@ def run_one(server, seed, name, number):
         return c, "broken", traceback.format_exc(limit=-4)
 
 
+def told(call):
+    function, arguments = call
+    return f"  {function}({', '.join(f'{k} = {common.describe(v)}' for k, v in arguments.items())})"
+
+
 def start_job(program, plant):
     global job_server
     job_server = common.Server(program, plant)
@@ -83,10 +88,7 @@ def run_some(task):
     begin, results = time.time(), []
     for number in numbers:
         c, outcome, text = run_one(job_server, seed, name, number)
-        last = ""
-        if c.calls and outcome in ("failed", "broken"):
-            called, arguments = c.calls[-1]
-            last = f"  {called}({', '.join(f'{k} = {common.describe(v)}' for k, v in arguments.items())})\n"
+        last = told(c.calls[-1]) + "\n" if c.calls and outcome in ("failed", "broken") else ""
         results.append((number, outcome, text, last))
         if outcome == "failed" and stop_at_failure:
             break
@@ -123,8 +125,8 @@ def main():
     if options.case:
         seed, name, number = options.case.split(":")
         c, outcome, text = run_one(server, int(seed), name, int(number))
-        for function, arguments in c.calls:
-            print(f"  {function}({', '.join(f'{k} = {common.describe(v)}' for k, v in arguments.items())})")
+        for call in c.calls:
+            print(told(call))
         print(f"{options.case}: {outcome} {text}")
         return outcome in ("failed", "broken")
 

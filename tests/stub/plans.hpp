@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the stub driver writes into the folder STUB_PLANS: each program once as <digest>.cl, whose first line holds its options, and a line for each launch that
-// differs from those before in launches.tsv: program, kernel, local size, global size, arguments, and the label STUB_LABEL. With STUB_COMPILER, a C compiler
-// whose preprocessor is run, a kernel has the parameters that its preprocessed text says, and arguments must be theirs; without it their number is guessed.
+// differs from those before in <profile>.launches: program, kernel, local size, global size, arguments, and the label STUB_LABEL. With STUB_COMPILER, a C
+// compiler whose preprocessor is run, a kernel has the parameters that its preprocessed text says, and arguments must be theirs; without it their number is
+// guessed.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

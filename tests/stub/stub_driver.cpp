@@ -48,7 +48,35 @@ struct _cl_device_id : Base {
 struct _cl_context : Base {
   cl_device_id device = nullptr;
 };
+namespace {
+/// Buffers that live, where plans are written: an argument's bytes are memory if they are one of them.
+class LiveBuffers {
+ public:
+  static LiveBuffers& instance() {
+    static auto* one = new LiveBuffers;
+    return *one;
+  }
+  void note(cl_mem mem, bool lives) {
+    if (!stub::Plans::instance().wanted()) return;
+    std::lock_guard lock(mutex_);
+    if (lives)
+      all_.insert(mem);
+    else
+      all_.erase(mem);
+  }
+  bool has(cl_mem mem) {
+    std::lock_guard lock(mutex_);
+    return all_.contains(mem);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<cl_mem> all_;
+};
+}  // namespace
 struct _cl_mem : Base {
+  _cl_mem() { LiveBuffers::instance().note(this, true); }
+  ~_cl_mem() { LiveBuffers::instance().note(this, false); }
   cl_context context = nullptr;
   std::vector<std::uint8_t> bytes;
 };
@@ -347,36 +375,14 @@ cl_event CL_API_CALL create_user_event(cl_context context, cl_int* errcode) {
 cl_int CL_API_CALL set_user_event_status(cl_event event, cl_int status) { return set_status(event, status), CL_SUCCESS; }
 
 // ---- memory ----
-/// Buffers that live, so that an argument's bytes tell memory from values; kept where plans are written.
-struct LiveBuffers {
-  std::mutex mutex;
-  std::set<cl_mem> all;
-  static LiveBuffers& instance() {
-    static auto* one = new LiveBuffers;
-    return *one;
-  }
-};
 cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags, std::size_t size, void*, cl_int* errcode) {
   auto* made = new _cl_mem;
   made->context = retain(context);
   made->bytes.resize(size);
-  if (stub::Plans::instance().wanted()) {
-    std::lock_guard lock(LiveBuffers::instance().mutex);
-    LiveBuffers::instance().all.insert(made);
-  }
   give(errcode, CL_SUCCESS);
   return made;
 }
-cl_int CL_API_CALL release_mem(cl_mem mem) {
-  if (!drop(mem)) return CL_SUCCESS;
-  if (stub::Plans::instance().wanted()) {
-    std::lock_guard lock(LiveBuffers::instance().mutex);
-    LiveBuffers::instance().all.erase(mem);
-  }
-  release_context(mem->context);
-  delete mem;
-  return CL_SUCCESS;
-}
+constexpr auto release_mem = release_owned<_cl_mem>;
 /// Keeps a buffer alive inside a command.
 std::shared_ptr<_cl_mem> held(cl_mem mem) { return {retain(mem), release_mem}; }
 
@@ -477,14 +483,13 @@ cl_int CL_API_CALL release_kernel(cl_kernel kernel) {
   delete kernel;
   return CL_SUCCESS;
 }
-/// What an argument is, in the words of launches.tsv.
+/// What an argument is, in the words of plans.
 std::string say_argument(std::size_t size, const void* value) {
   if (!value) return "l" + std::to_string(size);
   cl_mem mem = nullptr;
   if (size == sizeof mem) {
     std::memcpy(&mem, value, sizeof mem);
-    std::lock_guard lock(LiveBuffers::instance().mutex);
-    if (LiveBuffers::instance().all.contains(mem)) return "m";
+    if (LiveBuffers::instance().has(mem)) return "m";
   }
   return "v" + std::to_string(size);
 }
