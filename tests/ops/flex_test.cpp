@@ -6,6 +6,7 @@
 
 #include <clutch/clutch.hpp>
 
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -284,6 +285,54 @@ TEST(Flex, ExtremeScores) {
         else
           ASSERT_NEAR(poisoned[i], without.out[i], 2e-6);
       }
+    }
+  }
+}
+
+/// NaN with the given bits, at every element of (rows, e) in rows from `begin` to before `end`; elsewhere the numbers of `host`.
+std::vector<float> with_nan(std::vector<float> host, std::uint32_t bits, std::int64_t e, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t i = begin * e; i < end * e; ++i) host[static_cast<std::size_t>(i)] = std::bit_cast<float>(bits);
+  return host;
+}
+
+/// Devices make NaN with other bits than the host's, and poison may be any of them. A part of the keys that is NaN throughout counts like one NaN.
+TEST(Flex, NanOfAnyBitsMakesItsRowNan) {
+  CLUTCH_EACH_DEVICE(device) {
+    const Given few({.batch = 1, .heads = 1, .q_len = 3, .kv_len = 1500, .e = 16, .ev = 8}, device),
+        many({.batch = 1, .heads = 1, .q_len = 40, .kv_len = 70, .e = 16, .ev = 8}, device);
+    for (std::uint32_t bits : {0x7fc00000u, 0x7fc00001u, 0x7fffffffu, 0xffffffffu, 0x7f800001u, 0xffc001ffu}) {
+      auto nan_rows = [&](const Tensor& q, const Tensor& k, const Tensor& v, FlexOptions o) {
+        o.return_lse = true;
+        const FlexResult made = flex(q, k, v, o);
+        const std::vector<double> out = values(made.out), lse = values(made.lse);
+        std::vector<bool> rows(lse.size());
+        for (std::size_t i = 0; i < lse.size(); ++i) {
+          rows[i] = std::isnan(lse[i]);
+          for (std::size_t d = 0; d < 8; ++d) EXPECT_EQ(std::isnan(out[8 * i + d]), rows[i]) << fmt::format("{} {:x} row {}", o.implementation, bits, i);
+        }
+        return rows;
+      };
+      auto check = [&](const Given& given, const std::string& implementation) {
+        const std::vector<float> q = given.q.to_host<float>(), k = given.k.to_host<float>();
+        const std::int64_t rows = given.shape.q_len, keys = given.shape.kv_len;
+        FlexOptions o{.implementation = implementation};
+        auto queries = [&](std::int64_t begin, std::int64_t end) { return from_host(with_nan(q, bits, 16, begin, end), given.shape.q(), device); };
+        auto poisoned = [&](std::int64_t begin, std::int64_t end) { return from_host(with_nan(k, bits, 16, begin, end), given.shape.k(), device); };
+        const std::vector<bool> all(static_cast<std::size_t>(rows), true), none(static_cast<std::size_t>(rows), false);
+        std::vector<bool> one = none;
+        one[1] = true;
+        const std::string what = fmt::format("{} {:x}", implementation, bits);
+        EXPECT_EQ(nan_rows(queries(0, rows), given.k, given.v, o), all) << what << " queries";
+        EXPECT_EQ(nan_rows(queries(1, 2), given.k, given.v, o), one) << what << " one query";
+        EXPECT_EQ(nan_rows(given.q, poisoned(keys - 1, keys), given.v, o), all) << what << " the last key";
+        EXPECT_EQ(nan_rows(given.q, poisoned(0, keys), given.v, o), all) << what << " keys";
+        if (keys > 1024) {
+          EXPECT_EQ(nan_rows(given.q, poisoned(512, 1024), given.v, o), all) << what << " a part of the keys";
+        }
+        o.mask_mod = [](Index, Index, Index i, Index kv) { return (kv != 7) | (i == 1); };
+        EXPECT_EQ(nan_rows(given.q, poisoned(7, 8), given.v, o), one) << what << " a key that one query sees";
+      };
+      for (const std::string& implementation : implementations(device)) check(few, implementation), check(many, implementation);
     }
   }
 }

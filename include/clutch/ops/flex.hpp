@@ -19,7 +19,8 @@ using Score = Expr;
 
 /// What becomes of scores before softmax: a traced function of score, batch, head of the query, query and key. Made of
 /// a lambda [](Score s, Index b, Index h, Index q, Index kv) { return s + bias[h] * (kv - q); }. What lambdas cannot
-/// say is opencl()'s. A value; cheap to copy.
+/// say is opencl()'s. A value; cheap to copy. Index refuses q / 16 and q % 16, whose meaning C++ and PyTorch differ on;
+/// a parameter declared Expr does not, and divides in f32.
 class CLUTCH_API ScoreMod {
  public:
   /// None: scores stay what they are.
@@ -121,9 +122,10 @@ struct FlexResult {
 /// Rows without any key are 0, their lse and largest score -inf. Masks come after the score mod, so NaN scores of
 /// masked keys do not count; NaN of their values may, times a weight of 0, unless all keys around them are masked, too,
 /// or skip_masked is set; so may NaN of their keys in q's gradient.
-/// Range: scores of any finite size, to the largest number of their dtype: weights are made of differences to the row's
-///   largest score, exact where they count. Infinite or NaN scores of unmasked keys make their row NaN, -inf excepted,
-///   whose weight is 0.
+/// Range: scores of any finite size, to the largest number of their dtype, if q scale and k scale are finite, too:
+///   weights are made of differences to the row's largest score, exact where they count. Infinite or NaN scores of
+///   unmasked keys make their row's out and lse NaN, -inf excepted, whose weight is 0; max_scores of such a row is
+///   undefined.
 /// Accuracy: f32 within 2e-6 of the exact result for unit-normal q, k and v at E = 64 without score mod, growing with
 ///   its root; a score mod's terms add eps max|score| times max|v|. Subnormal numbers may count as 0.
 /// Reproducible: a sequence has the same bits alone and in a batch, where the longest ones of both have at most 8
