@@ -80,8 +80,8 @@ Tensor dropout_factors(const FlexDropout& dropout, DType dtype, std::int64_t beg
 struct CapturedCall {
   const ExprFunction& score;
   std::function<Expr(const Expr& b, const Expr& h, const Expr& q, const Expr& kv)> allowed;
-  Tensor q, k, v, grad;                ///< q and grad (B, Hq, L, *), k and v (B or 1, Hkv, S, *)
-  Tensor row_max, row_log_sum, delta;  ///< (B, Hq, L); a weight is e^(score - row_max - row_log_sum)
+  Tensor q, k, v, grad;  ///< q and grad (B, Hq, L, *), k and v (B or 1, Hkv, S, *)
+  Tensor grad_lse = {};  ///< (B, Hq, L); undefined: 0
   double scale = 1;
   DType sums = DType::f32;
   FlexDropout dropout = {};

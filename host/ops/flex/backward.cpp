@@ -94,16 +94,14 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
       const Expr kind = captured(blocks->kinds)[{b, h, trunc_div(i, param(blocks->block.q)), trunc_div(j, param(blocks->block.kv))}];
       return there & ((kind == 2) | ((kind == 1) & blocks->mask(b, h, i, j)));
     };
-    auto of_lines = [&](const Tensor& t) { return queries.spread(t.unsqueeze(-1), stream).squeeze(-1); };
+    auto of_lines = [&](const Tensor& t) { return t.defined() ? queries.spread(t.unsqueeze(-1), stream).squeeze(-1) : t; };
     made.captured = captured_gradients({.score = score,
                                         .allowed = allowed,
                                         .q = queries.spread(q, stream),
                                         .k = keys.spread(k, stream),
                                         .v = keys.spread(v, stream),
                                         .grad = queries.spread(grad, stream),
-                                        .row_max = of_lines(row_max),
-                                        .row_log_sum = of_lines(row_log_sum),
-                                        .delta = of_lines(delta),
+                                        .grad_lse = of_lines(backward.grad_lse),
                                         .scale = scale_of(options, c),
                                         .sums = sums,
                                         .dropout = dropout},

@@ -7,6 +7,7 @@
 #include <clutch/ops/map.hpp>
 #include <clutch/ops/matmul.hpp>
 #include <clutch/ops/reduce.hpp>
+#include <clutch/ops/rowwise.hpp>
 #include <clutch/ops/scatter.hpp>
 #include <clutch/pointwise.hpp>
 
@@ -17,6 +18,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 namespace clutch { inline namespace v0 { namespace detail {
 namespace {
@@ -96,8 +98,17 @@ Tensor diagonals(const Tensor& x, const Stream& stream) {
   return sum(padded.as_strided({lines, rows, rows + columns - 1}, {line, row_stride + 1, 1}), {.dims = {1}}, stream);
 }
 
-/// e^(score - lse), without overflow for large scores. The difference is at most 0, although rounding of a recomputed score may exceed row_max.
-Expr weight_of(const Expr& score, const Expr& row_max, const Expr& row_log_sum) { return exp(min(score - row_max, 0.0f) - row_log_sum); }
+/// Gradients of a row's scores. The weights are of these very scores, so that gradients cancel in a row however the scores were rounded. What is hidden, or has
+/// no weight, contributes 0, even if its product is infinite or NaN.
+struct Slopes {
+  Expr operator()(Row& row, const Expr& score, const Expr& product, const Expr& grad_lse) const {
+    const Expr none = score == -std::numeric_limits<float>::infinity();
+    const Expr top = row.max(score), shift = select(top == -std::numeric_limits<float>::infinity(), 0.0f, top);
+    const Expr e = exp(score - shift), weight = e / row.sum(e);
+    auto counted = [&](const Expr& x) { return select(none | (e == 0), 0.0f, weight * x); };
+    return counted(product - row.sum(counted(product)) + grad_lse);
+  }
+};
 
 /// Tensors, and their values as expressions for functions over these tensors.
 struct Inputs {
@@ -230,12 +241,14 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
                     .keys = tabulated(s.right, {batch, heads, kv_len, s.count}, 0, stream)});
   Totals totals(c.score, stream);
   const Tensor keys = c.k.unsqueeze(2).expand({-1, -1, gqa_factor, -1, -1}), values = c.v.unsqueeze(2).expand({-1, -1, gqa_factor, -1, -1});
+  const Tensor grad_lse = (c.grad_lse.defined() ? c.grad_lse.unsqueeze(-1) : zeros({1, 1, 1, 1}, {.dtype = sums, .device = stream.device()}, stream))
+                              .expand({batch, heads, q_len, kv_len});
+  const RowFunction of_scores = trace_rows(Slopes{}, std::array{sums, sums, sums});
   const std::int64_t most = std::clamp<std::int64_t>(kChunkBytes / (batch * heads * kv_len * (sums == DType::f64 ? 8 : 4)), 1, q_len);
   for (std::int64_t begin = 0; begin < q_len; begin += most) {
     const std::int64_t rows = std::min(most, q_len - begin);
     const Dims chunk{batch, heads, rows, kv_len};
     auto rows_of = [&](const Tensor& t) { return t.slice(2, begin, begin + rows).reshape({batch, heads / gqa_factor, gqa_factor, rows, t.size(3)}); };
-    auto lines_of = [&](const Tensor& t) { return t.slice(2, begin, begin + rows).unsqueeze(-1); };
     const Tensor raw = linalg::matmul(rows_of(c.q), keys.mT(), {.alpha = c.scale, .dtype = {sums}}, stream).reshape(chunk);
     const Tensor products = linalg::matmul(rows_of(c.grad), values.mT(), {.dtype = {sums}}, stream).reshape(chunk);
     std::vector<Tensor> given{raw, {}, {}, {}, {}}, queries;  // inputs of `rest`; left sides of the contractions
@@ -251,11 +264,12 @@ std::vector<Tensor> captured_gradients(const CapturedCall& c, const Stream& stre
     };
     Inputs inputs;
     const std::vector<Expr> at = arguments_from(inputs);
-    const Expr row_max = inputs.add(lines_of(c.row_max)), row_log_sum = inputs.add(lines_of(c.row_log_sum)), delta = inputs.add(lines_of(c.delta));
-    const Expr weight = select(c.allowed(at[1], at[2], at[3], at[4]), weight_of(applied(parts.rest, at)[0], row_max, row_log_sum), 0.0f);
-    Expr product = inputs.add(products);
-    if (c.dropout.p > 0) product = product * inputs.add(dropout_factors(c.dropout, sums, begin, begin + rows, stream));
-    const Tensor slopes = inputs.map(select(weight == 0, 0.0f, weight * (product - delta)), sums, stream);
+    const Expr visible = select(c.allowed(at[1], at[2], at[3], at[4]), applied(parts.rest, at)[0], -std::numeric_limits<float>::infinity());
+    const Tensor scores = inputs.map(visible, sums, stream);
+    if (c.dropout.p > 0) mul_out(products, products, dropout_factors(c.dropout, sums, begin, begin + rows, stream), {}, stream);
+    const Tensor of_row[] = {scores, products, grad_lse.slice(2, begin, begin + rows)};
+    const Tensor& slopes = products;
+    rowwise_out(std::span(&slopes, 1), of_scores, of_row, {}, stream);
     totals.add(rest, given, slopes, begin);
     for (std::size_t i = 0; i < dots.size(); ++i) {
       Dot& dot = dots[i];

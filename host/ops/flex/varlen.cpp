@@ -48,9 +48,10 @@ FlexGradients varlen_attn_backward(const Tensor& grad_out, const Tensor& q, cons
                                    const FlexOptions& options, const FlexBackwardOptions& backward, const Stream& stream) {
   detail::OpName named("attention::varlen_attn_backward");
   check_packed(options);
-  const FlexGradients made = flex_backward(by_heads(grad_out), by_heads(q), by_heads(k), by_heads(v),
-                                           {.out = by_heads(results.out), .lse = lines(results.lse), .dropout_state = results.dropout_state}, options,
-                                           {.grad_lse = lines(backward.grad_lse), .captured_gradients = backward.captured_gradients}, stream);
+  const FlexGradients made =
+      flex_backward(by_heads(grad_out), by_heads(q), by_heads(k), by_heads(v),
+                    {.out = by_heads(results.out), .lse = lines(results.lse), .max_scores = lines(results.max_scores), .dropout_state = results.dropout_state},
+                    options, {.grad_lse = lines(backward.grad_lse), .captured_gradients = backward.captured_gradients}, stream);
   return {by_rows(made.q), by_rows(made.k), by_rows(made.v), made.captured};
 }
 

@@ -135,24 +135,22 @@ double dot(const std::vector<double>& x, std::int64_t row, const std::vector<dou
 
 /// What backward makes of scores, by loops.
 struct HostSlopes {
-  std::vector<double> slopes;                  ///< of scores, each row's keys one after another
-  std::vector<double> row_max, log_sum, mean;  ///< of rows: mean is that of the weights' gradients
+  std::vector<double> slopes;  ///< of scores, each row's keys one after another
   HostSlopes(const FlexCase::Shape& s, const std::vector<double>& v, const std::vector<double>& grad, const std::vector<double>& scores) {
     for (std::int64_t b = 0; b < s.batch; ++b)
       for (std::int64_t h = 0; h < s.heads; ++h)
         for (std::int64_t i = 0; i < s.q_len; ++i) {
           const std::int64_t row = s.row(b, h, i);
           const auto first = scores.begin() + row * s.kv_len;
-          row_max.push_back(*std::max_element(first, first + s.kv_len));
+          const double row_max = *std::max_element(first, first + s.kv_len);
           std::vector<double> weights, products;
-          double total = 0;
+          double total = 0, mean = 0;  // mean: of the weights' gradients
           for (std::int64_t j = 0; j < s.kv_len; ++j) {
-            weights.push_back(std::exp(first[j] - row_max.back())), products.push_back(dot(grad, row, v, s.key(b, h) + j, s.ev));
+            weights.push_back(std::exp(first[j] - row_max)), products.push_back(dot(grad, row, v, s.key(b, h) + j, s.ev));
             total += weights.back();
           }
-          log_sum.push_back(std::log(total)), mean.push_back(0);
-          for (std::size_t j = 0; j < weights.size(); ++j) mean.back() += (weights[j] /= total) * products[j];
-          for (std::size_t j = 0; j < weights.size(); ++j) slopes.push_back(weights[j] * (products[j] - mean.back()));
+          for (std::size_t j = 0; j < weights.size(); ++j) mean += (weights[j] /= total) * products[j];
+          for (std::size_t j = 0; j < weights.size(); ++j) slopes.push_back(weights[j] * (products[j] - mean));
         }
   }
 };
@@ -217,17 +215,12 @@ class ReadsOfTables {
       }
       return x;
     };
-    auto of_rows = [&](const std::vector<double>& x) { return from_host(std::vector<float>(x.begin(), x.end()), {s.batch, s.heads, s.q_len}, device_); };
-    const Tensor row_max = of_rows(rows.row_max), log_sum = of_rows(rows.log_sum);
     const std::vector<Tensor> got = detail::captured_gradients({.score = mod.function(DType::f32),
                                                                 .allowed = [](auto&, auto&, auto&, auto&) { return Expr(true); },
                                                                 .q = given_.q,
                                                                 .k = given_.k,
                                                                 .v = given_.v,
                                                                 .grad = grad_,
-                                                                .row_max = row_max,
-                                                                .row_log_sum = log_sum,
-                                                                .delta = of_rows(rows.mean),
                                                                 .scale = 1 / std::sqrt(static_cast<double>(s.e))},
                                                                current_stream(device_));
     ASSERT_EQ(got.size(), reads.size());
@@ -427,17 +420,12 @@ TEST(Captured, LargeScoresHaveExactWeights) {
                    table = from_host<float>({0, 0, 0, 0}, {2, 2}, device);
       const Captured of = captured(table);
       const ScoreMod mod = [&](Score s, Index, Index, Index q, Index kv) { return s + of[{q, kv}] + param(shift); };
-      const Dims lines{1, 1, 2};
-      const Tensor row_max = full(lines, shift, {.device = device}), log_sum = full(lines, std::log(2.0), {.device = device});
       const std::vector<Tensor> got = detail::captured_gradients({.score = mod.function(DType::f32),
                                                                   .allowed = [](auto&, auto&, auto&, auto&) { return Expr(true); },
                                                                   .q = none,
                                                                   .k = none,
                                                                   .v = v,
-                                                                  .grad = full({1, 1, 2, 1}, 1, {.device = device}),
-                                                                  .row_max = row_max,
-                                                                  .row_log_sum = log_sum,
-                                                                  .delta = zeros(lines, {.device = device})},
+                                                                  .grad = full({1, 1, 2, 1}, 1, {.device = device})},
                                                                  current_stream(device));
       const std::vector<double> made = values(got.at(0));
       for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(made[i], i % 2 == 0 ? 0.5 : -0.5, 1e-6) << shift << " at " << i;

@@ -189,6 +189,39 @@ TEST(LargeScores, TheForwardPassesMaximaMayBeTooHigh) {
   }
 }
 
+/// A row's weights add to 1 however its scores were rounded. Keys are equal in pairs, so the largest score is that of two, each of which has half of the
+/// weight.
+TEST(LargeScores, CapturedGradientsAreOfWeightsThatAddTo1) {
+  CLUTCH_EACH_DEVICE(device) {
+    constexpr std::int64_t kHeads = 2, kRows = 40, kPairs = 32, kE = 48, kEv = 8;
+    for (double size : {1e3, 1e4, 1e5}) {
+      const auto drawn = [&](const Dims& sizes, std::uint64_t n) { return randn(sizes, {.device = device, .seed = seed() + n}); };
+      const Tensor q = mul(drawn({1, kHeads, kRows, kE}, 1), size), half = mul(drawn({1, kHeads, kPairs, 1, kE}, 2), size),
+                   k = half.expand({1, kHeads, kPairs, 2, kE}).reshape({1, kHeads, 2 * kPairs, kE}), v = drawn({1, kHeads, 2 * kPairs, kEv}, 3),
+                   grad = drawn({1, kHeads, kRows, kEv}, 4), bias = zeros({kHeads, kRows, 2 * kPairs}, {.device = device});
+      const std::vector<double> products = values(linalg::matmul(grad, v.mT()));
+      for (std::string_view implementation : ways(device)) {
+        FlexOptions o{.return_lse = true, .implementation = std::string(implementation)};
+        o.score_mod = [at = captured(bias)](Score s, Index, Index h, Index i, Index j) { return s + at[{h, i, j}]; };
+        const std::vector<double> got = values(flex_backward(grad, q, k, v, flex(q, k, v, o), o, {.captured_gradients = true}).captured.at(0));
+        int rows = 0;
+        for (std::size_t row = 0; row < kHeads * kRows; ++row) {
+          std::vector<std::size_t> counted;
+          for (std::size_t pair = 0; pair < kPairs; ++pair) {
+            const std::size_t j = row * 2 * kPairs + 2 * pair;
+            EXPECT_NEAR(got[j] + got[j + 1], 0, 1e-5) << size << " " << implementation << " at " << j;
+            if (std::fabs(got[j]) > 1e-6) counted.push_back(j);
+          }
+          if (counted.size() != 1) continue;  // two pairs are about as large
+          ++rows;
+          EXPECT_NEAR(got[counted[0]], (products[counted[0]] - products[counted[0] + 1]) / 4, 1e-4) << size << " " << implementation << " at " << counted[0];
+        }
+        EXPECT_GT(rows, kHeads * kRows / 2) << size << " " << implementation;
+      }
+    }
+  }
+}
+
 /// A small lse says nothing of the products that its scores were made of: where these cancel, the backward pass's own rounding must not make weights infinite.
 TEST(LargeScores, WeightsAreFiniteWhereProductsCancel) {
   CLUTCH_EACH_DEVICE(device) {
