@@ -314,6 +314,10 @@ TEST(Reduce, VarianceNormAndLogsumexpAreAccurate) {
     const float inf = INFINITY;
     EXPECT_EQ(logsumexp(from_host<float>({-inf, -inf}, device)).item(), -INFINITY);
     EXPECT_EQ(logsumexp(from_host<float>({inf, 1}, device)).item(), INFINITY);
+    // Differences of integers exceed them.
+    EXPECT_EQ(logsumexp(from_host<std::int32_t>({INT32_MIN, 1}, device)).item(), 1);
+    EXPECT_EQ(logsumexp(from_host<std::int64_t>({INT64_MIN, 1}, device)).item(), 1);
+    EXPECT_EQ(logsumexp(from_host<std::int8_t>({-128, 127}, device)).item(), 127);
     EXPECT_NEAR(logsumexp(from_host<float>({1, 1}, device), {.after = trace([](Expr v) { return v * 2; }, std::array{DType::f32})}).item(),
                 2 + 2 * std::log(2.0), 1e-6);
     EXPECT_EQ(norm(from_host<float>({0, 3, -0.0f, 2}, device), 0).item(), 2);

@@ -239,9 +239,9 @@ Tensor log_of_sums(const Tensor* out, const Tensor& x, const ReduceOptions& opti
   // The sum of no elements is 0, whose logarithm is -Inf. The maximum of no elements would be an Error, so it is not computed.
   Tensor top = x.numel() == 0 ? zeros({}, {.dtype = computed, .device = x.device()}, stream) : amax(x, keeping(options), stream);
   Tensor total = reduce(
-      Reduce::sum, [](Expr a, Expr m) { return exp(a - guarded(m)); }, {x, top}, wide, stream);
+      Reduce::sum, [&](Expr a, Expr m) { return exp(cast(a, computed) - guarded(cast(m, computed))); }, {x, top}, wide, stream);
   const Tensor parts[] = {total, top};
-  ExprFunction joined = detail::trace_over<2>([](Expr s, Expr m) { return log(s) + guarded(m); }, parts, "logsumexp");
+  ExprFunction joined = detail::trace_over<2>([&](Expr s, Expr m) { return log(s) + guarded(cast(m, computed)); }, parts, "logsumexp");
   if (!options.after.empty()) joined = detail::compose(options.after, joined);
   return finished(out, joined, parts, x, {dtype}, options, "logsumexp", stream);
 }
