@@ -16,7 +16,7 @@ namespace clutch { inline namespace v0 { namespace detail {
 //   and no entry of its access control list allows anyone else to write, append, delete, or to change its rights or its owner. What entries deny is not
 //   counted, so a list that only a denial makes harmless is refused; a file system without such lists is refused.
 
-/// True if a regular file's owner is trusted, or is the owner of the file `other`.
+/// True if a regular file's owner is trusted, or is the owner of the file `other`, and nobody else may write to it unless others may write to `other`, too.
 bool is_of_trusted_owner(const std::filesystem::path& file, const std::filesystem::path& other);
 
 /// A file's bytes; nullopt if the file is absent or refused.

@@ -75,7 +75,10 @@ bool is_of_trusted_owner(const fs::path& file, const fs::path& other) {
   struct stat status {
   }, others{};
   if (::stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
-  return is_trusted_owner(status.st_uid) || (::stat(other.c_str(), &others) == 0 && status.st_uid == others.st_uid);
+  const bool known = ::stat(other.c_str(), &others) == 0;
+  if (!is_trusted_owner(status.st_uid) && !(known && status.st_uid == others.st_uid)) return false;
+  const mode_t for_others = S_IWGRP | S_IWOTH;
+  return (status.st_mode & for_others & ~(known ? others.st_mode : 0)) == 0;
 }
 
 PrivateBytes read_private_file(const fs::path& path) {

@@ -202,10 +202,9 @@ bool is_of_trusted_owner(const fs::path& file, const fs::path& other) {
   if (!opened || ::GetFileType(opened.get()) != FILE_TYPE_DISK || (attributes_of(opened.get()) & FILE_ATTRIBUTE_DIRECTORY) != 0) return false;
   const Security security = security_of(opened.get());
   if (security.error != 0 || !security.owner) return false;
-  if (is_trusted(security.owner)) return true;
-  if (!beside) return false;
-  const Security others = security_of(beside.get());
-  return others.error == 0 && others.owner && ::EqualSid(security.owner, others.owner);
+  const Security others = beside ? security_of(beside.get()) : Security{};
+  if (!is_trusted(security.owner) && !(beside && others.error == 0 && others.owner && ::EqualSid(security.owner, others.owner))) return false;
+  return refusal_of(opened.get(), file).empty() || (beside && !refusal_of(beside.get(), other).empty());
 }
 
 PrivateBytes read_private_file(const fs::path& path) {

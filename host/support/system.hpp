@@ -52,12 +52,12 @@ struct ProgramRun {
     exited,       ///< the program ended by itself, with `status`
     crashed,      ///< a signal ended it; Windows: an exception, or status 3, which abort() gives
     timed_out,    ///< the limit ended it
-    not_started,  ///< for the reason `problem`
+    not_started,  ///< or its end is not known; for the reason `problem`
   };
   End end = End::not_started;
   int status = 0;
   std::string kept;     ///< what the program wrote to the stream that was kept
-  std::string problem;  ///< the system's reason if the program was not started
+  std::string problem;  ///< the system's reason for not_started
 };
 enum class Keep { output, errors };
 /// Runs a program and waits until it ends, or for `limit`, after which it is killed. Of its two streams (standard output and standard error) the one that

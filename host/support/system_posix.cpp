@@ -98,7 +98,8 @@ ProgramRun run_program(const std::filesystem::path& program, const std::vector<s
   if (error != 0) return {.problem = reason(error)};
   const auto begin = std::chrono::steady_clock::now();
   int status = 0;
-  for (pid_t ended = 0; (ended = ::waitpid(child, &status, limit ? WNOHANG : 0)) == 0 || (ended < 0 && errno == EINTR);) {
+  pid_t ended = 0;
+  while ((ended = ::waitpid(child, &status, limit ? WNOHANG : 0)) == 0 || (ended < 0 && errno == EINTR)) {
     if (!limit) continue;
     if (std::chrono::steady_clock::now() - begin > *limit) {
       ::kill(child, SIGKILL);
@@ -107,6 +108,8 @@ ProgramRun run_program(const std::filesystem::path& program, const std::vector<s
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
+  // Where the process ignores SIGCHLD, the system forgets how its children ended.
+  if (ended != child) return {.problem = fmt::format("its end is unknown: {}", reason(errno))};
   ProgramRun run{.end = WIFEXITED(status) ? ProgramRun::End::exited : ProgramRun::End::crashed};
   if (WIFEXITED(status)) run.status = WEXITSTATUS(status);
   if (kept) run.kept = contents(kept.get());

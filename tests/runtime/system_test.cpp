@@ -21,6 +21,8 @@
 #include "support/windows_handle.hpp"
 
 #include <aclapi.h>
+#else
+#include <csignal>
 #endif
 
 namespace clutch::testing { namespace {
@@ -85,6 +87,20 @@ TEST(System, ProgramsEndOrAreEnded) {
   EXPECT_EQ(none.end, ProgramRun::End::not_started);
   EXPECT_FALSE(none.problem.empty());
 }
+
+#ifndef _WIN32
+/// How a child ended is not known where the system reaps children by itself.
+TEST(System, AnEndThatIsNotKnownIsNoSuccess) {
+  struct sigaction ignored {
+  }, before{};
+  ignored.sa_handler = SIG_IGN;
+  ASSERT_EQ(::sigaction(SIGCHLD, &ignored, &before), 0);
+  const ProgramRun run = child("status", Keep::output);
+  ::sigaction(SIGCHLD, &before, nullptr);
+  EXPECT_EQ(run.end, ProgramRun::End::not_started);
+  EXPECT_NE(run.problem.find("its end is unknown"), std::string::npos) << run.problem;
+}
+#endif
 
 TEST(System, TheProcessKnowsItself) {
   EXPECT_NE(detail::process_id(), 0u);
@@ -183,6 +199,7 @@ TEST(System, PrivateFoldersRefuseWhatOthersMayWrite) {
     EXPECT_TRUE(detail::is_of_trusted_owner(file, own.path));
     EXPECT_FALSE(detail::is_of_trusted_owner(own.path, file)) << "no regular file";
     give_to_all(file);
+    EXPECT_FALSE(detail::is_of_trusted_owner(file, own.path / "cache")) << "others may write to it";
     for (const detail::PrivateBytes& read : {folder.read("file"), detail::read_private_file(file)}) {
       EXPECT_FALSE(read.bytes);
       EXPECT_NE(read.refusal.find("file is not used: others may write to it"), std::string::npos) << read.refusal;
