@@ -120,6 +120,7 @@ std::vector<std::uint8_t> packed(const std::uint8_t* first, const Described& d) 
   for (std::size_t i = 0; i < bytes.size(); i += size) {
     std::memcpy(bytes.data() + i, first + offset * static_cast<std::int64_t>(size), size);
     for (int k = d.sizes.rank() - 1; k >= 0; --k) {
+      if (d.sizes[k] == 1) continue;  // its stride may be any number
       offset += d.strides[k];
       if (++index[k] < d.sizes[k]) break;
       offset -= d.strides[k] * std::exchange(index[k], 0);

@@ -180,7 +180,8 @@ Tensor Tensor::slice(int dim, std::int64_t begin, std::int64_t end, std::int64_t
   Dims sizes = sizes_, strides = strides_;
   sizes[d] = end == begin ? 0 : (end - begin - 1) / step + 1;
   strides[d] = times(strides[d], step);
-  return as_strided(sizes, strides, begin == sizes_[d] ? 0 : begin * strides_[d]);
+  // Strides of an empty tensor may be so large that no product of them can be computed.
+  return as_strided(sizes, strides, numel() == 0 || begin == sizes_[d] ? 0 : begin * strides_[d]);
 }
 
 Tensor Tensor::select(int dim, std::int64_t index) const {
@@ -190,7 +191,7 @@ Tensor Tensor::select(int dim, std::int64_t index) const {
   if (i < 0 || i >= sizes_[d])
     throw Error(ErrorCode::invalid_argument, "select", fmt::format("the index must be in [-{}, {}), got {}", sizes_[d], sizes_[d], index));
   Dims sizes = sizes_, strides = strides_;
-  std::int64_t offset = i * strides_[d];
+  const std::int64_t offset = numel() == 0 ? 0 : i * strides_[d];
   sizes.erase(d);
   strides.erase(d);
   return as_strided(sizes, strides, offset);

@@ -92,6 +92,9 @@ TEST(Tensors, SizesAndStridesThatWrapAreRefused) {
     EXPECT_TRUE(refuses([&] { t.reshape({std::int64_t{1} << 32, std::int64_t{1} << 32, -1}); }));
     EXPECT_TRUE(refuses([&] { t.reshape({std::int64_t{1} << 32, std::int64_t{1} << 32, 24}); }));
     EXPECT_TRUE(refuses([&] { empty({0, kHuge, kHuge}, o); })) << "strides of it wrap";
+    constexpr std::int64_t kMany = std::int64_t{1} << 40, kLate = (std::int64_t{1} << 30) - 1;
+    const Tensor nothing = empty({0, 16}, o).as_strided({0, kMany}, {1, kMany});
+    EXPECT_EQ(nothing.slice(1, kLate, kMany).numel() + nothing.select(1, kLate).numel(), 0) << "offsets of it wrap";
     EXPECT_TRUE(refuses([&] { empty({kHuge, kHuge, 0}, o); }));
     EXPECT_TRUE(refuses([&] { empty({kHuge, 16}, o); })) << "2^64 elements";
     EXPECT_TRUE(refuses([&] { empty({kHuge}, {.dtype = DType::c128, .device = device}); })) << "2^64 bytes";
