@@ -278,6 +278,46 @@ def decoding(c):
     c.near(got[1], lse, torch.nan_to_num(lse.abs(), posinf=0.0) * 4 * EPS[compute_name(name)] + tolerance * 2, FLEX, f"lse of {name}: ")
 
 
+@case(60, covers=[])
+def flex_of_nan(c):
+    """NaN and infinities among queries and keys, or among values of keys that all have a weight."""
+    name = c.floating()
+    batch, heads = c.pick([1, 2]), c.pick([1, 2])
+    l, s = sizes_of(c, small=c.chance(0.4))
+    e, ev = c.pick([1, 8, 33, 64]), c.pick([1, 8, 40])
+
+    def tensor(shape, often):
+        t = c.tensor(shape, name, "normal", strides=False)
+        bits = {"f32": torch.int32, "f64": torch.int64, "f16": torch.int16, "bf16": torch.int16}[name]
+        info = torch.iinfo(bits)
+        odd = [torch.tensor(x, dtype=bits).view(t.dtype) for x in (-1, info.max)]  # NaN of all ones, and of none but the sign's
+        for at in np.argwhere(c.rng.random(shape[:-1]) < often):
+            t[tuple(at)][c.integer(0, shape[-1] - 1)] = c.pick([torch.tensor(x, dtype=t.dtype) for x in (math.nan, math.inf, -math.inf)] + odd)
+        return c.lay_out(t)
+
+    of_values = c.chance(0.3)
+    often = c.pick([0.5 / max(1, l), 2 / max(1, s), 1.0])
+    q = tensor([batch, heads, l, e], 0 if of_values else c.pick([0, 0, often]))
+    k, v = tensor([batch, heads, s, e], 0 if of_values else often), tensor([batch, heads, s, ev], often if of_values else 0)
+    arguments, mask = {}, None
+    if not of_values and c.chance(0.6):
+        more, function = pick_mask(c, batch, l, s)
+        mask = dense_mask(function, batch, heads, l, s)
+        arguments.update(more, mask_batch=batch, mask_heads=heads, q_len=l, kv_len=s, block_q=c.pick([16, 128]), block_kv=c.pick([16, 128]), mask_by=c.pick(["block", "mod"]))
+    scores = (q.double() @ k.double().mT) / math.sqrt(e)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    bad = (torch.isnan(scores) | (scores == math.inf)).any(-1)
+    lse = torch.where(bad, math.nan, torch.logsumexp(torch.where(bad[..., None], 0.0, scores), -1))
+    weights = torch.exp(scores - torch.where(lse == -math.inf, 0.0, lse)[..., None])
+    exact = torch.where(bad[..., None], math.nan, weights @ v.double())
+    got = c.call("flex", q=q, k=k, v=v, return_lse=1, **arguments)
+    tolerance = accuracy(name, e, 0.0, torch.nan_to_num(v, posinf=0.0, neginf=0.0))
+    what = f"mask {arguments.get('mask')}, {name}, E {e}, specials among {'values' if of_values else 'queries and keys'}: "
+    c.near(got[0], exact, torch.full(exact.shape, tolerance, dtype=torch.float64), FLEX + ", Range", what)
+    c.near(got[1], lse, torch.nan_to_num(lse.abs(), posinf=0.0) * 4 * EPS[compute_name(name)] + tolerance * 2, FLEX + ", Range", "lse, " + what)
+
+
 def gradient_bound(name, e, terms, grad, others, count):
     unit = 1.0 if name != "f64" else 2.0**-29
     big = max([1.0] + [float(t.double().abs().max()) / 3 for t in others if t.numel()])

@@ -90,10 +90,13 @@ def norms(c):
     rank = c.integer(1, len(shape))
     inner = shape[len(shape) - rank:]
     n = math.prod(inner)
-    if n == 0:
-        return c.true(True, "", NN)
     axes = list(range(len(shape) - rank, len(shape)))
     x = c.tensor(shape, name, "normal")
+    if n == 0:
+        function = c.pick(["layer_norm", "rms_norm"])
+        got = c.call(function, x=x, grad=c.tensor(shape, name, "normal"), normalized_rank=rank)
+        c.alike(got[0], shape, name, NN + f", {function} of rows of nothing")
+        return c.alike(got[3 if function == "layer_norm" else 2], shape, name, NN + f", {function}_backward of rows of nothing")
     if c.chance(0.3):
         x = c.lay_out((x.double() * 3 + c.pick([1.0, -10.0])).to(x.dtype))
     weight = c.tensor(inner, name, "normal") if c.chance(0.6) else None

@@ -81,10 +81,12 @@ def steps(c):
     path = os.path.join(tempfile.gettempdir(), f"oracle_state_{os.getpid()}.safetensors")
     if c.chance(0.3):
         arguments["path"] = path
+    elif c.chance(0.3):
+        arguments["by_state"] = 1
     rates = {}
     if len(params) > 1 and c.chance(0.3):
         rates["second_lr"] = 0.02
-    if c.chance(0.3) and "path" not in arguments:
+    if c.chance(0.3) and "path" not in arguments and "by_state" not in arguments:
         rates["later_lr"] = 0.05
     got = c.call("optimizer", optimizer=which, params=params, steps=count, numerics=numerics, **arguments, **o, **rates)
     if os.path.exists(path):

@@ -132,11 +132,16 @@ void add_steps(Functions& table) {
       const Tensor norm = optimizer->step(c.list("grads" + std::to_string(step)), step_options(c));
       if (norm.defined()) norms.push_back(norm);
       if (c.has("later_lr")) optimizer->set_lr(c.number("later_lr", 0));
-      // In the middle the state goes through a file into an optimizer of the same parameters.
+      // In the middle the state goes into an optimizer of the same parameters, through a file or as tensors.
       if (c.has("path") && step == steps / 2) {
         optimizer->save(c.text("path"));
         optimizer = make_optimizer(c, params);
         optimizer->load(c.text("path"));
+      } else if (c.flag("by_state") && step == steps / 2) {
+        const std::unique_ptr<Optimizer> next = make_optimizer(c, params);
+        next->load_state(optimizer->state());
+        optimizer = make_optimizer(c, params);
+        optimizer->load_state(next->state());
       }
     }
     c.give(params);
