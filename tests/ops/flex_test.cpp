@@ -125,7 +125,7 @@ TEST(Flex, LengthsSizesAndDtypes) {
       for (std::int64_t q_len : {0, 1, 16, 33, 127, 128, 129, 200})
         for (std::int64_t kv_len : {0, 1, 7, 128, 129, 260})
           for (bool causal : {false, true}) {
-            if (++turn % (level() == "smoke" ? 5 : 1) != 0) continue;
+            if (++turn % (level() == "smoke" ? 11 : 1) != 0) continue;
             if (level() == "smoke" && dtype != DType::f32 && causal == (dtype == DType::f16)) continue;
             const Given given({.batch = 1, .heads = 2, .q_len = q_len, .kv_len = kv_len, .e = 8 + turn % 9, .ev = 7 + turn % 11}, device, dtype);
             FlexOptions o{.return_lse = true, .return_max_scores = true};
@@ -145,7 +145,7 @@ TEST(Flex, LengthsSizesAndDtypes) {
     // Heads of every class of sizes, and past them.
     for (std::int64_t e : {1, 31, 32, 64, 65, 80, 96, 128, 129, 256, 300, 600, 1030})
       for (std::int64_t ev : {e, (e * 7 + 9) % 140 + 1}) {
-        if (level() == "smoke" && (e > 600 || (ev != e && e != 65 && e != 300))) continue;
+        if (level() == "smoke" && (e > 300 || e == 31 || e == 64 || e == 96 || e == 128 || (ev != e && e != 65))) continue;
         const Given given({.batch = 1, .heads = 1, .q_len = 50, .kv_len = 150, .e = e, .ev = ev}, device);
         expect_close(flex(given.q, given.k, given.v), given.model(), fmt::format("{} and {} elements", e, ev));
       }
@@ -332,7 +332,10 @@ TEST(Flex, NanOfAnyBitsMakesItsRowNan) {
         o.mask_mod = [](Index, Index, Index i, Index kv) { return (kv != 7) | (i == 1); };
         EXPECT_EQ(nan_rows(given.q, poisoned(7, 8), given.v, o), one) << what << " a key that one query sees";
       };
-      for (const std::string& implementation : implementations(device)) check(few, implementation), check(many, implementation);
+      for (const std::string& implementation : implementations(device)) {
+        if (level() == "smoke" && implementation == "flex_lanes") continue;  // what CPUs take by themselves
+        check(few, implementation), check(many, implementation);
+      }
     }
   }
 }
@@ -372,9 +375,10 @@ TEST(Flex, GradientsMatchTheModel) {
     for (const Mod& mod : mods(device, 4, 131))
       for (const std::string& implementation : implementations(device)) {
         if (!worth(implementation, mod)) continue;
-        // Masks alone have no derivative of their own.
+        // Masks alone have no derivative of their own; by day a mod of scores alone stands for the others.
         const std::string_view name = mod.name;
         if (level() == "smoke" && mod.score.empty() && name != "none" && name != "causal") continue;
+        if (level() == "smoke" && (name == "alibi" || name == "softcap")) continue;
         FlexOptions o{.score_mod = mod.score, .implementation = implementation};
         const std::string what = fmt::format("{} {}", implementation, mod.name);
         if (!mod.mask.empty()) o.block_mask = attention::create_block_mask(mod.mask, {.q_len = 131, .kv_len = 131, .block = {32, 48}, .device = device});
@@ -404,7 +408,7 @@ TEST(Flex, GradientsMatchTheModel) {
         expect_gradients(sized, {}, {}, {}, fmt::format("{} x {}", q_len, kv_len));
       }
     for (std::int64_t e : {80, 200, 260, 700, 1100}) {
-      if (level() == "smoke" && e != 80 && e != 1100) continue;
+      if (level() == "smoke" && e != 80) continue;
       const Given sized({.batch = 1, .heads = 1, .q_len = 33, .kv_len = 50, .e = e, .ev = e - 30}, device);
       expect_gradients(sized, {}, {}, {}, fmt::format("{} elements", e), 2);
     }

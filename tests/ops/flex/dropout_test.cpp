@@ -138,6 +138,7 @@ TEST(SkipMasked, WhatIsMaskedMayHoldAnything) {
   CLUTCH_EACH_DEVICE(device) {
     for (std::string implementation : {"", "flex_items"})
       for (std::int64_t q_len : {5, 40}) {
+        if (level() == "smoke" && q_len == 5 && !implementation.empty()) continue;
         const Given given({.batch = 1, .heads = 2, .q_len = q_len, .kv_len = 60, .e = 16, .ev = 16}, device);
         // Every third key is masked and holds NaN or infinity.
         const Tensor bad =

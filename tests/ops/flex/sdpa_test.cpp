@@ -77,6 +77,11 @@ TEST(Sdpa, MatchesTheModelByEachBackend) {
     };
     for (const auto& c : cases)
       for (SdpaBackend backend : {SdpaBackend::flash, SdpaBackend::math}) {
+        // By day what has programs of its own: of masks flash attention makes a mod each, math an addition.
+        const std::string_view of = c.name;
+        if (level() == "smoke" &&
+            (of == "scale" || of == "one row" || of == "upper left" || (backend == SdpaBackend::math && of != "numbers" && of != "lower right")))
+          continue;
         attention::SdpaBackends only{backend};
         const auto [out, lse, state] = attention::sdpa(given.q, given.k, given.v, c.options);
         EXPECT_EQ(last_plan().starts_with("flex"), backend == SdpaBackend::flash) << last_plan();
