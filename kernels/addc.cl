@@ -2,9 +2,10 @@
 // addcdiv and addcmul: out = input + value * (t1 op t2), rounded in the order that CLUTCH_ORDER names.
 // Ownership: a group owns tiles of CLUTCH_TILE consecutive elements; its items take WIDTH of them in turn, so that one item walks a
 // tile in order and many items read side by side. No local memory.
-// Needs: T (dtype of all operands), ACC (compute type), CLUTCH_OP (0 quotient, 1 product), CLUTCH_ORDER (0 fma_of_quotient,
-// 1 product_first, 2 unfused), CLUTCH_IS_INTEGER, and what the included files need.
+// Needs: T (dtype of all operands), ACC (compute type), CLUTCH_OP and CLUTCH_ORDER (addc/args.h),
+// CLUTCH_IS_INTEGER, and what the included files need.
 // Source: PyTorch 2.12, torch.addcdiv and torch.addcmul.
+#include "addc/args.h"
 #include "common/dtype.clh"
 #include "common/elementwise.clh"
 #include "common/launch.clh"
@@ -34,15 +35,15 @@
 // The same text serves scalars and vectors. value == 1 changes addcmul's first order alone: one fma without value.
 #if CLUTCH_IS_INTEGER
 #define COMBINE(R, x, a, b, value, one) ((x) + (value) * ((a) * (b)))
-#elif CLUTCH_OP == 0 && CLUTCH_ORDER == 0
+#elif CLUTCH_OP == ADDC_QUOTIENT && CLUTCH_ORDER == ADDC_FMA_OF_QUOTIENT
 #define COMBINE(R, x, a, b, value, one) FMA((R)(value), DIV(a, b), x)
-#elif CLUTCH_OP == 0 && CLUTCH_ORDER == 1
+#elif CLUTCH_OP == ADDC_QUOTIENT && CLUTCH_ORDER == ADDC_PRODUCT_FIRST
 #define COMBINE(R, x, a, b, value, one) ((x) + DIV((R)(value) * (a), b))
-#elif CLUTCH_OP == 0
+#elif CLUTCH_OP == ADDC_QUOTIENT
 #define COMBINE(R, x, a, b, value, one) ((x) + (R)(value)*DIV(a, b))
-#elif CLUTCH_ORDER == 0
+#elif CLUTCH_ORDER == ADDC_FMA_OF_QUOTIENT
 #define COMBINE(R, x, a, b, value, one) FMA((one) ? (a) : (R)(value), (one) ? (b) : (a) * (b), x)
-#elif CLUTCH_ORDER == 1
+#elif CLUTCH_ORDER == ADDC_PRODUCT_FIRST
 #define COMBINE(R, x, a, b, value, one) FMA((R)(value) * (a), b, x)
 #else
 #define COMBINE(R, x, a, b, value, one) ((x) + (R)(value) * ((a) * (b)))
@@ -51,7 +52,7 @@
 static inline ACC combine(ACC x, ACC a, ACC b, ACC value, int one) { return COMBINE(ACC, x, a, b, value, one); }
 
 // Emulated rounding is scalar.
-#if !CLUTCH_IS_INTEGER && LANES > 1 && CLUTCH_DIV_RN == 0 && CLUTCH_FMA_RN == 0
+#if !CLUTCH_IS_INTEGER && LANES > 1 && CLUTCH_DIV_RN == CLUTCH_RN_NATIVE && CLUTCH_FMA_RN == CLUTCH_RN_NATIVE
 static inline V combinev(V x, V a, V b, ACC value, int one) { return COMBINE(V, x, a, b, value, one); }
 #define VECTORS 1
 // One step of the contiguous walk: ELEMENTS_PER_STEP elements from element i.

@@ -2,12 +2,13 @@
 // copy_ and cast: destination = source, copied as bits or cast to another dtype with one rounding.
 // Ownership: a group owns tiles of CLUTCH_TILE elements (bytes in copy_bytes). No local memory.
 // Needs: for moves T, an unsigned type of the element's size; for casts S_NAME and D_NAME (dtypes, the real one of a complex
-// type), CLUTCH_S_KIND and CLUTCH_D_KIND (0 f32-computed float, 1 f64, 2 integer or bool), CLUTCH_S_COMPLEX, CLUTCH_D_COMPLEX, CLUTCH_SATURATE.
+// type), CLUTCH_S_KIND and CLUTCH_D_KIND (copy/args.h), CLUTCH_S_COMPLEX, CLUTCH_D_COMPLEX, CLUTCH_SATURATE.
 // Source: PyTorch 2.12's casts; OCP 8-bit floating point specification for the f8 formats.
 #include "common/dtype.clh"
 #include "common/elementwise.clh"
 #include "common/f8.clh"
 #include "common/launch.clh"
+#include "copy/args.h"
 
 // Contiguous copy of bytes, of any dtype.
 #ifdef CLUTCH_ENTRY_copy_bytes
@@ -98,9 +99,9 @@ __kernel void copy_rows(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, 
 #error "S_NAME, D_NAME, CLUTCH_S_KIND, CLUTCH_D_KIND and CLUTCH_SATURATE are not defined"
 #endif
 
-#if CLUTCH_S_KIND == 0
+#if CLUTCH_S_KIND == COPY_KIND_F32
 #define X float
-#elif CLUTCH_S_KIND == 1
+#elif CLUTCH_S_KIND == COPY_KIND_F64
 #define X double
 #else
 #define X long
@@ -139,9 +140,9 @@ static inline uint odd_bits_of_i64(long x) {
   }
   return sign | ((uint)(top + 126) << 23) + fraction;
 }
-#if CLUTCH_S_KIND == 0
+#if CLUTCH_S_KIND == COPY_KIND_F32
 #define ODD_BITS odd_bits_of_f32
-#elif CLUTCH_S_KIND == 1
+#elif CLUTCH_S_KIND == COPY_KIND_F64
 #define ODD_BITS odd_bits_of_f64
 #else
 #define ODD_BITS odd_bits_of_i64
@@ -176,7 +177,7 @@ static inline void cast_store_f8e5m2(__global uchar* base, long i, X x) {
   base[i] = (uchar)small_from_bits(ODD_BITS(x), 2, 15, 0x7B, 0x7F, CLUTCH_SATURATE ? 0x7B : 0x7C);
 }
 static inline void cast_store_f8e8m0fnu(__global uchar* base, long i, X x) {
-#if CLUTCH_S_KIND == 0
+#if CLUTCH_S_KIND == COPY_KIND_F32
   uint a = as_uint(x) & 0x7FFFFFFFu;
 #else
   uint a = as_uint((float)x) & 0x7FFFFFFFu;  // PyTorch's rule is one on f32 values
@@ -185,7 +186,7 @@ static inline void cast_store_f8e8m0fnu(__global uchar* base, long i, X x) {
   uint up = (a & 0x400000u) != 0 && ((a & 0x3FFFFFu) != 0 || e > 0);
   base[i] = (uchar)(e == 255 ? 255 : e + up);
 }
-#if CLUTCH_S_KIND == 2
+#if CLUTCH_S_KIND == COPY_KIND_INTEGER
 static inline long whole(long x, long least, long largest) { return x; }
 #else
 // Truncates; NaN gives 0, values out of range give the nearest bound.

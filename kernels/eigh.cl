@@ -60,7 +60,7 @@
 
 #define EIGH_PARAMS                                                                                                                                       \
   CLUTCH_PREDICATE __global uchar *w_base, ulong w_offset, __global uchar *v_base, ulong v_offset, __global uchar *info_base, ulong info_offset,          \
-      __global uchar *sweeps_base, ulong sweeps_offset, __global const uchar *a_base, ulong a_offset, __global uchar *scratch_base, ulong scratch_offset, \
+      __global uchar *sweeps_base, ulong sweeps_offset, __global uchar *scratch_base, ulong scratch_offset, __global const uchar *a_base, ulong a_offset, \
       CLUTCH_ARGS(EighArgs, args), T tolerance_given, int limit
 // Local names of the parameters.
 #define EIGH_TAKE_PARAMS                                                                                                                        \

@@ -19,8 +19,8 @@ static inline uint digit_of(uint key, const GroupArgs* args) { return key >> arg
 
 // counts[p, d]: entries of part p whose digit is d.
 #ifdef CLUTCH_ENTRY_group_count
-__kernel void group_count(CLUTCH_PREDICATE CLUTCH_ARGS(GroupArgs, args), __global const uchar* source, ulong source_offset, __global uchar* counts,
-                          ulong counts_offset) {
+__kernel void group_count(CLUTCH_PREDICATE __global uchar* counts, ulong counts_offset, __global const uchar* source, ulong source_offset,
+                          CLUTCH_ARGS(GroupArgs, args)) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(GroupArgs, args)
   const ulong n = args.n, chunk = args.chunk, parts = args.parts;
@@ -36,8 +36,8 @@ __kernel void group_count(CLUTCH_PREDICATE CLUTCH_ARGS(GroupArgs, args), __globa
 
 // counts[p, d]: entries with digit d in the parts before p; totals[d]: in all parts.
 #ifdef CLUTCH_ENTRY_group_scan
-__kernel void group_scan(CLUTCH_PREDICATE CLUTCH_ARGS(GroupArgs, args), __global uchar* counts, ulong counts_offset, __global uchar* totals,
-                         ulong totals_offset) {
+__kernel void group_scan(CLUTCH_PREDICATE __global uchar* counts, ulong counts_offset, __global uchar* totals, ulong totals_offset,
+                         CLUTCH_ARGS(GroupArgs, args)) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(GroupArgs, args)
   const ulong parts = args.parts;
@@ -57,7 +57,7 @@ __kernel void group_scan(CLUTCH_PREDICATE CLUTCH_ARGS(GroupArgs, args), __global
 
 // totals[d]: entries with digits below d. One item.
 #ifdef CLUTCH_ENTRY_group_base
-__kernel void group_base(CLUTCH_PREDICATE CLUTCH_ARGS(GroupArgs, args), __global uchar* totals, ulong totals_offset) {
+__kernel void group_base(CLUTCH_PREDICATE __global uchar* totals, ulong totals_offset, CLUTCH_ARGS(GroupArgs, args)) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(GroupArgs, args)
   const uint digits = args.digits;
@@ -74,9 +74,9 @@ __kernel void group_base(CLUTCH_PREDICATE CLUTCH_ARGS(GroupArgs, args), __global
 
 // Stores each entry after those with lower digits, those of earlier parts with the same digit, and the earlier ones of its part.
 #ifdef CLUTCH_ENTRY_group_place
-__kernel void group_place(CLUTCH_PREDICATE CLUTCH_ARGS(GroupArgs, args), __global const uchar* source, ulong source_offset, __global const uchar* ids,
-                          ulong ids_offset, __global uchar* counts, ulong counts_offset, __global const uchar* totals, ulong totals_offset,
-                          __global uchar* keys_out, ulong keys_offset, __global uchar* ids_out, ulong out_offset) {
+__kernel void group_place(CLUTCH_PREDICATE __global uchar* keys_out, ulong keys_offset, __global uchar* ids_out, ulong out_offset, __global uchar* counts,
+                          ulong counts_offset, __global const uchar* source, ulong source_offset, __global const uchar* ids, ulong ids_offset,
+                          __global const uchar* totals, ulong totals_offset, CLUTCH_ARGS(GroupArgs, args)) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(GroupArgs, args)
   const ulong n = args.n, chunk = args.chunk, parts = args.parts;
@@ -100,8 +100,8 @@ __kernel void group_place(CLUTCH_PREDICATE CLUTCH_ARGS(GroupArgs, args), __globa
 
 // offsets[g]: index of the first entry whose key is at least g.
 #ifdef CLUTCH_ENTRY_group_offsets
-__kernel void group_offsets(CLUTCH_PREDICATE CLUTCH_ARGS(GroupArgs, args), __global const uchar* keys, ulong keys_offset, __global uchar* offsets,
-                            ulong offsets_offset) {
+__kernel void group_offsets(CLUTCH_PREDICATE __global uchar* offsets, ulong offsets_offset, __global const uchar* keys, ulong keys_offset,
+                            CLUTCH_ARGS(GroupArgs, args)) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(GroupArgs, args)
   const ulong n = args.n, chunk = args.chunk, parts = args.parts, groups = args.groups;

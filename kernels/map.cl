@@ -4,7 +4,7 @@
 // WIDTH lanes; they are gathered and scattered if fewer elements are left or the stride is not 1. No local memory.
 // Needs: what common/expr.clh needs; CLUTCH_OPERANDS; IDX; CLUTCH_TILE; CLUTCH_RANK_LANES (4, 8 or 16; of the shape vectors); and from
 // expression.clh, which the host prints (host/expr/print.cpp): CLUTCH_EXPRESSION(LOAD, POSITION, STORE) and the macros of
-// parameters BUFFER (the tensors), STRIDE (their shapes) and EXTRA (params and captured tensors).
+// parameters BUFFER (the tensors), STRIDE (their strides) and EXTRA (params and captured tensors).
 // Operands are b0, b1, ...: outputs, inputs, then positions, which have strides and no memory.
 #include "common/expr.clh"
 #include "common/launch.clh"
@@ -49,7 +49,7 @@ static inline void map_contiguous_body(CLUTCH_ID_PARAMS, ulong n, uint wants_str
   }
 }
 
-__kernel void map_contiguous(CLUTCH_PREDICATE ulong n, uint streaming CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+__kernel void map_contiguous(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, uint streaming CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   map_contiguous_body(CLUTCH_IDS, n, streaming CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
@@ -90,8 +90,8 @@ static inline void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, CLUTCH_SHA
   }
 }
 
-__kernel void map_rows(CLUTCH_PREDICATE ulong n, int rank,
-                       CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+__kernel void map_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, int rank,
+                       CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   map_rows_body(CLUTCH_IDS, n, rank, sizes CLUTCH_STRIDE_NAMES CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
@@ -130,8 +130,8 @@ static inline void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank,
   }
 }
 
-__kernel void map_strided(CLUTCH_PREDICATE ulong n, int rank,
-                          CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+__kernel void map_strided(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, int rank,
+                          CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   map_strided_body(CLUTCH_IDS, n, rank, sizes CLUTCH_STRIDE_NAMES CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }

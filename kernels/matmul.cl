@@ -3,7 +3,7 @@
 // times rows (re, im) and (-im, re).
 // matmul_panels: register tiles of CLUTCH_ROWS rows and CLUTCH_VECTORS vectors of columns (matmul/panels.clh).
 //   CLUTCH_B_AT, of matmul/args.h: b is read from panels that matmul_pack wrote, from the tensor, or from blocks that the work-item packs.
-//   CLUTCH_DOT: a and b are words of four bytes, by matmul_dot_rows and matmul_dot_pack, whose products an instruction sums (1) or plain code (2).
+//   CLUTCH_DOT: a and b are words of four bytes, by matmul_dot_rows and matmul_dot_pack, whose products an instruction sums or plain code (args.h).
 // matmul_lanes: batches of small matrices, one in each SIMD lane.
 // matmul_tiles: tiles in local memory (matmul/tiles.clh). Local memory: 2 * MATMUL_BLOCK_K * (CLUTCH_TILE_M + CLUTCH_TILE_N) numbers.
 // matmul_items: the reference, any strides. A work-item takes an element.
@@ -59,7 +59,7 @@
 #define CLUTCH_FMA(a, b, c) dot_of_bytes(a, b, c)
 // Adds to each lane of `sum` the products of four unsigned bytes of a and four signed bytes of b.
 static inline VI dot_of_bytes(VI a, VI b, VI sum) {
-#if CLUTCH_DOT == 1
+#if CLUTCH_DOT == MATMUL_DOT_INSTRUCTION
   __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
 #else
   for (int i = 0; i < 32; i += 8) sum = CLUTCH_WRAP_32(sum, +, CLUTCH_AS_VU((a >> i & 255) * (b << (24 - i) >> 24)));
@@ -161,10 +161,10 @@ __kernel void matmul_pack(CLUTCH_PREDICATE __global uchar* panels, ulong panels_
 #include "matmul/panels.clh"
 
 #if CLUTCH_SPARSE
-__kernel void matmul_sparse_panels(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* places, ulong places_offset,
-                                   __global const uchar* info, ulong info_offset, __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args),
-                                   CLUTCH_ARGS(MatmulPanelsArgs, tiling), SUM_ONE alpha,
-                                   SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+__kernel void matmul_sparse_panels(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global const uchar* a, ulong a_offset, __global const uchar* places,
+                                   ulong places_offset, __global const uchar* info, ulong info_offset, __global const uchar* b, ulong b_offset,
+                                   CLUTCH_ARGS(MatmulArgs, args), CLUTCH_ARGS(MatmulPanelsArgs, tiling) CLUTCH_STRIDE_PARAMS, SUM_ONE alpha,
+                                   SUM_ONE beta CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
   CLUTCH_TAKE_ARGS(MatmulPanelsArgs, tiling)
@@ -175,9 +175,9 @@ __kernel void matmul_sparse_panels(CLUTCH_PREDICATE __global const uchar* a, ulo
                      stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #else
-__kernel void matmul_panels(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args),
-                            CLUTCH_ARGS(MatmulPanelsArgs, tiling), SUM_ONE alpha,
-                            SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+__kernel void matmul_panels(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset,
+                            CLUTCH_ARGS(MatmulArgs, args), CLUTCH_ARGS(MatmulPanelsArgs, tiling) CLUTCH_STRIDE_PARAMS, SUM_ONE alpha,
+                            SUM_ONE beta CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
   CLUTCH_TAKE_ARGS(MatmulPanelsArgs, tiling)
@@ -318,8 +318,8 @@ __kernel void matmul_lanes(CLUTCH_PREDICATE __global uchar* c, ulong c_offset, _
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_tiles
-__kernel void matmul_tiles(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args),
-                           SUM_ONE alpha, SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+__kernel void matmul_tiles(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset,
+                           CLUTCH_ARGS(MatmulArgs, args) CLUTCH_STRIDE_PARAMS, SUM_ONE alpha, SUM_ONE beta CLUTCH_EXTRA_KERNEL_PARAMS) {
   __local NUMBER tiles_a[2 * MATMUL_BLOCK_K * CLUTCH_TILE_M], tiles_b[2 * MATMUL_BLOCK_K * CLUTCH_TILE_N];  // matmul_tile_numbers() of each
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
@@ -331,9 +331,9 @@ __kernel void matmul_tiles(CLUTCH_PREDICATE __global const uchar* a, ulong a_off
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_sparse_tiles
-__kernel void matmul_sparse_tiles(CLUTCH_PREDICATE __global const uchar* values, ulong values_offset, __global const uchar* metadata, ulong metadata_offset,
-                                  __global const uchar* info, ulong info_offset, __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args),
-                                  SUM_ONE alpha, SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+__kernel void matmul_sparse_tiles(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global const uchar* values, ulong values_offset,
+                                  __global const uchar* metadata, ulong metadata_offset, __global const uchar* info, ulong info_offset, __global const uchar* b,
+                                  ulong b_offset, CLUTCH_ARGS(MatmulArgs, args) CLUTCH_STRIDE_PARAMS, SUM_ONE alpha, SUM_ONE beta CLUTCH_EXTRA_KERNEL_PARAMS) {
   __local NUMBER tiles_a[2 * MATMUL_BLOCK_K * CLUTCH_TILE_M], tiles_b[2 * MATMUL_BLOCK_K * CLUTCH_TILE_N];  // matmul_tile_numbers() of each
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
@@ -347,9 +347,9 @@ __kernel void matmul_sparse_tiles(CLUTCH_PREDICATE __global const uchar* values,
 #ifdef CLUTCH_ENTRY_matmul_sparse_rows
 #include "matmul/sparse_rows.clh"
 
-__kernel void matmul_sparse_rows(CLUTCH_PREDICATE __global const uchar* numbers, ulong numbers_offset, __global const uchar* places, ulong places_offset,
-                                 __global const uchar* info, ulong info_offset, __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args),
-                                 SUM_ONE alpha, SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+__kernel void matmul_sparse_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global const uchar* numbers, ulong numbers_offset,
+                                 __global const uchar* places, ulong places_offset, __global const uchar* info, ulong info_offset, __global const uchar* b,
+                                 ulong b_offset, CLUTCH_ARGS(MatmulArgs, args) CLUTCH_STRIDE_PARAMS, SUM_ONE alpha, SUM_ONE beta CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
   IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
@@ -362,9 +362,9 @@ __kernel void matmul_sparse_rows(CLUTCH_PREDICATE __global const uchar* numbers,
 #ifdef CLUTCH_ENTRY_matmul_sparse_dot
 #include "matmul/sparse_dot.clh"
 
-__kernel void matmul_sparse_dot(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* info, ulong info_offset,
-                                __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args), ulong tiles_each, int alpha,
-                                int beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+__kernel void matmul_sparse_dot(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global const uchar* a, ulong a_offset, __global const uchar* info,
+                                ulong info_offset, __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args),
+                                ulong tiles_each CLUTCH_STRIDE_PARAMS, int alpha, int beta CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
   IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
@@ -401,9 +401,9 @@ static inline void matmul_sparse_items_body(CLUTCH_ID_PARAMS, __global const uch
   }
 }
 
-__kernel void matmul_sparse_items(CLUTCH_PREDICATE __global const uchar* values, ulong values_offset, __global const uchar* metadata, ulong metadata_offset,
-                                  __global const uchar* info, ulong info_offset, __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args),
-                                  SUM_ONE alpha, SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+__kernel void matmul_sparse_items(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global const uchar* values, ulong values_offset,
+                                  __global const uchar* metadata, ulong metadata_offset, __global const uchar* info, ulong info_offset, __global const uchar* b,
+                                  ulong b_offset, CLUTCH_ARGS(MatmulArgs, args) CLUTCH_STRIDE_PARAMS, SUM_ONE alpha, SUM_ONE beta CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
   IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
@@ -437,8 +437,8 @@ static inline void matmul_items_body(CLUTCH_ID_PARAMS, __global const uchar* a, 
   }
 }
 
-__kernel void matmul_items(CLUTCH_PREDICATE __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args),
-                           SUM_ONE alpha, SUM_ONE beta CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+__kernel void matmul_items(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset,
+                           CLUTCH_ARGS(MatmulArgs, args) CLUTCH_STRIDE_PARAMS, SUM_ONE alpha, SUM_ONE beta CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
   IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];

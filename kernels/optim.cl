@@ -38,7 +38,7 @@
 #define CLUTCH_STOREV_T CLUTCH_CONCAT(storev_, T_NAME)
 
 // Emulated rounding is scalar.
-#define CLUTCH_VECTORS (LANES > 1 && CLUTCH_DIV_RN == 0 && CLUTCH_FMA_RN == 0 && CLUTCH_SQRT_RN == 0)
+#define CLUTCH_VECTORS (LANES > 1 && CLUTCH_DIV_RN == CLUTCH_RN_NATIVE && CLUTCH_FMA_RN == CLUTCH_RN_NATIVE && CLUTCH_SQRT_RN == CLUTCH_RN_NATIVE)
 
 // NaN if either is NaN.
 #define CLUTCH_MAX_NAN(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
@@ -72,11 +72,10 @@ static inline void optim_step_body(CLUTCH_ID_PARAMS, const Table* table, __globa
   }
 }
 
-__kernel void optim_step(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uchar* sizes, ulong sizes_offset, __global const uchar* chunks,
-                         ulong chunks_offset, __global uchar* steps, ulong steps_offset, __global const uchar* lrs, ulong lrs_offset,
-                         __global const uchar* scales, ulong scales_offset, __global const uchar* found, ulong found_offset, __global const uchar* factors,
-                         ulong factors_offset, __global const uchar* numbers, ulong numbers_offset, CLUTCH_ARGS(OptimStepArgs, args), CLUTCH_HYPER_PARAMS,
-                         ulong seed) {
+__kernel void optim_step(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global uchar* steps, ulong steps_offset, __global const uchar* sizes, ulong sizes_offset,
+                         __global const uchar* chunks, ulong chunks_offset, __global const uchar* lrs, ulong lrs_offset, __global const uchar* scales,
+                         ulong scales_offset, __global const uchar* found, ulong found_offset, __global const uchar* factors, ulong factors_offset,
+                         __global const uchar* numbers, ulong numbers_offset, CLUTCH_ARGS(OptimStepArgs, args), CLUTCH_HYPER_PARAMS, ulong seed) {
   CLUTCH_TAKE_ARGS(OptimStepArgs, args)
   CLUTCH_IF_PREDICATE
   if (args.flags & OPTIM_HAS_FOUND && *(__global const float*)(found + found_offset) != 0) return;
@@ -141,8 +140,8 @@ CLUTCH_INLINE void optim_norm_body(CLUTCH_ID_PARAMS, const Table* table, __globa
   }
 }
 
-__kernel void optim_norm(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uchar* sizes, ulong sizes_offset, __global const uchar* chunks,
-                         ulong chunks_offset, __global uchar* partial, ulong partial_offset, CLUTCH_ARGS(OptimChunkArgs, args)) {
+__kernel void optim_norm(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global uchar* partial, ulong partial_offset, __global const uchar* sizes, ulong sizes_offset,
+                         __global const uchar* chunks, ulong chunks_offset, CLUTCH_ARGS(OptimChunkArgs, args)) {
   CLUTCH_TAKE_ARGS(OptimChunkArgs, args)
   CLUTCH_IF_PREDICATE
   CLUTCH_LANES_MEMORY ACC all[CLUTCH_NORM_LANES];
@@ -183,8 +182,8 @@ __kernel void optim_norm_total(CLUTCH_PREDICATE __global uchar* norm, ulong norm
 #error "CLUTCH_SCALES and CLUTCH_CHECKS are not defined"
 #endif
 // Multiplies gradients by a factor on the device; found becomes 1 if one is not finite.
-__kernel void optim_scale(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uchar* sizes, ulong sizes_offset, __global const uchar* chunks,
-                          ulong chunks_offset, __global const uchar* factors, ulong factors_offset, __global uchar* found, ulong found_offset,
+__kernel void optim_scale(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global uchar* found, ulong found_offset, __global const uchar* sizes, ulong sizes_offset,
+                          __global const uchar* chunks, ulong chunks_offset, __global const uchar* factors, ulong factors_offset,
                           CLUTCH_ARGS(OptimChunkArgs, args)) {
   CLUTCH_TAKE_ARGS(OptimChunkArgs, args)
   CLUTCH_IF_PREDICATE
@@ -257,9 +256,9 @@ __kernel void optim_update_scaler(CLUTCH_PREDICATE __global uchar* scales, ulong
 
 #ifdef CLUTCH_ENTRY_optim_schedule
 // Advances the counter and multiplies the learning rates by the factor of its step.
-__kernel void optim_schedule(CLUTCH_PREDICATE __global uchar* lrs, ulong lrs_offset, __global const uchar* rates, ulong rates_offset, __global uchar* counts,
-                             ulong counts_offset, CLUTCH_ARGS(OptimScheduleArgs, args), ulong advance, ulong warmup_steps, ulong decay_steps,
-                             float warmup_start, float end) {
+__kernel void optim_schedule(CLUTCH_PREDICATE __global uchar* lrs, ulong lrs_offset, __global uchar* counts, ulong counts_offset, __global const uchar* rates,
+                             ulong rates_offset, CLUTCH_ARGS(OptimScheduleArgs, args), ulong advance, ulong warmup_steps, ulong decay_steps, float warmup_start,
+                             float end) {
   CLUTCH_TAKE_ARGS(OptimScheduleArgs, args)
   CLUTCH_IF_PREDICATE
   __global float* lr = (__global float*)(lrs + lrs_offset);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // uniform_ and normal_: floating-point numbers from Philox 4x32-10 blocks; random_state sets the generator's seed and offset, or advances the offset.
 // Ownership: a group owns tiles of CLUTCH_TILE elements, a multiple of a chunk; its items take WIDTH blocks of a chunk in turn.
-// A chunk is 16 blocks: word k of block j is element 16 * k + j, so that vectors of any width store without shuffles.
+// A chunk is RANDOM_CHUNK_BLOCKS blocks: word k of block j is element RANDOM_CHUNK_BLOCKS * k + j, so that vectors of any width store without shuffles.
 // Needs: T_NAME, ACC (float or double), and what the included files need.
 // Source: J. K. Salmon et al., SC 2011; include/clutch/ops/random.hpp has the mapping of words to elements.
 #include "common/dtype.clh"
@@ -9,13 +9,14 @@
 #include "common/launch.clh"
 #include "common/math.clh"
 #include "common/philox.clh"
+#include "random/args.h"
 
 #ifdef CLUTCH_ENTRY_random_state
-// The state is {seed, offset}: sets both, or advances the offset.
+// Sets seed and offset, or advances the offset.
 static inline void random_state_body(__global ulong* state, ulong seed, ulong offset, uint set) {
   if (get_global_id(0) != 0) return;
-  if (set) state[0] = seed;
-  state[1] = set ? offset : state[1] + offset;
+  if (set) state[RANDOM_SEED] = seed;
+  state[RANDOM_OFFSET] = set ? offset : state[RANDOM_OFFSET] + offset;
 }
 
 __kernel void random_state(CLUTCH_PREDICATE __global uchar* state, ulong state_offset, ulong seed, ulong offset, uint set) {
@@ -30,18 +31,18 @@ __kernel void random_state(CLUTCH_PREDICATE __global uchar* state, ulong state_o
 #endif
 
 #ifdef T_IS_F64
-#define WORDS_EACH 2
 #define R VD
+#define CHUNK random_chunk(1)
 #else
-#define WORDS_EACH 1
 #define R VF
+#define CHUNK random_chunk(0)
 #endif
-#define CHUNK (64 / WORDS_EACH)
+#define CHUNK_STEPS (RANDOM_CHUNK_BLOCKS / WIDTH)  // vectors of blocks of a chunk
 
 // Block number `block` (lane j of a vector: block + j) of the stream of numbers that the seed selects.
 static inline PhiloxBlocks philox(const PhiloxKeys* keys, ulong block) {
   VU low = (VU)(uint)block + lane_numbers();
-  // Blocks of a vector share their high half: chunks begin at multiples of 16 blocks behind any offset, so a carry is added.
+  // Blocks of a vector share their high half: chunks begin at multiples of RANDOM_CHUNK_BLOCKS blocks behind any offset, so a carry is added.
   VU carry = low < (VU)(uint)block ? (VU)1u : (VU)0u;
   return philox_blocks(low, (VU)(uint)(block >> 32) + carry, (VU)0u, (VU)0u, keys);
 }
@@ -88,16 +89,16 @@ typedef struct {
   ulong first;
 } Step;
 static inline Step step_of(const PhiloxKeys* keys, ulong offset, ulong tile, ulong step) {
-  ulong chunk = tile * (CLUTCH_TILE / CHUNK) + step / (16 / WIDTH), j = step % (16 / WIDTH) * WIDTH;
+  ulong chunk = tile * (CLUTCH_TILE / CHUNK) + step / CHUNK_STEPS, j = step % CHUNK_STEPS * WIDTH;
   Step r;
-  r.words = philox(keys, offset + 16 * chunk + j);
+  r.words = philox(keys, offset + RANDOM_CHUNK_BLOCKS * chunk + j);
   r.first = chunk * CHUNK + j;
   return r;
 }
 
 #define RANDOM_WALK(n)                                             \
   for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) \
-    for (ulong step = item; step < CLUTCH_TILE / CHUNK * (16 / WIDTH) && tile * CLUTCH_TILE + step / (16 / WIDTH) * CHUNK < n; step += items)
+    for (ulong step = item; step < CLUTCH_TILE / CHUNK * CHUNK_STEPS && tile * CLUTCH_TILE + step / CHUNK_STEPS * CHUNK < n; step += items)
 
 #endif
 
@@ -109,9 +110,9 @@ static inline void random_uniform_body(CLUTCH_ID_PARAMS, __global uchar* out, ul
     PhiloxBlocks w = at.words;
     ulong i = at.first;
 #ifdef T_IS_F64
-    for (int k = 0; k < 2; ++k) put(out, i + 16 * k, n, SCALE_ADD(unit_of(w.w[2 * k], w.w[2 * k + 1]), range, low));
+    for (int k = 0; k < 2; ++k) put(out, i + RANDOM_CHUNK_BLOCKS * k, n, SCALE_ADD(unit_of(w.w[2 * k], w.w[2 * k + 1]), range, low));
 #else
-    for (int k = 0; k < 4; ++k) put(out, i + 16 * k, n, SCALE_ADD(CLUTCH_U_TO_VF(w.w[k] >> UNIT_SHIFT) * UNIT, range, low));
+    for (int k = 0; k < 4; ++k) put(out, i + RANDOM_CHUNK_BLOCKS * k, n, SCALE_ADD(CLUTCH_U_TO_VF(w.w[k] >> UNIT_SHIFT) * UNIT, range, low));
 #endif
   }
 }
@@ -120,7 +121,7 @@ __kernel void random_uniform(CLUTCH_PREDICATE __global uchar* out, ulong out_off
                              uint stateful, ACC range, ACC low) {
   CLUTCH_IF_PREDICATE
   __global const ulong* s = (__global const ulong*)(state + state_offset);
-  random_uniform_body(CLUTCH_IDS, out + out_offset, n, stateful ? s[0] : seed, stateful ? s[1] : 0, range, low);
+  random_uniform_body(CLUTCH_IDS, out + out_offset, n, stateful ? s[RANDOM_SEED] : seed, stateful ? s[RANDOM_OFFSET] : 0, range, low);
 }
 #endif
 
@@ -135,13 +136,13 @@ static inline void random_normal_body(CLUTCH_ID_PARAMS, __global uchar* out, ulo
     VD c, s = sincospi_f64(CLUTCH_L_TO_VD(CLUTCH_AS_VL(join_words(w.w[2], w.w[3])) >> 11) * 0x1p-52, &c);
     VD r = sqrt(-2.0 * log_f64(unit_of(w.w[0], w.w[1]) + 0x1p-54));
     put(out, i, n, SCALE_ADD(r * c, stddev, mean));
-    put(out, i + 16, n, SCALE_ADD(r * s, stddev, mean));
+    put(out, i + RANDOM_CHUNK_BLOCKS, n, SCALE_ADD(r * s, stddev, mean));
 #else
     for (int pair = 0; pair < 2; ++pair) {
       VF c, s = sincospi_f32(CLUTCH_I_TO_VF(CLUTCH_AS_VI(w.w[2 * pair + 1])) * 0x1p-31f, &c);
       VF r = sqrt_rn(-2.0f * log_f32(CLUTCH_U_TO_VF(w.w[2 * pair]) * 0x1p-32f + 0x1p-33f));
-      put(out, i + 32 * pair, n, SCALE_ADD(r * c, stddev, mean));
-      put(out, i + 32 * pair + 16, n, SCALE_ADD(r * s, stddev, mean));
+      put(out, i + RANDOM_CHUNK_BLOCKS * 2 * pair, n, SCALE_ADD(r * c, stddev, mean));
+      put(out, i + RANDOM_CHUNK_BLOCKS * (2 * pair + 1), n, SCALE_ADD(r * s, stddev, mean));
     }
 #endif
   }
@@ -151,6 +152,6 @@ __kernel void random_normal(CLUTCH_PREDICATE __global uchar* out, ulong out_offs
                             uint stateful, ACC stddev, ACC mean) {
   CLUTCH_IF_PREDICATE
   __global const ulong* s = (__global const ulong*)(state + state_offset);
-  random_normal_body(CLUTCH_IDS, out + out_offset, n, stateful ? s[0] : seed, stateful ? s[1] : 0, stddev, mean);
+  random_normal_body(CLUTCH_IDS, out + out_offset, n, stateful ? s[RANDOM_SEED] : seed, stateful ? s[RANDOM_OFFSET] : 0, stddev, mean);
 }
 #endif

@@ -3,7 +3,7 @@
 // The elements of a result are taken in row-major order and combine in the order of common/reduce_order.clh; another launch reduces the results of blocks. So
 // bits depend neither on the device nor on the layout.
 // Ownership: an item takes `chunk` whole blocks at a time. No local memory.
-// Needs: what common/reduce_order.clh needs; CLUTCH_OP (0 sum, 1 prod, 2 min, 3 max, 4 any, 5 all); A_NAME, the accumulator's dtype
+// Needs: what common/reduce_order.clh needs; CLUTCH_OP (common/reductions.h); A_NAME, the accumulator's dtype
 // (f32, f64, i64, i32, bool), and A_IS_...; CLUTCH_ABREAST; CLUTCH_FINAL (1: apply CLUTCH_AFTER and store the result); and from
 // expression.clh: CLUTCH_EXPRESSION and, if CLUTCH_FINAL, CLUTCH_AFTER, with their parameters.
 // Operand b0 is the output, inputs follow, then positions, which have strides and no memory; its strides over the kept dimensions are s0, the inputs' are s1,
@@ -39,7 +39,7 @@
 static inline void store_result(__global uchar* b0, IDX offset, A result CLUTCH_AFTER_PARAMS) {
   IDX at[WIDTH];
   for (int l = 0; l < WIDTH; ++l) at[l] = offset;
-#if CLUTCH_OP == 4 || CLUTCH_OP == 5
+#if CLUTCH_OP == CLUTCH_REDUCE_ANY || CLUTCH_OP == CLUTCH_REDUCE_ALL
   V total = result ? (V)CLUTCH_TRUE : (V)0;
 #else
   V total = (V)result;
@@ -48,7 +48,7 @@ static inline void store_result(__global uchar* b0, IDX offset, A result CLUTCH_
 }
 #define STORE_RESULT(offset, block, blocks, number, result) store_result(b0, offset, result CLUTCH_AFTER_NAMES)
 #else
-#define STORE_RESULT(offset, block, blocks, number, result) ((__global A*)b0)[(number) * (blocks) + (block)] = (result)
+#define STORE_RESULT(offset, block, blocks, number, result) ((__global A*)b0)[reduce_partial(number, blocks, block)] = (result)
 #endif
 
 #define REDUCE_SHAPE                                                     \
@@ -56,14 +56,14 @@ static inline void store_result(__global uchar* b0, IDX offset, A result CLUTCH_
   CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);              \
   CLUTCH_STRIDES(kept)
 #define REDUCE_TASKS                                                                              \
-  ulong blocks = max((m + CLUTCH_BLOCK - 1) / CLUTCH_BLOCK, (ulong)1), tasks = n * blocks;        \
+  ulong blocks = reduce_blocks(m), tasks = n * blocks;                                            \
   for (ulong task = (group * items + item) * chunk; task < tasks; task += groups * items * chunk) \
     for (ulong one = task; one < min(task + chunk, tasks); ++one)
 
 // Rows: the reduced elements have one stride, 0 or 1, in each input.
 #ifdef CLUTCH_ENTRY_reduce_rows
-__kernel void reduce_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
-                          CLUTCH_SHAPE_VECTOR inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
+__kernel void reduce_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, ulong chunk, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
+                          CLUTCH_SHAPE_VECTOR inner_strides CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
   REDUCE_SHAPE
@@ -76,7 +76,7 @@ __kernel void reduce_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int ra
     ulong number = one / blocks, block = one - number * blocks;
     IDX offset[CLUTCH_OPERANDS] = {0};
     add_offsets((IDX)number, rank, size, kept, 0, offset);
-    A result = rows_block(offset, inner, (IDX)(block * CLUTCH_BLOCK), (IDX)min((block + 1) * CLUTCH_BLOCK, m) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+    A result = rows_block(offset, inner, (IDX)(block * REDUCE_BLOCK), (IDX)min((block + 1) * REDUCE_BLOCK, m) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
     STORE_RESULT(offset[0], block, blocks, number, result);
   }
 }
@@ -84,9 +84,9 @@ __kernel void reduce_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int ra
 
 // The reference: any strides of the reduced dimensions, too.
 #ifdef CLUTCH_ENTRY_reduce_strided
-__kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, int reduced_rank,
-                             CLUTCH_SHAPE_VECTOR reduced_sizes CLUTCH_REDUCED_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS
-                                 CLUTCH_AFTER_KERNEL_PARAMS) {
+__kernel void reduce_strided(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, ulong chunk, int rank,
+                             CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, int reduced_rank,
+                             CLUTCH_SHAPE_VECTOR reduced_sizes CLUTCH_REDUCED_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
   REDUCE_SHAPE
@@ -96,7 +96,7 @@ __kernel void reduce_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
   CLUTCH_SHIFT_BUFFERS
   REDUCE_TASKS {
     ulong number = one / blocks, block = one - number * blocks;
-    IDX offset[CLUTCH_OPERANDS] = {0}, begin = (IDX)(block * CLUTCH_BLOCK), end = (IDX)min((block + 1) * CLUTCH_BLOCK, m);
+    IDX offset[CLUTCH_OPERANDS] = {0}, begin = (IDX)(block * REDUCE_BLOCK), end = (IDX)min((block + 1) * REDUCE_BLOCK, m);
     add_offsets((IDX)number, rank, size, kept, 0, offset);
     V acc[CLUTCH_VECTORS];
     for (int k = 0; k < CLUTCH_VECTORS; ++k) acc[k] = (V)(A)CLUTCH_IDENTITY;
@@ -137,8 +137,9 @@ static inline V columns_tail(const IDX* row, const IDX* across, int first, int c
   CLUTCH_EXPRESSION(CLUTCH_LOAD_GATHERED, CLUTCH_POSITION_GATHERED, CLUTCH_SET_VALUE)
   return value;
 }
-__kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
-                             CLUTCH_SHAPE_VECTOR inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
+__kernel void reduce_columns(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, ulong chunk, int rank,
+                             CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
+                             CLUTCH_SHAPE_VECTOR inner_strides CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
   REDUCE_SHAPE
@@ -147,12 +148,11 @@ __kernel void reduce_columns(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, int
   for (int k = 0; k + 1 < CLUTCH_OPERANDS; ++k) step[k + 1] = spread[k];
   for (int k = 0; k < CLUTCH_OPERANDS; ++k) across[k] = kept[k][0];
   CLUTCH_SHIFT_BUFFERS
-  ulong columns = (ulong)size[0], panels = (columns + PANEL - 1) / PANEL, blocks = max((m + CLUTCH_BLOCK - 1) / CLUTCH_BLOCK, (ulong)1),
-        tasks = n / columns * panels * blocks;
+  ulong columns = (ulong)size[0], panels = reduce_panels(columns, PANEL), blocks = reduce_blocks(m), tasks = reduce_panel_tasks(n, columns, PANEL, blocks);
   for (ulong task = group * items + item; task < tasks; task += groups * items) {
     ulong number = task / blocks, block = task - number * blocks, outer = number / panels, column = (number - outer * panels) * PANEL;
     int width = (int)min(columns - column, (ulong)PANEL), whole = width / WIDTH;
-    IDX offset[CLUTCH_OPERANDS] = {0}, row[CLUTCH_OPERANDS], begin = (IDX)(block * CLUTCH_BLOCK), end = (IDX)min((block + 1) * CLUTCH_BLOCK, m);
+    IDX offset[CLUTCH_OPERANDS] = {0}, row[CLUTCH_OPERANDS], begin = (IDX)(block * REDUCE_BLOCK), end = (IDX)min((block + 1) * REDUCE_BLOCK, m);
     add_offsets((IDX)(outer * columns + column), rank, size, kept, 0, offset);
     V acc[CLUTCH_PARTIALS][CLUTCH_ABREAST];
     for (int k = 0; k < CLUTCH_PARTIALS; ++k)

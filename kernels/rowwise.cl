@@ -5,14 +5,16 @@
 // Operands are b0, b1, ...: element outputs, result outputs, inputs. Strides over the kept dimensions are s0, s1, ...; each operand has one stride along a row.
 // Needs: what common/reduce_order.clh needs;
 //   CLUTCH_ELEMENT_COUNT, CLUTCH_RESULT_COUNT   number of outputs with a row's elements, and of outputs with one element a row
-//   CLUTCH_TOTAL_COUNT                          number of totals, 1 to 4; CLUTCH_TOTAL_OP0 to CLUTCH_TOTAL_OP3: their operations
-//   CLUTCH_KEPT       the total whose values are kept for the elements, if a row has at most CLUTCH_BLOCK; 4: none
-//   CLUTCH_FETCH_IN   the total during which the next row is prefetched; 4: during the elements
+//   CLUTCH_TOTAL_COUNT                          number of totals, 1 to ROWWISE_TOTALS
+//   CLUTCH_TOTAL_OP0 to CLUTCH_TOTAL_OP3        their operations (common/reductions.h)
+//   CLUTCH_KEPT       the total whose values are kept for the elements, if a row has at most REDUCE_BLOCK; ROWWISE_TOTALS: none
+//   CLUTCH_FETCH_IN   the total during which the next row is prefetched; ROWWISE_TOTALS: during the elements
 //   CLUTCH_LATE       1: during that total the elements of the row before are stored, so that memory is always busy
 //   from expression.clh CLUTCH_TOTAL0 to CLUTCH_TOTAL3, CLUTCH_ELEMENTS (CLUTCH_ELEMENTS_KEPT with kept values), CLUTCH_RESULTS, with their parameters
 #include "common/expr.clh"
 #include "common/launch.clh"
 #include "common/reduce_order.clh"
+#include "rowwise/args.h"
 
 #if !defined(CLUTCH_OPERANDS) || !defined(CLUTCH_ELEMENT_COUNT) || !defined(CLUTCH_RESULT_COUNT) || !defined(CLUTCH_TOTAL_COUNT) || !defined(CLUTCH_KEPT) || \
     !defined(CLUTCH_FETCH_IN) || !defined(CLUTCH_LATE)
@@ -27,7 +29,10 @@
 #define CLUTCH_TOTAL_VALUE_1 ((V)totals[1])
 #define CLUTCH_TOTAL_VALUE_2 ((V)totals[2])
 #define CLUTCH_TOTAL_VALUE_3 ((V)totals[3])
-#define CLUTCH_TOTAL_VALUE_4 ((V)totals[4])  // the row's length
+#define CLUTCH_TOTAL_VALUE_4 ((V)totals[4])
+#if ROWWISE_TOTALS != 4
+#error "CLUTCH_TOTAL_VALUE_0 and those that follow it are those of ROWWISE_TOTALS totals and of the row's length"
+#endif
 #define CLUTCH_KNOWN_VALUE keep[j / WIDTH]
 
 // Parameters of a row: offsets of the next row, totals so far, kept values; if `late`, the offsets, totals and kept values of the row before, whose elements
@@ -48,7 +53,7 @@
   else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j, x);
 #endif
 
-#if CLUTCH_FETCH_IN == 4
+#if CLUTCH_FETCH_IN == ROWWISE_TOTALS
 #define FETCH_ELEMENT CLUTCH_FETCH_INPUTS(CLUTCH_FETCH)
 #else
 #define FETCH_ELEMENT
@@ -74,7 +79,7 @@ static inline void whole_elements(const IDX* offset, IDX j, int streaming, const
 #define CLUTCH_LATE_ELEMENTS
 #endif
 #define CLUTCH_POSITION_VALUE CLUTCH_NO_POSITION
-#define CLUTCH_SIDE_BY_SIDE (CLUTCH_TOTAL_NUMBER > 0 || CLUTCH_FETCH_IN < 4)
+#define CLUTCH_SIDE_BY_SIDE (CLUTCH_TOTAL_NUMBER > 0 || CLUTCH_FETCH_IN < ROWWISE_TOTALS)
 #define CLUTCH_NAMED(name) CLUTCH_CONCAT(name##_, CLUTCH_TOTAL_NUMBER)
 #define CLUTCH_TOTAL_NUMBER 0
 #include "common/row_total.inc"
@@ -104,7 +109,7 @@ static inline void row_elements_tail(const IDX* offset, const IDX* inner, IDX j,
 }
 static inline void row_elements(const IDX* offset, const IDX* inner, IDX m CLUTCH_ROW_PARAMS) {
   IDX j = 0;
-  const int near = m <= CLUTCH_BLOCK;
+  const int near = m <= REDUCE_BLOCK;
 #ifdef CLUTCH_LOAD_VALUE
   const IDX full = m / WIDTH * WIDTH;
   for (; j < full; j += WIDTH) {
@@ -126,24 +131,25 @@ static inline void row_results(const IDX* offset CLUTCH_ROW_PARAMS) {
 #endif
 
 static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk, uint wants_streaming, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
-                                CLUTCH_CONCAT(IDX, 16) inner_strides CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
+                                CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
   // Streaming stores take addresses of whole vectors.
   int streaming = wants_streaming && CLUTCH_OUTPUT_ADDRESSES % 64 == 0;
-  IDX size[CLUTCH_RANK_LANES], kept[CLUTCH_OPERANDS][CLUTCH_RANK_LANES], inner[16];
+  IDX size[CLUTCH_RANK_LANES], kept[CLUTCH_OPERANDS][CLUTCH_RANK_LANES], inner[ROWWISE_INNER_LANES];
   CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
   CLUTCH_STRIDES(kept)
-  vstore16(inner_strides, 0, inner);
+  CLUTCH_CONCAT(vstore, ROWWISE_INNER_LANES)(inner_strides, 0, inner);
 #if CLUTCH_KEPT < CLUTCH_TOTAL_COUNT
-  V keeps[1 + CLUTCH_LATE][CLUTCH_BLOCK / WIDTH];
+  V keeps[1 + CLUTCH_LATE][REDUCE_BLOCK / WIDTH];
   V *keep = keeps[0], *before_keep = keeps[CLUTCH_LATE];
 #else
   V *keep = 0, *before_keep = 0;
 #endif
   // Elements are stored during the next row only if rows are whole vectors.
-  const int waits = CLUTCH_LATE && m <= CLUTCH_BLOCK && m % 16 == 0;
+  const int waits = CLUTCH_LATE && m <= REDUCE_BLOCK && m % 16 == 0;
   int late = 0;
   IDX before[CLUTCH_OPERANDS] = {0};
-  A before_totals[5] = {0, 0, 0, 0, (A)m};
+  A before_totals[ROWWISE_TOTALS + 1] = {0};
+  before_totals[ROWWISE_TOTALS] = (A)m;
   for (ulong task = (group * items + item) * chunk; task < n; task += groups * items * chunk) {
     IDX next[CLUTCH_OPERANDS] = {0};
     add_offsets((IDX)task, rank, size, kept, 0, next);
@@ -151,7 +157,8 @@ static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
       IDX offset[CLUTCH_OPERANDS];
       for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] = next[k], next[k] = 0;
       add_offsets((IDX)(row + 1 < n ? row + 1 : row), rank, size, kept, 0, next);
-      A totals[5] = {0, 0, 0, 0, (A)m};
+      A totals[ROWWISE_TOTALS + 1] = {0};
+      totals[ROWWISE_TOTALS] = (A)m;
       totals[0] = row_total_0(offset, inner, m CLUTCH_ROW_NAMES);
 #if CLUTCH_TOTAL_COUNT > 1
       totals[1] = row_total_1(offset, inner, m CLUTCH_ROW_NAMES);
@@ -185,8 +192,8 @@ static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
 
 // Rows: strides along a row are 0 or 1, of element outputs 1.
 #ifdef CLUTCH_ENTRY_rowwise_rows
-__kernel void rowwise_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, uint streaming, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
-                           CLUTCH_CONCAT(IDX, 16) inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_ALL_KERNEL_PARAMS) {
+__kernel void rowwise_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, ulong chunk, uint streaming, int rank,
+                           CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_ALL_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   rowwise_body(CLUTCH_IDS, n, m, chunk, streaming, rank, sizes CLUTCH_STRIDE_NAMES, inner_strides CLUTCH_BUFFER_ARGUMENTS CLUTCH_ALL_ARGUMENTS);
 }
@@ -194,8 +201,8 @@ __kernel void rowwise_rows(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, uint 
 
 // The reference: any stride along a row.
 #ifdef CLUTCH_ENTRY_rowwise_strided
-__kernel void rowwise_strided(CLUTCH_PREDICATE ulong n, ulong m, ulong chunk, uint streaming, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
-                              CLUTCH_CONCAT(IDX, 16) inner_strides CLUTCH_BUFFER_KERNEL_PARAMS CLUTCH_ALL_KERNEL_PARAMS) {
+__kernel void rowwise_strided(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, ulong chunk, uint streaming, int rank,
+                              CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_ALL_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   rowwise_body(CLUTCH_IDS, n, m, chunk, 0, rank, sizes CLUTCH_STRIDE_NAMES, inner_strides CLUTCH_BUFFER_ARGUMENTS CLUTCH_ALL_ARGUMENTS);
 }

@@ -2,8 +2,8 @@
 // scatter_reduce: reduces elements of src into the elements of out that an index names, along one dimension. A line is all elements along that dimension:
 // `depth` of out, `m` of index and src. The elements of a line are reduced one after another, in order. Ownership: an item owns `bundle` neighbouring lines at
 // a time; in scatter_panels `panel` neighbouring features of all rows. No local memory. Needs: what common/combine.clh and common/offsets.clh need (operands:
-// out, index, src); T_NAME; INDEX (int or long); CLUTCH_OP (0 sum, 1 prod, 2 min, 3 max); CLUTCH_MEAN (1: divide by the count); CLUTCH_DIRECT (1: out is the
-// accumulator; 0: accumulators and counts are in scratch, depth * bundle for each item, and elements of out that no index names keep their value); for panels
+// out, index, src); T_NAME; INDEX (int or long); CLUTCH_OP (common/reductions.h); CLUTCH_MEAN (1: divide by the count); CLUTCH_DIRECT (1: out is the
+// accumulator; 0: accumulators and counts are in scratch, scatter_accumulators(), and elements of out that no index names keep their value); for panels
 // T, the type of an element.
 #include "common/combine.clh"
 #include "common/offsets.clh"
@@ -15,7 +15,6 @@
 
 #define LOAD(base, i) CLUTCH_CONCAT(load_, T_NAME)(base, i)
 #define STORE(base, i, x) CLUTCH_CONCAT(store_, T_NAME)(base, i, x)
-#define MOST 16  // lines of a bundle
 
 static inline A result_of(A acc, int count) {
 #if !CLUTCH_MEAN
@@ -30,16 +29,21 @@ static inline A result_of(A acc, int count) {
 }
 
 #ifdef CLUTCH_ENTRY_scatter_lines
-__kernel void scatter_lines(CLUTCH_PREDICATE ulong lines, ulong depth, ulong m, ulong bundle, uint include_self, int rank, CLUTCH_SHAPE_VECTOR sizes,
-                            CLUTCH_SHAPE_VECTOR s0, CLUTCH_SHAPE_VECTOR s1, CLUTCH_SHAPE_VECTOR s2, long out_inner, long index_inner, long src_inner,
-                            __global uchar* out, ulong out_offset, __global const uchar* index, ulong index_offset, __global const uchar* src, ulong src_offset,
-                            __global uchar* accumulators, ulong accumulators_offset, __global uchar* counts, ulong counts_offset) {
+__kernel void scatter_lines(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global uchar* accumulators, ulong accumulators_offset,
+                            __global uchar* counts, ulong counts_offset, __global const uchar* index, ulong index_offset, __global const uchar* src,
+                            ulong src_offset, CLUTCH_ARGS(ScatterLinesArgs, args), int rank, CLUTCH_SHAPE_VECTOR sizes, CLUTCH_SHAPE_VECTOR s0,
+                            CLUTCH_SHAPE_VECTOR s1, CLUTCH_SHAPE_VECTOR s2) {
   CLUTCH_IF_PREDICATE
+  CLUTCH_TAKE_ARGS(ScatterLinesArgs, args)
+  const ulong lines = args.lines, depth = args.depth, m = args.m, bundle = args.bundle;
+  const long out_inner = args.out_inner, index_inner = args.index_inner, src_inner = args.src_inner;
   out += out_offset, index += index_offset, src += src_offset;
   ulong item = get_global_id(0), items = get_global_size(0);
 #if !CLUTCH_DIRECT
-  __global A* acc = (__global A*)(accumulators + accumulators_offset) + item * depth * bundle;
-  __global int* count = (__global int*)(counts + counts_offset) + item * depth * bundle;
+  const uint include_self = args.include_self;
+  const ulong held = scatter_accumulators(item, depth, bundle);
+  __global A* acc = (__global A*)(accumulators + accumulators_offset) + held;
+  __global int* count = (__global int*)(counts + counts_offset) + held;
 #endif
   IDX size[CLUTCH_RANK_LANES], stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
@@ -48,7 +52,7 @@ __kernel void scatter_lines(CLUTCH_PREDICATE ulong lines, ulong depth, ulong m, 
   CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(s2, 0, stride[2]);
   for (ulong first = item * bundle; first < lines; first += items * bundle) {
     int width = (int)min(lines - first, bundle);
-    IDX offset[MOST][CLUTCH_OPERANDS];
+    IDX offset[SCATTER_BUNDLE][CLUTCH_OPERANDS];
     for (int l = 0; l < width; ++l) {
       for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[l][k] = 0;
       add_offsets((IDX)(first + l), rank, size, stride, 0, offset[l]);
@@ -90,8 +94,8 @@ __kernel void scatter_lines(CLUTCH_PREDICATE ulong lines, ulong depth, ulong m, 
 #endif
 #define ROW(base, row, stride) ((base) + ((row) * (stride) + (long)first) * (long)sizeof(T))
 #define AHEAD 16
-__kernel void scatter_panels(CLUTCH_PREDICATE CLUTCH_ARGS(ScatterPanelsArgs, args), __global uchar* out, ulong out_offset, __global const uchar* index,
-                             ulong index_offset, __global const uchar* src, ulong src_offset) {
+__kernel void scatter_panels(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* index, ulong index_offset, __global const uchar* src,
+                             ulong src_offset, CLUTCH_ARGS(ScatterPanelsArgs, args)) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(ScatterPanelsArgs, args)
   const ulong features = args.features, panel = args.panel, depth = args.depth, m = args.m;

@@ -11,11 +11,11 @@
 //   OFFSET, COLUMN      types of offsets and columns: int or long
 //   CLUTCH_COLUMNS, CLUTCH_VALUES   1: there are columns, values
 //   CLUTCH_OFFSETS      0: segment i is entry i
-//   CLUTCH_SELF         1 and 3: accumulators begin with a row of `self`, which counts in means (1) or does not (3); 2: empty segments are that row; 0: no self
+//   CLUTCH_SELF         how a row of `self` is used: SEGMENT_SELF_NONE ... (args.h)
 //   CLUTCH_LOOP_LIMIT   iterations that the device gives an item's loops; segments that take more give `missing`; 0: any
 //   CLUTCH_FIRST        1: firsts and places, as above; T is A then
-//   CLUTCH_ROUND        what results were rounded to, for segment_first: 0 T, 1 f16, 2 bf16
-//   CLUTCH_OP           0 sum, 1 prod, 2 min, 3 max; CLUTCH_MEAN 1: divide by the count
+//   CLUTCH_ROUND        what results were rounded to, for segment_first: SEGMENT_ROUND_NOT ...
+//   CLUTCH_OP           common/reductions.h; CLUTCH_MEAN 1: divide by the count
 #include "common/combine.clh"
 #include "common/launch.clh"
 #include "segment/args.h"
@@ -27,7 +27,7 @@
 #if !defined(CLUTCH_OFFSETS) || !defined(CLUTCH_SELF) || !defined(CLUTCH_LOOP_LIMIT) || !defined(CLUTCH_FIRST) || !defined(CLUTCH_ROUND)
 #error "CLUTCH_OFFSETS, CLUTCH_SELF, CLUTCH_LOOP_LIMIT, CLUTCH_FIRST and CLUTCH_ROUND are not defined"
 #endif
-#define BEGINS_WITH_SELF (CLUTCH_SELF == 1 || CLUTCH_SELF == 3)
+#define BEGINS_WITH_SELF (CLUTCH_SELF == SEGMENT_SELF_BEGIN || CLUTCH_SELF == SEGMENT_SELF_INITIAL)
 // 1 if an item's tasks, of `iterations` iterations each, take more iterations than CLUTCH_LOOP_LIMIT; the end of a loop counts as one.
 #define TOO_LONG(iterations, tasks, items) \
   (CLUTCH_LOOP_LIMIT > 0 && (ulong)(iterations) > (ulong)(CLUTCH_LOOP_LIMIT - 2) / max(((tasks) + (items)-1) / (items), 1ul))
@@ -49,7 +49,7 @@
 #define PANEL (ABREAST * WIDTH)
 
 static inline V step(V acc, V x, A value) {
-#if CLUTCH_VALUES && CLUTCH_OP == 0
+#if CLUTCH_VALUES && CLUTCH_OP == CLUTCH_REDUCE_SUM
   return FMA(x, (V)value, acc);
 #elif CLUTCH_VALUES
   return CLUTCH_COMBINE(V, acc, x * (V)value);
@@ -58,7 +58,7 @@ static inline V step(V acc, V x, A value) {
 #endif
 }
 #if CLUTCH_MEAN
-#define RESULT_OF(acc, count) DIVIDE(acc, (V)(A)((count) + (CLUTCH_SELF == 1)))
+#define RESULT_OF(acc, count) DIVIDE(acc, (V)(A)((count) + (CLUTCH_SELF == SEGMENT_SELF_BEGIN)))
 #else
 #define RESULT_OF(acc, count) (acc)
 #endif
@@ -135,11 +135,10 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
   for (int v = 0; v * WIDTH < width; ++v) store_some(out, out_place + v * WIDTH, min(width - v * WIDTH, WIDTH), RESULT_OF(acc[v], end - begin));
 }
 
-#define SEGMENT_PARAMS                                                                                                                                     \
-  CLUTCH_PREDICATE CLUTCH_ARGS(SegmentArgs, args), __global uchar *out, ulong out_offset, __global const uchar *data, ulong data_offset,                   \
-      __global const uchar *offsets, ulong offsets_offset, __global const uchar *columns, ulong columns_offset, __global const uchar *values,              \
-      ulong values_offset, __global const uchar *self, ulong self_offset, __global const uchar *firsts, ulong firsts_offset, __global const uchar *places, \
-      ulong places_offset
+#define SEGMENT_PARAMS                                                                                                                                        \
+  CLUTCH_PREDICATE __global uchar *out, ulong out_offset, __global const uchar *data, ulong data_offset, __global const uchar *offsets, ulong offsets_offset, \
+      __global const uchar *columns, ulong columns_offset, __global const uchar *values, ulong values_offset, __global const uchar *self, ulong self_offset,  \
+      __global const uchar *firsts, ulong firsts_offset, __global const uchar *places, ulong places_offset, CLUTCH_ARGS(SegmentArgs, args)
 #define SEGMENT_SHIFT                                                                                                                         \
   SEGMENT_COUNTS                                                                                                                              \
   out += out_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, values += values_offset, self += self_offset, \
@@ -154,7 +153,8 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
 // Iterations of an entry, in all panels: its prefetches, and its vectors, a loop that compilers unroll unless rounding is emulated or the panel is the last; of
 // a row: what comes before and after its entries.
 #define FETCH_LOOPS (CLUTCH_COLUMNS * ((PANEL * (int)sizeof(T) + 63) / 64 + 1))
-#define ENTRY_LOOPS(features) (((features) + PANEL - 1) / PANEL * (1 + FETCH_LOOPS + (CLUTCH_VALUES && CLUTCH_FMA_RN ? ABREAST + 1 : 0)) + ABREAST + 1)
+#define ENTRY_LOOPS(features) \
+  (((features) + PANEL - 1) / PANEL * (1 + FETCH_LOOPS + (CLUTCH_VALUES && CLUTCH_FMA_RN != CLUTCH_RN_NATIVE ? ABREAST + 1 : 0)) + ABREAST + 1)
 #define ROW_LOOPS(features) (((features) + PANEL - 1) / PANEL * (PANEL + 2 * ABREAST + 5) + 2)
 __kernel void segment_rows(SEGMENT_PARAMS) {
   CLUTCH_IF_PREDICATE
@@ -168,11 +168,12 @@ __kernel void segment_rows(SEGMENT_PARAMS) {
         IDX place = (IDX)i * (IDX)args.out_stride + first, self_place = (IDX)i * (IDX)args.self_stride + first;
         if (TOO_LONG(chunk * (ROW_LOOPS(features) + (end - begin) * ENTRY_LOOPS(features)), n, items * chunk)) {
           for (int l = 0; l < width; ++l) CLUTCH_CONCAT(store_, T_NAME)(out, place + l, (A)args.missing);
-        } else if ((begin < end) | (CLUTCH_SELF == 1)) {
+        } else if ((begin < end) | (CLUTCH_SELF == SEGMENT_SELF_BEGIN)) {
           segment_panel(out, data, columns, values, self, firsts, places, begin, end, (long)entries, (long)data_rows, place, self_place, (IDX)args.data_stride,
                         first, width, (A)args.missing);
         } else {
-          for (int l = 0; l < width; ++l) CLUTCH_CONCAT(store_, T_NAME)(out, place + l, CLUTCH_SELF >= 2 ? LOAD(self, self_place + l) : (A)args.empty);
+          for (int l = 0; l < width; ++l)
+            CLUTCH_CONCAT(store_, T_NAME)(out, place + l, CLUTCH_SELF != SEGMENT_SELF_NONE ? LOAD(self, self_place + l) : (A)args.empty);
         }
       }
     }
@@ -190,7 +191,7 @@ __kernel void segment_strided(SEGMENT_PARAMS) {
     long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
     IDX to[WIDTH];
     for (int l = 0; l < WIDTH; ++l) to[l] = (IDX)i * (IDX)args.out_stride + (IDX)f * (IDX)args.out_inner;
-    A own = CLUTCH_SELF ? LOAD(self, (IDX)i * (IDX)args.self_stride + (IDX)f * (IDX)args.self_inner) : (A)args.empty;
+    A own = CLUTCH_SELF != SEGMENT_SELF_NONE ? LOAD(self, (IDX)i * (IDX)args.self_stride + (IDX)f * (IDX)args.self_inner) : (A)args.empty;
     V acc = BEGINS_WITH_SELF ? (V)own : (V)(A)CLUTCH_IDENTITY;
     const long stop = TOO_LONG(end - begin + 2, n * features, items) ? begin : end;
     for (long k = begin; k < stop; ++k) {
@@ -224,8 +225,8 @@ static inline ulong segment_of(__global const uchar* offsets, ulong n, ulong k, 
 
 // ids[k]: the segment of entry k.
 #ifdef CLUTCH_ENTRY_segment_ids
-__kernel void segment_ids(CLUTCH_PREDICATE CLUTCH_ARGS(SegmentArgs, args), __global uchar* ids, ulong ids_offset, __global const uchar* offsets,
-                          ulong offsets_offset) {
+__kernel void segment_ids(CLUTCH_PREDICATE __global uchar* ids, ulong ids_offset, __global const uchar* offsets, ulong offsets_offset,
+                          CLUTCH_ARGS(SegmentArgs, args)) {
   CLUTCH_IF_PREDICATE
   SEGMENT_COUNTS
   ids += ids_offset, offsets += offsets_offset;
@@ -270,9 +271,9 @@ static inline A dot_of(__global const uchar* x, __global const uchar* data, __gl
   return row < 0 ? CLUTCH_A_NAN : partial[0];
 }
 #define DOT(i, k, begin) dot_of(x, data, columns, firsts, i, k, begin, (long)features, (long)data_rows, args.x_stride, args.data_stride)
-__kernel void segment_dots(CLUTCH_PREDICATE CLUTCH_ARGS(SegmentArgs, args), __global uchar* out, ulong out_offset, __global const uchar* x, ulong x_offset,
-                           __global const uchar* data, ulong data_offset, __global const uchar* offsets, ulong offsets_offset, __global const uchar* columns,
-                           ulong columns_offset, __global const uchar* firsts, ulong firsts_offset) {
+__kernel void segment_dots(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* x, ulong x_offset, __global const uchar* data,
+                           ulong data_offset, __global const uchar* offsets, ulong offsets_offset, __global const uchar* columns, ulong columns_offset,
+                           __global const uchar* firsts, ulong firsts_offset, CLUTCH_ARGS(SegmentArgs, args)) {
   CLUTCH_IF_PREDICATE
   SEGMENT_COUNTS
   out += out_offset, x += x_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, firsts += firsts_offset;
@@ -293,16 +294,17 @@ __kernel void segment_dots(CLUTCH_PREDICATE CLUTCH_ARGS(SegmentArgs, args), __gl
 
 // out[i, f]: the position in segment i of the first entry whose term for feature f is result[i, f]; -1 if there is none.
 #ifdef CLUTCH_ENTRY_segment_first
-#if CLUTCH_ROUND == 1
+#if CLUTCH_ROUND == SEGMENT_ROUND_F16
 #define ROUNDED(x) clutch_round_f16(x)
-#elif CLUTCH_ROUND == 2
+#elif CLUTCH_ROUND == SEGMENT_ROUND_BF16
 #define ROUNDED(x) clutch_round_bf16(x)
 #else
 #define ROUNDED(x) (x)
 #endif
-__kernel void segment_first(CLUTCH_PREDICATE CLUTCH_ARGS(SegmentArgs, args), __global uchar* out, ulong out_offset, __global const uchar* data,
-                            ulong data_offset, __global const uchar* offsets, ulong offsets_offset, __global const uchar* columns, ulong columns_offset,
-                            __global const uchar* values, ulong values_offset, __global const uchar* result, ulong result_offset) {
+__kernel void segment_first(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* data, ulong data_offset,
+                            __global const uchar* offsets, ulong offsets_offset, __global const uchar* columns, ulong columns_offset,
+                            __global const uchar* values, ulong values_offset, __global const uchar* result, ulong result_offset,
+                            CLUTCH_ARGS(SegmentArgs, args)) {
   CLUTCH_IF_PREDICATE
   SEGMENT_COUNTS
   out += out_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, values += values_offset, result += result_offset;

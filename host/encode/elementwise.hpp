@@ -2,6 +2,8 @@
 #pragma once
 #include <clutch/kernel.hpp>
 
+#include "common/shape.h"
+
 #include <array>
 #include <cstdint>
 #include <span>
@@ -18,15 +20,15 @@ enum class Layout : std::uint8_t {
   strided,
 };
 
-/// Sizes and strides of kOperands operands, output first, dimension 0 innermost. Kernels take them as 1 + kOperands vectors of 16 longs
-/// (kernels/common/elementwise.clh). The first kMaxRank lanes are used; lane 15 of the sizes holds the rank.
+/// Sizes and strides of kOperands operands, output first, dimension 0 innermost, as kernels take them (kernels/common/shape.h). The first kMaxRank lanes are
+/// used, and the sizes' lane CLUTCH_SHAPE_RANK.
 template <int kOperands>
 struct ElementwiseShape {
-  static constexpr int kLanes = 16;
+  static constexpr int kLanes = CLUTCH_SHAPE_LANES;
   std::int64_t size[kLanes] = {};
   std::int64_t stride[kOperands][kLanes] = {};
 
-  std::int64_t& rank() { return size[kLanes - 1]; }
+  std::int64_t& rank() { return size[CLUTCH_SHAPE_RANK]; }
   void bind(Encoder& encoder) const {
     encoder.bytes(size, sizeof size);
     for (const auto& of_operand : stride) encoder.bytes(of_operand, sizeof of_operand);
@@ -47,7 +49,7 @@ void make_walk(const Dims& sizes, std::span<const Dims> strides, std::int64_t* r
 
 template <int kOperands>
 ElementwiseWalk<kOperands> walk_of(const Dims& sizes, const std::array<Dims, kOperands>& strides) {
-  static_assert(kMaxRank < ElementwiseShape<kOperands>::kLanes);
+  static_assert(kMaxRank <= CLUTCH_SHAPE_RANK);
   ElementwiseWalk<kOperands> walk;
   walk.numel = static_cast<std::uint64_t>(numel(sizes));
   make_walk(sizes, strides, &walk.shape.rank(), walk.shape.size, &walk.shape.stride[0][0], &walk.layout, &walk.wide_index);

@@ -3,6 +3,7 @@
 #include <clutch/error.hpp>
 #include <clutch/kernel.hpp>
 
+#include "common/rounding.h"
 #include "encode/elementwise.hpp"
 #include "program/program.hpp"
 #include "runtime/last_launch.hpp"
@@ -128,9 +129,8 @@ inline bool emulates_rounding(const DeviceTraits& traits) { return !traits.fma_e
 inline void set_common(Defines& d, const DeviceTraits& traits, const ElementwiseTuning& tuning, int operands, bool wide_index) {
   d.set("WIDTH", tuning.width).set("CLUTCH_TILE", static_cast<std::int64_t>(tuning.tile)).set("CLUTCH_OPERANDS", operands);
   d.set_text("IDX", wide_index ? "long" : "int");
-  d.set("CLUTCH_DIV_RN", traits.divide_exact ? 0 : traits.fp64 ? 1 : 2);
-  d.set("CLUTCH_SQRT_RN", traits.sqrt_exact ? 0 : traits.fp64 ? 1 : 2);
-  d.set("CLUTCH_FMA_RN", traits.fma_exact ? 0 : traits.fp64 ? 1 : 2);
+  auto rounding = [&](bool exact) { return exact ? CLUTCH_RN_NATIVE : traits.fp64 ? CLUTCH_RN_BY_F64 : CLUTCH_RN_BY_INTEGERS; };
+  d.set("CLUTCH_DIV_RN", rounding(traits.divide_exact)).set("CLUTCH_SQRT_RN", rounding(traits.sqrt_exact)).set("CLUTCH_FMA_RN", rounding(traits.fma_exact));
 }
 
 }}}  // namespace clutch::v0::detail

@@ -216,7 +216,8 @@ std::string print_ranges(const ExprFunction& function, const PrintNames& names =
 
 /// CLUTCH_FETCH_INPUTS(FETCH): FETCH(k, bytes of an element) for operands `first`, first + 1, ... of these dtypes.
 std::string print_fetches(std::size_t first, std::span<const DType> dtypes);
-/// Similar macros for tensors b0, b1, ... (BUFFER), their strides s0, s1, ... (STRIDE) and r1, ... (REDUCED), outputs first.
+/// Similar macros for tensors b0, b1, ... (BUFFER), their strides s0, s1, ... (STRIDE) and r1, ... (REDUCED), outputs first. No comma comes before
+/// CLUTCH_BUFFER_KERNEL_PARAMS, which are a kernel's first parameters.
 std::string print_operands(std::size_t outputs, std::size_t inputs, std::size_t positions, std::size_t captured);
 
 }}}  // namespace clutch::v0::detail

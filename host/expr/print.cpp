@@ -283,6 +283,7 @@ std::string print_operands(std::size_t outputs, std::size_t inputs, std::size_t 
   }
   for (std::size_t k = 0; k < outputs + inputs; ++k) shift += fmt::format(" b{0} += b{0}_offset;", k);
   for (std::size_t k = 0; k < captured; ++k) shift += fmt::format(" c{0} += c{0}_offset;", k);
+  buffers.kernel.erase(0, 2);  // a kernel's first parameters, so that no comma comes before them
   return buffers.text("BUFFER") +
          fmt::format(
              "#define CLUTCH_STRIDE_PARAMS {}\n#define CLUTCH_STRIDE_NAMES {}\n#define CLUTCH_STRIDES(f){}\n#define CLUTCH_OUTPUT_ADDRESSES ({})\n"

@@ -11,6 +11,8 @@
 
 namespace clutch { inline namespace v0 {
 namespace detail {
+static_assert(static_cast<int>(AddcOrder::fma_of_quotient) == ADDC_FMA_OF_QUOTIENT && static_cast<int>(AddcOrder::product_first) == ADDC_PRODUCT_FIRST &&
+              static_cast<int>(AddcOrder::unfused) == ADDC_UNFUSED);
 namespace {
 
 struct Arguments {
@@ -118,7 +120,8 @@ KernelPlan select(const DeviceTraits& traits, const AddcProblem& p, std::string_
   set_common(plan.defines, traits, plan.tuning, 4, p.wide_index);
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype));
   plan.defines.set_text("ACC", integer ? "ulong" : p.dtype == DType::f64 ? "double" : "float");
-  plan.defines.set("CLUTCH_OP", static_cast<int>(p.op)).set("CLUTCH_ORDER", integer ? 0 : static_cast<int>(p.order)).set("CLUTCH_IS_INTEGER", integer);
+  plan.defines.set("CLUTCH_OP", static_cast<int>(p.op)).set("CLUTCH_IS_INTEGER", integer);
+  plan.defines.set("CLUTCH_ORDER", integer ? ADDC_FMA_OF_QUOTIENT : static_cast<int>(p.order));  // integers are not rounded
   return plan;
 }
 

@@ -2,11 +2,12 @@
 #pragma once
 #include <clutch/ops/addc.hpp>
 
+#include "addc/args.h"
 #include "encode/plan.hpp"
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-enum class AddcOp : std::uint8_t { quotient, product };
+enum class AddcOp : std::uint8_t { quotient = ADDC_QUOTIENT, product = ADDC_PRODUCT };
 
 /// Floating-point operations of n elements: a quotient or a product, and a multiply-add.
 constexpr double addc_flops(std::int64_t n) { return 3.0 * static_cast<double>(n); }

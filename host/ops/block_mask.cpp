@@ -286,7 +286,8 @@ const Tensor& BlockMask::full_q_indices() const {
 
 Tensor BlockMask::to_dense(const Stream& stream) const {
   detail::OpName named("attention::BlockMask::to_dense");
-  return map([](Expr kind) { return select(kind != 0, cast(Expr(1), DType::i32), cast(Expr(0), DType::i32)); }, {kinds()}, {.dtype = {DType::i32}}, stream);
+  return map([](Expr kind) { return select(kind != int{detail::KIND_NONE}, cast(Expr(1), DType::i32), cast(Expr(0), DType::i32)); }, {kinds()},
+             {.dtype = {DType::i32}}, stream);
 }
 
 BlockMask BlockMask::slice(std::int64_t batch_begin, std::int64_t batch_end, std::int64_t head_begin, std::int64_t head_end, const Stream& given) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/ops/copy.hpp>
 
+#include "copy/args.h"
 #include "ops/copy_plan.hpp"
 #include "program/cl_type.hpp"
 #include "runtime/op_name.hpp"
@@ -56,7 +57,7 @@ constexpr std::array<Implementation<CopyProblem>, 5> kImplementations{{
 }};
 
 DType real_part(DType d) { return d == DType::c64 ? DType::f32 : d == DType::c128 ? DType::f64 : d; }
-int compute_kind(DType d) { return is_f64_kind(d) ? 1 : is_integral(d) || kind(d) == DTypeKind::boolean ? 2 : 0; }
+int compute_kind(DType d) { return is_f64_kind(d) ? COPY_KIND_F64 : is_integral(d) || kind(d) == DTypeKind::boolean ? COPY_KIND_INTEGER : COPY_KIND_F32; }
 bool has_vectors(DType d) { return d == DType::f32 || d == DType::f16 || d == DType::bf16; }
 
 void set_cast(Defines& d, const CopyProblem& p, bool vectors) {

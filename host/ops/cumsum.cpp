@@ -2,6 +2,8 @@
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/cumsum.hpp>
 
+#include "cumsum/args.h"
+#include "encode/args.hpp"
 #include "ops/cumsum_plan.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
@@ -61,7 +63,6 @@ KernelPlan select(const DeviceTraits& traits, const CumsumProblem& p, std::strin
   plan.defines.set_text("T_NAME", name(p.dtype))
       .set_text("O_NAME", name(p.output))
       .set_type("A", accumulator)
-      .set("CLUTCH_BLOCK", kCumsumBlock)
       .set("CLUTCH_X_BYTES", bits(p.dtype) / 8)
       .set("CLUTCH_ABREAST", abreast(plan.tuning));
   return plan;
@@ -81,32 +82,31 @@ void run(const Tensor& out, const Tensor& x, const Checked& c, const CumsumOptio
   const BuiltPlan& plan = plan_for(*c.runtime, "cumsum", p, options.implementation);
   bool by_columns = plan.entry == "cumsum_columns";
   std::uint64_t n = walk.lines, m = static_cast<std::uint64_t>(x.sizes()[c.dim]), columns = static_cast<std::uint64_t>(walk.size[0]);
-  std::uint64_t blocks = (m + kCumsumBlock - 1) / kCumsumBlock,
-                panel = static_cast<std::uint64_t>(abreast(plan.tuning)) * static_cast<std::uint64_t>(plan.tuning.width);
-  std::uint64_t lines = by_columns ? n / columns * ((columns + panel - 1) / panel) : n;
+  std::uint64_t blocks = cumsum_blocks(m), panel = static_cast<std::uint64_t>(abreast(plan.tuning)) * static_cast<std::uint64_t>(plan.tuning.width);
+  std::uint64_t lines = by_columns ? n / columns * cumsum_panels(columns, panel) : n;
   // Cuts long lines into blocks if there are few lines, or if groups have several items, each of which must get little work. Bits do not change.
   bool cut = blocks > 1 && (plan.tuning.local != 1 || lines < 16);
   Encoder encoder(stream, "cumsum");
-  Tensor carries = encoder.scratch({cut ? static_cast<std::int64_t>(n * blocks) : 1}, sum_dtype(p.dtype, "cumsum"));
-  auto send = [&](std::uint32_t stage) {
-    encoder.value(n).value(m).value(stage);
+  Tensor carries = encoder.scratch({cut ? static_cast<std::int64_t>(cumsum_carry(n, blocks, 0)) : 1}, sum_dtype(p.dtype, "cumsum"));
+  auto send = [&](std::int32_t stage) {
+    const bool backward = options.reverse;
+    auto inner = [&](const Tensor& t) { return backward ? -t.strides()[c.dim] : t.strides()[c.dim]; };
+    auto first = [&](const Tensor& t) { return backward ? (x.sizes()[c.dim] - 1) * t.strides()[c.dim] : std::int64_t{0}; };
+    encoder.output(out).inout(carries).input(x);
+    bind_args(encoder, CumsumArgs{.n = n, .m = m, .out_inner = inner(out), .x_inner = inner(x), .out_first = first(out), .x_first = first(x), .stage = stage});
     walk.bind(encoder, p.rank_lanes);
-    bool backward = options.reverse;
-    for (const Tensor* t : {&out, &x}) encoder.value(backward ? -t->strides()[c.dim] : t->strides()[c.dim]);
-    for (const Tensor* t : {&out, &x}) encoder.value(backward ? (x.sizes()[c.dim] - 1) * t->strides()[c.dim] : std::int64_t{0});
-    encoder.output(out).input(x).inout(carries);
-    encoder.dispatch(plan.kernel, item_geometry(stage == 0 ? lines : lines * blocks, plan.tuning.local));
+    encoder.dispatch(plan.kernel, item_geometry(cumsum_tasks(stage, lines, blocks), plan.tuning.local));
   };
-  if (!cut) return send(0);
-  send(1);
+  if (!cut) return send(CUMSUM_WHOLE);
+  send(CUMSUM_SUMS);
   CumsumProblem summed = p;
   summed.carries = true;
   const BuiltPlan& of_carries = plan_for(*c.runtime, "cumsum", summed, {});
   const Geometry geometry = item_geometry(n, of_carries.tuning.local);
   check_loops(c.runtime->traits(), "cumsum", n, geometry, static_cast<double>(blocks) + 1);
-  encoder.value(n).value(blocks).inout(carries);
+  encoder.inout(carries).value(n).value(blocks);
   encoder.dispatch(of_carries.kernel, geometry);
-  send(2);
+  send(CUMSUM_RESULTS);
 }
 
 }  // namespace

@@ -6,8 +6,6 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-inline constexpr std::int64_t kCumsumBlock = 2048;  ///< elements; part of the contract
-
 /// Inputs of the selection of cumsum; also the key of its cached plans.
 struct CumsumProblem {
   DType dtype = DType::f32, output = DType::f32;

@@ -3,6 +3,7 @@
 #include <clutch/ops/eigh.hpp>
 #include <clutch/ops/fill.hpp>
 
+#include "eigh/args.h"
 #include "ops/eigh_plan.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/quirks.hpp"
@@ -209,6 +210,7 @@ KernelPlan select(const DeviceTraits& traits, const EighProblem& p, std::string_
     return plan;
   }
   bool is_group = plan.entry.ends_with("_group") || plan.entry == "eigh_device_wide", in_scratch = !is_group && p.n > kEighPrivate;
+  plan.tuning.local = std::min<std::uint64_t>(plan.tuning.local, EIGH_MAX_ITEMS);
   // Small sizes are constants of their programs, so that all loops are unrolled.
   int known = plan.entry == "eigh_closed" || (plan.entry == "eigh_jacobi_lanes" && (p.n == 3 || p.n == 4)) || (plan.entry == "eigh_qr_lanes" && p.n <= kKnownTo)
                   ? p.n

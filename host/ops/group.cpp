@@ -65,7 +65,6 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Str
   Groups result{empty({groups + 1}, ids, stream), empty({n}, ids, stream)};
   auto plan_of = [&](GroupStage stage) -> const BuiltPlan& { return plan_for(runtime, "group_by", GroupProblem{stage, wide}, {}); };
   Encoder encoder(stream, "group_by");
-  auto send = [&](const BuiltPlan& plan, std::uint64_t items) { encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local)); };
   const Parts parts(n, row_tuning(runtime.traits()).local == 1);
   unsigned passes = 1;
   while (passes * kBits < 32 && static_cast<std::uint64_t>(groups) >> (passes * kBits) != 0) ++passes;
@@ -83,21 +82,25 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Str
                  .groups = static_cast<std::uint64_t>(groups),
                  .keys = index.dtype() == DType::i32 ? KEYS_I32 : KEYS_I64,
                  .digits = digits};
-  auto with_args = [&]() -> Encoder& { return bind_args(encoder, args); };
+  // The struct comes after the tensors.
+  auto send = [&](const BuiltPlan& plan, std::uint64_t items) {
+    bind_args(encoder, args);
+    encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
+  };
   Tensor source = index;
   // Pass k writes buffer k % 2, numbered so that the last pass writes the result.
   for (unsigned pass = 0; n > 0 && pass < passes; ++pass) {
     args.shift = pass * bits_each;
     const Tensor &from = order[(pass + 1) % 2], &to = order[pass % 2];
     const BuiltPlan &count = plan_of(GroupStage::count), &scan = plan_of(GroupStage::scan), &base = plan_of(GroupStage::base);
-    with_args().input(source).output(counts);
+    encoder.output(counts).input(source);
     send(count, parts.count);
-    with_args().inout(counts).output(totals);
+    encoder.inout(counts).output(totals);
     send(scan, digits);
-    with_args().inout(totals);
+    encoder.inout(totals);
     send(base, 1);
     const BuiltPlan& place = plan_of(GroupStage::place);
-    with_args().input(source).input(from).inout(counts).input(totals).output(keys[pass % 2]).output(to);
+    encoder.output(keys[pass % 2]).output(to).inout(counts).input(source).input(from).input(totals);
     send(place, parts.count);
     source = keys[pass % 2], args.keys = KEYS_PACKED;
   }
@@ -105,7 +108,7 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Str
   const Parts places(groups + 1, row_tuning(runtime.traits()).local == 1, runtime.traits().quirks & kQuirkLoopsEndEarly ? 512 : 16384);
   const BuiltPlan& offsets = plan_of(GroupStage::offsets);
   args.chunk = places.chunk, args.parts = places.count;
-  with_args().input(keys[(passes + 1) % 2]).output(result.offsets);
+  encoder.output(result.offsets).input(keys[(passes + 1) % 2]);
   send(offsets, places.count);
   // CLUTCH_INDEX64 sets the index type of kernels, not the dtype of the results.
   if (wide && !wide_result) return {result.offsets.to(DType::i32, {}, stream), result.order.to(DType::i32, {}, stream)};

@@ -163,13 +163,13 @@ void launch(const Launch& l, const ExprFunction& f, std::span<const double> para
   for (const Tensor& t : l.outputs) bytes += t.nbytes();
   for (const Tensor& t : l.inputs) bytes += t.nbytes();
   Encoder encoder(stream, "map");
+  for (const Tensor& t : l.outputs) encoder.output(t);
+  for (const Tensor& t : l.inputs) encoder.input(t);
   encoder.value(n);
   if (plan.layout == Layout::contiguous)
     encoder.value(static_cast<std::uint32_t>(worth_streaming(claimed_traits(runtime.device()), bytes)));
   else
     bind_shape(encoder, l);
-  for (const Tensor& t : l.outputs) encoder.output(t);
-  for (const Tensor& t : l.inputs) encoder.input(t);
   bind_extra(encoder, *f.body(), params);
   std::uint64_t tile = plan.tuning.tile, inner = static_cast<std::uint64_t>(l.size[0]);
   std::uint64_t tiles = plan.layout == Layout::rows ? n / inner * ((inner + tile - 1) / tile) : (n + tile - 1) / tile;

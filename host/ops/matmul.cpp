@@ -257,9 +257,9 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   d.set_type("ACC", number)
       .set("CLUTCH_IS_INTEGER", integer)
       .set("CLUTCH_COMPLEX", complex)
-      .set("CLUTCH_DOT", !dot                                ? 0
-                         : p.dots && plan.tuning.width == 16 ? 1
-                                                             : 2);
+      .set("CLUTCH_DOT", !dot                                ? MATMUL_DOT_NOT
+                         : p.dots && plan.tuning.width == 16 ? MATMUL_DOT_INSTRUCTION
+                                                             : MATMUL_DOT_PLAIN);
   if (tiles) {
     const int side = p.tile_items == 64 ? 8 : p.tile_items == 16 ? 4 : p.tile_items == 4 ? 2 : 1;
     plan.tuning.local = static_cast<std::uint64_t>(side * side);

@@ -353,8 +353,8 @@ void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim:
     Tensor chunks = g.chunks.slice(0, 2 * from, 2 * (from + count));
     encoder.moves(step_bytes(g, part));
     encoder.table(part.table, std::span(g.entries).subspan(part.first * columns, (part.end - part.first) * columns));
-    encoder.input(g.sizes).input(chunks);
     g.counts ? encoder.inout(g.steps.slice(0, g.counter(from), g.counter(from + count)), "step") : encoder.input(g.steps, "step");
+    encoder.input(g.sizes).input(chunks);
     given(options.lr, "lr_tensor");
     given(options.grad_scale, "grad_scale");
     given(options.found_inf, "found_inf");

@@ -3,6 +3,7 @@
 #include <clutch/ops/random.hpp>
 
 #include "ops/random_plan.hpp"
+#include "random/args.h"
 #include "runtime/generator.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
@@ -14,9 +15,6 @@
 namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
-
-constexpr std::uint64_t kChunkBlocks = 16;  // Philox blocks of a chunk: 64 words of 32 bits, for 64 elements that take one word or 32 that take two
-std::uint64_t chunk_elements(DType dtype) { return dtype == DType::f64 ? 32 : 64; }
 
 struct Arguments {
   const char* name;
@@ -56,7 +54,7 @@ constexpr std::array<Implementation<RandomProblem>, 2> kImplementations{{
 KernelPlan select(const DeviceTraits& traits, const RandomProblem& p, std::string_view forced) {
   const auto& chosen = choose<RandomProblem>(kImplementations, traits, p, forced, p.normal ? "normal_" : "uniform_");
   KernelPlan plan{.stem = "random", .entry = chosen.name, .tuning = elementwise_tuning(traits)};
-  plan.tuning.tile = std::max<std::uint64_t>(plan.tuning.tile / 64 * 64, 64);
+  plan.tuning.tile = std::max<std::uint64_t>(plan.tuning.tile / RANDOM_CHUNK_WORDS * RANDOM_CHUNK_WORDS, RANDOM_CHUNK_WORDS);
   bool emulates = emulates_rounding(traits);
   if (emulates) plan.tuning.width = 1;
   if (emulates && p.dtype != DType::f64) plan.note = traits.fp64 ? "fma and sqrt by f64" : "fma and sqrt by integers";
@@ -87,10 +85,9 @@ void draw(const Tensor& out, Runtime& runtime, const Arguments& a, const Stream&
     encoder.value(static_cast<float>(a.scale), "scale").value(static_cast<float>(a.add), "add");
   std::uint64_t tiles = (n + plan.tuning.tile - 1) / plan.tuning.tile;
   encoder.dispatch(plan.kernel, tile_geometry(tiles, plan.tuning.local));
-  std::uint64_t chunk = chunk_elements(out.dtype());
   if (a.seed) return;
   const Aside counts;
-  generator.impl()->advance((n + chunk - 1) / chunk * kChunkBlocks, stream, a.name);
+  generator.impl()->advance(random_blocks(n, out.dtype() == DType::f64), stream, a.name);
 }
 
 void fill(const Tensor& self, const Arguments& a, const Stream& given) {

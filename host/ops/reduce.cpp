@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/ops/reduce.hpp>
 
+#include "common/reductions.h"
 #include "ops/reduce_plan.hpp"
 #include "ops/traced.hpp"
 #include "runtime/op_name.hpp"
@@ -110,12 +111,12 @@ constexpr std::array<Implementation<ReduceProblem>, 3> kImplementations{{
 
 int op_number(Reduce op) {
   switch (op) {
-    case Reduce::prod: return 1;
-    case Reduce::amin: return 2;
-    case Reduce::amax: return 3;
-    case Reduce::any: return 4;
-    case Reduce::all: return 5;
-    default: return 0;
+    case Reduce::prod: return CLUTCH_REDUCE_PROD;
+    case Reduce::amin: return CLUTCH_REDUCE_MIN;
+    case Reduce::amax: return CLUTCH_REDUCE_MAX;
+    case Reduce::any: return CLUTCH_REDUCE_ANY;
+    case Reduce::all: return CLUTCH_REDUCE_ALL;
+    default: return CLUTCH_REDUCE_SUM;
   }
 }
 
@@ -127,12 +128,8 @@ KernelPlan select(const DeviceTraits& traits, const ReduceProblem& p, std::strin
   const auto& chosen = choose<ReduceProblem>(kImplementations, traits, p, forced, "reduce");
   KernelPlan plan{.stem = "reduce", .entry = chosen.name, .tuning = row_tuning(traits)};
   set_lanes(plan, traits, p.types.has_wide, 1 + p.inputs + p.positions, p.wide_index, p.rank_lanes);
-  plan.defines.set("CLUTCH_FINAL", p.final_stage)
-      .set("CLUTCH_OP", op_number(p.op))
-      .set("CLUTCH_BLOCK", kReduceBlock)
-      .set("CLUTCH_ABREAST", abreast(p))
-      .set("CLUTCH_SPLATS", p.splats);
-  // Accumulators of booleans are ints, as in common/combine.clh.
+  plan.defines.set("CLUTCH_FINAL", p.final_stage).set("CLUTCH_OP", op_number(p.op)).set("CLUTCH_ABREAST", abreast(p)).set("CLUTCH_SPLATS", p.splats);
+  // An accumulator of booleans is an int; A_NAME says what it is made of.
   plan.defines.set_type("A", p.accumulator == DType::boolean ? DType::i32 : p.accumulator).set_text("A_NAME", name(p.accumulator));
   return plan;
 }
@@ -232,8 +229,9 @@ struct Stage {
 bool takes_wide_panels(const DeviceTraits& traits, const Stage& s) {
   constexpr std::int64_t kPage = 16 * kReduceWide;
   if (s.walks.layout != ReduceLayout::columns || row_tuning(traits).local > 1 || s.walks.kept_size[0] < kPage / 2) return false;
-  std::int64_t panels = (s.walks.kept_size[0] + kPage - 1) / kPage, blocks = (s.m + kReduceBlock - 1) / kReduceBlock;
-  return s.n / s.walks.kept_size[0] * panels * blocks >= 4 * static_cast<std::int64_t>(traits.compute_units);
+  if (s.m == 0) return false;
+  auto count = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
+  return reduce_panel_tasks(count(s.n), count(s.walks.kept_size[0]), kPage, reduce_blocks(count(s.m))) >= 4 * count(traits.compute_units);
 }
 
 void launch(const Stage& s, const Reduction& r, std::string_view implementation, const Stream& stream) {
@@ -270,14 +268,16 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
     return build_plan(*r.runtime, selected);
   });
   bool by_columns = plan.entry == "reduce_columns", strided = plan.entry == "reduce_strided";
-  auto blocks = static_cast<std::uint64_t>(std::max<std::int64_t>((s.m + kReduceBlock - 1) / kReduceBlock, 1)), n = static_cast<std::uint64_t>(s.n);
+  auto blocks = reduce_blocks(static_cast<std::uint64_t>(s.m)), n = static_cast<std::uint64_t>(s.n);
   // If a group is a thread, a chunk has about 8192 elements, so that its work exceeds the cost to schedule it and memory is read in long runs. If groups have
   // several items, an item gets little work, as one driver ends loops early (quirk loops_end_early).
-  auto elements = static_cast<std::uint64_t>(std::clamp<std::int64_t>(s.m, 1, kReduceBlock));
+  auto elements = static_cast<std::uint64_t>(std::clamp<std::int64_t>(s.m, 1, REDUCE_BLOCK));
   std::uint64_t chunk =
       plan.tuning.local == 1 ? std::max({std::uint64_t{1}, 8192 / elements, n * blocks / 64}) : std::clamp<std::uint64_t>(256 / elements, 1, 32);
   Encoder encoder(stream, "reduce");
   auto bind = [&](const std::int64_t* values) { bind_lanes(encoder, values, p.rank_lanes, p.wide_index); };
+  encoder.output(*s.out);
+  for (const Tensor& t : s.inputs) encoder.input(t);
   encoder.value(n).value(static_cast<std::uint64_t>(s.m)).value(chunk).value(static_cast<std::int32_t>(s.walks.kept_rank));
   bind(s.walks.kept_size.data());
   for (std::size_t k = 0; k <= operands; ++k) bind(s.walks.kept.data() + 16 * k);
@@ -290,14 +290,12 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
     for (std::size_t k = 0; k < operands; ++k) inner[k] = s.walks.reduced[16 * (k + 1)];
     bind(inner.data());
   }
-  encoder.output(*s.out);
-  for (const Tensor& t : s.inputs) encoder.input(t);
   bind_extra(encoder, body, body.param_values);
   if (s.after) bind_extra(encoder, *s.after->body(), s.after->body()->param_values);
   std::uint64_t items = (n * blocks + chunk - 1) / chunk;
   if (by_columns) {
     auto columns = static_cast<std::uint64_t>(s.walks.kept_size[0]), panel = static_cast<std::uint64_t>(abreast(p) * plan.tuning.width);
-    items = n / columns * ((columns + panel - 1) / panel) * blocks;
+    items = reduce_panel_tasks(n, columns, panel, blocks);
   }
   // For each element: the function, and an addition or another combining operation.
   encoder.flops((body.operations + 1) * static_cast<double>(s.n) * static_cast<double>(s.m)).dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
@@ -318,8 +316,8 @@ void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given
   ExprFunction after = last_step(r, options.after);
   Stage stage{&out, inputs, &f, &after, walks_of(r, out, inputs, options.keepdim), r.n, r.m};
   Tensor partials;
-  while (stage.m > kReduceBlock) {
-    std::int64_t blocks = (stage.m + kReduceBlock - 1) / kReduceBlock;
+  while (stage.m > REDUCE_BLOCK) {
+    const auto blocks = static_cast<std::int64_t>(reduce_blocks(static_cast<std::uint64_t>(stage.m)));
     DType kept_as = r.accumulator == DType::boolean ? DType::i32 : r.accumulator;
     Tensor made = empty({stage.n, blocks}, {.dtype = kept_as, .device = stream.device()}, stream);
     stage.out = &made, stage.after = nullptr;

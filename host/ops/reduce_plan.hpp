@@ -3,13 +3,13 @@
 #include <clutch/ops/reduce.hpp>
 
 #include "ops/traced.hpp"
+#include "reduce/args.h"
 
 namespace clutch { inline namespace v0 { namespace detail {
 
 inline constexpr int kMaxReduceInputs = 8;
 inline constexpr int kMaxReducePositions = 4;
 inline constexpr int kMaxReduceOperands = 1 + kMaxReduceInputs + kMaxReducePositions;  ///< output, inputs, positions
-inline constexpr std::int64_t kReduceBlock = 2048;                                     ///< elements that one item reduces; part of the contract
 /// Vectors of columns that one item takes side by side. With many columns kReduceWide is used, since whole pages are read faster.
 inline constexpr int kReduceAbreast = 4, kReduceWide = 64;
 
@@ -36,7 +36,7 @@ struct ReduceProblem {
   DType dtypes[kMaxReduceInputs] = {};
 };
 
-/// Number of the operation in kernels/common/combine.clh.
+/// The operation as kernels know it (common/reductions.h).
 int op_number(Reduce op);
 
 /// Pure function; the caller adds the printed functions to the plan. Errors: not_supported, invalid_argument.

@@ -148,7 +148,6 @@ KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& p, std::stri
   plan.defines.set("CLUTCH_ELEMENT_COUNT", p.element_count)
       .set("CLUTCH_RESULT_COUNT", p.result_count)
       .set("CLUTCH_TOTAL_COUNT", p.total_count)
-      .set("CLUTCH_BLOCK", kReduceBlock)
       .set("CLUTCH_SPLATS", p.splats);
   for (std::size_t i = 0; i < p.total_count; ++i) plan.defines.set(fmt::format("CLUTCH_TOTAL_OP{}", i), p.ops[i]);
   // Values are kept only by items that have a cache of their own, not in groups of several items.
@@ -188,7 +187,8 @@ Dims dims_of(const Checked& c) {
 struct Launch {
   std::vector<Tensor> tensors;  ///< elements, results, inputs
   std::int64_t rank = 1;
-  std::array<std::int64_t, 16> size{}, inner{};
+  std::array<std::int64_t, 16> size{};
+  std::array<std::int64_t, ROWWISE_INNER_LANES> inner{};
   std::array<std::int64_t, 16 * kMaxRowwiseOperands> kept{};
   RowwiseProblem problem;
 };
@@ -301,15 +301,15 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
   for (const Tensor& t : l.tensors) bytes += t.nbytes();
   bool streams = worth_streaming(claimed_traits(c.runtime->device()), bytes) && vectors_are_aligned(l, c, p.element_count);
   Encoder encoder(stream, "rowwise");
-  encoder.value(n).value(m).value(chunk).value(static_cast<std::uint32_t>(streams)).value(static_cast<std::int32_t>(l.rank));
-  bind_lanes(encoder, l.size.data(), p.rank_lanes, p.wide_index);
-  for (std::size_t k = 0; k < l.tensors.size(); ++k) bind_lanes(encoder, l.kept.data() + 16 * k, p.rank_lanes, p.wide_index);
-  bind_lanes(encoder, l.inner.data(), 16, p.wide_index);
   for (std::size_t k = 0; k < l.tensors.size(); ++k)
     if (k < static_cast<std::size_t>(p.element_count + p.result_count))
       encoder.output(l.tensors[k]);
     else
       encoder.input(l.tensors[k]);
+  encoder.value(n).value(m).value(chunk).value(static_cast<std::uint32_t>(streams)).value(static_cast<std::int32_t>(l.rank));
+  bind_lanes(encoder, l.size.data(), p.rank_lanes, p.wide_index);
+  for (std::size_t k = 0; k < l.tensors.size(); ++k) bind_lanes(encoder, l.kept.data() + 16 * k, p.rank_lanes, p.wide_index);
+  bind_lanes(encoder, l.inner.data(), ROWWISE_INNER_LANES, p.wide_index);
   for (const ExprFunction* g : f.body()->functions()) bind_extra(encoder, *g->body(), g->body()->param_values);
   std::uint64_t items = (n + chunk - 1) / chunk;
   double operations = static_cast<double>(p.total_count);

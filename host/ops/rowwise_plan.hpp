@@ -3,11 +3,13 @@
 #include <clutch/ops/rowwise.hpp>
 
 #include "ops/traced.hpp"
+#include "rowwise/args.h"
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-inline constexpr int kMaxTotals = 4;
+inline constexpr int kMaxTotals = ROWWISE_TOTALS;
 inline constexpr int kMaxRowwiseOperands = 12;
+static_assert(kMaxRowwiseOperands <= ROWWISE_INNER_LANES);
 /// Length from which few rows are computed by several launches of reduce and map. The name forces this way.
 inline constexpr std::int64_t kLongRow = 16384;
 inline constexpr std::string_view kComposed = "rowwise_composed";

@@ -113,7 +113,7 @@ void by_lines(const Tensor& out, int dim, const Tensor& index, const Tensor& src
   bool one_item_a_group = plan.tuning.local == 1;
   // If an item has a core of its own, adjacent lines are bundled, since they share cache lines. Items have accumulators of their own, of at most 64 MiB
   // together.
-  std::uint64_t bundle = one_item_a_group && out.strides()[dim] != 1 && lines >= 64 ? 16 : 1;
+  std::uint64_t bundle = one_item_a_group && out.strides()[dim] != 1 && lines >= 64 ? SCATTER_BUNDLE : 1;
   // Where loops end early, as many items as possible, so that each takes few lines.
   const bool short_loops = (runtime.traits().quirks & kQuirkLoopsEndEarly) != 0;
   std::uint64_t items = std::min<std::uint64_t>((lines + bundle - 1) / bundle, one_item_a_group ? 64 : short_loops ? 1 << 20 : 4096);
@@ -129,12 +129,18 @@ void by_lines(const Tensor& out, int dim, const Tensor& index, const Tensor& src
   check_loops(runtime.traits(), "scatter_reduce", (lines + bundle - 1) / bundle, geometry,
               passes * (in_bundle + 2) + in_bundle * static_cast<double>(walk.rank + 2) + 4);
   Encoder encoder(stream, "scatter_reduce");
-  auto held = static_cast<std::int64_t>(p.direct ? 1 : geometry.global * depth * bundle);
+  auto held = static_cast<std::int64_t>(p.direct ? 1 : scatter_accumulators(geometry.global, depth, bundle));
   Tensor accumulators = encoder.scratch({held}, sum_dtype(dtype, "scatter_reduce")), counts = encoder.scratch({held}, DType::i32);
-  encoder.value(lines).value(depth).value(m).value(bundle).value(static_cast<std::uint32_t>(includes));
+  encoder.inout(out).output(accumulators).output(counts).input(index).input(src);
+  bind_args(encoder, ScatterLinesArgs{.lines = lines,
+                                      .depth = depth,
+                                      .m = m,
+                                      .bundle = bundle,
+                                      .out_inner = out.strides()[dim],
+                                      .index_inner = index.strides()[dim],
+                                      .src_inner = src.strides()[dim],
+                                      .include_self = includes});
   walk.bind(encoder, p.rank_lanes);
-  for (const Tensor* t : {&out, &index, &src}) encoder.value(t->strides()[dim]);
-  encoder.inout(out).input(index).input(src).output(accumulators).output(counts);
   encoder.dispatch(plan.kernel, geometry);
 }
 
@@ -195,6 +201,7 @@ void by_panels(const Tensor& out, int dim, const Tensor& index, const Tensor& sr
   check_loops(runtime.traits(), "scatter_reduce", panels, geometry, static_cast<double>(index.sizes()[dim]) * each + 1);
   Encoder encoder(stream, "scatter_reduce");
   auto count = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
+  encoder.inout(out).input(index).input(src);
   bind_args(encoder, ScatterPanelsArgs{.features = count(features),
                                        .panel = count(panel),
                                        .depth = count(out.sizes()[dim]),
@@ -202,7 +209,6 @@ void by_panels(const Tensor& out, int dim, const Tensor& index, const Tensor& sr
                                        .out_stride = row_stride(out, dim),
                                        .index_stride = index.strides()[dim],
                                        .src_stride = row_stride(src, dim)});
-  encoder.inout(out).input(index).input(src);
   encoder.dispatch(plan.kernel, geometry);
 }
 

@@ -10,7 +10,6 @@
 #include "runtime/quirks.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
-#include "segment/args.h"
 
 #include <array>
 #include <limits>
@@ -96,7 +95,8 @@ KernelPlan select(const DeviceTraits& traits, const SegmentProblem& p, std::stri
   plan.defines.set("CLUTCH_COLUMNS", p.has_columns).set("CLUTCH_VALUES", p.has_values);
   plan.defines.set("CLUTCH_OFFSETS", p.has_offsets).set("CLUTCH_SELF", static_cast<int>(p.self));
   plan.defines.set("CLUTCH_LOOP_LIMIT", traits.quirks & kQuirkLoopsEndEarly ? static_cast<std::int64_t>(kLoopLimit) : 0);
-  plan.defines.set("CLUTCH_FIRST", p.has_first).set("CLUTCH_ROUND", p.result == DType::f16 ? 1 : p.result == DType::bf16 ? 2 : 0);
+  const int rounded = p.result == DType::f16 ? SEGMENT_ROUND_F16 : p.result == DType::bf16 ? SEGMENT_ROUND_BF16 : SEGMENT_ROUND_NOT;
+  plan.defines.set("CLUTCH_FIRST", p.has_first).set("CLUTCH_ROUND", rounded);
   plan.defines.set_text("OFFSET", p.offset == DType::i64 ? "long" : "int").set_text("COLUMN", p.column == DType::i64 ? "long" : "int");
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype));
   return plan;
@@ -162,6 +162,8 @@ void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& op
   // For rows without entries; the kernel itself counts iterations over entries. A panel has at least 4 features.
   check_loops(runtime.traits(), s.op, items, geometry, rows ? static_cast<double>(chunk) * (4 * static_cast<double>(features) + 32) : 3);
   Encoder encoder(stream, s.op);
+  encoder.output(target).input(data).input(offsets).input(columns).input(values).input(self);
+  encoder.input(s.firsts.defined() ? s.firsts : data).input(s.places.defined() ? s.places : data);
   bind_args(encoder, SegmentArgs{.n = n,
                                  .features = static_cast<std::uint64_t>(features),
                                  .entries = entries,
@@ -175,8 +177,6 @@ void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& op
                                  .self_inner = self.strides()[1],
                                  .empty = static_cast<float>(s.empty),
                                  .missing = static_cast<float>(s.missing)});
-  encoder.output(target).input(data).input(offsets).input(columns).input(values).input(self);
-  encoder.input(s.firsts.defined() ? s.firsts : data).input(s.places.defined() ? s.places : data);
   // Elements that are reduced: of the rows that entries select if there are columns, else of all rows of data.
   const double numbers = static_cast<double>(entries) * static_cast<double>(features);
   encoder.flops(s.offsets.defined() ? numbers * (s.values.defined() ? 2 : 1) : 0);
@@ -210,8 +210,8 @@ Tensor segment_ids(const Tensor& given, std::int64_t entries, const char* op, co
   const BuiltPlan& plan = plan_for(runtime, "segment", SegmentProblem{.offset = offsets.dtype(), .stage = SegmentStage::ids}, {});
   std::uint64_t chunk = rows_of_chunk(plan, static_cast<std::uint64_t>(entries), n);
   Encoder encoder(stream, op);
-  bind_args(encoder, SegmentArgs{.n = n, .entries = static_cast<std::uint64_t>(entries), .chunk = chunk});
   encoder.output(ids).input(offsets);
+  bind_args(encoder, SegmentArgs{.n = n, .entries = static_cast<std::uint64_t>(entries), .chunk = chunk});
   encoder.dispatch(plan.kernel, entries_geometry(runtime, plan, n, chunk, static_cast<std::uint64_t>(entries)));
   return ids;
 }
@@ -236,6 +236,8 @@ Tensor segment_dots(const Tensor& given_x, const Tensor& given_data, const Tenso
   const BuiltPlan& plan = plan_for(runtime, "segment", p, {});
   std::uint64_t chunk = rows_of_chunk(plan, features * (entries + n), n);
   Encoder encoder(stream, op);
+  encoder.output(out).input(x).input(data).input(offsets).input(columns);
+  encoder.input(firsts.defined() ? firsts : x);
   bind_args(encoder, SegmentArgs{.n = n,
                                  .features = features,
                                  .entries = entries,
@@ -243,8 +245,6 @@ Tensor segment_dots(const Tensor& given_x, const Tensor& given_data, const Tenso
                                  .chunk = chunk,
                                  .data_stride = data.strides()[0],
                                  .x_stride = x.strides()[0]});
-  encoder.output(out).input(x).input(data).input(offsets).input(columns);
-  encoder.input(firsts.defined() ? firsts : x);
   const Geometry geometry = entries_geometry(runtime, plan, n, chunk, entries);
   check_loops(runtime.traits(), op, entries, geometry, static_cast<double>(features) / 16 + 80);
   encoder.flops(2 * static_cast<double>(entries) * static_cast<double>(features)).dispatch(plan.kernel, geometry);
@@ -265,8 +265,8 @@ Tensor segment_first(const Segments& s, const Tensor& given_result, DType rounde
   const BuiltPlan& plan = plan_for(out.storage()->runtime(), "segment", p, {});
   std::uint64_t chunk = rows_of_chunk(plan, features * (entries + n), n);
   Encoder encoder(stream, s.op);
-  bind_args(encoder, SegmentArgs{.n = n, .features = features, .entries = entries, .data_rows = static_cast<std::uint64_t>(data.sizes()[0]), .chunk = chunk});
   encoder.output(out).input(data).input(offsets).input(columns).input(values).input(result);
+  bind_args(encoder, SegmentArgs{.n = n, .features = features, .entries = entries, .data_rows = static_cast<std::uint64_t>(data.sizes()[0]), .chunk = chunk});
   encoder.dispatch(plan.kernel, item_geometry((n + chunk - 1) / chunk, plan.tuning.local));
   return out;
 }

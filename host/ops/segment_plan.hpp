@@ -4,6 +4,7 @@
 
 #include "encode/plan.hpp"
 #include "ops/reduce_plan.hpp"
+#include "segment/args.h"
 
 #include <limits>
 #include <optional>
@@ -12,10 +13,10 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 /// How a reduction uses `self`, a row for each segment.
 enum class SelfRows : std::uint8_t {
-  none,
-  begin,    ///< initial values of accumulators, which means count
-  empty,    ///< results of empty segments
-  initial,  ///< initial values of accumulators, which means do not count
+  none = SEGMENT_SELF_NONE,
+  begin = SEGMENT_SELF_BEGIN,      ///< initial values of accumulators, which means count
+  empty = SEGMENT_SELF_EMPTY,      ///< results of empty segments
+  initial = SEGMENT_SELF_INITIAL,  ///< initial values of accumulators, which means do not count
 };
 
 enum class SegmentStage : std::uint8_t { reduce, ids, dots, first };

@@ -3,6 +3,8 @@
 
 #include <clutch/kernel.hpp>
 
+#include "common/rounding.h"
+#include "random/args.h"
 #include "runtime/op_name.hpp"
 #include "runtime/runtime.hpp"
 
@@ -12,15 +14,12 @@ namespace detail {
 
 GeneratorImpl::GeneratorImpl(Runtime& runtime, const GeneratorState& state, const Stream& stream)
     : runtime_(runtime),
-      state_(clutch::empty({2}, {.dtype = DType::i64, .device = stream.device()}, stream)),
+      state_(clutch::empty({RANDOM_STATE_WORDS}, {.dtype = DType::i64, .device = stream.device()}, stream)),
       kernel_(runtime.programs().find("random", "random_state",
-                                      Defines{{"WIDTH", "1"},
-                                              {"CLUTCH_DIV_RN", "0"},
-                                              {"CLUTCH_SQRT_RN", "0"},
-                                              {"CLUTCH_FMA_RN", "0"},
-                                              {"CLUTCH_OPERANDS", "1"},
-                                              {"IDX", "long"},
-                                              {"CLUTCH_TILE", "64"}})) {
+                                      Defines{{"WIDTH", "1"}, {"CLUTCH_OPERANDS", "1"}, {"IDX", "long"}, {"CLUTCH_TILE", "64"}}
+                                          .set("CLUTCH_DIV_RN", CLUTCH_RN_NATIVE)
+                                          .set("CLUTCH_SQRT_RN", CLUTCH_RN_NATIVE)
+                                          .set("CLUTCH_FMA_RN", CLUTCH_RN_NATIVE))) {
   set(state, stream, "Generator");
 }
 
@@ -70,7 +69,7 @@ GeneratorState Generator::state(const Stream& stream) const {
   detail::OpName named("Generator::state");
   detail::GeneratorImpl& impl = detail::need(impl_, "Generator::state");
   std::vector<std::int64_t> words = impl.state().to_host<std::int64_t>(detail::resolve_stream(stream, impl.runtime(), "Generator::state"));
-  return {static_cast<std::uint64_t>(words[0]), static_cast<std::uint64_t>(words[1])};
+  return {static_cast<std::uint64_t>(words[detail::RANDOM_SEED]), static_cast<std::uint64_t>(words[detail::RANDOM_OFFSET])};
 }
 
 Generator default_generator(const Device& device, const Stream& stream) {

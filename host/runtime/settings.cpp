@@ -21,13 +21,13 @@ namespace clutch { inline namespace v0 {
 namespace detail {
 namespace {
 
-struct Row {
+struct SettingRow {
   std::string_view name, type, default_value, doc;
   Setting Settings::*member;
 };
 
 constexpr std::array kRows{
-#define CLUTCH_SETTING(member, NAME, type, default_value, doc) Row{"CLUTCH_" #NAME, type, default_value, doc, &Settings::member},
+#define CLUTCH_SETTING(member, NAME, type, default_value, doc) SettingRow{"CLUTCH_" #NAME, type, default_value, doc, &Settings::member},
 #include "runtime/settings.def"
 #undef CLUTCH_SETTING
 };
@@ -69,7 +69,7 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
 }
 
 /// Description of the row's valid values if `value` is not one of them, else empty.
-std::string refusal(const Row& row, std::string_view value) {
+std::string refusal(const SettingRow& row, std::string_view value) {
   if (row.type == "string" || row.type == "path") return {};
   if (row.type == "flag") return value == "0" || value == "1" ? "" : "0 or 1";
   if (row.type == "integer") return is_number(value) ? "" : "a whole number of at most 18 digits";
@@ -103,12 +103,12 @@ bool Settings::strict_forbids(std::string_view kind) const { return contains(spl
 
 Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& environment) {
   Settings result;
-  for (const Row& row : kRows) (result.*row.member).value = row.default_value;
+  for (const SettingRow& row : kRows) (result.*row.member).value = row.default_value;
   for (const auto& [key, value] : environment) {
     if (!key.starts_with("CLUTCH_")) continue;
-    const Row* found = nullptr;
+    const SettingRow* found = nullptr;
     std::string names;
-    for (const Row& row : kRows) {
+    for (const SettingRow& row : kRows) {
       if (row.name == key) found = &row;
       names += fmt::format(" {}", row.name);
     }

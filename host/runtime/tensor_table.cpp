@@ -3,6 +3,7 @@
 
 #include <clutch/kernel.hpp>
 
+#include "common/table.h"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
 
@@ -12,16 +13,18 @@
 
 namespace clutch { inline namespace v0 {
 
+static_assert(TensorTable::kBases == CLUTCH_TABLE_BASES);
+
 detail::TableLayout detail::table_layout(std::span<const Address> places) {
   TableLayout layout;
   for (std::size_t i = 0; i < places.size(); ++i) {
     if (!places[i].mem) {
-      layout.words.push_back(~std::uint64_t{0});
+      layout.words.push_back(CLUTCH_NO_TENSOR);
       continue;
     }
     auto base = std::find_if(layout.bases.begin(), layout.bases.end(), [&](std::size_t first) { return places[first].mem == places[i].mem; });
     if (base == layout.bases.end()) base = layout.bases.insert(base, i);
-    layout.words.push_back(static_cast<std::uint64_t>(base - layout.bases.begin()) << 56 | places[i].offset);
+    layout.words.push_back(clutch_word_of(static_cast<std::uint64_t>(base - layout.bases.begin()), places[i].offset));
   }
   return layout;
 }

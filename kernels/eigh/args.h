@@ -12,6 +12,8 @@
 
 #include "common/shared.h"
 
+#define EIGH_MAX_ITEMS 256  // most work-items of a work-group; a macro since kernels declare arrays of it
+
 CLUTCH_SHARED_BEGIN
 
 // Stages of eigh_device_wide, each a launch. HEAD and ROWS run once for each row, ITERATE and APPLY once for each round.

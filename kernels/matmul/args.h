@@ -10,6 +10,11 @@
 #define MATMUL_B_DIRECT 1  // from the tensor itself
 #define MATMUL_B_INSIDE 2  // from a block that the work-item packs into its private memory
 
+// CLUTCH_DOT, whether operands are words of four bytes, whose products are summed; 0 where they are numbers
+#define MATMUL_DOT_NOT 0
+#define MATMUL_DOT_INSTRUCTION 1  // by one instruction
+#define MATMUL_DOT_PLAIN 2        // by plain code
+
 #define MATMUL_BLOCK_K 16        // elements along k of a tile in local memory (matmul_tiles)
 #define MATMUL_LANE_NUMBERS 256  // most numbers of a matrix of matmul_lanes
 #define MATMUL_WORD_BYTES 4      // bytes along k in a word, the operand of a dot product

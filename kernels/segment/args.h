@@ -5,6 +5,17 @@
 
 #include "common/shared.h"
 
+// Values of build options, macros since #if compares them. segment_plan.hpp holds the host's enum to them.
+// CLUTCH_SELF: how a reduction uses `self`, a row for each segment
+#define SEGMENT_SELF_NONE 0     // not at all
+#define SEGMENT_SELF_BEGIN 1    // initial values of accumulators, which means count
+#define SEGMENT_SELF_EMPTY 2    // results of empty segments
+#define SEGMENT_SELF_INITIAL 3  // initial values of accumulators, which means do not count
+// CLUTCH_ROUND: what results were rounded to (segment_first)
+#define SEGMENT_ROUND_NOT 0  // T
+#define SEGMENT_ROUND_F16 1
+#define SEGMENT_ROUND_BF16 2
+
 CLUTCH_SHARED_BEGIN
 
 // Arguments of all kernels of segment; each reads those that it needs. Strides are in elements.

@@ -85,13 +85,13 @@ struct CumsumCase {
       {"cumsum_lines", Edit::stride, "x_place + l * x_inner", "x_place + l / 2 * x_inner"},
       {"cumsum_lines", Edit::offset, "offset[1] + j * (IDX)x_inner, (IDX)out_inner", "offset[1] + j / 2 * (IDX)x_inner, (IDX)out_inner"},
       {"cumsum_lines", Edit::arithmetic, "return ADD(A, inside, v[15]);", "return v[15];"},
-      {"cumsum_columns", Edit::tail, "l < count && stage != 1; ++l", "l + 1 < count && stage != 1; ++l"},
+      {"cumsum_columns", Edit::tail, "l < count && stage != CUMSUM_SUMS; ++l", "l + 1 < count && stage != CUMSUM_SUMS; ++l"},
       {"cumsum_columns", Edit::stride, "load_some(x, from + l * (IDX)x_inner", "load_some(x, from + l / 2 * (IDX)x_inner"},
       {"cumsum_columns", Edit::offset, "to = offset[0] + j * (IDX)out_inner;", "to = offset[0] + j / 2 * (IDX)out_inner;"},
       {"cumsum_columns", Edit::arithmetic, "inside[v] = inside[v] + x16[15];", "inside[v] = x16[15];"},
       {"cumsum_carries", Edit::tail, "block < blocks; ++block) {\n      A here", "block + 1 < blocks; ++block) {\n      A here"},
-      {"cumsum_carries", Edit::stride, "A here = carry_of[line * blocks + block];", "A here = carry_of[line + block];"},
-      {"cumsum_carries", Edit::offset, "carry_of[line * blocks + block] = sum;", "carry_of[line * blocks + block / 2] = sum;"},
+      {"cumsum_carries", Edit::stride, "A here = carry_of[cumsum_carry(line, blocks, block)];", "A here = carry_of[line + block];"},
+      {"cumsum_carries", Edit::offset, "carry_of[cumsum_carry(line, blocks, block)] = sum;", "carry_of[cumsum_carry(line, blocks, block / 2)] = sum;"},
       {"cumsum_carries", Edit::arithmetic, "sum = ADD(A, sum, here);", "sum = here;"},
   };
 };

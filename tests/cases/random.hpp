@@ -162,17 +162,18 @@ struct RandomCase {
 
   static constexpr Mutation kMutations[] = {
       {"random_uniform", Edit::tail, "for (uint j = 0; j < WIDTH && i + j < n; ++j)", "for (uint j = 0; j < WIDTH && i + j + 1 < n; ++j)"},
-      {"random_uniform", Edit::stride, "put(out, i + 16 * k, n, SCALE_ADD(CLUTCH_U", "put(out, i + 16 * (k / 2), n, SCALE_ADD(CLUTCH_U"},
-      {"random_uniform", Edit::offset, "offset + 16 * chunk + j", "offset + 17 * chunk + j"},
+      {"random_uniform", Edit::stride, "put(out, i + RANDOM_CHUNK_BLOCKS * k, n, SCALE_ADD(CLUTCH_U",
+       "put(out, i + RANDOM_CHUNK_BLOCKS * (k / 2), n, SCALE_ADD(CLUTCH_U"},
+      {"random_uniform", Edit::offset, "offset + RANDOM_CHUNK_BLOCKS * chunk + j", "offset + (RANDOM_CHUNK_BLOCKS + 1) * chunk + j"},
       {"random_uniform", Edit::arithmetic, "fma_rn(z, (VF)(scale), (VF)(add))", "(z * (VF)(scale))"},
       {"random_normal", Edit::tail, "if (i + WIDTH <= n)", "if (i + WIDTH > n) return;\n  if (i + WIDTH <= n)"},
-      {"random_normal", Edit::stride, "i + 32 * pair + 16", "i + 32 * pair + 15"},
+      {"random_normal", Edit::stride, "i + RANDOM_CHUNK_BLOCKS * (2 * pair + 1)", "i + RANDOM_CHUNK_BLOCKS * (2 * pair + 1) - 1"},
       {"random_normal", Edit::offset, "out + out_offset", "out + out_offset + 4"},
       {"random_normal", Edit::arithmetic, "(f - (sum - high)) + r", "r"},
       {"random_state", Edit::tail, "if (get_global_id(0) != 0) return;", "return;"},
-      {"random_state", Edit::stride, "state[1] = set", "state[0] = set"},
+      {"random_state", Edit::stride, "state[RANDOM_OFFSET] = set", "state[RANDOM_SEED] = set"},
       {"random_state", Edit::offset, "state + state_offset", "state"},
-      {"random_state", Edit::arithmetic, "state[1] + offset", "state[1] - offset"},
+      {"random_state", Edit::arithmetic, "state[RANDOM_OFFSET] + offset", "state[RANDOM_OFFSET] - offset"},
   };
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/random.hpp"
 
+#include "common/rounding.h"
 #include "ops/random_plan.hpp"
 #include "program/kernel_table.hpp"
 #include "program/program.hpp"
@@ -168,7 +169,8 @@ TEST(Random, LogOfTheDeviceHasTheModelsBits) {
         "\n__kernel void log_of(__global float* y, __global const float* x, ulong n) { for (ulong i = get_global_id(0); i < n; i += get_global_size(0)) "
         "y[i] = log_f32(x[i]); }";
     Defines defines{{"WIDTH", "1"}, {"CLUTCH_OPERANDS", "1"}, {"IDX", "long"}, {"CLUTCH_TILE", "64"}};
-    defines.set("CLUTCH_DIV_RN", t.divide_exact ? 0 : 2).set("CLUTCH_SQRT_RN", t.sqrt_exact ? 0 : 2).set("CLUTCH_FMA_RN", t.fma_exact ? 0 : 2);
+    auto rounding = [](bool exact) { return exact ? CLUTCH_RN_NATIVE : CLUTCH_RN_BY_INTEGERS; };
+    defines.set("CLUTCH_DIV_RN", rounding(t.divide_exact)).set("CLUTCH_SQRT_RN", rounding(t.sqrt_exact)).set("CLUTCH_FMA_RN", rounding(t.fma_exact));
     Argument arguments[] = {output(out), input(in), value(static_cast<std::uint64_t>(n))};
     launch({.text = text, .entry = "log_of", .defines = defines}, {.global = 64, .local = 1}, arguments);
     std::vector<float> want;

@@ -106,7 +106,7 @@ void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTra
   // The first launch reports the operations of all, since they cannot be attributed to single stages.
   double flops = static_cast<double>(call.batch) * eigh_flops(call.n, call.v.defined(), is_complex(call.a.dtype()));
   auto dispatch = [&](const Geometry& geometry) {
-    encoder.output(call.w, "w").output(none, "v").output(call.info, "info").output(call.sweeps, "sweeps").input(call.a, "a").inout(scratch);
+    encoder.output(call.w, "w").output(none, "v").output(call.info, "info").output(call.sweeps, "sweeps").inout(scratch).input(call.a, "a");
     bind_args(encoder, args);
     if (real == DType::f64)
       encoder.value(tolerance, "tolerance");

@@ -5,6 +5,7 @@
 #include <clutch/ops/reduce.hpp>
 #include <clutch/ops/scatter.hpp>
 
+#include "block_mask/args.h"
 #include "ops/flex/call.hpp"
 #include "runtime/quirks.hpp"
 
@@ -92,7 +93,7 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
       if (options.varlen.seqused_kv.defined()) there = there & (j < captured(options.varlen.seqused_kv)[b]);
       if (!blocks) return there;
       const Expr kind = captured(blocks->kinds)[{b, h, trunc_div(i, param(blocks->block.q)), trunc_div(j, param(blocks->block.kv))}];
-      return there & ((kind == 2) | ((kind == 1) & blocks->mask(b, h, i, j)));
+      return there & ((kind == int{KIND_FULL}) | ((kind == int{KIND_PARTIAL}) & blocks->mask(b, h, i, j)));
     };
     auto of_lines = [&](const Tensor& t) { return t.defined() ? queries.spread(t.unsqueeze(-1), stream).squeeze(-1) : t; };
     made.captured = captured_gradients({.score = score,

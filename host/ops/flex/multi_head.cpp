@@ -18,9 +18,9 @@ constexpr std::string_view kOp = "multi_head_attention";
 struct Heads {
   Tensor q, k, v;
 };
-struct Split {
+struct HeadSplit {
   std::int64_t heads, kv_heads, size;
-  Split(const Tensor& x, const MultiHeadWeights& w) : heads(w.heads), kv_heads(w.kv_heads == 0 ? w.heads : w.kv_heads), size(0) {
+  HeadSplit(const Tensor& x, const MultiHeadWeights& w) : heads(w.heads), kv_heads(w.kv_heads == 0 ? w.heads : w.kv_heads), size(0) {
     auto refuse = [](std::string_view why) { throw Error(ErrorCode::invalid_shape, kOp, why); };
     if (!x.defined() || !w.in_weight.defined() || !w.out_weight.defined())
       throw Error(ErrorCode::invalid_argument, kOp, "x, in_weight and out_weight must be given, got an undefined one");
@@ -50,7 +50,7 @@ FlexOptions with_lse(const FlexOptions& options) {
 
 MultiHeadResult multi_head_attention(const Tensor& x, const MultiHeadWeights& weights, const FlexOptions& options, const Stream& given) {
   detail::OpName named("attention::multi_head_attention");
-  const Split split(x, weights);
+  const HeadSplit split(x, weights);
   const Tensor* all[] = {&x, &weights.in_weight, &weights.out_weight};
   const Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
   const TensorOptions stored{.dtype = x.dtype(), .device = stream.device()};
@@ -68,7 +68,7 @@ MultiHeadResult multi_head_attention(const Tensor& x, const MultiHeadWeights& we
 MultiHeadGradients multi_head_attention_backward(const Tensor& grad_out, const Tensor& x, const MultiHeadWeights& weights, const MultiHeadResult& result,
                                                  const FlexOptions& options, const Stream& given) {
   detail::OpName named("attention::multi_head_attention_backward");
-  const Split split(x, weights);
+  const HeadSplit split(x, weights);
   const Tensor* all[] = {&grad_out, &x, &weights.in_weight, &weights.out_weight, &result.projected, &result.attended, &result.lse};
   const Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
   const linalg::LinearGradients out = linalg::linear_backward(grad_out, result.attended, weights.out_weight, weights.out_bias, {}, stream);

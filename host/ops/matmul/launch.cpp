@@ -40,8 +40,8 @@ SparsePacking left_of(const Product& x, const Panels& shape) {
                         x.stream);
 }
 
-/// The launches of one product. The kernel's arguments are, in this order: packed a, b, MatmulArgs, other arguments of the kernel (give_...()), then those
-/// common to all kernels: alpha, beta, the result, and the epilogue's.
+/// The launches of one product. The kernel's arguments are, in this order: the result and what the epilogue reads (give_result()); a, b, MatmulArgs and others
+/// of the kernel (give_...()); strides, alpha, beta, and the epilogue's params and captured tensors (give_rest()).
 struct Launcher {
   const Product& x;
   const BuiltPlan& main;
@@ -82,12 +82,14 @@ struct Launcher {
             .shift = 0,
             .flat = flat};
   }
+  void prepare(const Tensor& a, const Tensor& b);
+  void give_result(std::span<const std::int64_t> at);
   // Each binds its kernel's arguments and returns the number of items.
-  std::int64_t give_sparse_words(const Tensor& b);
+  std::int64_t give_sparse_words();
   std::int64_t give_sparse_rows(const Tensor& b);
   std::int64_t give_panels(const Tensor& a, const Tensor& b);
   std::int64_t give_elements(const Tensor& a, const Tensor& b);
-  void give_result(std::span<const std::int64_t> at);
+  void give_rest();
 };
 
 Launcher::Launcher(const Product& product, const BuiltPlan& plan)
@@ -138,9 +140,24 @@ void Launcher::make_words(const Tensor& from, std::int64_t row, std::int64_t col
   encoder.dispatch(to_words->kernel, item_geometry(u(tiles_in_words()), to_words->tuning.local));
 }
 
+/// Launches what packs operands.
+void Launcher::prepare(const Tensor& a, const Tensor& b) {
+  if (x.by_words) return make_words(b, ob.column, ob.row, x.batch_stride(2));
+  if (x.by_rows || !x.panels) return;
+  if (packs) pack_panels(encoder, *pack, shape, packed, b);
+  if (x.dot) make_words(a, oa.row, oa.column, x.batch_stride(1));
+}
+
+/// Binds the first arguments of every kernel.
+void Launcher::give_result(std::span<const std::int64_t> at) {
+  const std::int64_t rows = transposed ? x.n : x.rows, columns = transposed ? x.rows : x.n;
+  const Tensor out = part(oc, x.batch, x.batch_stride(0), rows, columns, at[0]);
+  x.c.options.beta != 0 ? encoder.inout(out, "out") : encoder.output(out, "out");
+  for (std::size_t o = 3; o < x.operands.size(); ++o) encoder.input(part(x.operands[o], x.batch, x.batch_stride(o), rows, columns, at[o]));
+}
+
 /// For matmul_sparse_dot.
-std::int64_t Launcher::give_sparse_words(const Tensor& b) {
-  make_words(b, ob.column, ob.row, x.batch_stride(2));
+std::int64_t Launcher::give_sparse_words() {
   encoder.input(left.numbers, "a").input(x.c.sparse->info).input(words, "b");
   MatmulArgs args = args_of(x.n, x.k);
   args.shift = flips ? -128 : 0;
@@ -161,8 +178,6 @@ std::int64_t Launcher::give_sparse_rows(const Tensor& b) {
 
 /// For matmul_panels, matmul_dot and matmul_sparse_panels.
 std::int64_t Launcher::give_panels(const Tensor& a, const Tensor& b) {
-  if (packs) pack_panels(encoder, *pack, shape, packed, b);
-  if (x.dot) make_words(a, oa.row, oa.column, x.batch_stride(1));
   if (x.sparse)
     encoder.input(left.numbers, "a").input(left.places).input(x.c.sparse->info);
   else
@@ -210,9 +225,7 @@ std::int64_t Launcher::give_elements(const Tensor& a, const Tensor& b) {
 }
 
 /// Binds the last arguments of every kernel.
-void Launcher::give_result(std::span<const std::int64_t> at) {
-  const std::int64_t rows = transposed ? x.n : x.rows, columns = transposed ? x.rows : x.n;
-  x.number(encoder, x.c.options.alpha, "alpha"), x.number(encoder, x.c.options.beta, "beta");
+void Launcher::give_rest() {
   auto give_strides = [&](std::int64_t row, std::int64_t column, std::int64_t of) {
     const std::int64_t all[4] = {row, column, of, 0};
     encoder.bytes(all, sizeof all);
@@ -220,9 +233,7 @@ void Launcher::give_result(std::span<const std::int64_t> at) {
   give_strides(x.parts() * oc.row, x.complex ? 1 : oc.column, x.parts() * x.batch_stride(0));
   for (std::size_t o = 3; o < x.operands.size(); ++o) give_strides(x.operands[o].row, x.operands[o].column, x.batch_stride(o));
   for (const Dims& d : x.positions) give_strides(d[d.rank() - 2], d[d.rank() - 1], 0);
-  const Tensor out = part(oc, x.batch, x.batch_stride(0), rows, columns, at[0]);
-  x.c.options.beta != 0 ? encoder.inout(out, "out") : encoder.output(out, "out");
-  for (std::size_t o = 3; o < x.operands.size(); ++o) encoder.input(part(x.operands[o], x.batch, x.batch_stride(o), rows, columns, at[o]));
+  x.number(encoder, x.c.options.alpha, "alpha"), x.number(encoder, x.c.options.beta, "beta");
   if (!x.c.f->empty()) bind_extra(encoder, *x.c.f->body(), x.c.f->body()->param_values);
 }
 
@@ -232,8 +243,10 @@ void Launcher::send(std::span<const std::int64_t> at) {
   const Tensor b = x.by_words    ? part(ob, x.batch, x.batch_stride(2), x.k, x.n, at[2])
                    : x.is_packed ? x.b().slice(0, at[2] / x.b().strides()[0], x.b().sizes()[0])
                                  : part(ob, packed_batch, x.batch_stride(2), x.k, x.n, at[2]);
-  const std::int64_t items = x.by_words ? give_sparse_words(b) : x.by_rows ? give_sparse_rows(b) : x.panels ? give_panels(a, b) : give_elements(a, b);
+  prepare(a, b);
   give_result(at);
+  const std::int64_t items = x.by_words ? give_sparse_words() : x.by_rows ? give_sparse_rows(b) : x.panels ? give_panels(a, b) : give_elements(a, b);
+  give_rest();
   const Geometry geometry = item_geometry(u(items), main.tuning.local);
   check_loops(x.traits, kMatmul, u(items), geometry, loops_each());
   encoder.flops(x.flops()).dispatch(main.kernel, geometry);

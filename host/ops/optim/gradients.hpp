@@ -25,8 +25,8 @@ class GradientList {
 
  private:
   void place(const Stream& stream);
-  template <class Bind>
-  void each_part(Encoder& encoder, TensorTable& table, const BuiltPlan& plan, Bind bind);
+  template <class BindOutput, class BindInput>
+  void each_part(Encoder& encoder, TensorTable& table, const BuiltPlan& plan, BindOutput bind_output, BindInput bind_input);
 
   Runtime* runtime_ = nullptr;
   DType dtype_ = DType::f32;

@@ -284,7 +284,7 @@ void schedule_(const Tensor& lr, const Tensor& rates, const Tensor& step, std::i
   detail::check_optim_range(advance >= 0, op, "advance", "at least 0", static_cast<double>(advance));
   Stream on = check_tensors({{lr, "lr", DType::f32, rates.numel()}, {rates, "rates", DType::f32, -1}, {step, "step", DType::i64, 1}}, stream, op);
   Encoder encoder(on, op);
-  encoder.output(lr, "lr").input(rates, "rates").inout(step, "step");
+  encoder.output(lr, "lr").inout(step, "step").input(rates, "rates");
   detail::bind_args(encoder, detail::OptimScheduleArgs{static_cast<std::uint32_t>(rates.numel()), static_cast<std::int32_t>(options.decay)});
   encoder.value(static_cast<std::uint64_t>(advance), "advance").value(static_cast<std::uint64_t>(options.warmup_steps), "warmup_steps");
   encoder.value(static_cast<std::uint64_t>(options.decay_steps), "decay_steps");

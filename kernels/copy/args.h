@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// What host/ops/copy.cpp and the kernels of copy share.
+#ifndef CLUTCH_COPY_ARGS_H
+#define CLUTCH_COPY_ARGS_H
+
+// CLUTCH_S_KIND and CLUTCH_D_KIND: what the source's and the destination's numbers are computed in. These are macros because the kernels' preprocessor
+// compares them.
+#define COPY_KIND_F32 0      // float
+#define COPY_KIND_F64 1      // double
+#define COPY_KIND_INTEGER 2  // long: integers and booleans
+
+#endif

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What host/ops/reduce.cpp, the kernels of reduce, and rowwise, whose totals combine in the same order, share.
+#ifndef CLUTCH_REDUCE_ARGS_H
+#define CLUTCH_REDUCE_ARGS_H
+
+#include "common/shared.h"
+
+// Elements of a block, which a work-item reduces. It fixes the order of reductions, so it is the same on all devices. A macro since kernels declare arrays of
+// it.
+#define REDUCE_BLOCK 2048
+
+CLUTCH_SHARED_BEGIN
+
+// Blocks of m elements; no elements are a block, too.
+CLUTCH_SHARED_FN clutch_u64 reduce_blocks(clutch_u64 m) { return m > 0 ? (m - 1) / REDUCE_BLOCK + 1 : 1; }
+// reduce_columns: panels of `panel` columns that cover `columns`.
+CLUTCH_SHARED_FN clutch_u64 reduce_panels(clutch_u64 columns, clutch_u64 panel) { return (columns + panel - 1) / panel; }
+// reduce_columns: panels of n results, each `columns` of which are neighbours, times blocks.
+CLUTCH_SHARED_FN clutch_u64 reduce_panel_tasks(clutch_u64 n, clutch_u64 columns, clutch_u64 panel, clutch_u64 blocks) {
+  return n / columns * reduce_panels(columns, panel) * blocks;
+}
+
+// Index of the accumulator of a result's block. Layout: [result][block].
+CLUTCH_SHARED_FN clutch_u64 reduce_partial(clutch_u64 result, clutch_u64 blocks, clutch_u64 block) { return result * blocks + block; }
+
+CLUTCH_SHARED_END
+
+#endif
