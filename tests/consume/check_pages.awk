@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Prints what is wrong in pages of Markdown. Use: awk -f check_pages.awk <page>..., from the folder that their names start from
 # Links: each to a page, from the folder of the page that has it, and to a heading of it. Lines of files: each as `symbol` (path:12) or `symbol` (path:12-20);
-# the symbol stands in these lines or within three lines of them. Tables of README.md: a cell has at most twelve words, code apart.
+# the symbol stands in these lines. Tables of README.md: a cell has at most twelve words, code apart.
 function dirname(path) { return match(path, /.*\//) ? substr(path, 1, RLENGTH) : "" }
 function flat(path) { while (match(path, /[^\/.][^\/]*\/\.\.\//)) path = substr(path, 1, RSTART - 1) substr(path, RSTART + RLENGTH); return path }
 function there(path) { if (!(path in exists)) exists[path] = system("test -e '" path "'") == 0; return exists[path] }
@@ -33,7 +33,7 @@ function check_lines(symbol, path, first, last,    n, line, found, elsewhere) {
   while ((getline line < path) > 0) {
     ++n
     if (!index(line, symbol)) continue
-    if (n >= first - 3 && n <= last + 3) found = 1
+    if (n >= first && n <= last) found = 1
     elsewhere = elsewhere " " n
   }
   close(path)
