@@ -448,7 +448,7 @@ def sdpas(c):
     elif kind == "padding":
         # Rows that are masked throughout by a large finite number, as padding is in practice.
         worst = c.pick([float(torch.finfo(DTYPES[name]).min), -1e9 if name != "f16" else -1e4, -3e38 if name != "f16" else -65504.0, -math.inf])
-        m = torch.where(torch.from_numpy(np.asarray(c.rng.random(shape) < 0.4)), worst, 0.0)
+        m = torch.where(torch.from_numpy(np.asarray(c.rng.random(shape) < 0.4)), torch.tensor(worst, dtype=torch.float64), 0.0)
         m[..., c.integer(0, shape[2] - 1), :] = worst
         m = m.to(DTYPES[name if name == "f64" else c.pick([name, "f32"])]) if name != "f16" else m.to(torch.float16)
         arguments["attn_mask"], bias = m, m.expand(batch, heads, l, s)
