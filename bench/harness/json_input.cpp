@@ -18,19 +18,19 @@ auto reading(const char* what, F&& read) {
   try {
     return read();
   } catch (const nlohmann::json::exception& e) {
-    throw Error(ErrorCode::io, "clutch-bench", fmt::format("{}: {}", what, e.what()));
+    throw Error(ErrorCode::io, "clutch-bench", fmt::format("the text must be {}, got an error: {}", what, e.what()));
   }
 }
 
 double finite(const nlohmann::json& value, const char* what) {
   double number = value.get<double>();
-  if (!std::isfinite(number) || number < 0) throw Error(ErrorCode::io, "clutch-bench", fmt::format("{} is {}", what, number));
+  if (!std::isfinite(number) || number < 0) throw Error(ErrorCode::io, "clutch-bench", fmt::format("{} must be finite and at least 0, got {}", what, number));
   return number;
 }
 
 std::map<std::string, double> numbers(const nlohmann::json& object, const char* what) {
   std::map<std::string, double> result;
-  if (!object.is_object()) throw Error(ErrorCode::io, "clutch-bench", fmt::format("{} is no object", what));
+  if (!object.is_object()) throw Error(ErrorCode::io, "clutch-bench", fmt::format("{} must be an object, got {}", what, object.type_name()));
   for (const auto& [key, value] : object.items()) result[key] = finite(value, what);
   return result;
 }
@@ -38,11 +38,11 @@ std::map<std::string, double> numbers(const nlohmann::json& object, const char* 
 }  // namespace
 
 std::vector<OldRow> parse_results(const std::string& text) {
-  return reading("no result of clutch-bench", [&] {
+  return reading("a result of clutch-bench", [&] {
     nlohmann::json root = nlohmann::json::parse(text);
     std::vector<OldRow> rows;
     for (const auto& row : root.at("benchmarks")) {
-      if (!row.is_object()) throw Error(ErrorCode::io, "clutch-bench", "a row is no object");
+      if (!row.is_object()) throw Error(ErrorCode::io, "clutch-bench", fmt::format("a row must be an object, got {}", row.type_name()));
       if (row.contains("error_occurred")) continue;
       rows.push_back({row.at("name"), row.at("device"), finite(row.at("real_time"), "real_time") * 1e-9, finite(row.at("noise_pct"), "noise_pct")});
     }
@@ -51,7 +51,7 @@ std::vector<OldRow> parse_results(const std::string& text) {
 }
 
 Shown parse_shown(const std::string& text) {
-  return reading("no result of clutch-bench", [&] {
+  return reading("a result of clutch-bench", [&] {
     const nlohmann::ordered_json root = nlohmann::ordered_json::parse(text);
     const auto& device = root.at("context").at("devices").at(0);
     Shown shown{.context = {device.at("device"), device.at("driver"), device.at("platform"), {}, root.at("context").at("date")}};
@@ -68,7 +68,7 @@ Shown parse_shown(const std::string& text) {
 }
 
 Roofline parse_roofline(const std::string& text) {
-  return reading("no roofline", [&] {
+  return reading("a roofline", [&] {
     nlohmann::json j = nlohmann::json::parse(text);
     Roofline r;
     r.date = j.at("date");
@@ -93,7 +93,7 @@ nlohmann::ordered_json to_json(const Roofline& r) {
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path);
-  if (!in) throw Error(ErrorCode::io, "clutch-bench", fmt::format("{} cannot be read", path));
+  if (!in) throw Error(ErrorCode::io, "clutch-bench", fmt::format("the input must be a file that can be read, got {}", path));
   std::stringstream text;
   text << in.rdbuf();
   return text.str();

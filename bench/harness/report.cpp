@@ -102,7 +102,9 @@ void write_json(const std::string& path, const std::vector<Context>& contexts, c
   out.close();
   std::error_code error;
   if (out) std::filesystem::rename(temporary, path, error);
-  if (!out || error) throw Error(ErrorCode::io, "clutch-bench", fmt::format("{} cannot be written", path));
+  if (!out || error)
+    throw Error(ErrorCode::io, "clutch-bench",
+                fmt::format("the output must be a file that can be written, got {} ({})", path, error ? error.message() : "writing failed"));
 }
 
 }  // namespace clutch::bench

@@ -16,7 +16,8 @@ namespace clutch::bench {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& what) { throw Error(ErrorCode::io, "clutch-bench", "the peer of CLUTCH_PEER_PYTHON: " + what); }
+/// `got` names what came in place of an answer.
+[[noreturn]] void fail(const std::string& got) { throw Error(ErrorCode::io, "clutch-bench", "the peer of CLUTCH_PEER_PYTHON must run and answer, got " + got); }
 
 /// The Python process, started once.
 class Process {
@@ -46,7 +47,7 @@ class Process {
     std::fputs((request.dump() + "\n").c_str(), to_);
     std::fflush(to_);
     nlohmann::json answer = read();
-    if (answer.contains("error")) fail(answer["error"].get<std::string>());
+    if (answer.contains("error")) fail("its error: " + answer["error"].get<std::string>());
     return answer;
   }
 
@@ -55,7 +56,7 @@ class Process {
     std::string line;
     for (int c; (c = std::fgetc(from_)) != EOF && c != '\n';) line.push_back(static_cast<char>(c));
     nlohmann::json answer = nlohmann::json::parse(line, nullptr, false);
-    if (!answer.is_object()) fail(line.empty() ? "it ended (is torch installed there?)" : "it said: " + line);
+    if (!answer.is_object()) fail(line.empty() ? "its end (is torch installed there?)" : "the text: " + line);
     return answer;
   }
 

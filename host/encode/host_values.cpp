@@ -5,6 +5,8 @@
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 
+#include <fmt/format.h>
+
 namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
@@ -51,7 +53,9 @@ bool MadeOn::made(const Stream& stream) {
 }
 
 void check_makes_state(const Stream& stream, const char* op) {
-  if (illegal_on(*stream.impl(), op)) throw Error(ErrorCode::capturing, op, "its state is made outside of captures");
+  if (illegal_on(*stream.impl(), op))
+    throw Error(ErrorCode::capturing, op,
+                fmt::format("the call's state must be made outside of captures, got stream {}, which is capturing", stream.impl()->id()));
 }
 
 }}}  // namespace clutch::v0::detail

@@ -62,7 +62,8 @@ inline BuiltPlan build_plan(Runtime& runtime, const KernelPlan& plan) {
   return built;
 }
 
-/// One row of an op's ordered list of implementations. `accepts` returns an empty text, or the reason why the implementation refuses.
+/// One row of an op's ordered list of implementations. `accepts` returns an empty text, or the reason why the implementation refuses: what must be and what
+/// was given ("must", "got"), or what it needs and what the device has ("needs", "has").
 template <class Problem>
 struct Implementation {
   std::string_view name;
@@ -106,14 +107,14 @@ std::uint64_t tile_count(const BuiltPlan& plan, const ElementwiseWalk<kOperands>
 }
 
 /// Reason why a device refuses doubles; empty if it supports them.
-inline std::string refuses_fp64(const DeviceTraits& traits, bool has_f64) { return has_f64 && !traits.fp64 ? "the device has no fp64" : ""; }
+inline std::string refuses_fp64(const DeviceTraits& traits, bool has_f64) { return has_f64 && !traits.fp64 ? "needs fp64, the device has none" : ""; }
 
 /// Reason why a device refuses a kernel; empty if it accepts. `iterations` is an upper bound of the iterations of a work-item's loops, counted as for
 /// kLoopLimit; the default exceeds what a device that ends loops early allows.
 inline std::string refuses_long_loops(const DeviceTraits& traits, double iterations = 1e300) {
   if (!(traits.quirks & kQuirkLoopsEndEarly) || iterations <= static_cast<double>(kLoopLimit)) return "";
-  const std::string ends = fmt::format("the device ends a work-item's loops after {} iterations (quirk loops_end_early)", kLoopLimit);
-  return iterations < 1e300 ? fmt::format("{}, and these take {:.0f}", ends, iterations) : ends;
+  return fmt::format("needs {} in a work-item's loops, the device has {} before it ends them (quirk loops_end_early)",
+                     iterations < 1e300 ? fmt::format("{:.0f} iterations", iterations) : "any number of iterations", kLoopLimit);
 }
 
 /// Errors: not_supported with the reason of refuses_long_loops(). The launch's items share `tasks`, each of which takes `each` iterations.
@@ -121,6 +122,15 @@ inline void check_loops(const DeviceTraits& traits, std::string_view op, std::ui
   const std::uint64_t turns = (tasks + geometry.global - 1) / geometry.global;
   if (std::string why = refuses_long_loops(traits, 1 + static_cast<double>(turns) * (1 + each)); !why.empty()) throw Error(ErrorCode::not_supported, op, why);
 }
+
+/// Reasons of several ops.
+inline std::string needs_contiguous(Layout given) {
+  return fmt::format("operands must be contiguous, got {}", given == Layout::rows ? "rows with gaps or repeats" : "inner strides past 1");
+}
+inline constexpr std::string_view kNeedsRows = "inner strides must be 0 or 1, got larger ones";
+inline constexpr std::string_view kNeedsExactFma = "needs an exact fma, the device has an emulated one";
+inline constexpr std::string_view kNeedsVectors = "needs wide vectors in each item, the device has none";
+inline constexpr std::string_view kNeedsGroups = "needs groups of several items, the device has a thread for each group";
 
 /// True if math.clh emulates a rounding. Emulation is scalar.
 inline bool emulates_rounding(const DeviceTraits& traits) { return !traits.fma_exact || !traits.divide_exact || !traits.sqrt_exact; }

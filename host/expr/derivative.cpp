@@ -118,7 +118,9 @@ class Adjoints {
     for (std::size_t k = 0; k < s.operands.size(); ++k) {
       const DType dtype = body_.steps[static_cast<std::size_t>(s.operands[k])].dtype;
       if (!is_floating(dtype)) continue;
-      if (text.derivatives.empty()) throw Error(ErrorCode::not_supported, "ExprFunction::backward", fmt::format("no derivatives of OpenCL C: {}", text.value));
+      if (text.derivatives.empty())
+        throw Error(ErrorCode::not_supported, "ExprFunction::backward",
+                    fmt::format("opencl() must be given derivatives for a gradient, got none for {}", text.value));
       if (text.derivatives[k].empty()) continue;
       ExprStep derivative = s;
       derivative.index = text_number({.value = text.derivatives[k]});

@@ -235,8 +235,12 @@ std::vector<ExprValue> ExprFunction::evaluate(std::span<const ExprValue> inputs,
         bits = static_cast<std::uint64_t>(positions[static_cast<std::size_t>(dim)]);
         break;
       }
-      case detail::ExprOp::gather: refuse(ErrorCode::not_supported, "the function reads captured tensors"); break;
-      case detail::ExprOp::opencl: refuse(ErrorCode::not_supported, "the function has OpenCL C"); break;
+      case detail::ExprOp::gather:
+        refuse(ErrorCode::not_supported, fmt::format("a function on the host must read its inputs alone, got one of {} captured tensors", body.tensors.size()));
+        break;
+      case detail::ExprOp::opencl:
+        refuse(ErrorCode::not_supported, fmt::format("a function on the host must have no OpenCL C, got {}", detail::opencl_text(s.index).value));
+        break;
       default: {
         std::uint64_t operands[3] = {};
         for (std::size_t k = 0; k < s.operands.size(); ++k) operands[k] = values[static_cast<std::size_t>(s.operands[k])];

@@ -167,7 +167,7 @@ std::unique_ptr<GraphImpl> make_backend(std::string_view name) {
     factory = found->second;
   }
   std::unique_ptr<GraphImpl> made = factory();
-  if (!made) throw Error(ErrorCode::not_supported, "Graph", fmt::format("backend {} made nothing", name));
+  if (!made) throw Error(ErrorCode::not_supported, "Graph", fmt::format("the factory of backend {} must make one, got a null pointer", name));
   return made;
 }
 

@@ -16,7 +16,7 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
-[[noreturn]] void throw_ended(const char* op) { throw Error(ErrorCode::capturing, op, "the stream's capture has ended meanwhile"); }
+[[noreturn]] void throw_ended(const char* op) { throw Error(ErrorCode::capturing, op, "the stream's capture must go on, got one that has ended meanwhile"); }
 
 }  // namespace
 
@@ -45,7 +45,9 @@ void Capture::detach() noexcept {
 
 void Capture::check_valid(const char* op) const {
   if (over_) throw_ended(op);
-  if (invalid_) throw Error(ErrorCode::capturing, op, fmt::format("the capture was invalidated by {}: {}", invalid_->op(), invalid_->message()));
+  if (invalid_)
+    throw Error(ErrorCode::capturing, op,
+                fmt::format("the capture must be valid, got one that was invalidated by {}: {}", invalid_->op(), invalid_->message()));
 }
 
 bool Capture::illegal(std::string_view call, std::string_view why) {
@@ -63,11 +65,12 @@ std::string Capture::forbids(Beside what) const {
   const bool own = thread_ == std::this_thread::get_id();
   if (what == Beside::allocation)
     return options_.mode != CaptureMode::relaxed && own
-               ? "it takes memory outside of the graph's pool: its stream does not capture (give the capturing stream, or make it the current one)"
+               ? "memory must come from the graph's pool, got a stream that does not capture (give the capturing stream, or make it the current one)"
                : "";
   if (options_.mode != CaptureMode::global && !(options_.mode == CaptureMode::thread_local_ && own)) return {};
-  return fmt::format("it waits, queries or gets memory beside a capture of mode {} in {} thread (CaptureMode::relaxed allows it)",
-                     options_.mode == CaptureMode::global ? "global" : "thread_local_", own ? "this" : "another");
+  return fmt::format(
+      "calls that wait, query or get memory must come outside of captures of mode {}, got one beside a capture in {} thread (CaptureMode::relaxed allows it)",
+      options_.mode == CaptureMode::global ? "global" : "thread_local_", own ? "this" : "another");
 }
 
 Capture::Lane& Capture::lane_of(StreamImpl& stream, const char* op) {
@@ -99,7 +102,7 @@ GraphUse Capture::use_of(const Tensor& tensor, Argument::Kind access, const char
   if (storage->recording().get() == this) {
     use.buffer = storage->recorded_buffer();
   } else if (storage->unplaced()) {
-    throw Error(ErrorCode::capturing, op, "a tensor was made in another capture, which has not ended or has failed");
+    throw Error(ErrorCode::capturing, op, "a tensor must have memory or be of this capture, got one of another capture, which has not ended or has failed");
   } else {
     auto [found, fresh] = externals_.try_emplace(storage.get(), static_cast<int>(memory_.size()));
     if (fresh) {
@@ -285,8 +288,8 @@ std::string Capture::unjoined() const {
     int recorded = own == lane.seen.end() ? 0 : own->second;
     auto known = origin.seen.find(lane.stream->id());
     if (recorded > (known == origin.seen.end() ? 0 : known->second))
-      return fmt::format("stream {} was forked from stream {} and not joined: record an event on it and let stream {} wait for it", lane.stream->id(),
-                         origin.stream->id(), origin.stream->id());
+      return fmt::format("streams that were forked from stream {} must be joined, got stream {} unjoined: record an event on it and let stream {} wait for it",
+                         origin.stream->id(), lane.stream->id(), origin.stream->id());
   }
   return {};
 }

@@ -30,7 +30,7 @@ class GraphHandle {
   std::unique_ptr<GraphState> state;
 
   GraphState& need(std::string_view op) const {
-    if (capture) throw Error(ErrorCode::capturing, op, "the graph is being captured: capture_end() comes first");
+    if (capture) throw Error(ErrorCode::capturing, op, "capture_end() must come first, got a graph that is being captured");
     if (!state) throw Error(ErrorCode::invalid_argument, op, "the graph must hold a capture, got an empty one");
     return *state;
   }
@@ -91,7 +91,7 @@ Graph& Graph::operator=(Graph&& other) noexcept {
 
 void Graph::capture_begin(const Stream& stream, const CaptureOptions& options) {
   constexpr const char* kOp = "Graph::capture_begin";
-  if (handle_->capture) throw Error(ErrorCode::capturing, kOp, "the graph is capturing already");
+  if (handle_->capture) throw Error(ErrorCode::capturing, kOp, "the graph's capture must have ended, got one that goes on");
   if (handle_->state) throw Error(ErrorCode::invalid_argument, kOp, "the graph must be empty, got one that holds a capture; reset() forgets it");
   std::unique_ptr<GraphImpl> backend = detail::make_backend(handle_->backend_name);
   CaptureOptions wanted = options;
@@ -108,7 +108,9 @@ void Graph::capture_begin(const Stream& stream, const CaptureOptions& options) {
 
 void Graph::capture_end() {
   std::shared_ptr<detail::Capture> capture = std::exchange(handle_->capture, nullptr);
-  if (!capture) throw Error(ErrorCode::capturing, "Graph::capture_end", "nothing is being captured");
+  if (!capture)
+    throw Error(ErrorCode::capturing, "Graph::capture_end",
+                fmt::format("the graph must be capturing, got {}", handle_->state ? "one whose capture has ended" : "an empty one"));
   capture->detach();
   auto state = std::make_unique<detail::GraphState>(capture->runtime(), handle_->backend_name, std::move(handle_->backend));
   try {
@@ -163,7 +165,7 @@ void Graph::debug_dump(std::string_view path, GraphDump format) const {
   std::ofstream out{std::string(path), std::ios::binary};
   out << text;
   out.close();
-  if (!out) throw Error(ErrorCode::io, "Graph::debug_dump", fmt::format("{} cannot be written", path));
+  if (!out) throw Error(ErrorCode::io, "Graph::debug_dump", fmt::format("the output must be a file that can be written, got {}", path));
 }
 
 void Graph::update(int node, std::span<const Argument> arguments) { handle_->need("Graph::update").update(node, arguments); }

@@ -26,7 +26,10 @@ using nlohmann::json;
 constexpr const char *kSave = "Graph::save", *kLoad = "Graph::load";
 constexpr int kVersion = 1;
 
-[[noreturn]] void damaged(std::string_view why) { throw Error(ErrorCode::io, kLoad, fmt::format("no saved graph, or a damaged one: {}", why)); }
+/// `got` names what stands in the place of a saved graph.
+[[noreturn]] void damaged(std::string_view got) {
+  throw Error(ErrorCode::io, kLoad, fmt::format("the file must be a saved graph without damage, got {}", got));
+}
 
 std::string hex(std::span<const unsigned char> bytes) {
   std::string text;
@@ -105,9 +108,10 @@ class Writer {
     for (std::size_t i = 0; i < state_.nodes.size(); ++i) {
       const GraphWork& node = state_.nodes[i];
       if (node.kind == GraphNodeKind::host_task || node.kind == GraphNodeKind::opaque)
-        refused += fmt::format("\n  node {}: {} ({})", i, node.op, name(node.kind));
+        refused += fmt::format("{}node {}: {} ({})", refused.empty() ? "" : ", ", i, node.op, name(node.kind));
     }
-    if (!refused.empty()) throw Error(ErrorCode::not_supported, kSave, fmt::format("code of the process cannot be saved:{}", refused));
+    if (!refused.empty())
+      throw Error(ErrorCode::not_supported, kSave, fmt::format("nodes of a graph to save must be kernels, copies and fills, got {}", refused));
     if (state_.has_rebound())
       throw Error(ErrorCode::invalid_argument, kSave, "the captured tensors must be bound, got others in their place; capture anew, or save before");
   }
@@ -226,14 +230,14 @@ class Reader {
 
   std::unique_ptr<GraphState> read() {
     auto graph = file_.metadata().find("clutch.graph"), digest = file_.metadata().find("clutch.digest");
-    if (graph == file_.metadata().end() || digest == file_.metadata().end()) damaged("the metadata lacks clutch.graph or clutch.digest");
+    if (graph == file_.metadata().end() || digest == file_.metadata().end()) damaged("metadata without clutch.graph or clutch.digest");
     std::map<std::string, std::string> contents;
     for (const auto& entry : file_.entries()) contents[entry.name] = text_of(entry.name);
-    if (digest_of(graph->second, contents) != digest->second) damaged("its digest is another one");
+    if (digest_of(graph->second, contents) != digest->second) damaged("contents with another digest");
     json root = json::parse(graph->second, nullptr, false);
-    if (root.is_discarded()) damaged("clutch.graph is no JSON");
+    if (root.is_discarded()) damaged("a clutch.graph that is no JSON");
     if (int version = root.at("version").get<int>(); version != kVersion)
-      throw Error(ErrorCode::io, kLoad, fmt::format("version {} of saved graphs; this library reads version {}", version, kVersion));
+      throw Error(ErrorCode::io, kLoad, fmt::format("a saved graph must be of version {}, got version {}", int{kVersion}, version));
     check_traits(root.at("traits"));
     same_device_ = root.at("device").get<std::string>() == device_key(runtime_);
     stream_ = Stream(runtime_.make_stream(StreamPriority::normal));
@@ -258,7 +262,7 @@ class Reader {
 
   std::string text_of(const std::string& name) const {
     if (std::none_of(file_.entries().begin(), file_.entries().end(), [&](const auto& e) { return e.name == name && e.dtype == DType::u8; }))
-      damaged(fmt::format("it lacks {}", name));
+      damaged(fmt::format("a file without {}", name));
     std::span<const std::byte> bytes = file_.bytes(name);
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
@@ -269,8 +273,9 @@ class Reader {
     for (const auto& [trait, has] : here.items())
       if (saved.at(trait).get<bool>() && !has.get<bool>()) lacks += fmt::format(" {}", trait);
     if (!lacks.empty())
-      throw Error(ErrorCode::not_supported, kLoad,
-                  fmt::format("kernels of the graph were chosen for a device with traits that device {} lacks:{}", runtime_.device().index, lacks));
+      throw Error(
+          ErrorCode::not_supported, kLoad,
+          fmt::format("the device must have the traits that the graph's kernels were chosen for, got device {} without{}", runtime_.device().index, lacks));
   }
 
   void read_buffers(const json& rows) {
@@ -318,7 +323,7 @@ class Reader {
     try {
       return dtype_from_name(wanted);
     } catch (const Error& e) {
-      damaged(e.message());
+      damaged(fmt::format("a dtype that is none: {}", e.message()));
     }
   }
 
@@ -434,9 +439,9 @@ class Reader {
     // Each factor is below 2^40, as read_kernel() checks.
     const auto items = static_cast<double>(std::max<std::uint64_t>(g.local, 1)) * static_cast<double>(g.local_y) * static_cast<double>(g.local_z);
     if (items > static_cast<double>(node.kernel->max_work_group()))
-      lacks(fmt::format("takes groups of {:.0f} work-items, the device has {} for it", items, node.kernel->max_work_group()));
+      lacks(fmt::format("needs groups of {:.0f} work-items, the device has at most {} for it", items, node.kernel->max_work_group()));
     const std::uint64_t wanted = local_bytes + node.kernel->static_local_bytes();
-    if (wanted > traits.local_bytes) lacks(fmt::format("takes {} bytes of local memory, the device has {}", wanted, traits.local_bytes));
+    if (wanted > traits.local_bytes) lacks(fmt::format("needs {} bytes of local memory, the device has {}", wanted, traits.local_bytes));
   }
 
   static void read_table(const json& row, GraphWork& node) {
@@ -492,14 +497,14 @@ std::unique_ptr<GraphState> load_graph(const std::string& path, const Device& de
     if (!options.keep_graph) state->instantiate();
     return state;
   } catch (const json::exception& e) {
-    damaged(e.what());
+    damaged(fmt::format("fields of other names or types: {}", e.what()));
   } catch (const Error& e) {
     // The caller gave a path alone, so any other mismatch is damage of the file.
     switch (e.code()) {
       case ErrorCode::invalid_argument:
       case ErrorCode::invalid_shape:
       case ErrorCode::invalid_dtype:
-      case ErrorCode::invalid_overlap: damaged(e.message());
+      case ErrorCode::invalid_overlap: damaged(fmt::format("contents that are refused: {}", e.message()));
       default: throw;
     }
   }

@@ -114,7 +114,7 @@ void GraphState::instantiate() {
   GraphProgram program(*this);
   if (std::exchange(instantiated_, false)) backend_->reset();
   if (std::string reason = backend_->refuses(program); !reason.empty())
-    throw Error(ErrorCode::not_supported, "Graph::instantiate", fmt::format("backend {} refuses: {}", backend_name_, reason));
+    throw Error(ErrorCode::not_supported, "Graph::instantiate", fmt::format("backend {} must accept the graph, got its refusal: {}", backend_name_, reason));
   backend_->instantiate(program);
   instantiated_ = true;
 }
@@ -305,7 +305,8 @@ void GraphState::resolve_table(GraphWork& node) const {
   for (int use : table.entries) places.push_back(use < 0 ? Address{} : node.set[static_cast<std::size_t>(use)]);
   TableLayout layout = table_layout(places);
   if (layout.bases.size() > TensorTable::kBases)
-    throw Error(ErrorCode::not_supported, node.op, fmt::format("the captured call's tensors lie in more than {} buffers", TensorTable::kBases));
+    throw Error(ErrorCode::not_supported, node.op,
+                fmt::format("the captured call's tensors must lie in at most {} buffers, got {}", int{TensorTable::kBases}, layout.bases.size()));
   table.words = std::move(layout.words);
   for (std::size_t i = 0; i < TensorTable::kBases; ++i) {
     std::size_t base = i < layout.bases.size() ? i : 0;

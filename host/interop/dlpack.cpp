@@ -172,7 +172,9 @@ Tensor take(Managed* managed, const Device& device, const Stream& stream) {
   Described d = describe(t);
   if (t.device.device_type == detail::kDlOpenCl) return in_place(managed, d, device);
   if (t.device.device_type != detail::kDlCpu)
-    throw Error(ErrorCode::not_supported, kFrom, fmt::format("memory of device type {}; kDLCPU and kDLOpenCL are taken", t.device.device_type));
+    throw Error(
+        ErrorCode::not_supported, kFrom,
+        fmt::format("memory must be of kDLCPU ({}) or kDLOpenCL ({}), got device type {}", int{detail::kDlCpu}, int{detail::kDlOpenCl}, t.device.device_type));
   const auto* first = static_cast<const std::uint8_t*>(t.data) + t.byte_offset;
   std::uint64_t size = bytes_for(d.dtype, static_cast<std::uint64_t>(numel(d.sizes)));
   if (size > 0 && !t.data) throw Error(ErrorCode::invalid_argument, kFrom, fmt::format("the data of {} bytes must be given, got a null pointer", size));
@@ -215,8 +217,10 @@ Tensor from_dlpack(DLManagedTensor* managed, const Device& device, const Stream&
 Tensor from_dlpack(DLManagedTensorVersioned* managed, const Device& device, const Stream& stream) {
   detail::OpName named("interop::from_dlpack");
   if (!managed) throw Error(ErrorCode::invalid_argument, kFrom, "the tensor must be given, got a null pointer");
-  if (managed->version.major != 1) throw Error(ErrorCode::not_supported, kFrom, fmt::format("DLPack {}.{}", managed->version.major, managed->version.minor));
-  if (managed->flags & detail::kDlPadded) throw Error(ErrorCode::not_supported, kFrom, "sub-byte elements that are padded to bytes");
+  if (managed->version.major != 1)
+    throw Error(ErrorCode::not_supported, kFrom, fmt::format("DLPack's version must be 1.x, got {}.{}", managed->version.major, managed->version.minor));
+  if (managed->flags & detail::kDlPadded)
+    throw Error(ErrorCode::not_supported, kFrom, "sub-byte elements must be packed, got elements that are padded to bytes");
   return take(managed, device, stream);
 }
 

@@ -18,7 +18,8 @@ namespace {
 constexpr std::string_view kLoad = "load_npy", kSave = "save_npy", kMagic{"\x93NUMPY", 6};
 static_assert(std::endian::native == std::endian::little, "elements are stored as they lie in memory");
 
-[[noreturn]] void bad(std::string_view why) { throw Error(ErrorCode::io, kLoad, fmt::format("no .npy file: {}", why)); }
+/// `got` names what stands in the place of a whole .npy file.
+[[noreturn]] void bad(std::string_view got) { throw Error(ErrorCode::io, kLoad, fmt::format("the bytes must be a whole .npy file, got {}", got)); }
 
 struct TypeRow {
   DType dtype;
@@ -56,7 +57,7 @@ class HeaderParser {
       else if (key == "shape")
         first_time(2), header.shape = tuple();
       else
-        bad(fmt::format("unknown key '{}'", key));
+        bad(fmt::format("the unknown key '{}'", key));
       if (!accept(',')) {
         expect('}');
         break;
@@ -64,7 +65,7 @@ class HeaderParser {
     }
     skip();
     if (!rest_.empty()) bad("text behind the dictionary");
-    if (!has[0] || !has[1] || !has[2]) bad("descr, fortran_order or shape is missing");
+    if (!has[0] || !has[1] || !has[2]) bad("a header without descr, fortran_order or shape");
     return header;
   }
 
@@ -79,11 +80,11 @@ class HeaderParser {
     return true;
   }
   void expect(char c) {
-    if (!accept(c)) bad(fmt::format("'{}' is missing in the header", c));
+    if (!accept(c)) bad(fmt::format("a header without its '{}'", c));
   }
   std::string string() {
     skip();
-    if (rest_.empty() || (rest_[0] != '\'' && rest_[0] != '"')) bad("a string is missing in the header (structured types are not read)");
+    if (rest_.empty() || (rest_[0] != '\'' && rest_[0] != '"')) bad("a header with no string where one must stand (structured types are not read)");
     std::size_t end = rest_.find(rest_[0], 1);
     if (end == std::string_view::npos) bad("a string without end");
     std::string text(rest_.substr(1, end - 1));
@@ -98,7 +99,7 @@ class HeaderParser {
       rest_.remove_prefix(word.size());
       return value;
     }
-    bad("fortran_order is neither True nor False");
+    bad("a fortran_order that is neither True nor False");
   }
   std::vector<std::int64_t> tuple() {
     std::vector<std::int64_t> numbers;
@@ -118,7 +119,7 @@ class HeaderParser {
     std::size_t digits = 0;
     for (; digits < rest_.size() && rest_[digits] >= '0' && rest_[digits] <= '9'; ++digits)
       if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, rest_[digits] - '0', &value)) bad("a size past 2^63");
-    if (digits == 0) bad("a size is no number");
+    if (digits == 0) bad("a size that is no number");
     rest_.remove_prefix(digits);
     if (!rest_.empty() && rest_[0] == 'L') rest_.remove_prefix(1);  // suffix of integers in files that Python 2 wrote
     return value;
@@ -143,13 +144,13 @@ Tensor read_npy(std::span<const std::byte> bytes, const Device& device, const St
     for (std::size_t i = 0; i < size; ++i) value |= std::to_integer<std::uint32_t>(bytes[at + i]) << (8 * i);
     return value;
   };
-  if (bytes.size() < 10 || std::memcmp(bytes.data(), kMagic.data(), 6) != 0) bad("the magic is missing");
+  if (bytes.size() < 10 || std::memcmp(bytes.data(), kMagic.data(), 6) != 0) bad("bytes that do not begin with the magic");
   std::uint32_t version = number(6, 1);
-  if (version < 1 || version > 3) bad(fmt::format("version {}", version));
+  if (version < 1 || version > 3) bad(fmt::format("version {}, none of 1 to 3", version));
   std::size_t begin = version == 1 ? 10 : 12;
-  if (bytes.size() < begin) bad("the file ends in its header");
+  if (bytes.size() < begin) bad("a file that ends in its header");
   std::size_t length = number(8, begin - 8);
-  if (length > bytes.size() - begin) bad("the file ends in its header");
+  if (length > bytes.size() - begin) bad("a file that ends in its header");
   Header header = HeaderParser({reinterpret_cast<const char*>(bytes.data()) + begin, length}).parse();
   std::string_view code = header.descr;
   bool big = false;
@@ -161,7 +162,7 @@ Tensor read_npy(std::span<const std::byte> bytes, const Device& device, const St
   Dims sizes{std::span<const std::int64_t>(header.shape)};  // throws for more than kMaxRank
   std::uint64_t needed = bytes_for(type->dtype, static_cast<std::uint64_t>(numel(sizes)));
   std::span<const std::byte> data = bytes.subspan(begin + length);
-  if (needed > data.size()) bad(fmt::format("{} bytes of elements, {} are needed", data.size(), needed));
+  if (needed > data.size()) bad(fmt::format("{} bytes of elements where the shape takes {}", data.size(), needed));
   data = data.first(static_cast<std::size_t>(needed));
   std::vector<std::byte> in_host_order;
   if (std::size_t word = static_cast<std::size_t>(bits(type->dtype)) / (is_complex(type->dtype) ? 16 : 8); big && word > 1)

@@ -18,7 +18,8 @@ namespace {
 constexpr std::string_view kOpen = "Safetensors", kSave = "save_safetensors";
 constexpr std::uint64_t kMostHeader = 100'000'000;
 
-[[noreturn]] void bad(std::string_view why) { throw Error(ErrorCode::io, kOpen, fmt::format("no safetensors file: {}", why)); }
+/// `got` names what stands in the place of a whole safetensors file.
+[[noreturn]] void bad(std::string_view got) { throw Error(ErrorCode::io, kOpen, fmt::format("the bytes must be a whole safetensors file, got {}", got)); }
 
 struct TypeRow {
   std::string_view name;
@@ -59,39 +60,39 @@ nlohmann::json parse_header(std::string_view text) {
     return true;
   };
   nlohmann::json header = nlohmann::json::parse(text.begin(), text.end(), watch, false);
-  if (header.is_discarded() || !header.is_object()) bad("the header is no JSON object");
-  if (!twice.empty()) bad(fmt::format("'{}' appears twice", twice));
+  if (header.is_discarded() || !header.is_object()) bad("a header that is no JSON object");
+  if (!twice.empty()) bad(fmt::format("the name '{}' twice", twice));
   return header;
 }
 
 std::uint64_t count_of(const nlohmann::json& value, std::string_view of) {
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX))
-    bad(fmt::format("'{}' must hold whole numbers from 0 to 2^63 - 1, got {}", of, value.dump()));
+    bad(fmt::format("'{}' with {} where a whole number from 0 to 2^63 - 1 must be", of, value.dump()));
   return value.get<std::uint64_t>();
 }
 
 Safetensors::Entry entry_of(const std::string& name, const nlohmann::json& value) {
   if (!value.is_object() || value.size() != 3 || !value.contains("dtype") || !value.contains("shape") || !value.contains("data_offsets"))
-    bad(fmt::format("'{}' has not dtype, shape and data_offsets alone", name));
+    bad(fmt::format("'{}' with other fields than dtype, shape and data_offsets", name));
   const nlohmann::json &dtype = value["dtype"], &shape = value["shape"], &offsets = value["data_offsets"];
-  if (!dtype.is_string() || !shape.is_array() || !offsets.is_array() || offsets.size() != 2) bad(fmt::format("'{}' has fields of wrong types", name));
+  if (!dtype.is_string() || !shape.is_array() || !offsets.is_array() || offsets.size() != 2) bad(fmt::format("'{}' with fields of wrong types", name));
   Safetensors::Entry entry{.name = name, .dtype_name = dtype.get<std::string>()};
   const TypeRow* type = nullptr;
   for (const TypeRow& row : kTypes)
     if (row.name == entry.dtype_name) type = &row;
-  if (!type) bad(fmt::format("'{}' has the unknown dtype {}", name, entry.dtype_name));
+  if (!type) bad(fmt::format("'{}' of the unknown dtype {}", name, entry.dtype_name));
   entry.dtype = type->dtype;
   std::uint64_t elements = 1;
   for (const nlohmann::json& size : shape) {
     std::uint64_t n = count_of(size, name);
-    if (__builtin_mul_overflow(elements, n, &elements)) bad(fmt::format("'{}' has too many elements", name));
+    if (__builtin_mul_overflow(elements, n, &elements)) bad(fmt::format("'{}' of too many elements", name));
     entry.sizes.push_back(static_cast<std::int64_t>(n));  // throws for more than kMaxRank
   }
   entry.begin = count_of(offsets[0], name), entry.end = count_of(offsets[1], name);
   std::uint64_t wanted = 0;
   if (__builtin_mul_overflow(elements, static_cast<std::uint64_t>(type->bits), &wanted) || wanted % 8 != 0 || entry.begin > entry.end ||
       entry.end - entry.begin != wanted / 8)
-    bad(fmt::format("'{}' of {} elements of {} has bytes {} to {}", name, elements, entry.dtype_name, entry.begin, entry.end));
+    bad(fmt::format("'{}' of {} elements of {} in bytes {} to {}", name, elements, entry.dtype_name, entry.begin, entry.end));
   return entry;
 }
 
@@ -100,12 +101,12 @@ Safetensors::Entry entry_of(const std::string& name, const nlohmann::json& value
 Safetensors Safetensors::parse(std::span<const std::byte> bytes) {
   detail::OpName named("Safetensors::parse");
   std::uint64_t length = 0;
-  if (bytes.size() < 8) bad("it is shorter than 8 bytes");
+  if (bytes.size() < 8) bad(fmt::format("{} bytes, fewer than 8", bytes.size()));
   for (std::size_t i = 0; i < 8; ++i) length |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
-  if (length > kMostHeader) bad(fmt::format("the header must have at most {} bytes, got {}", kMostHeader, length));
+  if (length > kMostHeader) bad(fmt::format("a header of {} bytes, more than {}", length, kMostHeader));
   if (length > bytes.size() - 8) bad(fmt::format("a header of {} bytes in a file of {}", length, bytes.size()));
   std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, static_cast<std::size_t>(length));
-  if (!text.starts_with('{')) bad("the header does not begin with {");
+  if (!text.starts_with('{')) bad("a header that does not begin with {");
   Safetensors made;
   made.data_ = bytes.subspan(8 + static_cast<std::size_t>(length));
   const nlohmann::json header = parse_header(text);
@@ -114,9 +115,9 @@ Safetensors Safetensors::parse(std::span<const std::byte> bytes) {
       made.entries_.push_back(entry_of(name, value));
       continue;
     }
-    if (!value.is_object()) bad("__metadata__ is no object");
+    if (!value.is_object()) bad("a __metadata__ that is no object");
     for (const auto& [key, word] : value.items()) {
-      if (!word.is_string()) bad(fmt::format("the metadata's '{}' is no string", key));
+      if (!word.is_string()) bad(fmt::format("metadata '{}' that is no string", key));
       made.metadata_[key] = word.get<std::string>();
     }
   }
@@ -124,10 +125,10 @@ Safetensors Safetensors::parse(std::span<const std::byte> bytes) {
             [](const Entry& a, const Entry& b) { return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name); });
   std::uint64_t reached = 0;
   for (const Entry& entry : made.entries_) {
-    if (entry.begin != reached) bad(fmt::format("'{}' begins at byte {}, the one before it ends at {}", entry.name, entry.begin, reached));
+    if (entry.begin != reached) bad(fmt::format("'{}' from byte {} behind a tensor that ends at byte {}", entry.name, entry.begin, reached));
     reached = entry.end;
   }
-  if (reached != made.data_.size()) bad(fmt::format("the tensors have {} bytes, the file {}", reached, made.data_.size()));
+  if (reached != made.data_.size()) bad(fmt::format("tensors of {} bytes in a file of {}", reached, made.data_.size()));
   return made;
 }
 

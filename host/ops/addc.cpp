@@ -92,11 +92,8 @@ std::string computes(const DeviceTraits& traits, const AddcProblem& p) {
 
 constexpr std::array<Implementation<AddcProblem>, 3> kImplementations{{
     {"addc_contiguous",
-     [](const DeviceTraits& t, const AddcProblem& p) {
-       return p.layout != Layout::contiguous ? std::string("the operands are not all contiguous") : computes(t, p);
-     }},
-    {"addc_rows", [](const DeviceTraits& t,
-                     const AddcProblem& p) { return p.layout == Layout::strided ? std::string("an inner stride is neither 0 nor 1") : computes(t, p); }},
+     [](const DeviceTraits& t, const AddcProblem& p) { return p.layout != Layout::contiguous ? needs_contiguous(p.layout) : computes(t, p); }},
+    {"addc_rows", [](const DeviceTraits& t, const AddcProblem& p) { return p.layout == Layout::strided ? std::string(kNeedsRows) : computes(t, p); }},
     {"addc_strided", computes},
 }};
 

@@ -39,20 +39,21 @@ Runtime& validate(const Tensor& to, const Tensor& from, const char* op) {
 
 bool is_f64_kind(DType d) { return d == DType::f64 || d == DType::c128; }
 
-std::string moves(const DeviceTraits&, const CopyProblem& p) { return p.from == p.to ? "" : "the dtypes differ"; }
+std::string moves(const DeviceTraits&, const CopyProblem& p) {
+  return p.from == p.to ? "" : fmt::format("the dtypes must be the same, got {} to {}", name(p.from), name(p.to));
+}
 std::string casts(const DeviceTraits& t, const CopyProblem& p) {
-  if (p.from == p.to) return "the dtypes are the same";
+  if (p.from == p.to) return fmt::format("the dtypes must differ, got {} for both", name(p.from));
   if (std::string why = refuses_fp64(t, is_f64_kind(p.from) || is_f64_kind(p.to)); !why.empty()) return why;
   return {};
 }
 
 constexpr std::array<Implementation<CopyProblem>, 5> kImplementations{{
-    {"copy_bytes", [](const DeviceTraits& t, const CopyProblem& p) { return p.layout == Layout::contiguous ? moves(t, p) : std::string("not contiguous"); }},
-    {"copy_rows",
-     [](const DeviceTraits& t, const CopyProblem& p) { return p.layout == Layout::strided ? std::string("an inner stride is neither 0 nor 1") : moves(t, p); }},
+    {"copy_bytes", [](const DeviceTraits& t, const CopyProblem& p) { return p.layout == Layout::contiguous ? moves(t, p) : needs_contiguous(p.layout); }},
+    {"copy_rows", [](const DeviceTraits& t, const CopyProblem& p) { return p.layout == Layout::strided ? std::string(kNeedsRows) : moves(t, p); }},
     {"copy_strided", moves},
     {"copy_cast_contiguous",
-     [](const DeviceTraits& t, const CopyProblem& p) { return p.layout == Layout::contiguous ? casts(t, p) : std::string("not contiguous"); }},
+     [](const DeviceTraits& t, const CopyProblem& p) { return p.layout == Layout::contiguous ? casts(t, p) : needs_contiguous(p.layout); }},
     {"copy_cast_strided", casts},
 }};
 

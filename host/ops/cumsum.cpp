@@ -49,7 +49,11 @@ std::string computes(const DeviceTraits& traits, const CumsumProblem& p) { retur
 
 constexpr std::array<Implementation<CumsumProblem>, 2> kImplementations{{
     {"cumsum_columns",
-     [](const DeviceTraits& t, const CumsumProblem& p) { return p.columns ? computes(t, p) : std::string("lines of floats do not lie side by side"); }},
+     [](const DeviceTraits& t, const CumsumProblem& p) {
+       return p.columns
+                  ? computes(t, p)
+                  : fmt::format("lines of floats must lie side by side, eight or more, got {}", is_floating(p.dtype) ? "fewer, or lines apart" : name(p.dtype));
+     }},
     {"cumsum_lines", computes},
 }};
 

@@ -86,13 +86,16 @@ Checked validate(const Tensor& a, const EighOptions& options, const char* op) {
 
 // select ------------------------------------------------------------------------------------------------------------
 
-constexpr std::string_view kOnlyJacobi = "relative accuracy is Jacobi's alone";
+constexpr std::string_view kOnlyJacobi = "accuracy must be norm, since relative is Jacobi's alone, got relative";
 
 std::string computes(const DeviceTraits& traits, const EighProblem& p) { return refuses_fp64(traits, eigh_real_of(p.dtype) == DType::f64); }
 
+/// What was given in place of an n that must be another: problems know its size class alone.
+std::string got_n(const EighProblem& p) { return fmt::format("got one of the class up to {}", p.n); }
+
 /// Refuses n that is too large for the driver or the device's loops. Iterations of the innermost loop: n^3 / 2 for a sweep of Jacobi, n^3 / 5 for all of QR.
 std::string fits(const DeviceTraits& traits, const EighProblem& p, int most, int most_of_short_loops) {
-  if (p.n > most) return fmt::format("n is past {}", most);
+  if (p.n > most) return fmt::format("n must be at most {}, {}", most, got_n(p));
   if (p.n > most_of_short_loops && !refuses_long_loops(traits).empty()) return refuses_long_loops(traits);
   return computes(traits, p);
 }
@@ -102,7 +105,7 @@ std::string fits_qr(const DeviceTraits& traits, const EighProblem& p) {
   return p.relative ? std::string(kOnlyJacobi) : fits(traits, p, kEighMost, kEighPrivate);
 }
 std::string fits_closed(const DeviceTraits& traits, const EighProblem& p) {
-  if (p.n > 2) return "n is past 2";
+  if (p.n > 2) return "n must be at most 2, " + got_n(p);
   return p.relative && p.n == 2 ? std::string(kOnlyJacobi) : computes(traits, p);
 }
 
@@ -145,22 +148,30 @@ constexpr std::array<Implementation<EighProblem>, 8> kImplementations{{
     {"eigh_closed", fits_closed},
     {"eigh_jacobi_lanes",
      [](const DeviceTraits& t, const EighProblem& p) {
-       if (p.n > (p.relative ? relative_in_lanes(t, p.dtype) : 4))
-         return std::string(p.relative ? "a matrix at a time is faster" : "iterative QR is faster past n = 4");
+       if (const int most = p.relative ? relative_in_lanes(t, p.dtype) : 4; p.n > most)
+         return fmt::format("n must be at most {}, past which {} is faster, {}", most, p.relative ? "a matrix at a time" : "iterative QR", got_n(p));
        return fits_jacobi(t, p);
      }},
     {"eigh_jacobi_group",
-     [](const DeviceTraits& t, const EighProblem& p) { return p.relative ? fits_jacobi_group(t, p) : std::string("iterative QR is faster"); }},
+     [](const DeviceTraits& t, const EighProblem& p) {
+       return p.relative ? fits_jacobi_group(t, p) : std::string("accuracy must be relative, since iterative QR is faster, got norm");
+     }},
     {kHostEntry,
      [](const DeviceTraits& t, const EighProblem& p) {
-       return p.n <= own_to(p.dtype) || eigh_lanes(t, p.dtype) == 1 ? std::string("the device's own kernels are faster") : hosts(t, p);
+       if (eigh_lanes(t, p.dtype) == 1) return std::string(kNeedsVectors);
+       return p.n <= own_to(p.dtype) ? fmt::format("n must be past {}, to which the device's own kernels are faster, {}", own_to(p.dtype), got_n(p))
+                                     : hosts(t, p);
      }},
     {"eigh_device_wide",
      [](const DeviceTraits& t, const EighProblem& p) {
-       return p.n < kDeviceWideFrom || p.batch != EighBatch::alone ? std::string("a matrix for each core is faster") : fits_qr_group(t, p);
+       if (p.batch != EighBatch::alone) return std::string("the matrix must be alone, since one for each core is faster, got a batch");
+       return p.n < kDeviceWideFrom ? fmt::format("n must be at least {}, {}", kDeviceWideFrom, got_n(p)) : fits_qr_group(t, p);
      }},
     {"eigh_qr_group",
-     [](const DeviceTraits& t, const EighProblem& p) { return p.n < group_from(t, p) ? std::string("bundles in lanes are faster") : fits_qr_group(t, p); }},
+     [](const DeviceTraits& t, const EighProblem& p) {
+       const int least = group_from(t, p);
+       return p.n < least ? fmt::format("n must be at least {}, below which bundles in lanes are faster, {}", least, got_n(p)) : fits_qr_group(t, p);
+     }},
     {"eigh_qr_lanes", fits_qr},
     {kHostEntry, hosts},
 }};

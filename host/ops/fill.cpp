@@ -35,15 +35,14 @@ void validate_arange(const Tensor& self) {
 
 // select ------------------------------------------------------------------------------------------------------------
 
-std::string always(const DeviceTraits&, const FillProblem& p) { return p.arange ? "fills one value" : ""; }
+std::string always(const DeviceTraits&, const FillProblem& p) { return p.arange ? "the fill must be of one value, got a range" : ""; }
 
 constexpr std::array<Implementation<FillProblem>, 3> kImplementations{{
-    {"fill_contiguous",
-     [](const DeviceTraits& t, const FillProblem& p) { return p.layout == Layout::contiguous ? always(t, p) : std::string("not contiguous"); }},
+    {"fill_contiguous", [](const DeviceTraits& t, const FillProblem& p) { return p.layout == Layout::contiguous ? always(t, p) : needs_contiguous(p.layout); }},
     {"fill_strided", always},
     {"fill_arange",
      [](const DeviceTraits& t, const FillProblem& p) -> std::string {
-       if (!p.arange) return "counts up";
+       if (!p.arange) return "the fill must be a range, got one value";
        return refuses_fp64(t, p.dtype == DType::f64);
      }},
 }};

@@ -125,21 +125,24 @@ std::string computes(const DeviceTraits& traits, const FlexProblem& p) { return 
 
 std::string fits_lanes(const DeviceTraits& traits, const FlexProblem& p) {
   if (std::string why = refuses_long_loops(traits); !why.empty()) return why;
-  if (p.size_class >= kFlexClasses.size()) return fmt::format("rows have more than {} elements", kFlexClasses.back().most);
+  if (p.size_class >= kFlexClasses.size()) return fmt::format("rows must have at most {} elements, got longer ones", kFlexClasses.back().most);
   return computes(traits, p);
 }
 
 std::string fits_wide(const DeviceTraits& traits, const FlexProblem& p) {
-  return row_tuning(traits).local != 1 ? std::string("its vectors are those of wide-vector devices") : fits_lanes(traits, p);
+  return row_tuning(traits).local != 1 ? std::string(kNeedsVectors) : fits_lanes(traits, p);
 }
 /// A work-item of flex_lanes' gradients needs some 200 KB of private memory. Among devices with several work-items in a group only simulators provide this.
 std::string fits_forced_lanes(const DeviceTraits& traits, const FlexProblem& p) {
   if (std::string why = fits_lanes(traits, p); !why.empty()) return why;
   const bool gradients = p.part == FlexPart::backward || p.part == FlexPart::keys || p.part == FlexPart::sums;
-  return gradients && row_tuning(traits).local != 1 && !traits.simulator ? "a work-item takes some 200 KB, too much where work-groups have several" : "";
+  return gradients && row_tuning(traits).local != 1 && !traits.simulator
+             ? "needs some 200 KB of private memory for each work-item, the device has groups of several"
+             : "";
 }
+constexpr std::string_view kNoGradients = "the pass must be the forward one, got gradients";
 std::string fits_split(const DeviceTraits& traits, const FlexProblem& p) {
-  return p.part != FlexPart::forward ? std::string("it makes no gradients") : fits_lanes(traits, p);
+  return p.part != FlexPart::forward ? std::string(kNoGradients) : fits_lanes(traits, p);
 }
 
 /// Tiles of flex_tiles*: rows and columns of a work-group, its work-items along both, and the elements loaded into local memory at a time
@@ -177,37 +180,39 @@ std::string tiles_of(const DeviceTraits& traits, const FlexProblem& p, bool spli
   if (std::string why = refuses_long_loops(traits); !why.empty()) return why;
   const bool wide = p.dtype == DType::f64;
   const std::size_t classes = wide ? 2 : 3, which = split ? 2 : p.part == FlexPart::forward || p.part == FlexPart::sums ? 0 : 1;
-  if (p.size_class >= classes) return fmt::format("rows have more than {} elements", kFlexClasses[classes - 1].most);
+  if (p.size_class >= classes) return fmt::format("rows must have at most {} elements, got longer ones", kFlexClasses[classes - 1].most);
+  std::uint64_t needed = 0;
   for (const TilesBySize* all : {wide ? &kWideTiles : &kTiles, wide ? &kSmallWideTiles : &kSmallTiles}) {
     const FlexTiles& t = (*all)[p.size_class][which];
-    if (traits.local_bytes < t.numbers(kFlexClasses[p.size_class].most) * (wide ? 8 : 4)) continue;
+    needed = t.numbers(kFlexClasses[p.size_class].most) * (wide ? 8 : 4);
+    if (traits.local_bytes < needed) continue;
     if (traits.max_work_group < static_cast<std::uint64_t>(t.threads_m * t.threads_n))
-      return fmt::format("groups of {} items are too big for the device", t.threads_m * t.threads_n);
+      return fmt::format("needs groups of {} items, the device has at most {} in one", t.threads_m * t.threads_n, traits.max_work_group);
     if (tiles) *tiles = t;
     return computes(traits, p);
   }
-  return "the device has too little local memory";
+  return fmt::format("needs {} bytes of local memory, the device has {}", needed, traits.local_bytes);
 }
 std::string fits_tiles(const DeviceTraits& traits, const FlexProblem& p) { return tiles_of(traits, p, false); }
 std::string fits_tiles_split(const DeviceTraits& traits, const FlexProblem& p) {
-  if (p.part != FlexPart::forward) return "it makes no gradients";
-  return p.joint ? tiles_of(traits, p, true) : std::string("queries visit different blocks");
+  if (p.part != FlexPart::forward) return std::string(kNoGradients);
+  return p.joint ? tiles_of(traits, p, true) : std::string("queries must visit the same blocks, got different ones");
 }
 template <auto fits>
 std::string of_groups(const DeviceTraits& traits, const FlexProblem& p) {
-  return row_tuning(traits).local == 1 ? std::string("a group is a thread") : fits(traits, p);
+  return row_tuning(traits).local == 1 ? std::string(kNeedsGroups) : fits(traits, p);
 }
 
 constexpr std::array<Implementation<FlexProblem>, 5> kImplementations{{
     {"flex_split",
      [](const DeviceTraits& t, const FlexProblem& p) {
        if (std::string why = fits_split(t, p); !why.empty()) return why;
-       return p.few ? fits_wide(t, p) : fmt::format("there are more than {} queries", kFewQueries);
+       return p.few ? fits_wide(t, p) : fmt::format("queries must be at most {}, got more", kFewQueries);
      }},
     {"flex_lanes", fits_wide},
     {"flex_tiles_split",
      [](const DeviceTraits& t, const FlexProblem& p) {
-       return p.few ? of_groups<fits_tiles_split>(t, p) : fmt::format("there are more than {} queries", kFewQueries);
+       return p.few ? of_groups<fits_tiles_split>(t, p) : fmt::format("queries must be at most {}, got more", kFewQueries);
      }},
     {"flex_tiles", of_groups<fits_tiles>},
     {"flex_items", computes},
@@ -333,7 +338,10 @@ FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tenso
   if (backward.grad_lse.defined()) check(backward.grad_lse, c.lines(), sums, "lse's gradient");
   if (options.dropout_p > 0 && (!results.dropout_state.defined() || !(results.dropout_state.sizes() == Dims{2}) || results.dropout_state.dtype() != DType::i64))
     detail::refuse(ErrorCode::invalid_argument, "the forward call's dropout_state must be given, got none");
-  if (options.varlen.page_table.defined()) throw Error(ErrorCode::not_supported, "flex_backward", "keys in pages (varlen.page_table) have no gradient");
+  if (options.varlen.page_table.defined())
+    throw Error(ErrorCode::not_supported, "flex_backward",
+                fmt::format("varlen.page_table must be undefined, since keys in pages have no gradient, got one of shape {}",
+                            to_string(options.varlen.page_table.sizes())));
   const Stream stream = detail::resolve_stream(given, *c.runtime, detail::kOp);
   FlexResult dense = results;
   dense.lse = results.lse.contiguous(stream);

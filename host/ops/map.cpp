@@ -55,14 +55,11 @@ Checked validate(std::span<const Tensor> outputs, const ExprFunction& f, std::sp
 std::string computes(const DeviceTraits& traits, const MapProblem& p) { return refuses_fp64(traits, p.types.has_f64); }
 
 constexpr std::array<Implementation<MapProblem>, 3> kImplementations{{
-    {"map_contiguous",
-     [](const DeviceTraits& t, const MapProblem& p) {
-       return p.layout != Layout::contiguous ? std::string("the operands are not all contiguous") : computes(t, p);
-     }},
+    {"map_contiguous", [](const DeviceTraits& t, const MapProblem& p) { return p.layout != Layout::contiguous ? needs_contiguous(p.layout) : computes(t, p); }},
     {"map_rows",
      [](const DeviceTraits& t, const MapProblem& p) {
-       if (p.layout == Layout::strided) return std::string("an inner stride is neither 0 nor 1");
-       return p.short_rows ? std::string("rows are shorter than a vector") : computes(t, p);
+       if (p.layout == Layout::strided) return std::string(kNeedsRows);
+       return p.short_rows ? std::string("rows must fill a vector, got shorter ones") : computes(t, p);
      }},
     {"map_strided", computes},
 }};
@@ -146,7 +143,8 @@ void check_byte_selects(const DeviceTraits& traits, const ExprFunction& f, std::
     if (s.op == ExprOp::select && is_integral(s.dtype) &&
         ((is(s.operands[1], ExprOp::constant) && is(s.operands[2], ExprOp::input)) ||
          (is(s.operands[1], ExprOp::input) && is(s.operands[2], ExprOp::constant))))
-      refuse(ErrorCode::not_supported, "the device's compiler crashes on select() of i8 and a constant (quirk byte_selects_crash): use max, min or a param()");
+      refuse(ErrorCode::not_supported,
+             "needs select() of i8 and a constant, the device has a compiler that crashes on it (quirk byte_selects_crash): use max, min or a param()");
 }
 
 void launch(const Launch& l, const ExprFunction& f, std::span<const double> params, Runtime& runtime, std::uint64_t n, const MapOptions& options,

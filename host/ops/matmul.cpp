@@ -118,38 +118,44 @@ namespace {
 std::string computes(const DeviceTraits& traits, const MatmulProblem& p) {
   return refuses_fp64(traits, matmul_compute(p) == DType::f64 || p.output == DType::f64);
 }
+constexpr std::string_view kNeedsDots = "needs dot products of bytes that were seen to work, the device has none";
+constexpr std::string_view kNeedsFew = "columns must be few, got many";
+
+std::string needs_plain(const MatmulProblem& p) {
+  return fmt::format("the product must be a plain one of f32 or f64, got {} and {} to {}{}", name(p.a), name(p.b), name(p.output),
+                     p.function != 0 ? " by a function" : "");
+}
+
 std::string fits_panels(const DeviceTraits& traits, const MatmulProblem& p) {
-  if (is_byte(p.a) && row_tuning(traits).local != 1) return "integers are summed by blocks, which need a core for each item";
-  if (emulates_rounding(traits)) return "the device's fma is emulated";
+  if (is_byte(p.a) && row_tuning(traits).local != 1) return "needs a core for each item to sum integers by blocks, the device has groups of several";
+  if (emulates_rounding(traits)) return std::string(kNeedsExactFma);
   return computes(traits, p);
 }
 
 std::string fits_dot(const DeviceTraits& traits, const MatmulProblem& p) {
-  if (!is_byte(p.a) || p.b != DType::i8) return "it is for products of i8 or u8 with i8";
+  if (!is_byte(p.a) || p.b != DType::i8) return fmt::format("operands must be i8 or u8 and i8, got {} and {}", name(p.a), name(p.b));
   return computes(traits, p);
 }
 
 std::string fits_tiles(const DeviceTraits& traits, const MatmulProblem& p) {
   const bool wide = matmul_compute(p) == DType::f64;
   if (std::string why = refuses_long_loops(traits); !why.empty()) return why;
-  if (traits.max_work_group < kMatmulTileItems) return "groups of 64 items are too big for the device";
-  if (traits.local_bytes < 2 * matmul_tile_numbers(kMatmulTile) * (wide ? 8 : 4)) return "the device has too little local memory";
+  if (traits.max_work_group < kMatmulTileItems)
+    return fmt::format("needs groups of {} items, the device has at most {} in one", kMatmulTileItems, traits.max_work_group);
+  if (const auto needed = 2 * matmul_tile_numbers(kMatmulTile) * (wide ? 8 : 4); traits.local_bytes < needed)
+    return fmt::format("needs {} bytes of local memory, the device has {}", needed, traits.local_bytes);
   return computes(traits, p);
 }
 
 std::string chooses_tiles(const DeviceTraits& traits, const MatmulProblem& p) {
-  return elementwise_tuning(traits).local == 1 ? "a group is a thread" : fits_tiles(traits, p);
+  return elementwise_tuning(traits).local == 1 ? std::string(kNeedsGroups) : fits_tiles(traits, p);
 }
 
 constexpr std::array<Implementation<MatmulProblem>, 4> kImplementations{{
-    {"matmul_dot",
-     [](const DeviceTraits& t, const MatmulProblem& p) {
-       return p.dots && panel_lanes(t, p) == 16 ? fits_dot(t, p) : std::string("dot products of bytes have not been seen to work");
-     }},
+    {"matmul_dot", [](const DeviceTraits& t, const MatmulProblem& p) { return p.dots && panel_lanes(t, p) == 16 ? fits_dot(t, p) : std::string(kNeedsDots); }},
     {"matmul_panels",
      [](const DeviceTraits& t, const MatmulProblem& p) {
-       if (row_tuning(t).local != 1 || (matmul_compute(p) == DType::f64 ? t.native_width_f64 : t.native_width_f32) < 4)
-         return std::string("its vectors are those of wide-vector devices");
+       if (row_tuning(t).local != 1 || (matmul_compute(p) == DType::f64 ? t.native_width_f64 : t.native_width_f32) < 4) return std::string(kNeedsVectors);
        if (std::string why = refuses_long_loops(t); !why.empty()) return why;
        return fits_panels(t, p);
      }},
@@ -168,26 +174,24 @@ constexpr std::array<Implementation<MatmulProblem>, 6> kForced{{
 }};
 
 std::string fits_sparse_dot(const DeviceTraits& traits, const MatmulProblem& p) {
-  if (!is_byte(p.a) || !is_byte(p.b)) return "it is for products of bytes";
-  if (p.wide) return "the epilogue has 64-bit values";
+  if (!is_byte(p.a) || !is_byte(p.b)) return fmt::format("operands must be bytes, got {} and {}", name(p.a), name(p.b));
+  if (p.wide) return "the epilogue must have values of up to 32 bits, got wider ones";
   return computes(traits, p);
 }
 
 /// Implementations with a 2:4 matrix on the left.
 constexpr std::array<Implementation<MatmulProblem>, 5> kSparse{{
     {"matmul_sparse_dot",
-     [](const DeviceTraits& t, const MatmulProblem& p) {
-       return p.dots && panel_lanes(t, p) == 16 ? fits_sparse_dot(t, p) : std::string("dot products of bytes have not been seen to work");
-     }},
+     [](const DeviceTraits& t, const MatmulProblem& p) { return p.dots && panel_lanes(t, p) == 16 ? fits_sparse_dot(t, p) : std::string(kNeedsDots); }},
     {"matmul_sparse_rows",
      [](const DeviceTraits& t, const MatmulProblem& p) {
-       if (p.vectors != 0) return std::string("it is for few columns");
-       if (row_tuning(t).local != 1) return std::string("its vectors are those of wide-vector devices");
+       if (p.vectors != 0) return std::string(kNeedsFew);
+       if (row_tuning(t).local != 1) return std::string(kNeedsVectors);
        return fits_panels(t, p);
      }},
     {"matmul_sparse_panels",
      [](const DeviceTraits& t, const MatmulProblem& p) {
-       if (row_tuning(t).local != 1) return std::string("its vectors are those of wide-vector devices");
+       if (row_tuning(t).local != 1) return std::string(kNeedsVectors);
        if (std::string why = refuses_long_loops(t); !why.empty()) return why;
        return fits_panels(t, p);
      }},
@@ -196,8 +200,7 @@ constexpr std::array<Implementation<MatmulProblem>, 5> kSparse{{
 }};
 constexpr std::array<Implementation<MatmulProblem>, 5> kSparseForced{{
     {"matmul_sparse_dot", fits_sparse_dot},
-    {"matmul_sparse_rows",
-     [](const DeviceTraits& t, const MatmulProblem& p) { return p.vectors != 0 ? std::string("it is for few columns") : fits_panels(t, p); }},
+    {"matmul_sparse_rows", [](const DeviceTraits& t, const MatmulProblem& p) { return p.vectors != 0 ? std::string(kNeedsFew) : fits_panels(t, p); }},
     {"matmul_sparse_panels", fits_panels},
     {"matmul_sparse_tiles", fits_tiles},
     {"matmul_sparse_items", computes},
@@ -206,15 +209,16 @@ constexpr std::array<Implementation<MatmulProblem>, 5> kSparseForced{{
 }  // namespace
 
 std::string fits_matmul_lanes(const DeviceTraits& traits, const MatmulProblem& p) {
-  if ((p.a != DType::f32 && p.a != DType::f64) || p.b != p.a || p.output != p.a || p.function != 0) return "it is for plain products of f32 or f64";
-  if (emulates_rounding(traits)) return "the device's fma is emulated";
+  if ((p.a != DType::f32 && p.a != DType::f64) || p.b != p.a || p.output != p.a || p.function != 0) return needs_plain(p);
+  if (emulates_rounding(traits)) return std::string(kNeedsExactFma);
   return computes(traits, p);
 }
 
 std::string fits_clblast(const DeviceTraits& traits, const MatmulProblem& p) {
-  if ((p.a != DType::f32 && p.a != DType::f64) || p.output != p.a || p.function != 0) return "it is for plain products of f32 or f64";
-  std::string why = computes(traits, p);
-  return why.empty() ? clblast_refuses() : why;
+  if ((p.a != DType::f32 && p.a != DType::f64) || p.output != p.a || p.function != 0) return needs_plain(p);
+  if (std::string why = computes(traits, p); !why.empty()) return why;
+  std::string why = clblast_refuses();
+  return why.empty() ? why : fmt::format("needs CLBlast, the process has none: {}", why);
 }
 
 std::string_view matmul_entry(const DeviceTraits& traits, const MatmulProblem& p, std::string_view forced) {

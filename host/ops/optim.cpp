@@ -32,7 +32,7 @@ bool has_f64_scalars(const DeviceTraits& traits, const OptimProblem& p) {
 
 std::string computes(const DeviceTraits& traits, const OptimProblem& p) {
   if (std::string why = refuses_fp64(traits, p.dtype == DType::f64); !why.empty()) return why;
-  return has_f64_scalars(traits, p) && !traits.fp64 ? "the device has no fp64, which these numerics' scalars are in" : "";
+  return has_f64_scalars(traits, p) && !traits.fp64 ? "needs fp64 for scalars of these numerics, the device has none" : "";
 }
 
 constexpr std::array<Implementation<OptimProblem>, 1> kImplementations{{{"optim_step", computes}}};
@@ -127,14 +127,23 @@ void check_hyper(const OptimHyper& h, DType dtype) {
 DType state_dtype(DType dtype, const optim::Precision& precision, const char* op) {
   using optim::StateType;
   bool small = dtype == DType::f16 || dtype == DType::bf16;
-  auto refuse = [&](std::string_view why) { throw Error(ErrorCode::not_supported, op, fmt::format("parameters are {}: {}", name(dtype), why)); };
-  if (precision.master && !small) refuse("f32 weights beside them are for f16 and bf16");
-  if (precision.numerics == Numerics::f32 && dtype == DType::f64) refuse("numerics f32 are for what is computed in f32");
-  if (precision.state == StateType::bf16 && dtype == DType::f64) refuse("states of f64 parameters are f64");
+  auto refuse = [&](std::string_view must) {
+    throw Error(ErrorCode::not_supported, op,
+                fmt::format("{}, got {} parameters with states of {}{}", must, name(dtype),
+                            precision.state == StateType::same  ? "their dtype"
+                            : precision.state == StateType::f32 ? "f32"
+                                                                : "bf16",
+                            precision.master ? " and f32 weights" : ""));
+  };
+  if (precision.master && !small) refuse("parameters with f32 weights beside them must be f16 or bf16");
+  if (precision.numerics == Numerics::f32 && dtype == DType::f64) refuse("parameters of numerics f32 must be computed in f32");
+  if (precision.state == StateType::bf16 && dtype == DType::f64) refuse("states of f64 parameters must be f64");
   DType state = dtype == DType::f64 || precision.state == StateType::same ? dtype : precision.state == StateType::f32 ? DType::f32 : DType::bf16;
-  if (precision.numerics == Numerics::composed && (small || state != dtype)) refuse("numerics composed are for f32 and f64 parameters with states alike");
-  if (precision.rounding == optim::Rounding::kahan && (dtype != DType::bf16 || precision.master)) refuse("compensation is for bf16 without f32 weights");
-  if (precision.rounding == optim::Rounding::stochastic && dtype != DType::bf16 && state != DType::bf16) refuse("stochastic rounding is for what is bf16");
+  if (precision.numerics == Numerics::composed && (small || state != dtype)) refuse("parameters of numerics composed must be f32 or f64, states alike");
+  if (precision.rounding == optim::Rounding::kahan && (dtype != DType::bf16 || precision.master))
+    refuse("parameters with compensation must be bf16 without f32 weights");
+  if (precision.rounding == optim::Rounding::stochastic && dtype != DType::bf16 && state != DType::bf16)
+    refuse("parameters or states of stochastic rounding must be bf16");
   return state;
 }
 
@@ -381,8 +390,12 @@ void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, s
                       const Tensor& steps, const optim::StepOptions& options, const Stream& given) {
   std::vector<const Tensor*> all{&steps};
   if (hyper.precision.master || hyper.precision.rounding == optim::Rounding::kahan)
-    throw Error(ErrorCode::not_supported, hyper.op, "f32 weights and compensation are kept by the optimizers' classes");
-  if (options.max_norm) throw Error(ErrorCode::not_supported, hyper.op, "clipping within the step is the optimizers' classes': give a grad_factor");
+    throw Error(
+        ErrorCode::not_supported, hyper.op,
+        fmt::format("{} must be left to the optimizers' classes, got a call on lists of tensors", hyper.precision.master ? "f32 weights" : "compensation"));
+  if (options.max_norm)
+    throw Error(ErrorCode::not_supported, hyper.op,
+                fmt::format("max_norm must be left to the optimizers' classes, got {}; give a grad_factor", *options.max_norm));
   if (grads.size() != params.size())
     throw Error(ErrorCode::invalid_argument, hyper.op,
                 fmt::format("each of {} parameters must have a gradient, got {} gradients", params.size(), grads.size()));

@@ -45,8 +45,10 @@ Runtime& validate(const Tensor& self, const Arguments& a) {
 std::string computes(const DeviceTraits& t, const RandomProblem& p) { return refuses_fp64(t, p.dtype == DType::f64); }
 
 constexpr std::array<Implementation<RandomProblem>, 2> kImplementations{{
-    {"random_uniform", [](const DeviceTraits& t, const RandomProblem& p) { return p.normal ? std::string("draws a uniform distribution") : computes(t, p); }},
-    {"random_normal", [](const DeviceTraits& t, const RandomProblem& p) { return p.normal ? computes(t, p) : std::string("draws a normal distribution"); }},
+    {"random_uniform", [](const DeviceTraits& t,
+                          const RandomProblem& p) { return p.normal ? std::string("the distribution must be uniform, got a normal one") : computes(t, p); }},
+    {"random_normal", [](const DeviceTraits& t,
+                         const RandomProblem& p) { return p.normal ? computes(t, p) : std::string("the distribution must be normal, got a uniform one"); }},
 }};
 
 }  // namespace

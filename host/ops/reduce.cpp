@@ -98,11 +98,15 @@ std::string computes(const DeviceTraits& traits, const ReduceProblem& p) { retur
 constexpr std::array<Implementation<ReduceProblem>, 3> kImplementations{{
     {"reduce_rows",
      [](const DeviceTraits& t, const ReduceProblem& p) {
-       return p.layout != ReduceLayout::rows ? std::string("the reduced elements do not lie in rows") : computes(t, p);
+       return p.layout != ReduceLayout::rows
+                  ? fmt::format("reduced elements must lie in rows, got {}", p.layout == ReduceLayout::columns ? "columns" : "several strides")
+                  : computes(t, p);
      }},
     {"reduce_columns",
      [](const DeviceTraits& t, const ReduceProblem& p) {
-       return p.layout != ReduceLayout::columns ? std::string("the kept elements do not lie in rows") : computes(t, p);
+       return p.layout != ReduceLayout::columns
+                  ? fmt::format("reduced elements must lie in columns, got {}", p.layout == ReduceLayout::rows ? "rows" : "several strides")
+                  : computes(t, p);
      }},
     {"reduce_strided", computes},
 }};

@@ -135,7 +135,9 @@ std::string computes(const DeviceTraits& traits, const RowwiseProblem& p) { retu
 
 constexpr std::array<Implementation<RowwiseProblem>, 2> kImplementations{{
     {"rowwise_rows",
-     [](const DeviceTraits& t, const RowwiseProblem& p) { return p.rows ? computes(t, p) : std::string("an operand's elements do not lie side by side"); }},
+     [](const DeviceTraits& t, const RowwiseProblem& p) {
+       return p.rows ? computes(t, p) : std::string("elements of every operand must lie side by side, got strided ones");
+     }},
     {"rowwise_strided", computes},
 }};
 
@@ -392,7 +394,10 @@ void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const 
   if (forced || (options.implementation.empty() && few_long_rows(c))) {
     if (run_composed(outputs, f, given, c, stream)) return;
     if (forced || (c.runtime->traits().quirks & kQuirkLoopsEndEarly))
-      refuse(ErrorCode::not_supported, fmt::format("more than {} tensors and totals over rows of {} elements", kMaxReduceInputs, c.m));
+      refuse(ErrorCode::not_supported,
+             fmt::format("{}tensors and totals must be at most {} {}, got {} over rows of {} elements", forced ? "implementation composed refuses: " : "",
+                         kMaxReduceInputs, forced ? "together" : "where the device ends long loops (quirk loops_end_early)",
+                         given.size() + f.body()->ops.size(), c.m));
   }
   std::vector<Tensor> inputs = as_traced(given, stream), targets(outputs.begin(), outputs.end());
   // A row needs a single stride, and strides of many dimensions and tensors exceed the limit for arguments. Contiguous copies need few.

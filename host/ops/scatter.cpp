@@ -74,7 +74,8 @@ Runtime& validate(const Tensor& self, int dim, const Tensor& index, const Tensor
 constexpr std::array<Implementation<ScatterProblem>, 2> kImplementations{{
     {"scatter_panels",
      [](const DeviceTraits& t, const ScatterProblem& p) {
-       return p.rows ? refuses_fp64(t, p.dtype == DType::f64) : std::string("the index does not name whole rows that are accumulated where they lie");
+       return p.rows ? refuses_fp64(t, p.dtype == DType::f64)
+                     : std::string("the index must name whole rows that are accumulated where they lie, got single elements, or rows that lie apart");
      }},
     {"scatter_lines", [](const DeviceTraits& t, const ScatterProblem& p) { return refuses_fp64(t, p.dtype == DType::f64); }},
 }};
@@ -225,7 +226,7 @@ void run(const Tensor& out, int dim, const Tensor& index, const Tensor& given, R
   bool keeps_busy = row_tuning(runtime.traits()).local == 1 && row_length(out, dim, index) >= 16 * units;
   if (panels && (forced || (options.implementation.empty() && keeps_busy))) return by_panels(out, dim, index, src, runtime, options, stream);
   if (options.implementation == "segment_rows" && !rows)
-    throw Error(ErrorCode::not_supported, "scatter_reduce", "implementation segment_rows refuses: the index does not name rows");
+    throw Error(ErrorCode::not_supported, "scatter_reduce", "implementation segment_rows refuses: the index must name rows, got one of single elements");
   if (rows && !forced && options.implementation != "scatter_lines")
     by_rows(out, dim, index, src, options, stream);
   else

@@ -75,7 +75,9 @@ constexpr std::array<std::string_view, 4> kEntries{"", "segment_ids", "segment_d
 
 constexpr std::array<Implementation<SegmentProblem>, 2> kImplementations{{
     {"segment_rows",
-     [](const DeviceTraits& t, const SegmentProblem& p) { return p.rows ? computes(t, p) : std::string("the features of a row do not lie side by side"); }},
+     [](const DeviceTraits& t, const SegmentProblem& p) {
+       return p.rows ? computes(t, p) : std::string("features of a row must lie side by side, got strided ones");
+     }},
     {"segment_strided", computes},
 }};
 

@@ -287,7 +287,8 @@ SemiStructured compress(const Tensor& w, const CompressOptions& options, const S
   detail::Runtime& runtime = detail::check_matrix(w, kOp);
   Stream stream = detail::resolve_stream(given, runtime, kOp);
   const std::int64_t m = w.sizes()[0], k = w.sizes()[1];
-  if (m * groups_of(k) >= INT32_MAX) throw Error(ErrorCode::not_supported, kOp, fmt::format("{} groups of four", m * groups_of(k)));
+  if (m * groups_of(k) >= INT32_MAX)
+    throw Error(ErrorCode::not_supported, kOp, fmt::format("w must have fewer than {} groups of four, got {}", INT32_MAX, m * groups_of(k)));
   const TensorOptions of_values{.dtype = w.dtype(), .device = stream.device()}, of_codes{.dtype = DType::u8, .device = stream.device()};
   auto state = std::make_shared<SemiStructured::State>();
   state->sizes = w.sizes();

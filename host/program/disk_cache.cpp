@@ -179,13 +179,14 @@ CacheUsage clear_cache() {
   if (root.empty()) return removed;
   for (const char* below : detail::kFolders) {
     const detail::PrivateFolder folder(root, below);
-    if (!folder.refusal().empty()) throw Error(ErrorCode::io, "clear_cache", folder.refusal());
+    if (!folder.refusal().empty())
+      throw Error(ErrorCode::io, "clear_cache", fmt::format("the cache must be a folder of the user's own, got one that is refused: {}", folder.refusal()));
     for (const detail::PrivateFolder::File& f : detail::files_of_the_cache(folder)) {
       if (folder.remove(f.name))
         ++removed.files, removed.bytes += f.bytes;
       else if (errno != ENOENT)  // ENOENT: another process removed the file first
         throw Error(ErrorCode::io, "clear_cache",
-                    fmt::format("{} cannot be removed: {}", (root / below / f.name).string(), std::generic_category().message(errno)));
+                    fmt::format("files of the cache must be removable, got {}: {}", (root / below / f.name).string(), std::generic_category().message(errno)));
     }
   }
   return removed;

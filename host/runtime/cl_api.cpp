@@ -72,8 +72,8 @@ std::atomic<bool> g_forked{false};
 void throw_forked(std::string_view op) {
   throw Error(
       ErrorCode::not_supported, op,
-      "the process was forked after its parent's first use of clutch, and a driver's threads do not survive a fork: fork before the first use, or exec() "
-      "in the child");
+      "a fork must come before the first use of clutch, since a driver's threads do not survive it, got a process that was forked after its parent's first "
+      "use: fork before, or exec() in the child");
 }
 
 void watch_forks() noexcept {

@@ -22,7 +22,7 @@ namespace {
 bool illegal(const detail::EventImpl& impl, std::string_view call) {
   detail::check_process(call);
   if (!impl.recorded) return detail::illegal_beside(call);
-  constexpr std::string_view kWhy = "the event was recorded in a capture, so it marks no work that runs";
+  constexpr std::string_view kWhy = "the event must mark work that runs, got one that was recorded in a capture";
   if (auto recording = impl.recorded->recording.lock()) return recording->illegal(call, kWhy);
   throw Error(ErrorCode::capturing, call, kWhy);
 }
@@ -84,7 +84,7 @@ double elapsed_ms(const Event& start, const Event& end) {
   if (illegal(*start.impl(), "elapsed_ms") || illegal(*end.impl(), "elapsed_ms")) return 0;
   if (!start.impl()->runtime.traits().device_timer)
     throw Error(ErrorCode::not_supported, "elapsed_ms",
-                fmt::format("device {} has no usable timer (trait device_timer)", start.impl()->runtime.device().index));
+                fmt::format("needs a usable timer (trait device_timer), device {} has none", start.impl()->runtime.device().index));
   start.wait();
   end.wait();
   auto time = [](const Event& event) {

@@ -95,7 +95,11 @@ std::uint64_t offset(const Tensor& tensor) {
 
 cl_command_queue queue(const Stream& stream) {
   const detail::StreamImpl& impl = need(stream, "interop::queue");
-  if (auto recording = impl.recording()) recording->illegal("interop::queue", "what is enqueued on the queue directly is not recorded: use Encoder::opaque");
+  if (auto recording = impl.recording())
+    recording->illegal(
+        "interop::queue",
+        fmt::format("the stream must not be capturing, since nothing records what its queue gets directly, got stream {}, which is: use Encoder::opaque",
+                    impl.id()));
   return impl.queue();
 }
 
@@ -103,7 +107,8 @@ cl_context context(const Stream& stream) { return need(stream, "interop::context
 
 cl_event event(const Event& event) {
   if (!event.recorded()) throw Error(ErrorCode::invalid_argument, "interop::event", "the Event must have been recorded, got one that was not");
-  if (event.impl()->recorded) throw Error(ErrorCode::capturing, "interop::event", "the Event was recorded in a capture and has no cl_event");
+  if (event.impl()->recorded)
+    throw Error(ErrorCode::capturing, "interop::event", "the Event must mark work that runs, got one that was recorded in a capture and has no cl_event");
   return event.impl()->event.get();
 }
 

@@ -57,7 +57,7 @@ void Recording::end_underway() noexcept {
 
 bool illegal_on(StreamImpl& stream, std::string_view call) {
   std::shared_ptr<Recording> recording = stream.recording();
-  return recording && recording->illegal(call, fmt::format("its stream {} is capturing, so its work does not run", stream.id()));
+  return recording && recording->illegal(call, fmt::format("the stream must run its work, got stream {}, which is capturing", stream.id()));
 }
 
 bool illegal_beside(std::string_view call) {

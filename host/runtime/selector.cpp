@@ -97,7 +97,7 @@ std::vector<int> choose(Facts all, const std::vector<int>& candidates, std::stri
   if (auto index = number(word))
     return *index < static_cast<int>(candidates.size()) ? std::vector<int>{candidates[static_cast<std::size_t>(*index)]} : std::vector<int>{};
   if (word[0] >= '0' && word[0] <= '9' && word.find_first_not_of("0123456789.*") == std::string_view::npos)
-    throw Error(ErrorCode::not_supported, "select_devices", fmt::format("'{}' in '{}' names a sub-device; select whole devices", word, selector));
+    throw Error(ErrorCode::not_supported, "select_devices", fmt::format("a selector must name whole devices, got the sub-device '{}' in '{}'", word, selector));
   if (auto type = type_word(word)) return keep([&](const DeviceFacts& d) { return d.type == *type; });
   if (auto filter = torch_filter(word)) return keep(*filter);
   for (std::string_view prefix : {"gpu-", "uuid-"})

@@ -83,7 +83,7 @@ struct Address {
 /// Errors: capturing for memory of a capture that has not ended, or has failed.
 inline void check_placed(const Storage& storage, std::string_view op) {
   if (storage.unplaced()) [[unlikely]]
-    throw Error(ErrorCode::capturing, op, "the tensor was made in a capture that has not ended, or has failed");
+    throw Error(ErrorCode::capturing, op, "the tensor must have memory, got one of a capture that has not ended, or has failed");
 }
 /// The storage of a tensor. Errors: invalid_argument for an undefined tensor.
 Storage& storage_of(const Tensor& tensor, std::string_view op);

@@ -217,7 +217,7 @@ std::shared_ptr<Recorder> StreamImpl::recorder() const {
 
 void StreamImpl::begin_recording(std::shared_ptr<Recording> recording) {
   std::lock_guard lock(mutex_);
-  if (recording_) throw Error(ErrorCode::capturing, "Graph::capture_begin", fmt::format("stream {} is capturing already", id_));
+  if (recording_) throw Error(ErrorCode::capturing, "Graph::capture_begin", fmt::format("the stream must not be capturing, got stream {}, which is", id_));
   recording_ = std::move(recording);
   records_.store(true, std::memory_order_release);
 }
@@ -365,12 +365,14 @@ namespace {
 void wait_recorded(const std::shared_ptr<detail::StreamImpl>& stream, const detail::RecordMark& mark) {
   std::shared_ptr<detail::Recording> recording = mark.recording.lock(), own = stream->recording();
   if (!recording || (own && own != recording)) {
-    std::string_view why = "the event was recorded in another capture, or in one that has ended";
+    const std::string why = fmt::format("the event must be of a capture that goes on, the stream's own if it has one, got one of {}",
+                                        recording ? "another" : "a capture that has ended");
     if (own && own->illegal("Stream::wait", why)) return;
     throw Error(ErrorCode::capturing, "Stream::wait", why);
   }
   if (&stream->runtime() != &recording->runtime()) {
-    recording->illegal("Stream::wait", "the stream is of another device or context than the capture");
+    recording->illegal("Stream::wait", fmt::format("the stream must be of the capture's device and context, got one of another: stream {} of device {}",
+                                                   stream->id(), stream->runtime().device().index));
     return;
   }
   recording->wait(stream, mark);
@@ -389,7 +391,8 @@ void Stream::wait(const Event& event) const {
     return;
   }
   if (auto recording = impl.recording()) {
-    recording->illegal("Stream::wait", "the event was recorded outside of the capture, so no node can wait for it: wait before the capture begins");
+    recording->illegal("Stream::wait",
+                       "the event must be recorded in the capture, so that a node can wait for it, got one from outside: wait before the capture begins");
     return;
   }
   if (&other.runtime != &impl.runtime()) {

@@ -84,7 +84,9 @@ std::vector<std::size_t> TensorTable::split(std::span<const Tensor* const> tenso
     if (row > first) ends.push_back(row);
     first = row;
     buffers.clear();
-    if (!add_row(row)) throw Error(ErrorCode::not_supported, "TensorTable", fmt::format("the tensors of row {} lie in more than {} buffers", row, kBases));
+    if (!add_row(row))
+      throw Error(ErrorCode::not_supported, "TensorTable",
+                  fmt::format("the tensors of a row must lie in at most {} buffers, got {} for row {}", int{kBases}, buffers.size(), row));
   }
   if (rows > 0) ends.push_back(rows);
   return ends;

@@ -129,7 +129,7 @@ TEST(Fuzz, CacheFiles) {
       if (read && !whole) {
         ASSERT_TRUE(std::any_of(files.begin(), files.end(), same));
       }
-      if (!read) throw Error(ErrorCode::io, "fuzz", "refused");
+      if (!read) throw Error(ErrorCode::io, "fuzz", "the bytes must be readable, got others");
     });
   }
   std::filesystem::remove_all(folder);

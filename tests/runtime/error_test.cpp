@@ -833,13 +833,23 @@ TEST(Errors, NameTheFunctionThatWasCalled) {
 
 TEST(Errors, SayWhatMustBeAndWhatWasGiven) {
   // Every program looks at every Error where it is thrown; here that it does.
-  EXPECT_TRUE(says_both("step must be positive, got 0"));
-  for (const char* text : {"step must be positive", "got 0", "mustard, got 0", "it must not be forgotten"}) EXPECT_FALSE(says_both(text)) << text;
+  EXPECT_TRUE(says_both(ErrorCode::invalid_argument, "step must be positive, got 0"));
+  for (const char* text : {"step must be positive", "got 0", "mustard, got 0", "it must not be forgotten"})
+    for (ErrorCode code : {ErrorCode::invalid_argument, ErrorCode::not_supported}) EXPECT_FALSE(says_both(code, text)) << text;
+  EXPECT_TRUE(says_both(ErrorCode::not_supported, "needs fp64, the device has none"));
+  EXPECT_FALSE(says_both(ErrorCode::not_supported, "needs fp64"));
+  EXPECT_FALSE(says_both(ErrorCode::io, "needs bytes, the file has none"));
   auto thrown = [](ErrorCode code, const char* text) { code_of([&] { throw Error(code, "messages", text); }); };
   MessagesApart apart;
   thrown(ErrorCode::invalid_argument, "it must be so, got another");
-  thrown(ErrorCode::io, "the file is gone");
+  thrown(ErrorCode::not_supported, "needs fp64, the device has none");
+  thrown(ErrorCode::out_of_memory, "the memory is gone");
   EXPECT_EQ(apart.found(), std::vector<std::string>{});
+  for (ErrorCode code : {ErrorCode::io, ErrorCode::capturing, ErrorCode::not_supported}) {
+    MessagesApart of_code;
+    thrown(code, "it is gone");
+    EXPECT_EQ(of_code.found(), std::vector<std::string>{fmt::format("{}: messages: it is gone", name(code))});
+  }
   std::thread([&] { thrown(ErrorCode::invalid_shape, "of neither"); }).join();
   thrown(ErrorCode::invalid_shape, "of neither");
   EXPECT_EQ(apart.found(), std::vector<std::string>{"invalid_shape: messages: of neither"});
@@ -868,13 +878,13 @@ TEST(Errors, AreTheCallersOwnInTheirFunctions) {
   EXPECT_EQ(op_of([&] { make_graphed_callable([](std::span<const Tensor>) { return List{sum(Tensor())}; }, List{x}); }), "sum");
   EXPECT_EQ(op_of([&] { dry_run([] { sum(Tensor()); }, Stream(current_device())); }), "sum");
   EXPECT_EQ(op_of([&] { map([](Expr a) { return floor_div(a, a); }, x); }), "floor_div") << "the lambda's own error";
-  EXPECT_EQ(op_of([&] { throw Error(ErrorCode::io, "mine", "of a caller"); }), "mine");
+  EXPECT_EQ(op_of([&] { throw Error(ErrorCode::internal, "mine", "of a caller"); }), "mine");
   EXPECT_EQ(op_of([&] {
               sum(Tensor());
-              throw Error(ErrorCode::io, "mine", "behind another");
+              throw Error(ErrorCode::internal, "mine", "behind another");
             }),
             "sum");
-  EXPECT_EQ(op_of([&] { throw Error(ErrorCode::io, "mine", "after all of them"); }), "mine");
+  EXPECT_EQ(op_of([&] { throw Error(ErrorCode::internal, "mine", "after all of them"); }), "mine");
 }
 
 /// Public functions of the headers as "namespace::name", of classes with their class.

@@ -25,7 +25,10 @@ bool has_word(std::string_view text, std::string_view word) {
 
 }  // namespace
 
-bool says_both(std::string_view message) { return has_word(message, "must") && has_word(message, "got"); }
+bool says_both(ErrorCode code, std::string_view message) {
+  return (has_word(message, "must") && has_word(message, "got")) ||
+         (code == ErrorCode::not_supported && has_word(message, "needs") && has_word(message, "has"));
+}
 
 bool is_of_bad_input(ErrorCode code) {
   switch (code) {
@@ -34,7 +37,10 @@ bool is_of_bad_input(ErrorCode code) {
     case ErrorCode::invalid_dtype:
     case ErrorCode::device_mismatch:
     case ErrorCode::invalid_overlap:
-    case ErrorCode::invalid_setting: return true;
+    case ErrorCode::invalid_setting:
+    case ErrorCode::not_supported:
+    case ErrorCode::capturing:
+    case ErrorCode::io: return true;
     default: return false;
   }
 }
@@ -57,7 +63,7 @@ MessagesApart::~MessagesApart() {
 static void look_at(void* thrown, const std::type_info& type) noexcept {
   if (type != typeid(Error)) return;
   const Error& error = *static_cast<const Error*>(thrown);
-  if (!is_of_bad_input(error.code()) || says_both(error.message())) return;
+  if (!is_of_bad_input(error.code()) || says_both(error.code(), error.message())) return;
   std::lock_guard lock(g_mutex);
   lacking().insert(fmt::format("{}: {}", name(error.code()), error.what()));
 }

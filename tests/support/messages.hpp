@@ -9,10 +9,11 @@
 
 namespace clutch::testing {
 
-/// Says whether the text of an Error says what must be ("must") and what was given ("got").
-bool says_both(std::string_view message);
+/// Says whether the text of an Error says what must be ("must") and what was given ("got"), or, where a device refuses, what is needed ("needs") and what
+/// there is ("has").
+bool says_both(ErrorCode code, std::string_view message);
 
-/// Codes of bad input, whose texts are held to it.
+/// Codes of bad input, refusals, calls that a capture forbids and files, whose texts are held to it.
 bool is_of_bad_input(ErrorCode code);
 
 /// Every text of bad input that this program threw so far and that lacks one of the two, each once, as "code: op: message". Every test program fails

@@ -128,7 +128,7 @@ TEST_F(Tune, TheFastestSoundWayWinsAndIsOnDisk) {
     };
     auto ways = [&] {
       detail::TuneWay failing = way("failing", 0, 1);
-      failing.run = []() -> Tensor { throw Error(ErrorCode::not_supported, "test", "no"); };
+      failing.run = []() -> Tensor { throw Error(ErrorCode::not_supported, "test", "needs more, the device has less"); };
       detail::TuneWay library = way("library", 1, 1.00001f);
       library.exact = false;
       return std::vector{way("", 8, 1), way("slow", 12, 1), way("wrong", 0, 2), failing, way("fast", 4, 1), library};

@@ -50,9 +50,10 @@ const Lapacke& lapacke() {
 std::string eigh_host_refuses(const DeviceTraits& traits) {
 #ifndef CLUTCH_HAS_LAPACKE
   (void)traits;
-  return "the library was built without LAPACKE";
+  return "needs LAPACKE, the library has none: it was built without";
 #else
-  return traits.type == DeviceType::cpu ? lapacke().why_not() : "the device's memory is not the host's";
+  if (traits.type != DeviceType::cpu) return "needs the host's memory, the device has its own";
+  return lapacke().why_not().empty() ? "" : fmt::format("needs LAPACKE, the process has none: {}", lapacke().why_not());
 #endif
 }
 
@@ -183,7 +184,7 @@ void eigh_on_host(const EighCall& call, std::string_view plan, const Stream& str
   encoder.host_task(task, std::span(&call.a, 1), outputs, plan);
 #else
   (void)call, (void)plan, (void)stream;
-  throw Error(ErrorCode::not_supported, op, "the library was built without LAPACKE");
+  throw Error(ErrorCode::not_supported, op, "needs LAPACKE, the library has none: it was built without");
 #endif
 }
 

@@ -49,10 +49,12 @@ struct Matrix {
     const bool as_it_lies = (column == 1 || columns == 1) && (row >= columns || rows == 1);
     transposed = !as_it_lies;
     if (transposed && !((row == 1 || rows == 1) && (column >= rows || columns == 1)))
-      throw Error(ErrorCode::not_supported, op, fmt::format("CLBlast takes no strides like {}'s", what));
+      throw Error(ErrorCode::not_supported, op,
+                  fmt::format("implementation clblast refuses: {} must lie in rows or columns, got strides {}", what, to_string(t.strides())));
     // Blocks of the allocator begin at whole elements of every dtype, so byte_offset() alone decides.
     if (t.byte_offset() % element != 0)
-      throw Error(ErrorCode::not_supported, op, fmt::format("CLBlast takes no matrix that begins within an element, as {} does", what));
+      throw Error(ErrorCode::not_supported, op,
+                  fmt::format("implementation clblast refuses: {} must begin at a whole element, got byte {}", what, t.byte_offset()));
     lead = static_cast<std::size_t>(std::max<std::int64_t>(transposed ? (columns == 1 ? rows : column) : (rows == 1 ? columns : row), 1));
   }
   std::size_t at(const Encoder::Place& place, std::size_t i) const { return place.offset / element + i * batch; }
@@ -67,10 +69,12 @@ void clblast_gemm(const Tensor& c, const Tensor& a, const Tensor& b, double alph
   // A transposed result is computed as the product of the transposes.
   if (c.strides()[2] != 1 && c.sizes()[2] > 1) return clblast_gemm(c.mT(), b.mT(), a.mT(), alpha, beta, reads_c, stream, op);
   const Matrix of_c(c, "the result", op), of_a(a, "a", op), of_b(b, "b", op);
-  if (of_c.transposed) throw Error(ErrorCode::not_supported, op, "CLBlast takes no strides like the result's");
+  if (of_c.transposed)
+    throw Error(ErrorCode::not_supported, op,
+                fmt::format("implementation clblast refuses: the result must lie in rows, got strides {}", to_string(c.strides())));
   const auto m = static_cast<std::size_t>(c.sizes()[1]), n = static_cast<std::size_t>(c.sizes()[2]), k = static_cast<std::size_t>(a.sizes()[2]),
              batch = static_cast<std::size_t>(c.sizes()[0]);
-  if (k == 0) throw Error(ErrorCode::not_supported, op, "CLBlast takes no k of 0");
+  if (k == 0) throw Error(ErrorCode::not_supported, op, "implementation clblast refuses: k must be at least 1, got 0");
   const bool wide = c.dtype() == DType::f64;
   auto task = [=](void* given, std::span<const Encoder::Place> places) {
     auto queue = static_cast<cl_command_queue>(given);
@@ -95,7 +99,7 @@ void clblast_gemm(const Tensor& c, const Tensor& a, const Tensor& b, double alph
 #else
 std::string clblast_refuses() { return "the library was built without CLBlast"; }
 void clblast_gemm(const Tensor&, const Tensor&, const Tensor&, double, double, bool, const Stream&, const char* op) {
-  throw Error(ErrorCode::not_supported, op, "the library was built without CLBlast");
+  throw Error(ErrorCode::not_supported, op, "needs CLBlast, the library has none: it was built without");
 }
 #endif
 

@@ -84,7 +84,7 @@ Tiling sparse_tiling_of(std::int64_t m, std::int64_t n, std::int64_t lanes) {
 
 /// Computes by CLBlast, one batch after another. Errors: not_supported for a packed b.
 void run_clblast(const MatmulCall& c, const Stream& stream) {
-  if (!c.b->tensor()) throw Error(ErrorCode::not_supported, kMatmul, "CLBlast takes no PackedMatrix");
+  if (!c.b->tensor()) throw Error(ErrorCode::not_supported, kMatmul, "implementation clblast refuses: b must be a Tensor, got a PackedMatrix");
   Dims batch;
   for (int d = 0; d < c.sizes.rank() - 2; ++d) batch.push_back(c.sizes[d]);
   auto matrices = [&](const Tensor& t) {
@@ -104,7 +104,9 @@ void run_clblast(const MatmulCall& c, const Stream& stream) {
 
 /// Computes the product and then the function in two launches, for functions that the kernel does not take.
 void run_by_product(const MatmulCall& c, const std::vector<Tensor>& inputs, const Stream& stream) {
-  if (c.options.beta != 0) throw Error(ErrorCode::not_supported, kMatmul, "beta beside more inputs than the kernel takes, or positions in batch dims");
+  if (c.options.beta != 0)
+    throw Error(ErrorCode::not_supported, kMatmul,
+                fmt::format("beta must be 0 beside more inputs than the kernel takes, or positions in batch dims, got {}", c.options.beta));
   const ExprFunction none;
   MatmulCall product = c;
   product.f = &none, product.inputs.clear();
@@ -186,7 +188,8 @@ void Product::lay_out() {
   if (by_rows && (p.b != matmul_compute(p) || b().strides()[b().rank() - 2] != 1))
     converted = b().mT().to(matmul_compute(p), {}, stream).contiguous(stream).mT();
   if (complex && a.strides()[a.rank() - 1] != 1 && a.sizes()[a.rank() - 1] > 1) a = a.contiguous(stream);
-  if (is_packed && !panels) throw Error(ErrorCode::not_supported, kMatmul, fmt::format("{} takes no PackedMatrix", entry));
+  if (is_packed && !panels)
+    throw Error(ErrorCode::not_supported, kMatmul, fmt::format("implementation {} refuses: b must be a Tensor, got a PackedMatrix", entry));
   rows = sizes[sizes.rank() - 2], n = sizes[sizes.rank() - 1], k = a.sizes()[a.rank() - 1];
   operands = {{c.out, sizes}, {a, sizes}};
   operands[1].row = a.strides()[a.rank() - 2], operands[1].column = a.strides()[a.rank() - 1];
@@ -312,7 +315,10 @@ void run_matmul(MatmulCall c, const Stream& stream) {
   if (product.entry == "matmul_lanes" || product.gains_by_lanes()) {
     if (product.fits_lanes()) return run_lanes(product, stream);
     if (product.entry == "matmul_lanes")
-      throw Error(ErrorCode::not_supported, kMatmul, "implementation matmul_lanes refuses: matrices are not small or not dense");
+      throw Error(
+          ErrorCode::not_supported, kMatmul,
+          fmt::format("implementation matmul_lanes refuses: matrices must be small and dense, got ({}, {}) times ({}, {}) with strides {} and {}", product.rows,
+                      product.k, product.k, product.n, to_string(product.a.strides()), product.is_packed ? "of panels" : to_string(product.b().strides())));
   }
   if (product.gains_as_f32()) return run_as_f32(product.c, stream);
   if (product.panels) product.choose_tiling();
