@@ -190,7 +190,8 @@ std::int64_t Launcher::give_panels(const Tensor& a, const Tensor& b) {
   else
     args.a_row = x.parts() * oa.row, args.a_k = x.complex ? 1 : oa.column, args.a_batch = x.parts() * x.batch_stride(1);
   if (x.tiling.place == MatmulPlace::packed) {
-    args.b_k = shape.width, args.b_n = 1, args.b_batch = x.batch_stride(2) == 0 ? 0 : shape.across * shape.numbers;
+    // Panels of this call lie in the order of its batch; a PackedMatrix has strides of its own, since the result's may decide which dimension comes first.
+    args.b_k = shape.width, args.b_n = 1, args.b_batch = x.is_packed || x.batch_stride(2) == 0 ? x.batch_stride(2) : shape.across * shape.numbers;
     tiling.b_panel = shape.numbers;
   }
   args.shift = x.dot && flips ? -128 : 0;

@@ -81,6 +81,29 @@ TEST(MatmulLayers, EpiloguesOfAllKinds) {
   }
 }
 
+/// The results' strides decide in which order the batch is gone through; a PackedMatrix was packed in the order of its own.
+TEST(MatmulLayers, PackedBatchesAreTakenInAnyOrder) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : {DType::f32, DType::i8, DType::c64, DType::f16}) {
+      const Tensor a = dtype == DType::c64 ? empty({2, 3, 5, 7}, {.dtype = dtype, .device = device})
+                                           : map([](Expr x) { return x * 4.0f; }, {randn({2, 3, 5, 7}, {.device = device, .seed = 1})}).to(dtype),
+                   b = dtype == DType::c64 ? empty({2, 3, 7, 31}, {.dtype = dtype, .device = device})
+                                           : map([](Expr x) { return x * 4.0f; }, {randn({2, 3, 7, 31}, {.device = device, .seed = 2})}).to(dtype);
+      if (dtype == DType::c64) fill_(a, 2), fill_(b.select(0, 1), 3), fill_(b.select(0, 0), 1), fill_(b.select(1, 2), 5);
+      const linalg::PackedMatrix packed(b);
+      const Tensor want = linalg::matmul(a, b);
+      const Tensor memory = empty({5, 31, 3, 2}, {.dtype = want.dtype(), .device = device});
+      for (const Tensor& out : {memory.permute({3, 2, 0, 1}), memory.reshape({5, 31, 2, 3}).permute({2, 3, 0, 1}),
+                                empty({3, 2, 5, 31}, {.dtype = want.dtype(), .device = device}).transpose(0, 1)}) {
+        linalg::matmul_out(out, a, packed);
+        EXPECT_EQ(out.to_bytes(), want.to_bytes()) << name(dtype) << " strides " << to_string(out.strides());
+        linalg::matmul_out(out.select(0, 1), a.select(0, 1), linalg::PackedMatrix(b.select(0, 1)));
+        EXPECT_EQ(out.to_bytes(), want.to_bytes()) << name(dtype) << " strides " << to_string(out.strides());
+      }
+    }
+  }
+}
+
 /// Sums of gradient times direction against differences, in f64.
 TEST(MatmulLayers, GradientsAreThoseOfDifferences) {
   CLUTCH_EACH_DEVICE(device) {
