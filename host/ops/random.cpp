@@ -2,8 +2,8 @@
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/random.hpp>
 
+#include "encode/generator.hpp"
 #include "ops/random_plan.hpp"
-#include "runtime/generator.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 #include "support/computed_number.hpp"
