@@ -2,6 +2,7 @@
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/cumsum.hpp>
 
+#include "encode/cost.hpp"
 #include "ops/cumsum_plan.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
@@ -95,6 +96,9 @@ void run(const Tensor& out, const Tensor& x, const Checked& c, const CumsumOptio
     for (const Tensor* t : {&out, &x}) encoder.value(backward ? -t->strides()[c.dim] : t->strides()[c.dim]);
     for (const Tensor* t : {&out, &x}) encoder.value(backward ? (x.sizes()[c.dim] - 1) * t->strides()[c.dim] : std::int64_t{0});
     encoder.output(out).input(x).inout(carries);
+    // An addition an element. Stage 1 sums blocks, stage 2 goes through them again.
+    encoder.flops(stage == 2 ? 0 : static_cast<double>(x.numel()));
+    encoder.moves(distinct_bytes(x) + (stage == 1 ? 0 : distinct_bytes(out)) + (stage == 0 ? 0 : distinct_bytes(carries)));
     encoder.dispatch(plan.kernel, item_geometry(stage == 0 ? lines : lines * blocks, plan.tuning.local));
   };
   if (!cut) return send(0);

@@ -91,7 +91,7 @@ void GradientList::place(const Stream& stream) {
 
 /// One launch for each part. bind(encoder, first chunk, chunks) binds arguments after the table and its chunks.
 template <class Bind>
-void GradientList::each_part(Encoder& encoder, TensorTable& table, const BuiltPlan& plan, Bind bind) {
+void GradientList::each_part(Encoder& encoder, TensorTable& table, const BuiltPlan& plan, Work of_element, Bind bind) {
   std::size_t first = 0;
   for (std::size_t end : ends_) {
     std::int64_t from = chunks_.first[first], n = chunks_.first[end] - from;
@@ -99,6 +99,9 @@ void GradientList::each_part(Encoder& encoder, TensorTable& table, const BuiltPl
       encoder.table(table, std::span(entries_).subspan(first, end - first)).input(placed_.sizes).input(placed_.chunks.slice(0, 2 * from, 2 * (from + n)));
       bind(from, n);
       bind_args(encoder, OptimChunkArgs{static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(first)});
+      double elements = 0;
+      for (std::size_t i = first; i < end; ++i) elements += static_cast<double>(sizes_[i]);
+      encoder.flops(of_element.flops * elements).moves(of_element.passes * elements * bits(dtype_) / 8);
       encoder.dispatch(plan.kernel, tile_geometry(static_cast<std::uint64_t>(n), plan.tuning.local));
     }
     first = end;
@@ -118,14 +121,16 @@ optim::GradNorm GradientList::norm(double max_norm, const optim::ClipOptions& op
   Tensor partial = encoder.scratch({std::max<std::int64_t>(count, 1)}, real);
   optim::GradNorm result{empty({1}, {.dtype = real, .device = stream.device()}, stream), empty({1}, {.device = stream.device()}, stream)};
   TensorTable& table = scales ? written_ : read_;
-  each_part(encoder, table, partial_plan, [&](std::int64_t from, std::int64_t n) { encoder.output(partial.slice(0, from, from + n)); });
+  each_part(encoder, table, partial_plan, {.flops = 2, .passes = 1},
+            [&](std::int64_t from, std::int64_t n) { encoder.output(partial.slice(0, from, from + n)); });
   encoder.output(result.norm, "norm").output(result.factor, "factor").input(partial);
   encoder.input(options.grad_scale.defined() ? options.grad_scale : partial, "grad_scale");
   bind_args(encoder, OptimTotalArgs{static_cast<std::uint32_t>(count), options.grad_scale.defined()});
   real == DType::f64 ? encoder.value(max_norm, "max_norm") : encoder.value(static_cast<float>(max_norm), "max_norm");
   encoder.dispatch(total_plan.kernel, tile_geometry(1, total_plan.tuning.local));
   if (scales)
-    each_part(encoder, table, plan_of(OptimAid::scale), [&](std::int64_t, std::int64_t) { encoder.input(result.factor, "factor").input(result.factor); });
+    each_part(encoder, table, plan_of(OptimAid::scale), {.flops = 1, .passes = 2},
+              [&](std::int64_t, std::int64_t) { encoder.input(result.factor, "factor").input(result.factor); });
   return result;
 }
 
@@ -136,7 +141,7 @@ void GradientList::check(const Tensor& found, const Tensor& scale, const Stream&
   const BuiltPlan& plan = plan_for(*runtime_, "optim_aid", OptimAidProblem{dtype_, {}, scales ? OptimAid::unscale : OptimAid::check}, {});
   place(stream);
   Encoder encoder(stream, op);
-  each_part(encoder, scales ? written_ : read_, plan,
+  each_part(encoder, scales ? written_ : read_, plan, {.flops = scales ? 1.0 : 0.0, .passes = scales ? 2 : 1},
             [&](std::int64_t, std::int64_t) { encoder.input(scales ? scale : placed_.sizes, "scale").inout(found, "found_inf"); });
 }
 

@@ -25,8 +25,13 @@ class GradientList {
 
  private:
   void place(const Stream& stream);
+  /// What a launch does with each element.
+  struct Work {
+    double flops;
+    int passes;  ///< 1: reads it; 2: writes it, too
+  };
   template <class Bind>
-  void each_part(Encoder& encoder, TensorTable& table, const BuiltPlan& plan, Bind bind);
+  void each_part(Encoder& encoder, TensorTable& table, const BuiltPlan& plan, Work of_element, Bind bind);
 
   Runtime* runtime_ = nullptr;
   DType dtype_ = DType::f32;
