@@ -26,13 +26,16 @@ struct Work {
   std::function<double()> measure = {};     ///< instead of run: seconds of one sample, for rows that are no loop
 };
 
+/// Of a row's bytes: what the plans of one call state (clutch::Cost).
+constexpr double kStated = -1;
+
 /// One line of the table.
 struct Row {
   std::string name;        ///< "addcdiv/f32/16777216"
   double flops = 0;        ///< really performed by one call; 0: what its plans state (clutch::Cost), which is 0 where that has no meaning
   double dense_flops = 0;  ///< where the call leaves some out: of doing everything
   double visited = 1;      ///< share of what the plans state that the call performs: of the blocks that a mask leaves
-  double bytes = 0;        ///< each operand counted once; 0: no meaning
+  double bytes = 0;        ///< each operand counted once, or kStated; 0: no meaning
   bool reads_only = false;
   bool in_default = true;  ///< else only with --sweep or by name
   bool in_quick = false;

@@ -9,6 +9,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
@@ -75,14 +76,18 @@ void check_clock(Result& r, const Work& work, const Device& device) {
 
 Result run_row(const Row& row, const Device& device, const MeasureOptions& measuring, RooflineMeter& meter) {
   Result result{.row = row, .device = device.name()};
+  result.row.bytes = std::max(row.bytes, 0.0);
   try {
     Work work = row.prepare(device);
     if (work.run) {
+      work.run(1);  // may prepare what later calls have
       const Cost before = enqueued_cost();
       work.run(1);
+      const Cost cost = enqueued_cost() - before;
       result.plan = last_plan();
+      if (row.bytes == kStated) result.row.bytes = cost.bytes;
       if (row.flops == 0) {
-        const double stated = (enqueued_cost() - before).flops;
+        const double stated = cost.flops;
         result.row.flops = stated * row.visited;
         if (row.visited < 1) result.row.dense_flops = stated;
       }

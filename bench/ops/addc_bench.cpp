@@ -141,7 +141,7 @@ void register_addc(Rows& rows) {
       for (SweptSize size : element_sizes()) {
         bool quick = size.in_quick && op == Addc::quotient && (dtype == DType::f32 || dtype == DType::f16);
         rows.push_back({.name = row_name(title, dtype, size.n),
-                        .bytes = AddcCase::bytes(size.n, dtype),
+                        .bytes = kStated,
                         .in_default = size.in_default,
                         .in_quick = quick,
                         .prepare = [op = op, dtype, n = size.n](const Device& device) { return work_of(device, op, dtype, n); }});

@@ -59,7 +59,7 @@ Work work_of(const Device& device, DType from, DType to, std::int64_t n) {
 void add(Rows& rows, std::string_view op, DType shown, DType from, DType to, bool may_be_quick) {
   for (SweptSize size : element_sizes())
     rows.push_back({.name = row_name(op, shown, size.n),
-                    .bytes = CopyCase::bytes(size.n, from, to),
+                    .bytes = kStated,
                     .in_default = size.in_default,
                     .in_quick = size.in_quick && may_be_quick,
                     .prepare = [from, to, n = size.n](const Device& device) { return work_of(device, from, to, n); }});

@@ -37,7 +37,7 @@ Work work_of(const Device& device, std::int64_t n) {
 void register_fill(Rows& rows) {
   for (SweptSize size : element_sizes())
     rows.push_back({.name = row_name("fill", DType::f32, size.n),
-                    .bytes = cases::FillCase::bytes(size.n, DType::f32),
+                    .bytes = kStated,
                     .in_default = size.in_default,
                     .in_quick = size.in_quick,
                     .prepare = [n = size.n](const Device& device) { return work_of(device, n); }});

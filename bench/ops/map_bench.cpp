@@ -140,7 +140,7 @@ void register_map(Rows& rows) {
         if (!plain && (!shown || e != 24)) continue;
         rows.push_back({.name = row_name(op.name, dtype, n),
                         .flops = op.flops * static_cast<double>(n),
-                        .bytes = (op.inputs + 1.0) * static_cast<double>(n) * bits(dtype) / 8,
+                        .bytes = kStated,
                         .in_default = e == 16 || e == 24 || (shown && (e == 10 || e == 20)),
                         .in_quick = op.name == "exp" && plain && (e == 10 || e == 24),
                         .prepare = [op, dtype, n](const Device& device) { return work_of(device, op, dtype, n); }});

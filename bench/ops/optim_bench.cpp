@@ -294,9 +294,8 @@ void register_optim(Rows& rows) {
   for (const Subject& subject : kSubjects)
     for (const Types& types : kTypes)
       for (const List& list : lists()) {
-        std::int64_t n = list.total();
         rows.push_back({.name = fmt::format("{}/{}/{}", subject.name, types.name, list.name),
-                        .bytes = OptimCase::bytes(n, step_of(subject, types)),
+                        .bytes = kStated,
                         .in_default = subject.name == "adamw" || (types.name == "f32" && list.name != "gpt2_124M"),
                         .in_quick = subject.name == "adamw" && types.name == "f32" && list.name == "small_1000x4096",
                         .prepare = [&subject, &types, list](const Device& device) { return work_of(device, subject, types, list); }});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/kernel.hpp>
 
+#include "encode/cost.hpp"
 #include "program/program.hpp"
 #include "runtime/last_launch.hpp"
 #include "runtime/op_name.hpp"
@@ -34,18 +35,13 @@ void Encoder::check_tensor(const Tensor& tensor, const char* what) const {
     throw Error(ErrorCode::device_mismatch, op_, fmt::format("{} must be of the stream's device and context, got one of another", what));
 }
 
-namespace {
-
-/// Bytes of the tensor's distinct elements: dimensions of stride 0 count once.
-double distinct_bytes(const Tensor& tensor) {
+double detail::distinct_bytes(const Tensor& tensor) {
   if (tensor.is_contiguous()) return static_cast<double>(tensor.nbytes());
   double elements = 1;
   for (int d = 0; d < tensor.rank(); ++d)
     if (tensor.strides()[d] != 0 || tensor.sizes()[d] == 0) elements *= static_cast<double>(tensor.sizes()[d]);
   return elements * bits(tensor.dtype()) / 8;
 }
-
-}  // namespace
 
 Encoder& Encoder::flops(double count) noexcept {
   launch_->cost.flops = count;
@@ -60,7 +56,7 @@ Encoder& Encoder::moves(double bytes) noexcept {
 Encoder& Encoder::bind(const Tensor& tensor, Argument::Kind kind, const char* name) {
   check_tensor(tensor, "a tensor");
   recorder_->operand(stream_.impl(), *launch_, tensor, kind, name);
-  if (!launch_->states_bytes) launch_->cost.bytes += distinct_bytes(tensor) * (kind == Argument::Kind::inout ? 2 : 1);
+  if (!launch_->states_bytes) launch_->cost.bytes += detail::distinct_bytes(tensor) * (kind == Argument::Kind::inout ? 2 : 1);
   return *this;
 }
 
@@ -86,7 +82,7 @@ Encoder& Encoder::table(TensorTable& table, std::span<const Tensor* const> tenso
   for (const Tensor* tensor : tensors)
     if (tensor) {
       check_tensor(*tensor, "a tensor");
-      if (!launch_->states_bytes) launch_->cost.bytes += distinct_bytes(*tensor);
+      if (!launch_->states_bytes) launch_->cost.bytes += detail::distinct_bytes(*tensor);
     }
   recorder_->table(stream_.impl(), *launch_, state, tensors);
   return *this;
@@ -153,7 +149,7 @@ void Encoder::hand_over(detail::HostWork work, std::string_view plan) {
   // Flops and bytes stated so far belong to the task.
   for (auto list : {work.inputs, work.outputs})
     for (const Tensor& tensor : list)
-      if (!launch_->states_bytes) launch_->cost.bytes += distinct_bytes(tensor);
+      if (!launch_->states_bytes) launch_->cost.bytes += detail::distinct_bytes(tensor);
   work.cost = launch_->cost;
   recorder_->host(stream_.impl(), work);
   detail::last_launch().cost += work.cost;

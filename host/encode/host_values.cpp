@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "encode/host_values.hpp"
 
-#include "runtime/recorder.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 
@@ -27,6 +26,10 @@ Event event_of_last(const Stream& stream) {
 
 }  // namespace
 
+bool runs_now(const Stream& stream) { return !stream.is_capturing(); }
+
+Stream unrecorded(const Stream& stream) { return runs_now(stream) ? stream : Stream(stream.impl()->runtime().make_stream(StreamPriority::normal)); }
+
 bool MadeOn::ready(const Stream& stream) {
   if (!there_ || !event_.recorded()) return there_;
   try {
@@ -41,13 +44,13 @@ bool MadeOn::ready(const Stream& stream) {
     return false;
   }
   // A recording may be replayed on any stream.
-  if (stream.is_capturing() || stream_ != stream.impl()->id()) run_behind(stream, event_);
+  if (!runs_now(stream) || stream_ != stream.impl()->id()) run_behind(stream, event_);
   return true;
 }
 
 bool MadeOn::made(const Stream& stream) {
   forget();
-  if (stream.is_capturing()) return false;
+  if (!runs_now(stream)) return false;
   event_ = event_of_last(stream), stream_ = stream.impl()->id(), there_ = true;
   return true;
 }

@@ -3,10 +3,17 @@
 #include <clutch/event.hpp>
 #include <clutch/stream.hpp>
 
+#include "runtime/recorder.hpp"
+
 #include <cstdint>
 #include <utility>
 
 namespace clutch { inline namespace v0 { namespace detail {
+
+/// True if the stream's work runs now: what it makes or measures may be kept. Work of a recording may never run, and is of its runs alone.
+bool runs_now(const Stream& stream);
+/// The stream if its work runs now, else a new one of its runtime.
+Stream unrecorded(const Stream& stream);
 
 /// The stream that made a value on a device, and the event that other streams must wait for.
 class MadeOn {
@@ -35,6 +42,18 @@ class Cached {
     T value = std::forward<Make>(make)();
     if (on_.made(stream)) value_ = value;
     return value;
+  }
+  /// The same for a value that no recording may make: if the stream records, make(other stream) makes it now, and every run of the recording comes behind.
+  template <class Make>
+  T get_unrecorded(const Stream& stream, Make&& make) {
+    if (!on_.ready(stream)) {
+      const RecordingExempt exempt;
+      const Stream on = unrecorded(stream);
+      value_ = std::forward<Make>(make)(on);
+      on_.made(on);
+      on_.ready(stream);
+    }
+    return value_;
   }
   void forget() { on_.forget(), value_ = {}; }
 

@@ -109,6 +109,7 @@ Tensor kinds_of(const attention::MaskMod& mask, const attention::BlockMaskOption
   encoder.output(kinds);
   bind_args(encoder, s);
   bind_extra(encoder, *f.body(), f.body()->param_values);
+  encoder.flops(f.body()->operations * static_cast<double>(o.batch * o.heads) * static_cast<double>(o.q_len) * static_cast<double>(o.kv_len));
   encoder.dispatch(plan.kernel, geometry);
   return kinds;
 }

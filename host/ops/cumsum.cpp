@@ -4,6 +4,7 @@
 
 #include "cumsum/args.h"
 #include "encode/args.hpp"
+#include "encode/cost.hpp"
 #include "ops/cumsum_plan.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
@@ -99,6 +100,9 @@ void run(const Tensor& out, const Tensor& x, const Checked& c, const CumsumOptio
     encoder.output(out).inout(carries).input(x);
     bind_args(encoder, CumsumArgs{.n = n, .m = m, .out_inner = inner(out), .x_inner = inner(x), .out_first = first(out), .x_first = first(x), .stage = stage});
     walk.bind(encoder, p.rank_lanes);
+    // An addition an element. CUMSUM_SUMS sums blocks, CUMSUM_RESULTS goes through them again.
+    encoder.flops(stage == CUMSUM_RESULTS ? 0 : static_cast<double>(x.numel()));
+    encoder.moves(distinct_bytes(x) + (stage == CUMSUM_SUMS ? 0 : distinct_bytes(out)) + (stage == CUMSUM_WHOLE ? 0 : distinct_bytes(carries)));
     encoder.dispatch(plan.kernel, item_geometry(cumsum_tasks(stage, lines, blocks), plan.tuning.local));
   };
   if (!cut) return send(CUMSUM_WHOLE);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "encode/generator.hpp"
 #include "ops/flex/call.hpp"
 #include "ops/flex/stored.hpp"
-#include "runtime/generator.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 

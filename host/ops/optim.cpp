@@ -339,6 +339,18 @@ double step_bytes(const OptimGroup& g, const OptimPart& part) {
   return bytes;
 }
 
+/// Operations on each element by the formulas of clutch/ops/optim.hpp, without those on numbers that all elements share.
+double step_flops(const OptimHyper& h) {
+  const double decay = h.weight_decay != 0 ? 2 : 0;
+  switch (h.kind) {
+    case OptimKind::sgd: return decay + (h.buffer ? 3 : 0) + (h.nesterov ? 2 : 0) + 2;
+    case OptimKind::adam: return decay + 4 + 5 + (h.extra ? 1 : 0) + 6;
+    case OptimKind::adagrad: return decay + 7;
+    case OptimKind::rmsprop: return decay + 4 + (h.extra ? 5 : 0) + 2 + (h.buffer ? 5 : 3);
+  }
+  return 0;
+}
+
 }  // namespace
 
 void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim::StepOptions& options, const Stream& stream) {
@@ -360,7 +372,10 @@ void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim:
   for (OptimPart& part : g.parts) {
     std::int64_t from = g.first_chunk[part.first], count = g.first_chunk[part.end] - from;
     Tensor chunks = g.chunks.slice(0, 2 * from, 2 * (from + count));
-    encoder.moves(step_bytes(g, part));
+    double elements = 0;
+    for (std::size_t row = part.first; row < part.end; ++row)
+      if (const Tensor* gradient = g.entries[row * columns + 1]) elements += static_cast<double>(gradient->numel());
+    encoder.moves(step_bytes(g, part)).flops(elements * (step_flops(h) + options.grad_scale.defined() + options.grad_factor.defined()));
     encoder.table(part.table, std::span(g.entries).subspan(part.first * columns, (part.end - part.first) * columns));
     g.counts ? encoder.inout(g.steps.slice(0, g.counter(from), g.counter(from + count)), "step") : encoder.input(g.steps, "step");
     encoder.input(g.sizes).input(chunks);

@@ -7,6 +7,7 @@
 #include <clutch/ops/scatter.hpp>
 
 #include "encode/args.hpp"
+#include "encode/cost.hpp"
 #include "ops/out_form.hpp"
 #include "ops/scatter_plan.hpp"
 #include "ops/segment_plan.hpp"
@@ -142,6 +143,8 @@ void by_lines(const Tensor& out, int dim, const Tensor& index, const Tensor& src
                                       .src_inner = src.strides()[dim],
                                       .include_self = includes});
   walk.bind(encoder, p.rank_lanes);
+  // Accumulators stay in caches: what must move are the operands.
+  encoder.flops(static_cast<double>(index.numel())).moves(2 * distinct_bytes(out) + distinct_bytes(index) + distinct_bytes(src));
   encoder.dispatch(plan.kernel, geometry);
 }
 
@@ -210,7 +213,7 @@ void by_panels(const Tensor& out, int dim, const Tensor& index, const Tensor& sr
                                        .out_stride = row_stride(out, dim),
                                        .index_stride = index.strides()[dim],
                                        .src_stride = row_stride(src, dim)});
-  encoder.dispatch(plan.kernel, geometry);
+  encoder.flops(static_cast<double>(index.numel())).dispatch(plan.kernel, geometry);
 }
 
 void run(const Tensor& out, int dim, const Tensor& index, const Tensor& given, Runtime& runtime, const ScatterOptions& options, const Stream& stream) {

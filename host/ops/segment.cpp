@@ -4,6 +4,7 @@
 #include <clutch/sparse.hpp>
 
 #include "encode/args.hpp"
+#include "encode/cost.hpp"
 #include "ops/segment_plan.hpp"
 #include "ops/traced.hpp"
 #include "runtime/op_name.hpp"
@@ -182,9 +183,9 @@ void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& op
   // Elements that are reduced: of the rows that entries select if there are columns, else of all rows of data.
   const double numbers = static_cast<double>(entries) * static_cast<double>(features);
   encoder.flops(s.offsets.defined() ? numbers * (s.values.defined() ? 2 : 1) : 0);
-  if (s.columns.defined())
-    encoder.moves(numbers * bits(data.dtype()) / 8 + static_cast<double>(target.nbytes() + columns.nbytes() + (s.offsets.defined() ? offsets.nbytes() : 0) +
-                                                                         (s.values.defined() ? values.nbytes() : 0)));
+  auto given = [](const Tensor& wanted, const Tensor& bound) { return wanted.defined() ? distinct_bytes(bound) : 0.0; };
+  const double rows_bytes = s.columns.defined() ? numbers * bits(data.dtype()) / 8 : distinct_bytes(data);
+  encoder.moves(rows_bytes + distinct_bytes(target) + given(s.columns, columns) + given(s.offsets, offsets) + given(s.values, values) + given(s.self, self));
   encoder.dispatch(plan.kernel, geometry);
   if (copied) copy_(out, target.reshape(out.sizes()), {}, stream);
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/runtime.hpp"
 
-#include "runtime/generator.hpp"
-#include "runtime/recorder.hpp"
 #include "runtime/settings.hpp"
 
 #include <fmt/format.h>
@@ -30,24 +28,6 @@ Runtime::Runtime(const DeviceRecord& device, ClContext context, bool adopted)
     : device_(device), context_(std::move(context)), adopted_(adopted), pool_(*this), programs_(*this) {}
 
 Runtime::~Runtime() { default_generator_.reset(); }  // before pool_, to which the generator's memory returns
-
-std::shared_ptr<GeneratorImpl> Runtime::default_generator(const Stream& stream) {
-  {
-    std::lock_guard lock(mutex_);
-    if (default_generator_) return default_generator_;
-  }
-  // A capture must not record the construction of the generator, because each replay would reset it.
-  RecordingExempt exempt;
-  Stream own = stream.is_capturing() ? Stream(make_stream(StreamPriority::normal)) : stream;
-  auto made = std::make_shared<GeneratorImpl>(*this, GeneratorState{Generator::kDefaultSeed, 0}, own);
-  if (!(own == stream)) own.impl()->synchronize("default_generator");
-  std::lock_guard lock(mutex_);
-  if (!default_generator_) {
-    default_generator_ = std::move(made);
-    add_live(-1);  // the runtime's own tensor must not keep release_context() from working
-  }
-  return default_generator_;
-}
 
 std::shared_ptr<StreamImpl> Runtime::make_stream(StreamPriority priority) {
   const DeviceTraits& traits = claimed_traits(device_);

@@ -4,8 +4,8 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// Replaces claims in `traits` by the results of small kernels. Results of an earlier process are read from the cache folder. If a self-test cannot run, the
-/// claims stay and a warning is logged.
+/// The layer encode has it, which launches kernels. Replaces claims in `traits` by the results of small kernels. Results of an earlier process are read from
+/// the cache folder. If a self-test cannot run, the claims stay and a warning is logged.
 void run_self_tests(const DeviceRecord& record, DeviceTraits& traits);
 
 }}}  // namespace clutch::v0::detail

@@ -3,7 +3,7 @@
 // trial could not run. The library runs this program.
 #include <clutch/clutch.hpp>
 
-#include "runtime/probe.hpp"
+#include "encode/probe.hpp"
 
 #include <cstdio>
 #include <cstdlib>

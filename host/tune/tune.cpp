@@ -4,6 +4,7 @@
 #include <clutch/error.hpp>
 #include <clutch/stream.hpp>
 
+#include "encode/host_values.hpp"
 #include "interop/mapped_file.hpp"
 #include "program/disk_cache.hpp"
 #include "runtime/op_name.hpp"
@@ -225,7 +226,7 @@ bool tuning_matters(std::string_view op) {
   return !s.empty || the_settings().autotune.value == "1";
 }
 
-bool may_measure(const Stream& stream) { return !stream.is_capturing(); }
+bool may_measure(const Stream& stream) { return runs_now(stream); }
 
 std::string tuned_choice(Runtime& runtime, std::string_view op, const std::string& shape_class, const Stream& stream,
                          const std::function<std::vector<TuneWay>()>& make_ways, const std::function<double()>& clock) {

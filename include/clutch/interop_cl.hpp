@@ -2,7 +2,6 @@
 #pragma once
 // The only public header that names OpenCL types. It does not choose CL_TARGET_OPENCL_VERSION for you.
 #include <clutch/event.hpp>
-#include <clutch/graph.hpp>
 #include <clutch/kernel.hpp>
 #include <clutch/tensor.hpp>
 
@@ -12,7 +11,11 @@
 #include <CL/cl.h>
 #endif
 
-namespace clutch { inline namespace v0 { namespace interop {
+namespace clutch { inline namespace v0 {
+
+class GraphProgram;
+
+namespace interop {
 
 /// Wraps a caller's in-order queue. Its context becomes a runtime of its own: tensors of it do not mix with those of
 /// clutch's context. Queue and context are retained while the Stream and its tensors live; wrapping a queue again gives
@@ -53,4 +56,5 @@ CLUTCH_API Launched kernel(const GraphProgram& program, int node);
 /// Errors: invalid_argument while tensors or streams of it live.
 CLUTCH_API void release(cl_context context);
 
-}}}  // namespace clutch::v0::interop
+}  // namespace interop
+}}  // namespace clutch::v0

@@ -14,6 +14,9 @@ namespace clutch::cases {
 struct CumsumCase {
   static constexpr std::string_view kStem = "cumsum";
 
+  static double flops(std::int64_t n) { return static_cast<double>(n); }
+  static double bytes(std::int64_t n, DType dtype) { return 2.0 * static_cast<double>(n) * bits(dtype) / 8; }
+
   template <class T>
   static T add(T a, T b) {
     if constexpr (std::is_integral_v<T>)

@@ -16,6 +16,9 @@ namespace clutch::cases {
 struct GroupCase {
   static constexpr std::string_view kStem = "group";
 
+  /// i64 indices are read, i32 order and offsets written.
+  static double bytes(std::int64_t entries, std::int64_t groups) { return 12.0 * static_cast<double>(entries) + 4.0 * static_cast<double>(groups + 1); }
+
   static std::vector<std::int64_t> indices(std::int64_t n, std::int64_t groups, std::uint64_t seed, std::int64_t beyond = 0) {
     model::Random random(seed);
     std::vector<std::int64_t> index;

@@ -24,6 +24,15 @@ struct OptimCase {
   using Kind = OptimModel::Kind;
   static constexpr DType kDtypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16};
 
+  /// Operations of a step of n elements, counted in OptimModel; a fused multiply-add is two.
+  static double flops(std::int64_t n, const OptimModel& m) {
+    double element = m.weight_decay != 0 ? 2 : 0;
+    if (m.kind == Kind::sgd) element += 2 + 3 * m.buffer + 2 * m.nesterov;
+    if (m.kind == Kind::adam) element += 15 + m.extra;
+    if (m.kind == Kind::adagrad) element += 7;
+    if (m.kind == Kind::rmsprop) element += 6 + 5 * m.extra + (m.buffer ? 5 : 3);
+    return element * static_cast<double>(n);
+  }
   /// Bytes that a step of n elements reads and writes.
   static double bytes(std::int64_t n, const PreciseStep& step) {
     double width = bits(step.dtype) / 8.0, element = 3 * width + 2.0 * step.model.states() * bits(step.state()) / 8;  // gradients are read alone

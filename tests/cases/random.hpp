@@ -25,6 +25,8 @@ struct RandomCase {
     if (level == "nightly") n.push_back((1 << 22) + 5);
     return n;
   }
+  /// A product and a sum for each number, and for two normal ones log, -2, sqrt, cos, sin and two products.
+  static double flops(std::int64_t n, bool normal) { return static_cast<double>(n) * (2 + (normal ? 3.5 : 0)); }
   static double bytes(std::int64_t n, DType dtype) { return static_cast<double>(n) * bits(dtype) / 8; }
 
   /// Philox 4x32-10 of a 128-bit counter and a 64-bit key.

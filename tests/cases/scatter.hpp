@@ -16,6 +16,12 @@ namespace clutch::cases {
 struct ScatterCase {
   static constexpr std::string_view kStem = "scatter";
 
+  /// Of n elements that join, by i64 indices, a tensor of `of_self` elements.
+  static double flops(std::int64_t n) { return static_cast<double>(n); }
+  static double bytes(std::int64_t n, std::int64_t of_self, DType dtype) {
+    return static_cast<double>(n) * (8 + bits(dtype) / 8.0) + 2.0 * static_cast<double>(of_self) * bits(dtype) / 8;
+  }
+
   /// Places of the elements of a tensor of three dimensions in row-major order.
   static std::size_t at(const Dims& sizes, std::int64_t i, std::int64_t j, std::int64_t k) {
     return static_cast<std::size_t>((i * sizes[1] + j) * sizes[2] + k);

@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // What plans state of their work, beside the descriptors that benches and tests share.
 #include "cases/addc.hpp"
+#include "cases/copy.hpp"
+#include "cases/cumsum.hpp"
 #include "cases/eigh.hpp"
+#include "cases/fill.hpp"
 #include "cases/flex.hpp"
+#include "cases/group.hpp"
 #include "cases/matmul.hpp"
+#include "cases/optim.hpp"
+#include "cases/random.hpp"
+#include "cases/scatter.hpp"
 #include "support/fixture.hpp"
+#include "support/op_case.hpp"
 
 #include <clutch/clutch.hpp>
+
+#include <algorithm>
+#include <functional>
 
 namespace clutch::testing { namespace {
 
@@ -50,6 +61,74 @@ TEST(Cost, IsWhatDescriptorsSay) {
       }
     // Two additions and a function an element.
     EXPECT_EQ(cost_of([&] { map([](Expr a, Expr b) { return exp(a + b) + 1; }, {x, x}); }).flops, 3 * 64 * 32);
+  }
+}
+
+/// A call of an op and its cost by the descriptor.
+struct Stated {
+  std::string_view stem;
+  std::function<void()> call;
+  double flops, bytes;
+  double most = 1;  ///< above 1: launches that hand on results, so that the call states up to so many times as much
+};
+
+TEST(Cost, IsStatedByEveryOp) {
+  constexpr std::int64_t kRows = 64, kColumns = 32, kNumel = kRows * kColumns, kLong = 40000;
+  constexpr double kBytes = 4.0 * kNumel;
+  CLUTCH_EACH_DEVICE(device) {
+    const TensorOptions i64{.dtype = DType::i64, .device = device};
+    const Tensor x = full({kRows, kColumns}, 2, {.device = device}), y = full({kColumns, 48}, 3, {.device = device}),
+                 out = empty(x.sizes(), {.device = device});
+    const Tensor product = empty({kRows, 48}, {.device = device}), a = full({5, 12, 12}, 1, {.device = device});
+    const Tensor index = zeros(x.sizes(), i64), groups = zeros({kNumel}, i64), offsets = arange(0, kRows + 1, 1, i64);
+    const Tensor line = full({kLong}, 1, {.device = device}), sums = empty({kLong}, {.device = device});
+    const cases::FlexCase::Shape s{.batch = 2, .heads = 3, .q_len = 40, .kv_len = 50, .e = 16, .ev = 8};
+    const Tensor q = full(s.q(), 1, {.device = device}), k = full(s.k(), 1, {.device = device}), v = full(s.v(), 1, {.device = device});
+    const std::vector<Tensor> params{full({100}, 1, {.device = device}), full({30}, 1, {.device = device})}, grads = {x, y};
+    const std::vector<Tensor> steps{full({100}, 1, {.device = device}), full({30}, 1, {.device = device})};
+    optim::AdamW adamw(params, {});
+    const double rest = 4.0 * static_cast<double>(y.numel());
+    const Tensor found = zeros({1}, {.device = device}), scale = full({1}, 2, {.device = device}),
+                 tracker = zeros({1}, {.dtype = DType::i32, .device = device});
+    const Stated all[] = {
+        {"addc", [&] { addcdiv_out(out, x, x, x); }, cases::AddcCase::flops(kNumel), cases::AddcCase::bytes(kNumel, DType::f32)},
+        // The kinds of 4 blocks, and lists of them by rows and by columns.
+        {"block_mask", [&] { attention::create_block_mask(attention::causal(), {.q_len = 256, .kv_len = 256, .device = device}); }, 0, 4 + 2 * (4 + 4 * 12.0),
+         2},
+        {"copy", [&] { copy_(out, x); }, 0, cases::CopyCase::bytes(kNumel, DType::f32, DType::f32)},
+        {"cumsum", [&] { cumsum_out(out, x, 1); }, cases::CumsumCase::flops(kNumel), cases::CumsumCase::bytes(kNumel, DType::f32)},
+        {"eigh", [&] { linalg::eigh(a); }, 5 * cases::EighCase::flops(12, true), 5 * cases::EighCase::bytes(12, 4), 4},
+        {"fill", [&] { fill_(out, 3); }, 0, cases::FillCase::bytes(kNumel, DType::f32)},
+        {"flex", [&] { attention::flex(q, k, v); }, cases::FlexCase::flops(s), 4.0 * static_cast<double>(q.numel() + k.numel() + v.numel() + numel(s.out())),
+         2},
+        {"group", [&] { group_by(groups, kRows); }, 0, cases::GroupCase::bytes(kNumel, kRows), 8},
+        {"map", [&] { map([](Expr e) { return e + 1; }, {x}); }, kNumel, 2 * kBytes},
+        {"matmul", [&] { linalg::matmul_out(product, x, y); }, cases::MatmulCase::flops(kRows, 48, kColumns), kBytes + rest + 4.0 * kRows * 48, 4},
+        {"optim", [&] { adamw.step(steps); }, cases::OptimCase::flops(130, {.weight_decay = 0.01, .decoupled = true}), cases::OptimCase::bytes(130, {})},
+        {"random", [&] { uniform_(out, {.seed = 1}); }, cases::RandomCase::flops(kNumel, false), cases::RandomCase::bytes(kNumel, DType::f32)},
+        {"random", [&] { normal_(out, {.seed = 1}); }, cases::RandomCase::flops(kNumel, true), cases::RandomCase::bytes(kNumel, DType::f32)},
+        {"reduce", [&] { sum(x, {.dims = {1}}); }, kNumel, kBytes + 4 * kRows, 1.1},
+        {"rowwise", [&] { nn::softmax(x); }, 4.0 * kNumel, 2 * kBytes, 2},
+        {"scatter", [&] { scatter_reduce_(out, 1, index, x); }, cases::ScatterCase::flops(kNumel), cases::ScatterCase::bytes(kNumel, kNumel, DType::f32)},
+        {"segment", [&] { segment_reduce(x, offsets); }, kNumel, 2 * kBytes + 8 * (kRows + 1)},
+        {"sparse24", [&] { sparse::prune_2_4(x); }, 0, 2 * kBytes},
+        // Long lines go in blocks: their sums, then carries, then the blocks again.
+        {"cumsum", [&] { cumsum_out(sums, line, 0); }, cases::CumsumCase::flops(kLong), cases::CumsumCase::bytes(kLong, DType::f32), 1.6},
+        {"optim", [&] { optim::clip_grad_norm_(grads, 1); }, 3.0 * static_cast<double>(kNumel + y.numel()), 3 * (kBytes + rest), 1.1},
+        {"optim", [&] { optim::check_and_unscale_(grads, found, scale); }, static_cast<double>(kNumel + y.numel()), 2 * (kBytes + rest), 1.1},
+        {"optim", [&] { optim::update_scale_(scale, tracker, found); }, 2, 2 * 12},
+    };
+    for (const Stated& stated : all) {
+      const Cost cost = cost_of(stated.call);
+      EXPECT_GE(cost.flops, stated.flops) << stated.stem;
+      EXPECT_LE(cost.flops, stated.flops * stated.most) << stated.stem;
+      EXPECT_GE(cost.bytes, stated.bytes) << stated.stem;
+      EXPECT_LE(cost.bytes, stated.bytes * stated.most) << stated.stem;
+      EXPECT_GT(cost.bytes, 0) << stated.stem;
+    }
+    for (const cases::OpRow& row : cases::op_rows())
+      EXPECT_TRUE(std::any_of(std::begin(all), std::end(all), [&](const Stated& stated) { return stated.stem == row.stem; }))
+          << row.stem << " has no call here";
   }
 }
 

@@ -2,9 +2,9 @@
 #include <clutch/ops/copy.hpp>
 
 #include "encode/args.hpp"
+#include "encode/generator.hpp"
 #include "flex/args.h"
 #include "ops/flex_plan.hpp"
-#include "runtime/generator.hpp"
 #include "runtime/storage.hpp"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "encode/args.hpp"
+#include "encode/dot_products.hpp"
 #include "matmul/args.h"
 #include "ops/matmul/call.hpp"
-#include "runtime/dot_products.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 

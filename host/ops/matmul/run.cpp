@@ -3,10 +3,10 @@
 #include <clutch/ops/copy.hpp>
 
 #include "encode/args.hpp"
+#include "encode/dot_products.hpp"
 #include "matmul/args.h"
 #include "ops/matmul/clblast.hpp"
 #include "ops/matmul/product.hpp"
-#include "runtime/dot_products.hpp"
 #include "runtime/quirks.hpp"
 #include "runtime/storage.hpp"
 #include "tune/tune.hpp"

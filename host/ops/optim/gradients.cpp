@@ -91,7 +91,7 @@ void GradientList::place(const Stream& stream) {
 
 /// One launch for each part. bind_output(first chunk, chunks) binds the output after the table, bind_input() inputs after the table's sizes and chunks.
 template <class BindOutput, class BindInput>
-void GradientList::each_part(Encoder& encoder, TensorTable& table, const BuiltPlan& plan, BindOutput bind_output, BindInput bind_input) {
+void GradientList::each_part(Encoder& encoder, TensorTable& table, const BuiltPlan& plan, Work of_element, BindOutput bind_output, BindInput bind_input) {
   std::size_t first = 0;
   for (std::size_t end : ends_) {
     std::int64_t from = chunks_.first[first], n = chunks_.first[end] - from;
@@ -101,6 +101,9 @@ void GradientList::each_part(Encoder& encoder, TensorTable& table, const BuiltPl
       encoder.input(placed_.sizes).input(placed_.chunks.slice(0, 2 * from, 2 * (from + n)));
       bind_input();
       bind_args(encoder, OptimChunkArgs{static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(first)});
+      double elements = 0;
+      for (std::size_t i = first; i < end; ++i) elements += static_cast<double>(sizes_[i]);
+      encoder.flops(of_element.flops * elements).moves(of_element.passes * elements * bits(dtype_) / 8);
       encoder.dispatch(plan.kernel, tile_geometry(static_cast<std::uint64_t>(n), plan.tuning.local));
     }
     first = end;
@@ -121,7 +124,8 @@ optim::GradNorm GradientList::norm(double max_norm, const optim::ClipOptions& op
   optim::GradNorm result{empty({1}, {.dtype = real, .device = stream.device()}, stream), empty({1}, {.device = stream.device()}, stream)};
   TensorTable& table = scales ? written_ : read_;
   each_part(
-      encoder, table, partial_plan, [&](std::int64_t from, std::int64_t n) { encoder.output(partial.slice(0, from, from + n)); }, [] {});
+      encoder, table, partial_plan, {.flops = 2, .passes = 1}, [&](std::int64_t from, std::int64_t n) { encoder.output(partial.slice(0, from, from + n)); },
+      [] {});
   encoder.output(result.norm, "norm").output(result.factor, "factor").input(partial);
   encoder.input(options.grad_scale.defined() ? options.grad_scale : partial, "grad_scale");
   bind_args(encoder, OptimTotalArgs{static_cast<std::uint32_t>(count), options.grad_scale.defined()});
@@ -130,7 +134,7 @@ optim::GradNorm GradientList::norm(double max_norm, const optim::ClipOptions& op
   if (scales)
     // This kernel checks nothing, so it writes no `found`.
     each_part(
-        encoder, table, plan_of(OptimAid::scale), [&](std::int64_t, std::int64_t) { encoder.input(result.factor); },
+        encoder, table, plan_of(OptimAid::scale), {.flops = 1, .passes = 2}, [&](std::int64_t, std::int64_t) { encoder.input(result.factor); },
         [&] { encoder.input(result.factor, "factor"); });
   return result;
 }
@@ -143,8 +147,8 @@ void GradientList::check(const Tensor& found, const Tensor& scale, const Stream&
   place(stream);
   Encoder encoder(stream, op);
   each_part(
-      encoder, scales ? written_ : read_, plan, [&](std::int64_t, std::int64_t) { encoder.inout(found, "found_inf"); },
-      [&] { encoder.input(scales ? scale : placed_.sizes, "scale"); });
+      encoder, scales ? written_ : read_, plan, {.flops = scales ? 1.0 : 0.0, .passes = scales ? 2 : 1},
+      [&](std::int64_t, std::int64_t) { encoder.inout(found, "found_inf"); }, [&] { encoder.input(scales ? scale : placed_.sizes, "scale"); });
 }
 
 }  // namespace detail

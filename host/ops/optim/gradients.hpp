@@ -25,8 +25,13 @@ class GradientList {
 
  private:
   void place(const Stream& stream);
+  /// What a launch does with each element.
+  struct Work {
+    double flops;
+    int passes;  ///< 1: reads it; 2: writes it, too
+  };
   template <class BindOutput, class BindInput>
-  void each_part(Encoder& encoder, TensorTable& table, const BuiltPlan& plan, BindOutput bind_output, BindInput bind_input);
+  void each_part(Encoder& encoder, TensorTable& table, const BuiltPlan& plan, Work of_element, BindOutput bind_output, BindInput bind_input);
 
   Runtime* runtime_ = nullptr;
   DType dtype_ = DType::f32;

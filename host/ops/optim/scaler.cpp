@@ -27,7 +27,7 @@ void dispatch_one_item(Encoder& encoder, detail::OptimAid aid, std::int64_t coun
   const detail::BuiltPlan& plan = detail::plan_for(runtime, "optim_aid", detail::OptimAidProblem{.aid = aid}, {});
   const Geometry geometry = detail::tile_geometry(1, plan.tuning.local);
   detail::check_loops(runtime.traits(), encoder.op(), 1, geometry, static_cast<double>(count) + 1);
-  encoder.dispatch(plan.kernel, geometry);
+  encoder.flops(static_cast<double>(count) + 1).dispatch(plan.kernel, geometry);
 }
 }  // namespace
 

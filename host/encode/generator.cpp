@@ -1,29 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/generator.hpp"
+#include "encode/generator.hpp"
 
 #include <clutch/kernel.hpp>
 
 #include "common/rounding.h"
 #include "random/args.h"
 #include "runtime/op_name.hpp"
+#include "runtime/recorder.hpp"
 #include "runtime/runtime.hpp"
+
+#include <mutex>
 
 namespace clutch { inline namespace v0 {
 
 namespace detail {
 
-GeneratorImpl::GeneratorImpl(Runtime& runtime, const GeneratorState& state, const Stream& stream)
+GeneratorImpl::GeneratorImpl(Runtime& runtime, const Stream& stream)
     : runtime_(runtime),
       state_(clutch::empty({RANDOM_STATE_WORDS}, {.dtype = DType::i64, .device = stream.device()}, stream)),
       kernel_(runtime.programs().find("random", "random_state",
                                       Defines{{"WIDTH", "1"}, {"CLUTCH_OPERANDS", "1"}, {"IDX", "long"}, {"CLUTCH_TILE", "64"}}
                                           .set("CLUTCH_DIV_RN", CLUTCH_RN_NATIVE)
                                           .set("CLUTCH_SQRT_RN", CLUTCH_RN_NATIVE)
-                                          .set("CLUTCH_FMA_RN", CLUTCH_RN_NATIVE))) {
-  set(state, stream, "Generator");
-}
+                                          .set("CLUTCH_FMA_RN", CLUTCH_RN_NATIVE))) {}
 
 void GeneratorImpl::set(const GeneratorState& state, const Stream& stream, const char* op) { launch(state.seed, state.offset, true, stream, op); }
+
+void GeneratorImpl::set_once(const GeneratorState& state, const Stream& stream, const char* op) {
+  set_.get_unrecorded(stream, [&](const Stream& on) {
+    set(state, on, op);
+    return true;
+  });
+}
 
 void GeneratorImpl::advance(std::uint64_t blocks, const Stream& stream, const char* op) { launch(0, blocks, false, stream, op); }
 
@@ -40,13 +48,33 @@ GeneratorImpl& need(const std::shared_ptr<GeneratorImpl>& impl, const char* op) 
 }
 }  // namespace
 
+std::shared_ptr<GeneratorImpl> Runtime::default_generator(const Stream& stream) {
+  static std::mutex& making = *new std::mutex;  // not mutex_, which making a stream takes
+  std::lock_guard one_at_a_time(making);
+  std::shared_ptr<GeneratorImpl> generator;
+  {
+    std::lock_guard lock(mutex_);
+    generator = default_generator_;
+  }
+  if (!generator) {
+    const RecordingExempt exempt;  // the memory belongs to the runtime, not to a recording
+    generator = std::make_shared<GeneratorImpl>(*this, unrecorded(stream));
+    std::lock_guard lock(mutex_);
+    default_generator_ = generator;
+    add_live(-1);  // the runtime's own tensor must not keep release_context() from working
+  }
+  generator->set_once({Generator::kDefaultSeed, 0}, stream, "Generator");
+  return generator;
+}
+
 }  // namespace detail
 
 Generator::Generator(const Device& device, std::uint64_t seed, const Stream& stream) {
   detail::OpName named("Generator");
   detail::Runtime& runtime = stream.empty() ? detail::runtime_for(device) : stream.impl()->runtime();
   Stream on = detail::resolve_stream(stream, runtime, "Generator");
-  impl_ = std::make_shared<detail::GeneratorImpl>(runtime, GeneratorState{seed, 0}, on);
+  impl_ = std::make_shared<detail::GeneratorImpl>(runtime, on);
+  impl_->set({seed, 0}, on, "Generator");
 }
 
 Device Generator::device() const {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/dot_products.hpp"
+#include "encode/dot_products.hpp"
 
 #include <clutch/kernel.hpp>
 
+#include "encode/probe.hpp"
 #include "program/disk_cache.hpp"
-#include "runtime/probe.hpp"
 #include "runtime/recorder.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
