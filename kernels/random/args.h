@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What host/ops/random.cpp, host/runtime/generator.cpp, and the kernels of random and flex share.
+// What host/ops/random.cpp, host/encode/generator.cpp, and the kernels of random and flex share.
 #ifndef CLUTCH_RANDOM_ARGS_H
 #define CLUTCH_RANDOM_ARGS_H
 

@@ -55,6 +55,7 @@ RowSums row_sums(const Tensor& q, const Tensor& k, const attention::FlexResult& 
   args.wants_max = results.max_scores.defined() && !(c.runtime->traits().quirks & kQuirkLoopsEndEarly);
   args.tasks = static_cast<std::uint64_t>(c.batch * c.heads * (plan.entry == "flex_items" ? c.q_len : args.tiles));
   Encoder encoder(stream, "flex_backward");
+  encoder.moves(bytes_of({&made.max, &made.log_sum, &q, &k, &results.lse}));
   encoder.output(made.max).output(made.log_sum).input(q).input(k).input(results.lse).input(args.wants_max ? results.max_scores : k);
   bind_rest(encoder, args, options, q, c, mods, q.dtype(), false);
   encoder.dispatch(plan.kernel, geometry_of(plan, args.tasks));
@@ -123,6 +124,7 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
   auto launch = [&](const BuiltPlan& plan, FlexArgs& args, bool by_keys, std::initializer_list<const Tensor*> gradients, std::int64_t tasks, double flops) {
     args.tasks = static_cast<std::uint64_t>(tasks);
     Encoder encoder(stream, "flex_backward");
+    encoder.moves(bytes_of(gradients) + bytes_of({&q, &k, &v, &grad, &row_max, &row_log_sum, &delta}));
     for (const Tensor* t : gradients) encoder.output(*t);
     encoder.input(q).input(k).input(v).input(grad).input(row_max).input(row_log_sum).input(delta);
     bind_rest(encoder, args, options, q, c, mods, q.dtype(), by_keys);

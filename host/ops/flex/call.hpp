@@ -58,6 +58,8 @@ FlexArgs args_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
 /// Errors: not_supported if the loops of flex_items would end early. An item reads each of `rows` rows of `elements` elements once for every chunk of the
 /// result, which has `longest` elements.
 void check_items(const Checked& c, const BuiltPlan& plan, std::int64_t items, std::int64_t rows, std::int64_t elements, std::int64_t longest);
+/// Bytes of the tensors that are defined: placeholders of lists, sequences and results that a call has not do not count.
+double bytes_of(std::initializer_list<const Tensor*> tensors);
 /// Binds what every attention kernel takes after its tensors: lists of the block mask and of sequences (`other` for those that do not exist), args, scale, and
 /// the operands of the mods.
 void bind_rest(Encoder& encoder, const FlexArgs& args, const attention::FlexOptions& options, const Tensor& other, const Checked& c, const Mods& mods,

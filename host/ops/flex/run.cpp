@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on the device: plans, arguments of the kernels, and the forward pass.
+#include "encode/cost.hpp"
 #include "ops/flex/call.hpp"
 #include "runtime/storage.hpp"
 
@@ -121,6 +122,13 @@ void check_items(const Checked& c, const BuiltPlan& plan, std::int64_t items, st
               static_cast<double>(each) * static_cast<double>(blocks_of(std::max<std::int64_t>(longest, 1), chunk)));
 }
 
+double bytes_of(std::initializer_list<const Tensor*> tensors) {
+  double bytes = 0;
+  for (const Tensor* t : tensors)
+    if (t->defined()) bytes += distinct_bytes(*t);
+  return bytes;
+}
+
 void bind_rest(Encoder& encoder, const FlexArgs& args, const attention::FlexOptions& options, const Tensor& other, const Checked& c, const Mods& mods,
                DType dtype, bool by_keys) {
   const attention::BlockMask::State* b = options.block_mask.state().get();
@@ -164,7 +172,7 @@ void run_split(const BuiltPlan& plan, FlexProblem p, const Mods& mods, const att
   args.tasks = static_cast<std::uint64_t>(args.splits * c.batch * (c.heads / c.gqa_factor) * slices);
   {
     Encoder encoder(stream, "flex");
-    encoder.output(parts).output(part_sums).input(q).input(k).input(v);
+    encoder.moves(bytes_of({&parts, &part_sums, &q, &k, &v})).output(parts).output(part_sums).input(q).input(k).input(v);
     bind_rest(encoder, args, options, q, c, mods, q.dtype(), false);
     encoder.flops(c.flops(1, 1)).dispatch(plan.kernel, geometry_of(plan, args.tasks));
   }
@@ -173,6 +181,7 @@ void run_split(const BuiltPlan& plan, FlexProblem p, const Mods& mods, const att
   const BuiltPlan& combine = plan_for(*c.runtime, kFlex, together, {});
   args.tasks = static_cast<std::uint64_t>(lines);
   Encoder encoder(stream, "flex");
+  encoder.moves(bytes_of({&results.out, &results.lse, &results.max_scores, &parts, &part_sums}));
   bind_results(encoder, args, results);
   encoder.input(parts).input(part_sums);
   bind_args(encoder, args);
@@ -198,6 +207,7 @@ void run_flex(const attention::FlexResult& results, const Tensor& q, const Tenso
   FlexArgs args = forward_args(results, q, k, v, c, options, plan);
   args.tasks = static_cast<std::uint64_t>(c.batch * c.heads * (plan.entry == "flex_items" ? c.q_len : args.tiles));
   Encoder encoder(stream, "flex");
+  encoder.moves(bytes_of({&results.out, &results.lse, &results.max_scores, &q, &k, &v}));
   bind_results(encoder, args, results);
   encoder.input(q).input(k).input(v);
   bind_rest(encoder, args, options, q, c, mods, q.dtype(), false);
