@@ -137,7 +137,7 @@ static inline void matmul_pack_body(CLUTCH_ID_PARAMS, __global ACC* panels, __gl
     const ulong block = i % blocks, panel = i / blocks % across, of = i / blocks / across;
     const ulong first = block * CLUTCH_PACK_ROWS, rows = min((ulong)CLUTCH_PACK_ROWS, k - first), left = panel * CLUTCH_PANEL,
                 columns = min((ulong)CLUTCH_PANEL, n - left);
-    // Of complex numbers n and k count parts, strides numbers.
+    // For complex numbers n and k count parts, strides numbers.
     const long from = (long)of * args.b_batch + (long)(first / (1 + CLUTCH_COMPLEX)) * args.b_k + (long)(left / (1 + CLUTCH_COMPLEX)) * args.b_n;
     pack_rows(panels + matmul_panel_at(of, across, panel, k, 0, first, CLUTCH_PANEL), b, from, rows, columns, args.b_k, args.b_n);
   }

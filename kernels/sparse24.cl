@@ -321,7 +321,7 @@ static inline void sparse24_compress_body(CLUTCH_ID_PARAMS, __global T* values, 
     uint low = 0;
     ulong g = first;
 #ifdef TV
-    // What is not 2:4 is named below.
+    // Groups that are not 2:4 are named below.
     if (w_k == 1)
       for (; g + 16 <= end && 4 * g + 64 <= k; g += 16)
         if (!compress_lanes(to + 2 * g, codes + g / 2, from + 4 * g) && strict) break;

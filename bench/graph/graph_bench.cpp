@@ -60,7 +60,7 @@ std::optional<Peer> enqueue_peer(const Graph& graph, const Stream& stream) {
               }};
 }
 
-/// What a row works on: the calls, and the tensor in which their result shows.
+/// Work of a row: the calls, and the tensor in which their result shows.
 struct Model {
   Build build;
   Tensor result;
@@ -265,7 +265,7 @@ void register_graph(Rows& rows) {
                     work.check = [=] { return graph->nodes().empty() ? std::string() : std::string("it has nodes"); };
                     return work;
                   }});
-  // What capturing 200 calls costs beside making them.
+  // The cost of capturing 200 calls beside making them.
   rows.push_back({.name = "graph/capture_200", .prepare = [](const Device& device) {
                     Stream stream = current_stream(device);
                     auto model = std::make_shared<Model>(chain(device, 1024));

@@ -18,7 +18,7 @@ struct Peer {
   std::function<double(int)> timed = {};  ///< instead of run: seconds that so many repetitions took, by the peer's own clock
 };
 
-/// What a row measures, ready on one device.
+/// Work of a row, ready on one device.
 struct Work {
   std::function<void(int)> run;  ///< enqueues `reps` calls, then waits once
   std::vector<Peer> peers = {};
@@ -80,7 +80,7 @@ std::optional<double> device_clock_ratio(const Work& work, const Device& device)
 double median(std::vector<double> values);
 Timing summarize(const std::vector<double>& seconds);
 
-/// What the device can do, measured; kept beside the program cache per device and driver.
+/// Measured peaks of the device; kept beside the program cache per device and driver.
 struct Roofline {
   std::string date;
   std::map<std::string, double> peak_flops;  ///< by dtype name: "f32", FLOP/s

@@ -12,7 +12,7 @@ namespace clutch::bench {
 
 namespace {
 
-/// What `read` makes of the text, with the parser's exceptions as Errors.
+/// The result of `read`, with the parser's exceptions as Errors.
 template <class F>
 auto reading(const char* what, F&& read) {
   try {

@@ -19,7 +19,7 @@ struct OldRow {
 /// Rows without errors of a result file. Errors: io for anything that is no result of clutch-bench.
 std::vector<OldRow> parse_results(const std::string& text);
 
-/// What a picture shows of an earlier --json file: its first device, and times of its rows and of their peers.
+/// The part of an earlier --json file that a picture shows: its first device, and times of its rows and of their peers.
 struct Shown {
   Context context;
   std::vector<Result> results;

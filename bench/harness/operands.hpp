@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What rows multiply, on devices and, for peers, on the host.
+// Operands of rows, on devices and, for peers, on the host.
 #include <clutch/clutch.hpp>
 
 #include "support/host_model.hpp"

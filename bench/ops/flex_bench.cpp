@@ -18,7 +18,7 @@ void register_flex(Rows& rows);
 
 namespace {
 
-/// What scores become. Blocks, of 128, that are visited are told by their numbers and count.
+/// Mods of scores. Blocks, of 128, that are visited are told by their numbers and count.
 struct Mod {
   const char* name;
   bool (*visits)(std::int64_t q, std::int64_t kv, std::int64_t blocks);
@@ -72,7 +72,7 @@ struct Shape {
   DType dtype = DType::f32;
 };
 
-/// What is wrong with a query's result, from all keys and values of its head; empty if nothing is.
+/// The fault of a query's result, from all keys and values of its head; empty if nothing is.
 std::string check_row(
     std::span<const float> q, std::span<const float> keys, std::span<const float> vals, std::span<const float> got, DType dtype,
     const std::function<double(double s, std::int64_t kv)>& score = [](double s, std::int64_t) { return s; }) {
@@ -189,7 +189,7 @@ Work work_of(const Device& device, const Mod& mod, const Shape& shape) {
   if (name == "none" || name == "causal")
     add_torch_peer(work, device, setup,
                    fmt::format("torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal={})", name == "causal" ? "True" : "False"), "sdpa");
-  // What torch compiles it takes half a minute for: at the sizes with targets.
+  // torch takes half a minute to compile a mod: at the sizes with targets.
   if (shape.dtype == DType::f32 && l == 2048)
     add_torch_peer(
         work, device,

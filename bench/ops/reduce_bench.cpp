@@ -48,7 +48,7 @@ const Shape kShapes[] = {
     {"columns_16384x1024", 1 << 14, 1024, {0}, "(0,)"},
 };
 
-/// Of each result (axis 0: a column's, 1: a row's, 2: of all): norm, var or logsumexp.
+/// For each result (axis 0: a column's, 1: a row's, 2: of all): norm, var or logsumexp.
 std::vector<double> by_double(std::string_view name, const float* x, std::int64_t rows, std::int64_t columns, int axis) {
   const std::int64_t results = axis == 2 ? 1 : axis == 1 ? rows : columns, m = rows * columns / results;
   auto at = [&](std::int64_t i, std::int64_t k) { return static_cast<double>(x[axis == 0 ? k * columns + i : i * m + k]); };

@@ -57,7 +57,7 @@ struct Lapack<std::complex<double>> {
   static constexpr auto evr = LAPACKE_zheevr_work;
 };
 
-/// What a thread needs to solve matrices of one size.
+/// Work space of a thread for matrices of one size.
 template <class T>
 struct Space {
   using Routines = Lapack<T>;
@@ -74,7 +74,7 @@ struct Space {
   void solve(Routine routine, char job, const T* from) {
     std::memcpy(a.data(), from, a.size() * sizeof(T));
     auto number = [](std::vector<T>& x) { return reinterpret_cast<typename Routines::Number*>(x.data()); };
-    // What follows the work space: more of it, of real numbers for complex matrices and of integers.
+    // More work space follows: of real numbers for complex matrices, and of integers.
     auto call = [&](auto function, auto... first) {
       auto size = static_cast<lapack_int>(work.size()), real_size = static_cast<lapack_int>(rwork.size()), integer_size = static_cast<lapack_int>(iwork.size());
       if constexpr (kComplex) {

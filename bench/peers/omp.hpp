@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a C++ programmer would write instead: OpenMP SIMD loops, -O3 -march=native, all cores.
+// The same by plain C++: OpenMP SIMD loops, -O3 -march=native, all cores.
 #include <clutch/dtype.hpp>
 
 #include <cstdint>

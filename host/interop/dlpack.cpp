@@ -33,7 +33,7 @@ constexpr TypeRow kTypes[] = {
 
 // export ------------------------------------------------------------------------------------------------------------
 
-/// What an exported tensor keeps alive.
+/// The owner of an exported tensor.
 template <class Managed>
 struct Handed {
   Tensor tensor;

@@ -36,7 +36,7 @@ struct HostWork {
   Cost cost;
 };
 
-/// Of a command that copies so many bytes: it reads and writes them.
+/// Cost of a command that copies so many bytes: it reads and writes them.
 inline Cost copy_cost(std::uint64_t bytes) noexcept { return {.bytes = 2 * static_cast<double>(bytes)}; }
 
 /// Takes the commands of a stream, in the stream's order: QueueRecorder enqueues each at once, a Recording keeps them. Thread-safe.

@@ -244,7 +244,7 @@ DType result_type(std::span<const Tensor* const> tensors) {
   }
   if (!has_zero) return dim;
   if (!has_dim) return zero;
-  // Of complex numbers with floats only the kind counts.
+  // A complex number beside floats counts by its kind alone.
   if (is_complex(zero) && (dim == DType::f64 || dim == DType::f32 || dim == DType::f16 || dim == DType::bf16))
     return dim == DType::f64 ? DType::c128 : DType::c64;
   return category(zero) > category(dim) ? promote_types(dim, zero) : dim;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Of the POSIX halves of support/: file descriptors.
+// File descriptors, for the POSIX implementations of support/.
 #include <unistd.h>
 
 #include <cerrno>

@@ -112,7 +112,7 @@ std::string refusal_of(HANDLE opened, const fs::path& path) {
     const auto* header = static_cast<const ACE_HEADER*>(entry);
     if ((header->AceFlags & INHERIT_ONLY_ACE) != 0) continue;
     if (header->AceType == ACCESS_DENIED_ACE_TYPE) continue;
-    // Of the other kinds only this one stands in lists of files, as far as the system makes them; callbacks and objects are not read.
+    // No other kind than this one stands in lists of files, as far as the system makes them; callbacks and objects are not read.
     if (header->AceType != ACCESS_ALLOWED_ACE_TYPE)
       return fmt::format("{} is not used: its access control list has an entry of kind {}", path.string(), header->AceType);
     auto* allowed = static_cast<ACCESS_ALLOWED_ACE*>(entry);

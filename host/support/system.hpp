@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host code asks of the operating system, and OpenCL and C++ do not have. system_posix.cpp and system_windows.cpp say how; private_folder.hpp has
+// Services of the operating system that OpenCL and C++ do not have. system_posix.cpp and system_windows.cpp say how; private_folder.hpp has
 // what depends on the owners of files.
 #pragma once
 #include <chrono>
@@ -35,7 +35,7 @@ std::filesystem::path user_cache_folder();
 
 // Programs and libraries
 
-/// What the names of programs end with.
+/// Suffix of programs' names.
 #ifdef _WIN32
 inline constexpr const char* kProgramSuffix = ".exe";
 #else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Windows implementations of support/ share. Included by these alone, since windows.h defines many macros.
+// Handles for the Windows implementations of support/. Included by these alone, since windows.h defines many macros.
 #pragma once
 #ifndef NOMINMAX
 #define NOMINMAX

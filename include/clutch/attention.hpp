@@ -91,7 +91,7 @@ struct MultiHeadWeights {
 };
 struct MultiHeadResult {
   Tensor out;  ///< (B, L, E')
-  /// What the backward call needs: (B, L, (heads + 2 kv_heads) D), (B, L, heads D), and flex()'s
+  /// Tensors that the backward call needs: (B, L, (heads + 2 kv_heads) D), (B, L, heads D), and flex()'s
   Tensor projected, attended, lse, dropout_state;
 };
 struct MultiHeadGradients {

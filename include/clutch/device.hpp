@@ -19,7 +19,7 @@ enum class DeviceType : std::uint8_t { cpu, gpu, accelerator, other };
 /// Returns "cpu", "gpu", "accelerator" or "other".
 CLUTCH_API std::string_view name(DeviceType type) noexcept;
 
-/// What a device has, by claim and, where bits hang on it, by self-test. Ops decide by these and by nothing else.
+/// Properties of a device, by claim and, where bits hang on it, by self-test. Ops decide by these and by nothing else.
 /// Sizes are in bytes, widths in lanes.
 struct DeviceTraits {
   DeviceType type = DeviceType::other;

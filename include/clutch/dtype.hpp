@@ -88,7 +88,7 @@ CLUTCH_API DType dtype_from_name(std::string_view name);
 CLUTCH_API DType promote_types(DType a, DType b);
 CLUTCH_API std::ostream& operator<<(std::ostream& out, DType dtype);
 
-/// What a cast to f8e4m3fn or f8e5m2 does with values beyond the largest finite one.
+/// Rule of a cast to f8e4m3fn or f8e5m2 for values beyond the largest finite one.
 enum class Overflow : std::uint8_t {
   nonfinite,  ///< NaN (e4m3fn) or Inf (e5m2), as PyTorch 2.12 casts
   saturate,   ///< the largest finite value of that sign, Inf too, as PyTorch 2.13 and OCP's saturating mode; NaN stays

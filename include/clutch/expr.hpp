@@ -129,7 +129,7 @@ CLUTCH_API Expr operator!=(const Expr& a, const Expr& b);
 inline Expr operator>(const Expr& a, const Expr& b) { return b < a; }
 inline Expr operator>=(const Expr& a, const Expr& b) { return b <= a; }
 CLUTCH_API Expr isnan(const Expr& x);
-/// Of booleans and of integers, bit by bit.
+/// Logic of booleans and of integers, bit by bit.
 CLUTCH_API Expr operator&(const Expr& a, const Expr& b);
 CLUTCH_API Expr operator|(const Expr& a, const Expr& b);
 CLUTCH_API Expr operator^(const Expr& a, const Expr& b);
@@ -162,7 +162,7 @@ struct OpenclText {
 ///   not compile are build_failure at their first use.
 CLUTCH_API Expr opencl(DType dtype, const OpenclText& text, std::initializer_list<Expr> arguments);
 
-/// What is made of the above, with PyTorch's formulas and derivatives.
+/// Functions made of the above, with PyTorch's formulas and derivatives.
 enum class GeluForm : std::uint8_t {
   erf,   ///< x / 2 (1 + erf(x / sqrt 2))
   tanh,  ///< x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))

@@ -82,7 +82,7 @@ struct GraphNode {
   std::vector<GraphLabel> labels;  ///< annotations around it, outermost first
 };
 
-/// What a graph needs and how it replays.
+/// Memory that a graph needs and how it replays.
 struct GraphReport {
   struct Buffer {
     /// "external" (a caller's tensor), "temporary", "result" (made in the capture, kept), "constant"
@@ -127,7 +127,7 @@ struct GraphSaveOptions {
 
 enum class GraphDump : std::uint8_t { json, dot };
 
-/// What a backend replays: the nodes of one instantiated graph, with fixed addresses. interop_cl.hpp gives their
+/// Input of a backend: the nodes of one instantiated graph, with fixed addresses. interop_cl.hpp gives their
 /// kernels.
 class CLUTCH_API GraphProgram {
  public:
@@ -245,7 +245,7 @@ class CLUTCH_API Graph {
   Tensor tensor(std::string_view name) const;
   std::vector<std::string> tensor_names() const;
 
-  /// What a backend would replay, for interop::kernel(). Valid until the graph is reset.
+  /// The program that a backend would replay, for interop::kernel(). Valid until the graph is reset.
   /// Errors: invalid_argument without a finished capture.
   GraphProgram program() const;
 

@@ -190,7 +190,7 @@ class CLUTCH_API TensorTable {
   std::unique_ptr<detail::TableState> state_;
 };
 
-/// What commands have to do at least, as plans state it.
+/// Least work of commands, as plans state it.
 /// flops: floating-point operations of the algorithm; a fused multiply-add counts two, a traced operation one. 0 where
 ///   the op states none. Attention counts the products of all scores: which blocks a mask leaves out is known to the
 ///   device alone.

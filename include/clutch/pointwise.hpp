@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Named element-wise ops: each is clutch::map of one line over the functions of clutch/expr.hpp, whose accuracy holds.
-// What map.hpp says of shapes, dtypes, aliases, determinism, errors and waiting holds for all of them.
+// Shapes, dtypes, aliases, determinism, errors and waiting are those of map.hpp for all of them.
 // Each has the forms
 //   Tensor exp(x, options, stream)    void exp_out(out, x, options, stream)    void exp_(self, options, stream)
 // Differs from PyTorch on purpose: bool counts as the integers 0 and 1 in arithmetic; pow of integers is f32; the

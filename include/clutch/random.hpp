@@ -11,7 +11,7 @@ namespace detail {
 class GeneratorImpl;
 }
 
-/// What a Generator's numbers depend on: a seed, and how many blocks of four 32-bit words were drawn.
+/// State that a Generator's numbers depend on: a seed, and how many blocks of four 32-bit words were drawn.
 struct GeneratorState {
   std::uint64_t seed = 0;
   std::uint64_t offset = 0;

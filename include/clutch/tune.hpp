@@ -23,7 +23,7 @@ namespace clutch { inline namespace v0 { namespace tune {
 /// write, is not used; load() reads any file. Ops do without a file that is not used or cannot be read: a counted
 /// fall-back ("untuned"), logged once, which CLUTCH_STRICT=untuned forbids. One that cannot be written is logged once.
 
-/// What is known of a class of shapes on a device.
+/// Measured choice for a class of shapes on a device.
 struct Entry {
   std::string device, driver;  ///< whose measurement it is
   std::string op;              ///< "linalg::matmul"

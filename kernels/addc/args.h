@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What host/ops/addc.cpp and the kernels of addc share: values of build options, macros since #if compares them. addc_plan.hpp and addc.cpp hold the host's
+// Shared by host/ops/addc.cpp and the kernels of addc: values of build options, macros since #if compares them. addc_plan.hpp and addc.cpp hold the host's
 // enums to them.
 #ifndef CLUTCH_ADDC_ARGS_H
 #define CLUTCH_ADDC_ARGS_H

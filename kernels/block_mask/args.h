@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What host/ops/block_mask.cpp and the kernels of block_mask share, and the kinds of blocks, which flex reads.
+// Shared by host/ops/block_mask.cpp and the kernels of block_mask; flex reads the kinds of blocks, too.
 #ifndef CLUTCH_BLOCK_MASK_ARGS_H
 #define CLUTCH_BLOCK_MASK_ARGS_H
 
@@ -7,7 +7,7 @@
 
 CLUTCH_SHARED_BEGIN
 
-// What a mask allows in a block of queries and keys.
+// How much of a block of queries and keys a mask allows.
 enum {
   KIND_NONE,     // nothing
   KIND_PARTIAL,  // something, or all of a block that is cut off by the end of the queries or keys

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels/<stem>/args.h is written in: headers that C++20 and OpenCL C both compile, so that host and kernel have one declaration of a kernel's
+// Types and macros of kernels/<stem>/args.h: headers that C++20 and OpenCL C both compile, so that host and kernel have one declaration of a kernel's
 // arguments, of its scratch memory and of its enums.
 //   CLUTCH_SHARED_BEGIN ... CLUTCH_SHARED_END   around all declarations (a namespace in C++)
 //   i32, u32, i64, u64 with the prefix clutch_   members of structs have these types, float, double or vectors' scalars alone: both sides lay them out alike

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What host/ops/copy.cpp and the kernels of copy share.
+// Shared by host/ops/copy.cpp and the kernels of copy.
 #ifndef CLUTCH_COPY_ARGS_H
 #define CLUTCH_COPY_ARGS_H
 

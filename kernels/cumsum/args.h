@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What host/ops/cumsum.cpp and the kernels of cumsum share.
+// Shared by host/ops/cumsum.cpp and the kernels of cumsum.
 #ifndef CLUTCH_CUMSUM_ARGS_H
 #define CLUTCH_CUMSUM_ARGS_H
 
@@ -10,7 +10,7 @@
 
 CLUTCH_SHARED_BEGIN
 
-// What a launch of cumsum_lines or cumsum_columns computes.
+// Stage of a launch of cumsum_lines or cumsum_columns.
 enum {
   CUMSUM_WHOLE,   // whole lines
   CUMSUM_SUMS,    // the sum of each block, into carries
@@ -33,7 +33,7 @@ typedef struct CumsumArgs {
 CLUTCH_SHARED_FN clutch_u64 cumsum_blocks(clutch_u64 m) { return (m + CUMSUM_BLOCK - 1) / CUMSUM_BLOCK; }
 // cumsum_columns: panels of `panel` lines in `columns` neighbouring ones.
 CLUTCH_SHARED_FN clutch_u64 cumsum_panels(clutch_u64 columns, clutch_u64 panel) { return (columns + panel - 1) / panel; }
-// What work-items take one after another: lines (or panels of them), or blocks of these.
+// Tasks that work-items take one after another: lines (or panels of them), or blocks of these.
 CLUTCH_SHARED_FN clutch_u64 cumsum_tasks(clutch_i32 stage, clutch_u64 lines, clutch_u64 blocks) { return stage == CUMSUM_WHOLE ? lines : lines * blocks; }
 
 // Index of the sum of a line's block. Layout of carries: [line][block].

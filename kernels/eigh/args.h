@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What host/ops/eigh/launch.cpp and the kernels of eigh share: arguments, the layout of scratch memory, and the stages of eigh_device_wide.
+// Shared by host/ops/eigh/launch.cpp and the kernels of eigh: arguments, the layout of scratch memory, and the stages of eigh_device_wide.
 // Sizes, offsets and strides are in real numbers (float or double; an integer takes as much) unless a comment names another unit.
 // Parameters of the functions, and the define that a built kernel has for them:
 //   n        rows and columns of a matrix

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What host/ops/flex/ and the kernels of flex share: arguments, the layout of partial results, and how much local memory tiles take.
+// Shared by host/ops/flex/ and the kernels of flex: arguments, the layout of partial results, and how much local memory tiles take.
 // Words:
 //   rows     what a tile of the launch is cut from: queries, or keys in kernels that go by keys; columns are the others
 //   line     a query of a head: index into lse, row maxima and row sums
@@ -16,7 +16,7 @@
 #define FLEX_CHUNK_NUMBERS(block_m, block_n, block_k, most) ((block_k) * ((block_m) + (block_n) + 2 > (most) ? (block_m) + (block_n) + 2 : (most)))
 // p of a tile: [column][row], padded.
 #define FLEX_P_NUMBERS(block_m, block_n) ((block_n) * ((block_m) + 1))
-// What the work-items of a row have of it each: [row][work-item].
+// Parts of a row by its work-items: [row][work-item].
 #define FLEX_PARTIAL_NUMBERS(block_m, threads_n) ((block_m) * (threads_n))
 
 CLUTCH_SHARED_BEGIN

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What host/ops/group.cpp and the kernels of group share.
+// Shared by host/ops/group.cpp and the kernels of group.
 #ifndef CLUTCH_GROUP_ARGS_H
 #define CLUTCH_GROUP_ARGS_H
 
@@ -7,7 +7,7 @@
 
 CLUTCH_SHARED_BEGIN
 
-// What the keys of a pass are read from.
+// Source of the keys of a pass.
 enum {
   KEYS_PACKED,  // keys that an earlier pass stored: u32
   KEYS_I32,     // an index of i32

@@ -21,7 +21,7 @@
 
 CLUTCH_SHARED_BEGIN
 
-// What every product takes. Of complex matrices n counts real columns, two of each; k counts two of each element, but one in matmul_items.
+// Arguments of every product. For complex matrices n counts real columns, two of each; k counts two of each element, but one in matmul_items.
 typedef struct {
   clutch_u64 m;        // rows of the result
   clutch_u64 n;        // columns of the result
@@ -37,7 +37,7 @@ typedef struct {
   clutch_u32 flat;     // 1: the columns of the result have stride 1, and those of the epilogue's tensors 1 or 0
 } MatmulArgs;
 
-// What the kernels with register tiles take besides.
+// More arguments of the kernels with register tiles.
 typedef struct {
   clutch_i64 b_panel;          // stride of b from a panel to the next
   clutch_u64 b_rows;           // rows of b before they were joined in words: those that exist

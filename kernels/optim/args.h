@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What host/ops/optim* and the kernels of optim share. Hyperparameters (lr, beta1, max_norm, ...) are arguments of their own, since they have names.
+// Shared by host/ops/optim* and the kernels of optim. Hyperparameters (lr, beta1, max_norm, ...) are arguments of their own, since they have names.
 #ifndef CLUTCH_OPTIM_ARGS_H
 #define CLUTCH_OPTIM_ARGS_H
 
@@ -42,7 +42,7 @@ enum {
   OPTIM_HAS_FACTOR = 64  // grad_factor is read
 };
 
-// What the factor of a schedule does after its warmup.
+// Course of a schedule's factor after its warmup.
 enum { OPTIM_DECAY_CONSTANT, OPTIM_DECAY_LINEAR, OPTIM_DECAY_COSINE };
 
 // Columns of optim_step's table. States follow one another from OPTIM_STATES on; after them, if there is one, comes the column of f32 weights (CLUTCH_MASTER)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What host/ops/random.cpp, host/encode/generator.cpp, and the kernels of random and flex share.
+// Shared by host/ops/random.cpp, host/encode/generator.cpp, and the kernels of random and flex.
 #ifndef CLUTCH_RANDOM_ARGS_H
 #define CLUTCH_RANDOM_ARGS_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What host/ops/reduce.cpp, the kernels of reduce, and rowwise, whose totals combine in the same order, share.
+// Shared by host/ops/reduce.cpp, the kernels of reduce, and rowwise, whose totals combine in the same order.
 #ifndef CLUTCH_REDUCE_ARGS_H
 #define CLUTCH_REDUCE_ARGS_H
 

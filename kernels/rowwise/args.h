@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What host/ops/rowwise.cpp and the kernels of rowwise share.
+// Shared by host/ops/rowwise.cpp and the kernels of rowwise.
 #ifndef CLUTCH_ROWWISE_ARGS_H
 #define CLUTCH_ROWWISE_ARGS_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What host/ops/scatter.cpp and the kernels of scatter share.
+// Shared by host/ops/scatter.cpp and the kernels of scatter.
 #ifndef CLUTCH_SCATTER_ARGS_H
 #define CLUTCH_SCATTER_ARGS_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What host/ops/segment.cpp and the kernels of segment share.
+// Shared by host/ops/segment.cpp and the kernels of segment.
 #ifndef CLUTCH_SEGMENT_ARGS_H
 #define CLUTCH_SEGMENT_ARGS_H
 

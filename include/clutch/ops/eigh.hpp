@@ -24,13 +24,13 @@ enum class EighDriver : std::uint8_t {
 /// Returns the enumerator's name, "jacobi_lanes".
 CLUTCH_API std::string_view name(EighDriver driver) noexcept;
 
-/// What eigenvalues are accurate against.
+/// The measure of eigenvalues' accuracy.
 enum class EighAccuracy : std::uint8_t {
   norm,      ///< the matrix's norm
   relative,  ///< each itself, of positive definite matrices: by Jacobi alone
 };
 
-/// What is done with the free sign (phase) of each eigenvector.
+/// Choice of the free sign (phase) of each eigenvector.
 enum class EighPhase : std::uint8_t {
   free,      ///< as the driver leaves it
   positive,  ///< the largest component, the first of those as large within 1e-4, is real and positive
@@ -43,8 +43,8 @@ struct EighOptions {
   EighAccuracy accuracy = EighAccuracy::norm;
   std::int64_t first = 0;   ///< number of the first eigenpair wanted, in ascending order
   std::int64_t count = -1;  ///< how many from there; -1: all others
-  /// What an off-diagonal element may be against the matrix's Frobenius norm, or with EighAccuracy::relative against
-  /// the root of its diagonal elements' product; 0: the compute type's epsilon
+  /// Largest off-diagonal element that counts as 0, relative to the matrix's Frobenius norm, or with
+  /// EighAccuracy::relative against the root of its diagonal elements' product; 0: the compute type's epsilon
   double tolerance = 0;
   int max_sweeps = 0;  ///< sweeps of a matrix before it counts as not converged; 0: 30 of Jacobi, 30 n of QR
 };

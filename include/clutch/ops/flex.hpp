@@ -17,7 +17,7 @@ namespace clutch { inline namespace v0 { namespace attention {
 /// s + 0.1 * cast(h, s.dtype()) it is not.
 using Score = Expr;
 
-/// What becomes of scores before softmax: a traced function of score, batch, head of the query, query and key. Made of
+/// A change of scores before softmax: a traced function of score, batch, head of the query, query and key. Made of
 /// a lambda [](Score s, Index b, Index h, Index q, Index kv) { return s + bias[h] * (kv - q); }. What lambdas cannot
 /// say is opencl()'s. A value; cheap to copy. Index refuses q / 16 and q % 16, whose meaning C++ and PyTorch differ on;
 /// a parameter declared Expr does not, and divides in f32.
@@ -30,7 +30,7 @@ class CLUTCH_API ScoreMod {
   requires(!std::is_same_v<std::remove_cvref_t<F>, ScoreMod> &&
            detail::is_meant_as_mod<F, Score, Index, Index, Index, Index>()) ScoreMod(F&& f)
       : ScoreMod(traced(f, DType::f32), traced(f, DType::f64)) {}
-  /// Of f32 scores and of f64 ones.
+  /// Made of a function of f32 scores and one of f64 scores.
   ScoreMod(const ExprFunction& f32, const ExprFunction& f64);
 
   bool empty() const noexcept { return f32_.empty(); }

@@ -12,7 +12,7 @@
 namespace clutch { inline namespace v0 {
 
 namespace nn {
-/// What a linear layer ends in. gelu is erf's, gelu_tanh its approximation.
+/// Activation at the end of a linear layer. gelu is erf's, gelu_tanh its approximation.
 enum class Activation : std::uint8_t { none, relu, gelu, gelu_tanh, silu };
 }  // namespace nn
 
@@ -164,13 +164,13 @@ struct MatmulGradients {
   Tensor a, b;
   std::vector<Tensor> inputs = {};  ///< of an epilogue: one for each floating input, in order
 };
-/// Of matmul(a, b): grad b^T and a^T grad, summed over batch dims that were broadcast.
+/// Gradients of matmul(a, b): grad b^T and a^T grad, summed over batch dims that were broadcast.
 /// Dtypes: f64, f32, f16 or bf16, the same of grad, a and b; gradients have it, too: sums in f32 (f64 for f64), rounded
 ///   once a product and, where batch dims were broadcast, once more for their sum.
 /// Errors: invalid_dtype, also for integers, f8 and complex ones; else as matmul().
 CLUTCH_API MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tensor& b,
                                            const Stream& stream = {});
-/// Of matmul(a, b, f, inputs): the product is computed again.
+/// Gradients of matmul(a, b, f, inputs): the product is computed again.
 /// Dtypes: a and b as above; grad as map_backward() of f takes it; each gradient has its tensor's dtype.
 CLUTCH_API MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tensor& b, const ExprFunction& f,
                                            std::span<const Tensor> inputs, const Stream& stream = {});
@@ -208,8 +208,8 @@ CLUTCH_API void scaled_matmul_out(const Tensor& out, const Tensor& a, const Matr
                                   const Tensor& scale_b, const ScaledMatmulOptions& options = {},
                                   const Stream& stream = {});
 
-/// What whole numbers stand for: scale (number - zero_point). Scales are f32, zero points i32; undefined ones are 1 and
-/// 0.
+/// Values that whole numbers stand for: scale (number - zero_point). Scales are f32, zero points i32; undefined ones
+/// are 1 and 0.
 struct Quantization {
   Tensor scale = {}, zero_point = {};
 };

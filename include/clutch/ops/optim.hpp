@@ -55,7 +55,7 @@ enum class Rounding : std::uint8_t {
   kahan,
 };
 
-/// What all optimizers share.
+/// Options of all optimizers.
 struct Precision {
   Numerics numerics = Numerics::automatic;
   StateType state = StateType::same;
@@ -200,7 +200,7 @@ class CLUTCH_API Optimizer {
 
  private:
   friend class GradScaler;
-  /// What no other optimizer of the process ever has; it moves along.
+  /// A number that no other optimizer of the process ever has; it moves along.
   std::uint64_t id(const char* op) const;
 
   std::unique_ptr<State> state_;

@@ -9,8 +9,8 @@
 
 namespace clutch { inline namespace v0 {
 
-/// What elements are combined to, here and in segment_reduce, scatter_reduce and sparse::spmm, which take all but any
-/// and all.
+/// Operation that combines elements, here and in segment_reduce, scatter_reduce and sparse::spmm, which take all but
+/// any and all.
 enum class Reduce : std::uint8_t { sum, prod, amin, amax, mean, any, all };
 
 struct ReduceOptions {

@@ -76,7 +76,7 @@ RowFunction trace_rows(F&& f, const std::array<DType, kInputs>& inputs) {
 
 struct RowwiseOptions {
   Dims dims = {-1};  ///< that make a row, negative ones from the end
-  /// Of the outputs, one each; empty: map_dtype()'s rule for elements, the accumulator's dtype for results
+  /// Dtypes of the outputs, one each; empty: map_dtype()'s rule for elements, the accumulator's dtype for results
   DTypeList dtype = {};
   std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };

@@ -13,8 +13,8 @@ namespace clutch { inline namespace v0 {
 /// not zero. On every device, of any shape: a last group of fewer than four counts as one that ends in zeros.
 namespace sparse {
 
-/// What pruning keeps. Of equal numbers the first is kept, NaN before all others, with PyTorch's order in its Python
-/// reference.
+/// Rule of what pruning keeps. Of equal numbers the first is kept, NaN before all others, with PyTorch's order in its
+/// Python reference.
 enum class PruneRule : std::uint8_t {
   groups,  ///< of each four along a row the two of largest magnitude
   /// Of each tile of 4 x 4 the largest values while their row and column have fewer than two: the transpose is 2:4, too
@@ -38,7 +38,7 @@ CLUTCH_API Tensor prune_2_4(const Tensor& w, const PruneOptions& options = {}, c
 /// do all out forms here but those of products.
 CLUTCH_API void prune_2_4_out(const Tensor& out, const Tensor& w, const PruneOptions& options = {},
                               const Stream& stream = {});
-/// What prune_2_4() keeps: booleans of w's shape.
+/// Mask of what prune_2_4() keeps: booleans of w's shape.
 CLUTCH_API Tensor mask_2_4(const Tensor& w, const PruneOptions& options = {}, const Stream& stream = {});
 CLUTCH_API void mask_2_4_out(const Tensor& out, const Tensor& w, const PruneOptions& options = {},
                              const Stream& stream = {});
@@ -61,8 +61,8 @@ CLUTCH_API void is_2_4_out(const Tensor& out, const Tensor& w, const Stream& str
 CLUTCH_API void require_2_4(const Tensor& w, const Stream& stream = {});
 
 struct CompressOptions {
-  /// What is not 2:4 is marked in info(), and products with it are NaN throughout (for integers the least i32). false:
-  /// of three or four numbers PyTorch's two are kept, of four the first ones.
+  /// Groups that are not 2:4 are marked in info(), and products with it are NaN throughout (for integers the least
+  /// i32). false: of three or four numbers PyTorch's two are kept, of four the first ones.
   bool strict = true;
 };
 
@@ -80,7 +80,7 @@ class CLUTCH_API SemiStructured {
   /// (m, k). Errors for empty ones: invalid_argument.
   const Dims& sizes() const;
   DType dtype() const;
-  /// Of values and metadata.
+  /// Bytes of values and metadata.
   std::uint64_t nbytes() const;
   /// Two for each group.
   const Tensor& values() const;
@@ -195,7 +195,7 @@ struct LinearBackwardOptions {
   /// The weight's gradient where w holds values, zero elsewhere; false: all of it.
   bool masked = true;
 };
-/// Of linear(): x's gradient is grad w, the weight's, dense, grad^T x. Floating dtypes but f8.
+/// Gradients of linear(): x's is grad w, the weight's, dense, grad^T x. Floating dtypes but f8.
 /// Source: the training path of PyTorch's SparseSemiStructuredTensor.
 CLUTCH_API linalg::LinearGradients linear_backward(const Tensor& grad, const Tensor& x, const SemiStructured& w,
                                                    const Tensor& bias = {}, const LinearBackwardOptions& options = {},
