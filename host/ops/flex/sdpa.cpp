@@ -107,12 +107,13 @@ SdpaResult by_math(const Call& c, const SdpaOptions& o, const Stream& stream) {
     return e / select(total == 0, 1.0f, total);
   };
   const std::vector<Tensor> made = rowwise(soft, {scores}, {.dims = {-1}, .dtype = {sums, sums}}, stream);
-  const Tensor weights = o.dropout_p == 0 ? made[0]
-                                          : map([](Expr w, Expr factor) { return w * factor; },
-                                                {made[0], dropout_factors(dropout, sums, 0, scores.size(2), stream)}, {.dtype = {sums}}, stream);
-  return {.out = linalg::matmul(weights, repeated(c.v).to(sums, {}, stream), {.dtype = {c.q.dtype()}}, stream),
-          .lse = made[1].squeeze(-1),
-          .dropout_state = dropout.state};
+  Tensor weights = made[0];
+  if (o.dropout_p > 0) {
+    const Tensor factors = dropout_factors(dropout, sums, 0, scores.size(2), stream);
+    weights = map([](Expr w, Expr factor) { return w * factor; }, {weights, factors}, {.dtype = {sums}}, stream);
+  }
+  const Tensor out = linalg::matmul(weights, repeated(c.v).to(sums, {}, stream), {.dtype = {c.q.dtype()}}, stream);
+  return {.out = out, .lse = made[1].squeeze(-1), .dropout_state = dropout.state};
 }
 
 }  // namespace

@@ -143,7 +143,8 @@ Tensor segment_reduce_backward(const Tensor& grad, const Tensor& result, const T
   Stream stream = resolved(data, given, op);
   // A product's initial value is a factor of every gradient.
   bool scaled = options.initial && options.reduce == Reduce::prod;
-  Tensor g = scaled ? map([&](Expr x) { return x * param(*options.initial); }, {grad}, {.dtype = {detail::compute_dtype(data.dtype(), op)}}, stream) : grad;
+  Tensor g = grad;
+  if (scaled) g = map([&](Expr x) { return x * param(*options.initial); }, {grad}, {.dtype = {detail::compute_dtype(data.dtype(), op)}}, stream);
   Tensor ids = detail::segment_ids(offsets, data.size(0), op, stream);
   Reduction r{[&](const Tensor& t) { return detail::select_rows(t, ids, 0, op, stream); },
               [&](const Tensor& t, Reduce reduce) { return segment_reduce(t, offsets, {.reduce = reduce}, stream); }};
