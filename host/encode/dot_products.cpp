@@ -34,7 +34,7 @@ struct Probe {
   std::string problem;  ///< reason if `program` is empty
 };
 /// Finds the program clutch-probe beside the library (or the executable that contains the library), in the folder above, or in the installation's folder. Its
-/// owner must be the library's owner or a user whom the process trusts anyway.
+/// owner must be the library's owner or a user whom the process trusts anyway, and others may write to it only if they may write to the library.
 Probe find_probe() {
   const std::filesystem::path library = file_of([] {});
   if (library.empty()) return {{}, "the library's own file is not known"};

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Prints what the public headers declare, a line each, for run_headers. Use: awk -f headers.awk <header>...
+# Prints what the public headers declare, a line each, for run_headers. Use: awk -f lists.awk -f headers.awk <header>...
 #   field <file:line> <struct> <name> <type>          of structs whose names end in Options
 #   function <file:line> <name> <return type>         outside of classes and of detail; names without clutch and v0
 #   parameters <file:line> <name> <name>...           the names of a function's parameters
 #   holds <struct>                                    a struct with tensors among its members
 #   enum <file:line> <name> <underlying type> <enumerator>...
 #   macro <file:line> <line>                          a macro that declares functions: its lines with names, and its last one
-function trim(text) { gsub(/[ \t\n]+/, " ", text); sub(/^ /, "", text); sub(/ $/, "", text); return text }
 function space(    i, name) {
   for (i = 1; i <= depth; ++i)
     if (kind[i] == "namespace" && names[i] != "clutch" && names[i] != "v0") name = name names[i] "::"
@@ -14,30 +13,11 @@ function space(    i, name) {
 }
 function inside(what,    i) { for (i = 1; i <= depth; ++i) if (kind[i] == what) return 1; return 0 }
 function is_hidden(    i) { for (i = 1; i <= depth; ++i) if (names[i] == "detail" || kind[i] == "body") return 1; return 0 }
-# Parts of a list between commas that stand in no bracket.
-function split_list(text, parts,    i, c, open, n, part) {
-  n = 0; part = ""; open = 0
-  for (i = 1; i <= length(text); ++i) {
-    c = substr(text, i, 1)
-    if (index("(<{[", c)) ++open
-    if (index(")>}]", c)) --open
-    if (c == "," && open == 0) { parts[++n] = part; part = "" } else part = part c
-  }
-  if (trim(part) != "") parts[++n] = part
-  return n
-}
-# Text from an opening bracket to the one that closes it.
-function bracketed(text,    i, c, open) {
-  for (i = 1; i <= length(text); ++i) {
-    c = substr(text, i, 1)
-    if (c == "(") ++open
-    if (c == ")" && --open == 0) return substr(text, 1, i)
-  }
-  return text
-}
+# Parts of a list, without an empty one at its end.
+function parts_of(text, parts,    n) { n = split_list(text, parts, "(<{[", ")>}]"); return trim(parts[n]) == "" ? n - 1 : n }
 function last_word(text) { text = trim(text); return match(text, /[A-Za-z_][A-Za-z0-9_]*$/) ? substr(text, RSTART) : "" }
 function field(text,    parts, n, i, type, name) {
-  n = split_list(text, parts)
+  n = parts_of(text, parts)
   for (i = 1; i <= n; ++i) {
     sub(/=.*/, "", parts[i])
     name = last_word(parts[i])
@@ -67,7 +47,7 @@ function declaration(text,    head, list, name, type, parts, n, i, line) {
   gsub(/ /, "", type)
   print "function", where, space() name, type
   list = bracketed(substr(text, index(text, "(")))
-  n = split_list(substr(list, 2, length(list) - 2), parts)
+  n = parts_of(substr(list, 2, length(list) - 2), parts)
   line = "parameters " where " " space() name
   for (i = 1; i <= n; ++i) { sub(/=.*/, "", parts[i]); sub(/\[[a-zA-Z]*\]/, "", parts[i]); gsub(/\(&([a-z_]+)\)/, " &", parts[i]); gsub(/[()]/, "", parts[i]); line = line " " last_word(parts[i]) }
   print line
@@ -84,7 +64,7 @@ function begin_scope(text,    name) {
 }
 function end_scope(text,    parts, n, i, line, name, under) {
   if (kind[depth] == "enum" && !inside("body")) {
-    n = split_list(text, parts)
+    n = parts_of(text, parts)
     name = names[depth]; sub(/^enum (class )?/, "", name)
     under = name ~ /:/ ? name : ": int"; sub(/^[^:]*: */, "", under); sub(/ *:.*/, "", name)
     line = "enum " where " " space() name " " under

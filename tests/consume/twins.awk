@@ -1,29 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Finds what host and kernels have twice, and parameters of kernels in another order, for run_twins, which lists the rules.
-# Use: awk -f twins.awk <file>..., by paths that begin with host/, include/ or kernels/
+# Use: awk -f lists.awk -f twins.awk <file>..., by paths that begin with host/, include/ or kernels/
 function say(file, line, text) { print file ":" line ": " text }
-function trim(text) { gsub(/[ \t\n]+/, " ", text); sub(/^ /, "", text); sub(/ $/, "", text); return text }
-# Text from an opening bracket to the one that closes it, without both.
-function inside(text,    i, c, open) {
-  for (i = 1; i <= length(text); ++i) {
-    c = substr(text, i, 1)
-    if (c == "(") ++open
-    if (c == ")" && --open == 0) return substr(text, 2, i - 2)
-  }
-  return ""
-}
-# Parts of a list between commas that stand in no bracket.
-function split_list(text, parts,    i, c, open, n, part) {
-  n = 0; part = ""; open = 0
-  for (i = 1; i <= length(text); ++i) {
-    c = substr(text, i, 1)
-    if (index("({[", c)) ++open
-    if (index(")}]", c)) --open
-    if (c == "," && open == 0) { parts[++n] = part; part = "" } else part = part c
-  }
-  parts[++n] = part
-  return n
-}
+# Text between a first bracket and the one that closes it.
+function inside(text) { text = bracketed(text); return substr(text, 2, length(text) - 2) }
 # A constant's or macro's name without what its side puts before it: kReduceBlock and CLUTCH_BLOCK of reduce are both "block".
 function bare(name, stem,    text) {
   text = name
@@ -125,7 +105,7 @@ function read_options(file,    i, j, text, from, count, part, name, value, at) {
       at = i
       if (index(substr(text, 1, RSTART), "\n") > 0) break  # of a line below, whose turn comes
       text = substr(text, RSTART + 4)
-      if (split_list(inside(text), part) != 2) continue
+      if (split_list(inside(text), part, "({[", ")}]") != 2) continue
       name = part[1]
       value = trim(part[2])
       if (!match(name, /"[A-Z][A-Z0-9_]*/)) continue
@@ -226,7 +206,7 @@ function check_order(file,    i, j, text, name, number, most, n, part, k, p, at,
     for (number = 1; number <= 4; ++number) {
       p = expanded(text, number)
       gsub(/ CLUTCH_[A-Z_]+_PARAMS/, ",&", p)
-      n = split_list(p, part)
+      n = split_list(p, part, "({[", ")}]")
       at = 1
       for (k = 1; k <= n; ++k) {
         p = trim(part[k])

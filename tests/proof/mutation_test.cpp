@@ -78,7 +78,7 @@ TEST(Mutations, EachMakesItsOpsTestsFailByAWrongResult) {
   int all = 0;
   for (const cases::OpRow& row : cases::op_rows())
     for (const Mutation& m : row.mutations) {
-      // Each is a program to build: by day one of an entry's four, of the next entry another.
+      // Each is a program to build: by day one of eight, of the next eight another.
       const int turn = all++;
       if (level() == "smoke" && turn % 8 != turn / 8 % 8) continue;
       std::string found = found_by_problems(device, m);
