@@ -2,7 +2,8 @@
 // reduce: a traced function of strided operands, reduced over some dimensions.
 // The elements of a result are taken in row-major order and combine in the order of common/reduce_order.clh; another launch reduces the results of blocks. So
 // bits depend neither on the device nor on the layout.
-// Ownership: an item takes `chunk` whole blocks at a time. No local memory.
+// Ownership: an item takes `chunk` whole blocks at a time, without local memory. reduce_groups: a team of items takes a block; local memory of
+// REDUCE_GROUP_ITEMS accumulators.
 // Needs: what common/reduce_order.clh needs; CLUTCH_OP (common/reductions.h); A_NAME, the accumulator's dtype
 // (f32, f64, i64, i32, bool), and A_IS_...; CLUTCH_ABREAST; CLUTCH_FINAL (1: apply CLUTCH_AFTER and store the result); and from
 // expression.clh: CLUTCH_EXPRESSION and, if CLUTCH_FINAL, CLUTCH_AFTER, with their parameters.
@@ -22,7 +23,7 @@
 #define CLUTCH_NAMED(name) name
 #define CLUTCH_ROW_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS
 #define CLUTCH_ROW_NAMES CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES
-#ifdef CLUTCH_ENTRY_reduce_rows
+#if defined(CLUTCH_ENTRY_reduce_rows) || defined(CLUTCH_ENTRY_reduce_groups)
 #define CLUTCH_ROW_VALUE CLUTCH_EXPRESSION
 #define CLUTCH_LOAD_VALUE CLUTCH_LOAD_ROW
 #define CLUTCH_POSITION_VALUE CLUTCH_POSITION_ROW
@@ -30,7 +31,11 @@
 #define CLUTCH_FETCH_VALUE
 #define CLUTCH_SIDE_BY_SIDE 0
 #endif
+#ifdef CLUTCH_ENTRY_reduce_groups
+#include "common/reduce_team.inc"
+#else
 #include "common/reduce_block.inc"
+#endif
 
 // Stores a result, or that of a block: the accumulator, or CLUTCH_AFTER of it.
 #if CLUTCH_FINAL
@@ -78,6 +83,34 @@ __kernel void reduce_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n,
     add_offsets((IDX)number, rank, size, kept, 0, offset);
     A result = rows_block(offset, inner, (IDX)(block * REDUCE_BLOCK), (IDX)min((block + 1) * REDUCE_BLOCK, m) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
     STORE_RESULT(offset[0], block, blocks, number, result);
+  }
+}
+#endif
+
+// The same rows by teams of `team` items, for devices whose groups have several: neighbours load neighbouring elements, and no item has an array in memory.
+#ifdef CLUTCH_ENTRY_reduce_groups
+__kernel void reduce_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, uint team, int rank,
+                            CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  __local A parts[REDUCE_GROUP_ITEMS];
+  const uint item = (uint)get_local_id(0), teams = (uint)get_local_size(0) / team, of = item / team, p = item % team;
+  REDUCE_SHAPE
+  CLUTCH_SHIFT_BUFFERS
+  const ulong blocks = reduce_blocks(m), tasks = n * blocks;
+  for (ulong first = get_group_id(0) * teams; first < tasks; first += get_num_groups(0) * teams) {
+    const ulong one = first + of;
+    const int there = one < tasks;
+    ulong number = 0, block = 0;
+    IDX offset[CLUTCH_OPERANDS] = {0};
+    A acc = (A)CLUTCH_IDENTITY;
+    if (there) {
+      // 64-bit divisions take long: none for rows of one block, and for one row.
+      number = blocks == 1 ? one : n == 1 ? 0 : one / blocks, block = one - number * blocks;
+      add_offsets_unrolled((IDX)number, rank, size, kept, offset);
+      acc = team_partial(offset, (IDX)(block * REDUCE_BLOCK), (IDX)min((block + 1) * REDUCE_BLOCK, m), p CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+    }
+    acc = team_tree(parts + of * team, acc, p, team);
+    if (there && p == 0) STORE_RESULT(offset[0], block, blocks, number, acc);
   }
 }
 #endif

@@ -95,19 +95,44 @@ Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::spa
 
 std::string computes(const DeviceTraits& traits, const ReduceProblem& p) { return refuses_fp64(traits, p.types.has_f64); }
 
-constexpr std::array<Implementation<ReduceProblem>, 3> kImplementations{{
-    {"reduce_rows",
-     [](const DeviceTraits& t, const ReduceProblem& p) {
-       return p.layout != ReduceLayout::rows
-                  ? fmt::format("reduced elements must lie in rows, got {}", p.layout == ReduceLayout::columns ? "columns" : "several strides")
-                  : computes(t, p);
-     }},
-    {"reduce_columns",
-     [](const DeviceTraits& t, const ReduceProblem& p) {
-       return p.layout != ReduceLayout::columns
-                  ? fmt::format("reduced elements must lie in columns, got {}", p.layout == ReduceLayout::rows ? "rows" : "several strides")
-                  : computes(t, p);
-     }},
+std::string fits_rows(const DeviceTraits& traits, const ReduceProblem& p) {
+  return p.layout != ReduceLayout::rows
+             ? fmt::format("reduced elements must lie in rows, got {}", p.layout == ReduceLayout::columns ? "columns" : "several strides")
+             : computes(traits, p);
+}
+
+std::string fits_columns(const DeviceTraits& traits, const ReduceProblem& p) {
+  return p.layout != ReduceLayout::columns
+             ? fmt::format("reduced elements must lie in columns, got {}", p.layout == ReduceLayout::rows ? "rows" : "several strides")
+             : computes(traits, p);
+}
+
+constexpr std::string_view kGroups = "reduce_groups";
+
+/// An item takes 32 elements of a block and joins a tree: too few iterations for the quirk loops_end_early.
+std::string fits_groups(const DeviceTraits& traits, const ReduceProblem& p) {
+  if (std::string why = refuses_teams(traits, REDUCE_GROUP_ITEMS * (is_wide(p.accumulator) ? 8 : 4)); !why.empty()) return why;
+  return fits_rows(traits, p);
+}
+
+std::string chooses_groups(const DeviceTraits& traits, const ReduceProblem& p) {
+  if (row_tuning(traits).local == 1) return std::string(kNeedsGroups);
+  if (p.short_rows) return fmt::format("rows must have at least {} elements, got fewer", REDUCE_SHORT_TEAM);
+  return fits_groups(traits, p);
+}
+
+constexpr std::array<Implementation<ReduceProblem>, 4> kImplementations{{
+    {kGroups, chooses_groups},
+    {"reduce_rows", fits_rows},
+    {"reduce_columns", fits_columns},
+    {"reduce_strided", computes},
+}};
+
+/// Implementations that a caller may force.
+constexpr std::array<Implementation<ReduceProblem>, 4> kForced{{
+    {kGroups, fits_groups},
+    {"reduce_rows", fits_rows},
+    {"reduce_columns", fits_columns},
     {"reduce_strided", computes},
 }};
 
@@ -124,13 +149,34 @@ int op_number(Reduce op) {
   }
 }
 
+ElementwiseTuning team_tuning(const DeviceTraits& traits) {
+  return {.local = std::min<std::uint64_t>(traits.max_work_group, REDUCE_GROUP_ITEMS) / REDUCE_TEAM * REDUCE_TEAM};
+}
+
+std::string refuses_teams(const DeviceTraits& traits, std::uint64_t local_bytes) {
+  if (traits.max_work_group < REDUCE_TEAM) return fmt::format("needs groups of {} items, the device has at most {} in one", REDUCE_TEAM, traits.max_work_group);
+  if (traits.local_bytes < local_bytes) return fmt::format("needs {} bytes of local memory, the device has {}", local_bytes, traits.local_bytes);
+  return "";
+}
+
+BuiltPlan build_teams(Runtime& runtime, const KernelPlan& plan, const KernelPlan& other, bool forced) {
+  BuiltPlan built = build_plan(runtime, plan);
+  const std::uint64_t allowed = built.tuning.local;
+  built.tuning.local = allowed / REDUCE_TEAM * REDUCE_TEAM;
+  if (built.tuning.local > 0) return built;
+  if (!forced) return build_plan(runtime, other);
+  throw Error(
+      ErrorCode::not_supported, plan.stem,
+      fmt::format("implementation {} refuses: needs groups of {} items, the device has at most {} in one of this kernel", plan.entry, REDUCE_TEAM, allowed));
+}
+
 namespace {
 int abreast(const ReduceProblem& p) { return p.wide_panels ? kReduceWide : kReduceAbreast; }
 }  // namespace
 
 KernelPlan select(const DeviceTraits& traits, const ReduceProblem& p, std::string_view forced) {
-  const auto& chosen = choose<ReduceProblem>(kImplementations, traits, p, forced, "reduce");
-  KernelPlan plan{.stem = "reduce", .entry = chosen.name, .tuning = row_tuning(traits)};
+  const auto& chosen = choose<ReduceProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, "reduce");
+  KernelPlan plan{.stem = "reduce", .entry = chosen.name, .tuning = chosen.name == kGroups ? team_tuning(traits) : row_tuning(traits)};
   set_lanes(plan, traits, p.types.has_wide, 1 + p.inputs + p.positions, p.wide_index, p.rank_lanes);
   plan.defines.set("CLUTCH_FINAL", p.final_stage).set("CLUTCH_OP", op_number(p.op)).set("CLUTCH_ABREAST", abreast(p)).set("CLUTCH_SPLATS", p.splats);
   // An accumulator of booleans is an int; A_NAME says what it is made of.
@@ -253,6 +299,7 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
   p.positions = static_cast<std::uint8_t>(operands - s.inputs.size());
   for (std::size_t k = 0; k < s.inputs.size(); ++k) p.dtypes[k] = s.inputs[k].dtype();
   p.wide_panels = takes_wide_panels(r.runtime->traits(), s);
+  p.short_rows = p.layout == ReduceLayout::rows && row_tuning(r.runtime->traits()).local > 1 && s.m < REDUCE_SHORT_TEAM;
   for (std::size_t k = 1; k <= operands && p.layout == ReduceLayout::rows; ++k)
     if (s.walks.reduced[16 * k] == 0) p.splats = static_cast<std::uint16_t>(p.splats | 1u << k);
   p.types.note(r.accumulator), p.types.note(s.out->dtype()), p.types.note(*s.function);
@@ -269,9 +316,12 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
                                                   {.macro = "AFTER", .extra = "AFTER", .param = 'q', .captured = 'd'})
                                          .text
                                    : "#define CLUTCH_AFTER_KERNEL_PARAMS\n";
-    return build_plan(*r.runtime, selected);
+    if (selected.entry != kGroups) return build_plan(*r.runtime, selected);
+    KernelPlan other = select(r.runtime->traits(), p, "reduce_rows");
+    other.expression = selected.expression;
+    return build_teams(*r.runtime, selected, other, !implementation.empty());
   });
-  bool by_columns = plan.entry == "reduce_columns", strided = plan.entry == "reduce_strided";
+  bool by_columns = plan.entry == "reduce_columns", strided = plan.entry == "reduce_strided", groups = plan.entry == kGroups;
   auto blocks = reduce_blocks(static_cast<std::uint64_t>(s.m)), n = static_cast<std::uint64_t>(s.n);
   // If a group is a thread, a chunk has about 8192 elements, so that its work exceeds the cost to schedule it and memory is read in long runs. If groups have
   // several items, an item gets little work, as one driver ends loops early (quirk loops_end_early).
@@ -282,14 +332,20 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
   auto bind = [&](const std::int64_t* values) { bind_lanes(encoder, values, p.rank_lanes, p.wide_index); };
   encoder.output(*s.out);
   for (const Tensor& t : s.inputs) encoder.input(t);
-  encoder.value(n).value(static_cast<std::uint64_t>(s.m)).value(chunk).value(static_cast<std::int32_t>(s.walks.kept_rank));
+  const std::uint32_t team = reduce_team(static_cast<std::uint64_t>(s.m));
+  encoder.value(n).value(static_cast<std::uint64_t>(s.m));
+  if (groups)
+    encoder.value(team);
+  else
+    encoder.value(chunk);
+  encoder.value(static_cast<std::int32_t>(s.walks.kept_rank));
   bind(s.walks.kept_size.data());
   for (std::size_t k = 0; k <= operands; ++k) bind(s.walks.kept.data() + 16 * k);
   if (strided) {
     encoder.value(static_cast<std::int32_t>(s.walks.reduced_rank));
     bind(s.walks.reduced_size.data());
     for (std::size_t k = 1; k <= operands; ++k) bind(s.walks.reduced.data() + 16 * k);
-  } else {
+  } else if (!groups) {
     std::array<std::int64_t, 16> inner{};
     for (std::size_t k = 0; k < operands; ++k) inner[k] = s.walks.reduced[16 * (k + 1)];
     bind(inner.data());
@@ -301,6 +357,7 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
     auto columns = static_cast<std::uint64_t>(s.walks.kept_size[0]), panel = static_cast<std::uint64_t>(abreast(p) * plan.tuning.width);
     items = reduce_panel_tasks(n, columns, panel, blocks);
   }
+  if (groups) items = n * blocks * team;
   // For each element: the function, and an addition or another combining operation.
   encoder.flops((body.operations + 1) * static_cast<double>(s.n) * static_cast<double>(s.m)).dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
 }

@@ -31,10 +31,19 @@ struct ReduceProblem {
   bool wide_panels = false;  ///< for columns: there are enough for kReduceWide vectors
   SeenTypes types;
   std::uint8_t inputs = 1, positions = 0, rank_lanes = 4;
-  std::uint8_t unused[2] = {};
+  bool short_rows = false;  ///< for rows: fewer elements than the smallest team of items has
+  std::uint8_t unused[1] = {};
   std::uint16_t splats = 0;  ///< for rows: bits of the operands that have one element in a row
   DType dtypes[kMaxReduceInputs] = {};
 };
+
+/// Entries whose groups are made of teams of items (reduce/args.h), of rowwise, too. Items take single elements; groups have whole teams.
+ElementwiseTuning team_tuning(const DeviceTraits& traits);
+/// Reason why a device refuses teams; empty if it accepts. `local_bytes` is the local memory of a group.
+std::string refuses_teams(const DeviceTraits& traits, std::uint64_t local_bytes);
+/// Builds a plan of teams. A driver may allow too few items of the kernel: then `other` is built instead, or Error not_supported is thrown if the entry is
+/// forced.
+BuiltPlan build_teams(Runtime& runtime, const KernelPlan& plan, const KernelPlan& other, bool forced);
 
 /// The operation as kernels know it (common/reductions.h).
 int op_number(Reduce op);

@@ -8,11 +8,22 @@
 // Elements of a block, which a work-item reduces. It fixes the order of reductions, so it is the same on all devices. A macro since kernels declare arrays of
 // it.
 #define REDUCE_BLOCK 2048
+// Elements of a block that are added one after another, 16 sums at a time, and sums of a block.
+#define CLUTCH_CHAIN 512
+#define CLUTCH_PARTIALS 64
+
+// Entries for groups of several items: items of a group, at most; those of a team, which reduces a block together, each one sum of it; and those of the team of
+// a row with one chain, whose other sums have no elements.
+#define REDUCE_GROUP_ITEMS 256
+#define REDUCE_TEAM CLUTCH_PARTIALS
+#define REDUCE_SHORT_TEAM 16
 
 CLUTCH_SHARED_BEGIN
 
 // Blocks of m elements; no elements are a block, too.
 CLUTCH_SHARED_FN clutch_u64 reduce_blocks(clutch_u64 m) { return m > 0 ? (m - 1) / REDUCE_BLOCK + 1 : 1; }
+// Items of a team that reduces blocks of rows of m elements.
+CLUTCH_SHARED_FN clutch_u32 reduce_team(clutch_u64 m) { return m > CLUTCH_CHAIN ? REDUCE_TEAM : REDUCE_SHORT_TEAM; }
 // reduce_columns: panels of `panel` columns that cover `columns`.
 CLUTCH_SHARED_FN clutch_u64 reduce_panels(clutch_u64 columns, clutch_u64 panel) { return (columns + panel - 1) / panel; }
 // reduce_columns: panels of n results, each `columns` of which are neighbours, times blocks.

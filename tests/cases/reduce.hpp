@@ -126,6 +126,11 @@ struct ReduceCase {
     all.push_back(problem("two blocks", "reduce_rows", Reduce::sum, DType::f32, {2, 2500}, {}, {1}, seed + 3));
     all.push_back(problem("two blocks", "reduce_columns", Reduce::amax, DType::f32, {2100, 9}, {}, {0}, seed + 4));
     all.back().is_helper = true;  // the blocks are then reduced as rows
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
+      all.push_back(problem(name(dtype), "reduce_groups", Reduce::sum, dtype, {19, 197}, {200, 1}, {1}, seed + 7));
+    all.push_back(problem("max of four chains", "reduce_groups", Reduce::amax, DType::f32, {5, 1999}, {}, {1}, seed + 8));
+    all.push_back(problem("two blocks", "reduce_groups", Reduce::sum, DType::f32, {3, 2500}, {}, {1}, seed + 9));
+    all.back().is_helper = true;  // the device chooses how the blocks' results are reduced
     all.push_back(problem("mean", "reduce_strided", Reduce::mean, DType::f32, {7, 9, 2}, {1, 20, 8}, {1}, seed + 5));
     all.push_back(problem("min", "reduce_rows", Reduce::amin, DType::f32, {3, 97}, {}, {1}, seed + 6));
     return all;
@@ -137,6 +142,10 @@ struct ReduceCase {
       {"reduce_rows", Edit::offset, "min((block + 1) * REDUCE_BLOCK, m) CLUTCH", "min((block + 1) * REDUCE_BLOCK, m) - 1 CLUTCH"},
       {"reduce_rows", Edit::arithmetic, "chain[v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), chain[v], value);",
        "chain[v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), chain[v], value + value);"},
+      {"reduce_groups", Edit::tail, "values[u] = inside ? value : (A)CLUTCH_IDENTITY;", "values[u] = value;"},
+      {"reduce_groups", Edit::stride, "begin + (IDX)(i + u * 16) CLUTCH", "begin + (IDX)(i + u) CLUTCH"},
+      {"reduce_groups", Edit::offset, "min((block + 1) * REDUCE_BLOCK, m), p CLUTCH", "min((block + 1) * REDUCE_BLOCK, m) - 1, p CLUTCH"},
+      {"reduce_groups", Edit::arithmetic, "acc = CLUTCH_COMBINE(A, left, right);", "acc = CLUTCH_COMBINE(A, left, left);"},
       {"reduce_columns", Edit::tail, "for (int l = 0; l < width; ++l)", "for (int l = 0; l + 1 < width; ++l)"},
       {"reduce_columns", Edit::stride, "row[k] += step[k]", "row[k] += across[k]"},
       {"reduce_columns", Edit::offset, "row[k] = offset[k] + begin * step[k]", "row[k] = offset[k] + (begin + 1) * step[k]"},

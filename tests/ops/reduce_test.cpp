@@ -79,13 +79,55 @@ TEST(Reduce, EveryLayoutHasTheSameBits) {
   };
   CLUTCH_EACH_DEVICE(device) {
     for (const auto& c : layouts)
-      for (std::string implementation : {"", "reduce_rows", "reduce_columns", "reduce_strided"}) {
+      for (std::string implementation : {"", "reduce_groups", "reduce_rows", "reduce_columns", "reduce_strided"}) {
         std::string wrong;
         ErrorCode code = code_of([&] { wrong = run(device, Reduce::sum, operand(DType::f32, c.sizes, c.strides), c.dims, implementation); });
         if (code == ErrorCode::not_supported && !implementation.empty()) continue;
         ASSERT_EQ(code, ErrorCode::ok) << c.name;
         ASSERT_EQ(wrong, "") << c.name << " " << implementation;
       }
+  }
+}
+
+TEST(Reduce, GroupsOfItemsHaveTheModelsBits) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (std::int64_t m : {1, 15, 16, 17, 143, 511, 512, 513, 2047, 2048, 2049, 5000, 100000}) {
+      for (Reduce op : {Reduce::sum, Reduce::mean, Reduce::prod, Reduce::amin, Reduce::amax})
+        for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+          if ((dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) || (op == Reduce::prod && m > 200)) continue;
+          // By day few programs: tests/cases/reduce.hpp has all dtypes, too.
+          if (level() == "smoke" && (op == Reduce::sum ? dtype == DType::f16 || dtype == DType::f64 || (dtype != DType::f32 && m > 2048)
+                                                       : dtype != DType::f32 || op == Reduce::mean || op == Reduce::prod || m > 2048))
+            continue;
+          // More rows than teams of a group.
+          const std::int64_t rows = m > 2048 ? 2 : 18;
+          ASSERT_EQ(run(device, op, operand(dtype, {rows, m}, {m + 3, 1}), {1}, "reduce_groups"), "")
+              << name(dtype) << " " << static_cast<int>(op) << " of " << m;
+          if (dtype == DType::f32 && op != Reduce::prod) {
+            ASSERT_EQ(run(device, op, operand(dtype, {3, m}, {}, 1, true), {1}, "reduce_groups"), "") << "specials, " << static_cast<int>(op) << " of " << m;
+          }
+        }
+      if (m > (level() == "smoke" ? 2048 : 5000)) continue;
+      // Integers, booleans, an input with one element in a row, positions, after; several dimensions are kept.
+      const Tensor x = randn({3, 2, m}, {.device = device, .seed = seed()}), w = randn({2, 1}, {.device = device, .seed = seed() + 1});
+      const Tensor whole = mul(x, 1000).to(DType::i64), zero = lt(abs(x), 2.5);
+      auto same = [&](const char* what, auto call) {
+        EXPECT_EQ(call(ReduceOptions{.dims = {2}, .implementation = "reduce_groups"}).to_bytes(),
+                  call(ReduceOptions{.dims = {2}, .implementation = "reduce_strided"}).to_bytes())
+            << what << " of " << m;
+      };
+      same("i64", [&](const ReduceOptions& o) { return sum(whole, o); });
+      same("any", [&](const ReduceOptions& o) { return any(logical_not(zero), o); });
+      if (level() != "smoke") same("all", [&](const ReduceOptions& o) { return all(zero, o); });
+      same("places", [&](const ReduceOptions& o) { return argmax(x, o); });
+      same("splat", [&](ReduceOptions o) {
+        o.after = trace([](Expr s) { return s * 2 + 1; }, std::array{DType::f32});
+        return reduce(
+            Reduce::sum, [](Expr a, Expr b) { return a * b; }, {x, w}, o);
+      });
+    }
+    EXPECT_EQ(std::signbit(sum(full({40}, -0.0, {.device = device}), {.implementation = "reduce_groups"}).item()), false);
+    EXPECT_EQ(sum(zeros({3, 0}, {.device = device}), {.dims = {1}, .implementation = "reduce_groups"}).to_host<float>(), (std::vector<float>{0, 0, 0}));
   }
 }
 
@@ -354,7 +396,8 @@ TEST(Reduce, NaNIsOneInEveryLayout) {
     Tensor x = from_host(values, {5, 1030}, device), turned = x.mT().contiguous();
     for (auto extreme : {amax, amin}) {
       std::vector<std::uint8_t> want = extreme(x, {.dims = {1}, .implementation = "reduce_strided"}, {}).to_bytes();
-      EXPECT_EQ(extreme(x, {.dims = {1}, .implementation = "reduce_rows"}, {}).to_bytes(), want);
+      for (const char* implementation : {"reduce_rows", "reduce_groups"})
+        EXPECT_EQ(extreme(x, {.dims = {1}, .implementation = implementation}, {}).to_bytes(), want) << implementation;
       EXPECT_EQ(extreme(turned, {.dims = {0}}, {}).to_bytes(), want);
       std::vector<float> got = extreme(x, {.dims = {1}}, {}).to_host<float>();
       for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(std::bit_cast<std::uint32_t>(got[i]), i < 3 ? 0x7FC00000u : 0x3F800000u) << i;
@@ -432,8 +475,7 @@ TEST(Reduce, BackwardOfMap) {
 TEST(Reduce, ShapesOfAClassBuildNothing) {
   CLUTCH_EACH_DEVICE(device) {
     auto run_on = [&](const Dims& sizes) { sum(full(sizes, 1, {.device = device}), {.dims = {-1}}); };
-    run_on({4, 100});
-    run_on({4, 5000});
+    for (std::int64_t m : {5, 100, 5000}) run_on({4, m});
     auto before = build_counters();
     for (const Dims& sizes : {Dims{1, 1}, Dims{70, 9}, Dims{3, 100000}, Dims{2, 3, 4, 5}}) run_on(sizes);
     EXPECT_EQ(build_counters().built + build_counters().loaded, before.built + before.loaded);
@@ -450,6 +492,26 @@ TEST(Reduce, SelectionByTraitsAlone) {
   EXPECT_EQ(detail::select(cpu, problem).entry, "reduce_strided");
   cpu.fp64 = false, problem.types.has_f64 = true;
   EXPECT_EQ(code_of([&] { detail::select(cpu, problem); }), ErrorCode::not_supported);
+  // Groups of several items.
+  DeviceTraits gpu{.type = DeviceType::gpu, .max_work_group = 1024, .local_bytes = 48 << 10};
+  gpu.fma_exact = gpu.divide_exact = gpu.sqrt_exact = true;
+  const detail::ReduceProblem rows{.function = 1};
+  detail::KernelPlan plan = detail::select(gpu, rows);
+  EXPECT_EQ(plan.entry, "reduce_groups");
+  EXPECT_EQ(plan.tuning.width, 1);
+  EXPECT_EQ(plan.tuning.local, 256u);
+  detail::ReduceProblem few = rows;
+  few.short_rows = true;
+  EXPECT_EQ(detail::select(gpu, few).entry, "reduce_rows");
+  EXPECT_EQ(detail::select(gpu, few, "reduce_groups").entry, "reduce_groups");
+  gpu.max_work_group = 100;
+  EXPECT_EQ(detail::select(gpu, rows).tuning.local, 64u);
+  gpu.max_work_group = 32;
+  EXPECT_EQ(detail::select(gpu, rows).entry, "reduce_rows");
+  EXPECT_NE(message_of([&] { detail::select(gpu, rows, "reduce_groups"); }).find("needs groups of 64 items, the device has at most 32"), std::string::npos);
+  gpu.max_work_group = 64, gpu.local_bytes = 512;
+  EXPECT_NE(message_of([&] { detail::select(gpu, rows, "reduce_groups"); }).find("needs 1024 bytes of local memory, the device has 512"), std::string::npos);
+  EXPECT_NE(message_of([&] { detail::select(wide_cpu(), rows, "reduce_rowz"); }).find("reduce_groups"), std::string::npos);
 }
 
 }}  // namespace clutch::testing
