@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // rowwise: totals over each row, one after another, then new elements from the row's elements and the totals, while the row is in a core's cache.
 // A total may use earlier totals. Totals combine in the order of common/reduce_order.clh; so do results of blocks.
-// Ownership: an item takes `chunk` whole rows at a time, reading a row once for each total and once for the elements. No local memory.
+// Ownership: an item takes `chunk` whole rows at a time, reading a row once for each total and once for the elements, without local memory. rowwise_groups: a
+// team of items takes a row of one block, a group a longer one; local memory of REDUCE_GROUP_ITEMS + REDUCE_BLOCK accumulators.
 // Operands are b0, b1, ...: element outputs, result outputs, inputs. Strides over the kept dimensions are s0, s1, ...; each operand has one stride along a row.
 // Needs: what common/reduce_order.clh needs;
 //   CLUTCH_ELEMENT_COUNT, CLUTCH_RESULT_COUNT   number of outputs with a row's elements, and of outputs with one element a row
@@ -35,6 +36,13 @@
 #endif
 #define CLUTCH_KNOWN_VALUE keep[j / WIDTH]
 
+#ifdef CLUTCH_ENTRY_rowwise_groups
+#define CLUTCH_TEAMS
+#define CLUTCH_ROW_PARAMS , const A* totals CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS
+#define CLUTCH_ROW_NAMES , totals CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES
+#define CLUTCH_LOAD_VALUE CLUTCH_LOAD_ROW
+#define STORE_ELEMENT(k, dtype, x) CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j, x);
+#else
 // Parameters of a row: offsets of the next row, totals so far, kept values; if `late`, the offsets, totals and kept values of the row before, whose elements
 // are computed now.
 #define CLUTCH_ROW_PARAMS                                                                                           \
@@ -78,6 +86,7 @@ static inline void whole_elements(const IDX* offset, IDX j, int streaming, const
 #else
 #define CLUTCH_LATE_ELEMENTS
 #endif
+#endif  // CLUTCH_ENTRY_rowwise_groups
 #define CLUTCH_POSITION_VALUE CLUTCH_NO_POSITION
 #define CLUTCH_SIDE_BY_SIDE (CLUTCH_TOTAL_NUMBER > 0 || CLUTCH_FETCH_IN < ROWWISE_TOTALS)
 #define CLUTCH_NAMED(name) CLUTCH_CONCAT(name##_, CLUTCH_TOTAL_NUMBER)
@@ -99,7 +108,7 @@ static inline void whole_elements(const IDX* offset, IDX j, int streaming, const
 #include "common/row_total.inc"
 #endif
 
-#if CLUTCH_ELEMENT_COUNT > 0
+#if CLUTCH_ELEMENT_COUNT > 0 && !defined(CLUTCH_TEAMS)
 // Up to WIDTH elements from element j on.
 static inline void row_elements_tail(const IDX* offset, const IDX* inner, IDX j, int count, int near CLUTCH_ROW_PARAMS) {
   IDX at[CLUTCH_OPERANDS][WIDTH];
@@ -130,6 +139,7 @@ static inline void row_results(const IDX* offset CLUTCH_ROW_PARAMS) {
 }
 #endif
 
+#ifndef CLUTCH_TEAMS
 static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk, uint wants_streaming, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
                                 CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
   // Streaming stores take addresses of whole vectors.
@@ -189,6 +199,7 @@ static inline void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
   for (IDX j = 0; j < (IDX)m; j += WIDTH) CLUTCH_LATE_ELEMENTS
 #endif
 }
+#endif
 
 // Rows: strides along a row are 0 or 1, of element outputs 1.
 #ifdef CLUTCH_ENTRY_rowwise_rows
@@ -196,6 +207,53 @@ __kernel void rowwise_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n
                            CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_ALL_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   rowwise_body(CLUTCH_IDS, n, m, chunk, streaming, rank, sizes CLUTCH_STRIDE_NAMES, inner_strides CLUTCH_BUFFER_ARGUMENTS CLUTCH_ALL_ARGUMENTS);
+}
+#endif
+
+// The same rows by teams of `team` items (reduce/args.h), for devices whose groups have several: neighbours load and store neighbouring elements, and no item
+// has an array in memory. The items of a row hold it in their caches between its totals and its elements.
+#ifdef CLUTCH_ENTRY_rowwise_groups
+__kernel void rowwise_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, uint team, int rank,
+                             CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_ALL_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  __local A parts[REDUCE_GROUP_ITEMS], results[REDUCE_BLOCK];
+  const uint item = (uint)get_local_id(0), items = (uint)get_local_size(0), teams = items / team, of = item / team, p = item % team;
+  IDX size[CLUTCH_RANK_LANES], kept[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
+  CLUTCH_STRIDES(kept)
+  CLUTCH_SHIFT_BUFFERS
+  // A row's items, and rows of a group at a time.
+  const int shared = m > REDUCE_BLOCK;
+  const uint member = shared ? item : p, members = shared ? items : team, rows = shared ? 1 : teams;
+  for (ulong first = get_group_id(0) * rows; first < n; first += get_num_groups(0) * rows) {
+    const ulong row = shared ? first : first + of;
+    const int there = row < n;
+    IDX offset[CLUTCH_OPERANDS] = {0};
+    if (there) add_offsets_unrolled((IDX)row, rank, size, kept, offset);
+    A totals[ROWWISE_TOTALS + 1] = {0};
+    totals[ROWWISE_TOTALS] = (A)m;
+#define TEAM_TOTAL(k) totals[k] = CLUTCH_CONCAT(team_total_, k)(parts, results, offset, m, there, p, of, team, teams CLUTCH_ROW_NAMES)
+    TEAM_TOTAL(0);
+#if CLUTCH_TOTAL_COUNT > 1
+    TEAM_TOTAL(1);
+#endif
+#if CLUTCH_TOTAL_COUNT > 2
+    TEAM_TOTAL(2);
+#endif
+#if CLUTCH_TOTAL_COUNT > 3
+    TEAM_TOTAL(3);
+#endif
+    // Results first: elements may be written over the inputs, which all totals have read behind a barrier.
+#if CLUTCH_RESULT_COUNT > 0
+    if (there && member == 0) row_results(offset CLUTCH_ROW_NAMES);
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+#endif
+#if CLUTCH_ELEMENT_COUNT > 0
+    for (IDX j = (IDX)member; there && j < (IDX)m; j += (IDX)members) {
+      CLUTCH_ELEMENTS(CLUTCH_LOAD_ROW, CLUTCH_NO_POSITION, STORE_ELEMENT)
+    }
+#endif
+  }
 }
 #endif
 

@@ -109,7 +109,6 @@ std::string fits_columns(const DeviceTraits& traits, const ReduceProblem& p) {
 
 constexpr std::string_view kGroups = "reduce_groups";
 
-/// An item takes 32 elements of a block and joins a tree: too few iterations for the quirk loops_end_early.
 std::string fits_groups(const DeviceTraits& traits, const ReduceProblem& p) {
   if (std::string why = refuses_teams(traits, REDUCE_GROUP_ITEMS * (is_wide(p.accumulator) ? 8 : 4)); !why.empty()) return why;
   return fits_rows(traits, p);
@@ -154,6 +153,8 @@ ElementwiseTuning team_tuning(const DeviceTraits& traits) {
 }
 
 std::string refuses_teams(const DeviceTraits& traits, std::uint64_t local_bytes) {
+  // Loops that hold barriers must not end for one item alone.
+  if (std::string why = refuses_long_loops(traits); !why.empty()) return why;
   if (traits.max_work_group < REDUCE_TEAM) return fmt::format("needs groups of {} items, the device has at most {} in one", REDUCE_TEAM, traits.max_work_group);
   if (traits.local_bytes < local_bytes) return fmt::format("needs {} bytes of local memory, the device has {}", local_bytes, traits.local_bytes);
   return "";

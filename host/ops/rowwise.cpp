@@ -133,19 +133,40 @@ Checked validate(std::span<const Tensor> outputs, const RowFunction& f, std::spa
 
 std::string computes(const DeviceTraits& traits, const RowwiseProblem& p) { return refuses_fp64(traits, p.types.has_f64); }
 
-constexpr std::array<Implementation<RowwiseProblem>, 2> kImplementations{{
-    {"rowwise_rows",
-     [](const DeviceTraits& t, const RowwiseProblem& p) {
-       return p.rows ? computes(t, p) : std::string("elements of every operand must lie side by side, got strided ones");
-     }},
-    {"rowwise_strided", computes},
-}};
+std::string fits_rows(const DeviceTraits& traits, const RowwiseProblem& p) {
+  return p.rows ? computes(traits, p) : std::string("elements of every operand must lie side by side, got strided ones");
+}
+
+constexpr std::string_view kGroups = "rowwise_groups";
+/// Elements of the longest row that a group takes: the results of its blocks are a block.
+constexpr std::int64_t kLongestOfGroup = std::int64_t{REDUCE_BLOCK} * REDUCE_BLOCK;
+
+std::string refuses_row_teams(const DeviceTraits& traits, DType accumulator) {
+  return refuses_teams(traits, (REDUCE_GROUP_ITEMS + REDUCE_BLOCK) * (is_wide(accumulator) ? 8 : 4));
+}
+
+std::string fits_groups(const DeviceTraits& traits, const RowwiseProblem& p) {
+  if (std::string why = refuses_row_teams(traits, p.accumulator); !why.empty()) return why;
+  if (p.length == RowLength::long_rows) return fmt::format("rows must have at most {} elements, got more", kLongestOfGroup);
+  return fits_rows(traits, p);
+}
+
+std::string chooses_groups(const DeviceTraits& traits, const RowwiseProblem& p) {
+  if (row_tuning(traits).local == 1) return std::string(kNeedsGroups);
+  if (p.length == RowLength::short_rows) return fmt::format("rows must have at least {} elements, got fewer", REDUCE_SHORT_TEAM);
+  return fits_groups(traits, p);
+}
+
+constexpr std::array<Implementation<RowwiseProblem>, 3> kImplementations{
+    {{kGroups, chooses_groups}, {"rowwise_rows", fits_rows}, {"rowwise_strided", computes}}};
+/// Implementations that a caller may force.
+constexpr std::array<Implementation<RowwiseProblem>, 3> kForced{{{kGroups, fits_groups}, {"rowwise_rows", fits_rows}, {"rowwise_strided", computes}}};
 
 }  // namespace
 
 KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& p, std::string_view forced) {
-  const auto& chosen = choose<RowwiseProblem>(kImplementations, traits, p, forced, "rowwise");
-  KernelPlan plan{.stem = "rowwise", .entry = chosen.name, .tuning = row_tuning(traits)};
+  const auto& chosen = choose<RowwiseProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, "rowwise");
+  KernelPlan plan{.stem = "rowwise", .entry = chosen.name, .tuning = chosen.name == kGroups ? team_tuning(traits) : row_tuning(traits)};
   set_lanes(plan, traits, p.types.has_wide, p.element_count + p.result_count + p.input_count, p.wide_index, p.rank_lanes);
   plan.defines.set("CLUTCH_ELEMENT_COUNT", p.element_count)
       .set("CLUTCH_RESULT_COUNT", p.result_count)
@@ -244,6 +265,7 @@ Launch arrange(std::vector<Tensor> tensors, const RowFunction& f, const Checked&
   for (const ExprFunction* g : body.functions()) p.types.note(*g);
   p.rank_lanes = rank_lanes(l.rank);
   if (!p.rows) p.splats = 0;
+  p.length = c.m < REDUCE_SHORT_TEAM ? RowLength::short_rows : c.m > kLongestOfGroup ? RowLength::long_rows : RowLength::fits;
   return l;
 }
 
@@ -294,8 +316,12 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
   const BuiltPlan& plan = c.runtime->plans().find<BuiltPlan>("rowwise", p, implementation, [&] {
     KernelPlan selected = select(c.runtime->traits(), p, implementation);
     selected.expression = print(p, *f.body());
-    return build_plan(*c.runtime, selected);
+    if (selected.entry != kGroups) return build_plan(*c.runtime, selected);
+    KernelPlan other = select(c.runtime->traits(), p, "rowwise_rows");
+    other.expression = selected.expression;
+    return build_teams(*c.runtime, selected, other, !implementation.empty());
   });
+  const bool groups = plan.entry == kGroups;
   auto n = static_cast<std::uint64_t>(c.n), m = static_cast<std::uint64_t>(c.m);
   // If a group is a thread, a chunk has about 8192 elements, so that its work exceeds the cost to schedule it.
   std::uint64_t chunk = plan.tuning.local == 1 ? std::max(std::uint64_t{1}, 8192 / std::max(m, std::uint64_t{1})) : 1;
@@ -308,24 +334,52 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
       encoder.output(l.tensors[k]);
     else
       encoder.input(l.tensors[k]);
-  encoder.value(n).value(m).value(chunk).value(static_cast<std::uint32_t>(streams)).value(static_cast<std::int32_t>(l.rank));
+  encoder.value(n).value(m);
+  const std::uint32_t team = reduce_team(m);
+  if (groups)
+    encoder.value(team);
+  else
+    encoder.value(chunk).value(static_cast<std::uint32_t>(streams));
+  encoder.value(static_cast<std::int32_t>(l.rank));
   bind_lanes(encoder, l.size.data(), p.rank_lanes, p.wide_index);
   for (std::size_t k = 0; k < l.tensors.size(); ++k) bind_lanes(encoder, l.kept.data() + 16 * k, p.rank_lanes, p.wide_index);
-  bind_lanes(encoder, l.inner.data(), ROWWISE_INNER_LANES, p.wide_index);
+  if (!groups) bind_lanes(encoder, l.inner.data(), ROWWISE_INNER_LANES, p.wide_index);
   for (const ExprFunction* g : f.body()->functions()) bind_extra(encoder, *g->body(), g->body()->param_values);
   std::uint64_t items = (n + chunk - 1) / chunk;
+  if (groups) {
+    // Items of a row. Groups are as many as rows want: each starts by a few instructions, and a device balances groups better than items that take rows in
+    // turn.
+    const std::uint64_t members = m > REDUCE_BLOCK ? plan.tuning.local : team;
+    items = n * members;
+  }
   double operations = static_cast<double>(p.total_count);
   for (const ExprFunction* g : f.body()->functions()) operations += g->body()->operations;
   encoder.flops(operations * static_cast<double>(n) * static_cast<double>(m)).dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
 }
 
-/// True if one item for each row would leave most of the device idle.
-bool few_long_rows(const Checked& c) {
+/// True if a group shares each row (rowwise_groups).
+bool shares_rows(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const Checked& c) {
+  const DeviceTraits& traits = c.runtime->traits();
+  if (row_tuning(traits).local == 1 || c.m > kLongestOfGroup || !refuses_row_teams(traits, f.body()->accumulator).empty()) return false;
+  // Without a single stride a row is copied to one.
+  auto lies_in_rows = [&](const Tensor& t, bool may_repeat) {
+    const std::int64_t stride = inner_stride(broadcast_strides(t, c.sizes), c).value_or(1);
+    return stride == 1 || (stride == 0 && may_repeat);
+  };
+  for (std::size_t k = 0; k < static_cast<std::size_t>(f.element_count()); ++k)
+    if (!lies_in_rows(outputs[k], false)) return false;
+  return std::all_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return lies_in_rows(t, true); });
+}
+
+/// True if the items of each row would leave most of the device idle.
+bool few_long_rows(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const Checked& c) {
   const DeviceTraits& traits = c.runtime->traits();
   const auto n = static_cast<std::uint64_t>(c.n), units = static_cast<std::uint64_t>(traits.compute_units);
   // An item reads a row up to five times.
   if ((traits.quirks & kQuirkLoopsEndEarly) && c.m >= kLongRow / 2) return true;
   if (c.m < kLongRow) return false;
+  // A group needs rows of four times kLongRow elements to take longer than further launches, and two compute units for each of them to fall behind.
+  if (shares_rows(outputs, f, inputs, c)) return c.m > 4 * kLongRow && 2 * n < units;
   // A thread finishes a row of eight times kLongRow elements before further launches have started.
   return row_tuning(traits).local == 1 ? n < units && c.m >= 8 * kLongRow : n < 32 * units;
 }
@@ -391,7 +445,7 @@ void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const 
          const Stream& stream) {
   if (c.n == 0 || (c.m == 0 && f.result_count() == 0)) return;
   bool forced = options.implementation == kComposed;
-  if (forced || (options.implementation.empty() && few_long_rows(c))) {
+  if (forced || (options.implementation.empty() && few_long_rows(outputs, f, given, c))) {
     if (run_composed(outputs, f, given, c, stream)) return;
     if (forced || (c.runtime->traits().quirks & kQuirkLoopsEndEarly))
       refuse(ErrorCode::not_supported,

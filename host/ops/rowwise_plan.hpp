@@ -14,6 +14,13 @@ static_assert(kMaxRowwiseOperands <= ROWWISE_INNER_LANES);
 inline constexpr std::int64_t kLongRow = 16384;
 inline constexpr std::string_view kComposed = "rowwise_composed";
 
+/// Lengths of rows as rowwise_groups distinguishes them.
+enum class RowLength : std::uint8_t {
+  fits,
+  short_rows,  ///< fewer elements than the smallest team of items has
+  long_rows,   ///< more blocks than have their results in local memory
+};
+
 /// Shared part of RowFunctions. The functions take the inputs, then kMaxTotals totals and the row's length.
 struct RowBody {
   std::vector<DType> inputs;
@@ -45,7 +52,8 @@ struct RowwiseProblem {
   bool wide_index = false;
   SeenTypes types;
   std::uint8_t kept = kMaxTotals, fetch_in = kMaxTotals;
-  std::uint8_t unused[2] = {};
+  RowLength length = RowLength::fits;
+  std::uint8_t unused[1] = {};
   std::uint16_t splats = 0;  ///< for rows: bits of the operands that have one element in a row
   DType dtypes[kMaxRowwiseOperands] = {};
 };

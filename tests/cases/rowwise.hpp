@@ -103,6 +103,10 @@ struct RowwiseCase {
       all.push_back(problem(name(dtype), "rowwise_rows", dtype, 5, 197, {200, 1}, {211, 1}, seed));
       all.push_back(problem(name(dtype), "rowwise_strided", dtype, 9, 61, {2, 20}, {1, 9}, seed + 1));
     }
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
+      all.push_back(problem(name(dtype), "rowwise_groups", dtype, 17, 197, {200, 1}, {211, 1}, seed + 7));
+    all.push_back(problem("four chains", "rowwise_groups", DType::f32, 5, 1999, {}, {}, seed + 8));
+    all.push_back(problem("five blocks", "rowwise_groups", DType::f32, 2, 9000, {}, {}, seed + 9));
     all.push_back(problem("two blocks", "rowwise_rows", DType::f32, 2, 2500, {}, {}, seed + 2));
     all.push_back(problem("short rows", "rowwise_rows", DType::f32, 37, 3, {}, {}, seed + 3));
     return all;
@@ -114,6 +118,11 @@ struct RowwiseCase {
       {"rowwise_rows", Edit::offset, "else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j, x);",
        "else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j + 1, x);"},
       {"rowwise_rows", Edit::arithmetic, "#define CLUTCH_TOTAL_VALUE_1 ((V)totals[1])", "#define CLUTCH_TOTAL_VALUE_1 ((V)totals[0])"},
+      {"rowwise_groups", Edit::tail, "there && j < (IDX)m;", "there && j + 1 < (IDX)m;"},
+      {"rowwise_groups", Edit::stride, "offset[k] += place * stride[k][d];", "offset[k] += place * stride[0][d];"},
+      {"rowwise_groups", Edit::offset, "CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j, x);",
+       "CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j + 1, x);"},
+      {"rowwise_groups", Edit::arithmetic, "acc = CLUTCH_COMBINE(A, acc, results[b]);", "acc = CLUTCH_COMBINE(A, acc, results[0]);"},
       {"rowwise_strided", Edit::tail, "(int)min(m - j, (IDX)WIDTH), near", "(int)min(m - j, (IDX)WIDTH) - 1, near"},
       {"rowwise_strided", Edit::stride, "at[k][l] = offset[k] + (j + l) * inner[k];\n  ROW_ELEMENTS", "at[k][l] = offset[k] + (j + l);\n  ROW_ELEMENTS"},
       {"rowwise_strided", Edit::offset, "(CLUTCH_CONCAT(b, k), at[k], count, x);", "(CLUTCH_CONCAT(b, k), at[k] + 1, count - 1, x);"},

@@ -131,6 +131,58 @@ TEST(Rowwise, FewLongRowsAreTakenApartWithTheSameBits) {
   }
 }
 
+TEST(Rowwise, GroupsOfItemsHaveTheBitsOfTheReference) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (known_bug(device, "loops_end_early")) continue;  // refused
+    const RowwiseOptions groups{.implementation = "rowwise_groups"}, strided{.implementation = "rowwise_strided"};
+    // Four totals, outputs of both kinds, an input with one element in a row and one for all rows.
+    const RowFunction four = trace_rows(
+        [](Row& row, Expr a, Expr b, Expr s) {
+          Expr most = row.max(a * s), least = row.min(b), e = exp(a * s - most), total = row.sum(e), product = row.prod(1 + b * 1e-3);
+          row.result(total + a);
+          row.result(product - least);
+          return std::array{e / total, b * product};
+        },
+        std::array{DType::f32, DType::f32, DType::f32});
+    const RowFunction softmax = trace_rows(
+        [](Row& row, Expr a) {
+          Expr e = exp(a - row.max(a)), all = row.sum(e);
+          row.result(a);
+          return e / all;
+        },
+        std::array{DType::f32});
+    for (std::int64_t m : {1, 15, 16, 17, 511, 512, 513, 2047, 2048, 2049, 5000, 100000}) {
+      for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+        if ((dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) || (dtype != DType::f32 && m > 5000)) continue;
+        if (level() == "smoke" && (dtype == DType::f64 || dtype == DType::f16)) continue;  // tests/cases/rowwise.hpp has them
+        // More rows than teams of a group, or more than a group.
+        EXPECT_EQ(run_problem(device, RowwiseCase::problem("", "rowwise_groups", dtype, m > 2048 ? 2 : 18, m, {m + 5, 1}, {}, seed())), "")
+            << name(dtype) << " rows of " << m;
+      }
+      if (m > 5000) continue;
+      const Tensor x = randn({3, 2, m}, {.device = device, .seed = seed()}), w = randn({m}, {.device = device, .seed = seed() + 1}).to(DType::bf16),
+                   s = randn({2, 1}, {.device = device, .seed = seed() + 2});
+      // NaN, infinities and zeros of both signs.
+      fill_(x.select(0, 0).select(0, 1).slice(0, m / 2, m / 2 + 1), NAN);
+      fill_(x.select(0, 1).select(0, 0).slice(0, m - 1, m), INFINITY);
+      fill_(x.select(0, 1).select(0, 1), -0.0);
+      const Tensor in[] = {x, w, s};
+      const std::vector<Tensor> made = rowwise(four, in, groups), want = rowwise(four, in, strided);
+      for (std::size_t k = 0; k < want.size(); ++k)
+        EXPECT_EQ(compare_bits(made[k].to_bytes(), want[k].to_bytes(), want[k].dtype(), !device.traits().denormals), "") << "output " << k << " of " << m;
+      // Over the input; results are made of it as it was.
+      const Tensor y = randn({37, m}, {.device = device, .seed = 7}), firsts = zeros({37, 1}, {.device = device}), first = y.slice(1, 0, 1).clone();
+      const std::vector<Tensor> apart = rowwise(softmax, std::span(&y, 1), strided);
+      const Tensor over[] = {y, firsts};
+      rowwise_out(over, softmax, std::span(&y, 1), groups);
+      EXPECT_EQ(y.to_bytes(), apart[0].to_bytes()) << m;
+      EXPECT_EQ(firsts.to_bytes(), first.to_bytes()) << m;
+    }
+    const Tensor none = zeros({3, 0}, {.device = device});
+    EXPECT_EQ(values(rowwise([](Row& row, Expr a) { row.result(row.sum(a)); }, {none}, groups)[0]), (std::vector<double>{0, 0, 0}));
+  }
+}
+
 TEST(Rowwise, SoftmaxStaysWithinItsBound) {
   CLUTCH_EACH_DEVICE(device) {
     for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
@@ -569,7 +621,7 @@ TEST(Rowwise, RefusesBadInput) {
 
 TEST(Rowwise, ShapesOfAClassBuildNothing) {
   CLUTCH_EACH_DEVICE(device) {
-    nn::softmax(full({4, 100}, 1, {.device = device}));
+    for (std::int64_t m : {5, 100}) nn::softmax(full({4, m}, 1, {.device = device}));
     auto before = build_counters();
     for (const Dims& sizes : {Dims{1, 1}, Dims{70, 9}, Dims{3, 10000}, Dims{2, 3, 4, 5}}) nn::softmax(full(sizes, 1, {.device = device}));
     EXPECT_EQ(build_counters().built + build_counters().loaded, before.built + before.loaded);
@@ -587,6 +639,25 @@ TEST(Rowwise, SelectionByTraitsAlone) {
   EXPECT_EQ(detail::select(cpu, problem).entry, "rowwise_strided");
   cpu.fp64 = false, problem.types.has_f64 = true;
   EXPECT_EQ(code_of([&] { detail::select(cpu, problem); }), ErrorCode::not_supported);
+  // Groups of several items.
+  DeviceTraits gpu{.type = DeviceType::gpu, .max_work_group = 1024, .local_bytes = 16 << 10};
+  gpu.fma_exact = gpu.divide_exact = gpu.sqrt_exact = true;
+  detail::RowwiseProblem rows;
+  detail::KernelPlan plan = detail::select(gpu, rows);
+  EXPECT_EQ(plan.entry, "rowwise_groups");
+  EXPECT_EQ(plan.tuning.width, 1);
+  EXPECT_EQ(plan.tuning.local, 256u);
+  rows.length = detail::RowLength::short_rows;
+  EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_rows");
+  EXPECT_EQ(detail::select(gpu, rows, "rowwise_groups").entry, "rowwise_groups");
+  rows.length = detail::RowLength::long_rows;
+  EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_rows");
+  EXPECT_NE(message_of([&] { detail::select(gpu, rows, "rowwise_groups"); }).find("rows must have at most 4194304 elements, got more"), std::string::npos);
+  rows.length = detail::RowLength::fits, rows.accumulator = DType::f64;
+  EXPECT_NE(message_of([&] { detail::select(gpu, rows, "rowwise_groups"); }).find("needs 18432 bytes of local memory, the device has 16384"),
+            std::string::npos);
+  rows.accumulator = DType::f32, rows.rows = false;
+  EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_strided");
 }
 
 }}  // namespace clutch::testing
