@@ -173,7 +173,8 @@ KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& p, std::stri
       .set("CLUTCH_TOTAL_COUNT", p.total_count)
       .set("CLUTCH_SPLATS", p.splats);
   for (std::size_t i = 0; i < p.total_count; ++i) plan.defines.set(fmt::format("CLUTCH_TOTAL_OP{}", i), p.ops[i]);
-  // Values are kept only by items that have a cache of their own, not in groups of several items.
+  // Values are kept only by items that have a cache of their own, not in groups of several: a team's 32 values an item, in registers, leave an SM of NVIDIA an
+  // eighth of its warps (scripts/gpu-check --targets sm_90 --op rowwise), and in local memory a compute unit of AMD one group.
   plan.defines.set("CLUTCH_KEPT", plan.tuning.local == 1 ? p.kept : kMaxTotals).set("CLUTCH_FETCH_IN", p.fetch_in);
   plan.defines.set("CLUTCH_LATE", plan.tuning.local == 1 && p.fetch_in < kMaxTotals && p.element_count > 0 && plan.entry == "rowwise_rows")
       .set_type("A", p.accumulator);

@@ -13,7 +13,7 @@
 #define CLUTCH_PARTIALS 64
 
 // Entries for groups of several items: items of a group, at most; those of a team, which reduces a block together, each one sum of it; and those of the team of
-// a row with one chain, whose other sums have no elements.
+// a row with one chain, whose other sums have no elements. Rows with two chains have half a team.
 #define REDUCE_GROUP_ITEMS 256
 #define REDUCE_TEAM CLUTCH_PARTIALS
 #define REDUCE_SHORT_TEAM 16
@@ -23,7 +23,7 @@ CLUTCH_SHARED_BEGIN
 // Blocks of m elements; no elements are a block, too.
 CLUTCH_SHARED_FN clutch_u64 reduce_blocks(clutch_u64 m) { return m > 0 ? (m - 1) / REDUCE_BLOCK + 1 : 1; }
 // Items of a team that reduces blocks of rows of m elements.
-CLUTCH_SHARED_FN clutch_u32 reduce_team(clutch_u64 m) { return m > CLUTCH_CHAIN ? REDUCE_TEAM : REDUCE_SHORT_TEAM; }
+CLUTCH_SHARED_FN clutch_u32 reduce_team(clutch_u64 m) { return m > 2 * CLUTCH_CHAIN ? REDUCE_TEAM : m > CLUTCH_CHAIN ? REDUCE_TEAM / 2 : REDUCE_SHORT_TEAM; }
 // reduce_columns: panels of `panel` columns that cover `columns`.
 CLUTCH_SHARED_FN clutch_u64 reduce_panels(clutch_u64 columns, clutch_u64 panel) { return (columns + panel - 1) / panel; }
 // reduce_columns: panels of n results, each `columns` of which are neighbours, times blocks.

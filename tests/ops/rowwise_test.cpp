@@ -151,7 +151,7 @@ TEST(Rowwise, GroupsOfItemsHaveTheBitsOfTheReference) {
           return e / all;
         },
         std::array{DType::f32});
-    for (std::int64_t m : {1, 15, 16, 17, 511, 512, 513, 2047, 2048, 2049, 5000, 100000}) {
+    for (std::int64_t m : {1, 15, 16, 17, 511, 512, 513, 1023, 1024, 1025, 2047, 2048, 2049, 5000, 100000}) {
       for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
         if ((dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) || (dtype != DType::f32 && m > 5000)) continue;
         if (level() == "smoke" && (dtype == DType::f64 || dtype == DType::f16)) continue;  // tests/cases/rowwise.hpp has them
