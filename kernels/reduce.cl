@@ -2,8 +2,8 @@
 // reduce: a traced function of strided operands, reduced over some dimensions.
 // The elements of a result are taken in row-major order and combine in the order of common/reduce_order.clh; another launch reduces the results of blocks. So
 // bits depend neither on the device nor on the layout.
-// Ownership: an item takes `chunk` whole blocks at a time, without local memory. reduce_groups: a team of items takes a block; local memory of
-// REDUCE_GROUP_ITEMS accumulators.
+// Ownership: an item takes `chunk` whole blocks at a time, without local memory. reduce_groups: a team of items takes a block, or, if CLUTCH_FINAL, a row of
+// one block, and a group a longer row; local memory of REDUCE_GROUP_ITEMS + REDUCE_BLOCK accumulators.
 // Needs: what common/reduce_order.clh needs; CLUTCH_OP (common/reductions.h); A_NAME, the accumulator's dtype
 // (f32, f64, i64, i32, bool), and A_IS_...; CLUTCH_ABREAST; CLUTCH_FINAL (1: apply CLUTCH_AFTER and store the result); and from
 // expression.clh: CLUTCH_EXPRESSION and, if CLUTCH_FINAL, CLUTCH_AFTER, with their parameters.
@@ -92,10 +92,23 @@ __kernel void reduce_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n,
 __kernel void reduce_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, uint team, int rank,
                             CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
-  __local A parts[REDUCE_GROUP_ITEMS];
   const uint item = (uint)get_local_id(0), teams = (uint)get_local_size(0) / team, of = item / team, p = item % team;
   REDUCE_SHAPE
   CLUTCH_SHIFT_BUFFERS
+#if CLUTCH_FINAL
+  __local A parts[REDUCE_GROUP_ITEMS], results[REDUCE_BLOCK];
+  const int shared = m > REDUCE_BLOCK;
+  const uint rows = shared ? 1 : teams;
+  for (ulong first = get_group_id(0) * rows; first < n; first += get_num_groups(0) * rows) {
+    const ulong row = shared ? first : first + of;
+    const int there = row < n;
+    IDX offset[CLUTCH_OPERANDS] = {0};
+    if (there) add_offsets_unrolled((IDX)row, rank, size, kept, offset);
+    const A result = team_total(parts, results, offset, m, there, p, of, team, teams CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+    if (there && (shared ? item : p) == 0) STORE_RESULT(offset[0], 0, 1, row, result);
+  }
+#else
+  __local A parts[REDUCE_GROUP_ITEMS];
   const ulong blocks = reduce_blocks(m), tasks = n * blocks;
   for (ulong first = get_group_id(0) * teams; first < tasks; first += get_num_groups(0) * teams) {
     const ulong one = first + of;
@@ -104,14 +117,15 @@ __kernel void reduce_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong 
     IDX offset[CLUTCH_OPERANDS] = {0};
     A acc = (A)CLUTCH_IDENTITY;
     if (there) {
-      // 64-bit divisions take long: none for rows of one block, and for one row.
-      number = blocks == 1 ? one : n == 1 ? 0 : one / blocks, block = one - number * blocks;
+      // A 64-bit division takes long: none for one row.
+      number = n == 1 ? 0 : one / blocks, block = one - number * blocks;
       add_offsets_unrolled((IDX)number, rank, size, kept, offset);
       acc = team_partial(offset, (IDX)(block * REDUCE_BLOCK), (IDX)min((block + 1) * REDUCE_BLOCK, m), p CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
     }
     acc = team_tree(parts + of * team, acc, p, team);
     if (there && p == 0) STORE_RESULT(offset[0], block, blocks, number, acc);
   }
+#endif
 }
 #endif
 

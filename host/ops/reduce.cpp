@@ -110,7 +110,7 @@ std::string fits_columns(const DeviceTraits& traits, const ReduceProblem& p) {
 constexpr std::string_view kGroups = "reduce_groups";
 
 std::string fits_groups(const DeviceTraits& traits, const ReduceProblem& p) {
-  if (std::string why = refuses_teams(traits, REDUCE_GROUP_ITEMS * (is_wide(p.accumulator) ? 8 : 4)); !why.empty()) return why;
+  if (std::string why = refuses_teams(traits, p.accumulator); !why.empty()) return why;
   return fits_rows(traits, p);
 }
 
@@ -152,11 +152,16 @@ ElementwiseTuning team_tuning(const DeviceTraits& traits) {
   return {.local = std::min<std::uint64_t>(traits.max_work_group, REDUCE_GROUP_ITEMS) / REDUCE_TEAM * REDUCE_TEAM};
 }
 
-std::string refuses_teams(const DeviceTraits& traits, std::uint64_t local_bytes) {
+std::uint64_t team_items(const BuiltPlan& plan, std::uint64_t m) {
+  return m > REDUCE_BLOCK ? std::min(plan.tuning.local, reduce_blocks(m) * REDUCE_TEAM) : plan.tuning.local;
+}
+
+std::string refuses_teams(const DeviceTraits& traits, DType accumulator) {
   // Loops that hold barriers must not end for one item alone.
   if (std::string why = refuses_long_loops(traits); !why.empty()) return why;
   if (traits.max_work_group < REDUCE_TEAM) return fmt::format("needs groups of {} items, the device has at most {} in one", REDUCE_TEAM, traits.max_work_group);
-  if (traits.local_bytes < local_bytes) return fmt::format("needs {} bytes of local memory, the device has {}", local_bytes, traits.local_bytes);
+  if (const auto needed = (REDUCE_GROUP_ITEMS + REDUCE_BLOCK) * std::uint64_t{is_wide(accumulator) ? 8u : 4u}; traits.local_bytes < needed)
+    return fmt::format("needs {} bytes of local memory, the device has {}", needed, traits.local_bytes);
   return "";
 }
 
@@ -285,7 +290,20 @@ bool takes_wide_panels(const DeviceTraits& traits, const Stage& s) {
   return reduce_panel_tasks(count(s.n), count(s.walks.kept_size[0]), kPage, reduce_blocks(count(s.m))) >= 4 * count(traits.compute_units);
 }
 
-void launch(const Stage& s, const Reduction& r, std::string_view implementation, const Stream& stream) {
+/// True if a group should take each row of several blocks in one launch, without accumulators of blocks in memory.
+bool shares_rows(const Stage& s, const Reduction& r, std::string_view implementation) {
+  const DeviceTraits& traits = r.runtime->traits();
+  if (s.walks.layout != ReduceLayout::rows || s.m > kLongestOfGroup || !(implementation.empty() ? row_tuning(traits).local > 1 : implementation == kGroups) ||
+      !refuses_teams(traits, r.accumulator).empty())
+    return false;
+  // Two turns of a group take less time than another launch; four groups on a compute unit have enough loads on their way.
+  constexpr std::uint64_t kTurns = 2, kGroupsOfUnit = 4;
+  return reduce_blocks(static_cast<std::uint64_t>(s.m)) <= kTurns * (REDUCE_GROUP_ITEMS / REDUCE_TEAM) ||
+         static_cast<std::uint64_t>(s.n) >= kGroupsOfUnit * static_cast<std::uint64_t>(traits.compute_units);
+}
+
+/// False, without a launch, if this is the last stage of rows of several blocks and the plan takes an item or a team for each.
+bool launch(const Stage& s, const Reduction& r, std::string_view implementation, const Stream& stream) {
   const ExprBody& body = *s.function->body();
   ReduceProblem p{.function = body.id,
                   .op = r.op,
@@ -322,6 +340,7 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
     other.expression = selected.expression;
     return build_teams(*r.runtime, selected, other, !implementation.empty());
   });
+  if (s.after && s.m > REDUCE_BLOCK && plan.entry != kGroups) return false;
   bool by_columns = plan.entry == "reduce_columns", strided = plan.entry == "reduce_strided", groups = plan.entry == kGroups;
   auto blocks = reduce_blocks(static_cast<std::uint64_t>(s.m)), n = static_cast<std::uint64_t>(s.n);
   // If a group is a thread, a chunk has about 8192 elements, so that its work exceeds the cost to schedule it and memory is read in long runs. If groups have
@@ -358,9 +377,11 @@ void launch(const Stage& s, const Reduction& r, std::string_view implementation,
     auto columns = static_cast<std::uint64_t>(s.walks.kept_size[0]), panel = static_cast<std::uint64_t>(abreast(p) * plan.tuning.width);
     items = reduce_panel_tasks(n, columns, panel, blocks);
   }
-  if (groups) items = n * blocks * team;
+  const std::uint64_t local = groups && s.after ? team_items(plan, static_cast<std::uint64_t>(s.m)) : plan.tuning.local;
+  if (groups) items = n * (s.after && s.m > REDUCE_BLOCK ? local : blocks * team);
   // For each element: the function, and an addition or another combining operation.
-  encoder.flops((body.operations + 1) * static_cast<double>(s.n) * static_cast<double>(s.m)).dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
+  encoder.flops((body.operations + 1) * static_cast<double>(s.n) * static_cast<double>(s.m)).dispatch(plan.kernel, item_geometry(items, local));
+  return true;
 }
 
 /// The function that is applied to the last accumulator.
@@ -380,6 +401,8 @@ void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given
   Tensor partials;
   while (stage.m > REDUCE_BLOCK) {
     const auto blocks = static_cast<std::int64_t>(reduce_blocks(static_cast<std::uint64_t>(stage.m)));
+    const std::string_view implementation = partials.defined() ? std::string_view() : options.implementation;
+    if (shares_rows(stage, r, implementation) && launch(stage, r, implementation, stream)) return;
     DType kept_as = r.accumulator == DType::boolean ? DType::i32 : r.accumulator;
     Tensor made = empty({stage.n, blocks}, {.dtype = kept_as, .device = stream.device()}, stream);
     stage.out = &made, stage.after = nullptr;

@@ -39,8 +39,12 @@ struct ReduceProblem {
 
 /// Entries whose groups are made of teams of items (reduce/args.h), of rowwise, too. Items take single elements; groups have whole teams.
 ElementwiseTuning team_tuning(const DeviceTraits& traits);
-/// Reason why a device refuses teams; empty if it accepts. `local_bytes` is the local memory of a group.
-std::string refuses_teams(const DeviceTraits& traits, std::uint64_t local_bytes);
+/// Reason why a device refuses teams; empty if it accepts.
+std::string refuses_teams(const DeviceTraits& traits, DType accumulator);
+/// Items of a group that takes rows of m elements: as many as it has blocks for, if a group shares a row.
+std::uint64_t team_items(const BuiltPlan& plan, std::uint64_t m);
+/// Elements of the longest row that a group shares: the results of its blocks are a block.
+inline constexpr std::int64_t kLongestOfGroup = std::int64_t{REDUCE_BLOCK} * REDUCE_BLOCK;
 /// Builds a plan of teams. A driver may allow too few items of the kernel: then `other` is built instead, or Error not_supported is thrown if the entry is
 /// forced.
 BuiltPlan build_teams(Runtime& runtime, const KernelPlan& plan, const KernelPlan& other, bool forced);

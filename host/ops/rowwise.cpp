@@ -138,15 +138,8 @@ std::string fits_rows(const DeviceTraits& traits, const RowwiseProblem& p) {
 }
 
 constexpr std::string_view kGroups = "rowwise_groups";
-/// Elements of the longest row that a group takes: the results of its blocks are a block.
-constexpr std::int64_t kLongestOfGroup = std::int64_t{REDUCE_BLOCK} * REDUCE_BLOCK;
-
-std::string refuses_row_teams(const DeviceTraits& traits, DType accumulator) {
-  return refuses_teams(traits, (REDUCE_GROUP_ITEMS + REDUCE_BLOCK) * (is_wide(accumulator) ? 8 : 4));
-}
-
 std::string fits_groups(const DeviceTraits& traits, const RowwiseProblem& p) {
-  if (std::string why = refuses_row_teams(traits, p.accumulator); !why.empty()) return why;
+  if (std::string why = refuses_teams(traits, p.accumulator); !why.empty()) return why;
   if (p.length == RowLength::long_rows) return fmt::format("rows must have at most {} elements, got more", kLongestOfGroup);
   return fits_rows(traits, p);
 }
@@ -347,21 +340,21 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
   if (!groups) bind_lanes(encoder, l.inner.data(), ROWWISE_INNER_LANES, p.wide_index);
   for (const ExprFunction* g : f.body()->functions()) bind_extra(encoder, *g->body(), g->body()->param_values);
   std::uint64_t items = (n + chunk - 1) / chunk;
+  const std::uint64_t local = groups ? team_items(plan, m) : plan.tuning.local;
   if (groups) {
-    // Items of a row. Groups are as many as rows want: each starts by a few instructions, and a device balances groups better than items that take rows in
+    // Groups are as many as rows want: each starts by a few instructions, and a device balances groups better than items that take rows in
     // turn.
-    const std::uint64_t members = m > REDUCE_BLOCK ? plan.tuning.local : team;
-    items = n * members;
+    items = n * (m > REDUCE_BLOCK ? local : team);
   }
   double operations = static_cast<double>(p.total_count);
   for (const ExprFunction* g : f.body()->functions()) operations += g->body()->operations;
-  encoder.flops(operations * static_cast<double>(n) * static_cast<double>(m)).dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
+  encoder.flops(operations * static_cast<double>(n) * static_cast<double>(m)).dispatch(plan.kernel, item_geometry(items, local));
 }
 
 /// True if a group shares each row (rowwise_groups).
 bool shares_rows(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const Checked& c) {
   const DeviceTraits& traits = c.runtime->traits();
-  if (row_tuning(traits).local == 1 || c.m > kLongestOfGroup || !refuses_row_teams(traits, f.body()->accumulator).empty()) return false;
+  if (row_tuning(traits).local == 1 || c.m > kLongestOfGroup || !refuses_teams(traits, f.body()->accumulator).empty()) return false;
   // Without a single stride a row is copied to one.
   auto lies_in_rows = [&](const Tensor& t, bool may_repeat) {
     const std::int64_t stride = inner_stride(broadcast_strides(t, c.sizes), c).value_or(1);

@@ -130,6 +130,7 @@ struct ReduceCase {
       all.push_back(problem(name(dtype), "reduce_groups", Reduce::sum, dtype, {19, 197}, {200, 1}, {1}, seed + 7));
     all.push_back(problem("max of four chains", "reduce_groups", Reduce::amax, DType::f32, {5, 1999}, {}, {1}, seed + 8));
     all.push_back(problem("two blocks", "reduce_groups", Reduce::sum, DType::f32, {3, 2500}, {}, {1}, seed + 9));
+    all.push_back(problem("ten blocks", "reduce_groups", Reduce::sum, DType::f32, {1, 20000}, {}, {1}, seed + 10));
     all.back().is_helper = true;  // the device chooses how the blocks' results are reduced
     all.push_back(problem("mean", "reduce_strided", Reduce::mean, DType::f32, {7, 9, 2}, {1, 20, 8}, {1}, seed + 5));
     all.push_back(problem("min", "reduce_rows", Reduce::amin, DType::f32, {3, 97}, {}, {1}, seed + 6));
@@ -144,7 +145,8 @@ struct ReduceCase {
        "chain[v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), chain[v], value + value);"},
       {"reduce_groups", Edit::tail, "values[u] = inside ? value : (A)CLUTCH_IDENTITY;", "values[u] = value;"},
       {"reduce_groups", Edit::stride, "begin + (IDX)(i + u * 16) CLUTCH", "begin + (IDX)(i + u) CLUTCH"},
-      {"reduce_groups", Edit::offset, "min((block + 1) * REDUCE_BLOCK, m), p CLUTCH", "min((block + 1) * REDUCE_BLOCK, m) - 1, p CLUTCH"},
+      {"reduce_groups", Edit::offset, "(offset, (IDX)(block * REDUCE_BLOCK), (IDX)min((block + 1)",
+       "(offset, (IDX)(block * REDUCE_BLOCK) / 2, (IDX)min((block + 1)"},
       {"reduce_groups", Edit::arithmetic, "acc = CLUTCH_COMBINE(A, left, right);", "acc = CLUTCH_COMBINE(A, left, left);"},
       {"reduce_columns", Edit::tail, "for (int l = 0; l < width; ++l)", "for (int l = 0; l + 1 < width; ++l)"},
       {"reduce_columns", Edit::stride, "row[k] += step[k]", "row[k] += across[k]"},
