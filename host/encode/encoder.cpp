@@ -176,7 +176,14 @@ std::string wrap_entry(const KernelSource& source, std::span<const Argument> arg
       default: parameters += fmt::format("{}__global uchar* a{}, ulong o{}", comma, i, i); call += fmt::format("{}(__global void*)(a{} + o{})", comma, i, i);
     }
   }
-  return fmt::format("#line 1 \"<call of {}>\"\n__kernel void {}({}) {{ {}({}); }}\n", source.entry, wrapper, parameters, source.entry, call);
+  // Some compilers only warn of a number that is passed for a pointer, and the kernel would write through it.
+  constexpr std::string_view kStrict = R"(#ifdef __clang__
+#if __has_warning("-Wint-conversion")
+#pragma clang diagnostic error "-Wint-conversion"
+#endif
+#endif
+)";
+  return fmt::format("{}#line 1 \"<call of {}>\"\n__kernel void {}({}) {{ {}({}); }}\n", kStrict, source.entry, wrapper, parameters, source.entry, call);
 }
 
 detail::Runtime& runtime_of_call(std::span<const Argument> arguments, const Stream& stream, std::string_view op) {
