@@ -121,22 +121,28 @@ void GraphState::instantiate() {
 
 namespace {
 
-/// Enqueues a command; null for a copy or fill of 0 bytes.
-ClEvent enqueue_command(const GraphWork& node, cl_command_queue queue) {
+/// Enqueues a command and stores its event, or null where the stream wants none; false for a copy or fill of 0 bytes.
+bool enqueue_command(const GraphWork& node, StreamImpl& stream, ClEvent& stored) {
+  cl_command_queue queue = stream.queue();
   cl_event event = nullptr;
   if (node.kind == GraphNodeKind::kernel) {
     const LaunchSizes sizes(node.geometry);
-    cl_int status = clEnqueueNDRangeKernel(queue, node.object.get(), sizes.dims, nullptr, sizes.global, sizes.local_or_null(), 0, nullptr, &event);
+    cl_int status =
+        clEnqueueNDRangeKernel(queue, node.object.get(), sizes.dims, nullptr, sizes.global, sizes.local_or_null(), 0, nullptr, stream.event_of_next(event));
     check_cl(status, node.op, "clEnqueueNDRangeKernel");
   } else if (node.kind == GraphNodeKind::copy && node.uses[1].bytes > 0) {
-    cl_int status =
-        clEnqueueCopyBuffer(queue, node.set[1].mem, node.set[0].mem, node.set[1].offset, node.set[0].offset, node.uses[1].bytes, 0, nullptr, &event);
+    cl_int status = clEnqueueCopyBuffer(queue, node.set[1].mem, node.set[0].mem, node.set[1].offset, node.set[0].offset, node.uses[1].bytes, 0, nullptr,
+                                        stream.event_of_next(event));
     check_cl(status, node.op, "clEnqueueCopyBuffer");
   } else if (node.kind == GraphNodeKind::fill && node.uses[0].bytes > 0) {
-    cl_int status = clEnqueueFillBuffer(queue, node.set[0].mem, &node.pattern, 1, node.set[0].offset, node.uses[0].bytes, 0, nullptr, &event);
+    cl_int status =
+        clEnqueueFillBuffer(queue, node.set[0].mem, &node.pattern, 1, node.set[0].offset, node.uses[0].bytes, 0, nullptr, stream.event_of_next(event));
     check_cl(status, node.op, "clEnqueueFillBuffer");
+  } else {
+    return false;
   }
-  return ClEvent(event);
+  stored = ClEvent(event);
+  return true;
 }
 
 void run_on_host(const GraphWork& node, StreamImpl& stream) {
@@ -169,10 +175,11 @@ struct Batch {
 void GraphState::enqueue(std::span<const GraphWork> work, const std::shared_ptr<StreamImpl>& stream) const {
   Batch batch{*stream, commands_};
   for (const GraphWork& node : work) {
+    ClEvent event;
     if (node.kind == GraphNodeKind::host_task || node.kind == GraphNodeKind::opaque) {
       batch.flush();
       run_on_host(node, *stream);
-    } else if (ClEvent event = enqueue_command(node, stream->queue())) {
+    } else if (enqueue_command(node, *stream, event)) {
       batch.commands.push_back({std::move(event), node.op});
       if (node.kind == GraphNodeKind::kernel && node.kernel->first_launch(node.geometry.local, node.geometry.local_y, node.geometry.local_z))
         stream->save_when_idle(&node.kernel->program());

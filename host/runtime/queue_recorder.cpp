@@ -55,7 +55,8 @@ class QueueRecorder final : public Recorder {
     const LaunchSizes sizes(g);
     cl_event event = nullptr;
     stream->next_ticket();
-    const cl_int status = clEnqueueNDRangeKernel(stream->queue(), lease.get(), sizes.dims, nullptr, sizes.global, sizes.local_or_null(), 0, nullptr, &event);
+    const cl_int status = clEnqueueNDRangeKernel(stream->queue(), lease.get(), sizes.dims, nullptr, sizes.global, sizes.local_or_null(), 0, nullptr,
+                                                 stream->event_of_next(event));
     check_cl(status, launch.op, "clEnqueueNDRangeKernel");
     stream->submitted(ClEvent(event), launch.op);
     if (kernel.first_launch(g.local, g.local_y, g.local_z)) stream->save_when_idle(&kernel.program());
@@ -65,15 +66,17 @@ class QueueRecorder final : public Recorder {
     const Address from = used_address(stream, op, source, false), to = used_address(stream, op, destination, true);
     cl_event event = nullptr;
     stream->next_ticket();
-    check_cl(clEnqueueCopyBuffer(stream->queue(), from.mem, to.mem, from.offset, to.offset, source.nbytes(), 0, nullptr, &event), op, "clEnqueueCopyBuffer");
+    check_cl(clEnqueueCopyBuffer(stream->queue(), from.mem, to.mem, from.offset, to.offset, source.nbytes(), 0, nullptr, stream->event_of_next(event)), op,
+             "clEnqueueCopyBuffer");
     stream->submitted(ClEvent(event), op);
   }
 
   void fill(const StreamRef& stream, const char* op, const Tensor& tensor, std::uint8_t pattern) override {
     const Storage& storage = *tensor.storage();
     cl_event event = nullptr;
-    check_cl(clEnqueueFillBuffer(stream->queue(), storage.mem(), &pattern, sizeof pattern, storage.offset(), storage.bytes(), 0, nullptr, &event), op,
-             "clEnqueueFillBuffer");
+    check_cl(clEnqueueFillBuffer(stream->queue(), storage.mem(), &pattern, sizeof pattern, storage.offset(), storage.bytes(), 0, nullptr,
+                                 stream->event_of_next(event)),
+             op, "clEnqueueFillBuffer");
     stream->submitted(ClEvent(event), op);
   }
 

@@ -13,6 +13,7 @@ double driver_number(const DeviceRecord& d) { return std::strtod(d.driver_versio
 bool is_pocl(const DeviceRecord& d) { return d.facts.platform_name == "Portable Computing Language"; }
 bool is_intel_cpu(const DeviceRecord& d) { return d.facts.platform_name == "Intel(R) OpenCL" && d.facts.type == DeviceType::cpu; }
 bool is_rusticl(const DeviceRecord& d) { return d.facts.platform_name == "rusticl"; }
+bool is_nvidia(const DeviceRecord& d) { return d.facts.platform_name == "NVIDIA CUDA"; }
 bool is_llvmpipe(const DeviceRecord& d) { return is_rusticl(d) && d.facts.name.starts_with("llvmpipe"); }
 
 constexpr std::array kTable{
@@ -46,6 +47,9 @@ constexpr std::array kTable{
              "seen on Mesa 22.3; reproducer: SavedGraphs.ForgedOnesGiveErrorsOrGraphs"},
     QuirkRow{kQuirkByteSelectsCrash, "byte_selects_crash", is_llvmpipe,
              "its compiler ends the process on a select of i8 values one of which is a constant: map refuses these", "measured on Mesa 22.3 with LLVM 15"},
+    QuirkRow{kQuirkEventsCost, "events_cost", is_nvidia,
+             "the event of a command on a queue that measures time takes 7 us, where a launch takes 3: one command in kEventEach has an event",
+             "measured on driver 580.159 with an H200"},
     QuirkRow{kQuirkSlowHostTransfer, "one_thread_copies", is_pocl, "copy, fill and read commands run on one thread: kernels copy instead", "PoCL issue #716"},
 };
 

@@ -21,6 +21,7 @@ enum Quirk : std::uint32_t {
   kQuirkLoopsEndEarly = 1u << 8,
   kQuirkArgumentSizesPanic = 1u << 9,
   kQuirkByteSelectsCrash = 1u << 10,
+  kQuirkEventsCost = 1u << 11,
 };
 
 /// Largest number of iterations of all loops of a work-item together if kQuirkLoopsEndEarly applies; leaving a loop counts as one iteration.

@@ -5,6 +5,7 @@
 
 #include "runtime/op_name.hpp"
 #include "runtime/queue_recorder.hpp"
+#include "runtime/quirks.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 #include "support/system.hpp"
@@ -96,7 +97,8 @@ StreamImpl::StreamImpl(Runtime& runtime, ClQueue queue, StreamPriority priority,
       id_(g_next_stream.fetch_add(1)),
       priority_(priority),
       wrapped_(wrapped),
-      end_(std::make_shared<StreamEnd>(id_, queue_.get())) {}
+      end_(std::make_shared<StreamEnd>(id_, queue_.get())),
+      events_cost_((claimed_traits(runtime.device()).quirks & kQuirkEventsCost) != 0) {}
 
 StreamImpl::~StreamImpl() {
   if (forked()) return;
@@ -156,8 +158,9 @@ Clock StreamEnd::seen() {
 void StreamImpl::submitted(ClEvent event, const char* op, std::shared_ptr<void> keep) {
   std::vector<std::shared_ptr<void>> done;  // destroyed after the unlock, since freeing may run callers' code
   std::lock_guard lock(mutex_);
+  const bool tells = static_cast<bool>(event);
   flight_.push_back({std::move(event), op, std::move(keep)});
-  if (flight_.size() > kKeptInFlight) retire(2, done);
+  if (tells && flight_.size() > kKeptInFlight) retire(2, done);
 }
 
 void StreamImpl::submitted(std::span<Submitted> commands) {
@@ -167,27 +170,47 @@ void StreamImpl::submitted(std::span<Submitted> commands) {
   if (flight_.size() <= kKeptInFlight) return;
   // The queue is in order, so one finished event proves all earlier ones. Asking each event while the device signals events costs more than enqueueing.
   std::size_t older = flight_.size() - kKeptInFlight;
-  if (status_of(flight_[older - 1].event.get()) <= CL_COMPLETE) retire(older, done);
+  while (older > 0 && !flight_[older - 1].event) --older;
+  if (older > 0 && status_of(flight_[older - 1].event.get()) <= CL_COMPLETE) retire(older, done);
 }
 
-ClEvent StreamImpl::last() const {
+void StreamImpl::mark_last() noexcept {
+  if (flight_.empty() || flight_[flight_.size() - 1].event) return;
+  flight_[flight_.size() - 1].event = enqueue_marker(queue_.get());
+}
+
+ClEvent StreamImpl::last() {
   std::lock_guard lock(mutex_);
   if (flight_.empty()) return {};
-  return retained(flight_[flight_.size() - 1].event.get());
+  mark_last();
+  const ClEvent& event = flight_[flight_.size() - 1].event;
+  if (!event) {
+    clFinish(queue_.get());  // without a marker only waiting shows that the work is done
+    return {};
+  }
+  return retained(event.get());
+}
+
+void StreamImpl::pop_front(std::vector<std::shared_ptr<void>>& done) {
+  InFlight& front = flight_.front();
+  if (front.keep) done.push_back(std::move(front.keep));
+  flight_.pop_front();
+  ++retired_;
 }
 
 void StreamImpl::retire(std::size_t most, std::vector<std::shared_ptr<void>>& done) {
-  while (!flight_.empty() && most-- > 0) {
-    InFlight& front = flight_.front();
-    cl_int status = status_of(front.event.get());
+  while (most-- > 0) {
+    std::size_t told = 0;  // the first command that has an event, which tells of those before it, too: the queue is in order
+    while (told < flight_.size() && !flight_[told].event) ++told;
+    if (told == flight_.size()) return;
+    const InFlight& teller = flight_[told];
+    cl_int status = status_of(teller.event.get());
     if (status > CL_COMPLETE) return;
     if (status < 0) {
-      fail(status, front.op);
-      if (front.keep) clFinish(queue_.get());  // after a failure the event does not tell whether the command still reads this memory
+      fail(status, flight_.front().op);
+      if (teller.keep) clFinish(queue_.get());  // after a failure the event does not tell whether the command still reads this memory
     }
-    if (front.keep) done.push_back(std::move(front.keep));
-    flight_.pop_front();
-    ++retired_;
+    for (std::size_t i = 0; i <= told; ++i) pop_front(done);
   }
 }
 
@@ -241,6 +264,7 @@ bool StreamImpl::query() {
   bool idle = false;
   {
     std::lock_guard lock(mutex_);
+    mark_last();
     retire(flight_.size(), done);
     idle = flight_.empty();
   }
@@ -268,6 +292,7 @@ void StreamImpl::synchronize(std::string_view op) {
     {
       std::lock_guard lock(mutex_);
       retire(flight_.size(), done);
+      while (retired_ < covered && !flight_.empty() && !flight_.front().event) pop_front(done);  // clFinish tells of these
       bool again = retired_ < covered && !flight_.empty() && retired_ + 1 > waited_for;
       if (again) late = retained(flight_.front().event.get());
       if (late) {

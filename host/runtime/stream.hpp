@@ -104,7 +104,12 @@ class StreamImpl {
     if (failed_.load(std::memory_order_acquire)) [[unlikely]]
       throw_sticky(op);
   }
-  /// Adds the event of a command of `op` to the commands in flight; `keep` lives until the command is done.
+  /// Where the driver is to store the event of the next command: `event`, or null for most commands if events cost (kQuirkEventsCost).
+  cl_event* event_of_next(cl_event& event) noexcept {
+    return !events_cost_ || eventless_.fetch_add(1, std::memory_order_relaxed) % kEventEach == kEventEach - 1 ? &event : nullptr;
+  }
+  /// Adds a command of `op` to the commands in flight. `event` may be null if event_of_next() was; a later command's event then tells of this one, too. `keep`,
+  /// which needs an event, lives until the command is done.
   void submitted(ClEvent event, const char* op, std::shared_ptr<void> keep = {});
   /// The same for many commands. Asks for the status of one event alone, because asking for each would disturb the device's work.
   struct Submitted {
@@ -112,8 +117,8 @@ class StreamImpl {
     const char* op;
   };
   void submitted(std::span<Submitted> commands);
-  /// The event of the last submitted command; null if none is in flight.
-  ClEvent last() const;
+  /// The event of the last submitted command, or of a marker behind it; null if none is in flight.
+  ClEvent last();
   /// Saves the program to disk when the stream is next known to be idle.
   void save_when_idle(Program* program);
 
@@ -153,8 +158,11 @@ class StreamImpl {
   };
   [[noreturn]] void throw_sticky(std::string_view op) const;
   void fail(cl_int status, const char* op);
-  /// Retires up to `most` finished commands from the front.
+  /// Retires finished commands from the front, by at most `most` events.
   void retire(std::size_t most, std::vector<std::shared_ptr<void>>& done);
+  void pop_front(std::vector<std::shared_ptr<void>>& done);
+  /// Gives the last command in flight an event if it has none.
+  void mark_last() noexcept;
 
   Runtime& runtime_;
   ClQueue queue_;
@@ -162,6 +170,9 @@ class StreamImpl {
   StreamPriority priority_;
   bool wrapped_;
   std::shared_ptr<StreamEnd> end_;
+  const bool events_cost_;
+  static constexpr std::uint32_t kEventEach = 16;
+  std::atomic<std::uint32_t> eventless_{0};  // number of commands that asked for an event, if events cost
   std::atomic<std::uint64_t> ticket_{0};
   std::atomic<bool> failed_{false};
   std::atomic<bool> records_{false};

@@ -164,9 +164,9 @@ void Tensor::read(void* destination, const Stream& given, const char* op) const 
   stream.impl()->check(op);
   stream.impl()->next_ticket();
   cl_event event = nullptr;
-  detail::check_cl(
-      clEnqueueReadBuffer(stream.impl()->queue(), from.mem(), CL_FALSE, from.offset() + source.byte_offset(), source.nbytes(), destination, 0, nullptr, &event),
-      op, "clEnqueueReadBuffer");
+  detail::check_cl(clEnqueueReadBuffer(stream.impl()->queue(), from.mem(), CL_FALSE, from.offset() + source.byte_offset(), source.nbytes(), destination, 0,
+                                       nullptr, stream.impl()->event_of_next(event)),
+                   op, "clEnqueueReadBuffer");
   try {
     stream.impl()->submitted(detail::ClEvent(event), op);
     stream.synchronize();

@@ -46,7 +46,11 @@ constexpr Lesser kLesser[] = {
 /// The first test device as one that lacks something, until this goes. Errors: not_supported without the layer.
 class LesserTwin {
  public:
-  explicit LesserTwin(std::uint32_t lacks, bool proves_rounding = true) : settings_(settings(proves_rounding)), faked_(lacks), fresh_(test_devices().front()) {}
+  explicit LesserTwin(std::uint32_t lacks, bool proves_rounding = true) : settings_(settings(proves_rounding)), faked_(lacks), fresh_(test_devices().front()) {
+    if ((lacks & fault::kGpu) == 0) return;
+    detail::claimed_traits(fresh_.record());
+    fresh_.record().traits.quirks |= detail::kQuirkEventsCost;  // as on a GPU of NVIDIA
+  }
   const Device& device() const { return fresh_.device(); }
 
  private:
