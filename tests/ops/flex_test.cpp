@@ -14,11 +14,11 @@
 namespace clutch::testing { namespace {
 
 /// The implementations that a device can be asked for, first what it takes by itself. By day its tiles, which take CPUs seconds to build, are proofs alone.
-std::vector<std::string> implementations(const Device& device) {
+std::vector<std::string> implementations(const Device& device, detail::FlexPart part = detail::FlexPart::forward) {
   std::vector<std::string> all{""};
   for (std::string_view name : {"flex_lanes", "flex_tiles"}) {
     if (level() == "smoke" && name == "flex_tiles" && device.type() == DeviceType::cpu) continue;
-    auto takes = [&] { detail::select(device.traits(), detail::FlexProblem{}, name); };
+    auto takes = [&] { detail::select(device.traits(), detail::FlexProblem{.part = part}, name); };
     if (!device.traits().simulator && code_of(takes) == ErrorCode::ok) all.emplace_back(name);
   }
   all.emplace_back("flex_items");
@@ -373,7 +373,7 @@ TEST(Flex, GradientsMatchTheModel) {
     const FlexCase::Shape shape{.batch = 2, .heads = 4, .q_len = 131, .kv_len = 131, .e = 24, .ev = 40};
     const Given given(shape, device);
     for (const Mod& mod : mods(device, 4, 131))
-      for (const std::string& implementation : implementations(device)) {
+      for (const std::string& implementation : implementations(device, detail::FlexPart::backward)) {
         if (!worth(implementation, mod)) continue;
         // Masks alone have no derivative of their own; by day a mod of scores alone stands for the others.
         const std::string_view name = mod.name;

@@ -72,8 +72,8 @@ TEST(Matmul, LongChainsHaveTheModelsBits) {
       for (const Size& size : {Size{1, 512, 1100}, Size{40, 330, 255}, Size{40, 130, 600}, Size{200, 130, 257}, Size{200, 192, 256}, Size{9, 150, 333}}) {
         MatmulCase::Shape shape{.m = size.m, .n = size.n, .k = size.k, .b_turned = size.k == 257 || size.k == 333, .alpha = 2, .beta = -3};
         if (level() == "smoke" && types.a != DType::f32 && (size.m + size.k + static_cast<int>(types.a)) % 4 != 0) continue;
-        // Bytes by sums of floats, and by whatever the device has.
-        std::string_view entry = !takes_panels(device) ? "matmul_items" : MatmulCase::is_byte(types.a) && size.m < 200 ? "" : "matmul_panels";
+        // Bytes by sums of floats, and by whatever the device has. Devices without panels take tiles for some sizes, items for others.
+        std::string_view entry = !takes_panels(device) || (MatmulCase::is_byte(types.a) && size.m < 200) ? "" : "matmul_panels";
         shape.epilogue = size.m == 1, shape.packed = size.m == 40 && types.a == types.b;
         ASSERT_EQ(run_once(device, MatmulCase::problem(entry, types.a, types.b, shape, seed(), types.result)), "")
             << name(types.a) << " " << size.m << " " << size.k;

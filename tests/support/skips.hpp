@@ -34,6 +34,7 @@ inline constexpr Skip kSkips[] = {
     {"Problems.", "fp64"},
     {"Random.", "fp64"},
     {"Reduce.", "fp64"},
+    {"Replays.", "command buffers"},
     {"Rowwise.", "fp64"},
     {"SavedBits.", "denormals"},
     {"SavedBits.", "fp64"},
@@ -44,6 +45,7 @@ inline constexpr Skip kSkips[] = {
     {"Streams.", "device_timer"},
     {"Streams.", "second device"},
     {"Tensors.", "second device"},
+    {"Training.", "command buffers"},
     {"Varlen.", "fp64"},
 };
 
