@@ -170,7 +170,7 @@ std::string wrap_entry(const KernelSource& source, std::span<const Argument> arg
         call += fmt::format("{}a{}", comma, i);
         break;
       case Argument::Kind::local:
-        parameters += fmt::format("{}__local uchar* a{}", comma, i);
+        parameters += fmt::format("{}__local long16* a{}", comma, i);  // drivers align local memory to the type that they are told
         call += fmt::format("{}(__local void*)a{}", comma, i);
         break;
       default: parameters += fmt::format("{}__global uchar* a{}, ulong o{}", comma, i, i); call += fmt::format("{}(__global void*)(a{} + o{})", comma, i, i);
