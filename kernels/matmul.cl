@@ -5,7 +5,7 @@
 //   CLUTCH_B_AT, of matmul/args.h: b is read from panels that matmul_pack wrote, from the tensor, or from blocks that the work-item packs.
 //   CLUTCH_DOT: a and b are words of four bytes, by matmul_dot_rows and matmul_dot_pack, whose products an instruction sums or plain code (args.h).
 // matmul_lanes: batches of small matrices, one in each SIMD lane.
-// matmul_tiles: tiles in local memory (matmul/tiles.clh). Local memory: 2 * MATMUL_BLOCK_K * (CLUTCH_TILE_M + CLUTCH_TILE_N) numbers.
+// matmul_tiles: tiles in local memory (matmul/tiles.clh). Local memory: matmul_tile_numbers() numbers of each matrix.
 // matmul_items: the reference, any strides. A work-item takes an element.
 // With a 2:4 matrix on the left; where `info` >= 0 names a group that was not 2:4, all results are NaN, or the least integer:
 // matmul_sparse_panels: as matmul_panels, packed by sparse24_pack. CLUTCH_TRANSPOSED: the strides of results are those of the transposed result.
@@ -16,7 +16,7 @@
 // expression.clh (of the epilogue, whose operand 0 is what it reads as well as what it writes);
 //   for panels CLUTCH_B_AT, CLUTCH_ROWS, CLUTCH_VECTORS, CLUTCH_PACK_ROWS, CLUTCH_BLOCK_VECTORS (of a block that a work-item packs, at most),
 //     CLUTCH_ACCUMULATOR_TILES (tiles of a work-item, at most);
-//   for tiles CLUTCH_TILE_M, CLUTCH_TILE_N, CLUTCH_THREADS_M, CLUTCH_THREADS_N.
+//   for tiles CLUTCH_TILE_M, CLUTCH_TILE_N, CLUTCH_TILE_PAD, CLUTCH_THREADS_M, CLUTCH_THREADS_N, CLUTCH_A_ALONG_K, CLUTCH_B_ALONG_K, CLUTCH_NARROW.
 // May have: CLUTCH_GROUPED (work-groups have several items).
 #define CLUTCH_GATHER_UNROLL _Pragma("unroll 1")  // edges alone: compilers take long over them
 #include "common/expr.clh"
@@ -320,12 +320,13 @@ __kernel void matmul_lanes(CLUTCH_PREDICATE __global uchar* c, ulong c_offset, _
 #ifdef CLUTCH_ENTRY_matmul_tiles
 __kernel void matmul_tiles(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset,
                            CLUTCH_ARGS(MatmulArgs, args) CLUTCH_STRIDE_PARAMS, SUM_ONE alpha, SUM_ONE beta CLUTCH_EXTRA_KERNEL_PARAMS) {
-  __local NUMBER tiles_a[2 * MATMUL_BLOCK_K * CLUTCH_TILE_M], tiles_b[2 * MATMUL_BLOCK_K * CLUTCH_TILE_N];  // matmul_tile_numbers() of each
+  // matmul_tile_numbers() of each, aligned for vectors of four
+  __local NUMBER tiles_a[2 * MATMUL_BLOCK_K * PITCH_A] __attribute__((aligned(32))), tiles_b[2 * MATMUL_BLOCK_K * PITCH_B] __attribute__((aligned(32)));
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
   IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
-  matmul_tiles_body(tiles_a, tiles_b, get_group_id(0), get_num_groups(0), get_local_id(0), a + a_offset, b + b_offset, args, alpha, beta,
+  matmul_tiles_body(tiles_a, tiles_b, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), a + a_offset, b + b_offset, args, alpha, beta,
                     stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
@@ -334,12 +335,13 @@ __kernel void matmul_tiles(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __globa
 __kernel void matmul_sparse_tiles(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global const uchar* values, ulong values_offset,
                                   __global const uchar* metadata, ulong metadata_offset, __global const uchar* info, ulong info_offset, __global const uchar* b,
                                   ulong b_offset, CLUTCH_ARGS(MatmulArgs, args) CLUTCH_STRIDE_PARAMS, SUM_ONE alpha, SUM_ONE beta CLUTCH_EXTRA_KERNEL_PARAMS) {
-  __local NUMBER tiles_a[2 * MATMUL_BLOCK_K * CLUTCH_TILE_M], tiles_b[2 * MATMUL_BLOCK_K * CLUTCH_TILE_N];  // matmul_tile_numbers() of each
+  // matmul_tile_numbers() of each, aligned for vectors of four
+  __local NUMBER tiles_a[2 * MATMUL_BLOCK_K * PITCH_A] __attribute__((aligned(32))), tiles_b[2 * MATMUL_BLOCK_K * PITCH_B] __attribute__((aligned(32)));
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
   IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
-  matmul_tiles_body(tiles_a, tiles_b, get_group_id(0), get_num_groups(0), get_local_id(0), values + values_offset, metadata + metadata_offset,
+  matmul_tiles_body(tiles_a, tiles_b, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), values + values_offset, metadata + metadata_offset,
                     *(__global const int*)(info + info_offset) >= 0, b + b_offset, args, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif

@@ -138,11 +138,11 @@ std::string fits_dot(const DeviceTraits& traits, const MatmulProblem& p) {
 }
 
 std::string fits_tiles(const DeviceTraits& traits, const MatmulProblem& p) {
-  const bool wide = matmul_compute(p) == DType::f64;
+  constexpr MatmulTile kLeast = kMatmulTiles.back();
   if (std::string why = refuses_long_loops(traits); !why.empty()) return why;
-  if (traits.max_work_group < kMatmulTileItems)
-    return fmt::format("needs groups of {} items, the device has at most {} in one", kMatmulTileItems, traits.max_work_group);
-  if (const auto needed = 2 * matmul_tile_numbers(kMatmulTile) * (wide ? 8 : 4); traits.local_bytes < needed)
+  if (traits.max_work_group < static_cast<std::uint64_t>(kLeast.items))
+    return fmt::format("needs groups of {} items, the device has at most {} in one", kLeast.items, traits.max_work_group);
+  if (const std::uint64_t needed = matmul_tile_bytes(p, kLeast.size, 0); traits.local_bytes < needed)
     return fmt::format("needs {} bytes of local memory, the device has {}", needed, traits.local_bytes);
   return computes(traits, p);
 }
@@ -236,6 +236,10 @@ const Tensor& memory_of(const MatrixOperand& b) {
   return state->panels.defined() ? state->panels : state->original;
 }
 
+std::uint64_t matmul_tile_bytes(const MatmulProblem& p, std::int64_t tile, std::int64_t pad) {
+  return 2 * matmul_tile_numbers(static_cast<std::uint64_t>(tile), static_cast<std::uint64_t>(pad)) * (matmul_compute(p) == DType::f64 ? 8 : 4);
+}
+
 DType matmul_compute(const MatmulProblem& p) { return p.a == DType::f64 || p.a == DType::c128 ? DType::f64 : DType::f32; }
 
 KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::string_view forced) {
@@ -265,9 +269,15 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
                          : p.dots && plan.tuning.width == 16 ? MATMUL_DOT_INSTRUCTION
                                                              : MATMUL_DOT_PLAIN);
   if (tiles) {
-    const int side = p.tile_items == 64 ? 8 : p.tile_items == 16 ? 4 : p.tile_items == 4 ? 2 : 1;
+    int side = 1;
+    while (4 * side * side <= p.tile_items) side *= 2;
     plan.tuning.local = static_cast<std::uint64_t>(side * side);
-    d.set("CLUTCH_TILE_M", kMatmulTile).set("CLUTCH_TILE_N", kMatmulTile).set("CLUTCH_THREADS_M", side).set("CLUTCH_THREADS_N", side);
+    const bool padded = matmul_tile_bytes(p, p.tile, kMatmulTilePad) <= traits.local_bytes;
+    d.set("CLUTCH_TILE_M", p.tile).set("CLUTCH_TILE_N", p.tile).set("CLUTCH_TILE_PAD", padded ? kMatmulTilePad : 0);
+    d.set("CLUTCH_THREADS_M", side).set("CLUTCH_THREADS_N", side).set("CLUTCH_A_ALONG_K", p.a_along_k).set("CLUTCH_B_ALONG_K", p.b_along_k);
+    d.set("CLUTCH_NARROW", p.narrow);
+    // With more registers a compute unit would hold one group alone, whose items all wait at the same barriers.
+    if (traits.register_limits && p.tile == kMatmulTiles.front().size) plan.options = "-cl-nv-maxrregcount=128";
   }
   if (items || entry == "matmul_lanes") return plan;
   d.set("CLUTCH_VECTORS", p.vectors).set("CLUTCH_PACK_ROWS", kMatmulPackRows);

@@ -23,7 +23,8 @@ constexpr double matmul_flops(std::int64_t m, std::int64_t n, std::int64_t k, st
 /// Inputs of the selection of matmul; also the key of its cached plans.
 struct MatmulProblem {
   std::uint64_t function = 0;    ///< ExprBody::id of the epilogue
-  std::int32_t tile_items = 64;  ///< items of a group of matmul_tiles; a square number
+  std::int16_t tile = 64;        ///< rows and columns of a tile of matmul_tiles
+  std::int16_t tile_items = 64;  ///< items of a group of matmul_tiles; the square of a power of two
   /// sparse_transposed: the rows of the result, not its columns, have stride 1.
   enum class Left : std::uint32_t { dense, sparse, sparse_transposed } left = Left::dense;
   DType a = DType::f32, b = DType::f32, output = DType::f32;
@@ -33,7 +34,10 @@ struct MatmulProblem {
   bool wide = false;                                                            ///< the epilogue has 64-bit values
   bool dots = false;                                                            ///< a trial has shown that the device has dot products of bytes
   MatmulPlace place = MatmulPlace::packed;
-  std::uint8_t rows = 6, vectors = 4;  ///< of a register tile
+  std::uint8_t rows = 6, vectors = 4;         ///< of a register tile
+  bool a_along_k = false, b_along_k = false;  ///< tiles: neighbouring elements of a, or of b, lie along k
+  bool narrow = false;                        ///< tiles: offsets inside of a tile have at most 31 bits
+  std::uint8_t unused[5] = {};
 };
 
 /// Compute type of products: f32 or f64, also for integers and complex numbers.
@@ -47,10 +51,16 @@ inline constexpr std::int64_t kMatmulAccumulatorTiles = 64;
 inline constexpr std::int64_t kMatmulBlockVectors = 1024;
 /// Most numbers of a matrix in one lane.
 inline constexpr std::int64_t kMatmulLaneNumbers = MATMUL_LANE_NUMBERS;
-/// Rows and columns of a tile in local memory.
-inline constexpr std::int64_t kMatmulTile = 64;
-/// Items of a group of matmul_tiles, if the driver allows so many; each has 8 x 8 sums.
-inline constexpr int kMatmulTileItems = 64;
+/// Tiles of matmul_tiles: rows and columns in local memory, and the items of a group. Items of the first have 8 x 8 sums, others 4 x 4.
+struct MatmulTile {
+  std::int16_t size, items;
+};
+inline constexpr std::array<MatmulTile, 3> kMatmulTiles{{{128, 256}, {64, 256}, {32, 64}}};
+/// Numbers behind each step along k of a tile in local memory, where it has room for them.
+inline constexpr std::int64_t kMatmulTilePad = 4;
+
+/// Bytes of local memory that the tiles of both matrices take.
+std::uint64_t matmul_tile_bytes(const MatmulProblem& problem, std::int64_t tile, std::int64_t pad);
 /// Most columns of a product with a 2:4 matrix for matmul_sparse_rows, on devices with vectors of 16 lanes. For matmul_sparse_rows and matmul_sparse_dot
 /// `vectors` is 0, and `rows` is the number of columns that they take at a time.
 inline constexpr std::int64_t kMatmulFewTokens = 16;

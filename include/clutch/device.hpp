@@ -43,12 +43,13 @@ struct DeviceTraits {
   bool native_atomics64 = false;
   bool out_of_order = false;
   bool priority_hints = false;
-  int command_buffer = 0;     ///< revision of cl_khr_command_buffer times 10000 as 0x major minor patch; 0 = absent
-  bool fma_exact = false;     ///< self-test: fma() is rounded once
-  bool divide_exact = false;  ///< self-test: f32 '/' is correctly rounded, subnormal results too
-  bool sqrt_exact = false;    ///< self-test: f32 sqrt() is correctly rounded
-  bool denormals = false;     ///< self-test: f32 subnormals are kept
-  bool device_timer = false;  ///< self-test: event times grow and agree with the host's clock
+  bool register_limits = false;  ///< programs may be built for a number of registers (cl_nv_compiler_options)
+  int command_buffer = 0;        ///< revision of cl_khr_command_buffer times 10000 as 0x major minor patch; 0 = absent
+  bool fma_exact = false;        ///< self-test: fma() is rounded once
+  bool divide_exact = false;     ///< self-test: f32 '/' is correctly rounded, subnormal results too
+  bool sqrt_exact = false;       ///< self-test: f32 sqrt() is correctly rounded
+  bool denormals = false;        ///< self-test: f32 subnormals are kept
+  bool device_timer = false;     ///< self-test: event times grow and agree with the host's clock
   /// Self-test: kernels get structs by value as the host lays them out; where not, in memory
   bool args_by_value = true;
   bool simulator = false;    ///< claims several device types at once

@@ -96,8 +96,8 @@ CLUTCH_SHARED_FN clutch_u64 matmul_panel_at(clutch_u64 matrix, clutch_u64 panels
 CLUTCH_SHARED_FN clutch_u64 matmul_bundle_words(clutch_u64 row_words, clutch_u64 abreast) { return abreast * row_words; }
 CLUTCH_SHARED_FN clutch_u64 matmul_word_at(clutch_u64 word, clutch_u64 abreast) { return word / 2 * 2 * abreast + word % 2; }
 
-// Numbers of local memory that one operand of matmul_tiles takes, `tile` rows (or columns) at a time: two blocks of [k][row].
-CLUTCH_SHARED_FN clutch_u64 matmul_tile_numbers(clutch_u64 tile) { return 2 * MATMUL_BLOCK_K * tile; }
+// Numbers of local memory that one operand of matmul_tiles takes, `tile` rows (or columns) at a time: two blocks of [k][row], each step along k with a pad.
+CLUTCH_SHARED_FN clutch_u64 matmul_tile_numbers(clutch_u64 tile, clutch_u64 pad) { return 2 * MATMUL_BLOCK_K * (tile + pad); }
 
 CLUTCH_SHARED_END
 

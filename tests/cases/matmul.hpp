@@ -161,6 +161,8 @@ struct MatmulCase {
     for (DType dtype : {DType::f32, DType::bf16}) {
       all.push_back(problem("matmul_tiles", dtype, dtype, {.m = 70, .n = 67, .k = 37, .batch = 2, .a_turned = true, .alpha = 0.5, .beta = 2}, seed + 6, dtype));
       all.push_back(problem("matmul_tiles", dtype, dtype, {.m = 9, .n = 130, .k = 32, .b_turned = true, .epilogue = true}, seed + 7, dtype));
+      // Whole tiles of 128 x 128 on devices of few compute units, and their edges.
+      all.push_back(problem("matmul_tiles", dtype, dtype, {.m = 130, .n = 290, .k = 35, .alpha = 0.5, .beta = 2}, seed + 19, dtype));
     }
     all.push_back(problem("matmul_items", DType::i8, DType::i8, {.m = 5, .n = 9, .k = 30, .epilogue = true}, seed + 3, DType::f32));
     all.push_back(
@@ -202,9 +204,9 @@ struct MatmulCase {
       {"matmul_sparse_dot", Edit::stride, "x += SPARSE24_STEP_WORDS * CLUTCH_TOKENS", "x += CLUTCH_TOKENS"},
       {"matmul_sparse_dot", Edit::offset, "a + sparse24_dot_words(blocks, top)", "a"},
       {"matmul_sparse_dot", Edit::arithmetic, "| 0x04040000", "| 0x00000000"},
-      {"matmul_sparse_tiles", Edit::tail, "(uint)s & 3;", "(uint)s & 2;"},
-      {"matmul_sparse_tiles", Edit::stride, "r * sparse24_row_metadata(row_groups) + s / 8", "r * (row_groups / 2) + s / 8"},
-      {"matmul_sparse_tiles", Edit::offset, "LEFT_NAMES, of, top + r, at + s, k)", "LEFT_NAMES, of, r, at + s, k)"},
+      {"matmul_sparse_tiles", Edit::tail, "(uint)step & 3;", "(uint)step & 2;"},
+      {"matmul_sparse_tiles", Edit::stride, "row * sparse24_row_metadata(row_groups) + step / 8", "row * (row_groups / 2) + step / 8"},
+      {"matmul_sparse_tiles", Edit::offset, "row = top + r,", "row = r,"},
       {"matmul_sparse_tiles", Edit::arithmetic, "2 * pair + (place != first)", "2 * pair + (place == first)"},
       {"matmul_lanes", Edit::tail, "l < count; ++l)\n        for", "l + 1 < count; ++l)\n        for"},
       {"matmul_lanes", Edit::stride, "from + min(l, count - 1) * matrix_stride + e);", "from + min(l, count - 1) * matrix_stride + e / 2);"},
@@ -212,8 +214,8 @@ struct MatmulCase {
       {"matmul_lanes", Edit::arithmetic, "CLUTCH_FMA(x[row * k + l], y[l * n + at[j]], sum[j])", "CLUTCH_FMA(x[row * k + l], y[l * n + at[j]], x[l])"},
       {"matmul_tiles", Edit::tail, "int length = (int)min((ulong)MATMUL_BLOCK_K, k - step * MATMUL_BLOCK_K)",
        "int length = (int)min((ulong)MATMUL_BLOCK_K, k - step * MATMUL_BLOCK_K - 1)"},
-      {"matmul_tiles", Edit::stride, "(long)r * a_row + (long)s * a_k);", "(long)r * a_row + (long)(s / 2) * a_k);"},
-      {"matmul_tiles", Edit::offset, "LEFT_NAMES, of, top + r, at + s, k)", "LEFT_NAMES, of, r, at + s, k)"},
+      {"matmul_tiles", Edit::stride, "(int)(s) * (int)(step_stride)", "(int)(s / 2) * (int)(step_stride)"},
+      {"matmul_tiles", Edit::offset, "(long)top * a_row", "(long)left * a_row"},
       {"matmul_tiles", Edit::arithmetic, "ADD_PRODUCT(x[i], y[j], sum[i][j])", "ADD_PRODUCT(x[i], y[j], x[i])"},
       {"matmul_dot_rows", Edit::tail, "4 * w + byte < length ?", "4 * w + byte + 1 < length ?"},
       {"matmul_dot_rows", Edit::stride, "(long)(4 * w + byte) * a_k", "(long)(4 * w) * a_k"},

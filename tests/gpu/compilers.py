@@ -102,6 +102,9 @@ class Nvidia(Compiler):
         toolkit = glob.glob(os.path.join(self.root, 'nvidia/cu*'))[0]
         libraries = [os.path.join(self.root, 'usr/lib/clc/nvptx64--nvidiacl.bc'), os.path.join(toolkit, 'nvvm/libdevice/libdevice.10.bc')]
         links = [part for library in libraries for part in ('-Xclang', '-mlink-builtin-bitcode', '-Xclang', library)]
+        # NVIDIA's driver hands its own options on to ptxas.
+        limits = ['--maxrregcount=' + option.split('=')[1] for option in options if option.startswith('-cl-nv-maxrregcount=')]
+        options = [option for option in options if not option.startswith('-cl-nv-')]
         # PTX of sm_90 is taken for later ones. The system in the triple makes parameters cl_mem's.
         front = target if int(target[3:]) < 90 else 'sm_90'
         self.clang(19, folder, options, '-gline-directives-only', '-target', 'nvptx64-nvidia-nvcl', '-Xclang', '-target-cpu', '-Xclang', front, '-Xclang', '-target-feature', '-Xclang', '+ptx83',
@@ -111,7 +114,7 @@ class Nvidia(Compiler):
         ptx = re.sub(r'^(\s*\.file\s+\d+) "[^"]*" "', r'\1 "', ptx, flags=re.M)
         open(os.path.join(folder, 'out.ptx'), 'w').write(re.sub(r'^\$L__tmp\d+:\n', '', ptx, flags=re.M))
         tool = lambda *command: run([os.path.join(toolkit, 'bin', command[0]), *command[1:]], folder, [self.system], self.seconds)
-        said = tool('ptxas', '-v', '-lineinfo', f'-arch={target}', 'out.ptx', '-o', 'out.cubin')
+        said = tool('ptxas', '-v', '-lineinfo', *limits, f'-arch={target}', 'out.ptx', '-o', 'out.cubin')
         return {'said': said, 'text': tool('nvdisasm', '-c', '-g', 'out.cubin'), 'ptx': re.search(rf'\.entry {re.escape(entry)}\((.*?)\n\)', ptx, re.S)[1]}
 
     def read(self, outputs, entry, target, local_size, dynamic_local):

@@ -13,17 +13,36 @@ namespace {
 std::uint64_t u(std::int64_t v) { return static_cast<std::uint64_t>(v); }
 std::int64_t parts_of(std::int64_t size, std::int64_t part) { return static_cast<std::int64_t>(matmul_parts(u(size), u(part))); }
 
+/// Largest tile of which every compute unit gets one, that fits into local memory and has at most half as many results more to compute as the smallest has;
+/// else the smallest.
+MatmulTile tile_of(const Product& x) {
+  auto results = [&](std::int64_t size) { return x.batch * parts_of(x.rows, size) * size * parts_of(x.parts() * x.n, size) * size; };
+  const std::int64_t least = results(kMatmulTiles.back().size);
+  for (const MatmulTile& tile : kMatmulTiles) {
+    if (static_cast<std::uint64_t>(tile.items) > x.traits.max_work_group || matmul_tile_bytes(x.p, tile.size, 0) > x.traits.local_bytes) continue;
+    if (const std::int64_t all = results(tile.size); 2 * all <= 3 * least && all >= x.traits.compute_units * tile.size * tile.size) return tile;
+  }
+  return kMatmulTiles.back();
+}
+
 /// The plan of a product whose tiling is chosen.
 const BuiltPlan& plan_of(Product& x) {
-  const BuiltPlan* plan = &matmul_plan(x.c, x.p);
+  if (!x.by_tiles) return matmul_plan(x.c, x.p);
+  const MatmulTile tile = tile_of(x);
+  x.p.tile = tile.size;
+  x.p.a_along_k = x.sparse || x.operands[1].column == 1;
+  x.p.b_along_k = x.operands[2].column != 1;
+  auto stays_in = [&](std::int64_t line, std::int64_t step) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 30;
+    return std::abs(line) < kMost / tile.size && std::abs(step) < kMost / MATMUL_BLOCK_K;
+  };
+  x.p.narrow = !x.complex && stays_in(x.operands[1].row, x.operands[1].column) && stays_in(x.operands[2].column, x.operands[2].row);
   // A group must have exactly the items that its kernel is built for. If the driver allows fewer, a kernel for fewer items is built.
-  if (x.by_tiles && plan->tuning.local < kMatmulTileItems)
-    for (const int items : {16, 4, 1}) {
-      x.p.tile_items = items;
-      plan = &matmul_plan(x.c, x.p);
-      if (plan->tuning.local >= static_cast<std::uint64_t>(items)) break;
-    }
-  return *plan;
+  for (std::int16_t items = tile.items;; items = static_cast<std::int16_t>(items / 4)) {
+    x.p.tile_items = items;
+    const BuiltPlan& plan = matmul_plan(x.c, x.p);
+    if (items == 1 || plan.tuning.local >= static_cast<std::uint64_t>(items)) return plan;
+  }
 }
 
 /// The packing of a 2:4 matrix that the product's kernel reads; empty if it reads none.
@@ -221,7 +240,7 @@ std::int64_t Launcher::give_elements(const Tensor& a, const Tensor& b) {
   // In tiles k counts real and imaginary parts of complex numbers, in matmul_items numbers.
   bind_args(encoder, args_of(shape.columns, x.by_tiles ? x.parts() * x.k : x.k));
   if (!x.by_tiles) return x.batch * x.rows * shape.columns;
-  const std::int64_t down = parts_of(x.rows, kMatmulTile), across = parts_of(shape.columns, kMatmulTile);
+  const std::int64_t down = parts_of(x.rows, x.p.tile), across = parts_of(shape.columns, x.p.tile);
   return x.batch * down * across * static_cast<std::int64_t>(main.tuning.local);
 }
 

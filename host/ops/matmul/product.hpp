@@ -68,6 +68,7 @@ struct Product {
   bool gains_by_lanes() const;
   bool is_narrow_batch() const;
   bool gains_as_f32() const;
+  bool gains_by_items() const;
   void choose_tiling();
   void transpose_results();
 

@@ -218,6 +218,12 @@ void Product::lay_out() {
   if (joins) rows *= batch, batch = 1;
 }
 
+/// True if tiles would be mostly empty: batches of small matrices, of which items take a result each.
+bool Product::gains_by_items() const {
+  constexpr std::int64_t kSmall = 256, kMany = 64;
+  return entry == "matmul_tiles" && c.options.implementation.empty() && rows * n <= kSmall && batch >= kMany;
+}
+
 /// True if each matrix fits a lane: small, dense, and adjacent to the next.
 bool Product::fits_lanes() const {
   auto dense = [](const Strided& o, std::int64_t of_rows, std::int64_t of_columns) {
@@ -321,6 +327,7 @@ void run_matmul(MatmulCall c, const Stream& stream) {
                       product.k, product.k, product.n, to_string(product.a.strides()), product.is_packed ? "of panels" : to_string(product.b().strides())));
   }
   if (product.gains_as_f32()) return run_as_f32(product.c, stream);
+  if (product.gains_by_items()) product.c.options.implementation = "matmul_items", product.by_tiles = false;
   if (product.panels) product.choose_tiling();
   if (product.sparse && (product.panels || product.by_rows || product.by_words)) product.transpose_results();
   launch(product);
