@@ -3,7 +3,8 @@
 // The elements of a result are taken in row-major order and combine in the order of common/reduce_order.clh; another launch reduces the results of blocks. So
 // bits depend neither on the device nor on the layout.
 // Ownership: an item takes `chunk` whole blocks at a time, without local memory. reduce_groups: a team of items takes a block, or, if CLUTCH_FINAL, a row of
-// one block, and a group a longer row; local memory of REDUCE_GROUP_ITEMS + REDUCE_BLOCK accumulators.
+// one block, and a group a longer row; local memory of REDUCE_GROUP_ITEMS + REDUCE_BLOCK accumulators. reduce_column_groups: a group takes a block of
+// neighbouring columns; local memory of all their partials.
 // Needs: what common/reduce_order.clh needs; CLUTCH_OP (common/reductions.h); A_NAME, the accumulator's dtype
 // (f32, f64, i64, i32, bool), and A_IS_...; CLUTCH_ABREAST; CLUTCH_FINAL (1: apply CLUTCH_AFTER and store the result); and from
 // expression.clh: CLUTCH_EXPRESSION and, if CLUTCH_FINAL, CLUTCH_AFTER, with their parameters.
@@ -31,7 +32,16 @@
 #define CLUTCH_FETCH_VALUE
 #define CLUTCH_SIDE_BY_SIDE 0
 #endif
-#ifdef CLUTCH_ENTRY_reduce_groups
+#ifdef CLUTCH_ENTRY_reduce_column_groups
+#undef CLUTCH_ROW_PARAMS
+#undef CLUTCH_ROW_NAMES
+#define CLUTCH_ROW_PARAMS , const IDX* step CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS
+#define CLUTCH_ROW_NAMES , step CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES
+#define CLUTCH_ROW_VALUE CLUTCH_EXPRESSION
+#define CLUTCH_LOAD_VALUE(k, dtype) CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j * step[k])
+#define CLUTCH_POSITION_VALUE(k) ((VL)(long)(offset[k] + j * step[k]))
+#endif
+#if defined(CLUTCH_ENTRY_reduce_groups) || defined(CLUTCH_ENTRY_reduce_column_groups)
 #include "common/reduce_team.inc"
 #else
 #include "common/reduce_block.inc"
@@ -126,6 +136,56 @@ __kernel void reduce_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong 
     if (there && p == 0) STORE_RESULT(offset[0], block, blocks, number, acc);
   }
 #endif
+}
+#endif
+
+// Columns by groups: 8 items share a column, item q of them the partials q, q + 8, ..., and neighbours have neighbouring columns. So rows of memory are read in
+// long pieces, and a partial is a register.
+//
+//   item           0     1  ...  31      32    33  ...           with 256 items; "columns" is 32
+//   column         0     1  ...  31       0     1  ...
+//   partials       0, 8, ...              1, 9, ...
+//
+// Local memory: all partials of the group's columns, [partial][column].
+#ifdef CLUTCH_ENTRY_reduce_column_groups
+__kernel void reduce_column_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
+                                   CLUTCH_SHAPE_VECTOR inner_strides CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  __local A parts[CLUTCH_PARTIALS * REDUCE_GROUP_ITEMS / REDUCE_COLUMN_ITEMS];
+  const uint item = (uint)get_local_id(0), width = (uint)get_local_size(0) / REDUCE_COLUMN_ITEMS, c = item % width, q = item / width;
+  REDUCE_SHAPE
+  IDX spread[CLUTCH_RANK_LANES], step[CLUTCH_OPERANDS];
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(inner_strides, 0, spread);
+  step[0] = 0;
+  for (int k = 0; k + 1 < CLUTCH_OPERANDS; ++k) step[k + 1] = spread[k];
+  CLUTCH_SHIFT_BUFFERS
+  const ulong columns = (ulong)size[0], panels = reduce_panels(columns, width), blocks = reduce_blocks(m);
+  const ulong tasks = reduce_panel_tasks(n, columns, width, blocks);
+  // Without a second chain the partials behind the first 16 have no elements: an identity changes nothing (common/reduce_team.inc).
+  const uint partials = m > CLUTCH_CHAIN ? CLUTCH_PARTIALS : 16;
+  for (ulong task = get_group_id(0); task < tasks; task += get_num_groups(0)) {
+    const ulong number = blocks == 1 ? task : task / blocks, block = task - number * blocks, outer = number / panels;
+    const ulong column = (number - outer * panels) * width + c, result = outer * columns + column;
+    const int there = column < columns;
+    IDX offset[CLUTCH_OPERANDS] = {0};
+    if (there) add_offsets_unrolled((IDX)result, rank, size, kept, offset);
+    for (uint p = q; p < partials; p += REDUCE_COLUMN_ITEMS)
+      parts[p * width + c] =
+          there ? team_partial(offset, (IDX)(block * REDUCE_BLOCK), (IDX)min((block + 1) * REDUCE_BLOCK, m), p CLUTCH_ROW_NAMES) : (A)CLUTCH_IDENTITY;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint below = partials / 2; below > 0; below /= 2) {
+      for (uint p = q; p < below; p += REDUCE_COLUMN_ITEMS) parts[p * width + c] = CLUTCH_COMBINE(A, parts[p * width + c], parts[(p + below) * width + c]);
+      barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (there && q == 0) {
+      A acc = parts[c];
+#if CLUTCH_FOLDS_APART
+      acc = acc != acc ? CLUTCH_A_NAN : acc;
+#endif
+      STORE_RESULT(offset[0], block, blocks, result, acc);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);  // parts are written again
+  }
 }
 #endif
 

@@ -277,7 +277,7 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
     d.set("CLUTCH_THREADS_M", side).set("CLUTCH_THREADS_N", side).set("CLUTCH_A_ALONG_K", p.a_along_k).set("CLUTCH_B_ALONG_K", p.b_along_k);
     d.set("CLUTCH_NARROW", p.narrow);
     // With more registers a compute unit would hold one group alone, whose items all wait at the same barriers.
-    if (traits.register_limits && p.tile == kMatmulTiles.front().size) plan.options = "-cl-nv-maxrregcount=128";
+    if (traits.register_limits && p.tile == kMatmulTiles.front().size) plan.options = "-cl-nv-maxrregcount=120";
   }
   if (items || entry == "matmul_lanes") return plan;
   d.set("CLUTCH_VECTORS", p.vectors).set("CLUTCH_PACK_ROWS", kMatmulPackRows);

@@ -120,16 +120,31 @@ std::string chooses_groups(const DeviceTraits& traits, const ReduceProblem& p) {
   return fits_groups(traits, p);
 }
 
-constexpr std::array<Implementation<ReduceProblem>, 4> kImplementations{{
+constexpr std::string_view kColumnGroups = "reduce_column_groups";
+
+std::string fits_column_groups(const DeviceTraits& traits, const ReduceProblem& p) {
+  static_assert(CLUTCH_PARTIALS * REDUCE_GROUP_ITEMS / REDUCE_COLUMN_ITEMS <= REDUCE_GROUP_ITEMS + REDUCE_BLOCK,
+                "refuses_teams() asks for enough local memory");
+  if (std::string why = refuses_teams(traits, p.accumulator); !why.empty()) return why;
+  return fits_columns(traits, p);
+}
+
+std::string chooses_column_groups(const DeviceTraits& traits, const ReduceProblem& p) {
+  return row_tuning(traits).local == 1 ? std::string(kNeedsGroups) : fits_column_groups(traits, p);
+}
+
+constexpr std::array<Implementation<ReduceProblem>, 5> kImplementations{{
     {kGroups, chooses_groups},
+    {kColumnGroups, chooses_column_groups},
     {"reduce_rows", fits_rows},
     {"reduce_columns", fits_columns},
     {"reduce_strided", computes},
 }};
 
 /// Implementations that a caller may force.
-constexpr std::array<Implementation<ReduceProblem>, 4> kForced{{
+constexpr std::array<Implementation<ReduceProblem>, 5> kForced{{
     {kGroups, fits_groups},
+    {kColumnGroups, fits_column_groups},
     {"reduce_rows", fits_rows},
     {"reduce_columns", fits_columns},
     {"reduce_strided", computes},
@@ -177,12 +192,13 @@ BuiltPlan build_teams(Runtime& runtime, const KernelPlan& plan, const KernelPlan
 }
 
 namespace {
+bool takes_teams(std::string_view entry) { return entry == kGroups || entry == kColumnGroups; }
 int abreast(const ReduceProblem& p) { return p.wide_panels ? kReduceWide : kReduceAbreast; }
 }  // namespace
 
 KernelPlan select(const DeviceTraits& traits, const ReduceProblem& p, std::string_view forced) {
   const auto& chosen = choose<ReduceProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, "reduce");
-  KernelPlan plan{.stem = "reduce", .entry = chosen.name, .tuning = chosen.name == kGroups ? team_tuning(traits) : row_tuning(traits)};
+  KernelPlan plan{.stem = "reduce", .entry = chosen.name, .tuning = takes_teams(chosen.name) ? team_tuning(traits) : row_tuning(traits)};
   set_lanes(plan, traits, p.types.has_wide, 1 + p.inputs + p.positions, p.wide_index, p.rank_lanes);
   plan.defines.set("CLUTCH_FINAL", p.final_stage).set("CLUTCH_OP", op_number(p.op)).set("CLUTCH_ABREAST", abreast(p)).set("CLUTCH_SPLATS", p.splats);
   // An accumulator of booleans is an int; A_NAME says what it is made of.
@@ -335,13 +351,14 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
                                                   {.macro = "AFTER", .extra = "AFTER", .param = 'q', .captured = 'd'})
                                          .text
                                    : "#define CLUTCH_AFTER_KERNEL_PARAMS\n";
-    if (selected.entry != kGroups) return build_plan(*r.runtime, selected);
-    KernelPlan other = select(r.runtime->traits(), p, "reduce_rows");
+    if (!takes_teams(selected.entry)) return build_plan(*r.runtime, selected);
+    KernelPlan other = select(r.runtime->traits(), p, selected.entry == kGroups ? "reduce_rows" : "reduce_columns");
     other.expression = selected.expression;
     return build_teams(*r.runtime, selected, other, !implementation.empty());
   });
   if (s.after && s.m > REDUCE_BLOCK && plan.entry != kGroups) return false;
-  bool by_columns = plan.entry == "reduce_columns", strided = plan.entry == "reduce_strided", groups = plan.entry == kGroups;
+  bool by_columns = plan.entry == "reduce_columns", strided = plan.entry == "reduce_strided", groups = plan.entry == kGroups,
+       column_groups = plan.entry == kColumnGroups;
   auto blocks = reduce_blocks(static_cast<std::uint64_t>(s.m)), n = static_cast<std::uint64_t>(s.n);
   // If a group is a thread, a chunk has about 8192 elements, so that its work exceeds the cost to schedule it and memory is read in long runs. If groups have
   // several items, an item gets little work, as one driver ends loops early (quirk loops_end_early).
@@ -356,7 +373,7 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
   encoder.value(n).value(static_cast<std::uint64_t>(s.m));
   if (groups)
     encoder.value(team);
-  else
+  else if (!column_groups)
     encoder.value(chunk);
   encoder.value(static_cast<std::int32_t>(s.walks.kept_rank));
   bind(s.walks.kept_size.data());
@@ -379,6 +396,8 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
   }
   const std::uint64_t local = groups && s.after ? team_items(plan, static_cast<std::uint64_t>(s.m)) : plan.tuning.local;
   if (groups) items = n * (s.after && s.m > REDUCE_BLOCK ? local : blocks * team);
+  if (column_groups)
+    items = reduce_panel_tasks(n, static_cast<std::uint64_t>(s.walks.kept_size[0]), plan.tuning.local / REDUCE_COLUMN_ITEMS, blocks) * plan.tuning.local;
   // For each element: the function, and an addition or another combining operation.
   encoder.flops((body.operations + 1) * static_cast<double>(s.n) * static_cast<double>(s.m)).dispatch(plan.kernel, item_geometry(items, local));
   return true;

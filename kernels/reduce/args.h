@@ -17,6 +17,8 @@
 #define REDUCE_GROUP_ITEMS 256
 #define REDUCE_TEAM CLUTCH_PARTIALS
 #define REDUCE_SHORT_TEAM 16
+// Items that share a column.
+#define REDUCE_COLUMN_ITEMS 8
 
 CLUTCH_SHARED_BEGIN
 
@@ -24,9 +26,9 @@ CLUTCH_SHARED_BEGIN
 CLUTCH_SHARED_FN clutch_u64 reduce_blocks(clutch_u64 m) { return m > 0 ? (m - 1) / REDUCE_BLOCK + 1 : 1; }
 // Items of a team that reduces blocks of rows of m elements.
 CLUTCH_SHARED_FN clutch_u32 reduce_team(clutch_u64 m) { return m > 2 * CLUTCH_CHAIN ? REDUCE_TEAM : m > CLUTCH_CHAIN ? REDUCE_TEAM / 2 : REDUCE_SHORT_TEAM; }
-// reduce_columns: panels of `panel` columns that cover `columns`.
+// reduce_columns, reduce_column_groups: panels of `panel` columns that cover `columns`.
 CLUTCH_SHARED_FN clutch_u64 reduce_panels(clutch_u64 columns, clutch_u64 panel) { return (columns + panel - 1) / panel; }
-// reduce_columns: panels of n results, each `columns` of which are neighbours, times blocks.
+// The same entries: panels of n results, each `columns` of which are neighbours, times blocks.
 CLUTCH_SHARED_FN clutch_u64 reduce_panel_tasks(clutch_u64 n, clutch_u64 columns, clutch_u64 panel, clutch_u64 blocks) {
   return n / columns * reduce_panels(columns, panel) * blocks;
 }

@@ -132,6 +132,11 @@ struct ReduceCase {
     all.push_back(problem("two blocks", "reduce_groups", Reduce::sum, DType::f32, {3, 2500}, {}, {1}, seed + 9));
     all.push_back(problem("ten blocks", "reduce_groups", Reduce::sum, DType::f32, {1, 20000}, {}, {1}, seed + 10));
     all.back().is_helper = true;  // the device chooses how the blocks' results are reduced
+    for (DType dtype : {DType::f32, DType::f64, DType::bf16})
+      all.push_back(problem(name(dtype), "reduce_column_groups", Reduce::sum, dtype, {197, 41}, {}, {0}, seed + 10));
+    all.push_back(problem("max of four chains", "reduce_column_groups", Reduce::amax, DType::f32, {2, 1999, 9}, {}, {1}, seed + 11));
+    all.push_back(problem("two blocks", "reduce_column_groups", Reduce::sum, DType::f32, {2100, 35}, {}, {0}, seed + 12));
+    all.back().is_helper = true;  // the blocks are then reduced as rows
     all.push_back(problem("mean", "reduce_strided", Reduce::mean, DType::f32, {7, 9, 2}, {1, 20, 8}, {1}, seed + 5));
     all.push_back(problem("min", "reduce_rows", Reduce::amin, DType::f32, {3, 97}, {}, {1}, seed + 6));
     return all;
@@ -148,6 +153,10 @@ struct ReduceCase {
       {"reduce_groups", Edit::offset, "(offset, (IDX)(block * REDUCE_BLOCK), (IDX)min((block + 1)",
        "(offset, (IDX)(block * REDUCE_BLOCK) / 2, (IDX)min((block + 1)"},
       {"reduce_groups", Edit::arithmetic, "acc = CLUTCH_COMBINE(A, left, right);", "acc = CLUTCH_COMBINE(A, left, left);"},
+      {"reduce_column_groups", Edit::tail, "there ? team_partial", "there && c > 0 ? team_partial"},
+      {"reduce_column_groups", Edit::stride, "offset[k] + j * step[k])\n", "offset[k] + j / 2 * step[k])\n"},
+      {"reduce_column_groups", Edit::offset, "result = outer * columns + column;", "result = outer * width + column;"},
+      {"reduce_column_groups", Edit::arithmetic, "parts[p * width + c], parts[(p + below) * width + c])", "parts[p * width + c], parts[p * width + c])"},
       {"reduce_columns", Edit::tail, "for (int l = 0; l < width; ++l)", "for (int l = 0; l + 1 < width; ++l)"},
       {"reduce_columns", Edit::stride, "row[k] += step[k]", "row[k] += across[k]"},
       {"reduce_columns", Edit::offset, "row[k] = offset[k] + begin * step[k]", "row[k] = offset[k] + (begin + 1) * step[k]"},

@@ -79,7 +79,7 @@ TEST(Reduce, EveryLayoutHasTheSameBits) {
   };
   CLUTCH_EACH_DEVICE(device) {
     for (const auto& c : layouts)
-      for (std::string implementation : {"", "reduce_groups", "reduce_rows", "reduce_columns", "reduce_strided"}) {
+      for (std::string implementation : {"", "reduce_groups", "reduce_column_groups", "reduce_rows", "reduce_columns", "reduce_strided"}) {
         std::string wrong;
         ErrorCode code = code_of([&] { wrong = run(device, Reduce::sum, operand(DType::f32, c.sizes, c.strides), c.dims, implementation); });
         if (code == ErrorCode::not_supported && !implementation.empty()) continue;
@@ -381,7 +381,8 @@ TEST(Reduce, PagesOfColumnsHaveTheBitsOfTheReference) {
             return reduce(op, [](Expr a, Expr b) { return a * b; }, {x, scale}, {.dims = {1}, .implementation = implementation});
           };
           std::vector<std::uint8_t> want = with("reduce_strided").to_bytes();
-          EXPECT_EQ(with("reduce_columns").to_bytes(), want) << name(dtype) << " of " << to_string(sizes);
+          for (const char* implementation : {"reduce_columns", "reduce_column_groups"})
+            EXPECT_EQ(with(implementation).to_bytes(), want) << implementation << ", " << name(dtype) << " of " << to_string(sizes);
           EXPECT_EQ(with("").to_bytes(), want);
         }
       }
@@ -402,6 +403,12 @@ TEST(Reduce, NaNIsOneInEveryLayout) {
         EXPECT_EQ(extreme(x, {.dims = {1}, .implementation = "reduce_groups"}, {}).to_bytes(), want);
       }
       EXPECT_EQ(extreme(turned, {.dims = {0}}, {}).to_bytes(), want);
+      // Columns of groups of items are at least 8.
+      std::vector<float> twice(values);
+      twice.insert(twice.end(), values.begin(), values.end());
+      const Tensor ten = from_host(twice, {10, 1030}, device).mT().contiguous();
+      EXPECT_EQ(extreme(ten, {.dims = {0}, .implementation = "reduce_column_groups"}, {}).to_bytes(),
+                extreme(ten, {.dims = {0}, .implementation = "reduce_strided"}, {}).to_bytes());
       std::vector<float> got = extreme(x, {.dims = {1}}, {}).to_host<float>();
       for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(std::bit_cast<std::uint32_t>(got[i]), i < 3 ? 0x7FC00000u : 0x3F800000u) << i;
     }
@@ -503,6 +510,9 @@ TEST(Reduce, SelectionByTraitsAlone) {
   EXPECT_EQ(plan.entry, "reduce_groups");
   EXPECT_EQ(plan.tuning.width, 1);
   EXPECT_EQ(plan.tuning.local, 256u);
+  detail::ReduceProblem columns = rows;
+  columns.layout = detail::ReduceLayout::columns;
+  EXPECT_EQ(detail::select(gpu, columns).entry, "reduce_column_groups");
   detail::ReduceProblem few = rows;
   few.short_rows = true;
   EXPECT_EQ(detail::select(gpu, few).entry, "reduce_rows");
