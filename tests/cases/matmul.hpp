@@ -215,7 +215,7 @@ struct MatmulCase {
       {"matmul_tiles", Edit::tail, "int length = (int)min((ulong)MATMUL_BLOCK_K, k - step * MATMUL_BLOCK_K)",
        "int length = (int)min((ulong)MATMUL_BLOCK_K, k - step * MATMUL_BLOCK_K - 1)"},
       {"matmul_tiles", Edit::stride, "(int)(s) * (int)(step_stride)", "(int)(s / 2) * (int)(step_stride)"},
-      {"matmul_tiles", Edit::offset, "(long)top * a_row", "(long)left * a_row"},
+      {"matmul_tiles", Edit::offset, "(long)top * a_row", "(long)(top / 2) * a_row"},
       {"matmul_tiles", Edit::arithmetic, "ADD_PRODUCT(x[i], y[j], sum[i][j])", "ADD_PRODUCT(x[i], y[j], x[i])"},
       {"matmul_dot_rows", Edit::tail, "4 * w + byte < length ?", "4 * w + byte + 1 < length ?"},
       {"matmul_dot_rows", Edit::stride, "(long)(4 * w + byte) * a_k", "(long)(4 * w) * a_k"},
