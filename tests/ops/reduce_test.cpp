@@ -381,8 +381,10 @@ TEST(Reduce, PagesOfColumnsHaveTheBitsOfTheReference) {
             return reduce(op, [](Expr a, Expr b) { return a * b; }, {x, scale}, {.dims = {1}, .implementation = implementation});
           };
           std::vector<std::uint8_t> want = with("reduce_strided").to_bytes();
-          for (const char* implementation : {"reduce_columns", "reduce_column_groups"})
+          for (const char* implementation : {"reduce_columns", "reduce_column_groups"}) {
+            if (implementation != std::string_view("reduce_columns") && known_bug(device, "loops_end_early")) continue;  // refused
             EXPECT_EQ(with(implementation).to_bytes(), want) << implementation << ", " << name(dtype) << " of " << to_string(sizes);
+          }
           EXPECT_EQ(with("").to_bytes(), want);
         }
       }
@@ -403,14 +405,15 @@ TEST(Reduce, NaNIsOneInEveryLayout) {
         EXPECT_EQ(extreme(x, {.dims = {1}, .implementation = "reduce_groups"}, {}).to_bytes(), want);
       }
       EXPECT_EQ(extreme(turned, {.dims = {0}}, {}).to_bytes(), want);
+      std::vector<float> got = extreme(x, {.dims = {1}}, {}).to_host<float>();
+      for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(std::bit_cast<std::uint32_t>(got[i]), i < 3 ? 0x7FC00000u : 0x3F800000u) << i;
+      if (known_bug(device, "loops_end_early")) continue;  // refuses groups
       // Columns of groups of items are at least 8.
       std::vector<float> twice(values);
       twice.insert(twice.end(), values.begin(), values.end());
       const Tensor ten = from_host(twice, {10, 1030}, device).mT().contiguous();
       EXPECT_EQ(extreme(ten, {.dims = {0}, .implementation = "reduce_column_groups"}, {}).to_bytes(),
                 extreme(ten, {.dims = {0}, .implementation = "reduce_strided"}, {}).to_bytes());
-      std::vector<float> got = extreme(x, {.dims = {1}}, {}).to_host<float>();
-      for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(std::bit_cast<std::uint32_t>(got[i]), i < 3 ? 0x7FC00000u : 0x3F800000u) << i;
     }
   }
 }
