@@ -18,8 +18,9 @@ namespace clutch::bench {
 
 namespace {
 
-// Bandwidth kernels repeat inside the launch, each group over its own part, so that small working sets show the caches'
-// speed and not the launch. V is a vector of 16 (one item per group) or 4 floats.
+// Bandwidth kernels repeat inside the launch, so that small working sets show the caches' speed and not the launch. V is a vector of 16 (one item per group) or
+// 4 floats. With SHIFTS each pass takes a group to another part: a GPU's first-level caches, which an op's launch finds empty, would else serve all passes but
+// the first.
 constexpr std::string_view kText = R"CL(
 #pragma OPENCL FP_CONTRACT OFF
 #if defined(__has_builtin)
@@ -32,13 +33,14 @@ constexpr std::string_view kText = R"CL(
 #else
 #define STORE(v, p) *(p) = (v)
 #endif
-#define BEGIN ulong group = get_group_id(0), groups = get_num_groups(0), lane = get_local_id(0), lanes = get_local_size(0); \
-  ulong first = n * group / groups, last = n * (group + 1) / groups;
+#define BEGIN ulong group = get_group_id(0), groups = get_num_groups(0), lane = get_local_id(0), lanes = get_local_size(0);
+#define PASS(r) ulong part = SHIFTS ? (group + (r) * (groups / 2 + 1)) % groups : group, first = n * part / groups, last = n * (part + 1) / groups;
 __kernel void roof_read(__global uchar* a_, ulong ao, __global const uchar* b_, ulong bo, __global const uchar* c_, ulong co, ulong n, uint reps, float s) {
   __global const V* b = (__global const V*)(b_ + bo);
   BEGIN
   V x0 = 0, x1 = 0, x2 = 0, x3 = 0;
   for (uint r = 0; r < reps; ++r) {
+    PASS(r)
     ulong i = first + lane;
     for (; i + 3 * lanes < last; i += 4 * lanes) { x0 += b[i]; x1 += b[i + lanes]; x2 += b[i + 2 * lanes]; x3 += b[i + 3 * lanes]; }
     for (; i < last; i += lanes) x0 += b[i];
@@ -50,8 +52,10 @@ __kernel void roof_copy(__global uchar* a_, ulong ao, __global const uchar* b_, 
   __global V* a = (__global V*)(a_ + ao);
   __global const V* b = (__global const V*)(b_ + bo);
   BEGIN
-  for (uint r = 0; r < reps; ++r)
+  for (uint r = 0; r < reps; ++r) {
+    PASS(r)
     for (ulong i = first + lane; i < last; i += lanes) STORE(b[i], a + i);
+  }
 }
 __kernel void roof_triad(__global uchar* a_, ulong ao, __global const uchar* b_, ulong bo, __global const uchar* c_, ulong co, ulong n, uint reps, float s) {
   __global V* a = (__global V*)(a_ + ao);
@@ -59,6 +63,7 @@ __kernel void roof_triad(__global uchar* a_, ulong ao, __global const uchar* b_,
   __global const V* c = (__global const V*)(c_ + co);
   BEGIN
   for (uint r = 0; r < reps; ++r) {
+    PASS(r)
     for (ulong i = first + lane; i < last; i += lanes) STORE(b[i] + s * c[i], a + i);
     s += 1.0f;
   }
@@ -107,7 +112,7 @@ class BandwidthKernel {
     Shape shape = shape_of(device);
     std::string entry = "roof_" + kind;
     Defines defines;
-    defines.set_text("V", shape.vector).set("STREAMING", streaming);
+    defines.set_text("V", shape.vector).set("STREAMING", streaming).set("SHIFTS", shape.local > 1);
     kernel_ = prepare({.text = kText, .entry = entry, .defines = defines, .file = "roofline", .addressing = Addressing::base_and_offset}, stream_);
     shape.local = std::min(shape.local, kernel_.max_work_group());
     int operands = kind == "read" ? 1 : kind == "copy" ? 2 : 3;
@@ -245,7 +250,7 @@ void RooflineMeter::measure_fixed() {
   Stream stream = current_stream(device_);
   Tensor out = empty({16}, {.device = device_}, stream);
   Defines defines;
-  defines.set_text("V", "float4").set("STREAMING", 0);
+  defines.set_text("V", "float4").set("STREAMING", 0).set("SHIFTS", 0);
   KernelHandle kernel =
       prepare({.text = kText, .entry = "roof_empty", .defines = defines, .file = "roofline", .addressing = Addressing::base_and_offset}, stream);
   auto launch = [&] {
