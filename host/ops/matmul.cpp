@@ -272,8 +272,9 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
     int side = 1;
     while (4 * side * side <= p.tile_items) side *= 2;
     plan.tuning.local = static_cast<std::uint64_t>(side * side);
-    const bool padded = matmul_tile_bytes(p, p.tile, kMatmulTilePad) <= traits.local_bytes;
-    d.set("CLUTCH_TILE_M", p.tile).set("CLUTCH_TILE_N", p.tile).set("CLUTCH_TILE_PAD", padded ? kMatmulTilePad : 0);
+    std::int64_t pad = kMatmulTilePad;
+    if (matmul_tile_bytes(p, p.tile, pad) > traits.local_bytes) pad = 0;
+    d.set("CLUTCH_TILE_M", p.tile).set("CLUTCH_TILE_N", p.tile).set("CLUTCH_TILE_PAD", pad);
     d.set("CLUTCH_THREADS_M", side).set("CLUTCH_THREADS_N", side).set("CLUTCH_A_ALONG_K", p.a_along_k).set("CLUTCH_B_ALONG_K", p.b_along_k);
     d.set("CLUTCH_NARROW", p.narrow);
     // With more registers a compute unit would hold one group alone, whose items all wait at the same barriers.
