@@ -269,7 +269,7 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
                          : p.dots && plan.tuning.width == 16 ? MATMUL_DOT_INSTRUCTION
                                                              : MATMUL_DOT_PLAIN);
   if (tiles) {
-    int side = 1;
+    std::int64_t side = 1;
     while (4 * side * side <= p.tile_items) side *= 2;
     plan.tuning.local = static_cast<std::uint64_t>(side * side);
     std::int64_t pad = kMatmulTilePad;
