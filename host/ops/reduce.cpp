@@ -110,8 +110,8 @@ std::string fits_columns(const DeviceTraits& traits, const ReduceProblem& p) {
 constexpr std::string_view kGroups = "reduce_groups";
 
 std::string fits_groups(const DeviceTraits& traits, const ReduceProblem& p) {
-  if (std::string why = refuses_teams(traits, p.accumulator); !why.empty()) return why;
-  return fits_rows(traits, p);
+  std::string why = fits_rows(traits, p);
+  return why.empty() ? refuses_teams(traits, p.accumulator) : why;
 }
 
 std::string chooses_groups(const DeviceTraits& traits, const ReduceProblem& p) {
@@ -125,8 +125,8 @@ constexpr std::string_view kColumnGroups = "reduce_column_groups";
 std::string fits_column_groups(const DeviceTraits& traits, const ReduceProblem& p) {
   static_assert(CLUTCH_PARTIALS * REDUCE_GROUP_ITEMS / REDUCE_COLUMN_ITEMS <= REDUCE_GROUP_ITEMS + REDUCE_BLOCK,
                 "refuses_teams() asks for enough local memory");
-  if (std::string why = refuses_teams(traits, p.accumulator); !why.empty()) return why;
-  return fits_columns(traits, p);
+  std::string why = fits_columns(traits, p);
+  return why.empty() ? refuses_teams(traits, p.accumulator) : why;
 }
 
 std::string chooses_column_groups(const DeviceTraits& traits, const ReduceProblem& p) {
@@ -391,7 +391,8 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
   if (s.after) bind_extra(encoder, *s.after->body(), s.after->body()->param_values);
   std::uint64_t items = (n * blocks + chunk - 1) / chunk;
   if (by_columns) {
-    auto columns = static_cast<std::uint64_t>(s.walks.kept_size[0]), panel = static_cast<std::uint64_t>(abreast(p) * plan.tuning.width);
+    auto columns = static_cast<std::uint64_t>(s.walks.kept_size[0]),
+         panel = static_cast<std::uint64_t>(abreast(p)) * static_cast<std::uint64_t>(plan.tuning.width);
     items = reduce_panel_tasks(n, columns, panel, blocks);
   }
   const std::uint64_t local = groups && s.after ? team_items(plan, static_cast<std::uint64_t>(s.m)) : plan.tuning.local;

@@ -86,7 +86,7 @@ struct Checked {
 
 Checked validate(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const RowwiseOptions& options) {
   if (f.empty()) refuse(ErrorCode::invalid_argument, "the function must be a traced one, got an empty one");
-  auto output_count = static_cast<std::size_t>(f.element_count() + f.result_count());
+  auto output_count = static_cast<std::size_t>(f.element_count()) + static_cast<std::size_t>(f.result_count());
   if (inputs.empty() || static_cast<int>(inputs.size()) != f.input_count())
     refuse(ErrorCode::invalid_argument, fmt::format("each of the function's {} inputs must have a tensor, got {}", f.input_count(), inputs.size()));
   if (!outputs.empty() && outputs.size() != output_count)
@@ -139,9 +139,9 @@ std::string fits_rows(const DeviceTraits& traits, const RowwiseProblem& p) {
 
 constexpr std::string_view kGroups = "rowwise_groups";
 std::string fits_groups(const DeviceTraits& traits, const RowwiseProblem& p) {
-  if (std::string why = refuses_teams(traits, p.accumulator); !why.empty()) return why;
+  if (std::string why = fits_rows(traits, p); !why.empty()) return why;
   if (p.length == RowLength::long_rows) return fmt::format("rows must have at most {} elements, got more", kLongestOfGroup);
-  return fits_rows(traits, p);
+  return refuses_teams(traits, p.accumulator);
 }
 
 std::string chooses_groups(const DeviceTraits& traits, const RowwiseProblem& p) {

@@ -527,6 +527,10 @@ TEST(Reduce, SelectionByTraitsAlone) {
   EXPECT_NE(message_of([&] { detail::select(gpu, rows, "reduce_groups"); }).find("needs groups of 64 items, the device has at most 32"), std::string::npos);
   gpu.max_work_group = 64, gpu.local_bytes = 512;
   EXPECT_NE(message_of([&] { detail::select(gpu, rows, "reduce_groups"); }).find("needs 9216 bytes of local memory, the device has 512"), std::string::npos);
+  // The first reason is the one that no smaller problem mends.
+  detail::ReduceProblem wide = rows;
+  wide.types.has_f64 = true;
+  EXPECT_NE(message_of([&] { detail::select(gpu, wide, "reduce_groups"); }).find("fp64"), std::string::npos);
   EXPECT_NE(message_of([&] { detail::select(wide_cpu(), rows, "reduce_rowz"); }).find("reduce_groups"), std::string::npos);
 }
 
