@@ -28,6 +28,7 @@ struct KernelPlan {
   ElementwiseTuning tuning = {};
   std::string expression = {};    ///< printed traced function, for entries that take one
   std::string_view options = {};  ///< further build options
+  int registers = 0;              ///< most registers of an item, where the compiler takes a limit (trait register_limits); 0: no limit
   std::string note = {};          ///< remarks such as emulation, or casts through scratch
   /// Entry, defines and note; names of defines without their prefix CLUTCH_.
   std::string to_string() const {
@@ -52,7 +53,9 @@ struct BuiltPlan : CachedPlan {
 inline BuiltPlan build_plan(Runtime& runtime, const KernelPlan& plan) {
   BuiltPlan built;
   built.text = Interned(plan.to_string());
-  built.kernel = KernelHandle(&runtime.programs().find(plan.stem, plan.entry, plan.defines, plan.expression, plan.options), built.text);
+  std::string options(plan.options);
+  if (plan.registers > 0 && runtime.traits().register_limits) options += fmt::format("{}-cl-nv-maxrregcount={}", options.empty() ? "" : " ", plan.registers);
+  built.kernel = KernelHandle(&runtime.programs().find(plan.stem, plan.entry, plan.defines, plan.expression, options), built.text);
   built.entry = plan.entry;
   built.layout = plan.layout;
   built.tuning = plan.tuning;
@@ -117,6 +120,16 @@ inline std::string refuses_long_loops(const DeviceTraits& traits, double iterati
                      iterations < 1e300 ? fmt::format("{:.0f} iterations", iterations) : "any number of iterations", kLoopLimit);
 }
 
+/// Reason why a device refuses groups of so many items; empty if it accepts.
+inline std::string refuses_group_items(const DeviceTraits& traits, std::uint64_t items) {
+  return traits.max_work_group < items ? fmt::format("needs groups of {} items, the device has at most {} in one", items, traits.max_work_group) : "";
+}
+
+/// Reason why a device refuses a group so much local memory; empty if it accepts.
+inline std::string refuses_local_bytes(const DeviceTraits& traits, std::uint64_t bytes) {
+  return traits.local_bytes < bytes ? fmt::format("needs {} bytes of local memory, the device has {}", bytes, traits.local_bytes) : "";
+}
+
 /// Errors: not_supported with the reason of refuses_long_loops(). The launch's items share `tasks`, each of which takes `each` iterations.
 inline void check_loops(const DeviceTraits& traits, std::string_view op, std::uint64_t tasks, const Geometry& geometry, double each) {
   const std::uint64_t turns = (tasks + geometry.global - 1) / geometry.global;
@@ -131,6 +144,12 @@ inline constexpr std::string_view kNeedsRows = "inner strides must be 0 or 1, go
 inline constexpr std::string_view kNeedsExactFma = "needs an exact fma, the device has an emulated one";
 inline constexpr std::string_view kNeedsVectors = "needs wide vectors in each item, the device has none";
 inline constexpr std::string_view kNeedsGroups = "needs groups of several items, the device has a thread for each group";
+
+/// What `fits` says, on devices whose groups have several items; others refuse.
+template <auto fits, class Problem>
+std::string of_groups(const DeviceTraits& traits, const Problem& problem) {
+  return row_tuning(traits).local == 1 ? std::string(kNeedsGroups) : fits(traits, problem);
+}
 
 /// True if math.clh emulates a rounding. Emulation is scalar.
 inline bool emulates_rounding(const DeviceTraits& traits) { return !traits.fma_exact || !traits.divide_exact || !traits.sqrt_exact; }

@@ -186,21 +186,17 @@ std::string tiles_of(const DeviceTraits& traits, const FlexProblem& p, bool spli
     const FlexTiles& t = (*all)[p.size_class][which];
     needed = t.numbers(kFlexClasses[p.size_class].most) * (wide ? 8 : 4);
     if (traits.local_bytes < needed) continue;
-    if (traits.max_work_group < static_cast<std::uint64_t>(t.threads_m * t.threads_n))
-      return fmt::format("needs groups of {} items, the device has at most {} in one", t.threads_m * t.threads_n, traits.max_work_group);
+    if (std::string why = refuses_group_items(traits, static_cast<std::uint64_t>(t.threads_m) * static_cast<std::uint64_t>(t.threads_n)); !why.empty())
+      return why;
     if (tiles) *tiles = t;
     return computes(traits, p);
   }
-  return fmt::format("needs {} bytes of local memory, the device has {}", needed, traits.local_bytes);
+  return refuses_local_bytes(traits, needed);
 }
 std::string fits_tiles(const DeviceTraits& traits, const FlexProblem& p) { return tiles_of(traits, p, false); }
 std::string fits_tiles_split(const DeviceTraits& traits, const FlexProblem& p) {
   if (p.part != FlexPart::forward) return std::string(kNoGradients);
   return p.joint ? tiles_of(traits, p, true) : std::string("queries must visit the same blocks, got different ones");
-}
-template <auto fits>
-std::string of_groups(const DeviceTraits& traits, const FlexProblem& p) {
-  return row_tuning(traits).local == 1 ? std::string(kNeedsGroups) : fits(traits, p);
 }
 
 constexpr std::array<Implementation<FlexProblem>, 5> kImplementations{{

@@ -140,15 +140,9 @@ std::string fits_dot(const DeviceTraits& traits, const MatmulProblem& p) {
 std::string fits_tiles(const DeviceTraits& traits, const MatmulProblem& p) {
   constexpr MatmulTile kLeast = kMatmulTiles.back();
   if (std::string why = refuses_long_loops(traits); !why.empty()) return why;
-  if (traits.max_work_group < static_cast<std::uint64_t>(kLeast.items))
-    return fmt::format("needs groups of {} items, the device has at most {} in one", kLeast.items, traits.max_work_group);
-  if (const std::uint64_t needed = matmul_tile_bytes(p, kLeast.size, 0); traits.local_bytes < needed)
-    return fmt::format("needs {} bytes of local memory, the device has {}", needed, traits.local_bytes);
+  if (std::string why = refuses_group_items(traits, kLeast.items()); !why.empty()) return why;
+  if (std::string why = refuses_local_bytes(traits, matmul_tile_bytes(p, kLeast.size, 0)); !why.empty()) return why;
   return computes(traits, p);
-}
-
-std::string chooses_tiles(const DeviceTraits& traits, const MatmulProblem& p) {
-  return elementwise_tuning(traits).local == 1 ? std::string(kNeedsGroups) : fits_tiles(traits, p);
 }
 
 constexpr std::array<Implementation<MatmulProblem>, 4> kImplementations{{
@@ -159,7 +153,7 @@ constexpr std::array<Implementation<MatmulProblem>, 4> kImplementations{{
        if (std::string why = refuses_long_loops(t); !why.empty()) return why;
        return fits_panels(t, p);
      }},
-    {"matmul_tiles", chooses_tiles},
+    {"matmul_tiles", of_groups<fits_tiles>},
     {"matmul_items", computes},
 }};
 
@@ -195,7 +189,7 @@ constexpr std::array<Implementation<MatmulProblem>, 5> kSparse{{
        if (std::string why = refuses_long_loops(t); !why.empty()) return why;
        return fits_panels(t, p);
      }},
-    {"matmul_sparse_tiles", chooses_tiles},
+    {"matmul_sparse_tiles", of_groups<fits_tiles>},
     {"matmul_sparse_items", computes},
 }};
 constexpr std::array<Implementation<MatmulProblem>, 5> kSparseForced{{
@@ -269,16 +263,14 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
                          : p.dots && plan.tuning.width == 16 ? MATMUL_DOT_INSTRUCTION
                                                              : MATMUL_DOT_PLAIN);
   if (tiles) {
-    std::int64_t side = 1;
-    while (4 * side * side <= p.tile_items) side *= 2;
-    plan.tuning.local = static_cast<std::uint64_t>(side * side);
+    plan.tuning.local = MatmulTile{p.tile, p.tile_side}.items();
     std::int64_t pad = kMatmulTilePad;
     if (matmul_tile_bytes(p, p.tile, pad) > traits.local_bytes) pad = 0;
     d.set("CLUTCH_TILE_M", p.tile).set("CLUTCH_TILE_N", p.tile).set("CLUTCH_TILE_PAD", pad);
-    d.set("CLUTCH_THREADS_M", side).set("CLUTCH_THREADS_N", side).set("CLUTCH_A_ALONG_K", p.a_along_k).set("CLUTCH_B_ALONG_K", p.b_along_k);
+    d.set("CLUTCH_THREADS_M", p.tile_side).set("CLUTCH_THREADS_N", p.tile_side).set("CLUTCH_A_ALONG_K", p.a_along_k).set("CLUTCH_B_ALONG_K", p.b_along_k);
     d.set("CLUTCH_NARROW", p.narrow);
     // With more registers a compute unit would hold one group alone, whose items all wait at the same barriers.
-    if (traits.register_limits && p.tile == kMatmulTiles.front().size) plan.options = "-cl-nv-maxrregcount=120";
+    if (p.tile == kMatmulTiles.front().size) plan.registers = 120;
   }
   if (items || entry == "matmul_lanes") return plan;
   d.set("CLUTCH_VECTORS", p.vectors).set("CLUTCH_PACK_ROWS", kMatmulPackRows);

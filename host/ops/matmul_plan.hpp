@@ -22,9 +22,9 @@ constexpr double matmul_flops(std::int64_t m, std::int64_t n, std::int64_t k, st
 
 /// Inputs of the selection of matmul; also the key of its cached plans.
 struct MatmulProblem {
-  std::uint64_t function = 0;    ///< ExprBody::id of the epilogue
-  std::int16_t tile = 64;        ///< rows and columns of a tile of matmul_tiles
-  std::int16_t tile_items = 64;  ///< items of a group of matmul_tiles; the square of a power of two
+  std::uint64_t function = 0;   ///< ExprBody::id of the epilogue
+  std::int16_t tile = 64;       ///< rows and columns of a tile of matmul_tiles
+  std::int16_t tile_side = 16;  ///< items along each side of such a tile
   /// sparse_transposed: the rows of the result, not its columns, have stride 1.
   enum class Left : std::uint32_t { dense, sparse, sparse_transposed } left = Left::dense;
   DType a = DType::f32, b = DType::f32, output = DType::f32;
@@ -51,11 +51,12 @@ inline constexpr std::int64_t kMatmulAccumulatorTiles = 64;
 inline constexpr std::int64_t kMatmulBlockVectors = 1024;
 /// Most numbers of a matrix in one lane.
 inline constexpr std::int64_t kMatmulLaneNumbers = MATMUL_LANE_NUMBERS;
-/// Tiles of matmul_tiles: rows and columns in local memory, and the items of a group. Items of the first have 8 x 8 sums, others 4 x 4.
+/// Tiles of matmul_tiles: rows and columns in local memory, and the items of a group along each side. Items of the first have 8 x 8 sums, others 4 x 4.
 struct MatmulTile {
-  std::int16_t size, items;
+  std::int16_t size, side;
+  constexpr std::uint64_t items() const { return static_cast<std::uint64_t>(side) * static_cast<std::uint64_t>(side); }
 };
-inline constexpr std::array<MatmulTile, 3> kMatmulTiles{{{128, 256}, {64, 256}, {32, 64}}};
+inline constexpr std::array<MatmulTile, 3> kMatmulTiles{{{128, 16}, {64, 16}, {32, 8}}};
 /// Numbers behind each step along k of a tile in local memory, where it has room for them.
 inline constexpr std::int64_t kMatmulTilePad = 4;
 

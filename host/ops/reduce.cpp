@@ -114,8 +114,7 @@ std::string fits_groups(const DeviceTraits& traits, const ReduceProblem& p) {
   return why.empty() ? refuses_teams(traits, p.accumulator) : why;
 }
 
-std::string chooses_groups(const DeviceTraits& traits, const ReduceProblem& p) {
-  if (row_tuning(traits).local == 1) return std::string(kNeedsGroups);
+std::string fits_filled_teams(const DeviceTraits& traits, const ReduceProblem& p) {
   if (p.short_rows) return fmt::format("rows must have at least {} elements, got fewer", REDUCE_SHORT_TEAM);
   return fits_groups(traits, p);
 }
@@ -129,13 +128,9 @@ std::string fits_column_groups(const DeviceTraits& traits, const ReduceProblem& 
   return why.empty() ? refuses_teams(traits, p.accumulator) : why;
 }
 
-std::string chooses_column_groups(const DeviceTraits& traits, const ReduceProblem& p) {
-  return row_tuning(traits).local == 1 ? std::string(kNeedsGroups) : fits_column_groups(traits, p);
-}
-
 constexpr std::array<Implementation<ReduceProblem>, 5> kImplementations{{
-    {kGroups, chooses_groups},
-    {kColumnGroups, chooses_column_groups},
+    {kGroups, of_groups<fits_filled_teams>},
+    {kColumnGroups, of_groups<fits_column_groups>},
     {"reduce_rows", fits_rows},
     {"reduce_columns", fits_columns},
     {"reduce_strided", computes},
@@ -174,10 +169,8 @@ std::uint64_t team_items(const BuiltPlan& plan, std::uint64_t m) {
 std::string refuses_teams(const DeviceTraits& traits, DType accumulator) {
   // Loops that hold barriers must not end for one item alone.
   if (std::string why = refuses_long_loops(traits); !why.empty()) return why;
-  if (traits.max_work_group < REDUCE_TEAM) return fmt::format("needs groups of {} items, the device has at most {} in one", REDUCE_TEAM, traits.max_work_group);
-  if (const auto needed = (REDUCE_GROUP_ITEMS + REDUCE_BLOCK) * std::uint64_t{is_wide(accumulator) ? 8u : 4u}; traits.local_bytes < needed)
-    return fmt::format("needs {} bytes of local memory, the device has {}", needed, traits.local_bytes);
-  return "";
+  if (std::string why = refuses_group_items(traits, REDUCE_TEAM); !why.empty()) return why;
+  return refuses_local_bytes(traits, (REDUCE_GROUP_ITEMS + REDUCE_BLOCK) * std::uint64_t{is_wide(accumulator) ? 8u : 4u});
 }
 
 BuiltPlan build_teams(Runtime& runtime, const KernelPlan& plan, const KernelPlan& other, bool forced) {
@@ -359,7 +352,7 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
   if (s.after && s.m > REDUCE_BLOCK && plan.entry != kGroups) return false;
   bool by_columns = plan.entry == "reduce_columns", strided = plan.entry == "reduce_strided", groups = plan.entry == kGroups,
        column_groups = plan.entry == kColumnGroups;
-  auto blocks = reduce_blocks(static_cast<std::uint64_t>(s.m)), n = static_cast<std::uint64_t>(s.n);
+  const auto n = static_cast<std::uint64_t>(s.n), m = static_cast<std::uint64_t>(s.m), blocks = reduce_blocks(m);
   // If a group is a thread, a chunk has about 8192 elements, so that its work exceeds the cost to schedule it and memory is read in long runs. If groups have
   // several items, an item gets little work, as one driver ends loops early (quirk loops_end_early).
   auto elements = static_cast<std::uint64_t>(std::clamp<std::int64_t>(s.m, 1, REDUCE_BLOCK));
@@ -369,8 +362,8 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
   auto bind = [&](const std::int64_t* values) { bind_lanes(encoder, values, p.rank_lanes, p.wide_index); };
   encoder.output(*s.out);
   for (const Tensor& t : s.inputs) encoder.input(t);
-  const std::uint32_t team = reduce_team(static_cast<std::uint64_t>(s.m));
-  encoder.value(n).value(static_cast<std::uint64_t>(s.m));
+  const std::uint32_t team = reduce_team(m);
+  encoder.value(n).value(m);
   if (groups)
     encoder.value(team);
   else if (!column_groups)
@@ -389,16 +382,12 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
   }
   bind_extra(encoder, body, body.param_values);
   if (s.after) bind_extra(encoder, *s.after->body(), s.after->body()->param_values);
-  std::uint64_t items = (n * blocks + chunk - 1) / chunk;
-  if (by_columns) {
-    auto columns = static_cast<std::uint64_t>(s.walks.kept_size[0]),
-         panel = static_cast<std::uint64_t>(abreast(p)) * static_cast<std::uint64_t>(plan.tuning.width);
-    items = reduce_panel_tasks(n, columns, panel, blocks);
-  }
-  const std::uint64_t local = groups && s.after ? team_items(plan, static_cast<std::uint64_t>(s.m)) : plan.tuning.local;
-  if (groups) items = n * (s.after && s.m > REDUCE_BLOCK ? local : blocks * team);
-  if (column_groups)
-    items = reduce_panel_tasks(n, static_cast<std::uint64_t>(s.walks.kept_size[0]), plan.tuning.local / REDUCE_COLUMN_ITEMS, blocks) * plan.tuning.local;
+  std::uint64_t local = plan.tuning.local, items = (n * blocks + chunk - 1) / chunk;
+  auto panel_tasks = [&](std::uint64_t panel) { return reduce_panel_tasks(n, static_cast<std::uint64_t>(s.walks.kept_size[0]), panel, blocks); };
+  if (by_columns) items = panel_tasks(static_cast<std::uint64_t>(abreast(p)) * static_cast<std::uint64_t>(plan.tuning.width));
+  if (column_groups) items = panel_tasks(local / REDUCE_COLUMN_ITEMS) * local;
+  if (groups && s.after) local = team_items(plan, m);
+  if (groups) items = n * (s.after && m > REDUCE_BLOCK ? local : blocks * team);
   // For each element: the function, and an addition or another combining operation.
   encoder.flops((body.operations + 1) * static_cast<double>(s.n) * static_cast<double>(s.m)).dispatch(plan.kernel, item_geometry(items, local));
   return true;

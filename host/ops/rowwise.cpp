@@ -144,14 +144,13 @@ std::string fits_groups(const DeviceTraits& traits, const RowwiseProblem& p) {
   return refuses_teams(traits, p.accumulator);
 }
 
-std::string chooses_groups(const DeviceTraits& traits, const RowwiseProblem& p) {
-  if (row_tuning(traits).local == 1) return std::string(kNeedsGroups);
+std::string fits_filled_teams(const DeviceTraits& traits, const RowwiseProblem& p) {
   if (p.length == RowLength::short_rows) return fmt::format("rows must have at least {} elements, got fewer", REDUCE_SHORT_TEAM);
   return fits_groups(traits, p);
 }
 
 constexpr std::array<Implementation<RowwiseProblem>, 3> kImplementations{
-    {{kGroups, chooses_groups}, {"rowwise_rows", fits_rows}, {"rowwise_strided", computes}}};
+    {{kGroups, of_groups<fits_filled_teams>}, {"rowwise_rows", fits_rows}, {"rowwise_strided", computes}}};
 /// Implementations that a caller may force.
 constexpr std::array<Implementation<RowwiseProblem>, 3> kForced{{{kGroups, fits_groups}, {"rowwise_rows", fits_rows}, {"rowwise_strided", computes}}};
 
@@ -166,8 +165,8 @@ KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& p, std::stri
       .set("CLUTCH_TOTAL_COUNT", p.total_count)
       .set("CLUTCH_SPLATS", p.splats);
   for (std::size_t i = 0; i < p.total_count; ++i) plan.defines.set(fmt::format("CLUTCH_TOTAL_OP{}", i), p.ops[i]);
-  // Values are kept only by items that have a cache of their own, not in groups of several: a team's 32 values an item, in registers, leave an SM of NVIDIA an
-  // eighth of its warps (scripts/gpu-check --targets sm_90 --op rowwise), and in local memory a compute unit of AMD one group.
+  // Values are kept only by items that have a cache of their own, not in groups of several: in registers, a team's 32 values an item
+  // leave a compute unit an eighth of its items (scripts/gpu-check --targets sm_90 --op rowwise); in local memory one of 64 KiB holds a single group.
   plan.defines.set("CLUTCH_KEPT", plan.tuning.local == 1 ? p.kept : kMaxTotals).set("CLUTCH_FETCH_IN", p.fetch_in);
   plan.defines.set("CLUTCH_LATE", plan.tuning.local == 1 && p.fetch_in < kMaxTotals && p.element_count > 0 && plan.entry == "rowwise_rows")
       .set_type("A", p.accumulator);

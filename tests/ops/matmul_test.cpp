@@ -15,7 +15,9 @@ namespace clutch::testing { namespace {
 using cases::MatmulCase;
 using linalg::matmul;
 
-bool takes_panels(const Device& device) { return detail::select(device.traits(), detail::MatmulProblem{}).entry == "matmul_panels"; }
+/// What the device takes by itself.
+std::string_view own_entry(const Device& device) { return detail::select(device.traits(), detail::MatmulProblem{}).entry; }
+bool takes_panels(const Device& device) { return own_entry(device) == "matmul_panels"; }
 
 bool takes_tiles(const Device& device, DType dtype) {
   try {
@@ -72,9 +74,11 @@ TEST(Matmul, LongChainsHaveTheModelsBits) {
       for (const Size& size : {Size{1, 512, 1100}, Size{40, 330, 255}, Size{40, 130, 600}, Size{200, 130, 257}, Size{200, 192, 256}, Size{9, 150, 333}}) {
         MatmulCase::Shape shape{.m = size.m, .n = size.n, .k = size.k, .b_turned = size.k == 257 || size.k == 333, .alpha = 2, .beta = -3};
         if (level() == "smoke" && types.a != DType::f32 && (size.m + size.k + static_cast<int>(types.a)) % 4 != 0) continue;
-        // Bytes by sums of floats, and by whatever the device has. Devices without panels take tiles for some sizes, items for others.
-        std::string_view entry = !takes_panels(device) || (MatmulCase::is_byte(types.a) && size.m < 200) ? "" : "matmul_panels";
         shape.epilogue = size.m == 1, shape.packed = size.m == 40 && types.a == types.b;
+        // Bytes by sums of floats, and by whatever the device has. What reads a PackedMatrix is not forced.
+        std::string_view entry = !takes_panels(device)                          ? shape.packed ? own_entry(device) : "matmul_items"
+                                 : MatmulCase::is_byte(types.a) && size.m < 200 ? ""
+                                                                                : "matmul_panels";
         ASSERT_EQ(run_once(device, MatmulCase::problem(entry, types.a, types.b, shape, seed(), types.result)), "")
             << name(types.a) << " " << size.m << " " << size.k;
       }

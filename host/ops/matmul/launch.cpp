@@ -19,7 +19,7 @@ MatmulTile tile_of(const Product& x) {
   auto results = [&](std::int64_t size) { return x.batch * parts_of(x.rows, size) * size * parts_of(x.parts() * x.n, size) * size; };
   const std::int64_t least = results(kMatmulTiles.back().size);
   for (const MatmulTile& tile : kMatmulTiles) {
-    if (static_cast<std::uint64_t>(tile.items) > x.traits.max_work_group || matmul_tile_bytes(x.p, tile.size, 0) > x.traits.local_bytes) continue;
+    if (tile.items() > x.traits.max_work_group || matmul_tile_bytes(x.p, tile.size, 0) > x.traits.local_bytes) continue;
     if (const std::int64_t all = results(tile.size); 2 * all <= 3 * least && all >= x.traits.compute_units * tile.size * tile.size) return tile;
   }
   return kMatmulTiles.back();
@@ -38,10 +38,10 @@ const BuiltPlan& plan_of(Product& x) {
   };
   x.p.narrow = !x.complex && stays_in(x.operands[1].row, x.operands[1].column) && stays_in(x.operands[2].column, x.operands[2].row);
   // A group must have exactly the items that its kernel is built for. If the driver allows fewer, a kernel for fewer items is built.
-  for (std::int16_t items = tile.items;; items = static_cast<std::int16_t>(items / 4)) {
-    x.p.tile_items = items;
+  for (MatmulTile fewer = tile;; fewer.side = static_cast<std::int16_t>(fewer.side / 2)) {
+    x.p.tile_side = fewer.side;
     const BuiltPlan& plan = matmul_plan(x.c, x.p);
-    if (items == 1 || plan.tuning.local >= static_cast<std::uint64_t>(items)) return plan;
+    if (fewer.side == 1 || plan.tuning.local >= fewer.items()) return plan;
   }
 }
 

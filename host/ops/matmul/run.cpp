@@ -327,7 +327,10 @@ void run_matmul(MatmulCall c, const Stream& stream) {
                       product.k, product.k, product.n, to_string(product.a.strides()), product.is_packed ? "of panels" : to_string(product.b().strides())));
   }
   if (product.gains_as_f32()) return run_as_f32(product.c, stream);
-  if (product.gains_by_items()) product.c.options.implementation = "matmul_items", product.by_tiles = false;
+  if (product.gains_by_items()) {
+    product.c.options.implementation = "matmul_items";
+    product.choose_entry();
+  }
   if (product.panels) product.choose_tiling();
   if (product.sparse && (product.panels || product.by_rows || product.by_words)) product.transpose_results();
   launch(product);
