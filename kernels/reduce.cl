@@ -70,6 +70,12 @@ static inline void store_result(__global uchar* b0, IDX offset, A result CLUTCH_
   IDX size[CLUTCH_RANK_LANES], kept[CLUTCH_OPERANDS][CLUTCH_RANK_LANES]; \
   CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);              \
   CLUTCH_STRIDES(kept)
+// Each operand's stride along the reduced elements.
+#define REDUCE_STEPS(step)                                            \
+  IDX spread[CLUTCH_RANK_LANES], step[CLUTCH_OPERANDS];               \
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(inner_strides, 0, spread); \
+  step[0] = 0;                                                        \
+  for (int k = 0; k + 1 < CLUTCH_OPERANDS; ++k) step[k + 1] = spread[k];
 #define REDUCE_TASKS                                                                              \
   ulong blocks = reduce_blocks(m), tasks = n * blocks;                                            \
   for (ulong task = (group * items + item) * chunk; task < tasks; task += groups * items * chunk) \
@@ -82,10 +88,7 @@ __kernel void reduce_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n,
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
   REDUCE_SHAPE
-  IDX spread[CLUTCH_RANK_LANES], inner[CLUTCH_OPERANDS];
-  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(inner_strides, 0, spread);
-  inner[0] = 0;
-  for (int k = 0; k + 1 < CLUTCH_OPERANDS; ++k) inner[k + 1] = spread[k];
+  REDUCE_STEPS(inner)
   CLUTCH_SHIFT_BUFFERS
   REDUCE_TASKS {
     ulong number = one / blocks, block = one - number * blocks;
@@ -154,10 +157,7 @@ __kernel void reduce_column_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS,
   __local A parts[CLUTCH_PARTIALS * REDUCE_GROUP_ITEMS / REDUCE_COLUMN_ITEMS];
   const uint item = (uint)get_local_id(0), width = (uint)get_local_size(0) / REDUCE_COLUMN_ITEMS, c = item % width, q = item / width;
   REDUCE_SHAPE
-  IDX spread[CLUTCH_RANK_LANES], step[CLUTCH_OPERANDS];
-  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(inner_strides, 0, spread);
-  step[0] = 0;
-  for (int k = 0; k + 1 < CLUTCH_OPERANDS; ++k) step[k + 1] = spread[k];
+  REDUCE_STEPS(step)
   CLUTCH_SHIFT_BUFFERS
   const ulong columns = (ulong)size[0], panels = reduce_panels(columns, width), blocks = reduce_blocks(m);
   const ulong tasks = reduce_panel_tasks(n, columns, width, blocks);
@@ -250,9 +250,8 @@ __kernel void reduce_columns(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
   REDUCE_SHAPE
-  IDX spread[CLUTCH_RANK_LANES], step[CLUTCH_OPERANDS], across[CLUTCH_OPERANDS];
-  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(inner_strides, 0, spread);
-  for (int k = 0; k + 1 < CLUTCH_OPERANDS; ++k) step[k + 1] = spread[k];
+  REDUCE_STEPS(step)
+  IDX across[CLUTCH_OPERANDS];
   for (int k = 0; k < CLUTCH_OPERANDS; ++k) across[k] = kept[k][0];
   CLUTCH_SHIFT_BUFFERS
   ulong columns = (ulong)size[0], panels = reduce_panels(columns, PANEL), blocks = reduce_blocks(m), tasks = reduce_panel_tasks(n, columns, PANEL, blocks);

@@ -175,20 +175,16 @@ void StreamImpl::submitted(std::span<Submitted> commands) {
 }
 
 void StreamImpl::mark_last() noexcept {
-  if (flight_.empty() || flight_[flight_.size() - 1].event) return;
-  flight_[flight_.size() - 1].event = enqueue_marker(queue_.get());
+  if (!flight_.empty() && !flight_.back().event) flight_.back().event = enqueue_marker(queue_.get());
 }
 
 ClEvent StreamImpl::last() {
   std::lock_guard lock(mutex_);
   if (flight_.empty()) return {};
   mark_last();
-  const ClEvent& event = flight_[flight_.size() - 1].event;
-  if (!event) {
-    clFinish(queue_.get());  // without a marker only waiting shows that the work is done
-    return {};
-  }
-  return retained(event.get());
+  if (const ClEvent& event = flight_.back().event) return retained(event.get());
+  clFinish(queue_.get());  // without a marker only waiting shows that the work is done
+  return {};
 }
 
 void StreamImpl::pop_front(std::vector<std::shared_ptr<void>>& done) {

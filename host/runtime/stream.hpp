@@ -38,6 +38,7 @@ class Ring {
   T& operator[](std::size_t i) noexcept { return slots_[(first_ + i) % slots_.size()]; }
   const T& operator[](std::size_t i) const noexcept { return slots_[(first_ + i) % slots_.size()]; }
   T& front() noexcept { return (*this)[0]; }
+  T& back() noexcept { return (*this)[size_ - 1]; }
   void push_back(T value) {
     if (size_ == slots_.size()) {
       std::vector<T> bigger(std::max<std::size_t>(64, 2 * size_));
