@@ -23,7 +23,8 @@ std::string_view cl_error_name(std::int32_t code) noexcept;
 /// Throws the Error for a failing status. Its code is out_of_memory, device_lost or opencl.
 [[noreturn]] void throw_cl(cl_int status, std::string_view op, std::string_view call);
 
-inline void check_cl(cl_int status, std::string_view op, std::string_view call) {
+/// `op` is text of any type, whose length is found only when the call failed.
+inline void check_cl(cl_int status, const auto& op, std::string_view call) {
   if (status != CL_SUCCESS) [[unlikely]]
     throw_cl(status, op, call);
 }

@@ -9,13 +9,13 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-void check_argument(cl_int status, std::uint32_t position, const Kernel& kernel, const char* op) {
-  if (status == CL_INVALID_ARG_SIZE || status == CL_INVALID_ARG_VALUE || status == CL_INVALID_MEM_OBJECT) [[unlikely]]
+void throw_argument(cl_int status, std::uint32_t position, const Kernel& kernel, const char* op) {
+  if (status == CL_INVALID_ARG_SIZE || status == CL_INVALID_ARG_VALUE || status == CL_INVALID_MEM_OBJECT)
     throw Error(ErrorCode::invalid_argument, op,
                 fmt::format("argument {} of kernel {} must be of its parameter's kind and size, got one that the driver refuses ({})", position, kernel.name(),
                             cl_error_name(status)),
                 status);
-  check_cl(status, op, "clSetKernelArg");
+  throw_cl(status, op, "clSetKernelArg");
 }
 
 void check_launch(const Kernel& kernel, const Geometry& g, std::uint64_t local_bytes, const char* op) {

@@ -21,7 +21,12 @@ struct LaunchSizes {
 };
 
 /// Throws the Error for a failing status of clSetKernelArg. Errors: invalid_argument if the argument does not fit its parameter.
-void check_argument(cl_int status, std::uint32_t position, const Kernel& kernel, const char* op);
+[[noreturn]] void throw_argument(cl_int status, std::uint32_t position, const Kernel& kernel, const char* op);
+
+inline void check_argument(cl_int status, std::uint32_t position, const Kernel& kernel, const char* op) {
+  if (status != CL_SUCCESS) [[unlikely]]
+    throw_argument(status, position, kernel, op);
+}
 
 /// Checks sizes against the limits of kernel and device, before the launch is enqueued. Errors: invalid_argument, which names the limit.
 void check_launch(const Kernel& kernel, const Geometry& geometry, std::uint64_t local_bytes, const char* op);
