@@ -7,26 +7,36 @@
 //   eigh_qr_group      the same; a work-group reduces matrices one after another (eigh/qr_group.clh)
 //   eigh_device_wide   the stages of eigh_qr_group as launches, each shared by all work-groups (eigh/device_wide.clh). Same bits as eigh_qr_group; these are
 //                      eigh_qr_lanes' bits where that has LANES > 1 and n > LANES.
-// Ownership, drivers of lanes: a work-item owns bundles of LANES matrices, one in each lane of its vectors. Matrices are in private memory if n <= N_MAX, else
-// (IN_SCRATCH) in the work-item's part of global scratch: matrices of a bundle and, with VECTORS, their eigenvectors. Drivers of groups: a work-group owns the
-// matrices that it takes one after another, in its part of global scratch; eigh_qr_group has the eigenvectors of a bundle there, too. Local memory: one T for
-// each work-item, drivers of groups only.
-// Scaling: a matrix is multiplied by a power of two that takes its largest element to [1, 2), or with RELATIVE near 2^CLUTCH_UP. Devices may flush subnormal
-// numbers to zero; those of small matrices keep their values. A matrix with NaN or Inf is computed as zeros and its results are NaN.
-// Needs: T; LANES; BUNDLES (bundles that a work-item of a driver of lanes computes at a time: their rotations take turns, since each waits for the one before);
-// MATRICES (bundles whose matrices are kept at a time); COMPLEX (0, or 1: elements are pairs); VECTORS (0: eigenvalues alone); N_MAX; N (the size if it is
-// known, else 0). May have: RELATIVE (Jacobi compares an element with its own diagonal elements); GROUPED (work-groups have several work-items); IN_SCRATCH.
-#if !defined(T) || !defined(LANES) || !defined(BUNDLES) || !defined(MATRICES) || !defined(COMPLEX) || !defined(VECTORS) || !defined(N_MAX) || !defined(N)
-#error "T, LANES, BUNDLES, MATRICES, COMPLEX, VECTORS, N_MAX and N are not defined"
+// Ownership, drivers of lanes: a work-item owns bundles of LANES matrices, one in each lane of its vectors. Matrices are in private memory if
+// n <= CLUTCH_N_MAX, else (CLUTCH_IN_SCRATCH) in the work-item's part of global scratch: matrices of a bundle and, with CLUTCH_VECTORS, their eigenvectors.
+// Drivers of groups: a work-group owns the matrices that it takes one after another, in its part of global scratch; eigh_qr_group has the eigenvectors of a
+// bundle there, too. Local memory: one T for each work-item, drivers of groups only.
+// Scaling: a matrix is multiplied by a power of two that takes its largest element to [1, 2), or with CLUTCH_RELATIVE near 2^CLUTCH_UP. Devices may flush
+// subnormal numbers to zero; those of small matrices keep their values. A matrix with NaN or Inf is computed as zeros and its results are NaN.
+// Needs:
+//   T, LANES
+//   CLUTCH_BUNDLES   bundles that a work-item of a driver of lanes computes at a time: their rotations take turns, since each waits for the one before
+//   CLUTCH_MATRICES  bundles whose matrices are kept at a time
+//   CLUTCH_COMPLEX   1: elements are pairs; else 0
+//   CLUTCH_VECTORS   0: eigenvalues alone; else 1
+//   CLUTCH_N         the size if it is known, else 0
+//   CLUTCH_N_MAX     the largest size in private memory
+// May have:
+//   CLUTCH_RELATIVE    Jacobi compares an element with its own diagonal elements
+//   CLUTCH_GROUPED     work-groups have several work-items
+//   CLUTCH_IN_SCRATCH  matrices are in global scratch
+#if !defined(T) || !defined(LANES) || !defined(CLUTCH_BUNDLES) || !defined(CLUTCH_MATRICES) || !defined(CLUTCH_COMPLEX) || !defined(CLUTCH_VECTORS) || \
+    !defined(CLUTCH_N_MAX) || !defined(CLUTCH_N)
+#error "T, LANES, CLUTCH_BUNDLES, CLUTCH_MATRICES, CLUTCH_COMPLEX, CLUTCH_VECTORS, CLUTCH_N_MAX and CLUTCH_N are not defined"
 #endif
-#define PARTS (1 + COMPLEX)
-#if N
+#define CLUTCH_PARTS (1 + CLUTCH_COMPLEX)
+#if CLUTCH_N
 #define CLUTCH_N_UNROLL
 #else
 #define CLUTCH_N_UNROLL 1
 #endif
 // For large functions: compiled once, not at each call, where vectors are too many for registers anyway.
-#if LANES > 1 && !N
+#if LANES > 1 && !CLUTCH_N
 #define CLUTCH_LANES_APART CLUTCH_APART
 #else
 #define CLUTCH_LANES_APART static inline
@@ -34,21 +44,21 @@
 #if defined(CLUTCH_ENTRY_eigh_qr_group) || defined(CLUTCH_ENTRY_eigh_jacobi_group) || defined(CLUTCH_ENTRY_eigh_device_wide)
 #define IN_GROUP 1
 #endif
-#if defined(IN_SCRATCH) || defined(IN_GROUP)
-#define MEM __global
+#if defined(CLUTCH_IN_SCRATCH) || defined(IN_GROUP)
+#define CLUTCH_MEM __global
 #else
-#define MEM __private
+#define CLUTCH_MEM __private
 #endif
 #include "eigh/lanes.clh"
 #include "eigh/reflection.clh"
 #include "eigh/rotation.clh"
 #ifdef IN_GROUP
-#define QR_MEM __global
-#define QR_STRIDE item_count()
+#define CLUTCH_QR_MEM __global
+#define CLUTCH_QR_STRIDE item_count()
 #include "eigh/group.clh"
 #else
-#define QR_MEM __private
-#define QR_STRIDE 1
+#define CLUTCH_QR_MEM __private
+#define CLUTCH_QR_STRIDE 1
 #endif
 #include "eigh/qr.clh"
 #ifndef IN_GROUP
@@ -63,16 +73,16 @@
       __global uchar *sweeps_base, ulong sweeps_offset, __global uchar *scratch_base, ulong scratch_offset, __global const uchar *a_base, ulong a_offset, \
       CLUTCH_ARGS(EighArgs, args), T tolerance_given, int limit
 // Local names of the parameters.
-#define EIGH_TAKE_PARAMS                                                                                                                        \
-  CLUTCH_IF_PREDICATE                                                                                                                           \
-  CLUTCH_TAKE_ARGS(EighArgs, args)                                                                                                              \
-  const ulong batch = args.batch, matrix_stride = args.matrix_stride;                                                                           \
-  const int n = N ? N : args.n, transposed = args.transposed, conjugate = args.conjugate, positive = args.positive, streaming = args.streaming; \
-  const int first_pair = args.first_pair, pairs = args.pairs;                                                                                   \
-  __global T* w = (__global T*)(w_base + w_offset);                                                                                             \
-  __global T* v_out = (__global T*)(v_base + v_offset);                                                                                         \
-  __global int* info = (__global int*)(info_base + info_offset);                                                                                \
-  __global int* sweeps_out = (__global int*)(sweeps_base + sweeps_offset);                                                                      \
+#define EIGH_TAKE_PARAMS                                                                                                                                      \
+  CLUTCH_IF_PREDICATE                                                                                                                                         \
+  CLUTCH_TAKE_ARGS(EighArgs, args)                                                                                                                            \
+  const ulong batch = args.batch, matrix_stride = args.matrix_stride;                                                                                         \
+  const int n = CLUTCH_N ? CLUTCH_N : args.n, transposed = args.transposed, conjugate = args.conjugate, positive = args.positive, streaming = args.streaming; \
+  const int first_pair = args.first_pair, pairs = args.pairs;                                                                                                 \
+  __global T* w = (__global T*)(w_base + w_offset);                                                                                                           \
+  __global T* v_out = (__global T*)(v_base + v_offset);                                                                                                       \
+  __global int* info = (__global int*)(info_base + info_offset);                                                                                              \
+  __global int* sweeps_out = (__global int*)(sweeps_base + sweeps_offset);                                                                                    \
   __global const T* given = (__global const T*)(a_base + a_offset);
 
 #ifdef CLUTCH_ENTRY_eigh_jacobi_lanes
@@ -82,29 +92,29 @@ __kernel void eigh_jacobi_lanes(EIGH_PARAMS) {
   CLUTCH_MATRIX_STRIDES
   CLUTCH_MATRIX_MEMORY
   CLUTCH_EACH_BUNDLE {
-    JacobiState at[BUNDLES];
-    R unscale_of[BUNDLES];
-    M bad_of[BUNDLES];
+    JacobiState at[CLUTCH_BUNDLES];
+    R unscale_of[CLUTCH_BUNDLES];
+    M bad_of[CLUTCH_BUNDLES];
 #pragma unroll
-    for (int b = 0; b < BUNDLES; ++b) {
+    for (int b = 0; b < CLUTCH_BUNDLES; ++b) {
       CLUTCH_LOAD_BUNDLE(b)
-#if VECTORS
+#if CLUTCH_VECTORS
 #pragma unroll CLUTCH_N_UNROLL
-      for (int i = 0; i < n * v_stride(n); ++i) v[i] = i % (v_stride(n) + PARTS) == 0;
+      for (int i = 0; i < n * v_stride(n); ++i) v[i] = i % (v_stride(n) + CLUTCH_PARTS) == 0;
 #endif
-#ifdef RELATIVE
+#ifdef CLUTCH_RELATIVE
       tolerance = tolerance_given;
 #endif
       at[b].tolerance = tolerance, unscale_of[b] = unscale, bad_of[b] = bad;
     }
     iterate_jacobi(matrices, ri, rj, n, vectors, CLUTCH_BUNDLE_STRIDE, at, limit);
 #pragma unroll
-    for (int b = 0; b < BUNDLES; ++b) {
+    for (int b = 0; b < CLUTCH_BUNDLES; ++b) {
       CLUTCH_LOCATE_BUNDLE(b)
-      R d[N_MAX];
+      R d[CLUTCH_N_MAX];
 #pragma unroll CLUTCH_N_UNROLL
       for (int i = 0; i < n; ++i) d[i] = CLUTCH_RE(i, i);
-      store_results(w, v_out, info, sweeps_out, first, count, n, first_pair, pairs, positive, streaming, d, v, (MEM T*)a, unscale_of[b], bad_of[b],
+      store_results(w, v_out, info, sweeps_out, first, count, n, first_pair, pairs, positive, streaming, d, v, (CLUTCH_MEM T*)a, unscale_of[b], bad_of[b],
                     at[b].left & 1, at[b].used);
     }
   }
@@ -119,29 +129,29 @@ __kernel void eigh_qr_lanes(EIGH_PARAMS) {
   CLUTCH_MATRIX_STRIDES
   CLUTCH_MATRIX_MEMORY
   CLUTCH_EACH_BUNDLE {
-    R d[BUNDLES * N_MAX], e[BUNDLES * N_MAX], tolerance_of[BUNDLES], unscale_of[BUNDLES];
-    M bad_of[BUNDLES];
-    QrState at[BUNDLES];
+    R d[CLUTCH_BUNDLES * CLUTCH_N_MAX], e[CLUTCH_BUNDLES * CLUTCH_N_MAX], tolerance_of[CLUTCH_BUNDLES], unscale_of[CLUTCH_BUNDLES];
+    M bad_of[CLUTCH_BUNDLES];
+    QrState at[CLUTCH_BUNDLES];
     const int left = CLUTCH_BUNDLES_LEFT;
     for (int b = 0; b < left; ++b) {
       CLUTCH_LOAD_BUNDLE(b)
-      R factor[N_MAX], phase[COMPLEX ? 2 * N_MAX : 1];
-      tridiagonalize(a, ri, rj, n, d + b * N_MAX, e + b * N_MAX, factor, phase);
-#if VECTORS
+      R factor[CLUTCH_N_MAX], phase[CLUTCH_COMPLEX ? 2 * CLUTCH_N_MAX : 1];
+      tridiagonalize(a, ri, rj, n, d + b * CLUTCH_N_MAX, e + b * CLUTCH_N_MAX, factor, phase);
+#if CLUTCH_VECTORS
       form_q(v, a, ri, rj, n, factor, phase);
 #endif
-      tolerance_of[b] = tolerance_given * norm_of(d + b * N_MAX, e + b * N_MAX, n), unscale_of[b] = unscale, bad_of[b] = bad;
+      tolerance_of[b] = tolerance_given * norm_of(d + b * CLUTCH_N_MAX, e + b * CLUTCH_N_MAX, n), unscale_of[b] = unscale, bad_of[b] = bad;
     }
-    for (int b = left; b < BUNDLES; ++b) {
-      for (int i = 0; i < n; ++i) d[b * N_MAX + i] = 0, e[b * N_MAX + i] = 0;
+    for (int b = left; b < CLUTCH_BUNDLES; ++b) {
+      for (int i = 0; i < n; ++i) d[b * CLUTCH_N_MAX + i] = 0, e[b * CLUTCH_N_MAX + i] = 0;
       tolerance_of[b] = 0;
       at[b] = (QrState){.low = 0, .last = 0, .off = 0, .used = 0};
     }
     iterate_qr(d, e, n, vectors, CLUTCH_BUNDLE_STRIDE, left, tolerance_of, limit, at);
     for (int b = 0; b < left; ++b) {
       CLUTCH_LOCATE_BUNDLE(b)
-      store_results(w, v_out, info, sweeps_out, first, count, n, first_pair, pairs, positive, streaming, d + b * N_MAX, v, (MEM T*)a, unscale_of[b], bad_of[b],
-                    count_left(e + b * N_MAX, n), at[b].used);
+      store_results(w, v_out, info, sweeps_out, first, count, n, first_pair, pairs, positive, streaming, d + b * CLUTCH_N_MAX, v, (CLUTCH_MEM T*)a,
+                    unscale_of[b], bad_of[b], count_left(e + b * CLUTCH_N_MAX, n), at[b].used);
     }
   }
 }
@@ -152,7 +162,7 @@ __kernel void eigh_qr_group(EIGH_PARAMS) {
   EIGH_TAKE_PARAMS
   __local T local_scratch[CLUTCH_MAX_ITEMS];
   const int bundle = args.bundle;
-  const EighQrGroupLayout at = eigh_qr_group_layout(n, LANES, PARTS, VECTORS, item_count(), bundle);
+  const EighQrGroupLayout at = eigh_qr_group_layout(n, LANES, CLUTCH_PARTS, CLUTCH_VECTORS, item_count(), bundle);
   __global T* scratch = (__global T*)(scratch_base + scratch_offset) + get_group_id(0) * at.size;
   __global T *a = scratch + at.a, *q = scratch + at.q, *vectors = scratch + at.vectors, *rows = scratch + at.rows, *factor = scratch + at.factor;
   const QrBundle b = bundle_at(scratch + at.bundle, n);
@@ -169,7 +179,7 @@ __kernel void eigh_qr_group(EIGH_PARAMS) {
       }
       for (int k = max(n - 2, 0); k < n; ++k) reduce_end(a, n, k, b.d + l, b.e + l, bundle_capacity(), factor, rows);
       CLUTCH_SYNC;
-#if VECTORS
+#if CLUTCH_VECTORS
       form_q_rows(q, a, n, factor, 0, row_vectors(n));
       transpose_matrix(vectors + l * matrix_size(n), q, n);
 #endif
@@ -191,7 +201,7 @@ __kernel void eigh_device_wide(EIGH_PARAMS) {
   __local T local_scratch[CLUTCH_MAX_ITEMS];
   __global T* scratch = (__global T*)(scratch_base + scratch_offset);
   const int stage = args.stage, step = args.step;
-  const EighPanels panels = eigh_panels(stage, step, n, LANES, PARTS);
+  const EighPanels panels = eigh_panels(stage, step, n, LANES, CLUTCH_PARTS);
   const ulong tasks = eigh_tasks(stage, batch, panels.count, bundle_capacity());
   for (ulong task = get_group_id(0); task < tasks; task += get_num_groups(0)) {
     CLUTCH_SYNC;
@@ -200,11 +210,11 @@ __kernel void eigh_device_wide(EIGH_PARAMS) {
       const int count = (int)min((ulong)bundle_capacity(), batch - first);
       const QrBundle b = bundle_at(device_wide_bundle(scratch, n, batch, task), n);
       if (stage == EIGH_ITERATE) {
-        iterate_round(&b, scratch, n, first, count, min(VECTORS ? (int)EIGH_ROUND : limit, limit - step * EIGH_ROUND), step == 0);
+        iterate_round(&b, scratch, n, first, count, min(CLUTCH_VECTORS ? (int)EIGH_ROUND : limit, limit - step * EIGH_ROUND), step == 0);
       } else {
-        QR_MEM R *d = (QR_MEM R*)b.d + item_id(), *e = (QR_MEM R*)b.e + item_id();
+        CLUTCH_QR_MEM R *d = (CLUTCH_QR_MEM R*)b.d + item_id(), *e = (CLUTCH_QR_MEM R*)b.e + item_id();
         M remain = count_left(e, n), used = ((__global const M*)b.used)[item_id()];
-        rank_values(d, (QR_MEM M*)e, n);
+        rank_values(d, (CLUTCH_QR_MEM M*)e, n);
         CLUTCH_SYNC;
         for (int l = 0; l < count; ++l)
           store_matrix_results(w, v_out, info, sweeps_out, first + l, &b, device_wide_matrix(scratch, n, first + l).a, n, first_pair, pairs, positive, l,
@@ -227,7 +237,7 @@ __kernel void eigh_device_wide(EIGH_PARAMS) {
           reduce_end(x.a, n, step, b.d + l, b.e + l, bundle_capacity(), x.factor, x.rows);
       }
       if (stage == EIGH_ROWS) reduce_rows(x.a, n, step, x.factor, x.rows, from, to);
-#if VECTORS
+#if CLUTCH_VECTORS
       if (stage == EIGH_FORM) form_q_rows(x.q, x.a, n, x.factor, from, to);
       if (stage == EIGH_TRANSPOSE) transpose_matrix(x.a, x.q, n);
       if (stage == EIGH_APPLY) apply_round(&x, n, from, to);
@@ -243,7 +253,7 @@ __kernel void eigh_jacobi_group(EIGH_PARAMS) {
   EIGH_TAKE_PARAMS
   __local T local_scratch[CLUTCH_MAX_ITEMS];
   const int pair_count = eigh_pairs(n);
-  const EighJacobiLayout at = eigh_jacobi_layout(n, LANES, PARTS, VECTORS);
+  const EighJacobiLayout at = eigh_jacobi_layout(n, LANES, CLUTCH_PARTS, CLUTCH_VECTORS);
   __global T* scratch = (__global T*)(scratch_base + scratch_offset) + get_group_id(0) * at.size;
   __global T *a = scratch + at.a, *diagonals = scratch + at.diagonals, *angles = scratch + at.angles, *d = scratch + at.d, *v = scratch + at.v;
   __global BITS* rank = (__global BITS*)(scratch + at.rank);
@@ -252,14 +262,14 @@ __kernel void eigh_jacobi_group(EIGH_PARAMS) {
     T unscale;
     int bad, used = 0, now = 0;
     T norm = load_halves(a, diagonals, given + m * matrix_stride, n, transposed, conjugate, &unscale, &bad, local_scratch);
-#ifdef RELATIVE
+#ifdef CLUTCH_RELATIVE
     T tolerance = tolerance_given;
 #else
     T tolerance = tolerance_given * norm;
 #endif
     for (int i = item_id(); i < 2 * pair_count; i += item_count()) {
       row_of[i] = i;
-#if VECTORS
+#if CLUTCH_VECTORS
       for (int j = 0; j < row_stride(n); ++j) v[i * row_stride(n) + j] = i == j && i < n;
 #endif
     }
@@ -272,7 +282,7 @@ __kernel void eigh_jacobi_group(EIGH_PARAMS) {
         find_angles(from, diagonal, next_diagonal, angles, n, tolerance);
         for (int t = item_id(); t < pair_count; t += item_count()) {
           rotate_rows(to, from, angles, t, n);
-#if VECTORS
+#if CLUTCH_VECTORS
           rotate_vectors(v, rows, angles, t, n);
 #endif
           next_rows[next_of_top(t, pair_count)] = rows[t], next_rows[next_of_bottom(t, pair_count)] = rows[pair_count + t];
@@ -289,7 +299,7 @@ __kernel void eigh_jacobi_group(EIGH_PARAMS) {
       for (int j = 0; j < n; ++j) before += d[j] < d[i] || (d[j] == d[i] && j < i);
       rank[i] = before;
     }
-    store_pairs(w + m * pairs, v_out + m * pairs * n * PARTS, v, n, first_pair, pairs, positive, d, rank, 1, unscale, bad);
+    store_pairs(w + m * pairs, v_out + m * pairs * n * CLUTCH_PARTS, v, n, first_pair, pairs, positive, d, rank, 1, unscale, bad);
     if (item_id() == 0) info[m] = bad ? -1 : left, sweeps_out[m] = used;
     CLUTCH_SYNC;
   }
@@ -303,27 +313,27 @@ __kernel void eigh_closed(EIGH_PARAMS) {
   CLUTCH_EACH_BUNDLE {
     const ulong first = bundle * LANES;
     const int count = (int)min((ulong)LANES, batch - first);
-    R a[N * N * PARTS];
-    CLUTCH_LOAD_PACKED(a, (given + first * matrix_stride), matrix_stride, N * N * PARTS)
+    R a[CLUTCH_N * CLUTCH_N * CLUTCH_PARTS];
+    CLUTCH_LOAD_PACKED(a, (given + first * matrix_stride), matrix_stride, CLUTCH_N * CLUTCH_N * CLUTCH_PARTS)
     CLUTCH_COPY_TRIANGLE(a)
-#if N == 1
+#if CLUTCH_N == 1
     // The element itself; zeros lose their sign.
     R most;
-    M bad = find_most(a, ri, rj, N, &most);
+    M bad = find_most(a, ri, rj, CLUTCH_N, &most);
     R w_both[1] = {CLUTCH_SELECT(bad, (R)NAN, CLUTCH_SELECT(CLUTCH_MASK_OF((CLUTCH_AS_M(CLUTCH_RE(0, 0)) & ~(M)CLUTCH_SIGN_BIT) == 0), (R)0, CLUTCH_RE(0, 0)))};
-#if VECTORS
-    R v[PARTS];
+#if CLUTCH_VECTORS
+    R v[CLUTCH_PARTS];
     v[0] = CLUTCH_SELECT(bad, (R)NAN, (R)1);
-#if COMPLEX
+#if CLUTCH_COMPLEX
     v[1] = CLUTCH_SELECT(bad, (R)NAN, (R)0);
 #endif
 #endif
 #else
     R scale, unscale;
-    M bad = find_scale(a, ri, rj, N, &scale, &unscale);
+    M bad = find_scale(a, ri, rj, CLUTCH_N, &scale, &unscale);
     R low = CLUTCH_SELECT(bad, (R)NAN, CLUTCH_RE(0, 0));
     R app = low * scale, aqq = CLUTCH_RE(1, 1) * scale, br = CLUTCH_RE(1, 0) * scale, h = aqq - app;
-#if COMPLEX
+#if CLUTCH_COMPLEX
     R bi = CLUTCH_IM(1, 0) * scale * (conjugate ? (R)-1 : (R)1), size2 = fma(br, br, bi * bi);
 #else
     R size2 = br * br;
@@ -335,39 +345,39 @@ __kernel void eigh_closed(EIGH_PARAMS) {
     R c = CLUTCH_SELECT(rotated, cos2 * z, (R)1), t = CLUTCH_SELECT(rotated, CLUTCH_SELECT(swapped, -y, y) * z, (R)0);
     R middle = CLUTCH_REAL(0.5) * (app + aqq), distance = CLUTCH_REAL(0.5) * CLUTCH_SELECT(rotated, square * y, fabs(h));
     R w_both[2] = {CLUTCH_SELECT(bad, (R)NAN, unscaled(middle - distance, unscale)), CLUTCH_SELECT(bad, (R)NAN, unscaled(middle + distance, unscale))};
-#if VECTORS
+#if CLUTCH_VECTORS
     // Rows p = (c, -s) and q = (conj s, c). The lower eigenvalue's eigenvector is q if h is negative, else p.
-    R v[4 * PARTS];
+    R v[4 * CLUTCH_PARTS];
     R sr = t * br;
-    v[0] = CLUTCH_SELECT(swapped, sr, c), v[PARTS] = CLUTCH_SELECT(swapped, c, -sr);
-    v[2 * PARTS] = CLUTCH_SELECT(swapped, c, sr), v[3 * PARTS] = CLUTCH_SELECT(swapped, -sr, c);
-#if COMPLEX
+    v[0] = CLUTCH_SELECT(swapped, sr, c), v[CLUTCH_PARTS] = CLUTCH_SELECT(swapped, c, -sr);
+    v[2 * CLUTCH_PARTS] = CLUTCH_SELECT(swapped, c, sr), v[3 * CLUTCH_PARTS] = CLUTCH_SELECT(swapped, -sr, c);
+#if CLUTCH_COMPLEX
     R si = t * bi;
     v[1] = CLUTCH_SELECT(swapped, -si, (R)0), v[3] = CLUTCH_SELECT(swapped, (R)0, -si);
     v[5] = CLUTCH_SELECT(swapped, (R)0, -si), v[7] = CLUTCH_SELECT(swapped, -si, (R)0);
 #endif
     if (positive) make_positive(v, 2);
 #pragma unroll
-    for (int i = 0; i < 4 * PARTS; ++i) v[i] = CLUTCH_SELECT(bad, (R)NAN, v[i] + (R)0);
+    for (int i = 0; i < 4 * CLUTCH_PARTS; ++i) v[i] = CLUTCH_SELECT(bad, (R)NAN, v[i] + (R)0);
 #endif
 #endif
     __global T* w_to = w + first * pairs;
-    if (pairs == N) {
-      CLUTCH_STORE_PACKED(w_to, w_both, N)
+    if (pairs == CLUTCH_N) {
+      CLUTCH_STORE_PACKED(w_to, w_both, CLUTCH_N)
     } else {
-      R one[1] = {first_pair == 0 ? w_both[0] : w_both[N - 1]};
+      R one[1] = {first_pair == 0 ? w_both[0] : w_both[CLUTCH_N - 1]};
       CLUTCH_STORE_PACKED(w_to, one, 1)
     }
-#if VECTORS
-    __global T* v_to = v_out + first * pairs * N * PARTS;
-    if (pairs == N) {
-      CLUTCH_STORE_PACKED(v_to, v, N * N * PARTS)
+#if CLUTCH_VECTORS
+    __global T* v_to = v_out + first * pairs * CLUTCH_N * CLUTCH_PARTS;
+    if (pairs == CLUTCH_N) {
+      CLUTCH_STORE_PACKED(v_to, v, CLUTCH_N * CLUTCH_N * CLUTCH_PARTS)
     } else {
-#if N == 2
-      R half_of[2 * PARTS];
+#if CLUTCH_N == 2
+      R half_of[2 * CLUTCH_PARTS];
 #pragma unroll
-      for (int i = 0; i < 2 * PARTS; ++i) half_of[i] = first_pair == 0 ? v[i] : v[i + 2 * PARTS];
-      CLUTCH_STORE_PACKED(v_to, half_of, 2 * PARTS)
+      for (int i = 0; i < 2 * CLUTCH_PARTS; ++i) half_of[i] = first_pair == 0 ? v[i] : v[i + 2 * CLUTCH_PARTS];
+      CLUTCH_STORE_PACKED(v_to, half_of, 2 * CLUTCH_PARTS)
 #endif
     }
 #endif

@@ -17,9 +17,12 @@
 //   flex_assign           rows of a paged cache                                                                        flex/assign.clh
 //
 // Concepts: flex/args.h (arguments, partial results), types (numbers), softmax, mods (printed functions, the mask), varlen (sequences, pages), visits (tiles
-// and the blocks that they visit), tensors (parameters). Needs: what common/expr.clh needs; S_NAME (dtype of the tensors); A_IS_F32 or A_IS_F64 (of scores);
-// SCORE, MASK, DROPOUT, RAGGED, SKIP_MASKED, KEYS_ALONG, BACKWARD; SUMS_ONLY (1: flex_lanes, flex_tiles and flex_items make row sums for the backward pass);
-// and what an entry's file needs.
+// and the blocks that they visit), tensors (parameters).
+// Needs: what common/expr.clh needs; what an entry's file needs;
+//   S_NAME                dtype of the tensors
+//   A_IS_F32 or A_IS_F64  of scores
+//   CLUTCH_HAS_SCORE, CLUTCH_HAS_MASK, CLUTCH_DROPOUT, CLUTCH_RAGGED, CLUTCH_SKIP_MASKED, CLUTCH_KEYS_ALONG, CLUTCH_BACKWARD: 0 or 1
+//   CLUTCH_SUMS_ONLY      1: flex_lanes, flex_tiles and flex_items make row sums for the backward pass
 #include "common/expr.clh"
 #include "common/launch.clh"
 
@@ -36,16 +39,16 @@
 #include "flex/lanes.clh"
 #endif
 #if defined(CLUTCH_ENTRY_flex_lanes) || defined(CLUTCH_ENTRY_flex_lanes_backward)
-#define NV 1
+#define CLUTCH_NV 1
 #include "flex/tile.inc"
-#undef NV
-#define NV 2
+#undef CLUTCH_NV
+#define CLUTCH_NV 2
 #include "flex/tile.inc"
-#undef NV
-#if VECTORS > 2
-#define NV 3
+#undef CLUTCH_NV
+#if CLUTCH_VECTORS > 2
+#define CLUTCH_NV 3
 #include "flex/tile.inc"
-#undef NV
+#undef CLUTCH_NV
 #endif
 #endif
 

@@ -75,7 +75,7 @@ static inline VI dot_of_bytes(VI a, VI b, VI sum) {
 #endif
 #define T ACC
 #define R V
-#define MEM
+#define CLUTCH_MEM
 #include "common/transpose.clh"
 #if LANES > 1
 #define CLUTCH_STORE_VECTOR(mem, x, p) (*(mem clutch_unaligned*)(p) = (x))
@@ -321,7 +321,8 @@ __kernel void matmul_lanes(CLUTCH_PREDICATE __global uchar* c, ulong c_offset, _
 __kernel void matmul_tiles(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset,
                            CLUTCH_ARGS(MatmulArgs, args) CLUTCH_STRIDE_PARAMS, SUM_ONE alpha, SUM_ONE beta CLUTCH_EXTRA_KERNEL_PARAMS) {
   // matmul_tile_numbers() of each, aligned for vectors of four
-  __local NUMBER tiles_a[2 * MATMUL_BLOCK_K * PITCH_A] __attribute__((aligned(32))), tiles_b[2 * MATMUL_BLOCK_K * PITCH_B] __attribute__((aligned(32)));
+  __local NUMBER tiles_a[2 * MATMUL_BLOCK_K * CLUTCH_PITCH_A] __attribute__((aligned(32))),
+      tiles_b[2 * MATMUL_BLOCK_K * CLUTCH_PITCH_B] __attribute__((aligned(32)));
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
   IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
@@ -336,7 +337,8 @@ __kernel void matmul_sparse_tiles(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, 
                                   __global const uchar* metadata, ulong metadata_offset, __global const uchar* info, ulong info_offset, __global const uchar* b,
                                   ulong b_offset, CLUTCH_ARGS(MatmulArgs, args) CLUTCH_STRIDE_PARAMS, SUM_ONE alpha, SUM_ONE beta CLUTCH_EXTRA_KERNEL_PARAMS) {
   // matmul_tile_numbers() of each, aligned for vectors of four
-  __local NUMBER tiles_a[2 * MATMUL_BLOCK_K * PITCH_A] __attribute__((aligned(32))), tiles_b[2 * MATMUL_BLOCK_K * PITCH_B] __attribute__((aligned(32)));
+  __local NUMBER tiles_a[2 * MATMUL_BLOCK_K * CLUTCH_PITCH_A] __attribute__((aligned(32))),
+      tiles_b[2 * MATMUL_BLOCK_K * CLUTCH_PITCH_B] __attribute__((aligned(32)));
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
   IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];

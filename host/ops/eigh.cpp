@@ -233,18 +233,18 @@ KernelPlan select(const DeviceTraits& traits, const EighProblem& p, std::string_
   plan.options = "-cl-denorms-are-zero";
   plan.defines.set_type("T", eigh_real_of(p.dtype))
       .set("LANES", eigh_lanes(traits, p.dtype))
-      .set("BUNDLES", two ? 2 : 1)
-      .set("MATRICES", eigh_matrices(plan.entry, two ? 2 : 1))
-      .set("COMPLEX", is_complex(p.dtype))
-      .set("VECTORS", p.vectors)
-      .set("N", known)
-      .set("N_MAX", is_group     ? 1
-                    : known      ? known
-                    : in_scratch ? kEighMost
-                                 : kEighPrivate);
-  if (is_group && plan.tuning.local > 1) plan.defines.set("GROUPED", 1);
-  if (p.relative && plan.entry != "eigh_closed") plan.defines.set("RELATIVE", 1);
-  if (in_scratch) plan.defines.set("IN_SCRATCH", 1);
+      .set("CLUTCH_BUNDLES", two ? 2 : 1)
+      .set("CLUTCH_MATRICES", eigh_matrices(plan.entry, two ? 2 : 1))
+      .set("CLUTCH_COMPLEX", is_complex(p.dtype))
+      .set("CLUTCH_VECTORS", p.vectors)
+      .set("CLUTCH_N", known)
+      .set("CLUTCH_N_MAX", is_group     ? 1
+                           : known      ? known
+                           : in_scratch ? kEighMost
+                                        : kEighPrivate);
+  if (is_group && plan.tuning.local > 1) plan.defines.set("CLUTCH_GROUPED", 1);
+  if (p.relative && plan.entry != "eigh_closed") plan.defines.set("CLUTCH_RELATIVE", 1);
+  if (in_scratch) plan.defines.set("CLUTCH_IN_SCRATCH", 1);
   return plan;
 }
 

@@ -255,16 +255,16 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
   Defines& d = plan.defines;
   d.set_text("S_NAME", name(p.dtype))
       .set(wide ? "A_IS_F64" : "A_IS_F32", 1)
-      .set("SCORE", p.score != 0)
-      .set("MASK", p.mask != 0)
-      .set("RAGGED", p.ragged)
-      .set("SKIP_MASKED", p.skip_masked)
-      .set("DROPOUT", p.dropout)
-      .set("KEYS_ALONG", keys_along(plan.entry))
-      .set("BACKWARD", p.part == FlexPart::backward || p.part == FlexPart::keys)
-      .set("SUMS_ONLY", p.part == FlexPart::sums);
+      .set("CLUTCH_HAS_SCORE", p.score != 0)
+      .set("CLUTCH_HAS_MASK", p.mask != 0)
+      .set("CLUTCH_RAGGED", p.ragged)
+      .set("CLUTCH_SKIP_MASKED", p.skip_masked)
+      .set("CLUTCH_DROPOUT", p.dropout)
+      .set("CLUTCH_KEYS_ALONG", keys_along(plan.entry))
+      .set("CLUTCH_BACKWARD", p.part == FlexPart::backward || p.part == FlexPart::keys)
+      .set("CLUTCH_SUMS_ONLY", p.part == FlexPart::sums);
   if (!lanes && !tiles) {
-    d.set("CHUNK", flex_chunk(traits, p.size_class));
+    d.set("CLUTCH_CHUNK", flex_chunk(traits, p.size_class));
     return plan;
   }
   const FlexClass& c = kFlexClasses[p.size_class];
@@ -272,22 +272,26 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
     FlexTiles t;
     tiles_of(traits, p, chosen == "flex_tiles_split", &t);
     plan.tuning.tile = static_cast<std::uint64_t>(t.block_m), plan.tuning.local = static_cast<std::uint64_t>(t.threads_m * t.threads_n);
-    d.set("BLOCK_M", t.block_m).set("BLOCK_N", t.block_n).set("THREADS_M", t.threads_m).set("THREADS_N", t.threads_n).set("BLOCK_K", t.block_k);
-    d.set("DMAX", c.most);
+    d.set("CLUTCH_BLOCK_M", t.block_m)
+        .set("CLUTCH_BLOCK_N", t.block_n)
+        .set("CLUTCH_THREADS_M", t.threads_m)
+        .set("CLUTCH_THREADS_N", t.threads_n)
+        .set("CLUTCH_BLOCK_K", t.block_k);
+    d.set("CLUTCH_DMAX", c.most);
     return plan;
   }
   plan.tuning.tile = static_cast<std::uint64_t>(c.tile_vectors * plan.tuning.width);
   const bool direct = p.direct && (p.dtype == DType::f32 || wide || plan.entry == "flex_split");
   // KEYS of few queries: if keys are read in place, long contiguous reads of keys and then of values, which memory serves fast (128 KiB of f32); if they are
   // loaded first, as many as stay in the L1 cache until they are used (16 KiB).
-  d.set("DIRECT", direct)
-      .set("DMAX", c.most)
-      .set("KEYS", plan.entry == "flex_split" ? std::max((direct ? 32768 : 4096) / c.most, 16) : c.keys)
-      .set("TILE_VECTORS", c.tile_vectors + c.tile_vectors % 2)
-      .set("S_BYTES", static_cast<std::int64_t>(bytes_for(p.dtype, 1)))
-      .set("SPLIT_ROWS", split_rows(c))
-      .set("ROWS", many ? 8 : 4)
-      .set("VECTORS", many ? 3 : 2);
+  d.set("CLUTCH_DIRECT", direct)
+      .set("CLUTCH_DMAX", c.most)
+      .set("CLUTCH_KEYS", plan.entry == "flex_split" ? std::max((direct ? 32768 : 4096) / c.most, 16) : c.keys)
+      .set("CLUTCH_TILE_VECTORS", c.tile_vectors + c.tile_vectors % 2)
+      .set("CLUTCH_S_BYTES", static_cast<std::int64_t>(bytes_for(p.dtype, 1)))
+      .set("CLUTCH_SPLIT_ROWS", split_rows(c))
+      .set("CLUTCH_ROWS", many ? 8 : 4)
+      .set("CLUTCH_VECTORS", many ? 3 : 2);
   return plan;
 }
 

@@ -4,8 +4,8 @@
 // Parameters of the functions, and the define that a built kernel has for them:
 //   n        rows and columns of a matrix
 //   lanes    SIMD lanes (LANES)
-//   parts    real numbers of an element: 1, or 2 if matrices are complex (PARTS)
-//   vectors  1 if eigenvectors are computed, else 0 (VECTORS)
+//   parts    real numbers of an element: 1, or 2 if matrices are complex (CLUTCH_PARTS)
+//   vectors  1 if eigenvectors are computed, else 0 (CLUTCH_VECTORS)
 //   items    work-items of a work-group
 #ifndef CLUTCH_EIGH_ARGS_H
 #define CLUTCH_EIGH_ARGS_H

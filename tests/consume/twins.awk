@@ -26,8 +26,8 @@ function stem_of(path) {
 
 BEGIN {
   # Options that count things: WIDTH lanes, CLUTCH_BYTES bytes. Their values mean themselves.
-  n = split("WIDTH DWIDTH LANES CLUTCH_OPERANDS CLUTCH_RANK_LANES CLUTCH_TILE CLUTCH_BYTES CLUTCH_ROWS CLUTCH_TOKENS CLUTCH_LOOP_LIMIT BUNDLES MATRICES N N_MAX " \
-            "KEYS ROWS VECTORS TILE_VECTORS", list, " ")
+  n = split("WIDTH DWIDTH LANES CLUTCH_OPERANDS CLUTCH_RANK_LANES CLUTCH_TILE CLUTCH_BYTES CLUTCH_ROWS CLUTCH_TOKENS CLUTCH_LOOP_LIMIT CLUTCH_BUNDLES CLUTCH_MATRICES " \
+            "CLUTCH_N CLUTCH_N_MAX CLUTCH_KEYS CLUTCH_VECTORS CLUTCH_TILE_VECTORS", list, " ")
   for (i = 1; i <= n; ++i) is_count[list[i]] = 1
   phrases = "lays? out the same|says? the same|must match|the same as in|same as in|as in (kernels|common|host)\\/|(the|a) host.s [A-Z][a-z]|(the|a) kernel.s k[A-Z]"
 }
