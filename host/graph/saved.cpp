@@ -376,7 +376,7 @@ class Reader {
       use.sizes = dims_of(u.at("sizes"));
       use.strides = dims_of(u.at("strides"));
       use.bytes = extent(use.buffer, use.byte_offset, use.dtype, use.sizes, use.strides);
-      node.uses.push_back(std::move(use));
+      node.uses.push_back(use);
     }
     if (row.contains("cost")) {
       const auto cost = row.at("cost").get<std::vector<double>>();
@@ -452,7 +452,8 @@ class Reader {
     auto uses = static_cast<int>(node.uses.size()), arguments = static_cast<int>(node.bound.size());
     if (table.first_base < 0 || table.first_base > arguments - TensorTable::kBases) damaged("a table without its buffers");
     for (int i = 0; i < TensorTable::kBases; ++i)
-      if (node.bound[static_cast<std::size_t>(table.first_base + i)].kind != BoundArgument::Kind::memory) damaged("a table without its buffers");
+      if (node.bound[static_cast<std::size_t>(table.first_base) + static_cast<std::size_t>(i)].kind != BoundArgument::Kind::memory)
+        damaged("a table without its buffers");
     if (table.use < 0 || table.use >= uses || node.uses[static_cast<std::size_t>(table.use)].bytes != table.entries.size() * sizeof(std::uint64_t))
       damaged("a table that is not there");
     for (int use : table.entries)

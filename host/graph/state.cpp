@@ -382,7 +382,7 @@ bool store_number(From v, std::string_view type, unsigned char* to) {
   return with_number_type(type, false, [&]<class T>(T) {
     if constexpr (std::is_integral_v<T> && std::is_floating_point_v<From>) {
       // Bounds of T as doubles: the lower one is exact; the upper one is the power of two above the largest value.
-      const double upper = 2 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
+      const double upper = std::ldexp(1.0, std::numeric_limits<T>::digits);
       auto wide = static_cast<double>(v);
       if (!(wide >= static_cast<double>(std::numeric_limits<T>::min()) && wide < upper) || wide != std::trunc(wide)) return false;
     } else if constexpr (std::is_integral_v<T>) {
@@ -397,7 +397,7 @@ bool store_number(From v, std::string_view type, unsigned char* to) {
 bool convert_number(const Argument& from, std::string_view type, unsigned char* to) {
   return with_number_type(from.type, false, [&]<class T>(T v) {
     std::memcpy(&v, from.bytes, sizeof v);
-    return store_number(v, type, to);
+    return store_number(+v, type, to);  // chars as numbers: promoted
   });
 }
 

@@ -117,7 +117,7 @@ struct EighCase {
     if (family == "geometric") spectrum([&](auto i) { return std::pow(eps, x_of(i)); });
     if (family == "clustered") spectrum([&](auto i) { return i == 0 ? 1.0 : eps; });
     if (family == "two_clusters") spectrum([&](auto i) { return i % 2 ? 1.0 : -1.0; });
-    if (family == "repeated") spectrum([&](auto i) { return static_cast<double>(i / 3); });
+    if (family == "repeated") spectrum([&](auto i) { return std::floor(static_cast<double>(i) / 3); });
     if (family == "wilkinson") fill([&](auto i, auto j) { return Z(i == j ? std::abs(static_cast<double>(i) - static_cast<double>(n - 1) / 2) : i == j + 1); });
     if (family == "hilbert") fill([&](auto i, auto j) { return Z(1.0 / static_cast<double>(i + j + 1)); });
     if (family == "laplacian") {

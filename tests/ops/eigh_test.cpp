@@ -516,10 +516,10 @@ TEST(Eigh, RelativeAccuracyHoldsOverTheRangeOfNormalNumbers) {
           model::Random random(seed() + static_cast<std::uint64_t>(n));
           HostMatrix b{n, std::vector<Z>(static_cast<std::size_t>(n * n))}, a = b;
           std::vector<int> d;
-          const int middle = (high + low) / 4;
+          const int middle = (high + low) / 4, half = (high - low) / 2;
           std::vector<double> scales;  // brought near 1 for the reference
           for (std::int64_t i = 0; i < n; ++i) {
-            d.push_back(i == 1 ? high / 2 : i == 0 ? low / 2 : low / 2 + static_cast<int>(random.uniform(0, (high - low) / 2)));
+            d.push_back(i == 1 ? high / 2 : i == 0 ? low / 2 : low / 2 + static_cast<int>(random.uniform(0, half)));
             scales.push_back(std::ldexp(1.0, d.back() - middle));
           }
           for (std::int64_t i = 0; i < n; ++i)
