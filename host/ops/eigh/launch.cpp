@@ -42,7 +42,7 @@ struct Share {
 /// If there are many bundles, limits the number of work-items so that scratch has at most the bytes of the input. The number is a multiple of the number of
 /// compute units, at least one for each.
 Share share_of_lanes(const EighCall& call, const BuiltPlan& plan, const Sizes& s) {
-  std::int64_t bundles = (call.batch + s.lanes - 1) / s.lanes;
+  const auto bundles = static_cast<std::int64_t>(eigh_bundles(static_cast<clutch_u64>(call.batch), s.lanes));
   bool in_scratch = call.n > kEighPrivate && plan.entry != "eigh_closed";
   const auto together = static_cast<clutch_i32>(plan.tuning.tile);
   std::int64_t most = std::min(bundles, std::max(in_scratch ? bundles / (2 * together) / s.units * s.units : (bundles + together - 1) / together, s.units));
