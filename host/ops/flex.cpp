@@ -155,25 +155,24 @@ struct FlexTiles {
   }
 };
 /// Tiles by class of sizes (kFlexClasses) for forward, backward and few queries; then the same for devices with less local memory, and for f64, which has one
-/// class less. Chosen by registers and local memory, not by time: benches have run flex_tiles* on CPU drivers alone. For f32, with at most E elements in a row
-/// and local memory L:
-///   forward    E 64: 64 work-items with 8 x 4 scores and 8 x 8 results each, L = 22,912 B; E 128: 128 with 8 x 2 and 8 x 8, 28,800 B
-///              E 256: 128 with 4 x 2 and 4 x 16, 22,656 B: more than 64 results of an item would not fit its registers
-///   backward   half as many rows, because dk and dv are accumulated at the same time
+/// class less. A work-item has 4 x 4 scores and 4 rows of results, whose elements are at most 16, so that no compiler spills registers (scripts/gpu-check).
+/// For f32, with at most E elements in a row and local memory L:
+///   forward    E 64: 128 work-items with 4 x 8 results each, L = 22,528 B; E 128: 128 with 4 x 16, 26,624 B; E 256: 128 with 4 x 16, 43,008 B
+///   backward   the same, but 256 work-items for E 128, because dk and dv are accumulated at the same time
 ///   few        BLOCK_M 16: filled by one query of 16 heads, or by up to 8 queries
-///   less       9,472 B and 14,464 B; E 256 has no smaller tiles
+///   less       9,216 B, 13,312 B and 21,504 B
 /// To tune a GPU: run `scripts/bench --filter '^flex/' --device N` for each row and set the row by hand.
 using TilesBySize = std::array<std::array<FlexTiles, 3>, 3>;
-constexpr TilesBySize kTiles{{{{{64, 32, 8, 8, 16}, {32, 32, 8, 8, 16}, {16, 64, 4, 16, 16}}},
-                              {{{64, 32, 8, 16, 16}, {32, 32, 8, 16, 16}, {16, 64, 4, 16, 16}}},
-                              {{{32, 32, 8, 16, 8}, {16, 32, 8, 16, 8}, {16, 32, 4, 16, 8}}}}};
-constexpr TilesBySize kSmallTiles{{{{{32, 32, 8, 8, 8}, {32, 32, 8, 8, 8}, {16, 32, 4, 16, 8}}},
-                                   {{{32, 32, 8, 16, 8}, {32, 32, 8, 16, 8}, {16, 32, 4, 16, 8}}},
-                                   {{{32, 32, 8, 16, 8}, {16, 32, 8, 16, 8}, {16, 32, 4, 16, 8}}}}};
+constexpr TilesBySize kTiles{{{{{64, 32, 16, 8, 16}, {64, 32, 16, 8, 16}, {16, 64, 4, 16, 16}}},
+                              {{{64, 32, 16, 8, 16}, {64, 64, 16, 16, 16}, {16, 64, 4, 16, 16}}},
+                              {{{32, 64, 8, 16, 16}, {32, 64, 8, 16, 16}, {16, 64, 4, 16, 8}}}}};
+constexpr TilesBySize kSmallTiles{{{{{32, 32, 8, 8, 8}, {32, 32, 8, 8, 8}, {16, 32, 4, 8, 8}}},
+                                   {{{32, 32, 8, 8, 8}, {32, 32, 8, 8, 8}, {16, 32, 4, 8, 8}}},
+                                   {{{16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}}}}};
 constexpr TilesBySize kWideTiles{
-    {{{{32, 32, 8, 8, 8}, {16, 32, 8, 8, 8}, {16, 32, 4, 16, 8}}}, {{{32, 32, 8, 16, 8}, {16, 32, 8, 16, 8}, {16, 32, 4, 16, 8}}}, {}}};
+    {{{{32, 32, 8, 8, 8}, {16, 64, 4, 16, 8}, {16, 32, 4, 8, 8}}}, {{{16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}}}, {}}};
 constexpr TilesBySize kSmallWideTiles{
-    {{{{16, 32, 8, 8, 8}, {16, 32, 8, 8, 8}, {16, 32, 4, 16, 8}}}, {{{16, 32, 8, 16, 8}, {16, 32, 8, 16, 8}, {16, 32, 4, 16, 8}}}, {}}};
+    {{{{16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}}}, {{{16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}}}, {}}};
 
 /// Sets `tiles` for the device, or returns the reason why it has none.
 std::string tiles_of(const DeviceTraits& traits, const FlexProblem& p, bool split, FlexTiles* tiles = nullptr) {
@@ -277,7 +276,7 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
         .set("CLUTCH_THREADS_M", t.threads_m)
         .set("CLUTCH_THREADS_N", t.threads_n)
         .set("CLUTCH_BLOCK_K", t.block_k);
-    d.set("CLUTCH_DMAX", c.most);
+    d.set("CLUTCH_DMAX", c.most).set("CLUTCH_S_BYTES", static_cast<std::int64_t>(bytes_for(p.dtype, 1)));
     return plan;
   }
   plan.tuning.tile = static_cast<std::uint64_t>(c.tile_vectors * plan.tuning.width);

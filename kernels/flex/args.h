@@ -12,11 +12,11 @@
 
 // Numbers of local memory of flex_tiles*. These are macros because kernels declare arrays of these sizes.
 //   most  the most elements of a row (DMAX)
-// A chunk: BLOCK_K elements of each row of a tile and of its columns, each padded by one number, or BLOCK_K rows of `most` elements. There are two.
-#define FLEX_CHUNK_NUMBERS(block_m, block_n, block_k, most) ((block_k) * ((block_m) + (block_n) + 2 > (most) ? (block_m) + (block_n) + 2 : (most)))
-// p of a tile: [column][row], padded.
-#define FLEX_P_NUMBERS(block_m, block_n) ((block_n) * ((block_m) + 1))
-// Parts of a row by its work-items: [row][work-item].
+// A chunk: BLOCK_K elements of each row of a tile and of its columns, or BLOCK_K rows of `most` elements. There are two.
+#define FLEX_CHUNK_NUMBERS(block_m, block_n, block_k, most) ((block_k) * ((block_m) + (block_n) > (most) ? (block_m) + (block_n) : (most)))
+// p of a tile: [column][row].
+#define FLEX_P_NUMBERS(block_m, block_n) ((block_n) * (block_m))
+// Parts of a row by its work-items: [work-item][row].
 #define FLEX_PARTIAL_NUMBERS(block_m, threads_n) ((block_m) * (threads_n))
 
 CLUTCH_SHARED_BEGIN
