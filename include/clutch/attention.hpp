@@ -41,7 +41,7 @@ struct SdpaResult {
 /// or (L, E). Dtypes and strides as flex(). By the first enabled backend that accepts, flash before math unless a
 /// SdpaBackends says otherwise. Rows that attend to nothing are 0.
 /// Accuracy: flash as flex(), math within 4e-6 of the exact result under the same conditions.
-/// Errors: as flex(); invalid_argument for attn_mask beside causal; invalid_dtype and invalid_shape of attn_mask;
+/// Errors: as flex(); invalid_argument for attn_mask with causal; invalid_dtype and invalid_shape of attn_mask;
 ///   not_supported naming each enabled backend's reason if none accepts.
 /// Stream: never waits.
 /// Source: torch.nn.functional.scaled_dot_product_attention of PyTorch 2.12.

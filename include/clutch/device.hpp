@@ -59,8 +59,8 @@ struct DeviceTraits {
 // Threads and processes, for the whole library:
 // Threads: free functions may run in any threads at once, and threads may use one Device, Stream, Event, Tensor or
 //   Generator at once. An object that one thread changes (a handle that is assigned to, and any Graph, Optimizer,
-//   GradScaler, PagedCache, TensorTable or Encoder) needs the caller's lock. What threads enqueue on one stream runs in
-//   the order of their calls; the current device and stream are each thread's own.
+//   GradScaler, PagedCache, TensorTable or Encoder) needs the caller's lock. Work that threads enqueue on one stream
+//   runs in the order of their calls; the current device and stream are each thread's own.
 // fork(): a child may use clutch if its parent had not used it before. Otherwise its calls give an Error
 //   (not_supported), since drivers' threads do not survive a fork; what the child inherited may be destroyed there,
 //   which calls no driver.

@@ -96,7 +96,8 @@ enum class Overflow : std::uint8_t {
 };
 
 /// Rounds a value to a small floating format by nearest even, once, and returns its bits.
-/// Dtypes: f16, bf16, f8e4m3fn, f8e5m2, f8e8m0fnu (which drops the sign, ties go up). Errors: invalid_dtype for others.
+/// Dtypes: f16, bf16, f8e4m3fn, f8e5m2, f8e8m0fnu (which drops the sign, ties go up).
+/// Errors: invalid_dtype for others.
 CLUTCH_API std::uint16_t encode_small_float(double value, DType dtype, Overflow overflow = Overflow::nonfinite);
 /// Returns the value of the bits of a small floating format: f16, bf16, the f8, f6 and f4 types. Errors: invalid_dtype.
 CLUTCH_API double decode_small_float(std::uint16_t bits, DType dtype);

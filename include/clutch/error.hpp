@@ -39,10 +39,11 @@ CLUTCH_API std::string_view name(ErrorCode code) noexcept;
 /// The one exception type of the library: what() reads "op: message".
 /// Names: op() is the public function that was called, as it is written behind `clutch::`: "addcdiv", "nn::softmax",
 ///   "linalg::matmul_out", "Tensor::reshape", "Graph::replay"; of a constructor its class, "Stream"; of steps the
-///   optimizer's class, "optim::AdamW::step"; of an operator of traced values its sign, "operator<<". What that
-///   function is made of never stands in its place: a sum that finds no memory is "sum". Graph nodes carry the same
-///   names. An Encoder's and a kernel's errors have the names that their callers gave them; a sticky stream_failed has
-///   that of the call whose work failed first.
+///   optimizer's class, "optim::AdamW::step"; of an operator of traced values its sign, "operator<<". Graph nodes carry
+///   the same names.
+/// Inner calls: functions that a public function calls never stand in its place: a sum that finds no memory is "sum".
+/// Other names: an Encoder's and a kernel's errors have the names that their callers gave them; a sticky stream_failed
+///   has that of the call whose work failed first.
 class CLUTCH_API Error : public std::runtime_error {
  public:
   /// While a public function runs, its name stands in the place of `op`.

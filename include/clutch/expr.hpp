@@ -100,7 +100,8 @@ CLUTCH_API Expr trunc_mod(const Expr& a, const Expr& b);
 ///            sqrt  rsqrt  exp   exp2  expm1  log   log2  log1p  tanh  sigmoid  erf   sin   cos   pow
 ///   f32      0.5   1.5    0.9   0.87  1.33   0.85  1.18  0.85   1.41  1.97     1.08  0.85  0.85  1 (sampled)
 ///   f64      0.5   1.5    0.9   0.9   1.8    0.9   0.95  0.9    1.4   1.9      1.1   0.9   0.9   3
-/// On devices that flush subnormals, where neither argument nor result is one. Ends are C99's; pow's, too.
+/// Flushing: devices that flush subnormals have these errors where neither argument nor result is one.
+/// Special values: C99's, of pow, too.
 CLUTCH_API Expr sqrt(const Expr& x);
 CLUTCH_API Expr rsqrt(const Expr& x);
 CLUTCH_API Expr exp(const Expr& x);
@@ -148,7 +149,7 @@ CLUTCH_API Expr cast(const Expr& x, DType dtype);
 
 /// OpenCL C, for what tracing has no word for: an expression over x0, x1, ..., which are vectors of some lanes (float,
 /// double, int, long; booleans are ints as comparisons of floats and ints give them), or scalars, as devices go;
-/// scalars stand beside vectors.
+/// scalars are mixed with vectors.
 struct OpenclText {
   std::string value;  ///< as "x0 > 0 ? x0 : x1 * x0"
   /// The value's derivatives by each argument, likewise expressions over x0, x1, ...; empty text: zero. None at all:

@@ -22,11 +22,12 @@ class GraphHandle;
 class GraphState;
 }  // namespace detail
 
-/// Which calls are illegal while a stream is capturing. Whatever the mode, calls on a capturing stream that need its
-/// work to run (synchronize, query, to_host, item, waiting for its events) are. The modes differ in calls on anything
-/// else that wait, query or get memory from the driver: synchronize, Stream::query, Event::wait, Event::query, to_host,
-/// item, empty_cache, new segments of the allocator, and in the capturing thread every allocation on a stream that does
-/// not capture.
+/// Which calls are illegal while a stream is capturing.
+/// All modes: calls on a capturing stream that need its work to run are illegal: synchronize, query, to_host, item,
+///   waiting for its events.
+/// Differences: the modes differ in calls on anything else that wait, query or get memory from the driver: synchronize,
+///   Stream::query, Event::wait, Event::query, to_host, item, empty_cache, new segments of the allocator, and in the
+///   capturing thread every allocation on a stream that does not capture.
 enum class CaptureMode : std::uint8_t {
   global,         ///< illegal in every thread
   thread_local_,  ///< illegal in the capturing thread
@@ -122,7 +123,7 @@ struct NamedTensor {
   Tensor tensor;
 };
 struct GraphSaveOptions {
-  bool binaries = false;  ///< the device's binaries beside the sources: the same device and driver build nothing
+  bool binaries = false;  ///< the device's binaries besides the sources: the same device and driver build nothing
 };
 
 enum class GraphDump : std::uint8_t { json, dot };
@@ -145,10 +146,11 @@ class CLUTCH_API GraphProgram {
 };
 
 /// Work of a device, captured once and replayed by one call: clutch's ops, callers' own kernels, copies, host tasks.
-/// Replays on every OpenCL device: by the queue ("host": everything was checked, selected and bound when it was
-/// captured), by cl_khr_command_buffer ("native") or by a registered backend. Tensors that existed before the capture
-/// are read and written where they are; the graph keeps their memory alive. Temporaries share a pool of the graph's
-/// own. Addresses are the same at each replay. Random numbers advance per replay.
+/// Replays: on every OpenCL device; by the queue ("host": everything was checked, selected and bound when it was
+///   captured), by cl_khr_command_buffer ("native") or by a registered backend.
+/// Memory: tensors that existed before the capture are read and written where they are; the graph keeps their memory
+///   alive. Temporaries share a pool of the graph's own. Addresses are the same at each replay.
+/// Random numbers: generators advance at each replay.
 /// Threads: capturing from several threads needs CaptureMode::relaxed or streams forked beforehand; other calls on one
 ///   Graph need the caller's lock.
 /// Source: torch.cuda.CUDAGraph and torch.accelerator.Graph (PyTorch 2.12).
@@ -181,7 +183,7 @@ class CLUTCH_API Graph {
   /// Errors: invalid_argument without a capture.
   void instantiate();
   /// Enqueues the graph's work on the stream (empty: the current one of its device), after its last replay where that
-  /// was on another stream: a graph never runs beside itself. Waits only where the graph has host tasks.
+  /// was on another stream: two replays of a graph never overlap. Waits only where the graph has host tasks.
   /// Errors: invalid_argument without a finished capture; capturing inside a capture; device_mismatch; stream_failed.
   void replay(const Stream& stream = {});
   /// The same with other tensors in the place of captured ones, for this replay alone: see rebind(). Nothing is built.
@@ -215,7 +217,7 @@ class CLUTCH_API Graph {
     update(node, std::span<const Argument>(arguments.begin(), arguments.size()));
   }
   /// Puts other tensors in the place of captured ones, in all nodes: inputs, outputs, weights. Both must be contiguous,
-  /// of one dtype and shape, and what a node uses of the captured tensor's memory must lie inside it. Refers to the
+  /// of one dtype and shape, and what a node uses of the captured tensor's memory must be inside it. Refers to the
   /// tensors that were captured, however often it is called.
   /// Errors: as update(); invalid_argument if no node uses the captured tensor.
   void rebind(std::span<const Rebinding> rebindings);
@@ -356,7 +358,8 @@ class CLUTCH_API GraphedCallable {
 
 /// Captures f(samples) on a stream of its own after warm-ups. The samples are the captured inputs. Waits for the
 /// warm-ups.
-/// Errors: those of f and of Graph::capture_end(). Source: torch.cuda.make_graphed_callables.
+/// Errors: those of f and of Graph::capture_end().
+/// Source: torch.cuda.make_graphed_callables.
 CLUTCH_API GraphedCallable make_graphed_callable(const std::function<std::vector<Tensor>(std::span<const Tensor>)>& f,
                                                  std::span<const Tensor> samples,
                                                  const GraphedCallableOptions& options = {});

@@ -165,10 +165,12 @@ class CLUTCH_API KernelHandle {
 CLUTCH_API KernelHandle prepare(const KernelSource& source, const Stream& stream = {});
 
 /// Any number of tensors for one launch. Kernels cannot load pointers from memory, so they get the few buffers in which
-/// the tensors lie and a table: kBases arguments `__global uchar*`, then the table as a tensor of 64-bit words (base
-/// and byte offset). Word i says where element 0 of tensor i lies: byte `word & (1ul << 56) - 1` of buffer
-/// `word >> 56`; all ones: no tensor. The words stay on the device for as long as the tensors stay where they are.
-/// Move-only; not for two threads at once.
+/// the tensors are, and a table.
+/// Parameters: kBases times `__global uchar*`, then the table as a tensor of 64-bit words (base and byte offset).
+/// Words: word i says where element 0 of tensor i is: byte `word & (1ul << 56) - 1` of buffer `word >> 56`; all ones:
+///   no tensor. They stay on the device for as long as the tensors stay where they are.
+/// Copies: move-only.
+/// Threads: not for two threads at once.
 class CLUTCH_API TensorTable {
  public:
   static constexpr int kBases = 8;
@@ -181,8 +183,8 @@ class CLUTCH_API TensorTable {
   ~TensorTable();
   TensorTable(TensorTable&&) noexcept;
   TensorTable& operator=(TensorTable&&) noexcept;
-  /// Where to end tables so that each one's rows lie in at most kBases buffers: ends of ranges of rows.
-  /// Errors: not_supported for a row that alone lies in more.
+  /// Where to end tables so that each one's rows are in at most kBases buffers: ends of ranges of rows.
+  /// Errors: not_supported for a row that alone is in more.
   static std::vector<std::size_t> split(std::span<const Tensor* const> tensors, std::size_t columns);
 
  private:
@@ -191,10 +193,10 @@ class CLUTCH_API TensorTable {
 };
 
 /// Least work of commands, as plans state it.
-/// flops: floating-point operations of the algorithm; a fused multiply-add counts two, a traced operation one. 0 where
+/// Flops: floating-point operations of the algorithm; a fused multiply-add counts two, a traced operation one. 0 where
 ///   the op states none. Attention counts the products of all scores: which blocks a mask leaves out is known to the
 ///   device alone.
-/// bytes: of memory that must be read and written, each element of an operand once; elements that a stride of 0 repeats
+/// Bytes: of memory that must be read and written, each element of an operand once; elements that a stride of 0 repeats
 ///   are one.
 struct Cost {
   double flops = 0;
@@ -225,7 +227,7 @@ class CLUTCH_API Encoder {
   Encoder& output(const Tensor& tensor, const char* name = "") { return bind(tensor, Argument::Kind::output, name); }
   Encoder& inout(const Tensor& tensor, const char* name = "") { return bind(tensor, Argument::Kind::inout, name); }
   /// Tensors by rows, the table's columns each; a null one stands for none.
-  /// Errors: invalid_argument if they lie in more than TensorTable::kBases buffers; in a graph that is found when it is
+  /// Errors: invalid_argument if they are in more than TensorTable::kBases buffers; in a graph that is found when it is
   ///   instantiated, and not_supported.
   Encoder& table(TensorTable& table, std::span<const Tensor* const> tensors);
   /// Any trivially copyable value: a number or a struct that the kernel declares alike.
@@ -254,17 +256,18 @@ class CLUTCH_API Encoder {
   void dispatch(const KernelHandle& kernel, const Geometry& geometry);
   /// Copies bytes between contiguous tensors of equal nbytes().
   void copy(const Tensor& destination, const Tensor& source);
-  /// Runs a host library's work on mapped memory, in the stream's order: the pointers match inputs, then outputs.
-  /// Waits for the stream, in a capture at each replay: it is a counted host fall-back. Tensors that begin at one place
-  /// have one pointer; host tasks on several streams may read one tensor at once (all but one get a copy of it).
-  /// `plan`, if given, is what last_plan() and graphs show.
+  /// Runs a host library's work on mapped memory, in the stream's order.
+  /// Pointers: they match inputs, then outputs. Tensors that begin at one place have one pointer.
+  /// Plan: `plan`, if given, is what last_plan() and graphs show.
+  /// Streams: host tasks on several streams may read one tensor at once (all but one get a copy of it).
+  /// Stream: waits for the stream, in a capture at each replay: it is a counted host fall-back.
   /// Errors: strict under CLUTCH_STRICT=host; invalid_argument if the task is empty.
   void host_task(const std::function<void(std::span<void* const>)>& task, std::span<const Tensor> inputs,
                  std::span<const Tensor> outputs, std::string_view plan = {});
   /// Lets a library that enqueues by itself do so: `task` gets the cl_command_queue, in a capture that of each replay.
   void opaque(const std::function<void(void* queue)>& task, std::span<const Tensor> inputs,
               std::span<const Tensor> outputs, std::string_view plan = {});
-  /// Where a tensor lies: its cl_mem, and the byte of element 0 in that.
+  /// Where a tensor is: its cl_mem, and the byte of element 0 in that.
   struct Place {
     void* mem = nullptr;
     std::uint64_t offset = 0;

@@ -15,7 +15,8 @@ namespace clutch { inline namespace v0 { namespace nn {
 /// Accuracy: relative error of an element <= (|x - max| + 46) eps, eps being 2^-24 (2^-53 for f64), for rows of up to
 ///   2048.
 /// Errors: invalid_argument for `dim`; invalid_dtype for integers.
-/// Empty: nothing. Source: torch.softmax.
+/// Empty: nothing.
+/// Source: torch.softmax.
 CLUTCH_API Tensor softmax(const Tensor& x, int dim = -1, const Stream& stream = {});
 CLUTCH_API void softmax_out(const Tensor& out, const Tensor& x, int dim = -1, const Stream& stream = {});
 /// x - max - log(sum e^(x - max)).
@@ -93,17 +94,17 @@ struct CrossEntropyResult {
   Tensor loss = {};  ///< of rank 0, or of the target's shape for Reduction::none; in the logits' dtype
   /// The largest logit of each row, of the logits' shape with size 1 in the classes' dimension; f32, f64 for f64
   Tensor max = {};
-  /// log(sum e^(logits - max)), likewise, NaN beside a logit of +inf: log(sum e^logits) is max + log_sum, which rounds
+  /// log(sum e^(logits - max)), likewise, NaN in a row with +inf: log(sum e^logits) is max + log_sum, which rounds
   Tensor log_sum = {};
 };
-/// -log softmax(logits)[target], weighted and smoothed. Targets outside of the classes that are not ignore_index give
-/// NaN.
+/// Computes -log softmax(logits)[target], weighted and smoothed.
 /// Shapes: logits (classes), (n, classes) or (n, classes, d1, ...); target of integers, the same without the classes'
-///   dimension.
-/// Or a target of floats and of the logits' shape has each class's probability: -sum of weight * target * log
-/// softmax(logits); ignore_index has no part in it, and the mean is over the losses.
-/// Logits of +inf make their row's loss NaN, on the target or off it, and so does a row of -inf alone; -inf on the
-/// target gives +inf.
+///   dimension; or target of floats, of the logits' shape.
+/// Probabilities: a target of floats has each class's probability: -sum of weight * target * log softmax(logits).
+///   ignore_index has no part in it, and the mean is over the losses.
+/// Bad contents: targets outside of the classes that are not ignore_index give NaN.
+/// Infinities: logits of +inf make their row's loss NaN, on the target or off it, and so does a row of -inf alone; -inf
+///   on the target gives +inf.
 /// Accuracy: for up to 2048 classes and weights of 1, whatever the logits have in common, eps being 2^-24 (2^-53 for
 ///   f64): a row's loss is within (2 loss + log(classes) + 50) eps of the exact one, and the gradient of a logit, for a
 ///   gradient of 1 of the loss, within (2 |logit - max| + 2 log(classes) + 50) eps p + 2 eps, p being its softmax. Both

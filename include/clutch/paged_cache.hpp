@@ -17,10 +17,12 @@ struct PagedCacheOptions {
   Device device = {};
 };
 
-/// Keys and values of sequences that grow, in pages of fixed size: a cache for decoding. Which pages are free is booked
-/// on the host, so that reserve() knows at once; where a sequence's pages lie is a table on the device, which flex()
-/// follows (varlen()) and graphs that were captured with it read anew. A handle; copies share the cache. Not for
-/// several threads at once; work goes on one stream, or events order it.
+/// Keys and values of sequences that grow, in pages of fixed size: a cache for decoding.
+/// Free pages: the host keeps the list, so that reserve() knows at once.
+/// Page table: a tensor on the device says which pages a sequence has; flex() follows it (varlen()), and graphs that
+///   were captured with it read it anew.
+/// Copies: a handle; copies share the cache.
+/// Threads: not for several threads at once; work goes on one stream, or events order it.
 /// Source: torch.nn.attention.experimental._paged_attention.PagedAttention of PyTorch 2.12.
 class CLUTCH_API PagedCache {
  public:
@@ -43,14 +45,14 @@ class CLUTCH_API PagedCache {
   std::int64_t capacity(std::int64_t sequence) const;
   std::int64_t free_pages() const;
 
-  /// Takes pages until the sequence has room for `length` keys in all.
+  /// Takes pages until the sequence has a capacity of `length` keys in all.
   /// Errors: out_of_memory when too few are free, and then nothing has changed; invalid_argument for no such sequence,
   ///   or more than max_pages. Never waits.
   void reserve(std::int64_t sequence, std::int64_t length, const Stream& stream = {});
   /// Gives a sequence's pages back. Never waits: work on the same stream still finds them.
   void erase(std::int64_t sequence, const Stream& stream = {});
   /// Writes keys (n, heads, S, key_size) and values, of the cache's dtype and any strides, at positions (n, S) of
-  /// sequences (n), both i32 and read on the device. What has no page is left out; no two may name the same place.
+  /// sequences (n), both i32 and read on the device. Keys without a page are left out; no two may name the same place.
   /// Never waits.
   void assign(const Tensor& sequences, const Tensor& positions, const Tensor& k, const Tensor& v,
               const Stream& stream = {}) const;

@@ -47,7 +47,7 @@ struct CacheUsage {
 };
 /// Counts what the cache folder holds.
 CLUTCH_API CacheUsage cache_usage();
-/// Removes what cache_usage() counts and returns what was removed; tuning files stay. Safe beside running processes.
+/// Removes what cache_usage() counts and returns what was removed; tuning files stay. Safe while other processes run.
 /// Errors: io if the folder is not used for its `refusal`, or a file cannot be removed.
 CLUTCH_API CacheUsage clear_cache();
 

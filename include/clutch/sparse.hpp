@@ -40,7 +40,8 @@ struct SpmmGradients {
 /// amax: the first entry of a row that gives the result takes it all, as in PyTorch; prod: right for zeros, too.
 /// Scratch: entries as many as the matrix has, for amin and amax also as much as the result; for prod rows of b for
 ///   each entry.
-/// Determinism: as spmm; gradients of b are summed in the order of the entries. Errors: as spmm.
+/// Determinism: as spmm; gradients of b are summed in the order of the entries.
+/// Errors: as spmm.
 CLUTCH_API SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr& a, const Tensor& b,
                                        const SpmmOptions& options = {}, const Stream& stream = {});
 /// Into the caller's tensors, of these shapes and dtypes; an undefined one is not asked for. They may share memory with

@@ -8,20 +8,20 @@
 
 namespace clutch { inline namespace v0 { namespace tune {
 
-/// Tuning: ops that have several ways of doing a thing take the one that was measured to be the fastest for a class of
-/// shapes on this device.
-///
-/// With CLUTCH_AUTOTUNE=1 an op meets a class for the first time, runs its ways in turns on the operands of that call,
-/// each into an output of its own, and compares their results; what wins is written to the tuning file and then taken,
-/// by this call too. Without it ops take what the file says, or their own choice. Nothing is measured while a stream is
-/// capturing. The ways of one op have equal bits, but for libraries (CLBlast) that an op may hand over to: results
-/// depend on the tuning file there and nowhere else.
-///
-/// The file is JSON, CLUTCH_TUNING_FILE or tuning.json in cache_directory(); it is read at first use. Files of several
-/// machines may be merged and shipped.
-/// A file (or cache folder) that belongs to another user than the process's and root, or that its group or others may
-/// write, is not used; load() reads any file. Ops do without a file that is not used or cannot be read: a counted
-/// fall-back ("untuned"), logged once, which CLUTCH_STRICT=untuned forbids. One that cannot be written is logged once.
+/// Tuning: an op that has several ways to compute a result takes the way that was measured to be the fastest for a
+///   class of shapes on this device.
+/// Measuring: with CLUTCH_AUTOTUNE=1 an op that meets a class for the first time runs its ways in turn on the operands
+///   of that call, each into an output of its own, and compares their results. The fastest is written to the tuning
+///   file and taken, by this call too. Without CLUTCH_AUTOTUNE ops take the file's choice, else their own.
+/// Captures: nothing is measured while a stream is capturing.
+/// Determinism: the ways of one op have equal bits, but for libraries (CLBlast) that an op may hand over to: results
+///   depend on the tuning file there and nowhere else.
+/// File: JSON, CLUTCH_TUNING_FILE or tuning.json in cache_directory(); it is read at first use. Files of several
+///   machines may be merged and shipped.
+/// Trust: a file (or cache folder) that belongs to another user than the process's and root, or that its group or
+///   others may write, is not used; load() reads any file.
+/// Fall-back: ops do without a file that is not used or cannot be read: a counted fall-back ("untuned"), logged once,
+///   which CLUTCH_STRICT=untuned forbids. A file that cannot be written is logged once.
 
 /// Measured choice for a class of shapes on a device.
 struct Entry {

@@ -26,7 +26,8 @@ struct CumsumOptions {
 /// Scratch: a number for each 2048 elements, where few lines are long.
 /// Errors: invalid_argument for the dimension or an implementation; invalid_dtype; invalid_shape; invalid_overlap;
 ///   device_mismatch.
-/// Stream: never waits. Source: torch.cumsum.
+/// Stream: never waits.
+/// Source: torch.cumsum.
 CLUTCH_API Tensor cumsum(const Tensor& x, int dim = -1, const CumsumOptions& options = {}, const Stream& stream = {});
 CLUTCH_API void cumsum_out(const Tensor& out, const Tensor& x, int dim = -1, const CumsumOptions& options = {},
                            const Stream& stream = {});

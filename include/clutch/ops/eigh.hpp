@@ -10,7 +10,7 @@ namespace clutch { inline namespace v0 { namespace linalg {
 /// The triangle that is read; the other one may hold anything.
 enum class Uplo : std::uint8_t { lower, upper };
 
-/// How eigenpairs are found. What a driver refuses is an Error that names its reason.
+/// How eigenpairs are found. A driver that refuses a problem throws an Error that names its reason.
 enum class EighDriver : std::uint8_t {
   automatic,     ///< by the device's traits, dtype and n; by the batch only between drivers that give the same bits
   closed,        ///< n = 1 and 2 by formula
@@ -67,19 +67,19 @@ struct EighResult {
 ///   eigenpairs wanted. n = 0 and empty batches give empty results. The allocating form's v has its columns contiguous
 ///   (strides (..., 1, n)), as PyTorch's.
 /// Dtypes: f32, f64, c64, c128; w is real. f16 and bf16 are storage, computed in f32. info and sweeps are i32.
-/// Results: w ascends. Columns of v are orthonormal. Of a complex diagonal the real part is taken. info is 0 where a
-///   matrix converged; k > 0: so many off-diagonal elements (of the tridiagonal form; Jacobi: 1) did not fall below the
-///   tolerance; -1: NaN or Inf stands in the triangle that is read, and all of that matrix's results are NaN. `sweeps`
-///   counts a matrix's own iterations (0 where there are none).
+/// Results: w ascends. Columns of v are orthonormal. The real part of a complex diagonal is used.
+/// Status: info is 0 where a matrix converged; k > 0: so many off-diagonal elements (of the tridiagonal form; Jacobi:
+///   1) did not fall below the tolerance; -1: NaN or Inf is in the triangle that is read, and all of that matrix's
+///   results are NaN. `sweeps` counts a matrix's own iterations (0 where there are none).
 /// In place: no result may overlap a or another one.
 /// Determinism: a matrix's bits depend neither on its neighbours nor on its place in the batch nor on the batch's size.
 ///   qr_group and device_wide give the same bits, and so does qr_lanes for n > 16 where it has several lanes.
 /// Accuracy: |a v - v w| <= 30 n eps |a| and |v^H v - 1| <= 30 n eps (Frobenius norms, eps of the compute type),
-///   |w - exact| <= 30 n eps |a|, for norms down to the smallest subnormal number; eigenvalues that are subnormal are
-///   rounded to one.
-///   With EighAccuracy::relative, for a positive definite a = d b d with d diagonal and b's diagonal 1:
-///   |w - exact| <= 30 n eps cond(b) w for each eigenvalue that is a normal number and at least 2^-190 (f64 and c128:
-///   2^-1880) of the largest, however far d's elements lie apart.
+///   |w - exact| <= 30 n eps |a|, for norms down to the smallest subnormal number; subnormal eigenvalues are rounded to
+///   a subnormal number.
+/// Relative accuracy: with EighAccuracy::relative, for a positive definite a = d b d with d diagonal and b's diagonal
+///   1, |w - exact| <= 30 n eps cond(b) w for each eigenvalue that is a normal number and at least 2^-190 (f64 and
+///   c128: 2^-1880) of the largest, however much d's elements differ in size.
 /// Scratch: at most the input's size, plus what two bundles of matrices take for each core; device_wide takes twice the
 ///   input's size and 2 KB times n a matrix, jacobi_group about six matrices, padded to whole vectors, for each of up
 ///   to 16 work-groups a core. Other strides than those of a batch of contiguous matrices, and f16 and bf16, are copied

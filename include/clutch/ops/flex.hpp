@@ -12,15 +12,17 @@
 
 namespace clutch { inline namespace v0 { namespace attention {
 
-/// A score, scaled: q . k scale; traced as f32, for f64 tensors as f64. Numbers of C++ adopt that dtype beside a score;
-/// beside an index, or alone, they are f32 also then: in s + 0.1 * h the factor is 0.1f, in
-/// s + 0.1 * cast(h, s.dtype()) it is not.
+/// A score, scaled: q . k scale; traced as f32, for f64 tensors as f64.
+/// Numbers of C++: they adopt that dtype next to a score. Next to an index, or alone, they are f32 also then: in
+///   s + 0.1 * h the factor is 0.1f, in s + 0.1 * cast(h, s.dtype()) it is not.
 using Score = Expr;
 
-/// A change of scores before softmax: a traced function of score, batch, head of the query, query and key. Made of
-/// a lambda [](Score s, Index b, Index h, Index q, Index kv) { return s + bias[h] * (kv - q); }. What lambdas cannot
-/// say is opencl()'s. A value; cheap to copy. Index refuses q / 16 and q % 16, whose meaning C++ and PyTorch differ on;
-/// a parameter declared Expr does not, and divides in f32.
+/// A change of scores before softmax: a traced function of score, batch, head of the query, query and key.
+/// Lambda: [](Score s, Index b, Index h, Index q, Index kv) { return s + bias[h] * (kv - q); }. opencl() expresses what
+///   lambdas cannot.
+/// Copies: a value; cheap to copy.
+/// Quotients: Index refuses q / 16 and q % 16, whose meaning C++ and PyTorch differ on; a parameter declared Expr does
+///   not, and divides in f32.
 class CLUTCH_API ScoreMod {
  public:
   /// None: scores stay what they are.
@@ -71,9 +73,11 @@ CLUTCH_API ScoreMod relative_bias(const Tensor& table);
 /// 1 / sqrt(E).
 inline constexpr double kDefaultScale = std::numeric_limits<double>::quiet_NaN();
 
-/// Sequences of several lengths in one call. Mods and masks see a sequence as a batch b, and its queries and keys from
-/// 0 on. Numbers are read on the device: others than said here are clamped; rows of q that belong to no sequence have
-/// undefined results. Tensors: i32, contiguous.
+/// Sequences of several lengths in one call.
+/// Indices: mods and masks see a sequence as a batch b, and its queries and keys from 0 on.
+/// Tensors: i32, contiguous, read on the device.
+/// Bad contents: numbers outside of what is said here are clamped; rows of q that belong to no sequence have undefined
+///   results.
 struct Varlen {
   /// (n + 1): sequence b's queries are rows cu_seq_q[b] to before cu_seq_q[b + 1] of q's only batch; undefined: q has n
   /// batches
@@ -90,19 +94,21 @@ struct Varlen {
 
 struct FlexOptions {
   ScoreMod score_mod = {};
-  MaskMod mask_mod = {};      ///< beside the block mask's own; looked at everywhere
+  MaskMod mask_mod = {};      ///< holds besides the block mask's own; looked at everywhere
   BlockMask block_mask = {};  ///< empty: all
   double scale = kDefaultScale;
   bool enable_gqa = false;  ///< query head h reads key head h / (Hq / Hkv)
   bool return_lse = false;
   bool return_max_scores = false;
   Varlen varlen = {};
-  /// Weights become 0 with this probability, else 1 / (1 - p) times as large, after softmax: lse is that of all. Which
-  /// ones the generator says (empty: the device's default one), key kv and query q by word kv % 4 of its block
-  /// ((b Hq + h) L + q) ceil(S / 4) + kv / 4, dropped below p 2^32; as many are drawn.
+  /// Probability p that a weight becomes 0; the other weights are multiplied by 1 / (1 - p).
+  /// Order: after softmax; lse counts all weights.
+  /// Words: weight (b, h, q, kv) uses word kv % 4 of Philox block ((b Hq + h) L + q) ceil(S / 4) + kv / 4, counted from
+  ///   the generator's offset, and is dropped if word < p 2^32. The call advances the generator by B Hq L ceil(S / 4)
+  ///   blocks.
   double dropout_p = 0;
-  Generator generator = {};
-  bool skip_masked = false;  ///< what has a weight of 0 counts for nothing, NaN and infinity included; a tenth slower
+  Generator generator = {};  ///< of dropout; empty: the device's default one
+  bool skip_masked = false;  ///< a key with a weight of 0 counts for nothing, even NaN or infinity; a tenth slower
   std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
@@ -113,24 +119,27 @@ struct FlexResult {
   Tensor dropout_state = {};  ///< i64 (2): the seed and offset that dropout drew from, for the backward call
 };
 
-/// softmax(score_mod(q k^T scale), where the masks hold) v for q (B, Hq, L, E), k (Bk, Hkv, S, E), v (Bk, Hkv, S, Ev);
-/// Bk is B, or 1 where all batches share keys. Scores stay in registers and caches, memory is O(L); up to 8 queries go
-/// by parts of 512 keys, for many cores, which a second launch puts together.
-/// Any strides; the result is contiguous. With varlen the results' batches and rows are q's; block masks are of its
-/// max_q and max_kv (all rows where 0), blocks of keys dividing a page.
+/// Computes softmax(score_mod(q k^T scale), where the masks hold) v.
+/// Shapes: q (B, Hq, L, E), k (Bk, Hkv, S, E), v (Bk, Hkv, S, Ev), of any strides; Bk is B, or 1 where all batches
+///   share keys. The result is contiguous.
+/// Varlen: the results' batches and rows are q's. Block masks are of max_q and max_kv (all rows where 0), and their
+///   blocks' number of keys divides page_size.
 /// Dtypes: f32, f16, bf16, f64, the same of all three; scores, weights and sums in f32 (f64 for f64), rounded once.
-/// Rows without any key are 0, their lse and largest score -inf. Masks come after the score mod, so NaN scores of
-/// masked keys do not count; NaN of their values may, times a weight of 0, unless all keys around them are masked, too,
-/// or skip_masked is set; so may NaN of their keys in q's gradient.
+/// Memory: O(L); scores stay in registers and caches.
+/// Launches: up to 8 queries go by parts of 512 keys, for many cores; a second launch combines the parts.
+/// Empty rows: rows without any key are 0, their lse and largest score -inf.
+/// NaN: masks come after the score mod, so NaN scores of masked keys do not count. NaN in a masked key's value counts,
+///   times a weight of 0, unless all keys around it are masked, too, or skip_masked is set. NaN in a masked key may
+///   count likewise in q's gradient.
 /// Range: scores of any finite size, to the largest number of their dtype, if q scale and k scale are finite, too:
 ///   weights are made of differences to the row's largest score, exact where they count. Infinite or NaN scores of
 ///   unmasked keys make their row's out and lse NaN, -inf excepted, whose weight is 0; max_scores of such a row is
 ///   undefined.
 /// Accuracy: f32 within 2e-6 of the exact result for unit-normal q, k and v at E = 64 without score mod, growing with
 ///   its root; a score mod's terms add eps max|score| times max|v|. Subnormal numbers may count as 0.
-/// Reproducible: a sequence has the same bits alone and in a batch, where the longest ones of both have at most 8
-///   queries, or both more; of f16 and bf16 with at most 8, Hq / Hkv times the longest is at most 8 in both, too, or
-///   more in both.
+/// Determinism: a sequence has the same bits alone and in a batch if the longest sequences of both have at most 8
+///   queries, or both have more; with f16 or bf16 and at most 8 queries Hq / Hkv times the longest must be at most 8 in
+///   both, too, or more in both.
 /// Errors: invalid_shape; invalid_dtype; invalid_argument for heads that differ without enable_gqa, or whose counts do
 ///   not divide; for a block mask of other lengths; not_supported for long keys on a device whose loops end early;
 ///   device_mismatch.
@@ -152,24 +161,31 @@ struct FlexGradients {
   /// With captured_gradients: of the score mod's floating captured tensors, in the order of their first use
   std::vector<Tensor> captured = {};
 };
-/// Gradients of flex() with the same tensors and options (`options`) and what it returned, lse among it; `backward` has
-/// what flex() has not. Heads and batches that share keys are added; scores are made again, memory is O(L): up to 4
-/// compute units / (Bk Hkv) times q in f32 (f64) beside the results. max_scores has no gradient.
-/// lse is enough for scores of any size: a tile of rows with one whose |lse| is 32 or more finds the rows' sums again,
-/// in up to 0.4 of forward's time; max_scores, if given, are where it begins.
-/// varlen.seqused_kv: keys that do not count have gradients of 0. Rows of q that belong to no sequence have undefined
-/// gradients.
-/// Captured tensors count as constants unless captured_gradients is set. Theirs are summed in a fixed order over what
-/// their indices do not depend on, along diagonals where they are of q - kv, by places else, which takes longest;
-/// scores are made again for some rows of all heads at a time, in 64 MiB of scratch or what one row takes; beside
-/// varlen in tensors of all sequences as long as the longest one. A dot of captured rows, which a loop in the lambda
-/// adds to the score as qr[{b, h, q, d}] * kr[{b, kv, d}] for d = 0, 1, ..., is found if it has 4 products or more, and
-/// is a product of matrices there, as its gradients are. What has a weight of 0 adds nothing to them, even where the
-/// score mod's derivative is no number.
+/// Computes the gradients of flex() with the same tensors and options.
+/// Inputs: `results` is what flex() returned, lse among it; max_scores may be undefined and has no gradient. `backward`
+///   has the options that flex() lacks.
+/// Shared keys: gradients of heads and batches that share keys are added.
+/// Memory: O(L); scores are computed again.
+/// Scratch: up to 4 compute units / (Bk Hkv) times q in f32 (f64).
+/// Range: lse is enough for scores of any size. A tile of rows with one whose |lse| is 32 or more computes the rows'
+///   sums again, in up to 0.4 of forward's time, and begins at max_scores if they are given.
+/// Varlen: keys that seqused_kv leaves out have gradients of 0. Rows of q that belong to no sequence have undefined
+///   gradients.
+/// Captured tensors: they count as constants unless captured_gradients is set.
+/// Captured sums: a captured tensor's gradient is summed in a fixed order over the dimensions that its indices do not
+///   depend on; along diagonals where an index depends on q - kv; by places otherwise, which takes longest.
+/// Captured scratch: scores are computed again for some rows of all heads at a time, in 64 MiB or what one row takes;
+///   with varlen in tensors of all sequences, each as long as the longest one.
+/// Captured dots: a dot of captured rows, which a loop in the lambda adds to the score as
+///   qr[{b, h, q, d}] * kr[{b, kv, d}] for d = 0, 1, ..., is found if it has 4 products or more; it and its gradients
+///   are products of matrices then.
+/// Zero weights: a weight of 0 adds nothing to captured tensors' gradients, even where the score mod's derivative is
+///   not a number.
 /// Accuracy: f32 within 1e-5 of the exact gradient for unit-normal tensors at E = 64.
-/// Reproducible: no atomics.
+/// Determinism: no atomics; every sum has a fixed order.
 /// Errors: as flex(); invalid_argument without lse; not_supported with page_table.
-/// Stream: never waits. Source: PyTorch 2.12, whose devices but CPUs have it.
+/// Stream: never waits.
+/// Source: PyTorch 2.12, which has it on all devices but CPUs.
 CLUTCH_API FlexGradients flex_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v,
                                        const FlexResult& results, const FlexOptions& options = {},
                                        const FlexBackwardOptions& backward = {}, const Stream& stream = {});

@@ -10,7 +10,7 @@ namespace clutch { inline namespace v0 {
 /// ascending.
 struct Groups {
   Tensor offsets;  ///< (groups + 1)
-  Tensor order;    ///< (entries); what lies behind the last offset are entries of no group
+  Tensor order;    ///< (entries); entries behind the last offset are of no group
 };
 
 /// Sorts entries by their group, stably: what makes reductions by index deterministic, and compressed rows of

@@ -24,7 +24,7 @@ struct MapOptions {
 /// In place: an output may be any of the inputs, element for element; outputs must not overlap each other or captured
 ///   tensors.
 /// Determinism: bit-equal on every device for equal dtypes (see clutch/expr.hpp), whatever the layout.
-/// Scratch: none; tensors of many dimensions beside many others may be copied first (said in the plan).
+/// Scratch: none; tensors of many dimensions may be copied first where there are many tensors (said in the plan).
 /// Errors: invalid_shape, invalid_dtype, device_mismatch, invalid_overlap; invalid_argument for counts of tensors or
 ///   dtypes; not_supported for f64 without fp64 or an implementation that refuses.
 /// Stream: never waits.
@@ -87,7 +87,8 @@ void map_out(const Tensor& output, F&& f, const Tensor (&inputs)[kInputs], const
 /// Gradients of map's floating inputs, in order: the vector-Jacobian product of `function` with one gradient for each
 /// of its floating outputs, summed to each input's shape. The derivative is made and kept at the first call for a
 /// function.
-/// Dtypes: each gradient has its input's dtype. Errors: as map; invalid_argument for another count of gradients.
+/// Dtypes: each gradient has its input's dtype.
+/// Errors: as map; invalid_argument for another count of gradients.
 CLUTCH_API std::vector<Tensor> map_backward(std::span<const Tensor> grad_outputs, const ExprFunction& function,
                                             std::span<const Tensor> inputs, const Stream& stream = {});
 /// Into the caller's tensors, one for each gradient, of its shape and dtype; an undefined one is not asked for. They
@@ -108,8 +109,10 @@ requires detail::kIsLambda<F> std::vector<Tensor> map_backward(const Tensor (&gr
 /// tensor's shape and dtype. Gradients of elements that are read often are summed: in reduce()'s order over the other
 /// dimensions where all indices are positions, else one after another in row-major order, as scatter_reduce() sums. An
 /// index that is clamped counts for the element it is clamped to.
-/// Dtypes: summed in f32, f64 for f64, and rounded once. Determinism: bit-equal on every device.
-/// Scratch: for computed indices a gradient and an i64 for each element. Errors: as map_backward.
+/// Dtypes: summed in f32, f64 for f64, and rounded once.
+/// Determinism: bit-equal on every device.
+/// Scratch: for computed indices a gradient and an i64 for each element.
+/// Errors: as map_backward.
 CLUTCH_API std::vector<Tensor> captured_backward(std::span<const Tensor> grad_outputs, const ExprFunction& function,
                                                  std::span<const Tensor> inputs, const Stream& stream = {});
 /// As map_backward_out().

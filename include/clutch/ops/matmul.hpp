@@ -25,9 +25,10 @@ struct MatmulOptions {
   std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
-/// The right operand of products, arranged once for many of them: in panels as the device's kernels read them, in the
-/// compute type. Products have the bits that they have with the tensor. A cheap value; later writes to the tensor do
-/// not reach it.
+/// The right operand of products, packed once for many of them: in panels as the device's kernels read them, in the
+/// compute type.
+/// Determinism: products have the bits that they have with the tensor.
+/// Copies: a cheap value; later writes to the tensor do not reach it.
 class CLUTCH_API PackedMatrix {
  public:
   PackedMatrix() = default;
@@ -64,15 +65,15 @@ class MatrixOperand {
 /// Computes alpha a b, for each pair of matrices of the batches.
 /// Shapes: a (*, m, k), b (*, k, n), result (*, m, n); batch dims broadcast. A vector a counts as (1, k), a vector b as
 ///   (k, 1), and the result lacks that dim. Any strides: transposed operands are not copied (complex ones may be).
-/// Dtypes of operands, what they are computed in, of the result:
+/// Dtypes: of operands, what they are computed in, of the result:
 ///   f64: f64, f64.
 ///   f32, f16, bf16 (the same for both): f32, the operands'.
 ///   f8e4m3fn and f8e5m2 (any two): f32, f32.
 ///   i8 and u8 (any two): i32 modulo 2^32, i32; alpha and beta are whole numbers.
 ///   c64, c128: complex f32 or f64, the operands'.
-///   `dtype` takes another floating one for floating operands, rounded once where it is stored.
+/// Result: `dtype` takes another floating one for floating operands, rounded once where it is stored.
 /// Determinism: each element is one chain s = fma(a_ik, b_kj, s) from s = 0 in the order of k, then alpha s (and
-///   fma(beta, out, alpha s)): equal bits on every device, in any batch, beside any neighbours, packed or not. Complex
+///   fma(beta, out, alpha s)): equal bits on every device, in any batch, with any neighbours, packed or not. Complex
 ///   numbers are pairs of such chains: re = fma(a.im, -b.im, fma(a.re, b.re, re)),
 ///   im = fma(a.im, b.re, fma(a.re, b.im, im)).
 /// Accuracy: |result - exact| <= (k + 2) eps |a| |b|, componentwise, eps of the compute type (2k for complex ones);
@@ -81,19 +82,21 @@ class MatrixOperand {
 /// Errors: invalid_shape; invalid_dtype; device_mismatch; invalid_overlap; invalid_argument for alpha or beta of
 ///   integers; not_supported for f64 without fp64, k of about 65535 on devices that end loops early, or an
 ///   implementation that refuses.
-/// Stream: never waits. Source: torch.matmul, torch._int_mm of PyTorch 2.12.
+/// Stream: never waits.
+/// Source: torch.matmul, torch._int_mm of PyTorch 2.12.
 CLUTCH_API Tensor matmul(const Tensor& a, const MatrixOperand& b, const MatmulOptions& options = {},
                          const Stream& stream = {});
 /// out = alpha a b + beta out; all of rank 2 at least.
 CLUTCH_API void matmul_out(const Tensor& out, const Tensor& a, const MatrixOperand& b,
                            const MatmulOptions& options = {}, const Stream& stream = {});
 
-/// f(alpha a b, inputs ...), element by element, in the kernel that multiplies: bias, activation, residual, scales, any
-/// traced function. The function's first input is the compute type's number of the product (i32 for integers),
-/// unrounded; the others are tensors that broadcast to the result (*, m, n); positions are places in it. Not for
-/// complex operands. The result's dtype: `dtype`; else what the function casts to; else f16 or bf16 where operands are
-/// and the function gives f32; else what it gives. More than 5 inputs, or positions in batch dims, take a second launch
-/// with the same bits, and no beta.
+/// Computes f(alpha a b, inputs ...), element by element, in the kernel that multiplies: bias, activation, residual,
+/// scales, any traced function.
+/// Function: its first input is the product in the compute type (i32 for integers), unrounded; the others are tensors
+///   that broadcast to the result (*, m, n). Positions are places in the result.
+/// Dtypes: as above without complex operands. The result's is `dtype`; else what the function casts to; else f16 or
+///   bf16 where operands are and the function gives f32; else what it gives.
+/// Launches: one. More than 5 inputs, or positions in batch dims, take a second one with the same bits, and no beta.
 /// Errors: as above, and as map().
 CLUTCH_API Tensor matmul(const Tensor& a, const MatrixOperand& b, const ExprFunction& f, std::span<const Tensor> inputs,
                          const MatmulOptions& options = {}, const Stream& stream = {});

@@ -15,9 +15,9 @@
 namespace clutch { inline namespace v0 { namespace optim {
 
 /// Which roundings a step has; rd() is one rounding to the compute type: f32, for f64 parameters f64.
-/// Scalars such as 1 - beta are told with each. beta^t is computed by binary powering from the highest bit of t on
-/// (square, then times beta where the bit is set), each product rounded to f64; relative error below 2 t eps. No kernel
-/// calls pow.
+/// Scalars: those such as 1 - beta are told with each enumerator.
+/// Powers: beta^t is computed by binary powering from the highest bit of t on (square, then times beta where the bit is
+///   set), each product rounded to f64; relative error below 2 t eps. No kernel calls pow.
 enum class Numerics : std::uint8_t {
   automatic,  ///< source where the device has fp64, else f32; the plan says which
   /// PyTorch's CUDA kernels (2.12), source order, nothing contracted. Adam: all scalars f32, beta^t rounded to f32;
@@ -44,11 +44,14 @@ enum class StateType : std::uint8_t {
 /// How numbers become bf16 where they are stored: parameters, and states that are bf16.
 enum class Rounding : std::uint8_t {
   nearest,  ///< to nearest, ties to even
-  /// Up with the probability of the part that is cut off: the 16 low bits of the f32 number plus 16 random ones carry
-  /// or do not. They are half i % 2, the low one first, of a word of Philox 4x32-10: key seed, counter {i / 2 (64
-  /// bits), step, number}, for element i of the parameter whose state has that "number" (i32; its place among all
-  /// parameters at first). Word 0 rounds the parameter, word 1 + c its c-th state in the order of Optimizer. Bits
-  /// depend on nothing else. Infinities and NaN stay
+  /// Up with the probability of the part that is cut off: if the 16 low bits of the f32 number plus 16 random bits
+  /// carry.
+  /// Random bits: half i % 2, the low one first, of a word of Philox 4x32-10 with key seed and counter
+  ///   {i / 2 (64 bits), step, number}, for element i of the parameter whose state has that "number" (i32; its place
+  ///   among all parameters at first).
+  /// Words: word 0 rounds the parameter, word 1 + c its c-th state in the order of Optimizer.
+  /// Determinism: bits depend on nothing else.
+  /// Special values: infinities and NaN stay.
   stochastic,
   /// bf16 parameters: what rounding to nearest loses is kept in a bf16 state, "compensation" (rounded to nearest; 0 for
   /// an infinite or NaN parameter). The step is that of the f32 number parameter + compensation, a sum that is exact
@@ -142,10 +145,10 @@ struct StepOptions {
 ///   names, "momentum_buffer" (SGD with momentum); "exp_avg", "exp_avg_sq", "max_exp_avg_sq" (amsgrad); "sum";
 ///   "square_avg", "momentum_buffer", "grad_avg"; by Precision "master", "compensation", "number" besides.
 /// First step: SGD's momentum buffer begins as the gradient.
-/// Launches: one for each parameter group, or more if its tensors lie in more than 8 buffers.
+/// Launches: one for each parameter group, or more if its tensors are in more than 8 buffers.
 /// Overlap: what a step writes (parameters, states, counters; with grad_scale gradients too) shares no memory with
-///   anything else of the call. So a gradient is never its parameter, not even exactly. What is only read may be
-///   shared: one tensor may be the gradient of two parameters.
+///   anything else of the call. So a gradient is never its parameter, not even exactly. Tensors that are only read may
+///   be shared: one tensor may be the gradient of two parameters.
 /// Moves: state and identity go along, a GradScaler knows the optimizer by them; what was moved from throws
 ///   invalid_argument until it is assigned to.
 /// Determinism: bits depend on the element's own numbers, the options and the step alone.
@@ -153,7 +156,7 @@ struct StepOptions {
 ///   Parameters are within eps (16 (|p| + |step|) + c |step|) of the formulas in exact arithmetic from the same states,
 ///   eps = 2^-24 (f64: 2^-53), scalars rounded as Numerics says; c = 1 / (1 - beta2^t) for Adam, 16 (square_avg +
 ///   grad_avg^2) / (square_avg - grad_avg^2) for centered RMSprop, else 0.
-/// Scratch: none. A table of addresses, 8 bytes a tensor, is made anew when gradients lie elsewhere than at the last
+/// Scratch: none. A table of addresses, 8 bytes a tensor, is made anew when gradients are elsewhere than at the last
 ///   step.
 /// Errors: invalid_argument for options out of PyTorch's ranges (betas must be below 1 in the type that computes), no
 ///   or undefined parameters, and lists of another length; invalid_dtype; invalid_shape; invalid_overlap (see Overlap);
@@ -248,7 +251,7 @@ struct GradNorm {
 /// Dtypes: f32, f64, f16, bf16, the same for all; computed in f32, for f64 in f64.
 /// Determinism: chunks of 8192 elements by 64 sums, then the chunks likewise, in an order that depends on sizes alone.
 /// Accuracy: norm two and one within (256 + elements / 2^19) eps of exact ones, unless squares over- or underflow.
-/// Launches: one for the chunks (more if the tensors lie in more than 8 buffers) and one for their total; a table of
+/// Launches: one for the chunks (more if the tensors are in more than 8 buffers) and one for their total; a table of
 ///   addresses is made at each call.
 /// Errors: invalid_argument for no gradients or max_norm that is negative or NaN; invalid_dtype; invalid_shape;
 ///   device_mismatch; not_supported for f64 without fp64.
@@ -273,11 +276,10 @@ struct GradScalerOptions {
   bool enabled = true;  ///< else scale() and the steps do nothing of the kind
 };
 
-/// Scales losses so that gradients of few bits do not vanish, and skips the steps whose gradients overflowed. All of it
-/// is on the device: scale, whether something was not finite, growth and backoff; nothing waits, and a graph captures
-/// it as it is.
-/// loss -> scale() -> backward -> [unscale_() -> clip_grad_norm_()] -> step() for each optimizer -> update()
-/// update(): where any optimizer's gradients were not finite, scale *= backoff_factor; else, at the growth_interval-th
+/// Scales losses so that gradients of few bits do not vanish, and skips the steps whose gradients overflowed.
+/// Device: scale, found_inf, growth and backoff stay on the device; nothing waits, and a graph captures it as it is.
+/// Order: loss -> scale() -> backward -> [unscale_() -> clip_grad_norm_()] -> step() for each optimizer -> update()
+/// Update: where any optimizer's gradients were not finite, scale *= backoff_factor; else, at the growth_interval-th
 ///   such step since the scale changed, scale *= growth_factor unless that is infinite. f32 products; factors are
 ///   rounded to f32.
 /// Optimizers: at most 16 between two updates; each skips by its own gradients alone. One that is moved stays the same
@@ -382,11 +384,14 @@ CLUTCH_API void check_and_unscale_(std::span<const Tensor> grads, const Tensor& 
 /// Source: torch._amp_update_scale_.
 CLUTCH_API void update_scale_(const Tensor& scale, const Tensor& growth_tracker, const Tensor& found_inf,
                               const GradScalerOptions& options = {}, const Stream& stream = {});
-/// One step over lists of the caller's, as PyTorch's _fused_adam_: parameters, gradients and states in the same order,
-/// contiguous, of one shape each. `steps` (parameters), f32, is the number of this step for each, from 1 on: as there,
-/// callers count before the call, and back where found_inf was set. What an option does not use may be empty. All else
-/// as Optimizer, but the table of addresses is made at each call; Precision::master, Rounding::kahan and
-/// StepOptions::max_norm are not offered, and parameters' numbers are their places in the list.
+/// One step over lists of the caller's, as PyTorch's _fused_adam_. All else as Optimizer.
+/// Shapes: parameters, gradients and states in the same order, contiguous, of one shape each. Lists of states that the
+///   options do not use may be empty.
+/// Steps: `steps` (parameters), f32, is the number of this step for each parameter, from 1 on. As in PyTorch, callers
+///   count before the call, and back where found_inf was set.
+/// Numbers: a parameter's number is its place in the list.
+/// Launches: as Optimizer, but the table of addresses is made at each call.
+/// Not offered: Precision::master, Rounding::kahan and StepOptions::max_norm.
 CLUTCH_API void sgd_(std::span<const Tensor> params, std::span<const Tensor> grads,
                      std::span<const Tensor> momentum_buffers, const Tensor& steps, const SGDOptions& options = {},
                      const StepOptions& step_options = {}, const Stream& stream = {});

@@ -30,14 +30,16 @@ struct RandomOptions {
   Generator generator = {};
 };
 
-/// Fills self, in row-major order, with numbers of a uniform distribution: fma(u, high - low, low), with u a multiple
-/// of 2^-24 (f32), 2^-53 (f64), 2^-11 (f16) or 2^-8 (bf16) in [0, 1); `high` itself occurs by rounding alone, never for
-/// [0, 1).
+/// Fills self, in row-major order, with numbers of a uniform distribution: fma(u, high - low, low).
+/// Range: u is a multiple of 2^-24 (f32), 2^-53 (f64), 2^-11 (f16) or 2^-8 (bf16) in [0, 1); `high` itself occurs by
+///   rounding alone, never for [0, 1).
 /// Words: elements form chunks of 64, of 16 Philox blocks each. Element i takes word (i / 16) % 4 of block
 ///   offset + 16 * (i / 64) + i % 16, from its top bits; for f64 chunks have 32 elements and element i takes words
 ///   2 * ((i / 16) % 2), the low half, and the next. A call draws 16 * ceil(numel / chunk) blocks.
-/// Shapes: any, any strides. Dtypes: f32, f64, f16, bf16; computed in f32 (f64 for f64), rounded once.
-/// Determinism: equal bits on every device. Scratch: a contiguous copy where self is not contiguous.
+/// Shapes: any, any strides.
+/// Dtypes: f32, f64, f16, bf16; computed in f32 (f64 for f64), rounded once.
+/// Determinism: equal bits on every device.
+/// Scratch: a contiguous copy where self is not contiguous.
 /// Errors: invalid_dtype; invalid_argument if low > high or one is not finite in the type that computes;
 ///   device_mismatch for a generator of another device; invalid_overlap if self overlaps itself; not_supported for f64
 ///   without fp64.
@@ -45,15 +47,16 @@ struct RandomOptions {
 /// Source: Tensor.uniform_ of PyTorch 2.12; the numbers are not PyTorch's, whose own differ from device to device.
 CLUTCH_API void uniform_(const Tensor& self, const UniformOptions& options = {}, const Stream& stream = {});
 
-/// Fills self, in row-major order, with numbers of a normal distribution by Box and Muller: with words w, v of a block,
-/// u = w * 2^-32 + 2^-33, t = int(v) * 2^-31, in f32: w, the sum and v are rounded to nearest; r = sqrt(-2 log(u)),
-/// z = r * cos(pi t) for the first element of the pair and r * sin(pi t) for the second, then fma(z, stddev, mean).
-/// f32's |z| is at most 6.77.
-/// Words: as uniform_; words 0 and 1 give elements 0 and 1 of a block, words 2 and 3 elements 2 and 3. f64: u has the
-///   53 bits of words 0 and 1 plus a half unit, rounded to nearest, t the 53 bits of words 2 and 3, and a block gives
-///   two elements (chunks of 32).
-/// Shapes, Dtypes, Determinism, Scratch, Errors and Stream as uniform_; invalid_argument if stddev is negative or not
-/// finite.
+/// Fills self, in row-major order, with numbers of a normal distribution by Box and Muller: fma(z, stddev, mean).
+/// Formula: for words w, v of a block u = w * 2^-32 + 2^-33 and t = int(v) * 2^-31, in f32, where w, the sum and v are
+///   rounded to nearest; r = sqrt(-2 log(u)); z = r * cos(pi t) for the first element of the pair and r * sin(pi t) for
+///   the second.
+/// Range: f32's |z| is at most 6.77.
+/// Words: as uniform_; words 0 and 1 give elements 0 and 1 of a block, words 2 and 3 elements 2 and 3.
+/// Words of f64: u has the 53 bits of words 0 and 1 plus a half unit, rounded to nearest, t the 53 bits of words 2 and
+///   3, and a block gives two elements (chunks of 32).
+/// Shapes, Dtypes, Determinism, Scratch and Stream as uniform_.
+/// Errors: as uniform_; invalid_argument if stddev is negative or not finite.
 /// Accuracy: log within 1 ulp, sinpi and cospi within 1.03 (kernels/common/math.clh; f64: 1), so z within 4 ulp of the
 ///   exact formula of the rounded u and t, which near u = 1 is far from that of the unrounded ones.
 /// Source: Tensor.normal_ of PyTorch 2.12; G. E. P. Box and M. E. Muller, 1958.

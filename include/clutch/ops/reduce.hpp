@@ -118,7 +118,8 @@ CLUTCH_API void var_out(const Tensor& out, const Tensor& x, const ReduceOptions&
 /// Dtypes: f32, f64 for f64; integers are made f32 before.
 /// Range: powers and their sum are not scaled, as in PyTorch: f32's norm of p = 2 is Inf for elements past 2^64, and
 ///   those below 2^-63 may count as 0.
-/// Empty: 0. Errors: also invalid_argument for p < 0 of nothing.
+/// Empty: 0.
+/// Errors: also invalid_argument for p < 0 of nothing.
 /// Source: torch.linalg.vector_norm.
 CLUTCH_API Tensor norm(const Tensor& x, double p = 2, const ReduceOptions& options = {}, const Stream& stream = {});
 CLUTCH_API Tensor norm(const Tensor& x, const ReduceOptions& options, const Stream& stream = {});  ///< of p = 2
@@ -126,7 +127,9 @@ CLUTCH_API void norm_out(const Tensor& out, const Tensor& x, double p = 2, const
                          const Stream& stream = {});
 CLUTCH_API void norm_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream = {});
 /// log(sum e^x), by way of the maximum. A maximum of +inf gives +inf, of -inf alone -inf.
-/// Dtypes: f32, f64 for f64; integers are made f32 before. Empty: -inf. Source: torch.logsumexp.
+/// Dtypes: f32, f64 for f64; integers are made f32 before.
+/// Empty: -inf.
+/// Source: torch.logsumexp.
 CLUTCH_API Tensor logsumexp(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
 CLUTCH_API void logsumexp_out(const Tensor& out, const Tensor& x, const ReduceOptions& options = {},
                               const Stream& stream = {});

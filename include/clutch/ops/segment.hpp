@@ -31,7 +31,8 @@ struct SegmentOptions {
 /// Scratch: none; data whose rows do not join into one stride is copied.
 /// Errors: invalid_shape; invalid_dtype; device_mismatch; invalid_overlap; invalid_argument for any and all;
 ///   invalid_argument or not_supported for an implementation.
-/// Stream: never waits. Source: torch.segment_reduce with offsets and axis 0.
+/// Stream: never waits.
+/// Source: torch.segment_reduce with offsets and axis 0.
 CLUTCH_API Tensor segment_reduce(const Tensor& data, const Tensor& offsets, const SegmentOptions& options = {},
                                  const Stream& stream = {});
 CLUTCH_API void segment_reduce_out(const Tensor& out, const Tensor& data, const Tensor& offsets,

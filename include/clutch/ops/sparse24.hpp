@@ -13,11 +13,11 @@ namespace clutch { inline namespace v0 {
 /// not zero. On every device, of any shape: a last group of fewer than four counts as one that ends in zeros.
 namespace sparse {
 
-/// Rule of what pruning keeps. Of equal numbers the first is kept, NaN before all others, with PyTorch's order in its
+/// Rule of what pruning keeps. The first of equal numbers is kept, NaN before all others, in the order of PyTorch's
 /// Python reference.
 enum class PruneRule : std::uint8_t {
   groups,  ///< of each four along a row the two of largest magnitude
-  /// Of each tile of 4 x 4 the largest values while their row and column have fewer than two: the transpose is 2:4, too
+  /// The largest values of each tile of 4 x 4 while their row and column have fewer than two: the transpose is 2:4, too
   tile_values,
   tile_magnitudes,  ///< the same by magnitude
   causal1122,       ///< of a tile's rows, one after another, the largest values: one, one, two and two, of columns two
