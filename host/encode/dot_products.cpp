@@ -43,7 +43,7 @@ Probe find_probe() {
     const std::filesystem::path program = (folder / at) += kProgramSuffix;
     if (is_of_trusted_owner(program, library)) return {program, {}};
   }
-  return {{}, fmt::format("clutch-probe is neither beside {} nor at {}", library.string(), (folder / CLUTCH_PROBE_FROM_LIBRARY).string())};
+  return {{}, fmt::format("clutch-probe is neither next to {} nor at {}", library.string(), (folder / CLUTCH_PROBE_FROM_LIBRARY).string())};
 }
 
 struct Trial {

@@ -69,7 +69,7 @@ std::string Capture::forbids(Beside what) const {
                : "";
   if (options_.mode != CaptureMode::global && !(options_.mode == CaptureMode::thread_local_ && own)) return {};
   return fmt::format(
-      "calls that wait, query or get memory must come outside of captures of mode {}, got one beside a capture in {} thread (CaptureMode::relaxed allows it)",
+      "calls that wait, query or get memory must come outside of captures of mode {}, got one during a capture in {} thread (CaptureMode::relaxed allows it)",
       options_.mode == CaptureMode::global ? "global" : "thread_local_", own ? "this" : "another");
 }
 

@@ -313,7 +313,7 @@ void GraphState::resolve_table(GraphWork& node) const {
   TableLayout layout = table_layout(places);
   if (layout.bases.size() > TensorTable::kBases)
     throw Error(ErrorCode::not_supported, node.op,
-                fmt::format("the captured call's tensors must lie in at most {} buffers, got {}", int{TensorTable::kBases}, layout.bases.size()));
+                fmt::format("the captured call's tensors must be in at most {} buffers, got {}", int{TensorTable::kBases}, layout.bases.size()));
   table.words = std::move(layout.words);
   for (std::size_t i = 0; i < TensorTable::kBases; ++i) {
     std::size_t base = i < layout.bases.size() ? i : 0;

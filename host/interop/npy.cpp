@@ -16,7 +16,7 @@ namespace clutch { inline namespace v0 {
 namespace {
 
 constexpr std::string_view kLoad = "load_npy", kSave = "save_npy", kMagic{"\x93NUMPY", 6};
-static_assert(std::endian::native == std::endian::little, "elements are stored as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "elements are stored as they are in memory");
 
 /// `got` names what stands in the place of a whole .npy file.
 [[noreturn]] void bad(std::string_view got) { throw Error(ErrorCode::io, kLoad, fmt::format("the bytes must be a whole .npy file, got {}", got)); }

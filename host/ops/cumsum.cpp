@@ -51,9 +51,9 @@ std::string computes(const DeviceTraits& traits, const CumsumProblem& p) { retur
 constexpr std::array<Implementation<CumsumProblem>, 2> kImplementations{{
     {"cumsum_columns",
      [](const DeviceTraits& t, const CumsumProblem& p) {
-       return p.columns
-                  ? computes(t, p)
-                  : fmt::format("lines of floats must lie side by side, eight or more, got {}", is_floating(p.dtype) ? "fewer, or lines apart" : name(p.dtype));
+       return p.columns ? computes(t, p)
+                        : fmt::format("lines must be eight or more of floats with stride 1 between them, got {}",
+                                      is_floating(p.dtype) ? "fewer, or another stride" : name(p.dtype));
      }},
     {"cumsum_lines", computes},
 }};

@@ -33,9 +33,9 @@ void measure(Checked& c, const attention::Varlen& o) {
     if (!t.is_contiguous()) refuse(ErrorCode::invalid_shape, fmt::format("{} must be contiguous, got strides {}", what, to_string(t.strides())));
   };
   check(o.cu_seq_q, {c.batch + 1}, "cu_seq_q"), check(o.cu_seq_kv, {c.batch + 1}, "cu_seq_kv"), check(o.seqused_kv, {c.batch}, "seqused_kv");
-  if (o.cu_seq_q.defined() && c.q_batch != 1) refuse(ErrorCode::invalid_shape, fmt::format("queries beside cu_seq_q must have one batch, got {}", c.q_batch));
+  if (o.cu_seq_q.defined() && c.q_batch != 1) refuse(ErrorCode::invalid_shape, fmt::format("queries must have one batch with cu_seq_q, got {}", c.q_batch));
   if ((o.cu_seq_kv.defined() || o.page_table.defined()) && c.kv_batch != 1)
-    refuse(ErrorCode::invalid_shape, fmt::format("keys beside cu_seq_kv or page_table must have one batch, got {}", c.kv_batch));
+    refuse(ErrorCode::invalid_shape, fmt::format("keys must have one batch with cu_seq_kv or page_table, got {}", c.kv_batch));
   if (!o.page_table.defined()) return;
   if (o.cu_seq_kv.defined()) refuse(ErrorCode::invalid_argument, "at most one of cu_seq_kv and page_table must be given, got both");
   if (o.page_size < 1 || o.page_size > INT32_MAX) refuse(ErrorCode::invalid_argument, fmt::format("page_size must be from 1 to 2^31 - 1, got {}", o.page_size));

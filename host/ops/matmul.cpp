@@ -327,7 +327,7 @@ Tensor matmul(const Tensor& a, const MatrixOperand& b, const ExprFunction& f, st
   const int a_rank = a.rank(), b_rank = detail::sizes_of(b).rank();
   if ((a_rank == 1 || b_rank == 1) && !inputs.empty())
     throw Error(ErrorCode::invalid_shape, detail::kOp,
-                fmt::format("operands beside an epilogue's inputs must have two dimensions, got {} and {}; unsqueeze() vectors", to_string(a.sizes()),
+                fmt::format("operands must have two dimensions with inputs of an epilogue, got {} and {}; unsqueeze() vectors", to_string(a.sizes()),
                             to_string(detail::sizes_of(b))));
   if (a_rank == 1) c.a = a.unsqueeze(0);
   Tensor column = b_rank == 1 ? b.tensor()->unsqueeze(1) : Tensor();

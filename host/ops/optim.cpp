@@ -135,7 +135,7 @@ DType state_dtype(DType dtype, const optim::Precision& precision, const char* op
                                                                 : "bf16",
                             precision.master ? " and f32 weights" : ""));
   };
-  if (precision.master && !small) refuse("parameters with f32 weights beside them must be f16 or bf16");
+  if (precision.master && !small) refuse("parameters with f32 master weights must be f16 or bf16");
   if (precision.numerics == Numerics::f32 && dtype == DType::f64) refuse("parameters of numerics f32 must be computed in f32");
   if (precision.state == StateType::bf16 && dtype == DType::f64) refuse("states of f64 parameters must be f64");
   DType state = dtype == DType::f64 || precision.state == StateType::same ? dtype : precision.state == StateType::f32 ? DType::f32 : DType::bf16;

@@ -97,13 +97,13 @@ std::string computes(const DeviceTraits& traits, const ReduceProblem& p) { retur
 
 std::string fits_rows(const DeviceTraits& traits, const ReduceProblem& p) {
   return p.layout != ReduceLayout::rows
-             ? fmt::format("reduced elements must lie in rows, got {}", p.layout == ReduceLayout::columns ? "columns" : "several strides")
+             ? fmt::format("reduced elements must be in rows, got {}", p.layout == ReduceLayout::columns ? "columns" : "several strides")
              : computes(traits, p);
 }
 
 std::string fits_columns(const DeviceTraits& traits, const ReduceProblem& p) {
   return p.layout != ReduceLayout::columns
-             ? fmt::format("reduced elements must lie in columns, got {}", p.layout == ReduceLayout::rows ? "rows" : "several strides")
+             ? fmt::format("reduced elements must be in columns, got {}", p.layout == ReduceLayout::rows ? "rows" : "several strides")
              : computes(traits, p);
 }
 

@@ -134,7 +134,7 @@ Checked validate(std::span<const Tensor> outputs, const RowFunction& f, std::spa
 std::string computes(const DeviceTraits& traits, const RowwiseProblem& p) { return refuses_fp64(traits, p.types.has_f64); }
 
 std::string fits_rows(const DeviceTraits& traits, const RowwiseProblem& p) {
-  return p.rows ? computes(traits, p) : std::string("elements of every operand must lie side by side, got strided ones");
+  return p.rows ? computes(traits, p) : std::string("elements of a row must have stride 1 in every operand, got another stride");
 }
 
 constexpr std::string_view kGroups = "rowwise_groups";

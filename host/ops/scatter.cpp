@@ -76,7 +76,7 @@ constexpr std::array<Implementation<ScatterProblem>, 2> kImplementations{{
     {"scatter_panels",
      [](const DeviceTraits& t, const ScatterProblem& p) {
        return p.rows ? refuses_fp64(t, p.dtype == DType::f64)
-                     : std::string("the index must name whole rows that are accumulated where they lie, got single elements, or rows that lie apart");
+                     : std::string("the index must name whole contiguous rows, accumulated in place, got single elements or strided rows");
      }},
     {"scatter_lines", [](const DeviceTraits& t, const ScatterProblem& p) { return refuses_fp64(t, p.dtype == DType::f64); }},
 }};

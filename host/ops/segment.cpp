@@ -75,10 +75,8 @@ std::string computes(const DeviceTraits& traits, const SegmentProblem& p) { retu
 constexpr std::array<std::string_view, 4> kEntries{"", "segment_ids", "segment_dots", "segment_first"};
 
 constexpr std::array<Implementation<SegmentProblem>, 2> kImplementations{{
-    {"segment_rows",
-     [](const DeviceTraits& t, const SegmentProblem& p) {
-       return p.rows ? computes(t, p) : std::string("features of a row must lie side by side, got strided ones");
-     }},
+    {"segment_rows", [](const DeviceTraits& t,
+                        const SegmentProblem& p) { return p.rows ? computes(t, p) : std::string("features of a row must have stride 1, got another stride"); }},
     {"segment_strided", computes},
 }};
 

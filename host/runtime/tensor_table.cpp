@@ -54,7 +54,7 @@ void detail::TableState::update(const std::shared_ptr<StreamImpl>& on, std::span
   const TableLayout layout = table_layout(places);
   if (layout.bases.size() > TensorTable::kBases)
     throw Error(ErrorCode::invalid_argument, op,
-                fmt::format("the tensors of a table must lie in at most {} buffers, got {}", TensorTable::kBases, layout.bases.size()));
+                fmt::format("the tensors of a table must be in at most {} buffers, got {}", TensorTable::kBases, layout.bases.size()));
   const Stream writer(on);
   words = from_bytes(layout.words.data(), layout.words.size() * sizeof(std::uint64_t), {static_cast<std::int64_t>(layout.words.size())},
                      {.dtype = DType::i64, .device = writer.device()}, writer);
@@ -86,7 +86,7 @@ std::vector<std::size_t> TensorTable::split(std::span<const Tensor* const> tenso
     buffers.clear();
     if (!add_row(row))
       throw Error(ErrorCode::not_supported, "TensorTable",
-                  fmt::format("the tensors of a row must lie in at most {} buffers, got {} for row {}", int{kBases}, buffers.size(), row));
+                  fmt::format("the tensors of a row must be in at most {} buffers, got {} for row {}", int{kBases}, buffers.size(), row));
   }
   if (rows > 0) ends.push_back(rows);
   return ends;

@@ -146,7 +146,7 @@ std::string replace_file(const std::string& path, std::span<const std::span<cons
   const std::string temporary = fmt::format("{}.{}.{}", path, ::getpid(), count++);
   Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)};
   auto problem = [&](const char* what, const std::string& of) { return fmt::format("{} {}: {}", what, of, reason(errno)); };
-  if (file.number < 0) return problem("cannot write beside", path);
+  if (file.number < 0) return problem("cannot write next to", path);
   auto write = [&]() -> std::string {
     for (std::span<const std::byte> part : parts)
       if (!write_all(file.number, part)) return problem("cannot write", temporary);

@@ -165,7 +165,7 @@ std::string replace_file(const std::string& path, std::span<const std::span<cons
   const fs::path from = temporary, to = path;
   auto problem = [](const char* what, const std::string& of) { return fmt::format("{} {}: {}", what, of, reason_of(::GetLastError())); };
   WindowsHandle file(::CreateFileW(from.c_str(), GENERIC_WRITE, FILE_SHARE_READ, nullptr, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, nullptr));
-  if (!file) return problem("cannot write beside", path);
+  if (!file) return problem("cannot write next to", path);
   std::string failed;
   for (std::span<const std::byte> part : parts)
     if (failed.empty() && !write_all(file.get(), part.data(), part.size())) failed = problem("cannot write", temporary);

@@ -153,7 +153,7 @@ TEST(System, FilesAreReplacedAndMapped) {
   EXPECT_TRUE(mapped(folder.path / "absent").starts_with("cannot open " + (folder.path / "absent").string() + ": ")) << mapped(folder.path / "absent");
   EXPECT_EQ(mapped(folder.path), folder.path.string() + " is no regular file");
   const fs::path below = folder.path / "absent" / "file";
-  EXPECT_TRUE(replace(below, "", "").starts_with("cannot write beside " + below.string() + ": ")) << replace(below, "", "");
+  EXPECT_TRUE(replace(below, "", "").starts_with("cannot write next to " + below.string() + ": ")) << replace(below, "", "");
 }
 
 /// Lets everyone write to a file or folder.

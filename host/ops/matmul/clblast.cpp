@@ -50,7 +50,7 @@ struct Matrix {
     transposed = !as_it_lies;
     if (transposed && !((row == 1 || rows == 1) && (column >= rows || columns == 1)))
       throw Error(ErrorCode::not_supported, op,
-                  fmt::format("implementation clblast refuses: {} must lie in rows or columns, got strides {}", what, to_string(t.strides())));
+                  fmt::format("implementation clblast refuses: {} must be row-major or column-major, got strides {}", what, to_string(t.strides())));
     // Blocks of the allocator begin at whole elements of every dtype, so byte_offset() alone decides.
     if (t.byte_offset() % element != 0)
       throw Error(ErrorCode::not_supported, op,
@@ -71,7 +71,7 @@ void clblast_gemm(const Tensor& c, const Tensor& a, const Tensor& b, double alph
   const Matrix of_c(c, "the result", op), of_a(a, "a", op), of_b(b, "b", op);
   if (of_c.transposed)
     throw Error(ErrorCode::not_supported, op,
-                fmt::format("implementation clblast refuses: the result must lie in rows, got strides {}", to_string(c.strides())));
+                fmt::format("implementation clblast refuses: the result must be row-major, got strides {}", to_string(c.strides())));
   const auto m = static_cast<std::size_t>(c.sizes()[1]), n = static_cast<std::size_t>(c.sizes()[2]), k = static_cast<std::size_t>(a.sizes()[2]),
              batch = static_cast<std::size_t>(c.sizes()[0]);
   if (k == 0) throw Error(ErrorCode::not_supported, op, "implementation clblast refuses: k must be at least 1, got 0");

@@ -106,7 +106,7 @@ void run_clblast(const MatmulCall& c, const Stream& stream) {
 void run_by_product(const MatmulCall& c, const std::vector<Tensor>& inputs, const Stream& stream) {
   if (c.options.beta != 0)
     throw Error(ErrorCode::not_supported, kMatmul,
-                fmt::format("beta must be 0 beside more inputs than the kernel takes, or positions in batch dims, got {}", c.options.beta));
+                fmt::format("beta must be 0 with more inputs than the kernel takes, or positions in batch dims, got {}", c.options.beta));
   const ExprFunction none;
   MatmulCall product = c;
   product.f = &none, product.inputs.clear();
