@@ -48,7 +48,7 @@ static inline PhiloxBlocks philox(const PhiloxKeys* keys, ulong block) {
 }
 
 // Stores the lanes of R from element i on, up to element n - 1.
-static inline void put(__global uchar* out, ulong i, ulong n, R x) {
+static inline void store(__global uchar* out, ulong i, ulong n, R x) {
 #if WIDTH == 1
   if (i < n) CLUTCH_CONCAT(store_, T_NAME)(out, i, x);
 #else
@@ -110,9 +110,9 @@ static inline void random_uniform_body(CLUTCH_ID_PARAMS, __global uchar* out, ul
     PhiloxBlocks w = at.words;
     ulong i = at.first;
 #ifdef T_IS_F64
-    for (int k = 0; k < 2; ++k) put(out, i + RANDOM_CHUNK_BLOCKS * k, n, SCALE_ADD(unit_of(w.w[2 * k], w.w[2 * k + 1]), range, low));
+    for (int k = 0; k < 2; ++k) store(out, i + RANDOM_CHUNK_BLOCKS * k, n, SCALE_ADD(unit_of(w.w[2 * k], w.w[2 * k + 1]), range, low));
 #else
-    for (int k = 0; k < 4; ++k) put(out, i + RANDOM_CHUNK_BLOCKS * k, n, SCALE_ADD(CLUTCH_U_TO_VF(w.w[k] >> UNIT_SHIFT) * UNIT, range, low));
+    for (int k = 0; k < 4; ++k) store(out, i + RANDOM_CHUNK_BLOCKS * k, n, SCALE_ADD(CLUTCH_U_TO_VF(w.w[k] >> UNIT_SHIFT) * UNIT, range, low));
 #endif
   }
 }
@@ -135,14 +135,14 @@ static inline void random_normal_body(CLUTCH_ID_PARAMS, __global uchar* out, ulo
 #ifdef T_IS_F64
     VD c, s = sincospi_f64(CLUTCH_L_TO_VD(CLUTCH_AS_VL(join_words(w.w[2], w.w[3])) >> 11) * 0x1p-52, &c);
     VD r = sqrt(-2.0 * log_f64(unit_of(w.w[0], w.w[1]) + 0x1p-54));
-    put(out, i, n, SCALE_ADD(r * c, stddev, mean));
-    put(out, i + RANDOM_CHUNK_BLOCKS, n, SCALE_ADD(r * s, stddev, mean));
+    store(out, i, n, SCALE_ADD(r * c, stddev, mean));
+    store(out, i + RANDOM_CHUNK_BLOCKS, n, SCALE_ADD(r * s, stddev, mean));
 #else
     for (int pair = 0; pair < 2; ++pair) {
       VF c, s = sincospi_f32(CLUTCH_I_TO_VF(CLUTCH_AS_VI(w.w[2 * pair + 1])) * 0x1p-31f, &c);
       VF r = sqrt_rn(-2.0f * log_f32(CLUTCH_U_TO_VF(w.w[2 * pair]) * 0x1p-32f + 0x1p-33f));
-      put(out, i + RANDOM_CHUNK_BLOCKS * 2 * pair, n, SCALE_ADD(r * c, stddev, mean));
-      put(out, i + RANDOM_CHUNK_BLOCKS * (2 * pair + 1), n, SCALE_ADD(r * s, stddev, mean));
+      store(out, i + RANDOM_CHUNK_BLOCKS * 2 * pair, n, SCALE_ADD(r * c, stddev, mean));
+      store(out, i + RANDOM_CHUNK_BLOCKS * (2 * pair + 1), n, SCALE_ADD(r * s, stddev, mean));
     }
 #endif
   }

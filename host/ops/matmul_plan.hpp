@@ -57,7 +57,7 @@ struct MatmulTile {
   constexpr std::uint64_t items() const { return static_cast<std::uint64_t>(side) * static_cast<std::uint64_t>(side); }
 };
 inline constexpr std::array<MatmulTile, 3> kMatmulTiles{{{128, 16}, {64, 16}, {32, 8}}};
-/// Numbers behind each step along k of a tile in local memory, where it has room for them.
+/// Numbers of padding behind each step along k of a tile, if local memory has the capacity for them.
 inline constexpr std::int64_t kMatmulTilePad = 4;
 
 /// Bytes of local memory that the tiles of both matrices take.

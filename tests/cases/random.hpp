@@ -164,8 +164,8 @@ struct RandomCase {
 
   static constexpr Mutation kMutations[] = {
       {"random_uniform", Edit::tail, "for (uint j = 0; j < WIDTH && i + j < n; ++j)", "for (uint j = 0; j < WIDTH && i + j + 1 < n; ++j)"},
-      {"random_uniform", Edit::stride, "put(out, i + RANDOM_CHUNK_BLOCKS * k, n, SCALE_ADD(CLUTCH_U",
-       "put(out, i + RANDOM_CHUNK_BLOCKS * (k / 2), n, SCALE_ADD(CLUTCH_U"},
+      {"random_uniform", Edit::stride, "store(out, i + RANDOM_CHUNK_BLOCKS * k, n, SCALE_ADD(CLUTCH_U",
+       "store(out, i + RANDOM_CHUNK_BLOCKS * (k / 2), n, SCALE_ADD(CLUTCH_U"},
       {"random_uniform", Edit::offset, "offset + RANDOM_CHUNK_BLOCKS * chunk + j", "offset + (RANDOM_CHUNK_BLOCKS + 1) * chunk + j"},
       {"random_uniform", Edit::arithmetic, "fma_rn(z, (VF)(scale), (VF)(add))", "(z * (VF)(scale))"},
       {"random_normal", Edit::tail, "if (i + WIDTH <= n)", "if (i + WIDTH > n) return;\n  if (i + WIDTH <= n)"},

@@ -103,9 +103,9 @@ Tensor diagonals(const Tensor& x, const Stream& stream) {
 struct Slopes {
   Expr operator()(Row& row, const Expr& score, const Expr& product, const Expr& grad_lse) const {
     const Expr none = score == -std::numeric_limits<float>::infinity();
-    const Expr top = row.max(score), shift = select(top == -std::numeric_limits<float>::infinity(), 0.0f, top);
-    const Expr e = exp(score - shift), weight = e / row.sum(e);
-    auto counted = [&](const Expr& x) { return select(none | (e == 0), 0.0f, weight * x); };
+    const Expr row_max = row.max(score), shift = select(row_max == -std::numeric_limits<float>::infinity(), 0.0f, row_max);
+    const Expr p = exp(score - shift), row_sum = row.sum(p), normalized = p / row_sum;
+    auto counted = [&](const Expr& x) { return select(none | (p == 0), 0.0f, normalized * x); };
     return counted(product - row.sum(counted(product)) + grad_lse);
   }
 };

@@ -102,9 +102,9 @@ SdpaResult by_math(const Call& c, const SdpaOptions& o, const Stream& stream) {
     scores = map([&](Expr s, Expr m) { return s + cast(m, sums); }, {scores, c.mask}, {}, stream);
   if (o.causal != Causal::no) scores = map([&](Expr s) { return select(position(-2) + param(c.offset) >= position(-1), s, kNever); }, {scores}, {}, stream);
   auto soft = [](Row& row, Expr s) {
-    const Expr top = row.max(s), shift = select(top == kNever, 0.0f, top), e = exp(s - shift), total = row.sum(e);
-    row.result(select(total == 0, kNever, shift + log(total)));
-    return e / select(total == 0, 1.0f, total);
+    const Expr row_max = row.max(s), shift = select(row_max == kNever, 0.0f, row_max), p = exp(s - shift), row_sum = row.sum(p);
+    row.result(select(row_sum == 0, kNever, shift + log(row_sum)));
+    return p / select(row_sum == 0, 1.0f, row_sum);
   };
   const std::vector<Tensor> made = rowwise(soft, {scores}, {.dims = {-1}, .dtype = {sums, sums}}, stream);
   Tensor weights = made[0];

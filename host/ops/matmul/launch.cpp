@@ -68,10 +68,10 @@ struct Launcher {
   const Panels shape;  // of b
   const bool transposed, packs, flips;
   const std::int64_t packed_batch;
-  bool flat;                         // results and inputs are accessed as vectors
-  std::int64_t count, each, beside;  // for words: number of rows, words of a row, rows side by side
-  std::int64_t tiles_each = 1;       // tiles of an item
-  const BuiltPlan *pack, *to_words;  // null if nothing is packed, or if there are no words
+  bool flat;                               // results and inputs are accessed as vectors
+  std::int64_t count, each, rows_abreast;  // for words: number of rows, words of a row, rows side by side
+  std::int64_t tiles_each = 1;             // tiles of an item
+  const BuiltPlan *pack, *to_words;        // null if nothing is packed, or if there are no words
   SparsePacking left;
   Encoder encoder;
   Tensor packed, words;
@@ -80,7 +80,7 @@ struct Launcher {
   void run();
   double loops_each() const;
   const BuiltPlan* plan_of_part(MatmulProblem::Part part) const;
-  std::int64_t tiles_in_words() const { return x.batch * parts_of(count, beside); }
+  std::int64_t tiles_in_words() const { return x.batch * parts_of(count, rows_abreast); }
   Tensor part(const Strided& o, std::int64_t matrices, std::int64_t step, std::int64_t rows, std::int64_t columns, std::int64_t element) const {
     return o.tensor->as_strided({matrices, rows, columns}, {step, o.row, o.column}, element);
   }
@@ -125,7 +125,7 @@ Launcher::Launcher(const Product& product, const BuiltPlan& plan)
       flat(oc.column == 1 || (transposed ? x.rows : x.n) == 1 || x.complex),
       count(x.by_words ? x.n : x.rows),
       each(x.by_words ? static_cast<std::int64_t>(sparse24_column_words(sparse24_dot_blocks(u(x.k)))) : shape.length),
-      beside(x.by_words ? x.p.rows : 1),
+      rows_abreast(x.by_words ? x.p.rows : 1),
       pack(packs ? plan_of_part(MatmulProblem::Part::pack) : nullptr),
       to_words(x.dot || x.by_words ? plan_of_part(MatmulProblem::Part::rows) : nullptr),
       left(left_of(x, shape)),
@@ -133,7 +133,8 @@ Launcher::Launcher(const Product& product, const BuiltPlan& plan)
   for (std::size_t o = 3; o < x.operands.size(); ++o) flat = flat && (x.operands[o].column == 0 || x.operands[o].column == 1);
   if (packs) packed = encoder.scratch({std::max<std::int64_t>(1, packed_batch * shape.across * shape.numbers)}, x.dot ? DType::i32 : matmul_compute(x.p));
   if (to_words)
-    words = encoder.scratch({std::max<std::int64_t>(1, tiles_in_words() * static_cast<std::int64_t>(matmul_bundle_words(u(each), u(beside))))}, DType::i32);
+    words =
+        encoder.scratch({std::max<std::int64_t>(1, tiles_in_words() * static_cast<std::int64_t>(matmul_bundle_words(u(each), u(rows_abreast))))}, DType::i32);
 }
 
 const BuiltPlan* Launcher::plan_of_part(MatmulProblem::Part of) const {
@@ -153,7 +154,7 @@ void Launcher::make_words(const Tensor& from, std::int64_t row, std::int64_t col
                                        .a_batch = step,
                                        .batch = u(x.batch),
                                        .row_words = u(each),
-                                       .rows_abreast = u(beside),
+                                       .rows_abreast = u(rows_abreast),
                                        .flip = flips ? 0x80808080u : 0u,
                                        .unused = 0});
   encoder.dispatch(to_words->kernel, item_geometry(u(tiles_in_words()), to_words->tuning.local));
@@ -182,7 +183,7 @@ std::int64_t Launcher::give_sparse_words() {
   args.shift = flips ? -128 : 0;
   bind_args(encoder, args);
   // Columns of an item: as many as fit in a core's cache, while every core has several items.
-  const std::int64_t down = parts_of(x.rows, x.lanes()), in_cache = kMatmulWordBytes / std::max<std::int64_t>(beside * each * 4, 1);
+  const std::int64_t down = parts_of(x.rows, x.lanes()), in_cache = kMatmulWordBytes / std::max<std::int64_t>(rows_abreast * each * 4, 1);
   tiles_each = std::max<std::int64_t>(std::min(in_cache, tiles_in_words() * down / (8 * std::int64_t{x.traits.compute_units})), 1);
   encoder.value(u(tiles_each));
   return parts_of(tiles_in_words(), tiles_each) * down;
@@ -209,7 +210,7 @@ std::int64_t Launcher::give_panels(const Tensor& a, const Tensor& b) {
   else
     args.a_row = x.parts() * oa.row, args.a_k = x.complex ? 1 : oa.column, args.a_batch = x.parts() * x.batch_stride(1);
   if (x.tiling.place == MatmulPlace::packed) {
-    // Panels of this call lie in the order of its batch; a PackedMatrix has strides of its own, since the result's may decide which dimension comes first.
+    // Panels of this call are in the order of its batch; a PackedMatrix has strides of its own, since the result's may decide which dimension comes first.
     args.b_k = shape.width, args.b_n = 1, args.b_batch = x.is_packed || x.batch_stride(2) == 0 ? x.batch_stride(2) : shape.across * shape.numbers;
     tiling.b_panel = shape.numbers;
   }
