@@ -88,7 +88,7 @@ struct AddcCase {
   }
 
   static std::vector<Problem> problems(std::uint64_t seed) {
-    const Dims flat{157}, rows{3, 41}, turned{9, 13};
+    const Dims flat{157}, rows{3, 41}, transposed{9, 13};
     std::vector<Problem> all;
     for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32})
       all.push_back(problem(name(dtype), "addc_contiguous", is_integral(dtype) ? Addc::product : Addc::quotient, dtype, flat, {flat, flat, flat}, {}, seed));
@@ -96,8 +96,8 @@ struct AddcCase {
       all.push_back(problem(name(dtype), "addc_rows", Addc::quotient, dtype, rows, {Dims{3, 41}, Dims{41}, Dims{3, 1}},
                             {Dims{50, 1}, Dims{47, 1}, Dims{}, Dims{}}, seed));
     for (DType dtype : {DType::f32, DType::f16})
-      all.push_back(
-          problem(name(dtype), "addc_strided", Addc::product, dtype, turned, {turned, turned, Dims{13}}, {Dims{1, 9}, Dims{}, Dims{2, 20}, Dims{3}}, seed));
+      all.push_back(problem(name(dtype), "addc_strided", Addc::product, dtype, transposed, {transposed, transposed, Dims{13}},
+                            {Dims{1, 9}, Dims{}, Dims{2, 20}, Dims{3}}, seed));
     // Operands of other dtypes are cast first, the result is copied: exact values, so that the model needs no promotion.
     Problem mixed = problem("mixed dtypes", "", Addc::quotient, DType::f32, flat, {flat, flat, flat}, {}, seed);
     mixed.inputs[1].dtype = DType::f16, mixed.output.dtype = DType::bf16;

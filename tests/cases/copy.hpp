@@ -82,21 +82,22 @@ struct CopyCase {
   }
 
   static std::vector<Problem> problems(std::uint64_t seed) {
-    const Dims flat{203}, turned{9, 13};
+    const Dims flat{203}, transposed{9, 13};
     std::vector<Problem> all;
     all.push_back(problem("f32", "copy_bytes", DType::f32, DType::f32, flat, flat, {}, {}, seed));
     all.back().output.lead = all.back().inputs[0].lead = 64;
     all.push_back(problem("u8", "copy_bytes", DType::u8, DType::u8, flat, flat, {}, {}, seed));
     all.push_back(problem("i16", "copy_rows", DType::i16, DType::i16, {5, 37}, {5, 37}, {40, 1}, {39, 1}, seed));
     all.push_back(problem("f32 broadcast", "copy_rows", DType::f32, DType::f32, {5, 37}, {5, 1}, {40, 1}, {3, 1}, seed));
-    all.push_back(problem("f64", "copy_strided", DType::f64, DType::f64, turned, turned, {1, 9}, {}, seed));
-    all.push_back(problem("f32 broadcast", "copy_strided", DType::f32, DType::f32, turned, {13}, {2, 19}, {3}, seed));
+    all.push_back(problem("f64", "copy_strided", DType::f64, DType::f64, transposed, transposed, {1, 9}, {}, seed));
+    all.push_back(problem("f32 broadcast", "copy_strided", DType::f32, DType::f32, transposed, {13}, {2, 19}, {3}, seed));
     for (auto [from, to] : {std::pair{DType::f32, DType::bf16}, std::pair{DType::f16, DType::f32}, std::pair{DType::bf16, DType::f16},
                             std::pair{DType::f32, DType::i32}, std::pair{DType::f64, DType::f32}, std::pair{DType::i64, DType::f16}})
       all.push_back(problem(std::string(name(from)) + " to " + std::string(name(to)), "copy_cast_contiguous", from, to, flat, flat, {}, {}, seed));
     for (auto [from, to] : {std::pair{DType::f32, DType::f8e4m3fn}, std::pair{DType::f8e5m2, DType::bf16}, std::pair{DType::f32, DType::f8e8m0fnu},
                             std::pair{DType::i32, DType::f8e5m2}})
-      all.push_back(problem(std::string(name(from)) + " to " + std::string(name(to)), "copy_cast_strided", from, to, turned, turned, {1, 9}, {2, 27}, seed));
+      all.push_back(
+          problem(std::string(name(from)) + " to " + std::string(name(to)), "copy_cast_strided", from, to, transposed, transposed, {1, 9}, {2, 27}, seed));
     return all;
   }
 

@@ -46,9 +46,9 @@ struct CumsumCase {
 
   /// Lines along dimension 1 of (outer, m, inner).
   static Problem problem(std::string_view what, std::string_view entry, DType dtype, DType result, bool reverse, std::int64_t outer, std::int64_t m,
-                         std::int64_t inner, std::uint64_t seed, bool turned = false) {
+                         std::int64_t inner, std::uint64_t seed, bool transposed = false) {
     Problem p{.name = std::string(what), .entry = entry, .needs_fp64 = dtype == DType::f64};
-    Dims sizes{outer, m, inner}, strides = turned ? Dims{1, outer + 1, (outer + 1) * m} : Dims{m * (inner + 3), inner + 3, 1};
+    Dims sizes{outer, m, inner}, strides = transposed ? Dims{1, outer + 1, (outer + 1) * m} : Dims{m * (inner + 3), inner + 3, 1};
     p.inputs.push_back({dtype, sizes, strides, model::make_values(static_cast<std::size_t>(numel(sizes)), dtype, seed, false)});
     p.output = {result, sizes, strides, std::vector<std::uint8_t>(bytes_for(result, static_cast<std::uint64_t>(numel(sizes))))};
     auto fill = [&]<class T>(T) {

@@ -133,16 +133,16 @@ struct FlexCase {
   }
 
   /// The mean of values whose keys are allowed and like the query well, or of all allowed ones.
-  static Problem problem(std::string_view what, std::string_view entry, DType dtype, const Shape& s, std::uint64_t seed, bool blocks, bool turned = false) {
+  static Problem problem(std::string_view what, std::string_view entry, DType dtype, const Shape& s, std::uint64_t seed, bool blocks, bool transposed = false) {
     const std::string_view implementation = entry == "flex_combine" ? "flex_split" : entry;
     Problem p{.name = std::string(what), .entry = entry, .needs_fp64 = dtype == DType::f64, .is_helper = implementation != entry};
     model::Random random(seed);
-    auto operand = [&](const Dims& sizes, auto&& draw) { return drawn(p, dtype, sizes, draw, turned); };
+    auto operand = [&](const Dims& sizes, auto&& draw) { return drawn(p, dtype, sizes, draw, transposed); };
     auto sign = [&] { return random.uniform(-1, 1) < 0 ? -8.0 : 8.0; };
     auto whole = [&] { return std::floor(random.uniform(-64, 64)); };
     const std::vector<double> q = operand(s.q(), sign), k = operand(s.k(), sign), v = operand(s.v(), whole);
     p.output = {dtype, s.out(), {}, std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(numel(s.out()))))};
-    if (turned) p.output.strides = {s.heads * s.q_len * s.ev * 2, s.q_len * s.ev * 2, 2, s.q_len * 2};
+    if (transposed) p.output.strides = {s.heads * s.q_len * s.ev * 2, s.q_len * s.ev * 2, 2, s.q_len * 2};
     for (std::int64_t b = 0; b < s.batch; ++b)
       for (std::int64_t h = 0; h < s.heads; ++h)
         for (std::int64_t i = 0; i < s.q_len; ++i) {
@@ -288,12 +288,12 @@ struct FlexCase {
     std::vector<Problem> all;
     const Shape shape{.batch = 2, .heads = 2, .q_len = 51, .kv_len = 43, .e = 9, .ev = 11, .kv_heads = 1};
     for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) all.push_back(problem(name(dtype), "flex_lanes", dtype, shape, seed, true));
-    all.push_back(problem("turned", "flex_lanes", DType::f32, {.batch = 2, .heads = 1, .q_len = 51, .kv_len = 33, .e = 18, .ev = 40, .kv_batch = 1}, seed + 1,
-                          false, true));
+    all.push_back(problem("transposed", "flex_lanes", DType::f32, {.batch = 2, .heads = 1, .q_len = 51, .kv_len = 33, .e = 18, .ev = 40, .kv_batch = 1},
+                          seed + 1, false, true));
     for (DType dtype : {DType::f32, DType::f64, DType::f16})
       all.push_back(problem(name(dtype), "flex_split", dtype, {.batch = 2, .heads = 4, .q_len = 5, .kv_len = 83, .e = 9, .ev = 11, .kv_heads = 2}, seed, true));
-    all.push_back(problem("turned", "flex_split", DType::f32, {.batch = 2, .heads = 1, .q_len = 3, .kv_len = 33, .e = 16, .ev = 32, .kv_batch = 1}, seed + 1,
-                          false, true));
+    all.push_back(problem("transposed", "flex_split", DType::f32, {.batch = 2, .heads = 1, .q_len = 3, .kv_len = 33, .e = 16, .ev = 32, .kv_batch = 1},
+                          seed + 1, false, true));
     // The last key of a row counts whatever its score.
     all.push_back(problem("one key", "flex_split", DType::f32, {.batch = 2, .heads = 1, .q_len = 2, .kv_len = 1, .e = 5, .ev = 3}, seed + 1, false));
     for (DType dtype : {DType::f32, DType::f64, DType::bf16})
@@ -303,8 +303,8 @@ struct FlexCase {
     for (DType dtype : {DType::f32, DType::f64, DType::bf16})
       all.push_back(
           problem(name(dtype), "flex_items", dtype, {.batch = 2, .heads = 2, .q_len = 50, .kv_len = 21, .e = 7, .ev = 17, .kv_heads = 1}, seed + 2, true));
-    all.push_back(problem("turned", "flex_items", DType::f32, {.batch = 2, .heads = 1, .q_len = 9, .kv_len = 13, .e = 18, .ev = 33, .kv_batch = 1}, seed + 3,
-                          false, true));
+    all.push_back(problem("transposed", "flex_items", DType::f32, {.batch = 2, .heads = 1, .q_len = 9, .kv_len = 13, .e = 18, .ev = 33, .kv_batch = 1},
+                          seed + 3, false, true));
     const Shape few{.batch = 2, .heads = 2, .q_len = 19, .kv_len = 23, .e = 7, .ev = 17, .kv_heads = 1};
     // Each runs all of backward, which simulators take long for: other dtypes and shapes once.
     for (int which : {0, 1, 2}) {
@@ -320,11 +320,11 @@ struct FlexCase {
       all.push_back(problem(name(dtype), "flex_tiles", dtype, {.heads = 2, .q_len = 35, .kv_len = 40, .e = 19, .ev = 11, .kv_heads = 1}, seed + 9, true));
     all.push_back(problem("bf16", "flex_tiles", DType::bf16, {.q_len = 35, .kv_len = 20, .e = 19, .ev = 11}, seed + 9, false));
     all.push_back(
-        problem("turned", "flex_tiles", DType::f32, {.batch = 2, .q_len = 20, .kv_len = 20, .e = 18, .ev = 40, .kv_batch = 1}, seed + 10, false, true));
+        problem("transposed", "flex_tiles", DType::f32, {.batch = 2, .q_len = 20, .kv_len = 20, .e = 18, .ev = 40, .kv_batch = 1}, seed + 10, false, true));
     // Of heads that share keys; and of queries of each, by parts.
     for (DType dtype : {DType::f32, DType::f64, DType::f16})
       all.push_back(problem(name(dtype), "flex_tiles_split", dtype, {.heads = 20, .kv_len = 43, .e = 19, .ev = 11, .kv_heads = 1}, seed + 13, false));
-    all.push_back(problem("turned", "flex_tiles_split", DType::f32, {.batch = 1, .q_len = 3, .kv_len = 530, .e = 18, .ev = 40}, seed + 14, false, true));
+    all.push_back(problem("transposed", "flex_tiles_split", DType::f32, {.batch = 1, .q_len = 3, .kv_len = 530, .e = 18, .ev = 40}, seed + 14, false, true));
     for (int which : {0, 1, 2}) all.push_back(gradient_problem(which == 0 ? "flex_tiles_dq" : "flex_tiles_dkv", DType::f32, tiles, which, seed + 11, true));
     all.push_back(gradient_problem("flex_tiles_dkv", DType::f64, {.q_len = 17, .kv_len = 20, .e = 16, .ev = 24}, 1, seed + 12, false));
     for (DType dtype : {DType::f64, DType::bf16}) all.push_back(gradient_problem("flex_lanes_backward", dtype, shape, 1, seed + 4, true));
@@ -415,10 +415,10 @@ struct FlexCase {
     for (std::int64_t d = 0; d < length; ++d) x += at(a, row, length, d) * at(b, other, length, d);
     return x;
   }
-  /// Adds an input: (batch, length, heads, size) in memory, with gaps; `turned`, elements of a row apart; others than of rank 4 dense.
-  static std::vector<double> drawn(Problem& p, DType dtype, const Dims& sizes, const std::function<double()>& draw, bool turned = false) {
+  /// Adds an input: (batch, length, heads, size) in memory, with gaps; `transposed`, elements of a row apart; others than of rank 4 dense.
+  static std::vector<double> drawn(Problem& p, DType dtype, const Dims& sizes, const std::function<double()>& draw, bool transposed = false) {
     Operand o{.dtype = dtype, .sizes = sizes, .raw = std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(numel(sizes))))};
-    if (turned)
+    if (transposed)
       o.strides = {(sizes[1] * sizes[2] * 2 + 1) * sizes[3] + 5, 2, sizes[1] * 2, sizes[1] * sizes[2] * 2 + 1};
     else if (sizes.rank() == 4)
       o.strides = {sizes[2] * (sizes[1] * sizes[3] + 3) + 7, sizes[3], sizes[1] * sizes[3] + 3, 1};

@@ -103,12 +103,12 @@ struct MapCase {
       }
       all.push_back(std::move(p));
     };
-    const Dims flat{157}, rows{3, 41}, turned{9, 13};
+    const Dims flat{157}, rows{3, 41}, transposed{9, 13};
     for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) add("map_contiguous", dtype, flat, {flat, flat}, {});
     add("map_contiguous", DType::f32, flat, {flat, flat}, {});
     all.back().output.lead = all.back().inputs[0].lead = 64;  // aligned
     for (DType dtype : {DType::f32, DType::bf16}) add("map_rows", dtype, rows, {Dims{41}, Dims{3, 1}}, {Dims{50, 1}, Dims{}, Dims{}});
-    for (DType dtype : {DType::f32, DType::f16, DType::f64}) add("map_strided", dtype, turned, {turned, Dims{13}}, {Dims{1, 9}, Dims{2, 20}, Dims{3}});
+    for (DType dtype : {DType::f32, DType::f16, DType::f64}) add("map_strided", dtype, transposed, {transposed, Dims{13}}, {Dims{1, 9}, Dims{2, 20}, Dims{3}});
 
     auto elementary = [](Expr x, Expr y) {
       return exp(-abs(x)) + tanh(x) * log1p(abs(y)) + erf(x) * sin(y) + cos(x) / (1 + sigmoid(y)) + sqrt(abs(x)) * exp2(-abs(y));
@@ -122,10 +122,11 @@ struct MapCase {
                 {operand(dtype, flat, {}, 2), operand(dtype, flat, {}, 3)}, {dtype, flat, {}, {}});
     auto integers = [](Expr a, Expr b) { return floor_mod(a, b) + (trunc_div(a, b + 3) ^ (b >> 2)) - select(a < b, max(a, b), a & b); };
     evaluated("integers", "map_strided", trace(integers, std::array{DType::i32, DType::i64}),
-              {operand(DType::i8, turned, Dims{1, 9}, 4), operand(DType::i64, turned, {}, 5)}, {DType::i64, turned, {}, {}});
+              {operand(DType::i8, transposed, Dims{1, 9}, 4), operand(DType::i64, transposed, {}, 5)}, {DType::i64, transposed, {}, {}});
     auto places = [](Expr x) { return x * cast(position(0), DType::f32) + cast(position(-1), DType::f32); };
     evaluated("positions", "map_rows", trace(places, std::array{DType::f32}), {operand(DType::f32, rows, {}, 6)}, {DType::f32, rows, Dims{50, 1}, {}});
-    evaluated("positions", "map_strided", trace(places, std::array{DType::f32}), {operand(DType::bf16, turned, Dims{1, 9}, 7)}, {DType::f32, turned, {}, {}});
+    evaluated("positions", "map_strided", trace(places, std::array{DType::f32}), {operand(DType::bf16, transposed, Dims{1, 9}, 7)},
+              {DType::f32, transposed, {}, {}});
     auto mixed = [](Expr h, Expr i, Expr b) { return select(b, h, cast(i, DType::f32) * 0.5); };
     evaluated("mixed dtypes", "map_contiguous", trace(mixed, std::array{DType::f32, DType::i32, DType::boolean}),
               {operand(DType::f16, flat, {}, 8), operand(DType::u8, flat, {}, 9), operand(DType::boolean, flat, {}, 10)}, {DType::bf16, flat, {}, {}});

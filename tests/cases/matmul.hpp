@@ -36,8 +36,8 @@ struct MatmulCase {
 
   struct Shape {
     std::int64_t m, n, k, batch = 1;
-    bool a_turned = false, b_turned = false;  ///< lie transposed
-    bool b_shared = false;                    ///< one b for the whole batch
+    bool a_transposed = false, b_transposed = false;  ///< stored transposed
+    bool b_shared = false;                            ///< one b for the whole batch
     double alpha = 1, beta = 0;
     bool epilogue = false;  ///< max((x + column's bias) * row's scale, 0)
     bool packed = false;    ///< b as a PackedMatrix
@@ -89,15 +89,15 @@ struct MatmulCase {
     const bool dot = entry.starts_with("matmul_dot"), helper = entry == "matmul_pack" || dot;
     Problem p{.name = std::string(name(of_a)), .entry = entry, .needs_fp64 = of_a == DType::f64, .is_helper = helper};
     const std::int64_t matrices = s.b_shared ? 1 : s.batch;
-    auto strides = [](std::int64_t rows, std::int64_t columns, bool turned) {
-      return turned ? Dims{rows * columns, 1, rows} : Dims{rows * columns, columns, 1};
+    auto strides = [](std::int64_t rows, std::int64_t columns, bool transposed) {
+      return transposed ? Dims{rows * columns, 1, rows} : Dims{rows * columns, columns, 1};
     };
     auto values = [&](std::int64_t count, DType type, std::uint64_t from) {
       return model::make_values(static_cast<std::size_t>(count), type, from, is_byte(type));
     };
     const DType beside = of_a == DType::f64 ? DType::f64 : DType::f32;
-    p.inputs.push_back({of_a, {s.batch, s.m, s.k}, strides(s.m, s.k, s.a_turned), values(s.batch * s.m * s.k, of_a, seed)});
-    p.inputs.push_back({of_b, {matrices, s.k, s.n}, strides(s.k, s.n, s.b_turned), values(matrices * s.k * s.n, of_b, seed + 1)});
+    p.inputs.push_back({of_a, {s.batch, s.m, s.k}, strides(s.m, s.k, s.a_transposed), values(s.batch * s.m * s.k, of_a, seed)});
+    p.inputs.push_back({of_b, {matrices, s.k, s.n}, strides(s.k, s.n, s.b_transposed), values(matrices * s.k * s.n, of_b, seed + 1)});
     p.inputs.push_back({result, {s.batch, s.m, s.n}, {}, values(s.batch * s.m * s.n, result, seed + 2)});
     p.inputs.push_back({beside, {s.n}, {}, values(s.n, beside, seed + 3)});
     p.inputs.push_back({beside, {s.m, 1}, {}, values(s.m, beside, seed + 4)});
@@ -143,37 +143,40 @@ struct MatmulCase {
   static std::vector<Problem> problems(std::uint64_t seed) {
     std::vector<Problem> all;
     for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
-      all.push_back(problem("matmul_items", dtype, dtype, {.m = 7, .n = 13, .k = 11, .batch = 3, .b_turned = true, .alpha = 0.5, .beta = 2}, seed, dtype));
+      all.push_back(problem("matmul_items", dtype, dtype, {.m = 7, .n = 13, .k = 11, .batch = 3, .b_transposed = true, .alpha = 0.5, .beta = 2}, seed, dtype));
       // b as it lies, and brought into private memory by items.
       all.push_back(
-          problem("matmul_panels", dtype, dtype, {.m = 15, .n = 128, .k = 21, .batch = 2, .a_turned = true, .alpha = 0.5, .beta = 2}, seed + 1, dtype));
-      all.push_back(problem("matmul_panels", dtype, dtype, {.m = 15, .n = 150, .k = 300, .b_turned = dtype == DType::f32, .epilogue = true}, seed + 2, dtype));
+          problem("matmul_panels", dtype, dtype, {.m = 15, .n = 128, .k = 21, .batch = 2, .a_transposed = true, .alpha = 0.5, .beta = 2}, seed + 1, dtype));
+      all.push_back(
+          problem("matmul_panels", dtype, dtype, {.m = 15, .n = 150, .k = 300, .b_transposed = dtype == DType::f32, .epilogue = true}, seed + 2, dtype));
     }
     for (DType dtype : {DType::f32, DType::bf16}) {
-      all.push_back(problem("matmul_sparse_items", dtype, dtype, {.m = 7, .n = 13, .k = 11, .b_turned = true, .alpha = 0.5, .beta = 2}, seed + 12, dtype));
+      all.push_back(problem("matmul_sparse_items", dtype, dtype, {.m = 7, .n = 13, .k = 11, .b_transposed = true, .alpha = 0.5, .beta = 2}, seed + 12, dtype));
       all.push_back(problem("matmul_sparse_panels", dtype, dtype, {.m = 110, .n = 140, .k = 150, .epilogue = true}, seed + 13, dtype));
-      all.push_back(problem("matmul_sparse_panels", dtype, dtype, {.m = 15, .n = 70, .k = 37, .b_turned = true, .alpha = 0.5, .beta = 2}, seed + 14, dtype));
-      all.push_back(problem("matmul_sparse_tiles", dtype, dtype, {.m = 70, .n = 67, .k = 34, .b_turned = true, .alpha = 0.5, .beta = 2}, seed + 16, dtype));
-      all.push_back(problem("matmul_sparse_rows", dtype, dtype, {.m = 37, .n = 3, .k = 22, .b_turned = true, .alpha = 0.5, .beta = 2}, seed + 15, dtype));
+      all.push_back(
+          problem("matmul_sparse_panels", dtype, dtype, {.m = 15, .n = 70, .k = 37, .b_transposed = true, .alpha = 0.5, .beta = 2}, seed + 14, dtype));
+      all.push_back(problem("matmul_sparse_tiles", dtype, dtype, {.m = 70, .n = 67, .k = 34, .b_transposed = true, .alpha = 0.5, .beta = 2}, seed + 16, dtype));
+      all.push_back(problem("matmul_sparse_rows", dtype, dtype, {.m = 37, .n = 3, .k = 22, .b_transposed = true, .alpha = 0.5, .beta = 2}, seed + 15, dtype));
     }
     for (DType dtype : {DType::f32, DType::f64})
       all.push_back(problem("matmul_lanes", dtype, dtype, {.m = 5, .n = 7, .k = 6, .batch = 37, .alpha = 0.5, .beta = 2}, seed + 11, dtype));
     for (DType dtype : {DType::f32, DType::bf16}) {
-      all.push_back(problem("matmul_tiles", dtype, dtype, {.m = 70, .n = 67, .k = 37, .batch = 2, .a_turned = true, .alpha = 0.5, .beta = 2}, seed + 6, dtype));
-      all.push_back(problem("matmul_tiles", dtype, dtype, {.m = 9, .n = 130, .k = 32, .b_turned = true, .epilogue = true}, seed + 7, dtype));
+      all.push_back(
+          problem("matmul_tiles", dtype, dtype, {.m = 70, .n = 67, .k = 37, .batch = 2, .a_transposed = true, .alpha = 0.5, .beta = 2}, seed + 6, dtype));
+      all.push_back(problem("matmul_tiles", dtype, dtype, {.m = 9, .n = 130, .k = 32, .b_transposed = true, .epilogue = true}, seed + 7, dtype));
       // Whole tiles of 128 x 128 on devices of few compute units, and their edges.
       all.push_back(problem("matmul_tiles", dtype, dtype, {.m = 130, .n = 290, .k = 35, .alpha = 0.5, .beta = 2}, seed + 19, dtype));
     }
     all.push_back(problem("matmul_items", DType::i8, DType::i8, {.m = 5, .n = 9, .k = 30, .epilogue = true}, seed + 3, DType::f32));
     all.push_back(
-        problem("matmul_sparse_dot", DType::i8, DType::i8, {.m = 37, .n = 21, .k = 75, .b_turned = true, .alpha = 2, .beta = 3}, seed + 17, DType::i32));
+        problem("matmul_sparse_dot", DType::i8, DType::i8, {.m = 37, .n = 21, .k = 75, .b_transposed = true, .alpha = 2, .beta = 3}, seed + 17, DType::i32));
     all.push_back(problem("matmul_sparse_dot", DType::i8, DType::u8, {.m = 18, .n = 3, .k = 40, .epilogue = true}, seed + 18, DType::f32));
-    all.push_back(problem("matmul_dot_rows", DType::i8, DType::i8, {.m = 7, .n = 70, .k = 37, .batch = 2, .a_turned = true, .alpha = 2, .beta = 3}, seed + 8,
-                          DType::i32));
+    all.push_back(problem("matmul_dot_rows", DType::i8, DType::i8, {.m = 7, .n = 70, .k = 37, .batch = 2, .a_transposed = true, .alpha = 2, .beta = 3},
+                          seed + 8, DType::i32));
     all.push_back(problem("matmul_dot_rows", DType::u8, DType::i8, {.m = 9, .n = 150, .k = 1100, .epilogue = true}, seed + 9, DType::f32));
     all.push_back(problem("matmul_dot_pack", DType::i8, DType::i8, {.m = 200, .n = 70, .k = 37, .batch = 2}, seed + 10, DType::i32));
     all.push_back(
-        problem("matmul_pack", DType::f32, DType::f32, {.m = 9, .n = 140, .k = 70, .batch = 2, .b_turned = true, .packed = true}, seed + 4, DType::f32));
+        problem("matmul_pack", DType::f32, DType::f32, {.m = 9, .n = 140, .k = 70, .batch = 2, .b_transposed = true, .packed = true}, seed + 4, DType::f32));
     all.push_back(
         problem("matmul_pack", DType::f16, DType::f16, {.m = 9, .n = 140, .k = 70, .batch = 2, .b_shared = true, .packed = true}, seed + 5, DType::f32));
     return all;

@@ -87,12 +87,12 @@ struct ScatterCase {
   }
 
   /// Strides of a contiguous tensor with a gap behind each row.
-  static Dims gapped(const Dims& sizes, bool turned) {
-    return turned ? Dims{1, sizes[0] + 1, (sizes[0] + 1) * sizes[1] + 2} : Dims{sizes[1] * (sizes[2] + 2) + 1, sizes[2] + 2, 1};
+  static Dims gapped(const Dims& sizes, bool transposed) {
+    return transposed ? Dims{1, sizes[0] + 1, (sizes[0] + 1) * sizes[1] + 2} : Dims{sizes[1] * (sizes[2] + 2) + 1, sizes[2] + 2, 1};
   }
 
   static Problem problem(std::string_view what, std::string_view entry, DType dtype, const ScatterOptions& options, int dim, const Dims& self_sizes,
-                         const Dims& sizes, std::uint64_t seed, bool turned = false, DType index_dtype = DType::i64) {
+                         const Dims& sizes, std::uint64_t seed, bool transposed = false, DType index_dtype = DType::i64) {
     Problem p{.name = std::string(what), .entry = entry, .needs_fp64 = dtype == DType::f64};
     model::Random random(seed);
     std::vector<std::int64_t> index;
@@ -100,12 +100,12 @@ struct ScatterCase {
       index.push_back(static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(self_sizes[dim] + 2)) - 1);
     Dims src_sizes{sizes[0] + 1, sizes[1], sizes[2] + 1};
     auto values = [&](const Dims& s, std::uint64_t with) { return model::make_values(static_cast<std::size_t>(numel(s)), dtype, with, false); };
-    p.inputs.push_back({dtype, self_sizes, gapped(self_sizes, !turned), values(self_sizes, seed + 1)});
+    p.inputs.push_back({dtype, self_sizes, gapped(self_sizes, !transposed), values(self_sizes, seed + 1)});
     Operand of_index = SegmentCase::integers(index_dtype, index);
-    of_index.sizes = sizes, of_index.strides = gapped(sizes, turned);
+    of_index.sizes = sizes, of_index.strides = gapped(sizes, transposed);
     p.inputs.push_back(of_index);
-    p.inputs.push_back({dtype, src_sizes, gapped(src_sizes, turned), values(src_sizes, seed + 2)});
-    p.output = {dtype, self_sizes, gapped(self_sizes, turned), std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(numel(self_sizes))))};
+    p.inputs.push_back({dtype, src_sizes, gapped(src_sizes, transposed), values(src_sizes, seed + 2)});
+    p.output = {dtype, self_sizes, gapped(self_sizes, transposed), std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(numel(self_sizes))))};
     auto fill = [&]<class T>(T) {
       std::vector<T> out = model<T>(typed<T>(p.inputs[0]), self_sizes, dim, index, sizes, typed<T>(p.inputs[2]), src_sizes, options);
       for (std::size_t i = 0; i < out.size(); ++i) {

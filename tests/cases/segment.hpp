@@ -68,7 +68,7 @@ struct SegmentCase {
 
   /// A product with a compressed matrix of `rows` rows whose lengths vary from 0 on, or a plain reduction of segments.
   static Problem problem(std::string_view what, std::string_view entry, DType dtype, Reduce reduce, std::int64_t rows, std::int64_t features, bool is_product,
-                         std::uint64_t seed, bool turned = false, DType index = DType::i64) {
+                         std::uint64_t seed, bool transposed = false, DType index = DType::i64) {
     Problem p{.name = std::string(what), .entry = entry, .needs_fp64 = dtype == DType::f64};
     model::Random random(seed);
     std::vector<std::int64_t> offsets{0}, columns;
@@ -76,7 +76,7 @@ struct SegmentCase {
     if (offsets.back() == 0) offsets.back() = 1;
     const std::int64_t width = is_product ? 11 : offsets.back();
     for (std::int64_t k = 0; k < offsets.back(); ++k) columns.push_back(static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(width)));
-    Dims data_strides = turned ? Dims{1, width + 3} : Dims{features + 5, 1}, out_strides = turned ? Dims{1, rows + 1} : Dims{features + 3, 1};
+    Dims data_strides = transposed ? Dims{1, width + 3} : Dims{features + 5, 1}, out_strides = transposed ? Dims{1, rows + 1} : Dims{features + 3, 1};
     p.inputs.push_back({dtype, {width, features}, data_strides, model::make_values(static_cast<std::size_t>(width * features), dtype, seed + 1, false)});
     p.inputs.push_back(integers(index, offsets));
     if (is_product) {

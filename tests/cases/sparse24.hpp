@@ -72,8 +72,8 @@ struct Sparse24Case {
     return v;
   }
 
-  static Operand matrix(DType dtype, std::int64_t m, std::int64_t k, bool turned, std::uint64_t seed) {
-    return {dtype, {m, k}, turned ? Dims{1, m + 1} : Dims{k + 3, 1}, model::make_values(static_cast<std::size_t>(m * k), dtype, seed, false)};
+  static Operand matrix(DType dtype, std::int64_t m, std::int64_t k, bool transposed, std::uint64_t seed) {
+    return {dtype, {m, k}, transposed ? Dims{1, m + 1} : Dims{k + 3, 1}, model::make_values(static_cast<std::size_t>(m * k), dtype, seed, false)};
   }
   /// Only what the rule keeps.
   static Operand pruned(sparse::PruneRule rule, const Operand& w) {
@@ -85,9 +85,9 @@ struct Sparse24Case {
     return p;
   }
 
-  static Problem prune(std::string_view entry, DType dtype, sparse::PruneRule rule, std::int64_t m, std::int64_t k, bool turned, std::uint64_t seed) {
+  static Problem prune(std::string_view entry, DType dtype, sparse::PruneRule rule, std::int64_t m, std::int64_t k, bool transposed, std::uint64_t seed) {
     Problem p{.name = std::string(name(dtype)), .entry = entry, .needs_fp64 = dtype == DType::f64, .is_helper = true};
-    p.inputs = {matrix(dtype, m, k, turned, seed)};
+    p.inputs = {matrix(dtype, m, k, transposed, seed)};
     p.output = pruned(rule, p.inputs[0]);
     p.run = [rule](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
       copy_(out, sparse::prune_2_4(in[0], {.rule = rule}, stream), {}, stream);
@@ -95,13 +95,13 @@ struct Sparse24Case {
     return p;
   }
   /// Compressed and back, or its values alone.
-  static Problem round_trip(std::string_view entry, DType dtype, std::int64_t m, std::int64_t k, bool turned, std::uint64_t seed) {
+  static Problem round_trip(std::string_view entry, DType dtype, std::int64_t m, std::int64_t k, bool transposed, std::uint64_t seed) {
     Problem p{.name = std::string(name(dtype)), .entry = entry, .needs_fp64 = dtype == DType::f64, .is_helper = true};
     Operand w = pruned(sparse::PruneRule::groups, matrix(dtype, m, k, false, seed));
     for (std::size_t i = 0; i < static_cast<std::size_t>(m * k); ++i)
       if (model::value_at(w.raw.data(), i, dtype) == 0) model::store_at(w.raw.data(), i, dtype, 0);  // of zeros the sign may go
     p.output = w;
-    w.strides = turned ? Dims{1, m + 1} : Dims{k + 3, 1};
+    w.strides = transposed ? Dims{1, m + 1} : Dims{k + 3, 1};
     p.inputs = {w};
     p.run = [](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
       copy_(out, sparse::decompress(sparse::compress(in[0], {}, stream), stream), {}, stream);

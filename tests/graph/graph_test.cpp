@@ -323,7 +323,7 @@ TEST(Graphs, EachNodeHasThePlanOfItsOwnKernel) {
     Tensor a = randn({70, 64}, {.device = device, .seed = 3}), b = randn({64, 96}, {.device = device, .seed = 4});
     Tensor q = randn({1, 2, 1, 64}, {.device = device, .seed = 5}), keys = randn({1, 2, 700, 64}, {.device = device, .seed = 6});
     const sparse::SemiStructured w = sparse::compress(sparse::prune_2_4(b.mT().contiguous()));
-    Tensor index = zeros({40}, {.dtype = DType::i64, .device = device}), drawn = zeros({40}, f32), turned = zeros({8, 5}, f32).mT();
+    Tensor index = zeros({40}, {.dtype = DType::i64, .device = device}), drawn = zeros({40}, f32), transposed = zeros({8, 5}, f32).mT();
     const std::pair<const char*, std::function<void()>> calls[] = {
         {"eigh", [&] { linalg::eigh(square); }},
         {"cumsum", [&] { cumsum(lines, 1); }},
@@ -333,7 +333,7 @@ TEST(Graphs, EachNodeHasThePlanOfItsOwnKernel) {
         {"group_by", [&] { group_by(index, 9); }},
         {"block_mask",
          [&] { attention::create_block_mask([](Index, Index, Index i, Index j) { return i >= j; }, {.q_len = 300, .kv_len = 300, .device = device}); }},
-        {"random", [&] { uniform_(drawn), normal_(turned); }},
+        {"random", [&] { uniform_(drawn), normal_(transposed); }},
     };
     for (const auto& [name, call] : calls) {
       SCOPED_TRACE(name);
@@ -537,7 +537,7 @@ TEST(Graphs, AGraphedCallableTakesItsOwnSamplesInAnyOrder) {
     };
     EXPECT_EQ(call(p, q, r), (Values{400, 501, 602, 703}));
     EXPECT_EQ(call(q, p, r), (Values{4, 105, 206, 307})) << "swapped";
-    EXPECT_EQ(call(q, r, p), (Values{-96, -95, -94, -93})) << "turned in a circle";
+    EXPECT_EQ(call(q, r, p), (Values{-96, -95, -94, -93})) << "each in the place of the next";
     EXPECT_EQ(callable({p, q, r})[1].to_host<float>(), (Values{0, 1, 2, 3})) << "the third sample holds what the first one held";
     EXPECT_EQ(call(p, p, p), (Values{0, 101, 202, 303})) << "one for all";
     EXPECT_EQ(call(whole.slice(0, 2, 6), whole.slice(0, 3, 7), r), (Values{302, 403, 504, 605})) << "views that overlap both samples";

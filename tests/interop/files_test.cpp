@@ -48,11 +48,11 @@ TEST(Npy, DtypesAndShapesComeBack) {
         EXPECT_EQ(back.sizes(), sizes);
         EXPECT_EQ(back.to_bytes(), bytes) << name(dtype) << to_string(sizes);
       }
-    Tensor turned = arange(0, 6, 1, {.device = device}).reshape({2, 3}).mT();
-    save_npy(folder.file("x.npy"), turned);
+    Tensor transposed = arange(0, 6, 1, {.device = device}).reshape({2, 3}).mT();
+    save_npy(folder.file("x.npy"), transposed);
     EXPECT_EQ(load_npy(folder.file("x.npy"), device).to_host<float>(), (std::vector<float>{0, 3, 1, 4, 2, 5}));
-    EXPECT_EQ(code_of([&] { save_npy(folder.file("y.npy"), turned.to(DType::bf16)); }), ErrorCode::invalid_dtype);
-    EXPECT_EQ(code_of([&] { save_npy(folder.file("nowhere/y.npy"), turned); }), ErrorCode::io);
+    EXPECT_EQ(code_of([&] { save_npy(folder.file("y.npy"), transposed.to(DType::bf16)); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { save_npy(folder.file("nowhere/y.npy"), transposed); }), ErrorCode::io);
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path), {}), 1) << "nothing is left of what failed";
   }
 }

@@ -25,12 +25,13 @@ void expect_mask(const BlockMask& made, const std::vector<std::uint8_t>& kinds, 
   const auto matrices = static_cast<std::size_t>(sizes[0] * sizes[1]), rows = static_cast<std::size_t>(sizes[2]), columns = static_cast<std::size_t>(sizes[3]);
   std::vector<std::int32_t> num[4], list[4];
   for (std::size_t of = 0; of < matrices; ++of)
-    for (bool turned : {false, true})
-      for (std::size_t i = 0; i < (turned ? columns : rows); ++i) {
+    for (bool transposed : {false, true})
+      for (std::size_t i = 0; i < (transposed ? columns : rows); ++i) {
         std::vector<std::uint8_t> line;
-        for (std::size_t j = 0; j < (turned ? rows : columns); ++j) line.push_back(kinds[of * rows * columns + (turned ? j * columns + i : i * columns + j)]);
+        for (std::size_t j = 0; j < (transposed ? rows : columns); ++j)
+          line.push_back(kinds[of * rows * columns + (transposed ? j * columns + i : i * columns + j)]);
         for (std::uint8_t kind : {std::uint8_t{1}, std::uint8_t{2}}) {
-          const std::size_t k = (turned ? 2u : 0u) + kind - 1u;
+          const std::size_t k = (transposed ? 2u : 0u) + kind - 1u;
           num[k].push_back(static_cast<std::int32_t>(std::count(line.begin(), line.end(), kind)));
           for (std::int32_t n : BlockMaskCase::list(line, kind)) list[k].push_back(n);
         }

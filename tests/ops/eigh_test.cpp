@@ -341,7 +341,7 @@ TEST(Eigh, RangesPhasesAndLayouts) {
           EXPECT_EQ(some.v.to_bytes(), all.v.slice(-1, n / 2, n / 2 + (n + 1) / 2).to_bytes());
           options.count = 0;
           EXPECT_EQ(linalg::eigh(a, options).w.sizes(), (Dims{3, 6, 0}));
-          // Other layouts: turned matrices, steps in the batch, rows apart.
+          // Other layouts: transposed matrices, steps in the batch, rows apart.
           options.first = 0, options.count = -1;
           Tensor wide = zeros({3, 12, n, 2 * n}, {.dtype = dtype, .device = device});
           Tensor inside = wide.slice(1, 0, 12, 2).slice(3, n, 2 * n);
@@ -351,8 +351,8 @@ TEST(Eigh, RangesPhasesAndLayouts) {
           Tensor stepped = zeros({36, n, n}, {.dtype = dtype, .device = device}).slice(0, 0, 36, 2);
           copy_(stepped, a.reshape({18, n, n}));
           EXPECT_EQ(linalg::eigh(stepped, options).v.to_bytes(), all.v.to_bytes());
-          Tensor turned = a.mT().contiguous().mT();
-          EXPECT_EQ(linalg::eigh(turned, options).v.to_bytes(), all.v.to_bytes());
+          Tensor transposed = a.mT().contiguous().mT();
+          EXPECT_EQ(linalg::eigh(transposed, options).v.to_bytes(), all.v.to_bytes());
           auto one = linalg::eigh(a.slice(0, 0, 1).slice(1, 0, 1).expand({4, 5, n, n}), options);
           EXPECT_EQ(one.v.select(0, 3).select(0, 2).to_bytes(), all.v.select(0, 0).select(0, 0).to_bytes());
           // Into the caller's tensors of any strides.

@@ -42,9 +42,9 @@ TEST(Fill, StridedViewsOfRank3) {
     Guarded out(device, DType::f32, {3, 4, 5}, {40, 9, 1});
     fill_(out.view(), 2);
     for (std::uint8_t b : {out.get()[3]}) EXPECT_EQ(b, 0x40);
-    Guarded turned(device, DType::i16, {6, 7}, {1, 6});
-    fill_(turned.view(), -2);
-    for (std::size_t i = 0; i < 84; i += 2) ASSERT_EQ(turned.get()[i], 0xFE);
+    Guarded transposed(device, DType::i16, {6, 7}, {1, 6});
+    fill_(transposed.view(), -2);
+    for (std::size_t i = 0; i < 84; i += 2) ASSERT_EQ(transposed.get()[i], 0xFE);
   }
 }
 
@@ -66,9 +66,9 @@ TEST(Fill, ArangeMatchesTheModel) {
     EXPECT_EQ(arange(0, 7, 2, {.dtype = DType::i32, .device = device}).to_host<std::int32_t>(), (std::vector<std::int32_t>{0, 2, 4, 6}));
     EXPECT_EQ(arange(5, 0, -2, {.device = device}).to_host<float>(), (std::vector<float>{5, 3, 1}));
     EXPECT_EQ(arange(3, 3, 1, {.device = device}).numel(), 0);
-    Tensor turned = zeros({2, 3}, {.device = device}).mT();
-    arange_(turned, 0, 1);
-    EXPECT_EQ(turned.contiguous().to_host<float>(), (std::vector<float>{0, 1, 2, 3, 4, 5}));
+    Tensor transposed = zeros({2, 3}, {.device = device}).mT();
+    arange_(transposed, 0, 1);
+    EXPECT_EQ(transposed.contiguous().to_host<float>(), (std::vector<float>{0, 1, 2, 3, 4, 5}));
   }
 }
 

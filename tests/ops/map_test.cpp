@@ -173,7 +173,7 @@ TEST(Map, OpenclTextOfEveryDtype) {
 
 TEST(Map, GradientsOfCapturedTensors) {
   CLUTCH_EACH_DEVICE(device) {
-    // Whole numbers, so that sums are exact in any order. The table is read where it lies, turned, at computed places, and clamped.
+    // Whole numbers, so that sums are exact in any order. The table is read where it lies, transposed, at computed places, and clamped.
     const std::int64_t n = 6, m = 37;
     auto whole = [&](const Dims& sizes, std::uint64_t s) { return round(mul(rand(sizes, {.device = device, .seed = s}), 8.0)); };
     Tensor x = whole({n, m}, 1), g = whole({n, m}, 2), bias = whole({m}, 3), wide = whole({m + 2, n + 1}, 4), square = whole({n, m}, 5), line = whole({9}, 6);

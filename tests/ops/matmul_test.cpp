@@ -42,7 +42,7 @@ TEST(Matmul, ShapesAroundTheTilesHaveTheModelsBits) {
             // Each kind of tile is a program, and each takes a second to build.
             if (level() == "smoke" && (m + n + k + static_cast<int>(dtype)) % (dtype == DType::f32 ? 11 : 37) != 0) continue;
             int turn = static_cast<int>((m + n + k) % 4);
-            MatmulCase::Shape shape{.m = m, .n = n, .k = k, .batch = 1 + (m + n) % 3, .a_turned = (turn & 1) != 0, .b_turned = (turn & 2) != 0};
+            MatmulCase::Shape shape{.m = m, .n = n, .k = k, .batch = 1 + (m + n) % 3, .a_transposed = (turn & 1) != 0, .b_transposed = (turn & 2) != 0};
             shape.b_shared = k % 2 == 0, shape.beta = n % 2 == 0 ? 0.75 : 0, shape.alpha = m % 2 == 0 ? -1.5 : 1;
             shape.epilogue = (m + n) % 2 == 0;
             DType result = dtype == DType::f16 && m % 2 == 0 ? DType::f32 : dtype;
@@ -51,7 +51,7 @@ TEST(Matmul, ShapesAroundTheTilesHaveTheModelsBits) {
               if (entry == "matmul_panels" && !takes_panels(device)) continue;
               if (entry == "matmul_tiles" && !takes_tiles(device, dtype)) continue;
               ASSERT_EQ(run_once(device, MatmulCase::problem(entry, dtype, dtype, shape, seed(), result)), "")
-                  << entry << " " << name(dtype) << " " << m << " " << n << " " << k << " turned " << turn;
+                  << entry << " " << name(dtype) << " " << m << " " << n << " " << k << " transposed " << turn;
             }
           }
     }
@@ -72,7 +72,7 @@ TEST(Matmul, LongChainsHaveTheModelsBits) {
     };
     for (const Types& types : kTypes)
       for (const Size& size : {Size{1, 512, 1100}, Size{40, 330, 255}, Size{40, 130, 600}, Size{200, 130, 257}, Size{200, 192, 256}, Size{9, 150, 333}}) {
-        MatmulCase::Shape shape{.m = size.m, .n = size.n, .k = size.k, .b_turned = size.k == 257 || size.k == 333, .alpha = 2, .beta = -3};
+        MatmulCase::Shape shape{.m = size.m, .n = size.n, .k = size.k, .b_transposed = size.k == 257 || size.k == 333, .alpha = 2, .beta = -3};
         if (level() == "smoke" && types.a != DType::f32 && (size.m + size.k + static_cast<int>(types.a)) % 4 != 0) continue;
         shape.epilogue = size.m == 1, shape.packed = size.m == 40 && types.a == types.b;
         // Bytes by sums of floats, and by whatever the device has. What reads a PackedMatrix is not forced.
@@ -184,17 +184,17 @@ TEST(Matmul, AllSmallShapes) {
     for (std::int64_t m = 0; m <= kMost; m += step)
       for (std::int64_t n = 0; n <= kMost; n += step)
         for (std::int64_t k = 0; k <= kMost; k += step) {
-          const bool a_turned = (m + k) % 2 != 0, b_turned = (n + k) % 3 == 0;
-          Tensor u = a_turned ? a.mT().slice(0, 0, m).slice(1, 0, k) : a.slice(0, 0, m).slice(1, 0, k);
-          Tensor v = b_turned ? b.mT().slice(0, 0, k).slice(1, 0, n) : b.slice(0, 0, k).slice(1, 0, n);
+          const bool a_transposed = (m + k) % 2 != 0, b_transposed = (n + k) % 3 == 0;
+          Tensor u = a_transposed ? a.mT().slice(0, 0, m).slice(1, 0, k) : a.slice(0, 0, m).slice(1, 0, k);
+          Tensor v = b_transposed ? b.mT().slice(0, 0, k).slice(1, 0, n) : b.slice(0, 0, k).slice(1, 0, n);
           const std::vector<float> z = matmul(u, v).to_host<float>();
           ASSERT_EQ(z.size(), static_cast<std::size_t>(m * n));
           for (std::int64_t i = 0; i < m; ++i)
             for (std::int64_t j = 0; j < n; ++j) {
               float sum = 0;
               for (std::int64_t l = 0; l < k; ++l)
-                sum += x[static_cast<std::size_t>(a_turned ? l * kMost + i : i * kMost + l)] *
-                       y[static_cast<std::size_t>(b_turned ? j * kMost + l : l * kMost + j)];
+                sum += x[static_cast<std::size_t>(a_transposed ? l * kMost + i : i * kMost + l)] *
+                       y[static_cast<std::size_t>(b_transposed ? j * kMost + l : l * kMost + j)];
               ASSERT_EQ(z[static_cast<std::size_t>(i * n + j)], sum) << m << " " << n << " " << k;
             }
         }
@@ -252,7 +252,7 @@ TEST(Matmul, HandsOverToClblast) {
   if (level() == "smoke") return;
   CLUTCH_EACH_DEVICE(device) {
     Tensor a = randn({2, 70, 90}, {.device = device, .seed = 1}), b = randn({90, 33}, {.device = device, .seed = 2});
-    Tensor out = full({2, 70, 33}, 3, {.device = device}), turned = full({2, 33, 70}, 3, {.device = device}).mT();
+    Tensor out = full({2, 70, 33}, 3, {.device = device}), transposed = full({2, 33, 70}, 3, {.device = device}).mT();
     try {
       linalg::matmul_out(out, a, b, {.alpha = 0.5, .beta = 2, .implementation = "clblast"});
     } catch (const Error& e) {
@@ -264,10 +264,10 @@ TEST(Matmul, HandsOverToClblast) {
       for (std::size_t i = 0; i < sizeof over; ++i) over[i] = static_cast<char>(0x5a);
     }();
     EXPECT_EQ(last_plan(), "clblast");
-    linalg::matmul_out(turned, a, b.mT().contiguous().mT(), {.alpha = 0.5, .beta = 2, .implementation = "clblast"});
+    linalg::matmul_out(transposed, a, b.mT().contiguous().mT(), {.alpha = 0.5, .beta = 2, .implementation = "clblast"});
     Tensor want = full({2, 70, 33}, 3, {.device = device});
     linalg::matmul_out(want, a, b, {.alpha = 0.5, .beta = 2});
-    std::vector<float> x = out.to_host<float>(), y = want.to_host<float>(), z = turned.contiguous().to_host<float>();
+    std::vector<float> x = out.to_host<float>(), y = want.to_host<float>(), z = transposed.contiguous().to_host<float>();
     for (std::size_t i = 0; i < x.size(); ++i) {
       ASSERT_NEAR(x[i], y[i], 1e-4f) << i;
       ASSERT_NEAR(z[i], y[i], 1e-4f) << i;

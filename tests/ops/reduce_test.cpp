@@ -252,8 +252,8 @@ TEST(Reduce, PlacesOfExtremesAndPositions) {
       }
     }
     Tensor flat = x.mT();  // not contiguous
-    std::vector<float> turned = flat.contiguous().to_host<float>();
-    EXPECT_EQ(argmax(flat).to_host<std::int64_t>()[0], std::max_element(turned.begin(), turned.end()) - turned.begin());
+    std::vector<float> transposed = flat.contiguous().to_host<float>();
+    EXPECT_EQ(argmax(flat).to_host<std::int64_t>()[0], std::max_element(transposed.begin(), transposed.end()) - transposed.begin());
     EXPECT_EQ(argmax(flat, {.keepdim = true}).sizes(), (Dims{1, 1, 1}));
     Tensor big = zeros({70001}, {.device = device});
     fill_(big.slice(0, 60007, 60009), 2);
@@ -397,14 +397,14 @@ TEST(Reduce, NaNIsOneInEveryLayout) {
     std::vector<float> values(5 * 1030, 1);
     values[3] = std::bit_cast<float>(0xFFC12345u), values[1030 + 700] = std::bit_cast<float>(0x7FC00077u),
     values[2 * 1030 + 1029] = std::bit_cast<float>(0xFFFFFFFFu);
-    Tensor x = from_host(values, {5, 1030}, device), turned = x.mT().contiguous();
+    Tensor x = from_host(values, {5, 1030}, device), transposed = x.mT().contiguous();
     for (auto extreme : {amax, amin}) {
       std::vector<std::uint8_t> want = extreme(x, {.dims = {1}, .implementation = "reduce_strided"}, {}).to_bytes();
       EXPECT_EQ(extreme(x, {.dims = {1}, .implementation = "reduce_rows"}, {}).to_bytes(), want);
       if (!known_bug(device, "loops_end_early")) {
         EXPECT_EQ(extreme(x, {.dims = {1}, .implementation = "reduce_groups"}, {}).to_bytes(), want);
       }
-      EXPECT_EQ(extreme(turned, {.dims = {0}}, {}).to_bytes(), want);
+      EXPECT_EQ(extreme(transposed, {.dims = {0}}, {}).to_bytes(), want);
       std::vector<float> got = extreme(x, {.dims = {1}}, {}).to_host<float>();
       for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(std::bit_cast<std::uint32_t>(got[i]), i < 3 ? 0x7FC00000u : 0x3F800000u) << i;
       if (known_bug(device, "loops_end_early")) continue;  // refuses groups

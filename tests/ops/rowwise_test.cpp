@@ -62,7 +62,7 @@ TEST(Rowwise, SeveralOutputsAndRowsOverSeveralDimensions) {
       EXPECT_EQ(made[1].to_bytes(), mul(x, 2.0).to_bytes());
     }
     // In place, and rows that are columns of memory.
-    Tensor y = x.clone(), turned = x.reshape({140, 6}).mT();
+    Tensor y = x.clone(), transposed = x.reshape({140, 6}).mT();
     RowFunction centered = trace_rows([](Row& row, Expr a) { return a - row.mean(a); }, std::array{DType::f32});
     Tensor apart = rowwise(centered, std::span(&y, 1))[0];
     rowwise_out(std::span(&y, 1), centered, std::span(&y, 1));
@@ -83,8 +83,8 @@ TEST(Rowwise, SeveralOutputsAndRowsOverSeveralDimensions) {
       EXPECT_EQ(many.to_bytes(), nn::softmax(kept).to_bytes()) << m;
       for (std::int64_t i = 0; i < 37; i += 9) EXPECT_EQ(many.slice(0, i, i + 1).contiguous().to_bytes(), nn::softmax(kept.slice(0, i, i + 1)).to_bytes());
     }
-    EXPECT_EQ(rowwise(centered, std::span(&turned, 1))[0].to_bytes(), [&] {
-      Tensor dense = turned.clone();
+    EXPECT_EQ(rowwise(centered, std::span(&transposed, 1))[0].to_bytes(), [&] {
+      Tensor dense = transposed.clone();
       return rowwise(centered, std::span(&dense, 1))[0].to_bytes();
     }());
     // Integers count as f32; nothing gives nothing.
@@ -121,13 +121,13 @@ TEST(Rowwise, FewLongRowsAreTakenApartWithTheSameBits) {
         for (std::size_t k = 0; k < 4; ++k) EXPECT_EQ(composed[k].to_bytes(), chosen[k].to_bytes()) << "output " << k << " in " << name(dtype);
       }
     // In place, in columns, in long rows that are chosen by themselves: against the sums.
-    Tensor y = x.clone(), turned = randn({m, 3}, {.device = device, .seed = 5}).mT();
+    Tensor y = x.clone(), transposed = randn({m, 3}, {.device = device, .seed = 5}).mT();
     RowFunction centered = trace_rows([](Row& row, Expr a) { return a - row.mean(a); }, std::array{DType::f32});
     Tensor apart = rowwise(centered, std::span(&y, 1), {.implementation = "rowwise_composed"})[0];
     rowwise_out(std::span(&y, 1), centered, std::span(&y, 1), {.implementation = "rowwise_composed"});
     EXPECT_EQ(y.to_bytes(), apart.to_bytes());
-    Tensor means = mean(turned, {.dims = {-1}, .keepdim = true});
-    EXPECT_EQ(rowwise(centered, std::span(&turned, 1))[0].to_bytes(), sub(turned, means).to_bytes());
+    Tensor means = mean(transposed, {.dims = {-1}, .keepdim = true});
+    EXPECT_EQ(rowwise(centered, std::span(&transposed, 1))[0].to_bytes(), sub(transposed, means).to_bytes());
   }
 }
 
@@ -612,10 +612,10 @@ TEST(Rowwise, RefusesBadInput) {
               }),
               ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { rowwise([](Row& row, Expr a) { return row.sum(a) * position(0); }, {x}); }), ErrorCode::invalid_argument);
-    Tensor wrong = zeros({4, 3}, {.device = device}), turned = x.as_strided({3, 3}, {1, 3});
+    Tensor wrong = zeros({4, 3}, {.device = device}), transposed = x.as_strided({3, 3}, {1, 3});
     EXPECT_EQ(code_of([&] { rowwise_out(std::span(&wrong, 1), f, std::span(&x, 1)); }), ErrorCode::invalid_shape);
     Tensor square = x.as_strided({3, 3}, {3, 1});
-    EXPECT_EQ(code_of([&] { rowwise_out(std::span(&turned, 1), f, std::span(&square, 1)); }), ErrorCode::invalid_overlap);
+    EXPECT_EQ(code_of([&] { rowwise_out(std::span(&transposed, 1), f, std::span(&square, 1)); }), ErrorCode::invalid_overlap);
   }
 }
 

@@ -104,12 +104,12 @@ TEST(Scatter, GatherAndSelectTakeElements) {
     // Rows, bits kept: wide ones go another way.
     Tensor wide = randn({7, 33}, {.device = device, .seed = 3}), rows = from_host<std::int32_t>({6, 0, 6, 3}, device);
     std::vector<float> all = wide.to_host<float>(), got = index_select(wide, 0, rows).to_host<float>(),
-                       turned = index_select(wide.mT(), 1, rows).mT().contiguous().to_host<float>();
+                       transposed = index_select(wide.mT(), 1, rows).mT().contiguous().to_host<float>();
     for (std::size_t i = 0; i < 4; ++i)
       for (std::size_t f = 0; f < 33; ++f) {
         float want = all[std::array<std::size_t, 4>{6, 0, 6, 3}[i] * 33 + f];
         ASSERT_EQ(got[i * 33 + f], want);
-        ASSERT_EQ(turned[i * 33 + f], want);
+        ASSERT_EQ(transposed[i * 33 + f], want);
       }
     EXPECT_EQ(index_select(x, 1, from_host<std::int64_t>({2}, device)).to_host<float>(), (std::vector<float>{2, 12}));
     EXPECT_EQ(code_of([&] { index_select(x, 1, index); }), ErrorCode::invalid_shape);

@@ -109,8 +109,8 @@ TEST(Segment, TrailingDimensionsOfAnyStrides) {
   CLUTCH_EACH_DEVICE(device) {
     Tensor x = randn({6, 4, 5}, {.device = device, .seed = 1}), offsets = from_host<std::int32_t>({0, 2, 6}, device);
     std::vector<std::uint8_t> want = segment_reduce(x, offsets).to_bytes();
-    Tensor turned = randn({6, 5, 4}, {.device = device, .seed = 2}).transpose(1, 2);
-    EXPECT_EQ(segment_reduce(turned, offsets).to_bytes(), segment_reduce(turned.contiguous(), offsets).to_bytes());
+    Tensor transposed = randn({6, 5, 4}, {.device = device, .seed = 2}).transpose(1, 2);
+    EXPECT_EQ(segment_reduce(transposed, offsets).to_bytes(), segment_reduce(transposed.contiguous(), offsets).to_bytes());
     Tensor out = zeros({2, 5, 4}, {.device = device}).transpose(1, 2);
     segment_reduce_out(out, x, offsets);
     EXPECT_EQ(out.contiguous().to_bytes(), want);

@@ -69,9 +69,9 @@ TEST(Sparse24, PrunesByEachRule) {
     for (DType dtype : Sparse24Case::kDtypes)
       for (PruneRule rule : kRules)
         for (auto [m, k] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {3, 5}, {4, 4}, {7, 66}, {8, 300}, {13, 18}})
-          for (bool turned : {false, true}) {
-            Problem p = Sparse24Case::prune(rule == PruneRule::groups ? "sparse24_groups" : "sparse24_tiles", dtype, rule, m, k, turned, seed());
-            ASSERT_EQ(run_once(device, p), "") << name(dtype) << " rule " << static_cast<int>(rule) << " " << m << " " << k << " " << turned;
+          for (bool transposed : {false, true}) {
+            Problem p = Sparse24Case::prune(rule == PruneRule::groups ? "sparse24_groups" : "sparse24_tiles", dtype, rule, m, k, transposed, seed());
+            ASSERT_EQ(run_once(device, p), "") << name(dtype) << " rule " << static_cast<int>(rule) << " " << m << " " << k << " " << transposed;
           }
   }
 }
@@ -145,8 +145,9 @@ TEST(Sparse24, CompressesAndBack) {
     for (DType dtype : Sparse24Case::kDtypes)
       for (std::int64_t m : {1, 3, 17})
         for (std::int64_t k : {1, 2, 3, 4, 5, 31, 64, 300})
-          for (bool turned : {false, true})
-            ASSERT_EQ(run_once(device, Sparse24Case::round_trip("sparse24_compress", dtype, m, k, turned, seed())), "") << name(dtype) << " " << m << " " << k;
+          for (bool transposed : {false, true})
+            ASSERT_EQ(run_once(device, Sparse24Case::round_trip("sparse24_compress", dtype, m, k, transposed, seed())), "")
+                << name(dtype) << " " << m << " " << k;
     for (const Dims& empty_one : {Dims{0, 8}, Dims{5, 0}}) {
       const sparse::SemiStructured s = sparse::compress(empty(empty_one, {.device = device}));
       EXPECT_EQ(sparse::decompress(s).sizes(), empty_one);
@@ -224,9 +225,9 @@ TEST(Sparse24, ProductsOfWholeNumbersAreExact) {
             const std::vector<std::uint8_t> want = linalg::matmul(w, b, items).to_bytes();
             const sparse::SemiStructured s = sparse::compress(w);
             EXPECT_EQ(sparse::matmul(s, b, options).to_bytes(), want) << name(dtype) << " " << m << " " << n << " " << k;
-            EXPECT_EQ(sparse::matmul(s, b.mT().contiguous().mT(), options).to_bytes(), want) << name(dtype) << " b turned " << m << " " << n << " " << k;
-            Tensor turned = sparse::matmul_transposed(b.mT(), s, options);
-            EXPECT_EQ(turned.mT().contiguous().to_bytes(), want) << name(dtype) << " on the right " << m << " " << n << " " << k;
+            EXPECT_EQ(sparse::matmul(s, b.mT().contiguous().mT(), options).to_bytes(), want) << name(dtype) << " b transposed " << m << " " << n << " " << k;
+            Tensor transposed = sparse::matmul_transposed(b.mT(), s, options);
+            EXPECT_EQ(transposed.mT().contiguous().to_bytes(), want) << name(dtype) << " on the right " << m << " " << n << " " << k;
             for (std::string_view forced : {"matmul_sparse_panels", "matmul_sparse_tiles", "matmul_sparse_items"}) {
               if (!takes(device, forced, dtype)) continue;
               items.implementation = forced;
@@ -259,11 +260,11 @@ TEST(Sparse24, BytesByDotProducts) {
               for (std::string implementation : {"", "matmul_sparse_dot"})
                 for (const Tensor& given : {b, b.mT().contiguous().mT()}) {
                   const linalg::MatmulOptions options{.alpha = 2, .beta = -3, .implementation = implementation};
-                  const Tensor got = before.clone(), turned = before.mT().clone();
+                  const Tensor got = before.clone(), transposed = before.mT().clone();
                   sparse::matmul_out(got, s, given, options);
-                  sparse::matmul_transposed_out(turned, given.mT(), s, options);
+                  sparse::matmul_transposed_out(transposed, given.mT(), s, options);
                   ASSERT_EQ(got.to_bytes(), want.to_bytes()) << implementation << " " << name(of_b) << " " << batch << " " << m << " " << n << " " << k;
-                  ASSERT_EQ(turned.mT().contiguous().to_bytes(), want.to_bytes()) << implementation << " on the right " << m << " " << n << " " << k;
+                  ASSERT_EQ(transposed.mT().contiguous().to_bytes(), want.to_bytes()) << implementation << " on the right " << m << " " << n << " " << k;
                 }
             }
   }
@@ -369,8 +370,8 @@ TEST(Sparse24, ScaledProductsAreTheDenseOnes) {
       Tensor want = linalg::scaled_matmul(w, b, c.of_w, columns, {.bias = c.bias, .dtype = c.dtype});
       EXPECT_EQ(sparse::scaled_matmul(s, b, c.of_w, columns, {.bias = c.bias, .dtype = c.dtype}).to_bytes(), want.to_bytes()) << name(c.dtype);
       Tensor across = c.bias.defined() ? c.bias.mT() : Tensor(), of_rows = c.of_w.rank() == 2 ? c.of_w.mT() : c.of_w;
-      Tensor turned = sparse::scaled_matmul_transposed(b.mT(), s, columns.mT(), of_rows, {.bias = across, .dtype = c.dtype});
-      EXPECT_EQ(turned.mT().contiguous().to_bytes(), want.to_bytes()) << name(c.dtype);
+      Tensor transposed = sparse::scaled_matmul_transposed(b.mT(), s, columns.mT(), of_rows, {.bias = across, .dtype = c.dtype});
+      EXPECT_EQ(transposed.mT().contiguous().to_bytes(), want.to_bytes()) << name(c.dtype);
     }
     EXPECT_EQ(code_of([&] { sparse::scaled_matmul(s, b, rows.to(DType::bf16), one); }), ErrorCode::invalid_dtype);
     EXPECT_EQ(code_of([&] { sparse::scaled_matmul(s, b, rows, one, {.dtype = DType::f64}); }), ErrorCode::invalid_dtype);
@@ -389,11 +390,12 @@ TEST(Sparse24, GradientsAreTheDenseOnes) {
       Tensor w = sparse::prune_2_4(randn({48, 36}, {.device = device, .seed = 1}), {.rule = PruneRule::tile_magnitudes});
       Tensor x = randn({2, 5, 36}, {.device = device, .seed = 2}), bias = randn({48}, {.device = device, .seed = 3});
       Tensor grad = randn({2, 5, 48}, {.device = device, .seed = 4});
-      const sparse::SemiStructured s = sparse::compress(w), turned = sparse::compress(w.mT());
+      const sparse::SemiStructured s = sparse::compress(w), transposed = sparse::compress(w.mT());
       const linalg::LinearGradients want = linalg::linear_backward(grad, x, w, bias, {.activation = activation});
-      for (const sparse::SemiStructured& transposed : {sparse::SemiStructured(), turned})
+      for (const sparse::SemiStructured& of_transpose : {sparse::SemiStructured(), transposed})
         for (bool masked : {false, true}) {
-          const linalg::LinearGradients got = sparse::linear_backward(grad, x, s, bias, {.activation = activation, .transposed = transposed, .masked = masked});
+          const linalg::LinearGradients got =
+              sparse::linear_backward(grad, x, s, bias, {.activation = activation, .transposed = of_transpose, .masked = masked});
           EXPECT_EQ(got.x.to_bytes(), want.x.to_bytes());
           EXPECT_EQ(got.bias.to_bytes(), want.bias.to_bytes());
           EXPECT_EQ(got.weight.to_bytes(), (masked ? sparse::apply_mask(want.weight, sparse::mask_of(s)) : want.weight).to_bytes());

@@ -207,7 +207,7 @@ std::vector<Scenario> life_scenarios() {
       {"tensor life",
        [=](const Device& device) {
          Tensor t = arange(0, 24, 1, {.device = device}).reshape({4, 6});
-         Tensor turned = t.mT().contiguous(), copy = turned.clone();
+         Tensor transposed = t.mT().contiguous(), copy = transposed.clone();
          t = Tensor();
          if (copy.select(0, 1).select(0, 2).item() != 13) return std::string("an element is wrong");
          Tensor half = copy.to(DType::f16);

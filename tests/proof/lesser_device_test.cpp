@@ -174,14 +174,14 @@ TEST(LesserDevice, GroupsHaveLocalMemoryOfTheirOwn) {
 // Rows that a thread would take alone are shared by the items of a group, or by all groups where they cannot: bits are the same.
 TEST(LesserDevice, GroupsShareRows) {
   const LesserTwin fresh(fault::kGpu);
-  auto softmax = [](const Device& d, bool turned) {
+  auto softmax = [](const Device& d, bool transposed) {
     const Tensor x = randn({3, 20000}, {.device = d, .seed = 9});
-    return nn::softmax(turned ? x.mT().contiguous() : x, turned ? 0 : 1);
+    return nn::softmax(transposed ? x.mT().contiguous() : x, transposed ? 0 : 1);
   };
-  for (bool turned : {false, true}) {
-    const std::vector<std::uint8_t> got = softmax(fresh.device(), turned).to_bytes();
-    EXPECT_EQ(last_plan().starts_with("rowwise_groups"), !turned) << last_plan();
-    EXPECT_EQ(got, softmax(test_devices().front(), turned).to_bytes());
+  for (bool transposed : {false, true}) {
+    const std::vector<std::uint8_t> got = softmax(fresh.device(), transposed).to_bytes();
+    EXPECT_EQ(last_plan().starts_with("rowwise_groups"), !transposed) << last_plan();
+    EXPECT_EQ(got, softmax(test_devices().front(), transposed).to_bytes());
   }
   const Tensor sums = sum(randn({3, 2000}, {.device = fresh.device(), .seed = 9}), {.dims = {1}});
   EXPECT_TRUE(last_plan().starts_with("reduce_groups")) << last_plan();

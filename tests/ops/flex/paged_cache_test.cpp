@@ -167,14 +167,14 @@ TEST(PagedCache, OneGraphDecodesOnAndOn) {
         const auto length = static_cast<std::int64_t>(all_k[b].size() / 32);
         ASSERT_EQ(length, b == 0 ? n + 1 : second + 1);
         // The model's keys lie by heads.
-        auto turned = [&](const std::vector<double>& x) {
+        auto transposed = [&](const std::vector<double>& x) {
           std::vector<double> y(x.size());
           for (std::size_t i = 0; i < x.size(); ++i) y[i / 16 % 2 * x.size() / 2 + i / 32 * 16 + i % 16] = x[i];
           return y;
         };
         const FlexCase::Result want = FlexCase::model({.batch = 1, .heads = 2, .q_len = 1, .kv_len = length, .e = 16, .ev = 16},
                                                       {hq.begin() + static_cast<std::ptrdiff_t>(32 * b), hq.begin() + static_cast<std::ptrdiff_t>(32 * b + 32)},
-                                                      turned(all_k[b]), turned(all_v[b]), 0.25);
+                                                      transposed(all_k[b]), transposed(all_v[b]), 0.25);
         for (std::size_t i = 0; i < 32; ++i) ASSERT_NEAR(got[32 * b + i], want.out[i], 2e-6) << n << " " << b << " " << i;
       }
     }
