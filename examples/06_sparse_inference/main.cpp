@@ -27,7 +27,7 @@ int main() {
   const clutch::Tensor w2 = normal({kOut, kHidden}, 4), b2 = normal({kOut}, 5);
 
   // Once, when the model is loaded: keep the two largest of each four, and pack them with their places.
-  // A matrix that is not 2:4 is never pruned in silence: require_2_4() names its first group.
+  // A matrix that is not 2:4 is never pruned in silence: require_2_4() names its first bad quad.
   const clutch::Tensor pruned1 = clutch::sparse::prune_2_4(w1), pruned2 = clutch::sparse::prune_2_4(w2);
   clutch::sparse::require_2_4(pruned1);
   const clutch::sparse::SemiStructured s1 = clutch::sparse::compress(pruned1), s2 = clutch::sparse::compress(pruned2);

@@ -55,8 +55,8 @@ static_assert(static_cast<int>(PruneRule::groups) == SPARSE24_GROUPS && static_c
 
 std::uint64_t u(std::int64_t v) { return static_cast<std::uint64_t>(v); }
 std::int64_t parts_of(std::int64_t size, std::int64_t part) { return static_cast<std::int64_t>(sparse24_parts(u(size), u(part))); }
-std::int64_t groups_of(std::int64_t k) { return static_cast<std::int64_t>(sparse24_row_groups(u(k))); }
-/// Groups of a row that an item takes. Few where items share memory transactions, so that adjacent items access adjacent groups.
+std::int64_t quads_of(std::int64_t k) { return static_cast<std::int64_t>(sparse24_row_groups(u(k))); }
+/// Quads of a row that an item takes. Few where items share memory transactions, so that adjacent items access adjacent quads.
 std::int64_t chunk_of(const DeviceTraits& traits) { return row_tuning(traits).local == 1 ? 512 : 2; }
 
 }  // namespace
@@ -95,7 +95,7 @@ namespace {
 const BuiltPlan& plan_of(Runtime& runtime, const Sparse24Problem& p) {
   return runtime.plans().find<BuiltPlan>("sparse24", p, "", [&] { return build_plan(runtime, select(runtime.traits(), p)); });
 }
-std::int64_t chunks_of(std::int64_t k, const Runtime& runtime) { return parts_of(groups_of(k), chunk_of(runtime.traits())); }
+std::int64_t chunks_of(std::int64_t k, const Runtime& runtime) { return parts_of(quads_of(k), chunk_of(runtime.traits())); }
 /// The arguments for w (m, k).
 Sparse24Args args_of(const Tensor& w, bool flag) {
   return {.m = u(w.sizes()[0]), .k = u(w.sizes()[1]), .w_row = w.strides()[0], .w_k = w.strides()[1], .flag = flag, .unused = 0};
@@ -112,7 +112,7 @@ Tensor pruned(const Tensor& w, PruneRule rule, bool mask, const char* op, const 
   Encoder encoder(stream, op);
   encoder.output(out, "out").input(w, "w");
   bind_args(encoder, args_of(w, !tiles && worth_streaming(runtime.traits(), 2 * w.nbytes())));
-  encoder.dispatch(plan.kernel, item_geometry(u(tiles ? groups_of(m) * groups_of(k) : m * chunks_of(k, runtime)), plan.tuning.local));
+  encoder.dispatch(plan.kernel, item_geometry(u(tiles ? quads_of(m) * quads_of(k) : m * chunks_of(k, runtime)), plan.tuning.local));
   return out;
 }
 
@@ -121,7 +121,7 @@ const SemiStructured::State& state_of(const SemiStructured& s, const char* op) {
   return *s.state();
 }
 
-std::int64_t metadata_bytes(std::int64_t k) { return static_cast<std::int64_t>(sparse24_row_metadata(u(groups_of(k)))); }
+std::int64_t metadata_bytes(std::int64_t k) { return static_cast<std::int64_t>(sparse24_row_metadata(u(quads_of(k)))); }
 
 Tensor minus_one(const Stream& stream) { return full({}, -1, {.dtype = DType::i32, .device = stream.device()}, stream); }
 
@@ -139,7 +139,7 @@ Tensor reordered(const Tensor& from, const Dims& sizes, DType to, std::int64_t m
   return out;
 }
 
-/// True if CUTLASS's order for this dtype has groups of 16 rows with words of four bytes, false for 32 rows with words of two. Errors: invalid_dtype,
+/// True if CUTLASS's order for this dtype has sets of 16 rows with words of four bytes, false for 32 rows with words of two. Errors: invalid_dtype,
 /// invalid_shape.
 bool cutlass_words(DType d, std::int64_t m, std::int64_t k, const char* op) {
   if (d != DType::f16 && d != DType::bf16 && d != DType::i8)
@@ -151,14 +151,14 @@ bool cutlass_words(DType d, std::int64_t m, std::int64_t k, const char* op) {
   return bytes;
 }
 
-/// Packs for products that read two numbers of each four.
+/// Packs for products that read two numbers of each quad.
 void pack_numbers(const SemiStructured::State& state, SparsePacking& p, const Stream& stream) {
   const auto& [kind, kept, rows, block, panel_bytes] = p.form;
   const bool codes = kind == SparseForm::Kind::codes;
   const std::int64_t m = state.sizes[0], k = state.sizes[1], tiles = parts_of(m, rows), blocks = parts_of(k, block);
-  const std::uint64_t groups = std::max<std::uint64_t>(sparse24_packed_group(u(blocks), 0, u(tiles), u(block / 4)), 1);
-  p.numbers = empty({static_cast<std::int64_t>(sparse24_packed_numbers(groups, u(rows)))}, {.dtype = kept, .device = stream.device()}, stream);
-  p.places = empty({static_cast<std::int64_t>(sparse24_packed_places(groups, u(rows), codes))}, {.dtype = DType::i32, .device = stream.device()}, stream);
+  const std::uint64_t quads = std::max<std::uint64_t>(sparse24_packed_group(u(blocks), 0, u(tiles), u(block / 4)), 1);
+  p.numbers = empty({static_cast<std::int64_t>(sparse24_packed_numbers(quads, u(rows)))}, {.dtype = kept, .device = stream.device()}, stream);
+  p.places = empty({static_cast<std::int64_t>(sparse24_packed_places(quads, u(rows), codes))}, {.dtype = DType::i32, .device = stream.device()}, stream);
   // Codes are packed in their stored dtype.
   const Tensor values = codes && state.values.dtype() != kept ? state.values.to(kept, {}, stream) : state.values;
   const BuiltPlan& plan = plan_of(state.values.storage()->runtime(), {.dtype = values.dtype(),
@@ -202,7 +202,7 @@ SparsePacking sparse_packing(const std::shared_ptr<SemiStructured::State>& state
 
 namespace sparse {
 
-using detail::groups_of;
+using detail::quads_of;
 
 Tensor prune_2_4(const Tensor& w, const PruneOptions& options, const Stream& stream) {
   detail::OpName named("sparse::prune_2_4");
@@ -287,12 +287,13 @@ SemiStructured compress(const Tensor& w, const CompressOptions& options, const S
   detail::Runtime& runtime = detail::check_matrix(w, kOp);
   Stream stream = detail::resolve_stream(given, runtime, kOp);
   const std::int64_t m = w.sizes()[0], k = w.sizes()[1];
-  if (m * groups_of(k) >= INT32_MAX)
-    throw Error(ErrorCode::not_supported, kOp, fmt::format("w must have fewer than {} groups of four, got {}", INT32_MAX, m * groups_of(k)));
+  if (m * quads_of(k) >= INT32_MAX)
+    throw Error(ErrorCode::not_supported, kOp,
+                fmt::format("w must have fewer than {} quads, four numbers along a row each, got {}", INT32_MAX, m * quads_of(k)));
   const TensorOptions of_values{.dtype = w.dtype(), .device = stream.device()}, of_codes{.dtype = DType::u8, .device = stream.device()};
   auto state = std::make_shared<SemiStructured::State>();
   state->sizes = w.sizes();
-  state->values = empty({m, 2 * groups_of(k)}, of_values, stream);
+  state->values = empty({m, 2 * quads_of(k)}, of_values, stream);
   state->metadata = empty({m, detail::metadata_bytes(k)}, of_codes, stream);
   state->info = detail::minus_one(stream);
   if (w.numel() > 0) {
@@ -319,7 +320,7 @@ void require_2_4(const Tensor& w, const Stream& given) {
   const SemiStructured s = compress(w, {}, given);
   const std::int32_t first = s.info().to_host<std::int32_t>(given)[0];
   if (first < 0) return;
-  const std::int64_t each = groups_of(w.sizes()[1]);
+  const std::int64_t each = quads_of(w.sizes()[1]);
   throw Error(ErrorCode::invalid_argument, "sparse::require_2_4",
               fmt::format("at most two of four numbers must not be zero, got more in row {}, columns {} to {}", first / each, first % each * 4,
                           std::min(first % each * 4 + 3, w.sizes()[1] - 1)));
@@ -333,7 +334,7 @@ SemiStructured::SemiStructured(const Tensor& values, const Tensor& metadata, std
   detail::common_runtime(all, kOp);
   if (metadata.dtype() != DType::u8) throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("metadata must be u8, got {}", name(metadata.dtype())));
   const std::int64_t m = values.sizes()[0];
-  if (k < 0 || !(values.sizes() == Dims{m, 2 * groups_of(k)}) || !(metadata.sizes() == Dims{m, detail::metadata_bytes(k)}) || !values.is_contiguous() ||
+  if (k < 0 || !(values.sizes() == Dims{m, 2 * quads_of(k)}) || !(metadata.sizes() == Dims{m, detail::metadata_bytes(k)}) || !values.is_contiguous() ||
       !metadata.is_contiguous())
     throw Error(ErrorCode::invalid_shape, kOp,
                 fmt::format("values and metadata must be those of k = {}, got {} and {}", k, to_string(values.sizes()), to_string(metadata.sizes())));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Descriptor of sparse24: what tests and benches share. The models work on numbers, group by group and tile by tile, as clutch/ops/sparse24.hpp states.
+// Descriptor of sparse24: what tests and benches share. The models work on numbers, quad by quad and tile by tile, as clutch/ops/sparse24.hpp states.
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/sparse24.hpp>
 

@@ -116,14 +116,14 @@ TEST(Sparse24, MasksAreWhatIsKept) {
 }
 
 /// Values and metadata of every pattern, as PyTorch names their places.
-TEST(Sparse24, EveryPatternOfAGroup) {
+TEST(Sparse24, EveryPatternOfAQuad) {
   CLUTCH_EACH_DEVICE(device) {
     constexpr float kNumbers[] = {1, -2, 64, -128};
     std::vector<float> w;
     for (int set = 0; set < 16; ++set)
       for (int e = 0; e < 4; ++e) w.push_back(set >> e & 1 ? kNumbers[e] : 0.0f);
     for (DType dtype : Sparse24Case::kDtypes)
-      for (std::int64_t rows : {16, 1})  // a group in each, and all in one
+      for (std::int64_t rows : {16, 1})  // a quad in each, and all in one
         for (bool strict : {true, false}) {
           SCOPED_TRACE(fmt::format("{} {} {}", name(dtype), rows, strict));
           const sparse::SemiStructured s = sparse::compress(from_host(w, {rows, 64 / rows}, device).to(dtype), {.strict = strict});

@@ -22,7 +22,7 @@ def numbers(t):
     return t.double().numpy() if t.dtype.itemsize > 1 or not t.dtype.is_floating_point else t.float().double().numpy()
 
 
-def keep_groups(v):
+def keep_quads(v):
     """Of each four along a row the two of largest magnitude; of equal ones the first, NaN before all."""
     m, k = v.shape
     keep = np.zeros(v.shape, dtype=bool)
@@ -79,7 +79,7 @@ def pruning(c):
     w = c.tensor([m, k], name, c.pick(["normal", "small", "any"]) if name != "i8" else "any")
     rule = c.pick(["groups", "tile_values", "tile_magnitudes", "causal1122"])
     v = numbers(w)
-    keep = torch.from_numpy(keep_groups(v) if rule == "groups" else keep_tiles(v, rule))
+    keep = torch.from_numpy(keep_quads(v) if rule == "groups" else keep_tiles(v, rule))
     c.same(c.call("mask_2_4", w=w, rule=rule)[0], keep, SPARSE + ", PruneRule", f"mask by {rule} of {name}: ")
     pruned = c.call("prune_2_4", w=w, rule=rule)[0]
     c.same(pruned, zeros_where(w, keep), SPARSE + ", prune_2_4: numbers keep their bits", f"{rule} of {name}: ")
@@ -108,9 +108,9 @@ def bitmasks(c):
 
 
 def two_of_four(c, m, k, name, kind="normal"):
-    """A 2:4 matrix, some groups of which have fewer than two numbers."""
+    """A 2:4 matrix, some quads of which have fewer than two numbers."""
     w = c.values([m, k], name, kind)
-    keep = torch.from_numpy(keep_groups(np.asarray(c.rng.standard_normal([m, k]))))
+    keep = torch.from_numpy(keep_quads(np.asarray(c.rng.standard_normal([m, k]))))
     if c.chance(0.5):
         keep = keep & torch.from_numpy(np.asarray(c.rng.random([m, k]) < 0.8))
     return c.lay_out(zeros_where(w, keep))
@@ -120,7 +120,7 @@ PLACES = {0b0000: 0xE, 0b0001: 0xE, 0b0010: 0xE}
 
 
 def nibble(mask):
-    """PyTorch's metadata of a group by which of its four numbers are not zero: places of the two kept."""
+    """PyTorch's metadata of a quad by which of its four numbers are not zero: places of the two kept."""
     kept = [j for j in range(4) if mask[j]]
     if len(kept) == 2:
         return kept[0] | kept[1] << 2
@@ -140,33 +140,33 @@ def compressing(c):
     m, k = c.pick([1, 3, 8, 17]), c.pick([1, 4, 6, 8, 32, 50, 64])
     w = two_of_four(c, m, k, name)
     got = c.call("compress", w=w)
-    groups = -(-k // 4)
+    quads = -(-k // 4)
     c.same(got[2].reshape([]), torch.tensor(-1, dtype=torch.int32), SPARSE + ", info", f"{name}: ")
-    c.alike(got[1], [m, -(-groups // 2)], torch.uint8, SPARSE + ", metadata")
-    c.alike(got[0], [m, 2 * groups], DTYPES[name], SPARSE + ", values")
-    padded = np.pad(numbers(w), ((0, 0), (0, -k % 4))).reshape(m, groups, 4)
-    want = np.zeros([m, groups + groups % 2], dtype=np.int64)
+    c.alike(got[1], [m, -(-quads // 2)], torch.uint8, SPARSE + ", metadata")
+    c.alike(got[0], [m, 2 * quads], DTYPES[name], SPARSE + ", values")
+    padded = np.pad(numbers(w), ((0, 0), (0, -k % 4))).reshape(m, quads, 4)
+    want = np.zeros([m, quads + quads % 2], dtype=np.int64)
     for i in range(m):
-        for g in range(groups):
+        for g in range(quads):
             want[i, g] = nibble(padded[i, g] != 0)
     meta = got[1].long()
-    nibbles = torch.stack([meta & 15, meta >> 4], dim=-1).reshape(m, -1)[:, :groups]
-    c.same(nibbles, torch.from_numpy(want[:, :groups]), SPARSE + ", metadata: the places that PyTorch takes", f"{name}: ")
+    nibbles = torch.stack([meta & 15, meta >> 4], dim=-1).reshape(m, -1)[:, :quads]
+    c.same(nibbles, torch.from_numpy(want[:, :quads]), SPARSE + ", metadata: the places that PyTorch takes", f"{name}: ")
     places = torch.stack([nibbles & 3, nibbles >> 2], dim=-1)
     values = torch.from_numpy(padded).gather(2, places)
-    stored = numbers(got[0]).reshape(m, groups, 2)
+    stored = numbers(got[0]).reshape(m, quads, 2)
     c.true(bool((torch.from_numpy(stored) == values).all()), "values are not those at the places", SPARSE + ", values")
     back = c.call("decompress", w=w)
     c.same(back[0], w.contiguous(), SPARSE + ", decompress", f"{name}: ", zero_signs=False)
     c.same(back[2], w.contiguous(), SPARSE + ", from values and metadata", f"{name}: ", zero_signs=False)
-    mask = torch.zeros([m, groups * 4], dtype=torch.bool)
-    mask.view(m, groups, 4).scatter_(2, places, True)
+    mask = torch.zeros([m, quads * 4], dtype=torch.bool)
+    mask.view(m, quads, 4).scatter_(2, places, True)
     c.same(back[1], mask[:, :k], SPARSE + ", mask_of", f"{name}: ")
     dense = c.tensor([m, k], name, "normal", expand=False)
     bad = numbers(dense) != 0
     counts = np.pad(bad, ((0, 0), (0, -k % 4))).reshape(-1, 4).sum(-1)
     first = int(np.flatnonzero(counts > 2)[0]) if (counts > 2).any() else -1
-    c.same(c.call("compress", w=dense)[2].reshape([]), torch.tensor(first, dtype=torch.int32), SPARSE + ", info: the first group that had more than two", f"{name}: ")
+    c.same(c.call("compress", w=dense)[2].reshape([]), torch.tensor(first, dtype=torch.int32), SPARSE + ", info: the first quad that had more than two", f"{name}: ")
 
 
 @case(16, covers=["to_cutlass", "from_cutlass"], sharp=True)

@@ -9,14 +9,15 @@
 
 namespace clutch { inline namespace v0 {
 
-/// 2:4 semi-structured matrices: of each four numbers along a row, the reduction dimension of products, at most two are
-/// not zero. On every device, of any shape: a last group of fewer than four counts as one that ends in zeros.
+/// 2:4 semi-structured matrices: at most two numbers of each quad are not zero. On every device.
+/// Quads: four numbers along a row, the reduction dimension of products.
+/// Shapes: any; a last quad of fewer than four numbers counts as one that ends in zeros.
 namespace sparse {
 
 /// Rule of what pruning keeps. The first of equal numbers is kept, NaN before all others, in the order of PyTorch's
 /// Python reference.
 enum class PruneRule : std::uint8_t {
-  groups,  ///< of each four along a row the two of largest magnitude
+  groups,  ///< the two of largest magnitude of each quad
   /// The largest values of each tile of 4 x 4 while their row and column have fewer than two: the transpose is 2:4, too
   tile_values,
   tile_magnitudes,  ///< the same by magnitude
@@ -46,7 +47,7 @@ CLUTCH_API void mask_2_4_out(const Tensor& out, const Tensor& w, const PruneOpti
 /// Dtypes: as prune_2_4(); numbers keep their bits, NaN of f8 is the dtype's usual one.
 CLUTCH_API Tensor apply_mask(const Tensor& w, const Tensor& mask, const Stream& stream = {});
 CLUTCH_API void apply_mask_out(const Tensor& out, const Tensor& w, const Tensor& mask, const Stream& stream = {});
-/// A mask's bits in PyTorch's order, u8 (m / 8, k / 8, 8): of each 8 x 8 numbers four tiles of 4 x 4, two bytes each,
+/// A mask's bits in PyTorch's order, u8 (m / 8, k / 8, 8): each 8 x 8 numbers are four tiles of 4 x 4, two bytes each,
 /// their bits row after row, the first one lowest.
 /// Errors: invalid_dtype unless boolean; invalid_shape unless 8 divides m and k.
 /// Source: the compressed_swizzled_bitmask of torch.sparse.SparseSemiStructuredTensor.
@@ -57,12 +58,12 @@ CLUTCH_API void from_bitmask_out(const Tensor& out, const Tensor& bits, const St
 /// One boolean, on the device: whether w is 2:4. Stream: never waits.
 CLUTCH_API Tensor is_2_4(const Tensor& w, const Stream& stream = {});
 CLUTCH_API void is_2_4_out(const Tensor& out, const Tensor& w, const Stream& stream = {});
-/// Waits. Errors: invalid_argument naming the first group of four that has more than two.
+/// Waits. Errors: invalid_argument naming the first quad that has more than two.
 CLUTCH_API void require_2_4(const Tensor& w, const Stream& stream = {});
 
 struct CompressOptions {
-  /// Groups that are not 2:4 are marked in info(), and products with it are NaN throughout (for integers the least
-  /// i32). false: of three or four numbers PyTorch's two are kept, of four the first ones.
+  /// Quads that are not 2:4 are marked in info(), and products with it are NaN throughout (for integers the least
+  /// i32). false: PyTorch's two of three or four numbers are kept, the first ones of four.
   bool strict = true;
 };
 
@@ -82,12 +83,12 @@ class CLUTCH_API SemiStructured {
   DType dtype() const;
   /// Bytes of values and metadata.
   std::uint64_t nbytes() const;
-  /// Two for each group.
+  /// Two for each quad.
   const Tensor& values() const;
-  /// Four bits for each group, the first group's low: the place of the first value in the two low ones, of the second
-  /// in the two high ones. Groups with fewer numbers have zeros among their values, at the places that PyTorch takes.
+  /// Four bits for each quad, the first quad's low: the place of the first value in the two low ones, of the second in
+  /// the two high ones. Quads with fewer numbers have zeros among their values, at the places that PyTorch takes.
   const Tensor& metadata() const;
-  /// One i32: -1, or the number of the first group that had more than two, counted row after row.
+  /// One i32: -1, or the number of the first quad that had more than two, counted row after row.
   const Tensor& info() const;
 
   struct State;
@@ -99,7 +100,7 @@ class CLUTCH_API SemiStructured {
 };
 
 /// w (m, k) of prune_2_4()'s dtypes, any strides.
-/// Errors: invalid_shape; invalid_dtype; not_supported for 2^31 groups and more.
+/// Errors: invalid_shape; invalid_dtype; not_supported for 2^31 quads and more.
 /// Stream: never waits.
 CLUTCH_API SemiStructured compress(const Tensor& w, const CompressOptions& options = {}, const Stream& stream = {});
 /// The dense matrix; negative zeros may have become zeros.
