@@ -26,7 +26,7 @@ struct Work {
   std::function<double()> measure = {};     ///< instead of run: seconds of one sample, for rows that are no loop
 };
 
-/// Of a row's bytes: what the plans of one call state (clutch::Cost).
+/// A row's bytes are those that the plans of one call state (clutch::Cost).
 constexpr double kStated = -1;
 
 /// One line of the table.

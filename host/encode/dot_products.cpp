@@ -51,7 +51,7 @@ struct Trial {
   std::string problem;  ///< reason if the trial could not run
 };
 
-/// Runs the program and returns whether it succeeded. What the program, its loader and its driver print does not reach the caller's output.
+/// Runs the program and returns whether it succeeded. Text that the program, its loader or its driver prints does not reach the caller's output.
 Trial try_in_a_process(const Runtime& runtime, const std::filesystem::path& program) {
   const ProgramRun run = run_program(program, {fmt::format("{}", runtime.device().index)}, Keep::errors, std::chrono::seconds(60));
   const std::string path = program.string();

@@ -145,7 +145,7 @@ inline constexpr std::string_view kNeedsExactFma = "needs an exact fma, the devi
 inline constexpr std::string_view kNeedsVectors = "needs wide vectors in each item, the device has none";
 inline constexpr std::string_view kNeedsGroups = "needs groups of several items, the device has a thread for each group";
 
-/// What `fits` says, on devices whose groups have several items; others refuse.
+/// Answer of `fits`, on devices whose groups have several items; other devices refuse.
 template <auto fits, class Problem>
 std::string of_groups(const DeviceTraits& traits, const Problem& problem) {
   return row_tuning(traits).local == 1 ? std::string(kNeedsGroups) : fits(traits, problem);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// OpenCL's C API with RAII handles and named errors. Of the host's folders only runtime/, graph/, program/ and encode/ call OpenCL.
+// OpenCL's C API with RAII handles and named errors. Only runtime/, graph/, program/ and encode/ call OpenCL.
 #ifndef CL_TARGET_OPENCL_VERSION
 #define CL_TARGET_OPENCL_VERSION 300
 #endif

@@ -13,7 +13,7 @@ namespace clutch { inline namespace v0 { namespace detail {
 // Whom this page trusts, and what it judges:
 // POSIX: the process's user and root. One of the two owns a file or folder, and its group and others may not write to it (by its mode).
 // Windows: the process's user, the Administrators and SYSTEM (and the TrustedInstaller, as a reader of rights alone). One of the three owns the file or folder,
-//   and no entry of its access control list allows anyone else to write, append, delete, or to change its rights or its owner. What entries deny is not
+//   and no entry of its access control list allows anyone else to write, append, delete, or to change its rights or its owner. Denials are not
 //   counted, so a list that only a denial makes harmless is refused; a file system without such lists is refused.
 
 /// True if a regular file's owner is trusted, or is the owner of the file `other`, and nobody else may write to it unless others may write to `other`, too.

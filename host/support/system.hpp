@@ -60,8 +60,8 @@ struct ProgramRun {
   std::string problem;  ///< the system's reason for not_started
 };
 enum class Keep { output, errors };
-/// Runs a program and waits until it ends, or for `limit`, after which it is killed. Of its two streams (standard output and standard error) the one that
-/// `keep` names is kept, and the other one is thrown away. `arguments`: without the program's name.
+/// Runs a program and waits until it ends, or for `limit`, after which it is killed. `keep` names the stream that is kept, standard output or
+/// standard error; the other one is thrown away. `arguments`: without the program's name.
 ProgramRun run_program(const std::filesystem::path& program, const std::vector<std::string>& arguments, Keep keep,
                        std::optional<std::chrono::milliseconds> limit = std::nullopt);
 

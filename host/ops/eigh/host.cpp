@@ -112,7 +112,7 @@ bool is_finite(std::complex<T> x) {
   return std::isfinite(x.real()) && std::isfinite(x.imag());
 }
 
-/// Multiplies a vector by the phase that makes its largest component real and positive. Of several largest components the first counts.
+/// Multiplies a vector by the phase that makes its largest component real and positive. The first of several largest components counts.
 template <class T>
 void make_positive(T* v, std::size_t n) {
   T most = 0;

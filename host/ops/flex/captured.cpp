@@ -98,8 +98,8 @@ Tensor diagonals(const Tensor& x, const Stream& stream) {
   return sum(padded.as_strided({lines, rows, rows + columns - 1}, {line, row_stride + 1, 1}), {.dims = {1}}, stream);
 }
 
-/// Gradients of a row's scores. The weights are of these very scores, so that gradients cancel in a row however the scores were rounded. What is hidden, or has
-/// no weight, contributes 0, even if its product is infinite or NaN.
+/// Gradients of a row's scores. The weights are of these very scores, so that gradients cancel in a row however the scores were rounded. A score that is
+/// masked, or has a weight of 0, contributes 0, even if its product is infinite or NaN.
 struct Slopes {
   Expr operator()(Row& row, const Expr& score, const Expr& product, const Expr& grad_lse) const {
     const Expr none = score == -std::numeric_limits<float>::infinity();

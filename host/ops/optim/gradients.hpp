@@ -25,7 +25,7 @@ class GradientList {
 
  private:
   void place(const Stream& stream);
-  /// What a launch does with each element.
+  /// Work of a launch for each element.
   struct Work {
     double flops;
     int passes;  ///< 1: reads it; 2: writes it, too
