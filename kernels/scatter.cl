@@ -41,9 +41,9 @@ __kernel void scatter_lines(CLUTCH_PREDICATE __global uchar* out, ulong out_offs
   ulong item = get_global_id(0), items = get_global_size(0);
 #if !CLUTCH_DIRECT
   const uint include_self = args.include_self;
-  const ulong held = scatter_accumulators(item, depth, bundle);
-  __global A* acc = (__global A*)(accumulators + accumulators_offset) + held;
-  __global int* count = (__global int*)(counts + counts_offset) + held;
+  const ulong begin = scatter_accumulators(item, depth, bundle);
+  __global A* acc = (__global A*)(accumulators + accumulators_offset) + begin;
+  __global int* count = (__global int*)(counts + counts_offset) + begin;
 #endif
   IDX size[CLUTCH_RANK_LANES], stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);

@@ -131,8 +131,8 @@ void by_lines(const Tensor& out, int dim, const Tensor& index, const Tensor& src
   check_loops(runtime.traits(), "scatter_reduce", (lines + bundle - 1) / bundle, geometry,
               passes * (in_bundle + 2) + in_bundle * static_cast<double>(walk.rank + 2) + 4);
   Encoder encoder(stream, "scatter_reduce");
-  auto held = static_cast<std::int64_t>(p.direct ? 1 : scatter_accumulators(geometry.global, depth, bundle));
-  Tensor accumulators = encoder.scratch({held}, sum_dtype(dtype, "scatter_reduce")), counts = encoder.scratch({held}, DType::i32);
+  auto count = static_cast<std::int64_t>(p.direct ? 1 : scatter_accumulators(geometry.global, depth, bundle));
+  Tensor accumulators = encoder.scratch({count}, sum_dtype(dtype, "scatter_reduce")), counts = encoder.scratch({count}, DType::i32);
   encoder.inout(out).output(accumulators).output(counts).input(index).input(src);
   bind_args(encoder, ScatterLinesArgs{.lines = lines,
                                       .depth = depth,

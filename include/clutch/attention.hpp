@@ -59,7 +59,7 @@ CLUTCH_API void sdpa_backward_out(const FlexGradients& out, const Tensor& grad_o
                                   const Tensor& v, const SdpaResult& result, const SdpaOptions& options = {},
                                   const Stream& stream = {});
 
-/// Attention of sequences that lie one after another: flex() for q (T, Hq, E), k (S, Hkv, E) and v (S, Hkv, Ev) with
+/// Attention of sequences one after another: flex() for q (T, Hq, E), k (S, Hkv, E) and v (S, Hkv, Ev) with
 /// options.varlen's cu_seq_q and cu_seq_kv, whose masks and mods see each sequence by itself. out is (T, Hq, Ev), lse
 /// and max_scores are (Hq, T).
 /// Errors: as flex(); invalid_argument without them.

@@ -33,7 +33,7 @@ CLUTCH_API DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& tensor,
 /// it throws, the tensor is still the caller's.
 /// Errors: invalid_argument for null; not_supported for other memory, for a version other than 1 and for padded
 ///   sub-byte elements; invalid_dtype for types that clutch has not; invalid_shape for more than 12 dimensions,
-///   negative sizes, strides that are negative in memory of a device, or what lies past the end of its buffer;
+///   negative sizes, strides that are negative in memory of a device, or elements past the end of its buffer;
 ///   device_mismatch as interop::wrap().
 CLUTCH_API Tensor from_dlpack(DLManagedTensor* managed, const Device& device = {}, const Stream& stream = {});
 CLUTCH_API Tensor from_dlpack(DLManagedTensorVersioned* managed, const Device& device = {}, const Stream& stream = {});

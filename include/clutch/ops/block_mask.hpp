@@ -200,7 +200,7 @@ class CLUTCH_API BlockMask {
   /// Errors: invalid_argument for a longer one without mask function.
   /// Stream: never waits.
   BlockMask adjust(std::int64_t q_len, std::int64_t kv_len, const Stream& stream = {}) const;
-  /// Percent of the scores that lie in blocks that nobody attends to. Waits.
+  /// Percent of the scores that are in blocks that nobody attends to. Waits.
   double sparsity(const Stream& stream = {}) const;
   /// Lengths, sparsity, and a picture of each batch's and head's blocks: full, partial, none; several blocks a letter
   /// where there are many. Waits.

@@ -32,7 +32,7 @@ struct PruneOptions {
 /// Dtypes: f32, f64, f16, bf16, f8e4m3fn, f8e5m2, i8. Any strides; the result is contiguous.
 /// Errors: invalid_shape unless w is of rank 2; invalid_dtype.
 /// Stream: never waits.
-/// Source: torch._sparse_semi_structured_tile of PyTorch 2.12 and its Python reference; groups: the usual magnitude
+/// Source: torch._sparse_semi_structured_tile of PyTorch 2.12 and its Python reference; `groups` is the usual magnitude
 ///   rule.
 CLUTCH_API Tensor prune_2_4(const Tensor& w, const PruneOptions& options = {}, const Stream& stream = {});
 /// Into the caller's tensor, of the result's shape and dtype and any strides; it may share memory with the inputs. So
@@ -67,9 +67,9 @@ struct CompressOptions {
   bool strict = true;
 };
 
-/// A 2:4 matrix (m, k) as its values and their places: 9/16 of the dense size for 16-bit types. A cheap value. What
-/// products read besides is packed at the first one of its kind and kept. Later writes to the dense tensor do not reach
-/// it.
+/// A 2:4 matrix (m, k) as its values and their places: 9/16 of the dense size for 16-bit types.
+/// Copies: a cheap value. Later writes to the dense tensor do not reach it.
+/// Packing: the first product of each kind packs what such products read besides, and it is kept.
 class CLUTCH_API SemiStructured {
  public:
   SemiStructured() = default;
