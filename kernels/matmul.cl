@@ -7,7 +7,7 @@
 // matmul_lanes: batches of small matrices, one in each SIMD lane.
 // matmul_tiles: tiles in local memory (matmul/tiles.clh). Local memory: matmul_tile_numbers() numbers of each matrix.
 // matmul_items: the reference, any strides. A work-item takes an element.
-// With a 2:4 matrix on the left; where `info` >= 0 names a group that was not 2:4, all results are NaN, or the least integer:
+// With a 2:4 matrix on the left; where `info` >= 0 names a quad that was not 2:4, all results are NaN, or the least integer:
 // matmul_sparse_panels: as matmul_panels, packed by sparse24_pack. CLUTCH_TRANSPOSED: the strides of results are those of the transposed result.
 // matmul_sparse_rows: for few columns, CLUTCH_TOKENS at a time, in the compute type (matmul/sparse_rows.clh).
 // matmul_sparse_dot: bytes, CLUTCH_TOKENS columns at a time (matmul/sparse_dot.clh). CLUTCH_TRANSPOSED as above.
@@ -379,7 +379,7 @@ __kernel void matmul_sparse_dot(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __
 #endif
 
 #ifdef CLUTCH_ENTRY_matmul_sparse_items
-// A row has two values of each group of four along k; four bits of metadata are their positions in the group.
+// A row has two values of each quad along k; four bits of metadata are their positions in the quad.
 static inline void matmul_sparse_items_body(CLUTCH_ID_PARAMS, __global const uchar* values, __global const uchar* metadata, int poisoned,
                                             __global const uchar* b, const MatmulArgs args, SUM_ONE alpha, SUM_ONE beta,
                                             const IDX (*stride)[CLUTCH_RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2:4 matrices: at most two of the four numbers of each group along a row are not zero. sparse24/args.h has the arguments, the bits of metadata and the layout
+// 2:4 matrices: at most two of the four numbers of each quad along a row are not zero. sparse24/args.h has the arguments, the bits of metadata and the layout
 // of packings.
-// sparse24_groups: keeps the two numbers of largest magnitude of each group, of equal ones the first. sparse24_tiles: keeps numbers of each 4 x 4 tile, at
+// sparse24_groups: keeps the two numbers of largest magnitude of each quad, of equal ones the first. sparse24_tiles: keeps numbers of each 4 x 4 tile, at
 //   most two in each row and column, by CLUTCH_RULE. Both write the numbers or, with CLUTCH_WRITES_MASK, a byte 1 for each number kept and 0 for the others.
-// sparse24_compress: writes the two numbers of each group and four bits with their places; `info` is the least index of a group that has more than two.
+// sparse24_compress: writes the two numbers of each quad and four bits with their places; `info` is the least index of a quad that has more than two.
 // sparse24_decompress: the inverse.
 // sparse24_pack: packs for matmul_sparse_panels in its compute type, or with CLUTCH_PACKS_CODES for matmul_sparse_rows.
 // sparse24_pack_words: packs for matmul_sparse_dot.
 // sparse24_cutlass: reorders metadata to CUTLASS's order and from it.
-// Ownership: a work-item owns CLUTCH_CHUNK groups of a row; of sparse24_tiles a tile; of sparse24_pack a tile of CLUTCH_ROWS rows of SPARSE24_PACK_BLOCKS
+// Ownership: a work-item owns CLUTCH_CHUNK quads of a row; of sparse24_tiles a tile; of sparse24_pack a tile of CLUTCH_ROWS rows of SPARSE24_PACK_BLOCKS
 // blocks along k; of sparse24_pack_words a tile of CLUTCH_ROWS rows. Local memory: 0 bytes.
 // Needs: what dtype.clh needs; A_NAME; ACC;
 //   T                  an unsigned type of the numbers' size
 //   K                  int, or long for numbers of 64 bits, which have CLUTCH_WIDE, too
-//   CLUTCH_CHUNK       groups, an even number
+//   CLUTCH_CHUNK       quads, an even number
 //   CLUTCH_MAGNITUDE   mask of a number's bits but its sign; CLUTCH_LARGEST: the largest magnitude of those that are numbers
 //   CLUTCH_BYTES       of a number; CLUTCH_IS_INTEGER: 1 for i8
 //   CLUTCH_RULE, CLUTCH_WRITES_MASK   of sparse24_groups and sparse24_tiles
@@ -37,7 +37,7 @@ typedef TV some_numbers __attribute__((aligned(sizeof(T))));
 #ifdef TV
 typedef uint16 some_words __attribute__((aligned(CLUTCH_BYTES)));
 #define PACK_BYTES(x0, x1, x2, x3) ((x0) | (x1) << 8 | (x2) << 16 | (x3) << 24)
-// Sixteen groups, one in each lane: numbers x[e] of each. And back.
+// Sixteen quads, one in each lane: numbers x[e] of each. And back.
 #if CLUTCH_BYTES == 1
 static inline void load_groups(uint16* x, __global const T* from) {
   const uint16 words = *(__global const some_words*)from;
@@ -116,7 +116,7 @@ typedef uint16 some_marks4 __attribute__((aligned(1)));
 #define STREAM(x, p) __builtin_nontemporal_store(as_uint8(x), (__global uint8*)(p))
 #endif
 #if CLUTCH_BYTES < 4
-// Sixteen groups at once: of two numbers the later one goes before the other where it is larger.
+// Sixteen quads at once: of two numbers the later one goes before the other where it is larger.
 static inline void keep_groups(__global uchar* to, __global const T* from, uint streaming) {
   uint16 x[4];
   int16 key[4];
@@ -148,7 +148,7 @@ static inline void keep_groups(__global uchar* to, __global const T* from, uint 
 }
 #endif
 #define BEATS(other, mask) ((other > key) | ((other == key) & (mask)))
-// Four groups at once: lanes see the three others of their group, of which some stand before them.
+// Four quads at once: lanes see the three others of their quad, of which some stand before them.
 static inline int16 kept_lanes(TV x) {
 #if CLUTCH_IS_INTEGER
   const int16 key = convert_int16(abs(convert_int16(as_char16(x))));
@@ -269,7 +269,7 @@ __kernel void sparse24_tiles(CLUTCH_PREDICATE __global uchar* out, ulong out_off
 #define CODE_OF(set) ((uint)(0x4DCE4DCE498E498Eul >> 4 * (set)) & 15)
 
 #if defined(TV) && CLUTCH_BYTES == 1
-// Sixteen groups at once, each a word. Whether all are 2:4.
+// Sixteen quads at once, each a word. Whether all are 2:4.
 static inline int compress_lanes(__global T* values, __global uchar* codes, __global const T* from) {
   const uint16 x = *(__global const some_words*)from;
   // The highest bits of bytes that are not zero; by the factor they come together as the highest four.
@@ -286,7 +286,7 @@ static inline int compress_lanes(__global T* values, __global uchar* codes, __gl
   return !CLUTCH_ANY_INT16(as_int16((uint16)0x01170000u << (set >> 28)));
 }
 #elif defined(TV)
-// Sixteen groups at once, one in each lane. Whether all are 2:4.
+// Sixteen quads at once, one in each lane. Whether all are 2:4.
 static inline int compress_lanes(__global T* values, __global uchar* codes, __global const T* from) {
   uint16 x[4];
   load_groups(x, from);
@@ -321,7 +321,7 @@ static inline void sparse24_compress_body(CLUTCH_ID_PARAMS, __global T* values, 
     uint low = 0;
     ulong g = first;
 #ifdef TV
-    // Groups that are not 2:4 are named below.
+    // Quads that are not 2:4 are named below.
     if (w_k == 1)
       for (; g + 16 <= end && 4 * g + 64 <= k; g += 16)
         if (!compress_lanes(to + 2 * g, codes + g / 2, from + 4 * g) && strict) break;
@@ -358,7 +358,7 @@ __kernel void sparse24_compress(CLUTCH_PREDICATE __global uchar* values, ulong v
 #endif
 
 #ifdef CLUTCH_ENTRY_sparse24_decompress
-// A group as one number.
+// A quad as one number.
 #if defined(__ENDIAN_LITTLE__) && CLUTCH_BYTES == 1
 #define GROUP uint
 #elif defined(__ENDIAN_LITTLE__) && CLUTCH_BYTES == 2
@@ -399,9 +399,9 @@ __kernel void sparse24_decompress(CLUTCH_PREDICATE __global uchar* out, ulong ou
 #endif
 
 #ifdef CLUTCH_ENTRY_sparse24_pack
-// Layout: [block along k][tile of CLUTCH_ROWS rows][group of the block], each group [first numbers of the rows][second numbers of the rows]. For each group and
-// row a word of places: low half the bytes from the group's first row of a panel to the row of b that the first number meets, high half the same of the second.
-// Numbers that do not exist are zero and meet the first row. CLUTCH_PACKS_CODES: numbers keep their dtype, and a group has two words: the first with bits 2 r
+// Layout: [block along k][tile of CLUTCH_ROWS rows][quad of the block], each quad [first numbers of the rows][second numbers of the rows]. For each quad and
+// row a word of places: low half the bytes from the quad's first row of a panel to the row of b that the first number meets, high half the same of the second.
+// Numbers that do not exist are zero and meet the first row. CLUTCH_PACKS_CODES: numbers keep their dtype, and a quad has two words: the first with bits 2 r
 // and 2 r + 1 for the place of row r's first number, the second for its second.
 static inline void sparse24_pack_body(CLUTCH_ID_PARAMS, __global uchar* numbers, __global uint* places, __global const uchar* values,
                                       __global const uchar* metadata, const Sparse24PackArgs args) {

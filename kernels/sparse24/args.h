@@ -2,27 +2,27 @@
 // Arguments of the kernels of sparse24.cl and the layout of what they write: canonical values and metadata, and the packings that the products of matmul.cl
 // read. Strides count elements.
 //
-// A group is four numbers along k of which two at most are not zero. Group g of a row, g = k / 4:
+// A quad (`groups` in names) is four numbers along k, at most two of them not zero. Quad g of a row, g = k / 4:
 //   values     two numbers, values[row][2 g] and values[row][2 g + 1]
-//   metadata   four bits: bits 0-1 the place (0 to 3) of the first number in the group, bits 2-3 that of the second. An even group has the low half of its
+//   metadata   four bits: bits 0-1 the place (0 to 3) of the first number in the quad, bits 2-3 that of the second. An even quad has the low half of its
 //              byte, an odd one the high half:
 //
 //              bit    7   6     5   4     3   2     1   0
 //                   second    first     second    first
-//                   group 2 i + 1       group 2 i
+//                   quad 2 i + 1        quad 2 i
 #ifndef CLUTCH_SPARSE24_ARGS_H
 #define CLUTCH_SPARSE24_ARGS_H
 #include "common/shared.h"
 
 // CLUTCH_RULE, which numbers pruning keeps (sparse::PruneRule). These are macros because kernels get them as defines.
-#define SPARSE24_GROUPS 0      // the two of largest magnitude of each group
+#define SPARSE24_GROUPS 0      // the two of largest magnitude of each quad
 #define SPARSE24_VALUES 1      // of each 4 x 4 tile two in each row and column, the largest values first
 #define SPARSE24_MAGNITUDES 2  // the same, the largest magnitudes first
 #define SPARSE24_CAUSAL 3      // the same row by row, one number in each of the first two rows
 
 #define SPARSE24_PACK_BLOCKS 16  // blocks along k that a work-item of sparse24_pack takes, whose parts of a row are neighbours in memory
 
-// The packing for dot products: a block is 32 elements along k, eight groups.
+// The packing for dot products: a block is 32 elements along k, eight quads.
 #define SPARSE24_DOT_K 32      // elements of a block
 #define SPARSE24_DOT_STEPS 4   // words of numbers of a block's row; four numbers each, of eight elements along k
 #define SPARSE24_STEP_WORDS 2  // words of a column of the dense operand that a step meets, four bytes each
@@ -35,7 +35,7 @@ typedef struct {
   clutch_u64 k;       // columns
   clutch_i64 w_row;   // stride of w from a row to the next
   clutch_i64 w_k;     // stride of w along a row
-  clutch_u32 flag;    // groups: 1 where stores bypass the caches; compress: 1 where a group with more than two numbers is reported; tiles: 0
+  clutch_u32 flag;    // sparse24_groups: 1 where stores bypass the caches; compress: 1 where a quad with more than two numbers is reported; tiles: 0
   clutch_u32 unused;  // 0
 } Sparse24Args;
 
@@ -43,7 +43,7 @@ typedef struct {
 typedef struct {
   clutch_u64 m;             // rows
   clutch_u64 k;             // columns
-  clutch_u64 block_groups;  // groups of a block along k (sparse24_pack; else 0)
+  clutch_u64 block_groups;  // quads of a block along k (sparse24_pack; else 0)
 } Sparse24PackArgs;
 
 // sparse24_cutlass.
@@ -57,15 +57,15 @@ typedef struct {
 
 CLUTCH_SHARED_FN clutch_u64 sparse24_parts(clutch_u64 size, clutch_u64 part) { return (size + part - 1) / part; }
 
-// Groups of a row of k numbers, and bytes of their metadata.
+// Quads of a row of k numbers, and bytes of their metadata.
 CLUTCH_SHARED_FN clutch_u64 sparse24_row_groups(clutch_u64 k) { return (k + 3) / 4; }
 CLUTCH_SHARED_FN clutch_u64 sparse24_row_metadata(clutch_u64 row_groups) { return (row_groups + 1) / 2; }
 
-// sparse24_pack: index of the first packed group of a block and a tile. Layout: [block along k][tile of rows][group of the block].
+// sparse24_pack: index of the first packed quad of a block and a tile. Layout: [block along k][tile of rows][quad of the block].
 CLUTCH_SHARED_FN clutch_u64 sparse24_packed_group(clutch_u64 block, clutch_u64 tile, clutch_u64 tiles, clutch_u64 block_groups) {
   return (block * tiles + tile) * block_groups;
 }
-// Where the numbers and the words of places of a packed group begin: [first, second][row] numbers; [row] words of places, or with CLUTCH_PACKS_CODES two words.
+// Where the numbers and the words of places of a packed quad begin: [first, second][row] numbers; [row] words of places, or with CLUTCH_PACKS_CODES two words.
 CLUTCH_SHARED_FN clutch_u64 sparse24_packed_numbers(clutch_u64 group, clutch_u64 rows) { return group * 2 * rows; }
 CLUTCH_SHARED_FN clutch_u64 sparse24_packed_places(clutch_u64 group, clutch_u64 rows, clutch_u64 codes) { return group * (codes ? 2 : rows); }
 
