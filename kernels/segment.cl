@@ -44,7 +44,7 @@
 #define SCATTER(base, at, count, x) CLUTCH_CONCAT(scatter_, T_NAME)(base, at, count, x)
 #define O_NAME T_NAME
 #include "common/some_lanes.clh"
-#define ABREAST SEGMENT_ABREAST
+#define ABREAST 4
 #define AHEAD 8  // measured with clutch-bench --filter spmm on a wide-vector device
 #define PANEL (ABREAST * WIDTH)
 
@@ -308,32 +308,31 @@ __kernel void segment_first(CLUTCH_PREDICATE __global uchar* out, ulong out_offs
   CLUTCH_IF_PREDICATE
   SEGMENT_COUNTS
   out += out_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, values += values_offset, result += result_offset;
-  const ulong panels = (features + PANEL - 1) / PANEL, tasks = n * panels;
-  for (ulong task = get_global_id(0) * chunk; task < tasks; task += get_global_size(0) * chunk)
-    for (ulong one = task; one < min(task + chunk, tasks); ++one) {
-      const ulong i = one / panels;
-      const long first = (long)(one - i * panels) * PANEL;
+  for (ulong task = get_global_id(0) * chunk; task < n; task += get_global_size(0) * chunk)
+    for (ulong i = task; i < min(task + chunk, n); ++i) {
       long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
-      // An item has no more iterations than one of segment_strided, whose result is NaN where there are too many: NaN equals no term.
-      if (TOO_LONG(chunk * (end - begin + 2), tasks, get_global_size(0) * chunk)) end = begin;
-      V found[ABREAST], wanted[ABREAST];
-      int counts[ABREAST];
-      for (int v = 0; v < ABREAST; ++v) {
-        counts[v] = (int)clamp((long)features - first - v * WIDTH, 0L, (long)WIDTH);
-        found[v] = (V)(A)-1, wanted[v] = (V)(A)0;
-        if (counts[v] > 0) wanted[v] = load_some(result, (long)i * (long)features + first + v * WIDTH, counts[v]);
-      }
-      for (long k = begin; k < end; ++k) {
-        long row = row_of(columns, k, (long)data_rows);
-        V value = (V)value_of(values, k), own = (V)(A)(k - begin);
+      // The result is NaN, which equals no term.
+      if (TOO_LONG(chunk * ((features + PANEL - 1) / PANEL * (end - begin + 2) + 2), n, get_global_size(0) * chunk)) end = begin;
+      for (long first = 0; first < (long)features; first += PANEL) {
+        V found[ABREAST], wanted[ABREAST];
+        int counts[ABREAST];
+        for (int v = 0; v < ABREAST; ++v) {
+          counts[v] = (int)clamp((long)features - first - v * WIDTH, 0L, (long)WIDTH);
+          found[v] = (V)(A)-1, wanted[v] = (V)(A)0;
+          if (counts[v] > 0) wanted[v] = load_some(result, (long)i * (long)features + first + v * WIDTH, counts[v]);
+        }
+        for (long k = begin; k < end; ++k) {
+          long row = row_of(columns, k, (long)data_rows);
+          V value = (V)value_of(values, k), own = (V)(A)(k - begin);
+          for (int v = 0; v < ABREAST; ++v)
+            if (row >= 0 && counts[v] > 0) {
+              V term = ROUNDED(load_some(data, row * (long)features + first + v * WIDTH, counts[v]) * value);
+              found[v] = ((term == wanted[v]) & (found[v] < (V)(A)0)) ? own : found[v];
+            }
+        }
         for (int v = 0; v < ABREAST; ++v)
-          if (row >= 0 && counts[v] > 0) {
-            V term = ROUNDED(load_some(data, row * (long)features + first + v * WIDTH, counts[v]) * value);
-            found[v] = ((term == wanted[v]) & (found[v] < (V)(A)0)) ? own : found[v];
-          }
+          if (counts[v] > 0) store_some(out, (long)i * (long)features + first + v * WIDTH, counts[v], found[v]);
       }
-      for (int v = 0; v < ABREAST; ++v)
-        if (counts[v] > 0) store_some(out, (long)i * (long)features + first + v * WIDTH, counts[v], found[v]);
     }
 }
 #endif

@@ -264,12 +264,11 @@ Tensor segment_first(const Segments& s, const Tensor& given_result, DType rounde
   p.stage = SegmentStage::first, p.result = rounded;
   p.wide_index = the_settings().index64.on() || reaches(data) || reaches(out);
   const BuiltPlan& plan = plan_for(out.storage()->runtime(), "segment", p, {});
-  const std::uint64_t panel = SEGMENT_ABREAST * static_cast<std::uint64_t>(plan.tuning.width), panels = n * ((features + panel - 1) / panel);
-  std::uint64_t chunk = rows_of_chunk(plan, features * (entries + n), panels);
+  std::uint64_t chunk = rows_of_chunk(plan, features * (entries + n), n);
   Encoder encoder(stream, s.op);
   encoder.output(out).input(data).input(offsets).input(columns).input(values).input(result);
   bind_args(encoder, SegmentArgs{.n = n, .features = features, .entries = entries, .data_rows = static_cast<std::uint64_t>(data.sizes()[0]), .chunk = chunk});
-  encoder.dispatch(plan.kernel, item_geometry((panels + chunk - 1) / chunk, plan.tuning.local));
+  encoder.dispatch(plan.kernel, item_geometry((n + chunk - 1) / chunk, plan.tuning.local));
   return out;
 }
 

@@ -55,10 +55,9 @@ ScatterGradients gradients(Reduce reduce, const Tensor& grad, const Tensor& resu
       zeros_of = map([](Expr n, Expr x) { return n + one_if(x == 0, n); }, {zeros_of, self}, kept, stream);
       others = map([](Expr p, Expr x) { return select(x == 0, p, p * x); }, {others, self}, kept, stream);
     }
-    // The product of all other factors: if none is zero, the product divided by x; if one is zero, nonzero for that factor alone. Where the count of zeros is
-    // NaN, as it took too many iterations, so is the gradient.
+    // The product of all other factors: if none is zero, the product divided by x; if one is zero, nonzero for that factor alone.
     auto share = [](Expr x, Expr n, Expr product) {
-      Expr zero = n - n, of_zero = select(n == 1, product, zero), of_other = select(n == 0, product / x, zero);
+      Expr of_zero = select(n == 1, product, zero_of(product)), of_other = select(n == 0, product / x, zero_of(product));
       return select(x == 0, of_zero, of_other);
     };
     Tensor product = map([](Expr a, Expr p) { return a * p; }, {g, others}, kept, stream);
@@ -105,7 +104,7 @@ ScatterGradients scatter_reduce_backward(const Tensor& grad, const Tensor& resul
   Tensor own = made.self.defined() ? made.self : grad;
   if (!includes) {
     Tensor ones = full(index.sizes(), 1, {.dtype = detail::compute_dtype(self.dtype(), op), .device = self.device()}, stream);
-    own = map([](Expr g, Expr n) { return select(n == 0, g, cast(n - n, g.dtype())); }, {grad, r.total(ones, Reduce::sum)}, {.dtype = {self.dtype()}}, stream);
+    own = map([](Expr g, Expr n) { return select(n == 0, g, zero_of(g)); }, {grad, r.total(ones, Reduce::sum)}, {.dtype = {self.dtype()}}, stream);
   }
   made.self = own.to(self.dtype(), {}, stream);
   if (!whole) {
