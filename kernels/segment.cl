@@ -5,7 +5,8 @@
 // With CLUTCH_FIRST feature f counts only if firsts[columns[k], f] == places[k].
 // For gradients: the segment of each entry (segment_ids), dot products of entries' rows (segment_dots), and the first entry of a segment that has the result
 // (segment_first).
-// Ownership: an item owns `chunk` segments at a time, in panels of PANEL features, whose accumulators are in registers. No local memory.
+// Ownership: an item owns `chunk` segments at a time, in panels of PANEL features, whose accumulators are in registers; in segment_first `chunk` panels of
+// segments. No local memory.
 // Needs: what common/expr.clh needs; IDX; A_IS_F32 or A_IS_F64;
 //   T_NAME              dtype of data, values and out: f32, f64, f16 or bf16
 //   OFFSET, COLUMN      types of offsets and columns: int or long
@@ -44,7 +45,7 @@
 #define SCATTER(base, at, count, x) CLUTCH_CONCAT(scatter_, T_NAME)(base, at, count, x)
 #define O_NAME T_NAME
 #include "common/some_lanes.clh"
-#define ABREAST 4
+#define ABREAST SEGMENT_ABREAST
 #define AHEAD 8  // measured with clutch-bench --filter spmm on a wide-vector device
 #define PANEL (ABREAST * WIDTH)
 
@@ -308,31 +309,32 @@ __kernel void segment_first(CLUTCH_PREDICATE __global uchar* out, ulong out_offs
   CLUTCH_IF_PREDICATE
   SEGMENT_COUNTS
   out += out_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, values += values_offset, result += result_offset;
-  for (ulong task = get_global_id(0) * chunk; task < n; task += get_global_size(0) * chunk)
-    for (ulong i = task; i < min(task + chunk, n); ++i) {
-      long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
-      // The result is NaN, which equals no term.
-      if (TOO_LONG(chunk * ((features + PANEL - 1) / PANEL * (end - begin + 2) + 2), n, get_global_size(0) * chunk)) end = begin;
-      for (long first = 0; first < (long)features; first += PANEL) {
-        V found[ABREAST], wanted[ABREAST];
-        int counts[ABREAST];
-        for (int v = 0; v < ABREAST; ++v) {
-          counts[v] = (int)clamp((long)features - first - v * WIDTH, 0L, (long)WIDTH);
-          found[v] = (V)(A)-1, wanted[v] = (V)(A)0;
-          if (counts[v] > 0) wanted[v] = load_some(result, (long)i * (long)features + first + v * WIDTH, counts[v]);
-        }
-        for (long k = begin; k < end; ++k) {
-          long row = row_of(columns, k, (long)data_rows);
-          V value = (V)value_of(values, k), own = (V)(A)(k - begin);
-          for (int v = 0; v < ABREAST; ++v)
-            if (row >= 0 && counts[v] > 0) {
-              V term = ROUNDED(load_some(data, row * (long)features + first + v * WIDTH, counts[v]) * value);
-              found[v] = ((term == wanted[v]) & (found[v] < (V)(A)0)) ? own : found[v];
-            }
-        }
-        for (int v = 0; v < ABREAST; ++v)
-          if (counts[v] > 0) store_some(out, (long)i * (long)features + first + v * WIDTH, counts[v], found[v]);
-      }
+  // A task is a panel of a segment; an item takes `chunk` of them at a time, in one loop.
+  const ulong panels = (features + PANEL - 1) / PANEL, tasks = n * panels, item = get_global_id(0), items = get_global_size(0);
+  for (ulong task = item * chunk; task<tasks; task += (task + 1) % chunk> 0 ? 1 : 1 + (items - 1) * chunk) {
+    const ulong i = task / panels;
+    const long first = (long)(task - i * panels) * PANEL;
+    long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
+    // The reduction gave NaN, which equals no term: its entries have the same limit, or a lower one.
+    if (TOO_LONG(chunk * (end - begin + 2), tasks, items * chunk)) end = begin;
+    V found[ABREAST], wanted[ABREAST];
+    int counts[ABREAST];
+    for (int v = 0; v < ABREAST; ++v) {
+      counts[v] = (int)clamp((long)features - first - v * WIDTH, 0L, (long)WIDTH);
+      found[v] = (V)(A)-1, wanted[v] = (V)(A)0;
+      if (counts[v] > 0) wanted[v] = load_some(result, (long)i * (long)features + first + v * WIDTH, counts[v]);
     }
+    for (long k = begin; k < end; ++k) {
+      long row = row_of(columns, k, (long)data_rows);
+      V value = (V)value_of(values, k), own = (V)(A)(k - begin);
+      for (int v = 0; v < ABREAST; ++v)
+        if (row >= 0 && counts[v] > 0) {
+          V term = ROUNDED(load_some(data, row * (long)features + first + v * WIDTH, counts[v]) * value);
+          found[v] = ((term == wanted[v]) & (found[v] < (V)(A)0)) ? own : found[v];
+        }
+    }
+    for (int v = 0; v < ABREAST; ++v)
+      if (counts[v] > 0) store_some(out, (long)i * (long)features + first + v * WIDTH, counts[v], found[v]);
+  }
 }
 #endif

@@ -263,12 +263,16 @@ Tensor segment_first(const Segments& s, const Tensor& given_result, DType rounde
   SegmentProblem p{.dtype = data.dtype(), .offset = offsets.dtype(), .column = columns.dtype(), .has_columns = true, .has_values = s.values.defined()};
   p.stage = SegmentStage::first, p.result = rounded;
   p.wide_index = the_settings().index64.on() || reaches(data) || reaches(out);
-  const BuiltPlan& plan = plan_for(out.storage()->runtime(), "segment", p, {});
-  std::uint64_t chunk = rows_of_chunk(plan, features * (entries + n), n);
+  Runtime& runtime = out.storage()->runtime();
+  const BuiltPlan& plan = plan_for(runtime, "segment", p, {});
+  const auto panel = std::uint64_t{SEGMENT_ABREAST} * static_cast<std::uint64_t>(plan.tuning.width), tasks = n * ((features + panel - 1) / panel);
+  // Where loops end early, one at a time, so that an item takes no more iterations than one of the reduction.
+  const bool short_loops = (runtime.traits().quirks & kQuirkLoopsEndEarly) != 0;
+  const std::uint64_t chunk = short_loops ? 1 : rows_of_chunk(plan, features * (entries + n), tasks);
   Encoder encoder(stream, s.op);
   encoder.output(out).input(data).input(offsets).input(columns).input(values).input(result);
   bind_args(encoder, SegmentArgs{.n = n, .features = features, .entries = entries, .data_rows = static_cast<std::uint64_t>(data.sizes()[0]), .chunk = chunk});
-  encoder.dispatch(plan.kernel, item_geometry((n + chunk - 1) / chunk, plan.tuning.local));
+  encoder.dispatch(plan.kernel, item_geometry((tasks + chunk - 1) / chunk, plan.tuning.local));
   return out;
 }
 

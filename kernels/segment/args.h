@@ -16,6 +16,8 @@
 #define SEGMENT_ROUND_F16 1
 #define SEGMENT_ROUND_BF16 2
 
+#define SEGMENT_ABREAST 4  // vectors of features that a work-item reduces at the same time: a panel
+
 CLUTCH_SHARED_BEGIN
 
 // Arguments of all kernels of segment; each reads those that it needs. Strides are in elements.
@@ -24,7 +26,7 @@ typedef struct SegmentArgs {
   clutch_u64 features;     // elements of a row
   clutch_u64 entries;      // entries of all segments
   clutch_u64 data_rows;    // rows of data; a column outside of them has none
-  clutch_u64 chunk;        // segments that a work-item takes at a time
+  clutch_u64 chunk;        // segments, or panels of them, that a work-item takes at a time
   clutch_i64 out_stride;   // from a row of out to the next
   clutch_i64 out_inner;    // from a feature of out to the next
   clutch_i64 data_stride;  // from a row of data to the next

@@ -46,10 +46,12 @@ constexpr Lesser kLesser[] = {
 /// The first test device as one that lacks something, until this goes. Errors: not_supported without the layer.
 class LesserTwin {
  public:
-  explicit LesserTwin(std::uint32_t lacks, bool proves_rounding = true) : settings_(settings(proves_rounding)), faked_(lacks), fresh_(test_devices().front()) {
-    if ((lacks & fault::kGpu) == 0) return;
+  explicit LesserTwin(std::uint32_t lacks, bool proves_rounding = true, std::uint32_t quirks = 0)
+      : settings_(settings(proves_rounding)), faked_(lacks), fresh_(test_devices().front()) {
+    if ((lacks & fault::kGpu) != 0) quirks |= detail::kQuirkEventsCost;  // as on a GPU of NVIDIA
+    if (quirks == 0) return;
     detail::claimed_traits(fresh_.record());
-    fresh_.record().traits.quirks |= detail::kQuirkEventsCost;  // as on a GPU of NVIDIA
+    fresh_.record().traits.quirks |= quirks;
   }
   const Device& device() const { return fresh_.device(); }
 
@@ -212,8 +214,43 @@ attention::BlockMask mask_of(std::int64_t q_len, std::int64_t kv_len, attention:
   const Tensor ids = from_host(of, {std::max(q_len, kv_len)}, d);
   return attention::create_block_mask(attention::document(ids), {.q_len = q_len, .kv_len = kv_len, .block = block, .device = d});
 }
-attention::FlexResult attend(const Tensor& q, const Tensor& k) {
-  return attention::flex(q, k, k, {.enable_gqa = true, .return_lse = true, .implementation = "flex_items"});
+attention::FlexResult attend(const Tensor& q, const Tensor& k, attention::FlexOptions options = {}) {
+  options.enable_gqa = options.return_lse = true, options.implementation = "flex_items";
+  return attention::flex(q, k, k, options);
+}
+/// Lists of `columns` blocks, of which every third is partial and every other one whole.
+attention::BlockMask mask_of_lists(std::int64_t columns, const Device& d) {
+  std::vector<std::int32_t> partial, whole;
+  for (std::int32_t i = 0; i < columns; ++i) (i % 3 == 0 ? partial : whole).push_back(i);
+  auto count = [&](const std::vector<std::int32_t>& of) { return full({1, 1, 1}, static_cast<double>(of.size()), {.dtype = DType::i32, .device = d}); };
+  const Tensor first_count = count(partial), second_count = count(whole);
+  for (std::vector<std::int32_t>* list : {&partial, &whole}) list->resize(static_cast<std::size_t>(columns), 0);
+  const Tensor first = from_host(partial, {1, 1, 1, columns}, d), second = from_host(whole, {1, 1, 1, columns}, d);
+  return attention::block_mask_from_lists(first_count, first, second_count, second, attention::causal(),
+                                          {.q_len = 4, .kv_len = columns, .block = {4, 1}, .device = d});
+}
+/// Gradients of the largest of each row's terms, where rows of b lie apart.
+sparse::SpmmGradients of_largest(std::int64_t n, std::int64_t features, const Device& d) {
+  const Tensor b = numbers({features, n}, d).mT();
+  const sparse::SpmmOptions largest{.reduce = Reduce::amax};
+  const sparse::Csr a = one_row(n, d);
+  return sparse::spmm_backward(numbers({3, features}, d), sparse::spmm(a, b, largest), a, b, largest);
+}
+/// Gradients of products of ones, where rows lie apart.
+Tensor of_products(std::int64_t n, const Device& d) {
+  const Tensor x = full({2, n}, 1, {.device = d}).mT(), offsets = one_segment(n, d);
+  const SegmentOptions product{.reduce = Reduce::prod};
+  return segment_reduce_backward(numbers({3, 2}, d), segment_reduce(x, offsets, product), x, offsets, product);
+}
+sparse::SpmmGradients of_row_products(std::int64_t n, const Device& d) {
+  const Tensor b = full({2, n}, 1, {.device = d}).mT();
+  const sparse::SpmmOptions product{.reduce = Reduce::prod};
+  const sparse::Csr a{one_segment(n, d), indices(n, 1, d), full({n}, 1, {.device = d}), n};
+  return sparse::spmm_backward(numbers({3, 2}, d), sparse::spmm(a, b, product), a, b, product);
+}
+Tensor scattered_by_panels(std::int64_t n, const Device& d) {
+  const Tensor index = indices(n, (n + 3) / 4, d).reshape({n, 1}).expand({n, 64});
+  return scatter_reduce(zeros({4, 64}, {.device = d}), 0, index, numbers({n, 64}, d), {.implementation = "scatter_panels"});
 }
 /// Where products with eigenvectors are not those with eigenvalues: bits depend on the lanes.
 Tensor misses(std::int64_t n, linalg::EighDriver driver, const Device& d) {
@@ -233,6 +270,9 @@ const std::vector<Long>& long_calls() {
        [](const Device& d) {
          return mask_of(4, 40000, {4, 1}, d).full_kv_indices();
        }},
+      {"block mask of lists", [](const Device& d) { return mask_of_lists(9000, d).kinds(); }, false, 0, true},
+      {"lists of a block mask of lists", [](const Device& d) { return mask_of_lists(9000, d).full_kv_indices(); }, false, 0, true},
+      {"block mask of many lists", [](const Device& d) { return mask_of_lists(40000, d).kinds(); }},
       {"group_by of a million", [](const Device& d) { return group_by(indices(1 << 20, 1, d), 1 << 20).offsets; }},
       {"group_by of few among many groups", [](const Device& d) { return group_by(indices(1 << 20, 2, d), 1 << 22).offsets; }},
       {"segment of many",
@@ -275,6 +315,13 @@ const std::vector<Long>& long_calls() {
          const Tensor b = numbers({20000, 40}, d), grad = numbers({3, 40}, d);
          return sparse::spmm_backward(grad, grad, one_row(20000, d), b).values;
        }},
+      {"gradient of a row's largest, strided", [](const Device& d) { return of_largest(20000, 64, d).values; }, false, 0, true},
+      {"gradient of what a row's largest are of, strided", [](const Device& d) { return of_largest(20000, 64, d).b; }, false, 0, true},
+      {"gradient of a product, strided", [](const Device& d) { return of_products(20000, d); }, true},
+      {"gradient of a row's product, strided", [](const Device& d) { return of_row_products(20000, d).values; }, true},
+      {"gradient of what a row's product is of, strided", [](const Device& d) { return of_row_products(20000, d).b; }, true},
+      {"scatter by panels", [](const Device& d) { return scattered_by_panels(300, d); }, false, 0, true},
+      {"scatter by panels of many", [](const Device& d) { return scattered_by_panels(30000, d); }},
       {"scatter of rows",
        [](const Device& d) {
          const Tensor index = indices(30000, 29999, d).reshape({30000, 1}).expand({30000, 8});
@@ -341,6 +388,24 @@ const std::vector<Long>& long_calls() {
       {"attention, the longest",
        [](const Device& d) {
          return attend(numbers({1, 2, 3, 128}, d), numbers({1, 1, 240, 128}, d)).out;
+       },
+       false, 1e-5, true},
+      {"attention by blocks of one key",
+       [](const Device& d) {
+         const attention::BlockMask blocks = attention::create_block_mask(attention::causal(), {.q_len = 300, .kv_len = 300, .block = {1, 1}, .device = d});
+         return attend(numbers({1, 1, 300, 64}, d), numbers({1, 1, 300, 64}, d), {.block_mask = blocks}).out;
+       },
+       false, 1e-5, true},
+      {"attention of sequences",
+       [](const Device& d) {
+         const Tensor starts = from_host<std::int32_t>({0, 3, 300}, {3}, d), q = numbers({1, 1, 300, 64}, d);
+         return attend(q, q, {.mask_mod = attention::causal(), .varlen = {.cu_seq_q = starts, .cu_seq_kv = starts}}).out;
+       },
+       false, 1e-5, true},
+      {"attention of pages",
+       [](const Device& d) {
+         const Tensor table = from_host<std::int32_t>({2, 0, 1, 3}, {1, 4}, d), used = from_host<std::int32_t>({220}, {1}, d);
+         return attend(numbers({1, 1, 3, 128}, d), numbers({1, 1, 240, 128}, d), {.varlen = {.seqused_kv = used, .page_table = table, .page_size = 60}}).out;
        },
        false, 1e-5, true},
       {"gradient of attention",

@@ -56,8 +56,9 @@ ScatterGradients gradients(Reduce reduce, const Tensor& grad, const Tensor& resu
       others = map([](Expr p, Expr x) { return select(x == 0, p, p * x); }, {others, self}, kept, stream);
     }
     // The product of all other factors: if none is zero, the product divided by x; if one is zero, nonzero for that factor alone.
+    // NaN, of slots that take too long, passes on.
     auto share = [](Expr x, Expr n, Expr product) {
-      Expr of_zero = select(n == 1, product, zero_of(product)), of_other = select(n == 0, product / x, zero_of(product));
+      Expr none = select(n == n, zero_of(product), n), of_zero = select(n == 1, product, none), of_other = select(n == 0, product / x, none);
       return select(x == 0, of_zero, of_other);
     };
     Tensor product = map([](Expr a, Expr p) { return a * p; }, {g, others}, kept, stream);
