@@ -134,25 +134,12 @@ void bind_shape(Encoder& encoder, const Launch& l) {
   for (std::size_t k = 0; k < l.strides.size(); ++k) bind_lanes(encoder, l.stride.data() + 16 * k, l.problem.rank_lanes, l.problem.wide_index);
 }
 
-/// Errors: not_supported if the device's compiler would end the process.
-void check_byte_selects(const DeviceTraits& traits, const ExprFunction& f, std::span<const DType> tensors) {
-  if (!(traits.quirks & kQuirkByteSelectsCrash) || std::count(tensors.begin(), tensors.end(), DType::i8) < 2) return;
-  const std::vector<ExprStep>& steps = f.body()->steps;
-  auto is = [&](int k, ExprOp op) { return steps[static_cast<std::size_t>(k)].op == op; };
-  for (const ExprStep& s : steps)
-    if (s.op == ExprOp::select && is_integral(s.dtype) &&
-        ((is(s.operands[1], ExprOp::constant) && is(s.operands[2], ExprOp::input)) ||
-         (is(s.operands[1], ExprOp::input) && is(s.operands[2], ExprOp::constant))))
-      refuse(ErrorCode::not_supported,
-             "needs select() of i8 and a constant, the device has a compiler that crashes on it (quirk byte_selects_crash): use max, min or a param()");
-}
-
 void launch(const Launch& l, const ExprFunction& f, std::span<const double> params, Runtime& runtime, std::uint64_t n, const MapOptions& options,
             const Stream& stream) {
   const BuiltPlan& plan = runtime.plans().find<BuiltPlan>("map", l.problem, options.implementation, [&] {
     KernelPlan selected = select(runtime.traits(), l.problem, options.implementation);
     std::span<const DType> dtypes(l.problem.dtypes);
-    check_byte_selects(runtime.traits(), f, dtypes.first(l.outputs.size() + l.inputs.size()));
+    check_byte_selects(runtime.traits(), f, dtypes.first(l.outputs.size()), dtypes.subspan(l.outputs.size(), l.inputs.size()), "map");
     PrintedExpr printed = print_opencl(f, dtypes.first(l.outputs.size()), dtypes.subspan(l.outputs.size(), l.inputs.size()));
     selected.expression = print_operands(l.outputs.size(), l.inputs.size(), printed.positions.size(), f.body()->buffers.size()) + printed.text;
     return build_plan(runtime, selected);

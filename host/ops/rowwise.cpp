@@ -262,7 +262,7 @@ Launch arrange(std::vector<Tensor> tensors, const RowFunction& f, const Checked&
   return l;
 }
 
-std::string print(const RowwiseProblem& p, const RowBody& body) {
+std::string print(const DeviceTraits& traits, const RowwiseProblem& p, const RowBody& body) {
   std::span<const DType> dtypes(p.dtypes);
   const std::size_t outputs = p.element_count + std::size_t{p.result_count}, inputs = p.input_count;
   std::span<const DType> input_dtypes = dtypes.subspan(outputs, inputs);
@@ -270,6 +270,7 @@ std::string print(const RowwiseProblem& p, const RowBody& body) {
   const char letters[] = "pqtuwy";
   std::size_t count = 0;
   auto add = [&](const ExprFunction& f, const std::string& macro, std::span<const DType> of_outputs, std::size_t first_output) {
+    check_byte_selects(traits, f, of_outputs, input_dtypes, "rowwise");
     std::string extra = fmt::format("EXTRA{}", count);
     text +=
         print_opencl(f, of_outputs, input_dtypes,
@@ -308,7 +309,7 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
   const RowwiseProblem& p = l.problem;
   const BuiltPlan& plan = c.runtime->plans().find<BuiltPlan>("rowwise", p, implementation, [&] {
     KernelPlan selected = select(c.runtime->traits(), p, implementation);
-    selected.expression = print(p, *f.body());
+    selected.expression = print(c.runtime->traits(), p, *f.body());
     if (selected.entry != kGroups) return build_plan(*c.runtime, selected);
     KernelPlan other = select(c.runtime->traits(), p, "rowwise_rows");
     other.expression = selected.expression;

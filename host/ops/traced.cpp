@@ -118,6 +118,19 @@ void LineWalk::bind(Encoder& encoder, std::uint8_t lanes) const {
   for (std::size_t k = 0; k < operands; ++k) bind_lanes(encoder, stride.data() + 16 * k, lanes, wide_index);
 }
 
+void check_byte_selects(const DeviceTraits& traits, const ExprFunction& f, std::span<const DType> outputs, std::span<const DType> inputs, std::string_view op) {
+  auto bytes = [](std::span<const DType> dtypes) { return std::count(dtypes.begin(), dtypes.end(), DType::i8); };
+  if (!(traits.quirks & kQuirkByteSelectsCrash) || bytes(outputs) + bytes(inputs) < 2) return;
+  const std::vector<ExprStep>& steps = f.body()->steps;
+  auto is = [&](int k, ExprOp wanted) { return steps[static_cast<std::size_t>(k)].op == wanted; };
+  for (const ExprStep& s : steps)
+    if (s.op == ExprOp::select && is_integral(s.dtype) &&
+        ((is(s.operands[1], ExprOp::constant) && is(s.operands[2], ExprOp::input)) ||
+         (is(s.operands[1], ExprOp::input) && is(s.operands[2], ExprOp::constant))))
+      throw Error(ErrorCode::not_supported, op,
+                  "needs select() of i8 and a constant, the device has a compiler that crashes on it (quirk byte_selects_crash): use max, min or a param()");
+}
+
 void check_captured(const ExprBody& body, std::string_view op) {
   for (const Tensor& t : body.tensors)
     if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, "a captured tensor must be set, got a parsed function's blank one; use with_captured()");

@@ -72,6 +72,11 @@ struct LineWalk {
   void bind(Encoder& encoder, std::uint8_t lanes) const;
 };
 
+/// For functions that are printed with outputs and inputs of these dtypes. Errors: not_supported if the device's compiler would end the process on a select of
+/// bytes (quirk byte_selects_crash).
+void check_byte_selects(const DeviceTraits& traits, const ExprFunction& function, std::span<const DType> outputs, std::span<const DType> inputs,
+                        std::string_view op);
+
 /// Errors: invalid_argument if a captured tensor is not set.
 void check_captured(const ExprBody& body, std::string_view op);
 /// Binds params, with these values, and captured tensors, in the order of the printed text.

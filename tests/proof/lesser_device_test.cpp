@@ -190,6 +190,32 @@ TEST(LesserDevice, GroupsShareRows) {
   EXPECT_EQ(sums.to_bytes(), sum(randn({3, 2000}, {.device = test_devices().front(), .seed = 9}), {.dims = {1}}).to_bytes());
 }
 
+// No op prints what the compiler crashes on.
+TEST(LesserDevice, SelectsOfBytesAreRefusedWhereTheCompilerCrashes) {
+  auto expect_refusals = [](const Device& d, bool refused) {
+    const Tensor x = full({4, 4}, 7, {.dtype = DType::i8, .device = d}), ones = full({4, 4}, 1, {.device = d});
+    auto at_least_5 = [](const Expr& v) { return select(v <= 5, cast(Expr(5), v.dtype()), v); };
+    const std::vector<std::pair<const char*, std::function<Tensor()>>> calls{
+        {"map", [&] { return map([&](Expr v) { return at_least_5(v); }, {x}); }},
+        {"matmul", [&] { return linalg::matmul(ones, ones, [&](Expr, Expr v) { return at_least_5(v); }, {x}, {.dtype = {DType::i8}}); }},
+        {"rowwise", [&] { return rowwise([&](Row& row, Expr v) { return row.max(v), at_least_5(v); }, {x}, {.dtype = {DType::i8}})[0]; }},
+        {"results of rows",
+         [&] { return rowwise([&](Row& row, Expr v) { row.max(v), row.result(at_least_5(v)); }, {x.slice(1, 0, 1)}, {.dtype = {DType::i8}})[0]; }},
+    };
+    for (const auto& [name, call] : calls) {
+      Tensor made;
+      const std::string said = message_of([&] { made = call(); });
+      EXPECT_EQ(said.find("quirk byte_selects_crash") != std::string::npos, refused) << name << ": " << said;
+      if (!refused) {
+        EXPECT_EQ(made.to(DType::i32).to_host<std::int32_t>()[0], 7) << name;
+      }
+    }
+  };
+  expect_refusals(test_devices().front(), false);
+  const LesserTwin fresh(0, true, detail::kQuirkByteSelectsCrash);
+  expect_refusals(fresh.device(), true);
+}
+
 /// A call that takes many iterations of a work-item's loops.
 struct Long {
   const char* name;

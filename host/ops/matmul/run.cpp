@@ -22,9 +22,11 @@ const BuiltPlan& matmul_plan(const MatmulCall& c, const MatmulProblem& p) {
     std::array<DType, kMatmulInputs + 1> inputs{product};
     std::copy(p.inputs.begin(), p.inputs.end(), inputs.begin() + 1);
     // In the kernel operand 0 is the product when it is read, and the result when it is written.
+    const auto of_inputs = std::span<const DType>(inputs).first(std::size_t{1} + p.input_count);
+    check_byte_selects(c.runtime->traits(), f, std::span(&output, 1), of_inputs, kMatmul);
     PrintNames names{.first_input = 0, .first_position = std::size_t{1} + p.input_count};
-    selected.expression = print_operands(1, p.input_count, p.position_count, f.body()->buffers.size()) +
-                          print_opencl(f, std::span(&output, 1), std::span(inputs).first(std::size_t{1} + p.input_count), names).text;
+    selected.expression =
+        print_operands(1, p.input_count, p.position_count, f.body()->buffers.size()) + print_opencl(f, std::span(&output, 1), of_inputs, names).text;
     return build_plan(*c.runtime, selected);
   });
 }
