@@ -2,12 +2,14 @@
 // clutch-devices: lists OpenCL devices with the strings that select them, their abilities, and problems.
 #include <clutch/clutch.hpp>
 
+#include "support/private_folder.hpp"
 #include "support/system.hpp"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -22,6 +24,7 @@ namespace {
 using clutch::Device;
 using clutch::DeviceTraits;
 using clutch::detail::Keep, clutch::detail::may_write, clutch::detail::program_file, clutch::detail::ProgramRun, clutch::detail::run_program;
+using clutch::detail::PrivateBytes, clutch::detail::PrivateFolder, clutch::detail::read_private_file;
 
 struct Ability {
   const char* name;
@@ -200,6 +203,26 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+/// Why files that the library keeps are not used, one text each: programs, self-tests and rooflines of the cache folder, then the tuning file.
+std::vector<std::string> refused_files(const std::filesystem::path& cache) {
+  std::vector<std::string> refusals;
+  auto note = [&](const PrivateBytes& read) {
+    if (!read.refusal.empty()) refusals.push_back(read.refusal);
+  };
+  if (!cache.empty())
+    for (const char* below : {"programs", "devices"}) {
+      const PrivateFolder folder(cache, below);
+      for (const PrivateFolder::File& file : folder.list()) note(folder.read(file.name));
+    }
+  const std::filesystem::path tuning = clutch::tune::file();
+  if (tuning.empty()) return refusals;
+  if (tuning.parent_path() == cache)
+    note(PrivateFolder(cache).read(tuning.filename().string()));
+  else
+    note(read_private_file(tuning));
+  return refusals;
+}
+
 int doctor() {
   int problems = 0;
   auto line = [&](bool good, const std::string& text) {
@@ -215,14 +238,16 @@ int doctor() {
   line(!chosen.empty(), chosen.empty() ? problem : fmt::format("default device {}", chosen));
   const std::string folder = clutch::cache_directory();
   const std::string refusal = folder.empty() ? std::string() : clutch::cache_usage().refusal;
+  const std::vector<std::string> files = refused_files(folder);
   std::set<std::string> told;
   for (const Device& d : clutch::devices()) {
     const ProgramRun run = run_program(program_file(), {"--probe", fmt::format("{}", d.index())}, Keep::output);
     const bool good = run.end == ProgramRun::End::exited && run.status == 0;
     line(good, fmt::format("device {}: a kernel {}", d.index(), good ? "ran and its result is right" : "failed, crashed or gave a wrong result"));
     for (const std::string& text : lines_of(run.kept))
-      // A refusal of the cache is reported in a line of its own.
-      if (text.starts_with(kLogged) && (refusal.empty() || text.find(refusal) == std::string::npos) && told.insert(text).second)
+      // Refusals of the cache and of files are reported in lines of their own.
+      if (text.starts_with(kLogged) && (refusal.empty() || text.find(refusal) == std::string::npos) &&
+          std::none_of(files.begin(), files.end(), [&](const std::string& why) { return text.find(why) != std::string::npos; }) && told.insert(text).second)
         line(false, fmt::format("device {}: {}", d.index(), text.substr(kLogged.size())));
     for (const std::string& quirk : d.quirks()) fmt::print("quirk    device {}: {}\n", d.index(), quirk);
   }
@@ -233,6 +258,7 @@ int doctor() {
   else
     line(refusal.empty() && written,
          !refusal.empty() ? refusal : fmt::format("cache folder {}{}", folder, written ? "" : " cannot be written: programs are built by each process"));
+  for (const std::string& why : files) line(false, why);
   fmt::print("{}\n", problems == 0 ? "no problems" : fmt::format("{} problem{}", problems, problems == 1 ? "" : "s"));
   return problems == 0 ? 0 : 1;
 }
