@@ -8,9 +8,13 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
+#include <regex>
+#include <set>
 
 namespace clutch::testing { namespace {
 
@@ -349,6 +353,36 @@ std::map<std::string, std::string> read(const std::string& file) {
     if (const std::size_t colon = line.find(": "); !line.starts_with('#') && colon != std::string::npos)
       lines[line.substr(0, colon)] = line.substr(colon + 2, 32);
   return lines;
+}
+
+std::string text_of(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+/// Texts that the pattern's first group, or its groups joined by dots, match.
+std::set<std::string> matches(const std::string& text, const char* pattern) {
+  std::set<std::string> all;
+  const std::regex wanted(pattern);
+  for (std::sregex_iterator found(text.begin(), text.end(), wanted), end; found != end; ++found)
+    all.insert(found->size() > 2 ? fmt::format("{}.{}", (*found)[1].str(), (*found)[2].str()) : (*found)[1].str());
+  return all;
+}
+
+TEST(SavedBits, ChangesNameTheirReasonsAndTests) {
+  const std::string changes = text_of(std::filesystem::path(CLUTCH_TESTS_FOLDER) / "proof" / "changed_bits");
+  const std::set<std::string> reasons = matches(changes, R"([(, ]([BH]\d+)[),])");
+  for (const char* defect : {"B5", "H1", "H6", "H8", "H9", "H10", "H11", "H18", "H19", "H21", "H28", "H29"})
+    EXPECT_TRUE(reasons.contains(defect)) << "nothing says what changed by " << defect;
+  std::set<std::string> tests;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(CLUTCH_TESTS_FOLDER))
+    if (entry.path().extension() == ".cpp") tests.merge(matches(text_of(entry.path()), R"(\nTEST(?:_F)?\((\w+), (\w+)\))"));
+  const std::set<std::string> named = matches(changes, R"([:,]\s(?:#\s+)?([A-Z]\w+\.\w*\*?))");
+  EXPECT_GE(named.size(), 20u);
+  for (const std::string& name : named) {
+    const std::string whole = name.substr(0, name.find('*'));
+    const auto first = tests.lower_bound(whole);
+    EXPECT_TRUE(first != tests.end() && (name.ends_with('*') ? first->starts_with(whole) : *first == whole)) << "there is no test " << name;
+  }
 }
 
 TEST(SavedBits, EveryOpGivesThemAgain) {
