@@ -234,6 +234,38 @@ TEST(Kernels, HostTasksAndOpaqueLibraries) {
   }
 }
 
+// The plan of a task is a text of its own: that of the caller may go.
+TEST(Kernels, PlansOutliveTheTextsThatNameThem) {
+  CLUTCH_EACH_DEVICE(device) {
+    const std::string wanted = "the plan of a library's task, longer than what a string holds in itself";
+    const Tensor out = zeros({4}, {.device = device});
+    Stream stream(device);
+    synchronize(device);
+    auto hand_over = [&](bool opaque) {
+      std::string name = wanted;
+      const Tensor outputs[] = {out};
+      Encoder encoder(stream, "test_plan");
+      if (opaque)
+        encoder.opaque([](void*) {}, {}, outputs, name);
+      else
+        encoder.host_task([](auto) {}, {}, outputs, name);
+      name.assign(name.size(), '?');
+    };
+    for (bool opaque : {true, false}) {
+      fill_(out, 1);
+      hand_over(opaque);
+      EXPECT_EQ(last_plan(), wanted);
+      fill_(out, 2);
+      Graph graph({.backend = "host"});
+      {
+        GraphCapture capture(graph, stream);
+        hand_over(opaque);
+      }
+      EXPECT_EQ(last_plan(), wanted);
+    }
+  }
+}
+
 TEST(Kernels, WrappersTakeAPredicate) {
   CLUTCH_EACH_DEVICE(device) {
     detail::KernelPlan plan = detail::select(device.traits(), detail::FillProblem{});
