@@ -73,24 +73,39 @@ struct Implementation {
   std::string (*accepts)(const DeviceTraits&, const Problem&);
 };
 
+/// Errors: invalid_argument for a forced name that no list has. choose() calls it; ops that may return before they select, as there is nothing to compute, call
+/// it first.
+template <class... Lists>
+void check_implementation(std::string_view forced, std::string_view op, const Lists&... lists) {
+  if (forced.empty()) return;
+  bool known = false;
+  std::string names;
+  auto look = [&](const auto& list) {
+    for (const auto& row : list) known = known || row.name == forced;
+  };
+  (look(lists), ...);
+  if (known) return;
+  auto add = [&](const auto& list) {
+    for (const auto& row : list) names += fmt::format("\n  {}", row.name);
+  };
+  (add(lists), ...);
+  throw Error(ErrorCode::invalid_argument, op, fmt::format("the implementation must be one of the op's, got '{}'; there are:{}", forced, names));
+}
+
 /// Returns the first implementation that accepts the problem, or the forced one.
 /// Errors: invalid_argument for an unknown forced name; not_supported, with the reasons, if the forced one refuses or all do.
 template <class Problem>
 const Implementation<Problem>& choose(std::span<const Implementation<Problem>> list, const DeviceTraits& traits, const Problem& problem,
                                       std::string_view forced, std::string_view op) {
+  check_implementation(forced, op, list);
   std::string reasons;
   for (const auto& row : list) {
-    if (!forced.empty() && row.name != forced) {
-      reasons += fmt::format("\n  {}", row.name);
-      continue;
-    }
+    if (!forced.empty() && row.name != forced) continue;
     std::string reason = row.accepts(traits, problem);
     if (reason.empty()) return row;
     if (!forced.empty()) throw Error(ErrorCode::not_supported, op, fmt::format("implementation {} refuses: {}", row.name, reason));
     reasons += fmt::format("\n  {}: {}", row.name, reason);
   }
-  if (!forced.empty())
-    throw Error(ErrorCode::invalid_argument, op, fmt::format("the implementation must be one of the op's, got '{}'; there are:{}", forced, reasons));
   throw Error(ErrorCode::not_supported, op, fmt::format("no implementation accepts:{}", reasons));
 }
 

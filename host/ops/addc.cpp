@@ -166,6 +166,7 @@ void run(const Tensor& out, const Arguments& given, const Checked& c, const Addc
 
 Tensor addc(const Arguments& a, const AddcOptions& options, const Stream& given) {
   Checked c = validate(a);
+  check_implementation(options.implementation, a.name, kImplementations);
   Stream stream = resolve_stream(given, *c.runtime, a.name);
   if (a.out && a.out->dtype() == c.dtype) {
     if (a.out->numel() > 0) run(*a.out, a, c, options, stream);

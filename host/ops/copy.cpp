@@ -93,6 +93,7 @@ namespace {
 // encode ------------------------------------------------------------------------------------------------------------
 
 void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptions& options, const Stream& stream, const char* op) {
+  check_implementation(options.implementation, "copy_", kImplementations);
   if (to.numel() == 0) return;
   ElementwiseWalk<2> walk = walk_of<2>(to.sizes(), {to.strides(), broadcast_strides(from, to.sizes())});
   CopyProblem problem{from.dtype(), to.dtype(), walk.layout, walk.wide_index, options.overflow};

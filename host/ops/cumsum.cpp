@@ -78,6 +78,7 @@ namespace {
 // encode ------------------------------------------------------------------------------------------------------------
 
 void run(const Tensor& out, const Tensor& x, const Checked& c, const CumsumOptions& options, const Stream& stream) {
+  check_implementation(options.implementation, "cumsum", kImplementations);
   if (out.numel() == 0) return;
   CumsumProblem p{.dtype = x.dtype(), .output = out.dtype()};
   const LineWalk walk({&out, &x}, x.sizes(), c.dim);

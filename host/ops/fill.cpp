@@ -110,6 +110,7 @@ std::array<std::uint8_t, 16> stored_bits(double v, DType dtype) {
 void fill(const Tensor& self, double value, const FillOptions& options, const Stream& given) {
   Runtime& runtime = validate(self, value, "fill_");
   Stream stream = resolve_stream(given, runtime, "fill_");
+  check_implementation(options.implementation, "fill_", kImplementations);
   if (self.numel() == 0) return;
   ElementwiseWalk<1> walk = walk_of<1>(self.sizes(), {self.strides()});
   DType alike = dtype_of_size(self.dtype());
@@ -134,6 +135,7 @@ void arange(const Tensor& self, double start, double step, const FillOptions& op
   Runtime& runtime = validate(self, 0, "arange_");
   validate_arange(self);
   Stream stream = resolve_stream(given, runtime, "arange_");
+  check_implementation(options.implementation, "arange_", kImplementations);
   if (self.numel() == 0) return;
   // arange_ numbers elements in row-major order of the sizes, so dimensions keep their order.
   ElementwiseWalk<1> walk = walk_of<1>(self.sizes(), {self.strides()});

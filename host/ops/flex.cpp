@@ -233,6 +233,7 @@ std::string_view entry_of(FlexPart part, std::string_view chosen) {
 
 }  // namespace
 
+void check_flex_implementation(std::string_view forced) { check_implementation(forced, kOp, kForced); }
 int split_rows(const FlexClass& c) { return std::clamp(2048 / c.most, 2, 16); }
 bool keys_along(std::string_view entry) { return entry == "flex_lanes_backward" || entry == "flex_split"; }
 

@@ -163,6 +163,7 @@ void launch(const Launch& l, const ExprFunction& f, std::span<const double> para
 
 void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const Tensor> given, std::span<const double> params, const Checked& c,
          const MapOptions& options, const Stream& stream) {
+  check_implementation(options.implementation, "map", kImplementations);
   std::int64_t n = numel(c.sizes);
   if (n == 0) return;
   std::vector<Tensor> inputs = as_traced(given, stream);

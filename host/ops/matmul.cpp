@@ -221,6 +221,10 @@ std::string_view matmul_entry(const DeviceTraits& traits, const MatmulProblem& p
   return choose<MatmulProblem>(list, traits, p, forced, kOp).name;
 }
 
+void check_matmul_implementation(bool sparse, std::string_view forced) {
+  sparse ? check_implementation(forced, kOp, kSparseForced) : check_implementation(forced, kOp, kForced);
+}
+
 DType matrix_dtype(const MatrixOperand& b) { return b.tensor() ? b.tensor()->dtype() : b.packed()->dtype(); }
 const Dims& sizes_of(const MatrixOperand& b) { return b.tensor() ? b.tensor()->sizes() : b.packed()->sizes(); }
 const Tensor& memory_of(const MatrixOperand& b) {

@@ -403,6 +403,7 @@ ExprFunction last_step(const Reduction& r, const ExprFunction& after) {
 }
 
 void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given, const Reduction& r, const ReduceOptions& options, const Stream& stream) {
+  check_implementation(options.implementation, "reduce", kForced);
   if (r.n == 0) return;
   std::vector<Tensor> inputs = as_traced(given, stream);
   ExprFunction after = last_step(r, options.after);

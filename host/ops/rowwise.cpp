@@ -153,6 +153,8 @@ constexpr std::array<Implementation<RowwiseProblem>, 3> kImplementations{
     {{kGroups, of_groups<fits_filled_teams>}, {"rowwise_rows", fits_rows}, {"rowwise_strided", computes}}};
 /// Implementations that a caller may force.
 constexpr std::array<Implementation<RowwiseProblem>, 3> kForced{{{kGroups, fits_groups}, {"rowwise_rows", fits_rows}, {"rowwise_strided", computes}}};
+/// Those that launch other ops.
+constexpr std::array<Implementation<RowwiseProblem>, 1> kByOthers{{{kComposed, computes}}};
 
 }  // namespace
 
@@ -437,6 +439,7 @@ bool run_composed(std::span<const Tensor> outputs, const RowFunction& f, std::sp
 
 void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> given, const Checked& c, const RowwiseOptions& options,
          const Stream& stream) {
+  check_implementation(options.implementation, "rowwise", kForced, kByOthers);
   if (c.n == 0 || (c.m == 0 && f.result_count() == 0)) return;
   bool forced = options.implementation == kComposed;
   if (forced || (options.implementation.empty() && few_long_rows(outputs, f, given, c))) {

@@ -50,10 +50,7 @@ Runtime& validate_index(const Tensor& x, int dim, const Tensor& index, std::stri
 
 Runtime& validate(const Tensor& self, int dim, const Tensor& index, const Tensor& src, const ScatterOptions& options) {
   constexpr std::string_view op = "scatter_reduce";
-  constexpr std::array<std::string_view, 4> kWays{"", "scatter_panels", "scatter_lines", "segment_rows"};
-  if (std::find(kWays.begin(), kWays.end(), options.implementation) == kWays.end())
-    throw Error(ErrorCode::invalid_argument, op,
-                fmt::format("implementation must be scatter_panels, scatter_lines or segment_rows, got '{}'", options.implementation));
+  check_scatter_implementation(options.implementation, op);
   check_reduce(options.reduce, op);
   const Tensor* tensors[] = {&self, &index, &src};
   Runtime& runtime = common_runtime(tensors, op);
@@ -80,8 +77,12 @@ constexpr std::array<Implementation<ScatterProblem>, 2> kImplementations{{
      }},
     {"scatter_lines", [](const DeviceTraits& t, const ScatterProblem& p) { return refuses_fp64(t, p.dtype == DType::f64); }},
 }};
+/// Those that another op launches.
+constexpr std::array<Implementation<ScatterProblem>, 1> kByOthers{{{"segment_rows", nullptr}}};
 
 }  // namespace
+
+void check_scatter_implementation(std::string_view forced, std::string_view op) { check_implementation(forced, op, kImplementations, kByOthers); }
 
 KernelPlan select(const DeviceTraits& traits, const ScatterProblem& p, std::string_view forced) {
   const auto& chosen = choose<ScatterProblem>(kImplementations, traits, p, forced, "scatter_reduce");
@@ -171,7 +172,7 @@ void by_rows(const Tensor& out, int dim, const Tensor& index, const Tensor& src,
   segment_into(
       self,
       {.op = "scatter_reduce", .data = data, .offsets = groups.offsets, .columns = groups.order, .self = self, .self_rows = rows, .data_rows = data.sizes()[0]},
-      {.reduce = options.reduce}, stream);
+      {.reduce = options.reduce, .implementation = options.implementation}, stream);
 }
 
 /// The stride of rows along `dim` whose other elements are contiguous; 0 if they are not.

@@ -16,6 +16,9 @@ struct ScatterProblem {
   std::uint8_t rank_lanes = 4;
 };
 
+/// Errors: invalid_argument for a name that no implementation has.
+void check_scatter_implementation(std::string_view forced, std::string_view op);
+
 /// gather, with `missing` for indices out of range; for floating tensors.
 Tensor gather_or(const Tensor& x, int dim, const Tensor& index, double missing, const char* op, const Stream& stream);
 

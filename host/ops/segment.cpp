@@ -134,7 +134,10 @@ bool reaches(const Tensor& t) { return last_offset(2, t.sizes().begin(), t.strid
 
 }  // namespace
 
+void check_segment_implementation(std::string_view forced, std::string_view op) { check_implementation(forced, op, kImplementations); }
+
 void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& options, const Stream& stream) {
+  check_segment_implementation(options.implementation, s.op);
   if (out.numel() == 0) return;
   Runtime& runtime = out.storage()->runtime();
   Tensor data = as_matrix(s.data, stream), target = as_matrix(out, stream);

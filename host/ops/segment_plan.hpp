@@ -38,6 +38,8 @@ struct SegmentProblem {
 
 /// Errors: invalid_argument for any and all.
 void check_reduce(Reduce reduce, std::string_view op);
+/// Errors: invalid_argument for a name that no implementation has.
+void check_segment_implementation(std::string_view forced, std::string_view op);
 
 /// One call: rows of data reduced, with or without columns and values.
 struct Segments {

@@ -67,6 +67,7 @@ RowSums row_sums(const Tensor& q, const Tensor& k, const attention::FlexResult& 
 attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v, const attention::FlexResult& results,
                                             const Checked& c, const attention::FlexOptions& options, const attention::FlexBackwardOptions& backward,
                                             const Stream& stream) {
+  check_flex_implementation(options.implementation);
   const TensorOptions stored{.dtype = q.dtype(), .device = stream.device()};
   const DType sums = compute_dtype(q.dtype(), kFlex);
   attention::FlexGradients made{.q = empty(q.sizes(), stored, stream), .k = empty(k.sizes(), stored, stream), .v = empty(v.sizes(), stored, stream)};

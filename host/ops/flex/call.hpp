@@ -41,6 +41,8 @@ struct Mods {
 int split_rows(const FlexClass& c);
 /// True if the SIMD lanes hold keys; otherwise they hold queries.
 bool keys_along(std::string_view entry);
+/// Errors: invalid_argument for a name that no implementation has.
+void check_flex_implementation(std::string_view forced);
 /// True if the entry computes results of parts of the keys, which flex_combine then combines.
 inline bool by_parts(std::string_view entry) { return entry == "flex_split" || entry == "flex_tiles_split"; }
 

@@ -192,6 +192,7 @@ void run_split(const BuiltPlan& plan, FlexProblem p, const Mods& mods, const att
 
 void run_flex(const attention::FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v, const Checked& c, const attention::FlexOptions& options,
               const Stream& stream) {
+  check_flex_implementation(options.implementation);
   if (c.batch == 0 || c.heads == 0 || c.q_len == 0) return;
   const Mods mods(c, options, q.dtype(), draw_dropout(options.dropout_p, options.generator, results.dropout_state, c.scores(), stream));
   FlexProblem p = mods.problem(c, options, q.dtype());

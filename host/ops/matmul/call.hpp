@@ -85,6 +85,8 @@ Tensor linear_sums_backward(const Tensor& grad, DType dtype, const Tensor& bias,
 
 /// The name of the implementation that takes a problem. Errors: as select().
 std::string_view matmul_entry(const DeviceTraits& traits, const MatmulProblem& problem, std::string_view forced);
+/// Errors: invalid_argument for a name that no implementation has.
+void check_matmul_implementation(bool sparse, std::string_view forced);
 /// Reasons why matmul_lanes (a matrix in each lane) or CLBlast refuses a problem; empty if it accepts.
 std::string fits_matmul_lanes(const DeviceTraits& traits, const MatmulProblem& problem);
 std::string fits_clblast(const DeviceTraits& traits, const MatmulProblem& problem);

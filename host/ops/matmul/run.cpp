@@ -314,6 +314,7 @@ void run_as_f32(const MatmulCall& c, const Stream& stream) {
 }  // namespace
 
 void run_matmul(MatmulCall c, const Stream& stream) {
+  check_matmul_implementation(c.sparse != nullptr, c.options.implementation);
   if (c.out.numel() == 0) return;
   Product product(std::move(c), stream);
   if (!product.note_function()) return run_by_product(product.c, product.inputs, stream);

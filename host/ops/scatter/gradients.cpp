@@ -84,6 +84,7 @@ ScatterGradients scatter_reduce_backward(const Tensor& grad, const Tensor& resul
   detail::OpName named("scatter_reduce_backward");
   constexpr const char* op = "scatter_reduce_backward";
   detail::check_reduce(options.reduce, op);
+  detail::check_scatter_implementation(options.implementation, op);
   for (const Tensor* t : {&grad, &result, &self, &index, &src}) {
     if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
     if (t != &index && !is_floating(t->dtype())) throw Error(ErrorCode::invalid_dtype, op, fmt::format("tensors must be floating, got {}", name(t->dtype())));
@@ -130,6 +131,7 @@ Tensor segment_reduce_backward(const Tensor& grad, const Tensor& result, const T
   detail::OpName named("segment_reduce_backward");
   constexpr const char* op = "segment_reduce_backward";
   detail::check_reduce(options.reduce, op);
+  detail::check_segment_implementation(options.implementation, op);
   for (const Tensor* t : {&grad, &result, &data, &offsets})
     if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
   Dims wanted = data.sizes();
@@ -164,6 +166,7 @@ SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr&
   detail::OpName named("sparse::spmm_backward");
   constexpr const char* op = "spmm_backward";
   detail::check_reduce(options.reduce, op);
+  detail::check_segment_implementation(options.implementation, op);
   for (const Tensor* t : {&grad, &result, &a.offsets, &a.columns, &b})
     if (!t->defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
   const std::int64_t rows = a.offsets.numel() - 1, entries = a.columns.numel();
