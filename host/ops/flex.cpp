@@ -154,9 +154,9 @@ struct FlexTiles {
                                       FLEX_PARTIAL_NUMBERS(block_m, threads_n));
   }
 };
-/// Tiles by class of sizes (kFlexClasses) for forward, backward and few queries; then the same for devices with less local memory, and for f64, which has one
-/// class less. A work-item has 4 x 4 scores and 4 rows of results, whose elements are at most 16, so that no compiler spills registers (scripts/gpu-check).
-/// For f32, with at most E elements in a row and local memory L:
+/// Tiles by class of sizes (kFlexClasses) for forward, backward and few queries; then the same for devices with less local memory or fewer items in a group,
+/// and for f64, which has one class less. A work-item has 4 x 4 scores and 4 rows of results, whose elements are at most 16, so that no compiler spills
+/// registers (scripts/gpu-check). For f32, with at most E elements in a row and local memory L:
 ///   forward    E 64: 128 work-items with 4 x 8 results each, L = 22,528 B; E 128: 128 with 4 x 16, 26,624 B; E 256: 128 with 4 x 16, 43,008 B
 ///   backward   the same, but 256 work-items for E 128, because dk and dv are accumulated at the same time
 ///   few        BLOCK_M 16: filled by one query of 16 heads, or by up to 8 queries
@@ -180,17 +180,16 @@ std::string tiles_of(const DeviceTraits& traits, const FlexProblem& p, bool spli
   const bool wide = p.dtype == DType::f64;
   const std::size_t classes = wide ? 2 : 3, which = split ? 2 : p.part == FlexPart::forward || p.part == FlexPart::sums ? 0 : 1;
   if (p.size_class >= classes) return fmt::format("rows must have at most {} elements, got longer ones", kFlexClasses[classes - 1].most);
-  std::uint64_t needed = 0;
+  std::string why;
   for (const TilesBySize* all : {wide ? &kWideTiles : &kTiles, wide ? &kSmallWideTiles : &kSmallTiles}) {
     const FlexTiles& t = (*all)[p.size_class][which];
-    needed = t.numbers(kFlexClasses[p.size_class].most) * (wide ? 8 : 4);
-    if (traits.local_bytes < needed) continue;
-    if (std::string why = refuses_group_items(traits, static_cast<std::uint64_t>(t.threads_m) * static_cast<std::uint64_t>(t.threads_n)); !why.empty())
-      return why;
+    why = refuses_local_bytes(traits, t.numbers(kFlexClasses[p.size_class].most) * (wide ? 8 : 4));
+    if (why.empty()) why = refuses_group_items(traits, static_cast<std::uint64_t>(t.threads_m) * static_cast<std::uint64_t>(t.threads_n));
+    if (!why.empty()) continue;
     if (tiles) *tiles = t;
     return computes(traits, p);
   }
-  return refuses_local_bytes(traits, needed);
+  return why;
 }
 std::string fits_tiles(const DeviceTraits& traits, const FlexProblem& p) { return tiles_of(traits, p, false); }
 std::string fits_tiles_split(const DeviceTraits& traits, const FlexProblem& p) {
