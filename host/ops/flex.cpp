@@ -150,8 +150,12 @@ std::string fits_split(const DeviceTraits& traits, const FlexProblem& p) {
 struct FlexTiles {
   int block_m, block_n, threads_m, threads_n, block_k;
   std::uint64_t numbers(int most) const {  ///< numbers in local memory
-    return static_cast<std::uint64_t>(2 * FLEX_CHUNK_NUMBERS(block_m, block_n, block_k, most) + FLEX_P_NUMBERS(block_m, block_n) +
-                                      FLEX_PARTIAL_NUMBERS(block_m, threads_n));
+    const int all = 2 * FLEX_CHUNK_NUMBERS(block_m, block_n, block_k, most) + FLEX_P_NUMBERS(block_m, block_n) + FLEX_PARTIAL_NUMBERS(block_m, threads_n);
+    return static_cast<std::uint64_t>(all);
+  }
+  std::uint64_t items() const {
+    const int all = threads_m * threads_n;
+    return static_cast<std::uint64_t>(all);
   }
 };
 /// Tiles by class of sizes (kFlexClasses) for forward, backward and few queries; then the same for devices with less local memory or fewer items in a group,
@@ -184,7 +188,7 @@ std::string tiles_of(const DeviceTraits& traits, const FlexProblem& p, bool spli
   for (const TilesBySize* all : {wide ? &kWideTiles : &kTiles, wide ? &kSmallWideTiles : &kSmallTiles}) {
     const FlexTiles& t = (*all)[p.size_class][which];
     why = refuses_local_bytes(traits, t.numbers(kFlexClasses[p.size_class].most) * (wide ? 8 : 4));
-    if (why.empty()) why = refuses_group_items(traits, static_cast<std::uint64_t>(t.threads_m) * static_cast<std::uint64_t>(t.threads_n));
+    if (why.empty()) why = refuses_group_items(traits, t.items());
     if (!why.empty()) continue;
     if (tiles) *tiles = t;
     return computes(traits, p);
@@ -270,7 +274,7 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
   if (tiles) {
     FlexTiles t;
     tiles_of(traits, p, chosen == "flex_tiles_split", &t);
-    plan.tuning.tile = static_cast<std::uint64_t>(t.block_m), plan.tuning.local = static_cast<std::uint64_t>(t.threads_m * t.threads_n);
+    plan.tuning.tile = static_cast<std::uint64_t>(t.block_m), plan.tuning.local = t.items();
     d.set("CLUTCH_BLOCK_M", t.block_m)
         .set("CLUTCH_BLOCK_N", t.block_n)
         .set("CLUTCH_THREADS_M", t.threads_m)
@@ -279,7 +283,8 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
     d.set("CLUTCH_DMAX", c.most).set("CLUTCH_S_BYTES", static_cast<std::int64_t>(bytes_for(p.dtype, 1)));
     return plan;
   }
-  plan.tuning.tile = static_cast<std::uint64_t>(c.tile_vectors * plan.tuning.width);
+  const int tile_rows = c.tile_vectors * plan.tuning.width;
+  plan.tuning.tile = static_cast<std::uint64_t>(tile_rows);
   const bool direct = p.direct && (p.dtype == DType::f32 || wide || plan.entry == "flex_split");
   // KEYS of few queries: if keys are read in place, long contiguous reads of keys and then of values, which memory serves fast (128 KiB of f32); if they are
   // loaded first, as many as stay in the L1 cache until they are used (16 KiB).
