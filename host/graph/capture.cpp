@@ -194,7 +194,7 @@ void Capture::add_table(GraphWork& work, LaunchTable launched) {
   table.use = static_cast<int>(work.uses.size());
   auto first = static_cast<std::size_t>(table.first_base);
   for (std::size_t i = first; i < first + TensorTable::kBases + 2; ++i) work.bound[i].use = table.use;
-  work.uses.push_back(std::move(use));
+  work.uses.push_back(use);
   work.table = std::move(table);
 }
 

@@ -72,7 +72,8 @@ constexpr std::array<LaneKind, 4> kMaskLanes{LaneKind::same, LaneKind::same, Lan
 
 /// Most iterations of a work-item's loops for one block of kinds_of(): keys, in steps of eight, times vectors of queries.
 double loops_of_block(const attention::BlockSize& block, int width) {
-  const auto vectors = static_cast<double>(block.q / width), keys = static_cast<double>(block.kv);
+  const auto whole = block.q / width;
+  const auto vectors = static_cast<double>(whole), keys = static_cast<double>(block.kv);
   return keys * (vectors + 2) + keys / 4 + 4;
 }
 

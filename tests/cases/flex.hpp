@@ -193,9 +193,8 @@ struct FlexCase {
       for (int h = 0; h < 3; ++h)
         for (int x = 0; x < 5; ++x)
           for (int d = 0; d < 6; ++d) {
-            const int at = kFirst[b] + x, row = kPages[b][at / 4] * 4 + at % 4;
-            model::store_at(p.output.raw.data(), static_cast<std::size_t>((h * 20 + row) * 6 + d), dtype,
-                            k[static_cast<std::size_t>(((b * 3 + h) * 5 + x) * 6 + d)]);
+            const int at = kFirst[b] + x, row = kPages[b][at / 4] * 4 + at % 4, to = (h * 20 + row) * 6 + d, from = ((b * 3 + h) * 5 + x) * 6 + d;
+            model::store_at(p.output.raw.data(), static_cast<std::size_t>(to), dtype, k[static_cast<std::size_t>(from)]);
           }
     p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
       attention::PagedCache cache(

@@ -43,7 +43,7 @@ struct OptimCase {
 
   /// Steps row 0 of raw values (1 + states, n), parameters of these sizes one after another, with gradients; all of `dtype`.
   static void reference(const PreciseStep& step, std::int64_t t, void* all, const void* grads, std::span<const std::int64_t> sizes) {
-    const auto rows = static_cast<std::size_t>(1 + step.model.states());
+    const auto rows = 1 + static_cast<std::size_t>(step.model.states());
     std::size_t n = 0, at = 0;
     for (std::int64_t size : sizes) n += static_cast<std::size_t>(size);
     auto element = [&]<class R>(std::uint32_t number, std::size_t i, R) {

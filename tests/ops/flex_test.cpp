@@ -275,7 +275,7 @@ TEST(Flex, ExtremeScores) {
       expect_close(flex(given.q, given.k, given.v, o), given.model([](double s, auto, auto, auto q, auto kv) { return q + 150 == kv ? s : -kInf; }), "one key");
       // NaN keys that are masked do not count; others make their rows NaN.
       std::vector<float> keys = given.k.to_host<float>();
-      for (int d = 0; d < 16; ++d) keys[static_cast<std::size_t>(7 * 16 + d)] = std::numeric_limits<float>::quiet_NaN();
+      for (std::size_t d = 0; d < 16; ++d) keys[7 * 16 + d] = std::numeric_limits<float>::quiet_NaN();
       o.score_mod = {}, o.mask_mod = [](Index, Index, Index q, Index kv) { return (kv != 7) | (q == 3); };
       const std::vector<double> poisoned = values(flex(given.q, from_host(keys, {1, 1, 200, 16}, device), given.v, o).out);
       const FlexCase::Result without = given.model({}, [](auto, auto, auto, auto kv) { return kv != 7; });
@@ -546,7 +546,7 @@ TEST(Flex, MemoryGrowsWithTheLengthAlone) {
       const auto size = static_cast<std::uint64_t>(2 * length * 32 * 4), some = static_cast<std::uint64_t>(2 * length * 4) + 65536;
       EXPECT_LE(more([&] { flex(given.q, given.k, given.v, o); }), size + some) << length;
       const FlexResult made = flex(given.q, given.k, given.v, o);
-      const auto parts = static_cast<std::uint64_t>(2 * device.traits().compute_units);  // of two heads
+      const auto parts = 2 * static_cast<std::uint64_t>(device.traits().compute_units);  // of two heads
       EXPECT_LE(more([&] { attention::flex_backward(given.q, given.q, given.k, given.v, made, o); }), (3 + std::max<std::uint64_t>(parts, 1)) * size + some)
           << length;
       // A query's parts: its result and two numbers for each 512 keys.
