@@ -67,12 +67,12 @@ TEST(Scatter, RepeatedIndicesGoByRowsWithTheBitsOfLines) {
               scatter_reduce(self, 1, index, src, {.implementation = "scatter_lines"}).to_bytes());
     EXPECT_EQ(code_of([&] { scatter_reduce(self, 1, index.contiguous(), src, {.implementation = "segment_rows"}); }), ErrorCode::not_supported);
     // Elements of a row that lie apart: what is forced refuses, rather than be another; what is not takes them.
-    Tensor turned = randn({40, 9}, {.device = device, .seed = 1}).mT(), wide = randn({300, 9}, {.device = device, .seed = 2}).mT(),
+    Tensor transposed = randn({40, 9}, {.device = device, .seed = 1}).mT(), wide = randn({300, 9}, {.device = device, .seed = 2}).mT(),
            columns = line.reshape({1, 300}).expand({9, 300});
-    EXPECT_EQ(code_of([&] { scatter_reduce(turned.contiguous(), 1, columns, wide.contiguous(), {.implementation = "segment_rows"}); }),
+    EXPECT_EQ(code_of([&] { scatter_reduce(transposed.contiguous(), 1, columns, wide.contiguous(), {.implementation = "segment_rows"}); }),
               ErrorCode::not_supported);
-    ASSERT_EQ(scatter_reduce(turned.contiguous(), 1, columns, wide.contiguous()).to_bytes(),
-              scatter_reduce(turned.contiguous(), 1, columns, wide.contiguous(), {.implementation = "scatter_lines"}).to_bytes());
+    ASSERT_EQ(scatter_reduce(transposed.contiguous(), 1, columns, wide.contiguous()).to_bytes(),
+              scatter_reduce(transposed.contiguous(), 1, columns, wide.contiguous(), {.implementation = "scatter_lines"}).to_bytes());
   }
 }
 
