@@ -314,7 +314,7 @@ struct FlexCase {
     all.push_back(gradient_problem("flex_items", DType::f32, few, 0, seed + 16, false, true));
     all.push_back(gradient_problem("flex_tiles", DType::f32, {.heads = 1, .q_len = 20, .kv_len = 20, .e = 9, .ev = 9}, 2, seed + 17, false, true));
     // Whole tiles are worked on, which simulators take long for: few of them.
-    const Shape tiles{.batch = 1, .heads = 2, .q_len = 33, .kv_len = 20, .e = 19, .ev = 11, .kv_heads = 1};
+    const Shape tiles{.batch = 1, .heads = 2, .q_len = 66, .kv_len = 20, .e = 19, .ev = 11, .kv_heads = 1};
     for (DType dtype : {DType::f32, DType::f64})
       all.push_back(problem(name(dtype), "flex_tiles", dtype, {.heads = 2, .q_len = 35, .kv_len = 40, .e = 19, .ev = 11, .kv_heads = 1}, seed + 9, true));
     all.push_back(problem("bf16", "flex_tiles", DType::bf16, {.q_len = 35, .kv_len = 20, .e = 19, .ev = 11}, seed + 9, false));
