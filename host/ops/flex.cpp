@@ -159,8 +159,9 @@ struct FlexTiles {
   }
 };
 /// Tiles by class of sizes (kFlexClasses) for forward, backward and few queries; then the same for devices with less local memory or fewer items in a group,
-/// and for f64, which has one class less. A work-item has 4 x 4 scores and 4 rows of results, whose elements are at most 16, so that no compiler spills
-/// registers (scripts/gpu-check). For f32, with at most E elements in a row and local memory L:
+/// and for f64, which has one class less. A work-item has 4 x 4 scores and 4 rows of results, whose elements are at most 16: scripts/gpu-check finds no
+/// spilled registers on AMD, few on NVIDIA. Chosen by registers and local memory, not by time: these tiles have not run on a GPU. For f32, with at most E
+/// elements in a row and local memory L:
 ///   forward    E 64: 128 work-items with 4 x 8 results each, L = 22,528 B; E 128: 128 with 4 x 16, 26,624 B; E 256: 128 with 4 x 16, 43,008 B
 ///   backward   the same, but 256 work-items for E 128, because dk and dv are accumulated at the same time
 ///   few        BLOCK_M 16: filled by one query of 16 heads, or by up to 8 queries
