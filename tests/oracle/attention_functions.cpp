@@ -136,6 +136,14 @@ void add_masks(Functions& table) {
     give(c, block_mask_from_lists(c["kv_num_blocks"], c["kv_indices"], c.optional("full_kv_num_blocks"), c.optional("full_kv_indices"), mask(c),
                                   block_options(c)));
   };
+  // Masks made of masks.
+  const auto combined = [](Call& c, const MaskMod& made) {
+    const BlockMask m = create_block_mask(made, block_options(c));
+    c.give(std::vector{m.kinds(), m.to_dense()});
+  };
+  table["mask & mask"] = [combined](Call& c) { combined(c, mask(c, "mask") & mask(c, "second_mask")); };
+  table["mask | mask"] = [combined](Call& c) { combined(c, mask(c, "mask") | mask(c, "second_mask")); };
+  table["! mask"] = [combined](Call& c) { combined(c, !mask(c, "mask")); };
   table["alibi_slopes"] = [](Call& c) { c.give(alibi_slopes(c.integer("heads", 1))); };
 }
 
@@ -177,12 +185,14 @@ void add_attention(Functions& table) {
     const MultiHeadGradients g = multi_head_attention_backward(c["grad"], c["x"], weights, r, options);
     c.give(std::vector{g.x, g.in_weight, g.in_bias, g.out_weight, g.out_bias});
   };
-  // A cache that is filled with keys (n, heads, S, E) and values at positions, then read by flex through its table, or by its physical mask.
+  // A cache that is filled with keys (n, heads, S, E) and values at positions, then read by flex through its table, or by its physical masks and mod. A query's
+  // batch i is sequence "sequences"[i].
   table["paged_cache"] = [](Call& c) {
     PagedCacheOptions options;
     options.pages = c.integer("pages", 1);
     options.page_size = c.integer("page_size", 16);
     options.max_batch = c.integer("max_batch", 1);
+    options.max_pages = c.integer("max_pages", 0);
     options.heads = c["k"].size(1);
     options.key_size = c["k"].size(3);
     options.value_size = c["v"].size(3);
@@ -194,17 +204,30 @@ void add_attention(Functions& table) {
       cache.erase(c.integer("erase", 0));
       cache.reserve(c.integer("erase", 0), static_cast<std::int64_t>(lengths[static_cast<std::size_t>(c.integer("erase", 0))]));
     }
-    cache.assign(c["sequences"], c["positions"], c["k"], c["v"]);
+    cache.assign(c["written"], c["positions"], c["k"], c["v"]);
     c.say("free", cache.free_pages());
+    Json capacities = Json::array();
+    for (std::size_t i = 0; i < lengths.size(); ++i) capacities.push_back(cache.capacity(static_cast<std::int64_t>(i)));
+    c.say("capacities", capacities);
     FlexOptions call = flex_options(c);
-    call.varlen = cache.varlen(c["lengths"]);
+    call.varlen = cache.varlen(c["lengths"], c.flag("named") ? c["sequences"] : Tensor());
     c.give(flex(c["q"], cache.keys(), cache.values(), call).out);
     c.give(std::vector{cache.page_table(), cache.physical_to_logical()});
-    // The same without the table: masks of the cache's own rows. Rows that nothing was written to may be NaN.
+    // The same without the table: masks of the cache's own rows, the mod of their logical places. Rows that nothing was written to may be NaN.
     const Captured lengths_of = captured(c["lengths"]);
     const MaskMod logical = [=](Index b, Index, Index, Index kv) { return kv < lengths_of[b]; };
     FlexOptions by_rows = flex_options(c);
-    by_rows.mask_mod = cache.physical(logical, c["sequences"]);
+    if (!by_rows.score_mod.empty()) by_rows.score_mod = cache.physical(by_rows.score_mod, c["sequences"]);
+    if (c.flag("by_blocks")) {
+      BlockMaskOptions blocks;
+      blocks.batch = c["q"].size(0);
+      blocks.q_len = c["q"].size(2);
+      blocks.kv_len = c.integer("kv_len", 1);
+      blocks.block = {.q = 16, .kv = options.page_size};
+      by_rows.block_mask = cache.physical(create_block_mask(logical, blocks), c["sequences"]);
+    } else {
+      by_rows.mask_mod = cache.physical(logical, c["sequences"]);
+    }
     by_rows.skip_masked = true;
     c.give(flex(c["q"], cache.keys(), cache.values(), by_rows).out);
   };

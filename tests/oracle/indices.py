@@ -51,6 +51,11 @@ def combine(op, rows, initial=None, empty=None):
     return result, magnitude
 
 
+def stacked(parts, features):
+    """Of no parts a tensor of none."""
+    return torch.stack(parts) if parts else torch.zeros([0, *features], dtype=torch.float64)
+
+
 def tolerance_of(op, counts, magnitude, eps):
     return torch.nan_to_num((counts + 3) * eps * magnitude, posinf=0.0, nan=0.0)
 
@@ -79,7 +84,7 @@ def segments(c):
     op = c.pick(REDUCTIONS)
     name = c.floating()
     eps = EPS[compute_name(name)]
-    entries, count = c.pick([0, 1, 5, 33, 100, 300]), c.pick([1, 2, 7, 40])
+    entries, count = c.pick([0, 1, 5, 33, 100, 300]), c.pick([0, 1, 2, 7, 40])
     features = c.shape(0, 2, elements=40, empty=0.03)
     data = c.tensor([entries] + features, name, c.pick(["normal", "small", "any"]) if op in ("amin", "amax") else c.pick(["normal", "small"]))
     offsets = offsets_of(c, count, entries)
@@ -89,7 +94,7 @@ def segments(c):
         arguments["initial"] = initial
     a = data.double()
     parts = [combine(op, a[offsets[i] : offsets[i + 1]], initial) for i in range(count)]
-    exact, magnitude = torch.stack([p[0] for p in parts]), torch.stack([p[1] for p in parts])
+    exact, magnitude = (stacked([p[i] for p in parts], features) for i in (0, 1))
     counts = (offsets[1:] - offsets[:-1]).double().reshape([-1] + [1] * len(features))
     tolerance = tolerance_of(op, counts + 1, magnitude, eps)
     if c.chance(0.25):
@@ -119,8 +124,11 @@ def products_of_compressed_rows(c):
     eps = EPS[compute_name(name)]
     m, k, n = c.pick([1, 3, 20]), c.pick([1, 5, 17]), c.pick([1, 3, 16, 33, 64])
     entries = c.pick([0, 1, 10, 60])
+    if c.chance(0.15):
+        # No rows, no columns (and so no entries), nothing beside.
+        m, k, n, entries = c.pick([(0, k, n, entries), (m, 0, n, 0), (m, k, 0, entries), (0, 0, n, 0)])
     offsets = offsets_of(c, m, entries)
-    columns = torch.from_numpy(np.asarray(c.rng.integers(0, k, size=entries)))
+    columns = torch.from_numpy(np.asarray(c.rng.integers(0, max(k, 1), size=entries)))
     kind = c.pick(["normal", "small"])
     values = c.tensor([entries], name, kind) if c.chance(0.8) else None
     b = c.tensor([k, n], name, kind)
@@ -132,7 +140,7 @@ def products_of_compressed_rows(c):
     if op in ("amin", "amax") or op == "prod":
         rows = (v[:, None].to(DTYPES[compute_name(name)]) * d[columns].to(DTYPES[compute_name(name)])).double()
     parts = [combine(op, rows[offsets[i] : offsets[i + 1]], None, 0.0) for i in range(m)]
-    exact, magnitude = torch.stack([p[0] for p in parts]), torch.stack([p[1] for p in parts])
+    exact, magnitude = (stacked([p[i] for p in parts], [n]) for i in (0, 1))
     counts = (offsets[1:] - offsets[:-1]).double()[:, None]
     tolerance = tolerance_of(op, 2 * counts, magnitude, eps)
     if c.chance(0.25):

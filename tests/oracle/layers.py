@@ -218,23 +218,28 @@ def cross_entropies(c):
 def embeddings(c):
     name = c.floating()
     compute = compute_name(name)
-    rows, features = c.size(40), c.pick([1, 3, 8, 33, 64, 100])
+    rows, features = 0 if c.chance(0.1) else c.size(40), c.pick([0, 1, 3, 8, 33, 64, 100])
     weight = c.tensor([rows, features], name, "any")
-    shape = c.shape(0, 3, elements=300)
-    index = c.lay_out(torch.from_numpy(np.asarray(c.rng.integers(0, rows, size=shape))).to(DTYPES[c.pick(["i32", "i64"])]))
+    shape = c.shape(0, 3, elements=300) if rows else [0] + c.shape(0, 2, elements=300)
+    index = c.lay_out(torch.from_numpy(np.asarray(c.rng.integers(0, max(rows, 1), size=shape))).to(DTYPES[c.pick(["i32", "i64"])]))
+    if not rows:
+        got = c.call("embedding", weight=weight, index=torch.tensor([0, 3]))[0]
+        c.same(got, torch.full([2, features], math.nan, dtype=weight.dtype), NN + ", embedding, Bad contents", f"{name}, no rows: ")
+        got = c.call("embedding_backward", grad=c.tensor([2, features], name, "normal"), index=torch.tensor([0, 3]), rows=0)[0]
+        c.alike(got, [0, features], name, NN + ", embedding_backward: occurrences that are no row are left out")
     c.same(c.call("embedding", weight=weight, index=index)[0], torch.nn.functional.embedding(index.long(), weight), NN + ", embedding", f"{name}: ")
     bad = index.clone()
     if bad.numel():
         bad[(0,) * bad.dim()] = c.pick([-1, rows, rows + 5, 2**31 - 1])
         want = torch.nn.functional.embedding(index.long().contiguous(), weight).clone()
-        want.view(-1, features)[0] = math.nan
+        want[(0,) * bad.dim()] = math.nan
         c.same(c.call("embedding", weight=weight, index=bad)[0], want, NN + ", embedding, Bad contents", f"{name}: ")
     grad = c.tensor(list(shape) + [features], name, "normal")
-    padding = c.pick([-1, 0, rows - 1])
+    padding = c.pick([-1, 0, rows - 1]) if rows else -1
     by_frequency = c.chance(0.3)
     w = torch.zeros([rows, features], dtype=torch.float64, requires_grad=True)
     torch.nn.functional.embedding(index.long(), w, padding_idx=padding if padding >= 0 else None, scale_grad_by_freq=by_frequency).backward(grad.double())
     got = c.call("embedding_backward", grad=grad, index=index, rows=rows, padding_index=padding, scale_by_frequency=by_frequency)[0]
     total = torch.zeros([rows, features], dtype=torch.float64)
-    total.index_add_(0, index.reshape(-1).long(), grad.double().reshape(-1, features).abs())
+    total.index_add_(0, index.reshape(-1).long(), grad.double().reshape(index.numel(), features).abs())
     c.near(got, w.grad, (index.numel() + 3) * EPS[compute] * total, NN + ", embedding_backward: summed in their order", f"gradient of {name}: ")

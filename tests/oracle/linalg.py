@@ -240,7 +240,7 @@ def operands(c, name_a, name_b, vectors=True, elements=6000):
     """Shapes of a and b whose batch dimensions broadcast."""
     big = math.inf
     while big > elements:
-        m, n, k = c.pick([0, 1, 2, 5, 16, 17, 33]), c.pick([1, 3, 8, 16, 31, 64, 65]), c.pick([0, 1, 2, 7, 16, 33, 64, 100])
+        m, n, k = c.pick([0, 1, 2, 5, 16, 17, 33]), c.pick([0, 1, 3, 8, 16, 31, 64, 65]), c.pick([0, 1, 2, 7, 16, 33, 64, 100])
         m = m if c.chance(0.9) else 1
         batch = c.pick([[], [], [1], [3], [2, 3]])
         big = m * n * k * math.prod(batch)
@@ -266,6 +266,15 @@ def product(a, b, compute):
     return torch.from_numpy(np.array(s))
 
 
+def added(beta, out, scaled, compute):
+    """fma(beta, out, scaled); beta 0 reads nothing."""
+    if not beta:
+        return scaled
+    f = fma64 if compute == "f64" else fma32
+    rounded = beta if compute == "f64" else float(np.float32(beta))
+    return torch.from_numpy(np.array(f(rounded, out.double().numpy() if compute == "f64" else out.float().numpy(), scaled.numpy())))
+
+
 @case(120, covers=["matmul"], sharp=True)
 def products_of_matrices(c):
     name = c.floating()
@@ -274,7 +283,6 @@ def products_of_matrices(c):
     packed = b.dim() > 1 and c.chance(0.3)
     alpha = c.pick([1.0, 1.0, -0.5, 0.3])
     s = product(a, b, compute)
-    f = fma64 if compute == "f64" else fma32
     rounded = alpha if compute == "f64" else float(np.float32(alpha))
     scaled = s * torch.tensor(rounded, dtype=s.dtype)
     into = a.dim() > 1 and b.dim() > 1 and c.chance(0.4)
@@ -283,10 +291,7 @@ def products_of_matrices(c):
         result = c.pick([name, name, "f32"]) if name in ("f16", "bf16") else name
         beta = c.pick([0.0, 1.0, -0.5, 0.3])
         out = c.tensor(list(s.shape), result, "normal", expand=False)
-        want = scaled
-        if beta:
-            rounded = beta if compute == "f64" else float(np.float32(beta))
-            want = torch.from_numpy(np.array(f(rounded, out.double().numpy() if compute == "f64" else out.float().numpy(), scaled.numpy())))
+        want = added(beta, out, scaled, compute)
         got = c.call("matmul", back=["out"], a=a, b=b, out=out, alpha=alpha, beta=beta, packed=packed).back["out"]
         unchanged(c, out, got, MATMUL)
         return c.same(got, want.to(DTYPES[result]), source, f"{name} into {result}, alpha {alpha}, beta {beta}: ", zero_signs=False)
@@ -355,15 +360,19 @@ def products_with_epilogues(c):
         which = "bias_relu"
     count = {"bias_relu": 1, "residual": 2}.get(which, 0)
     inputs = [c.tensor([s.shape[-1]] if i == 0 else c.broadcastable(list(s.shape)), name, "normal") for i in range(count)]
-    want = epilogue(which, s, inputs, compute).to(DTYPES[name])
-    arguments = dict(a=a, b=b, epilogue=which, inputs=inputs, packed=c.chance(0.3))
-    if c.chance(0.3):
-        out = c.tensor(list(s.shape), name, "normal", expand=False)
-        got = c.call("matmul", back=["out"], out=out, **arguments).back["out"]
+    alpha = c.pick([1.0, 1.0, -0.5, 0.3])
+    s = s * torch.tensor(alpha, dtype=torch.float64).to(s.dtype)
+    arguments = dict(a=a, b=b, epilogue=which, inputs=inputs, packed=c.chance(0.3), alpha=alpha)
+    source, what = MATMUL + ", epilogues of the unrounded product", f"{which} of {name}, alpha {alpha}"
+    if c.chance(0.4):
+        # f(alpha a b + beta out, inputs ...)
+        out, beta = c.tensor(list(s.shape), name, "normal", expand=False), c.pick([0.0, 0.0, 1.0, -0.5])
+        got = c.call("matmul", back=["out"], out=out, beta=beta, **arguments).back["out"]
         unchanged(c, out, got, MATMUL)
-    else:
-        got = c.call("matmul", **arguments)[0]
-    c.same(got, want, MATMUL + ", epilogues of the unrounded product", f"{which} of {name}: ", zero_signs=False)
+        return c.same(got, epilogue(which, added(beta, out, s, compute), inputs, compute).to(DTYPES[name]), source, f"{what}, beta {beta}: ", zero_signs=False)
+    dtype = c.pick([n for n in FLOATS if c.traits["fp64"] or n != "f64"]) if c.chance(0.3) else None
+    got = c.call("matmul", **arguments, **({"dtype": dtype} if dtype else {}))[0]
+    c.same(got, epilogue(which, s, inputs, compute).to(DTYPES[dtype or name]), source, f"{what} to {dtype}: ", zero_signs=False)
 
 
 ACTIVATIONS = {"none": lambda x: x, "relu": torch.relu, "gelu": torch.nn.functional.gelu, "gelu_tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
@@ -377,6 +386,9 @@ def layers(c):
     eps = EPS[compute]
     features, outputs = c.pick([1, 7, 16, 33, 64]), c.pick([1, 5, 16, 40])
     batch = c.pick([[], [1], [9], [2, 17]])
+    if c.chance(0.2):
+        # No rows, no features, no outputs.
+        features, outputs, batch = c.pick([(features, outputs, [0]), (features, outputs, [0, 3]), (features, outputs, [3, 0]), (0, outputs, batch), (features, 0, batch), (0, 0, batch)])
     x, weight = c.tensor(batch + [features], name, "normal"), c.tensor([outputs, features], name, "normal")
     bias = c.tensor([outputs], name, "normal") if c.chance(0.6) else None
     activation = c.pick(list(ACTIVATIONS))
@@ -384,7 +396,9 @@ def layers(c):
     b = bias.double().clone().requires_grad_() if bias is not None else None
     y = ACTIVATIONS[activation](torch.nn.functional.linear(a, w, b))
     size = torch.nn.functional.linear(a.detach().abs(), w.detach().abs(), b.detach().abs() if b is not None else None)
-    got = c.call("linear", x=x, weight=weight, bias=bias, activation=activation, packed=c.chance(0.3))[0]
+    dtype = c.pick([n for n in FLOATS if c.traits["fp64"] or n != "f64"]) if c.chance(0.3) else name
+    got = c.call("linear", x=x, weight=weight, bias=bias, activation=activation, packed=c.chance(0.3), **({"dtype": dtype} if dtype != name else {}))[0]
+    c.alike(got, y.shape, dtype, MATMUL + ", LinearOptions::dtype")
     tolerance = ((features + 3) * 1.2 + 16) * eps * size
     c.near(got, y.detach(), tolerance, MATMUL + ", linear", f"linear of {name}, {activation}: ")
     grad = c.tensor(list(y.shape), name, "normal")
@@ -394,8 +408,8 @@ def layers(c):
     # f16 and bf16: the derivative of the activation may be rounded to the gradient's dtype on its way.
     middle = EPS[name] if name in ("f16", "bf16") and activation != "none" else 0.0
     slope = 1.2 * g * (1 + (tolerance if activation != "none" else 0))
-    flat = lambda t: t.reshape(-1, t.shape[-1])
     rows = math.prod(batch)
+    flat = lambda t: t.reshape(rows, t.shape[-1])
     kink = slope * 0
     if activation == "relu":
         # Next to the kink either side is right.

@@ -162,6 +162,8 @@ void add_sparse(Functions& table) {
                    : sparse::matmul_out(c["out"], s, b, f, inputs, matmul_options(c));
       else
         c.give(transposed ? sparse::matmul_transposed(b, s, f, inputs, matmul_options(c)) : sparse::matmul(s, b, f, inputs, matmul_options(c)));
+    } else if (c.has("out")) {
+      transposed ? sparse::matmul_transposed_out(c["out"], b, s, matmul_options(c)) : sparse::matmul_out(c["out"], s, b, matmul_options(c));
     } else {
       c.give(transposed ? sparse::matmul_transposed(b, s, matmul_options(c)) : sparse::matmul(s, b, matmul_options(c)));
     }

@@ -22,6 +22,8 @@ def options_of(c, which):
             o["nesterov"] = c.chance(0.5)
     elif which in ("Adam", "AdamW"):
         o.update(beta1=c.pick([0.9, 0.3]), beta2=c.pick([0.999, 0.95]), eps=c.pick([1e-8, 1e-6]), amsgrad=c.chance(0.3))
+        if which == "Adam":
+            o["decoupled_weight_decay"] = c.chance(0.3)
     elif which == "Adagrad":
         o.update(lr_decay=c.pick([0.0, 0.01]), initial_accumulator_value=c.pick([0.0, 0.1]), eps=1e-10)
     else:
@@ -171,20 +173,35 @@ def steps_with_torchs_bits(c):
 def steps_of_narrow_types(c):
     """f16 and bf16, states in f32, masters, Kahan's compensation: against f64 within the roundings of what is stored."""
     which = c.pick(["SGD", "Adam", "AdamW", "Adagrad", "RMSprop"])
-    name = c.pick(["f16", "bf16"])
+    name = c.pick(["f32", "f16", "bf16"])
     params = [c.tensor([c.integer(1, 300)], name, "normal", strides=False) for _ in range(c.integer(1, 3))]
     o = options_of(c, which)
     o["centered"] = False
     if which != "RMSprop":
         o.pop("centered")
     grads = [[c.tensor(p.shape, name, "normal", strides=False) for p in params]]
-    master = c.chance(0.4)
-    rounding = "nearest" if name == "f16" or master else c.pick(["nearest", "stochastic", "kahan"])
-    arguments = dict(state_type=c.pick(["same", "f32"]), master=master, rounding=rounding, seed=c.integer(0, 1000))
+    master = c.chance(0.4) and name != "f32"
+    rounding = "nearest" if name != "bf16" or master else c.pick(["nearest", "stochastic", "kahan"])
+    state_type = c.pick(["same", "f32", "bf16"]) if name != "f32" else "bf16"
+    arguments = dict(state_type=state_type, master=master, rounding=rounding, seed=c.integer(0, 1000))
     got = c.call("optimizer", optimizer=which, params=params, steps=1, grads0=grads[0], **arguments, **o)
-    leaves, _ = run_torch(which, params, grads, o, torch.float64, "automatic", foreach=False)
+    leaves, optimizer = run_torch(which, params, grads, o, torch.float64, "automatic", foreach=False)
     names = got.values["state"]
     states = {n: got[len(params) + i] for i, n in enumerate(names)}
+    kept = {"same": name, "f32": "f32", "bf16": "bf16"}[state_type]
+    for i, leaf in enumerate(leaves):
+        for n, wanted in optimizer.state.get(leaf, {}).items():
+            if n not in STATES or not torch.is_tensor(wanted):
+                continue
+            mine = states[f"{i}.{n}"]
+            c.alike(mine, wanted.shape, kept, OPTIM + ", StateType", f"{i}.{n} of {which}, {name}: ")
+            # What gradients and weight decay give, in f32, rounded once to the state's dtype or, one code further, by chance.
+            scale = grads[0][i].double().abs() + params[i].double().abs() * o["weight_decay"]
+            scale = scale**2 if n in ("exp_avg_sq", "max_exp_avg_sq", "sum", "square_avg") else scale
+            if which == "RMSprop" and n == "momentum_buffer":
+                scale = wanted.abs()
+            least = 2.0**-24 if kept == "f16" else 0.0
+            c.within(mine, wanted, 1e-4 * (scale + wanted.abs()) + (2 if rounding == "stochastic" else 1) * EPS[kept] * wanted.abs() * 1.001 + least, OPTIM + ", StateType", f"{i}.{n} of {which}, {name}, {arguments}: ")
     for i, (p, leaf) in enumerate(zip(params, leaves)):
         reference = leaf.detach()
         moved = (p.double() - reference).abs() + o["lr"]
@@ -290,10 +307,12 @@ def clipping_within_steps(c):
         c.same(still[i], p, OPTIM + ", StepOptions::found_inf: the step changes nothing", f"{which}, parameter {i}: ")
     scaled = c.call("optimizer", optimizer=which, params=params, steps=1, grads0=[g * 8 for g in grads], lr=0.1, grad_scale=torch.tensor([8.0]))
     plain = c.call("optimizer", optimizer=which, params=params, steps=1, grads0=grads, lr=5.0, lr_tensor=torch.tensor([np.float32(0.1)]))
+    half = c.call("optimizer", optimizer=which, params=params, steps=1, grads0=[g * 2 for g in grads], lr=0.1, grad_factor=torch.tensor([0.5]))
     reference, _ = run_torch(which, params, [grads], {"lr": 0.1} if which == "SGD" else {"lr": 0.1, "weight_decay": 1e-2}, torch.float64, foreach=False)
     for i, leaf in enumerate(reference):
         tolerance = 1e-5 * ((leaf.detach() - params[i].double()).abs() + 0.1) + 32 * EPS["f32"] * params[i].double().abs()
         c.within(scaled[i], leaf.detach(), tolerance, OPTIM + ", StepOptions::grad_scale", f"{which}, parameter {i}: ")
+        c.within(half[i], leaf.detach(), tolerance, OPTIM + ", StepOptions::grad_factor", f"{which}, parameter {i}: ")
         c.within(plain[i], leaf.detach(), tolerance, OPTIM + ", StepOptions::lr", f"{which}, parameter {i}: ")
 
 
@@ -347,6 +366,10 @@ def loss_scales(c):
     got = c.call("grad_scaler", params=params, loss=loss, steps=count, lr=0.5, init_scale=init, growth_interval=interval, unscale=c.chance(0.5),
                  **{f"grads{i}": g for i, g in enumerate(steps_)})
     c.same(got[0], loss * init, OPTIM + ", GradScaler::scale", "loss: ")
+    off = c.call("grad_scaler", params=params, loss=loss, steps=1, lr=0.5, init_scale=init, enabled=0, unscale=c.chance(0.5), grads0=real)
+    c.same(off[0], loss, OPTIM + ", GradScalerOptions::enabled", "loss: ")
+    for j, (p, g) in enumerate(zip(params, real)):
+        c.within(off[1 + j], p.double() - 0.5 * g.double(), 4 * EPS["f32"] * (p.double().abs() + g.double().abs()), OPTIM + ", GradScalerOptions::enabled: a plain step", f"parameter {j}: ")
     for i, (vs, s) in enumerate(expected):
         for j, v in enumerate(vs):
             c.within(got[1 + i * 3 + j], v, (i + 1) * 8 * EPS["f32"] * (v.abs() + 4), OPTIM + ", GradScaler", f"parameter {j} after step {i}: ")

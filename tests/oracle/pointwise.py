@@ -233,6 +233,121 @@ def binary(c):
     c.same(got, want.expand(shape).contiguous(), MAP, f"{function}: ", zero_signs=function not in ("minimum", "maximum"))
 
 
+SYMBOLS = {"+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y, "/": lambda x, y: x / y}
+
+
+def arithmetic(symbol, a, b):
+    """a, b: tensors, or numbers of C++ beside one. The value, one rounding, in the dtype that it is computed in; and the result's dtype."""
+    tensors = [t for t in (a, b) if isinstance(t, torch.Tensor)]
+    if len(tensors) == 2:
+        result = map_dtype(a, b)
+        compute = compute_name(NAMES[result]) if result.is_floating_point else promoted(NAMES[a.dtype], NAMES[b.dtype])
+    else:
+        number = next(t for t in (a, b) if not isinstance(t, torch.Tensor))
+        result, compute = tensors[0].dtype, computed(NAMES[tensors[0].dtype])
+        if isinstance(number, float) and not result.is_floating_point:
+            result, compute = torch.float32, "f32"
+    if symbol == "/" and compute not in ("f32", "f64"):
+        result, compute = torch.float32, "f32"
+    wide = DTYPES[compute]
+    x, y = (t.to(wide) if isinstance(t, torch.Tensor) else torch.tensor(t, dtype=torch.float64 if isinstance(t, float) else torch.int64).to(wide) for t in (a, b))
+    return SYMBOLS[symbol](x, y), result
+
+
+def operator_dtypes(c):
+    names = [n for n in FLOATS + INTEGERS if c.traits["fp64"] or n != "f64"]
+    a = c.pick(names)
+    return a, a if c.chance(0.5) else c.pick(names)
+
+
+def a_number(c, name):
+    """Whole, or not."""
+    if c.chance(0.5):
+        return c.integer(0 if name == "u8" else -7, 7)
+    return c.pick([0.5, -3.25, 1e-3, 1e5, 0.1, 0.0, -0.0] + ([math.inf, -math.inf, math.nan] if name in FLOATS else []))
+
+
+OPERATORS = ["- tensor"] + [form.format(symbol) for symbol in SYMBOLS for form in ("tensor {} tensor", "tensor {} number", "number {} tensor", "tensor {}= tensor", "tensor {}= number")]
+
+
+@case(168, covers=OPERATORS, sharp=True)
+def operators(c):
+    from tensors import cast_reference
+
+    source = "clutch/pointwise.hpp: operators are the named ops"
+    function = OPERATORS[c.number % len(OPERATORS)]
+    a_name, b_name = operator_dtypes(c)
+    shape = c.shape()
+    if function == "- tensor":
+        x = c.tensor(shape, a_name)
+        got = c.call(function, a=x)[0]
+        return c.same(got, -x.contiguous(), source, f"{function} of {a_name}: ")
+    left, symbol, right = function.split()
+    in_place = symbol.endswith("=")
+    symbol = symbol[0]
+    a = c.tensor(shape if in_place or c.chance(0.7) else c.broadcastable(shape), a_name, expand=not in_place)
+    b = c.tensor(c.broadcastable(shape) if c.chance(0.85) else [], b_name)
+    if left == "number":
+        a, b = a_number(c, b_name), c.tensor(shape, b_name)
+    if right == "number":
+        b = a_number(c, a_name)
+    elif c.chance(0.15):
+        # With itself.
+        a, b = (a, a) if left == "tensor" else (a, b)
+    value, result = arithmetic(symbol, a, b)
+    what = f"{function} of {[NAMES[t.dtype] if isinstance(t, torch.Tensor) else t for t in (a, b)]}: "
+    if in_place:
+        # The result keeps a's dtype, also where PyTorch refuses to narrow it to integers.
+        want = cast_reference(value, NAMES[a.dtype]) if a_name in INTEGERS else store(value, a_name)
+        got = c.call(function, back=["a"], a=a, b=b)
+        c.true(got.values["itself"], "the operator does not return its left side", source)
+        c.same(got.back["a"], want.expand(a.shape).contiguous(), source, what)
+        return unchanged(c, a, got.back["a"], source)
+    got = c.call(function, a=a, b=b)[0]
+    want = store(value, NAMES[result])
+    c.same(got, want, source, what)
+    if right == left == "tensor" and c.chance(0.2):
+        c.refused("invalid_shape", function, source + ", Errors", a=torch.zeros(3), b=torch.zeros(4))
+
+
+EXPRESSIONS = {
+    **{f"expression {symbol}{e} expression": symbol for symbol in SYMBOLS for e in ("", "=")},
+    **{f"expression {symbol} expression": function for symbol, function in {"<": torch.lt, "<=": torch.le, "==": torch.eq, "!=": torch.ne, ">": torch.gt, ">=": torch.ge}.items()},
+    **{f"expression {symbol} expression": function for symbol, function in {"&": torch.bitwise_and, "|": torch.bitwise_or, "^": torch.bitwise_xor}.items()},
+    "expression << expression": lambda x, y: x << (y & (x.element_size() * 8 - 1)), "expression >> expression": lambda x, y: x >> (y & (x.element_size() * 8 - 1)),
+    "- expression": torch.neg, "~ expression": torch.bitwise_not, "! expression": torch.logical_not,
+}
+
+
+@case(88, covers=list(EXPRESSIONS), sharp=True)
+def operators_of_expressions(c):
+    function = list(EXPRESSIONS)[c.number % len(EXPRESSIONS)]
+    wanted = EXPRESSIONS[function]
+    left, symbol, _ = f"? {function}".split()[-3:]
+    bits = symbol in ("&", "|", "^", "<<", ">>", "~")
+    a_name, b_name = operator_dtypes(c)
+    if bits:
+        a_name = c.pick(INTEGERS + (["bool"] if symbol not in ("<<", ">>") else []))
+        b_name = a_name
+    shape = c.shape()
+    a, b = c.tensor(shape, a_name), c.tensor(c.broadcastable(shape), b_name)
+    what = f"{function} of {a_name} and {b_name}: "
+    if left == "?":
+        x = a.to(DTYPES[computed(a_name)])
+        want = wanted(x)
+        want = want if want.dtype == torch.bool else store(want, a_name)
+        return c.same(c.call(function, a=a)[0], want, EXPR, what)
+    if isinstance(wanted, str):
+        value, result = arithmetic(wanted, a, b)
+        want = store(value, NAMES[result])
+    else:
+        result = map_dtype(a, b)
+        compute = DTYPES[compute_name(NAMES[result]) if result.is_floating_point else promoted(a_name, b_name)]
+        want = wanted(*(t.to(compute).expand(torch.broadcast_shapes(a.shape, b.shape)) for t in (a, b)))
+        want = want if want.dtype == torch.bool else store(want, NAMES[result])
+    c.same(c.call(function, a=a, b=b)[0], want.contiguous(), EXPR, what)
+
+
 @case(60, covers=["floor_divide", "trunc_divide", "remainder", "fmod"], sharp=True)
 def integer_division(c):
     function = c.pick(["floor_divide", "trunc_divide", "remainder", "fmod"])
@@ -260,12 +375,34 @@ def integer_division(c):
     c.refused("invalid_dtype", function, "clutch/pointwise.hpp: the division that rounds takes integers only", a=torch.ones(3), b=torch.ones(3))
 
 
+def exact_others_of_integers(c, function, shape):
+    """Whole numbers keep integers whole; they wrap."""
+    name = c.integers() if function != "where" else c.pick(INTEGERS + ["bool"])
+    wide = DTYPES[computed(name)]
+    x, y = c.tensor(shape, name), c.tensor(c.broadcastable(shape), name)
+    a, b = x.to(wide), y.to(wide)
+    what = f"{function} of {name}: "
+    if function == "add_scaled":
+        alpha = c.integer(-5, 5)
+        return c.same(c.call(function, a=x, b=y, alpha=alpha)[0], store(a + alpha * b, name), EXPR + ": integers wrap", what)
+    if function == "where":
+        condition = c.tensor(c.broadcastable(shape), c.pick(["bool", "u8", "i64"]))
+        return c.same(c.call(function, condition=condition, a=x, b=y)[0], torch.where(condition != 0, x, y), EXPR + ", select", what)
+    low, high = c.integer(-20, 5), c.integer(-5, 20)
+    if function == "clamp_tensors":
+        z = c.tensor(c.broadcastable(shape), name)
+        return c.same(c.call("clamp", x=x, low=y, high=z)[0], store(torch.clamp(a, b, z.to(wide)), name), EXPR + ", clamp", what)
+    c.same(c.call("clamp", x=x, low=low, high=high)[0], store(torch.clamp(a, low, high), name), EXPR + ", clamp", what)
+
+
 @case(60, covers=["add_scaled", "leaky_relu", "clamp", "where"], sharp=True)
 def exact_others(c):
     function = c.pick(["add_scaled", "leaky_relu", "clamp", "clamp_tensors", "where"])
     name = c.floating()
     compute = compute_name(name)
     shape = c.shape()
+    if c.chance(0.3) and function != "leaky_relu":
+        return exact_others_of_integers(c, function, shape)
     x = c.tensor(shape, name)
     if function == "add_scaled":
         b, alpha = c.tensor(c.broadcastable(shape), name), c.pick([1.0, -0.5, 0.1, 3.7, 1e-4])
@@ -292,6 +429,37 @@ def exact_others(c):
     condition = c.tensor(c.broadcastable(shape), c.pick(["bool", "u8", "i64"]))
     a, b = c.tensor(shape, name), c.tensor(c.broadcastable(shape), name)
     c.same(c.call("where", condition=condition, a=a, b=b)[0], torch.where(condition != 0, a, b), EXPR + ", select", f"where of {name}: ")
+
+
+@case(60, covers=[], sharp=True)
+def results_of_other_dtypes(c):
+    """MapOptions::dtype: the traced value, cast once."""
+    from tensors import cast_reference
+
+    names = [n for n in FLOATS + INTEGERS + ["bool"] if c.traits["fp64"] or n != "f64"]
+    a_name, b_name = operator_dtypes(c)
+    dtype = c.pick(names)
+    shape = c.shape()
+    a, b = c.tensor(shape, a_name), c.tensor(c.broadcastable(shape), b_name)
+    which = c.pick(list(SYMBOLS) + ["neg", "map", "lt"])
+    if which in SYMBOLS:
+        value, _ = arithmetic(which, a, b)
+        got = c.call({"+": "add", "-": "sub", "*": "mul", "/": "div"}[which], a=a, b=b, dtype=dtype)[0]
+    elif which == "neg":
+        value = -a.to(DTYPES[computed(a_name)])
+        got = c.call("neg", x=a, dtype=dtype)[0]
+    elif which == "lt":
+        compute = DTYPES[compute_name(NAMES[map_dtype(a, b)]) if map_dtype(a, b).is_floating_point else promoted(a_name, b_name)]
+        value = a.to(compute) < b.to(compute)
+        got = c.call("lt", a=a, b=b, dtype=dtype)[0]
+    else:
+        a, b = c.tensor(shape, "f32"), c.tensor(c.broadcastable(shape), "f32")
+        value = lambda_of("chain", a, b.expand(shape))
+        got = c.call("map", inputs=[a, b], dtype=dtype, **{"lambda": "chain"})[0]
+    # Integers and f64 go to f16 and bf16 by way of f32.
+    if dtype in ("f16", "bf16") and value.dtype in (torch.float64, torch.int64, torch.int32):
+        value = cast_reference(value, "f32")
+    c.same(got, cast_reference(value.contiguous(), dtype), MAP + ", MapOptions::dtype", f"{which} of {[a_name, b_name]} to {dtype}: ")
 
 
 @case(40, covers=["silu", "softplus", "gelu"])

@@ -140,6 +140,55 @@ void add_named(Functions& table) {
   };
 }
 
+/// Operators of tensors and of traced values, each overload by the kinds of its operands: run.py demands one function for each that the headers declare.
+void add_operators(Functions& table) {
+  table["- tensor"] = [](Call& c) { c.give(-c["a"]); };
+#define TENSOR(symbol)                                                                       \
+  table["tensor " #symbol " tensor"] = [](Call& c) { c.give(c["a"] symbol c["b"]); };        \
+  table["tensor " #symbol " number"] = [](Call& c) { c.give(c["a"] symbol c.scalar("b")); }; \
+  table["number " #symbol " tensor"] = [](Call& c) { c.give(c.scalar("a") symbol c["b"]); }; \
+  table["tensor " #symbol "= tensor"] = [](Call& c) {                                        \
+    Tensor a = c["a"];                                                                       \
+    c.say("itself", &(a symbol## = c["b"]) == &a);                                           \
+  };                                                                                         \
+  table["tensor " #symbol "= number"] = [](Call& c) {                                        \
+    Tensor a = c["a"];                                                                       \
+    c.say("itself", &(a symbol## = c.scalar("b")) == &a);                                    \
+  }
+  TENSOR(+);
+  TENSOR(-);
+  TENSOR(*);
+  TENSOR(/);
+#undef TENSOR
+#define UNARY(symbol) table[#symbol " expression"] = [](Call& c) { c.give(map([](Expr x) { return symbol x; }, c["a"])); }
+  UNARY(-);
+  UNARY(~);
+  UNARY(!);
+#undef UNARY
+#define BINARY(symbol) \
+  table["expression " #symbol " expression"] = [](Call& c) { c.give(map([](Expr x, Expr y) { return x symbol y; }, c["a"], c["b"])); }
+  BINARY(+);
+  BINARY(-);
+  BINARY(*);
+  BINARY(/);
+  BINARY(<);
+  BINARY(<=);
+  BINARY(==);
+  BINARY(!=);
+  BINARY(>);
+  BINARY(>=);
+  BINARY(&);
+  BINARY(|);
+  BINARY(^);
+  BINARY(<<);
+  BINARY(>>);
+  BINARY(+=);
+  BINARY(-=);
+  BINARY(*=);
+  BINARY(/=);
+#undef BINARY
+}
+
 /// Lambdas of x and y, by name, each made for the inputs' traced dtypes.
 ExprFunction lambda(const Call& c, std::span<const Tensor> inputs) {
   const std::string which = c.text("lambda");
@@ -227,6 +276,7 @@ void add_lambdas(Functions& table) {
 void add_pointwise_functions(Functions& table) {
   add_addc(table);
   add_named(table);
+  add_operators(table);
   add_lambdas(table);
 }
 

@@ -63,6 +63,12 @@ void add_reductions(Functions& table) {
   };
 }
 
+/// Of each of three outputs, or none.
+DTypeList three_dtypes(const Call& c) {
+  if (!c.has("dtype0")) return {};
+  return {*c.dtype("dtype0"), *c.dtype("dtype1"), *c.dtype("dtype2")};
+}
+
 void add_rows(Functions& table) {
   // Each row without its mean, over its largest magnitude; its mean and that magnitude as results.
   const auto centred = [](Row& row, Expr x) {
@@ -78,7 +84,7 @@ void add_rows(Functions& table) {
   };
   table["rowwise"] = [centred, weighted](Call& c) {
     const std::vector<Tensor> inputs = c.list("inputs");
-    RowwiseOptions options{.dims = c.has("dims") ? c.dims("dims") : Dims{-1}, .dtype = {}, .implementation = {}};
+    RowwiseOptions options{.dims = c.has("dims") ? c.dims("dims") : Dims{-1}, .dtype = three_dtypes(c), .implementation = {}};
     if (inputs.size() == 2)
       c.give(rowwise(weighted, {inputs[0], inputs[1]}, options));
     else

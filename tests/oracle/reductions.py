@@ -197,6 +197,66 @@ def reductions_of_lambdas(c):
     c.near(c.call("reduce", op=op, dims=dims, **arguments)[0], exact, tolerance, REDUCE + ", Accuracy", f"{op} of {name}: ")
 
 
+@case(60, covers=[], sharp=True)
+def reductions_with_options(c):
+    """ReduceOptions::dtype and after: whole numbers, whose sums are exact."""
+    function = c.pick(["sum", "mean", "prod", "amin", "amax", "any", "all", "var", "norm", "logsumexp"])
+    names = [n for n in FLOATS if c.traits["fp64"] or n != "f64"]
+    name = c.floating() if c.chance(0.7) else c.integers()
+    x = c.tensor(big_shape(c, empty=0) if function != "prod" else c.shape(elements=50, empty=0), name, "small")
+    if function == "prod":
+        x = c.lay_out(x.clamp(-2, 2) if name != "u8" else x.clamp(0, 2))
+    dims, axes = pick_dims(c, x.dim())
+    n = count_of(x.shape, axes)
+    keep = c.chance(0.4)
+    at = x.double() if name != "i64" else torch.where((x.abs() > 9), x % 9, x).double()
+    if name in INTEGERS:
+        x = c.lay_out(torch.where(x.long().abs() > 9, x.long() % 9, x.long()).to(x.dtype))
+        at = x.double()
+    if not axes:
+        at, axes, keep = at.reshape(list(at.shape) + [1]), [at.dim()], False
+    compute = compute_name(name) if name in FLOATS else "f32"
+    dtype = c.pick(names) if name in FLOATS or function in ("mean", "var", "norm", "logsumexp") else c.pick(names + INTEGERS)
+    arguments = dict(x=x, dims=dims, keepdim=keep)
+    if function == "prod":
+        exact = at
+        for d in reversed(sorted(axes)):
+            exact = torch.prod(exact, dim=d, keepdim=keep)
+        if name in FLOATS and bool((exact.abs() > 2.0**23).any()) or name in INTEGERS and bool((exact.abs() > 2.0**50).any()):
+            return c.true(True, "", REDUCE)
+    elif function in ("any", "all"):
+        exact = at != 0
+        for d in reversed(sorted(axes)):
+            exact = getattr(torch, function)(exact, dim=d, keepdim=keep)
+    elif function == "var":
+        exact = torch.var(at, dim=axes, keepdim=keep)
+    elif function == "norm":
+        exact = torch.linalg.vector_norm(at, 2, dim=axes, keepdim=keep)
+    else:
+        exact = getattr(torch, function)(at, dim=axes, keepdim=keep)
+    eps = EPS[compute]
+    # Within this of the exact value before anything else is done with it.
+    slack = {"mean": 2 * eps * exact, "var": (2 * growth(n) + 8) * eps * exact, "norm": (growth(n) + 6) * eps * exact, "logsumexp": (2 * exact.double().abs() + growth(n) + 50) * eps}.get(function)
+    what = f"{function} of {name} to {dtype}"
+    value = exact.to(DTYPES[compute] if name in FLOATS else torch.int64) if slack is None and function not in ("any", "all") else exact
+    if c.chance(0.5) and function not in ("any", "all") and (name in FLOATS or slack is not None):
+        arguments.update(after="halved_square", accumulator=compute)
+        what += ", its halved square"
+        if slack is None:
+            value = value * value * 0.5
+        else:
+            slack = exact.abs() * slack.abs() + slack**2 + 2 * eps * exact * exact
+            value = exact * exact * 0.5
+    got = c.call(function, dtype=dtype, **arguments)[0]
+    source = REDUCE + ", ReduceOptions"
+    c.alike(got, value.shape, dtype, source, what + ": ")
+    if slack is not None:
+        return c.near(got, value, torch.nan_to_num(slack.abs()), source, what + ": ")
+    if dtype in ("f16", "bf16") and value.dtype == torch.int64:
+        value = cast_reference(value, "f32")
+    c.same(got, cast_reference(value, dtype), source, what + ": ", zero_signs=False)
+
+
 @case(80, covers=["cumsum"])
 def running_sums(c):
     source = "clutch/ops/cumsum.hpp"
@@ -206,6 +266,16 @@ def running_sums(c):
     backward = c.chance(0.3)
     out = None
     want = x.dtype if name in FLOATS else torch.int64
+    if c.chance(0.25):
+        # To another dtype: whole numbers, whose sums are exact.
+        x = c.tensor(list(x.shape), name, "small") if name != "bool" else x
+        x = c.lay_out((x.long() % 5).to(x.dtype)) if name in INTEGERS else x
+        dtype = c.pick([n for n in FLOATS if c.traits["fp64"] or n != "f64"] + (INTEGERS if name not in FLOATS else []))
+        sums = x.double() if name in FLOATS else x.long()
+        sums = torch.cumsum(sums.flip(d), d).flip(d) if backward else torch.cumsum(sums, d)
+        sums = sums.to(DTYPES[compute_name(name)]) if name in FLOATS else cast_reference(sums, "f32") if dtype in ("f16", "bf16") else sums
+        got = c.call("cumsum", x=x, dim=d, reverse=backward, dtype=dtype)[0]
+        return c.same(got, cast_reference(sums, dtype), source + ", CumsumOptions::dtype", f"of {name} to {dtype}: ", zero_signs=False)
     if name in FLOATS and c.chance(0.3):
         out = c.tensor(x.shape, name, "normal", expand=False)
     arguments = dict(x=x, dim=d - x.dim() if c.chance(0.5) else d, reverse=backward)
@@ -245,9 +315,17 @@ def rows(c):
     x = c.tensor(shape, name, "moderate")
     at = x.double()
     slack = growth(n) * eps * at.abs().mean(dim=axes, keepdim=True)
+    kinds = [c.pick([n for n in FLOATS if c.traits["fp64"] or n != "f64"]) for _ in range(3)] if c.chance(0.3) else []
+    options = {f"dtype{i}": kind for i, kind in enumerate(kinds)}
+
+    def of_kinds(got):
+        for i, kind in enumerate(kinds):
+            c.alike(got[i], got[i].shape, kind, source + ", RowwiseOptions::dtype")
+
     if c.chance(0.4):
         w = c.tensor(c.broadcastable(shape), name, "normal")
-        got = c.call("rowwise", inputs=[x, w], dims=dims)
+        got = c.call("rowwise", inputs=[x, w], dims=dims, **options)
+        of_kinds(got)
         b = w.double().expand(shape)
         total = (at * b).sum(dim=axes, keepdim=True)
         c.near(got[0], total, (growth(n) + 1) * eps * (at * b).abs().sum(dim=axes, keepdim=True), source + ", totals in reduce()'s order", f"sum of {name}: ")
@@ -265,7 +343,8 @@ def rows(c):
         for out, new in zip(outputs, got):
             unchanged(c, out, new, source)
     else:
-        got = c.call("rowwise", inputs=[x], dims=dims)
+        got = c.call("rowwise", inputs=[x], dims=dims, **options)
+        of_kinds(got)
     tolerance = slack + eps * mean.abs()
     c.near(got[0], exact, 4 * eps * (exact.abs() + at.abs() / (top + 1)) + 2 * tolerance * (1 + exact.abs()), source, f"elements of {name}: ")
     c.near(got[1], mean, tolerance + eps * mean.abs(), source + ", Dtypes", f"mean of {name}: ")

@@ -69,6 +69,19 @@ def uncalled_functions():
     return sorted(n for n in names if not re.search(rf"\b{n}\b", text) and not (n.endswith("_out") and re.search(rf"\b{n}\(", of_ops)))
 
 
+KINDS = {"Tensor": "tensor", "Scalar": "number", "Expr": "expression", "MaskMod": "mask"}
+
+
+def uncalled_operators(functions):
+    """Public operators by the headers' text that the server has no function for: it calls them by the kinds of their operands, as "number + tensor"."""
+    declared = set()
+    for header in (pathlib.Path(__file__).resolve().parent / "../../include/clutch").rglob("*.hpp"):
+        for symbol, operands in re.findall(rf"^(?:CLUTCH_API |inline )(?:{'|'.join(KINDS)})&? operator([^\w\s(]+)\(([^)]*)\)", header.read_text(), re.MULTILINE):
+            kinds = [KINDS[kind] for kind in re.findall(rf"\b({'|'.join(KINDS)})&", operands)]
+            declared.add(f"{kinds[0]} {symbol} {kinds[1]}" if len(kinds) == 2 else f"{symbol} {kinds[0]}")
+    return sorted(declared - functions)
+
+
 def names_what_is_missing(message, greeting):
     """Whether a refusal names what the device lacks: fp64, or a quirk that it has."""
     quirks = re.findall(r"quirk (\w+)", message)
@@ -138,7 +151,7 @@ def main():
     server = common.Server(options.server, options.plant)
     functions = set(server.greeting["functions"])
     covered = set().union(*(set(covers) for _, _, covers, _ in common.CASES.values()))
-    uncalled = uncalled_functions()
+    uncalled = uncalled_functions() + uncalled_operators(functions)
     uncovered = f"public functions that the server does not call: {uncalled}, functions without a case: {sorted(functions - covered)}, cases without a function: {sorted(covered - functions)}"
     if options.list:
         for name, (function, runs, covers, _) in common.CASES.items():

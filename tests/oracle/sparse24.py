@@ -6,8 +6,8 @@ import math
 import numpy as np
 import torch
 
-from common import DTYPES, EPS, NAMES, case, compute_name
-from linalg import ACTIVATIONS, epilogue, product
+from common import DTYPES, EPS, FLOATS, NAMES, case, compute_name
+from linalg import ACTIVATIONS, added, epilogue, product
 from tensors import unchanged
 
 SPARSE = "clutch/ops/sparse24.hpp"
@@ -75,7 +75,7 @@ def zeros_where(w, keep):
 @case(80, covers=["prune_2_4", "mask_2_4", "apply_mask", "is_2_4", "require_2_4"], sharp=True)
 def pruning(c):
     name = dtype_of(c)
-    m, k = c.pick([1, 3, 4, 8, 17]), c.pick([1, 3, 4, 8, 13, 32, 50])
+    m, k = c.pick([0, 1, 3, 4, 8, 17]), c.pick([0, 1, 3, 4, 8, 13, 32, 50])
     w = c.tensor([m, k], name, c.pick(["normal", "small", "any"]) if name != "i8" else "any")
     rule = c.pick(["groups", "tile_values", "tile_magnitudes", "causal1122"])
     v = numbers(w)
@@ -85,7 +85,7 @@ def pruning(c):
     c.same(pruned, zeros_where(w, keep), SPARSE + ", prune_2_4: numbers keep their bits", f"{rule} of {name}: ")
     mask = c.tensor([m, k], "bool")
     c.same(c.call("apply_mask", w=w, mask=mask)[0], zeros_where(w, mask), SPARSE + ", apply_mask", f"{name}: ")
-    nonzero = torch.from_numpy(np.pad(v != 0, ((0, 0), (0, -k % 4)))).reshape(m, -1, 4).sum(-1)
+    nonzero = torch.from_numpy(np.pad(v != 0, ((0, 0), (0, -k % 4)))).reshape(m, -(-k // 4), 4).sum(-1)
     fine = bool((nonzero <= 2).all())
     c.same(c.call("is_2_4", w=w)[0].reshape([]), torch.tensor(fine), SPARSE + ", is_2_4", f"{name}: ")
     if fine:
@@ -137,7 +137,7 @@ def nibble(mask):
 @case(50, covers=["compress", "decompress"], sharp=True)
 def compressing(c):
     name = dtype_of(c)
-    m, k = c.pick([1, 3, 8, 17]), c.pick([1, 4, 6, 8, 32, 50, 64])
+    m, k = c.pick([0, 1, 3, 8, 17]), c.pick([0, 1, 4, 6, 8, 32, 50, 64])
     w = two_of_four(c, m, k, name)
     got = c.call("compress", w=w)
     quads = -(-k // 4)
@@ -150,7 +150,7 @@ def compressing(c):
         for g in range(quads):
             want[i, g] = nibble(padded[i, g] != 0)
     meta = got[1].long()
-    nibbles = torch.stack([meta & 15, meta >> 4], dim=-1).reshape(m, -1)[:, :quads]
+    nibbles = torch.stack([meta & 15, meta >> 4], dim=-1).reshape(m, quads + quads % 2)[:, :quads]
     c.same(nibbles, torch.from_numpy(want[:, :quads]), SPARSE + ", metadata: the places that PyTorch takes", f"{name}: ")
     places = torch.stack([nibbles & 3, nibbles >> 2], dim=-1)
     values = torch.from_numpy(padded).gather(2, places)
@@ -186,7 +186,7 @@ def cutlass(c):
 @case(80, covers=["sparse_matmul"], sharp=True)
 def sparse_products(c):
     name = dtype_of(c)
-    m, k, n = c.pick([1, 3, 16, 33]), c.pick([1, 4, 7, 16, 32, 64, 100]), c.pick([1, 2, 8, 17, 40])
+    m, k, n = c.pick([0, 1, 3, 16, 33]), c.pick([0, 1, 4, 7, 16, 32, 64, 100]), c.pick([0, 1, 2, 8, 17, 40])
     if name == "f64":
         m, k, n = min(m, 16), min(k, 32), min(n, 17)
     transposed = c.chance(0.5)
@@ -197,26 +197,38 @@ def sparse_products(c):
     if name == "i8":
         x, y = w.long().numpy(), b.long().numpy()
         want = torch.from_numpy(np.array(y @ x.T if transposed else x @ y)).to(torch.int32)
-        got = c.call("sparse_matmul", w=w, b=b, transposed=transposed)[0]
-        return c.same(got, want, SPARSE + ", matmul", f"{name}, {other}, transposed {transposed}: ")
+        alpha = c.pick([1.0, 1.0, 3.0, -2.0])
+        got = c.call("sparse_matmul", w=w, b=b, transposed=transposed, alpha=alpha)[0]
+        return c.same(got, want * int(alpha), SPARSE + ", matmul", f"{name}, {other}, transposed {transposed}, alpha {alpha}: ")
     compute = compute_name(name)
     up = (lambda t: t.float()) if name.startswith("f8") else (lambda t: t)
     s = product(up(b), up(w).mT, compute) if transposed else product(up(w), up(b), compute)
     result = DTYPES["f32" if name.startswith("f8") else name]
     source = SPARSE + ", matmul: the bits of linalg::matmul of decompress(w)"
+    alpha = c.pick([1.0, 1.0, -0.5, 0.3])
+    s = s * torch.tensor(alpha, dtype=torch.float64).to(s.dtype)
     if c.chance(0.35) and not name.startswith("f8"):
         which = c.pick(["bias_relu", "residual"])
         inputs = [c.tensor([s.shape[-1]] if i == 0 else list(s.shape), name, "normal") for i in range(1 if which == "bias_relu" else 2)]
         want = epilogue(which, s, inputs, compute).to(result)
         if c.chance(0.4):
             out = c.tensor(list(s.shape), name, "normal", expand=False)
-            got = c.call("sparse_matmul", back=["out"], w=w, b=b, out=out, transposed=transposed, epilogue=which, inputs=inputs).back["out"]
+            got = c.call("sparse_matmul", back=["out"], w=w, b=b, out=out, transposed=transposed, epilogue=which, inputs=inputs, alpha=alpha).back["out"]
             unchanged(c, out, got, SPARSE)
         else:
-            got = c.call("sparse_matmul", w=w, b=b, transposed=transposed, epilogue=which, inputs=inputs)[0]
-        return c.same(got, want, source, f"{which} of {name}, transposed {transposed}: ", zero_signs=False)
-    got = c.call("sparse_matmul", w=w, b=b, transposed=transposed)[0]
-    c.same(got, s.to(result), source, f"{name}, transposed {transposed}: ", zero_signs=False)
+            got = c.call("sparse_matmul", w=w, b=b, transposed=transposed, epilogue=which, inputs=inputs, alpha=alpha)[0]
+        return c.same(got, want, source, f"{which} of {name}, transposed {transposed}, alpha {alpha}: ", zero_signs=False)
+    what = f"{name}, transposed {transposed}, alpha {alpha}"
+    if c.chance(0.3):
+        beta = c.pick([0.0, 1.0, -0.5, 0.3])
+        out = c.tensor(list(s.shape), NAMES[result], "normal", expand=False)
+        want = added(beta, out, s, compute)
+        got = c.call("sparse_matmul", back=["out"], w=w, b=b, out=out, transposed=transposed, alpha=alpha, beta=beta).back["out"]
+        unchanged(c, out, got, SPARSE)
+        return c.same(got, want.to(result), source, f"{what}, beta {beta}: ", zero_signs=False)
+    dtype = c.pick([n for n in FLOATS if c.traits["fp64"] or n != "f64"]) if c.chance(0.3) else None
+    got = c.call("sparse_matmul", w=w, b=b, transposed=transposed, alpha=alpha, **({"dtype": dtype} if dtype else {}))[0]
+    c.same(got, s.to(DTYPES[dtype] if dtype else result), source, f"{what} to {dtype}: ", zero_signs=False)
 
 
 @case(12, covers=[])
@@ -240,7 +252,7 @@ def sparse_scaled_products(c):
     from common import fma32
 
     name = c.pick(["f8e4m3fn", "f8e5m2"])
-    m, k, n = c.pick([1, 5, 33]), c.pick([4, 16, 50]), c.pick([1, 8, 17])
+    m, k, n = c.pick([0, 1, 5, 33]), c.pick([0, 4, 16, 50]), c.pick([0, 1, 8, 17])
     transposed = c.chance(0.5)
     w = two_of_four(c, m, k, name)
     b = c.tensor([n, k] if transposed else [k, n], c.pick(["f8e4m3fn", "f8e5m2"]), "normal")
@@ -262,7 +274,7 @@ def sparse_scaled_products(c):
 def sparse_layers(c):
     name = dtype_of(c, ["f32", "f64", "f16", "bf16"])
     eps = EPS[compute_name(name)]
-    outputs, features, rows = c.pick([1, 4, 16, 33]), c.pick([4, 8, 16, 50]), c.pick([1, 7, 16])
+    outputs, features, rows = c.pick([1, 4, 16, 33]), c.pick([0, 4, 8, 16, 50]), c.pick([0, 1, 7, 16])
     w = two_of_four(c, outputs, features, name)
     tiles = c.chance(0.4)
     if tiles:
