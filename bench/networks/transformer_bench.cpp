@@ -164,6 +164,7 @@ def decode():
 void register_networks(Rows& rows) {
   const double tokens = static_cast<double>(kSize.tokens()), width = static_cast<double>(kSize.width), weights = 12 * width * width + 17 * width;
   // Three products with each weight for one of the forward pass; causal attention is half of its square.
+  // The products alone: the plans state layers and the optimizer, too.
   const double forward = tokens * (2 * weights + 2 * width * static_cast<double>(kSize.time));
   rows.push_back({.name = fmt::format("networks/transformer/train/{}_tokens", kSize.tokens()), .flops = 3 * forward, .prepare = train});
   rows.push_back({.name = fmt::format("networks/transformer/decode/{}_tokens", kSize.tokens()), .flops = forward, .prepare = decode});

@@ -19,6 +19,7 @@ void register_cumsum(Rows& rows) {
       {"16384x1024", 16384, 1024, 1, true}, {"16777216", 1, 1 << 24, 1, true}, {"4096x4096/dim0", 1, 4096, 4096, true}, {"1024x1024", 1024, 1024, 1, false}};
   for (const auto& s : shapes)
     rows.push_back({.name = fmt::format("cumsum/f32/{}", s.name),
+                    // Input and output once: where blocks have carries, the plans state that the input is read twice.
                     .bytes = cases::CumsumCase::bytes(s.lines * s.m * s.inner, DType::f32),
                     .in_default = s.in_default,
                     .prepare = [s](const Device& device) {

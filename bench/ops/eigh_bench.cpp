@@ -24,6 +24,7 @@ struct Shape {
 /// `driver`, if one is given, is the device's own one for the row "/own".
 void add_row(Rows& rows, const std::string& group, DType dtype, Shape s, bool vectors, bool in_default, EighDriver driver = EighDriver::automatic) {
   Row row{.name = fmt::format("{}/{}/b{}_n{}{}", group, name(dtype), s.batch, s.n, driver == EighDriver::automatic ? "" : "/own"),
+          // Matrices, vectors and values once: the plans state scratch and status, and the device-wide driver's each of its launches.
           .bytes = EighCase::bytes(s.n, static_cast<std::int64_t>(bits(dtype) / 8)) * static_cast<double>(s.batch),
           .in_default = in_default};
   const bool complex = is_complex(dtype);

@@ -311,6 +311,7 @@ void register_few(Rows& rows) {
           const double keys = static_cast<double>(kHeads * kv_len * 64);
           rows.push_back({.name = fmt::format("flex/decode/{}{}{}kv{}", group > 1 ? "gqa4/" : "", paged ? "paged/" : "",
                                               dtype == DType::f32 ? "" : fmt::format("{}/", clutch::name(dtype)), kv_len),
+                          // Keys and values: the plans state parts of results, too, and of pages all that the cache has.
                           .bytes = 2 * keys * static_cast<double>(dtype == DType::f32 ? 4 : 2),
                           .reads_only = true,
                           .in_default = kv_len == 16384 && dtype == DType::f32,
@@ -324,6 +325,7 @@ void register_few(Rows& rows) {
         visited += static_cast<double>(n) * static_cast<double>(n + 1) / 2, dense += static_cast<double>(n) * static_cast<double>(n);
       const double of_score = 4.0 * kHeads * static_cast<double>(d);
       rows.push_back({.name = fmt::format("flex/varlen/{}_{}_d{}", row.name, total_of(row.lengths), d),
+                      // The plan states all pairs of queries with as many keys as the longest sequence has.
                       .flops = of_score * visited,
                       .dense_flops = of_score * dense,
                       .in_default = d == 64 && std::string_view(row.name) == "mixed",

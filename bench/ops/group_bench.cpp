@@ -16,6 +16,7 @@ void register_group(Rows& rows) {
   for (const auto& shape : shapes)
     rows.push_back(
         {.name = fmt::format("group_by/i64/{}", shape.name),
+         // Index, order and offsets once: the plans of its passes state counts and the keys between them, too.
          .bytes = static_cast<double>(shape.entries) * 12 + static_cast<double>(shape.groups) * 4,
          .in_default = shape.in_default,
          .prepare = [shape](const Device& device) {

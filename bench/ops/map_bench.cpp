@@ -139,6 +139,7 @@ void register_map(Rows& rows) {
         bool plain = dtype == DType::f32, shown = op.name == "add" || op.name == "exp";
         if (!plain && (!shown || e != 24)) continue;
         rows.push_back({.name = row_name(op.name, dtype, n),
+                        // With the polynomial: the plan states an elementary function as one operation.
                         .flops = op.flops * static_cast<double>(n),
                         .bytes = kStated,
                         .in_default = e == 16 || e == 24 || (shown && (e == 10 || e == 20)),

@@ -301,6 +301,7 @@ void register_optim(Rows& rows) {
                         .prepare = [&subject, &types, list](const Device& device) { return work_of(device, subject, types, list); }});
       }
   for (const List& list : lists()) {
+    // The plans of the norm state its partial sums, too.
     double bytes = OptimCase::bytes(list.total(), step_of(kAdamW, kTypes[0])) + 4.0 * static_cast<double>(list.total());
     rows.push_back(
         {.name = fmt::format("adamw_clip/f32/{}", list.name), .bytes = bytes, .in_default = list.name != "gpt2_124M", .prepare = [list](const Device& device) {

@@ -117,6 +117,7 @@ void register_reduce(Rows& rows) {
       for (DType dtype : {DType::f32, DType::bf16}) {
         if (dtype != DType::f32 && (std::string_view(r.name) != "sum" || shape.rows * shape.columns < 1 << 24)) continue;
         rows.push_back({.name = fmt::format("{}/{}/{}", r.name, name(dtype), shape.name),
+                        // What the bandwidth peer reads, too: the plans state partial results besides.
                         .bytes = r.bytes(shape, dtype),
                         .reads_only = true,
                         .in_quick = std::string_view(r.name) == "sum" && dtype == DType::f32 && shape.rows == 1,

@@ -114,6 +114,7 @@ void register_rowwise(Rows& rows) {
     for (const auto& shape : shapes)
       for (DType dtype : {DType::f32, DType::bf16}) {
         if (dtype != DType::f32 && shape.columns != 1024) continue;
+        // Tensors of x's size alone: the plans state weights, means and factors, too.
         double bytes = (op.reads + op.writes) * static_cast<double>(shape.rows * shape.columns) * bits(dtype) / 8;
         rows.push_back({.name = fmt::format("{}/{}/{}", op.name, name(dtype), shape.name),
                         .bytes = bytes,

@@ -96,12 +96,14 @@ void register_scatter(Rows& rows) {
       {"1000000x10000x1", 1000000, 10000, 1, true}, {"200000x20000x64", 200000, 20000, 64, true}, {"20000x2000x64", 20000, 2000, 64, false}};
   for (const Shape& s : shapes)
     rows.push_back({.name = fmt::format("scatter/sum/f32/{}", s.name),
+                    // Operands once: the plans of wide rows state what grouping and reducing move, too.
                     .bytes = static_cast<double>(s.entries) * (8 + 4 * static_cast<double>(s.features)) + 8 * static_cast<double>(s.rows * s.features),
                     .in_default = s.in_default,
                     .prepare = [s](const Device& device) { return scatter_work(device, s); }});
   const Shape table{"65536x32000x256", 65536, 32000, 256, true};
   for (bool backward : {false, true})
     rows.push_back({.name = fmt::format("embedding{}/f32/{}", backward ? "_backward" : "", table.name),
+                    // Rows that are read and written: the plans state indices and, for gradients, what grouping moves, too.
                     .bytes = static_cast<double>(table.entries * table.features) * 8,
                     .in_default = true,
                     .prepare = [table, backward](const Device& device) { return embedding_work(device, table, backward); }});

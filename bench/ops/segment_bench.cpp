@@ -153,9 +153,11 @@ void register_segment(Rows& rows) {
     for (const Named& named : kReductions)
       for (const auto& shape : shapes) {
         double entries = static_cast<double>(shape.rows * shape.degree), features = static_cast<double>(shape.features), n = static_cast<double>(shape.rows);
-        double bytes = is_product ? entries * 12 + n * 8 + 8 * n * features : entries * 4 * features + n * (4 * features + 8);
+        // A product's operands once: its plan states each row of b as often as an entry selects it.
+        double bytes = is_product ? entries * 12 + n * 8 + 8 * n * features : kStated;
         if (is_product && named.reduce != Reduce::amin && shape.features > 1)
           rows.push_back({.name = fmt::format("spmm_backward/{}/f32/{}", named.name, shape.name),
+                          // Operands once: the plans of its launches state each row of b as often as an entry selects it.
                           .bytes = entries * 24 + n * 8 + 16 * n * features,
                           .in_default = shape.in_default && named.reduce != Reduce::mean,
                           .prepare = [named, shape](const Device& device) { return gradients_of(device, named, shape.rows, shape.degree, shape.features); }});

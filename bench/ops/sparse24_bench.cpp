@@ -115,17 +115,16 @@ void register_sparse24(Rows& rows) {
   for (DType dtype : {DType::f32, DType::bf16, DType::i8}) {
     const std::int64_t size = 4096;
     rows.push_back({.name = fmt::format("sparse24_pack/{}/{}_{}", name(dtype), size, size),
-                    .flops = MatmulCase::flops(128, size, size),
+                    .dense_flops = MatmulCase::flops(128, size, size),
                     .prepare = [=](const Device& device) { return packing_of(device, dtype, size); }});
-    const double bytes = static_cast<double>(size * size) * bits(dtype) / 8;
-    auto add = [&](std::string_view what, double moved, Kind kind) {
+    auto add = [&](std::string_view what, Kind kind) {
       rows.push_back({.name = fmt::format("sparse24_{}/{}/{}_{}", what, name(dtype), size, size),
-                      .bytes = moved,
+                      .bytes = kStated,
                       .in_default = dtype == DType::f32,
                       .prepare = [=](const Device& device) { return making_of(device, dtype, size, kind); }});
     };
-    add("prune", 2 * bytes, Kind::prune);
-    add("compress", 1.5 * bytes + static_cast<double>(size * size) / 8, Kind::compress);
+    add("prune", Kind::prune);
+    add("compress", Kind::compress);
   }
 }
 

@@ -103,7 +103,7 @@ void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTra
                 .bundle = static_cast<clutch_i32>(share.bundle),
                 .stage = 0,
                 .step = 0};
-  // The first launch reports the operations of all, since they cannot be attributed to single stages.
+  // The first launch states the operations of all: how many of the rounds that are launched find work is known on the device alone.
   double flops = static_cast<double>(call.batch) * eigh_flops(call.n, call.v.defined(), is_complex(call.a.dtype()));
   auto dispatch = [&](const Geometry& geometry) {
     encoder.output(call.w, "w").output(none, "v").output(call.info, "info").output(call.sweeps, "sweeps").inout(scratch).input(call.a, "a");
