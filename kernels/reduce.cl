@@ -13,6 +13,7 @@
 #include "common/expr.clh"
 #include "common/launch.clh"
 #include "common/reduce_order.clh"
+#include "reduce/args.h"
 
 #if !defined(CLUTCH_OPERANDS) || !defined(CLUTCH_OP) || !defined(A_NAME) || !defined(IDX) || !defined(CLUTCH_RANK_LANES) || !defined(CLUTCH_FINAL) || \
     !defined(CLUTCH_ABREAST)

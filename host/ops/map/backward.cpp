@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients of map: of its inputs and of the tensors that its function captures. Composed of map, reduce and scatter_reduce.
 #include <clutch/ops/copy.hpp>
+#include <clutch/ops/map.hpp>
 #include <clutch/ops/reduce.hpp>
 #include <clutch/ops/scatter.hpp>
 #include <clutch/pointwise.hpp>
