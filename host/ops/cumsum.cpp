@@ -31,7 +31,7 @@ Checked validate(const Tensor* out, const Tensor& x, int dim, const CumsumOption
   if (out) c.dtype = out->dtype();
   if (sum_dtype(x.dtype(), "cumsum") != sum_dtype(c.dtype, "cumsum") || c.dtype == DType::boolean)
     throw Error(ErrorCode::invalid_dtype, "cumsum",
-                fmt::format("dtypes of x and the result must be computed with, got {} and {}; cast first", name(x.dtype()), name(c.dtype)));
+                fmt::format("x and the result must have dtypes that are accumulated in one type, got {} and {}; cast first", name(x.dtype()), name(c.dtype)));
   if (!out) return c;
   if (!(out->sizes() == x.sizes()))
     throw Error(ErrorCode::invalid_shape, "cumsum",

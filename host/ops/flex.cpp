@@ -23,6 +23,9 @@ void refuse(ErrorCode code, std::string_view why) { throw Error(code, kOp, why);
 void measure(Checked& c, const attention::Varlen& o) {
   c.ragged = o.cu_seq_q.defined() || o.cu_seq_kv.defined() || o.seqused_kv.defined() || o.page_table.defined();
   c.packed_kv = o.cu_seq_kv.defined();
+  if (o.max_q != 0 && !o.cu_seq_q.defined()) refuse(ErrorCode::invalid_argument, fmt::format("max_q must be 0 without cu_seq_q, got {}", o.max_q));
+  if (o.max_kv != 0 && !o.cu_seq_kv.defined() && !o.page_table.defined())
+    refuse(ErrorCode::invalid_argument, fmt::format("max_kv must be 0 without cu_seq_kv or page_table, got {}", o.max_kv));
   if (!c.ragged) return;
   if (o.cu_seq_q.defined() && o.cu_seq_q.numel() == 0) refuse(ErrorCode::invalid_shape, "cu_seq_q must have n_sequences + 1 elements, at least 1, got 0");
   if (o.cu_seq_q.defined()) c.batch = o.cu_seq_q.numel() - 1, c.q_len = o.max_q > 0 ? std::min(o.max_q, c.q_rows) : c.q_rows;

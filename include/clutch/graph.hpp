@@ -262,7 +262,7 @@ class CLUTCH_API Graph {
 class CLUTCH_API GraphCapture {
  public:
   GraphCapture(Graph& graph, const Stream& stream, const CaptureOptions& options = {});
-  ~GraphCapture() noexcept(false);
+  ~GraphCapture() noexcept(false);  // NOLINT(bugprone-exception-escape)
   GraphCapture(const GraphCapture&) = delete;
   GraphCapture& operator=(const GraphCapture&) = delete;
 

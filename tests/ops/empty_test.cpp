@@ -141,7 +141,14 @@ TEST(Empty, LinearLayersAnswerAsPyTorchs) {
     EXPECT_EQ(made.x.sizes(), x.sizes());
     EXPECT_EQ(made.weight.sizes(), none.sizes());
     EXPECT_EQ(made.bias.to_host<float>(), (std::vector<float>{20, 24}));
-    EXPECT_EQ(linalg::linear(zeros({4, 3}, {.device = device}), zeros({0, 3}, {.device = device})).sizes(), (Dims{4, 0}));
+    // Of no outputs the result is empty, and x's gradient is 0.
+    const Tensor rows = zeros({4, 8}, {.device = device}), no_outputs = zeros({0, 8}, {.device = device}), empty_rows = linalg::linear(rows, no_outputs);
+    EXPECT_EQ(empty_rows.sizes(), (Dims{4, 0}));
+    for (const linalg::LinearGradients& of :
+         {linalg::linear_backward(empty_rows, rows, no_outputs), sparse::linear_backward(empty_rows, rows, sparse::compress(no_outputs))}) {
+      EXPECT_EQ(of.x.to_host<float>(), zero_numbers(32));
+      EXPECT_EQ(of.weight.sizes(), no_outputs.sizes());
+    }
   }
 }
 

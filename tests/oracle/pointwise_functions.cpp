@@ -165,8 +165,7 @@ void add_operators(Functions& table) {
   UNARY(~);
   UNARY(!);
 #undef UNARY
-#define BINARY(symbol) \
-  table["expression " #symbol " expression"] = [](Call& c) { c.give(map([](Expr x, Expr y) { return x symbol y; }, c["a"], c["b"])); }
+#define BINARY(symbol) table["expression " #symbol " expression"] = [](Call& c) { c.give(map([](Expr x, Expr y) { return x symbol y; }, c["a"], c["b"])); }
   BINARY(+);
   BINARY(-);
   BINARY(*);

@@ -267,13 +267,12 @@ def running_sums(c):
     out = None
     want = x.dtype if name in FLOATS else torch.int64
     if c.chance(0.25):
-        # To another dtype: whole numbers, whose sums are exact.
+        # To another dtype that is accumulated in the same type: whole numbers, whose sums are exact.
         x = c.tensor(list(x.shape), name, "small") if name != "bool" else x
         x = c.lay_out((x.long() % 5).to(x.dtype)) if name in INTEGERS else x
-        dtype = c.pick([n for n in FLOATS if c.traits["fp64"] or n != "f64"] + (INTEGERS if name not in FLOATS else []))
-        sums = x.double() if name in FLOATS else x.long()
+        dtype = c.pick([n for n in FLOATS if compute_name(n) == compute_name(name)] if name in FLOATS else INTEGERS)
+        sums = x.to(DTYPES[compute_name(name)] if name in FLOATS else torch.int64)
         sums = torch.cumsum(sums.flip(d), d).flip(d) if backward else torch.cumsum(sums, d)
-        sums = sums.to(DTYPES[compute_name(name)]) if name in FLOATS else cast_reference(sums, "f32") if dtype in ("f16", "bf16") else sums
         got = c.call("cumsum", x=x, dim=d, reverse=backward, dtype=dtype)[0]
         return c.same(got, cast_reference(sums, dtype), source + ", CumsumOptions::dtype", f"of {name} to {dtype}: ", zero_signs=False)
     if name in FLOATS and c.chance(0.3):

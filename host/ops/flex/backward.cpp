@@ -85,7 +85,7 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
   Tensor delta = reduce(
       Reduce::sum, [](Expr g, Expr o) { return g * o; }, {grad, results.out}, {.dims = {-1}, .dtype = {sums}}, stream);
   if (backward.grad_lse.defined()) delta = map([](Expr d, Expr g) { return d - g; }, {delta, backward.grad_lse}, {}, stream);
-  const auto [row_max, row_log_sum] = row_sums(q, k, results, c, options, stream);
+  const RowSums of_rows = row_sums(q, k, results, c, options, stream);
   if (wants_captured) {
     const attention::BlockMask::State* blocks = options.block_mask.state().get();
     const Sequences queries(options.varlen.cu_seq_q, c.q_rows, c.q_len, stream), keys(options.varlen.cu_seq_kv, c.kv_rows, c.kv_len, stream);
@@ -125,9 +125,9 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
   auto launch = [&](const BuiltPlan& plan, FlexArgs& args, bool by_keys, std::initializer_list<const Tensor*> gradients, std::int64_t tasks, double flops) {
     args.tasks = static_cast<std::uint64_t>(tasks);
     Encoder encoder(stream, "flex_backward");
-    encoder.moves(bytes_of(gradients) + bytes_of({&q, &k, &v, &grad, &row_max, &row_log_sum, &delta}));
+    encoder.moves(bytes_of(gradients) + bytes_of({&q, &k, &v, &grad, &of_rows.max, &of_rows.log_sum, &delta}));
     for (const Tensor* t : gradients) encoder.output(*t);
-    encoder.input(q).input(k).input(v).input(grad).input(row_max).input(row_log_sum).input(delta);
+    encoder.input(q).input(k).input(v).input(grad).input(of_rows.max).input(of_rows.log_sum).input(delta);
     bind_rest(encoder, args, options, q, c, mods, q.dtype(), by_keys);
     encoder.flops(flops).dispatch(plan.kernel, geometry_of(plan, args.tasks));
   };

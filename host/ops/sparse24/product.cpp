@@ -195,7 +195,8 @@ linalg::LinearGradients linear_backward(const Tensor& grad, const Tensor& x, con
       &result.bias, stream);
   const Tensor of_x = options.transposed.empty() ? linalg::matmul(g, decompress(w, stream), {}, stream) : matmul_transposed(g, options.transposed, {}, stream);
   result.x = of_x.reshape(x.sizes());
-  const std::int64_t count = numel(g.sizes()) / std::max<std::int64_t>(out, 1);
+  std::int64_t count = 1;
+  for (int d = 0; d + 1 < g.rank(); ++d) count *= g.size(d);
   const Tensor of_w = linalg::matmul(g.contiguous(stream).reshape({count, out}).mT(), rows.contiguous(stream).reshape({count, in}), {}, stream);
   result.weight = options.masked ? apply_mask(of_w, mask_of(w, stream), stream) : of_w;
   return result;

@@ -8,8 +8,9 @@
 namespace clutch { inline namespace v0 {
 
 struct CumsumOptions {
-  bool reverse = false;             ///< sums of the elements from each one to the last
-  DTypeList dtype = {};             ///< of the result; empty: x's if floating, else i64
+  bool reverse = false;  ///< sums of the elements from each one to the last
+  /// Of the result, one that is accumulated in the same type as x's, but bool; empty: x's if floating, else i64
+  DTypeList dtype = {};
   std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 

@@ -88,7 +88,8 @@ struct Varlen {
   /// -1: no keys
   Tensor page_table = {};
   std::int64_t page_size = 0;
-  /// Longest sequence; 0: all rows. Longer ones are cut off; larger numbers cost time
+  /// Longest sequence; 0: all rows. Longer ones are cut off; larger numbers cost time. max_q is given with cu_seq_q
+  /// alone, max_kv with cu_seq_kv or page_table
   std::int64_t max_q = 0, max_kv = 0;
 };
 
@@ -121,7 +122,7 @@ struct FlexResult {
 
 /// Computes softmax(score_mod(q k^T scale), where the masks hold) v.
 /// Shapes: q (B, Hq, L, E), k (Bk, Hkv, S, E), v (Bk, Hkv, S, Ev), of any strides; Bk is B, or 1 where all batches
-///   share keys. The result is contiguous.
+///   share keys; E is at least 1, all else may be 0. The result is contiguous.
 /// Varlen: the results' batches and rows are q's. Block masks are of max_q and max_kv (all rows where 0), and their
 ///   blocks' number of keys divides page_size.
 /// Dtypes: f32, f16, bf16, f64, the same of all three; scores, weights and sums in f32 (f64 for f64), rounded once.

@@ -299,6 +299,9 @@ TEST(Varlen, RefusesBadInput) {
     // Packed queries beside batches of keys, which are three.
     const Tensor keys = zeros({3, 2, 5, 8}, {.device = device});
     EXPECT_EQ(code_of([&] { flex(p.q.transpose(0, 1).unsqueeze(0), keys, keys, {.varlen = {.cu_seq_q = p.varlen.cu_seq_q}}); }), ErrorCode::invalid_shape);
+    // The longest length of sequences that lie in batches.
+    for (const Varlen& longest : {Varlen{.max_q = 3}, Varlen{.max_kv = 3}})
+      EXPECT_EQ(code_of([&] { flex(keys, keys, keys, {.varlen = longest}); }), ErrorCode::invalid_argument);
   }
 }
 
