@@ -123,7 +123,7 @@ CLUTCH_API void clamp_out(const Tensor& out, const Tensor& x, const Scalar& low,
                           const MapOptions& options = {}, const Stream& stream = {});
 CLUTCH_API void clamp_out(const Tensor& out, const Tensor& x, const Tensor& low, const Tensor& high,
                           const MapOptions& options = {}, const Stream& stream = {});
-/// a where the condition holds, else b.
+/// a where the condition holds (is not 0), else b; of the dtype of a and b, whatever the condition's.
 CLUTCH_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b, const MapOptions& options = {},
                         const Stream& stream = {});
 CLUTCH_API void where_out(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b,

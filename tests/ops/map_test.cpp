@@ -363,7 +363,9 @@ TEST(Map, ResultDtypes) {
     EXPECT_EQ(div(make(DType::i64), make(DType::i64)).dtype(), DType::f32);
     EXPECT_EQ(exp(make(DType::i32)).dtype(), DType::f32);
     EXPECT_EQ(lt(make(DType::f32), make(DType::i8)).dtype(), DType::boolean);
-    EXPECT_EQ(where(make(DType::boolean), make(DType::bf16), make(DType::bf16)).dtype(), DType::bf16);
+    // The condition's dtype does not count.
+    for (DType condition : {DType::boolean, DType::u8, DType::i64, DType::f32})
+      for (DType d : {DType::boolean, DType::u8, DType::i16, DType::bf16}) EXPECT_EQ(where(make(condition), make(d), make(d)).dtype(), d);
     EXPECT_EQ(map([](Expr x) { return cast(x, DType::i8); }, make(DType::f32)).dtype(), DType::i8);
     EXPECT_EQ(map([](Expr x) { return x; }, {make(DType::f32)}, {.dtype = {DType::bf16}}).dtype(), DType::bf16);
     if (!skip_without(device, "fp64", device.traits().fp64)) {

@@ -288,7 +288,11 @@ void clamp_out(const Tensor& out, const Tensor& x, const Tensor& low, const Tens
 }
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b, const MapOptions& options, const Stream& stream) {
   const Tensor* inputs[] = {&condition, &a, &b};
-  return op_where().call(inputs, {}, options, stream);
+  MapOptions of_values = options;
+  // The condition's numbers are asked for 0 alone: its dtype does not count.
+  if (options.dtype.empty() && condition.defined() && condition.dtype() != DType::boolean && a.defined() && b.defined())
+    of_values.dtype = {result_type(std::span(inputs).subspan(1))};
+  return op_where().call(inputs, {}, of_values, stream);
 }
 void where_out(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b, const MapOptions& options, const Stream& stream) {
   detail::OpName named("where_out");
