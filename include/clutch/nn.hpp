@@ -94,7 +94,8 @@ struct CrossEntropyResult {
   Tensor loss = {};  ///< of rank 0, or of the target's shape for Reduction::none; in the logits' dtype
   /// The largest logit of each row, of the logits' shape with size 1 in the classes' dimension; f32, f64 for f64
   Tensor max = {};
-  /// log(sum e^(logits - max)), likewise, NaN in a row with +inf: log(sum e^logits) is max + log_sum, which rounds
+  /// log(sum e^(logits - max)), likewise, NaN in a row with +inf or of -inf alone: log(sum e^logits) is max + log_sum,
+  /// which rounds
   Tensor log_sum = {};
 };
 /// Computes -log softmax(logits)[target], weighted and smoothed.

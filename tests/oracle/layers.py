@@ -202,7 +202,7 @@ def cross_entropies(c):
     bound = bound + growth(n) * eps * (float(torch.nan_to_num(loss.detach().abs(), nan=0.0, posinf=0.0).max()) if loss.numel() else 0.0) * 2
     c.near(got[0], loss.detach(), torch.full(loss.shape, bound, dtype=torch.float64), NN + ", cross_entropy", f"loss of {name}, {reduction}: ")
     lse = torch.logsumexp(x.double(), d, keepdim=True)
-    lse = torch.where((x == math.inf).any(d, keepdim=True), math.nan, lse)
+    lse = torch.where((x == math.inf).any(d, keepdim=True) | (x == -math.inf).all(d, keepdim=True), math.nan, lse)
     c.near(got[1], lse, torch.nan_to_num((2 * lse.abs() + growth(classes) + 50) * eps, posinf=0.0), NN + ", CrossEntropyResult", "lse: ")
     if not torch.isfinite(x.double()).all() or not x.numel():
         return
