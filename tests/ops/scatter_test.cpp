@@ -161,6 +161,18 @@ TEST(Scatter, GradientsAreThoseOfDifferences) {
     ScatterGradients tied = scatter_reduce_backward(g, scatter_reduce(s, 0, i, x, {.reduce = Reduce::amax}), s, 0, i, x, {.reduce = Reduce::amax});
     EXPECT_EQ(tied.self.to_host<float>(), (std::vector<float>{1, 1}));
     EXPECT_EQ(tied.src.to_host<float>(), (std::vector<float>{1, 1, 0}));
+    // All of a slot with NaN, as torch.scatter_reduce has it: the second is without.
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    const Tensor places = from_host<std::int64_t>({0, 0, 1}, device), some = from_host<float>({nan, 2, 7}, device);
+    for (bool include : {true, false}) {
+      const ScatterOptions o{.reduce = Reduce::amax, .include_self = include};
+      const ScatterGradients of_nan = scatter_reduce_backward(g, scatter_reduce(s, 0, places, some, o), s, 0, places, some, o);
+      const std::vector<float> of_src = of_nan.src.to_host<float>(), of_self = of_nan.self.to_host<float>();
+      EXPECT_TRUE(std::isnan(of_src[0]) && std::isnan(of_src[1]));
+      EXPECT_EQ(of_src[2], 1);
+      EXPECT_EQ(std::isnan(of_self[0]), include);
+      EXPECT_EQ(of_self[1], 0);
+    }
   }
 }
 

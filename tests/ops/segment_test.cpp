@@ -159,6 +159,14 @@ TEST(Segment, GradientsAreThoseOfDifferences) {
     // Ties: shared evenly among a segment's entries, the first's alone in a product.
     Tensor tied = from_host<float>({2, 2, 1}, device), all = from_host<std::int64_t>({0, 3}, device), one = from_host<float>({6}, device);
     EXPECT_EQ(segment_reduce_backward(one, from_host<float>({2}, device), tied, all, {.reduce = Reduce::amax}).to_host<float>(), (std::vector<float>{3, 3, 0}));
+    // NaN is the extremum, as torch.segment_reduce has it; where the initial value is, no entry has a part.
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    for (Reduce reduce : {Reduce::amin, Reduce::amax})
+      EXPECT_EQ(
+          segment_reduce_backward(one, from_host<float>({nan}, device), from_host<float>({nan, 2, nan}, device), all, {.reduce = reduce}).to_host<float>(),
+          (std::vector<float>{3, 0, 3}));
+    EXPECT_EQ(segment_reduce_backward(one, from_host<float>({5}, device), tied, all, {.reduce = Reduce::amax, .initial = 5}).to_host<float>(),
+              (std::vector<float>{0, 0, 0}));
     sparse::Csr ones{.offsets = all, .columns = from_host<std::int64_t>({0, 1, 2}, device), .width = 3};
     EXPECT_EQ(sparse::spmm_backward(one.reshape({1, 1}), from_host<float>({2}, device).reshape({1, 1}), ones, tied.reshape({3, 1}), {.reduce = Reduce::amax})
                   .b.to_host<float>(),

@@ -259,6 +259,13 @@ def scatter_special_values(c):
     got = c.call("scatter_reduce", self=x, dim=0, index=index, src=src, reduce=op, include_self=include)[0]
     want = torch.scatter_reduce(x.double(), 0, index, src.double(), op, include_self=include).to(x.dtype)
     c.same(got, want, SCATTER + ", NaN", f"{op} of {name}: ", zero_signs=False)
+    if include:
+        grad = c.tensor([6, 9], name, "normal")
+        leaves = [t.double().requires_grad_() for t in (x, src)]
+        torch.scatter_reduce(leaves[0], 0, index, leaves[1], op, include_self=include).backward(grad.double())
+        made = c.call("scatter_reduce", self=x, dim=0, index=index, src=src, reduce=op, include_self=include, grad=grad)
+        for i, m in enumerate(("self", "src")):
+            c.near(made[1 + i], leaves[i].grad, 4 * EPS[compute_name(name)] * torch.nan_to_num(leaves[i].grad.abs()), SCATTER + ", scatter_reduce_backward", f"gradient of {m} by {op} of {name}: ")
     name = c.integers()
     x, src = c.values([6, 9], name, "wide"), c.values([11, 9], name, "wide")
     op = c.pick(["sum", "prod", "amin", "amax"])

@@ -24,12 +24,14 @@ namespace {
 
 /// How entries map to slots and slots to entries.
 struct Reduction {
+  bool nan_ties;                                                      ///< amin and amax: NaN entries share a NaN slot's gradient; else all entries get NaN
   std::function<Tensor(const Tensor& slots)> take;                    ///< value of each entry's slot
   std::function<Tensor(const Tensor& entries, Reduce reduce)> total;  ///< sum or product of each slot's entries
 };
 
 Stream resolved(const Tensor& t, const Stream& given, const char* op) { return detail::resolve_stream(given, t.storage()->runtime(), op); }
 
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 Expr zero_of(const Expr& x) { return cast(Expr(0), x.dtype()); }
 Expr one_if(const Expr& condition, const Expr& like) { return select(condition, cast(Expr(1), like.dtype()), zero_of(like)); }
 
@@ -65,11 +67,13 @@ ScatterGradients gradients(Reduce reduce, const Tensor& grad, const Tensor& resu
     made.src = map(share, {src, r.take(zeros_of), r.take(product)}, kept, stream);
     if (self.defined()) made.self = map(share, {self, zeros_of, product}, kept, stream);
   } else {
-    auto hits = [](Expr x, Expr y) { return one_if(x == y, x); };
+    auto hits = [&](Expr x, Expr y) { return one_if(r.nan_ties ? (x == y) | (isnan(x) & isnan(y)) : x == y, x); };
     Tensor of_src = map(hits, {src, r.take(result)}, kept, stream), count = r.total(of_src, Reduce::sum);
     if (self.defined()) count = map([&](Expr n, Expr x, Expr y) { return n + hits(x, y); }, {count, self, result}, kept, stream);
-    Tensor share = map([](Expr a, Expr n) { return a / max(n, cast(Expr(1), n.dtype())); }, {g, count}, kept, stream);
-    auto given = [](Expr hit, Expr s) { return select(hit == 0, zero_of(s), s); };
+    // Without a hit a segment's initial value was the result; a slot of scatter is NaN.
+    auto divided = [&](Expr a, Expr n) { return a / (r.nan_ties ? max(n, cast(Expr(1), n.dtype())) : select(n == 0, cast(Expr(kNaN), n.dtype()), n)); };
+    Tensor share = map(divided, {g, count}, kept, stream);
+    auto given = [&](Expr hit, Expr s) { return select(r.nan_ties ? hit == 0 : (hit == 0) & (s == s), zero_of(s), s); };
     made.src = map(given, {of_src, r.take(share)}, kept, stream);
     if (self.defined()) made.self = map([&](Expr x, Expr y, Expr s) { return given(hits(x, y), s); }, {self, result, share}, kept, stream);
   }
@@ -96,7 +100,7 @@ ScatterGradients scatter_reduce_backward(const Tensor& grad, const Tensor& resul
   Stream stream = resolved(self, given, op);
   bool includes = options.include_self, whole = src.sizes() == index.sizes();
   Tensor used = whole || index.rank() != src.rank() ? src : src.as_strided(index.sizes(), src.strides());
-  Reduction r{[&](const Tensor& t) { return detail::gather_or(t, dim, index, 0, op, stream); },
+  Reduction r{false, [&](const Tensor& t) { return detail::gather_or(t, dim, index, 0, op, stream); },
               [&](const Tensor& t, Reduce reduce) {
                 Tensor start = full(self.sizes(), reduce == Reduce::prod ? 1 : 0, {.dtype = t.dtype(), .device = t.device()}, stream);
                 scatter_reduce_(start, dim, index, t, {.reduce = reduce}, stream);
@@ -149,7 +153,7 @@ Tensor segment_reduce_backward(const Tensor& grad, const Tensor& result, const T
   Tensor g = grad;
   if (scaled) g = map([&](Expr x) { return x * param(*options.initial); }, {grad}, {.dtype = {detail::compute_dtype(data.dtype(), op)}}, stream);
   Tensor ids = detail::segment_ids(offsets, data.size(0), op, stream);
-  Reduction r{[&](const Tensor& t) { return detail::select_rows(t, ids, 0, op, stream); },
+  Reduction r{true, [&](const Tensor& t) { return detail::select_rows(t, ids, 0, op, stream); },
               [&](const Tensor& t, Reduce reduce) { return segment_reduce(t, offsets, {.reduce = reduce}, stream); }};
   return gradients(options.reduce, g, result, data, {}, r, stream).src;
 }
@@ -195,10 +199,10 @@ SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr&
     if (values.defined()) transposed.values = gather(values, 0, by_column.order, stream);
     made.b = spmm(transposed, g, {}, stream);
   } else if (options.reduce == Reduce::prod) {
-    Tensor taken = detail::select_rows(b.to(dtype, {}, stream), a.columns, std::numeric_limits<double>::quiet_NaN(), op, stream);
+    Tensor taken = detail::select_rows(b.to(dtype, {}, stream), a.columns, kNaN, op, stream);
     Tensor weights = values.defined() ? values.unsqueeze(1) : full({1, 1}, 1, {.dtype = dtype, .device = b.device()}, stream);
     Tensor terms = map([](Expr x, Expr w) { return x * w; }, {taken, weights}, kept, stream);
-    Reduction r{[&](const Tensor& t) { return detail::select_rows(t, ids, 0, op, stream); },
+    Reduction r{true, [&](const Tensor& t) { return detail::select_rows(t, ids, 0, op, stream); },
                 [&](const Tensor& t, Reduce reduce) { return segment_reduce(t, a.offsets, {.reduce = reduce}, stream); }};
     Tensor of_terms = gradients(Reduce::prod, grad, result, terms, {}, r, stream).src;
     made.values = reduce(

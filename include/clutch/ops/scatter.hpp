@@ -73,7 +73,7 @@ struct ScatterGradients {
   Tensor self, src;
 };
 /// Gradients of scatter_reduce, whose result is asked for again. amin and amax: ties share evenly, self among them if
-/// it counts; prod: right for zeros, too.
+/// it counts; all that meets in a slot of NaN gets NaN, as in PyTorch; prod: right for zeros, too.
 /// Errors: as scatter_reduce, and invalid_dtype for integers.
 CLUTCH_API ScatterGradients scatter_reduce_backward(const Tensor& grad, const Tensor& result, const Tensor& self,
                                                     int dim, const Tensor& index, const Tensor& src,

@@ -38,8 +38,8 @@ CLUTCH_API Tensor segment_reduce(const Tensor& data, const Tensor& offsets, cons
 CLUTCH_API void segment_reduce_out(const Tensor& out, const Tensor& data, const Tensor& offsets,
                                    const SegmentOptions& options = {}, const Stream& stream = {});
 
-/// The gradient of the data; `result` is what segment_reduce gave. amin and amax: ties share evenly; prod: right for
-/// zeros, too. Entries of no segment get 0.
+/// The gradient of the data; `result` is what segment_reduce gave. amin and amax: ties share evenly, and so do a
+/// segment's NaN entries; prod: right for zeros, too. Entries of no segment get 0.
 /// Errors: as segment_reduce.
 CLUTCH_API Tensor segment_reduce_backward(const Tensor& grad, const Tensor& result, const Tensor& data,
                                           const Tensor& offsets, const SegmentOptions& options = {},
