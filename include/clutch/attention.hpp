@@ -77,7 +77,8 @@ CLUTCH_API void varlen_attn_backward_out(const FlexGradients& out, const Tensor&
                                          const FlexOptions& options, const FlexBackwardOptions& backward = {},
                                          const Stream& stream = {});
 /// Each sequence's last query attends to all of its keys, one before it to all but the last one, and so on; q_len and
-/// kv_len are the lengths where `varlen` has none.
+/// kv_len are the lengths where `varlen` has none. Rows past max_q and max_kv do not count, nor used keys past a
+/// sequence's end.
 CLUTCH_API MaskMod causal_lower_right(const Varlen& varlen, std::int64_t q_len = 0, std::int64_t kv_len = 0);
 
 /// Weights of multi_head_attention(), as linear() has them. A head has in_weight.size(0) / (heads + 2 kv_heads)

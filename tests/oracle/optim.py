@@ -205,8 +205,8 @@ def steps_of_narrow_types(c):
     for i, (p, leaf) in enumerate(zip(params, leaves)):
         reference = leaf.detach()
         moved = (p.double() - reference).abs() + o["lr"]
-        # Scalars of f16 and bf16 formulas may be rounded to these types (PyTorch's Adagrad): eps of the type on what moves.
-        tolerance = 4e-5 * moved + 64 * EPS["f32"] * reference.abs() + (4 * EPS[name] * moved if which in ("Adagrad",) else 0)
+        # Scalars of f16 and bf16 formulas may be rounded to these types (PyTorch's Adagrad), and its first sums to the state's: eps of the type on what moves.
+        tolerance = 4e-5 * moved + 64 * EPS["f32"] * reference.abs() + (4 * max(EPS[name], EPS[kept]) * moved if which in ("Adagrad",) else 0)
         what = f"{which}, {name}, {arguments}, {o}: "
         if rounding == "stochastic":
             tolerance = tolerance + 2 * EPS[name] * reference.abs() + 1e-38

@@ -74,14 +74,20 @@ void varlen_attn_backward_out(const FlexGradients& out, const Tensor& grad_out, 
 
 MaskMod causal_lower_right(const Varlen& varlen, std::int64_t q_len, std::int64_t kv_len) {
   detail::OpName named("attention::causal_lower_right");
-  auto length = [](const Tensor& starts, const Tensor& used, std::int64_t otherwise, const Index& b) -> Expr {
-    if (used.defined()) return captured(used)[b];
-    if (!starts.defined()) return param(otherwise);
-    const Captured at = captured(starts);
-    return at[b + 1] - at[b];
+  // As the kernels count: cut at the longest length, and no more used keys than there are.
+  auto length = [](const Tensor& starts, const Tensor& used, std::int64_t longest, std::int64_t otherwise, const Index& b) -> Expr {
+    Expr n = param(otherwise);
+    if (starts.defined()) {
+      const Captured at = captured(starts);
+      n = at[b + 1] - at[b];
+      if (longest > 0) n = min(n, param(longest));
+    }
+    if (!used.defined()) return n;
+    const Expr some = max(captured(used)[b], 0);
+    return starts.defined() || otherwise > 0 ? min(some, n) : some;
   };
   return [&](Index b, Index, Index q, Index kv) {
-    return q + length(varlen.cu_seq_kv, varlen.seqused_kv, kv_len, b) >= kv + length(varlen.cu_seq_q, {}, q_len, b);
+    return q + length(varlen.cu_seq_kv, varlen.seqused_kv, varlen.max_kv, kv_len, b) >= kv + length(varlen.cu_seq_q, {}, varlen.max_q, q_len, b);
   };
 }
 

@@ -123,8 +123,8 @@ struct FlexResult {
 /// Computes softmax(score_mod(q k^T scale), where the masks hold) v.
 /// Shapes: q (B, Hq, L, E), k (Bk, Hkv, S, E), v (Bk, Hkv, S, Ev), of any strides; Bk is B, or 1 where all batches
 ///   share keys; E is at least 1, all else may be 0. The result is contiguous.
-/// Varlen: the results' batches and rows are q's. Block masks are of max_q and max_kv (all rows where 0), and their
-///   blocks' number of keys divides page_size.
+/// Varlen: the results' batches and rows are q's. Block masks are of max_q and max_kv, or of all rows where these are
+///   0 or more than that; their blocks' number of keys divides page_size.
 /// Dtypes: f32, f16, bf16, f64, the same of all three; scores, weights and sums in f32 (f64 for f64), rounded once.
 /// Memory: O(L); scores stay in registers and caches.
 /// Launches: up to 8 queries go by parts of 512 keys, for many cores; a second launch combines the parts.

@@ -271,6 +271,15 @@ TEST(Varlen, NumbersOnTheDeviceAreClamped) {
     }
     p.varlen.cu_seq_q = from_host<std::int32_t>({0, 12, 40}, device), p.varlen.cu_seq_kv = p.varlen.cu_seq_q;
     EXPECT_EQ(attention::varlen_attn(p.q, p.k, p.v, {.varlen = p.varlen}).out.to_bytes(), whole.to_bytes());
+    // The mask counts keys as the sequences do.
+    const Packed few({12, 20}, {12, 20}, 1, 1, 8, device);
+    auto lower_right = [&](const std::vector<std::int32_t>& used, std::int64_t longest) {
+      Varlen some = few.varlen;
+      some.seqused_kv = from_host(used, {2}, device), some.max_kv = longest;
+      return attention::varlen_attn(few.q, few.k, few.v, {.mask_mod = attention::causal_lower_right(some), .varlen = some}).out.to_bytes();
+    };
+    EXPECT_EQ(lower_right({99, -1}, 20), lower_right({12, 0}, 20));
+    EXPECT_EQ(lower_right({12, 20}, 16), lower_right({12, 16}, 16));
   }
 }
 
