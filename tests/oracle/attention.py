@@ -263,7 +263,7 @@ def flexes(c):
     finite = torch.nan_to_num(top.abs(), posinf=0.0)
     # Where the elements of a row are one, so are the products: their roundings do not cancel.
     alike = q.stride(3) == 0 and k.stride(3) == 0
-    spread = (max(8, e / 4) if alike else 8) * unit * (1 + finite + terms)
+    spread = (max(8, e / 2) if alike else 8) * unit * (1 + finite + terms)
     if c.chance(0.25):
         out = c.tensor([batch, heads, l, ev], name, "normal", expand=False)
         contiguous = torch.full([batch, heads, l], 7.0, dtype=DTYPES[compute_name(name)])
@@ -496,7 +496,7 @@ def large_scores(c):
     cap_error = terms * (2.0**-21 if compute == "f32" else 2.0**-50)
     tolerance = accuracy(name, e, 0, v) * (1 if kind != "capped" else 2) + 8 * cap_error
     # A weight is e^difference, whose product with log2(e) is rounded; roundings of sums of equal values do not cancel.
-    weighed = torch.nan_to_num(p * (top - scores)) @ wide_v.abs() + (s / 8 if v.stride(2) == 0 else 4) * (p @ wide_v.abs())
+    weighed = torch.nan_to_num(p * (top - scores)) @ wide_v.abs() + (s / 4 if v.stride(2) == 0 else max(4, math.sqrt(s))) * (p @ wide_v.abs())
     c.near(got[0], exact, tolerance + 2 * EPS[compute] * weighed, FLEX + ", Range", what)
     lse = torch.logsumexp(scores, -1)
     c.near(got[1], lse, 2 * EPS[compute] * lse.abs() + tolerance, FLEX + ", FlexResult::lse", "lse, " + what)
