@@ -9,7 +9,7 @@ namespace clutch { inline namespace v0 {
 
 struct CumsumOptions {
   bool reverse = false;  ///< sums of the elements from each one to the last
-  /// Of the result, one that is accumulated in the same type as x's, but bool; empty: x's if floating, else i64
+  /// The result's, which is accumulated in the same type as x's and is not bool; empty: x's if floating, else i64
   DTypeList dtype = {};
   std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
