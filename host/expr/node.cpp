@@ -11,6 +11,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <optional>
 
 namespace clutch { inline namespace v0 {
 namespace detail {
@@ -224,8 +225,27 @@ Expr floor(const Expr& x) { return make_expr(ExprOp::floor, {x}); }
 Expr ceil(const Expr& x) { return make_expr(ExprOp::ceil, {x}); }
 Expr trunc(const Expr& x) { return make_expr(ExprOp::trunc, {x}); }
 Expr round(const Expr& x) { return make_expr(ExprOp::round, {x}); }
-Expr operator<(const Expr& a, const Expr& b) { return make_expr(ExprOp::lt, {a, b}); }
-Expr operator<=(const Expr& a, const Expr& b) { return make_expr(ExprOp::le, {a, b}); }
+namespace {
+/// What a cast from i32 to i64 widened, if `number` is a constant; else nothing.
+std::optional<Expr> widened(const Expr& wide, const Expr& number) {
+  const ExprNode &w = *wide.node(), &n = *number.node();
+  if (w.op != ExprOp::cast || w.dtype != DType::i64 || w.operands[0]->dtype != DType::i32 || w.operands[0]->weak) return {};
+  if (n.op != ExprOp::constant || n.dtype != DType::i64) return {};
+  return Expr(w.operands[0]);
+}
+/// A comparison by order. Of a widened integer with a constant it is one of what was widened: cheaper, and Mesa's compiler (seen: 22.3) decides the other one
+/// wrongly, whatever the integer is.
+Expr compare(ExprOp op, const Expr& a, const Expr& b) {
+  const auto of_a = widened(a, b), of_b = widened(b, a);
+  if (!of_a && !of_b) return make_expr(op, {a, b});
+  const auto number = static_cast<std::int64_t>((of_a ? b : a).node()->bits);
+  // All of i32 is on one side of other constants.
+  if (number != static_cast<std::int32_t>(number)) return Expr((number > 0) == of_a.has_value());
+  return of_a ? make_expr(op, {*of_a, Expr(number)}) : make_expr(op, {Expr(number), *of_b});
+}
+}  // namespace
+Expr operator<(const Expr& a, const Expr& b) { return compare(ExprOp::lt, a, b); }
+Expr operator<=(const Expr& a, const Expr& b) { return compare(ExprOp::le, a, b); }
 Expr operator==(const Expr& a, const Expr& b) { return make_expr(ExprOp::eq, {a, b}); }
 Expr operator!=(const Expr& a, const Expr& b) { return make_expr(ExprOp::ne, {a, b}); }
 Expr isnan(const Expr& x) { return is_floating(x.dtype()) ? x != x : Expr(false); }
@@ -295,7 +315,11 @@ Expr gelu(const Expr& x, GeluForm form) {
 }
 Expr silu(const Expr& x) { return x * sigmoid(x); }
 Expr softplus(const Expr& x) { return select(x > 20, real(x), log1p(exp(x))); }
-Expr sign(const Expr& x) { return select(x > 0, like(x, 1), select(x < 0, like(x, -1), like(x, 0))); }
+Expr sign(const Expr& x) {
+  if (!is_floating(x.dtype())) return select(x > 0, like(x, 1), select(x < 0, like(x, -1), like(x, 0)));
+  // By an integer: Mesa's compiler takes the select of floats for its own sign, which is -0 for -0.
+  return select(x > 0, Expr(1), select(x < 0, Expr(-1), Expr(0))) + like(x, 0);
+}
 Expr square(const Expr& x) { return x * x; }
 Expr reciprocal(const Expr& x) { return 1 / real(x); }
 Expr clamp(const Expr& x, const Expr& low, const Expr& high) {

@@ -8,6 +8,7 @@
 
 #include <clutch/pointwise.hpp>
 
+#include <bit>
 #include <thread>
 
 namespace clutch::testing { namespace {
@@ -34,6 +35,28 @@ std::string run_function(const Device& device, const ExprFunction& f, const std:
 
 Operand random_operand(DType dtype, const Dims& sizes, const Dims& strides, std::uint64_t k) {
   return {dtype, sizes, strides, model::make_values(static_cast<std::size_t>(numel(sizes)), dtype, seed() + k)};
+}
+
+TEST(Map, WidenedIntegersCompareWithConstants) {
+  CLUTCH_EACH_DEVICE(device) {
+    const std::vector<std::int32_t> numbers{std::numeric_limits<std::int32_t>::min(), -5, -1, 0, 3, std::numeric_limits<std::int32_t>::max()};
+    const Tensor x = from_host(numbers, {6}, device);
+    for (std::int64_t bound :
+         {std::int64_t{-1}, std::int64_t{0}, std::int64_t{3}, std::int64_t{1} << 31, -(std::int64_t{1} << 31), std::int64_t{-3'000'000'000}}) {
+      const std::vector<std::int32_t> got = map(
+                                                [&](Expr i) {
+                                                  const Expr wide = cast(i, DType::i64), number(bound);
+                                                  return select(wide < number, Expr(1), Expr(0)) + select(wide <= number, Expr(2), Expr(0)) +
+                                                         select(number < wide, Expr(4), Expr(0)) + select(number <= wide, Expr(8), Expr(0));
+                                                },
+                                                {x})
+                                                .to_host<std::int32_t>();
+      for (std::size_t k = 0; k < numbers.size(); ++k) {
+        const std::int64_t n = numbers[k];
+        EXPECT_EQ(got[k], (n < bound) + 2 * (n <= bound) + 4 * (bound < n) + 8 * (bound <= n)) << n << " and " << bound;
+      }
+    }
+  }
 }
 
 TEST(Map, LambdaOfTheDocumentation) {
@@ -408,6 +431,8 @@ TEST(Map, NamedOps) {
     is(pow(abs(x), 1.5), {3.9528471f, 1, 0, 0.35355338f, 5.196152f});
     is(sigmoid(x), {0.07585818f, 0.26894143f, 0.5f, 0.62245935f, 0.95257413f});
     is(sign(x), {-1, -1, 0, 1, 1});
+    for (float zero : sign(from_host<float>({-0.0f, 0.0f, std::numeric_limits<float>::quiet_NaN(), -0.0f, -0.0f}, device)).to_host<float>())
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(zero), 0u);
     is(ge(x, y), {0, 1, 0, 1, 1});
     is(logical_and(x, lt(y, 1)), {0, 1, 0, 1, 0});
     is(leaky_relu(x, 0.1), {-0.25f, -0.1f, 0, 0.5f, 3});
