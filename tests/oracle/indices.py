@@ -51,6 +51,11 @@ def combine(op, rows, initial=None, empty=None):
     return result, magnitude
 
 
+def kind_of(c, op, factors):
+    """Whole numbers to 8 or unit-normal ones. Of many whole factors a product would pass f32's range, and be NaN or 0 by where a zero stands."""
+    return c.pick(["normal", "small"]) if op != "prod" or factors <= 40 else "normal"
+
+
 def stacked(parts, features):
     """Of no parts a tensor of none."""
     return torch.stack(parts) if parts else torch.zeros([0, *features], dtype=torch.float64)
@@ -86,7 +91,7 @@ def segments(c):
     eps = EPS[compute_name(name)]
     entries, count = c.pick([0, 1, 5, 33, 100, 300]), c.pick([0, 1, 2, 7, 40])
     features = c.shape(0, 2, elements=40, empty=0.03)
-    data = c.tensor([entries] + features, name, c.pick(["normal", "small", "any"]) if op in ("amin", "amax") else c.pick(["normal", "small"]))
+    data = c.tensor([entries] + features, name, c.pick(["normal", "small", "any"]) if op in ("amin", "amax") else kind_of(c, op, entries))
     offsets = offsets_of(c, count, entries)
     initial = c.pick([None, None, 0.5, -2.0, 0.0])
     arguments = dict(data=data, offsets=c.lay_out(offsets.to(index_dtype(c))), reduce=op)
@@ -129,7 +134,7 @@ def products_of_compressed_rows(c):
         m, k, n, entries = c.pick([(0, k, n, entries), (m, 0, n, 0), (m, k, 0, entries), (0, 0, n, 0)])
     offsets = offsets_of(c, m, entries)
     columns = torch.from_numpy(np.asarray(c.rng.integers(0, max(k, 1), size=entries)))
-    kind = c.pick(["normal", "small"])
+    kind = kind_of(c, op, 2 * entries)
     values = c.tensor([entries], name, kind) if c.chance(0.8) else None
     b = c.tensor([k, n], name, kind)
     kinds = index_dtype(c)
