@@ -18,6 +18,15 @@ namespace clutch { inline namespace v0 {
 KernelHandle::KernelHandle(detail::Kernel* kernel, const detail::Interned& plan) noexcept : kernel_(kernel), plan_(plan.get()) {}
 detail::Interned KernelHandle::plan() const noexcept { return plan_ ? detail::Interned(plan_) : kernel_ ? kernel_->plan() : detail::Interned(); }
 std::uint64_t KernelHandle::max_work_group() const { return kernel_ ? kernel_->max_work_group() : 0; }
+std::vector<std::byte> KernelHandle::binary() const {
+  constexpr const char* kOp = "KernelHandle::binary";
+  detail::check_process(kOp);
+  if (!kernel_) throw Error(ErrorCode::invalid_argument, kOp, "the handle must have a kernel, got an empty one");
+  const std::string binary = kernel_->program().binary();
+  if (binary.empty()) throw Error(ErrorCode::not_supported, kOp, fmt::format("the driver must give the binary of {}, got none", kernel_->name()));
+  const auto bytes = std::as_bytes(std::span(binary));
+  return {bytes.begin(), bytes.end()};
+}
 
 Encoder::Encoder(const Stream& stream, const char* op) : stream_(stream), op_(detail::OpName::or_else(op)) {
   if (stream.empty()) throw Error(ErrorCode::invalid_argument, op_, "the Encoder's Stream must be a made one, got an empty one");
@@ -197,10 +206,23 @@ detail::Runtime& runtime_of_call(std::span<const Argument> arguments, const Stre
 }  // namespace
 
 namespace {
+std::string_view text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
 void check_source(const KernelSource& source, std::string_view op) {
-  if (source.text.empty() || source.entry.empty())
-    throw Error(ErrorCode::invalid_argument, op,
-                fmt::format("the kernel must have text and an entry, got {} characters and the entry '{}'", source.text.size(), source.entry));
+  auto refuse = [&](std::string_view why) { throw Error(ErrorCode::invalid_argument, op, why); };
+  const int forms = !source.text.empty() + !source.binary.empty() + !source.spirv.empty();
+  if (forms != 1 || source.entry.empty())
+    refuse(fmt::format("the kernel must have an entry and one of text, binary and spirv, got the entry '{}' and {} of them", source.entry, forms));
+  if (!source.text.empty()) return;
+  if (source.addressing != Addressing::base_and_offset)
+    refuse("a kernel without text must have Addressing::base_and_offset, since no wrapper can be added, got Addressing::pointer");
+  if (!source.defines.entries().empty()) refuse(fmt::format("a kernel without text must have no defines, got {}", source.defines.to_string()));
+  constexpr std::uint32_t kMagic = 0x07230203;
+  std::uint32_t first = 0;
+  if (source.spirv.size() >= sizeof first) std::memcpy(&first, source.spirv.data(), sizeof first);
+  if (!source.spirv.empty() && (source.spirv.size() % 4 != 0 || first != kMagic))
+    refuse(
+        fmt::format("SPIR-V must be 32-bit words of which the first is {:#010x}, got {} bytes that begin with {:#010x}", kMagic, source.spirv.size(), first));
 }
 
 void check_arguments(std::span<const Argument> arguments, std::string_view op) {
@@ -218,8 +240,13 @@ void check_arguments(std::span<const Argument> arguments, std::string_view op) {
 KernelHandle prepare(const KernelSource& source, const Stream& stream) {
   check_source(source, "prepare");
   detail::Runtime& runtime = runtime_of_call({}, stream, source.entry);
-  return KernelHandle(
-      &runtime.programs().find({.text = source.text, .file = source.file, .entry = source.entry, .defines = source.defines, .options = source.options}));
+  return KernelHandle(&runtime.programs().find({.text = source.text,
+                                                .file = source.file,
+                                                .entry = source.entry,
+                                                .defines = source.defines,
+                                                .options = source.options,
+                                                .binary = text_of(source.binary),
+                                                .spirv = text_of(source.spirv)}));
 }
 
 void launch(const KernelSource& source, const Geometry& geometry, std::span<const Argument> arguments, const Stream& stream) {
@@ -238,7 +265,9 @@ void launch(const KernelSource& source, const Geometry& geometry, std::span<cons
                                                     .defines = source.defines,
                                                     .options = source.options,
                                                     .wrapper_name = wrapper,
-                                                    .wrapper_text = wrapper_text});
+                                                    .wrapper_text = wrapper_text,
+                                                    .binary = text_of(source.binary),
+                                                    .spirv = text_of(source.spirv)});
   Encoder encoder(on, kernel.name());
   for (const Argument& a : arguments) {
     switch (a.kind) {

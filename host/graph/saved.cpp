@@ -174,6 +174,8 @@ class Writer {
     auto [found, fresh] = program_ids_.try_emplace(&kernel, static_cast<int>(programs_.size()));
     if (!fresh) return found->second;
     const Program& program = kernel.program();
+    if (program.source().empty())
+      throw Error(ErrorCode::not_supported, kSave, fmt::format("kernels of a graph to save must have text, got {} of a binary or of SPIR-V", kernel.name()));
     programs_.push_back({{"entry", kernel.name()}, {"wrapper", kernel.wrapper()}, {"options", program.options()}});
     contents_[fmt::format("source/{}", found->second)] = std::string(program.source());
     if (options_.binaries) {

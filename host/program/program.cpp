@@ -3,6 +3,7 @@
 
 #include <clutch/version.hpp>
 
+#include "program/binary_check.hpp"
 #include "program/disk_cache.hpp"
 #include "program/kernel_table.hpp"
 #include "runtime/runtime.hpp"
@@ -66,7 +67,7 @@ std::string build_log(cl_program program, cl_device_id device) {
   return text;
 }
 
-ClProgram load_binary(Runtime& runtime, const std::string& binary, const std::string& options) {
+ClProgram load_binary(Runtime& runtime, std::string_view binary, const std::string& options) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
   std::size_t size = binary.size();
   cl_int status = CL_SUCCESS, binary_status = CL_SUCCESS;
@@ -77,12 +78,34 @@ ClProgram load_binary(Runtime& runtime, const std::string& binary, const std::st
   return program;
 }
 
-ClProgram build_source(Runtime& runtime, const ProgramRequest& request, const std::string& source, const std::string& options) {
-  const char* text = source.c_str();
+/// A program of SPIR-V. Errors: not_supported if the device takes none.
+ClProgram program_of_spirv(Runtime& runtime, const ProgramRequest& request) {
+  const DeviceRecord& device = runtime.device();
+  cl_int status = CL_SUCCESS;
+  const bool core = device.platform_version >= "OpenCL 2.1", extension = device.has_extension("cl_khr_il_program");
+  // An old driver does not know the query.
+  std::size_t size = 0;
+  const bool asked = clGetDeviceInfo(device.id, CL_DEVICE_IL_VERSION, 0, nullptr, &size) == CL_SUCCESS;
+  const std::string takes = asked ? device_text(device.id, CL_DEVICE_IL_VERSION) : std::string();
+  if ((!core && !extension) || takes.find("SPIR-V") == std::string::npos)
+    throw Error(ErrorCode::not_supported, request.entry,
+                fmt::format("device {} ({}) must take SPIR-V, got '{}' as the languages that it takes", device.index, device.facts.name, takes));
+  using Create = cl_program(CL_API_CALL*)(cl_context, const void*, std::size_t, cl_int*);
+  Create create = clCreateProgramWithIL;
+  if (!core) create = reinterpret_cast<Create>(clGetExtensionFunctionAddressForPlatform(device.platform, "clCreateProgramWithILKHR"));
+  if (!create) throw Error(ErrorCode::opencl, request.entry, "the driver must have clCreateProgramWithILKHR, which its extension promises, got none");
+  ClProgram program(create(runtime.context(), request.spirv.data(), request.spirv.size(), &status));
+  check_cl(status, request.entry, "clCreateProgramWithIL");
+  return program;
+}
+
+ClProgram build_source(Runtime& runtime, const ProgramRequest& request, std::string_view source, const std::string& options) {
+  const char* text = source.data();
   std::size_t size = source.size();
   cl_int status = CL_SUCCESS;
   cl_device_id device = runtime.device().id;
-  ClProgram program(clCreateProgramWithSource(runtime.context(), 1, &text, &size, &status));
+  ClProgram program =
+      request.spirv.empty() ? ClProgram(clCreateProgramWithSource(runtime.context(), 1, &text, &size, &status)) : program_of_spirv(runtime, request);
   check_cl(status, request.entry, "clCreateProgramWithSource");
   status = clBuildProgram(program.get(), 1, &device, options.c_str(), nullptr, nullptr);
   std::string log = build_log(program.get(), device);
@@ -215,7 +238,7 @@ cl_kernel Kernel::acquire() {
 cl_kernel Kernel::make_bare() const {
   cl_int status = CL_SUCCESS;
   cl_kernel made = clCreateKernel(program_.get(), wrapper_.empty() ? entry_.c_str() : wrapper_.c_str(), &status);
-  if (status == CL_INVALID_KERNEL_NAME) throw Error(ErrorCode::build_failure, name(), fmt::format("the text has no kernel named {}", name()), status);
+  if (status == CL_INVALID_KERNEL_NAME) throw Error(ErrorCode::build_failure, name(), fmt::format("the program has no kernel named {}", name()), status);
   check_cl(status, name(), "clCreateKernel");
   return made;
 }
@@ -300,7 +323,7 @@ std::string device_key(const Runtime& runtime) {
                      claimed_traits(d).address_bits, CLUTCH_VERSION);
 }
 
-std::unique_ptr<Program> ProgramStore::make(const ProgramRequest& request, const std::string& source, const std::string& options, std::string_view given) {
+std::unique_ptr<Program> ProgramStore::make(const ProgramRequest& request, std::string_view source, const std::string& options, std::string_view given) {
   std::filesystem::path folder = cache_folder(), file;
   Digest key = sha256(fmt::format("{}\n{}\n{}", device_key(runtime_), options, source));
   ClProgram program;
@@ -327,24 +350,56 @@ std::unique_ptr<Program> ProgramStore::make(const ProgramRequest& request, const
   return made;
 }
 
-Kernel& ProgramStore::find(const ProgramRequest& request) { return find_whole(request, assemble(request)); }
+std::unique_ptr<Program> ProgramStore::make_given(const ProgramRequest& request) {
+  const DeviceFacts& device = runtime_.device().facts;
+  const std::string what = fmt::format("the binary of {}, {} bytes,", request.entry, request.binary.size());
+  if (std::string fault = fault_of_binary(device.platform_name, request.binary); !fault.empty())
+    throw Error(ErrorCode::build_failure, request.entry,
+                fmt::format("{} must be one that device {} ({}) gave: {}", what, runtime_.device().index, device.name, fault));
+  ClProgram program = load_binary(runtime_, request.binary, std::string(request.options));
+  if (!program)
+    throw Error(ErrorCode::build_failure, request.entry,
+                fmt::format("{} must be one that the driver takes, got a refusal from device {} ({}, {} {})", what, runtime_.device().index, device.name,
+                            device.platform_name, runtime_.device().driver_version));
+  g_loaded.fetch_add(1);
+  auto made = std::make_unique<Program>(runtime_, std::move(program), std::filesystem::path(), Digest{}, Digest{});
+  made->set_kernel(std::make_unique<Kernel>(*made, request.entry, std::string()));
+  return made;
+}
+
+std::shared_ptr<ProgramStore::Slot> ProgramStore::slot_of(std::string key, std::string_view* kept) {
+  std::lock_guard lock(mutex_);
+  auto& [known, found] = *slots_.try_emplace(std::move(key)).first;
+  if (!found) found = std::make_shared<Slot>();
+  if (kept) *kept = known;
+  return found;
+}
+
+Kernel& ProgramStore::find(const ProgramRequest& request) {
+  return request.binary.empty() && request.spirv.empty() ? find_whole(request, assemble(request)) : find_compiled(request);
+}
+
+Kernel& ProgramStore::find_compiled(const ProgramRequest& request) {
+  const bool is_binary = !request.binary.empty();
+  // No source begins like these keys: its options stand in their place.
+  auto slot =
+      slot_of(fmt::format("{}\n<{}>\n{}\n{}", request.entry, is_binary ? "binary" : "SPIR-V", request.options, is_binary ? request.binary : request.spirv));
+  std::lock_guard building(slot->building);
+  if (!slot->program) {
+    slot->program = is_binary ? make_given(request) : make(request, request.spirv, std::string(request.options), {});
+    slot->program->set_text({}, request.options);
+  }
+  return slot->program->kernel();
+}
 
 Kernel& ProgramStore::find_whole(const ProgramRequest& request, std::string source, std::string_view binary) {
   std::string options = build_options(runtime_, request.options);
-  std::string key = fmt::format("{}\n{}\n{}", request.entry, options, source);
-  std::shared_ptr<Slot> slot;
-  std::string_view kept;
-  {
-    std::lock_guard lock(mutex_);
-    auto& [known, found] = *slots_.try_emplace(std::move(key)).first;
-    if (!found) found = std::make_shared<Slot>();
-    slot = found;
-    kept = std::string_view(known).substr(known.size() - source.size());
-  }
+  std::string_view known;
+  auto slot = slot_of(fmt::format("{}\n{}\n{}", request.entry, options, source), &known);
   std::lock_guard building(slot->building);
   if (!slot->program) {
     slot->program = make(request, source, options, binary);
-    slot->program->set_text(kept, request.options);
+    slot->program->set_text(known.substr(known.size() - source.size()), request.options);
   }
   return slot->program->kernel();
 }

@@ -90,6 +90,8 @@ struct ProgramRequest {
   std::string_view wrapper_name = {};  ///< entry of `wrapper_text`, launched instead of `entry`; empty: none
   std::string_view wrapper_text = {};
   std::string_view expression = {};  ///< replaces `#include "expression.clh"` in `text`
+  /// A caller's program without text: at most one of them
+  std::string_view binary = {}, spirv = {};
 };
 
 class Program {
@@ -99,7 +101,7 @@ class Program {
   Runtime& runtime() const noexcept { return runtime_; }
   cl_program get() const noexcept { return program_.get(); }
   Kernel& kernel() noexcept { return *kernel_; }
-  /// Source and options that the program was built from, for saved graphs: views into the program store.
+  /// Source and options that the program was built from, for saved graphs: views into the program store. A caller's binary and SPIR-V have no source.
   std::string_view source() const noexcept { return source_; }
   const std::string& options() const noexcept { return options_; }
   void set_text(std::string_view source, std::string_view options) { source_ = source, options_ = options; }
@@ -125,7 +127,7 @@ class Program {
 class ProgramStore {
  public:
   explicit ProgramStore(Runtime& runtime) : runtime_(runtime) {}
-  /// Errors: build_failure, opencl.
+  /// Errors: build_failure, opencl; not_supported for SPIR-V that the device does not take.
   Kernel& find(const ProgramRequest& request);
   /// An entry of the library's own kernels/<stem>.cl.
   Kernel& find(std::string_view stem, std::string_view entry, const Defines& defines, std::string_view expression = {}, std::string_view options = {});
@@ -137,7 +139,11 @@ class ProgramStore {
     std::mutex building;
     std::unique_ptr<Program> program;
   };
-  std::unique_ptr<Program> make(const ProgramRequest& request, const std::string& source, const std::string& options, std::string_view binary);
+  Kernel& find_compiled(const ProgramRequest& request);
+  /// The slot of a key, which lives as long as the store; `known` is the key as it is kept.
+  std::shared_ptr<Slot> slot_of(std::string key, std::string_view* known = nullptr);
+  std::unique_ptr<Program> make(const ProgramRequest& request, std::string_view source, const std::string& options, std::string_view binary);
+  std::unique_ptr<Program> make_given(const ProgramRequest& request);
 
   Runtime& runtime_;
   std::mutex mutex_;

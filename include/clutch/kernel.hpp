@@ -76,16 +76,21 @@ enum class Addressing : std::uint8_t {
   base_and_offset,  ///< two arguments, `__global T* base, ulong byte_offset`: what the library's own kernels take
 };
 
-/// Somebody's own kernel: OpenCL C text and the entry in it. With Addressing::pointer the entry must declare no __local
-/// variables of its own and no reqd_work_group_size (OpenCL C forbids calling such a kernel): use base_and_offset
-/// there. Its views must hold until the call that takes it returns.
+/// Somebody's own kernel: a program as text, binary or SPIR-V, and the entry in it. Views must hold until the call that
+/// takes them returns.
+/// Text: OpenCL C. With Addressing::pointer the entry must declare no __local variables of its own and no
+///   reqd_work_group_size (OpenCL C forbids calling such a kernel): use base_and_offset there.
+/// Without text: Addressing::base_and_offset, and no defines.
+/// Trust: a binary is machine code. A whole one of PoCL with changed contents may end the process.
 struct KernelSource {
-  std::string_view text;
-  std::string_view entry;
+  std::string_view text = {};
+  std::string_view entry = {};
   Defines defines = {};
   std::string_view options = {};              ///< further build options
   std::string_view file = "<kernel source>";  ///< named in build logs
   Addressing addressing = Addressing::pointer;
+  std::span<const std::byte> binary = {};  ///< in place of text: what KernelHandle::binary() gave on such a device
+  std::span<const std::byte> spirv = {};  ///< in place of text: a SPIR-V module for OpenCL, whose kernels take pointers
 };
 
 /// Global and local sizes of up to three dimensions; local 0 in x lets the driver choose.
@@ -133,9 +138,10 @@ inline Argument local_memory(std::uint32_t bytes) { return {.kind = Argument::Ki
 /// Runs a kernel of the caller's on the stream: checked, cached, named and ordered like the library's own. Builds the
 /// program at first use.
 /// Errors: build_failure with log and path:line, also where (with Addressing::pointer) the arguments do not fit the
-///   entry's parameters; invalid_argument without text, entry or an argument's tensor, for a wrong count or size of
-///   arguments, or a geometry past the device's limits or of 2^32 groups and more (of one work-item where the driver
-///   chooses the local size), naming the rule; device_mismatch.
+///   entry's parameters, and for a binary that is cut or another device's; invalid_argument without a program, entry
+///   or an argument's tensor, for a wrong count or size of arguments, or a geometry past the device's limits or of
+///   2^32 groups and more (of one work-item where the driver chooses the local size), naming the rule; not_supported
+///   for SPIR-V on a device that takes none; device_mismatch.
 CLUTCH_API void launch(const KernelSource& source, const Geometry& geometry, std::span<const Argument> arguments,
                        const Stream& stream = {});
 inline void launch(const KernelSource& source, const Geometry& geometry, std::initializer_list<Argument> arguments,
@@ -150,6 +156,10 @@ class CLUTCH_API KernelHandle {
   bool empty() const noexcept { return kernel_ == nullptr; }
   /// Largest local size the device takes for this kernel.
   std::uint64_t max_work_group() const;
+  /// The program as the driver gives it, for KernelSource::binary in other processes: of this device, or of one whose
+  /// driver takes it. PoCL's has the machine code of local sizes that were launched, and compiles others when they are.
+  /// Errors: not_supported if the driver gives none; invalid_argument for an empty handle.
+  std::vector<std::byte> binary() const;
   explicit KernelHandle(detail::Kernel* kernel) noexcept : kernel_(kernel) {}
   KernelHandle(detail::Kernel* kernel, const detail::Interned& plan) noexcept;
   detail::Kernel* kernel() const noexcept { return kernel_; }
@@ -161,7 +171,7 @@ class CLUTCH_API KernelHandle {
   const std::string* plan_ = nullptr;  // lives as long as the process
 };
 
-/// Builds (or finds) a kernel that takes base_and_offset tensors, ahead of its first launch. Errors: build_failure.
+/// Builds (or finds) a kernel that takes base_and_offset tensors, ahead of its first launch. Errors: as launch().
 CLUTCH_API KernelHandle prepare(const KernelSource& source, const Stream& stream = {});
 
 /// Any number of tensors for one launch. Kernels cannot load pointers from memory, so they get the few buffers in which

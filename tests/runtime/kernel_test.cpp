@@ -34,6 +34,140 @@ TEST(Kernels, CallersKernelsTakeAnyView) {
   }
 }
 
+constexpr std::string_view kTwice = R"(__kernel void twice(__global uchar* base, ulong offset) {
+  __global float* x = (__global float*)(base + offset);
+  x[get_global_id(0)] *= 2;
+})";
+
+TEST(Kernels, BinariesOfOtherProcessesRun) {
+  CLUTCH_EACH_DEVICE(device) {
+    Stream stream = current_stream(device);
+    const KernelHandle kernel = prepare({.text = kTwice, .entry = "twice", .addressing = Addressing::base_and_offset}, stream);
+    const std::vector<std::byte> binary = kernel.binary();
+    const KernelSource given{.entry = "twice", .addressing = Addressing::base_and_offset, .binary = binary};
+    Tensor x = arange(0, 8, 1, {.device = device});
+    const BuildCounters before = build_counters();
+    for (int again = 0; again < 2; ++again) launch(given, {.global = 4, .local = 4}, {inout(x.slice(0, 3, 7))}, stream);
+    EXPECT_EQ(x.to_host<float>(), (std::vector<float>{0, 1, 2, 12, 16, 20, 24, 7}));
+    EXPECT_EQ(build_counters().built, before.built);
+    EXPECT_EQ(build_counters().loaded, before.loaded + 1) << "loaded once";
+    EXPECT_EQ(KernelHandle(prepare(given, stream)).max_work_group(), kernel.max_work_group());
+    // A graph runs it; without text it cannot be saved.
+    Graph graph;
+    {
+      GraphCapture capture(graph, stream);
+      launch(given, {.global = 8, .local = 4}, {inout(x)}, stream);
+    }
+    graph.instantiate();
+    graph.replay(stream);
+    EXPECT_EQ(x.to_host<float>()[6], 48);
+    EXPECT_EQ(code_of([&] { graph.save(::testing::TempDir() + "clutch_graph_without_text.safetensors"); }), ErrorCode::not_supported);
+    // Another entry, and what is no binary.
+    KernelSource wrong = given;
+    wrong.entry = "thrice";
+    EXPECT_EQ(code_of([&] { prepare(wrong, stream); }), ErrorCode::build_failure);
+    const std::vector<std::byte> other(64, std::byte{7});
+    wrong = given, wrong.binary = other;
+    EXPECT_EQ(code_of([&] { prepare(wrong, stream); }), ErrorCode::build_failure);
+  }
+  EXPECT_EQ(code_of([] { KernelHandle().binary(); }), ErrorCode::invalid_argument);
+}
+
+// By drivers that check binaries, or before ones that would end the process over them.
+TEST(Kernels, CutBinariesAreRefused) {
+  CLUTCH_EACH_DEVICE(device) {
+    const std::vector<std::byte> whole =
+        prepare({.text = kTwice, .entry = "twice", .addressing = Addressing::base_and_offset}, current_stream(device)).binary();
+    auto fails = [&](std::span<const std::byte> binary) {
+      return code_of([&] { prepare({.entry = "twice", .addressing = Addressing::base_and_offset, .binary = binary}, current_stream(device)); });
+    };
+    // At each place of the head, then at some.
+    for (std::size_t n = 1; n < whole.size(); n += n < 400 ? 1 : whole.size() / 97)
+      ASSERT_EQ(fails(std::span(whole).first(n)), ErrorCode::build_failure) << n << " bytes";
+    std::vector<std::byte> longer = whole;
+    longer.push_back({});
+    EXPECT_EQ(fails(longer), ErrorCode::build_failure);
+    // Lengths that lie, in PoCL's format: of kernels, of the program's files, which begin after the head of 77 bytes, and of their first path.
+    if (device.platform() != "Portable Computing Language") continue;
+    for (std::size_t at : {std::size_t{20}, std::size_t{77}, std::size_t{85}}) {
+      std::vector<std::byte> lies = whole;
+      for (int high = 0; high < 4; ++high) lies[at + static_cast<std::size_t>(high)] = std::byte{0xff};
+      EXPECT_EQ(fails(lies), ErrorCode::build_failure) << "at " << at;
+    }
+  }
+}
+
+/// SPIR-V of kTwice: instructions, each its number of words and code in the first one.
+std::vector<std::uint32_t> twice_as_spirv() {
+  std::vector<std::uint32_t> words{0x07230203, 0x00010000, 0, 32, 0};
+  auto add = [&](std::uint32_t code, std::initializer_list<std::uint32_t> operands) {
+    words.push_back(static_cast<std::uint32_t>(operands.size() + 1) << 16 | code);
+    words.insert(words.end(), operands);
+  };
+  enum : std::uint32_t {
+    kVoid = 1,
+    kUlong,
+    kVector,
+    kInput,
+    kFloat,
+    kPointer,
+    kType,
+    kShift,
+    kId,
+    kFunction,
+    kBase,
+    kOffset,
+    kBody,
+    kIds,
+    kItem,
+    kFirst,
+    kIndex,
+    kPlace,
+    kOld,
+    kNew
+  };
+  add(17, {4}), add(17, {6}), add(17, {11});             // capabilities Addresses, Kernel, Int64
+  add(14, {2, 2});                                       // 64-bit pointers, OpenCL
+  add(15, {6, kFunction, 0x63697774, 0x00000065, kId});  // the kernel "twice"
+  add(71, {kId, 11, 28}), add(71, {kId, 22});            // the global id, constant
+  add(19, {kVoid}), add(21, {kUlong, 64, 0}), add(23, {kVector, kUlong, 3}), add(32, {kInput, 1, kVector}), add(22, {kFloat, 32});
+  add(32, {kPointer, 5, kFloat}), add(33, {kType, kVoid, kPointer, kUlong});
+  add(43, {kUlong, kShift, 2, 0}), add(59, {kInput, kId, 1});
+  add(54, {kVoid, kFunction, 0, kType}), add(55, {kPointer, kBase}), add(55, {kUlong, kOffset}), add(248, {kBody});
+  add(61, {kVector, kIds, kId, 2, 32}), add(81, {kUlong, kItem, kIds, 0});
+  add(194, {kUlong, kFirst, kOffset, kShift}), add(128, {kUlong, kIndex, kFirst, kItem}), add(70, {kPointer, kPlace, kBase, kIndex});
+  add(61, {kFloat, kOld, kPlace, 2, 4}), add(129, {kFloat, kNew, kOld, kOld}), add(62, {kPlace, kNew, 2, 4}), add(253, {}), add(56, {});
+  return words;
+}
+
+TEST(Kernels, SpirvRunsWhereADeviceTakesIt) {
+  CLUTCH_EACH_DEVICE(device) {
+    const std::vector<std::uint32_t> words = twice_as_spirv();
+    const KernelSource given{.entry = "twice", .addressing = Addressing::base_and_offset, .spirv = std::as_bytes(std::span(words))};
+    Tensor x = arange(0, 8, 1, {.device = device});
+    const ErrorCode code = code_of([&] { launch(given, {.global = 4, .local = 4}, {inout(x.slice(0, 3, 7))}); });
+    if (skip_without(device, "SPIR-V", code != ErrorCode::not_supported)) continue;
+    EXPECT_EQ(code, ErrorCode::ok);
+    EXPECT_EQ(x.to_host<float>(), (std::vector<float>{0, 1, 2, 6, 8, 10, 12, 7}));
+  }
+}
+
+TEST(Kernels, ProgramsWithoutTextAreChecked) {
+  const std::vector<std::byte> bytes(8, std::byte{1});
+  auto code = [](const KernelSource& source) { return code_of([&] { prepare(source); }); };
+  constexpr Addressing kPlain = Addressing::base_and_offset;
+  EXPECT_EQ(code({.entry = "f"}), ErrorCode::invalid_argument);
+  EXPECT_EQ(code({.addressing = kPlain, .binary = bytes}), ErrorCode::invalid_argument);
+  EXPECT_EQ(code({.entry = "f", .binary = bytes}), ErrorCode::invalid_argument) << "pointers need a wrapper";
+  EXPECT_EQ(code({.text = kTwice, .entry = "twice", .addressing = kPlain, .binary = bytes}), ErrorCode::invalid_argument);
+  EXPECT_EQ(code({.entry = "f", .addressing = kPlain, .binary = bytes, .spirv = bytes}), ErrorCode::invalid_argument);
+  EXPECT_EQ(code({.entry = "f", .defines = {{"A", "1"}}, .addressing = kPlain, .binary = bytes}), ErrorCode::invalid_argument);
+  EXPECT_EQ(code({.entry = "f", .addressing = kPlain, .spirv = bytes}), ErrorCode::invalid_argument) << "no module";
+  std::vector<std::uint32_t> words = twice_as_spirv();
+  EXPECT_EQ(code({.entry = "twice", .addressing = kPlain, .spirv = std::as_bytes(std::span(words)).first(43)}), ErrorCode::invalid_argument)
+      << "no whole words";
+}
+
 TEST(Kernels, LocalMemoryAndDefines) {
   CLUTCH_EACH_DEVICE(device) {
     KernelSource reverse{.text = R"(__kernel void reverse(__global T* out, __global const T* in, __local T* tile) {

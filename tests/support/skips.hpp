@@ -23,6 +23,7 @@ inline constexpr Skip kSkips[] = {
     {"Flex.", "fp64"},
     {"Graphs.", "command buffers"},
     {"Itself/FaultLayer.", "command buffers"},
+    {"Kernels.", "SPIR-V"},
     {"Kernels.", "cpu device"},
     {"Map.", "fp64"},
     {"Math.", "fp64"},
