@@ -65,6 +65,18 @@ inline BuiltPlan build_plan(Runtime& runtime, const KernelPlan& plan) {
   return built;
 }
 
+/// The same for kernels whose groups have a multiple of `items` items. A driver may allow fewer in a group of this kernel: then `other` is built instead, or
+/// Error not_supported is thrown if the entry is forced.
+inline BuiltPlan build_groups(Runtime& runtime, const KernelPlan& plan, const KernelPlan& other, std::uint64_t items, bool forced) {
+  BuiltPlan built = build_plan(runtime, plan);
+  const std::uint64_t allowed = built.tuning.local;
+  built.tuning.local = allowed / items * items;
+  if (built.tuning.local > 0) return built;
+  if (!forced) return build_plan(runtime, other);
+  throw Error(ErrorCode::not_supported, plan.stem,
+              fmt::format("implementation {} refuses: needs groups of {} items, the device has at most {} in one of this kernel", plan.entry, items, allowed));
+}
+
 /// One row of an op's ordered list of implementations. `accepts` returns an empty text, or the reason why the implementation refuses: what must be and what
 /// was given ("must", "got"), or what it needs and what the device has ("needs", "has").
 template <class Problem>

@@ -173,17 +173,6 @@ std::string refuses_teams(const DeviceTraits& traits, DType accumulator) {
   return refuses_local_bytes(traits, (REDUCE_GROUP_ITEMS + REDUCE_BLOCK) * std::uint64_t{is_wide(accumulator) ? 8u : 4u});
 }
 
-BuiltPlan build_teams(Runtime& runtime, const KernelPlan& plan, const KernelPlan& other, bool forced) {
-  BuiltPlan built = build_plan(runtime, plan);
-  const std::uint64_t allowed = built.tuning.local;
-  built.tuning.local = allowed / REDUCE_TEAM * REDUCE_TEAM;
-  if (built.tuning.local > 0) return built;
-  if (!forced) return build_plan(runtime, other);
-  throw Error(
-      ErrorCode::not_supported, plan.stem,
-      fmt::format("implementation {} refuses: needs groups of {} items, the device has at most {} in one of this kernel", plan.entry, REDUCE_TEAM, allowed));
-}
-
 namespace {
 bool takes_teams(std::string_view entry) { return entry == kGroups || entry == kColumnGroups; }
 int abreast(const ReduceProblem& p) { return p.wide_panels ? kReduceWide : kReduceAbreast; }
@@ -347,7 +336,7 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
     if (!takes_teams(selected.entry)) return build_plan(*r.runtime, selected);
     KernelPlan other = select(r.runtime->traits(), p, selected.entry == kGroups ? "reduce_rows" : "reduce_columns");
     other.expression = selected.expression;
-    return build_teams(*r.runtime, selected, other, !implementation.empty());
+    return build_groups(*r.runtime, selected, other, REDUCE_TEAM, !implementation.empty());
   });
   if (s.after && s.m > REDUCE_BLOCK && plan.entry != kGroups) return false;
   bool by_columns = plan.entry == "reduce_columns", strided = plan.entry == "reduce_strided", groups = plan.entry == kGroups,

@@ -45,10 +45,6 @@ std::string refuses_teams(const DeviceTraits& traits, DType accumulator);
 std::uint64_t team_items(const BuiltPlan& plan, std::uint64_t m);
 /// Elements of the longest row that a group shares: the results of its blocks are a block.
 inline constexpr std::int64_t kLongestOfGroup = std::int64_t{REDUCE_BLOCK} * REDUCE_BLOCK;
-/// Builds a plan of teams. A driver may allow too few items of the kernel: then `other` is built instead, or Error not_supported is thrown if the entry is
-/// forced.
-BuiltPlan build_teams(Runtime& runtime, const KernelPlan& plan, const KernelPlan& other, bool forced);
-
 /// The operation as kernels know it (common/reductions.h).
 int op_number(Reduce op);
 

@@ -315,7 +315,7 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
     if (selected.entry != kGroups) return build_plan(*c.runtime, selected);
     KernelPlan other = select(c.runtime->traits(), p, "rowwise_rows");
     other.expression = selected.expression;
-    return build_teams(*c.runtime, selected, other, !implementation.empty());
+    return build_groups(*c.runtime, selected, other, REDUCE_TEAM, !implementation.empty());
   });
   const bool groups = plan.entry == kGroups;
   auto n = static_cast<std::uint64_t>(c.n), m = static_cast<std::uint64_t>(c.m);
