@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // cumsum: the sum of the elements up to each element of a line. Groups of 16 elements are summed by doubling; the groups of a block of CUMSUM_BLOCK elements
 // are added one after another, and so are the blocks of a line: result = sum of blocks before + (sum of the block's groups before + sum within the group).
-// Stages (args.h): a launch computes whole lines, or, for few long lines, one the sums of blocks, cumsum_carries the sums of blocks before each, one the
-// results. Ownership: an item owns a line or a block at a time, or a panel of neighbouring lines. No local memory. Needs: what common/combine.clh and
-// common/offsets.clh need (operands: out, x); T_NAME, O_NAME (dtypes of x and out); CLUTCH_X_BYTES (of an element of x); CLUTCH_ABREAST (vectors of columns of
-// a panel).
+// Stages (args.h): a launch computes whole lines, or, for few long lines, one the sums of blocks, one of carries the sums of blocks before each, one the
+// results. Ownership: an item owns a line or a block at a time, or a panel of neighbouring lines, without local memory. cumsum_groups, cumsum_column_groups,
+// cumsum_carry_groups: a team of items shares a line or a block; local memory of a block and a number for each item; of two numbers for each item; of a block.
+// Needs: what common/combine.clh and common/offsets.clh need (operands: out, x); T_NAME, O_NAME (dtypes of x and out); CLUTCH_X_BYTES, CLUTCH_O_BYTES (of an
+// element of x, of out); CLUTCH_ABREAST (vectors of columns of a panel); for entries of groups WIDTH 1.
 #include "common/combine.clh"
 #include "common/offsets.clh"
 #include "cumsum/args.h"
 
-#if !defined(T_NAME) || !defined(O_NAME) || !defined(CLUTCH_X_BYTES) || !defined(CLUTCH_ABREAST)
-#error "T_NAME, O_NAME, CLUTCH_X_BYTES and CLUTCH_ABREAST are not defined"
+#if !defined(T_NAME) || !defined(O_NAME) || !defined(CLUTCH_X_BYTES) || !defined(CLUTCH_O_BYTES) || !defined(CLUTCH_ABREAST)
+#error "T_NAME, O_NAME, CLUTCH_X_BYTES, CLUTCH_O_BYTES and CLUTCH_ABREAST are not defined"
 #endif
 
 #define ADD(T, a, b) CLUTCH_COMBINE_SUM(T, a, b)
@@ -77,6 +78,159 @@ __kernel void cumsum_lines(CUMSUM_PARAMS) {
                           before, inside, stage);
       if (stage == CUMSUM_SUMS) carry_of[task] = inside;
       before = ADD(A, before, inside);
+    }
+  }
+}
+#endif
+
+#if defined(CLUTCH_ENTRY_cumsum_groups) || defined(CLUTCH_ENTRY_cumsum_carry_groups)
+#include "common/load_quads.clh"
+#include "common/quads.clh"
+#define A4 CLUTCH_CONCAT(A, 4)
+// Puts in the place of each of `count` numbers the sum of those before it, from `sum` on, one after another; gives the sum of all. One item calls it, with 16
+// or more numbers a multiple of 16. Loads of 16 go ahead of the additions of the 16 before them, each of which waits for the one before it.
+CLUTCH_INLINE A chain(__local A* numbers, uint count, A sum) {
+  uint i = 0;
+  if (count >= 16) {
+    A4 next[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) next[k] = *(__local const A4*)(numbers + 4 * k);
+#pragma unroll 1
+    for (; i + 16 <= count; i += 16) {
+      const uint ahead = i + 32 <= count ? i + 16 : i;
+      A4 here[4];
+#pragma unroll
+      for (int k = 0; k < 4; ++k) here[k] = next[k], next[k] = *(__local const A4*)(numbers + ahead + 4 * k);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        A4 before;
+        before.s0 = sum, sum = ADD(A, sum, here[k].s0);
+        before.s1 = sum, sum = ADD(A, sum, here[k].s1);
+        before.s2 = sum, sum = ADD(A, sum, here[k].s2);
+        before.s3 = sum, sum = ADD(A, sum, here[k].s3);
+        *(__local A4*)(numbers + i + 4 * k) = before;
+      }
+    }
+  }
+#pragma unroll 1
+  for (; i < count; ++i) {
+    const A here = numbers[i];
+    numbers[i] = sum, sum = ADD(A, sum, here);
+  }
+  return sum;
+}
+#endif
+
+// Any strides, for devices whose groups have several items: a team of `team` items shares a line of one block, a work-group each block of a longer one.
+//
+//   elements of a block    0 ... 15   16 ... 31   ...   2032 ... 2047
+//   item of the team          0          1        ...       127         sums its 16 by doubling; item 0 adds the sums of the items one after another
+//
+// Local memory, [item][its 16]: items load elements side by side, take their own 16, leave the results there and store them side by side.
+#ifdef CLUTCH_ENTRY_cumsum_groups
+// Where element e of a work-group's is in local memory. The quads of an item change places, so that neither items that take neighbouring quads nor items that
+// take their own meet in a bank.
+static inline uint tile_place(uint e) { return e ^ (e / 32 % 4 * 4); }
+// True if elements of a line from address `from` on are four at a time where quads may be, forwards or backwards.
+static inline int has_quads(size_t from, IDX stride, uint bytes) {
+  return stride == 1 ? CLUTCH_QUADS_AT(from, bytes) : stride == -1 && CLUTCH_QUADS_AT(from - 3 * bytes, bytes);
+}
+// The first `count` elements, 1 or more, of a line from `from` on, and zeros behind them, to the places of the team from place `first` on; item p of it. Loads
+// do not depend on whether an element is there, so that four go together: past the end the last is loaded again.
+CLUTCH_INLINE void load_tile(__local A* tile, uint first, __global const uchar* from, IDX stride, int count, uint p, uint team) {
+  int whole = 0;
+  if (count >= 4 && has_quads((size_t)from, stride, CLUTCH_X_BYTES)) {
+    whole = count / 4 * 4;
+    A4 quads[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int e = min(4 * (int)(p + i * team), whole - 4);
+      quads[i] = CLUTCH_CONCAT(load_quad_, T_NAME)(from, stride == 1 ? e : -e - 3);
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int e = 4 * (int)(p + i * team);
+      if (e < whole) *(__local A4*)(tile + tile_place(first + e)) = stride == 1 ? quads[i] : quads[i].s3210;
+    }
+  }
+  const int most = CUMSUM_DOUBLED * (int)team;
+#pragma unroll 1
+  for (int e = whole + (int)p; e < most; e += 4 * (int)team) {
+    A numbers[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) numbers[i] = CLUTCH_CONCAT(load_, T_NAME)(from, min(e + i * (int)team, count - 1) * stride);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int at = e + i * (int)team;
+      if (at < most) tile[tile_place(first + at)] = at < count ? numbers[i] : (A)0;
+    }
+  }
+}
+// Stores them to `to`.
+CLUTCH_INLINE void store_tile(__local const A* tile, uint first, __global uchar* to, IDX stride, int count, uint p, uint team) {
+  int whole = 0;
+  if (has_quads((size_t)to, stride, CLUTCH_O_BYTES)) {
+    whole = count / 4 * 4;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int e = 4 * (int)(p + i * team);
+      const A4 quad = *(__local const A4*)(tile + tile_place(first + e));
+      if (e < whole) CLUTCH_CONCAT(store_quad_, O_NAME)(to, stride == 1 ? e : -e - 3, stride == 1 ? quad : quad.s3210);
+    }
+  }
+#pragma unroll 1
+  for (int e = whole + (int)p; e < count; e += (int)team) CLUTCH_CONCAT(store_, O_NAME)(to, e * stride, tile[tile_place(first + e)]);
+}
+__kernel void cumsum_groups(CUMSUM_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  __local A tile[CUMSUM_BLOCK] __attribute__((aligned(32))), sums[CUMSUM_GROUP_ITEMS] __attribute__((aligned(32))), total[1];
+  CUMSUM_SHAPE
+  const uint item = (uint)get_local_id(0), team = args.team, teams = CUMSUM_GROUP_ITEMS / team, of = item / team, p = item % team;
+  const uint first = of * team * CUMSUM_DOUBLED;
+  const ulong tasks = cumsum_tasks(stage, n, blocks), turns = stage == CUMSUM_WHOLE ? blocks : 1;
+  for (ulong start = get_group_id(0) * teams; start < tasks; start += get_num_groups(0) * teams) {
+    const ulong task = start + of;
+    const int there = task < tasks;
+    const ulong line = stage == CUMSUM_WHOLE ? task : (ulong)((IDX)task / (IDX)blocks), first_block = stage == CUMSUM_WHOLE ? 0 : task - line * blocks;
+    IDX offset[CLUTCH_OPERANDS] = {(IDX)out_first, (IDX)x_first};
+    if (there) add_offsets_unrolled((IDX)line, rank, size, stride, offset);
+    A before = there && stage == CUMSUM_RESULTS ? carry_of[task] : (A)0;
+    for (ulong turn = 0; turn < turns; ++turn) {
+      const ulong begin = (first_block + turn) * CUMSUM_BLOCK;
+      const int count = there ? (int)min(m - begin, (ulong)CUMSUM_BLOCK) : 0;
+      if (there) load_tile(tile, first, x + (offset[1] + (long)begin * x_inner) * CLUTCH_X_BYTES, (IDX)x_inner, count, p, team);
+      barrier(CLK_LOCAL_MEM_FENCE);
+      A v[CUMSUM_DOUBLED];
+#pragma unroll
+      for (int k = 0; k < CUMSUM_DOUBLED / 4; ++k) {
+        const A4 quad = *(__local const A4*)(tile + tile_place(item * CUMSUM_DOUBLED + 4 * k));
+        CLUTCH_UNPACK_QUAD(v + 4 * k, quad);
+      }
+      DOUBLING(A, v)
+      sums[item] = v[15];
+      barrier(CLK_LOCAL_MEM_FENCE);
+      if (p == 0) {
+        // The sums that have elements, rounded up to 16.
+        const A sum = chain(sums + item, min(team, (uint)(count + 16 * CUMSUM_DOUBLED - 1) / (16 * CUMSUM_DOUBLED) * 16), (A)0);
+        if (item == 0) total[0] = sum;
+        if (there && stage == CUMSUM_SUMS) carry_of[task] = sum;
+      }
+      barrier(CLK_LOCAL_MEM_FENCE);
+      const A inside = sums[item];
+#pragma unroll
+      for (int k = 0; k < CUMSUM_DOUBLED / 4; ++k) {
+        A4 quad;
+        quad.s0 = ADD(A, before, ADD(A, inside, v[4 * k]));
+        quad.s1 = ADD(A, before, ADD(A, inside, v[4 * k + 1]));
+        quad.s2 = ADD(A, before, ADD(A, inside, v[4 * k + 2]));
+        quad.s3 = ADD(A, before, ADD(A, inside, v[4 * k + 3]));
+        *(__local A4*)(tile + tile_place(item * CUMSUM_DOUBLED + 4 * k)) = quad;
+      }
+      // A line of several blocks has all items of the work-group.
+      before = ADD(A, before, total[0]);
+      barrier(CLK_LOCAL_MEM_FENCE);
+      if (stage != CUMSUM_SUMS) store_tile(tile, first, out + (offset[0] + (long)begin * out_inner) * CLUTCH_O_BYTES, (IDX)out_inner, count, p, team);
+      barrier(CLK_LOCAL_MEM_FENCE);  // tile is written again
     }
   }
 }
@@ -153,6 +307,65 @@ __kernel void cumsum_columns(CUMSUM_PARAMS) {
 }
 #endif
 
+// The same columns by groups: a team of items shares a column, item g of it the 16 elements g, g + team, ... of a block, and neighbours have neighbouring
+// columns. So rows of memory are read in long pieces, and the elements of an item are registers.
+//
+//   item           0     1  ...  31      32    33  ...           with 256 items and a team of 8; "width" is 32
+//   column         0     1  ...  31       0     1  ...
+//   elements       0 ... 15              16 ... 31               then 128 ... 143, ...
+//
+// Local memory: the sums of 16 elements of all items, [parity of the turn][item of the team][column].
+#ifdef CLUTCH_ENTRY_cumsum_column_groups
+__kernel void cumsum_column_groups(CUMSUM_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  __local A sums[2 * CUMSUM_COLUMN_ITEMS];
+  CUMSUM_SHAPE
+  const uint item = (uint)get_local_id(0), team = args.team, width = (uint)get_local_size(0) / team, c = item % width, g = item / width;
+  const ulong columns = (ulong)size[0], panels = cumsum_panels(columns, width), tasks = cumsum_tasks(stage, (ulong)((IDX)n / (IDX)columns) * panels, blocks);
+  uint parity = 0;
+  for (ulong task = get_group_id(0); task < tasks; task += get_num_groups(0)) {
+    const ulong number = stage == CUMSUM_WHOLE ? task : (ulong)((IDX)task / (IDX)blocks), first = stage == CUMSUM_WHOLE ? 0 : task - number * blocks,
+                last = stage == CUMSUM_WHOLE ? blocks : first + 1;
+    const ulong outer = (ulong)((IDX)number / (IDX)panels), column = (number - outer * panels) * width + c, line = outer * columns + column;
+    const int there = column < columns;
+    IDX offset[CLUTCH_OPERANDS] = {(IDX)out_first, (IDX)x_first};
+    if (there) add_offsets_unrolled((IDX)line, rank, size, stride, offset);
+    A before = there && stage == CUMSUM_RESULTS ? carry_of[cumsum_carry(line, blocks, first)] : (A)0;
+    for (ulong block = first; block < last; ++block) {
+      const int count = (int)min(m - block * CUMSUM_BLOCK, (ulong)CUMSUM_BLOCK);
+      A inside = 0;
+      for (int begin = 0; begin < count; begin += CUMSUM_DOUBLED * (int)team) {
+        const int j = begin + CUMSUM_DOUBLED * (int)g, left = there ? count - j : 0;
+        const IDX at = (IDX)(block * CUMSUM_BLOCK) + j;
+        // Past the end, where nothing is in a result, the last element is loaded again, so that all loads go together.
+        A v[CUMSUM_DOUBLED] = {0};
+        if (left > 0) {
+#pragma unroll
+          for (int l = 0; l < CUMSUM_DOUBLED; ++l) v[l] = CLUTCH_CONCAT(load_, T_NAME)(x, offset[1] + (at + min(l, left - 1)) * (IDX)x_inner);
+        }
+        DOUBLING(A, v)
+        // Two turns have memory of their own: who reads the one has passed the barrier before it, so that the next but one may be written.
+        __local A* const here = sums + parity * CUMSUM_COLUMN_ITEMS;
+        here[item] = v[15];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        A sum = inside;
+        for (uint u = 0; u < team; ++u) {
+          if (u == g) inside = sum;
+          sum = ADD(A, sum, here[u * width + c]);
+        }
+#pragma unroll
+        for (int l = 0; l < CUMSUM_DOUBLED; ++l)
+          if (l < left && stage != CUMSUM_SUMS) CLUTCH_CONCAT(store_, O_NAME)(out, offset[0] + (at + l) * (IDX)out_inner, ADD(A, before, ADD(A, inside, v[l])));
+        inside = sum;
+        parity ^= 1;
+      }
+      if (there && g == 0 && stage == CUMSUM_SUMS) carry_of[cumsum_carry(line, blocks, block)] = inside;
+      before = ADD(A, before, inside);
+    }
+  }
+}
+#endif
+
 // carries[line, block]: the sum of the blocks before it.
 #ifdef CLUTCH_ENTRY_cumsum_carries
 __kernel void cumsum_carries(CLUTCH_PREDICATE __global uchar* carries, ulong carries_offset, ulong n, ulong blocks) {
@@ -164,6 +377,41 @@ __kernel void cumsum_carries(CLUTCH_PREDICATE __global uchar* carries, ulong car
       A here = carry_of[cumsum_carry(line, blocks, block)];
       carry_of[cumsum_carry(line, blocks, block)] = sum;
       sum = ADD(A, sum, here);
+    }
+  }
+}
+#endif
+
+// The same by teams of `team` items, which load and store neighbouring sums. Local memory: the sums of the work-group's lines, [team][16 for each item].
+#ifdef CLUTCH_ENTRY_cumsum_carry_groups
+// Item p's of the `count` sums from `from` on. What is behind them is in no result.
+CLUTCH_INLINE void load_sums(A* numbers, __global const A* from, uint count, uint p, uint team) {
+  if (count == 0) return;
+#pragma unroll
+  for (int i = 0; i < CUMSUM_DOUBLED; ++i) numbers[i] = from[min(p + i * team, count - 1)];
+}
+__kernel void cumsum_carry_groups(CLUTCH_PREDICATE __global uchar* carries, ulong carries_offset, ulong n, ulong blocks, uint team) {
+  CLUTCH_IF_PREDICATE
+  __local A tile[CUMSUM_BLOCK] __attribute__((aligned(32)));
+  __global A* carry_of = (__global A*)(carries + carries_offset);
+  const uint item = (uint)get_local_id(0), teams = CUMSUM_GROUP_ITEMS / team, of = item / team, p = item % team, most = team * CUMSUM_DOUBLED;
+  __local A* const own = tile + of * most;
+  for (ulong start = get_group_id(0) * teams; start < n; start += get_num_groups(0) * teams) {
+    const ulong line = start + of, there = line < n ? blocks : 0;
+    __global A* const carry = carry_of + (line < n ? cumsum_carry(line, blocks, 0) : 0);
+    A numbers[CUMSUM_DOUBLED] = {0}, sum = 0;
+    load_sums(numbers, carry, (uint)min(there, (ulong)most), p, team);
+    for (ulong begin = 0; begin < blocks; begin += most) {
+      const uint count = there > begin ? (uint)min(there - begin, (ulong)most) : 0;
+#pragma unroll
+      for (int i = 0; i < CUMSUM_DOUBLED; ++i) own[p + i * team] = numbers[i];
+      barrier(CLK_LOCAL_MEM_FENCE);
+      // The next sums are on their way while these are added.
+      load_sums(numbers, carry + begin + most, there > begin + most ? (uint)min(there - begin - most, (ulong)most) : 0, p, team);
+      if (p == 0) sum = chain(own, min(most, (count + 15) / 16 * 16), sum);
+      barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
+      for (uint e = p; e < count; e += team) carry[begin + e] = own[e];
     }
   }
 }

@@ -63,11 +63,20 @@ struct CumsumCase {
         }
     };
     model::with_accumulator(dtype, fill);
-    bool is_helper = entry == "cumsum_carries";
-    p.is_helper = is_helper;
+    // Kernels of carries run between those of lines.
+    const std::string forced(entry == "cumsum_carries" ? "cumsum_lines" : entry == "cumsum_carry_groups" ? "cumsum_groups" : entry);
+    p.is_helper = forced != entry;
     p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
-      cumsum_out(out, in[0], 1, {.reverse = reverse, .implementation = is_helper ? std::string() : std::string(entry)}, stream);
+      cumsum_out(out, in[0], 1, {.reverse = reverse, .implementation = forced}, stream);
     };
+    return p;
+  }
+
+  /// Lines with stride 1 that begin, or backwards end, where four elements may be loaded at once.
+  static Problem quads(std::string_view what, DType dtype, DType result, bool reverse, std::int64_t outer, std::int64_t m, std::uint64_t seed) {
+    Problem p = problem(what, "cumsum_groups", dtype, result, reverse, outer, m, 1, seed);
+    p.inputs[0].strides = p.output.strides = {(m + 3) / 4 * 4, 1, 1};
+    p.inputs[0].lead = p.output.lead = reverse ? 68 - m % 4 : 64;
     return p;
   }
 
@@ -80,6 +89,16 @@ struct CumsumCase {
     all.push_back(problem("integers", "cumsum_lines", DType::i16, DType::i64, false, 3, 77, 2, seed + 2));
     all.push_back(problem("backward", "cumsum_lines", DType::f32, DType::f32, true, 3, 2100, 2, seed + 3, true));
     all.push_back(problem("blocks", "cumsum_carries", DType::f32, DType::f32, false, 2, 6200, 1, seed + 4));
+    for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+      all.push_back(problem(name(dtype), "cumsum_groups", dtype, dtype, false, 3, 77, 1, seed + 5));
+      all.push_back(problem(name(dtype), "cumsum_column_groups", dtype, dtype, false, 2, 197, 45, seed + 6));
+    }
+    all.push_back(problem("integers", "cumsum_groups", DType::i16, DType::i64, false, 3, 77, 2, seed + 7));
+    all.push_back(problem("two blocks", "cumsum_groups", DType::f32, DType::f32, true, 3, 2100, 2, seed + 8, true));
+    all.push_back(quads("quads", DType::f32, DType::f32, false, 19, 102, seed + 9));
+    all.push_back(quads("quads backward", DType::f32, DType::f32, true, 2, 3998, seed + 10));
+    all.push_back(problem("two blocks", "cumsum_column_groups", DType::f32, DType::f32, true, 1, 2100, 9, seed + 11));
+    all.push_back(problem("blocks", "cumsum_carry_groups", DType::f32, DType::f32, false, 2, 12300, 1, seed + 12));
     return all;
   }
 
@@ -92,6 +111,18 @@ struct CumsumCase {
       {"cumsum_columns", Edit::stride, "load_some(x, from + l * (IDX)x_inner", "load_some(x, from + l / 2 * (IDX)x_inner"},
       {"cumsum_columns", Edit::offset, "to = offset[0] + j * (IDX)out_inner;", "to = offset[0] + j / 2 * (IDX)out_inner;"},
       {"cumsum_columns", Edit::arithmetic, "inside[v] = inside[v] + x16[15];", "inside[v] = x16[15];"},
+      {"cumsum_groups", Edit::tail, "e < count; e += (int)team) CLUTCH_CONCAT(store_", "e + 1 < count; e += (int)team) CLUTCH_CONCAT(store_"},
+      {"cumsum_groups", Edit::stride, "count - 1) * stride);", "count - 1) / 2 * stride);"},
+      {"cumsum_groups", Edit::offset, "const uint first = of * team * CUMSUM_DOUBLED;", "const uint first = of * team;"},
+      {"cumsum_groups", Edit::arithmetic, "const A inside = sums[item];", "const A inside = 0;"},
+      {"cumsum_column_groups", Edit::tail, "l < left && stage != CUMSUM_SUMS", "l + 1 < left && stage != CUMSUM_SUMS"},
+      {"cumsum_column_groups", Edit::stride, "(at + min(l, left - 1)) * (IDX)x_inner", "(at + min(l, left - 1) / 2) * (IDX)x_inner"},
+      {"cumsum_column_groups", Edit::offset, "line = outer * columns + column;", "line = outer * width + column;"},
+      {"cumsum_column_groups", Edit::arithmetic, "if (u == g) inside = sum;", "if (u == 0) inside = sum;"},
+      {"cumsum_carry_groups", Edit::tail, "for (uint e = p; e < count; e += team) carry", "for (uint e = p; e + 1 < count; e += team) carry"},
+      {"cumsum_carry_groups", Edit::stride, "own[p + i * team] = numbers[i];", "own[(p + i * team) / 2] = numbers[i];"},
+      {"cumsum_carry_groups", Edit::offset, "own = tile + of * most;", "own = tile;"},
+      {"cumsum_carry_groups", Edit::arithmetic, "before.s1 = sum, sum = ADD(A, sum, here[k].s1);", "before.s1 = sum;"},
       {"cumsum_carries", Edit::tail, "block < blocks; ++block) {\n      A here", "block + 1 < blocks; ++block) {\n      A here"},
       {"cumsum_carries", Edit::stride, "A here = carry_of[cumsum_carry(line, blocks, block)];", "A here = carry_of[line + block];"},
       {"cumsum_carries", Edit::offset, "carry_of[cumsum_carry(line, blocks, block)] = sum;", "carry_of[cumsum_carry(line, blocks, block / 2)] = sum;"},

@@ -319,7 +319,7 @@ TEST(Graphs, RebindingPutsOtherTensorsInTheirPlace) {
 TEST(Graphs, EachNodeHasThePlanOfItsOwnKernel) {
   CLUTCH_EACH_DEVICE(device) {
     const TensorOptions f32{.device = device};
-    Tensor square = randn({20, 12, 12}, {.device = device, .seed = 1}), lines = randn({3, 3000}, {.device = device, .seed = 2});
+    Tensor square = randn({20, 12, 12}, {.device = device, .seed = 1}), lines = randn({3, 12000}, {.device = device, .seed = 2});
     Tensor a = randn({70, 64}, {.device = device, .seed = 3}), b = randn({64, 96}, {.device = device, .seed = 4});
     Tensor q = randn({1, 2, 1, 64}, {.device = device, .seed = 5}), keys = randn({1, 2, 700, 64}, {.device = device, .seed = 6});
     const sparse::SemiStructured w = sparse::compress(sparse::prune_2_4(b.mT().contiguous()));

@@ -188,6 +188,11 @@ TEST(LesserDevice, GroupsShareRows) {
   const Tensor sums = sum(randn({3, 2000}, {.device = fresh.device(), .seed = 9}), {.dims = {1}});
   EXPECT_TRUE(last_plan().starts_with("reduce_groups")) << last_plan();
   EXPECT_EQ(sums.to_bytes(), sum(randn({3, 2000}, {.device = test_devices().front(), .seed = 9}), {.dims = {1}}).to_bytes());
+  for (const int dim : {0, 1}) {
+    const Tensor running = cumsum(randn({500, 20}, {.device = fresh.device(), .seed = 9}), dim);
+    EXPECT_TRUE(last_plan().starts_with(dim == 0 ? "cumsum_column_groups" : "cumsum_groups")) << last_plan();
+    EXPECT_EQ(running.to_bytes(), cumsum(randn({500, 20}, {.device = test_devices().front(), .seed = 9}), dim).to_bytes());
+  }
 }
 
 // No op prints what the compiler crashes on.

@@ -94,6 +94,7 @@ TEST(GpuPlans, CallsOfRealShapesLaunchWhatTheirKernelsTake) {
     c.run("sum of columns", [&] { sum(make({4096, 1024}), {.dims = {0}}); });
     c.run("sum 4M", [&] { sum(make({1 << 22})); });
     c.run("cumsum 64x65536", [&] { cumsum(make({64, 65536})); });
+    c.run("cumsum of columns", [&] { cumsum(make({4096, 1024}), 0); });
     c.run("adamw 1M", [&] {
       const std::vector<Tensor> parameters{make({1 << 20}), make({1000})}, gradients{make({1 << 20}), make({1000})};
       optim::AdamW adamw(parameters, {.lr = 1e-3});
