@@ -6,7 +6,7 @@
 // For gradients: the segment of each entry (segment_ids), dot products of entries' rows (segment_dots), and the first entry of a segment that has the result
 // (segment_first).
 // Ownership: an item owns `chunk` segments at a time, in panels of PANEL features, whose accumulators are in registers; in segment_first `chunk` panels of
-// segments. No local memory.
+// segments; in segment_groups one feature of a segment, or four. No local memory.
 // Needs: what common/expr.clh needs; IDX; A_IS_F32 or A_IS_F64;
 //   T_NAME              dtype of data, values and out: f32, f64, f16 or bf16
 //   OFFSET, COLUMN      types of offsets and columns: int or long
@@ -178,6 +178,94 @@ __kernel void segment_rows(SEGMENT_PARAMS) {
         }
       }
     }
+}
+#endif
+
+// The same rows for devices whose groups have several items: neighbouring items take neighbouring features, four of each where addresses allow, so that rows
+// are read in long pieces. Loads of four entries go ahead of their terms, each of which waits for the one before it.
+#ifdef CLUTCH_ENTRY_segment_groups
+#include "common/load_quads.clh"
+#if WIDTH == 4
+#define FEATURES(base, place) (quads ? CLUTCH_CONCAT(load_quad_, T_NAME)(base, place) : (V)LOAD(base, place))
+#else
+#define FEATURES(base, place) LOAD(base, place)
+#endif
+CLUTCH_INLINE void segment_features(const int quads, __global uchar* out, __global const uchar* data, __global const uchar* offsets,
+                                    __global const uchar* columns, __global const uchar* values, __global const uchar* self, __global const uchar* firsts,
+                                    __global const uchar* places, const SegmentArgs* args) {
+  const IDX pieces = (IDX)args->features / (quads ? 4 : 1);
+  const ulong tasks = args->n * (ulong)pieces;
+  const long entries = (long)args->entries, data_rows = (long)args->data_rows;
+  for (ulong task = get_global_id(0); task < tasks; task += get_global_size(0)) {
+    const IDX i = (IDX)task / pieces, f = ((IDX)task - i * pieces) * (quads ? 4 : 1);
+    const long begin = offset_of(offsets, (ulong)i, entries), end = offset_of(offsets, (ulong)i + 1, entries);
+#if CLUTCH_SELF == SEGMENT_SELF_NONE
+    const V own = (V)(A)args->empty;
+#else
+    const V own = FEATURES(self, i * (IDX)args->self_stride + f);
+#endif
+    V acc = BEGINS_WITH_SELF ? own : (V)(A)CLUTCH_IDENTITY;
+#pragma unroll 1
+    for (long k = begin; k < end; k += 4) {
+      long row[4];
+      A value[4], place[4];
+      V x[4] = {(V)(A)0}, wanted[4] = {(V)(A)0};
+#pragma unroll
+      for (int u = 0; u < 4; ++u) {
+        const long at = min(k + u, end - 1);
+        row[u] = row_of(columns, at, data_rows), value[u] = value_of(values, at), place[u] = place_of(places, at);
+      }
+      if (data_rows > 0) {
+#pragma unroll
+        for (int u = 0; u < 4; ++u) {
+          const IDX at = (IDX)max(row[u], 0L) * (IDX)args->data_stride + f;
+          x[u] = FEATURES(data, at);
+#if CLUTCH_FIRST
+          wanted[u] = FEATURES(firsts, at);
+#endif
+        }
+      }
+#pragma unroll
+      for (int u = 0; u < 4; ++u) {
+        if (k + u >= end) continue;
+        V next = step(acc, x[u], value[u]);
+#if CLUTCH_FIRST
+        next = wanted[u] == (V)place[u] ? next : acc;
+#endif
+        acc = row[u] < 0 ? (V)(A)args->missing : next;
+      }
+    }
+    const V result = begin < end ? RESULT_OF(acc, end - begin) : own;
+    const IDX to = i * (IDX)args->out_stride + f;
+#if WIDTH == 4
+    if (quads)
+      CLUTCH_CONCAT(store_quad_, T_NAME)(out, to, result);
+    else
+      CLUTCH_CONCAT(store_, T_NAME)(out, to, result.s0);
+#else
+    CLUTCH_CONCAT(store_, T_NAME)(out, to, result);
+#endif
+  }
+}
+// True if rows of `base`, each `stride` elements behind the one before it, begin where four elements may be loaded at once.
+static inline int has_quads(__global const uchar* base, long stride) { return CLUTCH_QUADS_AT((size_t)base, sizeof(T)) && stride % 4 == 0; }
+__kernel void segment_groups(SEGMENT_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  SEGMENT_SHIFT
+#if WIDTH == 4
+  int quads = features % 4 == 0 && has_quads(data, args.data_stride) && has_quads(out, args.out_stride);
+#if CLUTCH_SELF != SEGMENT_SELF_NONE
+  quads = quads && has_quads(self, args.self_stride);
+#endif
+#if CLUTCH_FIRST
+  quads = quads && has_quads(firsts, args.data_stride);
+#endif
+  if (quads) {
+    segment_features(1, out, data, offsets, columns, values, self, firsts, places, &args);
+    return;
+  }
+#endif
+  segment_features(0, out, data, offsets, columns, values, self, firsts, places, &args);
 }
 #endif
 

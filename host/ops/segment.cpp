@@ -74,11 +74,22 @@ std::string computes(const DeviceTraits& traits, const SegmentProblem& p) { retu
 /// By stage; the stage `reduce` has several entries.
 constexpr std::array<std::string_view, 4> kEntries{"", "segment_ids", "segment_dots", "segment_first"};
 
-constexpr std::array<Implementation<SegmentProblem>, 2> kImplementations{{
-    {"segment_rows", [](const DeviceTraits& t,
-                        const SegmentProblem& p) { return p.rows ? computes(t, p) : std::string("features of a row must have stride 1, got another stride"); }},
-    {"segment_strided", computes},
-}};
+std::string fits_rows(const DeviceTraits& traits, const SegmentProblem& p) {
+  return p.rows ? computes(traits, p) : std::string("features of a row must have stride 1, got another stride");
+}
+
+constexpr std::string_view kGroups = "segment_groups";
+
+std::string fits_groups(const DeviceTraits& traits, const SegmentProblem& p) {
+  // Its items walk segments of any length.
+  std::string why = fits_rows(traits, p);
+  return why.empty() ? refuses_long_loops(traits) : why;
+}
+
+constexpr std::array<Implementation<SegmentProblem>, 3> kImplementations{
+    {{kGroups, of_groups<fits_groups>}, {"segment_rows", fits_rows}, {"segment_strided", computes}}};
+/// Implementations that a caller may force.
+constexpr std::array<Implementation<SegmentProblem>, 3> kForced{{{kGroups, fits_groups}, {"segment_rows", fits_rows}, {"segment_strided", computes}}};
 
 }  // namespace
 
@@ -89,9 +100,12 @@ void check_reduce(Reduce reduce, std::string_view op) {
 
 KernelPlan select(const DeviceTraits& traits, const SegmentProblem& p, std::string_view forced) {
   std::string_view entry = kEntries[static_cast<std::size_t>(p.stage)];
-  if (p.stage == SegmentStage::reduce) entry = choose<SegmentProblem>(kImplementations, traits, p, forced, "segment").name;
+  if (p.stage == SegmentStage::reduce) entry = choose<SegmentProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, "segment").name;
   KernelPlan plan{.stem = "segment", .entry = entry, .tuning = row_tuning(traits)};
-  set_lanes(plan, traits, p.dtype == DType::f64, 2, p.wide_index, 4);
+  const bool groups = entry == kGroups;
+  // Items take four features, of f64, too, or one.
+  if (groups) plan.tuning = {.width = 4, .local = std::min<std::uint64_t>(traits.max_work_group, 128)};
+  set_lanes(plan, traits, p.dtype == DType::f64 && !groups, 2, p.wide_index, 4);
   plan.defines.set("CLUTCH_OP", op_number(p.reduce)).set("CLUTCH_MEAN", p.reduce == Reduce::mean).set_type("A", compute_dtype(p.dtype, "segment"));
   plan.defines.set("CLUTCH_COLUMNS", p.has_columns).set("CLUTCH_VALUES", p.has_values);
   plan.defines.set("CLUTCH_OFFSETS", p.has_offsets).set("CLUTCH_SELF", static_cast<int>(p.self));
@@ -134,7 +148,7 @@ bool reaches(const Tensor& t) { return last_offset(2, t.sizes().begin(), t.strid
 
 }  // namespace
 
-void check_segment_implementation(std::string_view forced, std::string_view op) { check_implementation(forced, op, kImplementations); }
+void check_segment_implementation(std::string_view forced, std::string_view op) { check_implementation(forced, op, kForced); }
 
 void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& options, const Stream& stream) {
   check_segment_implementation(options.implementation, s.op);
@@ -161,7 +175,9 @@ void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& op
   auto n = static_cast<std::uint64_t>(target.sizes()[0]), entries = static_cast<std::uint64_t>(s.columns.defined() ? columns.numel() : data.sizes()[0]);
   std::uint64_t chunk = rows_of_chunk(plan, static_cast<std::uint64_t>(features) * (entries + n), n);
   const bool rows = plan.entry == "segment_rows";
-  const std::uint64_t items = rows ? (n + chunk - 1) / chunk : n * static_cast<std::uint64_t>(features);
+  // In groups an item takes four features, if there are as many, or one; the kernel knows which.
+  const std::uint64_t each = plan.entry == kGroups && features % 4 == 0 ? 4 : 1;
+  const std::uint64_t items = rows ? (n + chunk - 1) / chunk : n * static_cast<std::uint64_t>(features) / each;
   const Geometry geometry = item_geometry(items, plan.tuning.local);
   // For rows without entries; the kernel itself counts iterations over entries. A panel has at least 4 features.
   check_loops(runtime.traits(), s.op, items, geometry, rows ? static_cast<double>(chunk) * (4 * static_cast<double>(features) + 32) : 3);

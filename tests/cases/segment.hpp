@@ -107,6 +107,14 @@ struct SegmentCase {
     return p;
   }
 
+  /// The same by groups, of rows that begin where four elements may be loaded at once.
+  static Problem quads(std::string_view what, DType dtype, Reduce reduce, std::int64_t rows, std::int64_t features, bool is_product, std::uint64_t seed) {
+    Problem p = problem(std::string(what) + " quads", "segment_groups", dtype, reduce, rows, features, is_product, seed);
+    p.inputs[0].strides = {features + 4, 1}, p.output.strides = {features + 8, 1};
+    p.inputs[0].lead = p.output.lead = 64;
+    return p;
+  }
+
   /// The sum of products of two rows: feature f goes into partial f % 16 by fma, the partials into a tree of halves.
   template <class T>
   static T dot(const T* x, const T* y, std::size_t features) {
@@ -192,6 +200,11 @@ struct SegmentCase {
     all.push_back(problem("segments", "segment_rows", DType::f32, Reduce::mean, 13, 64, false, seed + 2));
     all.push_back(problem("amax", "segment_rows", DType::f32, Reduce::amax, 13, 19, true, seed + 3, false, DType::i32));
     all.push_back(problem("prod", "segment_strided", DType::f32, Reduce::prod, 13, 5, false, seed + 4, true, DType::i32));
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+      all.push_back(problem(name(dtype), "segment_groups", dtype, Reduce::sum, 13, 77, true, seed + 8));
+      all.push_back(quads(name(dtype), dtype, Reduce::mean, 13, 36, false, seed + 9));
+    }
+    all.push_back(quads("amax", DType::f32, Reduce::amax, 13, 36, true, seed + 10));
     all.push_back(gradient("segment_ids", DType::f32, 13, 3, seed + 5));
     all.push_back(gradient("segment_dots", DType::f32, 13, 37, seed + 6));
     all.push_back(first(DType::f32, 13, 85, seed + 7));
@@ -203,6 +216,10 @@ struct SegmentCase {
       {"segment_rows", Edit::stride, "first += PANEL) {", "first += 2 * PANEL) {"},
       {"segment_rows", Edit::offset, "(IDX)(row < 0 ? 0 : row) * data_stride + first", "(IDX)(row < 0 ? 0 : row) * data_stride + first + 1"},
       {"segment_rows", Edit::arithmetic, "return FMA(x, (V)value, acc);", "return FMA(x, (V)value, -acc);"},
+      {"segment_groups", Edit::tail, "if (k + u >= end) continue;", "if (k + u + 1 >= end) continue;"},
+      {"segment_groups", Edit::stride, "const IDX to = i * (IDX)args->out_stride + f;", "const IDX to = i * (IDX)args->data_stride + f;"},
+      {"segment_groups", Edit::offset, "row_of(columns, at, data_rows), value[u]", "row_of(columns, k, data_rows), value[u]"},
+      {"segment_groups", Edit::arithmetic, "return FMA(x, (V)value, acc);", "return FMA(x, (V)value, -acc);"},
       {"segment_ids", Edit::tail, "long end = offset_of(offsets, i + 1, (long)entries);", "long end = offset_of(offsets, i + 1, (long)entries) - 1;"},
       {"segment_ids", Edit::stride, "((__global OFFSET*)ids)[k] = (OFFSET)i;", "((__global OFFSET*)ids)[k / 2] = (OFFSET)i;"},
       {"segment_ids", Edit::offset, "long k = offset_of(offsets, i, (long)entries)", "long k = offset_of(offsets, i / 2, (long)entries)"},

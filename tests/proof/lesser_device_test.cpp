@@ -195,6 +195,38 @@ TEST(LesserDevice, GroupsShareRows) {
   }
 }
 
+// Items of a group that take features of the same segment give the bits of one that takes them all: of sums, of gradients of the largest, of sums by index.
+TEST(LesserDevice, GroupsShareSegments) {
+  const LesserTwin fresh(fault::kGpu);
+  auto numbers = [](const Device& d, const Dims& sizes, std::uint64_t seed) { return randn(sizes, {.device = d, .seed = seed}); };
+  const std::pair<const char*, std::function<Tensor(const Device&)>> calls[] = {
+      {"segment_groups",
+       [&](const Device& d) {
+         return segment_reduce(numbers(d, {60, 24}, 1), from_host<std::int32_t>({0, 3, 3, 50, 60}, d), {.initial = 2.0});
+       }},
+      {"",
+       [&](const Device& d) {
+         const Tensor x = floor(numbers(d, {60, 24}, 2)), offsets = from_host<std::int64_t>({0, 3, 3, 50, 60}, d);
+         const SegmentOptions most{.reduce = Reduce::amax};
+         return segment_reduce_backward(numbers(d, {4, 24}, 3), segment_reduce(x, offsets, most), x, offsets, most);
+       }},
+      {"segment_groups",
+       [&](const Device& d) {
+         const Tensor index = from_host<std::int64_t>({4, 0, 1, 4, 4, 1}, d).reshape({6, 1}).expand({6, 15});
+         return scatter_reduce(numbers(d, {5, 15}, 4), 0, index, numbers(d, {6, 15}, 5), {.reduce = Reduce::mean});
+       }},
+      {"segment_groups",
+       [&](const Device& d) {
+         return index_select(numbers(d, {9, 16}, 6), 0, from_host<std::int32_t>({8, 0, 9, 3}, d));
+       }},
+  };
+  for (const auto& [plan, call] : calls) {
+    const std::vector<std::uint8_t> got = call(fresh.device()).to_bytes();
+    EXPECT_TRUE(last_plan().starts_with(plan)) << last_plan();
+    EXPECT_EQ(got, call(test_devices().front()).to_bytes()) << plan;
+  }
+}
+
 // No op prints what the compiler crashes on.
 TEST(LesserDevice, SelectsOfBytesAreRefusedWhereTheCompilerCrashes) {
   auto expect_refusals = [](const Device& d, bool refused) {
