@@ -9,6 +9,7 @@
 #include <CL/cl.h>
 #include <CL/cl_icd.h>
 
+#include "answers.hpp"
 #include "plans.hpp"
 #include "profile.hpp"
 
@@ -152,86 +153,30 @@ std::vector<cl_device_id>& devices() {
   return *all;
 }
 
-template <class T>
-cl_int answer(const T& value, std::size_t size, void* to, std::size_t* size_ret) {
-  if (size_ret) *size_ret = sizeof(T);
-  if (to && size < sizeof(T)) return CL_INVALID_VALUE;
-  if (to) std::memcpy(to, &value, sizeof(T));
-  return CL_SUCCESS;
-}
-cl_int answer(std::string_view text, std::size_t size, void* to, std::size_t* size_ret) {
-  if (size_ret) *size_ret = text.size() + 1;
-  if (to && size < text.size() + 1) return CL_INVALID_VALUE;
-  if (to) {
-    std::copy(text.begin(), text.end(), static_cast<char*>(to));
-    static_cast<char*>(to)[text.size()] = '\0';
-  }
-  return CL_SUCCESS;
-}
-cl_int answer(const std::string& text, std::size_t size, void* to, std::size_t* size_ret) { return answer(std::string_view(text), size, to, size_ret); }
-
 // ---- platform, device, context ----
-std::string_view fact(const char* name) { return stub::profile().text(name); }
-template <class T>
-T number(const char* name) {
-  return static_cast<T>(stub::profile().number(name));
-}
-cl_device_type device_type() { return stub::profile().is_gpu ? CL_DEVICE_TYPE_GPU : CL_DEVICE_TYPE_CPU; }
-cl_device_fp_config single_rounding() {
-  cl_device_fp_config claims = CL_FP_INF_NAN | CL_FP_ROUND_TO_NEAREST;
-  if (stub::profile().has("rounding", "fma")) claims |= CL_FP_FMA;
-  if (stub::profile().has("rounding", "denormals")) claims |= CL_FP_DENORM;
-  if (stub::profile().has("rounding", "divide")) claims |= CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
-  return claims;
-}
+using stub::answer;
+using stub::number;
 cl_int CL_API_CALL get_platform_ids(cl_uint n, cl_platform_id* to, cl_uint* count) {
   if (count) *count = 1;
   if (to && n > 0) to[0] = &platform();
   return CL_SUCCESS;
 }
 cl_int CL_API_CALL get_platform_info(cl_platform_id, cl_platform_info what, std::size_t size, void* to, std::size_t* size_ret) {
-  switch (what) {
-    case CL_PLATFORM_NAME: return answer(fact("platform"), size, to, size_ret);
-    case CL_PLATFORM_VENDOR: return answer(fact("vendor"), size, to, size_ret);
-    case CL_PLATFORM_VERSION: return answer(fact("version"), size, to, size_ret);
-    case CL_PLATFORM_PROFILE: return answer(std::string_view("FULL_PROFILE"), size, to, size_ret);
-    case CL_PLATFORM_EXTENSIONS: return answer(std::string_view("cl_khr_icd"), size, to, size_ret);
-    case CL_PLATFORM_ICD_SUFFIX_KHR: return answer(std::string_view("STUB"), size, to, size_ret);
-    default: return CL_INVALID_VALUE;
-  }
+  if (what == CL_PLATFORM_PROFILE) return answer(std::string_view("FULL_PROFILE"), size, to, size_ret);
+  if (what == CL_PLATFORM_EXTENSIONS) return answer(std::string_view("cl_khr_icd"), size, to, size_ret);
+  if (what == CL_PLATFORM_ICD_SUFFIX_KHR) return answer(std::string_view("STUB"), size, to, size_ret);
+  return stub::platform_fact(what, size, to, size_ret);
 }
 cl_int CL_API_CALL get_device_ids(cl_platform_id, cl_device_type type, cl_uint n, cl_device_id* to, cl_uint* count) {
-  if (!(type & (device_type() | CL_DEVICE_TYPE_DEFAULT))) return CL_DEVICE_NOT_FOUND;
+  if (!(type & (stub::device_type() | CL_DEVICE_TYPE_DEFAULT))) return CL_DEVICE_NOT_FOUND;
   if (count) *count = static_cast<cl_uint>(devices().size());
   for (cl_uint i = 0; to && i < n && i < devices().size(); ++i) to[i] = devices()[i];
   return CL_SUCCESS;
 }
 cl_int CL_API_CALL get_device_info(cl_device_id device, cl_device_info what, std::size_t size, void* to, std::size_t* size_ret) {
-  switch (what) {
-    case CL_DEVICE_NAME:
-      return answer(stub::profile().is_gpu ? fact("name") : std::string_view(device->number == 0 ? "stub zero" : "stub one"), size, to, size_ret);
-    case CL_DEVICE_VENDOR: return answer(fact("vendor"), size, to, size_ret);
-    case CL_DEVICE_VERSION: return answer(fact("version"), size, to, size_ret);
-    case CL_DRIVER_VERSION: return answer(fact("driver"), size, to, size_ret);
-    case CL_DEVICE_OPENCL_C_VERSION: return answer("OpenCL C " + stub::profile().text("opencl_c") + " ", size, to, size_ret);
-    case CL_DEVICE_EXTENSIONS: return answer("cl_khr_icd " + stub::profile().text("extensions"), size, to, size_ret);
-    case CL_DEVICE_TYPE: return answer<cl_device_type>(device_type(), size, to, size_ret);
-    case CL_DEVICE_PLATFORM: return answer<cl_platform_id>(&platform(), size, to, size_ret);
-    case CL_DEVICE_MAX_COMPUTE_UNITS: return answer(number<cl_uint>("units"), size, to, size_ret);
-    case CL_DEVICE_MAX_WORK_GROUP_SIZE: return answer(number<std::size_t>("group"), size, to, size_ret);
-    case CL_DEVICE_GLOBAL_MEM_SIZE: return answer(number<cl_ulong>("global_bytes"), size, to, size_ret);
-    case CL_DEVICE_GLOBAL_MEM_CACHE_SIZE: return answer(number<cl_ulong>("cache_bytes"), size, to, size_ret);
-    case CL_DEVICE_MAX_MEM_ALLOC_SIZE: return answer(number<cl_ulong>("alloc_bytes"), size, to, size_ret);
-    case CL_DEVICE_LOCAL_MEM_SIZE: return answer(number<cl_ulong>("local_bytes"), size, to, size_ret);
-    case CL_DEVICE_LOCAL_MEM_TYPE: return answer<cl_device_local_mem_type>(fact("local_memory") == "local" ? CL_LOCAL : CL_GLOBAL, size, to, size_ret);
-    case CL_DEVICE_ADDRESS_BITS: return answer<cl_uint>(64, size, to, size_ret);
-    case CL_DEVICE_SINGLE_FP_CONFIG: return answer(single_rounding(), size, to, size_ret);
-    case CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT: return answer(number<cl_uint>("width_f32"), size, to, size_ret);
-    case CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE: return answer(number<cl_uint>("width_f64"), size, to, size_ret);
-    case CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF: return answer(number<cl_uint>("width_f16"), size, to, size_ret);
-    case CL_DEVICE_MAX_PARAMETER_SIZE: return answer(number<std::size_t>("argument_bytes"), size, to, size_ret);
-    default: return CL_INVALID_VALUE;
-  }
+  if (what == CL_DEVICE_NAME && !stub::profile().is_gpu) return answer(std::string_view(device->number == 0 ? "stub zero" : "stub one"), size, to, size_ret);
+  if (what == CL_DEVICE_PLATFORM) return answer<cl_platform_id>(&platform(), size, to, size_ret);
+  return stub::device_fact(what, size, to, size_ret);
 }
 cl_context CL_API_CALL create_context(const cl_context_properties*, cl_uint, const cl_device_id* device,
                                       void(CL_CALLBACK*)(const char*, const void*, std::size_t, void*), void*, cl_int* errcode) {
