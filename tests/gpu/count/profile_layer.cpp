@@ -7,7 +7,9 @@
 #include <CL/cl_layer.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <string>
 
 namespace {
 
@@ -31,6 +33,23 @@ cl_int CL_API_CALL group_info(cl_kernel kernel, cl_device_id device, cl_kernel_w
   return g_next.clGetKernelWorkGroupInfo(kernel, device, what, size, to, size_ret);
 }
 
+/// Oclgrind has no integers of 128 bits, to which -O2 joins a pair of values now and then; -O1 does not. Programs whose kernel it refuses are built again so.
+cl_kernel CL_API_CALL create_kernel(cl_program program, const char* name, cl_int* errcode) {
+  cl_kernel made = g_next.clCreateKernel(program, name, errcode);
+  const char* given = std::getenv("OCLGRIND_BUILD_OPTIONS");
+  const std::string options = given ? given : "";
+  const auto at = options.find("-O2");
+  if (made || at == std::string::npos) return made;
+  cl_device_id device = nullptr;
+  std::string built(4096, '\0');
+  g_next.clGetProgramInfo(program, CL_PROGRAM_DEVICES, sizeof device, &device, nullptr);
+  if (g_next.clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_OPTIONS, built.size(), built.data(), nullptr) != CL_SUCCESS) return nullptr;
+  setenv("OCLGRIND_BUILD_OPTIONS", std::string(options).replace(at, 3, "-O1").c_str(), 1);
+  if (g_next.clBuildProgram(program, 1, &device, built.c_str(), nullptr, nullptr) == CL_SUCCESS) made = g_next.clCreateKernel(program, name, errcode);
+  setenv("OCLGRIND_BUILD_OPTIONS", options.c_str(), 1);
+  return made;
+}
+
 }  // namespace
 
 extern "C" {
@@ -50,6 +69,7 @@ __attribute__((visibility("default"))) cl_int CL_API_CALL clInitLayer(cl_uint en
   g_layer.clGetDeviceInfo = device_info;
   g_layer.clGetDeviceIDs = device_ids;
   g_layer.clGetKernelWorkGroupInfo = group_info;
+  g_layer.clCreateKernel = create_kernel;
   *layer = &g_layer;
   *entries_ret = static_cast<cl_uint>(given);
   return CL_SUCCESS;
