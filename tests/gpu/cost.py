@@ -68,6 +68,11 @@ def sum_up(launches):
     return sums
 
 
+KEYS = ['profile', 'entry', 'sub-group', 'launches']
+HEADINGS = KEYS + [heading for heading, _, _ in FIGURES]
+LICENCE = '# SPDX-License-Identifier: Apache-2.0'
+
+
 def table_of(profile, sums):
     rows = []
     for (kernel, width), counts in sorted(sums.items()):
@@ -75,14 +80,50 @@ def table_of(profile, sums):
     return rows
 
 
-HEADINGS = ['profile', 'entry', 'sub-group', 'launches'] + [heading for heading, _, _ in FIGURES]
-
-
 def write_table(path, rows):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, 'w') as file:
+        file.write(LICENCE + '\n')
         for row in [HEADINGS] + rows:
             file.write('\t'.join(row) + '\n')
+
+
+def read_table(path):
+    """Rows of a table that write_table() wrote; none if there is no such file or its figures are others."""
+    if not os.path.exists(path):
+        return []
+    rows = [line.rstrip('\n').split('\t') for line in open(path) if not line.startswith('#')]
+    if not rows or rows[0] != HEADINGS:
+        print(f'gpu-cost: the figures of {os.path.relpath(path, ROOT)} are others than those that are counted now: scripts/gpu-cost --update writes it anew')
+        return []
+    return rows[1:]
+
+
+def key(row):
+    return tuple(row[:3])
+
+
+def compare(held, rows):
+    """Lines of what got worse, what got better and what is new, by entry. A figure that is there only on one side is new, not worse."""
+    worse, better, new = [], [], []
+    of_key = {key(row): row for row in held}
+    for row in rows:
+        old = of_key.get(key(row))
+        name = ' '.join(key(row))
+        if old is None:
+            new.append(f'new    {name}')
+            continue
+        said = {True: [], False: []}
+        for at, (heading, _, more_is_better) in enumerate(FIGURES, len(KEYS)):
+            if more_is_better is None or old[at] == row[at] or '-' in (old[at], row[at]):
+                continue
+            got_better = (float(row[at]) > float(old[at])) == more_is_better
+            said[got_better].append(f'{heading} {old[at]} -> {row[at]}')
+        if said[False]:
+            worse.append(f"WORSE  {name}: {', '.join(said[False])}")
+        if said[True]:
+            better.append(f"better {name}: {', '.join(said[True])}")
+    return worse, better, new
 
 
 def aligned(rows):
@@ -108,12 +149,17 @@ def parse(arguments):
     parser = argparse.ArgumentParser(prog='scripts/gpu-cost', description='Counts what kernels would cost GPUs, on a simulator, over the small problems of tests/cases.')
     parser.add_argument('--op', metavar='STEM', help='problems of one op of CLUTCH_OPS')
     parser.add_argument('--profiles', default=','.join(PROFILES), help=f'by commas, files of tests/stub/profiles; {",".join(PROFILES)} by default')
+    parser.add_argument('--update', action='store_true', help='writes tests/gpu/cost.tsv anew, whose figures may not get worse')
+    parser.add_argument('--self-test', action='store_true', help='plants faults that the reader and the comparison must find')
     parser.add_argument('--all', action='store_true', help='all problems, where else one of each entry is counted')
     return parser.parse_args(arguments)
 
 
 def main(arguments):
     o = parse(arguments)
+    if o.self_test:
+        import cost_self_test
+        return cost_self_test.main()
     known = sorted(os.listdir(os.path.join(ROOT, 'tests/stub/profiles')))
     profiles = o.profiles.split(',')
     for profile in profiles:
@@ -134,7 +180,18 @@ def main(arguments):
     write_table(path, rows)
     print(aligned([HEADINGS] + rows))
     print(f'gpu-cost: {len(rows)} rows, in {os.path.relpath(path, ROOT)}, too. They are counts of small problems on a simulator; no GPU was measured.')
-    return 0
+    if o.all:  # the table that is held is of one problem each
+        return 0
+    held_path = os.path.join(ROOT, 'tests/gpu/cost.tsv')
+    held = read_table(held_path)
+    worse, better, new = compare(held, rows)
+    for line in worse + better + new:
+        print(line)
+    if o.update:
+        write_table(held_path, [row for _, row in sorted({**{key(r): r for r in held}, **{key(r): r for r in rows}}.items())])
+        print(f'gpu-cost: {len(rows)} rows of tests/gpu/cost.tsv written')
+    print(f'gpu-cost: {len(worse)} rows worse than tests/gpu/cost.tsv, {len(better)} better, {len(new)} new')
+    return 1 if worse and not o.update else 0
 
 
 if __name__ == '__main__':

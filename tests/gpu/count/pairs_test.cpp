@@ -244,6 +244,19 @@ TEST(CountPairs, GroupsOfTwoDimensions) {
   EXPECT_EQ(bad[0].load_touched, 16u);
 }
 
+/// What NVIDIA's profiler counted of the same kernel on a GPU: 8 sectors a request of loads, all of whose bytes are used, and 32 of stores, of which a quarter
+/// is. (github.com/eduardo4jesus/cuda-training-series, exercises/hw8/task1/task1b.profile: 4096 x 4096 doubles; its groups read in rows and write in columns.)
+TEST(CountPairs, AsAProfilerCountsOnHardware) {
+  const std::string text = "const int row = get_global_id(1); ((__global double*)out)[64 * i + row] = ((__global const double*)in)[64 * row + i];";
+  const Counts c = count(text, {.global = 64, .local = 32, .global_y = 64, .local_y = 32})[0];
+  EXPECT_EQ(c.load_pieces, 64u * 64 / 32);
+  EXPECT_EQ(c.load_sectors, 8 * c.load_pieces);
+  EXPECT_EQ(c.load_ideal, c.load_sectors);
+  EXPECT_EQ(c.store_pieces, c.load_pieces);
+  EXPECT_EQ(c.store_sectors, 32 * c.store_pieces);
+  EXPECT_EQ(4 * c.store_ideal, c.store_sectors);
+}
+
 /// A launch that Oclgrind objects to has no counts.
 TEST(CountPairs, LaunchesWithFindingsAreSaid) { EXPECT_NONFATAL_FAILURE(count("out[(1 << 28) + i] = in[i];", kOneGroup), "error: Invalid write"); }
 
