@@ -2,9 +2,12 @@
 """What scripts/gpu-cost runs: every op's small problems on Oclgrind as GPUs, and a table of what its plugin counted (tests/gpu/count/model.hpp)."""
 import argparse
 import collections
+import math
 import os
 import subprocess
 import sys
+
+import cost_model
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), '../..'))
 BUILD = os.path.join(ROOT, 'build/gpu')
@@ -40,15 +43,21 @@ def share(part, whole):
     return f'{100 * part / whole:.1f}' if whole else '-'
 
 
-def read_counts(path):
-    """Of each launch (label, kernel, counts). Ends the program where Oclgrind found an error."""
+def read_counts_of(path, wanted):
+    """Of each launch whose label is wanted (label, kernel, counts). Ends the program where Oclgrind found an error."""
     launches = []
     for line in open(path):
         label, kernel, _, _, text = line.rstrip('\n').split('\t')
+        if not wanted(label):
+            continue
         if text.startswith('error: '):
             raise SystemExit(f'gpu-cost: {kernel} of {label} was not counted: {text[7:]}')
         launches.append((label, kernel, {name: int(n) for name, n in (word.split('=') for word in text.split(' '))}))
     return launches
+
+
+def read_counts(path):
+    return read_counts_of(path, lambda label: True)
 
 
 def sum_up(launches):
@@ -131,18 +140,84 @@ def aligned(rows):
     return '\n'.join('  '.join(cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths))).rstrip() for row in rows)
 
 
-def count_problems(profile, op, quick):
-    """Runs the problems as on that GPU and returns the path of what was counted; None if Oclgrind or its plugin is missing."""
-    path = os.path.join(BUILD, 'counts', profile + (f'.{op}' if op else '') + ('.quick' if quick else ''))
+def run_counted(profile, name, tests, environment):
+    """Runs tests of test_gpu_count as on a profile's GPU and returns the path of what was counted; None if Oclgrind or its plugin is missing."""
+    path = os.path.join(BUILD, 'counts', name)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     run = subprocess.run([os.path.join(ROOT, 'tests/gpu/count/run'), os.path.join(ROOT, 'build/drivers/oclgrind'), TESTS, profile, path, os.path.join(TESTS, 'test_gpu_count'),
-                          '--gtest_filter=CountProblems.*'], env={**os.environ, 'GPU_COUNT_OP': op or '', 'GPU_COUNT_QUICK': '1' if quick else ''}, capture_output=True, text=True)
+                          f'--gtest_filter={tests}'], env={**os.environ, **environment}, capture_output=True, text=True)
     if run.returncode == SKIPPED:
         print(f'gpu-cost: {run.stdout.strip()}')
         return None
     if run.returncode != 0:
-        raise SystemExit(f'gpu-cost: the problems did not run right as on {profile}:\n{run.stdout[-6000:]}{run.stderr[-2000:]}')
+        raise SystemExit(f'gpu-cost: {tests} did not run right as on {profile}:\n{run.stdout[-6000:]}{run.stderr[-2000:]}')
     return path
+
+
+def count_problems(profile, op, quick):
+    name = profile + (f'.{op}' if op else '') + ('.quick' if quick else '')
+    return run_counted(profile, name, 'CountProblems.*', {'GPU_COUNT_OP': op or '', 'GPU_COUNT_QUICK': '1' if quick else ''})
+
+
+def plan_calls(profile):
+    """On the stub driver, which runs nothing: (groups by call and kernel, (work, flops, bytes) by call)."""
+    folder = os.path.join(BUILD, 'plans')
+    os.makedirs(folder, exist_ok=True)
+    environment = {**os.environ, 'OCL_ICD_VENDORS': os.path.join(TESTS, 'libclutch_stub_driver.so'), 'CLUTCH_SELF_TEST': 'off', 'CLUTCH_POISON_SCRATCH': '0', 'CLUTCH_CACHE': 'off',
+                   'STUB_PROFILE': os.path.join(ROOT, 'tests/stub/profiles', profile), 'STUB_PLANS': folder, 'STUB_COMPILER': 'c++'}
+    run = subprocess.run([os.path.join(TESTS, 'test_gpu_count'), '--gtest_filter=CountCalls.*'], env=environment, capture_output=True, text=True)
+    if run.returncode != 0:
+        raise SystemExit(f'gpu-cost: the calls could not be planned as on {profile}:\n{run.stdout[-6000:]}')
+    planned, costs = collections.defaultdict(dict), {}
+    for line in open(os.path.join(folder, profile + '.launches')):
+        _, kernel, local, size, _, label = line.rstrip('\n').split('\t')
+        if label.startswith('call/'):
+            groups = math.prod(int(n) for n in size.split('x')) // math.prod(int(n) for n in local.split('x'))
+            planned[label.split('/')[1]][kernel] = groups
+    for line in run.stdout.split('\n'):
+        if line.startswith('cost\tcall/'):
+            _, name, work, flops, size = line.split('\t')[1].split('/')
+            costs[name] = (float(work), float(flops), float(size))
+    return planned, costs
+
+
+def count_calls(profile, width):
+    """Runs of small sizes, by call and kernel: (groups, work, counts). On a GPU with one unit, so that small sizes are cut as large ones are on all units."""
+    one = os.path.join(BUILD, f'{profile}.one_unit')
+    os.makedirs(BUILD, exist_ok=True)
+    with open(one, 'w') as file:
+        file.writelines('units 1\n' if line.startswith('units ') else line for line in open(os.path.join(ROOT, 'tests/stub/profiles', profile)))
+    counted = run_counted(one, profile + '.calls', 'CountCalls.*', {})
+    if counted is None:
+        return None
+    runs = collections.defaultdict(lambda: collections.defaultdict(list))
+    for label, kernel, counts in read_counts(counted):
+        if label.startswith('call/') and counts['width'] == width:
+            _, name, work, _, _ = label.split('/')
+            runs[name][kernel].append((counts['groups'], float(work), counts))
+    return runs
+
+
+def show_calls(machines):
+    times = cost_model.measured()
+    estimates, of_profile = [], {}
+    for name in machines:
+        machine = cost_model.MACHINES[name]
+        if machine['profile'] not in of_profile:
+            counted = count_calls(machine['profile'], machine['width'])
+            if counted is None:
+                return SKIPPED
+            of_profile[machine['profile']] = (counted, *plan_calls(machine['profile']))
+        estimates += cost_model.estimate_calls(*of_profile[machine['profile']], name, times)
+    rows = [['call', 'machine', 'bound by', 'estimated us', '% of roofline', 'measured us', 'error %']]
+    for e in estimates:
+        error = f'{100 * (e.seconds * 1e6 / e.measured - 1):+.0f}' if e.measured else '-'
+        rows.append([e.call, e.machine, e.binding, f'{e.seconds * 1e6:.1f}', f'{100 * e.roofline:.0f}', f'{e.measured:g}' if e.measured else '-', error])
+    print(aligned(rows))
+    error = cost_model.error_of(estimates)
+    said = f'where a time was measured they are off by {100 * error[0]:.0f} % in the median and {100 * error[1]:.0f} % at most' if error else 'none of these was measured'
+    print(f'gpu-cost: estimates of a model, not measurements; {said}')
+    return 0
 
 
 def parse(arguments):
@@ -150,6 +225,8 @@ def parse(arguments):
     parser.add_argument('--op', metavar='STEM', help='problems of one op of CLUTCH_OPS')
     parser.add_argument('--profiles', default=','.join(PROFILES), help=f'by commas, files of tests/stub/profiles; {",".join(PROFILES)} by default')
     parser.add_argument('--update', action='store_true', help='writes tests/gpu/cost.tsv anew, whose figures may not get worse')
+    parser.add_argument('--calls', nargs='?', const='h200', metavar='MACHINES',
+                        help=f'estimates calls of stated shapes instead, beside what was measured; by commas of {",".join(cost_model.MACHINES)}, h200 by default')
     parser.add_argument('--self-test', action='store_true', help='plants faults that the reader and the comparison must find')
     parser.add_argument('--all', action='store_true', help='all problems, where else one of each entry is counted')
     return parser.parse_args(arguments)
@@ -165,11 +242,17 @@ def main(arguments):
     for profile in profiles:
         if profile not in known:
             raise SystemExit(f'gpu-cost: a profile must be one of {", ".join(known)}, got {profile!r}')
+    machines = (o.calls or '').split(',') if o.calls else []
+    for machine in machines:
+        if machine not in cost_model.MACHINES:
+            raise SystemExit(f'gpu-cost: a machine must be one of {", ".join(cost_model.MACHINES)}, got {machine!r}')
     subprocess.run([os.path.join(ROOT, 'scripts/bootstrap')], check=True)
     if subprocess.run([os.path.join(ROOT, 'scripts/drivers'), 'oclgrind']).returncode != 0:
         print('gpu-cost: skipped, since Oclgrind could not be fetched')
         return SKIPPED
-    subprocess.run([os.path.join(ROOT, 'scripts/build'), 'release', 'test_gpu_count'], check=True)
+    subprocess.run([os.path.join(ROOT, 'scripts/build'), 'release', 'test_gpu_count', 'clutch_stub_driver'], check=True)
+    if o.calls:
+        return show_calls(machines)
     rows = []
     for profile in profiles:
         counted = count_problems(profile, o.op, not o.all)

@@ -7,6 +7,7 @@ import sys
 import tempfile
 
 import cost
+import cost_model
 
 COUNTS = ('width=32 items=64 groups=2 barriers=6 sub_groups=2 issues_f32=10 issues_f64=0 issues_special=0 issues_integer=6 issues_control=0 issues_memory=4 busy=320 longest=12 '
           'load_pieces=4 load_ideal=16 load_sectors=32 load_lines=8 load_bytes=512 load_touched=20 store_pieces=2 store_ideal=8 store_sectors=8 store_lines=2 store_bytes=256 '
@@ -70,9 +71,48 @@ def compares(folder):
     return bad
 
 
+def models():
+    bad = 0
+    counts = {name: int(n) for name, n in (word.split('=') for word in COUNTS.split(' '))}
+    machine = cost_model.MACHINES['h100']
+    # Ten groups of 7 + 3 n: counts of two runs give those of a third.
+    runs = [(1, n, {**counts, 'issues_f32': 7 + 3 * n, 'sub_groups': 2, 'groups': 1}) for n in (4, 8)]
+    bad += fails('two runs, extrapolated', 10 * 7 + 3 * 1000, round(cost_model.extrapolate(runs, 10, 1000)['issues_f32'], 6))
+    bad += fails('one run of the same work a group', 50 * 19, round(cost_model.extrapolate(runs[:1], 50, 200)['issues_f32'], 6))
+    try:
+        cost_model.extrapolate([(1, 4, counts), (2, 8, counts)], 10, 1000)
+        bad += fails('runs that say nothing', 'an error', 'counts')
+    except ValueError:
+        pass
+    # Each bound by itself: 132 groups fill the units, and a clock is 1 / 1.98 ns.
+    nothing = {name: 0 for name in counts}
+    nothing.update(width=32, groups=132, sub_groups=132)
+    clock = 1e-9 / 1.98
+    for name, number, bound, clocks in [('issues_f32', 132 * 4000, 'f32', 1000), ('issues_f32', 132 * 4000, 'issue', 1000), ('issues_integer', 132 * 4000, 'integer', 2000),
+                                        ('issues_f64', 132 * 4000, 'f64', 2000), ('issues_special', 132 * 4000, 'special', 8000), ('local_passes', 132 * 1000, 'local memory', 1000),
+                                        ('load_lines', 132 * 1000, 'L1', 1000), ('store_sectors', 132 * 4000, 'L1', 1000), ('constant_passes', 132 * 1000, 'L1', 1000),
+                                        ('scratch_bytes', 132 * 128000, 'L1', 1000), ('atomic_passes', 132 * 1000, 'atomics', 2000)]:
+        of_bounds = cost_model.bounds({**nothing, name: number}, machine)
+        bad += fails(f'{bound} of {name}', round(clocks * clock * 1e9, 3), round(of_bounds[bound] * 1e9, 3))
+    of_bounds = cost_model.bounds({**nothing, 'load_touched': 3350000, 'load_sectors': 5500000}, machine)
+    bad += fails('DRAM', round(32e-6 / 0.75 * 1e3, 6), round(of_bounds['DRAM'] * 1e3, 6))
+    bad += fails('L2', 32e-3, round(of_bounds['L2'] * 1e3, 6))
+    bad += fails('the largest bound', 'DRAM', cost_model.binding(of_bounds))
+    bad += fails('the time is the largest bound or more', True, max(of_bounds.values()) <= cost_model.seconds(of_bounds) < 1.2 * max(of_bounds.values()))
+    # 1000 instructions one after another, in two rounds.
+    one = {**nothing, 'issues_f32': 1000 * 132, 'longest': 1000}
+    bad += fails('latency', round(2 * 2000 * clock * 1e9, 3), round(cost_model.bounds(one, machine, resident=0.5)['latency'] * 1e9, 3))
+    bad += fails('the roofline of flops', 1.0, round(cost_model.ideal_seconds(132 * 128 * 2 * 1.98e9, 1, machine), 6))
+    bad += fails('the roofline of bytes', 1.0, round(cost_model.ideal_seconds(1, 3350e9, machine), 6))
+    estimate = [cost_model.Estimate('a', 'h200', 'L2', s, 0.5, m) for s, m in ((1.1e-6, 1.0), (2e-6, 1.0), (3e-6, None), (0.7e-6, 1.0))]
+    bad += fails("the model's error", (0.3, 1.0), tuple(round(e, 6) for e in cost_model.error_of(estimate)))
+    bad += fails("the model's error where nothing was measured", None, cost_model.error_of(estimate[2:3]))
+    return bad
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        bad = reads_counts(folder) + compares(folder)
+        bad = reads_counts(folder) + compares(folder) + models()
     print('gpu-cost --self-test: all planted faults were found' if not bad else f'gpu-cost --self-test: {bad} were not')
     return 1 if bad else 0
 

@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 namespace clutch::testing { namespace {
@@ -49,8 +50,9 @@ std::array<Counts, 2> read_counts(const std::string& label) {
 
 /// Launches a kernel `k` of `out`, `in` and the text's own; both tensors are zeros.
 std::array<Counts, 2> count(const std::string& body, Geometry geometry, const std::string& before = "") {
-  static int number = 0;
-  const std::string label = "pair " + std::to_string(number++);
+  const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  static std::map<std::string, int> of_test;
+  const std::string label = "pair/" + test + "/" + std::to_string(of_test[test]++);  // rank.py reads it: 0 is the good one, 1 the bad one
   const Device& device = test_devices().front();
   const Tensor out = zeros({1 << 14}, {.device = device}), in = zeros({1 << 14}, {.device = device});
   synchronize(device);

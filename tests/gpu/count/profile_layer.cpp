@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 #include <string>
 
 namespace {
@@ -31,6 +32,19 @@ cl_int CL_API_CALL device_ids(cl_platform_id platform, cl_device_type type, cl_u
 cl_int CL_API_CALL group_info(cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info what, std::size_t size, void* to, std::size_t* size_ret) {
   if (what == CL_KERNEL_WORK_GROUP_SIZE) return stub::answer(stub::number<std::size_t>("group"), size, to, size_ret);
   return g_next.clGetKernelWorkGroupInfo(kernel, device, what, size, to, size_ret);
+}
+
+/// Options of vendors' own compilers, as -cl-nv-maxrregcount=120, are unknown to the simulator's.
+std::string without_vendors_options(const char* options) {
+  std::istringstream words(options ? options : "");
+  std::string kept;
+  for (std::string word; words >> word;)
+    if (!word.starts_with("-cl-nv-") && !word.starts_with("-cl-intel-")) kept += word + " ";
+  return kept;
+}
+cl_int CL_API_CALL build_program(cl_program program, cl_uint n, const cl_device_id* devices, const char* options, void(CL_CALLBACK* notify)(cl_program, void*),
+                                 void* data) {
+  return g_next.clBuildProgram(program, n, devices, without_vendors_options(options).c_str(), notify, data);
 }
 
 /// Oclgrind has no integers of 128 bits, to which -O2 joins a pair of values now and then; -O1 does not. Programs whose kernel it refuses are built again so.
@@ -69,6 +83,7 @@ __attribute__((visibility("default"))) cl_int CL_API_CALL clInitLayer(cl_uint en
   g_layer.clGetDeviceInfo = device_info;
   g_layer.clGetDeviceIDs = device_ids;
   g_layer.clGetKernelWorkGroupInfo = group_info;
+  g_layer.clBuildProgram = build_program;
   g_layer.clCreateKernel = create_kernel;
   *layer = &g_layer;
   *entries_ret = static_cast<cl_uint>(given);

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Estimates of time from counts of sub-groups (count/model.hpp) and a table of machines. They are estimates: none is to be quoted without the model's error."""
+import collections
+import csv
+import math
+import os
+
+import budget
+
+HERE = os.path.dirname(__file__)
+
+# What a machine does, from these sources:
+#   units, clock_ghz, dram_gbs   the maker's data sheets: H100 SXM 3.35 TB/s, H200 SXM 4.8 TB/s, both 132 units and 67 TFLOP/s of f32 at 1.98 GHz;
+#                                MI300X 304 units, 2.1 GHz, 163.4 TFLOP/s of f32, 5.3 TB/s
+#   f32, f64, integer, special   results a clock of a unit: CUDA C++ Programming Guide, table of arithmetic throughput, compute capability 9.0;
+#                                AMD's CDNA 3 white paper, with packed f32, and quarter rate for special functions
+#   issues                       sub-groups' instructions a clock of a unit: four schedulers; four SIMDs
+#   lds, lines                   passes of local memory, and lines of 128 bytes of global memory, a clock of a unit: 128 bytes a clock of both;
+#                                CDNA 3: 128 of local memory, 64 of global memory
+#   l2_gbs                       measured by Chips and Cheese, "Nvidia's H100: Funny L2, and Tons of Bandwidth" and "Testing AMD's Giant MI300X", rounded
+#   stream                       share of dram_gbs that a triad reaches: 3.6 TB/s were measured on an H200 (docs/benchmarks.md); MI300X as Chips and Cheese
+#   latency                      clocks from a load to its use from global memory, and from local memory: Luo et al. 2024, "Benchmarking and Dissecting the Nvidia
+#                                Hopper GPU Architecture via Microbenchmarking", rounded up for HBM under load; MI300X as Chips and Cheese
+#   resident                     sub-groups that a unit holds at most
+# Assumed, not measured: an instruction of a sub-group follows the one before after 2 clocks on average, 4 of its loads are on their way together, and a barrier takes
+# what local memory's latency is.
+MACHINES = {
+    'h100': dict(profile='h100', target='sm_90', width=32, units=132, clock_ghz=1.98, f32=128, f64=64, integer=64, special=16, issues=4, lds=1, lines=1, l2_gbs=5500,
+                 dram_gbs=3350, stream=0.75, latency=700, local_latency=30, resident=64),
+    'h200': dict(profile='h100', target='sm_90', width=32, units=132, clock_ghz=1.98, f32=128, f64=64, integer=64, special=16, issues=4, lds=1, lines=1, l2_gbs=5500,
+                 dram_gbs=4800, stream=0.75, latency=700, local_latency=30, resident=64),
+    'mi300x': dict(profile='mi300x', target='gfx942', width=64, units=304, clock_ghz=2.1, f32=128, f64=64, integer=64, special=16, issues=4, lds=1, lines=0.5, l2_gbs=11900,
+                   dram_gbs=5300, stream=0.76, latency=800, local_latency=64, resident=32),
+}
+CLOCKS_BETWEEN, LOADS_TOGETHER = 2, 4
+SHARPNESS = 4  # bounds add up as the 4th root of the sum of their 4th powers: the largest binds, and what is near it is not hidden whole
+
+
+def bounds(counts, machine, resident=None, bytes_of_dram=None):
+    """Seconds by bound. `resident`: sub-groups that a unit holds of this kernel; `bytes_of_dram`: what must be read and written at least, else the sectors touched."""
+    m = machine
+    issued = sum(n for name, n in counts.items() if name.startswith('issues_'))
+    units = max(1, min(m['units'], counts['groups']))
+    a_clock = 1e-9 / m['clock_ghz']
+
+    def by_unit(clocks):
+        return clocks / units * a_clock
+
+    sectors = counts['load_sectors'] + counts['store_sectors']
+    lines = counts['load_lines'] + counts['store_lines']
+    result = {
+        'issue': by_unit(issued / m['issues']),
+        'f32': by_unit(counts['issues_f32'] * m['width'] / m['f32']),
+        'f64': by_unit(counts['issues_f64'] * m['width'] / m['f64']),
+        'integer': by_unit(counts['issues_integer'] * m['width'] / m['integer']),
+        'special': by_unit(counts['issues_special'] * m['width'] / m['special']),
+        'local memory': by_unit(counts['local_passes'] / m['lds']),
+        'L1': by_unit((max(lines, sectors / 4) + counts['constant_passes'] + counts['scratch_bytes'] / 128) / m['lines']),
+        'L2': sectors * 32 / (m['l2_gbs'] * 1e9),
+        'DRAM': (bytes_of_dram or 32 * (counts['load_touched'] + counts['store_touched'])) / (m['dram_gbs'] * 1e9 * m['stream']),
+        'atomics': by_unit(2 * counts['atomic_passes']),
+    }
+    # A sub-group by itself, the longest one; as many as are held at a time run beside it.
+    sub_groups = max(1, counts['sub_groups'])
+    share = counts['longest'] / max(1, issued / sub_groups)
+    pieces = counts['load_pieces'] + counts['scratch_pieces'] + counts['atomic_pieces']
+    serial = share / sub_groups * (CLOCKS_BETWEEN * (issued - counts['issues_memory']) + m['latency'] / LOADS_TOGETHER * pieces +
+                                   m['local_latency'] / LOADS_TOGETHER * counts['local_pieces']) + m['local_latency'] * counts['barriers'] / max(1, counts['groups'])
+    rounds = max(1.0, sub_groups / (units * (resident or m['resident'])))
+    result['latency'] = rounds * serial * a_clock
+    return result
+
+
+def seconds(of_bounds):
+    return sum(b**SHARPNESS for b in of_bounds.values())**(1 / SHARPNESS)
+
+
+def binding(of_bounds):
+    return max(of_bounds, key=lambda name: of_bounds[name])
+
+
+def ideal_seconds(flops, size, machine):
+    """The roofline: what the device's peaks allow, without a share of them lost."""
+    peak = machine['units'] * machine['f32'] * 2 * machine['clock_ghz'] * 1e9
+    return max(flops / peak, size / (machine['dram_gbs'] * 1e9))
+
+
+def extrapolate(runs, groups, work):
+    """Counts of a launch of `groups` groups and an amount of work, from runs (groups, work, counts). If all have the same work for each group, a group takes the same
+    there; else two runs give a number for each group and one for each unit of work. Errors: ValueError if runs do not determine it."""
+    (g, w, first) = runs[0]
+    if all(math.isclose(other_w / other_g, work / groups, rel_tol=0.01) for other_g, other_w, _ in runs):
+        result = {name: n * groups / g for name, n in first.items()}
+    else:
+        (h, x, second) = runs[-1]
+        determinant = g * x - h * w
+        if determinant == 0:
+            raise ValueError(f'{len(runs)} runs of {w / g:g} units of work a group say nothing of {work / groups:g}')
+        result = {}
+        for name, n in first.items():
+            of_group, of_work = (n * x - second[name] * w) / determinant, (second[name] * g - n * h) / determinant
+            result[name] = max(0.0, of_group * groups + of_work * work)
+    # The longest sub-group stays as much longer than the mean as it is.
+    issued = {'first': 0, 'result': 0}
+    for name, n in first.items():
+        if name.startswith('issues_'):
+            issued['first'] += n
+            issued['result'] += result[name]
+    mean = issued['first'] / first['sub_groups']
+    result['longest'] = first['longest'] / mean * issued['result'] / result['sub_groups'] if mean else 0
+    result['width'] = first['width']
+    return result
+
+
+# Calls of tests/gpu/budget.tsv that run the same programs as those of count/calls_test.cpp.
+BUDGET_CALLS = {
+    'addcdiv 2^24': 'addcdiv 1M f32',
+    'randn 2^24': 'randn 1M f32',
+    'AdamW 2^24': 'adamw 1M f32',
+    'sum, 16384 rows of 1024': 'sum of rows f32',
+    'softmax, 16384 x 1024': 'softmax 65536x64 f32',
+}
+UNKNOWN_OCCUPANCY = 0.5
+
+
+def occupancy(target, kernel, call):
+    """Share of a unit's sub-groups that tests/gpu/budget.tsv says of a call's kernel; UNKNOWN_OCCUPANCY where it says nothing of that program."""
+    of_unit = {'sm_90': 100.0, 'gfx942': 8.0}[target]  # per cent; waves of a SIMD
+    row = budget.read(os.path.join(HERE, 'budget.tsv')).get((target, kernel, BUDGET_CALLS.get(call)))
+    return float(row['occupancy']) / of_unit if row and float(row['occupancy'] or 0) > 0 else UNKNOWN_OCCUPANCY
+
+
+def measured(path=os.path.join(HERE, 'measured.tsv')):
+    """Microseconds by (call, machine)."""
+    with open(path) as file:
+        rows = csv.DictReader((line for line in file if not line.startswith('#')), delimiter='\t')
+        return {(row['call'], row['machine']): float(row['microseconds']) for row in rows}
+
+
+Estimate = collections.namedtuple('Estimate', 'call machine binding seconds roofline measured')
+
+
+def estimate_calls(counted, planned, costs, machine_name, times):
+    """Estimates of calls: counted[call][kernel] are runs, planned[call][kernel] groups of the stated shape, costs[call] (work, flops, bytes)."""
+    machine = MACHINES[machine_name]
+    result = []
+    for call, kernels in counted.items():
+        work, flops, size = costs[call]
+        total, by_bound = 0.0, collections.Counter()
+        for kernel, runs in kernels.items():
+            if kernel not in planned[call]:
+                raise SystemExit(f'gpu-cost: {call} launches {", ".join(planned[call])} at its shape, and {kernel} at the small ones')
+            counts = extrapolate(runs, planned[call][kernel], work)
+            resident = occupancy(machine['target'], kernel, call) * machine['resident']
+            # A call's bytes are its main kernel's: the one with most groups.
+            main = max(kernels, key=lambda k: planned[call].get(k, 0))
+            of_bounds = bounds(counts, machine, resident, size if kernel == main else None)
+            total += seconds(of_bounds)
+            by_bound[binding(of_bounds)] += seconds(of_bounds)
+        result.append(Estimate(call, machine_name, by_bound.most_common(1)[0][0], total, ideal_seconds(flops, size, machine) / total, times.get((call, machine_name))))
+    return result
+
+
+def error_of(estimates):
+    """(median, largest) relative error over the calls that were measured; None if none was."""
+    errors = sorted(abs(e.seconds * 1e6 / e.measured - 1) for e in estimates if e.measured)
+    return (errors[len(errors) // 2], errors[-1]) if errors else None
