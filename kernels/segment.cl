@@ -400,8 +400,8 @@ __kernel void segment_first(CLUTCH_PREDICATE __global uchar* out, ulong out_offs
   // A task is a panel of a segment; an item takes `chunk` of them at a time, in one loop.
   const ulong panels = (features + PANEL - 1) / PANEL, tasks = n * panels, item = get_global_id(0), items = get_global_size(0);
   const ulong to_next_chunk = 1 + (items - 1) * chunk;
-  for (ulong task = item * chunk; task < tasks; task += (task + 1) % chunk != 0 ? 1 : to_next_chunk) {
-    const ulong i = task / panels;
+  for (ulong task = item * chunk; task < tasks; task += ((IDX)task + 1) % (IDX)chunk != 0 ? 1 : to_next_chunk) {
+    const ulong i = (ulong)((IDX)task / (IDX)panels);
     const long first = (long)(task - i * panels) * PANEL;
     long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
     // The reduction gave NaN, which equals no term: its entries have the same limit, or a lower one.
