@@ -61,10 +61,13 @@ def stacked(parts, features):
     return torch.stack(parts) if parts else torch.zeros([0, *features], dtype=torch.float64)
 
 
+def least_of(op, eps):
+    """Products of many factors may be subnormal, where roundings are absolute."""
+    return 0.0 if op != "prod" else 2.0**-126 if eps == EPS["f32"] else 2.0**-1022
+
+
 def tolerance_of(op, counts, magnitude, eps):
-    # Products of many factors may be subnormal, where roundings are absolute.
-    least = 0.0 if op != "prod" else 2.0**-126 if eps == EPS["f32"] else 2.0**-1022
-    return torch.nan_to_num((counts + 3) * eps * magnitude, posinf=0.0, nan=0.0) + least
+    return torch.nan_to_num((counts + 3) * eps * magnitude, posinf=0.0, nan=0.0) + least_of(op, eps)
 
 
 def gradients(op, data, result, grad, ties):
@@ -120,8 +123,9 @@ def segments(c):
         b, e = int(offsets[i]), int(offsets[i + 1])
         if e > b:
             want[b:e] = gradients(op, a[b:e], stored[i] if op in ("amin", "amax") else exact[i], grad[i].double(), "shared")
-            bound[b:e] = (e - b + 4) * eps * want[b:e].abs()
-    c.near(got[1], want, torch.nan_to_num(bound), SEGMENT + ", segment_reduce_backward: ties share evenly, prod right for zeros", f"gradient of {op} of {name}: ")
+            # A product's gradient is the product of the others, which is that of all divided by the entry.
+            bound[b:e] = (e - b + 4) * eps * want[b:e].abs() + least_of(op, eps) * (1 + grad[i].double().abs()) * (1 + 1 / a[b:e].abs())
+    c.near(got[1], want, torch.nan_to_num(bound, posinf=0.0), SEGMENT + ", segment_reduce_backward: ties share evenly, prod right for zeros", f"gradient of {op} of {name}: ")
 
 
 @case(70, covers=["spmm"])
