@@ -30,7 +30,7 @@ struct MapCase {
       std::int64_t n = 0;
       auto get = [&]<class T>(T v) {
         std::memcpy(&v, static_cast<const char*>(data) + i * sizeof(T), sizeof(T));
-        n = v;
+        n = static_cast<std::int64_t>(v);
       };
       switch (storage) {
         case DType::i8: get(std::int8_t{}); break;

@@ -255,7 +255,7 @@ TEST(Graphs, CallersKernelsAreCapturedAndUpdatedByName) {
     Tensor whole = zeros({200}, {.device = device}, stream);
     EXPECT_EQ(code_of([&] { graph.update(1, {value(1, "a")}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { graph.update(0, {value(1, "b")}); }), ErrorCode::invalid_argument);
-    EXPECT_NE(message_of([&] { graph.update(0, {value(1, "b")}); }).find("y"), std::string::npos);
+    EXPECT_NE(message_of([&] { graph.update(0, {value(1, "b")}); }).find('y'), std::string::npos);
     EXPECT_EQ(code_of([&] { graph.update(0, {value(-1, "value1")}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { graph.update(0, {value(1.5, "value1")}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { graph.update(0, {value(std::int64_t{1} << 40, "value1")}); }), ErrorCode::invalid_argument);

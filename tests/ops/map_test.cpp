@@ -150,9 +150,10 @@ TEST(Map, PositionsParamsAndCapturedTensors) {
     std::vector<float> again = run(3);
     EXPECT_EQ(build_counters().built + build_counters().loaded, before.built + before.loaded) << "another param builds nothing";
     for (std::size_t i = 0; i < 20; ++i) {
+      const std::size_t row = i / 5;
       float entry = static_cast<float>(10 * std::min<std::size_t>(i % 5 % 4 + 1, 3));  // index 3 is clamped to 2
-      ASSERT_EQ(got[i], entry * 2 + static_cast<float>(i / 5)) << i;
-      ASSERT_EQ(again[i], entry * 3 + static_cast<float>(i / 5)) << i;
+      ASSERT_EQ(got[i], entry * 2 + static_cast<float>(row)) << i;
+      ASSERT_EQ(again[i], entry * 3 + static_cast<float>(row)) << i;
     }
     // Two indices, a transposed table, negative indices clamped.
     Tensor square = arange(0, 6, 1, {.device = device}).reshape({2, 3}).mT();

@@ -700,6 +700,8 @@ std::vector<Call> runtime_rows() {
       ROW("k", launch(kernel, {.global = 1}, {value(1)}, stream)),
       ROW("k", launch(kernel, {.global = 1, .local_y = 0}, {output(x)}, stream)),
       ROW("k", prepare({.text = "__kernel void k() { this is none }", .entry = "k"}, stream)),
+      ROW("k", prepare({.entry = "k", .addressing = Addressing::base_and_offset, .binary = std::as_bytes(std::span("no binary"))}, stream)),
+      ROW("KernelHandle::binary", KernelHandle().binary()),
       ROW("GraphCapture", GraphCapture(*graph, no_stream)),
       ROW("GraphCapture", GraphCapture(*held, stream)),
       ROW("GraphProgram::kind", held->program().kind(99)),
