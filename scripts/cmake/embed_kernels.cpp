@@ -89,9 +89,10 @@ int main(int argc, char** argv) try {
       if (!fresh) throw std::runtime_error("kernels/" + stem + ".cl and kernels/" + known->second + ".cl both declare " + entry);
       out << '"' << entry << "\", ";
     }
-    out << "};\nconstexpr std::string_view text_" << i << " =\n";
+    // With its length: counted by the compiler it would be limited.
+    out << "};\nconstexpr std::string_view text_" << i << "(\n";
     write_literal(out, text);
-    out << ";\n";
+    out << ", " << text.size() << ");\n";
     rows << "    {\"" << stem << "\", text_" << i << ", entries_" << i << "},\n";
   }
   out << "constexpr std::array<KernelText, " << argc - 3 << "> table{{\n"

@@ -334,7 +334,8 @@ struct FlexCase {
   }
 
   static constexpr Mutation kMutations[] = {
-      {"flex_lanes", Edit::tail, "const int count = (int)min((long)KEYS, block_end - kv);", "const int count = (int)min((long)KEYS, block_end - kv - 1);"},
+      {"flex_lanes", Edit::tail, "const int count = (int)min((long)CLUTCH_KEYS, block_end - kv);",
+       "const int count = (int)min((long)CLUTCH_KEYS, block_end - kv - 1);"},
       {"flex_lanes", Edit::stride, "min(begin + v * WIDTH + l, end - 1) * stride[2]", "min(begin + v * WIDTH + l, end - 1) / 2 * stride[2]"},
       {"flex_lanes", Edit::offset, "value_at = row_at(args.v_stride, b, hk, from);", "value_at = row_at(args.v_stride, b, hk, from) + 1;"},
       {"flex_lanes", Edit::arithmetic, "rescale[v] = rescale_of(row_max[v], shift[v]);", "rescale[v] = (R)1 + rescale_of(row_max[v], shift[v]);"},
@@ -382,11 +383,11 @@ struct FlexCase {
       {"flex_items", Edit::stride, "row_v + (from + c) * args.v_stride[3]", "row_v + (from + c) / 2 * args.v_stride[3]"},
       {"flex_items", Edit::offset, "(from + c) * args.out_stride[3], sum", "(from + (c ^ 1)) * args.out_stride[3], sum"},
       {"flex_items", Edit::arithmetic, "const T factor = row_sum == 0 ? (T)0 : 1 / row_sum;", "const T factor = row_sum == 0 ? (T)0 : 2 / row_sum;"},
-      {"flex_lanes_backward", Edit::tail, "const int count = (int)min((long)KEYS, block_end - i);",
-       "const int count = (int)min((long)KEYS, block_end - i - 1);"},
+      {"flex_lanes_backward", Edit::tail, "const int count = (int)min((long)CLUTCH_KEYS, block_end - i);",
+       "const int count = (int)min((long)CLUTCH_KEYS, block_end - i - 1);"},
       {"flex_lanes_backward", Edit::stride, "flex_part(chunk, lines, line + i)", "flex_part(chunk, lines, line + i / 2)"},
       {"flex_lanes_backward", Edit::offset, "grad_at = row_at(args.out_stride, b, h, query);", "grad_at = row_at(args.out_stride, b, h, query) + 1;"},
-      {"flex_lanes_backward", Edit::arithmetic, "(slopes[j * NV + v] * factor - mean)", "(slopes[j * NV + v] * factor + mean)"},
+      {"flex_lanes_backward", Edit::arithmetic, "(slopes[j * CLUTCH_NV + v] * factor - mean)", "(slopes[j * CLUTCH_NV + v] * factor + mean)"},
       {"flex_items_dq", Edit::tail, "from + c < args.e ? load_number(tensors->k,", "from + c + 1 < args.e ? load_number(tensors->k,"},
       {"flex_items_dq", Edit::stride, "const long key = span.kv_at + j, row_k", "const long key = span.kv_at + j / 2, row_k"},
       {"flex_items_dq", Edit::offset, "line * args.e + from + c, sum[c] * scale", "line * args.e + from + (c ^ 1), sum[c] * scale"},
