@@ -86,7 +86,11 @@ int main(int argc, char** argv) try {
     out << "constexpr std::array<std::string_view, " << entries.size() << "> entries_" << i << "{";
     for (const std::string& entry : entries) {
       auto [known, fresh] = owner.emplace(entry, stem);
-      if (!fresh) throw std::runtime_error("kernels/" + stem + ".cl and kernels/" + known->second + ".cl both declare " + entry);
+      if (!fresh) {
+        std::string why = "kernels/" + stem;
+        why.append(".cl and kernels/").append(known->second).append(".cl both declare ").append(entry);
+        throw std::runtime_error(why);
+      }
       out << '"' << entry << "\", ";
     }
     // With its length: counted by the compiler it would be limited.
