@@ -198,7 +198,10 @@ __kernel void cumsum_groups(CUMSUM_PARAMS) {
     for (ulong turn = 0; turn < turns; ++turn) {
       const ulong begin = (first_block + turn) * CUMSUM_BLOCK;
       const int count = there ? (int)min(m - begin, (ulong)CUMSUM_BLOCK) : 0;
-      if (there) load_tile(tile, first, x + (offset[1] + (long)begin * x_inner) * CLUTCH_X_BYTES, (IDX)x_inner, count, p, team);
+      if (there)
+        load_tile(tile, first, x + (offset[1] + (long)begin * x_inner) * CLUTCH_X_BYTES, (IDX)x_inner, count, p, team);
+      else
+        for (uint e = p; e < team * CUMSUM_DOUBLED; e += team) tile[tile_place(first + e)] = 0;
       barrier(CLK_LOCAL_MEM_FENCE);
       A v[CUMSUM_DOUBLED];
 #pragma unroll
