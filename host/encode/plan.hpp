@@ -78,11 +78,13 @@ inline BuiltPlan build_groups(Runtime& runtime, const KernelPlan& plan, const Ke
 }
 
 /// One row of an op's ordered list of implementations. `accepts` returns an empty text, or the reason why the implementation refuses: what must be and what
-/// was given ("must", "got"), or what it needs and what the device has ("needs", "has").
+/// was given ("must", "got"), or what it needs and what the device has ("needs", "has"). `unforced`, if there is one, is asked in its place where no caller
+/// forces the implementation by name.
 template <class Problem>
 struct Implementation {
+  using Answer = std::string (*)(const DeviceTraits&, const Problem&);
   std::string_view name;
-  std::string (*accepts)(const DeviceTraits&, const Problem&);
+  Answer accepts, unforced = nullptr;
 };
 
 /// Errors: invalid_argument for a forced name that no list has. choose() calls it; ops that may return before they select, as there is nothing to compute, call
@@ -113,7 +115,7 @@ const Implementation<Problem>& choose(std::span<const Implementation<Problem>> l
   std::string reasons;
   for (const auto& row : list) {
     if (!forced.empty() && row.name != forced) continue;
-    std::string reason = row.accepts(traits, problem);
+    std::string reason = (forced.empty() && row.unforced ? row.unforced : row.accepts)(traits, problem);
     if (reason.empty()) return row;
     if (!forced.empty()) throw Error(ErrorCode::not_supported, op, fmt::format("implementation {} refuses: {}", row.name, reason));
     reasons += fmt::format("\n  {}: {}", row.name, reason);

@@ -75,16 +75,8 @@ std::string fits_column_groups(const DeviceTraits& traits, const CumsumProblem& 
 }
 
 constexpr std::array<Implementation<CumsumProblem>, 4> kImplementations{{
-    {kColumnGroups, of_groups<fits_column_groups>},
-    {kGroups, of_groups<fits_groups>},
-    {"cumsum_columns", fits_columns},
-    {"cumsum_lines", computes},
-}};
-
-/// Implementations that a caller may force.
-constexpr std::array<Implementation<CumsumProblem>, 4> kForced{{
-    {kColumnGroups, fits_column_groups},
-    {kGroups, fits_groups},
+    {kColumnGroups, fits_column_groups, of_groups<fits_column_groups>},
+    {kGroups, fits_groups, of_groups<fits_groups>},
     {"cumsum_columns", fits_columns},
     {"cumsum_lines", computes},
 }};
@@ -116,8 +108,8 @@ CumsumTeams column_teams(std::uint64_t lines, std::uint64_t m, std::uint64_t col
 }
 
 KernelPlan select(const DeviceTraits& traits, const CumsumProblem& p, std::string_view forced) {
-  const auto& chosen = p.carries ? choose<CumsumProblem>(kCarries, traits, p, forced, "cumsum")
-                                 : choose<CumsumProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, "cumsum");
+  const auto& chosen =
+      p.carries ? choose<CumsumProblem>(kCarries, traits, p, forced, "cumsum") : choose<CumsumProblem>(kImplementations, traits, p, forced, "cumsum");
   KernelPlan plan{.stem = "cumsum", .entry = chosen.name, .tuning = row_tuning(traits)};
   if (chosen.name == kColumnGroups) plan.tuning = {.local = std::bit_floor(std::min<std::uint64_t>(traits.max_work_group, CUMSUM_COLUMN_ITEMS))};
   if (chosen.name == kGroups || chosen.name == kCarryGroups) plan.tuning = {.local = CUMSUM_GROUP_ITEMS};
@@ -173,7 +165,7 @@ void send_carries(Encoder& encoder, Runtime& runtime, CumsumProblem p, bool grou
 }
 
 void run(const Tensor& out, const Tensor& x, const Checked& c, const CumsumOptions& options, const Stream& stream) {
-  check_implementation(options.implementation, "cumsum", kForced);
+  check_implementation(options.implementation, "cumsum", kImplementations);
   if (out.numel() == 0) return;
   CumsumProblem p{.dtype = x.dtype(), .output = out.dtype()};
   const LineWalk walk({&out, &x}, x.sizes(), c.dim);

@@ -129,17 +129,8 @@ std::string fits_column_groups(const DeviceTraits& traits, const ReduceProblem& 
 }
 
 constexpr std::array<Implementation<ReduceProblem>, 5> kImplementations{{
-    {kGroups, of_groups<fits_filled_teams>},
-    {kColumnGroups, of_groups<fits_column_groups>},
-    {"reduce_rows", fits_rows},
-    {"reduce_columns", fits_columns},
-    {"reduce_strided", computes},
-}};
-
-/// Implementations that a caller may force.
-constexpr std::array<Implementation<ReduceProblem>, 5> kForced{{
-    {kGroups, fits_groups},
-    {kColumnGroups, fits_column_groups},
+    {kGroups, fits_groups, of_groups<fits_filled_teams>},
+    {kColumnGroups, fits_column_groups, of_groups<fits_column_groups>},
     {"reduce_rows", fits_rows},
     {"reduce_columns", fits_columns},
     {"reduce_strided", computes},
@@ -179,7 +170,7 @@ int abreast(const ReduceProblem& p) { return p.wide_panels ? kReduceWide : kRedu
 }  // namespace
 
 KernelPlan select(const DeviceTraits& traits, const ReduceProblem& p, std::string_view forced) {
-  const auto& chosen = choose<ReduceProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, "reduce");
+  const auto& chosen = choose<ReduceProblem>(kImplementations, traits, p, forced, "reduce");
   KernelPlan plan{.stem = "reduce", .entry = chosen.name, .tuning = takes_teams(chosen.name) ? team_tuning(traits) : row_tuning(traits)};
   set_lanes(plan, traits, p.types.has_wide, 1 + p.inputs + p.positions, p.wide_index, p.rank_lanes);
   plan.defines.set("CLUTCH_FINAL", p.final_stage).set("CLUTCH_OP", op_number(p.op)).set("CLUTCH_ABREAST", abreast(p)).set("CLUTCH_SPLATS", p.splats);
@@ -392,7 +383,7 @@ ExprFunction last_step(const Reduction& r, const ExprFunction& after) {
 }
 
 void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given, const Reduction& r, const ReduceOptions& options, const Stream& stream) {
-  check_implementation(options.implementation, "reduce", kForced);
+  check_implementation(options.implementation, "reduce", kImplementations);
   if (r.n == 0) return;
   std::vector<Tensor> inputs = as_traced(given, stream);
   ExprFunction after = last_step(r, options.after);

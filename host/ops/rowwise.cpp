@@ -150,16 +150,14 @@ std::string fits_filled_teams(const DeviceTraits& traits, const RowwiseProblem& 
 }
 
 constexpr std::array<Implementation<RowwiseProblem>, 3> kImplementations{
-    {{kGroups, of_groups<fits_filled_teams>}, {"rowwise_rows", fits_rows}, {"rowwise_strided", computes}}};
-/// Implementations that a caller may force.
-constexpr std::array<Implementation<RowwiseProblem>, 3> kForced{{{kGroups, fits_groups}, {"rowwise_rows", fits_rows}, {"rowwise_strided", computes}}};
+    {{kGroups, fits_groups, of_groups<fits_filled_teams>}, {"rowwise_rows", fits_rows}, {"rowwise_strided", computes}}};
 /// Those that launch other ops.
 constexpr std::array<Implementation<RowwiseProblem>, 1> kByOthers{{{kComposed, computes}}};
 
 }  // namespace
 
 KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& p, std::string_view forced) {
-  const auto& chosen = choose<RowwiseProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, "rowwise");
+  const auto& chosen = choose<RowwiseProblem>(kImplementations, traits, p, forced, "rowwise");
   KernelPlan plan{.stem = "rowwise", .entry = chosen.name, .tuning = chosen.name == kGroups ? team_tuning(traits) : row_tuning(traits)};
   set_lanes(plan, traits, p.types.has_wide, p.element_count + p.result_count + p.input_count, p.wide_index, p.rank_lanes);
   plan.defines.set("CLUTCH_ELEMENT_COUNT", p.element_count)
@@ -439,7 +437,7 @@ bool run_composed(std::span<const Tensor> outputs, const RowFunction& f, std::sp
 
 void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> given, const Checked& c, const RowwiseOptions& options,
          const Stream& stream) {
-  check_implementation(options.implementation, "rowwise", kForced, kByOthers);
+  check_implementation(options.implementation, "rowwise", kImplementations, kByOthers);
   if (c.n == 0 || (c.m == 0 && f.result_count() == 0)) return;
   bool forced = options.implementation == kComposed;
   if (forced || (options.implementation.empty() && few_long_rows(outputs, f, given, c))) {

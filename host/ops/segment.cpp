@@ -87,9 +87,7 @@ std::string fits_groups(const DeviceTraits& traits, const SegmentProblem& p) {
 }
 
 constexpr std::array<Implementation<SegmentProblem>, 3> kImplementations{
-    {{kGroups, of_groups<fits_groups>}, {"segment_rows", fits_rows}, {"segment_strided", computes}}};
-/// Implementations that a caller may force.
-constexpr std::array<Implementation<SegmentProblem>, 3> kForced{{{kGroups, fits_groups}, {"segment_rows", fits_rows}, {"segment_strided", computes}}};
+    {{kGroups, fits_groups, of_groups<fits_groups>}, {"segment_rows", fits_rows}, {"segment_strided", computes}}};
 
 }  // namespace
 
@@ -100,7 +98,7 @@ void check_reduce(Reduce reduce, std::string_view op) {
 
 KernelPlan select(const DeviceTraits& traits, const SegmentProblem& p, std::string_view forced) {
   std::string_view entry = kEntries[static_cast<std::size_t>(p.stage)];
-  if (p.stage == SegmentStage::reduce) entry = choose<SegmentProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, "segment").name;
+  if (p.stage == SegmentStage::reduce) entry = choose<SegmentProblem>(kImplementations, traits, p, forced, "segment").name;
   KernelPlan plan{.stem = "segment", .entry = entry, .tuning = row_tuning(traits)};
   const bool groups = entry == kGroups;
   // Items take four features, of f64, too, or one.
@@ -148,7 +146,7 @@ bool reaches(const Tensor& t) { return last_offset(2, t.sizes().begin(), t.strid
 
 }  // namespace
 
-void check_segment_implementation(std::string_view forced, std::string_view op) { check_implementation(forced, op, kForced); }
+void check_segment_implementation(std::string_view forced, std::string_view op) { check_implementation(forced, op, kImplementations); }
 
 void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& options, const Stream& stream) {
   check_segment_implementation(options.implementation, s.op);
