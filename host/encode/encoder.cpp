@@ -2,6 +2,7 @@
 #include <clutch/kernel.hpp>
 
 #include "encode/cost.hpp"
+#include "program/binary_check.hpp"
 #include "program/program.hpp"
 #include "runtime/last_launch.hpp"
 #include "runtime/op_name.hpp"
@@ -217,12 +218,11 @@ void check_source(const KernelSource& source, std::string_view op) {
   if (source.addressing != Addressing::base_and_offset)
     refuse("a kernel without text must have Addressing::base_and_offset, since no wrapper can be added, got Addressing::pointer");
   if (!source.defines.entries().empty()) refuse(fmt::format("a kernel without text must have no defines, got {}", source.defines.to_string()));
-  constexpr std::uint32_t kMagic = 0x07230203;
   std::uint32_t first = 0;
   if (source.spirv.size() >= sizeof first) std::memcpy(&first, source.spirv.data(), sizeof first);
-  if (!source.spirv.empty() && (source.spirv.size() % 4 != 0 || first != kMagic))
-    refuse(
-        fmt::format("SPIR-V must be 32-bit words of which the first is {:#010x}, got {} bytes that begin with {:#010x}", kMagic, source.spirv.size(), first));
+  if (!source.spirv.empty() && (source.spirv.size() % 4 != 0 || first != detail::kSpirvMagic))
+    refuse(fmt::format("SPIR-V must be 32-bit words of which the first is {:#010x}, got {} bytes that begin with {:#010x}", detail::kSpirvMagic,
+                       source.spirv.size(), first));
 }
 
 void check_arguments(std::span<const Argument> arguments, std::string_view op) {
@@ -237,16 +237,22 @@ void check_arguments(std::span<const Argument> arguments, std::string_view op) {
 }
 }  // namespace
 
+namespace {
+detail::ProgramRequest request_of(const KernelSource& source) {
+  return {.text = source.text,
+          .file = source.file,
+          .entry = source.entry,
+          .defines = source.defines,
+          .options = source.options,
+          .binary = text_of(source.binary),
+          .spirv = text_of(source.spirv)};
+}
+}  // namespace
+
 KernelHandle prepare(const KernelSource& source, const Stream& stream) {
   check_source(source, "prepare");
   detail::Runtime& runtime = runtime_of_call({}, stream, source.entry);
-  return KernelHandle(&runtime.programs().find({.text = source.text,
-                                                .file = source.file,
-                                                .entry = source.entry,
-                                                .defines = source.defines,
-                                                .options = source.options,
-                                                .binary = text_of(source.binary),
-                                                .spirv = text_of(source.spirv)}));
+  return KernelHandle(&runtime.programs().find(request_of(source)));
 }
 
 void launch(const KernelSource& source, const Geometry& geometry, std::span<const Argument> arguments, const Stream& stream) {
@@ -254,20 +260,14 @@ void launch(const KernelSource& source, const Geometry& geometry, std::span<cons
   check_arguments(arguments, source.entry);
   detail::Runtime& runtime = runtime_of_call(arguments, stream, source.entry);
   Stream on = detail::resolve_stream(stream, runtime, source.entry);
+  detail::ProgramRequest request = request_of(source);
   std::string wrapper, wrapper_text;
   if (source.addressing == Addressing::pointer) {
     wrapper = fmt::format("clutch_call_{}", source.entry);
     wrapper_text = wrap_entry(source, arguments, wrapper);
+    request.wrapper_name = wrapper, request.wrapper_text = wrapper_text;
   }
-  detail::Kernel& kernel = runtime.programs().find({.text = source.text,
-                                                    .file = source.file,
-                                                    .entry = source.entry,
-                                                    .defines = source.defines,
-                                                    .options = source.options,
-                                                    .wrapper_name = wrapper,
-                                                    .wrapper_text = wrapper_text,
-                                                    .binary = text_of(source.binary),
-                                                    .spirv = text_of(source.spirv)});
+  detail::Kernel& kernel = runtime.programs().find(request);
   Encoder encoder(on, kernel.name());
   for (const Argument& a : arguments) {
     switch (a.kind) {

@@ -74,8 +74,7 @@ std::string fault_of_mesa(std::string_view binary) {
   Reader r{binary};
   const auto version = r.number<std::uint32_t>(), bytes = r.number<std::uint32_t>();
   r.skip(4);
-  constexpr std::uint32_t kMagic = 0x07230203;
-  if (!r.whole || version != 1 || r.left.size() != bytes || r.number<std::uint32_t>() != kMagic)
+  if (!r.whole || version != 1 || r.left.size() != bytes || r.number<std::uint32_t>() != kSpirvMagic)
     return fmt::format("it must be SPIR-V behind a head of version 1, got other contents in {} bytes", binary.size());
   return {};
 }

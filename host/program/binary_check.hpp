@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// Why a driver that ends the process over it must not be given this binary; empty if nothing is known against it. PoCL (seen: 3.1) takes for granted that
-/// lengths within its own format are right.
+/// The first word of SPIR-V.
+inline constexpr std::uint32_t kSpirvMagic = 0x07230203;
+
+/// Why a driver that ends the process over it must not be given this binary; empty if nothing is known against it. PoCL (seen: 3.1) and Mesa's rusticl (seen:
+/// 22.3) take for granted that lengths and versions within their own formats are right.
 std::string fault_of_binary(std::string_view platform, std::string_view binary);
 
 }}}  // namespace clutch::v0::detail
