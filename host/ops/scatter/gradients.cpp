@@ -29,6 +29,12 @@ struct Reduction {
   std::function<Tensor(const Tensor& entries, Reduce reduce)> total;  ///< sum or product of each slot's entries
 };
 
+/// Slots are segments; `ids` says which one each entry is in.
+Reduction by_segments(const Tensor& ids, const Tensor& offsets, const char* op, const Stream& stream) {
+  return {true, [=](const Tensor& t) { return detail::select_rows(t, ids, 0, op, stream); },
+          [=](const Tensor& t, Reduce reduce) { return segment_reduce(t, offsets, {.reduce = reduce}, stream); }};
+}
+
 Stream resolved(const Tensor& t, const Stream& given, const char* op) { return detail::resolve_stream(given, t.storage()->runtime(), op); }
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -153,9 +159,7 @@ Tensor segment_reduce_backward(const Tensor& grad, const Tensor& result, const T
   Tensor g = grad;
   if (scaled) g = map([&](Expr x) { return x * param(*options.initial); }, {grad}, {.dtype = {detail::compute_dtype(data.dtype(), op)}}, stream);
   Tensor ids = detail::segment_ids(offsets, data.size(0), op, stream);
-  Reduction r{true, [&](const Tensor& t) { return detail::select_rows(t, ids, 0, op, stream); },
-              [&](const Tensor& t, Reduce reduce) { return segment_reduce(t, offsets, {.reduce = reduce}, stream); }};
-  return gradients(options.reduce, g, result, data, {}, r, stream).src;
+  return gradients(options.reduce, g, result, data, {}, by_segments(ids, offsets, op, stream), stream).src;
 }
 
 void segment_reduce_backward_out(const Tensor& out, const Tensor& grad, const Tensor& result, const Tensor& data, const Tensor& offsets,
@@ -202,9 +206,7 @@ SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr&
     Tensor taken = detail::select_rows(b.to(dtype, {}, stream), a.columns, kNaN, op, stream);
     Tensor weights = values.defined() ? values.unsqueeze(1) : full({1, 1}, 1, {.dtype = dtype, .device = b.device()}, stream);
     Tensor terms = map([](Expr x, Expr w) { return x * w; }, {taken, weights}, kept, stream);
-    Reduction r{true, [&](const Tensor& t) { return detail::select_rows(t, ids, 0, op, stream); },
-                [&](const Tensor& t, Reduce reduce) { return segment_reduce(t, a.offsets, {.reduce = reduce}, stream); }};
-    Tensor of_terms = gradients(Reduce::prod, grad, result, terms, {}, r, stream).src;
+    Tensor of_terms = gradients(Reduce::prod, grad, result, terms, {}, by_segments(ids, a.offsets, op, stream), stream).src;
     made.values = reduce(
         Reduce::sum, [](Expr g, Expr x) { return select(g == 0, zero_of(g), g * x); }, {of_terms, taken}, {.dims = {1}}, stream);
     made.b = empty(b.sizes(), {.dtype = dtype, .device = b.device()}, stream);
