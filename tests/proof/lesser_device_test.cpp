@@ -116,8 +116,7 @@ TEST(LesserDevice, EveryOpRunsOrSaysWhichTraitIsMissing) {
         const bool refuses = std::string_view(e.what()).find("refuses: needs an exact fma") != std::string_view::npos;
         const bool ends_loops = std::string_view(e.what()).find("(quirk loops_end_early)") != std::string_view::npos && (lesser.lacks & fault::kEndsLoops) != 0;
         const bool has_items = std::string_view(e.what()).find("the device has groups of several") != std::string_view::npos;
-        const bool few_items = std::string_view(e.what()).find("refuses: needs groups of 128 items") != std::string_view::npos && traits.max_work_group < 128;
-        EXPECT_TRUE(ends_loops || (refuses && !lesser.proves_rounding) || (has_items && traits.type == DeviceType::gpu) || few_items)
+        EXPECT_TRUE(ends_loops || (refuses && !lesser.proves_rounding) || (has_items && traits.type == DeviceType::gpu) || refuses_few_items(traits, e.what()))
             << lesser.name << ": " << p.name << ": " << e.what();
       }
     }

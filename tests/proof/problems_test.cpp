@@ -50,9 +50,7 @@ TEST(Problems, RunEveryEntryAndGiveTheModelsBits) {
         const bool emulates = why.find("refuses: needs an exact fma") != std::string_view::npos && !device.traits().fma_exact;
         const bool ends_loops = why.find("(quirk loops_end_early)") != std::string_view::npos && known_bug(device, "loops_end_early");
         const bool lacks_room = why.find("of private memory for each work-item") != std::string_view::npos && detail::row_tuning(device.traits()).local != 1;
-        // Groups of kernels for GPUs may need more items than others, but no more than every GPU has.
-        const bool few_items = why.find("refuses: needs groups of 128 items") != std::string_view::npos && device.traits().max_work_group < 128;
-        EXPECT_TRUE(emulates || ends_loops || lacks_room || few_items) << p.name << ": " << why;
+        EXPECT_TRUE(emulates || ends_loops || lacks_room || refuses_few_items(device.traits(), why)) << p.name << ": " << why;
       }
     }
     if (!choice.all_entries()) continue;

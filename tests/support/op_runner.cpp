@@ -84,6 +84,10 @@ const std::vector<NamedProblem>& all_problems() {
   return *all;
 }
 
+bool refuses_few_items(const DeviceTraits& traits, std::string_view why) {
+  return why.find("refuses: needs groups of 128 items") != std::string_view::npos && traits.max_work_group < 128;
+}
+
 FreshDevice::FreshDevice(const Device& like) : registry_(detail::make_registry()) {
   auto wanted = static_cast<std::size_t>(like.index());
   if (registry_->records.size() <= wanted) throw Error(ErrorCode::no_device, "FreshDevice", "enumeration does not find the device");

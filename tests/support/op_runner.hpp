@@ -24,6 +24,9 @@ struct NamedProblem {
   const cases::Problem* problem;
 };
 const std::vector<NamedProblem>& all_problems();
+/// Whether an implementation that a problem forces refused since its groups, which are for GPUs, need more items than the device allows: no more than every GPU
+/// has.
+bool refuses_few_items(const DeviceTraits& traits, std::string_view why);
 
 /// A device found, described and set up anew, with nothing shared with the process's own: the place for faults. Its tensors
 /// and streams must be gone before it is.
