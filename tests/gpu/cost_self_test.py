@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/gpu-cost --self-test: faults that its reader and its comparison must find, without a simulator."""
 import contextlib
+import functools
 import io
 import os
 import sys
@@ -8,6 +9,7 @@ import tempfile
 
 import cost
 import cost_model
+import planted
 
 COUNTS = ('width=32 items=64 groups=2 barriers=6 sub_groups=2 issues_f32=10 issues_f64=0 issues_special=0 issues_integer=6 issues_control=0 issues_memory=4 busy=320 longest=12 '
           'load_pieces=4 load_ideal=16 load_sectors=32 load_lines=8 load_bytes=512 load_touched=20 store_pieces=2 store_ideal=8 store_sectors=8 store_lines=2 store_bytes=256 '
@@ -16,11 +18,7 @@ COUNTS = ('width=32 items=64 groups=2 barriers=6 sub_groups=2 issues_f32=10 issu
 FIGURES = ['50.0', '100.0', '8.00', '1.50', '50.0', '3.00', '1.00', '32.00', '4.00', '10.00']
 
 
-def fails(what, wanted, got):
-    if wanted == got:
-        return 0
-    print(f'gpu-cost --self-test: {what} must be {wanted}, got {got}')
-    return 1
+fails = functools.partial(planted.fails, 'gpu-cost')
 
 
 def reads_counts(folder):
