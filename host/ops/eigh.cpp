@@ -128,7 +128,7 @@ constexpr int kOwnTo = 640, kOwnDoubleTo = 384;
 int own_to(DType dtype) { return eigh_real_of(dtype) == DType::f64 ? kOwnDoubleTo : kOwnTo; }
 
 /// Sizes from which one matrix at a time is faster than bundles in lanes for all batch sizes, because eigenvectors of a bundle no longer fit a core's own
-/// caches. With one lane, groups are faster from a smaller size on.
+/// caches. With one lane, groups are faster from a smaller size on; with too few matrices to fill the lanes, from kEighPrivate + 1 on.
 constexpr int kGroupFrom = 129, kGroupOfItemsFrom = 49;
 int group_from(const DeviceTraits& traits, const EighProblem& p) {
   if (eigh_lanes(traits, p.dtype) == 1) return kGroupOfItemsFrom;

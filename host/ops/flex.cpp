@@ -100,7 +100,8 @@ Checked validate(const attention::FlexResult* results, const Tensor& q, const Te
       refuse(ErrorCode::invalid_argument,
              fmt::format("the block mask must have 1 or {} batches and 1 or {} heads, got {} and {}", c.batch, c.heads, kinds[0], kinds[1]));
     if (options.varlen.page_table.defined() && options.varlen.page_size % blocks->block.kv != 0)
-      refuse(ErrorCode::invalid_argument, fmt::format("blocks must have the {} keys of a page, got {}", options.varlen.page_size, blocks->block.kv));
+      refuse(ErrorCode::invalid_argument,
+             fmt::format("blocks must have a divisor of the {} keys of a page, got {}", options.varlen.page_size, blocks->block.kv));
   }
   if (!results) return c;
   const DType sums = compute_dtype(q.dtype(), kOp);

@@ -30,6 +30,11 @@ class CLUTCH_API PoolGuard {
   PoolId former_;
 };
 
+// Memory and streams: a block belongs to the stream of the call that allocated it. When its last tensor goes, later
+// work of that stream may have it at once; where other streams have used it, only after their work up to then is over.
+// So nothing like PyTorch's record_stream() is needed. The order of reads and writes between streams is the caller's,
+// by Event and Stream::wait(); CLUTCH_CHECK_STREAMS=1 tells of calls that lack it.
+
 /// Counters of the caching allocator under PyTorch's keys ("allocated_bytes.all.current"), sorted; empty before first
 /// use.
 CLUTCH_API std::map<std::string, std::uint64_t> memory_stats(const Device& device = {});

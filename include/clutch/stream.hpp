@@ -36,7 +36,10 @@ class CLUTCH_API Stream {
   StreamPriority priority() const;
   /// True when all enqueued work has finished. Never waits. Errors: stream_failed, device_lost.
   bool query() const;
-  /// Waits for all enqueued work. Errors: stream_failed or device_lost, naming the first op that failed; sticks.
+  /// Waits for all enqueued work, so that it tells of each failure; other calls tell of failures that they happen to
+  /// see. Errors: stream_failed or device_lost, naming the first op that failed, or where few commands have events
+  /// (quirk
+  ///   events_cost) the first that may have been; sticks: all calls on the stream throw it until reset().
   void synchronize() const;
   /// Makes work enqueued from now on wait for the event. Waits on the host when the event is of another context.
   void wait(const Event& event) const;

@@ -140,7 +140,9 @@ struct FlexResult {
 ///   its root; a score mod's terms add eps max|score| times max|v|. Subnormal numbers may count as 0.
 /// Determinism: a sequence has the same bits alone and in a batch if the longest sequences of both have at most 8
 ///   queries, or both have more; with f16 or bf16 and at most 8 queries Hq / Hkv times the longest must be at most 8 in
-///   both, too, or more in both.
+///   both, too, or more in both. The same keys in another layout may have other bits: with blocks of a mask, in pages,
+///   and for at most 8 queries with other strides of k and v. Pages of 512 keys change no bits, for more than 8 queries
+///   pages of any multiple of 128.
 /// Errors: invalid_shape; invalid_dtype; invalid_argument for heads that differ without enable_gqa, or whose counts do
 ///   not divide; for a block mask of other lengths; not_supported for long keys on a device whose loops end early;
 ///   device_mismatch.
