@@ -249,6 +249,15 @@ TEST_F(Tune, ChoicesDoNotDependOnCapturing) {
     graph.capture_begin(stream);
     EXPECT_TRUE(detail::library_is_faster(call, problem, stream));
     graph.capture_abandon();
+    // A choice is for a class of shapes. Operands that CLBlast cannot take go by the library's own kernels.
+    const Tensor repeated = randn({1, 32}, {.device = device, .seed = 2}).expand({64, 32});
+    const linalg::MatrixOperand of_repeated(repeated);
+    call.b = &of_repeated;
+    EXPECT_FALSE(detail::library_is_faster(call, problem, stream));
+    const Tensor transposed = b.mT().contiguous().mT();
+    const linalg::MatrixOperand of_transposed(transposed);
+    call.b = &of_transposed;
+    EXPECT_TRUE(detail::library_is_faster(call, problem, stream)) << "columns one after another";
   }
 }
 

@@ -38,23 +38,21 @@ const Library& library() {
   return found;
 }
 
-/// A matrix in terms of row-major BLAS, without its address.
+/// The two ways to see a matrix, the last two dims of a tensor, as row-major BLAS does: rows, or columns, have unit stride and do not overlap.
+bool lies_by_rows(const Tensor& t) {
+  const std::int64_t rows = t.sizes()[t.rank() - 2], columns = t.sizes()[t.rank() - 1], row = t.strides()[t.rank() - 2], column = t.strides()[t.rank() - 1];
+  return (column == 1 || columns == 1) && (row >= columns || rows == 1);
+}
+bool lies_by_columns(const Tensor& t) { return lies_by_rows(t.mT()); }
+
+/// Matrices in terms of row-major BLAS, without their address.
 struct Matrix {
   std::size_t lead, batch, element;
   bool transposed;
 
-  Matrix(const Tensor& t, std::string_view what, const char* op)
-      : batch(static_cast<std::size_t>(t.strides()[0])), element(static_cast<std::size_t>(bits(t.dtype()) / 8)) {
+  explicit Matrix(const Tensor& t)
+      : batch(static_cast<std::size_t>(t.strides()[0])), element(static_cast<std::size_t>(bits(t.dtype()) / 8)), transposed(!lies_by_rows(t)) {
     const std::int64_t rows = t.sizes()[1], columns = t.sizes()[2], row = t.strides()[1], column = t.strides()[2];
-    const bool as_it_lies = (column == 1 || columns == 1) && (row >= columns || rows == 1);
-    transposed = !as_it_lies;
-    if (transposed && !((row == 1 || rows == 1) && (column >= rows || columns == 1)))
-      throw Error(ErrorCode::not_supported, op,
-                  fmt::format("implementation clblast refuses: {} must be row-major or column-major, got strides {}", what, to_string(t.strides())));
-    // Blocks of the allocator begin at whole elements of every dtype, so byte_offset() alone decides.
-    if (t.byte_offset() % element != 0)
-      throw Error(ErrorCode::not_supported, op,
-                  fmt::format("implementation clblast refuses: {} must begin at a whole element, got byte {}", what, t.byte_offset()));
     lead = static_cast<std::size_t>(std::max<std::int64_t>(transposed ? (columns == 1 ? rows : column) : (rows == 1 ? columns : row), 1));
   }
   std::size_t at(const Encoder::Place& place, std::size_t i) const { return place.offset / element + i * batch; }
@@ -65,10 +63,22 @@ struct Matrix {
 
 std::string clblast_refuses() { return library().why_not(); }
 
+std::string clblast_refuses(const Tensor& t, std::string_view what) {
+  if (!lies_by_rows(t) && !lies_by_columns(t)) return fmt::format("{} must be row-major or column-major, got strides {}", what, to_string(t.strides()));
+  // Blocks of the allocator begin at whole elements of every dtype, so byte_offset() alone decides.
+  const auto element = static_cast<std::size_t>(bits(t.dtype()) / 8);
+  return t.byte_offset() % element == 0 ? "" : fmt::format("{} must begin at a whole element, got byte {}", what, t.byte_offset());
+}
+
 void clblast_gemm(const Tensor& c, const Tensor& a, const Tensor& b, double alpha, double beta, bool reads_c, const Stream& stream, const char* op) {
   // A transposed result is computed as the product of the transposes.
   if (c.strides()[2] != 1 && c.sizes()[2] > 1) return clblast_gemm(c.mT(), b.mT(), a.mT(), alpha, beta, reads_c, stream, op);
-  const Matrix of_c(c, "the result", op), of_a(a, "a", op), of_b(b, "b", op);
+  auto check = [&](const Tensor& t, std::string_view what) {
+    if (std::string why = clblast_refuses(t, what); !why.empty())
+      throw Error(ErrorCode::not_supported, op, fmt::format("implementation {} refuses: {}", kClblast, why));
+  };
+  check(c, "the result"), check(a, "a"), check(b, "b");
+  const Matrix of_c(c), of_a(a), of_b(b);
   if (of_c.transposed)
     throw Error(ErrorCode::not_supported, op,
                 fmt::format("implementation clblast refuses: the result must be row-major, got strides {}", to_string(c.strides())));
@@ -98,6 +108,7 @@ void clblast_gemm(const Tensor& c, const Tensor& a, const Tensor& b, double alph
 }
 #else
 std::string clblast_refuses() { return "the library was built without CLBlast"; }
+std::string clblast_refuses(const Tensor&, std::string_view) { return clblast_refuses(); }
 void clblast_gemm(const Tensor&, const Tensor&, const Tensor&, double, double, bool, const Stream&, const char* op) {
   throw Error(ErrorCode::not_supported, op, "needs CLBlast, the library has none: it was built without");
 }

@@ -3,6 +3,7 @@
 #include "tune/tune.hpp"
 
 #include "ops/matmul/call.hpp"
+#include "ops/matmul/clblast.hpp"
 #include "runtime/runtime.hpp"
 
 #include <algorithm>
@@ -75,6 +76,9 @@ bool library_is_faster(const MatmulCall& c, const MatmulProblem& p, const Stream
   if (!tuning_matters(kMatmul) || !c.b->tensor() || !fits_clblast(c.runtime->traits(), p).empty()) return false;
   const std::int64_t m = c.sizes[c.sizes.rank() - 2], n = c.sizes[c.sizes.rank() - 1], k = c.a.sizes()[c.a.rank() - 1];
   if (k == 0) return false;
+  // A choice holds for a class of shapes, whose operands may have any strides.
+  for (const Tensor* t : {&c.a, c.b->tensor(), &c.out})
+    if (t->defined() && !clblast_refuses(*t, "").empty()) return false;
   const ShapeClass shape = class_of(c, m, n, k, numel(c.sizes) / std::max<std::int64_t>(m * n, 1), true, true);
   auto ways = [&] {
     return std::vector{way_of(c, "", std::nullopt, "matmul_tiles", true, stream), way_of(c, std::string(kClblast), std::nullopt, kClblast, false, stream)};
