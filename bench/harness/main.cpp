@@ -168,7 +168,8 @@ int run(const Options& o) {
 
 }}  // namespace clutch::bench
 
-int main(int argc, char** argv) {
+namespace {
+int command(int argc, char** argv) {
   // Peers must wait passively; OpenBLAS takes CPUs newer than itself for old ones; PoCL's threads, woken by one another, else share a core for
   // milliseconds while others idle. These libraries read this before main().
   bool again = false;
@@ -200,8 +201,13 @@ int main(int argc, char** argv) {
   app.add_flag("--no-cold", o.no_cold, "do not measure with cold caches");
   app.add_option("--startup-probe", probe, "internal: time the first result of this process")->group("");
   CLI11_PARSE(app, argc, argv);
+  return probe.empty() ? clutch::bench::run(o) : clutch::bench::startup_probe(probe);
+}
+}  // namespace
+
+int main(int argc, char** argv) {
   try {
-    return probe.empty() ? clutch::bench::run(o) : clutch::bench::startup_probe(probe);
+    return command(argc, argv);
   } catch (const std::exception& e) {
     fmt::print(stderr, "clutch-bench: {}\n", e.what());
     return 2;

@@ -104,7 +104,8 @@ void columns_of(std::string_view name, float* out, const float* x, long rows, lo
     for (long k = 0; k < kPanel; ++k) a[k] = maximum ? -3e38f : 0, b[k] = 0;
     for (long r = 0; r < rows; ++r) {
       const float* row = x + r * columns + c;
-      if (maximum) {
+      // clang-tidy sees no difference between loops of OpenMP.
+      if (maximum) {  // NOLINT(bugprone-branch-clone)
 #pragma omp simd
         for (long k = 0; k < width; ++k) a[k] = a[k] > row[k] ? a[k] : row[k];
       } else if (name == "norm") {

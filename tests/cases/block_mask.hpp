@@ -40,7 +40,7 @@ struct BlockMaskCase {
     return numbers;
   }
 
-  static constexpr attention::BlockMaskOptions kOptions{.batch = 2, .heads = 2, .q_len = 45, .kv_len = 70, .block = {7, 9}};
+  static inline const attention::BlockMaskOptions kOptions{.batch = 2, .heads = 2, .q_len = 45, .kv_len = 70, .block = {7, 9}};
   static bool allowed(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) { return i + 20 * h >= j && (i * 5 + j + b) % 201 != 0; }
   static attention::MaskMod mask() {
     using attention::Index;

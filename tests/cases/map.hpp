@@ -30,7 +30,7 @@ struct MapCase {
       std::int64_t n = 0;
       auto get = [&]<class T>(T v) {
         std::memcpy(&v, static_cast<const char*>(data) + i * sizeof(T), sizeof(T));
-        n = static_cast<std::int64_t>(v);
+        n = std::int64_t{0} + v;  // without the addition clang-tidy takes an i8 for a character
       };
       switch (storage) {
         case DType::i8: get(std::int8_t{}); break;
