@@ -52,6 +52,8 @@ class PrivateFolder {
 
   /// Reads a file, checked as by read_private_file() except that links are refused. `used`: notes the time of use for list(), to the hour.
   PrivateBytes read(const std::string& name, bool used = false) const;
+  /// Why read() would refuse a file, which is not read; empty if it would not, or if there is no such file.
+  std::string judge(const std::string& name) const;
   /// Writes a file (mode 0600; Windows: with the folder's rights) under a temporary name and renames it, so that readers see all of it or none. Windows:
   /// fails while another process reads the file of that name. Returns the reason of a failure; empty on success.
   std::string write(const std::string& name, std::span<const std::string_view> parts) const;

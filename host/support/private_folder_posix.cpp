@@ -47,8 +47,8 @@ std::int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanosecon
 
 PrivateBytes refused(std::string why) { return {.bytes = std::nullopt, .refusal = std::move(why)}; }
 
-/// Checks and reads the file that open() returned as `number`. errno is still open()'s.
-PrivateBytes read_open(int number, const fs::path& path, bool used) {
+/// Checks and reads the file that open() returned as `number`, unless `judges`, which leaves the bytes empty. errno is still open()'s.
+PrivateBytes read_open(int number, const fs::path& path, bool used, bool judges = false) {
   if (number < 0) {
     const int error = errno;
     if (error == ENOENT || error == ENOTDIR) return {};
@@ -57,6 +57,7 @@ PrivateBytes read_open(int number, const fs::path& path, bool used) {
   struct stat status {};
   if (::fstat(number, &status) != 0 || !S_ISREG(status.st_mode)) return refused(fmt::format("{} is not used: it is no regular file", path.string()));
   if (std::string refusal = refusal_of(status, path); !refusal.empty()) return refused(std::move(refusal));
+  if (judges) return {.bytes = std::string()};
   // The time of use is set at most once an hour, because writes to a remote folder are slow.
   if (used && now_ns() - nanoseconds(status.st_mtim) > 3'600'000'000'000) ::futimens(number, nullptr);
   std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
@@ -140,6 +141,12 @@ PrivateBytes PrivateFolder::read(const std::string& name, bool used) const {
   if (!is_open()) return {};
   const Descriptor file{::openat(descriptor(open_), name.c_str(), kFileFlags | O_NOFOLLOW)};
   return read_open(file.number, path_ / name, used);
+}
+
+std::string PrivateFolder::judge(const std::string& name) const {
+  if (!is_open()) return refusal_;
+  const Descriptor file{::openat(descriptor(open_), name.c_str(), kFileFlags | O_NOFOLLOW)};
+  return read_open(file.number, path_ / name, false, true).refusal;
 }
 
 std::string PrivateFolder::write(const std::string& name, std::span<const std::string_view> parts) const {

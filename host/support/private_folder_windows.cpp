@@ -158,8 +158,8 @@ void note_use(const fs::path& path) {
 
 PrivateBytes refused(std::string why) { return {.bytes = std::nullopt, .refusal = std::move(why)}; }
 
-/// Checks and reads a file that open_file() opened. GetLastError() is still that of its opening.
-PrivateBytes read_open(const WindowsHandle& file, const fs::path& path, bool used) {
+/// Checks and reads a file that open_file() opened, unless `judges`, which leaves the bytes empty. GetLastError() is still that of its opening.
+PrivateBytes read_open(const WindowsHandle& file, const fs::path& path, bool used, bool judges = false) {
   if (!file) {
     const DWORD error = ::GetLastError();
     return is_missing(error) ? PrivateBytes{} : refused(fmt::format("{} is not used: {}", path.string(), reason_of(error)));
@@ -170,6 +170,7 @@ PrivateBytes read_open(const WindowsHandle& file, const fs::path& path, bool use
     return refused(fmt::format("{} is not used: it is no regular file", path.string()));
   if ((information.dwFileAttributes & FILE_ATTRIBUTE_REPARSE_POINT) != 0) return refused(fmt::format("{} is not used: it is a link", path.string()));
   if (std::string refusal = refusal_of(file.get(), path); !refusal.empty()) return refused(std::move(refusal));
+  if (judges) return {.bytes = std::string()};
   // The time of use is set at most once an hour, because writes to a remote folder are slow.
   if (used && now_ns() - nanoseconds(information.ftLastWriteTime) > 3'600'000'000'000) note_use(path);
   std::string bytes(static_cast<std::size_t>(std::uint64_t{information.nFileSizeHigh} << 32 | information.nFileSizeLow), '\0');
@@ -285,6 +286,12 @@ PrivateBytes PrivateFolder::read(const std::string& name, bool used) const {
   if (!is_open()) return {};
   const WindowsHandle file = open_file(path_ / name, kNoLinks);
   return read_open(file, path_ / name, used);
+}
+
+std::string PrivateFolder::judge(const std::string& name) const {
+  if (!is_open()) return refusal_;
+  const WindowsHandle file = open_file(path_ / name, kNoLinks);
+  return read_open(file, path_ / name, false, true).refusal;
 }
 
 std::string PrivateFolder::write(const std::string& name, std::span<const std::string_view> parts) const {

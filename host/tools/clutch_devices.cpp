@@ -212,7 +212,7 @@ std::vector<std::string> refused_files(const std::filesystem::path& cache) {
   if (!cache.empty())
     for (const char* below : {"programs", "devices"}) {
       const PrivateFolder folder(cache, below);
-      for (const PrivateFolder::File& file : folder.list()) note(folder.read(file.name));
+      for (const PrivateFolder::File& file : folder.list()) note({.bytes = {}, .refusal = folder.judge(file.name)});
     }
   const std::filesystem::path tuning = clutch::tune::file();
   if (tuning.empty()) return refusals;
@@ -263,9 +263,7 @@ int doctor() {
   return problems == 0 ? 0 : 1;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int command(int argc, char** argv) {
   CLI::App app{"Lists OpenCL devices as clutch sees them."};
   bool json = false, settings = false, markdown = false, run_doctor = false;
   int index = -1;
@@ -278,17 +276,23 @@ int main(int argc, char** argv) {
   show->expected(0, 1)->check(CLI::IsMember({"clear"}))->type_name("[clear]");
   app.add_option("--probe", index, "internal: run a kernel on one device")->group("");
   CLI11_PARSE(app, argc, argv);
+  if (index >= 0) return probe(index);
+  if (run_doctor) return doctor();
+  if (*show) return show_cache(cache == "clear");
+  if (settings)
+    print_settings(markdown);
+  else if (json)
+    print_json();
+  else
+    print_list();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
   try {
-    if (index >= 0) return probe(index);
-    if (run_doctor) return doctor();
-    if (*show) return show_cache(cache == "clear");
-    if (settings)
-      print_settings(markdown);
-    else if (json)
-      print_json();
-    else
-      print_list();
-    return 0;
+    return command(argc, argv);
   } catch (const std::exception& e) {
     fmt::print(stderr, "clutch-devices: {}\n", e.what());
     return 2;
