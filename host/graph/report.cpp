@@ -67,9 +67,9 @@ std::string json_dump(const GraphState& state) {
   for (const GraphNode& node : describe_nodes(state)) {
     nlohmann::json row{{"id", node.id}, {"kind", name(node.kind)}, {"op", node.op}, {"stream", node.stream}, {"dependencies", node.dependencies}};
     row["flops"] = node.cost.flops, row["bytes"] = node.cost.bytes;
+    if (!node.plan.empty()) row["plan"] = node.plan;
     if (!node.kernel.empty()) {
       row["kernel"] = node.kernel;
-      row["plan"] = node.plan;
       const Geometry& g = node.geometry;
       row["global"] = {g.global, g.global_y, g.global_z};
       row["local"] = {g.local, g.local_y, g.local_z};
@@ -173,13 +173,13 @@ GraphNode describe_node(const GraphState& state, int id) {
   node.dependencies = work.after;
   if (work.labels) node.labels = *work.labels;
   node.cost = work.cost;
+  node.plan = work.plan.str();
   std::vector<std::string> names = argument_names(work);
   if (!work.kernel) {
     for (std::size_t u = 0; u < work.uses.size(); ++u) node.arguments.push_back(tensor_argument(work.uses[u], names[u]));
     return node;
   }
   node.kernel = work.kernel->name();
-  node.plan = work.plan.str();
   for (std::size_t i = 0; i < work.bound.size(); ++i) {
     const BoundArgument& bound = work.bound[i];
     if (bound.kind == BoundArgument::Kind::offset) continue;

@@ -74,7 +74,7 @@ struct GraphNode {
   GraphNodeKind kind = GraphNodeKind::kernel;
   std::string op;      ///< the public function that recorded it
   std::string kernel;  ///< the entry; empty for other kinds
-  std::string plan;    ///< text of the plan that chose the kernel; empty for other kinds
+  std::string plan;    ///< text of the plan that chose the kernel; of host and opaque tasks what their caller gave
   Cost cost;           ///< what its plan states
   std::uint64_t stream = 0;
   Geometry geometry;
