@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 namespace clutch { inline namespace v0 { namespace detail {
@@ -46,11 +47,20 @@ bool are_files(std::string_view bytes) {
 constexpr std::string_view kPoclName("poclbin\0", 8);
 constexpr std::uint32_t kPoclVersion = 9;
 
-std::string fault_of_pocl(std::string_view binary) {
+/// True of a PoCL after 3.1, which may write later versions than this page knows: it checks those for itself.
+bool is_newer_pocl(const std::string& platform_version) {
+  constexpr std::string_view kName = "PoCL ";
+  constexpr double kKnown = 3.1;
+  const std::size_t at = platform_version.find(kName);
+  return at != std::string::npos && std::strtod(platform_version.c_str() + at + kName.size(), nullptr) > kKnown + 0.05;
+}
+
+std::string fault_of_pocl(std::string_view binary, bool driver_is_newer) {
   Reader r{binary};
   if (r.skip(kPoclName.size()) != kPoclName) return "it does not begin with poclbin";
   r.skip(8);
   const auto version = r.number<std::uint32_t>(), kernels = r.number<std::uint32_t>();
+  if (r.whole && version > kPoclVersion && driver_is_newer) return {};
   if (r.whole && version != kPoclVersion) return fmt::format("its version must be {}, got {}", kPoclVersion, version);
   r.skip(8 + 4 + 41);
   const std::string_view files = r.skip(r.number<std::uint64_t>());
@@ -81,8 +91,8 @@ std::string fault_of_mesa(std::string_view binary) {
 
 }  // namespace
 
-std::string fault_of_binary(std::string_view platform, std::string_view binary) {
-  if (platform == "Portable Computing Language") return fault_of_pocl(binary);
+std::string fault_of_binary(std::string_view platform, const std::string& platform_version, std::string_view binary) {
+  if (platform == "Portable Computing Language") return fault_of_pocl(binary, is_newer_pocl(platform_version));
   return platform == "rusticl" ? fault_of_mesa(binary) : std::string();
 }
 

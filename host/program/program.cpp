@@ -353,7 +353,7 @@ std::unique_ptr<Program> ProgramStore::make(const ProgramRequest& request, std::
 std::unique_ptr<Program> ProgramStore::make_given(const ProgramRequest& request) {
   const DeviceFacts& device = runtime_.device().facts;
   const std::string what = fmt::format("the binary of {}, {} bytes,", request.entry, request.binary.size());
-  if (std::string fault = fault_of_binary(device.platform_name, request.binary); !fault.empty())
+  if (std::string fault = fault_of_binary(device.platform_name, runtime_.device().platform_version, request.binary); !fault.empty())
     throw Error(ErrorCode::build_failure, request.entry,
                 fmt::format("{} must be one that device {} ({}) gave: {}", what, runtime_.device().index, device.name, fault));
   ClProgram program = load_binary(runtime_, request.binary, std::string(request.options));

@@ -2,6 +2,7 @@
 #include "support/fixture.hpp"
 
 #include "ops/fill_plan.hpp"
+#include "program/binary_check.hpp"
 #include "runtime/settings.hpp"
 
 #include <clutch/graph.hpp>
@@ -95,6 +96,21 @@ TEST(Kernels, CutBinariesAreRefused) {
       EXPECT_EQ(fails(lies), ErrorCode::build_failure) << "at " << at;
     }
   }
+}
+
+/// A later PoCL may write later versions of its format, which it is left to check for itself.
+TEST(Kernels, LaterVersionsOfAFormatGoToLaterDrivers) {
+  auto fault = [](const char* driver, int version) {
+    std::string binary("poclbin\0", 8);
+    binary.resize(200, '\0');
+    binary[16] = static_cast<char>(version);
+    return detail::fault_of_binary("Portable Computing Language", driver, binary);
+  };
+  for (const char* driver : {"OpenCL 2.0 PoCL 3.0", "OpenCL 3.0 PoCL 3.1+debian  Linux, LLVM 15", "OpenCL 3.0", ""})
+    for (int version : {8, 10}) EXPECT_NE(fault(driver, version).find("its version must be 9"), std::string::npos) << driver;
+  EXPECT_NE(fault("OpenCL 3.0 PoCL 5.0+debian", 8).find("its version must be 9"), std::string::npos);
+  EXPECT_EQ(fault("OpenCL 3.0 PoCL 5.0+debian", 10), "");
+  EXPECT_NE(fault("OpenCL 3.0 PoCL 5.0+debian", 9), "") << "its lengths lie";
 }
 
 /// SPIR-V of kTwice: instructions, each its number of words and code in the first one.
