@@ -3,7 +3,8 @@
 // are added one after another, and so are the blocks of a line: result = sum of blocks before + (sum of the block's groups before + sum within the group).
 // Stages (args.h): a launch computes whole lines, or, for few long lines, one the sums of blocks, one of carries the sums of blocks before each, one the
 // results. Ownership: an item owns a line or a block at a time, or a panel of neighbouring lines, without local memory. cumsum_groups, cumsum_column_groups,
-// cumsum_carry_groups: a team of items shares a line or a block; local memory of a block and a number for each item; of two numbers for each item; of a block.
+// cumsum_carry_groups: a team of items shares a line or a block; local memory of a block and a number for each item; of two numbers for each item; of
+// CUMSUM_CARRY_NUMBERS.
 // Needs: what common/combine.clh and common/offsets.clh need (operands: out, x); T_NAME, O_NAME (dtypes of x and out); CLUTCH_X_BYTES, CLUTCH_O_BYTES (of an
 // element of x, of out); CLUTCH_ABREAST (vectors of columns of a panel); for entries of groups WIDTH 1.
 #include "common/combine.clh"
@@ -85,7 +86,6 @@ __kernel void cumsum_lines(CUMSUM_PARAMS) {
 
 #if defined(CLUTCH_ENTRY_cumsum_groups) || defined(CLUTCH_ENTRY_cumsum_carry_groups)
 #include "common/load_quads.clh"
-#include "common/quads.clh"
 #define A4 CLUTCH_CONCAT(A, 4)
 // Puts in the place of each of `count` numbers the sum of those before it, from `sum` on, one after another; gives the sum of all. One item calls it, with 16
 // or more numbers a multiple of 16. Loads of 16 go ahead of the additions of the 16 before them, each of which waits for the one before it.
@@ -385,7 +385,8 @@ __kernel void cumsum_carries(CLUTCH_PREDICATE __global uchar* carries, ulong car
 }
 #endif
 
-// The same by teams of `team` items, which load and store neighbouring sums. Local memory: the sums of the work-group's lines, [team][16 for each item].
+// The same by teams of `team` items, which load and store neighbouring sums. Local memory: the sums of the work-group's lines, [team][16 for each item and a
+// quad].
 #ifdef CLUTCH_ENTRY_cumsum_carry_groups
 // Item p's of the `count` sums from `from` on. What is behind them is in no result.
 CLUTCH_INLINE void load_sums(A* numbers, __global const A* from, uint count, uint p, uint team) {
@@ -395,10 +396,11 @@ CLUTCH_INLINE void load_sums(A* numbers, __global const A* from, uint count, uin
 }
 __kernel void cumsum_carry_groups(CLUTCH_PREDICATE __global uchar* carries, ulong carries_offset, ulong n, ulong blocks, uint team) {
   CLUTCH_IF_PREDICATE
-  __local A tile[CUMSUM_BLOCK] __attribute__((aligned(32)));
+  __local A tile[CUMSUM_CARRY_NUMBERS] __attribute__((aligned(32)));
   __global A* carry_of = (__global A*)(carries + carries_offset);
   const uint item = (uint)get_local_id(0), teams = CUMSUM_GROUP_ITEMS / team, of = item / team, p = item % team, most = team * CUMSUM_DOUBLED;
-  __local A* const own = tile + of * most;
+  // A quad of padding behind each line: the first items of teams, which add, do not meet in a bank.
+  __local A* const own = tile + of * (most + 4);
   for (ulong start = get_group_id(0) * teams; start < n; start += get_num_groups(0) * teams) {
     const ulong line = start + of, there = line < n ? blocks : 0;
     __global A* const carry = carry_of + (line < n ? cumsum_carry(line, blocks, 0) : 0);

@@ -66,7 +66,7 @@ constexpr std::string_view kGroups = "cumsum_groups", kColumnGroups = "cumsum_co
 
 std::string fits_groups(const DeviceTraits& traits, const CumsumProblem& p) {
   std::string why = computes(traits, p);
-  return why.empty() ? refuses_teams(traits, p, CUMSUM_GROUP_ITEMS, CUMSUM_BLOCK + CUMSUM_GROUP_ITEMS + 1) : why;
+  return why.empty() ? refuses_teams(traits, p, CUMSUM_GROUP_ITEMS, CUMSUM_CARRY_NUMBERS) : why;
 }
 
 std::string fits_column_groups(const DeviceTraits& traits, const CumsumProblem& p) {

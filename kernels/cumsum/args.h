@@ -12,6 +12,8 @@
 
 // Entries for work-groups of several items. Items of a work-group of cumsum_groups and cumsum_carry_groups: those of a block, CUMSUM_DOUBLED elements each.
 #define CUMSUM_GROUP_ITEMS 128
+// Numbers in local memory of cumsum_carry_groups: a block's, and a quad of padding for each item that may have a line of its own.
+#define CUMSUM_CARRY_NUMBERS (CUMSUM_BLOCK + 4 * CUMSUM_GROUP_ITEMS)
 // Items of a work-group of cumsum_column_groups, at most and at least.
 #define CUMSUM_COLUMN_ITEMS 256
 #define CUMSUM_LEAST_COLUMN_ITEMS 64

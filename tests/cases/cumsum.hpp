@@ -121,7 +121,7 @@ struct CumsumCase {
       {"cumsum_column_groups", Edit::arithmetic, "if (u == g) inside = sum;", "if (u == 0) inside = sum;"},
       {"cumsum_carry_groups", Edit::tail, "for (uint e = p; e < count; e += team) carry", "for (uint e = p; e + 1 < count; e += team) carry"},
       {"cumsum_carry_groups", Edit::stride, "own[p + i * team] = numbers[i];", "own[(p + i * team) / 2] = numbers[i];"},
-      {"cumsum_carry_groups", Edit::offset, "own = tile + of * most;", "own = tile;"},
+      {"cumsum_carry_groups", Edit::offset, "own = tile + of * (most + 4);", "own = tile;"},
       {"cumsum_carry_groups", Edit::arithmetic, "before.s1 = sum, sum = ADD(A, sum, here[k].s1);", "before.s1 = sum;"},
       {"cumsum_carries", Edit::tail, "block < blocks; ++block) {\n      A here", "block + 1 < blocks; ++block) {\n      A here"},
       {"cumsum_carries", Edit::stride, "A here = carry_of[cumsum_carry(line, blocks, block)];", "A here = carry_of[line + block];"},

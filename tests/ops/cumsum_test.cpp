@@ -166,7 +166,7 @@ TEST(Cumsum, SelectionByTraitsAlone) {
   gpu.max_work_group = 256, gpu.local_bytes = 8 << 10;
   EXPECT_EQ(detail::select(gpu, lines).entry, "cumsum_lines");
   EXPECT_EQ(detail::select(gpu, columns).entry, "cumsum_column_groups");
-  EXPECT_NE(message_of([&] { detail::select(gpu, lines, "cumsum_groups"); }).find("needs 8708 bytes of local memory, the device has 8192"), std::string::npos);
+  EXPECT_NE(message_of([&] { detail::select(gpu, lines, "cumsum_groups"); }).find("needs 10240 bytes of local memory, the device has 8192"), std::string::npos);
   const detail::CumsumProblem wide{.dtype = DType::f64};
   EXPECT_NE(message_of([&] { detail::select(gpu, wide, "cumsum_groups"); }).find("fp64"), std::string::npos);
 }
