@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // group_by: a stable radix sort of entry numbers by key. Each pass sorts by one digit, with a power of 2 of values: count, scan, base, place. Then offsets.
-// Entries are divided into `parts` of `chunk` entries; one item counts and places a part, in order, so that equal keys keep their order.
+// Entries are divided into `parts` of `chunk` entries; one item counts and places a part, in order, so that equal keys keep their order. Where groups have
+// several items, a work-group sorts a part in local memory (group/tiles.clh).
 // Needs: ID (int or long: entry numbers and counts).
 #include "common/launch.clh"
 #include "group/args.h"
@@ -16,6 +17,10 @@ static inline uint key_of(__global const uchar* source, ulong i, const GroupArgs
   return (uint)min((ulong)k, args->groups);  // negative numbers become large ones
 }
 static inline uint digit_of(uint key, const GroupArgs* args) { return key >> args->shift & (args->digits - 1); }
+
+#if defined(CLUTCH_ENTRY_group_tile_count) || defined(CLUTCH_ENTRY_group_tile_scan) || defined(CLUTCH_ENTRY_group_tile_place)
+#include "group/tiles.clh"
+#endif
 
 // counts[p, d]: entries of part p whose digit is d.
 #ifdef CLUTCH_ENTRY_group_count

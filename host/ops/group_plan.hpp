@@ -6,7 +6,7 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// The kernels of a group_by, in the order of their first launches.
+/// The kernels of a group_by, in the order of their first launches. Tiles have no `base`: each group of `place` adds up the totals for itself.
 enum class GroupStage : std::uint8_t { count, scan, base, place, offsets };
 
 /// Inputs of the selection of group_by's kernels; also the key of their cached plans.
@@ -15,7 +15,7 @@ struct GroupProblem {
   bool wide_id = false;  ///< 2^31 entries or more
 };
 
-/// Pure function.
+/// Pure function. Errors: invalid_argument, not_supported for a forced implementation.
 KernelPlan select(const DeviceTraits& traits, const GroupProblem& problem, std::string_view forced = {});
 
 }}}  // namespace clutch::v0::detail

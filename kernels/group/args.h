@@ -14,10 +14,19 @@ enum {
   KEYS_I64      // an index of i64
 };
 
+// Of the entries of tiles, which sort a tile of entries in local memory.
+enum {
+  GROUP_ITEMS = 256,       // work-items of a group; a power of 4
+  GROUP_TILE = 2048,       // entries of a tile, eight for each work-item
+  GROUP_TILE_DIGITS = 256  // most values of a digit, one for each work-item
+};
+// Counts of a digit in all tiles are a row, of whole quads.
+CLUTCH_SHARED_FN clutch_u64 group_count_row(clutch_u64 tiles) { return (tiles + 3) / 4 * 4; }
+
 // Arguments of all kernels of group. A pass sorts the entries by one digit of their keys.
 typedef struct GroupArgs {
   clutch_u64 n;       // entries
-  clutch_u64 chunk;   // entries of a part; of group_offsets: groups
+  clutch_u64 chunk;   // entries of a part, GROUP_TILE of a tile; of group_offsets: groups
   clutch_u64 parts;   // ceil(n / chunk); of group_offsets: ceil((groups + 1) / chunk)
   clutch_u64 groups;  // groups; an entry that belongs to none has the key `groups`
   clutch_u32 keys;    // KEYS_*

@@ -41,11 +41,12 @@ struct GroupCase {
 
   static Problem problem(std::string_view entry, DType dtype, std::int64_t n, std::int64_t groups, std::int64_t beyond, std::uint64_t seed) {
     Problem p{.name = std::string(name(dtype)), .entry = entry, .is_helper = true};
+    const std::string forced = entry.starts_with("group_tile_") ? "group_tiles" : "group_items";
     std::vector<std::int64_t> index = indices(n, groups, seed, beyond);
     p.inputs.push_back(SegmentCase::integers(dtype, index));
     p.output = SegmentCase::integers(DType::i64, model(index, groups));
     p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
-      Groups made = group_by(in[0], groups, stream);
+      Groups made = group_by(in[0], groups, {.implementation = forced}, stream);
       copy_(out.slice(0, 0, groups + 1), made.offsets, {}, stream);
       copy_(out.slice(0, groups + 1, groups + 1 + n), made.order, {}, stream);
     };
@@ -56,6 +57,9 @@ struct GroupCase {
     std::vector<Problem> all;
     for (std::string_view entry : {"group_count", "group_scan", "group_base", "group_place", "group_offsets"})
       all.push_back(problem(entry, entry == "group_count" ? DType::i32 : DType::i64, 700, 3000, entry == "group_offsets" ? 0 : 3, seed));
+    // Two whole tiles and a part of one; three passes of 7 bits.
+    for (std::string_view entry : {"group_tile_count", "group_tile_scan", "group_tile_place"})
+      all.push_back(problem(entry, entry == "group_tile_count" ? DType::i32 : DType::i64, 4700, 1 << 20, 3, seed));
     return all;
   }
 
@@ -76,6 +80,18 @@ struct GroupCase {
       {"group_place", Edit::stride, "+ p * digits", "+ p / 2 * digits"},
       {"group_place", Edit::offset, "count[d] += total[d]", "count[d] += total[d & ~1]"},
       {"group_place", Edit::arithmetic, "(ID)i;", "(ID)i ^ 1;"},
+      {"group_tile_count", Edit::tail, "many += quad_entry(item, k) + i < count;", "many += quad_entry(item, k) + i + 1 < count;"},
+      {"group_tile_count", Edit::stride, "const ulong begin = p * GROUP_TILE;", "const ulong begin = p / 2 * GROUP_TILE;"},
+      {"group_tile_count", Edit::offset, "(ID)found[item];", "(ID)found[item ^ 1];"},
+      {"group_tile_count", Edit::arithmetic, "many += quad_entry(item, k) + i < count;", "many += (quad_entry(item, k) + i) & 1;"},
+      {"group_tile_scan", Edit::tail, "begin < row; begin", "begin + 4 < row; begin"},
+      {"group_tile_scan", Edit::stride, "const ulong p = begin + 4 * item;", "const ulong p = begin + 4 * (item + 1);"},
+      {"group_tile_scan", Edit::offset, "(ID4)(first, first + quad.s0,", "(ID4)(first, first,"},
+      {"group_tile_scan", Edit::arithmetic, "(ulong)(quad.s0 + quad.s1 + quad.s2 + quad.s3)", "(ulong)(quad.s0 + quad.s1)"},
+      {"group_tile_place", Edit::tail, "(e + 3 < count ?", "(e + 3 < count + GROUP_TILE ?"},
+      {"group_tile_place", Edit::stride, "(moved + quad_entry(item, k)) =", "(moved + quad_entry(item, 0)) ="},
+      {"group_tile_place", Edit::offset, "8 * item + 4 * k)", "8 * item + 4 - 4 * k)"},
+      {"group_tile_place", Edit::arithmetic, "places += 1ul << at;", "places += 1ul << (at & 16);"},
       {"group_offsets", Edit::tail, "(ID)low;", "(ID)min(low, n - 1);"},
       {"group_offsets", Edit::stride, "high = min(low + step - 1, n);", "high = low;"},
       {"group_offsets", Edit::offset, "offset[g] = (ID)low;", "offset[g] = (ID)low + 1;"},

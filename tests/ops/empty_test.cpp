@@ -26,6 +26,7 @@ std::vector<Named> named_calls(const Device& d) {
       {"copy_", [=](auto& i, auto n) { copy_(rows(n), rows(n), {.implementation = i}); }},
       {"cast", [=](auto& i, auto n) { cast(rows(n), DType::f16, {.implementation = i}); }},
       {"cumsum", [=](auto& i, auto n) { cumsum(rows(n), 1, {.implementation = i}); }},
+      {"group_by", [=](auto& i, auto n) { group_by(zeros({n}, {.dtype = DType::i64, .device = d}), 3, {.implementation = i}); }},
       {"fill_", [=](auto& i, auto n) { fill_(rows(n), 2, {.implementation = i}); }},
       {"arange_", [=](auto& i, auto n) { arange_(rows(n), 0, 1, {.implementation = i}); }},
       {"map", [=](auto& i, auto n) { map([](Expr x) { return x + 1; }, {rows(n)}, {.implementation = i}); }},

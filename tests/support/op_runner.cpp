@@ -85,7 +85,9 @@ const std::vector<NamedProblem>& all_problems() {
 }
 
 bool refuses_few_items(const DeviceTraits& traits, std::string_view why) {
-  return why.find("refuses: needs groups of 128 items") != std::string_view::npos && traits.max_work_group < 128;
+  for (std::uint64_t items : {128, 256})
+    if (traits.max_work_group < items && why.find(fmt::format("refuses: needs groups of {} items", items)) != std::string_view::npos) return true;
+  return false;
 }
 
 FreshDevice::FreshDevice(const Device& like) : registry_(detail::make_registry()) {
