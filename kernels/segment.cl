@@ -6,7 +6,8 @@
 // For gradients: the segment of each entry (segment_ids), dot products of entries' rows (segment_dots), and the first entry of a segment that has the result
 // (segment_first).
 // Ownership: an item owns `chunk` segments at a time, in panels of PANEL features, whose accumulators are in registers; in segment_first `chunk` panels of
-// segments; in segment_groups one feature of a segment, or four. No local memory.
+// segments; in segment_groups and segment_first_groups one feature of a segment, or four; in segment_dot_groups a team of items an entry. Local memory: four
+// partial sums for each item of segment_dot_groups.
 // Needs: what common/expr.clh needs; IDX; A_IS_F32 or A_IS_F64;
 //   T_NAME              dtype of data, values and out: f32, f64, f16 or bf16
 //   OFFSET, COLUMN      types of offsets and columns: int or long
@@ -14,6 +15,7 @@
 //   CLUTCH_OFFSETS      0: segment i is entry i
 //   CLUTCH_SELF         how a row of `self` is used: SEGMENT_SELF_NONE ... (args.h)
 //   CLUTCH_LOOP_LIMIT   iterations that the device gives an item's loops; segments that take more give `missing`; 0: any
+//   CLUTCH_BY_ENTRY     1: an item of segment_ids and segment_dots owns an entry at a time, since no item may walk a segment's or neighbours store neighbours
 //   CLUTCH_FIRST        1: firsts and places, as above; T is A then
 //   CLUTCH_ROUND        what results were rounded to, for segment_first: SEGMENT_ROUND_NOT ...
 //   CLUTCH_OP           common/reductions.h; CLUTCH_MEAN 1: divide by the count
@@ -25,8 +27,9 @@
     !defined(CLUTCH_MEAN) || !defined(IDX)
 #error "T_NAME, OFFSET, COLUMN, CLUTCH_COLUMNS, CLUTCH_VALUES, CLUTCH_OP, CLUTCH_MEAN and IDX are not defined"
 #endif
-#if !defined(CLUTCH_OFFSETS) || !defined(CLUTCH_SELF) || !defined(CLUTCH_LOOP_LIMIT) || !defined(CLUTCH_FIRST) || !defined(CLUTCH_ROUND)
-#error "CLUTCH_OFFSETS, CLUTCH_SELF, CLUTCH_LOOP_LIMIT, CLUTCH_FIRST and CLUTCH_ROUND are not defined"
+#if !defined(CLUTCH_OFFSETS) || !defined(CLUTCH_SELF) || !defined(CLUTCH_LOOP_LIMIT) || !defined(CLUTCH_FIRST) || !defined(CLUTCH_ROUND) || \
+    !defined(CLUTCH_BY_ENTRY)
+#error "CLUTCH_OFFSETS, CLUTCH_SELF, CLUTCH_LOOP_LIMIT, CLUTCH_FIRST, CLUTCH_ROUND and CLUTCH_BY_ENTRY are not defined"
 #endif
 #define BEGINS_WITH_SELF (CLUTCH_SELF == SEGMENT_SELF_BEGIN || CLUTCH_SELF == SEGMENT_SELF_INITIAL)
 // 1 if an item's tasks, of `iterations` iterations each, take more iterations than CLUTCH_LOOP_LIMIT; the end of a loop counts as one.
@@ -181,94 +184,6 @@ __kernel void segment_rows(SEGMENT_PARAMS) {
 }
 #endif
 
-// The same rows for devices whose groups have several items: neighbouring items take neighbouring features, four of each where addresses allow, so that rows
-// are read in long pieces. Loads of four entries go ahead of their terms, each of which waits for the one before it.
-#ifdef CLUTCH_ENTRY_segment_groups
-#include "common/load_quads.clh"
-#if WIDTH == 4
-#define FEATURES(base, place) (quads ? CLUTCH_CONCAT(load_quad_, T_NAME)(base, place) : (V)LOAD(base, place))
-#else
-#define FEATURES(base, place) LOAD(base, place)
-#endif
-CLUTCH_INLINE void segment_features(const int quads, __global uchar* out, __global const uchar* data, __global const uchar* offsets,
-                                    __global const uchar* columns, __global const uchar* values, __global const uchar* self, __global const uchar* firsts,
-                                    __global const uchar* places, const SegmentArgs* args) {
-  const IDX pieces = (IDX)args->features / (quads ? 4 : 1);
-  const ulong tasks = args->n * (ulong)pieces;
-  const long entries = (long)args->entries, data_rows = (long)args->data_rows;
-  for (ulong task = get_global_id(0); task < tasks; task += get_global_size(0)) {
-    const IDX i = (IDX)task / pieces, f = ((IDX)task - i * pieces) * (quads ? 4 : 1);
-    const long begin = offset_of(offsets, (ulong)i, entries), end = offset_of(offsets, (ulong)i + 1, entries);
-#if CLUTCH_SELF == SEGMENT_SELF_NONE
-    const V own = (V)(A)args->empty;
-#else
-    const V own = FEATURES(self, i * (IDX)args->self_stride + f);
-#endif
-    V acc = BEGINS_WITH_SELF ? own : (V)(A)CLUTCH_IDENTITY;
-#pragma unroll 1
-    for (long k = begin; k < end; k += 4) {
-      long row[4];
-      A value[4], place[4];
-      V x[4] = {(V)(A)0}, wanted[4] = {(V)(A)0};
-#pragma unroll
-      for (int u = 0; u < 4; ++u) {
-        const long at = min(k + u, end - 1);
-        row[u] = row_of(columns, at, data_rows), value[u] = value_of(values, at), place[u] = place_of(places, at);
-      }
-      if (data_rows > 0) {
-#pragma unroll
-        for (int u = 0; u < 4; ++u) {
-          const IDX at = (IDX)max(row[u], 0L) * (IDX)args->data_stride + f;
-          x[u] = FEATURES(data, at);
-#if CLUTCH_FIRST
-          wanted[u] = FEATURES(firsts, at);
-#endif
-        }
-      }
-#pragma unroll
-      for (int u = 0; u < 4; ++u) {
-        if (k + u >= end) continue;
-        V next = step(acc, x[u], value[u]);
-#if CLUTCH_FIRST
-        next = wanted[u] == (V)place[u] ? next : acc;
-#endif
-        acc = row[u] < 0 ? (V)(A)args->missing : next;
-      }
-    }
-    const V result = begin < end ? RESULT_OF(acc, end - begin) : own;
-    const IDX to = i * (IDX)args->out_stride + f;
-#if WIDTH == 4
-    if (quads)
-      CLUTCH_CONCAT(store_quad_, T_NAME)(out, to, result);
-    else
-      CLUTCH_CONCAT(store_, T_NAME)(out, to, result.s0);
-#else
-    CLUTCH_CONCAT(store_, T_NAME)(out, to, result);
-#endif
-  }
-}
-// True if rows of `base`, each `stride` elements behind the one before it, begin where four elements may be loaded at once.
-static inline int has_quads(__global const uchar* base, long stride) { return CLUTCH_QUADS_AT((size_t)base, sizeof(T)) && stride % 4 == 0; }
-__kernel void segment_groups(SEGMENT_PARAMS) {
-  CLUTCH_IF_PREDICATE
-  SEGMENT_SHIFT
-#if WIDTH == 4
-  int quads = features % 4 == 0 && has_quads(data, args.data_stride) && has_quads(out, args.out_stride);
-#if CLUTCH_SELF != SEGMENT_SELF_NONE
-  quads = quads && has_quads(self, args.self_stride);
-#endif
-#if CLUTCH_FIRST
-  quads = quads && has_quads(firsts, args.data_stride);
-#endif
-  if (quads) {
-    segment_features(1, out, data, offsets, columns, values, self, firsts, places, &args);
-    return;
-  }
-#endif
-  segment_features(0, out, data, offsets, columns, values, self, firsts, places, &args);
-}
-#endif
-
 // The reference: any strides, feature by feature.
 #ifdef CLUTCH_ENTRY_segment_strided
 __kernel void segment_strided(SEGMENT_PARAMS) {
@@ -299,7 +214,7 @@ __kernel void segment_strided(SEGMENT_PARAMS) {
 }
 #endif
 
-// The last segment that begins at entry k or before it, if k is in it; else n. For devices that do not let an item walk a segment's entries.
+// The last segment that begins at entry k or before it, if k is in it; else n.
 static inline ulong segment_of(__global const uchar* offsets, ulong n, ulong k, ulong entries) {
   ulong low = 0, high = n;
   while (low < high) {
@@ -319,7 +234,7 @@ __kernel void segment_ids(CLUTCH_PREDICATE __global uchar* ids, ulong ids_offset
   CLUTCH_IF_PREDICATE
   SEGMENT_COUNTS
   ids += ids_offset, offsets += offsets_offset;
-#if CLUTCH_LOOP_LIMIT
+#if CLUTCH_BY_ENTRY
   for (ulong k = get_global_id(0); k < entries; k += get_global_size(0)) {
     const ulong i = segment_of(offsets, n, k, entries);
     if (i < n) *((__global OFFSET*)ids + k) = (OFFSET)(i);
@@ -366,7 +281,7 @@ __kernel void segment_dots(CLUTCH_PREDICATE __global uchar* out, ulong out_offse
   CLUTCH_IF_PREDICATE
   SEGMENT_COUNTS
   out += out_offset, x += x_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, firsts += firsts_offset;
-#if CLUTCH_LOOP_LIMIT
+#if CLUTCH_BY_ENTRY
   for (ulong k = get_global_id(0); k < entries; k += get_global_size(0)) {
     const ulong i = segment_of(offsets, n, k, entries);
     if (i < n) CLUTCH_CONCAT(store_, T_NAME)(out, k, DOT((long)i, (long)k, offset_of(offsets, i, (long)entries)));
@@ -382,7 +297,7 @@ __kernel void segment_dots(CLUTCH_PREDICATE __global uchar* out, ulong out_offse
 #endif
 
 // out[i, f]: the position in segment i of the first entry whose term for feature f is result[i, f]; -1 if there is none.
-#ifdef CLUTCH_ENTRY_segment_first
+#if defined(CLUTCH_ENTRY_segment_first) || defined(CLUTCH_ENTRY_segment_first_groups)
 #if CLUTCH_ROUND == SEGMENT_ROUND_F16
 #define ROUNDED(x) clutch_round_f16(x)
 #elif CLUTCH_ROUND == SEGMENT_ROUND_BF16
@@ -390,10 +305,13 @@ __kernel void segment_dots(CLUTCH_PREDICATE __global uchar* out, ulong out_offse
 #else
 #define ROUNDED(x) (x)
 #endif
-__kernel void segment_first(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* data, ulong data_offset,
-                            __global const uchar* offsets, ulong offsets_offset, __global const uchar* columns, ulong columns_offset,
-                            __global const uchar* values, ulong values_offset, __global const uchar* result, ulong result_offset,
-                            CLUTCH_ARGS(SegmentArgs, args)) {
+#define FIRST_PARAMS                                                                                                                                          \
+  CLUTCH_PREDICATE __global uchar *out, ulong out_offset, __global const uchar *data, ulong data_offset, __global const uchar *offsets, ulong offsets_offset, \
+      __global const uchar *columns, ulong columns_offset, __global const uchar *values, ulong values_offset, __global const uchar *result,                   \
+      ulong result_offset, CLUTCH_ARGS(SegmentArgs, args)
+#endif
+#ifdef CLUTCH_ENTRY_segment_first
+__kernel void segment_first(FIRST_PARAMS) {
   CLUTCH_IF_PREDICATE
   SEGMENT_COUNTS
   out += out_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, values += values_offset, result += result_offset;
@@ -426,4 +344,8 @@ __kernel void segment_first(CLUTCH_PREDICATE __global uchar* out, ulong out_offs
       if (counts[v] > 0) store_some(out, (long)i * (long)features + first + v * WIDTH, counts[v], found[v]);
   }
 }
+#endif
+
+#if defined(CLUTCH_ENTRY_segment_groups) || defined(CLUTCH_ENTRY_segment_dot_groups) || defined(CLUTCH_ENTRY_segment_first_groups)
+#include "segment/groups.clh"
 #endif

@@ -71,9 +71,6 @@ Runtime& validate(const Segments& s, const Tensor* out) {
 
 std::string computes(const DeviceTraits& traits, const SegmentProblem& p) { return refuses_fp64(traits, p.dtype == DType::f64); }
 
-/// By stage; the stage `reduce` has several entries.
-constexpr std::array<std::string_view, 4> kEntries{"", "segment_ids", "segment_dots", "segment_first"};
-
 std::string fits_rows(const DeviceTraits& traits, const SegmentProblem& p) {
   return p.rows ? computes(traits, p) : std::string("features of a row must have stride 1, got another stride");
 }
@@ -86,8 +83,39 @@ std::string fits_groups(const DeviceTraits& traits, const SegmentProblem& p) {
   return why.empty() ? refuses_long_loops(traits) : why;
 }
 
+std::string fits_dot_groups(const DeviceTraits& traits, const SegmentProblem& p) {
+  if (std::string why = fits_groups(traits, p); !why.empty()) return why;
+  if (std::string why = refuses_group_items(traits, SEGMENT_DOT_ITEMS); !why.empty()) return why;
+  return refuses_local_bytes(traits, SEGMENT_DOT_ITEMS * 4 * (p.dtype == DType::f64 ? 8 : 4));
+}
+
 constexpr std::array<Implementation<SegmentProblem>, 3> kImplementations{
     {{kGroups, fits_groups, of_groups<fits_groups>}, {"segment_rows", fits_rows}, {"segment_strided", computes}}};
+
+/// Kernels of the other stages.
+constexpr std::string_view kDotGroups = "segment_dot_groups", kFirstGroups = "segment_first_groups";
+constexpr std::array<Implementation<SegmentProblem>, 1> kIds{{{"segment_ids", computes}}};
+constexpr std::array<Implementation<SegmentProblem>, 2> kDots{{{kDotGroups, fits_dot_groups, of_groups<fits_dot_groups>}, {"segment_dots", computes}}};
+constexpr std::array<Implementation<SegmentProblem>, 2> kFirst{{{kFirstGroups, fits_groups, of_groups<fits_groups>}, {"segment_first", computes}}};
+
+std::span<const Implementation<SegmentProblem>> entries_of(SegmentStage stage) {
+  switch (stage) {
+    case SegmentStage::reduce: return kImplementations;
+    case SegmentStage::ids: return kIds;
+    case SegmentStage::dots: return kDots;
+    case SegmentStage::first: return kFirst;
+  }
+  return {};
+}
+
+/// True if an item of segment_ids or segment_dots takes an entry at a time, not a segment: no item may walk a segment's entries, or neighbours store
+/// neighbours.
+bool by_entry(const DeviceTraits& traits) { return (traits.quirks & kQuirkLoopsEndEarly) != 0 || row_tuning(traits).local != 1; }
+
+/// The name of a stage's entry where `forced` is an implementation of reductions; empty if it is.
+std::string_view helper_of(std::string_view forced, std::string_view groups, std::string_view items) {
+  return forced.empty() ? forced : forced == kGroups ? groups : items;
+}
 
 }  // namespace
 
@@ -97,17 +125,17 @@ void check_reduce(Reduce reduce, std::string_view op) {
 }
 
 KernelPlan select(const DeviceTraits& traits, const SegmentProblem& p, std::string_view forced) {
-  std::string_view entry = kEntries[static_cast<std::size_t>(p.stage)];
-  if (p.stage == SegmentStage::reduce) entry = choose<SegmentProblem>(kImplementations, traits, p, forced, "segment").name;
+  const std::string_view entry = choose<SegmentProblem>(entries_of(p.stage), traits, p, forced, "segment").name;
   KernelPlan plan{.stem = "segment", .entry = entry, .tuning = row_tuning(traits)};
-  const bool groups = entry == kGroups;
+  const bool groups = entry == kGroups || entry == kFirstGroups || entry == kDotGroups;
   // Items take four features, of f64, too, or one.
-  if (groups) plan.tuning = {.width = 4, .local = std::min<std::uint64_t>(traits.max_work_group, 128)};
+  if (groups) plan.tuning = {.width = 4, .local = std::min<std::uint64_t>(traits.max_work_group, SEGMENT_DOT_ITEMS)};
   set_lanes(plan, traits, p.dtype == DType::f64 && !groups, 2, p.wide_index, 4);
   plan.defines.set("CLUTCH_OP", op_number(p.reduce)).set("CLUTCH_MEAN", p.reduce == Reduce::mean).set_type("A", compute_dtype(p.dtype, "segment"));
   plan.defines.set("CLUTCH_COLUMNS", p.has_columns).set("CLUTCH_VALUES", p.has_values);
   plan.defines.set("CLUTCH_OFFSETS", p.has_offsets).set("CLUTCH_SELF", static_cast<int>(p.self));
   plan.defines.set("CLUTCH_LOOP_LIMIT", traits.quirks & kQuirkLoopsEndEarly ? static_cast<std::int64_t>(kLoopLimit) : 0);
+  plan.defines.set("CLUTCH_BY_ENTRY", by_entry(traits));
   const int rounded = p.result == DType::f16 ? SEGMENT_ROUND_F16 : p.result == DType::bf16 ? SEGMENT_ROUND_BF16 : SEGMENT_ROUND_NOT;
   plan.defines.set("CLUTCH_FIRST", p.has_first).set("CLUTCH_ROUND", rounded);
   plan.defines.set_text("OFFSET", p.offset == DType::i64 ? "long" : "int").set_text("COLUMN", p.column == DType::i64 ? "long" : "int");
@@ -137,9 +165,9 @@ std::uint64_t rows_of_chunk(const BuiltPlan& plan, std::uint64_t elements, std::
   return plan.tuning.local == 1 ? std::clamp<std::uint64_t>(8192 / std::max<std::uint64_t>(elements / std::max<std::uint64_t>(rows, 1), 1), 1, 1024) : 1;
 }
 
-/// Items of a kernel that takes `chunk` segments at a time; where loops end early, one item for each entry.
+/// Items of a kernel that takes an entry, or `chunk` segments, at a time.
 Geometry entries_geometry(const Runtime& runtime, const BuiltPlan& plan, std::uint64_t n, std::uint64_t chunk, std::uint64_t entries) {
-  return item_geometry(runtime.traits().quirks & kQuirkLoopsEndEarly ? entries : (n + chunk - 1) / chunk, plan.tuning.local);
+  return item_geometry(by_entry(runtime.traits()) ? entries : (n + chunk - 1) / chunk, plan.tuning.local);
 }
 
 bool reaches(const Tensor& t) { return last_offset(2, t.sizes().begin(), t.strides().begin()) + 64 >= INT32_MAX; }
@@ -234,8 +262,21 @@ Tensor segment_ids(const Tensor& given, std::int64_t entries, const char* op, co
   return ids;
 }
 
+namespace {
+
+/// The plan of products of rows. If the driver allows too few items of the kernel of groups, that of the other.
+const BuiltPlan& dots_plan(Runtime& runtime, const SegmentProblem& p, std::string_view forced) {
+  return runtime.plans().find<BuiltPlan>("segment", p, forced, [&] {
+    const KernelPlan plan = select(runtime.traits(), p, forced);
+    if (plan.entry != kDotGroups) return build_plan(runtime, plan);
+    return build_groups(runtime, plan, select(runtime.traits(), p, "segment_dots"), SEGMENT_DOT_ITEMS, !forced.empty());
+  });
+}
+
+}  // namespace
+
 Tensor segment_dots(const Tensor& given_x, const Tensor& given_data, const Tensor& given_offsets, const Tensor& given_columns, const Tensor& firsts,
-                    const char* op, const Stream& stream) {
+                    std::string_view forced, const char* op, const Stream& stream) {
   check_index(given_columns, "columns", op);
   // The dot products of entries outside of all segments are 0.
   Tensor out = zeros({given_columns.numel()}, {.dtype = given_data.dtype(), .device = stream.device()}, stream);
@@ -251,7 +292,7 @@ Tensor segment_dots(const Tensor& given_x, const Tensor& given_data, const Tenso
                    .stage = SegmentStage::dots,
                    .has_first = firsts.defined()};
   p.wide_index = the_settings().index64.on() || reaches(x) || reaches(data);
-  const BuiltPlan& plan = plan_for(runtime, "segment", p, {});
+  const BuiltPlan& plan = dots_plan(runtime, p, helper_of(forced, kDotGroups, "segment_dots"));
   std::uint64_t chunk = rows_of_chunk(plan, features * (entries + n), n);
   Encoder encoder(stream, op);
   encoder.output(out).input(x).input(data).input(offsets).input(columns);
@@ -263,13 +304,14 @@ Tensor segment_dots(const Tensor& given_x, const Tensor& given_data, const Tenso
                                  .chunk = chunk,
                                  .data_stride = data.strides()[0],
                                  .x_stride = x.strides()[0]});
-  const Geometry geometry = entries_geometry(runtime, plan, n, chunk, entries);
+  const bool teams = plan.entry == kDotGroups;
+  const Geometry geometry = teams ? item_geometry(entries * SEGMENT_DOT_TEAM, plan.tuning.local) : entries_geometry(runtime, plan, n, chunk, entries);
   check_loops(runtime.traits(), op, entries, geometry, static_cast<double>(features) / 16 + 80);
   encoder.flops(2 * static_cast<double>(entries) * static_cast<double>(features)).dispatch(plan.kernel, geometry);
   return out;
 }
 
-Tensor segment_first(const Segments& s, const Tensor& given_result, DType rounded, const Stream& stream) {
+Tensor segment_first(const Segments& s, const Tensor& given_result, DType rounded, std::string_view forced, const Stream& stream) {
   Tensor out = empty(given_result.sizes(), {.dtype = s.data.dtype(), .device = stream.device()}, stream);
   auto n = static_cast<std::uint64_t>(out.sizes()[0]), features = static_cast<std::uint64_t>(out.sizes()[1]);
   if (out.numel() == 0) return out;
@@ -281,7 +323,7 @@ Tensor segment_first(const Segments& s, const Tensor& given_result, DType rounde
   p.stage = SegmentStage::first, p.result = rounded;
   p.wide_index = the_settings().index64.on() || reaches(data) || reaches(out);
   Runtime& runtime = out.storage()->runtime();
-  const BuiltPlan& plan = plan_for(runtime, "segment", p, {});
+  const BuiltPlan& plan = plan_for(runtime, "segment", p, helper_of(forced, kFirstGroups, "segment_first"));
   const auto panel = std::uint64_t{SEGMENT_ABREAST} * static_cast<std::uint64_t>(plan.tuning.width), tasks = n * ((features + panel - 1) / panel);
   // Where loops end early, one at a time, so that an item takes no more iterations than one of the reduction.
   const bool short_loops = (runtime.traits().quirks & kQuirkLoopsEndEarly) != 0;
@@ -289,7 +331,8 @@ Tensor segment_first(const Segments& s, const Tensor& given_result, DType rounde
   Encoder encoder(stream, s.op);
   encoder.output(out).input(data).input(offsets).input(columns).input(values).input(result);
   bind_args(encoder, SegmentArgs{.n = n, .features = features, .entries = entries, .data_rows = static_cast<std::uint64_t>(data.sizes()[0]), .chunk = chunk});
-  encoder.dispatch(plan.kernel, item_geometry((tasks + chunk - 1) / chunk, plan.tuning.local));
+  const std::uint64_t pieces = n * features / (features % 4 == 0 ? 4 : 1);
+  encoder.dispatch(plan.kernel, item_geometry(plan.entry == kFirstGroups ? pieces : (tasks + chunk - 1) / chunk, plan.tuning.local));
   return out;
 }
 

@@ -60,12 +60,12 @@ void select_rows_into(const Tensor& out, const Tensor& data, const Tensor& colum
 /// The segment of each entry, in the offsets' dtype; -1 for an entry outside of all segments.
 Tensor segment_ids(const Tensor& offsets, std::int64_t entries, const char* op, const Stream& stream);
 /// Products of rows: out[k] = x[i, :] . data[columns[k], :], where entry k is in segment i. If `firsts` is defined, only features f count for which firsts[i,
-/// f] is the position of k in its segment.
-Tensor segment_dots(const Tensor& x, const Tensor& data, const Tensor& offsets, const Tensor& columns, const Tensor& firsts, const char* op,
-                    const Stream& stream);
+/// f] is the position of k in its segment. `forced`: an implementation of reductions, or empty; segment_groups forces the kernel of groups here and below.
+Tensor segment_dots(const Tensor& x, const Tensor& data, const Tensor& offsets, const Tensor& columns, const Tensor& firsts, std::string_view forced,
+                    const char* op, const Stream& stream);
 /// For each segment i of s (data contiguous, in f32 or f64) and feature f, the position of the first term that equals result[i, f], which was rounded to
 /// `rounded`; -1 if none does.
-Tensor segment_first(const Segments& s, const Tensor& result, DType rounded, const Stream& stream);
+Tensor segment_first(const Segments& s, const Tensor& result, DType rounded, std::string_view forced, const Stream& stream);
 
 /// Pure function. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const SegmentProblem& problem, std::string_view forced = {});

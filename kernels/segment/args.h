@@ -17,6 +17,9 @@
 #define SEGMENT_ROUND_BF16 2
 
 #define SEGMENT_ABREAST 4  // vectors of features that a work-item reduces at the same time: a panel
+// Work-items of a group of segment_dot_groups, and those that share an entry.
+#define SEGMENT_DOT_ITEMS 128
+#define SEGMENT_DOT_TEAM 4
 
 CLUTCH_SHARED_BEGIN
 

@@ -125,9 +125,13 @@ struct SegmentCase {
     return partial[0];
   }
 
-  /// Through gradients: of a sum's data, which is each entry's segment's (segment_ids), or of a product's values (segment_dots).
+  /// The implementation of reductions that makes gradients go by an entry.
+  static std::string way_of(std::string_view entry) { return entry.ends_with("_groups") ? "segment_groups" : "segment_rows"; }
+
+  /// Through gradients: of a sum's data, which is each entry's segment's (segment_ids), or of a product's values (segment_dots, segment_dot_groups).
   static Problem gradient(std::string_view entry, DType dtype, std::int64_t rows, std::int64_t features, std::uint64_t seed) {
-    bool of_values = entry == "segment_dots";
+    const bool of_values = entry != "segment_ids";
+    const std::string way = way_of(entry);
     Problem p = problem(name(dtype), entry, dtype, Reduce::sum, rows, features, of_values, seed);
     p.is_helper = true;
     p.inputs[0].strides = {};
@@ -149,7 +153,10 @@ struct SegmentCase {
     p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
       const Tensor& of_result = in.back();
       if (of_values)
-        copy_(out, sparse::spmm_backward(of_result, of_result, {.offsets = in[1], .columns = in[2], .values = in[3], .width = width}, in[0], {}, stream).values,
+        copy_(out,
+              sparse::spmm_backward(of_result, of_result, {.offsets = in[1], .columns = in[2], .values = in[3], .width = width}, in[0], {.implementation = way},
+                                    stream)
+                  .values,
               {}, stream);
       else
         copy_(out, segment_reduce_backward(of_result, of_result, in[0], in[1], {}, stream), {}, stream);
@@ -157,9 +164,10 @@ struct SegmentCase {
     return p;
   }
 
-  /// The values' gradient of the largest terms of a product, each of which the first entry that has it takes (segment_first).
-  static Problem first(DType dtype, std::int64_t rows, std::int64_t features, std::uint64_t seed) {
-    Problem p = problem(name(dtype), "segment_first", dtype, Reduce::amax, rows, features, true, seed);
+  /// The values' gradient of the largest terms of a product, each of which the first entry that has it takes (segment_first, segment_first_groups).
+  static Problem first(std::string_view entry, DType dtype, std::int64_t rows, std::int64_t features, std::uint64_t seed) {
+    const std::string way = way_of(entry);
+    Problem p = problem(name(dtype), entry, dtype, Reduce::amax, rows, features, true, seed);
     p.is_helper = true;
     Operand result = p.output;
     result.strides = {};
@@ -186,7 +194,7 @@ struct SegmentCase {
     }
     p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
       sparse::Csr a{.offsets = in[1], .columns = in[2], .values = in[3], .width = width};
-      copy_(out, sparse::spmm_backward(in[5], in[4], a, in[0], {.reduce = Reduce::amax}, stream).values, {}, stream);
+      copy_(out, sparse::spmm_backward(in[5], in[4], a, in[0], {.reduce = Reduce::amax, .implementation = way}, stream).values, {}, stream);
     };
     return p;
   }
@@ -207,7 +215,11 @@ struct SegmentCase {
     all.push_back(quads("amax", DType::f32, Reduce::amax, 13, 36, true, seed + 10));
     all.push_back(gradient("segment_ids", DType::f32, 13, 3, seed + 5));
     all.push_back(gradient("segment_dots", DType::f32, 13, 37, seed + 6));
-    all.push_back(first(DType::f32, 13, 85, seed + 7));
+    all.push_back(first("segment_first", DType::f32, 13, 85, seed + 7));
+    for (std::int64_t features : {37, 36}) {
+      all.push_back(gradient("segment_dot_groups", DType::f32, 13, features, seed + 11));
+      all.push_back(first("segment_first_groups", DType::f32, 13, features, seed + 12));
+    }
     return all;
   }
 
@@ -217,7 +229,7 @@ struct SegmentCase {
       {"segment_rows", Edit::offset, "(IDX)(row < 0 ? 0 : row) * data_stride + first", "(IDX)(row < 0 ? 0 : row) * data_stride + first + 1"},
       {"segment_rows", Edit::arithmetic, "return FMA(x, (V)value, acc);", "return FMA(x, (V)value, -acc);"},
       {"segment_groups", Edit::tail, "if (k + u >= end) continue;", "if (k + u + 1 >= end) continue;"},
-      {"segment_groups", Edit::stride, "const IDX to = i * (IDX)args->out_stride + f;", "const IDX to = i * (IDX)args->data_stride + f;"},
+      {"segment_groups", Edit::stride, "STORE_FEATURES(out, i * (IDX)args->out_stride + f", "STORE_FEATURES(out, i * (IDX)args->data_stride + f"},
       {"segment_groups", Edit::offset, "row_of(columns, at, data_rows), value[u]", "row_of(columns, k, data_rows), value[u]"},
       {"segment_groups", Edit::arithmetic, "return FMA(x, (V)value, acc);", "return FMA(x, (V)value, -acc);"},
       {"segment_ids", Edit::tail, "long end = offset_of(offsets, i + 1, (long)entries);", "long end = offset_of(offsets, i + 1, (long)entries) - 1;"},
@@ -228,6 +240,14 @@ struct SegmentCase {
       {"segment_dots", Edit::stride, "row * data_stride + at", "row / 2 * data_stride + at"},
       {"segment_dots", Edit::offset, "load_some(x, i * x_stride + at", "load_some(x, i / 2 * x_stride + at"},
       {"segment_dots", Edit::arithmetic, "partial[l] += partial[l + h]", "partial[l] -= partial[l + h]"},
+      {"segment_dot_groups", Edit::tail, "int counts = f + e < features;", "int counts = f + e + 1 < features;"},
+      {"segment_dot_groups", Edit::stride, "data + row * args.data_stride", "data + row / 2 * args.data_stride"},
+      {"segment_dot_groups", Edit::offset, "f = 4 * q; f < features", "f = 4 * (q / 2); f < features"},
+      {"segment_dot_groups", Edit::arithmetic, "(partials[item] + partials[item + 2])", "(partials[item] - partials[item + 2])"},
+      {"segment_first_groups", Edit::tail, "if (k + u >= end || row[u] < 0) continue;", "if (k + u + 1 >= end || row[u] < 0) continue;"},
+      {"segment_first_groups", Edit::stride, "(IDX)max(row[u], 0L) * features + f", "(IDX)max(row[u], 0L) / 2 * features + f"},
+      {"segment_first_groups", Edit::offset, "(V)(A)(k + u - begin)", "(V)(A)(k - begin)"},
+      {"segment_first_groups", Edit::arithmetic, "ROUNDED(x[u] * (V)value[u])", "ROUNDED(x[u] * -(V)value[u])"},
       {"segment_first", Edit::tail, "found[v] = ((term", "if (k + 1 < end) found[v] = ((term"},
       {"segment_first", Edit::stride, "row * (long)features + first + v * WIDTH, counts[v]) * value",
        "row / 2 * (long)features + first + v * WIDTH, counts[v]) * value"},

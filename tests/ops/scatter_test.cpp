@@ -65,7 +65,8 @@ TEST(Scatter, RepeatedIndicesGoByRowsWithTheBitsOfLines) {
            index = line.reshape({1, 300, 1}).expand({6, 300, 5});
     ASSERT_EQ(scatter_reduce(self, 1, index, src, {.implementation = "segment_rows"}).to_bytes(),
               scatter_reduce(self, 1, index, src, {.implementation = "scatter_lines"}).to_bytes());
-    EXPECT_EQ(code_of([&] { scatter_reduce(self, 1, index.contiguous(), src, {.implementation = "segment_rows"}); }), ErrorCode::not_supported);
+    EXPECT_EQ(code_of([&] { scatter_reduce(self.to(DType::i32), 1, index, src.to(DType::i32), {.implementation = "segment_rows"}); }),
+              ErrorCode::not_supported);
     // Elements of a row that lie apart: what is forced refuses, rather than be another; what is not takes them.
     Tensor transposed = randn({40, 9}, {.device = device, .seed = 1}).mT(), wide = randn({300, 9}, {.device = device, .seed = 2}).mT(),
            columns = line.reshape({1, 300}).expand({9, 300});
@@ -73,6 +74,38 @@ TEST(Scatter, RepeatedIndicesGoByRowsWithTheBitsOfLines) {
               ErrorCode::not_supported);
     ASSERT_EQ(scatter_reduce(transposed.contiguous(), 1, columns, wide.contiguous()).to_bytes(),
               scatter_reduce(transposed.contiguous(), 1, columns, wide.contiguous(), {.implementation = "scatter_lines"}).to_bytes());
+  }
+}
+
+/// Single elements that are sorted, as GPUs do with few long lines: bad indices, an index that is shorter than self, self in place and of any strides.
+TEST(Scatter, ElementsGoBySegmentsWithTheBitsOfLines) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      const Tensor src = randn({5, 700, 3}, {.device = device, .seed = 2}).to(dtype);
+      for (int dim : {0, 1, 2}) {
+        Dims sizes{6, 41, 4};
+        const Tensor index =
+            from_host(cases::GroupCase::indices(4 * 600 * 2, sizes[dim], seed(), 2), {4, 600, 2}, device).to(dim == 1 ? DType::i32 : DType::i64);
+        if (dim != 1) sizes[1] = 640;
+        for (bool transposed : {false, true}) {
+          const Tensor contiguous = randn(sizes, {.device = device, .seed = 1}).to(dtype);
+          const Tensor self = transposed ? contiguous.transpose(0, 2).contiguous().transpose(0, 2) : contiguous;
+          for (Reduce reduce : kAll)
+            for (bool include : {true, false}) {
+              if (level() == "smoke" && dtype != DType::f32 && reduce != Reduce::mean) continue;
+              const ScatterOptions lines{.reduce = reduce, .include_self = include, .implementation = "scatter_lines"};
+              ScatterOptions segments = lines, any = lines;
+              segments.implementation = "segment_rows", any.implementation.clear();
+              const std::vector<std::uint8_t> want = scatter_reduce(self, dim, index, src, lines).to_bytes();
+              ASSERT_EQ(scatter_reduce(self, dim, index, src, segments).to_bytes(), want) << static_cast<int>(reduce) << " along " << dim;
+              ASSERT_EQ(scatter_reduce(self, dim, index, src, any).to_bytes(), want) << static_cast<int>(reduce) << " along " << dim;
+              const Tensor in_place = self.clone().transpose(0, 1).contiguous().transpose(0, 1);
+              scatter_reduce_(in_place, dim, index, src, segments);
+              ASSERT_EQ(in_place.contiguous().to_bytes(), want) << static_cast<int>(reduce) << " along " << dim;
+            }
+        }
+      }
+    }
   }
 }
 

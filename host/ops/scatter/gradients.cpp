@@ -189,7 +189,7 @@ SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr&
   // Entries that belong to no row must belong to no column.
   Tensor columns = map([&](Expr i, Expr c) { return select(cast(i, DType::i64) < 0, param(a.width), cast(c, DType::i64)); }, {ids, a.columns},
                        {.dtype = {DType::i64}}, stream);
-  Groups by_column = group_by(columns, a.width, stream);
+  Groups by_column = group_by(columns, a.width, {}, stream);
   Tensor values = a.values.defined() ? a.values.to(dtype, {}, stream) : Tensor();
   SpmmGradients made;
   if (options.reduce == Reduce::sum || options.reduce == Reduce::mean) {
@@ -198,7 +198,7 @@ SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr&
       Tensor begin = a.offsets.slice(0, 0, rows).unsqueeze(1), end = a.offsets.slice(0, 1, rows + 1).unsqueeze(1);
       g = map([&](Expr x, Expr from, Expr to) { return x / max(cast(to - from, x.dtype()), cast(Expr(1), x.dtype())); }, {g, begin, end}, kept, stream);
     }
-    made.values = detail::segment_dots(g, b.to(dtype, {}, stream), a.offsets, a.columns, {}, op, stream);
+    made.values = detail::segment_dots(g, b.to(dtype, {}, stream), a.offsets, a.columns, {}, options.implementation, op, stream);
     Csr transposed{.offsets = by_column.offsets, .columns = gather(ids, 0, by_column.order, stream), .width = rows};
     if (values.defined()) transposed.values = gather(values, 0, by_column.order, stream);
     made.b = spmm(transposed, g, {}, stream);
@@ -215,8 +215,8 @@ SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr&
   } else {
     Tensor g = grad.to(dtype, {}, stream).contiguous(stream), dense = b.to(dtype, {}, stream);
     Tensor firsts = detail::segment_first({.op = op, .data = dense, .offsets = a.offsets, .columns = a.columns, .values = values}, result.to(dtype, {}, stream),
-                                          b.dtype(), stream);
-    made.values = detail::segment_dots(g, dense, a.offsets, a.columns, firsts, op, stream);
+                                          b.dtype(), options.implementation, stream);
+    made.values = detail::segment_dots(g, dense, a.offsets, a.columns, firsts, options.implementation, op, stream);
     // Sums by columns; an entry counts if it is the first of its row to give the result.
     Tensor rows_of = gather(ids, 0, by_column.order, stream);
     Tensor places = map([&](Expr i, Expr k) { return cast(k - cast(captured(a.offsets)[cast(i, DType::i64)], DType::i64), dtype); }, {rows_of, by_column.order},
@@ -279,7 +279,7 @@ Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t 
   Tensor keys = index.to(DType::i64, {}, stream).contiguous(stream).reshape({-1});
   if (options.padding_index >= 0)
     keys = map([&](Expr i) { return select(i == param(options.padding_index), cast(Expr(-1), i.dtype()), i); }, {keys}, {}, stream);
-  Groups groups = group_by(keys, rows, stream);
+  Groups groups = group_by(keys, rows, {}, stream);
   Tensor made = empty({rows, features}, {.dtype = grad.dtype(), .device = grad.device()}, stream);
   detail::segment_into(made,
                        {.op = op,

@@ -52,9 +52,9 @@ struct ScatterOptions {
 /// Accuracy: as segment_reduce.
 /// Bad contents: elements whose index is out of range are left out.
 /// Scratch: where self is not accumulated into directly (narrow dtypes, means, include_self false), lines of self, 64
-///   MiB at most. An index that is repeated over dimensions of at least 8 elements (strides 0), or is long and has no
-///   others on a device of many items, is sorted instead, as group_by does; f32 and f64 rows of a cache line for each
-///   core are added in place, unsorted, on CPUs.
+///   MiB at most. An index that is repeated over dimensions of at least 8 elements (strides 0) is sorted instead, as
+///   group_by does, and so are few long lines where groups have several items; f32 and f64 rows of a cache line for
+///   each core are added in place, unsorted, on CPUs.
 /// Errors: invalid_shape; invalid_dtype; invalid_argument for the dimension, any and all, or the name of an
 ///   implementation; invalid_overlap; device_mismatch; not_supported for an implementation that refuses, and for long
 ///   lines on a device that ends loops early; what is sorted there gives NaN as segment_reduce does.
