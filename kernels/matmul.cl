@@ -6,6 +6,7 @@
 //   CLUTCH_DOT: a and b are words of four bytes, by matmul_dot_rows and matmul_dot_pack, whose products an instruction sums or plain code (args.h).
 // matmul_lanes: batches of small matrices, one in each SIMD lane.
 // matmul_tiles: tiles in local memory (matmul/tiles.clh). Local memory: matmul_tile_numbers() numbers of each matrix.
+// matmul_few: few rows or few columns, in blocks of local memory (matmul/few.clh).
 // matmul_items: the reference, any strides. A work-item takes an element.
 // With a 2:4 matrix on the left; where `info` >= 0 names a quad that was not 2:4, all results are NaN, or the least integer:
 // matmul_sparse_panels: as matmul_panels, packed by sparse24_pack. CLUTCH_TRANSPOSED: the strides of results are those of the transposed result.
@@ -313,6 +314,9 @@ __kernel void matmul_lanes(CLUTCH_PREDICATE __global uchar* c, ulong c_offset, _
 }
 #endif
 
+#if defined(CLUTCH_ENTRY_matmul_tiles) || defined(CLUTCH_ENTRY_matmul_sparse_tiles) || defined(CLUTCH_ENTRY_matmul_few)
+#include "matmul/numbers.clh"
+#endif
 #if defined(CLUTCH_ENTRY_matmul_tiles) || defined(CLUTCH_ENTRY_matmul_sparse_tiles)
 #include "matmul/tiles.clh"
 #endif
@@ -329,6 +333,23 @@ __kernel void matmul_tiles(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __globa
   CLUTCH_STRIDES(stride)
   matmul_tiles_body(tiles_a, tiles_b, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), a + a_offset, b + b_offset, args, alpha, beta,
                     stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_matmul_few
+#include "matmul/few.clh"
+
+__kernel void matmul_few(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset,
+                         CLUTCH_ARGS(MatmulArgs, args) CLUTCH_STRIDE_PARAMS, SUM_ONE alpha, SUM_ONE beta CLUTCH_EXTRA_KERNEL_PARAMS) {
+  // matmul_few_numbers() in all, aligned for vectors of four
+  __local NUMBER lines[MATMUL_FEW_LINES * MATMUL_FEW_DEPTH] __attribute__((aligned(32))),
+      few[CLUTCH_FEW_EACH * MATMUL_FEW * MATMUL_FEW_DEPTH] __attribute__((aligned(32)));
+  CLUTCH_IF_PREDICATE
+  CLUTCH_TAKE_ARGS(MatmulArgs, args)
+  IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
+  CLUTCH_STRIDES(stride)
+  matmul_few_body(lines, few, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), a + a_offset, b + b_offset, args, alpha, beta,
+                  stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 

@@ -158,11 +158,12 @@ constexpr std::array<Implementation<MatmulProblem>, 4> kImplementations{{
 }};
 
 /// Implementations that a caller may force.
-constexpr std::array<Implementation<MatmulProblem>, 6> kForced{{
+constexpr std::array<Implementation<MatmulProblem>, 7> kForced{{
     {"matmul_lanes", fits_matmul_lanes},
     {kClblast, fits_clblast},
     {"matmul_dot", fits_dot},
     {"matmul_panels", fits_panels},
+    {"matmul_few", fits_few},
     {"matmul_tiles", fits_tiles},
     {"matmul_items", computes},
 }};
@@ -208,6 +209,15 @@ std::string fits_matmul_lanes(const DeviceTraits& traits, const MatmulProblem& p
   return computes(traits, p);
 }
 
+std::string fits_few(const DeviceTraits& traits, const MatmulProblem& p) {
+  if (is_complex(p.a)) return fmt::format("operands must be real, got {}", name(p.a));
+  if (std::string why = refuses_long_loops(traits); !why.empty()) return why;
+  if (std::string why = refuses_group_items(traits, kMatmulFewItems); !why.empty()) return why;
+  const std::uint64_t number = matmul_compute(p) == DType::f64 ? 8 : 4;
+  if (std::string why = refuses_local_bytes(traits, number * matmul_few_numbers(p.few_each)); !why.empty()) return why;
+  return computes(traits, p);
+}
+
 std::string fits_clblast(const DeviceTraits& traits, const MatmulProblem& p) {
   if ((p.a != DType::f32 && p.a != DType::f64) || p.output != p.a || p.function != 0) return needs_plain(p);
   if (std::string why = computes(traits, p); !why.empty()) return why;
@@ -249,8 +259,8 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   if (p.part == Part::rows) plan.entry = "matmul_dot_rows";
   if (p.part == Part::pack) plan.entry = dot ? "matmul_dot_pack" : "matmul_pack";
   if (p.part == Part::product && panels_of_words) plan.entry = "matmul_panels";
-  const bool tiles = plan.entry == "matmul_tiles" || plan.entry == "matmul_sparse_tiles",
-             items = tiles || plan.entry == "matmul_items" || plan.entry == "matmul_sparse_items", integer = is_byte(p.a), complex = is_complex(p.a);
+  const bool tiles = plan.entry == "matmul_tiles" || plan.entry == "matmul_sparse_tiles", few = plan.entry == "matmul_few",
+             items = tiles || few || plan.entry == "matmul_items" || plan.entry == "matmul_sparse_items", integer = is_byte(p.a), complex = is_complex(p.a);
   if (items) plan.tuning.width = 1;
   set_lanes(plan, traits, computed == DType::f64 || p.wide, 1 + p.input_count + p.position_count, true, 4);
   auto stored = [&](DType d) { return d == DType::c64 ? DType::f32 : d == DType::c128 ? DType::f64 : d; };
@@ -275,6 +285,11 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
     d.set("CLUTCH_NARROW", p.narrow);
     // With more registers a compute unit would hold one group alone, whose items all wait at the same barriers.
     if (p.tile == kMatmulTiles.front().size) plan.registers = 120;
+  }
+  if (few) {
+    plan.tuning.local = kMatmulFewItems;
+    d.set("CLUTCH_FEW_EACH", p.few_each).set("CLUTCH_FEW_ROWS", p.few_rows).set("CLUTCH_A_ALONG_K", p.a_along_k).set("CLUTCH_B_ALONG_K", p.b_along_k);
+    d.set("CLUTCH_QUADS", is_plain_float(p.a) && is_plain_float(p.b)).set("CLUTCH_A_BYTES", bits(p.a) / 8).set("CLUTCH_B_BYTES", bits(p.b) / 8);
   }
   if (items || entry == "matmul_lanes") return plan;
   d.set("CLUTCH_VECTORS", p.vectors).set("CLUTCH_PACK_ROWS", kMatmulPackRows);

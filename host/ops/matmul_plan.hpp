@@ -37,7 +37,9 @@ struct MatmulProblem {
   std::uint8_t rows = 6, vectors = 4;         ///< of a register tile
   bool a_along_k = false, b_along_k = false;  ///< tiles: neighbouring elements of a, or of b, lie along k
   bool narrow = false;                        ///< tiles: offsets inside of a tile have at most 31 bits
-  std::uint8_t unused[5] = {};
+  bool few_rows = false;                      ///< matmul_few: the few are rows, not columns
+  std::uint8_t few_each = 1;                  ///< matmul_few: results of an item, 1, 2 or 4
+  std::uint8_t unused[3] = {};
 };
 
 /// Compute type of products: f32 or f64, also for integers and complex numbers.
@@ -60,6 +62,8 @@ inline constexpr std::array<MatmulTile, 3> kMatmulTiles{{{128, 16}, {64, 16}, {3
 /// Numbers of padding behind each step along k of a tile, if local memory has the capacity for them.
 inline constexpr std::int64_t kMatmulTilePad = 4;
 
+/// Work-items of a group of matmul_few.
+inline constexpr std::uint64_t kMatmulFewItems = std::uint64_t{MATMUL_FEW} * MATMUL_FEW_LINES;
 /// Bytes of local memory that the tiles of both matrices take.
 std::uint64_t matmul_tile_bytes(const MatmulProblem& problem, std::int64_t tile, std::int64_t pad);
 /// Most columns of a product with a 2:4 matrix for matmul_sparse_rows, on devices with vectors of 16 lanes. For matmul_sparse_rows and matmul_sparse_dot

@@ -17,6 +17,10 @@
 
 #define MATMUL_BLOCK_K 16        // elements along k of a tile in local memory (matmul_tiles)
 #define MATMUL_LANE_NUMBERS 256  // most numbers of a matrix of matmul_lanes
+#define MATMUL_FEW 8             // rows, or columns, of matmul_few, of each of which an item has a result
+#define MATMUL_FEW_EACH 4        // most results of an item, and so MATMUL_FEW * MATMUL_FEW_EACH rows, or columns, at most
+#define MATMUL_FEW_LINES 32      // columns, or rows, that a work-group of it takes at a time
+#define MATMUL_FEW_DEPTH 128     // elements along k of its blocks in local memory
 #define MATMUL_WORD_BYTES 4      // bytes along k in a word, the operand of a dot product
 
 CLUTCH_SHARED_BEGIN
@@ -98,6 +102,9 @@ CLUTCH_SHARED_FN clutch_u64 matmul_word_at(clutch_u64 word, clutch_u64 abreast) 
 
 // Numbers of local memory that one operand of matmul_tiles takes, `tile` rows (or columns) at a time: two blocks of [k][row], each step along k with a pad.
 CLUTCH_SHARED_FN clutch_u64 matmul_tile_numbers(clutch_u64 tile, clutch_u64 pad) { return 2 * MATMUL_BLOCK_K * (tile + pad); }
+
+// Numbers of local memory of matmul_few, where an item has `each` results.
+CLUTCH_SHARED_FN clutch_u64 matmul_few_numbers(clutch_u64 each) { return (MATMUL_FEW_LINES + each * MATMUL_FEW) * MATMUL_FEW_DEPTH; }
 
 CLUTCH_SHARED_END
 

@@ -150,6 +150,13 @@ struct MatmulCase {
       all.push_back(
           problem("matmul_panels", dtype, dtype, {.m = 15, .n = 150, .k = 300, .b_transposed = dtype == DType::f32, .epilogue = true}, seed + 2, dtype));
     }
+    for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+      // Few rows and few columns, along k and across; whole blocks and what is left.
+      all.push_back(
+          problem("matmul_few", dtype, dtype, {.m = 5, .n = 70, .k = 300, .batch = 2, .b_transposed = true, .alpha = 0.5, .beta = 2}, seed + 20, dtype));
+      all.push_back(problem("matmul_few", dtype, dtype, {.m = 13, .n = 64, .k = 261, .epilogue = true}, seed + 21, dtype));
+      all.push_back(problem("matmul_few", dtype, dtype, {.m = 70, .n = 3, .k = 300, .alpha = 0.5, .beta = 2}, seed + 22, dtype));
+    }
     for (DType dtype : {DType::f32, DType::bf16}) {
       all.push_back(problem("matmul_sparse_items", dtype, dtype, {.m = 7, .n = 13, .k = 11, .b_transposed = true, .alpha = 0.5, .beta = 2}, seed + 12, dtype));
       all.push_back(problem("matmul_sparse_panels", dtype, dtype, {.m = 110, .n = 140, .k = 150, .epilogue = true}, seed + 13, dtype));
@@ -215,6 +222,10 @@ struct MatmulCase {
       {"matmul_lanes", Edit::stride, "from + min(l, count - 1) * matrix_stride + e);", "from + min(l, count - 1) * matrix_stride + e / 2);"},
       {"matmul_lanes", Edit::offset, "a + first * a_batch", "a"},
       {"matmul_lanes", Edit::arithmetic, "CLUTCH_FMA(x[row * k + l], y[l * n + at[j]], sum[j])", "CLUTCH_FMA(x[row * k + l], y[l * n + at[j]], x[l])"},
+      {"matmul_few", Edit::tail, "s = length / 4 * 4; s < length; ++s", "s = length / 4 * 4; s + 1 < length; ++s"},
+      {"matmul_few", Edit::stride, "(long)l * lines.line + (long)s * lines.step);", "(long)(l / 2) * lines.line + (long)s * lines.step);"},
+      {"matmul_few", Edit::offset, "(long)first * long_one.line", "(long)(first / 2) * long_one.line"},
+      {"matmul_few", Edit::arithmetic, "ADD_PRODUCT(x[e], y[e], sum[r])", "ADD_PRODUCT(x[e], y[e], x[e])"},
       {"matmul_tiles", Edit::tail, "int length = (int)min((ulong)MATMUL_BLOCK_K, k - step * MATMUL_BLOCK_K)",
        "int length = (int)min((ulong)MATMUL_BLOCK_K, k - step * MATMUL_BLOCK_K - 1)"},
       {"matmul_tiles", Edit::stride, "(int)(s) * (int)(step_stride)", "(int)(s / 2) * (int)(step_stride)"},

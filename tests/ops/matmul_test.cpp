@@ -58,6 +58,50 @@ TEST(Matmul, ShapesAroundTheTilesHaveTheModelsBits) {
   }
 }
 
+/// Few rows or columns by blocks, along k and across, where quads may be loaded and where they may not; what is infinite past the end of k counts in no chain.
+TEST(Matmul, FewRowsAndColumnsHaveTheBitsOfItems) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (auto [of_a, of_b] :
+         {std::pair{DType::f32, DType::f32}, {DType::f64, DType::f64}, {DType::f16, DType::f16}, {DType::f8e4m3fn, DType::f8e5m2}, {DType::u8, DType::i8}}) {
+      if (of_a == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
+      int turn = 0;
+      for (auto [few, many] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {1, 31}, {3, 33}, {8, 128}, {7, 260}, {9, 70}, {16, 65}, {31, 40}, {32, 33}})
+        for (std::int64_t k : {0, 1, 5, 127, 128, 130, 388})
+          for (bool rows : {true, false}) {
+            if (++turn % (of_a == DType::f32 ? 11 : 41) != 0 && level() == "smoke") continue;
+            const std::int64_t m = rows ? few : many, n = rows ? many : few, batch = 1 + turn % 3;
+            auto operand = [&](const Dims& sizes, DType dtype, std::uint64_t from, bool transposed) {
+              const Dims stored = transposed ? Dims{sizes[0], sizes[2], sizes[1]} : sizes;
+              const Tensor x = dtype == DType::u8 || dtype == DType::i8 ? whole_numbers(stored, device, from) : randn(stored, {.device = device, .seed = from});
+              const Tensor typed = dtype == DType::u8 ? map([](Expr v) { return abs(v); }, x).to(dtype) : x.to(dtype);
+              return transposed ? typed.mT() : typed;
+            };
+            // One row more than the product takes holds infinities.
+            Tensor a = operand({batch, m, k + 1}, of_a, 1, (turn & 1) != 0), b = operand({batch, k + 1, n}, of_b, 2, (turn & 2) != 0);
+            if (is_floating(of_a)) fill_(a.slice(2, k, k + 1), INFINITY), fill_(b.slice(1, k, k + 1), 0);
+            a = a.slice(2, 0, k), b = b.slice(1, 0, k);
+            const Tensor before = whole_numbers({batch, m, n}, device, 3).to(linalg::product_dtype(of_a, of_b));
+            auto made = [&](const char* way) {
+              const Tensor out = before.clone();
+              linalg::matmul_out(out, a, b, {.alpha = 2, .beta = -3, .implementation = way});
+              return out.to_bytes();
+            };
+            const std::vector<std::uint8_t> want = made("matmul_items");
+            try {
+              ASSERT_EQ(made("matmul_few"), want) << name(of_a) << " " << m << " x " << n << " x " << k;
+            } catch (const Error& e) {
+              if (!skip_without(device, "matmul_few", e.code() != ErrorCode::not_supported)) throw;
+            }
+            ASSERT_EQ(made(""), want) << name(of_a) << " " << m << " x " << n << " x " << k;
+          }
+    }
+    const Tensor square = zeros({33, 33}, {.device = device});
+    EXPECT_EQ(code_of([&] { matmul(square, square, {.implementation = "matmul_few"}); }), ErrorCode::not_supported);
+    const Tensor complex = zeros({2, 40}, {.dtype = DType::c64, .device = device});
+    EXPECT_EQ(code_of([&] { matmul(complex, complex.mT(), {.implementation = "matmul_few"}); }), ErrorCode::not_supported);
+  }
+}
+
 /// Long chains go by blocks; many tiles and panels of an item wait meanwhile. By all ways in which b may come, and with all dtypes.
 TEST(Matmul, LongChainsHaveTheModelsBits) {
   struct Types {

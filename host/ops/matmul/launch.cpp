@@ -27,6 +27,13 @@ MatmulTile tile_of(const Product& x) {
 
 /// The plan of a product whose tiling is chosen.
 const BuiltPlan& plan_of(Product& x) {
+  if (x.by_few) {
+    const BuiltPlan& plan = matmul_plan(x.c, x.p);
+    if (plan.tuning.local == kMatmulFewItems) return plan;
+    throw Error(ErrorCode::not_supported, kMatmul,
+                fmt::format("implementation matmul_few refuses: needs groups of {} items, the device has at most {} in one of this kernel", kMatmulFewItems,
+                            plan.tuning.local));
+  }
   if (!x.by_tiles) return matmul_plan(x.c, x.p);
   const MatmulTile tile = tile_of(x);
   x.p.tile = tile.size;
@@ -231,7 +238,7 @@ std::int64_t Launcher::give_panels(const Tensor& a, const Tensor& b) {
   return items();
 }
 
-/// For matmul_items and matmul_sparse_items, and for matmul_tiles and matmul_sparse_tiles with a group for each tile.
+/// For matmul_items and matmul_sparse_items; with a group for each tile for matmul_tiles, matmul_sparse_tiles and matmul_few.
 std::int64_t Launcher::give_elements(const Tensor& a, const Tensor& b) {
   if (x.sparse)
     encoder.input(x.c.sparse->values, "a").input(x.c.sparse->metadata).input(x.c.sparse->info);
@@ -240,6 +247,7 @@ std::int64_t Launcher::give_elements(const Tensor& a, const Tensor& b) {
   encoder.input(b, "b");
   // In tiles k counts real and imaginary parts of complex numbers, in matmul_items numbers.
   bind_args(encoder, args_of(shape.columns, x.by_tiles ? x.parts() * x.k : x.k));
+  if (x.by_few) return x.batch * parts_of(x.p.few_rows ? shape.columns : x.rows, MATMUL_FEW_LINES) * static_cast<std::int64_t>(main.tuning.local);
   if (!x.by_tiles) return x.batch * x.rows * shape.columns;
   const std::int64_t down = parts_of(x.rows, x.p.tile), across = parts_of(shape.columns, x.p.tile);
   return x.batch * down * across * static_cast<std::int64_t>(main.tuning.local);
@@ -276,7 +284,7 @@ void Launcher::send(std::span<const std::int64_t> at) {
 /// Iterations of an item's loops for each of its tasks: k for kernels of elements, at most four times k for each tile in kernels that share numbers.
 double Launcher::loops_each() const {
   const auto depth = static_cast<double>(x.k);
-  return x.panels || x.by_rows || x.by_words || x.by_tiles ? static_cast<double>(tiles_each) * (4 * depth + 256) : depth + 4;
+  return x.panels || x.by_rows || x.by_words || x.by_tiles || x.by_few ? static_cast<double>(tiles_each) * (4 * depth + 256) : depth + 4;
 }
 
 void Launcher::run() {

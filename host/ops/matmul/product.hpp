@@ -31,7 +31,7 @@ struct Product {
   std::vector<Tensor> inputs;   // in the dtypes in which they are traced
   std::vector<Dims> positions;  // strides of the positions that the function reads
   std::string_view entry;
-  bool complex, is_packed, sparse, dot = false, panels = false, by_rows = false, by_words = false, by_tiles = false;
+  bool complex, is_packed, sparse, dot = false, panels = false, by_rows = false, by_words = false, by_tiles = false, by_few = false;
   Tensor a;                       // as the kernel reads it
   Tensor converted;               // b in the compute type, for kernels that need this
   std::vector<Strided> operands;  // out, a, b, inputs
@@ -69,6 +69,9 @@ struct Product {
   bool is_narrow_batch() const;
   bool gains_as_f32() const;
   bool gains_by_items() const;
+  bool has_few() const;
+  void note_few();
+  bool gains_by_few();
   void choose_tiling();
   void transpose_results();
 

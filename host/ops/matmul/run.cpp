@@ -175,6 +175,7 @@ void Product::choose_entry() {
   entry = matmul_entry(traits, p, c.options.implementation);
   if (entry == "matmul_tiles" && c.options.implementation.empty() && library_is_faster(c, p, stream)) entry = kClblast;
   by_tiles = entry == "matmul_tiles" || entry == "matmul_sparse_tiles";
+  by_few = entry == "matmul_few";
   by_rows = entry == "matmul_sparse_rows", by_words = entry == "matmul_sparse_dot";
   if (by_words) p.vectors = 0, p.rows = tokens_of(few);
   // With more than a few columns bytes no longer limit the speed: converting f8 to f32 would take as long as the products, so a is kept in bf16.
@@ -224,6 +225,27 @@ void Product::lay_out() {
 bool Product::gains_by_items() const {
   constexpr std::int64_t kSmall = 256, kMany = 64;
   return entry == "matmul_tiles" && c.options.implementation.empty() && rows * n <= kSmall && batch >= kMany;
+}
+
+/// True if there are as few rows, or columns, as matmul_few takes.
+bool Product::has_few() const { return std::min(rows, n) <= MATMUL_FEW * MATMUL_FEW_EACH; }
+
+/// Notes for matmul_few what is few, and how the operands lie.
+void Product::note_few() {
+  p.few_rows = rows <= n, p.a_along_k = operands[1].column == 1, p.b_along_k = operands[2].column != 1;
+  p.few_each = 1;
+  while (MATMUL_FEW * std::int64_t{p.few_each} < std::min(rows, n)) p.few_each = static_cast<std::uint8_t>(2 * p.few_each);
+}
+
+/// True if blocks of few rows or columns are faster than tiles, most of which would be empty: if the other side has a block, and k is long.
+bool Product::gains_by_few() {
+  if (entry != "matmul_tiles" || !c.options.implementation.empty() || !has_few() || complex) return false;
+  if (k < MATMUL_FEW_DEPTH || std::max(rows, n) < MATMUL_FEW_LINES) return false;
+  MatmulCall forced = c;
+  forced.options.implementation = "matmul_few";
+  note_few();
+  // A driver may allow fewer items in a group of this kernel than in others.
+  return fits_few(traits, p).empty() && matmul_plan(forced, p).tuning.local == kMatmulFewItems;
 }
 
 /// True if each matrix fits a lane: small, dense, and adjacent to the next.
@@ -333,6 +355,17 @@ void run_matmul(MatmulCall c, const Stream& stream) {
   if (product.gains_by_items()) {
     product.c.options.implementation = "matmul_items";
     product.choose_entry();
+  }
+  if (product.gains_by_few()) {
+    product.c.options.implementation = "matmul_few";
+    product.choose_entry();
+  }
+  if (product.by_few) {
+    if (!product.has_few())
+      throw Error(ErrorCode::not_supported, kMatmul,
+                  fmt::format("implementation matmul_few refuses: rows or columns must be at most {}, got {} and {}", MATMUL_FEW * MATMUL_FEW_EACH,
+                              product.rows, product.n));
+    product.note_few();
   }
   if (product.panels) product.choose_tiling();
   if (product.sparse && (product.panels || product.by_rows || product.by_words)) product.transpose_results();
