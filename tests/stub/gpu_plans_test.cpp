@@ -102,10 +102,19 @@ TEST(GpuPlans, CallsOfRealShapesLaunchWhatTheirKernelsTake) {
     });
     c.run("index_select 64Kx256", [&] { index_select(make({65536, 256}), 0, Calls::make({65536}, DType::i32)); });
     c.run("segment_reduce 64Kx64", [&] { segment_reduce(make({65536, 64}), Calls::make({1025}, DType::i32)); });
+    for (Reduce reduce : {Reduce::sum, Reduce::amax})
+      c.run(reduce == Reduce::sum ? "spmm_backward 4096x64" : "spmm_backward of amax 4096x64", [&] {
+        const sparse::Csr a{.offsets = Calls::make({4097}, DType::i32), .columns = Calls::make({65536}, DType::i32), .values = make({65536}), .width = 4096};
+        sparse::spmm_backward(make({4096, 64}), make({4096, 64}), a, make({4096, 64}), {.reduce = reduce});
+      });
+    c.run("scatter_reduce 16x65536", [&] { scatter_reduce(make({16, 4096}), 1, Calls::make({16, 65536}, DType::i64), make({16, 65536})); });
     c.run("transpose 2048x1024", [&] { make({2048, 1024}).mT().contiguous(); });
     c.run("randn 1M", [&] { randn({1 << 20}, {.dtype = dtype, .device = d}); });
     c.run("matmul 2048", [&] { linalg::matmul(make({2048, 2048}), make({2048, 2048})); });
     c.run("linear 2048x1024", [&] { linalg::linear(make({2048, 1024}), make({1024, 1024}), make({1024})); });
+    c.run("linear 16x4096", [&] { linalg::linear(make({16, 4096}), make({4096, 4096}), make({4096})); });
+    c.run("linear 4x4096", [&] { linalg::linear(make({4, 4096}), make({4096, 4096}), make({4096})); });
+    c.run("matmul 4096x4096x4", [&] { linalg::matmul(make({4096, 4096}), make({4096, 4})); });
     if (dtype != DType::f64) c.run("sparse24 1024", [&] { sparse::matmul(sparse::compress(make({1024, 1024})), make({1024, 1024})); });
     for (const int e : {64, 128}) {
       const Tensor q = make({1, 8, 1024, e}), k = make({1, 8, 1024, e}), v = make({1, 8, 1024, e});
@@ -129,6 +138,7 @@ TEST(GpuPlans, CallsOfRealShapesLaunchWhatTheirKernelsTake) {
     const Calls c(dtype);
     for (const int n : {2, 8, 32, 64, 256}) c.run("eigh n=" + std::to_string(n), [&] { linalg::eigh(c.make({n > 64 ? 16 : 1024, n, n})); });
   }
+  Calls(DType::i32).run("group_by 1M of 100000", [&] { group_by(Calls::make({1 << 20}, DType::i32), 100000); });
   Calls(DType::i8).run("matmul 1024", [&] { linalg::matmul(Calls::make({1024, 1024}, DType::i8), Calls::make({1024, 1024}, DType::i8)); });
 }
 
