@@ -198,7 +198,7 @@ def count_calls(profile, width):
     return runs
 
 
-def show_calls(machines):
+def show_calls(machines, update):
     times = cost_model.measured()
     estimates, of_profile = [], {}
     for name in machines:
@@ -217,6 +217,9 @@ def show_calls(machines):
     error = cost_model.error_of(estimates)
     said = f'where a time was measured they are off by {100 * error[0]:.0f} % in the median and {100 * error[1]:.0f} % at most' if error else 'none of these was measured'
     print(f'gpu-cost: estimates of a model, not measurements; {said}')
+    if update:
+        cost_model.write_estimates(estimates)
+        print(f'gpu-cost: {len(estimates)} rows of {os.path.relpath(cost_model.ESTIMATES, ROOT)} written')
     return 0
 
 
@@ -224,7 +227,7 @@ def parse(arguments):
     parser = argparse.ArgumentParser(prog='scripts/gpu-cost', description='Counts what kernels would cost GPUs, on a simulator, over the small problems of tests/cases.')
     parser.add_argument('--op', metavar='STEM', help='problems of one op of CLUTCH_OPS')
     parser.add_argument('--profiles', default=','.join(PROFILES), help=f'by commas, files of tests/stub/profiles; {",".join(PROFILES)} by default')
-    parser.add_argument('--update', action='store_true', help='writes tests/gpu/cost.tsv anew, whose figures may not get worse')
+    parser.add_argument('--update', action='store_true', help='writes tests/gpu/cost.tsv anew, whose figures may not get worse; with --calls tests/gpu/estimates.tsv')
     parser.add_argument('--calls', nargs='?', const='h200', metavar='MACHINES',
                         help=f'estimates calls of stated shapes instead, beside what was measured; by commas of {",".join(cost_model.MACHINES)}, h200 by default')
     parser.add_argument('--self-test', action='store_true', help='plants faults that the reader and the comparison must find')
@@ -252,7 +255,7 @@ def main(arguments):
         return SKIPPED
     subprocess.run([os.path.join(ROOT, 'scripts/build'), 'release', 'test_gpu_count', 'clutch_stub_driver'], check=True)
     if o.calls:
-        return show_calls(machines)
+        return show_calls(machines, o.update)
     rows = []
     for profile in profiles:
         counted = count_problems(profile, o.op, not o.all)

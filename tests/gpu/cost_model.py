@@ -165,3 +165,42 @@ def error_of(estimates):
     """(median, largest) relative error over the calls that were measured; None if none was."""
     errors = sorted(abs(e.seconds * 1e6 / e.measured - 1) for e in estimates if e.measured)
     return (errors[len(errors) // 2], errors[-1]) if errors else None
+
+
+# Rows of the bench that make the same calls.
+BENCH_ROWS = {
+    'addcdiv 2^24': 'addcdiv/f32/16777216',
+    'randn 2^24': 'randn/f32/16777216',
+    'AdamW 2^24': 'adamw/f32/one_16M',
+    'sum, 16384 rows of 1024': 'sum/f32/rows_16384x1024',
+    'softmax, 16384 x 1024': 'softmax/f32/16384x1024',
+    'matmul 1024': 'matmul/f32/1024_1024_1024',
+}
+ESTIMATES = os.path.join(HERE, 'estimates.tsv')
+ESTIMATES_HEAD = '''# SPDX-License-Identifier: Apache-2.0
+# What scripts/gpu-cost --calls --update estimated of rows of the bench, for scripts/gpu-run, which has no simulator at hand. No GPU was measured.
+row\tmachine\tbound by\tmicroseconds
+'''
+
+
+def write_estimates(estimates, path=ESTIMATES):
+    rows = sorted((BENCH_ROWS[e.call], e.machine, e.binding, f'{e.seconds * 1e6:.1f}') for e in estimates)
+    with open(path, 'w') as file:
+        file.write(ESTIMATES_HEAD + ''.join('\t'.join(row) + '\n' for row in rows))
+
+
+def machine_of(device):
+    """The machine of a device's name, as its driver tells it; None if the table of machines has none of this kind."""
+    return next((name for name, m in MACHINES.items() if name.upper() in device.upper() or m['target'] in device), None)
+
+
+def beside_measured(device, rows, path=ESTIMATES):
+    """What was estimated beside what the bench measured: {row: microseconds} -> [{row, bound by, estimated, measured, error}], the error relative to what was measured."""
+    machine = machine_of(device)
+    with open(path) as file:
+        told = [t for t in csv.DictReader((line for line in file if not line.startswith('#')), delimiter='\t') if t['machine'] == machine and t['row'] in rows]
+    result = []
+    for t in told:
+        estimated, took = float(t['microseconds']), rows[t['row']]
+        result.append({'row': t['row'], 'bound by': t['bound by'], 'estimated_us': estimated, 'measured_us': round(took, 1), 'error': round(estimated / took - 1, 3)})
+    return result

@@ -108,9 +108,21 @@ def models():
     return bad
 
 
+def keeps_estimates(folder):
+    bad = 0
+    path = os.path.join(folder, 'estimates.tsv')
+    cost_model.write_estimates([cost_model.Estimate('softmax, 16384 x 1024', m, 'L2', s, 0.5, None) for m, s in (('h200', 50e-6), ('mi300x', 40e-6))], path)
+    row = 'softmax/f32/16384x1024'
+    for device, estimated in (('NVIDIA H200', 50.0), ('gfx942:sramecc+:xnack-', 40.0)):
+        said = cost_model.beside_measured(device, {row: 80.0, 'another row': 1.0}, path)
+        bad += fails(f'estimates of {device}', [(row, estimated, 80.0, round(estimated / 80 - 1, 3))], [(s['row'], s['estimated_us'], s['measured_us'], s['error']) for s in said])
+    bad += fails('estimates of a device that the table has not', [], cost_model.beside_measured('NVIDIA A100', {row: 80.0}, path))
+    return bad
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        bad = reads_counts(folder) + compares(folder) + models()
+        bad = reads_counts(folder) + compares(folder) + models() + keeps_estimates(folder)
     print('gpu-cost --self-test: all planted faults were found' if not bad else f'gpu-cost --self-test: {bad} were not')
     return 1 if bad else 0
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/gpu-run: runs the suite and the bench of a build on a device and writes what they gave into one file.
 
-The file is the bench's JSON, which clutch-bench --compare reads, with three members more: "device" (what clutch-devices --json tells), "doctor" (its text) and
-"suite" (each test with its status, seconds and what it skipped or knows as a driver's bug).
+The file is the bench's JSON, which clutch-bench --compare reads, with four members more: "device" (what clutch-devices --json tells), "doctor" (its text), "suite"
+(each test with its status, seconds and what it skipped or knows as a driver's bug) and "model" (rows of the bench beside what scripts/gpu-cost had estimated).
 """
 import argparse
 import datetime
@@ -14,6 +14,8 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree
+
+import cost_model
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NOTES = re.compile(r"^(?:skipped|xfail): .*", re.MULTILINE)
@@ -53,6 +55,22 @@ def peer_with_cuda():
     python = os.environ.get("CLUTCH_PEER_PYTHON") or "python3"
     found = subprocess.run([python, "-c", "import torch; assert torch.cuda.is_available()"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return python if found.returncode == 0 else None
+
+
+def beside_model(device, benchmarks):
+    """Rows of the bench beside the model's estimates, which are printed with their errors."""
+    to_us = {"ns": 1e-3, "us": 1, "ms": 1e3, "s": 1e6}
+    rows = {b["name"]: b["real_time"] * to_us[b["time_unit"]] for b in benchmarks if b.get("real_time")}
+    compared = cost_model.beside_measured(device, rows)
+    for c in compared:
+        print(f"model: {c['row']}: estimated {c['estimated_us']:g} us, measured {c['measured_us']:g} us ({100 * c['error']:+.0f} %), bound by {c['bound by']}")
+    if not compared:
+        known = ", ".join(cost_model.MACHINES)
+        print(f"model: nothing to compare: it knows {known}, got '{device}'" if cost_model.machine_of(device) is None else "model: nothing to compare: the bench ran none of its rows")
+    else:
+        errors = sorted(abs(c["error"]) for c in compared)
+        print(f"model: off by {100 * errors[len(errors) // 2]:.0f} % in the median and {100 * errors[-1]:.0f} % at most")
+    return compared
 
 
 def step(name, command, environment, log):
@@ -98,7 +116,7 @@ def main():
 
     suite = suite_of(junit) if junit.exists() else []
     result = json.loads(rows.read_text()) if rows.exists() else {"context": {"library": every["library"]}, "benchmarks": []}
-    result.update(device=device, doctor=(logs / "doctor.log").read_text(), suite=suite)
+    result.update(device=device, doctor=(logs / "doctor.log").read_text(), suite=suite, model=beside_model(device["name"], result["benchmarks"]))
     output.write_text(json.dumps(result, indent=1) + "\n")
     failed = [test["test"] for test in suite if test["status"] == "failed"]
     print(f"{sum(test['status'] == 'passed' for test in suite)} tests passed, {len(failed)} failed{': ' if failed else ''}{' '.join(failed)}; {len(result['benchmarks'])} rows")
