@@ -150,13 +150,11 @@ struct MatmulCase {
       all.push_back(
           problem("matmul_panels", dtype, dtype, {.m = 15, .n = 150, .k = 300, .b_transposed = dtype == DType::f32, .epilogue = true}, seed + 2, dtype));
     }
-    for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
-      // Few rows and few columns, along k and across; whole blocks and what is left.
-      all.push_back(
-          problem("matmul_few", dtype, dtype, {.m = 5, .n = 70, .k = 300, .batch = 2, .b_transposed = true, .alpha = 0.5, .beta = 2}, seed + 20, dtype));
-      all.push_back(problem("matmul_few", dtype, dtype, {.m = 13, .n = 64, .k = 261, .epilogue = true}, seed + 21, dtype));
-      all.push_back(problem("matmul_few", dtype, dtype, {.m = 70, .n = 3, .k = 300, .alpha = 0.5, .beta = 2}, seed + 22, dtype));
-    }
+    // Few rows and few columns, along k and across; whole blocks and what is left.
+    all.push_back(
+        problem("matmul_few", DType::f32, DType::f32, {.m = 5, .n = 40, .k = 134, .b_transposed = true, .alpha = 0.5, .beta = 2}, seed + 20, DType::f32));
+    all.push_back(problem("matmul_few", DType::bf16, DType::bf16, {.m = 9, .n = 33, .k = 130, .epilogue = true}, seed + 21, DType::bf16));
+    all.push_back(problem("matmul_few", DType::f64, DType::f64, {.m = 40, .n = 3, .k = 133, .alpha = 0.5, .beta = 2}, seed + 22, DType::f64));
     for (DType dtype : {DType::f32, DType::bf16}) {
       all.push_back(problem("matmul_sparse_items", dtype, dtype, {.m = 7, .n = 13, .k = 11, .b_transposed = true, .alpha = 0.5, .beta = 2}, seed + 12, dtype));
       all.push_back(problem("matmul_sparse_panels", dtype, dtype, {.m = 110, .n = 140, .k = 150, .epilogue = true}, seed + 13, dtype));
