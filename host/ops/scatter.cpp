@@ -237,8 +237,8 @@ void by_panels(const Tensor& out, int dim, const Tensor& index, const Tensor& sr
   const auto panels = static_cast<std::uint64_t>((features + panel - 1) / panel);
   const Geometry geometry = item_geometry(panels, plan.tuning.local);
   // Iterations for an entry: loops over cache lines, vectors and last features; leaving a loop counts as one more.
-  const double each = static_cast<double>(panel * bits(out.dtype()) / 512 + panel / plan.tuning.width + plan.tuning.width + 5);
-  check_loops(runtime.traits(), "scatter_reduce", panels, geometry, static_cast<double>(index.sizes()[dim]) * each + 1);
+  const std::int64_t each = panel * bits(out.dtype()) / 512 + panel / plan.tuning.width + plan.tuning.width + 5;
+  check_loops(runtime.traits(), "scatter_reduce", panels, geometry, static_cast<double>(index.sizes()[dim]) * static_cast<double>(each) + 1);
   Encoder encoder(stream, "scatter_reduce");
   auto count = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
   encoder.inout(out).input(index).input(src);
