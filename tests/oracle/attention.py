@@ -512,6 +512,8 @@ def large_scores(c):
     stored = EPS[name] * (g.abs() * exact.abs()).sum(-1, keepdim=True) if name in ("f16", "bf16") else 0.0
     if slope is not None:
         ds = ds * slope(torch.where(scores.isfinite(), scores, 0.0))
+    # A weight is e^difference, whose product with log2(e) is rounded.
+    r = r + 2 * EPS[compute] * torch.where(p > 0, top - scores, 0.0)
     error = p * (r * sizes + stored) + least * sizes
     together = lambda t: t.reshape(batch, kv_heads, share, s, -1).sum(2)
     wants = {

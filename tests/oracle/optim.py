@@ -201,6 +201,9 @@ def steps_of_narrow_types(c):
             if which == "RMSprop" and n == "momentum_buffer":
                 scale = wanted.abs()
             least = 2.0**-24 if kept == "f16" else 0.0
+            if n == "sum":
+                # The sums' initial value is kept in the state's dtype, too.
+                least += abs(float(torch.tensor(o["initial_accumulator_value"], dtype=DTYPES[kept])) - o["initial_accumulator_value"])
             c.within(mine, wanted, 1e-4 * (scale + wanted.abs()) + (2 if rounding == "stochastic" else 1) * EPS[kept] * wanted.abs() * 1.001 + least, OPTIM + ", StateType", f"{i}.{n} of {which}, {name}, {arguments}: ")
     for i, (p, leaf) in enumerate(zip(params, leaves)):
         reference = leaf.detach()
