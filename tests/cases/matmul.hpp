@@ -154,7 +154,7 @@ struct MatmulCase {
     all.push_back(
         problem("matmul_few", DType::f32, DType::f32, {.m = 5, .n = 40, .k = 134, .b_transposed = true, .alpha = 0.5, .beta = 2}, seed + 20, DType::f32));
     all.push_back(problem("matmul_few", DType::bf16, DType::bf16, {.m = 9, .n = 33, .k = 130, .epilogue = true}, seed + 21, DType::bf16));
-    all.push_back(problem("matmul_few", DType::f64, DType::f64, {.m = 40, .n = 3, .k = 133, .alpha = 0.5, .beta = 2}, seed + 22, DType::f64));
+    all.push_back(problem("matmul_few", DType::f32, DType::f32, {.m = 40, .n = 3, .k = 133, .alpha = 0.5, .beta = 2}, seed + 22, DType::f32));
     for (DType dtype : {DType::f32, DType::bf16}) {
       all.push_back(problem("matmul_sparse_items", dtype, dtype, {.m = 7, .n = 13, .k = 11, .b_transposed = true, .alpha = 0.5, .beta = 2}, seed + 12, dtype));
       all.push_back(problem("matmul_sparse_panels", dtype, dtype, {.m = 110, .n = 140, .k = 150, .epilogue = true}, seed + 13, dtype));
