@@ -65,6 +65,13 @@ inline BuiltPlan build_plan(Runtime& runtime, const KernelPlan& plan) {
   return built;
 }
 
+/// Errors: not_supported, as a forced implementation needs groups of `items` items, and the driver allows fewer in one of its kernels.
+[[noreturn]] inline void refuse_group_items(std::string_view op, std::string_view implementation, std::uint64_t items, std::uint64_t allowed) {
+  throw Error(
+      ErrorCode::not_supported, op,
+      fmt::format("implementation {} refuses: needs groups of {} items, the device has at most {} in one of its kernels", implementation, items, allowed));
+}
+
 /// The same for kernels whose groups have a multiple of `items` items. A driver may allow fewer in a group of this kernel: then `other` is built instead, or
 /// Error not_supported is thrown if the entry is forced.
 inline BuiltPlan build_groups(Runtime& runtime, const KernelPlan& plan, const KernelPlan& other, std::uint64_t items, bool forced) {
@@ -73,8 +80,7 @@ inline BuiltPlan build_groups(Runtime& runtime, const KernelPlan& plan, const Ke
   built.tuning.local = allowed / items * items;
   if (built.tuning.local > 0) return built;
   if (!forced) return build_plan(runtime, other);
-  throw Error(ErrorCode::not_supported, plan.stem,
-              fmt::format("implementation {} refuses: needs groups of {} items, the device has at most {} in one of this kernel", plan.entry, items, allowed));
+  refuse_group_items(plan.stem, plan.entry, items, allowed);
 }
 
 /// One row of an op's ordered list of implementations. `accepts` returns an empty text, or the reason why the implementation refuses: what must be and what

@@ -88,10 +88,7 @@ class Plans {
     std::uint64_t allowed = GROUP_ITEMS;
     for (GroupStage stage : {GroupStage::count, GroupStage::scan, GroupStage::place}) allowed = std::min<std::uint64_t>(allowed, of(stage).tuning.local);
     if (allowed == GROUP_ITEMS) return;
-    if (!forced.empty())
-      throw Error(ErrorCode::not_supported, kOp,
-                  fmt::format("implementation {} refuses: needs groups of {} items, the device has at most {} in one of its kernels", kTiles, int{GROUP_ITEMS},
-                              allowed));
+    if (!forced.empty()) refuse_group_items(kOp, kTiles, GROUP_ITEMS, allowed);
     way_ = kItems, tiles = false;
   }
   const BuiltPlan& of(GroupStage stage) const { return plan_for(runtime_, kOp, GroupProblem{stage, wide_}, way_); }

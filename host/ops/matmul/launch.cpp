@@ -29,10 +29,8 @@ MatmulTile tile_of(const Product& x) {
 const BuiltPlan& plan_of(Product& x) {
   if (x.by_few) {
     const BuiltPlan& plan = matmul_plan(x.c, x.p);
-    if (plan.tuning.local == kMatmulFewItems) return plan;
-    throw Error(ErrorCode::not_supported, kMatmul,
-                fmt::format("implementation matmul_few refuses: needs groups of {} items, the device has at most {} in one of this kernel", kMatmulFewItems,
-                            plan.tuning.local));
+    if (plan.tuning.local < kMatmulFewItems) refuse_group_items(kMatmul, x.entry, kMatmulFewItems, plan.tuning.local);
+    return plan;
   }
   if (!x.by_tiles) return matmul_plan(x.c, x.p);
   const MatmulTile tile = tile_of(x);

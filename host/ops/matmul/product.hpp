@@ -70,8 +70,8 @@ struct Product {
   bool gains_as_f32() const;
   bool gains_by_items() const;
   bool has_few() const;
-  void note_few();
-  bool gains_by_few();
+  MatmulProblem few_problem() const;
+  bool gains_by_few() const;
   void choose_tiling();
   void transpose_results();
 

@@ -230,22 +230,24 @@ bool Product::gains_by_items() const {
 /// True if there are as few rows, or columns, as matmul_few takes.
 bool Product::has_few() const { return std::min(rows, n) <= MATMUL_FEW * MATMUL_FEW_EACH; }
 
-/// Notes for matmul_few what is few, and how the operands lie.
-void Product::note_few() {
-  p.few_rows = rows <= n, p.a_along_k = operands[1].column == 1, p.b_along_k = operands[2].column != 1;
-  p.few_each = 1;
-  while (MATMUL_FEW * std::int64_t{p.few_each} < std::min(rows, n)) p.few_each = static_cast<std::uint8_t>(2 * p.few_each);
+/// The problem for matmul_few: says what is few, and how the operands lie.
+MatmulProblem Product::few_problem() const {
+  MatmulProblem few = p;
+  few.few_rows = rows <= n, few.a_along_k = operands[1].column == 1, few.b_along_k = operands[2].column != 1;
+  few.few_each = 1;
+  while (MATMUL_FEW * std::int64_t{few.few_each} < std::min(rows, n)) few.few_each = static_cast<std::uint8_t>(2 * few.few_each);
+  return few;
 }
 
 /// True if blocks of few rows or columns are faster than tiles, most of which would be empty: if the other side has a block, and k is long.
-bool Product::gains_by_few() {
+bool Product::gains_by_few() const {
   if (entry != "matmul_tiles" || !c.options.implementation.empty() || !has_few() || complex) return false;
   if (k < MATMUL_FEW_DEPTH || std::max(rows, n) < MATMUL_FEW_LINES) return false;
   MatmulCall forced = c;
   forced.options.implementation = "matmul_few";
-  note_few();
+  const MatmulProblem few = few_problem();
   // A driver may allow fewer items in a group of this kernel than in others.
-  return fits_few(traits, p).empty() && matmul_plan(forced, p).tuning.local == kMatmulFewItems;
+  return fits_few(traits, few).empty() && matmul_plan(forced, few).tuning.local == kMatmulFewItems;
 }
 
 /// True if each matrix fits a lane: small, dense, and adjacent to the next.
@@ -365,7 +367,7 @@ void run_matmul(MatmulCall c, const Stream& stream) {
       throw Error(ErrorCode::not_supported, kMatmul,
                   fmt::format("implementation matmul_few refuses: rows or columns must be at most {}, got {} and {}", MATMUL_FEW * MATMUL_FEW_EACH,
                               product.rows, product.n));
-    product.note_few();
+    product.p = product.few_problem();
   }
   if (product.panels) product.choose_tiling();
   if (product.sparse && (product.panels || product.by_rows || product.by_words)) product.transpose_results();
