@@ -11,10 +11,12 @@ HERE = os.path.dirname(__file__)
 
 # What a machine does, from these sources:
 #   units, clock_ghz, dram_gbs   the maker's data sheets: H100 SXM 3.35 TB/s, H200 SXM 4.8 TB/s, both 132 units and 67 TFLOP/s of f32 at 1.98 GHz;
-#                                MI300X 304 units, 2.1 GHz, 163.4 TFLOP/s of f32, 5.3 TB/s
+#                                MI300X 304 units, 2.1 GHz, 163.4 TFLOP/s of f32, 5.3 TB/s; RTX A6000 84 units, 1.8 GHz, 38.7 TFLOP/s, 768 GB/s; RX 7900 XTX
+#                                96 units, 2.5 GHz, 61 TFLOP/s by pairs of instructions (dual issue), 960 GB/s
 #   f32, f64, integer, special   results a clock of a unit: CUDA C++ Programming Guide, table of arithmetic throughput, compute capability 9.0;
 #                                AMD's CDNA 3 white paper, with packed f32, and quarter rate for special functions
-#   issues                       sub-groups' instructions a clock of a unit: four schedulers; four SIMDs
+#   issues                       sub-groups' instructions a clock of a unit: four schedulers; four SIMDs; two on RDNA 3, whose pairs are not counted: at most
+#                                half of its peak is estimated
 #   lds, lines                   passes of local memory, and lines of 128 bytes of global memory, a clock of a unit: 128 bytes a clock of both;
 #                                CDNA 3: 128 of local memory, 64 of global memory
 #   l2_gbs                       measured by Chips and Cheese, "Nvidia's H100: Funny L2, and Tons of Bandwidth" and "Testing AMD's Giant MI300X", rounded
@@ -22,8 +24,8 @@ HERE = os.path.dirname(__file__)
 #   latency                      clocks from a load to its use from global memory, and from local memory: Luo et al. 2024, "Benchmarking and Dissecting the Nvidia
 #                                Hopper GPU Architecture via Microbenchmarking", rounded up for HBM under load; MI300X as Chips and Cheese
 #   resident                     sub-groups that a unit holds at most
-# Assumed, not measured: an instruction of a sub-group follows the one before after 2 clocks on average, 4 of its loads are on their way together, and a barrier takes
-# what local memory's latency is.
+# Assumed, not measured: l2_gbs, stream and latency of RTX A6000 and RX 7900 XTX; an instruction of a sub-group follows the one before after 2 clocks on average, four of its loads are on their way together (count/model.hpp), and a
+# barrier takes what local memory's latency is.
 MACHINES = {
     'h100': dict(profile='h100', target='sm_90', width=32, units=132, clock_ghz=1.98, f32=128, f64=64, integer=64, special=16, issues=4, lds=1, lines=1, l2_gbs=5500,
                  dram_gbs=3350, stream=0.75, latency=700, local_latency=30, resident=64),
@@ -31,8 +33,12 @@ MACHINES = {
                  dram_gbs=4800, stream=0.75, latency=700, local_latency=30, resident=64),
     'mi300x': dict(profile='mi300x', target='gfx942', width=64, units=304, clock_ghz=2.1, f32=128, f64=64, integer=64, special=16, issues=4, lds=1, lines=0.5, l2_gbs=11900,
                    dram_gbs=5300, stream=0.76, latency=800, local_latency=64, resident=32),
+    'a6000': dict(profile=None, target='sm_86', width=32, units=84, clock_ghz=1.8, f32=128, f64=2, integer=64, special=16, issues=4, lds=1, lines=1, l2_gbs=2500,
+                  dram_gbs=768, stream=0.85, latency=600, local_latency=30, resident=48),
+    'rx_7900': dict(profile='rx_7900', target='gfx1100', width=32, units=96, clock_ghz=2.5, f32=128, f64=2, integer=64, special=16, issues=2, lds=1, lines=0.5, l2_gbs=4500,
+                    dram_gbs=960, stream=0.85, latency=600, local_latency=64, resident=32),
 }
-CLOCKS_BETWEEN, LOADS_TOGETHER = 2, 4
+CLOCKS_BETWEEN = 2
 SHARPNESS = 4  # bounds add up as the 4th root of the sum of their 4th powers: the largest binds, and what is near it is not hidden whole
 
 
@@ -63,9 +69,8 @@ def bounds(counts, machine, resident=None, bytes_of_dram=None):
     # A sub-group by itself, the longest one; as many as are held at a time run beside it.
     sub_groups = max(1, counts['sub_groups'])
     share = counts['longest'] / max(1, issued / sub_groups)
-    pieces = counts['load_pieces'] + counts['scratch_pieces'] + counts['atomic_pieces']
-    serial = share / sub_groups * (CLOCKS_BETWEEN * (issued - counts['issues_memory']) + m['latency'] / LOADS_TOGETHER * pieces +
-                                   m['local_latency'] / LOADS_TOGETHER * counts['local_pieces']) + m['local_latency'] * counts['barriers'] / max(1, counts['groups'])
+    serial = share / sub_groups * (CLOCKS_BETWEEN * (issued - counts['issues_memory']) + m['latency'] * counts['waits'] +
+                                   m['local_latency'] * counts['local_waits']) + m['local_latency'] * counts['barriers'] / max(1, counts['groups'])
     rounds = max(1.0, sub_groups / (units * (resident or m['resident'])))
     result['latency'] = rounds * serial * a_clock
     return result
@@ -123,11 +128,15 @@ BUDGET_CALLS = {
 UNKNOWN_OCCUPANCY = 0.5
 
 
+def of_unit(target):
+    """What the compiler of a target says as occupancy when a unit is full: per cent, or waves of a SIMD."""
+    return 100.0 if target.startswith('sm_') else {'gfx942': 8.0, 'gfx1100': 16.0}[target]
+
+
 def occupancy(target, kernel, call):
     """Share of a unit's sub-groups that tests/gpu/budget.tsv says of a call's kernel; UNKNOWN_OCCUPANCY where it says nothing of that program."""
-    of_unit = {'sm_90': 100.0, 'gfx942': 8.0}[target]  # per cent; waves of a SIMD
     row = budget.read(os.path.join(HERE, 'budget.tsv')).get((target, kernel, BUDGET_CALLS.get(call)))
-    return float(row['occupancy']) / of_unit if row and float(row['occupancy'] or 0) > 0 else UNKNOWN_OCCUPANCY
+    return float(row['occupancy']) / of_unit(target) if row and float(row['occupancy'] or 0) > 0 else UNKNOWN_OCCUPANCY
 
 
 def measured(path=os.path.join(HERE, 'measured.tsv')):

@@ -10,11 +10,12 @@ import tempfile
 import cost
 import cost_model
 import planted
+import published
 
 COUNTS = ('width=32 items=64 groups=2 barriers=6 sub_groups=2 issues_f32=10 issues_f64=0 issues_special=0 issues_integer=6 issues_control=0 issues_memory=4 busy=320 longest=12 '
           'load_pieces=4 load_ideal=16 load_sectors=32 load_lines=8 load_bytes=512 load_touched=20 store_pieces=2 store_ideal=8 store_sectors=8 store_lines=2 store_bytes=256 '
           'store_touched=8 local_pieces=4 local_ideal=4 local_passes=10 atomics=64 atomic_pieces=2 atomic_passes=64 constant_pieces=0 constant_passes=0 scratch_pieces=2 '
-          'scratch_bytes=256')
+          'scratch_bytes=256 waits=2 local_waits=2')
 FIGURES = ['50.0', '100.0', '8.00', '1.50', '50.0', '3.00', '1.00', '32.00', '4.00', '10.00']
 
 
@@ -100,6 +101,9 @@ def models():
     # 1000 instructions one after another, in two rounds.
     one = {**nothing, 'issues_f32': 1000 * 132, 'longest': 1000}
     bad += fails('latency', round(2 * 2000 * clock * 1e9, 3), round(cost_model.bounds(one, machine, resident=0.5)['latency'] * 1e9, 3))
+    # And one whose 132 sub-groups wait ten times each for global memory and as often for local memory.
+    waits = {**nothing, 'issues_memory': 132, 'longest': 1, 'waits': 132 * 10, 'local_waits': 132 * 10}
+    bad += fails('waits', round(10 * (700 + 30) * clock * 1e9, 3), round(cost_model.bounds(waits, machine)['latency'] * 1e9, 3))
     bad += fails('the roofline of flops', 1.0, round(cost_model.ideal_seconds(132 * 128 * 2 * 1.98e9, 1, machine), 6))
     bad += fails('the roofline of bytes', 1.0, round(cost_model.ideal_seconds(1, 3350e9, machine), 6))
     estimate = [cost_model.Estimate('a', 'h200', 'L2', s, 0.5, m) for s, m in ((1.1e-6, 1.0), (2e-6, 1.0), (3e-6, None), (0.7e-6, 1.0))]
@@ -120,9 +124,27 @@ def keeps_estimates(folder):
     return bad
 
 
+def judges_published():
+    bad = 0
+    counts = {name: int(n) for name, n in (word.split('=') for word in COUNTS.split(' '))}
+    # Two runs of 2 groups: at the published shape 1000 groups of the same work, of 3.35e9 bytes, which take the roofline 1 ms.
+    runs = [('planted', [words, 1000, 1000 * words / 2, 0, 3.35e9], {**counts, 'groups': 2}) for words in (64.0, 64.0)]
+    row = dict(kernel='planted', machine='h100', speed='1675', unit='GB/s', known='')
+    ((kernel, machine, bound, estimated, said, known),) = published.compare([row], runs, {('planted', 'sm_90'): 1.0})
+    bad += fails('an estimate beside what was published', ('planted', 'h100', 'DRAM', 75.0, 50.0, ''), (kernel, machine, bound, round(estimated, 1), round(said, 1), known))
+    for estimated, known, wrong in ((64, '', 0), (66, '', 1), (34, '', 1), (66, 'reason', 0), (64, 'reason', 1)):
+        bad += fails(f'the verdict of {estimated} % instead of 50 %, known: {known!r}', wrong, len(published.verdict([('planted', 'h100', 'DRAM', estimated, 50, known)])))
+    try:
+        published.compare([{**row, 'kernel': 'another'}], runs, {})
+        bad += fails('a kernel that was not counted', 'the end of the program', 'an estimate')
+    except SystemExit as ended:
+        bad += fails('the words of a kernel that was not counted', True, 'another must be one of' in str(ended))
+    return bad
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        bad = reads_counts(folder) + compares(folder) + models() + keeps_estimates(folder)
+        bad = reads_counts(folder) + compares(folder) + models() + keeps_estimates(folder) + judges_published()
     print('gpu-cost --self-test: all planted faults were found' if not bad else f'gpu-cost --self-test: {bad} were not')
     return 1 if bad else 0
 

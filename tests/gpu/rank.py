@@ -12,6 +12,7 @@ PAIRS = {
     'ArraysOfStructures': ['h100', 'mi300x'],
     'BytesOneByOne': ['h100', 'mi300x'],
     'VectorsAreReadAtOnce': ['h100', 'mi300x'],
+    'VectorsThatAreTakenApart': ['h100', 'mi300x'],
     'ColumnsOfLocalMemory': ['h100', 'mi300x'],
     'VectorsOfLocalMemory': ['h100', 'mi300x'],
     'BranchesWithinASubGroup': ['h100'],  # a sub-group of 64 has both branches of the good one, too

@@ -43,6 +43,7 @@ LLVMOpaqueBasicBlock* LLVMGetInstructionParent(LLVMOpaqueValue*);
 LLVMOpaqueValue* LLVMGetBasicBlockParent(LLVMOpaqueBasicBlock*);
 LLVMOpaqueValue* LLVMGetCalledValue(LLVMOpaqueValue*);
 int LLVMIsDeclaration(LLVMOpaqueValue*);
+unsigned LLVMGetAlignment(LLVMOpaqueValue*);
 }
 
 namespace clutch::gpu_count { namespace {
@@ -195,6 +196,12 @@ Cost cost_of(Value instruction) {
   return {Pipe::integer, 0};
 }
 
+/// What is known to divide the address of a load or store; 0 of other instructions.
+std::uint32_t alignment_of(Value instruction) {
+  const int opcode = LLVMGetInstructionOpcode(instruction);
+  return opcode == kLoad || opcode == kStore ? LLVMGetAlignment(instruction) : 0;
+}
+
 /// Whether a pointer leads into constant memory.
 bool reads_constant(Value instruction) {
   for (int i = 0; i < LLVMGetNumOperands(instruction); ++i) {
@@ -251,6 +258,7 @@ class Counter final : public oclgrind::Plugin {
     launch_.emplace();
     error_.clear();
     known_.clear();
+    blocks_.clear();
     recent_.fill({});
     kernel_ = nullptr;
   }
@@ -300,6 +308,7 @@ class Counter final : public oclgrind::Plugin {
     Cost cost{};
     bool constant = false, argument = false;
     Repair repair = Repair::none;
+    Place place{};
   };
 
   const Known& look_up(const llvm::Instruction* instruction) {
@@ -310,7 +319,14 @@ class Counter final : public oclgrind::Plugin {
       // The C interface's values are these, and it does not know const.
       const auto value = reinterpret_cast<Value>(const_cast<llvm::Instruction*>(instruction));
       if (!kernel_) kernel_ = LLVMGetBasicBlockParent(LLVMGetInstructionParent(value));  // the first instruction is the kernel's own
-      found->second = {static_cast<std::uint32_t>(known_.size() - 1), cost_of(value), reads_constant(value), reads_argument(value, kernel_), repair_of(value)};
+      const auto block = blocks_.try_emplace(LLVMGetInstructionParent(value), static_cast<std::uint32_t>(blocks_.size() + 1)).first->second;
+      const std::uint32_t aligned = alignment_of(value);
+      found->second = {.number = static_cast<std::uint32_t>(known_.size() - 1),
+                       .cost = cost_of(value),
+                       .constant = reads_constant(value),
+                       .argument = reads_argument(value, kernel_),
+                       .repair = repair_of(value),
+                       .place = {.block = aligned > 0 ? block : 0, .aligned = aligned}};
     }
     slot = {instruction, &found->second};
     return found->second;
@@ -347,13 +363,14 @@ class Counter final : public oclgrind::Plugin {
       case oclgrind::AddrSpaceLocal: space = Space::local; break;
       default: space = known.constant && action == Action::load ? Space::constant : Space::global;
     }
-    launch_->access(lane(item), known.number, space, action, address, static_cast<std::uint32_t>(bytes));
+    launch_->access(lane(item), known.number, space, action, address, static_cast<std::uint32_t>(bytes), known.place);
   }
 
   std::ofstream file_;
   std::optional<Launch> launch_;
   std::string error_;  // the first that Oclgrind says of the launch
   std::unordered_map<const llvm::Instruction*, Known> known_;
+  std::unordered_map<LLVMOpaqueBasicBlock*, std::uint32_t> blocks_;
   std::array<std::pair<const llvm::Instruction*, const Known*>, 4096> recent_{};  // of known_, by address
   Value kernel_ = nullptr;
   oclgrind::Size3 size_;

@@ -6,11 +6,14 @@
 // Alignment: items of a sub-group run an instruction together if it is the n-th time since the last barrier for each of them. Items that leave a loop earlier
 //   wait. Where inner loops differ by item and by turn of the outer loop a GPU runs more: the lanes that are busy are at most those counted here.
 // Issues: an instruction that k items of a sub-group run together is issued once, as often as its weight says; the other lanes idle.
+// Joining: what an item loads (or stores) next to its last access, in the same block of instructions and within what the compiler knows to be aligned there, is
+//   one access with it, as GPUs' compilers make it: the simulator's compiler takes vectors apart whose elements are used one by one.
 // Pieces: an access of more than 16 bytes by an item is several, of 16 bytes each, as on every GPU.
 // Global memory: a piece touches sectors of 32 bytes and lines of 128. Ideal: the distinct bytes that its items ask for, in whole sectors.
 // Local memory: 32 banks of 4 bytes. A piece of up to 4 bytes goes by 32 lanes, of up to 8 by 16, of up to 16 by 8; each part takes as many passes as the bank
 //   with most distinct words has. Equal words are read once, and written once. Ideal: one pass for each part that has an item.
 // Atomics: items of a sub-group that meet one address take turns: as many passes as meet the most frequent address.
+// Waits: between two barriers a sub-group has up to four pieces that it loads (atomics and scratch, too) on their way together, and as many of local memory.
 // Constant memory: one pass for each distinct address. Scratch: private arrays that stayed in memory, read or written; where they lie is not looked at.
 #include <algorithm>
 #include <array>
@@ -27,7 +30,7 @@ enum class Action : std::uint8_t { load, store, atomic };
 /// What runs an instruction; memory is not one for instructions(): accesses issue themselves.
 enum class Pipe : std::uint8_t { f32, f64, special, integer, control, memory };
 constexpr std::size_t kPipes = 6;
-constexpr std::uint64_t kSector = 32, kLine = 128, kPiece = 16, kBanks = 32, kWord = 4;
+constexpr std::uint64_t kSector = 32, kLine = 128, kPiece = 16, kBanks = 32, kWord = 4, kTogether = 4;
 
 /// Counts of a sub-group size; all are sums over the launch, but `longest`.
 struct Counts {
@@ -45,6 +48,7 @@ struct Counts {
   std::uint64_t atomics = 0, atomic_pieces = 0, atomic_passes = 0;  ///< atomics: of items
   std::uint64_t constant_pieces = 0, constant_passes = 0;
   std::uint64_t scratch_pieces = 0, scratch_bytes = 0;  ///< bytes: of items
+  std::uint64_t waits = 0, local_waits = 0;
 
   std::uint64_t issued() const {
     std::uint64_t sum = 0;
@@ -90,7 +94,14 @@ struct Counts {
     f("constant_passes", c.constant_passes);
     f("scratch_pieces", c.scratch_pieces);
     f("scratch_bytes", c.scratch_bytes);
+    f("waits", c.waits);
+    f("local_waits", c.local_waits);
   }
+};
+
+/// Where an access is: its block of instructions, from 1 on (0: it joins no other), and what the compiler knows to divide its address.
+struct Place {
+  std::uint32_t block = 0, aligned = 0;
 };
 
 /// Counts a launch: its groups one after another, the items of each between two barriers in any order.
@@ -111,6 +122,7 @@ class Launch {
     is_since_.assign(weights_.size(), false);
     for (Site& site : sites_) site.of_item.assign(site.space == Space::scratch ? 0 : items_, {});
     scratch_.assign(sites_.size() * items_, 0);
+    for (auto& of_items : open_) of_items.assign(items_, {});
   }
 
   /// An item executes an instruction once. Instructions are numbers from 0 that the caller gives; each has one pipe and one weight.
@@ -130,8 +142,9 @@ class Launch {
   }
 
   /// An item's instruction accesses memory. Addresses of different buffers of a space differ.
-  void access(std::uint32_t item, std::uint32_t number, Space space, Action action, std::uint64_t address, std::uint32_t bytes) {
+  void access(std::uint32_t item, std::uint32_t number, Space space, Action action, std::uint64_t address, std::uint32_t bytes, Place place = {}) {
     if (bytes == 0) return;
+    if (joins(item, number, space, action, address, bytes, place)) return;
     const std::uint32_t at = site(number, space, action);
     if (space == Space::scratch) {
       scratch_[std::size_t{at} * items_ + item] += static_cast<std::uint32_t>((bytes + kPiece - 1) / kPiece);
@@ -139,15 +152,9 @@ class Launch {
       return;
     }
     sites_[at].of_item[item].push_back({address, bytes});
+    open(item, number, space, action, {.site = at, .block = place.block, .end = address + place.aligned});
     if (space != Space::global || action == Action::atomic) return;
-    auto& touched = action == Action::load ? loaded_ : stored_;
-    for (std::uint64_t sector = address / kSector; sector <= (address + bytes - 1) / kSector; ++sector) {
-      auto& slot = recent_[action == Action::store][sector % recent_[0].size()];  // most sectors were touched a moment ago
-      if (slot == sector + 1) continue;
-      slot = sector + 1;
-      touched.insert(sector);
-    }
-    for (Size& size : sizes_) (action == Action::load ? size.counts.load_bytes : size.counts.store_bytes) += bytes;
+    touch(action, address, bytes);
   }
 
   /// All items of the group have arrived.
@@ -177,6 +184,51 @@ class Launch {
     std::uint64_t address;
     std::uint32_t bytes;
   };
+  /// An item's last access of a space and action, while others may join it: up to `end`.
+  struct Open {
+    std::uint32_t site = 0, block = 0;
+    std::uint64_t end = 0;
+    std::uint32_t number = 0;
+  };
+  static std::size_t way_of(Space space, Action action) { return 2 * static_cast<std::size_t>(space) + (action == Action::store); }
+
+  void open(std::uint32_t item, std::uint32_t number, Space space, Action action, Open last) {
+    if (space == Space::scratch) return;
+    open_[way_of(space, Action::load)][item] = open_[way_of(space, Action::store)][item] = {};
+    last.number = number;
+    if (action != Action::atomic) open_[way_of(space, action)][item] = last;
+  }
+
+  bool joins(std::uint32_t item, std::uint32_t number, Space space, Action action, std::uint64_t address, std::uint32_t bytes, Place place) {
+    if (space == Space::scratch || action == Action::atomic || place.block == 0) return false;
+    Open& last = open_[way_of(space, action)][item];
+    if (last.block != place.block || last.number == number) return false;  // another turn of a loop is another access
+    Access& access = sites_[last.site].of_item[item].back();
+    const std::uint64_t end = access.address + access.bytes, own_end = address + bytes;
+    if (address >= access.address && own_end <= end) return true;
+    if (address == end && own_end <= last.end) {
+      access.bytes += bytes;
+    } else if (own_end == access.address && address + place.aligned >= end) {
+      access = {address, access.bytes + bytes};
+      last.end = std::max(last.end, address + place.aligned);
+    } else {
+      return false;
+    }
+    if (space == Space::global) touch(action, address, bytes);
+    return true;
+  }
+
+  void touch(Action action, std::uint64_t address, std::uint32_t bytes) {
+    auto& touched = action == Action::load ? loaded_ : stored_;
+    for (std::uint64_t sector = address / kSector; sector <= (address + bytes - 1) / kSector; ++sector) {
+      auto& slot = recent_[action == Action::store][sector % recent_[0].size()];  // most sectors were touched a moment ago
+      if (slot == sector + 1) continue;
+      slot = sector + 1;
+      touched.insert(sector);
+    }
+    for (Size& size : sizes_) (action == Action::load ? size.counts.load_bytes : size.counts.store_bytes) += bytes;
+  }
+
   struct Cost {
     Pipe pipe = Pipe::control;
     std::uint32_t weight = 0;
@@ -224,9 +276,14 @@ class Launch {
   void settle() {
     for (Size& size : sizes_) {
       each_sub_group(size, [&](std::size_t sub_group, std::uint32_t first, std::uint32_t end) {
+        Counts& c = size.counts;
+        auto awaited = [&c] { return c.load_pieces + c.scratch_pieces + c.atomic_pieces; };
+        const std::uint64_t before = awaited(), local_before = c.local_pieces;
         settle_counts(size, sub_group, first, end);
         for (const Site& site : sites_)
           if (site.space != Space::scratch) settle_site(size, sub_group, site, first, end);
+        c.waits += (awaited() - before + kTogether - 1) / kTogether;
+        c.local_waits += (c.local_pieces - local_before + kTogether - 1) / kTogether;
       });
     }
     for (const std::uint32_t number : since_) {
@@ -237,6 +294,7 @@ class Launch {
     std::fill(scratch_.begin(), scratch_.end(), 0);
     for (Site& site : sites_)
       for (auto& all : site.of_item) all.clear();
+    for (auto& of_items : open_) std::fill(of_items.begin(), of_items.end(), Open{});
   }
 
   void settle_counts(Size& size, std::size_t sub_group, std::uint32_t first, std::uint32_t end) const {
@@ -354,7 +412,8 @@ class Launch {
   std::vector<bool> is_since_;           // by instruction
   std::vector<std::uint32_t> site_of_;   // by instruction, space and action: one more than the site's number
   std::vector<Site> sites_;
-  std::vector<std::uint32_t> scratch_;  // pieces by site and item
+  std::vector<std::uint32_t> scratch_;     // pieces by site and item
+  std::array<std::vector<Open>, 6> open_;  // by way_of() and item
   std::unordered_set<std::uint64_t> loaded_, stored_;
   std::array<std::array<std::uint64_t, 1024>, 2> recent_{};  // of loaded_ and stored_, each one more
   std::vector<Lane> lanes_;                                  // of the piece at hand, by rising lane

@@ -129,6 +129,82 @@ TEST(CountModel, AccessesAlignByTurnAndBarrier) {
   EXPECT_EQ(c.longest, 4u);
 }
 
+/// Four pieces on their way together, but not across a barrier.
+TEST(CountModel, WaitsForLoads) {
+  Launch launch;
+  launch.begin_group(64);
+  auto loads = [&](std::uint32_t count, Space space) {
+    for (std::uint32_t item = 0; item < 64; ++item)
+      for (std::uint32_t i = 0; i < count; ++i) launch.access(item, i, space, Action::load, 256 * i + 4 * item, 4);
+  };
+  loads(5, Space::global);
+  launch.barrier();
+  loads(1, Space::global);
+  loads(9, Space::local);
+  launch.barrier();
+  for (std::uint32_t item = 0; item < 64; ++item) launch.access(item, 20, Space::global, Action::store, 4 * item, 4);
+  launch.end_group();
+  const auto [narrow, wide] = launch.counts();
+  EXPECT_EQ(narrow.waits, 2u * (2 + 1));
+  EXPECT_EQ(narrow.local_waits, 2u * 3);
+  EXPECT_EQ(wide.waits, 2u + 1);
+  EXPECT_EQ(wide.local_waits, 3u);
+}
+
+/// Elements of a vector of 16 bytes, one by one.
+TEST(CountModel, NeighboursJoinWithinWhatIsKnownToBeAligned) {
+  constexpr Place kFour{.block = 1, .aligned = 4}, kSixteen{.block = 1, .aligned = 16};
+  auto loads = [](auto&& of_item) { return group_of(32, of_item)[0]; };
+  auto load = [](Launch& l, std::uint32_t item, std::uint32_t number, std::uint64_t at, Place place) {
+    l.access(item, number, Space::global, Action::load, 16 * item + at, 4, place);
+  };
+  const Counts joined = loads([&](Launch& l, std::uint32_t item) {
+    load(l, item, 0, 0, kSixteen);
+    for (std::uint32_t i = 1; i < 4; ++i) load(l, item, i, 4 * i, kFour);
+  });
+  EXPECT_EQ(joined.load_pieces, 1u);
+  EXPECT_EQ(joined.load_sectors, 16u);
+  EXPECT_EQ(joined.load_bytes, 512u);
+  EXPECT_EQ(joined.load_touched, 16u);
+  const Counts downwards = loads([&](Launch& l, std::uint32_t item) {
+    load(l, item, 0, 4, kFour);
+    load(l, item, 1, 0, kSixteen);
+    load(l, item, 2, 8, kFour);
+    load(l, item, 3, 8, kFour);  // once more
+  });
+  EXPECT_EQ(downwards.load_pieces, 1u);
+  EXPECT_EQ(downwards.load_bytes, 32u * 12);
+  const auto apart = [&](auto&& between, Place second, std::uint32_t number = 1) {
+    return loads([&](Launch& l, std::uint32_t item) {
+      load(l, item, 0, 0, kSixteen);
+      between(l, item);
+      load(l, item, number, 4, second);
+    });
+  };
+  auto nothing = [](Launch&, std::uint32_t) {};
+  EXPECT_EQ(apart(nothing, kFour).load_pieces, 1u);
+  EXPECT_EQ(apart(nothing, {.block = 2, .aligned = 4}).load_pieces, 2u);  // of another block
+  EXPECT_EQ(apart(nothing, {}).load_pieces, 2u);                          // of none
+  EXPECT_EQ(apart(nothing, kFour, 0).load_pieces, 2u);                    // the same instruction, in a loop
+  EXPECT_EQ(apart([&](Launch& l, std::uint32_t item) { load(l, item, 9, 4096, kSixteen); }, kFour).load_pieces, 3u);
+  EXPECT_EQ(apart([&](Launch& l, std::uint32_t item) { l.access(item, 9, Space::global, Action::store, 4096, 4, kFour); }, kFour).load_pieces, 2u);
+  EXPECT_EQ(apart([&](Launch& l, std::uint32_t item) { l.access(item, 9, Space::local, Action::store, 4096, 4, kFour); }, kFour).load_pieces, 1u);
+  // Past what is known to be aligned, and where nothing is.
+  EXPECT_EQ(loads([&](Launch& l, std::uint32_t item) { load(l, item, 0, 0, kFour), load(l, item, 1, 4, kFour); }).load_pieces, 2u);
+  EXPECT_EQ(loads([&](Launch& l, std::uint32_t item) {
+              for (std::uint32_t i = 0; i < 5; ++i) load(l, item, i, 4 * i, i == 0 ? kSixteen : kFour);
+            }).load_pieces,
+            2u);
+  // A barrier ends it.
+  Launch launch;
+  launch.begin_group(32);
+  for (std::uint32_t item = 0; item < 32; ++item) load(launch, item, 0, 0, kSixteen);
+  launch.barrier();
+  for (std::uint32_t item = 0; item < 32; ++item) load(launch, item, 1, 4, kFour);
+  launch.end_group();
+  EXPECT_EQ(launch.counts()[0].load_pieces, 2u);
+}
+
 TEST(CountModel, AtomicsConstantsAndScratch) {
   const auto [narrow, wide] = group_of(64, [](Launch& l, std::uint32_t item) {
     l.access(item, 0, Space::global, Action::atomic, 0, 4);                // all at one address

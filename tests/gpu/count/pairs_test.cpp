@@ -128,6 +128,21 @@ TEST(CountPairs, VectorsAreReadAtOnce) {
   EXPECT_EQ(good[0].store_touched, bad[0].store_touched);
 }
 
+/// The simulator's compiler loads elements that are used one by one each for itself, and the simulator stores them so.
+TEST(CountPairs, VectorsThatAreTakenApart) {
+  const auto good = count("const float4 v = ((__global const float4*)in)[i]; out[i] = v.x + v.y * 2 + v.z * 3 + v.w * 4;", kTwoGroups);
+  const auto bad = count("out[i] = in[4 * i] + in[4 * i + 1] * 2 + in[4 * i + 2] * 3 + in[4 * i + 3] * 4;", kTwoGroups);
+  EXPECT_EQ(good[0].load_pieces, 4u);
+  EXPECT_EQ(good[0].load_sectors, 64u);
+  EXPECT_EQ(bad[0].load_pieces, 16u);
+  EXPECT_EQ(bad[0].load_sectors, 4u * 64);
+  EXPECT_EQ(good[0].load_bytes, bad[0].load_bytes);
+  const auto stores = count("const float x = in[i]; ((__global float4*)out)[i] = (float4)(x, x + 1, x * 2, x * x);", kTwoGroups);
+  EXPECT_EQ(stores[0].store_pieces, 4u);
+  EXPECT_EQ(stores[0].store_sectors, 64u);
+  EXPECT_EQ(stores[0].store_bytes, 128u * 16);
+}
+
 TEST(CountPairs, ColumnsOfLocalMemory) {
   const std::string body = "__local float t[64 * 33]; t[item * STRIDE] = in[i]; barrier(CLK_LOCAL_MEM_FENCE); out[i] = t[(63 - item) * STRIDE];";
   const auto good = count(body, kTwoGroups, "#define STRIDE 33\n"), bad = count(body, kTwoGroups, "#define STRIDE 32\n");
