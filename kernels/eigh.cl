@@ -4,11 +4,14 @@
 //   eigh_jacobi_lanes  cyclic Jacobi, a matrix in each SIMD lane (eigh/jacobi.clh)
 //   eigh_jacobi_group  Jacobi, a matrix for each work-group (eigh/jacobi_group.clh)
 //   eigh_qr_lanes      Householder reduction and implicit QR, a matrix in each SIMD lane (eigh/tridiagonal.clh, eigh/qr_lanes.clh)
+//   eigh_jacobi_items  cyclic Jacobi, a matrix in the registers of each work-item (eigh/items.clh)
+//   eigh_qr_items      Householder reduction and implicit QR, a matrix in the registers of a team of work-items (eigh/qr_items.clh)
 //   eigh_qr_group      the same; a work-group reduces matrices one after another (eigh/qr_group.clh)
 //   eigh_device_wide   the stages of eigh_qr_group as launches, each shared by all work-groups (eigh/device_wide.clh). Same bits as eigh_qr_group; these are
 //                      eigh_qr_lanes' bits where that has LANES > 1 and n > LANES.
 // Ownership, drivers of lanes: a work-item owns bundles of LANES matrices, one in each lane of its vectors. Matrices are in private memory if
 // n <= CLUTCH_N_MAX, else (CLUTCH_IN_SCRATCH) in the work-item's part of global scratch: matrices of a bundle and, with CLUTCH_VECTORS, their eigenvectors.
+// Drivers of items: work-groups have EIGH_ITEMS items, LANES is 1. Matrices are in registers alone.
 // Drivers of groups: a work-group owns the matrices that it takes one after another, in its part of global scratch; eigh_qr_group has the eigenvectors of a
 // bundle there, too. Local memory: one T for each work-item, drivers of groups only.
 // Scaling: a matrix is multiplied by a power of two that takes its largest element to [1, 2), or with CLUTCH_RELATIVE near 2^CLUTCH_UP. Devices may flush
@@ -25,6 +28,7 @@
 //   CLUTCH_RELATIVE    Jacobi compares an element with its own diagonal elements
 //   CLUTCH_GROUPED     work-groups have several work-items
 //   CLUTCH_IN_SCRATCH  matrices are in global scratch
+//   CLUTCH_TEAM, CLUTCH_ROWS   eigh_qr_items: work-items of a team, and rows that each has
 #if !defined(T) || !defined(LANES) || !defined(CLUTCH_BUNDLES) || !defined(CLUTCH_MATRICES) || !defined(CLUTCH_COMPLEX) || !defined(CLUTCH_VECTORS) || \
     !defined(CLUTCH_N_MAX) || !defined(CLUTCH_N)
 #error "T, LANES, CLUTCH_BUNDLES, CLUTCH_MATRICES, CLUTCH_COMPLEX, CLUTCH_VECTORS, CLUTCH_N_MAX and CLUTCH_N are not defined"
@@ -44,6 +48,9 @@
 #if defined(CLUTCH_ENTRY_eigh_qr_group) || defined(CLUTCH_ENTRY_eigh_jacobi_group) || defined(CLUTCH_ENTRY_eigh_device_wide)
 #define IN_GROUP 1
 #endif
+#if defined(CLUTCH_ENTRY_eigh_jacobi_items) || defined(CLUTCH_ENTRY_eigh_qr_items)
+#define CLUTCH_BY_ITEMS 1
+#endif
 #if defined(CLUTCH_IN_SCRATCH) || defined(IN_GROUP)
 #define CLUTCH_MEM __global
 #else
@@ -56,12 +63,15 @@
 #define CLUTCH_QR_MEM __global
 #define CLUTCH_QR_STRIDE item_count()
 #include "eigh/group.clh"
+#elif defined(CLUTCH_ENTRY_eigh_qr_items)
+#define CLUTCH_QR_MEM __local
+#define CLUTCH_QR_STRIDE 1
 #else
 #define CLUTCH_QR_MEM __private
 #define CLUTCH_QR_STRIDE 1
 #endif
 #include "eigh/qr.clh"
-#ifndef IN_GROUP
+#if !defined(IN_GROUP) && !defined(CLUTCH_ENTRY_eigh_qr_items)
 #include "eigh/bundle.clh"
 #endif
 #if defined(CLUTCH_ENTRY_eigh_qr_group) || defined(CLUTCH_ENTRY_eigh_device_wide)
@@ -85,8 +95,11 @@
   __global int* sweeps_out = (__global int*)(sweeps_base + sweeps_offset);                                                                                    \
   __global const T* given = (__global const T*)(a_base + a_offset);
 
-#ifdef CLUTCH_ENTRY_eigh_jacobi_lanes
+#if defined(CLUTCH_ENTRY_eigh_jacobi_lanes) || defined(CLUTCH_ENTRY_eigh_jacobi_items)
 #include "eigh/jacobi.clh"
+#endif
+
+#ifdef CLUTCH_ENTRY_eigh_jacobi_lanes
 __kernel void eigh_jacobi_lanes(EIGH_PARAMS) {
   EIGH_TAKE_PARAMS
   CLUTCH_MATRIX_STRIDES
@@ -117,6 +130,105 @@ __kernel void eigh_jacobi_lanes(EIGH_PARAMS) {
       store_results(w, v_out, info, sweeps_out, first, count, n, first_pair, pairs, positive, streaming, d, v, (CLUTCH_MEM T*)a, unscale_of[b], bad_of[b],
                     at[b].left & 1, at[b].used);
     }
+  }
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_eigh_jacobi_items
+#include "eigh/items.clh"
+__kernel __attribute__((reqd_work_group_size(EIGH_ITEMS, 1, 1))) void eigh_jacobi_items(EIGH_PARAMS) {
+  EIGH_TAKE_PARAMS
+  CLUTCH_MATRIX_STRIDES
+  __local T stage[STAGE_NUMBERS];
+  const int item = (int)get_local_id(0);
+  for (ulong first = get_group_id(0) * EIGH_ITEMS; first < batch; first += get_num_groups(0) * EIGH_ITEMS) {
+    const int count = (int)min((ulong)EIGH_ITEMS, batch - first);
+    T a[CLUTCH_N * CLUTCH_N * CLUTCH_PARTS], d[CLUTCH_N];
+#if CLUTCH_VECTORS
+    T v[CLUTCH_N * CLUTCH_N * CLUTCH_PARTS];
+#else
+    T* const v = a;
+#endif
+    load_staged(a, given + first * matrix_stride, matrix_stride, count, CLUTCH_N * CLUTCH_N * CLUTCH_PARTS, item, stage);
+    CLUTCH_COPY_TRIANGLE(a)
+    T scale, unscale;
+    const M bad = find_scale(a, ri, rj, CLUTCH_N, &scale, &unscale);
+    JacobiState at = {.tolerance = tolerance_given * apply_scale(a, ri, rj, CLUTCH_N, scale, bad, conjugate), .left = 0, .used = 0};
+#ifdef CLUTCH_RELATIVE
+    at.tolerance = tolerance_given;
+#endif
+#if CLUTCH_VECTORS
+#pragma unroll
+    for (int i = 0; i < CLUTCH_N * CLUTCH_N * CLUTCH_PARTS; ++i) v[i] = i % ((CLUTCH_N + 1) * CLUTCH_PARTS) == 0;
+#endif
+    iterate_jacobi(a, ri, rj, CLUTCH_N, v, 0, &at, limit);
+#pragma unroll
+    for (int i = 0; i < CLUTCH_N; ++i) d[i] = CLUTCH_RE(i, i);
+    sort_pairs(d, v);
+#pragma unroll
+    for (int i = 0; i < CLUTCH_N; ++i) d[i] = bad ? (T)NAN : unscaled(d[i], unscale);
+    store_staged(w + first * pairs, d, first_pair, first_pair + pairs, count, CLUTCH_N, item, stage);
+#if CLUTCH_VECTORS
+    if (positive) make_positive(v, CLUTCH_N);
+#pragma unroll
+    for (int i = 0; i < CLUTCH_N * CLUTCH_N * CLUTCH_PARTS; ++i) v[i] = bad ? (T)NAN : v[i] + (T)0;
+    const int row = CLUTCH_N * CLUTCH_PARTS;
+    store_staged(v_out + first * pairs * row, v, first_pair * row, (first_pair + pairs) * row, count, CLUTCH_N * row, item, stage);
+#endif
+    if (item < count) info[first + item] = bad ? -1 : (int)(at.left & 1), sweeps_out[first + item] = (int)at.used;
+  }
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_eigh_qr_items
+#include "eigh/qr_items.clh"
+__kernel __attribute__((reqd_work_group_size(EIGH_ITEMS, 1, 1))) void eigh_qr_items(EIGH_PARAMS) {
+  EIGH_TAKE_PARAMS
+  __local QrTeam teams[EIGH_ITEMS / CLUTCH_TEAM];
+  const int own = (int)get_local_id(0) / CLUTCH_TEAM;
+  __local QrTeam* team = teams + own;
+  team->id[get_local_id(0) % CLUTCH_TEAM] = (int)get_local_id(0) % CLUTCH_TEAM;
+  for (ulong first = get_group_id(0) * (EIGH_ITEMS / CLUTCH_TEAM); first < batch; first += get_num_groups(0) * (EIGH_ITEMS / CLUTCH_TEAM)) {
+    const ulong m = min(first + own, batch - 1);  // teams past the last matrix compute it, too
+    TEAM_BARRIER;
+    const int item = team->id[get_local_id(0) % CLUTCH_TEAM];
+    T unscale;
+    int bad;
+    {
+      Rows a;
+      load_rows(&a, given + m * matrix_stride, item, n, transposed, conjugate);
+      bad = scale_rows(team, &a, item, &unscale);
+      TEAM_BARRIER;
+      reduce_rows_in_registers(team, &a, item, n);
+      TEAM_BARRIER;
+    }
+    const T tolerance = tolerance_given * norm_of((__local const T*)team->d[0], (__local const T*)team->e[0], n);
+    Rows v;
+#if CLUTCH_VECTORS
+    form_rows_of_q(team, &v, item, n);
+#endif
+    int now;
+    const int used = iterate_items(teams, own, &v, item, n, tolerance, limit, &now);
+    __local const T* d = (__local const T*)team->d[now];
+    const int remain = (int)count_left((__local const T*)team->e[now], n), stored = first + own < batch;
+    for (int j = item; j < n; j += CLUTCH_TEAM) {
+      int rank = -first_pair;
+      for (int i = 0; i < n; ++i) rank += d[i] < d[j] || (d[i] == d[j] && i < j);
+      team->rank[j] = rank;
+      if (stored && rank >= 0 && rank < pairs) w[m * pairs + rank] = bad ? (T)NAN : unscaled(d[j], unscale);
+    }
+    if (stored && item == 0) info[m] = bad ? -1 : remain, sweeps_out[m] = used;
+#if CLUTCH_VECTORS
+    if (positive) make_columns_positive(team, &v, item, n);
+    TEAM_BARRIER;
+    EACH(j, CLUTCH_CAP) {
+      const int rank = j < n ? team->rank[j] : -1;
+      if (stored && rank >= 0 && rank < pairs) {
+        __global T* column = v_out + (m * pairs + rank) * n * CLUTCH_PARTS;
+        EACH_ROW if (ROW_OF(r) < n) EACH_PART column[ROW_OF(r) * CLUTCH_PARTS + part] = bad ? (T)NAN : v.x[r][part * CLUTCH_CAP + j] + (T)0;
+      }
+    }
+#endif
   }
 }
 #endif

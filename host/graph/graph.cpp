@@ -214,7 +214,7 @@ GraphCapture::GraphCapture(Graph& graph, const Stream& stream, const CaptureOpti
   graph_.capture_begin(stream, options);
 }
 
-GraphCapture::~GraphCapture() noexcept(false) {
+GraphCapture::~GraphCapture() noexcept(false) {  // NOLINT(bugprone-exception-escape)
   if (std::uncaught_exceptions() > exceptions_)
     graph_.capture_abandon();
   else if (graph_.is_capturing())

@@ -30,6 +30,8 @@ std::string_view name(EighDriver driver) noexcept {
     case EighDriver::qr_lanes: return "qr_lanes";
     case EighDriver::qr_group: return "qr_group";
     case EighDriver::device_wide: return "device_wide";
+    case EighDriver::jacobi_items: return "jacobi_items";
+    case EighDriver::qr_items: return "qr_items";
     case EighDriver::host: return "host";
   }
   return "?";
@@ -114,6 +116,32 @@ std::string fits_qr_group(const DeviceTraits& traits, const EighProblem& p) {
   return fits(traits, p, std::numeric_limits<std::uint16_t>::max(), kEighPrivate);
 }
 
+/// Registers of an item that hold a number of T, and of a matrix's elements, or of its eigenvectors', at most that many: with both an item has 128 of the 255
+/// that NVIDIA's have at most.
+int registers(DType dtype) { return (eigh_real_of(dtype) == DType::f64 ? 2 : 1) * (is_complex(dtype) ? 2 : 1); }
+constexpr int kRegistersOfMatrix = 64;
+int most_of_jacobi_items(DType dtype) {
+  int n = 1;
+  while ((n + 1) * (n + 1) * registers(dtype) <= kRegistersOfMatrix) ++n;
+  return n;
+}
+int most_of_qr_items(DType dtype) { return std::min(kRegistersOfMatrix / registers(dtype), kRegistersOfMatrix); }
+
+std::string fits_jacobi_items(const DeviceTraits& traits, const EighProblem& p) {
+  if (const int most = most_of_jacobi_items(p.dtype); p.n < 2 || p.n > most) return fmt::format("n must be 2 to {}, {}", most, got_n(p));
+  if (std::string why = refuses_group_items(traits, EIGH_ITEMS); !why.empty()) return why;
+  if (std::string why = refuses_local_bytes(traits, EIGH_ITEMS * (64 + 8)); !why.empty()) return why;
+  return fits_jacobi(traits, p);
+}
+std::string fits_qr_items(const DeviceTraits& traits, const EighProblem& p) {
+  if (p.relative) return std::string(kOnlyJacobi);
+  if (const int most = most_of_qr_items(p.dtype); p.n > most) return fmt::format("n must be at most {}, {}", most, got_n(p));
+  if (std::string why = refuses_group_items(traits, EIGH_ITEMS); !why.empty()) return why;
+  constexpr std::uint64_t kTeamsBytes = 16384;  // of all teams of a group at most: those of c128 and n = 8 have 14 KB
+  if (std::string why = refuses_local_bytes(traits, kTeamsBytes); !why.empty()) return why;
+  return fits(traits, p, kRegistersOfMatrix, kEighPrivate);
+}
+
 std::string hosts(const DeviceTraits& traits, const EighProblem& p) {
   if (p.relative) return std::string(kOnlyJacobi);
   std::string why = computes(traits, p);
@@ -144,8 +172,10 @@ constexpr int kKnownTo = 6;
 /// Size from which one matrix is enough work for the whole device.
 constexpr int kDeviceWideFrom = 641;
 
-constexpr std::array<Implementation<EighProblem>, 8> kImplementations{{
+constexpr std::array<Implementation<EighProblem>, 10> kImplementations{{
     {"eigh_closed", fits_closed},
+    {"eigh_jacobi_items", of_groups<fits_jacobi_items, EighProblem>},
+    {"eigh_qr_items", of_groups<fits_qr_items, EighProblem>},
     {"eigh_jacobi_lanes",
      [](const DeviceTraits& t, const EighProblem& p) {
        if (const int most = p.relative ? relative_in_lanes(t, p.dtype) : 4; p.n > most)
@@ -177,8 +207,10 @@ constexpr std::array<Implementation<EighProblem>, 8> kImplementations{{
 }};
 
 /// Conditions for drivers that the caller forces.
-constexpr std::array<Implementation<EighProblem>, 7> kForced{{
+constexpr std::array<Implementation<EighProblem>, 9> kForced{{
     {"eigh_closed", fits_closed},
+    {"eigh_jacobi_items", fits_jacobi_items},
+    {"eigh_qr_items", fits_qr_items},
     {"eigh_jacobi_lanes", fits_jacobi},
     {"eigh_jacobi_group", fits_jacobi_group},
     {"eigh_qr_lanes", fits_qr},
@@ -206,8 +238,8 @@ EighBatch eigh_batch(const DeviceTraits& traits, DType dtype, std::int64_t batch
 }
 
 std::uint16_t eigh_size_class(std::int64_t n) {
-  if (n <= kKnownTo) return static_cast<std::uint16_t>(n);
-  for (int most : {16, kEighPrivate, kGroupOfItemsFrom - 1, kGroupFrom - 1, kEighMost, kDeviceWideFrom - 1, kOwnDoubleTo, kOwnTo})
+  if (n <= 8) return static_cast<std::uint16_t>(n);
+  for (int most : {16, kEighPrivate, kGroupOfItemsFrom - 1, kRegistersOfMatrix, kGroupFrom - 1, kEighMost, kDeviceWideFrom - 1, kOwnDoubleTo, kOwnTo})
     if (n <= most) return static_cast<std::uint16_t>(most);
   return std::numeric_limits<std::uint16_t>::max();
 }
@@ -220,19 +252,21 @@ KernelPlan select(const DeviceTraits& traits, const EighProblem& p, std::string_
     plan.note = fmt::format("LAPACKE's {} on mapped memory", is_complex(p.dtype) ? "heevd" : "syevd");
     return plan;
   }
-  bool is_group = plan.entry.ends_with("_group") || plan.entry == "eigh_device_wide", in_scratch = !is_group && p.n > kEighPrivate;
-  plan.tuning.local = std::min<std::uint64_t>(plan.tuning.local, EIGH_MAX_ITEMS);
+  bool is_group = plan.entry.ends_with("_group") || plan.entry == "eigh_device_wide", by_items = plan.entry.ends_with("_items");
+  bool in_scratch = !is_group && !by_items && p.n > kEighPrivate;
+  plan.tuning.local = by_items ? EIGH_ITEMS : std::min<std::uint64_t>(plan.tuning.local, EIGH_MAX_ITEMS);
   // Small sizes are constants of their programs, so that all loops are unrolled.
-  int known = plan.entry == "eigh_closed" || (plan.entry == "eigh_jacobi_lanes" && (p.n == 3 || p.n == 4)) || (plan.entry == "eigh_qr_lanes" && p.n <= kKnownTo)
+  int known = plan.entry == "eigh_closed" || plan.entry == "eigh_jacobi_items" || (plan.entry == "eigh_jacobi_lanes" && (p.n == 3 || p.n == 4)) ||
+                      (plan.entry == "eigh_qr_lanes" && p.n <= kKnownTo)
                   ? p.n
                   : 0;
   // An item interleaves two bundles if each rotation depends on the one before and both bundles fit a core's innermost caches.
-  const bool two =
-      eigh_lanes(traits, p.dtype) > 1 && (plan.entry == "eigh_qr_lanes" || (plan.entry == "eigh_jacobi_lanes" && p.n == 3 && !is_complex(p.dtype)));
+  const int lanes = by_items ? 1 : eigh_lanes(traits, p.dtype);
+  const bool two = lanes > 1 && (plan.entry == "eigh_qr_lanes" || (plan.entry == "eigh_jacobi_lanes" && p.n == 3 && !is_complex(p.dtype)));
   plan.tuning.tile = two ? 2 : 1;
   plan.options = "-cl-denorms-are-zero";
   plan.defines.set_type("T", eigh_real_of(p.dtype))
-      .set("LANES", eigh_lanes(traits, p.dtype))
+      .set("LANES", lanes)
       .set("CLUTCH_BUNDLES", two ? 2 : 1)
       .set("CLUTCH_MATRICES", eigh_matrices(plan.entry, two ? 2 : 1))
       .set("CLUTCH_COMPLEX", is_complex(p.dtype))
@@ -242,6 +276,15 @@ KernelPlan select(const DeviceTraits& traits, const EighProblem& p, std::string_
                            : known      ? known
                            : in_scratch ? kEighMost
                                         : kEighPrivate);
+  if (plan.entry == "eigh_qr_items") {
+    // Two rows an item where registers allow: all items of a team compute all rotations. A larger class than the size's own wastes less than another program.
+    int rows_of_class = 8;
+    while (rows_of_class < p.n) rows_of_class *= 2;
+    const int rows = 2 * rows_of_class * registers(p.dtype) <= kRegistersOfMatrix ? 2 : 1;
+    plan.defines.set("CLUTCH_TEAM", rows_of_class / rows).set("CLUTCH_ROWS", rows);
+    plan.tuning.tile = EIGH_ITEMS / (rows_of_class / rows);  // matrices of a group
+  }
+  if (plan.entry == "eigh_jacobi_items") plan.tuning.tile = EIGH_ITEMS;
   if (is_group && plan.tuning.local > 1) plan.defines.set("CLUTCH_GROUPED", 1);
   if (p.relative && plan.entry != "eigh_closed") plan.defines.set("CLUTCH_RELATIVE", 1);
   if (in_scratch) plan.defines.set("CLUTCH_IN_SCRATCH", 1);
@@ -316,6 +359,11 @@ void run(const Tensor& w, const Tensor& v, const Tensor& info, const Tensor& swe
   Runtime& runtime = *c.runtime;
   const BuiltPlan& plan = runtime.plans().find<BuiltPlan>(op, problem, forced, [&] {
     KernelPlan selected = select(runtime.traits(), problem, forced);
+    if (selected.entry.ends_with("_items")) {
+      // A driver may allow fewer items in a group of this kernel than in others.
+      const KernelPlan other = select(runtime.traits(), problem, problem.relative ? "eigh_jacobi_lanes" : "eigh_qr_lanes");
+      return build_groups(runtime, selected, other, EIGH_ITEMS, !forced.empty());
+    }
     if (selected.entry != kHostEntry) return build_plan(runtime, selected);
     BuiltPlan on_host;
     on_host.text = Interned(selected.to_string());

@@ -13,6 +13,7 @@
 #include "common/shared.h"
 
 #define EIGH_MAX_ITEMS 256  // most work-items of a work-group; a macro since kernels declare arrays of it
+#define EIGH_ITEMS 64       // work-items of a work-group of eigh_jacobi_items and eigh_qr_items
 
 CLUTCH_SHARED_BEGIN
 

@@ -224,8 +224,8 @@ struct EighCase {
   static Problem problem(std::string_view what, EighDriver driver, DType dtype, std::int64_t batch, std::int64_t n, linalg::Uplo uplo, std::uint64_t seed,
                          bool transposed = false) {
     static std::vector<std::string> names;
-    static const std::string kEntries[] = {"eigh_automatic", "eigh_closed",   "eigh_jacobi_lanes", "eigh_jacobi_group",
-                                           "eigh_qr_lanes",  "eigh_qr_group", "eigh_device_wide",  "eigh_host"};
+    static const std::string kEntries[] = {"eigh_automatic", "eigh_closed",      "eigh_jacobi_lanes", "eigh_jacobi_group", "eigh_qr_lanes",
+                                           "eigh_qr_group",  "eigh_device_wide", "eigh_jacobi_items", "eigh_qr_items",     "eigh_host"};
     Problem p{.name = fmt::format("{} {} n {}", what, name(dtype), n), .entry = kEntries[static_cast<std::size_t>(driver)], .needs_fp64 = is_double(dtype)};
     std::vector<HostMatrix> matrices;
     for (std::int64_t m = 0; m < batch; ++m) matrices.push_back(make("integers", n, is_complex(dtype), 0, seed + static_cast<std::uint64_t>(m)));
@@ -272,6 +272,10 @@ struct EighCase {
         problem("", EighDriver::qr_group, DType::c64, 3, 19, Uplo::upper, seed + 8),
         problem("", EighDriver::device_wide, DType::f32, 2, 19, Uplo::lower, seed + 9),
         problem("", EighDriver::device_wide, DType::c128, 2, 9, Uplo::lower, seed + 10),
+        problem("", EighDriver::jacobi_items, DType::f32, 67, 5, Uplo::upper, seed + 11),
+        problem("", EighDriver::jacobi_items, DType::c64, 5, 3, Uplo::lower, seed + 12),
+        problem("", EighDriver::qr_items, DType::f32, 9, 11, Uplo::lower, seed + 13),
+        problem("", EighDriver::qr_items, DType::c64, 18, 6, Uplo::upper, seed + 14, true),
     };
   }
 
@@ -300,6 +304,14 @@ struct EighCase {
       {"eigh_device_wide", Edit::stride, "x.factor = scratch + at.factor;", "x.factor = x.rows + 2 * row_stride(n);"},
       {"eigh_device_wide", Edit::offset, "x.tops[have++] = top;", "x.tops[have++] = top / 2;"},
       {"eigh_device_wide", Edit::arithmetic, "by_u[m] *= -h_u", "by_u[m] *= h_u"},
+      {"eigh_jacobi_items", Edit::tail, "min(m, count - 1) * stride + begin", "min(m, count - 2) * stride + begin"},
+      {"eigh_jacobi_items", Edit::stride, "(size_t)m * (high - low) + number", "(size_t)m * (high - low - 1) + number"},
+      {"eigh_jacobi_items", Edit::offset, "stage[m * STAGE_ROW + i] = from", "stage[m * STAGE_ROW + i / 2] = from"},
+      {"eigh_jacobi_items", Edit::arithmetic, "CLUTCH_RE(q, q) = aqq + rotation.move", "CLUTCH_RE(q, q) = aqq - rotation.move"},
+      {"eigh_qr_items", Edit::tail, "if (k < n - 2) {", "if (k < n - 3) {"},
+      {"eigh_qr_items", Edit::stride, "transposed ? low * n + high : high * n + low", "transposed ? low * n + high : high * (n - 1) + low"},
+      {"eigh_qr_items", Edit::offset, "const T d2 = d[k + 1], next = e[k + 1], square", "const T d2 = d[k], next = e[k + 1], square"},
+      {"eigh_qr_items", Edit::arithmetic, "CLUTCH_REAL(-0.5) * h * product_of_columns", "CLUTCH_REAL(0.5) * h * product_of_columns"},
   };
 };
 

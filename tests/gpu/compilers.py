@@ -107,7 +107,9 @@ class Nvidia(Compiler):
         options = [option for option in options if not option.startswith('-cl-nv-')]
         # PTX of sm_90 is taken for later ones. The system in the triple makes parameters cl_mem's.
         front = target if int(target[3:]) < 90 else 'sm_90'
-        self.clang(19, folder, options, '-gline-directives-only', '-target', 'nvptx64-nvidia-nvcl', '-Xclang', '-target-cpu', '-Xclang', front, '-Xclang', '-target-feature', '-Xclang', '+ptx83',
+        # As NVIDIA's own compiler makes them; libclc's divide.
+        native = ['-Dnative_rsqrt=__nvvm_rsqrt_approx_ftz_f', '-Dnative_recip=__nvvm_rcp_approx_ftz_f']
+        self.clang(19, folder, options + native, '-gline-directives-only', '-target', 'nvptx64-nvidia-nvcl', '-Xclang', '-target-cpu', '-Xclang', front, '-Xclang', '-target-feature', '-Xclang', '+ptx83',
                    *links, '-o', 'out.ptx')
         ptx = open(os.path.join(folder, 'out.ptx')).read()
         # ptxas knows no folder beside a file's name, and no label between the lines of a call; those of line numbers are not referred to.

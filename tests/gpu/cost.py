@@ -229,7 +229,7 @@ def parse(arguments):
     parser.add_argument('--profiles', default=','.join(PROFILES), help=f'by commas, files of tests/stub/profiles; {",".join(PROFILES)} by default')
     parser.add_argument('--update', action='store_true', help='writes tests/gpu/cost.tsv anew, whose figures may not get worse; with --calls tests/gpu/estimates.tsv')
     parser.add_argument('--calls', nargs='?', const='h200', metavar='MACHINES',
-                        help=f'estimates calls of stated shapes instead, beside what was measured; by commas of {", ".join(n for n, m in cost_model.MACHINES.items() if m["profile"])}, h200 by default')
+                        help=f'estimates calls of stated shapes instead, beside what was measured; by commas of {", ".join(cost_model.PROFILED)}, h200 by default')
     parser.add_argument('--published', action='store_true', help='estimates well-known kernels instead, beside speeds that others have published')
     parser.add_argument('--self-test', action='store_true', help='plants faults that the reader and the comparison must find')
     parser.add_argument('--all', action='store_true', help='all problems, where else one of each entry is counted')
@@ -247,10 +247,9 @@ def main(arguments):
         if profile not in known:
             raise SystemExit(f'gpu-cost: a profile must be one of {", ".join(known)}, got {profile!r}')
     machines = (o.calls or '').split(',') if o.calls else []
-    with_profiles = [name for name, m in cost_model.MACHINES.items() if m['profile']]
     for machine in machines:
-        if machine not in with_profiles:
-            raise SystemExit(f'gpu-cost: a machine must be one of {", ".join(with_profiles)}, got {machine!r}')
+        if machine not in cost_model.PROFILED:
+            raise SystemExit(f'gpu-cost: a machine must be one of {", ".join(cost_model.PROFILED)}, got {machine!r}')
     subprocess.run([os.path.join(ROOT, 'scripts/bootstrap')], check=True)
     if subprocess.run([os.path.join(ROOT, 'scripts/drivers'), 'oclgrind']).returncode != 0:
         print('gpu-cost: skipped, since Oclgrind could not be fetched')

@@ -12,7 +12,8 @@ HERE = os.path.dirname(__file__)
 # What a machine does, from these sources:
 #   units, clock_ghz, dram_gbs   the maker's data sheets: H100 SXM 3.35 TB/s, H200 SXM 4.8 TB/s, both 132 units and 67 TFLOP/s of f32 at 1.98 GHz;
 #                                MI300X 304 units, 2.1 GHz, 163.4 TFLOP/s of f32, 5.3 TB/s; RTX A6000 84 units, 1.8 GHz, 38.7 TFLOP/s, 768 GB/s; RX 7900 XTX
-#                                96 units, 2.5 GHz, 61 TFLOP/s by pairs of instructions (dual issue), 960 GB/s
+#                                96 units, 2.5 GHz, 61 TFLOP/s by pairs of instructions (dual issue), 960 GB/s; Arc A770
+#                                32 units (Xe cores of 16 vector engines), 2.4 GHz, 19.7 TFLOP/s, 560 GB/s
 #   f32, f64, integer, special   results a clock of a unit: CUDA C++ Programming Guide, table of arithmetic throughput, compute capability 9.0;
 #                                AMD's CDNA 3 white paper, with packed f32, and quarter rate for special functions
 #   issues                       sub-groups' instructions a clock of a unit: four schedulers; four SIMDs; two on RDNA 3, whose pairs are not counted: at most
@@ -24,7 +25,7 @@ HERE = os.path.dirname(__file__)
 #   latency                      clocks from a load to its use from global memory, and from local memory: Luo et al. 2024, "Benchmarking and Dissecting the Nvidia
 #                                Hopper GPU Architecture via Microbenchmarking", rounded up for HBM under load; MI300X as Chips and Cheese
 #   resident                     sub-groups that a unit holds at most
-# Assumed, not measured: l2_gbs, stream and latency of RTX A6000 and RX 7900 XTX; an instruction of a sub-group follows the one before after 2 clocks on average, four of its loads are on their way together (count/model.hpp), and a
+# Assumed, not measured: l2_gbs, stream and latency of RTX A6000, RX 7900 XTX and Arc A770; an instruction of a sub-group follows the one before after 2 clocks on average, four of its loads are on their way together (count/model.hpp), and a
 # barrier takes what local memory's latency is.
 MACHINES = {
     'h100': dict(profile='h100', target='sm_90', width=32, units=132, clock_ghz=1.98, f32=128, f64=64, integer=64, special=16, issues=4, lds=1, lines=1, l2_gbs=5500,
@@ -35,6 +36,8 @@ MACHINES = {
                    dram_gbs=5300, stream=0.76, latency=800, local_latency=64, resident=32),
     'a6000': dict(profile=None, target='sm_86', width=32, units=84, clock_ghz=1.8, f32=128, f64=2, integer=64, special=16, issues=4, lds=1, lines=1, l2_gbs=2500,
                   dram_gbs=768, stream=0.85, latency=600, local_latency=30, resident=48),
+    'a770': dict(profile='a770', target='dg2', width=32, units=32, clock_ghz=2.4, f32=128, f64=0.1, integer=128, special=32, issues=4, lds=1, lines=0.5, l2_gbs=2000,
+                 dram_gbs=560, stream=0.85, latency=700, local_latency=40, resident=64),
     'rx_7900': dict(profile='rx_7900', target='gfx1100', width=32, units=96, clock_ghz=2.5, f32=128, f64=2, integer=64, special=16, issues=2, lds=1, lines=0.5, l2_gbs=4500,
                     dram_gbs=960, stream=0.85, latency=600, local_latency=64, resident=32),
 }
@@ -91,16 +94,14 @@ def ideal_seconds(flops, size, machine):
 
 
 def extrapolate(runs, groups, work):
-    """Counts of a launch of `groups` groups and an amount of work, from runs (groups, work, counts). If all have the same work for each group, a group takes the same
-    there; else two runs give a number for each group and one for each unit of work. Errors: ValueError if runs do not determine it."""
+    """Counts of a launch of `groups` groups and an amount of work, from runs (groups, work, counts). If all have the same work for each group, work takes the same
+    there, however groups share it; else two runs give a number for each group and one for each unit of work."""
     (g, w, first) = runs[0]
-    if all(math.isclose(other_w / other_g, work / groups, rel_tol=0.01) for other_g, other_w, _ in runs):
-        result = {name: n * groups / g for name, n in first.items()}
+    if all(math.isclose(other_w / other_g, w / g, rel_tol=0.01) for other_g, other_w, _ in runs):
+        result = {name: n * (groups / g if name in ('groups', 'sub_groups', 'items') else work / w) for name, n in first.items()}
     else:
         (h, x, second) = runs[-1]
         determinant = g * x - h * w
-        if determinant == 0:
-            raise ValueError(f'{len(runs)} runs of {w / g:g} units of work a group say nothing of {work / groups:g}')
         result = {}
         for name, n in first.items():
             of_group, of_work = (n * x - second[name] * w) / determinant, (second[name] * g - n * h) / determinant
@@ -124,13 +125,19 @@ BUDGET_CALLS = {
     'AdamW 2^24': 'adamw 1M f32',
     'sum, 16384 rows of 1024': 'sum of rows f32',
     'softmax, 16384 x 1024': 'softmax 65536x64 f32',
+    'eigh of 2^20, n = 8': 'eigh n=8 f32',
+    'eigh of 10000, n = 8': 'eigh n=8 f32',
+    'eigh of 2^20, n = 32': 'eigh n=32 f32',
+    'eigh of 10000, n = 32': 'eigh n=32 f32',
+    'flex causal, 16 x 4096 x 64': 'flex E=64 f32',
+    'matmul 4096': 'matmul 2048 f32',
 }
 UNKNOWN_OCCUPANCY = 0.5
 
 
 def of_unit(target):
-    """What the compiler of a target says as occupancy when a unit is full: per cent, or waves of a SIMD."""
-    return 100.0 if target.startswith('sm_') else {'gfx942': 8.0, 'gfx1100': 16.0}[target]
+    """What the compiler of a target says as occupancy when a unit is full: per cent, waves of a SIMD, or lanes (of Intel's, whose units always hold as many threads)."""
+    return 100.0 if target.startswith('sm_') else {'gfx942': 8.0, 'gfx1100': 16.0, 'dg2': 32.0}[target]
 
 
 def occupancy(target, kernel, call):
@@ -193,14 +200,17 @@ row\tmachine\tbound by\tmicroseconds
 
 
 def write_estimates(estimates, path=ESTIMATES):
-    rows = sorted((BENCH_ROWS[e.call], e.machine, e.binding, f'{e.seconds * 1e6:.1f}') for e in estimates)
+    rows = sorted((BENCH_ROWS[e.call], e.machine, e.binding, f'{e.seconds * 1e6:.1f}') for e in estimates if e.call in BENCH_ROWS)
     with open(path, 'w') as file:
         file.write(ESTIMATES_HEAD + ''.join('\t'.join(row) + '\n' for row in rows))
 
 
+PROFILED = [name for name, m in MACHINES.items() if m['profile']]  # machines whose launches can be planned
+
+
 def machine_of(device):
     """The machine of a device's name, as its driver tells it; None if the table of machines has none of this kind."""
-    return next((name for name, m in MACHINES.items() if name.upper() in device.upper() or m['target'] in device), None)
+    return next((name for name in PROFILED if name.upper() in device.upper() or MACHINES[name]['target'] in device), None)
 
 
 def beside_measured(device, rows, path=ESTIMATES):

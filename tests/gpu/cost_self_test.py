@@ -78,11 +78,8 @@ def models():
     runs = [(1, n, {**counts, 'issues_f32': 7 + 3 * n, 'sub_groups': 2, 'groups': 1}) for n in (4, 8)]
     bad += fails('two runs, extrapolated', 10 * 7 + 3 * 1000, round(cost_model.extrapolate(runs, 10, 1000)['issues_f32'], 6))
     bad += fails('one run of the same work a group', 50 * 19, round(cost_model.extrapolate(runs[:1], 50, 200)['issues_f32'], 6))
-    try:
-        cost_model.extrapolate([(1, 4, counts), (2, 8, counts)], 10, 1000)
-        bad += fails('runs that say nothing', 'an error', 'counts')
-    except ValueError:
-        pass
+    shared = cost_model.extrapolate([(1, 4, counts), (2, 8, counts)], 10, 1000)
+    bad += fails('groups that share more work', (10.0, 250.0 * counts['issues_f32']), (shared['groups'] / counts['groups'], shared['issues_f32']))
     # Each bound by itself: 132 groups fill the units, and a clock is 1 / 1.98 ns.
     nothing = {name: 0 for name in counts}
     nothing.update(width=32, groups=132, sub_groups=132)

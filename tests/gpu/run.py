@@ -65,7 +65,7 @@ def beside_model(device, benchmarks):
     for c in compared:
         print(f"model: {c['row']}: estimated {c['estimated_us']:g} us, measured {c['measured_us']:g} us ({100 * c['error']:+.0f} %), bound by {c['bound by']}")
     if not compared:
-        known = ", ".join(cost_model.MACHINES)
+        known = ", ".join(cost_model.PROFILED)
         print(f"model: nothing to compare: it knows {known}, got '{device}'" if cost_model.machine_of(device) is None else "model: nothing to compare: the bench ran none of its rows")
     else:
         errors = sorted(abs(c["error"]) for c in compared)

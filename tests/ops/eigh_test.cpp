@@ -19,14 +19,21 @@ using linalg::EighOptions;
 using linalg::Uplo;
 using Z = std::complex<double>;
 
-constexpr EighDriver kDrivers[] = {EighDriver::closed,   EighDriver::jacobi_lanes, EighDriver::jacobi_group, EighDriver::qr_lanes,
-                                   EighDriver::qr_group, EighDriver::device_wide,  EighDriver::host};
+constexpr EighDriver kDrivers[] = {EighDriver::closed,      EighDriver::jacobi_lanes, EighDriver::jacobi_group, EighDriver::qr_lanes, EighDriver::qr_group,
+                                   EighDriver::device_wide, EighDriver::jacobi_items, EighDriver::qr_items,     EighDriver::host};
 constexpr DType kDtypes[] = {DType::f32, DType::f64, DType::c64, DType::c128};
+
+/// By day a few sizes stand for all of the drivers by items, which have a program for each class, and a large one.
+bool left_to_night(EighDriver driver, std::int64_t n) {
+  if (level() != "smoke") return false;
+  return (driver == EighDriver::jacobi_items && n != 3 && n != 8) || (driver == EighDriver::qr_items && n > 16);
+}
 
 /// Drivers that take matrices of that size on the device; the default one first.
 std::vector<EighDriver> drivers_for(const Device& device, DType dtype, std::int64_t n) {
   std::vector<EighDriver> all{EighDriver::automatic};
   for (EighDriver driver : kDrivers) {
+    if (left_to_night(driver, n)) continue;
     detail::EighProblem problem{dtype, true, detail::eigh_size_class(n)};
     if (code_of([&] { detail::select(device.traits(), problem, fmt::format("eigh_{}", linalg::name(driver))); }) == ErrorCode::ok) all.push_back(driver);
   }
@@ -726,10 +733,27 @@ TEST(Eigh, SelectionByTraitsAlone) {
   EXPECT_EQ(detail::eigh_batch(cpu, DType::f32, 4 * std::int64_t{cpu.compute_units}), EighBatch::few);
   EXPECT_EQ(detail::eigh_batch(cpu, DType::f32, 4 * std::int64_t{cpu.compute_units} + 1), EighBatch::many);
   DeviceTraits items = cpu;
-  items.type = DeviceType::gpu;  // a matrix in each work-item: the batch decides nothing
+  items.max_work_group = 256, items.local_bytes = 32 << 10;
+  items.type = DeviceType::gpu;  // matrices in registers of work-items, as long as they fit: the batch decides nothing
+  auto entry_by_items = [&](DType dtype, std::int64_t n, EighBatch batch, bool relative = false) {
+    return std::string(detail::select(items, {dtype, true, detail::eigh_size_class(n), relative, batch}).entry);
+  };
   for (EighBatch batch : {EighBatch::many, EighBatch::few}) {
-    EXPECT_EQ(entry_of(items, 48, batch), "eigh_qr_lanes");
-    EXPECT_EQ(entry_of(items, 49, batch), "eigh_qr_group");
+    EXPECT_EQ(entry_by_items(DType::f32, 2, batch), "eigh_closed");
+    EXPECT_EQ(entry_by_items(DType::f32, 3, batch), "eigh_jacobi_items");
+    EXPECT_EQ(entry_by_items(DType::f32, 8, batch), "eigh_jacobi_items");
+    EXPECT_EQ(entry_by_items(DType::f32, 9, batch), "eigh_qr_items");
+    EXPECT_EQ(entry_by_items(DType::f32, 64, batch), "eigh_qr_items");
+    EXPECT_EQ(entry_by_items(DType::f32, 65, batch), "eigh_qr_group");
+    for (const auto& [dtype, jacobi, qr, beyond] :
+         {std::tuple{DType::f64, 5, 32, "eigh_qr_lanes"}, {DType::c64, 5, 32, "eigh_qr_lanes"}, {DType::c128, 4, 16, "eigh_qr_lanes"}}) {
+      EXPECT_EQ(entry_by_items(dtype, jacobi, batch), "eigh_jacobi_items") << name(dtype);
+      EXPECT_EQ(entry_by_items(dtype, jacobi + 1, batch), "eigh_qr_items") << name(dtype);
+      EXPECT_EQ(entry_by_items(dtype, qr, batch), "eigh_qr_items") << name(dtype);
+      EXPECT_EQ(entry_by_items(dtype, qr + 1, batch), beyond) << name(dtype);
+    }
+    EXPECT_EQ(entry_by_items(DType::f32, 2, batch, true), "eigh_jacobi_items");
+    EXPECT_EQ(entry_by_items(DType::f32, 9, batch, true), "eigh_jacobi_lanes");
   }
   EXPECT_EQ(entry(512), "eigh_qr_group");
   EXPECT_EQ(detail::select(cpu, {.dtype = DType::c64, .n = detail::eigh_size_class(128)}).entry, "eigh_qr_lanes");

@@ -248,11 +248,11 @@ TEST(OutForms, OfProducts) {
       });
     }
     const Tensor a = numbers(device, {3, 5, 5}, 6), both = a + a.mT();
-    const auto [w, v, status] = linalg::eigh(both);
+    const linalg::EighResult pairs = linalg::eigh(both);
     const Tensor of_w = numbers(device, {3, 5}, 7), of_v = numbers(device, {3, 5, 5}, 8);
-    const linalg::EighGradient back = linalg::eigh_backward(of_w, of_v, w, v);
+    const linalg::EighGradient back = linalg::eigh_backward(of_w, of_v, pairs.w, pairs.v);
     expect_same("eigh_backward", List{back.grad_a, back.gauge},
-                [&](const List& o) { linalg::eigh_backward_out({.grad_a = o[0], .gauge = o[1]}, of_w, of_v, w, v); });
+                [&](const List& o) { linalg::eigh_backward_out({.grad_a = o[0], .gauge = o[1]}, of_w, of_v, pairs.w, pairs.v); });
     const List all{x, g};
     const optim::GradNorm norm = optim::grad_norm(all, 1);
     expect_same("grad_norm", List{norm.norm, norm.factor}, [&](const List& o) { optim::grad_norm_out({.norm = o[0], .factor = o[1]}, all, 1); });

@@ -56,7 +56,8 @@ TEST(Rowwise, SeveralOutputsAndRowsOverSeveralDimensions) {
       ASSERT_EQ(made.size(), 4u);
       Tensor total = sum(x, {.dims = dims, .keepdim = true});
       EXPECT_EQ(made[2].to_bytes(), total.to_bytes()) << "reduce's order";
-      double count = static_cast<double>(x.numel() / total.numel());
+      const std::int64_t of_row = x.numel() / total.numel();
+      const auto count = static_cast<double>(of_row);
       EXPECT_EQ(values(made[3]), std::vector<double>(static_cast<std::size_t>(total.numel()), count));
       EXPECT_EQ(made[0].to_bytes(), map([&](Expr a, Expr t) { return a - t / count; }, x, total).to_bytes());
       EXPECT_EQ(made[1].to_bytes(), mul(x, 2.0).to_bytes());

@@ -67,7 +67,7 @@ def spoil(c, a, uplo, name):
     return torch.where(other, torch.tensor(c.pick([math.nan, 1e3, math.inf]), dtype=a.dtype), a)
 
 
-DRIVERS = ["automatic", "automatic", "closed", "jacobi_lanes", "jacobi_group", "qr_lanes", "qr_group", "device_wide", "host"]
+DRIVERS = ["automatic", "automatic", "closed", "jacobi_lanes", "jacobi_group", "qr_lanes", "qr_group", "device_wide", "jacobi_items", "qr_items", "host"]
 
 
 @case(110, covers=["eigh", "eigvalsh", "require_converged"])

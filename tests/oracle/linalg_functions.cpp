@@ -12,7 +12,7 @@ linalg::EighOptions eigh_options(const Call& c) {
   linalg::EighOptions options;
   options.uplo = c.text("uplo") == "upper" ? linalg::Uplo::upper : linalg::Uplo::lower;
   for (EighDriver driver : {EighDriver::automatic, EighDriver::closed, EighDriver::jacobi_lanes, EighDriver::jacobi_group, EighDriver::qr_lanes,
-                            EighDriver::qr_group, EighDriver::device_wide, EighDriver::host})
+                            EighDriver::qr_group, EighDriver::device_wide, EighDriver::jacobi_items, EighDriver::qr_items, EighDriver::host})
     if (c.text("driver") == linalg::name(driver)) options.driver = driver;
   options.phase = c.text("phase") == "positive" ? linalg::EighPhase::positive : linalg::EighPhase::free;
   options.accuracy = c.text("accuracy") == "relative" ? linalg::EighAccuracy::relative : linalg::EighAccuracy::norm;

@@ -491,6 +491,8 @@ const std::vector<Long>& long_calls() {
       {"eigenvectors by Jacobi's lanes", [](const Device& d) { return misses(16, linalg::EighDriver::jacobi_lanes, d); }},
       {"eigenvectors by Jacobi", [](const Device& d) { return misses(16, linalg::EighDriver::jacobi_group, d); }},
       {"eigenvectors by QR in lanes", [](const Device& d) { return misses(32, linalg::EighDriver::qr_lanes, d); }},
+      {"eigenvectors by Jacobi in registers", [](const Device& d) { return misses(8, linalg::EighDriver::jacobi_items, d); }},
+      {"eigenvectors by QR in registers", [](const Device& d) { return misses(16, linalg::EighDriver::qr_items, d); }},
       {"eigenvectors by QR", [](const Device& d) { return misses(32, linalg::EighDriver::qr_group, d); }},
       {"norm", [](const Device& d) { return norm(numbers({3000000}, d)); }},
       {"flags of many optimizers",

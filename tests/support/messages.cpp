@@ -70,6 +70,8 @@ static void look_at(void* thrown, const std::type_info& type) noexcept {
 
 }  // namespace clutch::testing
 
+// The linker's names of them (--wrap).
+// NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" {
 [[noreturn]] void __real___cxa_throw(void* thrown, std::type_info* type, void (*destroy)(void*));
 [[noreturn]] void __wrap___cxa_throw(void* thrown, std::type_info* type, void (*destroy)(void*));
@@ -78,3 +80,4 @@ void __wrap___cxa_throw(void* thrown, std::type_info* type, void (*destroy)(void
   __real___cxa_throw(thrown, type, destroy);
 }
 }
+// NOLINTEND(bugprone-reserved-identifier)

@@ -55,6 +55,12 @@ Share share_of_lanes(const EighCall& call, const BuiltPlan& plan, const Sizes& s
   return share;
 }
 
+/// A group for each `tile` matrices, up to a bound.
+Share share_of_items(const EighCall& call, const BuiltPlan& plan) {
+  const std::uint64_t each = plan.tuning.tile;
+  return {.geometry = tile_geometry((static_cast<std::uint64_t>(call.batch) + each - 1) / each, plan.tuning.local)};
+}
+
 /// Scratch of eigh_device_wide. Each of its launches has its own number of work-groups.
 Share share_of_device_wide(const EighCall& call, const Sizes& s) {
   return {.numbers = static_cast<std::int64_t>(
@@ -81,6 +87,7 @@ void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTra
   const Share share = plan.entry == "eigh_qr_group"       ? share_of_qr_groups(call, sizes)
                       : plan.entry == "eigh_device_wide"  ? share_of_device_wide(call, sizes)
                       : plan.entry == "eigh_jacobi_group" ? share_of_jacobi_groups(call, sizes)
+                      : plan.entry.ends_with("_items")    ? share_of_items(call, plan)
                                                           : share_of_lanes(call, plan, sizes);
   Encoder encoder(stream, op);
   Tensor scratch = encoder.scratch({std::max<std::int64_t>(share.numbers, 1)}, real);

@@ -71,6 +71,70 @@ std::vector<Stated> stated_calls(const Device& d) {
                    },
                    16384,
                    {32, 64}});
+  calls.push_back({"layer_norm, 16384 x 1024",
+                   one,
+                   [=](std::int64_t rows) -> Call {
+                     const Tensor x = make({rows, 1024}), weight = make({1024});
+                     return [=] { nn::layer_norm(x, weight, weight); };
+                   },
+                   16384,
+                   {32, 64}});
+  // Small integers in a fixed pattern: symmetric matrices whose iterations are those of random ones.
+  auto symmetric = [d](std::int64_t batch, std::int64_t n) {
+    if (!counted()) return zeros({batch, n, n}, {.device = d});
+    std::vector<float> v(static_cast<std::size_t>(batch * n * n));
+    std::uint64_t state = 1;
+    for (float& x : v) x = static_cast<float>((state = state * 6364136223846793005u + 1442695040888963407u) >> 40) * 0x1p-24f - 0.5f;
+    const Tensor half = from_host(v, {batch, n, n}, d);
+    return add(half, half.mT());
+  };
+  auto eigh_of = [=](std::int64_t n) {
+    return [=](std::int64_t batch) -> Call {
+      const Tensor a = symmetric(batch, n);
+      return [=] { linalg::eigh(a); };
+    };
+  };
+  calls.push_back({"eigh of 2^20, n = 8", one, eigh_of(8), 1 << 20, {64, 128}});
+  calls.push_back({"eigh of 10000, n = 8", one, eigh_of(8), 10000, {64, 128}});
+  calls.push_back({"eigh of 2^20, n = 32", one, eigh_of(32), 1 << 20, {4, 8}});
+  calls.push_back({"eigh of 10000, n = 32", one, eigh_of(32), 10000, {4, 8}});
+  // Rows of 32 entries whose columns are spread over the whole matrix.
+  calls.push_back({"spmm, 65536 rows of 32, 64 columns",
+                   one,
+                   [=](std::int64_t rows) -> Call {
+                     constexpr std::int64_t kOfRow = 32;
+                     std::vector<std::int32_t> columns(static_cast<std::size_t>(rows * kOfRow));
+                     for (std::size_t i = 0; i < columns.size(); ++i)
+                       columns[i] = static_cast<std::int32_t>(i * 2654435761u % static_cast<std::uint64_t>(rows));
+                     const Tensor offsets = arange(0, static_cast<double>(rows * kOfRow + 1), kOfRow, {.dtype = DType::i32, .device = d});
+                     const sparse::Csr a{offsets, from_host(columns, {rows * kOfRow}, d), make({rows * kOfRow}), rows};
+                     const Tensor b = make({rows, 64});
+                     return [=] { sparse::spmm(a, b); };
+                   },
+                   65536,
+                   {128, 256}});
+  // Blocks of 128 x 128 scores below the diagonal, and on it.
+  auto blocks = [](std::int64_t length) { return length / 128 * (length / 128 + 1) / 2; };
+  calls.push_back({"flex causal, 16 x 4096 x 64",
+                   [=](std::int64_t length) { return static_cast<double>((length > 1024 ? 16 : 1) * blocks(length)); },
+                   [=](std::int64_t length) -> Call {
+                     const Tensor q = make({1, length > 1024 ? 16 : 1, length, 64});
+                     const attention::FlexOptions options{
+                         .block_mask = attention::create_block_mask(attention::causal(), {.q_len = length, .kv_len = length, .device = d})};
+                     return [=] { attention::flex(q, q, q, options); };
+                   },
+                   4096,
+                   {256, 512}});
+  // Tiles of 128 x 128: a product of one tile, whose k grows.
+  calls.push_back({"matmul 4096",
+                   [=](std::int64_t k) { return static_cast<double>((k < 4096 ? 128 * 128 : k * k) * k); },
+                   [=](std::int64_t k) -> Call {
+                     const std::int64_t n = k < 4096 ? 128 : k;
+                     const Tensor a = make({n, k}), b = make({k, n});
+                     return [=] { linalg::matmul(a, b); };
+                   },
+                   4096,
+                   {32, 64}});
   // A group is a tile of the result, of 64 x 64. Small products are one tile, and k grows. Larger products, whose tiles are of 128 x 128, take the simulator
   // minutes.
   auto is_small = [](std::int64_t k) { return k < 1024; };

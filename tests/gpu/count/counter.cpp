@@ -25,6 +25,7 @@ extern "C" {
 struct LLVMOpaqueValue;
 struct LLVMOpaqueType;
 struct LLVMOpaqueBasicBlock;
+struct LLVMOpaqueUse;
 int LLVMGetInstructionOpcode(LLVMOpaqueValue*);
 LLVMOpaqueType* LLVMTypeOf(LLVMOpaqueValue*);
 int LLVMGetTypeKind(LLVMOpaqueType*);
@@ -44,6 +45,10 @@ LLVMOpaqueValue* LLVMGetBasicBlockParent(LLVMOpaqueBasicBlock*);
 LLVMOpaqueValue* LLVMGetCalledValue(LLVMOpaqueValue*);
 int LLVMIsDeclaration(LLVMOpaqueValue*);
 unsigned LLVMGetAlignment(LLVMOpaqueValue*);
+LLVMOpaqueUse* LLVMGetFirstUse(LLVMOpaqueValue*);
+LLVMOpaqueUse* LLVMGetNextUse(LLVMOpaqueUse*);
+LLVMOpaqueValue* LLVMGetUser(LLVMOpaqueUse*);
+void LLVMParseCommandLineOptions(int, const char* const*, const char*);
 }
 
 namespace clutch::gpu_count { namespace {
@@ -211,13 +216,35 @@ bool reads_constant(Value instruction) {
   return false;
 }
 
-/// Whether an access to private memory is one to an argument of the kernel that was passed by value.
-bool reads_argument(Value instruction, Value kernel) {
+/// Whether all accesses by a pointer to a private array are loads and stores of elements that constants name: compilers for GPUs keep it in registers, also
+/// where the simulator's compiler unrolled its loops too late for that.
+bool named_by_constants(Value pointer) {
+  for (LLVMOpaqueUse* use = LLVMGetFirstUse(pointer); use; use = LLVMGetNextUse(use)) {
+    const Value user = LLVMGetUser(use);
+    if (!LLVMIsAInstruction(user)) return false;
+    const int opcode = LLVMGetInstructionOpcode(user);
+    if (opcode == kLoad || (opcode == kStore && LLVMGetOperand(user, 0) != pointer)) continue;
+    if (opcode == kCall) {
+      const std::string_view name = name_of(LLVMGetCalledValue(user));
+      if (name.starts_with("llvm.lifetime") || name.starts_with("llvm.dbg")) continue;
+      return false;
+    }
+    if (opcode != kGetElementPtr && opcode != kBitCast) return false;
+    for (int i = 1; i < LLVMGetNumOperands(user); ++i)
+      if (!LLVMIsAConstant(LLVMGetOperand(user, static_cast<unsigned>(i)))) return false;
+    if (!named_by_constants(user)) return false;
+  }
+  return true;
+}
+
+/// Whether an access to private memory is none on a GPU: one to an argument of the kernel that was passed by value, or to an array that is in registers.
+bool is_in_registers(Value instruction, Value kernel) {
   for (int i = 0; i < LLVMGetNumOperands(instruction); ++i) {
     Value at = LLVMGetOperand(instruction, static_cast<unsigned>(i));
     if (LLVMGetTypeKind(LLVMTypeOf(at)) != kPointer) continue;
     while (LLVMIsAInstruction(at)) {
       const int opcode = LLVMGetInstructionOpcode(at);
+      if (opcode == kAlloca) return named_by_constants(at);
       if (opcode != kGetElementPtr && opcode != kBitCast && opcode != kAddrSpaceCast) break;
       at = LLVMGetOperand(at, 0);
     }
@@ -306,7 +333,7 @@ class Counter final : public oclgrind::Plugin {
   struct Known {
     std::uint32_t number = 0;
     Cost cost{};
-    bool constant = false, argument = false;
+    bool constant = false, in_registers = false;
     Repair repair = Repair::none;
     Place place{};
   };
@@ -324,7 +351,7 @@ class Counter final : public oclgrind::Plugin {
       found->second = {.number = static_cast<std::uint32_t>(known_.size() - 1),
                        .cost = cost_of(value),
                        .constant = reads_constant(value),
-                       .argument = reads_argument(value, kernel_),
+                       .in_registers = is_in_registers(value, kernel_),
                        .repair = repair_of(value),
                        .place = {.block = aligned > 0 ? block : 0, .aligned = aligned}};
     }
@@ -357,7 +384,7 @@ class Counter final : public oclgrind::Plugin {
     Space space = Space::global;
     switch (memory->getAddressSpace()) {
       case oclgrind::AddrSpacePrivate:
-        if (known.argument) return;
+        if (known.in_registers) return;
         space = Space::scratch;
         break;
       case oclgrind::AddrSpaceLocal: space = Space::local; break;
@@ -384,6 +411,9 @@ Counter* g_counter = nullptr;
 
 extern "C" {
 __attribute__((visibility("default"))) void initializePlugins(oclgrind::Context* context) {
+  // As GPUs' compilers do it, functions are inlined, and loops that a pragma asks for unrolled, however long they become: their arrays are registers then.
+  const char* const options[] = {"oclgrind", "-pragma-unroll-threshold=4000000", "-inline-threshold=10000000"};
+  LLVMParseCommandLineOptions(3, options, "");
   clutch::gpu_count::g_counter = new clutch::gpu_count::Counter(context);
   context->registerPlugin(clutch::gpu_count::g_counter);
 }

@@ -213,6 +213,12 @@ TEST(CountPairs, ArraysThatStayInMemory) {
   EXPECT_EQ(bad[0].scratch_bytes, 64u * 4 * 9);  // 8 written, one read
   EXPECT_EQ(bad[0].scratch_pieces, 2u * 9);
   EXPECT_EQ(good[0].load_bytes, 64u * 4 * 8);
+  // Its elements are named by constants, but it is handed to a function and its loops are many.
+  const std::string turn =
+      "void turn(float* a) {\n#pragma unroll\nfor (int i = 0; i < 8; ++i)\n#pragma unroll\nfor (int k = 0; k < 8; ++k) a[k] = fma(a[k], a[(k + i) % 8], "
+      "1.0f);\n}\n";
+  const auto unrolled = count(fill + "turn(a); float x = 0; for (int k = 0; k < 8; ++k) x = fma(x, 2.0f, a[k]); out[i] = x;", kOneGroup, turn);
+  EXPECT_EQ(unrolled[0].scratch_pieces, 0u);
 }
 
 TEST(CountPairs, FewGroupsForManyRows) {

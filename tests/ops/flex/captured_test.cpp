@@ -318,9 +318,11 @@ TEST(Captured, UnrolledDotsAndIndicesCountedBackwards) {
       DType dtype;
       Mod mod;
     };
-    for (const auto& [way, dtype, kind] :
-         {Way{"masked", DType::f32, Mod::dot}, Way{"masked", DType::f64, Mod::dot_in_tanh}, Way{"dropout", DType::f32, Mod::biases},
-          Way{"packed", DType::f32, Mod::dot}, Way{"packed", DType::f32, Mod::biases}}) {
+    for (const Way& chosen : {Way{"masked", DType::f32, Mod::dot}, Way{"masked", DType::f64, Mod::dot_in_tanh}, Way{"dropout", DType::f32, Mod::biases},
+                              Way{"packed", DType::f32, Mod::dot}, Way{"packed", DType::f32, Mod::biases}}) {
+      const std::string_view way = chosen.name;
+      const DType dtype = chosen.dtype;
+      const Mod kind = chosen.mod;
       if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
       auto drawn = [&](const Dims& sizes, std::uint64_t n) { return randn(sizes, {.dtype = dtype, .device = device, .seed = seed() + n}); };
       const bool dot_alone = kind == Mod::dot, in_tanh = kind == Mod::dot_in_tanh;

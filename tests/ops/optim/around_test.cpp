@@ -257,7 +257,7 @@ TEST(Optim, ScalerKnowsAnOptimizerThatMoves) {
     EXPECT_EQ(value_of(p), -1);
     EXPECT_EQ(value_of(q), -2);
     scaler.update();
-    // What was moved from refuses.
+    // What was moved from refuses. NOLINTBEGIN(bugprone-use-after-move)
     optim::SGD taken = std::move(a);
     auto refused = [&](auto&& f) { return code_of(f); };
     EXPECT_EQ(refused([&] { a.step(std::span(&h, 1)); }), ErrorCode::invalid_argument);
@@ -269,6 +269,7 @@ TEST(Optim, ScalerKnowsAnOptimizerThatMoves) {
     optim::GradScaler other = std::move(scaler);
     EXPECT_EQ(refused([&] { scaler.update(); }), ErrorCode::invalid_argument);
     EXPECT_EQ(refused([&] { scaler.get_scale(); }), ErrorCode::invalid_argument);
+    // NOLINTEND(bugprone-use-after-move)
     other.step(taken, std::span(&h, 1));
     a = std::move(taken);
     EXPECT_EQ(a.groups(), 1u) << "and takes another one in";
