@@ -11,9 +11,9 @@
 //                      eigh_qr_lanes' bits where that has LANES > 1 and n > LANES.
 // Ownership, drivers of lanes: a work-item owns bundles of LANES matrices, one in each lane of its vectors. Matrices are in private memory if
 // n <= CLUTCH_N_MAX, else (CLUTCH_IN_SCRATCH) in the work-item's part of global scratch: matrices of a bundle and, with CLUTCH_VECTORS, their eigenvectors.
-// Drivers of items: work-groups have EIGH_ITEMS items, LANES is 1. Matrices are in registers alone.
+// Drivers of items: work-groups have EIGH_ITEMS items, LANES is 1. Matrices and eigenvectors are in registers; local memory has what items hand over.
 // Drivers of groups: a work-group owns the matrices that it takes one after another, in its part of global scratch; eigh_qr_group has the eigenvectors of a
-// bundle there, too. Local memory: one T for each work-item, drivers of groups only.
+// bundle there, too. Local memory of the other drivers of groups: one T for each work-item.
 // Scaling: a matrix is multiplied by a power of two that takes its largest element to [1, 2), or with CLUTCH_RELATIVE near 2^CLUTCH_UP. Devices may flush
 // subnormal numbers to zero; those of small matrices keep their values. A matrix with NaN or Inf is computed as zeros and its results are NaN.
 // Needs:

@@ -58,6 +58,7 @@ Trial try_in_a_process(const Runtime& runtime, const std::filesystem::path& prog
   switch (run.end) {
     case ProgramRun::End::not_started: return {std::nullopt, fmt::format("{} cannot be started: {}", path, run.problem)};
     case ProgramRun::End::timed_out: return {std::nullopt, fmt::format("{} did not end within 60 s", path)};
+    case ProgramRun::End::killed: return {std::nullopt, fmt::format("{} was ended by a signal from outside", path)};
     case ProgramRun::End::crashed: return {false, {}};  // so the device cannot run the instruction
     case ProgramRun::End::exited: break;
   }

@@ -116,28 +116,28 @@ std::string fits_qr_group(const DeviceTraits& traits, const EighProblem& p) {
   return fits(traits, p, std::numeric_limits<std::uint16_t>::max(), kEighPrivate);
 }
 
-/// Registers of an item that hold a number of T, and of a matrix's elements, or of its eigenvectors', at most that many: with both an item has 128 of the 255
-/// that NVIDIA's have at most.
+/// Registers of 32 bits that an element takes.
 int registers(DType dtype) { return (eigh_real_of(dtype) == DType::f64 ? 2 : 1) * (is_complex(dtype) ? 2 : 1); }
+/// Registers of an item for its part of a matrix, and as many for its part of the eigenvectors: of 255 at most on NVIDIA's.
 constexpr int kRegistersOfMatrix = 64;
 int most_of_jacobi_items(DType dtype) {
   int n = 1;
   while ((n + 1) * (n + 1) * registers(dtype) <= kRegistersOfMatrix) ++n;
   return n;
 }
-int most_of_qr_items(DType dtype) { return std::min(kRegistersOfMatrix / registers(dtype), kRegistersOfMatrix); }
+int most_of_qr_items(DType dtype) { return kRegistersOfMatrix / registers(dtype); }
 
 std::string fits_jacobi_items(const DeviceTraits& traits, const EighProblem& p) {
   if (const int most = most_of_jacobi_items(p.dtype); p.n < 2 || p.n > most) return fmt::format("n must be 2 to {}, {}", most, got_n(p));
   if (std::string why = refuses_group_items(traits, EIGH_ITEMS); !why.empty()) return why;
-  if (std::string why = refuses_local_bytes(traits, EIGH_ITEMS * (64 + 8)); !why.empty()) return why;
+  if (std::string why = refuses_local_bytes(traits, EIGH_ITEMS * (64 + sizeof(double))); !why.empty()) return why;
   return fits_jacobi(traits, p);
 }
 std::string fits_qr_items(const DeviceTraits& traits, const EighProblem& p) {
   if (p.relative) return std::string(kOnlyJacobi);
   if (const int most = most_of_qr_items(p.dtype); p.n > most) return fmt::format("n must be at most {}, {}", most, got_n(p));
   if (std::string why = refuses_group_items(traits, EIGH_ITEMS); !why.empty()) return why;
-  constexpr std::uint64_t kTeamsBytes = 16384;  // of all teams of a group at most: those of c128 and n = 8 have 14 KB
+  constexpr std::uint64_t kTeamsBytes = 24576;  // of all teams of a group at most: those of c128 and n up to 8 have 22 KB
   if (std::string why = refuses_local_bytes(traits, kTeamsBytes); !why.empty()) return why;
   return fits(traits, p, kRegistersOfMatrix, kEighPrivate);
 }

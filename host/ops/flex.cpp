@@ -43,7 +43,9 @@ void measure(Checked& c, const attention::Varlen& o) {
   if (o.cu_seq_kv.defined()) refuse(ErrorCode::invalid_argument, "at most one of cu_seq_kv and page_table must be given, got both");
   if (o.page_size < 1 || o.page_size > INT32_MAX) refuse(ErrorCode::invalid_argument, fmt::format("page_size must be from 1 to 2^31 - 1, got {}", o.page_size));
   check(o.page_table, {c.batch, o.page_table.rank() == 2 ? o.page_table.size(1) : 0}, "page_table");
-  c.kv_len = o.page_table.size(1) * o.page_size;
+  // Past the longest sequence one more stands for all.
+  constexpr std::int64_t kTooLong = std::int64_t{INT32_MAX} + 1;
+  c.kv_len = o.page_table.size(1) > INT32_MAX / o.page_size ? kTooLong : o.page_table.size(1) * o.page_size;
   if (o.max_kv > 0) c.kv_len = std::min(c.kv_len, o.max_kv);
 }
 

@@ -50,7 +50,8 @@ std::filesystem::path file_of(void (*function)());
 struct ProgramRun {
   enum class End {
     exited,       ///< the program ended by itself, with `status`
-    crashed,      ///< a signal ended it; Windows: an exception, or status 3, which abort() gives
+    crashed,      ///< a signal of its own fault ended it; Windows: an exception, or status 3, which abort() gives
+    killed,       ///< a signal from outside ended it, such as SIGTERM, or SIGKILL where memory ran out
     timed_out,    ///< the limit ended it
     not_started,  ///< or its end is not known; for the reason `problem`
   };

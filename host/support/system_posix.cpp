@@ -110,7 +110,9 @@ ProgramRun run_program(const std::filesystem::path& program, const std::vector<s
   }
   // Where the process ignores SIGCHLD, the system forgets how its children ended.
   if (ended != child) return {.problem = fmt::format("its end is unknown: {}", reason(errno))};
-  ProgramRun run{.end = WIFEXITED(status) ? ProgramRun::End::exited : ProgramRun::End::crashed};
+  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  const bool own_fault = signal == SIGILL || signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGABRT || signal == SIGTRAP;
+  ProgramRun run{.end = WIFEXITED(status) ? ProgramRun::End::exited : own_fault ? ProgramRun::End::crashed : ProgramRun::End::killed};
   if (WIFEXITED(status)) run.status = WEXITSTATUS(status);
   if (kept) run.kept = contents(kept.get());
   return run;

@@ -223,6 +223,7 @@ struct Cost {
 /// uses them up. Whether the work runs now or is recorded is the stream's business, never the op's.
 class CLUTCH_API Encoder {
  public:
+  /// `op`, a literal, is named in errors and by nodes of graphs, which keep the pointer.
   /// Errors: stream_failed or device_lost while the stream has a sticky failure; invalid_argument if it is empty.
   Encoder(const Stream& stream, const char* op);
   ~Encoder();

@@ -16,6 +16,8 @@ attention::FlexOptions options(const Captured& table, [[maybe_unused]] std::int6
   return {.mask_mod = [=](Index, Index, Index q, Index kv) { return q == floor_div(kv, 2) / size; }};
 #elif defined(CASE_DIVIDE_INDEX)
   return {.score_mod = [](Score s, Index, Index h, Index q, Index) { return s + q / h; }};
+#elif defined(CASE_DIVIDE_ASSIGN)
+  return {.mask_mod = [](Index, Index, Index q, Index kv) { return q /= 16, q == kv; }};
 #elif defined(CASE_MODULO)
   return {.mask_mod = [](Index, Index, Index q, Index kv) { return (q - kv) % 2 == 0; }};
 #elif defined(CASE_MODULO_INDEX)

@@ -40,6 +40,12 @@ std::vector<EighDriver> drivers_for(const Device& device, DType dtype, std::int6
   return all;
 }
 
+/// True if jacobi_items takes matrices of that size.
+bool takes_relative(const Device& device, DType dtype, std::int64_t n) {
+  const detail::EighProblem problem{dtype, true, detail::eigh_size_class(n), true};
+  return code_of([&] { detail::select(device.traits(), problem, "eigh_jacobi_items"); }) == ErrorCode::ok;
+}
+
 std::vector<double> numbers(const Tensor& t) {
   std::vector<std::uint8_t> raw = t.to_bytes();
   std::vector<double> all;
@@ -490,7 +496,8 @@ TEST(Eigh, GradedMatricesHaveRelativeAccuracy) {
           EXPECT_LE(ratios.orthogonality, 30);
           return worst / (static_cast<double>(n) * eps * 3);  // cond(b) is 3 at most
         };
-        for (EighDriver driver : {EighDriver::automatic, EighDriver::jacobi_lanes, EighDriver::jacobi_group}) {
+        for (EighDriver driver : {EighDriver::automatic, EighDriver::jacobi_lanes, EighDriver::jacobi_group, EighDriver::jacobi_items}) {
+          if (driver == EighDriver::jacobi_items && !takes_relative(device, dtype, n)) continue;
           SCOPED_TRACE(fmt::format("{} n {} {}", name(dtype), n, linalg::name(driver)));
           if ((device.traits().quirks & detail::kQuirkLoopsEndEarly) && n > 16) continue;
           EXPECT_LE(worst_of({.driver = driver, .accuracy = linalg::EighAccuracy::relative}), 30);
@@ -542,7 +549,8 @@ TEST(Eigh, RelativeAccuracyHoldsOverTheRangeOfNormalNumbers) {
           ASSERT_EQ(EighCase::rounded({a}, dtype)[0].a, a.a) << "exact";
           std::vector<double> want = relative_values(b, scales);
           for (Uplo uplo : {Uplo::lower, Uplo::upper})
-            for (EighDriver driver : {EighDriver::jacobi_lanes, EighDriver::jacobi_group}) {
+            for (EighDriver driver : {EighDriver::jacobi_lanes, EighDriver::jacobi_group, EighDriver::jacobi_items}) {
+              if (driver == EighDriver::jacobi_items && !takes_relative(device, dtype, n)) continue;
               SCOPED_TRACE(fmt::format("{} n {} 2^{} to 2^{} {}{}", name(dtype), n, high, low, linalg::name(driver), uplo == Uplo::upper ? " upper" : ""));
               if (uplo == Uplo::upper && level() == "smoke" && n != 7) continue;
               std::vector<std::uint8_t> raw = EighCase::pack({a}, dtype, uplo);
@@ -709,6 +717,22 @@ TEST(Eigh, LanesGiveTheBitsOfGroups) {
         }
       }
     }
+  }
+}
+
+/// Work-groups are at most 65536, and take several turns then.
+TEST(Eigh, MoreMatricesThanGroupsTakeAtATime) {
+  if (level() == "smoke") GTEST_SKIP() << "a million matrices: by night";
+  CLUTCH_EACH_DEVICE(device) {
+    constexpr std::int64_t kBatch = (1 << 20) + 5, kN = 3;  // qr_items has 16 of them in a group
+    const Tensor half = randn({kBatch, kN, kN}, {.device = device, .seed = seed()}), a = add(half, half.mT());
+    const linalg::EighResult all = linalg::eigh(a, {.driver = EighDriver::qr_items});
+    for (const std::int64_t begin : {std::int64_t{0}, kBatch - 9}) {
+      const linalg::EighResult few = linalg::eigh(a.slice(0, begin, begin + 9).contiguous(), {.driver = EighDriver::qr_items});
+      EXPECT_EQ(all.w.slice(0, begin, begin + 9).to_bytes(), few.w.to_bytes());
+      EXPECT_EQ(all.v.slice(0, begin, begin + 9).to_bytes(), few.v.to_bytes());
+    }
+    linalg::require_converged(all.status);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -64,6 +65,7 @@ TEST(System, DISABLED_Child) {
   std::fflush(nullptr);
   if (mode == "status") std::_Exit(7);
   if (mode == "crash") std::abort();
+  if (mode == "terminate") std::raise(SIGTERM);
   if (mode == "sleep") std::this_thread::sleep_for(std::chrono::seconds(60));
   std::_Exit(0);
 }
@@ -80,6 +82,9 @@ TEST(System, ProgramsEndOrAreEnded) {
   EXPECT_NE(good.kept.find("to errors\n"), std::string::npos) << good.kept;
   EXPECT_EQ(good.kept.find("to output"), std::string::npos) << good.kept;
   EXPECT_EQ(child("crash", Keep::errors).end, ProgramRun::End::crashed);
+#ifndef _WIN32  // whose signals stay within a process
+  EXPECT_EQ(child("terminate", Keep::errors).end, ProgramRun::End::killed);
+#endif
   EXPECT_EQ(child("sleep", Keep::errors, std::chrono::milliseconds(300)).end, ProgramRun::End::timed_out);
   // posix_spawn() learns through shared memory that there is no program; qemu's processes do not share it.
   if (const char* emulator = std::getenv("SYSTEM_TEST_EMULATOR"); emulator && *emulator) return;

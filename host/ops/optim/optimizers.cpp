@@ -173,7 +173,11 @@ void Optimizer::load(const std::string& path, const Stream& stream) {
   Stream on = detail::resolve_stream(stream, param.storage()->runtime(), "load");
   std::map<std::string, Tensor> given;
   for (const auto& entry : file.entries()) given[entry.name] = file.load(entry.name, on.device(), on);
-  load_state(given, on);
+  try {
+    load_state(given, on);
+  } catch (const Error& e) {
+    throw Error(e.code(), "load", fmt::format("{}: {}", path, e.message()));
+  }
 }
 
 namespace {

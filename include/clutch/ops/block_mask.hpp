@@ -90,6 +90,12 @@ requires detail::WithIndex<A, B> Index operator/(const A& a, const B&) {
                 "q / 16 of an index: write floor_div(q, 16) for Python's q // 16, or q / 16.0f for a quotient in f32");
   return a;
 }
+template <std::same_as<Index> A, class B>
+A& operator/=(A& a, const B&) {
+  static_assert(detail::kNever<B>,
+                "q /= 16 of an index: write q = floor_div(q, 16), or make a float of q / 16.0f for a quotient in f32");
+  return a;
+}
 template <class A, class B>
 requires detail::WithIndex<A, B> Index operator%(const A& a, const B&) {
   static_assert(detail::kNever<B>, "q % 16 of an index: write floor_mod(q, 16) for Python's q % 16");

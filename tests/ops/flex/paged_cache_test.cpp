@@ -141,6 +141,11 @@ TEST(PagedCache, MasksAndModsSeeLogicalKeys) {
                                          {.varlen = f.cache.varlen(used, picked)});
               }),
               ErrorCode::not_supported);
+    // Tables whose pages hold more keys than 64 bits count.
+    const Tensor endless = zeros({1, 1}, {.dtype = DType::i32, .device = device}).expand({1, std::int64_t{1} << 34}),
+                 one = zeros({1, 1, 1, 16}, {.device = device});
+    for (const std::int64_t page : {std::int64_t{1}, std::int64_t{1} << 30})
+      EXPECT_EQ(code_of([&] { flex(one, one, one, {.varlen = {.page_table = endless, .page_size = page}}); }), ErrorCode::invalid_shape) << page;
   }
 }
 
