@@ -118,7 +118,7 @@ std::string fits_qr_group(const DeviceTraits& traits, const EighProblem& p) {
 
 /// Registers of 32 bits that an element takes.
 int registers(DType dtype) { return (eigh_real_of(dtype) == DType::f64 ? 2 : 1) * (is_complex(dtype) ? 2 : 1); }
-/// Registers of an item for its part of a matrix, and as many for its part of the eigenvectors: of 255 at most on NVIDIA's.
+/// Registers of an item for its part of a matrix, and as many for its part of the eigenvectors: both fit the 255 that a work-item has at most.
 constexpr int kRegistersOfMatrix = 64;
 int most_of_jacobi_items(DType dtype) {
   int n = 1;
@@ -130,7 +130,7 @@ int most_of_qr_items(DType dtype) { return kRegistersOfMatrix / registers(dtype)
 std::string fits_jacobi_items(const DeviceTraits& traits, const EighProblem& p) {
   if (const int most = most_of_jacobi_items(p.dtype); p.n < 2 || p.n > most) return fmt::format("n must be 2 to {}, {}", most, got_n(p));
   if (std::string why = refuses_group_items(traits, EIGH_ITEMS); !why.empty()) return why;
-  if (std::string why = refuses_local_bytes(traits, EIGH_ITEMS * (64 + sizeof(double))); !why.empty()) return why;
+  if (std::string why = refuses_local_bytes(traits, EIGH_ITEMS * (EIGH_STAGE_BYTES + sizeof(double))); !why.empty()) return why;
   return fits_jacobi(traits, p);
 }
 std::string fits_qr_items(const DeviceTraits& traits, const EighProblem& p) {
@@ -238,7 +238,7 @@ EighBatch eigh_batch(const DeviceTraits& traits, DType dtype, std::int64_t batch
 }
 
 std::uint16_t eigh_size_class(std::int64_t n) {
-  if (n <= 8) return static_cast<std::uint16_t>(n);
+  if (n <= most_of_jacobi_items(DType::f32)) return static_cast<std::uint16_t>(n);
   for (int most : {16, kEighPrivate, kGroupOfItemsFrom - 1, kRegistersOfMatrix, kGroupFrom - 1, kEighMost, kDeviceWideFrom - 1, kOwnDoubleTo, kOwnTo})
     if (n <= most) return static_cast<std::uint16_t>(most);
   return std::numeric_limits<std::uint16_t>::max();

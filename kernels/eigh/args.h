@@ -12,8 +12,9 @@
 
 #include "common/shared.h"
 
-#define EIGH_MAX_ITEMS 256  // most work-items of a work-group; a macro since kernels declare arrays of it
-#define EIGH_ITEMS 64       // work-items of a work-group of eigh_jacobi_items and eigh_qr_items
+#define EIGH_MAX_ITEMS 256   // most work-items of a work-group; a macro since kernels declare arrays of it
+#define EIGH_ITEMS 64        // work-items of a work-group of eigh_jacobi_items and eigh_qr_items
+#define EIGH_STAGE_BYTES 64  // bytes of a matrix that they load or store at a time, through local memory
 
 CLUTCH_SHARED_BEGIN
 

@@ -146,11 +146,15 @@ def occupancy(target, kernel, call):
     return float(row['occupancy']) / of_unit(target) if row and float(row['occupancy'] or 0) > 0 else UNKNOWN_OCCUPANCY
 
 
+def read_table(path):
+    """Rows of a file of tab-separated columns, each {column: text}. Lines that start with # are comments."""
+    with open(path) as file:
+        return list(csv.DictReader((line for line in file if not line.startswith('#')), delimiter='\t'))
+
+
 def measured(path=os.path.join(HERE, 'measured.tsv')):
     """Microseconds by (call, machine)."""
-    with open(path) as file:
-        rows = csv.DictReader((line for line in file if not line.startswith('#')), delimiter='\t')
-        return {(row['call'], row['machine']): float(row['microseconds']) for row in rows}
+    return {(row['call'], row['machine']): float(row['microseconds']) for row in read_table(path)}
 
 
 Estimate = collections.namedtuple('Estimate', 'call machine binding seconds roofline measured')
@@ -216,8 +220,7 @@ def machine_of(device):
 def beside_measured(device, rows, path=ESTIMATES):
     """What was estimated beside what the bench measured: {row: microseconds} -> [{row, bound by, estimated, measured, error}], the error relative to what was measured."""
     machine = machine_of(device)
-    with open(path) as file:
-        told = [t for t in csv.DictReader((line for line in file if not line.startswith('#')), delimiter='\t') if t['machine'] == machine and t['row'] in rows]
+    told = [t for t in read_table(path) if t['machine'] == machine and t['row'] in rows]
     result = []
     for t in told:
         estimated, took = float(t['microseconds']), rows[t['row']]

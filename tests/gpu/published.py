@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """What scripts/gpu-cost --published runs: estimates of well-known kernels (count/public.cl) beside speeds that others have published (published.tsv)."""
-import csv
 import os
 import subprocess
 
@@ -11,11 +10,6 @@ import cost_model
 
 POINTS = 15  # within which an estimate must be, in per cent of the machine's roofline
 PATH = os.path.join(cost_model.HERE, 'published.tsv')
-
-
-def read(path=PATH):
-    with open(path) as file:
-        return list(csv.DictReader((line for line in file if not line.startswith('#')), delimiter='\t'))
 
 
 def occupancies(targets):
@@ -73,7 +67,7 @@ def verdict(compared):
 
 
 def main():
-    rows = read()
+    rows = cost_model.read_table(PATH)
     counted = cost.run_counted('h100', 'published.counts', 'CountPublic.*', {})
     if counted is None:
         return cost.SKIPPED
