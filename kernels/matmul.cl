@@ -7,6 +7,7 @@
 // matmul_lanes: batches of small matrices, one in each SIMD lane.
 // matmul_tiles: tiles in local memory (matmul/tiles.clh). Local memory: matmul_tile_numbers() numbers of each matrix.
 // matmul_few: few rows or few columns, in blocks of local memory (matmul/few.clh).
+// matmul_matrix: by matrix instructions, which round in an order of their own (matmul/matrix.clh).
 // matmul_items: the reference, any strides. A work-item takes an element.
 // With a 2:4 matrix on the left; where `info` >= 0 names a quad that was not 2:4, all results are NaN, or the least integer:
 // matmul_sparse_panels: as matmul_panels, packed by sparse24_pack. CLUTCH_TRANSPOSED: the strides of results are those of the transposed result.
@@ -17,12 +18,15 @@
 // expression.clh (of the epilogue, whose operand 0 is what it reads as well as what it writes);
 //   for panels CLUTCH_B_AT, CLUTCH_ROWS, CLUTCH_VECTORS, CLUTCH_PACK_ROWS, CLUTCH_BLOCK_VECTORS (of a block that a work-item packs, at most),
 //     CLUTCH_ACCUMULATOR_TILES (tiles of a work-item, at most);
+//   for matmul_matrix CLUTCH_LAYOUT, CLUTCH_NUMBERS, CLUTCH_STAND_IN, CLUTCH_TILE_M, CLUTCH_TILE_N, CLUTCH_PART_M, CLUTCH_PART_N, CLUTCH_A_RAW, CLUTCH_B_RAW,
+//     CLUTCH_A_ALONG_K, CLUTCH_B_ALONG_K, CLUTCH_A_UNSIGNED, CLUTCH_B_UNSIGNED, CLUTCH_NARROW;
 //   for tiles CLUTCH_TILE_M, CLUTCH_TILE_N, CLUTCH_TILE_PAD, CLUTCH_THREADS_M, CLUTCH_THREADS_N, CLUTCH_A_ALONG_K, CLUTCH_B_ALONG_K, CLUTCH_NARROW.
 // May have: CLUTCH_GROUPED (work-groups have several items).
 #define CLUTCH_GATHER_UNROLL _Pragma("unroll 1")  // edges alone: compilers take long over them
 #include "common/expr.clh"
 #include "common/f8.clh"
 #include "common/launch.clh"
+#include "common/quads.clh"
 #include "matmul/args.h"
 #include "sparse24/args.h"
 
@@ -350,6 +354,28 @@ __kernel void matmul_few(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global 
   CLUTCH_STRIDES(stride)
   matmul_few_body(lines, few, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), a + a_offset, b + b_offset, args, alpha, beta,
                   stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_matmul_matrix
+#include "matmul/matrix.clh"
+
+__kernel CLUTCH_LANES_OF_SUB_GROUP __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void matmul_matrix(
+    CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset,
+    CLUTCH_ARGS(MatmulArgs, args) CLUTCH_STRIDE_PARAMS, SUM_ONE alpha, SUM_ONE beta CLUTCH_EXTRA_KERNEL_PARAMS) {
+  // matmul_matrix_bytes() in all, aligned for quads of words
+  __local uint lines[2 * TILE_WORDS] __attribute__((aligned(16)));
+#if CLUTCH_STAND_IN
+  __local uint model[ITEMS * MATMUL_MODEL_WORDS];
+#else
+  __local uint* model = 0;
+#endif
+  CLUTCH_IF_PREDICATE
+  CLUTCH_TAKE_ARGS(MatmulArgs, args)
+  IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
+  CLUTCH_STRIDES(stride)
+  matmul_matrix_body(lines, model, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), a + a_offset, b + b_offset, args, alpha, beta,
+                     stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 

@@ -30,6 +30,42 @@ __kernel void self_test_args(__global uchar* out, ulong out_offset, CLUTCH_ARGS(
 }
 #endif
 
+// A matrix instruction as matmul.cl has it: for each group a fragment of a times one of b, both in lines of MATMUL_LINE_WORDS words. Needs what
+// matmul/fragments.clh needs.
+#ifdef CLUTCH_ENTRY_self_test_matrix
+#include "matmul/fragments.clh"
+
+__kernel CLUTCH_LANES_OF_SUB_GROUP void self_test_matrix(__global uchar* out, ulong out_offset, __global const uchar* a, ulong a_offset,
+                                                         __global const uchar* b, ulong b_offset) {
+  __local uint lines_a[FRAGMENT_M * MATMUL_LINE_WORDS] __attribute__((aligned(16))), lines_b[FRAGMENT_N * MATMUL_LINE_WORDS] __attribute__((aligned(16)));
+#if CLUTCH_STAND_IN
+  __local uint model[SUB_GROUP * MATMUL_MODEL_WORDS];
+#else
+  __local uint* model = 0;
+#endif
+  __global const uint* of_a = (__global const uint*)(a + a_offset) + get_group_id(0) * FRAGMENT_M * MATMUL_LINE_WORDS;
+  __global const uint* of_b = (__global const uint*)(b + b_offset) + get_group_id(0) * FRAGMENT_N * MATMUL_LINE_WORDS;
+  __global RESULT* results = (__global RESULT*)(out + out_offset) + get_group_id(0) * FRAGMENT_M * FRAGMENT_N;
+  const uint lane = (uint)get_local_id(0);
+  for (uint i = lane; i < FRAGMENT_M * MATMUL_LINE_WORDS; i += SUB_GROUP) lines_a[word_place(i / MATMUL_LINE_WORDS, i % MATMUL_LINE_WORDS)] = of_a[i];
+  for (uint i = lane; i < FRAGMENT_N * MATMUL_LINE_WORDS; i += SUB_GROUP) lines_b[word_place(i / MATMUL_LINE_WORDS, i % MATMUL_LINE_WORDS)] = of_b[i];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  RESULT sum[FRAGMENT_RESULTS];
+#pragma unroll
+  for (uint r = 0; r < FRAGMENT_RESULTS; ++r) sum[r] = 0;
+#pragma unroll
+  for (uint part = 0; part < PARTS; ++part) {
+    uint x[PART_STEPS * A_WORDS], y[PART_STEPS * B_WORDS];
+    take_a(x, lines_a, 0, part, lane);
+    take_b(y, lines_b, 0, part, lane);
+#pragma unroll
+    for (uint step = 0; step < PART_STEPS; ++step) multiply_fragments(sum, x + step * A_WORDS, y + step * B_WORDS, model, lane);
+  }
+#pragma unroll
+  for (uint r = 0; r < FRAGMENT_RESULTS; ++r) results[result_row(r, lane) * FRAGMENT_N + result_column(r, lane)] = sum[r];
+}
+#endif
+
 // Sixteen dot products of four bytes, as matmul.cl has them.
 #ifdef CLUTCH_ENTRY_self_test_dot
 __kernel void self_test_dot(__global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset) {

@@ -158,12 +158,13 @@ constexpr std::array<Implementation<MatmulProblem>, 4> kImplementations{{
 }};
 
 /// Implementations that a caller may force.
-constexpr std::array<Implementation<MatmulProblem>, 7> kForced{{
+constexpr std::array<Implementation<MatmulProblem>, 8> kForced{{
     {"matmul_lanes", fits_matmul_lanes},
     {kClblast, fits_clblast},
     {"matmul_dot", fits_dot},
     {"matmul_panels", fits_panels},
     {"matmul_few", fits_few},
+    {"matmul_matrix", fits_matrix},
     {"matmul_tiles", fits_tiles},
     {"matmul_items", computes},
 }};
@@ -218,6 +219,15 @@ std::string fits_few(const DeviceTraits& traits, const MatmulProblem& p) {
   return computes(traits, p);
 }
 
+std::string fits_matrix(const DeviceTraits& traits, const MatmulProblem& p) {
+  if (p.numbers == 0) return fmt::format("operands must be f16, bf16, f8, bytes, or f32 with Numerics::tf32, got {} and {}", name(p.a), name(p.b));
+  if (p.layout == MatrixLayout::none) return "needs matrix instructions for these operands that were seen to work, the device has none";
+  const MatrixTile least = matrix_tiles(p.layout).back();
+  if (std::string why = refuses_group_items(traits, least.items(p.layout)); !why.empty()) return why;
+  if (std::string why = refuses_local_bytes(traits, least.local_bytes(p.stand_in)); !why.empty()) return why;
+  return computes(traits, p);
+}
+
 std::string fits_clblast(const DeviceTraits& traits, const MatmulProblem& p) {
   if ((p.a != DType::f32 && p.a != DType::f64) || p.output != p.a || p.function != 0) return needs_plain(p);
   if (std::string why = computes(traits, p); !why.empty()) return why;
@@ -260,7 +270,8 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   if (p.part == Part::pack) plan.entry = dot ? "matmul_dot_pack" : "matmul_pack";
   if (p.part == Part::product && panels_of_words) plan.entry = "matmul_panels";
   const bool tiles = plan.entry == "matmul_tiles" || plan.entry == "matmul_sparse_tiles", few = plan.entry == "matmul_few",
-             items = tiles || few || plan.entry == "matmul_items" || plan.entry == "matmul_sparse_items", integer = is_byte(p.a), complex = is_complex(p.a);
+             matrix = plan.entry == "matmul_matrix", items = tiles || few || matrix || plan.entry == "matmul_items" || plan.entry == "matmul_sparse_items",
+             integer = is_byte(p.a), complex = is_complex(p.a);
   if (items) plan.tuning.width = 1;
   set_lanes(plan, traits, computed == DType::f64 || p.wide, 1 + p.input_count + p.position_count, true, 4);
   auto stored = [&](DType d) { return d == DType::c64 ? DType::f32 : d == DType::c128 ? DType::f64 : d; };
@@ -285,6 +296,16 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
     d.set("CLUTCH_NARROW", p.narrow);
     // With more registers a compute unit would hold one group alone, whose items all wait at the same barriers.
     if (p.tile == kMatmulTiles.front().size) plan.registers = 120;
+  }
+  if (matrix) {
+    const MatrixTile tile = matrix_tiles(p.layout).at(static_cast<std::size_t>(p.tile));
+    plan.tuning.local = tile.items(p.layout);
+    plan.options = matrix_options({.layout = p.layout, .stand_in = p.stand_in});
+    const bool is_f8 = bits(p.a) == 8 && !integer;
+    d.set("CLUTCH_LAYOUT", static_cast<int>(p.layout)).set("CLUTCH_NUMBERS", p.numbers).set("CLUTCH_STAND_IN", p.stand_in);
+    d.set("CLUTCH_TILE_M", tile.rows).set("CLUTCH_TILE_N", tile.columns).set("CLUTCH_PART_M", tile.part_rows).set("CLUTCH_PART_N", tile.part_columns);
+    d.set("CLUTCH_A_RAW", !is_f8).set("CLUTCH_B_RAW", !is_f8).set("CLUTCH_A_ALONG_K", p.a_along_k).set("CLUTCH_B_ALONG_K", p.b_along_k);
+    d.set("CLUTCH_A_UNSIGNED", p.a == DType::u8).set("CLUTCH_B_UNSIGNED", p.b == DType::u8).set("CLUTCH_NARROW", p.narrow);
   }
   if (few) {
     plan.tuning.local = kMatmulFewItems;

@@ -2,6 +2,7 @@
 #pragma once
 #include <clutch/ops/matmul.hpp>
 
+#include "encode/matrix_instructions.hpp"
 #include "encode/plan.hpp"
 #include "matmul/args.h"
 
@@ -23,7 +24,7 @@ constexpr double matmul_flops(std::int64_t m, std::int64_t n, std::int64_t k, st
 /// Inputs of the selection of matmul; also the key of its cached plans.
 struct MatmulProblem {
   std::uint64_t function = 0;   ///< ExprBody::id of the epilogue
-  std::int16_t tile = 64;       ///< rows and columns of a tile of matmul_tiles
+  std::int16_t tile = 64;       ///< rows and columns of a tile of matmul_tiles; of matmul_matrix its number among matrix_tiles()
   std::int16_t tile_side = 16;  ///< items along each side of such a tile
   /// sparse_transposed: the rows of the result, not its columns, have stride 1.
   enum class Left : std::uint32_t { dense, sparse, sparse_transposed } left = Left::dense;
@@ -39,7 +40,9 @@ struct MatmulProblem {
   bool narrow = false;                        ///< tiles: offsets inside of a tile have at most 31 bits
   bool few_rows = false;                      ///< matmul_few: the few are rows, not columns
   std::uint8_t few_each = 1;                  ///< matmul_few: results of an item, 1, 2 or 4
-  std::uint8_t unused[3] = {};
+  std::uint8_t numbers = 0;                   ///< matmul_matrix: what its instructions multiply, MATMUL_NUMBERS_...; 0: they do not multiply these operands
+  MatrixLayout layout = MatrixLayout::none;   ///< of the device's instructions for them
+  bool stand_in = false;                      ///< tests: plain code in their place
 };
 
 /// Compute type of products: f32 or f64, also for integers and complex numbers.
@@ -61,6 +64,26 @@ struct MatmulTile {
 inline constexpr std::array<MatmulTile, 3> kMatmulTiles{{{128, 16}, {64, 16}, {32, 8}}};
 /// Numbers of padding behind each step along k of a tile, if local memory has the capacity for them.
 inline constexpr std::int64_t kMatmulTilePad = 4;
+
+/// Tile of matmul_matrix, and the part of it that a sub-group computes.
+struct MatrixTile {
+  std::int64_t rows, columns, part_rows, part_columns;
+  constexpr std::uint64_t items(MatrixLayout layout) const {
+    return static_cast<std::uint64_t>(rows / part_rows * (columns / part_columns) * MATMUL_SUB_GROUP(static_cast<int>(layout)));
+  }
+  std::uint64_t local_bytes(bool stand_in) const { return matmul_matrix_bytes(static_cast<std::uint64_t>(rows + columns), stand_in); }
+};
+/// Those of a layout, from the largest to the smallest. Parts are as large as registers allow, since what a sub-group reads of local memory serves all of its
+/// part.
+constexpr std::array<MatrixTile, 3> matrix_tiles(MatrixLayout layout) {
+  switch (layout) {
+    case MatrixLayout::mma: return {{{256, 128, 64, 64}, {128, 128, 64, 64}, {64, 64, 32, 32}}};
+    case MatrixLayout::mfma: return {{{128, 128, 64, 64}, {128, 128, 64, 64}, {64, 64, 32, 32}}};
+    case MatrixLayout::dpas_8: return {{{128, 128, 32, 16}, {128, 128, 32, 16}, {64, 64, 16, 8}}};
+    case MatrixLayout::dpas_16: return {{{128, 128, 32, 32}, {128, 128, 32, 32}, {64, 64, 16, 16}}};
+    default: return {{{128, 128, 64, 32}, {128, 128, 64, 32}, {64, 64, 32, 16}}};
+  }
+}
 
 /// Work-items of a group of matmul_few.
 inline constexpr std::uint64_t kMatmulFewItems = std::uint64_t{MATMUL_FEW} * MATMUL_FEW_LINES;

@@ -57,7 +57,7 @@ bool is_of_the_cache(std::string_view name) {
   const std::size_t key = name.find_first_not_of("0123456789abcdef");
   if (key == std::string_view::npos || key < 16) return false;
   const std::string_view kind = name.substr(key);
-  for (std::string_view known : {".bin", ".self_test", ".dot_products", ".roofline.json"})
+  for (std::string_view known : {".bin", ".self_test", ".dot_products", ".matrix", ".roofline.json"})
     if (kind == known || (kind.starts_with(known) && kind[known.size()] == '.' && is_temporary(kind))) return true;
   return false;
 }

@@ -130,6 +130,11 @@ bool Runtime::dot_products(const std::function<bool()>& test) {
   return dot_products_;
 }
 
+bool Runtime::matrix_instructions(std::size_t kind, const std::function<bool()>& test) {
+  std::call_once(matrix_tested_.at(kind), [&] { matrix_works_.at(kind) = test(); });
+  return matrix_works_.at(kind);
+}
+
 int Runtime::live() const {
   std::lock_guard lock(mutex_);
   int streams = 0;

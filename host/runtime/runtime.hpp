@@ -7,6 +7,7 @@
 #include "runtime/registry.hpp"
 #include "runtime/stream.hpp"
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -52,6 +53,8 @@ class Runtime {
   std::string command_buffers_refuse(const std::function<std::string()>& test);
   /// True if kernels may use dot products of bytes. The first call runs `test`.
   bool dot_products(const std::function<bool()>& test);
+  /// True if matrix instructions of this kind work. The first call for the kind runs `test`.
+  bool matrix_instructions(std::size_t kind, const std::function<bool()>& test);
 
   void add_live(int n) noexcept { live_.fetch_add(n, std::memory_order_relaxed); }
   /// Number of live tensors, plus live streams other than the default one.
@@ -79,6 +82,9 @@ class Runtime {
   std::optional<std::string> command_buffers_refused_;
   std::once_flag dot_products_tested_;
   bool dot_products_ = false;
+  static constexpr std::size_t kMatrixKinds = 20;
+  std::array<std::once_flag, kMatrixKinds> matrix_tested_;
+  std::array<bool, kMatrixKinds> matrix_works_{};
 };
 
 /// The device's own runtime, made at first use. Errors: opencl, invalid_setting.

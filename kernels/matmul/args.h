@@ -23,6 +23,28 @@
 #define MATMUL_FEW_DEPTH 128     // elements along k of its blocks in local memory
 #define MATMUL_WORD_BYTES 4      // bytes along k in a word, the operand of a dot product
 
+// matmul_matrix. CLUTCH_LAYOUT: how the lanes of a sub-group hold the operands of a matrix instruction (matmul/fragments.clh); CLUTCH_NUMBERS: what it
+// multiplies.
+#define MATMUL_LAYOUT_MMA 1
+#define MATMUL_LAYOUT_MFMA 2
+#define MATMUL_LAYOUT_WMMA 3
+#define MATMUL_LAYOUT_WMMA_HALVES 4
+#define MATMUL_LAYOUT_DPAS_8 5
+#define MATMUL_LAYOUT_DPAS_16 6
+#define MATMUL_NUMBERS_F16 1
+#define MATMUL_NUMBERS_BF16 2
+#define MATMUL_NUMBERS_TF32 3  // f32 rounded to 11 significant bits
+#define MATMUL_NUMBERS_BYTES 4
+// Lanes of a sub-group; rows and columns of an instruction's result.
+#define MATMUL_SUB_GROUP(layout) ((layout) == MATMUL_LAYOUT_MFMA ? 64 : (layout) == MATMUL_LAYOUT_DPAS_8 ? 8 : (layout) == MATMUL_LAYOUT_DPAS_16 ? 16 : 32)
+#define MATMUL_FRAGMENT_ROWS(layout) ((layout) >= MATMUL_LAYOUT_DPAS_8 ? 8 : 16)
+#define MATMUL_FRAGMENT_COLUMNS(layout) ((layout) == MATMUL_LAYOUT_MMA || (layout) == MATMUL_LAYOUT_DPAS_8 ? 8 : 16)
+#define MATMUL_LINE_WORDS 16     // words of four bytes, along k, of a line in local memory
+#define MATMUL_RESULT_ROWS 32    // rows of a tile that pass through local memory at a time on their way to the result
+#define MATMUL_RESULT_PAD 4      // numbers behind each of them
+#define MATMUL_MATRIX_ITEMS 256  // most items of a group
+#define MATMUL_MODEL_WORDS 16    // most words that an item gives to the model of an instruction
+
 CLUTCH_SHARED_BEGIN
 
 // Arguments of every product. For complex matrices n counts real columns, two of each; k counts two of each element, but one in matmul_items.
@@ -105,6 +127,11 @@ CLUTCH_SHARED_FN clutch_u64 matmul_tile_numbers(clutch_u64 tile, clutch_u64 pad)
 
 // Numbers of local memory of matmul_few, where an item has `each` results.
 CLUTCH_SHARED_FN clutch_u64 matmul_few_numbers(clutch_u64 each) { return (MATMUL_FEW_LINES + each * MATMUL_FEW) * MATMUL_FEW_DEPTH; }
+
+// Bytes of local memory of matmul_matrix, where a tile has `lines` rows and columns together; stand_in: 1 with the model of an instruction in its place.
+CLUTCH_SHARED_FN clutch_u64 matmul_matrix_bytes(clutch_u64 lines, clutch_u64 stand_in) {
+  return 4 * (2 * lines * MATMUL_LINE_WORDS + stand_in * MATMUL_MATRIX_ITEMS * MATMUL_MODEL_WORDS);
+}
 
 CLUTCH_SHARED_END
 

@@ -45,7 +45,8 @@ struct Embedder {
 };
 
 std::vector<std::string> entries_of(const std::string& text) {
-  static const std::regex kernel(R"re(__kernel\s+(?:__attribute__\(\(reqd_work_group_size\([^)]*\)\)\)\s+)?void\s+([A-Za-z_0-9]+)\s*\()re");
+  static const std::regex kernel(
+      R"re(__kernel\s+(?:CLUTCH_LANES_OF_SUB_GROUP\s+)?(?:__attribute__\(\(reqd_work_group_size\([^)]*\)\)\)\s+)?void\s+([A-Za-z_0-9]+)\s*\()re");
   std::vector<std::string> names;
   for (std::sregex_iterator it(text.begin(), text.end(), kernel), end; it != end; ++it) names.push_back((*it)[1]);
   return names;

@@ -87,13 +87,24 @@ struct MatmulCase {
 
   static Problem problem(std::string_view entry, DType of_a, DType of_b, const Shape& s, std::uint64_t seed, DType result) {
     const bool dot = entry.starts_with("matmul_dot"), helper = entry == "matmul_pack" || dot;
-    Problem p{.name = std::string(name(of_a)), .entry = entry, .needs_fp64 = of_a == DType::f64, .is_helper = helper};
+    Problem p{.name = std::string(name(of_a)),
+              .entry = entry,
+              .needs_fp64 = of_a == DType::f64,
+              .is_helper = helper,
+              .by_matrix_instructions = entry == "matmul_matrix"};
     const std::int64_t matrices = s.b_shared ? 1 : s.batch;
     auto strides = [](std::int64_t rows, std::int64_t columns, bool transposed) {
       return transposed ? Dims{rows * columns, 1, rows} : Dims{rows * columns, columns, 1};
     };
+    // Sums of whole numbers are exact in any order.
+    const bool matrix = entry == "matmul_matrix";
     auto values = [&](std::int64_t count, DType type, std::uint64_t from) {
-      return model::make_values(static_cast<std::size_t>(count), type, from, is_byte(type));
+      std::vector<std::uint8_t> raw = model::make_values(static_cast<std::size_t>(count), type, from, is_byte(type));
+      for (std::int64_t i = 0; i < count && matrix && !is_byte(type); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        model::store_at(raw.data(), at, type, std::clamp(std::round(model::value_at(raw.data(), at, type)), -4.0, 4.0));
+      }
+      return raw;
     };
     const DType beside = of_a == DType::f64 ? DType::f64 : DType::f32;
     p.inputs.push_back({of_a, {s.batch, s.m, s.k}, strides(s.m, s.k, s.a_transposed), values(s.batch * s.m * s.k, of_a, seed)});
@@ -119,9 +130,10 @@ struct MatmulCase {
       return p;
     }
     const std::string_view forced = dot ? std::string_view("matmul_dot") : helper || s.packed ? std::string_view() : entry;
-    p.run = [s, forced](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+    p.run = [s, forced, matrix](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
       if (s.beta != 0) copy_(out, in[2], {}, stream);
-      const linalg::MatmulOptions options{.alpha = s.alpha, .beta = s.beta, .implementation = std::string(forced)};
+      const linalg::MatmulOptions options{
+          .alpha = s.alpha, .beta = s.beta, .implementation = std::string(forced), .numerics = matrix ? linalg::Numerics::tf32 : linalg::Numerics::chain};
       linalg::PackedMatrix packed;
       if (s.packed) packed = linalg::PackedMatrix(in[1], stream);
       const linalg::MatrixOperand b = s.packed ? linalg::MatrixOperand(packed) : linalg::MatrixOperand(in[1]);
@@ -172,6 +184,10 @@ struct MatmulCase {
       // Whole tiles of 128 x 128 on devices of few compute units, and their edges.
       all.push_back(problem("matmul_tiles", dtype, dtype, {.m = 130, .n = 290, .k = 35, .alpha = 0.5, .beta = 2}, seed + 19, dtype));
     }
+    // Both kinds of tiles by several groups, blocks and what is left of them; quads and single elements.
+    all.push_back(problem("matmul_matrix", DType::bf16, DType::bf16, {.m = 70, .n = 67, .k = 37, .batch = 2, .a_transposed = true, .alpha = 0.5, .beta = 2},
+                          seed + 23, DType::bf16));
+    all.push_back(problem("matmul_matrix", DType::i8, DType::i8, {.m = 9, .n = 130, .k = 80, .b_transposed = true, .epilogue = true}, seed + 24, DType::f32));
     all.push_back(problem("matmul_items", DType::i8, DType::i8, {.m = 5, .n = 9, .k = 30, .epilogue = true}, seed + 3, DType::f32));
     all.push_back(
         problem("matmul_sparse_dot", DType::i8, DType::i8, {.m = 37, .n = 21, .k = 75, .b_transposed = true, .alpha = 2, .beta = 3}, seed + 17, DType::i32));
@@ -229,6 +245,10 @@ struct MatmulCase {
       {"matmul_tiles", Edit::stride, "(int)(s) * (int)(step_stride)", "(int)(s / 2) * (int)(step_stride)"},
       {"matmul_tiles", Edit::offset, "(long)top * a_row", "(long)(top / 2) * a_row"},
       {"matmul_tiles", Edit::arithmetic, "ADD_PRODUCT(x[i], y[j], sum[i][j])", "ADD_PRODUCT(x[i], y[j], x[i])"},
+      {"matmul_matrix", Edit::tail, "if (e < steps) word", "if (e + 1 < steps) word"},
+      {"matmul_matrix", Edit::stride, "(int)(l) * (int)(line)", "(int)(l / 2) * (int)(line)"},
+      {"matmul_matrix", Edit::offset, "(long)top * args.a_row", "(long)(top / 2) * args.a_row"},
+      {"matmul_matrix", Edit::arithmetic, "lane / 4 + r / 2 * 8", "lane / 4 + r / 2 * 4"},
       {"matmul_dot_rows", Edit::tail, "4 * w + byte < length ?", "4 * w + byte + 1 < length ?"},
       {"matmul_dot_rows", Edit::stride, "(long)(4 * w + byte) * a_k", "(long)(4 * w) * a_k"},
       {"matmul_dot_rows", Edit::offset, "a + a_offset", "a"},

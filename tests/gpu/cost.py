@@ -163,7 +163,7 @@ def plan_calls(profile):
     """On the stub driver, which runs nothing: (groups by call and kernel, (work, flops, bytes) by call)."""
     folder = os.path.join(BUILD, 'plans')
     os.makedirs(folder, exist_ok=True)
-    environment = {**os.environ, 'OCL_ICD_VENDORS': os.path.join(TESTS, 'libclutch_stub_driver.so'), 'CLUTCH_SELF_TEST': 'off', 'CLUTCH_POISON_SCRATCH': '0', 'CLUTCH_CACHE': 'off',
+    environment = {**os.environ, 'OCL_ICD_VENDORS': os.path.join(TESTS, 'libclutch_stub_driver.so'), 'CLUTCH_SELF_TEST': 'off', 'CLUTCH_MATRIX_INSTRUCTIONS': 'on', 'CLUTCH_POISON_SCRATCH': '0', 'CLUTCH_CACHE': 'off',
                    'STUB_PROFILE': os.path.join(ROOT, 'tests/stub/profiles', profile), 'STUB_PLANS': folder, 'STUB_COMPILER': 'c++'}
     run = subprocess.run([os.path.join(TESTS, 'test_gpu_count'), '--gtest_filter=CountCalls.*'], env=environment, capture_output=True, text=True)
     if run.returncode != 0:

@@ -22,23 +22,26 @@ HERE = os.path.dirname(__file__)
 #                                CDNA 3: 128 of local memory, 64 of global memory
 #   l2_gbs                       measured by Chips and Cheese, "Nvidia's H100: Funny L2, and Tons of Bandwidth" and "Testing AMD's Giant MI300X", rounded
 #   stream                       share of dram_gbs that a triad reaches: 3.6 TB/s were measured on an H200 (docs/benchmarks.md); MI300X as Chips and Cheese
+#   matrix, matrix_tflops        clocks of a unit for one matrix instruction of f16 or bf16 (16 x 8 x 16 numbers on Hopper, 16 x 16 x 16 on AMD's, 8 x 8 x 16 on
+#                                Intel's), and the peak with f32 sums, from the makers' data sheets; the instructions of single sub-groups that OpenCL can reach
+#                                on Hopper gave 62 % of it to Luo et al. 2024
 #   latency                      clocks from a load to its use from global memory, and from local memory: Luo et al. 2024, "Benchmarking and Dissecting the Nvidia
 #                                Hopper GPU Architecture via Microbenchmarking", rounded up for HBM under load; MI300X as Chips and Cheese
 #   resident                     sub-groups that a unit holds at most
 # Assumed, not measured: l2_gbs, stream and latency of RTX A6000, RX 7900 XTX and Arc A770; an instruction of a sub-group follows the one before after 2 clocks on average, four of its loads are on their way together (count/model.hpp), and a
 # barrier takes what local memory's latency is.
 MACHINES = {
-    'h100': dict(profile='h100', target='sm_90', width=32, units=132, clock_ghz=1.98, f32=128, f64=64, integer=64, special=16, issues=4, lds=1, lines=1, l2_gbs=5500,
+    'h100': dict(profile='h100', target='sm_90', width=32, units=132, clock_ghz=1.98, f32=128, f64=64, integer=64, special=16, issues=4, lds=1, lines=1, l2_gbs=5500, matrix=1 / 0.62, matrix_tflops=989,
                  dram_gbs=3350, stream=0.75, latency=700, local_latency=30, resident=64),
-    'h200': dict(profile='h100', target='sm_90', width=32, units=132, clock_ghz=1.98, f32=128, f64=64, integer=64, special=16, issues=4, lds=1, lines=1, l2_gbs=5500,
+    'h200': dict(profile='h100', target='sm_90', width=32, units=132, clock_ghz=1.98, f32=128, f64=64, integer=64, special=16, issues=4, lds=1, lines=1, l2_gbs=5500, matrix=1 / 0.62, matrix_tflops=989,
                  dram_gbs=4800, stream=0.75, latency=700, local_latency=30, resident=64),
-    'mi300x': dict(profile='mi300x', target='gfx942', width=64, units=304, clock_ghz=2.1, f32=128, f64=64, integer=64, special=16, issues=4, lds=1, lines=0.5, l2_gbs=11900,
+    'mi300x': dict(profile='mi300x', target='gfx942', width=64, units=304, clock_ghz=2.1, f32=128, f64=64, integer=64, special=16, issues=4, lds=1, lines=0.5, l2_gbs=11900, matrix=4, matrix_tflops=1307,
                    dram_gbs=5300, stream=0.76, latency=800, local_latency=64, resident=32),
     'a6000': dict(profile=None, target='sm_86', width=32, units=84, clock_ghz=1.8, f32=128, f64=2, integer=64, special=16, issues=4, lds=1, lines=1, l2_gbs=2500,
                   dram_gbs=768, stream=0.85, latency=600, local_latency=30, resident=48),
-    'a770': dict(profile='a770', target='dg2', width=32, units=32, clock_ghz=2.4, f32=128, f64=0.1, integer=128, special=32, issues=4, lds=1, lines=0.5, l2_gbs=2000,
+    'a770': dict(profile='a770', target='dg2', width=32, units=32, clock_ghz=2.4, f32=128, f64=0.1, integer=128, special=32, issues=4, lds=1, lines=0.5, l2_gbs=2000, matrix=1, matrix_tflops=138,
                  dram_gbs=560, stream=0.85, latency=700, local_latency=40, resident=64),
-    'rx_7900': dict(profile='rx_7900', target='gfx1100', width=32, units=96, clock_ghz=2.5, f32=128, f64=2, integer=64, special=16, issues=2, lds=1, lines=0.5, l2_gbs=4500,
+    'rx_7900': dict(profile='rx_7900', target='gfx1100', width=32, units=96, clock_ghz=2.5, f32=128, f64=2, integer=64, special=16, issues=2, lds=1, lines=0.5, l2_gbs=4500, matrix=16, matrix_tflops=123,
                     dram_gbs=960, stream=0.85, latency=600, local_latency=64, resident=32),
 }
 CLOCKS_BETWEEN = 2
@@ -67,12 +70,15 @@ def bounds(counts, machine, resident=None, bytes_of_dram=None):
         'L1': by_unit((max(lines, sectors / 4) + counts['constant_passes'] + counts['scratch_bytes'] / 128) / m['lines']),
         'L2': sectors * 32 / (m['l2_gbs'] * 1e9),
         'DRAM': (bytes_of_dram or 32 * (counts['load_touched'] + counts['store_touched'])) / (m['dram_gbs'] * 1e9 * m['stream']),
+        'matrix': by_unit(counts.get('issues_matrix', 0) * m.get('matrix', 0)),
         'atomics': by_unit(2 * counts['atomic_passes']),
     }
     # A sub-group by itself, the longest one; as many as are held at a time run beside it.
     sub_groups = max(1, counts['sub_groups'])
     share = counts['longest'] / max(1, issued / sub_groups)
-    serial = share / sub_groups * (CLOCKS_BETWEEN * (issued - counts['issues_memory']) + m['latency'] * counts['waits'] +
+    # A sub-group's matrix instructions all run on the scheduler that it is on.
+    matrix = counts.get('issues_matrix', 0) * max(0, m.get('matrix', 0) * m['issues'] - CLOCKS_BETWEEN)
+    serial = share / sub_groups * (matrix + CLOCKS_BETWEEN * (issued - counts['issues_memory']) + m['latency'] * counts['waits'] +
                                    m['local_latency'] * counts['local_waits']) + m['local_latency'] * counts['barriers'] / max(1, counts['groups'])
     rounds = max(1.0, sub_groups / (units * (resident or m['resident'])))
     result['latency'] = rounds * serial * a_clock
@@ -87,9 +93,9 @@ def binding(of_bounds):
     return max(of_bounds, key=lambda name: of_bounds[name])
 
 
-def ideal_seconds(flops, size, machine):
-    """The roofline: what the device's peaks allow, without a share of them lost."""
-    peak = machine['units'] * machine['f32'] * 2 * machine['clock_ghz'] * 1e9
+def ideal_seconds(flops, size, machine, by_matrix=False):
+    """The roofline: what the device's peaks allow, without a share of them lost; by_matrix: the peak of matrix instructions."""
+    peak = machine['matrix_tflops'] * 1e12 if by_matrix else machine['units'] * machine['f32'] * 2 * machine['clock_ghz'] * 1e9
     return max(flops / peak, size / (machine['dram_gbs'] * 1e9))
 
 
@@ -131,6 +137,8 @@ BUDGET_CALLS = {
     'eigh of 10000, n = 32': 'eigh n=32 f32',
     'flex causal, 16 x 4096 x 64': 'flex E=64 f32',
     'matmul 4096': 'matmul 2048 f32',
+    'matmul 4096 of bf16 by matrix instructions': 'matmul by blocks 4096 bf16',
+    'linear 4096 of bf16 by matrix instructions': 'linear by blocks 2048x1024 bf16',
 }
 UNKNOWN_OCCUPANCY = 0.5
 
@@ -166,7 +174,7 @@ def estimate_calls(counted, planned, costs, machine_name, times):
     result = []
     for call, kernels in counted.items():
         work, flops, size = costs[call]
-        total, by_bound = 0.0, collections.Counter()
+        total, by_bound, by_matrix = 0.0, collections.Counter(), False
         for kernel, runs in kernels.items():
             if kernel not in planned[call]:
                 raise SystemExit(f'gpu-cost: {call} launches {", ".join(planned[call])} at its shape, and {kernel} at the small ones')
@@ -175,9 +183,10 @@ def estimate_calls(counted, planned, costs, machine_name, times):
             # A call's bytes are its main kernel's: the one with most groups.
             main = max(kernels, key=lambda k: planned[call].get(k, 0))
             of_bounds = bounds(counts, machine, resident, size if kernel == main else None)
+            by_matrix = by_matrix or of_bounds['matrix'] > 0
             total += seconds(of_bounds)
             by_bound[binding(of_bounds)] += seconds(of_bounds)
-        result.append(Estimate(call, machine_name, by_bound.most_common(1)[0][0], total, ideal_seconds(flops, size, machine) / total, times.get((call, machine_name))))
+        result.append(Estimate(call, machine_name, by_bound.most_common(1)[0][0], total, ideal_seconds(flops, size, machine, by_matrix) / total, times.get((call, machine_name))))
     return result
 
 

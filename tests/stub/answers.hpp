@@ -74,6 +74,12 @@ inline cl_int device_fact(cl_device_info what, std::size_t size, void* to, std::
     case CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE: return answer(number<cl_uint>("width_f64"), size, to, size_ret);
     case CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF: return answer(number<cl_uint>("width_f16"), size, to, size_ret);
     case CL_DEVICE_MAX_PARAMETER_SIZE: return answer(number<std::size_t>("argument_bytes"), size, to, size_ret);
+    case 0x4000:  // CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV
+      if (number<cl_uint>("capability") != 0) return answer(number<cl_uint>("capability"), size, to, size_ret);
+      return CL_INVALID_VALUE;
+    case 0x4108:  // CL_DEVICE_SUB_GROUP_SIZES_INTEL
+      if (number<std::size_t>("least_sub_group") != 0) return answer(number<std::size_t>("least_sub_group"), size, to, size_ret);
+      return CL_INVALID_VALUE;
     default: return CL_INVALID_VALUE;
   }
 }

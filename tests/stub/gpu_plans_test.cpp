@@ -138,6 +138,13 @@ TEST(GpuPlans, CallsOfRealShapesLaunchWhatTheirKernelsTake) {
     const Calls c(dtype);
     for (const int n : {2, 8, 32, 64, 256}) c.run("eigh n=" + std::to_string(n), [&] { linalg::eigh(c.make({n > 64 ? 16 : 1024, n, n})); });
   }
+  // With CLUTCH_MATRIX_INSTRUCTIONS=on; f32 where the device has instructions for it.
+  for (DType dtype : {DType::bf16, DType::f16, DType::f32, DType::f8e4m3fn, DType::i8}) {
+    const Calls c(dtype);
+    const linalg::MatmulOptions blocks{.dtype = dtype == DType::f8e4m3fn ? DTypeList(DType::bf16) : DTypeList(), .numerics = linalg::Numerics::tf32};
+    for (const std::int64_t n : {4096, 512}) c.run("matmul by blocks " + std::to_string(n), [&] { linalg::matmul(c.make({n, n}), c.make({n, n}), blocks); });
+    c.run("linear by blocks 2048x1024", [&] { linalg::matmul(c.make({2048, 1024}), c.make({1024, 1024}).mT(), blocks); });
+  }
   Calls(DType::i32).run("group_by 1M of 100000", [&] { group_by(Calls::make({1 << 20}, DType::i32), 100000); });
   Calls(DType::i8).run("matmul 1024", [&] { linalg::matmul(Calls::make({1024, 1024}, DType::i8), Calls::make({1024, 1024}, DType::i8)); });
 }
@@ -145,7 +152,7 @@ TEST(GpuPlans, CallsOfRealShapesLaunchWhatTheirKernelsTake) {
 /// Results are not looked at: the stub's kernels give none.
 TEST(GpuPlans, ProblemsOfEveryEntryLaunchWhatTheirKernelsTake) {
   const DeviceTraits& traits = gpu().traits();
-  std::set<std::string> ran{"self_test_rounding", "self_test_args", "self_test_dot"};
+  std::set<std::string> ran{"self_test_rounding", "self_test_args", "self_test_dot", "self_test_matrix"};
   for (const NamedProblem& p : all_problems()) {
     if (p.problem->needs_fp64 && !traits.fp64) {
       ran.insert(std::string(p.problem->entry));

@@ -30,7 +30,8 @@ struct Problem {
   Operand output;  ///< raw is the expected result
   std::function<void(const Tensor& out, std::span<const Tensor> inputs, const Stream& stream)> run;
   bool needs_fp64 = false;
-  bool is_helper = false;  ///< the entry is another kernel of the call than the plan's
+  bool is_helper = false;               ///< the entry is another kernel of the call than the plan's
+  bool by_matrix_instructions = false;  ///< on devices that have none plain code stands in for them
 };
 
 /// Element of an operand that element i of the result reads, by PyTorch's broadcasting.

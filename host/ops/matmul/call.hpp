@@ -87,9 +87,10 @@ Tensor linear_sums_backward(const Tensor& grad, DType dtype, const Tensor& bias,
 std::string_view matmul_entry(const DeviceTraits& traits, const MatmulProblem& problem, std::string_view forced);
 /// Errors: invalid_argument for a name that no implementation has.
 void check_matmul_implementation(bool sparse, std::string_view forced);
-/// Reasons why matmul_lanes (a matrix in each lane), matmul_few or CLBlast refuses a problem; empty if it accepts.
+/// Reasons why matmul_lanes (a matrix in each lane), matmul_few, matmul_matrix or CLBlast refuses a problem; empty if it accepts.
 std::string fits_matmul_lanes(const DeviceTraits& traits, const MatmulProblem& problem);
 std::string fits_few(const DeviceTraits& traits, const MatmulProblem& problem);
+std::string fits_matrix(const DeviceTraits& traits, const MatmulProblem& problem);
 std::string fits_clblast(const DeviceTraits& traits, const MatmulProblem& problem);
 
 /// Panels of `width` columns into which a b of k rows and n columns is packed. A complex number counts as two rows and two columns.

@@ -25,8 +25,42 @@ MatmulTile tile_of(const Product& x) {
   return kMatmulTiles.back();
 }
 
+/// Notes how the operands lie that tiles are loaded from: which of their neighbours lie along k, and that offsets within a tile are small.
+void note_layout(Product& x, std::int64_t lines, std::int64_t steps) {
+  x.p.a_along_k = x.sparse || x.operands[1].column == 1;
+  x.p.b_along_k = x.operands[2].column != 1;
+  auto stays_in = [&](std::int64_t line, std::int64_t step) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 30;
+    return std::abs(line) < kMost / lines && std::abs(step) < kMost / steps;
+  };
+  x.p.narrow = !x.complex && stays_in(x.operands[1].row, x.operands[1].column) && stays_in(x.operands[2].column, x.operands[2].row);
+}
+
+/// The plan for matrix instructions: the largest tile of which every compute unit gets one, that fits into local memory, and that has at most half as many
+/// results more to compute as the smallest has; else the smallest.
+const BuiltPlan& plan_of_matrix(Product& x) {
+  const auto tiles = matrix_tiles(x.p.layout);
+  auto groups = [&](const MatrixTile& tile) { return x.batch * parts_of(x.rows, tile.rows) * parts_of(x.n, tile.columns); };
+  auto results = [&](const MatrixTile& tile) { return groups(tile) * tile.rows * tile.columns; };
+  std::size_t number = 0;
+  for (; number + 1 < tiles.size(); ++number) {
+    const MatrixTile& tile = tiles[number];
+    const bool fits = tile.local_bytes(x.p.stand_in) <= x.traits.local_bytes && tile.items(x.p.layout) <= x.traits.max_work_group;
+    if (fits && groups(tile) >= x.traits.compute_units && 2 * results(tile) <= 3 * results(tiles.back())) break;
+  }
+  x.p.tile = static_cast<std::int16_t>(number);
+  note_layout(x, tiles[number].rows, std::int64_t{4} * MATMUL_LINE_WORDS);
+  // b's lines are columns.
+  x.p.b_along_k = x.operands[2].row == 1 && x.operands[2].column != 1;
+  const BuiltPlan& plan = matmul_plan(x.c, x.p);
+  const std::uint64_t items = tiles[number].items(x.p.layout);
+  if (plan.tuning.local < items) refuse_group_items(kMatmul, x.entry, items, plan.tuning.local);
+  return plan;
+}
+
 /// The plan of a product whose tiling is chosen.
 const BuiltPlan& plan_of(Product& x) {
+  if (x.by_matrix) return plan_of_matrix(x);
   if (x.by_few) {
     const BuiltPlan& plan = matmul_plan(x.c, x.p);
     if (plan.tuning.local < kMatmulFewItems) refuse_group_items(kMatmul, x.entry, kMatmulFewItems, plan.tuning.local);
@@ -35,13 +69,7 @@ const BuiltPlan& plan_of(Product& x) {
   if (!x.by_tiles) return matmul_plan(x.c, x.p);
   const MatmulTile tile = tile_of(x);
   x.p.tile = tile.size;
-  x.p.a_along_k = x.sparse || x.operands[1].column == 1;
-  x.p.b_along_k = x.operands[2].column != 1;
-  auto stays_in = [&](std::int64_t line, std::int64_t step) {
-    constexpr std::int64_t kMost = std::int64_t{1} << 30;
-    return std::abs(line) < kMost / tile.size && std::abs(step) < kMost / MATMUL_BLOCK_K;
-  };
-  x.p.narrow = !x.complex && stays_in(x.operands[1].row, x.operands[1].column) && stays_in(x.operands[2].column, x.operands[2].row);
+  note_layout(x, tile.size, MATMUL_BLOCK_K);
   // A group must have exactly the items that its kernel is built for. If the driver allows fewer, a kernel for fewer items is built.
   for (MatmulTile fewer = tile;; fewer.side = static_cast<std::int16_t>(fewer.side / 2)) {
     x.p.tile_side = fewer.side;
@@ -108,6 +136,12 @@ struct Launcher {
   }
   void prepare(const Tensor& a, const Tensor& b);
   void give_result(std::span<const std::int64_t> at);
+  /// Rows and columns of a tile in local memory.
+  std::pair<std::int64_t, std::int64_t> tile_sizes() const {
+    if (!x.by_matrix) return {x.p.tile, x.p.tile};
+    const MatrixTile tile = matrix_tiles(x.p.layout)[static_cast<std::size_t>(x.p.tile)];
+    return {tile.rows, tile.columns};
+  }
   // Each binds its kernel's arguments and returns the number of items.
   std::int64_t give_sparse_words();
   std::int64_t give_sparse_rows(const Tensor& b);
@@ -236,7 +270,7 @@ std::int64_t Launcher::give_panels(const Tensor& a, const Tensor& b) {
   return items();
 }
 
-/// For matmul_items and matmul_sparse_items; with a group for each tile for matmul_tiles, matmul_sparse_tiles and matmul_few.
+/// For matmul_items and matmul_sparse_items; with a group for each tile for matmul_tiles, matmul_sparse_tiles, matmul_matrix and matmul_few.
 std::int64_t Launcher::give_elements(const Tensor& a, const Tensor& b) {
   if (x.sparse)
     encoder.input(x.c.sparse->values, "a").input(x.c.sparse->metadata).input(x.c.sparse->info);
@@ -246,8 +280,9 @@ std::int64_t Launcher::give_elements(const Tensor& a, const Tensor& b) {
   // In tiles k counts real and imaginary parts of complex numbers, in matmul_items numbers.
   bind_args(encoder, args_of(shape.columns, x.by_tiles ? x.parts() * x.k : x.k));
   if (x.by_few) return x.batch * parts_of(x.p.few_rows ? shape.columns : x.rows, MATMUL_FEW_LINES) * static_cast<std::int64_t>(main.tuning.local);
-  if (!x.by_tiles) return x.batch * x.rows * shape.columns;
-  const std::int64_t down = parts_of(x.rows, x.p.tile), across = parts_of(shape.columns, x.p.tile);
+  if (!x.by_tiles && !x.by_matrix) return x.batch * x.rows * shape.columns;
+  const auto [tile_rows, tile_columns] = tile_sizes();
+  const std::int64_t down = parts_of(x.rows, tile_rows), across = parts_of(shape.columns, tile_columns);
   return x.batch * down * across * static_cast<std::int64_t>(main.tuning.local);
 }
 
@@ -282,7 +317,7 @@ void Launcher::send(std::span<const std::int64_t> at) {
 /// Iterations of an item's loops for each of its tasks: k for kernels of elements, at most four times k for each tile in kernels that share numbers.
 double Launcher::loops_each() const {
   const auto depth = static_cast<double>(x.k);
-  return x.panels || x.by_rows || x.by_words || x.by_tiles || x.by_few ? static_cast<double>(tiles_each) * (4 * depth + 256) : depth + 4;
+  return x.panels || x.by_rows || x.by_words || x.by_tiles || x.by_few || x.by_matrix ? static_cast<double>(tiles_each) * (4 * depth + 256) : depth + 4;
 }
 
 void Launcher::run() {

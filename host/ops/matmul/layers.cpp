@@ -42,10 +42,10 @@ Tensor linear_of(const Tensor* result, const Tensor& x, const Weight& weight, DT
                  const LinearOptions& options, const Stream& stream) {
   return clutch::detail::linear_by(x, weight_dtype, out, bias, options, "linalg::linear",
                                    [&](const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs) {
-                                     if (!result) return matmul(rows, weight, f, inputs, {.dtype = options.dtype}, stream);
+                                     if (!result) return matmul(rows, weight, f, inputs, {.dtype = options.dtype, .numerics = options.numerics}, stream);
                                      const bool vector = x.rank() == 1;
                                      const Tensor target = vector ? clutch::detail::row_of(*result) : *result;
-                                     matmul_out(target, rows.rank() == 1 ? rows.unsqueeze(0) : rows, weight, f, inputs, {}, stream);
+                                     matmul_out(target, rows.rank() == 1 ? rows.unsqueeze(0) : rows, weight, f, inputs, {.numerics = options.numerics}, stream);
                                      return target;
                                    });
 }
@@ -68,11 +68,12 @@ Tensor detail::scaled_by(DType product, const Tensor& scale_a, const Tensor& sca
     throw Error(ErrorCode::invalid_dtype, op, fmt::format("the result must be f32, f16 or bf16, got {}", name(stored)));
   std::vector<Tensor> inputs{scale_a, scale_b};
   if (!options.bias.defined())
-    return multiply(trace([](Expr x, Expr a, Expr b) { return x * (a * b); }, std::array{product, DType::f32, DType::f32}), inputs, {.dtype = stored});
+    return multiply(trace([](Expr x, Expr a, Expr b) { return x * (a * b); }, std::array{product, DType::f32, DType::f32}), inputs,
+                    {.dtype = stored, .numerics = options.numerics});
   inputs.push_back(options.bias);
   const ExprFunction f = trace([](Expr x, Expr a, Expr b, Expr bias) { return fma(x, a * b, cast(bias, DType::f32)); },
                                std::array{product, DType::f32, DType::f32, traced_dtypes(std::span(&options.bias, 1))[0]});
-  return multiply(f, inputs, {.dtype = stored});
+  return multiply(f, inputs, {.dtype = stored, .numerics = options.numerics});
 }
 
 Tensor detail::linear_sums_backward(const Tensor& grad, DType dtype, const Tensor& bias, const linalg::LinearOptions& options,

@@ -31,7 +31,7 @@ struct Product {
   std::vector<Tensor> inputs;   // in the dtypes in which they are traced
   std::vector<Dims> positions;  // strides of the positions that the function reads
   std::string_view entry;
-  bool complex, is_packed, sparse, dot = false, panels = false, by_rows = false, by_words = false, by_tiles = false, by_few = false;
+  bool complex, is_packed, sparse, dot = false, panels = false, by_rows = false, by_words = false, by_tiles = false, by_few = false, by_matrix = false;
   Tensor a;                       // as the kernel reads it
   Tensor converted;               // b in the compute type, for kernels that need this
   std::vector<Strided> operands;  // out, a, b, inputs
@@ -63,6 +63,8 @@ struct Product {
 
   bool note_function();
   void choose_entry();
+  void note_matrix_instructions();
+  bool gains_by_matrix() const;
   void lay_out();
   bool fits_lanes() const;
   bool gains_by_lanes() const;

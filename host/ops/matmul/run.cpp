@@ -166,8 +166,27 @@ bool Product::note_function() {
   return true;
 }
 
+/// Notes which matrix instructions the call allows and the device has.
+void Product::note_matrix_instructions() {
+  using linalg::Numerics;
+  const bool blocks = c.options.numerics != Numerics::chain, asked = c.options.implementation == "matmul_matrix";
+  MatrixNumbers numbers{.a_unsigned = p.a == DType::u8, .b_unsigned = p.b == DType::u8};
+  if (is_byte(p.a))
+    numbers.kind = MATMUL_NUMBERS_BYTES;
+  else if ((blocks || asked) && (p.a == DType::f16 || is_f8(p.a)))
+    numbers.kind = MATMUL_NUMBERS_F16;
+  else if ((blocks || asked) && p.a == DType::bf16)
+    numbers.kind = MATMUL_NUMBERS_BF16;
+  else if (c.options.numerics == Numerics::tf32 && p.a == DType::f32)
+    numbers.kind = MATMUL_NUMBERS_TF32;
+  if (numbers.kind == 0 || sparse || is_packed) return;
+  const MatrixInstructions found = matrix_instructions(*c.runtime, numbers, asked);
+  p.numbers = static_cast<std::uint8_t>(numbers.kind), p.layout = found.layout, p.stand_in = found.stand_in;
+}
+
 void Product::choose_entry() {
   if (is_byte(p.a)) p.dots = dot_products(*c.runtime);
+  note_matrix_instructions();
   // For few columns, the kernel that reads the fewest bytes.
   const std::int64_t few = c.sizes[c.sizes.rank() - 1];
   if (sparse && few <= most_tokens(traits, p)) p.vectors = 0, p.rows = tokens_of(few);
@@ -175,7 +194,7 @@ void Product::choose_entry() {
   entry = matmul_entry(traits, p, c.options.implementation);
   if (entry == "matmul_tiles" && c.options.implementation.empty() && library_is_faster(c, p, stream)) entry = kClblast;
   by_tiles = entry == "matmul_tiles" || entry == "matmul_sparse_tiles";
-  by_few = entry == "matmul_few";
+  by_few = entry == "matmul_few", by_matrix = entry == "matmul_matrix";
   by_rows = entry == "matmul_sparse_rows", by_words = entry == "matmul_sparse_dot";
   if (by_words) p.vectors = 0, p.rows = tokens_of(few);
   // With more than a few columns bytes no longer limit the speed: converting f8 to f32 would take as long as the products, so a is kept in bf16.
@@ -248,6 +267,12 @@ bool Product::gains_by_few() const {
   const MatmulProblem few = few_problem();
   // A driver may allow fewer items in a group of this kernel than in others.
   return fits_few(traits, few).empty() && matmul_plan(forced, few).tuning.local == kMatmulFewItems;
+}
+
+/// True if the call allows the device's matrix instructions, and the product fills half of a tile of theirs.
+bool Product::gains_by_matrix() const {
+  const std::int64_t least = matrix_tiles(p.layout).back().rows / 2;
+  return entry == "matmul_tiles" && c.options.implementation.empty() && rows >= least && n >= least && k >= least && fits_matrix(traits, p).empty();
 }
 
 /// True if each matrix fits a lane: small, dense, and adjacent to the next.
@@ -354,6 +379,10 @@ void run_matmul(MatmulCall c, const Stream& stream) {
                       product.k, product.k, product.n, to_string(product.a.strides()), product.is_packed ? "of panels" : to_string(product.b().strides())));
   }
   if (product.gains_as_f32()) return run_as_f32(product.c, stream);
+  if (product.gains_by_matrix()) {
+    product.c.options.implementation = "matmul_matrix";
+    product.choose_entry();
+  }
   if (product.gains_by_items()) {
     product.c.options.implementation = "matmul_items";
     product.choose_entry();

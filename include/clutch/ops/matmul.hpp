@@ -18,11 +18,22 @@ enum class Activation : std::uint8_t { none, relu, gelu, gelu_tanh, silu };
 
 namespace linalg {
 
+/// How freely a product may round: a device's matrix instructions add blocks along k in an order and with a rounding of
+/// their own, which is faster. It is a permission: where the device has none for the operands' dtype that passed a
+/// self-test, or CLUTCH_MATRIX_INSTRUCTIONS rules them out, elements are chains. Products of i8 and u8 are exact
+/// either way.
+enum class Numerics : std::uint8_t {
+  chain,   ///< each element is one chain of fma in the order of k: equal bits on every device
+  blocks,  ///< f16, bf16 and f8 by matrix instructions
+  tf32,    ///< as `blocks`; f32, too, whose operands are rounded to 11 significant bits
+};
+
 struct MatmulOptions {
   double alpha = 1;
   double beta = 0;                  ///< of matmul_out(): 0 never reads the output
   DTypeList dtype = {};             ///< of the result; empty: as the contract says
   std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
+  Numerics numerics = Numerics::chain;
 };
 
 /// The right operand of products, packed once for many of them: in panels as the device's kernels read them, in the
@@ -77,7 +88,9 @@ class MatrixOperand {
 ///   numbers are pairs of such chains: re = fma(a.im, -b.im, fma(a.re, b.re, re)),
 ///   im = fma(a.im, b.re, fma(a.re, b.im, im)).
 /// Accuracy: |result - exact| <= (k + 2) eps |a| |b|, componentwise, eps of the compute type (2k for complex ones);
-///   rounded besides where stored. Integers are exact.
+///   rounded besides where stored. Integers are exact. With Numerics::blocks and matrix instructions instead
+///   2 (k + 16) eps |a| |b| with eps = 2^-23, and the same bits for the same shapes on the same device; with tf32 of
+///   f32 2^-10 |a| |b| more, and subnormal operands may count as 0.
 /// Scratch: b in panels, of its size in the compute type; an a that is not of the compute type as such.
 /// Errors: invalid_shape; invalid_dtype; device_mismatch; invalid_overlap; invalid_argument for alpha or beta of
 ///   integers; not_supported for f64 without fp64, k of about 65535 on devices that end loops early, or an
@@ -148,7 +161,8 @@ void matmul_out(const Tensor& out, const Tensor& a, const MatrixOperand& b, F&& 
 
 struct LinearOptions {
   nn::Activation activation = nn::Activation::none;
-  DTypeList dtype = {};  ///< of the result; empty: as matmul's
+  DTypeList dtype = {};                 ///< of the result; empty: as matmul's
+  Numerics numerics = Numerics::chain;  ///< of the product, not of gradients; 2:4 weights are multiplied in chains
 };
 /// activation(x weight^T + bias): weight (out, in), or a PackedMatrix of its transpose (in, out); bias (out) or
 /// undefined. One launch.
@@ -198,8 +212,9 @@ CLUTCH_API void linear_backward_out(const LinearGradients& out, const Tensor& gr
                                     const Stream& stream = {});
 
 struct ScaledMatmulOptions {
-  Tensor bias = {};      ///< broadcasts to the result
-  DTypeList dtype = {};  ///< of the result: f32, f16 or bf16; empty: bf16
+  Tensor bias = {};                     ///< broadcasts to the result
+  DTypeList dtype = {};                 ///< of the result: f32, f16 or bf16; empty: bf16
+  Numerics numerics = Numerics::chain;  ///< 2:4 matrices are multiplied in chains
 };
 /// (a scale_a) (b scale_b) + bias for f8 operands (others may come, too): fma(product, scale_a scale_b, bias), rounded
 /// once. Scales are f32: one, or one for each row of a (*, m, 1) and each column of b (*, 1, n).

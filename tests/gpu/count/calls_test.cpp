@@ -135,6 +135,18 @@ std::vector<Stated> stated_calls(const Device& d) {
                    },
                    4096,
                    {32, 64}});
+  // Tiles of 256 x 128, or two of 128 x 128. b lies along n, and along k, as a layer's weight does.
+  for (const bool along_k : {false, true})
+    calls.push_back({along_k ? "linear 4096 of bf16 by matrix instructions" : "matmul 4096 of bf16 by matrix instructions",
+                     [=](std::int64_t k) { return static_cast<double>((k < 4096 ? 256 * 128 : k * k) * k); },
+                     [=](std::int64_t k) -> Call {
+                       const std::int64_t m = k < 4096 ? 256 : k, n = k < 4096 ? 128 : k;
+                       auto matrix = [&](std::int64_t of, std::int64_t to) { return empty({of, to}, {.dtype = DType::bf16, .device = d}); };
+                       const Tensor a = matrix(m, k), b = along_k ? matrix(n, k).mT() : matrix(k, n);
+                       return [=] { linalg::matmul(a, b, {.numerics = linalg::Numerics::blocks}); };
+                     },
+                     4096,
+                     {64, 128}});
   // A group is a tile of the result, of 64 x 64. Small products are one tile, and k grows. Larger products, whose tiles are of 128 x 128, take the simulator
   // minutes.
   auto is_small = [](std::int64_t k) { return k < 1024; };
@@ -154,6 +166,7 @@ TEST(CountCalls, OfStatedShapes) {
   const Device& device = test_devices().front();
   ASSERT_TRUE(counted() || std::getenv("STUB_PLANS")) << "scripts/gpu-cost --calls sets one of them";
   for (const Stated& call : stated_calls(device)) {
+    if (const char* only = std::getenv("GPU_COUNT_ONLY"); only && call.name.find(only) == std::string::npos) continue;
     for (const std::int64_t size : counted() ? call.small : std::vector<std::int64_t>{call.size}) {
       const Call run = call.prepare(size);
       synchronize(device);

@@ -140,8 +140,12 @@ std::string_view unmangled(std::string_view name) {
   return name.substr(at, length);
 }
 
+/// The function that stands for a matrix instruction: a call of it is one, and what it does itself is none.
+constexpr std::string_view kMatrixInstruction = "matrix_instruction";
+
 Cost cost_of_call(Value call) {
   const Value callee = LLVMGetCalledValue(call);
+  if (name_of(callee) == kMatrixInstruction) return {Pipe::matrix, 1};
   if (!LLVMIsDeclaration(callee)) return {Pipe::control, 1};
   const std::string_view name = unmangled(name_of(callee));
   if (name.starts_with("llvm.lifetime") || name.starts_with("llvm.dbg")) return {Pipe::control, 0};
@@ -226,7 +230,7 @@ bool named_by_constants(Value pointer) {
     if (opcode == kLoad || (opcode == kStore && LLVMGetOperand(user, 0) != pointer)) continue;
     if (opcode == kCall) {
       const std::string_view name = name_of(LLVMGetCalledValue(user));
-      if (name.starts_with("llvm.lifetime") || name.starts_with("llvm.dbg")) continue;
+      if (name.starts_with("llvm.lifetime") || name.starts_with("llvm.dbg") || name == kMatrixInstruction) continue;
       return false;
     }
     if (opcode != kGetElementPtr && opcode != kBitCast) return false;
@@ -348,10 +352,11 @@ class Counter final : public oclgrind::Plugin {
       if (!kernel_) kernel_ = LLVMGetBasicBlockParent(LLVMGetInstructionParent(value));  // the first instruction is the kernel's own
       const auto block = blocks_.try_emplace(LLVMGetInstructionParent(value), static_cast<std::uint32_t>(blocks_.size() + 1)).first->second;
       const std::uint32_t aligned = alignment_of(value);
+      const bool within = name_of(LLVMGetBasicBlockParent(LLVMGetInstructionParent(value))) == kMatrixInstruction;
       found->second = {.number = static_cast<std::uint32_t>(known_.size() - 1),
-                       .cost = cost_of(value),
+                       .cost = within ? Cost{Pipe::control, 0} : cost_of(value),
                        .constant = reads_constant(value),
-                       .in_registers = is_in_registers(value, kernel_),
+                       .in_registers = within || is_in_registers(value, kernel_),
                        .repair = repair_of(value),
                        .place = {.block = aligned > 0 ? block : 0, .aligned = aligned}};
     }

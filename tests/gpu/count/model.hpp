@@ -28,8 +28,8 @@ namespace clutch::gpu_count {
 enum class Space : std::uint8_t { global, local, constant, scratch };
 enum class Action : std::uint8_t { load, store, atomic };
 /// What runs an instruction; memory is not one for instructions(): accesses issue themselves.
-enum class Pipe : std::uint8_t { f32, f64, special, integer, control, memory };
-constexpr std::size_t kPipes = 6;
+enum class Pipe : std::uint8_t { f32, f64, special, integer, control, memory, matrix };
+constexpr std::size_t kPipes = 7;
 constexpr std::uint64_t kSector = 32, kLine = 128, kPiece = 16, kBanks = 32, kWord = 4, kTogether = 4;
 
 /// Counts of a sub-group size; all are sums over the launch, but `longest`.
@@ -70,6 +70,7 @@ struct Counts {
     f("issues_integer", c.issues[3]);
     f("issues_control", c.issues[4]);
     f("issues_memory", c.issues[5]);
+    f("issues_matrix", c.issues[6]);
     f("busy", c.busy);
     f("longest", c.longest);
     f("load_pieces", c.load_pieces);

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "encode/matrix_instructions.hpp"
+
+#include <clutch/kernel.hpp>
+
+#include "program/disk_cache.hpp"
+#include "runtime/quirks.hpp"
+#include "runtime/recorder.hpp"
+#include "runtime/settings.hpp"
+#include "runtime/storage.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <random>
+#include <vector>
+
+namespace clutch { inline namespace v0 { namespace detail {
+namespace {
+
+/// Layouts whose proofs have run on a device that has them: the suite with CLUTCH_MATRIX_INSTRUCTIONS=on.
+constexpr std::array<MatrixLayout, 0> kProved{};
+
+std::atomic<MatrixLayout> g_stand_in{MatrixLayout::none};
+
+/// What a device says that it has. Drivers tell it by an extension, by a capability, or by the name of the instruction set alone.
+MatrixLayout claimed_layout(const DeviceRecord& d) {
+  const std::string& device = d.facts.name;
+  if (d.has_extension("cl_intel_subgroup_matrix_multiply_accumulate")) {
+    constexpr cl_device_info kSubGroupSizes = 0x4108;  // CL_DEVICE_SUB_GROUP_SIZES_INTEL
+    std::array<std::size_t, 16> sizes{};
+    std::size_t bytes = 0;
+    if (clGetDeviceInfo(d.id, kSubGroupSizes, sizeof sizes, sizes.data(), &bytes) != CL_SUCCESS || bytes < sizeof sizes[0]) return MatrixLayout::none;
+    const std::size_t least = *std::min_element(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(bytes / sizeof sizes[0]));
+    return least == 8 ? MatrixLayout::dpas_8 : least == 16 ? MatrixLayout::dpas_16 : MatrixLayout::none;
+  }
+  if (d.has_extension("cl_nv_device_attribute_query")) {
+    constexpr cl_device_info kCapabilityMajor = 0x4000;  // CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV
+    cl_uint major = 0;
+    if (clGetDeviceInfo(d.id, kCapabilityMajor, sizeof major, &major, nullptr) != CL_SUCCESS) return MatrixLayout::none;
+    return major >= 8 ? MatrixLayout::mma : MatrixLayout::none;
+  }
+  if (device.starts_with("gfx90a") || device.starts_with("gfx94") || device.starts_with("gfx95")) return MatrixLayout::mfma;
+  if (device.starts_with("gfx11")) return MatrixLayout::wmma;
+  if (device.starts_with("gfx12")) return MatrixLayout::wmma_halves;
+  return MatrixLayout::none;
+}
+
+/// True if a device with this layout says that it multiplies such numbers. Older and newer instruction sets of one layout lack some.
+bool claims(const DeviceRecord& d, MatrixLayout layout, const MatrixNumbers& numbers) {
+  if (!multiplies(layout, numbers)) return false;
+  const bool first = d.facts.name.starts_with("gfx90a"), later = d.facts.name.starts_with("gfx95");
+  if (numbers.kind == MATMUL_NUMBERS_TF32) return !first && !later;
+  return numbers.kind != MATMUL_NUMBERS_BYTES || !first;
+}
+
+int numbers_of_word(const MatrixNumbers& n) { return n.kind == MATMUL_NUMBERS_BYTES ? 4 : n.kind == MATMUL_NUMBERS_TF32 ? 1 : 2; }
+
+/// The value of number e of a word.
+double value_in(std::uint32_t word, int e, int kind, bool is_unsigned) {
+  switch (kind) {
+    case MATMUL_NUMBERS_BYTES: {
+      const auto byte = static_cast<std::uint8_t>(word >> 8 * e);
+      return is_unsigned ? byte : static_cast<std::int8_t>(byte);
+    }
+    case MATMUL_NUMBERS_TF32: return std::bit_cast<float>(word);
+    case MATMUL_NUMBERS_BF16: return std::bit_cast<float>(word >> 16 * e << 16);
+    default: {
+      const std::uint32_t bits = word >> 16 * e & 0xffff, exponent = bits >> 10 & 31, fraction = bits & 1023;
+      const double size = exponent == 31  ? (fraction ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity())
+                          : exponent == 0 ? std::ldexp(fraction, -24)
+                                          : std::ldexp(1024 + fraction, static_cast<int>(exponent) - 25);
+      return bits >> 15 ? -size : size;
+    }
+  }
+}
+
+/// Words of an operand of the self-test, of which each trial looks for something else.
+enum class Trial : std::uint8_t { whole_numbers, any, subnormal, infinite };
+constexpr std::array kTrials{Trial::whole_numbers, Trial::any, Trial::subnormal, Trial::infinite};
+
+std::uint32_t trial_word(Trial trial, const MatrixNumbers& n, std::mt19937& random, bool first) {
+  std::uint32_t word = 0;
+  const int count = numbers_of_word(n), bits = 32 / count;
+  for (int e = 0; e < count; ++e) {
+    std::uint32_t number = 0;
+    const auto any = static_cast<std::uint32_t>(random());
+    if (n.kind == MATMUL_NUMBERS_BYTES) {
+      number = any & 255;
+    } else {
+      // Sign, exponent and fraction, of which tf32 has 10 bits.
+      const bool half = n.kind == MATMUL_NUMBERS_F16;
+      const int fraction_bits = n.kind == MATMUL_NUMBERS_BF16 ? 7 : 10, exponent_bits = half ? 5 : 8, unit = (1 << (exponent_bits - 1)) - 1;
+      std::uint32_t exponent = static_cast<std::uint32_t>(unit), fraction = any >> 8 & ((1u << fraction_bits) - 1);
+      if (trial == Trial::whole_numbers) exponent += any % 3, fraction &= 3u << (fraction_bits - 2);  // 1, 1.25, ... 7
+      if (trial == Trial::any || trial == Trial::infinite) exponent = static_cast<std::uint32_t>(unit) + any % 11 - 5;
+      // Subnormal numbers of a times large ones of b.
+      if (trial == Trial::subnormal) exponent = first ? 0u : static_cast<std::uint32_t>(2 * unit);
+      if (trial == Trial::infinite && any % 97 == 0) exponent = 2u * static_cast<std::uint32_t>(unit) + 1, fraction = any % 2 << (fraction_bits - 1);
+      number = any >> 31 << (exponent_bits + fraction_bits) | exponent << fraction_bits | fraction;
+      if (n.kind == MATMUL_NUMBERS_TF32) number <<= 13;
+    }
+    word |= number << (e * bits) % 32;
+  }
+  return word;
+}
+
+bool try_out(Runtime& runtime, MatrixLayout layout, const MatrixNumbers& numbers) {
+  RecordingExempt exempt;
+  const Digest key =
+      sha256(fmt::format("matrix instructions 1|{}|{}|{}|{}|{}", name(layout), numbers.kind, numbers.a_unsigned, numbers.b_unsigned, device_key(runtime)));
+  std::filesystem::path folder = cache_folder(), file = folder.empty() ? folder : folder / "devices" / (to_hex(key).substr(0, 32) + ".matrix");
+  const std::string& mode = the_settings().self_test.value;
+  if (mode == "off") return true;
+  if (mode != "fresh" && !file.empty())
+    if (std::optional<std::string> kept = cache_read(file, key)) return *kept == "yes";
+  bool works = false;
+  std::string reason = "results are not as they must be";
+  try {
+    works = matrix_instructions_work(runtime, {.layout = layout}, numbers);
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::build_failure) throw;  // others may be temporary
+    reason = e.what();
+  }
+  if (!works) log_line(LogLevel::warn, fmt::format("device {}: matrix instructions ({}) are not used: {}", runtime.device().index, name(layout), reason));
+  if (!file.empty()) cache_write(file, key, works ? "yes" : "no");
+  return works;
+}
+
+}  // namespace
+
+std::string_view name(MatrixLayout layout) {
+  constexpr std::array<std::string_view, kMatrixLayouts + 1> kNames{"none", "mma", "mfma", "wmma", "wmma_halves", "dpas_8", "dpas_16"};
+  return kNames.at(static_cast<std::size_t>(layout));
+}
+
+bool multiplies(MatrixLayout layout, const MatrixNumbers& numbers) {
+  if (layout == MatrixLayout::none || numbers.kind == 0) return false;
+  if (numbers.kind == MATMUL_NUMBERS_TF32) return layout == MatrixLayout::mma || layout == MatrixLayout::mfma;
+  if (numbers.kind == MATMUL_NUMBERS_BYTES && layout == MatrixLayout::mfma) return !numbers.a_unsigned && !numbers.b_unsigned;
+  return true;
+}
+
+std::string_view matrix_options(MatrixInstructions instructions) {
+  // Twice the registers, so that an item's results stay there.
+  const bool dpas = instructions.layout == MatrixLayout::dpas_8 || instructions.layout == MatrixLayout::dpas_16;
+  return dpas && !instructions.stand_in ? "-cl-intel-256-GRF-per-thread" : "";
+}
+
+MatrixInstructions matrix_instructions(Runtime& runtime, const MatrixNumbers& numbers, bool asked) {
+  if (const MatrixLayout stand_in = g_stand_in.load(std::memory_order_relaxed); stand_in != MatrixLayout::none)
+    return multiplies(stand_in, numbers) ? MatrixInstructions{.layout = stand_in, .stand_in = true} : MatrixInstructions{};
+  const std::string& wanted = the_settings().matrix_instructions.value;
+  const MatrixLayout layout = wanted == "off" ? MatrixLayout::none : claimed_layout(runtime.device());
+  if (!claims(runtime.device(), layout, numbers)) return {};
+  if (!asked && wanted == "auto" && std::find(kProved.begin(), kProved.end(), layout) == kProved.end()) return {};
+  const int which = numbers.kind * 4 + numbers.a_unsigned * 2 + numbers.b_unsigned;
+  const bool works = runtime.matrix_instructions(static_cast<std::size_t>(which), [&] { return try_out(runtime, layout, numbers); });
+  return works ? MatrixInstructions{.layout = layout} : MatrixInstructions{};
+}
+
+MatrixStandIn::MatrixStandIn(MatrixLayout layout) { g_stand_in = layout; }
+MatrixStandIn::~MatrixStandIn() { g_stand_in = MatrixLayout::none; }
+
+bool matrix_instructions_work(Runtime& runtime, MatrixInstructions instructions, const MatrixNumbers& n) {
+  const int layout = static_cast<int>(instructions.layout), rows = MATMUL_FRAGMENT_ROWS(layout), columns = MATMUL_FRAGMENT_COLUMNS(layout);
+  const int count = numbers_of_word(n), trials = static_cast<int>(kTrials.size());
+  Stream stream(runtime.default_stream());
+  std::mt19937 random(20261127);
+  std::vector<std::uint32_t> a, b;
+  for (const Trial trial : kTrials) {
+    for (int i = 0; i < rows * MATMUL_LINE_WORDS; ++i) a.push_back(trial_word(trial, n, random, true));
+    for (int i = 0; i < columns * MATMUL_LINE_WORDS; ++i) b.push_back(trial_word(trial, n, random, false));
+  }
+  const Device device(&runtime.device());
+  auto on_device = [&](const std::vector<std::uint32_t>& words) {
+    return from_bytes(words.data(), words.size() * 4, {static_cast<std::int64_t>(words.size())}, {.dtype = DType::i32, .device = device}, stream);
+  };
+  const Tensor of_a = on_device(a), of_b = on_device(b), out = empty({trials, rows, columns}, {.dtype = DType::i32, .device = device}, stream);
+  Defines defines;
+  defines.set("CLUTCH_LAYOUT", layout).set("CLUTCH_NUMBERS", n.kind).set("CLUTCH_STAND_IN", instructions.stand_in);
+  defines.set("CLUTCH_A_UNSIGNED", n.a_unsigned).set("CLUTCH_B_UNSIGNED", n.b_unsigned);
+  Kernel& kernel = runtime.programs().find("self_test", "self_test_matrix", defines, {}, matrix_options(instructions));
+  const auto lanes = static_cast<std::uint64_t>(MATMUL_SUB_GROUP(layout));
+  {
+    Encoder encoder(stream, "self_test");
+    encoder.output(out).input(of_a).input(of_b).dispatch(KernelHandle(&kernel), {.global = lanes * kTrials.size(), .local = lanes});
+  }
+  const std::vector<std::int32_t> got = out.to_host<std::int32_t>(stream);
+  for (int t = 0; t < trials; ++t) {
+    // Subnormal numbers of tf32 may count as zeros.
+    if (n.kind == MATMUL_NUMBERS_TF32 && kTrials[static_cast<std::size_t>(t)] == Trial::subnormal) continue;
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j) {
+        double want = 0, size = 0;
+        for (int w = 0; w < MATMUL_LINE_WORDS; ++w)
+          for (int e = 0; e < count; ++e) {
+            const double x = value_in(a[static_cast<std::size_t>((t * rows + i) * MATMUL_LINE_WORDS + w)], e, n.kind, n.a_unsigned);
+            const double y = value_in(b[static_cast<std::size_t>((t * columns + j) * MATMUL_LINE_WORDS + w)], e, n.kind, n.b_unsigned);
+            want += x * y, size += std::fabs(x * y);
+          }
+        const std::int32_t bits = got[static_cast<std::size_t>((t * rows + i) * columns + j)];
+        const double is = n.kind == MATMUL_NUMBERS_BYTES ? static_cast<double>(bits) : std::bit_cast<float>(bits);
+        const bool exact = n.kind == MATMUL_NUMBERS_BYTES || kTrials[static_cast<std::size_t>(t)] == Trial::whole_numbers;
+        const double bound = exact ? 0 : 2 * (count * MATMUL_LINE_WORDS + 16) * 0x1p-23 * size;
+        if (std::isnan(want) ? !std::isnan(is) : std::isinf(want) ? is != want : !(std::fabs(is - want) <= bound)) return false;
+      }
+  }
+  return true;
+}
+
+}}}  // namespace clutch::v0::detail

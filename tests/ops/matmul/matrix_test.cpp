@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products by matrix instructions. On devices without them plain code stands in, which finds operands where the instructions' manuals say that they lie; so
+// whole numbers prove each layout of lanes. On a device that has them, CLUTCH_MATRIX_INSTRUCTIONS=on lets the same calls run the instructions.
+#include "encode/matrix_instructions.hpp"
+#include "ops/matmul_plan.hpp"
+#include "program/program.hpp"
+#include "runtime/runtime.hpp"
+#include "support/fixture.hpp"
+#include "support/op_runner.hpp"
+
+#include <clutch/clutch.hpp>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace clutch::testing { namespace {
+
+using detail::MatrixLayout;
+using detail::MatrixStandIn;
+using linalg::matmul;
+using linalg::Numerics;
+
+constexpr std::array kLayouts{MatrixLayout::mma,         MatrixLayout::mfma,   MatrixLayout::wmma,
+                              MatrixLayout::wmma_halves, MatrixLayout::dpas_8, MatrixLayout::dpas_16};
+
+const linalg::MatmulOptions kForced{.implementation = "matmul_matrix", .numerics = Numerics::tf32};
+
+/// True if the device can run the kernels, with plain code in the place of instructions.
+bool can_run(const Device& device) {
+  const DeviceTraits& t = device.traits();
+  return t.max_work_group >= MATMUL_MATRIX_ITEMS && t.local_bytes >= detail::matrix_tiles(MatrixLayout::mma).back().local_bytes(true);
+}
+
+/// From -4 to 3, which f8 and bytes hold, too; from 0 for unsigned ones.
+Tensor whole_numbers(const Dims& sizes, DType dtype, const Device& device, std::uint64_t seed) {
+  const float least = dtype == DType::u8 ? 0.0f : -4.0f;
+  return map([&](Expr x) { return floor(x * 8.0f) + param(least); }, {rand(sizes, {.device = device, .seed = seed})}).to(dtype);
+}
+
+/// The fraction of f32, f16 or bf16 that instructions keep is whole at these sizes, so that all sums are exact and equal the chain's.
+TEST(Matrix, FragmentsLieWhereTheManualsSay) {
+  CLUTCH_EACH_DEVICE(device) {
+    detail::Runtime& runtime = detail::runtime_for(device);
+    for (const MatrixLayout layout : kLayouts) {
+      if (device.traits().max_work_group < static_cast<std::uint64_t>(MATMUL_SUB_GROUP(static_cast<int>(layout)))) continue;
+      for (int kind = MATMUL_NUMBERS_F16; kind <= MATMUL_NUMBERS_BYTES; ++kind)
+        for (int unsigned_ones = 0; unsigned_ones < (kind == MATMUL_NUMBERS_BYTES ? 4 : 1); ++unsigned_ones) {
+          const detail::MatrixNumbers numbers{kind, unsigned_ones / 2 == 1, unsigned_ones % 2 == 1};
+          if (!detail::multiplies(layout, numbers)) continue;
+          // Each is a program.
+          if (level() == "smoke" && (kind == MATMUL_NUMBERS_BF16 || unsigned_ones % 3 != 0)) continue;
+          EXPECT_TRUE(detail::matrix_instructions_work(runtime, {.layout = layout, .stand_in = true}, numbers)) << name(layout) << " of kind " << kind;
+        }
+    }
+  }
+}
+
+/// A lane that took another's words, or gave its results another place, would be noticed: by each layout's own edit.
+TEST(Matrix, WrongPlacesAreNoticed) {
+  struct Edit {
+    MatrixLayout layout;
+    std::string_view from, to;
+  };
+  constexpr std::array kEdits{Edit{MatrixLayout::mma, "TAKE_PAIR(y, 1, lane / 4,", "TAKE_PAIR(y, 1, lane / 8,"},
+                              Edit{MatrixLayout::mfma, "return lane / 16 * 4 + r;", "return lane / 16 + r * 4;"},
+                              Edit{MatrixLayout::wmma, "return 2 * r + lane / 16;", "return r + lane / 16 * 8;"},
+                              Edit{MatrixLayout::wmma_halves, "return lane / 16 * 8 + r;", "return lane / 16 + 2 * r;"},
+                              Edit{MatrixLayout::dpas_8, "LINE_PLACE(i, 8 * part + lane)]", "LINE_PLACE(lane, 8 * part + i)]"},
+                              Edit{MatrixLayout::dpas_16, "+ lane % 2]", "+ lane / 8 % 2]"}};
+  const Device& device = test_devices().front();
+  for (const Edit& edit : kEdits) {
+    if (device.traits().max_work_group < static_cast<std::uint64_t>(MATMUL_SUB_GROUP(static_cast<int>(edit.layout)))) continue;
+    FreshDevice fresh(device);
+    detail::SourceMutation mutation(edit.from, edit.to);
+    EXPECT_FALSE(detail::matrix_instructions_work(detail::runtime_for(fresh.device()), {.layout = edit.layout, .stand_in = true}, {.kind = MATMUL_NUMBERS_F16}))
+        << name(edit.layout);
+    EXPECT_EQ(mutation.applied(), 1) << name(edit.layout);
+  }
+}
+
+struct Operands {
+  DType a, b;
+};
+
+/// Sizes around fragments, tiles and blocks, all ways to lie, batches, alpha, beta, an epilogue.
+TEST(Matrix, WholeNumbersAreExact) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (!can_run(device)) continue;
+    constexpr std::array kOperands{
+        Operands{DType::bf16, DType::bf16},       Operands{DType::f16, DType::f16}, Operands{DType::f32, DType::f32}, Operands{DType::i8, DType::i8},
+        Operands{DType::f8e4m3fn, DType::f8e5m2}, Operands{DType::u8, DType::i8},   Operands{DType::i8, DType::u8},   Operands{DType::u8, DType::u8}};
+    struct Sizes {
+      std::int64_t m, n, k;
+    };
+    constexpr std::array kSizes{Sizes{70, 130, 67}, Sizes{64, 64, 64}, Sizes{1, 5, 3}, Sizes{129, 65, 32}, Sizes{33, 200, 129}};
+    int turn = 0;
+    for (const MatrixLayout layout : kLayouts) {
+      const MatrixStandIn stand_in(layout);
+      for (const Operands& of : kOperands) {
+        // Each pair of dtypes and ways to lie is a program. How lines are loaded does not depend on the layout.
+        const bool some = level() == "smoke", both_ways = !some || of.a == DType::bf16;
+        if (some && (of.a != of.b || of.a == DType::f16 || of.a == DType::u8 || (layout != MatrixLayout::mma && (layout != MatrixLayout::mfma || both_ways))))
+          continue;
+        const bool bytes = of.a == DType::i8 || of.a == DType::u8;
+        const int kind = of.a == DType::f32 ? MATMUL_NUMBERS_TF32 : bytes ? MATMUL_NUMBERS_BYTES : MATMUL_NUMBERS_F16;
+        if (!detail::multiplies(layout, {.kind = kind, .a_unsigned = of.a == DType::u8, .b_unsigned = of.b == DType::u8})) continue;
+        for (const Sizes& s : kSizes) {
+          ++turn;
+          const bool a_transposed = both_ways && turn % 2 == 0, b_transposed = some ? a_transposed : turn % 4 < 2;
+          Tensor a = whole_numbers(a_transposed ? Dims{2, s.k, s.m} : Dims{2, s.m, s.k}, of.a, device, 1);
+          Tensor b = whole_numbers(b_transposed ? Dims{s.n, s.k} : Dims{s.k, s.n}, of.b, device, 2);
+          if (a_transposed) a = a.mT();
+          if (b_transposed) b = b.mT();
+          const auto where = [&] {
+            return fmt::format("{} {} {}: {} {} {}{}{}", name(layout), name(of.a), name(of.b), s.m, s.n, s.k, a_transposed, b_transposed);
+          };
+          const Tensor got = matmul(a, b, kForced);
+          EXPECT_EQ(got.to_bytes(), matmul(a, b, {.implementation = "matmul_items"}).to_bytes()) << where();
+          if (s.m != 70 || of.a == DType::i8 || of.a == DType::u8) continue;
+          const Tensor before = whole_numbers({2, s.m, s.n}, got.dtype(), device, 3);
+          Tensor out = before.clone(), want = before.clone();
+          linalg::matmul_out(out, a, b, {.alpha = 0.5, .beta = 2, .implementation = "matmul_matrix", .numerics = Numerics::tf32});
+          linalg::matmul_out(want, a, b, {.alpha = 0.5, .beta = 2, .implementation = "matmul_items"});
+          EXPECT_EQ(out.to_bytes(), want.to_bytes()) << where();
+        }
+      }
+    }
+  }
+}
+
+/// Numbers of all sizes stay within the bound of the contract, on the device's own instructions where it has them; infinite and NaN ones reach their rows and
+/// columns alone, and nothing behind the end of k, or of a matrix, reaches a result.
+TEST(Matrix, RandomNumbersKeepTheBound) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (!can_run(device)) continue;
+    const bool own = detail::matrix_instructions(detail::runtime_for(device), {.kind = MATMUL_NUMBERS_BF16}, true).layout != MatrixLayout::none;
+    std::optional<MatrixStandIn> stand_in;
+    if (!own) stand_in.emplace(MatrixLayout::mma);
+    for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
+      const std::int64_t m = 70, n = 67, k = 200;
+      // Memory around the operands is NaN. Rows of 16 bytes times a whole number, at an address that is one and at one that is not.
+      for (const std::int64_t before : {8, 3}) {
+        Tensor memory = full({m + 1, k + 24}, std::numeric_limits<double>::quiet_NaN(), {.dtype = dtype, .device = device});
+        Tensor a = memory.slice(1, before, before + k).slice(0, 0, m), b = randn({k, n}, {.dtype = dtype, .device = device, .seed = 4});
+        copy_(a, randn({m, k}, {.dtype = dtype, .device = device, .seed = 3}));
+        const Tensor got = matmul(a, b, {.dtype = DType::f32, .implementation = "matmul_matrix", .numerics = Numerics::tf32});
+        auto wide = [](const Tensor& t) { return t.to(DType::f32).contiguous().to_host<float>(); };
+        const std::vector<float> x = wide(a), y = wide(b), z = wide(got);
+        for (std::int64_t i = 0; i < m; ++i)
+          for (std::int64_t j = 0; j < n; ++j) {
+            double exact = 0, size = 0;
+            for (std::int64_t l = 0; l < k; ++l) {
+              const double product = double{x[static_cast<std::size_t>(i * k + l)]} * double{y[static_cast<std::size_t>(l * n + j)]};
+              exact += product, size += std::fabs(product);
+            }
+            const double bound = (2 * static_cast<double>(k + 16) * 0x1p-23 + (dtype == DType::f32 ? 0x1p-10 : 0)) * size;
+            ASSERT_LE(std::fabs(z[static_cast<std::size_t>(i * n + j)] - exact), bound) << name(dtype) << " " << i << " " << j << " at " << before;
+          }
+      }
+      Tensor a = full({m, k}, 1, {.dtype = dtype, .device = device}), b = full({k, n}, 1, {.dtype = dtype, .device = device});
+      fill_(a.slice(0, 5, 6).slice(1, 150, 151), std::numeric_limits<double>::infinity());
+      fill_(b.slice(0, 199, 200).slice(1, 66, 67), std::numeric_limits<double>::quiet_NaN());
+      const std::vector<float> z = matmul(a, b, {.dtype = DType::f32, .implementation = "matmul_matrix", .numerics = Numerics::tf32}).to_host<float>();
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t j = 0; j < n; ++j) {
+          const float is = z[static_cast<std::size_t>(i * n + j)];
+          if (j == 66)
+            EXPECT_TRUE(std::isnan(is)) << i;
+          else
+            EXPECT_EQ(is, i == 5 ? std::numeric_limits<float>::infinity() : static_cast<float>(k)) << i << " " << j;
+        }
+    }
+  }
+}
+
+TEST(Matrix, FarStridesAndEmptySums) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (!can_run(device)) continue;
+    const MatrixStandIn stand_in(MatrixLayout::mma);
+    constexpr std::int64_t kFar = (std::int64_t{1} << 24) + 8;
+    const Tensor memory = whole_numbers({kFar + 100}, DType::bf16, device, 1), b = whole_numbers({67, 5}, DType::bf16, device, 2);
+    const Tensor a = memory.as_strided({2, 67}, {kFar, 1}, 8);
+    EXPECT_EQ(matmul(a, b, kForced).to_bytes(), matmul(a.contiguous(), b, {.implementation = "matmul_items"}).to_bytes());
+    const Tensor none = matmul(empty({3, 0}, {.dtype = DType::bf16, .device = device}), empty({0, 4}, {.dtype = DType::bf16, .device = device}), kForced);
+    EXPECT_EQ(none.to_bytes(), zeros({3, 4}, {.dtype = DType::bf16, .device = device}).to_bytes());
+    EXPECT_EQ(matmul(empty({0, 3}, {.dtype = DType::bf16, .device = device}), empty({3, 4}, {.dtype = DType::bf16, .device = device}), kForced).numel(), 0);
+  }
+}
+
+/// Numerics is a permission: without instructions the bits are the chain's, and naming the implementation is an Error.
+TEST(Matrix, DevicesWithoutInstructionsMultiplyInChains) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (detail::matrix_instructions(detail::runtime_for(device), {.kind = MATMUL_NUMBERS_BF16}, true).layout != MatrixLayout::none) continue;
+    const Tensor a = randn({70, 100}, {.dtype = DType::bf16, .device = device}), b = randn({100, 66}, {.dtype = DType::bf16, .device = device});
+    EXPECT_EQ(matmul(a, b, {.numerics = Numerics::blocks}).to_bytes(), matmul(a, b).to_bytes());
+    EXPECT_EQ(linalg::linear(a, b.mT(), {}, {.numerics = Numerics::blocks}).to_bytes(), matmul(a, b).to_bytes());
+    EXPECT_EQ(code_of([&] { matmul(a, b, kForced); }), ErrorCode::not_supported);
+    EXPECT_EQ(code_of([&] { matmul(a.to(DType::f64), b.to(DType::f64), kForced); }), ErrorCode::not_supported);
+  }
+}
+
+/// Layers hand the permission on; a PackedMatrix, a 2:4 matrix and tensors whose rows are few are multiplied in chains.
+TEST(Matrix, CallsThatAllowThemUseThem) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (!can_run(device) || detail::select(device.traits(), detail::MatmulProblem{}).entry != "matmul_tiles") continue;
+    const MatrixStandIn stand_in(MatrixLayout::mma);
+    auto plan = [&](const auto& call) {
+      call();
+      return std::string(last_plan());
+    };
+    auto make = [&](const Dims& sizes, DType dtype) { return full(sizes, 1, {.dtype = dtype, .device = device}); };
+    const Dims square{64, 64};
+    const Tensor a = make(square, DType::bf16), b = make(square, DType::bf16), bytes = make(square, DType::i8), few = make({4, 64}, DType::bf16);
+    auto uses = [](const std::string& text) { return text.starts_with("matmul_matrix"); };
+    EXPECT_FALSE(uses(plan([&] { matmul(a, b); })));
+    EXPECT_TRUE(uses(plan([&] { matmul(a, b, {.numerics = Numerics::blocks}); })));
+    EXPECT_FALSE(uses(plan([&] { matmul(few, b, {.numerics = Numerics::blocks}); })));
+    EXPECT_TRUE(uses(plan([&] { linalg::linear(a, b, make({64}, DType::bf16), {.activation = nn::Activation::relu, .numerics = Numerics::blocks}); })));
+    const Tensor f32 = make(square, DType::f32), scale = make({1, 1}, DType::f32), f8 = make(square, DType::f8e4m3fn);
+    EXPECT_FALSE(uses(plan([&] { matmul(f32, f32, {.numerics = Numerics::blocks}); })));
+    EXPECT_TRUE(uses(plan([&] { matmul(f32, f32, {.numerics = Numerics::tf32}); })));
+    EXPECT_TRUE(uses(plan([&] { linalg::scaled_matmul(f8, f8, scale, scale, {.numerics = Numerics::blocks}); })));
+    EXPECT_TRUE(uses(plan([&] { matmul(bytes, bytes); })));
+  }
+}
+
+}}  // namespace clutch::testing
