@@ -198,7 +198,7 @@ PackFile::Opened PackFile::parse(std::string_view bytes, std::shared_ptr<const v
   file->rows_.resize(index.count(kDigestBytes + 6 * 4));
   bool sound = true;
   for (std::size_t i = 0; i < file->rows_.size() && index.whole; ++i) {
-    Row& row = file->rows_[i];
+    IndexRow& row = file->rows_[i];
     row.program.key = index.digest(), row.program.target = index.u32(), row.program.entry = index.text(), row.program.options = index.any_text();
     row.program.launches.resize(index.count(4 * 4));
     for (LocalSize& l : row.program.launches) l.x = index.u32(), l.y = index.u32(), l.z = index.u32(), l.wide = index.u32() != 0;
@@ -216,10 +216,10 @@ PackFile::Opened PackFile::parse(std::string_view bytes, std::shared_ptr<const v
   return {.file = std::move(file), .exists = true, .problem = {}};
 }
 
-const PackFile::Row* PackFile::find(const Digest& key) const {
-  auto place = [](const Row& r) { return std::pair(r.program.target, r.program.key); };
+const PackFile::IndexRow* PackFile::find(const Digest& key) const {
+  auto place = [](const IndexRow& r) { return std::pair(r.program.target, r.program.key); };
   const std::pair wanted(std::uint32_t{0}, key);
-  auto found = std::lower_bound(rows_.begin(), rows_.end(), wanted, [&](const Row& r, const auto& w) { return place(r) < w; });
+  auto found = std::lower_bound(rows_.begin(), rows_.end(), wanted, [&](const IndexRow& r, const auto& w) { return place(r) < w; });
   return found != rows_.end() && place(*found) == wanted ? &*found : nullptr;
 }
 
@@ -233,7 +233,7 @@ std::optional<std::string> PackFile::blob(std::uint32_t number) const {
 
 PackContents PackFile::contents(std::string& problem) const {
   PackContents all{.recording = recording_, .version = version_, .targets = targets_, .programs = {}};
-  for (const Row& row : rows_) {
+  for (const IndexRow& row : rows_) {
     PackProgram program = row.program;
     bool whole = true;
     for (auto [number, to] : {std::pair(row.binary, &program.binary), std::pair(row.source, &program.source)}) {

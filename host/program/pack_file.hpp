@@ -76,7 +76,7 @@ class PackFile {
     std::uint64_t offset = 0, bytes = 0;
     Digest digest{};
   };
-  struct Row {
+  struct IndexRow {
     PackProgram program;  ///< without binary and source
     std::uint32_t binary = kNoBlob, source = kNoBlob;
   };
@@ -94,9 +94,9 @@ class PackFile {
   bool recording() const noexcept { return recording_; }
   const std::string& version() const noexcept { return version_; }
   const std::vector<PackTarget>& targets() const noexcept { return targets_; }
-  const std::vector<Row>& rows() const noexcept { return rows_; }
+  const std::vector<IndexRow>& rows() const noexcept { return rows_; }
   /// The program of a key of target 0; null if there is none.
-  const Row* find(const Digest& key) const;
+  const IndexRow* find(const Digest& key) const;
   /// A copy of a blob whose digest is right; nullopt if it is not.
   std::optional<std::string> blob(std::uint32_t number) const;
   /// Everything. `problem` names the first blob that is damaged, without which the result is left.
@@ -110,7 +110,7 @@ class PackFile {
   std::string version_;
   std::vector<PackTarget> targets_;
   std::vector<Blob> blobs_;
-  std::vector<Row> rows_;
+  std::vector<IndexRow> rows_;
 };
 
 /// Writes a file of a pack or recording by rename, for this user alone to write. Returns what failed; empty on success.

@@ -87,7 +87,7 @@ std::vector<std::shared_ptr<const PackFile>> PackStore::packs_of(const DeviceRec
 
 std::optional<PackStore::Found> PackStore::find(const DeviceRecord& device, const Digest& key, std::string_view entry) {
   for (const std::shared_ptr<const PackFile>& pack : packs_of(device)) {
-    const PackFile::Row* row = pack->find(key);
+    const PackFile::IndexRow* row = pack->find(key);
     if (!row) continue;
     if (std::optional<std::string> binary = pack->blob(row->binary)) return Found{std::move(*binary), pack->name()};
     log_once(LogLevel::warn,

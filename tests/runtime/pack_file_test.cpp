@@ -63,7 +63,7 @@ TEST(PackFiles, WhatIsWrittenIsRead) {
     EXPECT_EQ(problem, "");
     EXPECT_TRUE(is_same_target(opened.file->targets()[0], all.targets[0]));
     for (const PackProgram& p : all.programs) {
-      const PackFile::Row* row = opened.file->find(p.key);
+      const PackFile::IndexRow* row = opened.file->find(p.key);
       ASSERT_NE(row, nullptr);
       EXPECT_EQ(opened.file->blob(row->binary), p.binary);
     }
