@@ -43,9 +43,9 @@ std::string slug(std::string_view text) {
   return name;
 }
 
-/// The processor's name of LLVM within "pthread-skylake-avx512-Intel(R) Xeon(R) Processor": up to the brand, which has capitals or blanks.
+/// "pthread-skylake-avx512" of "pthread-skylake-avx512-Intel(R) Xeon(R) Processor": PoCL's device, each of which takes its own programs alone, and LLVM's
+/// name of the processor, up to the brand, which has capitals or blanks.
 std::string processor_of_pocl(std::string_view name) {
-  if (const auto kind = name.find('-'); kind != std::string_view::npos) name.remove_prefix(kind + 1);
   std::string processor;
   while (!name.empty()) {
     const std::string_view part = name.substr(0, name.find('-'));

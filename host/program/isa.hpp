@@ -16,7 +16,7 @@ struct DeviceRecord;
 ///   amdgcn-amd-amdhsa--gfx942   AMD's driver (ROCm): the target of CL_DEVICE_NAME; its xnack and sramecc are left to the program
 ///   ptx-sm_90                   NVIDIA's driver: PTX for this compute capability, which later ones take, too
 ///   intel-dg2, intel-pvc, ...   Intel's GPUs: the family of CL_DEVICE_IP_VERSION_INTEL
-///   pocl-3.1-skylake-avx512     PoCL: its version and LLVM's name of the processor, without the brand that CL_DEVICE_NAME adds
+///   pocl-3.1-pthread-skylake-avx512   PoCL: its version, its device and LLVM's name of the processor, without the brand that CL_DEVICE_NAME adds
 /// and the platform's and device's names in small letters for all others.
 std::string isa_of(const DeviceRecord& record);
 /// For clutch-pack.

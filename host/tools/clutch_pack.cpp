@@ -173,7 +173,7 @@ int prove(const std::string& name, const std::vector<std::string>& command) {
     if (clutch::detail::isa_of(d) == pack.targets[0].isa) device = fmt::format("{}, {} {}", d.name(), d.platform(), d.driver_version());
   if (device.empty())
     throw std::runtime_error(fmt::format("a device of {} must be here to prove {}, got none; the pack stays as it is", pack.targets[0].isa, name));
-  clutch::detail::set_environment("CLUTCH_PACK", fs::absolute(name).c_str());
+  clutch::detail::set_environment("CLUTCH_PACK", fs::absolute(name).string().c_str());
   clutch::detail::set_environment("CLUTCH_CACHE", "off");
   std::vector<std::string> words{"--"};
   words.insert(words.end(), command.begin(), command.end());

@@ -95,16 +95,16 @@ PackContents record_workload(const WorkFolder& work, const std::string& device, 
           fmt::format("without --recorded, --targets {} needs the driver that only says that it is a GPU, {}: build the target clutch_stub_driver, or "
                       "give a recording; no pack is made",
                       target, driver.string()));
-    set_environment("OCL_ICD_VENDORS", driver.c_str());
-    set_environment("STUB_PROFILE", profile_of(tree, target).c_str());
+    set_environment("OCL_ICD_VENDORS", driver.string().c_str());
+    set_environment("STUB_PROFILE", profile_of(tree, target).string().c_str());
     // It takes the kernels' parameters from a preprocessor.
     if (!clutch::detail::is_in_search_path("cc"))
       throw std::runtime_error(fmt::format("without --recorded, --targets {} needs the compiler cc in PATH; no pack is made", target));
     fs::create_directories(work.path() / "plans");
-    set_environment("STUB_PLANS", (work.path() / "plans").c_str());
+    set_environment("STUB_PLANS", (work.path() / "plans").string().c_str());
     set_environment("STUB_COMPILER", "cc");
   }
-  set_environment("CLUTCH_PACK_RECORD", file.c_str());
+  set_environment("CLUTCH_PACK_RECORD", file.string().c_str());
   set_environment("CLUTCH_PACK", "off");
   set_environment("CLUTCH_CACHE", "off");
   set_environment("CLUTCH_AUTOTUNE", "0");

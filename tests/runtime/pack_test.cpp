@@ -231,6 +231,17 @@ TEST(Packs, PacksThatDoNotFitAreToldAndNotUsed) {
   EXPECT_TRUE(run_with(other + ":" + file).empty());
 }
 
+/// PoCL refuses programs of another of its devices, so these have names of their own.
+TEST(Packs, EachDeviceOfPoclHasItsIsa) {
+  if (skip_without(default_device(), "PoCL", is_linking_pocl())) return;
+  const Folder folder;
+  const std::string pack = make_pack(folder, recording_of("ops"));
+  const std::string said = child("POCL_DEVICES=basic CLUTCH_CACHE=off CLUTCH_PACK=" + pack, "ops");
+  EXPECT_NE(said.find(" packed 0 "), std::string::npos) << said;
+  EXPECT_NE(said.find("is not used: it is for pocl-"), std::string::npos) << said;
+  EXPECT_EQ(said.find("refuses"), std::string::npos) << said;
+}
+
 TEST(Packs, ADamagedProgramIsToldAndBuilt) {
   const Folder folder;
   default_device().traits();
