@@ -25,7 +25,7 @@ using clutch::detail::Keep, clutch::detail::PackContents, clutch::detail::PackFi
 /// The source tree that this program stands in, or is called in: it has what offline targets need. Empty if there is none.
 fs::path source_tree() {
   std::error_code ignored;
-  for (fs::path from : {program_file().parent_path(), fs::current_path(ignored)})
+  for (const fs::path& from : {program_file().parent_path(), fs::current_path(ignored)})
     for (fs::path folder = from; !folder.empty(); folder = folder.parent_path()) {
       if (fs::exists(folder / "tests/gpu/pack.py", ignored)) return folder;
       if (folder == folder.root_path()) break;

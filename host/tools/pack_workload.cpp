@@ -64,6 +64,23 @@ void run_numbers(const Calls& c, const Device& device, DType dtype) {
     c.run("sums of rows", [&] { sum(make({rows, width}), {.dims = {1}}); });
     c.run("sums of columns", [&] { sum(make({width, rows}), {.dims = {0}}); });
   }
+  c.run("gradients of softmax and of norms", [&] {
+    const Tensor x = make({rows, 1000}), grad = make({rows, 1000});
+    nn::softmax_backward(grad, nn::softmax(x)), nn::log_softmax_backward(grad, nn::log_softmax(x));
+    const auto norm = nn::layer_norm(x, make({1000}), make({1000}));
+    nn::layer_norm_backward(grad, x, norm.mean, norm.rstd, make({1000}));
+    const auto rms = nn::rms_norm(x, make({1000}));
+    nn::rms_norm_backward(grad, x, rms.rrms, make({1000}));
+  });
+  c.run("cross_entropy", [&] {
+    const Tensor logits = make({rows, 1000}), target = c.places(rows, 1000, DType::i64);
+    const auto loss = nn::cross_entropy(logits, target);
+    nn::cross_entropy_backward(c.make({}, loss.loss.dtype()), logits, target, loss);
+  });
+  c.run("embedding", [&] {
+    nn::embedding(make({1000, 64}), c.places(rows, 1000));
+    nn::embedding_backward(make({rows, 64}), c.places(rows, 1000), 1000);
+  });
   c.run("cumsum", [&] { cumsum(make({64, 4096})), cumsum(make({4096, 64}), 0), cumsum(make({large})); });
   for (const std::int64_t n : {std::int64_t{64}, side})
     c.run("matmul", [&] {
@@ -71,6 +88,14 @@ void run_numbers(const Calls& c, const Device& device, DType dtype) {
     });
   c.run("linear", [&] { linalg::linear(make({side, 256}), make({256, 256}), make({256})), linalg::linear(make({4, 1024}), make({1024, 1024}), make({1024})); });
   c.run("matmul of few columns", [&] { linalg::matmul(make({1024, 1024}), make({1024, 4})); });
+  c.run("gradients of products", [&] {
+    linalg::matmul_backward(make({side, side}), make({side, side}), make({side, side}));
+    linalg::linear_backward(make({side, 256}), make({side, 256}), make({256, 256}), make({256}));
+  });
+  if (dtype != DType::f64) c.run("2:4 product", [&] { sparse::matmul(sparse::compress(make({256, 256})), make({256, 256})); });
+  c.run("segment_reduce", [&] { segment_reduce(make({rows, 64}), arange(0, static_cast<double>(rows + 1), 1, {.dtype = DType::i32, .device = device})); });
+  for (const DType other : {DType::f32, DType::f16, DType::bf16})
+    if (other != dtype) c.run("casts", [&] { make({large}).to(other), c.make({large}, other).to(dtype); });
   c.run("index_select, gather", [&] {
     index_select(make({rows, 64}), 0, c.places(rows, rows)), gather(make({rows, 64}), 0, c.places(rows, rows, DType::i64).reshape({rows, 1}));
   });
@@ -103,7 +128,10 @@ void run_numbers(const Calls& c, const Device& device, DType dtype) {
 std::vector<std::string> run_workload(const Device& device, const std::vector<DType>& dtypes) {
   std::vector<std::string> failed;
   const DeviceTraits& traits = device.traits();
-  Calls(device, DType::f32, failed).run("self-test", [&] { detail::make_self_test_programs(device); });
+  const Calls any(device, DType::f32, failed);
+  any.run("self-test", [&] { detail::make_self_test_programs(device); });
+  any.run("product of bytes", [&] { linalg::matmul(any.make({256, 256}, DType::i8), any.make({256, 256}, DType::i8)); });
+  any.run("group_by", [&] { group_by(any.places(1 << 16, 1000), 1000); });
   for (const DType dtype : dtypes) {
     if (dtype == DType::f64 && !traits.fp64) continue;
     const Calls c(device, dtype, failed);
