@@ -132,7 +132,8 @@ std::string encode_pack(PackContents contents) {
   return std::move(file.bytes);
 }
 
-void merge_packs(PackContents& into, PackContents more) {
+std::vector<std::string> merge_packs(PackContents& into, PackContents more) {
+  std::vector<std::string> incomplete;
   std::vector<std::uint32_t> target_of(more.targets.size());
   for (std::size_t t = 0; t < more.targets.size(); ++t) {
     auto same = [&](const PackTarget& other) { return is_same_target(other, more.targets[t]); };
@@ -150,13 +151,20 @@ void merge_packs(PackContents& into, PackContents more) {
       continue;
     }
     PackProgram& kept = into.programs[at->second];
-    std::vector<LocalSize> launches = kept.launches;
-    for (const LocalSize& l : p.launches)
-      if (std::find(launches.begin(), launches.end(), l) == launches.end()) launches.push_back(l);
-    if (kept.binary.empty() || (!p.binary.empty() && p.launches.size() > kept.launches.size())) kept.binary = std::move(p.binary);
     if (kept.source.empty()) kept.source = std::move(p.source);
-    kept.launches = std::move(launches);
+    std::vector<LocalSize> all = kept.launches;
+    for (const LocalSize& l : p.launches)
+      if (std::find(all.begin(), all.end(), l) == all.end()) all.push_back(l);
+    // A binary of PoCL has code for its own local sizes alone.
+    const bool contains = into.targets[p.target].isa.starts_with("pocl-");
+    if (kept.binary.empty() || (contains && !p.binary.empty() && p.launches.size() > kept.launches.size()))
+      kept.binary = std::move(p.binary), kept.launches = std::move(p.launches);
+    if (!contains)
+      kept.launches = std::move(all);
+    else if (!kept.binary.empty() && kept.launches.size() < all.size())
+      incomplete.push_back(kept.entry);
   }
+  return incomplete;
 }
 
 PackFile::Opened PackFile::open(const std::filesystem::path& path) {

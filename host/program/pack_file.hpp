@@ -65,8 +65,9 @@ Digest pack_key(std::string_view options, std::string_view entry, std::string_vi
 /// The bytes of a file. Programs are sorted, equal blobs are stored once; of programs with equal keys and targets the first is kept.
 std::string encode_pack(PackContents contents);
 
-/// Adds what `more` has. Of a program that both have, the one whose binary knows more local sizes is kept, with the launches of both.
-void merge_packs(PackContents& into, PackContents more);
+/// Adds what `more` has. Of a program that both have, one binary is kept, with the launches of both; on PoCL the one that contains more local sizes, with its
+/// own. Returns the entries of programs for which neither binary contains all local sizes, so that some are lost.
+std::vector<std::string> merge_packs(PackContents& into, PackContents more);
 
 /// An open file. Its index is in memory, its blobs are read when they are asked for.
 class PackFile {

@@ -63,7 +63,11 @@ struct Recorder {
       return fmt::format("{} is of clutch {}, and this is {}", path, before.file->version(), CLUTCH_VERSION);
     if (before.file) {
       std::string damaged;
-      merge_packs(all, before.file->contents(damaged));
+      for (const std::string& entry : merge_packs(all, before.file->contents(damaged)))
+        log_once(LogLevel::warn,
+                 fmt::format("CLUTCH_PACK_RECORD: processes launched {} with different local sizes, and no binary contains all: the one with more is "
+                             "kept; let the processes use one POCL_CACHE_DIR, one after another",
+                             entry));
       if (!damaged.empty()) log_once(LogLevel::warn, fmt::format("CLUTCH_PACK_RECORD: {}, and is left out", damaged));
     }
     changed = false, written = Clock::now();
@@ -85,7 +89,7 @@ Recorder& recorder() {
 }
 
 void write_at_end() {
-  if (forked()) return;  // the parent has the same programs, and another thread of its may have held the lock
+  if (forked()) return;  // the parent has the same programs, and its other threads may have held the lock
   Recorder& r = recorder();
   std::lock_guard lock(r.mutex);
   if (r.changed) r.write_now();

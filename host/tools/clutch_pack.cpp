@@ -155,7 +155,8 @@ int merge(const std::vector<std::string>& files) {
       throw std::runtime_error(fmt::format("files must be of one version of clutch and one kind, got {} {} and {} {}",
                                            all.recording ? "a recording of" : "a pack of", all.version, more.recording ? "a recording of" : "a pack of",
                                            more.version));
-    clutch::detail::merge_packs(all, std::move(more));
+    for (const std::string& entry : clutch::detail::merge_packs(all, std::move(more)))
+      fmt::print(stderr, "clutch-pack: no binary of {} contains all local sizes, so the one with more is kept\n", entry);
   }
   if (!all.recording && all.targets.size() != 1)
     throw std::runtime_error(fmt::format("packs must be for one ISA and driver, got those for {} and {}", all.targets[0].isa, all.targets[1].isa));

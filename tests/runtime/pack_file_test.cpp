@@ -154,21 +154,32 @@ TEST(PackFiles, TextsThatATerminalWouldObeyAreRefused) {
   EXPECT_NE(parse(bytes).problem.find("printable"), std::string::npos);
 }
 
-TEST(PackFiles, MergingKeepsTheBinaryThatKnowsMore) {
+TEST(PackFiles, MergingKeepsTheBinaryThatContainsMore) {
   PackContents a = small_pack(), b = small_pack();
   b.programs = {program("two", "b", 90), program("four", "d", 5)};
   b.programs[0].launches.push_back({.x = 8, .y = 1, .z = 1});
-  a.programs[1].launches.push_back({.x = 3, .y = 1, .z = 1}), a.programs[1].launches.erase(a.programs[1].launches.begin());
   b.targets[0].device = "another";
   const std::string more = b.programs[0].binary;
-  merge_packs(a, b);
+  EXPECT_TRUE(merge_packs(a, b).empty());
   ASSERT_EQ(a.targets.size(), 1u) << "the same driver and ISA";
   ASSERT_EQ(a.programs.size(), 4u);
   EXPECT_EQ(a.programs[1].binary, more);
-  EXPECT_EQ(a.programs[1].launches.size(), 4u) << "those of both";
+  EXPECT_EQ(a.programs[1].launches.size(), 3u);
+  // Neither contains all.
+  PackContents c = small_pack();
+  c.programs = {program("two", "b", 20)};
+  c.programs[0].launches = {{.x = 3, .y = 1, .z = 1}};
+  EXPECT_EQ(merge_packs(a, c), std::vector<std::string>{"two"});
+  EXPECT_EQ(a.programs[1].binary, more);
+  EXPECT_EQ(a.programs[1].launches.size(), 3u) << "what the binary contains";
+  // Other drivers compile a program for all local sizes.
+  PackContents d = small_pack(), e = c;
+  d.targets[0].isa = e.targets[0].isa = "ptx-sm_90";
+  EXPECT_TRUE(merge_packs(d, e).empty());
+  EXPECT_EQ(d.programs[1].launches.size(), 3u) << "those of both";
   PackContents other = small_pack();
   other.targets[0].driver = "another";
-  merge_packs(a, other);
+  EXPECT_TRUE(merge_packs(a, other).empty());
   EXPECT_EQ(a.targets.size(), 2u);
   EXPECT_EQ(a.programs.size(), 7u);
   EXPECT_NE(parse(encode_pack(a)).problem.find("must be for one ISA"), std::string::npos);

@@ -308,9 +308,10 @@ TEST(Packs, ThreadsLoadAProgramOnce) {
 TEST(Packs, ProcessesRecordIntoOneFile) {
   const Folder folder;
   const std::string file = folder.file("recording");
-  const std::string environment = "CLUTCH_CACHE=off CLUTCH_PACK=off CLUTCH_PACK_RECORD=" + file;
+  const std::string environment = "CLUTCH_CACHE=off CLUTCH_PACK=off CLUTCH_PACK_RECORD=" + file + " POCL_CACHE_DIR=" + folder.empty("pocl");
+  for (const char* mode : {"own 1", "own 4", "own 8"}) child(environment, mode);
   std::vector<std::thread> children;
-  for (const char* mode : {"own 1", "own 4", "own 8", "unsynchronized"}) children.emplace_back([&environment, mode] { child(environment, mode); });
+  for (const char* mode : {"unsynchronized", "own 8", "ops", "unsynchronized"}) children.emplace_back([&environment, mode] { child(environment, mode); });
   for (std::thread& c : children) c.join();
   const PackContents all = read(file);
   EXPECT_TRUE(all.recording);
@@ -321,6 +322,8 @@ TEST(Packs, ProcessesRecordIntoOneFile) {
   EXPECT_FALSE(own->binary.empty());
   for (const std::uint32_t local : {1u, 4u, 8u})
     EXPECT_NE(std::find(own->launches.begin(), own->launches.end(), detail::LocalSize{.x = local, .y = 1, .z = 1}), own->launches.end()) << local;
+  for (const char* entry : {"addc_contiguous", "fill_contiguous"})
+    EXPECT_TRUE(std::any_of(all.programs.begin(), all.programs.end(), [&](const PackProgram& p) { return p.entry == entry; })) << entry;
   // What is no recording stays as it is.
   std::ofstream(folder.file("mine")) << "mine";
   const std::string said = child("CLUTCH_CACHE=off CLUTCH_PACK_RECORD=" + folder.file("mine"), "own 1");
