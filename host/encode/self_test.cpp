@@ -3,6 +3,7 @@
 
 #include <clutch/kernel.hpp>
 
+#include "encode/probe.hpp"
 #include "program/disk_cache.hpp"
 #include "runtime/quirks.hpp"
 #include "runtime/recorder.hpp"
@@ -182,6 +183,12 @@ void apply(const Results& r, const DeviceRecord& record, DeviceTraits& t) {
 }
 
 }  // namespace
+
+void make_self_test_programs(const Device& device) {
+  const RecordingExempt exempt;
+  Runtime& runtime = runtime_for(device);
+  for (const char* entry : {"self_test_rounding", "self_test_args"}) runtime.programs().find("self_test", entry, {});
+}
 
 void run_self_tests(const DeviceRecord& record, DeviceTraits& traits) {
   const std::string& mode = the_settings().self_test.value;

@@ -213,8 +213,7 @@ void NativeBackend::replay(const GraphProgram& program, const Stream& stream) {
   }
   if (std::exchange(saved_, true)) return;
   for (const GraphWork& node : state.nodes)
-    if (node.kernel && node.kernel->first_launch(node.geometry.local, node.geometry.local_y, node.geometry.local_z))
-      impl.save_when_idle(&node.kernel->program());
+    if (node.kernel && node.kernel->first_launch(node.geometry)) impl.save_when_idle(&node.kernel->program());
 }
 
 void NativeBackend::reset() { parts_.clear(); }

@@ -181,8 +181,7 @@ void GraphState::enqueue(std::span<const GraphWork> work, const std::shared_ptr<
       run_on_host(node, *stream);
     } else if (enqueue_command(node, *stream, event)) {
       batch.commands.push_back({std::move(event), node.op});
-      if (node.kind == GraphNodeKind::kernel && node.kernel->first_launch(node.geometry.local, node.geometry.local_y, node.geometry.local_z))
-        stream->save_when_idle(&node.kernel->program());
+      if (node.kind == GraphNodeKind::kernel && node.kernel->first_launch(node.geometry)) stream->save_when_idle(&node.kernel->program());
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -91,8 +92,41 @@ std::string fault_of_mesa(std::string_view binary) {
 
 }  // namespace
 
+bool is_pocl(std::string_view platform) noexcept { return platform == "Portable Computing Language"; }
+
+bool links_at_launch(std::string_view platform, const std::string& platform_version) { return is_pocl(platform) && !is_newer_pocl(platform_version); }
+
+std::vector<LocalSize> local_sizes_in(std::string_view binary, std::string_view kernel) {
+  // Files of a kernel stand in folders such as 64-1-1-goffs0-smallgrid; a folder without smallgrid is for wide launches.
+  std::vector<LocalSize> sizes;
+  Reader r{binary};
+  r.skip(kPoclName.size() + 8 + 4);
+  const auto kernels = r.number<std::uint32_t>();
+  r.skip(8 + 4 + 41);
+  r.skip(r.number<std::uint64_t>());
+  for (std::uint32_t k = 0; r.whole && k < kernels; ++k) {
+    Reader head = r;
+    const auto bytes = head.number<std::uint64_t>(), of_files = head.number<std::uint64_t>();
+    const std::string_view whole = r.skip(bytes);
+    if (!head.whole || !r.whole || of_files > whole.size()) return sizes;
+    Reader files{whole.substr(whole.size() - static_cast<std::size_t>(of_files))};
+    while (files.whole && !files.left.empty()) {
+      const std::string path(files.skip(files.number<std::uint32_t>()));
+      files.skip(files.number<std::uint32_t>());
+      const std::size_t begin = path.find(fmt::format("/{}/", kernel));
+      if (begin == std::string::npos) continue;
+      LocalSize size;
+      int read = 0;
+      if (std::sscanf(path.c_str() + begin + kernel.size() + 2, "%u-%u-%u-goffs0%n", &size.x, &size.y, &size.z, &read) != 3 || read == 0) continue;
+      size.wide = !path.substr(begin + kernel.size() + 2 + static_cast<std::size_t>(read)).starts_with("-smallgrid");
+      sizes.push_back(size);
+    }
+  }
+  return sizes;
+}
+
 std::string fault_of_binary(std::string_view platform, const std::string& platform_version, std::string_view binary) {
-  if (platform == "Portable Computing Language") return fault_of_pocl(binary, is_newer_pocl(platform_version));
+  if (is_pocl(platform)) return fault_of_pocl(binary, is_newer_pocl(platform_version));
   return platform == "rusticl" ? fault_of_mesa(binary) : std::string();
 }
 

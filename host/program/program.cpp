@@ -6,6 +6,7 @@
 #include "program/binary_check.hpp"
 #include "program/disk_cache.hpp"
 #include "program/kernel_table.hpp"
+#include "program/pack_record.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 
@@ -35,18 +36,7 @@ const std::string& Interned::str() const noexcept {
 
 namespace {
 
-std::atomic<std::uint64_t> g_built{0}, g_loaded{0}, g_saved{0};
-std::atomic<std::uint64_t> g_next_kernel{0};
-
-/// Live kernels by id: a thread that ends returns its borrowed cl_kernels to those that still exist.
-struct LiveKernels {
-  std::mutex mutex;
-  std::unordered_map<std::uint64_t, Kernel*> by_id;
-};
-LiveKernels& live_kernels() {
-  static auto* all = new LiveKernels;
-  return *all;
-}
+std::atomic<std::uint64_t> g_built{0}, g_loaded{0}, g_saved{0}, g_packed{0};
 
 struct BuildLogs {
   static constexpr std::size_t kMost = 256;
@@ -146,6 +136,9 @@ void mutate(std::string& source) {
   ++m.applied;
 }
 
+/// Name of the kernel that a request launches.
+std::string_view launched_name(const ProgramRequest& request) { return request.wrapper_name.empty() ? request.entry : request.wrapper_name; }
+
 std::string assemble(const ProgramRequest& request) {
   std::string source;
   source.reserve(request.text.size() + request.wrapper_text.size() + 1024);
@@ -183,97 +176,23 @@ std::vector<std::string> build_logs() {
   return logs.lines;
 }
 
-struct ThreadKernels {
-  std::vector<std::vector<cl_kernel>> free;  // by Kernel::id()
-  ~ThreadKernels() { Kernel::return_all(free); }
-};
-namespace {
-thread_local ThreadKernels t_kernels;
-}
-
-Kernel::Kernel(Program& program, std::string_view entry, std::string wrapper)
-    : program_(program), entry_(entry), wrapper_(std::move(wrapper)), id_(g_next_kernel.fetch_add(1)) {
-  cl_kernel first = acquire();
-  cl_device_id device = program.runtime().device().id;
-  std::size_t size = 1;
-  check_cl(clGetKernelWorkGroupInfo(first, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof size, &size, nullptr), name(), "clGetKernelWorkGroupInfo");
-  max_work_group_ = size;
-  cl_ulong local = 0;
-  if (clGetKernelWorkGroupInfo(first, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local, nullptr) == CL_SUCCESS) local_bytes_ = local;
-  cl_uint count = 0;
-  check_cl(clGetKernelInfo(first, CL_KERNEL_NUM_ARGS, sizeof count, &count, nullptr), name(), "clGetKernelInfo");
-  argument_count_ = static_cast<int>(count);
-  give_back(first);
-  std::lock_guard lock(live_kernels().mutex);
-  live_kernels().by_id[id_] = this;
-}
-
-Kernel* Kernel::find(std::uint64_t id) noexcept {
-  std::lock_guard lock(live_kernels().mutex);
-  auto found = live_kernels().by_id.find(id);
-  return found == live_kernels().by_id.end() ? nullptr : found->second;
-}
-
-Kernel::~Kernel() {
-  std::lock_guard lock(live_kernels().mutex);
-  live_kernels().by_id.erase(id_);
-}
-
-cl_kernel Kernel::acquire() {
-  auto& lists = t_kernels.free;
-  if (lists.size() > id_ && !lists[id_].empty()) [[likely]] {
-    cl_kernel kernel = lists[id_].back();
-    lists[id_].pop_back();
-    return kernel;
-  }
-  std::lock_guard lock(mutex_);
-  if (!spare_.empty()) {
-    cl_kernel kernel = spare_.back();
-    spare_.pop_back();
-    return kernel;
-  }
-  return owned_.emplace_back(make_bare()).get();
-}
-
-cl_kernel Kernel::make_bare() const {
-  cl_int status = CL_SUCCESS;
-  cl_kernel made = clCreateKernel(program_.get(), wrapper_.empty() ? entry_.c_str() : wrapper_.c_str(), &status);
-  if (status == CL_INVALID_KERNEL_NAME) throw Error(ErrorCode::build_failure, name(), fmt::format("the program has no kernel named {}", name()), status);
-  check_cl(status, name(), "clCreateKernel");
-  return made;
-}
-
-void Kernel::give_back(cl_kernel kernel) noexcept {
-  auto& lists = t_kernels.free;
-  if (lists.size() <= id_) lists.resize(id_ + 1);
-  lists[id_].push_back(kernel);
-}
-
-void Kernel::return_all(std::vector<std::vector<cl_kernel>>& lists) noexcept {
-  std::lock_guard lock(live_kernels().mutex);
-  for (std::size_t id = 0; id < lists.size(); ++id) {
-    if (lists[id].empty()) continue;
-    auto found = live_kernels().by_id.find(id);
-    if (found == live_kernels().by_id.end()) continue;
-    std::lock_guard inner(found->second->mutex_);
-    auto& spare = found->second->spare_;
-    spare.insert(spare.end(), lists[id].begin(), lists[id].end());
-  }
-}
-
-bool Kernel::first_launch(std::uint64_t x, std::uint64_t y, std::uint64_t z) {
-  std::uint64_t packed = x | y << 24 | z << 44 | 1ull << 63;
-  if (last_launched_.load(std::memory_order_relaxed) == packed) [[likely]]
-    return false;
-  std::lock_guard lock(mutex_);
-  last_launched_.store(packed, std::memory_order_relaxed);
-  if (std::find(launched_.begin(), launched_.end(), packed) != launched_.end()) return false;
-  launched_.push_back(packed);
-  return true;
-}
-
 Program::Program(Runtime& runtime, ClProgram program, std::filesystem::path file, const Digest& key, const Digest& saved)
-    : runtime_(runtime), program_(std::move(program)), file_(std::move(file)), key_(key), saved_(saved) {}
+    : runtime_(runtime),
+      program_(std::move(program)),
+      file_(std::move(file)),
+      key_(key),
+      saved_(saved),
+      links_at_launch_(detail::links_at_launch(runtime.device().facts.platform_name, runtime.device().platform_version)) {}
+
+void Program::set_origin(ProgramOrigin origin, std::string_view binary, std::string_view entry, const Digest& key) {
+  origin_ = origin, pack_key_ = key;
+  if (links_at_launch_ && origin != ProgramOrigin::built) contained_ = local_sizes_in(binary, entry);
+}
+
+bool Program::contains(const LocalSize& size) const {
+  if (!links_at_launch_) return origin_ == ProgramOrigin::packed;
+  return std::find(contained_.begin(), contained_.end(), size) != contained_.end();
+}
 
 std::string Program::binary() const {
   std::size_t size = 0;
@@ -285,13 +204,17 @@ std::string Program::binary() const {
 }
 
 void Program::save() noexcept {
-  if (file_.empty() || !cache_is_written()) return;  // tested before binary(), for which some drivers build the program again
+  const bool is_cached = !file_.empty() && cache_is_written();
+  // Tested before binary(), for which some drivers build the program again.
+  if (!is_cached && (pack_key_ == Digest{} || !records_packs())) return;
   try {
     std::lock_guard lock(mutex_);
     std::string binary = this->binary();
     if (binary.empty()) return;
+    if (pack_key_ != Digest{} && records_packs())
+      record_launches(runtime_.device(), pack_key_, links_at_launch_ ? local_sizes_in(binary, kernel_->launched_name()) : kernel_->launched(), binary);
     Digest now = sha256(binary);
-    if (now == saved_) return;
+    if (!is_cached || now == saved_) return;
     if (cache_write(file_, key_, binary)) {
       g_saved.fetch_add(1);
       saved_ = now;
@@ -325,7 +248,8 @@ std::string device_key(const Runtime& runtime) {
 
 std::unique_ptr<Program> ProgramStore::make(const ProgramRequest& request, std::string_view source, const std::string& options, std::string_view given) {
   std::filesystem::path folder = cache_folder(), file;
-  Digest key = sha256(fmt::format("{}\n{}\n{}", device_key(runtime_), options, source));
+  const Digest key = sha256(fmt::format("{}\n{}\n{}", device_key(runtime_), options, source)), pack_key = detail::pack_key(options, request.entry, source);
+  if (records_packs()) record_program(runtime_.device(), pack_key, request.entry, options, source);
   ClProgram program;
   std::optional<std::string> binary;
   if (!folder.empty()) {
@@ -337,17 +261,44 @@ std::unique_ptr<Program> ProgramStore::make(const ProgramRequest& request, std::
     binary = std::string(given);
     program = load_binary(runtime_, *binary, options);
   }
-  bool from_cache = static_cast<bool>(program);
-  if (from_cache) {
+  if (!program)
+    if (std::unique_ptr<Program> made = make_packed(request, options, file, key, pack_key)) return made;
+  const ProgramOrigin origin = program ? ProgramOrigin::loaded : ProgramOrigin::built;
+  if (program) {
     g_loaded.fetch_add(1);
   } else {
     program = build_source(runtime_, request, source, options);
     g_built.fetch_add(1);
     log_line(LogLevel::info, fmt::format("built {} [{}] on device {}", request.entry, request.defines.to_string(), runtime_.device().index));
   }
-  auto made = std::make_unique<Program>(runtime_, std::move(program), file, key, from_cache ? sha256(*binary) : Digest{});
+  const bool is_loaded = origin == ProgramOrigin::loaded;
+  auto made = std::make_unique<Program>(runtime_, std::move(program), file, key, is_loaded ? sha256(*binary) : Digest{});
+  made->set_origin(origin, is_loaded ? std::string_view(*binary) : std::string_view(), launched_name(request), pack_key);
   made->set_kernel(std::make_unique<Kernel>(*made, request.entry, std::string(request.wrapper_name)));
   return made;
+}
+
+std::unique_ptr<Program> ProgramStore::make_packed(const ProgramRequest& request, const std::string& options, const std::filesystem::path& file,
+                                                   const Digest& key, const Digest& pack_key) {
+  const DeviceRecord& device = runtime_.device();
+  std::optional<PackStore::Found> found = packs_.find(device, pack_key, request.entry);
+  if (!found) return nullptr;
+  std::string why = fault_of_binary(device.facts.platform_name, device.platform_version, found->binary);
+  try {
+    if (ClProgram program = why.empty() ? load_binary(runtime_, found->binary, options) : ClProgram()) {
+      auto made = std::make_unique<Program>(runtime_, std::move(program), file, key, Digest{});
+      made->set_origin(ProgramOrigin::packed, found->binary, launched_name(request), pack_key);
+      made->set_kernel(std::make_unique<Kernel>(*made, request.entry, std::string(request.wrapper_name)));
+      g_packed.fetch_add(1);
+      log_line(LogLevel::debug, fmt::format("loaded {} from {}", request.entry, found->pack));
+      return made;
+    }
+    if (why.empty()) why = fmt::format("the driver {} {} of device {} refuses it", device.facts.platform_name, device.driver_version, device.index);
+  } catch (const Error& e) {
+    why = e.what();
+  }
+  log_once(LogLevel::warn, fmt::format("kernel pack: the program of {} in {} is not used: {}; it is built from source", request.entry, found->pack, why));
+  return nullptr;
 }
 
 std::unique_ptr<Program> ProgramStore::make_given(const ProgramRequest& request) {
@@ -363,6 +314,7 @@ std::unique_ptr<Program> ProgramStore::make_given(const ProgramRequest& request)
                             device.platform_name, runtime_.device().driver_version));
   g_loaded.fetch_add(1);
   auto made = std::make_unique<Program>(runtime_, std::move(program), std::filesystem::path(), Digest{}, Digest{});
+  made->set_origin(ProgramOrigin::loaded, request.binary, request.entry, Digest{});
   made->set_kernel(std::make_unique<Kernel>(*made, request.entry, std::string()));
   return made;
 }
@@ -424,6 +376,6 @@ const KernelText& find_kernel_text(std::string_view stem, std::string_view entry
 
 }  // namespace detail
 
-BuildCounters build_counters() noexcept { return {detail::g_built.load(), detail::g_loaded.load(), detail::g_saved.load()}; }
+BuildCounters build_counters() noexcept { return {detail::g_built.load(), detail::g_loaded.load(), detail::g_saved.load(), detail::g_packed.load()}; }
 
 }}  // namespace clutch::v0

@@ -3,6 +3,8 @@
 #include <clutch/kernel.hpp>
 
 #include "program/interned.hpp"
+#include "program/pack_file.hpp"
+#include "program/pack_store.hpp"
 #include "program/sha256.hpp"
 #include "runtime/cl_api.hpp"
 
@@ -32,19 +34,31 @@ class Kernel {
   /// The entry's name as the plan of a launch that has no other plan.
   const Interned& plan() const noexcept { return entry_; }
   const std::string& wrapper() const noexcept { return wrapper_; }
+  /// The name of the kernel that is launched.
+  const std::string& launched_name() const noexcept { return wrapper_.empty() ? entry_.str() : wrapper_; }
+  /// The local sizes of its launches so far.
+  std::vector<LocalSize> launched();
   std::uint64_t id() const noexcept { return id_; }
   /// The kernel with this id; null if its runtime was released.
   static Kernel* find(std::uint64_t id) noexcept;
   std::uint64_t max_work_group() const noexcept { return max_work_group_; }
   int argument_count() const noexcept { return argument_count_; }
   std::uint64_t static_local_bytes() const noexcept { return local_bytes_; }
-  /// True at the first launch with this local size. Some drivers compile then, so the binary is saved after that launch.
-  bool first_launch(std::uint64_t x, std::uint64_t y, std::uint64_t z);
+  /// True at the first launch with this local size if the program is then to be saved: some drivers compile at that launch.
+  bool first_launch(const Geometry& geometry);
+  /// Sees that a launch does not end the process for want of a linker. Errors: build_failure if the driver would need one that is not there.
+  void check_local_size(const Geometry& geometry, const char* op) const {
+    if (last_launched_.load(std::memory_order_relaxed) != packed(geometry)) [[unlikely]]
+      check_first(geometry, op);
+  }
   /// A new cl_kernel of the entry. The caller owns it.
   cl_kernel make_bare() const;
 
  private:
   friend class KernelLease;
+  /// The local size and, in bit 62, whether the launch is wide.
+  std::uint64_t packed(const Geometry& geometry) const noexcept;
+  void check_first(const Geometry& geometry, const char* op) const;
   cl_kernel acquire();
   void give_back(cl_kernel kernel) noexcept;
   static void return_all(std::vector<std::vector<cl_kernel>>& lists) noexcept;
@@ -60,6 +74,7 @@ class Kernel {
   std::vector<ClKernel> owned_;   // all that were made; threads borrow them
   std::vector<cl_kernel> spare_;  // returned by threads that ended
   std::vector<std::uint64_t> launched_;
+  std::vector<LocalSize> sizes_;  ///< those of launched_
   std::atomic<std::uint64_t> last_launched_{0};
 };
 
@@ -94,6 +109,9 @@ struct ProgramRequest {
   std::string_view binary = {}, spirv = {};
 };
 
+/// Where a program came from.
+enum class ProgramOrigin : std::uint8_t { built, loaded, packed };
+
 class Program {
  public:
   /// `saved` is the digest of the binary in the disk cache; all 0 if there is none.
@@ -108,8 +126,16 @@ class Program {
   /// The present binary; empty if the driver gives none.
   std::string binary() const;
   void set_kernel(std::unique_ptr<Kernel> kernel) { kernel_ = std::move(kernel); }
-  /// Writes the binary to the disk cache if it differs from the one there. Never throws.
+  /// Writes the binary to the disk cache if it differs from the one there, and notes it for CLUTCH_PACK_RECORD. Never throws.
   void save() noexcept;
+
+  /// Tells where the program came from: `binary` is what was loaded, `key` the program's in packs.
+  void set_origin(ProgramOrigin origin, std::string_view binary, std::string_view entry, const Digest& key);
+  ProgramOrigin origin() const noexcept { return origin_; }
+  /// True if the driver compiles each local size at its first launch, wide ones apart (binary_check.hpp).
+  bool links_at_launch() const noexcept { return links_at_launch_; }
+  /// True if the binary that was loaded has a kernel's code for this local size.
+  bool contains(const LocalSize& size) const;
 
  private:
   Runtime& runtime_;
@@ -121,6 +147,10 @@ class Program {
   std::unique_ptr<Kernel> kernel_;
   std::string_view source_;
   std::string options_;  ///< options of the request
+  ProgramOrigin origin_ = ProgramOrigin::built;
+  bool links_at_launch_ = false;
+  std::vector<LocalSize> contained_;  ///< of drivers that link at launches alone
+  Digest pack_key_{};                 ///< all 0: of no pack
 };
 
 /// Programs of one runtime by (text, entry, sorted defines, options). Each is built once and kept in the disk cache.
@@ -144,8 +174,12 @@ class ProgramStore {
   std::shared_ptr<Slot> slot_of(std::string key, std::string_view* known = nullptr);
   std::unique_ptr<Program> make(const ProgramRequest& request, std::string_view source, const std::string& options, std::string_view binary);
   std::unique_ptr<Program> make_given(const ProgramRequest& request);
+  /// A program of a pack; null if no pack has it, or if it is refused, which is logged.
+  std::unique_ptr<Program> make_packed(const ProgramRequest& request, const std::string& options, const std::filesystem::path& file, const Digest& key,
+                                       const Digest& pack_key);
 
   Runtime& runtime_;
+  PackStore packs_;
   std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Slot>> slots_;
 };

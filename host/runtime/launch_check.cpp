@@ -39,6 +39,7 @@ void check_launch(const Kernel& kernel, const Geometry& g, std::uint64_t local_b
   }
   std::uint64_t wanted = local_bytes + kernel.static_local_bytes();
   if (wanted > traits.local_bytes) refuse(fmt::format("local memory must be at most the device's {} bytes, got {}", traits.local_bytes, wanted));
+  kernel.check_local_size(g, op);
 }
 
 }}}  // namespace clutch::v0::detail

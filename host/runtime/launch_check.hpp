@@ -28,7 +28,8 @@ inline void check_argument(cl_int status, std::uint32_t position, const Kernel& 
     throw_argument(status, position, kernel, op);
 }
 
-/// Checks sizes against the limits of kernel and device, before the launch is enqueued. Errors: invalid_argument, which names the limit.
+/// Checks sizes against the limits of kernel and device, before the launch is enqueued. Errors: invalid_argument, which names the limit;
+/// build_failure if the driver needs a linker for the launch that is not there.
 void check_launch(const Kernel& kernel, const Geometry& geometry, std::uint64_t local_bytes, const char* op);
 
 }}}  // namespace clutch::v0::detail

@@ -59,7 +59,7 @@ class QueueRecorder final : public Recorder {
                                                  stream->event_of_next(event));
     check_cl(status, launch.op, "clEnqueueNDRangeKernel");
     stream->submitted(ClEvent(event), launch.op);
-    if (kernel.first_launch(g.local, g.local_y, g.local_z)) stream->save_when_idle(&kernel.program());
+    if (kernel.first_launch(g)) stream->save_when_idle(&kernel.program());
   }
 
   void copy(const StreamRef& stream, const char* op, const Tensor& destination, const Tensor& source) override {

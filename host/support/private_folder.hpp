@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,6 +29,16 @@ struct PrivateBytes {
 /// Reads a file that only trusted users can have written. The open file is checked, which is the one then read. Links are followed, and the folder is not
 /// checked.
 PrivateBytes read_private_file(const std::filesystem::path& path);
+
+/// A file's bytes, mapped for reading while `keeper` lives; no keeper if the file is absent, refused or empty.
+struct PrivateMapping {
+  std::shared_ptr<const void> keeper = {};
+  std::string_view bytes = {};
+  bool exists = false;
+  std::string refusal = {};  ///< as of PrivateBytes
+};
+/// Maps a file that only trusted users can have written, checked as by read_private_file().
+PrivateMapping map_private_file(const std::filesystem::path& path);
 
 /// Creates a folder and missing folders above it, for this user alone (mode 0700; Windows: the user, the Administrators and SYSTEM). Returns the system's last
 /// error, or 0. An error may be harmless; the use of the folder shows it.

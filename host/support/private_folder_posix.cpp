@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,16 +48,18 @@ std::int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanosecon
 
 PrivateBytes refused(std::string why) { return {.bytes = std::nullopt, .refusal = std::move(why)}; }
 
+/// Why the open file that open() returned as `number` is not used; empty, with its status, if it is. errno is still open()'s.
+std::string judged(int number, const fs::path& path, struct stat& status) {
+  if (number < 0) return fmt::format("{} is not used: {}", path.string(), errno == ELOOP ? "it is a link" : reason(errno));
+  if (::fstat(number, &status) != 0 || !S_ISREG(status.st_mode)) return fmt::format("{} is not used: it is no regular file", path.string());
+  return refusal_of(status, path);
+}
+
 /// Checks and reads the file that open() returned as `number`, unless `judges`, which leaves the bytes empty. errno is still open()'s.
 PrivateBytes read_open(int number, const fs::path& path, bool used, bool judges = false) {
-  if (number < 0) {
-    const int error = errno;
-    if (error == ENOENT || error == ENOTDIR) return {};
-    return refused(fmt::format("{} is not used: {}", path.string(), error == ELOOP ? "it is a link" : reason(error)));
-  }
+  if (number < 0 && (errno == ENOENT || errno == ENOTDIR)) return {};
   struct stat status {};
-  if (::fstat(number, &status) != 0 || !S_ISREG(status.st_mode)) return refused(fmt::format("{} is not used: it is no regular file", path.string()));
-  if (std::string refusal = refusal_of(status, path); !refusal.empty()) return refused(std::move(refusal));
+  if (std::string refusal = judged(number, path, status); !refusal.empty()) return refused(std::move(refusal));
   if (judges) return {.bytes = std::string()};
   // The time of use is set at most once an hour, because writes to a remote folder are slow.
   if (used && now_ns() - nanoseconds(status.st_mtim) > 3'600'000'000'000) ::futimens(number, nullptr);
@@ -85,6 +88,20 @@ bool is_of_trusted_owner(const fs::path& file, const fs::path& other) {
 PrivateBytes read_private_file(const fs::path& path) {
   const Descriptor file{::open(path.c_str(), kFileFlags)};
   return read_open(file.number, path, false);
+}
+
+PrivateMapping map_private_file(const fs::path& path) {
+  const Descriptor file{::open(path.c_str(), kFileFlags)};
+  if (file.number < 0 && (errno == ENOENT || errno == ENOTDIR)) return {};
+  struct stat status {};
+  if (std::string refusal = judged(file.number, path, status); !refusal.empty()) return {.exists = true, .refusal = std::move(refusal)};
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size == 0) return {.exists = true};
+  void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number, 0);
+  if (memory == MAP_FAILED) return {.exists = true, .refusal = fmt::format("{} is not used: it cannot be mapped: {}", path.string(), reason(errno))};
+  return {.keeper = std::shared_ptr<const void>(memory, [size](const void* p) { ::munmap(const_cast<void*>(p), size); }),
+          .bytes = {static_cast<const char*>(memory), size},
+          .exists = true};
 }
 
 int make_private_folders(const fs::path& path) {

@@ -213,6 +213,14 @@ PrivateBytes read_private_file(const fs::path& path) {
   return read_open(file, path, false);
 }
 
+PrivateMapping map_private_file(const fs::path& path) {
+  // Read, since a mapped file could not be replaced.
+  PrivateBytes read = read_private_file(path);
+  if (!read.bytes) return {.exists = !read.refusal.empty(), .refusal = std::move(read.refusal)};
+  auto kept = std::make_shared<const std::string>(std::move(*read.bytes));
+  return {.keeper = kept, .bytes = *kept, .exists = true};
+}
+
 int make_private_folders(const fs::path& path) {
   fs::path made;
   DWORD last = 0;

@@ -47,6 +47,9 @@ std::filesystem::path program_file();
 /// File of the library or program that holds this function; empty if it is not known.
 std::filesystem::path file_of(void (*function)());
 
+/// True if a folder of the environment's PATH has a program of that name.
+bool is_in_search_path(const char* program);
+
 struct ProgramRun {
   enum class End {
     exited,       ///< the program ended by itself, with `status`
@@ -86,6 +89,22 @@ FileMapping map_whole_file(const std::string& path);
 /// of the new one. `mode`: permissions, minus the umask; Windows: the folder's rights are the file's, and it fails while the old file is open or mapped.
 /// Returns what failed, with the path and the system's reason; empty on success.
 std::string replace_file(const std::string& path, std::span<const std::span<const std::byte>> parts, unsigned mode);
+
+/// A lock that processes take in turn: the right to write a file that several of them write. The lock is a file beside it, which stays.
+class FileLock {
+ public:
+  /// Waits until no other process has the lock of that path.
+  explicit FileLock(const std::filesystem::path& path);
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+  /// What failed, with the path and the system's reason; empty while the lock is held.
+  const std::string& problem() const noexcept { return problem_; }
+
+ private:
+  std::intptr_t open_ = -1;  ///< POSIX: file descriptor; Windows: handle
+  std::string problem_;
+};
 
 /// True if the process may write to a folder that exists.
 bool may_write(const std::filesystem::path& folder) noexcept;

@@ -10,11 +10,13 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <spawn.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -73,6 +75,17 @@ std::filesystem::path file_of(void (*function)()) {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(function), &info) == 0 || !info.dli_fname) return {};
   return info.dli_fname;
+}
+
+bool is_in_search_path(const char* program) {
+  const char* path = std::getenv("PATH");
+  std::string_view left = path ? path : "/bin:/usr/bin";
+  while (!left.empty()) {
+    const std::string_view folder = left.substr(0, left.find(':'));
+    if (!folder.empty() && ::access((std::filesystem::path(folder) / program).c_str(), X_OK) == 0) return true;
+    left.remove_prefix(std::min(folder.size() + 1, left.size()));
+  }
+  return false;
 }
 
 ProgramRun run_program(const std::filesystem::path& program, const std::vector<std::string>& arguments, Keep keep,
@@ -159,6 +172,19 @@ std::string replace_file(const std::string& path, std::span<const std::span<cons
   std::string failed = write();
   if (!failed.empty()) ::unlink(temporary.c_str());
   return failed;
+}
+
+FileLock::FileLock(const std::filesystem::path& path) {
+  const std::string beside = path.string() + ".lock";
+  const int file = ::open(beside.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  int locked = file < 0 ? -1 : 0;
+  while (file >= 0 && (locked = ::flock(file, LOCK_EX)) != 0 && errno == EINTR) {
+  }
+  if (locked != 0) problem_ = fmt::format("cannot lock {}: {}", beside, reason(errno));
+  open_ = file;
+}
+FileLock::~FileLock() {
+  if (open_ >= 0) ::close(static_cast<int>(open_));
 }
 
 bool may_write(const std::filesystem::path& folder) noexcept { return ::access(folder.c_str(), W_OK) == 0; }

@@ -100,6 +100,11 @@ fs::path file_of(void (*function)()) {
   return file_of_module(module);
 }
 
+bool is_in_search_path(const char* program) {
+  std::array<wchar_t, MAX_PATH + 1> found{};
+  return ::SearchPathW(nullptr, fs::path(program).c_str(), L".exe", MAX_PATH, found.data(), nullptr) != 0;
+}
+
 ProgramRun run_program(const fs::path& program, const std::vector<std::string>& arguments, Keep keep, std::optional<std::chrono::milliseconds> limit) {
   std::wstring line = quoted(program.wstring());
   for (const std::string& argument : arguments) line += L' ' + quoted(fs::path(argument).wstring());
@@ -173,6 +178,19 @@ std::string replace_file(const std::string& path, std::span<const std::span<cons
   if (failed.empty() && !::MoveFileExW(from.c_str(), to.c_str(), MOVEFILE_REPLACE_EXISTING)) failed = problem("cannot rename to", path);
   if (!failed.empty()) ::DeleteFileW(from.c_str());
   return failed;
+}
+
+FileLock::FileLock(const std::filesystem::path& path) {
+  const fs::path beside = path.string() + ".lock";
+  HANDLE file = ::CreateFileW(beside.c_str(), GENERIC_READ | GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr, OPEN_ALWAYS,
+                              FILE_ATTRIBUTE_NORMAL, nullptr);
+  OVERLAPPED from_begin{};
+  const bool locked = file != INVALID_HANDLE_VALUE && ::LockFileEx(file, LOCKFILE_EXCLUSIVE_LOCK, 0, 1, 0, &from_begin);
+  if (!locked) problem_ = fmt::format("cannot lock {}: {}", beside.string(), reason_of(::GetLastError()));
+  open_ = file == INVALID_HANDLE_VALUE ? -1 : reinterpret_cast<std::intptr_t>(file);
+}
+FileLock::~FileLock() {
+  if (open_ != -1) ::CloseHandle(reinterpret_cast<HANDLE>(open_));
 }
 
 bool may_write(const fs::path& folder) noexcept {

@@ -2,6 +2,7 @@
 // clutch-devices: lists OpenCL devices with the strings that select them, their abilities, and problems.
 #include <clutch/clutch.hpp>
 
+#include "program/isa.hpp"
 #include "support/private_folder.hpp"
 #include "support/system.hpp"
 
@@ -88,6 +89,7 @@ void print_list() {
     const DeviceTraits& t = *traits;
     fmt::print("     select with  CLUTCH_DEVICE={}   or {}\n", d.selector(), d.index());
     fmt::print("     {}, {}, driver {}{}\n", clutch::name(d.type()), d.platform(), d.driver_version(), t.simulator ? ", a simulator" : "");
+    fmt::print("     kernel packs for {}\n", clutch::detail::isa_of(d));
     fmt::print("     {} compute units, {:.1f} GiB, buffers to {:.1f} GiB, groups to {}, {} KiB local, vectors of {} f32\n", t.compute_units,
                static_cast<double>(t.global_bytes) / (1 << 30), static_cast<double>(t.max_alloc_bytes) / (1 << 30), t.max_work_group, t.local_bytes / 1024,
                t.native_width_f32);
@@ -121,6 +123,7 @@ void print_json() {
     row["platform"] = d.platform();
     row["driver"] = d.driver_version();
     row["uuid"] = d.uuid();
+    row["isa"] = clutch::detail::isa_of(d);
     row["compute_units"] = t.compute_units;
     row["global_bytes"] = t.global_bytes;
     row["max_alloc_bytes"] = t.max_alloc_bytes;

@@ -301,12 +301,13 @@ class CLUTCH_API Encoder {
   std::unique_ptr<detail::Launch> launch_;      // the next one
 };
 
-/// How often programs were built from source and loaded from the disk cache, and how many bytes of source were
-/// compiled.
+/// How often programs were built from source, loaded from the disk cache (or given as binaries), written to the disk
+/// cache, and loaded from kernel packs.
 struct BuildCounters {
   std::uint64_t built = 0;
   std::uint64_t loaded = 0;
   std::uint64_t saved = 0;
+  std::uint64_t packed = 0;
 };
 CLUTCH_API BuildCounters build_counters() noexcept;
 /// How often an op took a fall-back that CLUTCH_STRICT can forbid, by kind: "host", "extension", "untuned".

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -181,6 +183,54 @@ void give_to_all(const fs::path& path) {
 #else
   fs::permissions(path, fs::perms::all);
 #endif
+}
+
+TEST(System, LocksAreTakenInTurn) {
+  const fs::path path = fs::temp_directory_path() / ("clutch-lock-test-" + std::to_string(detail::process_id()));
+  std::atomic<int> inside{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        const detail::FileLock lock(path);
+        EXPECT_EQ(lock.problem(), "");
+        EXPECT_EQ(inside.fetch_add(1), 0);
+        std::this_thread::yield();
+        inside.fetch_sub(1);
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  fs::remove(path.string() + ".lock");
+  const detail::FileLock nowhere(path / "no" / "such");
+  EXPECT_NE(nowhere.problem().find("cannot lock"), std::string::npos);
+}
+
+TEST(System, ProgramsAreFoundInTheSearchPath) {
+  EXPECT_FALSE(detail::is_in_search_path("no-such-program-of-clutch"));
+#ifndef _WIN32
+  EXPECT_TRUE(detail::is_in_search_path("sh"));
+  const std::string before = std::getenv("PATH");
+  detail::set_environment("PATH", "");
+  EXPECT_FALSE(detail::is_in_search_path("sh"));
+  detail::set_environment("PATH", "/no/such/folder::/bin");
+  EXPECT_TRUE(detail::is_in_search_path("sh"));
+  detail::set_environment("PATH", before.c_str());
+#endif
+}
+
+TEST(System, PrivateFilesAreMapped) {
+  const fs::path path = fs::temp_directory_path() / ("clutch-mapping-test-" + std::to_string(detail::process_id()));
+  EXPECT_FALSE(detail::map_private_file(path).exists);
+  for (const std::string& text : {std::string(), std::string("bytes")}) {
+    const std::span bytes(text);
+    const std::array parts{std::as_bytes(bytes)};
+    ASSERT_EQ(detail::replace_file(path.string(), parts, 0644), "");
+    const detail::PrivateMapping mapping = detail::map_private_file(path);
+    EXPECT_TRUE(mapping.exists);
+    EXPECT_EQ(mapping.refusal, "");
+    EXPECT_EQ(mapping.bytes, text);
+  }
+  fs::remove(path);
 }
 
 TEST(System, PrivateFoldersRefuseWhatOthersMayWrite) {

@@ -5,7 +5,9 @@
 #include "profile.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 namespace stub {
@@ -42,6 +44,21 @@ inline cl_device_fp_config single_rounding() {
   return claims;
 }
 
+/// Number `place` of a version, such as 9 of 9.0 for place 0; CL_INVALID_VALUE if the profile says none.
+inline cl_int version_part(const char* name, int place, std::size_t size, void* to, std::size_t* size_ret) {
+  std::string version = stub::profile().text(name);
+  if (version.empty()) return CL_INVALID_VALUE;
+  for (; place > 0; --place) version.erase(0, version.find('.') + 1);
+  return answer<cl_uint>(static_cast<cl_uint>(std::strtoul(version.c_str(), nullptr, 10)), size, to, size_ret);
+}
+/// The packed version of cl_intel_device_attribute_query: architecture, release, revision.
+inline cl_int ip_version(std::size_t size, void* to, std::size_t* size_ret) {
+  cl_uint parts[3] = {};
+  for (int i = 0; i < 3; ++i)
+    if (version_part("ip_version", i, sizeof parts[i], &parts[i], nullptr) != CL_SUCCESS) return CL_INVALID_VALUE;
+  return answer<cl_uint>(parts[0] << 22 | parts[1] << 14 | parts[2], size, to, size_ret);
+}
+
 /// CL_INVALID_VALUE for what profiles do not say.
 inline cl_int platform_fact(cl_platform_info what, std::size_t size, void* to, std::size_t* size_ret) {
   switch (what) {
@@ -73,10 +90,10 @@ inline cl_int device_fact(cl_device_info what, std::size_t size, void* to, std::
     case CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT: return answer(number<cl_uint>("width_f32"), size, to, size_ret);
     case CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE: return answer(number<cl_uint>("width_f64"), size, to, size_ret);
     case CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF: return answer(number<cl_uint>("width_f16"), size, to, size_ret);
+    case 0x4000: return version_part("compute_capability", 0, size, to, size_ret);  // CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV
+    case 0x4001: return version_part("compute_capability", 1, size, to, size_ret);  // CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV
+    case 0x4250: return ip_version(size, to, size_ret);                             // CL_DEVICE_IP_VERSION_INTEL
     case CL_DEVICE_MAX_PARAMETER_SIZE: return answer(number<std::size_t>("argument_bytes"), size, to, size_ret);
-    case 0x4000:  // CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV
-      if (number<cl_uint>("capability") != 0) return answer(number<cl_uint>("capability"), size, to, size_ret);
-      return CL_INVALID_VALUE;
     case 0x4108:  // CL_DEVICE_SUB_GROUP_SIZES_INTEL
       if (number<std::size_t>("least_sub_group") != 0) return answer(number<std::size_t>("least_sub_group"), size, to, size_ret);
       return CL_INVALID_VALUE;

@@ -85,6 +85,13 @@ struct _cl_program : Base {
   cl_context context = nullptr;
   std::string source;
   std::string digest;  ///< where plans are written
+  /// True of what a GPU's compiler made, which is no text to preprocess.
+  bool is_compiled() const {
+    return source.find(".entry ") != std::string::npos || source.rfind(
+                                                              "\x7f"
+                                                              "ELF",
+                                                              0) == 0;
+  }
 };
 struct _cl_kernel : Base {
   cl_program program = nullptr;
@@ -385,7 +392,7 @@ cl_program CL_API_CALL create_from_binary(cl_context context, cl_uint, const cl_
 }
 constexpr auto release_program = release_owned<_cl_program>;
 cl_int CL_API_CALL build_program(cl_program program, cl_uint, const cl_device_id*, const char* options, void(CL_CALLBACK*)(cl_program, void*), void*) {
-  if (stub::Plans::instance().wanted()) program->digest = stub::Plans::instance().program(options ? options : "", program->source);
+  if (stub::Plans::instance().wanted() && !program->is_compiled()) program->digest = stub::Plans::instance().program(options ? options : "", program->source);
   return CL_SUCCESS;
 }
 cl_int CL_API_CALL get_build_info(cl_program, cl_device_id, cl_program_build_info what, std::size_t size, void* to, std::size_t* size_ret) {
@@ -398,8 +405,29 @@ cl_int CL_API_CALL get_program_info(cl_program program, cl_program_info what, st
   return CL_SUCCESS;
 }
 
+/// Parameters of a kernel in what GPUs' compilers made: PTX, or AMD's code objects, whose metadata names the kind of each.
+cl_uint count_compiled(const std::string& binary, const std::string& name) {
+  cl_uint count = 0;
+  if (const auto at = binary.find(".entry " + name + "("); at != std::string::npos) {
+    const auto end = binary.find("\n)", at);
+    for (auto from = at; (from = binary.find(".param ", from)) < end; ++from) ++count;
+    return count;
+  }
+  constexpr std::string_view kKind = ".value_kind", kHidden = "hidden_";
+  for (std::size_t at = 0; (at = binary.find(kKind, at)) != std::string::npos;) {
+    at += kKind.size();
+    const std::size_t text = static_cast<unsigned char>(binary[at]) == 0xd9 ? at + 2 : at + 1;  // behind its length, of MessagePack
+    count += binary.compare(text, kHidden.size(), kHidden) != 0;
+  }
+  return count;
+}
+
 /// Parameters of a kernel, read from its text.
 cl_uint count_parameters(const std::string& source, const std::string& name) {
+  if (source.find(".entry ") != std::string::npos || source.compare(0, 4,
+                                                                    "\x7f"
+                                                                    "ELF") == 0)
+    return count_compiled(source, name);
   auto at = source.find("__kernel void " + name + "(");
   if (at == std::string::npos) return 0;
   auto begin = source.find('(', at), end = source.find(')', begin);
@@ -413,7 +441,9 @@ cl_kernel CL_API_CALL create_kernel(cl_program program, const char* name, cl_int
   auto* made = new _cl_kernel;
   made->program = retain(program);
   made->name = name;
-  if (stub::Plans::instance().wanted() && stub::Plans::instance().parameters(program->digest, name, made->types))
+  if (program->is_compiled())
+    made->parameters = count_compiled(program->source, name);
+  else if (stub::Plans::instance().wanted() && stub::Plans::instance().parameters(program->digest, name, made->types))
     made->parameters = static_cast<cl_uint>(made->types.size());
   else
     made->parameters = count_parameters(program->source, name);
@@ -493,7 +523,7 @@ cl_int plan_launch(const _cl_kernel& kernel, cl_uint dimensions, const std::size
   }
   if (local_bytes > stub::profile().number("local_bytes")) return CL_OUT_OF_RESOURCES;
   if (argument_bytes > stub::profile().number("argument_bytes")) return CL_OUT_OF_RESOURCES;
-  stub::Plans::instance().launch(kernel.program->digest, kernel.name, locals, globals, arguments);
+  if (!kernel.program->is_compiled()) stub::Plans::instance().launch(kernel.program->digest, kernel.name, locals, globals, arguments);
   return CL_SUCCESS;
 }
 cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const std::size_t*, const std::size_t* global,

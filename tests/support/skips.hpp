@@ -32,6 +32,7 @@ inline constexpr Skip kSkips[] = {
     {"OpenclMods.", "fp64"},
     {"Optim.", "command buffers"},
     {"Optim.", "fp64"},
+    {"Packs.", "PoCL"},
     {"Problems.", "fp64"},
     {"Random.", "fp64"},
     {"Reduce.", "fp64"},

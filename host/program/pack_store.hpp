@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "program/pack_file.hpp"
+
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace clutch { inline namespace v0 { namespace detail {
+
+struct DeviceRecord;
+
+/// Folder of installed packs, one file per ISA.
+std::filesystem::path installed_packs();
+
+/// The packs that one device takes programs from: those of CLUTCH_PACK, or the installed ones of its ISAs, which must have been proved on such a device.
+/// A pack that does not fit is logged once with the reason, and its programs are built from source.
+class PackStore {
+ public:
+  struct Found {
+    std::string binary;
+    std::string pack;  ///< its file, for messages
+  };
+  /// The program of a key whose digest is right. Of several packs the first that has the program; one that is damaged is logged.
+  std::optional<Found> find(const DeviceRecord& device, const Digest& key, std::string_view entry);
+
+ private:
+  std::vector<std::shared_ptr<const PackFile>> packs_of(const DeviceRecord& device);
+
+  std::mutex mutex_;
+  std::optional<std::string> setting_;  ///< that packs_ are of
+  std::vector<std::shared_ptr<const PackFile>> packs_;
+};
+
+}}}  // namespace clutch::v0::detail
