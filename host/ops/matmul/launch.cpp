@@ -19,10 +19,24 @@ MatmulTile tile_of(const Product& x) {
   auto results = [&](std::int64_t size) { return x.batch * parts_of(x.rows, size) * size * parts_of(x.parts() * x.n, size) * size; };
   const std::int64_t least = results(kMatmulTiles.back().size);
   for (const MatmulTile& tile : kMatmulTiles) {
-    if (tile.items() > x.traits.max_work_group || matmul_tile_bytes(x.p, tile.size, 0) > x.traits.local_bytes) continue;
+    if (tile.size == kMatmulTiles.front().size && matmul_compute(x.p) == DType::f64) continue;  // its sums would take the registers of an item twice
+    if (tile.items() > x.traits.max_work_group || matmul_tile_bytes(x.p, tile, 0) > x.traits.local_bytes) continue;
     if (const std::int64_t all = results(tile.size); 2 * all <= 3 * least && all >= x.traits.compute_units * tile.size * tile.size) return tile;
   }
   return kMatmulTiles.back();
+}
+
+/// Says whether what matmul_tiles loads and stores comes in quads. The kernel itself looks at addresses.
+void note_quads(Product& x) {
+  const Strided &out = x.operands[0], &a = x.operands[1], &b = x.operands[2];
+  // Neighbours have stride 1, and all else is a multiple of four.
+  auto are_quads = [&](std::size_t operand, std::int64_t step, std::int64_t other, std::int64_t size) {
+    return step == 1 && other % 4 == 0 && size % 4 == 0 && (x.batch == 1 || x.batch_stride(operand) % 4 == 0);
+  };
+  const bool plain = !x.complex && is_plain_float(x.p.b) && x.p.a == x.p.b;
+  x.p.a_quads = x.sparse || (plain && (x.p.a_along_k ? are_quads(1, a.column, a.row, x.k) : are_quads(1, a.row, a.column, x.rows)));
+  x.p.b_quads = plain && (x.p.b_along_k ? are_quads(2, b.row, b.column, x.k) : are_quads(2, b.column, b.row, x.n));
+  x.p.out_quads = !x.complex && is_plain_float(x.p.output) && are_quads(0, out.column, out.row, 0);
 }
 
 /// The plan of a product whose tiling is chosen.
@@ -39,8 +53,9 @@ const BuiltPlan& plan_of(Product& x) {
   x.p.b_along_k = x.operands[2].column != 1;
   auto stays_in = [&](std::int64_t line, std::int64_t step) {
     constexpr std::int64_t kMost = std::int64_t{1} << 30;
-    return std::abs(line) < kMost / tile.size && std::abs(step) < kMost / MATMUL_BLOCK_K;
+    return std::abs(line) < kMost / tile.size && std::abs(step) < kMost / tile.depth;
   };
+  note_quads(x);
   x.p.narrow = !x.complex && stays_in(x.operands[1].row, x.operands[1].column) && stays_in(x.operands[2].column, x.operands[2].row);
   // A group must have exactly the items that its kernel is built for. If the driver allows fewer, a kernel for fewer items is built.
   for (MatmulTile fewer = tile;; fewer.side = static_cast<std::int16_t>(fewer.side / 2)) {
