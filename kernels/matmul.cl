@@ -20,7 +20,9 @@
 //     CLUTCH_ACCUMULATOR_TILES (tiles of a work-item, at most);
 //   for matmul_matrix CLUTCH_LAYOUT, CLUTCH_NUMBERS, CLUTCH_STAND_IN, CLUTCH_TILE_M, CLUTCH_TILE_N, CLUTCH_PART_M, CLUTCH_PART_N, CLUTCH_A_RAW, CLUTCH_B_RAW,
 //     CLUTCH_A_ALONG_K, CLUTCH_B_ALONG_K, CLUTCH_A_UNSIGNED, CLUTCH_B_UNSIGNED, CLUTCH_NARROW;
-//   for tiles CLUTCH_TILE_M, CLUTCH_TILE_N, CLUTCH_TILE_PAD, CLUTCH_THREADS_M, CLUTCH_THREADS_N, CLUTCH_A_ALONG_K, CLUTCH_B_ALONG_K, CLUTCH_NARROW.
+//   for tiles CLUTCH_TILE_M, CLUTCH_TILE_N, CLUTCH_TILE_K, CLUTCH_TILE_PAD, CLUTCH_THREADS_M, CLUTCH_THREADS_N, CLUTCH_A_ALONG_K, CLUTCH_B_ALONG_K,
+//   CLUTCH_NARROW,
+//     CLUTCH_A_QUADS, CLUTCH_B_QUADS, CLUTCH_B_BYTES (of an element, where there are quads), CLUTCH_OUT_QUADS and with it OUT_NAME, OUT_TYPE, CLUTCH_OUT_BYTES.
 // May have: CLUTCH_GROUPED (work-groups have several items).
 #define CLUTCH_GATHER_UNROLL _Pragma("unroll 1")  // edges alone: compilers take long over them
 #include "common/expr.clh"
@@ -328,14 +330,13 @@ __kernel void matmul_lanes(CLUTCH_PREDICATE __global uchar* c, ulong c_offset, _
 #ifdef CLUTCH_ENTRY_matmul_tiles
 __kernel void matmul_tiles(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset,
                            CLUTCH_ARGS(MatmulArgs, args) CLUTCH_STRIDE_PARAMS, SUM_ONE alpha, SUM_ONE beta CLUTCH_EXTRA_KERNEL_PARAMS) {
-  // matmul_tile_numbers() of each, aligned for vectors of four
-  __local NUMBER tiles_a[2 * MATMUL_BLOCK_K * CLUTCH_PITCH_A] __attribute__((aligned(32))),
-      tiles_b[2 * MATMUL_BLOCK_K * CLUTCH_PITCH_B] __attribute__((aligned(32)));
+  // matmul_tile_numbers() of each matrix, aligned for vectors of four
+  __local NUMBER tiles[2 * CLUTCH_TILE_K * (CLUTCH_PITCH_A + CLUTCH_PITCH_B)] __attribute__((aligned(32)));
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
   IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
-  matmul_tiles_body(tiles_a, tiles_b, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), a + a_offset, b + b_offset, args, alpha, beta,
+  matmul_tiles_body(tiles, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), a + a_offset, b + b_offset, args, alpha, beta,
                     stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
@@ -383,14 +384,13 @@ __kernel CLUTCH_LANES_OF_SUB_GROUP __attribute__((reqd_work_group_size(ITEMS, 1,
 __kernel void matmul_sparse_tiles(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global const uchar* values, ulong values_offset,
                                   __global const uchar* metadata, ulong metadata_offset, __global const uchar* info, ulong info_offset, __global const uchar* b,
                                   ulong b_offset, CLUTCH_ARGS(MatmulArgs, args) CLUTCH_STRIDE_PARAMS, SUM_ONE alpha, SUM_ONE beta CLUTCH_EXTRA_KERNEL_PARAMS) {
-  // matmul_tile_numbers() of each, aligned for vectors of four
-  __local NUMBER tiles_a[2 * MATMUL_BLOCK_K * CLUTCH_PITCH_A] __attribute__((aligned(32))),
-      tiles_b[2 * MATMUL_BLOCK_K * CLUTCH_PITCH_B] __attribute__((aligned(32)));
+  // matmul_tile_numbers() of each matrix, aligned for vectors of four
+  __local NUMBER tiles[2 * CLUTCH_TILE_K * (CLUTCH_PITCH_A + CLUTCH_PITCH_B)] __attribute__((aligned(32)));
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
   IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
-  matmul_tiles_body(tiles_a, tiles_b, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), values + values_offset, metadata + metadata_offset,
+  matmul_tiles_body(tiles, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), values + values_offset, metadata + metadata_offset,
                     *(__global const int*)(info + info_offset) >= 0, b + b_offset, args, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif

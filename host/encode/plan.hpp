@@ -28,8 +28,10 @@ struct KernelPlan {
   ElementwiseTuning tuning = {};
   std::string expression = {};    ///< printed traced function, for entries that take one
   std::string_view options = {};  ///< further build options
-  int registers = 0;              ///< most registers of an item, where the compiler takes a limit (trait register_limits); 0: no limit
-  std::string note = {};          ///< remarks such as emulation, or casts through scratch
+  /// Registers of four bytes that an item takes: most where the compiler takes a limit (trait register_limits), at least on devices that have more of them for
+  /// fewer items (trait large_registers); 0: as the compiler likes.
+  int registers = 0;
+  std::string note = {};  ///< remarks such as emulation, or casts through scratch
   /// Entry, defines and note; names of defines without their prefix CLUTCH_.
   std::string to_string() const {
     std::string text;
@@ -55,6 +57,8 @@ inline BuiltPlan build_plan(Runtime& runtime, const KernelPlan& plan) {
   built.text = Interned(plan.to_string());
   std::string options(plan.options);
   if (plan.registers > 0 && runtime.traits().register_limits) options += fmt::format("{}-cl-nv-maxrregcount={}", options.empty() ? "" : " ", plan.registers);
+  // Without that option items have at most 128 registers, which do not all hold numbers.
+  if (plan.registers >= 128 && runtime.traits().large_registers) options += fmt::format("{}-cl-intel-256-GRF-per-thread", options.empty() ? "" : " ");
   built.kernel = KernelHandle(&runtime.programs().find(plan.stem, plan.entry, plan.defines, plan.expression, options), built.text);
   built.entry = plan.entry;
   built.layout = plan.layout;

@@ -9,6 +9,7 @@
 #include "runtime/quirks.hpp"
 #include "runtime/storage.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <vector>
@@ -141,7 +142,7 @@ std::string fits_tiles(const DeviceTraits& traits, const MatmulProblem& p) {
   constexpr MatmulTile kLeast = kMatmulTiles.back();
   if (std::string why = refuses_long_loops(traits); !why.empty()) return why;
   if (std::string why = refuses_group_items(traits, kLeast.items()); !why.empty()) return why;
-  if (std::string why = refuses_local_bytes(traits, matmul_tile_bytes(p, kLeast.size, 0)); !why.empty()) return why;
+  if (std::string why = refuses_local_bytes(traits, matmul_tile_bytes(p, kLeast, 0)); !why.empty()) return why;
   return computes(traits, p);
 }
 
@@ -254,8 +255,9 @@ const Tensor& memory_of(const MatrixOperand& b) {
   return state->panels.defined() ? state->panels : state->original;
 }
 
-std::uint64_t matmul_tile_bytes(const MatmulProblem& p, std::int64_t tile, std::int64_t pad) {
-  return 2 * matmul_tile_numbers(static_cast<std::uint64_t>(tile), static_cast<std::uint64_t>(pad)) * (matmul_compute(p) == DType::f64 ? 8 : 4);
+std::uint64_t matmul_tile_bytes(const MatmulProblem& p, const MatmulTile& tile, std::int64_t pad) {
+  auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
+  return 2 * matmul_tile_numbers(u(tile.size), u(tile.depth), u(pad)) * (matmul_compute(p) == DType::f64 ? 8 : 4);
 }
 
 DType matmul_compute(const MatmulProblem& p) { return p.a == DType::f64 || p.a == DType::c128 ? DType::f64 : DType::f32; }
@@ -288,14 +290,19 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
                          : p.dots && plan.tuning.width == 16 ? MATMUL_DOT_INSTRUCTION
                                                              : MATMUL_DOT_PLAIN);
   if (tiles) {
-    plan.tuning.local = MatmulTile{p.tile, p.tile_side}.items();
+    MatmulTile tile = *std::find_if(kMatmulTiles.begin(), kMatmulTiles.end(), [&](const MatmulTile& t) { return t.size == p.tile; });
+    tile.side = p.tile_side;
+    plan.tuning.local = tile.items();
     std::int64_t pad = kMatmulTilePad;
-    if (matmul_tile_bytes(p, p.tile, pad) > traits.local_bytes) pad = 0;
-    d.set("CLUTCH_TILE_M", p.tile).set("CLUTCH_TILE_N", p.tile).set("CLUTCH_TILE_PAD", pad);
+    if (matmul_tile_bytes(p, tile, pad) > traits.local_bytes) pad = 0;
+    d.set("CLUTCH_TILE_M", tile.size).set("CLUTCH_TILE_N", tile.size).set("CLUTCH_TILE_K", tile.depth).set("CLUTCH_TILE_PAD", pad);
     d.set("CLUTCH_THREADS_M", p.tile_side).set("CLUTCH_THREADS_N", p.tile_side).set("CLUTCH_A_ALONG_K", p.a_along_k).set("CLUTCH_B_ALONG_K", p.b_along_k);
-    d.set("CLUTCH_NARROW", p.narrow);
-    // With more registers a compute unit would hold one group alone, whose items all wait at the same barriers.
-    if (p.tile == kMatmulTiles.front().size) plan.registers = 120;
+    d.set("CLUTCH_NARROW", p.narrow).set("CLUTCH_A_QUADS", p.a_quads).set("CLUTCH_B_QUADS", p.b_quads).set("CLUTCH_OUT_QUADS", p.out_quads);
+    if (p.b_quads || p.a_quads) d.set("CLUTCH_B_BYTES", bits(p.b) / 8);
+    if (p.out_quads)
+      d.set_text("OUT_NAME", name(p.output)).set_type("OUT_TYPE", p.output == DType::f64 ? DType::f64 : DType::f32).set("CLUTCH_OUT_BYTES", bits(p.output) / 8);
+    // With more registers a compute unit would hold half as many groups: of the largest tile one alone, whose items all wait at the same barriers.
+    if (computed != DType::f64) plan.registers = p.tile == kMatmulTiles.front().size ? 128 : 64;
   }
   if (matrix) {
     const MatrixTile tile = matrix_tiles(p.layout).at(static_cast<std::size_t>(p.tile));

@@ -43,6 +43,9 @@ struct MatmulProblem {
   std::uint8_t numbers = 0;                   ///< matmul_matrix: what its instructions multiply, MATMUL_NUMBERS_...; 0: they do not multiply these operands
   MatrixLayout layout = MatrixLayout::none;   ///< of the device's instructions for them
   bool stand_in = false;                      ///< tests: plain code in their place
+  /// tiles: neighbours of a, of b and of the result come in quads, strides and sizes being multiples of four
+  bool a_quads = false, b_quads = false, out_quads = false;
+  std::uint8_t unused[5] = {};
 };
 
 /// Compute type of products: f32 or f64, also for integers and complex numbers.
@@ -56,13 +59,14 @@ inline constexpr std::int64_t kMatmulAccumulatorTiles = 64;
 inline constexpr std::int64_t kMatmulBlockVectors = 1024;
 /// Most numbers of a matrix in one lane.
 inline constexpr std::int64_t kMatmulLaneNumbers = MATMUL_LANE_NUMBERS;
-/// Tiles of matmul_tiles: rows and columns in local memory, and the items of a group along each side. Items of the first have 8 x 8 sums, others 4 x 4.
+/// Tiles of matmul_tiles: rows and columns in local memory, the items of a group along each side, and elements along k. Items of the first have 8 x 8 sums,
+/// others 4 x 4.
 struct MatmulTile {
-  std::int16_t size, side;
+  std::int16_t size, side, depth;
   constexpr std::uint64_t items() const { return static_cast<std::uint64_t>(side) * static_cast<std::uint64_t>(side); }
 };
-inline constexpr std::array<MatmulTile, 3> kMatmulTiles{{{128, 16}, {64, 16}, {32, 8}}};
-/// Numbers of padding behind each step along k of a tile, if local memory has the capacity for them.
+inline constexpr std::array<MatmulTile, 3> kMatmulTiles{{{128, 16, 16}, {64, 16, 16}, {32, 8, 16}}};
+/// Numbers of padding behind each step along k of a tile of single numbers, if local memory has the capacity for them.
 inline constexpr std::int64_t kMatmulTilePad = 4;
 
 /// Tile of matmul_matrix, and the part of it that a sub-group computes.
@@ -88,7 +92,7 @@ constexpr std::array<MatrixTile, 3> matrix_tiles(MatrixLayout layout) {
 /// Work-items of a group of matmul_few.
 inline constexpr std::uint64_t kMatmulFewItems = std::uint64_t{MATMUL_FEW} * MATMUL_FEW_LINES;
 /// Bytes of local memory that the tiles of both matrices take.
-std::uint64_t matmul_tile_bytes(const MatmulProblem& problem, std::int64_t tile, std::int64_t pad);
+std::uint64_t matmul_tile_bytes(const MatmulProblem& problem, const MatmulTile& tile, std::int64_t pad);
 /// Most columns of a product with a 2:4 matrix for matmul_sparse_rows, on devices with vectors of 16 lanes. For matmul_sparse_rows and matmul_sparse_dot
 /// `vectors` is 0, and `rows` is the number of columns that they take at a time.
 inline constexpr std::int64_t kMatmulFewTokens = 16;

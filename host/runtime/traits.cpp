@@ -77,6 +77,9 @@ void claim(const DeviceRecord& d) {
   auto queues = known_value<cl_command_queue_properties>(d.id, CL_DEVICE_QUEUE_PROPERTIES);
   t.out_of_order = (queues & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0;
   t.register_limits = d.has_extension("cl_nv_compiler_options");
+  // No extension tells of the option: GPUs of Xe-HPG and Xe-HPC have it.
+  auto is_named = [&](std::string_view part) { return d.facts.name.find(part) != std::string::npos; };
+  t.large_registers = d.facts.platform_name == "Intel(R) OpenCL Graphics" && (is_named("Arc") || is_named("Data Center GPU"));
   t.priority_hints = d.has_extension("cl_khr_priority_hints");
   t.command_buffer = extension_revision(d, "cl_khr_command_buffer", 0x000900);
   auto single = known_value<cl_device_fp_config>(d.id, CL_DEVICE_SINGLE_FP_CONFIG);

@@ -44,6 +44,8 @@ struct DeviceTraits {
   bool out_of_order = false;
   bool priority_hints = false;
   bool register_limits = false;  ///< programs may be built for a number of registers (cl_nv_compiler_options)
+  bool large_registers = false;  ///< programs may be built for twice as many registers of each item, of which fewer run
+                                 ///< (-cl-intel-256-GRF-per-thread)
   int command_buffer = 0;        ///< revision of cl_khr_command_buffer times 10000 as 0x major minor patch; 0 = absent
   bool fma_exact = false;        ///< self-test: fma() is rounded once
   bool divide_exact = false;     ///< self-test: f32 '/' is correctly rounded, subnormal results too

@@ -15,7 +15,6 @@
 #define MATMUL_DOT_INSTRUCTION 1  // by one instruction
 #define MATMUL_DOT_PLAIN 2        // by plain code
 
-#define MATMUL_BLOCK_K 16        // elements along k of a tile in local memory (matmul_tiles)
 #define MATMUL_LANE_NUMBERS 256  // most numbers of a matrix of matmul_lanes
 #define MATMUL_FEW 8             // rows, or columns, of matmul_few, of each of which an item has a result
 #define MATMUL_FEW_EACH 4        // most results of an item, and so MATMUL_FEW * MATMUL_FEW_EACH rows, or columns, at most
@@ -122,8 +121,9 @@ CLUTCH_SHARED_FN clutch_u64 matmul_panel_at(clutch_u64 matrix, clutch_u64 panels
 CLUTCH_SHARED_FN clutch_u64 matmul_bundle_words(clutch_u64 row_words, clutch_u64 abreast) { return abreast * row_words; }
 CLUTCH_SHARED_FN clutch_u64 matmul_word_at(clutch_u64 word, clutch_u64 abreast) { return word / 2 * 2 * abreast + word % 2; }
 
-// Numbers of local memory that one operand of matmul_tiles takes, `tile` rows (or columns) at a time: two blocks of [k][row], each step along k with a pad.
-CLUTCH_SHARED_FN clutch_u64 matmul_tile_numbers(clutch_u64 tile, clutch_u64 pad) { return 2 * MATMUL_BLOCK_K * (tile + pad); }
+// Numbers of local memory that one operand of matmul_tiles takes, `tile` rows (or columns) and `depth` steps along k at a time: two blocks of [k][row], each
+// step with a pad.
+CLUTCH_SHARED_FN clutch_u64 matmul_tile_numbers(clutch_u64 tile, clutch_u64 depth, clutch_u64 pad) { return 2 * depth * (tile + pad); }
 
 // Numbers of local memory of matmul_few, where an item has `each` results.
 CLUTCH_SHARED_FN clutch_u64 matmul_few_numbers(clutch_u64 each) { return (MATMUL_FEW_LINES + each * MATMUL_FEW) * MATMUL_FEW_DEPTH; }

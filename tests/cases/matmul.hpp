@@ -41,6 +41,7 @@ struct MatmulCase {
     double alpha = 1, beta = 0;
     bool epilogue = false;  ///< max((x + column's bias) * row's scale, 0)
     bool packed = false;    ///< b as a PackedMatrix
+    bool aligned = false;   ///< operands begin at addresses where quads may be loaded and stored
   };
 
   static bool is_byte(DType d) { return d == DType::i8 || d == DType::u8; }
@@ -113,6 +114,7 @@ struct MatmulCase {
     p.inputs.push_back({beside, {s.n}, {}, values(s.n, beside, seed + 3)});
     p.inputs.push_back({beside, {s.m, 1}, {}, values(s.m, beside, seed + 4)});
     p.output = {result, {s.batch, s.m, s.n}, {}, p.inputs[2].raw};
+    if (s.aligned) p.inputs[0].lead = p.inputs[1].lead = p.output.lead = 64;
     const bool is_sparse = entry.starts_with("matmul_sparse");
     if (is_sparse) prune(p.inputs[0], s.k);
     fill(s, p);
@@ -173,6 +175,7 @@ struct MatmulCase {
       all.push_back(
           problem("matmul_sparse_panels", dtype, dtype, {.m = 15, .n = 70, .k = 37, .b_transposed = true, .alpha = 0.5, .beta = 2}, seed + 14, dtype));
       all.push_back(problem("matmul_sparse_tiles", dtype, dtype, {.m = 70, .n = 67, .k = 34, .b_transposed = true, .alpha = 0.5, .beta = 2}, seed + 16, dtype));
+      all.push_back(problem("matmul_sparse_tiles", dtype, dtype, {.m = 37, .n = 68, .k = 45, .epilogue = true, .aligned = true}, seed + 25, dtype));
       all.push_back(problem("matmul_sparse_rows", dtype, dtype, {.m = 37, .n = 3, .k = 22, .b_transposed = true, .alpha = 0.5, .beta = 2}, seed + 15, dtype));
     }
     for (DType dtype : {DType::f32, DType::f64})
@@ -180,9 +183,16 @@ struct MatmulCase {
     for (DType dtype : {DType::f32, DType::bf16}) {
       all.push_back(
           problem("matmul_tiles", dtype, dtype, {.m = 70, .n = 67, .k = 37, .batch = 2, .a_transposed = true, .alpha = 0.5, .beta = 2}, seed + 6, dtype));
-      all.push_back(problem("matmul_tiles", dtype, dtype, {.m = 9, .n = 130, .k = 32, .b_transposed = true, .epilogue = true}, seed + 7, dtype));
-      // Whole tiles of 128 x 128 on devices of few compute units, and their edges.
-      all.push_back(problem("matmul_tiles", dtype, dtype, {.m = 130, .n = 290, .k = 35, .alpha = 0.5, .beta = 2}, seed + 19, dtype));
+      all.push_back(
+          problem("matmul_tiles", dtype, dtype, {.m = 9, .n = 130, .k = 32, .b_transposed = true, .epilogue = true, .aligned = true}, seed + 7, dtype));
+      // Tiles of 128 x 128, and their edges, on devices of few compute units.
+      all.push_back(problem("matmul_tiles", dtype, dtype, {.m = 99, .n = 250, .k = 35, .alpha = 0.5, .beta = 2}, seed + 19, dtype));
+      // Quads along k and across, at addresses that allow one access for each, and at others.
+      all.push_back(problem("matmul_tiles", dtype, dtype, {.m = 100, .n = 248, .k = 36, .alpha = 0.5, .beta = 2, .aligned = true}, seed + 23, dtype));
+      all.push_back(
+          problem("matmul_tiles", dtype, dtype,
+                  {.m = 36, .n = 68, .k = 28, .batch = 2, .a_transposed = true, .b_transposed = true, .epilogue = true, .aligned = dtype == DType::f32},
+                  seed + 24, dtype));
     }
     // Both kinds of tiles by several groups, blocks and what is left of them; quads and single elements.
     all.push_back(problem("matmul_matrix", DType::bf16, DType::bf16, {.m = 70, .n = 67, .k = 37, .batch = 2, .a_transposed = true, .alpha = 0.5, .beta = 2},
@@ -228,10 +238,10 @@ struct MatmulCase {
       {"matmul_sparse_dot", Edit::stride, "x += SPARSE24_STEP_WORDS * CLUTCH_TOKENS", "x += CLUTCH_TOKENS"},
       {"matmul_sparse_dot", Edit::offset, "a + sparse24_dot_words(blocks, top)", "a"},
       {"matmul_sparse_dot", Edit::arithmetic, "| 0x04040000", "| 0x00000000"},
-      {"matmul_sparse_tiles", Edit::tail, "(uint)step & 3;", "(uint)step & 2;"},
+      {"matmul_sparse_tiles", Edit::tail, "(ulong)CLUTCH_TILE_K, k - (at - CLUTCH_TILE_K))", "(ulong)CLUTCH_TILE_K, k - (at - CLUTCH_TILE_K) - 1)"},
       {"matmul_sparse_tiles", Edit::stride, "row * sparse24_row_metadata(row_groups) + step / 8", "row * (row_groups / 2) + step / 8"},
-      {"matmul_sparse_tiles", Edit::offset, "row = top + r,", "row = r,"},
-      {"matmul_sparse_tiles", Edit::arithmetic, "2 * pair + (place != first)", "2 * pair + (place == first)"},
+      {"matmul_sparse_tiles", Edit::offset, "metadata, top + r,", "metadata, r,"},
+      {"matmul_sparse_tiles", Edit::arithmetic, "first == e ? one : second == e ? other", "first == e ? other : second == e ? one"},
       {"matmul_lanes", Edit::tail, "l < count; ++l)\n        for", "l + 1 < count; ++l)\n        for"},
       {"matmul_lanes", Edit::stride, "from + min(l, count - 1) * matrix_stride + e);", "from + min(l, count - 1) * matrix_stride + e / 2);"},
       {"matmul_lanes", Edit::offset, "a + first * a_batch", "a"},
@@ -240,10 +250,9 @@ struct MatmulCase {
       {"matmul_few", Edit::stride, "(long)l * lines.line + (long)s * lines.step);", "(long)(l / 2) * lines.line + (long)s * lines.step);"},
       {"matmul_few", Edit::offset, "(long)first * long_one.line", "(long)(first / 2) * long_one.line"},
       {"matmul_few", Edit::arithmetic, "ADD_PRODUCT(x[e], y[e], sum[r])", "ADD_PRODUCT(x[e], y[e], x[e])"},
-      {"matmul_tiles", Edit::tail, "int length = (int)min((ulong)MATMUL_BLOCK_K, k - step * MATMUL_BLOCK_K)",
-       "int length = (int)min((ulong)MATMUL_BLOCK_K, k - step * MATMUL_BLOCK_K - 1)"},
-      {"matmul_tiles", Edit::stride, "(int)(s) * (int)(step_stride)", "(int)(s / 2) * (int)(step_stride)"},
-      {"matmul_tiles", Edit::offset, "(long)top * a_row", "(long)(top / 2) * a_row"},
+      {"matmul_tiles", Edit::tail, "(ulong)CLUTCH_TILE_K, k - (at - CLUTCH_TILE_K))", "(ulong)CLUTCH_TILE_K, k - (at - CLUTCH_TILE_K) - 1)"},
+      {"matmul_tiles", Edit::stride, "(PLACE)(s) * (PLACE)(step_stride)", "(PLACE)(s / 2) * (PLACE)(step_stride)"},
+      {"matmul_tiles", Edit::offset, "(long)left * args->b_n) * CLUTCH_B_BYTES", "(long)(left / 2) * args->b_n) * CLUTCH_B_BYTES"},
       {"matmul_tiles", Edit::arithmetic, "ADD_PRODUCT(x[i], y[j], sum[i][j])", "ADD_PRODUCT(x[i], y[j], x[i])"},
       {"matmul_matrix", Edit::tail, "if (e < steps) word", "if (e + 1 < steps) word"},
       {"matmul_matrix", Edit::stride, "(int)(l) * (int)(line)", "(int)(l / 2) * (int)(line)"},

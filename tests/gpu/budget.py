@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """tests/gpu/budget.tsv: what each kernel may take on each target, by the compiler that said so."""
 
+import os
+
 KEY = ['target', 'kernel', 'call']
 NUMBERS = ['registers', 'spills', 'scratch', 'local', 'occupancy', 'hot', 'wide', 'narrow', 'lds_fma', 'calls', 'matrix', 'int64']
 # Those that may not fall; all others may not grow.
@@ -12,6 +14,11 @@ HEADER = '''# SPDX-License-Identifier: Apache-2.0
 # registers: of an item (Intel: of a thread); spills: registers (NVIDIA, Intel: bytes); scratch: bytes of an item in memory; local: bytes of a group;
 # occupancy: waves of a SIMD unit (AMD), percent of an SM's warps (NVIDIA), SIMD lanes (Intel); hot: instructions of the hot loop; wide, narrow: loads of 16 bytes, and of less;
 # lds_fma: words read from local memory for an fma of the hot loop; calls, matrix: calls of functions and matrix instructions; int64: 64-bit integer instructions in loops.
+'''
+
+
+PAIRS_HEADER = '''# SPDX-License-Identifier: Apache-2.0
+# Share of the fma of hot loops of which the compiler made one instruction for two, written by scripts/gpu-check --update. cost_model.py goes by it.
 '''
 
 
@@ -51,6 +58,22 @@ def write(path, rows):
         file.write('\t'.join(COLUMNS) + '\n')
         for _, row in sorted(rows.items()):
             file.write('\t'.join(say(row.get(c)) if c in NUMBERS else str(row.get(c, '')) for c in COLUMNS) + '\n')
+
+
+def read_pairs(path):
+    """Shares by key; none if there is no such file."""
+    if not os.path.exists(path):
+        return {}
+    with open(path) as file:
+        rows = [line.rstrip('\n').split('\t') for line in file if not line.startswith('#')][1:]
+    return {tuple(row[:3]): float(row[3]) for row in rows}
+
+
+def write_pairs(path, shares):
+    with open(path, 'w') as file:
+        file.write(PAIRS_HEADER + '\t'.join(KEY + ['pairs']) + '\n')
+        for of, share in sorted(shares.items()):
+            file.write('\t'.join([*of, say(share)]) + '\n')
 
 
 def compare(old, new):

@@ -22,6 +22,7 @@ BUILD = os.path.join(ROOT, 'build/gpu')
 PROFILES = os.path.join(ROOT, 'tests/stub/profiles')
 QUICK = ['gfx942', 'sm_90', 'dg2']
 ALL = ['gfx942', 'gfx1100', 'gfx1201', 'sm_80', 'sm_90', 'sm_120', 'dg2', 'pvc']
+PAIRS = os.path.join(ROOT, 'tests/gpu/pairs.tsv')
 SKIPPED = 77
 
 # One program of a kernel, for a target: launches are (local size, arguments) of all its launches.
@@ -126,7 +127,7 @@ def measure(task, compiler, folder, cache, reader):
         counted, hot = listing.numbers(compiler.vendor, code)
         lines = source.split('\n')
         shown = [(i.text, i.line, lines[i.line - 1].strip() if 0 < i.line <= len(lines) else '') for i in hot[:400]]
-        return dict(row, **numbers, **counted, shown=shown, parameters=parameters)
+        return dict(row, **numbers, **counted, pairs=listing.pairs(hot), shown=shown, parameters=parameters)
 
     row = cache.get(compilers.digest(made, reader, str(local), str(dynamic), task.call), read)
     if not row['error'] and (wrong := wrong_arguments(row['parameters'], task.launches)):
@@ -184,6 +185,7 @@ def main(arguments):
     page.write(os.path.join(BUILD, 'index.html'), rows, held)
     if o.update:
         budget.write(path, {**held, **{budget.key(row): row for row in rows}})
+        budget.write_pairs(PAIRS, {**budget.read_pairs(PAIRS), **{budget.key(row): row['pairs'] for row in rows if row.get('pairs')}})
         print(f'gpu-check: {len(rows)} rows of tests/gpu/budget.tsv written')
     for line in report['lines']:
         print(line)

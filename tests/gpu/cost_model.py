@@ -16,8 +16,9 @@ HERE = os.path.dirname(__file__)
 #                                32 units (Xe cores of 16 vector engines), 2.4 GHz, 19.7 TFLOP/s, 560 GB/s
 #   f32, f64, integer, special   results a clock of a unit: CUDA C++ Programming Guide, table of arithmetic throughput, compute capability 9.0;
 #                                AMD's CDNA 3 white paper, with packed f32, and quarter rate for special functions
-#   issues                       sub-groups' instructions a clock of a unit: four schedulers; four SIMDs; two on RDNA 3, whose pairs are not counted: at most
-#                                half of its peak is estimated
+#   issues                       sub-groups' instructions a clock of a unit: four schedulers; four SIMDs; two on RDNA 3, where two fma are
+#                                issued together if the compiler made one instruction of them (AMD's "RDNA3 Instruction Set Architecture", VOPD): pairs.tsv
+#                                says of which share of a kernel's it did
 #   lds, lines                   passes of local memory, and lines of 128 bytes of global memory, a clock of a unit: 128 bytes a clock of both;
 #                                CDNA 3: 128 of local memory, 64 of global memory
 #   l2_gbs                       measured by Chips and Cheese, "Nvidia's H100: Funny L2, and Tons of Bandwidth" and "Testing AMD's Giant MI300X", rounded
@@ -48,10 +49,11 @@ CLOCKS_BETWEEN = 2
 SHARPNESS = 4  # bounds add up as the 4th root of the sum of their 4th powers: the largest binds, and what is near it is not hidden whole
 
 
-def bounds(counts, machine, resident=None, bytes_of_dram=None):
-    """Seconds by bound. `resident`: sub-groups that a unit holds of this kernel; `bytes_of_dram`: what must be read and written at least, else the sectors touched."""
+def bounds(counts, machine, resident=None, bytes_of_dram=None, pairs=0.0):
+    """Seconds by bound. `resident`: sub-groups that a unit holds of this kernel; `bytes_of_dram`: what must be read and written at least, else the sectors touched;
+    `pairs`: share of the f32 instructions that are issued two at a time."""
     m = machine
-    issued = sum(n for name, n in counts.items() if name.startswith('issues_'))
+    issued = sum(n for name, n in counts.items() if name.startswith('issues_')) - pairs / 2 * counts['issues_f32']
     units = max(1, min(m['units'], counts['groups']))
     a_clock = 1e-9 / m['clock_ghz']
 
@@ -136,7 +138,7 @@ BUDGET_CALLS = {
     'eigh of 2^20, n = 32': 'eigh n=32 f32',
     'eigh of 10000, n = 32': 'eigh n=32 f32',
     'flex causal, 16 x 4096 x 64': 'flex E=64 f32',
-    'matmul 4096': 'matmul 2048 f32',
+    'matmul 4096': 'matmul 4096 f32',
     'matmul 4096 of bf16 by matrix instructions': 'matmul by blocks 4096 bf16',
     'linear 4096 of bf16 by matrix instructions': 'linear by blocks 2048x1024 bf16',
 }
@@ -152,6 +154,11 @@ def occupancy(target, kernel, call):
     """Share of a unit's sub-groups that tests/gpu/budget.tsv says of a call's kernel; UNKNOWN_OCCUPANCY where it says nothing of that program."""
     row = budget.read(os.path.join(HERE, 'budget.tsv')).get((target, kernel, BUDGET_CALLS.get(call)))
     return float(row['occupancy']) / of_unit(target) if row and float(row['occupancy'] or 0) > 0 else UNKNOWN_OCCUPANCY
+
+
+def pairs_of(target, kernel, call):
+    """Share of the f32 instructions of a call's kernel that are issued in pairs, as tests/gpu/pairs.tsv says; 0 where it says nothing of that program."""
+    return budget.read_pairs(os.path.join(HERE, 'pairs.tsv')).get((target, kernel, BUDGET_CALLS.get(call)), 0.0)
 
 
 def read_table(path):
@@ -182,7 +189,7 @@ def estimate_calls(counted, planned, costs, machine_name, times):
             resident = occupancy(machine['target'], kernel, call) * machine['resident']
             # A call's bytes are its main kernel's: the one with most groups.
             main = max(kernels, key=lambda k: planned[call].get(k, 0))
-            of_bounds = bounds(counts, machine, resident, size if kernel == main else None)
+            of_bounds = bounds(counts, machine, resident, size if kernel == main else None, pairs_of(machine['target'], kernel, call))
             by_matrix = by_matrix or of_bounds['matrix'] > 0
             total += seconds(of_bounds)
             by_bound[binding(of_bounds)] += seconds(of_bounds)

@@ -98,6 +98,8 @@ def models():
     # 1000 instructions one after another, in two rounds.
     one = {**nothing, 'issues_f32': 1000 * 132, 'longest': 1000}
     bad += fails('latency', round(2 * 2000 * clock * 1e9, 3), round(cost_model.bounds(one, machine, resident=0.5)['latency'] * 1e9, 3))
+    paired = {**nothing, 'issues_f32': 132 * 4000}
+    bad += fails('instructions in pairs', (750, 1000), tuple(round(cost_model.bounds(paired, machine, pairs=0.5)[b] / clock) for b in ('issue', 'f32')))
     # And one whose 132 sub-groups wait ten times each for global memory and as often for local memory.
     waits = {**nothing, 'issues_memory': 132, 'longest': 1, 'waits': 132 * 10, 'local_waits': 132 * 10}
     bad += fails('waits', round(10 * (700 + 30) * clock * 1e9, 3), round(cost_model.bounds(waits, machine)['latency'] * 1e9, 3))
@@ -127,7 +129,7 @@ def judges_published():
     # Two runs of 2 groups: at the published shape 1000 groups of the same work, of 3.35e9 bytes, which take the roofline 1 ms.
     runs = [('planted', [words, 1000, 1000 * words / 2, 0, 3.35e9], {**counts, 'groups': 2}) for words in (64.0, 64.0)]
     row = dict(kernel='planted', machine='h100', speed='1675', unit='GB/s', known='')
-    ((kernel, machine, bound, estimated, said, known),) = published.compare([row], runs, {('planted', 'sm_90'): 1.0})
+    ((kernel, machine, bound, estimated, said, known),) = published.compare([row], runs, {('planted', 'sm_90'): (1.0, 0.0)})
     bad += fails('an estimate beside what was published', ('planted', 'h100', 'DRAM', 75.0, 50.0, ''), (kernel, machine, bound, round(estimated, 1), round(said, 1), known))
     for estimated, known, wrong in ((64, '', 0), (66, '', 1), (34, '', 1), (66, 'reason', 0), (64, 'reason', 1)):
         bad += fails(f'the verdict of {estimated} % instead of 50 %, known: {known!r}', wrong, len(published.verdict([('planted', 'h100', 'DRAM', estimated, 50, known)])))

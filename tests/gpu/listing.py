@@ -100,6 +100,13 @@ def _amd_fmas(text, _):
     return len(re.findall(r'\bv_(?:dual_)?(?:fma_f|fmac_f|fma_mix|fmamk|fmaak|mad_f|mac_f|dot2)', text)) + 2 * len(re.findall(r'\bv_pk_fma', text))
 
 
+def pairs(code):
+    """Share of the fma of AMD's instructions of which two are one instruction, which is issued once (v_dual_fmac_f32 ... :: v_dual_fmac_f32 ...)."""
+    counted = [(_amd_fmas(i.text, None), 'v_dual_' in i.text) for i in code]
+    fmas = sum(n for n, _ in counted)
+    return round(sum(n for n, dual in counted if dual and n == 2) / fmas, 3) if fmas else 0.0
+
+
 # Kinds by the first pattern that an instruction begins with, and how many it counts for: a number, or a function of the text and the match, whose 0 is no match.
 AMD = [(r'v_(mfma|wmma|smfmac|swmmac)', 'matrix', 1),
        (r'', 'fma', _amd_fmas),  # a dual instruction may have it behind another

@@ -7,13 +7,14 @@ import check
 import compilers
 import cost
 import cost_model
+import listing
 
 POINTS = 15  # within which an estimate must be, in per cent of the machine's roofline
 PATH = os.path.join(cost_model.HERE, 'published.tsv')
 
 
 def occupancies(targets):
-    """{(kernel, target): share of a unit's sub-groups}, as the compilers say; None if they cannot be had."""
+    """{(kernel, target): (share of a unit's sub-groups, share of fma in pairs)}, as the compilers say; None if they cannot be had."""
     vendors = sorted({compilers.vendor_of(target)[0] for target in targets.values()})
     if subprocess.run([os.path.join(cost_model.HERE, 'fetch'), *vendors]).returncode != 0:
         return None
@@ -31,8 +32,8 @@ def occupancies(targets):
         outputs = check.Cache().get(compilers.digest('published', compiler.version, target, source), lambda: compilers.compile_program(compiler, source, ['-cl-std=CL1.2'], target, entry))
         if 'error' in outputs:
             raise SystemExit(f"gpu-cost: {kernel} did not compile for {target}: {outputs['error']}")
-        said, _, _ = compiler.read(outputs, entry, target, int(items), 0)
-        result[kernel, target] = said['occupancy'] / cost_model.of_unit(target)
+        said, code, _ = compiler.read(outputs, entry, target, int(items), 0)
+        result[kernel, target] = said['occupancy'] / cost_model.of_unit(target), listing.pairs(listing.numbers(compiler.vendor, code)[1])
     return result
 
 
@@ -46,7 +47,8 @@ def compare(rows, runs, occupancy):
             raise SystemExit(f"gpu-cost: {row['kernel']} must be one of count/public_test.cpp")
         _, groups, work, flops, size = launches[0][1]
         counts = cost_model.extrapolate([(c['groups'], words[0], c) for c, words in launches], groups, work)
-        of_bounds = cost_model.bounds(counts, machine, occupancy[row['kernel'], machine['target']] * machine['resident'], size)
+        share, pairs = occupancy[row['kernel'], machine['target']]
+        of_bounds = cost_model.bounds(counts, machine, share * machine['resident'], size, pairs)
         ideal = cost_model.ideal_seconds(flops, size, machine)
         amount = flops if row['unit'] == 'GFLOP/s' else size
         result.append((row['kernel'], row['machine'], cost_model.binding(of_bounds), 100 * ideal / cost_model.seconds(of_bounds), 100 * ideal * float(row['speed']) * 1e9 / amount,

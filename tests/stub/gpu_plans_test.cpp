@@ -110,7 +110,7 @@ TEST(GpuPlans, CallsOfRealShapesLaunchWhatTheirKernelsTake) {
     c.run("scatter_reduce 16x65536", [&] { scatter_reduce(make({16, 4096}), 1, Calls::make({16, 65536}, DType::i64), make({16, 65536})); });
     c.run("transpose 2048x1024", [&] { make({2048, 1024}).mT().contiguous(); });
     c.run("randn 1M", [&] { randn({1 << 20}, {.dtype = dtype, .device = d}); });
-    c.run("matmul 2048", [&] { linalg::matmul(make({2048, 2048}), make({2048, 2048})); });
+    c.run("matmul 4096", [&] { linalg::matmul(make({4096, 4096}), make({4096, 4096})); });
     c.run("linear 2048x1024", [&] { linalg::linear(make({2048, 1024}), make({1024, 1024}), make({1024})); });
     c.run("linear 16x4096", [&] { linalg::linear(make({16, 4096}), make({4096, 4096}), make({4096})); });
     c.run("linear 4x4096", [&] { linalg::linear(make({4, 4096}), make({4096, 4096}), make({4096})); });

@@ -19,7 +19,8 @@ MatmulTile tile_of(const Product& x) {
   auto results = [&](std::int64_t size) { return x.batch * parts_of(x.rows, size) * size * parts_of(x.parts() * x.n, size) * size; };
   const std::int64_t least = results(kMatmulTiles.back().size);
   for (const MatmulTile& tile : kMatmulTiles) {
-    if (tile.items() > x.traits.max_work_group || matmul_tile_bytes(x.p, tile.size, 0) > x.traits.local_bytes) continue;
+    if (tile.size == kMatmulTiles.front().size && matmul_compute(x.p) == DType::f64) continue;  // its sums would take the registers of an item twice
+    if (tile.items() > x.traits.max_work_group || matmul_tile_bytes(x.p, tile, 0) > x.traits.local_bytes) continue;
     if (const std::int64_t all = results(tile.size); 2 * all <= 3 * least && all >= x.traits.compute_units * tile.size * tile.size) return tile;
   }
   return kMatmulTiles.back();
@@ -58,6 +59,19 @@ const BuiltPlan& plan_of_matrix(Product& x) {
   return plan;
 }
 
+/// Says whether what matmul_tiles loads and stores comes in quads. The kernel itself looks at addresses.
+void note_quads(Product& x) {
+  const Strided &out = x.operands[0], &a = x.operands[1], &b = x.operands[2];
+  // Neighbours have stride 1, and all else is a multiple of four.
+  auto are_quads = [&](std::size_t operand, std::int64_t step, std::int64_t other, std::int64_t size) {
+    return step == 1 && other % 4 == 0 && size % 4 == 0 && (x.batch == 1 || x.batch_stride(operand) % 4 == 0);
+  };
+  const bool plain = !x.complex && is_plain_float(x.p.b) && x.p.a == x.p.b;
+  x.p.a_quads = x.sparse || (plain && (x.p.a_along_k ? are_quads(1, a.column, a.row, x.k) : are_quads(1, a.row, a.column, x.rows)));
+  x.p.b_quads = plain && (x.p.b_along_k ? are_quads(2, b.row, b.column, x.k) : are_quads(2, b.column, b.row, x.n));
+  x.p.out_quads = !x.complex && is_plain_float(x.p.output) && are_quads(0, out.column, out.row, 0);
+}
+
 /// The plan of a product whose tiling is chosen.
 const BuiltPlan& plan_of(Product& x) {
   if (x.by_matrix) return plan_of_matrix(x);
@@ -69,7 +83,8 @@ const BuiltPlan& plan_of(Product& x) {
   if (!x.by_tiles) return matmul_plan(x.c, x.p);
   const MatmulTile tile = tile_of(x);
   x.p.tile = tile.size;
-  note_layout(x, tile.size, MATMUL_BLOCK_K);
+  note_layout(x, tile.size, tile.depth);
+  note_quads(x);
   // A group must have exactly the items that its kernel is built for. If the driver allows fewer, a kernel for fewer items is built.
   for (MatmulTile fewer = tile;; fewer.side = static_cast<std::int16_t>(fewer.side / 2)) {
     x.p.tile_side = fewer.side;

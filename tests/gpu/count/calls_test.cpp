@@ -159,6 +159,15 @@ std::vector<Stated> stated_calls(const Device& d) {
                    },
                    1024,
                    {32, 64}});
+  // A group is a matrix.
+  calls.push_back({"matmul, 1024 of 64^3",
+                   [](std::int64_t batch) { return static_cast<double>(batch); },
+                   [=](std::int64_t batch) -> Call {
+                     const Tensor a = make({batch, 64, 64}), b = make({batch, 64, 64});
+                     return [=] { linalg::matmul(a, b); };
+                   },
+                   1024,
+                   {2, 4}});
   return calls;
 }
 

@@ -4,8 +4,8 @@
 // "error: " and its words instead of counts. The label is GPU_COUNT_LABEL.
 //
 // What an instruction of LLVM weighs is what a GPU issues for it, roughly: an element of a vector one; 64-bit integers two, their products four; a division of
-// integers 16, of 64 bits 64; names for values that are there already (casts of pointers, phi, parts of vectors) none. Loads and stores are issued by their
-// pieces. A kernel's arguments are free.
+// integers 16, of 64 bits 64; names for values that are there already (casts of pointers, phi, parts of vectors) none; addresses that are
+// constants away from another one of their block none. Loads and stores are issued by their pieces. A kernel's arguments are free.
 #include "model.hpp"
 
 #include <oclgrind/Context.h>
@@ -41,6 +41,8 @@ LLVMOpaqueValue* LLVMIsAConstant(LLVMOpaqueValue*);
 LLVMOpaqueValue* LLVMIsAInstruction(LLVMOpaqueValue*);
 LLVMOpaqueValue* LLVMGetParamParent(LLVMOpaqueValue*);
 LLVMOpaqueBasicBlock* LLVMGetInstructionParent(LLVMOpaqueValue*);
+LLVMOpaqueValue* LLVMGetFirstInstruction(LLVMOpaqueBasicBlock*);
+LLVMOpaqueValue* LLVMGetNextInstruction(LLVMOpaqueValue*);
 LLVMOpaqueValue* LLVMGetBasicBlockParent(LLVMOpaqueBasicBlock*);
 LLVMOpaqueValue* LLVMGetCalledValue(LLVMOpaqueValue*);
 int LLVMIsDeclaration(LLVMOpaqueValue*);
@@ -172,6 +174,22 @@ Cost cost_of_call(Value call) {
   return {Pipe::special, type.elements};
 }
 
+/// Whether an earlier address of the block differs from this one in constants alone: loads and stores of GPUs have constants for that. Elements of a vector
+/// that the simulator's compiler takes apart have such addresses.
+bool is_constant_step(Value address) {
+  const int operands = LLVMGetNumOperands(address);
+  for (Value other = LLVMGetFirstInstruction(LLVMGetInstructionParent(address)); other != address; other = LLVMGetNextInstruction(other)) {
+    if (LLVMGetInstructionOpcode(other) != kGetElementPtr || LLVMGetNumOperands(other) != operands) continue;
+    bool same = LLVMGetOperand(other, 0) == LLVMGetOperand(address, 0);
+    for (unsigned i = 1; same && i < static_cast<unsigned>(operands); ++i) {
+      const Value mine = LLVMGetOperand(address, i), its = LLVMGetOperand(other, i);
+      same = mine == its || (LLVMIsAConstant(mine) && LLVMIsAConstant(its));
+    }
+    if (same) return true;
+  }
+  return false;
+}
+
 Cost cost_of(Value instruction) {
   const int opcode = LLVMGetInstructionOpcode(instruction);
   const Type type = type_of(instruction);
@@ -193,7 +211,7 @@ Cost cost_of(Value instruction) {
     case kFCmp: return simple(type_of(LLVMGetOperand(instruction, 0)));
     case kGetElementPtr: {
       for (int i = 1; i < LLVMGetNumOperands(instruction); ++i)
-        if (!LLVMIsAConstant(LLVMGetOperand(instruction, static_cast<unsigned>(i)))) return {Pipe::integer, 1};
+        if (!LLVMIsAConstant(LLVMGetOperand(instruction, static_cast<unsigned>(i)))) return {Pipe::integer, is_constant_step(instruction) ? 0u : 1u};
       return {Pipe::integer, 0};
     }
     case kSExt: return {Pipe::integer, type.elements};
