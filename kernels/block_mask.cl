@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // block_mask: the kind of each block of queries and keys under a mask (args.h), and lists of the blocks by rows and by columns.
-// Ownership: an item owns columns_per_task blocks of a row at a time, or one line of blocks. No local memory.
+// Ownership: an item owns columns_per_task blocks of a row at a time, or one line of blocks, without local memory. block_mask_groups: a group owns
+// columns_per_task blocks of a row; local memory of BLOCK_MASK_ITEMS + 1 numbers.
 #include "block_mask/args.h"
 #include "common/launch.clh"
 
 // Needs: what common/expr.clh needs; IDX; and from expression.clh CLUTCH_MASK(LOAD, POSITION, STORE), CLUTCH_RANGES and the macros of parameters EXTRA.
 // A block whose kind follows from the ranges of its indices is not evaluated element by element.
-#ifdef CLUTCH_ENTRY_block_mask_kinds
+#if defined(CLUTCH_ENTRY_block_mask_kinds) || defined(CLUTCH_ENTRY_block_mask_groups)
 #include "common/expr.clh"
 
 #include "expression.clh"
@@ -32,6 +33,23 @@ CLUTCH_INLINE VI mask_at(int b, int h, int q, int kv CLUTCH_EXTRA_PARAMS) {
 
 #define SEEN_ALLOWED 1
 #define SEEN_MASKED 2
+#define RANGE_LOW(k) range_low[k]
+#define RANGE_HIGH(k) range_high[k]
+
+// What the ranges of a block's indices tell: flags as below, or 0 if it must be looked at.
+static inline int seen_by_ranges(long b, long h, long q, long q_end, long kv, long kv_end CLUTCH_EXTRA_PARAMS) {
+  const long range_low[4] = {b, h, q, kv}, range_high[4] = {b, h, q_end - 1, kv_end - 1};
+  CLUTCH_RANGES(RANGE_LOW, RANGE_HIGH)
+  return is_always ? SEEN_ALLOWED : !is_ever ? SEEN_MASKED : 0;
+}
+// The kind of the block that begins at q and kv.
+static inline uchar kind_of_block(int seen, long q, long kv, const BlockMaskKindsArgs* s) {
+  const int complete = q + s->block_q <= s->q_len && kv + s->block_kv <= s->kv_len;
+  return (uchar)(!(seen & SEEN_ALLOWED) ? KIND_NONE : seen == SEEN_ALLOWED && complete ? KIND_FULL : KIND_PARTIAL);
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_block_mask_kinds
 // Flags for queries q to q_end - 1 and keys kv to kv_end - 1: SEEN_ALLOWED if a pair is allowed, SEEN_MASKED if a pair is masked.
 static inline int mask_inside(int b, int h, int q, int q_end, int kv, int kv_end CLUTCH_EXTRA_PARAMS) {
   VI any = (VI)0, none = (VI)0;
@@ -54,8 +72,6 @@ static inline int mask_inside(int b, int h, int q, int q_end, int kv, int kv_end
   return (CLUTCH_ANY(any) ? SEEN_ALLOWED : 0) | (CLUTCH_ANY(none) ? SEEN_MASKED : 0);
 }
 
-#define RANGE_LOW(k) range_low[k]
-#define RANGE_HIGH(k) range_high[k]
 static inline void block_mask_kinds_body(CLUTCH_ID_PARAMS, BlockMaskKindsArgs s, __global uchar* kinds CLUTCH_EXTRA_PARAMS) {
   const ulong tasks = s.tasks;
   const ulong chunks = ((ulong)s.columns + s.columns_per_task - 1) / s.columns_per_task, rows = s.rows, heads = s.heads;
@@ -66,13 +82,9 @@ static inline void block_mask_kinds_body(CLUTCH_ID_PARAMS, BlockMaskKindsArgs s,
     const long q = (long)row * s.block_q, q_end = min(q + s.block_q, s.q_len);
     for (long c = begin; c < end; ++c) {
       const long kv = c * s.block_kv, kv_end = min(kv + s.block_kv, s.kv_len);
-      const long range_low[4] = {b, h, q, kv}, range_high[4] = {b, h, q_end - 1, kv_end - 1};
-      CLUTCH_RANGES(RANGE_LOW, RANGE_HIGH)
-      const int seen = is_always  ? SEEN_ALLOWED
-                       : !is_ever ? SEEN_MASKED
-                                  : mask_inside((int)b, (int)h, (int)q, (int)q_end, (int)kv, (int)kv_end CLUTCH_EXTRA_NAMES);
-      const int complete = q + s.block_q <= s.q_len && kv + s.block_kv <= s.kv_len;
-      kinds[line * s.columns + c] = (uchar)(!(seen & SEEN_ALLOWED) ? KIND_NONE : seen == SEEN_ALLOWED && complete ? KIND_FULL : KIND_PARTIAL);
+      int seen = seen_by_ranges(b, h, q, q_end, kv, kv_end CLUTCH_EXTRA_NAMES);
+      if (seen == 0) seen = mask_inside((int)b, (int)h, (int)q, (int)q_end, (int)kv, (int)kv_end CLUTCH_EXTRA_NAMES);
+      kinds[line * s.columns + c] = kind_of_block(seen, q, kv, &s);
     }
   }
 }
@@ -80,6 +92,66 @@ __kernel void block_mask_kinds(CLUTCH_PREDICATE __global uchar* kinds, ulong kin
   CLUTCH_TAKE_ARGS(BlockMaskKindsArgs, args)
   CLUTCH_IF_PREDICATE
   block_mask_kinds_body(CLUTCH_IDS, args, kinds + kinds_offset CLUTCH_EXTRA_ARGUMENTS);
+}
+#endif
+
+// The same by groups, for devices whose groups have several items. Each item asks the ranges of a block; the group then looks at those of which ranges do not
+// tell, one after another: neighbours at neighbouring queries, until a pair of each kind is seen.
+//
+//   with 8 items and blocks of 4 queries     queries 0 1 2 3
+//                                     key 0          a b c d     item
+//                                     key 1          e f g h
+//                                     key 2          a b c d     then items of the second key's row have keys 3, 5, ...
+#ifdef CLUTCH_ENTRY_block_mask_groups
+CLUTCH_INLINE int group_inside(volatile __local uint* seen, int item, int items, int b, int h, int q, int q_end, int kv, int kv_end CLUTCH_EXTRA_PARAMS) {
+  const int width = min(q_end - q, items), rows = items / width, row = item / width;
+  uint mine = 0, all = 0;
+  if (item == 0) *seen = 0;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (long from = kv; from < kv_end && all != (SEEN_ALLOWED | SEEN_MASKED); from += rows * BLOCK_MASK_KEYS) {
+    const int end = (int)min((long)kv_end, from + rows * BLOCK_MASK_KEYS);
+    if (row < rows) {
+      for (int key = (int)from + row; key < end; key += rows)
+        for (int i = q + item % width; i < q_end; i += width) mine |= mask_at(b, h, i, key CLUTCH_EXTRA_NAMES) ? SEEN_ALLOWED : SEEN_MASKED;
+    }
+    if (mine) atomic_or(seen, mine);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    all = *seen;
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  return (int)all;
+}
+CLUTCH_INLINE void block_mask_groups_body(volatile __local uint* seen, __local uint* open, CLUTCH_ID_PARAMS, BlockMaskKindsArgs s,
+                                          __global uchar* kinds CLUTCH_EXTRA_PARAMS) {
+  const ulong tasks = s.tasks;
+  const ulong chunks = ((ulong)s.columns + s.columns_per_task - 1) / s.columns_per_task, rows = s.rows, heads = s.heads;
+  for (ulong task = group; task < tasks; task += groups) {
+    const ulong line = task / chunks, row = line % rows, of = line / rows;
+    const long b = (long)(of / heads), h = (long)(of % heads);
+    const long begin = (long)(task % chunks) * s.columns_per_task, end = min(begin + s.columns_per_task, s.columns);
+    const long q = (long)row * s.block_q, q_end = min(q + s.block_q, s.q_len);
+    for (long c = begin + (long)item; c < end; c += (long)items) {
+      const long kv = c * s.block_kv;
+      const int known = seen_by_ranges(b, h, q, q_end, kv, min(kv + s.block_kv, s.kv_len) CLUTCH_EXTRA_NAMES);
+      open[c - begin] = known == 0;
+      if (known) kinds[line * s.columns + c] = kind_of_block(known, q, kv, &s);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (long c = begin; c < end; ++c) {
+      if (!open[c - begin]) continue;
+      const long kv = c * s.block_kv;
+      const int found =
+          group_inside(seen, (int)item, (int)items, (int)b, (int)h, (int)q, (int)q_end, (int)kv, (int)min(kv + s.block_kv, s.kv_len) CLUTCH_EXTRA_NAMES);
+      if (item == 0) kinds[line * s.columns + c] = kind_of_block(found, q, kv, &s);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+}
+__kernel void block_mask_groups(CLUTCH_PREDICATE __global uchar* kinds, ulong kinds_offset, CLUTCH_ARGS(BlockMaskKindsArgs, args) CLUTCH_EXTRA_KERNEL_PARAMS) {
+  CLUTCH_TAKE_ARGS(BlockMaskKindsArgs, args)
+  CLUTCH_IF_PREDICATE
+  __local uint seen, open[BLOCK_MASK_ITEMS];
+  block_mask_groups_body(&seen, open, CLUTCH_IDS, args, kinds + kinds_offset CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 

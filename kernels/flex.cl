@@ -101,16 +101,16 @@ __kernel void flex_lanes_backward(CLUTCH_PREDICATE CLUTCH_FLEX_OUT(dq), CLUTCH_F
 __kernel void flex_tiles(CLUTCH_PREDICATE CLUTCH_FLEX_FORWARD_PARAMS, CLUTCH_FLEX_PARAMS) {
   CLUTCH_FLEX_TAKE_PARAMS
   const Forward tensors = CLUTCH_FLEX_FORWARD;
-  __local T chunks[2 * CHUNK_SIZE], p[FLEX_P_NUMBERS(BLOCK_M, BLOCK_N)], partial[FLEX_PARTIAL_NUMBERS(BLOCK_M, THREADS_N)];
-  flex_tiles_body(chunks, p, partial, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), &tensors, &lists, args, scale CLUTCH_MOD_ARGUMENTS);
+  __local T rows[FLEX_QUERY_NUMBERS(BLOCK_M, DMAX)], chunks[2 * KEY_CHUNK_SIZE], p[FLEX_P_NUMBERS(BLOCK_M, FLEX_P_COLUMNS)];
+  flex_tiles_body(rows, chunks, p, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), &tensors, &lists, args, scale CLUTCH_MOD_ARGUMENTS);
 }
 #endif
 #ifdef CLUTCH_ENTRY_flex_tiles_split
 __kernel void flex_tiles_split(CLUTCH_PREDICATE CLUTCH_FLEX_SPLIT_PARAMS, CLUTCH_FLEX_PARAMS) {
   CLUTCH_FLEX_TAKE_PARAMS
   const Split tensors = CLUTCH_FLEX_SPLIT;
-  __local T chunks[2 * CHUNK_SIZE], p[FLEX_P_NUMBERS(BLOCK_M, BLOCK_N)], partial[FLEX_PARTIAL_NUMBERS(BLOCK_M, THREADS_N)];
-  flex_tiles_split_body(chunks, p, partial, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), &tensors, &lists, args, scale CLUTCH_MOD_ARGUMENTS);
+  __local T rows[FLEX_QUERY_NUMBERS(BLOCK_M, DMAX)], chunks[2 * KEY_CHUNK_SIZE], p[FLEX_P_NUMBERS(BLOCK_M, FLEX_P_COLUMNS)];
+  flex_tiles_split_body(rows, chunks, p, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), &tensors, &lists, args, scale CLUTCH_MOD_ARGUMENTS);
 }
 #endif
 

@@ -2,7 +2,8 @@
 // rowwise: totals over each row, one after another, then new elements from the row's elements and the totals, while the row is in a core's cache.
 // A total may use earlier totals. Totals combine in the order of common/reduce_order.clh; so do results of blocks.
 // Ownership: an item takes `chunk` whole rows at a time, reading a row once for each total and once for the elements, without local memory. rowwise_groups: a
-// team of items takes a row of one block, a group a longer one; local memory of REDUCE_GROUP_ITEMS + REDUCE_BLOCK accumulators.
+// team of items takes a row of one block, a group a longer one; local memory of REDUCE_GROUP_ITEMS + REDUCE_BLOCK accumulators. With CLUTCH_HELD its items read
+// one of the inputs once and hold it in registers.
 // Operands are b0, b1, ...: element outputs, result outputs, inputs. Strides over the kept dimensions are s0, s1, ...; each operand has one stride along a row.
 // Needs: what common/reduce_order.clh needs;
 //   CLUTCH_ELEMENT_COUNT, CLUTCH_RESULT_COUNT   number of outputs with a row's elements, and of outputs with one element a row
@@ -11,7 +12,11 @@
 //   CLUTCH_KEPT       the total whose values are kept for the elements, if a row has at most REDUCE_BLOCK; ROWWISE_TOTALS: none
 //   CLUTCH_FETCH_IN   the total during which the next row is prefetched; ROWWISE_TOTALS: during the elements
 //   CLUTCH_LATE       1: during that total the elements of the row before are stored, so that memory is always busy
-//   from expression.clh CLUTCH_TOTAL0 to CLUTCH_TOTAL3, CLUTCH_ELEMENTS (CLUTCH_ELEMENTS_KEPT with kept values), CLUTCH_RESULTS, with their parameters
+//   CLUTCH_HELD       rowwise_groups, if defined: elements of one input that an item holds, REDUCE_FEW_HELD of rows of at most 16 times as many elements,
+//                     REDUCE_HELD of rows of at most as many blocks as a group has teams
+//   from expression.clh CLUTCH_TOTAL0 to CLUTCH_TOTAL3, CLUTCH_ELEMENTS (CLUTCH_ELEMENTS_KEPT with kept values), CLUTCH_RESULTS, with their parameters; with
+//   CLUTCH_HELD for each input k CLUTCH_LOAD_OF_k, that input's load from memory as CLUTCH_LOAD_ROW, or for the held one CLUTCH_LOAD_HELD;
+//   CLUTCH_HELD_ROW(LOAD), its load; and, if all elements are of type VF, CLUTCH_STORES_LATER
 #include "common/expr.clh"
 #include "common/launch.clh"
 #include "common/reduce_order.clh"
@@ -34,15 +39,23 @@
 #if ROWWISE_TOTALS != 4
 #error "CLUTCH_TOTAL_VALUE_0 and those that follow it are those of ROWWISE_TOTALS totals and of the row's length"
 #endif
-#define CLUTCH_KNOWN_VALUE keep[j / WIDTH]
 
 #ifdef CLUTCH_ENTRY_rowwise_groups
 #define CLUTCH_TEAMS
+#ifdef CLUTCH_HELD
+#define CLUTCH_KNOWN_VALUE values[u]
+#define CLUTCH_LOAD_HELD(k, dtype) values[u]
+#define CLUTCH_LOAD_VALUE(k, dtype) CLUTCH_CONCAT(CLUTCH_LOAD_OF_, k)(k, dtype)
+#define CLUTCH_ROW_PARAMS , const A *totals, VF *values, IDX mine, int own, int most CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS
+#define CLUTCH_ROW_NAMES , totals, values, mine, own, most CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES
+#else
 #define CLUTCH_ROW_PARAMS , const A* totals CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS
 #define CLUTCH_ROW_NAMES , totals CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES
 #define CLUTCH_LOAD_VALUE CLUTCH_LOAD_ROW
+#endif
 #define STORE_ELEMENT(k, dtype, x) CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j, x);
 #else
+#define CLUTCH_KNOWN_VALUE keep[j / WIDTH]
 // Parameters of a row: offsets of the next row, totals so far, kept values; if `late`, the offsets, totals and kept values of the row before, whose elements
 // are computed now.
 #define CLUTCH_ROW_PARAMS                                                                                           \
@@ -213,6 +226,54 @@ __kernel void rowwise_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n
 // The same rows by teams of `team` items (reduce/args.h), for devices whose groups have several: neighbours load and store neighbouring elements, and no item
 // has an array in memory. The items of a row hold it in their caches between its totals and its elements.
 #ifdef CLUTCH_ENTRY_rowwise_groups
+#ifdef CLUTCH_HELD
+CLUTCH_INLINE void hold_eight(VF* values, const IDX* offset, IDX mine, int own CLUTCH_BUFFER_PARAMS) {
+  if (own >= 8) {
+    CLUTCH_EACH_OF_EIGHT(u) {
+      const IDX j = mine + u * 16;
+      values[u] = CLUTCH_HELD_ROW(CLUTCH_LOAD_ROW);
+    }
+  } else {
+    CLUTCH_EACH_OF_EIGHT(u) {
+      const IDX j = mine + u * 16;
+      values[u] = 0;
+      if (u < own) values[u] = CLUTCH_HELD_ROW(CLUTCH_LOAD_ROW);
+    }
+  }
+}
+#if CLUTCH_ELEMENT_COUNT > 0
+#if CLUTCH_KEPT < CLUTCH_TOTAL_COUNT
+#define HELD_ELEMENTS CLUTCH_ELEMENTS_KEPT
+#else
+#define HELD_ELEMENTS CLUTCH_ELEMENTS
+#endif
+CLUTCH_INLINE void eight_elements(const IDX* offset CLUTCH_ROW_PARAMS) {
+#ifdef CLUTCH_STORES_LATER
+  // Outputs may lie over inputs, so no load goes ahead of a store: eight elements are made before the first of them is stored.
+  if (own >= 8) {
+    VF made[CLUTCH_ELEMENT_COUNT][8];
+#define MAKE_ELEMENT(k, dtype, x) made[k][u] = x;
+    CLUTCH_EACH_OF_EIGHT(u) {
+      const IDX j = mine + u * 16;
+      HELD_ELEMENTS(CLUTCH_LOAD_VALUE, CLUTCH_NO_POSITION, MAKE_ELEMENT)
+    }
+#define STORE_MADE(k, dtype) STORE_ELEMENT(k, dtype, made[k][u])
+    CLUTCH_EACH_OF_EIGHT(u) {
+      const IDX j = mine + u * 16;
+      CLUTCH_STORES_LATER(STORE_MADE)
+    }
+    return;
+  }
+#endif
+  CLUTCH_EACH_OF_EIGHT(u) {
+    const IDX j = mine + u * 16;
+    if (u < own) {
+      HELD_ELEMENTS(CLUTCH_LOAD_VALUE, CLUTCH_NO_POSITION, STORE_ELEMENT)
+    }
+  }
+}
+#endif
+#endif
 __kernel void rowwise_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, uint team, int rank,
                              CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_ALL_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
@@ -232,6 +293,13 @@ __kernel void rowwise_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
     if (there) add_offsets_unrolled((IDX)row, rank, size, kept, offset);
     A totals[ROWWISE_TOTALS + 1] = {0};
     totals[ROWWISE_TOTALS] = (A)m;
+#ifdef CLUTCH_HELD
+    const int chain = (int)(p / 16) * CLUTCH_CHAIN + (shared ? (int)of * REDUCE_BLOCK : 0), stop = min((int)m, chain + CLUTCH_CHAIN);
+    const int mine = chain + (int)(p % 16), own = there && mine < stop ? (stop - mine + 15) / 16 : 0, most = (min((int)m, CLUTCH_CHAIN) + 15) / 16;
+    VF values[CLUTCH_HELD];
+#define HOLD_EIGHT(first) hold_eight(values + first, offset, mine + first * 16, own - first CLUTCH_BUFFER_NAMES);
+    CLUTCH_BY_EIGHTS(HOLD_EIGHT)
+#endif
 #define TEAM_TOTAL(k) totals[k] = CLUTCH_CONCAT(team_total_, k)(parts, results, offset, m, there, p, of, team, teams CLUTCH_ROW_NAMES)
     TEAM_TOTAL(0);
 #if CLUTCH_TOTAL_COUNT > 1
@@ -248,7 +316,10 @@ __kernel void rowwise_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
     if (there && member == 0) row_results(offset CLUTCH_ROW_NAMES);
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 #endif
-#if CLUTCH_ELEMENT_COUNT > 0
+#if CLUTCH_ELEMENT_COUNT > 0 && defined(CLUTCH_HELD)
+#define EIGHT_ELEMENTS(first) eight_elements(offset CLUTCH_EIGHT_NAMES(first));
+    CLUTCH_BY_EIGHTS(EIGHT_ELEMENTS)
+#elif CLUTCH_ELEMENT_COUNT > 0
     for (IDX j = (IDX)member; there && j < (IDX)m; j += (IDX)members) {
       CLUTCH_ELEMENTS(CLUTCH_LOAD_ROW, CLUTCH_NO_POSITION, STORE_ELEMENT)
     }

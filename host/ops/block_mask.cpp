@@ -49,16 +49,23 @@ Stream stream_for_mask(const attention::MaskMod& mask, const Device& device, con
 
 // select ------------------------------------------------------------------------------------------------------------
 
-constexpr std::array<std::string_view, 3> kEntries{"block_mask_kinds", "block_mask_lists", "block_mask_from_lists"};
-constexpr std::array<Implementation<BlockMaskProblem>, 1> kImplementations{{
-    {"block_mask_kinds", [](const DeviceTraits& t, const BlockMaskProblem& p) { return refuses_fp64(t, p.types.has_f64); }},
-}};
+constexpr std::array<std::string_view, 3> kEntries{"", "block_mask_lists", "block_mask_from_lists"};
+constexpr std::string_view kGroups = "block_mask_groups";
+std::string computes(const DeviceTraits& t, const BlockMaskProblem& p) { return refuses_fp64(t, p.types.has_f64); }
+std::string fits_groups(const DeviceTraits& t, const BlockMaskProblem& p) {
+  // Loops that hold barriers must not end for one item alone.
+  if (std::string why = refuses_long_loops(t); !why.empty()) return why;
+  if (std::string why = refuses_local_bytes(t, (BLOCK_MASK_ITEMS + 1) * 4); !why.empty()) return why;
+  return computes(t, p);
+}
+constexpr std::array<Implementation<BlockMaskProblem>, 2> kImplementations{{{kGroups, fits_groups, of_groups<fits_groups>}, {"block_mask_kinds", computes}}};
 
 }  // namespace
 
 KernelPlan select(const DeviceTraits& traits, const BlockMaskProblem& p, std::string_view forced) {
-  if (p.stage == BlockMaskStage::kinds) choose<BlockMaskProblem>(kImplementations, traits, p, forced, kOp);
   KernelPlan plan{.stem = kOp, .entry = kEntries[static_cast<std::size_t>(p.stage)], .tuning = row_tuning(traits)};
+  if (p.stage == BlockMaskStage::kinds) plan.entry = choose<BlockMaskProblem>(kImplementations, traits, p, forced, kOp).name;
+  if (plan.entry == kGroups) plan.tuning.width = 1, plan.tuning.local = std::min<std::uint64_t>(traits.max_work_group, BLOCK_MASK_ITEMS);
   if (p.stage == BlockMaskStage::kinds) set_lanes(plan, traits, p.types.has_f64, 1, true, 4);
   return plan;
 }
@@ -101,11 +108,18 @@ Tensor kinds_of(const attention::MaskMod& mask, const attention::BlockMaskOption
   // Blocks longer than the sequences are read up to the end of the sequences.
   const attention::BlockSize looked_at{std::min(o.block.q, o.q_len), std::min(o.block.kv, o.kv_len)};
   const double loops = loops_of_block(looked_at, plan.tuning.width);
-  while (s.columns_per_task > 1 && !refuses_long_loops(runtime.traits(), static_cast<double>(s.columns_per_task) * loops + 16).empty()) s.columns_per_task /= 2;
+  const bool groups = plan.entry == kGroups;
+  // A group takes one block, so that few fill the device; of many, as many as it has items, most of which ranges decide.
+  if (groups) {
+    const std::int64_t enough = 8 * static_cast<std::int64_t>(runtime.traits().compute_units), all = o.batch * o.heads * s.rows * s.columns;
+    s.columns_per_task = std::clamp<std::int64_t>(all / std::max<std::int64_t>(enough, 1), 1, BLOCK_MASK_ITEMS);
+  }
+  while (!groups && s.columns_per_task > 1 && !refuses_long_loops(runtime.traits(), static_cast<double>(s.columns_per_task) * loops + 16).empty())
+    s.columns_per_task /= 2;
   Tensor kinds = empty({o.batch, o.heads, s.rows, s.columns}, {.dtype = DType::u8, .device = stream.device()}, stream);
   s.tasks = static_cast<std::uint64_t>(o.batch * o.heads * s.rows * blocks_of(s.columns, s.columns_per_task));
-  const Geometry geometry = item_geometry(s.tasks, plan.tuning.local);
-  check_loops(runtime.traits(), kOp, s.tasks, geometry, static_cast<double>(s.columns_per_task) * loops + 1);
+  const Geometry geometry = groups ? tile_geometry(s.tasks, plan.tuning.local) : item_geometry(s.tasks, plan.tuning.local);
+  if (!groups) check_loops(runtime.traits(), kOp, s.tasks, geometry, static_cast<double>(s.columns_per_task) * loops + 1);
   Encoder encoder(stream, "block_mask");
   encoder.output(kinds);
   bind_args(encoder, s);

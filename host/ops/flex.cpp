@@ -155,8 +155,10 @@ std::string fits_split(const DeviceTraits& traits, const FlexProblem& p) {
 /// (kernels/flex/tiles.clh).
 struct FlexTiles {
   int block_m, block_n, threads_m, threads_n, block_k;
-  std::uint64_t numbers(int most) const {  ///< numbers in local memory
-    const int all = 2 * FLEX_CHUNK_NUMBERS(block_m, block_n, block_k, most) + FLEX_P_NUMBERS(block_m, block_n) + FLEX_PARTIAL_NUMBERS(block_m, threads_n);
+  std::uint64_t numbers(int most, bool forward) const {  ///< numbers in local memory
+    const int ahead = FLEX_QUERY_NUMBERS(block_m, most) + 2 * FLEX_KEY_CHUNK_NUMBERS(block_m, block_n, block_k, threads_n, most);
+    const int all =
+        forward ? ahead + FLEX_P_NUMBERS(block_m, FLEX_P_COLUMNS) : 2 * FLEX_CHUNK_NUMBERS(block_m, block_n, block_k, most) + FLEX_P_NUMBERS(block_m, block_n);
     return static_cast<std::uint64_t>(all);
   }
   std::uint64_t items() const {
@@ -165,25 +167,23 @@ struct FlexTiles {
   }
 };
 /// Tiles by class of sizes (kFlexClasses) for forward, backward and few queries; then the same for devices with less local memory or fewer items in a group,
-/// and for f64, which has one class less. A work-item has 4 x 4 scores and 4 rows of results, whose elements are at most 16: scripts/gpu-check finds no
-/// spilled registers on AMD, few on NVIDIA. Chosen by registers and local memory, not by time: these tiles have not run on a GPU. For f32, with at most E
-/// elements in a row and local memory L:
-///   forward    E 64: 128 work-items with 4 x 8 results each, L = 22,528 B; E 128: 128 with 4 x 16, 26,624 B; E 256: 128 with 4 x 16, 43,008 B
-///   backward   the same, but 256 work-items for E 128, because dk and dv are accumulated at the same time
-///   few        BLOCK_M 16: filled by one query of 16 heads, or by up to 8 queries
-///   less       9,216 B, 13,312 B and 21,504 B
+/// and for f64, which has one class less. Chosen by registers, local memory and the model of scripts/gpu-cost, not by time: these tiles have not run on a GPU.
+/// For f32, with at most E elements in a row and local memory L:
+///   forward    4 x 4 scores an item; E 64: 256 items with 4 x 4 results each, L = 32,768 B; E 128: 128 with 4 x 8, 28,672 B; E 256: 128 with 4 x 16, 45,056 B
+///   backward   E 64: 128 items with 4 x 4 scores and 4 x 8 results, 20,480 B; E 128: 256, because dk and dv are accumulated at the same time; E 256: 128 with
+///   4 x 16 few        BLOCK_M 16: filled by one query of 16 heads, or by up to 8 queries less       16,384 B, 18,432 B and 26,624 B
 /// To tune a GPU: run `scripts/bench --filter '^flex/' --device N` for each row and set the row by hand.
 using TilesBySize = std::array<std::array<FlexTiles, 3>, 3>;
-constexpr TilesBySize kTiles{{{{{64, 32, 16, 8, 16}, {64, 32, 16, 8, 16}, {16, 64, 4, 16, 16}}},
-                              {{{64, 32, 16, 8, 16}, {64, 64, 16, 16, 16}, {16, 64, 4, 16, 16}}},
-                              {{{32, 64, 8, 16, 16}, {32, 64, 8, 16, 16}, {16, 64, 4, 16, 8}}}}};
+constexpr TilesBySize kTiles{{{{{64, 64, 16, 16, 16}, {64, 32, 16, 8, 16}, {16, 64, 4, 16, 16}}},
+                              {{{32, 64, 8, 16, 8}, {64, 64, 16, 16, 16}, {16, 64, 4, 16, 16}}},
+                              {{{32, 64, 8, 16, 4}, {32, 64, 8, 16, 16}, {16, 64, 4, 16, 8}}}}};
 constexpr TilesBySize kSmallTiles{{{{{32, 32, 8, 8, 8}, {32, 32, 8, 8, 8}, {16, 32, 4, 8, 8}}},
-                                   {{{32, 32, 8, 8, 8}, {32, 32, 8, 8, 8}, {16, 32, 4, 8, 8}}},
-                                   {{{16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}}}}};
+                                   {{{16, 32, 4, 8, 8}, {32, 32, 8, 8, 8}, {16, 32, 4, 8, 8}}},
+                                   {{{16, 64, 4, 16, 4}, {16, 64, 4, 16, 8}, {16, 64, 4, 16, 4}}}}};
 constexpr TilesBySize kWideTiles{
     {{{{32, 32, 8, 8, 8}, {16, 64, 4, 16, 8}, {16, 32, 4, 8, 8}}}, {{{16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}}}, {}}};
 constexpr TilesBySize kSmallWideTiles{
-    {{{{16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}}}, {{{16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}}}, {}}};
+    {{{{16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}}}, {{{16, 32, 4, 8, 4}, {16, 32, 4, 8, 8}, {16, 32, 4, 8, 4}}}, {}}};
 
 /// Sets `tiles` for the device, or returns the reason why it has none.
 std::string tiles_of(const DeviceTraits& traits, const FlexProblem& p, bool split, FlexTiles* tiles = nullptr) {
@@ -194,7 +194,7 @@ std::string tiles_of(const DeviceTraits& traits, const FlexProblem& p, bool spli
   std::string why;
   for (const TilesBySize* all : {wide ? &kWideTiles : &kTiles, wide ? &kSmallWideTiles : &kSmallTiles}) {
     const FlexTiles& t = (*all)[p.size_class][which];
-    why = refuses_local_bytes(traits, t.numbers(kFlexClasses[p.size_class].most) * (wide ? 8 : 4));
+    why = refuses_local_bytes(traits, t.numbers(kFlexClasses[p.size_class].most, which != 1) * (wide ? 8 : 4));
     if (why.empty()) why = refuses_group_items(traits, t.items());
     if (!why.empty()) continue;
     if (tiles) *tiles = t;
@@ -282,6 +282,8 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
     FlexTiles t;
     tiles_of(traits, p, chosen == "flex_tiles_split", &t);
     plan.tuning.tile = static_cast<std::uint64_t>(t.block_m), plan.tuning.local = t.items();
+    // A compute unit of 65536 registers has two groups of 256 work-items, or three of 128.
+    if (plan.entry == "flex_tiles") plan.registers = t.items() == 256 ? 128 : t.items() == 128 && c.most == 128 ? 168 : 0;
     d.set("CLUTCH_BLOCK_M", t.block_m)
         .set("CLUTCH_BLOCK_N", t.block_n)
         .set("CLUTCH_THREADS_M", t.threads_m)

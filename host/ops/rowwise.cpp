@@ -4,6 +4,7 @@
 #include <clutch/ops/rowwise.hpp>
 
 #include "ops/reduce_plan.hpp"
+#include "ops/rowwise/held.hpp"
 #include "ops/rowwise_plan.hpp"
 #include "ops/traced.hpp"
 #include "runtime/op_name.hpp"
@@ -165,9 +166,13 @@ KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& p, std::stri
       .set("CLUTCH_TOTAL_COUNT", p.total_count)
       .set("CLUTCH_SPLATS", p.splats);
   for (std::size_t i = 0; i < p.total_count; ++i) plan.defines.set(fmt::format("CLUTCH_TOTAL_OP{}", i), p.ops[i]);
-  // Values are kept only by items that have a cache of their own, not in groups of several: in registers, a team's 32 values an item
-  // leave a compute unit an eighth of its items (scripts/gpu-check --targets sm_90 --op rowwise); in local memory one of 64 KiB holds a single group.
-  plan.defines.set("CLUTCH_KEPT", plan.tuning.local == 1 ? p.kept : kMaxTotals).set("CLUTCH_FETCH_IN", p.fetch_in);
+  const bool groups = plan.entry == kGroups, holds = groups && p.held != kNoneHeld && (p.length == RowLength::few_held || p.length == RowLength::held);
+  if (holds) plan.defines.set("CLUTCH_HELD", p.length == RowLength::held ? REDUCE_HELD : REDUCE_FEW_HELD);
+  // What is held takes 32 of them; a compiler that takes more for work ahead leaves a compute unit a quarter of its items.
+  if (holds) plan.registers = 80;
+  // Values are kept by items that have a cache of their own, and by those that hold a row, in its place. In local memory of 64 KiB they would leave room for
+  // a single group.
+  plan.defines.set("CLUTCH_KEPT", plan.tuning.local == 1 ? p.kept : holds ? p.held_kept : kMaxTotals).set("CLUTCH_FETCH_IN", p.fetch_in);
   plan.defines.set("CLUTCH_LATE", plan.tuning.local == 1 && p.fetch_in < kMaxTotals && p.element_count > 0 && plan.entry == "rowwise_rows")
       .set_type("A", p.accumulator);
   return plan;
@@ -258,7 +263,7 @@ Launch arrange(std::vector<Tensor> tensors, const RowFunction& f, const Checked&
   for (const ExprFunction* g : body.functions()) p.types.note(*g);
   p.rank_lanes = rank_lanes(l.rank);
   if (!p.rows) p.splats = 0;
-  p.length = c.m < REDUCE_SHORT_TEAM ? RowLength::short_rows : c.m > kLongestOfGroup ? RowLength::long_rows : RowLength::fits;
+  p.length = length_of(c.m, team_tuning(c.runtime->traits()).local / REDUCE_TEAM), hold(body, &p);
   return l;
 }
 
@@ -288,6 +293,7 @@ std::string print(const DeviceTraits& traits, const RowwiseProblem& p, const Row
     text += print_opencl(body.elements, dtypes.first(p.element_count), input_dtypes, names).text;
   }
   text += print_fetches(outputs, input_dtypes);
+  if (p.held != kNoneHeld) text += print_held(p);
   if (!body.results.empty()) add(body.results, "RESULTS", dtypes.subspan(p.element_count, p.result_count), p.element_count);
   text += fmt::format("#define CLUTCH_ALL_KERNEL_PARAMS{}\n#define CLUTCH_ALL_PARAMS{}\n#define CLUTCH_ALL_ARGUMENTS{}\n#define CLUTCH_ALL_NAMES{}\n", all[0],
                       all[1], all[2], all[3]);
@@ -306,15 +312,22 @@ bool vectors_are_aligned(const Launch& l, const Checked& c, int element_count) {
 }
 
 void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string_view implementation, const Stream& stream) {
-  const RowwiseProblem& p = l.problem;
-  const BuiltPlan& plan = c.runtime->plans().find<BuiltPlan>("rowwise", p, implementation, [&] {
-    KernelPlan selected = select(c.runtime->traits(), p, implementation);
-    selected.expression = print(c.runtime->traits(), p, *f.body());
-    if (selected.entry != kGroups) return build_plan(*c.runtime, selected);
-    KernelPlan other = select(c.runtime->traits(), p, "rowwise_rows");
-    other.expression = selected.expression;
-    return build_groups(*c.runtime, selected, other, REDUCE_TEAM, !implementation.empty());
-  });
+  RowwiseProblem p = l.problem;
+  auto built = [&]() -> const BuiltPlan& {
+    return c.runtime->plans().find<BuiltPlan>("rowwise", p, implementation, [&] {
+      KernelPlan selected = select(c.runtime->traits(), p, implementation);
+      selected.expression = print(c.runtime->traits(), p, *f.body());
+      if (selected.entry != kGroups) return build_plan(*c.runtime, selected);
+      KernelPlan other = select(c.runtime->traits(), p, "rowwise_rows");
+      other.expression = selected.expression;
+      return build_groups(*c.runtime, selected, other, REDUCE_TEAM, !implementation.empty());
+    });
+  };
+  const BuiltPlan* found = &built();
+  // A driver may allow fewer items in a group of this kernel than the device says.
+  if (p.length == RowLength::held && reduce_blocks(static_cast<std::uint64_t>(c.m)) > found->tuning.local / REDUCE_TEAM && found->entry == kGroups)
+    p.length = RowLength::fits, found = &built();
+  const BuiltPlan& plan = *found;
   const bool groups = plan.entry == kGroups;
   auto n = static_cast<std::uint64_t>(c.n), m = static_cast<std::uint64_t>(c.m);
   // If a group is a thread, a chunk has about 8192 elements, so that its work exceeds the cost to schedule it.

@@ -3,6 +3,7 @@
 #include <clutch/ops/rowwise.hpp>
 
 #include "ops/traced.hpp"
+#include "reduce/args.h"
 #include "rowwise/args.h"
 
 namespace clutch { inline namespace v0 { namespace detail {
@@ -13,10 +14,14 @@ static_assert(kMaxRowwiseOperands <= ROWWISE_INNER_LANES);
 /// Length from which few rows are computed by several launches of reduce and map. The name forces this way.
 inline constexpr std::int64_t kLongRow = 16384;
 inline constexpr std::string_view kComposed = "rowwise_composed";
+/// No operand is held.
+inline constexpr std::uint8_t kNoneHeld = 255;
 
 /// Lengths of rows as rowwise_groups distinguishes them.
 enum class RowLength : std::uint8_t {
   fits,
+  few_held,    ///< items can hold them, few elements each
+  held,        ///< items can hold them
   short_rows,  ///< fewer elements than the smallest team of items has
   long_rows,   ///< more blocks than have their results in local memory
 };
@@ -53,9 +58,11 @@ struct RowwiseProblem {
   SeenTypes types;
   std::uint8_t kept = kMaxTotals, fetch_in = kMaxTotals;
   RowLength length = RowLength::fits;
-  std::uint8_t unused[1] = {};
-  std::uint16_t splats = 0;  ///< for rows: bits of the operands that have one element in a row
+  std::uint8_t held = kNoneHeld;  ///< operand of which the items of rowwise_groups can hold a row
+  std::uint16_t splats = 0;       ///< for rows: bits of the operands that have one element in a row
   DType dtypes[kMaxRowwiseOperands] = {};
+  std::uint8_t held_kept = kMaxTotals;  ///< the total whose values take the place of what is held
+  std::uint8_t unused[7] = {};
 };
 
 /// Pure function; the caller adds the printed functions to the plan. Errors: not_supported, invalid_argument.

@@ -5,6 +5,10 @@
 
 #include "common/shared.h"
 
+// block_mask_groups: items of a group, at most, which is how many blocks it takes at a time at most; keys that an item looks at before the group compares.
+#define BLOCK_MASK_ITEMS 256
+#define BLOCK_MASK_KEYS 16
+
 CLUTCH_SHARED_BEGIN
 
 // How much of a block of queries and keys a mask allows.
@@ -14,7 +18,7 @@ enum {
   KIND_FULL      // all of a whole block
 };
 
-// Arguments of block_mask_kinds. Queries and keys are cut into blocks; kinds are (batch, heads, rows, columns).
+// Arguments of block_mask_kinds and block_mask_groups. Queries and keys are cut into blocks; kinds are (batch, heads, rows, columns).
 typedef struct BlockMaskKindsArgs {
   clutch_u64 tasks;             // batch * heads * rows * ceil(columns / columns_per_task)
   clutch_i64 heads;             // number of heads
@@ -24,7 +28,7 @@ typedef struct BlockMaskKindsArgs {
   clutch_i64 kv_len;            // keys
   clutch_i64 block_q;           // queries of a block
   clutch_i64 block_kv;          // keys of a block
-  clutch_i64 columns_per_task;  // blocks of a row that a work-item takes at a time
+  clutch_i64 columns_per_task;  // blocks of a row that a work-item, or a group of block_mask_groups, takes at a time
 } BlockMaskKindsArgs;
 
 // Arguments of block_mask_lists: a line is a row or a column of a matrix of kinds.

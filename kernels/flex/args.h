@@ -16,8 +16,13 @@
 #define FLEX_CHUNK_NUMBERS(block_m, block_n, block_k, most) ((block_k) * ((block_m) + (block_n) > (most) ? (block_m) + (block_n) : (most)))
 // p of a tile: [column][row].
 #define FLEX_P_NUMBERS(block_m, block_n) ((block_n) * (block_m))
-// Parts of a row by its work-items: [work-item][row].
+// Forward: the queries of a tile; a chunk of keys or values alone, or parts of its rows by their work-items; p of FLEX_P_COLUMNS columns at a time.
+#define FLEX_QUERY_NUMBERS(block_m, most) ((block_m) * (most))
 #define FLEX_PARTIAL_NUMBERS(block_m, threads_n) ((block_m) * (threads_n))
+#define FLEX_MOST(a, b) ((a) > (b) ? (a) : (b))
+#define FLEX_KEY_CHUNK_NUMBERS(block_m, block_n, block_k, threads_n, most) \
+  FLEX_MOST((block_k)*FLEX_MOST(block_n, most), FLEX_PARTIAL_NUMBERS(block_m, threads_n))
+#define FLEX_P_COLUMNS 32
 
 CLUTCH_SHARED_BEGIN
 

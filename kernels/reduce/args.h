@@ -17,6 +17,9 @@
 #define REDUCE_GROUP_ITEMS 256
 #define REDUCE_TEAM CLUTCH_PARTIALS
 #define REDUCE_SHORT_TEAM 16
+// Elements of a row that an item of a team can hold in registers (common/reduce_held.inc): of short rows, and all of a chain.
+#define REDUCE_FEW_HELD 8
+#define REDUCE_HELD (CLUTCH_CHAIN / 16)
 // Items that share a column.
 #define REDUCE_COLUMN_ITEMS 8
 

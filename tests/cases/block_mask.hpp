@@ -68,6 +68,7 @@ struct BlockMaskCase {
     p.run = [lists, entry](const Tensor& out, std::span<const Tensor>, const Stream& stream) {
       attention::BlockMaskOptions o = kOptions;
       o.device = out.device();
+      if (entry == "block_mask_kinds" || entry == "block_mask_groups") o.implementation = entry;
       attention::BlockMask made = attention::create_block_mask(mask(), o, stream);
       if (entry == "block_mask_from_lists")
         made = attention::block_mask_from_lists(made.kv_num_blocks(), made.kv_indices(), made.full_kv_num_blocks(), made.full_kv_indices(), mask(), o, stream);
@@ -78,7 +79,7 @@ struct BlockMaskCase {
 
   static std::vector<Problem> problems(std::uint64_t) {
     std::vector<Problem> all;
-    for (std::string_view entry : {"block_mask_kinds", "block_mask_lists", "block_mask_from_lists"}) all.push_back(problem(entry));
+    for (std::string_view entry : {"block_mask_kinds", "block_mask_groups", "block_mask_lists", "block_mask_from_lists"}) all.push_back(problem(entry));
     return all;
   }
 
@@ -87,6 +88,10 @@ struct BlockMaskCase {
       {"block_mask_kinds", Edit::stride, "const long kv = c * s.block_kv,", "const long kv = c * s.block_q,"},
       {"block_mask_kinds", Edit::offset, "row = line % rows, of", "row = line / 2 % rows, of"},
       {"block_mask_kinds", Edit::arithmetic, "none |= CLUTCH_NOT(allowed) & exists;", "none |= allowed & exists;"},
+      {"block_mask_groups", Edit::tail, "key < end; key += rows", "key < end - 1; key += rows"},
+      {"block_mask_groups", Edit::stride, "const long kv = c * s.block_kv;\n      const int found", "const long kv = c * s.block_q;\n      const int found"},
+      {"block_mask_groups", Edit::offset, "row = line % rows, of", "row = line / 2 % rows, of"},
+      {"block_mask_groups", Edit::arithmetic, "? SEEN_ALLOWED : SEEN_MASKED;\n    }", "? SEEN_MASKED : SEEN_ALLOWED;\n    }"},
       {"block_mask_lists", Edit::tail, "for (long i = 0; i < length; ++i)\n    if (kinds[i * stride] == kind)",
        "for (long i = 1; i < length; ++i)\n    if (kinds[i * stride] == kind)"},
       {"block_mask_lists", Edit::stride, "task % s.lines * s.line_stride", "task % s.lines * s.stride"},

@@ -317,6 +317,8 @@ struct FlexCase {
     const Shape tiles{.batch = 1, .heads = 2, .q_len = 66, .kv_len = 20, .e = 19, .ev = 11, .kv_heads = 1};
     for (DType dtype : {DType::f32, DType::f64})
       all.push_back(problem(name(dtype), "flex_tiles", dtype, {.heads = 2, .q_len = 35, .kv_len = 40, .e = 19, .ev = 11, .kv_heads = 1}, seed + 9, true));
+    // Rows that are quads in memory, and several tiles of queries and of keys.
+    all.push_back(problem("quads", "flex_tiles", DType::f32, {.q_len = 70, .kv_len = 75, .e = 20, .ev = 24}, seed + 18, true));
     all.push_back(problem("bf16", "flex_tiles", DType::bf16, {.q_len = 35, .kv_len = 20, .e = 19, .ev = 11}, seed + 9, false));
     all.push_back(
         problem("transposed", "flex_tiles", DType::f32, {.batch = 2, .q_len = 20, .kv_len = 20, .e = 18, .ev = 40, .kv_batch = 1}, seed + 10, false, true));
@@ -357,10 +359,10 @@ struct FlexCase {
       {"flex_assign", Edit::offset, "store_number(keys, row * args.e + d,", "store_number(keys, row * args.e + (d ^ 1),"},
       {"flex_assign", Edit::arithmetic, "position % args.page_size;", "position / 2 % args.page_size;"},
       {"flex_tiles", Edit::tail, "row < (uint)r->count && element < (uint)r->length", "row < (uint)r->count && element + 4 < (uint)r->length"},
-      {"flex_tiles", Edit::stride, "column = (uint)step * BLOCK_K + n;", "column = (uint)step * BLOCK_K + n / 2;"},
+      {"flex_tiles", Edit::stride, "column = first + four;", "column = first + four / 2;"},
       {"flex_tiles", Edit::offset, "span.q_at + begin), args.out_stride[2]", "span.q_at + begin) + args.out_stride[3], args.out_stride[2]"},
       {"flex_tiles", Edit::arithmetic, "row_sum[i] *= rescale;", "row_sum[i] += rescale;"},
-      {"flex_tiles_split", Edit::tail, "one = column_of(item, j) < count ? one : CLUTCH_NO_SCORE;",
+      {"flex_tiles_split", Edit::tail, "one = (int)column_of(item, j) < count ? one : CLUTCH_NO_SCORE;",
        "one = column_of(item, j) + 1 < count ? one : CLUTCH_NO_SCORE;"},
       {"flex_tiles_split", Edit::stride, "line_stride = by_heads ? args.q_rows : 1;", "line_stride = by_heads ? 0 : 1;"},
       {"flex_tiles_split", Edit::offset, "row_at(args.q_stride, b, h, span.q_at + begin), row_stride",

@@ -105,6 +105,11 @@ struct RowwiseCase {
     }
     for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
       all.push_back(problem(name(dtype), "rowwise_groups", dtype, 17, 197, {200, 1}, {211, 1}, seed + 7));
+    // What items hold: few elements each, those of a group's row, and values in the place of elements.
+    all.push_back(problem("few held", "rowwise_groups", DType::f32, 19, 77, {}, {79, 1}, seed + 10));
+    all.push_back(problem("a short chain", "rowwise_groups", DType::f32, 3, 530, {}, {}, seed + 13));
+    all.push_back(problem("held by a group", "rowwise_groups", DType::f32, 2, 2600, {}, {}, seed + 11));
+    all.push_back(kept_problem("rowwise_groups", 93, seed + 12));
     all.push_back(problem("four chains", "rowwise_groups", DType::f32, 5, 1999, {}, {}, seed + 8));
     all.push_back(problem("five blocks", "rowwise_groups", DType::f32, 2, 9000, {}, {}, seed + 9));
     all.push_back(problem("two blocks", "rowwise_rows", DType::f32, 2, 2500, {}, {}, seed + 2));
@@ -119,6 +124,8 @@ struct RowwiseCase {
        "else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j + 1, x);"},
       {"rowwise_rows", Edit::arithmetic, "#define CLUTCH_TOTAL_VALUE_1 ((V)totals[1])", "#define CLUTCH_TOTAL_VALUE_1 ((V)totals[0])"},
       {"rowwise_groups", Edit::tail, "there && j < (IDX)m;", "there && j + 1 < (IDX)m;"},
+      {"rowwise_groups", Edit::tail, "const A there = u < own ? value : (A)CLUTCH_IDENTITY;", "const A there = u + 1 < own ? value : (A)CLUTCH_IDENTITY;"},
+      {"rowwise_groups", Edit::offset, "mine + first * 16, own - first CLUTCH_BUFFER_NAMES);", "mine + first * 8, own - first CLUTCH_BUFFER_NAMES);"},
       {"rowwise_groups", Edit::stride, "offset[k] += place * stride[k][d];", "offset[k] += place * stride[0][d];"},
       {"rowwise_groups", Edit::offset, "CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j, x);",
        "CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j + 1, x);"},

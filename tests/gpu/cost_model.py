@@ -132,7 +132,7 @@ BUDGET_CALLS = {
     'randn 2^24': 'randn 1M f32',
     'AdamW 2^24': 'adamw 1M f32',
     'sum, 16384 rows of 1024': 'sum of rows f32',
-    'softmax, 16384 x 1024': 'softmax 65536x64 f32',
+    'softmax, 16384 x 1024': 'softmax 1024x4096 f32',
     'eigh of 2^20, n = 8': 'eigh n=8 f32',
     'eigh of 10000, n = 8': 'eigh n=8 f32',
     'eigh of 2^20, n = 32': 'eigh n=32 f32',

@@ -622,9 +622,9 @@ TEST(Rowwise, RefusesBadInput) {
 
 TEST(Rowwise, ShapesOfAClassBuildNothing) {
   CLUTCH_EACH_DEVICE(device) {
-    for (std::int64_t m : {5, 100}) nn::softmax(full({4, m}, 1, {.device = device}));
+    for (std::int64_t m : {5, 100, 1000, 10000}) nn::softmax(full({4, m}, 1, {.device = device}));
     auto before = build_counters();
-    for (const Dims& sizes : {Dims{1, 1}, Dims{70, 9}, Dims{3, 10000}, Dims{2, 3, 4, 5}}) nn::softmax(full(sizes, 1, {.device = device}));
+    for (const Dims& sizes : {Dims{1, 1}, Dims{70, 9}, Dims{3, 12000}, Dims{9, 129}, Dims{2, 3, 4, 5}}) nn::softmax(full(sizes, 1, {.device = device}));
     EXPECT_EQ(build_counters().built + build_counters().loaded, before.built + before.loaded);
   }
 }
@@ -648,6 +648,15 @@ TEST(Rowwise, SelectionByTraitsAlone) {
   EXPECT_EQ(plan.entry, "rowwise_groups");
   EXPECT_EQ(plan.tuning.width, 1);
   EXPECT_EQ(plan.tuning.local, 256u);
+  EXPECT_EQ(plan.registers, 0);
+  rows.held = 1;
+  for (auto [length, count] : {std::pair{detail::RowLength::fits, 0}, {detail::RowLength::few_held, 8}, {detail::RowLength::held, 32}}) {
+    rows.length = length;
+    const std::string text = detail::select(gpu, rows).to_string();
+    EXPECT_EQ(text.find(fmt::format("HELD={}", count)) != std::string::npos, count > 0) << text;
+  }
+  rows.held = detail::kNoneHeld;
+  EXPECT_EQ(detail::select(gpu, rows).to_string().find("HELD="), std::string::npos);
   rows.length = detail::RowLength::short_rows;
   EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_rows");
   EXPECT_EQ(detail::select(gpu, rows, "rowwise_groups").entry, "rowwise_groups");

@@ -125,6 +125,15 @@ std::vector<Stated> stated_calls(const Device& d) {
                    },
                    4096,
                    {256, 512}});
+  // One document: all pairs of each block are looked at.
+  calls.push_back({"block mask by documents, 2048",
+                   [](std::int64_t length) { return static_cast<double>(length / 128 * (length / 128)); },
+                   [=](std::int64_t length) -> Call {
+                     const Tensor ids = zeros({length}, {.dtype = DType::i32, .device = d});
+                     return [=] { attention::create_block_mask(attention::document(ids), {.q_len = length, .kv_len = length, .device = d}); };
+                   },
+                   2048,
+                   {128, 256}});
   // Tiles of 128 x 128: a product of one tile, whose k grows.
   calls.push_back({"matmul 4096",
                    [=](std::int64_t k) { return static_cast<double>((k < 4096 ? 128 * 128 : k * k) * k); },
