@@ -225,7 +225,7 @@ std::string fits_matrix(const DeviceTraits& traits, const MatmulProblem& p) {
   if (p.layout == MatrixLayout::none) return "needs matrix instructions for these operands that were seen to work, the device has none";
   const MatrixTile least = matrix_tiles(p.layout).back();
   if (std::string why = refuses_group_items(traits, least.items(p.layout)); !why.empty()) return why;
-  if (std::string why = refuses_local_bytes(traits, least.local_bytes(p.stand_in)); !why.empty()) return why;
+  if (std::string why = refuses_local_bytes(traits, least.local_bytes(p.layout, p.stand_in)); !why.empty()) return why;
   return computes(traits, p);
 }
 
@@ -307,6 +307,8 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   if (matrix) {
     const MatrixTile tile = matrix_tiles(p.layout).at(static_cast<std::size_t>(p.tile));
     plan.tuning.local = tile.items(p.layout);
+    // A unit then holds the 512 items of the largest tile, or two groups of smaller ones.
+    if (p.layout == MatrixLayout::mma) plan.registers = 128;
     plan.options = matrix_options({.layout = p.layout, .stand_in = p.stand_in});
     const bool is_f8 = bits(p.a) == 8 && !integer;
     d.set("CLUTCH_LAYOUT", static_cast<int>(p.layout)).set("CLUTCH_NUMBERS", p.numbers).set("CLUTCH_STAND_IN", p.stand_in);

@@ -75,13 +75,15 @@ struct MatrixTile {
   constexpr std::uint64_t items(MatrixLayout layout) const {
     return static_cast<std::uint64_t>(rows / part_rows * (columns / part_columns) * MATMUL_SUB_GROUP(static_cast<int>(layout)));
   }
-  std::uint64_t local_bytes(bool stand_in) const { return matmul_matrix_bytes(static_cast<std::uint64_t>(rows + columns), stand_in); }
+  std::uint64_t local_bytes(MatrixLayout layout, bool stand_in) const {
+    return matmul_matrix_bytes(static_cast<std::uint64_t>(rows + columns), stand_in ? items(layout) : 0);
+  }
 };
 /// Those of a layout, from the largest to the smallest. Parts are as large as registers allow, since what a sub-group reads of local memory serves all of its
 /// part.
 constexpr std::array<MatrixTile, 3> matrix_tiles(MatrixLayout layout) {
   switch (layout) {
-    case MatrixLayout::mma: return {{{256, 128, 64, 64}, {128, 128, 64, 64}, {64, 64, 32, 32}}};
+    case MatrixLayout::mma: return {{{256, 128, 64, 32}, {128, 128, 64, 32}, {64, 64, 32, 32}}};
     case MatrixLayout::mfma: return {{{128, 128, 64, 64}, {128, 128, 64, 64}, {64, 64, 32, 32}}};
     case MatrixLayout::dpas_8: return {{{128, 128, 32, 16}, {128, 128, 32, 16}, {64, 64, 16, 8}}};
     case MatrixLayout::dpas_16: return {{{128, 128, 32, 32}, {128, 128, 32, 32}, {64, 64, 16, 16}}};

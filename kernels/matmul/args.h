@@ -38,11 +38,10 @@
 #define MATMUL_SUB_GROUP(layout) ((layout) == MATMUL_LAYOUT_MFMA ? 64 : (layout) == MATMUL_LAYOUT_DPAS_8 ? 8 : (layout) == MATMUL_LAYOUT_DPAS_16 ? 16 : 32)
 #define MATMUL_FRAGMENT_ROWS(layout) ((layout) >= MATMUL_LAYOUT_DPAS_8 ? 8 : 16)
 #define MATMUL_FRAGMENT_COLUMNS(layout) ((layout) == MATMUL_LAYOUT_MMA || (layout) == MATMUL_LAYOUT_DPAS_8 ? 8 : 16)
-#define MATMUL_LINE_WORDS 16     // words of four bytes, along k, of a line in local memory
-#define MATMUL_RESULT_ROWS 32    // rows of a tile that pass through local memory at a time on their way to the result
-#define MATMUL_RESULT_PAD 4      // numbers behind each of them
-#define MATMUL_MATRIX_ITEMS 256  // most items of a group
-#define MATMUL_MODEL_WORDS 16    // most words that an item gives to the model of an instruction
+#define MATMUL_LINE_WORDS 16   // words of four bytes, along k, of a line in local memory
+#define MATMUL_RESULT_ROWS 32  // rows of a tile that pass through local memory at a time on their way to the result
+#define MATMUL_RESULT_PAD 4    // numbers behind each of them
+#define MATMUL_MODEL_WORDS 16  // most words that an item gives to the model of an instruction
 
 CLUTCH_SHARED_BEGIN
 
@@ -128,9 +127,10 @@ CLUTCH_SHARED_FN clutch_u64 matmul_tile_numbers(clutch_u64 tile, clutch_u64 dept
 // Numbers of local memory of matmul_few, where an item has `each` results.
 CLUTCH_SHARED_FN clutch_u64 matmul_few_numbers(clutch_u64 each) { return (MATMUL_FEW_LINES + each * MATMUL_FEW) * MATMUL_FEW_DEPTH; }
 
-// Bytes of local memory of matmul_matrix, where a tile has `lines` rows and columns together; stand_in: 1 with the model of an instruction in its place.
-CLUTCH_SHARED_FN clutch_u64 matmul_matrix_bytes(clutch_u64 lines, clutch_u64 stand_in) {
-  return 4 * (2 * lines * MATMUL_LINE_WORDS + stand_in * MATMUL_MATRIX_ITEMS * MATMUL_MODEL_WORDS);
+// Bytes of local memory of matmul_matrix, where a tile has `lines` rows and columns together; `modelled`: items that have the model of an instruction in its
+// place.
+CLUTCH_SHARED_FN clutch_u64 matmul_matrix_bytes(clutch_u64 lines, clutch_u64 modelled) {
+  return 4 * (2 * lines * MATMUL_LINE_WORDS + modelled * MATMUL_MODEL_WORDS);
 }
 
 CLUTCH_SHARED_END

@@ -140,7 +140,7 @@ BUDGET_CALLS = {
     'flex causal, 16 x 4096 x 64': 'flex E=64 f32',
     'matmul 4096': 'matmul 4096 f32',
     'matmul 4096 of bf16 by matrix instructions': 'matmul by blocks 4096 bf16',
-    'linear 4096 of bf16 by matrix instructions': 'linear by blocks 2048x1024 bf16',
+    'linear 4096 of bf16 by matrix instructions': 'matmul by blocks 4096 bf16',
 }
 UNKNOWN_OCCUPANCY = 0.5
 

@@ -46,7 +46,7 @@ const BuiltPlan& plan_of_matrix(Product& x) {
   std::size_t number = 0;
   for (; number + 1 < tiles.size(); ++number) {
     const MatrixTile& tile = tiles[number];
-    const bool fits = tile.local_bytes(x.p.stand_in) <= x.traits.local_bytes && tile.items(x.p.layout) <= x.traits.max_work_group;
+    const bool fits = tile.local_bytes(x.p.layout, x.p.stand_in) <= x.traits.local_bytes && tile.items(x.p.layout) <= x.traits.max_work_group;
     if (fits && groups(tile) >= x.traits.compute_units && 2 * results(tile) <= 3 * results(tiles.back())) break;
   }
   x.p.tile = static_cast<std::int16_t>(number);

@@ -31,7 +31,8 @@ const linalg::MatmulOptions kForced{.implementation = "matmul_matrix", .numerics
 /// True if the device can run the kernels, with plain code in the place of instructions.
 bool can_run(const Device& device) {
   const DeviceTraits& t = device.traits();
-  return t.max_work_group >= MATMUL_MATRIX_ITEMS && t.local_bytes >= detail::matrix_tiles(MatrixLayout::mma).back().local_bytes(true);
+  // The smallest tile of each layout has at most 256 items.
+  return t.max_work_group >= 256 && t.local_bytes >= detail::matrix_tiles(MatrixLayout::mfma).back().local_bytes(MatrixLayout::mfma, true);
 }
 
 /// From -4 to 3, which f8 and bytes hold, too; from 0 for unsigned ones.
