@@ -365,7 +365,7 @@ __kernel CLUTCH_LANES_OF_SUB_GROUP __attribute__((reqd_work_group_size(ITEMS, 1,
     CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset,
     CLUTCH_ARGS(MatmulArgs, args) CLUTCH_STRIDE_PARAMS, SUM_ONE alpha, SUM_ONE beta CLUTCH_EXTRA_KERNEL_PARAMS) {
   // matmul_matrix_bytes() in all, aligned for quads of words
-  __local uint lines[2 * TILE_WORDS] __attribute__((aligned(16)));
+  __local uint lines[2 * TILE_WORDS] CLUTCH_FOR_QUADS;
 #if CLUTCH_STAND_IN
   __local uint model[ITEMS * MATMUL_MODEL_WORDS];
 #else

@@ -30,13 +30,14 @@ __kernel void self_test_args(__global uchar* out, ulong out_offset, CLUTCH_ARGS(
 }
 #endif
 
-// A matrix instruction as matmul.cl has it: for each group a fragment of a times one of b, both in lines of MATMUL_LINE_WORDS words. Needs what
+// A matrix instruction as matmul.cl has it: for each group `begin` and `times` times a fragment of a times one of b, in lines of MATMUL_LINE_WORDS
+// words. Needs what
 // matmul/fragments.clh needs.
 #ifdef CLUTCH_ENTRY_self_test_matrix
 #include "matmul/fragments.clh"
 
 __kernel CLUTCH_LANES_OF_SUB_GROUP void self_test_matrix(__global uchar* out, ulong out_offset, __global const uchar* a, ulong a_offset,
-                                                         __global const uchar* b, ulong b_offset) {
+                                                         __global const uchar* b, ulong b_offset, uint times, uint begin) {
   __local uint lines_a[FRAGMENT_M * MATMUL_LINE_WORDS] __attribute__((aligned(16))), lines_b[FRAGMENT_N * MATMUL_LINE_WORDS] __attribute__((aligned(16)));
 #if CLUTCH_STAND_IN
   __local uint model[SUB_GROUP * MATMUL_MODEL_WORDS];
@@ -52,9 +53,10 @@ __kernel CLUTCH_LANES_OF_SUB_GROUP void self_test_matrix(__global uchar* out, ul
   barrier(CLK_LOCAL_MEM_FENCE);
   RESULT sum[FRAGMENT_RESULTS];
 #pragma unroll
-  for (uint r = 0; r < FRAGMENT_RESULTS; ++r) sum[r] = 0;
-#pragma unroll
-  for (uint part = 0; part < PARTS; ++part) {
+  for (uint r = 0; r < FRAGMENT_RESULTS; ++r) sum[r] = (RESULT)begin;
+#pragma unroll 1
+  for (uint turn = 0; turn < times * PARTS; ++turn) {
+    const uint part = turn % PARTS;
     uint x[PART_STEPS * A_WORDS], y[PART_STEPS * B_WORDS];
     take_a(x, lines_a, 0, part, lane);
     take_b(y, lines_b, 0, part, lane);

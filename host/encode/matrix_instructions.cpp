@@ -82,8 +82,12 @@ double value_in(std::uint32_t word, int e, int kind, bool is_unsigned) {
 }
 
 /// Words of an operand of the self-test, of which each trial looks for something else.
-enum class Trial : std::uint8_t { whole_numbers, any, subnormal, infinite };
-constexpr std::array kTrials{Trial::whole_numbers, Trial::any, Trial::subnormal, Trial::infinite};
+enum class Trial : std::uint8_t { whole_numbers, any, a_subnormal, b_subnormal, infinite };
+constexpr std::array kTrials{Trial::whole_numbers, Trial::any, Trial::a_subnormal, Trial::b_subnormal, Trial::infinite};
+/// Times that the product of a trial's operands is added: chains of many instructions.
+constexpr std::uint32_t kTimes = 16;
+/// What sums of bytes begin with, so that they pass 2^31.
+constexpr std::uint32_t kBegin = 0x7fffff00;
 
 std::uint32_t trial_word(Trial trial, const MatrixNumbers& n, std::mt19937& random, bool first) {
   std::uint32_t word = 0;
@@ -100,8 +104,9 @@ std::uint32_t trial_word(Trial trial, const MatrixNumbers& n, std::mt19937& rand
       std::uint32_t exponent = static_cast<std::uint32_t>(unit), fraction = any >> 8 & ((1u << fraction_bits) - 1);
       if (trial == Trial::whole_numbers) exponent += any % 3, fraction &= 3u << (fraction_bits - 2);  // 1, 1.25, ... 7
       if (trial == Trial::any || trial == Trial::infinite) exponent = static_cast<std::uint32_t>(unit) + any % 11 - 5;
-      // Subnormal numbers of a times large ones of b.
-      if (trial == Trial::subnormal) exponent = first ? 0u : static_cast<std::uint32_t>(2 * unit);
+      // Subnormal numbers of one operand times large ones of the other.
+      if (trial == Trial::a_subnormal || trial == Trial::b_subnormal)
+        exponent = first == (trial == Trial::a_subnormal) ? 0u : static_cast<std::uint32_t>(2 * unit);
       if (trial == Trial::infinite && any % 97 == 0) exponent = 2u * static_cast<std::uint32_t>(unit) + 1, fraction = any % 2 << (fraction_bits - 1);
       number = any >> 31 << (exponent_bits + fraction_bits) | exponent << fraction_bits | fraction;
       if (n.kind == MATMUL_NUMBERS_TF32) number <<= 13;
@@ -114,7 +119,7 @@ std::uint32_t trial_word(Trial trial, const MatrixNumbers& n, std::mt19937& rand
 bool try_out(Runtime& runtime, MatrixLayout layout, const MatrixNumbers& numbers) {
   RecordingExempt exempt;
   const Digest key =
-      sha256(fmt::format("matrix instructions 1|{}|{}|{}|{}|{}", name(layout), numbers.kind, numbers.a_unsigned, numbers.b_unsigned, device_key(runtime)));
+      sha256(fmt::format("matrix instructions 2|{}|{}|{}|{}|{}", name(layout), numbers.kind, numbers.a_unsigned, numbers.b_unsigned, device_key(runtime)));
   std::filesystem::path folder = cache_folder(), file = folder.empty() ? folder : folder / "devices" / (to_hex(key).substr(0, 32) + ".matrix");
   const std::string& mode = the_settings().self_test.value;
   if (mode == "off") return true;
@@ -157,6 +162,7 @@ MatrixInstructions matrix_instructions(Runtime& runtime, const MatrixNumbers& nu
   if (const MatrixLayout stand_in = g_stand_in.load(std::memory_order_relaxed); stand_in != MatrixLayout::none)
     return multiplies(stand_in, numbers) ? MatrixInstructions{.layout = stand_in, .stand_in = true} : MatrixInstructions{};
   const std::string& wanted = the_settings().matrix_instructions.value;
+  if (!asked && wanted == "auto" && kProved.empty()) return {};
   const MatrixLayout layout = wanted == "off" ? MatrixLayout::none : claimed_layout(runtime.device());
   if (!claims(runtime.device(), layout, numbers)) return {};
   if (!asked && wanted == "auto" && std::find(kProved.begin(), kProved.end(), layout) == kProved.end()) return {};
@@ -190,25 +196,36 @@ bool matrix_instructions_work(Runtime& runtime, MatrixInstructions instructions,
   const auto lanes = static_cast<std::uint64_t>(MATMUL_SUB_GROUP(layout));
   {
     Encoder encoder(stream, "self_test");
-    encoder.output(out).input(of_a).input(of_b).dispatch(KernelHandle(&kernel), {.global = lanes * kTrials.size(), .local = lanes});
+    encoder.output(out)
+        .input(of_a)
+        .input(of_b)
+        .value(kTimes)
+        .value(n.kind == MATMUL_NUMBERS_BYTES ? kBegin : 0u)
+        .dispatch(KernelHandle(&kernel), {.global = lanes * kTrials.size(), .local = lanes});
   }
   const std::vector<std::int32_t> got = out.to_host<std::int32_t>(stream);
   for (int t = 0; t < trials; ++t) {
     // Subnormal numbers of tf32 may count as zeros.
-    if (n.kind == MATMUL_NUMBERS_TF32 && kTrials[static_cast<std::size_t>(t)] == Trial::subnormal) continue;
+    const Trial trial = kTrials[static_cast<std::size_t>(t)];
+    if (n.kind == MATMUL_NUMBERS_TF32 && (trial == Trial::a_subnormal || trial == Trial::b_subnormal)) continue;
     for (int i = 0; i < rows; ++i)
       for (int j = 0; j < columns; ++j) {
         double want = 0, size = 0;
+        std::uint32_t modulo = kBegin;
         for (int w = 0; w < MATMUL_LINE_WORDS; ++w)
           for (int e = 0; e < count; ++e) {
             const double x = value_in(a[static_cast<std::size_t>((t * rows + i) * MATMUL_LINE_WORDS + w)], e, n.kind, n.a_unsigned);
             const double y = value_in(b[static_cast<std::size_t>((t * columns + j) * MATMUL_LINE_WORDS + w)], e, n.kind, n.b_unsigned);
-            want += x * y, size += std::fabs(x * y);
+            want += kTimes * (x * y), size += kTimes * std::fabs(x * y);
+            if (n.kind == MATMUL_NUMBERS_BYTES) modulo += static_cast<std::uint32_t>(static_cast<std::int32_t>(x * y)) * kTimes;
           }
         const std::int32_t bits = got[static_cast<std::size_t>((t * rows + i) * columns + j)];
-        const double is = n.kind == MATMUL_NUMBERS_BYTES ? static_cast<double>(bits) : std::bit_cast<float>(bits);
-        const bool exact = n.kind == MATMUL_NUMBERS_BYTES || kTrials[static_cast<std::size_t>(t)] == Trial::whole_numbers;
-        const double bound = exact ? 0 : 2 * (count * MATMUL_LINE_WORDS + 16) * 0x1p-23 * size;
+        if (n.kind == MATMUL_NUMBERS_BYTES) {
+          if (static_cast<std::uint32_t>(bits) != modulo) return false;
+          continue;
+        }
+        const double is = std::bit_cast<float>(bits),
+                     bound = trial == Trial::whole_numbers ? 0 : 2.0 * (static_cast<int>(kTimes) * count * MATMUL_LINE_WORDS + 16) * 0x1p-23 * size;
         if (std::isnan(want) ? !std::isnan(is) : std::isinf(want) ? is != want : !(std::fabs(is - want) <= bound)) return false;
       }
   }

@@ -394,7 +394,8 @@ cl_mem create_buffer(cl_context context, cl_mem_flags flags, std::size_t size, v
 
 cl_int work_group_info(cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info what, std::size_t size, void* value, std::size_t* size_ret) {
   cl_int status = g_next.clGetKernelWorkGroupInfo(kernel, device, what, size, value, size_ret);
-  if (status == CL_SUCCESS && lacks(kSmallGroups) && what == CL_KERNEL_WORK_GROUP_SIZE) lower<std::size_t>(value, size, kSmallGroup);
+  if (status == CL_SUCCESS && (lacks(kSmallGroups) || lacks(kFewKernelItems)) && what == CL_KERNEL_WORK_GROUP_SIZE)
+    lower<std::size_t>(value, size, kSmallGroup);
   return status;
 }
 

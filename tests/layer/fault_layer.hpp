@@ -27,9 +27,10 @@ enum Lacks : std::uint32_t {
   kNoCommandBuffer = 1u << 6,  ///< no cl_khr_command_buffer
   kSmallAlloc = 1u << 7,       ///< buffers of 64 MiB at most
   kAllLacks = (1u << 8) - 1,
-  kShufflesArgs = 1u << 10,  ///< gives kernels structs by value with their 32-bit words in another order
-  kGpu = 1u << 8,            ///< says that it is a GPU, so that work-groups have many items
-  kEndsLoops = 1u << 9,      ///< ends a work-item's loops after kLoopIterations in all, and has no vectors; of CPU drivers alone. Waits before each kernel
+  kFewKernelItems = 1u << 11,  ///< kernels take 64 items in a group, the device says that it takes more
+  kShufflesArgs = 1u << 10,    ///< gives kernels structs by value with their 32-bit words in another order
+  kGpu = 1u << 8,              ///< says that it is a GPU, so that work-groups have many items
+  kEndsLoops = 1u << 9,        ///< ends a work-item's loops after kLoopIterations in all, and has no vectors; of CPU drivers alone. Waits before each kernel
 };
 
 /// Iterations that all loops of a work-item may make together on a device that ends them.

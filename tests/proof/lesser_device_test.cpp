@@ -4,6 +4,7 @@
 #include <clutch/allocator.hpp>
 #include <clutch/clutch.hpp>
 
+#include "encode/matrix_instructions.hpp"
 #include "layer/fault_layer.hpp"
 #include "runtime/quirks.hpp"
 #include "runtime/settings.hpp"
@@ -196,6 +197,52 @@ TEST(LesserDevice, GroupsShareRows) {
 }
 
 // Items of a group that take features of the same segment give the bits of one that takes them all: of sums, of gradients of the largest, of sums by index.
+/// A driver may allow a kernel fewer items than its device has, as one that takes many registers: smaller tiles or other kernels run then.
+TEST(LesserDevice, KernelsMayTakeFewerItemsThanTheDevice) {
+  const LesserTwin fresh(fault::kGpu | fault::kFewKernelItems);
+  const Device& d = fresh.device();
+  ASSERT_GE(d.traits().max_work_group, 512u);
+  auto rows = [&](std::uint64_t seed) { return randn({1, 2, 150, 64}, {.device = d, .seed = seed}); };
+  const Tensor q = rows(1), k = rows(2), v = rows(3), grad = rows(4);
+  const attention::FlexOptions items{.implementation = "flex_items"};
+  auto apart = [](const Tensor& x, const Tensor& y) { return amax(abs(x - y)).to_host<float>()[0]; };
+  EXPECT_LE(apart(attention::flex(q, k, v).out, attention::flex(q, k, v, items).out), 4e-6f);
+  const auto forward = attention::flex(q, k, v, {.return_lse = true});
+  EXPECT_LE(apart(attention::flex_backward(grad, q, k, v, forward).k, attention::flex_backward(grad, q, k, v, forward, items).k), 2e-5f);
+  const Tensor a = floor(randn({150, 70}, {.device = d, .seed = 3}) * 2.0f), b = floor(randn({70, 140}, {.device = d, .seed = 4}) * 2.0f);
+  const Tensor product = linalg::matmul(a, b, {.implementation = "matmul_items"});
+  EXPECT_EQ(linalg::matmul(a, b).to_bytes(), product.to_bytes());
+  const detail::MatrixStandIn stand_in(detail::MatrixLayout::mma);
+  EXPECT_EQ(linalg::matmul(a, b, {.numerics = linalg::Numerics::tf32}).to_bytes(), product.to_bytes());
+  EXPECT_FALSE(last_plan().starts_with("matmul_matrix")) << last_plan();
+  EXPECT_EQ(code_of([&] { linalg::matmul(a, b, {.implementation = "matmul_matrix", .numerics = linalg::Numerics::tf32}); }), ErrorCode::not_supported);
+}
+
+/// Where tiles are what products take, calls that allow matrix instructions are given to them; others, and products of few rows, keep their bits.
+TEST(LesserDevice, CallsThatAllowMatrixInstructionsUseThem) {
+  const LesserTwin fresh(fault::kGpu);
+  const Device& d = fresh.device();
+  const detail::MatrixStandIn stand_in(detail::MatrixLayout::mma);
+  using linalg::Numerics;
+  auto make = [&](const Dims& sizes, DType dtype) { return full(sizes, 1, {.dtype = dtype, .device = d}); };
+  const Dims square{64, 64};
+  const Tensor a = make(square, DType::bf16), bytes = make(square, DType::i8), f32 = make(square, DType::f32), f8 = make(square, DType::f8e4m3fn);
+  const Tensor few = make({4, 64}, DType::bf16), scale = make({1, 1}, DType::f32), bias = make({64}, DType::bf16);
+  auto uses = [&](const std::function<void()>& call) { return call(), last_plan().starts_with("matmul_matrix"); };
+  EXPECT_FALSE(uses([&] { linalg::matmul(a, a); }));
+  EXPECT_TRUE(uses([&] { linalg::matmul(a, a, {.numerics = Numerics::blocks}); }));
+  EXPECT_FALSE(uses([&] { linalg::matmul(few, a, {.numerics = Numerics::blocks}); }));
+  EXPECT_FALSE(uses([&] { linalg::matmul(f32, f32, {.numerics = Numerics::blocks}); }));
+  EXPECT_TRUE(uses([&] { linalg::matmul(f32, f32, {.numerics = Numerics::tf32}); }));
+  EXPECT_TRUE(uses([&] { linalg::linear(a, a, bias, {.activation = nn::Activation::relu, .numerics = Numerics::blocks}); }));
+  EXPECT_TRUE(uses([&] { linalg::scaled_matmul(f8, f8, scale, scale, {.numerics = Numerics::blocks}); }));
+  EXPECT_TRUE(uses([&] { linalg::matmul(bytes, bytes); }));
+  // Sizes decide, not whether strides let a batch be joined.
+  const Tensor apart = make({4, 20, 64}, DType::bf16).slice(1, 0, 16);
+  EXPECT_TRUE(uses([&] { linalg::matmul(apart, a, {.numerics = Numerics::blocks}); }));
+  EXPECT_TRUE(uses([&] { linalg::matmul(apart.contiguous(), a, {.numerics = Numerics::blocks}); }));
+}
+
 TEST(LesserDevice, GroupsShareSegments) {
   const LesserTwin fresh(fault::kGpu);
   auto numbers = [](const Device& d, const Dims& sizes, std::uint64_t seed) { return randn(sizes, {.device = d, .seed = seed}); };

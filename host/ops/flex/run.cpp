@@ -60,8 +60,9 @@ void Mods::bind(Encoder& encoder, DType dtype) const {
 }
 
 const BuiltPlan& flex_plan(Runtime& runtime, const FlexProblem& p, const Mods& mods, std::string_view forced) {
-  return runtime.plans().find<BuiltPlan>(kFlex, p, forced, [&] {
-    KernelPlan selected = select(runtime.traits(), p, forced);
+  auto build = [&](const DeviceTraits& traits, std::uint64_t& items) {
+    KernelPlan selected = select(traits, p, forced);
+    items = selected.entry.starts_with("flex_tiles") ? selected.tuning.local : 0;
     const DType i32 = DType::i32, number = compute_dtype(p.dtype, kFlex), truth = DType::boolean;
     const DType of_score[] = {number, i32, i32, i32, i32, number}, of_mask[] = {i32, i32, i32, i32};
     std::array<LaneKind, 6> lanes{LaneKind::any, LaneKind::same, LaneKind::same, LaneKind::consecutive, LaneKind::same, LaneKind::any};
@@ -76,6 +77,16 @@ const BuiltPlan& flex_plan(Runtime& runtime, const FlexProblem& p, const Mods& m
     if (!mods.mask.empty()) selected.expression += print_ranges(mods.mask, of_masks);
     print(mods.back, number, of_score, {.macro = "BACK", .extra = "BACK_EXTRA", .param = 'w', .captured = 'e', .lanes = lanes});
     return build_plan(runtime, selected);
+  };
+  return runtime.plans().find<BuiltPlan>(kFlex, p, forced, [&] {
+    DeviceTraits traits = runtime.traits();
+    // Tiles need exactly their items. If the driver allows fewer in a group of their kernel, the device counts as one that has so few.
+    for (;;) {
+      std::uint64_t items = 0;
+      BuiltPlan built = build(traits, items);
+      if (built.tuning.local >= items) return built;
+      traits.max_work_group = built.tuning.local;
+    }
   });
 }
 

@@ -49,14 +49,17 @@ const BuiltPlan& plan_of_matrix(Product& x) {
     const bool fits = tile.local_bytes(x.p.layout, x.p.stand_in) <= x.traits.local_bytes && tile.items(x.p.layout) <= x.traits.max_work_group;
     if (fits && groups(tile) >= x.traits.compute_units && 2 * results(tile) <= 3 * results(tiles.back())) break;
   }
-  x.p.tile = static_cast<std::int16_t>(number);
   note_layout(x, tiles[number].rows, std::int64_t{4} * MATMUL_LINE_WORDS);
   // b's lines are columns.
   x.p.b_along_k = x.operands[2].row == 1 && x.operands[2].column != 1;
-  const BuiltPlan& plan = matmul_plan(x.c, x.p);
-  const std::uint64_t items = tiles[number].items(x.p.layout);
-  if (plan.tuning.local < items) refuse_group_items(kMatmul, x.entry, items, plan.tuning.local);
-  return plan;
+  // A driver may allow fewer items in a group of this kernel than in others.
+  for (;; ++number) {
+    x.p.tile = static_cast<std::int16_t>(number);
+    const BuiltPlan& plan = matmul_plan(x.c, x.p);
+    const std::uint64_t items = tiles[number].items(x.p.layout);
+    if (plan.tuning.local >= items) return plan;
+    if (number + 1 == tiles.size()) refuse_group_items(kMatmul, x.entry, items, plan.tuning.local);
+  }
 }
 
 /// Says whether what matmul_tiles loads and stores comes in quads. The kernel itself looks at addresses.
@@ -347,6 +350,17 @@ void Launcher::run() {
 }
 
 }  // namespace
+
+bool has_matrix_plan(Product& product) {
+  try {
+    plan_of_matrix(product);
+    return true;
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::not_supported && e.code() != ErrorCode::build_failure) throw;
+    log_once(LogLevel::warn, fmt::format("products go without matrix instructions: {}", e.what()));
+    return false;
+  }
+}
 
 void launch(Product& product) {
   const BuiltPlan& plan = plan_of(product);

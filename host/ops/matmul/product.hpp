@@ -85,6 +85,8 @@ struct Product {
   }
 };
 
+/// True if the driver takes matmul_matrix for the product; if not, that is logged once.
+bool has_matrix_plan(Product& product);
 /// Enqueues the product by the chosen kernel.
 void launch(Product& product);
 

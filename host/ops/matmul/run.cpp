@@ -192,7 +192,7 @@ void Product::choose_entry() {
   if (sparse && few <= most_tokens(traits, p)) p.vectors = 0, p.rows = tokens_of(few);
   if (is_packed && is_byte(p.a)) c.options.implementation = c.b->packed()->state()->words ? "matmul_dot" : "matmul_panels";
   entry = matmul_entry(traits, p, c.options.implementation);
-  if (entry == "matmul_tiles" && c.options.implementation.empty() && library_is_faster(c, p, stream)) entry = kClblast;
+  if (entry == "matmul_tiles" && c.options.implementation.empty() && p.layout == MatrixLayout::none && library_is_faster(c, p, stream)) entry = kClblast;
   by_tiles = entry == "matmul_tiles" || entry == "matmul_sparse_tiles";
   by_few = entry == "matmul_few", by_matrix = entry == "matmul_matrix";
   by_rows = entry == "matmul_sparse_rows", by_words = entry == "matmul_sparse_dot";
@@ -269,10 +269,17 @@ bool Product::gains_by_few() const {
   return fits_few(traits, few).empty() && matmul_plan(forced, few).tuning.local == kMatmulFewItems;
 }
 
-/// True if the call allows the device's matrix instructions, and the product fills half of a tile of theirs.
+/// True if the call allows the device's matrix instructions, and the product fills half of a tile of theirs. That is decided by the call's sizes, not by how
+/// batches are joined, so that strides change no bits.
 bool Product::gains_by_matrix() const {
+  if (entry != "matmul_tiles" || !c.options.implementation.empty() || !fits_matrix(traits, p).empty()) return false;
   const std::int64_t least = matrix_tiles(p.layout).back().rows / 2;
-  return entry == "matmul_tiles" && c.options.implementation.empty() && rows >= least && n >= least && k >= least && fits_matrix(traits, p).empty();
+  const Dims &of_b = sizes_of(*c.b), &sizes = c.sizes;
+  bool shared = true;  // one b
+  for (int d = 0; d + 2 < of_b.rank(); ++d) shared = shared && of_b[d] == 1;
+  std::int64_t of_rows = 1;
+  for (int d = shared ? 0 : sizes.rank() - 2; d + 1 < sizes.rank(); ++d) of_rows *= sizes[d];
+  return of_rows >= least && n >= least && k >= least;
 }
 
 /// True if each matrix fits a lane: small, dense, and adjacent to the next.
@@ -382,6 +389,11 @@ void run_matmul(MatmulCall c, const Stream& stream) {
   if (product.gains_by_matrix()) {
     product.c.options.implementation = "matmul_matrix";
     product.choose_entry();
+    // A permission is no demand: where the driver does not take the kernel, elements are chains.
+    if (!has_matrix_plan(product)) {
+      product.c.options.implementation.clear();
+      product.choose_entry();
+    }
   }
   if (product.gains_by_items()) {
     product.c.options.implementation = "matmul_items";

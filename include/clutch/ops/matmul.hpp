@@ -89,8 +89,9 @@ class MatrixOperand {
 ///   im = fma(a.im, b.re, fma(a.re, b.im, im)).
 /// Accuracy: |result - exact| <= (k + 2) eps |a| |b|, componentwise, eps of the compute type (2k for complex ones);
 ///   rounded besides where stored. Integers are exact. With Numerics::blocks and matrix instructions instead
-///   2 (k + 16) eps |a| |b| with eps = 2^-23, and the same bits for the same shapes on the same device; with tf32 of
-///   f32 2^-10 |a| |b| more, and subnormal operands may count as 0.
+///   2 (k + 16) eps |a| |b| with eps = 2^-23, and the same bits for the same shapes on the same device; results below
+///   2^-126 may be 0. With tf32 of f32 2^-10 |a| |b| more; subnormal operands may count as 0, and those from
+///   2^128 (1 - 2^-12) on as infinite.
 /// Scratch: b in panels, of its size in the compute type; an a that is not of the compute type as such.
 /// Errors: invalid_shape; invalid_dtype; device_mismatch; invalid_overlap; invalid_argument for alpha or beta of
 ///   integers; not_supported for f64 without fp64, k of about 65535 on devices that end loops early, or an

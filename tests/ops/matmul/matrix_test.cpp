@@ -203,29 +203,4 @@ TEST(Matrix, DevicesWithoutInstructionsMultiplyInChains) {
   }
 }
 
-/// Layers hand the permission on; a PackedMatrix, a 2:4 matrix and tensors whose rows are few are multiplied in chains.
-TEST(Matrix, CallsThatAllowThemUseThem) {
-  CLUTCH_EACH_DEVICE(device) {
-    if (!can_run(device) || detail::select(device.traits(), detail::MatmulProblem{}).entry != "matmul_tiles") continue;
-    const MatrixStandIn stand_in(MatrixLayout::mma);
-    auto plan = [&](const auto& call) {
-      call();
-      return std::string(last_plan());
-    };
-    auto make = [&](const Dims& sizes, DType dtype) { return full(sizes, 1, {.dtype = dtype, .device = device}); };
-    const Dims square{64, 64};
-    const Tensor a = make(square, DType::bf16), b = make(square, DType::bf16), bytes = make(square, DType::i8), few = make({4, 64}, DType::bf16);
-    auto uses = [](const std::string& text) { return text.starts_with("matmul_matrix"); };
-    EXPECT_FALSE(uses(plan([&] { matmul(a, b); })));
-    EXPECT_TRUE(uses(plan([&] { matmul(a, b, {.numerics = Numerics::blocks}); })));
-    EXPECT_FALSE(uses(plan([&] { matmul(few, b, {.numerics = Numerics::blocks}); })));
-    EXPECT_TRUE(uses(plan([&] { linalg::linear(a, b, make({64}, DType::bf16), {.activation = nn::Activation::relu, .numerics = Numerics::blocks}); })));
-    const Tensor f32 = make(square, DType::f32), scale = make({1, 1}, DType::f32), f8 = make(square, DType::f8e4m3fn);
-    EXPECT_FALSE(uses(plan([&] { matmul(f32, f32, {.numerics = Numerics::blocks}); })));
-    EXPECT_TRUE(uses(plan([&] { matmul(f32, f32, {.numerics = Numerics::tf32}); })));
-    EXPECT_TRUE(uses(plan([&] { linalg::scaled_matmul(f8, f8, scale, scale, {.numerics = Numerics::blocks}); })));
-    EXPECT_TRUE(uses(plan([&] { matmul(bytes, bytes); })));
-  }
-}
-
 }}  // namespace clutch::testing
