@@ -48,8 +48,10 @@ class Plans {
   void launch(const std::string& digest, const std::string& kernel, const std::string& local, const std::string& global, const std::string& arguments) {
     std::lock_guard lock(mutex_);
     std::string line = digest + "\t" + kernel + "\t" + local + "\t" + global + "\t" + arguments;
-    if (!launches_.insert(line).second) return;
-    launches_file_ << line << "\t" << variable("STUB_LABEL") << std::endl;
+    const std::string label = variable("STUB_LABEL");
+    // Calls whose times are estimated (scripts/gpu-cost --calls) have all of their launches.
+    if (!launches_.insert(label.starts_with("call/") ? line + label : line).second) return;
+    launches_file_ << line << "\t" << label << std::endl;
   }
 
   /// Types of a kernel's parameters, as the preprocessed text has them; false if there is no preprocessor or no such kernel.
