@@ -165,7 +165,8 @@ std::string_view name(MatrixLayout layout) {
 
 bool multiplies(MatrixLayout layout, const MatrixNumbers& numbers) {
   if (layout == MatrixLayout::none || numbers.kind == 0) return false;
-  if (numbers.sparse && ((layout != MatrixLayout::mma && layout != MatrixLayout::mfma) || numbers.kind == MATMUL_NUMBERS_TF32)) return false;
+  const bool takes_sparse = layout == MatrixLayout::mma || layout == MatrixLayout::mfma || layout == MatrixLayout::wmma_halves;
+  if (numbers.sparse && (!takes_sparse || numbers.kind == MATMUL_NUMBERS_TF32)) return false;
   if (numbers.kind == MATMUL_NUMBERS_TF32) return layout == MatrixLayout::mma || layout == MatrixLayout::mfma;
   if (numbers.kind == MATMUL_NUMBERS_BYTES && layout == MatrixLayout::mfma) return !numbers.a_unsigned && !numbers.b_unsigned;
   return true;

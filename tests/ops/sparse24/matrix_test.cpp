@@ -55,7 +55,7 @@ TEST(SparseMatrix, FragmentsLieWhereTheManualsSay) {
           EXPECT_TRUE(detail::matrix_instructions_work(detail::runtime_for(device), {.layout = layout, .stand_in = true}, numbers))
               << name(layout) << " of kind " << kind;
         }
-      EXPECT_EQ(tried, layout == MatrixLayout::mma ? 4 : layout == MatrixLayout::mfma ? 3 : 0) << name(layout);
+      EXPECT_EQ(tried, layout == MatrixLayout::mma || layout == MatrixLayout::wmma_halves ? 4 : layout == MatrixLayout::mfma ? 3 : 0) << name(layout);
     }
   }
 }
@@ -67,12 +67,15 @@ TEST(SparseMatrix, WrongPlacesAreNoticed) {
     int kind;
     std::string_view from, to;
   };
-  constexpr std::array kEdits{Edit{MatrixLayout::mma, MATMUL_NUMBERS_F16, "lane % 4 + i / 2 * 4)", "lane % 4 * 2 + i / 2)"},
-                              Edit{MatrixLayout::mma, MATMUL_NUMBERS_F16, "lane / 4 + 8, lane % 2) << 16", "lane / 4, lane % 2) << 16"},
-                              Edit{MatrixLayout::mma, MATMUL_NUMBERS_BYTES, "lane / 4 + lane % 2 * 8, lane / 2 % 2)", "lane / 4 + lane / 2 % 2 * 8, lane % 2)"},
-                              Edit{MatrixLayout::mma, MATMUL_NUMBERS_BYTES, "lane % 4 + 4 * i)]", "lane % 4 * 4 + i)]"},
-                              Edit{MatrixLayout::mfma, MATMUL_NUMBERS_F16, "PLACES_OF(uchar, lane % 16, lane / 16)", "PLACES_OF(uchar, lane % 16, 0)"},
-                              Edit{MatrixLayout::mfma, MATMUL_NUMBERS_BYTES, "TAKE_FOUR(y, lane % 16, lane / 16)", "TAKE_FOUR(y, lane % 16, lane / 32)"}};
+  constexpr std::array kEdits{
+      Edit{MatrixLayout::mma, MATMUL_NUMBERS_F16, "lane % 4 + i / 2 * 4)", "lane % 4 * 2 + i / 2)"},
+      Edit{MatrixLayout::mma, MATMUL_NUMBERS_F16, "lane / 4 + 8, lane % 2) << 16", "lane / 4, lane % 2) << 16"},
+      Edit{MatrixLayout::mma, MATMUL_NUMBERS_BYTES, "lane / 4 + lane % 2 * 8, lane / 2 % 2)", "lane / 4 + lane / 2 % 2 * 8, lane % 2)"},
+      Edit{MatrixLayout::mma, MATMUL_NUMBERS_BYTES, "lane % 4 + 4 * i)]", "lane % 4 * 4 + i)]"},
+      Edit{MatrixLayout::mfma, MATMUL_NUMBERS_F16, "PLACES_OF(uchar, lane % 16, lane / 16)", "PLACES_OF(uchar, lane % 16, 0)"},
+      Edit{MatrixLayout::mfma, MATMUL_NUMBERS_BYTES, "TAKE_FOUR(y, lane % 16, lane / 16)", "TAKE_FOUR(y, lane % 16, lane / 32)"},
+      Edit{MatrixLayout::wmma_halves, MATMUL_NUMBERS_F16, "TAKE_FOUR(y + 4, lane % 16, lane / 16 * 2 + 1)", "TAKE_FOUR(y + 4, lane % 16, lane / 16 + 2)"},
+      Edit{MatrixLayout::wmma_halves, MATMUL_NUMBERS_BYTES, "PLACES_OF(uint, lane % 16, lane / 16)", "PLACES_OF(uint, lane % 16, lane / 16 ^ 1)"}};
   const Device& device = test_devices().front();
   for (const Edit& edit : kEdits) {
     if (device.traits().max_work_group < static_cast<std::uint64_t>(MATMUL_SUB_GROUP(static_cast<int>(edit.layout)))) continue;
