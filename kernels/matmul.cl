@@ -13,13 +13,15 @@
 // matmul_sparse_panels: as matmul_panels, packed by sparse24_pack. CLUTCH_TRANSPOSED: the strides of results are those of the transposed result.
 // matmul_sparse_rows: for few columns, CLUTCH_TOKENS at a time, in the compute type (matmul/sparse_rows.clh).
 // matmul_sparse_dot: bytes, CLUTCH_TOKENS columns at a time (matmul/sparse_dot.clh). CLUTCH_TRANSPOSED as above.
+// matmul_sparse_matrix: as matmul_matrix (matmul/sparse_lines.clh).
 // matmul_sparse_tiles: as matmul_tiles. matmul_sparse_items: the reference, on canonical values and metadata (sparse24/args.h).
 // Needs: A_NAME (a as it is stored), B_NAME (b as it is read), O_NAME (what beta reads), ACC (compute type), CLUTCH_IS_INTEGER, CLUTCH_COMPLEX, CLUTCH_DOT,
 // expression.clh (of the epilogue, whose operand 0 is what it reads as well as what it writes);
 //   for panels CLUTCH_B_AT, CLUTCH_ROWS, CLUTCH_VECTORS, CLUTCH_PACK_ROWS, CLUTCH_BLOCK_VECTORS (of a block that a work-item packs, at most),
 //     CLUTCH_ACCUMULATOR_TILES (tiles of a work-item, at most);
-//   for matmul_matrix CLUTCH_LAYOUT, CLUTCH_NUMBERS, CLUTCH_STAND_IN, CLUTCH_TILE_M, CLUTCH_TILE_N, CLUTCH_PART_M, CLUTCH_PART_N, CLUTCH_A_RAW, CLUTCH_B_RAW,
-//     CLUTCH_A_ALONG_K, CLUTCH_B_ALONG_K, CLUTCH_A_UNSIGNED, CLUTCH_B_UNSIGNED, CLUTCH_NARROW;
+//   for matmul_matrix and matmul_sparse_matrix CLUTCH_LAYOUT, CLUTCH_NUMBERS, CLUTCH_STAND_IN, CLUTCH_TILE_M, CLUTCH_TILE_N, CLUTCH_PART_M, CLUTCH_PART_N,
+//   CLUTCH_A_RAW, CLUTCH_B_RAW,
+//     CLUTCH_A_ALONG_K, CLUTCH_B_ALONG_K, CLUTCH_A_UNSIGNED, CLUTCH_B_UNSIGNED, CLUTCH_NARROW; the latter CLUTCH_SPARSE_INSTRUCTION;
 //   for tiles CLUTCH_TILE_M, CLUTCH_TILE_N, CLUTCH_TILE_K, CLUTCH_TILE_PAD, CLUTCH_THREADS_M, CLUTCH_THREADS_N, CLUTCH_A_ALONG_K, CLUTCH_B_ALONG_K,
 //   CLUTCH_NARROW,
 //     CLUTCH_A_QUADS, CLUTCH_B_QUADS, CLUTCH_B_BYTES (of an element, where there are quads), CLUTCH_OUT_QUADS and with it OUT_NAME, OUT_TYPE, CLUTCH_OUT_BYTES.
@@ -37,7 +39,7 @@
 #endif
 
 #if defined(CLUTCH_ENTRY_matmul_sparse_panels) || defined(CLUTCH_ENTRY_matmul_sparse_rows) || defined(CLUTCH_ENTRY_matmul_sparse_tiles) || \
-    defined(CLUTCH_ENTRY_matmul_sparse_items) || defined(CLUTCH_ENTRY_matmul_sparse_dot)
+    defined(CLUTCH_ENTRY_matmul_sparse_items) || defined(CLUTCH_ENTRY_matmul_sparse_dot) || defined(CLUTCH_ENTRY_matmul_sparse_matrix)
 #define CLUTCH_SPARSE 1
 #else
 #define CLUTCH_SPARSE 0
@@ -358,25 +360,36 @@ __kernel void matmul_few(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global 
 }
 #endif
 
-#ifdef CLUTCH_ENTRY_matmul_matrix
+#if defined(CLUTCH_ENTRY_matmul_matrix) || defined(CLUTCH_ENTRY_matmul_sparse_matrix)
 #include "matmul/matrix.clh"
+#endif
 
+#ifdef CLUTCH_ENTRY_matmul_matrix
 __kernel CLUTCH_LANES_OF_SUB_GROUP __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void matmul_matrix(
     CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset,
     CLUTCH_ARGS(MatmulArgs, args) CLUTCH_STRIDE_PARAMS, SUM_ONE alpha, SUM_ONE beta CLUTCH_EXTRA_KERNEL_PARAMS) {
-  // matmul_matrix_bytes() in all, aligned for quads of words
-  __local uint lines[2 * TILE_WORDS] CLUTCH_FOR_QUADS;
-#if CLUTCH_STAND_IN
-  __local uint model[ITEMS * MATMUL_MODEL_WORDS];
-#else
-  __local uint* model = 0;
-#endif
+  MATRIX_LOCAL_MEMORY
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(MatmulArgs, args)
   IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
   matmul_matrix_body(lines, model, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), a + a_offset, b + b_offset, args, alpha, beta,
                      stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_matmul_sparse_matrix
+__kernel CLUTCH_LANES_OF_SUB_GROUP __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void matmul_sparse_matrix(
+    CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global const uchar* values, ulong values_offset, __global const uchar* metadata, ulong metadata_offset,
+    __global const uchar* info, ulong info_offset, __global const uchar* b, ulong b_offset, CLUTCH_ARGS(MatmulArgs, args) CLUTCH_STRIDE_PARAMS, SUM_ONE alpha,
+    SUM_ONE beta CLUTCH_EXTRA_KERNEL_PARAMS) {
+  MATRIX_LOCAL_MEMORY
+  CLUTCH_IF_PREDICATE
+  CLUTCH_TAKE_ARGS(MatmulArgs, args)
+  IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
+  CLUTCH_STRIDES(stride)
+  matmul_matrix_body(lines, model, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), values + values_offset, metadata + metadata_offset,
+                     (__global const int*)(info + info_offset), b + b_offset, args, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 

@@ -32,9 +32,12 @@ __kernel void self_test_args(__global uchar* out, ulong out_offset, CLUTCH_ARGS(
 
 // A matrix instruction as matmul.cl has it: for each group `begin` and `times` times a fragment of a times one of b, in lines of MATMUL_LINE_WORDS
 // words. Needs what
-// matmul/fragments.clh needs.
+// matmul/fragments.clh needs, and CLUTCH_SPARSE_INSTRUCTION: 1 if a is 2:4 and the instruction one for such matrices (matmul/sparse_fragments.clh).
 #ifdef CLUTCH_ENTRY_self_test_matrix
 #include "matmul/fragments.clh"
+#if CLUTCH_SPARSE_INSTRUCTION
+#include "matmul/sparse_fragments.clh"
+#endif
 
 __kernel CLUTCH_LANES_OF_SUB_GROUP void self_test_matrix(__global uchar* out, ulong out_offset, __global const uchar* a, ulong a_offset,
                                                          __global const uchar* b, ulong b_offset, uint times, uint begin) {
@@ -54,6 +57,13 @@ __kernel CLUTCH_LANES_OF_SUB_GROUP void self_test_matrix(__global uchar* out, ul
   RESULT sum[FRAGMENT_RESULTS];
 #pragma unroll
   for (uint r = 0; r < FRAGMENT_RESULTS; ++r) sum[r] = (RESULT)begin;
+#if CLUTCH_SPARSE_INSTRUCTION
+  uint x[SPARSE_A_WORDS], y[SPARSE_B_WORDS];
+  const uint places = take_sparse_a(x, lines_a, 0, lane);
+  take_sparse_b(y, lines_b, 0, lane);
+#pragma unroll 1
+  for (uint turn = 0; turn < times; ++turn) multiply_sparse_fragments(sum, x, y, places, model, lane);
+#else
 #pragma unroll 1
   for (uint turn = 0; turn < times * PARTS; ++turn) {
     const uint part = turn % PARTS;
@@ -63,6 +73,7 @@ __kernel CLUTCH_LANES_OF_SUB_GROUP void self_test_matrix(__global uchar* out, ul
 #pragma unroll
     for (uint step = 0; step < PART_STEPS; ++step) multiply_fragments(sum, x + step * A_WORDS, y + step * B_WORDS, model, lane);
   }
+#endif
 #pragma unroll
   for (uint r = 0; r < FRAGMENT_RESULTS; ++r) results[result_row(r, lane) * FRAGMENT_N + result_column(r, lane)] = sum[r];
 }

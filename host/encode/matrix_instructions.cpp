@@ -19,6 +19,8 @@
 #include <limits>
 #include <optional>
 #include <random>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace clutch { inline namespace v0 { namespace detail {
@@ -56,6 +58,7 @@ MatrixLayout claimed_layout(const DeviceRecord& d) {
 bool claims(const DeviceRecord& d, MatrixLayout layout, const MatrixNumbers& numbers) {
   if (!multiplies(layout, numbers)) return false;
   const bool first = d.facts.name.starts_with("gfx90a"), later = d.facts.name.starts_with("gfx95");
+  if (numbers.sparse && first) return false;
   if (numbers.kind == MATMUL_NUMBERS_TF32) return !first && !later;
   return numbers.kind != MATMUL_NUMBERS_BYTES || !first;
 }
@@ -116,10 +119,28 @@ std::uint32_t trial_word(Trial trial, const MatrixNumbers& n, std::mt19937& rand
   return word;
 }
 
+/// Makes a line of a 2:4 matrix of a line of numbers: half of the words remain, and behind them lie the places of their numbers, four bits a quad.
+void make_sparse(std::span<std::uint32_t> line, const MatrixNumbers& n, std::mt19937& random) {
+  constexpr std::array<std::uint32_t, 6> kPlaces{0x4, 0x8, 0xc, 0x9, 0xd, 0xe};  // the second behind the first
+  const int words = numbers_of_word(n) / 2;
+  for (int w = MATMUL_SPARSE_PLACES; w < MATMUL_LINE_WORDS; ++w) {
+    std::uint32_t word = 0;
+    for (int bit = 0; bit < 32; bit += 4) word |= kPlaces[random() % kPlaces.size()] << bit;
+    line[static_cast<std::size_t>(w)] = w < MATMUL_SPARSE_PLACES + words ? word : 0;
+  }
+}
+
+/// Number `at` of a line of 2:4 numbers, and where along k it is.
+std::pair<double, int> sparse_number(std::span<const std::uint32_t> line, int at, const MatrixNumbers& n) {
+  const int count = numbers_of_word(n);
+  const std::uint32_t places = line[static_cast<std::size_t>(MATMUL_SPARSE_PLACES + at / 16)];
+  return {value_in(line[static_cast<std::size_t>(at / count)], at % count, n.kind, n.a_unsigned), at / 2 * 4 + static_cast<int>(places >> at % 16 * 2 & 3)};
+}
+
 bool try_out(Runtime& runtime, MatrixLayout layout, const MatrixNumbers& numbers) {
   RecordingExempt exempt;
-  const Digest key =
-      sha256(fmt::format("matrix instructions 2|{}|{}|{}|{}|{}", name(layout), numbers.kind, numbers.a_unsigned, numbers.b_unsigned, device_key(runtime)));
+  const Digest key = sha256(fmt::format("matrix instructions 3|{}|{}|{}|{}|{}{}", name(layout), numbers.kind, numbers.a_unsigned, numbers.b_unsigned,
+                                        device_key(runtime), numbers.sparse ? "|sparse" : ""));
   std::filesystem::path folder = cache_folder(), file = folder.empty() ? folder : folder / "devices" / (to_hex(key).substr(0, 32) + ".matrix");
   const std::string& mode = the_settings().self_test.value;
   if (mode == "off") return true;
@@ -133,7 +154,9 @@ bool try_out(Runtime& runtime, MatrixLayout layout, const MatrixNumbers& numbers
     if (e.code() != ErrorCode::build_failure) throw;  // others may be temporary
     reason = e.what();
   }
-  if (!works) log_line(LogLevel::warn, fmt::format("device {}: matrix instructions ({}) are not used: {}", runtime.device().index, name(layout), reason));
+  if (!works)
+    log_line(LogLevel::warn, fmt::format("device {}: matrix instructions ({}{}) are not used: {}", runtime.device().index, name(layout),
+                                         numbers.sparse ? ", sparse" : "", reason));
   if (!file.empty()) cache_write(file, key, works ? "yes" : "no");
   return works;
 }
@@ -147,6 +170,8 @@ std::string_view name(MatrixLayout layout) {
 
 bool multiplies(MatrixLayout layout, const MatrixNumbers& numbers) {
   if (layout == MatrixLayout::none || numbers.kind == 0) return false;
+  const bool takes_sparse = layout == MatrixLayout::mma || layout == MatrixLayout::mfma || layout == MatrixLayout::wmma_halves;
+  if (numbers.sparse && (!takes_sparse || numbers.kind == MATMUL_NUMBERS_TF32)) return false;
   if (numbers.kind == MATMUL_NUMBERS_TF32) return layout == MatrixLayout::mma || layout == MatrixLayout::mfma;
   if (numbers.kind == MATMUL_NUMBERS_BYTES && layout == MatrixLayout::mfma) return !numbers.a_unsigned && !numbers.b_unsigned;
   return true;
@@ -166,7 +191,7 @@ MatrixInstructions matrix_instructions(Runtime& runtime, const MatrixNumbers& nu
   const MatrixLayout layout = wanted == "off" ? MatrixLayout::none : claimed_layout(runtime.device());
   if (!claims(runtime.device(), layout, numbers)) return {};
   if (!asked && wanted == "auto" && std::find(kProved.begin(), kProved.end(), layout) == kProved.end()) return {};
-  const int which = numbers.kind * 4 + numbers.a_unsigned * 2 + numbers.b_unsigned;
+  const int which = numbers.sparse * 20 + numbers.kind * 4 + numbers.a_unsigned * 2 + numbers.b_unsigned;
   const bool works = runtime.matrix_instructions(static_cast<std::size_t>(which), [&] { return try_out(runtime, layout, numbers); });
   return works ? MatrixInstructions{.layout = layout} : MatrixInstructions{};
 }
@@ -184,6 +209,7 @@ bool matrix_instructions_work(Runtime& runtime, MatrixInstructions instructions,
     for (int i = 0; i < rows * MATMUL_LINE_WORDS; ++i) a.push_back(trial_word(trial, n, random, true));
     for (int i = 0; i < columns * MATMUL_LINE_WORDS; ++i) b.push_back(trial_word(trial, n, random, false));
   }
+  for (std::size_t line = 0; n.sparse && line < a.size(); line += MATMUL_LINE_WORDS) make_sparse(std::span(a).subspan(line, MATMUL_LINE_WORDS), n, random);
   const Device device(&runtime.device());
   auto on_device = [&](const std::vector<std::uint32_t>& words) {
     return from_bytes(words.data(), words.size() * 4, {static_cast<std::int64_t>(words.size())}, {.dtype = DType::i32, .device = device}, stream);
@@ -191,7 +217,7 @@ bool matrix_instructions_work(Runtime& runtime, MatrixInstructions instructions,
   const Tensor of_a = on_device(a), of_b = on_device(b), out = empty({trials, rows, columns}, {.dtype = DType::i32, .device = device}, stream);
   Defines defines;
   defines.set("CLUTCH_LAYOUT", layout).set("CLUTCH_NUMBERS", n.kind).set("CLUTCH_STAND_IN", instructions.stand_in);
-  defines.set("CLUTCH_A_UNSIGNED", n.a_unsigned).set("CLUTCH_B_UNSIGNED", n.b_unsigned);
+  defines.set("CLUTCH_A_UNSIGNED", n.a_unsigned).set("CLUTCH_B_UNSIGNED", n.b_unsigned).set("CLUTCH_SPARSE_INSTRUCTION", n.sparse);
   Kernel& kernel = runtime.programs().find("self_test", "self_test_matrix", defines, {}, matrix_options(instructions));
   const auto lanes = static_cast<std::uint64_t>(MATMUL_SUB_GROUP(layout));
   {
@@ -212,13 +238,15 @@ bool matrix_instructions_work(Runtime& runtime, MatrixInstructions instructions,
       for (int j = 0; j < columns; ++j) {
         double want = 0, size = 0;
         std::uint32_t modulo = kBegin;
-        for (int w = 0; w < MATMUL_LINE_WORDS; ++w)
-          for (int e = 0; e < count; ++e) {
-            const double x = value_in(a[static_cast<std::size_t>((t * rows + i) * MATMUL_LINE_WORDS + w)], e, n.kind, n.a_unsigned);
-            const double y = value_in(b[static_cast<std::size_t>((t * columns + j) * MATMUL_LINE_WORDS + w)], e, n.kind, n.b_unsigned);
-            want += kTimes * (x * y), size += kTimes * std::fabs(x * y);
-            if (n.kind == MATMUL_NUMBERS_BYTES) modulo += static_cast<std::uint32_t>(static_cast<std::int32_t>(x * y)) * kTimes;
-          }
+        const auto line_a = std::span<const std::uint32_t>(a).subspan(static_cast<std::size_t>((t * rows + i) * MATMUL_LINE_WORDS), MATMUL_LINE_WORDS);
+        const auto line_b = std::span<const std::uint32_t>(b).subspan(static_cast<std::size_t>((t * columns + j) * MATMUL_LINE_WORDS), MATMUL_LINE_WORDS);
+        for (int e = 0; e < count * MATMUL_LINE_WORDS / (n.sparse ? 2 : 1); ++e) {
+          const auto [x, k] =
+              n.sparse ? sparse_number(line_a, e, n) : std::pair(value_in(line_a[static_cast<std::size_t>(e / count)], e % count, n.kind, n.a_unsigned), e);
+          const double y = value_in(line_b[static_cast<std::size_t>(k / count)], k % count, n.kind, n.b_unsigned);
+          want += kTimes * (x * y), size += kTimes * std::fabs(x * y);
+          if (n.kind == MATMUL_NUMBERS_BYTES) modulo += static_cast<std::uint32_t>(static_cast<std::int32_t>(x * y)) * kTimes;
+        }
         const std::int32_t bits = got[static_cast<std::size_t>((t * rows + i) * columns + j)];
         if (n.kind == MATMUL_NUMBERS_BYTES) {
           if (static_cast<std::uint32_t>(bits) != modulo) return false;

@@ -24,6 +24,7 @@ std::string_view name(MatrixLayout layout);
 struct MatrixNumbers {
   int kind = 0;  ///< one of MATMUL_NUMBERS_...; 0: none
   bool a_unsigned = false, b_unsigned = false;
+  bool sparse = false;  ///< a is 2:4, as instructions for such matrices take it
 };
 
 /// True if the layout's instructions multiply such numbers.

@@ -195,10 +195,11 @@ constexpr std::array<Implementation<MatmulProblem>, 5> kSparse{{
     {"matmul_sparse_tiles", of_groups<fits_tiles>},
     {"matmul_sparse_items", computes},
 }};
-constexpr std::array<Implementation<MatmulProblem>, 5> kSparseForced{{
+constexpr std::array<Implementation<MatmulProblem>, 6> kSparseForced{{
     {"matmul_sparse_dot", fits_sparse_dot},
     {"matmul_sparse_rows", [](const DeviceTraits& t, const MatmulProblem& p) { return p.vectors != 0 ? std::string(kNeedsFew) : fits_panels(t, p); }},
     {"matmul_sparse_panels", fits_panels},
+    {"matmul_sparse_matrix", fits_matrix},
     {"matmul_sparse_tiles", fits_tiles},
     {"matmul_sparse_items", computes},
 }};
@@ -223,7 +224,7 @@ std::string fits_few(const DeviceTraits& traits, const MatmulProblem& p) {
 std::string fits_matrix(const DeviceTraits& traits, const MatmulProblem& p) {
   if (p.numbers == 0) return fmt::format("operands must be f16, bf16, f8, bytes, or f32 with Numerics::tf32, got {} and {}", name(p.a), name(p.b));
   if (p.layout == MatrixLayout::none) return "needs matrix instructions for these operands that were seen to work, the device has none";
-  const MatrixTile least = matrix_tiles(p.layout).back();
+  const MatrixTile least = matrix_tiles(p.layout, p.sparse_instruction).back();
   if (std::string why = refuses_group_items(traits, least.items(p.layout)); !why.empty()) return why;
   if (std::string why = refuses_local_bytes(traits, least.local_bytes(p.layout, p.stand_in)); !why.empty()) return why;
   return computes(traits, p);
@@ -237,8 +238,9 @@ std::string fits_clblast(const DeviceTraits& traits, const MatmulProblem& p) {
 }
 
 std::string_view matmul_entry(const DeviceTraits& traits, const MatmulProblem& p, std::string_view forced) {
-  if (p.left >= MatmulProblem::Left::sparse) return choose<MatmulProblem>(forced.empty() ? kSparse : kSparseForced, traits, p, forced, kOp).name;
-  auto list = forced.empty() ? std::span<const Implementation<MatmulProblem>>(kImplementations) : std::span<const Implementation<MatmulProblem>>(kForced);
+  using All = std::span<const Implementation<MatmulProblem>>;
+  const bool sparse = p.left >= MatmulProblem::Left::sparse;
+  const All list = forced.empty() ? (sparse ? All(kSparse) : All(kImplementations)) : (sparse ? All(kSparseForced) : All(kForced));
   return choose<MatmulProblem>(list, traits, p, forced, kOp).name;
 }
 
@@ -272,8 +274,9 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   if (p.part == Part::pack) plan.entry = dot ? "matmul_dot_pack" : "matmul_pack";
   if (p.part == Part::product && panels_of_words) plan.entry = "matmul_panels";
   const bool tiles = plan.entry == "matmul_tiles" || plan.entry == "matmul_sparse_tiles", few = plan.entry == "matmul_few",
-             matrix = plan.entry == "matmul_matrix", items = tiles || few || matrix || plan.entry == "matmul_items" || plan.entry == "matmul_sparse_items",
-             integer = is_byte(p.a), complex = is_complex(p.a);
+             matrix = plan.entry == "matmul_matrix" || plan.entry == "matmul_sparse_matrix",
+             items = tiles || few || matrix || plan.entry == "matmul_items" || plan.entry == "matmul_sparse_items", integer = is_byte(p.a),
+             complex = is_complex(p.a);
   if (items) plan.tuning.width = 1;
   set_lanes(plan, traits, computed == DType::f64 || p.wide, 1 + p.input_count + p.position_count, true, 4);
   auto stored = [&](DType d) { return d == DType::c64 ? DType::f32 : d == DType::c128 ? DType::f64 : d; };
@@ -305,16 +308,17 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
     if (computed != DType::f64) plan.registers = p.tile == kMatmulTiles.front().size ? 128 : 64;
   }
   if (matrix) {
-    const MatrixTile tile = matrix_tiles(p.layout).at(static_cast<std::size_t>(p.tile));
+    const MatrixTile tile = matrix_tiles(p.layout, p.sparse_instruction).at(static_cast<std::size_t>(p.tile));
     plan.tuning.local = tile.items(p.layout);
     // A unit then holds the 512 items of the largest tile, or two groups of smaller ones.
-    if (p.layout == MatrixLayout::mma) plan.registers = 128;
+    if (p.layout == MatrixLayout::mma && !p.sparse_instruction) plan.registers = 128;
     plan.options = matrix_options({.layout = p.layout, .stand_in = p.stand_in});
     const bool is_f8 = bits(p.a) == 8 && !integer;
     d.set("CLUTCH_LAYOUT", static_cast<int>(p.layout)).set("CLUTCH_NUMBERS", p.numbers).set("CLUTCH_STAND_IN", p.stand_in);
     d.set("CLUTCH_TILE_M", tile.rows).set("CLUTCH_TILE_N", tile.columns).set("CLUTCH_PART_M", tile.part_rows).set("CLUTCH_PART_N", tile.part_columns);
     d.set("CLUTCH_A_RAW", !is_f8).set("CLUTCH_B_RAW", !is_f8).set("CLUTCH_A_ALONG_K", p.a_along_k).set("CLUTCH_B_ALONG_K", p.b_along_k);
     d.set("CLUTCH_A_UNSIGNED", p.a == DType::u8).set("CLUTCH_B_UNSIGNED", p.b == DType::u8).set("CLUTCH_NARROW", p.narrow);
+    if (p.left >= MatmulProblem::Left::sparse) d.set("CLUTCH_SPARSE_INSTRUCTION", p.sparse_instruction);
   }
   if (few) {
     plan.tuning.local = kMatmulFewItems;

@@ -43,9 +43,10 @@ struct MatmulProblem {
   std::uint8_t numbers = 0;                   ///< matmul_matrix: what its instructions multiply, MATMUL_NUMBERS_...; 0: they do not multiply these operands
   MatrixLayout layout = MatrixLayout::none;   ///< of the device's instructions for them
   bool stand_in = false;                      ///< tests: plain code in their place
+  bool sparse_instruction = false;            ///< matmul_sparse_matrix: they take 2:4 matrices as they are; else these get their zeros back
   /// tiles: neighbours of a, of b and of the result come in quads, strides and sizes being multiples of four
   bool a_quads = false, b_quads = false, out_quads = false;
-  std::uint8_t unused[5] = {};
+  std::uint8_t unused[4] = {};
 };
 
 /// Compute type of products: f32 or f64, also for integers and complex numbers.
@@ -80,10 +81,10 @@ struct MatrixTile {
   }
 };
 /// Those of a layout, from the largest to the smallest. Parts are as large as registers allow, since what a sub-group reads of local memory serves all of its
-/// part.
-constexpr std::array<MatrixTile, 3> matrix_tiles(MatrixLayout layout) {
+/// part. sparse: for instructions that take 2:4 matrices, whose operands take more registers.
+constexpr std::array<MatrixTile, 3> matrix_tiles(MatrixLayout layout, bool sparse = false) {
   switch (layout) {
-    case MatrixLayout::mma: return {{{256, 128, 64, 32}, {128, 128, 64, 32}, {64, 64, 32, 32}}};
+    case MatrixLayout::mma: return {{{256, 128, 64, sparse ? 64 : 32}, {128, 128, 64, 32}, {64, 64, 32, 32}}};
     case MatrixLayout::mfma: return {{{128, 128, 64, 64}, {128, 128, 64, 64}, {64, 64, 32, 32}}};
     case MatrixLayout::dpas_8: return {{{128, 128, 32, 16}, {128, 128, 32, 16}, {64, 64, 16, 8}}};
     case MatrixLayout::dpas_16: return {{{128, 128, 32, 32}, {128, 128, 32, 32}, {64, 64, 16, 16}}};

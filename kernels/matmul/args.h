@@ -38,10 +38,11 @@
 #define MATMUL_SUB_GROUP(layout) ((layout) == MATMUL_LAYOUT_MFMA ? 64 : (layout) == MATMUL_LAYOUT_DPAS_8 ? 8 : (layout) == MATMUL_LAYOUT_DPAS_16 ? 16 : 32)
 #define MATMUL_FRAGMENT_ROWS(layout) ((layout) >= MATMUL_LAYOUT_DPAS_8 ? 8 : 16)
 #define MATMUL_FRAGMENT_COLUMNS(layout) ((layout) == MATMUL_LAYOUT_MMA || (layout) == MATMUL_LAYOUT_DPAS_8 ? 8 : 16)
-#define MATMUL_LINE_WORDS 16   // words of four bytes, along k, of a line in local memory
-#define MATMUL_RESULT_ROWS 32  // rows of a tile that pass through local memory at a time on their way to the result
-#define MATMUL_RESULT_PAD 4    // numbers behind each of them
-#define MATMUL_MODEL_WORDS 16  // most words that an item gives to the model of an instruction
+#define MATMUL_LINE_WORDS 16    // words of four bytes, along k, of a line in local memory
+#define MATMUL_SPARSE_PLACES 8  // word of a line of a 2:4 matrix behind its numbers, two a quad; places from there on, four bits a quad
+#define MATMUL_RESULT_ROWS 32   // rows of a tile that pass through local memory at a time on their way to the result
+#define MATMUL_RESULT_PAD 4     // numbers behind each of them
+#define MATMUL_MODEL_WORDS 16   // most words that an item gives to the model of an instruction
 
 CLUTCH_SHARED_BEGIN
 

@@ -92,13 +92,13 @@ struct MatmulCase {
               .entry = entry,
               .needs_fp64 = of_a == DType::f64,
               .is_helper = helper,
-              .by_matrix_instructions = entry == "matmul_matrix"};
+              .by_matrix_instructions = entry.ends_with("_matrix")};
     const std::int64_t matrices = s.b_shared ? 1 : s.batch;
     auto strides = [](std::int64_t rows, std::int64_t columns, bool transposed) {
       return transposed ? Dims{rows * columns, 1, rows} : Dims{rows * columns, columns, 1};
     };
     // Sums of whole numbers are exact in any order.
-    const bool matrix = entry == "matmul_matrix";
+    const bool matrix = entry.ends_with("_matrix");
     auto values = [&](std::int64_t count, DType type, std::uint64_t from) {
       std::vector<std::uint8_t> raw = model::make_values(static_cast<std::size_t>(count), type, from, is_byte(type));
       for (std::int64_t i = 0; i < count && matrix && !is_byte(type); ++i) {
@@ -107,23 +107,28 @@ struct MatmulCase {
       }
       return raw;
     };
+    // Of 2:4 problems what the epilogue reads is not whole, so that no result is a zero, whose sign relu() leaves open.
+    const bool is_sparse = entry.starts_with("matmul_sparse");
+    auto beside_values = [&](std::int64_t count, DType type, std::uint64_t from) {
+      return is_sparse ? model::make_values(static_cast<std::size_t>(count), type, from, false) : values(count, type, from);
+    };
     const DType beside = of_a == DType::f64 ? DType::f64 : DType::f32;
     p.inputs.push_back({of_a, {s.batch, s.m, s.k}, strides(s.m, s.k, s.a_transposed), values(s.batch * s.m * s.k, of_a, seed)});
     p.inputs.push_back({of_b, {matrices, s.k, s.n}, strides(s.k, s.n, s.b_transposed), values(matrices * s.k * s.n, of_b, seed + 1)});
     p.inputs.push_back({result, {s.batch, s.m, s.n}, {}, values(s.batch * s.m * s.n, result, seed + 2)});
-    p.inputs.push_back({beside, {s.n}, {}, values(s.n, beside, seed + 3)});
-    p.inputs.push_back({beside, {s.m, 1}, {}, values(s.m, beside, seed + 4)});
+    p.inputs.push_back({beside, {s.n}, {}, beside_values(s.n, beside, seed + 3)});
+    p.inputs.push_back({beside, {s.m, 1}, {}, beside_values(s.m, beside, seed + 4)});
     p.output = {result, {s.batch, s.m, s.n}, {}, p.inputs[2].raw};
     if (s.aligned) p.inputs[0].lead = p.inputs[1].lead = p.output.lead = 64;
-    const bool is_sparse = entry.starts_with("matmul_sparse");
     if (is_sparse) prune(p.inputs[0], s.k);
     fill(s, p);
     if (is_sparse) {
       // The left one is 2:4.
-      p.run = [s, entry](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      p.run = [s, entry, matrix](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
         if (s.beta != 0) copy_(out, in[2], {}, stream);
         const sparse::SemiStructured w = sparse::compress(in[0].select(0, 0), {}, stream);
-        const linalg::MatmulOptions options{.alpha = s.alpha, .beta = s.beta, .implementation = std::string(entry)};
+        const linalg::MatmulOptions options{
+            .alpha = s.alpha, .beta = s.beta, .implementation = std::string(entry), .numerics = matrix ? linalg::Numerics::tf32 : linalg::Numerics::chain};
         const Tensor more[] = {in[3], in[4]};
         ExprFunction f;
         if (s.epilogue) f = clutch::detail::trace_epilogue<2>(epilogue, in[0], in[1], more);
@@ -198,6 +203,11 @@ struct MatmulCase {
     all.push_back(problem("matmul_matrix", DType::bf16, DType::bf16, {.m = 70, .n = 67, .k = 37, .batch = 2, .a_transposed = true, .alpha = 0.5, .beta = 2},
                           seed + 23, DType::bf16));
     all.push_back(problem("matmul_matrix", DType::i8, DType::i8, {.m = 9, .n = 130, .k = 80, .b_transposed = true, .epilogue = true}, seed + 24, DType::f32));
+    // Rows in pairs of words and number by number, whole blocks and what is left of them.
+    all.push_back(problem("matmul_sparse_matrix", DType::bf16, DType::bf16, {.m = 70, .n = 67, .k = 37, .b_transposed = true, .alpha = 0.5, .beta = 2},
+                          seed + 26, DType::bf16));
+    all.push_back(
+        problem("matmul_sparse_matrix", DType::bf16, DType::bf16, {.m = 64, .n = 70, .k = 72, .epilogue = true, .aligned = true}, seed + 27, DType::bf16));
     all.push_back(problem("matmul_items", DType::i8, DType::i8, {.m = 5, .n = 9, .k = 30, .epilogue = true}, seed + 3, DType::f32));
     all.push_back(
         problem("matmul_sparse_dot", DType::i8, DType::i8, {.m = 37, .n = 21, .k = 75, .b_transposed = true, .alpha = 2, .beta = 3}, seed + 17, DType::i32));
@@ -258,6 +268,10 @@ struct MatmulCase {
       {"matmul_matrix", Edit::stride, "(int)(l) * (int)(line)", "(int)(l / 2) * (int)(line)"},
       {"matmul_matrix", Edit::offset, "(long)top * args.a_row", "(long)(top / 2) * args.a_row"},
       {"matmul_matrix", Edit::arithmetic, "lane / 4 + r / 2 * 8", "lane / 4 + r / 2 * 4"},
+      {"matmul_sparse_matrix", Edit::tail, "max(m.row_groups, first) - first)", "max(m.row_groups, first + 1) - first - 1)"},
+      {"matmul_sparse_matrix", Edit::stride, "m.row_groups, 0, 0)", "m.row_groups / 2, 0, 0)"},
+      {"matmul_sparse_matrix", Edit::offset, "row = m.top + min(line", "row = min(line"},
+      {"matmul_sparse_matrix", Edit::arithmetic, "lane / 4 + 8, lane % 2) << 16", "lane / 4, lane % 2) << 16"},
       {"matmul_dot_rows", Edit::tail, "4 * w + byte < length ?", "4 * w + byte + 1 < length ?"},
       {"matmul_dot_rows", Edit::stride, "(long)(4 * w + byte) * a_k", "(long)(4 * w) * a_k"},
       {"matmul_dot_rows", Edit::offset, "a + a_offset", "a"},

@@ -143,6 +143,8 @@ TEST(GpuPlans, CallsOfRealShapesLaunchWhatTheirKernelsTake) {
     const Calls c(dtype);
     const linalg::MatmulOptions blocks{.dtype = dtype == DType::f8e4m3fn ? DTypeList(DType::bf16) : DTypeList(), .numerics = linalg::Numerics::tf32};
     for (const std::int64_t n : {4096, 512}) c.run("matmul by blocks " + std::to_string(n), [&] { linalg::matmul(c.make({n, n}), c.make({n, n}), blocks); });
+    c.run("sparse24 by blocks 4096", [&] { sparse::matmul(sparse::compress(c.make({4096, 4096})), c.make({4096, 4096}), blocks); });
+    c.run("sparse24 linear by blocks 512x1024", [&] { sparse::matmul_transposed(c.make({512, 1024}), sparse::compress(c.make({1024, 1024})), blocks); });
     c.run("linear by blocks 2048x1024", [&] { linalg::matmul(c.make({2048, 1024}), c.make({1024, 1024}).mT(), blocks); });
   }
   Calls(DType::i32).run("group_by 1M of 100000", [&] { group_by(Calls::make({1 << 20}, DType::i32), 100000); });

@@ -34,13 +34,15 @@ void note_layout(Product& x, std::int64_t lines, std::int64_t steps) {
     constexpr std::int64_t kMost = std::int64_t{1} << 30;
     return std::abs(line) < kMost / lines && std::abs(step) < kMost / steps;
   };
-  x.p.narrow = !x.complex && stays_in(x.operands[1].row, x.operands[1].column) && stays_in(x.operands[2].column, x.operands[2].row);
+  // Rows of a 2:4 matrix lie one behind the other.
+  const std::int64_t row = x.sparse ? x.k : x.operands[1].row, column = x.sparse ? 1 : x.operands[1].column;
+  x.p.narrow = !x.complex && stays_in(row, column) && stays_in(x.operands[2].column, x.operands[2].row);
 }
 
 /// The plan for matrix instructions: the largest tile of which every compute unit gets one, that fits into local memory, and that has at most half as many
 /// results more to compute as the smallest has; else the smallest.
 const BuiltPlan& plan_of_matrix(Product& x) {
-  const auto tiles = matrix_tiles(x.p.layout);
+  const auto tiles = matrix_tiles(x.p.layout, x.p.sparse_instruction);
   auto groups = [&](const MatrixTile& tile) { return x.batch * parts_of(x.rows, tile.rows) * parts_of(x.n, tile.columns); };
   auto results = [&](const MatrixTile& tile) { return groups(tile) * tile.rows * tile.columns; };
   std::size_t number = 0;
@@ -157,7 +159,7 @@ struct Launcher {
   /// Rows and columns of a tile in local memory.
   std::pair<std::int64_t, std::int64_t> tile_sizes() const {
     if (!x.by_matrix) return {x.p.tile, x.p.tile};
-    const MatrixTile tile = matrix_tiles(x.p.layout)[static_cast<std::size_t>(x.p.tile)];
+    const MatrixTile tile = matrix_tiles(x.p.layout, x.p.sparse_instruction)[static_cast<std::size_t>(x.p.tile)];
     return {tile.rows, tile.columns};
   }
   // Each binds its kernel's arguments and returns the number of items.
@@ -288,7 +290,8 @@ std::int64_t Launcher::give_panels(const Tensor& a, const Tensor& b) {
   return items();
 }
 
-/// For matmul_items and matmul_sparse_items; with a group for each tile for matmul_tiles, matmul_sparse_tiles, matmul_matrix and matmul_few.
+/// For matmul_items and matmul_sparse_items; with a group for each tile for matmul_tiles, matmul_sparse_tiles, matmul_matrix,
+/// matmul_sparse_matrix and matmul_few.
 std::int64_t Launcher::give_elements(const Tensor& a, const Tensor& b) {
   if (x.sparse)
     encoder.input(x.c.sparse->values, "a").input(x.c.sparse->metadata).input(x.c.sparse->info);

@@ -65,6 +65,7 @@ struct Product {
   void choose_entry();
   void note_matrix_instructions();
   bool gains_by_matrix() const;
+  std::string_view matrix_entry() const { return sparse ? "matmul_sparse_matrix" : "matmul_matrix"; }
   void lay_out();
   bool fits_lanes() const;
   bool gains_by_lanes() const;

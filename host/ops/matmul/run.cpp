@@ -169,7 +169,7 @@ bool Product::note_function() {
 /// Notes which matrix instructions the call allows and the device has.
 void Product::note_matrix_instructions() {
   using linalg::Numerics;
-  const bool blocks = c.options.numerics != Numerics::chain, asked = c.options.implementation == "matmul_matrix";
+  const bool blocks = c.options.numerics != Numerics::chain, asked = c.options.implementation == matrix_entry();
   MatrixNumbers numbers{.a_unsigned = p.a == DType::u8, .b_unsigned = p.b == DType::u8};
   if (is_byte(p.a))
     numbers.kind = MATMUL_NUMBERS_BYTES;
@@ -179,8 +179,15 @@ void Product::note_matrix_instructions() {
     numbers.kind = MATMUL_NUMBERS_BF16;
   else if (c.options.numerics == Numerics::tf32 && p.a == DType::f32)
     numbers.kind = MATMUL_NUMBERS_TF32;
-  if (numbers.kind == 0 || sparse || is_packed) return;
-  const MatrixInstructions found = matrix_instructions(*c.runtime, numbers, asked);
+  if (numbers.kind == 0 || is_packed) return;
+  MatrixInstructions found;
+  if (sparse) {
+    MatrixNumbers of_sparse = numbers;
+    of_sparse.sparse = true;
+    found = matrix_instructions(*c.runtime, of_sparse, asked);
+    p.sparse_instruction = found.layout != MatrixLayout::none;
+  }
+  if (found.layout == MatrixLayout::none) found = matrix_instructions(*c.runtime, numbers, asked);
   p.numbers = static_cast<std::uint8_t>(numbers.kind), p.layout = found.layout, p.stand_in = found.stand_in;
 }
 
@@ -194,7 +201,7 @@ void Product::choose_entry() {
   entry = matmul_entry(traits, p, c.options.implementation);
   if (entry == "matmul_tiles" && c.options.implementation.empty() && p.layout == MatrixLayout::none && library_is_faster(c, p, stream)) entry = kClblast;
   by_tiles = entry == "matmul_tiles" || entry == "matmul_sparse_tiles";
-  by_few = entry == "matmul_few", by_matrix = entry == "matmul_matrix";
+  by_few = entry == "matmul_few", by_matrix = entry == matrix_entry();
   by_rows = entry == "matmul_sparse_rows", by_words = entry == "matmul_sparse_dot";
   if (by_words) p.vectors = 0, p.rows = tokens_of(few);
   // With more than a few columns bytes no longer limit the speed: converting f8 to f32 would take as long as the products, so a is kept in bf16.
@@ -272,8 +279,8 @@ bool Product::gains_by_few() const {
 /// True if the call allows the device's matrix instructions, and the product fills half of a tile of theirs. That is decided by the call's sizes, not by how
 /// batches are joined, so that strides change no bits.
 bool Product::gains_by_matrix() const {
-  if (entry != "matmul_tiles" || !c.options.implementation.empty() || !fits_matrix(traits, p).empty()) return false;
-  const std::int64_t least = matrix_tiles(p.layout).back().rows / 2;
+  if (!by_tiles || !c.options.implementation.empty() || !fits_matrix(traits, p).empty()) return false;
+  const std::int64_t least = matrix_tiles(p.layout, p.sparse_instruction).back().rows / 2;
   const Dims &of_b = sizes_of(*c.b), &sizes = c.sizes;
   bool shared = true;  // one b
   for (int d = 0; d + 2 < of_b.rank(); ++d) shared = shared && of_b[d] == 1;
@@ -387,7 +394,7 @@ void run_matmul(MatmulCall c, const Stream& stream) {
   }
   if (product.gains_as_f32()) return run_as_f32(product.c, stream);
   if (product.gains_by_matrix()) {
-    product.c.options.implementation = "matmul_matrix";
+    product.c.options.implementation = product.matrix_entry();
     product.choose_entry();
     // A permission is no demand: where the driver does not take the kernel, elements are chains.
     if (!has_matrix_plan(product)) {

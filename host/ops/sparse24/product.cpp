@@ -137,9 +137,9 @@ Tensor scaled_matmul(const SemiStructured& w, const Tensor& b, const Tensor& sca
 void scaled_matmul_out(const Tensor& out, const SemiStructured& w, const Tensor& b, const Tensor& scale_w, const Tensor& scale_b,
                        const linalg::ScaledMatmulOptions& options, const Stream& stream) {
   detail::OpName named("sparse::scaled_matmul_out");
-  detail::scaled_by(linalg::product_dtype(w.dtype(), b.dtype()), scale_w, scale_b, {.bias = options.bias, .dtype = out.dtype()}, "sparse::scaled_matmul",
-                    [&](const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions&) {
-                      matmul_out(out, w, b, f, inputs, {}, stream);
+  detail::scaled_by(linalg::product_dtype(w.dtype(), b.dtype()), scale_w, scale_b, {.bias = options.bias, .dtype = out.dtype(), .numerics = options.numerics},
+                    "sparse::scaled_matmul", [&](const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& plain) {
+                      matmul_out(out, w, b, f, inputs, {.numerics = plain.numerics}, stream);
                       return out;
                     });
 }
@@ -154,9 +154,9 @@ Tensor scaled_matmul_transposed(const Tensor& a, const SemiStructured& w, const 
 void scaled_matmul_transposed_out(const Tensor& out, const Tensor& a, const SemiStructured& w, const Tensor& scale_a, const Tensor& scale_w,
                                   const linalg::ScaledMatmulOptions& options, const Stream& stream) {
   detail::OpName named("sparse::scaled_matmul_transposed_out");
-  detail::scaled_by(linalg::product_dtype(a.dtype(), w.dtype()), scale_a, scale_w, {.bias = options.bias, .dtype = out.dtype()},
-                    "sparse::scaled_matmul_transposed", [&](const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions&) {
-                      matmul_transposed_out(out, a, w, f, inputs, {}, stream);
+  detail::scaled_by(linalg::product_dtype(a.dtype(), w.dtype()), scale_a, scale_w, {.bias = options.bias, .dtype = out.dtype(), .numerics = options.numerics},
+                    "sparse::scaled_matmul_transposed", [&](const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& plain) {
+                      matmul_transposed_out(out, a, w, f, inputs, {.numerics = plain.numerics}, stream);
                       return out;
                     });
 }
@@ -165,7 +165,7 @@ Tensor linear(const Tensor& x, const SemiStructured& w, const Tensor& bias, cons
   detail::OpName named("sparse::linear");
   const std::int64_t out = w.sizes()[0];
   return detail::linear_by(x, w.dtype(), out, bias, options, "sparse::linear", [&](const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs) {
-    return matmul_transposed(rows, w, f, inputs, {.dtype = options.dtype}, stream);
+    return matmul_transposed(rows, w, f, inputs, {.dtype = options.dtype, .numerics = options.numerics}, stream);
   });
 }
 
@@ -174,7 +174,7 @@ void linear_out(const Tensor& out, const Tensor& x, const SemiStructured& w, con
   const Tensor target = x.rank() == 1 ? detail::row_of(out) : out;
   detail::linear_by(x, w.dtype(), w.sizes()[0], bias, options, "sparse::linear",
                     [&](const Tensor& rows, const ExprFunction& f, std::span<const Tensor> inputs) {
-                      matmul_transposed_out(target, rows.rank() == 1 ? rows.unsqueeze(0) : rows, w, f, inputs, {}, stream);
+                      matmul_transposed_out(target, rows.rank() == 1 ? rows.unsqueeze(0) : rows, w, f, inputs, {.numerics = options.numerics}, stream);
                       return target;
                     });
 }

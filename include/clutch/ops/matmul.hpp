@@ -163,7 +163,7 @@ void matmul_out(const Tensor& out, const Tensor& a, const MatrixOperand& b, F&& 
 struct LinearOptions {
   nn::Activation activation = nn::Activation::none;
   DTypeList dtype = {};                 ///< of the result; empty: as matmul's
-  Numerics numerics = Numerics::chain;  ///< of the product, not of gradients; 2:4 weights are multiplied in chains
+  Numerics numerics = Numerics::chain;  ///< of the product, not of gradients
 };
 /// activation(x weight^T + bias): weight (out, in), or a PackedMatrix of its transpose (in, out); bias (out) or
 /// undefined. One launch.
@@ -213,9 +213,9 @@ CLUTCH_API void linear_backward_out(const LinearGradients& out, const Tensor& gr
                                     const Stream& stream = {});
 
 struct ScaledMatmulOptions {
-  Tensor bias = {};                     ///< broadcasts to the result
-  DTypeList dtype = {};                 ///< of the result: f32, f16 or bf16; empty: bf16
-  Numerics numerics = Numerics::chain;  ///< 2:4 matrices are multiplied in chains
+  Tensor bias = {};      ///< broadcasts to the result
+  DTypeList dtype = {};  ///< of the result: f32, f16 or bf16; empty: bf16
+  Numerics numerics = Numerics::chain;
 };
 /// (a scale_a) (b scale_b) + bias for f8 operands (others may come, too): fma(product, scale_a scale_b, bias), rounded
 /// once. Scales are f32: one, or one for each row of a (*, m, 1) and each column of b (*, 1, n).

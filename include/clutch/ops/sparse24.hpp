@@ -73,7 +73,8 @@ struct CompressOptions {
 class CLUTCH_API SemiStructured {
  public:
   SemiStructured() = default;
-  /// From values (m, 2 ceil(k / 4)) and metadata (m, ceil(ceil(k / 4) / 2)), u8, contiguous.
+  /// From values (m, 2 ceil(k / 4)) and metadata (m, ceil(ceil(k / 4) / 2)), u8, contiguous. The two places of a quad
+  /// differ.
   /// Errors: invalid_shape, invalid_dtype.
   SemiStructured(const Tensor& values, const Tensor& metadata, std::int64_t k);
 
@@ -119,9 +120,9 @@ CLUTCH_API void to_cutlass_out(const CutlassLayout& out, const SemiStructured& s
 CLUTCH_API SemiStructured from_cutlass(const CutlassLayout& layout, const Stream& stream = {});
 
 /// alpha w b for w (m, k) and b (*, k, n): (*, m, n). As linalg::matmul of decompress(w), with its dtypes, options and
-/// epilogues; where b is finite, with its bits. NaN and Inf of b that meet no value of w have no effect where a kernel
-/// skips them, and make NaN where it has zeros in their places (on GPUs).
-/// Errors: as linalg::matmul.
+/// epilogues; where b is finite and numerics is `chain`, with its bits. NaN and Inf of b that meet no value of w have
+/// no effect where a kernel skips them, and make NaN where it has zeros in their places (on GPUs). Errors: as
+/// linalg::matmul.
 CLUTCH_API Tensor matmul(const SemiStructured& w, const Tensor& b, const linalg::MatmulOptions& options = {},
                          const Stream& stream = {});
 CLUTCH_API Tensor matmul(const SemiStructured& w, const Tensor& b, const ExprFunction& f,
