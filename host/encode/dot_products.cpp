@@ -76,7 +76,7 @@ bool find_out(Runtime& runtime) {
   const Digest key = sha256("dot products 2|" + device_key(runtime));
   std::filesystem::path folder = cache_folder(), file = folder.empty() ? folder : folder / "devices" / (to_hex(key).substr(0, 32) + ".dot_products");
   if (!file.empty())
-    if (std::optional<std::string> kept = cache_read(file, key)) return *kept == "yes";
+    if (std::optional<std::string> kept = kept_result(file, key)) return *kept == "yes";
   const Probe probe = find_probe();
   const Trial trial = probe.program.empty() ? Trial{std::nullopt, probe.problem} : try_in_a_process(runtime, probe.program);
   if (!trial.works)

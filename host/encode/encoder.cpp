@@ -117,7 +117,7 @@ void Encoder::dispatch(const KernelHandle& handle, const Geometry& g) {
     detail::last_launch().note(handle.plan());
     return;
   }
-  launch_->kernel = handle, launch_->geometry = g;
+  launch_->kernel = handle, launch_->geometry = kernel.with_local(g);
   recorder_->kernel(stream_.impl(), *launch_);
   detail::last_launch().note(handle.plan(), kernel.id(), g);
   detail::last_launch().cost += launch_->cost;

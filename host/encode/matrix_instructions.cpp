@@ -145,7 +145,7 @@ bool try_out(Runtime& runtime, MatrixLayout layout, const MatrixNumbers& numbers
   const std::string& mode = the_settings().self_test.value;
   if (mode == "off") return true;
   if (mode != "fresh" && !file.empty())
-    if (std::optional<std::string> kept = cache_read(file, key)) return *kept == "yes";
+    if (std::optional<std::string> kept = kept_result(file, key)) return *kept == "yes";
   bool works = false;
   std::string reason = "results are not as they must be";
   try {

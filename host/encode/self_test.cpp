@@ -201,7 +201,7 @@ void run_self_tests(const DeviceRecord& record, DeviceTraits& traits) {
     std::filesystem::path folder = cache_folder();
     std::filesystem::path file = folder.empty() ? folder : folder / "devices" / (to_hex(key).substr(0, 32) + ".self_test");
     Results results;
-    std::optional<std::string> kept = file.empty() || mode == "fresh" ? std::nullopt : cache_read(file, key);
+    std::optional<std::string> kept = file.empty() || mode == "fresh" ? std::nullopt : kept_result(file, key);
     if (kept && kept->size() == sizeof results) {
       std::memcpy(&results, kept->data(), sizeof results);
     } else {

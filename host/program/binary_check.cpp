@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/binary_check.hpp"
 
+#include "runtime/settings.hpp"
+#include "support/system.hpp"
+
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -94,7 +97,22 @@ std::string fault_of_mesa(std::string_view binary) {
 
 bool is_pocl(std::string_view platform) noexcept { return platform == "Portable Computing Language"; }
 
-bool links_at_launch(std::string_view platform, const std::string& platform_version) { return is_pocl(platform) && !is_newer_pocl(platform_version); }
+bool links_at_launch(std::string_view platform, const std::string& platform_version, DeviceType type) {
+  return is_pocl(platform) && type == DeviceType::cpu && !is_newer_pocl(platform_version);
+}
+
+bool may_link() {
+  // As LLVM's driver looks for it: behind the name of its target first.
+#if defined(__x86_64__)
+  constexpr const char* kOfTarget = "x86_64-pc-linux-gnu-ld";
+#elif defined(__aarch64__)
+  constexpr const char* kOfTarget = "aarch64-unknown-linux-gnu-ld";
+#else
+  constexpr const char* kOfTarget = "ld";
+#endif
+  static const bool found = is_in_search_path("ld") || is_in_search_path(kOfTarget);
+  return found || the_settings().linker.value == "assume";
+}
 
 std::vector<LocalSize> local_sizes_in(std::string_view binary, std::string_view kernel) {
   // Files of a kernel stand in folders such as 64-1-1-goffs0-smallgrid; a folder without smallgrid is for wide launches.
@@ -118,6 +136,8 @@ std::vector<LocalSize> local_sizes_in(std::string_view binary, std::string_view 
       LocalSize size;
       int read = 0;
       if (std::sscanf(path.c_str() + begin + kernel.size() + 2, "%u-%u-%u-goffs0%n", &size.x, &size.y, &size.z, &read) != 3 || read == 0) continue;
+      // A folder without the compiled kernel is what a build that failed left.
+      if (!path.ends_with(".so")) continue;
       size.wide = !path.substr(begin + kernel.size() + 2 + static_cast<std::size_t>(read)).starts_with("-smallgrid");
       sizes.push_back(size);
     }

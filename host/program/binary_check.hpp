@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <clutch/device.hpp>
+
 #include "program/pack_file.hpp"
 
 #include <cstdint>
@@ -13,9 +15,11 @@ namespace clutch { inline namespace v0 { namespace detail {
 inline constexpr std::uint32_t kSpirvMagic = 0x07230203;
 
 bool is_pocl(std::string_view platform) noexcept;
-/// True of a PoCL up to 3.1, which runs a linker at the first launch of each local size that a program's binary does not contain, and ends the process where it
-/// finds none.
-bool links_at_launch(std::string_view platform, const std::string& platform_version);
+/// True of a CPU device of a PoCL up to 3.1, which runs a linker at the first launch of each local size that a program's binary does not contain, and ends the
+/// process where it finds none.
+bool links_at_launch(std::string_view platform, const std::string& platform_version, DeviceType type);
+/// False where such a PoCL finds no linker and CLUTCH_LINKER does not say that it needs none.
+bool may_link();
 /// Local sizes that a binary of such a PoCL contains for a kernel. The binary must be without a fault.
 std::vector<LocalSize> local_sizes_in(std::string_view pocl_binary, std::string_view kernel);
 

@@ -132,6 +132,10 @@ std::optional<std::string> cache_read(const fs::path& file, const Digest& key) {
   return payload;
 }
 
+std::optional<std::string> kept_result(const fs::path& file, const Digest& key) {
+  return the_settings().pack_record.value.empty() ? cache_read(file, key) : std::nullopt;
+}
+
 bool cache_write(const fs::path& file, const Digest& key, std::string_view payload) {
   if (!cache_is_written()) return false;
   Header header{};

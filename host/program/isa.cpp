@@ -110,7 +110,8 @@ std::string lacking(std::string_view wanted, std::string_view has) {
   return {};
 }
 
-std::string driver_of(const DeviceRecord& d) { return fmt::format("{} {} {}", d.facts.platform_name, d.platform_version, d.driver_version); }
+/// As files have it.
+std::string driver_of(const DeviceRecord& d) { return printable(fmt::format("{} {} {}", d.facts.platform_name, d.platform_version, d.driver_version)); }
 
 }  // namespace
 
@@ -144,7 +145,7 @@ PackTarget target_of(const DeviceRecord& d) {
   return {.isa = isa_of(d),
           .driver = driver_of(d),
           .features = on_host ? features_of_processor() : std::string(),
-          .device = d.facts.name,
+          .device = printable(d.facts.name),
           .made_by = driver_of(d),
           .proved = {}};
 }
@@ -160,6 +161,8 @@ std::string misfit(const PackTarget& target, const DeviceRecord& d) {
       return fmt::format("it needs a processor with {}, which this one has not", missing);
   return {};
 }
+
+std::string misfit(const PackTarget& target, const Device& device) { return misfit(target, *device.record()); }
 
 bool is_proved_by_recording(std::string_view isa) { return isa.starts_with("pocl-"); }
 

@@ -30,6 +30,8 @@ PackTarget target_of(const DeviceRecord& record);
 
 /// Why programs for a target are not for the device; empty if they are.
 std::string misfit(const PackTarget& target, const DeviceRecord& record);
+/// For clutch-pack.
+CLUTCH_API std::string misfit(const PackTarget& target, const Device& device);
 
 /// True if programs for the ISA come with the processor, so that they need no proof of their own: those of PoCL, which were recorded as they ran.
 bool is_proved_by_recording(std::string_view isa);

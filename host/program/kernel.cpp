@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of programs: cl_kernels that threads borrow, and the local sizes of launches.
+#include "program/binary_check.hpp"
 #include "program/pack_record.hpp"
 #include "program/program.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
-#include "support/system.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace clutch { inline namespace v0 { namespace detail {
 
@@ -45,6 +46,9 @@ Kernel::Kernel(Program& program, std::string_view entry, std::string wrapper)
   max_work_group_ = size;
   cl_ulong local = 0;
   if (clGetKernelWorkGroupInfo(first, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local, nullptr) == CL_SUCCESS) local_bytes_ = local;
+  std::array<std::size_t, 3> required{};
+  if (clGetKernelWorkGroupInfo(first, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof required, required.data(), nullptr) == CL_SUCCESS)
+    required_local_ = required[0];
   cl_uint count = 0;
   check_cl(clGetKernelInfo(first, CL_KERNEL_NUM_ARGS, sizeof count, &count, nullptr), name(), "clGetKernelInfo");
   argument_count_ = static_cast<int>(count);
@@ -111,6 +115,9 @@ namespace {
 /// Fewer work-items than this in each dimension are a small grid to PoCL, for which it compiles a kernel apart.
 constexpr std::uint64_t kWideGrid = 0xFFFF;
 
+/// Most work-items of a group whose size the caller does not choose.
+constexpr std::uint64_t kMostChosen = 256;
+
 LocalSize local_size(const Geometry& g, bool links_at_launch) {
   return {.x = static_cast<std::uint32_t>(g.local),
           .y = static_cast<std::uint32_t>(g.local_y),
@@ -118,13 +125,14 @@ LocalSize local_size(const Geometry& g, bool links_at_launch) {
           .wide = links_at_launch && std::max({g.global, g.global_y, g.global_z}) >= kWideGrid};
 }
 
-/// PoCL up to 3.1 runs this program.
-bool has_linker() {
-  static const bool found = is_in_search_path("ld");
-  return found;
-}
-
 }  // namespace
+
+std::uint64_t Kernel::chosen_local(std::uint64_t global) const noexcept {
+  if (required_local_ != 0) return required_local_;
+  std::uint64_t local = std::min({global, max_work_group_, kMostChosen});
+  while (global % local != 0) --local;
+  return local;
+}
 
 std::uint64_t Kernel::packed(const Geometry& g) const noexcept {
   const LocalSize size = local_size(g, program_.links_at_launch());
@@ -153,11 +161,11 @@ void Kernel::check_first(const Geometry& g, const char* op) const {
   if (!program_.links_at_launch()) return;
   const LocalSize size = local_size(g, true);
   if (program_.contains(size)) return;
-  if (!has_linker())
+  if (!may_link())
     throw Error(
         ErrorCode::build_failure, op,
         fmt::format("the driver must find the linker `ld` in PATH to compile {} for {} x {} x {} work-items{}, got none: the process would end; a kernel pack "
-                    "that was recorded with such launches needs none",
+                    "that was recorded with such launches needs none. If PoCL's own cache has this kernel, CLUTCH_LINKER=assume permits the launch",
                     name(), size.x, size.y, size.z, size.wide ? " of a wide launch" : ""));
   if (program_.origin() == ProgramOrigin::packed)
     log_once(LogLevel::info, fmt::format("kernel pack: the program of {} was not recorded with {} x {} x {} work-items{}: the driver compiles that now", name(),

@@ -74,14 +74,13 @@ struct Reader {
   }
 };
 
-/// Texts go into files without what the reader refuses.
+}  // namespace
+
 std::string printable(std::string text) {
   for (char& c : text)
     if (c < ' ' || c >= 127) c = '?';
   return text;
 }
-
-}  // namespace
 
 bool is_same_target(const PackTarget& a, const PackTarget& b) { return a.isa == b.isa && a.driver == b.driver && a.features == b.features; }
 
@@ -132,6 +131,17 @@ std::string encode_pack(PackContents contents) {
   return std::move(file.bytes);
 }
 
+bool merge_program(PackProgram& kept, PackProgram more, bool contains) {
+  if (kept.source.empty()) kept.source = std::move(more.source);
+  std::vector<LocalSize> all = kept.launches;
+  for (const LocalSize& l : more.launches)
+    if (std::find(all.begin(), all.end(), l) == all.end()) all.push_back(l);
+  if (kept.binary.empty() || (contains && !more.binary.empty() && more.launches.size() > kept.launches.size()))
+    kept.binary = std::move(more.binary), kept.launches = std::move(more.launches);
+  if (!contains) kept.launches = std::move(all);
+  return !contains || kept.binary.empty() || kept.launches.size() >= all.size();
+}
+
 std::vector<std::string> merge_packs(PackContents& into, PackContents more) {
   std::vector<std::string> incomplete;
   std::vector<std::uint32_t> target_of(more.targets.size());
@@ -139,7 +149,10 @@ std::vector<std::string> merge_packs(PackContents& into, PackContents more) {
     auto same = [&](const PackTarget& other) { return is_same_target(other, more.targets[t]); };
     auto found = std::find_if(into.targets.begin(), into.targets.end(), same);
     target_of[t] = static_cast<std::uint32_t>(found - into.targets.begin());
-    if (found == into.targets.end()) into.targets.push_back(more.targets[t]);
+    if (found == into.targets.end())
+      into.targets.push_back(more.targets[t]);
+    else if (found->proved != more.targets[t].proved)
+      found->proved.clear();
   }
   std::map<std::pair<std::uint32_t, Digest>, std::size_t> known;
   for (std::size_t i = 0; i < into.programs.size(); ++i) known.try_emplace({into.programs[i].target, into.programs[i].key}, i);
@@ -151,46 +164,48 @@ std::vector<std::string> merge_packs(PackContents& into, PackContents more) {
       continue;
     }
     PackProgram& kept = into.programs[at->second];
-    if (kept.source.empty()) kept.source = std::move(p.source);
-    std::vector<LocalSize> all = kept.launches;
-    for (const LocalSize& l : p.launches)
-      if (std::find(all.begin(), all.end(), l) == all.end()) all.push_back(l);
     // A binary of PoCL has code for its own local sizes alone.
     const bool contains = into.targets[p.target].isa.starts_with("pocl-");
-    if (kept.binary.empty() || (contains && !p.binary.empty() && p.launches.size() > kept.launches.size()))
-      kept.binary = std::move(p.binary), kept.launches = std::move(p.launches);
-    if (!contains)
-      kept.launches = std::move(all);
-    else if (!kept.binary.empty() && kept.launches.size() < all.size())
-      incomplete.push_back(kept.entry);
+    if (!merge_program(kept, std::move(p), contains)) incomplete.push_back(kept.entry);
   }
   return incomplete;
 }
 
 PackFile::Opened PackFile::open(const std::filesystem::path& path) {
-  PrivateMapping mapping = map_private_file(path);
-  if (!mapping.exists) return {.file = nullptr, .exists = false, .problem = fmt::format("{} is not there", path.string())};
-  if (!mapping.refusal.empty()) return {.file = nullptr, .exists = true, .problem = std::move(mapping.refusal)};
-  return parse(mapping.bytes, std::move(mapping.keeper), path.string());
+  PrivateFile opened = open_private_file(path);
+  if (!opened.exists) return {.file = nullptr, .exists = false, .problem = fmt::format("{} is not there", path.string())};
+  if (!opened.refusal.empty()) return {.file = nullptr, .exists = true, .problem = std::move(opened.refusal)};
+  return read_index(std::move(opened.read), opened.bytes, path.string());
 }
 
-PackFile::Opened PackFile::parse(std::string_view bytes, std::shared_ptr<const void> keeper, const std::string& name) {
+PackFile::Opened PackFile::parse(std::string bytes, const std::string& name) {
+  const std::uint64_t size = bytes.size();
+  auto read = [bytes = std::move(bytes)](std::uint64_t offset, std::uint64_t part) -> std::optional<std::string> {
+    if (offset > bytes.size() || part > bytes.size() - offset) return std::nullopt;
+    return bytes.substr(static_cast<std::size_t>(offset), static_cast<std::size_t>(part));
+  };
+  return read_index(std::move(read), size, name);
+}
+
+PackFile::Opened PackFile::read_index(Read read, std::uint64_t bytes, const std::string& name) {
   auto refused = [&](std::string why) { return Opened{.file = nullptr, .exists = true, .problem = fmt::format("{} is not used: {}", name, why)}; };
-  Reader header{bytes.substr(0, kHeaderBytes)};
+  const std::string head = read(0, std::min<std::uint64_t>(bytes, kHeaderBytes)).value_or("");
+  Reader header{head};
   if (header.skip(kMagic.size()) != kMagic) return refused("it must be a kernel pack, which begins with CLUTCHPK");
   const std::uint32_t format = header.u32(), kind = header.u32();
   if (header.whole && format != kFormat) return refused(fmt::format("its format must be {}, got {}", kFormat, format));
   const std::uint64_t file_bytes = header.u64(), index_bytes = header.u64();
   const Digest index_digest = header.digest(), header_digest = header.digest();
-  if (!header.whole) return refused(fmt::format("its header must have {} bytes, got {}", kHeaderBytes, bytes.size()));
-  if (sha256(bytes.substr(0, kChecked)) != header_digest) return refused("its header is damaged");
-  if (file_bytes != bytes.size()) return refused(fmt::format("it must have {} bytes, got {}", file_bytes, bytes.size()));
-  if (kind > kRecording || index_bytes > bytes.size() - kHeaderBytes) return refused("its header must name a known kind and an index within the file");
-  Reader index{bytes.substr(kHeaderBytes, static_cast<std::size_t>(index_bytes))};
+  if (!header.whole) return refused(fmt::format("its header must have {} bytes, got {}", kHeaderBytes, bytes));
+  if (sha256(std::string_view(head).substr(0, kChecked)) != header_digest) return refused("its header is damaged");
+  if (file_bytes != bytes) return refused(fmt::format("it must have {} bytes, got {}", file_bytes, bytes));
+  if (kind > kRecording || index_bytes > bytes - kHeaderBytes) return refused("its header must name a known kind and an index within the file");
+  const std::string of_index = read(kHeaderBytes, index_bytes).value_or("");
+  Reader index{of_index};
   if (sha256(index.left) != index_digest) return refused("its index is damaged");
 
   auto file = std::make_shared<PackFile>();
-  file->name_ = name, file->keeper_ = std::move(keeper), file->bytes_ = bytes, file->recording_ = kind == kRecording;
+  file->name_ = name, file->read_ = std::move(read), file->recording_ = kind == kRecording;
   file->version_ = index.text();
   constexpr std::size_t kTexts = 6;
   file->targets_.resize(index.count(kTexts * 4));
@@ -200,7 +215,7 @@ PackFile::Opened PackFile::parse(std::string_view bytes, std::shared_ptr<const v
   std::uint64_t at = kHeaderBytes + index_bytes;
   for (Blob& b : file->blobs_) {
     b.offset = at, b.bytes = index.u64(), b.digest = index.digest();
-    if (b.bytes > bytes.size() - at) return refused("its blobs must end with the file");
+    if (b.bytes > bytes - at) return refused("its blobs must end with the file");
     at += b.bytes;
   }
   file->rows_.resize(index.count(kDigestBytes + 6 * 4));
@@ -218,7 +233,7 @@ PackFile::Opened PackFile::parse(std::string_view bytes, std::shared_ptr<const v
       sound = sound && std::pair(before.target, before.key) < std::pair(row.program.target, row.program.key);
     }
   }
-  if (!index.whole || !index.left.empty() || at != bytes.size()) return refused("the lengths of its index must be those of the file");
+  if (!index.whole || !index.left.empty() || at != bytes) return refused("the lengths of its index must be those of the file");
   if (!sound || !index.printable) return refused("its index must name blobs and targets that it has, in order, by printable texts");
   if (!file->recording_ && file->targets_.size() != 1) return refused(fmt::format("a pack must be for one ISA, got {}", file->targets_.size()));
   return {.file = std::move(file), .exists = true, .problem = {}};
@@ -234,9 +249,9 @@ const PackFile::IndexRow* PackFile::find(const Digest& key) const {
 std::optional<std::string> PackFile::blob(std::uint32_t number) const {
   if (number >= blobs_.size()) return std::nullopt;
   const Blob& b = blobs_[number];
-  std::string copy(bytes_.substr(static_cast<std::size_t>(b.offset), static_cast<std::size_t>(b.bytes)));
-  if (sha256(copy) != b.digest) return std::nullopt;
-  return copy;
+  std::optional<std::string> bytes = read_(b.offset, b.bytes);
+  if (bytes && sha256(*bytes) != b.digest) bytes.reset();
+  return bytes;
 }
 
 PackContents PackFile::contents(std::string& problem) const {

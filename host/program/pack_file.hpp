@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,9 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 /// Name of the files of packs behind their last dot.
 inline constexpr const char* kPackSuffix = ".clutchpack";
+
+/// Names the file to which processes that use packs add what they took from packs and what they built; for clutch-pack prove.
+inline constexpr const char* kPackCountsVariable = "LIBCLUTCH_PACK_COUNTS";
 
 /// A local size of a kernel. `wide`: of launches with 2^16 - 1 or more work-items in a dimension, which PoCL compiles apart; else false.
 struct LocalSize {
@@ -41,6 +45,9 @@ struct PackTarget {
 };
 /// True if the same devices take programs of both.
 bool is_same_target(const PackTarget& a, const PackTarget& b);
+
+/// Texts as files of packs hold them: letters that no terminal takes for more than a letter; '?' stands for others.
+std::string printable(std::string text);
 
 struct PackProgram {
   Digest key{};              ///< pack_key() of options, entry and source
@@ -65,8 +72,11 @@ Digest pack_key(std::string_view options, std::string_view entry, std::string_vi
 /// The bytes of a file. Programs are sorted, equal blobs are stored once; of programs with equal keys and targets the first is kept.
 std::string encode_pack(PackContents contents);
 
-/// Adds what `more` has. Of a program that both have, one binary is kept, with the launches of both; on PoCL the one that contains more local sizes, with its
-/// own. Returns the entries of programs for which neither binary contains all local sizes, so that some are lost.
+/// Adds what another recording of a program has. One binary is kept, with the launches of both; with `contains`, on PoCL, the one that contains more local
+/// sizes, with its own. Returns false if neither binary contains all local sizes, so that some are lost.
+bool merge_program(PackProgram& into, PackProgram more, bool contains);
+
+/// Adds what `more` has, program by program. A proof stays if both have the same. Returns the entries of programs that lost local sizes.
 std::vector<std::string> merge_packs(PackContents& into, PackContents more);
 
 /// An open file. Its index is in memory, its blobs are read when they are asked for.
@@ -88,8 +98,8 @@ class PackFile {
   };
   /// Opens a file that only trusted users can have written (support/private_folder.hpp).
   static Opened open(const std::filesystem::path& path);
-  /// Reads bytes that `keeper` keeps. `name` stands in messages.
-  static Opened parse(std::string_view bytes, std::shared_ptr<const void> keeper, const std::string& name);
+  /// Reads bytes. `name` stands in messages.
+  static Opened parse(std::string bytes, const std::string& name);
 
   const std::string& name() const noexcept { return name_; }
   bool recording() const noexcept { return recording_; }
@@ -98,15 +108,18 @@ class PackFile {
   const std::vector<IndexRow>& rows() const noexcept { return rows_; }
   /// The program of a key of target 0; null if there is none.
   const IndexRow* find(const Digest& key) const;
-  /// A copy of a blob whose digest is right; nullopt if it is not.
+  /// A blob whose digest is right; nullopt if it is not, or if the file has become shorter.
   std::optional<std::string> blob(std::uint32_t number) const;
   /// Everything. `problem` names the first blob that is damaged, without which the result is left.
   PackContents contents(std::string& problem) const;
 
  private:
+  /// Parts of the file's bytes; nullopt past its end.
+  using Read = std::function<std::optional<std::string>(std::uint64_t offset, std::uint64_t bytes)>;
+  static Opened read_index(Read read, std::uint64_t file_bytes, const std::string& name);
+
   std::string name_;
-  std::shared_ptr<const void> keeper_;
-  std::string_view bytes_;
+  Read read_;
   bool recording_ = false;
   std::string version_;
   std::vector<PackTarget> targets_;

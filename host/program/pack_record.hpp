@@ -16,7 +16,10 @@ struct DeviceRecord;
 bool records_packs();
 /// Notes a program that was built or loaded.
 void record_program(const DeviceRecord& device, const Digest& key, std::string_view entry, std::string_view options, std::string_view source);
-/// Notes what is known of it after a launch. The file is written now and then, and when the process ends.
+/// Notes what is known of it after a launch.
 void record_launches(const DeviceRecord& device, const Digest& key, const std::vector<LocalSize>& launches, std::string binary) noexcept;
+/// Writes what is new: at first at once, then after five seconds at least. The end of the process writes the rest. To be called where a program's launches were
+/// noted, and where the host has waited for a stream.
+void write_recording() noexcept;
 
 }}}  // namespace clutch::v0::detail

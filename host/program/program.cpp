@@ -182,7 +182,7 @@ Program::Program(Runtime& runtime, ClProgram program, std::filesystem::path file
       file_(std::move(file)),
       key_(key),
       saved_(saved),
-      links_at_launch_(detail::links_at_launch(runtime.device().facts.platform_name, runtime.device().platform_version)) {}
+      links_at_launch_(detail::links_at_launch(runtime.device().facts.platform_name, runtime.device().platform_version, runtime.device().facts.type)) {}
 
 void Program::set_origin(ProgramOrigin origin, std::string_view binary, std::string_view entry, const Digest& key) {
   origin_ = origin, pack_key_ = key;
@@ -248,20 +248,27 @@ std::string device_key(const Runtime& runtime) {
 
 std::unique_ptr<Program> ProgramStore::make(const ProgramRequest& request, std::string_view source, const std::string& options, std::string_view given) {
   std::filesystem::path folder = cache_folder(), file;
-  const Digest key = sha256(fmt::format("{}\n{}\n{}", device_key(runtime_), options, source)), pack_key = detail::pack_key(options, request.entry, source);
-  if (records_packs()) record_program(runtime_.device(), pack_key, request.entry, options, source);
+  const Digest of_source = detail::pack_key(options, request.entry, source), key = sha256(fmt::format("{}\n{}", device_key(runtime_), to_hex(of_source)));
+  // SPIR-V, of which packs have none, is no source that another process could be given.
+  const Digest pack_key = request.spirv.empty() ? of_source : Digest{};
+  if (records_packs() && request.spirv.empty()) record_program(runtime_.device(), pack_key, request.entry, options, source);
   ClProgram program;
   std::optional<std::string> binary;
   if (!folder.empty()) {
     file = folder / "programs" / (to_hex(key) + ".bin");
     binary = cache_read(file, key);
-    if (binary) program = load_binary(runtime_, *binary, options);
   }
-  if (!program && !given.empty()) {
-    binary = std::string(given);
+  bool asks_packs = request.spirv.empty();
+  for (const bool is_given : {false, true}) {
+    if (program || (is_given && given.empty()) || (!is_given && !binary)) continue;
+    if (is_given) binary = std::string(given);
+    if (asks_packs && is_in_pack_alone(request, pack_key, *binary)) {
+      if (std::unique_ptr<Program> made = make_packed(request, options, file, key, pack_key)) return made;
+      asks_packs = false;
+    }
     program = load_binary(runtime_, *binary, options);
   }
-  if (!program)
+  if (!program && asks_packs)
     if (std::unique_ptr<Program> made = make_packed(request, options, file, key, pack_key)) return made;
   const ProgramOrigin origin = program ? ProgramOrigin::loaded : ProgramOrigin::built;
   if (program) {
@@ -276,6 +283,13 @@ std::unique_ptr<Program> ProgramStore::make(const ProgramRequest& request, std::
   made->set_origin(origin, is_loaded ? std::string_view(*binary) : std::string_view(), launched_name(request), pack_key);
   made->set_kernel(std::make_unique<Kernel>(*made, request.entry, std::string(request.wrapper_name)));
   return made;
+}
+
+bool ProgramStore::is_in_pack_alone(const ProgramRequest& request, const Digest& pack_key, std::string_view binary) {
+  const DeviceRecord& device = runtime_.device();
+  if (!links_at_launch(device.facts.platform_name, device.platform_version, device.facts.type) || may_link()) return false;
+  const std::vector<LocalSize> needed = packs_.launches(device, pack_key), has = local_sizes_in(binary, launched_name(request));
+  return std::any_of(needed.begin(), needed.end(), [&](const LocalSize& l) { return std::find(has.begin(), has.end(), l) == has.end(); });
 }
 
 std::unique_ptr<Program> ProgramStore::make_packed(const ProgramRequest& request, const std::string& options, const std::filesystem::path& file,

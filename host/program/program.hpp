@@ -44,6 +44,8 @@ class Kernel {
   std::uint64_t max_work_group() const noexcept { return max_work_group_; }
   int argument_count() const noexcept { return argument_count_; }
   std::uint64_t static_local_bytes() const noexcept { return local_bytes_; }
+  /// The geometry with a local size in place of one that the driver chooses, where it must be known whether a program contains it.
+  Geometry with_local(Geometry g) const noexcept;
   /// True at the first launch with this local size if the program is then to be saved: some drivers compile at that launch.
   bool first_launch(const Geometry& geometry);
   /// Sees that a launch does not end the process for want of a linker. Errors: build_failure if the driver would need one that is not there.
@@ -58,6 +60,7 @@ class Kernel {
   friend class KernelLease;
   /// The local size and, in bit 62, whether the launch is wide.
   std::uint64_t packed(const Geometry& geometry) const noexcept;
+  std::uint64_t chosen_local(std::uint64_t global) const noexcept;
   void check_first(const Geometry& geometry, const char* op) const;
   cl_kernel acquire();
   void give_back(cl_kernel kernel) noexcept;
@@ -69,6 +72,7 @@ class Kernel {
   std::string wrapper_;
   std::uint64_t id_;
   std::uint64_t max_work_group_ = 0, local_bytes_ = 0;
+  std::uint64_t required_local_ = 0;  ///< of reqd_work_group_size in x; 0: none
   int argument_count_ = 0;
   std::mutex mutex_;
   std::vector<ClKernel> owned_;   // all that were made; threads borrow them
@@ -177,6 +181,8 @@ class ProgramStore {
   /// A program of a pack; null if no pack has it, or if it is refused, which is logged.
   std::unique_ptr<Program> make_packed(const ProgramRequest& request, const std::string& options, const std::filesystem::path& file, const Digest& key,
                                        const Digest& pack_key);
+  /// True if a pack has a program's local sizes that this binary lacks and that the driver cannot compile.
+  bool is_in_pack_alone(const ProgramRequest& request, const Digest& pack_key, std::string_view binary);
 
   Runtime& runtime_;
   PackStore packs_;
@@ -198,5 +204,10 @@ class SourceMutation {
 
 /// Identifies device, driver and library version in keys of the disk cache.
 std::string device_key(const Runtime& runtime);
+
+inline Geometry Kernel::with_local(Geometry g) const noexcept {
+  if (g.local == 0 && program_.links_at_launch()) g.local = chosen_local(g.global);
+  return g;
+}
 
 }}}  // namespace clutch::v0::detail

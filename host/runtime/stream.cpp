@@ -3,6 +3,7 @@
 
 #include <clutch/event.hpp>
 
+#include "program/pack_record.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/queue_recorder.hpp"
 #include "runtime/quirks.hpp"
@@ -108,6 +109,7 @@ StreamImpl::~StreamImpl() {
   if (keeps || !to_save_.empty()) {
     clFinish(queue_.get());
     for (Program* program : to_save_) program->save();
+    if (records_packs()) write_recording();
   }
   ClEvent last = mark("~Stream");
   ClEvent known = last ? retained(last.get()) : ClEvent();
@@ -303,6 +305,7 @@ void StreamImpl::synchronize(std::string_view op) {
     clWaitForEvents(1, &raw);
   }
   for (Program* program : programs) program->save();
+  if (records_packs()) write_recording();
   check(op);
   runtime_.host_waited(seen);
 }

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <memory>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,19 +30,24 @@ struct PrivateBytes {
 /// checked.
 PrivateBytes read_private_file(const std::filesystem::path& path);
 
-/// A file's bytes, mapped for reading while `keeper` lives; no keeper if the file is absent, refused or empty.
-struct PrivateMapping {
-  std::shared_ptr<const void> keeper = {};
-  std::string_view bytes = {};
+/// An open file, of which parts are read when they are asked for. It is not mapped: whoever truncates a mapped file ends the processes that read it.
+struct PrivateFile {
+  /// Bytes from an offset on; nullopt if the file does not have them, any more. Empty if the file is absent or refused.
+  std::function<std::optional<std::string>(std::uint64_t offset, std::uint64_t bytes)> read = {};
+  std::uint64_t bytes = 0;
   bool exists = false;
   std::string refusal = {};  ///< as of PrivateBytes
 };
-/// Maps a file that only trusted users can have written, checked as by read_private_file().
-PrivateMapping map_private_file(const std::filesystem::path& path);
+/// Opens a file that only trusted users can have written, checked as by read_private_file(). Windows: it is read whole, since an open file could not be
+/// replaced.
+PrivateFile open_private_file(const std::filesystem::path& path);
 
 /// Creates a folder and missing folders above it, for this user alone (mode 0700; Windows: the user, the Administrators and SYSTEM). Returns the system's last
 /// error, or 0. An error may be harmless; the use of the folder shows it.
 int make_private_folders(const std::filesystem::path& path);
+
+/// Makes a folder of a new name in the system's folder of temporary files, for this user alone. Empty if that fails.
+std::filesystem::path make_temporary_folder();
 
 /// A folder of files that only trusted users can have written. All access goes through the open folder, so that the folder cannot be replaced after the check;
 /// on Windows the folder can be neither renamed nor removed while it is open.

@@ -8,13 +8,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -90,18 +90,31 @@ PrivateBytes read_private_file(const fs::path& path) {
   return read_open(file.number, path, false);
 }
 
-PrivateMapping map_private_file(const fs::path& path) {
-  const Descriptor file{::open(path.c_str(), kFileFlags)};
-  if (file.number < 0 && (errno == ENOENT || errno == ENOTDIR)) return {};
+PrivateFile open_private_file(const fs::path& path) {
+  auto file = std::make_shared<Descriptor>();
+  file->number = ::open(path.c_str(), kFileFlags);
+  if (file->number < 0 && (errno == ENOENT || errno == ENOTDIR)) return {};
   struct stat status {};
-  if (std::string refusal = judged(file.number, path, status); !refusal.empty()) return {.exists = true, .refusal = std::move(refusal)};
-  const auto size = static_cast<std::size_t>(status.st_size);
-  if (size == 0) return {.exists = true};
-  void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number, 0);
-  if (memory == MAP_FAILED) return {.exists = true, .refusal = fmt::format("{} is not used: it cannot be mapped: {}", path.string(), reason(errno))};
-  return {.keeper = std::shared_ptr<const void>(memory, [size](const void* p) { ::munmap(const_cast<void*>(p), size); }),
-          .bytes = {static_cast<const char*>(memory), size},
-          .exists = true};
+  if (std::string refusal = judged(file->number, path, status); !refusal.empty()) return {.exists = true, .refusal = std::move(refusal)};
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  auto read = [file = std::move(file), size](std::uint64_t offset, std::uint64_t bytes) -> std::optional<std::string> {
+    if (offset > size || bytes > size - offset) return std::nullopt;
+    std::string part(static_cast<std::size_t>(bytes), '\0');
+    for (std::size_t done = 0; done < part.size();) {
+      const ssize_t got = ::pread(file->number, part.data() + done, part.size() - done, static_cast<off_t>(offset + done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return std::nullopt;  // the file became shorter meanwhile
+      done += static_cast<std::size_t>(got);
+    }
+    return part;
+  };
+  return {.read = std::move(read), .bytes = size, .exists = true};
+}
+
+fs::path make_temporary_folder() {
+  std::error_code ignored;
+  std::string name = (fs::temp_directory_path(ignored) / "clutch-XXXXXX").string();
+  return ::mkdtemp(name.data()) ? fs::path(name) : fs::path();
 }
 
 int make_private_folders(const fs::path& path) {

@@ -213,12 +213,28 @@ PrivateBytes read_private_file(const fs::path& path) {
   return read_open(file, path, false);
 }
 
-PrivateMapping map_private_file(const fs::path& path) {
-  // Read, since a mapped file could not be replaced.
-  PrivateBytes read = read_private_file(path);
-  if (!read.bytes) return {.exists = !read.refusal.empty(), .refusal = std::move(read.refusal)};
-  auto kept = std::make_shared<const std::string>(std::move(*read.bytes));
-  return {.keeper = kept, .bytes = *kept, .exists = true};
+PrivateFile open_private_file(const fs::path& path) {
+  PrivateBytes whole = read_private_file(path);
+  if (!whole.bytes) return {.exists = !whole.refusal.empty(), .refusal = std::move(whole.refusal)};
+  auto kept = std::make_shared<const std::string>(std::move(*whole.bytes));
+  const std::uint64_t size = kept->size();
+  auto read = [kept = std::move(kept)](std::uint64_t offset, std::uint64_t bytes) -> std::optional<std::string> {
+    if (offset > kept->size() || bytes > kept->size() - offset) return std::nullopt;
+    return kept->substr(static_cast<std::size_t>(offset), static_cast<std::size_t>(bytes));
+  };
+  return {.read = std::move(read), .bytes = size, .exists = true};
+}
+
+fs::path make_temporary_folder() {
+  std::error_code error;
+  const fs::path in = fs::temp_directory_path(error);
+  for (int i = 0; !error && i < 100; ++i) {
+    const fs::path path = in / fmt::format("clutch-{}-{:x}", ::GetCurrentProcessId(), now_ns());
+    const DWORD made = make_private_folder(path);
+    if (made == 0) return path;
+    if (made != ERROR_ALREADY_EXISTS) break;
+  }
+  return {};
 }
 
 int make_private_folders(const fs::path& path) {

@@ -47,7 +47,14 @@ std::filesystem::path program_file();
 /// File of the library or program that holds this function; empty if it is not known.
 std::filesystem::path file_of(void (*function)());
 
-/// True if a folder of the environment's PATH has a program of that name.
+/// What stands between the folders of PATH and the files of a list.
+#ifdef _WIN32
+inline constexpr char kPathSeparator = ';';
+#else
+inline constexpr char kPathSeparator = ':';
+#endif
+
+/// True if a folder of the environment's PATH has a program of that name. POSIX: a PATH that is not set has none, as LLVM looks for programs.
 bool is_in_search_path(const char* program);
 
 struct ProgramRun {
@@ -90,11 +97,12 @@ FileMapping map_whole_file(const std::string& path);
 /// Returns what failed, with the path and the system's reason; empty on success.
 std::string replace_file(const std::string& path, std::span<const std::span<const std::byte>> parts, unsigned mode);
 
-/// A lock that processes take in turn: the right to write a file that several of them write. The lock is a file beside it, which stays.
+/// A lock that processes take in turn: the right to write a file that several of them write. The lock is a file beside it, which stays. Children that
+/// fork() makes meanwhile do not keep it.
 class FileLock {
  public:
-  /// Waits until no other process has the lock of that path.
-  explicit FileLock(const std::filesystem::path& path);
+  /// Waits until no other process has the lock of that path, but no longer than `limit`: its holder may be stopped.
+  explicit FileLock(const std::filesystem::path& path, std::chrono::milliseconds limit = std::chrono::seconds(2));
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;

@@ -79,10 +79,12 @@ std::filesystem::path file_of(void (*function)()) {
 
 bool is_in_search_path(const char* program) {
   const char* path = std::getenv("PATH");
-  std::string_view left = path ? path : "/bin:/usr/bin";
+  std::string_view left = path ? path : "";
   while (!left.empty()) {
-    const std::string_view folder = left.substr(0, left.find(':'));
-    if (!folder.empty() && ::access((std::filesystem::path(folder) / program).c_str(), X_OK) == 0) return true;
+    const std::string_view folder = left.substr(0, left.find(kPathSeparator));
+    const std::filesystem::path file = std::filesystem::path(folder) / program;
+    struct stat status {};
+    if (!folder.empty() && ::access(file.c_str(), X_OK) == 0 && ::stat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode)) return true;
     left.remove_prefix(std::min(folder.size() + 1, left.size()));
   }
   return false;
@@ -158,8 +160,10 @@ FileMapping map_whole_file(const std::string& path) {
 
 std::string replace_file(const std::string& path, std::span<const std::span<const std::byte>> parts, unsigned mode) {
   static std::atomic<unsigned> count{0};
-  const std::string temporary = fmt::format("{}.{}.{}", path, ::getpid(), count++);
-  Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)};
+  // Processes of several containers may share the folder and have the same process id, so the name has the time as well.
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  const std::string temporary = fmt::format("{}.{}.{}.{:x}.tmp", path, ::getpid(), count++, now);
+  Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode)};
   auto problem = [&](const char* what, const std::string& of) { return fmt::format("{} {}: {}", what, of, reason(errno)); };
   if (file.number < 0) return problem("cannot write next to", path);
   auto write = [&]() -> std::string {
@@ -174,17 +178,27 @@ std::string replace_file(const std::string& path, std::span<const std::span<cons
   return failed;
 }
 
-FileLock::FileLock(const std::filesystem::path& path) {
+FileLock::FileLock(const std::filesystem::path& path, std::chrono::milliseconds limit) {
   const std::string beside = path.string() + ".lock";
+  const auto begin = std::chrono::steady_clock::now();
   const int file = ::open(beside.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   int locked = file < 0 ? -1 : 0;
-  while (file >= 0 && (locked = ::flock(file, LOCK_EX)) != 0 && errno == EINTR) {
+  while (file >= 0 && (locked = ::flock(file, LOCK_EX | LOCK_NB)) != 0 && (errno == EINTR || errno == EWOULDBLOCK)) {
+    if (std::chrono::steady_clock::now() - begin > limit) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  if (locked != 0) problem_ = fmt::format("cannot lock {}: {}", beside, reason(errno));
-  open_ = file;
+  if (locked == 0) {
+    open_ = file;
+    return;
+  }
+  problem_ = file >= 0 && errno == EWOULDBLOCK ? fmt::format("cannot lock {}: another process has held it for {} ms", beside, limit.count())
+                                               : fmt::format("cannot lock {}: {}", beside, reason(errno));
+  if (file >= 0) ::close(file);
 }
 FileLock::~FileLock() {
-  if (open_ >= 0) ::close(static_cast<int>(open_));
+  if (open_ < 0) return;
+  ::flock(static_cast<int>(open_), LOCK_UN);  // children of fork() have the open file, too
+  ::close(static_cast<int>(open_));
 }
 
 bool may_write(const std::filesystem::path& folder) noexcept { return ::access(folder.c_str(), W_OK) == 0; }

@@ -180,12 +180,18 @@ std::string replace_file(const std::string& path, std::span<const std::span<cons
   return failed;
 }
 
-FileLock::FileLock(const std::filesystem::path& path) {
+FileLock::FileLock(const std::filesystem::path& path, std::chrono::milliseconds limit) {
   const fs::path beside = path.string() + ".lock";
   HANDLE file = ::CreateFileW(beside.c_str(), GENERIC_READ | GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr, OPEN_ALWAYS,
                               FILE_ATTRIBUTE_NORMAL, nullptr);
-  OVERLAPPED from_begin{};
-  const bool locked = file != INVALID_HANDLE_VALUE && ::LockFileEx(file, LOCKFILE_EXCLUSIVE_LOCK, 0, 1, 0, &from_begin);
+  const auto begin = std::chrono::steady_clock::now();
+  bool locked = false;
+  while (file != INVALID_HANDLE_VALUE) {
+    OVERLAPPED from_begin{};
+    locked = ::LockFileEx(file, LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &from_begin);
+    if (locked || ::GetLastError() != ERROR_LOCK_VIOLATION || std::chrono::steady_clock::now() - begin > limit) break;
+    ::Sleep(2);
+  }
   if (!locked) problem_ = fmt::format("cannot lock {}: {}", beside.string(), reason_of(::GetLastError()));
   open_ = file == INVALID_HANDLE_VALUE ? -1 : reinterpret_cast<std::intptr_t>(file);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // clutch-pack: makes kernel packs of recorded programs, shows and checks them. docs/packs.md is its guide.
 #include <clutch/clutch.hpp>
+#include <clutch/version.hpp>
 
 #include "program/isa.hpp"
 #include "program/pack_file.hpp"
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
@@ -68,6 +70,8 @@ int build(const Build& b) {
   int problems = 0;
   if (b.targets.empty()) {
     const PackContents recording = b.recorded.empty() ? record_workload(work, b.device, b.dtypes.empty() ? "f32" : b.dtypes) : read_pack(b.recorded);
+    if (recording.programs.empty())
+      throw std::runtime_error(fmt::format("{} must have programs, got none; no pack is made", b.recorded.empty() ? "the workload's recording" : b.recorded));
     std::set<std::string> made;
     for (std::uint32_t t = 0; t < recording.targets.size(); ++t) {
       const PackContents pack = pack_of(recording, t);
@@ -124,7 +128,8 @@ int list(const std::vector<std::string>& files, bool all) {
     }
     if (!all) continue;
     for (const PackFile::IndexRow& row : file.rows())
-      fmt::print("  {}  {}  [{}]  {}\n", clutch::detail::to_hex(row.program.key).substr(0, 16), row.program.entry, sizes_of(row.program), row.program.options);
+      fmt::print("  {}  {}  [{}]  {}\n", clutch::detail::to_hex(row.program.key).substr(0, 16), row.program.entry, sizes_of(row.program),
+                 clutch::detail::printable(row.program.options));
   }
   return problems == 0 ? 0 : 1;
 }
@@ -164,24 +169,51 @@ int merge(const std::vector<std::string>& files) {
   return 0;
 }
 
-/// Runs a command that proves programs on a device, with the pack, and notes in the pack that it passed.
+/// What the processes of a proof took from packs, and what they built.
+struct Counts {
+  std::uint64_t packed = 0, built = 0;
+};
+Counts counts_in(const fs::path& file) {
+  Counts all;
+  std::ifstream lines(file);
+  for (Counts one; lines >> one.packed >> one.built;) all.packed += one.packed, all.built += one.built;
+  return all;
+}
+
+/// Runs a command that proves programs on a device, with the pack, and notes in the pack that it passed. Every program that it runs must be the pack's.
 int prove(const std::string& name, const std::vector<std::string>& command) {
   if (command.empty()) throw std::runtime_error("prove needs a command behind --, such as: ctest -R ^proof");
   PackContents pack = read_pack(name);
   if (pack.recording) throw std::runtime_error(fmt::format("{} must be a pack, got a recording", name));
-  std::string device;
-  for (const clutch::Device& d : clutch::devices())
-    if (clutch::detail::isa_of(d) == pack.targets[0].isa) device = fmt::format("{}, {} {}", d.name(), d.platform(), d.driver_version());
+  if (pack.version != CLUTCH_VERSION) throw std::runtime_error(fmt::format("{} must be of clutch {}, got {}", name, CLUTCH_VERSION, pack.version));
+  std::string device, selector, why;
+  for (const clutch::Device& d : clutch::devices()) {
+    const std::string misfit = clutch::detail::misfit(pack.targets[0], d);
+    if (!misfit.empty())
+      why += fmt::format("; {}", misfit);
+    else if (device.empty())
+      device = fmt::format("{}, {} {}", d.name(), d.platform(), d.driver_version()), selector = d.selector();
+  }
   if (device.empty())
-    throw std::runtime_error(fmt::format("a device of {} must be here to prove {}, got none; the pack stays as it is", pack.targets[0].isa, name));
-  clutch::detail::set_environment("CLUTCH_PACK", fs::absolute(name).string().c_str());
-  clutch::detail::set_environment("CLUTCH_CACHE", "off");
+    throw std::runtime_error(
+        fmt::format("a device of {} that takes {} must be here to prove it, got none{}; the pack stays as it is", pack.targets[0].isa, name, why));
+  const WorkFolder work;
+  const fs::path counts_file = work.path() / "counts";
+  for (const auto& [variable, value] :
+       {std::pair("CLUTCH_PACK", fs::absolute(name).string()), std::pair("CLUTCH_CACHE", std::string("off")), std::pair("CLUTCH_PACK_RECORD", std::string()),
+        std::pair("CLUTCH_DEVICE", selector), std::pair("CLUTCH_TEST_DEVICES", selector), std::pair(clutch::detail::kPackCountsVariable, counts_file.string())})
+    clutch::detail::set_environment(variable, value.c_str());
   std::vector<std::string> words{"--"};
   words.insert(words.end(), command.begin(), command.end());
   const clutch::detail::ProgramRun run = clutch::detail::run_program("/usr/bin/env", words, clutch::detail::Keep::output);
   fmt::print("{}", run.kept);
   if (run.end != clutch::detail::ProgramRun::End::exited || run.status != 0)
     throw std::runtime_error(fmt::format("the command must end with 0, got {}{}; {} stays as it is", run.problem, run.status, name));
+  if (const Counts counts = counts_in(counts_file); counts.packed == 0 || counts.built != 0)
+    throw std::runtime_error(
+        fmt::format("the command must take programs from the pack and build none, got {} from it and {} built; {} stays as it is. A pack of what "
+                    "CLUTCH_PACK_RECORD records of that command has all of them",
+                    counts.packed, counts.built, name));
   std::string what;
   for (const std::string& word : command) what += fmt::format("{}{}", what.empty() ? "" : " ", word);
   pack.targets[0].proved = fmt::format("{} on {}", what, device);

@@ -70,10 +70,8 @@ std::string first_lines(const std::string& text) { return text.empty() ? "it wro
 
 }  // namespace
 
-WorkFolder::WorkFolder() : path_(fs::temp_directory_path() / fmt::format("clutch-pack-{}", clutch::detail::process_id())) {
-  fs::remove_all(path_);
-  if (clutch::detail::make_private_folders(path_) != 0 || !fs::is_directory(path_))
-    throw std::runtime_error(fmt::format("cannot make the folder {}", path_.string()));
+WorkFolder::WorkFolder() : path_(clutch::detail::make_temporary_folder()) {
+  if (path_.empty()) throw std::runtime_error(fmt::format("cannot make a folder in {}", fs::temp_directory_path().string()));
 }
 WorkFolder::~WorkFolder() {
   std::error_code ignored;

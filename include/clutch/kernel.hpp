@@ -93,7 +93,8 @@ struct KernelSource {
   std::span<const std::byte> spirv = {};  ///< in place of text: a SPIR-V module for OpenCL, whose kernels take pointers
 };
 
-/// Global and local sizes of up to three dimensions; local 0 in x lets the driver choose.
+/// Global and local sizes of up to three dimensions; local 0 in x lets the driver choose, or clutch where packs hold
+/// local sizes.
 struct Geometry {
   std::uint64_t global = 1;
   std::uint64_t local = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of kernel packs run in processes of their own: pack_child ops | own LOCAL | unsynchronized. Prints what happened in words and numbers.
+// What the tests of kernel packs run in processes of their own: pack_child ops | own LOCAL | unsynchronized |
+// killed SECONDS. Prints what happened in words and numbers.
 #include <clutch/clutch.hpp>
 
 #include <sys/resource.h>
@@ -7,9 +8,11 @@
 #include <time.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -56,6 +59,16 @@ void own(std::uint64_t local) {
   std::printf("own %g\n", static_cast<double>(out.to_host<float>()[63]));
 }
 
+/// Launches at once and after some seconds; then nothing of the process runs any more.
+void killed(int seconds) {
+  clutch::full({10}, 1).to_host<float>();
+  own(4);
+  std::this_thread::sleep_for(std::chrono::seconds(seconds));
+  clutch::synchronize();
+  std::fflush(stdout);
+  ::raise(SIGKILL);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -64,6 +77,7 @@ int main(int count, char** arguments) {
     if (mode == "ops") ops();
     if (mode == "own" && count > 2) own(std::strtoull(arguments[2], nullptr, 10));
     if (mode == "unsynchronized") clutch::full({10}, 1);
+    if (mode == "killed" && count > 2) killed(std::atoi(arguments[2]));
   } catch (const clutch::Error& e) {
     std::printf("Error %s: %s\n", std::string(clutch::name(e.code())).c_str(), e.what());
   }

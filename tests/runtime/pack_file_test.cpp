@@ -31,7 +31,7 @@ PackContents small_pack() {
   return pack;
 }
 
-PackFile::Opened parse(const std::string& bytes) { return PackFile::parse(bytes, nullptr, "a file"); }
+PackFile::Opened parse(const std::string& bytes) { return PackFile::parse(bytes, "a file"); }
 
 void expect_equal(const PackContents& got, const PackContents& want) {
   ASSERT_EQ(got.programs.size(), want.programs.size());
@@ -177,12 +177,35 @@ TEST(PackFiles, MergingKeepsTheBinaryThatContainsMore) {
   d.targets[0].isa = e.targets[0].isa = "ptx-sm_90";
   EXPECT_TRUE(merge_packs(d, e).empty());
   EXPECT_EQ(d.programs[1].launches.size(), 3u) << "those of both";
+  // A proof stays if both have the same.
+  PackContents proved = small_pack(), unproved = small_pack();
+  proved.targets[0].proved = "ctest";
+  PackContents both = proved;
+  merge_packs(both, proved);
+  EXPECT_EQ(both.targets[0].proved, "ctest");
+  merge_packs(both, unproved);
+  EXPECT_EQ(both.targets[0].proved, "");
+  merge_packs(unproved, proved);
+  EXPECT_EQ(unproved.targets[0].proved, "");
   PackContents other = small_pack();
   other.targets[0].driver = "another";
   EXPECT_TRUE(merge_packs(a, other).empty());
   EXPECT_EQ(a.targets.size(), 2u);
   EXPECT_EQ(a.programs.size(), 7u);
   EXPECT_NE(parse(encode_pack(a)).problem.find("must be for one ISA"), std::string::npos);
+}
+
+/// Whoever truncates a file in place must not end the processes that have it open.
+TEST(PackFiles, OneThatBecomesShorterIsDamaged) {
+  const fs::path path = fs::temp_directory_path() / ("clutch-short-pack-" + std::to_string(::getpid()));
+  PackContents large = small_pack();
+  large.programs[0].binary.assign(1 << 16, 'x');
+  ASSERT_EQ(write_pack(path, large), "");
+  const PackFile::Opened opened = PackFile::open(path);
+  ASSERT_TRUE(opened.file) << opened.problem;
+  ASSERT_EQ(::truncate(path.c_str(), 100), 0);
+  for (const PackFile::IndexRow& row : opened.file->rows()) EXPECT_FALSE(opened.file->blob(row.binary));
+  fs::remove(path);
 }
 
 TEST(PackFiles, OfOthersAreNotOpened) {

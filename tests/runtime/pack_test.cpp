@@ -9,6 +9,7 @@
 #include "runtime/settings.hpp"
 #include "support/fixture.hpp"
 #include "support/mutation.hpp"
+#include "support/system.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -59,7 +60,7 @@ std::string child(const std::string& environment, const std::string& mode) {
   std::array<char, 4096> buffer{};
   while (pipe && std::fgets(buffer.data(), buffer.size(), pipe)) text += buffer.data();
   const int status = pipe ? ::pclose(pipe) : -1;
-  EXPECT_EQ(status, 0) << text;
+  EXPECT_EQ(status == 0, !mode.starts_with("killed")) << text;
   return text;
 }
 
@@ -115,7 +116,7 @@ std::string bare(const Folder& folder) { return "PATH= CLUTCH_CACHE=on CLUTCH_CA
 
 bool is_linking_pocl() {
   const detail::DeviceRecord& record = *default_device().record();
-  return detail::links_at_launch(record.facts.platform_name, record.platform_version);
+  return detail::links_at_launch(record.facts.platform_name, record.platform_version, record.facts.type);
 }
 
 /// One op in a context that has no programs yet, with packs of the setting; the lines that it logs as warnings.
@@ -190,6 +191,63 @@ TEST(Packs, WithoutALinkerALaunchOfAnotherSizeIsAnError) {
   const std::string compiled = child("CLUTCH_LOG=info CLUTCH_CACHE=off CLUTCH_PACK=" + pack + " POCL_CACHE_DIR=" + folder.empty("pocl"), "own 2");
   EXPECT_NE(compiled.find("own 9\nbuilt 0 "), std::string::npos) << compiled;
   EXPECT_NE(compiled.find("was not recorded with 2 x 1 x 1 work-items"), std::string::npos) << compiled;
+}
+
+/// What self-tests found before is in the cache, but a machine without a compiler must find the self-tests' programs in the pack.
+TEST(Packs, SelfTestsAreRecordedThoughTheirResultsAreKept) {
+  const Folder folder;
+  const std::string recording = folder.file("recording"), cached = "CLUTCH_CACHE=on CLUTCH_CACHE_DIR=" + folder.empty("kept") + " CLUTCH_PACK=off ";
+  for (const std::string& more : {std::string(), "CLUTCH_PACK_RECORD=" + recording}) child(cached + more + " POCL_CACHE_DIR=" + folder.empty("pocl"), "ops");
+  const PackContents all = read(recording);
+  for (const char* entry : {"self_test_rounding", "self_test_args"})
+    EXPECT_TRUE(std::any_of(all.programs.begin(), all.programs.end(), [&](const PackProgram& p) { return p.entry == entry && !p.binary.empty(); })) << entry;
+  const std::string said = child(bare(folder) + " CLUTCH_PACK=" + make_pack(folder, recording), "ops");
+  EXPECT_NE(said.find("results 3 64 0.015625\n"), std::string::npos) << said;
+  EXPECT_NE(said.find("built 0 loaded 0 "), std::string::npos) << said;
+}
+
+/// Local sizes that the driver chooses: a pack must have them, so clutch chooses.
+TEST(Packs, ALocalSizeThatNobodyChoseIsInThePack) {
+  const Folder folder;
+  const std::string pack = make_pack(folder, recording_of("own 0"));
+  const std::string said = child(bare(folder) + " CLUTCH_PACK=" + pack, "own 0");
+  EXPECT_NE(said.find("\nbuilt 0 "), std::string::npos) << said;
+  EXPECT_EQ(said.find("Error"), std::string::npos) << said;
+}
+
+/// The cache has the program as an earlier process launched it; the pack has more local sizes.
+TEST(Packs, ThePackIsTakenWhereTheCacheHasFewerLocalSizes) {
+  if (skip_without(default_device(), "PoCL", is_linking_pocl())) return;
+  const Folder folder;
+  const std::string recording = folder.file("recording"), pocl = " POCL_CACHE_DIR=" + folder.empty("pocl");
+  for (const char* mode : {"own 2", "own 4"}) child("CLUTCH_CACHE=off CLUTCH_PACK=off CLUTCH_PACK_RECORD=" + recording + pocl, mode);
+  const std::string cache = " CLUTCH_CACHE=on CLUTCH_CACHE_DIR=" + folder.empty("kept");
+  child("CLUTCH_PACK=off POCL_CACHE_DIR=" + folder.empty("other") + cache, "own 2");
+  const std::string pack = " CLUTCH_PACK=" + make_pack(folder, recording), bare = "PATH= POCL_CACHE_DIR=";
+  for (const char* mode : {"own 4", "own 2"}) {
+    const std::string said = child(bare + folder.empty("pocl") + cache + pack, mode);
+    EXPECT_NE(said.find("\nbuilt 0 "), std::string::npos) << said;
+    EXPECT_EQ(said.find("Error"), std::string::npos) << said;
+  }
+}
+
+/// The linker as PoCL's LLVM looks for it; a kernel of PoCL's own cache needs none.
+TEST(Packs, ALinkerIsFoundAsTheDriverFindsIt) {
+  if (skip_without(default_device(), "PoCL", is_linking_pocl())) return;
+  const Folder folder;
+  const std::string start = " CLUTCH_CACHE=off CLUTCH_PACK=off CLUTCH_SELF_TEST=off POCL_CACHE_DIR=", warm = folder.empty("warm");
+  EXPECT_NE(child(start + folder.empty("pocl") + " /usr/bin/env -u PATH", "own 4").find("Error build_failure"), std::string::npos)
+      << "LLVM finds nothing without PATH";
+  fs::create_directories(folder.file("bin/ld"));
+  EXPECT_NE(child("PATH=" + folder.file("bin") + start + folder.empty("pocl"), "own 4").find("Error build_failure"), std::string::npos)
+      << "a folder is no linker";
+#if defined(__x86_64__)
+  fs::create_symlink("/usr/bin/ld", folder.file("bin/x86_64-pc-linux-gnu-ld"));
+  EXPECT_NE(child("PATH=" + folder.file("bin") + start + folder.empty("pocl"), "own 4").find("own 11"), std::string::npos);
+#endif
+  child(start + warm, "own 4");
+  EXPECT_NE(child("PATH=" + start + warm, "own 4").find("Error build_failure"), std::string::npos);
+  EXPECT_NE(child("PATH= CLUTCH_LINKER=assume" + start + warm, "own 4").find("own 11"), std::string::npos);
 }
 
 TEST(Packs, PacksThatDoNotFitAreToldAndNotUsed) {
@@ -329,6 +387,37 @@ TEST(Packs, ProcessesRecordIntoOneFile) {
   const std::string said = child("CLUTCH_CACHE=off CLUTCH_PACK_RECORD=" + folder.file("mine"), "own 1");
   EXPECT_NE(said.find("nothing is recorded: "), std::string::npos) << said;
   EXPECT_EQ(fs::file_size(folder.file("mine")), 4u);
+}
+
+/// A process that is killed leaves what it recorded at first.
+TEST(Packs, AKilledProcessLeavesARecording) {
+  const Folder folder;
+  const std::string file = folder.file("recording");
+  const std::string environment = "CLUTCH_CACHE=off CLUTCH_PACK=off CLUTCH_PACK_RECORD=" + file + " POCL_CACHE_DIR=" + folder.empty("pocl");
+  const std::string said = child(environment, "killed 0");
+  EXPECT_EQ(said.find("built"), std::string::npos) << "it is killed: " << said;
+  const PackContents all = read(file);
+  EXPECT_TRUE(std::any_of(all.programs.begin(), all.programs.end(), [](const PackProgram& p) { return !p.binary.empty(); }));
+  // What it launches within five seconds more is left once they have passed.
+  child(environment, "killed 6");
+  const PackContents later = read(file);
+  EXPECT_TRUE(std::any_of(later.programs.begin(), later.programs.end(), [](const PackProgram& p) { return p.entry == "own" && !p.binary.empty(); }));
+}
+
+/// Whoever holds the lock of the file may be stopped.
+TEST(Packs, AHeldLockDelaysARecordingProcessByItsLimit) {
+  const Folder folder;
+  const std::string file = folder.file("recording");
+  std::string said;
+  {
+    const detail::FileLock held(file);
+    ASSERT_EQ(held.problem(), "");
+    const auto begin = std::chrono::steady_clock::now();
+    said = child("CLUTCH_CACHE=off CLUTCH_PACK=off CLUTCH_PACK_RECORD=" + file + " POCL_CACHE_DIR=" + folder.empty("pocl"), "own 4");
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+  }
+  EXPECT_NE(said.find("another process has held it"), std::string::npos) << said;
+  EXPECT_NE(said.find("built"), std::string::npos) << said;
 }
 
 /// With the layer whose calls fail: a driver that refuses what a pack has.

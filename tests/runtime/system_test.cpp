@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,6 +26,10 @@
 
 #include <aclapi.h>
 #else
+#include <sys/wait.h>
+
+#include <unistd.h>
+
 #include <csignal>
 #endif
 
@@ -205,6 +210,35 @@ TEST(System, LocksAreTakenInTurn) {
   EXPECT_NE(nowhere.problem().find("cannot lock"), std::string::npos);
 }
 
+/// Its holder may be stopped.
+TEST(System, ALockIsWaitedForNoLongerThanALimit) {
+  const fs::path path = fs::temp_directory_path() / ("clutch-held-lock-test-" + std::to_string(detail::process_id()));
+  {
+    const detail::FileLock held(path);
+    EXPECT_EQ(held.problem(), "");
+    const detail::FileLock late(path, std::chrono::milliseconds(30));
+    EXPECT_NE(late.problem().find("another process has held it for 30 ms"), std::string::npos) << late.problem();
+  }
+  EXPECT_EQ(detail::FileLock(path, std::chrono::milliseconds(30)).problem(), "");
+#ifndef _WIN32
+  // A child that fork() made meanwhile has the open file, but not the lock.
+  auto held = std::make_unique<detail::FileLock>(path);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char byte = 0;
+    ::close(ends[1]);
+    ::_exit(::read(ends[0], &byte, 1) == 0 ? 0 : 1);
+  }
+  held.reset();
+  EXPECT_EQ(detail::FileLock(path, std::chrono::milliseconds(30)).problem(), "");
+  ::close(ends[0]), ::close(ends[1]);
+  ::waitpid(child, nullptr, 0);
+#endif
+  fs::remove(path.string() + ".lock");
+}
+
 TEST(System, ProgramsAreFoundInTheSearchPath) {
   EXPECT_FALSE(detail::is_in_search_path("no-such-program-of-clutch"));
 #ifndef _WIN32
@@ -214,21 +248,31 @@ TEST(System, ProgramsAreFoundInTheSearchPath) {
   EXPECT_FALSE(detail::is_in_search_path("sh"));
   detail::set_environment("PATH", "/no/such/folder::/bin");
   EXPECT_TRUE(detail::is_in_search_path("sh"));
+  const OwnFolder own;
+  fs::create_directories(own.path / "sh");
+  detail::set_environment("PATH", own.path.c_str());
+  EXPECT_FALSE(detail::is_in_search_path("sh")) << "a folder is no program";
+  ::unsetenv("PATH");
+  EXPECT_FALSE(detail::is_in_search_path("sh")) << "as LLVM looks for programs";
   detail::set_environment("PATH", before.c_str());
 #endif
 }
 
-TEST(System, PrivateFilesAreMapped) {
+TEST(System, PrivateFilesAreReadInParts) {
   const fs::path path = fs::temp_directory_path() / ("clutch-mapping-test-" + std::to_string(detail::process_id()));
-  EXPECT_FALSE(detail::map_private_file(path).exists);
+  EXPECT_FALSE(detail::open_private_file(path).exists);
   for (const std::string& text : {std::string(), std::string("bytes")}) {
     const std::span bytes(text);
     const std::array parts{std::as_bytes(bytes)};
     ASSERT_EQ(detail::replace_file(path.string(), parts, 0644), "");
-    const detail::PrivateMapping mapping = detail::map_private_file(path);
-    EXPECT_TRUE(mapping.exists);
-    EXPECT_EQ(mapping.refusal, "");
-    EXPECT_EQ(mapping.bytes, text);
+    const detail::PrivateFile file = detail::open_private_file(path);
+    EXPECT_TRUE(file.exists);
+    EXPECT_EQ(file.refusal, "");
+    EXPECT_EQ(file.bytes, text.size());
+    EXPECT_EQ(file.read(0, text.size()), text);
+    EXPECT_EQ(file.read(text.size(), 0), "");
+    EXPECT_FALSE(file.read(1, text.size()));
+    EXPECT_FALSE(file.read(1, ~std::uint64_t{0}));
   }
   fs::remove(path);
 }
