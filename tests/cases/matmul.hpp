@@ -107,10 +107,10 @@ struct MatmulCase {
       }
       return raw;
     };
-    // Of 2:4 problems what the epilogue reads is not whole, so that no result is a zero, whose sign relu() leaves open.
+    // Of these and of 2:4 problems what the epilogue reads is not whole, so that no result is a zero, whose sign relu() leaves open.
     const bool is_sparse = entry.starts_with("matmul_sparse");
     auto beside_values = [&](std::int64_t count, DType type, std::uint64_t from) {
-      return is_sparse ? model::make_values(static_cast<std::size_t>(count), type, from, false) : values(count, type, from);
+      return is_sparse || matrix ? model::make_values(static_cast<std::size_t>(count), type, from, false) : values(count, type, from);
     };
     const DType beside = of_a == DType::f64 ? DType::f64 : DType::f32;
     p.inputs.push_back({of_a, {s.batch, s.m, s.k}, strides(s.m, s.k, s.a_transposed), values(s.batch * s.m * s.k, of_a, seed)});
