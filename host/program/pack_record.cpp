@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kBetweenWrites{5};
 
 /// What this process has recorded. Never destroyed, so that the end of the process finds it.
-struct Recorder {
+struct PackRecorder {
   std::mutex mutex;
   std::map<std::pair<std::string, Digest>, PackProgram> programs;  ///< by ISA and key
   std::map<std::string, PackTarget> targets;                       ///< by ISA
@@ -88,7 +88,7 @@ std::string add_to(const std::string& path, PackContents all) {
 }
 
 /// Writes the file if there is something new and, unless the process ends, it is time. Other threads record meanwhile. What fails is tried again later.
-void write_changes(Recorder& r, bool ends) noexcept {
+void write_changes(PackRecorder& r, bool ends) noexcept {
   try {
     std::unique_lock lock(r.mutex);
     if (r.changes == r.kept || (!ends && (r.writes || (r.tried && Clock::now() - *r.tried < kBetweenWrites)))) return;
@@ -114,8 +114,8 @@ void write_changes(Recorder& r, bool ends) noexcept {
   }
 }
 
-Recorder& recorder() {
-  static auto* one = new Recorder;
+PackRecorder& recorder() {
+  static auto* one = new PackRecorder;
   return *one;
 }
 
@@ -129,7 +129,7 @@ void write_at_end() {
 bool records_packs() { return !the_settings().pack_record.value.empty(); }
 
 void record_program(const DeviceRecord& device, const Digest& key, std::string_view entry, std::string_view options, std::string_view source) {
-  Recorder& r = recorder();
+  PackRecorder& r = recorder();
   std::lock_guard lock(r.mutex);
   r.set_path();
   if (!std::exchange(r.ends, true)) std::atexit(write_at_end);
@@ -140,7 +140,7 @@ void record_program(const DeviceRecord& device, const Digest& key, std::string_v
 
 void record_launches(const DeviceRecord& device, const Digest& key, const std::vector<LocalSize>& launches, std::string binary) noexcept {
   try {
-    Recorder& r = recorder();
+    PackRecorder& r = recorder();
     std::lock_guard lock(r.mutex);
     auto found = r.programs.find({r.isa(device), key});
     if (found == r.programs.end()) return;
