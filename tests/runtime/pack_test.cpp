@@ -173,7 +173,9 @@ TEST(Packs, AProcessWithoutACompilerGetsItsFirstResultFromThePack) {
   }
   std::printf("first result %.1f ms (%.1f ms of processors), three ops %.1f ms after the driver's own start\n", first, processors, all);
   if (is_linking_pocl()) {
+#ifndef __SANITIZE_ADDRESS__  // which takes several times as long
     EXPECT_LE(processors, 60);
+#endif
     const std::string control = child("CLUTCH_CACHE=off CLUTCH_PACK=off POCL_CACHE_DIR=" + folder.empty("pocl"), "ops");
     EXPECT_GT(number_after(control, "children"), 0) << "the count sees a linker that runs: " << control;
   }
