@@ -74,15 +74,14 @@ bool find_out(Runtime& runtime) {
   if (device_key(runtime).find("Portable Computing Language") == std::string::npos) return false;
   RecordingExempt exempt;
   const Digest key = sha256("dot products 2|" + device_key(runtime));
-  std::filesystem::path folder = cache_folder(), file = folder.empty() ? folder : folder / "devices" / (to_hex(key).substr(0, 32) + ".dot_products");
-  if (!file.empty())
-    if (std::optional<std::string> kept = kept_result(file, key)) return *kept == "yes";
+  constexpr std::string_view kKind = ".dot_products";
+  if (std::optional<std::string> kept = kept_result(key, kKind)) return *kept == "yes";
   const Probe probe = find_probe();
   const Trial trial = probe.program.empty() ? Trial{std::nullopt, probe.problem} : try_in_a_process(runtime, probe.program);
   if (!trial.works)
     log_once(LogLevel::warn, fmt::format("products of bytes go without the CPU's dot products, several times slower: {}", trial.problem));
-  else if (!file.empty())
-    cache_write(file, key, *trial.works ? "yes" : "no");
+  else
+    keep_result(key, kKind, *trial.works ? "yes" : "no");
   return trial.works.value_or(false);
 }
 

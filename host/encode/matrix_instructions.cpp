@@ -15,7 +15,6 @@
 #include <array>
 #include <atomic>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <optional>
 #include <random>
@@ -141,11 +140,11 @@ bool try_out(Runtime& runtime, MatrixLayout layout, const MatrixNumbers& numbers
   RecordingExempt exempt;
   const Digest key = sha256(fmt::format("matrix instructions 3|{}|{}|{}|{}|{}{}", name(layout), numbers.kind, numbers.a_unsigned, numbers.b_unsigned,
                                         device_key(runtime), numbers.sparse ? "|sparse" : ""));
-  std::filesystem::path folder = cache_folder(), file = folder.empty() ? folder : folder / "devices" / (to_hex(key).substr(0, 32) + ".matrix");
+  constexpr std::string_view kKind = ".matrix";
   const std::string& mode = the_settings().self_test.value;
   if (mode == "off") return true;
-  if (mode != "fresh" && !file.empty())
-    if (std::optional<std::string> kept = kept_result(file, key)) return *kept == "yes";
+  if (mode != "fresh")
+    if (std::optional<std::string> kept = kept_result(key, kKind)) return *kept == "yes";
   bool works = false;
   std::string reason = "results are not as they must be";
   try {
@@ -157,7 +156,7 @@ bool try_out(Runtime& runtime, MatrixLayout layout, const MatrixNumbers& numbers
   if (!works)
     log_line(LogLevel::warn, fmt::format("device {}: matrix instructions ({}{}) are not used: {}", runtime.device().index, name(layout),
                                          numbers.sparse ? ", sparse" : "", reason));
-  if (!file.empty()) cache_write(file, key, works ? "yes" : "no");
+  keep_result(key, kKind, works ? "yes" : "no");
   return works;
 }
 
@@ -175,12 +174,6 @@ bool multiplies(MatrixLayout layout, const MatrixNumbers& numbers) {
   if (numbers.kind == MATMUL_NUMBERS_TF32) return layout == MatrixLayout::mma || layout == MatrixLayout::mfma;
   if (numbers.kind == MATMUL_NUMBERS_BYTES && layout == MatrixLayout::mfma) return !numbers.a_unsigned && !numbers.b_unsigned;
   return true;
-}
-
-std::string_view matrix_options(MatrixInstructions instructions) {
-  // Twice the registers, so that an item's results stay there.
-  const bool dpas = instructions.layout == MatrixLayout::dpas_8 || instructions.layout == MatrixLayout::dpas_16;
-  return dpas && !instructions.stand_in ? "-cl-intel-256-GRF-per-thread" : "";
 }
 
 MatrixInstructions matrix_instructions(Runtime& runtime, const MatrixNumbers& numbers, bool asked) {
@@ -218,7 +211,7 @@ bool matrix_instructions_work(Runtime& runtime, MatrixInstructions instructions,
   Defines defines;
   defines.set("CLUTCH_LAYOUT", layout).set("CLUTCH_NUMBERS", n.kind).set("CLUTCH_STAND_IN", instructions.stand_in);
   defines.set("CLUTCH_A_UNSIGNED", n.a_unsigned).set("CLUTCH_B_UNSIGNED", n.b_unsigned).set("CLUTCH_SPARSE_INSTRUCTION", n.sparse);
-  Kernel& kernel = runtime.programs().find("self_test", "self_test_matrix", defines, {}, matrix_options(instructions));
+  Kernel& kernel = runtime.programs().find("self_test", "self_test_matrix", defines);
   const auto lanes = static_cast<std::uint64_t>(MATMUL_SUB_GROUP(layout));
   {
     Encoder encoder(stream, "self_test");

@@ -36,9 +36,6 @@ struct MatrixInstructions {
   bool stand_in = false;  ///< plain code in their place: tests ask for it
 };
 
-/// Build options of kernels with the instructions.
-std::string_view matrix_options(MatrixInstructions instructions);
-
 /// The instructions that the device has for such numbers, by what it says of itself, and that passed a self-test on it. The test runs once for each device and
 /// driver; its result is kept in the cache folder. `asked`: a caller forces them. Otherwise CLUTCH_MATRIX_INSTRUCTIONS decides, and `auto` takes layouts alone
 /// whose proofs have run on such a device.

@@ -198,15 +198,14 @@ void run_self_tests(const DeviceRecord& record, DeviceTraits& traits) {
     Runtime& runtime = runtime_of(record);
     std::string identity = "self-test 4|" + device_key(runtime);
     Digest key = sha256(identity);
-    std::filesystem::path folder = cache_folder();
-    std::filesystem::path file = folder.empty() ? folder : folder / "devices" / (to_hex(key).substr(0, 32) + ".self_test");
+    constexpr std::string_view kKind = ".self_test";
     Results results;
-    std::optional<std::string> kept = file.empty() || mode == "fresh" ? std::nullopt : kept_result(file, key);
+    std::optional<std::string> kept = mode == "fresh" ? std::nullopt : kept_result(key, kKind);
     if (kept && kept->size() == sizeof results) {
       std::memcpy(&results, kept->data(), sizeof results);
     } else {
       results = measure(record);
-      if (!file.empty()) cache_write(file, key, std::string_view(reinterpret_cast<const char*>(&results), sizeof results));
+      keep_result(key, kKind, std::string_view(reinterpret_cast<const char*>(&results), sizeof results));
     }
     apply(results, record, traits);
   } catch (const Error& e) {

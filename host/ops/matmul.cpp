@@ -310,9 +310,8 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   if (matrix) {
     const MatrixTile tile = matrix_tiles(p.layout, p.sparse_instruction).at(static_cast<std::size_t>(p.tile));
     plan.tuning.local = tile.items(p.layout);
-    // A unit then holds the 512 items of the largest tile, or two groups of smaller ones.
-    if (p.layout == MatrixLayout::mma && !p.sparse_instruction) plan.registers = 128;
-    plan.options = matrix_options({.layout = p.layout, .stand_in = p.stand_in});
+    // A unit that limits registers then holds the 512 items of the largest tile, or two groups of smaller ones; results stay in registers of one that has more.
+    if (p.layout != MatrixLayout::mma || !p.sparse_instruction) plan.registers = 128;
     const bool is_f8 = bits(p.a) == 8 && !integer;
     d.set("CLUTCH_LAYOUT", static_cast<int>(p.layout)).set("CLUTCH_NUMBERS", p.numbers).set("CLUTCH_STAND_IN", p.stand_in);
     d.set("CLUTCH_TILE_M", tile.rows).set("CLUTCH_TILE_N", tile.columns).set("CLUTCH_PART_M", tile.part_rows).set("CLUTCH_PART_N", tile.part_columns);

@@ -132,10 +132,6 @@ std::optional<std::string> cache_read(const fs::path& file, const Digest& key) {
   return payload;
 }
 
-std::optional<std::string> kept_result(const fs::path& file, const Digest& key) {
-  return the_settings().pack_record.value.empty() ? cache_read(file, key) : std::nullopt;
-}
-
 bool cache_write(const fs::path& file, const Digest& key, std::string_view payload) {
   if (!cache_is_written()) return false;
   Header header{};
@@ -157,6 +153,22 @@ bool cache_write(const fs::path& file, const Digest& key, std::string_view paylo
   }
   if (place.below == kPrograms) keep_to_limit(folder, place.root, sizeof header + payload.size());
   return true;
+}
+
+namespace {
+fs::path file_of_result(const Digest& key, std::string_view kind) {
+  const fs::path folder = cache_folder();
+  return folder.empty() ? folder : folder / "devices" / (to_hex(key).substr(0, 32) + std::string(kind));
+}
+}  // namespace
+
+std::optional<std::string> kept_result(const Digest& key, std::string_view kind) {
+  const fs::path file = file_of_result(key, kind);
+  return file.empty() || !the_settings().pack_record.value.empty() ? std::nullopt : cache_read(file, key);
+}
+
+void keep_result(const Digest& key, std::string_view kind, std::string_view result) {
+  if (const fs::path file = file_of_result(key, kind); !file.empty()) cache_write(file, key, result);
 }
 
 }}}  // namespace clutch::v0::detail

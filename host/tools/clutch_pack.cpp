@@ -28,19 +28,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using clutch::detail::PackContents, clutch::detail::PackFile, clutch::detail::PackProgram, clutch::detail::PackTarget, clutch::detail::kPackSuffix;
-using clutch_pack::WorkFolder;
+using clutch_pack::read_pack, clutch_pack::WorkFolder;
 
 constexpr const char* kAllDtypes = "f32,f16,bf16,f64";
-
-/// A file's contents. Errors: std::runtime_error if it cannot be used or a part of it is damaged.
-PackContents read_pack(const std::string& path) {
-  const PackFile::Opened opened = PackFile::open(path);
-  if (!opened.file) throw std::runtime_error(opened.problem);
-  std::string damaged;
-  PackContents all = opened.file->contents(damaged);
-  if (!damaged.empty()) throw std::runtime_error(damaged);
-  return all;
-}
 
 void write(const fs::path& path, const PackContents& contents) {
   if (const std::string problem = clutch::detail::write_pack(path, contents); !problem.empty()) throw std::runtime_error(problem);

@@ -78,6 +78,15 @@ WorkFolder::~WorkFolder() {
   fs::remove_all(path_, ignored);
 }
 
+PackContents read_pack(const fs::path& path) {
+  const PackFile::Opened opened = PackFile::open(path);
+  if (!opened.file) throw std::runtime_error(opened.problem);
+  std::string damaged;
+  PackContents all = opened.file->contents(damaged);
+  if (!damaged.empty()) throw std::runtime_error(damaged);
+  return all;
+}
+
 std::string isa_of_target(const std::string& target) {
   if (target.starts_with("gfx")) return "amdgcn-amd-amdhsa--" + target;
   return target.starts_with("sm_") ? "ptx-" + target : "intel-" + target;
@@ -115,12 +124,7 @@ PackContents record_workload(const WorkFolder& work, const std::string& device, 
   if (run.end != ProgramRun::End::exited || run.status != 0)
     throw std::runtime_error(fmt::format("the workload did not end well, so no pack is made: {}{}", run.problem, first_lines(run.kept)));
   fmt::print(stderr, "{}", run.kept);
-  const PackFile::Opened opened = PackFile::open(file);
-  if (!opened.file) throw std::runtime_error(opened.problem);
-  std::string damaged;
-  PackContents all = opened.file->contents(damaged);
-  if (!damaged.empty()) throw std::runtime_error(damaged);
-  return all;
+  return read_pack(file);
 }
 
 PackContents compile_for(const WorkFolder& work, const PackContents& recording, const std::string& target, std::vector<std::string>& lines) {

@@ -21,6 +21,9 @@ class WorkFolder {
   std::filesystem::path path_;
 };
 
+/// A file's contents. Errors: std::runtime_error if it cannot be used or a part of it is damaged.
+clutch::detail::PackContents read_pack(const std::filesystem::path& path);
+
 /// ISA of a compiler's target: gfx942, sm_90, dg2, ...
 std::string isa_of_target(const std::string& target);
 

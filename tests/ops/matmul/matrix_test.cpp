@@ -6,6 +6,7 @@
 #include "program/program.hpp"
 #include "runtime/runtime.hpp"
 #include "support/fixture.hpp"
+#include "support/matrix_layouts.hpp"
 #include "support/op_runner.hpp"
 
 #include <clutch/clutch.hpp>
@@ -18,28 +19,11 @@
 
 namespace clutch::testing { namespace {
 
-using detail::MatrixLayout;
 using detail::MatrixStandIn;
 using linalg::matmul;
 using linalg::Numerics;
 
-constexpr std::array kLayouts{MatrixLayout::mma,         MatrixLayout::mfma,   MatrixLayout::wmma,
-                              MatrixLayout::wmma_halves, MatrixLayout::dpas_8, MatrixLayout::dpas_16};
-
 const linalg::MatmulOptions kForced{.implementation = "matmul_matrix", .numerics = Numerics::tf32};
-
-/// True if the device can run the kernels, with plain code in the place of instructions.
-bool can_run(const Device& device) {
-  const DeviceTraits& t = device.traits();
-  // The smallest tile of each layout has at most 256 items.
-  return t.max_work_group >= 256 && t.local_bytes >= detail::matrix_tiles(MatrixLayout::mfma).back().local_bytes(MatrixLayout::mfma, true);
-}
-
-/// From -4 to 3, which f8 and bytes hold, too; from 0 for unsigned ones.
-Tensor whole_numbers(const Dims& sizes, DType dtype, const Device& device, std::uint64_t seed) {
-  const float least = dtype == DType::u8 ? 0.0f : -4.0f;
-  return map([&](Expr x) { return floor(x * 8.0f) + param(least); }, {rand(sizes, {.device = device, .seed = seed})}).to(dtype);
-}
 
 /// The fraction of f32, f16 or bf16 that instructions keep is whole at these sizes, so that all sums are exact and equal the chain's.
 TEST(Matrix, FragmentsLieWhereTheManualsSay) {

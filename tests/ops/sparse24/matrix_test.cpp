@@ -6,6 +6,7 @@
 #include "program/program.hpp"
 #include "runtime/runtime.hpp"
 #include "support/fixture.hpp"
+#include "support/matrix_layouts.hpp"
 #include "support/op_runner.hpp"
 
 #include <clutch/clutch.hpp>
@@ -17,27 +18,13 @@
 
 namespace clutch::testing { namespace {
 
-using detail::MatrixLayout;
 using detail::MatrixStandIn;
 using linalg::Numerics;
 using sparse::SemiStructured;
 
-constexpr std::array kLayouts{MatrixLayout::mma,         MatrixLayout::mfma,   MatrixLayout::wmma,
-                              MatrixLayout::wmma_halves, MatrixLayout::dpas_8, MatrixLayout::dpas_16};
 const linalg::MatmulOptions kForced{.implementation = "matmul_sparse_matrix", .numerics = Numerics::tf32};
 const linalg::MatmulOptions kReference{.implementation = "matmul_sparse_items"};
 
-bool can_run(const Device& device) {
-  const DeviceTraits& t = device.traits();
-  // The smallest tile of each layout has at most 256 items.
-  return t.max_work_group >= 256 && t.local_bytes >= detail::matrix_tiles(MatrixLayout::mfma).back().local_bytes(MatrixLayout::mfma, true);
-}
-
-/// From -4 to 3, which f8 and bytes hold, too; from 0 for unsigned ones.
-Tensor whole_numbers(const Dims& sizes, DType dtype, const Device& device, std::uint64_t seed) {
-  const float least = dtype == DType::u8 ? 0.0f : -4.0f;
-  return map([&](Expr x) { return floor(x * 8.0f) + param(least); }, {rand(sizes, {.device = device, .seed = seed})}).to(dtype);
-}
 Tensor sparse_numbers(const Dims& sizes, DType dtype, const Device& device, std::uint64_t seed) {
   return sparse::prune_2_4(whole_numbers(sizes, dtype, device, seed));
 }
