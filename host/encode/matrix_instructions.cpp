@@ -129,6 +129,10 @@ void make_sparse(std::span<std::uint32_t> line, const MatrixNumbers& n, std::mt1
   }
 }
 
+std::span<const std::uint32_t> line_of(const std::vector<std::uint32_t>& words, int line) {
+  return std::span(words).subspan(static_cast<std::size_t>(line) * MATMUL_LINE_WORDS, MATMUL_LINE_WORDS);
+}
+
 /// Number `at` of a line of 2:4 numbers, and where along k it is.
 std::pair<double, int> sparse_number(std::span<const std::uint32_t> line, int at, const MatrixNumbers& n) {
   const int count = numbers_of_word(n);
@@ -231,8 +235,8 @@ bool matrix_instructions_work(Runtime& runtime, MatrixInstructions instructions,
       for (int j = 0; j < columns; ++j) {
         double want = 0, size = 0;
         std::uint32_t modulo = kBegin;
-        const auto line_a = std::span<const std::uint32_t>(a).subspan(static_cast<std::size_t>((t * rows + i) * MATMUL_LINE_WORDS), MATMUL_LINE_WORDS);
-        const auto line_b = std::span<const std::uint32_t>(b).subspan(static_cast<std::size_t>((t * columns + j) * MATMUL_LINE_WORDS), MATMUL_LINE_WORDS);
+        const auto line_a = line_of(a, t * rows + i), line_b = line_of(b, t * columns + j);
+        const int cell = (t * rows + i) * columns + j;
         for (int e = 0; e < count * MATMUL_LINE_WORDS / (n.sparse ? 2 : 1); ++e) {
           const auto [x, k] =
               n.sparse ? sparse_number(line_a, e, n) : std::pair(value_in(line_a[static_cast<std::size_t>(e / count)], e % count, n.kind, n.a_unsigned), e);
@@ -240,7 +244,7 @@ bool matrix_instructions_work(Runtime& runtime, MatrixInstructions instructions,
           want += kTimes * (x * y), size += kTimes * std::fabs(x * y);
           if (n.kind == MATMUL_NUMBERS_BYTES) modulo += static_cast<std::uint32_t>(static_cast<std::int32_t>(x * y)) * kTimes;
         }
-        const std::int32_t bits = got[static_cast<std::size_t>((t * rows + i) * columns + j)];
+        const std::int32_t bits = got[static_cast<std::size_t>(cell)];
         if (n.kind == MATMUL_NUMBERS_BYTES) {
           if (static_cast<std::uint32_t>(bits) != modulo) return false;
           continue;
