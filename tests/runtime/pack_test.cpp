@@ -222,12 +222,15 @@ TEST(Packs, ThePackIsTakenWhereTheCacheHasFewerLocalSizes) {
   if (skip_without(default_device(), "PoCL", is_linking_pocl())) return;
   const Folder folder;
   const std::string recording = folder.file("recording"), pocl = " POCL_CACHE_DIR=" + folder.empty("pocl");
-  for (const char* mode : {"own 2", "own 4"}) child("CLUTCH_CACHE=off CLUTCH_PACK=off CLUTCH_PACK_RECORD=" + recording + pocl, mode);
+  const std::string records = "CLUTCH_CACHE=off CLUTCH_PACK=off CLUTCH_PACK_RECORD=" + recording + pocl;
+  for (const char* mode : {"own 2", "own 4"}) child(records, mode);
   const std::string cache = " CLUTCH_CACHE=on CLUTCH_CACHE_DIR=" + folder.empty("kept");
   child("CLUTCH_PACK=off POCL_CACHE_DIR=" + folder.empty("other") + cache, "own 2");
   const std::string pack = " CLUTCH_PACK=" + make_pack(folder, recording), bare = "PATH= POCL_CACHE_DIR=";
   for (const char* mode : {"own 4", "own 2"}) {
-    const std::string said = child(bare + folder.empty("pocl") + cache + pack, mode);
+    std::string with_both = bare;
+    with_both.append(folder.empty("pocl")).append(cache).append(pack);
+    const std::string said = child(with_both, mode);
     EXPECT_NE(said.find("\nbuilt 0 "), std::string::npos) << said;
     EXPECT_EQ(said.find("Error"), std::string::npos) << said;
   }
