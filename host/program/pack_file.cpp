@@ -138,8 +138,9 @@ bool merge_program(PackProgram& kept, PackProgram more, bool contains) {
     if (std::find(all.begin(), all.end(), l) == all.end()) all.push_back(l);
   if (kept.binary.empty() || (contains && !more.binary.empty() && more.launches.size() > kept.launches.size()))
     kept.binary = std::move(more.binary), kept.launches = std::move(more.launches);
-  if (!contains) kept.launches = std::move(all);
-  return !contains || kept.binary.empty() || kept.launches.size() >= all.size();
+  if (contains) return kept.binary.empty() || kept.launches.size() >= all.size();
+  kept.launches = std::move(all);
+  return true;
 }
 
 std::vector<std::string> merge_packs(PackContents& into, PackContents more) {

@@ -127,7 +127,7 @@ std::vector<Stated> stated_calls(const Device& d) {
                    {256, 512}});
   // One document: all pairs of each block are looked at.
   calls.push_back({"block mask by documents, 2048",
-                   [](std::int64_t length) { return static_cast<double>(length / 128 * (length / 128)); },
+                   [](std::int64_t length) { return static_cast<double>(length) * static_cast<double>(length) / (128.0 * 128.0); },
                    [=](std::int64_t length) -> Call {
                      const Tensor ids = zeros({length}, {.dtype = DType::i32, .device = d});
                      return [=] { attention::create_block_mask(attention::document(ids), {.q_len = length, .kv_len = length, .device = d}); };
