@@ -145,7 +145,7 @@ double spin(int reps) {
   const auto begin = Clock::now();
   for (int r = 0; r < reps; ++r) {
     float sum[64] = {};
-    for (int i = 0; i < 100'000; ++i)
+    for (int i = 0; i < 5'000'000; ++i)
       for (float& s : sum) s = s * 0.999f + 1.0f;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (sum[7] < 0) return 0;

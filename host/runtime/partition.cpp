@@ -148,7 +148,7 @@ PartitionImpl::~PartitionImpl() {
 cl_device_id PartitionImpl::device() const noexcept { return taken_.sub_device ? taken_.sub_device : runtime_.device().id; }
 
 Isolation PartitionImpl::isolation() const noexcept {
-  if (!taken_.sub_device) return Isolation::none;
+  if (!taken_.sub_device || (claimed_traits(runtime_.device()).quirks & kQuirkQueuesTakeTurns)) return Isolation::none;
   return runtime_.device().pins_threads ? Isolation::cores : Isolation::threads;
 }
 

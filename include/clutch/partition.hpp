@@ -16,7 +16,7 @@ class PartitionImpl;
 
 /// What keeps a partition's kernels off the compute units of other partitions.
 enum class Isolation : std::uint8_t {
-  none,     ///< nothing: kernels start no more work-groups than the partition's units hold, anywhere on the device
+  none,     ///< nothing: kernels keep to a number of units, anywhere on the device, or wait for those of others
   threads,  ///< a sub-device with threads of its own, which the operating system may run on any core
   cores,    ///< a sub-device whose threads stay on cores of their own (PoCL with POCL_AFFINITY=1 in the environment)
 };

@@ -16,7 +16,9 @@ namespace clutch::testing { namespace {
 
 bool is_stub(const Device& device) { return device.platform().find("stub") != std::string::npos; }
 /// True if the driver has sub-devices, so that partitions are not soft.
-bool is_divisible(const Device& device) { return device.traits().compute_units > 1 && Partition::create(device, {.units = 1}).isolation() != Isolation::none; }
+bool is_divisible(const Device& device) {
+  return device.traits().compute_units > 1 && Partition::create(device, {.units = 1}).impl()->device() != interop::device_id(device);
+}
 
 TEST(Partitions, UnitsAreDisjointAndComeBack) {
   CLUTCH_EACH_DEVICE(device) {
@@ -203,7 +205,9 @@ TEST(Partitions, AKernelLeavesOtherPartitionsTheirUnits) {
   CLUTCH_EACH_DEVICE(device) {
     if (is_stub(device) || !is_divisible(device)) continue;
     const std::vector<Partition> parts = Partition::split(device, {1, 1});
-    EXPECT_NE(parts[0].isolation(), Isolation::none);
+    const bool takes_turns = known_bug(device, "queues_take_turns");
+    EXPECT_EQ(parts[0].isolation() == Isolation::none, takes_turns);
+    if (takes_turns) continue;  // the test would never end
     const KernelSource hold{.text = R"(
 __kernel void hold(__global volatile int* flag, __global int* ended) {
   for (long turn = 0; turn < (1L << 33) && atomic_add(flag, 0) == 0; ++turn) {}
