@@ -14,7 +14,7 @@ namespace detail {
 class PartitionImpl;
 }
 
-/// What keeps a partition's kernels off the compute units of other partitions.
+/// Isolation is what keeps a partition's kernels off the compute units of other partitions.
 enum class Isolation : std::uint8_t {
   none,     ///< nothing: kernels keep to a number of units, anywhere on the device, or wait for those of others
   threads,  ///< a sub-device with threads of its own, which the operating system may run on any core
