@@ -117,9 +117,11 @@ void Encoder::dispatch(const KernelHandle& handle, const Geometry& g) {
     detail::last_launch().note(handle.plan());
     return;
   }
-  launch_->kernel = handle, launch_->geometry = kernel.with_local(g);
+  const auto& partition = stream_.impl()->partition();
+  const Geometry geometry = partition && kernel.takes_any_groups() ? partition->within_units(g) : g;
+  launch_->kernel = handle, launch_->geometry = kernel.with_local(geometry);
   recorder_->kernel(stream_.impl(), *launch_);
-  detail::last_launch().note(handle.plan(), kernel.id(), g);
+  detail::last_launch().note(handle.plan(), kernel.id(), geometry);
   detail::last_launch().cost += launch_->cost;
 }
 

@@ -18,10 +18,11 @@ constexpr std::size_t kVariants = 64;  // command buffers kept for each part, fo
 
 constexpr const char* kOp = "Graph::replay";
 
-cl_command_queue_properties properties_of(cl_command_queue queue) {
-  cl_command_queue_properties properties = 0;
-  check_cl(clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, nullptr), kOp, "clGetCommandQueueInfo");
-  return properties;
+NativeBackend::QueueKind kind_of(cl_command_queue queue) {
+  NativeBackend::QueueKind kind;
+  check_cl(clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof kind.properties, &kind.properties, nullptr), kOp, "clGetCommandQueueInfo");
+  check_cl(clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof kind.device, &kind.device, nullptr), kOp, "clGetCommandQueueInfo");
+  return kind;
 }
 
 /// Replays two launches of one kernel with different arguments, twice, and checks the result. Returns a reason to refuse drivers that confuse the arguments or
@@ -99,7 +100,7 @@ void NativeBackend::instantiate(const GraphProgram& program) {
 }
 
 void NativeBackend::record_all(const GraphState& state, cl_command_queue queue) {
-  properties_ = properties_of(queue);
+  kind_ = kind_of(queue);
   known_stream_ = 0;
   for (Part& part : parts_) {
     part.variants.clear();
@@ -191,8 +192,9 @@ void NativeBackend::replay(const GraphProgram& program, const Stream& stream) {
   const GraphState& state = program.state();
   StreamImpl& impl = *stream.impl();
   if (impl.id() != known_stream_) {
-    // Before 0.9.7 a command buffer may run only on queues with the properties of the queue that it was recorded for.
-    if (properties_of(impl.queue()) != properties_) record_all(state, impl.queue());
+    // Before 0.9.7 a command buffer may run only on queues with the properties of the queue that it was recorded for, and always only on those of its device,
+    // which another partition's are not.
+    if (kind_of(impl.queue()) != kind_) record_all(state, impl.queue());
     known_stream_ = impl.id();
   }
   for (Part& part : parts_) {
@@ -206,6 +208,7 @@ void NativeBackend::replay(const GraphProgram& program, const Stream& stream) {
       clWaitForEvents(1, &last);
     }
     cl_event event = nullptr;
+    const auto turn = turn_of(impl);
     check_cl(api_->enqueue(impl.queue(), part.now->buffer, &event), kOp, "clEnqueueCommandBufferKHR");
     ClEvent done(event);
     if ((!api_->overlaps() || api_->updates()) && clRetainEvent(event) == CL_SUCCESS) part.now->last = ClEvent(event);

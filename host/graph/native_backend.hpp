@@ -25,6 +25,13 @@ class NativeBackend : public GraphImpl {
   std::string debug() const override;
   std::pair<std::uint64_t, std::uint64_t> native() const override;
 
+  /// What a command buffer's queues must have in common.
+  struct QueueKind {
+    cl_command_queue_properties properties = 0;
+    cl_device_id device = nullptr;
+    friend bool operator==(const QueueKind&, const QueueKind&) = default;
+  };
+
  private:
   /// A command buffer and what it replays. The stream keeps it until its replay is over.
   struct Recorded {
@@ -55,7 +62,7 @@ class NativeBackend : public GraphImpl {
 
   const CommandBufferApi* api_ = nullptr;
   std::vector<Part> parts_;
-  cl_command_queue_properties properties_ = 0;  ///< of the queue that the command buffers were recorded for
+  QueueKind kind_;  ///< of the queue that the command buffers were recorded for
   std::uint64_t known_stream_ = 0;
   bool saved_ = false;
   mutable std::uint64_t updated_ = 0;  ///< number of command buffers changed in place

@@ -173,11 +173,14 @@ struct Batch {
 }  // namespace
 
 void GraphState::enqueue(std::span<const GraphWork> work, const std::shared_ptr<StreamImpl>& stream) const {
+  std::unique_lock<std::mutex> turn;  // released after the batch
   Batch batch{*stream, commands_};
   for (const GraphWork& node : work) {
     ClEvent event;
+    if (!turn) turn = turn_of(*stream);
     if (node.kind == GraphNodeKind::host_task || node.kind == GraphNodeKind::opaque) {
       batch.flush();
+      turn = {};  // since the work may use the partition's streams
       run_on_host(node, *stream);
     } else if (enqueue_command(node, *stream, event)) {
       batch.commands.push_back({std::move(event), node.op});
@@ -325,6 +328,7 @@ void GraphState::upload_tables(StreamImpl& stream) {
   for (GraphWork& node : nodes) {
     if (!node.table.stale) continue;
     auto words = std::make_shared<std::vector<std::uint64_t>>(node.table.words);
+    const auto turn = turn_of(stream);
     const Address& to = node.set[static_cast<std::size_t>(node.table.use)];
     cl_event event = nullptr;
     check_cl(clEnqueueWriteBuffer(stream.queue(), to.mem, CL_FALSE, to.offset, words->size() * sizeof(std::uint64_t), words->data(), 0, nullptr, &event),

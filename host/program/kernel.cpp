@@ -84,6 +84,8 @@ cl_kernel Kernel::acquire() {
   return owned_.emplace_back(make_bare()).get();
 }
 
+bool Kernel::takes_any_groups() const noexcept { return wrapper_.empty() && !program_.source().empty(); }
+
 cl_kernel Kernel::make_bare() const {
   cl_int status = CL_SUCCESS;
   cl_kernel made = clCreateKernel(program_.get(), wrapper_.empty() ? entry_.c_str() : wrapper_.c_str(), &status);

@@ -195,12 +195,22 @@ bool Program::contains(const LocalSize& size) const {
 }
 
 std::string Program::binary() const {
-  std::size_t size = 0;
-  if (clGetProgramInfo(program_.get(), CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) != CL_SUCCESS || size == 0) return {};
-  std::string binary(size, '\0');
-  auto* bytes = reinterpret_cast<unsigned char*>(binary.data());
-  if (clGetProgramInfo(program_.get(), CL_PROGRAM_BINARIES, sizeof bytes, &bytes, nullptr) != CL_SUCCESS) return {};
-  return binary;
+  // A context may name sub-devices after the device; some drivers refuse to leave out the binaries of those.
+  cl_uint devices = 0;
+  if (clGetProgramInfo(program_.get(), CL_PROGRAM_NUM_DEVICES, sizeof devices, &devices, nullptr) != CL_SUCCESS || devices == 0) return {};
+  std::vector<cl_device_id> ids(devices);
+  std::vector<std::size_t> sizes(devices);
+  if (clGetProgramInfo(program_.get(), CL_PROGRAM_DEVICES, devices * sizeof ids[0], ids.data(), nullptr) != CL_SUCCESS ||
+      clGetProgramInfo(program_.get(), CL_PROGRAM_BINARY_SIZES, devices * sizeof sizes[0], sizes.data(), nullptr) != CL_SUCCESS)
+    return {};
+  const auto own = static_cast<std::size_t>(std::find(ids.begin(), ids.end(), runtime_.device().id) - ids.begin());
+  if (own == ids.size() || sizes[own] == 0) return {};
+  std::vector<std::string> binaries;
+  for (const std::size_t size : sizes) binaries.emplace_back(size, '\0');
+  std::vector<unsigned char*> bytes;
+  for (std::string& binary : binaries) bytes.push_back(reinterpret_cast<unsigned char*>(binary.data()));
+  if (clGetProgramInfo(program_.get(), CL_PROGRAM_BINARIES, devices * sizeof bytes[0], bytes.data(), nullptr) != CL_SUCCESS) return {};
+  return std::move(binaries[own]);
 }
 
 void Program::save() noexcept {

@@ -53,6 +53,8 @@ class Kernel {
     if (last_launched_.load(std::memory_order_relaxed) != packed(geometry)) [[unlikely]]
       check_first(geometry, op);
   }
+  /// True for the library's own kernels, which are right for any number of work-groups.
+  bool takes_any_groups() const noexcept;
   /// A new cl_kernel of the entry. The caller owns it.
   cl_kernel make_bare() const;
 

@@ -8,6 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace clutch { inline namespace v0 { namespace interop {
 
 namespace {
@@ -31,6 +34,18 @@ const detail::Storage& need(const Tensor& tensor, const char* op) {
   return *tensor.storage();
 }
 
+/// Errors: no_device if the context does not name the device.
+void check_names(cl_context context, const detail::DeviceRecord& record) {
+  std::size_t bytes = 0;
+  detail::check_cl(clGetContextInfo(context, CL_CONTEXT_DEVICES, 0, nullptr, &bytes), kWrap, "clGetContextInfo");
+  std::vector<cl_device_id> devices(bytes / sizeof(cl_device_id));
+  detail::check_cl(clGetContextInfo(context, CL_CONTEXT_DEVICES, bytes, devices.data(), nullptr), kWrap, "clGetContextInfo");
+  if (std::find(devices.begin(), devices.end(), record.id) == devices.end())
+    throw Error(
+        ErrorCode::no_device, kWrap,
+        fmt::format("the context of a sub-device's queue must name device {}, which the sub-device is a part of, too, got one that does not", record.index));
+}
+
 }  // namespace
 
 Stream wrap(cl_command_queue queue) {
@@ -40,8 +55,11 @@ Stream wrap(cl_command_queue queue) {
     throw Error(ErrorCode::invalid_argument, kWrap, "the queue must be in order as streams are, got one out of order");
   auto context = info<cl_context>(clGetCommandQueueInfo, queue, CL_QUEUE_CONTEXT, kWrap, "clGetCommandQueueInfo");
   auto device = info<cl_device_id>(clGetCommandQueueInfo, queue, CL_QUEUE_DEVICE, kWrap, "clGetCommandQueueInfo");
+  // Work of a sub-device's queue uses kernels that are built for the device.
   const detail::DeviceRecord* record = detail::find_record(device);
-  if (!record) throw Error(ErrorCode::no_device, kWrap, "the queue's device is not visible (or is a sub-device)");
+  for (cl_device_id part = device; !record && (part = detail::device_value<cl_device_id>(part, CL_DEVICE_PARENT_DEVICE));) record = detail::find_record(part);
+  if (!record) throw Error(ErrorCode::no_device, kWrap, "the queue's device, or the one that it is a part of, must be visible, got one that is not");
+  if (record->id != device) check_names(context, *record);
   detail::Runtime& runtime = detail::adopt_context(context, *record);
   return Stream(runtime.wrap_queue(queue));
 }

@@ -54,6 +54,7 @@ class QueueRecorder final : public Recorder {
     check_launch(kernel, g, local_bytes, launch.op);
     const LaunchSizes sizes(g);
     cl_event event = nullptr;
+    const auto turn = turn_of(*stream);
     stream->next_ticket();
     const cl_int status = clEnqueueNDRangeKernel(stream->queue(), lease.get(), sizes.dims, nullptr, sizes.global, sizes.local_or_null(), 0, nullptr,
                                                  stream->event_of_next(event));
@@ -65,6 +66,7 @@ class QueueRecorder final : public Recorder {
   void copy(const StreamRef& stream, const char* op, const Tensor& destination, const Tensor& source) override {
     const Address from = used_address(stream, op, source, false), to = used_address(stream, op, destination, true);
     cl_event event = nullptr;
+    const auto turn = turn_of(*stream);
     stream->next_ticket();
     check_cl(clEnqueueCopyBuffer(stream->queue(), from.mem, to.mem, from.offset, to.offset, source.nbytes(), 0, nullptr, stream->event_of_next(event)), op,
              "clEnqueueCopyBuffer");
@@ -74,6 +76,7 @@ class QueueRecorder final : public Recorder {
   void fill(const StreamRef& stream, const char* op, const Tensor& tensor, std::uint8_t pattern) override {
     const Storage& storage = *tensor.storage();
     cl_event event = nullptr;
+    const auto turn = turn_of(*stream);
     check_cl(clEnqueueFillBuffer(stream->queue(), storage.mem(), &pattern, sizeof pattern, storage.offset(), storage.bytes(), 0, nullptr,
                                  stream->event_of_next(event)),
              op, "clEnqueueFillBuffer");
@@ -83,6 +86,7 @@ class QueueRecorder final : public Recorder {
   void upload(const StreamRef& stream, const char* op, const Tensor& destination, std::shared_ptr<std::uint8_t[]> data) override {
     const Storage& storage = *destination.storage();
     cl_event event = nullptr;
+    const auto turn = turn_of(*stream);
     stream->next_ticket();
     check_cl(clEnqueueWriteBuffer(stream->queue(), storage.mem(), CL_FALSE, storage.offset(), destination.nbytes(), data.get(), 0, nullptr, &event), op,
              "clEnqueueWriteBuffer");
@@ -96,6 +100,7 @@ class QueueRecorder final : public Recorder {
         const Address at = used_address(stream, work.op, tensor, writes);
         ranges.push_back({at.mem, at.offset, extent_bytes(tensor), writes});
       }
+    turn_of(*stream);  // not held, since the work may use the partition's streams
     stream->next_ticket();
     if (work.task) {
       run_host_task(*stream, work.op, work.task, ranges);

@@ -51,6 +51,12 @@ constexpr std::array kTable{
     QuirkRow{kQuirkEventsCost, "events_cost", is_nvidia,
              "the event of a command on a queue that measures time takes 7 us, where a launch takes 3: one command in kEventEach has an event",
              "measured on driver 580.159 with an H200"},
+    QuirkRow{kQuirkSubDevicesUnnamed, "sub_devices_unnamed", is_pocl,
+             "a context of the device alone takes queues of its sub-devices, too: partitions of any units are made on demand",
+             "measured on 3.1; reproducer: Partitions.*"},
+    QuirkRow{kQuirkQueuesTakeTurns, "queues_take_turns", is_intel_cpu,
+             "one kernel runs at a time, on whatever queue and sub-device: a partition's kernel waits for the end of another one's",
+             "measured on 2026.22 with two units; reproducer: Partitions.AKernelLeavesOtherPartitionsTheirUnits"},
     QuirkRow{kQuirkSlowHostTransfer, "one_thread_copies", is_pocl, "copy, fill and read commands run on one thread: kernels copy instead", "PoCL issue #716"},
 };
 

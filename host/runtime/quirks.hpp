@@ -22,6 +22,8 @@ enum Quirk : std::uint32_t {
   kQuirkArgumentSizesPanic = 1u << 9,
   kQuirkByteSelectsCrash = 1u << 10,
   kQuirkEventsCost = 1u << 11,
+  kQuirkSubDevicesUnnamed = 1u << 12,
+  kQuirkQueuesTakeTurns = 1u << 13,
 };
 
 /// Largest number of iterations of all loops of a work-item together if kQuirkLoopsEndEarly applies; leaving a loop counts as one iteration.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #ifndef CL_DEVICE_UUID_KHR
 #define CL_DEVICE_UUID_KHR 0x106A
@@ -43,6 +44,8 @@ cl_int describe(DeviceRecord& record) {
                : type & CL_DEVICE_TYPE_ACCELERATOR ? DeviceType::accelerator
                                                    : DeviceType::other;
   facts.simulator = (type & (type - 1)) != 0;
+  const char* affinity = std::getenv("POCL_AFFINITY");  // which PoCL reads as it starts
+  record.pins_threads = facts.platform_name == "Portable Computing Language" && affinity && std::string_view(affinity) == "1";
   return CL_SUCCESS;
 }
 

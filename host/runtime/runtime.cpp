@@ -24,29 +24,35 @@ Adopted& adopted() {
 }
 }  // namespace
 
-Runtime::Runtime(const DeviceRecord& device, ClContext context, bool adopted)
-    : device_(device), context_(std::move(context)), adopted_(adopted), pool_(*this), programs_(*this) {}
+Runtime::Runtime(const DeviceRecord& device, ClContext context, bool adopted, std::vector<SubDevice> named)
+    : device_(device), context_(std::move(context)), adopted_(adopted), pool_(*this), programs_(*this), units_(device, std::move(named)) {}
 
 Runtime::~Runtime() { default_generator_.reset(); }  // before pool_, to which the generator's memory returns
 
-std::shared_ptr<StreamImpl> Runtime::make_stream(StreamPriority priority) {
+PlanCache& Runtime::plans_of(int units) {
+  std::lock_guard lock(mutex_);
+  return plans_of_units_[units];
+}
+
+std::shared_ptr<StreamImpl> Runtime::make_stream(StreamPriority priority, const std::shared_ptr<PartitionImpl>& partition) {
   const DeviceTraits& traits = claimed_traits(device_);
   cl_int status = CL_SUCCESS;
   cl_command_queue raw = nullptr;
+  const cl_device_id device = partition ? partition->device() : device_.id;
   bool hint = priority != StreamPriority::normal && traits.priority_hints;
   // Only a priority needs clCreateCommandQueueWithProperties, which is OpenCL 2.0.
   if (hint) {
     cl_queue_properties level = priority == StreamPriority::high ? 1 : 4;  // CL_QUEUE_PRIORITY_{HIGH,LOW}_KHR
     cl_queue_properties properties[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PRIORITY_KHR, level, 0};
-    raw = clCreateCommandQueueWithProperties(context(), device_.id, properties, &status);
+    raw = clCreateCommandQueueWithProperties(context(), device, properties, &status);
   } else {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-    raw = clCreateCommandQueue(context(), device_.id, CL_QUEUE_PROFILING_ENABLE, &status);
+    raw = clCreateCommandQueue(context(), device, CL_QUEUE_PROFILING_ENABLE, &status);
 #pragma GCC diagnostic pop
   }
   check_cl(status, "Stream", "clCreateCommandQueue");
-  auto stream = std::make_shared<StreamImpl>(*this, ClQueue(raw), hint ? priority : StreamPriority::normal, false);
+  auto stream = std::make_shared<StreamImpl>(*this, ClQueue(raw), hint ? priority : StreamPriority::normal, false, partition);
   std::lock_guard lock(mutex_);
   add_stream(stream);
   return stream;
@@ -79,7 +85,7 @@ std::shared_ptr<StreamImpl> Runtime::wrap_queue(cl_command_queue queue) {
   for (const auto& weak : streams_)
     if (auto stream = weak.lock(); stream && stream->queue() == queue) return stream;
   check_cl(clRetainCommandQueue(queue), "interop::wrap", "clRetainCommandQueue");
-  auto stream = std::make_shared<StreamImpl>(*this, ClQueue(queue), StreamPriority::normal, true);
+  auto stream = std::make_shared<StreamImpl>(*this, ClQueue(queue), StreamPriority::normal, true, nullptr);
   add_stream(stream);
   return stream;
 }
@@ -148,9 +154,16 @@ Runtime& runtime_of(const DeviceRecord& record) {
   std::call_once(record.runtime_once, [&] {
     cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(record.platform), 0};
     cl_int status = CL_SUCCESS;
-    ClContext context(clCreateContext(properties, 1, &record.id, nullptr, nullptr, &status));
+    std::vector<SubDevice> named = named_sub_devices(record);
+    std::vector<cl_device_id> ids{record.id};
+    for (const SubDevice& part : named) ids.push_back(part.id);
+    ClContext context(clCreateContext(properties, static_cast<cl_uint>(ids.size()), ids.data(), nullptr, nullptr, &status));
+    if (status != CL_SUCCESS && !named.empty()) {  // partitions will be soft ones
+      named.clear();
+      context = ClContext(clCreateContext(properties, 1, &record.id, nullptr, nullptr, &status));
+    }
     check_cl(status, "Runtime", "clCreateContext");
-    record.runtime = new Runtime(record, std::move(context), false);
+    record.runtime = new Runtime(record, std::move(context), false, std::move(named));
   });
   return *record.runtime;
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include "program/program.hpp"
 #include "runtime/host_mappings.hpp"
+#include "runtime/partition.hpp"
 #include "runtime/plan_cache.hpp"
 #include "runtime/pool.hpp"
 #include "runtime/registry.hpp"
@@ -10,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,21 +25,39 @@ class GeneratorImpl;
 /// State of one context: pool, programs, plans and streams. A device's own runtime lives as long as the process, an adopted one until interop::release().
 class Runtime {
  public:
-  Runtime(const DeviceRecord& device, ClContext context, bool adopted);
+  Runtime(const DeviceRecord& device, ClContext context, bool adopted, std::vector<SubDevice> named = {});
   ~Runtime();
 
   const DeviceRecord& device() const noexcept { return device_; }
   cl_context context() const noexcept { return context_.get(); }
   bool adopted() const noexcept { return adopted_; }
-  const DeviceTraits& traits() const { return tested_traits(device_); }
+  /// Those of the thread's current partition of this device, else the device's.
+  const DeviceTraits& traits() const {
+    PartitionImpl* partition = own_partition();
+    return partition ? partition->traits() : tested_traits(device_);
+  }
 
   Pool& pool() noexcept { return pool_; }
   ProgramStore& programs() noexcept { return programs_; }
-  PlanCache& plans() noexcept { return plans_; }
+  /// Plans depend on the number of units: those of the thread's current partition of this device, else the device's.
+  PlanCache& plans() {
+    PartitionImpl* partition = own_partition();
+    return partition ? plans_of(partition->units().count) : plans_;
+  }
   HostMappings& mappings() noexcept { return mappings_; }
+  UnitAccount& units() noexcept { return units_; }
+  /// Notes that there are partitions: before that, nothing looks for the current one.
+  void has_partitions() noexcept { has_partitions_.store(true, std::memory_order_relaxed); }
+  /// The thread's current partition if it is of this runtime; else null.
+  PartitionImpl* own_partition() const noexcept {
+    if (!has_partitions_.load(std::memory_order_relaxed)) [[likely]]
+      return nullptr;
+    PartitionImpl* partition = current_partition();
+    return partition && &partition->runtime() == this ? partition : nullptr;
+  }
 
-  /// A stream with a new queue. Errors: opencl.
-  std::shared_ptr<StreamImpl> make_stream(StreamPriority priority);
+  /// A stream with a new queue, of the partition if one is given. Errors: opencl.
+  std::shared_ptr<StreamImpl> make_stream(StreamPriority priority, const std::shared_ptr<PartitionImpl>& partition = {});
   std::shared_ptr<StreamImpl> default_stream();
   /// The stream of a caller's queue: the same one for each call while that stream lives.
   std::shared_ptr<StreamImpl> wrap_queue(cl_command_queue queue);
@@ -62,6 +82,7 @@ class Runtime {
 
  private:
   void add_stream(const std::shared_ptr<StreamImpl>& stream);
+  PlanCache& plans_of(int units);
 
   const DeviceRecord& device_;
   ClContext context_;
@@ -69,6 +90,9 @@ class Runtime {
   Pool pool_;
   ProgramStore programs_;
   PlanCache plans_;
+  std::map<int, PlanCache> plans_of_units_;
+  UnitAccount units_;
+  std::atomic<bool> has_partitions_{false};
   HostMappings mappings_;
   std::atomic<int> live_{0};
   mutable std::mutex mutex_;

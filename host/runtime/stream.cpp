@@ -92,8 +92,9 @@ void Clock::merge(const Clock& other) {
   for (auto [id, ticket] : other.seen) raise(id, ticket);
 }
 
-StreamImpl::StreamImpl(Runtime& runtime, ClQueue queue, StreamPriority priority, bool wrapped)
+StreamImpl::StreamImpl(Runtime& runtime, ClQueue queue, StreamPriority priority, bool wrapped, std::shared_ptr<PartitionImpl> partition)
     : runtime_(runtime),
+      partition_(std::move(partition)),
       queue_(std::move(queue)),
       id_(g_next_stream.fetch_add(1)),
       priority_(priority),
@@ -255,6 +256,26 @@ void StreamImpl::save_when_idle(Program* program) {
   if (std::find(to_save_.begin(), to_save_.end(), program) == to_save_.end()) to_save_.push_back(program);
 }
 
+bool StreamImpl::idle() {
+  std::vector<std::shared_ptr<void>> done;
+  std::lock_guard lock(mutex_);
+  mark_last();
+  retire(flight_.size(), done);
+  return flight_.empty();
+}
+
+void StreamImpl::wait_for(cl_event event, const char* op) {
+  cl_event raw = nullptr;
+  check_cl(clEnqueueBarrierWithWaitList(queue(), 1, &event, &raw), op, "clEnqueueBarrierWithWaitList");
+  submitted(ClEvent(raw), op);
+}
+
+std::unique_lock<std::mutex> turn_of(StreamImpl& stream) {
+  if (!stream.partition()) [[likely]]
+    return {};
+  return stream.partition()->turn_of(stream);
+}
+
 bool StreamImpl::query() {
   check("Stream::query");
   Clock seen = checked_clock();
@@ -351,12 +372,15 @@ Stream resolve_stream(const Stream& stream, Runtime& runtime, std::string_view o
 
 Stream::Stream(const Device& device, const StreamOptions& options) {
   detail::OpName named("Stream");
-  impl_ = detail::runtime_for(device).make_stream(options.priority);
+  detail::Runtime& runtime = detail::runtime_for(device);
+  detail::PartitionImpl* partition = runtime.own_partition();
+  impl_ = runtime.make_stream(options.priority, partition ? partition->shared_from_this() : nullptr);
 }
 
 Device Stream::device() const { return Device(&detail::need(impl_, "Stream::device").runtime().device()); }
 std::uint64_t Stream::id() const { return detail::need(impl_, "Stream::id").id(); }
 StreamPriority Stream::priority() const { return detail::need(impl_, "Stream::priority").priority(); }
+Partition Stream::partition() const { return Partition(detail::need(impl_, "Stream::partition").partition()); }
 bool Stream::query() const {
   auto& impl = detail::need(impl_, "Stream::query");
   return detail::illegal_on(impl, "Stream::query") || detail::illegal_beside("Stream::query") || impl.query();
@@ -423,10 +447,7 @@ void Stream::wait(const Event& event) const {
     event.wait();
     return;
   }
-  cl_event wanted = other.event.get();
-  cl_event raw = nullptr;
-  detail::check_cl(clEnqueueBarrierWithWaitList(impl.queue(), 1, &wanted, &raw), "Stream::wait", "clEnqueueBarrierWithWaitList");
-  impl.submitted(detail::ClEvent(raw), "Stream::wait");
+  impl.wait_for(other.event.get(), "Stream::wait");
   if (detail::the_settings().check_streams.on()) {
     detail::Clock seen = other.clock;
     impl.learn(seen);

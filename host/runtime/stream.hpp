@@ -15,6 +15,7 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
+class PartitionImpl;
 class Recorder;
 class Recording;
 class Runtime;
@@ -85,9 +86,9 @@ class StreamEnd {
   Clock seen_;
 };
 
-class StreamImpl {
+class StreamImpl : public std::enable_shared_from_this<StreamImpl> {
  public:
-  StreamImpl(Runtime& runtime, ClQueue queue, StreamPriority priority, bool wrapped);
+  StreamImpl(Runtime& runtime, ClQueue queue, StreamPriority priority, bool wrapped, std::shared_ptr<PartitionImpl> partition);
   ~StreamImpl();
   StreamImpl(const StreamImpl&) = delete;
   StreamImpl& operator=(const StreamImpl&) = delete;
@@ -97,6 +98,8 @@ class StreamImpl {
   std::uint64_t id() const noexcept { return id_; }
   StreamPriority priority() const noexcept { return priority_; }
   bool wrapped() const noexcept { return wrapped_; }
+  /// The partition that the queue belongs to; null if to none.
+  const std::shared_ptr<PartitionImpl>& partition() const noexcept { return partition_; }
   const std::shared_ptr<StreamEnd>& end() const noexcept { return end_; }
 
   /// Throws the sticky failure, if there is one. Errors: not_supported in a forked child.
@@ -137,6 +140,10 @@ class StreamImpl {
   void begin_recording(std::shared_ptr<Recording> recording);
   void end_recording() noexcept;
 
+  /// True if all enqueued commands are known to have ended.
+  bool idle();
+  /// Makes later commands wait for the event. Errors: opencl.
+  void wait_for(cl_event event, const char* op);
   bool query();
   void synchronize(std::string_view op);
   void reset();
@@ -166,6 +173,7 @@ class StreamImpl {
   void mark_last() noexcept;
 
   Runtime& runtime_;
+  const std::shared_ptr<PartitionImpl> partition_;  ///< above queue_, whose device it has
   ClQueue queue_;
   std::uint64_t id_;
   StreamPriority priority_;
@@ -198,6 +206,9 @@ class EventImpl {
   Clock clock;
   std::uint64_t stream = 0;
 };
+
+/// To be held from before a stream's next command is enqueued until it is: PartitionImpl::turn_of().
+std::unique_lock<std::mutex> turn_of(StreamImpl& stream);
 
 /// The stream that a call runs on: the given one, else this thread's current stream of the runtime.
 /// Errors: device_mismatch if the given stream belongs to another runtime.

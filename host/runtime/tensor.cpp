@@ -162,6 +162,7 @@ void Tensor::read(void* destination, const Stream& given, const char* op) const 
   detail::Storage& from = *source.storage();
   from.used_on(stream.impl(), false, op);
   stream.impl()->check(op);
+  auto turn = detail::turn_of(*stream.impl());
   stream.impl()->next_ticket();
   cl_event event = nullptr;
   detail::check_cl(clEnqueueReadBuffer(stream.impl()->queue(), from.mem(), CL_FALSE, from.offset() + source.byte_offset(), source.nbytes(), destination, 0,
@@ -169,6 +170,7 @@ void Tensor::read(void* destination, const Stream& given, const char* op) const 
                    op, "clEnqueueReadBuffer");
   try {
     stream.impl()->submitted(detail::ClEvent(event), op);
+    if (turn) turn.unlock();
     stream.synchronize();
   } catch (...) {
     clFinish(stream.impl()->queue());  // ends all writes to the memory, which the caller may free at once

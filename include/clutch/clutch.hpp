@@ -14,6 +14,7 @@
 #include <clutch/nn.hpp>
 #include <clutch/ops.hpp>
 #include <clutch/paged_cache.hpp>
+#include <clutch/partition.hpp>
 #include <clutch/pointwise.hpp>
 #include <clutch/random.hpp>
 #include <clutch/settings.hpp>

@@ -20,7 +20,9 @@ namespace interop {
 /// Wraps a caller's in-order queue. Its context becomes a runtime of its own: tensors of it do not mix with those of
 /// clutch's context. Queue and context are retained while the Stream and its tensors live; wrapping a queue again gives
 /// the same Stream. elapsed_ms needs CL_QUEUE_PROFILING_ENABLE.
-/// Errors: invalid_argument for an out-of-order or null queue; no_device if the queue's device is not visible.
+/// A sub-device's queue is one of its device: its context must name that device, too.
+/// Errors: invalid_argument for an out-of-order or null queue; no_device if the queue's device is not visible, or the
+///   context of a sub-device's queue does not name its device.
 CLUTCH_API Stream wrap(cl_command_queue queue);
 /// Wraps a caller's buffer as contiguous tensor at a byte offset. The buffer is retained.
 /// Errors: invalid_shape if the buffer is too small; device_mismatch if the buffer's context is neither clutch's own

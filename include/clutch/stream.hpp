@@ -8,6 +8,7 @@
 namespace clutch { inline namespace v0 {
 
 class Event;
+class Partition;
 namespace detail {
 class StreamImpl;
 }
@@ -26,6 +27,7 @@ class CLUTCH_API Stream {
  public:
   Stream() = default;
   /// Creates a queue of its own on the device (empty: the current device). Errors: no_device, opencl.
+  /// Within a PartitionGuard of that device the queue is the partition's.
   explicit Stream(const Device& device, const StreamOptions& options = {});
 
   bool empty() const noexcept { return impl_ == nullptr; }
@@ -34,6 +36,8 @@ class CLUTCH_API Stream {
   /// Unique in the process.
   std::uint64_t id() const;
   StreamPriority priority() const;
+  /// The partition that the stream was made for; empty if for none.
+  Partition partition() const;
   /// True when all enqueued work has finished. Never waits. Errors: stream_failed, device_lost.
   bool query() const;
   /// Waits for all enqueued work, so that it tells of each failure; other calls tell of failures that they happen to

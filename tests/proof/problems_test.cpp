@@ -63,6 +63,22 @@ TEST(Problems, RunEveryEntryAndGiveTheModelsBits) {
   for (const std::string& log : detail::build_logs()) EXPECT_EQ(log.find("warning"), std::string::npos) << log;
 }
 
+/// Kernels are right for any number of work-groups: here for one, where a problem is made for many.
+TEST(Problems, GiveTheModelsBitsInASoftPartitionOfOneUnit) {
+  const Device& device = test_devices().front();
+  const PartitionGuard guard(Partition::create(device, {.units = 1, .soft = true}));
+  std::set<std::string_view> seen;
+  for (const NamedProblem& p : all_problems()) {
+    if (p.problem->needs_fp64 && !device.traits().fp64) continue;
+    if (level() == "smoke" && !seen.insert(kSanitized ? p.stem : p.problem->entry).second) continue;
+    try {
+      EXPECT_EQ(run_once(device, *p.problem), "") << p.name;
+    } catch (const Error& e) {
+      EXPECT_EQ(code_of([&] { run_once(device, *p.problem); }), ErrorCode::invalid_argument) << p.name << ": " << e.what();
+    }
+  }
+}
+
 /// Else a compiler may put work-items into lanes of vectors of vectors, which takes it ten times as long.
 TEST(Problems, KernelsTellCompilersOfTheirVectors) {
   for (const detail::KernelText& text : detail::kernel_table()) {

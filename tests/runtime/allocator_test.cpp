@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/fixture.hpp"
+#include "support/gate.hpp"
 
 #include "runtime/runtime.hpp"
 
@@ -100,28 +101,6 @@ TEST(Allocator, StreamsThatGoLeaveTheirMemoryToOthers) {
     EXPECT_EQ(memory_stats(device)["allocation.all.current"], 0u);
   }
 }
-
-/// An event of the device's context that the test completes; work that waits for it runs no earlier.
-class Gate {
- public:
-  explicit Gate(const Stream& stream) {
-    cl_int status = CL_SUCCESS;
-    event_ = clCreateUserEvent(interop::context(stream), &status);
-    EXPECT_EQ(status, CL_SUCCESS);
-    stream.wait(interop::wrap(event_));
-  }
-  ~Gate() {
-    open();
-    clReleaseEvent(event_);
-  }
-  void open() {
-    if (!std::exchange(open_, true)) clSetUserEventStatus(event_, CL_COMPLETE);
-  }
-
- private:
-  cl_event event_ = nullptr;
-  bool open_ = false;
-};
 
 /// Drops the last handle of a stream and waits until its queue is idle, so that the allocator can see its end.
 void drop(std::optional<Stream>& stream) {

@@ -45,9 +45,11 @@ struct Base {
 struct _cl_platform_id : Base {};
 struct _cl_device_id : Base {
   int number = 0;
+  cl_uint units = 0;  ///< of one with sub-devices, and of those
+  cl_device_id parent = nullptr;
 };
 struct _cl_context : Base {
-  cl_device_id device = nullptr;
+  std::vector<cl_device_id> devices;
 };
 namespace {
 /// Buffers that live, where plans are written: an argument's bytes are memory if they are one of them.
@@ -111,6 +113,7 @@ struct _cl_event : Base {
 };
 struct _cl_command_queue : Base {
   cl_context context = nullptr;
+  cl_device_id device = nullptr;
   std::mutex mutex;
   std::condition_variable changed;
   struct Command {
@@ -154,6 +157,7 @@ std::vector<cl_device_id>& devices() {
     for (int i = 0; i < (stub::profile().is_gpu ? 1 : 2); ++i) {
       list->push_back(new _cl_device_id);
       list->back()->number = i;
+      if (const char* units = std::getenv("STUB_SUB_DEVICES")) list->back()->units = static_cast<cl_uint>(std::atoi(units));
     }
     return list;
   }();
@@ -183,12 +187,34 @@ cl_int CL_API_CALL get_device_ids(cl_platform_id, cl_device_type type, cl_uint n
 cl_int CL_API_CALL get_device_info(cl_device_id device, cl_device_info what, std::size_t size, void* to, std::size_t* size_ret) {
   if (what == CL_DEVICE_NAME && !stub::profile().is_gpu) return answer(std::string_view(device->number == 0 ? "stub zero" : "stub one"), size, to, size_ret);
   if (what == CL_DEVICE_PLATFORM) return answer<cl_platform_id>(&platform(), size, to, size_ret);
+  if (device->units > 0 && what == CL_DEVICE_MAX_COMPUTE_UNITS) return answer(device->units, size, to, size_ret);
+  if (device->units > 0 && what == CL_DEVICE_PARTITION_PROPERTIES)
+    return answer<cl_device_partition_property>(CL_DEVICE_PARTITION_BY_COUNTS, size, to, size_ret);
+  if (what == CL_DEVICE_PARENT_DEVICE) return answer(device->parent, size, to, size_ret);
   return stub::device_fact(what, size, to, size_ret);
 }
-cl_context CL_API_CALL create_context(const cl_context_properties*, cl_uint, const cl_device_id* device,
+/// By counts alone, with STUB_SUB_DEVICES in the environment: the number of units of each device.
+cl_int CL_API_CALL create_sub_devices(cl_device_id device, const cl_device_partition_property* wanted, cl_uint n, cl_device_id* to, cl_uint* count) {
+  if (device->units == 0 || wanted[0] != CL_DEVICE_PARTITION_BY_COUNTS) return CL_INVALID_VALUE;
+  cl_uint parts = 0, sum = 0;
+  for (; wanted[parts + 1] != CL_DEVICE_PARTITION_BY_COUNTS_LIST_END; ++parts) sum += static_cast<cl_uint>(wanted[parts + 1]);
+  if (sum > device->units) return CL_INVALID_DEVICE_PARTITION_COUNT;
+  if (count) *count = parts;
+  if (to && n < parts) return CL_INVALID_VALUE;
+  for (cl_uint i = 0; to && i < parts; ++i) {
+    to[i] = new _cl_device_id;
+    to[i]->number = device->number, to[i]->parent = device;
+    to[i]->units = static_cast<cl_uint>(wanted[i + 1]);
+  }
+  return CL_SUCCESS;
+}
+/// Sub-devices live as long as the process.
+cl_int CL_API_CALL keep_device(cl_device_id) { return CL_SUCCESS; }
+
+cl_context CL_API_CALL create_context(const cl_context_properties*, cl_uint count, const cl_device_id* device,
                                       void(CL_CALLBACK*)(const char*, const void*, std::size_t, void*), void*, cl_int* errcode) {
   auto* made = new _cl_context;
-  made->device = device[0];
+  made->devices.assign(device, device + count);
   give(errcode, CL_SUCCESS);
   return made;
 }
@@ -205,8 +231,14 @@ cl_int CL_API_CALL release_owned(T* object) {
   return CL_SUCCESS;
 }
 cl_int CL_API_CALL get_context_info(cl_context context, cl_context_info what, std::size_t size, void* to, std::size_t* size_ret) {
-  if (what == CL_CONTEXT_DEVICES) return answer(context->device, size, to, size_ret);
-  if (what == CL_CONTEXT_NUM_DEVICES) return answer<cl_uint>(1, size, to, size_ret);
+  const std::size_t bytes = context->devices.size() * sizeof context->devices[0];
+  if (what == CL_CONTEXT_NUM_DEVICES) return answer(static_cast<cl_uint>(context->devices.size()), size, to, size_ret);
+  if (what == CL_CONTEXT_DEVICES) {
+    if (size_ret) *size_ret = bytes;
+    if (to && size < bytes) return CL_INVALID_VALUE;
+    if (to) std::memcpy(to, context->devices.data(), bytes);
+    return CL_SUCCESS;
+  }
   return CL_INVALID_VALUE;
 }
 
@@ -249,9 +281,14 @@ void serve(cl_command_queue queue) {
   }
 }
 
-cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id, cl_command_queue_properties, cl_int* errcode) {
+cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device, cl_command_queue_properties, cl_int* errcode) {
+  if (std::find(context->devices.begin(), context->devices.end(), device) == context->devices.end()) {
+    give(errcode, CL_INVALID_DEVICE);
+    return nullptr;
+  }
   auto* made = new _cl_command_queue;
   made->context = retain(context);
+  made->device = device;
   made->worker = std::thread(serve, made);
   give(errcode, CL_SUCCESS);
   return made;
@@ -270,7 +307,7 @@ cl_int CL_API_CALL release_queue(cl_command_queue queue) {
 }
 cl_int CL_API_CALL get_queue_info(cl_command_queue queue, cl_command_queue_info what, std::size_t size, void* to, std::size_t* size_ret) {
   if (what == CL_QUEUE_CONTEXT) return answer(queue->context, size, to, size_ret);
-  if (what == CL_QUEUE_DEVICE) return answer(queue->context->device, size, to, size_ret);
+  if (what == CL_QUEUE_DEVICE) return answer(queue->device, size, to, size_ret);
   if (what == CL_QUEUE_PROPERTIES) return answer<cl_command_queue_properties>(CL_QUEUE_PROFILING_ENABLE, size, to, size_ret);
   return CL_INVALID_VALUE;
 }
@@ -399,9 +436,16 @@ cl_int CL_API_CALL get_build_info(cl_program, cl_device_id, cl_program_build_inf
   return what == CL_PROGRAM_BUILD_LOG ? answer(std::string_view(), size, to, size_ret) : CL_INVALID_VALUE;
 }
 cl_int CL_API_CALL get_program_info(cl_program program, cl_program_info what, std::size_t size, void* to, std::size_t* size_ret) {
-  if (what == CL_PROGRAM_BINARY_SIZES) return answer(program->source.size(), size, to, size_ret);
-  if (what != CL_PROGRAM_BINARIES) return CL_INVALID_VALUE;
-  std::memcpy(*static_cast<unsigned char**>(to), program->source.data(), program->source.size());
+  const std::vector<cl_device_id>& devices = program->context->devices;
+  if (what == CL_PROGRAM_NUM_DEVICES || what == CL_PROGRAM_DEVICES)
+    return get_context_info(program->context, what == CL_PROGRAM_DEVICES ? CL_CONTEXT_DEVICES : CL_CONTEXT_NUM_DEVICES, size, to, size_ret);
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    if (what == CL_PROGRAM_BINARY_SIZES)
+      static_cast<std::size_t*>(to)[i] = program->source.size();
+    else if (what == CL_PROGRAM_BINARIES)
+      std::memcpy(static_cast<unsigned char**>(to)[i], program->source.data(), program->source.size());
+    else
+      return CL_INVALID_VALUE;
   return CL_SUCCESS;
 }
 
@@ -553,6 +597,9 @@ cl_icd_dispatch make_dispatch() {
   d.clGetPlatformInfo = get_platform_info;
   d.clGetDeviceIDs = get_device_ids;
   d.clGetDeviceInfo = get_device_info;
+  d.clCreateSubDevices = create_sub_devices;
+  d.clRetainDevice = keep_device;
+  d.clReleaseDevice = keep_device;
   d.clCreateContext = create_context;
   d.clRetainContext = retain_object<_cl_context>;
   d.clReleaseContext = release_context;
