@@ -49,9 +49,16 @@ CLOCKS_BETWEEN = 2
 SHARPNESS = 4  # bounds add up as the 4th root of the sum of their 4th powers: the largest binds, and what is near it is not hidden whole
 
 
-def bounds(counts, machine, resident=None, bytes_of_dram=None, pairs=0.0):
+def waits_of(target):
+    """What ahead.hidden() must know of the machine of a target; None if there is none."""
+    m = next((m for m in MACHINES.values() if m['target'] == target), None)
+    return m and dict(latencies={'global': m['latency'], 'local': m['local_latency']}, matrix=m.get('matrix', 0) * m['issues'], between=CLOCKS_BETWEEN)
+
+
+def bounds(counts, machine, resident=None, bytes_of_dram=None, pairs=0.0, ahead=(0.0, 0.0)):
     """Seconds by bound. `resident`: sub-groups that a unit holds of this kernel; `bytes_of_dram`: what must be read and written at least, else the sectors touched;
-    `pairs`: share of the f32 instructions that are issued two at a time."""
+    `pairs`: share of the f32 instructions that are issued two at a time; `ahead`: shares of the latency of global and of local loads that a sub-group's own
+    instructions between a load and its first use hide. Others that run meanwhile are in the bounds of what they take, and the largest bound stays."""
     m = machine
     issued = sum(n for name, n in counts.items() if name.startswith('issues_')) - pairs / 2 * counts['issues_f32']
     units = max(1, min(m['units'], counts['groups']))
@@ -80,8 +87,10 @@ def bounds(counts, machine, resident=None, bytes_of_dram=None, pairs=0.0):
     share = counts['longest'] / max(1, issued / sub_groups)
     # A sub-group's matrix instructions all run on the scheduler that it is on.
     matrix = counts.get('issues_matrix', 0) * max(0, m.get('matrix', 0) * m['issues'] - CLOCKS_BETWEEN)
-    serial = share / sub_groups * (matrix + CLOCKS_BETWEEN * (issued - counts['issues_memory']) + m['latency'] * counts['waits'] +
-                                   m['local_latency'] * counts['local_waits']) + m['local_latency'] * counts['barriers'] / max(1, counts['groups'])
+    own = matrix + CLOCKS_BETWEEN * (issued - counts['issues_memory'])
+    # Nothing hides more than the time that a sub-group's own instructions take.
+    waits = sum(all_of - min(all_of * share_ahead, own) for all_of, share_ahead in zip((m['latency'] * counts['waits'], m['local_latency'] * counts['local_waits']), ahead))
+    serial = share / sub_groups * (own + waits) + m['local_latency'] * counts['barriers'] / max(1, counts['groups'])
     rounds = max(1.0, sub_groups / (units * (resident or m['resident'])))
     result['latency'] = rounds * serial * a_clock
     return result
@@ -158,7 +167,12 @@ def occupancy(target, kernel, call):
 
 def pairs_of(target, kernel, call):
     """Share of the f32 instructions of a call's kernel that are issued in pairs, as tests/gpu/pairs.tsv says; 0 where it says nothing of that program."""
-    return budget.read_pairs(os.path.join(HERE, 'pairs.tsv')).get((target, kernel, BUDGET_CALLS.get(call)), 0.0)
+    return budget.read_shares(os.path.join(HERE, 'pairs.tsv')).get((target, kernel, BUDGET_CALLS.get(call)), [0.0])[0]
+
+
+def ahead_of(target, kernel, call):
+    """Shares of latency of a call's kernel that are hidden, as tests/gpu/ahead.tsv says; none where it says nothing of that program."""
+    return budget.read_shares(os.path.join(HERE, 'ahead.tsv')).get((target, kernel, BUDGET_CALLS.get(call)), [0.0, 0.0])
 
 
 def read_table(path):
@@ -189,7 +203,8 @@ def estimate_calls(counted, planned, costs, machine_name, times):
             resident = occupancy(machine['target'], kernel, call) * machine['resident']
             # A call's bytes are its main kernel's: the one with most groups.
             main = max(kernels, key=lambda k: planned[call].get(k, 0))
-            of_bounds = bounds(counts, machine, resident, size if kernel == main else None, pairs_of(machine['target'], kernel, call))
+            of_bounds = bounds(counts, machine, resident, size if kernel == main else None, pairs_of(machine['target'], kernel, call),
+                               ahead_of(machine['target'], kernel, call))
             by_matrix = by_matrix or of_bounds['matrix'] > 0
             total += seconds(of_bounds)
             by_bound[binding(of_bounds)] += seconds(of_bounds)
