@@ -9,7 +9,8 @@ import listing
 # What an instruction is to those that wait: kind 'global' or 'local' for a load, queue the counter in which it and later accesses stand in line, or None;
 # registers: NVIDIA's that a load writes; token: Intel's number of a message.
 Load = collections.namedtuple('Load', 'kind queue registers token', defaults=(None, frozenset(), None))
-TURNS = 32
+TURNS = 32  # of a loop
+LITTLE, MATRIX_FMA = 16, 64  # a loop computes next to nothing if it has this much less; fma that a matrix instruction counts for
 FREE = re.compile(r'(?:@!?U?P\d+\s+)?(?:s_waitcnt|s_wait_|s_nop|s_delay|s_clause|s_barrier|NOP|BAR|DEPBAR|LDGDEPBAR|BSSY|BSYNC|WARPSYNC)|.*\bsync\.')
 
 
@@ -77,32 +78,49 @@ def loops(follow):
     return result
 
 
-def _may_be_skipped(loop, follow):
-    """Whether a turn of the loop around this one may pass without it."""
-    if not loop.around:
+def _may_pass_without(nodes, loop, follow):
+    """Whether a turn of a loop may pass without some of its instructions; any kernel without its loops."""
+    if not loop:
         return True
-    seen, open_ends = set(), list(loop.around.first)
+    seen, open_ends = set(), list(loop.first - nodes)
     while open_ends:
         for to in follow[open_ends.pop()]:
-            if to in loop.around.first:
+            if to in loop.first:
                 return True
-            if to in loop.around.body and to not in loop.body and to not in seen:
+            if to in loop.body and to not in nodes and to not in seen:
                 seen.add(to)
                 open_ends.append(to)
     return False
 
 
-def counted_loops(vendor, code, follow):
-    """{instruction in a loop: (instructions of the innermost loop around it, times it runs)}, without loops that compute nothing and that the loop around them may skip: where others
-    multiply, these are for the ends of tensors. Each loop is taken to have TURNS turns."""
+def counted_loads(vendor, target, code, follow):
+    """(load, the instruction at which it is, instructions of the innermost loop around it, times that it runs) of loads in loops. Each loop is taken to have TURNS turns. Of loops that
+    compute next to nothing beside the one that computes most, which are for the ends of tensors or for results, loads that a turn around them may pass without are left out, and none
+    counts for more than those of the others."""
     all_loops = loops(follow)
-    computes = [sum(n for kind, n in listing.count(vendor, [code[i] for i in loop.body]).items() if kind in ('fma', 'matrix')) for loop in all_loops]
-    result = {}
-    for loop, computed in zip(all_loops, computes):
-        left_out = any(computes) and not computed and _may_be_skipped(loop, follow)
-        for i in loop.body:
-            result[i] = None if left_out else (loop.body, TURNS * result[i][1] if result.get(i) else TURNS)
-    return {i: of for i, of in result.items() if of}
+    computes, times, innermost = {}, {}, {}
+    for loop in all_loops:
+        kinds = listing.count(vendor, [code[i] for i in loop.body])
+        computes[id(loop)] = kinds['fma'] + MATRIX_FMA * kinds['matrix']
+        times[id(loop)] = TURNS * (times[id(loop.around)] if loop.around else 1)
+        innermost.update((i, loop) for i in loop.body)
+    most = max(computes.values(), default=0)
+    little = {id(loop) for loop in all_loops if LITTLE * computes[id(loop)] < most}
+    limit = max((times[of] for of in times if of not in little), default=0)
+    result = []
+    for at, loop in sorted(innermost.items()):
+        load = LOADS[vendor](code[at].text, target)
+        if not load:
+            continue
+        inner, around, left_out = {at}, loop, False
+        while around and id(around) in little and not left_out:
+            left_out = _may_pass_without(inner, around, follow)
+            inner, around = around.body, around.around
+        if loop is not around and not left_out:
+            left_out = _may_pass_without(inner, around, follow)
+        if not left_out:
+            result.append((load, at, loop.body, min(limit, times[id(loop)])))
+    return result
 
 
 # ---- what loads, and what waits for it ----
@@ -232,8 +250,6 @@ def hidden(vendor, target, code, latencies, matrix, between):
 
     follow = successors(vendor, code)
     shares = {'global': [], 'local': []}
-    for at, (body, times) in counted_loops(vendor, code, follow).items():
-        if load := LOADS[vendor](code[at].text, target):
-            latency = latencies[load.kind]
-            shares[load.kind].append((times, distance(vendor, target, code, follow, body, at, clocks, latency) / latency))
+    for load, at, body, times in counted_loads(vendor, target, code, follow):
+        shares[load.kind].append((times, distance(vendor, target, code, follow, body, at, clocks, latencies[load.kind]) / latencies[load.kind]))
     return {kind: round(sum(times * share for times, share in all_of) / sum(times for times, _ in all_of), 3) if all_of else None for kind, all_of in shares.items()}
