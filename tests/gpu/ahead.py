@@ -213,32 +213,36 @@ def _waits(vendor, load, text, later):
 
 
 def distance(vendor, target, code, follow, body, at, clocks, most):
-    """Clocks of a sub-group's own instructions, by clocks(text), from the load `at` on the shortest way within a loop to what waits for it; at most `most`."""
+    """(clocks, loads): of a sub-group's own instructions, by clocks(text), from the load `at` on the shortest way within a loop to what waits for it, at most `most`; and the loads of
+    its kind that begin on the way."""
     load = LOADS[vendor](code[at].text, target)
-    best, heap = {}, [(0, to, 0) for to in follow[at] if to in body]
+    best, heap = {}, [(0, to, 0, ()) for to in follow[at] if to in body]
     while heap:
-        spent, node, later = heapq.heappop(heap)
+        spent, node, later, begun = heapq.heappop(heap)
         if spent >= most:
-            return most
+            return most, begun
         if best.get((node, later), most) <= spent:
             continue
         best[node, later] = spent
         text = code[node].text
         if _waits(vendor, load, text, later) or node == at:
-            return spent
+            return spent, begun
         if vendor == 'amd':
             later += _amd_queue(text, target) == load.queue
         elif load.queue:
             later += text.startswith('LDGDEPBAR')
+        other = LOADS[vendor](text, target)
+        if other and other.kind == load.kind:
+            begun += (node,)
         for to in follow[node]:
             if to in body:
-                heapq.heappush(heap, (spent + clocks(text), to, min(later, 64)))
-    return most
+                heapq.heappush(heap, (spent + clocks(text), to, min(later, 64), begun))
+    return most, ()
 
 
 def hidden(vendor, target, code, latencies, matrix, between):
-    """Share of the latency of global and of local loads in loops that lies between them and their first use, by {kind: clocks}; `matrix`: clocks of a matrix instruction,
-    `between`: of another that is no access to memory. None of a kind without loads in loops."""
+    """Of global and of local loads in loops by {kind: (share, together)}: the share of their latency, of {kind: clocks}, that lies between them and their first use, and how many are on
+    their way together; `matrix`: clocks of a matrix instruction, `between`: of another that is no access to memory. None of a kind without loads in loops."""
     kind_of = listing.KINDS[vendor]
 
     def clocks(text):
@@ -249,7 +253,16 @@ def hidden(vendor, target, code, latencies, matrix, between):
         return 0 if access or FREE.match(text) or re.search(r'\b(send|sends|load|store)\b', text) else between
 
     follow = successors(vendor, code)
-    shares = {'global': [], 'local': []}
+    found = {'global': [], 'local': []}
     for load, at, body, times in counted_loads(vendor, target, code, follow):
-        shares[load.kind].append((times, distance(vendor, target, code, follow, body, at, clocks, latencies[load.kind]) / latencies[load.kind]))
-    return {kind: round(sum(times * share for times, share in all_of) / sum(times for times, _ in all_of), 3) if all_of else None for kind, all_of in shares.items()}
+        found[load.kind].append((times, at, *distance(vendor, target, code, follow, body, at, clocks, latencies[load.kind])))
+    result = {}
+    for kind, all_of in found.items():
+        # A load is on its way with all that begin before the first of them is waited for.
+        together = collections.Counter()
+        for _, at, _, begun in all_of:
+            for one in (at, *begun):
+                together[one] = max(together[one], 1 + len(begun))
+        mean = lambda values: sum(times * value for (times, *_), value in zip(all_of, values)) / sum(times for times, *_ in all_of)
+        result[kind] = (round(mean([spent for _, _, spent, _ in all_of]) / latencies[kind], 3), round(mean([together[at] for _, at, _, _ in all_of]), 2)) if all_of else None
+    return result

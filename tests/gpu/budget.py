@@ -19,7 +19,8 @@ HEADER = '''# SPDX-License-Identifier: Apache-2.0
 
 # What cost_model.py goes by, in files of their own that scripts/gpu-check --update writes: (columns, what they are).
 PAIRS = (['pairs'], 'Share of the fma of hot loops of which the compiler made one instruction for two.')
-AHEAD = (['ahead_global', 'ahead_local'], 'Share of the latency of loads in loops, from global and from local memory, that instructions between a load and its first use hide (ahead.py).')
+AHEAD = (['ahead_global', 'together_global', 'ahead_local', 'together_local'],
+         'Of loads in loops, from global and from local memory: the share of their latency that instructions between a load and its first use hide, and how many are on their way together.')
 
 
 def key(row):

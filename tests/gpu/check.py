@@ -132,7 +132,9 @@ def measure(task, compiler, folder, cache, reader):
         counted, hot = listing.numbers(compiler.vendor, code)
         lines = source.split('\n')
         shown = [(i.text, i.line, lines[i.line - 1].strip() if 0 < i.line <= len(lines) else '') for i in hot[:400]]
-        shares = {f'ahead_{kind}': share for kind, share in ahead.hidden(compiler.vendor, task.target, code, **machine).items()} if machine else {}
+        shares = {}
+        for kind, of in ahead.hidden(compiler.vendor, task.target, code, **machine).items() if machine else ():
+            shares.update(zip((f'ahead_{kind}', f'together_{kind}'), of or ()))
         return dict(row, **numbers, **counted, **shares, pairs=listing.pairs(hot), shown=shown, parameters=parameters)
 
     row = cache.get(compilers.digest(made, reader, str(local), str(dynamic), task.call, str(machine)), read)

@@ -46,7 +46,11 @@ MACHINES = {
                     dram_gbs=960, stream=0.85, latency=600, local_latency=64, resident=32),
 }
 CLOCKS_BETWEEN = 2
+TOGETHER = 4  # kTogether of count/model.hpp
 SHARPNESS = 4  # bounds add up as the 4th root of the sum of their 4th powers: the largest binds, and what is near it is not hidden whole
+
+
+NONE_AHEAD = (0.0, 1.0)
 
 
 def waits_of(target):
@@ -55,10 +59,11 @@ def waits_of(target):
     return m and dict(latencies={'global': m['latency'], 'local': m['local_latency']}, matrix=m.get('matrix', 0) * m['issues'], between=CLOCKS_BETWEEN)
 
 
-def bounds(counts, machine, resident=None, bytes_of_dram=None, pairs=0.0, ahead=(0.0, 0.0)):
+def bounds(counts, machine, resident=None, bytes_of_dram=None, pairs=0.0, ahead=(NONE_AHEAD, NONE_AHEAD)):
     """Seconds by bound. `resident`: sub-groups that a unit holds of this kernel; `bytes_of_dram`: what must be read and written at least, else the sectors touched;
-    `pairs`: share of the f32 instructions that are issued two at a time; `ahead`: shares of the latency of global and of local loads that a sub-group's own
-    instructions between a load and its first use hide. Others that run meanwhile are in the bounds of what they take, and the largest bound stays."""
+    `pairs`: share of the f32 instructions that are issued two at a time; `ahead`: of global and of local loads the share of
+    their latency that a sub-group's own instructions between a load and its first use hide, and how many are on their way together. Other sub-groups that run
+    meanwhile are in the bounds of what they take, and the largest bound stays."""
     m = machine
     issued = sum(n for name, n in counts.items() if name.startswith('issues_')) - pairs / 2 * counts['issues_f32']
     units = max(1, min(m['units'], counts['groups']))
@@ -88,8 +93,11 @@ def bounds(counts, machine, resident=None, bytes_of_dram=None, pairs=0.0, ahead=
     # A sub-group's matrix instructions all run on the scheduler that it is on.
     matrix = counts.get('issues_matrix', 0) * max(0, m.get('matrix', 0) * m['issues'] - CLOCKS_BETWEEN)
     own = matrix + CLOCKS_BETWEEN * (issued - counts['issues_memory'])
-    # Nothing hides more than the time that a sub-group's own instructions take.
-    waits = sum(all_of - min(all_of * share_ahead, own) for all_of, share_ahead in zip((m['latency'] * counts['waits'], m['local_latency'] * counts['local_waits']), ahead))
+    waits = 0.0
+    for latency, times, (share_ahead, together) in ((m['latency'], counts['waits'], ahead[0]), (m['local_latency'], counts['local_waits'], ahead[1])):
+        # The counts have TOGETHER on their way together. Nothing hides more than the time that a sub-group's own instructions take.
+        all_of = latency * times * min(1.0, TOGETHER / max(1.0, together))
+        waits += all_of - min(all_of * share_ahead, own)
     serial = share / sub_groups * (own + waits) + m['local_latency'] * counts['barriers'] / max(1, counts['groups'])
     rounds = max(1.0, sub_groups / (units * (resident or m['resident'])))
     result['latency'] = rounds * serial * a_clock
@@ -171,8 +179,9 @@ def pairs_of(target, kernel, call):
 
 
 def ahead_of(target, kernel, call):
-    """Shares of latency of a call's kernel that are hidden, as tests/gpu/ahead.tsv says; none where it says nothing of that program."""
-    return budget.read_shares(os.path.join(HERE, 'ahead.tsv')).get((target, kernel, BUDGET_CALLS.get(call)), [0.0, 0.0])
+    """What tests/gpu/ahead.tsv says of the loads of a call's kernel, for bounds(); none where it says nothing of that program."""
+    row = budget.read_shares(os.path.join(HERE, 'ahead.tsv')).get((target, kernel, BUDGET_CALLS.get(call)))
+    return (row[:2], row[2:]) if row else (NONE_AHEAD, NONE_AHEAD)
 
 
 def read_table(path):

@@ -35,7 +35,7 @@ def occupancies(targets):
             raise SystemExit(f"gpu-cost: {kernel} did not compile for {target}: {outputs['error']}")
         said, code, _ = compiler.read(outputs, entry, target, int(items), 0)
         shares = ahead.hidden(compiler.vendor, target, code, **cost_model.waits_of(target))
-        result[kernel, target] = said['occupancy'] / cost_model.of_unit(target), listing.pairs(listing.numbers(compiler.vendor, code)[1]), [shares[kind] or 0.0 for kind in ('global', 'local')]
+        result[kernel, target] = said['occupancy'] / cost_model.of_unit(target), listing.pairs(listing.numbers(compiler.vendor, code)[1]), [shares[kind] or cost_model.NONE_AHEAD for kind in ('global', 'local')]
     return result
 
 
