@@ -142,7 +142,7 @@ std::pair<double, int> sparse_number(std::span<const std::uint32_t> line, int at
 
 bool try_out(Runtime& runtime, MatrixLayout layout, const MatrixNumbers& numbers) {
   RecordingExempt exempt;
-  const Digest key = sha256(fmt::format("matrix instructions 3|{}|{}|{}|{}|{}{}", name(layout), numbers.kind, numbers.a_unsigned, numbers.b_unsigned,
+  const Digest key = sha256(fmt::format("matrix instructions 4|{}|{}|{}|{}|{}{}", name(layout), numbers.kind, numbers.a_unsigned, numbers.b_unsigned,
                                         device_key(runtime), numbers.sparse ? "|sparse" : ""));
   constexpr std::string_view kKind = ".matrix";
   const std::string& mode = the_settings().self_test.value;

@@ -280,7 +280,7 @@ bool Product::gains_by_few() const {
 /// batches are joined, so that strides change no bits.
 bool Product::gains_by_matrix() const {
   if (!by_tiles || !c.options.implementation.empty() || !fits_matrix(traits, p).empty()) return false;
-  const std::int64_t least = matrix_tiles(p.layout, p.sparse_instruction).back().rows / 2;
+  const std::int64_t least = matrix_tiles(p.layout).back().rows / 2;
   const Dims &of_b = sizes_of(*c.b), &sizes = c.sizes;
   bool shared = true;  // one b
   for (int d = 0; d + 2 < of_b.rank(); ++d) shared = shared && of_b[d] == 1;

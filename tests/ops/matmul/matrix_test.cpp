@@ -50,6 +50,7 @@ TEST(Matrix, WrongPlacesAreNoticed) {
     std::string_view from, to;
   };
   constexpr std::array kEdits{Edit{MatrixLayout::mma, "TAKE_PAIR(y, 1, lane / 4,", "TAKE_PAIR(y, 1, lane / 8,"},
+                              Edit{MatrixLayout::mma, "of_words = is_a ? high : low, row", "of_words = is_a ? low : high, row"},
                               Edit{MatrixLayout::mfma, "return lane / 16 * 4 + r;", "return lane / 16 + r * 4;"},
                               Edit{MatrixLayout::wmma, "return 2 * r + lane / 16;", "return r + lane / 16 * 8;"},
                               Edit{MatrixLayout::wmma_halves, "return lane / 16 * 8 + r;", "return lane / 16 + 2 * r;"},
@@ -63,6 +64,32 @@ TEST(Matrix, WrongPlacesAreNoticed) {
     EXPECT_FALSE(detail::matrix_instructions_work(detail::runtime_for(fresh.device()), {.layout = edit.layout, .stand_in = true}, {.kind = MATMUL_NUMBERS_F16}))
         << name(edit.layout);
     EXPECT_EQ(mutation.applied(), 1) << name(edit.layout);
+  }
+}
+
+/// The same where operands lie across in local memory.
+TEST(Matrix, WrongPlacesAcrossAreNoticed) {
+  struct Edit {
+    MatrixLayout layout;
+    std::string_view from, to;
+  };
+  constexpr std::array kEdits{
+      Edit{MatrixLayout::mma, "across_place(8 * of_words + row, mine / 8 + of_lines, tile)", "across_place(8 * of_lines + row, mine / 8 + of_words, tile)"},
+      Edit{MatrixLayout::mma, "[lane / 4] | (uint)second", "[lane / 8] | (uint)second"},
+      Edit{MatrixLayout::mfma, "+ 2 * w + e, line / 8, tile)", "+ w + 4 * e, line / 8, tile)"},
+      Edit{MatrixLayout::mfma, "((count) * (l) + (i))", "((side) * (i) + (l))"}};
+  CLUTCH_EACH_DEVICE(device) {
+    if (!can_run(device)) continue;
+    for (const Edit& edit : kEdits) {
+      FreshDevice fresh(device);
+      const Tensor a = whole_numbers({64, 64}, DType::bf16, fresh.device(), 1), b = whole_numbers({64, 64}, DType::bf16, fresh.device(), 2);
+      const std::vector<std::byte> want = matmul(a, b, {.implementation = "matmul_items"}).to_bytes();
+      // Only b lies across: how lines are cut along k makes no difference where both do.
+      detail::SourceMutation mutation(edit.from, edit.to);
+      const MatrixStandIn stand_in(edit.layout);
+      EXPECT_NE(matmul(a, b, kForced).to_bytes(), want) << edit.from;
+      EXPECT_GT(mutation.applied(), 0) << edit.from;
+    }
   }
 }
 
