@@ -311,11 +311,13 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
     const MatrixTile tile = matrix_tiles(p.layout).at(static_cast<std::size_t>(p.tile));
     plan.tuning.local = tile.items(p.layout);
     // A unit that limits registers then holds two groups; results of the largest parts take more, and one group has them all.
-    if (p.layout != MatrixLayout::mma || tile.part_rows * tile.part_columns <= 64 * 32) plan.registers = 128;
+    if (p.layout != MatrixLayout::mma || (tile.part_rows * tile.part_columns <= 64 * 32 && p.numbers != MATMUL_NUMBERS_F8)) plan.registers = 128;
     const bool is_f8 = bits(p.a) == 8 && !integer;
     d.set("CLUTCH_LAYOUT", static_cast<int>(p.layout)).set("CLUTCH_NUMBERS", p.numbers).set("CLUTCH_STAND_IN", p.stand_in);
     d.set("CLUTCH_TILE_M", tile.rows).set("CLUTCH_TILE_N", tile.columns).set("CLUTCH_PART_M", tile.part_rows).set("CLUTCH_PART_N", tile.part_columns);
-    d.set("CLUTCH_A_RAW", !is_f8).set("CLUTCH_B_RAW", !is_f8).set("CLUTCH_A_ALONG_K", p.a_along_k).set("CLUTCH_B_ALONG_K", p.b_along_k);
+    const bool raw = !is_f8 || p.numbers == MATMUL_NUMBERS_F8;
+    if (p.numbers == MATMUL_NUMBERS_F8) d.set("CLUTCH_A_E5M2", p.a == DType::f8e5m2).set("CLUTCH_B_E5M2", p.b == DType::f8e5m2);
+    d.set("CLUTCH_A_RAW", raw).set("CLUTCH_B_RAW", raw).set("CLUTCH_A_ALONG_K", p.a_along_k).set("CLUTCH_B_ALONG_K", p.b_along_k);
     d.set("CLUTCH_A_UNSIGNED", p.a == DType::u8).set("CLUTCH_B_UNSIGNED", p.b == DType::u8).set("CLUTCH_NARROW", p.narrow);
     if (p.left >= MatmulProblem::Left::sparse) d.set("CLUTCH_SPARSE_INSTRUCTION", p.sparse_instruction);
   }

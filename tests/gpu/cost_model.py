@@ -173,6 +173,11 @@ def occupancy(target, kernel, call):
     return float(row['occupancy']) / of_unit(target) if row and float(row['occupancy'] or 0) > 0 else UNKNOWN_OCCUPANCY
 
 
+def sub_groups_of(share, machine):
+    """Whole sub-groups that a unit holds; compilers round the share down."""
+    return math.ceil(round(share * machine['resident'], 6))
+
+
 def pairs_of(target, kernel, call):
     """Share of the f32 instructions of a call's kernel that are issued in pairs, as tests/gpu/pairs.tsv says; 0 where it says nothing of that program."""
     return budget.read_shares(os.path.join(HERE, 'pairs.tsv')).get((target, kernel, BUDGET_CALLS.get(call)), [0.0])[0]
@@ -209,7 +214,7 @@ def estimate_calls(counted, planned, costs, machine_name, times):
             if kernel not in planned[call]:
                 raise SystemExit(f'gpu-cost: {call} launches {", ".join(planned[call])} at its shape, and {kernel} at the small ones')
             counts = extrapolate(runs, planned[call][kernel], work)
-            resident = occupancy(machine['target'], kernel, call) * machine['resident']
+            resident = sub_groups_of(occupancy(machine['target'], kernel, call), machine)
             # A call's bytes are its main kernel's: the one with most groups.
             main = max(kernels, key=lambda k: planned[call].get(k, 0))
             of_bounds = bounds(counts, machine, resident, size if kernel == main else None, pairs_of(machine['target'], kernel, call),

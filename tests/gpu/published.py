@@ -50,7 +50,7 @@ def compare(rows, runs, occupancy):
         _, groups, work, flops, size = launches[0][1]
         counts = cost_model.extrapolate([(c['groups'], words[0], c) for c, words in launches], groups, work)
         share, pairs, hidden = occupancy[row['kernel'], machine['target']]
-        of_bounds = cost_model.bounds(counts, machine, share * machine['resident'], size, pairs, hidden)
+        of_bounds = cost_model.bounds(counts, machine, cost_model.sub_groups_of(share, machine), size, pairs, hidden)
         ideal = cost_model.ideal_seconds(flops, size, machine)
         amount = flops if row['unit'] == 'GFLOP/s' else size
         result.append((row['kernel'], row['machine'], cost_model.binding(of_bounds), 100 * ideal / cost_model.seconds(of_bounds), 100 * ideal * float(row['speed']) * 1e9 / amount,

@@ -45,7 +45,8 @@ const BuiltPlan& plan_of_matrix(Product& x) {
   const auto tiles = matrix_tiles(x.p.layout);
   auto groups = [&](const MatrixTile& tile) { return x.batch * parts_of(x.rows, tile.rows) * parts_of(x.n, tile.columns); };
   auto results = [&](const MatrixTile& tile) { return groups(tile) * tile.rows * tile.columns; };
-  std::size_t number = 0;
+  // Compilers unpack f8 where a device takes it by instructions for f16, which takes registers that the largest parts leave none for.
+  std::size_t number = x.p.layout == MatrixLayout::mma && x.p.numbers == MATMUL_NUMBERS_F8 ? 1 : 0;
   for (; number + 1 < tiles.size(); ++number) {
     const MatrixTile& tile = tiles[number];
     const bool fits = tile.local_bytes(x.p.layout, x.p.stand_in) <= x.traits.local_bytes && tile.items(x.p.layout) <= x.traits.max_work_group;
