@@ -39,9 +39,15 @@ __kernel void self_test_args(__global uchar* out, ulong out_offset, CLUTCH_ARGS(
 #include "matmul/sparse_fragments.clh"
 #endif
 
+#if CLUTCH_LAYOUT == MATMUL_LAYOUT_MMA
+#define LINES_B (2 * FRAGMENT_N)  // which lanes may take at once
+#else
+#define LINES_B FRAGMENT_N
+#endif
+
 __kernel CLUTCH_LANES_OF_SUB_GROUP void self_test_matrix(__global uchar* out, ulong out_offset, __global const uchar* a, ulong a_offset,
                                                          __global const uchar* b, ulong b_offset, uint times, uint begin) {
-  __local uint lines_a[FRAGMENT_M * MATMUL_LINE_WORDS] __attribute__((aligned(16))), lines_b[FRAGMENT_N * MATMUL_LINE_WORDS] __attribute__((aligned(16)));
+  __local uint lines_a[FRAGMENT_M * MATMUL_LINE_WORDS] __attribute__((aligned(16))), lines_b[LINES_B * MATMUL_LINE_WORDS] __attribute__((aligned(16)));
 #if CLUTCH_STAND_IN
   __local uint model[SUB_GROUP * MATMUL_MODEL_WORDS];
 #else
@@ -52,7 +58,8 @@ __kernel CLUTCH_LANES_OF_SUB_GROUP void self_test_matrix(__global uchar* out, ul
   __global RESULT* results = (__global RESULT*)(out + out_offset) + get_group_id(0) * FRAGMENT_M * FRAGMENT_N;
   const uint lane = (uint)get_local_id(0);
   for (uint i = lane; i < FRAGMENT_M * MATMUL_LINE_WORDS; i += SUB_GROUP) lines_a[word_place(i / MATMUL_LINE_WORDS, i % MATMUL_LINE_WORDS)] = of_a[i];
-  for (uint i = lane; i < FRAGMENT_N * MATMUL_LINE_WORDS; i += SUB_GROUP) lines_b[word_place(i / MATMUL_LINE_WORDS, i % MATMUL_LINE_WORDS)] = of_b[i];
+  for (uint i = lane; i < LINES_B * MATMUL_LINE_WORDS; i += SUB_GROUP)
+    lines_b[word_place(i / MATMUL_LINE_WORDS, i % MATMUL_LINE_WORDS)] = of_b[i % (FRAGMENT_N * MATMUL_LINE_WORDS)];
   barrier(CLK_LOCAL_MEM_FENCE);
   RESULT sum[FRAGMENT_RESULTS];
 #pragma unroll
@@ -68,8 +75,19 @@ __kernel CLUTCH_LANES_OF_SUB_GROUP void self_test_matrix(__global uchar* out, ul
   for (uint turn = 0; turn < times * PARTS; ++turn) {
     const uint part = turn % PARTS;
     uint x[PART_STEPS * A_WORDS], y[PART_STEPS * B_WORDS];
-    take_a(x, lines_a, 0, part, lane);
-    take_b(y, lines_b, 0, part, lane);
+#if CLUTCH_LAYOUT == MATMUL_LAYOUT_MMA
+    // Both ways to take words, by turns.
+    if (turn / PARTS % 2) {
+      uint two[2 * B_WORDS];
+      take_mma(x, lines_a, 0, 0, FRAGMENT_M, 1, 0, part, lane, model, lane);
+      take_mma(two, lines_b, 0, 0, LINES_B, 0, 0, part, lane, model, lane);
+      y[0] = two[0], y[1] = two[1];
+    } else
+#endif
+    {
+      take_a(x, lines_a, 0, part, lane);
+      take_b(y, lines_b, 0, part, lane);
+    }
 #pragma unroll
     for (uint step = 0; step < PART_STEPS; ++step) multiply_fragments(sum, x + step * A_WORDS, y + step * B_WORDS, model, lane);
   }

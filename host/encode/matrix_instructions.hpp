@@ -20,10 +20,10 @@ enum class MatrixLayout : std::uint8_t {
 inline constexpr int kMatrixLayouts = MATMUL_LAYOUT_DPAS_16;
 std::string_view name(MatrixLayout layout);
 
-/// What instructions multiply, and for bytes which operands are unsigned.
+/// What instructions multiply, for bytes which operands are unsigned, and for f8 which are f8e5m2.
 struct MatrixNumbers {
   int kind = 0;  ///< one of MATMUL_NUMBERS_...; 0: none
-  bool a_unsigned = false, b_unsigned = false;
+  bool a_unsigned = false, b_unsigned = false, a_e5m2 = false, b_e5m2 = false;
   bool sparse = false;  ///< a is 2:4, as instructions for such matrices take it
 };
 

@@ -224,7 +224,7 @@ std::string fits_few(const DeviceTraits& traits, const MatmulProblem& p) {
 std::string fits_matrix(const DeviceTraits& traits, const MatmulProblem& p) {
   if (p.numbers == 0) return fmt::format("operands must be f16, bf16, f8, bytes, or f32 with Numerics::tf32, got {} and {}", name(p.a), name(p.b));
   if (p.layout == MatrixLayout::none) return "needs matrix instructions for these operands that were seen to work, the device has none";
-  const MatrixTile least = matrix_tiles(p.layout, p.sparse_instruction).back();
+  const MatrixTile least = matrix_tiles(p.layout).back();
   if (std::string why = refuses_group_items(traits, least.items(p.layout)); !why.empty()) return why;
   if (std::string why = refuses_local_bytes(traits, least.local_bytes(p.layout, p.stand_in)); !why.empty()) return why;
   return computes(traits, p);
@@ -308,14 +308,16 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
     if (computed != DType::f64) plan.registers = p.tile == kMatmulTiles.front().size ? 128 : 64;
   }
   if (matrix) {
-    const MatrixTile tile = matrix_tiles(p.layout, p.sparse_instruction).at(static_cast<std::size_t>(p.tile));
+    const MatrixTile tile = matrix_tiles(p.layout).at(static_cast<std::size_t>(p.tile));
     plan.tuning.local = tile.items(p.layout);
-    // A unit that limits registers then holds the 512 items of the largest tile, or two groups of smaller ones; results stay in registers of one that has more.
-    if (p.layout != MatrixLayout::mma || !p.sparse_instruction) plan.registers = 128;
+    // A unit that limits registers then holds two groups; results of the largest parts take more, and one group has them all.
+    if (p.layout != MatrixLayout::mma || (tile.part_rows * tile.part_columns <= 64 * 32 && p.numbers != MATMUL_NUMBERS_F8)) plan.registers = 128;
     const bool is_f8 = bits(p.a) == 8 && !integer;
     d.set("CLUTCH_LAYOUT", static_cast<int>(p.layout)).set("CLUTCH_NUMBERS", p.numbers).set("CLUTCH_STAND_IN", p.stand_in);
     d.set("CLUTCH_TILE_M", tile.rows).set("CLUTCH_TILE_N", tile.columns).set("CLUTCH_PART_M", tile.part_rows).set("CLUTCH_PART_N", tile.part_columns);
-    d.set("CLUTCH_A_RAW", !is_f8).set("CLUTCH_B_RAW", !is_f8).set("CLUTCH_A_ALONG_K", p.a_along_k).set("CLUTCH_B_ALONG_K", p.b_along_k);
+    const bool raw = !is_f8 || p.numbers == MATMUL_NUMBERS_F8;
+    if (p.numbers == MATMUL_NUMBERS_F8) d.set("CLUTCH_A_E5M2", p.a == DType::f8e5m2).set("CLUTCH_B_E5M2", p.b == DType::f8e5m2);
+    d.set("CLUTCH_A_RAW", raw).set("CLUTCH_B_RAW", raw).set("CLUTCH_A_ALONG_K", p.a_along_k).set("CLUTCH_B_ALONG_K", p.b_along_k);
     d.set("CLUTCH_A_UNSIGNED", p.a == DType::u8).set("CLUTCH_B_UNSIGNED", p.b == DType::u8).set("CLUTCH_NARROW", p.narrow);
     if (p.left >= MatmulProblem::Left::sparse) d.set("CLUTCH_SPARSE_INSTRUCTION", p.sparse_instruction);
   }

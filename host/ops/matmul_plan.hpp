@@ -81,10 +81,10 @@ struct MatrixTile {
   }
 };
 /// Those of a layout, from the largest to the smallest. Parts are as large as registers allow, since what a sub-group reads of local memory serves all of its
-/// part. sparse: for instructions that take 2:4 matrices, whose operands take more registers.
-constexpr std::array<MatrixTile, 3> matrix_tiles(MatrixLayout layout, bool sparse = false) {
+/// part.
+constexpr std::array<MatrixTile, 3> matrix_tiles(MatrixLayout layout) {
   switch (layout) {
-    case MatrixLayout::mma: return {{{256, 128, 64, sparse ? 64 : 32}, {128, 128, 64, 32}, {64, 64, 32, 32}}};
+    case MatrixLayout::mma: return {{{256, 128, 64, 64}, {128, 128, 64, 32}, {64, 64, 32, 32}}};
     case MatrixLayout::mfma: return {{{128, 128, 64, 64}, {128, 128, 64, 64}, {64, 64, 32, 32}}};
     case MatrixLayout::dpas_8: return {{{128, 128, 32, 16}, {128, 128, 32, 16}, {64, 64, 16, 8}}};
     case MatrixLayout::dpas_16: return {{{128, 128, 32, 32}, {128, 128, 32, 32}, {64, 64, 16, 16}}};

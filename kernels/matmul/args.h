@@ -34,6 +34,10 @@
 #define MATMUL_NUMBERS_BF16 2
 #define MATMUL_NUMBERS_TF32 3  // f32 rounded to 11 significant bits
 #define MATMUL_NUMBERS_BYTES 4
+#define MATMUL_NUMBERS_F8 5  // f8e4m3fn and f8e5m2, each operand one of them
+// Whether the instruction's f8 is not f8e4m3fn: its exponents are one less, so that the same bits have half the value, and the bits of a negative zero are its
+// only NaN.
+#define MATMUL_HALVED_F8(layout) ((layout) == MATMUL_LAYOUT_MFMA)
 // Lanes of a sub-group; rows and columns of an instruction's result.
 #define MATMUL_SUB_GROUP(layout) ((layout) == MATMUL_LAYOUT_MFMA ? 64 : (layout) == MATMUL_LAYOUT_DPAS_8 ? 8 : (layout) == MATMUL_LAYOUT_DPAS_16 ? 16 : 32)
 #define MATMUL_FRAGMENT_ROWS(layout) ((layout) >= MATMUL_LAYOUT_DPAS_8 ? 8 : 16)

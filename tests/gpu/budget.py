@@ -17,9 +17,10 @@ HEADER = '''# SPDX-License-Identifier: Apache-2.0
 '''
 
 
-PAIRS_HEADER = '''# SPDX-License-Identifier: Apache-2.0
-# Share of the fma of hot loops of which the compiler made one instruction for two, written by scripts/gpu-check --update. cost_model.py goes by it.
-'''
+# What cost_model.py goes by, in files of their own that scripts/gpu-check --update writes: (columns, what they are).
+PAIRS = (['pairs'], 'Share of the fma of hot loops of which the compiler made one instruction for two.')
+AHEAD = (['ahead_global', 'together_global', 'ahead_local', 'together_local'],
+         'Of loads in loops, from global and from local memory: the share of their latency that instructions between a load and its first use hide, and how many are on their way together.')
 
 
 def key(row):
@@ -60,20 +61,25 @@ def write(path, rows):
             file.write('\t'.join(say(row.get(c)) if c in NUMBERS else str(row.get(c, '')) for c in COLUMNS) + '\n')
 
 
-def read_pairs(path):
-    """Shares by key; none if there is no such file."""
+def read_shares(path):
+    """Lists of shares by key; none if there is no such file."""
     if not os.path.exists(path):
         return {}
     with open(path) as file:
         rows = [line.rstrip('\n').split('\t') for line in file if not line.startswith('#')][1:]
-    return {tuple(row[:3]): float(row[3]) for row in rows}
+    return {tuple(row[:3]): [float(share) for share in row[3:]] for row in rows}
 
 
-def write_pairs(path, shares):
+def write_shares(path, what, rows):
+    """Writes the shares of a file anew where rows, each {column: share}, have them; those that are 0 have no line."""
+    columns, said = what
+    shares = {**read_shares(path), **{key(row): [row.get(c) or 0.0 for c in columns] for row in rows if not row['error']}}
     with open(path, 'w') as file:
-        file.write(PAIRS_HEADER + '\t'.join(KEY + ['pairs']) + '\n')
-        for of, share in sorted(shares.items()):
-            file.write('\t'.join([*of, say(share)]) + '\n')
+        file.write(f'# SPDX-License-Identifier: Apache-2.0\n# {said} Written by scripts/gpu-check --update; cost_model.py goes by it.\n')
+        file.write('\t'.join(KEY + columns) + '\n')
+        for of, all_of in sorted(shares.items()):
+            if any(all_of):
+                file.write('\t'.join([*of, *map(say, all_of)]) + '\n')
 
 
 def compare(old, new):

@@ -12,8 +12,10 @@ import subprocess
 import sys
 import time
 
+import ahead
 import budget
 import compilers
+import cost_model
 import listing
 import page
 
@@ -23,6 +25,7 @@ PROFILES = os.path.join(ROOT, 'tests/stub/profiles')
 QUICK = ['gfx942', 'sm_90', 'dg2']
 ALL = ['gfx942', 'gfx1100', 'gfx1201', 'sm_80', 'sm_90', 'sm_120', 'dg2', 'pvc']
 PAIRS = os.path.join(ROOT, 'tests/gpu/pairs.tsv')
+AHEAD = os.path.join(ROOT, 'tests/gpu/ahead.tsv')
 SKIPPED = 77
 
 # One program of a kernel, for a target: launches are (local size, arguments) of all its launches.
@@ -118,6 +121,8 @@ def measure(task, compiler, folder, cache, reader):
     local = max((math.prod(map(int, sizes.split('x'))) for sizes, _ in task.launches), default=1) or 64
     dynamic = max(sum(int(a[1:]) for a in arguments.split(',') if a.startswith('l')) for _, arguments in task.launches)
 
+    machine = cost_model.waits_of(task.target)
+
     def read():
         outputs = cache.get(made, lambda: compilers.compile_program(compiler, source, options, task.target, task.kernel))
         row = {'target': task.target, 'kernel': task.kernel, 'call': task.call, 'compiler': version, 'error': ''}
@@ -127,9 +132,12 @@ def measure(task, compiler, folder, cache, reader):
         counted, hot = listing.numbers(compiler.vendor, code)
         lines = source.split('\n')
         shown = [(i.text, i.line, lines[i.line - 1].strip() if 0 < i.line <= len(lines) else '') for i in hot[:400]]
-        return dict(row, **numbers, **counted, pairs=listing.pairs(hot), shown=shown, parameters=parameters)
+        shares = {}
+        for kind, of in ahead.hidden(compiler.vendor, task.target, code, **machine).items() if machine else ():
+            shares.update(zip((f'ahead_{kind}', f'together_{kind}'), of or ()))
+        return dict(row, **numbers, **counted, **shares, pairs=listing.pairs(hot), shown=shown, parameters=parameters)
 
-    row = cache.get(compilers.digest(made, reader, str(local), str(dynamic), task.call), read)
+    row = cache.get(compilers.digest(made, reader, str(local), str(dynamic), task.call, str(machine)), read)
     if not row['error'] and (wrong := wrong_arguments(row['parameters'], task.launches)):
         row['arguments'] = wrong
     row['program'] = task.program
@@ -174,7 +182,7 @@ def main(arguments):
     tasks = [task for target in tools for task in tasks_of(target, folders[profiles[target]], profiles[target], o.op, o.quick)]
     if not tasks:
         raise SystemExit(f'gpu-check: --op must name an op with kernels, got {o.op!r}')
-    cache, reader = Cache(), text_of('compilers.py', 'listing.py', 'check.py')
+    cache, reader = Cache(), text_of('compilers.py', 'listing.py', 'ahead.py', 'check.py')
     with concurrent.futures.ThreadPoolExecutor(max(1, o.jobs)) as pool:
         rows = list(pool.map(lambda t: measure(t, tools[t.target], folders[profiles[t.target]], cache, reader), tasks))
     compiled = time.monotonic()
@@ -185,7 +193,8 @@ def main(arguments):
     page.write(os.path.join(BUILD, 'index.html'), rows, held)
     if o.update:
         budget.write(path, {**held, **{budget.key(row): row for row in rows}})
-        budget.write_pairs(PAIRS, {**budget.read_pairs(PAIRS), **{budget.key(row): row['pairs'] for row in rows if row.get('pairs')}})
+        budget.write_shares(PAIRS, budget.PAIRS, rows)
+        budget.write_shares(AHEAD, budget.AHEAD, rows)
         print(f'gpu-check: {len(rows)} rows of tests/gpu/budget.tsv written')
     for line in report['lines']:
         print(line)

@@ -46,12 +46,24 @@ MACHINES = {
                     dram_gbs=960, stream=0.85, latency=600, local_latency=64, resident=32),
 }
 CLOCKS_BETWEEN = 2
+TOGETHER = 4  # kTogether of count/model.hpp
 SHARPNESS = 4  # bounds add up as the 4th root of the sum of their 4th powers: the largest binds, and what is near it is not hidden whole
 
 
-def bounds(counts, machine, resident=None, bytes_of_dram=None, pairs=0.0):
+NONE_AHEAD = (0.0, 1.0)
+
+
+def waits_of(target):
+    """What ahead.hidden() must know of the machine of a target; None if there is none."""
+    m = next((m for m in MACHINES.values() if m['target'] == target), None)
+    return m and dict(latencies={'global': m['latency'], 'local': m['local_latency']}, matrix=m.get('matrix', 0) * m['issues'], between=CLOCKS_BETWEEN)
+
+
+def bounds(counts, machine, resident=None, bytes_of_dram=None, pairs=0.0, ahead=(NONE_AHEAD, NONE_AHEAD)):
     """Seconds by bound. `resident`: sub-groups that a unit holds of this kernel; `bytes_of_dram`: what must be read and written at least, else the sectors touched;
-    `pairs`: share of the f32 instructions that are issued two at a time."""
+    `pairs`: share of the f32 instructions that are issued two at a time; `ahead`: of global and of local loads the share of
+    their latency that a sub-group's own instructions between a load and its first use hide, and how many are on their way together. Other sub-groups that run
+    meanwhile are in the bounds of what they take, and the largest bound stays."""
     m = machine
     issued = sum(n for name, n in counts.items() if name.startswith('issues_')) - pairs / 2 * counts['issues_f32']
     units = max(1, min(m['units'], counts['groups']))
@@ -80,8 +92,13 @@ def bounds(counts, machine, resident=None, bytes_of_dram=None, pairs=0.0):
     share = counts['longest'] / max(1, issued / sub_groups)
     # A sub-group's matrix instructions all run on the scheduler that it is on.
     matrix = counts.get('issues_matrix', 0) * max(0, m.get('matrix', 0) * m['issues'] - CLOCKS_BETWEEN)
-    serial = share / sub_groups * (matrix + CLOCKS_BETWEEN * (issued - counts['issues_memory']) + m['latency'] * counts['waits'] +
-                                   m['local_latency'] * counts['local_waits']) + m['local_latency'] * counts['barriers'] / max(1, counts['groups'])
+    own = matrix + CLOCKS_BETWEEN * (issued - counts['issues_memory'])
+    waits = 0.0
+    for latency, times, (share_ahead, together) in ((m['latency'], counts['waits'], ahead[0]), (m['local_latency'], counts['local_waits'], ahead[1])):
+        # The counts have TOGETHER on their way together. Nothing hides more than the time that a sub-group's own instructions take.
+        all_of = latency * times * min(1.0, TOGETHER / max(1.0, together))
+        waits += all_of - min(all_of * share_ahead, own)
+    serial = share / sub_groups * (own + waits) + m['local_latency'] * counts['barriers'] / max(1, counts['groups'])
     rounds = max(1.0, sub_groups / (units * (resident or m['resident'])))
     result['latency'] = rounds * serial * a_clock
     return result
@@ -156,9 +173,20 @@ def occupancy(target, kernel, call):
     return float(row['occupancy']) / of_unit(target) if row and float(row['occupancy'] or 0) > 0 else UNKNOWN_OCCUPANCY
 
 
+def sub_groups_of(share, machine):
+    """Whole sub-groups that a unit holds; compilers round the share down."""
+    return math.ceil(round(share * machine['resident'], 6))
+
+
 def pairs_of(target, kernel, call):
     """Share of the f32 instructions of a call's kernel that are issued in pairs, as tests/gpu/pairs.tsv says; 0 where it says nothing of that program."""
-    return budget.read_pairs(os.path.join(HERE, 'pairs.tsv')).get((target, kernel, BUDGET_CALLS.get(call)), 0.0)
+    return budget.read_shares(os.path.join(HERE, 'pairs.tsv')).get((target, kernel, BUDGET_CALLS.get(call)), [0.0])[0]
+
+
+def ahead_of(target, kernel, call):
+    """What tests/gpu/ahead.tsv says of the loads of a call's kernel, for bounds(); none where it says nothing of that program."""
+    row = budget.read_shares(os.path.join(HERE, 'ahead.tsv')).get((target, kernel, BUDGET_CALLS.get(call)))
+    return (row[:2], row[2:]) if row else (NONE_AHEAD, NONE_AHEAD)
 
 
 def read_table(path):
@@ -186,10 +214,11 @@ def estimate_calls(counted, planned, costs, machine_name, times):
             if kernel not in planned[call]:
                 raise SystemExit(f'gpu-cost: {call} launches {", ".join(planned[call])} at its shape, and {kernel} at the small ones')
             counts = extrapolate(runs, planned[call][kernel], work)
-            resident = occupancy(machine['target'], kernel, call) * machine['resident']
+            resident = sub_groups_of(occupancy(machine['target'], kernel, call), machine)
             # A call's bytes are its main kernel's: the one with most groups.
             main = max(kernels, key=lambda k: planned[call].get(k, 0))
-            of_bounds = bounds(counts, machine, resident, size if kernel == main else None, pairs_of(machine['target'], kernel, call))
+            of_bounds = bounds(counts, machine, resident, size if kernel == main else None, pairs_of(machine['target'], kernel, call),
+                               ahead_of(machine['target'], kernel, call))
             by_matrix = by_matrix or of_bounds['matrix'] > 0
             total += seconds(of_bounds)
             by_bound[binding(of_bounds)] += seconds(of_bounds)

@@ -7,8 +7,10 @@ import os
 import sys
 import tempfile
 
+import ahead
 import cost
 import cost_model
+import listing
 import planted
 import published
 
@@ -111,6 +113,78 @@ def models():
     return bad
 
 
+# Loops of compiled kernels by vendor: what loads before the 100 instructions of a turn, {compute}, uses it behind them, in the turn itself or in the next one; its twin loads and waits at
+# once. The last ones only look ahead: a count that is too small, a way around the instructions, what is loaded last of a queue.
+COMPUTE = {'amd': '\tv_fma_f32 v9, v8, v8, v9\n', 'nvidia': '        /*0000*/ FFMA R9, R8, R8, R9 ;\n', 'intel': 'mad (16|M0) r9.0<1>:f r8.0<0;0>:f r8.0<1;0>:f r8.0<0>:f\n'}
+HEAD = {'amd': 'k:                      ; @k\n', 'nvidia': '.text.k:\n', 'intel': ''}
+TAIL = {'amd': '\ts_cbranch_scc1 .LBB0_1\n\ts_endpgm\n.Lfunc_end0:\n', 'nvidia': '        /*0000*/ @P0 BRA `(.L_x_1) ;\n        /*0000*/ EXIT ;\n', 'intel': '(W&f0.0) jmpi _L_1\n'}
+LABEL = {'amd': '.LBB0_1:\n', 'nvidia': '.L_x_1:\n', 'intel': '_L_1:\n'}
+LOOPS = [  # (what, vendor, kind, whether it loads ahead, body)
+    ('waits at once', 'amd', 'global', False, '\tglobal_load_dwordx4 v[0:3], v4, s[0:1]\n\ts_waitcnt vmcnt(0)\n{compute}'),
+    ('in the turn', 'amd', 'global', True, '\tglobal_load_dwordx4 v[0:3], v4, s[0:1]\n{compute}\ts_waitcnt vmcnt(0)\n'),
+    ('in the next turn', 'amd', 'global', True, '\ts_waitcnt vmcnt(0)\n\tglobal_load_dwordx4 v[0:3], v4, s[0:1]\n{compute}'),
+    ('a count with room for it', 'amd', 'global', True, '\tglobal_load_dword v0, v4, s[0:1]\n\ts_waitcnt vmcnt(1)\n{compute}\ts_waitcnt vmcnt(0)\n'),
+    ('a count without room for the first', 'amd', 'local', False, '\tds_read_b32 v0, v4\n\tds_read_b32 v1, v4\n\ts_waitcnt lgkmcnt(0)\n{compute}'),
+    ('another queue', 'amd', 'local', True, '\tds_read_b32 v0, v4\n\ts_waitcnt vmcnt(0)\n{compute}\ts_waitcnt lgkmcnt(0)\n'),
+    ('a way around', 'amd', 'global', False, '\tglobal_load_dword v0, v4, s[0:1]\n\ts_cbranch_scc0 .LBB0_2\n{compute}.LBB0_2:\n\ts_waitcnt vmcnt(0)\n'),
+    ('waits at once', 'nvidia', 'local', False, '        /*0000*/ LDS.128 R4, [R0] ;\n        /*0000*/ FADD R10, R7, R7 ;\n{compute}'),
+    ('in the turn', 'nvidia', 'local', True, '        /*0000*/ LDS.128 R4, [R0] ;\n{compute}        /*0000*/ FADD R10, R7, R7 ;\n'),
+    ('a fragment of four registers', 'nvidia', 'local', False, '        /*0000*/ LDSM.16.M88.4 R4, [R0] ;\n        /*0000*/ HMMA.16816.F32.BF16 R20, R4, R12, R20 ;\n{compute}'),
+    ('in the next turn', 'nvidia', 'global', True, '        /*0000*/ STS.128 [R0], R4 ;\n        /*0000*/ LDG.E.128 R4, desc[UR4][R2.64] ;\n{compute}'),
+    ('copies, one group ahead', 'nvidia', 'global', True,
+     '        /*0000*/ LDGSTS.E.128 [R0], desc[UR4][R2.64] ;\n        /*0000*/ LDGDEPBAR ;\n        /*0000*/ DEPBAR.LE SB0, 0x1 ;\n{compute}'),
+    ('copies, none ahead', 'nvidia', 'global', False,
+     '        /*0000*/ LDGSTS.E.128 [R0], desc[UR4][R2.64] ;\n        /*0000*/ LDGDEPBAR ;\n        /*0000*/ DEPBAR.LE SB0, 0x0 ;\n{compute}'),
+    ('waits at once', 'intel', 'global', False, 'load.ugm.d32x4.a64 (16|M0) r1:4 [r2:1] {$3}\nadd (16|M0) r5.0<1>:f r1.0<1;1,0>:f r1.0<1;1,0>:f {$3.dst}\n{compute}'),
+    ('in the turn', 'intel', 'global', True, 'load.ugm.d32x4.a64 (16|M0) r1:4 [r2:1] {$3}\n{compute}add (16|M0) r5.0<1>:f r1.0<1;1,0>:f r1.0<1;1,0>:f {$3.dst}\n'),
+]
+
+
+def listing_of(vendor, body):
+    text = HEAD[vendor] + LABEL[vendor] + body.replace('{compute}', 100 * COMPUTE[vendor]) + TAIL[vendor]
+    return {'amd': lambda: listing.amd_functions(text)['k'][0], 'nvidia': lambda: listing.nvidia_functions(text)['k'], 'intel': lambda: listing.intel_code(text)}[vendor]()
+
+
+def knows_loads_ahead():
+    """Of a loop that loads ahead and its twin that does not, which execute the same, the first must be faster, and no faster than its instructions or than what units can do."""
+    bad = 0
+    machines = {'amd': 'mi300x', 'nvidia': 'h100', 'intel': 'a770'}
+    counts = {name: int(n) for name, n in (word.split('=') for word in COUNTS.split(' '))}
+    # A sub-group of ten turns: 100 fma, a load and a jump.
+    counts = {**{name: 0 for name in counts}, 'width': 32, 'groups': 1, 'sub_groups': 1, 'issues_f32': 1000, 'issues_control': 10, 'issues_memory': 10, 'longest': 1020}
+    for what, vendor, kind, is_ahead, body in LOOPS:
+        machine = cost_model.MACHINES[machines[vendor]]
+        shares = ahead.hidden(vendor, machine['target'], listing_of(vendor, body), **cost_model.waits_of(machine['target']))
+        latency = machine['latency' if kind == 'global' else 'local_latency']
+        share = min(1.0, 100 * cost_model.CLOCKS_BETWEEN / latency) if is_ahead else 0.0
+        bad += fails(f'{what}, {vendor}: the share that is hidden', True, abs(shares[kind][0] - share) < 0.01)
+        waits = {**counts, 'waits' if kind == 'global' else 'local_waits': 10}
+        told = [shares[k] or cost_model.NONE_AHEAD for k in ('global', 'local')]
+        plain, mine = cost_model.bounds(waits, machine), cost_model.bounds(waits, machine, ahead=told)
+        bad += fails(f'{what}, {vendor}: faster than without', is_ahead, cost_model.seconds(mine) < 0.99 * cost_model.seconds(plain))
+        own = 1010 * cost_model.CLOCKS_BETWEEN
+        clocks = own + 10 * latency - min(own, 10 * latency * shares[kind][0])
+        bad += fails(f'{what}, {vendor}: clocks', round(clocks), round(mine['latency'] * machine['clock_ghz'] * 1e9))
+        bad += fails(f'{what}, {vendor}: all other bounds stay', {k: v for k, v in plain.items() if k != 'latency'}, {k: v for k, v in mine.items() if k != 'latency'})
+    # A share that no instructions stand for hides their time alone: ten waits of 700 clocks beside 20 instructions.
+    few = cost_model.bounds({**counts, 'issues_f32': 10, 'longest': 30, 'waits': 10}, cost_model.MACHINES['h100'], ahead=((1.0, 1), (1.0, 1)))
+    bad += fails('more hidden than instructions take', 7000, round(few['latency'] * 1.98e9))
+    # Eight loads on their way together, of which the counts have four, wait half as often; two, as often as the counts say.
+    for together, clocks in ((8, 5 * 700), (4, 10 * 700), (2, 10 * 700)):
+        many = cost_model.bounds({**counts, 'issues_f32': 10, 'longest': 30, 'waits': 10}, cost_model.MACHINES['h100'], ahead=((0.0, together), cost_model.NONE_AHEAD))
+        bad += fails(f'{together} loads together', 40 + clocks, round(many['latency'] * 1.98e9))
+    batch = '\tglobal_load_dword v0, v4, s[0:1]\n' * 6 + '{compute}\ts_waitcnt vmcnt(0)\n\tglobal_load_dword v1, v4, s[0:1]\n\ts_waitcnt vmcnt(0)\n'
+    found = ahead.hidden('amd', 'gfx942', listing_of('amd', batch), **cost_model.waits_of('gfx942'))['global']
+    bad += fails('six loads together, and one by itself', (round(6 * 0.25 / 7, 3), round(37 / 7, 2)), found)
+    # Loops that are for the ends of tensors alone count for nothing, and those of turns of others for more than those around them.
+    ends = '\tglobal_load_dword v0, v4, s[0:1]\n{compute}\ts_cbranch_scc0 .LBB0_3\n.LBB0_2:\n\tglobal_load_dword v1, v4, s[0:1]\n\ts_waitcnt vmcnt(0)\n\ts_cbranch_scc0 .LBB0_2\n.LBB0_3:\n\ts_waitcnt vmcnt(0)\n'
+    mi300x = cost_model.waits_of('gfx942')
+    bad += fails('a loop for the ends of tensors', 0.253, ahead.hidden('amd', 'gfx942', listing_of('amd', ends), **mi300x)['global'][0])
+    within = '\tglobal_load_dword v0, v4, s[0:1]\n\ts_waitcnt vmcnt(0)\n.LBB0_2:\n\tglobal_load_dword v1, v4, s[0:1]\n{compute}\ts_waitcnt vmcnt(0)\n\ts_cbranch_scc0 .LBB0_2\n'
+    bad += fails('a load of a loop within another', round(0.25 * 32 / 33, 3), ahead.hidden('amd', 'gfx942', listing_of('amd', within), **mi300x)['global'][0])
+    return bad
+
+
 def keeps_estimates(folder):
     bad = 0
     path = os.path.join(folder, 'estimates.tsv')
@@ -129,7 +203,7 @@ def judges_published():
     # Two runs of 2 groups: at the published shape 1000 groups of the same work, of 3.35e9 bytes, which take the roofline 1 ms.
     runs = [('planted', [words, 1000, 1000 * words / 2, 0, 3.35e9], {**counts, 'groups': 2}) for words in (64.0, 64.0)]
     row = dict(kernel='planted', machine='h100', speed='1675', unit='GB/s', known='')
-    ((kernel, machine, bound, estimated, said, known),) = published.compare([row], runs, {('planted', 'sm_90'): (1.0, 0.0)})
+    ((kernel, machine, bound, estimated, said, known),) = published.compare([row], runs, {('planted', 'sm_90'): (1.0, 0.0, (cost_model.NONE_AHEAD, cost_model.NONE_AHEAD))})
     bad += fails('an estimate beside what was published', ('planted', 'h100', 'DRAM', 75.0, 50.0, ''), (kernel, machine, bound, round(estimated, 1), round(said, 1), known))
     for estimated, known, wrong in ((64, '', 0), (66, '', 1), (34, '', 1), (66, 'reason', 0), (64, 'reason', 1)):
         bad += fails(f'the verdict of {estimated} % instead of 50 %, known: {known!r}', wrong, len(published.verdict([('planted', 'h100', 'DRAM', estimated, 50, known)])))
@@ -143,7 +217,7 @@ def judges_published():
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        bad = reads_counts(folder) + compares(folder) + models() + keeps_estimates(folder) + judges_published()
+        bad = reads_counts(folder) + compares(folder) + models() + knows_loads_ahead() + keeps_estimates(folder) + judges_published()
     print('gpu-cost --self-test: all planted faults were found' if not bad else f'gpu-cost --self-test: {bad} were not')
     return 1 if bad else 0
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 
+import ahead
 import check
 import compilers
 import cost
@@ -14,7 +15,7 @@ PATH = os.path.join(cost_model.HERE, 'published.tsv')
 
 
 def occupancies(targets):
-    """{(kernel, target): (share of a unit's sub-groups, share of fma in pairs)}, as the compilers say; None if they cannot be had."""
+    """{(kernel, target): (share of a unit's sub-groups, share of fma in pairs, shares of latency that are hidden)}, as the compilers say; None if they cannot be had."""
     vendors = sorted({compilers.vendor_of(target)[0] for target in targets.values()})
     if subprocess.run([os.path.join(cost_model.HERE, 'fetch'), *vendors]).returncode != 0:
         return None
@@ -33,7 +34,8 @@ def occupancies(targets):
         if 'error' in outputs:
             raise SystemExit(f"gpu-cost: {kernel} did not compile for {target}: {outputs['error']}")
         said, code, _ = compiler.read(outputs, entry, target, int(items), 0)
-        result[kernel, target] = said['occupancy'] / cost_model.of_unit(target), listing.pairs(listing.numbers(compiler.vendor, code)[1])
+        shares = ahead.hidden(compiler.vendor, target, code, **cost_model.waits_of(target))
+        result[kernel, target] = said['occupancy'] / cost_model.of_unit(target), listing.pairs(listing.numbers(compiler.vendor, code)[1]), [shares[kind] or cost_model.NONE_AHEAD for kind in ('global', 'local')]
     return result
 
 
@@ -47,8 +49,8 @@ def compare(rows, runs, occupancy):
             raise SystemExit(f"gpu-cost: {row['kernel']} must be one of count/public_test.cpp")
         _, groups, work, flops, size = launches[0][1]
         counts = cost_model.extrapolate([(c['groups'], words[0], c) for c, words in launches], groups, work)
-        share, pairs = occupancy[row['kernel'], machine['target']]
-        of_bounds = cost_model.bounds(counts, machine, share * machine['resident'], size, pairs)
+        share, pairs, hidden = occupancy[row['kernel'], machine['target']]
+        of_bounds = cost_model.bounds(counts, machine, cost_model.sub_groups_of(share, machine), size, pairs, hidden)
         ideal = cost_model.ideal_seconds(flops, size, machine)
         amount = flops if row['unit'] == 'GFLOP/s' else size
         result.append((row['kernel'], row['machine'], cost_model.binding(of_bounds), 100 * ideal / cost_model.seconds(of_bounds), 100 * ideal * float(row['speed']) * 1e9 / amount,

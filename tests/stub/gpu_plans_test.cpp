@@ -147,6 +147,13 @@ TEST(GpuPlans, CallsOfRealShapesLaunchWhatTheirKernelsTake) {
     c.run("sparse24 linear by blocks 512x1024", [&] { sparse::matmul_transposed(c.make({512, 1024}), sparse::compress(c.make({1024, 1024})), blocks); });
     c.run("linear by blocks 2048x1024", [&] { linalg::matmul(c.make({2048, 1024}), c.make({1024, 1024}).mT(), blocks); });
   }
+  // By instructions of their own where the device has them.
+  for (const DType dtype : {DType::f8e4m3fn, DType::f8e5m2}) {
+    const Calls c(dtype);
+    const linalg::MatmulOptions f8{.dtype = DType::bf16, .numerics = linalg::Numerics::f8};
+    c.run("matmul by f8 4096", [&] { linalg::matmul(c.make({4096, 4096}), c.make({4096, 4096}), f8); });
+    c.run("linear by f8 4096", [&] { linalg::matmul(c.make({4096, 4096}), c.make({4096, 4096}).mT(), f8); });
+  }
   Calls(DType::i32).run("group_by 1M of 100000", [&] { group_by(Calls::make({1 << 20}, DType::i32), 100000); });
   Calls(DType::i8).run("matmul 1024", [&] { linalg::matmul(Calls::make({1024, 1024}, DType::i8), Calls::make({1024, 1024}, DType::i8)); });
 }

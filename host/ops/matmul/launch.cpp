@@ -31,7 +31,7 @@ void note_layout(Product& x, std::int64_t lines, std::int64_t steps) {
   x.p.a_along_k = x.sparse || x.operands[1].column == 1;
   x.p.b_along_k = x.operands[2].column != 1;
   auto stays_in = [&](std::int64_t line, std::int64_t step) {
-    constexpr std::int64_t kMost = std::int64_t{1} << 30;
+    constexpr std::int64_t kMost = std::int64_t{1} << 28;  // so that bytes of two such offsets have 31 bits
     return std::abs(line) < kMost / lines && std::abs(step) < kMost / steps;
   };
   // Rows of a 2:4 matrix lie one behind the other.
@@ -42,10 +42,11 @@ void note_layout(Product& x, std::int64_t lines, std::int64_t steps) {
 /// The plan for matrix instructions: the largest tile of which every compute unit gets one, that fits into local memory, and that has at most half as many
 /// results more to compute as the smallest has; else the smallest.
 const BuiltPlan& plan_of_matrix(Product& x) {
-  const auto tiles = matrix_tiles(x.p.layout, x.p.sparse_instruction);
+  const auto tiles = matrix_tiles(x.p.layout);
   auto groups = [&](const MatrixTile& tile) { return x.batch * parts_of(x.rows, tile.rows) * parts_of(x.n, tile.columns); };
   auto results = [&](const MatrixTile& tile) { return groups(tile) * tile.rows * tile.columns; };
-  std::size_t number = 0;
+  // Compilers unpack f8 where a device takes it by instructions for f16, which takes registers that the largest parts leave none for.
+  std::size_t number = x.p.layout == MatrixLayout::mma && x.p.numbers == MATMUL_NUMBERS_F8 ? 1 : 0;
   for (; number + 1 < tiles.size(); ++number) {
     const MatrixTile& tile = tiles[number];
     const bool fits = tile.local_bytes(x.p.layout, x.p.stand_in) <= x.traits.local_bytes && tile.items(x.p.layout) <= x.traits.max_work_group;
@@ -159,7 +160,7 @@ struct Launcher {
   /// Rows and columns of a tile in local memory.
   std::pair<std::int64_t, std::int64_t> tile_sizes() const {
     if (!x.by_matrix) return {x.p.tile, x.p.tile};
-    const MatrixTile tile = matrix_tiles(x.p.layout, x.p.sparse_instruction)[static_cast<std::size_t>(x.p.tile)];
+    const MatrixTile tile = matrix_tiles(x.p.layout)[static_cast<std::size_t>(x.p.tile)];
     return {tile.rows, tile.columns};
   }
   // Each binds its kernel's arguments and returns the number of items.

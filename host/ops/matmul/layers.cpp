@@ -227,7 +227,7 @@ void scaled_matmul_out(const Tensor& out, const Tensor& a, const MatrixOperand& 
   detail::OpName named("linalg::scaled_matmul_out");
   clutch::detail::scaled_by(product_dtype(a.dtype(), clutch::detail::matrix_dtype(b)), scale_a, scale_b, {.bias = options.bias, .dtype = out.dtype()},
                             "linalg::scaled_matmul", [&](const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions&) {
-                              matmul_out(out, a, b, f, inputs, {}, stream);
+                              matmul_out(out, a, b, f, inputs, {.numerics = options.numerics}, stream);
                               return out;
                             });
 }

@@ -177,7 +177,7 @@ void Product::note_matrix_instructions() {
     numbers.kind = MATMUL_NUMBERS_F16;
   else if ((blocks || asked) && p.a == DType::bf16)
     numbers.kind = MATMUL_NUMBERS_BF16;
-  else if (c.options.numerics == Numerics::tf32 && p.a == DType::f32)
+  else if (c.options.numerics >= Numerics::tf32 && p.a == DType::f32)
     numbers.kind = MATMUL_NUMBERS_TF32;
   if (numbers.kind == 0 || is_packed) return;
   MatrixInstructions found;
@@ -186,6 +186,11 @@ void Product::note_matrix_instructions() {
     of_sparse.sparse = true;
     found = matrix_instructions(*c.runtime, of_sparse, asked);
     p.sparse_instruction = found.layout != MatrixLayout::none;
+  }
+  if (!sparse && c.options.numerics == Numerics::f8 && is_f8(p.a) && is_f8(p.b)) {
+    const MatrixNumbers of_f8{.kind = MATMUL_NUMBERS_F8, .a_e5m2 = p.a == DType::f8e5m2, .b_e5m2 = p.b == DType::f8e5m2};
+    found = matrix_instructions(*c.runtime, of_f8, asked);
+    if (found.layout != MatrixLayout::none) numbers = of_f8;
   }
   if (found.layout == MatrixLayout::none) found = matrix_instructions(*c.runtime, numbers, asked);
   p.numbers = static_cast<std::uint8_t>(numbers.kind), p.layout = found.layout, p.stand_in = found.stand_in;
@@ -280,7 +285,7 @@ bool Product::gains_by_few() const {
 /// batches are joined, so that strides change no bits.
 bool Product::gains_by_matrix() const {
   if (!by_tiles || !c.options.implementation.empty() || !fits_matrix(traits, p).empty()) return false;
-  const std::int64_t least = matrix_tiles(p.layout, p.sparse_instruction).back().rows / 2;
+  const std::int64_t least = matrix_tiles(p.layout).back().rows / 2;
   const Dims &of_b = sizes_of(*c.b), &sizes = c.sizes;
   bool shared = true;  // one b
   for (int d = 0; d + 2 < of_b.rank(); ++d) shared = shared && of_b[d] == 1;

@@ -26,6 +26,7 @@ enum class Numerics : std::uint8_t {
   chain,   ///< each element is one chain of fma in the order of k: equal bits on every device
   blocks,  ///< f16, bf16 and f8 by matrix instructions
   tf32,    ///< as `blocks`; f32, too, whose operands are rounded to 11 significant bits
+  f8,      ///< as `tf32`; f8 by instructions of their own, whose sums may keep as few as 14 bits
 };
 
 struct MatmulOptions {
@@ -91,7 +92,7 @@ class MatrixOperand {
 ///   rounded besides where stored. Integers are exact. With Numerics::blocks and matrix instructions instead
 ///   2 (k + 16) eps |a| |b| with eps = 2^-23, and the same bits for the same shapes on the same device; results below
 ///   2^-126 may be 0. With tf32 of f32 2^-10 |a| |b| more; subnormal operands may count as 0, and those from
-///   2^128 (1 - 2^-12) on as infinite.
+///   2^128 (1 - 2^-12) on as infinite. With Numerics::f8 of f8 (k / 16 + 4) 2^-13 |a| |b|.
 /// Scratch: b in panels, of its size in the compute type; an a that is not of the compute type as such.
 /// Errors: invalid_shape; invalid_dtype; device_mismatch; invalid_overlap; invalid_argument for alpha or beta of
 ///   integers; not_supported for f64 without fp64, k of about 65535 on devices that end loops early, or an

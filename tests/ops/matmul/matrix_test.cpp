@@ -31,12 +31,13 @@ TEST(Matrix, FragmentsLieWhereTheManualsSay) {
     detail::Runtime& runtime = detail::runtime_for(device);
     for (const MatrixLayout layout : kLayouts) {
       if (device.traits().max_work_group < static_cast<std::uint64_t>(MATMUL_SUB_GROUP(static_cast<int>(layout)))) continue;
-      for (int kind = MATMUL_NUMBERS_F16; kind <= MATMUL_NUMBERS_BYTES; ++kind)
-        for (int unsigned_ones = 0; unsigned_ones < (kind == MATMUL_NUMBERS_BYTES ? 4 : 1); ++unsigned_ones) {
-          const detail::MatrixNumbers numbers{kind, unsigned_ones / 2 == 1, unsigned_ones % 2 == 1};
+      for (int kind = MATMUL_NUMBERS_F16; kind <= MATMUL_NUMBERS_F8; ++kind)
+        for (int others = 0; others < (kind >= MATMUL_NUMBERS_BYTES ? 4 : 1); ++others) {
+          const bool f8 = kind == MATMUL_NUMBERS_F8, a_other = others / 2 == 1, b_other = others % 2 == 1;
+          const detail::MatrixNumbers numbers{kind, !f8 && a_other, !f8 && b_other, f8 && a_other, f8 && b_other};
           if (!detail::multiplies(layout, numbers)) continue;
           // Each is a program.
-          if (level() == "smoke" && (kind == MATMUL_NUMBERS_BF16 || unsigned_ones % 3 != 0)) continue;
+          if (level() == "smoke" && (kind == MATMUL_NUMBERS_BF16 || others % 3 != 0)) continue;
           EXPECT_TRUE(detail::matrix_instructions_work(runtime, {.layout = layout, .stand_in = true}, numbers)) << name(layout) << " of kind " << kind;
         }
     }
@@ -50,6 +51,7 @@ TEST(Matrix, WrongPlacesAreNoticed) {
     std::string_view from, to;
   };
   constexpr std::array kEdits{Edit{MatrixLayout::mma, "TAKE_PAIR(y, 1, lane / 4,", "TAKE_PAIR(y, 1, lane / 8,"},
+                              Edit{MatrixLayout::mma, "of_words = is_a ? high : low, row", "of_words = is_a ? low : high, row"},
                               Edit{MatrixLayout::mfma, "return lane / 16 * 4 + r;", "return lane / 16 + r * 4;"},
                               Edit{MatrixLayout::wmma, "return 2 * r + lane / 16;", "return r + lane / 16 * 8;"},
                               Edit{MatrixLayout::wmma_halves, "return lane / 16 * 8 + r;", "return lane / 16 + 2 * r;"},
@@ -63,6 +65,32 @@ TEST(Matrix, WrongPlacesAreNoticed) {
     EXPECT_FALSE(detail::matrix_instructions_work(detail::runtime_for(fresh.device()), {.layout = edit.layout, .stand_in = true}, {.kind = MATMUL_NUMBERS_F16}))
         << name(edit.layout);
     EXPECT_EQ(mutation.applied(), 1) << name(edit.layout);
+  }
+}
+
+/// The same where operands lie across in local memory.
+TEST(Matrix, WrongPlacesAcrossAreNoticed) {
+  struct Edit {
+    MatrixLayout layout;
+    std::string_view from, to;
+  };
+  constexpr std::array kEdits{
+      Edit{MatrixLayout::mma, "across_place(8 * of_words + row, mine / 8 + of_lines, tile)", "across_place(8 * of_lines + row, mine / 8 + of_words, tile)"},
+      Edit{MatrixLayout::mma, "[lane / 4] | (uint)second", "[lane / 8] | (uint)second"},
+      Edit{MatrixLayout::mfma, "+ 2 * w + e, line / 8, tile)", "+ w + 4 * e, line / 8, tile)"},
+      Edit{MatrixLayout::mfma, "((count) * (l) + (i))", "((side) * (i) + (l))"}};
+  CLUTCH_EACH_DEVICE(device) {
+    if (!can_run(device)) continue;
+    for (const Edit& edit : kEdits) {
+      FreshDevice fresh(device);
+      const Tensor a = whole_numbers({64, 64}, DType::bf16, fresh.device(), 1), b = whole_numbers({64, 64}, DType::bf16, fresh.device(), 2);
+      const auto want = matmul(a, b, {.implementation = "matmul_items"}).to_bytes();
+      // Only b lies across: how lines are cut along k makes no difference where both do.
+      detail::SourceMutation mutation(edit.from, edit.to);
+      const MatrixStandIn stand_in(edit.layout);
+      EXPECT_NE(matmul(a, b, kForced).to_bytes(), want) << edit.from;
+      EXPECT_GT(mutation.applied(), 0) << edit.from;
+    }
   }
 }
 
@@ -113,6 +141,79 @@ TEST(Matrix, WholeNumbersAreExact) {
         }
       }
     }
+  }
+}
+
+/// f8 by instructions of their own: whole numbers, of which sums need few bits, subnormal ones, zeros with a sign, and NaN.
+TEST(Matrix, EightBitNumbersAreExact) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (!can_run(device)) continue;
+    const linalg::MatmulOptions f8{.dtype = DType::f32, .implementation = "matmul_matrix", .numerics = Numerics::f8},
+        items{.dtype = DType::f32, .implementation = "matmul_items"};
+    int turn = 0;
+    for (const MatrixLayout layout : {MatrixLayout::mma, MatrixLayout::mfma, MatrixLayout::wmma_halves})
+      for (const DType of_a : {DType::f8e4m3fn, DType::f8e5m2})
+        for (const DType of_b : {DType::f8e4m3fn, DType::f8e5m2}) {
+          if (!detail::multiplies(layout, {.kind = MATMUL_NUMBERS_F8, .a_e5m2 = of_a == DType::f8e5m2, .b_e5m2 = of_b == DType::f8e5m2})) continue;
+          ++turn;
+          if (level() == "smoke" && turn % 3 != 1 && layout != MatrixLayout::mfma) continue;
+          const MatrixStandIn stand_in(layout);
+          // Sizes of whole blocks and of ends, lines that lie along k and that do not.
+          for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{64, 64, 128}, std::array<std::int64_t, 3>{70, 67, 150}}) {
+            const auto where = [&, m = m] { return fmt::format("{} {} {} {}", name(layout), name(of_a), name(of_b), m); };
+            const Tensor a = whole_numbers({m, k}, of_a, device, 1),
+                         b = turn % 2 ? whole_numbers({k, n}, of_b, device, 2) : whole_numbers({n, k}, of_b, device, 2).mT();
+            EXPECT_EQ(matmul(a, b, f8).to_bytes(), matmul(a, b, items).to_bytes()) << where();
+            // Subnormal numbers, and zeros of both signs.
+            const Tensor small = mul(whole_numbers({m, k}, DType::f32, device, 3), of_a == DType::f8e4m3fn ? 0x1p-9 : 0x1p-16).to(of_a);
+            const Tensor zero = mul(whole_numbers({m, k}, DType::f32, device, 4), 0.0).to(of_a);
+            for (const Tensor& x : {small, zero}) EXPECT_EQ(matmul(x, b, f8).to_bytes(), matmul(x, b, items).to_bytes()) << where();
+            // NaN of both signs reach their rows and columns alone.
+            Tensor with = a.clone(), other = b.clone();
+            fill_(with.slice(0, 5, 6).slice(1, k - 1, k), std::numeric_limits<double>::quiet_NaN());
+            fill_(other.slice(0, 2, 3).slice(1, 7, 8), -std::numeric_limits<double>::quiet_NaN());
+            const std::vector<float> got = matmul(with, other, f8).to_host<float>(), want = matmul(with, other, items).to_host<float>();
+            for (std::size_t i = 0; i < got.size(); ++i) {
+              const bool is_nan = std::isnan(want[i]);
+              EXPECT_EQ(is_nan, static_cast<std::int64_t>(i) / n == 5 || static_cast<std::int64_t>(i) % n == 7) << where();
+              ASSERT_TRUE(is_nan ? std::isnan(got[i]) : got[i] == want[i]) << where() << " " << i << " " << got[i] << " " << want[i];
+            }
+          }
+        }
+    // What is particular to them is noticed.
+    struct Edit {
+      MatrixLayout layout;
+      std::string_view from, to;
+    };
+    for (const Edit& edit : {Edit{MatrixLayout::mfma, "(4 * (sum))", "(2 * (sum))"}, Edit{MatrixLayout::mfma, "(no_zero | 0x7f7f7f7f)", "0xffffffff"},
+                             Edit{MatrixLayout::mma, "(int)max(exponent, 1u)", "(int)exponent"}}) {
+      FreshDevice fresh(device);
+      const Tensor ones = full({8, 64}, 0x1p-9, {.dtype = DType::f8e4m3fn, .device = fresh.device()});
+      const Tensor a = edit.to == "0xffffffff" ? full({8, 64}, -0.0, {.dtype = DType::f8e4m3fn, .device = fresh.device()}) : ones;
+      const auto want = matmul(a, ones.mT(), items).to_bytes();
+      detail::SourceMutation mutation(edit.from, edit.to);
+      const MatrixStandIn stand_in(edit.layout);
+      EXPECT_NE(matmul(a, ones.mT(), f8).to_bytes(), want) << edit.from;
+      EXPECT_GT(mutation.applied(), 0) << edit.from;
+    }
+  }
+}
+
+/// Scaled products hand the permission on, those into a tensor of the caller's, too.
+TEST(Matrix, ScaledProductsOfEightBitNumbers) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (!can_run(device)) continue;
+    const Tensor a = whole_numbers({64, 96}, DType::f8e4m3fn, device, 1), b = whole_numbers({64, 96}, DType::f8e4m3fn, device, 2).mT();
+    const Tensor scale = full({1}, 0.5, {.device = device});
+    const Tensor want = linalg::scaled_matmul(a, b, scale, scale, {.dtype = DType::f32});
+    const MatrixStandIn stand_in(MatrixLayout::mfma);
+    const linalg::ScaledMatmulOptions f8{.dtype = DType::f32, .numerics = Numerics::f8};
+    EXPECT_EQ(linalg::scaled_matmul(a, b, scale, scale, f8).to_bytes(), want.to_bytes());
+    EXPECT_TRUE(last_plan().starts_with("matmul_matrix")) << last_plan();
+    const Tensor out = zeros({64, 64}, {.device = device});
+    linalg::scaled_matmul_out(out, a, b, scale, scale, f8);
+    EXPECT_TRUE(last_plan().starts_with("matmul_matrix")) << last_plan();
+    EXPECT_EQ(out.to_bytes(), want.to_bytes());
   }
 }
 
