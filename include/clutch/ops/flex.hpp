@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <clutch/ops/block_mask.hpp>
+#include <clutch/ops/matmul.hpp>
 
 #include <clutch/random.hpp>
 
@@ -111,6 +112,8 @@ struct FlexOptions {
   Generator generator = {};  ///< of dropout; empty: the device's default one
   bool skip_masked = false;  ///< a key with a weight of 0 counts for nothing, even NaN or infinity; a tenth slower
   std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
+  /// What the forward pass may leave to a device's matrix instructions, as linalg::matmul has it: see flex()'s contract
+  linalg::Numerics numerics = linalg::Numerics::chain;
 };
 
 struct FlexResult {
