@@ -92,7 +92,8 @@ __kernel void self_test_dot(__global uchar* out, ulong out_offset, __global cons
 #endif
 
 // What lanes of a sub-group exchange and round, as flex.cl has it (flex/exchange.clh): for each group one x and two y of each lane. out has of each lane
-// CLUTCH_SELF_TEST_EXCHANGES words: x of the lane that differs in the first, and in the last, of the bits; largest x and sum of x; 2^x; both y as a word.
+// CLUTCH_SELF_TEST_EXCHANGES words: x of the lane that differs in the first, and in the last, of the bits; 2^x; both y as a word; and of each of the lane's
+// queries n the largest number, and the sum, of x (n + 1).
 // Needs what flex/exchange.clh needs.
 #ifdef CLUTCH_ENTRY_self_test_exchange
 #include "flex/exchange.clh"
@@ -110,9 +111,15 @@ __kernel CLUTCH_LANES_OF_SUB_GROUP void self_test_exchange(__global uchar* out, 
   __global uint* words = (__global uint*)(out + out_offset) + at * CLUTCH_SELF_TEST_EXCHANGES;
   words[0] = exchange(as_uint(mine), FIRST_BIT, model, lane);
   words[1] = exchange(as_uint(mine), LAST_BIT, model, lane);
-  words[2] = as_uint(largest_of_lanes(mine, model, lane));
-  words[3] = as_uint(sum_of_lanes(mine, model, lane));
-  words[4] = as_uint(exp2_of_device(mine));
-  words[5] = rounded_word(both.s0, both.s1);
+  words[2] = as_uint(exp2_of_device(mine));
+  words[3] = rounded_word(both.s0, both.s1);
+  for (int sums = 0; sums < 2; ++sums) {
+    float own[LANE_QUERIES], state[STATES];
+    UNROLL_FRAGMENTS
+    for (uint n = 0; n < LANE_QUERIES; ++n) own[n] = mine * (float)(n + 1);
+    join_lanes(state, own, sums, model, lane);
+    UNROLL_FRAGMENTS
+    for (uint n = 0; n < LANE_QUERIES; ++n) words[4 + 2 * n + (uint)sums] = as_uint(state_of(state, n, model, lane));
+  }
 }
 #endif

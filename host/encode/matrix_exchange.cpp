@@ -20,17 +20,17 @@ namespace {
 /// Groups of x: numbers that e^x is made of, then -inf alone, NaN alone.
 constexpr int kOrdinary = 6, kGroups = kOrdinary + 2;
 
-/// Lanes that have scores of the same queries differ in bits from `first` to `last`.
+/// Lanes that have scores of the same `queries` differ in bits from `first` to `last`.
 struct Bits {
-  int first, last;
+  int first, last, queries;
 };
 Bits bits_of(MatrixLayout layout) {
   const int half = MATMUL_SUB_GROUP(static_cast<int>(layout)) / 2;
   switch (layout) {
-    case MatrixLayout::mma: return {1, 2};
+    case MatrixLayout::mma: return {1, 2, 2};
     case MatrixLayout::dpas_8:
-    case MatrixLayout::dpas_16: return {1, half};
-    default: return {16, half};
+    case MatrixLayout::dpas_16: return {1, half, 8};
+    default: return {16, half, 1};
   }
 }
 
@@ -92,21 +92,25 @@ bool lanes_exchange(Runtime& runtime, MatrixInstructions instructions, const Mat
     auto x_of = [&](int other) { return x[static_cast<std::size_t>(other)]; };
     // Groups begin at multiples of their lanes, which are powers of two.
     if (word(0) != std::bit_cast<std::uint32_t>(x_of(i ^ bits.first)) || word(1) != std::bit_cast<std::uint32_t>(x_of(i ^ bits.last))) return false;
-    const float mine = x_of(i), power = number(4);
+    const float mine = x_of(i), power = number(2);
     if (std::isnan(mine)) {
       if (!std::isnan(power)) return false;
       continue;
     }
-    float largest = mine;
-    double sum = 0;
     const int mask = 2 * bits.last - bits.first;
-    for (int other = i / lanes * lanes; other < (i / lanes + 1) * lanes; ++other)
-      if (((other ^ i) & ~mask) == 0) largest = std::max(largest, x_of(other)), sum += x_of(other);
-    if (number(2) != largest || !(std::fabs(number(3) - sum) <= 0x1p-20 * std::fabs(sum) || number(3) == sum)) return false;
+    for (int query = 0; query < bits.queries; ++query) {
+      auto times = [&](int other) { return x_of(other) * static_cast<float>(query + 1); };
+      float largest = times(i);
+      double sum = 0;
+      for (int other = i / lanes * lanes; other < (i / lanes + 1) * lanes; ++other)
+        if (((other ^ i) & ~mask) == 0) largest = std::max(largest, times(other)), sum += times(other);
+      const float got_largest = number(4 + 2 * query), got_sum = number(5 + 2 * query);
+      if (got_largest != largest || !(std::fabs(got_sum - sum) <= 0x1p-20 * std::fabs(sum) || got_sum == sum)) return false;
+    }
     const double exact = std::exp2(double{mine});
     if (mine == 0 ? power != 1 : std::isinf(mine) ? power != 0 : !(std::fabs(power - exact) <= 0x1p-20 * exact)) return false;
     const auto at = 2 * static_cast<std::size_t>(i);
-    if (!is_word(word(5), double{y[at]}, double{y[at + 1]}, n.kind)) return false;
+    if (!is_word(word(3), double{y[at]}, double{y[at + 1]}, n.kind)) return false;
   }
   return true;
 }

@@ -20,9 +20,9 @@ FlexMatrixTile largest_tile(const FlexProblem& p) {
   const bool wide = std::max(p.key_parts, p.value_parts) > 2, words = p.numbers == MATMUL_NUMBERS_TF32;
   const int keys = (wide ? 32 : 64) / (words ? 2 : 1);
   switch (p.layout) {
-    case MatrixLayout::mma: return {wide ? 4 : 8, 1, keys};
+    case MatrixLayout::mma: return {wide || words ? 4 : 8, 1, keys};
     case MatrixLayout::mfma: return {4, wide && words ? 1 : 2, keys};
-    case MatrixLayout::dpas_8:
+    case MatrixLayout::dpas_8: return {16, 1, 32};
     case MatrixLayout::dpas_16: return {16, 1, keys};
     default: return {8, 1, keys};
   }
@@ -38,9 +38,11 @@ bool is_near(const Tensor& t) {
   return (t.sizes()[2] < 2 || std::abs(t.strides()[2]) < kMost / kMostRows) && (t.sizes()[3] < 2 || std::abs(t.strides()[3]) < kMost / kFlexMatrixMost);
 }
 
-std::uint8_t parts_of(std::int64_t elements) {
-  return static_cast<std::uint8_t>(blocks_of(std::clamp<std::int64_t>(elements, 1, kFlexMatrixMost), FLEX_MATRIX_ELEMENTS));
+std::uint8_t parts_of(std::int64_t elements, std::int64_t most = kFlexMatrixMost) {
+  return static_cast<std::uint8_t>(blocks_of(std::clamp<std::int64_t>(elements, 1, most), FLEX_MATRIX_ELEMENTS));
 }
+/// Most elements of values at a time: an item of a sub-group of 8 has no registers for more results.
+std::int64_t most_values(MatrixLayout layout) { return layout == MatrixLayout::dpas_8 ? 64 : kFlexMatrixMost; }
 
 }  // namespace
 
@@ -53,6 +55,8 @@ std::uint64_t FlexMatrixTile::local_bytes(const FlexProblem& p) const {
   const auto words = static_cast<std::uint64_t>(FLEX_MATRIX_WORDS(static_cast<int>(queries(p.layout)), keys, e, ev, of_word, rows));
   return 4 * (words + (p.stand_in ? items(p.layout) * MATMUL_MODEL_WORDS : 0));
 }
+
+std::int64_t flex_matrix_slices(const FlexProblem& p, std::int64_t ev) { return blocks_of(ev, elements(p.value_parts)); }
 
 FlexMatrixTile flex_matrix_tile(const FlexProblem& p) {
   FlexMatrixTile tile = largest_tile(p);
@@ -72,7 +76,7 @@ void note_matrix_instructions(FlexProblem& p, const Checked& c, const attention:
   if (kind == 0 || std::max(c.e, c.ev) > kFlexMatrixMost || !is_near(q) || !is_near(k) || !is_near(v)) return;
   const MatrixInstructions found = matrix_instructions(*c.runtime, {.kind = kind, .exchange = true}, asked);
   p.numbers = static_cast<std::uint8_t>(kind), p.layout = found.layout, p.stand_in = found.stand_in;
-  p.key_parts = parts_of(c.e), p.value_parts = parts_of(c.ev);
+  p.key_parts = parts_of(c.e), p.value_parts = parts_of(c.ev, most_values(p.layout));
   if (p.layout == MatrixLayout::none) return;
   const auto units = static_cast<std::int64_t>(c.runtime->traits().compute_units);
   for (;; ++p.halvings) {
@@ -107,8 +111,8 @@ void set_flex_matrix(KernelPlan& plan, const DeviceTraits& traits, const FlexPro
   FlexMatrixTile tile = flex_matrix_tile(p);
   while (tile.local_bytes(p) > traits.local_bytes || tile.items(p.layout) > traits.max_work_group) p.halvings += 1, tile = flex_matrix_tile(p);
   plan.tuning.tile = static_cast<std::uint64_t>(tile.queries(p.layout)), plan.tuning.local = tile.items(p.layout);
-  // A unit of 65536 registers has two groups of 256 work-items, or three of 128.
-  plan.registers = p.layout == MatrixLayout::mma && tile.items(p.layout) <= 128 ? 168 : 128;
+  // A unit of 65536 registers has two groups of 256 work-items, three of 128, or two where words are single numbers, which take more of them.
+  plan.registers = p.layout != MatrixLayout::mma || tile.items(p.layout) > 128 ? 128 : numbers_of_word(p) == 1 ? 200 : 168;
   plan.defines.set("CLUTCH_LAYOUT", static_cast<int>(p.layout))
       .set("CLUTCH_NUMBERS", p.numbers)
       .set("CLUTCH_STAND_IN", p.stand_in)

@@ -16,6 +16,9 @@ struct FlexMatrixTile {
 /// That of a problem, halved as often as the problem says; 0 sub-groups if it cannot be.
 FlexMatrixTile flex_matrix_tile(const FlexProblem& problem);
 
+/// Tasks that a tile of queries is, each of which makes some of the `ev` elements of its results.
+std::int64_t flex_matrix_slices(const FlexProblem& problem, std::int64_t ev);
+
 /// Most elements of a key and of a value.
 inline constexpr std::int64_t kFlexMatrixMost = 128;
 

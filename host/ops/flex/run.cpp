@@ -234,6 +234,7 @@ void run_flex(const attention::FlexResult& results, const Tensor& q, const Tenso
   if (by_parts(plan.entry)) return run_split(plan, p, mods, results, q, k, v, c, options, stream);
   FlexArgs args = forward_args(results, q, k, v, c, options, plan);
   args.tasks = static_cast<std::uint64_t>(c.batch * c.heads * (plan.entry == "flex_items" ? c.q_len : args.tiles));
+  if (plan.entry == "flex_matrix") args.tasks *= static_cast<std::uint64_t>(flex_matrix_slices(p, c.ev));
   Encoder encoder(stream, "flex");
   encoder.moves(bytes_of({&results.out, &results.lse, &results.max_scores, &q, &k, &v}));
   bind_results(encoder, args, results);

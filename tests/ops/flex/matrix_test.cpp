@@ -42,7 +42,7 @@ TEST(FlexMatrix, WrongExchangesAreNoticed) {
   const Device& device = test_devices().front();
   if (!runs(device)) GTEST_SKIP() << "the device runs no groups of the layouts' sub-groups";
   constexpr std::array<std::array<std::string_view, 2>, 4> kEdits{{{"#define LAST_BIT 2", "#define LAST_BIT 4"},
-                                                                   {"x = other > x ? other : x;", "x = other < x ? other : x;"},
+                                                                   {"other > x ? other : x;", "other < x ? other : x;"},
                                                                    {"return native_exp2(x);", "return native_exp2(x) * 1.00001f;"},
                                                                    {"(low + 0x7fff + (low >> 16 & 1)) >> 16", "(low + 0x8000) >> 16"}}};
   for (const auto& [from, to] : kEdits) {
@@ -65,11 +65,11 @@ TEST(FlexMatrix, WholeNumbersAreExact) {
                                  FlexCase::Shape{.batch = 1, .heads = 1, .q_len = 150, .kv_len = 70, .e = 128, .ev = 72},
                                  FlexCase::Shape{.batch = 1, .heads = 1, .q_len = 17, .kv_len = 40, .e = 40, .ev = 128}};
     int turn = 0;
-    for (const MatrixLayout layout : kLayouts) {
-      const MatrixStandIn stand_in(layout);
-      for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
-        if (dtype == DType::f32 && !detail::multiplies(layout, {.kind = MATMUL_NUMBERS_TF32})) continue;
-        for (std::size_t i = 0; i < kShapes.size(); ++i) {
+    for (std::size_t i = 0; i < kShapes.size(); ++i)
+      for (const MatrixLayout layout : kLayouts) {
+        const MatrixStandIn stand_in(layout);
+        for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
+          if (dtype == DType::f32 && !detail::multiplies(layout, {.kind = MATMUL_NUMBERS_TF32})) continue;
           // Each is a program. Which lane has what does not depend on the shape.
           ++turn;
           if (level() == "smoke" && (i > 0 || dtype != DType::bf16 || (layout != MatrixLayout::mma && layout != MatrixLayout::wmma))) continue;
@@ -78,7 +78,6 @@ TEST(FlexMatrix, WholeNumbersAreExact) {
           EXPECT_EQ(wrong, "") << name(layout) << " " << name(dtype) << " shape " << i;
         }
       }
-    }
   }
 }
 
