@@ -8,6 +8,7 @@
 //   flex_split            few queries, a part of the keys      keys               the same                             flex/split.clh
 //   flex_tiles            a tile of queries, in local memory   one number         work-groups of many work-items       flex/tiles_forward.clh
 //   flex_tiles_split      the same, of a part of the keys      one number         the same                             flex/tiles_forward.clh
+//   flex_matrix           the same, by matrix instructions     one number         such as have them                    flex/matrix.clh
 //   flex_items            a query                              one number         any: the reference                   flex/items.clh
 //   flex_combine          a line: results of parts become one                                                          flex/combine.clh
 //   flex_lanes_backward   tiles of keys: dq, dk, dv            keys               a work-group is a thread             flex/backward.clh
@@ -22,9 +23,11 @@
 //   S_NAME                dtype of the tensors
 //   A_IS_F32 or A_IS_F64  of scores
 //   CLUTCH_HAS_SCORE, CLUTCH_HAS_MASK, CLUTCH_DROPOUT, CLUTCH_RAGGED, CLUTCH_SKIP_MASKED, CLUTCH_KEYS_ALONG, CLUTCH_BACKWARD: 0 or 1
+//   for flex_matrix what flex/matrix.clh needs
 //   CLUTCH_SUMS_ONLY      1: flex_lanes, flex_tiles and flex_items make row sums for the backward pass
 #include "common/expr.clh"
 #include "common/launch.clh"
+#include "common/quads.clh"
 
 #include "expression.clh"
 #include "flex/args.h"
@@ -113,6 +116,17 @@ __kernel void flex_tiles_split(CLUTCH_PREDICATE CLUTCH_FLEX_SPLIT_PARAMS, CLUTCH
   __local T rows[FLEX_QUERY_NUMBERS(BLOCK_M, DMAX)] CLUTCH_FOR_QUADS, chunks[2 * KEY_CHUNK_SIZE] CLUTCH_FOR_QUADS,
       p[FLEX_P_NUMBERS(BLOCK_M, FLEX_P_COLUMNS)] CLUTCH_FOR_QUADS;
   flex_tiles_split_body(rows, chunks, p, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), &tensors, &lists, args, scale CLUTCH_MOD_ARGUMENTS);
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_flex_matrix
+#include "flex/matrix.clh"
+__kernel CLUTCH_LANES_OF_SUB_GROUP __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void flex_matrix(CLUTCH_PREDICATE CLUTCH_FLEX_FORWARD_PARAMS,
+                                                                                                       CLUTCH_FLEX_PARAMS) {
+  CLUTCH_FLEX_TAKE_PARAMS
+  const Forward tensors = CLUTCH_FLEX_FORWARD;
+  FLEX_MATRIX_LOCAL_MEMORY
+  flex_matrix_body(lines, model, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), &tensors, &lists, args, scale CLUTCH_MOD_ARGUMENTS);
 }
 #endif
 

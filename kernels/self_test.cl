@@ -33,8 +33,10 @@ __kernel void self_test_args(__global uchar* out, ulong out_offset, CLUTCH_ARGS(
 // A matrix instruction as matmul.cl has it: for each group `begin` and `times` times a fragment of a times one of b, in lines of MATMUL_LINE_WORDS
 // words. Needs what
 // matmul/fragments.clh needs, and CLUTCH_SPARSE_INSTRUCTION: 1 if a is 2:4 and the instruction one for such matrices (matmul/sparse_fragments.clh).
-#ifdef CLUTCH_ENTRY_self_test_matrix
+#if defined(CLUTCH_ENTRY_self_test_matrix) || defined(CLUTCH_ENTRY_self_test_exchange)
 #include "matmul/fragments.clh"
+#endif
+#ifdef CLUTCH_ENTRY_self_test_matrix
 #if CLUTCH_SPARSE_INSTRUCTION
 #include "matmul/sparse_fragments.clh"
 #endif
@@ -104,5 +106,38 @@ __kernel void self_test_dot(__global uchar* out, ulong out_offset, __global cons
   int16 a = x[0], b = x[1], sum = x[2];
   __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
   *(__global int16*)(out + out_offset) = sum;
+}
+#endif
+
+// What lanes of a sub-group exchange and round, as flex.cl has it (flex/exchange.clh): for each group one x and two y of each lane. out has of each lane
+// CLUTCH_SELF_TEST_EXCHANGES words: x of the lane that differs in the first, and in the last, of the bits; 2^x; both y as a word; and of each of the lane's
+// queries n the largest number, and the sum, of x (n + 1).
+// Needs what flex/exchange.clh needs.
+#ifdef CLUTCH_ENTRY_self_test_exchange
+#include "flex/exchange.clh"
+
+__kernel CLUTCH_LANES_OF_SUB_GROUP void self_test_exchange(__global uchar* out, ulong out_offset, __global const uchar* x, ulong x_offset,
+                                                           __global const uchar* y, ulong y_offset) {
+#if CLUTCH_STAND_IN
+  __local uint model[SUB_GROUP * MATMUL_MODEL_WORDS];
+#else
+  __local uint* model = 0;
+#endif
+  const uint lane = (uint)get_local_id(0), at = (uint)get_group_id(0) * SUB_GROUP + lane;
+  const float mine = ((__global const float*)(x + x_offset))[at];
+  const float2 both = ((__global const float2*)(y + y_offset))[at];
+  __global uint* words = (__global uint*)(out + out_offset) + at * CLUTCH_SELF_TEST_EXCHANGES;
+  words[0] = exchange(as_uint(mine), FIRST_BIT, model, lane);
+  words[1] = exchange(as_uint(mine), LAST_BIT, model, lane);
+  words[2] = as_uint(exp2_of_device(mine));
+  words[3] = rounded_word(both.s0, both.s1);
+  for (int sums = 0; sums < 2; ++sums) {
+    float own[LANE_QUERIES], state[STATES];
+    UNROLL_FRAGMENTS
+    for (uint n = 0; n < LANE_QUERIES; ++n) own[n] = mine * (float)(n + 1);
+    join_lanes(state, own, sums, model, lane);
+    UNROLL_FRAGMENTS
+    for (uint n = 0; n < LANE_QUERIES; ++n) words[4 + 2 * n + (uint)sums] = as_uint(state_of(state, n, model, lane));
+  }
 }
 #endif

@@ -190,8 +190,9 @@ std::pair<double, int> sparse_number(std::span<const std::uint32_t> line, int at
 
 bool try_out(Runtime& runtime, MatrixLayout layout, const MatrixNumbers& numbers) {
   RecordingExempt exempt;
-  const Digest key = sha256(fmt::format("matrix instructions 4|{}|{}|{}|{}|{}{}", name(layout), numbers.kind, numbers.a_unsigned || numbers.a_e5m2,
-                                        numbers.b_unsigned || numbers.b_e5m2, device_key(runtime), numbers.sparse ? "|sparse" : ""));
+  const Digest key = sha256(fmt::format("matrix instructions 4|{}|{}|{}|{}|{}{}{}", name(layout), numbers.kind, numbers.a_unsigned || numbers.a_e5m2,
+                                        numbers.b_unsigned || numbers.b_e5m2, device_key(runtime), numbers.sparse ? "|sparse" : "",
+                                        numbers.exchange ? "|exchange" : ""));
   constexpr std::string_view kKind = ".matrix";
   const std::string& mode = the_settings().self_test.value;
   if (mode == "off") return true;
@@ -200,14 +201,14 @@ bool try_out(Runtime& runtime, MatrixLayout layout, const MatrixNumbers& numbers
   bool works = false;
   std::string reason = "results are not as they must be";
   try {
-    works = matrix_instructions_work(runtime, {.layout = layout}, numbers);
+    works = numbers.exchange ? lanes_exchange(runtime, {.layout = layout}, numbers) : matrix_instructions_work(runtime, {.layout = layout}, numbers);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::build_failure) throw;  // others may be temporary
     reason = e.what();
   }
   if (!works)
-    log_line(LogLevel::warn, fmt::format("device {}: matrix instructions ({}{}) are not used: {}", runtime.device().index, name(layout),
-                                         numbers.sparse ? ", sparse" : "", reason));
+    log_line(LogLevel::warn, fmt::format("device {}: matrix instructions ({}{}{}) are not used: {}", runtime.device().index, name(layout),
+                                         numbers.sparse ? ", sparse" : "", numbers.exchange ? ", exchange" : "", reason));
   keep_result(key, kKind, works ? "yes" : "no");
   return works;
 }
@@ -240,8 +241,13 @@ MatrixInstructions matrix_instructions(Runtime& runtime, const MatrixNumbers& nu
   const MatrixLayout layout = wanted == "off" ? MatrixLayout::none : claimed_layout(runtime.device());
   if (!claims(runtime.device(), layout, numbers)) return {};
   if (!asked && wanted == "auto" && std::find(kProved.begin(), kProved.end(), layout) == kProved.end()) return {};
+  if (numbers.exchange) {
+    MatrixNumbers products = numbers;
+    products.exchange = false;
+    if (matrix_instructions(runtime, products, asked).layout == MatrixLayout::none) return {};
+  }
   const bool a_other = numbers.a_unsigned || numbers.a_e5m2, b_other = numbers.b_unsigned || numbers.b_e5m2;
-  const int which = numbers.sparse * 24 + numbers.kind * 4 + a_other * 2 + b_other;
+  const int which = numbers.exchange * 48 + numbers.sparse * 24 + numbers.kind * 4 + a_other * 2 + b_other;
   const bool works = runtime.matrix_instructions(static_cast<std::size_t>(which), [&] { return try_out(runtime, layout, numbers); });
   return works ? MatrixInstructions{.layout = layout} : MatrixInstructions{};
 }

@@ -24,7 +24,8 @@ std::string_view name(MatrixLayout layout);
 struct MatrixNumbers {
   int kind = 0;  ///< one of MATMUL_NUMBERS_...; 0: none
   bool a_unsigned = false, b_unsigned = false, a_e5m2 = false, b_e5m2 = false;
-  bool sparse = false;  ///< a is 2:4, as instructions for such matrices take it
+  bool sparse = false;    ///< a is 2:4, as instructions for such matrices take it
+  bool exchange = false;  ///< lanes exchange numbers, too, and round them (kernels/flex/exchange.clh)
 };
 
 /// True if the layout's instructions multiply such numbers.
@@ -49,6 +50,9 @@ class MatrixStandIn {
   MatrixStandIn(const MatrixStandIn&) = delete;
   MatrixStandIn& operator=(const MatrixStandIn&) = delete;
 };
+
+/// The self-test of what lanes exchange and round, and of the device's own exp2 (encode/matrix_exchange.cpp).
+bool lanes_exchange(Runtime& runtime, MatrixInstructions instructions, const MatrixNumbers& numbers);
 
 /// The self-test: true if the instruction, or what stands in for it, gives the sums that it must on the device.
 bool matrix_instructions_work(Runtime& runtime, MatrixInstructions instructions, const MatrixNumbers& numbers);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "encode/generator.hpp"
 #include "ops/flex/call.hpp"
+#include "ops/flex/matrix.hpp"
 #include "ops/flex/stored.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
@@ -208,7 +209,7 @@ std::string fits_tiles_split(const DeviceTraits& traits, const FlexProblem& p) {
   return p.joint ? tiles_of(traits, p, true) : std::string("queries must visit the same blocks, got different ones");
 }
 
-constexpr std::array<Implementation<FlexProblem>, 5> kImplementations{{
+constexpr std::array<Implementation<FlexProblem>, 6> kImplementations{{
     {"flex_split",
      [](const DeviceTraits& t, const FlexProblem& p) {
        if (std::string why = fits_split(t, p); !why.empty()) return why;
@@ -219,12 +220,14 @@ constexpr std::array<Implementation<FlexProblem>, 5> kImplementations{{
      [](const DeviceTraits& t, const FlexProblem& p) {
        return p.few ? of_groups<fits_tiles_split>(t, p) : fmt::format("queries must be at most {}, got more", kFewQueries);
      }},
+    {"flex_matrix", of_groups<fits_flex_matrix>},
     {"flex_tiles", of_groups<fits_tiles>},
     {"flex_items", computes},
 }};
-constexpr std::array<Implementation<FlexProblem>, 5> kForced{{{"flex_split", fits_split},
+constexpr std::array<Implementation<FlexProblem>, 6> kForced{{{"flex_split", fits_split},
                                                               {"flex_lanes", fits_forced_lanes},
                                                               {"flex_tiles_split", fits_tiles_split},
+                                                              {"flex_matrix", fits_flex_matrix},
                                                               {"flex_tiles", fits_tiles},
                                                               {"flex_items", computes}}};
 /// Entry of a part. The names of the forward entries also choose the kernels of gradients.
@@ -254,7 +257,7 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
   const bool helps = p.part == FlexPart::combine || p.part == FlexPart::assign || p.part == FlexPart::dropout;
   if (helps) forced = "flex_items";
   const std::string_view chosen = choose<FlexProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, kOp).name;
-  const bool tiles = chosen.starts_with("flex_tiles"), lanes = chosen != "flex_items" && !tiles;
+  const bool tiles = chosen.starts_with("flex_tiles"), matrix = chosen == "flex_matrix", lanes = chosen != "flex_items" && !tiles && !matrix;
   KernelPlan plan{.stem = kOp, .entry = entry_of(p.part, chosen), .tuning = row_tuning(traits)};
   if (lanes) plan.tuning.local = 1;  // a work-item uses too much private memory for groups of several
   if (!lanes) plan.tuning.width = 1;
@@ -273,6 +276,10 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
       .set("CLUTCH_KEYS_ALONG", keys_along(plan.entry))
       .set("CLUTCH_BACKWARD", p.part == FlexPart::backward || p.part == FlexPart::keys)
       .set("CLUTCH_SUMS_ONLY", p.part == FlexPart::sums);
+  if (matrix) {
+    set_flex_matrix(plan, traits, p);
+    return plan;
+  }
   if (!lanes && !tiles) {
     d.set("CLUTCH_CHUNK", flex_chunk(traits, p.size_class));
     return plan;

@@ -2,6 +2,7 @@
 #pragma once
 #include <clutch/ops/flex.hpp>
 
+#include "encode/matrix_instructions.hpp"
 #include "encode/plan.hpp"
 #include "ops/traced.hpp"
 
@@ -25,7 +26,12 @@ struct FlexProblem {
   bool joint = false;   ///< all queries of all heads of a batch visit the same blocks
   bool ragged = false;  ///< sequences of several lengths
   bool skip_masked = false, dropout = false;
-  std::uint8_t unused[5] = {};
+  std::uint8_t numbers = 0;                     ///< flex_matrix: what its instructions multiply, MATMUL_NUMBERS_...; 0: the call does not allow them
+  MatrixLayout layout = MatrixLayout::none;     ///< of the device's instructions for them
+  bool stand_in = false;                        ///< plain code stands in for them
+  std::uint8_t key_parts = 0, value_parts = 0;  ///< parts of FLEX_MATRIX_ELEMENTS elements of a key and of a value
+  std::uint8_t halvings = 0;                    ///< times that the largest tile of queries is halved
+  std::uint8_t unused[7] = {};
 };
 
 /// Class of rows of up to `most` elements: vectors of queries of a tile, and keys of a block. With vectors of 16 floats, a work-item of flex_lanes holds

@@ -106,7 +106,7 @@ class Runtime {
   std::optional<std::string> command_buffers_refused_;
   std::once_flag dot_products_tested_;
   bool dot_products_ = false;
-  static constexpr std::size_t kMatrixKinds = 48;
+  static constexpr std::size_t kMatrixKinds = 96;
   std::array<std::once_flag, kMatrixKinds> matrix_tested_;
   std::array<bool, kMatrixKinds> matrix_works_{};
 };

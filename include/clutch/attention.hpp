@@ -29,6 +29,7 @@ struct SdpaOptions {
   bool enable_gqa = false;  ///< query head h reads key head h / (Hq / Hkv)
   double dropout_p = 0;     ///< as FlexOptions', the same weights by either backend
   Generator generator = {};
+  linalg::Numerics numerics = linalg::Numerics::chain;  ///< as FlexOptions'; the backend math goes without
 };
 
 struct SdpaResult {

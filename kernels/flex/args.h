@@ -24,6 +24,13 @@
   FLEX_MOST((block_k)*FLEX_MOST(block_n, most), FLEX_PARTIAL_NUMBERS(block_m, threads_n))
 #define FLEX_P_COLUMNS 32
 
+// flex_matrix. Elements of rows come in multiples of FLEX_MATRIX_ELEMENTS, zeros behind those that exist.
+#define FLEX_MATRIX_ELEMENTS 32
+#define FLEX_RESULT_PAD 4  // numbers behind each row of results in local memory
+// Words of four bytes of local memory: the queries of a tile, `keys` keys and their values, `of_word` numbers in a word; at the end `rows` rows of results.
+#define FLEX_MATRIX_OPERANDS(queries, keys, e, ev, of_word) (((queries) * (e) + (keys) * (e) + (keys) * (ev)) / (of_word))
+#define FLEX_MATRIX_WORDS(queries, keys, e, ev, of_word, rows) FLEX_MOST(FLEX_MATRIX_OPERANDS(queries, keys, e, ev, of_word), (rows) * ((ev) + FLEX_RESULT_PAD))
+
 CLUTCH_SHARED_BEGIN
 
 // Arguments of all kernels of attention. `scale` is an argument of its own, since it has a name.

@@ -18,6 +18,7 @@ typedef struct {
 } SelfTestArgs;
 
 #define CLUTCH_SELF_TEST_WORDS 10
+#define CLUTCH_SELF_TEST_EXCHANGES 20  // words of a lane of self_test_exchange, at most
 
 // Member i as a number. `real` is a whole number.
 CLUTCH_SHARED_FN clutch_u64 self_test_word(const SelfTestArgs args, int i) {

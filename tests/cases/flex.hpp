@@ -135,7 +135,11 @@ struct FlexCase {
   /// The mean of values whose keys are allowed and like the query well, or of all allowed ones.
   static Problem problem(std::string_view what, std::string_view entry, DType dtype, const Shape& s, std::uint64_t seed, bool blocks, bool transposed = false) {
     const std::string_view implementation = entry == "flex_combine" ? "flex_split" : entry;
-    Problem p{.name = std::string(what), .entry = entry, .needs_fp64 = dtype == DType::f64, .is_helper = implementation != entry};
+    Problem p{.name = std::string(what),
+              .entry = entry,
+              .needs_fp64 = dtype == DType::f64,
+              .is_helper = implementation != entry,
+              .by_matrix_instructions = entry == "flex_matrix"};
     model::Random random(seed);
     auto operand = [&](const Dims& sizes, auto&& draw) { return drawn(p, dtype, sizes, draw, transposed); };
     auto sign = [&] { return random.uniform(-1, 1) < 0 ? -8.0 : 8.0; };
@@ -168,7 +172,8 @@ struct FlexCase {
                                                attention::Index) { return select(x >= 64.0f * (h + 3), 0.0f, -1024.0f); },
                                .scale = 1,
                                .enable_gqa = true,
-                               .implementation = std::string(implementation)};
+                               .implementation = std::string(implementation),
+                               .numerics = linalg::Numerics::tf32};
       if (blocks)
         o.block_mask =
             attention::create_block_mask(mask, {.heads = s.heads, .q_len = s.q_len, .kv_len = s.kv_len, .block = {48, 40}, .device = out.device()}, stream);
@@ -322,6 +327,9 @@ struct FlexCase {
     all.push_back(problem("bf16", "flex_tiles", DType::bf16, {.q_len = 35, .kv_len = 20, .e = 19, .ev = 11}, seed + 9, false));
     all.push_back(
         problem("transposed", "flex_tiles", DType::f32, {.batch = 2, .q_len = 20, .kv_len = 20, .e = 18, .ev = 40, .kv_batch = 1}, seed + 10, false, true));
+    // Tiles of keys by several groups, quads and single elements; a tile of queries that is halved on devices of many units.
+    all.push_back(problem("bf16", "flex_matrix", DType::bf16, {.heads = 2, .q_len = 35, .kv_len = 70, .e = 19, .ev = 11, .kv_heads = 1}, seed + 19, true));
+    all.push_back(problem("quads", "flex_matrix", DType::bf16, {.q_len = 35, .kv_len = 75, .e = 24, .ev = 40}, seed + 20, false));
     // Of heads that share keys; and of queries of each, by parts.
     for (DType dtype : {DType::f32, DType::f64, DType::f16})
       all.push_back(problem(name(dtype), "flex_tiles_split", dtype, {.heads = 20, .kv_len = 43, .e = 19, .ev = 11, .kv_heads = 1}, seed + 13, false));
@@ -362,6 +370,10 @@ struct FlexCase {
       {"flex_tiles", Edit::stride, "column = first + four;", "column = first + four / 2;"},
       {"flex_tiles", Edit::offset, "span.q_at + begin), args.out_stride[2]", "span.q_at + begin) + args.out_stride[3], args.out_stride[2]"},
       {"flex_tiles", Edit::arithmetic, "row_sum[i] *= rescale;", "row_sum[i] += rescale;"},
+      {"flex_matrix", Edit::tail, "one = key < tile.count ? one", "one = key + 1 < tile.count ? one"},
+      {"flex_matrix", Edit::stride, "(int)key * r->row_stride", "(int)(key / 2) * r->row_stride"},
+      {"flex_matrix", Edit::offset, "span.q_at + begin) + first * args.out_stride[3]", "span.q_at + begin) + (first + 1) * args.out_stride[3]"},
+      {"flex_matrix", Edit::arithmetic, "line % 8 / 2 * 4 + line % 16 / 8 * 2", "line % 8 / 2 * 2 + line % 16 / 8 * 8"},
       {"flex_tiles_split", Edit::tail, "one = (int)column_of(item, j) < count ? one : CLUTCH_NO_SCORE;",
        "one = column_of(item, j) + 1 < count ? one : CLUTCH_NO_SCORE;"},
       {"flex_tiles_split", Edit::stride, "line_stride = by_heads ? args.q_rows : 1;", "line_stride = by_heads ? 0 : 1;"},

@@ -237,6 +237,16 @@ TEST(LesserDevice, CallsThatAllowMatrixInstructionsUseThem) {
   EXPECT_TRUE(uses([&] { linalg::linear(a, a, bias, {.activation = nn::Activation::relu, .numerics = Numerics::blocks}); }));
   EXPECT_TRUE(uses([&] { linalg::scaled_matmul(f8, f8, scale, scale, {.numerics = Numerics::blocks}); }));
   EXPECT_TRUE(uses([&] { linalg::matmul(bytes, bytes); }));
+  auto attends = [&](const Tensor& q, Numerics numerics) {
+    attention::flex(q, q, q, {.numerics = numerics});
+    return last_plan().starts_with("flex_matrix");
+  };
+  const Tensor rows = make({1, 2, 40, 24}, DType::bf16);
+  EXPECT_FALSE(attends(rows, Numerics::chain));
+  EXPECT_TRUE(attends(rows, Numerics::blocks));
+  EXPECT_FALSE(attends(rows.slice(2, 0, 8), Numerics::blocks));
+  EXPECT_FALSE(attends(rows.to(DType::f32), Numerics::blocks));
+  EXPECT_TRUE(attention::sdpa(rows, rows, rows, {.numerics = Numerics::blocks}).out.defined() && last_plan().starts_with("flex_matrix"));
   // Sizes decide, not whether strides let a batch be joined.
   const Tensor apart = make({4, 20, 64}, DType::bf16).slice(1, 0, 16);
   EXPECT_TRUE(uses([&] { linalg::matmul(apart, a, {.numerics = Numerics::blocks}); }));

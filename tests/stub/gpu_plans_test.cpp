@@ -143,6 +143,17 @@ TEST(GpuPlans, CallsOfRealShapesLaunchWhatTheirKernelsTake) {
     const Calls c(dtype);
     const linalg::MatmulOptions blocks{.dtype = dtype == DType::f8e4m3fn ? DTypeList(DType::bf16) : DTypeList(), .numerics = linalg::Numerics::tf32};
     for (const std::int64_t n : {4096, 512}) c.run("matmul by blocks " + std::to_string(n), [&] { linalg::matmul(c.make({n, n}), c.make({n, n}), blocks); });
+    if (dtype == DType::bf16 || dtype == DType::f16 || dtype == DType::f32)
+      for (const int e : {64, 128}) {
+        const Tensor q = c.make({1, 16, 4096, e});
+        c.run("flex by blocks E=" + std::to_string(e), [&] { attention::flex(q, q, q, {.return_lse = true, .numerics = linalg::Numerics::tf32}); });
+        if (e != 64) continue;
+        auto causal = [](Index, Index, Index row, Index column) { return row >= column; };
+        auto score = [](Score s, Index, Index, Index row, Index column) { return s + 0.125f * (column - row); };
+        const auto mask = attention::create_block_mask(causal, {.q_len = 4096, .kv_len = 4096, .device = d});
+        c.run("flex by blocks causal alibi E=64",
+              [&] { attention::flex(q, q, q, {.score_mod = score, .block_mask = mask, .numerics = linalg::Numerics::tf32}); });
+      }
     c.run("sparse24 by blocks 4096", [&] { sparse::matmul(sparse::compress(c.make({4096, 4096})), c.make({4096, 4096}), blocks); });
     c.run("sparse24 linear by blocks 512x1024", [&] { sparse::matmul_transposed(c.make({512, 1024}), sparse::compress(c.make({1024, 1024})), blocks); });
     c.run("linear by blocks 2048x1024", [&] { linalg::matmul(c.make({2048, 1024}), c.make({1024, 1024}).mT(), blocks); });
@@ -161,7 +172,7 @@ TEST(GpuPlans, CallsOfRealShapesLaunchWhatTheirKernelsTake) {
 /// Results are not looked at: the stub's kernels give none.
 TEST(GpuPlans, ProblemsOfEveryEntryLaunchWhatTheirKernelsTake) {
   const DeviceTraits& traits = gpu().traits();
-  std::set<std::string> ran{"self_test_rounding", "self_test_args", "self_test_dot", "self_test_matrix"};
+  std::set<std::string> ran{"self_test_rounding", "self_test_args", "self_test_dot", "self_test_matrix", "self_test_exchange"};
   for (const NamedProblem& p : all_problems()) {
     if (p.problem->needs_fp64 && !traits.fp64) {
       ran.insert(std::string(p.problem->entry));

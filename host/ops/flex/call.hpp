@@ -46,9 +46,11 @@ void check_flex_implementation(std::string_view forced);
 /// True if the entry computes results of parts of the keys, which flex_combine then combines.
 inline bool by_parts(std::string_view entry) { return entry == "flex_split" || entry == "flex_tiles_split"; }
 
-/// Geometry for a number of tasks: a task is a work-group's for flex_tiles*, else a work-item's.
+/// True if the entry's tasks are work-groups', of exactly the items that its plan says.
+inline bool by_groups(std::string_view entry) { return entry.starts_with("flex_tiles") || entry == "flex_matrix"; }
+/// Geometry for a number of tasks: a task is a work-group's where entries go by groups, else a work-item's.
 inline Geometry geometry_of(const BuiltPlan& plan, std::uint64_t tasks) {
-  return plan.entry.starts_with("flex_tiles") ? tile_geometry(tasks, plan.tuning.local) : item_geometry(tasks, plan.tuning.local);
+  return by_groups(plan.entry) ? tile_geometry(tasks, plan.tuning.local) : item_geometry(tasks, plan.tuning.local);
 }
 
 /// The plan's kernel with its printed mods.

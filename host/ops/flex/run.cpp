@@ -2,6 +2,7 @@
 // Attention on the device: plans, arguments of the kernels, and the forward pass.
 #include "encode/cost.hpp"
 #include "ops/flex/call.hpp"
+#include "ops/flex/matrix.hpp"
 #include "runtime/storage.hpp"
 
 #include <algorithm>
@@ -62,7 +63,7 @@ void Mods::bind(Encoder& encoder, DType dtype) const {
 const BuiltPlan& flex_plan(Runtime& runtime, const FlexProblem& p, const Mods& mods, std::string_view forced) {
   auto build = [&](const DeviceTraits& traits, std::uint64_t& items) {
     KernelPlan selected = select(traits, p, forced);
-    items = selected.entry.starts_with("flex_tiles") ? selected.tuning.local : 0;
+    items = by_groups(selected.entry) ? selected.tuning.local : 0;
     const DType i32 = DType::i32, number = compute_dtype(p.dtype, kFlex), truth = DType::boolean;
     const DType of_score[] = {number, i32, i32, i32, i32, number}, of_mask[] = {i32, i32, i32, i32};
     std::array<LaneKind, 6> lanes{LaneKind::any, LaneKind::same, LaneKind::same, LaneKind::consecutive, LaneKind::same, LaneKind::any};
@@ -169,6 +170,20 @@ FlexArgs forward_args(const attention::FlexResult& r, const Tensor& q, const Ten
   return args;
 }
 
+/// The plan of the forward pass. A permission is no demand: where the driver does not take the kernel of matrix instructions, the call goes without them.
+const BuiltPlan& forward_plan(FlexProblem& p, const Mods& mods, const Checked& c, const attention::FlexOptions& options) {
+  if (p.layout != MatrixLayout::none && options.implementation.empty()) {
+    try {
+      return flex_plan(*c.runtime, p, mods, {});
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::build_failure) throw;
+      log_once(LogLevel::warn, fmt::format("attention goes without matrix instructions: {}", e.what()));
+      p.layout = MatrixLayout::none, p.numbers = 0;
+    }
+  }
+  return flex_plan(*c.runtime, p, mods, options.implementation);
+}
+
 /// Computes results of parts of the keys, then combines them.
 void run_split(const BuiltPlan& plan, FlexProblem p, const Mods& mods, const attention::FlexResult& results, const Tensor& q, const Tensor& k, const Tensor& v,
                const Checked& c, const attention::FlexOptions& options, const Stream& stream) {
@@ -213,11 +228,13 @@ void run_flex(const attention::FlexResult& results, const Tensor& q, const Tenso
   // Values must be whole vectors; for few queries, keys as well.
   p.direct = (k.strides()[3] == 1 || c.e == 1) && (v.strides()[3] == 1 || c.ev == 1) && c.ev % 8 == 0;
   if (p.few) p.direct = p.direct && c.e % 16 == 0 && c.ev % 16 == 0 && (compute_dtype(q.dtype(), kFlex) == q.dtype() || c.gqa_factor * c.q_len <= kDirectRows);
-  const BuiltPlan& plan = flex_plan(*c.runtime, p, mods, options.implementation);
+  if (!p.few) note_matrix_instructions(p, c, options, q, k, v);
+  const BuiltPlan& plan = forward_plan(p, mods, c, options);
   if (plan.entry == "flex_items") check_items(c, plan, c.batch * c.heads * c.q_len, c.kv_len, c.e, c.ev);
   if (by_parts(plan.entry)) return run_split(plan, p, mods, results, q, k, v, c, options, stream);
   FlexArgs args = forward_args(results, q, k, v, c, options, plan);
   args.tasks = static_cast<std::uint64_t>(c.batch * c.heads * (plan.entry == "flex_items" ? c.q_len : args.tiles));
+  if (plan.entry == "flex_matrix") args.tasks *= static_cast<std::uint64_t>(flex_matrix_slices(p, c.ev));
   Encoder encoder(stream, "flex");
   encoder.moves(bytes_of({&results.out, &results.lse, &results.max_scores, &q, &k, &v}));
   bind_results(encoder, args, results);

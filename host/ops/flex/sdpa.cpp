@@ -49,7 +49,7 @@ Call arrange(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOption
   const int rank = q.rank();
   Call c{.q = with_heads(q, rank), .k = with_heads(k, rank), .v = with_heads(v, rank), .missing = 4 - rank};
   c.flex.scale = o.scale, c.flex.enable_gqa = o.enable_gqa, c.flex.return_lse = true;
-  c.flex.dropout_p = o.dropout_p, c.flex.generator = o.generator;
+  c.flex.dropout_p = o.dropout_p, c.flex.generator = o.generator, c.flex.numerics = o.numerics;
   const std::int64_t q_len = c.q.size(2), kv_len = c.k.size(2);
   if (o.attn_mask.defined()) {
     if (o.causal != Causal::no) refuse(ErrorCode::invalid_argument, "at most one of attn_mask and causal must be given, got both; put the one into the other");
