@@ -29,7 +29,7 @@ HERE = os.path.dirname(__file__)
 #   latency                      clocks from a load to its use from global memory, and from local memory: Luo et al. 2024, "Benchmarking and Dissecting the Nvidia
 #                                Hopper GPU Architecture via Microbenchmarking", rounded up for HBM under load; MI300X as Chips and Cheese
 #   resident                     sub-groups that a unit holds at most
-# Assumed, not measured: l2_gbs, stream and latency of RTX A6000, RX 7900 XTX and Arc A770; an instruction of a sub-group follows the one before after 2 clocks on average, four of its loads are on their way together (count/model.hpp), and a
+# Assumed, not measured: that H100 SXM has the l2_gbs of the card that was measured, of 114 units at 1.755 GHz; l2_gbs, stream and latency of RTX A6000, RX 7900 XTX and Arc A770; an instruction of a sub-group follows the one before after 2 clocks on average, four of its loads are on their way together (count/model.hpp), and a
 # barrier takes what local memory's latency is.
 MACHINES = {
     'h100': dict(profile='h100', target='sm_90', width=32, units=132, clock_ghz=1.98, f32=128, f64=64, integer=64, special=16, issues=4, lds=1, lines=1, l2_gbs=5500, matrix=1 / 0.62, matrix_tflops=989,
