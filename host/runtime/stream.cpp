@@ -5,6 +5,7 @@
 
 #include "program/pack_record.hpp"
 #include "runtime/op_name.hpp"
+#include "runtime/profile_log.hpp"
 #include "runtime/queue_recorder.hpp"
 #include "runtime/quirks.hpp"
 #include "runtime/runtime.hpp"
@@ -281,7 +282,9 @@ void StreamImpl::synchronize(std::string_view op) {
     covered = retired_ + flight_.size();
     if (!flight_.empty()) first = flight_.front().op;
   }
+  std::optional<ProfiledSpan> profile(std::in_place, RecordKind::sync, "clFinish", id_);
   cl_int status = clFinish(queue_.get());
+  profile.reset();
   std::vector<std::shared_ptr<void>> done;
   std::vector<Program*> programs;
   // Some drivers set the status of events shortly after clFinish returned, so events that are not complete are awaited one by one.
@@ -425,7 +428,9 @@ void Stream::wait(const Event& event) const {
   }
   cl_event wanted = other.event.get();
   cl_event raw = nullptr;
+  const detail::ProfiledCommand profile;
   detail::check_cl(clEnqueueBarrierWithWaitList(impl.queue(), 1, &wanted, &raw), "Stream::wait", "clEnqueueBarrierWithWaitList");
+  detail::note_wait(profile, impl, raw, wanted, other.stream);
   impl.submitted(detail::ClEvent(raw), "Stream::wait");
   if (detail::the_settings().check_streams.on()) {
     detail::Clock seen = other.clock;

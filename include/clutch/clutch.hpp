@@ -15,6 +15,7 @@
 #include <clutch/ops.hpp>
 #include <clutch/paged_cache.hpp>
 #include <clutch/pointwise.hpp>
+#include <clutch/profiler.hpp>
 #include <clutch/random.hpp>
 #include <clutch/settings.hpp>
 #include <clutch/sparse.hpp>
