@@ -38,8 +38,9 @@ th,td{padding:5px 8px;text-align:right;border-bottom:1px solid var(--line);white
 th:first-child,td:first-child{text-align:left;white-space:normal;overflow-wrap:anywhere}
 th{color:var(--soft);font-weight:500}
 td .bar{display:block;height:4px;border-radius:2px;margin-top:3px}
-.plot{width:100%;max-width:760px;display:block}
-.plot text{font-size:11px;fill:var(--soft)}.plot .grid{stroke:var(--line);stroke-width:.6}.plot .roof{fill:none;stroke:var(--ink);stroke-width:1.6}
+.plot{width:100%;max-width:560px;display:block}
+.plot text{font-size:8.5px;fill:var(--soft)}.plot .grid{stroke:var(--line);stroke-width:.6}.plot .roof{fill:none;stroke:var(--ink);stroke-width:1.6}
+@media(max-width:560px){.plot text{font-size:11px}}
 @media(max-width:700px){.more{display:none}body{padding:10px}th,td{padding:4px 5px;font-size:13px}}
 )";
 
@@ -62,6 +63,9 @@ std::string duration(double us) {
   if (us >= 1e6) return fmt::format("{:.2f} s", us * 1e-6);
   return us >= 1e3 ? fmt::format("{:.2f} ms", us * 1e-3) : fmt::format("{:.1f} µs", us);
 }
+
+/// Small shares with a digit more.
+std::string percent(double v) { return v < 9.95 ? fmt::format("{:.1f} %", v) : fmt::format("{:.0f} %", v); }
 
 /// A number of 1 to 999 with its prefix: 2.5k.
 std::string prefixed(double v) {
@@ -207,7 +211,7 @@ class Page {
                       "class=\"more\">{}</td><td class=\"more\">{}</td><td>{}</td><td class=\"more\">{}</td></tr>\n",
                       escaped(a.key), 100 * a.device_time_total / std::max(most, 1e-9), colour(a.key), duration(a.device_time_total), a.count,
                       duration(a.device_time_total / static_cast<double>(a.count)), number(a.roof.gflops), number(a.roof.gbps),
-                      a.roof.roof_pct > 0 ? fmt::format("{:.0f} % {}", a.roof.roof_pct, a.roof.binding) : std::string("–"),
+                      a.roof.roof_pct > 0 ? fmt::format("{} {}", percent(a.roof.roof_pct), a.roof.binding) : std::string("–"),
                       a.roof.roof_us > 0 ? duration(a.roof.roof_us) : std::string("–")));
     }
     out_.write("</table></div>\n");
@@ -252,7 +256,7 @@ class Page {
                       x(a.flops / a.bytes), y(a.roof.gflops * 1e9), colour(a.key), escaped(a.key), a.roof.gflops, a.roof.roof_pct);
     }
     svg += fmt::format(
-        R"(<text x="350" y="246" text-anchor="end">FLOP per byte</text><text x="2" y="9">FLOP/s</text></svg><p class="note">Memory {:.1f} GB/s, compute {:.1f} GFLOP/s (f32), measured by clutch-bench. Caches may lift small commands over the line.</p>)",
+        R"(<text x="350" y="246" text-anchor="end">FLOP per byte</text><text x="46" y="8">FLOP/s</text></svg><p class="note">Memory {:.1f} GB/s, compute {:.1f} GFLOP/s (f32), measured by clutch-bench. Caches may lift small commands over the line.</p>)",
         roof.bytes * 1e-9, roof.flops * 1e-9);
     out_.write(svg + '\n');
   }

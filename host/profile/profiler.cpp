@@ -95,7 +95,7 @@ struct Profiler::State {
 
   ProfilerAction action_of(std::int64_t at) const { return options.schedule ? options.schedule(at) : ProfilerAction::record; }
   void begin_step() {
-    if (options.schedule) step_range = detail::begin_range(fmt::format("ProfilerStep#{}", step));
+    if (options.schedule && logging) step_range = detail::begin_range(fmt::format("ProfilerStep#{}", step));
   }
   void end_step() {
     const std::uint64_t number = std::exchange(step_range, 0);
@@ -185,7 +185,7 @@ Profiler::Profiler(const ProfilerOptions& options) : state_(std::make_unique<Sta
 Profiler::~Profiler() {
   if (!state_->running || detail::forked()) return;
   state_->end_step();
-  detail::end_profile();
+  if (state_->logging) detail::end_profile();
 }
 
 void Profiler::start() {
@@ -195,6 +195,7 @@ void Profiler::start() {
   const ProfilerAction first = state_->action_of(0);
   if (state_->command_cost_ns <= 0) state_->command_cost_ns = detail::measure_profile_cost();
   state_->step = 0;
+  state_->action = ProfilerAction::none;
   state_->to(first, kOp);
   state_->running = true;
   state_->begin_step();

@@ -3,12 +3,15 @@
 #include "runtime/profile_log.hpp"
 #include "runtime/registry.hpp"
 #include "runtime/runtime.hpp"
+#include "support/system.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <limits>
+#include <utility>
 
 namespace clutch { inline namespace v0 { namespace detail {
 
@@ -44,9 +47,20 @@ struct ThreadScopes {
   std::string shapes;  ///< of the innermost op
 };
 
+constinit thread_local ThreadScopes* t_scopes = nullptr;
+struct AtThreadEnd {
+  ~AtThreadEnd() {
+    if (!is_main_thread()) delete std::exchange(t_scopes, nullptr);  // the main thread's static objects may free memory later
+  }
+};
+
 ThreadScopes& scopes() {
-  thread_local ThreadScopes mine;
-  return mine;
+  if (!t_scopes) {
+    t_scopes = new ThreadScopes;
+    static thread_local const AtThreadEnd at_end;
+    (void)at_end;
+  }
+  return *t_scopes;
 }
 
 std::atomic<std::uint32_t> g_threads{0};
@@ -162,7 +176,10 @@ std::uint64_t host_now() noexcept {
 
 void begin_profile(const ProfileLogOptions& options, std::string_view op) {
   std::lock_guard lock(state().mutex);
-  if (state().log) throw Error(ErrorCode::invalid_argument, op, "no other profiler must record in the process, got a second one; stop() the first");
+  if (state().log)
+    throw Error(ErrorCode::invalid_argument, op, "no other profiler must record in the process, got a second one; stop() the first, or unset CLUTCH_PROFILE");
+  static std::once_flag watched;  // a lock that another thread had at a fork() stays locked in the child
+  std::call_once(watched, [] { after_fork_in_child([] { g_profiled.store(0, std::memory_order_relaxed); }); });
   state().log = std::make_unique<ProfileLog>(options);
   state().log->start = host_now();
   ++state().epoch;

@@ -64,6 +64,8 @@ struct ProfileRecord {
   std::uint32_t node = 0;   ///< of commands of a replay
 };
 
+static_assert(sizeof(ProfileRecord) == 128);
+
 /// A name with key-values that a GraphAnnotation put on a node.
 struct NodeLabel {
   std::string name;

@@ -105,7 +105,8 @@ struct EventMetadata {
   std::uint64_t wait_on_stream = 0;                         ///< of Stream::wait(): the stream whose event it waits for
 };
 
-/// One event. Fields have the names of PyTorch 2.12's FunctionEvent; times are of one clock, from the profile's start.
+/// One event. Fields have the names of PyTorch 2.12's FunctionEvent, of which those of autograd and Python are left
+/// out; times are of one clock, from the profile's start.
 struct FunctionEvent {
   std::uint64_t id = 0;                     ///< correlation id: a kernel and the call that enqueued it have one
   std::uint64_t external_id = 0;            ///< id of the op or range that a kernel or call belongs to; 0: none
@@ -213,7 +214,7 @@ struct ProfilerOptions {
   bool record_shapes = false;   ///< shapes of the operands of ops
   bool graph_nodes =
       true;  ///< replays of graphs go by the queue, which tells each node's times; else as without profiler
-  std::int64_t max_events = 1 << 20;  ///< kept, of 128 bytes each; beyond them the oldest are dropped
+  std::int64_t max_events = 1 << 20;  ///< kept, rounded up to 4096, of 128 bytes each; beyond them the oldest go
   std::function<ProfilerAction(std::int64_t step)> schedule = {};  ///< empty: every step is recorded
   std::function<void(Profiler&)> on_trace_ready = {};              ///< called when a trace has ended
   DeviceRoof roof = {};                                            ///< of all devices; zeros: kept_roof() of each

@@ -168,7 +168,8 @@ TEST(Profiler, RefusesASecondOneAndWrongOrder) {
   EXPECT_EQ(code_of([&] { one.stop(); }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of([&] { one.step(); }), ErrorCode::invalid_argument);
   one.start();
-  EXPECT_EQ(message_of([&] { two.start(); }), "profiler::Profiler::start: no other profiler must record in the process, got a second one; stop() the first");
+  EXPECT_EQ(message_of([&] { two.start(); }),
+            "profiler::Profiler::start: no other profiler must record in the process, got a second one; stop() the first, or unset CLUTCH_PROFILE");
   EXPECT_EQ(code_of([&] { one.start(); }), ErrorCode::invalid_argument);
   one.stop();
   two.start();
@@ -179,6 +180,17 @@ TEST(Profiler, RefusesASecondOneAndWrongOrder) {
   }
   one.start();
   one.stop();
+  {
+    // Between two cycles another one may record, and is left alone.
+    Profiler waits({.schedule = Schedule{.wait = 5}});
+    waits.start();
+    two.start();
+    waits.step();
+    EXPECT_NE(detail::profiled(), 0u);
+  }
+  EXPECT_NE(detail::profiled(), 0u);
+  two.stop();
+  EXPECT_TRUE(two.events().empty());
   EXPECT_EQ(code_of([] { Profiler({.max_events = 0}); }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of([] { Profiler({.cpu_activity = false, .device_activity = false}); }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of([&] { one.add_metadata_json("key", "{"); }), ErrorCode::invalid_argument);
