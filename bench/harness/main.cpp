@@ -18,8 +18,8 @@
 namespace clutch::bench { namespace {
 
 struct Options {
-  std::string filter, device, json, html, picture, from, compare;
-  bool list = false, quick = false, sweep = false, strict = false, fresh = false, no_cold = false;
+  std::string filter, device, json, html, picture, from, compare, trace;
+  bool profile = false, list = false, quick = false, sweep = false, strict = false, fresh = false, no_cold = false;
 };
 
 /// Rows by name if a filter is given (any row, swept ones too), else the default or quick ones.
@@ -112,6 +112,33 @@ Result run_row(const Row& row, const Device& device, const MeasureOptions& measu
   return result;
 }
 
+/// Prints where a few calls of a row spend their time; with `trace`, writes them to a file whose name the row's is put into.
+void profile_row(const Row& row, const Device& device, const std::string& trace) {
+  const Work work = row.prepare(device);
+  if (!work.run) {
+    fmt::print("{}: no calls to profile\n", row.name);
+    return;
+  }
+  work.run(2);
+  profiler::Profiler profiler({.profile_memory = true});
+  profiler.start();
+  {
+    const profiler::Range range(row.name);
+    work.run(10);
+  }
+  profiler.stop();
+  fmt::print("\n{}: 10 calls\n{}", row.name, profiler.table());
+  if (trace.empty()) return;
+  std::string name = row.name;
+  std::replace(name.begin(), name.end(), '/', '_');
+  const std::size_t dot = std::min(trace.find('.', trace.rfind('/') == std::string::npos ? 0 : trace.rfind('/')), trace.size());
+  const std::string path = fmt::format("{}.{}{}", trace.substr(0, dot), name, trace.substr(dot));
+  if (path.ends_with(".html"))
+    profiler.export_html(path);
+  else
+    profiler.export_chrome_trace(path);
+}
+
 int run(const Options& o) {
   if (!o.from.empty()) {
     if (o.picture.empty()) throw Error(ErrorCode::invalid_argument, "clutch-bench", "--from must come with --picture, got it alone");
@@ -158,6 +185,9 @@ int run(const Options& o) {
     }
     suspects += static_cast<int>(meter.all().suspect.size());
     meter.save();
+    if (o.profile || !o.trace.empty())
+      for (const Row& row : rows)
+        if (!row.lacks || row.lacks(device).empty()) profile_row(row, device, o.trace);
   }
   if (!o.picture.empty()) write_picture(o.picture, contexts.at(0), results);
   int losses = o.compare.empty() ? 0 : compare_with(o.compare, results);
@@ -193,6 +223,8 @@ int command(int argc, char** argv) {
   app.add_option("--picture", o.picture, "write the bars beside peers to this file, an SVG of the first device's rows");
   app.add_option("--from", o.from, "with --picture: draw the rows of this earlier --json file and measure nothing");
   app.add_option("--compare", o.compare, "compare with an earlier --json file; fails only on significant loss");
+  app.add_flag("--profile", o.profile, "print where a few calls of each row spend their time: ops, kernels and their share of the roof");
+  app.add_option("--trace", o.trace, "the same, and write a trace of each row to this file (.json, .json.gz, .html), whose name the row's is put into");
   app.add_flag("--list", o.list, "list the rows");
   app.add_flag("--quick", o.quick, "a few rows, short");
   app.add_flag("--sweep", o.sweep, "every size of every row");

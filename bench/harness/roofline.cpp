@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/bench.hpp"
 #include "harness/json_input.hpp"
+#include "profile/roof_file.hpp"
 #include "support/private_folder.hpp"
 
 #include <fmt/chrono.h>
@@ -202,16 +203,6 @@ double measure_fma(const Device& device, const std::string& dtype) {
   return best;
 }
 
-/// In the cache's folder of devices, beside their self-tests.
-constexpr const char* kFolder = "devices";
-
-/// The name of a device's file there; empty when the cache is off.
-std::string roofline_file(const Device& device) {
-  if (cache_directory().empty()) return {};
-  auto key = std::hash<std::string>{}(device.platform() + "|" + device.name() + "|" + device.driver_version() + "|" + std::string(version()));
-  return fmt::format("{:016x}.roofline.json", key);
-}
-
 bool cache_is_written() {
   for (const SettingInfo& setting : settings())
     if (setting.name == "CLUTCH_CACHE") return setting.value == "on";
@@ -223,9 +214,10 @@ std::uint64_t bucket(double bytes) { return std::uint64_t{1} << std::lround(std:
 
 }  // namespace
 
-RooflineMeter::RooflineMeter(const Device& device, bool fresh) : device_(device), file_(roofline_file(device)) {
+RooflineMeter::RooflineMeter(const Device& device, bool fresh)
+    : device_(device), file_(cache_directory().empty() ? std::string() : detail::roofline_file(device)) {
   if (!fresh && !file_.empty()) {
-    const detail::PrivateFolder folder(cache_directory(), kFolder);
+    const detail::PrivateFolder folder(cache_directory(), detail::kDeviceFolder);
     const detail::PrivateBytes read = folder.read(file_);
     for (const std::string& refusal : {folder.refusal(), read.refusal})
       if (!refusal.empty()) fmt::print(stderr, "clutch-bench: {}\n", refusal);
@@ -319,7 +311,7 @@ void RooflineMeter::save() {
   if (!roofline_.dirty || file_.empty() || !cache_is_written()) return;
   const std::string text = to_json(roofline_).dump(1) + '\n';
   const std::string_view part = text;
-  detail::PrivateFolder(cache_directory(), kFolder, true).write(file_, std::span(&part, 1));
+  detail::PrivateFolder(cache_directory(), detail::kDeviceFolder, true).write(file_, std::span(&part, 1));
   roofline_.dirty = false;
 }
 

@@ -6,6 +6,7 @@
 #include "program/program.hpp"
 #include "runtime/last_launch.hpp"
 #include "runtime/op_name.hpp"
+#include "runtime/profile_log.hpp"
 #include "runtime/recorder.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
@@ -35,9 +36,14 @@ Encoder::Encoder(const Stream& stream, const char* op) : stream_(stream), op_(de
   recorder_ = stream.impl()->recorder();
   launch_.reset(new detail::Launch);  // not make_unique(), which would clear the memory for arguments
   launch_->op = op_;
+  if (detail::profiled() != 0) [[unlikely]]
+    detail::begin_op(this, op);
 }
 
-Encoder::~Encoder() = default;
+Encoder::~Encoder() {
+  if (detail::profiled() != 0) [[unlikely]]
+    detail::end_op(this);
+}
 
 void Encoder::check_tensor(const Tensor& tensor, const char* what) const {
   if (!tensor.defined()) throw Error(ErrorCode::invalid_argument, op_, "a tensor must be defined, got an undefined one");
@@ -66,6 +72,8 @@ Encoder& Encoder::moves(double bytes) noexcept {
 Encoder& Encoder::bind(const Tensor& tensor, Argument::Kind kind, const char* name) {
   check_tensor(tensor, "a tensor");
   recorder_->operand(stream_.impl(), *launch_, tensor, kind, name);
+  if (detail::profiled() & detail::kProfileShapes) [[unlikely]]
+    detail::note_shape(tensor);
   if (!launch_->states_bytes) launch_->cost.bytes += detail::distinct_bytes(tensor) * (kind == Argument::Kind::inout ? 2 : 1);
   return *this;
 }

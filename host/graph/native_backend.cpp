@@ -3,6 +3,7 @@
 
 #include "graph/capture.hpp"
 #include "runtime/launch_check.hpp"
+#include "runtime/profile_log.hpp"
 
 #include <fmt/format.h>
 
@@ -209,8 +210,23 @@ void NativeBackend::replay(const GraphProgram& program, const Stream& stream) {
     }
     cl_event event = nullptr;
     const auto turn = turn_of(impl);
+    const ProfiledCommand profile;
+    ClEvent before = profile.marker(impl);
     check_cl(api_->enqueue(impl.queue(), part.now->buffer, &event), kOp, "clEnqueueCommandBufferKHR");
     ClEvent done(event);
+    if (profile) [[unlikely]] {
+      // Drivers do not agree on the times of a command buffer's event: markers around it have them.
+      Cost cost;
+      for (int i = part.first; i < part.end; ++i) cost += state.nodes[static_cast<std::size_t>(i)].cost;
+      const ClEvent after = profile.marker(impl);
+      profile.enqueued_behind(impl, std::move(before), after.get(),
+                              {.kind = RecordKind::opaque,
+                               .call = "clEnqueueCommandBufferKHR",
+                               .name = "command buffer",
+                               .cost = cost,
+                               .graph = state.id(),
+                               .node = static_cast<std::uint32_t>(part.first)});
+    }
     if ((!api_->overlaps() || api_->updates()) && clRetainEvent(event) == CL_SUCCESS) part.now->last = ClEvent(event);
     impl.submitted(std::move(done), kOp, part.now);
   }

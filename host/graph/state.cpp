@@ -7,6 +7,7 @@
 #include "runtime/host_task.hpp"
 #include "runtime/last_launch.hpp"
 #include "runtime/launch_check.hpp"
+#include "runtime/profile_log.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/tensor_table.hpp"
 
@@ -121,23 +122,39 @@ void GraphState::instantiate() {
 
 namespace {
 
+/// How the profiler is told of a node that replays.
+ProfiledInfo info_of(const GraphWork& node, RecordKind kind, const char* call, std::uint32_t graph, std::uint32_t index) {
+  return {.kind = kind,
+          .call = call,
+          .name = node.kernel ? node.kernel->name() : node.op,
+          .plan = node.plan.c_str(),
+          .geometry = node.kernel ? &node.geometry : nullptr,
+          .cost = node.cost,
+          .graph = graph,
+          .node = index};
+}
+
 /// Enqueues a command and stores its event, or null where the stream wants none; false for a copy or fill of 0 bytes.
-bool enqueue_command(const GraphWork& node, StreamImpl& stream, ClEvent& stored) {
+bool enqueue_command(const GraphWork& node, StreamImpl& stream, std::uint32_t graph, std::uint32_t index, ClEvent& stored) {
   cl_command_queue queue = stream.queue();
   cl_event event = nullptr;
+  const ProfiledCommand profile;
+  cl_event* wanted = profile ? &event : stream.event_of_next(event);
+  auto enqueued = [&](cl_int status, RecordKind kind, const char* call) {
+    check_cl(status, node.op, call);
+    if (profile) [[unlikely]]
+      profile.enqueued(stream, event, info_of(node, kind, call, graph, index));
+  };
   if (node.kind == GraphNodeKind::kernel) {
     const LaunchSizes sizes(node.geometry);
-    cl_int status =
-        clEnqueueNDRangeKernel(queue, node.object.get(), sizes.dims, nullptr, sizes.global, sizes.local_or_null(), 0, nullptr, stream.event_of_next(event));
-    check_cl(status, node.op, "clEnqueueNDRangeKernel");
+    enqueued(clEnqueueNDRangeKernel(queue, node.object.get(), sizes.dims, nullptr, sizes.global, sizes.local_or_null(), 0, nullptr, wanted), RecordKind::kernel,
+             "clEnqueueNDRangeKernel");
   } else if (node.kind == GraphNodeKind::copy && node.uses[1].bytes > 0) {
-    cl_int status = clEnqueueCopyBuffer(queue, node.set[1].mem, node.set[0].mem, node.set[1].offset, node.set[0].offset, node.uses[1].bytes, 0, nullptr,
-                                        stream.event_of_next(event));
-    check_cl(status, node.op, "clEnqueueCopyBuffer");
+    enqueued(clEnqueueCopyBuffer(queue, node.set[1].mem, node.set[0].mem, node.set[1].offset, node.set[0].offset, node.uses[1].bytes, 0, nullptr, wanted),
+             RecordKind::copy, "clEnqueueCopyBuffer");
   } else if (node.kind == GraphNodeKind::fill && node.uses[0].bytes > 0) {
-    cl_int status =
-        clEnqueueFillBuffer(queue, node.set[0].mem, &node.pattern, 1, node.set[0].offset, node.uses[0].bytes, 0, nullptr, stream.event_of_next(event));
-    check_cl(status, node.op, "clEnqueueFillBuffer");
+    enqueued(clEnqueueFillBuffer(queue, node.set[0].mem, &node.pattern, 1, node.set[0].offset, node.uses[0].bytes, 0, nullptr, wanted), RecordKind::fill,
+             "clEnqueueFillBuffer");
   } else {
     return false;
   }
@@ -145,14 +162,20 @@ bool enqueue_command(const GraphWork& node, StreamImpl& stream, ClEvent& stored)
   return true;
 }
 
-void run_on_host(const GraphWork& node, StreamImpl& stream) {
+void run_on_host(const GraphWork& node, StreamImpl& stream, std::uint32_t graph, std::uint32_t index) {
   if (node.kind == GraphNodeKind::opaque) {
     std::vector<Encoder::Place> places;
     for (const Address& at : node.set) places.push_back({at.mem, at.offset});
+    const ProfiledCommand profile;
+    ClEvent before = profile.marker(stream);
     node.opaque(stream.queue(), places);
-    if (ClEvent mark = stream.mark(node.op)) stream.submitted(std::move(mark), node.op);
+    if (ClEvent mark = stream.mark(node.op)) {
+      if (profile) profile.enqueued_behind(stream, std::move(before), mark.get(), info_of(node, RecordKind::opaque, "opaque task", graph, index));
+      stream.submitted(std::move(mark), node.op);
+    }
     return;
   }
+  const ProfiledSpan profile(RecordKind::host_task, node.op, stream.id());
   std::vector<HostRange> ranges;
   for (std::size_t u = 0; u < node.uses.size(); ++u)
     ranges.push_back({node.set[u].mem, node.set[u].offset, node.uses[u].bytes, node.uses[u].access != Argument::Kind::input});
@@ -177,16 +200,31 @@ void GraphState::enqueue(std::span<const GraphWork> work, const std::shared_ptr<
   Batch batch{*stream, commands_};
   for (const GraphWork& node : work) {
     ClEvent event;
+    const auto index = static_cast<std::uint32_t>(&node - nodes.data());
     if (!turn) turn = turn_of(*stream);
     if (node.kind == GraphNodeKind::host_task || node.kind == GraphNodeKind::opaque) {
       batch.flush();
       turn = {};  // since the work may use the partition's streams
-      run_on_host(node, *stream);
-    } else if (enqueue_command(node, *stream, event)) {
+      run_on_host(node, *stream, id_, index);
+    } else if (enqueue_command(node, *stream, id_, index, event)) {
       batch.commands.push_back({std::move(event), node.op});
       if (node.kind == GraphNodeKind::kernel && node.kernel->first_launch(node.geometry)) stream->save_when_idle(&node.kernel->program());
     }
   }
+}
+
+std::uint32_t GraphState::next_id() noexcept {
+  static std::atomic<std::uint32_t> last{0};
+  return ++last;
+}
+
+void GraphState::note_labels() const {
+  if (has_graph_labels(id_)) return;
+  std::vector<std::vector<NodeLabel>> all(nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (nodes[i].labels)
+      for (const GraphLabel& label : *nodes[i].labels) all[i].push_back({label.name, label.values});
+  set_graph_labels(id_, std::move(all));
 }
 
 void GraphState::follow(StreamImpl& stream) {
@@ -221,6 +259,9 @@ void GraphState::replay(std::span<const Rebinding> rebindings, const Stream& giv
   Stream stream = resolve_stream(given, runtime_, "Graph::replay");
   if (illegal_on(*stream.impl(), "Graph::replay")) return;
   stream.impl()->check("Graph::replay");
+  const ProfiledOp profile("Graph::replay");
+  if (profiled() != 0) [[unlikely]]
+    note_labels();
   if (!instantiated_) instantiate();
   std::vector<Move> moves = moves_of(rebindings, "Graph::replay");
   check_overlaps(moves, "Graph::replay");
@@ -243,7 +284,11 @@ void GraphState::replay(std::span<const Rebinding> rebindings, const Stream& giv
     StreamImpl& stream;
     ~Replayed() { state.replayed_on(stream); }
   } replayed{*this, *stream.impl()};
-  backend_->replay(GraphProgram(*this), stream);
+  // Only the queue tells the times of each node; command buffers have one event for many.
+  if ((profiled() & kProfileGraphNodes) != 0 && is_own_backend(backend_name_)) [[unlikely]]
+    enqueue(nodes, stream.impl());
+  else
+    backend_->replay(GraphProgram(*this), stream);
   for (const GraphWork& node : nodes) last_launch().cost += node.cost;
   ++replays_;
 }

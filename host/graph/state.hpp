@@ -82,6 +82,8 @@ class GraphState {
   GraphState& operator=(const GraphState&) = delete;
 
   Runtime& runtime() const noexcept { return runtime_; }
+  /// Unique in the process, from 1.
+  std::uint32_t id() const noexcept { return id_; }
 
   std::vector<GraphWork> nodes;
   std::vector<GraphBuffer> buffers;
@@ -133,7 +135,12 @@ class GraphState {
   void replayed_on(StreamImpl& stream);
   void note_uses(const std::shared_ptr<StreamImpl>& stream);
 
+  /// Gives the profiler the labels of the nodes, once in each profile.
+  void note_labels() const;
+
   Runtime& runtime_;
+  const std::uint32_t id_ = next_id();
+  static std::uint32_t next_id() noexcept;
   std::string backend_name_;
   std::unique_ptr<GraphImpl> backend_;
   bool instantiated_ = false;

@@ -3,6 +3,7 @@
 
 #include "runtime/cl_api.hpp"
 #include "runtime/op_name.hpp"
+#include "runtime/profile_log.hpp"
 
 namespace clutch { inline namespace v0 {
 
@@ -13,9 +14,15 @@ thread_local const char* t_op_name = nullptr;
 
 OpName::OpName(const char* name) noexcept : former_(t_op_name) {
   if (!t_op_name) t_op_name = name;
+  if (profiled() != 0) [[unlikely]]
+    begin_op(this, name);
 }
 OpName::OpName(Suspend) noexcept : former_(t_op_name) { t_op_name = nullptr; }
-OpName::~OpName() { t_op_name = former_; }
+OpName::~OpName() {
+  t_op_name = former_;
+  if (profiled() != 0) [[unlikely]]
+    end_op(this);
+}
 const char* OpName::or_else(const char* own) noexcept { return t_op_name ? t_op_name : own; }
 std::string_view OpName::or_else(std::string_view own) noexcept { return t_op_name ? std::string_view(t_op_name) : own; }
 

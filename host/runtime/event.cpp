@@ -2,11 +2,14 @@
 #include <clutch/event.hpp>
 
 #include "runtime/op_name.hpp"
+#include "runtime/profile_log.hpp"
 #include "runtime/recorder.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 
 #include <fmt/format.h>
+
+#include <optional>
 
 namespace clutch { inline namespace v0 {
 
@@ -55,6 +58,8 @@ void Event::record(const Stream& stream) {
   detail::check_cl(clEnqueueMarkerWithWaitList(impl.queue(), 0, nullptr, &raw), "Event::record", "clEnqueueMarkerWithWaitList");
   auto made = std::make_shared<detail::EventImpl>(impl.runtime(), detail::ClEvent(raw));
   made->stream = impl.id();
+  if (detail::profiled() != 0) [[unlikely]]
+    detail::note_mark(impl, raw);
   if (detail::the_settings().check_streams.on()) made->clock = impl.clock();
   detail::check_cl(clFlush(impl.queue()), "Event::record", "clFlush");
   impl_ = std::move(made);
@@ -72,7 +77,9 @@ bool Event::query() const {
 void Event::wait() const {
   if (!impl_ || illegal(*impl_, "Event::wait")) return;
   cl_event raw = impl_->event.get();
+  std::optional<detail::ProfiledSpan> profile(std::in_place, detail::RecordKind::sync, "clWaitForEvents", impl_->stream);
   cl_int result = clWaitForEvents(1, &raw);
+  profile.reset();
   if (cl_int status = status_of(*impl_); status < 0) throw_failed(status, "Event::wait");
   detail::check_cl(result, "Event::wait", "clWaitForEvents");
   impl_->runtime.host_waited(impl_->clock);

@@ -200,7 +200,7 @@ std::unique_lock<std::mutex> PartitionImpl::turn_of(StreamImpl& stream) {
     if (idle) break;
   }
   if (holder)
-    if (const ClEvent end = holder->last()) stream.wait_for(end.get(), "Partition");
+    if (const ClEvent end = holder->last()) stream.wait_for(end.get(), "Partition", holder->id());
   *chosen = mine;
   return lock;
 }

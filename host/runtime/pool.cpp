@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/pool.hpp"
 
+#include "runtime/profile_log.hpp"
 #include "runtime/recorder.hpp"
 #include "runtime/runtime.hpp"
 
@@ -65,6 +66,8 @@ Block* Pool::allocate(std::uint64_t bytes, std::uint64_t stream, PoolId pool, st
   allocated_bytes_.add(small, block->bytes);
   requested_bytes_.add(small, bytes);
   allocation_.add(small, 1);
+  if (profiled() != 0) [[unlikely]]
+    note_memory(runtime_.device().index, stream, block, static_cast<std::int64_t>(block->bytes), allocated_bytes_.all.current, reserved_bytes_.all.current);
   return block;
 }
 
@@ -132,6 +135,9 @@ void Pool::release(Block* block, std::vector<ClEvent> uses) noexcept {
   allocated_bytes_.remove(small, block->bytes);
   requested_bytes_.remove(small, block->requested);
   allocation_.remove(small, 1);
+  if (profiled() != 0) [[unlikely]]
+    note_memory(runtime_.device().index, block->segment->stream, block, -static_cast<std::int64_t>(block->bytes), allocated_bytes_.all.current,
+                reserved_bytes_.all.current);
   if (!all_done(uses))
     pending_.push_back({block, std::move(uses)});
   else

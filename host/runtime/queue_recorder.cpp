@@ -4,6 +4,7 @@
 #include "program/program.hpp"
 #include "runtime/host_task.hpp"
 #include "runtime/launch_check.hpp"
+#include "runtime/profile_log.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/storage.hpp"
 #include "runtime/tensor_table.hpp"
@@ -56,9 +57,17 @@ class QueueRecorder final : public Recorder {
     cl_event event = nullptr;
     const auto turn = turn_of(*stream);
     stream->next_ticket();
+    const ProfiledCommand profile;
     const cl_int status = clEnqueueNDRangeKernel(stream->queue(), lease.get(), sizes.dims, nullptr, sizes.global, sizes.local_or_null(), 0, nullptr,
-                                                 stream->event_of_next(event));
+                                                 profile ? &event : stream->event_of_next(event));
     check_cl(status, launch.op, "clEnqueueNDRangeKernel");
+    profile.enqueued(*stream, event,
+                     {.kind = RecordKind::kernel,
+                      .call = "clEnqueueNDRangeKernel",
+                      .name = kernel.name(),
+                      .plan = launch.kernel.plan().c_str(),
+                      .geometry = &g,
+                      .cost = launch.cost});
     stream->submitted(ClEvent(event), launch.op);
     if (kernel.first_launch(g)) stream->save_when_idle(&kernel.program());
   }
@@ -68,8 +77,11 @@ class QueueRecorder final : public Recorder {
     cl_event event = nullptr;
     const auto turn = turn_of(*stream);
     stream->next_ticket();
-    check_cl(clEnqueueCopyBuffer(stream->queue(), from.mem, to.mem, from.offset, to.offset, source.nbytes(), 0, nullptr, stream->event_of_next(event)), op,
-             "clEnqueueCopyBuffer");
+    const ProfiledCommand profile;
+    check_cl(clEnqueueCopyBuffer(stream->queue(), from.mem, to.mem, from.offset, to.offset, source.nbytes(), 0, nullptr,
+                                 profile ? &event : stream->event_of_next(event)),
+             op, "clEnqueueCopyBuffer");
+    profile.enqueued(*stream, event, {.kind = RecordKind::copy, .call = "clEnqueueCopyBuffer", .name = op, .cost = copy_cost(source.nbytes())});
     stream->submitted(ClEvent(event), op);
   }
 
@@ -77,9 +89,12 @@ class QueueRecorder final : public Recorder {
     const Storage& storage = *tensor.storage();
     cl_event event = nullptr;
     const auto turn = turn_of(*stream);
+    const ProfiledCommand profile;
     check_cl(clEnqueueFillBuffer(stream->queue(), storage.mem(), &pattern, sizeof pattern, storage.offset(), storage.bytes(), 0, nullptr,
-                                 stream->event_of_next(event)),
+                                 profile ? &event : stream->event_of_next(event)),
              op, "clEnqueueFillBuffer");
+    profile.enqueued(*stream, event,
+                     {.kind = RecordKind::fill, .call = "clEnqueueFillBuffer", .name = op, .cost = {.bytes = static_cast<double>(storage.bytes())}});
     stream->submitted(ClEvent(event), op);
   }
 
@@ -88,8 +103,11 @@ class QueueRecorder final : public Recorder {
     cl_event event = nullptr;
     const auto turn = turn_of(*stream);
     stream->next_ticket();
+    const ProfiledCommand profile;
     check_cl(clEnqueueWriteBuffer(stream->queue(), storage.mem(), CL_FALSE, storage.offset(), destination.nbytes(), data.get(), 0, nullptr, &event), op,
              "clEnqueueWriteBuffer");
+    profile.enqueued(*stream, event,
+                     {.kind = RecordKind::upload, .call = "clEnqueueWriteBuffer", .name = op, .cost = {.bytes = static_cast<double>(destination.nbytes())}});
     stream->submitted(ClEvent(event), op, std::move(data));
   }
 
@@ -103,13 +121,20 @@ class QueueRecorder final : public Recorder {
     turn_of(*stream);  // not held, since the work may use the partition's streams
     stream->next_ticket();
     if (work.task) {
+      const ProfiledSpan profile(RecordKind::host_task, work.op, stream->id());
       run_host_task(*stream, work.op, work.task, ranges);
       return;
     }
     std::vector<Encoder::Place> places;
     for (const HostRange& range : ranges) places.push_back({range.mem, range.offset});
+    const ProfiledCommand profile;
+    ClEvent before = profile.marker(*stream);
     work.opaque(stream->queue(), places);
-    if (ClEvent mark = stream->mark(work.op)) stream->submitted(std::move(mark), work.op);
+    if (ClEvent mark = stream->mark(work.op)) {
+      profile.enqueued_behind(*stream, std::move(before), mark.get(),
+                              {.kind = RecordKind::opaque, .call = "opaque task", .name = work.op, .plan = work.plan.c_str(), .cost = work.cost});
+      stream->submitted(std::move(mark), work.op);
+    }
   }
 };
 

@@ -69,6 +69,8 @@ void check_allocation_beside(std::string_view op) {
   if (auto [broken, why] = forbidding(Beside::allocation); broken) broken->illegal(op, why);
 }
 
+bool recording_underway() noexcept { return underway().count.load(std::memory_order_relaxed) > 0; }
+
 void run_behind(const Stream& stream, const Event& made) {
   if (auto recording = stream.impl()->recording())
     recording->follow(made);

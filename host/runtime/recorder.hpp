@@ -104,6 +104,9 @@ bool illegal_beside(std::string_view call);
 /// The same for allocations of the recording thread on a stream that is not recorded.
 void check_allocation_beside(std::string_view op);
 
+/// True while any recording is underway.
+bool recording_underway() noexcept;
+
 /// Orders the stream's later commands after `made`; if the stream records, every run of the recording. Never waits on the host.
 void run_behind(const Stream& stream, const Event& made);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/runtime.hpp"
 
+#include "runtime/profile_log.hpp"
 #include "runtime/settings.hpp"
 
 #include <fmt/format.h>
@@ -152,6 +153,7 @@ int Runtime::live() const {
 Runtime& runtime_of(const DeviceRecord& record) {
   check_process("Runtime");
   std::call_once(record.runtime_once, [&] {
+    start_environment_profile();
     cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(record.platform), 0};
     cl_int status = CL_SUCCESS;
     std::vector<SubDevice> named = named_sub_devices(record);
@@ -181,6 +183,7 @@ Runtime* find_runtime(cl_context context) {
 
 Runtime& adopt_context(cl_context context, const DeviceRecord& record) {
   if (Runtime* known = find_runtime(context)) return *known;
+  start_environment_profile();
   check_cl(clRetainContext(context), "interop::wrap", "clRetainContext");
   auto made = std::make_unique<Runtime>(record, ClContext(context), true);
   std::lock_guard lock(adopted().mutex);

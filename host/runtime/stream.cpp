@@ -5,6 +5,7 @@
 
 #include "program/pack_record.hpp"
 #include "runtime/op_name.hpp"
+#include "runtime/profile_log.hpp"
 #include "runtime/queue_recorder.hpp"
 #include "runtime/quirks.hpp"
 #include "runtime/runtime.hpp"
@@ -264,9 +265,11 @@ bool StreamImpl::idle() {
   return flight_.empty();
 }
 
-void StreamImpl::wait_for(cl_event event, const char* op) {
+void StreamImpl::wait_for(cl_event event, const char* op, std::uint64_t of) {
   cl_event raw = nullptr;
+  const ProfiledCommand profile;
   check_cl(clEnqueueBarrierWithWaitList(queue(), 1, &event, &raw), op, "clEnqueueBarrierWithWaitList");
+  note_wait(profile, *this, raw, event, of);
   submitted(ClEvent(raw), op);
 }
 
@@ -302,7 +305,9 @@ void StreamImpl::synchronize(std::string_view op) {
     covered = retired_ + flight_.size();
     if (!flight_.empty()) first = flight_.front().op;
   }
+  std::optional<ProfiledSpan> profile(std::in_place, RecordKind::sync, "clFinish", id_);
   cl_int status = clFinish(queue_.get());
+  profile.reset();
   std::vector<std::shared_ptr<void>> done;
   std::vector<Program*> programs;
   // Some drivers set the status of events shortly after clFinish returned, so events that are not complete are awaited one by one.
@@ -447,7 +452,7 @@ void Stream::wait(const Event& event) const {
     event.wait();
     return;
   }
-  impl.wait_for(other.event.get(), "Stream::wait");
+  impl.wait_for(other.event.get(), "Stream::wait", other.stream);
   if (detail::the_settings().check_streams.on()) {
     detail::Clock seen = other.clock;
     impl.learn(seen);

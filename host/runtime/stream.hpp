@@ -142,8 +142,8 @@ class StreamImpl : public std::enable_shared_from_this<StreamImpl> {
 
   /// True if all enqueued commands are known to have ended.
   bool idle();
-  /// Makes later commands wait for the event. Errors: opencl.
-  void wait_for(cl_event event, const char* op);
+  /// Makes later commands wait for the event, which is one of the stream with the id `of`. Errors: opencl.
+  void wait_for(cl_event event, const char* op, std::uint64_t of);
   bool query();
   void synchronize(std::string_view op);
   void reset();

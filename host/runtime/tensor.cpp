@@ -3,6 +3,7 @@
 
 #include "runtime/last_launch.hpp"
 #include "runtime/op_name.hpp"
+#include "runtime/profile_log.hpp"
 #include "runtime/recorder.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
@@ -165,9 +166,13 @@ void Tensor::read(void* destination, const Stream& given, const char* op) const 
   auto turn = detail::turn_of(*stream.impl());
   stream.impl()->next_ticket();
   cl_event event = nullptr;
+  const detail::ProfiledCommand profile;
   detail::check_cl(clEnqueueReadBuffer(stream.impl()->queue(), from.mem(), CL_FALSE, from.offset() + source.byte_offset(), source.nbytes(), destination, 0,
-                                       nullptr, stream.impl()->event_of_next(event)),
+                                       nullptr, profile ? &event : stream.impl()->event_of_next(event)),
                    op, "clEnqueueReadBuffer");
+  profile.enqueued(
+      *stream.impl(), event,
+      {.kind = detail::RecordKind::read, .call = "clEnqueueReadBuffer", .name = "Tensor::read", .cost = {.bytes = static_cast<double>(source.nbytes())}});
   try {
     stream.impl()->submitted(detail::ClEvent(event), op);
     if (turn) turn.unlock();

@@ -16,6 +16,7 @@
 #include <clutch/paged_cache.hpp>
 #include <clutch/partition.hpp>
 #include <clutch/pointwise.hpp>
+#include <clutch/profiler.hpp>
 #include <clutch/random.hpp>
 #include <clutch/settings.hpp>
 #include <clutch/sparse.hpp>

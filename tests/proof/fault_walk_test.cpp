@@ -3,6 +3,7 @@
 // leaked, and the next call is right. Ops are walked by their descriptors; a new op needs nothing here.
 #include <clutch/allocator.hpp>
 #include <clutch/interop_cl.hpp>
+#include <clutch/profiler.hpp>
 
 #include "layer/fault_layer.hpp"
 #include "runtime/settings.hpp"
@@ -243,6 +244,23 @@ std::vector<Scenario> life_scenarios() {
              },
              std::array{in}, std::array{out});
          return expect(out.to_host<float>(stream)[7] == 14, "the result is wrong");
+       }},
+      {"profiler",
+       [=](const Device& device) {
+         profiler::Profiler profiler({.profile_memory = true});
+         profiler.start();
+         Stream side(device);
+         {
+           const profiler::Range range("walk");
+           Tensor t = full({100}, 2, {.device = device}, side);
+           addcmul_(t, t, t, {}, side);
+           if (std::string wrong = expect(t.to_host<float>(side)[99] == 6, "the result is wrong"); !wrong.empty()) return wrong;
+         }
+         profiler.stop();
+         // A command whose times the driver does not tell is an event without them.
+         int kernels = 0;
+         for (const auto& e : profiler.events()) kernels += e.activity_type == "kernel";
+         return expect(kernels >= 1 && !profiler.table().empty(), "a kernel is missing in the profile");
        }},
       {"graph by the queue", [=](const Device& device) { return walk_graph(device, "host"); }},
       {"graph by command buffers", [=](const Device& device) { return device.traits().command_buffer > 0 ? walk_graph(device, "native") : std::string(); }},

@@ -809,9 +809,41 @@ std::vector<Call> file_rows() {
   };
 }
 
+/// The end of a range within which another one is open.
+void end_outer_range() {
+  profiler::Profiler recording;
+  recording.start();
+  profiler::Range outer("outer");
+  const profiler::Range inner("inner");
+  outer.end();
+}
+
+void start_twice() {
+  profiler::Profiler recording;
+  recording.start();
+  recording.start();
+}
+
+std::vector<Call> profiler_rows() {
+  const auto idle = std::make_shared<profiler::Profiler>();
+  return {
+      ROW("profiler::Profiler", profiler::Profiler({.max_events = 0})),
+      ROW("profiler::Profiler::add_metadata_json", idle->add_metadata_json("key", "{")),
+      ROW("profiler::Profiler::export_chrome_trace", idle->export_chrome_trace(nowhere())),
+      ROW("profiler::Profiler::export_html", idle->export_html(nowhere())),
+      ROW("profiler::Profiler::export_kernel_annotations", idle->export_kernel_annotations(nowhere())),
+      ROW("profiler::Profiler::start", start_twice()),
+      ROW("profiler::Profiler::stop", profiler::Profiler().stop()),
+      ROW("profiler::Profiler::step", profiler::Profiler().step()),
+      ROW("profiler::Profiler::table", idle->table({.row_limit = 0})),
+      ROW("profiler::Range::end", end_outer_range()),
+      ROW("profiler::compare_traces", profiler::compare_traces(nowhere(), nowhere())),
+  };
+}
+
 std::vector<Call> all_rows() {
   std::vector<Call> all;
-  for (auto list : {pointwise_rows(), op_rows(), attention_rows(), optim_rows(), tensor_rows(), runtime_rows(), expr_rows(), file_rows()})
+  for (auto list : {pointwise_rows(), op_rows(), attention_rows(), optim_rows(), tensor_rows(), runtime_rows(), expr_rows(), file_rows(), profiler_rows()})
     all.insert(all.end(), list.begin(), list.end());
   return all;
 }
@@ -986,6 +1018,15 @@ TEST(Errors, EveryPublicFunctionHasARow) {
       "synchronize",
       "to_string",
       "version",
+      "profiler::Profiler::add_metadata",
+      "profiler::Profiler::events",
+      "profiler::Profiler::idle_gaps",
+      "profiler::Profiler::key_averages",
+      "profiler::Profiler::totals",
+      "profiler::Range",
+      "profiler::compare_events",
+      "profiler::kept_roof",
+      "profiler::to_string",
       "tune::clear",
       "tune::entries",
       "tune::file",

@@ -2,6 +2,7 @@
 // Many threads at everything that threads share: enumeration, streams, events, the pool, programs, plans, the disk cache.
 // Under ThreadSanitizer it runs on the stub driver (tests/stub), which does the copies and fills that are checked here.
 #include <clutch/allocator.hpp>
+#include <clutch/profiler.hpp>
 
 #include "program/disk_cache.hpp"
 #include "runtime/quirks.hpp"
@@ -10,8 +11,10 @@
 #include "support/fixture.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <thread>
 
 #include <unistd.h>
@@ -203,6 +206,52 @@ TEST(Hammer, DefaultGeneratorAndSettings) {
       (void)build_counters();
     }
   });
+}
+
+TEST(Hammer, ThirtyTwoThreadsUnderProfilersThatComeAndGo) {
+  const Device& device = test_devices().front();
+  constexpr int kMany = 32;
+  std::atomic<int> left{kMany};
+  std::vector<std::string> wrong(kMany);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kMany; ++t)
+    threads.emplace_back([&, t] {
+      try {
+        const Stream stream(device);
+        for (int i = 0; i < rounds() / 6; ++i) {
+          const profiler::Range outer("outer");
+          const Tensor x = full({256}, t + 1, {.device = device}, stream);
+          const profiler::Range inner("inner");
+          const Tensor y = x.clone(stream);
+          if (i % 3 == 0) expect(y.to_host<float>(stream)[200] == static_cast<float>(t + 1), "a copy has another thread's values");
+        }
+      } catch (const std::exception& e) {
+        wrong[static_cast<std::size_t>(t)] = e.what();
+      }
+      left.fetch_sub(1);
+    });
+  int profiles = 0;
+  std::uint64_t events = 0;
+  while (left.load() > 0 || profiles == 0) {
+    profiler::Profiler profiler({.profile_memory = true, .max_events = profiles % 2 == 0 ? 4096 : 1 << 16});
+    profiler.start();
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    profiler.stop();
+    ++profiles;
+    events += profiler.totals().events;
+    std::map<std::uint64_t, std::vector<const profiler::FunctionEvent*>> open;  // by thread
+    const std::vector<profiler::FunctionEvent> all = profiler.events();
+    for (const profiler::FunctionEvent& e : all) {
+      if (e.on_device || e.activity_type == "cpu_instant_event") continue;
+      std::vector<const profiler::FunctionEvent*>& mine = open[e.thread];
+      while (!mine.empty() && mine.back()->end_ns <= e.start_ns) mine.pop_back();
+      EXPECT_TRUE(mine.empty() || e.end_ns <= mine.back()->end_ns) << e.name << " does not nest in " << mine.back()->name;
+      mine.push_back(&e);
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& text : wrong) EXPECT_EQ(text, "");
+  EXPECT_GT(events, 0u);
 }
 
 }}  // namespace clutch::testing

@@ -34,6 +34,7 @@ inline constexpr Skip kSkips[] = {
     {"Optim.", "fp64"},
     {"Packs.", "PoCL"},
     {"Problems.", "fp64"},
+    {"Profiler.", "device_timer"},
     {"Random.", "fp64"},
     {"Reduce.", "fp64"},
     {"Replays.", "command buffers"},

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// A profile as one page that needs nothing else: no script, no network; for phones and wide screens.
+#include "profile/output.hpp"
+#include "profile/profile.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace clutch { inline namespace v0 { namespace detail {
+
+namespace {
+
+// Okabe and Ito's colours, which stay apart for the colour-blind.
+constexpr std::array kColours{"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9"};
+constexpr const char* kOther = "#8a8f98";
+
+constexpr std::string_view kStyle = R"(
+:root{color-scheme:light dark;--ink:#1b1f24;--soft:#5b6470;--line:#d7dce2;--back:#fff;--panel:#f5f7f9}
+@media(prefers-color-scheme:dark){:root{--ink:#e6e9ed;--soft:#9aa4b0;--line:#3a424c;--back:#14181d;--panel:#1d232a}}
+*{box-sizing:border-box}
+body{margin:0 auto;max-width:1400px;padding:16px;font:15px/1.45 system-ui,sans-serif;color:var(--ink);background:var(--back)}
+h1{font-size:22px;margin:4px 0 12px}h2{font-size:17px;margin:26px 0 8px}
+.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:8px}
+.facts div{background:var(--panel);border-radius:6px;padding:8px 10px}
+.facts b{display:block;font-size:18px;font-weight:600}.facts span,.note{color:var(--soft);font-size:13px}
+.row{margin:6px 0}.row span{font-size:12px;color:var(--soft)}
+.row svg{display:block;width:100%;height:22px;background:var(--panel);border-radius:3px}
+.axis{display:flex;justify-content:space-between;font-size:12px;color:var(--soft)}
+.legend{display:flex;flex-wrap:wrap;gap:4px 14px;font-size:13px;margin:8px 0}
+.legend i{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:5px}
+.legend span{overflow-wrap:anywhere}
+.wide{overflow-x:auto}
+table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums;font-size:14px}
+th,td{padding:5px 8px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
+th:first-child,td:first-child{text-align:left;white-space:normal;overflow-wrap:anywhere}
+th{color:var(--soft);font-weight:500}
+td .bar{display:block;height:4px;border-radius:2px;margin-top:3px}
+.plot{width:100%;max-width:560px;display:block}
+.plot text{font-size:8.5px;fill:var(--soft)}.plot .grid{stroke:var(--line);stroke-width:.6}.plot .roof{fill:none;stroke:var(--ink);stroke-width:1.6}
+@media(max-width:560px){.plot text{font-size:11px}}
+@media(max-width:700px){.more{display:none}body{padding:10px}th,td{padding:4px 5px;font-size:13px}}
+)";
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string duration(double us) {
+  if (us >= 1e6) return fmt::format("{:.2f} s", us * 1e-6);
+  return us >= 1e3 ? fmt::format("{:.2f} ms", us * 1e-3) : fmt::format("{:.1f} µs", us);
+}
+
+/// Small shares with a digit more.
+std::string percent(double v) { return v < 9.95 ? fmt::format("{:.1f} %", v) : fmt::format("{:.0f} %", v); }
+
+/// A number of 1 to 999 with its prefix: 2.5k.
+std::string prefixed(double v) {
+  constexpr std::string_view kPrefixes = "pnum kMGTP";
+  int step = 0;
+  for (; v >= 999.5 && step < 5; ++step) v /= 1000;
+  for (; v < 0.9995 && v > 0 && step > -4; --step) v *= 1000;
+  const char prefix = kPrefixes[static_cast<std::size_t>(step + 4)];
+  return prefix == ' ' ? fmt::format("{:.3g}", v) : fmt::format("{:.3g}{}", v, prefix);
+}
+
+class Page {
+ public:
+  Page(const Profile& profile, const std::string& path) : profile_(profile), out_(path, "profiler::Profiler::export_html") {
+    averages_ = profile_averages(profile, {});
+    std::erase_if(averages_, [](const auto& a) { return !a.on_device || a.key == "Stream Wait Event"; });
+    std::stable_sort(averages_.begin(), averages_.end(), [](const auto& a, const auto& b) { return a.device_time_total > b.device_time_total; });
+    begin_ = profile.log->start, end_ = std::max(profile.log->stop, begin_ + 1);
+    for (std::uint32_t i : profile.order)
+      if (is_work(profile.record(i))) end_ = std::max(end_, profile.record(i).end);
+  }
+
+  void write() {
+    out_.write(
+        fmt::format("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
+                    "<title>clutch profile</title><style>{}</style></head><body><h1>Profile</h1>\n",
+                    kStyle));
+    write_facts();
+    write_timeline();
+    write_kernels();
+    write_roof();
+    write_gaps();
+    out_.write("</body></html>\n");
+    out_.commit();
+  }
+
+ private:
+  /// The colour of a name: one of its own for those that take the device longest.
+  const char* colour(std::string_view name) const {
+    for (std::size_t i = 0; i < std::min(averages_.size(), kColours.size()); ++i)
+      if (averages_[i].key == name) return kColours.at(i);
+    return kOther;
+  }
+
+  void fact(std::string_view name, const std::string& value) { out_.write(fmt::format("<div><span>{}</span><b>{}</b></div>", name, value)); }
+
+  void write_facts() {
+    const profiler::ProfileTotals totals = profile_.totals();
+    double busy = 0, allowed = 0;
+    std::int64_t launches = 0;
+    for (const auto& a : averages_) busy += a.device_time_total, allowed += a.roof.roof_us, launches += a.count;
+    out_.write("<div class=\"facts\">");
+    fact("wall time", duration(totals.wall_us));
+    fact("device time", duration(busy));
+    if (allowed > 0) fact("time that the roof allows", duration(allowed));
+    fact("commands", fmt::format("{}", launches));
+    fact("events", fmt::format("{}{}", totals.events, totals.dropped > 0 ? fmt::format(" ({} dropped)", totals.dropped) : ""));
+    fact("the profiler took", duration(totals.overhead_us));
+    out_.write("</div>\n");
+    for (const auto& [index, device] : profile_.devices) out_.write(fmt::format("<p class=\"note\">Device {}: {}</p>\n", index, escaped(device.name)));
+  }
+
+  /// Slices of one row, those that a screen cannot tell apart as one.
+  class TimelineRow {
+   public:
+    TimelineRow(double begin, double end) : begin_(begin), scale_(kWidth / (end - begin)) {}
+    void add(double begin, double end, std::string_view name, const char* colour, const std::string& facts) {
+      const double x = (begin - begin_) * scale_, width = std::max((end - begin) * scale_, 0.0);
+      if (pending_ && x + width - from_ < kLeast) {
+        to_ = std::max(to_, x + width), ++count_;
+        return;
+      }
+      flush();
+      pending_ = true, from_ = x, to_ = x + width, count_ = 1, colour_ = colour;
+      text_ = fmt::format("{}: {}", escaped(name), facts);
+    }
+    std::string finish() {
+      flush();
+      return std::move(svg_);
+    }
+    static constexpr double kWidth = 2000;
+
+   private:
+    static constexpr double kLeast = 1.0;
+    void flush() {
+      if (!std::exchange(pending_, false)) return;
+      svg_ += fmt::format("<rect x=\"{:.2f}\" width=\"{:.2f}\" y=\"1\" height=\"20\" fill=\"{}\"><title>{}</title></rect>", from_, std::max(to_ - from_, 0.4),
+                          count_ > 1 ? kOther : colour_, count_ > 1 ? fmt::format("{} short ones", count_) : text_);
+    }
+    double begin_, scale_, from_ = 0, to_ = 0;
+    bool pending_ = false;
+    int count_ = 0;
+    const char* colour_ = kOther;
+    std::string text_, svg_;
+  };
+
+  void write_timeline() {
+    out_.write("<h2>Timeline</h2>\n");
+    std::map<std::pair<int, std::uint64_t>, TimelineRow> rows;  // threads, then streams
+    std::map<std::pair<int, std::uint64_t>, std::uint64_t> ends;
+    for (std::uint32_t i : profile_.order) {
+      const ProfileRecord& r = profile_.record(i);
+      const bool device = is_work(r);
+      if (!device && r.kind != RecordKind::op && r.kind != RecordKind::sync) continue;
+      const std::pair<int, std::uint64_t> key = device ? std::pair(1 + r.device, r.stream) : std::pair(0, std::uint64_t{r.thread});
+      // Of nested ops the outer one is drawn.
+      if (std::uint64_t& last = ends[key]; !device && r.begin < last)
+        continue;
+      else
+        last = std::max(last, r.end);
+      auto [row, fresh] = rows.try_emplace(key, static_cast<double>(begin_), static_cast<double>(end_));
+      const std::string_view name = trace_name(r);
+      row->second.add(static_cast<double>(r.begin), static_cast<double>(r.end), name,
+                      device                       ? colour(name)
+                      : r.kind == RecordKind::sync ? "#c3c8cf"
+                                                   : kOther,
+                      duration(static_cast<double>(r.end - r.begin) * 1e-3));
+    }
+    for (auto& [key, row] : rows)
+      out_.write(fmt::format(
+          "<div class=\"row\"><span>{}</span><svg viewBox=\"0 0 {:.0f} 22\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">{}</svg></div>\n",
+          key.first == 0 ? fmt::format("host, thread {}", key.second) : fmt::format("device {}, stream {}", key.first - 1, key.second), TimelineRow::kWidth,
+          key.first == 0 ? "ops of a thread" : "commands of a stream", row.finish()));
+    const double length = static_cast<double>(end_ - begin_) * 1e-3;
+    out_.write(fmt::format("<div class=\"axis\"><span>0</span><span>{}</span><span>{}</span></div>\n", duration(length / 2), duration(length)));
+    out_.write("<div class=\"legend\">");
+    for (std::size_t i = 0; i < std::min(averages_.size(), kColours.size()); ++i)
+      out_.write(fmt::format("<span><i style=\"background:{}\"></i>{}</span>", kColours.at(i), escaped(averages_[i].key)));
+    out_.write(fmt::format("<span><i style=\"background:{}\"></i>others</span></div>\n", kOther));
+  }
+
+  void write_kernels() {
+    constexpr std::size_t kMost = 30;
+    out_.write(
+        "<h2>Commands by time</h2><div class=\"wide\"><table><tr><th>name</th><th>time</th><th>calls</th><th class=\"more\">average</th><th "
+        "class=\"more\">GFLOP/s</th><th class=\"more\">GB/s</th><th>roof</th><th class=\"more\">roof allows</th></tr>\n");
+    const double most = averages_.empty() ? 1 : averages_.front().device_time_total;
+    for (std::size_t i = 0; i < std::min(averages_.size(), kMost); ++i) {
+      const profiler::KeyAverage& a = averages_[i];
+      auto number = [](double v) { return v > 0 ? fmt::format("{:.2f}", v) : std::string("–"); };
+      out_.write(
+          fmt::format("<tr><td>{}<span class=\"bar\" style=\"width:{:.1f}%;background:{}\"></span></td><td>{}</td><td>{}</td><td class=\"more\">{}</td><td "
+                      "class=\"more\">{}</td><td class=\"more\">{}</td><td>{}</td><td class=\"more\">{}</td></tr>\n",
+                      escaped(a.key), 100 * a.device_time_total / std::max(most, 1e-9), colour(a.key), duration(a.device_time_total), a.count,
+                      duration(a.device_time_total / static_cast<double>(a.count)), number(a.roof.gflops), number(a.roof.gbps),
+                      a.roof.roof_pct > 0 ? fmt::format("{} {}", percent(a.roof.roof_pct), a.roof.binding) : std::string("–"),
+                      a.roof.roof_us > 0 ? duration(a.roof.roof_us) : std::string("–")));
+    }
+    out_.write("</table></div>\n");
+    if (averages_.size() > kMost) out_.write(fmt::format("<p class=\"note\">{} more names take less.</p>\n", averages_.size() - kMost));
+  }
+
+  void write_roof() {
+    profiler::DeviceRoof roof;
+    for (const auto& [index, device] : profile_.devices)
+      if (device.roof.flops > 0 && device.roof.bytes > 0) roof = device.roof;
+    if (roof.flops <= 0 || roof.bytes <= 0) {
+      out_.write("<h2>Roofline</h2><p class=\"note\">The device's roof is not known here: clutch-bench measures it once and keeps it.</p>\n");
+      return;
+    }
+    double least_x = 0.1, most_x = roof.flops / roof.bytes * 4, least_y = roof.flops * 1e-3;
+    std::vector<std::size_t> shown;
+    for (std::size_t i = 0; i < averages_.size(); ++i) {
+      const auto& a = averages_[i];
+      if (a.flops <= 0 || a.bytes <= 0) continue;
+      shown.push_back(i);
+      least_x = std::min(least_x, a.flops / a.bytes), most_x = std::max(most_x, a.flops / a.bytes * 1.5);
+      least_y = std::min(least_y, a.roof.gflops * 1e9);
+    }
+    auto decade = [](double v, bool up) { return std::pow(10, up ? std::ceil(std::log10(v)) : std::floor(std::log10(v))); };
+    const double x0 = decade(least_x, false), x1 = decade(most_x, true), y0 = decade(least_y, false), y1 = decade(roof.flops * 1.2, true);
+    auto x = [&](double v) { return 46 + 304 * std::log10(v / x0) / std::log10(x1 / x0); };
+    auto y = [&](double v) { return 218 - 206 * std::log10(std::max(v, y0) / y0) / std::log10(y1 / y0); };
+    std::string svg = "<h2>Roofline</h2><svg class=\"plot\" viewBox=\"0 0 360 250\" role=\"img\" aria-label=\"roofline\">";
+    for (double v = x0; v <= x1 * 1.01; v *= 10)
+      svg += fmt::format(R"(<line class="grid" x1="{0:.1f}" x2="{0:.1f}" y1="12" y2="218"/><text x="{0:.1f}" y="231" text-anchor="middle">{1}</text>)", x(v),
+                         prefixed(v));
+    for (double v = y0; v <= y1 * 1.01; v *= 10)
+      svg += fmt::format(R"(<line class="grid" x1="46" x2="350" y1="{0:.1f}" y2="{0:.1f}"/><text x="42" y="{1:.1f}" text-anchor="end">{2}</text>)", y(v),
+                         y(v) + 4, prefixed(v));
+    const double knee = roof.flops / roof.bytes, left = std::max(x0, y0 / roof.bytes);
+    svg += fmt::format(R"(<polyline class="roof" points="{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}"/>)", x(left), y(left * roof.bytes), x(knee), y(roof.flops),
+                       x(x1), y(roof.flops));
+    for (std::size_t i : shown) {
+      const auto& a = averages_[i];
+      svg +=
+          fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="4" fill="{}" fill-opacity=".85"><title>{}: {:.2f} GFLOP/s, {:.0f} % of the roof</title></circle>)",
+                      x(a.flops / a.bytes), y(a.roof.gflops * 1e9), colour(a.key), escaped(a.key), a.roof.gflops, a.roof.roof_pct);
+    }
+    svg += fmt::format(
+        R"(<text x="350" y="246" text-anchor="end">FLOP per byte</text><text x="46" y="8">FLOP/s</text></svg><p class="note">Memory {:.1f} GB/s, compute {:.1f} GFLOP/s (f32), measured by clutch-bench. Caches may lift small commands over the line.</p>)",
+        roof.bytes * 1e-9, roof.flops * 1e-9);
+    out_.write(svg + '\n');
+  }
+
+  void write_gaps() {
+    using profiler::IdleGap;
+    struct Sum {
+      double us = 0, longest = 0;
+      int count = 0;
+      std::map<std::string, double> for_what;
+    };
+    std::map<IdleGap::Cause, Sum> sums;
+    for (const IdleGap& gap : profile_gaps(profile_, 5)) {
+      Sum& s = sums[gap.cause];
+      const double us = static_cast<double>(gap.end_ns - gap.start_ns) * 1e-3;
+      s.us += us, s.longest = std::max(s.longest, us), ++s.count;
+      if (!gap.waits_for.empty()) s.for_what[gap.waits_for] += us;
+    }
+    out_.write("<h2>Idle gaps of streams</h2>\n");
+    if (sums.empty()) {
+      out_.write("<p class=\"note\">None of 5 µs or more.</p>\n");
+      return;
+    }
+    out_.write("<div class=\"wide\"><table><tr><th>cause</th><th>time</th><th>gaps</th><th class=\"more\">longest</th><th>most of it for</th></tr>\n");
+    for (const auto& [cause, s] : sums) {
+      auto most = std::max_element(s.for_what.begin(), s.for_what.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+      constexpr std::array<std::string_view, 4> kWords{"host busy", "queue empty", "waiting for an event", "launch"};
+      out_.write(fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"more\">{}</td><td>{}</td></tr>\n", kWords.at(static_cast<std::size_t>(cause)),
+                             duration(s.us), s.count, duration(s.longest), most == s.for_what.end() ? "–" : escaped(most->first)));
+    }
+    out_.write("</table></div>\n");
+  }
+
+  const Profile& profile_;
+  OutputFile out_;
+  std::vector<profiler::KeyAverage> averages_;
+  std::uint64_t begin_ = 0, end_ = 1;
+};
+
+}  // namespace
+
+void write_html(const Profile& profile, const std::string& path) { Page(profile, path).write(); }
+
+}}}  // namespace clutch::v0::detail

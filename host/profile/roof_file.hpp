@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <clutch/device.hpp>
+#include <clutch/settings.hpp>
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <string>
+
+namespace clutch { inline namespace v0 { namespace detail {
+
+/// Folder of what is kept of devices, in the cache's folder.
+inline constexpr const char* kDeviceFolder = "devices";
+
+/// Name of the file there that clutch-bench keeps a device's measured roofline in.
+inline std::string roofline_file(const Device& device) {
+  auto key = std::hash<std::string>{}(device.platform() + "|" + device.name() + "|" + device.driver_version() + "|" + std::string(version()));
+  return fmt::format("{:016x}.roofline.json", key);
+}
+
+}}}  // namespace clutch::v0::detail

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trace that Perfetto, chrome://tracing and HolisticTraceAnalysis read, with the names of PyTorch's profiler.
+#include "profile/output.hpp"
+#include "profile/profile.hpp"
+#include "support/system.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <unordered_set>
+
+namespace clutch { inline namespace v0 { namespace detail {
+
+namespace {
+
+/// Overlaps of commands of one stream up to this are inexact clocks.
+constexpr std::uint64_t kJitter = 1000;
+/// Commands that really overlap on a stream get rows of their own, with so much added to the stream's number.
+constexpr std::uint64_t kLane = 1'000'000;
+
+std::string json_text(std::string_view text) { return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
+
+/// Nanoseconds as microseconds with three digits: exact.
+std::string micro(std::uint64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
+
+/// A slice with its place.
+struct Placed {
+  std::uint32_t record = 0;
+  bool is_range = false;
+  std::uint16_t device = 0;
+  std::uint64_t row = 0, begin = 0, end = 0;
+};
+
+/// Puts commands and ranges of one stream on rows on which slices nest.
+class Lanes {
+ public:
+  void place(Placed& p, std::uint64_t stream) {
+    for (std::size_t lane = 0;; ++lane) {
+      if (lane == open_.size()) open_.emplace_back();
+      if (!fits(open_[lane], p)) continue;
+      open_[lane].push_back({p.end, p.is_range});
+      p.row = stream + lane * kLane;
+      return;
+    }
+  }
+
+ private:
+  struct Open {
+    std::uint64_t end;
+    bool is_range;
+  };
+  static bool fits(std::vector<Open>& open, Placed& p) {
+    while (!open.empty()) {
+      const Open& inner = open.back();
+      const bool jitter = !inner.is_range && p.begin < inner.end && inner.end - p.begin < kJitter;
+      if (inner.end > p.begin && !jitter) break;
+      if (jitter) {
+        p.begin = inner.end;
+        p.end = std::max(p.end, p.begin);
+      }
+      open.pop_back();
+    }
+    if (open.empty()) return true;
+    if (!open.back().is_range) return false;
+    if (p.end <= open.back().end) return true;
+    if (p.end - open.back().end >= kJitter) return false;
+    p.end = open.back().end;
+    return p.begin <= p.end;
+  }
+  std::vector<std::vector<Open>> open_;
+};
+
+std::vector<Placed> place_commands(const Profile& profile) {
+  std::map<std::pair<std::uint16_t, std::uint64_t>, std::vector<Placed>> streams;
+  for (const DeviceRange& range : device_ranges(profile))
+    streams[{range.device, range.stream}].push_back({range.range, true, range.device, 0, range.begin - 1, range.end + 2});
+  for (std::uint32_t i : profile.order)
+    if (const ProfileRecord& r = profile.record(i); is_timed(r)) streams[{r.device, r.stream}].push_back({i, false, r.device, 0, r.begin, r.end});
+  std::vector<Placed> all;
+  for (auto& [key, list] : streams) {
+    std::stable_sort(list.begin(), list.end(), [](const Placed& a, const Placed& b) { return a.begin != b.begin ? a.begin < b.begin : a.end > b.end; });
+    Lanes lanes;
+    for (Placed& p : list) lanes.place(p, key.second);
+    all.insert(all.end(), list.begin(), list.end());
+  }
+  return all;
+}
+
+class TraceWriter {
+ public:
+  TraceWriter(const Profile& profile, const std::string& path, const profiler::TraceOptions& options)
+      : profile_(profile), options_(options), out_(path, "profiler::Profiler::export_chrome_trace"), pid_(process_id()) {
+    constexpr std::uint64_t kThreeMonths = 7'889'238'000'000'000;  // as Kineto's, so that times of several processes are of one base
+    base_ = profile.wall_start_ns / kThreeMonths * kThreeMonths;
+  }
+
+  void write() {
+    commands_ = place_commands(profile_);
+    for (const Placed& p : commands_)
+      if (!p.is_range) timed_.insert(profile_.record(p.record).id);
+    write_head();
+    write_rows();
+    // Threads first: HolisticTraceAnalysis takes the first slice of a range's name for the range.
+    for (std::uint32_t i : profile_.order) write_host(profile_.record(i));
+    for (const Placed& p : commands_) write_command(p);
+    for (const Placed& p : commands_)
+      if (const std::uint64_t id = profile_.record(p.record).id; !p.is_range && calls_.contains(id))
+        event(R"({{"ph":"f","bp":"e","id":{},"cat":"ac2g","name":"ac2g","pid":{},"tid":{},"ts":{}}})", id, p.device, p.row, at(p.begin));
+    const std::uint64_t length = profile_.log->stop - std::min(profile_.log->stop, profile_.log->start);
+    event(R"({{"ph":"X","cat":"Trace","name":"clutch profiler","pid":"Spans","tid":"clutch profiler","ts":{},"dur":{},"args":{{"Op count":{}}}}})",
+          at(profile_.log->start), micro(length), profile_.log->size());
+    event(R"({{"ph":"i","s":"g","name":"Record Window End","pid":"","tid":"","ts":{}}})", at(std::max(profile_.log->stop, profile_.log->start)));
+    out_.write("\n]}\n");
+    out_.commit();
+  }
+
+ private:
+  std::string at(std::uint64_t host) const { return micro(profile_.wall_start_ns - base_ + profile_.since_start(host)); }
+
+  template <class... T>
+  void event(fmt::format_string<T...> format, T&&... values) {
+    text_.clear();
+    text_ += first_ ? "\n" : ",\n";
+    first_ = false;
+    fmt::format_to(std::back_inserter(text_), format, std::forward<T>(values)...);
+    out_.write(text_);
+  }
+
+  void write_head() {
+    const profiler::ProfileTotals totals = profile_.totals();
+    std::string head = "{\"schemaVersion\":1,\"deviceProperties\":[";
+    const char* comma = "";
+    for (const auto& [index, device] : profile_.devices) {
+      head += fmt::format(R"({}{{"id":{},"name":{},"totalGlobalMem":{},"computeMajor":0,"computeMinor":0,"maxThreadsPerBlock":{},"numSms":{})", comma, index,
+                          json_text(device.name), device.global_bytes, device.max_work_group, device.compute_units);
+      if (device.roof.flops > 0 || device.roof.bytes > 0)
+        head += fmt::format(R"(,"roof GFLOP/s":{:.3f},"roof GB/s":{:.3f})", device.roof.flops * 1e-9, device.roof.bytes * 1e-9);
+      head += '}';
+      comma = ",";
+    }
+    head += fmt::format(R"(],"distributedInfo":{{"backend":"clutch","rank": {},"world_size":{}}})", options_.rank, options_.world_size);
+    for (const auto& [key, json] : profile_.metadata) head += fmt::format(",{}:{}", json_text(key), json);
+    head += fmt::format(R"(,"profile_memory":{:d},"record_shapes":{:d},"with_flops":1)", (profile_.log->options.what & kProfileMemory) != 0,
+                        (profile_.log->options.what & kProfileShapes) != 0);
+    head += fmt::format(
+        R"(,"profilerOverhead":{{"total us":{:.3f},"us per command":{:.3f},"events":{},"dropped events":{},"untimed commands":{}}},"displayTimeUnit":"ms","baseTimeNanoseconds":{},"trace_id":"{:016x}{:016x}","traceName":"clutch","traceEvents":[)",
+        totals.overhead_us, totals.command_cost_us, totals.events, totals.dropped, totals.untimed, base_, profile_.wall_start_ns, pid_);
+    out_.write(head);
+  }
+
+  void name_row(const std::string& pid, std::uint64_t tid, std::string_view name, std::uint64_t order) {
+    event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"ts":0.000,"args":{{"name":{}}}}})", pid, tid, json_text(name));
+    event(R"({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},"ts":0.000,"args":{{"sort_index":{}}}}})", pid, tid, order);
+  }
+
+  void name_process(const std::string& pid, std::string_view name, std::string_view label, std::uint64_t order) {
+    event(R"({{"ph":"M","name":"process_name","pid":{},"tid":0,"ts":0.000,"args":{{"name":{}}}}})", pid, json_text(name));
+    event(R"({{"ph":"M","name":"process_labels","pid":{},"tid":0,"ts":0.000,"args":{{"labels":{}}}}})", pid, json_text(label));
+    event(R"({{"ph":"M","name":"process_sort_index","pid":{},"tid":0,"ts":0.000,"args":{{"sort_index":{}}}}})", pid, order);
+  }
+
+  void write_rows() {
+    std::set<std::uint32_t> threads;
+    for (std::uint32_t i : profile_.order)
+      if (const ProfileRecord& r = profile_.record(i); !is_command(r.kind)) threads.insert(r.thread);
+    const std::string own = fmt::format("{}", pid_);
+    name_process(own, fmt::format("clutch rank {}", options_.rank), "CPU", 0);
+    for (std::uint32_t thread : threads) name_row(own, thread, fmt::format("thread {}", thread), thread);
+    std::set<std::pair<std::uint16_t, std::uint64_t>> rows;
+    for (const Placed& p : commands_)
+      if (!p.is_range) rows.insert({profile_.record(p.record).device, p.row});
+    for (const auto& [index, device] : profile_.devices)
+      name_process(fmt::format("{}", index), device.name, fmt::format("GPU {}", index), 5'000'000 + static_cast<std::uint64_t>(index));
+    for (const auto& [device, row] : rows)
+      name_row(fmt::format("{}", device), row, row < kLane ? fmt::format("stream {} ", row) : fmt::format("stream {} overlapping {}", row % kLane, row / kLane),
+               row);
+  }
+
+  static std::string link(std::uint64_t parent) { return parent == 0 ? std::string() : fmt::format(R"("External id":{},)", parent); }
+
+  void write_command(const Placed& p) {
+    const ProfileRecord& r = profile_.record(p.record);
+    const std::string ts = at(p.begin), dur = micro(p.end - p.begin);
+    if (p.is_range) {
+      event(R"({{"ph":"X","cat":"gpu_user_annotation","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{"External id":{}}}}})", json_text(trace_name(r)),
+            p.device, p.row, ts, dur, r.id);
+      return;
+    }
+    std::string args = link(r.parent);
+    if (r.kind == RecordKind::wait) {
+      event(
+          R"({{"ph":"X","cat":"cuda_sync","name":"Stream Wait Event","pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}"stream":{},"wait_on_stream":{},"correlation":{}}}}})",
+          r.device, p.row, ts, dur, args, r.stream, r.graph, r.id);
+    } else {
+      fmt::format_to(std::back_inserter(args), R"("queued":0,"queued us":{},"device":{},"context":1,"stream":{},"correlation":{})", micro(r.begin - r.queued),
+                     r.device, r.stream, r.id);
+      add_facts(r, args);
+      event(R"({{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})", category(r), json_text(trace_name(r)), r.device, p.row, ts,
+            dur, args);
+    }
+  }
+
+  void add_facts(const ProfileRecord& r, std::string& args) const {
+    auto out = std::back_inserter(args);
+    const double seconds = static_cast<double>(r.end - r.begin) * 1e-9;
+    if (r.kind == RecordKind::kernel) {
+      const std::uint64_t local[] = {r.local, r.local_y, r.local_z}, items[] = {r.global, r.global_y, r.global_z};
+      std::uint64_t grid[3];
+      for (int d = 0; d < 3; ++d) grid[d] = r.local == 0 || local[d] == 0 ? items[d] : (items[d] + local[d] - 1) / local[d];
+      fmt::format_to(out, R"(,"grid":[{},{},{}],"block":[{},{},{}])", grid[0], grid[1], grid[2], local[0], local[1], local[2]);
+    } else if (r.kind != RecordKind::opaque) {
+      const double bytes = r.kind == RecordKind::copy ? r.bytes / 2 : r.bytes;
+      fmt::format_to(out, R"(,"bytes":{:.0f})", bytes);
+      if (seconds > 0) fmt::format_to(out, R"x(,"memory bandwidth (GB/s)":{:.4f})x", bytes / seconds * 1e-9);
+    }
+    if (*r.plan) fmt::format_to(out, R"(,"plan":{})", json_text(r.plan));
+    if (r.flops > 0) fmt::format_to(out, R"(,"flops":{:.0f},"GFLOP/s":{:.4f})", r.flops, seconds > 0 ? r.flops / seconds * 1e-9 : 0.0);
+    if (r.bytes > 0) fmt::format_to(out, R"(,"bytes stated":{:.0f},"GB/s":{:.4f})", r.bytes, seconds > 0 ? r.bytes / seconds * 1e-9 : 0.0);
+    if (const profiler::RoofPoint roof = profile_.roof_of(r); !roof.binding.empty())
+      fmt::format_to(out, R"(,"roof":"{}","roof us":{:.3f},"roof %":{:.2f})", roof.binding, roof.roof_us, roof.roof_pct);
+    if (const std::uint64_t node = graph_node_id(r); node != 0) fmt::format_to(out, R"(,"graph id":{},"graph node id":{})", r.graph, node);
+    for (const auto& [key, value] : node_labels(profile_, r))
+      fmt::format_to(out, ",{}:{}", json_text(args.find(json_text(key) + ":") == std::string::npos ? key : "label " + key), json_text(value));
+  }
+
+  /// The name of a call that enqueues.
+  std::string_view call_name(const ProfileRecord& r) const {
+    if (options_.names != profiler::TraceNames::hta) return r.name;
+    const std::string_view name = r.name;
+    if (name == "clEnqueueNDRangeKernel" || name == "clEnqueueCommandBufferKHR" || name == "opaque task") return "cudaLaunchKernel";
+    if (name == "clEnqueueFillBuffer") return "cudaMemsetAsync";
+    if (name == "clEnqueueCopyBuffer" || name == "clEnqueueReadBuffer" || name == "clEnqueueWriteBuffer") return "cudaMemcpyAsync";
+    return name == "clFinish" ? "cudaStreamSynchronize" : name == "clWaitForEvents" ? "cudaEventSynchronize" : name;
+  }
+
+  void write_host(const ProfileRecord& r) {
+    if (is_command(r.kind)) return;
+    if (r.kind == RecordKind::memory) {
+      event(
+          R"({{"ph":"i","s":"t","cat":"cpu_instant_event","name":"[memory]","pid":{},"tid":{},"ts":{},"args":{{"Total Reserved":{},"Total Allocated":{},"Bytes":{:.0f},"Addr":{},"Device Id":{},"Device Type":1,"stream":{}}}}})",
+          pid_, r.thread, at(r.begin), r.submitted, r.queued, r.bytes, r.global, r.device, r.stream);
+      event(R"({{"ph":"C","name":"device {} memory","pid":{},"tid":0,"ts":{},"args":{{"allocated":{},"reserved":{}}}}})", r.device, pid_, at(r.begin), r.queued,
+            r.submitted);
+      return;
+    }
+    std::uint64_t begin = r.begin, end = r.end;
+    nest(r.thread, begin, end);
+    const bool call = r.kind == RecordKind::call;
+    std::string args = link(r.kind == RecordKind::op || r.kind == RecordKind::range ? r.id : r.parent);
+    if (call || r.kind == RecordKind::sync) args += fmt::format(R"("cbid":0,"correlation":{},)", r.id);
+    if (r.kind == RecordKind::sync || r.kind == RecordKind::mark) args += fmt::format(R"("on_stream":{},)", r.stream);
+    if (r.kind == RecordKind::op && *r.plan) args += fmt::format(R"("Input Dims":{},)", json_text(r.plan));
+    if (!r.finished) args += R"("finished":false,)";
+    if (!args.empty()) args.pop_back();
+    // A wait of the host is a runtime call to readers, too.
+    const std::string_view cat = r.kind == RecordKind::sync ? "cuda_runtime" : category(r);
+    event(R"({{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})", cat,
+          json_text(call || r.kind == RecordKind::sync ? call_name(r) : trace_name(r)), pid_, r.thread, at(begin), micro(end - begin), args);
+    if (!call || !timed_.contains(r.id)) return;
+    event(R"({{"ph":"s","id":{},"cat":"ac2g","name":"ac2g","pid":{},"tid":{},"ts":{}}})", r.id, pid_, r.thread, at(begin));
+    calls_.insert(r.id);
+  }
+
+  /// Cuts a slice of a thread to the one around it.
+  void nest(std::uint32_t thread, std::uint64_t& begin, std::uint64_t& end) {
+    std::vector<std::uint64_t>& open = open_[thread];
+    while (!open.empty() && open.back() <= begin) open.pop_back();
+    if (!open.empty()) end = std::min(end, open.back());
+    open.push_back(end);
+  }
+
+  const Profile& profile_;
+  const profiler::TraceOptions& options_;
+  OutputFile out_;
+  std::uint64_t pid_, base_ = 0;
+  bool first_ = true;
+  std::string text_;
+  std::vector<Placed> commands_;
+  std::unordered_set<std::uint64_t> timed_, calls_;
+  std::map<std::uint32_t, std::vector<std::uint64_t>> open_;
+};
+
+}  // namespace
+
+void write_trace(const Profile& profile, const std::string& path, const profiler::TraceOptions& options) {
+  if (options.rank < 0 || options.world_size < 1 || options.rank >= options.world_size)
+    throw Error(ErrorCode::invalid_argument, "profiler::Profiler::export_chrome_trace",
+                fmt::format("rank must be in [0, world_size), got {} of {}", options.rank, options.world_size));
+  TraceWriter(profile, path, options).write();
+}
+
+}}}  // namespace clutch::v0::detail

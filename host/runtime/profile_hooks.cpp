@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hooks of the profiler: what threads have open, and the one log that they write to.
+#include "runtime/profile_log.hpp"
+#include "runtime/registry.hpp"
+#include "runtime/runtime.hpp"
+#include "support/system.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace clutch { inline namespace v0 { namespace detail {
+
+std::atomic<unsigned> g_profiled{0};
+
+namespace {
+
+struct ProfileState {
+  std::mutex mutex;
+  std::unique_ptr<ProfileLog> log;
+  std::atomic<std::uint64_t> epoch{0};  ///< number of the profile, so that scopes of former ones are known
+};
+ProfileState& state() {
+  static auto* one = new ProfileState;  // never destroyed: threads may run until the process ends
+  return *one;
+}
+
+constexpr std::uint64_t kNoRecord = ~std::uint64_t{0};
+
+/// A scope that is open on a thread.
+struct Scope {
+  const void* owner = nullptr;  ///< of ops
+  std::uint64_t range = 0;      ///< of ranges: their number; 0: an op
+  const char* name = "";
+  std::uint64_t begin = 0, id = 0;
+  std::uint64_t record = kNoRecord;  ///< ops are recorded once they do something
+};
+
+struct ThreadScopes {
+  std::uint32_t number = 0;
+  std::uint64_t epoch = 0;
+  std::vector<Scope> open;
+  std::string shapes;  ///< of the innermost op
+};
+
+constinit thread_local ThreadScopes* t_scopes = nullptr;
+struct AtThreadEnd {
+  ~AtThreadEnd() {
+    if (!is_main_thread()) delete std::exchange(t_scopes, nullptr);  // the main thread's static objects may free memory later
+  }
+};
+
+ThreadScopes& scopes() {
+  if (!t_scopes) {
+    t_scopes = new ThreadScopes;
+    static thread_local const AtThreadEnd at_end;
+    (void)at_end;
+  }
+  return *t_scopes;
+}
+
+std::atomic<std::uint32_t> g_threads{0};
+std::atomic<std::uint64_t> g_ranges{0};
+
+// Commands whose times are read at once: their events stay in the driver until then.
+constexpr std::size_t kDrainAt = 1024, kDrained = 512;
+
+/// The log and this thread's scopes while the lock is held; no log if nothing is recorded.
+class Locked {
+ public:
+  Locked() : lock_(state().mutex), log_(state().log.get()), mine_(scopes()) {
+    if (!log_) return;
+    if (mine_.number == 0) mine_.number = g_threads.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (mine_.epoch == state().epoch) return;
+    mine_.open.clear();
+    mine_.shapes.clear();
+    mine_.epoch = state().epoch;
+  }
+  explicit operator bool() const noexcept { return log_ != nullptr; }
+  ProfileLog& log() const noexcept { return *log_; }
+  ThreadScopes& mine() const noexcept { return mine_; }
+
+  /// Records the open ops that are not yet, outermost first. Returns the id of the innermost scope; 0: none.
+  std::uint64_t parent() const {
+    std::uint64_t outer = 0;
+    for (Scope& scope : mine_.open) {
+      if (scope.record == kNoRecord) {
+        scope.id = log_->next_id();
+        scope.record = log_->add({.kind = RecordKind::op, .thread = mine_.number, .name = scope.name, .id = scope.id, .parent = outer, .begin = scope.begin});
+      }
+      outer = scope.id;
+    }
+    return outer;
+  }
+  void close(Scope& scope, std::uint64_t now) const {
+    if (scope.record == kNoRecord) return;
+    ProfileRecord* record = log_->find(scope.record);
+    if (!record || record->id != scope.id) return;
+    record->end = now;
+    record->finished = true;
+    if (scope.range == 0 && !mine_.shapes.empty() && &scope == &mine_.open.back()) record->plan = log_->keep(mine_.shapes);
+  }
+  void drain(std::size_t at, std::size_t most) const {
+    if (!log_->wants_drain(at)) return;
+    const std::uint64_t began = host_now(), outer = parent();
+    if (log_->drain(most) == 0) return;
+    log_->add({.kind = RecordKind::overhead,
+               .finished = true,
+               .thread = mine_.number,
+               .name = "Profiler reads times",
+               .parent = outer,
+               .begin = began,
+               .end = host_now()});
+  }
+
+ private:
+  std::lock_guard<std::mutex> lock_;
+  ProfileLog* log_;
+  ThreadScopes& mine_;
+};
+
+/// Runs what may lack memory: then the event is missing.
+template <class F>
+void recording(F&& f) noexcept {
+  try {
+    f();
+  } catch (const std::exception&) {
+    return;
+  }
+}
+
+std::uint32_t clamped(std::uint64_t n) { return static_cast<std::uint32_t>(std::min<std::uint64_t>(n, std::numeric_limits<std::uint32_t>::max())); }
+std::uint16_t clamped16(std::uint64_t n) { return static_cast<std::uint16_t>(std::min<std::uint64_t>(n, std::numeric_limits<std::uint16_t>::max())); }
+
+/// Records a command and its call.
+void add_command(const Locked& locked, ProfileRecord record, const ProfiledInfo& info, std::uint64_t begin, std::uint64_t end, ClEvent event, ClEvent before) {
+  ProfileLog& log = locked.log();
+  record.thread = locked.mine().number;
+  record.parent = locked.parent();
+  record.id = log.next_id();
+  if (log.options.what & kProfileHost) {
+    ProfileRecord call = record;
+    call.kind = RecordKind::call, call.name = info.call, call.begin = begin, call.end = end, call.finished = true;
+    call.plan = "", call.flops = call.bytes = 0;
+    log.add(call);
+  }
+  if ((log.options.what & kProfileDevice) == 0) return;
+  const std::uint64_t number = log.add(record);
+  if (event)
+    log.add_pending(record.stream, number, std::move(event), std::move(before), begin);
+  else
+    ++log.untimed;
+  locked.drain(kDrainAt, kDrained);
+}
+
+ProfileRecord record_of(const StreamImpl& stream, const ProfiledInfo& info) {
+  ProfileRecord r{.kind = info.kind, .name = info.name, .plan = info.plan, .stream = stream.id()};
+  r.device = static_cast<std::uint16_t>(stream.runtime().device().index);
+  if (const Geometry* g = info.geometry) {
+    r.global = g->global, r.global_y = clamped(g->global_y), r.global_z = clamped(g->global_z);
+    r.local = clamped(g->local), r.local_y = clamped16(g->local_y), r.local_z = clamped16(g->local_z);
+  }
+  r.flops = info.cost.flops, r.bytes = info.cost.bytes, r.graph = info.graph, r.node = info.node;
+  return r;
+}
+
+}  // namespace
+
+std::uint64_t host_now() noexcept {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
+void begin_profile(const ProfileLogOptions& options, std::string_view op) {
+  std::lock_guard lock(state().mutex);
+  if (state().log)
+    throw Error(ErrorCode::invalid_argument, op, "no other profiler must record in the process, got a second one; stop() the first, or unset CLUTCH_PROFILE");
+  static std::once_flag watched;  // a lock that another thread had at a fork() stays locked in the child
+  std::call_once(watched, [] { after_fork_in_child([] { g_profiled.store(0, std::memory_order_relaxed); }); });
+  state().log = std::make_unique<ProfileLog>(options);
+  state().log->start = host_now();
+  ++state().epoch;
+  g_profiled.store(options.what, std::memory_order_relaxed);
+}
+
+void restart_profile() noexcept {
+  std::lock_guard lock(state().mutex);
+  if (state().log) state().log->clear();
+}
+
+std::unique_ptr<ProfileLog> end_profile() noexcept {
+  std::lock_guard lock(state().mutex);
+  g_profiled.store(0, std::memory_order_relaxed);
+  return std::move(state().log);
+}
+
+void begin_op(const void* owner, const char* name) noexcept {
+  recording([&] {
+    const ThreadScopes& mine = scopes();
+    // An Encoder of a public function has its name.
+    if (!mine.open.empty() && mine.open.back().range == 0 && std::strcmp(mine.open.back().name, name) == 0 && mine.epoch == state().epoch) return;
+    const Locked locked;
+    if (!locked || !(locked.log().options.what & kProfileHost)) return;
+    locked.mine().shapes.clear();
+    locked.mine().open.push_back({.owner = owner, .name = name, .begin = host_now()});
+  });
+}
+
+void end_op(const void* owner) noexcept {
+  ThreadScopes& mine = scopes();
+  if (mine.open.empty() || mine.open.back().owner != owner) return;
+  if (mine.open.back().record == kNoRecord) {  // it did nothing
+    mine.open.pop_back();
+    return;
+  }
+  recording([&] {
+    const Locked locked;
+    if (!locked || locked.mine().open.empty()) return;
+    locked.close(locked.mine().open.back(), host_now());
+    locked.mine().open.pop_back();
+    locked.mine().shapes.clear();
+  });
+}
+
+void note_shape(const Tensor& tensor) noexcept {
+  recording([&] {
+    ThreadScopes& mine = scopes();
+    constexpr std::size_t kMost = 1000;
+    if (mine.shapes.size() < kMost) mine.shapes += fmt::format("{}{}", mine.shapes.empty() ? "" : ", ", to_string(tensor.sizes()));
+  });
+}
+
+std::uint64_t begin_range(std::string_view name) noexcept {
+  std::uint64_t number = 0;
+  recording([&] {
+    const Locked locked;
+    if (!locked || !(locked.log().options.what & kProfileHost)) return;
+    const std::uint64_t outer = locked.parent(), id = locked.log().next_id(), now = host_now();
+    const char* kept = locked.log().keep(name);
+    const std::uint64_t record =
+        locked.log().add({.kind = RecordKind::range, .thread = locked.mine().number, .name = kept, .id = id, .parent = outer, .begin = now});
+    number = g_ranges.fetch_add(1, std::memory_order_relaxed) + 1;
+    locked.mine().open.push_back({.range = number, .name = kept, .begin = now, .id = id, .record = record});
+  });
+  return number;
+}
+
+RangeEnd end_range(std::uint64_t number, std::string& innermost) noexcept {
+  RangeEnd result = RangeEnd::ended;
+  recording([&] {
+    const Locked locked;
+    if (!locked) return;
+    std::vector<Scope>& open = locked.mine().open;
+    auto found = std::find_if(open.begin(), open.end(), [&](const Scope& s) { return s.range == number; });
+    if (found == open.end()) {
+      result = RangeEnd::not_here;
+      return;
+    }
+    auto inner = std::find_if(open.rbegin(), open.rend(), [](const Scope& s) { return s.range != 0; });
+    if (inner->range != number) {
+      result = RangeEnd::not_innermost;
+      innermost = inner->name;
+    }
+    const std::uint64_t now = host_now();
+    const auto keep = static_cast<std::size_t>(found - open.begin());
+    while (open.size() > keep) {
+      locked.close(open.back(), now);
+      open.pop_back();
+    }
+  });
+  return result;
+}
+
+void note_problem(std::string_view text) noexcept {
+  recording([&] {
+    const Locked locked;
+    if (locked && locked.log().problem.empty()) locked.log().problem = text;
+  });
+}
+
+void ProfiledCommand::note(const StreamImpl& stream, cl_event event, const ProfiledInfo& info) const noexcept { enqueued_behind(stream, {}, event, info); }
+
+ClEvent ProfiledCommand::marker(StreamImpl& stream) const noexcept { return begin_ == 0 ? ClEvent() : stream.mark("profiler"); }
+
+void ProfiledCommand::enqueued_behind(const StreamImpl& stream, ClEvent before, cl_event event, const ProfiledInfo& info) const noexcept {
+  if (begin_ == 0) return;
+  const std::uint64_t end = host_now();
+  ClEvent mine = retained(event);
+  recording([&] {
+    const Locked locked;
+    if (locked) add_command(locked, record_of(stream, info), info, begin_, end, std::move(mine), std::move(before));
+  });
+}
+
+void ProfiledSpan::note() const noexcept {
+  const std::uint64_t end = host_now();
+  recording([&] {
+    const Locked locked;
+    if (!locked) return;
+    ProfileLog& log = locked.log();
+    if (log.options.what & kProfileHost) {
+      const std::uint64_t outer = locked.parent();
+      log.add({.kind = kind_,
+               .finished = true,
+               .thread = locked.mine().number,
+               .name = name_,
+               .id = log.next_id(),
+               .parent = outer,
+               .stream = stream_,
+               .begin = begin_,
+               .end = end});
+    }
+    if (kind_ == RecordKind::sync) locked.drain(kDrained / 2, 0);
+  });
+}
+
+void note_mark(const StreamImpl& stream, cl_event event) noexcept {
+  recording([&] {
+    const Locked locked;
+    if (!locked) return;
+    const std::uint64_t now = host_now(), outer = locked.parent();
+    locked.log().add({.kind = RecordKind::mark,
+                      .finished = true,
+                      .device = static_cast<std::uint16_t>(stream.runtime().device().index),
+                      .thread = locked.mine().number,
+                      .name = "Event::record",
+                      .id = locked.log().next_id(),
+                      .parent = outer,
+                      .stream = stream.id(),
+                      .begin = now,
+                      .end = now,
+                      .global = reinterpret_cast<std::uintptr_t>(event)});
+  });
+}
+
+void note_wait(const ProfiledCommand& command, const StreamImpl& stream, cl_event barrier, cl_event event, std::uint64_t other) noexcept {
+  if (!command) return;
+  Geometry waited{.global = reinterpret_cast<std::uintptr_t>(event)};
+  command.enqueued(stream, barrier,
+                   {.kind = RecordKind::wait, .call = "clEnqueueBarrierWithWaitList", .name = "Stream::wait", .geometry = &waited, .graph = clamped(other)});
+}
+
+void note_memory(int device, std::uint64_t stream, const void* block, std::int64_t bytes, std::uint64_t allocated, std::uint64_t reserved) noexcept {
+  recording([&] {
+    const Locked locked;
+    if (!locked || !(locked.log().options.what & kProfileMemory)) return;
+    const std::uint64_t now = host_now(), outer = locked.parent();
+    locked.log().add({.kind = RecordKind::memory,
+                      .finished = true,
+                      .device = static_cast<std::uint16_t>(device),
+                      .thread = locked.mine().number,
+                      .name = "[memory]",
+                      .id = locked.log().next_id(),
+                      .parent = outer,
+                      .stream = stream,
+                      .begin = now,
+                      .end = now,
+                      .queued = allocated,
+                      .submitted = reserved,
+                      .global = reinterpret_cast<std::uintptr_t>(block),
+                      .bytes = static_cast<double>(bytes)});
+  });
+}
+
+bool has_graph_labels(std::uint32_t graph) noexcept {
+  std::lock_guard lock(state().mutex);
+  return !state().log || state().log->graph_labels.contains(graph);
+}
+
+void set_graph_labels(std::uint32_t graph, std::vector<std::vector<NodeLabel>> labels) noexcept {
+  recording([&] {
+    std::lock_guard lock(state().mutex);
+    if (state().log) state().log->graph_labels.insert_or_assign(graph, std::move(labels));
+  });
+}
+
+double measure_profile_cost() {
+  constexpr int kCommands = 2000;
+  ProfileLog log({.max_events = 4096});
+  std::mutex mutex;
+  const std::uint64_t began = host_now();
+  for (int i = 0; i < kCommands; ++i) {
+    // As a launch does it: an op that begins and ends, a call and its command.
+    for (int step = 0; step < 3; ++step) {
+      std::lock_guard lock(mutex);
+      const std::uint64_t now = host_now();
+      log.add({.name = "cost", .id = log.next_id(), .begin = now, .end = now});
+      if (step == 1) log.add({.kind = RecordKind::kernel, .name = "cost", .begin = host_now()});
+    }
+  }
+  return static_cast<double>(host_now() - began) / kCommands;
+}
+
+}}}  // namespace clutch::v0::detail
