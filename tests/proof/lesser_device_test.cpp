@@ -236,6 +236,13 @@ TEST(LesserDevice, CallsThatAllowMatrixInstructionsUseThem) {
   EXPECT_TRUE(uses([&] { linalg::matmul(f32, f32, {.numerics = Numerics::tf32}); }));
   EXPECT_TRUE(uses([&] { linalg::linear(a, a, bias, {.activation = nn::Activation::relu, .numerics = Numerics::blocks}); }));
   EXPECT_TRUE(uses([&] { linalg::scaled_matmul(f8, f8, scale, scale, {.numerics = Numerics::blocks}); }));
+  // f8 by instructions of their own, which numerics alone allows.
+  EXPECT_EQ(last_plan().find(" NUMBERS=5"), std::string::npos);
+  EXPECT_TRUE(uses([&] { linalg::scaled_matmul(f8, f8, scale, scale, {.numerics = Numerics::f8}); }));
+  EXPECT_NE(last_plan().find(" NUMBERS=5"), std::string::npos) << last_plan();
+  const Tensor out = make(square, DType::bf16);
+  EXPECT_TRUE(uses([&] { linalg::scaled_matmul_out(out, f8, f8, scale, scale, {.numerics = Numerics::f8}); }));
+  EXPECT_NE(last_plan().find(" NUMBERS=5"), std::string::npos) << last_plan();
   EXPECT_TRUE(uses([&] { linalg::matmul(bytes, bytes); }));
   auto attends = [&](const Tensor& q, Numerics numerics) {
     attention::flex(q, q, q, {.numerics = numerics});

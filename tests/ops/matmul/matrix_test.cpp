@@ -199,24 +199,6 @@ TEST(Matrix, EightBitNumbersAreExact) {
   }
 }
 
-/// Scaled products hand the permission on, those into a tensor of the caller's, too.
-TEST(Matrix, ScaledProductsOfEightBitNumbers) {
-  CLUTCH_EACH_DEVICE(device) {
-    if (!can_run(device)) continue;
-    const Tensor a = whole_numbers({64, 96}, DType::f8e4m3fn, device, 1), b = whole_numbers({64, 96}, DType::f8e4m3fn, device, 2).mT();
-    const Tensor scale = full({1}, 0.5, {.device = device});
-    const Tensor want = linalg::scaled_matmul(a, b, scale, scale, {.dtype = DType::f32});
-    const MatrixStandIn stand_in(MatrixLayout::mfma);
-    const linalg::ScaledMatmulOptions f8{.dtype = DType::f32, .numerics = Numerics::f8};
-    EXPECT_EQ(linalg::scaled_matmul(a, b, scale, scale, f8).to_bytes(), want.to_bytes());
-    EXPECT_TRUE(last_plan().starts_with("matmul_matrix")) << last_plan();
-    const Tensor out = zeros({64, 64}, {.device = device});
-    linalg::scaled_matmul_out(out, a, b, scale, scale, f8);
-    EXPECT_TRUE(last_plan().starts_with("matmul_matrix")) << last_plan();
-    EXPECT_EQ(out.to_bytes(), want.to_bytes());
-  }
-}
-
 /// Numbers of all sizes stay within the bound of the contract, on the device's own instructions where it has them; infinite and NaN ones reach their rows and
 /// columns alone, and nothing behind the end of k, or of a matrix, reaches a result.
 TEST(Matrix, RandomNumbersKeepTheBound) {
