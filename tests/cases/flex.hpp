@@ -370,7 +370,7 @@ struct FlexCase {
       {"flex_tiles", Edit::stride, "column = first + four;", "column = first + four / 2;"},
       {"flex_tiles", Edit::offset, "span.q_at + begin), args.out_stride[2]", "span.q_at + begin) + args.out_stride[3], args.out_stride[2]"},
       {"flex_tiles", Edit::arithmetic, "row_sum[i] *= rescale;", "row_sum[i] += rescale;"},
-      {"flex_matrix", Edit::tail, "one = key < tile.count ? one", "one = key + 1 < tile.count ? one"},
+      {"flex_matrix", Edit::tail, ">= tile.count) score", ">= tile.count - 1) score"},
       {"flex_matrix", Edit::stride, "(int)key * r->row_stride", "(int)(key / 2) * r->row_stride"},
       {"flex_matrix", Edit::offset, "span.q_at + begin) + first * args.out_stride[3]", "span.q_at + begin) + (first + 1) * args.out_stride[3]"},
       {"flex_matrix", Edit::arithmetic, "line % 8 / 2 * 4 + line % 16 / 8 * 2", "line % 8 / 2 * 2 + line % 16 / 8 * 8"},

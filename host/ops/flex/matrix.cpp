@@ -22,8 +22,8 @@ FlexMatrixTile largest_tile(const FlexProblem& p) {
   switch (p.layout) {
     case MatrixLayout::mma: return {wide || words ? 4 : 8, 1, keys};
     case MatrixLayout::mfma: return {4, wide && words ? 1 : 2, keys};
-    case MatrixLayout::dpas_8: return {16, 1, 32};
-    case MatrixLayout::dpas_16: return {16, 1, keys};
+    case MatrixLayout::dpas_8:
+    case MatrixLayout::dpas_16: return {16, 1, 32};
     default: return {8, 1, keys};
   }
 }
@@ -41,8 +41,8 @@ bool is_near(const Tensor& t) {
 std::uint8_t parts_of(std::int64_t elements, std::int64_t most = kFlexMatrixMost) {
   return static_cast<std::uint8_t>(blocks_of(std::clamp<std::int64_t>(elements, 1, most), FLEX_MATRIX_ELEMENTS));
 }
-/// Most elements of values at a time: an item of a sub-group of 8 has no registers for more results.
-std::int64_t most_values(MatrixLayout layout) { return layout == MatrixLayout::dpas_8 ? 64 : kFlexMatrixMost; }
+/// Most elements of values at a time: items of these sub-groups have no registers for more results.
+std::int64_t most_values(MatrixLayout layout) { return layout == MatrixLayout::dpas_8 || layout == MatrixLayout::dpas_16 ? 64 : kFlexMatrixMost; }
 
 }  // namespace
 
@@ -112,7 +112,10 @@ void set_flex_matrix(KernelPlan& plan, const DeviceTraits& traits, const FlexPro
   while (tile.local_bytes(p) > traits.local_bytes || tile.items(p.layout) > traits.max_work_group) p.halvings += 1, tile = flex_matrix_tile(p);
   plan.tuning.tile = static_cast<std::uint64_t>(tile.queries(p.layout)), plan.tuning.local = tile.items(p.layout);
   // A unit of 65536 registers has two groups of 256 work-items, three of 128, or two where words are single numbers, which take more of them.
-  plan.registers = p.layout != MatrixLayout::mma || tile.items(p.layout) > 128 ? 128 : numbers_of_word(p) == 1 ? 200 : 168;
+  if (p.layout != MatrixLayout::mma || tile.items(p.layout) > 128)
+    plan.registers = 128;
+  else if (tile.items(p.layout) == 128)
+    plan.registers = numbers_of_word(p) == 1 ? 200 : 168;
   plan.defines.set("CLUTCH_LAYOUT", static_cast<int>(p.layout))
       .set("CLUTCH_NUMBERS", p.numbers)
       .set("CLUTCH_STAND_IN", p.stand_in)

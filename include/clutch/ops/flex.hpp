@@ -142,16 +142,17 @@ struct FlexResult {
 /// Accuracy: f32 within 2e-6 of the exact result for unit-normal q, k and v at E = 64 without score mod, growing with
 ///   its root; a score mod's terms add eps max|score| times max|v|. Subnormal numbers may count as 0.
 /// Numerics: `blocks` lets a device's matrix instructions make the forward pass of f16 and bf16, `tf32` that of f32,
-///   too, for more than 8 queries, E and Ev up to 128, without skip_masked; calls that force another implementation,
-///   and gradients, go without. Scores are sums of exact products in f32 in an order of the instruction's own, times
-///   scale; p = e^(score - largest so far) in f32; p is rounded to the tensors' dtype (tf32: 11 significant bits), and
-///   sums of its products with values are f32, as are sums of the unrounded p, which lse has. q k^T has to be finite.
-///   tf32 rounds q, k and v to 11 bits. Before it is stored a result is within
-///     (u + 2 d + 4 (S + 64) 2^-23) sum of w |v|, for f16 S 2^-25 max|v| more,
-///   of the exact one, w the weights: u is 2^-8 for bf16, 2^-11 for f16, 2^-10 for tf32, and d the largest error of a
-///   score, 2 (E + 16) 2^-23 scale |q| |k| + 2^-22 |score|, for tf32 2^-10 scale |q| |k| more. lse is within
-///   d + 4 (S + 64) 2^-23 + 2^-22 |lse|. The same call has the same bits on the same device, a sequence those that it
-///   has alone.
+///   too (q, k and v rounded to 11 significant bits), for more than 8 queries, E and Ev up to 128, without skip_masked.
+///   Calls that force another implementation, and gradients, go without.
+/// Matrix instructions: scores are f32 sums of products in an order of the instruction's own, times scale; q k^T has to
+///   be finite. p = e^(score - largest so far) in f32 is rounded to the tensors' dtype (tf32: 11 bits), and its
+///   products with values are summed in f32, as is the unrounded p, which lse has. The same call has the same bits on
+///   the same device.
+/// Accuracy of these: before it is stored a result is within (u + 2 d + 4 (S + 64) 2^-23) sum of w |v| of the exact
+/// one,
+///   for f16 S 2^-25 max|v| more; w the weights, u = 2^-8 for bf16, 2^-11 for f16, 2^-10 for tf32, d the largest error
+///   of a score, 2 (E + 16) 2^-23 scale |q| |k| + 2^-22 |score|, for tf32 2^-10 scale |q| |k| more. lse is within d + 4
+///   (S + 64) 2^-23 + 2^-22 |lse|.
 /// Determinism: a sequence has the same bits alone and in a batch if the longest sequences of both have at most 8
 ///   queries, or both have more; with f16 or bf16 and at most 8 queries Hq / Hkv times the longest must be at most 8 in
 ///   both, too, or more in both. The same keys in another layout may have other bits: with blocks of a mask, in pages,

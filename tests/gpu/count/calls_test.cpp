@@ -137,7 +137,7 @@ std::vector<Stated> stated_calls(const Device& d) {
                        return [=] { attention::flex(q, q, q, options); };
                      },
                      4096,
-                     {256, 512}});
+                     {128, 256}});
   // One document: all pairs of each block are looked at.
   calls.push_back({"block mask by documents, 2048",
                    [](std::int64_t length) { return static_cast<double>(length) * static_cast<double>(length) / (128.0 * 128.0); },
