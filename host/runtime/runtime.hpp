@@ -3,7 +3,6 @@
 #include "program/program.hpp"
 #include "runtime/host_mappings.hpp"
 #include "runtime/plan_cache.hpp"
-#include "runtime/pool.hpp"
 #include "runtime/registry.hpp"
 #include "runtime/stream.hpp"
 
@@ -19,6 +18,7 @@
 namespace clutch { inline namespace v0 { namespace detail {
 
 class GeneratorImpl;
+class Pool;
 
 /// State of one context: pool, programs, plans and streams. A device's own runtime lives as long as the process, an adopted one until interop::release().
 class Runtime {
@@ -31,7 +31,7 @@ class Runtime {
   bool adopted() const noexcept { return adopted_; }
   const DeviceTraits& traits() const { return tested_traits(device_); }
 
-  Pool& pool() noexcept { return pool_; }
+  Pool& pool() noexcept { return *pool_; }
   ProgramStore& programs() noexcept { return programs_; }
   PlanCache& plans() noexcept { return plans_; }
   HostMappings& mappings() noexcept { return mappings_; }
@@ -66,7 +66,7 @@ class Runtime {
   const DeviceRecord& device_;
   ClContext context_;
   bool adopted_;
-  Pool pool_;
+  std::unique_ptr<Pool> pool_;
   ProgramStore programs_;
   PlanCache plans_;
   HostMappings mappings_;
@@ -96,5 +96,7 @@ Runtime& adopt_context(cl_context context, const DeviceRecord& record);
 /// The runtime of a context; null if the context was never adopted.
 Runtime* find_runtime(cl_context context);
 void release_context(cl_context context);
+/// Calls `visit` with each runtime that there is now: the devices' by index, then adopted ones, which are not released meanwhile.
+void each_runtime(const std::function<void(Runtime&)>& visit);
 
 }}}  // namespace clutch::v0::detail

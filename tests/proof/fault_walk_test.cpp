@@ -5,6 +5,7 @@
 #include <clutch/interop_cl.hpp>
 
 #include "layer/fault_layer.hpp"
+#include "runtime/pool.hpp"
 #include "runtime/settings.hpp"
 #include "support/op_runner.hpp"
 
