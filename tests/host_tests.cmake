@@ -4,10 +4,12 @@
 clutch_add_test(selector SOURCES runtime/selector_test.cpp)
 clutch_add_test(dtype SOURCES runtime/dtype_test.cpp)
 clutch_add_test(settings SOURCES runtime/settings_test.cpp)
+clutch_add_test(heap SOURCES runtime/heap_test.cpp ${CMAKE_SOURCE_DIR}/host/tools/memory_replay.cpp)
 clutch_add_test(expr SOURCES expr/expr_test.cpp expr/dependence_test.cpp)
 clutch_add_test(memory_plan SOURCES graph/memory_plan_test.cpp)
 clutch_add_test(random SOURCES ops/random_test.cpp ARGUMENTS "--gtest_filter=Random.ElementaryFunctionsKeepTheirBounds:Random.SelectionByTraitsAlone")
-clutch_add_test(fuzz SOURCES fuzz/fuzz_test.cpp ${CMAKE_SOURCE_DIR}/bench/harness/json_input.cpp ARGUMENTS "--gtest_filter=-Fuzz.FilesOfTensors")
+clutch_add_test(fuzz SOURCES fuzz/fuzz_test.cpp ${CMAKE_SOURCE_DIR}/bench/harness/json_input.cpp ${CMAKE_SOURCE_DIR}/host/tools/memory_replay.cpp
+                ARGUMENTS "--gtest_filter=-Fuzz.FilesOfTensors")
 target_include_directories(test_fuzz PRIVATE ${CMAKE_SOURCE_DIR}/bench)
 target_link_libraries(test_fuzz PRIVATE nlohmann_json::nlohmann_json)
 

@@ -4,176 +4,285 @@
 #include "runtime/profile_log.hpp"
 #include "runtime/recorder.hpp"
 #include "runtime/runtime.hpp"
+#include "runtime/settings.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
+#include <utility>
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-namespace {
-
-// The sizes of PyTorch's CUDA caching allocator, so that reserved memory is what PyTorch's users expect.
-constexpr std::uint64_t kAlignment = 512;
-constexpr std::uint64_t kSmallLimit = 1ull << 20;
-constexpr std::uint64_t kSmallSegment = 2ull << 20;
-constexpr std::uint64_t kLargeSegment = 20ull << 20;
-constexpr std::uint64_t kLargeLimit = 10ull << 20;
-constexpr std::uint64_t kRounding = 2ull << 20;
-
-std::uint64_t round_up(std::uint64_t n, std::uint64_t to) { return (n + to - 1) / to * to; }
-
-bool all_done(const std::vector<ClEvent>& events) {
-  return std::all_of(events.begin(), events.end(), [](const ClEvent& event) { return is_done(event.get()); });
-}
-
-thread_local PoolId t_pool{};
-
-}  // namespace
-
-PoolId current_pool() noexcept { return t_pool; }
-
 Pool::~Pool() {
-  for (Segment* segment : segments_) {
-    for (Block* block = segment->first; block;) delete std::exchange(block, block->after);
-    delete segment;
-  }
+  if (limit_) limit_->give(heap_.reserved());
 }
 
-Block* Pool::allocate(std::uint64_t bytes, std::uint64_t stream, PoolId pool, std::string_view op) {
-  std::uint64_t limit = claimed_traits(runtime_.device()).max_alloc_bytes;
-  if (limit > 0 && bytes > limit)
-    throw Error(ErrorCode::invalid_shape, op, fmt::format("a buffer must have at most {} bytes on device {}, got {}", limit, runtime_.device().index, bytes));
-  std::uint64_t size = round_up(std::max<std::uint64_t>(bytes, 1), kAlignment);
-  bool small = size <= kSmallLimit;
-  Key key{stream, pool, small};
-  std::unique_lock lock(mutex_);
+void Pool::make_source() {
+  if (has_source_.load(std::memory_order_acquire)) [[likely]]
+    return;
+  std::lock_guard lock(source_mutex_);
+  if (source_) return;
+  auto source = make_segment_source(runtime_);
+  limit_ = source->of_host() ? MemoryLimit::of_host() : MemoryLimit::of_device(claimed_traits(runtime_.device()).global_bytes);
+  heap_.set_page(source->page());
+  checks_memory_ = the_settings().check_memory.on() && source->page() > 0;
+  if (const auto history = current_history()) heap_.history().begin(*history);
+  source_ = std::move(source);
+  has_source_.store(true, std::memory_order_release);
+}
+
+MemoryLimit& Pool::limit() {
+  make_source();
+  return *limit_;
+}
+
+void Pool::refresh_settings() {
+  const std::uint64_t version = allocator_settings_version();
+  if (version == settings_version_) [[likely]]
+    return;
+  settings_ = current_allocator_settings();
+  if (settings_.per_process_memory_fraction < 1) limit_->force({.fraction = settings_.per_process_memory_fraction});
+  for (const std::string& key : settings_.without_effect) log_once(LogLevel::warn, fmt::format("allocator_settings: {} has no effect on OpenCL devices", key));
+  if (settings_.expandable_segments && source_->reservable() == 0)
+    log_once(LogLevel::warn,
+             fmt::format("allocator_settings: segments of device {} do not grow in place: each new one is as large as all before it", runtime_.device().index));
+  settings_version_ = version;
+}
+
+Block* Pool::allocate(std::uint64_t bytes, StreamImpl& stream, PoolId pool, std::string_view op) {
+  make_source();
+  const std::uint64_t most = claimed_traits(runtime_.device()).max_alloc_bytes;
+  if (most > 0 && bytes > most)
+    throw Error(ErrorCode::invalid_shape, op, fmt::format("a buffer must have at most {} bytes on device {}, got {}", most, runtime_.device().index, bytes));
+  Lock lock(mutex_);
+  refresh_settings();
+  std::uint64_t size = rounded_bytes(settings_, bytes);
+  if (checks_memory_) [[unlikely]]
+    size = round_up(size, source_->page());  // so that a page has one block alone
+  if (most > 0 && size > most) size = std::max(round_up(bytes, kBlockAlignment), most / kBlockAlignment * kBlockAlignment);
+  Request request{
+      .requested = bytes, .bytes = size, .most = most, .key = {stream.id(), pool, size <= kSmallLimit}, .stream = stream, .op = op, .label = current_label(op)};
   settle();
-  Block* block = take(key, size);
-  if (!block) block = take({0, pool, small}, size);
-  if (!block) {
-    illegal_beside(op);
-    std::uint64_t wanted = small ? kSmallSegment : size < kLargeLimit ? kLargeSegment : round_up(size, kRounding);
-    if (limit > 0) wanted = std::clamp(wanted, size, std::max(limit, size));
-    block = new_segment(wanted, key, op, size, lock)->first;
-    free_[key].erase(block);
+  if (Block* block = take_cached(request)) return block;
+  illegal_beside(op);
+  if (pool != PoolId{}) {
+    request.pool = pool_options(pool);
+    heap_.record(pool, request.pool);
   }
-  block->segment->stream = stream;
-  block = split(block, size);
-  block->free = false;
-  block->requested = bytes;
-  allocated_bytes_.add(small, block->bytes);
-  requested_bytes_.add(small, bytes);
-  allocation_.add(small, 1);
+  std::string why_not;
+  if (Block* block = take_new(request, false, why_not)) return block;
+  ++heap_.counters().alloc_retries;
+  if (Block* block = take_when_short(request, lock, why_not)) return block;
+  ++heap_.counters().ooms;
+  const MemoryShortage failed = shortage(request);
+  if (heap_.history().on())
+    heap_.history().add({.action = MemoryHistory::Action::oom,
+                         .address = failed.limit - std::min(failed.limit, limit_->held()),
+                         .size = bytes,
+                         .stream = stream.id(),
+                         .pool = pool,
+                         .label = &heap_.label(request.label)});
+  const std::string text = out_of_memory_text(request, why_not);
+  lock.unlock();
+  call_out_of_memory(failed);
+  throw Error(ErrorCode::out_of_memory, op, text);
+}
+
+Block* Pool::take_cached(const Request& request) {
+  Block* block = heap_.find(settings_, request.key, request.bytes);
+  if (!block) block = heap_.find(settings_, {0, request.key.pool, request.key.small}, request.bytes);
+  return block ? take(request, block) : nullptr;
+}
+
+Block* Pool::take(const Request& request, Block* block) {
+  const std::uint64_t taken = Heap::bytes_taken(settings_, *block, request.bytes);
+  if (const std::uint64_t missing = heap_.missing(*block, taken); missing > 0 && !limit_->take(missing)) return nullptr;
+  if (block->segment->stream == 0) ends_.try_emplace(request.stream.id(), request.stream.end());
+  heap_.take(settings_, *block, taken, request.requested, request.key.stream, heap_.label(request.label));
   if (profiled() != 0) [[unlikely]]
-    note_memory(runtime_.device().index, stream, block, static_cast<std::int64_t>(block->bytes), allocated_bytes_.all.current, reserved_bytes_.all.current);
+    note_memory(runtime_.device().index, request.key.stream, block, static_cast<std::int64_t>(block->bytes),
+                heap_.counters().allocated_bytes.all.current, heap_.reserved());
+  if (checks_memory_) [[unlikely]]
+    source_->protect(block->segment->memory, block->offset, block->bytes, true);
   return block;
 }
 
-Block* Pool::take(const Key& key, std::uint64_t bytes) {
-  auto list = free_.find(key);
-  if (list == free_.end()) return nullptr;
-  Block probe{.bytes = bytes};
-  auto found = list->second.lower_bound(&probe);
-  if (found == list->second.end()) return nullptr;
-  // A large block is not cut for a request of less than half its size and more than kLargeSegment below it: the small part would keep the segment reserved.
-  if (!key.small && (*found)->bytes > bytes + kLargeSegment && bytes < (*found)->bytes / 2) return nullptr;
-  Block* block = *found;
-  list->second.erase(found);
-  return block;
-}
-
-Block* Pool::split(Block* block, std::uint64_t bytes) {
-  bool small = block->segment->small;
-  std::uint64_t rest = block->bytes - bytes;
-  if (rest < (small ? kAlignment : kSmallLimit)) return block;
-  auto* tail = new Block{.segment = block->segment, .offset = block->offset + bytes, .bytes = rest, .before = block, .after = block->after};
-  if (tail->after) tail->after->before = tail;
-  block->after = tail;
-  block->bytes = bytes;
-  free_[key_of(*block->segment)].insert(tail);
-  return block;
-}
-
-Segment* Pool::new_segment(std::uint64_t bytes, const Key& key, std::string_view op, std::uint64_t wanted, std::unique_lock<std::mutex>& lock) {
-  cl_int status = CL_SUCCESS;
-  ClMem mem;
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    mem = ClMem(clCreateBuffer(runtime_.context(), CL_MEM_READ_WRITE, bytes, nullptr, &status));
-    if (status == CL_SUCCESS) break;
-    if (!is_out_of_memory(status) && status != CL_INVALID_BUFFER_SIZE) throw_cl(status, op, "clCreateBuffer");
-    if (attempt == 0) {
-      ++retries_;
-      settle_all(lock);
-      trim_locked();
-      bytes = std::max(wanted, std::min(bytes, wanted));  // the retry reserves no more than the call needs
+Block* Pool::take_new(const Request& request, bool least, std::string& why_not) {
+  std::uint64_t bytes = least ? request.bytes : new_segment_bytes(settings_, request.bytes, heap_.reserved(), claimed_traits(runtime_.device()).global_bytes);
+  if (settings_.garbage_collection_threshold > 0) collect_garbage(bytes);
+  const bool grows = settings_.expandable_segments && source_->reservable() >= request.bytes && !request.pool.no_split;
+  if (grows) {
+    if (!limit_->take(request.bytes)) {
+      why_not = limit_->to_text();
+      ++heap_.counters().oom_rejections;
+      return nullptr;
     }
+    limit_->give(request.bytes);  // the block will take its pages
+    // A range of addresses may be refused, too, under a limit of the system: a shorter one may do.
+    for (std::uint64_t range = source_->reservable(); range >= std::max(request.bytes, kLargeLimit); range = range / 2 / kSegmentRounding * kSegmentRounding)
+      if (Segment* made = new_segment(request, range, true, why_not)) return take(request, made->first);
+  }
+  if (source_->page() > 0) bytes = round_up(bytes, source_->page());
+  if (request.most > 0) bytes = std::clamp(bytes, request.bytes, std::max(request.most, request.bytes));
+  Segment* made = new_segment(request, bytes, false, why_not);
+  return made ? take(request, made->first) : nullptr;
+}
+
+Segment* Pool::new_segment(const Request& request, std::uint64_t bytes, bool grows, std::string& why_not) {
+  const std::uint64_t held = grows ? 0 : source_->page() > 0 ? round_up(bytes, source_->page()) : bytes;
+  if (!limit_->take(held)) {
+    why_not = limit_->to_text();
+    ++heap_.counters().oom_rejections;
+    return nullptr;
+  }
+  SegmentMemory memory;
+  cl_int status = CL_OUT_OF_HOST_MEMORY;
+  try {
+    status = source_->make(memory, bytes, grows, request.op, why_not);
+  } catch (...) {
+    limit_->give(held);
+    throw;
   }
   if (status != CL_SUCCESS) {
-    ++ooms_;
-    throw Error(ErrorCode::out_of_memory, op,
-                fmt::format("{} bytes wanted on device {}, which has {} bytes, of which clutch holds {} ({} in use); clCreateBuffer "
-                            "failed with {} after caches were freed",
-                            bytes, runtime_.device().index, claimed_traits(runtime_.device()).global_bytes, reserved_bytes_.all.current,
-                            allocated_bytes_.all.current, cl_error_name(status)),
-                status);
+    limit_->give(held);
+    return nullptr;
   }
-  auto* segment = new Segment{.mem = std::move(mem), .bytes = bytes, .stream = key.stream, .pool = key.pool, .small = key.small};
-  segment->first = new Block{.segment = segment, .bytes = bytes};
-  segments_.insert(segment);
-  free_[key].insert(segment->first);
-  reserved_bytes_.add(key.small, bytes);
-  segment_.add(key.small, 1);
-  ++device_allocs_;
-  return segment;
+  if (checks_memory_) source_->protect(memory, 0, bytes, false);
+  ends_.try_emplace(request.stream.id(), request.stream.end());
+  return &heap_.add(settings_, request.key, std::move(memory), bytes, grows);
 }
 
-void Pool::release(Block* block, std::vector<ClEvent> uses) noexcept {
-  std::lock_guard lock(mutex_);
-  bool small = block->segment->small;
-  allocated_bytes_.remove(small, block->bytes);
-  requested_bytes_.remove(small, block->requested);
-  allocation_.remove(small, 1);
-  if (profiled() != 0) [[unlikely]]
-    note_memory(runtime_.device().index, block->segment->stream, block, -static_cast<std::int64_t>(block->bytes), allocated_bytes_.all.current,
-                reserved_bytes_.all.current);
-  if (!all_done(uses))
-    pending_.push_back({block, std::move(uses)});
-  else
-    merge_free(block);
+/// Gives the segments back that have been unused for the longest, until a new one of `bytes` stays below the threshold.
+void Pool::collect_garbage(std::uint64_t bytes) {
+  const std::uint64_t allowed = limit_->allowed();
+  if (allowed == UINT64_MAX) return;
+  const auto threshold = static_cast<std::uint64_t>(settings_.garbage_collection_threshold * static_cast<double>(allowed));
+  while (limit_->held() + bytes > threshold) {
+    Segment* oldest = nullptr;
+    for (const auto& [address, segment] : heap_.segments()) {
+      if (segment->small || segment->grows || !Heap::is_whole(*segment)) continue;
+      if (!oldest || segment->first->freed_at < oldest->first->freed_at) oldest = segment.get();
+    }
+    if (!oldest) return;
+    remove(*oldest);
+  }
 }
 
-void Pool::merge_free(Block* block) {
-  auto& list = free_[key_of(*block->segment)];
-  block->free = true;
-  auto absorb = [](Block* left, Block* right) {
-    left->bytes += right->bytes;
-    left->after = right->after;
-    if (left->after) left->after->before = left;
-    delete right;
+Block* Pool::take_when_short(const Request& request, Lock& lock, std::string& why_not) {
+  auto again = [&](bool least) {
+    Block* block = take_cached(request);
+    return block ? block : take_new(request, least, why_not);
   };
-  auto is_listed = [&](Block* b) { return b && b->free && list.erase(b) > 0; };
-  if (is_listed(block->after)) absorb(block, block->after);
-  if (is_listed(block->before)) {
-    block = block->before;
-    absorb(block, block->after);
+  const MemoryShortage now = shortage(request);
+  lock.unlock();
+  const bool freed = call_memory_short(now);
+  lock.lock();
+  if (freed) {
+    settle();
+    if (Block* block = again(false)) return block;
   }
-  list.insert(block);
-  hand_over(*block->segment);
+  if (Block* block = take_from_pools(request)) return block;
+  if (Block* block = take_foreign(request, lock)) return block;
+  trim_locked(settle_all(lock));
+  return again(true);
 }
 
-/// Gives an orphaned segment to all streams once it is one free block. Smaller parts stay: a stream frees blocks of its own segments while its work on them
-/// still runs, which is safe only as long as this one stream reuses them.
-void Pool::hand_over(Segment& segment) {
-  Block* only = segment.first;
-  if (!segment.orphan || only->after || !only->free) return;
-  auto own = free_.find(key_of(segment));
-  own->second.erase(only);
-  if (own->second.empty()) free_.erase(own);
-  segment.stream = 0;
-  segment.orphan = false;
-  free_[key_of(segment)].insert(only);
+/// A block of a pool that lends in need.
+Block* Pool::take_from_pools(const Request& request) {
+  if (request.key.pool != PoolId{}) return nullptr;
+  for (const auto& [id, record] : heap_.records()) {
+    if (!record.options.use_on_oom) continue;
+    Block* block = heap_.find(settings_, {request.key.stream, record.id, request.key.small}, request.bytes);
+    if (!block) block = heap_.find(settings_, {0, record.id, request.key.small}, request.bytes);
+    if (block && (block = take(request, block))) return block;
+  }
+  return nullptr;
+}
+
+MemoryShortage Pool::shortage(const Request& request) {
+  return {.device = Device(&runtime_.device()),
+          .wanted = request.bytes,
+          .allocated = heap_.counters().allocated_bytes.all.current,
+          .reserved = heap_.reserved(),
+          .limit = limit_->allowed()};
+}
+
+/// A block that another stream has freed, behind a wait of this stream for that one's work.
+Block* Pool::take_foreign(const Request& request, Lock& lock) {
+  for (const auto& [stream, end] : ends_) {
+    if (stream == request.key.stream) continue;
+    Block* block = heap_.find(settings_, {stream, request.key.pool, request.key.small}, request.bytes);
+    if (!block || !(block = take(request, block))) continue;
+    const std::shared_ptr<StreamEnd> owner = end;
+    lock.unlock();
+    // The owner's work up to now is all that can use the block: it was free in the owner's order, and is not the owner's any more.
+    cl_int status = CL_SUCCESS;
+    if (ClEvent mark = owner->mark()) {
+      cl_event raw = mark.get();
+      status = clEnqueueBarrierWithWaitList(request.stream.queue(), 1, &raw, nullptr);
+    }
+    if (status == CL_SUCCESS) return block;
+    release(block, {});
+    throw_cl(status, request.op, "clEnqueueBarrierWithWaitList");
+  }
+  return nullptr;
+}
+
+std::string Pool::out_of_memory_text(const Request& request, const std::string& why_not) const {
+  const MemoryCounters& counters = heap_.counters();
+  std::uint64_t largest = 0, pending = counters.active_bytes.all.current - counters.allocated_bytes.all.current;
+  for (const auto& [address, segment] : heap_.segments())
+    for (const Block* block = segment->first; block; block = block->after)
+      if (block->state == Block::State::free) largest = std::max(largest, block->bytes);
+  std::vector<const MemoryLabel*> labels;
+  for (const auto& [name, label] : heap_.labels())
+    if (label->current > 0) labels.push_back(label.get());
+  std::stable_sort(labels.begin(), labels.end(), [](const auto* a, const auto* b) { return a->current > b->current; });
+  constexpr std::size_t kNamed = 5;
+  std::string live;
+  for (std::size_t i = 0; i < std::min(labels.size(), kNamed); ++i)
+    live += fmt::format("{}{} {} bytes in {}", i > 0 ? ", " : "", labels[i]->name.empty() ? "(no label)" : labels[i]->name, labels[i]->current,
+                        labels[i]->blocks == 1 ? "1 block" : fmt::format("{} blocks", labels[i]->blocks));
+  if (labels.size() > kNamed) live += fmt::format(" and {} more", labels.size() - kNamed);
+  return fmt::format(
+      "{} bytes wanted on device {}, which has {} bytes: {}; clutch holds {} there, {} in use, {} in use by other streams alone; "
+      "the largest free block has {}; largest in use: {}",
+      request.bytes, runtime_.device().index, claimed_traits(runtime_.device()).global_bytes, why_not, counters.reserved_bytes.all.current,
+      counters.allocated_bytes.all.current, pending, largest, live.empty() ? "none" : live);
+}
+
+void Pool::release(Block* block, std::vector<BlockUse> uses) noexcept {
+  std::lock_guard lock(mutex_);
+  heap_.release(*block);
+  if (profiled() != 0) [[unlikely]]
+    note_memory(runtime_.device().index, block->segment->stream, block, -static_cast<std::int64_t>(block->bytes),
+                heap_.counters().allocated_bytes.all.current, heap_.reserved());
+  for (BlockUse& use : uses) {
+    if (is_done(use.event.get())) continue;
+    ++block->awaited;
+    pending_[use.stream].emplace_back(std::move(use.event), block);
+  }
+  if (block->awaited == 0) merge(block);
+}
+
+void Pool::merge(Block* block) {
+  Segment& segment = *block->segment;
+  if (checks_memory_) [[unlikely]]
+    source_->protect(segment.memory, block->offset, block->bytes, false);
+  heap_.merge(block);
+  if (segment.owner && segment.owner->ended && Heap::is_whole(segment)) remove(segment);
+}
+
+void Pool::end_pool(PoolId pool) noexcept {
+  std::lock_guard lock(mutex_);
+  PoolRecord* record = heap_.find_record(pool);
+  if (!record) return;
+  record->ended = true;
+  if (record->counters.segment.all.current == 0) return heap_.forget_pool(pool);
+  for (auto at = heap_.segments().begin(); at != heap_.segments().end();) {
+    Segment& segment = *at++->second;
+    if (segment.pool == pool && Heap::is_whole(segment)) remove(segment);  // the last one removes the record
+  }
 }
 
 void Pool::adopt_stream(std::uint64_t stream, ClEvent last) noexcept {
@@ -183,135 +292,125 @@ void Pool::adopt_stream(std::uint64_t stream, ClEvent last) noexcept {
 
 /// Frees blocks whose uses by other streams are done, and orphans segments whose stream is gone with all of its work done.
 void Pool::settle() {
-  for (std::size_t i = 0; i < pending_.size();) {
-    if (!all_done(pending_[i].uses)) {
-      ++i;
-      continue;
-    }
-    Block* block = pending_[i].block;
-    std::swap(pending_[i], pending_.back());
-    pending_.pop_back();
-    merge_free(block);
+  if (!pending_.empty()) {
+    for (auto& [stream, blocks] : pending_)
+      while (!blocks.empty() && is_done(blocks.front().first.get())) {
+        Block* block = blocks.front().second;
+        blocks.pop_front();
+        if (--block->awaited == 0) merge(block);
+      }
+    std::erase_if(pending_, [](const auto& row) { return row.second.empty(); });
   }
-  std::set<std::uint64_t> gone;
+  if (orphans_.empty()) return;
   std::erase_if(orphans_, [&](const Orphan& orphan) {
-    bool done = !orphan.last || is_done(orphan.last.get());
-    if (done) gone.insert(orphan.stream);
-    return done;
+    if (orphan.last && !is_done(orphan.last.get())) return false;
+    heap_.orphan(orphan.stream);
+    ends_.erase(orphan.stream);
+    return true;
   });
-  if (gone.empty()) return;
-  for (Segment* segment : segments_) {
-    if (!gone.contains(segment->stream)) continue;
-    segment->orphan = true;
-    hand_over(*segment);
-  }
-  std::erase_if(free_, [&](const auto& list) { return list.second.empty() && gone.contains(list.first.stream); });
 }
 
-void Pool::settle_all(std::unique_lock<std::mutex>& lock) {
+std::uint64_t Pool::settle_all(Lock& lock) {
+  ++heap_.counters().sync_all_streams;
+  const std::uint64_t released = heap_.released();
   std::vector<ClEvent> events;
-  for (const Pending& pending : pending_)
-    for (const ClEvent& use : pending.uses) events.push_back(retained(use.get()));
+  for (const auto& [stream, blocks] : pending_)
+    for (const auto& [event, block] : blocks) events.push_back(retained(event.get()));
   for (const Orphan& orphan : orphans_)
     if (orphan.last) events.push_back(retained(orphan.last.get()));
+  std::vector<std::shared_ptr<StreamEnd>> ends;
+  for (const auto& [stream, end] : ends_) ends.push_back(end);
   lock.unlock();  // because a host task that is waited for may itself allocate
   for (const ClEvent& event : events)
     if (cl_event raw = event.get()) clWaitForEvents(1, &raw);
+  for (const auto& end : ends) end->finish();
   lock.lock();
   settle();
+  return released;
 }
 
 void Pool::trim() {
-  std::unique_lock lock(mutex_);
-  settle_all(lock);
-  trim_locked();
+  if (!has_source_.load(std::memory_order_acquire)) return;
+  Lock lock(mutex_);
+  trim_locked(settle_all(lock));
 }
 
-void Pool::trim_locked() {
-  for (auto it = segments_.begin(); it != segments_.end();) {
-    Segment* segment = *it;
-    Block* only = segment->first;
-    auto& list = free_[key_of(*segment)];
-    if (only->after || !only->free || list.erase(only) == 0) {
-      ++it;
+void Pool::remove(Segment& segment) {
+  const std::uint64_t before = heap_.reserved();
+  heap_.remove(segment);
+  limit_->give(before - heap_.reserved());
+}
+
+void Pool::trim_locked(std::uint64_t released) {
+  for (auto at = heap_.segments().begin(); at != heap_.segments().end();) {
+    Segment& segment = *at++->second;
+    if (Heap::is_whole(segment)) {
+      remove(segment);
       continue;
     }
-    reserved_bytes_.remove(segment->small, segment->bytes);
-    segment_.remove(segment->small, 1);
-    ++device_frees_;
-    it = segments_.erase(it);
-    delete only;
-    delete segment;
+    const std::uint64_t before = heap_.reserved();
+    for (Block* block = segment.first; block; block = block->after)
+      if (block->state == Block::State::free && block->freed_at <= released)
+        heap_.drop_pages(*block, [&](const Segment& of, std::uint64_t offset, std::uint64_t bytes) { return source_->give_back(of.memory, offset, bytes); });
+    limit_->give(before - heap_.reserved());
   }
 }
 
 std::uint64_t Pool::live_blocks() const {
   std::lock_guard lock(mutex_);
-  return allocation_.all.current;
+  return heap_.counters().allocation.all.current;
 }
 
 void Pool::reset_peaks() {
   std::lock_guard lock(mutex_);
-  for (Counters* c : {&allocated_bytes_, &reserved_bytes_, &allocation_, &segment_, &requested_bytes_})
-    for (Counter* k : {&c->all, &c->small, &c->large}) k->peak = k->current;
+  heap_.counters().reset_peaks();
+  for (auto& [id, record] : heap_.records()) record.counters.reset_peaks();
+  for (const auto& [name, label] : heap_.labels()) label->peak = label->current;
+}
+
+void Pool::reset_accumulated() {
+  std::lock_guard lock(mutex_);
+  heap_.counters().reset_accumulated();
+  for (auto& [id, record] : heap_.records()) record.counters.reset_accumulated();
 }
 
 std::map<std::string, std::uint64_t> Pool::stats() const {
   std::lock_guard lock(mutex_);
-  std::map<std::string, std::uint64_t> result;
-  auto put = [&](const std::string& key, const Counters& counters) {
-    auto one = [&](const char* pool, const Counter& c) {
-      result[fmt::format("{}.{}.current", key, pool)] = c.current;
-      result[fmt::format("{}.{}.peak", key, pool)] = c.peak;
-      result[fmt::format("{}.{}.allocated", key, pool)] = c.allocated;
-      result[fmt::format("{}.{}.freed", key, pool)] = c.freed;
-    };
-    one("all", counters.all);
-    one("small_pool", counters.small);
-    one("large_pool", counters.large);
-  };
-  if (device_allocs_ == 0) return result;
-  put("allocated_bytes", allocated_bytes_);
-  put("allocation", allocation_);
-  put("requested_bytes", requested_bytes_);
-  put("reserved_bytes", reserved_bytes_);
-  put("segment", segment_);
-  result["num_alloc_retries"] = retries_;
-  result["num_ooms"] = ooms_;
-  result["num_device_alloc"] = device_allocs_;
-  result["num_device_free"] = device_frees_;
+  if (!has_source_.load(std::memory_order_acquire)) return {};
+  return heap_.counters().by_key(settings_.max_split_size);
+}
+
+std::map<std::string, std::uint64_t> Pool::stats(PoolId pool) const {
+  std::lock_guard lock(mutex_);
+  auto found = heap_.records().find({pool.first, pool.second});
+  return found == heap_.records().end() ? std::map<std::string, std::uint64_t>() : found->second.counters.by_key(settings_.max_split_size);
+}
+
+std::map<std::string, LabelStats> Pool::stats_by_label() const {
+  std::lock_guard lock(mutex_);
+  std::map<std::string, LabelStats> result;
+  for (const auto& [name, label] : heap_.labels())
+    if (label->peak > 0) result[name] = {label->current, label->peak, label->blocks};
   return result;
 }
 
+void Pool::begin_history(const MemoryHistoryOptions& options) {
+  std::lock_guard lock(mutex_);
+  heap_.history().begin(options);
+}
+
+void Pool::end_history() noexcept {
+  std::lock_guard lock(mutex_);
+  heap_.history().end();
+}
+
+void Pool::snapshot(int index, MemorySnapshot& to) {
+  std::lock_guard lock(mutex_);
+  settle();
+  if (heap_.history().on()) heap_.history().add({.action = MemoryHistory::Action::snapshot});
+  heap_.snapshot(index, to.segments);
+  to.device_traces.resize(std::max(to.device_traces.size(), static_cast<std::size_t>(index) + 1));
+  to.device_traces[static_cast<std::size_t>(index)] = heap_.history().entries();
+}
+
 }}}  // namespace clutch::v0::detail
-
-namespace clutch { inline namespace v0 {
-
-PoolId new_pool() {
-  static std::atomic<std::uint64_t> next{1};
-  return {0, next.fetch_add(1)};
-}
-
-PoolGuard::PoolGuard(PoolId pool) : former_(detail::t_pool) { detail::t_pool = pool; }
-PoolGuard::~PoolGuard() { detail::t_pool = former_; }
-
-std::map<std::string, std::uint64_t> memory_stats(const Device& device) { return detail::runtime_for(device).pool().stats(); }
-
-std::uint64_t memory_allocated(const Device& device) {
-  auto stats = memory_stats(device);
-  auto found = stats.find("allocated_bytes.all.current");
-  return found == stats.end() ? 0 : found->second;
-}
-
-std::uint64_t memory_reserved(const Device& device) {
-  auto stats = memory_stats(device);
-  auto found = stats.find("reserved_bytes.all.current");
-  return found == stats.end() ? 0 : found->second;
-}
-
-void empty_cache(const Device& device) {
-  if (!detail::illegal_beside("empty_cache")) detail::runtime_for(device).pool().trim();
-}
-void reset_peak_memory_stats(const Device& device) { detail::runtime_for(device).pool().reset_peaks(); }
-
-}}  // namespace clutch::v0

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/runtime.hpp"
 
+#include "runtime/pool.hpp"
 #include "runtime/profile_log.hpp"
 #include "runtime/settings.hpp"
 
@@ -26,7 +27,12 @@ Adopted& adopted() {
 }  // namespace
 
 Runtime::Runtime(const DeviceRecord& device, ClContext context, bool adopted, std::vector<SubDevice> named)
-    : device_(device), context_(std::move(context)), adopted_(adopted), pool_(*this), programs_(*this), units_(device, std::move(named)) {}
+    : device_(device),
+      context_(std::move(context)),
+      adopted_(adopted),
+      pool_(std::make_unique<Pool>(*this)),
+      programs_(*this),
+      units_(device, std::move(named)) {}
 
 Runtime::~Runtime() { default_generator_.reset(); }  // before pool_, to which the generator's memory returns
 
@@ -205,6 +211,13 @@ void release_context(cl_context context) {
     all.erase(found);
   }
   dead->synchronize();
+}
+
+void each_runtime(const std::function<void(Runtime&)>& visit) {
+  for (const auto& record : registry().records)
+    if (record->runtime) visit(*record->runtime);
+  std::lock_guard lock(adopted().mutex);
+  for (const auto& runtime : adopted().runtimes) visit(*runtime);
 }
 
 }}}  // namespace clutch::v0::detail

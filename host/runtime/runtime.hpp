@@ -4,7 +4,6 @@
 #include "runtime/host_mappings.hpp"
 #include "runtime/partition.hpp"
 #include "runtime/plan_cache.hpp"
-#include "runtime/pool.hpp"
 #include "runtime/registry.hpp"
 #include "runtime/stream.hpp"
 
@@ -21,6 +20,7 @@
 namespace clutch { inline namespace v0 { namespace detail {
 
 class GeneratorImpl;
+class Pool;
 
 /// State of one context: pool, programs, plans and streams. A device's own runtime lives as long as the process, an adopted one until interop::release().
 class Runtime {
@@ -37,7 +37,7 @@ class Runtime {
     return partition ? partition->traits() : tested_traits(device_);
   }
 
-  Pool& pool() noexcept { return pool_; }
+  Pool& pool() noexcept { return *pool_; }
   ProgramStore& programs() noexcept { return programs_; }
   /// Plans depend on the number of units: those of the thread's current partition of this device, else the device's.
   PlanCache& plans() {
@@ -87,7 +87,7 @@ class Runtime {
   const DeviceRecord& device_;
   ClContext context_;
   bool adopted_;
-  Pool pool_;
+  std::unique_ptr<Pool> pool_;
   ProgramStore programs_;
   PlanCache plans_;
   std::map<int, PlanCache> plans_of_units_;
@@ -120,5 +120,7 @@ Runtime& adopt_context(cl_context context, const DeviceRecord& record);
 /// The runtime of a context; null if the context was never adopted.
 Runtime* find_runtime(cl_context context);
 void release_context(cl_context context);
+/// Calls `visit` with each runtime that there is now: the devices' by index, then adopted ones, which are not released meanwhile.
+void each_runtime(const std::function<void(Runtime&)>& visit);
 
 }}}  // namespace clutch::v0::detail

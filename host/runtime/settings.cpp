@@ -5,6 +5,8 @@
 #include <clutch/kernel.hpp>
 #include <clutch/version.hpp>
 
+#include "runtime/allocator_config.hpp"
+#include "runtime/memory_limit.hpp"
 #include "support/system.hpp"
 
 #include <fmt/format.h>
@@ -55,23 +57,17 @@ bool is_number(std::string_view text) {
   return good;
 }
 
-/// Bytes of "4096", "512K", "64M" or "2G"; nullopt unless the text is a size below 2^63.
-std::optional<std::uint64_t> parse_size(std::string_view text) {
-  int shift = 0;
-  if (const auto unit = text.empty() ? std::string_view::npos : std::string_view("KMG").find(text.back()); unit != std::string_view::npos) {
-    shift = 10 * static_cast<int>(unit + 1);
-    text.remove_suffix(1);
-  }
-  if (!is_number(text)) return std::nullopt;
-  const std::uint64_t number = std::stoull(std::string(text));
-  if (number > std::uint64_t{INT64_MAX} >> shift) return std::nullopt;
-  return number << shift;
-}
-
 /// Description of the row's valid values if `value` is not one of them, else empty.
 std::string refusal(const SettingRow& row, std::string_view value) {
   if (row.type == "string" || row.type == "path") return {};
   if (row.type == "flag") return value == "0" || value == "1" ? "" : "0 or 1";
+  if (row.type == "allocator") return allocator_settings_refusal(value);
+  if (row.type == "limit") {
+    MemoryLimitText ignored;
+    return parse_memory_limit(value, ignored)
+               ? ""
+               : "a number of bytes (or of KiB, MiB, GiB with K, M, G behind it), a fraction up to 1 with a point (0.9), or 0 for no limit";
+  }
   if (row.type == "integer") return is_number(value) ? "" : "a whole number of at most 18 digits";
   if (row.type == "size") return parse_size(value) ? "" : "a whole number of bytes below 2^63, or of KiB, MiB, GiB with K, M, G behind it: 512M";
   if (row.type.find('|') != std::string_view::npos) return contains(split(row.type, '|'), value) ? "" : fmt::format("one of {}", row.type);
@@ -97,6 +93,18 @@ std::size_t fallback_slot(std::string_view kind, std::string_view op) {
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  int shift = 0;
+  if (const auto unit = text.empty() ? std::string_view::npos : std::string_view("KMG").find(text.back()); unit != std::string_view::npos) {
+    shift = 10 * static_cast<int>(unit + 1);
+    text.remove_suffix(1);
+  }
+  if (!is_number(text)) return std::nullopt;
+  const std::uint64_t number = std::stoull(std::string(text));
+  if (number > std::uint64_t{INT64_MAX} >> shift) return std::nullopt;
+  return number << shift;
+}
 
 std::uint64_t Setting::bytes() const { return parse_size(value).value_or(0); }
 bool Settings::strict_forbids(std::string_view kind) const { return contains(split(strict.value, ','), kind); }

@@ -28,6 +28,9 @@ struct Settings {
   bool strict_forbids(std::string_view kind) const;
 };
 
+/// Bytes of "4096", "512K", "64M" or "2G"; nullopt unless the text is a size below 2^63.
+std::optional<std::uint64_t> parse_size(std::string_view text);
+
 /// Parses "NAME=value" pairs; names without CLUTCH_ are skipped. Errors: invalid_setting.
 Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& environment);
 

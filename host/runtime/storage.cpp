@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/storage.hpp"
 
+#include "runtime/op_name.hpp"
+#include "runtime/pool.hpp"
 #include "runtime/recorder.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
@@ -24,8 +26,8 @@ Storage::Storage(const std::shared_ptr<StreamImpl>& stream, std::uint64_t bytes,
 }
 
 void Storage::take_block(std::string_view op) {
-  block_ = runtime_.pool().allocate(bytes_, home_->id(), current_pool(), op);
-  mem_ = block_->segment->mem.get();
+  block_ = runtime_.pool().allocate(bytes_, *home_, current_pool(), OpName::or_else(op));
+  mem_ = block_->segment->memory.buffer.get();
   offset_ = block_->offset;
 }
 
@@ -48,9 +50,13 @@ Storage::~Storage() {
   if (forked()) return;
   if (recording_) recording_->released(recorded_buffer_);
   if (block_) {
-    std::vector<ClEvent> uses;
-    for (const auto& user : users_)
-      if (ClEvent mark = user->mark()) uses.push_back(std::move(mark));
+    std::vector<BlockUse> uses;
+    auto add_use = [&](StreamEnd& user) {
+      if (ClEvent mark = user.mark()) uses.push_back({user.stream(), std::move(mark)});
+    };
+    for (const auto& user : users_) add_use(*user);
+    // A block that was another stream's goes back to that one, which does not know of the work of this one.
+    if (block_->segment->stream != home_->id() || runtime_.pool().checks_memory()) add_use(*home_->end());
     runtime_.pool().release(block_, std::move(uses));
   }
   if (keeper_)

@@ -2,7 +2,6 @@
 #pragma once
 #include <clutch/tensor.hpp>
 
-#include "runtime/pool.hpp"
 #include "runtime/stream.hpp"
 
 #include <atomic>
@@ -13,6 +12,7 @@
 namespace clutch { inline namespace v0 { namespace detail {
 
 class Recording;
+struct Block;
 
 /// Bytes at an offset of a cl_mem: a block of a pool's segment, a caller's wrapped buffer, or memory of a capture that has no address yet.
 class Storage : public std::enable_shared_from_this<Storage> {
@@ -29,6 +29,8 @@ class Storage : public std::enable_shared_from_this<Storage> {
   cl_mem mem() const noexcept { return mem_; }
   std::uint64_t offset() const noexcept { return offset_; }
   std::uint64_t bytes() const noexcept { return bytes_; }
+  /// The block of a pool; null for a caller's buffer and for memory without an address.
+  const Block* block() const noexcept { return block_; }
 
   /// True for memory of a recording that has not placed it, so that it has no address. Its index in the recording is `recorded_buffer_`.
   bool unplaced() const noexcept { return mem_ == nullptr; }

@@ -5,6 +5,7 @@
 
 #include "program/pack_record.hpp"
 #include "runtime/op_name.hpp"
+#include "runtime/pool.hpp"
 #include "runtime/profile_log.hpp"
 #include "runtime/queue_recorder.hpp"
 #include "runtime/quirks.hpp"

@@ -117,4 +117,29 @@ class FileLock {
 /// True if the process may write to a folder that exists.
 bool may_write(const std::filesystem::path& folder) noexcept;
 
+// Memory
+
+/// Bytes of a page.
+std::size_t page_bytes() noexcept;
+
+enum class MapFor {
+  use,      ///< memory that the process counts on
+  reserve,  ///< a range of addresses of which parts will be used, each counted when it is first touched; Windows has none
+};
+/// Maps whole pages, which take memory when they are first touched. The address is a multiple of 2 MiB, on Windows of 64 KiB. Null, with the system's reason in
+/// `why_not`, if that fails.
+void* map_memory(std::size_t bytes, MapFor what, std::string& why_not);
+void unmap_memory(void* memory, std::size_t bytes) noexcept;
+/// Gives the memory of whole pages back until they are touched again, with undefined contents. False if the system refuses.
+bool give_back_pages(void* memory, std::size_t bytes) noexcept;
+/// Makes access to whole pages end the process, or allows it again. False if the system refuses.
+bool protect_pages(void* memory, std::size_t bytes, bool accessible) noexcept;
+
+struct HostMemory {
+  std::optional<std::uint64_t> available;  ///< bytes that the process may take before the system or its control group runs out; none: not known
+  std::uint64_t resident = 0;              ///< bytes of the process's own that are in memory; 0: not known
+};
+/// What the system tells of memory now. `root`: folder that has proc and sys, for tests.
+HostMemory host_memory(const std::filesystem::path& root = "/");
+
 }}}  // namespace clutch::v0::detail

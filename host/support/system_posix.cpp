@@ -21,8 +21,10 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -202,6 +204,103 @@ FileLock::~FileLock() {
 }
 
 bool may_write(const std::filesystem::path& folder) noexcept { return ::access(folder.c_str(), W_OK) == 0; }
+
+std::size_t page_bytes() noexcept {
+  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+void* map_memory(std::size_t bytes, MapFor what, std::string& why_not) {
+  constexpr std::size_t kHugePage = 2ull << 20;
+  const std::size_t more = bytes + kHugePage;  // of which the ends go, so that the address is a multiple
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+  if (what == MapFor::reserve) flags |= MAP_NORESERVE;
+  void* raw = more > bytes ? ::mmap(nullptr, more, PROT_READ | PROT_WRITE, flags, -1, 0) : MAP_FAILED;
+  if (raw == MAP_FAILED) {
+    why_not = fmt::format("cannot map {} bytes: {}", bytes, more > bytes ? reason(errno) : "too many");
+    return nullptr;
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(raw);
+  const std::size_t before = (kHugePage - address % kHugePage) % kHugePage;
+  char* memory = static_cast<char*>(raw) + before;
+  if (before > 0) ::munmap(raw, before);
+  ::munmap(memory + bytes, kHugePage - before);
+  return memory;
+}
+
+void unmap_memory(void* memory, std::size_t bytes) noexcept { ::munmap(memory, bytes); }
+bool give_back_pages(void* memory, std::size_t bytes) noexcept { return ::madvise(memory, bytes, MADV_DONTNEED) == 0; }
+bool protect_pages(void* memory, std::size_t bytes, bool accessible) noexcept {
+  return ::mprotect(memory, bytes, accessible ? PROT_READ | PROT_WRITE : PROT_NONE) == 0;
+}
+
+namespace {
+
+/// The number behind `key` in a file of lines "key number"; without a key the file's first word. nullopt if there is none.
+std::optional<std::uint64_t> number_in(const std::filesystem::path& path, std::string_view key) {
+  std::ifstream file(path);
+  std::string word;
+  while (file >> word) {
+    if (!key.empty() && word != key) continue;
+    if (!key.empty() && !(file >> word)) return std::nullopt;
+    char* end = nullptr;
+    errno = 0;
+    const std::uint64_t value = std::strtoull(word.c_str(), &end, 10);
+    if (end == word.c_str() || errno != 0) return std::nullopt;
+    return value;
+  }
+  return std::nullopt;
+}
+
+struct ControlGroup {
+  std::filesystem::path mount;
+  std::string path;
+  const char *limit, *used, *cache;
+};
+
+/// Least that the control groups above the process leave; nullopt if none has a limit.
+std::optional<std::uint64_t> left_by_control_groups(const std::filesystem::path& root) {
+  std::vector<ControlGroup> groups;
+  std::ifstream file(root / "proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {  // "0::/path", or of version 1 "4:memory:/path"
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1)), path = line.substr(second + 1);
+    if (controllers == ",,") groups.push_back({root / "sys/fs/cgroup", path, "memory.max", "memory.current", "inactive_file"});
+    if (controllers.find(",memory,") != std::string::npos)
+      groups.push_back({root / "sys/fs/cgroup/memory", path, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"});
+  }
+  std::optional<std::uint64_t> least;
+  for (const ControlGroup& group : groups) {
+    // In a container the files of its own group may be at the mount, whatever the path says.
+    for (std::filesystem::path path = std::filesystem::path(group.path).relative_path();; path = path.parent_path()) {
+      const std::filesystem::path folder = group.mount / path;
+      const auto limit = number_in(folder / group.limit, {}), used = number_in(folder / group.used, {});
+      if (limit && used) {
+        const std::uint64_t held = *used - std::min(*used, number_in(folder / "memory.stat", group.cache).value_or(0));
+        const std::uint64_t left = *limit - std::min(*limit, held);
+        least = std::min(least.value_or(left), left);
+      }
+      if (path.empty()) break;
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
+HostMemory host_memory(const std::filesystem::path& root) {
+  HostMemory memory;
+  if (const auto kib = number_in(root / "proc/meminfo", "MemAvailable:"))
+    memory.available = *kib << 10;
+  else if (const long pages = ::sysconf(_SC_PHYS_PAGES); pages > 0)
+    memory.available = static_cast<std::uint64_t>(pages) * page_bytes();
+  if (const auto left = left_by_control_groups(root)) memory.available = std::min(memory.available.value_or(*left), *left);
+  std::ifstream own(root / "proc/self/statm");  // pages: size, resident, shared
+  std::uint64_t size = 0, resident = 0, shared = 0;
+  if (own >> size >> resident >> shared) memory.resident = (resident - std::min(resident, shared)) * page_bytes();
+  return memory;
+}
 
 }}}  // namespace clutch::v0::detail
 #endif

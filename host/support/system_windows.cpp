@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -203,6 +204,33 @@ bool may_write(const fs::path& folder) noexcept {
   const WindowsHandle opened(::CreateFileW(folder.c_str(), FILE_ADD_FILE, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr, OPEN_EXISTING,
                                            FILE_FLAG_BACKUP_SEMANTICS, nullptr));
   return static_cast<bool>(opened);
+}
+
+std::size_t page_bytes() noexcept {
+  SYSTEM_INFO info{};
+  ::GetSystemInfo(&info);
+  return info.dwPageSize;
+}
+
+void* map_memory(std::size_t bytes, MapFor what, std::string& why_not) {
+  // A driver may touch any part of a buffer, so that a range must be committed as a whole.
+  void* memory = what == MapFor::use ? ::VirtualAlloc(nullptr, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE) : nullptr;
+  if (!memory) why_not = fmt::format("cannot map {} bytes: {}", bytes, what == MapFor::use ? reason_of(::GetLastError()) : "Windows reserves no memory");
+  return memory;
+}
+
+void unmap_memory(void* memory, std::size_t) noexcept { ::VirtualFree(memory, 0, MEM_RELEASE); }
+bool give_back_pages(void* memory, std::size_t bytes) noexcept { return ::VirtualAlloc(memory, bytes, MEM_RESET, PAGE_READWRITE) != nullptr; }
+bool protect_pages(void* memory, std::size_t bytes, bool accessible) noexcept {
+  DWORD former = 0;
+  return ::VirtualProtect(memory, bytes, accessible ? PAGE_READWRITE : PAGE_NOACCESS, &former) != 0;
+}
+
+HostMemory host_memory(const fs::path&) {
+  MEMORYSTATUSEX status{};
+  status.dwLength = sizeof status;
+  if (!::GlobalMemoryStatusEx(&status)) return {};
+  return {.available = std::min<std::uint64_t>(status.ullAvailPhys, status.ullAvailPageFile)};
 }
 
 }}}  // namespace clutch::v0::detail

@@ -12,8 +12,9 @@ namespace clutch { inline namespace v0 {
 
 /// One row of the settings table.
 struct SettingInfo {
-  std::string_view name;           ///< environment variable, "CLUTCH_DEVICE"
-  std::string_view type;           ///< "string", "path", "integer", "size", "flag" or the choices, "auto|on|off"
+  std::string_view name;  ///< environment variable, "CLUTCH_DEVICE"
+  std::string_view
+      type;  ///< "string", "path", "integer", "size", "flag", "allocator", "limit" or the choices, "auto|on|off"
   std::string_view default_value;  ///< as it would be written in the environment
   std::string_view doc;            ///< one line
   std::string value;               ///< in force in this process

@@ -88,6 +88,8 @@ int main() try {
   piece_docs_eigh_md_2(found.w, found.v, normal({3, 5}, 5), normal({3, 5, 5}, 6));
   piece_docs_elementwise_md_1(normal({64, 100}, 1), normal({100}, 2), normal({64, 100}, 3));
   piece_docs_matmul_md_1(normal({4, 8}, 1), normal({3, 8}, 2), normal({3}, 3), normal({4, 4}, 4), normal({4, 5}, 5), normal({4, 5}, 6));
+  piece_docs_memory_md_1(device);
+  piece_docs_memory_md_2(device, std::cout);
   piece_docs_tensors_md_1(device);
   piece_docs_tensors_md_2(device, normal({4, 8}, 1));
   piece_docs_tensors_md_3(normal({4096, 256}, 1), normal({4096, 1}, 2));

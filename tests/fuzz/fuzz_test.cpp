@@ -4,9 +4,13 @@
 #include "expr/random_function.hpp"
 #include "harness/json_input.hpp"
 #include "program/disk_cache.hpp"
+#include "runtime/allocator_config.hpp"
+#include "runtime/memory_report.hpp"
+#include "runtime/pickle.hpp"
 #include "runtime/selector.hpp"
 #include "runtime/settings.hpp"
 #include "support/fixture.hpp"
+#include "tools/memory_replay.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -101,6 +105,37 @@ TEST(Fuzz, Settings) {
          (void)s.bench_pairs.integer();
          (void)s.strict_forbids("host");
        });
+}
+
+TEST(Fuzz, AllocatorSettings) {
+  fuzz({"max_split_size_mb:64,expandable_segments:True", "roundup_power2_divisions:[256:1,512:2,>:8]", "roundup_power2_divisions:4,backend:native", ""},
+       "0123456789:,[]>. TrueFals_mb", [](const std::string& text) {
+         const AllocatorSettings settings = detail::parse_allocator_settings(text);
+         for (std::uint64_t bytes : {std::uint64_t{1}, std::uint64_t{3000001}, std::uint64_t{1} << 40}) {
+           const std::uint64_t block = detail::rounded_bytes(settings, bytes);
+           ASSERT_GE(block, bytes);
+           ASSERT_GE(detail::new_segment_bytes(settings, block, 0, 0), block);
+         }
+       });
+}
+
+TEST(Fuzz, Snapshots) {
+  MemorySnapshot snapshot{.segments = {{.address = 1ull << 32,
+                                        .total_size = 2048,
+                                        .allocated_size = 512,
+                                        .blocks = {{1ull << 32, 512, 500, "active_allocated", "a"}, {(1ull << 32) + 512, 1536, 0, "inactive", ""}}}}};
+  snapshot.device_traces.push_back({{.action = "alloc", .address = 7, .size = 300, .label = "b"},
+                                    {.action = "free_requested", .address = 7, .size = 300},
+                                    {.action = "free_completed", .address = 7, .size = 300},
+                                    {.action = "alloc", .address = 1ull << 32, .size = 500, .label = "a"}});
+  fuzz({detail::pickle_of(snapshot)}, std::string_view("\x80\x02}](uetKMJX.Nhq\x94\0", 19), [](const std::string& text) {
+    const MemorySnapshot read = clutch_memory::snapshot_of(detail::read_pickle(std::as_bytes(std::span(text)), "fuzz"));
+    for (std::size_t device = 0; device < read.device_traces.size(); ++device) {
+      const auto result = clutch_memory::replay(clutch_memory::steps_of(read, device), {}, {.page = 4096});
+      ASSERT_LE(result.requested_peak, result.reserved_peak);
+    }
+    (void)detail::page_of(read);
+  });
 }
 
 TEST(Fuzz, CacheFiles) {

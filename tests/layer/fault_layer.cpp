@@ -49,6 +49,7 @@
   X(clRetainMemObject) \
   X(clReleaseMemObject) \
   X(clGetMemObjectInfo) \
+  X(clSetMemObjectDestructorCallback) \
   X(clSVMAlloc) \
   X(clCreateProgramWithSource) \
   X(clCreateProgramWithBinary) \

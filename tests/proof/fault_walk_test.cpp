@@ -6,6 +6,7 @@
 #include <clutch/profiler.hpp>
 
 #include "layer/fault_layer.hpp"
+#include "runtime/pool.hpp"
 #include "runtime/settings.hpp"
 #include "support/op_runner.hpp"
 

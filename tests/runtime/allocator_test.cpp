@@ -2,6 +2,7 @@
 #include "support/fixture.hpp"
 #include "support/gate.hpp"
 
+#include "runtime/pool.hpp"
 #include "runtime/runtime.hpp"
 
 #include <clutch/interop_cl.hpp>
@@ -186,6 +187,330 @@ TEST(Allocator, MemoryUsedOnAStreamThatIsGoneWaitsForItsWork) {
     gate.open();
     done.wait();
     for (float value : copy.to_host<float>(home)) ASSERT_EQ(value, 1);
+  }
+}
+
+/// While it lives, a device has a limit of its own; afterwards none.
+class Limited {
+ public:
+  Limited(const Device& device, std::uint64_t more) : device_(device) {
+    for (const Device& each : test_devices()) {  // they may share the limit
+      synchronize(each);
+      empty_cache(each);
+    }
+    detail::MemoryLimit& limit = detail::runtime_for(device).pool().limit();
+    set_memory_limit(limit.held() + more, device);
+  }
+  ~Limited() { set_per_process_memory_fraction(1, device_); }
+
+ private:
+  Device device_;
+};
+
+/// While it lives, the allocator has other settings.
+class Configured {
+ public:
+  explicit Configured(const char* text) { set_allocator_settings(text); }
+  ~Configured() { set_allocator_settings(""); }
+};
+
+constexpr std::int64_t kMiB = 1 << 20;
+Tensor bytes_of(const Device& device, std::int64_t bytes, const Stream& stream = {}) { return empty({bytes}, {.dtype = DType::u8, .device = device}, stream); }
+
+TEST(Allocator, AllOfPyTorchsKeysAreThere) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor t = bytes_of(device, 3 * kMiB);
+    const auto stats = memory_stats(device);
+    for (const char* counter :
+         {"allocation", "allocated_bytes", "segment", "reserved_bytes", "active", "active_bytes", "inactive_split", "inactive_split_bytes", "requested_bytes"})
+      for (const char* pool : {"all", "small_pool", "large_pool"})
+        for (const char* what : {"current", "peak", "allocated", "freed"})
+          EXPECT_TRUE(stats.contains(std::string(counter) + "." + pool + "." + what)) << counter;
+    for (const char* key : {"oversize_allocations.current", "oversize_segments.peak", "num_alloc_retries", "num_ooms", "num_sync_all_streams",
+                            "num_device_alloc", "num_device_free", "num_oom_rejections", "max_split_size"})
+      EXPECT_TRUE(stats.contains(key)) << key;
+    EXPECT_EQ(stats.size(), 9u * 3 * 4 + 2 * 4 + 7);
+    EXPECT_GE(max_memory_allocated(device), memory_allocated(device));
+    EXPECT_GE(max_memory_reserved(device), memory_reserved(device));
+    reset_accumulated_memory_stats(device);
+    EXPECT_EQ(memory_stats(device).at("allocation.all.allocated"), 0u);
+    EXPECT_GT(memory_stats(device).at("allocation.all.current"), 0u);
+    const MemoryInfo info = get_memory_info(device);
+    EXPECT_GT(info.total, 0u);
+    EXPECT_LE(info.free, info.total);
+  }
+}
+
+TEST(Allocator, PastTheLimitIsAnErrorAndLeavesAllUsable) {
+  CLUTCH_EACH_DEVICE(device) {
+    Tensor held = bytes_of(device, 1000);
+    Limited limited(device, 40 * kMiB);
+    std::vector<MemoryShortage> seen;
+    MemoryCallback observer = on_out_of_memory([&](const MemoryShortage& shortage) { seen.push_back(shortage); });
+    const auto before = memory_stats(device);
+    const MemoryLabelGuard label("the weights");
+    Tensor weights = bytes_of(device, 20 * kMiB);
+    const std::string message = message_of([&] { bytes_of(device, 64 * kMiB); });
+    EXPECT_NE(message.find("67108864 bytes wanted"), std::string::npos) << message;
+    EXPECT_NE(message.find("(CLUTCH_MEMORY_LIMIT)"), std::string::npos) << message;
+    EXPECT_NE(message.find("largest in use: the weights 20971520 bytes in 1 block"), std::string::npos) << message;
+    EXPECT_EQ(code_of([&] { bytes_of(device, 64 * kMiB); }), ErrorCode::out_of_memory);
+    const auto after = memory_stats(device);
+    EXPECT_EQ(after.at("num_ooms"), before.at("num_ooms") + 2);
+    EXPECT_EQ(after.at("num_alloc_retries"), before.at("num_alloc_retries") + 2);
+    EXPECT_GE(after.at("num_oom_rejections"), before.at("num_oom_rejections") + 2);
+    EXPECT_EQ(after.at("allocated_bytes.all.current"), before.at("allocated_bytes.all.current") + 20 * kMiB);
+    ASSERT_EQ(seen.size(), 2u);
+    EXPECT_EQ(seen[0].wanted, 64u * kMiB);
+    EXPECT_GE(seen[0].allocated, 20u * kMiB);
+    observer = {};
+    EXPECT_EQ(code_of([&] { bytes_of(device, 64 * kMiB); }), ErrorCode::out_of_memory);
+    EXPECT_EQ(seen.size(), 2u) << "its handle is gone";
+    bytes_of(device, 10 * kMiB);
+    EXPECT_EQ(code_of([&] { set_memory_limit(1000, device); }), ErrorCode::invalid_argument) << "less than what is held";
+    EXPECT_EQ(code_of([&] { set_memory_limit(0, device); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { set_per_process_memory_fraction(1.5, device); }), ErrorCode::invalid_argument);
+  }
+}
+
+TEST(Allocator, CallbacksGiveMemoryBeforeAnAllocationFails) {
+  CLUTCH_EACH_DEVICE(device) {
+    Limited limited(device, 40 * kMiB);
+    std::optional<Tensor> cache(bytes_of(device, 30 * kMiB));
+    int calls = 0;
+    MemoryCallback callback = on_memory_short([&](const MemoryShortage& shortage) {
+      ++calls;
+      EXPECT_EQ(shortage.wanted, 32u * kMiB);
+      const bool had = cache.has_value();
+      cache.reset();
+      empty_cache(device);
+      return had;
+    });
+    Tensor t = bytes_of(device, 32 * kMiB);
+    EXPECT_EQ(calls, 1);
+    EXPECT_EQ(code_of([&] { (void)on_memory_short({}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { (void)on_out_of_memory({}); }), ErrorCode::invalid_argument);
+  }
+}
+
+TEST(Allocator, OldestUnusedSegmentsGoFirst) {
+  CLUTCH_EACH_DEVICE(device) {
+    Limited limited(device, 100 * kMiB);
+    Configured configured("garbage_collection_threshold:0.6");
+    std::optional<Tensor> a(bytes_of(device, 24 * kMiB)), b(bytes_of(device, 20 * kMiB));
+    const std::uint64_t address = memory_address(*b);
+    const std::uint64_t frees = memory_stats(device).at("num_device_free");
+    a.reset();
+    b.reset();
+    synchronize(device);
+    Tensor large = bytes_of(device, 30 * kMiB);
+    EXPECT_GT(memory_stats(device).at("num_device_free"), frees) << "above the threshold";
+    Tensor again = bytes_of(device, 20 * kMiB);
+    EXPECT_EQ(memory_address(again), address) << "the younger one stays";
+  }
+}
+
+TEST(Allocator, PoolsGiveTheirMemoryBackAtTheirEnd) {
+  CLUTCH_EACH_DEVICE(device) {
+    synchronize(device);
+    empty_cache(device);
+    const std::uint64_t before = memory_reserved(device);
+    std::optional<Tensor> kept;
+    PoolId id;
+    {
+      MemPool pool;
+      id = pool.id();
+      PoolGuard guard(pool);
+      bytes_of(device, 30 * kMiB);
+      kept = bytes_of(device, 2000);
+      EXPECT_EQ(memory_stats(id, device).at("allocated_bytes.all.current"), 2048u);
+      EXPECT_GE(memory_stats(id, device).at("allocated_bytes.all.peak"), 30u * kMiB);
+      EXPECT_GE(memory_reserved(device), before + 32 * kMiB);
+    }
+    EXPECT_EQ(memory_reserved(device), before + 2 * kMiB) << "the segment of the tensor stays";
+    kept.reset();
+    EXPECT_EQ(memory_reserved(device), before);
+    EXPECT_TRUE(memory_stats(id, device).empty());
+    // What may not be split takes all of its segment.
+    MemPool whole({.no_split = true});
+    PoolGuard guard(whole);
+    Tensor t = bytes_of(device, 3 * kMiB);
+    EXPECT_EQ(memory_stats(whole.id(), device).at("allocated_bytes.all.current"), 20u * kMiB);
+  }
+}
+
+TEST(Allocator, PoolsLendInNeed) {
+  CLUTCH_EACH_DEVICE(device) {
+    Limited limited(device, 40 * kMiB);
+    MemPool lending({.use_on_oom = true});
+    std::uint64_t address = 0;
+    {
+      PoolGuard guard(lending);
+      address = memory_address(bytes_of(device, 32 * kMiB));
+    }
+    EXPECT_EQ(memory_address(bytes_of(device, 30 * kMiB)), address);
+  }
+}
+
+TEST(Allocator, LabelsTellWhoHasMemory) {
+  CLUTCH_EACH_DEVICE(device) {
+    reset_peak_memory_stats(device);
+    std::optional<Tensor> x, y;
+    {
+      const MemoryLabelGuard outer("outer");
+      x = bytes_of(device, 1000);
+      const MemoryLabelGuard inner("inner");
+      y = bytes_of(device, 5000);
+    }
+    Tensor sum = full({100}, 1, {.device = device});
+    auto labels = memory_stats_by_label(device);
+    EXPECT_EQ(labels.at("outer").current, 1024u);
+    EXPECT_EQ(labels.at("inner").current, 5120u);
+    EXPECT_EQ(labels.at("inner").blocks, 1u);
+    EXPECT_GE(labels.at("full").current, 512u);
+    y.reset();
+    labels = memory_stats_by_label(device);
+    EXPECT_EQ(labels.at("inner").current, 0u);
+    EXPECT_EQ(labels.at("inner").peak, 5120u);
+  }
+}
+
+TEST(Allocator, AForeignBlockIsTakenBehindAWait) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (known_bug(device, "shared_queue_hangs")) continue;  // its locks: completing an event for which work waits hangs, too
+    constexpr std::int64_t kFloats = 8 * kMiB;              // 32 MiB
+    Stream a(device), b(device);
+    Tensor warm = full({256}, 1, {.device = device}, a), other = full({256}, 1, {.device = device}, b);
+    Tensor result = empty({256}, {.device = device}, a);
+    a.synchronize();
+    b.synchronize();
+    Limited limited(device, 40 * kMiB);
+    std::optional<Tensor> x(full({kFloats}, 3, {.device = device}, a));
+    const std::uint64_t address = memory_address(*x);
+    a.synchronize();
+    Gate gate(a);
+    copy_(result, x->slice(0, 0, 256), {}, a);  // has yet to run
+    x.reset();                                  // free for a, which has work on it
+    Tensor y = empty({kFloats}, {.device = device}, b);
+    EXPECT_EQ(memory_address(y), address) << "no more memory may be taken";
+    fill_(y, 9, {}, b);  // behind the copy
+    std::optional<Tensor> taken(std::move(y));
+    gate.open();
+    a.synchronize();
+    b.synchronize();
+    for (float value : result.to_host<float>(a)) ASSERT_EQ(value, 3) << "b has overwritten what a had yet to read";
+    EXPECT_EQ(taken->slice(0, 0, 1).to_host<float>(b)[0], 9);
+    // The block goes back to a, which must wait for b's work on it.
+    Gate second(b);
+    copy_(other, taken->slice(0, 0, 256), {}, b);
+    taken.reset();
+    std::optional<Tensor> z;
+    EXPECT_EQ(memory_stats(device).at("active.all.current"), memory_stats(device).at("allocation.all.current") + 1) << "the block awaits b's work";
+    second.open();
+    b.synchronize();
+    z = full({kFloats}, 5, {.device = device}, a);
+    EXPECT_EQ(memory_address(*z), address);
+    for (float value : other.to_host<float>(b)) ASSERT_EQ(value, 9);
+  }
+}
+
+TEST(Allocator, SegmentsThatGrowServeAThousandGrowingTensors) {
+  CLUTCH_EACH_DEVICE(device) {
+    synchronize(device);
+    empty_cache(device);
+    Configured configured("expandable_segments:True");
+    Tensor last = bytes_of(device, 2 * kMiB);
+    const bool grows = memory_snapshot().segments.back().is_expandable;
+    const std::uint64_t made = memory_stats(device).at("num_device_alloc");
+    for (std::int64_t i = 1; i <= 1000; ++i) last = bytes_of(device, 2 * kMiB + i * 4096);
+    const std::uint64_t more = memory_stats(device).at("num_device_alloc") - made;
+    EXPECT_LE(more, grows ? 0u : 8u) << "where segments cannot grow, each is as large as all before";
+    EXPECT_TRUE(allocator_settings().expandable_segments);
+    last = {};
+    synchronize(device);
+    empty_cache(device);
+  }
+}
+
+TEST(Allocator, AddressesDependOnTheOrderOfCallsAlone) {
+  CLUTCH_EACH_DEVICE(device) {
+    auto run = [&] {
+      synchronize(device);
+      empty_cache(device);
+      MemPool pool;
+      PoolGuard guard(pool);
+      std::vector<std::uint64_t> addresses;
+      std::vector<Tensor> kept;
+      for (int i = 0; i < 200; ++i) {
+        kept.push_back(bytes_of(device, 1 + (i * 7919 % 97) * (i % 3 ? 1000 : 100000)));
+        addresses.push_back(memory_address(kept.back()));
+        if (i % 2) kept.erase(kept.begin() + i * 31 % static_cast<int>(kept.size()));
+      }
+      return addresses;
+    };
+    EXPECT_EQ(run(), run());
+    EXPECT_EQ(code_of([] { memory_address(Tensor()); }), ErrorCode::invalid_argument);
+  }
+}
+
+TEST(Allocator, SnapshotsHaveWhatTheCountersSay) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (const char* settings : {"", "expandable_segments:True"}) {
+      synchronize(device);
+      empty_cache(device);
+      Configured configured(settings);
+      record_memory_history({.clear_history = true});
+      std::vector<Tensor> kept;
+      for (int i = 0; i < 50; ++i) {
+        const MemoryLabelGuard label(i % 2 ? "odd" : "even");
+        Tensor t = bytes_of(device, 1 + i * 300000);
+        if (i % 4 == 0) kept.push_back(t);
+      }
+      synchronize(device);
+      empty_cache(device);
+      const MemorySnapshot snapshot = memory_snapshot();
+      const auto stats = memory_stats(device);
+      std::uint64_t reserved = 0, allocated = 0, active = 0, requested = 0;
+      for (const MemorySegment& segment : snapshot.segments) {
+        if (segment.device != device.index()) continue;
+        reserved += segment.total_size, allocated += segment.allocated_size, active += segment.active_size, requested += segment.requested_size;
+        std::uint64_t address = segment.address;
+        for (const MemoryBlock& block : segment.blocks) {
+          EXPECT_EQ(block.address, address);
+          address += block.size;
+        }
+        EXPECT_EQ(address, segment.address + segment.total_size) << "blocks fill their segment";
+      }
+      EXPECT_EQ(reserved, stats.at("reserved_bytes.all.current")) << settings;
+      EXPECT_EQ(allocated, stats.at("allocated_bytes.all.current"));
+      EXPECT_EQ(active, stats.at("active_bytes.all.current"));
+      EXPECT_EQ(requested, stats.at("requested_bytes.all.current"));
+      const auto& trace = snapshot.device_traces.at(static_cast<std::size_t>(device.index()));
+      std::uint64_t allocs = 0, frees = 0, mapped = 0;
+      for (const MemoryTraceEntry& entry : trace) {
+        if (entry.action == "alloc") {
+          EXPECT_EQ(entry.label, allocs % 2 ? "odd" : "even");
+          EXPECT_EQ(entry.size, 1 + allocs++ * 300000);
+        }
+        if (entry.action == "free_completed") ++frees;
+        if (entry.action == "segment_alloc" || entry.action == "segment_map") mapped += entry.size;
+        if (entry.action == "segment_free" || entry.action == "segment_unmap") mapped -= entry.size;
+      }
+      EXPECT_EQ(allocs, 50u);
+      EXPECT_EQ(frees, 50u - kept.size());
+      EXPECT_EQ(trace.back().action, "snapshot");
+      stop_memory_history();
+      bytes_of(device, 100);
+      EXPECT_EQ(memory_snapshot().device_traces.at(static_cast<std::size_t>(device.index())).size(), trace.size()) << "nothing more is recorded";
+      record_memory_history({.max_entries = 10});
+      for (int i = 0; i < 20; ++i) bytes_of(device, 100 + i);
+      const auto ring = memory_snapshot().device_traces.at(static_cast<std::size_t>(device.index()));
+      ASSERT_EQ(ring.size(), 10u);
+      EXPECT_EQ(ring[8].size, 119u) << "the newest are kept";
+      stop_memory_history();
+    }
+    EXPECT_EQ(code_of([] { record_memory_history({.max_entries = 0}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([] { dump_memory_snapshot("/nonexistent/folder/snapshot.pickle"); }), ErrorCode::io);
   }
 }
 

@@ -128,10 +128,19 @@ TEST(Hammer, PoolsTrimWhileOthersAllocate) {
       for (int k = 0; k < 6; ++k) some.push_back(empty({(1 << (4 + (i + k + t) % 16))}, {.device = device}));
       if (i % 9 == t) empty_cache(device);
       if (i % 5 == 0) (void)memory_stats(device);
+      if (i % 13 == t) record_memory_history({.max_entries = 100});
+      if (i % 17 == t) set_allocator_settings(i % 2 ? "expandable_segments:True" : "roundup_power2_divisions:4");
+      if (i % 19 == 0) expect(memory_snapshot().device_traces.size() == static_cast<std::size_t>(device_count()), "a device has no trace");
+      const MemoryLabelGuard label(t % 2 ? "odd" : "even");
       PoolGuard guard(new_pool());
       some.push_back(empty({100}, {.device = device}));
+      MemPool pool;
+      PoolGuard inner(pool);
+      some.push_back(empty({i % 3 ? 100 : 1 << 19}, {.device = device}));
     }
   });
+  stop_memory_history();
+  set_allocator_settings("");
 }
 
 TEST(Hammer, ProgramsPlansAndTheDiskCache) {

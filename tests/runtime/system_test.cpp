@@ -13,12 +13,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #ifdef _WIN32
@@ -314,6 +316,72 @@ TEST(System, PrivateFoldersRefuseWhatOthersMayWrite) {
   EXPECT_FALSE(detail::PrivateFolder(own.path / "absent").is_open());
   EXPECT_EQ(detail::PrivateFolder(own.path / "absent").refusal(), "");
 }
+
+TEST(Memory, PagesAreMappedAndGivenBack) {
+  const std::size_t page = detail::page_bytes(), bytes = 64 * page;
+  for (const detail::MapFor what : {detail::MapFor::use, detail::MapFor::reserve}) {
+    std::string why_not;
+    auto* memory = static_cast<unsigned char*>(detail::map_memory(bytes, what, why_not));
+#ifdef _WIN32
+    if (what == detail::MapFor::reserve) {
+      EXPECT_EQ(memory, nullptr);
+      EXPECT_FALSE(why_not.empty());
+      continue;
+    }
+#else
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % (2u << 20), 0u);
+#endif
+    ASSERT_NE(memory, nullptr) << why_not;
+    for (std::size_t i = 0; i < bytes; i += page) EXPECT_EQ(std::exchange(memory[i], 7), 0);
+    EXPECT_TRUE(detail::give_back_pages(memory + page, bytes - 2 * page));
+    EXPECT_EQ(memory[0], 7);
+    EXPECT_EQ(memory[bytes - page], 7);
+    memory[page] = 9;
+    EXPECT_EQ(memory[page], 9);
+    EXPECT_TRUE(detail::protect_pages(memory + page, page, false));
+    EXPECT_TRUE(detail::protect_pages(memory + page, page, true));
+    EXPECT_EQ(memory[page], 9) << "contents stay";
+    detail::unmap_memory(memory, bytes);
+  }
+  std::string why_not;
+  EXPECT_EQ(detail::map_memory(SIZE_MAX - page + 1, detail::MapFor::use, why_not), nullptr);
+  EXPECT_NE(why_not.find("cannot map"), std::string::npos);
+}
+
+TEST(Memory, TheSystemTellsWhatIsLeft) {
+  const detail::HostMemory now = detail::host_memory();
+  EXPECT_GT(now.available.value_or(0), 1u << 20);
+}
+
+#ifndef _WIN32
+TEST(Memory, ControlGroupsCount) {
+  const OwnFolder own;
+  auto write = [&](const char* path, const char* text) {
+    fs::create_directories((own.path / path).parent_path());
+    std::ofstream(own.path / path) << text;
+  };
+  write("proc/meminfo", "MemTotal: 16000 kB\nMemFree: 500 kB\nMemAvailable:    8000 kB\n");
+  EXPECT_EQ(detail::host_memory(own.path).available, 8000u << 10);
+  // Version 2: the nearest limit above the process counts, less what the group holds without caches.
+  write("proc/self/cgroup", "0::/outer/inner\n");
+  write("sys/fs/cgroup/outer/inner/memory.max", "max\n");
+  write("sys/fs/cgroup/outer/inner/memory.current", "100\n");
+  write("sys/fs/cgroup/outer/memory.max", "5000000\n");
+  write("sys/fs/cgroup/outer/memory.current", "2000000\n");
+  write("sys/fs/cgroup/outer/memory.stat", "anon 1500000\ninactive_file 500000\n");
+  EXPECT_EQ(detail::host_memory(own.path).available, 3500000u);
+  // Version 1, in a container, whose own group is at the mount.
+  write("proc/self/cgroup", "9:cpu:/elsewhere\n4:memory:/docker/0123\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "3000000\n");
+  write("sys/fs/cgroup/memory/memory.usage_in_bytes", "1000000\n");
+  EXPECT_EQ(detail::host_memory(own.path).available, 2000000u);
+  // More in use than the limit, which was lowered.
+  write("sys/fs/cgroup/memory/memory.usage_in_bytes", "4000000\n");
+  EXPECT_EQ(detail::host_memory(own.path).available, 0u);
+  write("proc/self/statm", "1000 300 100 1 0 200 0\n");
+  EXPECT_EQ(detail::host_memory(own.path).resident, 200 * detail::page_bytes());
+}
+#endif
 
 }}  // namespace clutch::testing
 

@@ -26,9 +26,11 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -79,9 +81,14 @@ class LiveBuffers {
 }  // namespace
 struct _cl_mem : Base {
   _cl_mem() { LiveBuffers::instance().note(this, true); }
-  ~_cl_mem() { LiveBuffers::instance().note(this, false); }
+  ~_cl_mem() {
+    LiveBuffers::instance().note(this, false);
+    for (auto at = when_destroyed.rbegin(); at != when_destroyed.rend(); ++at) at->first(this, at->second);
+  }
   cl_context context = nullptr;
-  std::vector<std::uint8_t> bytes;
+  std::vector<std::uint8_t> owned;
+  std::span<std::uint8_t> bytes;  ///< the owned ones, or a caller's
+  std::vector<std::pair<void(CL_CALLBACK*)(cl_mem, void*), void*>> when_destroyed;
 };
 struct _cl_program : Base {
   cl_context context = nullptr;
@@ -364,14 +371,19 @@ cl_event CL_API_CALL create_user_event(cl_context context, cl_int* errcode) {
 cl_int CL_API_CALL set_user_event_status(cl_event event, cl_int status) { return set_status(event, status), CL_SUCCESS; }
 
 // ---- memory ----
-cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags, std::size_t size, void*, cl_int* errcode) {
+cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, std::size_t size, void* host, cl_int* errcode) {
   auto* made = new _cl_mem;
   made->context = retain(context);
-  made->bytes.resize(size);
+  if (!(flags & CL_MEM_USE_HOST_PTR)) made->owned.resize(size);
+  made->bytes = flags & CL_MEM_USE_HOST_PTR ? std::span(static_cast<std::uint8_t*>(host), size) : std::span(made->owned);
   give(errcode, CL_SUCCESS);
   return made;
 }
 constexpr auto release_mem = release_owned<_cl_mem>;
+cl_int CL_API_CALL set_destructor_callback(cl_mem mem, void(CL_CALLBACK* call)(cl_mem, void*), void* with) {
+  mem->when_destroyed.emplace_back(call, with);
+  return CL_SUCCESS;
+}
 /// Keeps a buffer alive inside a command.
 std::shared_ptr<_cl_mem> held(cl_mem mem) { return {retain(mem), release_mem}; }
 
@@ -620,6 +632,7 @@ cl_icd_dispatch make_dispatch() {
   d.clCreateBuffer = create_buffer;
   d.clRetainMemObject = retain_object<_cl_mem>;
   d.clReleaseMemObject = release_mem;
+  d.clSetMemObjectDestructorCallback = set_destructor_callback;
   d.clEnqueueWriteBuffer = enqueue_write;
   d.clEnqueueReadBuffer = enqueue_read;
   d.clEnqueueCopyBuffer = enqueue_copy;

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/memory_report.hpp"
+
+#include "runtime/pickle.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+namespace clutch { inline namespace v0 { namespace detail {
+
+namespace {
+
+/// The labels in the order of bytes at the peak, and all points in that order.
+void sort_labels(MemoryTimeline& timeline) {
+  std::vector<std::size_t> order(timeline.labels.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return timeline.peak.bytes[a] > timeline.peak.bytes[b]; });
+  auto sort = [&](auto& values) {
+    const auto former = values;
+    for (std::size_t i = 0; i < order.size(); ++i) values[i] = former[order[i]];
+  };
+  sort(timeline.labels);
+  sort(timeline.blocks_at_peak);
+  for (MemoryTimeline::Point& point : timeline.points) sort(point.bytes);
+  sort(timeline.peak.bytes);
+}
+
+struct Live {
+  std::uint64_t bytes = 0;
+  std::string label;
+};
+
+/// Blocks that were there before a trace: freed in it without having been allocated, or there at its end without.
+std::map<std::uint64_t, Live> live_before(const MemorySnapshot& snapshot, std::size_t device, const std::vector<MemoryTraceEntry>& trace) {
+  std::map<std::uint64_t, Live> before;
+  std::set<std::uint64_t> allocated, ended;
+  for (const MemoryTraceEntry& entry : trace) {
+    if (entry.action == "alloc") allocated.insert(entry.address);
+    if (entry.action != "free_requested") continue;
+    if (!allocated.contains(entry.address) && !ended.contains(entry.address)) before[entry.address] = {entry.size, entry.label};
+    allocated.erase(entry.address);
+    ended.insert(entry.address);
+  }
+  for (const MemorySegment& segment : snapshot.segments)
+    for (const MemoryBlock& block : segment.blocks)
+      if (segment.device == static_cast<int>(device) && block.state == "active_allocated" && !allocated.contains(block.address) &&
+          !ended.contains(block.address))
+        before[block.address] = {block.requested_size, block.label};
+  return before;
+}
+
+}  // namespace
+
+MemoryTimeline timeline_of(const MemorySnapshot& snapshot, std::size_t device, std::size_t most_points) {
+  static const std::vector<MemoryTraceEntry> nothing;
+  const std::vector<MemoryTraceEntry>& trace = device < snapshot.device_traces.size() ? snapshot.device_traces[device] : nothing;
+  const std::map<std::uint64_t, Live> before = live_before(snapshot, device, trace);
+  MemoryTimeline timeline;
+  std::map<std::string, std::size_t> index;
+  auto slot = [&](const std::string& label) {
+    auto [found, fresh] = index.emplace(label, index.size());
+    if (fresh) timeline.labels.push_back(label);
+    return found->second;
+  };
+  for (const auto& [address, block] : before) slot(block.label);
+  for (const MemoryTraceEntry& entry : trace)
+    if (entry.action == "alloc") slot(entry.label);
+  // Calls `visit` with the number of events so far, bytes in all, and bytes and blocks of each label: before the first event, and after each.
+  auto walk = [&](auto visit) {
+    std::vector<std::uint64_t> bytes(timeline.labels.size()), blocks(timeline.labels.size());
+    std::map<std::uint64_t, Live> live = before;
+    std::uint64_t total = 0;
+    for (const auto& [address, block] : live) bytes[slot(block.label)] += block.bytes, ++blocks[slot(block.label)], total += block.bytes;
+    std::size_t event = 0;
+    visit(event, total, bytes, blocks);
+    for (const MemoryTraceEntry& entry : trace) {
+      if (entry.action == "alloc") {
+        live[entry.address] = {entry.size, entry.label};
+        bytes[slot(entry.label)] += entry.size, ++blocks[slot(entry.label)], total += entry.size;
+      } else if (auto found = live.find(entry.address); entry.action == "free_requested" && found != live.end()) {
+        const std::size_t at = slot(found->second.label);
+        bytes[at] -= found->second.bytes, --blocks[at], total -= found->second.bytes;
+        live.erase(found);
+      } else {
+        continue;
+      }
+      visit(++event, total, bytes, blocks);
+    }
+    return event;
+  };
+  std::vector<std::uint64_t> totals;
+  timeline.events = walk([&](std::size_t, std::uint64_t total, const auto&, const auto&) { totals.push_back(total); });
+  const std::size_t part = (totals.size() + most_points - 1) / most_points;
+  std::vector<bool> kept(totals.size());
+  for (std::size_t begin = 0; begin < totals.size(); begin += part) {
+    const auto first = totals.begin() + static_cast<std::ptrdiff_t>(begin),
+               last = totals.begin() + static_cast<std::ptrdiff_t>(std::min(totals.size(), begin + part));
+    kept[static_cast<std::size_t>(std::max_element(first, last) - totals.begin())] = true;
+  }
+  const auto peak = static_cast<std::size_t>(std::max_element(totals.begin(), totals.end()) - totals.begin());
+  walk([&](std::size_t event, std::uint64_t, const std::vector<std::uint64_t>& bytes, const std::vector<std::uint64_t>& blocks) {
+    if (kept[event]) timeline.points.push_back({event, bytes});
+    if (event == peak) timeline.peak = {event, bytes}, timeline.blocks_at_peak = blocks;
+  });
+  sort_labels(timeline);
+  return timeline;
+}
+
+std::string pickle_of(const MemorySnapshot& snapshot) {
+  PickleWriter w;
+  auto number = [&](std::string_view key, auto value) {
+    w.text(key);
+    w.integer(value);
+  };
+  auto word = [&](std::string_view key, std::string_view value) {
+    w.text(key);
+    w.text(value);
+  };
+  auto truth = [&](std::string_view key, bool value) {
+    w.text(key);
+    w.boolean(value);
+  };
+  auto pair = [&](std::string_view key, PoolId id) {
+    w.text(key);
+    w.begin_tuple();
+    w.integer(id.first);
+    w.integer(id.second);
+    w.end_tuple();
+  };
+  /// C++ has no stack of names: the label is the one frame.
+  auto frames = [&](const std::string& label) {
+    w.text("frames");
+    w.begin_list();
+    if (!label.empty()) {
+      w.begin_dict();
+      word("filename", "");
+      number("line", std::int64_t{0});
+      word("name", label);
+      w.end_dict();
+    }
+    w.end_list();
+  };
+  w.begin_dict();
+  w.text("segments");
+  w.begin_list();
+  for (const MemorySegment& segment : snapshot.segments) {
+    w.begin_dict();
+    number("device", std::int64_t{segment.device});
+    number("address", segment.address);
+    number("total_size", segment.total_size);
+    number("allocated_size", segment.allocated_size);
+    number("active_size", segment.active_size);
+    number("requested_size", segment.requested_size);
+    number("stream", segment.stream);
+    word("segment_type", segment.small ? "small" : "large");
+    pair("segment_pool_id", segment.pool);
+    truth("is_expandable", segment.is_expandable);
+    frames({});
+    w.text("blocks");
+    w.begin_list();
+    for (const MemoryBlock& block : segment.blocks) {
+      w.begin_dict();
+      number("address", block.address);
+      number("size", block.size);
+      number("requested_size", block.requested_size);
+      word("state", block.state);
+      frames(block.label);
+      w.end_dict();
+    }
+    w.end_list();
+    w.end_dict();
+  }
+  w.end_list();
+  w.text("device_traces");
+  w.begin_list();
+  for (const std::vector<MemoryTraceEntry>& trace : snapshot.device_traces) {
+    w.begin_list();
+    for (const MemoryTraceEntry& entry : trace) {
+      w.begin_dict();
+      word("action", entry.action);
+      number(entry.action == "oom" ? "device_free" : "addr", entry.address);
+      number("size", entry.size);
+      number("stream", entry.stream);
+      pair("segment_pool_id", entry.pool);
+      number("time_us", entry.time_us);
+      frames(entry.label);
+      w.end_dict();
+    }
+    w.end_list();
+  }
+  w.end_list();
+  w.text("allocator_settings");
+  w.begin_dict();
+  const AllocatorSettings& settings = snapshot.settings;
+  word("PYTORCH_CUDA_ALLOC_CONF", settings.last_allocator_settings);
+  word("last_allocator_settings", settings.last_allocator_settings);
+  w.text("max_split_size");
+  settings.max_split_size == UINT64_MAX ? w.integer(std::int64_t{-1}) : w.integer(settings.max_split_size);
+  w.text("garbage_collection_threshold");
+  w.number(settings.garbage_collection_threshold);
+  truth("expandable_segments", settings.expandable_segments);
+  number("pinned_num_register_threads", std::int64_t{1});
+  truth("release_lock_on_cudamalloc", false);
+  truth("pinned_use_host_register", false);
+  truth("graph_capture_record_stream_reuse", false);
+  w.text("roundup_power2_divisions");
+  w.begin_dict();
+  for (std::size_t i = 0; i < settings.roundup_power2_divisions.size(); ++i)
+    number(fmt::format("{}", std::uint64_t{1} << i), settings.roundup_power2_divisions[i]);
+  w.end_dict();
+  w.end_dict();
+  w.text("external_annotations");
+  w.begin_list();
+  w.end_list();
+  w.end_dict();
+  return w.finish();
+}
+
+}}}  // namespace clutch::v0::detail

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Python's pickles, as far as snapshots of memory need them: written with the opcodes that every reader of these knows (protocol 2), read from protocols 2
+// to 5. https://docs.python.org/3/library/pickletools.html
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace clutch { inline namespace v0 { namespace detail {
+
+class PickleWriter {
+ public:
+  PickleWriter() { bytes_ = "\x80\x02"; }
+  /// Between begin and end of a dict stand keys and values in turn.
+  void begin_dict() { bytes_ += "}("; }
+  void end_dict() { bytes_ += 'u'; }
+  void begin_list() { bytes_ += "]("; }
+  void end_list() { bytes_ += 'e'; }
+  void begin_tuple() { bytes_ += '('; }
+  void end_tuple() { bytes_ += 't'; }
+  void text(std::string_view value);
+  void integer(std::int64_t value);
+  void integer(std::uint64_t value);
+  void number(double value);
+  void boolean(bool value) { bytes_ += value ? '\x88' : '\x89'; }
+  /// The pickle, which is finished.
+  std::string finish() { return std::move(bytes_ += '.'); }
+
+ private:
+  void little_endian(std::uint64_t value, int bytes);
+  std::string bytes_;
+};
+
+/// A value of a pickle. Parts that occur twice are shared.
+class PickleValue {
+ public:
+  using List = std::vector<PickleValue>;
+  using Dict = std::vector<std::pair<PickleValue, PickleValue>>;
+
+  bool is_none() const noexcept { return std::holds_alternative<std::monostate>(value_); }
+  /// Null unless the value is of that kind.
+  const std::string* text() const noexcept;
+  const List* list() const noexcept;  ///< of a list or tuple
+  const Dict* dict() const noexcept;
+  /// The number of an integer, float or bool; `other` for what is none.
+  double number(double other) const noexcept;
+  std::uint64_t whole(std::uint64_t other) const noexcept;
+  /// The value of a dict's key; none if this is no dict or has no such key.
+  const PickleValue& operator[](std::string_view key) const noexcept;
+
+ private:
+  friend class PickleReader;
+  struct Container {
+    List list;
+    Dict dict;
+    bool is_dict = false;
+    bool is_part = false;  ///< of another container: it does not change any more
+    int depth = 1;
+  };
+  std::variant<std::monostate, bool, std::int64_t, double, std::shared_ptr<std::string>, std::shared_ptr<Container>> value_;
+};
+
+/// Reads a pickle. Errors: io if it is not one, is cut off, or has what snapshots never have, such as objects of classes.
+PickleValue read_pickle(std::span<const std::byte> bytes, std::string_view op);
+
+}}}  // namespace clutch::v0::detail

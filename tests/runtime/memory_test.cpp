@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// What processes do that run out of memory, or use freed memory: each case is a child process. What the system holds for this one.
+#include "support/fixture.hpp"
+
+#include <clutch/interop_cl.hpp>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <stdexcept>
+
+namespace clutch::testing { namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;  // shadow memory takes all addresses, and access violations are the sanitizer's
+#else
+constexpr bool kSanitized = false;
+#endif
+
+/// What the child printed, and its exit status behind it.
+std::string child(const std::string& environment, const std::string& mode) {
+  const char* program = std::getenv("MEMORY_CHILD");  // set by ctest
+  if (!program) throw std::runtime_error("MEMORY_CHILD must name the program memory_child");
+  FILE* pipe = ::popen(("env " + environment + " " + program + " " + mode + " 2>&1").c_str(), "r");
+  std::string text;
+  std::array<char, 4096> buffer{};
+  while (pipe && std::fgets(buffer.data(), buffer.size(), pipe)) text += buffer.data();
+  return text + "status " + std::to_string(pipe ? ::pclose(pipe) : -1);
+}
+
+std::uint64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t size = 0, resident = 0;
+  file >> size >> resident;
+  return resident * 4096;
+}
+
+bool is_mapped(const Device& device) {
+  set_allocator_settings("expandable_segments:True");
+  empty_cache(device);
+  Tensor t = empty({1 << 20}, {.device = device});
+  bool grows = false;
+  for (const MemorySegment& segment : memory_snapshot().segments) grows = grows || (segment.device == device.index() && segment.is_expandable);
+  t = Tensor();
+  empty_cache(device);
+  set_allocator_settings("");
+  return grows;
+}
+
+TEST(Memory, ALimitIsAnErrorThatSaysWhoHasIt) {
+  const std::string text = child("CLUTCH_MEMORY_LIMIT=512M", "exhaust");
+  EXPECT_NE(text.find("Error out_of_memory: full: 67108864 bytes wanted"), std::string::npos) << text;
+  EXPECT_NE(text.find("may hold 536870912 bytes (CLUTCH_MEMORY_LIMIT)"), std::string::npos) << text;
+  EXPECT_NE(text.find("largest in use: hoard 536870912 bytes in 8 blocks"), std::string::npos) << text;
+  EXPECT_NE(text.find("held 8\nagain 8, last 2\nstatus 0"), std::string::npos) << text;
+}
+
+TEST(Memory, ALimitOfTheSystemIsAnErrorToo) {
+  if (kSanitized) return;
+  for (const char* settings : {"", "CLUTCH_ALLOC_CONF=expandable_segments:True"}) {
+    const std::string text = child(std::string(settings) + " CLUTCH_MEMORY_LIMIT=0", "limit_addresses");
+    EXPECT_NE(text.find("Error out_of_memory: full: "), std::string::npos) << text;
+    EXPECT_NE(text.find("Cannot allocate memory"), std::string::npos) << text;
+    EXPECT_NE(text.find(", last 2\nstatus 0"), std::string::npos) << text;
+  }
+}
+
+TEST(Memory, UseOfFreedMemoryEndsTheProcess) {
+  if (kSanitized) return;
+  EXPECT_NE(child("", "use_freed").find("kept 6\nstatus 0"), std::string::npos);
+  const std::string checked = child("CLUTCH_CHECK_MEMORY=1", "use_freed");
+  EXPECT_EQ(checked.find("read "), std::string::npos) << checked;
+  EXPECT_EQ(checked.find("status 0"), std::string::npos) << checked;
+}
+
+TEST(Memory, BadSettingsAreErrors) {
+  EXPECT_NE(child("CLUTCH_ALLOC_CONF=max_split_size_mb:1", "exhaust").find("Error invalid_setting: full: CLUTCH_ALLOC_CONF must be"), std::string::npos);
+  EXPECT_NE(child("CLUTCH_MEMORY_LIMIT=lots", "exhaust").find("Error invalid_setting: full: CLUTCH_MEMORY_LIMIT must be a number of bytes"), std::string::npos);
+}
+
+TEST(Memory, WhatIsGivenBackIsNoLongerResident) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (!is_mapped(device)) continue;
+    constexpr std::int64_t kFloats = 32 << 20;  // 128 MiB
+    full({kFloats}, 1, {.device = device});     // the program is there
+    synchronize(device);
+    empty_cache(device);
+    const std::uint64_t before = resident_bytes();
+    // Five hundredths of what is given back; sanitizers keep what the host frees.
+    const std::uint64_t most = before + kFloats * 4 / 20 + (kSanitized ? 64 << 20 : 0);
+    for (const char* settings : {"", "expandable_segments:True"}) {
+      set_allocator_settings(settings);
+      {
+        Tensor first = full({1 << 20}, 1, {.device = device}), large = full({kFloats}, 1, {.device = device}), last = full({1 << 20}, 2, {.device = device});
+        synchronize(device);
+        EXPECT_GE(resident_bytes(), before + kFloats * 4);
+        // In a segment that others keep, whole pages go.
+        large = Tensor();
+        empty_cache(device);
+        EXPECT_LE(resident_bytes(), most + (8 << 20)) << settings;
+        EXPECT_EQ(first.to_host<float>()[(1 << 20) - 1], 1);
+        EXPECT_EQ(last.to_host<float>()[0], 2);
+        EXPECT_LE(memory_reserved(device), 48u << 20);
+        // Such pages come back when they are used.
+        large = full({kFloats}, 3, {.device = device});
+        EXPECT_EQ(large.slice(0, kFloats - 1, kFloats).to_host<float>()[0], 3);
+        EXPECT_GE(memory_reserved(device), static_cast<std::uint64_t>(kFloats * 4));
+      }
+      empty_cache(device);
+      EXPECT_LE(resident_bytes(), most) << settings;
+    }
+    set_allocator_settings("");
+  }
+}
+
+}}  // namespace clutch::testing
