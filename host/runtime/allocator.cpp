@@ -46,13 +46,13 @@ Registered& registered() {
   return *all;
 }
 
-struct InForce {
+struct SettingsInUse {
   std::mutex mutex;
   std::optional<AllocatorSettings> set;  ///< by set_allocator_settings()
   std::atomic<std::uint64_t> version{0};
 };
-InForce& in_force() {
-  static auto* one = new InForce;
+SettingsInUse& settings_in_use() {
+  static auto* one = new SettingsInUse;
   return *one;
 }
 
@@ -102,11 +102,11 @@ MemPoolOptions pool_options(PoolId pool) {
 }
 
 AllocatorSettings current_allocator_settings() {
-  std::lock_guard lock(in_force().mutex);
-  return in_force().set ? *in_force().set : parse_allocator_settings(the_settings().alloc_conf.value);
+  std::lock_guard lock(settings_in_use().mutex);
+  return settings_in_use().set ? *settings_in_use().set : parse_allocator_settings(the_settings().alloc_conf.value);
 }
 
-std::uint64_t allocator_settings_version() noexcept { return in_force().version.load(std::memory_order_acquire); }
+std::uint64_t allocator_settings_version() noexcept { return settings_in_use().version.load(std::memory_order_acquire); }
 
 std::string_view current_label(std::string_view op) noexcept { return t_label ? std::string_view(*t_label) : op; }
 
@@ -161,9 +161,9 @@ AllocatorSettings allocator_settings() { return detail::current_allocator_settin
 void set_allocator_settings(std::string_view text) {
   const detail::OpName name("set_allocator_settings");
   AllocatorSettings settings = detail::parse_allocator_settings(text);
-  std::lock_guard lock(detail::in_force().mutex);
-  detail::in_force().set = std::move(settings);
-  detail::in_force().version.fetch_add(1, std::memory_order_release);
+  std::lock_guard lock(detail::settings_in_use().mutex);
+  detail::settings_in_use().set = std::move(settings);
+  detail::settings_in_use().version.fetch_add(1, std::memory_order_release);
 }
 
 std::map<std::string, std::uint64_t> memory_stats(const Device& device) { return detail::runtime_for(device).pool().stats(); }

@@ -23,6 +23,7 @@ void Pool::make_source() {
   std::lock_guard lock(source_mutex_);
   if (source_) return;
   auto source = make_segment_source(runtime_);
+  std::lock_guard heap_lock(mutex_);
   limit_ = source->of_host() ? MemoryLimit::of_host() : MemoryLimit::of_device(claimed_traits(runtime_.device()).global_bytes);
   heap_.set_page(source->page());
   checks_memory_ = the_settings().check_memory.on() && source->page() > 0;
