@@ -81,6 +81,15 @@ TEST(Matrix, WrongPlacesAcrossAreNoticed) {
       Edit{MatrixLayout::mfma, "((count) * (l) + (i))", "((side) * (i) + (l))"}};
   CLUTCH_EACH_DEVICE(device) {
     if (!can_run(device)) continue;
+    // As they are, they are right, whichever operand lies so.
+    for (const MatrixLayout layout : {MatrixLayout::mma, MatrixLayout::mfma}) {
+      const MatrixStandIn stand_in(layout);
+      const Tensor a = whole_numbers({64, 96}, DType::bf16, device, 1), b = whole_numbers({96, 128}, DType::bf16, device, 2);
+      const Tensor other_a = a.mT().contiguous().mT(), other_b = b.mT().contiguous().mT();
+      const auto want = matmul(a, b, {.implementation = "matmul_items"}).to_bytes();
+      for (const auto& [x, y] : {std::pair(a, b), std::pair(other_a, b), std::pair(other_a, other_b)})
+        EXPECT_EQ(matmul(x, y, kForced).to_bytes(), want) << name(layout);
+    }
     for (const Edit& edit : kEdits) {
       FreshDevice fresh(device);
       const Tensor a = whole_numbers({64, 64}, DType::bf16, fresh.device(), 1), b = whole_numbers({64, 64}, DType::bf16, fresh.device(), 2);
