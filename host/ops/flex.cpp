@@ -166,11 +166,12 @@ struct FlexTiles {
   /// Numbers of a work-item of gradients: scores, their gradients, and results of `sums` kinds.
   int gradient_numbers(int most, int sums) const { return block_m * (2 * block_n + sums * most * shares) / (threads_m * threads_n); }
 };
-/// Tiles by class of sizes (kFlexClasses) for forward, gradients of queries, of keys and values, and few queries; then the same for devices with less local memory or fewer items in a group,
-/// and for f64, which has one class less. Chosen by registers, local memory and the model of scripts/gpu-cost, not by time: these tiles have not run on a GPU.
-/// For f32, with at most E elements in a row and local memory L:
+/// Tiles by class of sizes (kFlexClasses) for forward, gradients of queries, of keys and values, and few queries; then the same for devices with less local
+/// memory or fewer items in a group, and for f64, which has one class less. Chosen by registers, local memory and the model of scripts/gpu-cost, not by time:
+/// these tiles have not run on a GPU. For f32, with at most E elements in a row and local memory L:
 ///   forward    E 64 and 128: 256 items with 8 x 8 scores and 8 x 8 results each, L = 26,624 B; E 256: 128 with 4 x 4 and 4 x 16
-///   backward   256 items; dq with 8 x 4 scores and 8 x 4 (E 64) or 8 x 8 results; dk and dv, which are accumulated at the same time, with 8 x 4 and 8 x 4 (E 64)
+///   backward   256 items; dq with 8 x 4 scores and 8 x 4 (E 64) or 8 x 8 results; dk and dv, which are accumulated at the same time, with 8 x 4 and 8 x 4 (E
+///   64)
 ///              or with 4 x 4 and 4 x 8; E 256: 128 with 4 x 4 and 4 x 16
 ///   few        BLOCK_M 16: filled by one query of 16 heads, or by up to 8 queries less
 /// To tune a GPU: run `scripts/bench --filter '^flex/' --device N` for each row and set the row by hand.
@@ -292,13 +293,15 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
     FlexTiles t;
     tiles_of(traits, p, chosen == "flex_tiles_split", &t);
     plan.tuning.tile = static_cast<std::uint64_t>(t.block_m), plan.tuning.local = t.items();
+    // The next tile's first loads come ahead where the compiler keeps to a number of registers, as others do not; on CPUs, too, where tests run it.
     plan.registers = 255;  // most tiles have 128 numbers and as many addresses, operands and numbers to come
     d.set("CLUTCH_BLOCK_M", t.block_m)
         .set("CLUTCH_BLOCK_N", t.block_n)
         .set("CLUTCH_THREADS_M", t.threads_m)
         .set("CLUTCH_THREADS_N", t.threads_n)
         .set("CLUTCH_BLOCK_K", t.block_k)
-        .set("CLUTCH_SHARES", t.shares);
+        .set("CLUTCH_SHARES", t.shares)
+        .set("CLUTCH_AHEAD", traits.register_limits || traits.type == DeviceType::cpu);
     d.set("CLUTCH_DMAX", c.most).set("CLUTCH_S_BYTES", static_cast<std::int64_t>(bytes_for(p.dtype, 1)));
     return plan;
   }
