@@ -362,7 +362,7 @@ struct FlexCase {
       {"flex_tiles", Edit::stride, "begin = r->at + (long)row * r->row_stride;", "begin = r->at + (long)(row / 2) * r->row_stride;"},
       {"flex_tiles", Edit::offset, "span.q_at + begin), args.out_stride[2]", "span.q_at + begin) + args.out_stride[3], args.out_stride[2]"},
       {"flex_tiles", Edit::arithmetic, "row_sum[i] *= of_rows[i];", "row_sum[i] += of_rows[i];"},
-      {"flex_tiles_split", Edit::tail, "= (int)column_of(item, j) < count ? score", "= (int)column_of(item, j) <= count ? score"},
+      {"flex_tiles_split", Edit::tail, "= (int)column_of(item, j) < count ? score", "= (int)column_of(item, j) + 1 < count ? score"},
       {"flex_tiles_split", Edit::stride, "line_stride = by_heads ? args.q_rows : 1;", "line_stride = by_heads ? 0 : 1;"},
       {"flex_tiles_split", Edit::offset, "row_at(args.q_stride, b, h, span.q_at + begin), row_stride",
        "row_at(args.q_stride, b, h, span.q_at + begin) + 1, row_stride"},
