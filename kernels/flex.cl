@@ -101,21 +101,19 @@ __kernel void flex_lanes_backward(CLUTCH_PREDICATE CLUTCH_FLEX_OUT(dq), CLUTCH_F
 #include "flex/tiles_forward.clh"
 #endif
 #ifdef CLUTCH_ENTRY_flex_tiles
-__kernel void flex_tiles(CLUTCH_PREDICATE CLUTCH_FLEX_FORWARD_PARAMS, CLUTCH_FLEX_PARAMS) {
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void flex_tiles(CLUTCH_PREDICATE CLUTCH_FLEX_FORWARD_PARAMS, CLUTCH_FLEX_PARAMS) {
   CLUTCH_FLEX_TAKE_PARAMS
   const Forward tensors = CLUTCH_FLEX_FORWARD;
-  __local T rows[FLEX_QUERY_NUMBERS(BLOCK_M, DMAX)] CLUTCH_FOR_QUADS, chunks[2 * KEY_CHUNK_SIZE] CLUTCH_FOR_QUADS,
-      p[FLEX_P_NUMBERS(BLOCK_M, FLEX_P_COLUMNS)] CLUTCH_FOR_QUADS;
-  flex_tiles_body(rows, chunks, p, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), &tensors, &lists, args, scale CLUTCH_MOD_ARGUMENTS);
+  __local T work[WORK_SIZE] CLUTCH_FOR_QUADS, state[FLEX_STATE_NUMBERS(BLOCK_M)] CLUTCH_FOR_QUADS;
+  flex_tiles_body(work, state, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), &tensors, &lists, args, scale CLUTCH_MOD_ARGUMENTS);
 }
 #endif
 #ifdef CLUTCH_ENTRY_flex_tiles_split
-__kernel void flex_tiles_split(CLUTCH_PREDICATE CLUTCH_FLEX_SPLIT_PARAMS, CLUTCH_FLEX_PARAMS) {
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void flex_tiles_split(CLUTCH_PREDICATE CLUTCH_FLEX_SPLIT_PARAMS, CLUTCH_FLEX_PARAMS) {
   CLUTCH_FLEX_TAKE_PARAMS
   const Split tensors = CLUTCH_FLEX_SPLIT;
-  __local T rows[FLEX_QUERY_NUMBERS(BLOCK_M, DMAX)] CLUTCH_FOR_QUADS, chunks[2 * KEY_CHUNK_SIZE] CLUTCH_FOR_QUADS,
-      p[FLEX_P_NUMBERS(BLOCK_M, FLEX_P_COLUMNS)] CLUTCH_FOR_QUADS;
-  flex_tiles_split_body(rows, chunks, p, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), &tensors, &lists, args, scale CLUTCH_MOD_ARGUMENTS);
+  __local T work[WORK_SIZE] CLUTCH_FOR_QUADS, state[FLEX_STATE_NUMBERS(BLOCK_M)] CLUTCH_FOR_QUADS;
+  flex_tiles_split_body(work, state, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), &tensors, &lists, args, scale CLUTCH_MOD_ARGUMENTS);
 }
 #endif
 
@@ -134,19 +132,22 @@ __kernel CLUTCH_LANES_OF_SUB_GROUP __attribute__((reqd_work_group_size(ITEMS, 1,
 #include "flex/tiles_backward.clh"
 #endif
 #ifdef CLUTCH_ENTRY_flex_tiles_dq
-__kernel void flex_tiles_dq(CLUTCH_PREDICATE CLUTCH_FLEX_OUT(dq), CLUTCH_FLEX_BACKWARD_PARAMS, CLUTCH_FLEX_PARAMS) {
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void flex_tiles_dq(CLUTCH_PREDICATE CLUTCH_FLEX_OUT(dq), CLUTCH_FLEX_BACKWARD_PARAMS,
+                                                                               CLUTCH_FLEX_PARAMS) {
   CLUTCH_FLEX_TAKE_PARAMS
   const Backward tensors = CLUTCH_FLEX_BACKWARD;
-  __local T chunks[2 * CHUNK_SIZE] CLUTCH_FOR_QUADS, p[FLEX_P_NUMBERS(BLOCK_M, BLOCK_N)] CLUTCH_FOR_QUADS;
-  flex_tiles_dq_body(chunks, p, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), dq + dq_offset, &tensors, &lists, args, scale CLUTCH_MOD_ARGUMENTS);
+  __local T work[WORK_SIZE] CLUTCH_FOR_QUADS, state[FLEX_STATE_NUMBERS(BLOCK_M)] CLUTCH_FOR_QUADS;
+  flex_tiles_dq_body(work, state, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), dq + dq_offset, &tensors, &lists, args,
+                     scale CLUTCH_MOD_ARGUMENTS);
 }
 #endif
 #ifdef CLUTCH_ENTRY_flex_tiles_dkv
-__kernel void flex_tiles_dkv(CLUTCH_PREDICATE CLUTCH_FLEX_OUT(dk), CLUTCH_FLEX_OUT(dv), CLUTCH_FLEX_BACKWARD_PARAMS, CLUTCH_FLEX_PARAMS) {
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void flex_tiles_dkv(CLUTCH_PREDICATE CLUTCH_FLEX_OUT(dk), CLUTCH_FLEX_OUT(dv),
+                                                                                CLUTCH_FLEX_BACKWARD_PARAMS, CLUTCH_FLEX_PARAMS) {
   CLUTCH_FLEX_TAKE_PARAMS
   const Backward tensors = CLUTCH_FLEX_BACKWARD;
-  __local T chunks[2 * CHUNK_SIZE] CLUTCH_FOR_QUADS, p[FLEX_P_NUMBERS(BLOCK_M, BLOCK_N)] CLUTCH_FOR_QUADS;
-  flex_tiles_dkv_body(chunks, p, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), dk + dk_offset, dv + dv_offset, &tensors, &lists, args,
+  __local T work[WORK_SIZE] CLUTCH_FOR_QUADS;
+  flex_tiles_dkv_body(work, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), dk + dk_offset, dv + dv_offset, &tensors, &lists, args,
                       scale CLUTCH_MOD_ARGUMENTS);
 }
 #endif

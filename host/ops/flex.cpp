@@ -152,50 +152,61 @@ std::string fits_split(const DeviceTraits& traits, const FlexProblem& p) {
   return p.part != FlexPart::forward ? std::string(kNoGradients) : fits_lanes(traits, p);
 }
 
-/// Tiles of flex_tiles*: rows and columns of a work-group, its work-items along both, and the elements loaded into local memory at a time
-/// (kernels/flex/tiles.clh).
+/// Tiles of flex_tiles*: rows and columns of a work-group, its work-items along both, the elements loaded into local memory at a time, and the shares of
+/// columns in the second product (kernels/flex/tiles.clh).
 struct FlexTiles {
-  int block_m, block_n, threads_m, threads_n, block_k;
-  std::uint64_t numbers(int most, bool forward) const {  ///< numbers in local memory
-    const int ahead = FLEX_QUERY_NUMBERS(block_m, most) + 2 * FLEX_KEY_CHUNK_NUMBERS(block_m, block_n, block_k, threads_n, most);
-    const int all =
-        forward ? ahead + FLEX_P_NUMBERS(block_m, FLEX_P_COLUMNS) : 2 * FLEX_CHUNK_NUMBERS(block_m, block_n, block_k, most) + FLEX_P_NUMBERS(block_m, block_n);
+  int block_m, block_n, threads_m, threads_n, block_k, shares = 1;
+  std::uint64_t numbers(int most) const {  ///< numbers in local memory
+    const int all = FLEX_TILE_NUMBERS(block_m, block_n, block_k, threads_m, threads_n, shares, most) + FLEX_STATE_NUMBERS(block_m);
     return static_cast<std::uint64_t>(all);
   }
   std::uint64_t items() const {
     const int all = threads_m * threads_n;
     return static_cast<std::uint64_t>(all);
   }
+  /// Numbers of a work-item of gradients: scores, their gradients, and results of `sums` kinds.
+  int gradient_numbers(int most, int sums) const { return block_m * (2 * block_n + sums * most * shares) / (threads_m * threads_n); }
 };
-/// Tiles by class of sizes (kFlexClasses) for forward, backward and few queries; then the same for devices with less local memory or fewer items in a group,
-/// and for f64, which has one class less. Chosen by registers, local memory and the model of scripts/gpu-cost, not by time: these tiles have not run on a GPU.
-/// For f32, with at most E elements in a row and local memory L:
-///   forward    4 x 4 scores an item; E 64: 256 items with 4 x 4 results each, L = 32,768 B; E 128: 128 with 4 x 8, 28,672 B; E 256: 128 with 4 x 16, 45,056 B
-///   backward   E 64: 128 items with 4 x 4 scores and 4 x 8 results, 20,480 B; E 128: 256, because dk and dv are accumulated at the same time; E 256: 128 with
-///   4 x 16 few        BLOCK_M 16: filled by one query of 16 heads, or by up to 8 queries less       16,384 B, 18,432 B and 26,624 B
+/// Tiles by class of sizes (kFlexClasses) for forward, gradients of queries, of keys and values, and few queries; then the same for devices with less local
+/// memory or fewer items in a group, and for f64, which has one class less. Chosen by registers, local memory and the model of scripts/gpu-cost, not by time:
+/// these tiles have not run on a GPU. For f32, with at most E elements in a row and local memory L:
+///   forward    E 64 and 128: 256 items with 8 x 8 scores and 8 x 8 results each, L = 26,624 B; E 256: 128 with 4 x 4 and 4 x 16
+///   backward   256 items; dq with 8 x 4 scores and 8 x 4 (E 64) or 8 x 8 results; dk and dv, which are accumulated at the same time, with 8 x 4 and 8 x 4 (E
+///   64)
+///              or with 4 x 4 and 4 x 8; E 256: 128 with 4 x 4 and 4 x 16
+///   few        BLOCK_M 16: filled by one query of 16 heads, or by up to 8 queries less
 /// To tune a GPU: run `scripts/bench --filter '^flex/' --device N` for each row and set the row by hand.
-using TilesBySize = std::array<std::array<FlexTiles, 3>, 3>;
-constexpr TilesBySize kTiles{{{{{64, 64, 16, 16, 16}, {64, 32, 16, 8, 16}, {16, 64, 4, 16, 16}}},
-                              {{{32, 64, 8, 16, 8}, {64, 64, 16, 16, 16}, {16, 64, 4, 16, 16}}},
-                              {{{32, 64, 8, 16, 4}, {32, 64, 8, 16, 16}, {16, 64, 4, 16, 8}}}}};
-constexpr TilesBySize kSmallTiles{{{{{32, 32, 8, 8, 8}, {32, 32, 8, 8, 8}, {16, 32, 4, 8, 8}}},
-                                   {{{16, 32, 4, 8, 8}, {32, 32, 8, 8, 8}, {16, 32, 4, 8, 8}}},
-                                   {{{16, 64, 4, 16, 4}, {16, 64, 4, 16, 8}, {16, 64, 4, 16, 4}}}}};
-constexpr TilesBySize kWideTiles{
-    {{{{32, 32, 8, 8, 8}, {16, 64, 4, 16, 8}, {16, 32, 4, 8, 8}}}, {{{16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}}}, {}}};
-constexpr TilesBySize kSmallWideTiles{
-    {{{{16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}}}, {{{16, 32, 4, 8, 4}, {16, 32, 4, 8, 8}, {16, 32, 4, 8, 4}}}, {}}};
+using TilesBySize = std::array<std::array<FlexTiles, 4>, 3>;
+constexpr TilesBySize kTiles{{{{{128, 128, 16, 16, 8, 2}, {128, 64, 16, 16, 8}, {128, 64, 16, 16, 8}, {16, 64, 4, 16, 16}}},
+                              {{{128, 128, 16, 16, 8}, {128, 64, 16, 16, 8}, {64, 64, 16, 16, 8}, {16, 64, 4, 16, 16}}},
+                              {{{32, 64, 8, 16, 4}, {32, 64, 8, 16, 16}, {32, 64, 8, 16, 16}, {16, 64, 4, 16, 8}}}}};
+constexpr TilesBySize kSmallTiles{{{{{32, 32, 8, 8, 8}, {32, 32, 8, 8, 8}, {32, 32, 8, 8, 8}, {16, 32, 4, 8, 8}}},
+                                   {{{16, 32, 4, 8, 8}, {32, 32, 8, 8, 8}, {32, 32, 8, 8, 8}, {16, 32, 4, 8, 8}}},
+                                   {{{16, 64, 4, 16, 4}, {16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}, {16, 64, 4, 16, 4}}}}};
+constexpr TilesBySize kWideTiles{{{{{32, 32, 8, 8, 8}, {16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}, {16, 32, 4, 8, 8}}},
+                                  {{{16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}}},
+                                  {}}};
+constexpr TilesBySize kSmallWideTiles{{{{{16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}}},
+                                       {{{16, 32, 4, 8, 4}, {16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}, {16, 32, 4, 8, 4}}},
+                                       {}}};
+/// Of gradients on devices that need large_registers for tiles at all, whose compilers take more beside the numbers of a work-item.
+constexpr FlexTiles kFewerNumbers{64, 64, 16, 16, 8};
+constexpr int kMostNumbers = 96;
 
 /// Sets `tiles` for the device, or returns the reason why it has none.
 std::string tiles_of(const DeviceTraits& traits, const FlexProblem& p, bool split, FlexTiles* tiles = nullptr) {
   if (std::string why = refuses_long_loops(traits); !why.empty()) return why;
   const bool wide = p.dtype == DType::f64;
-  const std::size_t classes = wide ? 2 : 3, which = split ? 2 : p.part == FlexPart::forward || p.part == FlexPart::sums ? 0 : 1;
+  const bool keys = p.part == FlexPart::keys;
+  const std::size_t classes = wide ? 2 : 3, which = split ? 3 : p.part == FlexPart::forward || p.part == FlexPart::sums ? 0 : keys ? 2 : 1;
   if (p.size_class >= classes) return fmt::format("rows must have at most {} elements, got longer ones", kFlexClasses[classes - 1].most);
   std::string why;
   for (const TilesBySize* all : {wide ? &kWideTiles : &kTiles, wide ? &kSmallWideTiles : &kSmallTiles}) {
-    const FlexTiles& t = (*all)[p.size_class][which];
-    why = refuses_local_bytes(traits, t.numbers(kFlexClasses[p.size_class].most, which != 1) * (wide ? 8 : 4));
+    const int most = kFlexClasses[p.size_class].most;
+    FlexTiles t = (*all)[p.size_class][which];
+    const bool gradients = which == 1 || which == 2;
+    if (all == &kTiles && gradients && most < 256 && traits.large_registers && t.gradient_numbers(most, keys ? 2 : 1) > kMostNumbers) t = kFewerNumbers;
+    why = refuses_local_bytes(traits, t.numbers(most) * (wide ? 8 : 4));
     if (why.empty()) why = refuses_group_items(traits, t.items());
     if (!why.empty()) continue;
     if (tiles) *tiles = t;
@@ -289,13 +300,15 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
     FlexTiles t;
     tiles_of(traits, p, chosen == "flex_tiles_split", &t);
     plan.tuning.tile = static_cast<std::uint64_t>(t.block_m), plan.tuning.local = t.items();
-    // A compute unit of 65536 registers has two groups of 256 work-items, or three of 128.
-    if (plan.entry == "flex_tiles") plan.registers = t.items() == 256 ? 128 : t.items() == 128 && c.most == 128 ? 168 : 0;
+    // The next tile's first loads come ahead where the compiler keeps to a number of registers, as others do not; on CPUs, too, where tests run it.
+    plan.registers = 255;  // most tiles have 128 numbers and as many addresses, operands and numbers to come
     d.set("CLUTCH_BLOCK_M", t.block_m)
         .set("CLUTCH_BLOCK_N", t.block_n)
         .set("CLUTCH_THREADS_M", t.threads_m)
         .set("CLUTCH_THREADS_N", t.threads_n)
-        .set("CLUTCH_BLOCK_K", t.block_k);
+        .set("CLUTCH_BLOCK_K", t.block_k)
+        .set("CLUTCH_SHARES", t.shares)
+        .set("CLUTCH_AHEAD", traits.register_limits || traits.type == DeviceType::cpu);
     d.set("CLUTCH_DMAX", c.most).set("CLUTCH_S_BYTES", static_cast<std::int64_t>(bytes_for(p.dtype, 1)));
     return plan;
   }

@@ -11,18 +11,21 @@
 #include "common/shared.h"
 
 // Numbers of local memory of flex_tiles*. These are macros because kernels declare arrays of these sizes.
-//   most  the most elements of a row (DMAX)
-// A chunk: BLOCK_K elements of each row of a tile and of its columns, or BLOCK_K rows of `most` elements. There are two.
-#define FLEX_CHUNK_NUMBERS(block_m, block_n, block_k, most) ((block_k) * ((block_m) + (block_n) > (most) ? (block_m) + (block_n) : (most)))
-// p of a tile: [column][row].
-#define FLEX_P_NUMBERS(block_m, block_n) ((block_n) * (block_m))
-// Forward: the queries of a tile; a chunk of keys or values alone, or parts of its rows by their work-items; p of FLEX_P_COLUMNS columns at a time.
-#define FLEX_QUERY_NUMBERS(block_m, most) ((block_m) * (most))
-#define FLEX_PARTIAL_NUMBERS(block_m, threads_n) ((block_m) * (threads_n))
+//   most    the most elements of a row (DMAX)
+//   shares  parts into which work-items share the columns of the second product
+// A line of so many numbers in a chunk: lines begin in different banks.
+#define FLEX_LINE(numbers) ((numbers) + 4)
+// block_k elements of each row of a tile and of each of its columns; a number of each row by its work-items; rows of `most` elements that p is multiplied by.
+#define FLEX_CHUNK_NUMBERS(block_m, block_n, block_k) ((block_k)*FLEX_LINE((block_m) + (block_n)))
+#define FLEX_PARTIAL_NUMBERS(block_m, threads_n) ((threads_n)*FLEX_LINE(block_m))
+#define FLEX_ROWS_NUMBERS(block_k, shares, most) ((block_k) * (shares) * (most))
+// Two chunks and numbers of rows by work-item; then p of two columns of each item and two times rows; at the end sums of other shares.
 #define FLEX_MOST(a, b) ((a) > (b) ? (a) : (b))
-#define FLEX_KEY_CHUNK_NUMBERS(block_m, block_n, block_k, threads_n, most) \
-  FLEX_MOST((block_k)*FLEX_MOST(block_n, most), FLEX_PARTIAL_NUMBERS(block_m, threads_n))
-#define FLEX_P_COLUMNS 32
+#define FLEX_TILE_NUMBERS(block_m, block_n, block_k, threads_m, threads_n, shares, most)                  \
+  FLEX_MOST(2 * FLEX_CHUNK_NUMBERS(block_m, block_n, block_k) + FLEX_PARTIAL_NUMBERS(block_m, threads_n), \
+            FLEX_MOST(2 * (FLEX_PARTIAL_NUMBERS(block_m, threads_n) + FLEX_ROWS_NUMBERS(block_k, shares, most)), ((shares)-1) * 4 * (threads_m) * (most)))
+// Three numbers of each row of a tile.
+#define FLEX_STATE_NUMBERS(block_m) (3 * (block_m))
 
 // flex_matrix. Elements of rows come in multiples of FLEX_MATRIX_ELEMENTS, zeros behind those that exist.
 #define FLEX_MATRIX_ELEMENTS 32
@@ -81,7 +84,7 @@ typedef struct FlexArgs {
   clutch_i32 packed_q;       // 1: sequences' queries follow one another in one batch, from q_starts[b] on
   clutch_i32 packed_kv;      // 1: the same of keys, from kv_starts[b] on
   clutch_i32 used;           // 1: kv_used[b] is the number of keys that sequence b has
-  clutch_i32 unused;         // 0
+  clutch_i32 unused;         // 0, which compilers of kernels do not know
 } FlexArgs;
 
 // Arguments of flex_dropout.

@@ -87,7 +87,8 @@ def bounds(counts, machine, resident=None, bytes_of_dram=None, pairs=0.0, ahead=
         'matrix': by_unit(counts.get('issues_matrix', 0) * m.get('matrix', 0)),
         'atomics': by_unit(2 * counts['atomic_passes']),
     }
-    # A sub-group by itself, the longest one; as many as are held at a time run beside it.
+    # A sub-group by itself; as many as are held at a time run beside it. All take as long as the longest one, or, where more sub-groups follow in its place, as
+    # their mean as often as a unit is filled.
     sub_groups = max(1, counts['sub_groups'])
     share = counts['longest'] / max(1, issued / sub_groups)
     # A sub-group's matrix instructions all run on the scheduler that it is on.
@@ -98,9 +99,9 @@ def bounds(counts, machine, resident=None, bytes_of_dram=None, pairs=0.0, ahead=
         # The counts have TOGETHER on their way together. Nothing hides more than the time that a sub-group's own instructions take.
         all_of = latency * times * min(1.0, TOGETHER / max(1.0, together))
         waits += all_of - min(all_of * share_ahead, own)
-    serial = share / sub_groups * (own + waits) + m['local_latency'] * counts['barriers'] / max(1, counts['groups'])
-    rounds = max(1.0, sub_groups / (units * (resident or m['resident'])))
-    result['latency'] = rounds * serial * a_clock
+    serial = (own + waits) / sub_groups + m['local_latency'] * counts['barriers'] / max(1, counts['groups'])
+    rounds = sub_groups / (units * (resident or m['resident']))
+    result['latency'] = max(1.0, share, rounds) * serial * a_clock
     return result
 
 

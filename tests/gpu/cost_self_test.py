@@ -100,6 +100,10 @@ def models():
     # 1000 instructions one after another, in two rounds.
     one = {**nothing, 'issues_f32': 1000 * 132, 'longest': 1000}
     bad += fails('latency', round(2 * 2000 * clock * 1e9, 3), round(cost_model.bounds(one, machine, resident=0.5)['latency'] * 1e9, 3))
+    # The longest takes twice as long as the mean: alone, and while others follow in the places of short ones.
+    for resident, times in ((1, 2), (0.5, 2), (0.25, 4)):
+        uneven = cost_model.bounds({**one, 'longest': 2000}, machine, resident=resident)
+        bad += fails(f'latency of uneven sub-groups, {resident} resident', round(times * 2000 * clock * 1e9, 3), round(uneven['latency'] * 1e9, 3))
     paired = {**nothing, 'issues_f32': 132 * 4000}
     bad += fails('instructions in pairs', (750, 1000), tuple(round(cost_model.bounds(paired, machine, pairs=0.5)[b] / clock) for b in ('issue', 'f32')))
     # And one whose 132 sub-groups wait ten times each for global memory and as often for local memory.
