@@ -327,9 +327,9 @@ struct FlexCase {
     all.push_back(problem("bf16", "flex_tiles", DType::bf16, {.q_len = 35, .kv_len = 20, .e = 19, .ev = 11}, seed + 9, false));
     all.push_back(
         problem("transposed", "flex_tiles", DType::f32, {.batch = 2, .q_len = 20, .kv_len = 20, .e = 18, .ev = 40, .kv_batch = 1}, seed + 10, false, true));
-    // Tiles of keys by several groups, quads and single elements; a tile of queries that is halved on devices of many units.
+    // Several tiles of keys, by blocks and by the mask alone; a tile of queries that is halved on devices of many units. Rows are not quads of words.
     all.push_back(problem("bf16", "flex_matrix", DType::bf16, {.heads = 2, .q_len = 35, .kv_len = 70, .e = 19, .ev = 11, .kv_heads = 1}, seed + 19, true));
-    all.push_back(problem("quads", "flex_matrix", DType::bf16, {.q_len = 35, .kv_len = 75, .e = 24, .ev = 40}, seed + 20, false));
+    all.push_back(problem("mask", "flex_matrix", DType::bf16, {.q_len = 35, .kv_len = 75, .e = 24, .ev = 40}, seed + 20, false));
     // Of heads that share keys; and of queries of each, by parts.
     for (DType dtype : {DType::f32, DType::f64, DType::f16})
       all.push_back(problem(name(dtype), "flex_tiles_split", dtype, {.heads = 20, .kv_len = 43, .e = 19, .ev = 11, .kv_heads = 1}, seed + 13, false));
@@ -371,7 +371,7 @@ struct FlexCase {
       {"flex_tiles", Edit::offset, "span.q_at + begin), args.out_stride[2]", "span.q_at + begin) + args.out_stride[3], args.out_stride[2]"},
       {"flex_tiles", Edit::arithmetic, "row_sum[i] *= of_rows[i];", "row_sum[i] += of_rows[i];"},
       {"flex_matrix", Edit::tail, ">= tile.count) score", ">= tile.count - 1) score"},
-      {"flex_matrix", Edit::stride, "(int)key * r->row_stride", "(int)(key / 2) * r->row_stride"},
+      {"flex_matrix", Edit::stride, "i = (int)row * r->row_stride", "i = (int)(row / 2) * r->row_stride"},
       {"flex_matrix", Edit::offset, "span.q_at + begin) + first * args.out_stride[3]", "span.q_at + begin) + (first + 1) * args.out_stride[3]"},
       {"flex_matrix", Edit::arithmetic, "line % 8 / 2 * 4 + line % 16 / 8 * 2", "line % 8 / 2 * 2 + line % 16 / 8 * 8"},
       {"flex_tiles_split", Edit::tail, "= (int)column_of(item, j) < count ? score", "= (int)column_of(item, j) + 1 < count ? score"},
