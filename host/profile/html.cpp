@@ -37,6 +37,7 @@ table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums;font
 th,td{padding:5px 8px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
 th:first-child,td:first-child{text-align:left;white-space:normal;overflow-wrap:anywhere}
 th{color:var(--soft);font-weight:500}
+.gaps td:first-child{overflow-wrap:normal}.gaps th:last-child,.gaps td:last-child{text-align:left;white-space:normal;overflow-wrap:anywhere}
 td .bar{display:block;height:4px;border-radius:2px;margin-top:3px}
 .plot{width:100%;max-width:560px;display:block}
 .plot text{font-size:8.5px;fill:var(--soft)}.plot .grid{stroke:var(--line);stroke-width:.6}.plot .roof{fill:none;stroke:var(--ink);stroke-width:1.6}
@@ -280,7 +281,8 @@ class Page {
       out_.write("<p class=\"note\">None of 5 µs or more.</p>\n");
       return;
     }
-    out_.write("<div class=\"wide\"><table><tr><th>cause</th><th>time</th><th>gaps</th><th class=\"more\">longest</th><th>most of it for</th></tr>\n");
+    out_.write(
+        "<div class=\"wide\"><table class=\"gaps\"><tr><th>cause</th><th>time</th><th>gaps</th><th class=\"more\">longest</th><th>most of it for</th></tr>\n");
     for (const auto& [cause, s] : sums) {
       auto most = std::max_element(s.for_what.begin(), s.for_what.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
       constexpr std::array<std::string_view, 4> kWords{"host busy", "queue empty", "waiting for an event", "launch"};

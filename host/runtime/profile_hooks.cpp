@@ -182,6 +182,7 @@ void begin_profile(const ProfileLogOptions& options, std::string_view op) {
   std::call_once(watched, [] { after_fork_in_child([] { g_profiled.store(0, std::memory_order_relaxed); }); });
   state().log = std::make_unique<ProfileLog>(options);
   state().log->start = host_now();
+  state().log->ranges_before = g_ranges.load(std::memory_order_relaxed);
   ++state().epoch;
   g_profiled.store(options.what, std::memory_order_relaxed);
 }
@@ -252,7 +253,7 @@ RangeEnd end_range(std::uint64_t number, std::string& innermost) noexcept {
   RangeEnd result = RangeEnd::ended;
   recording([&] {
     const Locked locked;
-    if (!locked) return;
+    if (!locked || number <= locked.log().ranges_before) return;  // a range of a former profile
     std::vector<Scope>& open = locked.mine().open;
     auto found = std::find_if(open.begin(), open.end(), [&](const Scope& s) { return s.range == number; });
     if (found == open.end()) {

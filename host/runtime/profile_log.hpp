@@ -125,6 +125,7 @@ class ProfileLog {
   std::uint64_t stop = 0;                                                     ///< of finish()
   std::uint64_t drain_ns = 0;                                                 ///< host time of drain()
   std::uint64_t untimed = 0;                                                  ///< commands whose times the driver did not tell
+  std::uint64_t ranges_before = 0;                                            ///< number of the last range that began before
   std::string problem;                                                        ///< scopes that did not nest
   std::map<std::uint32_t, std::vector<std::vector<NodeLabel>>> graph_labels;  ///< by graph and node
 

@@ -8,6 +8,7 @@
 #include "support/system.hpp"
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -220,6 +221,18 @@ TEST(Profiler, RangesThatDoNotNestAreErrors) {
   std::thread([&] { told = message_of([&] { moved.end(); }); }).join();
   EXPECT_NE(told.find("is not open on this thread"), std::string::npos) << told;
   EXPECT_EQ(code_of([&] { profiler.stop(); }), ErrorCode::ok);  // Errors were thrown already
+}
+
+TEST(Profiler, LetsARangeEndInALaterProfile) {
+  Profiler first, second;
+  first.start();
+  auto range = std::make_unique<Range>("of the first");
+  first.stop();
+  second.start();
+  range.reset();
+  second.stop();
+  EXPECT_EQ(first.events().size(), 1u);
+  EXPECT_TRUE(second.events().empty());
 }
 
 TEST(Profiler, TellsWhatWasOpen) {
@@ -437,6 +450,32 @@ TEST(Profiler, WritesNothingByHalf) {
   std::signal(SIGXFSZ, handler);
   EXPECT_EQ(file.text(), before);
   EXPECT_EQ(file.files(), 1u);
+}
+
+TEST(Profiler, RecordsAnyProgramByTheEnvironment) {
+  const char* child = std::getenv("PROFILE_CHILD");
+  ASSERT_NE(child, nullptr);
+  ScratchFile file("program.json"), page("program.html");
+  for (const ScratchFile* wanted : {&file, &page}) {
+    detail::set_environment("CLUTCH_PROFILE", wanted->path().c_str());
+    const detail::ProgramRun run = detail::run_program(child, {}, detail::Keep::errors);
+    ::unsetenv("CLUTCH_PROFILE");
+    ASSERT_EQ(run.end, detail::ProgramRun::End::exited) << run.problem;
+    EXPECT_EQ(run.status, 0) << run.kept;
+    EXPECT_EQ(wanted->files(), 1u);
+  }
+  const auto trace = file.json();
+  EXPECT_EQ(check_trace(trace), "");
+  int kernels = 0;
+  for (const auto& e : trace["traceEvents"]) kernels += e.value("cat", "") == "kernel";
+  EXPECT_GT(kernels, 0);
+  EXPECT_NE(page.text().find("</html>"), std::string::npos);
+  // A trace that cannot be written is told, and the program ends as it would.
+  detail::set_environment("CLUTCH_PROFILE", "/no/such/folder/trace.json");
+  const detail::ProgramRun run = detail::run_program(child, {}, detail::Keep::errors);
+  ::unsetenv("CLUTCH_PROFILE");
+  EXPECT_EQ(run.status, 0);
+  EXPECT_NE(run.kept.find("CLUTCH_PROFILE: profiler::Profiler::export_chrome_trace: the output must be"), std::string::npos) << run.kept;
 }
 
 TEST(Profiler, KeepsTheNewestOfManyEvents) {

@@ -241,24 +241,29 @@ TEST(Hammer, ThirtyTwoThreadsUnderProfilersThatComeAndGo) {
     });
   int profiles = 0;
   std::uint64_t events = 0;
-  while (left.load() > 0 || profiles == 0) {
-    profiler::Profiler profiler({.profile_memory = true, .max_events = profiles % 2 == 0 ? 4096 : 1 << 16});
-    profiler.start();
-    std::this_thread::sleep_for(std::chrono::milliseconds(3));
-    profiler.stop();
-    ++profiles;
-    events += profiler.totals().events;
-    std::map<std::uint64_t, std::vector<const profiler::FunctionEvent*>> open;  // by thread
-    const std::vector<profiler::FunctionEvent> all = profiler.events();
-    for (const profiler::FunctionEvent& e : all) {
-      if (e.on_device || e.activity_type == "cpu_instant_event") continue;
-      std::vector<const profiler::FunctionEvent*>& mine = open[e.thread];
-      while (!mine.empty() && mine.back()->end_ns <= e.start_ns) mine.pop_back();
-      EXPECT_TRUE(mine.empty() || e.end_ns <= mine.back()->end_ns) << e.name << " does not nest in " << mine.back()->name;
-      mine.push_back(&e);
+  std::string told;
+  while (left.load() > 0 || profiles == 0) try {
+      profiler::Profiler profiler({.profile_memory = true, .max_events = profiles % 2 == 0 ? 4096 : 1 << 16});
+      profiler.start();
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      profiler.stop();
+      ++profiles;
+      events += profiler.totals().events;
+      std::map<std::uint64_t, std::vector<const profiler::FunctionEvent*>> open;  // by thread
+      const std::vector<profiler::FunctionEvent> all = profiler.events();
+      for (const profiler::FunctionEvent& e : all) {
+        if (e.on_device || e.activity_type == "cpu_instant_event") continue;
+        std::vector<const profiler::FunctionEvent*>& mine = open[e.thread];
+        while (!mine.empty() && mine.back()->end_ns <= e.start_ns) mine.pop_back();
+        EXPECT_TRUE(mine.empty() || e.end_ns <= mine.back()->end_ns) << e.name << " does not nest in " << mine.back()->name;
+        mine.push_back(&e);
+      }
+    } catch (const std::exception& e) {
+      told = e.what();
+      ++profiles;
     }
-  }
   for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(told, "");
   for (const std::string& text : wrong) EXPECT_EQ(text, "");
   EXPECT_GT(events, 0u);
 }
