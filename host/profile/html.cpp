@@ -71,10 +71,10 @@ std::string percent(double v) { return v < 9.95 ? fmt::format("{:.1f} %", v) : f
 /// A number of 1 to 999 with its prefix: 2.5k.
 std::string prefixed(double v) {
   constexpr std::string_view kPrefixes = "pnum kMGTP";
-  int step = 0;
-  for (; v >= 999.5 && step < 5; ++step) v /= 1000;
-  for (; v < 0.9995 && v > 0 && step > -4; --step) v *= 1000;
-  const char prefix = kPrefixes[static_cast<std::size_t>(step + 4)];
+  std::size_t at = kPrefixes.find(' ');
+  for (; v >= 999.5 && at + 1 < kPrefixes.size(); ++at) v /= 1000;
+  for (; v < 0.9995 && v > 0 && at > 0; --at) v *= 1000;
+  const char prefix = kPrefixes[at];
   return prefix == ' ' ? fmt::format("{:.3g}", v) : fmt::format("{:.3g}{}", v, prefix);
 }
 

@@ -11,6 +11,7 @@
 
 #include <cstdlib>
 #include <exception>
+#include <mutex>
 
 namespace clutch { inline namespace v0 { namespace profiler {
 
