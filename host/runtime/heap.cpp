@@ -289,7 +289,9 @@ PoolRecord* Heap::find_record(PoolId pool) {
 
 void Heap::snapshot(int device, std::vector<MemorySegment>& to) const {
   constexpr std::array<std::string_view, 3> kStates{"inactive", "active_allocated", "active_awaiting_free"};
-  for (const auto& [address, segment] : segments_) {
+  for (const auto& row : segments_) {
+    const std::uint64_t address = row.first;
+    const Segment* segment = row.second.get();
     MemorySegment* open = nullptr;  // the range of held pages that was last added to
     auto add = [&](const Block& block, std::uint64_t begin, std::uint64_t end) {
       if (!open || open->address + open->total_size != address + begin) {

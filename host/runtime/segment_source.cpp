@@ -47,7 +47,7 @@ ClMem buffer_over(cl_context context, std::unique_ptr<Mapping> mapping, std::uin
     buffer = ClMem();  // before its memory
     return {};
   }
-  mapping.release();
+  (void)mapping.release();  // the buffer owns it
   return buffer;
 }
 

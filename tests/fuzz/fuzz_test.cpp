@@ -128,7 +128,7 @@ TEST(Fuzz, Snapshots) {
                                     {.action = "free_requested", .address = 7, .size = 300},
                                     {.action = "free_completed", .address = 7, .size = 300},
                                     {.action = "alloc", .address = 1ull << 32, .size = 500, .label = "a"}});
-  fuzz({detail::pickle_of(snapshot)}, std::string_view("\x80\x02}](uetKMJX.Nhq\x94\0", 19), [](const std::string& text) {
+  fuzz({detail::pickle_of(snapshot)}, std::string_view("\x80\x02}](uetKMJX.Nhq\x94\0", 18), [](const std::string& text) {
     const MemorySnapshot read = clutch_memory::snapshot_of(detail::read_pickle(std::as_bytes(std::span(text)), "fuzz"));
     for (std::size_t device = 0; device < read.device_traces.size(); ++device) {
       const auto result = clutch_memory::replay(clutch_memory::steps_of(read, device), {}, {.page = 4096});

@@ -459,6 +459,7 @@ TEST(Allocator, SnapshotsHaveWhatTheCountersSay) {
       synchronize(device);
       empty_cache(device);
       Configured configured(settings);
+      const std::uint64_t before = memory_reserved(device);
       record_memory_history({.clear_history = true});
       std::vector<Tensor> kept;
       for (int i = 0; i < 50; ++i) {
@@ -497,6 +498,7 @@ TEST(Allocator, SnapshotsHaveWhatTheCountersSay) {
         if (entry.action == "segment_free" || entry.action == "segment_unmap") mapped -= entry.size;
       }
       EXPECT_EQ(allocs, 50u);
+      EXPECT_EQ(before + mapped, reserved);
       EXPECT_EQ(frees, 50u - kept.size());
       EXPECT_EQ(trace.back().action, "snapshot");
       stop_memory_history();

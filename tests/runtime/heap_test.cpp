@@ -411,7 +411,11 @@ TEST(Pickle, WhatSnapshotsNeverHaveIsAnError) {
   for (std::string_view bad : {std::string_view("\x80\x02]\x94h\x00"
                                                 "a.",
                                                 7),
-                               std::string_view("\x80\x02}(K\x01u.", 7), std::string_view("\x80\x02e.", 4), std::string_view("\x80\x02(K\x01.", 6),
+                               std::string_view("\x80\x02}(K\x01u.", 8),
+                               std::string_view("\x80\x02"
+                                                "e.",
+                                                4),
+                               std::string_view("\x80\x02(K\x01.", 6),
                                std::string_view("\x80\x02"
                                                 "cos\nsystem\n.",
                                                 14),
