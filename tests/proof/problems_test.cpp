@@ -19,18 +19,18 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-/// Problems that are tried on a device: all on the first one; by day one of each op on the others, and under sanitizers one of each entry.
+/// Problems that are tried on a device: all on the first one; by day one of each op on the others, and under sanitizers and on simulators one of each entry.
 class Choice {
  public:
-  explicit Choice(const Device& device) : first_(device == test_devices().front()) {}
+  explicit Choice(const Device& device) : first_(device == test_devices().front()), slow_(kSanitized || device.traits().simulator) {}
   bool all_entries() const { return first_ || level() != "smoke"; }
   bool takes(const NamedProblem& problem) {
-    if (level() != "smoke" || (first_ && !kSanitized)) return true;
+    if (level() != "smoke" || (first_ && !slow_)) return true;
     return seen_.insert(first_ ? std::string(problem.problem->entry) : std::string(problem.stem)).second;
   }
 
  private:
-  bool first_;
+  bool first_, slow_;
   std::set<std::string> seen_;
 };
 
