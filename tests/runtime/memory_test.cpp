@@ -5,10 +5,12 @@
 #include <clutch/interop_cl.hpp>
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
+#include <thread>
 
 namespace clutch::testing { namespace {
 
@@ -34,6 +36,12 @@ std::uint64_t resident_bytes() {
   std::uint64_t size = 0, resident = 0;
   file >> size >> resident;
   return resident * 4096;
+}
+
+/// Resident bytes, once they are no more than `most`, or after some seconds: a driver may keep a buffer for a moment behind its last command.
+std::uint64_t resident_bytes_down_to(std::uint64_t most) {
+  for (int i = 0; i < 500 && resident_bytes() > most; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return resident_bytes();
 }
 
 bool is_mapped(const Device& device) {
@@ -98,7 +106,7 @@ TEST(Memory, WhatIsGivenBackIsNoLongerResident) {
         // In a segment that others keep, whole pages go.
         large = Tensor();
         empty_cache(device);
-        EXPECT_LE(resident_bytes(), most + (8 << 20)) << settings;
+        EXPECT_LE(resident_bytes_down_to(most + (8 << 20)), most + (8 << 20)) << settings;
         EXPECT_EQ(first.to_host<float>()[(1 << 20) - 1], 1);
         EXPECT_EQ(last.to_host<float>()[0], 2);
         EXPECT_LE(memory_reserved(device), 48u << 20);
@@ -108,7 +116,7 @@ TEST(Memory, WhatIsGivenBackIsNoLongerResident) {
         EXPECT_GE(memory_reserved(device), static_cast<std::uint64_t>(kFloats * 4));
       }
       empty_cache(device);
-      EXPECT_LE(resident_bytes(), most) << settings;
+      EXPECT_LE(resident_bytes_down_to(most), most) << settings;
     }
     set_allocator_settings("");
   }
