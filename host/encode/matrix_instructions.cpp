@@ -190,9 +190,9 @@ std::pair<double, int> sparse_number(std::span<const std::uint32_t> line, int at
 
 bool try_out(Runtime& runtime, MatrixLayout layout, const MatrixNumbers& numbers) {
   RecordingExempt exempt;
-  const Digest key = sha256(fmt::format("matrix instructions 4|{}|{}|{}|{}|{}{}{}", name(layout), numbers.kind, numbers.a_unsigned || numbers.a_e5m2,
-                                        numbers.b_unsigned || numbers.b_e5m2, device_key(runtime), numbers.sparse ? "|sparse" : "",
-                                        numbers.exchange ? "|exchange" : ""));
+  const Digest key =
+      sha256(fmt::format("matrix instructions 4|{}|{}|{}|{}|{}{}{}", name(layout), numbers.kind, numbers.a_unsigned || numbers.a_e5m2,
+                         numbers.b_unsigned || numbers.b_e5m2, device_key(runtime), numbers.sparse ? "|sparse" : "", numbers.exchange ? "|exchange" : ""));
   constexpr std::string_view kKind = ".matrix";
   const std::string& mode = the_settings().self_test.value;
   if (mode == "off") return true;

@@ -295,7 +295,9 @@ int free_units(const Device& device) {
 }
 
 PartitionGuard::PartitionGuard(const Partition& partition)
-    : stream_(partition.stream()), partition_(partition.impl()), former_(std::exchange(detail::t_partition, partition.impl().get())) {}
+    : stream_((detail::need(partition.impl(), "PartitionGuard"), partition.stream())),
+      partition_(partition.impl()),
+      former_(std::exchange(detail::t_partition, partition.impl().get())) {}
 
 PartitionGuard::~PartitionGuard() { detail::t_partition = former_; }
 

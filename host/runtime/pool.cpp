@@ -101,8 +101,8 @@ Block* Pool::take(const Request& request, Block* block) {
   if (block->segment->stream == 0) ends_.try_emplace(request.stream.id(), request.stream.end());
   heap_.take(settings_, *block, taken, request.requested, request.key.stream, heap_.label(request.label));
   if (profiled() != 0) [[unlikely]]
-    note_memory(runtime_.device().index, request.key.stream, block, static_cast<std::int64_t>(block->bytes),
-                heap_.counters().allocated_bytes.all.current, heap_.reserved());
+    note_memory(runtime_.device().index, request.key.stream, block, static_cast<std::int64_t>(block->bytes), heap_.counters().allocated_bytes.all.current,
+                heap_.reserved());
   if (checks_memory_) [[unlikely]]
     source_->protect(block->segment->memory, block->offset, block->bytes, true);
   return block;
@@ -256,8 +256,8 @@ void Pool::release(Block* block, std::vector<BlockUse> uses) noexcept {
   std::lock_guard lock(mutex_);
   heap_.release(*block);
   if (profiled() != 0) [[unlikely]]
-    note_memory(runtime_.device().index, block->segment->stream, block, -static_cast<std::int64_t>(block->bytes),
-                heap_.counters().allocated_bytes.all.current, heap_.reserved());
+    note_memory(runtime_.device().index, block->segment->stream, block, -static_cast<std::int64_t>(block->bytes), heap_.counters().allocated_bytes.all.current,
+                heap_.reserved());
   for (BlockUse& use : uses) {
     if (is_done(use.event.get())) continue;
     ++block->awaited;

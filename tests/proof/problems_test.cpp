@@ -34,6 +34,14 @@ class Choice {
   std::set<std::string> seen_;
 };
 
+/// True if the device may refuse what a problem forces for this reason.
+bool may_refuse(const Device& device, std::string_view why) {
+  const bool emulates = why.find("refuses: needs an exact fma") != std::string_view::npos && !device.traits().fma_exact;
+  const bool ends_loops = why.find("(quirk loops_end_early)") != std::string_view::npos && known_bug(device, "loops_end_early");
+  const bool lacks_room = why.find("of private memory for each work-item") != std::string_view::npos && detail::row_tuning(device.traits()).local != 1;
+  return emulates || ends_loops || lacks_room || refuses_few_items(device.traits(), why);
+}
+
 TEST(Problems, RunEveryEntryAndGiveTheModelsBits) {
   CLUTCH_EACH_DEVICE(device) {
     Choice choice(device);
@@ -47,12 +55,8 @@ TEST(Problems, RunEveryEntryAndGiveTheModelsBits) {
       if (p.problem->needs_fp64 && skip_without(device, "fp64", device.traits().fp64)) continue;
       try {
         EXPECT_EQ(run_problem(device, *p.problem), "") << p.name;
-      } catch (const Error& e) {  // what a problem forces may refuse
-        const std::string_view why = e.what();
-        const bool emulates = why.find("refuses: needs an exact fma") != std::string_view::npos && !device.traits().fma_exact;
-        const bool ends_loops = why.find("(quirk loops_end_early)") != std::string_view::npos && known_bug(device, "loops_end_early");
-        const bool lacks_room = why.find("of private memory for each work-item") != std::string_view::npos && detail::row_tuning(device.traits()).local != 1;
-        EXPECT_TRUE(emulates || ends_loops || lacks_room || refuses_few_items(device.traits(), why)) << p.name << ": " << why;
+      } catch (const Error& e) {
+        EXPECT_TRUE(may_refuse(device, e.what())) << p.name << ": " << e.what();
       }
     }
     if (!choice.all_entries()) continue;
@@ -76,7 +80,7 @@ TEST(Problems, GiveTheModelsBitsInASoftPartitionOfOneUnit) {
     try {
       EXPECT_EQ(run_once(device, *p.problem), "") << p.name;
     } catch (const Error& e) {
-      EXPECT_EQ(code_of([&] { run_once(device, *p.problem); }), ErrorCode::invalid_argument) << p.name << ": " << e.what();
+      EXPECT_TRUE(may_refuse(device, e.what())) << p.name << ": " << e.what();
     }
   }
 }

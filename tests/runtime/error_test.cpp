@@ -650,6 +650,7 @@ std::vector<Call> tensor_rows() {
 }
 
 std::vector<Call> runtime_rows() {
+  const Partition no_partition;
   const Stream no_stream, stream{current_device()};
   const Device no_device;
   const Event none;
@@ -697,6 +698,18 @@ std::vector<Call> runtime_rows() {
       ROW("Stream::reset", no_stream.reset()),
       ROW("set_current_stream", set_current_stream(no_stream)),
       ROW("StreamGuard", StreamGuard(no_stream)),
+      ROW("Stream::partition", no_stream.partition()),
+      ROW("Partition::create", Partition::create({}, {})),
+      ROW("Partition::split", Partition::split({}, {0})),
+      ROW("Partition::device", no_partition.device()),
+      ROW("Partition::units", no_partition.units()),
+      ROW("Partition::first_unit", no_partition.first_unit()),
+      ROW("Partition::isolation", no_partition.isolation()),
+      ROW("Partition::workqueue_limit", no_partition.workqueue_limit()),
+      ROW("Partition::traits", no_partition.traits()),
+      ROW("Partition::stream", no_partition.stream()),
+      ROW("Partition::make_stream", no_partition.make_stream()),
+      ROW("PartitionGuard", PartitionGuard(no_partition)),
       ROW("elapsed_ms", elapsed_ms(none, none)),
       ROW("Generator::device", no_generator.device()),
       ROW("Generator::manual_seed", no_generator.manual_seed(1)),
@@ -1053,6 +1066,8 @@ TEST(Errors, EveryPublicFunctionHasARow) {
       "optim::LRScheduler::state",
       "optim::LRScheduler::step",
       "DeviceGuard",
+      "Partition",
+      "free_units",
       "set_default_device",
       "set_current_device",
       "Event::query",
