@@ -266,7 +266,7 @@ struct MatmulCase {
       {"matmul_tiles", Edit::arithmetic, "ADD_PRODUCT(x[i], y[j], sum[i][j])", "ADD_PRODUCT(x[i], y[j], x[i])"},
       {"matmul_matrix", Edit::tail, "if (e < steps) word", "if (e + 1 < steps) word"},
       {"matmul_matrix", Edit::stride, "(int)(l) * (int)(line)", "(int)(l / 2) * (int)(line)"},
-      {"matmul_matrix", Edit::offset, "(long)top * args.a_row", "(long)(top / 2) * args.a_row"},
+      {"matmul_matrix", Edit::offset, "(long)left * args.b_n, args.b_n", "(long)(left / 2) * args.b_n, args.b_n"},
       {"matmul_matrix", Edit::arithmetic, "lane / 4 + r / 2 * 8", "lane / 4 + r / 2 * 4"},
       {"matmul_sparse_matrix", Edit::tail, "max(m.row_groups, first) - first)", "max(m.row_groups, first + 1) - first - 1)"},
       {"matmul_sparse_matrix", Edit::stride, "m.row_groups, 0, 0)", "m.row_groups / 2, 0, 0)"},
