@@ -150,6 +150,9 @@ void ProfileLog::clear() {
 }
 
 void ProfileLog::finish(std::uint64_t now) {
+  // Scopes may have ended since `now` was read: what is still open around them ends no earlier.
+  for (std::uint64_t i = 0; i < size(); ++i)
+    if (!is_command(at(i).kind)) now = std::max(now, at(i).end);
   stop = now;
   untimed += pending_count_;
   pending_.clear();
