@@ -245,6 +245,7 @@ TEST(Hammer, ThirtyTwoThreadsUnderProfilersThatComeAndGo) {
   while (left.load() > 0 || profiles == 0) try {
       profiler::Profiler profiler({.profile_memory = true, .max_events = profiles % 2 == 0 ? 4096 : 1 << 16});
       profiler.start();
+      const Tensor own = full({16}, 1, {.device = device});  // the others may not have begun
       std::this_thread::sleep_for(std::chrono::milliseconds(3));
       profiler.stop();
       ++profiles;
