@@ -88,8 +88,17 @@ int main() try {
   piece_docs_eigh_md_2(found.w, found.v, normal({3, 5}, 5), normal({3, 5, 5}, 6));
   piece_docs_elementwise_md_1(normal({64, 100}, 1), normal({100}, 2), normal({64, 100}, 3));
   piece_docs_matmul_md_1(normal({4, 8}, 1), normal({3, 8}, 2), normal({3}, 3), normal({4, 4}, 4), normal({4, 5}, 5), normal({4, 5}, 6));
+  for (const clutch::Device& divisible : clutch::devices())
+    if (divisible.traits().compute_units > 1) {
+      auto work = [](const clutch::Stream& stream) { clutch::full({64}, 1, {.device = stream.device()}, stream); };
+      piece_docs_partitions_md_1(divisible, work, work);
+      break;
+    }
   piece_docs_memory_md_1(device);
   piece_docs_memory_md_2(device, std::cout);
+  piece_docs_profiler_md_1(normal({64, 100}, 1));
+  piece_docs_profiler_md_2();
+  piece_docs_profiler_md_3(clutch::profiler::Profiler());
   piece_docs_tensors_md_1(device);
   piece_docs_tensors_md_2(device, normal({4, 8}, 1));
   piece_docs_tensors_md_3(normal({4096, 256}, 1), normal({4096, 1}, 2));
