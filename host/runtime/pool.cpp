@@ -90,9 +90,13 @@ Block* Pool::allocate(std::uint64_t bytes, StreamImpl& stream, PoolId pool, std:
 }
 
 Block* Pool::take_cached(const Request& request) {
-  Block* block = heap_.find(settings_, request.key, request.bytes);
-  if (!block) block = heap_.find(settings_, {0, request.key.pool, request.key.small}, request.bytes);
+  Block* block = find_free(request.key, request.bytes);
   return block ? take(request, block) : nullptr;
+}
+
+Block* Pool::find_free(const HeapKey& key, std::uint64_t bytes) {
+  Block* block = heap_.find(settings_, key, bytes);
+  return block ? block : heap_.find(settings_, {0, key.pool, key.small}, bytes);
 }
 
 Block* Pool::take(const Request& request, Block* block) {
@@ -193,8 +197,7 @@ Block* Pool::take_from_pools(const Request& request) {
   if (request.key.pool != PoolId{}) return nullptr;
   for (const auto& [id, record] : heap_.records()) {
     if (!record.options.use_on_oom) continue;
-    Block* block = heap_.find(settings_, {request.key.stream, record.id, request.key.small}, request.bytes);
-    if (!block) block = heap_.find(settings_, {0, record.id, request.key.small}, request.bytes);
+    Block* block = find_free({request.key.stream, record.id, request.key.small}, request.bytes);
     if (block && (block = take(request, block))) return block;
   }
   return nullptr;

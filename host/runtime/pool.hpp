@@ -80,6 +80,8 @@ class Pool {
   void make_source();
   void refresh_settings();
   Block* take_cached(const Request& request);
+  /// A free block of the stream, else one of no stream; null if there is none.
+  Block* find_free(const HeapKey& key, std::uint64_t bytes);
   /// Null if the limit forbids the pages that the block has to get.
   Block* take(const Request& request, Block* block);
   /// A block of a new segment; null, with the reason, if there is no memory for it. `least`: the segment has no more than the block needs.
