@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report as one page that needs nothing else: inline SVG and CSS, no script, no network; for screens, phones and paper.
 #include "harness/bench.hpp"
+#include "support/html_text.hpp"
 
 #include <fmt/format.h>
 
@@ -14,22 +15,10 @@ namespace clutch::bench {
 
 namespace {
 
+using detail::html_text;
+
 // Okabe and Ito's colours, which stay apart for the colour-blind and in grey.
 constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999"};
-
-std::string escape(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
 
 /// "addcdiv/f32" of "addcdiv/f32/1024".
 std::string family(const std::string& row) { return row.substr(0, row.rfind('/')); }
@@ -107,8 +96,8 @@ std::string roofline_plot(const Roofline& roof, const std::vector<const Result*>
     bool fresh = !known.contains(name);
     std::string colour = colour_of(name, known);
     svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"{}\"><title>{}: {:.2f} GFLOP/s</title></circle>", x.at(r->row.flops / r->row.bytes),
-                       y.at(r->gflops * 1e9), colour, escape(r->row.name), r->gflops);
-    if (fresh) legend += fmt::format("<span><i style=\"background:{}\"></i>{}</span>", colour, escape(name));
+                       y.at(r->gflops * 1e9), colour, html_text(r->row.name), r->gflops);
+    if (fresh) legend += fmt::format("<span><i style=\"background:{}\"></i>{}</span>", colour, html_text(name));
   }
   return svg +
          "<text x=\"700\" y=\"364\" text-anchor=\"end\">FLOP per byte</text><text x=\"70\" y=\"12\">FLOP/s</text></svg></div></div><div class=\"legend\">" +
@@ -149,7 +138,7 @@ Bars bars(const std::vector<const Result*>& rows, std::map<std::string, std::siz
   double height = 6;
   std::string body;
   for (const auto& [label, group] : groups) {
-    body += fmt::format("<text x=\"6\" y=\"{:.0f}\" class=\"size\">{}</text>", height + 12, escape(label));
+    body += fmt::format("<text x=\"6\" y=\"{:.0f}\" class=\"size\">{}</text>", height + 12, html_text(label));
     if (label.size() > 12) height += kBar;  // a line of its own
     for (const Bar& bar : group) {
       double width = kWidth * std::min(bar.value, 4.0) / most;
@@ -160,8 +149,8 @@ Bars bars(const std::vector<const Result*>& rows, std::map<std::string, std::siz
       body += fmt::format(
           "<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text><rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"{:.0f}\" fill=\"{}\"/>"
           "<text x=\"{:.1f}\" y=\"{:.0f}\" class=\"value\">{}</text>",
-          kLeft - 6, height + 12, escape(bar.label.size() > 30 ? bar.label.substr(0, 29) + "…" : bar.label), kLeft, height + 1, std::max(width, 1.0), kBar - 3,
-          colour, kLeft + width + 5, height + 12, bar.text);
+          kLeft - 6, height + 12, html_text(bar.label.size() > 30 ? bar.label.substr(0, 29) + "…" : bar.label), kLeft, height + 1, std::max(width, 1.0),
+          kBar - 3, colour, kLeft + width + 5, height + 12, bar.text);
       height += kBar;
     }
     height += 8;
@@ -212,9 +201,9 @@ std::string summary_table(const std::vector<const Result*>& rows) {
   for (const auto& [key, range] : ranges) {
     bool bound = key.second == "triad";  // what the device's memory allows: no rival
     auto verdict = [&](double ratio) { return bound ? "" : ratio < 1 ? "bad" : "good"; };
-    html +=
-        fmt::format("<tr><td>{}</td><td>{}</td><td class=\"{}\">{:.2f}x</td><td>{}</td><td class=\"{}\">{:.2f}x</td><td>{}</td></tr>", escape(key.first),
-                    escape(key.second), verdict(range.worst), range.worst, escape(range.worst_row), verdict(range.best), range.best, escape(range.best_row));
+    html += fmt::format("<tr><td>{}</td><td>{}</td><td class=\"{}\">{:.2f}x</td><td>{}</td><td class=\"{}\">{:.2f}x</td><td>{}</td></tr>", html_text(key.first),
+                        html_text(key.second), verdict(range.worst), range.worst, html_text(range.worst_row), verdict(range.best), range.best,
+                        html_text(range.best_row));
   }
   return html + "</tbody></table></div>";
 }
@@ -227,16 +216,16 @@ std::string all_rows(const std::vector<const Result*>& rows) {
   for (const Result* r : rows) {
     if (!r->error.empty()) {
       html += fmt::format("<tr><td>{}</td><td class=\"bad\" colspan=\"7\" style=\"white-space:normal;text-align:left\">failed: {}</td></tr>",
-                          escape(r->row.name), escape(r->error));
+                          html_text(r->row.name), html_text(r->error));
       continue;
     }
     std::string doubts;
     for (const std::string& doubt : r->doubts) doubts += (doubts.empty() ? "suspect: " : "; ") + doubt;
-    html +=
-        fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.1f}%</td><td>{}</td><td>{}</td><td>{}</td><td class=\"bad\">{}</td></tr>", escape(r->row.name),
-                    time_text(r->measured.hot.median), r->measured.cold ? time_text(r->measured.cold->median) : "–", r->measured.hot.noise_pct,
-                    r->row.bytes > 0 ? fmt::format("{:.2f}", r->gbps) : "–", r->row.flops > 0 ? fmt::format("{:.2f}", r->gflops) : "–",
-                    r->roofline_pct ? fmt::format("{:.0f}%", *r->roofline_pct) : "–", escape(doubts));
+    html += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.1f}%</td><td>{}</td><td>{}</td><td>{}</td><td class=\"bad\">{}</td></tr>",
+                        html_text(r->row.name), time_text(r->measured.hot.median), r->measured.cold ? time_text(r->measured.cold->median) : "–",
+                        r->measured.hot.noise_pct, r->row.bytes > 0 ? fmt::format("{:.2f}", r->gbps) : "–",
+                        r->row.flops > 0 ? fmt::format("{:.2f}", r->gflops) : "–", r->roofline_pct ? fmt::format("{:.0f}%", *r->roofline_pct) : "–",
+                        html_text(doubts));
   }
   return html + "</tbody></table></div>";
 }
@@ -264,7 +253,7 @@ void write_html(const std::string& path, const std::vector<Context>& contexts, c
       "content=\"width=device-width,initial-scale=1\"><title>clutch-bench</title><style>{}</style></head><body>",
       kStyle);
   html += fmt::format("<h1>clutch-bench</h1><p class=\"meta\">clutch {} · {} · revision {}</p>", version(), contexts.empty() ? "" : contexts[0].date,
-                      contexts.empty() ? "" : escape(contexts[0].git_hash));
+                      contexts.empty() ? "" : html_text(contexts[0].git_hash));
   for (std::size_t d = 0; d < contexts.size(); ++d) {
     const Context& c = contexts[d];
     const Roofline& roof = rooflines[d];
@@ -273,14 +262,14 @@ void write_html(const std::string& path, const std::vector<Context>& contexts, c
       if (r.device == c.device) rows.push_back(&r);
     auto suspects = std::count_if(rows.begin(), rows.end(), [](const Result* r) { return r->suspect; });
     auto failures = std::count_if(rows.begin(), rows.end(), [](const Result* r) { return !r->error.empty(); });
-    html += fmt::format("<h2>{}</h2><p class=\"meta\">{} {}</p><div class=\"cards\">", escape(c.device), escape(c.platform), escape(c.driver));
+    html += fmt::format("<h2>{}</h2><p class=\"meta\">{} {}</p><div class=\"cards\">", html_text(c.device), html_text(c.platform), html_text(c.driver));
     for (const auto& [dtype, flops] : roof.peak_flops) html += fmt::format("<div class=\"card\">{} peak<b>{:.0f} GFLOP/s</b></div>", dtype, flops * 1e-9);
     if (auto triad = roof.bandwidth.find("triad/268435456"); triad != roof.bandwidth.end())
       html += fmt::format("<div class=\"card\">triad, 256 MiB<b>{:.1f} GB/s</b></div>", triad->second * 1e-9);
     html += fmt::format(
         "<div class=\"card\">launch<b>{:.1f} µs</b></div><div class=\"card\">rows<b>{} <span class=\"{}\">{} suspect, {} failed</span></b></div></div>",
         roof.launch_us, rows.size(), suspects + failures > 0 ? "bad" : "good", suspects, failures);
-    for (const std::string& line : roof.suspect) html += fmt::format("<p class=\"bad\">suspect: {}</p>", escape(line));
+    for (const std::string& line : roof.suspect) html += fmt::format("<p class=\"bad\">suspect: {}</p>", html_text(line));
     std::string plot = roofline_plot(roof, rows);
     if (!plot.empty()) html += "<h3>Roofline</h3><div class=\"scroll\"><div class=\"wide\">" + plot;
     html += summary_table(rows);
@@ -294,7 +283,7 @@ void write_html(const std::string& path, const std::vector<Context>& contexts, c
       std::vector<const Result*> of;
       for (const Result* r : rows)
         if (family(r->row.name) == name) of.push_back(r);
-      html += fmt::format("<div class=\"group\"><h3>{}</h3><div class=\"scroll\"><div class=\"wide\">{}</div></div></div>", escape(name),
+      html += fmt::format("<div class=\"group\"><h3>{}</h3><div class=\"scroll\"><div class=\"wide\">{}</div></div></div>", html_text(name),
                           svg_of(bars(of, colours, last_part)));
     }
     html += all_rows(rows);
@@ -312,13 +301,14 @@ void write_picture(const std::string& path, const Context& context, const std::v
   const Bars all = bars(rows, colours, [](const std::string& name) { return name; });
   if (all.body.empty()) throw Error(ErrorCode::invalid_argument, "clutch-bench", "a picture must have a row with a peer, got none");
   // Alone in a file, the picture has the page's style and paper of its own.
-  write_whole(path, fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 -44 680 {0:.0f}\" role=\"img\" aria-label=\"speed beside peers\">"
-                                "<style>text{{font:12px system-ui,sans-serif;fill:#1b1f24}}.value,.note{{fill:#4a5563;font-size:11px}}.size{{font-weight:600}}"
-                                ".one{{stroke:#9aa4b0;stroke-dasharray:3 3}}</style><rect x=\"0\" y=\"-44\" width=\"680\" height=\"{0:.0f}\" fill=\"#fff\"/>"
-                                "<text x=\"6\" y=\"-26\">Speed beside clutch (dashed line). Longer is faster; bars end at four times its speed.</text>"
-                                "<text class=\"note\" x=\"6\" y=\"-10\">{1}, {2}, {3}</text>"
-                                "<line class=\"one\" x1=\"{4:.1f}\" y1=\"0\" x2=\"{4:.1f}\" y2=\"{5:.0f}\"/>{6}</svg>\n",
-                                all.height + 50, escape(context.device), escape(context.driver), escape(context.date), all.ours, all.height, all.body));
+  write_whole(path,
+              fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 -44 680 {0:.0f}\" role=\"img\" aria-label=\"speed beside peers\">"
+                          "<style>text{{font:12px system-ui,sans-serif;fill:#1b1f24}}.value,.note{{fill:#4a5563;font-size:11px}}.size{{font-weight:600}}"
+                          ".one{{stroke:#9aa4b0;stroke-dasharray:3 3}}</style><rect x=\"0\" y=\"-44\" width=\"680\" height=\"{0:.0f}\" fill=\"#fff\"/>"
+                          "<text x=\"6\" y=\"-26\">Speed beside clutch (dashed line). Longer is faster; bars end at four times its speed.</text>"
+                          "<text class=\"note\" x=\"6\" y=\"-10\">{1}, {2}, {3}</text>"
+                          "<line class=\"one\" x1=\"{4:.1f}\" y1=\"0\" x2=\"{4:.1f}\" y2=\"{5:.0f}\"/>{6}</svg>\n",
+                          all.height + 50, html_text(context.device), html_text(context.driver), html_text(context.date), all.ours, all.height, all.body));
 }
 
 }  // namespace clutch::bench

@@ -2,6 +2,7 @@
 // A profile as one page that needs nothing else: no script, no network; for phones and wide screens.
 #include "profile/output.hpp"
 #include "profile/profile.hpp"
+#include "support/html_text.hpp"
 
 #include <fmt/format.h>
 
@@ -44,21 +45,6 @@ td .bar{display:block;height:4px;border-radius:2px;margin-top:3px}
 @media(max-width:560px){.plot text{font-size:11px}}
 @media(max-width:700px){.more{display:none}body{padding:10px}th,td{padding:4px 5px;font-size:13px}}
 )";
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
 
 std::string duration(double us) {
   if (us >= 1e6) return fmt::format("{:.2f} s", us * 1e-6);
@@ -126,7 +112,7 @@ class Page {
     fact("events", fmt::format("{}{}", totals.events, totals.dropped > 0 ? fmt::format(" ({} dropped)", totals.dropped) : ""));
     fact("the profiler took", duration(totals.overhead_us));
     out_.write("</div>\n");
-    for (const auto& [index, device] : profile_.devices) out_.write(fmt::format("<p class=\"note\">Device {}: {}</p>\n", index, escaped(device.name)));
+    for (const auto& [index, device] : profile_.devices) out_.write(fmt::format("<p class=\"note\">Device {}: {}</p>\n", index, html_text(device.name)));
   }
 
   /// Slices of one row, those that a screen cannot tell apart as one.
@@ -141,7 +127,7 @@ class Page {
       }
       flush();
       pending_ = true, from_ = x, to_ = x + width, count_ = 1, colour_ = colour;
-      text_ = fmt::format("{}: {}", escaped(name), facts);
+      text_ = fmt::format("{}: {}", html_text(name), facts);
     }
     std::string finish() {
       flush();
@@ -194,7 +180,7 @@ class Page {
     out_.write(fmt::format("<div class=\"axis\"><span>0</span><span>{}</span><span>{}</span></div>\n", duration(length / 2), duration(length)));
     out_.write("<div class=\"legend\">");
     for (std::size_t i = 0; i < std::min(averages_.size(), kColours.size()); ++i)
-      out_.write(fmt::format("<span><i style=\"background:{}\"></i>{}</span>", kColours.at(i), escaped(averages_[i].key)));
+      out_.write(fmt::format("<span><i style=\"background:{}\"></i>{}</span>", kColours.at(i), html_text(averages_[i].key)));
     out_.write(fmt::format("<span><i style=\"background:{}\"></i>others</span></div>\n", kOther));
   }
 
@@ -210,7 +196,7 @@ class Page {
       out_.write(
           fmt::format("<tr><td>{}<span class=\"bar\" style=\"width:{:.1f}%;background:{}\"></span></td><td>{}</td><td>{}</td><td class=\"more\">{}</td><td "
                       "class=\"more\">{}</td><td class=\"more\">{}</td><td>{}</td><td class=\"more\">{}</td></tr>\n",
-                      escaped(a.key), 100 * a.device_time_total / std::max(most, 1e-9), colour(a.key), duration(a.device_time_total), a.count,
+                      html_text(a.key), 100 * a.device_time_total / std::max(most, 1e-9), colour(a.key), duration(a.device_time_total), a.count,
                       duration(a.device_time_total / static_cast<double>(a.count)), number(a.roof.gflops), number(a.roof.gbps),
                       a.roof.roof_pct > 0 ? fmt::format("{} {}", percent(a.roof.roof_pct), a.roof.binding) : std::string("–"),
                       a.roof.roof_us > 0 ? duration(a.roof.roof_us) : std::string("–")));
@@ -254,7 +240,7 @@ class Page {
       const auto& a = averages_[i];
       svg +=
           fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="4" fill="{}" fill-opacity=".85"><title>{}: {:.2f} GFLOP/s, {:.0f} % of the roof</title></circle>)",
-                      x(a.flops / a.bytes), y(a.roof.gflops * 1e9), colour(a.key), escaped(a.key), a.roof.gflops, a.roof.roof_pct);
+                      x(a.flops / a.bytes), y(a.roof.gflops * 1e9), colour(a.key), html_text(a.key), a.roof.gflops, a.roof.roof_pct);
     }
     svg += fmt::format(
         R"(<text x="350" y="246" text-anchor="end">FLOP per byte</text><text x="46" y="8">FLOP/s</text></svg><p class="note">Memory {:.1f} GB/s, compute {:.1f} GFLOP/s (f32), measured by clutch-bench. Caches may lift small commands over the line.</p>)",
@@ -287,7 +273,7 @@ class Page {
       auto most = std::max_element(s.for_what.begin(), s.for_what.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
       constexpr std::array<std::string_view, 4> kWords{"host busy", "queue empty", "waiting for an event", "launch"};
       out_.write(fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"more\">{}</td><td>{}</td></tr>\n", kWords.at(static_cast<std::size_t>(cause)),
-                             duration(s.us), s.count, duration(s.longest), most == s.for_what.end() ? "–" : escaped(most->first)));
+                             duration(s.us), s.count, duration(s.longest), most == s.for_what.end() ? "–" : html_text(most->first)));
     }
     out_.write("</table></div>\n");
   }

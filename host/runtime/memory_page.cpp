@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A snapshot of memory as one page: inline SVG and CSS, no script, no network.
 #include "runtime/memory_report.hpp"
+#include "support/html_text.hpp"
 
 #include <fmt/format.h>
 
@@ -19,23 +20,6 @@ constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", 
 constexpr std::size_t kNamed = std::size(kColours) - 1;
 constexpr double kWidth = 1000, kHeight = 300;
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
-
 std::string size_text(std::uint64_t bytes) {
   if (bytes >= 1ull << 30) return fmt::format("{:.2f} GiB", std::ldexp(static_cast<double>(bytes), -30));
   if (bytes >= 1ull << 20) return fmt::format("{:.2f} MiB", std::ldexp(static_cast<double>(bytes), -20));
@@ -43,7 +27,7 @@ std::string size_text(std::uint64_t bytes) {
   return fmt::format("{} B", bytes);
 }
 
-std::string name_text(const std::string& label) { return label.empty() ? std::string("(no label)") : escaped(label); }
+std::string name_text(const std::string& label) { return label.empty() ? std::string("(no label)") : html_text(label); }
 
 std::uint64_t sum(const std::vector<std::uint64_t>& bytes, std::size_t from = 0) {
   return std::accumulate(bytes.begin() + static_cast<std::ptrdiff_t>(std::min(from, bytes.size())), bytes.end(), std::uint64_t{0});
@@ -146,7 +130,7 @@ std::string page_of(const MemorySnapshot& snapshot) {
     page += "<h3>Segments</h3>\n" + segments_svg(snapshot, device, timeline);
   }
   if (!snapshot.settings.last_allocator_settings.empty())
-    page += fmt::format("<p>CLUTCH_ALLOC_CONF={}</p>\n", escaped(snapshot.settings.last_allocator_settings));
+    page += fmt::format("<p>CLUTCH_ALLOC_CONF={}</p>\n", html_text(snapshot.settings.last_allocator_settings));
   return page + "</html>\n";
 }
 
