@@ -5,7 +5,9 @@
 //   eigh_jacobi_group  Jacobi, a matrix for each work-group (eigh/jacobi_group.clh)
 //   eigh_qr_lanes      Householder reduction and implicit QR, a matrix in each SIMD lane (eigh/tridiagonal.clh, eigh/qr_lanes.clh)
 //   eigh_jacobi_items  cyclic Jacobi, a matrix in the registers of each work-item (eigh/items.clh)
-//   eigh_qr_items      Householder reduction and implicit QR, a matrix in the registers of a team of work-items (eigh/qr_items.clh)
+//   eigh_qr_items      Householder reduction, a matrix in the registers of a team of work-items (eigh/qr_items.clh)
+//   eigh_qr_sweeps     then its implicit QR iteration, a matrix for each work-item (eigh/qr_sweeps.clh)
+//   eigh_qr_rotations  then the iteration's rotations of the eigenvectors, by a team again, and its results (eigh/qr_rotations.clh)
 //   eigh_qr_group      the same; a work-group reduces matrices one after another (eigh/qr_group.clh)
 //   eigh_device_wide   the stages of eigh_qr_group as launches, each shared by all work-groups (eigh/device_wide.clh). Same bits as eigh_qr_group; these are
 //                      eigh_qr_lanes' bits where that has LANES > 1 and n > LANES.
@@ -28,7 +30,7 @@
 //   CLUTCH_RELATIVE    Jacobi compares an element with its own diagonal elements
 //   CLUTCH_GROUPED     work-groups have several work-items
 //   CLUTCH_IN_SCRATCH  matrices are in global scratch
-//   CLUTCH_TEAM, CLUTCH_ROWS   eigh_qr_items: work-items of a team, and rows that each has
+//   CLUTCH_TEAM, CLUTCH_ROWS   eigh_qr_items, eigh_qr_sweeps, eigh_qr_rotations: work-items of a team, and rows that each has
 #if !defined(T) || !defined(LANES) || !defined(CLUTCH_BUNDLES) || !defined(CLUTCH_MATRICES) || !defined(CLUTCH_COMPLEX) || !defined(CLUTCH_VECTORS) || \
     !defined(CLUTCH_N_MAX) || !defined(CLUTCH_N)
 #error "T, LANES, CLUTCH_BUNDLES, CLUTCH_MATRICES, CLUTCH_COMPLEX, CLUTCH_VECTORS, CLUTCH_N_MAX and CLUTCH_N are not defined"
@@ -48,7 +50,10 @@
 #if defined(CLUTCH_ENTRY_eigh_qr_group) || defined(CLUTCH_ENTRY_eigh_jacobi_group) || defined(CLUTCH_ENTRY_eigh_device_wide)
 #define IN_GROUP 1
 #endif
-#if defined(CLUTCH_ENTRY_eigh_jacobi_items) || defined(CLUTCH_ENTRY_eigh_qr_items)
+#if defined(CLUTCH_ENTRY_eigh_qr_items) || defined(CLUTCH_ENTRY_eigh_qr_sweeps) || defined(CLUTCH_ENTRY_eigh_qr_rotations)
+#define BY_TEAMS 1
+#endif
+#if defined(CLUTCH_ENTRY_eigh_jacobi_items) || defined(BY_TEAMS)
 #define CLUTCH_BY_ITEMS 1
 #endif
 #if defined(CLUTCH_IN_SCRATCH) || defined(IN_GROUP)
@@ -63,7 +68,7 @@
 #define CLUTCH_QR_MEM __global
 #define CLUTCH_QR_STRIDE item_count()
 #include "eigh/group.clh"
-#elif defined(CLUTCH_ENTRY_eigh_qr_items)
+#elif defined(BY_TEAMS)
 #define CLUTCH_QR_MEM __local
 #define CLUTCH_QR_STRIDE 1
 #else
@@ -71,11 +76,17 @@
 #define CLUTCH_QR_STRIDE 1
 #endif
 #include "eigh/qr.clh"
-#if !defined(IN_GROUP) && !defined(CLUTCH_ENTRY_eigh_qr_items)
+#if !defined(IN_GROUP) && !defined(BY_TEAMS)
 #include "eigh/bundle.clh"
 #endif
 #if defined(CLUTCH_ENTRY_eigh_qr_group) || defined(CLUTCH_ENTRY_eigh_device_wide)
 #include "eigh/qr_group.clh"
+#endif
+#ifdef BY_TEAMS
+#include "eigh/item_rows.clh"
+#endif
+#if defined(CLUTCH_ENTRY_eigh_qr_sweeps) || defined(CLUTCH_ENTRY_eigh_qr_rotations)
+#include "eigh/qr_sweeps.clh"
 #endif
 
 #define EIGH_PARAMS                                                                                                                                       \
@@ -184,47 +195,112 @@ __kernel __attribute__((reqd_work_group_size(EIGH_ITEMS, 1, 1))) void eigh_jacob
 #include "eigh/qr_items.clh"
 __kernel __attribute__((reqd_work_group_size(EIGH_ITEMS, 1, 1))) void eigh_qr_items(EIGH_PARAMS) {
   EIGH_TAKE_PARAMS
-  __local QrTeam teams[EIGH_ITEMS / CLUTCH_TEAM];
+  const EighItemsLayout layout = ITEMS_LAYOUT;
+  __local QrTeam teams[TEAMS];
   const int own = (int)get_local_id(0) / CLUTCH_TEAM;
   __local QrTeam* team = teams + own;
   team->id[get_local_id(0) % CLUTCH_TEAM] = (int)get_local_id(0) % CLUTCH_TEAM;
-  for (ulong first = get_group_id(0) * (EIGH_ITEMS / CLUTCH_TEAM); first < batch; first += get_num_groups(0) * (EIGH_ITEMS / CLUTCH_TEAM)) {
+  for (ulong first = get_group_id(0) * TEAMS; first < batch; first += get_num_groups(0) * TEAMS) {
     const ulong m = min(first + own, batch - 1);  // teams past the last matrix compute it, too
     TEAM_BARRIER;
-    const int item = team->id[get_local_id(0) % CLUTCH_TEAM];
+    const int item = team->id[get_local_id(0) % CLUTCH_TEAM], stored = first + own < batch;
     T unscale;
     int bad;
     {
       Rows a;
-      load_rows(&a, given + m * matrix_stride, item, n, transposed, conjugate);
+      load_rows(&a, given + (args.from + m) * matrix_stride, item, n, transposed, conjugate);
       bad = scale_rows(team, &a, item, &unscale);
       TEAM_BARRIER;
       reduce_rows_in_registers(team, &a, item, n);
       TEAM_BARRIER;
     }
-    const T tolerance = tolerance_given * norm_of((__local const T*)team->d[0], (__local const T*)team->e[0], n);
-    Rows v;
+    const T tolerance = tolerance_given * norm_of((__local const T*)team->d, (__local const T*)team->e, n);
+    if (stored) store_tridiagonal(team, TRIDIAGONAL_OF(m), item, n, tolerance, unscale);
+    if (stored && item == 0) STATES_OF(m)[EIGH_BAD] = bad;
 #if CLUTCH_VECTORS
+    Rows v;
     form_rows_of_q(team, &v, item, n);
+    if (stored) store_q(Q_OF(m), &v, item);
 #endif
-    int now;
-    const int used = iterate_items(teams, own, &v, item, n, tolerance, limit, &now);
-    __local const T* d = (__local const T*)team->d[now];
-    const int remain = (int)count_left((__local const T*)team->e[now], n), stored = first + own < batch;
-    for (int j = item; j < n; j += CLUTCH_TEAM) {
-      int rank = -first_pair;
-      for (int i = 0; i < n; ++i) rank += d[i] < d[j] || (d[i] == d[j] && i < j);
-      team->rank[j] = rank;
-      if (stored && rank >= 0 && rank < pairs) w[m * pairs + rank] = bad ? (T)NAN : unscaled(d[j], unscale);
+  }
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_eigh_qr_sweeps
+__kernel __attribute__((reqd_work_group_size(EIGH_ITEMS, 1, 1))) void eigh_qr_sweeps(EIGH_PARAMS) {
+  EIGH_TAKE_PARAMS
+  const EighItemsLayout layout = ITEMS_LAYOUT;
+  __local T numbers[2 * CLUTCH_CAP * EIGH_ITEMS];
+  __local T *d = numbers + get_local_id(0), *e = d + CLUTCH_CAP * EIGH_ITEMS;
+  for (ulong m = get_global_id(0); m < batch; m += get_global_size(0)) {
+    __global T4* from = TRIDIAGONAL_OF(m);
+    for (int q = 0; q < QUADS; ++q) {
+      const T4 x = from[q], y = from[QUADS + q];
+      __local T *d_of = d + 4 * q * EIGH_ITEMS, *e_of = e + 4 * q * EIGH_ITEMS;
+      d_of[0] = x.x, d_of[EIGH_ITEMS] = x.y, d_of[2 * EIGH_ITEMS] = x.z, d_of[3 * EIGH_ITEMS] = x.w;
+      e_of[0] = y.x, e_of[EIGH_ITEMS] = y.y, e_of[2 * EIGH_ITEMS] = y.z, e_of[3 * EIGH_ITEMS] = y.w;
     }
-    if (stored && item == 0) info[m] = bad ? -1 : remain, sweeps_out[m] = used;
+    const T tolerance = ((__global const T*)(from + 2 * QUADS))[EIGH_TOLERANCE];
+    QrWalk at = {.first = n, .top = n - 1, .used = 0};
+    record_sweeps(&at, d, e, EIGH_ITEMS, tolerance, limit, ROTATIONS_OF(m), SPANS_OF(m));
+    for (int q = 0; q < QUADS; ++q) {
+      __local const T *d_of = d + 4 * q * EIGH_ITEMS, *e_of = e + 4 * q * EIGH_ITEMS;
+      from[q] = (T4)(d_of[0], d_of[EIGH_ITEMS], d_of[2 * EIGH_ITEMS], d_of[3 * EIGH_ITEMS]);
+      from[QUADS + q] = (T4)(e_of[0], e_of[EIGH_ITEMS], e_of[2 * EIGH_ITEMS], e_of[3 * EIGH_ITEMS]);
+    }
+    __global int* state = STATES_OF(m);
+    state[EIGH_USED] = at.used, state[EIGH_FIRST] = at.first, state[EIGH_TOP] = at.top, state[EIGH_SWEEPS] = at.sweeps, state[EIGH_LEFT] = at.left;
+  }
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_eigh_qr_rotations
+#include "eigh/qr_rotations.clh"
+__kernel __attribute__((reqd_work_group_size(EIGH_ITEMS, 1, 1))) void eigh_qr_rotations(EIGH_PARAMS) {
+  EIGH_TAKE_PARAMS
+  const EighItemsLayout layout = ITEMS_LAYOUT;
+  __local RotatingTeam teams[TEAMS];
+  const int own = (int)get_local_id(0) / CLUTCH_TEAM;
+  __local RotatingTeam* team = teams + own;
+  team->id[get_local_id(0) % CLUTCH_TEAM] = (int)get_local_id(0) % CLUTCH_TEAM;
+  for (ulong group_first = get_group_id(0) * TEAMS; group_first < batch; group_first += get_num_groups(0) * TEAMS) {
+    const int stored = group_first + own < batch;
+    const ulong m = min(group_first + own, batch - 1), to = args.from + m;  // teams past the last matrix have its numbers, and neither rotate nor store
+    TEAM_BARRIER;
+    const int item = team->id[get_local_id(0) % CLUTCH_TEAM];
+    __global const T* numbers = (__global const T*)TRIDIAGONAL_OF(m);
+    EACH_ROW team->d[ROW_OF(r)] = numbers[ROW_OF(r)], team->e[ROW_OF(r)] = numbers[CLUTCH_CAP + ROW_OF(r)];
+    const T unscale = numbers[2 * CLUTCH_CAP + EIGH_UNSCALE];
+    __global const int* state = STATES_OF(m);
+    const int bad = state[EIGH_BAD];
+    if (item == 0) team->used = state[EIGH_USED];
+#if CLUTCH_VECTORS
+    Rows v;
+    load_q(&v, Q_OF(m), item);
+    const QrWalk at = {.first = state[EIGH_FIRST],
+                       .top = state[EIGH_TOP],
+                       .used = state[EIGH_USED],
+                       .sweeps = stored ? state[EIGH_SWEEPS] : 0,
+                       .left = stored && state[EIGH_LEFT]};
+    rotate_rows(teams, own, &v, item, at, numbers[2 * CLUTCH_CAP + EIGH_TOLERANCE], limit, ROTATIONS_OF(m), SPANS_OF(m));
+#endif
+    TEAM_BARRIER;
+    const int remain = (int)count_left(team->e, n);
+    for (int j = item; j < n; j += CLUTCH_TEAM) {
+      const T x = team->d[j];
+      int rank = -first_pair;
+      for (int i = 0; i < n; ++i) rank += team->d[i] < x || (team->d[i] == x && i < j);
+      team->rank[j] = rank;
+      if (stored && rank >= 0 && rank < pairs) w[to * pairs + rank] = bad ? (T)NAN : unscaled(x, unscale);
+    }
+    if (stored && item == 0) info[to] = bad ? -1 : remain, sweeps_out[to] = team->used;
 #if CLUTCH_VECTORS
     if (positive) make_columns_positive(team, &v, item, n);
     TEAM_BARRIER;
     EACH(j, CLUTCH_CAP) {
       const int rank = j < n ? team->rank[j] : -1;
       if (stored && rank >= 0 && rank < pairs) {
-        __global T* column = v_out + (m * pairs + rank) * n * CLUTCH_PARTS;
+        __global T* column = v_out + (to * pairs + rank) * n * CLUTCH_PARTS;
         EACH_ROW if (ROW_OF(r) < n) EACH_PART column[ROW_OF(r) * CLUTCH_PARTS + part] = bad ? (T)NAN : v.x[r][part * CLUTCH_CAP + j] + (T)0;
       }
     }

@@ -137,8 +137,10 @@ std::string fits_qr_items(const DeviceTraits& traits, const EighProblem& p) {
   if (p.relative) return std::string(kOnlyJacobi);
   if (const int most = most_of_qr_items(p.dtype); p.n > most) return fmt::format("n must be at most {}, {}", most, got_n(p));
   if (std::string why = refuses_group_items(traits, EIGH_ITEMS); !why.empty()) return why;
-  constexpr std::uint64_t kTeamsBytes = 24576;  // of all teams of a group at most: those of c128 and n up to 8 have 22 KB
-  if (std::string why = refuses_local_bytes(traits, kTeamsBytes); !why.empty()) return why;
+  // Teams of a group have 22 KB at most, those of c128 and n up to 8; the items of eigh_qr_sweeps have a tridiagonal matrix each.
+  constexpr std::uint64_t kTeamsBytes = 24576;
+  const std::uint64_t numbers = 2 * EIGH_ITEMS * static_cast<std::uint64_t>(eigh_items_cap(p.n)), bytes = eigh_real_of(p.dtype) == DType::f64 ? 8 : 4;
+  if (std::string why = refuses_local_bytes(traits, std::max(kTeamsBytes, numbers * bytes)); !why.empty()) return why;
   return fits(traits, p, kRegistersOfMatrix, kEighPrivate);
 }
 
@@ -149,6 +151,7 @@ std::string hosts(const DeviceTraits& traits, const EighProblem& p) {
 }
 
 constexpr std::string_view kHostEntry = "eigh_host";  // names a host function, not a kernel
+constexpr std::string_view kItemsEntry = "eigh_qr_items", kSweepsEntry = "eigh_qr_sweeps", kRotationsEntry = "eigh_qr_rotations";  // kernels of one driver
 
 /// Largest sizes at which our own kernels are faster than LAPACK on all cores of a CPU; measured by `clutch-bench --filter ^eigh` on wide vectors, with
 /// OpenBLAS's AVX-512 kernels. The size of the batch must not matter, because a matrix has the same bits in any batch.
@@ -227,6 +230,12 @@ void check_eigh_tensor(const Tensor& t, std::string_view what, const Dims& sizes
   if (t.dtype() != dtype) throw Error(ErrorCode::invalid_dtype, op, fmt::format("{} must be {}, got {}", what, name(dtype), name(t.dtype())));
 }
 
+int eigh_items_cap(std::int64_t n) {
+  int cap = 8;
+  while (cap < n) cap *= 2;
+  return cap;
+}
+
 int eigh_lanes(const DeviceTraits& traits, DType dtype) {
   if (row_tuning(traits).local != 1) return 1;
   return std::max(1, eigh_real_of(dtype) == DType::f64 ? traits.native_width_f64 : traits.native_width_f32);
@@ -277,12 +286,11 @@ KernelPlan select(const DeviceTraits& traits, const EighProblem& p, std::string_
                            : in_scratch ? kEighMost
                                         : kEighPrivate);
   if (plan.entry == "eigh_qr_items") {
-    // Two rows an item where registers allow: all items of a team compute all rotations. A larger class than the size's own wastes less than another program.
-    int rows_of_class = 8;
-    while (rows_of_class < p.n) rows_of_class *= 2;
-    const int rows = 2 * rows_of_class * registers(p.dtype) <= kRegistersOfMatrix ? 2 : 1;
-    plan.defines.set("CLUTCH_TEAM", rows_of_class / rows).set("CLUTCH_ROWS", rows);
-    plan.tuning.tile = EIGH_ITEMS / (rows_of_class / rows);  // matrices of a group
+    // Two rows an item where registers allow: what is loaded serves both. A larger class than the size's own wastes less than another program.
+    const int cap = eigh_items_cap(p.n), rows = 2 * cap * registers(p.dtype) <= kRegistersOfMatrix ? 2 : 1;
+    plan.defines.set("CLUTCH_TEAM", cap / rows).set("CLUTCH_ROWS", rows);
+    plan.tuning.tile = p.part == EighPart::sweeps ? EIGH_ITEMS : EIGH_ITEMS / (cap / rows);  // matrices of a group
+    if (p.part != EighPart::first) plan.entry = p.part == EighPart::sweeps ? kSweepsEntry : kRotationsEntry;
   }
   if (plan.entry == "eigh_jacobi_items") plan.tuning.tile = EIGH_ITEMS;
   if (is_group && plan.tuning.local > 1) plan.defines.set("CLUTCH_GROUPED", 1);
@@ -357,11 +365,23 @@ void run(const Tensor& w, const Tensor& v, const Tensor& info, const Tensor& swe
   EighProblem problem{c.compute, v.defined(), eigh_size_class(c.n), options.accuracy == linalg::EighAccuracy::relative,
                       eigh_batch(c.runtime->traits(), c.compute, c.batch)};
   Runtime& runtime = *c.runtime;
+  auto part = [&](EighPart which) -> const BuiltPlan& {
+    EighProblem one = problem;
+    one.part = which;
+    return plan_for(runtime, op, one, kItemsEntry);
+  };
   const BuiltPlan& plan = runtime.plans().find<BuiltPlan>(op, problem, forced, [&] {
     KernelPlan selected = select(runtime.traits(), problem, forced);
     if (selected.entry.ends_with("_items")) {
-      // A driver may allow fewer items in a group of this kernel than in others.
+      // A driver may allow fewer items in a group of these kernels than in others.
       const KernelPlan other = select(runtime.traits(), problem, problem.relative ? "eigh_jacobi_lanes" : "eigh_qr_lanes");
+      if (selected.entry == kItemsEntry)
+        for (EighPart which : {EighPart::sweeps, EighPart::rotations}) {
+          const std::uint64_t allowed = part(which).tuning.local;
+          if (allowed >= EIGH_ITEMS) continue;
+          if (forced.empty()) return build_plan(runtime, other);
+          refuse_group_items(selected.stem, part(which).entry, EIGH_ITEMS, allowed);
+        }
       return build_groups(runtime, selected, other, EIGH_ITEMS, !forced.empty());
     }
     if (selected.entry != kHostEntry) return build_plan(runtime, selected);
@@ -381,7 +401,8 @@ void run(const Tensor& w, const Tensor& v, const Tensor& info, const Tensor& swe
   if (plan.entry == kHostEntry)
     eigh_on_host(call, plan.text.str(), stream, op);
   else
-    eigh_on_device(call, plan, runtime.traits(), stream, op);
+    eigh_on_device(call, plan.entry == kItemsEntry ? EighKernels{&plan, &part(EighPart::sweeps), &part(EighPart::rotations)} : EighKernels{&plan},
+                   runtime.traits(), stream, op);
   const Aside copies;
   results.copy_back(stream);
 }

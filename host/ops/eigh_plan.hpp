@@ -19,6 +19,10 @@ constexpr double eigh_flops(std::int64_t n, bool vectors, bool complex = false) 
   return (reflections + rotations) * static_cast<double>(n * n * n);
 }
 
+/// Kernels of a driver that has several programs: eigh_qr_items reduces matrices, then come sweeps, then rotations of eigenvectors. Others have the first
+/// alone.
+enum class EighPart : std::uint16_t { first, sweeps, rotations };
+
 /// Inputs of the selection of eigh and eigvalsh; also the key of their cached plans.
 struct EighProblem {
   DType dtype = DType::f32;  ///< of computation: f32, f64, c64, c128
@@ -26,6 +30,7 @@ struct EighProblem {
   std::uint16_t n = 0;    ///< eigh_size_class(): one value for all sizes with the same selection
   bool relative = false;  ///< EighAccuracy::relative
   EighBatch batch = EighBatch::many;
+  EighPart part = EighPart::first;
 };
 
 /// Largest n of a matrix in private memory; larger matrices are in scratch.
@@ -64,8 +69,16 @@ struct EighCall {
   linalg::EighOptions options;
 };
 
-/// Runs one of our kernels. Never waits.
-void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, const Stream& stream, const char* op);
+/// Rows that a matrix of eigh_qr_items has at most in the program for n.
+int eigh_items_cap(std::int64_t n);
+
+/// The kernels of a driver: that of EighPart::first, and of eigh_qr_items those of the other parts.
+struct EighKernels {
+  const BuiltPlan *first, *sweeps = nullptr, *rotations = nullptr;
+};
+
+/// Runs one of our drivers. Never waits.
+void eigh_on_device(const EighCall& call, const EighKernels& kernels, const DeviceTraits& traits, const Stream& stream, const char* op);
 /// Runs LAPACKE on mapped memory. Errors: strict.
 void eigh_on_host(const EighCall& call, std::string_view plan, const Stream& stream, const char* op);
 /// Reason why there is no host driver; empty if there is one.

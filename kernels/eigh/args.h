@@ -13,7 +13,7 @@
 #include "common/shared.h"
 
 #define EIGH_MAX_ITEMS 256   // most work-items of a work-group; a macro since kernels declare arrays of it
-#define EIGH_ITEMS 64        // work-items of a work-group of eigh_jacobi_items and eigh_qr_items
+#define EIGH_ITEMS 64        // work-items of a work-group of eigh_jacobi_items and of the kernels of eigh_qr_items
 #define EIGH_STAGE_BYTES 64  // bytes of a matrix that they load or store at a time, through local memory
 
 CLUTCH_SHARED_BEGIN
@@ -40,6 +40,7 @@ enum {
 // Arguments of each kernel of eigh. `tolerance` and `limit` are arguments of their own, because Graph::update names them.
 typedef struct EighArgs {
   clutch_u64 batch;          // number of matrices
+  clutch_u64 from;           // kernels of eigh_qr_items: the first matrix of this launch; others: 0
   clutch_u64 matrix_stride;  // from an input matrix to the next
   clutch_i32 n;              // rows and columns of a matrix
   clutch_i32 transposed;     // 1: element (i, j), i >= j, is read at j * n + i, else at i * n + j
@@ -223,10 +224,47 @@ CLUTCH_SHARED_FN EighJacobiLayout eigh_jacobi_layout(clutch_i32 n, clutch_i32 la
   return at;
 }
 
+// Kernels of eigh_qr_items (eigh/qr_items.clh, eigh/qr_sweeps.clh) -------------------------------------------------------------------------------------------
+
+// What they hand over, in bytes from the start of scratch, for `matrices` matrices; cap: rows that a matrix has at most, a multiple of 4; real: bytes of a real
+// number.
+typedef struct EighItemsLayout {
+  clutch_i64 q;            // Q: quads of columns, of each quad all rows
+  clutch_i64 tridiagonal;  // EIGH_TRIDIAGONAL(cap) numbers of each matrix: d, e, and EighItemsNumber past them
+  clutch_i64 rotations;    // EIGH_BLOCKS(cap) + 1 blocks of each matrix: tangents and sines of four rotations
+  clutch_i64 spans;        // EIGH_SPANS(cap) 16-bit integers of each matrix: the first block of a sweep, and 256 times the end of its blocks
+  clutch_i64 states;       // EIGH_STATES 32-bit integers of each matrix: EighItemsState
+  clutch_i64 size;
+} EighItemsLayout;
+// Numbers behind d and e, and integers, of a matrix.
+enum EighItemsNumber { EIGH_UNSCALE, EIGH_TOLERANCE };
+enum EighItemsState {
+  EIGH_BAD,     // NaN or Inf is in it
+  EIGH_USED,    // sweeps so far
+  EIGH_FIRST,   // where the next sweep's block of the tridiagonal matrix begins at the earliest
+  EIGH_TOP,     // its last row
+  EIGH_SWEEPS,  // recorded sweeps
+  EIGH_LEFT     // 1: the record was full before the matrix had converged
+};
+#define EIGH_STATES 8
+#define EIGH_TRIDIAGONAL(cap) (2 * (cap) + 4)
+// Matrices of random numbers need three quarters of the blocks and of the sweeps.
+#define EIGH_BLOCKS(cap) ((cap) / 4 * ((cap) / 4) * 6 + 16)
+#define EIGH_SPANS(cap) (3 * (cap))
+CLUTCH_SHARED_FN EighItemsLayout eigh_items_layout(clutch_i64 matrices, clutch_i32 cap, clutch_i32 parts, clutch_i32 vectors, clutch_i32 real) {
+  EighItemsLayout at;
+  at.q = 0, at.tridiagonal = at.q + vectors * matrices * cap * cap * parts * real;
+  at.rotations = at.tridiagonal + matrices * EIGH_TRIDIAGONAL(cap) * real;
+  at.spans = at.rotations + vectors * matrices * (EIGH_BLOCKS(cap) + 1) * 8 * real;
+  at.states = at.spans + vectors * (matrices * EIGH_SPANS(cap) * 2 + 15) / 16 * 16;
+  at.size = at.states + matrices * EIGH_STATES * 4;
+  return at;
+}
+
 CLUTCH_SHARED_END
 
 #ifndef __OPENCL_VERSION__
-static_assert(sizeof(clutch::detail::EighArgs) == 56);
+static_assert(sizeof(clutch::detail::EighArgs) == 64);
 #endif
 
 #endif

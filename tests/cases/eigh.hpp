@@ -222,11 +222,13 @@ struct EighCase {
 
   /// Matrices of small whole numbers, put together again from their eigenpairs and rounded, which gives them back on any device.
   static Problem problem(std::string_view what, EighDriver driver, DType dtype, std::int64_t batch, std::int64_t n, linalg::Uplo uplo, std::uint64_t seed,
-                         bool transposed = false) {
+                         bool transposed = false, std::string_view entry = {}) {
     static std::vector<std::string> names;
     static const std::string kEntries[] = {"eigh_automatic", "eigh_closed",      "eigh_jacobi_lanes", "eigh_jacobi_group", "eigh_qr_lanes",
                                            "eigh_qr_group",  "eigh_device_wide", "eigh_jacobi_items", "eigh_qr_items",     "eigh_host"};
-    Problem p{.name = fmt::format("{} {} n {}", what, name(dtype), n), .entry = kEntries[static_cast<std::size_t>(driver)], .needs_fp64 = is_double(dtype)};
+    Problem p{.name = fmt::format("{} {} n {}", what, name(dtype), n),
+              .entry = entry.empty() ? kEntries[static_cast<std::size_t>(driver)] : entry,
+              .needs_fp64 = is_double(dtype)};
     std::vector<HostMatrix> matrices;
     for (std::int64_t m = 0; m < batch; ++m) matrices.push_back(make("integers", n, is_complex(dtype), 0, seed + static_cast<std::uint64_t>(m)));
     p.inputs.push_back({dtype, {batch, n, n}, transposed ? Dims{n * n, 1, n} : Dims{}, pack(matrices, dtype, uplo)});
@@ -276,6 +278,8 @@ struct EighCase {
         problem("", EighDriver::jacobi_items, DType::c64, 5, 3, Uplo::lower, seed + 12),
         problem("", EighDriver::qr_items, DType::f32, 9, 11, Uplo::lower, seed + 13),
         problem("", EighDriver::qr_items, DType::c64, 18, 6, Uplo::upper, seed + 14, true),
+        problem("sweeps", EighDriver::qr_items, DType::f32, 70, 13, Uplo::upper, seed + 15, false, "eigh_qr_sweeps"),
+        problem("rotations", EighDriver::qr_items, DType::f32, 7, 10, Uplo::lower, seed + 16, false, "eigh_qr_rotations"),
     };
   }
 
@@ -310,8 +314,16 @@ struct EighCase {
       {"eigh_jacobi_items", Edit::arithmetic, "CLUTCH_RE(q, q) = aqq + rotation.move", "CLUTCH_RE(q, q) = aqq - rotation.move"},
       {"eigh_qr_items", Edit::tail, "if (k < n - 2) {", "if (k < n - 3) {"},
       {"eigh_qr_items", Edit::stride, "transposed ? low * n + high : high * n + low", "transposed ? low * n + high : high * (n - 1) + low"},
-      {"eigh_qr_items", Edit::offset, "const T d2 = d[k + 1], next = e[k + 1], square", "const T d2 = d[k], next = e[k + 1], square"},
+      {"eigh_qr_items", Edit::offset, "QUADS + (q)) * CLUTCH_CAP + ROW_OF(r)]", "QUADS + (q)) * CLUTCH_CAP + item]"},
       {"eigh_qr_items", Edit::arithmetic, "CLUTCH_REAL(-0.5) * h * product_of_columns", "CLUTCH_REAL(0.5) * h * product_of_columns"},
+      {"eigh_qr_sweeps", Edit::tail, "end = (top + 3) / 4;", "end = top / 4;"},
+      {"eigh_qr_sweeps", Edit::stride, "(d_of[0], d_of[EIGH_ITEMS], d_of[2 * EIGH_ITEMS]", "(d_of[0], d_of[1], d_of[2 * EIGH_ITEMS]"},
+      {"eigh_qr_sweeps", Edit::offset, "QR_STEP(1, y, d_2, e_2)", "QR_STEP(1, y, d_1, e_2)"},
+      {"eigh_qr_sweeps", Edit::arithmetic, "w->d1 = d2 - move", "w->d1 = d2 + move"},
+      {"eigh_qr_rotations", Edit::tail, "if (q >= begin && q < end) {", "if (q >= begin && q + 1 < end) {"},
+      {"eigh_qr_rotations", Edit::stride, "rotations += 2, next_tangents", "rotations += 1, next_tangents"},
+      {"eigh_qr_rotations", Edit::offset, "v->x[r][j + 1], tangents.of", "v->x[r][j], tangents.of"},
+      {"eigh_qr_rotations", Edit::arithmetic, "*x = fma(-s, sheared, y);", "*x = fma(s, sheared, y);"},
   };
 };
 

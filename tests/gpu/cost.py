@@ -160,7 +160,7 @@ def count_problems(profile, op, quick):
 
 
 def plan_calls(profile):
-    """On the stub driver, which runs nothing: (groups by call and kernel, (work, flops, bytes) by call)."""
+    """On the stub driver, which runs nothing: (groups of each launch by call and kernel, (work, flops, bytes) by call)."""
     folder = os.path.join(BUILD, 'plans')
     os.makedirs(folder, exist_ok=True)
     environment = {**os.environ, 'OCL_ICD_VENDORS': os.path.join(TESTS, 'libclutch_stub_driver.so'), 'CLUTCH_SELF_TEST': 'off', 'CLUTCH_MATRIX_INSTRUCTIONS': 'on', 'CLUTCH_POISON_SCRATCH': '0', 'CLUTCH_CACHE': 'off',
@@ -168,12 +168,12 @@ def plan_calls(profile):
     run = subprocess.run([os.path.join(TESTS, 'test_gpu_count'), '--gtest_filter=CountCalls.*'], env=environment, capture_output=True, text=True)
     if run.returncode != 0:
         raise SystemExit(f'gpu-cost: the calls could not be planned as on {profile}:\n{run.stdout[-6000:]}')
-    planned, costs = collections.defaultdict(dict), {}
+    planned, costs = collections.defaultdict(lambda: collections.defaultdict(list)), {}
     for line in open(os.path.join(folder, profile + '.launches')):
         _, kernel, local, size, _, label = line.rstrip('\n').split('\t')
         if label.startswith('call/'):
             groups = math.prod(int(n) for n in size.split('x')) // math.prod(int(n) for n in local.split('x'))
-            planned[label.split('/')[1]][kernel] = groups
+            planned[label.split('/')[1]][kernel].append(groups)
     for line in run.stdout.split('\n'):
         if line.startswith('cost\tcall/'):
             _, name, work, flops, size = line.split('\t')[1].split('/')

@@ -207,7 +207,7 @@ Estimate = collections.namedtuple('Estimate', 'call machine binding seconds roof
 
 
 def estimate_calls(counted, planned, costs, machine_name, times):
-    """Estimates of calls: counted[call][kernel] are runs, planned[call][kernel] groups of the stated shape, costs[call] (work, flops, bytes)."""
+    """Estimates of calls: counted[call][kernel] are runs, planned[call][kernel] groups of each launch at the stated shape, costs[call] (work, flops, bytes)."""
     machine = MACHINES[machine_name]
     result = []
     for call, kernels in counted.items():
@@ -216,15 +216,18 @@ def estimate_calls(counted, planned, costs, machine_name, times):
         for kernel, runs in kernels.items():
             if kernel not in planned[call]:
                 raise SystemExit(f'gpu-cost: {call} launches {", ".join(planned[call])} at its shape, and {kernel} at the small ones')
-            counts = extrapolate(runs, planned[call][kernel], work)
-            resident = sub_groups_of(occupancy(machine['target'], kernel, call), machine)
+            # A call that launches a kernel once at the small sizes, and often at its own, takes its work in so many turns; of equal launches one is planned.
+            launched, turns = planned[call][kernel], 1
+            if len(launched) > 1 and len(runs) <= 2:
+                turns = max(1.0, runs[-1][0] / runs[-1][1] * work / launched[0])
+            counts = extrapolate(runs, launched[0 if turns > 1 else -1], work / turns)
             # A call's bytes are its main kernel's: the one with most groups.
-            main = max(kernels, key=lambda k: planned[call].get(k, 0))
-            of_bounds = bounds(counts, machine, resident, size if kernel == main else None, pairs_of(machine['target'], kernel, call),
+            main = max(kernels, key=lambda k: planned[call].get(k, [0])[-1])
+            of_bounds = bounds(counts, machine, resident, size / turns if kernel == main else None, pairs_of(machine['target'], kernel, call),
                                ahead_of(machine['target'], kernel, call))
             by_matrix = by_matrix or of_bounds['matrix'] > 0
-            total += seconds(of_bounds)
-            by_bound[binding(of_bounds)] += seconds(of_bounds)
+            total += turns * seconds(of_bounds)
+            by_bound[binding(of_bounds)] += turns * seconds(of_bounds)
         result.append(Estimate(call, machine_name, by_bound.most_common(1)[0][0], total, ideal_seconds(flops, size, machine, by_matrix) / total, times.get((call, machine_name))))
     return result
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/eigh.hpp"
 
+#include "eigh/args.h"
 #include "ops/eigh_plan.hpp"
 #include "runtime/quirks.hpp"
 #include "support/op_runner.hpp"
@@ -317,6 +318,42 @@ TEST(Eigh, LimitsAreKeptAndTold) {
       auto exact = linalg::eigh(a, {.driver = driver}), loose = linalg::eigh(a, {.driver = driver, .tolerance = 1e-2});
       EXPECT_LT(loose.status.sweeps.to_host<std::int32_t>()[0], exact.status.sweeps.to_host<std::int32_t>()[0]);
       EXPECT_EQ(loose.status.info.to_host<std::int32_t>()[0], 0);
+    }
+  }
+}
+
+/// A tolerance that no element falls below takes all sweeps that are allowed: more than eigh_qr_items records at a time. Eigenvalues alone record nothing. The
+/// matrices stay far from diagonal, so that vectors are told by their quotients v^T a v alone, which are w.
+TEST(Eigh, GoesOnPastAFullRecord) {
+  CLUTCH_EACH_DEVICE(device) {
+    constexpr std::int64_t kN = 16, kBatch = 5;
+    constexpr int kSweeps = 150;
+    static_assert(kSweeps > 3 * EIGH_SPANS(kN));
+    std::vector<HostMatrix> matrices;
+    for (std::int64_t m = 0; m < kBatch; ++m)
+      matrices.push_back(EighCase::make(m == 2 ? "diagonal" : "random", kN, false, 0, seed() + static_cast<std::uint64_t>(m)));
+    matrices = EighCase::rounded(matrices, DType::f32);
+    const std::vector<std::uint8_t> raw = EighCase::pack(matrices, DType::f32, Uplo::lower);
+    const Tensor a = from_bytes(raw.data(), raw.size(), {kBatch, kN, kN}, {.device = device});
+    const EighOptions options{.driver = EighDriver::qr_items, .tolerance = 1e-60, .max_sweeps = kSweeps};
+    const auto r = linalg::eigh(a, options);
+    EXPECT_EQ(r.w.to_bytes(), linalg::eigvalsh(a, options).w.to_bytes());
+    const std::vector<std::int32_t> sweeps = r.status.sweeps.to_host<std::int32_t>(), info = r.status.info.to_host<std::int32_t>();
+    const std::vector<double> values = numbers(r.w);
+    const std::vector<Z> vectors = columns(r.v);
+    for (std::size_t m = 0; m < matrices.size(); ++m) {
+      SCOPED_TRACE(fmt::format("matrix {}", m));
+      EXPECT_EQ(sweeps[m], m == 2 ? 0 : kSweeps);
+      EXPECT_EQ(info[m] == 0, m == 2);
+      const double bound = 30 * kN * EighCase::epsilon(DType::f32);
+      const Z* v = &vectors[m * kN * kN];
+      EXPECT_LE(EighCase::ratios(matrices[m], &values[m * kN], v, kN, EighCase::epsilon(DType::f32)).orthogonality, 30);
+      for (std::int64_t k = 0; k < kN; ++k) {
+        double quotient = 0;
+        for (std::int64_t i = 0; i < kN; ++i)
+          for (std::int64_t j = 0; j < kN; ++j) quotient += (v[k * kN + i] * matrices[m].at(i, j) * v[k * kN + j]).real();
+        EXPECT_NEAR(quotient, values[m * kN + static_cast<std::size_t>(k)], bound * matrices[m].norm()) << "vector " << k;
+      }
     }
   }
 }

@@ -80,7 +80,7 @@ TEST(Mutations, EachMakesItsOpsTestsFailByAWrongResult) {
     for (const Mutation& m : row.mutations) {
       // Each is a program to build: by day one of eight, of the next eight another.
       const int turn = all++;
-      if (level() == "smoke" && turn % 8 != turn / 8 % 8) continue;
+      if (!proves(m.entry) || (tested_entries().empty() && level() == "smoke" && turn % 8 != turn / 8 % 8)) continue;
       std::string found = found_by_problems(device, m);
       EXPECT_FALSE(found.empty()) << "not noticed: " << m.entry << ", " << name(m.edit) << ": " << m.to;
       EXPECT_FALSE(found.starts_with('!')) << m.entry << ", " << name(m.edit) << ": " << found;

@@ -62,7 +62,7 @@ TEST(Problems, RunEveryEntryAndGiveTheModelsBits) {
     if (!choice.all_entries()) continue;
     for (const detail::KernelText& text : detail::kernel_table())
       for (std::string_view entry : text.entries)
-        EXPECT_TRUE(ran.contains(std::string(entry))) << "no problem in tests/cases/" << text.stem << ".hpp runs " << entry;
+        EXPECT_TRUE(ran.contains(std::string(entry)) || !proves(entry)) << "no problem in tests/cases/" << text.stem << ".hpp runs " << entry;
   }
   // Drivers tell users of warnings on their terminal.
   for (const std::string& log : detail::build_logs()) EXPECT_EQ(log.find("warning"), std::string::npos) << log;

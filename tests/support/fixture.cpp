@@ -65,6 +65,7 @@ const std::vector<Device>& test_devices() {
 
 std::uint64_t seed() { return std::strtoull(setting("CLUTCH_TEST_SEED").c_str(), nullptr, 10); }
 std::string level() { return setting("CLUTCH_TEST_LEVEL"); }
+std::string tested_entries() { return setting("CLUTCH_TEST_ENTRIES"); }
 
 DeviceTraits wide_cpu() {
   return {.type = DeviceType::cpu,

@@ -22,6 +22,8 @@ const std::vector<Device>& test_devices();
 std::uint64_t seed();
 /// "smoke", "full" or "nightly".
 std::string level();
+/// CLUTCH_TEST_ENTRIES.
+std::string tested_entries();
 
 /// True, after noting the skip, if the device lacks what `trait` names. A skip that tests/support/skips.hpp does not list
 /// for the device's class fails the test.

@@ -24,6 +24,8 @@ struct NamedProblem {
   const cases::Problem* problem;
 };
 const std::vector<NamedProblem>& all_problems();
+/// True if CLUTCH_TEST_ENTRIES lets the entry be proved. all_problems() has those of such entries.
+bool proves(std::string_view entry);
 /// Whether an implementation that a problem forces refused since its groups, which are for GPUs, need more items than the device allows: no more than every GPU
 /// has.
 bool refuses_few_items(const DeviceTraits& traits, std::string_view why);

@@ -55,10 +55,24 @@ Share share_of_lanes(const EighCall& call, const BuiltPlan& plan, const Sizes& s
   return share;
 }
 
-/// A group for each `tile` matrices, up to a bound.
-Share share_of_items(const EighCall& call, const BuiltPlan& plan) {
+/// A group for each `tile` of so many matrices, up to a bound.
+Geometry geometry_of_items(std::int64_t matrices, const BuiltPlan& plan) {
   const std::uint64_t each = plan.tuning.tile;
-  return {.geometry = tile_geometry((static_cast<std::uint64_t>(call.batch) + each - 1) / each, plan.tuning.local)};
+  return tile_geometry((static_cast<std::uint64_t>(matrices) + each - 1) / each, plan.tuning.local);
+}
+
+/// Matrices that the kernels of eigh_qr_items take at a time, and their scratch: with an item for each, they fill a device.
+struct Chunk {
+  std::int64_t matrices;
+  EighItemsLayout layout;
+};
+Chunk chunk_of_items(const EighCall& call, const Sizes& s, const DeviceTraits& traits) {
+  const auto most = static_cast<std::int64_t>(std::min<std::uint64_t>(std::uint64_t{512} << 20, traits.global_bytes / 16));
+  auto layout_of = [&](std::int64_t matrices) {
+    return eigh_items_layout(matrices, eigh_items_cap(call.n), s.parts, s.vectors, eigh_real_of(call.a.dtype()) == DType::f64 ? 8 : 4);
+  };
+  const std::int64_t matrices = std::min(call.batch, std::max<std::int64_t>(1, most / layout_of(1).size / EIGH_ITEMS) * EIGH_ITEMS);
+  return {matrices, layout_of(matrices)};
 }
 
 /// Scratch of eigh_device_wide. Each of its launches has its own number of work-groups.
@@ -81,16 +95,18 @@ Share share_of_jacobi_groups(const EighCall& call, const Sizes& s) {
 
 }  // namespace
 
-void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTraits& traits, const Stream& stream, const char* op) {
+void eigh_on_device(const EighCall& call, const EighKernels& kernels, const DeviceTraits& traits, const Stream& stream, const char* op) {
+  const BuiltPlan& plan = *kernels.first;
   DType real = eigh_real_of(call.a.dtype());
   const Sizes sizes(call, plan, traits);
   const Share share = plan.entry == "eigh_qr_group"       ? share_of_qr_groups(call, sizes)
                       : plan.entry == "eigh_device_wide"  ? share_of_device_wide(call, sizes)
                       : plan.entry == "eigh_jacobi_group" ? share_of_jacobi_groups(call, sizes)
-                      : plan.entry.ends_with("_items")    ? share_of_items(call, plan)
+                      : plan.entry.ends_with("_items")    ? Share{.geometry = geometry_of_items(call.batch, plan)}
                                                           : share_of_lanes(call, plan, sizes);
   Encoder encoder(stream, op);
-  Tensor scratch = encoder.scratch({std::max<std::int64_t>(share.numbers, 1)}, real);
+  const Chunk chunk = chunk_of_items(call, sizes, traits);
+  Tensor scratch = kernels.sweeps ? encoder.scratch({chunk.layout.size}, DType::u8) : encoder.scratch({std::max<std::int64_t>(share.numbers, 1)}, real);
   Tensor none = call.v.defined() ? call.v : encoder.scratch({1}, real);
   bool conjugate = call.options.uplo == Uplo::upper, transposed = call.transposed != conjugate;
   bool is_jacobi = plan.entry.starts_with("eigh_jacobi");
@@ -99,6 +115,7 @@ void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTra
   const bool streaming = worth_streaming(traits, 2 * (call.a.nbytes() + call.w.nbytes() + (call.v.defined() ? call.v.nbytes() : 0)));
   double tolerance = call.options.tolerance > 0 ? call.options.tolerance : real == DType::f64 ? 0x1p-52 : 0x1p-23;
   EighArgs args{.batch = static_cast<clutch_u64>(call.batch),
+                .from = 0,
                 .matrix_stride = static_cast<clutch_u64>(call.stride * sizes.parts),
                 .n = sizes.n,
                 .transposed = transposed,
@@ -110,26 +127,39 @@ void eigh_on_device(const EighCall& call, const BuiltPlan& plan, const DeviceTra
                 .bundle = static_cast<clutch_i32>(share.bundle),
                 .stage = 0,
                 .step = 0};
-  // The first launch states the operations of all: how many of the rounds that are launched find work is known on the device alone.
+  // The first launch states the operations of all, and the kernels of eigh_qr_items what all read and write of the caller's: how many of the rounds that are
+  // launched find work is known on the device alone.
   double flops = static_cast<double>(call.batch) * eigh_flops(call.n, call.v.defined(), is_complex(call.a.dtype()));
-  auto dispatch = [&](const Geometry& geometry) {
+  double bytes = static_cast<double>(call.batch) * sizes.parts * bits(real) / 8 * static_cast<double>(call.n * (call.n + sizes.vectors * call.pairs));
+  auto dispatch = [&](const Geometry& geometry, const BuiltPlan& kernel) {
+    if (kernels.sweeps) encoder.moves(std::exchange(bytes, 0));
     encoder.output(call.w, "w").output(none, "v").output(call.info, "info").output(call.sweeps, "sweeps").inout(scratch).input(call.a, "a");
     bind_args(encoder, args);
     if (real == DType::f64)
       encoder.value(tolerance, "tolerance");
     else
       encoder.value(static_cast<float>(tolerance), "tolerance");
-    encoder.value(static_cast<std::int32_t>(limit), "limit").flops(std::exchange(flops, 0)).dispatch(plan.kernel, geometry);
+    encoder.value(static_cast<std::int32_t>(limit), "limit").flops(std::exchange(flops, 0)).dispatch(kernel.kernel, geometry);
   };
+  if (kernels.sweeps) {
+    for (std::int64_t from = 0; from < call.batch; from += chunk.matrices) {
+      const std::int64_t matrices = std::min(chunk.matrices, call.batch - from);
+      args.from = static_cast<clutch_u64>(from), args.batch = static_cast<clutch_u64>(matrices);
+      dispatch(geometry_of_items(matrices, plan), plan);
+      const Aside others;  // the plan of the call is that of its first kernel
+      for (const BuiltPlan* kernel : {kernels.sweeps, kernels.rotations}) dispatch(geometry_of_items(matrices, *kernel), *kernel);
+    }
+    return;
+  }
   if (plan.entry != "eigh_device_wide") {
-    dispatch(share.geometry);
+    dispatch(share.geometry, plan);
     return;
   }
   auto launch = [&](EighStage stage, std::int64_t step) {
     args.stage = stage, args.step = static_cast<clutch_i32>(step);
     const EighPanels panels = eigh_panels(args.stage, args.step, sizes.n, sizes.lanes, sizes.parts);
     const auto tasks = static_cast<std::int64_t>(eigh_tasks(args.stage, args.batch, panels.count, sizes.capacity));
-    dispatch(sizes.geometry(std::min(tasks, 4 * sizes.units)));
+    dispatch(sizes.geometry(std::min(tasks, 4 * sizes.units)), plan);
   };
   launch(EIGH_LOAD, 0);
   for (std::int64_t k = 0; k < call.n; ++k) {

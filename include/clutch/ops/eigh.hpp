@@ -20,8 +20,8 @@ enum class EighDriver : std::uint8_t {
   qr_group,      ///< the same, matrices reduced one after another by a core or work-group, iterated a bundle at a time
   device_wide,   ///< the same, every stage of a matrix shared by the whole device: for a few large ones
   jacobi_items,  ///< cyclic Jacobi, a matrix in the registers of each work-item; n 2 to 8 (f64 and c64 5, c128 4)
-  qr_items,      ///< the QR of qr_lanes, a matrix in the registers of 4 to 64 items; n up to 64 (f64, c64 32, c128 16)
-  host,  ///< LAPACKE on the device's own memory, on CPU devices: waits for the stream, counted as a host fall-back
+  qr_items,  ///< QR, a matrix in the registers of 4 to 64 items, its sweeps by one; n up to 64 (f64, c64 32, c128 16)
+  host,      ///< LAPACKE on the device's own memory, on CPU devices: waits for the stream, counted as a host fall-back
 };
 /// Returns the enumerator's name, "jacobi_lanes".
 CLUTCH_API std::string_view name(EighDriver driver) noexcept;

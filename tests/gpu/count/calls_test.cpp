@@ -97,8 +97,8 @@ std::vector<Stated> stated_calls(const Device& d) {
   };
   calls.push_back({"eigh of 2^20, n = 8", one, eigh_of(8), 1 << 20, {64, 128}});
   calls.push_back({"eigh of 10000, n = 8", one, eigh_of(8), 10000, {64, 128}});
-  calls.push_back({"eigh of 2^20, n = 32", one, eigh_of(32), 1 << 20, {4, 8}});
-  calls.push_back({"eigh of 10000, n = 32", one, eigh_of(32), 10000, {4, 8}});
+  calls.push_back({"eigh of 2^20, n = 32", one, eigh_of(32), 1 << 20, {64, 128}});
+  calls.push_back({"eigh of 10000, n = 32", one, eigh_of(32), 10000, {64, 128}});
   // Rows of 32 entries whose columns are spread over the whole matrix.
   calls.push_back({"spmm, 65536 rows of 32, 64 columns",
                    one,
