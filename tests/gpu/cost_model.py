@@ -221,6 +221,7 @@ def estimate_calls(counted, planned, costs, machine_name, times):
             if len(launched) > 1 and len(runs) <= 2:
                 turns = max(1.0, runs[-1][0] / runs[-1][1] * work / launched[0])
             counts = extrapolate(runs, launched[0 if turns > 1 else -1], work / turns)
+            resident = sub_groups_of(occupancy(machine['target'], kernel, call), machine)
             # A call's bytes are its main kernel's: the one with most groups.
             main = max(kernels, key=lambda k: planned[call].get(k, [0])[-1])
             of_bounds = bounds(counts, machine, resident, size / turns if kernel == main else None, pairs_of(machine['target'], kernel, call),
