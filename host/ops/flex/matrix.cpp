@@ -15,6 +15,8 @@ int query_lines(MatrixLayout layout) {
 int numbers_of_word(const FlexProblem& p) { return p.numbers == MATMUL_NUMBERS_TF32 ? 1 : 2; }
 int elements(std::uint8_t parts) { return parts * FLEX_MATRIX_ELEMENTS; }
 
+/// Most elements of values at a time: items of these sub-groups have no registers for more results.
+std::int64_t most_values(MatrixLayout layout) { return layout == MatrixLayout::dpas_8 || layout == MatrixLayout::dpas_16 ? 64 : kFlexMatrixMost; }
 bool is_backward(const FlexProblem& p) { return p.part == FlexPart::backward || p.part == FlexPart::keys; }
 
 /// The tile before it is halved. Keys change bits, so they depend on the layout and the sizes alone.
@@ -37,10 +39,12 @@ FlexMatrixTile largest_back_tile(const FlexProblem& p) {
     case MatrixLayout::mma: return {(wide ? 4 : 8) / (words ? 2 : 1), 1, others, wide || words ? 1 : 2};
     case MatrixLayout::mfma: return {4, wide || words ? 1 : 2, others, wide && words ? 1 : 2};
     case MatrixLayout::dpas_8:
-    case MatrixLayout::dpas_16: return {wide ? 8 : 16, 1, others, 2};
+    case MatrixLayout::dpas_16: return {wide ? 8 : 16, 1, 16, 2};
     default: return {wide ? 4 : 8, 1, others, 2};
   }
 }
+/// True if a work-item has registers for results of keys and of values at the same time.
+bool has_both_sums(const FlexProblem& p) { return most_values(p.layout) == kFlexMatrixMost && (p.layout == MatrixLayout::mfma || p.key_parts <= 2); }
 
 /// Least sub-groups of a tile.
 constexpr int kLeastSubGroups = 2;
@@ -55,8 +59,6 @@ bool is_near(const Tensor& t) {
 std::uint8_t parts_of(std::int64_t elements, std::int64_t most = kFlexMatrixMost) {
   return static_cast<std::uint8_t>(blocks_of(std::clamp<std::int64_t>(elements, 1, most), FLEX_MATRIX_ELEMENTS));
 }
-/// Most elements of values at a time: items of these sub-groups have no registers for more results.
-std::int64_t most_values(MatrixLayout layout) { return layout == MatrixLayout::dpas_8 || layout == MatrixLayout::dpas_16 ? 64 : kFlexMatrixMost; }
 
 }  // namespace
 
@@ -74,8 +76,12 @@ std::uint64_t FlexMatrixTile::local_bytes(const FlexProblem& p) const {
 
 std::int64_t flex_matrix_slices(const FlexProblem& p, std::int64_t e, std::int64_t ev) {
   const std::int64_t length = elements(p.value_parts), of_e = blocks_of(e, length), of_ev = blocks_of(ev, length);
-  if (most_values(p.layout) == kFlexMatrixMost || p.part == FlexPart::sums) return 1;
-  return p.part == FlexPart::forward ? of_ev : p.part == FlexPart::backward ? of_e : of_ev + of_e;
+  switch (p.part) {
+    case FlexPart::forward: return of_ev;
+    case FlexPart::backward: return of_e;
+    case FlexPart::keys: return has_both_sums(p) ? 1 : of_ev + of_e;
+    default: return 1;
+  }
 }
 
 FlexMatrixTile flex_matrix_tile(const FlexProblem& p) {
@@ -153,7 +159,7 @@ void set_flex_matrix(KernelPlan& plan, const DeviceTraits& traits, const FlexPro
       .set("CLUTCH_BLOCK_N", tile.others)
       .set("CLUTCH_QUERY_FRAGMENTS", tile.fragments)
       .set("CLUTCH_SUB_GROUPS", tile.sub_groups);
-  if (is_backward(p)) plan.defines.set("CLUTCH_STEPS", tile.steps);
+  if (is_backward(p)) plan.defines.set("CLUTCH_STEPS", tile.steps).set("CLUTCH_BOTH_SUMS", has_both_sums(p));
 }
 
 }}}  // namespace clutch::v0::detail

@@ -179,7 +179,7 @@ void Product::note_matrix_instructions() {
     numbers.kind = MATMUL_NUMBERS_BF16;
   else if (c.options.numerics >= Numerics::tf32 && p.a == DType::f32)
     numbers.kind = MATMUL_NUMBERS_TF32;
-  if (numbers.kind == 0 || is_packed) return;
+  if (numbers.kind == 0 || (is_packed && !asked)) return;  // panels are of the compute type; lay_out() refuses them
   MatrixInstructions found;
   if (sparse) {
     MatrixNumbers of_sparse = numbers;
