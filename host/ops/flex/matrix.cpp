@@ -43,8 +43,12 @@ FlexMatrixTile largest_back_tile(const FlexProblem& p) {
     default: return {wide ? 4 : 8, 1, others, 2};
   }
 }
-/// True if a work-item has registers for results of keys and of values at the same time.
-bool has_both_sums(const FlexProblem& p) { return most_values(p.layout) == kFlexMatrixMost && (p.layout == MatrixLayout::mfma || p.key_parts <= 2); }
+/// True if a work-item has registers for results of keys and of values at the same time. Operands of wmma's lanes take twice those of the others, so that a
+/// score mod needs the rest.
+bool has_both_sums(const FlexProblem& p) {
+  if (most_values(p.layout) != kFlexMatrixMost || (p.layout == MatrixLayout::wmma && p.score != 0)) return false;
+  return p.layout == MatrixLayout::mfma || p.key_parts <= 2;
+}
 
 /// Least sub-groups of a tile.
 constexpr int kLeastSubGroups = 2;
