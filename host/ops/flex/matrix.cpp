@@ -73,8 +73,8 @@ std::uint64_t FlexMatrixTile::items(MatrixLayout layout) const {
 std::uint64_t FlexMatrixTile::local_bytes(const FlexProblem& p) const {
   const int of_word = numbers_of_word(p), results = sub_groups * query_lines(p.layout), e = elements(p.key_parts), ev = elements(p.value_parts);
   const int all = static_cast<int>(rows(p.layout)), states = p.part == FlexPart::keys ? others : all;
-  const int words = is_backward(p) ? FLEX_MATRIX_BACK_WORDS(all, others, e, ev, of_word, steps, states, results)
-                                   : FLEX_MATRIX_WORDS(all, others, e, ev, of_word, results);
+  const int words =
+      is_backward(p) ? FLEX_MATRIX_BACK_WORDS(all, others, e, ev, of_word, steps, states, results) : FLEX_MATRIX_WORDS(all, others, e, ev, of_word, results);
   return 4 * (static_cast<std::uint64_t>(words) + (p.stand_in ? items(p.layout) * MATMUL_MODEL_WORDS : 0));
 }
 

@@ -71,7 +71,8 @@ MultiHeadGradients multi_head_attention_backward(const Tensor& grad_out, const T
   const HeadSplit split(x, weights);
   const Tensor* all[] = {&grad_out, &x, &weights.in_weight, &weights.out_weight, &result.projected, &result.attended, &result.lse};
   const Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
-  const linalg::LinearGradients out = linalg::linear_backward(grad_out, result.attended, weights.out_weight, weights.out_bias, {.numerics = options.numerics}, stream);
+  const linalg::LinearGradients out =
+      linalg::linear_backward(grad_out, result.attended, weights.out_weight, weights.out_bias, {.numerics = options.numerics}, stream);
   const Heads h = split.of(result.projected);
   auto whole = [&](const Tensor& t) { return split.by_heads(t, 0, split.heads); };
   const FlexGradients made =

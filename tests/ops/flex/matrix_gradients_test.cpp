@@ -27,8 +27,7 @@ TEST(FlexMatrixGradients, WholeNumbersAreExact) {
           // Each is two programs. Which lane has what does not depend on the shape.
           if (level() == "smoke" && (i > 0 || dtype != DType::bf16 || (layout != MatrixLayout::mma && layout != MatrixLayout::wmma))) continue;
           for (const int which : {0, 1, 2}) {
-            const std::string wrong =
-                run_once(device, FlexCase::gradient_problem("flex_matrix_dq", dtype, kShapes[i], which, seed() + i, turn % 2 == 0));
+            const std::string wrong = run_once(device, FlexCase::gradient_problem("flex_matrix_dq", dtype, kShapes[i], which, seed() + i, turn % 2 == 0));
             EXPECT_EQ(wrong, "") << name(layout) << " " << name(dtype) << " shape " << i << " gradient " << which;
           }
         }
@@ -115,7 +114,8 @@ TEST(FlexMatrixGradients, RandomNumbersKeepTheBound) {
           ASSERT_EQ(is.size(), exact.size());
           double nearest = 0;
           for (std::size_t i = 0; i < is.size(); ++i) {
-            ASSERT_LE(std::fabs(is[i] - exact[i]), most[i]) << call.name << " of " << name(dtype) << ": d" << what << " at " << i << ", " << is[i] << " for " << exact[i];
+            ASSERT_LE(std::fabs(is[i] - exact[i]), most[i])
+                << call.name << " of " << name(dtype) << ": d" << what << " at " << i << ", " << is[i] << " for " << exact[i];
             nearest = std::max(nearest, std::fabs(is[i] - exact[i]) / most[i]);
           }
           // A bound that nothing comes near would notice nothing.
