@@ -205,13 +205,13 @@ struct FlexGradients {
 ///   (tf32: 11 bits), ds of f16 overflows from 65520 on; their products with rows are summed in f32, in dq by keys, in
 ///   dk and dv by heads and batches that share keys, then by queries. Where |lse| is 32 or more rows' sums are made of
 ///   scores with the same rounding.
-/// Accuracy of these, where lse and out are flex()'s by the same numerics: with u and d as there, w a weight, f what
-///   dropout leaves of 1, m the score mod's derivative with what d changes of it, D = 2 d + (S + 256) 2^-21 +
-///   2^-22 |lse| (at most 1), t = |grad| |v| of a query and a key, T = sum of w f t of the query, and n terms in a sum,
-///   before it is stored a gradient is of the exact one within
-///   of v (u + 2 D + 2 (n + 16) 2^-23) sum of w f |grad|,
-///   of q (3 u + 4 D + 2 (n + Ev + 32) 2^-23) scale sum of |m| w (f t + T) |k|, and of k the same with |q|;
-///   for f16 n 2^-25 times the largest |grad|, scale |k| or scale |q| more.
+/// Sizes: with u and d as of flex(), w a weight, f what dropout leaves of 1, t = |grad| |v| of a query and a key, T =
+///   sum of w f t of the query, m the score mod's derivative with what d changes of it, n terms in a sum, and
+///   D = 2 d + (S + 256) 2^-21 + 2^-22 |lse|, at most 1.
+/// Accuracy of these: where lse and out are flex()'s by the same numerics a gradient, before it is stored, is within
+///   (u + 2 D + 2 (n + 16) 2^-23) sum of w f |grad| of the exact one of v,
+///   (3 u + 4 D + 2 (n + Ev + 32) 2^-23) scale sum of |m| w (f t + T) |k| of that of q, and with |q| of that of k.
+/// Accuracy in f16: n 2^-25 times the largest |grad|, scale |k| or scale |q| more.
 /// Determinism: no atomics; every sum has a fixed order.
 /// Errors: as flex(); invalid_argument without lse; not_supported with page_table.
 /// Stream: never waits.
