@@ -389,7 +389,7 @@ struct FlexCase {
       {"flex_matrix_dq", Edit::stride, "store_states(states, tensors, to, rows.count,", "store_states(states, tensors, to / 2, rows.count,"},
       {"flex_matrix_dq", Edit::offset, "store_results(to, at * length + first,", "store_results(to, at * length + first + 1,"},
       {"flex_matrix_dq", Edit::arithmetic, "(*product * factor - known.s2)", "(*product * factor + known.s2)"},
-      {"flex_matrix_dkv", Edit::tail, "(other < tile->count), tile->looks", "(other < tile->count - 1), tile->looks"},
+      {"flex_matrix_dkv", Edit::tail, "((other) < tile->count))", "((other) < tile->count - 1))"},
       {"flex_matrix_dkv", Edit::stride, "i = (int)row * r->row_stride", "i = (int)(row / 2) * r->row_stride"},
       {"flex_matrix_dkv", Edit::offset, "states + 4 * (BY_KEYS ? other : row)", "states + 4 * (BY_KEYS ? other ^ 1 : row)"},
       {"flex_matrix_dkv", Edit::arithmetic, "*raw = p * factor;", "*raw = 2 * p * factor;"},
