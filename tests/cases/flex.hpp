@@ -334,10 +334,13 @@ struct FlexCase {
     all.push_back(problem("bf16", "flex_matrix", DType::bf16, {.heads = 2, .q_len = 35, .kv_len = 70, .e = 19, .ev = 11, .kv_heads = 1}, seed + 19, true));
     all.push_back(problem("mask", "flex_matrix", DType::bf16, {.q_len = 35, .kv_len = 75, .e = 24, .ev = 40}, seed + 20, false));
     // Several tiles of others, and of both sides; heads and batches that share keys; sums of rows with large scores. Simulators run the first of each entry.
-    all.push_back(gradient_problem("flex_matrix_dq", DType::bf16, {.heads = 2, .q_len = 20, .kv_len = 40, .e = 19, .ev = 11, .kv_heads = 1}, 0, seed + 21, true));
+    all.push_back(
+        gradient_problem("flex_matrix_dq", DType::bf16, {.heads = 2, .q_len = 20, .kv_len = 40, .e = 19, .ev = 11, .kv_heads = 1}, 0, seed + 21, true));
     all.push_back(gradient_problem("flex_matrix_dkv", DType::bf16, {.q_len = 40, .kv_len = 20, .e = 19, .ev = 11}, 1, seed + 21, true));
-    all.push_back(gradient_problem("flex_matrix_dkv", DType::bf16, {.heads = 2, .q_len = 70, .kv_len = 75, .e = 19, .ev = 11, .kv_heads = 1}, 2, seed + 22, true));
-    all.push_back(gradient_problem("flex_matrix_dkv", DType::bf16, {.batch = 2, .q_len = 35, .kv_len = 40, .e = 24, .ev = 40, .kv_batch = 1}, 1, seed + 22, false));
+    all.push_back(
+        gradient_problem("flex_matrix_dkv", DType::bf16, {.heads = 2, .q_len = 70, .kv_len = 75, .e = 19, .ev = 11, .kv_heads = 1}, 2, seed + 22, true));
+    all.push_back(
+        gradient_problem("flex_matrix_dkv", DType::bf16, {.batch = 2, .q_len = 35, .kv_len = 40, .e = 24, .ev = 40, .kv_batch = 1}, 1, seed + 22, false));
     all.push_back(gradient_problem("flex_matrix", DType::bf16, {.heads = 1, .q_len = 20, .kv_len = 20, .e = 9, .ev = 9}, 2, seed + 23, false, true));
     // Of heads that share keys; and of queries of each, by parts.
     for (DType dtype : {DType::f32, DType::f64, DType::f16})
