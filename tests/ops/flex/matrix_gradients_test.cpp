@@ -127,4 +127,29 @@ TEST(FlexMatrixGradients, RandomNumbersKeepTheBound) {
   }
 }
 
+/// Sequences of several lengths, an empty one and keys that do not count among them: as by the reference, within what rounding to 11 bits allows.
+TEST(FlexMatrixGradients, OfSequencesAreThoseOfTheReference) {
+  const Device& device = test_devices().front();
+  if (!runs_flex_matrix(device)) GTEST_SKIP() << "the device runs no groups of the layouts' sub-groups";
+  auto numbers = [&](const std::vector<std::int32_t>& x) { return from_host(x, {static_cast<std::int64_t>(x.size())}, device); };
+  auto rows = [&](const Dims& sizes, std::uint64_t more) { return randn(sizes, {.device = device, .seed = seed() + more}); };
+  const Tensor q = rows({1, 4, 77, 24}, 1), k = rows({1, 2, 90, 24}, 2), v = rows({1, 2, 90, 16}, 3), grad = rows({1, 4, 77, 16}, 4);
+  FlexOptions o{.mask_mod = attention::causal(15),
+                .scale = 0.25,
+                .enable_gqa = true,
+                .return_lse = true,
+                .varlen = {.cu_seq_q = numbers({0, 20, 20, 77}), .cu_seq_kv = numbers({0, 40, 47, 90}), .seqused_kv = numbers({33, 7, 43})},
+                .implementation = "flex_items"};
+  const FlexResult forward = flex(q, k, v, o);
+  const attention::FlexGradients want = attention::flex_backward(grad, q, k, v, forward, o);
+  const MatrixStandIn stand_in(MatrixLayout::mma);
+  o.implementation = "flex_matrix", o.numerics = Numerics::tf32;
+  const attention::FlexGradients got = attention::flex_backward(grad, q, k, v, forward, o);
+  auto near = [](const char* what, const Tensor& x, const Tensor& y) {
+    const std::vector<double> is = values(x), exact = values(y);
+    for (std::size_t i = 0; i < is.size(); ++i) ASSERT_NEAR(is[i], exact[i], 0x1p-6 * (1 + std::fabs(exact[i]))) << what << " at " << i;
+  };
+  near("dq", got.q, want.q), near("dk", got.k, want.k), near("dv", got.v, want.v);
+}
+
 }}  // namespace clutch::testing
