@@ -13,6 +13,7 @@
 //   flex_combine          a line: results of parts become one                                                          flex/combine.clh
 //   flex_lanes_backward   tiles of keys: dq, dk, dv            keys               a work-group is a thread             flex/backward.clh
 //   flex_tiles_dq, _dkv   a tile of queries, of keys           one number         work-groups of many work-items       flex/tiles_backward.clh
+//   flex_matrix_dq, _dkv  the same, by matrix instructions     one number         such as have them                    flex/matrix_backward.clh
 //   flex_items_dq, _dkv   a query, a key                       one number         any                                  flex/items.clh
 //   flex_dropout          factors of dropout                                                                           flex/dropout.clh
 //   flex_assign           rows of a paged cache                                                                        flex/assign.clh
@@ -23,8 +24,8 @@
 //   S_NAME                dtype of the tensors
 //   A_IS_F32 or A_IS_F64  of scores
 //   CLUTCH_HAS_SCORE, CLUTCH_HAS_MASK, CLUTCH_DROPOUT, CLUTCH_RAGGED, CLUTCH_SKIP_MASKED, CLUTCH_KEYS_ALONG, CLUTCH_BACKWARD: 0 or 1
-//   for flex_matrix what flex/matrix.clh needs
-//   CLUTCH_SUMS_ONLY      1: flex_lanes, flex_tiles and flex_items make row sums for the backward pass
+//   for flex_matrix* what flex/matrix_tiles.clh needs
+//   CLUTCH_SUMS_ONLY      1: flex_lanes, flex_tiles, flex_matrix and flex_items make row sums for the backward pass
 #include "common/expr.clh"
 #include "common/launch.clh"
 #include "common/quads.clh"
@@ -117,14 +118,42 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void flex_tiles_spli
 }
 #endif
 
+#if defined(CLUTCH_ENTRY_flex_matrix) || defined(CLUTCH_ENTRY_flex_matrix_dq) || defined(CLUTCH_ENTRY_flex_matrix_dkv)
+#include "flex/matrix_tiles.clh"
+#endif
 #ifdef CLUTCH_ENTRY_flex_matrix
 #include "flex/matrix.clh"
 __kernel CLUTCH_LANES_OF_SUB_GROUP __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void flex_matrix(CLUTCH_PREDICATE CLUTCH_FLEX_FORWARD_PARAMS,
                                                                                                        CLUTCH_FLEX_PARAMS) {
   CLUTCH_FLEX_TAKE_PARAMS
   const Forward tensors = CLUTCH_FLEX_FORWARD;
-  FLEX_MATRIX_LOCAL_MEMORY
+  FLEX_MATRIX_LOCAL_MEMORY(FLEX_MATRIX_WORDS(BLOCK_M, BLOCK_N, KEY_SIZE, VALUE_SIZE, OF_WORD, RESULT_ROWS))
   flex_matrix_body(lines, model, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), &tensors, &lists, args, scale CLUTCH_MOD_ARGUMENTS);
+}
+#endif
+
+#if defined(CLUTCH_ENTRY_flex_matrix_dq) || defined(CLUTCH_ENTRY_flex_matrix_dkv)
+#include "flex/matrix_backward.clh"
+#endif
+#ifdef CLUTCH_ENTRY_flex_matrix_dq
+__kernel CLUTCH_LANES_OF_SUB_GROUP __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void flex_matrix_dq(CLUTCH_PREDICATE CLUTCH_FLEX_OUT(dq),
+                                                                                                          CLUTCH_FLEX_BACKWARD_PARAMS, CLUTCH_FLEX_PARAMS) {
+  CLUTCH_FLEX_TAKE_PARAMS
+  const Backward tensors = CLUTCH_FLEX_BACKWARD;
+  FLEX_MATRIX_LOCAL_MEMORY(FLEX_MATRIX_BACK_SIZE)
+  flex_matrix_gradients(lines, model, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), dq + dq_offset, 0, &tensors, &lists, args,
+                        scale CLUTCH_MOD_ARGUMENTS);
+}
+#endif
+#ifdef CLUTCH_ENTRY_flex_matrix_dkv
+__kernel CLUTCH_LANES_OF_SUB_GROUP __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void flex_matrix_dkv(CLUTCH_PREDICATE CLUTCH_FLEX_OUT(dk),
+                                                                                                           CLUTCH_FLEX_OUT(dv), CLUTCH_FLEX_BACKWARD_PARAMS,
+                                                                                                           CLUTCH_FLEX_PARAMS) {
+  CLUTCH_FLEX_TAKE_PARAMS
+  const Backward tensors = CLUTCH_FLEX_BACKWARD;
+  FLEX_MATRIX_LOCAL_MEMORY(FLEX_MATRIX_BACK_SIZE)
+  flex_matrix_gradients(lines, model, get_group_id(0), get_num_groups(0), (uint)get_local_id(0), dk + dk_offset, dv + dv_offset, &tensors, &lists, args,
+                        scale CLUTCH_MOD_ARGUMENTS);
 }
 #endif
 

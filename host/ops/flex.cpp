@@ -249,8 +249,12 @@ std::string_view entry_of(FlexPart part, std::string_view chosen) {
     case FlexPart::combine: return "flex_combine";
     case FlexPart::assign: return "flex_assign";
     case FlexPart::dropout: return "flex_dropout";
-    case FlexPart::backward: return chosen == "flex_lanes" ? "flex_lanes_backward" : chosen == "flex_tiles" ? "flex_tiles_dq" : "flex_items_dq";
-    case FlexPart::keys: return chosen == "flex_tiles" ? "flex_tiles_dkv" : "flex_items_dkv";
+    case FlexPart::backward:
+      return chosen == "flex_lanes"    ? "flex_lanes_backward"
+             : chosen == "flex_tiles"  ? "flex_tiles_dq"
+             : chosen == "flex_matrix" ? "flex_matrix_dq"
+                                       : "flex_items_dq";
+    case FlexPart::keys: return chosen == "flex_tiles" ? "flex_tiles_dkv" : chosen == "flex_matrix" ? "flex_matrix_dkv" : "flex_items_dkv";
   }
   return {};
 }

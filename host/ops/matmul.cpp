@@ -277,6 +277,7 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
              matrix = plan.entry == "matmul_matrix" || plan.entry == "matmul_sparse_matrix",
              items = tiles || few || matrix || plan.entry == "matmul_items" || plan.entry == "matmul_sparse_items", integer = is_byte(p.a),
              complex = is_complex(p.a);
+  if (p.in_panels && p.part == Part::product) plan.note = "numerics chain: matrix instructions read no PackedMatrix in panels";
   if (items) plan.tuning.width = 1;
   set_lanes(plan, traits, computed == DType::f64 || p.wide, 1 + p.input_count + p.position_count, true, 4);
   auto stored = [&](DType d) { return d == DType::c64 ? DType::f32 : d == DType::c128 ? DType::f64 : d; };

@@ -46,7 +46,8 @@ struct MatmulProblem {
   bool sparse_instruction = false;            ///< matmul_sparse_matrix: they take 2:4 matrices as they are; else these get their zeros back
   /// tiles: neighbours of a, of b and of the result come in quads, strides and sizes being multiples of four
   bool a_quads = false, b_quads = false, out_quads = false;
-  std::uint8_t unused[4] = {};
+  bool in_panels = false;  ///< the call allows instructions that cannot read b, since it is a PackedMatrix in panels
+  std::uint8_t unused[3] = {};
 };
 
 /// Compute type of products: f32 or f64, also for integers and complex numbers.

@@ -100,7 +100,7 @@ struct MultiHeadGradients {
   Tensor x, in_weight, in_bias, out_weight, out_bias;  ///< of a bias: undefined where there is none
 };
 /// Self-attention of x (B, L, E) with its projections: linear(), flex(), linear(); nothing is copied between them.
-/// options: as flex()'s; heads that share keys need no enable_gqa.
+/// options: as flex()'s, `numerics` of the projections, too; heads that share keys need no enable_gqa.
 /// Errors: as those; invalid_shape where the weights do not fit the heads.
 /// Source: torch.nn.functional.multi_head_attention_forward of PyTorch 2.12, whose packed weights these are for
 ///   kv_heads = heads.

@@ -10,6 +10,8 @@
 
 #include "common/shared.h"
 
+#include "matmul/args.h"
+
 // Numbers of local memory of flex_tiles*. These are macros because kernels declare arrays of these sizes.
 //   most    the most elements of a row (DMAX)
 //   shares  parts into which work-items share the columns of the second product
@@ -33,6 +35,13 @@
 // Words of four bytes of local memory: the queries of a tile, `keys` keys and their values, `of_word` numbers in a word; at the end `rows` rows of results.
 #define FLEX_MATRIX_OPERANDS(queries, keys, e, ev, of_word) (((queries) * (e) + (keys) * (e) + (keys) * (ev)) / (of_word))
 #define FLEX_MATRIX_WORDS(queries, keys, e, ev, of_word, rows) FLEX_MOST(FLEX_MATRIX_OPERANDS(queries, keys, e, ev, of_word), (rows) * ((ev) + FLEX_RESULT_PAD))
+// flex_matrix_dq, flex_matrix_dkv: two operands of `rows` rows; `steps` times an operand of the others, of their rows or of their elements, which may not fill
+// their lines; four numbers of each of `states` rows or others.
+#define FLEX_MATRIX_STEP_WORDS(others, e, ev, of_word) FLEX_MOST((others) * (e) / (of_word), (ev)*MATMUL_LINE_WORDS)
+#define FLEX_MATRIX_BACK_OPERANDS(rows, others, e, ev, of_word, steps, states) \
+  (2 * (rows) * (e) / (of_word) + (steps)*FLEX_MATRIX_STEP_WORDS(others, e, ev, of_word) + 4 * (states))
+#define FLEX_MATRIX_BACK_WORDS(rows, others, e, ev, of_word, steps, states, result_rows) \
+  FLEX_MOST(FLEX_MATRIX_BACK_OPERANDS(rows, others, e, ev, of_word, steps, states), (result_rows) * ((ev) + FLEX_RESULT_PAD))
 
 CLUTCH_SHARED_BEGIN
 

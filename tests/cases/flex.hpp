@@ -139,7 +139,7 @@ struct FlexCase {
               .entry = entry,
               .needs_fp64 = dtype == DType::f64,
               .is_helper = implementation != entry,
-              .by_matrix_instructions = entry == "flex_matrix"};
+              .by_matrix_instructions = entry.starts_with("flex_matrix")};
     model::Random random(seed);
     auto operand = [&](const Dims& sizes, auto&& draw) { return drawn(p, dtype, sizes, draw, transposed); };
     auto sign = [&] { return random.uniform(-1, 1) < 0 ? -8.0 : 8.0; };
@@ -245,7 +245,8 @@ struct FlexCase {
     Problem p{.name = fmt::format("d{} {}{}", "qkv"[which], name(dtype), large ? " large" : ""),
               .entry = entry,
               .needs_fp64 = dtype == DType::f64,
-              .is_helper = true};
+              .is_helper = true,
+              .by_matrix_instructions = entry.starts_with("flex_matrix")};
     model::Random random(seed);
     auto operand = [&](const Dims& sizes) { return drawn(p, dtype, sizes, [&] { return std::floor(random.uniform(-1, 2)); }); };
     const std::vector<double> q = operand(s.q()), k = operand(s.k()), v = operand(s.v()), grad = operand(s.out()), out = operand(s.out());
@@ -266,12 +267,14 @@ struct FlexCase {
           }
     p.output = {dtype, sizes, {}, std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(numel(sizes))))};
     for (std::size_t i = 0; i < sums.size(); ++i) model::store_at(p.output.raw.data(), i, dtype, sums[i]);
-    p.run = [=](const Tensor& to, std::span<const Tensor> in, const Stream& stream) {
+    p.run = [=, numerics = p.by_matrix_instructions ? linalg::Numerics::tf32 : linalg::Numerics::chain](const Tensor& to, std::span<const Tensor> in,
+                                                                                                        const Stream& stream) {
       attention::FlexOptions o{.score_mod = [](attention::Score x, attention::Index, attention::Index h, attention::Index,
                                                attention::Index) { return select(x >= h, x - cast(cast(x, DType::i32), x.dtype()), -1024.0f); },
                                .scale = 1,
                                .enable_gqa = true,
-                               .implementation = std::string(entry.substr(0, entry.find('_', 5)))};
+                               .implementation = std::string(entry.substr(0, entry.find('_', 5))),
+                               .numerics = numerics};
       attention::MaskMod mask = mask_mod(s);
       if (large) {
         o.score_mod = [](attention::Score x, auto...) { return x - cast(cast(x, DType::i32), x.dtype()) + 0x1p20f; };
@@ -330,6 +333,15 @@ struct FlexCase {
     // Several tiles of keys, by blocks and by the mask alone; a tile of queries that is halved on devices of many units. Rows are not quads of words.
     all.push_back(problem("bf16", "flex_matrix", DType::bf16, {.heads = 2, .q_len = 35, .kv_len = 70, .e = 19, .ev = 11, .kv_heads = 1}, seed + 19, true));
     all.push_back(problem("mask", "flex_matrix", DType::bf16, {.q_len = 35, .kv_len = 75, .e = 24, .ev = 40}, seed + 20, false));
+    // Several tiles of others, and of both sides; heads and batches that share keys; sums of rows with large scores. Simulators run the first of each entry.
+    all.push_back(
+        gradient_problem("flex_matrix_dq", DType::bf16, {.heads = 2, .q_len = 20, .kv_len = 40, .e = 19, .ev = 11, .kv_heads = 1}, 0, seed + 21, true));
+    all.push_back(gradient_problem("flex_matrix_dkv", DType::bf16, {.q_len = 40, .kv_len = 20, .e = 19, .ev = 11}, 1, seed + 21, true));
+    all.push_back(
+        gradient_problem("flex_matrix_dkv", DType::bf16, {.heads = 2, .q_len = 70, .kv_len = 75, .e = 19, .ev = 11, .kv_heads = 1}, 2, seed + 22, true));
+    all.push_back(
+        gradient_problem("flex_matrix_dkv", DType::bf16, {.batch = 2, .q_len = 35, .kv_len = 40, .e = 24, .ev = 40, .kv_batch = 1}, 1, seed + 22, false));
+    all.push_back(gradient_problem("flex_matrix", DType::bf16, {.heads = 1, .q_len = 20, .kv_len = 20, .e = 9, .ev = 9}, 2, seed + 23, false, true));
     // Of heads that share keys; and of queries of each, by parts.
     for (DType dtype : {DType::f32, DType::f64, DType::f16})
       all.push_back(problem(name(dtype), "flex_tiles_split", dtype, {.heads = 20, .kv_len = 43, .e = 19, .ev = 11, .kv_heads = 1}, seed + 13, false));
@@ -375,6 +387,15 @@ struct FlexCase {
       {"flex_matrix", Edit::stride, "i = (int)row * r->row_stride", "i = (int)(row / 2) * r->row_stride"},
       {"flex_matrix", Edit::offset, "span.q_at + begin) + first * args.out_stride[3]", "span.q_at + begin) + (first + 1) * args.out_stride[3]"},
       {"flex_matrix", Edit::arithmetic, "line % 8 / 2 * 4 + line % 16 / 8 * 2", "line % 8 / 2 * 2 + line % 16 / 8 * 8"},
+      {"flex_matrix", Edit::arithmetic, "*row_max_out = found ? row_max :", "*row_max_out = found ? lse :"},
+      {"flex_matrix_dq", Edit::tail, "if (of_tile < count && element < length)", "if (of_tile + 1 < count && element < length)"},
+      {"flex_matrix_dq", Edit::stride, "store_states(states, tensors, to, rows.count,", "store_states(states, tensors, to / 2, rows.count,"},
+      {"flex_matrix_dq", Edit::offset, "store_results(to, at * length + first,", "store_results(to, at * length + first + 1,"},
+      {"flex_matrix_dq", Edit::arithmetic, "(*product * factor - known.s2)", "(*product * factor + known.s2)"},
+      {"flex_matrix_dkv", Edit::tail, "((other) < tile->count))", "((other) < tile->count - 1))"},
+      {"flex_matrix_dkv", Edit::stride, "i = (int)row * r->row_stride", "i = (int)(row / 2) * r->row_stride"},
+      {"flex_matrix_dkv", Edit::offset, "states + 4 * (BY_KEYS ? other : row)", "states + 4 * (BY_KEYS ? other ^ 1 : row)"},
+      {"flex_matrix_dkv", Edit::arithmetic, "*raw = p * factor;", "*raw = 2 * p * factor;"},
       {"flex_tiles_split", Edit::tail, "if (element_of(item, c) < args.ev) tensors->parts", "if (element_of(item, c) + 1 < args.ev) tensors->parts"},
       {"flex_tiles_split", Edit::stride, "line_stride = by_heads ? args.q_rows : 1;", "line_stride = by_heads ? 0 : 1;"},
       {"flex_tiles_split", Edit::offset, "row_at(args.q_stride, b, h, span.q_at + begin), row_stride",

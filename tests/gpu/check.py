@@ -59,12 +59,20 @@ def make_plans(profile):
     return plans
 
 
+def has_instructions(target, path):
+    """False of a program for instructions that the profile's device has and the target has not: mma of f8, from compute capability 8.9 on."""
+    if not target.startswith('sm_') or int(target[3:]) >= 89:
+        return True
+    with open(path) as file:
+        return '#define CLUTCH_NUMBERS 5\n' not in file.read()  # MATMUL_NUMBERS_F8
+
+
 def tasks_of(target, folder, profile, op, quick):
-    """The programs that the profile's launches name, those of real calls first; in a quick run the first of each kernel."""
+    """The programs that the profile's launches name and the target has instructions for, those of real calls first; in a quick run the first of each kernel."""
     found = {}
     for line in open(os.path.join(folder, profile + '.launches')):
         program, kernel, local, _, arguments, call = line.rstrip('\n').split('\t')
-        if not call or (op and not kernel.startswith(op + '_')):
+        if not call or (op and not kernel.startswith(op + '_')) or not has_instructions(target, os.path.join(folder, program + '.cl')):
             continue
         found.setdefault((kernel, program), (call, []))[1].append((local, arguments))
     tasks, names, kernels = [], collections.Counter(), set()

@@ -158,6 +158,8 @@ BUDGET_CALLS = {
     'flex causal, 16 x 4096 x 64': 'flex E=64 f32',
     'flex causal of bf16 by matrix instructions, 16 x 4096 x 64': 'flex by blocks E=64 bf16',
     'flex causal of bf16 by matrix instructions, 16 x 4096 x 128': 'flex by blocks E=128 bf16',
+    'flex_backward causal of bf16 by matrix instructions, 16 x 4096 x 64': 'flex by blocks E=64 bf16',
+    'flex_backward causal of bf16 by matrix instructions, 16 x 4096 x 128': 'flex by blocks E=128 bf16',
     'matmul 4096': 'matmul 4096 f32',
     'matmul 4096 of bf16 by matrix instructions': 'matmul by blocks 4096 bf16',
     'linear 4096 of bf16 by matrix instructions': 'matmul by blocks 4096 bf16',

@@ -138,6 +138,18 @@ def processes():
     return bad
 
 
+def choice():
+    """Programs for instructions of f8 are for targets that have these."""
+    with tempfile.TemporaryDirectory() as folder:
+        for program, numbers in (('f8', 5), ('bf16', 2)):
+            with open(os.path.join(folder, program + '.cl'), 'w') as file:
+                file.write(f'#define CLUTCH_NUMBERS {numbers}\n')
+        with open(os.path.join(folder, 'planted.launches'), 'w') as file:
+            file.writelines(f'{program}\tmatmul_matrix\t64\t64\tm\tcall of {program}\n' for program in ('f8', 'bf16'))
+        calls = lambda target: sorted(task.call for task in check.tasks_of(target, folder, 'planted', None, False))
+        return fails('programs of sm_80', ['call of bf16'], calls('sm_80')) + fails('programs of sm_90', ['call of bf16', 'call of f8'], calls('sm_90'))
+
+
 def comparison():
     bad = 0
     row = {'target': 'sm_90', 'kernel': 'planted', 'call': 'a call', 'compiler': 'ptxas-1', 'error': '', **{name: 8 for name in budget.NUMBERS}}
@@ -170,7 +182,7 @@ def comparison():
 
 
 def main():
-    bad = readers() + processes() + comparison()
+    bad = readers() + processes() + choice() + comparison()
     print(f'gpu-check --self-test: {bad} faults were not found' if bad else 'gpu-check --self-test: all faults were found')
     return 1 if bad else 0
 

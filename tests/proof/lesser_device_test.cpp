@@ -244,6 +244,31 @@ TEST(LesserDevice, CallsThatAllowMatrixInstructionsUseThem) {
   EXPECT_TRUE(uses([&] { linalg::scaled_matmul_out(out, f8, f8, scale, scale, {.numerics = Numerics::f8}); }));
   EXPECT_NE(last_plan().find(" NUMBERS=5"), std::string::npos) << last_plan();
   EXPECT_TRUE(uses([&] { linalg::matmul(bytes, bytes); }));
+  EXPECT_TRUE(uses([&] { linalg::linear(a, linalg::PackedMatrix(a), bias, {.numerics = Numerics::blocks}); }));
+  // What a call launches, in order; other ops' kernels left out.
+  auto launches = [&](std::string_view stem, const std::function<void()>& call) {
+    Stream stream(d);
+    StreamGuard guard(stream);
+    Graph graph;
+    {
+      GraphCapture capture(graph, stream);
+      call();
+    }
+    std::vector<std::string> all;
+    for (const GraphNode& node : graph.nodes())
+      if (node.kernel.starts_with(stem)) all.push_back(node.kernel);
+    return all;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(launches("matmul_", [&] { linalg::matmul_backward(a, a, a, {.numerics = Numerics::blocks}); }), Names(2, "matmul_matrix"));
+  EXPECT_EQ(launches("matmul_", [&] { linalg::matmul_backward(a, a, a); }), Names(2, "matmul_tiles"));
+  const auto scaled = trace([](Expr x, Expr y) { return x * y; }, std::array{DType::f32, DType::f32});
+  EXPECT_EQ(launches("matmul_", [&] { linalg::matmul_backward(a, a, a, scaled, std::array{bias.to(DType::f32)}, {.numerics = Numerics::blocks}); }),
+            Names(3, "matmul_matrix"));
+  EXPECT_EQ(launches("matmul_", [&] { linalg::linear_backward(a, a, a, bias, {.activation = nn::Activation::relu, .numerics = Numerics::blocks}); }),
+            Names(3, "matmul_matrix"));
+  const sparse::SemiStructured weight = sparse::compress(sparse::prune_2_4(a));
+  EXPECT_EQ(launches("matmul_", [&] { sparse::linear_backward(a, a, weight, bias, {.numerics = Numerics::blocks}); }), Names(2, "matmul_matrix"));
   auto attends = [&](const Tensor& q, Numerics numerics) {
     attention::flex(q, q, q, {.numerics = numerics});
     return last_plan().starts_with("flex_matrix");
@@ -254,6 +279,18 @@ TEST(LesserDevice, CallsThatAllowMatrixInstructionsUseThem) {
   EXPECT_FALSE(attends(rows.slice(2, 0, 8), Numerics::blocks));
   EXPECT_FALSE(attends(rows.to(DType::f32), Numerics::blocks));
   EXPECT_TRUE(attention::sdpa(rows, rows, rows, {.numerics = Numerics::blocks}).out.defined() && last_plan().starts_with("flex_matrix"));
+  const attention::FlexOptions blocks{.return_lse = true, .numerics = Numerics::blocks};
+  const attention::FlexResult forward = attention::flex(rows, rows, rows, blocks);
+  EXPECT_EQ(launches("flex_", [&] { attention::flex_backward(rows, rows, rows, rows, forward, blocks); }),
+            (Names{"flex_matrix", "flex_matrix_dkv", "flex_matrix_dq"}));
+  EXPECT_EQ(launches("flex_", [&] { attention::flex_backward(rows, rows, rows, rows, forward); }), (Names{"flex_tiles", "flex_tiles_dkv", "flex_tiles_dq"}));
+  // What gradients by matrix instructions have not goes as without.
+  EXPECT_EQ(launches("flex_", [&] { attention::flex_backward(rows, rows, rows, rows, forward, {.skip_masked = true, .numerics = Numerics::blocks}); }),
+            (Names{"flex_tiles", "flex_tiles_dkv", "flex_tiles_dq"}));
+  const attention::SdpaOptions of_sdpa{.numerics = Numerics::blocks};
+  const attention::SdpaResult attended = attention::sdpa(rows, rows, rows, of_sdpa);
+  EXPECT_EQ(launches("flex_", [&] { attention::sdpa_backward(rows, rows, rows, rows, attended, of_sdpa); }),
+            (Names{"flex_matrix", "flex_matrix_dkv", "flex_matrix_dq"}));
   // Sizes decide, not whether strides let a batch be joined.
   const Tensor apart = make({4, 20, 64}, DType::bf16).slice(1, 0, 16);
   EXPECT_TRUE(uses([&] { linalg::matmul(apart, a, {.numerics = Numerics::blocks}); }));

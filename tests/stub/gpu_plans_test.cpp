@@ -146,13 +146,14 @@ TEST(GpuPlans, CallsOfRealShapesLaunchWhatTheirKernelsTake) {
     if (dtype == DType::bf16 || dtype == DType::f16 || dtype == DType::f32)
       for (const int e : {64, 128}) {
         const Tensor q = c.make({1, 16, 4096, e});
-        c.run("flex by blocks E=" + std::to_string(e), [&] { attention::flex(q, q, q, {.return_lse = true, .numerics = linalg::Numerics::tf32}); });
+        const attention::FlexOptions plain{.return_lse = true, .numerics = linalg::Numerics::tf32};
+        c.run("flex by blocks E=" + std::to_string(e), [&] { attention::flex_backward(q, q, q, q, attention::flex(q, q, q, plain), plain); });
         if (e != 64) continue;
         auto causal = [](Index, Index, Index row, Index column) { return row >= column; };
         auto score = [](Score s, Index, Index, Index row, Index column) { return s + 0.125f * (column - row); };
         const auto mask = attention::create_block_mask(causal, {.q_len = 4096, .kv_len = 4096, .device = d});
-        c.run("flex by blocks causal alibi E=64",
-              [&] { attention::flex(q, q, q, {.score_mod = score, .block_mask = mask, .numerics = linalg::Numerics::tf32}); });
+        const attention::FlexOptions causal_alibi{.score_mod = score, .block_mask = mask, .return_lse = true, .numerics = linalg::Numerics::tf32};
+        c.run("flex by blocks causal alibi E=64", [&] { attention::flex_backward(q, q, q, q, attention::flex(q, q, q, causal_alibi), causal_alibi); });
       }
     c.run("sparse24 by blocks 4096", [&] { sparse::matmul(sparse::compress(c.make({4096, 4096})), c.make({4096, 4096}), blocks); });
     c.run("sparse24 linear by blocks 512x1024", [&] { sparse::matmul_transposed(c.make({512, 1024}), sparse::compress(c.make({1024, 1024})), blocks); });

@@ -6,7 +6,7 @@
 #include <clutch/ops/scatter.hpp>
 
 #include "block_mask/args.h"
-#include "ops/flex/call.hpp"
+#include "ops/flex/matrix.hpp"
 #include "runtime/quirks.hpp"
 
 #include <algorithm>
@@ -42,14 +42,10 @@ struct Sequences {
 struct RowSums {
   Tensor max, log_sum;
 };
-RowSums row_sums(const Tensor& q, const Tensor& k, const attention::FlexResult& results, const Checked& c, const attention::FlexOptions& options,
-                 const Stream& stream) {
+RowSums row_sums(const BuiltPlan& plan, const Mods& mods, const Tensor& q, const Tensor& k, const attention::FlexResult& results, const Checked& c,
+                 const attention::FlexOptions& options, const Stream& stream) {
   const TensorOptions sums{.dtype = results.lse.dtype(), .device = stream.device()};
   const RowSums made{empty(c.lines(), sums, stream), empty(c.lines(), sums, stream)};
-  const Mods mods(c, options, q.dtype(), {});
-  FlexProblem p = mods.problem(c, options, q.dtype());
-  p.part = FlexPart::sums;
-  const BuiltPlan& plan = flex_plan(*c.runtime, p, mods, options.implementation);
   FlexArgs args = args_of(q, k, k, q, c, options, plan, false);
   // Rows may be gone through twice from given maxima, for which loops that end early have no time.
   args.wants_max = results.max_scores.defined() && !(c.runtime->traits().quirks & kQuirkLoopsEndEarly);
@@ -85,7 +81,27 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
   Tensor delta = reduce(
       Reduce::sum, [](Expr g, Expr o) { return g * o; }, {grad, results.out}, {.dims = {-1}, .dtype = {sums}}, stream);
   if (backward.grad_lse.defined()) delta = map([](Expr d, Expr g) { return d - g; }, {delta, backward.grad_lse}, {}, stream);
-  const RowSums of_rows = row_sums(q, k, results, c, options, stream);
+  const Mods of_sums(c, options, q.dtype(), {});
+  Mods mods(c, options, q.dtype(), dropout);
+  if (!mods.score.empty()) mods.back = mods.score.backward();
+  const bool direct = (q.strides()[3] == 1 || c.e == 1) && (grad.strides()[3] == 1 || c.ev == 1) && c.e % 8 == 0 && c.ev % 8 == 0;
+  FlexProblem matrix;
+  if (c.q_len > kFewQueries) note_matrix_instructions(matrix, c, options, {&q, &k, &v, &grad});
+  auto problem_of = [&](FlexPart part) {
+    const bool sums_only = part == FlexPart::sums;
+    FlexProblem p = (sums_only ? of_sums : mods).problem(c, options, q.dtype());
+    p.part = part, p.direct = direct && !sums_only, p.numbers = matrix.numbers, p.layout = matrix.layout, p.stand_in = matrix.stand_in;
+    note_matrix_tiles(p, c);
+    return p;
+  };
+  auto built = [&](FlexPart part) -> const BuiltPlan& {
+    return flex_plan(*c.runtime, problem_of(part), part == FlexPart::sums ? of_sums : mods, options.implementation);
+  };
+  auto build_all = [&] {
+    if (built(FlexPart::backward).entry == "flex_matrix_dq") built(FlexPart::keys), built(FlexPart::sums);
+  };
+  if (matrix.layout != MatrixLayout::none && options.implementation.empty() && !builds_matrix(build_all)) matrix = {};
+  const RowSums of_rows = row_sums(built(FlexPart::sums), of_sums, q, k, results, c, options, stream);
   if (wants_captured) {
     const attention::BlockMask::State* blocks = options.block_mask.state().get();
     const Sequences queries(options.varlen.cu_seq_q, c.q_rows, c.q_len, stream), keys(options.varlen.cu_seq_kv, c.kv_rows, c.kv_len, stream);
@@ -110,18 +126,10 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
                                         .dropout = dropout},
                                        stream);
   }
-  Mods mods(c, options, q.dtype(), dropout);
-  if (!mods.score.empty()) mods.back = mods.score.backward();
-  FlexProblem p = mods.problem(c, options, q.dtype());
-  p.direct = (q.strides()[3] == 1 || c.e == 1) && (grad.strides()[3] == 1 || c.ev == 1) && c.e % 8 == 0 && c.ev % 8 == 0;
   const std::int64_t key_heads = (c.shared() ? 1 : c.batch) * (c.heads / c.gqa_factor);
   // The kernels' loops skip keys that no sequence reads, so their gradients are set to 0 here.
   if (c.ragged)
     for (const Tensor* t : {&made.k, &made.v}) fill_(*t, 0, {}, stream);
-  auto built = [&](FlexPart part) -> const BuiltPlan& {
-    p.part = part;
-    return flex_plan(*c.runtime, p, mods, options.implementation);
-  };
   auto launch = [&](const BuiltPlan& plan, FlexArgs& args, bool by_keys, std::initializer_list<const Tensor*> gradients, std::int64_t tasks, double flops) {
     args.tasks = static_cast<std::uint64_t>(tasks);
     Encoder encoder(stream, "flex_backward");
@@ -135,16 +143,19 @@ attention::FlexGradients differentiate_flex(const Tensor& grad, const Tensor& q,
   const BuiltPlan& plan = built(FlexPart::backward);
   if (plan.entry != "flex_lanes_backward") {
     // Computes the gradients of keys, then of queries. Scores are computed twice, but no sum spans several items.
-    const bool tiles = plan.entry == "flex_tiles_dq";
+    const bool tiles = by_groups(plan.entry);
     if (!tiles) {
       check_items(c, plan, c.batch * c.heads * c.q_len, c.kv_len, c.e + c.ev, c.e);
       check_items(c, plan, key_heads * c.kv_len, c.q_len * c.gqa_factor * (c.shared() ? c.batch : 1), c.e + c.ev, std::max(c.e, c.ev));
     }
     const BuiltPlan& of_keys = built(FlexPart::keys);
+    auto tasks_of = [&](const FlexArgs& args, FlexPart part) {
+      return args.tiles * (plan.entry == "flex_matrix_dq" ? flex_matrix_slices(problem_of(part), c.e, c.ev) : 1);
+    };
     FlexArgs by_keys = args_for(of_keys, true), by_queries = args_for(plan, false);
     // The second launch makes the scores and their gradients again; of the algorithm's five products it counts the one that is its own.
-    launch(of_keys, by_keys, true, {&made.k, &made.v}, key_heads * (tiles ? by_keys.tiles : c.kv_len), c.flops(2, 2));
-    launch(plan, by_queries, false, {&made.q}, c.batch * c.heads * (tiles ? by_queries.tiles : c.q_len), c.flops(1, 0));
+    launch(of_keys, by_keys, true, {&made.k, &made.v}, key_heads * (tiles ? tasks_of(by_keys, FlexPart::keys) : c.kv_len), c.flops(2, 2));
+    launch(plan, by_queries, false, {&made.q}, c.batch * c.heads * (tiles ? tasks_of(by_queries, FlexPart::backward) : c.q_len), c.flops(1, 0));
     return made;
   }
   FlexArgs args = args_for(plan, true);

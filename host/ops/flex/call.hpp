@@ -47,7 +47,7 @@ void check_flex_implementation(std::string_view forced);
 inline bool by_parts(std::string_view entry) { return entry == "flex_split" || entry == "flex_tiles_split"; }
 
 /// True if the entry's tasks are work-groups', of exactly the items that its plan says.
-inline bool by_groups(std::string_view entry) { return entry.starts_with("flex_tiles") || entry == "flex_matrix"; }
+inline bool by_groups(std::string_view entry) { return entry.starts_with("flex_tiles") || entry.starts_with("flex_matrix"); }
 /// Geometry for a number of tasks: a task is a work-group's where entries go by groups, else a work-item's.
 inline Geometry geometry_of(const BuiltPlan& plan, std::uint64_t tasks) {
   return by_groups(plan.entry) ? tile_geometry(tasks, plan.tuning.local) : item_geometry(tasks, plan.tuning.local);
@@ -55,6 +55,9 @@ inline Geometry geometry_of(const BuiltPlan& plan, std::uint64_t tasks) {
 
 /// The plan's kernel with its printed mods.
 const BuiltPlan& flex_plan(Runtime& runtime, const FlexProblem& p, const Mods& mods, std::string_view forced);
+/// Builds plans of a call that allows matrix instructions. A permission is no demand: false, with a line in the log, where the driver does not take their
+/// kernels, so that the call goes without them.
+bool builds_matrix(const std::function<void()>& build);
 double scale_of(const attention::FlexOptions& options, const Checked& c);
 /// Arguments other than tasks, parts and wants_*. `out` is the result, or its gradient. Rows of tiles are keys if `by_keys`, else queries.
 FlexArgs args_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Checked& c, const attention::FlexOptions& options,

@@ -54,14 +54,14 @@ MultiHeadResult multi_head_attention(const Tensor& x, const MultiHeadWeights& we
   const Tensor* all[] = {&x, &weights.in_weight, &weights.out_weight};
   const Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
   const TensorOptions stored{.dtype = x.dtype(), .device = stream.device()};
-  MultiHeadResult made{.projected = linalg::linear(x, weights.in_weight, weights.in_bias, {}, stream)};
+  MultiHeadResult made{.projected = linalg::linear(x, weights.in_weight, weights.in_bias, {.numerics = options.numerics}, stream)};
   made.attended = empty({x.size(0), x.size(1), split.heads * split.size}, stored, stream);
   made.lse = empty({x.size(0), split.heads, x.size(1)}, {.dtype = detail::compute_dtype(x.dtype(), kOp), .device = stream.device()}, stream);
   if (options.dropout_p > 0) made.dropout_state = empty({2}, {.dtype = DType::i64, .device = stream.device()}, stream);
   const Heads h = split.of(made.projected);
   flex_out({.out = split.by_heads(made.attended, 0, split.heads), .lse = made.lse, .dropout_state = made.dropout_state}, h.q, h.k, h.v, with_lse(options),
            stream);
-  made.out = linalg::linear(made.attended, weights.out_weight, weights.out_bias, {}, stream);
+  made.out = linalg::linear(made.attended, weights.out_weight, weights.out_bias, {.numerics = options.numerics}, stream);
   return made;
 }
 
@@ -71,7 +71,8 @@ MultiHeadGradients multi_head_attention_backward(const Tensor& grad_out, const T
   const HeadSplit split(x, weights);
   const Tensor* all[] = {&grad_out, &x, &weights.in_weight, &weights.out_weight, &result.projected, &result.attended, &result.lse};
   const Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
-  const linalg::LinearGradients out = linalg::linear_backward(grad_out, result.attended, weights.out_weight, weights.out_bias, {}, stream);
+  const linalg::LinearGradients out =
+      linalg::linear_backward(grad_out, result.attended, weights.out_weight, weights.out_bias, {.numerics = options.numerics}, stream);
   const Heads h = split.of(result.projected);
   auto whole = [&](const Tensor& t) { return split.by_heads(t, 0, split.heads); };
   const FlexGradients made =
@@ -80,7 +81,7 @@ MultiHeadGradients multi_head_attention_backward(const Tensor& grad_out, const T
   const Tensor projected = empty(result.projected.sizes(), {.dtype = x.dtype(), .device = stream.device()}, stream);
   const Heads to = split.of(projected);
   copy_(to.q, made.q, {}, stream), copy_(to.k, made.k, {}, stream), copy_(to.v, made.v, {}, stream);
-  const linalg::LinearGradients in = linalg::linear_backward(projected, x, weights.in_weight, weights.in_bias, {}, stream);
+  const linalg::LinearGradients in = linalg::linear_backward(projected, x, weights.in_weight, weights.in_bias, {.numerics = options.numerics}, stream);
   return {.x = in.x, .in_weight = in.weight, .in_bias = in.bias, .out_weight = out.weight, .out_bias = out.bias};
 }
 

@@ -91,6 +91,17 @@ const BuiltPlan& flex_plan(Runtime& runtime, const FlexProblem& p, const Mods& m
   });
 }
 
+bool builds_matrix(const std::function<void()>& build) {
+  try {
+    build();
+    return true;
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::build_failure) throw;
+    log_once(LogLevel::warn, fmt::format("attention goes without matrix instructions: {}", e.what()));
+    return false;
+  }
+}
+
 double scale_of(const attention::FlexOptions& options, const Checked& c) {
   return std::isnan(options.scale) ? 1 / std::sqrt(static_cast<double>(c.e)) : options.scale;
 }
@@ -170,18 +181,16 @@ FlexArgs forward_args(const attention::FlexResult& r, const Tensor& q, const Ten
   return args;
 }
 
-/// The plan of the forward pass. A permission is no demand: where the driver does not take the kernel of matrix instructions, the call goes without them.
+/// The plan of the forward pass.
 const BuiltPlan& forward_plan(FlexProblem& p, const Mods& mods, const Checked& c, const attention::FlexOptions& options) {
+  const BuiltPlan* plan = nullptr;
+  auto find = [&] { plan = &flex_plan(*c.runtime, p, mods, options.implementation); };
   if (p.layout != MatrixLayout::none && options.implementation.empty()) {
-    try {
-      return flex_plan(*c.runtime, p, mods, {});
-    } catch (const Error& e) {
-      if (e.code() != ErrorCode::build_failure) throw;
-      log_once(LogLevel::warn, fmt::format("attention goes without matrix instructions: {}", e.what()));
-      p.layout = MatrixLayout::none, p.numbers = 0;
-    }
+    if (builds_matrix(find)) return *plan;
+    p.layout = MatrixLayout::none, p.numbers = 0;
   }
-  return flex_plan(*c.runtime, p, mods, options.implementation);
+  find();
+  return *plan;
 }
 
 /// Computes results of parts of the keys, then combines them.
@@ -228,13 +237,13 @@ void run_flex(const attention::FlexResult& results, const Tensor& q, const Tenso
   // Values must be whole vectors; for few queries, keys as well.
   p.direct = (k.strides()[3] == 1 || c.e == 1) && (v.strides()[3] == 1 || c.ev == 1) && c.ev % 8 == 0;
   if (p.few) p.direct = p.direct && c.e % 16 == 0 && c.ev % 16 == 0 && (compute_dtype(q.dtype(), kFlex) == q.dtype() || c.gqa_factor * c.q_len <= kDirectRows);
-  if (!p.few) note_matrix_instructions(p, c, options, q, k, v);
+  if (!p.few) note_matrix_instructions(p, c, options, {&q, &k, &v}), note_matrix_tiles(p, c);
   const BuiltPlan& plan = forward_plan(p, mods, c, options);
   if (plan.entry == "flex_items") check_items(c, plan, c.batch * c.heads * c.q_len, c.kv_len, c.e, c.ev);
   if (by_parts(plan.entry)) return run_split(plan, p, mods, results, q, k, v, c, options, stream);
   FlexArgs args = forward_args(results, q, k, v, c, options, plan);
   args.tasks = static_cast<std::uint64_t>(c.batch * c.heads * (plan.entry == "flex_items" ? c.q_len : args.tiles));
-  if (plan.entry == "flex_matrix") args.tasks *= static_cast<std::uint64_t>(flex_matrix_slices(p, c.ev));
+  if (plan.entry == "flex_matrix") args.tasks *= static_cast<std::uint64_t>(flex_matrix_slices(p, c.e, c.ev));
   Encoder encoder(stream, "flex");
   encoder.moves(bytes_of({&results.out, &results.lse, &results.max_scores, &q, &k, &v}));
   bind_results(encoder, args, results);

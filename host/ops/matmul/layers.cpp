@@ -135,7 +135,7 @@ void linear_out(const Tensor& out, const Tensor& x, const PackedMatrix& weight, 
   linear_of(&out, x, weight, weight.dtype(), weight.sizes()[weight.sizes().rank() - 1], bias, options, stream);
 }
 
-MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tensor& b, const Stream& stream) {
+MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tensor& b, const MatmulBackwardOptions& options, const Stream& stream) {
   detail::OpName named("linalg::matmul_backward");
   constexpr std::string_view op = "linalg::matmul_backward";
   for (const Tensor* t : {&grad, &a, &b})
@@ -149,26 +149,27 @@ MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tenso
   if (b.rank() == 1) g = g.unsqueeze(g.rank());
   if (a.rank() == 1) g = g.unsqueeze(g.rank() - 1);
   // If all batches share one b, its gradient is one product over all rows.
+  const MatmulOptions of_products{.numerics = options.numerics};
   MatmulGradients result;
-  result.a = sum_to(matmul(g, b2.mT(), {}, stream), a2.sizes(), stream).reshape(a.sizes());
+  result.a = sum_to(matmul(g, b2.mT(), of_products, stream), a2.sizes(), stream).reshape(a.sizes());
   if (b2.rank() == 2 && a2.rank() > 2) {
     const std::int64_t k = a2.sizes()[a2.rank() - 1], n = g.sizes()[g.rank() - 1], rows = k > 0 ? a2.numel() / k : g.numel() / std::max<std::int64_t>(n, 1);
-    result.b = matmul(a2.contiguous(stream).reshape({rows, k}).mT(), g.contiguous(stream).reshape({rows, n}), {}, stream).reshape(b.sizes());
+    result.b = matmul(a2.contiguous(stream).reshape({rows, k}).mT(), g.contiguous(stream).reshape({rows, n}), of_products, stream).reshape(b.sizes());
   } else {
-    result.b = sum_to(matmul(a2.mT(), g, {}, stream), b2.sizes(), stream).reshape(b.sizes());
+    result.b = sum_to(matmul(a2.mT(), g, of_products, stream), b2.sizes(), stream).reshape(b.sizes());
   }
   return result;
 }
 
 MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tensor& b, const ExprFunction& f, std::span<const Tensor> inputs,
-                                const Stream& stream) {
+                                const MatmulBackwardOptions& options, const Stream& stream) {
   detail::OpName named("linalg::matmul_backward");
-  Tensor product = matmul(a, b, {.dtype = product_dtype(a.dtype(), b.dtype())}, stream);
+  Tensor product = matmul(a, b, {.dtype = product_dtype(a.dtype(), b.dtype()), .numerics = options.numerics}, stream);
   std::vector<Tensor> all{product};
   all.insert(all.end(), inputs.begin(), inputs.end());
   std::vector<Tensor> gradients = map_backward(std::span(&grad, 1), f, all, stream);
   Tensor of_product = a.dtype() == product.dtype() ? gradients[0] : gradients[0].to(a.dtype(), {}, stream);
-  MatmulGradients result = matmul_backward(of_product, a, b, stream);
+  MatmulGradients result = matmul_backward(of_product, a, b, options, stream);
   result.inputs.assign(gradients.begin() + 1, gradients.end());
   return result;
 }
@@ -186,14 +187,15 @@ void store_gradients(const MatmulGradients& out, const MatmulGradients& made, co
 
 }  // namespace
 
-void matmul_backward_out(const MatmulGradients& out, const Tensor& grad, const Tensor& a, const Tensor& b, const Stream& stream) {
+void matmul_backward_out(const MatmulGradients& out, const Tensor& grad, const Tensor& a, const Tensor& b, const MatmulBackwardOptions& options,
+                         const Stream& stream) {
   detail::OpName named("linalg::matmul_backward_out");
-  store_gradients(out, matmul_backward(grad, a, b, stream), stream);
+  store_gradients(out, matmul_backward(grad, a, b, options, stream), stream);
 }
 void matmul_backward_out(const MatmulGradients& out, const Tensor& grad, const Tensor& a, const Tensor& b, const ExprFunction& f,
-                         std::span<const Tensor> inputs, const Stream& stream) {
+                         std::span<const Tensor> inputs, const MatmulBackwardOptions& options, const Stream& stream) {
   detail::OpName named("linalg::matmul_backward_out");
-  store_gradients(out, matmul_backward(grad, a, b, f, inputs, stream), stream);
+  store_gradients(out, matmul_backward(grad, a, b, f, inputs, options, stream), stream);
 }
 
 LinearGradients linear_backward(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options,
@@ -203,8 +205,9 @@ LinearGradients linear_backward(const Tensor& grad, const Tensor& x, const Tenso
   Tensor rows = x.rank() == 1 ? x.unsqueeze(0) : x, g = x.rank() == 1 ? grad.unsqueeze(0) : grad;
   LinearGradients result;
   g = clutch::detail::linear_sums_backward(
-      g, x.dtype(), bias, options, [&](DType product) { return matmul(rows, weight.mT(), {.dtype = product}, stream); }, &result.bias, stream);
-  MatmulGradients both = matmul_backward(g, rows, weight.mT(), stream);
+      g, x.dtype(), bias, options, [&](DType product) { return matmul(rows, weight.mT(), {.dtype = product, .numerics = options.numerics}, stream); },
+      &result.bias, stream);
+  MatmulGradients both = matmul_backward(g, rows, weight.mT(), {.numerics = options.numerics}, stream);
   result.x = both.a.reshape(x.sizes()), result.weight = both.b.mT().contiguous(stream);
   return result;
 }

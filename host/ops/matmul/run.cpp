@@ -179,7 +179,9 @@ void Product::note_matrix_instructions() {
     numbers.kind = MATMUL_NUMBERS_BF16;
   else if (c.options.numerics >= Numerics::tf32 && p.a == DType::f32)
     numbers.kind = MATMUL_NUMBERS_TF32;
-  if (numbers.kind == 0 || is_packed) return;
+  // Panels are of the compute type, in an order of their own; where instructions are forced lay_out() refuses them.
+  p.in_panels = is_packed && blocks && numbers.kind != 0;
+  if (numbers.kind == 0 || (is_packed && !asked)) return;
   MatrixInstructions found;
   if (sparse) {
     MatrixNumbers of_sparse = numbers;

@@ -190,14 +190,16 @@ linalg::LinearGradients linear_backward(const Tensor& grad, const Tensor& x, con
                 fmt::format("the transposed weight must be one of {}, got {}", to_string(w.sizes()), to_string(options.transposed.sizes())));
   Tensor rows = x.rank() == 1 ? x.unsqueeze(0) : x, g = x.rank() == 1 ? grad.unsqueeze(0) : grad;
   linalg::LinearGradients result;
+  const MatmulOptions plain{.numerics = options.numerics};
   g = detail::linear_sums_backward(
-      g, x.dtype(), bias, {.activation = options.activation}, [&](DType product) { return matmul_transposed(rows, w, {.dtype = product}, stream); },
-      &result.bias, stream);
-  const Tensor of_x = options.transposed.empty() ? linalg::matmul(g, decompress(w, stream), {}, stream) : matmul_transposed(g, options.transposed, {}, stream);
+      g, x.dtype(), bias, {.activation = options.activation},
+      [&](DType product) { return matmul_transposed(rows, w, {.dtype = product, .numerics = options.numerics}, stream); }, &result.bias, stream);
+  const Tensor of_x =
+      options.transposed.empty() ? linalg::matmul(g, decompress(w, stream), plain, stream) : matmul_transposed(g, options.transposed, plain, stream);
   result.x = of_x.reshape(x.sizes());
   std::int64_t count = 1;
   for (int d = 0; d + 1 < g.rank(); ++d) count *= g.size(d);
-  const Tensor of_w = linalg::matmul(g.contiguous(stream).reshape({count, out}).mT(), rows.contiguous(stream).reshape({count, in}), {}, stream);
+  const Tensor of_w = linalg::matmul(g.contiguous(stream).reshape({count, out}).mT(), rows.contiguous(stream).reshape({count, in}), plain, stream);
   result.weight = options.masked ? apply_mask(of_w, mask_of(w, stream), stream) : of_w;
   return result;
 }

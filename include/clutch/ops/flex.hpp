@@ -112,7 +112,7 @@ struct FlexOptions {
   Generator generator = {};  ///< of dropout; empty: the device's default one
   bool skip_masked = false;  ///< a key with a weight of 0 counts for nothing, even NaN or infinity; a tenth slower
   std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
-  /// Lets a device's matrix instructions make the forward pass: a permission, as of linalg::matmul (flex()'s Numerics)
+  /// Lets a device's matrix instructions make the products: a permission, as of linalg::matmul (flex()'s Numerics)
   linalg::Numerics numerics = linalg::Numerics::chain;
 };
 
@@ -143,7 +143,7 @@ struct FlexResult {
 ///   its root; a score mod's terms add eps max|score| times max|v|. Subnormal numbers may count as 0.
 /// Numerics: `blocks` lets a device's matrix instructions make the forward pass of f16 and bf16, `tf32` that of f32,
 ///   too (q, k and v rounded to 11 significant bits), for more than 8 queries, E and Ev up to 128, without skip_masked.
-///   Calls that force another implementation, and gradients, go without.
+///   Calls that force another implementation go without.
 /// Matrix instructions: scores are f32 sums of products in an order of the instruction's own, times scale; q k^T has to
 ///   be finite. p = e^(score - largest so far) in f32 is rounded to the tensors' dtype (tf32: 11 bits), and its
 ///   products with values are summed in f32, as is the unrounded p, which lse has. The same call has the same bits on
@@ -200,6 +200,18 @@ struct FlexGradients {
 /// Zero weights: a weight of 0 adds nothing to captured tensors' gradients, even where the score mod's derivative is
 ///   not a number.
 /// Accuracy: f32 within 1e-5 of the exact gradient for unit-normal tensors at E = 64.
+/// Numerics: as flex()'s; captured tensors' gradients are made without.
+/// Matrix instructions: p = e^(score - lse) and ds, the gradient of a score, are f32 and rounded to the tensors' dtype
+///   (tf32: 11 bits), ds of f16 overflows from 65520 on; their products with rows are summed in f32, in dq by keys, in
+///   dk and dv by heads and batches that share keys, then by queries. Where |lse| is 32 or more rows' sums are made of
+///   scores with the same rounding.
+/// Sizes: with u and d as of flex(), w a weight, f what dropout leaves of 1, t = |grad| |v| of a query and a key, T =
+///   sum of w f t of the query, m the score mod's derivative with what d changes of it, n terms in a sum, and
+///   D = 2 d + (S + 256) 2^-21 + 2^-22 |lse|, at most 1.
+/// Accuracy of these: where lse and out are flex()'s by the same numerics a gradient, before it is stored, is within
+///   (u + 2 D + 2 (n + 16) 2^-23) sum of w f |grad| of the exact one of v,
+///   (3 u + 4 D + 2 (n + Ev + 32) 2^-23) scale sum of |m| w (f t + T) |k| of that of q, and with |q| of that of k.
+/// Accuracy in f16: n 2^-25 times the largest |grad|, scale |k| or scale |q| more.
 /// Determinism: no atomics; every sum has a fixed order.
 /// Errors: as flex(); invalid_argument without lse; not_supported with page_table.
 /// Stream: never waits.

@@ -164,7 +164,7 @@ void matmul_out(const Tensor& out, const Tensor& a, const MatrixOperand& b, F&& 
 struct LinearOptions {
   nn::Activation activation = nn::Activation::none;
   DTypeList dtype = {};                 ///< of the result; empty: as matmul's
-  Numerics numerics = Numerics::chain;  ///< of the product, not of gradients
+  Numerics numerics = Numerics::chain;  ///< of the product, in linear_backward() of the gradients' products
 };
 /// activation(x weight^T + bias): weight (out, in), or a PackedMatrix of its transpose (in, out); bias (out) or
 /// undefined. One launch.
@@ -183,22 +183,28 @@ struct MatmulGradients {
   Tensor a, b;
   std::vector<Tensor> inputs = {};  ///< of an epilogue: one for each floating input, in order
 };
+struct MatmulBackwardOptions {
+  Numerics numerics = Numerics::chain;  ///< of the gradients' products, and of the one that is computed again
+};
 /// Gradients of matmul(a, b): grad b^T and a^T grad, summed over batch dims that were broadcast.
 /// Dtypes: f64, f32, f16 or bf16, the same of grad, a and b; gradients have it, too: sums in f32 (f64 for f64), rounded
 ///   once a product and, where batch dims were broadcast, once more for their sum.
+/// Accuracy: of each product as matmul()'s with these numerics.
 /// Errors: invalid_dtype, also for integers, f8 and complex ones; else as matmul().
 CLUTCH_API MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tensor& b,
-                                           const Stream& stream = {});
+                                           const MatmulBackwardOptions& options = {}, const Stream& stream = {});
 /// Gradients of matmul(a, b, f, inputs): the product is computed again.
 /// Dtypes: a and b as above; grad as map_backward() of f takes it; each gradient has its tensor's dtype.
 CLUTCH_API MatmulGradients matmul_backward(const Tensor& grad, const Tensor& a, const Tensor& b, const ExprFunction& f,
-                                           std::span<const Tensor> inputs, const Stream& stream = {});
+                                           std::span<const Tensor> inputs, const MatmulBackwardOptions& options = {},
+                                           const Stream& stream = {});
 /// Into the caller's tensors, of these shapes and dtypes; an undefined one, or no list of inputs' gradients, is not
 /// asked for. They may share memory with inputs.
 CLUTCH_API void matmul_backward_out(const MatmulGradients& out, const Tensor& grad, const Tensor& a, const Tensor& b,
-                                    const Stream& stream = {});
+                                    const MatmulBackwardOptions& options = {}, const Stream& stream = {});
 CLUTCH_API void matmul_backward_out(const MatmulGradients& out, const Tensor& grad, const Tensor& a, const Tensor& b,
-                                    const ExprFunction& f, std::span<const Tensor> inputs, const Stream& stream = {});
+                                    const ExprFunction& f, std::span<const Tensor> inputs,
+                                    const MatmulBackwardOptions& options = {}, const Stream& stream = {});
 
 struct LinearGradients {
   Tensor x, weight, bias;  ///< bias: undefined where the layer has none

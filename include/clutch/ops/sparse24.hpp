@@ -196,6 +196,7 @@ struct LinearBackwardOptions {
   SemiStructured transposed = {};
   /// The weight's gradient where w holds values, zero elsewhere; false: all of it.
   bool masked = true;
+  linalg::Numerics numerics = linalg::Numerics::chain;  ///< of the products
 };
 /// Gradients of linear(): x's is grad w, the weight's, dense, grad^T x. Floating dtypes but f8.
 /// Source: the training path of PyTorch's SparseSemiStructuredTensor.

@@ -142,6 +142,22 @@ std::vector<Stated> stated_calls(const Device& d) {
                      4096,
                      {128, 256},
                      4097.0 / (2 * 4096)});
+  // Their gradients. Of the algorithm's operations, 5 products to forward's 2, the useful ones.
+  for (const std::int64_t e : {64, 128})
+    calls.push_back({fmt::format("flex_backward causal of bf16 by matrix instructions, 16 x 4096 x {}", e),
+                     [=](std::int64_t length) { return static_cast<double>((length > 1024 ? 16 : 1) * blocks(length)); },
+                     [=](std::int64_t length) -> Call {
+                       const Tensor q = empty({1, length > 1024 ? 16 : 1, length, e}, {.dtype = DType::bf16, .device = d});
+                       // Sums of rows are made again where lse is large, as it is not here.
+                       const Tensor lse = zeros({1, length > 1024 ? 16 : 1, length}, {.device = d});
+                       const attention::FlexOptions options{
+                           .block_mask = attention::create_block_mask(attention::causal(), {.q_len = length, .kv_len = length, .device = d}),
+                           .numerics = linalg::Numerics::blocks};
+                       return [=] { attention::flex_backward(q, q, q, q, {.out = q, .lse = lse}, options); };
+                     },
+                     4096,
+                     {128, 256},
+                     4097.0 / (2 * 4096)});
   // One document: all pairs of each block are looked at.
   calls.push_back({"block mask by documents, 2048",
                    [](std::int64_t length) { return static_cast<double>(length) * static_cast<double>(length) / (128.0 * 128.0); },

@@ -2,26 +2,17 @@
 // Attention by matrix instructions. On devices without them plain code stands in, which finds operands where the instructions' manuals say that they lie; so
 // whole numbers prove each layout of lanes. On a device that has them, CLUTCH_MATRIX_INSTRUCTIONS=on lets the same calls run the instructions.
 #include "ops/flex/matrix.hpp"
-#include "ops/flex/given.hpp"
+#include "ops/flex/matrix_calls.hpp"
 #include "program/program.hpp"
 #include "runtime/runtime.hpp"
-#include "support/matrix_layouts.hpp"
 #include "support/op_runner.hpp"
 
 #include <array>
-#include <cmath>
-#include <optional>
 
 namespace clutch::testing { namespace {
 
 using detail::MatrixStandIn;
 using linalg::Numerics;
-
-/// True if the device can run the kernel in the least tile of each layout, with plain code in the place of instructions.
-bool runs(const Device& device) {
-  const DeviceTraits& t = device.traits();
-  return can_run(device) && t.max_work_group >= 128 && t.local_bytes >= 64 << 10;
-}
 
 TEST(FlexMatrix, LanesExchangeAndRound) {
   CLUTCH_EACH_DEVICE(device) {
@@ -40,7 +31,7 @@ TEST(FlexMatrix, LanesExchangeAndRound) {
 /// What lanes told each other wrongly, or rounded wrongly, would be noticed.
 TEST(FlexMatrix, WrongExchangesAreNoticed) {
   const Device& device = test_devices().front();
-  if (!runs(device)) GTEST_SKIP() << "the device runs no groups of the layouts' sub-groups";
+  if (!runs_flex_matrix(device)) GTEST_SKIP() << "the device runs no groups of the layouts' sub-groups";
   constexpr std::array<std::array<std::string_view, 2>, 4> kEdits{{{"#define LAST_BIT 2", "#define LAST_BIT 4"},
                                                                    {"other > x ? other : x;", "other < x ? other : x;"},
                                                                    {"return native_exp2(x);", "return native_exp2(x) * 1.00001f;"},
@@ -59,7 +50,7 @@ TEST(FlexMatrix, WrongExchangesAreNoticed) {
 /// Weights of 0 and 1 and whole values: lengths around tiles, heads that share keys, rows of quads and others, block masks.
 TEST(FlexMatrix, WholeNumbersAreExact) {
   CLUTCH_EACH_DEVICE(device) {
-    if (!runs(device)) continue;
+    if (!runs_flex_matrix(device)) continue;
     constexpr std::array kShapes{FlexCase::Shape{.batch = 1, .heads = 2, .q_len = 40, .kv_len = 75, .e = 19, .ev = 11, .kv_heads = 1},
                                  FlexCase::Shape{.batch = 2, .heads = 1, .q_len = 33, .kv_len = 129, .e = 64, .ev = 64, .kv_batch = 1},
                                  FlexCase::Shape{.batch = 1, .heads = 1, .q_len = 150, .kv_len = 70, .e = 128, .ev = 72},
@@ -85,29 +76,15 @@ struct Bounds {
   std::vector<double> out, lse;
 };
 /// The contract's, of each result: `sizes` is a call's model of |v| in the place of v.
-Bounds bounds_of(const Given& given, DType dtype, const FlexCase::Result& want, const FlexCase::Result& sizes, double scale, double largest) {
-  const FlexCase::Shape& s = given.shape;
-  const auto e = static_cast<double>(s.e), keys = static_cast<double>(s.kv_len);
-  const bool f16 = dtype == DType::f16, bf16 = dtype == DType::bf16;
-  const double unit = bf16 ? 0x1p-8 : f16 ? 0x1p-11 : 0x1p-10, of_f32 = dtype == DType::f32 ? 0x1p-10 : 0;
-  const std::vector<double> q = values(given.q), k = values(given.k), v = values(given.v);
-  double most = 0, values_most = 0;
-  for (std::int64_t b = 0; b < s.batch; ++b)
-    for (std::int64_t h = 0; h < s.heads; ++h)
-      for (std::int64_t i = 0; i < s.q_len; ++i)
-        for (std::int64_t j = 0; j < s.kv_len; ++j) {
-          double size = 0;
-          for (std::int64_t d = 0; d < s.e; ++d)
-            size += std::fabs(q[static_cast<std::size_t>(s.row(b, h, i) * s.e + d)] * k[static_cast<std::size_t>((s.key(b, h) + j) * s.e + d)]);
-          most = std::max(most, size);
-        }
-  for (double x : v) values_most = std::max(values_most, std::fabs(x));
-  const double d = (2 * (e + 16) * 0x1p-23 + of_f32) * std::fabs(scale) * most + 0x1p-22 * largest, sums = 4 * (keys + 64) * 0x1p-23;
+Bounds bounds_of(const Given& given, DType dtype, const FlexCase::Result& want, const FlexCase::Result& sizes, double scale) {
+  const auto keys = static_cast<double>(given.shape.kv_len);
+  double values_most = 0;
+  for (double x : values(given.v)) values_most = std::max(values_most, std::fabs(x));
+  const double d = score_error(given, dtype, scale, want.largest), sums = 4 * (keys + 64) * 0x1p-23;
   Bounds bounds;
-  for (std::size_t i = 0; i < want.out.size(); ++i) {
-    const double stored = std::fabs(want.out[i]) * (bf16 ? 0x1p-8 : f16 ? 0x1p-11 : 0x1p-24) + (f16 ? 0x1p-25 : 0x1p-126);
-    bounds.out.push_back((unit + 2 * d + sums) * sizes.out[i] + (f16 ? keys * 0x1p-25 * values_most : 0) + stored);
-  }
+  for (std::size_t i = 0; i < want.out.size(); ++i)
+    bounds.out.push_back((matrix_unit(dtype) + 2 * d + sums) * sizes.out[i] + (dtype == DType::f16 ? keys * 0x1p-25 * values_most : 0) +
+                         stored_unit(dtype, want.out[i]));
   for (double x : want.lse) bounds.lse.push_back(d + sums + 0x1p-22 * std::fabs(x));
   return bounds;
 }
@@ -115,66 +92,23 @@ Bounds bounds_of(const Given& given, DType dtype, const FlexCase::Result& want, 
 /// Random tensors stay within the contract's bound, on the device's own instructions where it has them: masks, mods with captured tensors, dropout, sequences.
 TEST(FlexMatrix, RandomNumbersKeepTheBound) {
   CLUTCH_EACH_DEVICE(device) {
-    if (!runs(device)) continue;
-    const bool own =
-        detail::matrix_instructions(detail::runtime_for(device), {.kind = MATMUL_NUMBERS_BF16, .exchange = true}, true).layout != MatrixLayout::none;
+    if (!runs_flex_matrix(device)) continue;
     const FlexCase::Shape shape{.batch = 2, .heads = 4, .q_len = 75, .kv_len = 140, .e = 24, .ev = 40, .kv_heads = 2};
-    const FlexCase::HostMask causal = [](auto, auto, auto q, auto kv) { return q + 20 >= kv; };
-    const FlexCase::HostMask window = [](auto, auto, auto q, auto kv) { return q >= kv && q - kv <= 17; };
-    const FlexCase::HostMask nobody_of_some = [](auto, auto, auto q, auto kv) { return q >= 32 && q < 64 && kv > q; };
-    const Tensor slopes = attention::alibi_slopes(4, device);
-    const FlexCase::HostScore alibi = [](double s, auto, auto h, auto q, auto kv) {
-      return s + std::exp2(-2.0 * static_cast<double>(h + 1)) * static_cast<double>(kv - q);
-    };
-    const FlexCase::HostScore cap = [](double s, auto...) { return 3 * std::tanh(s / 3); };
-    const GeneratorState drawn{.seed = 0x123456789abcdefull, .offset = 0xffffffffull - 300};
-    const FlexCase::HostDropout dropout = FlexCase::host_dropout(shape, 0.3, drawn);
-    struct Row {
-      const char* name;
-      ScoreMod score;
-      FlexCase::HostScore host_score;
-      MaskMod mask;
-      FlexCase::HostMask host_mask;
-      bool blocks, drops;
-    };
-    const std::vector<Row> rows{
-        {"plain", {}, {}, {}, {}, false, false},
-        {"causal alibi", attention::alibi(slopes), alibi, attention::causal(20), causal, true, false},
-        {"capped window", attention::softcap(3), cap, attention::sliding_window(17), window, false, false},
-        {"nobody of some", {}, {}, [](Index, Index, Index q, Index kv) { return (q >= 32) & (q < 64) & (kv > q); }, nobody_of_some, true, false},
-        {"dropout", {}, {}, attention::causal(20), causal, true, true}};
-    int turn = 0;
+    MatrixTurn turn(device);
     for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
       const Given given(shape, device, dtype);
-      for (const Row& row : rows) {
-        const MatrixLayout layout = kLayouts[static_cast<std::size_t>(turn++) % kLayouts.size()];
-        if (level() == "smoke" && (dtype != DType::f16 || !row.blocks || row.drops)) continue;  // each is a program
-        std::optional<MatrixStandIn> stand_in;
-        if (!own) stand_in.emplace(dtype == DType::f32 && !detail::multiplies(layout, {.kind = MATMUL_NUMBERS_TF32}) ? MatrixLayout::mma : layout);
-        Generator generator(device, 1);
-        generator.set_state(drawn);
-        FlexOptions o{.score_mod = row.score,
-                      .scale = 0.25,
-                      .enable_gqa = true,
-                      .return_lse = true,
-                      .return_max_scores = true,
-                      .dropout_p = row.drops ? 0.3 : 0,
-                      .generator = generator,
-                      .implementation = "flex_matrix",
-                      .numerics = Numerics::tf32};
-        if (row.blocks)
-          o.block_mask = attention::create_block_mask(row.mask, {.q_len = shape.q_len, .kv_len = shape.kv_len, .block = {32, 24}, .device = device});
-        else
-          o.mask_mod = row.mask;
-        const FlexResult got = flex(given.q, given.k, given.v, o);
+      for (const MatrixCall& call : matrix_calls(device)) {
+        turn.next(dtype);
+        if (level() == "smoke" && (dtype != DType::f16 || !call.blocks || call.drops)) continue;  // each is a program
+        const FlexResult got = flex(given.q, given.k, given.v, call.options(shape, device, "flex_matrix"));
         std::vector<double> q = values(given.q), k = values(given.k), v = values(given.v);
-        const FlexCase::HostDropout drops = row.drops ? dropout : FlexCase::HostDropout();
-        const FlexCase::Result want = FlexCase::model(shape, q, k, v, 0.25, row.host_score, row.host_mask, drops);
+        const FlexCase::HostDropout drops = call.host_dropout(shape);
+        const FlexCase::Result want = FlexCase::model(shape, q, k, v, MatrixCall::kScale, call.host_score, call.host_mask, drops);
         for (double& x : v) x = std::fabs(x);
-        const FlexCase::Result sizes = FlexCase::model(shape, q, k, v, 0.25, row.host_score, row.host_mask, drops);
-        const Bounds bounds = bounds_of(given, dtype, want, sizes, 0.25, want.largest);
+        const FlexCase::Result sizes = FlexCase::model(shape, q, k, v, MatrixCall::kScale, call.host_score, call.host_mask, drops);
+        const Bounds bounds = bounds_of(given, dtype, want, sizes, MatrixCall::kScale);
         const std::vector<double> out = values(got.out), lse = values(got.lse), top = values(got.max_scores);
-        const std::string where = fmt::format("{} of {}", row.name, name(dtype));
+        const std::string where = fmt::format("{} of {}", call.name, name(dtype));
         for (std::size_t i = 0; i < out.size(); ++i) ASSERT_LE(std::fabs(out[i] - want.out[i]), bounds.out[i]) << where << " at " << i;
         for (std::size_t i = 0; i < lse.size(); ++i) {
           if (std::isinf(want.lse[i])) {
@@ -202,7 +136,7 @@ TEST(FlexMatrix, DevicesWithoutInstructionsGoAsBefore) {
       EXPECT_EQ(flex(given.q, given.k, given.v, {.numerics = Numerics::blocks}).out.to_bytes(), flex(given.q, given.k, given.v).out.to_bytes());
       EXPECT_EQ(code({}), ErrorCode::not_supported);
     }
-    if (!runs(device)) continue;
+    if (!runs_flex_matrix(device)) continue;
     const MatrixStandIn stand_in(MatrixLayout::mma);
     EXPECT_EQ(code({.skip_masked = true}), ErrorCode::not_supported);
     const Tensor wide = full({1, 1, 20, 136}, 1, {.dtype = DType::bf16, .device = device}), f32 = wide.to(DType::f32).slice(3, 0, 8);

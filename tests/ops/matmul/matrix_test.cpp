@@ -2,6 +2,7 @@
 // Products by matrix instructions. On devices without them plain code stands in, which finds operands where the instructions' manuals say that they lie; so
 // whole numbers prove each layout of lanes. On a device that has them, CLUTCH_MATRIX_INSTRUCTIONS=on lets the same calls run the instructions.
 #include "encode/matrix_instructions.hpp"
+#include "ops/matmul/call.hpp"
 #include "ops/matmul_plan.hpp"
 #include "program/program.hpp"
 #include "runtime/runtime.hpp"
@@ -276,6 +277,25 @@ TEST(Matrix, DevicesWithoutInstructionsMultiplyInChains) {
     EXPECT_EQ(linalg::linear(a, b.mT(), {}, {.numerics = Numerics::blocks}).to_bytes(), matmul(a, b).to_bytes());
     EXPECT_EQ(code_of([&] { matmul(a, b, kForced); }), ErrorCode::not_supported);
     EXPECT_EQ(code_of([&] { matmul(a.to(DType::f64), b.to(DType::f64), kForced); }), ErrorCode::not_supported);
+    auto same = [](const std::vector<Tensor>& x, const std::vector<Tensor>& y) {
+      for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(x[i].to_bytes(), y[i].to_bytes()) << i;
+    };
+    const Tensor grad = randn({70, 66}, {.dtype = DType::bf16, .device = device}), bias = randn({66}, {.dtype = DType::bf16, .device = device});
+    const linalg::MatmulGradients of = linalg::matmul_backward(grad, a, b), allowed = linalg::matmul_backward(grad, a, b, {.numerics = Numerics::blocks});
+    same({of.a, of.b}, {allowed.a, allowed.b});
+    const linalg::LinearOptions relu{.activation = nn::Activation::relu}, by_blocks{.activation = nn::Activation::relu, .numerics = Numerics::blocks};
+    const linalg::LinearGradients layer = linalg::linear_backward(grad, a, b.mT(), bias, relu);
+    const linalg::LinearGradients layer_by_blocks = linalg::linear_backward(grad, a, b.mT(), bias, by_blocks);
+    same({layer.x, layer.weight, layer.bias}, {layer_by_blocks.x, layer_by_blocks.weight, layer_by_blocks.bias});
+    // Panels are no matrix as instructions read them; where a PackedMatrix keeps it as it is, they read it.
+    const linalg::PackedMatrix packed(b);
+    const bool in_panels = packed.state()->panels.defined();
+    matmul(a, packed, {.numerics = Numerics::blocks});
+    EXPECT_EQ(last_plan().find("# numerics chain: matrix instructions read no PackedMatrix in panels") != std::string::npos, in_panels) << last_plan();
+    if (!in_panels || !can_run(device)) continue;
+    const MatrixStandIn stand_in(MatrixLayout::mma);
+    EXPECT_EQ(matmul(a, packed, {.numerics = Numerics::blocks}).to_bytes(), matmul(a, b).to_bytes());
+    EXPECT_EQ(code_of([&] { matmul(a, packed, kForced); }), ErrorCode::not_supported);
   }
 }
 
