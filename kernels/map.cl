@@ -136,3 +136,40 @@ __kernel void map_strided(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n,
   map_strided_body(CLUTCH_IDS, n, rank, sizes CLUTCH_STRIDE_NAMES CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
+
+// Lists of tensors: each place of the lists is a row of a table, whose tensors are contiguous. A group owns chunks, of CLUTCH_TILE elements of a row.
+#ifdef CLUTCH_ENTRY_map_list
+#include "common/table.clh"
+#include "map/args.h"
+#define LOAD_LISTED(k, dtype) \
+  (CLUTCH_CONCAT(CLUTCH_SPREAD_, k) ? CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), 0) : CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), (long)i))
+#define STORE_LISTED(k, dtype, x) CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), (long)i, x)
+static inline void map_list_tail(ulong i, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  const int spread[CLUTCH_OPERANDS] = CLUTCH_SPREADS;
+  IDX at[CLUTCH_OPERANDS][WIDTH];
+  for (int k = 0; k < CLUTCH_OPERANDS; ++k)
+    for (int l = 0; l < WIDTH; ++l) at[k][l] = spread[k] ? 0 : (IDX)i + l;
+  CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, STORE_SCATTERED)
+}
+static inline void map_list_body(CLUTCH_ID_PARAMS, const Table* table, __global const ulong* words, MapListArgs args CLUTCH_EXTRA_PARAMS) {
+  __global const uint2* chunks = (__global const uint2*)(words + args.row_count) + args.first_chunk;
+  for (ulong c = group; c < args.chunk_count; c += groups) {
+    const uint2 chunk = chunks[c];
+    const ulong first = (ulong)(chunk.x - args.first_row) * CLUTCH_OPERANDS;
+    CLUTCH_TABLE_BUFFERS(table, first)
+    const ulong begin = (ulong)chunk.y * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, words[chunk.x]), tail = begin + (end - begin) / WIDTH * WIDTH;
+    for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) {
+      CLUTCH_EXPRESSION(LOAD_LISTED, POSITION_GATHERED, STORE_LISTED)
+    }
+    if (tail < end && item == 0) map_list_tail(tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+  }
+}
+
+__kernel void map_list(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uchar* words, ulong words_offset,
+                       CLUTCH_ARGS(MapListArgs, args) CLUTCH_EXTRA_KERNEL_PARAMS) {
+  CLUTCH_TAKE_ARGS(MapListArgs, args)
+  CLUTCH_IF_PREDICATE
+  CLUTCH_TABLE(table)
+  map_list_body(CLUTCH_IDS, &table, (__global const ulong*)(words + words_offset), args CLUTCH_EXTRA_ARGUMENTS);
+}
+#endif

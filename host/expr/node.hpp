@@ -219,5 +219,8 @@ std::string print_fetches(std::size_t first, std::span<const DType> dtypes);
 /// Similar macros for tensors b0, b1, ... (BUFFER), their strides s0, s1, ... (STRIDE) and r1, ... (REDUCED), outputs first. No comma comes before
 /// CLUTCH_BUFFER_KERNEL_PARAMS, which are a kernel's first parameters.
 std::string print_operands(std::size_t outputs, std::size_t inputs, std::size_t positions, std::size_t captured);
+/// CLUTCH_TABLE_BUFFERS(table, first): declares b0, b1, ... as the tensors of a table (common/table.clh) from `first` on. CLUTCH_SPREAD_0, CLUTCH_SPREAD_1,
+/// ...: 1 for an operand of one element for all; CLUTCH_SPREADS: the same, as a list.
+std::string print_table_operands(std::size_t outputs, std::span<const bool> spread);
 
 }}}  // namespace clutch::v0::detail

@@ -291,6 +291,16 @@ std::string print_operands(std::size_t outputs, std::size_t inputs, std::size_t 
              strides, stride_names, spread, aligned, reduced, reduced_spread, shift);
 }
 
+std::string print_table_operands(std::size_t outputs, std::span<const bool> spread) {
+  std::string buffers, spreads, list;
+  for (std::size_t k = 0; k < spread.size(); ++k) {
+    buffers += fmt::format(" __global {0}uchar* b{1} = table_at(table, (first) + {1});", k < outputs ? "" : "const ", k);
+    spreads += fmt::format("#define CLUTCH_SPREAD_{} {}\n", k, spread[k] ? 1 : 0);
+    list += fmt::format("{}{}", k == 0 ? "" : ", ", spread[k] ? 1 : 0);
+  }
+  return fmt::format("#define CLUTCH_TABLE_BUFFERS(table, first){}\n{}#define CLUTCH_SPREADS {{{}}}\n", buffers, spreads, list);
+}
+
 PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes, const PrintNames& names) {
   const ExprBody& body = *function.body();
   const std::size_t outputs = output_dtypes.size(), inputs = input_dtypes.size();

@@ -9,6 +9,7 @@
 #include <clutch/event.hpp>
 #include <clutch/expr.hpp>
 #include <clutch/files.hpp>
+#include <clutch/foreach.hpp>
 #include <clutch/graph.hpp>
 #include <clutch/kernel.hpp>
 #include <clutch/nn.hpp>

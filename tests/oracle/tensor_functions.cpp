@@ -90,6 +90,19 @@ void add_views(Functions& table) {
 
 void add_copies(Functions& table) {
   table["copy_"] = [](Call& c) { copy_(c["destination"], c["source"], copy_options(c)); };
+  table["cat"] = [](Call& c) { c.has("out") ? cat_out(c["out"], c.list("tensors"), c.rank("dim", 0)) : c.give(cat(c.list("tensors"), c.rank("dim", 0))); };
+  table["stack"] = [](Call& c) { c.give(stack(c.list("tensors"), c.rank("dim", 0))); };
+  table["split"] = [](Call& c) { c.give(split(c["x"], c.integer("size", 1), c.rank("dim", 0))); };
+  table["split_copy"] = [](Call& c) {
+    const Dims sizes = c.dims("sizes");
+    c.give(split_copy(c["x"], std::span(sizes.begin(), sizes.end()), c.rank("dim", 0)));
+  };
+  table["foreach_copy_"] = [](Call& c) { foreach_copy_(c.list("destinations"), c.list("sources")); };
+  // The bytes of "from", which has the tensor's sizes and dtype.
+  table["write"] = [](Call& c) {
+    const std::vector<std::uint8_t> bytes = c["from"].to_bytes();
+    c["x"].write(std::as_bytes(std::span(bytes)));
+  };
   table["cast"] = [](Call& c) { c.give(cast(c["x"], *c.dtype("dtype"), copy_options(c))); };
   table["to"] = [](Call& c) { c.give(c["x"].to(*c.dtype("dtype"), {.overflow = overflow(c)})); };
   // The host's own conversions, of one number after another.
