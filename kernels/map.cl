@@ -5,14 +5,20 @@
 // Needs: what common/expr.clh needs; CLUTCH_OPERANDS; IDX; CLUTCH_TILE; CLUTCH_RANK_LANES (4, 8 or 16; of the shape vectors); and from
 // expression.clh, which the host prints (host/expr/print.cpp): CLUTCH_EXPRESSION(LOAD, POSITION, STORE) and the macros of
 // parameters BUFFER (the tensors), STRIDE (their strides) and EXTRA (params and captured tensors).
+// May have: CLUTCH_RANDOM (the function draws random numbers).
 // Operands are b0, b1, ...: outputs, inputs, then positions, which have strides and no memory.
 #include "common/expr.clh"
 #include "common/launch.clh"
+#include "common/shared.h"
 
 #if !defined(CLUTCH_OPERANDS) || !defined(IDX) || !defined(CLUTCH_TILE) || !defined(CLUTCH_RANK_LANES)
 #error "CLUTCH_OPERANDS, IDX, CLUTCH_TILE and CLUTCH_RANK_LANES are not defined"
 #endif
 
+#ifdef CLUTCH_RANDOM
+#include "common/expr_random.clh"
+#define CLUTCH_DRAW CLUTCH_DRAW_ANY
+#endif
 #include "expression.clh"
 
 #define CLUTCH_SHAPE_VECTOR CLUTCH_CONCAT(IDX, CLUTCH_RANK_LANES)
@@ -37,6 +43,29 @@ static inline void map_contiguous_tail(ulong i, int count CLUTCH_BUFFER_PARAMS C
     for (int k = 0; k < CLUTCH_OPERANDS; ++k) at[k][l] = (IDX)i + l;
   CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, STORE_SCATTERED)
 }
+#ifdef CLUTCH_RANDOM
+// Vectors of a chunk of random numbers, each of which draws another word of the same blocks, are taken one after another.
+#undef CLUTCH_DRAW
+#define CLUTCH_DRAW CLUTCH_DRAW_NEAR
+#define CHUNK_VECTORS (RANDOM_CHUNK_BLOCKS / WIDTH)
+static inline void map_contiguous_body(CLUTCH_ID_PARAMS, ulong n, uint wants_streaming CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  int streaming = wants_streaming && CLUTCH_OUTPUT_ADDRESSES % 64 == 0;
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
+    const ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n);
+    for (ulong unit = item; unit < CLUTCH_TILE / RANDOM_CHUNK_WORDS * CHUNK_VECTORS; unit += items) {
+      CLUTCH_NEAR_DRAWS
+      ulong i = begin + unit / CHUNK_VECTORS * RANDOM_CHUNK_WORDS + unit % CHUNK_VECTORS * WIDTH;
+      for (int word = 0; word < RANDOM_CHUNK_WORDS / RANDOM_CHUNK_BLOCKS && i < end; ++word, i += RANDOM_CHUNK_BLOCKS) {
+        if (i + WIDTH > end) {
+          map_contiguous_tail(i, (int)(end - i) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+        } else {
+          CLUTCH_EXPRESSION(LOAD_FULL, POSITION_FULL, STORE_FULL)
+        }
+      }
+    }
+  }
+}
+#else
 static inline void map_contiguous_body(CLUTCH_ID_PARAMS, ulong n, uint wants_streaming CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   // Streaming stores take addresses of whole vectors.
   int streaming = wants_streaming && CLUTCH_OUTPUT_ADDRESSES % 64 == 0;
@@ -48,6 +77,7 @@ static inline void map_contiguous_body(CLUTCH_ID_PARAMS, ulong n, uint wants_str
     if (tail < end && item == 0) map_contiguous_tail(tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
   }
 }
+#endif
 
 __kernel void map_contiguous(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, uint streaming CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE

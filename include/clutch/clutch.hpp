@@ -11,6 +11,7 @@
 #include <clutch/files.hpp>
 #include <clutch/foreach.hpp>
 #include <clutch/graph.hpp>
+#include <clutch/host_memory.hpp>
 #include <clutch/kernel.hpp>
 #include <clutch/nn.hpp>
 #include <clutch/ops.hpp>
@@ -21,6 +22,7 @@
 #include <clutch/random.hpp>
 #include <clutch/settings.hpp>
 #include <clutch/sparse.hpp>
+#include <clutch/storage.hpp>
 #include <clutch/stream.hpp>
 #include <clutch/tensor.hpp>
 #include <clutch/tune.hpp>

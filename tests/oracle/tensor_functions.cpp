@@ -137,6 +137,40 @@ void add_random(Functions& table) {
     normal_(c["self"], {.mean = c.number("mean", 0), .stddev = c.number("stddev", 1), .seed = seed(c), .generator = g});
     say_state(c, g);
   };
+  table["random_"] = [](Call& c) {
+    const Generator g = generator(c);
+    const DrawOptions draw{.seed = seed(c), .generator = g};
+    c.has("from") ? random_(c["self"], c.integer("from", 0), c.integer("to", 1), draw) : random_(c["self"], draw);
+    say_state(c, g);
+  };
+  table["bernoulli_"] = [](Call& c) {
+    const Generator g = generator(c);
+    const DrawOptions draw{.seed = seed(c), .generator = g};
+    c.has("probabilities") ? bernoulli_(c["self"], c["probabilities"], draw) : bernoulli_(c["self"], c.number("p", 0.5), draw);
+    say_state(c, g);
+  };
+  table["exponential_"] = [](Call& c) {
+    const Generator g = generator(c);
+    exponential_(c["self"], c.number("lambda", 1), {.seed = seed(c), .generator = g});
+    say_state(c, g);
+  };
+  table["randperm"] = [](Call& c) {
+    const Generator g = generator(c);
+    c.give(randperm(c.integer("n", 0), {.seed = seed(c), .generator = g}));
+    say_state(c, g);
+  };
+  // Dropout as one traced function, its mask beside it.
+  table["random_uniform"] = [](Call& c) {
+    const Generator g = generator(c);
+    const double p = c.number("p", 0.5);
+    const auto f = [&](Expr x) {
+      const Expr u = seed(c) ? random_uniform(*seed(c)) : random_uniform(g);
+      return std::array{select(u < param(p), 0 * x, x * 2.0), u};
+    };
+    const auto made = map(f, {c["x"]});
+    c.give(std::vector{made[0], made[1]});
+    say_state(c, g);
+  };
   const auto options = [](const Call& c, const Generator& g) {
     return RandomOptions{.dtype = c.dtype("dtype").value_or(DType::f32), .device = {}, .seed = seed(c), .generator = g};
   };
