@@ -162,6 +162,11 @@ struct MapCase {
     evaluated("positions", "map_rows", trace(places, std::array{DType::f32}), {operand(DType::f32, rows, {}, 6)}, {DType::f32, rows, Dims{50, 1}, {}});
     evaluated("positions", "map_strided", trace(places, std::array{DType::f32}), {operand(DType::bf16, transposed, Dims{1, 9}, 7)},
               {DType::f32, transposed, {}, {}});
+    // Each numbers of several chunks, which begin within tiles.
+    auto drawn = [](Expr x) { return select(random_uniform(71) < 0.3, Expr(0.0f), x + random_uniform(72)) + cast(random_bits(73) >> 40, DType::f32); };
+    const Dims many{1203};
+    evaluated("random numbers", "map_contiguous", trace(drawn, std::array{DType::f32}), {operand(DType::f32, many, {}, 11)}, {DType::f32, many, {}, {}});
+    evaluated("random numbers", "map_strided", trace(drawn, std::array{DType::f32}), {operand(DType::bf16, many, Dims{2}, 12)}, {DType::f32, many, Dims{3}, {}});
     auto mixed = [](Expr h, Expr i, Expr b) { return select(b, h, cast(i, DType::f32) * 0.5); };
     evaluated("mixed dtypes", "map_contiguous", trace(mixed, std::array{DType::f32, DType::i32, DType::boolean}),
               {operand(DType::f16, flat, {}, 8), operand(DType::u8, flat, {}, 9), operand(DType::boolean, flat, {}, 10)}, {DType::bf16, flat, {}, {}});
@@ -169,6 +174,9 @@ struct MapCase {
   }
 
   static constexpr Mutation kMutations[] = {
+      {"map_contiguous", Edit::stride, "++word, i += RANDOM_CHUNK_BLOCKS)", "++word, i += RANDOM_CHUNK_BLOCKS + WIDTH)"},
+      {"map_contiguous", Edit::arithmetic, "turn & 2 ? near->words.w[2] : near->words.w[0]", "turn & 2 ? near->words.w[0] : near->words.w[2]"},
+      {"map_strided", Edit::arithmetic, "== (VUL)0ul ? r.w[0] : r.w[2], odd", "== (VUL)0ul ? r.w[2] : r.w[0], odd"},
       {"map_list", Edit::tail, "(int)(end - tail) CLUTCH_BUFFER_NAMES", "(int)(end - tail) - 1 CLUTCH_BUFFER_NAMES"},
       {"map_list", Edit::stride, "(ulong)chunk.y * CLUTCH_TILE", "(ulong)chunk.y * (CLUTCH_TILE / 2)"},
       {"map_list", Edit::offset, "(ulong)(chunk.x - args.first_row) * CLUTCH_OPERANDS", "(ulong)(chunk.x - args.first_row) * CLUTCH_OPERANDS / 2"},
