@@ -62,6 +62,8 @@ struct CatCase {
   static std::vector<Problem> problems(std::uint64_t seed) {
     std::vector<Problem> all;
     all.push_back(problem("f32 rows", "cat_rows", DType::f32, {{3, 5}, {3, 1}, {3, 70}}, 1, {}, {80, 1}, seed));
+    // Several chunks, which begin within rows.
+    all.push_back(problem("f32 long rows", "cat_rows", DType::f32, {{5, 5001}, {5, 7}}, 1, {}, {}, seed + 60));
     all.push_back(problem("i16 columns", "cat_rows", DType::i16, {{600, 1}, {600, 1}, {600, 1}}, 1, {}, {}, seed + 50));
     all.push_back(problem("u8 flat", "cat_rows", DType::u8, {{9001}, {1}, {0}, {300}}, 0, {}, {}, seed + 10));
     all.push_back(problem("bf16 middle", "cat_rows", DType::bf16, {{2, 3, 33}, {2, 1, 33}}, 1, {}, {}, seed + 20));

@@ -166,7 +166,8 @@ struct MapCase {
     auto drawn = [](Expr x) { return select(random_uniform(71) < 0.3, Expr(0.0f), x + random_uniform(72)) + cast(random_bits(73) >> 40, DType::f32); };
     const Dims many{1203};
     evaluated("random numbers", "map_contiguous", trace(drawn, std::array{DType::f32}), {operand(DType::f32, many, {}, 11)}, {DType::f32, many, {}, {}});
-    evaluated("random numbers", "map_strided", trace(drawn, std::array{DType::f32}), {operand(DType::bf16, many, Dims{2}, 12)}, {DType::f32, many, Dims{3}, {}});
+    evaluated("random numbers", "map_strided", trace(drawn, std::array{DType::f32}), {operand(DType::bf16, many, Dims{2}, 12)},
+              {DType::f32, many, Dims{3}, {}});
     auto mixed = [](Expr h, Expr i, Expr b) { return select(b, h, cast(i, DType::f32) * 0.5); };
     evaluated("mixed dtypes", "map_contiguous", trace(mixed, std::array{DType::f32, DType::i32, DType::boolean}),
               {operand(DType::f16, flat, {}, 8), operand(DType::u8, flat, {}, 9), operand(DType::boolean, flat, {}, 10)}, {DType::bf16, flat, {}, {}});

@@ -469,7 +469,7 @@ def lists(c):
     shapes = [c.shape(elements=400) for _ in range(c.integer(1, 6))]
     x = [c.tensor(s, "f32", "normal", expand=False) for s in shapes]
     single = c.chance(0.3) and any(t.numel() != 1 for t in x)
-    y = [c.tensor([1], "f32", "normal", strides=False) if single else c.tensor(s, "f32", "normal") for s in shapes]
+    y = [c.tensor([], "f32", "normal", strides=False) if single else c.tensor(s, "f32", "normal") for s in shapes]
     want = [lambda_of(which, a, b.expand(a.shape)) for a, b in zip(x, y)]
     if c.chance(0.5):
         back = c.call("foreach_map", back=[f"x.{i}" for i in range(len(x))], x=x, y=y, out=1, **{"lambda": which}).back
